@@ -1,0 +1,52 @@
+# `make help` lists the targets.
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-builtin-rules
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+
+BUF  := tools/node_modules/.bin/buf
+GATE := go -C tools run ./gate
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: engine ## Build bin/marketlog (no cgo) and fetch the ClickHouse engine it loads
+	CGO_ENABLED=0 go build -trimpath -o bin/marketlog .
+
+engine: ## Fetch the pinned ClickHouse engine into the user's cache folder, once
+	tools/engine/fetch.sh
+
+run: build ## Run everything on the built-in simulator, under data/demo
+	./bin/marketlog run --data-dir ./data/demo --feeds sim
+
+live: build ## Run everything on the public exchanges, under data/live
+	./bin/marketlog run --data-dir ./data/live --feeds live
+
+test: build kafka $(BUF) ## The whole gate; ends with a table of tiers, tests and skips
+	$(GATE)
+
+check: $(BUF) ## The gate without the tests: format, vet, lint, schemas
+	$(GATE) format vet lint schemas
+
+generate: $(BUF) ## Generate the Go code of schemas/events
+	tools/generate.sh
+
+bench: build kafka ## Measure the figures, each beside its limit, three times over into bin/bench.txt
+	for run in 1 2 3; do go test -run '^$$' -bench . -timeout 2h ./...; done | tee bin/bench.txt
+
+chaos: build kafka ## 1,000 kills, detached; resumes, and appends seed and steps to bin/chaos.jsonl
+	MARKETLOG_KILLS=1000 MARKETLOG_KILL_REPORT=$(CURDIR)/bin/chaos.jsonl \
+	  nohup go test -run '^TestKill' -count 1 -timeout 12h -v ./deploy/... >bin/chaos.log 2>&1 </dev/null & \
+	  echo "chaos: running as process $$!, writing bin/chaos.log and bin/chaos.jsonl"
+
+clean: ## Remove what was built; what lies under data/ stays
+	rm -rf bin tools/node_modules
+
+kafka:
+	tools/kafka/fetch.sh
+
+$(BUF): tools/package.json tools/package-lock.json
+	cd tools && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	touch $@
+
+.PHONY: help build engine run live test check generate bench chaos clean kafka

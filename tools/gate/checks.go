@@ -1,0 +1,146 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// format holds every Go file to gofmt.
+func format() []result {
+	files, err := goFiles()
+	if err != nil {
+		return []result{check("format", "gofmt", err)}
+	}
+	out, err := exec.Command("gofmt", append([]string{"-l"}, files...)...).CombinedOutput()
+	if err == nil && len(out) > 0 {
+		err = fmt.Errorf("gofmt would change:\n%s", out)
+	}
+	return []result{check("format", "gofmt", err)}
+}
+
+func vet() []result {
+	return []result{
+		check("vet", "go vet ./...", run("go", "vet", "./...")),
+		check("vet", "go vet of the tools", run("go", "-C", "tools", "vet", "./...")),
+	}
+}
+
+func lint() []result {
+	return []result{
+		check("lint", "golangci-lint", run("go", "tool", "-modfile=tools/go.mod", "golangci-lint", "run")),
+		check("lint", "golangci-lint of the tools", run("go", "-C", "tools", "tool", "golangci-lint", "run")),
+	}
+}
+
+// schemas holds the events to their style, to what logs already hold, and the generated files to them.
+func schemas() []result {
+	buf, err := filepath.Abs(filepath.Join("tools", "node_modules", ".bin", "buf"))
+	if err != nil {
+		return []result{check("schemas", "buf", err)}
+	}
+	return []result{
+		check("schemas", "buf lint", runIn("schemas", buf, "lint")),
+		check("schemas", "buf breaking", runIn("schemas", buf, "breaking", "--against", image)),
+		check("schemas", "generated code", upToDate(buf)),
+	}
+}
+
+// image is the compiled form of the events that `buf breaking` compares with, beneath schemas.
+var image = filepath.Join("events", "events.binpb")
+
+// upToDate generates the events' code and image elsewhere and compares.
+func upToDate(buf string) error {
+	folder, err := os.MkdirTemp("", "gate")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	if err := runIn("schemas", buf, "generate", "-o", folder); err != nil {
+		return err
+	}
+	if err := runIn("schemas", buf, "build", "--exclude-source-info", "-o", filepath.Join(folder, image)); err != nil {
+		return err
+	}
+	fresh, err := generated(folder)
+	if err != nil {
+		return err
+	}
+	committed, err := generated("schemas")
+	if err != nil {
+		return err
+	}
+	var stale []string
+	for name := range fresh {
+		if !bytes.Equal(fresh[name], committed[name]) {
+			stale = append(stale, name)
+		}
+	}
+	for name := range committed {
+		if _, ok := fresh[name]; !ok {
+			stale = append(stale, name)
+		}
+	}
+	if len(stale) > 0 {
+		return fmt.Errorf("run `make generate`: not up to date are %s", strings.Join(stale, ", "))
+	}
+	return nil
+}
+
+// generated reads the files beneath folder that buf writes.
+func generated(folder string) (map[string][]byte, error) {
+	files := map[string][]byte{}
+	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".pb.go") && !strings.HasSuffix(path, ".binpb") {
+			return err
+		}
+		name, err := filepath.Rel(folder, path)
+		if err != nil {
+			return err
+		}
+		files[name], err = os.ReadFile(path)
+		return err
+	})
+	return files, err
+}
+
+// goFiles lists the Go files of the checkout, without what lies in folders that are not ours.
+func goFiles() ([]string, error) {
+	var files []string
+	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (path == "data" || path == "bin" || entry.Name() == "node_modules" || entry.Name() == ".git"):
+			return filepath.SkipDir
+		case strings.HasSuffix(path, ".go"):
+			files = append(files, path)
+		}
+		return nil
+	})
+	return files, err
+}
+
+func check(tier, name string, err error) result {
+	if err != nil {
+		return result{tier: tier, name: name, outcome: failed, reason: err.Error()}
+	}
+	return result{tier: tier, name: name}
+}
+
+func run(program string, arguments ...string) error { return runIn(".", program, arguments...) }
+
+// runIn runs a program in a folder; what it prints goes to the gate's own output.
+func runIn(folder, program string, arguments ...string) error {
+	command := exec.Command(program, arguments...)
+	command.Dir = folder
+	command.Stdout, command.Stderr = os.Stdout, os.Stdout
+	if err := command.Run(); err != nil {
+		return fmt.Errorf("running %s: %w", strings.Join(append([]string{filepath.Base(program)}, arguments...), " "), err)
+	}
+	return nil
+}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A module of its own, run by the real go command: every way in which a test or a package can end.
+var sample = map[string]string{
+	"go.mod": "module sample\n\ngo 1.25\n",
+	"ends/ends_test.go": `package ends
+
+import "testing"
+
+func TestPasses(t *testing.T) {}
+func TestFails(t *testing.T)  { t.Error("wrong") }
+func TestSkips(t *testing.T)  { t.Log("not this"); t.Skip("tier kafka: no java") }
+func TestSkipsToo(t *testing.T) { t.Skip("MARKETLOG_RECORDINGS is not set") }
+func TestParent(t *testing.T) {
+	t.Run("kafka", func(t *testing.T) {
+		t.Attr("tier", "kafka")
+		t.Run("inner/with slash", func(t *testing.T) {})
+		t.Run("fails", func(t *testing.T) { t.Error("wrong") })
+	})
+	t.Run("embedded", func(t *testing.T) {})
+}
+func TestParentFailsByItself(t *testing.T) {
+	t.Run("passes", func(t *testing.T) {})
+	t.Error("wrong")
+}
+`,
+	"panics/panics_test.go": "package panics\n\nimport \"testing\"\n\nfunc TestPanics(t *testing.T) { panic(\"boom\") }\n",
+	"exits/exits_test.go":   "package exits\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\nfunc TestMain(m *testing.M) { m.Run(); os.Exit(3) }\nfunc TestPasses(t *testing.T) {}\n",
+	"broken/broken_test.go": "package broken\n\nfunc broken( {\n",
+	"empty/empty.go":        "package empty\n",
+}
+
+func TestEveryEndOfATestIsCounted(t *testing.T) {
+	folder := t.TempDir()
+	for name, text := range sample {
+		path := filepath.Join(folder, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	command := exec.Command("go", "test", "-json", "./...")
+	command.Dir = folder
+	events, err := command.Output()
+	if err == nil {
+		t.Fatal("the sample's tests passed, want failures")
+	}
+	var out strings.Builder
+	results, err := readEvents(strings.NewReader(string(events)), &out, "embedded")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	want := map[result]bool{
+		{tier: "embedded", name: "sample/ends TestPasses"}:                                                                  true,
+		{tier: "embedded", name: "sample/ends TestFails", outcome: failed}:                                                  true,
+		{tier: "kafka", name: "sample/ends TestSkips", outcome: skipped, reason: "tier kafka: no java"}:                     true,
+		{tier: "recordings", name: "sample/ends TestSkipsToo", outcome: skipped, reason: "MARKETLOG_RECORDINGS is not set"}: true,
+		{tier: "kafka", name: "sample/ends TestParent/kafka/inner/with_slash"}:                                              true,
+		{tier: "kafka", name: "sample/ends TestParent/kafka/fails", outcome: failed}:                                        true,
+		{tier: "embedded", name: "sample/ends TestParent/embedded"}:                                                         true,
+		{tier: "embedded", name: "sample/ends TestParentFailsByItself/passes"}:                                              true,
+		{tier: "embedded", name: "sample/ends TestParentFailsByItself", outcome: failed}:                                    true,
+		{tier: "embedded", name: "sample/panics TestPanics", outcome: failed}:                                               true,
+		{tier: "embedded", name: "sample/exits TestPasses"}:                                                                 true,
+		{tier: "embedded", name: "sample/exits", outcome: failed, reason: "the package failed outside its tests"}:           true,
+		{tier: "embedded", name: "sample/broken", outcome: failed, reason: "the package failed outside its tests"}:          true,
+	}
+	for _, res := range results {
+		if !want[res] {
+			t.Errorf("got %+v, which is too much or twice", res)
+		}
+		delete(want, res)
+	}
+	for res := range want {
+		t.Errorf("%+v is missing", res)
+	}
+	for _, output := range []string{"boom", "wrong", "expected ')'"} {
+		if !strings.Contains(out.String(), output) {
+			t.Errorf("the output lacks %q:\n%s", output, out.String())
+		}
+	}
+}
+
+func TestSkipsAreForgivenByRule(t *testing.T) {
+	skip := func(tier, reason string) result {
+		return result{tier: tier, name: "x", outcome: skipped, reason: reason}
+	}
+	kafka := skip("kafka", "tier kafka: no java")
+	captured := skip(recordings, "tier recordings: MARKETLOG_RECORDINGS is not set")
+	never := skip("embedded", "not applicable: root may write everywhere")
+	for _, test := range []struct {
+		rules skipRules
+		skip  result
+		want  outcome
+	}{
+		{skipRules{}, kafka, skipped},
+		{skipRules{ci: true}, kafka, failed},
+		{skipRules{recordings: true}, kafka, skipped},
+		{skipRules{}, captured, skipped},
+		{skipRules{ci: true}, captured, skipped},
+		{skipRules{recordings: true}, captured, failed},
+		{skipRules{ci: true, recordings: true}, never, skipped},
+	} {
+		if got := test.rules.apply([]result{test.skip})[0].outcome; got != test.want {
+			t.Errorf("%+v of %+v: got outcome %d, want %d", test.rules, test.skip, got, test.want)
+		}
+	}
+}
+
+func TestReportFailsWithoutATest(t *testing.T) {
+	if !writeReport(io.Discard, []result{{tier: "kafka", outcome: skipped}}) {
+		t.Error("a gate that ran nothing passed")
+	}
+}
+
+func TestReportClosesWithTheCounts(t *testing.T) {
+	var out strings.Builder
+	bad := writeReport(&out, []result{
+		{tier: "vet", name: "go vet"},
+		{tier: "kafka", name: "a", outcome: skipped, reason: "tier kafka: no java"},
+		{tier: "kafka", name: "b", outcome: skipped, reason: "tier kafka: no java"},
+	})
+	want := `
+Skipped:
+  kafka: a
+  kafka: b
+    tier kafka: no java
+
+   tier  passed  failed  skipped
+    vet       1       0        0
+  kafka       0       0        2 the whole tier was skipped
+
+1 passed, 0 failed, 2 skipped
+`
+	if bad || out.String() != want {
+		t.Errorf("got %v and\n%s\nwant false and\n%s", bad, out.String(), want)
+	}
+}

@@ -1,0 +1,73 @@
+// Command gate holds a checkout to everything that the repository promises of itself, step by step,
+// and closes with a table of tiers, tests and skips. It runs all steps, also past a failure, and
+// exits 1 if anything failed.
+//
+//	go -C tools run ./gate [format] [vet] [lint] [schemas] [tests]
+//
+// A tier is what a test needs: the embedded back ends inside its process, a real broker, recordings.
+// Tests say theirs by t.Attr("tier", NAME) or by a skip that begins with "tier NAME: ". With CI set
+// a skip is a failure, since a gate that ran without a back end proves nothing about it; skips
+// for want of recordings are one where MARKETLOG_RECORDINGS is set. A skip that begins with "not
+// applicable: " is never one: what it tests does not exist on this machine.
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// step is one part of the gate. It prints its progress and returns what it found.
+type step struct {
+	name string
+	run  func() []result
+}
+
+func main() {
+	steps := []step{
+		{"format", format},
+		{"vet", vet},
+		{"lint", lint},
+		{"schemas", schemas},
+		{"tests", tests},
+	}
+	wanted := os.Args[1:]
+	for _, name := range wanted {
+		if !slices.ContainsFunc(steps, func(s step) bool { return s.name == name }) {
+			fmt.Fprintf(os.Stderr, "gate: there is no step %q\n", name)
+			os.Exit(2)
+		}
+	}
+	// The program lies in the module of the tools; all it looks at is in the one above.
+	if err := os.Chdir(".."); err != nil {
+		fmt.Fprintln(os.Stderr, "gate:", err)
+		os.Exit(2)
+	}
+	if _, err := os.Stat(filepath.Join("tools", "gate")); err != nil {
+		fmt.Fprintln(os.Stderr, "gate: run it by `make test` or `go -C tools run ./gate`")
+		os.Exit(2)
+	}
+
+	var results []result
+	for _, s := range steps {
+		if len(wanted) > 0 && !slices.Contains(wanted, s.name) {
+			continue
+		}
+		fmt.Printf("== %s\n", s.name)
+		begin := time.Now()
+		results = append(results, s.run()...)
+		fmt.Printf("== %s took %.1f s\n", s.name, time.Since(begin).Seconds())
+	}
+
+	rules := skipRules{ci: os.Getenv("CI") != "", recordings: os.Getenv("MARKETLOG_RECORDINGS") != ""}
+	results = rules.apply(results)
+	var out strings.Builder
+	failed := writeReport(&out, results)
+	fmt.Print(out.String())
+	if failed {
+		os.Exit(1)
+	}
+}

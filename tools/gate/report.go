@@ -1,0 +1,113 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+)
+
+type outcome int
+
+const (
+	passed outcome = iota
+	failed
+	skipped
+)
+
+// result is one check or one test.
+type result struct {
+	tier, name string
+	outcome    outcome
+	reason     string // why it was skipped or failed, where known
+}
+
+// recordings is the tier of the tests on captured provider messages.
+const recordings = "recordings"
+
+// skipRules says which skips this machine does not forgive.
+type skipRules struct{ ci, recordings bool }
+
+// apply returns the results with every unforgiven skip turned into a failure.
+func (r skipRules) apply(results []result) []result {
+	results = slices.Clone(results)
+	for i, res := range results {
+		if res.outcome == skipped && r.forbids(res) {
+			results[i].outcome = failed
+			results[i].reason = "skipped where no skip is allowed: " + res.reason
+		}
+	}
+	return results
+}
+
+func (r skipRules) forbids(res result) bool {
+	switch {
+	case strings.HasPrefix(res.reason, "not applicable: "):
+		return false
+	case res.tier == recordings:
+		return r.recordings
+	default:
+		return r.ci
+	}
+}
+
+// writeReport prints the failures, the skips with their reasons and the table, and closes with the
+// counts on a line of their own. It reports whether anything failed or nothing was run.
+func writeReport(w io.Writer, results []result) bool {
+	list(w, "Failed", results, failed)
+	list(w, "Skipped", results, skipped)
+
+	var tiers []string
+	counts := map[string]*[3]int{}
+	var total [3]int
+	for _, res := range results {
+		if counts[res.tier] == nil {
+			counts[res.tier] = new([3]int)
+			tiers = append(tiers, res.tier)
+		}
+		counts[res.tier][res.outcome]++
+		total[res.outcome]++
+	}
+	fmt.Fprintln(w)
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "tier\tpassed\tfailed\tskipped\t")
+	for _, tier := range tiers {
+		n := counts[tier]
+		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t", tier, n[passed], n[failed], n[skipped])
+		if n[passed]+n[failed] == 0 {
+			fmt.Fprint(table, " the whole tier was skipped")
+		}
+		fmt.Fprintln(table)
+	}
+	_ = table.Flush() // fails only as w does
+	fmt.Fprintf(w, "\n%d passed, %d failed, %d skipped\n", total[passed], total[failed], total[skipped])
+	return total[failed] > 0 || total[passed] == 0
+}
+
+// list prints the results of one outcome under a title, those with one reason together.
+func list(w io.Writer, title string, results []result, want outcome) {
+	var reasons []string
+	names := map[string][]string{}
+	for _, res := range results {
+		if res.outcome != want {
+			continue
+		}
+		if names[res.reason] == nil {
+			reasons = append(reasons, res.reason)
+		}
+		names[res.reason] = append(names[res.reason], res.tier+": "+res.name)
+	}
+	if len(reasons) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\n%s:\n", title)
+	for _, reason := range reasons {
+		for _, name := range names[reason] {
+			fmt.Fprintf(w, "  %s\n", name)
+		}
+		if reason != "" {
+			fmt.Fprintf(w, "    %s\n", strings.ReplaceAll(strings.TrimSpace(reason), "\n", "\n    "))
+		}
+	}
+}

@@ -1,0 +1,276 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// tests runs every test with the race detector, on whatever back ends this machine has. Results
+// are never taken from the cache: it does not see the servers that tests start.
+func tests() []result {
+	flags := []string{"test", "-json", "-count=1", "-timeout=25m"}
+	var results []result
+	if err := haveCompiler(); err == nil {
+		flags = append(flags, "-race")
+		results = append(results, result{tier: "race", name: "race detector"})
+	} else {
+		results = append(results, result{tier: "race", name: "race detector", outcome: skipped, reason: err.Error()})
+	}
+	results = append(results, goTest("embedded", ".", append(flags, "./...")...)...)
+	return append(results, goTest("tools", "tools", append(flags, "./...")...)...)
+}
+
+// haveCompiler tells why the race detector, which needs cgo, cannot be used.
+func haveCompiler() error {
+	cc, err := exec.Command("go", "env", "CC").Output()
+	if err != nil {
+		return fmt.Errorf("asking go for the C compiler: %w", err)
+	}
+	words := strings.Fields(string(cc))
+	if len(words) == 0 {
+		return fmt.Errorf("no C compiler")
+	}
+	if _, err := exec.LookPath(words[0]); err != nil {
+		return fmt.Errorf("no C compiler %s: the tests run without it", words[0])
+	}
+	return nil
+}
+
+// goTest runs the go command in folder and returns its tests; those that name no tier get tier. The
+// whole stream of events is kept in bin, for a look at what a test printed.
+func goTest(tier, folder string, arguments ...string) []result {
+	fail := func(err error) []result { return []result{check(tier, "go test", err)} }
+	if err := os.MkdirAll("bin", 0o755); err != nil {
+		return fail(err)
+	}
+	log, err := os.Create(filepath.Join("bin", tier+"-tests.json"))
+	if err != nil {
+		return fail(err)
+	}
+	defer log.Close()
+
+	command := exec.Command("go", arguments...)
+	command.Dir = folder
+	command.Stderr = os.Stdout
+	if slices.Contains(arguments, "-race") {
+		command.Env = append(os.Environ(), "CGO_ENABLED=1")
+	}
+	events, err := command.StdoutPipe()
+	if err != nil {
+		return fail(err)
+	}
+	if err := command.Start(); err != nil {
+		return fail(err)
+	}
+	results, err := readEvents(io.TeeReader(events, log), os.Stdout, tier)
+	if err != nil {
+		results = append(results, fail(err)...)
+	}
+	err = command.Wait()
+	if err != nil && !slices.ContainsFunc(results, func(r result) bool { return r.outcome == failed }) {
+		results = append(results, fail(err)...)
+	}
+	return results
+}
+
+// event is one line of `go test -json` (go doc test2json; attr since Go 1.25).
+type event struct {
+	Action      string
+	Package     string
+	ImportPath  string // of a build's output
+	Test        string
+	Elapsed     float64 // seconds
+	Output      string
+	Key, Value  string // of an attribute
+	FailedBuild string
+}
+
+// test is what is known of one test, or of a package under the name "".
+type test struct {
+	name     string
+	tier     string // by its attribute; "" if it names none
+	action   string // pass, fail, skip; "" while it runs
+	output   strings.Builder
+	children bool
+	failures bool // in a subtest
+}
+
+// readEvents reads `go test -json` and prints a line for each package, with the output of what
+// failed. It returns the leaves: a test with subtests counts only where it failed by itself.
+func readEvents(in io.Reader, out io.Writer, tier string) ([]result, error) {
+	builds := map[string]*strings.Builder{}
+	packages := map[string]map[string]*test{}
+	var results []result
+
+	lines := bufio.NewReader(in)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if len(line) > 0 {
+			var e event
+			if json.Unmarshal(line, &e) != nil {
+				fmt.Fprintf(out, "%s", line) // not an event: the go command says something itself
+			} else if e.Action == "build-output" {
+				if builds[e.ImportPath] == nil {
+					builds[e.ImportPath] = new(strings.Builder)
+				}
+				builds[e.ImportPath].WriteString(e.Output)
+			} else if e.Package != "" {
+				if packages[e.Package] == nil {
+					packages[e.Package] = map[string]*test{}
+				}
+				known := packages[e.Package]
+				ended := record(known, e)
+				if ended {
+					if build := builds[e.FailedBuild]; build != nil {
+						known[""].output.WriteString(build.String())
+					}
+					results = append(results, closePackage(out, e, known, tier)...)
+					delete(packages, e.Package)
+				}
+			}
+		}
+		if err == io.EOF {
+			return results, nil
+		}
+		if err != nil {
+			return results, fmt.Errorf("reading the events of go test: %w", err)
+		}
+	}
+}
+
+// record notes one event and tells whether it ends the package.
+func record(known map[string]*test, e event) bool {
+	t := known[e.Test]
+	if t == nil {
+		t = &test{name: e.Test}
+		known[e.Test] = t
+	}
+	switch e.Action {
+	case "output":
+		t.output.WriteString(e.Output)
+	case "attr":
+		if e.Key == "tier" {
+			t.tier = e.Value
+		}
+	case "pass", "fail", "skip":
+		t.action = e.Action
+		return e.Test == ""
+	}
+	return false
+}
+
+// closePackage counts the tests of a package that has ended and prints its line.
+func closePackage(out io.Writer, e event, known map[string]*test, tier string) []result {
+	var names []string
+	for name := range known {
+		if name != "" {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		for parent := range ancestors(known, name) {
+			parent.children = true
+			parent.failures = parent.failures || known[name].action == "fail"
+		}
+	}
+
+	var results []result
+	anyFailed := false
+	for _, name := range names {
+		t := known[name]
+		res := result{tier: tierOf(known, name, tier), name: strings.TrimPrefix(e.Package, modulePrefix) + " " + name}
+		switch {
+		case t.action == "skip":
+			res.outcome, res.reason = skipped, skipReason(t.output.String())
+			res.tier = tierOfSkip(res.reason, res.tier)
+		case t.action == "fail" && t.failures:
+			anyFailed = true
+			fmt.Fprint(out, t.output.String())
+			continue // its subtests are counted
+		case t.action != "pass":
+			anyFailed = true
+			res.outcome = failed
+			if t.action == "" {
+				res.reason = "it did not finish"
+			}
+			fmt.Fprint(out, t.output.String())
+		case t.children:
+			continue
+		}
+		results = append(results, res)
+	}
+
+	whole := known[""]
+	if whole.action == "fail" {
+		fmt.Fprint(out, whole.output.String())
+		if !anyFailed {
+			results = append(results, result{tier: tier, name: strings.TrimPrefix(e.Package, modulePrefix), outcome: failed, reason: "the package failed outside its tests"})
+		}
+	}
+	if whole.action != "skip" { // a package without tests
+		fmt.Fprintf(out, "%-4s %s  %d tests  %.1f s\n", whole.action, e.Package, len(results), e.Elapsed)
+	}
+	return results
+}
+
+const modulePrefix = "github.com/marketlog/marketlog/"
+
+// ancestors yields the tests that name is a subtest of, the nearest first. A name may hold slashes
+// of its own, so only tests that exist count.
+func ancestors(known map[string]*test, name string) func(func(*test) bool) {
+	return func(yield func(*test) bool) {
+		for end := strings.LastIndexByte(name, '/'); end > 0; end = strings.LastIndexByte(name[:end], '/') {
+			if t := known[name[:end]]; t != nil && !yield(t) {
+				return
+			}
+		}
+	}
+}
+
+// tierOf returns the tier that the test or the nearest test around it names.
+func tierOf(known map[string]*test, name, otherwise string) string {
+	if tier := known[name].tier; tier != "" {
+		return tier
+	}
+	for t := range ancestors(known, name) {
+		if t.tier != "" {
+			return t.tier
+		}
+	}
+	return otherwise
+}
+
+// tierOfSkip returns the tier for want of which a test says it was skipped.
+func tierOfSkip(reason, otherwise string) string {
+	if named, ok := strings.CutPrefix(reason, "tier "); ok {
+		if tier, _, ok := strings.Cut(named, ": "); ok {
+			return tier
+		}
+	}
+	if strings.Contains(strings.ToLower(reason), "recording") {
+		return recordings
+	}
+	return otherwise
+}
+
+var logged = regexp.MustCompile(`^\s*[\w.-]+\.go:\d+: (.*)$`)
+
+// skipReason finds the words of t.Skip: the last line that a test logged.
+func skipReason(output string) string {
+	reason := "no reason given"
+	for line := range strings.Lines(output) {
+		if match := logged.FindStringSubmatch(strings.TrimRight(line, "\n")); match != nil {
+			reason = match[1]
+		}
+	}
+	return reason
+}
