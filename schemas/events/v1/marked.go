@@ -1,0 +1,41 @@
+package eventsv1
+
+// Marked is a derived record: a value of a topic that processors write.
+type Marked interface {
+	GetMark() *Mark
+	SetMark(*Mark)
+	GetPulse() *Pulse
+	SizeVT() int
+	MarshalToSizedBufferVT([]byte) (int, error)
+	UnmarshalVT([]byte) error
+}
+
+// SetMark sets what caused the record.
+func (r *ResolvedRecord) SetMark(m *Mark) { r.Mark = m }
+
+// SetMark sets what caused the record.
+func (r *QuoteRecord) SetMark(m *Mark) { r.Mark = m }
+
+// SetMark sets what caused the record.
+func (r *PriceRecord) SetMark(m *Mark) { r.Mark = m }
+
+// SetMark sets what caused the record.
+func (r *CandleRecord) SetMark(m *Mark) { r.Mark = m }
+
+// SetMark sets what caused the record.
+func (r *DeadRecord) SetMark(m *Mark) { r.Mark = m }
+
+// After says whether the mark lies behind another in the order of their common input partition:
+// by offset, then by index. A nil mark lies before all others.
+func (m *Mark) After(other *Mark) bool {
+	switch {
+	case m == nil:
+		return false
+	case other == nil:
+		return true
+	case m.Offset != other.Offset:
+		return m.Offset > other.Offset
+	default:
+		return m.Index > other.Index
+	}
+}

@@ -1,0 +1,67 @@
+package schemas
+
+import (
+	"fmt"
+	"time"
+)
+
+// Topic is one row of the topic table: how a stream of events is keyed, split and kept.
+type Topic struct {
+	Name       string
+	Partitions int32
+	// Key names what the records are keyed by; the partition is Kafka's murmur2 of the key bytes.
+	Key string
+	// Message is the protobuf message of the values, in package events.v1.
+	Message string
+	// Retention is how long a cluster keeps records; 0 keeps them for ever.
+	Retention time.Duration
+	// EmbeddedBytes bounds a partition of the embedded broker, which reads its log into memory at
+	// start: all bounds together are about 2 GB.
+	EmbeddedBytes int64
+	Compacted     bool
+	// Derived topics are written by processors and carry marks.
+	Derived bool
+}
+
+// Names of the topics.
+const (
+	TopicTicksRaw         = "ticks.raw.v1"
+	TopicTicksRawDead     = "ticks.raw.v1.dead.v1"
+	TopicReferenceRaw     = "reference.raw.v1"
+	TopicReferenceRawDead = "reference.raw.v1.dead.v1"
+	TopicQuotes           = "quotes.v1"
+	TopicTicks            = "ticks.v1"
+	TopicPrices           = "prices.v1"
+	TopicCandles          = "candles.v1"
+	TopicBackfillRaw      = "backfill.raw.v1"
+	TopicKeys             = "keys.v1"
+)
+
+const (
+	mebibyte = 1 << 20
+	day      = 24 * time.Hour
+)
+
+// Topics is the topic table.
+var Topics = []Topic{
+	{Name: TopicTicksRaw, Partitions: 8, Key: "venue|base", Message: "RawRecord", Retention: 7 * day, EmbeddedBytes: 48 * mebibyte},
+	{Name: TopicTicksRawDead, Partitions: 1, Key: "source", Message: "DeadRecord", Retention: 90 * day, EmbeddedBytes: 64 * mebibyte, Derived: true},
+	{Name: TopicReferenceRaw, Partitions: 1, Key: "source", Message: "ReferenceRecord", EmbeddedBytes: 64 * mebibyte},
+	{Name: TopicReferenceRawDead, Partitions: 1, Key: "source", Message: "DeadRecord", Retention: 90 * day, EmbeddedBytes: 16 * mebibyte},
+	{Name: TopicQuotes, Partitions: 1, Key: "quote", Message: "QuoteRecord", Retention: 30 * day, EmbeddedBytes: 64 * mebibyte, Derived: true},
+	{Name: TopicTicks, Partitions: 8, Key: "coin", Message: "ResolvedRecord", Retention: 30 * day, EmbeddedBytes: 80 * mebibyte, Derived: true},
+	{Name: TopicPrices, Partitions: 8, Key: "coin", Message: "PriceRecord", Retention: 7 * day, EmbeddedBytes: 64 * mebibyte, Derived: true},
+	{Name: TopicCandles, Partitions: 8, Key: "coin", Message: "CandleRecord", EmbeddedBytes: 16 * mebibyte, Derived: true},
+	{Name: TopicBackfillRaw, Partitions: 8, Key: "venue|base", Message: "BackfillRecord", EmbeddedBytes: 24 * mebibyte},
+	{Name: TopicKeys, Partitions: 1, Key: "key id", Message: "KeyRecord", EmbeddedBytes: 8 * mebibyte, Compacted: true},
+}
+
+// TopicNamed returns the row of a topic.
+func TopicNamed(name string) (Topic, error) {
+	for _, t := range Topics {
+		if t.Name == name {
+			return t, nil
+		}
+	}
+	return Topic{}, fmt.Errorf("topic %q is not in the topic table", name)
+}
