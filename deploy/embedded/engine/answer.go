@@ -1,0 +1,187 @@
+//go:build linux || darwin
+
+package engine
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+
+	chproto "github.com/ClickHouse/ch-go/proto"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/column"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/proto"
+)
+
+// answer is the response to a request, before it is put on a wire.
+type answer struct {
+	header http.Header
+	length int64 // of body in bytes, -1 if not known yet
+	body   io.ReadCloser
+}
+
+// answer runs q on a connection of p.
+func (e *Engine) answer(ctx context.Context, p *pool, q *request) (*answer, error) {
+	if q.client > 0 {
+		return e.greet(q)
+	}
+	if p.fixed {
+		for _, s := range q.session.settings {
+			if !harmless(s.name) {
+				return nil, exception(codeReadonly, "Cannot modify '"+s.name+"' setting in readonly mode")
+			}
+		}
+	}
+	sql := q.sql
+	if q.rows != nil && !p.fixed {
+		// Before a connection is taken: the rows may come slowly.
+		path, free, err := holdRows(q.rows)
+		if err != nil {
+			return nil, err
+		}
+		defer free()
+		sql = q.fromFile(path)
+	}
+	m, err := p.take(ctx, q.session)
+	if err != nil {
+		return nil, err
+	}
+	if err := judge(p, m, q); err != nil {
+		p.give(m)
+		return nil, err
+	}
+	s, err := e.start(ctx, p, m, sql, q.format, q.params, q.shape.streams())
+	if err != nil {
+		return nil, err
+	}
+	a := e.compose(q)
+	if q.shape.insert {
+		// The rows counted are those written to views of the table as well, as in ClickHouse.
+		a.header.Set("X-ClickHouse-Summary", `{"written_rows":"`+strconv.FormatUint(s.written, 10)+`"}`)
+	}
+	tag := rand.Text()[:16]
+	a.header.Set("X-ClickHouse-Exception-Tag", tag)
+	a.length, a.body = s.length(), &framed{statement: s, tag: tag}
+	return a, nil
+}
+
+// judge refuses what may not run, and marks connections that a statement leaves in a state of its own.
+func judge(p *pool, m *member, q *request) error {
+	kind, statements := m.classify(q.sql)
+	if statements > 1 {
+		return exception(codeSyntax, "Multi-statements are not allowed")
+	}
+	if p.fixed {
+		return refuse(kind, q)
+	}
+	// SET, USE and temporary tables must not reach the next borrower.
+	m.spoiled = kind == control
+	return nil
+}
+
+func (e *Engine) compose(q *request) *answer {
+	format := q.shape.format
+	if format == "" {
+		format = q.format
+	}
+	if q.id == "" {
+		q.id = rand.Text()
+	}
+	h := http.Header{}
+	h.Set("Content-Type", contentType(format))
+	h.Set("X-ClickHouse-Query-Id", q.id)
+	h.Set("X-ClickHouse-Format", format)
+	h.Set("X-ClickHouse-Timezone", timezone)
+	h.Set("X-ClickHouse-Server-Display-Name", displayName)
+	return &answer{header: h}
+}
+
+const (
+	displayName = "marketlog"
+	timezone    = "UTC" // of every connection, set when it is opened
+)
+
+func contentType(format string) string {
+	switch {
+	case strings.HasSuffix(format, "EachRow"):
+		return "application/x-ndjson; charset=UTF-8"
+	case strings.HasPrefix(format, "JSON"):
+		return "application/json; charset=UTF-8"
+	case strings.HasPrefix(format, "CSV"):
+		return "text/csv; charset=UTF-8; header=" + map[bool]string{true: "present", false: "absent"}[strings.Contains(format, "Names")]
+	case strings.HasPrefix(format, "TabSeparated"), strings.HasPrefix(format, "TSV"):
+		return "text/tab-separated-values; charset=UTF-8"
+	case strings.HasPrefix(format, "XML"):
+		return "application/xml; charset=UTF-8"
+	case strings.HasPrefix(format, "Pretty"), format == "Vertical", format == "Values", format == "Markdown":
+		return "text/plain; charset=UTF-8"
+	}
+	return "application/octet-stream"
+}
+
+// greet answers the hello of clickhouse-go in the client's revision of the Native format.
+func (e *Engine) greet(q *request) (*answer, error) {
+	var block proto.Block
+	for _, c := range []struct{ name, kind string }{
+		{"displayName()", "String"}, {"version()", "String"}, {"revision()", "UInt32"}, {"timezone()", "String"},
+	} {
+		if err := block.AddColumn(c.name, column.Type(c.kind)); err != nil {
+			return nil, fmt.Errorf("answering the hello: %w", err)
+		}
+	}
+	if err := block.Append(displayName, e.version, uint32(0), timezone); err != nil {
+		return nil, fmt.Errorf("answering the hello: %w", err)
+	}
+	var buffer chproto.Buffer
+	if err := block.Encode(&buffer, q.client); err != nil {
+		return nil, fmt.Errorf("answering the hello: %w", err)
+	}
+	a := e.compose(q)
+	a.length, a.body = int64(len(buffer.Buf)), io.NopCloser(bytes.NewReader(buffer.Buf))
+	return a, nil
+}
+
+// framed adds ClickHouse's exception frame to output that breaks off.
+type framed struct {
+	*statement
+	tag   string
+	frame []byte
+	broke error
+}
+
+func (f *framed) Read(p []byte) (int, error) {
+	if f.broke == nil {
+		n, err := f.statement.Read(p)
+		if err == nil || err == io.EOF {
+			return n, err
+		}
+		f.broke = err
+		text := asException(err).Message
+		f.frame = fmt.Appendf(nil, "\r\n__exception__\r\n%s\r\n%s\n%d %s\r\n__exception__\r\n", f.tag, text, len(text)+1, f.tag)
+	}
+	n := copy(p, f.frame)
+	f.frame = f.frame[n:]
+	if n == 0 {
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+// asException gives every failure a code, so that each client can tell what to do.
+func asException(err error) *Exception {
+	var ex *Exception
+	switch {
+	case errors.As(err, &ex):
+		return ex
+	case errors.Is(err, context.DeadlineExceeded):
+		return exception(codeTimeout, "Timeout exceeded: "+err.Error())
+	case errors.Is(err, context.Canceled):
+		return exception(codeCancelled, "Query was cancelled")
+	}
+	return exception(codeUnknown, err.Error())
+}

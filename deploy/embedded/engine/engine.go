@@ -1,0 +1,210 @@
+//go:build linux || darwin
+
+// Package engine runs ClickHouse inside this process, from the shared library libchdb, without cgo.
+//
+// One directory of tables belongs to one process and one [Engine]. The engine is reached by ClickHouse's own HTTP
+// protocol only: as an [http.RoundTripper] for clickhouse-go in the same process ([Engine.Transport]), as a read-only
+// port for analysts ([Handler]) and as a port for other Marketlog processes ([ServerHandler]). So the code above it
+// does not know whether ClickHouse is inside or outside.
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Options of an engine. The zero value is good.
+type Options struct {
+	// Library is the path of libchdb; empty means the pinned one in the user's cache folder (see Find).
+	Library string
+	// Connections bounds the statements that run at once through Transport and ServerHandler together. A SELECT
+	// holds one until its rows are read to the end. 0 means 16.
+	Connections int
+	// Memory bounds what all statements together may allocate, in bytes. 0 means the engine's own default, nine
+	// tenths of the machine.
+	Memory int64
+}
+
+var (
+	errClosed = exception(codeAborted, "the engine is closed")
+	// ErrOpen means that this process has an open engine already: the library keeps its state in globals.
+	ErrOpen = errors.New("this process already runs an engine")
+	running atomic.Bool
+)
+
+// Engine is an open ClickHouse. Its methods and handlers may be used from any goroutine.
+type Engine struct {
+	lib     *library
+	path    string // as an argument of a connection
+	writers *pool
+	version string
+
+	adminMu sync.Mutex // serialises admin
+	admin   *member    // kills statements; its being open also keeps the library from shutting down
+
+	mu      sync.Mutex
+	pools   []*pool
+	live    map[*statement]struct{}
+	closed  bool
+	counter atomic.Uint64
+}
+
+// Open starts the engine on the tables in dir, which it makes if need be. It fails if another process holds dir, with
+// ErrOpen if this process has an open engine, and with ErrNoLibrary if the library is not there.
+func Open(dir string, opt Options) (*Engine, error) {
+	path, err := Find(opt.Library)
+	if err != nil {
+		return nil, err
+	}
+	dir, err = filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("opening the engine: %w", err)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("opening the engine: %w", err)
+	}
+	if !running.CompareAndSwap(false, true) {
+		return nil, ErrOpen
+	}
+	e, err := open(path, dir, opt)
+	if err != nil {
+		running.Store(false)
+		return nil, fmt.Errorf("opening the engine on %s: %w", dir, err)
+	}
+	return e, nil
+}
+
+func open(path, dir string, opt Options) (*Engine, error) {
+	lib, err := load(path)
+	if err != nil {
+		return nil, err
+	}
+	if opt.Connections == 0 {
+		opt.Connections = 16
+	}
+	e := &Engine{lib: lib, path: "--path=" + dir, live: map[*statement]struct{}{}}
+	boot := []string{
+		e.path,
+		// A config.xml in the working directory or a home folder would be read otherwise.
+		"--config-file=" + filepath.Join(dir, "no-config.xml"),
+	}
+	if opt.Memory > 0 {
+		boot = append(boot, "--max_server_memory_usage="+strconv.FormatInt(opt.Memory, 10))
+	}
+	c, err := lib.open(boot...)
+	if err != nil {
+		return nil, err
+	}
+	lib.ignoreStackSignal()
+	e.admin = &member{conn: c}
+	// The times of a view must not depend on the zone of the machine that shows it.
+	e.writers = e.addPool(newPool(lib, opt.Connections, false, e.path, "--session_timezone="+timezone))
+	if e.version, err = e.ask("SELECT version()"); err != nil {
+		c.close()
+		return nil, err
+	}
+	return e, nil
+}
+
+func (e *Engine) addPool(p *pool) *pool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		close(p.closed)
+	}
+	e.pools = append(e.pools, p)
+	return p
+}
+
+// ask runs a small statement on the admin connection and returns its one value.
+func (e *Engine) ask(sql string) (string, error) {
+	e.adminMu.Lock()
+	defer e.adminMu.Unlock()
+	if e.admin == nil {
+		return "", errClosed
+	}
+	r, err := e.admin.run(sql, "RawBLOB", nil)
+	if err != nil {
+		return "", err
+	}
+	defer r.close()
+	return string(r.bytes()), nil
+}
+
+// Close stops the statements that still run and closes the engine. Inserts that were cut off may or may not have
+// happened. It waits for running statements to notice.
+func (e *Engine) Close() error {
+	e.mu.Lock()
+	if e.closed {
+		e.mu.Unlock()
+		return nil
+	}
+	e.closed = true
+	pools := e.pools
+	var live []*statement
+	for s := range e.live {
+		live = append(live, s)
+	}
+	e.mu.Unlock()
+	for _, s := range live {
+		go s.abort(errClosed)
+	}
+	for _, p := range pools {
+		p.close()
+	}
+	e.adminMu.Lock()
+	e.admin.close()
+	e.admin = nil
+	e.adminMu.Unlock()
+	running.Store(false)
+	return nil
+}
+
+// begin registers a statement, so that Close can stop it.
+func (e *Engine) begin(s *statement) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return errClosed
+	}
+	e.live[s] = struct{}{}
+	return nil
+}
+
+func (e *Engine) end(s *statement) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.live, s)
+}
+
+// kill stops the statement that carries the mark, again and again until done: it may not have begun yet.
+func (e *Engine) kill(mark string, done <-chan struct{}) {
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for {
+		// An error means only that nothing was killed; the next round asks again.
+		_, _ = e.ask("KILL QUERY WHERE startsWith(query, " + quoteString(mark) + ") ASYNC FORMAT Null")
+		select {
+		case <-done:
+			return
+		case <-again.C:
+		}
+	}
+}
+
+// mark returns a comment that no other statement of this process begins with.
+func (e *Engine) mark() string {
+	return "/*marketlog " + strconv.FormatUint(e.counter.Add(1), 10) + "*/ "
+}
+
+// Ping asks the engine for its version, which proves that it still answers.
+func (e *Engine) Ping() error {
+	_, err := e.ask("SELECT version()")
+	return err
+}
