@@ -1,0 +1,223 @@
+// Package candles folds published prices into one-minute candles, and trades into their volume and
+// into each venue's own candles. A minute closes when the watermark passes its end plus the
+// allowed lateness; a later trade carries the flag late and is left out, so a closed candle never
+// changes and a replay agrees.
+package candles
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/marketlog/marketlog/processors"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+// New makes the fold of one partition of ticks.v1, which is fed by the given number of partitions
+// of ticks.raw.v1. It follows the median of the same partition.
+func New(origins int32) processors.Follower {
+	return &fold{origins: processors.NewOrigins(origins), minutes: map[int64]*minute{}}
+}
+
+type fold struct {
+	origins *processors.Origins
+	// minutes are the open ones by start.
+	minutes map[int64]*minute
+}
+
+// minute is all that is known of one open minute.
+type minute struct {
+	coins  map[string]*coinMinute
+	venues map[venueMarket]*venueMinute
+}
+
+type coinMinute struct {
+	open, high, low, close float64
+	// accepted are the providers of the last published price.
+	accepted []string
+	volumes  map[string]*volume // by venue
+}
+
+// volume is what one venue traded of a coin in a minute, over all its spot markets.
+type volume struct {
+	base   decimal.Decimal
+	usd    float64
+	trades uint64
+}
+
+type venueMarket struct{ venue, symbol string }
+
+type venueMinute struct {
+	coinID, quoteID        string
+	first, last            int64 // event times of the trades that opened and closed it
+	open, high, low, close decimal.Decimal
+	volume                 decimal.Decimal
+	trades                 uint64
+}
+
+func (f *fold) Clocks() (now, watermark int64) { return f.origins.Now(), f.origins.Watermark() }
+
+// Follow takes a published price.
+func (f *fold) Follow(o processors.Output, _ *processors.Outputs) error {
+	rec, ok := o.Record.(*eventsv1.PriceRecord)
+	if !ok || rec.GetPrice() == nil || rec.GetPrice().Reason != "" {
+		return nil
+	}
+	p := rec.GetPrice()
+	c := f.minute(schemas.Minute(p.Time)).coin(p.CoinId)
+	if c.accepted == nil {
+		c.open, c.high, c.low = p.Price, p.Price, p.Price
+	}
+	c.high, c.low, c.close = max(c.high, p.Price), min(c.low, p.Price), p.Price
+	c.accepted = c.accepted[:0]
+	for _, in := range p.Inputs {
+		if in.Accepted {
+			c.accepted = append(c.accepted, in.Provider)
+		}
+	}
+	return nil
+}
+
+// Apply takes a trade or a pulse.
+func (f *fold) Apply(in processors.Input, out *processors.Outputs) error {
+	rec := in.Record.(*eventsv1.ResolvedRecord)
+	switch body := rec.Body.(type) {
+	case *eventsv1.ResolvedRecord_Tick:
+		f.trade(body.Tick)
+	case *eventsv1.ResolvedRecord_Pulse:
+		f.pulse(in, rec.Mark, body.Pulse, out)
+	case *eventsv1.ResolvedRecord_Control:
+		out.Emit(schemas.TopicCandles, in.Partition, "", f.origins.Now(),
+			&eventsv1.CandleRecord{Body: &eventsv1.CandleRecord_Control{Control: body.Control}})
+	}
+	return nil
+}
+
+// left are the flags of trades that belong to no candle.
+const left = schemas.Late | schemas.Unmapped | schemas.NotSpot | schemas.Repeat
+
+func (f *fold) trade(r *eventsv1.ResolvedTick) {
+	t := r.Tick
+	if t.Kind != eventsv1.TickKind_TICK_KIND_TRADE || schemas.Flag(r.Flags)&left != 0 {
+		return
+	}
+	start := schemas.Minute(schemas.TradeTime(t))
+	if schemas.MinuteClosed(start, f.origins.Watermark()) {
+		return // a trade before its minute's end by resolve's clock cannot be after it by all clocks
+	}
+	price, errPrice := decimal.NewFromString(t.Price)
+	size, errSize := decimal.NewFromString(t.Size)
+	if errPrice != nil || errSize != nil {
+		return // resolve refuses these
+	}
+	m := f.minute(start)
+	c := m.coin(r.CoinId)
+	v := c.volumes[t.Venue]
+	if v == nil {
+		v = &volume{}
+		c.volumes[t.Venue] = v
+	}
+	v.base = v.base.Add(size)
+	v.usd += float64(price.Mul(size).InexactFloat64() * r.Rate)
+	v.trades++
+	m.venueTrade(r, price, size)
+}
+
+func (m *minute) venueTrade(r *eventsv1.ResolvedTick, price, size decimal.Decimal) {
+	at := schemas.TradeTime(r.Tick)
+	id := venueMarket{r.Tick.Venue, r.Tick.Symbol}
+	v := m.venues[id]
+	if v == nil {
+		v = &venueMinute{coinID: r.CoinId, quoteID: r.QuoteId, first: at, last: at, open: price, high: price, low: price, close: price}
+		m.venues[id] = v
+	}
+	if at < v.first {
+		v.first, v.open = at, price
+	}
+	if at >= v.last {
+		v.last, v.close = at, price
+	}
+	v.high, v.low = decimal.Max(v.high, price), decimal.Min(v.low, price)
+	v.volume = v.volume.Add(size)
+	v.trades++
+}
+
+func (f *fold) pulse(in processors.Input, mark *eventsv1.Mark, p *eventsv1.Pulse, out *processors.Outputs) {
+	if !f.origins.Observe(mark.Partition, p.Now, p.Watermark) {
+		return
+	}
+	for _, start := range slices.Sorted(maps.Keys(f.minutes)) {
+		if !schemas.MinuteClosed(start, f.origins.Watermark()) {
+			break
+		}
+		f.close(in, start, out)
+		delete(f.minutes, start)
+	}
+	out.Emit(schemas.TopicCandles, in.Partition, "", f.origins.Now(), &eventsv1.CandleRecord{Body: &eventsv1.CandleRecord_Pulse{
+		Pulse: &eventsv1.Pulse{Now: f.origins.Now(), Watermark: f.origins.Watermark()},
+	}})
+}
+
+// close writes the candles of one minute, in the order of their names.
+func (f *fold) close(in processors.Input, start int64, out *processors.Outputs) {
+	m := f.minutes[start]
+	for _, id := range slices.Sorted(maps.Keys(m.coins)) {
+		if c := m.coins[id]; c.accepted != nil {
+			out.Emit(schemas.TopicCandles, in.Partition, id, start,
+				&eventsv1.CandleRecord{Body: &eventsv1.CandleRecord_Candle{Candle: c.candle(id, start)}})
+		}
+	}
+	for _, id := range slices.SortedFunc(maps.Keys(m.venues), compareMarkets) {
+		v := m.venues[id]
+		out.Emit(schemas.TopicCandles, in.Partition, v.coinID, start,
+			&eventsv1.CandleRecord{Body: &eventsv1.CandleRecord_VenueCandle{VenueCandle: &eventsv1.VenueCandle{
+				Venue: id.venue, Symbol: id.symbol, CoinId: v.coinID, QuoteId: v.quoteID, Start: start,
+				Open: v.open.String(), High: v.high.String(), Low: v.low.String(), Close: v.close.String(),
+				Volume: v.volume.String(), Trades: v.trades,
+			}}})
+	}
+}
+
+func compareMarkets(a, b venueMarket) int {
+	return cmp.Or(strings.Compare(a.venue, b.venue), strings.Compare(a.symbol, b.symbol))
+}
+
+// candle sums the volumes of the venues that were accepted in the minute's last price. Venues are
+// taken in the order of their names, so that the sum of floats is always the same.
+func (c *coinMinute) candle(id string, start int64) *eventsv1.Candle {
+	candle := &eventsv1.Candle{CoinId: id, Start: start, Open: c.open, High: c.high, Low: c.low, Close: c.close}
+	base := decimal.Decimal{}
+	for _, venue := range c.accepted {
+		v := c.volumes[venue]
+		if v == nil {
+			continue
+		}
+		base = base.Add(v.base)
+		candle.VolumeUsd += v.usd
+		candle.Trades += v.trades
+	}
+	candle.Volume = base.String()
+	return candle
+}
+
+func (f *fold) minute(start int64) *minute {
+	m := f.minutes[start]
+	if m == nil {
+		m = &minute{coins: map[string]*coinMinute{}, venues: map[venueMarket]*venueMinute{}}
+		f.minutes[start] = m
+	}
+	return m
+}
+
+func (m *minute) coin(id string) *coinMinute {
+	c := m.coins[id]
+	if c == nil {
+		c = &coinMinute{volumes: map[string]*volume{}}
+		m.coins[id] = c
+	}
+	return c
+}

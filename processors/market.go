@@ -1,0 +1,177 @@
+package processors
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+// rangeSpan is how far back the range of a market's values is taken.
+const rangeSpan = 60
+
+// Market is the state of one market: its newest trade, quote and ticker. The zero value is ready for
+// use; it is not safe for concurrent use.
+type Market struct {
+	quoteID                 string
+	bid, ask, last          float64
+	quoteHeard, lastHeard   int64 // ingest times
+	quoteEvent, lastEvent   int64 // event times
+	volumeHeard             int64
+	rate                    float64
+	rateTime, rateOffset    int64
+	unpriced                bool
+	volumeBase, volumeQuote float64
+	partition               int32
+	offset                  int64
+	simulated               bool
+	// seconds are the extremes of the value in each of the last rangeSpan seconds that had one.
+	seconds []extremes
+}
+
+// MarketID names a market: a venue and its own symbol.
+type MarketID struct{ Venue, Symbol string }
+
+type extremes struct {
+	second    int64
+	low, high float64
+}
+
+// Apply takes one tick at a log time. A state that is repeated counts as heard; one that happened
+// before what is known changes no value.
+func (m *Market) Apply(mark *eventsv1.Mark, r *eventsv1.ResolvedTick, now int64) {
+	m.Expire(now)
+	t := r.Tick
+	m.quoteID, m.rate, m.rateTime, m.rateOffset = r.QuoteId, r.Rate, r.RateTime, r.RateOffset
+	m.unpriced = schemas.Flag(r.Flags)&schemas.NoRate != 0
+	m.partition, m.offset = mark.Partition, mark.Offset
+	m.simulated = t.Simulated
+	switch t.Kind {
+	case eventsv1.TickKind_TICK_KIND_TRADE:
+		m.setLast(t, t.Price)
+	case eventsv1.TickKind_TICK_KIND_QUOTE, eventsv1.TickKind_TICK_KIND_TICKER:
+		if t.Last != "" {
+			m.setLast(t, t.Last)
+		}
+		if t.Bid != "" || t.Ask != "" {
+			m.setQuote(t)
+		}
+		if t.VolumeBase != "" || t.VolumeQuote != "" {
+			m.volumeBase, m.volumeQuote = number(t.VolumeBase), number(t.VolumeQuote)
+			m.volumeHeard = max(m.volumeHeard, t.IngestTime)
+		}
+	}
+}
+
+// Expire forgets the parts that are no longer fresh at a log time. Nothing may rest on what was
+// heard longer ago: a fold that was rewound does not know it.
+func (m *Market) Expire(now int64) {
+	if !fresh(m.lastHeard, now) {
+		m.last, m.lastHeard, m.lastEvent = 0, 0, 0
+	}
+	if !fresh(m.quoteHeard, now) {
+		m.bid, m.ask, m.quoteHeard, m.quoteEvent = 0, 0, 0, 0
+	}
+	if !fresh(m.volumeHeard, now) {
+		m.volumeBase, m.volumeQuote, m.volumeHeard = 0, 0, 0
+	}
+}
+
+func fresh(heard, now int64) bool { return heard != 0 && now-heard <= int64(schemas.FreshFor) }
+
+func (m *Market) setLast(t *eventsv1.Tick, price string) {
+	m.lastHeard = max(m.lastHeard, t.IngestTime)
+	if t.EventTime != 0 && t.EventTime < m.lastEvent {
+		return
+	}
+	m.lastEvent = max(m.lastEvent, t.EventTime)
+	m.last = number(price)
+	m.note(t.IngestTime, m.last)
+}
+
+func (m *Market) setQuote(t *eventsv1.Tick) {
+	m.quoteHeard = max(m.quoteHeard, t.IngestTime)
+	if t.EventTime != 0 && t.EventTime < m.quoteEvent {
+		return
+	}
+	m.quoteEvent = max(m.quoteEvent, t.EventTime)
+	m.bid, m.ask = number(t.Bid), number(t.Ask)
+	if m.bid > 0 && m.ask > 0 {
+		m.note(t.IngestTime, (m.bid+m.ask)/2)
+	}
+}
+
+// note adds a value to the extremes of its second. Seconds come in order but for a few; an older
+// one is added to the newest.
+func (m *Market) note(at int64, value float64) {
+	second := at / int64(time.Second)
+	if n := len(m.seconds); n > 0 && m.seconds[n-1].second >= second {
+		last := &m.seconds[n-1]
+		last.low, last.high = min(last.low, value), max(last.high, value)
+		return
+	}
+	if len(m.seconds) > rangeSpan {
+		m.seconds = append(m.seconds[:0], m.seconds[len(m.seconds)-rangeSpan:]...)
+	}
+	m.seconds = append(m.seconds, extremes{second, value, value})
+}
+
+// range60 is the greatest less the least value of the rangeSpan seconds before now.
+func (m *Market) range60(now int64) float64 {
+	from := now/int64(time.Second) - rangeSpan
+	first := true
+	var low, high float64
+	for _, s := range m.seconds {
+		if s.second < from {
+			continue
+		}
+		if first {
+			low, high, first = s.low, s.high, false
+		}
+		low, high = min(low, s.low), max(high, s.high)
+	}
+	return high - low
+}
+
+// Silent says whether neither trade nor quote is left after Expire.
+func (m *Market) Silent() bool { return m.lastHeard == 0 && m.quoteHeard == 0 }
+
+// Expires is when the next of the parts stops to be fresh.
+func (m *Market) Expires() int64 {
+	heard := m.lastHeard
+	if heard == 0 || m.quoteHeard != 0 && m.quoteHeard < heard {
+		heard = m.quoteHeard
+	}
+	return heard + int64(schemas.FreshFor)
+}
+
+// Simulated says whether its newest tick came from the simulator.
+func (m *Market) Simulated() bool { return m.simulated }
+
+// Input is the market as the aggregation sees it at a log time, after Expire.
+func (m *Market) Input(id MarketID, now int64) *eventsv1.PriceInput {
+	in := &eventsv1.PriceInput{
+		Provider: id.Venue, Symbol: id.Symbol, QuoteId: m.quoteID,
+		Bid: m.bid, Ask: m.ask, Last: m.last,
+		QuoteHeard: m.quoteHeard, LastHeard: m.lastHeard,
+		EventTime: max(m.lastEvent, m.quoteEvent),
+		Rate:      m.rate, RateTime: m.rateTime, RateOffset: m.rateOffset,
+		Range60:   m.range60(now),
+		Partition: m.partition, Offset: m.offset,
+		Unpriced: m.unpriced,
+	}
+	switch {
+	case m.volumeQuote > 0:
+		in.Volume24H = m.volumeQuote * m.rate
+	case m.volumeBase > 0 && m.last > 0:
+		in.Volume24H = m.volumeBase * m.last * m.rate
+	}
+	return in
+}
+
+// number reads a decimal that was checked when the tick was resolved.
+func number(s string) float64 {
+	f, _ := strconv.ParseFloat(s, 64)
+	return f
+}

@@ -1,0 +1,225 @@
+// Package quotes says what one unit of each quote asset costs in USD, level by level: stablecoins
+// and currencies from their direct USD markets, currencies without one from the central bank's
+// fixing, then the coins that markets are quoted in, from USD and first-level markets. A rate of
+// 1.0 is never assumed: an asset without fresh inputs has none.
+//
+// quotes.v1 is log, not view: resolve records which of its rates it used.
+package quotes
+
+import (
+	"cmp"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/marketlog/marketlog/processors"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream"
+)
+
+const (
+	// repeatEvery is how often an unchanged rate is written, so that the end of the topic holds all.
+	repeatEvery = 10 * time.Second
+	// fixingFor is how long a fixing counts: Easter leaves five days without one.
+	fixingFor = 6 * 24 * time.Hour
+)
+
+// Ways in which a rate was found.
+const (
+	methodMarket = "market"
+	methodFixing = "fixing"
+)
+
+// Seconds is the declaration of this processor.
+func Seconds(coins *schemas.CoinTable, fixings *Fixings, log stream.Config, logger *slog.Logger) *processors.Seconds {
+	return &processors.Seconds{
+		Name: "quotes", Input: schemas.TopicTicksRaw, Output: schemas.TopicQuotes,
+		New: func() processors.SecondFold { return newFold(coins, fixings) },
+		Log: log, Logger: logger,
+	}
+}
+
+type fold struct {
+	coins   *schemas.CoinTable
+	fixings *Fixings
+	assets  map[string]*asset
+	// order is the ids of assets, level by level and sorted: first-level rates are needed by the second.
+	order []string
+}
+
+type asset struct {
+	id      string
+	level   int
+	markets map[processors.MarketID]*processors.Market
+	written *eventsv1.QuoteRate
+	rate    float64 // of this second; 0 for none
+}
+
+func newFold(coins *schemas.CoinTable, fixings *Fixings) *fold {
+	f := &fold{coins: coins, fixings: fixings, assets: map[string]*asset{}}
+	for _, fiat := range coins.Fiats() {
+		if fiat.Code != schemas.USD {
+			f.asset(fiat.Code, schemas.DirectQuote)
+		}
+	}
+	return f
+}
+
+// asset finds or adds an asset. Assets are written in an order that depends on their names only.
+func (f *fold) asset(id string, level int) *asset {
+	a := f.assets[id]
+	if a == nil {
+		a = &asset{id: id, level: level, markets: map[processors.MarketID]*processors.Market{}}
+		f.assets[id] = a
+		f.order = append(f.order, id)
+		slices.SortFunc(f.order, func(x, y string) int {
+			return cmp.Or(f.assets[x].level-f.assets[y].level, strings.Compare(x, y))
+		})
+	}
+	return a
+}
+
+// Take keeps the ticks of markets whose base is a quote asset.
+func (f *fold) Take(in processors.Input, t *eventsv1.Tick) {
+	if t.Base == "" || t.Quote == "" {
+		return
+	}
+	base, ok := f.coins.ResolveQuote(t.Venue, t.Base)
+	if !ok || base.ID == schemas.USD {
+		return
+	}
+	quote, ok := f.coins.ResolveQuote(t.Venue, t.Quote)
+	if !ok {
+		return
+	}
+	level := schemas.QuoteLevel(f.coins, base)
+	resolved := &eventsv1.ResolvedTick{Tick: t, QuoteId: quote.ID, Rate: 1, RateTime: t.IngestTime}
+	switch {
+	case level == schemas.NoQuote:
+		return
+	case quote.ID == schemas.USD:
+	case level == schemas.CrossQuote && schemas.QuoteLevel(f.coins, quote) == schemas.DirectQuote:
+		q := f.assets[quote.ID]
+		if q == nil || q.rate == 0 {
+			return
+		}
+		resolved.Rate = q.rate
+	default:
+		return
+	}
+	if reason, _ := schemas.CheckTick(t); reason != "" {
+		return
+	}
+	a := f.asset(base.ID, level)
+	id := processors.MarketID{Venue: t.Venue, Symbol: t.Symbol}
+	m := a.markets[id]
+	if m == nil {
+		m = &processors.Market{}
+		a.markets[id] = m
+	}
+	m.Apply(&eventsv1.Mark{Partition: in.Partition, Offset: in.Offset}, resolved, t.IngestTime)
+}
+
+// Close writes the rates that changed, and every ten seconds all of them.
+func (f *fold) Close(second int64, out *processors.Outputs) {
+	for _, id := range f.order {
+		a := f.assets[id]
+		rate := f.evaluate(a, second)
+		a.rate = rate.GetRate()
+		if rate == nil {
+			a.written = nil
+			continue
+		}
+		if a.written != nil && a.written.Rate == rate.Rate && second-a.written.Time < int64(repeatEvery) {
+			continue
+		}
+		a.written = rate
+		out.Emit(schemas.TopicQuotes, 0, id, second, &eventsv1.QuoteRecord{Body: &eventsv1.QuoteRecord_Rate{Rate: rate}})
+	}
+	out.Emit(schemas.TopicQuotes, 0, "", second, &eventsv1.QuoteRecord{Body: &eventsv1.QuoteRecord_Pulse{
+		Pulse: &eventsv1.Pulse{Now: second, Watermark: second},
+	}})
+}
+
+func (f *fold) evaluate(a *asset, second int64) *eventsv1.QuoteRate {
+	inputs := make([]*eventsv1.PriceInput, 0, len(a.markets))
+	for id, m := range a.markets {
+		m.Expire(second)
+		if m.Silent() {
+			delete(a.markets, id)
+			continue
+		}
+		inputs = append(inputs, m.Input(id, second))
+	}
+	result, inputs := schemas.Aggregate(inputs, second)
+	if result.Reason == "" {
+		return &eventsv1.QuoteRate{QuoteId: a.id, Rate: result.Price, Time: second, Method: methodMarket, Inputs: inputs}
+	}
+	if rate, ok := f.fixings.USD(a.id, second); ok {
+		return &eventsv1.QuoteRate{QuoteId: a.id, Rate: rate, Time: second, Method: methodFixing}
+	}
+	return nil
+}
+
+// Fixings holds the newest reference rate of each currency, units per EUR. Safe for concurrent use.
+type Fixings struct {
+	mu    sync.RWMutex
+	rates map[string]fixing
+}
+
+type fixing struct {
+	rate float64
+	date time.Time
+}
+
+// NewFixings is empty: it has no rate for anything.
+func NewFixings() *Fixings { return &Fixings{rates: map[string]fixing{}} }
+
+// Apply takes one record of reference.raw.v1. Only fixings against EUR, as the ECB publishes them,
+// count here.
+func (x *Fixings) Apply(value []byte) {
+	rec := &eventsv1.ReferenceRecord{}
+	if rec.UnmarshalVT(value) != nil || rec.GetFixing() == nil || rec.GetFixing().Base != "EUR" {
+		return
+	}
+	f := rec.GetFixing()
+	date, err := time.Parse(time.DateOnly, f.Date)
+	rate, errRate := strconv.ParseFloat(f.Rate, 64)
+	if err != nil || errRate != nil || !(rate > 0) {
+		return
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if date.Before(x.rates[f.Quote].date) {
+		return
+	}
+	x.rates[f.Quote] = fixing{rate, date}
+}
+
+// USD is what one unit of a currency costs in USD by the newest fixing, if that is not too old at a
+// log time.
+func (x *Fixings) USD(currency string, now int64) (float64, bool) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	dollar, ok := x.fresh(schemas.USD, now)
+	if !ok {
+		return 0, false
+	}
+	if currency == "EUR" {
+		return dollar, true
+	}
+	other, ok := x.fresh(currency, now)
+	if !ok {
+		return 0, false
+	}
+	return dollar / other, true
+}
+
+func (x *Fixings) fresh(currency string, now int64) (float64, bool) {
+	f, ok := x.rates[currency]
+	return f.rate, ok && now-f.date.UnixNano() <= int64(fixingFor)
+}

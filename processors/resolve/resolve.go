@@ -1,0 +1,191 @@
+// Package resolve turns what venues said into ticks of coins: it names the coin and the quote of
+// each market, records the USD rate of the quote that was known at that moment, refuses what cannot
+// be a price with a reason, and lets each event through once.
+//
+// ticks.v1 is log, not view: it records the join with quotes.v1, and prices and candles are
+// replayed from there. Resolving again from raw ticks is a new generation.
+package resolve
+
+import (
+	"time"
+
+	"github.com/marketlog/marketlog/processors"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+const (
+	// rateFor is how long a rate of quotes.v1 counts after its second, by the log's now.
+	rateFor = 60 * time.Second
+	// deadPulse is how often a pulse goes to the dead letter topic: recovery finds its place there
+	// without reading far, and the topic stays small.
+	deadPulse = 10
+)
+
+// Rate is what one unit of a quote asset costs in USD, and where quotes.v1 says so.
+type Rate struct {
+	USD float64
+	// Time is the second that the rate was evaluated in, Unix nanoseconds.
+	Time   int64
+	Offset int64
+}
+
+// Rates holds the newest rate of each quote asset. Safe for concurrent use.
+type Rates interface {
+	Rate(quoteID string) (Rate, bool)
+}
+
+// Unit is the declaration of this processor.
+func Unit(coins *schemas.CoinTable, rates Rates) processors.Unit {
+	ticks, _ := schemas.TopicNamed(schemas.TopicTicks)
+	return processors.Unit{
+		Name:    "resolve",
+		Input:   schemas.TopicTicksRaw,
+		Outputs: []processors.Route{{Topic: schemas.TopicTicks}, {Topic: schemas.TopicTicksRawDead}},
+		New: func(int32) processors.Fold {
+			return &fold{coins: coins, rates: rates, partitions: ticks.Partitions, seen: newMemory()}
+		},
+	}
+}
+
+type fold struct {
+	coins      *schemas.CoinTable
+	rates      Rates
+	partitions int32
+	clocks     processors.Clocks
+	seen       *memory
+	// pulsed is the last tenth of a minute in which the dead letter topic got a pulse.
+	pulsed int64
+}
+
+func (f *fold) Clocks() (now, watermark int64) { return f.clocks.Now(), f.clocks.Watermark() }
+
+func (f *fold) Apply(in processors.Input, out *processors.Outputs) error {
+	rec := &eventsv1.RawRecord{}
+	if err := rec.UnmarshalVT(in.Value); err != nil {
+		f.refuse(in, nil, schemas.Undecodable, err.Error(), out)
+		return nil
+	}
+	switch body := rec.Body.(type) {
+	case *eventsv1.RawRecord_Tick:
+		f.tick(in, body.Tick, out)
+	case *eventsv1.RawRecord_Clock:
+		f.clock(rec, body.Clock, out)
+	case *eventsv1.RawRecord_Gap:
+		key := body.Gap.Venue + "|" + body.Gap.Symbol
+		out.EmitByKey(schemas.TopicTicks, f.partitions, key, body.Gap.ToTime,
+			&eventsv1.ResolvedRecord{Body: &eventsv1.ResolvedRecord_Gap{Gap: body.Gap}})
+	case *eventsv1.RawRecord_Control:
+		for p := range f.partitions {
+			out.Emit(schemas.TopicTicks, p, "", f.clocks.Now(),
+				&eventsv1.ResolvedRecord{Body: &eventsv1.ResolvedRecord_Control{Control: body.Control}})
+		}
+	default:
+		f.refuse(in, nil, schemas.Undecodable, "the record has no body that this version knows", out)
+	}
+	return nil
+}
+
+func (f *fold) clock(rec *eventsv1.RawRecord, clock *eventsv1.Clock, out *processors.Outputs) {
+	second, closed := f.clocks.Now()/int64(time.Second), f.clocks.Watermark()/int64(time.Second)
+	if !f.clocks.Observe(rec.Producer, rec.Epoch, clock.Time) {
+		return
+	}
+	now := f.clocks.Now()
+	if now/int64(time.Second) == second && f.clocks.Watermark()/int64(time.Second) == closed {
+		return
+	}
+	f.seen.forget(now - int64(processors.WindowMemory))
+	for p := range f.partitions {
+		out.Emit(schemas.TopicTicks, p, "", now, &eventsv1.ResolvedRecord{Body: &eventsv1.ResolvedRecord_Pulse{Pulse: f.pulse()}})
+	}
+	if now/int64(time.Second)/deadPulse != f.pulsed {
+		f.pulsed = now / int64(time.Second) / deadPulse
+		out.Emit(schemas.TopicTicksRawDead, 0, "", now, &eventsv1.DeadRecord{Pulse: f.pulse()})
+	}
+}
+
+func (f *fold) pulse() *eventsv1.Pulse {
+	return &eventsv1.Pulse{Now: f.clocks.Now(), Watermark: f.clocks.Watermark()}
+}
+
+func (f *fold) tick(in processors.Input, t *eventsv1.Tick, out *processors.Outputs) {
+	if len(t.EventId) != len(schemas.EventID{}) {
+		f.refuse(in, t, schemas.Undecodable, "event_id must have 16 bytes", out)
+		return
+	}
+	id := schemas.EventID(t.EventId)
+	known := f.seen.add(id, max(t.IngestTime, f.clocks.Now()))
+	if known && t.Kind == eventsv1.TickKind_TICK_KIND_TRADE {
+		return
+	}
+	var flags schemas.Flag
+	if known {
+		flags |= schemas.Repeat
+	} else if reason, detail := schemas.CheckTick(t); reason != "" {
+		f.refuse(in, t, reason, detail, out)
+		return
+	}
+	resolved := &eventsv1.ResolvedTick{Tick: t}
+	flags |= f.join(t, resolved)
+	if t.Kind == eventsv1.TickKind_TICK_KIND_TRADE && schemas.MinuteClosed(schemas.TradeTime(t), f.clocks.Watermark()) {
+		flags |= schemas.Late
+	}
+	if schemas.CrossedQuote(t) {
+		flags |= schemas.Crossed
+	}
+	resolved.Flags = uint32(flags)
+	key := resolved.CoinId
+	if key == "" {
+		key = t.Venue + "|" + t.Base
+	}
+	out.EmitByKey(schemas.TopicTicks, f.partitions, key, t.IngestTime,
+		&eventsv1.ResolvedRecord{Body: &eventsv1.ResolvedRecord_Tick{Tick: resolved}})
+}
+
+// join names the coin, the quote and its rate.
+func (f *fold) join(t *eventsv1.Tick, resolved *eventsv1.ResolvedTick) (flags schemas.Flag) {
+	if t.Base == "" || t.Quote == "" {
+		return schemas.NotSpot
+	}
+	if coin, _, ok := f.coins.Resolve(t.Venue, t.Base); ok {
+		resolved.CoinId = coin.ID
+	} else {
+		flags |= schemas.Unmapped
+	}
+	quote, ok := f.coins.ResolveQuote(t.Venue, t.Quote)
+	if !ok {
+		return flags | schemas.NoRate
+	}
+	resolved.QuoteId = quote.ID
+	if quote.ID == schemas.USD {
+		resolved.Rate, resolved.RateTime = 1, t.IngestTime
+		return flags
+	}
+	rate, ok := f.rates.Rate(quote.ID)
+	if !ok || f.clocks.Now()-rate.Time > int64(rateFor) {
+		return flags | schemas.NoRate
+	}
+	resolved.Rate, resolved.RateTime, resolved.RateOffset = rate.USD, rate.Time, rate.Offset
+	return flags
+}
+
+// maxPayload is how much of a refused message is kept.
+const maxPayload = 64 << 10
+
+func (f *fold) refuse(in processors.Input, t *eventsv1.Tick, reason schemas.Reason, detail string, out *processors.Outputs) {
+	letter := &eventsv1.DeadLetter{
+		Reason:     string(reason),
+		Detail:     detail,
+		Payload:    in.Value[:min(len(in.Value), maxPayload)],
+		Truncated:  len(in.Value) > maxPayload,
+		IngestTime: f.clocks.Now(),
+		Topic:      in.Topic,
+		Partition:  in.Partition,
+		Offset:     in.Offset,
+	}
+	if t != nil {
+		letter.Source, letter.EventId, letter.IngestTime = t.Venue, t.EventId, t.IngestTime
+	}
+	out.Emit(schemas.TopicTicksRawDead, 0, letter.Source, letter.IngestTime, &eventsv1.DeadRecord{Letter: letter})
+}

@@ -1,0 +1,358 @@
+package processors
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream"
+	"github.com/marketlog/marketlog/stream/faults"
+)
+
+// drainTimeout is how long a worker that gives a partition back may take to write what it holds.
+const drainTimeout = 5 * time.Second
+
+// Unit is one fold, or chain of folds, and the topics between which it stands.
+type Unit struct {
+	// Name is the consumer group.
+	Name  string
+	Input string
+	// Outputs are the topics that the fold emits to. It emits pulses to every partition that an
+	// input partition can reach, so that recovery finds its marks near the end.
+	Outputs []Route
+	// New makes the fold of one input partition.
+	New func(partition int32) Fold
+}
+
+// Route is an output topic of a unit.
+type Route struct {
+	Topic string
+	// SamePartition says that input partition p writes to output partition p only.
+	SamePartition bool
+}
+
+// Runner runs one unit on as many partitions as the group gives it.
+type Runner struct {
+	Unit   Unit
+	Log    stream.Config
+	Logger *slog.Logger
+}
+
+// Run joins the group and folds until the context ends; then everything folded is written.
+func (r *Runner) Run(ctx context.Context) error {
+	producer, err := r.Log.NewProducer()
+	if err != nil {
+		return fmt.Errorf("opening the producer of %s: %w", r.Unit.Name, err)
+	}
+	defer producer.Close()
+	input, err := schemas.TopicNamed(r.Unit.Input)
+	if err != nil {
+		return err
+	}
+	m := &member{runner: r, producer: producer, derived: input.Derived, inputs: input.Partitions, workers: map[int32]*worker{}}
+	err = stream.RunGroup(ctx, r.Log, r.Unit.Name, r.Unit.Input, m)
+	m.Lost(ctx, m.partitions())
+	return err
+}
+
+// member is a Runner's presence in its group.
+type member struct {
+	runner   *Runner
+	producer *kgo.Client
+	derived  bool
+	inputs   int32
+	workers  map[int32]*worker
+}
+
+func (m *member) partitions() []int32 {
+	list := make([]int32, 0, len(m.workers))
+	for p := range m.workers {
+		list = append(list, p)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// Assigned reads the ends of all output partitions, and starts a worker for each input partition
+// at the checkpoint of the output that is furthest behind.
+func (m *member) Assigned(ctx context.Context, partitions []int32) (map[int32]int64, error) {
+	applied := map[outputID]map[int32]stream.Applied{}
+	for _, p := range partitions {
+		for _, id := range m.outputsOf(p) {
+			if _, ok := applied[id]; ok {
+				continue
+			}
+			origins := m.inputs
+			if m.route(id.topic).SamePartition {
+				origins = 1
+			}
+			a, err := stream.LastApplied(ctx, m.runner.Log, id.topic, id.partition, origins)
+			if err != nil {
+				return nil, fmt.Errorf("reading where %s stands: %w", m.runner.Unit.Name, err)
+			}
+			applied[id] = a
+		}
+	}
+	starts := map[int32]int64{}
+	for _, p := range partitions {
+		w := m.recover(p, applied)
+		starts[p] = w.rewind.places[0].offset
+		m.workers[p] = w
+		w.start(ctx)
+		m.runner.Logger.Info("folding", "unit", m.runner.Unit.Name, "partition", p, "from", starts[p])
+	}
+	return starts, nil
+}
+
+type outputID struct {
+	topic     string
+	partition int32
+}
+
+func (m *member) route(topic string) Route {
+	i := slices.IndexFunc(m.runner.Unit.Outputs, func(r Route) bool { return r.Topic == topic })
+	return m.runner.Unit.Outputs[i]
+}
+
+func (m *member) outputsOf(partition int32) []outputID {
+	var ids []outputID
+	for _, route := range m.runner.Unit.Outputs {
+		if route.SamePartition {
+			ids = append(ids, outputID{route.Topic, partition})
+			continue
+		}
+		topic, _ := schemas.TopicNamed(route.Topic)
+		for q := range topic.Partitions {
+			ids = append(ids, outputID{route.Topic, q})
+		}
+	}
+	return ids
+}
+
+// recover makes the worker that continues what the outputs hold of one input partition. An output
+// that holds nothing of it yet sends the worker to the beginning of the input.
+func (m *member) recover(partition int32, applied map[outputID]map[int32]stream.Applied) *worker {
+	last := map[outputID]*eventsv1.Mark{}
+	var behind stream.Applied
+	first, fresh := true, false
+	for _, id := range m.outputsOf(partition) {
+		a, ok := applied[id][partition]
+		if !ok || a.Checkpoint == nil {
+			fresh = true
+		}
+		if ok {
+			last[id] = a.Mark
+		}
+		if ok && (first || behind.Mark.After(a.Mark)) {
+			behind, first = a, false
+		}
+	}
+	start := &eventsv1.Checkpoint{}
+	if !fresh && behind.Checkpoint != nil {
+		start = behind.Checkpoint
+	}
+	return &worker{
+		partition: partition,
+		fold:      m.runner.Unit.New(partition),
+		topic:     m.runner.Unit.Input,
+		derived:   m.derived,
+		last:      last,
+		rewind:    newRewind(start.Offset, start.Marks),
+		producer:  m.producer,
+		logger:    m.runner.Logger,
+		batches:   make(chan []*kgo.Record, 1), // one batch waits while one is folded
+	}
+}
+
+// Records hands a batch to the partition's worker, or returns why that worker stopped.
+func (m *member) Records(ctx context.Context, partition int32, records []*kgo.Record) error {
+	w := m.workers[partition]
+	if w == nil {
+		return nil // given back while the records were on their way
+	}
+	select {
+	case w.batches <- records:
+		return nil
+	case <-w.done:
+		return w.err
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// Due returns the error of any worker that stopped.
+func (m *member) Due(context.Context) error {
+	for _, w := range m.workers {
+		select {
+		case <-w.done:
+			return w.err
+		default:
+			if err := w.failure(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Lost lets the workers finish what they hold and waits until it is written.
+func (m *member) Lost(ctx context.Context, partitions []int32) {
+	for _, p := range partitions {
+		w := m.workers[p]
+		if w == nil {
+			continue
+		}
+		delete(m.workers, p)
+		w.stop()
+		m.runner.Logger.Info("giving back", "unit", m.runner.Unit.Name, "partition", p)
+	}
+	flushCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
+	defer cancel()
+	_ = m.producer.Flush(flushCtx) // what is not written will be folded again
+}
+
+// Done is where each worker stands.
+func (m *member) Done() map[int32]int64 {
+	done := map[int32]int64{}
+	for p, w := range m.workers {
+		if offset := w.folded.Load(); offset > 0 {
+			done[p] = offset
+		}
+	}
+	return done
+}
+
+// worker folds one input partition.
+type worker struct {
+	partition int32
+	fold      Fold
+	topic     string
+	derived   bool
+	last      map[outputID]*eventsv1.Mark
+	rewind    *rewind
+	producer  *kgo.Client
+	logger    *slog.Logger
+	batches   chan []*kgo.Record
+	cancel    context.CancelFunc
+	done      chan struct{}
+	folded    atomic.Int64
+	err       error
+
+	mu       sync.Mutex
+	writeErr error
+}
+
+func (w *worker) start(ctx context.Context) {
+	ctx, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	w.done = make(chan struct{})
+	go func() {
+		defer close(w.done)
+		w.err = w.run(ctx)
+	}()
+}
+
+func (w *worker) stop() {
+	w.cancel()
+	<-w.done
+}
+
+func (w *worker) run(ctx context.Context) error {
+	var out Outputs
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case batch := <-w.batches:
+			for _, rec := range batch {
+				if ctx.Err() != nil {
+					return nil
+				}
+				if err := w.apply(ctx, rec, &out); err != nil {
+					return fmt.Errorf("folding %s/%d at %d: %w", w.topic, w.partition, rec.Offset, err)
+				}
+			}
+			if err := w.failure(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (w *worker) apply(ctx context.Context, rec *kgo.Record, out *Outputs) error {
+	next := rec.Offset + 1
+	in := Input{Topic: rec.Topic, Partition: rec.Partition, Offset: rec.Offset, Value: rec.Value}
+	if w.derived {
+		marked, err := stream.DecodeMarked(w.topic, rec.Value)
+		if err != nil {
+			w.logger.Error("passing over a record that is not ours", "topic", w.topic, "partition", w.partition, "offset", rec.Offset, "error", err)
+			return nil
+		}
+		if !w.rewind.admit(marked.GetMark()) {
+			return nil
+		}
+		in.Record = marked
+	}
+	out.Begin(in)
+	if err := w.fold.Apply(in, out); err != nil {
+		return err
+	}
+	for _, o := range out.List {
+		if err := w.emit(ctx, o); err != nil {
+			return err
+		}
+	}
+	now, watermark := w.fold.Clocks()
+	w.rewind.reached(now, watermark, next)
+	w.folded.Store(next)
+	return nil
+}
+
+// emit writes one output unless the log already holds it.
+func (w *worker) emit(ctx context.Context, o Output) error {
+	id := outputID{o.Topic, o.Partition}
+	mark := o.Record.GetMark()
+	if !mark.After(w.last[id]) {
+		return nil
+	}
+	w.last[id] = mark
+	if pulse := o.Record.GetPulse(); pulse != nil {
+		pulse.Checkpoint = w.rewind.checkpoint()
+	}
+	rec, err := o.kafkaRecord()
+	if err != nil {
+		return fmt.Errorf("encoding for %s: %w", o.Topic, err)
+	}
+	faults.Hit("fold.produce")
+	w.producer.Produce(ctx, rec, func(_ *kgo.Record, err error) {
+		if err != nil {
+			w.mu.Lock()
+			w.writeErr = err
+			w.mu.Unlock()
+		}
+	})
+	return nil
+}
+
+// failure is the first write that failed. What followed it may have been written, so the worker
+// stops: its successor reads from the outputs which did.
+func (w *worker) failure() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.writeErr != nil {
+		return fmt.Errorf("writing outputs of %s/%d: %w", w.topic, w.partition, w.writeErr)
+	}
+	return nil
+}
+
+func sortMarks(marks []*eventsv1.Mark) {
+	slices.SortFunc(marks, func(a, b *eventsv1.Mark) int { return cmp.Compare(a.Partition, b.Partition) })
+}

@@ -1,0 +1,318 @@
+package processors
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream"
+	"github.com/marketlog/marketlog/stream/faults"
+)
+
+// SecondFold is a fold over all partitions of a raw topic at once. The records of one log second
+// are taken partition by partition, so how the partitions were read side by side makes no
+// difference; the second stands for the offset in the marks of what it puts out.
+type SecondFold interface {
+	// Take folds one tick of the second that is closed next.
+	Take(in Input, tick *eventsv1.Tick)
+	// Close ends a log second (Unix nanoseconds) and adds what it causes to out.
+	Close(second int64, out *Outputs)
+}
+
+// Seconds runs one SecondFold. Its output topic has a single partition, and the member of its group
+// that holds it is the one that folds.
+type Seconds struct {
+	Name   string
+	Input  string
+	Output string
+	New    func() SecondFold
+	Log    stream.Config
+	Logger *slog.Logger
+}
+
+// Run folds whenever this process holds the output partition, until the context ends.
+func (s *Seconds) Run(ctx context.Context) error {
+	m := &secondsMember{seconds: s}
+	err := stream.RunGroup(ctx, s.Log, s.Name, s.Output, m)
+	m.Lost(ctx, nil)
+	return err
+}
+
+type secondsMember struct {
+	seconds *Seconds
+	cancel  context.CancelFunc
+	done    chan struct{}
+	err     error
+}
+
+// fromEnd is franz-go's offset for the end of a partition: the group is joined for the lock that its
+// assignment is, not for the records.
+const fromEnd = -1
+
+func (m *secondsMember) Assigned(ctx context.Context, partitions []int32) (map[int32]int64, error) {
+	starts := map[int32]int64{}
+	for _, p := range partitions {
+		starts[p] = fromEnd
+	}
+	if len(partitions) == 0 {
+		return starts, nil
+	}
+	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	m.cancel, m.done = cancel, make(chan struct{})
+	go func() {
+		defer close(m.done)
+		m.err = m.seconds.fold(run)
+	}()
+	return starts, nil
+}
+
+func (m *secondsMember) Records(context.Context, int32, []*kgo.Record) error { return nil }
+
+func (m *secondsMember) Due(context.Context) error {
+	if m.done == nil {
+		return nil
+	}
+	select {
+	case <-m.done:
+		return m.err
+	default:
+		return nil
+	}
+}
+
+func (m *secondsMember) Lost(context.Context, []int32) {
+	if m.cancel != nil {
+		m.cancel()
+		<-m.done
+		m.cancel, m.done = nil, nil
+	}
+}
+
+func (m *secondsMember) Done() map[int32]int64 { return nil }
+
+// fold reads the input from where the output says, and writes what each second causes.
+func (s *Seconds) fold(ctx context.Context) error {
+	topic, err := schemas.TopicNamed(s.Input)
+	if err != nil {
+		return err
+	}
+	applied, err := stream.LastApplied(ctx, s.Log, s.Output, 0, 1)
+	if err != nil {
+		return fmt.Errorf("reading where %s stands: %w", s.Name, err)
+	}
+	merge := newMerge(topic.Partitions, applied[0].Checkpoint)
+	offsets := map[int32]kgo.Offset{}
+	for p := range topic.Partitions {
+		offsets[p] = kgo.NewOffset().At(merge.partitions[p].next)
+	}
+	reader, err := s.Log.NewClient(kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{s.Input: offsets}))
+	if err != nil {
+		return fmt.Errorf("opening a reader of %s: %w", s.Input, err)
+	}
+	defer reader.Close()
+	producer, err := s.Log.NewProducer()
+	if err != nil {
+		return fmt.Errorf("opening the producer of %s: %w", s.Name, err)
+	}
+	defer producer.Close()
+	s.Logger.Info("folding seconds", "unit", s.Name)
+	w := &secondsWriter{seconds: s, fold: s.New(), last: applied[0].Mark, producer: producer}
+	for ctx.Err() == nil {
+		fetches := reader.PollFetches(ctx)
+		if ctx.Err() != nil {
+			break
+		}
+		if errs := fetches.Errors(); len(errs) > 0 {
+			return fmt.Errorf("reading %s/%d: %w", errs[0].Topic, errs[0].Partition, errs[0].Err)
+		}
+		fetches.EachRecord(func(rec *kgo.Record) { merge.add(rec) })
+		if err := merge.close(func(second int64, records []taken, checkpoint *eventsv1.Checkpoint) error {
+			return w.close(ctx, second, records, checkpoint)
+		}); err != nil {
+			return err
+		}
+		if err := w.failure(); err != nil {
+			return err
+		}
+	}
+	flush, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
+	defer cancel()
+	_ = producer.Flush(flush) // what is not written will be folded again
+	return nil
+}
+
+type secondsWriter struct {
+	seconds  *Seconds
+	fold     SecondFold
+	last     *eventsv1.Mark
+	producer *kgo.Client
+
+	mu  sync.Mutex
+	err error
+}
+
+func (w *secondsWriter) failure() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err
+}
+
+// close folds one second and writes what the log does not hold yet.
+func (w *secondsWriter) close(ctx context.Context, second int64, records []taken, checkpoint *eventsv1.Checkpoint) error {
+	for _, t := range records {
+		w.fold.Take(t.in, t.tick)
+	}
+	var out Outputs
+	out.Begin(Input{Offset: second})
+	w.fold.Close(second, &out)
+	for _, o := range out.List {
+		mark := o.Record.GetMark()
+		if !mark.After(w.last) {
+			continue
+		}
+		w.last = mark
+		if pulse := o.Record.GetPulse(); pulse != nil {
+			pulse.Checkpoint = checkpoint
+		}
+		rec, err := o.kafkaRecord()
+		if err != nil {
+			return fmt.Errorf("encoding for %s: %w", o.Topic, err)
+		}
+		faults.Hit("seconds.produce")
+		w.producer.Produce(ctx, rec, func(_ *kgo.Record, err error) {
+			if err != nil {
+				w.mu.Lock()
+				w.err = fmt.Errorf("writing outputs of %s: %w", w.seconds.Name, err)
+				w.mu.Unlock()
+			}
+		})
+	}
+	return nil
+}
+
+// merge sorts the records of several partitions into log seconds. A partition's own clocks part it
+// into seconds: a second is whole when every partition's now lies behind it.
+type merge struct {
+	partitions []mergePartition
+	// begins remembers where each second began, for the checkpoints.
+	begins []secondBegin
+}
+
+type mergePartition struct {
+	clocks  Clocks
+	next    int64
+	pending map[int64]*segment
+}
+
+// segment is what one partition holds of one second.
+type segment struct {
+	begin   int64
+	records []taken
+}
+
+type taken struct {
+	in   Input
+	tick *eventsv1.Tick
+}
+
+type secondBegin struct {
+	second  int64
+	offsets []int64
+}
+
+func newMerge(partitions int32, checkpoint *eventsv1.Checkpoint) *merge {
+	m := &merge{partitions: make([]mergePartition, partitions)}
+	for i := range m.partitions {
+		m.partitions[i].pending = map[int64]*segment{}
+	}
+	for _, mark := range checkpoint.GetMarks() {
+		m.partitions[mark.Partition].next = mark.Offset
+	}
+	begin := secondBegin{offsets: make([]int64, partitions)}
+	for i := range m.partitions {
+		begin.offsets[i] = m.partitions[i].next
+	}
+	m.begins = []secondBegin{begin}
+	return m
+}
+
+// add puts a record where it belongs. What cannot be decoded is resolve's to refuse.
+func (m *merge) add(rec *kgo.Record) {
+	p := &m.partitions[rec.Partition]
+	if rec.Offset < p.next {
+		return
+	}
+	p.next = rec.Offset + 1
+	raw := &eventsv1.RawRecord{}
+	if raw.UnmarshalVT(rec.Value) != nil {
+		return
+	}
+	if clock := raw.GetClock(); clock != nil {
+		p.clocks.Observe(raw.Producer, raw.Epoch, clock.Time)
+	}
+	second := p.clocks.Now() / int64(time.Second)
+	s := p.pending[second]
+	if s == nil {
+		s = &segment{begin: rec.Offset}
+		p.pending[second] = s
+	}
+	if tick := raw.GetTick(); tick != nil {
+		s.records = append(s.records, taken{Input{Topic: rec.Topic, Partition: rec.Partition, Offset: rec.Offset}, tick})
+	}
+}
+
+// close hands over all seconds that are whole, in order.
+func (m *merge) close(fold func(second int64, records []taken, checkpoint *eventsv1.Checkpoint) error) error {
+	whole := m.partitions[0].clocks.Now() / int64(time.Second)
+	for i := range m.partitions {
+		whole = min(whole, m.partitions[i].clocks.Now()/int64(time.Second))
+	}
+	seconds := map[int64]bool{}
+	for i := range m.partitions {
+		for second := range m.partitions[i].pending {
+			if second < whole {
+				seconds[second] = true
+			}
+		}
+	}
+	for _, second := range slices.Sorted(maps.Keys(seconds)) {
+		var records []taken
+		begin := secondBegin{second: second, offsets: slices.Clone(m.begins[len(m.begins)-1].offsets)}
+		for i := range m.partitions {
+			p := &m.partitions[i]
+			if s := p.pending[second]; s != nil {
+				records = append(records, s.records...)
+				begin.offsets[i] = s.begin
+				delete(p.pending, second)
+			}
+		}
+		m.begins = append(m.begins, begin)
+		for len(m.begins) > 1 && m.begins[1].second <= second-int64(WindowMemory/time.Second) {
+			m.begins = m.begins[1:]
+		}
+		if second == 0 {
+			continue // before the first clock there is no second to fold
+		}
+		if err := fold(second*int64(time.Second), records, m.checkpoint()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *merge) checkpoint() *eventsv1.Checkpoint {
+	begin := m.begins[0]
+	c := &eventsv1.Checkpoint{Offset: begin.second}
+	for i, offset := range begin.offsets {
+		c.Marks = append(c.Marks, &eventsv1.Mark{Partition: int32(i), Offset: offset})
+	}
+	return c
+}

@@ -1,0 +1,75 @@
+// Package stream is how Marketlog's events move and where they rest: the log and its clocks,
+// consumer groups that begin where a fold's outputs say, tails, and the administration of topics.
+// Its sub-packages materialize the log: history in ClickHouse, latest in Redis.
+package stream
+
+import (
+	"errors"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// Config says where the log is.
+type Config struct {
+	// Brokers are host:port addresses of any Kafka-API broker.
+	Brokers []string
+	// ClientID names the process in the broker's logs.
+	ClientID string
+	// Options adds transport security; empty for a loopback broker.
+	Options []kgo.Opt
+	// Dialer is the same for kafka-go's readers; nil for a loopback broker.
+	Dialer *kafka.Dialer
+}
+
+// Fetch sizes: larger ones delay the first record and hold more memory (measured: 8 MB a partition
+// reads at 0.6 of the speed of 2 MB).
+const (
+	fetchMaxBytes          = 16 << 20
+	fetchMaxPartitionBytes = 2 << 20
+	fetchMaxWait           = 250 * time.Millisecond
+)
+
+// clientOptions are those of every franz-go client of this process.
+func (c Config) clientOptions() []kgo.Opt {
+	opts := []kgo.Opt{
+		kgo.SeedBrokers(c.Brokers...),
+		kgo.ClientID(c.ClientID),
+		kgo.FetchMaxBytes(fetchMaxBytes),
+		kgo.FetchMaxPartitionBytes(fetchMaxPartitionBytes),
+		kgo.FetchMaxWait(fetchMaxWait),
+		kgo.RetryTimeout(30 * time.Second),
+		kgo.MetadataMinAge(250 * time.Millisecond),
+	}
+	return append(opts, c.Options...)
+}
+
+// NewClient opens a client for administration and explicit reads. The caller closes it.
+func (c Config) NewClient(opts ...kgo.Opt) (*kgo.Client, error) {
+	return kgo.NewClient(append(c.clientOptions(), opts...)...)
+}
+
+// NewProducer opens a client that writes derived records: idempotent, acknowledged by all in-sync
+// replicas, to the partition that the record names. The caller closes it.
+func (c Config) NewProducer() (*kgo.Client, error) {
+	return c.NewClient(
+		kgo.RequiredAcks(kgo.AllISRAcks()),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.ProducerBatchCompression(kgo.ZstdCompression(), kgo.NoCompression()),
+		kgo.ProducerLinger(2*time.Millisecond),
+		kgo.MaxBufferedRecords(100_000),
+		kgo.ProducerBatchMaxBytes(1<<20),
+	)
+}
+
+// partitioner is Kafka's default for records with a key: murmur2 of the key bytes.
+var partitioner = kgo.StickyKeyPartitioner(nil).ForTopic("")
+
+// PartitionFor is the partition of a key among n, as every Kafka client computes it.
+func PartitionFor(key string, n int32) int32 {
+	return int32(partitioner.Partition(&kgo.Record{Key: []byte(key)}, int(n)))
+}
+
+// ErrUnavailable means that a store did not answer, or not for certain. It is to be tried again.
+var ErrUnavailable = errors.New("the store is not available")

@@ -1,0 +1,41 @@
+//go:build faults
+
+package faults
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// The test runs itself again as the process that dies.
+func TestDiesAtTheNamedHit(t *testing.T) {
+	if os.Getenv("FAULTS_CHILD") != "" {
+		Hit("other")
+		Acked([]byte{0xab, 0x01}, []byte{0xcd})
+		Hit("step.a")
+		Acked([]byte{0xef})
+		Hit("step.a")
+		Acked([]byte{0x99})
+		t.Fatal("lived on after the second hit")
+	}
+	dir := t.TempDir()
+	killed, acked := filepath.Join(dir, "killed"), filepath.Join(dir, "acked")
+	child := exec.Command(os.Args[0], "-test.run=^TestDiesAtTheNamedHit$")
+	child.Env = append(os.Environ(), "FAULTS_CHILD=1", "MARKETLOG_FAULT=step.a:2",
+		"MARKETLOG_FAULT_LOG="+killed, "MARKETLOG_ACK_LOG="+acked)
+	out, err := child.CombinedOutput()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+		t.Fatalf("child ended with %v, want SIGKILL\n%s", err, out)
+	}
+	for name, want := range map[string]string{killed: "killed step.a 2\n", acked: "ab01\ncd\nef\n"} {
+		got, err := os.ReadFile(name)
+		if err != nil || string(got) != want {
+			t.Errorf("%s holds %q (%v), want %q", filepath.Base(name), got, err, want)
+		}
+	}
+}

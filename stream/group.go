@@ -1,0 +1,145 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// Group times: a member that was killed gives its partitions back within sessionTimeout.
+const (
+	sessionTimeout    = 6 * time.Second
+	heartbeatInterval = time.Second
+	rebalanceTimeout  = 60 * time.Second
+	// pollTimeout is how long the loop waits for records before it lets the handler do what is due.
+	pollTimeout = 200 * time.Millisecond
+)
+
+// Handler is what a member of a group does with its partitions. All methods are called from one
+// goroutine at a time; an error ends the member, which its supervisor starts again.
+type Handler interface {
+	// Assigned says at which offset each of the partitions begins. What was committed to the group
+	// does not count: the handler's own outputs tell where it stands.
+	Assigned(ctx context.Context, partitions []int32) (map[int32]int64, error)
+	// Records takes the next records of one partition, in order. It may block: that is the back-pressure.
+	Records(ctx context.Context, partition int32, records []*kgo.Record) error
+	// Due is called after every poll, at least five times a second.
+	Due(ctx context.Context) error
+	// Lost ends the work on partitions: after it, no record of them is handed over.
+	Lost(ctx context.Context, partitions []int32)
+	// Done returns per partition the offset below which everything has had its effect; it is
+	// committed to the group, for those who look at lag.
+	Done() map[int32]int64
+}
+
+// RunGroup joins a consumer group on a topic and hands partitions and records to the handler until
+// the context ends or the handler fails.
+func RunGroup(ctx context.Context, cfg Config, group, topic string, h Handler) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var mu sync.Mutex // the client calls back from its own goroutine
+	client, err := cfg.NewClient(
+		kgo.ConsumerGroup(group),
+		kgo.ConsumeTopics(topic),
+		kgo.Balancers(kgo.CooperativeStickyBalancer()),
+		kgo.SessionTimeout(sessionTimeout),
+		kgo.HeartbeatInterval(heartbeatInterval),
+		kgo.RebalanceTimeout(rebalanceTimeout),
+		kgo.DisableAutoCommit(),
+		kgo.BlockRebalanceOnPoll(),
+		kgo.AdjustFetchOffsetsFn(func(ctx context.Context, offsets map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			partitions := make([]int32, 0, len(offsets[topic]))
+			for p := range offsets[topic] {
+				partitions = append(partitions, p)
+			}
+			starts, err := h.Assigned(ctx, partitions)
+			if err != nil {
+				if ctx.Err() == nil {
+					cancel(fmt.Errorf("taking over partitions %v of %s: %w", partitions, topic, err))
+				}
+				return nil, err
+			}
+			for p := range offsets[topic] {
+				offsets[topic][p] = kgo.NewOffset().At(starts[p])
+			}
+			return offsets, nil
+		}),
+		kgo.OnPartitionsRevoked(func(ctx context.Context, cl *kgo.Client, lost map[string][]int32) {
+			mu.Lock()
+			defer mu.Unlock()
+			h.Lost(ctx, lost[topic])
+		}),
+		kgo.OnPartitionsLost(func(ctx context.Context, _ *kgo.Client, lost map[string][]int32) {
+			mu.Lock()
+			defer mu.Unlock()
+			h.Lost(ctx, lost[topic])
+		}),
+	)
+	if err != nil {
+		return fmt.Errorf("joining group %s: %w", group, err)
+	}
+	defer client.CloseAllowingRebalance()
+	committed := time.Time{}
+	for {
+		pollCtx, stop := context.WithTimeout(ctx, pollTimeout)
+		fetches := client.PollFetches(pollCtx)
+		stop()
+		if ctx.Err() != nil {
+			return cause(ctx)
+		}
+		for _, e := range fetches.Errors() {
+			if !errors.Is(e.Err, context.DeadlineExceeded) && !errors.Is(e.Err, context.Canceled) {
+				return fmt.Errorf("reading %s/%d: %w", e.Topic, e.Partition, e.Err)
+			}
+		}
+		if err := handOver(ctx, &mu, fetches, h); err != nil {
+			return err
+		}
+		if time.Since(committed) > time.Second {
+			committed = time.Now()
+			commit(ctx, client, topic, h)
+		}
+		client.AllowRebalance()
+	}
+}
+
+func handOver(ctx context.Context, mu *sync.Mutex, fetches kgo.Fetches, h Handler) error {
+	mu.Lock()
+	defer mu.Unlock()
+	var err error
+	fetches.EachPartition(func(p kgo.FetchTopicPartition) {
+		if err == nil && len(p.Records) > 0 {
+			err = h.Records(ctx, p.Partition, p.Records)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return h.Due(ctx)
+}
+
+// commit tells the group how far the handler has come. Nothing rests on it, so a failure is no failure.
+func commit(ctx context.Context, client *kgo.Client, topic string, h Handler) {
+	offsets := map[int32]kgo.EpochOffset{}
+	for p, offset := range h.Done() {
+		offsets[p] = kgo.EpochOffset{Epoch: -1, Offset: offset}
+	}
+	if len(offsets) == 0 {
+		return
+	}
+	client.CommitOffsets(ctx, map[string]map[int32]kgo.EpochOffset{topic: offsets}, nil)
+}
+
+// cause is nil when the caller ended the context, else why the member ended itself.
+func cause(ctx context.Context) error {
+	if err := context.Cause(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,86 @@
+package history
+
+import (
+	"context"
+	"fmt"
+
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+// Place is where a record lies in the log.
+type Place struct {
+	Topic     string
+	Partition int32
+	Offset    int64
+}
+
+// Batch collects the rows of log records until they are inserted. It is used by one goroutine.
+type Batch struct {
+	ticks   tickRows
+	prices  priceRows
+	minutes minuteRows
+	candles candleRows
+	venues  venueCandleRows
+	dead    deadRows
+	gaps    gapRows
+}
+
+// Add adds the rows of one record; pulses and controls have none.
+func (b *Batch) Add(p Place, record eventsv1.Marked) {
+	switch rec := record.(type) {
+	case *eventsv1.ResolvedRecord:
+		if t := rec.GetTick(); t != nil {
+			b.ticks.add(p, rec.Mark, t)
+		}
+		if g := rec.GetGap(); g != nil {
+			b.gaps.add(p, g)
+		}
+	case *eventsv1.PriceRecord:
+		if price := rec.GetPrice(); price != nil {
+			b.prices.add(rec.Mark, price)
+			b.minutes.add(rec.Mark, price)
+		}
+	case *eventsv1.CandleRecord:
+		if c := rec.GetCandle(); c != nil {
+			b.candles.add(rec.Mark, c)
+		}
+		if c := rec.GetVenueCandle(); c != nil {
+			b.venues.add(rec.Mark, c)
+		}
+	case *eventsv1.DeadRecord:
+		if rec.Letter != nil {
+			b.dead.add(p, rec.Letter)
+		}
+	}
+}
+
+func (b *Batch) all() []rows {
+	return []rows{&b.ticks, &b.prices, &b.minutes, &b.candles, &b.venues, &b.dead, &b.gaps}
+}
+
+// Len is the number of rows.
+func (b *Batch) Len() int {
+	n := 0
+	for _, r := range b.all() {
+		n += r.len()
+	}
+	return n
+}
+
+// Reset empties the batch.
+func (b *Batch) Reset() {
+	for _, r := range b.all() {
+		r.reset()
+	}
+}
+
+// Insert writes the rows. After an error some may be kept: insert the same batch again.
+// Suffix names shadow tables of a replay; it is empty for the live ones.
+func (s *Store) Insert(ctx context.Context, b *Batch, suffix string) error {
+	for _, r := range b.all() {
+		if err := s.insert(ctx, r, suffix); err != nil {
+			return fmt.Errorf("inserting a batch: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,122 @@
+// Package latest keeps the newest price of each coin in Redis, so that a reader that starts has all
+// of them at once. Values never go back: a write is compared with what is kept, by generation and
+// offset, and all writes of a flush to one partition are one script.
+package latest
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream"
+)
+
+// Record is one price record and where it lies in prices.v1.
+type Record struct {
+	Partition int32
+	Offset    int64
+	Price     *eventsv1.Price
+}
+
+// Snapshot is what the cache holds.
+type Snapshot struct {
+	// Records are, per coin, the last one with a price and, if newer, the one that says why there is none.
+	Records []Record
+	// Next is, per partition, the offset below which every record is in the snapshot.
+	Next map[int32]int64
+}
+
+// Store is the cache. Safe for concurrent use.
+type Store struct {
+	client redis.UniversalClient
+}
+
+// New uses an open client, which stays the caller's.
+func New(client redis.UniversalClient) *Store { return &Store{client: client} }
+
+// put compares and sets the fields of one partition. A field holds "generation offset payload".
+//
+//go:embed put.lua
+var putSource string
+
+var put = redis.NewScript(putSource)
+
+// nextField holds the offset below which a partition is complete. Coin ids never begin with a dot.
+const nextField = ".next"
+
+// lostSuffix marks the field of a record without a price.
+const lostSuffix = "!"
+
+// key is the hash of one partition; the braces keep it in one slot of a cluster.
+func key(partition int32) string { return fmt.Sprintf("marketlog:prices:{%d}", partition) }
+
+// Put keeps the records that are newer than what is kept, and how far each partition has come. An
+// error that is stream.ErrUnavailable leaves open whether they were kept: put them again.
+func (s *Store) Put(ctx context.Context, generation uint32, records []Record, next map[int32]int64) error {
+	args := map[int32][]any{}
+	for _, r := range records {
+		payload, err := r.Price.MarshalVT()
+		if err != nil {
+			return fmt.Errorf("encoding the price of %s: %w", r.Price.CoinId, err)
+		}
+		field := r.Price.CoinId
+		if r.Price.Reason != "" {
+			field += lostSuffix
+		}
+		args[r.Partition] = append(args[r.Partition], field, r.Offset, payload)
+	}
+	for partition, offset := range next {
+		args[partition] = append(args[partition], nextField, offset, "")
+	}
+	for partition, list := range args {
+		list = append([]any{generation}, list...)
+		if err := put.Run(ctx, s.client, []string{key(partition)}, list...).Err(); err != nil && !errors.Is(err, redis.Nil) {
+			return fmt.Errorf("%w: caching prices of partition %d: %w", stream.ErrUnavailable, partition, err)
+		}
+	}
+	return nil
+}
+
+// Load reads what is kept of the given number of partitions.
+func (s *Store) Load(ctx context.Context, partitions int32) (Snapshot, error) {
+	snap := Snapshot{Next: map[int32]int64{}}
+	for p := range partitions {
+		fields, err := s.client.HGetAll(ctx, key(p)).Result()
+		if err != nil {
+			return Snapshot{}, fmt.Errorf("%w: reading cached prices of partition %d: %w", stream.ErrUnavailable, p, err)
+		}
+		for field, value := range fields {
+			offset, payload, err := split(value)
+			if err != nil {
+				return Snapshot{}, fmt.Errorf("reading %s of %s: %w", field, key(p), err)
+			}
+			if field == nextField {
+				snap.Next[p] = offset
+				continue
+			}
+			price := &eventsv1.Price{}
+			if err := price.UnmarshalVT([]byte(payload)); err != nil {
+				return Snapshot{}, fmt.Errorf("decoding %s of %s: %w", field, key(p), err)
+			}
+			snap.Records = append(snap.Records, Record{Partition: p, Offset: offset, Price: price})
+		}
+	}
+	return snap, nil
+}
+
+// headSize is the length of generation (10 digits) and offset (20 digits), which are padded so that
+// the script can compare them as strings.
+const headSize = 10 + 20
+
+func split(value string) (offset int64, payload string, err error) {
+	if len(value) < headSize {
+		return 0, "", fmt.Errorf("a value of %d bytes is none of ours", len(value))
+	}
+	offset, err = strconv.ParseInt(value[headSize-20:headSize], 10, 64)
+	return offset, value[headSize:], err
+}

@@ -1,0 +1,165 @@
+package stream
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+// tailStep is how many records a look at the end of a partition reads first; it grows fourfold
+// until every origin was seen. Pulses come once a second from each origin, so the first step nearly
+// always does.
+const tailStep = 4_000
+
+// Applied is what one output partition holds of one input partition: the mark of the newest
+// record that it caused, and the newest checkpoint among them.
+type Applied struct {
+	Mark       *eventsv1.Mark
+	Checkpoint *eventsv1.Checkpoint
+}
+
+// LastApplied reads an output partition from its end until it has met a checkpoint of every origin
+// below origins, or its start. An origin that never wrote is missing from the result.
+func LastApplied(ctx context.Context, cfg Config, topic string, partition int32, origins int32) (map[int32]Applied, error) {
+	client, err := cfg.NewClient()
+	if err != nil {
+		return nil, fmt.Errorf("opening a client: %w", err)
+	}
+	defer client.Close()
+	admin := kadm.NewClient(client)
+	starts, err := admin.ListStartOffsets(ctx, topic)
+	if err != nil {
+		return nil, fmt.Errorf("listing start offsets of %s: %w", topic, err)
+	}
+	ends, err := admin.ListEndOffsets(ctx, topic)
+	if err != nil {
+		return nil, fmt.Errorf("listing end offsets of %s: %w", topic, err)
+	}
+	start, ok := starts.Lookup(topic, partition)
+	if !ok || start.Err != nil {
+		return nil, fmt.Errorf("finding the start of %s/%d: %w", topic, partition, start.Err)
+	}
+	end, ok := ends.Lookup(topic, partition)
+	if !ok || end.Err != nil {
+		return nil, fmt.Errorf("finding the end of %s/%d: %w", topic, partition, end.Err)
+	}
+	applied := map[int32]Applied{}
+	for step, upper := int64(tailStep), end.Offset; upper > start.Offset; step *= 4 {
+		lower := max(start.Offset, upper-step)
+		chunk := map[int32]Applied{}
+		err := ReadRange(ctx, cfg, topic, partition, lower, upper, func(r *kgo.Record) error {
+			rec, err := DecodeMarked(topic, r.Value)
+			if err != nil {
+				return fmt.Errorf("decoding %s/%d at %d: %w", topic, partition, r.Offset, err)
+			}
+			mark := rec.GetMark()
+			if mark == nil {
+				return nil
+			}
+			a := chunk[mark.Partition]
+			if mark.After(a.Mark) {
+				a.Mark = mark
+			}
+			if c := rec.GetPulse().GetCheckpoint(); c != nil {
+				a.Checkpoint = c
+			}
+			chunk[mark.Partition] = a
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		for origin, older := range chunk {
+			a := applied[origin]
+			if older.Mark.After(a.Mark) {
+				a.Mark = older.Mark
+			}
+			if a.Checkpoint == nil {
+				a.Checkpoint = older.Checkpoint
+			}
+			applied[origin] = a
+		}
+		if complete(applied, origins) {
+			break
+		}
+		upper = lower
+	}
+	return applied, nil
+}
+
+func complete(applied map[int32]Applied, origins int32) bool {
+	if len(applied) < int(origins) {
+		return false
+	}
+	for _, a := range applied {
+		if a.Checkpoint == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// DecodeMarked decodes a value of a derived topic.
+func DecodeMarked(topic string, value []byte) (eventsv1.Marked, error) {
+	var rec eventsv1.Marked
+	switch topic {
+	case schemas.TopicTicks:
+		rec = &eventsv1.ResolvedRecord{}
+	case schemas.TopicQuotes:
+		rec = &eventsv1.QuoteRecord{}
+	case schemas.TopicPrices:
+		rec = &eventsv1.PriceRecord{}
+	case schemas.TopicCandles:
+		rec = &eventsv1.CandleRecord{}
+	case schemas.TopicTicksRawDead, schemas.TopicReferenceRawDead:
+		rec = &eventsv1.DeadRecord{}
+	default:
+		return nil, fmt.Errorf("topic %s holds no derived records", topic)
+	}
+	return rec, rec.UnmarshalVT(value)
+}
+
+// readStall bounds how long a read of records that must exist may see none of them.
+const readStall = 30 * time.Second
+
+// ReadRange hands the records of [from, to) of one partition to visit, in order. Offsets that
+// retention or compaction removed are passed over.
+func ReadRange(ctx context.Context, cfg Config, topic string, partition int32, from, to int64, visit func(*kgo.Record) error) error {
+	reader, err := cfg.NewClient(kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{
+		topic: {partition: kgo.NewOffset().At(from)},
+	}))
+	if err != nil {
+		return fmt.Errorf("opening a reader of %s: %w", topic, err)
+	}
+	defer reader.Close()
+	for next := from; next < to; {
+		pollCtx, cancel := context.WithTimeout(ctx, readStall)
+		fetches := reader.PollFetches(pollCtx)
+		cancel()
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if errs := fetches.Errors(); len(errs) > 0 {
+			return fmt.Errorf("reading %s/%d from %d: %w", topic, partition, next, errs[0].Err)
+		}
+		var visitErr error
+		fetches.EachRecord(func(r *kgo.Record) {
+			if visitErr != nil || r.Offset >= to {
+				next = max(next, r.Offset+1)
+				return
+			}
+			visitErr = visit(r)
+			next = r.Offset + 1
+		})
+		if visitErr != nil {
+			return visitErr
+		}
+	}
+	return nil
+}

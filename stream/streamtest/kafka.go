@@ -1,0 +1,230 @@
+package streamtest
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// kafkaVersion names the folder that tools/kafka/fetch.sh fills; its pom.xml pins the same one.
+const kafkaVersion = "4.3.1"
+
+// KafkaProcess is a real Apache Kafka broker, its own controller (KRaft), with the broker's usual
+// limits and one copy of everything. Its methods must not be called concurrently.
+type KafkaProcess struct{ server }
+
+// Kafka returns the address of a real broker: the one of the package, where its TestMain uses
+// Share, else one of t alone, whose start takes seconds. Topics must be created; take names from
+// Name, since the package's tests share the broker.
+func Kafka(t testing.TB) string {
+	t.Helper()
+	shared.Lock()
+	defer shared.Unlock()
+	if !shared.on {
+		return StartKafka(t).Addr()
+	}
+	install := findKafka(t)
+	if shared.broker == nil {
+		folder, err := os.MkdirTemp("", "kafka")
+		if err != nil {
+			t.Fatal(err)
+		}
+		shared.folder = folder
+		if shared.broker, err = startKafka(install, folder); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return shared.broker.Addr()
+}
+
+// StartKafka starts a broker for t alone, to be killed, paused and restarted at will.
+func StartKafka(t testing.TB) *KafkaProcess {
+	t.Helper()
+	install := findKafka(t)
+	broker, err := startKafka(install, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(broker.kill)
+	return broker
+}
+
+// Addr returns HOST:PORT; it stays the same through restarts.
+func (k *KafkaProcess) Addr() string { return k.addr }
+
+// Kill ends the broker as kill -9 does: what it had not handed to the kernel is lost.
+func (k *KafkaProcess) Kill() { k.kill() }
+
+// Restart starts the broker again on the same log and port and waits until it leads.
+func (k *KafkaProcess) Restart(t testing.TB) { t.Helper(); k.restart(t) }
+
+// Pause stops the broker where it stands: connections stay open and nothing is answered.
+func (k *KafkaProcess) Pause(t testing.TB) { t.Helper(); k.signal(t, syscall.SIGSTOP) }
+
+// Resume ends a Pause.
+func (k *KafkaProcess) Resume(t testing.TB) { t.Helper(); k.signal(t, syscall.SIGCONT) }
+
+// shared is the broker of a package's tests. It is global because tests have nothing else in common.
+var shared struct {
+	sync.Mutex
+	on     bool
+	broker *KafkaProcess
+	folder string
+}
+
+// Sharing runs a package's tests on one broker.
+type Sharing struct{ tests interface{ Run() int } }
+
+// Share makes Kafka return one broker to all tests of the package, started by the first that asks:
+//
+//	func TestMain(m *testing.M) { os.Exit(streamtest.Share(m).Run()) }
+//
+// It also fits where a *testing.M is wanted, goleak.VerifyTestMain for one.
+func Share(tests interface{ Run() int }) Sharing { return Sharing{tests} }
+
+// Run runs the tests, stops the broker and returns the tests' exit code.
+func (s Sharing) Run() int {
+	shared.on = true
+	code := s.tests.Run()
+	if shared.broker != nil {
+		shared.broker.kill()
+	}
+	if shared.folder != "" {
+		if err := os.RemoveAll(shared.folder); err != nil {
+			fmt.Fprintln(os.Stderr, "removing the broker's folder:", err)
+		}
+	}
+	return code
+}
+
+// kafkaInstall is what a broker is started from.
+type kafkaInstall struct{ java, jars string }
+
+// findKafka looks for Java and the jars, and skips t (under CI: fails it) where one is missing.
+func findKafka(t testing.TB) kafkaInstall {
+	t.Helper()
+	InTier(t, TierKafka)
+	java, err := exec.LookPath("java")
+	if err != nil {
+		Missing(t, TierKafka, "no java on PATH")
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatalf("finding the cache folder: %v", err)
+	}
+	jars := filepath.Join(cache, "marketlog", "kafka-"+kafkaVersion)
+	if _, err := os.Stat(jars); err != nil {
+		Missing(t, TierKafka, "no Kafka in the cache folder; tools/kafka/fetch.sh fetches it")
+	}
+	return kafkaInstall{java: java, jars: filepath.Join(jars, "*")}
+}
+
+// startKafka formats a log under folder and starts a broker on it. A broker that ends at once has
+// lost its port to another process, so it is tried again on others.
+func startKafka(install kafkaInstall, folder string) (*KafkaProcess, error) {
+	for attempt := 1; ; attempt++ {
+		broker, err := tryKafka(install, filepath.Join(folder, fmt.Sprint(attempt)))
+		if err == nil {
+			return broker, nil
+		}
+		if attempt == 3 || !errors.Is(err, errExited) {
+			return nil, fmt.Errorf("starting Kafka: %w", err)
+		}
+	}
+}
+
+func tryKafka(install kafkaInstall, folder string) (*KafkaProcess, error) {
+	ports, err := freePorts(2)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		return nil, err
+	}
+	properties := filepath.Join(folder, "server.properties")
+	if err := os.WriteFile(properties, kafkaProperties(folder, ports[0], ports[1]), 0o600); err != nil {
+		return nil, err
+	}
+	// Serial collection and the first compiler halve the start; a test's load needs no more.
+	java := []string{
+		install.java, "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", install.jars,
+	}
+	format := append(java, "kafka.tools.StorageTool", "format", "-t", clusterID(), "-c", properties)
+	if out, err := exec.Command(format[0], format[1:]...).CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("formatting the log: %w\n%s", err, out)
+	}
+	broker := &KafkaProcess{server{
+		command: append(java, "kafka.Kafka", properties),
+		logPath: filepath.Join(folder, "kafka.log"),
+		addr:    fmt.Sprintf("127.0.0.1:%d", ports[0]),
+		answers: kafkaAnswers,
+	}}
+	if err := broker.start(); err != nil {
+		broker.kill()
+		return nil, fmt.Errorf("%w\n%s", err, broker.logTail())
+	}
+	return broker, nil
+}
+
+// kafkaProperties returns the configuration. A killed broker may register again only when its old
+// session is over, so that is short; a topic of the broker's own has few partitions to start faster.
+func kafkaProperties(folder string, clients, controller int) []byte {
+	return fmt.Appendf(nil, `process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:%[2]d
+controller.listener.names=CONTROLLER
+listeners=PLAINTEXT://127.0.0.1:%[1]d,CONTROLLER://127.0.0.1:%[2]d
+log.dirs=%[3]s
+broker.session.timeout.ms=3000
+broker.heartbeat.interval.ms=500
+auto.create.topics.enable=false
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=4
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=4
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+group.initial.rebalance.delay.ms=0
+`, clients, controller, filepath.Join(folder, "log"))
+}
+
+// clusterID returns what Kafka's own random-uuid prints: 16 random bytes in URL-safe base64. A
+// leading dash would look like an option of the command line.
+func clusterID() string {
+	id := make([]byte, 16)
+	rand.Read(id) // never fails (crypto/rand)
+	id[0] &= 0x7f
+	return base64.RawURLEncoding.EncodeToString(id)
+}
+
+// kafkaAnswers is nil once the broker is listed in its own metadata, that is unfenced.
+func kafkaAnswers(addr string) error {
+	client, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.RetryTimeout(time.Second), kgo.RequestTimeoutOverhead(time.Second))
+	if err != nil {
+		return fmt.Errorf("opening a client: %w", err)
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	metadata, err := kmsg.NewPtrMetadataRequest().RequestWith(ctx, client)
+	if err != nil {
+		return fmt.Errorf("asking Kafka: %w", err)
+	}
+	if len(metadata.Brokers) == 0 || metadata.ControllerID < 0 {
+		return errors.New("the broker is not registered yet")
+	}
+	return nil
+}
