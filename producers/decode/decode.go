@@ -1,0 +1,241 @@
+// Package decode reads recorded messages of a venue with the adapter that reads them live, and
+// prints what they say: one JSON object a line for each event, in the order of the recording.
+// A message that cannot be read prints an error line and stops nothing.
+package decode
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/marketlog/marketlog/producers"
+)
+
+// Options say what to decode.
+type Options struct {
+	// Source is the slug of a venue.
+	Source string
+	// File is a path, plain or .gz, or "-" for standard input.
+	File string
+	// Instruments is the path of the venue's list of instruments; "" goes by the symbols' spelling.
+	Instruments string
+	// List prints the sources and decodes nothing.
+	List bool
+}
+
+// Run decodes and returns the exit status: 0 also if messages could not be read, 1, with a word
+// on stderr, for an unknown source or an unreadable file.
+func Run(ctx context.Context, o Options, venues []producers.Venue, stdin io.Reader, stdout, stderr io.Writer) int {
+	if err := run(ctx, o, venues, stdin, stdout); err != nil {
+		fmt.Fprintf(stderr, "marketlog decode: %v\n", err)
+		return 1
+	}
+	return 0
+}
+
+func run(ctx context.Context, o Options, venues []producers.Venue, stdin io.Reader, stdout io.Writer) (err error) {
+	w := bufio.NewWriterSize(stdout, 1<<16)
+	defer func() { err = errors.Join(err, w.Flush()) }()
+	if o.List {
+		for _, v := range venues {
+			fmt.Fprintln(w, v.Slug)
+		}
+		return nil
+	}
+	venue, err := find(venues, o.Source)
+	if err != nil {
+		return err
+	}
+	d := &decoder{ctx: ctx, venue: venue, codec: venue.NewCodec(), out: json.NewEncoder(w)}
+	d.out.SetEscapeHTML(false)
+	if o.Instruments != "" {
+		f, err := os.Open(o.Instruments)
+		if err != nil {
+			return fmt.Errorf("opening the instruments: %w", err)
+		}
+		defer f.Close()
+		if d.instruments, err = instruments(f, venue); err != nil {
+			return fmt.Errorf("reading the instruments from %s: %w", o.Instruments, err)
+		}
+	}
+	file := stdin
+	if o.File != "-" {
+		f, err := os.Open(o.File)
+		if err != nil {
+			return fmt.Errorf("opening the recording: %w", err)
+		}
+		defer f.Close()
+		file = f
+	}
+	if err := read(file, d.input, func(err error) error { return d.error(err, 0) }); err != nil {
+		return fmt.Errorf("reading %s: %w", o.File, err)
+	}
+	return nil
+}
+
+func find(venues []producers.Venue, slug string) (producers.Venue, error) {
+	for _, v := range venues {
+		if v.Slug == slug {
+			return v, nil
+		}
+	}
+	return producers.Venue{}, fmt.Errorf("unknown source %q; decode --list names them", slug)
+}
+
+type decoder struct {
+	ctx         context.Context
+	venue       producers.Venue
+	codec       producers.Codec
+	instruments producers.Instruments
+	said        producers.Out
+	out         *json.Encoder
+}
+
+func (d *decoder) input(in input) error {
+	if err := d.ctx.Err(); err != nil {
+		return err
+	}
+	d.said.Reset()
+	var err error
+	switch in.kind {
+	case connectInput:
+		d.codec = d.venue.NewCodec()
+	case answerInput:
+		if in.status >= 300 {
+			err = producers.Unreadable("the venue answered with status %d", in.status)
+			break
+		}
+		err = d.venue.DecodeREST(in.target, in.frame.Bytes, &d.said)
+	case frameInput:
+		frame, bad := producers.Unpack(in.frame)
+		if err = bad; err == nil {
+			err = d.codec.Decode(frame, &d.said)
+		}
+	}
+	for i := range d.said.Events {
+		if err := d.out.Encode(d.line(&d.said.Events[i], in.frame.Received)); err != nil {
+			return err
+		}
+	}
+	for _, refused := range d.said.Refused {
+		if err := d.error(refused, in.frame.Received); err != nil {
+			return err
+		}
+	}
+	if err != nil {
+		return d.error(err, in.frame.Received)
+	}
+	return nil
+}
+
+// eventLine is what all kinds of events print; null is what the message does not carry.
+type eventLine struct {
+	Source       string  `json:"source"`
+	VenueSymbol  *string `json:"venueSymbol"`
+	Base         *string `json:"base"`
+	Quote        *string `json:"quote"`
+	Kind         string  `json:"kind"`
+	Price        *string `json:"price"`
+	Size         *string `json:"size"`
+	Bid          *string `json:"bid"`
+	Ask          *string `json:"ask"`
+	Last         *string `json:"last"`
+	Side         *string `json:"side"`
+	ID           *string `json:"id"`
+	EventTime    *string `json:"eventTime"`
+	ReceivedTime *string `json:"receivedTime"`
+	Snapshot     bool    `json:"snapshot"`
+}
+
+type tickerLine struct {
+	eventLine
+	VolumeBase  *string `json:"volumeBase"`
+	VolumeQuote *string `json:"volumeQuote"`
+}
+
+type candleLine struct {
+	eventLine
+	Open     *string `json:"open"`
+	High     *string `json:"high"`
+	Low      *string `json:"low"`
+	Close    *string `json:"close"`
+	Volume   *string `json:"volume"`
+	Start    *string `json:"start"`
+	Interval *string `json:"interval"`
+	Closed   *bool   `json:"closed"`
+}
+
+type errorLine struct {
+	Kind         string  `json:"kind"`
+	Reason       string  `json:"reason"`
+	Detail       string  `json:"detail"`
+	Source       string  `json:"source"`
+	ReceivedTime *string `json:"receivedTime"`
+}
+
+func (d *decoder) line(e *producers.Event, received int64) any {
+	base, quote := d.pair(e.Symbol)
+	l := eventLine{
+		Source: d.venue.Slug, VenueSymbol: known(e.Symbol), Base: base, Quote: quote, Kind: string(e.Kind),
+		Price: known(e.Price), Size: known(e.Size), Bid: known(e.Bid), Ask: known(e.Ask), Last: known(e.Last),
+		Side: known(e.Side), ID: known(e.ID), EventTime: stamp(e.Time), ReceivedTime: stamp(received), Snapshot: e.Snapshot,
+	}
+	switch e.Kind {
+	case producers.Ticker:
+		return tickerLine{l, known(e.VolumeBase), known(e.VolumeQuote)}
+	case producers.Candle:
+		c := candleLine{
+			eventLine: l, Open: known(e.OpenPrice), High: known(e.High), Low: known(e.Low), Close: known(e.ClosePrice),
+			Volume: known(e.Volume), Start: stamp(e.Start), Interval: known(e.Interval),
+		}
+		if e.State != "" {
+			closed := e.State == producers.Closed
+			c.Closed = &closed
+		}
+		return c
+	}
+	return l
+}
+
+// pair names base and quote by the venue's list, else by the symbol's spelling.
+func (d *decoder) pair(symbol string) (base, quote *string) {
+	if in, ok := d.instruments[symbol]; ok {
+		return &in.Base, &in.Quote
+	}
+	split := d.venue.Split
+	if split == nil {
+		split = producers.SplitSymbol
+	}
+	if b, q, ok := split(symbol); ok {
+		return &b, &q
+	}
+	return nil, nil
+}
+
+func (d *decoder) error(err error, received int64) error {
+	return d.out.Encode(errorLine{
+		Kind: "error", Reason: string(producers.ReasonOf(err)), Detail: err.Error(),
+		Source: d.venue.Slug, ReceivedTime: stamp(received),
+	})
+}
+
+func known[T ~string](s T) *string {
+	if s == "" {
+		return nil
+	}
+	text := string(s)
+	return &text
+}
+
+// stamp writes a time with all its digits.
+func stamp(ns int64) *string {
+	if ns == 0 {
+		return nil
+	}
+	return known(time.Unix(0, ns).UTC().Format(time.RFC3339Nano))
+}

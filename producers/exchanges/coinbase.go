@@ -1,0 +1,249 @@
+package exchanges
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/marketlog/marketlog/producers"
+)
+
+// coinbase is Coinbase Exchange; its codec also reads Advanced Trade, the same market's other feed.
+//
+//	feed      https://docs.cdp.coinbase.com/exchange/websocket-feed/channels
+//	advanced  https://docs.cdp.coinbase.com/coinbase-app/advanced-trade-apis/websocket/websocket-channels
+//	limits    https://docs.cdp.coinbase.com/exchange/websocket-feed/rate-limits (8 requests a second
+//	          and address; 10 messages a second) and https://docs.cdp.coinbase.com/exchange/rest-api/rate-limits
+func coinbase() producers.Venue {
+	return producers.Venue{
+		Slug: "coinbase", Name: "Coinbase", Version: 1,
+		URLs: producers.URLs{
+			Stream: "wss://ws-feed.exchange.coinbase.com",
+			REST:   "https://api.exchange.coinbase.com",
+		},
+		Countries: producers.Countries{
+			Terms: "https://www.coinbase.com/legal/user_agreement", // not read for countries yet: unknown counts as worldwide
+		},
+		Limits: producers.Limits{
+			Connects: 8, ConnectsPer: time.Second,
+			MarketsPerSocket: 200, // undocumented; keeps one connection's loss small
+			Messages:         10,
+			Requests:         10,
+		},
+		Silence:     30 * time.Second,
+		Listing:     []string{"/products"},
+		Instruments: coinbaseInstruments,
+		Subscribe:   coinbaseRequest("subscribe"),
+		Unsubscribe: coinbaseRequest("unsubscribe"),
+		NewCodec:    func() producers.Codec { return coinbaseCodec{} },
+		Tickers: func(markets []producers.Instrument) []producers.Query {
+			var queries []producers.Query
+			for _, m := range markets {
+				queries = append(queries, producers.Query{Path: "/products/" + m.Symbol + "/ticker", Symbol: m.Symbol})
+			}
+			return queries
+		},
+		DecodeREST: coinbaseREST,
+	}
+}
+
+func coinbaseRequest(kind string) func([]producers.Instrument) [][]byte {
+	return func(markets []producers.Instrument) [][]byte {
+		return [][]byte{message(struct {
+			Type     string   `json:"type"`
+			Products []string `json:"product_ids"`
+			Channels []string `json:"channels"`
+		}{kind, symbols(markets), []string{"matches", "ticker"}})}
+	}
+}
+
+func coinbaseInstruments(_ string, body []byte) ([]producers.Instrument, error) {
+	var products []struct {
+		ID       string `json:"id"`
+		Base     string `json:"base_currency"`
+		Quote    string `json:"quote_currency"`
+		Status   string `json:"status"`
+		Disabled bool   `json:"trading_disabled"`
+	}
+	if err := parse(body, &products); err != nil {
+		return nil, err
+	}
+	var list []producers.Instrument
+	for _, p := range products {
+		if p.Status == "online" && !p.Disabled {
+			list = append(list, producers.Instrument{Symbol: p.ID, Base: p.Base, Quote: p.Quote})
+		}
+	}
+	return list, nil
+}
+
+// coinbaseCodec needs no state: every message names its product.
+type coinbaseCodec struct{}
+
+// coinbaseTrade is a match, also as a row of Advanced Trade and of the HTTP interface.
+type coinbaseTrade struct {
+	Product string        `json:"product_id"`
+	ID      producers.Num `json:"trade_id"`
+	Price   producers.Num `json:"price"`
+	Size    producers.Num `json:"size"`
+	Side    string        `json:"side"`
+	Time    string        `json:"time"`
+}
+
+func (t *coinbaseTrade) event(channel string) producers.Event {
+	return producers.Event{
+		Kind: producers.Trade, Symbol: t.Product, Channel: channel,
+		ID: t.ID, Price: t.Price, Size: t.Size, Time: producers.RFC3339(t.Time),
+		// All of Coinbase's feeds tell the maker's side.
+		Side: producers.Side(strings.ToLower(t.Side)).Opposite(),
+	}
+}
+
+func (coinbaseCodec) Decode(f producers.Frame, out *producers.Out) error {
+	var m struct {
+		Type     string        `json:"type"`
+		Channel  string        `json:"channel"` // Advanced Trade
+		Sequence producers.Num `json:"sequence"`
+		Bid      producers.Num `json:"best_bid"`
+		Ask      producers.Num `json:"best_ask"`
+		Volume   producers.Num `json:"volume_24h"`
+		Message  string        `json:"message"`
+		Reason   string        `json:"reason"`
+		coinbaseTrade
+	}
+	if err := parse(f.Bytes, &m); err != nil {
+		return err
+	}
+	if m.Type == "" && m.Channel != "" {
+		return decodeAdvanced(f.Bytes, out)
+	}
+	switch m.Type {
+	case "match", "last_match":
+		e := m.event("matches")
+		e.Snapshot = m.Type == "last_match"
+		out.Add(e)
+		// Trades of a product are numbered without holes; "sequence" counts messages of channels
+		// that are not subscribed to.
+		out.Count(m.Product, m.ID)
+	case "ticker":
+		out.Add(producers.Event{
+			Kind: producers.Ticker, Symbol: m.Product, Channel: "ticker", Time: producers.RFC3339(m.Time),
+			Last: m.Price, Bid: m.Bid, Ask: m.Ask, VolumeBase: m.Volume, Sequence: m.Sequence,
+		})
+	case "error":
+		out.Notice("%s: %s", m.Message, m.Reason)
+	case "subscriptions", "heartbeat", "status", "snapshot", "l2update",
+		"received", "open", "done", "change", "activate", "auction":
+	default:
+		return producers.Unreadable("message of type %q", m.Type)
+	}
+	return nil
+}
+
+func decodeAdvanced(b []byte, out *producers.Out) error {
+	var m struct {
+		Channel  string        `json:"channel"`
+		Time     string        `json:"timestamp"`
+		Sequence producers.Num `json:"sequence_num"`
+		Events   []struct {
+			Type    string          `json:"type"`
+			Trades  []coinbaseTrade `json:"trades"`
+			Tickers []struct {
+				Product string        `json:"product_id"`
+				Price   producers.Num `json:"price"`
+				Bid     producers.Num `json:"best_bid"`
+				Ask     producers.Num `json:"best_ask"`
+				Volume  producers.Num `json:"volume_24_h"`
+			} `json:"tickers"`
+			Candles []struct {
+				Product string        `json:"product_id"`
+				Start   producers.Num `json:"start"`
+				Open    producers.Num `json:"open"`
+				High    producers.Num `json:"high"`
+				Low     producers.Num `json:"low"`
+				Close   producers.Num `json:"close"`
+				Volume  producers.Num `json:"volume"`
+			} `json:"candles"`
+		} `json:"events"`
+	}
+	if err := parse(b, &m); err != nil {
+		return err
+	}
+	out.Count("", m.Sequence)
+	for _, group := range m.Events {
+		snapshot := group.Type == "snapshot"
+		switch m.Channel {
+		case "market_trades":
+			for _, t := range group.Trades {
+				e := t.event("market_trades")
+				e.Snapshot = snapshot
+				out.Add(e)
+			}
+		case "ticker", "ticker_batch":
+			for _, t := range group.Tickers {
+				out.Add(producers.Event{
+					Kind: producers.Ticker, Symbol: t.Product, Channel: m.Channel, Time: producers.RFC3339(m.Time),
+					Last: t.Price, Bid: t.Bid, Ask: t.Ask, VolumeBase: t.Volume, Snapshot: snapshot,
+				})
+			}
+		case "candles":
+			for _, c := range group.Candles {
+				out.Add(producers.Event{
+					Kind: producers.Candle, Symbol: c.Product, Channel: m.Channel, Time: producers.RFC3339(m.Time),
+					Start: producers.Unix(c.Start, time.Second), Interval: "5m", Snapshot: snapshot,
+					OpenPrice: c.Open, High: c.High, Low: c.Low, ClosePrice: c.Close, Volume: c.Volume,
+				})
+			}
+		case "subscriptions", "heartbeats", "status", "l2_data", "level2":
+		default:
+			return producers.Unreadable("message of channel %q", m.Channel)
+		}
+	}
+	return nil
+}
+
+func coinbaseREST(target string, body []byte, out *producers.Out) error {
+	path, query := endpoint(target)
+	switch path[strings.LastIndexByte(path, '/')+1:] {
+	case "products":
+	case "ticker":
+		var t struct {
+			Price  producers.Num `json:"price"`
+			Bid    producers.Num `json:"bid"`
+			Ask    producers.Num `json:"ask"`
+			Volume producers.Num `json:"volume"`
+			Time   string        `json:"time"`
+		}
+		if err := parse(body, &t); err != nil {
+			return err
+		}
+		out.Add(producers.Event{
+			Kind: producers.Ticker, Channel: "rest", Time: producers.RFC3339(t.Time),
+			Last: t.Price, Bid: t.Bid, Ask: t.Ask, VolumeBase: t.Volume,
+		})
+	case "trades":
+		var trades []coinbaseTrade
+		if err := parse(body, &trades); err != nil {
+			return err
+		}
+		for _, t := range trades {
+			out.Add(t.event("matches"))
+		}
+	case "candles":
+		var rows [][6]producers.Num // start, low, high, open, close, volume
+		if err := parse(body, &rows); err != nil {
+			return err
+		}
+		seconds, _ := strconv.Atoi(query.Get("granularity"))
+		for _, c := range rows {
+			out.Add(producers.Event{
+				Kind: producers.Candle, Channel: "rest",
+				Start: producers.Unix(c[0], time.Second), Interval: producers.Interval(time.Duration(seconds) * time.Second),
+				Low: c[1], High: c[2], OpenPrice: c[3], ClosePrice: c[4], Volume: c[5],
+			})
+		}
+	default:
+		return producers.Unreadable("answer of unknown endpoint %q", path)
+	}
+	return nil
+}

@@ -1,0 +1,326 @@
+package exchanges
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/marketlog/marketlog/producers"
+)
+
+// kraken is Kraken's spot market, feed version 2.
+//
+//	feed      https://docs.kraken.com/exchange/api-reference/spot-websocket-v2/ticker and /trade
+//	limits    https://docs.kraken.com/api/docs/guides/spot-ratelimits (messages: dynamic, no number
+//	          given), https://support.kraken.com/articles/206548367-what-are-the-api-rate-limits (public
+//	          calls by address); 150 connection attempts in 10 minutes are said to be tolerated
+func kraken() producers.Venue {
+	return producers.Venue{
+		Slug: "kraken", Name: "Kraken", Version: 1,
+		URLs: producers.URLs{
+			Stream: "wss://ws.kraken.com/v2",
+			REST:   "https://api.kraken.com",
+		},
+		Countries: producers.Countries{
+			// As datawallet.com/crypto/kraken-countries summarises the page below.
+			Refused: []string{"AF", "BY", "CD", "CU", "IQ", "IR", "JP", "KP", "LY", "RU", "SD", "SS", "SY"},
+			Terms:   "https://support.kraken.com/hc/en-us/articles/360001368823",
+		},
+		Limits: producers.Limits{
+			Connects: 150, ConnectsPer: 10 * time.Minute,
+			MarketsPerSocket: 200, // undocumented; keeps one connection's loss small
+			Messages:         5,   // undocumented
+			Requests:         1,
+		},
+		Silence:     10 * time.Second, // the feed sends a heartbeat every second without updates
+		Listing:     []string{"/0/public/AssetPairs"},
+		Instruments: krakenInstruments,
+		Split:       krakenSplit,
+		Subscribe:   krakenRequest("subscribe"),
+		Unsubscribe: krakenRequest("unsubscribe"),
+		Heartbeat: producers.Heartbeat{
+			Every:   30 * time.Second,
+			Message: func() []byte { return []byte(`{"method":"ping"}`) },
+		},
+		NewCodec: func() producers.Codec { return krakenCodec{} },
+		Tickers: func([]producers.Instrument) []producers.Query {
+			return []producers.Query{{Path: "/0/public/Ticker"}} // all markets at once
+		},
+		DecodeREST: krakenREST,
+	}
+}
+
+func krakenRequest(method string) func([]producers.Instrument) [][]byte {
+	type params struct {
+		Channel string   `json:"channel"`
+		Symbols []string `json:"symbol"`
+		// By default a ticker tells a new bid or ask only with the next trade.
+		Trigger string `json:"event_trigger,omitempty"`
+	}
+	return func(markets []producers.Instrument) (messages [][]byte) {
+		for batch := range slices.Chunk(symbols(markets), 100) {
+			for _, p := range []params{{"trade", batch, ""}, {"ticker", batch, "bbo"}} {
+				messages = append(messages, message(struct {
+					Method string `json:"method"`
+					Params params `json:"params"`
+				}{method, p}))
+			}
+		}
+		return messages
+	}
+}
+
+// krakenAsset turns the asset codes of Kraken's older interfaces into those of the feed.
+func krakenAsset(code string) string {
+	switch code {
+	case "XBT":
+		return "BTC"
+	case "XDG":
+		return "DOGE"
+	}
+	return code
+}
+
+func krakenInstruments(_ string, body []byte) ([]producers.Instrument, error) {
+	type pair struct {
+		Class   string `json:"aclass_base"`
+		AltName string `json:"altname"`
+		WSName  string `json:"wsname"`
+		Status  string `json:"status"`
+	}
+	pairs, err := krakenResult[pair](body)
+	if err != nil {
+		return nil, err
+	}
+	var list []producers.Instrument
+	for _, key := range slices.Sorted(maps.Keys(pairs)) {
+		p := pairs[key]
+		base, quote, ok := strings.Cut(p.WSName, "/")
+		trades := p.Status == "" || p.Status == "online" || p.Status == "limit_only" || p.Status == "reduce_only"
+		// Dark pools have no feed, hence no name there; tokenized shares are no coins.
+		if !ok || !trades || p.Class != "currency" {
+			continue
+		}
+		base, quote = krakenAsset(base), krakenAsset(quote)
+		list = append(list, producers.Instrument{
+			Symbol: base + "/" + quote, Base: base, Quote: quote,
+			Aliases: []string{key, p.AltName, p.WSName},
+		})
+	}
+	return list, nil
+}
+
+// krakenSplit also reads the HTTP interface's oldest names: XXBTZUSD is X-XBT and Z-USD.
+func krakenSplit(symbol string) (base, quote string, ok bool) {
+	if len(symbol) == 8 && symbol[0] == 'X' && (symbol[4] == 'Z' || symbol[4] == 'X') {
+		return krakenAsset(symbol[1:4]), krakenAsset(symbol[5:]), true
+	}
+	base, quote, ok = producers.SplitSymbol(symbol)
+	return krakenAsset(base), krakenAsset(quote), ok
+}
+
+// krakenCodec needs no state: every row names its market.
+type krakenCodec struct{}
+
+func (krakenCodec) Decode(f producers.Frame, out *producers.Out) error {
+	if len(f.Bytes) > 0 && f.Bytes[0] == '[' {
+		return krakenVersion1(f.Bytes)
+	}
+	var m struct {
+		Channel string          `json:"channel"`
+		Type    string          `json:"type"`
+		Data    json.RawMessage `json:"data"`
+		Method  string          `json:"method"`
+		Error   string          `json:"error"`
+		Event   string          `json:"event"` // version 1
+	}
+	if err := parse(f.Bytes, &m); err != nil {
+		return err
+	}
+	switch m.Channel {
+	case "trade", "ticker", "ohlc":
+	case "heartbeat", "status", "instrument", "book", "level3":
+		return nil
+	case "":
+		if m.Error != "" {
+			out.Notice("%s: %s", m.Method, m.Error)
+		}
+		if m.Method == "" && m.Error == "" && m.Event == "" {
+			return producers.Unreadable("message without channel or method")
+		}
+		return nil
+	default:
+		return producers.Unreadable("message of channel %q", m.Channel)
+	}
+	var rows []struct {
+		Symbol   string        `json:"symbol"`
+		Time     string        `json:"timestamp"`
+		ID       producers.Num `json:"trade_id"`
+		Side     string        `json:"side"`
+		Price    producers.Num `json:"price"`
+		Size     producers.Num `json:"qty"`
+		Bid      producers.Num `json:"bid"`
+		Ask      producers.Num `json:"ask"`
+		Last     producers.Num `json:"last"`
+		Volume   producers.Num `json:"volume"` // of 24 hours, or of a candle
+		Begin    string        `json:"interval_begin"`
+		Interval int           `json:"interval"` // minutes
+		Open     producers.Num `json:"open"`
+		High     producers.Num `json:"high"`
+		Low      producers.Num `json:"low"`
+		Close    producers.Num `json:"close"`
+	}
+	if err := parse(m.Data, &rows); err != nil {
+		return err
+	}
+	snapshot := m.Type == "snapshot"
+	for _, r := range rows {
+		e := producers.Event{Symbol: r.Symbol, Channel: m.Channel, Time: producers.RFC3339(r.Time), Snapshot: snapshot}
+		switch m.Channel {
+		case "trade":
+			e.Kind, e.ID, e.Side, e.Price, e.Size = producers.Trade, r.ID, producers.Side(r.Side), r.Price, r.Size
+			if !snapshot {
+				out.Count(r.Symbol, r.ID) // numbered without holes within a market
+			}
+		case "ticker":
+			e.Kind, e.Bid, e.Ask, e.Last, e.VolumeBase = producers.Ticker, r.Bid, r.Ask, r.Last, r.Volume
+		case "ohlc":
+			e.Kind, e.Start = producers.Candle, producers.RFC3339(r.Begin)
+			e.Interval = producers.Interval(time.Duration(r.Interval) * time.Minute)
+			e.OpenPrice, e.High, e.Low, e.ClosePrice, e.Volume = r.Open, r.High, r.Low, r.Close, r.Volume
+		}
+		out.Add(e)
+	}
+	return nil
+}
+
+// krakenVersion1 refuses the feed's first version, [channel, payload…, name, pair], except for
+// its depth, which is not read in any version.
+func krakenVersion1(b []byte) error {
+	var parts []json.RawMessage
+	if err := parse(b, &parts); err != nil {
+		return err
+	}
+	var name string
+	if len(parts) < 4 || json.Unmarshal(parts[len(parts)-2], &name) != nil {
+		return producers.Unreadable("array of %d elements", len(parts))
+	}
+	if strings.HasPrefix(name, "book-") {
+		return nil
+	}
+	return producers.Retired("channel %q of version 1", name)
+}
+
+// krakenResult opens an HTTP answer: errors, else a value for each market.
+func krakenResult[T any](body []byte) (map[string]T, error) {
+	var answer struct {
+		Error  []string                   `json:"error"`
+		Result map[string]json.RawMessage `json:"result"`
+	}
+	if err := parse(body, &answer); err != nil {
+		return nil, err
+	}
+	if len(answer.Error) > 0 {
+		return nil, producers.Unreadable("the venue answered %q", answer.Error)
+	}
+	// Beside the market, trades and candles carry "last", where the next page begins.
+	delete(answer.Result, "last")
+	result := make(map[string]T, len(answer.Result))
+	for _, key := range slices.Sorted(maps.Keys(answer.Result)) {
+		var value T
+		if err := parse(answer.Result[key], &value); err != nil {
+			return nil, err
+		}
+		result[key] = value
+	}
+	return result, nil
+}
+
+func krakenREST(target string, body []byte, out *producers.Out) error {
+	path, query := endpoint(target)
+	switch path[strings.LastIndexByte(path, '/')+1:] {
+	case "AssetPairs":
+	case "Ticker":
+		return krakenRows(body, func(symbol string, t struct {
+			Ask    []producers.Num `json:"a"` // price, whole lots, lots
+			Bid    []producers.Num `json:"b"`
+			Last   []producers.Num `json:"c"` // price, size
+			Volume []producers.Num `json:"v"` // today, 24 hours
+		},
+		) error {
+			if len(t.Ask) < 1 || len(t.Bid) < 1 || len(t.Last) < 1 || len(t.Volume) < 2 {
+				return producers.Unreadable("ticker of %s is incomplete", symbol)
+			}
+			out.Add(producers.Event{
+				Kind: producers.Ticker, Symbol: symbol, Channel: "rest",
+				Ask: t.Ask[0], Bid: t.Bid[0], Last: t.Last[0], VolumeBase: t.Volume[1],
+			})
+			return nil
+		})
+	case "Trades":
+		return krakenRows(body, func(symbol string, trades [][]producers.Num) error {
+			for _, t := range trades { // price, size, seconds, side, order type, remark, id (of late)
+				if len(t) < 6 {
+					return producers.Unreadable("trade of %d elements", len(t))
+				}
+				e := producers.Event{
+					Kind: producers.Trade, Symbol: symbol, Channel: "trade",
+					Price: t[0], Size: t[1], Time: producers.Unix(t[2], time.Second),
+				}
+				switch t[3] {
+				case "b":
+					e.Side = producers.Buy
+				case "s":
+					e.Side = producers.Sell
+				}
+				if len(t) > 6 {
+					e.ID = t[6]
+				}
+				out.Add(e)
+			}
+			return nil
+		})
+	case "OHLC":
+		minutes, err := strconv.Atoi(query.Get("interval"))
+		if err != nil {
+			minutes = 1 // the documented default
+		}
+		return krakenRows(body, func(symbol string, candles [][]producers.Num) error {
+			for i, c := range candles { // seconds, open, high, low, close, average, volume, trades
+				if len(c) < 7 {
+					return producers.Unreadable("candle of %d elements", len(c))
+				}
+				state := producers.Closed
+				if i == len(candles)-1 {
+					state = producers.Open
+				}
+				out.Add(producers.Event{
+					Kind: producers.Candle, Symbol: symbol, Channel: "rest", State: state,
+					Start: producers.Unix(c[0], time.Second), Interval: producers.Interval(time.Duration(minutes) * time.Minute),
+					OpenPrice: c[1], High: c[2], Low: c[3], ClosePrice: c[4], Volume: c[6],
+				})
+			}
+			return nil
+		})
+	default:
+		return producers.Unreadable("answer of unknown endpoint %q", path)
+	}
+	return nil
+}
+
+// krakenRows visits the markets of an HTTP answer in the order of their names.
+func krakenRows[T any](body []byte, visit func(symbol string, value T) error) error {
+	rows, err := krakenResult[T](body)
+	if err != nil {
+		return err
+	}
+	for _, symbol := range slices.Sorted(maps.Keys(rows)) {
+		if err := visit(symbol, rows[symbol]); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,24 @@
+// Package exchanges translates what exchanges say on their public feeds: one file a venue, in
+// which a declaration tells the engine how to connect and a codec reads the frames. A codec
+// maps a field only where it means the same; it computes nothing and leaves out what it was not told.
+package exchanges
+
+import "github.com/marketlog/marketlog/producers"
+
+// List returns every venue, in alphabetical order.
+func List() []producers.Venue {
+	return []producers.Venue{
+		coinbase(),
+		kraken(),
+	}
+}
+
+// Find returns the venue with this slug.
+func Find(slug string) (producers.Venue, bool) {
+	for _, v := range List() {
+		if v.Slug == slug {
+			return v, true
+		}
+	}
+	return producers.Venue{}, false
+}

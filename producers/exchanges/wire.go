@@ -1,0 +1,45 @@
+package exchanges
+
+import (
+	"encoding/json"
+	"net/url"
+	"strings"
+
+	"github.com/marketlog/marketlog/producers"
+)
+
+// parse reads JSON into v; what does not fit is unreadable. Beware of keys that differ only in
+// case ("b" and "B"): a field takes both unless a field for each is declared.
+func parse(b []byte, v any) error {
+	if err := json.Unmarshal(b, v); err != nil {
+		return producers.Unreadable("parsing: %w", err)
+	}
+	return nil
+}
+
+// message writes a request; v is a plain value, which always encodes.
+func message(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// symbols names the markets of a request.
+func symbols(markets []producers.Instrument) []string {
+	names := make([]string, len(markets))
+	for i, m := range markets {
+		names[i] = m.Symbol
+	}
+	return names
+}
+
+// endpoint splits the target of an HTTP answer into its path and its parameters.
+func endpoint(target string) (path string, query url.Values) {
+	u, err := url.Parse(target)
+	if err != nil {
+		return target, nil
+	}
+	return strings.TrimSuffix(u.Path, "/"), u.Query()
+}

@@ -1,0 +1,182 @@
+package fetch_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/failsafe-go/failsafe-go/circuitbreaker"
+
+	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/fetch"
+)
+
+// server answers requests without a network, so that time can be fake.
+type server func(n int) *http.Response
+
+func (s server) transport() http.RoundTripper { return &counting{answer: s} }
+
+type counting struct {
+	answer server
+	n      int
+	at     []time.Time
+}
+
+func (c *counting) RoundTrip(r *http.Request) (*http.Response, error) {
+	c.n++
+	c.at = append(c.at, time.Now())
+	response := c.answer(c.n)
+	if response == nil {
+		return nil, errors.New("connection refused")
+	}
+	response.Request = r
+	return response, nil
+}
+
+func reply(status int, body string, header ...string) *http.Response {
+	r := &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}
+	for i := 0; i+1 < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	return r
+}
+
+func client(t *testing.T, change func(*fetch.Config), transport http.RoundTripper) *fetch.Client {
+	t.Helper()
+	config := fetch.DefaultConfig(100, time.Second)
+	if change != nil {
+		change(&config)
+	}
+	c, err := fetch.New(config, producers.WallClock{}, transport)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestPassingFailuresAreTriedAgain(t *testing.T) {
+	for name, first := range map[string]*http.Response{
+		"network": nil, "502": reply(502, ""), "429": reply(429, "slow down", "Retry-After", "7"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				wire := &counting{answer: func(n int) *http.Response {
+					if n == 1 {
+						return first
+					}
+					return reply(200, "fine")
+				}}
+				result, err := client(t, nil, wire).Do(t.Context(), "", "http://venue/x")
+				if err != nil || string(result.Body) != "fine" || result.Attempts != 2 || result.Status != 200 {
+					t.Errorf("got %+v, %v, want the second answer", result, err)
+				}
+				if name == "429" && wire.at[1].Sub(wire.at[0]) < 7*time.Second {
+					t.Errorf("asked again after %s, before Retry-After", wire.at[1].Sub(wire.at[0]))
+				}
+			})
+		})
+	}
+}
+
+func TestLastingFailuresAreNot(t *testing.T) {
+	wire := &counting{answer: func(int) *http.Response { return reply(404, `{"message":"NotFound"}`) }}
+	result, err := client(t, nil, wire).Do(t.Context(), "GET", "http://venue/x")
+	var status *fetch.StatusError
+	if !errors.As(err, &status) || status.Status != 404 || wire.n != 1 || result.Status != 404 {
+		t.Errorf("got %v after %d requests, want status 404 after 1", err, wire.n)
+	}
+}
+
+func TestALongBanIsNotWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wire := &counting{answer: func(int) *http.Response { return reply(418, "banned", "Retry-After", "7200") }}
+		c := client(t, nil, wire)
+		_, _ = c.Fetch(t.Context(), "", "http://venue/x")
+		began := time.Now()
+		if _, err := c.Fetch(t.Context(), "", "http://venue/x"); !errors.Is(err, fetch.ErrHeld) {
+			t.Errorf("got %v, want ErrHeld", err)
+		}
+		if wire.n != 1 || time.Since(began) > 0 {
+			t.Errorf("%d requests and %s of waiting during a ban", wire.n, time.Since(began))
+		}
+		time.Sleep(2 * time.Hour)
+		if _, _ = c.Fetch(t.Context(), "", "http://venue/x"); wire.n != 2 {
+			t.Errorf("%d requests after the ban, want 2", wire.n)
+		}
+	})
+}
+
+func TestTheBudgetSpreadsRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wire := &counting{answer: func(int) *http.Response { return reply(200, "") }}
+		c := client(t, func(c *fetch.Config) { c.Requests, c.Per = 2, 10*time.Second }, wire)
+		began := time.Now()
+		for range 6 {
+			if _, err := c.Fetch(t.Context(), "", "http://venue/x"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// Two at once, then one every five seconds.
+		if got, want := time.Since(began), 20*time.Second; got != want {
+			t.Errorf("six requests took %s, want %s", got, want)
+		}
+	})
+}
+
+func TestABombIsRefused(t *testing.T) {
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	_, _ = w.Write(make([]byte, 10<<20))
+	_ = w.Close()
+	// A real server: it is the transport that unpacks.
+	address := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		_, _ = w.Write(packed.Bytes())
+	})
+	c := client(t, func(c *fetch.Config) { c.MaxBody = 1 << 20 }, nil)
+	if body, err := c.Fetch(t.Context(), "", address); err == nil || !strings.Contains(err.Error(), "too large") {
+		t.Errorf("got %d bytes, %v, want a refusal", len(body), err)
+	}
+}
+
+func TestAServerThatKeepsFailingIsLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wire := &counting{answer: func(int) *http.Response { return reply(500, "") }}
+		c := client(t, func(c *fetch.Config) { c.Attempts = 1 }, wire)
+		var err error
+		for range 20 {
+			_, err = c.Fetch(t.Context(), "", "http://venue/x")
+		}
+		if !errors.Is(err, circuitbreaker.ErrOpen) || wire.n >= 20 {
+			t.Errorf("got %v after %d requests of 20, want an open breaker", err, wire.n)
+		}
+	})
+}
+
+func TestCancellationEndsTheWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := client(t, func(c *fetch.Config) { c.Requests, c.Per = 1, time.Hour }, server(func(int) *http.Response { return reply(200, "") }).transport())
+		_, _ = c.Fetch(t.Context(), "", "http://venue/x")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := c.Fetch(ctx, "", "http://venue/x"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want the context's error", err)
+		}
+	})
+}
+
+func TestConfigNamesEveryFault(t *testing.T) {
+	err := fetch.Config{Requests: 1, Per: 1}.Validate()
+	for _, field := range []string{"Timeout", "MaxBody", "Attempts"} {
+		if err == nil || !strings.Contains(err.Error(), field) {
+			t.Errorf("got %v, want %s named", err, field)
+		}
+	}
+}

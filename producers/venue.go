@@ -1,0 +1,94 @@
+package producers
+
+import (
+	"context"
+	"time"
+)
+
+// Venue declares an exchange: what the engine needs to read its public feeds. It is the whole
+// of an adapter, together with its codec. A field that is left zero means what its comment says.
+type Venue struct {
+	// Slug is the venue's name in topics, tables and commands; Name is for people.
+	Slug, Name string
+	// Version goes into dead letters. Raise it with every change of what the codec reads.
+	Version uint32
+	// URLs are the public defaults; configuration may replace them.
+	URLs      URLs
+	Countries Countries
+	Limits    Limits
+	// Silence is how long a connection may say nothing at all before it counts as dead. With
+	// heartbeats, a few of them; without, what the quietest hour of its busiest market allows.
+	Silence time.Duration
+
+	// Listing are the paths below URLs.REST that hold the list of instruments; Instruments reads
+	// one answer. It returns the spot markets that trade now and skips all others.
+	Listing     []string
+	Instruments func(path string, body []byte) ([]Instrument, error)
+	// Split reads base and quote off a symbol without the list; nil is SplitSymbol.
+	Split func(symbol string) (base, quote string, ok bool)
+
+	// Endpoint asks the venue where to connect; nil is URLs.Stream as it is.
+	Endpoint func(ctx context.Context, f Fetcher, urls URLs) (string, error)
+	// Subscribe gives the messages that ask for trades and tickers of the markets, batched as
+	// the venue allows. Unsubscribe takes it back; nil lets a market go silent by itself.
+	Subscribe, Unsubscribe func(markets []Instrument) [][]byte
+	Heartbeat              Heartbeat
+	// NewCodec makes the reader of one connection.
+	NewCodec func() Codec
+
+	// Tickers gives what to ask URLs.REST for the state of these markets; nil if the venue has no
+	// such endpoint. It is asked for markets that the feed has been silent on.
+	Tickers func(markets []Instrument) []Query
+	// DecodeREST adds to out what an answer of the HTTP interface says: tickers, trades, candles.
+	// target is the URL, or its end; a market that only the URL names stays without Symbol.
+	DecodeREST func(target string, body []byte, out *Out) error
+}
+
+// URLs are where a venue is reached, without a slash at the end.
+type URLs struct {
+	Stream string // ws:// or wss://
+	REST   string // http:// or https://
+}
+
+// Countries says where a venue serves users, by ISO 3166 two-letter codes, as its terms say.
+type Countries struct {
+	// Served lists the only countries served; Refused the countries left out of all others.
+	// Both empty means that the terms name none.
+	Served, Refused []string
+	// Terms is the page that says so.
+	Terms string
+}
+
+// Limits are what the venue documents that a client may do. The adapter names the page.
+type Limits struct {
+	// Connects may be made within ConnectsPer, from one address.
+	Connects    int
+	ConnectsPer time.Duration
+	// MarketsPerSocket bounds the markets that one connection subscribes to.
+	MarketsPerSocket int
+	// Messages may be sent a second on one connection.
+	Messages float64
+	// Requests may be made a second to the HTTP interface.
+	Requests float64
+}
+
+// Heartbeat is what the client has to send to keep a connection.
+type Heartbeat struct {
+	// Every is the interval; 0 sends none.
+	Every time.Duration
+	// Message is the heartbeat; nil sends a WebSocket ping.
+	Message func() []byte
+}
+
+// Query is one question to the HTTP interface.
+type Query struct {
+	Path string
+	// Symbol is the market that the answer is about, where the answer does not name it.
+	Symbol string
+}
+
+// Fetcher asks the HTTP interface of a venue, within its budget.
+type Fetcher interface {
+	// Fetch returns the body of a successful answer. An empty method is GET.
+	Fetch(ctx context.Context, method, url string) ([]byte, error)
+}
