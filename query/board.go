@@ -1,0 +1,220 @@
+package query
+
+import (
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream"
+)
+
+// Ages of published values, by the query's own clock.
+const (
+	// StaleAfter is how far the log's now may lie behind before every price counts as stale: since
+	// it stands still when all producers are dead, it cannot tell this itself.
+	StaleAfter = 120 * time.Second
+	// CriticalAfter is the age from which a value is critically stale.
+	CriticalAfter = 2 * time.Hour
+)
+
+// Board holds the current price of every coin in memory, as the tail of prices.v1 tells them. Reads
+// take no lock and never wait. Safe for concurrent use; records come from one goroutine at a time.
+type Board struct {
+	coins *schemas.CoinTable
+	// entries lie at rank-1 of their coin.
+	entries []atomic.Pointer[Entry]
+	// nows is the log's now, by partition of prices.v1.
+	nows    []atomic.Int64
+	version atomic.Uint64
+	unknown atomic.Uint64
+}
+
+// Entry is the current price of a coin. It never changes: a new price is a new entry.
+type Entry struct {
+	Coin schemas.Coin
+	// Price is the last published one, which keeps its own time while Latest has a reason for not
+	// being a price.
+	Price, Latest *eventsv1.Price
+	// Mark is what caused the price, Partition and Offset where it lies in prices.v1.
+	Mark      *eventsv1.Mark
+	Partition int32
+	Offset    int64
+	// latestOffset is that of Latest.
+	latestOffset int64
+}
+
+// Freshness classifies the age of a value.
+type Freshness struct{ Stale, Critical bool }
+
+// NewBoard makes an empty board of the coins of a table.
+func NewBoard(coins *schemas.CoinTable) *Board {
+	partitions := int32(1)
+	if topic, err := schemas.TopicNamed(schemas.TopicPrices); err == nil {
+		partitions = topic.Partitions
+	}
+	return &Board{coins: coins, entries: make([]atomic.Pointer[Entry], len(coins.All())), nows: make([]atomic.Int64, partitions)}
+}
+
+// Coins returns the table that the board's coins are of.
+func (b *Board) Coins() *schemas.CoinTable { return b.coins }
+
+// Apply takes one record of prices.v1: from its tail, or a latest one that was kept elsewhere when
+// the board is filled before its tail (a published one before one with a reason). A record older
+// than what the board holds is passed over.
+func (b *Board) Apply(rec stream.TailRecord) error {
+	record, ok := rec.Marked.(*eventsv1.PriceRecord)
+	if !ok {
+		return nil
+	}
+	if price := record.GetPrice(); price != nil {
+		b.set(&Entry{Price: price, Latest: price, Mark: record.Mark, Partition: rec.Partition, Offset: rec.Offset, latestOffset: rec.Offset})
+		b.advance(rec.Partition, price.Time)
+	}
+	if pulse := record.GetPulse(); pulse != nil {
+		b.advance(rec.Partition, pulse.Now)
+	}
+	return nil
+}
+
+func (b *Board) set(e *Entry) {
+	coin, ok := b.coins.ByID(e.Price.CoinId)
+	if !ok {
+		// Written by a newer version, whose table has more coins.
+		b.unknown.Add(1)
+		return
+	}
+	e.Coin = coin
+	slot := &b.entries[coin.Rank-1]
+	held := slot.Load()
+	if held != nil && held.latestOffset >= e.latestOffset {
+		return
+	}
+	if e.Price.Reason != "" {
+		if held == nil {
+			return // there is no price yet to keep
+		}
+		kept := *held
+		kept.Latest, kept.latestOffset = e.Latest, e.latestOffset
+		e = &kept
+	}
+	slot.Store(e)
+	b.version.Add(1)
+}
+
+func (b *Board) advance(partition int32, now int64) {
+	if int(partition) >= len(b.nows) {
+		return
+	}
+	if slot := &b.nows[partition]; now > slot.Load() {
+		slot.Store(now)
+		b.version.Add(1)
+	}
+}
+
+// Version changes whenever a price or a now does.
+func (b *Board) Version() uint64 { return b.version.Load() }
+
+// Unknown counts the records passed over because their coin is not in the table.
+func (b *Board) Unknown() uint64 { return b.unknown.Load() }
+
+// Now is the newest clock that the board folded, Unix nanoseconds; 0 before the first.
+func (b *Board) Now() int64 {
+	now := int64(0)
+	for i := range b.nows {
+		now = max(now, b.nows[i].Load())
+	}
+	return now
+}
+
+// Entry returns the current price of a coin; nil before its first.
+func (b *Board) Entry(coin schemas.Coin) *Entry { return b.entries[coin.Rank-1].Load() }
+
+// Entries hands the current prices to visit by rank, the largest coin first.
+func (b *Board) Entries(visit func(*Entry)) {
+	for i := range b.entries {
+		if e := b.entries[i].Load(); e != nil {
+			visit(e)
+		}
+	}
+}
+
+// Named is what a path or a list names by symbol or coin id, in any letter case.
+type Named struct {
+	schemas.Coin
+	// Alternatives are the other coins with its symbol, by rank; they are asked for by coin id.
+	Alternatives []schemas.Coin
+}
+
+// Find returns the coin that name means: the highest ranked with this symbol, else the one with
+// this id.
+func (b *Board) Find(name string) (Named, bool) {
+	found := b.coins.BySymbol(name)
+	if len(found) == 0 {
+		coin, ok := b.coins.ByID(strings.ToLower(name))
+		if !ok {
+			return Named{}, false
+		}
+		return b.name(coin), true
+	}
+	return Named{found[0], found[1:]}, true
+}
+
+// name finds the other coins with a coin's symbol.
+func (b *Board) name(coin schemas.Coin) Named {
+	n := Named{Coin: coin}
+	for _, other := range b.coins.BySymbol(coin.Symbol) {
+		if other.ID != coin.ID {
+			n.Alternatives = append(n.Alternatives, other)
+		}
+	}
+	return n
+}
+
+// Leads says whether a coin is the one that its symbol means.
+func (b *Board) Leads(coin schemas.Coin) bool {
+	with := b.coins.BySymbol(coin.Symbol)
+	return len(with) == 0 || with[0].ID == coin.ID
+}
+
+// Freshness classifies an entry at a time of the query's clock.
+func (b *Board) Freshness(e *Entry, now time.Time) Freshness {
+	at := now.UnixNano()
+	behind := true
+	if int(e.Partition) < len(b.nows) {
+		behind = at-b.nows[e.Partition].Load() > int64(StaleAfter)
+	}
+	return Freshness{
+		Stale:    behind || e.Latest.Reason != "",
+		Critical: at-e.Price.Time > int64(CriticalAfter),
+	}
+}
+
+// Memo keeps what was last encoded from each coin's entry, so that each change is encoded at most
+// once per shape, by its first reader.
+type Memo[T any] struct{ slots []atomic.Pointer[memoed[T]] }
+
+type memoed[T any] struct {
+	entry *Entry
+	fresh Freshness
+	made  T
+}
+
+// NewMemo makes a memo for the coins of a board.
+func NewMemo[T any](b *Board) *Memo[T] {
+	return &Memo[T]{make([]atomic.Pointer[memoed[T]], len(b.entries))}
+}
+
+// Get returns what make makes of the entry, from memory where neither entry nor freshness changed.
+func (m *Memo[T]) Get(e *Entry, fresh Freshness, make func() (T, error)) (T, error) {
+	slot := &m.slots[e.Coin.Rank-1]
+	if held := slot.Load(); held != nil && held.entry == e && held.fresh == fresh {
+		return held.made, nil
+	}
+	made, err := make()
+	if err == nil {
+		slot.Store(&memoed[T]{e, fresh, made})
+	}
+	return made, err
+}

@@ -1,0 +1,72 @@
+package query
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// gzipFrom is the size from which a body is worth compressing: below it, it fits one packet.
+const gzipFrom = 1_200
+
+// Body is an encoded answer with its entity tag, made once and shared by all who ask. Its bytes
+// must not be changed.
+type Body struct {
+	plain   []byte
+	tag     []byte
+	gzipTag []byte
+	gzipped atomic.Pointer[[]byte]
+}
+
+// NewBody encodes a value.
+func NewBody(v any) (*Body, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, fmt.Errorf("encoding an answer: %w", err)
+	}
+	return RawBody(bytes.TrimSuffix(b.Bytes(), []byte("\n"))), nil
+}
+
+// RawBody takes JSON that is encoded already; the caller gives the bytes away.
+func RawBody(encoded []byte) *Body {
+	// The tag is of the bytes, so it is strong: replicas that answer the same tell the same tag.
+	sum := sha256.Sum256(encoded)
+	tag := base64.RawURLEncoding.EncodeToString(sum[:12])
+	return &Body{plain: encoded, tag: []byte(`"` + tag + `"`), gzipTag: []byte(`"` + tag + `-gzip"`)}
+}
+
+// JSON returns the encoded answer, which must not be changed.
+func (b *Body) JSON() []byte { return b.plain }
+
+// gzip returns the compressed body, made at the first call.
+func (b *Body) gzip() []byte {
+	if p := b.gzipped.Load(); p != nil {
+		return *p
+	}
+	z := fasthttp.AppendGzipBytesLevel(nil, b.plain, fasthttp.CompressBestSpeed)
+	b.gzipped.Store(&z)
+	return z
+}
+
+// Meta is the part of meta that many answers share.
+type Meta struct {
+	Count       int              `json:"count" doc:"Rows returned"`
+	LastUpdated string           `json:"lastUpdated,omitempty" format:"date-time" doc:"The last clock that the answer's view folded"`
+	Clamped     map[string]int64 `json:"clamped,omitempty" doc:"Parameters that were lowered to their maximum, with the value used"`
+}
+
+// FormatTime writes Unix nanoseconds as ISO 8601 in UTC; empty for 0, which means unknown.
+func FormatTime(ns int64) string {
+	if ns == 0 {
+		return ""
+	}
+	return time.Unix(0, ns).UTC().Format("2006-01-02T15:04:05.999Z07:00")
+}

@@ -1,0 +1,164 @@
+package query
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// View is which of the two documented forms an answer takes.
+type View uint8
+
+// The two views. An endpoint that has one form answers it in both.
+const (
+	Reference View = iota
+	Tool
+)
+
+// Class says which windows beside the plan's own a request counts in.
+type Class uint8
+
+// Classes of cost.
+const (
+	Plain Class = iota
+	// Charts counts in the plan's window for charts too.
+	Charts
+)
+
+// Endpoint is the one declaration of an endpoint.
+type Endpoint struct {
+	Method string
+	// Path writes its parameters as {name}.
+	Path string
+	// ID is the operation's name, unique, in camel case.
+	ID          string
+	Tag         string
+	Summary     string
+	Description string
+	Params      []Param
+	// Body and ToolBody are zero values of the types of a success's body, in the reference and in
+	// the tool view; ToolBody is nil where both are one.
+	Body, ToolBody any
+	// NotFound says that something named in the path may not exist.
+	NotFound bool
+	// MaxAge is how long a client may reuse an answer; 0 makes it ask again each time.
+	MaxAge time.Duration
+	// Class is what a request costs.
+	Class Class
+	// Needs is what the plan must allow.
+	Needs Feature
+	// Hot says that Handle only reads memory: it is routed first and bypasses the bound on
+	// requests that wait for a store.
+	Hot bool
+	// Handle answers a request whose parameters were checked. The context ends with the server's
+	// patience; the request is valid until Handle returns.
+	Handle func(context.Context, *Request) (Answer, error)
+}
+
+// Answer is a success.
+type Answer struct {
+	// Body is the encoded answer, which many requests may share.
+	Body *Body
+	// Simulated says that invented numbers are in it.
+	Simulated bool
+}
+
+// Encode answers with the JSON of a value.
+func Encode(v any) (Answer, error) {
+	body, err := NewBody(v)
+	return Answer{Body: body}, err
+}
+
+// compiled is an endpoint with everything that requests need worked out beforehand.
+type compiled struct {
+	*Endpoint
+	segments []string
+	cache    []byte
+	query    []int // indexes of Params that are in the query
+	defaults []value
+	metrics  *operationMetrics
+}
+
+func compile(e Endpoint) (*compiled, error) {
+	c := &compiled{Endpoint: &e, segments: strings.Split(strings.Trim(e.Path, "/"), "/"), cache: []byte("private, max-age=0, must-revalidate")}
+	if e.MaxAge > 0 {
+		c.cache = fmt.Appendf(nil, "private, max-age=%d", int(e.MaxAge.Seconds()))
+	}
+	if e.Method != http.MethodGet || e.ID == "" || e.Summary == "" || e.Body == nil || e.Handle == nil {
+		return nil, fmt.Errorf("endpoint %s %s: method (GET), ID, Summary, Body and Handle are needed", e.Method, e.Path)
+	}
+	e.Params = append(e.Params[:len(e.Params):len(e.Params)], viewParam)
+	inPath := 0
+	for i, p := range e.Params {
+		v, err := p.compile()
+		if err != nil {
+			return nil, fmt.Errorf("endpoint %s, parameter %s: %w", e.ID, p.Name, err)
+		}
+		c.defaults = append(c.defaults, v)
+		if p.In == Path {
+			inPath++
+			if !strings.Contains(e.Path, "{"+p.Name+"}") {
+				return nil, fmt.Errorf("endpoint %s: {%s} is not in its path", e.ID, p.Name)
+			}
+			continue
+		}
+		c.query = append(c.query, i)
+	}
+	if inPath != strings.Count(e.Path, "{") {
+		return nil, fmt.Errorf("endpoint %s: %s has parameters that are not declared", e.ID, e.Path)
+	}
+	return c, nil
+}
+
+// routePath writes the path as Fiber does.
+func (c *compiled) routePath() string {
+	return strings.NewReplacer("{", ":", "}", "").Replace(c.Path)
+}
+
+// before says that a request for c's path could be taken by other, whose parameter stands where c
+// has a fixed word.
+func (c *compiled) before(other *compiled) bool {
+	if len(c.segments) != len(other.segments) || c.Method != other.Method {
+		return false
+	}
+	for i, s := range c.segments {
+		o := other.segments[i]
+		switch fixed, otherFixed := s[0] != '{', o[0] != '{'; {
+		case fixed && otherFixed && s != o:
+			return false
+		case fixed != otherFixed:
+			return fixed
+		}
+	}
+	return false
+}
+
+// order puts hot endpoints first, since each route before a match costs time, but never behind a
+// path with a parameter where its own has a fixed word: the first match wins.
+func order(endpoints []*compiled) []*compiled {
+	var ordered []*compiled
+	placed := map[*compiled]bool{}
+	var place func(*compiled)
+	place = func(c *compiled) {
+		if placed[c] {
+			return
+		}
+		placed[c] = true
+		for _, o := range endpoints {
+			if o.before(c) {
+				place(o)
+			}
+		}
+		ordered = append(ordered, c)
+	}
+	for _, hot := range []bool{true, false} {
+		for _, c := range endpoints {
+			if c.Hot == hot {
+				place(c)
+			}
+		}
+	}
+	return ordered
+}

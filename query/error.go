@@ -1,0 +1,133 @@
+package query
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
+)
+
+// Codes of errors, as clients see them.
+const (
+	CodeValidation       = "VALIDATION_ERROR"
+	CodeInvalidKey       = "INVALID_API_KEY"
+	CodePlanRequired     = "PLAN_REQUIRED"
+	CodeNotFound         = "NOT_FOUND"
+	CodeMethodNotAllowed = "METHOD_NOT_ALLOWED"
+	CodeTimeout          = "REQUEST_TIMEOUT"
+	CodeTooLarge         = "PAYLOAD_TOO_LARGE"
+	CodeMediaType        = "UNSUPPORTED_MEDIA_TYPE"
+	CodeRateLimit        = "RATE_LIMIT_EXCEEDED"
+	CodeHeadersTooLarge  = "HEADERS_TOO_LARGE"
+	CodeInternal         = "INTERNAL"
+	CodeStale            = "STALE_DATA"
+	CodeOverloaded       = "OVERLOADED"
+	CodeStarting         = "STARTING"
+)
+
+// Error is the one kind of error that the HTTP edge answers as it stands; any other becomes a 500
+// that tells nothing.
+type Error struct {
+	Status  int
+	Code    string
+	Message string
+	// Fields holds what is wrong per parameter.
+	Fields map[string][]string
+	// RetryAfter is in whole seconds, 0 for none.
+	RetryAfter int
+	// Scope names the limit that refused: minute, month or charts.
+	Scope string
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("%d %s: %s", e.Status, e.Code, e.Message) }
+
+// NotFound says that something named in the path does not exist.
+func NotFound(format string, args ...any) *Error {
+	return &Error{Status: http.StatusNotFound, Code: CodeNotFound, Message: fmt.Sprintf(format, args...)}
+}
+
+// Invalid says that one parameter is wrong.
+func Invalid(param, format string, args ...any) *Error {
+	return &Error{Status: http.StatusBadRequest, Code: CodeValidation, Message: "the request has invalid parameters",
+		Fields: map[string][]string{param: {fmt.Sprintf(format, args...)}}}
+}
+
+// Starting says that an answer cannot be given yet.
+func Starting(why string) *Error {
+	return &Error{Status: http.StatusServiceUnavailable, Code: CodeStarting, Message: "starting: " + why, RetryAfter: 1}
+}
+
+// ErrorBody is the body of every answer that is not a success.
+type ErrorBody struct {
+	Error ErrorDetail `json:"error"`
+}
+
+// ErrorDetail is all that an error tells.
+type ErrorDetail struct {
+	Code       string              `json:"code" doc:"Stable machine-readable code" example:"VALIDATION_ERROR"`
+	Message    string              `json:"message" doc:"For people"`
+	RequestID  string              `json:"requestId" doc:"Names this request in the service's log"`
+	Errors     map[string][]string `json:"errors,omitempty" doc:"What is wrong, by parameter"`
+	RetryAfter int                 `json:"retryAfter,omitempty" doc:"Seconds until a request can pass"`
+	Scope      string              `json:"scope,omitempty" enum:"minute,month,charts" doc:"The limit that refused"`
+}
+
+// statusCodes are the codes of errors that the HTTP library reports by status alone.
+var statusCodes = map[int]string{
+	http.StatusBadRequest:                  CodeValidation,
+	http.StatusNotFound:                    CodeNotFound,
+	http.StatusMethodNotAllowed:            CodeMethodNotAllowed,
+	http.StatusRequestTimeout:              CodeTimeout,
+	http.StatusRequestEntityTooLarge:       CodeTooLarge,
+	http.StatusUnsupportedMediaType:        CodeMediaType,
+	http.StatusRequestHeaderFieldsTooLarge: CodeHeadersTooLarge,
+	http.StatusServiceUnavailable:          CodeOverloaded,
+}
+
+// asError turns any error into one that may be shown, and says whether its cause must be logged.
+func asError(err error) (shown *Error, internal bool) {
+	if errors.As(err, &shown) {
+		return shown, false
+	}
+	var routed *fiber.Error
+	if errors.As(err, &routed) {
+		if code, ok := statusCodes[routed.Code]; ok {
+			return &Error{Status: routed.Code, Code: code, Message: http.StatusText(routed.Code)}, false
+		}
+	}
+	return &Error{Status: http.StatusInternalServerError, Code: CodeInternal, Message: "internal error"}, true
+}
+
+// fail answers with an error and returns its status.
+func (s *Server) fail(ctx *fasthttp.RequestCtx, err error) int {
+	shown, internal := asError(err)
+	id := rand.Text()
+	if internal {
+		s.deps.Log.Error("answering a request", "requestId", id, "method", string(ctx.Method()), "path", string(ctx.Path()), "error", err)
+	}
+	body, err := json.Marshal(ErrorBody{ErrorDetail{
+		Code: shown.Code, Message: shown.Message, RequestID: id, Errors: shown.Fields, RetryAfter: shown.RetryAfter, Scope: shown.Scope,
+	}})
+	if err != nil {
+		// Strings, maps of strings and ints always encode.
+		panic(err)
+	}
+	h := &ctx.Response.Header
+	ctx.Response.SetStatusCode(shown.Status)
+	h.SetContentType(contentJSON)
+	h.Set(fiber.HeaderCacheControl, "no-store")
+	h.Set("X-Request-Id", id)
+	if shown.RetryAfter > 0 {
+		h.Set(fiber.HeaderRetryAfter, strconv.Itoa(shown.RetryAfter))
+	}
+	if shown.Status == http.StatusUnauthorized {
+		h.Set(fiber.HeaderWWWAuthenticate, `Bearer realm="marketlog"`)
+	}
+	ctx.Response.SetBodyRaw(body)
+	return shown.Status
+}

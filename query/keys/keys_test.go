@@ -1,0 +1,169 @@
+package keys
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+func TestKeysHaveTheirFormat(t *testing.T) {
+	seen := map[string]bool{}
+	for range 1000 {
+		key := Generate()
+		if len(key) != 44 || !strings.HasPrefix(key, "ck_live_") || !WellFormed([]byte(key)) || seen[key] {
+			t.Fatalf("generated %q, want ck_live_ and 36 letters with their checksum, once", key)
+		}
+		seen[key] = true
+	}
+}
+
+// Python: hex(zlib.crc32(b'ck_live_' + b'0'*30)).
+func TestChecksumIsCRC32InBase62(t *testing.T) {
+	body := []byte("ck_live_" + strings.Repeat("0", 30))
+	sum := checksum(body)
+	n := uint64(0)
+	for _, c := range sum {
+		n = n*62 + uint64(strings.IndexByte(alphabet, c))
+	}
+	if n != 0xde77e70a {
+		t.Errorf("checksum %s is %#x, want 0xde77e70a", sum, n)
+	}
+}
+
+func TestEveryTypoIsRefusedWithoutALookUp(t *testing.T) {
+	key := []byte(Generate())
+	for i := range key {
+		for _, c := range []byte("0Az_") {
+			typo := bytes.Clone(key)
+			if typo[i] == c {
+				continue
+			}
+			typo[i] = c
+			if WellFormed(typo) {
+				t.Errorf("%s with %c at %d is well formed", key, c, i)
+			}
+		}
+	}
+	for _, bad := range []string{"", "ck_live_", string(key[:43]), string(key) + "0", "ck_test_" + string(key[8:])} {
+		if WellFormed([]byte(bad)) {
+			t.Errorf("%q is well formed", bad)
+		}
+	}
+}
+
+// kept stores what an issuer writes, as the log does.
+type kept struct {
+	t     *testing.T
+	table *Table
+}
+
+func (k kept) ProduceSync(_ context.Context, records ...*kgo.Record) kgo.ProduceResults {
+	for _, r := range records {
+		if err := k.table.Follow(r.Key, r.Value); err != nil {
+			k.t.Fatal(err)
+		}
+	}
+	return kgo.ProduceResults{{}}
+}
+
+func issuerAndTable(t *testing.T, now func() time.Time) (*Issuer, *Table) {
+	t.Helper()
+	pepper := NewPepper()
+	table, err := NewTable(pepper, func() string { return "" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	issuer, err := NewIssuer(kept{t, table}, pepper, []string{"free", "pro"}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return issuer, table
+}
+
+func TestAKeyLivesFromItsRecordToItsEnd(t *testing.T) {
+	now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	issuer, table := issuerAndTable(t, func() time.Time { return now })
+	ctx := context.Background()
+	if _, _, err := issuer.Create(ctx, "gold", ""); err == nil {
+		t.Error("a key with an unknown plan was issued")
+	}
+	first, rec, err := issuer.Create(ctx, "pro", "a test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	grant, ok := table.Lookup([]byte(first), now)
+	if !ok || grant.Plan != "pro" || grant.KeyID != rec.Id {
+		t.Fatalf("the new key stands for %+v, %v", grant, ok)
+	}
+	value, err := rec.MarshalVT()
+	if err != nil || bytes.Contains(value, []byte(first[8:30])) {
+		t.Errorf("the stored record reveals the key (%v)", err)
+	}
+	if _, ok := table.Lookup([]byte(Generate()), now); ok {
+		t.Error("a key that was never issued is valid")
+	}
+
+	second, _, err := issuer.Rotate(ctx, rec, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	successor, ok := table.Lookup([]byte(second), now)
+	if !ok || successor.Budget != grant.Budget || successor.KeyID == grant.KeyID {
+		t.Errorf("the rotated key stands for %+v, want the same budget and another id", successor)
+	}
+	if _, ok := table.Lookup([]byte(first), now.Add(time.Hour-1)); !ok {
+		t.Error("the old key ended before its overlap")
+	}
+	if _, ok := table.Lookup([]byte(first), now.Add(time.Hour)); ok {
+		t.Error("the old key outlived its overlap")
+	}
+
+	last, _ := table.Get(successor.KeyID)
+	if err := issuer.Revoke(ctx, last); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := table.Lookup([]byte(second), now); ok {
+		t.Error("a revoked key is valid")
+	}
+	if list := table.List(); len(list) != 2 {
+		t.Errorf("%d keys are listed, want 2", len(list))
+	}
+	if err := table.Follow([]byte(successor.KeyID), nil); err != nil || len(table.List()) != 1 {
+		t.Errorf("after a tombstone %d keys are listed (%v), want 1", len(table.List()), err)
+	}
+}
+
+func TestAShortHashIsNoKey(t *testing.T) {
+	_, table := issuerAndTable(t, time.Now)
+	table.Apply(&eventsv1.KeyRecord{Id: "x", Hash: []byte("short")})
+	if len(table.List()) != 0 {
+		t.Error("a record without a whole hash was taken")
+	}
+}
+
+func BenchmarkLookup_10000Keys(b *testing.B) {
+	pepper := NewPepper()
+	table, err := NewTable(pepper, func() string { return "" })
+	if err != nil {
+		b.Fatal(err)
+	}
+	var key []byte
+	for i := range 10_000 {
+		key = []byte(Generate())
+		hash := Hash(pepper, key)
+		table.Apply(&eventsv1.KeyRecord{Id: string(rune(i)) + "k", Hash: hash[:], Plan: "pro"})
+	}
+	now := time.Now()
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, ok := table.Lookup(key, now); !ok {
+			b.Fatal("not found")
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package keys
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"fmt"
+	"hash"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/marketlog/marketlog/query"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+// Table holds the keys in memory, as the log of keys tells them. It implements query.Keyring. Safe
+// for concurrent use.
+type Table struct {
+	waiting func() string
+	hashers sync.Pool // of *hasher under the pepper
+
+	mu     sync.RWMutex
+	byID   map[string]*eventsv1.KeyRecord
+	byHash map[[sha256.Size]byte]*eventsv1.KeyRecord
+}
+
+// hasher holds what hashing a key needs, so that a look-up allocates nothing.
+type hasher struct {
+	mac hash.Hash
+	sum [sha256.Size]byte
+}
+
+// NewTable makes an empty table. Waiting says why the log was not read to its end yet, empty when it
+// was; the tail that feeds Apply knows.
+func NewTable(pepper []byte, waiting func() string) (*Table, error) {
+	if err := checkPepper(pepper); err != nil {
+		return nil, err
+	}
+	t := &Table{waiting: waiting, byID: map[string]*eventsv1.KeyRecord{}, byHash: map[[sha256.Size]byte]*eventsv1.KeyRecord{}}
+	pepper = slices.Clone(pepper)
+	t.hashers.New = func() any { return &hasher{mac: hmac.New(sha256.New, pepper)} }
+	return t, nil
+}
+
+// Waiting says why keys cannot be told yet.
+func (t *Table) Waiting() string { return t.waiting() }
+
+// Lookup says what a key stands for. Keys are found by their peppered hash, so the time that it takes
+// tells nothing about any stored key.
+func (t *Table) Lookup(key []byte, now time.Time) (query.Grant, bool) {
+	if !WellFormed(key) {
+		return query.Grant{}, false
+	}
+	h := t.hashers.Get().(*hasher)
+	h.mac.Reset()
+	h.mac.Write(key)
+	h.mac.Sum(h.sum[:0])
+	sum := h.sum
+	t.hashers.Put(h)
+
+	t.mu.RLock()
+	rec := t.byHash[sum]
+	t.mu.RUnlock()
+	if rec == nil || !valid(rec, now) {
+		return query.Grant{}, false
+	}
+	return query.Grant{KeyID: rec.Id, Plan: rec.Plan, Budget: rec.Budget}, true
+}
+
+func valid(rec *eventsv1.KeyRecord, now time.Time) bool {
+	return rec.Expires == 0 || now.UnixNano() < rec.Expires
+}
+
+// Follow takes one record of keys.v1 as it lies in the log; an empty value ends the key for good.
+func (t *Table) Follow(key, value []byte) error {
+	if len(value) == 0 {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.remove(string(key))
+		return nil
+	}
+	rec := &eventsv1.KeyRecord{}
+	if err := rec.UnmarshalVT(value); err != nil {
+		return fmt.Errorf("decoding the record of key %s: %w", key, err)
+	}
+	t.Apply(rec)
+	return nil
+}
+
+// Apply takes one record of the log of keys; a later one of the same key replaces it. The table
+// keeps the record.
+func (t *Table) Apply(rec *eventsv1.KeyRecord) {
+	if len(rec.Hash) != sha256.Size {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.remove(rec.Id)
+	t.byID[rec.Id] = rec
+	t.byHash[[sha256.Size]byte(rec.Hash)] = rec
+}
+
+func (t *Table) remove(id string) {
+	if old := t.byID[id]; old != nil {
+		delete(t.byHash, [sha256.Size]byte(old.Hash))
+		delete(t.byID, id)
+	}
+}
+
+// Get returns the record of a key id, which must not be changed.
+func (t *Table) Get(id string) (*eventsv1.KeyRecord, bool) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	rec, ok := t.byID[id]
+	return rec, ok
+}
+
+// List returns all records by time of creation; they must not be changed.
+func (t *Table) List() []*eventsv1.KeyRecord {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	list := make([]*eventsv1.KeyRecord, 0, len(t.byID))
+	for _, rec := range t.byID {
+		list = append(list, rec)
+	}
+	slices.SortFunc(list, func(a, b *eventsv1.KeyRecord) int {
+		if a.Created != b.Created {
+			if a.Created < b.Created {
+				return -1
+			}
+			return 1
+		}
+		return strings.Compare(a.Id, b.Id)
+	})
+	return list
+}

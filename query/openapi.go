@@ -1,0 +1,214 @@
+package query
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+const errorSchemaRef = "#/components/responses/"
+
+// describe writes the OpenAPI 3.1 document of the endpoints.
+func describe(endpoints []*compiled, version string) (body *Body, err error) {
+	// huma panics on types that it cannot describe, which is a fault of a declaration.
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("describing the endpoints: %v", p)
+		}
+	}()
+	registry := huma.NewMapRegistry("#/components/schemas/", schemaName)
+	doc := &huma.OpenAPI{
+		OpenAPI: "3.1.0",
+		Info: &huma.Info{Title: "Marketlog", Version: "1.0.0",
+			Description: "Crypto market data as views of one log. Served by marketlog " + version + ". Answers may carry further fields."},
+		Servers:  []*huma.Server{{URL: "/"}},
+		Security: []map[string][]string{{"bearer": {}}},
+		Components: &huma.Components{
+			Schemas: registry,
+			SecuritySchemes: map[string]*huma.SecurityScheme{
+				"bearer": {Type: "http", Scheme: "bearer", Description: "A key made with `marketlog keys create`; it begins with ck_live_."},
+			},
+			Responses: errorResponses(registry),
+		},
+	}
+	tags := map[string]bool{}
+	for _, e := range endpoints {
+		doc.AddOperation(e.operation(registry))
+		tags[e.Tag] = true
+	}
+	for _, t := range slices.Sorted(maps.Keys(tags)) {
+		doc.Tags = append(doc.Tags, &huma.Tag{Name: t})
+	}
+	describeHealth(doc)
+	for _, schema := range registry.Map() {
+		open(schema)
+	}
+	return NewBody(doc)
+}
+
+// open says what huma's defaults deny: that answers may carry further fields, and that our lists
+// are never null.
+func open(s *huma.Schema) {
+	if s == nil {
+		return
+	}
+	if closed, ok := s.AdditionalProperties.(bool); ok && !closed {
+		s.AdditionalProperties = nil
+	}
+	if s.Type == huma.TypeArray {
+		s.Nullable = false
+	}
+	if value, ok := s.AdditionalProperties.(*huma.Schema); ok {
+		open(value)
+	}
+	open(s.Items)
+	for _, p := range s.Properties {
+		open(p)
+	}
+}
+
+// schemaName tells types of two units apart that have one name.
+func schemaName(t reflect.Type, hint string) string {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+		t = t.Elem()
+	}
+	name := huma.DefaultSchemaNamer(t, hint)
+	unit := t.PkgPath()[strings.LastIndex(t.PkgPath(), "/")+1:]
+	if unit == "" || unit == "query" {
+		return name
+	}
+	return strings.ToUpper(unit[:1]) + unit[1:] + name
+}
+
+// operation writes an endpoint's part of the document.
+func (c *compiled) operation(registry huma.Registry) *huma.Operation {
+	op := &huma.Operation{
+		Method: c.Method, Path: c.Path, OperationID: c.ID, Tags: []string{c.Tag}, Summary: c.Summary, Description: c.Description,
+		Responses: map[string]*huma.Response{
+			"200": {
+				Description: "The answer",
+				Headers: map[string]*huma.Param{
+					"ETag":                  {Description: "Strong; send it back as If-None-Match", Schema: &huma.Schema{Type: huma.TypeString}},
+					"Cache-Control":         {Description: "`" + string(c.cache) + "`", Schema: &huma.Schema{Type: huma.TypeString}},
+					"X-RateLimit-Limit":     {Description: "The tightest window's limit", Schema: &huma.Schema{Type: huma.TypeInteger}},
+					"X-RateLimit-Remaining": {Description: "What is left in it", Schema: &huma.Schema{Type: huma.TypeInteger}},
+					"X-RateLimit-Reset":     {Description: "Unix seconds when more is left", Schema: &huma.Schema{Type: huma.TypeInteger}},
+				},
+				Content: map[string]*huma.MediaType{contentJSON: {Schema: c.schema(registry)}},
+			},
+			"304": {Description: "The copy that If-None-Match names still holds"},
+		},
+	}
+	statuses := []int{400, 401, 429, 500, 503}
+	if c.NotFound {
+		statuses = append(statuses, 404)
+	}
+	if c.Needs != NoFeature {
+		statuses = append(statuses, 402)
+	}
+	for _, status := range statuses {
+		op.Responses[strconv.Itoa(status)] = &huma.Response{Ref: errorSchemaRef + strconv.Itoa(status)}
+	}
+	for i := range c.Params {
+		op.Parameters = append(op.Parameters, c.Params[i].describe())
+	}
+	return op
+}
+
+// schema is that of a success, of either form where there are two.
+func (c *compiled) schema(registry huma.Registry) *huma.Schema {
+	reference := registry.Schema(reflect.TypeOf(c.Body), true, c.ID)
+	if c.ToolBody == nil {
+		return reference
+	}
+	return &huma.Schema{AnyOf: []*huma.Schema{reference, registry.Schema(reflect.TypeOf(c.ToolBody), true, c.ID+"Tool")}}
+}
+
+func (p *Param) describe() *huma.Param {
+	out := &huma.Param{Name: p.Name, In: "query", Description: p.Doc, Required: p.Required || p.In == Path}
+	if p.In == Path {
+		out.In = "path"
+	}
+	switch {
+	case p.Example != "" && p.Kind == List:
+		out.Example = strings.Split(p.Example, ",")
+	case p.Example != "":
+		out.Example = p.Example
+	}
+	s := &huma.Schema{Type: huma.TypeString}
+	switch p.Kind {
+	case Integer:
+		// A number over the maximum is lowered, not refused, so it is no bound of the schema.
+		low := float64(p.Min)
+		s = &huma.Schema{Type: huma.TypeInteger, Format: "int64", Minimum: &low}
+		out.Description += fmt.Sprintf(" At most %d; a greater one is lowered to it, which meta.clamped tells.", p.Max)
+	case Flag:
+		s = &huma.Schema{Type: huma.TypeString, Enum: []any{"true", "false", "1", "0"}}
+	case Time:
+		s.Format = "date-time"
+	case List:
+		explode := false
+		items := p.MaxItems
+		s = &huma.Schema{Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString}, MaxItems: &items}
+		out.Style, out.Explode = "form", &explode
+		out.Description += " May also be repeated."
+	default:
+		for _, a := range p.Allowed {
+			s.Enum = append(s.Enum, a)
+		}
+	}
+	if p.Default != "" {
+		s.Default = p.Default
+		if p.Kind == Integer {
+			if n, err := strconv.ParseInt(p.Default, 10, 64); err == nil {
+				s.Default = n
+			}
+		}
+	}
+	out.Schema = s
+	return out
+}
+
+// errorResponses are those that any operation can give.
+func errorResponses(registry huma.Registry) map[string]*huma.Response {
+	schema := registry.Schema(reflect.TypeFor[ErrorBody](), true, "ErrorBody")
+	responses := map[string]*huma.Response{}
+	for status, what := range map[int]string{
+		400: "Invalid parameters (`" + CodeValidation + "`), named in `errors`",
+		401: "Missing or invalid key (`" + CodeInvalidKey + "`)",
+		402: "The key's plan does not include this (`" + CodePlanRequired + "`)",
+		404: "No such entity (`" + CodeNotFound + "`)",
+		429: "A limit of the plan is used up (`" + CodeRateLimit + "`); see Retry-After",
+		500: "Our fault (`" + CodeInternal + "`)",
+		503: "Not now (`" + CodeStarting + "`, `" + CodeOverloaded + "`, `" + CodeStale + "`)",
+	} {
+		responses[strconv.Itoa(status)] = &huma.Response{Description: what,
+			Content: map[string]*huma.MediaType{contentJSON: {Schema: schema}}}
+	}
+	return responses
+}
+
+// describeHealth adds what is served without a key.
+func describeHealth(doc *huma.OpenAPI) {
+	status := &huma.Schema{Type: huma.TypeObject, Required: []string{"status"},
+		Properties: map[string]*huma.Schema{"status": {Type: huma.TypeString}}}
+	for path, what := range map[string][2]string{
+		"/healthz": {"getHealth", "Whether the process answers"},
+		"/readyz":  {"getReadiness", "Whether it has all it needs; 503 says what is missing"},
+	} {
+		op := &huma.Operation{Method: "GET", Path: path, OperationID: what[0], Tags: []string{"operations"}, Summary: what[1],
+			Security: []map[string][]string{{}},
+			Responses: map[string]*huma.Response{"200": {Description: "Yes",
+				Content: map[string]*huma.MediaType{contentJSON: {Schema: status}}}}}
+		if path == "/readyz" {
+			op.Responses["503"] = &huma.Response{Ref: errorSchemaRef + "503"}
+		}
+		doc.AddOperation(op)
+	}
+	doc.Tags = append(doc.Tags, &huma.Tag{Name: "operations"})
+}

@@ -1,0 +1,251 @@
+package query
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// In is where a parameter stands.
+type In uint8
+
+// Places of parameters.
+const (
+	Query In = iota
+	Path
+)
+
+// Kind is what a parameter's text must be.
+type Kind uint8
+
+// Kinds of parameters.
+const (
+	// Text is any text of 1 to MaxLength bytes.
+	Text Kind = iota
+	// Integer lies between Min and Max. Beyond Max it is lowered to it, which the answer tells in
+	// meta.clamped; below Min, beyond 64 bits or no integer it is refused.
+	Integer
+	// Flag is true, false, 1 or 0.
+	Flag
+	// Time is ISO 8601 with a zone.
+	Time
+	// List is one or more texts, separated by commas or by repeating the parameter.
+	List
+)
+
+// maxText bounds texts whose declaration does not.
+const maxText = 128
+
+// Param declares one parameter.
+type Param struct {
+	Name string
+	In   In
+	Kind Kind
+	// Doc says what it means, in one sentence.
+	Doc     string
+	Example string
+	// Required parameters have no default.
+	Required bool
+	// Default is what an absent or empty one counts as; empty for none.
+	Default string
+	// Min and Max bound an Integer.
+	Min, Max int64
+	// MaxItems bounds a List; more are refused.
+	MaxItems int
+	// MaxLength bounds a Text in bytes; 0 for 128.
+	MaxLength int
+	// Allowed holds all values that a Text may have, in any letter case.
+	Allowed []string
+	// Check refuses further texts by saying what is wanted; empty accepts.
+	Check func(string) string
+}
+
+// viewParam is understood by every endpoint.
+var viewParam = Param{Name: "view", Kind: Text, Default: "reference", Allowed: []string{"reference", "tool"},
+	Doc: "Which documented form the answer takes, where an endpoint has two."}
+
+// value is one parsed parameter.
+type value struct {
+	set  bool
+	text string
+	n    int64
+	at   time.Time
+	list []string
+}
+
+// compile checks the declaration and parses its default.
+func (p *Param) compile() (value, error) {
+	switch {
+	case p.Name == "" || p.Doc == "":
+		return value{}, fmt.Errorf("name and Doc are needed")
+	case p.Kind == Integer && (p.Max < p.Min || p.Max == 0):
+		return value{}, fmt.Errorf("an integer needs bounds")
+	case p.Kind == List && p.MaxItems == 0:
+		return value{}, fmt.Errorf("a list needs MaxItems")
+	case p.Required && p.Default != "":
+		return value{}, fmt.Errorf("a required parameter has no default")
+	case p.Default == "":
+		return value{}, nil
+	}
+	v, clamped, fault := p.parse([]string{p.Default})
+	if fault != "" || clamped {
+		return value{}, fmt.Errorf("its default: %s", fault)
+	}
+	return v, nil
+}
+
+// parse turns the texts of a parameter into its value, or says what is wrong with them.
+func (p *Param) parse(texts []string) (v value, clamped bool, fault string) {
+	v.set = true
+	text := texts[0]
+	switch p.Kind {
+	case Integer:
+		n, err := strconv.ParseInt(text, 10, 64)
+		switch {
+		case err != nil:
+			return v, false, "must be an integer"
+		case n < p.Min:
+			return v, false, fmt.Sprintf("must be at least %d", p.Min)
+		case n > p.Max:
+			v.n = p.Max
+			return v, true, ""
+		}
+		v.n = n
+	case Flag:
+		switch strings.ToLower(text) {
+		case "true", "1":
+			v.n = 1
+		case "false", "0":
+		default:
+			return v, false, "must be true or false"
+		}
+	case Time:
+		at, err := time.Parse(time.RFC3339Nano, text)
+		if err != nil {
+			return v, false, "must be an ISO 8601 time with a zone, such as 2026-01-31T12:00:00Z"
+		}
+		v.at = at
+	case List:
+		for _, t := range texts {
+			for item := range strings.SplitSeq(t, ",") {
+				if item = strings.TrimSpace(item); item != "" {
+					v.list = append(v.list, strings.Clone(item))
+				}
+			}
+		}
+		switch {
+		case len(v.list) == 0:
+			return v, false, "must not be empty"
+		case len(v.list) > p.MaxItems:
+			return v, false, fmt.Sprintf("must have at most %d items, has %d", p.MaxItems, len(v.list))
+		}
+		for _, item := range v.list {
+			if len(item) > maxText {
+				return v, false, fmt.Sprintf("must have items of at most %d bytes", maxText)
+			}
+		}
+	default:
+		return p.parseText(text)
+	}
+	return v, false, ""
+}
+
+func (p *Param) parseText(text string) (v value, clamped bool, fault string) {
+	if len(p.Allowed) > 0 {
+		for _, a := range p.Allowed {
+			if strings.EqualFold(a, text) {
+				return value{set: true, text: a}, false, ""
+			}
+		}
+		return v, false, "must be one of " + strings.Join(p.Allowed, ", ")
+	}
+	limit := p.MaxLength
+	if limit == 0 {
+		limit = maxText
+	}
+	if len(text) > limit {
+		return v, false, fmt.Sprintf("must have at most %d bytes", limit)
+	}
+	if p.Check != nil {
+		if fault = p.Check(text); fault != "" {
+			return v, false, fault
+		}
+	}
+	return value{set: true, text: text}, false, ""
+}
+
+// arguments are the unparsed parameters of a call, wherever it came from.
+type arguments interface {
+	path(name string) string
+	// query returns the first text of a query parameter, empty where it is absent.
+	query(name string) string
+	queryAll(name string) []string
+	// bare says that there are no query parameters at all.
+	bare() bool
+}
+
+// parse fills the request from its arguments. It is the only reader of parameters, so hot and cold
+// endpoints and tools refuse the same bad input alike; all faults are told at once.
+func (c *compiled) parse(args arguments, r *Request) error {
+	r.values = append(r.values[:0], c.defaults...)
+	var faults map[string][]string
+	fault := func(name, what string) {
+		if faults == nil {
+			faults = map[string][]string{}
+		}
+		faults[name] = append(faults[name], what)
+	}
+	bare := args.bare()
+	for i := range c.Params {
+		p := &c.Params[i]
+		var single [1]string
+		texts := single[:]
+		switch {
+		case p.In == Path:
+			text := args.path(p.Name)
+			if strings.IndexByte(text, '%') >= 0 {
+				unescaped, err := url.PathUnescape(text)
+				if err != nil {
+					fault(p.Name, "is not well escaped")
+					continue
+				}
+				text = unescaped
+			}
+			single[0] = text
+		case bare:
+		case p.Kind == List:
+			texts = args.queryAll(p.Name)
+		default:
+			single[0] = args.query(p.Name)
+		}
+		if !slices.ContainsFunc(texts, func(t string) bool { return t != "" }) {
+			if p.Required {
+				fault(p.Name, "is required")
+			}
+			continue
+		}
+		v, clamped, wrong := p.parse(texts)
+		if wrong != "" {
+			fault(p.Name, wrong)
+			continue
+		}
+		if clamped {
+			if r.clamped == nil {
+				r.clamped = map[string]int64{}
+			}
+			r.clamped[p.Name] = v.n
+		}
+		r.values[i] = v
+	}
+	if faults != nil {
+		return &Error{Status: 400, Code: CodeValidation, Message: "the request has invalid parameters", Fields: faults}
+	}
+	r.View = Reference
+	if r.values[len(r.values)-1].text == "tool" {
+		r.View = Tool
+	}
+	return nil
+}

@@ -1,0 +1,189 @@
+package prices
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+// Explanation is what a price was made from, and whether folding it again gives the same price.
+type Explanation struct {
+	Symbol             string     `json:"symbol"`
+	CoinID             string     `json:"coinId"`
+	Price              float64    `json:"price"`
+	Median0            float64    `json:"median0" doc:"The first median, against which outliers are measured"`
+	Method             string     `json:"method" enum:"median"`
+	MethodVersion      int        `json:"methodVersion"`
+	Confidence         float64    `json:"confidence"`
+	ConfidenceInterval [2]float64 `json:"confidenceInterval"`
+	Score              float64    `json:"score"`
+	Accepted           []string   `json:"accepted" doc:"Providers whose price counted"`
+	Rejected           []string   `json:"rejected" doc:"Providers none of whose markets counted"`
+	Inputs             []Input    `json:"inputs"`
+	View               View       `json:"view"`
+	AsOf               string     `json:"asOf" format:"date-time"`
+	Timestamp          string     `json:"timestamp" format:"date-time" doc:"The second that was evaluated"`
+	Reproduced         bool       `json:"reproduced" doc:"False is a defect of this service"`
+	Recomputed         *float64   `json:"recomputed,omitempty" doc:"What folding again gave, where it is another price"`
+	Region             string     `json:"region,omitempty" doc:"Only the providers of this country were folded"`
+}
+
+// Input is one market as it stood.
+type Input struct {
+	Provider     string   `json:"provider"`
+	VenueSymbol  string   `json:"venueSymbol"`
+	Raw          float64  `json:"raw,omitempty"`
+	Basis        string   `json:"basis,omitempty"`
+	Bid          float64  `json:"bid,omitempty"`
+	Ask          float64  `json:"ask,omitempty"`
+	Last         float64  `json:"last,omitempty"`
+	Quote        string   `json:"quote"`
+	RateUsed     float64  `json:"rateUsed,omitempty"`
+	PriceUSD     *float64 `json:"priceUsd,omitempty"`
+	ObservedAt   string   `json:"observedAt,omitempty" format:"date-time" doc:"By the venue's clock"`
+	ReceivedAt   string   `json:"receivedAt,omitempty" format:"date-time"`
+	AgeMs        int64    `json:"ageMs" doc:"When the price was made"`
+	Weight       float64  `json:"weight"`
+	Accepted     bool     `json:"accepted"`
+	Reason       string   `json:"reason,omitempty"`
+	DeviationPct *float64 `json:"deviationPct,omitempty"`
+	Offset       Position `json:"offset" doc:"Where its newest tick lies in the log"`
+}
+
+// Position is a place in the log.
+type Position struct {
+	Topic     string `json:"topic"`
+	Partition int32  `json:"partition"`
+	Offset    int64  `json:"offset"`
+}
+
+// View says which version of the logic made the price, and where it lies.
+type View struct {
+	Version       uint32           `json:"version"`
+	AppliedOffset map[string]int64 `json:"appliedOffset" doc:"The record of ticks.v1 that caused the price, by partition"`
+}
+
+// ExplainBody answers GET /api/v1/prices/{symbol}/explain.
+type ExplainBody struct {
+	Data *Explanation `json:"data"`
+}
+
+func (u *Unit) explained() query.Endpoint {
+	return query.Endpoint{
+		Method: http.MethodGet, Path: "/api/v1/prices/{symbol}/explain", ID: "explainPrice", Tag: "prices",
+		Summary:     "Why a price was what it was, now or at a past instant",
+		Description: "Folds the recorded inputs again with the function that published the price.",
+		Params: []query.Param{symbolParam,
+			{Name: "asOf", Kind: query.Time, Example: "2026-01-31T12:00:00Z", Doc: "The instant asked for; without it, the current price."}},
+		Body: ExplainBody{}, NotFound: true, Handle: u.getExplanation,
+	}
+}
+
+func (u *Unit) getExplanation(ctx context.Context, r *query.Request) (query.Answer, error) {
+	coin, err := u.find(r.Text("symbol"))
+	if err != nil {
+		return query.Answer{}, err
+	}
+	e := u.board.Entry(coin.Coin)
+	asOf, past := r.Time("asOf")
+	if !past || e != nil && asOf.UnixNano() >= e.Price.Time {
+		if e == nil {
+			return query.Answer{}, query.NotFound("%s has no price", coin.ID)
+		}
+		x := u.explainEntry(e, "")
+		if past {
+			x.AsOf = query.FormatTime(asOf.UnixNano())
+		}
+		answer, err := query.Encode(ExplainBody{x})
+		answer.Simulated = e.Price.Simulated
+		return answer, err
+	}
+	rec, err := u.history.PriceAt(ctx, coin.ID, asOf)
+	if err != nil {
+		return query.Answer{}, fmt.Errorf("reading the price of %s as of %s: %w", coin.ID, asOf.Format(time.RFC3339Nano), err)
+	}
+	if rec.GetPrice() == nil {
+		return query.Answer{}, query.NotFound("no price of %s as of %s is kept", coin.ID, query.FormatTime(asOf.UnixNano()))
+	}
+	x := u.explain(coin.Coin, rec.GetPrice(), "")
+	x.View = view(rec.Mark)
+	x.AsOf = query.FormatTime(asOf.UnixNano())
+	answer, err := query.Encode(ExplainBody{x})
+	answer.Simulated = rec.GetPrice().Simulated
+	return answer, err
+}
+
+func view(mark *eventsv1.Mark) View {
+	return View{mark.GetLogicVersion(), map[string]int64{strconv.Itoa(int(mark.GetPartition())): mark.GetOffset()}}
+}
+
+func (u *Unit) explainEntry(e *query.Entry, region string) *Explanation {
+	x := u.explain(e.Coin, e.Price, region)
+	x.View = view(e.Mark)
+	x.AsOf = x.Timestamp
+	return x
+}
+
+// explain folds the inputs of a published price again.
+func (u *Unit) explain(coin schemas.Coin, p *eventsv1.Price, region string) *Explanation {
+	result, inputs := schemas.Aggregate(u.available(p.Inputs, region), p.Time)
+	x := &Explanation{
+		Symbol: coin.Symbol, CoinID: coin.ID, Price: result.Price, Median0: result.Median0, Method: "median", MethodVersion: schemas.AggregateVersion,
+		Confidence: result.Confidence, ConfidenceInterval: [2]float64{result.Price - result.Confidence, result.Price + result.Confidence},
+		Score: result.Score, Accepted: []string{}, Rejected: []string{}, Inputs: make([]Input, len(inputs)),
+		Timestamp: query.FormatTime(p.Time), Reproduced: true, Region: region,
+	}
+	if region == "" {
+		// The answer shows what was published; what was recomputed only where it differs.
+		if x.Reproduced = reproduces(p, result); !x.Reproduced {
+			x.Recomputed = &result.Price
+		}
+		x.Price, x.Median0, x.Confidence, x.Score = p.Price, p.Median0, p.Confidence, p.Score
+		x.ConfidenceInterval = [2]float64{p.Price - p.Confidence, p.Price + p.Confidence}
+	}
+	for i, in := range inputs {
+		x.Inputs[i] = input(in, p.Time, result.Accepted)
+	}
+	for i := 0; i < len(inputs); {
+		j, accepted := i, false
+		for ; j < len(inputs) && inputs[j].Provider == inputs[i].Provider; j++ {
+			accepted = accepted || inputs[j].Accepted
+		}
+		if accepted {
+			x.Accepted = append(x.Accepted, inputs[i].Provider)
+		} else {
+			x.Rejected = append(x.Rejected, inputs[i].Provider)
+		}
+		i = j
+	}
+	return x
+}
+
+// reproduces compares to the last digit.
+func reproduces(p *eventsv1.Price, r schemas.Aggregated) bool {
+	return r.Reason == p.Reason && r.Price == p.Price && r.Median0 == p.Median0 && r.Min == p.Min && r.Max == p.Max &&
+		r.Confidence == p.Confidence && r.Score == p.Score && r.Volume24h == p.Volume24H && r.Source == p.Source &&
+		r.Accepted == int(p.Accepted) && r.Rejected == int(p.Rejected)
+}
+
+func input(in *eventsv1.PriceInput, made int64, accepted int) Input {
+	out := Input{
+		Provider: in.Provider, VenueSymbol: in.Symbol, Raw: in.Value, Basis: in.Basis, Bid: in.Bid, Ask: in.Ask, Last: in.Last,
+		Quote: in.QuoteId, RateUsed: in.Rate, ObservedAt: query.FormatTime(in.EventTime), ReceivedAt: query.FormatTime(heard(in)),
+		AgeMs: (made - heard(in)) / int64(time.Millisecond), Accepted: in.Accepted, Reason: in.Reason, DeviationPct: deviation(in),
+		Offset: Position{schemas.TopicTicksRaw, in.Partition, in.Offset},
+	}
+	if in.PriceUsd > 0 {
+		out.PriceUSD = &in.PriceUsd
+	}
+	if in.Accepted {
+		out.Weight = 1 / float64(accepted)
+	}
+	return out
+}

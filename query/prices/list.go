@@ -1,0 +1,154 @@
+package prices
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/marketlog/marketlog/query"
+)
+
+// maxSymbols bounds one list.
+const maxSymbols = 250
+
+// ListBody answers GET /api/v1/prices.
+type ListBody struct {
+	Prices []ListEntry `json:"prices"`
+	Meta   ListMeta    `json:"meta"`
+}
+
+// ListEntry is one price, in USD and in the quote currency asked for.
+type ListEntry struct {
+	Symbol       string        `json:"symbol"`
+	CoinID       string        `json:"coinId"`
+	PriceUSD     float64       `json:"priceUsd"`
+	Price        *float64      `json:"price,omitempty" doc:"In vs; left out where its rate is unknown"`
+	Vs           string        `json:"vs"`
+	UpdatedAt    string        `json:"updatedAt" format:"date-time"`
+	IsStale      bool          `json:"isStale"`
+	IsCritical   bool          `json:"isCritical"`
+	Reason       string        `json:"reason,omitempty"`
+	Ambiguous    bool          `json:"ambiguous,omitempty"`
+	Alternatives []Alternative `json:"alternatives,omitempty"`
+	Explain      *Explanation  `json:"explain,omitempty"`
+}
+
+// ListMeta tells about the answer.
+type ListMeta struct {
+	query.Meta
+	Missing  []Missing `json:"missing,omitempty" doc:"What was asked for and cannot be answered"`
+	Shadowed []string  `json:"shadowed,omitempty" doc:"Ids of further coins with a symbol asked for; ask for them by id"`
+	Rate     *VsRate   `json:"rate,omitempty" doc:"The rate used, where vs is not usd"`
+	Reason   string    `json:"reason,omitempty" doc:"no_rate: vs cannot be converted to now"`
+}
+
+// Missing is one symbol without an answer.
+type Missing struct {
+	Symbol string `json:"symbol"`
+	Reason string `json:"reason" enum:"unknown,no_price"`
+}
+
+// VsRate is what one unit of the quote currency costs.
+type VsRate struct {
+	Vs  string  `json:"vs"`
+	USD float64 `json:"usd"`
+	At  string  `json:"at,omitempty" format:"date-time" doc:"Time of its newest input"`
+}
+
+func (u *Unit) list() query.Endpoint {
+	return query.Endpoint{
+		Method: http.MethodGet, Path: "/api/v1/prices", ID: "listPrices", Tag: "prices",
+		Summary: "Current prices of several coins",
+		Params: []query.Param{
+			{Name: "symbols", Kind: query.List, Required: true, MaxItems: maxSymbols, Example: "btc,eth", Doc: "Symbols or coin ids, in any letter case."},
+			{Name: "vs", Kind: query.Text, Default: "usd", Example: "eur", Doc: "Quote currency: any fiat currency that is known, btc or eth.", Check: u.knownQuote},
+			explainParam},
+		Body: ListBody{}, Hot: true, Handle: u.getList,
+	}
+}
+
+// quoteCoins are the coins that prices can be told in.
+var quoteCoins = map[string]string{"btc": "bitcoin", "eth": "ethereum"}
+
+func (u *Unit) knownQuote(vs string) string {
+	if _, ok := quoteCoins[strings.ToLower(vs)]; ok {
+		return ""
+	}
+	if _, ok := u.board.Coins().Fiat(vs); ok {
+		return ""
+	}
+	return "must be a fiat currency that is known, btc or eth"
+}
+
+func (u *Unit) getList(_ context.Context, r *query.Request) (query.Answer, error) {
+	if err := u.started(); err != nil {
+		return query.Answer{}, err
+	}
+	vs := strings.ToLower(r.Text("vs"))
+	body := ListBody{Prices: []ListEntry{}}
+	rate, known := u.rate(vs)
+	switch {
+	case !known:
+		body.Meta.Reason = "no_rate"
+	case vs != "usd":
+		body.Meta.Rate = &rate
+	}
+	simulated, newest, explain := false, int64(0), r.Flag("explain")
+	seen := map[string]bool{}
+	for _, name := range r.List("symbols") {
+		coin, ok := u.board.Find(name)
+		if !ok {
+			body.Meta.Missing = append(body.Meta.Missing, Missing{strings.ToValidUTF8(name, "�"), "unknown"})
+			continue
+		}
+		if seen[coin.ID] {
+			continue
+		}
+		seen[coin.ID] = true
+		e := u.board.Entry(coin.Coin)
+		if e == nil {
+			body.Meta.Missing = append(body.Meta.Missing, Missing{name, "no_price"})
+			continue
+		}
+		fresh := u.board.Freshness(e, r.Now)
+		entry := ListEntry{
+			Symbol: coin.Symbol, CoinID: coin.ID, PriceUSD: e.Price.Price, Vs: vs, UpdatedAt: query.FormatTime(e.Price.Time),
+			IsStale: fresh.Stale, IsCritical: fresh.Critical, Reason: e.Latest.Reason,
+			Ambiguous: len(coin.Alternatives) > 0, Alternatives: alternatives(coin.Alternatives),
+		}
+		if known {
+			price := e.Price.Price / rate.USD
+			entry.Price = &price
+		}
+		if explain {
+			entry.Explain = u.explainEntry(e, "")
+		}
+		for _, other := range coin.Alternatives {
+			if !strings.EqualFold(name, coin.ID) {
+				body.Meta.Shadowed = append(body.Meta.Shadowed, other.ID)
+			}
+		}
+		body.Prices = append(body.Prices, entry)
+		simulated = simulated || e.Price.Simulated
+		newest = max(newest, e.Latest.Time)
+	}
+	body.Meta.Count, body.Meta.LastUpdated = len(body.Prices), query.FormatTime(newest)
+	answer, err := query.Encode(body)
+	answer.Simulated = simulated
+	return answer, err
+}
+
+// rate is what one unit of a quote currency costs in USD: the dollar one, coins what the board says,
+// fiat what the fold of quotes says.
+func (u *Unit) rate(vs string) (VsRate, bool) {
+	if id, ok := quoteCoins[vs]; ok {
+		coin, _ := u.board.Coins().ByID(id)
+		e := u.board.Entry(coin)
+		if e == nil || e.Price.Price <= 0 {
+			return VsRate{}, false
+		}
+		return VsRate{vs, e.Price.Price, query.FormatTime(e.Price.Time)}, true
+	}
+	usd, at, ok := u.rates.USD(strings.ToUpper(vs))
+	return VsRate{vs, usd, query.FormatTime(at)}, ok
+}

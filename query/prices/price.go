@@ -1,0 +1,160 @@
+package prices
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+// Why there is no aggregated price.
+const (
+	reasonNoPrice  = "no_price"
+	reasonNoRegion = "no_provider_in_region"
+)
+
+// PriceBody answers GET /api/v1/prices/{symbol}.
+type PriceBody struct {
+	Data PriceData `json:"data"`
+	Meta PriceMeta `json:"meta"`
+}
+
+// PriceData is one coin's price and what each provider says.
+type PriceData struct {
+	Symbol       string                     `json:"symbol"`
+	CoinID       string                     `json:"coinId"`
+	Ambiguous    bool                       `json:"ambiguous,omitempty" doc:"Other coins have this symbol too"`
+	Alternatives []Alternative              `json:"alternatives,omitempty"`
+	Aggregated   query.Nullable[Aggregated] `json:"aggregated" doc:"Null where there is no price; meta.reason says why"`
+	Providers    []Row                      `json:"providers"`
+	Explain      *Explanation               `json:"explain,omitempty"`
+}
+
+// PriceMeta tells about the answer.
+type PriceMeta struct {
+	query.Meta
+	Reason       string            `json:"reason,omitempty" doc:"Why there is no price"`
+	Region       string            `json:"region,omitempty"`
+	RegionSource map[string]string `json:"regionSource,omitempty" doc:"Per provider the page that its countries were read on, or unknown (counts as worldwide)"`
+}
+
+func (u *Unit) price() query.Endpoint {
+	return query.Endpoint{
+		Method: http.MethodGet, Path: "/api/v1/prices/{symbol}", ID: "getPrice", Tag: "prices",
+		Summary:     "Current price of a coin",
+		Description: "The median over providers; prices more than 50% away from the first median are excluded. Every provider's own price is listed, with the reason where it did not count.",
+		Params: []query.Param{symbolParam,
+			{Name: "region", Kind: query.Text, Example: "DE", Doc: "Two-letter country code; only providers available there are aggregated.", Check: countryCode},
+			explainParam},
+		Body: PriceBody{}, NotFound: true, Hot: true, Handle: u.getPrice,
+	}
+}
+
+func (u *Unit) getPrice(_ context.Context, r *query.Request) (query.Answer, error) {
+	coin, err := u.find(r.Text("symbol"))
+	if err != nil {
+		return query.Answer{}, err
+	}
+	if err := u.started(); err != nil {
+		return query.Answer{}, err
+	}
+	e := u.board.Entry(coin.Coin)
+	if e == nil {
+		body := u.bare(coin)
+		body.Meta.Reason = reasonNoPrice
+		return query.Encode(body)
+	}
+	fresh := u.board.Freshness(e, r.Now)
+	region, explain := country(r.Text("region")), r.Flag("explain")
+	answer := query.Answer{Simulated: e.Price.Simulated}
+	if region == "" && !explain {
+		answer.Body, err = u.bodies.Get(e, fresh, func() (*query.Body, error) { return query.NewBody(u.whole(coin, e, fresh)) })
+		return answer, err
+	}
+	body := u.whole(coin, e, fresh)
+	if region != "" {
+		u.inRegion(&body, e, fresh, region)
+	}
+	if explain && body.Data.Aggregated.Value != nil {
+		body.Data.Explain = u.explainEntry(e, region)
+	}
+	answer.Body, err = query.NewBody(body)
+	return answer, err
+}
+
+func (u *Unit) bare(coin query.Named) PriceBody {
+	return PriceBody{Data: PriceData{Symbol: coin.Symbol, CoinID: coin.ID, Ambiguous: len(coin.Alternatives) > 0,
+		Alternatives: alternatives(coin.Alternatives), Providers: []Row{}}}
+}
+
+func (u *Unit) whole(coin query.Named, e *query.Entry, fresh query.Freshness) PriceBody {
+	body := u.bare(coin)
+	body.Data.Aggregated.Value = aggregated(e, fresh)
+	body.Data.Providers = rows(coin.Coin, e.Latest.Inputs, e.Latest.Simulated)
+	body.Meta.Count = len(body.Data.Providers)
+	body.Meta.LastUpdated = query.FormatTime(e.Latest.Time)
+	return body
+}
+
+// inRegion aggregates again what the providers of a country say.
+func (u *Unit) inRegion(body *PriceBody, e *query.Entry, fresh query.Freshness, region string) {
+	body.Meta.Region, body.Meta.RegionSource = region, map[string]string{}
+	for _, in := range e.Latest.Inputs {
+		source := u.providers[in.Provider].Terms
+		if source == "" {
+			source = "unknown"
+		}
+		body.Meta.RegionSource[in.Provider] = source
+	}
+	inputs := u.available(e.Latest.Inputs, region)
+	result, inputs := schemas.Aggregate(inputs, e.Latest.Time)
+	body.Data.Providers = rows(e.Coin, inputs, e.Latest.Simulated)
+	body.Meta.Count = len(inputs)
+	if result.Reason != "" {
+		body.Data.Aggregated.Value = nil
+		body.Meta.Reason = result.Reason
+		if len(inputs) == 0 && len(e.Latest.Inputs) > 0 {
+			body.Meta.Reason = reasonNoRegion
+		}
+		return
+	}
+	body.Data.Aggregated.Value = &Aggregated{
+		Symbol: e.Coin.Symbol, CoinID: e.Coin.ID, Price: result.Price, Providers: result.Accepted, Min: result.Min, Max: result.Max,
+		Median: result.Price, Timestamp: query.FormatTime(e.Latest.Time), Rejected: result.Rejected, Confidence: result.Confidence,
+		Score: result.Score, Source: result.Source, Volume24h: result.Volume24h, IsStale: fresh.Stale, IsCritical: fresh.Critical,
+	}
+}
+
+// available copies the inputs of the providers that serve a country; all where it is empty. They are
+// copies because aggregating writes into them.
+func (u *Unit) available(inputs []*eventsv1.PriceInput, region string) []*eventsv1.PriceInput {
+	var own []*eventsv1.PriceInput
+	for _, in := range inputs {
+		if region == "" || u.providers[in.Provider].Available(region) {
+			own = append(own, proto.CloneOf(in))
+		}
+	}
+	return own
+}
+
+func countryCode(text string) string {
+	if len(text) == 2 && letter(text[0]) && letter(text[1]) {
+		return ""
+	}
+	return "must be a two-letter country code"
+}
+
+func letter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
+
+// country writes a code as the providers' lists do. UK is what many write for GB.
+func country(code string) string {
+	if code = strings.ToUpper(code); code == "UK" {
+		return "GB"
+	}
+	return code
+}

@@ -1,0 +1,279 @@
+package prices_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/prices"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream"
+)
+
+var update = flag.Bool("update", false, "write the answers of scripts anew")
+
+// world is what a script sets up: markets, what was published of them, and a server over it.
+type world struct {
+	t       testing.TB
+	now     time.Time
+	board   *query.Board
+	rates   *query.Rates
+	markets map[string][]*eventsv1.PriceInput
+	past    map[string][]*eventsv1.PriceRecord
+	offset  int64
+	base    string
+}
+
+var coins = func() *schemas.CoinTable {
+	table, err := schemas.ParseCoins(strings.Join([]string{
+		"id,symbol,name,rank,kind,peg,aliases",
+		"bitcoin,BTC,Bitcoin,1,coin,,*:XBT",
+		"ethereum,ETH,Ethereum,2,coin,,",
+		"solana,SOL,Solana,3,coin,,",
+		"sol-wormhole,SOL,SOL (Wormhole),4,wrapped,,",
+		"",
+	}, "\n"), strings.Join([]string{"code,name,aliases", "EUR,Euro,", "JPY,Japanese Yen,", "USD,United States Dollar,", ""}, "\n"))
+	if err != nil {
+		panic(err)
+	}
+	return table
+}()
+
+var providers = []query.Provider{
+	{Slug: "kraken", Name: "Kraken", Refuses: []string{"JP"}, Terms: "https://kraken.example/terms"},
+	{Slug: "coinbase", Name: "Coinbase", Serves: []string{"US", "GB"}, Terms: "https://coinbase.example/terms"},
+}
+
+func newWorld(t testing.TB) *world {
+	w := &world{t: t, board: query.NewBoard(coins), rates: query.NewRates(),
+		markets: map[string][]*eventsv1.PriceInput{}, past: map[string][]*eventsv1.PriceRecord{}}
+	plans := query.DefaultPlans()
+	pro := plans[query.PlanPro]
+	pro.PerMinute, pro.PerMonth = 0, 0
+	plans[query.PlanPro] = pro
+	cfg := query.DefaultConfig()
+	cfg.Listen, cfg.Auth = "127.0.0.1:0", query.AuthOpen
+	server, err := query.NewServer(cfg, query.Deps{
+		Limiter: query.NewLimiter(time.Now, nil), Plans: plans,
+		Endpoints: prices.New(w.board, w.rates, w, providers).Endpoints(),
+		Now:       func() time.Time { return w.now }, Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler), Version: "test",
+	})
+	if err != nil {
+		t.Fatalf("making the server: %v", err)
+	}
+	if err := server.Bind(); err != nil {
+		t.Fatal(err)
+	}
+	w.base = "http://" + server.Addr()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- server.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("running the server: %v", err)
+		}
+	})
+	return w
+}
+
+// PriceAt implements prices.History over what the script published.
+func (w *world) PriceAt(_ context.Context, coinID string, at time.Time) (*eventsv1.PriceRecord, error) {
+	kept := w.past[coinID]
+	for i := len(kept) - 1; i >= 0; i-- {
+		if p := kept[i].GetPrice(); p.Reason == "" && p.Time <= at.UnixNano() {
+			return kept[i], nil
+		}
+	}
+	return nil, nil
+}
+
+// run does one line of a script and returns what it answers.
+func (w *world) run(line string) string {
+	words := strings.Fields(line)
+	switch words[0] {
+	case "now":
+		now, err := time.Parse(time.RFC3339, words[1])
+		w.must(err)
+		w.now = now
+		w.pulse()
+	case "clock": // the query's own, without the log's
+		now, err := time.Parse(time.RFC3339, words[1])
+		w.must(err)
+		w.now = now
+	case "rate":
+		w.must(w.rates.Apply(stream.TailRecord{Marked: &eventsv1.QuoteRecord{Body: &eventsv1.QuoteRecord_Rate{Rate: &eventsv1.QuoteRate{
+			QuoteId: words[1], Rate: w.number(words[2]), Time: w.now.UnixNano(), Method: "market"}}}}))
+	case "market":
+		w.market(words[1], words[2:])
+	case "price":
+		w.price(words[1], len(words) > 2)
+	case "get":
+		return w.get(words[1])
+	default:
+		w.t.Fatalf("script: unknown line %q", line)
+	}
+	return ""
+}
+
+func (w *world) pulse() {
+	w.offset++
+	pulse := &eventsv1.Pulse{Now: w.now.UnixNano(), Watermark: w.now.UnixNano()}
+	w.must(w.board.Apply(stream.TailRecord{Offset: w.offset, Marked: &eventsv1.PriceRecord{Body: &eventsv1.PriceRecord_Pulse{Pulse: pulse}}}))
+	w.must(w.rates.Apply(stream.TailRecord{Marked: &eventsv1.QuoteRecord{Body: &eventsv1.QuoteRecord_Pulse{Pulse: pulse}}}))
+}
+
+// market sets what a market says: provider, its symbol, the quote, then name=value.
+func (w *world) market(coin string, words []string) {
+	w.offset++
+	in := &eventsv1.PriceInput{Provider: words[0], Symbol: words[1], QuoteId: words[2], Rate: 1, Offset: w.offset}
+	heard := w.now.UnixNano()
+	for _, word := range words[3:] {
+		name, value, _ := strings.Cut(word, "=")
+		switch name {
+		case "bid":
+			in.Bid, in.QuoteHeard = w.number(value), heard
+		case "ask":
+			in.Ask = w.number(value)
+		case "last":
+			in.Last, in.LastHeard, in.EventTime = w.number(value), heard, heard-int64(40*time.Millisecond)
+		case "rate":
+			in.Rate = w.number(value)
+			in.Unpriced = in.Rate == 0
+		case "volume":
+			in.Volume24H = w.number(value)
+		default:
+			w.t.Fatalf("script: unknown setting %q", word)
+		}
+	}
+	kept := w.markets[coin][:0]
+	for _, old := range w.markets[coin] {
+		if old.Provider != in.Provider || old.Symbol != in.Symbol {
+			kept = append(kept, old)
+		}
+	}
+	w.markets[coin] = append(kept, in)
+}
+
+// price publishes what the markets of a coin say now, as the fold does.
+func (w *world) price(coin string, simulated bool) {
+	var inputs []*eventsv1.PriceInput
+	for _, in := range w.markets[coin] {
+		copied := &eventsv1.PriceInput{}
+		value, err := in.MarshalVT()
+		w.must(err)
+		w.must(copied.UnmarshalVT(value))
+		inputs = append(inputs, copied)
+	}
+	second := w.now.Truncate(time.Second).UnixNano()
+	result, inputs := schemas.Aggregate(inputs, second)
+	w.offset++
+	rec := &eventsv1.PriceRecord{
+		Mark: &eventsv1.Mark{LogicVersion: 1, Offset: w.offset},
+		Body: &eventsv1.PriceRecord_Price{Price: &eventsv1.Price{
+			CoinId: coin, Time: second, Price: result.Price, Median0: result.Median0, Min: result.Min, Max: result.Max,
+			Confidence: result.Confidence, Score: result.Score, Accepted: uint32(result.Accepted), Rejected: uint32(result.Rejected),
+			Volume24H: result.Volume24h, Source: result.Source, Reason: result.Reason, Simulated: simulated, Inputs: inputs,
+		}},
+	}
+	w.past[coin] = append(w.past[coin], rec)
+	w.must(w.board.Apply(stream.TailRecord{Offset: w.offset, Marked: rec}))
+}
+
+func (w *world) get(path string) string {
+	response, err := http.Get(w.base + path)
+	w.must(err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	w.must(err)
+	var out bytes.Buffer
+	fmt.Fprintf(&out, "%d %s", response.StatusCode, response.Header.Get("Cache-Control"))
+	if source := response.Header.Get("X-Data-Source"); source != "" {
+		fmt.Fprintf(&out, " [%s]", source)
+	}
+	out.WriteByte('\n')
+	if response.StatusCode >= 400 {
+		var failed query.ErrorBody
+		w.must(json.Unmarshal(body, &failed))
+		failed.Error.RequestID = ""
+		body, err = json.Marshal(failed)
+		w.must(err)
+	}
+	w.must(json.Indent(&out, body, "", "  "))
+	out.WriteByte('\n')
+	return out.String()
+}
+
+func (w *world) number(text string) float64 {
+	n, err := strconv.ParseFloat(text, 64)
+	w.must(err)
+	return n
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// TestAnswersReadAsTheirScripts runs every script of testdata: a line that gets an address is
+// followed by its answer, between two lines of dashes.
+func TestAnswersReadAsTheirScripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scripts: %v", err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			content, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := newWorld(t)
+			var rewritten strings.Builder
+			lines := strings.Split(strings.TrimSuffix(string(content), "\n"), "\n")
+			for i := 0; i < len(lines); i++ {
+				line := lines[i]
+				rewritten.WriteString(line + "\n")
+				if line == "" || line[0] == '#' {
+					continue
+				}
+				got := w.run(line)
+				if !strings.HasPrefix(line, "get ") {
+					continue
+				}
+				var want strings.Builder
+				if i+1 < len(lines) && lines[i+1] == "----" {
+					for i += 2; i < len(lines) && lines[i] != "----"; i++ {
+						want.WriteString(lines[i] + "\n")
+					}
+				}
+				rewritten.WriteString("----\n" + got + "----\n")
+				if !*update && got != want.String() {
+					t.Errorf("%s, %q:\ngot:\n%s\nwant:\n%s", file, line, got, want.String())
+				}
+			}
+			if *update {
+				if err := os.WriteFile(file, []byte(rewritten.String()), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,53 @@
+// Package prices answers for current prices: each is the board's, and is explained by folding its
+// recorded inputs again with the very function that published it. A price asked for as of a past
+// instant is read from history and explained in the same way.
+package prices
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/marketlog/marketlog/query"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+// History is what explanations need of the past.
+type History interface {
+	// PriceAt returns the newest published price of a coin (its reason is empty) whose time is at
+	// or before an instant, with its mark; nil if none is kept.
+	PriceAt(ctx context.Context, coinID string, at time.Time) (*eventsv1.PriceRecord, error)
+}
+
+// Unit answers the endpoints of prices.
+type Unit struct {
+	board     *query.Board
+	rates     *query.Rates
+	history   History
+	providers map[string]query.Provider
+
+	bodies    *query.Memo[*query.Body]
+	fragments *query.Memo[[]byte]
+	summary   atomic.Pointer[summary]
+}
+
+// New makes the unit. Providers that are not listed count as worldwide.
+func New(board *query.Board, rates *query.Rates, history History, providers []query.Provider) *Unit {
+	u := &Unit{board: board, rates: rates, history: history, providers: map[string]query.Provider{},
+		bodies: query.NewMemo[*query.Body](board), fragments: query.NewMemo[[]byte](board)}
+	for _, p := range providers {
+		u.providers[p.Slug] = p
+	}
+	return u
+}
+
+// Endpoints declares what the unit answers.
+func (u *Unit) Endpoints() []query.Endpoint {
+	return []query.Endpoint{u.price(), u.list(), u.all(), u.explained()}
+}
+
+var symbolParam = query.Param{Name: "symbol", In: query.Path, Kind: query.Text, Required: true, MaxLength: 64, Example: "BTC",
+	Doc: "Symbol or coin id, in any letter case. A symbol means the highest ranked coin that has it."}
+
+var explainParam = query.Param{Name: "explain", Kind: query.Flag, Default: "false",
+	Doc: "Adds what the price was made from, folded again."}

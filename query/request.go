@@ -1,0 +1,73 @@
+package query
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+)
+
+// Request is a checked request. It and its texts are valid until its handler returns: what goes
+// into a cache, a key or a goroutine must be copied with strings.Clone.
+type Request struct {
+	// View is the form that the answer takes.
+	View View
+	// Now is the query's own clock, by which ages are taken.
+	Now time.Time
+	// Plan is the caller's.
+	Plan *Plan
+
+	endpoint *compiled
+	values   []value
+	clamped  map[string]int64
+}
+
+// Clamped returns the integers that were lowered to their maximum, for meta.clamped; nil if none.
+func (r *Request) Clamped() map[string]int64 { return r.clamped }
+
+// Text returns a Text; empty where it is absent and has no default.
+func (r *Request) Text(name string) string { return r.value(name).text }
+
+// Integer returns an Integer.
+func (r *Request) Integer(name string) int64 { return r.value(name).n }
+
+// Flag returns a Flag; false where it is absent.
+func (r *Request) Flag(name string) bool { return r.value(name).n == 1 }
+
+// List returns a List.
+func (r *Request) List(name string) []string { return r.value(name).list }
+
+// Time returns a Time and whether it was given.
+func (r *Request) Time(name string) (time.Time, bool) {
+	v := r.value(name)
+	return v.at, v.set
+}
+
+// Has says whether a parameter was given or has a default.
+func (r *Request) Has(name string) bool { return r.value(name).set }
+
+func (r *Request) value(name string) *value {
+	for i := range r.endpoint.Params {
+		if r.endpoint.Params[i].Name == name {
+			return &r.values[i]
+		}
+	}
+	panic(fmt.Sprintf("endpoint %s reads parameter %q, which it does not declare", r.endpoint.ID, name))
+}
+
+// fiberArguments reads the parameters of an HTTP request.
+type fiberArguments struct{ c *fiber.Ctx }
+
+func (a fiberArguments) path(name string) string { return a.c.Params(name) }
+
+func (a fiberArguments) bare() bool { return len(a.c.Context().URI().QueryString()) == 0 }
+
+func (a fiberArguments) query(name string) string { return a.c.Query(name) }
+
+func (a fiberArguments) queryAll(name string) []string {
+	var all []string
+	for _, b := range a.c.Context().QueryArgs().PeekMulti(name) {
+		all = append(all, string(b))
+	}
+	return all
+}

@@ -1,0 +1,165 @@
+package query
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/valyala/fasthttp"
+	"github.com/valyala/fasthttp/fasthttpadaptor"
+)
+
+const contentJSON = "application/json"
+
+// Names and values that every hot answer carries, in the form that the server stores them: spelling
+// a name canonically costs more than the rest of setting a header.
+var (
+	headerCache     = []byte(fiber.HeaderCacheControl)
+	headerTag       = []byte("Etag")
+	headerVary      = []byte(fiber.HeaderVary)
+	headerLimit     = []byte("X-Ratelimit-Limit")
+	headerRemaining = []byte("X-Ratelimit-Remaining")
+	headerReset     = []byte("X-Ratelimit-Reset")
+	valueVary       = []byte("Accept-Encoding, Authorization")
+)
+
+var errOverloaded = &Error{Status: http.StatusServiceUnavailable, Code: CodeOverloaded,
+	Message: "too many requests wait for a store; try again", RetryAfter: 1}
+
+var requests = sync.Pool{New: func() any { return new(Request) }}
+
+// handler is an endpoint's route: key, plan, limit, validation, answer.
+func (s *Server) handler(e *compiled) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		ctx := c.Context()
+		started := time.Now()
+		status := s.serve(c, ctx, e, started)
+		e.metrics.observe(status, time.Since(started))
+		return nil
+	}
+}
+
+func (s *Server) serve(c *fiber.Ctx, ctx *fasthttp.RequestCtx, e *compiled, started time.Time) int {
+	who, err := s.authenticate(ctx, started)
+	if err != nil {
+		return s.fail(ctx, err)
+	}
+	if !who.plan.Allows(e.Needs) {
+		s.tellLimits(ctx, s.deps.Limiter.Peek(who.grant.Budget, who.plan, e.Class, started))
+		return s.fail(ctx, &Error{Status: http.StatusPaymentRequired, Code: CodePlanRequired,
+			Message: "the plan " + who.plan.Name + " does not include this operation"})
+	}
+	verdict := s.deps.Limiter.Admit(who.grant.Budget, who.plan, e.Class, started)
+	s.tellLimits(ctx, verdict)
+	if !verdict.OK {
+		s.metrics.refused.WithLabelValues(verdict.Scope).Inc()
+		return s.fail(ctx, &Error{Status: http.StatusTooManyRequests, Code: CodeRateLimit,
+			Message:    "the plan's limit of " + strconv.FormatInt(verdict.Limit, 10) + " is used up (" + verdict.Scope + ")",
+			RetryAfter: verdict.RetryAfter, Scope: verdict.Scope})
+	}
+	answer, err := s.answer(c, ctx, e, who.plan)
+	if err != nil {
+		status := s.fail(ctx, err)
+		if status >= http.StatusInternalServerError {
+			s.deps.Limiter.Undo(who.grant.Budget, who.plan, e.Class, verdict)
+		}
+		return status
+	}
+	return s.send(ctx, answer, e.cache)
+}
+
+// answer checks the parameters and calls the endpoint. A panic in it costs this request only.
+func (s *Server) answer(c *fiber.Ctx, ctx *fasthttp.RequestCtx, e *compiled, plan *Plan) (a Answer, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic in %s: %v\n%s", e.ID, p, debug.Stack())
+		}
+	}()
+	r := requests.Get().(*Request)
+	defer requests.Put(r)
+	*r = Request{Now: s.deps.Now(), Plan: plan, endpoint: e, values: r.values}
+	if err := e.parse(fiberArguments{c}, r); err != nil {
+		return Answer{}, err
+	}
+	if e.Hot {
+		return e.Handle(ctx, r)
+	}
+	select {
+	case s.waiting <- struct{}{}:
+	default:
+		return Answer{}, errOverloaded
+	}
+	defer func() { <-s.waiting }()
+	// The request's own context ends when the server begins to drain, but what is under way is finished.
+	patient, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.Patience)
+	defer cancel()
+	return e.Handle(patient, r)
+}
+
+// send writes a success, or says that the client's copy still holds.
+func (s *Server) send(ctx *fasthttp.RequestCtx, a Answer, cache []byte) int {
+	h := &ctx.Response.Header
+	h.SetContentType(contentJSON)
+	h.SetCanonical(headerCache, cache)
+	h.SetCanonical(headerVary, valueVary)
+	if a.Simulated {
+		h.Set("X-Data-Source", "simulated")
+	}
+	tag, body := a.Body.tag, a.Body.plain
+	if len(body) >= gzipFrom && ctx.Request.Header.HasAcceptEncoding("gzip") {
+		tag, body = a.Body.gzipTag, a.Body.gzip()
+		h.Set(fiber.HeaderContentEncoding, "gzip")
+	}
+	h.SetCanonical(headerTag, tag)
+	if match := ctx.Request.Header.Peek(fiber.HeaderIfNoneMatch); len(match) > 0 && matches(match, tag) {
+		h.Del(fiber.HeaderContentEncoding)
+		ctx.Response.SetStatusCode(http.StatusNotModified)
+		ctx.Response.ResetBody()
+		return http.StatusNotModified
+	}
+	ctx.Response.SetBodyRaw(body)
+	return http.StatusOK
+}
+
+// matches says whether an If-None-Match names a tag; as RFC 9110 wants, weakly.
+func matches(header, tag []byte) bool {
+	for item := range bytes.SplitSeq(header, []byte(",")) {
+		item = bytes.TrimPrefix(bytes.TrimSpace(item), []byte("W/"))
+		if bytes.Equal(item, tag) || string(item) == "*" {
+			return true
+		}
+	}
+	return false
+}
+
+// tellLimits writes how the tightest window stands.
+func (s *Server) tellLimits(ctx *fasthttp.RequestCtx, v Verdict) {
+	if v.Limit == 0 {
+		return
+	}
+	var digits [20]byte
+	h := &ctx.Response.Header
+	h.SetCanonical(headerLimit, strconv.AppendInt(digits[:0], v.Limit, 10))
+	h.SetCanonical(headerRemaining, strconv.AppendInt(digits[:0], v.Remaining, 10))
+	reset := v.Reset.Add(time.Second - 1).Unix()
+	h.SetCanonical(headerReset, strconv.AppendInt(digits[:0], reset, 10))
+}
+
+func (s *Server) expositionHandler() http.Handler {
+	return promhttp.HandlerFor(s.deps.Metrics, promhttp.HandlerOpts{})
+}
+
+func (s *Server) exposition() fiber.Handler {
+	handler := fasthttpadaptor.NewFastHTTPHandler(s.expositionHandler())
+	return func(c *fiber.Ctx) error {
+		handler(c.Context())
+		return nil
+	}
+}

@@ -1,0 +1,318 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/valyala/fasthttp"
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	bodyMax    = 64 << 10
+	headersMax = 16 << 10
+	// readTimeout bounds the arrival of one request, and so how long a connection that only opens costs anything.
+	readTimeout  = 10 * time.Second
+	writeTimeout = 30 * time.Second
+	idleTimeout  = 60 * time.Second
+)
+
+// Config is the server's.
+type Config struct {
+	// Listen is the host:port of the API.
+	Listen string `koanf:"listen"`
+	// MetricsListen is where /metrics is served, needed only where Listen is not a loopback address.
+	MetricsListen string `koanf:"metrics_listen"`
+	// Auth says who is served.
+	Auth AuthMode `koanf:"auth"`
+	// Drain is how long requests under way may take once the server is told to stop.
+	Drain time.Duration `koanf:"drain"`
+	// Connections bounds open connections.
+	Connections int `koanf:"connections"`
+	// Waiting bounds the requests that wait for a store at one time; more are refused as overload,
+	// since a queue would only make all of them late.
+	Waiting int `koanf:"waiting"`
+	// Patience bounds one such request.
+	Patience time.Duration `koanf:"patience"`
+}
+
+// DefaultConfig listens on loopback only.
+func DefaultConfig() Config {
+	return Config{Listen: "127.0.0.1:8080", Auth: AuthRequired, Drain: 8 * time.Second,
+		Connections: 65_536, Waiting: 256, Patience: 10 * time.Second}
+}
+
+// Validate names all faults at once.
+func (c Config) Validate() error {
+	var faults []error
+	for name, address := range map[string]string{"listen": c.Listen, "metrics_listen": c.MetricsListen} {
+		if address == "" && name == "metrics_listen" {
+			continue
+		}
+		if _, _, err := net.SplitHostPort(address); err != nil {
+			faults = append(faults, fmt.Errorf("%s: %q is no host:port", name, address))
+		}
+	}
+	if !slices.Contains([]AuthMode{AuthRequired, AuthOptional, AuthOpen}, c.Auth) {
+		faults = append(faults, fmt.Errorf("auth: %q is none of required, optional, open", c.Auth))
+	}
+	if c.Auth == AuthOpen && !(loopback(c.Listen) && (c.MetricsListen == "" || loopback(c.MetricsListen))) {
+		faults = append(faults, errors.New("auth: open is allowed only where every listener is a loopback address"))
+	}
+	if c.Drain <= 0 || c.Patience <= 0 {
+		faults = append(faults, errors.New("drain, patience: must be more than 0"))
+	}
+	if c.Connections < 1 || c.Waiting < 1 {
+		faults = append(faults, errors.New("connections, waiting: must be at least 1"))
+	}
+	return errors.Join(faults...)
+}
+
+func loopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	ip := net.ParseIP(host)
+	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
+}
+
+// Readiness is one thing that the server waits for before it calls itself ready.
+type Readiness struct {
+	Name string
+	// Waiting says what is missing; empty when nothing is.
+	Waiting func() string
+}
+
+// Deps is what the server is put together from.
+type Deps struct {
+	Keys    Keyring
+	Limiter *Limiter
+	// Plans by name; DefaultPlans or a changed copy.
+	Plans     map[string]Plan
+	Endpoints []Endpoint
+	// Mount adds routes that are no endpoints (sockets, pages) ahead of all others; nil for none.
+	Mount func(fiber.Router)
+	// Ready is all that must be there beside the keys.
+	Ready []Readiness
+	// Now is the clock by which ages are taken; on an accelerated simulator, its clock.
+	Now     func() time.Time
+	Metrics *prometheus.Registry
+	Log     *slog.Logger
+	// Listener is Config.Listen, already open; nil lets the server open it.
+	Listener net.Listener
+	// Version of the service, for the OpenAPI document.
+	Version string
+}
+
+// Server answers the API. Safe for concurrent use.
+type Server struct {
+	cfg      Config
+	deps     Deps
+	plans    map[string]*Plan
+	app      *fiber.App
+	openAPI  *Body
+	metrics  *metrics
+	waiting  chan struct{}
+	draining atomic.Bool
+	listener net.Listener
+}
+
+// NewServer puts a server together; Run starts it.
+func NewServer(cfg Config, deps Deps) (*Server, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("configuring the query server: %w", err)
+	}
+	m, err := newMetrics(deps.Metrics)
+	if err != nil {
+		return nil, fmt.Errorf("registering metrics: %w", err)
+	}
+	s := &Server{cfg: cfg, deps: deps, listener: deps.Listener, plans: map[string]*Plan{}, metrics: m, waiting: make(chan struct{}, cfg.Waiting)}
+	for name, p := range deps.Plans {
+		p.Name = name
+		s.plans[name] = &p
+	}
+	if s.plans[PlanFree] == nil || s.plans[PlanPro] == nil {
+		return nil, errors.New("configuring the query server: the plans free and pro are needed")
+	}
+	endpoints := make([]*compiled, len(deps.Endpoints))
+	for i, e := range deps.Endpoints {
+		if endpoints[i], err = compile(e); err != nil {
+			return nil, err
+		}
+		endpoints[i].metrics = m.operation(e.ID)
+	}
+	if s.openAPI, err = describe(endpoints, deps.Version); err != nil {
+		return nil, err
+	}
+	s.app = fiber.New(fiber.Config{
+		AppName:               "marketlog",
+		DisableStartupMessage: true,
+		CaseSensitive:         true,
+		BodyLimit:             bodyMax,
+		ReadBufferSize:        headersMax,
+		ReadTimeout:           readTimeout,
+		WriteTimeout:          writeTimeout,
+		IdleTimeout:           idleTimeout,
+		Concurrency:           cfg.Connections,
+		ErrorHandler: func(c *fiber.Ctx, err error) error {
+			m.requests.WithLabelValues("none", strconv.Itoa(s.fail(c.Context(), err))).Inc()
+			return nil
+		},
+	})
+	if deps.Mount != nil {
+		deps.Mount(s.app)
+	}
+	for _, e := range order(endpoints) {
+		s.app.Add(e.Method, e.routePath(), s.handler(e))
+	}
+	s.app.Get("/healthz", s.healthz)
+	s.app.Get("/readyz", s.readyz)
+	s.app.Get("/openapi.json", s.document)
+	if loopback(cfg.Listen) {
+		s.app.Get("/metrics", s.exposition())
+	}
+	s.wrap()
+	return s, nil
+}
+
+// wrap answers HEAD as GET without its body, and methods that the router does not know.
+func (s *Server) wrap() {
+	server := s.app.Server()
+	routed := server.Handler
+	server.Handler = func(ctx *fasthttp.RequestCtx) {
+		if ctx.IsGet() {
+			routed(ctx)
+			return
+		}
+		if ctx.IsHead() {
+			ctx.Request.Header.SetMethod(http.MethodGet)
+			routed(ctx)
+			ctx.Response.SkipBody = true
+			return
+		}
+		if !slices.Contains(fiber.DefaultMethods, string(ctx.Method())) {
+			s.fail(ctx, fiber.ErrMethodNotAllowed)
+			ctx.Response.Header.Set(fiber.HeaderAllow, "GET, HEAD")
+			return
+		}
+		routed(ctx)
+		if allow := ctx.Response.Header.Peek(fiber.HeaderAllow); string(allow) == http.MethodGet {
+			ctx.Response.Header.Set(fiber.HeaderAllow, "GET, HEAD")
+		}
+	}
+}
+
+// Bind opens the listener, so that Addr tells the port before Run; Run does it otherwise.
+func (s *Server) Bind() error {
+	if s.listener != nil {
+		return nil
+	}
+	listener, err := net.Listen("tcp", s.cfg.Listen)
+	if err != nil {
+		return fmt.Errorf("listening on %s: %w", s.cfg.Listen, err)
+	}
+	s.listener = listener
+	return nil
+}
+
+// Addr is where the server listens once Bind succeeded.
+func (s *Server) Addr() string { return s.listener.Addr().String() }
+
+// Run answers requests until the context ends, then finishes those under way.
+func (s *Server) Run(ctx context.Context) error {
+	if err := s.Bind(); err != nil {
+		return err
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		if err := s.app.Listener(s.listener); err != nil {
+			return fmt.Errorf("serving on %s: %w", s.Addr(), err)
+		}
+		return nil
+	})
+	if s.cfg.MetricsListen != "" {
+		s.runMetrics(ctx, g)
+	}
+	g.Go(func() error {
+		<-ctx.Done()
+		s.draining.Store(true)
+		if err := s.app.ShutdownWithTimeout(s.cfg.Drain); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			return fmt.Errorf("draining: %w", err)
+		}
+		return nil
+	})
+	return g.Wait()
+}
+
+// runMetrics serves /metrics on its own listener.
+func (s *Server) runMetrics(ctx context.Context, g *errgroup.Group) {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", s.expositionHandler())
+	server := &http.Server{Addr: s.cfg.MetricsListen, Handler: mux, ReadHeaderTimeout: readTimeout}
+	g.Go(func() error {
+		if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+			return fmt.Errorf("serving metrics: %w", err)
+		}
+		return nil
+	})
+	g.Go(func() error {
+		<-ctx.Done()
+		closeCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.Drain)
+		defer cancel()
+		return server.Shutdown(closeCtx)
+	})
+}
+
+// Waiting says what the server is not ready for, by name; empty when it is.
+func (s *Server) Waiting() map[string][]string {
+	waiting := map[string][]string{}
+	if s.draining.Load() {
+		waiting["server"] = []string{"draining"}
+	}
+	if s.cfg.Auth != AuthOpen {
+		if why := s.deps.Keys.Waiting(); why != "" {
+			waiting["keys"] = []string{why}
+		}
+	}
+	for _, r := range s.deps.Ready {
+		if why := r.Waiting(); why != "" {
+			waiting[r.Name] = append(waiting[r.Name], why)
+		}
+	}
+	return waiting
+}
+
+func (s *Server) healthz(c *fiber.Ctx) error {
+	c.Set(fiber.HeaderCacheControl, "no-store")
+	c.Context().Response.Header.SetContentType(contentJSON)
+	return c.SendString(`{"status":"ok"}`)
+}
+
+func (s *Server) readyz(c *fiber.Ctx) error {
+	if waiting := s.Waiting(); len(waiting) > 0 {
+		names := make([]string, 0, len(waiting))
+		for name := range waiting {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		return &Error{Status: http.StatusServiceUnavailable, Code: CodeStarting, Fields: waiting,
+			Message: "not ready: " + strings.Join(names, ", "), RetryAfter: 1}
+	}
+	c.Set(fiber.HeaderCacheControl, "no-store")
+	c.Context().Response.Header.SetContentType(contentJSON)
+	return c.SendString(`{"status":"ready"}`)
+}
+
+func (s *Server) document(c *fiber.Ctx) error {
+	s.send(c.Context(), Answer{Body: s.openAPI}, []byte("public, max-age=300"))
+	return nil
+}
