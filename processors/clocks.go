@@ -1,6 +1,7 @@
 package processors
 
 import (
+	"maps"
 	"slices"
 	"time"
 )
@@ -12,8 +13,10 @@ const (
 	maxLead = 10 * time.Second
 	// maxLag is how far behind now a producer may be and still hold back the watermark.
 	maxLag = 30 * time.Second
-	// forgetAfter is how far behind now a producer is forgotten.
-	forgetAfter = 10 * time.Minute
+	// forgetAfter is how much log time may pass without a clock record before its producer is
+	// forgotten. With leadWindow it bounds what these clocks remember to two minutes, so that a
+	// fold which was rewound knows the same producers.
+	forgetAfter = 60 * time.Second
 	// leadWindow is how many of a fast producer's own last clock records are looked back over
 	// for another producer that still writes.
 	leadWindow = 3
@@ -23,8 +26,11 @@ const (
 //
 // Now is the greatest clock of the live producers: it paces publication and judges freshness, so
 // one dead producer delays nothing. The watermark is the least: it closes windows. Both depend
-// on the records and their order only, and neither goes back. The zero value is ready for use;
-// it is not safe for concurrent use.
+// on the records and their order only, and neither goes back. A producer that nobody has been
+// seen writing beside yet moves now from its third record on: the first record that a new or a
+// rewound fold meets may be that of a fast clock, and what it moved could never be undone.
+//
+// The zero value is ready for use; it is not safe for concurrent use.
 type Clocks struct {
 	producers map[producerID]*producerClock
 	records   int64
@@ -38,9 +44,13 @@ type producerID struct {
 }
 
 type producerClock struct {
-	id   producerID
 	time int64
-	// positions of its newest clock records, newest last, counted in clock records of the partition.
+	// seen is the log time at which its newest clock record came; 0 before the first.
+	seen int64
+	// records counts its clock records up to leadWindow.
+	records int
+	// positions of its newest clock records, newest last, counted in clock records of the
+	// partition; while there are fewer, the first stands for those missing.
 	positions [leadWindow]int64
 }
 
@@ -53,16 +63,18 @@ func (c *Clocks) Observe(producer string, epoch, at int64) (moved bool) {
 	p := c.producers[id]
 	c.records++
 	if p == nil {
-		p = &producerClock{id: id}
+		p = &producerClock{}
 		for i := range p.positions {
 			p.positions[i] = c.records
 		}
 		c.producers[id] = p
 	}
-	p.time = max(p.time, at)
+	// The newest record counts, not the greatest: a clock that was put right is right again.
+	p.time = at
+	p.records = min(p.records+1, leadWindow)
 	copy(p.positions[:], p.positions[1:])
 	p.positions[leadWindow-1] = c.records
-	return c.advance()
+	return c.advance(p)
 }
 
 // Now is the greatest clock of the live producers, Unix nanoseconds; 0 before the first.
@@ -71,21 +83,27 @@ func (c *Clocks) Now() int64 { return c.now }
 // Watermark is the least clock of the live producers, Unix nanoseconds; 0 before the first.
 func (c *Clocks) Watermark() int64 { return c.watermark }
 
-func (c *Clocks) advance() bool {
+func (c *Clocks) advance(heard *producerClock) bool {
 	now, watermark := c.now, c.watermark
+	reached := c.now
 	for _, p := range c.producers {
 		if !c.suspended(p) {
-			c.now = max(c.now, p.time)
+			reached = max(reached, p.time)
 		}
 	}
-	least := int64(0)
-	for id, p := range c.producers {
-		behind := time.Duration(c.now - p.time)
-		if behind > forgetAfter {
-			delete(c.producers, id)
-			continue
+	c.now = reached
+	heard.seen = c.now
+	// Forgotten before the least is taken and not within that loop: whom it sees must not depend on
+	// the order of a map.
+	maps.DeleteFunc(c.producers, func(_ producerID, p *producerClock) bool {
+		if p.seen == 0 {
+			p.seen = c.now
 		}
-		if behind <= maxLag && !c.suspended(p) && (least == 0 || p.time < least) {
+		return c.now-p.seen > int64(forgetAfter)
+	})
+	least := int64(0)
+	for _, p := range c.producers {
+		if c.now-p.time <= int64(maxLag) && !c.suspended(p) && (least == 0 || p.time < least) {
 			least = p.time
 		}
 	}
@@ -93,8 +111,9 @@ func (c *Clocks) advance() bool {
 	return c.now != now || c.watermark != watermark
 }
 
-// suspended says whether a producer's clock runs more than maxLead ahead of every other one that
-// still writes. With nobody else writing there is nothing to measure it by, and it counts.
+// suspended says whether a producer's clock must not count: it runs more than maxLead ahead of every
+// other one that still writes, or would move now before it is known whether another one writes.
+// With nobody else writing there is nothing to measure it by, and it counts.
 func (c *Clocks) suspended(fast *producerClock) bool {
 	others := false
 	for _, p := range c.producers {
@@ -106,7 +125,7 @@ func (c *Clocks) suspended(fast *producerClock) bool {
 			return false
 		}
 	}
-	return others
+	return others || fast.records < leadWindow && fast.time > c.now
 }
 
 // Origins joins the clocks that the writers of a derived partition forwarded into it: now is the

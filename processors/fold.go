@@ -18,17 +18,10 @@ import (
 // It is the upper half of the version of every row.
 const LogicVersion = 1
 
-// A fold's window state spans a minute that is still open, the freshness of two minutes and the ids
-// of duplicates. A fold that rewinds this far behind both clocks has the same state as one that
-// never stopped.
-const (
-	// WindowMemory is the span behind now.
-	WindowMemory = 180 * time.Second
-	// openMemory is the span behind the watermark: a minute and its lateness, and as much again for
-	// prices and trades that came before their minute by the clocks. A watermark that stands still
-	// while now goes on keeps minutes open, and so holds back where a rewind begins.
-	openMemory = 130 * time.Second
-)
+// WindowMemory is the span behind now of a fold's window state: a minute that is still open, the
+// freshness of two minutes, and the ids of duplicates. A fold that rewinds this far (see rewind)
+// has the same state as one that never stopped.
+const WindowMemory = 180 * time.Second
 
 // Input is one record of a fold's input partition.
 type Input struct {

@@ -3,11 +3,25 @@ package processors
 import (
 	"time"
 
+	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
+const (
+	// settle is the log time that a rewound fold needs before its clocks are those of one that never
+	// stopped, and its markets as fresh: an ingest time may lie maxLead ahead of now.
+	settle = 15 * time.Second
+	// settlePlaces is the same in seconds that the log has: where now leaps because all producers
+	// were away, a span of log time may hold a single clock record.
+	settlePlaces = 8
+	// openMemory is the span behind the watermark: a minute and its lateness, and the freshness of
+	// the markets that made its first price. A watermark that stands still while now goes on keeps
+	// minutes open, and so holds back where a rewind begins.
+	openMemory = 60*time.Second + schemas.AllowedLateness + schemas.FreshFor
+)
+
 // rewind remembers, second by second of log time, where a reader of the input would have to begin
-// in order to have the window state of the present: WindowMemory ago.
+// in order to have the window state of the present.
 type rewind struct {
 	places []place
 	marks  map[int32]*eventsv1.Mark
@@ -50,8 +64,8 @@ func (r *rewind) reached(now, watermark, next int64) {
 		return
 	}
 	r.places = append(r.places, place{now: now, offset: next, marks: r.snapshot()})
-	enough := min(now-int64(WindowMemory), watermark-int64(openMemory))
-	for len(r.places) > 1 && r.places[1].now <= enough {
+	enough := min(now-int64(WindowMemory), watermark-int64(openMemory)) - int64(settle)
+	for len(r.places) > settlePlaces && r.places[1].now <= enough {
 		r.places = r.places[1:]
 	}
 }

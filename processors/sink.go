@@ -132,7 +132,7 @@ func (m *sinkMember) take(pos *position, rec *kgo.Record) {
 		return
 	}
 	if price, ok := record.(*eventsv1.PriceRecord); ok && price.GetPrice() != nil {
-		m.latest = append(m.latest, latest.Record{Partition: rec.Partition, Offset: rec.Offset, Price: price.GetPrice()})
+		m.latest = append(m.latest, latest.Record{Partition: rec.Partition, Offset: rec.Offset, Mark: price.Mark, Price: price.GetPrice()})
 	}
 }
 

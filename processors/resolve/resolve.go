@@ -115,14 +115,20 @@ func (f *fold) tick(in processors.Input, t *eventsv1.Tick, out *processors.Outpu
 		return
 	}
 	id := schemas.EventID(t.EventId)
-	known := f.seen.add(id, max(t.IngestTime, f.clocks.Now()))
+	// Remembered by log time: by ingest time, a producer with a fast clock would keep all ids that
+	// came after its own from being forgotten.
+	known := f.seen.add(id, f.clocks.Now())
 	if known && t.Kind == eventsv1.TickKind_TICK_KIND_TRADE {
 		return
 	}
 	var flags schemas.Flag
-	if known {
+	reason, detail := schemas.CheckTick(t)
+	switch {
+	case known && reason != "":
+		return // refused when it was new
+	case known:
 		flags |= schemas.Repeat
-	} else if reason, detail := schemas.CheckTick(t); reason != "" {
+	case reason != "":
 		f.refuse(in, t, reason, detail, out)
 		return
 	}

@@ -35,8 +35,7 @@ CREATE TABLE IF NOT EXISTS ticks
 )
 ENGINE = ReplacingMergeTree(version)
 PARTITION BY day
-ORDER BY (coin_id, venue, symbol, kind, day, event_time, event_id)
-TTL day + INTERVAL 8 DAY;
+ORDER BY (coin_id, venue, symbol, kind, day, event_time, event_id);
 
 -- +goose Down
 DROP TABLE ticks;

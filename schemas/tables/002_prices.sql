@@ -48,8 +48,7 @@ CREATE TABLE IF NOT EXISTS prices
 )
 ENGINE = ReplacingMergeTree(version)
 PARTITION BY toDate(time)
-ORDER BY (coin_id, time)
-TTL toDate(time) + INTERVAL 8 DAY;
+ORDER BY (coin_id, time);
 
 -- +goose Down
 DROP TABLE prices;

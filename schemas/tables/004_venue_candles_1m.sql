@@ -18,8 +18,7 @@ CREATE TABLE IF NOT EXISTS venue_candles_1m
 )
 ENGINE = ReplacingMergeTree(version)
 PARTITION BY toYYYYMM(start)
-ORDER BY (venue, symbol, start)
-TTL start + INTERVAL 90 DAY;
+ORDER BY (venue, symbol, start);
 
 -- +goose Down
 DROP TABLE venue_candles_1m;

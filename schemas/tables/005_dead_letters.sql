@@ -17,9 +17,8 @@ CREATE TABLE IF NOT EXISTS dead_letters
     version         UInt128
 )
 ENGINE = ReplacingMergeTree(version)
-PARTITION BY topic
-ORDER BY (topic, log_offset)
-TTL toDateTime(ingest_time) + INTERVAL 90 DAY;
+PARTITION BY toYYYYMM(ingest_time)
+ORDER BY (topic, log_offset, ingest_time);
 
 -- +goose Down
 DROP TABLE dead_letters;

@@ -12,8 +12,8 @@ CREATE TABLE IF NOT EXISTS gaps
     version       UInt128
 )
 ENGINE = ReplacingMergeTree(version)
-ORDER BY (venue, symbol, reason, from_time, to_time)
-TTL toDateTime(to_time) + INTERVAL 90 DAY;
+PARTITION BY toYYYYMM(to_time)
+ORDER BY (venue, symbol, reason, from_time, to_time);
 
 -- +goose Down
 DROP TABLE gaps;

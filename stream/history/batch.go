@@ -3,6 +3,8 @@ package history
 import (
 	"context"
 	"fmt"
+	"strings"
+	"time"
 
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -74,13 +76,34 @@ func (b *Batch) Reset() {
 	}
 }
 
-// Insert writes the rows. After an error some may be kept: insert the same batch again.
-// Suffix names shadow tables of a replay; it is empty for the live ones.
+// Insert writes the rows. After an error some may be kept: insert the same batch again, which
+// leaves the same rows under FINAL as if it had been inserted once. An error that is not
+// stream.ErrUnavailable will come again. Suffix names shadow tables of a replay; it is empty for the live ones.
 func (s *Store) Insert(ctx context.Context, b *Batch, suffix string) error {
 	for _, r := range b.all() {
 		if err := s.insert(ctx, r, suffix); err != nil {
-			return fmt.Errorf("inserting a batch: %w", err)
+			return err
 		}
 	}
 	return nil
 }
+
+func (s *Store) insert(ctx context.Context, r rows, suffix string) error {
+	if r.len() == 0 {
+		return nil
+	}
+	var names []string
+	for _, c := range r.columns() {
+		names = append(names, "`"+c.name+"`")
+	}
+	ctx, cancel := context.WithTimeout(ctx, insertTimeout)
+	defer cancel()
+	body, err := s.send(ctx, "INSERT INTO "+r.table()+suffix+" ("+strings.Join(names, ", ")+") FORMAT Native", newBlockReader(r))
+	if err != nil {
+		return fmt.Errorf("inserting %d rows into %s: %w", r.len(), r.table()+suffix, err)
+	}
+	return body.Close()
+}
+
+// insertTimeout is when an insert counts as lost: a large one takes a tenth of a second.
+const insertTimeout = time.Minute

@@ -9,16 +9,12 @@ package history
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
-
-	"github.com/marketlog/marketlog/stream"
 )
 
 // Config says where ClickHouse is. With Transport set, requests go to the engine in this process.
@@ -41,6 +37,9 @@ const DefaultDatabase = "marketlog"
 type Store struct {
 	cfg  Config
 	conn driver.Conn
+	// direct is the way of inserts and digests, which clickhouse-go has none for: it would
+	// describe the table before every insert and build a big.Int for every version.
+	direct http.RoundTripper
 }
 
 // Open prepares the pool and the database; it does not migrate.
@@ -63,11 +62,16 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening ClickHouse: %w", err)
 	}
-	return &Store{cfg: cfg, conn: conn}, nil
+	return &Store{cfg: cfg, conn: conn, direct: cfg.direct()}, nil
 }
 
 // Close gives the connections back.
-func (s *Store) Close() error { return s.conn.Close() }
+func (s *Store) Close() error {
+	if t, ok := s.direct.(*http.Transport); ok {
+		t.CloseIdleConnections()
+	}
+	return s.conn.Close()
+}
 
 // Conn is the pool itself, for queries.
 func (s *Store) Conn() driver.Conn { return s.conn }
@@ -80,48 +84,15 @@ func (c Config) options(database string) *clickhouse.Options {
 		Protocol:     clickhouse.HTTP,
 		Addr:         []string{c.Addr},
 		Auth:         clickhouse.Auth{Database: database, Username: c.User, Password: c.Password},
-		DialTimeout:  5 * time.Second,
+		DialTimeout:  dialTimeout,
 		ReadTimeout:  5 * time.Minute,
 		MaxOpenConns: c.Connections,
 		MaxIdleConns: c.Connections,
-		Settings: clickhouse.Settings{
-			// An asynchronous insert is acknowledged before it is kept, or merged with others' rows.
-			"async_insert": 0,
-		},
+		Settings:     clickhouse.Settings{"async_insert": 0},
 	}
 	if c.Transport != nil {
 		opts.Addr = []string{"embedded:8123"}
 		opts.TransportFunc = func(*http.Transport) (http.RoundTripper, error) { return c.Transport, nil }
 	}
 	return opts
-}
-
-// passing are what ClickHouse refuses now and may accept later, by its error codes
-// (https://github.com/ClickHouse/ClickHouse/blob/master/src/Common/ErrorCodes.cpp).
-var passing = []int32{
-	159, // TIMEOUT_EXCEEDED
-	202, // TOO_MANY_SIMULTANEOUS_QUERIES
-	209, // SOCKET_TIMEOUT
-	210, // NETWORK_ERROR
-	241, // MEMORY_LIMIT_EXCEEDED
-	242, // TABLE_IS_READ_ONLY
-	243, // NOT_ENOUGH_SPACE
-	252, // TOO_MANY_PARTS
-	319, // UNKNOWN_STATUS_OF_INSERT
-	394, // QUERY_WAS_CANCELLED
-	999, // KEEPER_EXCEPTION
-}
-
-// unavailable marks errors after which the outcome is unknown or the same may succeed later; what
-// ClickHouse refuses for good is not one.
-func unavailable(err error) error {
-	var refused *clickhouse.Exception
-	switch {
-	case err == nil, errors.Is(err, context.Canceled):
-		return err
-	case errors.As(err, &refused) && !slices.Contains(passing, refused.Code):
-		return err
-	default:
-		return fmt.Errorf("%w: %w", stream.ErrUnavailable, err)
-	}
 }

@@ -16,11 +16,13 @@ type Progress struct {
 	LogTime int64
 	// Marks are the last applied of each origin: a record at or below them is a twin.
 	Marks map[int32]*eventsv1.Mark
+	// Replay is the generation of the replay whose shadow tables get the rows too; 0 for none.
+	Replay uint32
 }
 
 // Progress reads the ledger of a sink, by partition.
 func (s *Store) Progress(ctx context.Context, sink string, generation uint32) (map[int32]Progress, error) {
-	rows, err := s.conn.Query(ctx, `SELECT log_partition, first_offset, next_offset, log_time, mark_partitions, mark_offsets, mark_indexes
+	rows, err := s.conn.Query(ctx, `SELECT log_partition, first_offset, next_offset, log_time, mark_partitions, mark_offsets, mark_indexes, replay
 		FROM ledger FINAL WHERE sink = ? AND generation = ?`, sink, generation)
 	if err != nil {
 		return nil, fmt.Errorf("reading the ledger of %s: %w", sink, unavailable(err))
@@ -33,7 +35,7 @@ func (s *Store) Progress(ctx context.Context, sink string, generation uint32) (m
 		var partitions []int32
 		var offsets []int64
 		var indexes []uint32
-		if err := rows.Scan(&p.Partition, &p.First, &p.Next, &logTime, &partitions, &offsets, &indexes); err != nil {
+		if err := rows.Scan(&p.Partition, &p.First, &p.Next, &logTime, &partitions, &offsets, &indexes, &p.Replay); err != nil {
 			return nil, fmt.Errorf("reading the ledger of %s: %w", sink, err)
 		}
 		p.LogTime = logTime.UnixNano()
@@ -49,23 +51,15 @@ func (s *Store) Progress(ctx context.Context, sink string, generation uint32) (m
 	return progress, nil
 }
 
-// Record writes what was inserted into the ledger, after the rows themselves.
+// Record writes what was inserted into the ledger, after the rows themselves. Written twice it is
+// the same; of two writers the one that came further counts.
 func (s *Store) Record(ctx context.Context, sink string, generation uint32, progress []Progress) error {
-	batch, err := s.conn.PrepareBatch(ctx, "INSERT INTO ledger (sink, generation, log_partition, first_offset, next_offset, log_time, mark_partitions, mark_offsets, mark_indexes)")
-	if err != nil {
-		return fmt.Errorf("writing the ledger of %s: %w", sink, unavailable(err))
-	}
+	rows := &ledgerRows{}
 	for _, p := range progress {
-		partitions, offsets, indexes := make([]int32, 0, len(p.Marks)), make([]int64, 0, len(p.Marks)), make([]uint32, 0, len(p.Marks))
-		for partition, m := range p.Marks {
-			partitions, offsets, indexes = append(partitions, partition), append(offsets, m.Offset), append(indexes, m.Index)
-		}
-		if err := batch.Append(sink, generation, p.Partition, p.First, p.Next, at(p.LogTime), partitions, offsets, indexes); err != nil {
-			return fmt.Errorf("writing the ledger of %s: %w", sink, err)
-		}
+		rows.add(sink, generation, p)
 	}
-	if err := batch.Send(); err != nil {
-		return fmt.Errorf("writing the ledger of %s: %w", sink, unavailable(err))
+	if err := s.insert(ctx, rows, ""); err != nil {
+		return fmt.Errorf("writing the ledger of %s: %w", sink, err)
 	}
 	return nil
 }

@@ -89,8 +89,8 @@ func (w *words) Reset() {
 }
 
 // Rows, Type, WriteColumn, EncodeState and EncodeColumn make it a column of ch-go.
-func (w *words) Rows() int                  { return len(w.keys) }
-func (w *words) Type() proto.ColumnType     { return "LowCardinality(String)" }
+func (w *words) Rows() int                   { return len(w.keys) }
+func (w *words) Type() proto.ColumnType      { return "LowCardinality(String)" }
 func (w *words) WriteColumn(p *proto.Writer) { p.ChainBuffer(w.EncodeColumn) }
 
 // EncodeState writes the version of the keys' serialization.

@@ -79,7 +79,6 @@ func (r records) EncodeColumn(b *proto.Buffer) {
 	for _, p := range r {
 		size := p.SizeVT()
 		b.PutUVarInt(uint64(size))
-		b.Ensure(0)
 		from := len(b.Buf)
 		b.Buf = slices.Grow(b.Buf, size)[:from+size]
 		// It fills exactly what SizeVT said, and fails for nothing but a buffer that is too short.

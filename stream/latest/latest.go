@@ -20,7 +20,9 @@ import (
 type Record struct {
 	Partition int32
 	Offset    int64
-	Price     *eventsv1.Price
+	// Mark names the record of ticks.v1 that caused the price.
+	Mark  *eventsv1.Mark
+	Price *eventsv1.Price
 }
 
 // Snapshot is what the cache holds.
@@ -60,7 +62,8 @@ func key(partition int32) string { return fmt.Sprintf("marketlog:prices:{%d}", p
 func (s *Store) Put(ctx context.Context, generation uint32, records []Record, next map[int32]int64) error {
 	args := map[int32][]any{}
 	for _, r := range records {
-		payload, err := r.Price.MarshalVT()
+		record := eventsv1.PriceRecord{Mark: r.Mark, Body: &eventsv1.PriceRecord_Price{Price: r.Price}}
+		payload, err := record.MarshalVT()
 		if err != nil {
 			return fmt.Errorf("encoding the price of %s: %w", r.Price.CoinId, err)
 		}
@@ -99,11 +102,11 @@ func (s *Store) Load(ctx context.Context, partitions int32) (Snapshot, error) {
 				snap.Next[p] = offset
 				continue
 			}
-			price := &eventsv1.Price{}
-			if err := price.UnmarshalVT([]byte(payload)); err != nil {
+			record := &eventsv1.PriceRecord{}
+			if err := record.UnmarshalVT([]byte(payload)); err != nil {
 				return Snapshot{}, fmt.Errorf("decoding %s of %s: %w", field, key(p), err)
 			}
-			snap.Records = append(snap.Records, Record{Partition: p, Offset: offset, Price: price})
+			snap.Records = append(snap.Records, Record{Partition: p, Offset: offset, Mark: record.Mark, Price: record.GetPrice()})
 		}
 	}
 	return snap, nil

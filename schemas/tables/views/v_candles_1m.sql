@@ -11,3 +11,4 @@ CREATE OR REPLACE VIEW default.v_candles_1m
     trades UInt64 COMMENT 'Number of those trades'
 )
 AS SELECT coin_id, start, open, high, low, close, volume, volume_usd, trades FROM {database}.candles_1m FINAL
+COMMENT 'Closed minutes of the published price of each coin, one row a coin and minute in which it had a price'

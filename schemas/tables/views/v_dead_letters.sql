@@ -17,3 +17,4 @@ CREATE OR REPLACE VIEW default.v_dead_letters
 AS SELECT source, reason, detail, ingest_time, event_id, payload, truncated, adapter_version,
     topic, log_offset, origin_topic, origin_partition, origin_offset
 FROM {database}.dead_letters FINAL
+COMMENT 'Messages that could not become ticks, one row each, kept for at least 90 days'

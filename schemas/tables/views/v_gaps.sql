@@ -8,3 +8,4 @@ CREATE OR REPLACE VIEW default.v_gaps
     missed UInt64 COMMENT 'Messages known to be missing; 0 if unknown'
 )
 AS SELECT venue, symbol, reason, from_time, to_time, missed FROM {database}.gaps FINAL
+COMMENT 'Stretches in which a venue was not heard as it should be, kept for at least 90 days'

@@ -9,3 +9,4 @@ CREATE OR REPLACE VIEW default.v_lag
 AS SELECT sink, log_partition, next_offset, log_time,
     dateDiff('millisecond', log_time, (SELECT max(log_time) FROM {database}.ledger FINAL WHERE generation = 0)) / 1000 AS behind_seconds
 FROM {database}.ledger FINAL WHERE generation = 0
+COMMENT 'How far the tables have come in the log, one row a topic and partition'

@@ -13,3 +13,4 @@ CREATE OR REPLACE VIEW default.v_venue_candles_1m
     trades UInt64 COMMENT 'Number of trades'
 )
 AS SELECT venue, symbol, start, coin_id, quote_id, open, high, low, close, volume, trades FROM {database}.venue_candles_1m FINAL
+COMMENT 'Closed minutes of each venue''s own trades, in the quote of the market, kept for at least 90 days'

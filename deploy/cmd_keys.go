@@ -1,0 +1,226 @@
+package deploy
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/keys"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream"
+)
+
+// keyInput is what the verbs of keys take.
+type keyInput struct {
+	ID      string        `json:"id,omitempty"`
+	Plan    string        `json:"plan,omitempty"`
+	Label   string        `json:"label,omitempty"`
+	Overlap time.Duration `json:"overlap,omitempty"`
+}
+
+// keyLine is one key as commands print it. Key is there only when it was just made.
+type keyLine struct {
+	Key     string     `json:"key,omitempty"`
+	ID      string     `json:"id"`
+	Plan    string     `json:"plan"`
+	Last4   string     `json:"last4"`
+	Label   string     `json:"label,omitempty"`
+	Created time.Time  `json:"created"`
+	Expires *time.Time `json:"expires,omitempty"`
+}
+
+func describeKey(key string, rec *eventsv1.KeyRecord) keyLine {
+	line := keyLine{Key: key, ID: rec.Id, Plan: rec.Plan, Last4: rec.Last4, Label: rec.Label, Created: time.Unix(0, rec.Created).UTC()}
+	if rec.Expires != 0 {
+		expires := time.Unix(0, rec.Expires).UTC()
+		line.Expires = &expires
+	}
+	return line
+}
+
+// keyVerbs issue, list and end keys.
+func keyVerbs(in *Instance) []Verb {
+	verb := func(name string, run func(ctx context.Context, k *keyDesk, input keyInput, emit func(any) error) error) Verb {
+		return Verb{Name: name, Run: func(ctx context.Context, raw json.RawMessage, emit func(any) error) error {
+			var input keyInput
+			if err := json.Unmarshal(raw, &input); err != nil {
+				return fmt.Errorf("reading the input: %w", err)
+			}
+			desk, done, err := in.openKeys(ctx)
+			if err != nil {
+				return err
+			}
+			defer done()
+			return run(ctx, desk, input, emit)
+		}}
+	}
+	return []Verb{
+		verb("keys.create", func(ctx context.Context, k *keyDesk, input keyInput, emit func(any) error) error {
+			key, rec, err := k.issuer.Create(ctx, input.Plan, input.Label)
+			if err != nil {
+				return err
+			}
+			return emit(describeKey(key, rec))
+		}),
+		verb("keys.list", func(_ context.Context, k *keyDesk, _ keyInput, emit func(any) error) error {
+			for _, rec := range k.table.List() {
+				if err := emit(describeKey("", rec)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}),
+		verb("keys.rotate", func(ctx context.Context, k *keyDesk, input keyInput, emit func(any) error) error {
+			rec, err := k.find(input.ID)
+			if err != nil {
+				return err
+			}
+			key, fresh, err := k.issuer.Rotate(ctx, rec, input.Overlap)
+			if err != nil {
+				return err
+			}
+			return emit(describeKey(key, fresh))
+		}),
+		verb("keys.revoke", func(ctx context.Context, k *keyDesk, input keyInput, emit func(any) error) error {
+			rec, err := k.find(input.ID)
+			if err != nil {
+				return err
+			}
+			if err := k.issuer.Revoke(ctx, rec); err != nil {
+				return err
+			}
+			return emit(struct {
+				Revoked string `json:"revoked"`
+			}{rec.Id})
+		}),
+	}
+}
+
+// keyDesk is the log of keys, read to its end, and what writes to it.
+type keyDesk struct {
+	table  *keys.Table
+	issuer *keys.Issuer
+}
+
+func (k *keyDesk) find(id string) (*eventsv1.KeyRecord, error) {
+	rec, ok := k.table.Get(id)
+	if !ok {
+		return nil, fmt.Errorf("there is no key with id %q; `marketlog keys list` shows them", id)
+	}
+	return rec, nil
+}
+
+func (in *Instance) openKeys(ctx context.Context) (_ *keyDesk, done func(), err error) {
+	pepper, err := in.pepper()
+	if err != nil {
+		return nil, nil, err
+	}
+	table, err := keys.NewTable(pepper, func() string { return "" })
+	if err != nil {
+		return nil, nil, err
+	}
+	producer, err := in.Stream.NewProducer()
+	if err != nil {
+		return nil, nil, fmt.Errorf("connecting to the log: %w", err)
+	}
+	if err := readAll(ctx, in.Stream, producer, schemas.TopicKeys, func(r *kgo.Record) error { return table.Follow(r.Key, r.Value) }); err != nil {
+		producer.Close()
+		return nil, nil, err
+	}
+	issuer, err := keys.NewIssuer(producer, pepper, slices.Sorted(maps.Keys(query.DefaultPlans())), time.Now)
+	if err != nil {
+		producer.Close()
+		return nil, nil, err
+	}
+	return &keyDesk{table, issuer}, producer.Close, nil
+}
+
+// readAll visits what a topic of one partition holds now.
+func readAll(ctx context.Context, log stream.Config, client *kgo.Client, topic string, visit func(*kgo.Record) error) error {
+	admin := kadm.NewClient(client)
+	starts, err := admin.ListStartOffsets(ctx, topic)
+	if err != nil {
+		return fmt.Errorf("listing start offsets of %s: %w", topic, err)
+	}
+	ends, err := admin.ListEndOffsets(ctx, topic)
+	if err != nil {
+		return fmt.Errorf("listing end offsets of %s: %w", topic, err)
+	}
+	start, _ := starts.Lookup(topic, 0)
+	end, _ := ends.Lookup(topic, 0)
+	return stream.ReadRange(ctx, log, topic, 0, start.Offset, end.Offset, visit)
+}
+
+func (a *App) keysCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "keys", Short: "Issue, list and end API keys"}
+	var input keyInput
+	add := func(use, short, verb string, args cobra.PositionalArgs) *cobra.Command {
+		c := &cobra.Command{Use: use, Short: short, Args: args, RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				input.ID = args[0]
+			}
+			return a.keysCall(cmd, verb, input)
+		}}
+		addInstanceFlags(c.Flags())
+		addOutputFlag(c.Flags())
+		cmd.AddCommand(c)
+		return c
+	}
+	create := add("create", "Issue a key; it is printed once", "keys.create", cobra.NoArgs)
+	create.Flags().StringVar(&input.Plan, "plan", query.PlanFree, "free, starter, growth, pro or enterprise")
+	create.Flags().StringVar(&input.Label, "label", "", "what the key is for")
+	add("list", "List the keys", "keys.list", cobra.NoArgs)
+	rotate := add("rotate ID", "Issue a key that replaces another and shares its budget", "keys.rotate", cobra.ExactArgs(1))
+	rotate.Flags().DurationVar(&input.Overlap, "overlap", 24*time.Hour, "how long the old key stays valid")
+	add("revoke ID", "End a key now", "keys.revoke", cobra.ExactArgs(1))
+	return cmd
+}
+
+func (a *App) keysCall(cmd *cobra.Command, verb string, input keyInput) error {
+	inJSON, err := asJSON(cmd)
+	if err != nil {
+		return err
+	}
+	cfg, _, err := a.load(cmd)
+	if err != nil {
+		return err
+	}
+	table := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
+	err = a.call(cmd.Context(), cfg, Verb{Name: verb}, jobStart, input, func(raw json.RawMessage) error {
+		if inJSON {
+			_, err := fmt.Fprintf(a.Stdout, "%s\n", raw)
+			return err
+		}
+		var line keyLine
+		if err := json.Unmarshal(raw, &line); err != nil {
+			return err
+		}
+		switch {
+		case line.Key != "":
+			fmt.Fprintf(table, "%s\nid %s, plan %s; it is not shown again\n", line.Key, line.ID, line.Plan)
+		case line.ID == "":
+			fmt.Fprintf(table, "revoked %s\n", input.ID)
+		default:
+			expires := ""
+			if line.Expires != nil {
+				expires = "until " + line.Expires.Format(time.RFC3339)
+			}
+			fmt.Fprintf(table, "%s\t%s\t…%s\t%s\t%s\t%s\n", line.ID, line.Plan, line.Last4, line.Created.Format(time.RFC3339), expires, line.Label)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return table.Flush()
+}

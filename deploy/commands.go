@@ -1,0 +1,212 @@
+package deploy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/marketlog/marketlog/stream"
+)
+
+// Exit codes beside 0.
+const (
+	exitFailed      = 1
+	exitInterrupted = 130
+)
+
+// errReported ends a command that has said all there is to say; the exit code is 1.
+var errReported = errors.New("reported")
+
+// App is the command line of one call. Each command is a file cmd_NAME.go and a line in commands.
+type App struct {
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	Env            []string
+}
+
+func (a *App) commands() []*cobra.Command {
+	return []*cobra.Command{
+		a.runCommand("run", "Run everything in this process"),
+		a.runCommand("produce", "Run only the producers: feeds to log"),
+		a.runCommand("process", "Run only the processors: log to log and views"),
+		a.runCommand("query", "Run only the query side: REST and the price stream"),
+		a.decodeCommand(),
+		a.keysCommand(),
+		a.topicsCommand(),
+		a.configCommand(),
+		a.doctorCommand(),
+		a.versionCommand(),
+	}
+}
+
+// Execute runs one command line and returns the exit code. When ctx ends, the command drains and returns.
+func (a *App) Execute(ctx context.Context, args []string) int {
+	root := &cobra.Command{
+		Use:           "marketlog",
+		Short:         "Crypto prices as an append-only log, and views that equal it",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetIn(a.Stdin)
+	root.SetOut(a.Stdout)
+	root.SetErr(a.Stderr)
+	root.SetArgs(args)
+	root.AddCommand(a.commands()...)
+	err := root.ExecuteContext(ctx)
+	var faults Faults
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, errReported):
+	case errors.As(err, &faults):
+		fmt.Fprintf(a.Stderr, "marketlog: the configuration is wrong:\n%s\n", indent(faults.Error()))
+	default:
+		fmt.Fprintf(a.Stderr, "marketlog: %s\n", strings.ReplaceAll(err.Error(), "\n", "\n           "))
+	}
+	return exitFailed
+}
+
+func indent(text string) string { return "  " + strings.ReplaceAll(text, "\n", "\n  ") }
+
+// addInstanceFlags adds what every command takes that talks to an instance.
+func addInstanceFlags(flags *pflag.FlagSet) {
+	d := DefaultConfig()
+	flags.String("config", "", "configuration `FILE`, else $MARKETLOG_CONFIG, else marketlog.yaml in the data directory")
+	flags.String("data-dir", d.DataDir, "`DIR` of the instance")
+	flags.String("kafka-listen", d.Kafka.Listen, "`HOST:PORT` of the embedded broker")
+}
+
+// addConfigFlags adds every flag that sets a key of the configuration.
+func addConfigFlags(flags *pflag.FlagSet) {
+	d := DefaultConfig()
+	addInstanceFlags(flags)
+	flags.String("listen", d.Listen, "`HOST:PORT` of REST and stream")
+	flags.String("metrics-listen", d.MetricsListen, "`HOST:PORT` of /metrics, /healthz and /readyz")
+	flags.String("sql-listen", d.SQLListen, "`HOST:PORT` of read-only SQL, loopback; empty for none")
+	flags.String("feeds", d.Feeds, "sim, live or none")
+	flags.String("sim-speed", fmt.Sprint(d.Sim.Speed), "simulated seconds in a second, `N`; above 1 the run starts 30 days in the past")
+	flags.String("sim-seed", fmt.Sprint(d.Sim.Seed), "`N` that decides every simulated price")
+	flags.String("log-level", d.Log.Level, "debug, info, warn or error")
+}
+
+// addOutputFlag adds -o.
+func addOutputFlag(flags *pflag.FlagSet) {
+	flags.StringP("output", "o", "text", "text or json")
+}
+
+// asJSON reads -o.
+func asJSON(cmd *cobra.Command) (bool, error) {
+	switch format, _ := cmd.Flags().GetString("output"); format {
+	case "json":
+		return true, nil
+	case "text":
+		return false, nil
+	default:
+		return false, fmt.Errorf("--output %q is unknown; use text or json", format)
+	}
+}
+
+// load reads the configuration of a command.
+func (a *App) load(cmd *cobra.Command) (Config, []Setting, error) {
+	path, _ := cmd.Flags().GetString("config")
+	return LoadConfig(Sources{File: path, Env: a.Env, Flags: cmd.Flags()})
+}
+
+// patience is how long a command waits for an instance that is just starting, or for another command to finish.
+const patience = 15 * time.Second
+
+// runningInstance is RunningInstance with patience.
+func runningInstance(ctx context.Context, dir string) (info RunInfo, ok bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		info, ok, err = RunningInstance(dir)
+		var held *HeldError
+		if !errors.As(err, &held) {
+			return info, ok, err
+		}
+		select {
+		case <-ctx.Done():
+			return info, false, err
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// call asks the instance for a verb: the running one, else one that this command opens. v needs its name and length
+// only.
+func (a *App) call(ctx context.Context, cfg Config, v Verb, action jobAction, input any, onLine func(json.RawMessage) error) error {
+	info, ok, err := runningInstance(ctx, cfg.DataDir)
+	if err != nil {
+		return err
+	}
+	if ok {
+		return callRunning(ctx, info.Admin, v, action, input, onLine)
+	}
+	in, err := OpenInstance(ctx, cfg, a.quietLogger(cfg))
+	if err != nil {
+		return err
+	}
+	here, ok := instanceVerbs(in)[v.Name]
+	if !ok {
+		return errors.Join(fmt.Errorf("this program cannot %q", v.Name), in.Close())
+	}
+	return errors.Join(callHere(ctx, here, action, input, onLine), in.Close())
+}
+
+// openLog reaches the log of an instance: the configured brokers, else those of the running instance, else the log in
+// the data directory, else whoever listens where the instance would. The caller calls done.
+func (a *App) openLog(ctx context.Context, cfg Config) (log stream.Config, done func() error, err error) {
+	done = func() error { return nil }
+	if len(cfg.Kafka.Brokers) > 0 {
+		log, err = streamConfig(cfg.Kafka, cfg.Kafka.Brokers)
+		return log, done, err
+	}
+	info, ok, err := runningInstance(ctx, cfg.DataDir)
+	if err != nil {
+		return log, nil, err
+	}
+	if ok {
+		log, err = streamConfig(cfg.Kafka, info.Kafka)
+		return log, done, err
+	}
+	if _, err := os.Stat(filepath.Join(cfg.DataDir, "log")); err == nil {
+		in, err := OpenInstance(ctx, cfg, a.quietLogger(cfg))
+		if err != nil {
+			return log, nil, err
+		}
+		return in.Stream, in.Close, nil
+	}
+	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", cfg.Kafka.Listen)
+	if err != nil {
+		return log, nil, fmt.Errorf("there is no instance: %s holds no log, and nobody listens on %s; start one with `marketlog run --data-dir %s`",
+			cfg.DataDir, cfg.Kafka.Listen, cfg.DataDir)
+	}
+	_ = conn.Close()
+	log, err = streamConfig(cfg.Kafka, []string{cfg.Kafka.Listen})
+	return log, done, err
+}
+
+// quietLogger is for commands that open parts for themselves: nobody wants to read how they are opened.
+func (a *App) quietLogger(cfg Config) *slog.Logger {
+	if cfg.Log.Level == "info" {
+		cfg.Log.Level = "warn"
+	}
+	return newLogger(cfg.Log, a.Stderr)
+}
+
+// printJSON writes one line of JSON.
+func (a *App) printJSON(v any) error {
+	return json.NewEncoder(a.Stdout).Encode(v)
+}

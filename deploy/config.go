@@ -1,0 +1,327 @@
+package deploy
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/marketlog/marketlog/schemas"
+)
+
+// Config is all that an installation can be told. Its keys in files are the koanf tags, joined by dots; in the
+// environment MARKETLOG_ and the key in capitals with _ for dots. Addresses are HOST:PORT.
+type Config struct {
+	// DataDir holds all that this installation keeps; one running instance owns it.
+	DataDir string `koanf:"data_dir"`
+	// Listen serves REST and the price stream.
+	Listen string `koanf:"listen"`
+	// MetricsListen serves /metrics, /healthz and /readyz of the roles without REST, and of all roles where Listen is
+	// not loopback; empty: nowhere.
+	MetricsListen string `koanf:"metrics_listen"`
+	// SQLListen serves read-only SQL of the embedded engine, on loopback since it asks for no key; empty: nowhere.
+	SQLListen string `koanf:"sql_listen"`
+	// Feeds is sim (the built-in simulator), live (the venues themselves) or none.
+	Feeds      string                 `koanf:"feeds"`
+	Sim        SimConfig              `koanf:"sim"`
+	Kafka      KafkaConfig            `koanf:"kafka"`
+	ClickHouse ClickHouseConfig       `koanf:"clickhouse"`
+	Redis      RedisConfig            `koanf:"redis"`
+	Retention  RetentionConfig        `koanf:"retention"`
+	Venues     map[string]VenueConfig `koanf:"venues"`
+	Auth       AuthConfig             `koanf:"auth"`
+	Log        LogConfig              `koanf:"log"`
+}
+
+// SimConfig steers the simulator.
+type SimConfig struct {
+	// Speed is how many seconds pass in one; above 1 the run starts 30 days in the past.
+	Speed int `koanf:"speed"`
+	// Seed decides every price; the same seed tells the same past.
+	Seed int64 `koanf:"seed"`
+}
+
+// KafkaConfig says where the log is: at Brokers, or in this process if there are none.
+type KafkaConfig struct {
+	Brokers []string `koanf:"brokers"`
+	// ReplicationFactor of topics that are created; -1 is the brokers' default.
+	ReplicationFactor int        `koanf:"replication_factor"`
+	TLS               TLSConfig  `koanf:"tls"`
+	SASL              SASLConfig `koanf:"sasl"`
+	// Listen is the embedded broker's address, loopback since it asks for no password.
+	Listen string `koanf:"listen"`
+	// SyncWrites makes the embedded broker flush each batch to the disk: it then survives power failures too.
+	SyncWrites bool `koanf:"sync_writes"`
+}
+
+// TLSConfig secures a connection. Without a CA file the system's certificates are trusted.
+type TLSConfig struct {
+	Enabled  bool   `koanf:"enabled"`
+	CAFile   string `koanf:"ca_file"`
+	CertFile string `koanf:"cert_file"`
+	KeyFile  string `koanf:"key_file"`
+}
+
+// SASLConfig names a Kafka user; an empty mechanism is none.
+type SASLConfig struct {
+	// Mechanism is plain, scram-sha-256 or scram-sha-512.
+	Mechanism    string `koanf:"mechanism"`
+	User         string `koanf:"user"`
+	PasswordFile string `koanf:"password_file"`
+}
+
+// ClickHouseConfig says where the views are: at Addr, or in this process if it is empty.
+type ClickHouseConfig struct {
+	// Addr are HTTP addresses of one cluster.
+	Addr         []string `koanf:"addr"`
+	Database     string   `koanf:"database"`
+	User         string   `koanf:"user"`
+	PasswordFile string   `koanf:"password_file"`
+	// Library is the path of libchdb for the embedded engine; empty: where `make engine` puts it.
+	Library string `koanf:"library"`
+}
+
+// RedisConfig says where the latest values are: at Addr (several: a cluster), or in this process if it is empty.
+type RedisConfig struct {
+	Addr         []string `koanf:"addr"`
+	User         string   `koanf:"user"`
+	PasswordFile string   `koanf:"password_file"`
+}
+
+// RetentionConfig bounds what is kept.
+type RetentionConfig struct {
+	// LogBytes bounds the embedded broker's log, shared out as the topic table does. The broker reads all of it into
+	// memory at start. On a cluster, the topics' own settings decide.
+	LogBytes int64 `koanf:"log_bytes"`
+}
+
+// VenueConfig overrides what is built in for one venue; empty fields keep it.
+type VenueConfig struct {
+	Enabled bool   `koanf:"enabled"`
+	WSURL   string `koanf:"ws_url"`
+	RESTURL string `koanf:"rest_url"`
+	// Symbols are the venue's own; empty: the markets of the coin table whose quote can be converted.
+	Symbols []string `koanf:"symbols"`
+}
+
+// AuthConfig says who may ask.
+type AuthConfig struct {
+	// Mode is required, optional (no key: served as plan Free) or open (all served as Pro; loopback only).
+	Mode string `koanf:"mode"`
+}
+
+// LogConfig says what is written to standard error.
+type LogConfig struct {
+	// Level is debug, info, warn or error.
+	Level string `koanf:"level"`
+	// Format is auto (text on a terminal, else json), text or json.
+	Format string `koanf:"format"`
+}
+
+// DefaultConfig is everything embedded, on loopback, fed by the simulator.
+func DefaultConfig() Config {
+	cfg := Config{
+		DataDir:    "data",
+		Listen:     "127.0.0.1:8080",
+		SQLListen:  "127.0.0.1:8123",
+		Feeds:      "sim",
+		Sim:        SimConfig{Speed: 1, Seed: 1},
+		Kafka:      KafkaConfig{Listen: "127.0.0.1:9092", ReplicationFactor: -1},
+		ClickHouse: ClickHouseConfig{Database: "marketlog"},
+		Retention:  RetentionConfig{LogBytes: tableBytes()},
+		Venues:     make(map[string]VenueConfig),
+		Auth:       AuthConfig{Mode: "required"},
+		Log:        LogConfig{Level: "info", Format: "auto"},
+	}
+	for _, venue := range venueNames {
+		cfg.Venues[venue] = VenueConfig{Enabled: true}
+	}
+	return cfg
+}
+
+// tableBytes is the bound of the embedded log in the topic table.
+func tableBytes() (sum int64) {
+	for _, t := range schemas.Topics {
+		sum += t.EmbeddedBytes * int64(t.Partitions)
+	}
+	return sum
+}
+
+// minLogBytes leaves each partition of the table a few segments of some use.
+const minLogBytes = 64 << 20
+
+// Validate names every value that cannot be, whatever the role; the error is of type Faults.
+func (c Config) Validate() error {
+	var f Faults
+	loopback := func(key, addr, why string) {
+		if addr != "" && f.address(key, addr) && !isLoopback(addr) {
+			f.add(key, addr, "is not a loopback address, and "+why, "use 127.0.0.1:PORT")
+		}
+	}
+	f.required("data_dir", c.DataDir, "name a directory")
+	if f.required("listen", c.Listen, "use HOST:PORT") {
+		f.address("listen", c.Listen)
+	}
+	if c.MetricsListen != "" {
+		f.address("metrics_listen", c.MetricsListen)
+	}
+	loopback("sql_listen", c.SQLListen, "SQL asks for no key")
+	loopback("kafka.listen", c.Kafka.Listen, "the embedded broker asks for no password")
+	if len(c.Kafka.Brokers) == 0 {
+		f.required("kafka.listen", c.Kafka.Listen, "use HOST:PORT, or name kafka.brokers")
+	}
+	f.oneOf("feeds", c.Feeds, "sim", "live", "none")
+	f.oneOf("auth.mode", c.Auth.Mode, "required", "optional", "open")
+	f.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
+	f.oneOf("log.format", c.Log.Format, "auto", "text", "json")
+	f.oneOf("kafka.sasl.mechanism", c.Kafka.SASL.Mechanism, "", "plain", "scram-sha-256", "scram-sha-512")
+	if c.Auth.Mode == "open" {
+		for key, addr := range map[string]string{"listen": c.Listen, "metrics_listen": c.MetricsListen} {
+			if addr != "" && !isLoopback(addr) {
+				f.add("auth.mode", c.Auth.Mode, fmt.Sprintf("serves everybody, and %s is %s", key, addr), "make "+key+" loopback, or use required")
+			}
+		}
+	}
+	if c.Kafka.SASL.Mechanism != "" {
+		f.required("kafka.sasl.user", c.Kafka.SASL.User, "name the user")
+		f.required("kafka.sasl.password_file", c.Kafka.SASL.PasswordFile, "name a file that holds the password")
+	}
+	if (c.Kafka.TLS.CertFile == "") != (c.Kafka.TLS.KeyFile == "") {
+		f.add("kafka.tls.cert_file", c.Kafka.TLS.CertFile, "goes with kafka.tls.key_file", "set both or none")
+	}
+	if r := c.Kafka.ReplicationFactor; r != -1 && (r < 1 || r > 32767) {
+		f.add("kafka.replication_factor", strconv.Itoa(r), "is no number of replicas", "use -1 for the brokers' default, or 1 and more")
+	}
+	if c.Sim.Speed < 1 || c.Sim.Speed > 1_000_000 {
+		f.add("sim.speed", strconv.Itoa(c.Sim.Speed), "is outside 1 to 1000000", "use 1 for real time")
+	}
+	if c.Sim.Speed > 1 && c.Feeds != "sim" {
+		f.add("sim.speed", strconv.Itoa(c.Sim.Speed), "needs the simulator, and feeds is "+c.Feeds, "use feeds sim, or speed 1")
+	}
+	if c.Retention.LogBytes < minLogBytes {
+		f.add("retention.log_bytes", strconv.FormatInt(c.Retention.LogBytes, 10), "is too small to be shared out among the topics", fmt.Sprintf("use %d (64 MiB) or more", minLogBytes))
+	}
+	for i, list := range [][]string{c.Kafka.Brokers, c.ClickHouse.Addr, c.Redis.Addr} {
+		for _, addr := range list {
+			f.address([]string{"kafka.brokers", "clickhouse.addr", "redis.addr"}[i], addr)
+		}
+	}
+	f.required("clickhouse.database", c.ClickHouse.Database, "name a database")
+	for name, venue := range c.Venues {
+		f.url("venues."+name+".ws_url", venue.WSURL, "ws", "wss")
+		f.url("venues."+name+".rest_url", venue.RESTURL, "http", "https")
+	}
+	return f.err()
+}
+
+// ValidateFor is Validate, and what the role cannot do without. Roles apart meet in a log and a store outside of them.
+func (c Config) ValidateFor(role string) error {
+	f, _ := c.Validate().(Faults)
+	if role != "run" {
+		f.required("kafka.brokers", strings.Join(c.Kafka.Brokers, ","), "name the brokers, or use `marketlog run` for all roles in one process")
+		if c.Sim.Speed > 1 {
+			f.add("sim.speed", strconv.Itoa(c.Sim.Speed), "works in one process only", "use `marketlog run`, or speed 1")
+		}
+	}
+	if role == "process" || role == "query" {
+		f.required("clickhouse.addr", strings.Join(c.ClickHouse.Addr, ","), "name the server, or use `marketlog run`")
+		f.required("redis.addr", strings.Join(c.Redis.Addr, ","), "name the server, or use `marketlog run`")
+	}
+	return f.err()
+}
+
+func isLoopback(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// Fault is one wrong setting.
+type Fault struct {
+	Key     string `json:"key"`
+	Value   string `json:"value"`
+	Origin  string `json:"origin"`
+	Problem string `json:"problem"`
+	Remedy  string `json:"remedy"`
+}
+
+func (f Fault) Error() string {
+	return fmt.Sprintf("%s = %q (%s): %s; %s", f.Key, f.Value, f.Origin, f.Problem, f.Remedy)
+}
+
+// Faults are all wrong settings at once.
+type Faults []Fault
+
+func (f Faults) Error() string {
+	lines := make([]string, len(f))
+	for i, fault := range f {
+		lines[i] = fault.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// err is nil without faults; the order is that of the keys, since maps are among the sources.
+func (f Faults) err() error {
+	if len(f) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(f, func(a, b Fault) int { return strings.Compare(a.Key, b.Key) })
+	return f
+}
+
+func (f *Faults) add(key, value, problem, remedy string) {
+	*f = append(*f, Fault{Key: key, Value: mask(key, value), Problem: problem, Remedy: remedy})
+}
+
+func (f *Faults) required(key, value, remedy string) bool {
+	if value == "" {
+		f.add(key, value, "is empty", remedy)
+	}
+	return value != ""
+}
+
+func (f *Faults) oneOf(key, value string, allowed ...string) {
+	if !slices.Contains(allowed, value) {
+		f.add(key, value, "is unknown", "use one of: "+strings.TrimPrefix(strings.Join(allowed, ", "), ", "))
+	}
+}
+
+func (f *Faults) address(key, value string) bool {
+	_, port, err := net.SplitHostPort(value)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil {
+		f.add(key, value, "is no address", "use HOST:PORT")
+	}
+	return err == nil
+}
+
+func (f *Faults) url(key, value string, schemes ...string) {
+	if value == "" {
+		return
+	}
+	u, err := url.Parse(value)
+	if err != nil || u.Host == "" || !slices.Contains(schemes, u.Scheme) {
+		f.add(key, value, "is no such URL", "use "+strings.Join(schemes, ":// or ")+"://HOST[:PORT][/PATH]")
+	}
+}
+
+// mask hides what must not be shown: passwords inside URLs, and values under keys that say that they are secret.
+func mask(key, value string) string {
+	for _, word := range []string{"password", "secret", "token", "pepper"} {
+		if strings.Contains(key, word) && !strings.HasSuffix(key, "_file") && value != "" {
+			return "******"
+		}
+	}
+	if u, err := url.Parse(value); err == nil && u.User != nil {
+		u.User = url.User("******")
+		return u.String()
+	}
+	return value
+}

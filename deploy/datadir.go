@@ -1,0 +1,148 @@
+package deploy
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+// RunInfo is what a running instance writes into run.json in its data directory, for commands to find it.
+type RunInfo struct {
+	PID     int       `json:"pid"`
+	Version string    `json:"version"`
+	Started time.Time `json:"started"`
+	// Admin is the path of the unix socket that commands go through.
+	Admin string `json:"admin"`
+	// Addresses; empty where this process does not serve.
+	Listen        string   `json:"listen,omitempty"`
+	MetricsListen string   `json:"metricsListen,omitempty"`
+	SQLListen     string   `json:"sqlListen,omitempty"`
+	Kafka         []string `json:"kafka,omitempty"`
+	Redis         []string `json:"redis,omitempty"`
+	Feeds         string   `json:"feeds,omitempty"`
+}
+
+// HeldError says that a running instance, or another command, has the data directory.
+type HeldError struct{ Path string }
+
+func (e *HeldError) Error() string {
+	return fmt.Sprintf("the data directory %s is held by another process: stop it, or use another --data-dir", e.Path)
+}
+
+// DataDir is a data directory that this process holds. The lock belongs to the open file, so that it ends with the
+// process, however that ends.
+type DataDir struct {
+	path string
+	lock *flock.Flock
+}
+
+const (
+	lockFile = "lock"
+	runFile  = "run.json"
+)
+
+// HoldDataDir creates the directory if need be and takes its lock; a *HeldError says that another process has it.
+func HoldDataDir(path string) (*DataDir, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("finding the data directory: %w", err)
+	}
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return nil, fmt.Errorf("creating the data directory: %w", err)
+	}
+	lock := flock.New(filepath.Join(path, lockFile), flock.SetPermissions(0o600))
+	got, err := lock.TryLock()
+	if err != nil {
+		return nil, fmt.Errorf("locking the data directory: %w", err)
+	}
+	if !got {
+		return nil, &HeldError{path}
+	}
+	d := &DataDir{path, lock}
+	if err := d.forgetRun(); err != nil { // of an instance that was killed
+		_ = lock.Unlock()
+		return nil, err
+	}
+	return d, nil
+}
+
+// Path joins elements to the directory's absolute path.
+func (d *DataDir) Path(elements ...string) string {
+	return filepath.Join(append([]string{d.path}, elements...)...)
+}
+
+// socketPath is where the admin socket lies: in the directory, or, since the name of a unix socket may have 103 bytes
+// only, in the directory for temporary files.
+func (d *DataDir) socketPath() string {
+	path := d.Path("admin.sock")
+	if len(path) > 103-len(".new") {
+		sum := sha256.Sum256([]byte(d.path))
+		path = filepath.Join(os.TempDir(), fmt.Sprintf("marketlog-%x.sock", sum[:10]))
+	}
+	return path
+}
+
+// Announce writes run.json, in one step.
+func (d *DataDir) Announce(info RunInfo) error {
+	content, err := json.MarshalIndent(info, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encoding %s: %w", runFile, err)
+	}
+	temporary := d.Path(runFile + ".new")
+	if err := os.WriteFile(temporary, append(content, '\n'), 0o600); err != nil {
+		return fmt.Errorf("writing %s: %w", runFile, err)
+	}
+	if err := os.Rename(temporary, d.Path(runFile)); err != nil {
+		return fmt.Errorf("writing %s: %w", runFile, err)
+	}
+	return nil
+}
+
+func (d *DataDir) forgetRun() error {
+	for _, path := range []string{d.Path(runFile), d.socketPath()} {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("removing what an earlier instance left: %w", err)
+		}
+	}
+	return nil
+}
+
+// Release withdraws run.json and gives the lock back.
+func (d *DataDir) Release() error {
+	return errors.Join(d.forgetRun(), d.lock.Unlock())
+}
+
+// RunningInstance tells who holds the data directory; ok is false if nobody does, or if the holder is a command or an
+// instance that has not announced itself yet.
+func RunningInstance(path string) (info RunInfo, ok bool, err error) {
+	if _, err := os.Stat(filepath.Join(path, lockFile)); errors.Is(err, fs.ErrNotExist) {
+		return info, false, nil
+	}
+	lock := flock.New(filepath.Join(path, lockFile))
+	// Shared, so that two commands that look at the same time do not take each other for an instance.
+	free, err := lock.TryRLock()
+	if err != nil {
+		return info, false, fmt.Errorf("looking at the lock of the data directory: %w", err)
+	}
+	if free {
+		return info, false, lock.Unlock()
+	}
+	content, err := os.ReadFile(filepath.Join(path, runFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return info, false, &HeldError{path}
+	}
+	if err == nil {
+		err = json.Unmarshal(content, &info)
+	}
+	if err != nil {
+		return info, false, fmt.Errorf("reading who holds the data directory: %w", err)
+	}
+	return info, true, nil
+}

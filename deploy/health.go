@@ -1,0 +1,96 @@
+package deploy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// healthHandler serves what operators watch: /healthz at once, /readyz with 200 once every role has caught up, both
+// with the state of each role, and /metrics.
+func healthHandler(health *Health, metrics prometheus.Gatherer) http.Handler {
+	answer := func(w http.ResponseWriter, status int, roles []RoleHealth) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		_ = json.NewEncoder(w).Encode(map[string]any{"roles": roles})
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusOK, health.Report())
+	})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		status, roles := http.StatusOK, health.Report()
+		for _, r := range roles {
+			if !r.Ready {
+				status = http.StatusServiceUnavailable
+			}
+		}
+		answer(w, status, roles)
+	})
+	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
+	return mux
+}
+
+// port is an address to serve on. It is opened once at start, where a busy one is still somebody's mistake, and again
+// when the role that serves on it is started again.
+type port struct {
+	addr string
+
+	mu     sync.Mutex
+	opened net.Listener
+}
+
+// openPort opens key's address now.
+func openPort(key, addr string) (*port, error) {
+	listener, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("opening %s: %w; choose another address", key, err)
+	}
+	return &port{addr: listener.Addr().String(), opened: listener}, nil
+}
+
+// listen gives the listener to the next one who serves.
+func (p *port) listen() (net.Listener, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if listener := p.opened; listener != nil {
+		p.opened = nil
+		return listener, nil
+	}
+	return net.Listen("tcp", p.addr)
+}
+
+// serveHTTP serves handler until ctx ends, then gives open answers two seconds.
+func (p *port) serveHTTP(ctx context.Context, handler http.Handler) error {
+	listener, err := p.listen()
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
+	stopped := make(chan struct{})
+	serving, done := context.WithCancel(ctx)
+	go func() {
+		defer close(stopped)
+		<-serving.Done()
+		shutdown, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+		defer cancel()
+		if server.Shutdown(shutdown) != nil {
+			_ = server.Close()
+		}
+	}()
+	err = server.Serve(listener)
+	done()
+	<-stopped
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return fmt.Errorf("serving %s: %w", p.addr, err)
+}

@@ -1,0 +1,173 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/marketlog/marketlog/deploy/embedded"
+	"github.com/marketlog/marketlog/deploy/embedded/engine"
+	"github.com/marketlog/marketlog/schemas"
+	"github.com/marketlog/marketlog/stream"
+	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/latest"
+)
+
+// Instance is the parts of one installation, opened: what is embedded lives in this process, what is configured is
+// connected to. Roles and verbs work on it.
+type Instance struct {
+	Config Config
+	Log    *slog.Logger
+	// Dir is held by this process.
+	Dir *DataDir
+	// Stream reaches the log, whose topics exist.
+	Stream stream.Config
+	// Metrics is where roles register what they measure.
+	Metrics *prometheus.Registry
+
+	mu      sync.Mutex
+	engine  *engine.Engine
+	cache   *embedded.Cache
+	history *history.Store
+	latest  *latest.Store
+	// closers undo what was opened, the last first.
+	closers []func()
+}
+
+// sweepInterval is how often the embedded log is cut back to its bound; at 10,000 ticks a second it grows by some
+// 60 MB meanwhile.
+const sweepInterval = time.Minute
+
+// OpenInstance takes the data directory and opens the log, with its topics. The engine and the cache are opened by the
+// first who asks for them. A *HeldError says that an instance runs already. The caller closes the instance.
+func OpenInstance(ctx context.Context, cfg Config, log *slog.Logger) (_ *Instance, err error) {
+	dir, err := HoldDataDir(cfg.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	in := &Instance{Config: cfg, Log: log, Dir: dir, Metrics: prometheus.NewRegistry()}
+	in.Metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, in.Close())
+		}
+	}()
+	brokers := cfg.Kafka.Brokers
+	if len(brokers) == 0 {
+		addr, err := in.openBroker(ctx)
+		if err != nil {
+			return nil, err
+		}
+		brokers = []string{addr}
+	}
+	if in.Stream, err = streamConfig(cfg.Kafka, brokers); err != nil {
+		return nil, err
+	}
+	if err := in.createTopics(ctx); err != nil {
+		return nil, err
+	}
+	return in, nil
+}
+
+func (in *Instance) openBroker(ctx context.Context) (addr string, err error) {
+	began := time.Now()
+	broker, err := embedded.StartBroker(embedded.BrokerConfig{
+		Dir:        in.Dir.Path("log"),
+		Listen:     in.Config.Kafka.Listen,
+		SyncWrites: in.Config.Kafka.SyncWrites,
+		Log:        in.Log,
+	})
+	if err != nil {
+		return "", fmt.Errorf("%w (kafka.listen and --kafka-listen choose another address)", err)
+	}
+	sweep, stop := context.WithCancel(context.WithoutCancel(ctx))
+	swept := make(chan struct{})
+	go func() {
+		defer close(swept)
+		broker.Sweep(sweep, sweepInterval)
+	}()
+	in.closers = append(in.closers, func() {
+		stop()
+		<-swept
+		broker.Close()
+	})
+	in.Log.Info("embedded broker open", "addr", broker.Addr(), "took", time.Since(began).Round(time.Millisecond))
+	return broker.Addr(), nil
+}
+
+func (in *Instance) createTopics(ctx context.Context) error {
+	client, err := in.Stream.NewClient()
+	if err != nil {
+		return fmt.Errorf("connecting to the log: %w", err)
+	}
+	defer client.Close()
+	configs := in.Config.topicConfigs()
+	if err := stream.CreateTopics(ctx, client, schemas.Topics, int16(in.Config.Kafka.ReplicationFactor), configs); err != nil {
+		return err
+	}
+	if len(in.Config.Kafka.Brokers) == 0 { // a cluster's settings are its operators' once the topic exists
+		return stream.SetTopicConfigs(ctx, client, schemas.Topics, configs)
+	}
+	return nil
+}
+
+// Engine is the embedded ClickHouse, opened by the first call. It is an error if the configuration names a server.
+func (in *Instance) Engine() (*engine.Engine, error) {
+	if len(in.Config.ClickHouse.Addr) > 0 {
+		return nil, errors.New("opening the embedded engine: the configuration names an outside ClickHouse")
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.engine != nil {
+		return in.engine, nil
+	}
+	began := time.Now()
+	e, err := engine.Open(in.Dir.Path("clickhouse"), engine.Options{Library: in.Config.ClickHouse.Library})
+	if err != nil {
+		return nil, err
+	}
+	in.engine = e
+	in.closers = append(in.closers, func() {
+		if err := e.Close(); err != nil {
+			in.Log.Error("closing the engine", "err", err)
+		}
+	})
+	in.Log.Info("embedded ClickHouse open", "took", time.Since(began).Round(time.Millisecond))
+	return e, nil
+}
+
+// RedisAddr are the addresses of the latest values: the configured ones, else the embedded cache, started by the first
+// call.
+func (in *Instance) RedisAddr() ([]string, error) {
+	if len(in.Config.Redis.Addr) > 0 {
+		return in.Config.Redis.Addr, nil
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.cache == nil {
+		cache, err := embedded.StartCache()
+		if err != nil {
+			return nil, err
+		}
+		in.cache = cache
+		in.closers = append(in.closers, cache.Close)
+	}
+	return []string{in.cache.Addr()}, nil
+}
+
+// Close closes what was opened, the last first, and gives the data directory back.
+func (in *Instance) Close() error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for i := len(in.closers) - 1; i >= 0; i-- {
+		in.closers[i]()
+	}
+	in.closers = nil
+	return in.Dir.Release()
+}

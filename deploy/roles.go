@@ -1,0 +1,37 @@
+package deploy
+
+import (
+	"context"
+	"net/http"
+)
+
+// What each role of an instance runs, and which verbs it answers, is listed here and nowhere else.
+
+// ports are the addresses of an instance, opened; nil where it does not serve.
+type ports struct {
+	api, metrics, sql *port
+}
+
+// migrate brings the tables to the state that this binary expects.
+func migrate(ctx context.Context, in *Instance) error {
+	store, err := in.History(ctx)
+	if err != nil {
+		return err
+	}
+	made, err := store.Migrate(ctx)
+	for _, m := range made {
+		in.Log.Info("migrated", "version", m.Version, "name", m.Name)
+	}
+	return err
+}
+
+// instanceVerbs are what commands can ask of an instance.
+func instanceVerbs(in *Instance) Verbs {
+	return NewVerbs(keyVerbs(in)...)
+}
+
+// metricsRole serves the health of all others.
+func metricsRole(in *Instance, at *port, health *Health) Role {
+	var handler http.Handler = healthHandler(health, in.Metrics)
+	return Role{Name: "metrics", Run: func(ctx context.Context) error { return at.serveHTTP(ctx, handler) }}
+}

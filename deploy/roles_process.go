@@ -1,0 +1,117 @@
+package deploy
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/marketlog/marketlog/processors"
+	"github.com/marketlog/marketlog/processors/candles"
+	"github.com/marketlog/marketlog/processors/median"
+	"github.com/marketlog/marketlog/processors/quotes"
+	"github.com/marketlog/marketlog/processors/resolve"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream"
+)
+
+// pricesUnit is the chain from ticks of coins to prices and candles. It is also what a replay runs.
+func pricesUnit() processors.Unit {
+	raw, _ := schemas.TopicNamed(schemas.TopicTicksRaw)
+	return processors.Unit{
+		Name:  "prices",
+		Input: schemas.TopicTicks,
+		Outputs: []processors.Route{
+			{Topic: schemas.TopicPrices, SamePartition: true},
+			{Topic: schemas.TopicCandles, SamePartition: true},
+		},
+		New: func(int32) processors.Fold {
+			return processors.Chain(median.New(schemas.Coins(), raw.Partitions), candles.New(raw.Partitions))
+		},
+	}
+}
+
+// rateTail is how far before its end the topic of quote rates is read at the start: every rate that
+// counts was repeated within it.
+const rateTail = 2 * time.Minute
+
+// processorRoles turn topics into topics, and topics into views.
+func processorRoles(ctx context.Context, in *Instance) ([]Role, error) {
+	store, err := in.History(ctx)
+	if err != nil {
+		return nil, err
+	}
+	cache, err := in.Latest()
+	if err != nil {
+		return nil, err
+	}
+	roles := []Role{
+		{Name: "processors/quotes", Run: in.runQuotes},
+		{Name: "processors/resolve", Run: in.runResolve},
+		{Name: "processors/prices", Run: (&processors.Runner{Unit: pricesUnit(), Log: in.Stream, Logger: in.Log}).Run},
+	}
+	for _, topic := range []string{schemas.TopicTicks, schemas.TopicPrices, schemas.TopicCandles, schemas.TopicTicksRawDead} {
+		sink := &processors.Sink{Topic: topic, Log: in.Stream, History: store, Logger: in.Log}
+		if topic == schemas.TopicPrices {
+			sink.Latest = cache
+		}
+		roles = append(roles, Role{Name: "sink/" + topic, Run: sink.Run})
+	}
+	return roles, nil
+}
+
+// runQuotes folds quote rates, beside a tail of the fixings they may need.
+func (in *Instance) runQuotes(ctx context.Context) error {
+	fixings := quotes.NewFixings()
+	tail := stream.NewTail(stream.TailConfig{Brokers: in.Stream.Brokers, Topic: schemas.TopicReferenceRaw, Dialer: in.Stream.Dialer, Log: in.Log})
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		return tail.Run(ctx, func(rec stream.TailRecord) error {
+			fixings.Apply(rec.Value)
+			return nil
+		})
+	})
+	g.Go(func() error {
+		if !caughtUp(ctx, tail) {
+			return nil
+		}
+		return quotes.Seconds(schemas.Coins(), fixings, in.Stream, in.Log).Run(ctx)
+	})
+	return g.Wait()
+}
+
+// runResolve joins ticks with the rates that the tail of quotes.v1 tells, which it reads first.
+func (in *Instance) runResolve(ctx context.Context) error {
+	rates := resolve.NewRateTable()
+	tail := stream.NewTail(stream.TailConfig{Brokers: in.Stream.Brokers, Topic: schemas.TopicQuotes, Rewind: rateTail, Dialer: in.Stream.Dialer, Log: in.Log})
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		return tail.Run(ctx, func(rec stream.TailRecord) error {
+			quote, ok := rec.Marked.(*eventsv1.QuoteRecord)
+			if !ok {
+				return fmt.Errorf("reading %s: a record of another type", schemas.TopicQuotes)
+			}
+			rates.Apply(rec.Offset, quote)
+			return nil
+		})
+	})
+	g.Go(func() error {
+		if !caughtUp(ctx, tail) {
+			return nil
+		}
+		return (&processors.Runner{Unit: resolve.Unit(schemas.Coins(), rates), Log: in.Stream, Logger: in.Log}).Run(ctx)
+	})
+	return g.Wait()
+}
+
+// caughtUp waits for a tail to reach the end that it found; false if the context ended before.
+func caughtUp(ctx context.Context, tail *stream.Tail) bool {
+	select {
+	case <-tail.CaughtUp():
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

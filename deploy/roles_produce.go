@@ -1,0 +1,85 @@
+package deploy
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/exchanges"
+	"github.com/marketlog/marketlog/producers/fetch"
+	"github.com/marketlog/marketlog/schemas"
+)
+
+// subscribedRank is the last rank of the coin table whose markets are subscribed to by default.
+const subscribedRank = 300
+
+// producerRoles read the feeds into the log. They share one writer, and end before it does.
+func producerRoles(in *Instance) ([]Role, error) {
+	if in.Config.Feeds == "none" {
+		return nil, nil
+	}
+	return []Role{{Name: "producers", Run: in.runProducers}}, nil
+}
+
+func (in *Instance) runProducers(ctx context.Context) error {
+	cfg := producers.DefaultWriterConfig()
+	cfg.Log, cfg.SpoolDir, cfg.Logger = in.Stream, in.Dir.Path("spool"), in.Log
+	writer, err := producers.NewWriter(cfg)
+	if err != nil {
+		return err
+	}
+	writing, stop := context.WithCancel(context.WithoutCancel(ctx))
+	g := &errgroup.Group{}
+	g.Go(func() error { return writer.Run(writing) })
+	feeds, ctx := errgroup.WithContext(ctx)
+	for _, venue := range exchanges.List() {
+		v, ok := in.Config.Venues[venue.Slug]
+		if ok && !v.Enabled {
+			continue
+		}
+		client, err := fetch.New(fetch.DefaultConfig(10, time.Second), producers.WallClock{}, nil)
+		if err != nil {
+			stop()
+			return fmt.Errorf("preparing %s: %w", venue.Slug, err)
+		}
+		exchange := producers.NewExchange(venue, producers.ExchangeConfig{
+			URLs:   producers.URLs{Stream: v.WSURL, REST: v.RESTURL},
+			Select: selectMarkets(venue.Slug, v.Symbols),
+		}, client, writer.Source(venue.Slug), producers.WallClock{}, nil, in.Log)
+		feeds.Go(func() error { return exchange.Run(ctx) })
+	}
+	err = feeds.Wait()
+	stop()
+	if writeErr := g.Wait(); err == nil {
+		err = writeErr
+	}
+	return err
+}
+
+// selectMarkets picks the configured symbols, else the markets of well-known coins whose quote can
+// be converted to USD, and those of quote assets themselves.
+func selectMarkets(venue string, symbols []string) func(producers.Instrument) bool {
+	wanted := map[string]bool{}
+	for _, s := range symbols {
+		wanted[strings.ToUpper(s)] = true
+	}
+	coins := schemas.Coins()
+	return func(in producers.Instrument) bool {
+		if len(wanted) > 0 {
+			return wanted[strings.ToUpper(in.Symbol)]
+		}
+		quote, ok := coins.ResolveQuote(venue, in.Quote)
+		if !ok || !schemas.Convertible(coins, quote) {
+			return false
+		}
+		if base, ok := coins.ResolveQuote(venue, in.Base); ok && base.Fiat {
+			return quote.ID == schemas.USD
+		}
+		coin, _, ok := coins.Resolve(venue, in.Base)
+		return ok && coin.Rank <= subscribedRank
+	}
+}

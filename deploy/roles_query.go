@@ -1,0 +1,218 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/marketlog/marketlog/deploy/embedded/engine"
+	"github.com/marketlog/marketlog/producers/exchanges"
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/keys"
+	"github.com/marketlog/marketlog/query/prices"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream"
+)
+
+// queryRoles answer: REST and the stream, and SQL where the engine is embedded.
+func queryRoles(in *Instance, at ports) ([]Role, error) {
+	var roles []Role
+	if at.api != nil {
+		pepper, err := in.pepper()
+		if err != nil {
+			return nil, err
+		}
+		api := &apiRole{in: in, port: at.api, pepper: pepper}
+		roles = append(roles, Role{Name: "query/api", Run: api.run, Ready: api.ready})
+	}
+	if at.sql != nil {
+		e, err := in.Engine()
+		if err != nil {
+			return nil, err
+		}
+		handler, err := engine.Handler(e, engine.DefaultLimits())
+		if err != nil {
+			return nil, fmt.Errorf("preparing the SQL port: %w", err)
+		}
+		roles = append(roles, Role{Name: "query/sql", Run: func(ctx context.Context) error {
+			return at.sql.serveHTTP(ctx, handler)
+		}})
+	}
+	return roles, nil
+}
+
+// apiRole serves REST. Each run builds everything anew from the log and the cache.
+type apiRole struct {
+	in     *Instance
+	port   *port
+	pepper []byte
+	server atomic.Pointer[query.Server]
+}
+
+func (a *apiRole) ready() bool {
+	server := a.server.Load()
+	return server != nil && len(server.Waiting()) == 0
+}
+
+func (a *apiRole) run(ctx context.Context) error {
+	in := a.in
+	store, err := in.History(ctx)
+	if err != nil {
+		return err
+	}
+	coins := schemas.Coins()
+	board, rates := query.NewBoard(coins), query.NewRates()
+	start, err := in.fillBoard(ctx, board)
+	if err != nil {
+		return err
+	}
+	pricesTail := in.tail(schemas.TopicPrices, boardRewind)
+	if start != nil {
+		pricesTail = stream.NewTail(stream.TailConfig{Brokers: in.Stream.Brokers, Topic: schemas.TopicPrices, Start: start, Rewind: boardRewind, Dialer: in.Stream.Dialer, Log: in.Log})
+	}
+	ratesTail := in.tail(schemas.TopicQuotes, rateTail)
+	keysTail := in.tail(schemas.TopicKeys, 0)
+	table, err := keys.NewTable(a.pepper, keysTail.Waiting)
+	if err != nil {
+		return err
+	}
+	listener, err := a.port.listen()
+	if err != nil {
+		return err
+	}
+	server, err := a.newServer(listener, board, rates, table, store, []query.Readiness{
+		{Name: "prices", Waiting: pricesTail.Waiting},
+		{Name: "rates", Waiting: ratesTail.Waiting},
+	})
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	a.server.Store(server)
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return pricesTail.Run(ctx, board.Apply) })
+	g.Go(func() error { return ratesTail.Run(ctx, rates.Apply) })
+	g.Go(func() error {
+		return keysTail.Run(ctx, func(rec stream.TailRecord) error {
+			if err := table.Follow(rec.Key, rec.Value); err != nil {
+				in.Log.Error("passing over a key record", "offset", rec.Offset, "err", err)
+			}
+			return nil
+		})
+	})
+	g.Go(func() error { return server.Run(ctx) })
+	return g.Wait()
+}
+
+func (a *apiRole) newServer(listener net.Listener, board *query.Board, rates *query.Rates, table *keys.Table, store prices.History, ready []query.Readiness) (*query.Server, error) {
+	cfg := query.DefaultConfig()
+	cfg.Listen, cfg.Auth = a.port.addr, query.AuthMode(a.in.Config.Auth.Mode)
+	unit := prices.New(board, rates, store, providers())
+	return query.NewServer(cfg, query.Deps{
+		Keys:      table,
+		Limiter:   query.NewLimiter(time.Now, nil),
+		Plans:     query.DefaultPlans(),
+		Endpoints: unit.Endpoints(),
+		Ready:     ready,
+		Listener:  listener,
+		Now:       time.Now,
+		Metrics:   a.in.Metrics,
+		Log:       a.in.Log,
+		Version:   version(),
+	})
+}
+
+// boardRewind is how far before its end the topic of prices is read where the cache knows no offset:
+// every fresh price was written within the last minute.
+const boardRewind = 5 * time.Minute
+
+func (in *Instance) tail(topic string, rewind time.Duration) *stream.Tail {
+	return stream.NewTail(stream.TailConfig{Brokers: in.Stream.Brokers, Topic: topic, Rewind: rewind, Dialer: in.Stream.Dialer, Log: in.Log})
+}
+
+// fillBoard loads the latest prices from the cache, from ClickHouse if that is empty, and returns
+// where the tail of prices.v1 begins.
+func (in *Instance) fillBoard(ctx context.Context, board *query.Board) (map[int32]stream.TailStart, error) {
+	cache, err := in.Latest()
+	if err != nil {
+		return nil, err
+	}
+	topic, err := schemas.TopicNamed(schemas.TopicPrices)
+	if err != nil {
+		return nil, err
+	}
+	snapshot, err := cache.Load(ctx, topic.Partitions)
+	if err != nil {
+		return nil, err
+	}
+	if len(snapshot.Records) == 0 {
+		return nil, in.fillBoardFromHistory(ctx, board)
+	}
+	for _, withReason := range []bool{false, true} {
+		for _, r := range snapshot.Records {
+			if (r.Price.Reason != "") != withReason {
+				continue
+			}
+			record := &eventsv1.PriceRecord{Mark: r.Mark, Body: &eventsv1.PriceRecord_Price{Price: r.Price}}
+			if err := board.Apply(stream.TailRecord{Partition: r.Partition, Offset: r.Offset, Marked: record}); err != nil {
+				return nil, err
+			}
+		}
+	}
+	start := map[int32]stream.TailStart{}
+	for p, next := range snapshot.Next {
+		start[p] = stream.TailStart{Offset: next}
+	}
+	return start, nil
+}
+
+// beforeAll is the offset given to what history tells: any record of the topic is newer.
+const beforeAll = -1
+
+func (in *Instance) fillBoardFromHistory(ctx context.Context, board *query.Board) error {
+	store, err := in.History(ctx)
+	if err != nil {
+		return err
+	}
+	records, err := store.LatestPrices(ctx)
+	if err != nil {
+		return err
+	}
+	for _, rec := range records {
+		if err := board.Apply(stream.TailRecord{Partition: rec.Mark.GetPartition(), Offset: beforeAll, Marked: rec}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// providers are the sources of prices, as the query side needs to know them.
+func providers() []query.Provider {
+	var list []query.Provider
+	for _, v := range exchanges.List() {
+		list = append(list, query.Provider{Slug: v.Slug, Name: v.Name, Serves: v.Countries.Served, Refuses: v.Countries.Refused, Terms: v.Countries.Terms})
+	}
+	return list
+}
+
+// pepper is the secret of this installation's key hashes, made on the first start. Every process of
+// an installation needs the same one.
+func (in *Instance) pepper() ([]byte, error) {
+	path := in.Dir.Path("pepper")
+	secret, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		secret = keys.NewPepper()
+		err = os.WriteFile(path, secret, 0o600)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the pepper of the keys: %w", err)
+	}
+	return secret, nil
+}

@@ -1,0 +1,78 @@
+package deploy
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/marketlog/marketlog/deploy/embedded/engine"
+)
+
+// TestMain lets the test binary be `marketlog` too.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"marketlog": func() {
+			app := App{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: os.Environ()}
+			os.Exit(app.Execute(Interruptible(), os.Args[1:]))
+		},
+	})
+}
+
+// TestCommands runs the scripts: what a person types, and what the program answers.
+func TestCommands(t *testing.T) {
+	library, missing := engine.Find("")
+	testscript.Run(t, testscript.Params{
+		Dir: filepath.Join("testdata", "script"),
+		Setup: func(e *testscript.Env) error {
+			// Kept for the sub-processes, whose home is empty.
+			e.Setenv("LIBCHDB", library)
+			for _, name := range []string{"API", "SQL", "KAFKA", "METRICS"} {
+				e.Setenv(name, freeAddr(t))
+			}
+			return nil
+		},
+		Condition: func(name string) (bool, error) {
+			if name == "engine" {
+				return missing == nil, nil
+			}
+			return false, nil
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"await": await,
+		},
+	})
+}
+
+// freeAddr is a loopback address that nobody listens on.
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+// await waits for a file to be there, or with ! to be gone: `await data/run.json`.
+func await(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 1 {
+		ts.Fatalf("usage: await FILE")
+	}
+	path := ts.MkAbs(args[0])
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		_, err := os.Stat(path)
+		if (err == nil) != neg {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("waiting for %s: %v", strings.Join(args, " "), err)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}

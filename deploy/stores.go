@@ -1,0 +1,61 @@
+package deploy
+
+import (
+	"context"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/latest"
+)
+
+// History is the ClickHouse of this instance, embedded or outside, opened by the first call.
+func (in *Instance) History(ctx context.Context) (*history.Store, error) {
+	cfg := history.Config{Database: in.Config.ClickHouse.Database}
+	if len(in.Config.ClickHouse.Addr) > 0 {
+		password, err := readSecret("clickhouse.password_file", in.Config.ClickHouse.PasswordFile)
+		if err != nil {
+			return nil, err
+		}
+		cfg.Addr, cfg.User, cfg.Password = in.Config.ClickHouse.Addr[0], in.Config.ClickHouse.User, password
+	} else {
+		e, err := in.Engine()
+		if err != nil {
+			return nil, err
+		}
+		cfg.Transport = e.Transport()
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.history != nil {
+		return in.history, nil
+	}
+	store, err := history.Open(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	in.history = store
+	in.closers = append(in.closers, func() { _ = store.Close() })
+	return store, nil
+}
+
+// Latest is the cache of latest values, embedded or outside.
+func (in *Instance) Latest() (*latest.Store, error) {
+	addrs, err := in.RedisAddr()
+	if err != nil {
+		return nil, err
+	}
+	password, err := readSecret("redis.password_file", in.Config.Redis.PasswordFile)
+	if err != nil {
+		return nil, err
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.latest != nil {
+		return in.latest, nil
+	}
+	client := redis.NewUniversalClient(&redis.UniversalOptions{Addrs: addrs, Username: in.Config.Redis.User, Password: password})
+	in.latest = latest.New(client)
+	in.closers = append(in.closers, func() { _ = client.Close() })
+	return in.latest, nil
+}

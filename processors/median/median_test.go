@@ -1,0 +1,31 @@
+package median_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/marketlog/marketlog/processors"
+	"github.com/marketlog/marketlog/processors/foldtest"
+	"github.com/marketlog/marketlog/processors/median"
+	"github.com/marketlog/marketlog/schemas"
+)
+
+func TestMedian(t *testing.T) {
+	root, err := os.OpenRoot("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	for _, file := range []string{"publishing.txt", "freshness.txt", "votes.txt", "outliers.txt", "values.txt", "origins.txt"} {
+		t.Run(file, func(t *testing.T) {
+			origins := int32(1)
+			if file == "origins.txt" {
+				origins = 2
+			}
+			foldtest.Run(t, root, file, foldtest.Script{
+				New:   func() processors.Fold { return median.New(schemas.Coins(), origins) },
+				Topic: schemas.TopicTicks, Pulses: file == "origins.txt",
+			})
+		})
+	}
+}

@@ -1,0 +1,124 @@
+package history_test
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/marketlog/marketlog/deploy/embedded/engine"
+	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/streamtest"
+)
+
+// shared is the engine of all tests, since a process can run one only. Each test has a database.
+var shared struct {
+	*engine.Engine
+	databases atomic.Int32
+}
+
+func TestMain(m *testing.M) {
+	if _, err := engine.Find(""); err != nil {
+		os.Exit(m.Run())
+	}
+	dir, err := os.MkdirTemp("", "history")
+	if err == nil {
+		shared.Engine, err = engine.Open(dir, engine.Options{})
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	if err := shared.Close(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// newConfig names a database that no other test has.
+func newConfig(t testing.TB) history.Config {
+	t.Helper()
+	if shared.Engine == nil {
+		streamtest.Missing(t, streamtest.TierEmbedded, "no ClickHouse engine; make engine fetches it")
+	}
+	return history.Config{Database: fmt.Sprintf("test%d", shared.databases.Add(1)), Transport: shared.Transport()}
+}
+
+func openStore(t testing.TB, cfg history.Config) *history.Store {
+	t.Helper()
+	store, err := history.Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	return store
+}
+
+// newStore is a migrated store of t alone. The analysts' views belong to the test that migrated last.
+func newStore(t testing.TB) *history.Store {
+	t.Helper()
+	store := openStore(t, newConfig(t))
+	if _, err := store.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+func queryStrings(t testing.TB, store *history.Store, query string, args ...any) []string {
+	t.Helper()
+	rows, err := store.Conn().Query(t.Context(), query, args...)
+	if err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	defer rows.Close()
+	var all []string
+	for rows.Next() {
+		var s string
+		if err := rows.Scan(&s); err != nil {
+			t.Fatalf("%s: %v", query, err)
+		}
+		all = append(all, s)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return all
+}
+
+// wire is a way to ClickHouse that a test can cut or watch.
+type wire struct {
+	http.RoundTripper
+	before func(statement string) error // an error is returned in place of the statement
+	after  func(statement string) error // an error is returned after it was made
+}
+
+func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
+	statement := r.URL.Query().Get("query")
+	if statement == "" && r.GetBody != nil {
+		if body, err := r.GetBody(); err == nil {
+			var text strings.Builder
+			buf := make([]byte, 4096)
+			n, _ := body.Read(buf)
+			text.Write(buf[:n])
+			statement = text.String()
+		}
+	}
+	if w.before != nil {
+		if err := w.before(statement); err != nil {
+			return nil, err
+		}
+	}
+	resp, err := w.RoundTripper.RoundTrip(r)
+	if w.after != nil && err == nil {
+		if err := w.after(statement); err != nil {
+			resp.Body.Close()
+			return nil, err
+		}
+	}
+	return resp, err
+}

@@ -1,0 +1,50 @@
+package history
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+)
+
+// kept are the tables that do not keep all: how long, and how the start of a row's time names its
+// ClickHouse partition. They expire by the log's time and not by a TTL, which would go by the wall
+// clock: views of a log of last year would be empty, and differ from one merge to the next.
+var kept = []struct {
+	table  string
+	days   int
+	format string
+}{
+	{"ticks", 7, "2006-01-02"},
+	{"prices", 7, "2006-01-02"},
+	{"venue_candles_1m", 90, "200601"},
+	{"dead_letters", 90, "200601"},
+	{"gaps", 90, "200601"},
+}
+
+// Expire drops what need not be kept any more at a log time (Unix nanoseconds): whole days of ticks
+// and prices, whole months of the others. Suffix names shadow tables.
+func (s *Store) Expire(ctx context.Context, suffix string, at int64) error {
+	for _, k := range kept {
+		oldest := time.Unix(0, at).UTC().AddDate(0, 0, -k.days).Format(k.format)
+		partitions, err := readRecords(ctx, s.conn,
+			"SELECT DISTINCT partition FROM system.parts WHERE database = ? AND table = ? AND active AND partition < ? ORDER BY partition",
+			[]any{s.cfg.Database, k.table + suffix, oldest},
+			func(rows driver.Rows) (partition string, err error) { return partition, rows.Scan(&partition) })
+		if err != nil {
+			return fmt.Errorf("listing partitions of %s: %w", k.table+suffix, err)
+		}
+		for _, p := range partitions {
+			// A date is quoted, a month is a number.
+			if strings.Contains(p, "-") {
+				p = "'" + p + "'"
+			}
+			if err := s.conn.Exec(ctx, "ALTER TABLE "+k.table+suffix+" DROP PARTITION "+p); err != nil {
+				return fmt.Errorf("dropping %s of %s: %w", p, k.table+suffix, unavailable(err))
+			}
+		}
+	}
+	return nil
+}

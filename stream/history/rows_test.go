@@ -1,0 +1,448 @@
+package history_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/testing/protocmp"
+
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream"
+	"github.com/marketlog/marketlog/stream/history"
+)
+
+// logged is a record and where it lies.
+type logged struct {
+	place  history.Place
+	record eventsv1.Marked
+}
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).UnixNano()
+
+func insert(t testing.TB, store *history.Store, records ...logged) {
+	t.Helper()
+	var b history.Batch
+	for _, r := range records {
+		b.Add(r.place, r.record)
+	}
+	if err := store.Insert(t.Context(), &b, ""); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func tick(offset int64, k *eventsv1.Tick, flags schemas.Flag) logged {
+	return logged{
+		history.Place{Topic: schemas.TopicTicks, Partition: 3, Offset: offset},
+		&eventsv1.ResolvedRecord{
+			Mark: &eventsv1.Mark{LogicVersion: 1, Partition: 5, Offset: offset * 2, Index: 1},
+			Body: &eventsv1.ResolvedRecord_Tick{Tick: &eventsv1.ResolvedTick{
+				Tick: k, CoinId: "bitcoin", QuoteId: "USD", Rate: 0.30000000000000004, RateTime: noon - 1, RateOffset: 1 << 40, Flags: uint32(flags),
+			}},
+		},
+	}
+}
+
+func TestTicksComeBackToTheLastDigit(t *testing.T) {
+	store := newStore(t)
+	trade := &eventsv1.Tick{
+		Venue: "kraken", Symbol: "XBT/USD", Base: "XBT", Quote: "USD", Kind: eventsv1.TickKind_TICK_KIND_TRADE,
+		EventId: []byte("\x00\n'\\\xff0123456789\x00"), EventTime: noon + 123456789, IngestTime: noon + 987654321,
+		Price: "12345678901234567890.123456789012345678", Size: "0.000000000000000001", Side: eventsv1.Side_SIDE_SELL,
+		TradeId: "a\nb\x00", Snapshot: true,
+	}
+	ticker := &eventsv1.Tick{
+		Venue: "gate", Symbol: "BTC_USDT", Kind: eventsv1.TickKind_TICK_KIND_TICKER, EventId: make([]byte, 16), IngestTime: noon,
+		Bid: "99999999999999999999.999999999999999999", Ask: "1", Last: "100.5", VolumeBase: "100000000000000000000", VolumeQuote: "7.1234567890123456789",
+		Simulated: true,
+	}
+	insert(t, store, tick(7, trade, schemas.Late), tick(8, ticker, schemas.Crossed|schemas.NotSpot), tick(9, trade, schemas.Repeat))
+	got := queryStrings(t, store, `SELECT concatWithSeparator('|', coin_id, venue, symbol, kind, day, event_time, hex(event_id), ingest_time, base, quote, quote_id,
+		ifNull(toString(price), '-'), ifNull(toString(size), '-'), side, hex(trade_id), ifNull(toString(bid), '-'), ifNull(toString(ask), '-'), ifNull(toString(last), '-'),
+		ifNull(toString(volume_base), '-'), ifNull(toString(volume_quote), '-'), rate, rate_time, rate_offset, flags, snapshot, simulated,
+		raw_partition, raw_offset, log_partition, log_offset, version) FROM ticks FINAL ORDER BY log_offset`)
+	const place = "|3|"
+	want := []string{
+		"bitcoin|kraken|XBT/USD|trade|2026-03-01|2026-03-01 12:00:00.123456789|000A275CFF3031323334353637383900|2026-03-01 12:00:00.987654321|XBT|USD|USD|" +
+			"12345678901234567890.123456789012345678|0.000000000000000001|sell|610A6200|-|-|-|-|-|0.30000000000000004|2026-03-01 11:59:59.999999999|1099511627776|2|true|false|5|14" + place + "7|18446744073709551623",
+		// A volume too great for the column is unknown; one that is too fine is cut.
+		"bitcoin|gate|BTC_USDT|ticker|2026-03-01|2026-03-01 12:00:00.000000000|00000000000000000000000000000000|2026-03-01 12:00:00.000000000|||USD|" +
+			"-|-|||99999999999999999999.999999999999999999|1|100.5|-|7.123456789012345678|0.30000000000000004|2026-03-01 11:59:59.999999999|1099511627776|17|false|true|5|16" + place + "8|18446744073709551624",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("want(-), got(+):\n%s", diff)
+	}
+	flags := queryStrings(t, store, "SELECT arrayStringConcat(flags, ' ') FROM default.v_ticks ORDER BY log_offset")
+	if want := []string{"late", "crossed not_spot"}; !slices.Equal(flags, want) {
+		t.Errorf("v_ticks: got flags %q, want %q", flags, want)
+	}
+}
+
+func mark(offset int64) *eventsv1.Mark {
+	return &eventsv1.Mark{LogicVersion: 2, Partition: 1, Offset: offset}
+}
+
+func price(offset int64, p *eventsv1.Price) logged {
+	return logged{
+		history.Place{Topic: schemas.TopicPrices, Partition: 1, Offset: offset + 100},
+		&eventsv1.PriceRecord{Mark: mark(offset), Body: &eventsv1.PriceRecord_Price{Price: p}},
+	}
+}
+
+func fullPrice(coin string, at int64) *eventsv1.Price {
+	return &eventsv1.Price{
+		CoinId: coin, Symbol: strings.ToUpper(coin), Time: at, Price: 0.30000000000000004, Median0: 5e-324, Min: -0.5, Max: 1e300, Confidence: 3, Score: 0.7,
+		Accepted: 2, Rejected: 1, Volume24H: 1e9, Source: "kraken", Simulated: true,
+		Inputs: []*eventsv1.PriceInput{
+			{
+				Provider: "kraken", Symbol: "XBT/USD", QuoteId: "USD", Bid: 1, Ask: 2, Last: 3, QuoteHeard: at - 1, LastHeard: at - 2, EventTime: at - 3,
+				Rate: 4, RateTime: at - 4, RateOffset: 5, Range60: 6, Volume24H: 7, Partition: 8, Offset: 9, Unpriced: true, Value: 10, PriceUsd: 11,
+				Accepted: true, Reason: "outlier", DeviationPct: 12, Basis: "mid",
+			},
+			{Provider: "gate", Symbol: "BTC_USDT", QuoteId: "tether"},
+		},
+	}
+}
+
+// lost is a record that says why there is no price.
+func lost(coin string, at int64) *eventsv1.Price {
+	return &eventsv1.Price{CoinId: coin, Symbol: strings.ToUpper(coin), Time: at, Reason: "no_fresh_inputs"}
+}
+
+func checkPrices(t *testing.T, what string, got []*eventsv1.PriceRecord, want ...logged) {
+	t.Helper()
+	var records []*eventsv1.PriceRecord
+	for _, w := range want {
+		records = append(records, w.record.(*eventsv1.PriceRecord))
+	}
+	order := func(a, b *eventsv1.PriceRecord) int { return int(a.Mark.Offset - b.Mark.Offset) }
+	got = slices.SortedFunc(slices.Values(got), order)
+	if diff := cmp.Diff(slices.SortedFunc(slices.Values(records), order), got, protocmp.Transform()); diff != "" {
+		t.Errorf("%s: want(-), got(+):\n%s", what, diff)
+	}
+}
+
+func TestPricesAreReadAsTheyWerePublished(t *testing.T) {
+	store := newStore(t)
+	const second = int64(time.Second)
+	first, last := price(1, fullPrice("bitcoin", noon)), price(2, fullPrice("bitcoin", noon+30*second))
+	next, gone := price(3, fullPrice("bitcoin", noon+61*second)), price(4, lost("bitcoin", noon+200*second))
+	over, back := price(5, lost("ethereum", noon)), price(6, fullPrice("ethereum", noon+second))
+	never := price(7, lost("dash", noon+second))
+	old := price(8, fullPrice("dash", noon-72*3600*second))
+	insert(t, store, first, last, next, gone, over, back, never, old)
+
+	latest, err := store.LatestPrices(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkPrices(t, "latest", latest, next, gone, back, never, old)
+
+	for _, test := range []struct {
+		coin string
+		at   int64
+		want []logged
+	}{
+		{"bitcoin", noon - 1, nil},
+		{"bitcoin", noon, []logged{first}},
+		{"bitcoin", noon + second - 1, []logged{first}},
+		{"bitcoin", noon + 60*second, []logged{last}},
+		{"bitcoin", noon + 300*second, []logged{next}},
+		{"dash", noon, []logged{old}},
+		{"none", noon, nil},
+	} {
+		checkPriceAt(t, store, test.coin, test.at, test.want)
+	}
+
+	// Seconds are kept for days, minutes for ever.
+	if err := store.Conn().Exec(t.Context(), "TRUNCATE TABLE prices"); err != nil {
+		t.Fatal(err)
+	}
+	checkPriceAt(t, store, "bitcoin", noon+29*second, nil)
+	checkPriceAt(t, store, "bitcoin", noon+30*second, []logged{last})
+	checkPriceAt(t, store, "bitcoin", noon+60*second, []logged{last})
+	checkPriceAt(t, store, "bitcoin", noon+61*second, []logged{next})
+	latest, err = store.LatestPrices(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkPrices(t, "latest without seconds", latest, next, back, old)
+}
+
+func checkPriceAt(t *testing.T, store *history.Store, coin string, at int64, want []logged) {
+	t.Helper()
+	rec, err := store.PriceAt(t.Context(), coin, time.Unix(0, at))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []*eventsv1.PriceRecord
+	if rec != nil {
+		got = append(got, rec)
+	}
+	checkPrices(t, fmt.Sprintf("%s at noon + %s", coin, time.Duration(at-noon)), got, want...)
+}
+
+func candle(offset int64, c *eventsv1.Candle) logged {
+	return logged{
+		history.Place{Topic: schemas.TopicCandles, Partition: 1, Offset: offset + 100},
+		&eventsv1.CandleRecord{Mark: mark(offset), Body: &eventsv1.CandleRecord_Candle{Candle: c}},
+	}
+}
+
+func TestCandlesAreReadByTheirStart(t *testing.T) {
+	store := newStore(t)
+	const minute = int64(time.Minute)
+	huge := strings.Repeat("9", 58) + ".123456789012345678"
+	want := []*eventsv1.Candle{
+		{CoinId: "bitcoin", Start: noon, Open: 1, High: 4, Low: 0.5, Close: 0.30000000000000004, Volume: huge, VolumeUsd: 5, Trades: 1 << 63},
+		{CoinId: "bitcoin", Start: noon + minute, Volume: "0"},
+		{CoinId: "bitcoin", Start: noon + 2*minute, Volume: "1.5"},
+	}
+	insert(t, store, candle(1, want[0]), candle(2, want[1]), candle(3, want[2]), candle(4, &eventsv1.Candle{CoinId: "dash", Start: noon}))
+	for _, test := range []struct {
+		from, to int64
+		want     []*eventsv1.Candle
+	}{
+		{noon, noon + 3*minute, want},
+		{noon, noon + 2*minute, want[:2]},
+		{noon + 1, noon + 2*minute + 1, want[1:]},
+		{noon + 3*minute, noon + 4*minute, nil},
+	} {
+		got, err := store.Candles(t.Context(), "bitcoin", time.Unix(0, test.from), time.Unix(0, test.to))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(test.want, got, protocmp.Transform()); diff != "" {
+			t.Errorf("from %d to %d: want(-), got(+):\n%s", test.from, test.to, diff)
+		}
+	}
+}
+
+func TestOtherRowsComeBack(t *testing.T) {
+	store := newStore(t)
+	insert(t, store,
+		logged{history.Place{Topic: schemas.TopicCandles}, &eventsv1.CandleRecord{Mark: mark(4), Body: &eventsv1.CandleRecord_VenueCandle{VenueCandle: &eventsv1.VenueCandle{
+			Venue: "upbit", Symbol: "KRW-BTC", CoinId: "bitcoin", QuoteId: "KRW", Start: noon, Open: "99999999999999999999.999999999999999999", High: "2", Low: "0.000000000000000001", Close: "3", Volume: "123456789012345678901234567890.5", Trades: 9,
+		}}}},
+		logged{history.Place{Topic: schemas.TopicTicksRawDead, Offset: 11}, &eventsv1.DeadRecord{Letter: &eventsv1.DeadLetter{
+			Reason: "absurd", Detail: "price 0", Source: "htx", AdapterVersion: 3, Payload: []byte("\x00\xff\n{"), Truncated: true, EventId: []byte{1, 0xab}, IngestTime: noon, Topic: "ticks.raw.v1", Partition: 2, Offset: 5,
+		}}},
+		logged{history.Place{Topic: schemas.TopicTicks, Partition: 6, Offset: 12}, &eventsv1.ResolvedRecord{Mark: mark(5), Body: &eventsv1.ResolvedRecord_Gap{Gap: &eventsv1.Gap{
+			Venue: "okx", Symbol: "", Reason: "disconnect", FromTime: noon, ToTime: noon + 1, Missed: 3,
+		}}}},
+	)
+	for query, want := range map[string]string{
+		"SELECT toString(tuple(*)) FROM default.v_venue_candles_1m":                          "('upbit','KRW-BTC','2026-03-01 12:00:00','bitcoin','KRW',99999999999999999999.999999999999999999,2,0.000000000000000001,3,123456789012345678901234567890.5,9)",
+		"SELECT toString(tuple(* EXCEPT payload, hex(payload))) FROM default.v_dead_letters": "('htx','absurd','price 0','2026-03-01 12:00:00.000000000','01ab',true,3,'ticks.raw.v1.dead.v1',11,'ticks.raw.v1',2,5,'00FF0A7B')",
+		"SELECT toString(tuple(*)) FROM default.v_gaps":                                      "('okx','','disconnect','2026-03-01 12:00:00.000000000','2026-03-01 12:00:00.000000001',3)",
+	} {
+		if got := queryStrings(t, store, query); len(got) != 1 || got[0] != want {
+			t.Errorf("%s:\n got %q\nwant %q", query, got, want)
+		}
+	}
+}
+
+var replacing = []string{"ticks", "prices", "prices_1m", "candles_1m", "venue_candles_1m", "dead_letters", "gaps", "ledger"}
+
+func digests(t testing.TB, store *history.Store) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, table := range replacing {
+		sum, err := store.Digest(t.Context(), table, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[table] = fmt.Sprintf("%x", sum)
+	}
+	return all
+}
+
+// someRecords are n records of every kind, with keys that come again.
+func someRecords(random *rand.Rand, n int) []logged {
+	var all []logged
+	for i := range n {
+		at := noon + int64(i)*int64(time.Second)
+		coin := fmt.Sprintf("coin%d", random.IntN(20))
+		all = append(all, price(int64(i), fullPrice(coin, at)), candle(int64(i), &eventsv1.Candle{CoinId: coin, Start: at - at%int64(time.Minute), Open: random.Float64(), Volume: fmt.Sprint(i)}))
+		k := &eventsv1.Tick{
+			Venue: "kraken", Symbol: coin, Kind: eventsv1.TickKind(1 + random.IntN(3)), EventId: fmt.Appendf(nil, "%016d", random.IntN(n)), IngestTime: at, EventTime: noon,
+		}
+		if random.IntN(2) == 0 {
+			k.Price, k.Size = fmt.Sprintf("%d.%018d", random.Uint32(), random.Int64N(1e18)), "1"
+		}
+		all = append(all, tick(int64(i), k, 0))
+		all = append(all,
+			logged{history.Place{Topic: schemas.TopicTicksRawDead, Offset: int64(i)}, &eventsv1.DeadRecord{Letter: &eventsv1.DeadLetter{Payload: []byte(coin), IngestTime: at}}},
+			logged{history.Place{Topic: schemas.TopicTicks, Offset: int64(i)}, &eventsv1.ResolvedRecord{Mark: mark(int64(i)), Body: &eventsv1.ResolvedRecord_Gap{Gap: &eventsv1.Gap{Venue: coin}}}},
+			logged{history.Place{Topic: schemas.TopicCandles}, &eventsv1.CandleRecord{Mark: mark(int64(i)), Body: &eventsv1.CandleRecord_VenueCandle{VenueCandle: &eventsv1.VenueCandle{
+				Venue: "okx", Symbol: coin, Start: at - at%int64(time.Minute), Open: fmt.Sprint(i),
+			}}}})
+	}
+	return all
+}
+
+// Rows inserted once, again, in part and in other batches are the same rows.
+func TestInsertingAgainChangesNothing(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	random := rand.New(rand.NewPCG(seed, 0))
+	records := someRecords(random, 2000)
+	once := newStore(t)
+	insert(t, once, records...)
+	want := digests(t, once)
+	seen := map[string]bool{}
+	for table, sum := range want {
+		if table != "ledger" && seen[sum] {
+			t.Fatalf("seed %d: %s has the digest of another table", seed, table)
+		}
+		seen[sum] = true
+	}
+
+	cut := errors.New("cut off")
+	cfg := newConfig(t)
+	way := &wire{RoundTripper: cfg.Transport}
+	cfg.Transport = way
+	again := openStore(t, cfg)
+	if _, err := again.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	unsure := func(string) error {
+		if random.IntN(4) == 0 {
+			return cut
+		}
+		return nil
+	}
+	way.before, way.after = unsure, unsure
+	failures := 0
+	for done := 0; done < len(records); {
+		// A reader that died begins again before the end of what it inserted.
+		from := max(0, done-random.IntN(500))
+		to := min(len(records), done+1+random.IntN(3000))
+		var b history.Batch
+		for _, r := range records[from:to] {
+			b.Add(r.place, r.record)
+		}
+		if err := again.Insert(t.Context(), &b, ""); err != nil {
+			if !errors.Is(err, stream.ErrUnavailable) {
+				t.Fatalf("seed %d: got %v, want %v", seed, err, stream.ErrUnavailable)
+			}
+			failures++
+			continue
+		}
+		done = to
+	}
+	way.before, way.after = nil, nil
+	if failures == 0 {
+		t.Errorf("seed %d: no insert failed", seed)
+	}
+	if diff := cmp.Diff(want, digests(t, again)); diff != "" {
+		t.Errorf("seed %d: want(-), got(+):\n%s", seed, diff)
+	}
+}
+
+func TestDigestTellsOneChangedRow(t *testing.T) {
+	store := newStore(t)
+	insert(t, store, candle(1, &eventsv1.Candle{CoinId: "bitcoin", Start: noon, Open: 1}), candle(2, &eventsv1.Candle{CoinId: "dash", Start: noon, Open: 1}))
+	before, bitcoin := digests(t, store)["candles_1m"], candlesOf(t, store, "bitcoin")
+	insert(t, store, candle(3, &eventsv1.Candle{CoinId: "dash", Start: noon, Open: 1.0000000000000002}))
+	if after := digests(t, store)["candles_1m"]; after == before {
+		t.Error("one changed value: got the same digest")
+	}
+	if after := candlesOf(t, store, "bitcoin"); after != bitcoin {
+		t.Error("another coin: got another digest")
+	}
+	if _, err := store.Digest(t.Context(), "candles_1m", "throwIf(start > 0)"); err == nil {
+		t.Error("a failing statement: got a digest")
+	}
+}
+
+func candlesOf(t *testing.T, store *history.Store, coin string) string {
+	t.Helper()
+	sum, err := store.Digest(t.Context(), "candles_1m", "coin_id = '"+coin+"'")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%x", sum)
+}
+
+func TestLedgerKeepsTheFurthest(t *testing.T) {
+	store := newStore(t)
+	near := history.Progress{Partition: 1, First: 5, Next: 10, LogTime: noon, Marks: map[int32]*eventsv1.Mark{}}
+	far := history.Progress{Partition: 1, First: 5, Next: 20, LogTime: noon + 1, Marks: map[int32]*eventsv1.Mark{
+		0: {Partition: 0, Offset: 1 << 40, Index: 7}, 7: {Partition: 7, Offset: 3},
+	}}
+	other := history.Progress{Partition: 2, Next: 1, LogTime: noon, Marks: map[int32]*eventsv1.Mark{}}
+	for _, p := range [][]history.Progress{{far, other}, {near}, {far}} {
+		if err := store.Record(t.Context(), "ticks.v1", 0, p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := store.Record(t.Context(), "ticks.v1", 1, []history.Progress{near}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := store.Progress(t.Context(), "ticks.v1", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[int32]history.Progress{1: far, 2: other}
+	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
+		t.Errorf("want(-), got(+):\n%s", diff)
+	}
+}
+
+func TestWhatClickHouseRefusesForGoodIsNotUnavailable(t *testing.T) {
+	store := newStore(t)
+	if err := store.Conn().Exec(t.Context(), "DROP TABLE gaps"); err != nil {
+		t.Fatal(err)
+	}
+	var b history.Batch
+	r := someRecords(rand.New(rand.NewPCG(1, 1)), 1)
+	for _, r := range r {
+		b.Add(r.place, r.record)
+	}
+	if err := store.Insert(t.Context(), &b, ""); err == nil || errors.Is(err, stream.ErrUnavailable) {
+		t.Errorf("a missing table: got %v, want an error that does not ask for another try", err)
+	}
+}
+
+func TestExpiringGoesByTheLogsTime(t *testing.T) {
+	store := newStore(t)
+	const day = int64(24 * time.Hour)
+	var records []logged
+	for i := range int64(100) {
+		at := noon + i*day
+		records = append(records, price(i, fullPrice("bitcoin", at)),
+			tick(i, &eventsv1.Tick{Kind: eventsv1.TickKind_TICK_KIND_TRADE, IngestTime: at}, 0),
+			logged{history.Place{Offset: i}, &eventsv1.DeadRecord{Letter: &eventsv1.DeadLetter{IngestTime: at}}},
+			logged{history.Place{Offset: i}, &eventsv1.ResolvedRecord{Mark: mark(i), Body: &eventsv1.ResolvedRecord_Gap{Gap: &eventsv1.Gap{ToTime: at}}}},
+			logged{history.Place{}, &eventsv1.CandleRecord{Mark: mark(i), Body: &eventsv1.CandleRecord_VenueCandle{VenueCandle: &eventsv1.VenueCandle{Start: at}}}},
+			candle(i, &eventsv1.Candle{Start: at}))
+	}
+	insert(t, store, records...)
+	for range 2 {
+		if err := store.Expire(t.Context(), "", noon+99*day); err != nil {
+			t.Fatal(err)
+		}
+		// 2026-06-08 less 90 days is in March, the month of the first row.
+		got := queryStrings(t, store, `SELECT concat('ticks ', count()) FROM ticks UNION ALL SELECT concat('prices ', count()) FROM prices
+			UNION ALL SELECT concat('dead ', count()) FROM dead_letters UNION ALL SELECT concat('gaps ', count()) FROM gaps
+			UNION ALL SELECT concat('venue candles ', count()) FROM venue_candles_1m UNION ALL SELECT concat('candles ', count()) FROM candles_1m
+			UNION ALL SELECT concat('minutes ', count()) FROM prices_1m`)
+		slices.Sort(got)
+		if want := []string{"candles 100", "dead 100", "gaps 100", "minutes 100", "prices 8", "ticks 8", "venue candles 100"}; !slices.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	}
+	if err := store.Expire(t.Context(), "", noon+130*day); err != nil {
+		t.Fatal(err)
+	}
+	// By then the oldest row that must be kept is of 2026-04-10.
+	if got := queryStrings(t, store, "SELECT toString(min(toDate(to_time))) FROM gaps"); got[0] != "2026-04-01" {
+		t.Errorf("got gaps from %s, want from 2026-04-01", got[0])
+	}
+}
