@@ -44,6 +44,7 @@ func (a *App) commands() []*cobra.Command {
 		a.decodeCommand(),
 		a.keysCommand(),
 		a.topicsCommand(),
+		a.replayCommand(),
 		a.configCommand(),
 		a.doctorCommand(),
 		a.versionCommand(),

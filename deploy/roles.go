@@ -27,7 +27,7 @@ func migrate(ctx context.Context, in *Instance) error {
 
 // instanceVerbs are what commands can ask of an instance.
 func instanceVerbs(in *Instance) Verbs {
-	return NewVerbs(keyVerbs(in)...)
+	return NewVerbs(append(keyVerbs(in), replayVerb(in))...)
 }
 
 // metricsRole serves the health of all others.

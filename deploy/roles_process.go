@@ -43,6 +43,9 @@ func processorRoles(ctx context.Context, in *Instance) ([]Role, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := settleReplay(ctx, in); err != nil {
+		return nil, err
+	}
 	cache, err := in.Latest()
 	if err != nil {
 		return nil, err

@@ -88,7 +88,11 @@ func (a *apiRole) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	server, err := a.newServer(listener, board, rates, table, store, []query.Readiness{
+	limiter := query.NewLimiter(time.Now, query.NewUsageFile(in.Dir.Path("usage.json")))
+	if err := limiter.Load(ctx); err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	server, err := a.newServer(listener, limiter, board, rates, table, store, []query.Readiness{
 		{Name: "prices", Waiting: pricesTail.Waiting},
 		{Name: "rates", Waiting: ratesTail.Waiting},
 	})
@@ -107,17 +111,18 @@ func (a *apiRole) run(ctx context.Context) error {
 			return nil
 		})
 	})
+	g.Go(func() error { return limiter.Run(ctx, in.Log) })
 	g.Go(func() error { return server.Run(ctx) })
 	return g.Wait()
 }
 
-func (a *apiRole) newServer(listener net.Listener, board *query.Board, rates *query.Rates, table *keys.Table, store prices.History, ready []query.Readiness) (*query.Server, error) {
+func (a *apiRole) newServer(listener net.Listener, limiter *query.Limiter, board *query.Board, rates *query.Rates, table *keys.Table, store prices.History, ready []query.Readiness) (*query.Server, error) {
 	cfg := query.DefaultConfig()
 	cfg.Listen, cfg.Auth = a.port.addr, query.AuthMode(a.in.Config.Auth.Mode)
 	unit := prices.New(board, rates, store, providers())
 	return query.NewServer(cfg, query.Deps{
 		Keys:      table,
-		Limiter:   query.NewLimiter(time.Now, nil),
+		Limiter:   limiter,
 		Plans:     query.DefaultPlans(),
 		Endpoints: unit.Endpoints(),
 		Ready:     ready,

@@ -49,13 +49,13 @@ func (m *Market) Apply(mark *eventsv1.Mark, r *eventsv1.ResolvedTick, now int64)
 	m.simulated = t.Simulated
 	switch t.Kind {
 	case eventsv1.TickKind_TICK_KIND_TRADE:
-		m.setLast(t, t.Price)
+		m.setLast(t, t.Price, now)
 	case eventsv1.TickKind_TICK_KIND_QUOTE, eventsv1.TickKind_TICK_KIND_TICKER:
 		if t.Last != "" {
-			m.setLast(t, t.Last)
+			m.setLast(t, t.Last, now)
 		}
 		if t.Bid != "" || t.Ask != "" {
-			m.setQuote(t)
+			m.setQuote(t, now)
 		}
 		if t.VolumeBase != "" || t.VolumeQuote != "" {
 			m.volumeBase, m.volumeQuote = number(t.VolumeBase), number(t.VolumeQuote)
@@ -65,8 +65,13 @@ func (m *Market) Apply(mark *eventsv1.Mark, r *eventsv1.ResolvedTick, now int64)
 }
 
 // Expire forgets the parts that are no longer fresh at a log time. Nothing may rest on what was
-// heard longer ago: a fold that was rewound does not know it.
+// heard longer ago: a fold that was rewound does not know it. So an ingest time that lies ahead of
+// all clocks that count, by a producer whose own does not, counts as maxLead ahead and no more.
 func (m *Market) Expire(now int64) {
+	if now != 0 {
+		latest := now + int64(maxLead)
+		m.lastHeard, m.quoteHeard, m.volumeHeard = min(m.lastHeard, latest), min(m.quoteHeard, latest), min(m.volumeHeard, latest)
+	}
 	if !fresh(m.lastHeard, now) {
 		m.last, m.lastHeard, m.lastEvent = 0, 0, 0
 	}
@@ -80,17 +85,17 @@ func (m *Market) Expire(now int64) {
 
 func fresh(heard, now int64) bool { return heard != 0 && now-heard <= int64(schemas.FreshFor) }
 
-func (m *Market) setLast(t *eventsv1.Tick, price string) {
+func (m *Market) setLast(t *eventsv1.Tick, price string, now int64) {
 	m.lastHeard = max(m.lastHeard, t.IngestTime)
 	if t.EventTime != 0 && t.EventTime < m.lastEvent {
 		return
 	}
 	m.lastEvent = max(m.lastEvent, t.EventTime)
 	m.last = number(price)
-	m.note(t.IngestTime, m.last)
+	m.note(now, m.last)
 }
 
-func (m *Market) setQuote(t *eventsv1.Tick) {
+func (m *Market) setQuote(t *eventsv1.Tick, now int64) {
 	m.quoteHeard = max(m.quoteHeard, t.IngestTime)
 	if t.EventTime != 0 && t.EventTime < m.quoteEvent {
 		return
@@ -98,15 +103,15 @@ func (m *Market) setQuote(t *eventsv1.Tick) {
 	m.quoteEvent = max(m.quoteEvent, t.EventTime)
 	m.bid, m.ask = number(t.Bid), number(t.Ask)
 	if m.bid > 0 && m.ask > 0 {
-		m.note(t.IngestTime, (m.bid+m.ask)/2)
+		m.note(now, (m.bid+m.ask)/2)
 	}
 }
 
-// note adds a value to the extremes of its second. Seconds come in order but for a few; an older
-// one is added to the newest.
-func (m *Market) note(at int64, value float64) {
-	second := at / int64(time.Second)
-	if n := len(m.seconds); n > 0 && m.seconds[n-1].second >= second {
+// note adds a value to the extremes of a second of log time: those come in order, whatever ingest
+// times a spool or a fast clock brings.
+func (m *Market) note(now int64, value float64) {
+	second := now / int64(time.Second)
+	if n := len(m.seconds); n > 0 && m.seconds[n-1].second == second {
 		last := &m.seconds[n-1]
 		last.low, last.high = min(last.low, value), max(last.high, value)
 		return

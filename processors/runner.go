@@ -18,8 +18,13 @@ import (
 	"github.com/marketlog/marketlog/stream/faults"
 )
 
-// drainTimeout is how long a worker that gives a partition back may take to write what it holds.
-const drainTimeout = 5 * time.Second
+const (
+	// drainTimeout is how long a worker that gives a partition back may take to write what it holds.
+	drainTimeout = 5 * time.Second
+	// maxOnTheWay is how many records of a worker may be unacknowledged. Those of all partitions of a
+	// topic fit into the producer's buffer, so that handing it one never blocks.
+	maxOnTheWay = 10_000
+)
 
 // Unit is one fold, or chain of folds, and the topics between which it stands.
 type Unit struct {
@@ -64,10 +69,16 @@ func (r *Runner) Run(ctx context.Context) error {
 	return err
 }
 
+// recordWriter writes records in the order in which it got them, an idempotent *kgo.Client.
+type recordWriter interface {
+	Produce(ctx context.Context, rec *kgo.Record, written func(*kgo.Record, error))
+	Flush(ctx context.Context) error
+}
+
 // member is a Runner's presence in its group.
 type member struct {
 	runner   *Runner
-	producer *kgo.Client
+	producer recordWriter
 	derived  bool
 	inputs   int32
 	workers  map[int32]*worker
@@ -170,6 +181,7 @@ func (m *member) recover(partition int32, applied map[outputID]map[int32]stream.
 		producer:  m.producer,
 		logger:    m.runner.Logger,
 		batches:   make(chan []*kgo.Record, 1), // one batch waits while one is folded
+		onTheWay:  make(chan struct{}, maxOnTheWay),
 	}
 }
 
@@ -239,9 +251,10 @@ type worker struct {
 	derived   bool
 	last      map[outputID]*eventsv1.Mark
 	rewind    *rewind
-	producer  *kgo.Client
+	producer  recordWriter
 	logger    *slog.Logger
 	batches   chan []*kgo.Record
+	onTheWay  chan struct{}
 	cancel    context.CancelFunc
 	done      chan struct{}
 	folded    atomic.Int64
@@ -277,6 +290,9 @@ func (w *worker) run(ctx context.Context) error {
 					return nil
 				}
 				if err := w.apply(ctx, rec, &out); err != nil {
+					if ctx.Err() != nil {
+						return nil
+					}
 					return fmt.Errorf("folding %s/%d at %d: %w", w.topic, w.partition, rec.Offset, err)
 				}
 			}
@@ -321,6 +337,7 @@ func (w *worker) emit(ctx context.Context, o Output) error {
 	id := outputID{o.Topic, o.Partition}
 	mark := o.Record.GetMark()
 	if !mark.After(w.last[id]) {
+		faults.Hit("fold.rewind")
 		return nil
 	}
 	w.last[id] = mark
@@ -331,8 +348,20 @@ func (w *worker) emit(ctx context.Context, o Output) error {
 	if err != nil {
 		return fmt.Errorf("encoding for %s: %w", o.Topic, err)
 	}
+	if err := w.failure(); err != nil {
+		return err
+	}
+	select {
+	case w.onTheWay <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	faults.Hit("fold.produce")
-	w.producer.Produce(ctx, rec, func(_ *kgo.Record, err error) {
+	// The wait may be cancelled, a record may not: the client would fail it together with all that is
+	// buffered for its partition, also what other workers go on from, and a hole in the marks of an
+	// output is never filled.
+	w.producer.Produce(context.WithoutCancel(ctx), rec, func(_ *kgo.Record, err error) {
+		<-w.onTheWay
 		if err != nil {
 			w.mu.Lock()
 			w.writeErr = err

@@ -2,31 +2,34 @@ package processors
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream"
-	"github.com/marketlog/marketlog/stream/faults"
 	"github.com/marketlog/marketlog/stream/history"
 	"github.com/marketlog/marketlog/stream/latest"
 )
 
-// Bounds of a sink's batch: large ones cost less a row, small ones are seen sooner.
+// Bounds of a sink's batch: large ones cost less a row, small ones are seen sooner. Two batches are
+// held, one that is filled and one that is written; what is behind them waits in the log.
 const (
 	sinkMaxRows  = 50_000
+	sinkMaxBytes = 16 << 20 // of records; prices with all their inputs are large
 	sinkInterval = 500 * time.Millisecond
 )
 
 // Sink materializes one derived topic: every record becomes its rows in history and, for prices, the
 // latest value, exactly once in effect. It reads the topic in the order of the log, inserts, and
 // only then writes down how far it came. What was inserted but not written down is inserted again,
-// which changes nothing.
+// which changes nothing. While a store is away it tries again, and the log waits.
 type Sink struct {
 	Topic      string
 	Log        stream.Config
@@ -36,18 +39,25 @@ type Sink struct {
 	Logger     *slog.Logger
 }
 
-// Run materializes until the context ends; what was read by then is inserted.
+// Run materializes until the context ends; what was read by then is inserted, if the stores answer
+// within a few seconds.
 func (s *Sink) Run(ctx context.Context) error {
 	topic, err := schemas.TopicNamed(s.Topic)
 	if err != nil {
 		return err
 	}
-	m := &sinkMember{sink: s, positions: map[int32]*position{}, name: topic.Name}
+	writing, stop := context.WithCancel(context.WithoutCancel(ctx))
+	m := &sinkMember{
+		sink: s, topic: topic, running: ctx, positions: map[int32]*position{}, batch: newSinkBatch(),
+		writer: &sinkWriter{sink: s, topic: topic}, writing: writing,
+	}
 	err = stream.RunGroup(ctx, s.Log, "sink-"+s.Topic, s.Topic, m)
-	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
-	defer cancel()
-	if flushErr := m.flush(drain); err == nil && ctx.Err() == nil {
-		err = flushErr
+	stop() // leaving the group has given all partitions back, and waited for what they held
+	if m.flight != nil {
+		<-m.flight.done
+	}
+	if ctx.Err() != nil {
+		return nil
 	}
 	return err
 }
@@ -55,23 +65,76 @@ func (s *Sink) Run(ctx context.Context) error {
 // position is where a sink stands in one partition.
 type position struct {
 	progress history.Progress
-	inserted int64
-	changed  bool
+	// launched is the end of what was given to the writer, inserted of what the ledger says.
+	launched, inserted int64
 }
 
+// sinkBatch is what one flush writes.
+type sinkBatch struct {
+	rows     history.Batch
+	shadows  map[uint32]*history.Batch // by the generation of a replay: rows that it gets too
+	bytes    int
+	latest   map[latestField]latest.Record
+	progress []history.Progress
+	covered  map[int32]latest.Range
+}
+
+// latestField tells the last price of a coin from the last record that says why it has none.
+type latestField struct {
+	coinID string
+	priced bool
+}
+
+func newSinkBatch() *sinkBatch {
+	return &sinkBatch{
+		shadows: map[uint32]*history.Batch{}, latest: map[latestField]latest.Record{}, covered: map[int32]latest.Range{},
+	}
+}
+
+func (b *sinkBatch) reset() {
+	b.rows.Reset()
+	clear(b.shadows) // replays are rare
+	b.bytes = 0
+	clear(b.latest)
+	b.progress = b.progress[:0]
+	clear(b.covered)
+}
+
+// flight is a batch on its way. Its fields may be read when done is closed.
+type flight struct {
+	batch *sinkBatch
+	err   error
+	done  chan struct{}
+}
+
+// sinkMember is a Sink's presence in its group: it fills one batch while another is written.
 type sinkMember struct {
 	sink      *Sink
-	name      string
+	topic     schemas.Topic
+	running   context.Context // ends with Run
 	positions map[int32]*position
-	batch     history.Batch
-	latest    []latest.Record
-	since     time.Time
-	// failed ends the member: rows that could not be inserted are read again by its successor.
-	failed error
+	batch     *sinkBatch
+	since     time.Time // when the batch got its first record; zero if it has none
+	writer    *sinkWriter
+	writing   context.Context // ends when nobody waits for what is written any more
+	flight    *flight         // nil if nothing is on its way
+	spare     *sinkBatch      // the batch that was written last, whose memory is used again
 }
 
+// Assigned begins where the ledger stands.
 func (m *sinkMember) Assigned(ctx context.Context, partitions []int32) (map[int32]int64, error) {
-	progress, err := m.sink.History.Progress(ctx, m.name, m.sink.Generation)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(m.running, cancel)()
+	var progress map[int32]history.Progress
+	err := insist(ctx, m.sink.Logger, m.topic.Name, func() (err error) {
+		progress, err = m.sink.History.Progress(ctx, m.topic.Name, m.sink.Generation)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	ends, err := m.ends(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -81,13 +144,32 @@ func (m *sinkMember) Assigned(ctx context.Context, partitions []int32) (map[int3
 		if !ok {
 			at = history.Progress{Partition: p, Marks: map[int32]*eventsv1.Mark{}}
 		}
-		m.positions[p] = &position{progress: at, inserted: at.Next}
+		if end, ok := ends.Lookup(m.topic.Name, p); ok && end.Err == nil && at.Next > end.Offset {
+			// Read on, it would take new records for old ones until they are as many.
+			return nil, &stream.PastEndError{Topic: m.topic.Name, Partition: p, Start: at.Next, End: end.Offset}
+		}
+		m.positions[p] = &position{progress: at, launched: at.Next, inserted: at.Next}
 		starts[p] = at.Next
 	}
-	m.sink.Logger.Info("materializing", "topic", m.name, "partitions", len(partitions))
+	m.sink.Logger.Info("materializing", "topic", m.topic.Name, "partitions", len(partitions))
 	return starts, nil
 }
 
+func (m *sinkMember) ends(ctx context.Context) (kadm.ListedOffsets, error) {
+	client, err := m.sink.Log.NewClient()
+	if err != nil {
+		return nil, fmt.Errorf("opening a client: %w", err)
+	}
+	defer client.Close()
+	ends, err := kadm.NewClient(client).ListEndOffsets(ctx, m.topic.Name)
+	if err != nil {
+		return nil, fmt.Errorf("listing end offsets of %s: %w", m.topic.Name, err)
+	}
+	return ends, nil
+}
+
+// Records adds records to the batch. When that is full it waits for the one before: this is what
+// holds the log back.
 func (m *sinkMember) Records(ctx context.Context, partition int32, records []*kgo.Record) error {
 	pos := m.positions[partition]
 	if pos == nil {
@@ -95,11 +177,13 @@ func (m *sinkMember) Records(ctx context.Context, partition int32, records []*kg
 	}
 	for _, rec := range records {
 		m.take(pos, rec)
-		if m.batch.Len() >= sinkMaxRows {
-			if err := m.flush(ctx); err != nil {
-				return err
-			}
+		if m.batch.rows.Len() < sinkMaxRows && m.batch.bytes < sinkMaxBytes {
+			continue
 		}
+		if err := m.land(ctx); err != nil {
+			return err
+		}
+		m.launch()
 	}
 	return nil
 }
@@ -111,10 +195,13 @@ func (m *sinkMember) take(pos *position, rec *kgo.Record) {
 	if m.since.IsZero() {
 		m.since = time.Now()
 	}
-	if pos.progress.Next == 0 {
+	if rec.Offset > pos.progress.Next {
+		if pos.progress.Next > 0 {
+			m.sink.Logger.Error("the log dropped records before they were materialized", "topic", rec.Topic, "partition", rec.Partition, "from", pos.progress.Next, "to", rec.Offset)
+		}
 		pos.progress.First = rec.Offset
 	}
-	pos.progress.Next, pos.changed = rec.Offset+1, true
+	pos.progress.Next = rec.Offset + 1
 	pos.progress.LogTime = max(pos.progress.LogTime, rec.Timestamp.UnixNano())
 	record, err := stream.DecodeMarked(rec.Topic, rec.Value)
 	if err != nil {
@@ -127,100 +214,131 @@ func (m *sinkMember) take(pos *position, rec *kgo.Record) {
 		}
 		pos.progress.Marks[mark.Partition] = mark
 	}
-	m.batch.Add(history.Place{Topic: rec.Topic, Partition: rec.Partition, Offset: rec.Offset}, record)
+	if c, ok := record.(interface{ GetControl() *eventsv1.Control }); ok && c.GetControl() != nil {
+		if !slices.Contains(viewTopics(c.GetControl().View), m.topic.Name) {
+			return // it concerns another sink: folds hand on what they find in their input
+		}
+		pos.progress.Replay = obey(c.GetControl(), pos.progress.Replay)
+		return
+	}
+	b := m.batch
+	b.bytes += len(rec.Value)
+	place := history.Place{Topic: rec.Topic, Partition: rec.Partition, Offset: rec.Offset}
+	b.rows.Add(place, record)
+	if replay := pos.progress.Replay; replay != 0 {
+		if b.shadows[replay] == nil {
+			b.shadows[replay] = &history.Batch{}
+		}
+		b.shadows[replay].Add(place, record)
+	}
 	if m.sink.Latest == nil {
 		return
 	}
-	if price, ok := record.(*eventsv1.PriceRecord); ok && price.GetPrice() != nil {
-		m.latest = append(m.latest, latest.Record{Partition: rec.Partition, Offset: rec.Offset, Mark: price.Mark, Price: price.GetPrice()})
-	}
-}
-
-// Due flushes what has waited long enough.
-func (m *sinkMember) Due(ctx context.Context) error {
-	if m.failed != nil {
-		return m.failed
-	}
-	if m.since.IsZero() || time.Since(m.since) < sinkInterval {
-		return nil
-	}
-	return m.flush(ctx)
-}
-
-// flush inserts the batch, then the latest values, then writes the ledger. While a store is away
-// it tries again, and the log waits: nothing is read meanwhile.
-func (m *sinkMember) flush(ctx context.Context) error {
-	var progress []history.Progress
-	next := map[int32]int64{}
-	for p, pos := range m.positions {
-		if pos.changed {
-			progress = append(progress, pos.progress)
-			next[p] = pos.progress.Next
+	if p, ok := record.(*eventsv1.PriceRecord); ok && p.GetPrice() != nil {
+		b.latest[latestField{p.GetPrice().CoinId, p.GetPrice().Reason == ""}] = latest.Record{
+			Partition: rec.Partition, Offset: rec.Offset, Mark: p.Mark, Price: p.GetPrice(),
 		}
 	}
-	if len(progress) == 0 {
-		return nil
+}
+
+// obey returns the replay that gets a partition's rows too from a control on.
+func obey(c *eventsv1.Control, replay uint32) uint32 {
+	switch {
+	case c.Action == controlPrepare:
+		return c.Generation
+	case c.Action == controlFinish && c.Generation == replay:
+		return 0
+	default:
+		return replay
 	}
-	faults.Hit("sink.insert")
-	err := m.insist(ctx, func() error { return m.sink.History.Insert(ctx, &m.batch, "") })
-	if err != nil {
-		return err
-	}
-	faults.Hit("sink.inserted")
-	if m.sink.Latest != nil {
-		if err := m.insist(ctx, func() error { return m.sink.Latest.Put(ctx, m.sink.Generation, m.latest, next) }); err != nil {
+}
+
+// Due writes what has waited long enough, if nothing else is on its way.
+func (m *sinkMember) Due(ctx context.Context) error {
+	if m.flight != nil {
+		select {
+		case <-m.flight.done:
+		default:
+			return nil
+		}
+		if err := m.land(ctx); err != nil {
 			return err
 		}
 	}
-	faults.Hit("sink.cached")
-	err = m.insist(ctx, func() error {
-		return m.sink.History.Record(ctx, m.name, m.sink.Generation, progress)
-	})
-	if err != nil {
-		return err
+	if !m.since.IsZero() && time.Since(m.since) >= sinkInterval {
+		m.launch()
 	}
-	faults.Hit("sink.recorded")
-	for p := range next {
-		m.positions[p].changed = false
-		m.positions[p].inserted = next[p]
-	}
-	m.batch.Reset()
-	m.latest = m.latest[:0]
-	m.since = time.Time{}
 	return nil
 }
 
-// Pauses between tries at a store that is away.
-const (
-	firstPause = 100 * time.Millisecond
-	maxPause   = 5 * time.Second
-)
-
-// insist repeats what may be repeated until it succeeds or the context ends. What ClickHouse itself
-// refuses is a defect of ours and ends the role.
-func (m *sinkMember) insist(ctx context.Context, do func() error) error {
-	for pause := firstPause; ; pause = min(2*pause, maxPause) {
-		err := do()
-		if err == nil || !errors.Is(err, stream.ErrUnavailable) {
-			return err
+// launch gives the batch to the writer and begins another. Nothing is on its way before.
+func (m *sinkMember) launch() {
+	b := m.batch
+	for p, pos := range m.positions {
+		if pos.progress.Next == pos.launched {
+			continue
 		}
-		m.sink.Logger.Warn("waiting for a store", "topic", m.name, "error", err)
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("giving up: %w", err)
-		case <-time.After(pause):
-		}
+		progress := pos.progress
+		progress.Marks = maps.Clone(progress.Marks)
+		b.progress = append(b.progress, progress)
+		b.covered[p] = latest.Range{From: pos.launched, Next: progress.Next}
+		pos.launched = progress.Next
 	}
+	m.batch, m.spare, m.since = m.spare, nil, time.Time{}
+	if m.batch == nil {
+		m.batch = newSinkBatch()
+	}
+	f := &flight{batch: b, done: make(chan struct{})}
+	m.flight = f
+	go func() {
+		defer close(f.done)
+		f.err = m.writer.write(m.writing, b)
+	}()
 }
 
-// Lost inserts what is held before another member takes over.
+// land waits until nothing is on its way.
+func (m *sinkMember) land(ctx context.Context) error {
+	f := m.flight
+	if f == nil {
+		return nil
+	}
+	select {
+	case <-f.done:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	m.flight = nil
+	if f.err != nil {
+		return f.err
+	}
+	for _, p := range f.batch.progress {
+		if pos := m.positions[p.Partition]; pos != nil {
+			pos.inserted = max(pos.inserted, p.Next)
+		}
+	}
+	f.batch.reset()
+	m.spare = f.batch
+	return nil
+}
+
+// Lost writes what is held before another member takes over. If a store is away that member
+// reads it again from the log; rows that both insert are the same.
 func (m *sinkMember) Lost(ctx context.Context, partitions []int32) {
-	if err := m.flush(ctx); err != nil {
-		m.failed = fmt.Errorf("giving back partitions of %s: %w", m.name, err)
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
+	defer cancel()
+	err := m.land(drain)
+	if err == nil && !m.since.IsZero() {
+		m.launch()
+		err = m.land(drain)
+	}
+	if err != nil {
+		m.sink.Logger.Warn("giving back partitions before all was written", "topic", m.topic.Name, "partitions", partitions, "error", err)
 	}
 	for _, p := range partitions {
 		delete(m.positions, p)
 	}
+	// Their rows may stay in the batch, but what they cover is not ours to say any more.
+	maps.DeleteFunc(m.batch.latest, func(_ latestField, r latest.Record) bool { return m.positions[r.Partition] == nil })
 }
 
 // Done is where the ledger stands.

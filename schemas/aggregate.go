@@ -1,6 +1,7 @@
 package schemas
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -38,7 +39,7 @@ const (
 	InputNoRate = "no_rate"
 	// InputCrossed has a bid above its ask and no fresh last price.
 	InputCrossed = "crossed"
-	// InputWide has a quote wider than MaxSpread and no fresh last price.
+	// InputWide has a quote wider than MaxSpread, or one side of it only, and no fresh last price.
 	InputWide = "wide"
 )
 
@@ -152,7 +153,6 @@ func heardLately(heard, now int64) bool { return heard != 0 && now-heard <= int6
 func value(in *eventsv1.PriceInput, now int64) {
 	in.Value, in.PriceUsd, in.Accepted, in.Reason, in.Basis, in.DeviationPct = 0, 0, false, "", "", 0
 	hasLast := in.Last > 0 && heardLately(in.LastHeard, now)
-	quoted := in.Bid > 0 && in.Ask > 0 && heardLately(in.QuoteHeard, now)
 	usable := quoteUsable(in, now)
 	switch {
 	case usable && hasLast && in.Last < in.Bid:
@@ -163,11 +163,11 @@ func value(in *eventsv1.PriceInput, now int64) {
 		in.Value, in.Basis = in.Last, BasisLast
 	case usable:
 		in.Value, in.Basis = mid(in), BasisMid
-	case quoted && in.Bid <= in.Ask:
-		in.Reason = InputWide
+	case in.Ask > 0 && in.Bid > in.Ask:
+		in.Reason = InputCrossed
 		return
 	default:
-		in.Reason = InputCrossed
+		in.Reason = InputWide
 		return
 	}
 	if in.Unpriced || !(in.Rate > 0) {
@@ -281,8 +281,9 @@ func compareInputs(a, b *eventsv1.PriceInput) int {
 	if c := QuoteRank(a.QuoteId) - QuoteRank(b.QuoteId); c != 0 {
 		return c
 	}
-	if c := strings.Compare(a.QuoteId, b.QuoteId); c != 0 {
-		return c
+	if a.QuoteId != b.QuoteId {
+		// By letter, not by case: currency codes are upper case and coin ids lower.
+		return cmp.Or(strings.Compare(strings.ToLower(a.QuoteId), strings.ToLower(b.QuoteId)), strings.Compare(a.QuoteId, b.QuoteId))
 	}
 	return strings.Compare(a.Symbol, b.Symbol)
 }

@@ -93,7 +93,7 @@ func price(p *eventsv1.Price) string {
 		if in.Basis != "" {
 			fmt.Fprintf(&s, " %s by %s", number(in.Value), in.Basis)
 		}
-		if in.PriceUsd != in.Value {
+		if in.PriceUsd != 0 && in.PriceUsd != in.Value {
 			fmt.Fprintf(&s, " = %s USD", number(in.PriceUsd))
 		}
 		if in.Reason != "" {

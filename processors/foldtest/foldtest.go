@@ -30,6 +30,10 @@
 // ticks.raw.v1), and instead of clock
 //
 //	pulse ORIGIN NOW [WATERMARK]
+//
+// and, for a fold that follows the median, a published price and the venues that were accepted in it:
+//
+//	price TIME SYMBOL PRICE [VENUES] [refused=VENUES] [reason=]
 package foldtest
 
 import (

@@ -91,6 +91,7 @@ var meanings = map[string]map[string]meaning{
 		"quote":   {6, tickOptions + "rate flags origin ", (*machine).tick},
 		"ticker":  {5, tickOptions + "bid ask volume turnover rate flags origin ", (*machine).tick},
 		"control": {3, "", (*machine).control},
+		"price":   {3, " refused reason ", (*machine).price},
 	},
 }
 
@@ -323,6 +324,41 @@ func (m *machine) rate(c command) error {
 	}
 	m.script.Rates.newest[c.words[1]] = Rate{USD: usd, Time: at, Offset: offset}
 	return nil
+}
+
+// price hands a published price to a fold that follows the median.
+func (m *machine) price(c command) error {
+	follower, ok := m.fold.(processors.Follower)
+	if !ok {
+		return errors.New("the fold follows no other")
+	}
+	at, err := Time(c.words[1])
+	if err != nil {
+		return err
+	}
+	coins := schemas.Coins().BySymbol(c.words[2])
+	if len(coins) == 0 {
+		return fmt.Errorf("%q is no symbol of a coin", c.words[2])
+	}
+	m.now = max(m.now, at)
+	price := &eventsv1.Price{CoinId: coins[0].ID, Time: at, Reason: c.option("reason")}
+	if price.Price, err = strconv.ParseFloat(c.words[3], 64); err != nil {
+		return err
+	}
+	if len(c.words) > 4 {
+		for _, venue := range strings.Split(c.words[4], ",") {
+			price.Inputs = append(price.Inputs, &eventsv1.PriceInput{Provider: venue, Accepted: true})
+		}
+	}
+	if refused := c.option("refused"); refused != "" {
+		for _, venue := range strings.Split(refused, ",") {
+			price.Inputs = append(price.Inputs, &eventsv1.PriceInput{Provider: venue, Reason: schemas.InputOutlier})
+		}
+	}
+	return follower.Follow(processors.Output{
+		Topic: schemas.TopicPrices, Key: price.CoinId, Time: at,
+		Record: &eventsv1.PriceRecord{Body: &eventsv1.PriceRecord_Price{Price: price}},
+	}, &m.out)
 }
 
 // feed applies a raw record.

@@ -2,35 +2,49 @@ package resolve
 
 import "github.com/marketlog/marketlog/schemas"
 
-// memory holds the event ids of the last span of log time.
+// memory holds the event ids of the last span of log time. Each is held for that long after it was
+// last seen: counted from the first time, what a fold remembers of an id that comes again and again
+// would depend on all that came before, and a fold that was rewound would remember something else.
 type memory struct {
-	ids map[schemas.EventID]struct{}
-	// order lists the ids by the log time at which they were first seen.
-	order []remembered
+	ids map[schemas.EventID]int64 // when each was last seen
+	// order lists every sight of an id by log time.
+	order []sight
 }
 
-type remembered struct {
+type sight struct {
 	id schemas.EventID
 	at int64
 }
 
-func newMemory() *memory { return &memory{ids: map[schemas.EventID]struct{}{}} }
+func newMemory() *memory { return &memory{ids: map[schemas.EventID]int64{}} }
 
-// add remembers an id and says whether it was known.
+// add remembers an id as seen at a log time, which must not go back, and says whether it was known.
 func (m *memory) add(id schemas.EventID, at int64) (known bool) {
-	if _, known = m.ids[id]; known {
+	last, known := m.ids[id]
+	if known && last == at {
 		return true
 	}
-	m.ids[id] = struct{}{}
-	m.order = append(m.order, remembered{id, at})
-	return false
+	m.ids[id] = at
+	m.order = append(m.order, sight{id, at})
+	return known
 }
 
-// forget drops what was first seen before a log time (Unix nanoseconds).
+// begin dates what was seen before the first clock.
+func (m *memory) begin(now int64) {
+	for i, s := range m.order {
+		if s.at == 0 {
+			m.order[i].at, m.ids[s.id] = now, now
+		}
+	}
+}
+
+// forget drops what was last seen before a log time (Unix nanoseconds).
 func (m *memory) forget(before int64) {
 	n := 0
 	for n < len(m.order) && m.order[n].at < before {
-		delete(m.ids, m.order[n].id)
+		if s := m.order[n]; m.ids[s.id] == s.at {
+			delete(m.ids, s.id)
+		}
 		n++
 	}
 	if n > len(m.order)/2 {

@@ -95,6 +95,9 @@ func (f *fold) clock(rec *eventsv1.RawRecord, clock *eventsv1.Clock, out *proces
 	if now/int64(time.Second) == second && f.clocks.Watermark()/int64(time.Second) == closed {
 		return
 	}
+	if second == 0 {
+		f.seen.begin(now)
+	}
 	f.seen.forget(now - int64(processors.WindowMemory))
 	for p := range f.partitions {
 		out.Emit(schemas.TopicTicks, p, "", now, &eventsv1.ResolvedRecord{Body: &eventsv1.ResolvedRecord_Pulse{Pulse: f.pulse()}})
@@ -133,7 +136,7 @@ func (f *fold) tick(in processors.Input, t *eventsv1.Tick, out *processors.Outpu
 		return
 	}
 	resolved := &eventsv1.ResolvedTick{Tick: t}
-	flags |= f.join(t, resolved)
+	flags |= join(f.coins, f.rates, f.clocks.Now(), t, resolved)
 	if t.Kind == eventsv1.TickKind_TICK_KIND_TRADE && schemas.MinuteClosed(schemas.TradeTime(t), f.clocks.Watermark()) {
 		flags |= schemas.Late
 	}
@@ -149,17 +152,17 @@ func (f *fold) tick(in processors.Input, t *eventsv1.Tick, out *processors.Outpu
 		&eventsv1.ResolvedRecord{Body: &eventsv1.ResolvedRecord_Tick{Tick: resolved}})
 }
 
-// join names the coin, the quote and its rate.
-func (f *fold) join(t *eventsv1.Tick, resolved *eventsv1.ResolvedTick) (flags schemas.Flag) {
+// join names the coin, the quote and its rate at the log time now.
+func join(coins *schemas.CoinTable, rates Rates, now int64, t *eventsv1.Tick, resolved *eventsv1.ResolvedTick) (flags schemas.Flag) {
 	if t.Base == "" || t.Quote == "" {
 		return schemas.NotSpot
 	}
-	if coin, _, ok := f.coins.Resolve(t.Venue, t.Base); ok {
+	if coin, _, ok := coins.Resolve(t.Venue, t.Base); ok {
 		resolved.CoinId = coin.ID
 	} else {
 		flags |= schemas.Unmapped
 	}
-	quote, ok := f.coins.ResolveQuote(t.Venue, t.Quote)
+	quote, ok := coins.ResolveQuote(t.Venue, t.Quote)
 	if !ok {
 		return flags | schemas.NoRate
 	}
@@ -168,8 +171,8 @@ func (f *fold) join(t *eventsv1.Tick, resolved *eventsv1.ResolvedTick) (flags sc
 		resolved.Rate, resolved.RateTime = 1, t.IngestTime
 		return flags
 	}
-	rate, ok := f.rates.Rate(quote.ID)
-	if !ok || f.clocks.Now()-rate.Time > int64(rateFor) {
+	rate, ok := rates.Rate(quote.ID)
+	if !ok || now-rate.Time > int64(rateFor) {
 		return flags | schemas.NoRate
 	}
 	resolved.Rate, resolved.RateTime, resolved.RateOffset = rate.USD, rate.Time, rate.Offset

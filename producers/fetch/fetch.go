@@ -98,6 +98,8 @@ type Client struct {
 type answer struct {
 	body   []byte
 	status int
+	// state is what the server calls this state of the answer.
+	state producers.Validators
 }
 
 // New prepares a client; transport nil is the default one.
@@ -137,22 +139,37 @@ func (c *Client) Fetch(ctx context.Context, method, url string) ([]byte, error) 
 // empty method is GET. The error wraps a StatusError, ErrHeld, circuitbreaker.ErrOpen or what the
 // network said.
 func (c *Client) Do(ctx context.Context, method, url string) (Result, error) {
+	result, _, err := c.do(ctx, method, url, producers.Validators{})
+	return result, err
+}
+
+// Get asks for what changed since an answer with the given validators (RFC 9110, 13.1); the zero value
+// asks for it in any case. What did not change comes back with status 304, without a body and without
+// an error.
+func (c *Client) Get(ctx context.Context, url string, since producers.Validators) (producers.Answer, error) {
+	result, state, err := c.do(ctx, http.MethodGet, url, since)
+	return producers.Answer{
+		Body: result.Body, Status: result.Status, Started: result.Started, Duration: result.Duration, Validators: state,
+	}, err
+}
+
+func (c *Client) do(ctx context.Context, method, url string, since producers.Validators) (Result, producers.Validators, error) {
 	result := Result{Started: c.clock.Now()}
 	a, err := c.execute.WithContext(ctx).GetWithExecution(func(failsafe.Execution[answer]) (answer, error) {
 		result.Attempts++
-		a, err := c.attempt(ctx, method, url)
+		a, err := c.attempt(ctx, method, url, since)
 		result.Status = a.status
 		return a, err
 	})
 	result.Duration = c.clock.Now().Sub(result.Started)
 	if err != nil {
-		return result, fmt.Errorf("fetching %s: %w", url, err)
+		return result, producers.Validators{}, fmt.Errorf("fetching %s: %w", url, err)
 	}
 	result.Body = a.body
-	return result, nil
+	return result, a.state, nil
 }
 
-func (c *Client) attempt(ctx context.Context, method, url string) (answer, error) {
+func (c *Client) attempt(ctx context.Context, method, url string, since producers.Validators) (answer, error) {
 	if err := c.wait(ctx); err != nil {
 		return answer{}, err
 	}
@@ -164,6 +181,13 @@ func (c *Client) attempt(ctx context.Context, method, url string) (answer, error
 	}
 	request.Header.Set("User-Agent", c.config.UserAgent)
 	request.Header.Set("Accept", "application/json, */*;q=0.1")
+	conditional := since != producers.Validators{}
+	if since.ETag != "" {
+		request.Header.Set("If-None-Match", since.ETag)
+	}
+	if since.LastModified != "" {
+		request.Header.Set("If-Modified-Since", since.LastModified)
+	}
 	response, err := c.http.Do(request)
 	if err != nil {
 		return answer{}, err
@@ -172,7 +196,12 @@ func (c *Client) attempt(ctx context.Context, method, url string) (answer, error
 	if pause := retryAfter(response, c.clock.Now()); pause > 0 {
 		c.hold(pause)
 	}
-	a := answer{status: response.StatusCode}
+	if conditional && response.StatusCode == http.StatusNotModified {
+		return answer{status: response.StatusCode, state: since}, nil
+	}
+	a := answer{status: response.StatusCode, state: producers.Validators{
+		ETag: response.Header.Get("ETag"), LastModified: response.Header.Get("Last-Modified"),
+	}}
 	// The transport unpacks gzip, so the bound is on what comes out of it.
 	a.body, err = io.ReadAll(io.LimitReader(response.Body, c.config.MaxBody+1))
 	if err != nil {

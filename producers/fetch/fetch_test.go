@@ -180,3 +180,34 @@ func TestConfigNamesEveryFault(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatDidNotChangeIsNotSentAgain(t *testing.T) {
+	address := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("If-None-Match") == `"v1"` && r.Header.Get("If-Modified-Since") == "Fri, 20 Nov 2026 15:00:00 GMT" {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		w.Header().Set("ETag", `"v1"`)
+		w.Header().Set("Last-Modified", "Fri, 20 Nov 2026 15:00:00 GMT")
+		_, _ = w.Write([]byte("rates"))
+	})
+	c := client(t, nil, nil)
+	first, err := c.Get(t.Context(), address, producers.Validators{})
+	if err != nil || first.Status != 200 || string(first.Body) != "rates" {
+		t.Fatalf("first answer = %+v, %v, want a whole one", first, err)
+	}
+	again, err := c.Get(t.Context(), address, first.Validators)
+	if err != nil || again.Status != 304 || len(again.Body) != 0 || again.Validators != first.Validators {
+		t.Errorf("second answer = %+v, %v, want 304 with the same validators", again, err)
+	}
+}
+
+// A server that says "not modified" to a question without a condition has nothing that we hold.
+func TestNotModifiedWithoutAConditionIsAFailure(t *testing.T) {
+	wire := &counting{answer: func(int) *http.Response { return reply(304, "") }}
+	_, err := client(t, nil, wire).Get(t.Context(), "http://venue/x", producers.Validators{})
+	var status *fetch.StatusError
+	if !errors.As(err, &status) || status.Status != 304 || wire.n != 1 {
+		t.Errorf("got %v after %d requests, want status 304 after 1", err, wire.n)
+	}
+}

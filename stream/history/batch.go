@@ -18,6 +18,7 @@ type Place struct {
 
 // Batch collects the rows of log records until they are inserted. It is used by one goroutine.
 type Batch struct {
+	records int
 	ticks   tickRows
 	prices  priceRows
 	minutes minuteRows
@@ -32,25 +33,31 @@ func (b *Batch) Add(p Place, record eventsv1.Marked) {
 	switch rec := record.(type) {
 	case *eventsv1.ResolvedRecord:
 		if t := rec.GetTick(); t != nil {
+			b.records++
 			b.ticks.add(p, rec.Mark, t)
 		}
 		if g := rec.GetGap(); g != nil {
+			b.records++
 			b.gaps.add(p, g)
 		}
 	case *eventsv1.PriceRecord:
 		if price := rec.GetPrice(); price != nil {
+			b.records++
 			b.prices.add(rec.Mark, price)
 			b.minutes.add(rec.Mark, price)
 		}
 	case *eventsv1.CandleRecord:
 		if c := rec.GetCandle(); c != nil {
+			b.records++
 			b.candles.add(rec.Mark, c)
 		}
 		if c := rec.GetVenueCandle(); c != nil {
+			b.records++
 			b.venues.add(rec.Mark, c)
 		}
 	case *eventsv1.DeadRecord:
 		if rec.Letter != nil {
+			b.records++
 			b.dead.add(p, rec.Letter)
 		}
 	}
@@ -60,17 +67,12 @@ func (b *Batch) all() []rows {
 	return []rows{&b.ticks, &b.prices, &b.minutes, &b.candles, &b.venues, &b.dead, &b.gaps}
 }
 
-// Len is the number of rows.
-func (b *Batch) Len() int {
-	n := 0
-	for _, r := range b.all() {
-		n += r.len()
-	}
-	return n
-}
+// Len is the number of records that have rows.
+func (b *Batch) Len() int { return b.records }
 
 // Reset empties the batch.
 func (b *Batch) Reset() {
+	b.records = 0
 	for _, r := range b.all() {
 		r.reset()
 	}

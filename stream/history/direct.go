@@ -132,8 +132,8 @@ var passing = []int32{
 func unavailable(err error) error {
 	var refused *clickhouse.Exception
 	switch {
-	case err == nil, errors.Is(err, context.Canceled):
-		return err
+	case err == nil:
+		return nil
 	case errors.As(err, &refused) && !slices.Contains(passing, refused.Code):
 		return err
 	default:

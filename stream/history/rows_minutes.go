@@ -45,8 +45,13 @@ func (r *minuteRows) add(mark *eventsv1.Mark, p *eventsv1.Price) {
 		r.place.mark(mark)
 		return
 	}
+	// Records that are read again may come after later ones.
+	newer := version(mark.LogicVersion, mark.Offset)
+	if kept := r.place.version[i]; newer.High < kept.High || newer.High == kept.High && newer.Low < kept.Low {
+		return
+	}
 	r.record[i] = p
-	r.place.partition[i], r.place.offset[i], r.place.version[i] = mark.Partition, mark.Offset, version(mark.LogicVersion, mark.Offset)
+	r.place.partition[i], r.place.offset[i], r.place.version[i] = mark.Partition, mark.Offset, newer
 }
 
 func (r *minuteRows) columns() []column {

@@ -6,9 +6,11 @@ package latest
 import (
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -16,7 +18,8 @@ import (
 	"github.com/marketlog/marketlog/stream"
 )
 
-// Record is one price record and where it lies in prices.v1.
+// Record is one price record and where it lies in prices.v1. One that was read from history has the
+// offset 0: every record of the log is newer.
 type Record struct {
 	Partition int32
 	Offset    int64
@@ -41,7 +44,7 @@ type Store struct {
 // New uses an open client, which stays the caller's.
 func New(client redis.UniversalClient) *Store { return &Store{client: client} }
 
-// put compares and sets the fields of one partition. A field holds "generation offset payload".
+// put compares and sets the fields of one partition. A field holds generation, offset and payload.
 //
 //go:embed put.lua
 var putSource string
@@ -57,38 +60,65 @@ const lostSuffix = "!"
 // key is the hash of one partition; the braces keep it in one slot of a cluster.
 func key(partition int32) string { return fmt.Sprintf("marketlog:prices:{%d}", partition) }
 
-// Put keeps the records that are newer than what is kept, and how far each partition has come. An
-// error that is stream.ErrUnavailable leaves open whether they were kept: put them again.
-func (s *Store) Put(ctx context.Context, generation uint32, records []Record, next map[int32]int64) error {
+// Range is a stretch of offsets of one partition, [From, Next).
+type Range struct{ From, Next int64 }
+
+// Put keeps the records that are newer than what is kept; those of one partition are in the order of
+// the log. Covered says, per partition, of which stretch they are all that matter. It returns the
+// partitions whose cache lacks what lies before that stretch, since it was flushed or never filled:
+// a reader does not take it for complete until a Put covers them from 0. An error that is
+// stream.ErrUnavailable leaves open what was kept: put the same again.
+func (s *Store) Put(ctx context.Context, generation uint32, records []Record, covered map[int32]Range) (holes []int32, err error) {
 	args := map[int32][]any{}
-	for _, r := range records {
+	for partition, c := range covered {
+		args[partition] = []any{generation, c.From, c.Next}
+	}
+	for f, r := range newest(records) {
 		record := eventsv1.PriceRecord{Mark: r.Mark, Body: &eventsv1.PriceRecord_Price{Price: r.Price}}
 		payload, err := record.MarshalVT()
 		if err != nil {
-			return fmt.Errorf("encoding the price of %s: %w", r.Price.CoinId, err)
+			return nil, fmt.Errorf("encoding the price of %s: %w", r.Price.CoinId, err)
 		}
-		field := r.Price.CoinId
+		if args[r.Partition] == nil {
+			return nil, fmt.Errorf("caching a price of %s: partition %d is not covered", r.Price.CoinId, r.Partition)
+		}
+		args[r.Partition] = append(args[r.Partition], f.name, r.Offset, payload)
+	}
+	for _, partition := range slices.Sorted(maps.Keys(args)) {
+		whole, err := put.Run(ctx, s.client, []string{key(partition)}, args[partition]...).Bool()
+		if err != nil {
+			return nil, fmt.Errorf("%w: caching prices of partition %d: %w", stream.ErrUnavailable, partition, err)
+		}
+		if !whole {
+			holes = append(holes, partition)
+		}
+	}
+	return holes, nil
+}
+
+type field struct {
+	partition int32
+	name      string
+}
+
+// newest leaves the last record of each field.
+func newest(records []Record) map[field]Record {
+	last := make(map[field]Record, len(records))
+	for _, r := range records {
+		name := r.Price.CoinId
 		if r.Price.Reason != "" {
-			field += lostSuffix
+			name += lostSuffix
 		}
-		args[r.Partition] = append(args[r.Partition], field, r.Offset, payload)
+		last[field{r.Partition, name}] = r
 	}
-	for partition, offset := range next {
-		args[partition] = append(args[partition], nextField, offset, "")
-	}
-	for partition, list := range args {
-		list = append([]any{generation}, list...)
-		if err := put.Run(ctx, s.client, []string{key(partition)}, list...).Err(); err != nil && !errors.Is(err, redis.Nil) {
-			return fmt.Errorf("%w: caching prices of partition %d: %w", stream.ErrUnavailable, partition, err)
-		}
-	}
-	return nil
+	return last
 }
 
 // Load reads what is kept of the given number of partitions.
 func (s *Store) Load(ctx context.Context, partitions int32) (Snapshot, error) {
 	snap := Snapshot{Next: map[int32]int64{}}
 	for p := range partitions {
+		priced, lost := map[string]Record{}, map[string]Record{}
 		fields, err := s.client.HGetAll(ctx, key(p)).Result()
 		if err != nil {
 			return Snapshot{}, fmt.Errorf("%w: reading cached prices of partition %d: %w", stream.ErrUnavailable, p, err)
@@ -106,8 +136,20 @@ func (s *Store) Load(ctx context.Context, partitions int32) (Snapshot, error) {
 			if err := record.UnmarshalVT([]byte(payload)); err != nil {
 				return Snapshot{}, fmt.Errorf("decoding %s of %s: %w", field, key(p), err)
 			}
-			snap.Records = append(snap.Records, Record{Partition: p, Offset: offset, Mark: record.Mark, Price: record.GetPrice()})
+			r := Record{Partition: p, Offset: offset, Mark: record.Mark, Price: record.GetPrice()}
+			if coin, ok := strings.CutSuffix(field, lostSuffix); ok {
+				lost[coin] = r
+			} else {
+				priced[field] = r
+			}
 		}
+		for coin, r := range lost {
+			if after, ok := priced[coin]; ok && after.Price.GetTime() >= r.Price.GetTime() {
+				delete(lost, coin)
+			}
+		}
+		snap.Records = slices.AppendSeq(snap.Records, maps.Values(priced))
+		snap.Records = slices.AppendSeq(snap.Records, maps.Values(lost))
 	}
 	return snap, nil
 }

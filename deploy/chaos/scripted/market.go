@@ -22,10 +22,12 @@ type market struct {
 	sequence, trade int64
 	// volume is that of 24 hours, in 1e-8 of the base.
 	volume int64
+	// last is the last trade that was as it should be; a subscriber hears it first.
+	last said
 }
 
-// markets are those that both venues list: a few coins against the dollar, the stablecoins that other
-// markets are quoted in, and some of those. A coin that our table does not know is among them.
+// markets are those that both venues list: a few coins against the dollar, the stablecoins and the
+// coin that other markets are quoted in, and some of those.
 func markets() []*market {
 	list := []*market{
 		{base: "BTC", quote: "USD", decimals: 2, price: 97_250_00},
@@ -128,6 +130,7 @@ func (m *market) walk(r *rand.Rand, at time.Time) said {
 	if s.trade {
 		m.trade++
 		s.number = m.trade
+		m.last = s
 	}
 	return s
 }

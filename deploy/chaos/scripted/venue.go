@@ -57,10 +57,9 @@ type Venue struct {
 }
 
 type client struct {
-	queue   chan string
-	wanted  map[*market]bool
-	started bool
-	cut     context.CancelFunc
+	queue  chan string
+	wanted map[*market]bool
+	cut    context.CancelFunc
 }
 
 // NewCoinbase opens an exchange that speaks Coinbase Exchange's feed, on a free port of loopback. The
@@ -132,7 +131,7 @@ func (v *Venue) Listened() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for c := range v.clients {
-		if c.started && len(c.wanted) >= len(v.markets)-1 {
+		if len(c.wanted) == len(v.markets) {
 			return true
 		}
 	}
@@ -174,7 +173,9 @@ func (v *Venue) say(now time.Time) {
 }
 
 func (v *Venue) sayBad(kind Bad, m *market, now time.Time) {
+	before := m.last
 	s := m.walk(v.random, now)
+	m.last = before
 	if !s.trade { // all but one kind are trades
 		m.trade++
 		s.number = m.trade
@@ -204,7 +205,7 @@ func (v *Venue) sayBad(kind Bad, m *market, now time.Time) {
 // broadcast queues a message for all that want the market, and says whether there was anyone.
 func (v *Venue) broadcast(m *market, text string) (heard bool) {
 	for c := range v.clients {
-		if m != nil && (!c.started || !c.wanted[m]) {
+		if m != nil && !c.wanted[m] {
 			continue
 		}
 		select {
@@ -291,13 +292,12 @@ func (v *Venue) answer(c *client, message []byte) error {
 	}
 	texts := answers
 	for _, m := range asked {
-		if history {
-			texts = append(texts, v.format.spell(said{
-				market: m, trade: true, number: m.trade, price: m.spell(m.price), size: "0.50000000", at: time.Now(), history: true,
-			}))
+		if history && m.last.trade {
+			last := m.last
+			last.history = true
+			texts = append(texts, v.format.spell(last))
 		}
 		c.wanted[m] = true
-		c.started = true
 	}
 	for _, text := range texts {
 		select {

@@ -1,0 +1,400 @@
+package oracle
+
+import (
+	"math"
+	"sort"
+	"strconv"
+	"time"
+
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+// Price is one published price. Numbers that a row without a price lacks are 0.
+type Price struct {
+	Coin, Symbol             string
+	Second                   int64 // Unix seconds
+	Price, Median0, Min, Max float64
+	Confidence, Score        float64
+	Accepted, Rejected       uint32
+	Volume24h                float64
+	Source, Reason           string
+	Partition                int32 // of ticks.v1
+	Offset                   int64
+	Inputs                   []Input
+}
+
+// Input is one market that a price was made from.
+type Input struct {
+	Provider, Symbol, Quote string
+	Value, Rate, PriceUSD   float64
+	Accepted                bool
+	Reason, Basis           string
+	Partition               int32 // of ticks.raw.v1
+	Offset                  int64
+}
+
+const second = int64(time.Second)
+
+// freshFor is how long a market counts after it was heard.
+const freshFor = 120 * second
+
+// said is one tick of a market, with its numbers read once.
+type said struct {
+	heard, happened int64
+	price           float64 // of a trade, or a ticker's last; 0 for none
+	bid, ask        float64
+	quoted          bool
+	volume          float64
+	hasVolume       bool
+	quote           string
+	rate            float64
+	noRate          bool
+	partition       int32
+	offset          int64
+}
+
+type marketID struct{ provider, symbol string }
+
+// partition folds one partition of ticks.v1.
+type partition struct {
+	number     int32
+	now        int64
+	watermarks map[int32]int64
+	evaluated  int64 // the last evaluated second
+	heard      map[string]map[marketID][]said
+	published  map[string]*Price
+
+	prices  []Price
+	candles candles
+}
+
+// origins is how many partitions ticks.raw.v1 has: the watermark waits for each.
+const origins = 8
+
+// Fold works out what follows from ticks.v1.
+func Fold(ticks map[int32][]Record) (Views, error) {
+	var v Views
+	for _, number := range partitionsOf(ticks) {
+		records, err := admitted(ticks[number])
+		if err != nil {
+			return Views{}, err
+		}
+		p := &partition{
+			number: number, watermarks: map[int32]int64{}, heard: map[string]map[marketID][]said{},
+			published: map[string]*Price{}, candles: newCandles(),
+		}
+		for _, r := range records {
+			if t := r.rec.GetTick(); t != nil {
+				p.hear(r.rec.Mark, t)
+			}
+			if pulse := r.rec.GetPulse(); pulse != nil {
+				p.pulse(r, pulse)
+			}
+		}
+		v.Prices = append(v.Prices, p.prices...)
+		v.Candles = append(v.Candles, p.candles.coins...)
+		v.VenueCandles = append(v.VenueCandles, p.candles.venues...)
+	}
+	return v, nil
+}
+
+func (p *partition) hear(mark *eventsv1.Mark, r *eventsv1.ResolvedTick) {
+	t := r.Tick
+	s := said{
+		heard: t.IngestTime, happened: t.EventTime, quote: r.QuoteId,
+		rate: r.Rate, noRate: r.Flags&flagNoRate != 0, partition: mark.Partition, offset: mark.Offset,
+	}
+	if t.Kind == eventsv1.TickKind_TICK_KIND_TRADE {
+		s.price = float(t.Price)
+		p.candles.trade(r, p.watermark())
+	} else {
+		s.price, s.bid, s.ask = float(t.Last), float(t.Bid), float(t.Ask)
+		s.quoted = t.Bid != "" || t.Ask != ""
+		s.volume, s.hasVolume = float(t.VolumeBase), t.VolumeBase != ""
+	}
+	if r.CoinId == "" {
+		return
+	}
+	if p.heard[r.CoinId] == nil {
+		p.heard[r.CoinId] = map[marketID][]said{}
+	}
+	id := marketID{t.Venue, t.Symbol}
+	p.heard[r.CoinId][id] = append(p.heard[r.CoinId][id], s)
+}
+
+func float(text string) float64 {
+	if text == "" {
+		return 0
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		panic(err) // a record with such a number was refused before
+	}
+	return f
+}
+
+// watermark is the least of all origins', 0 until each was heard.
+func (p *partition) watermark() int64 {
+	if len(p.watermarks) < origins {
+		return 0
+	}
+	least := int64(math.MaxInt64)
+	for _, w := range p.watermarks {
+		least = min(least, w)
+	}
+	return least
+}
+
+// pulse moves the clocks. Each second that the log's now reaches is evaluated once; a second that it
+// passes over is not.
+func (p *partition) pulse(r resolved, pulse *eventsv1.Pulse) {
+	origin := r.rec.Mark.Partition
+	p.watermarks[origin] = max(p.watermarks[origin], pulse.Watermark)
+	p.now = max(p.now, pulse.Now)
+	if at := p.now / second; at > p.evaluated {
+		newMinute := at/60 != p.evaluated/60
+		p.evaluated = at
+		for _, id := range sortedKeys(p.heard) {
+			p.evaluate(id, at, newMinute, r.offset)
+		}
+	}
+	p.candles.closeUntil(p.watermark())
+}
+
+func sortedKeys[T any](m map[string]T) []string {
+	var keys []string
+	for k := range m {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	return keys
+}
+
+// evaluate publishes the price of one coin if it changed, or if its minute has none yet.
+func (p *partition) evaluate(id string, at int64, newMinute bool, offset int64) {
+	price := priceOf(p.heard[id], at)
+	before := p.published[id]
+	if price.Reason == "no_fresh_inputs" && before == nil {
+		return
+	}
+	price.Coin, price.Symbol, price.Second, price.Partition, price.Offset = id, symbolOf(id), at, p.number, offset
+	changed := before == nil || before.Price != price.Price || before.Min != price.Min || before.Max != price.Max ||
+		before.Accepted != price.Accepted || before.Rejected != price.Rejected || before.Reason != price.Reason
+	if !changed && !newMinute {
+		return
+	}
+	p.published[id] = &price
+	if price.Reason == "no_fresh_inputs" {
+		p.published[id] = nil
+	}
+	p.prices = append(p.prices, price)
+	if price.Reason == "" {
+		p.candles.price(price)
+	}
+}
+
+// view is a market as it stands in one second.
+type view struct {
+	Input
+	bid, ask, last float64
+	quoteUsable    bool
+	volumeUSD      float64
+	spread         float64
+}
+
+// priceOf is the rule: one vote a provider, by its best market that has a value; the median of all; out
+// with what lies more than half of that away; the median of the rest.
+func priceOf(markets map[marketID][]said, at int64) Price {
+	var views []view
+	for id, history := range markets {
+		for len(history) > 0 && history[0].heard < at*second-3*freshFor {
+			history = history[1:]
+		}
+		markets[id] = history
+		if v, fresh := look(id, history, at*second); fresh {
+			views = append(views, v)
+		}
+	}
+	sort.Slice(views, func(i, j int) bool { return views[i].before(views[j]) })
+	if len(views) == 0 {
+		return Price{Reason: "no_fresh_inputs"}
+	}
+	voted := map[string]bool{}
+	var votes []float64
+	for i := range views {
+		v := &views[i]
+		if v.Reason != "" {
+			continue
+		}
+		if voted[v.Provider] {
+			v.Reason = "other_market"
+			continue
+		}
+		voted[v.Provider] = true
+		votes = append(votes, v.PriceUSD)
+	}
+	providers := map[string]bool{}
+	for _, v := range views {
+		providers[v.Provider] = true
+	}
+	price := Price{}
+	if len(votes) > 0 {
+		price.Median0 = middle(votes)
+	}
+	var accepted []float64
+	for i := range views {
+		v := &views[i]
+		if v.Reason != "" {
+			continue
+		}
+		if math.Abs((v.PriceUSD-price.Median0)/price.Median0) > 0.5 {
+			v.Reason = "outlier"
+			continue
+		}
+		v.Accepted = true
+		accepted = append(accepted, v.PriceUSD)
+	}
+	price.Accepted = uint32(len(accepted))
+	price.Rejected = uint32(len(providers) - len(accepted))
+	for _, v := range views {
+		price.Inputs = append(price.Inputs, v.Input)
+	}
+	if len(accepted) == 0 {
+		return Price{Reason: "no_consensus", Rejected: price.Rejected, Inputs: price.Inputs}
+	}
+	price.Price = middle(accepted)
+	sort.Float64s(accepted)
+	price.Min, price.Max = accepted[0], accepted[len(accepted)-1]
+	describe(&price, views, len(providers))
+	return price
+}
+
+// look is what a market says in one second, from all that was heard of it in the two minutes before.
+func look(id marketID, history []said, now int64) (view, bool) {
+	v := view{Input: Input{Provider: id.provider, Symbol: id.symbol}}
+	var newest said
+	var heard, hasQuote bool
+	var lastHappened, quoteHappened int64
+	var volume float64
+	for _, s := range history {
+		newest = s
+		if now-s.heard > freshFor {
+			continue
+		}
+		if s.price != 0 {
+			heard = true
+			// What happened before the last price known is not the last price. Who tells no time tells the present.
+			if s.happened == 0 || s.happened >= lastHappened {
+				v.last = s.price
+				lastHappened = max(lastHappened, s.happened)
+			}
+		}
+		if s.quoted {
+			heard, hasQuote = true, true
+			if s.happened == 0 || s.happened >= quoteHappened {
+				v.bid, v.ask = s.bid, s.ask
+				quoteHappened = max(quoteHappened, s.happened)
+			}
+		}
+		if s.hasVolume {
+			volume = s.volume
+		}
+	}
+	if !heard {
+		return v, false
+	}
+	v.Quote, v.Rate, v.Partition, v.Offset = newest.quote, newest.rate, newest.partition, newest.offset
+	mid := (v.bid + v.ask) / 2
+	v.quoteUsable = hasQuote && v.bid > 0 && v.ask >= v.bid && v.ask-v.bid <= 0.1*mid
+	switch {
+	case v.last != 0 && v.quoteUsable && v.last < v.bid:
+		v.Value, v.Basis = v.bid, "bid"
+	case v.last != 0 && v.quoteUsable && v.last > v.ask:
+		v.Value, v.Basis = v.ask, "ask"
+	case v.last != 0:
+		v.Value, v.Basis = v.last, "last"
+	case v.quoteUsable:
+		v.Value, v.Basis = mid, "mid"
+	case v.bid > v.ask:
+		v.Reason = "crossed"
+	default:
+		v.Reason = "wide"
+	}
+	if v.Reason == "" && (newest.noRate || newest.rate == 0) {
+		v.Reason = "no_rate"
+	}
+	if v.Reason == "" {
+		v.PriceUSD = v.Value * v.Rate
+	}
+	v.volumeUSD = volume * v.last * v.Rate
+	v.spread = (v.ask - v.bid) * v.Rate
+	return v, true
+}
+
+// before is the order of inputs: by provider, then the quotes preferred, then by name.
+func (v view) before(w view) bool {
+	place := func(quote string) int {
+		for i, q := range preference {
+			if q == quote {
+				return i
+			}
+		}
+		return len(preference)
+	}
+	switch {
+	case v.Provider != w.Provider:
+		return v.Provider < w.Provider
+	case place(v.Quote) != place(w.Quote):
+		return place(v.Quote) < place(w.Quote)
+	case v.Quote != w.Quote:
+		return v.Quote < w.Quote
+	}
+	return v.Symbol < w.Symbol
+}
+
+// middle is the median: with an even count the mean of the two in the middle.
+func middle(values []float64) float64 {
+	sorted := append([]float64(nil), values...)
+	sort.Float64s(sorted)
+	n := len(sorted)
+	if n%2 == 0 {
+		return (sorted[n/2-1] + sorted[n/2]) / 2
+	}
+	return sorted[n/2]
+}
+
+// describe adds confidence, score, volume and source. All markets of the scripted venues are quoted, so
+// half of the spread is always known.
+func describe(price *Price, views []view, providers int) {
+	var votes []float64
+	distance, sourceVolume := math.Inf(1), 0.0
+	for _, v := range views {
+		if !v.Accepted {
+			continue
+		}
+		half := max(v.spread/2, v.PriceUSD*0.0001)
+		votes = append(votes, v.PriceUSD-half, v.PriceUSD, v.PriceUSD+half)
+		d := math.Abs(v.PriceUSD - price.Price)
+		if d < distance || d == distance && v.volumeUSD > sourceVolume {
+			distance, sourceVolume, price.Source = d, v.volumeUSD, v.Provider
+		}
+	}
+	sort.Float64s(votes)
+	rank := func(q float64) float64 { return votes[int(math.Ceil(q*float64(len(votes))))-1] }
+	price.Confidence = max(price.Price-rank(0.25), rank(0.75)-price.Price)
+	accepted := float64(price.Accepted)
+	price.Score = min(1, accepted/5) * accepted / float64(providers) * max(0, 1-100*price.Confidence/price.Price)
+	// Provider by provider, so that the order of the sum is fixed.
+	for i := 0; i < len(views); {
+		sum, counts := 0.0, false
+		j := i
+		for ; j < len(views) && views[j].Provider == views[i].Provider; j++ {
+			sum += views[j].volumeUSD
+			counts = counts || views[j].Accepted
+		}
+		if counts {
+			price.Volume24h += sum
+		}
+		i = j
+	}
+}

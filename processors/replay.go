@@ -1,0 +1,306 @@
+package processors
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream"
+	"github.com/marketlog/marketlog/stream/history"
+)
+
+// Views that can be replayed.
+const (
+	ViewPrices  = "prices"
+	ViewCandles = "candles"
+	// ViewAll is prices and candles, from one pass.
+	ViewAll   = "all"
+	ViewTicks = "ticks"
+)
+
+// rebuilt is a table that a replay rebuilds.
+type rebuilt struct {
+	name, topic string
+	// begun is the Unix second before which all rows lie that were caused while the clocks had come
+	// to now and watermark, final the one before which no row is caused any more.
+	begun, final func(now, watermark int64) int64
+}
+
+var rebuiltTables = []rebuilt{
+	{"prices", schemas.TopicPrices, afterSecond, afterSecond},
+	{"prices_1m", schemas.TopicPrices, afterMinute, func(now, _ int64) int64 { return seconds(schemas.Minute(now)) }},
+	{"candles_1m", schemas.TopicCandles, afterClosed, afterClosed},
+	{"venue_candles_1m", schemas.TopicCandles, afterClosed, afterClosed},
+	// Ticks come in no order of time: the offset alone says which are made.
+	{"ticks", schemas.TopicTicks, func(int64, int64) int64 { return math.MaxInt64 }, func(int64, int64) int64 { return math.MinInt64 }},
+}
+
+func seconds(at int64) int64 { return at / int64(time.Second) }
+
+func afterSecond(now, _ int64) int64 { return seconds(now) + 1 }
+
+func afterMinute(now, _ int64) int64 { return seconds(schemas.Minute(now) + int64(time.Minute)) }
+
+func afterClosed(_, watermark int64) int64 {
+	return seconds(schemas.Minute(max(watermark-int64(schemas.AllowedLateness), 0)))
+}
+
+// viewTopics are the topics whose sinks write the tables of a view.
+func viewTopics(view string) []string {
+	switch view {
+	case ViewPrices:
+		return []string{schemas.TopicPrices}
+	case ViewCandles:
+		return []string{schemas.TopicCandles}
+	case ViewAll:
+		return []string{schemas.TopicPrices, schemas.TopicCandles}
+	case ViewTicks:
+		return []string{schemas.TopicTicks}
+	default:
+		return nil
+	}
+}
+
+func viewTables(view string) []rebuilt {
+	return slices.DeleteFunc(slices.Clone(rebuiltTables), func(t rebuilt) bool { return !slices.Contains(viewTopics(view), t.topic) })
+}
+
+// Replay rebuilds a view from ticks.v1 beside the live one, compares the two, and lets the rebuilt
+// one take its place while live goes on writing. Its journal is kept in history: killed at any
+// moment, the same replay goes on where it stood, or Abort removes what it left.
+//
+// One replay runs at a time on an installation; its caller sees to that.
+type Replay struct {
+	View string
+	// From and To bound the rows that are rebuilt by log time, From included; zero for no bound.
+	From, To time.Time
+	// Verify compares only.
+	Verify bool
+
+	// Unit is the very one that is live.
+	Unit Unit
+	// Rejoin resolves a recorded tick anew, at the log time now; it must not change it. For view ticks.
+	Rejoin  func(recorded *eventsv1.ResolvedTick, now int64) *eventsv1.ResolvedTick
+	Log     stream.Config
+	History *history.Store
+	Logger  *slog.Logger
+	// BatchRows is how many rows are inserted at once; 0 for the default. The result does not depend on it.
+	BatchRows int
+	// Emit takes what happens meanwhile: *ReplayProgress, *history.Difference, *ReplayChange and
+	// *ReplayNote.
+	Emit func(line any) error
+}
+
+// replayBatchRows bounds the memory of each partition that is folded.
+const replayBatchRows = 20_000
+
+// mostDifferences is how many differing keys are told; all are counted.
+const mostDifferences = 100
+
+// ReplayProgress tells how far one step of a replay has come.
+type ReplayProgress struct {
+	Step string `json:"step"`
+	// Done of Total records or rows.
+	Done  int64 `json:"done"`
+	Total int64 `json:"total"`
+	// Rate is per second of this step; Left is the time left at it, in seconds.
+	Rate float64 `json:"rate"`
+	Left float64 `json:"left"`
+}
+
+// ReplayNote is something to know.
+type ReplayNote struct {
+	Note string `json:"note"`
+}
+
+// ReplayResult is the end of a replay.
+type ReplayResult struct {
+	View string `json:"view"`
+	// Compared counts keys, Differing those under which live and rebuilt rows differ.
+	Compared  int64 `json:"compared"`
+	Differing int64 `json:"differing"`
+	// Outside counts live rows whose causes the log no longer holds, or that the given times leave out.
+	Outside int64   `json:"outside"`
+	Seconds float64 `json:"seconds"`
+}
+
+// Validate refuses a view that cannot be replayed and times that leave nothing.
+func (r *Replay) Validate() error {
+	if viewTopics(r.View) == nil {
+		return fmt.Errorf("view %q cannot be replayed; use prices, candles, all or ticks", r.View)
+	}
+	if !r.To.IsZero() && !r.To.After(r.From) {
+		return fmt.Errorf("replaying to %s leaves nothing from %s on", r.To.Format(time.RFC3339), r.From.Format(time.RFC3339))
+	}
+	return nil
+}
+
+// Run replays, or goes on with the same replay that was interrupted.
+func (r *Replay) Run(ctx context.Context) (ReplayResult, error) {
+	began := time.Now()
+	result := ReplayResult{View: r.View}
+	if err := r.Validate(); err != nil {
+		return result, err
+	}
+	j, err := r.open(ctx)
+	if err != nil {
+		return result, err
+	}
+	if j.State != stateExchanging {
+		if result, err = r.rebuild(ctx, j); err != nil {
+			return result, err
+		}
+	}
+	if r.Verify {
+		err = r.drop(ctx, j, stateDone)
+	} else {
+		err = r.swap(ctx, j)
+	}
+	result.Seconds = time.Since(began).Seconds()
+	return result, err
+}
+
+// rebuild folds the log into the shadow tables and compares.
+func (r *Replay) rebuild(ctx context.Context, j *journal) (ReplayResult, error) {
+	result := ReplayResult{View: r.View}
+	parts, err := r.refold(ctx, j)
+	if err != nil {
+		return result, err
+	}
+	reached, err := r.awaitLive(ctx, j, parts)
+	if err != nil {
+		return result, err
+	}
+	if err := r.tellChanges(parts); err != nil {
+		return result, err
+	}
+	told := 0
+	for _, table := range viewTables(r.View) {
+		made := make([]history.Bounds, len(parts))
+		bounds := make([]history.Bounds, len(parts))
+		for i, p := range parts {
+			made[i] = p.bounds(table)
+			bounds[i] = made[i]
+			if at, ok := reached[topicPartition{table.topic, p.Partition}]; ok && at < bounds[i].Until {
+				bounds[i].Until, bounds[i].UntilTime = at, math.MinInt64
+			}
+		}
+		meter := r.meter("comparing " + table.name)
+		found, err := r.History.Compare(ctx, table.name, j.Generation, bounds, mostDifferences-told, meter.set)
+		if err != nil {
+			return result, err
+		}
+		for i := range found.Differences {
+			if err := r.Emit(&found.Differences[i]); err != nil {
+				return result, err
+			}
+		}
+		told += len(found.Differences)
+		result.Compared += found.Compared
+		result.Differing += found.Differing
+		result.Outside += found.Outside
+		if !r.To.IsZero() {
+			result.Outside += found.Beyond
+		}
+		if !r.Verify {
+			if err := r.History.CarryOver(ctx, table.name, j.Generation, made); err != nil {
+				return result, err
+			}
+		}
+	}
+	return result, nil
+}
+
+// topicPartition is a partition of a topic.
+type topicPartition struct {
+	topic     string
+	partition int32
+}
+
+// liveStall is how long live sinks may make no progress before they count as not running.
+const liveStall = 15 * time.Second
+
+// awaitLive waits until the sinks have inserted what the replay derived last. Where they stand still it
+// returns the input offset below which they have inserted everything, for the partitions concerned.
+func (r *Replay) awaitLive(ctx context.Context, j *journal, parts []*partReplay) (map[topicPartition]int64, error) {
+	meter := r.meter("waiting for the live tables")
+	var behind map[topicPartition]int64
+	moved, last := time.Now(), int64(-1)
+	for {
+		behind = map[topicPartition]int64{}
+		var done, total int64
+		obeyed := true
+		for _, topic := range viewTopics(r.View) {
+			progress, err := r.History.Progress(ctx, topic, 0)
+			if err != nil {
+				return nil, err
+			}
+			for _, p := range parts {
+				last, ok := p.Last[topic]
+				if !ok {
+					continue
+				}
+				at, caught := inserted(topic, progress[p.Partition], last)
+				total += last.Offset
+				done += min(at, last.Offset)
+				if !caught {
+					behind[topicPartition{topic, p.Partition}] = at
+				}
+				obeyed = obeyed && progress[p.Partition].Replay == j.Generation
+			}
+		}
+		obeyed = obeyed || r.Verify || r.To.IsZero()
+		if len(behind) == 0 && obeyed {
+			return nil, nil
+		}
+		if done > last {
+			moved, last = time.Now(), done
+		}
+		meter.set(done, total)
+		if time.Since(moved) > liveStall {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("waiting for the live tables: %w", ctx.Err())
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	if !r.Verify && !r.To.IsZero() {
+		return nil, fmt.Errorf("the live tables stand still in %d partitions: rows behind --to cannot be carried over; start the processors first", len(behind))
+	}
+	return behind, r.Emit(&ReplayNote{Note: fmt.Sprintf("the live tables stand still in %d partitions: what they have not inserted is not compared", len(behind))})
+}
+
+// inserted is the input offset below which a sink has inserted all rows of a partition, and whether
+// those of the last mark are among them.
+func inserted(topic string, p history.Progress, last markEntry) (below int64, caught bool) {
+	if topic == schemas.TopicTicks {
+		return p.Next, p.Next > last.Offset
+	}
+	mark := p.Marks[last.Partition]
+	return mark.GetOffset(), mark != nil && !last.mark().After(mark)
+}
+
+// controls of a replay, written into the topics whose sinks it concerns.
+const (
+	// controlPrepare makes sinks write the tables of the replay too.
+	controlPrepare = "prepare"
+	controlFinish  = "finish"
+)
+
+func control(topic string, c *eventsv1.Control) eventsv1.Marked {
+	switch topic {
+	case schemas.TopicTicks:
+		return &eventsv1.ResolvedRecord{Body: &eventsv1.ResolvedRecord_Control{Control: c}}
+	case schemas.TopicPrices:
+		return &eventsv1.PriceRecord{Body: &eventsv1.PriceRecord_Control{Control: c}}
+	default:
+		return &eventsv1.CandleRecord{Body: &eventsv1.CandleRecord_Control{Control: c}}
+	}
+}

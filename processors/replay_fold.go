@@ -1,0 +1,354 @@
+package processors
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream"
+	"github.com/marketlog/marketlog/stream/faults"
+	"github.com/marketlog/marketlog/stream/history"
+)
+
+// replayLead is how long before From the fold begins, so that its windows are whole by then.
+const replayLead = 10 * time.Minute
+
+// replayStep is after how many records at most a partition's progress is written down.
+const replayStep = 200_000
+
+// partReplay is one partition of a replay, as its journal keeps it.
+type partReplay struct {
+	Partition int32 `json:"-"`
+	// Start is where the fold began, without knowing what was before.
+	Start int64 `json:"start"`
+	// Resume and Marks are the checkpoint to begin at again; rows of offsets below Done are inserted.
+	Resume int64       `json:"resume"`
+	Marks  []markEntry `json:"marks,omitempty"`
+	Done   int64       `json:"done"`
+	// Exact says that the windows are whole; From is the first offset whose rows are made, and the
+	// clocks are those below it.
+	Exact         bool  `json:"exact"`
+	From          int64 `json:"from"`
+	FromNow       int64 `json:"fromNow"`
+	FromWatermark int64 `json:"fromWatermark"`
+	// Until is the first offset whose rows are not made.
+	Until          int64 `json:"until"`
+	UntilNow       int64 `json:"untilNow"`
+	UntilWatermark int64 `json:"untilWatermark"`
+	// Last are the last marks derived, by topic.
+	Last map[string]markEntry `json:"last"`
+	// Changes counts the ticks that are resolved otherwise now, by what changed.
+	Changes map[string]int64 `json:"changes,omitempty"`
+
+	revision uint64
+}
+
+// markEntry is a mark in the journal.
+type markEntry struct {
+	Partition int32  `json:"partition"`
+	Offset    int64  `json:"offset"`
+	Index     uint32 `json:"index"`
+}
+
+func (m markEntry) mark() *eventsv1.Mark {
+	return &eventsv1.Mark{Partition: m.Partition, Offset: m.Offset, Index: m.Index}
+}
+
+func entryOf(m *eventsv1.Mark) markEntry { return markEntry{m.Partition, m.Offset, m.Index} }
+
+// bounds tell which rows of a table the partition's replay makes.
+func (p *partReplay) bounds(t rebuilt) history.Bounds {
+	if !p.Exact {
+		return history.Bounds{From: p.Until, FromTime: t.begun(p.UntilNow, p.UntilWatermark), Until: p.Until, UntilTime: t.final(p.UntilNow, p.UntilWatermark)}
+	}
+	b := history.Bounds{From: p.From, Until: p.Until, UntilTime: t.final(p.UntilNow, p.UntilWatermark)}
+	if p.From > 0 {
+		b.FromTime = t.begun(p.FromNow, p.FromWatermark)
+	}
+	return b
+}
+
+// refold folds all partitions into the shadow tables, as far as the log reached when it began.
+func (r *Replay) refold(ctx context.Context, j *journal) ([]*partReplay, error) {
+	parts, ends, err := r.locate(ctx, j)
+	if err != nil {
+		return nil, err
+	}
+	meter := r.meter("folding")
+	for i, p := range parts {
+		meter.total += max(0, ends[i]-p.Resume)
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for i, p := range parts {
+		g.Go(func() error {
+			f := r.newPartFold(j, p)
+			f.meter = meter
+			return f.run(ctx, ends[i])
+		})
+	}
+	return parts, g.Wait()
+}
+
+// locate says where each partition begins and where the log ends now.
+func (r *Replay) locate(ctx context.Context, j *journal) (parts []*partReplay, ends []int64, err error) {
+	topic, err := schemas.TopicNamed(schemas.TopicTicks)
+	if err != nil {
+		return nil, nil, err
+	}
+	client, err := r.Log.NewClient()
+	if err != nil {
+		return nil, nil, fmt.Errorf("opening a client: %w", err)
+	}
+	defer client.Close()
+	admin := kadm.NewClient(client)
+	starts, err := admin.ListStartOffsets(ctx, topic.Name)
+	if err == nil {
+		err = starts.Error()
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("listing start offsets of %s: %w", topic.Name, err)
+	}
+	lasts, err := admin.ListEndOffsets(ctx, topic.Name)
+	if err == nil {
+		err = lasts.Error()
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("listing end offsets of %s: %w", topic.Name, err)
+	}
+	begins := starts
+	if !r.From.IsZero() {
+		begins, err = admin.ListOffsetsAfterMilli(ctx, r.From.Add(-replayLead).UnixMilli(), topic.Name)
+		if err == nil {
+			err = begins.Error()
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("finding %s in %s: %w", r.From, topic.Name, err)
+		}
+	}
+	for id := range topic.Partitions {
+		start, _ := starts.Lookup(topic.Name, id)
+		begin, _ := begins.Lookup(topic.Name, id)
+		end, _ := lasts.Lookup(topic.Name, id)
+		p := &partReplay{}
+		if e, ok := j.parts[id]; ok {
+			if err := json.Unmarshal(e.Record, p); err != nil {
+				return nil, nil, fmt.Errorf("reading the journal of replay %d: %w", j.Generation, err)
+			}
+			p.revision = e.Revision
+			if p.Changes == nil {
+				p.Changes = map[string]int64{}
+			}
+		}
+		if p.revision == 0 || p.Resume < start.Offset {
+			// Nothing was kept, or the log has lost what the fold would begin with again.
+			at := max(start.Offset, begin.Offset)
+			p = &partReplay{Start: at, Resume: at, Done: at, From: at, Last: map[string]markEntry{}, Changes: map[string]int64{}, revision: p.revision}
+			p.Exact = r.From.IsZero() && (at == 0 || r.View == ViewTicks)
+		}
+		p.Partition = id
+		parts, ends = append(parts, p), append(ends, end.Offset)
+	}
+	return parts, ends, nil
+}
+
+// partFold folds one partition.
+type partFold struct {
+	replay *Replay
+	part   *partReplay
+	fold   Fold // nil for view ticks
+	ticks  *remapper
+	rewind *rewind
+	gen    uint32
+	topics []string
+	most   int
+	meter  *meter
+
+	out   Outputs
+	batch history.Batch
+	// next is the offset below which all is folded, and the clocks are those there.
+	next           int64
+	now, watermark int64
+	// since counts records since the progress was written down, unmetered those since it was told.
+	since     int
+	unmetered int64
+}
+
+func (r *Replay) newPartFold(j *journal, p *partReplay) *partFold {
+	marks := make([]*eventsv1.Mark, len(p.Marks))
+	for i, m := range p.Marks {
+		marks[i] = m.mark()
+	}
+	f := &partFold{
+		replay: r, part: p, rewind: newRewind(p.Resume, marks), gen: j.Generation,
+		topics: viewTopics(r.View), most: cmp.Or(r.BatchRows, replayBatchRows), next: p.Resume,
+	}
+	if r.View == ViewTicks {
+		f.ticks = newRemapper(r.Rejoin)
+	} else {
+		f.fold = r.Unit.New(p.Partition)
+	}
+	return f
+}
+
+// errReachedTo ends a fold that has come to the replay's To.
+var errReachedTo = errors.New("reached the end of the replay")
+
+func (f *partFold) run(ctx context.Context, end int64) error {
+	first := true
+	err := stream.ReadRange(ctx, f.replay.Log, schemas.TopicTicks, f.part.Partition, f.next, end, func(rec *kgo.Record) error {
+		switch {
+		case rec.Offset == f.next:
+		case first && rec.Offset > f.next && f.part.Done <= f.next:
+			// Retention was faster: nothing was made of what is gone.
+			f.part.Start, f.part.Done, f.part.Exact = rec.Offset, rec.Offset, false
+			f.rewind = newRewind(rec.Offset, nil)
+		default:
+			return fmt.Errorf("%d follows %d: retention has removed what was being read; replay again", rec.Offset, f.next-1)
+		}
+		first = false
+		return f.take(ctx, rec)
+	})
+	if err != nil && !errors.Is(err, errReachedTo) {
+		return fmt.Errorf("replaying %s/%d: %w", schemas.TopicTicks, f.part.Partition, err)
+	}
+	f.part.Until, f.part.UntilNow, f.part.UntilWatermark = f.next, f.now, f.watermark
+	f.meter.add(f.unmetered + max(0, end-f.next))
+	return f.flush(ctx)
+}
+
+func (f *partFold) clocks() (now, watermark int64) {
+	if f.fold == nil {
+		return f.ticks.origins.Now(), f.ticks.origins.Watermark()
+	}
+	return f.fold.Clocks()
+}
+
+// take folds one record and collects its rows.
+func (f *partFold) take(ctx context.Context, rec *kgo.Record) error {
+	in := Input{Topic: rec.Topic, Partition: rec.Partition, Offset: rec.Offset, Value: rec.Value}
+	marked, err := stream.DecodeMarked(schemas.TopicTicks, rec.Value)
+	if err == nil && f.rewind.admit(marked.GetMark()) {
+		in.Record = marked
+		if err := f.derive(in); err != nil {
+			return err
+		}
+	}
+	// What live cannot decode it passes over, and so does a replay.
+	f.next = rec.Offset + 1
+	f.now, f.watermark = f.clocks()
+	f.rewind.reached(f.now, f.watermark, f.next)
+	if !f.part.Exact && f.whole(f.now) {
+		f.part.Exact, f.part.From, f.part.FromNow, f.part.FromWatermark = true, f.next, f.now, f.watermark
+	}
+	if f.unmetered++; f.unmetered == meterStep {
+		f.meter.add(f.unmetered)
+		f.unmetered = 0
+	}
+	if f.since++; f.batch.Len() >= f.most || f.since >= replayStep {
+		return f.flush(ctx)
+	}
+	return nil
+}
+
+// whole says whether the windows hold all that those of a fold hold which never stopped, and From is
+// reached.
+func (f *partFold) whole(now int64) bool {
+	if from := f.replay.From; !from.IsZero() && now < from.Add(-time.Second).UnixNano() {
+		return false
+	}
+	return f.fold == nil || f.part.Start == 0 || f.rewind.checkpoint().Offset > f.part.Start
+}
+
+func (f *partFold) derive(in Input) error {
+	if f.fold == nil {
+		return f.remap(in)
+	}
+	f.out.Begin(in)
+	if err := f.fold.Apply(in, &f.out); err != nil {
+		return err
+	}
+	if now, _ := f.fold.Clocks(); f.past(now) {
+		return errReachedTo
+	}
+	if !f.part.Exact || in.Offset < f.part.Done {
+		return nil
+	}
+	for _, o := range f.out.List {
+		if !slices.Contains(f.topics, o.Topic) {
+			continue
+		}
+		f.part.Last[o.Topic] = entryOf(o.Record.GetMark())
+		f.batch.Add(history.Place{Topic: o.Topic, Partition: o.Partition}, o.Record)
+	}
+	return nil
+}
+
+// past says whether log time has come to To.
+func (f *partFold) past(now int64) bool {
+	to := f.replay.To
+	return !to.IsZero() && now >= to.UnixNano()
+}
+
+func (f *partFold) remap(in Input) error {
+	rec, change := f.ticks.apply(in.Record.(*eventsv1.ResolvedRecord))
+	if f.past(f.ticks.origins.Now()) {
+		return errReachedTo
+	}
+	if !f.part.Exact || in.Offset < f.part.Done {
+		return nil
+	}
+	f.part.Last[schemas.TopicTicks] = markEntry{Partition: in.Partition, Offset: in.Offset}
+	if change != "" {
+		f.part.Changes[change]++
+	}
+	f.batch.Add(history.Place{Topic: in.Topic, Partition: in.Partition, Offset: in.Offset}, rec)
+	return nil
+}
+
+// flush inserts what was collected and then writes down how far the partition has come. What was
+// inserted but not written down is inserted again, which changes nothing.
+func (f *partFold) flush(ctx context.Context) error {
+	if f.batch.Len() > 0 {
+		err := insist(ctx, f.replay.Logger, schemas.TopicTicks, func() error {
+			return f.replay.History.Insert(ctx, &f.batch, history.ShadowSuffix(f.gen))
+		})
+		if err != nil {
+			return err
+		}
+		f.batch.Reset()
+	}
+	f.since = 0
+	faults.Hit("replay.inserted")
+	if !f.part.Exact {
+		return nil // to begin again at the start costs no more
+	}
+	p := f.part
+	p.Done = max(p.Done, f.next)
+	c := f.rewind.checkpoint()
+	p.Resume, p.Marks = c.Offset, p.Marks[:0]
+	for _, m := range c.Marks {
+		p.Marks = append(p.Marks, entryOf(m))
+	}
+	record, err := json.Marshal(p)
+	if err != nil {
+		return fmt.Errorf("encoding the journal: %w", err)
+	}
+	p.revision++
+	return insist(ctx, f.replay.Logger, schemas.TopicTicks, func() error {
+		return f.replay.History.RecordReplay(ctx, history.Replay{
+			Generation: f.gen, Partition: p.Partition, Revision: p.revision, State: stateFolding, Record: record,
+		})
+	})
+}

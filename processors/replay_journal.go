@@ -1,0 +1,217 @@
+package processors
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream/faults"
+	"github.com/marketlog/marketlog/stream/history"
+)
+
+// States of a replay. What follows stateExchanging cannot be given up, only finished.
+const (
+	statePreparing  = "preparing"  // shadow tables and controls may be there or not
+	stateFolding    = "folding"    // they are
+	stateExchanging = "exchanging" // the rebuilt tables are whole; some may bear the live name
+	stateAborting   = "aborting"
+	stateDone       = "done"
+	stateAborted    = "aborted"
+)
+
+// journal is a replay as its journal knows it.
+type journal struct {
+	Generation uint32 `json:"-"`
+	State      string `json:"-"`
+	revision   uint64
+
+	View   string    `json:"view"`
+	From   time.Time `json:"from,omitzero"`
+	To     time.Time `json:"to,omitzero"`
+	Verify bool      `json:"verify"`
+	// Tables gives the UUIDs of the shadow tables.
+	Tables map[string]string `json:"tables,omitempty"`
+
+	parts map[int32]history.Replay
+}
+
+// readJournal returns the unfinished replay, nil if there is none, and the newest generation.
+func readJournal(ctx context.Context, store *history.Store) (unfinished *journal, newest uint32, err error) {
+	entries, err := store.Replays(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, e := range entries {
+		newest = max(newest, e.Generation)
+		switch {
+		case e.Partition >= 0:
+			if unfinished != nil && unfinished.Generation == e.Generation {
+				unfinished.parts[e.Partition] = e
+			}
+		case e.State != stateDone && e.State != stateAborted:
+			unfinished = &journal{Generation: e.Generation, State: e.State, revision: e.Revision, parts: map[int32]history.Replay{}}
+			if err := json.Unmarshal(e.Record, unfinished); err != nil {
+				return nil, 0, fmt.Errorf("reading the journal of replay %d: %w", e.Generation, err)
+			}
+		}
+	}
+	return unfinished, newest, nil
+}
+
+func (j *journal) enter(ctx context.Context, store *history.Store, state string) error {
+	record, err := json.Marshal(j)
+	if err != nil {
+		return fmt.Errorf("encoding the journal: %w", err)
+	}
+	j.State = state
+	j.revision++
+	return store.RecordReplay(ctx, history.Replay{Generation: j.Generation, Partition: -1, Revision: j.revision, State: state, Record: record})
+}
+
+// open takes up the same replay where it was interrupted, or begins it. A comparison that nobody
+// finished is in nobody's way.
+func (r *Replay) open(ctx context.Context) (*journal, error) {
+	j, newest, err := readJournal(ctx, r.History)
+	if err != nil {
+		return nil, err
+	}
+	same := j != nil && j.View == r.View && j.From.Equal(r.From) && j.To.Equal(r.To) && j.Verify == r.Verify && j.State != stateAborting
+	if j != nil && !same {
+		if !j.Verify && j.State != stateAborting {
+			return nil, fmt.Errorf("replay %d of view %s is unfinished: run it again with the same options to finish it, or --cancel it", j.Generation, j.View)
+		}
+		if err := r.drop(ctx, j, stateAborted); err != nil {
+			return nil, err
+		}
+		j = nil
+	}
+	if j == nil {
+		j = &journal{Generation: newest + 1, View: r.View, From: r.From, To: r.To, Verify: r.Verify, parts: map[int32]history.Replay{}}
+		if err := j.enter(ctx, r.History, statePreparing); err != nil {
+			return nil, err
+		}
+	} else if err := r.Emit(&ReplayNote{Note: fmt.Sprintf("going on with replay %d, which was interrupted while %s", j.Generation, j.State)}); err != nil {
+		return nil, err
+	}
+	if j.State != statePreparing {
+		return j, nil
+	}
+	return j, r.prepare(ctx, j)
+}
+
+// prepare makes the shadow tables and tells the sinks to write them too. From the control on they
+// do; what lies before it in the log is the replay's, which reads at least as far.
+func (r *Replay) prepare(ctx context.Context, j *journal) error {
+	j.Tables = map[string]string{}
+	for _, t := range viewTables(j.View) {
+		uuid, err := r.History.CreateShadow(ctx, t.name, j.Generation)
+		if err != nil {
+			return err
+		}
+		j.Tables[t.name] = uuid
+	}
+	if !j.Verify {
+		if err := r.control(ctx, j, controlPrepare); err != nil {
+			return err
+		}
+	}
+	faults.Hit("replay.prepared")
+	return j.enter(ctx, r.History, stateFolding)
+}
+
+// control writes a control into every partition of the topics concerned. It carries no mark, since no
+// input caused it; written twice it says the same.
+func (r *Replay) control(ctx context.Context, j *journal, action string) error {
+	producer, err := r.Log.NewProducer()
+	if err != nil {
+		return fmt.Errorf("opening a producer: %w", err)
+	}
+	defer producer.Close()
+	var records []*kgo.Record
+	for _, name := range viewTopics(j.View) {
+		topic, err := schemas.TopicNamed(name)
+		if err != nil {
+			return err
+		}
+		for p := range topic.Partitions {
+			rec, err := Output{
+				Topic: name, Partition: p, Time: time.Now().UnixNano(),
+				Record: control(name, &eventsv1.Control{Action: action, Generation: j.Generation, View: j.View}),
+			}.kafkaRecord()
+			if err != nil {
+				return fmt.Errorf("encoding a control: %w", err)
+			}
+			records = append(records, rec)
+		}
+	}
+	if err := producer.ProduceSync(ctx, records...).FirstErr(); err != nil {
+		return fmt.Errorf("writing %s into the log: %w", action, err)
+	}
+	return nil
+}
+
+// swap lets the rebuilt tables take the place of the live ones, table by table.
+func (r *Replay) swap(ctx context.Context, j *journal) error {
+	if j.State != stateExchanging {
+		if err := j.enter(ctx, r.History, stateExchanging); err != nil {
+			return err
+		}
+	}
+	for _, t := range viewTables(j.View) {
+		if err := r.History.Exchange(ctx, t.name, j.Generation, j.Tables[t.name]); err != nil {
+			return err
+		}
+		faults.Hit("replay.exchanged")
+	}
+	return r.drop(ctx, j, stateDone)
+}
+
+// drop ends the double writing and drops the tables that bear the shadows' names. A sink that has
+// not read so far yet passes over tables that are gone.
+func (r *Replay) drop(ctx context.Context, j *journal, end string) error {
+	if end == stateAborted {
+		if err := j.enter(ctx, r.History, stateAborting); err != nil {
+			return err
+		}
+	}
+	if !j.Verify {
+		if err := r.control(ctx, j, controlFinish); err != nil {
+			return err
+		}
+	}
+	faults.Hit("replay.finished")
+	for _, t := range viewTables(j.View) {
+		if err := r.History.DropShadow(ctx, t.name, j.Generation); err != nil {
+			return err
+		}
+	}
+	return j.enter(ctx, r.History, end)
+}
+
+// Abort removes what an interrupted replay left, and returns its view; empty if there is none. One
+// that has begun to exchange tables is finished instead.
+func (r *Replay) Abort(ctx context.Context) (view string, finished bool, err error) {
+	j, _, err := readJournal(ctx, r.History)
+	if err != nil || j == nil {
+		return "", false, err
+	}
+	if j.State == stateExchanging {
+		return j.View, true, r.swap(ctx, j)
+	}
+	return j.View, false, r.drop(ctx, j, stateAborted)
+}
+
+// Settle finishes a replay that was interrupted between two exchanges, so that all tables of a view are
+// of one generation; any other is left to be taken up. It returns the view, empty if there was nothing.
+func (r *Replay) Settle(ctx context.Context) (view string, err error) {
+	j, _, err := readJournal(ctx, r.History)
+	if err != nil || j == nil || j.State != stateExchanging {
+		return "", err
+	}
+	return j.View, r.swap(ctx, j)
+}

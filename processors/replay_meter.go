@@ -1,0 +1,55 @@
+package processors
+
+import (
+	"sync"
+	"time"
+)
+
+const (
+	// meterInterval is how often progress is told.
+	meterInterval = time.Second
+	// meterStep is after how many records a fold tells the meter.
+	meterStep = 1_000
+)
+
+// meter tells how far a step has come. Safe for concurrent use.
+type meter struct {
+	emit  func(line any) error
+	step  string
+	began time.Time
+
+	mu          sync.Mutex
+	told        time.Time
+	done, total int64
+}
+
+func (r *Replay) meter(step string) *meter {
+	return &meter{emit: r.Emit, step: step, began: time.Now()}
+}
+
+func (m *meter) add(n int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.done += n
+	m.tell()
+}
+
+func (m *meter) set(done, total int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.done, m.total = done, total
+	m.tell()
+}
+
+func (m *meter) tell() {
+	whole := m.done >= m.total
+	if !whole && time.Since(m.told) < meterInterval {
+		return
+	}
+	m.told = time.Now()
+	p := &ReplayProgress{Step: m.step, Done: m.done, Total: m.total, Rate: float64(m.done) / time.Since(m.began).Seconds()}
+	if p.Rate > 0 {
+		p.Left = float64(max(0, m.total-m.done)) / p.Rate
+	}
+	_ = m.emit(p) // whoever looks may have left
+}

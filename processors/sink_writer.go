@@ -1,0 +1,128 @@
+package processors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/marketlog/marketlog/schemas"
+	"github.com/marketlog/marketlog/stream"
+	"github.com/marketlog/marketlog/stream/faults"
+	"github.com/marketlog/marketlog/stream/latest"
+)
+
+// sinkWriter writes batches, one at a time.
+type sinkWriter struct {
+	sink  *Sink
+	topic schemas.Topic
+	// expired is the day of log time, counted from 1970, that history was last expired at.
+	expired int64
+}
+
+// write inserts the rows, then the latest values, then writes the ledger. While a store is away it tries
+// again, until the context ends.
+func (w *sinkWriter) write(ctx context.Context, b *sinkBatch) error {
+	s := w.sink
+	faults.Hit("sink.insert")
+	// The shadow first, see InsertShadow.
+	for generation, rows := range b.shadows {
+		if err := insist(ctx, s.Logger, s.Topic, func() error { return s.History.InsertShadow(ctx, rows, generation) }); err != nil {
+			return err
+		}
+	}
+	if err := insist(ctx, s.Logger, s.Topic, func() error { return s.History.Insert(ctx, &b.rows, "") }); err != nil {
+		return err
+	}
+	faults.Hit("sink.inserted")
+	if s.Latest != nil && len(b.covered) > 0 {
+		if err := insist(ctx, s.Logger, s.Topic, func() error { return w.cache(ctx, b) }); err != nil {
+			return err
+		}
+	}
+	faults.Hit("sink.cached")
+	if err := insist(ctx, s.Logger, s.Topic, func() error { return s.History.Record(ctx, w.topic.Name, s.Generation, b.progress) }); err != nil {
+		return err
+	}
+	faults.Hit("sink.recorded")
+	return w.expire(ctx, b)
+}
+
+// cacheTimeout bounds one call of the cache, whose client does not notice a context that is cancelled.
+const cacheTimeout = 5 * time.Second
+
+// cache puts the latest values, and fills partitions that the cache has lost from history, which
+// holds all that was put before.
+func (w *sinkWriter) cache(ctx context.Context, b *sinkBatch) error {
+	putCtx, cancel := context.WithTimeout(ctx, cacheTimeout)
+	defer cancel()
+	holes, err := w.sink.Latest.Put(putCtx, w.sink.Generation, slices.Collect(maps.Values(b.latest)), b.covered)
+	if err != nil || len(holes) == 0 {
+		return err
+	}
+	w.sink.Logger.Warn("filling the cache from history", "partitions", holes)
+	prices, err := w.sink.History.LatestPrices(ctx)
+	if err != nil {
+		return err
+	}
+	covered := map[int32]latest.Range{}
+	for _, p := range holes {
+		covered[p] = latest.Range{Next: b.covered[p].Next}
+	}
+	var records []latest.Record
+	for _, rec := range prices {
+		p := stream.PartitionFor(rec.GetPrice().CoinId, w.topic.Partitions)
+		if _, ok := covered[p]; ok {
+			records = append(records, latest.Record{Partition: p, Mark: rec.Mark, Price: rec.GetPrice()})
+		}
+	}
+	fillCtx, cancel := context.WithTimeout(ctx, cacheTimeout)
+	defer cancel()
+	_, err = w.sink.Latest.Put(fillCtx, w.sink.Generation, records, covered)
+	return err
+}
+
+// expire drops what history need not keep, once a day of log time. ticks.v1 leads all topics in time;
+// the least time of its partitions is not moved by one wrong record.
+func (w *sinkWriter) expire(ctx context.Context, b *sinkBatch) error {
+	if w.topic.Name != schemas.TopicTicks || w.sink.Generation != 0 || len(b.progress) == 0 {
+		return nil
+	}
+	at := int64(math.MaxInt64)
+	for _, p := range b.progress {
+		at = min(at, p.LogTime)
+	}
+	day := at / int64(24*time.Hour)
+	if day <= w.expired {
+		return nil
+	}
+	w.expired = day
+	return insist(ctx, w.sink.Logger, w.sink.Topic, func() error { return w.sink.History.Expire(ctx, "", at) })
+}
+
+// Pauses between tries at a store that is away.
+const (
+	firstPause = 100 * time.Millisecond
+	maxPause   = 5 * time.Second
+)
+
+// insist repeats what may be repeated until it succeeds or the context ends. What a store itself
+// refuses for good is a defect of ours and ends the role.
+func insist(ctx context.Context, logger *slog.Logger, topic string, do func() error) error {
+	for pause := firstPause; ; pause = min(2*pause, maxPause) {
+		err := do()
+		if err == nil || !errors.Is(err, stream.ErrUnavailable) {
+			return err
+		}
+		logger.Warn("waiting for a store", "topic", topic, "error", err)
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("giving up: %w", err)
+		case <-time.After(pause):
+		}
+	}
+}

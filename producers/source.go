@@ -1,0 +1,126 @@
+package producers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/marketlog/marketlog/schemas"
+)
+
+// Source declares an interface that is polled for reference values: what the engine needs to read it.
+// It is the whole of an adapter, together with Decode.
+type Source struct {
+	// Slug is the source's name in topics, tables and commands; Name is for people.
+	Slug, Name string
+	// Version goes into dead letters. Raise it with every change of what Decode reads.
+	Version uint32
+	// URL is the public default, without a slash at the end; configuration may replace it.
+	URL string
+	// License says under which terms the values may be passed on, Terms is the page that says so and
+	// Attribution what has to be shown with them; empty if nothing is asked.
+	License, Terms, Attribution string
+
+	// History are paths below URL that are read once at the start, before all others: they hold what a
+	// process that was away has missed. Paths are read at the start and every Interval.
+	History, Paths []string
+	Interval       time.Duration
+	// Requests may be made within Per, every attempt counted.
+	Requests int
+	Per      time.Duration
+	// MaxBody is how many bytes an answer may have, unpacked.
+	MaxBody int64
+
+	// Decode adds to out what the answer to a path says. An answer that cannot be read as a whole is an
+	// error, and nothing of it counts.
+	Decode func(path string, body []byte, out *Readings) error
+}
+
+// Validators are what a server calls the state of an answer (RFC 9110, 8.8). The zero value is no state.
+type Validators struct{ ETag, LastModified string }
+
+// Answer is the outcome of a request, also of one that failed.
+type Answer struct {
+	Body []byte
+	// Status is the HTTP status of the last attempt, 0 if there was no answer; 304 if nothing changed.
+	Status   int
+	Started  time.Time
+	Duration time.Duration
+	// Validators are for the next request.
+	Validators Validators
+}
+
+// Getter asks the HTTP interface of a source, within its budget.
+type Getter interface {
+	// Get returns a successful answer, or one without a body and with status 304 if nothing changed
+	// since the answer with the given validators.
+	Get(ctx context.Context, url string, since Validators) (Answer, error)
+}
+
+// Readings collects what one answer says.
+type Readings struct {
+	Fixings []Fixing
+	// Refused are rows that could not be read, each wraps a schemas.Reason.
+	Refused []error
+}
+
+// Fixing is the rate that a source fixed for a day: units of Quote for one unit of Base, both ISO 4217
+// codes, as an exact decimal. Date is ISO 8601.
+type Fixing struct{ Base, Quote, Rate, Date string }
+
+// Fixing takes a rate, makes its number canonical, and refuses it if it is none.
+func (r *Readings) Fixing(f Fixing) {
+	rate, err := checkFixing(f)
+	if err != nil {
+		r.Refused = append(r.Refused, fmt.Errorf("reading the rate of %.10q on %.20q: %w", f.Quote, f.Date, err))
+		return
+	}
+	f.Rate = rate
+	r.Fixings = append(r.Fixings, f)
+}
+
+// Bounds of a rate, those of a price.
+const maxRateDecimals = 18
+
+var maxRate = decimal.New(1, 12)
+
+func checkFixing(f Fixing) (canonical string, err error) {
+	if !isCurrency(f.Base) || !isCurrency(f.Quote) || f.Base == f.Quote {
+		return "", fmt.Errorf("%w: %.10q/%.10q is no pair of currency codes", schemas.Undecodable, f.Base, f.Quote)
+	}
+	if _, err := time.Parse(time.DateOnly, f.Date); err != nil {
+		return "", fmt.Errorf("%w: %.20q is no date", schemas.Undecodable, f.Date)
+	}
+	canonical, err = schemas.CanonicalDecimal(f.Rate)
+	if err != nil {
+		return "", err
+	}
+	rate, err := decimal.NewFromString(canonical)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("%w: %.40q", schemas.NotANumber, f.Rate)
+	case !rate.IsPositive():
+		return "", fmt.Errorf("%w: %s", schemas.NonPositive, canonical)
+	case rate.Cmp(maxRate) > 0:
+		return "", fmt.Errorf("%w: %s", schemas.Absurd, canonical)
+	case rate.Exponent() < -maxRateDecimals:
+		return "", fmt.Errorf("%w: %s", schemas.Precision, canonical)
+	}
+	return canonical, nil
+}
+
+// isCurrency tells the form of an ISO 4217 code. Codes outside our table are kept: the log may know more
+// than today's readers of it.
+func isCurrency(code string) bool {
+	if len(code) != 3 {
+		return false
+	}
+	for i := range len(code) {
+		if code[i] < 'A' || code[i] > 'Z' {
+			return false
+		}
+	}
+	return true
+}
