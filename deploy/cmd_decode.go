@@ -5,12 +5,13 @@ import (
 
 	"github.com/marketlog/marketlog/producers/decode"
 	"github.com/marketlog/marketlog/producers/exchanges"
+	"github.com/marketlog/marketlog/producers/reference"
 )
 
 func (a *App) decodeCommand() *cobra.Command {
 	var opts decode.Options
 	cmd := &cobra.Command{
-		Use:   "decode --source VENUE FILE",
+		Use:   "decode --source NAME FILE",
 		Short: "Print what recorded messages of a source say, one event a line",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if opts.List {
@@ -22,7 +23,7 @@ func (a *App) decodeCommand() *cobra.Command {
 			if len(args) > 0 {
 				opts.File = args[0]
 			}
-			if decode.Run(cmd.Context(), opts, exchanges.List(), a.Stdin, a.Stdout, a.Stderr) != 0 {
+			if decode.Run(cmd.Context(), opts, exchanges.List(), reference.List(), a.Stdin, a.Stdout, a.Stderr) != 0 {
 				return errReported
 			}
 			return nil

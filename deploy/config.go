@@ -110,6 +110,9 @@ type VenueConfig struct {
 type AuthConfig struct {
 	// Mode is required, optional (no key: served as plan Free) or open (all served as Pro; loopback only).
 	Mode string `koanf:"mode"`
+	// PepperFile holds the secret of the keys' hashes, the same for every process of an installation;
+	// empty: a file in the data directory, made on the first start.
+	PepperFile string `koanf:"pepper_file"`
 }
 
 // LogConfig says what is written to standard error.

@@ -210,6 +210,10 @@ func providers() []query.Provider {
 // pepper is the secret of this installation's key hashes, made on the first start. Every process of
 // an installation needs the same one.
 func (in *Instance) pepper() ([]byte, error) {
+	if path := in.Config.Auth.PepperFile; path != "" {
+		secret, err := readSecret("auth.pepper_file", path)
+		return []byte(secret), err
+	}
 	path := in.Dir.Path("pepper")
 	secret, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -58,9 +58,15 @@ const (
 	// leastAcked is how many acknowledged ticks a round must have.
 	leastAcked = 10_000
 	// messagesPerSecond of each venue.
-	messagesPerSecond = 600
+	messagesPerSecond = 400
 	// killLimit is how long a planned kill is waited for before the process is killed from outside.
 	killLimit = 20 * time.Second
+	// agedKills is from how many kills on a round is made to last longer than any fold remembers.
+	agedKills = 50
+	// memory is more log time than a fold goes back when it starts again: 180 s and what it needs to settle.
+	memory = 240 * time.Second
+	// forgotten is the base of the markets that are silent for longer than a price is fresh.
+	forgotten = "AVAX"
 )
 
 // report is one line of MARKETLOG_KILL_REPORT.
@@ -153,7 +159,10 @@ func runRound(t *testing.T, binary string, seed uint64, kills int) {
 	r.in = newInstance(t, binary, r.environment()...)
 	tail := follow(ctx, r.in.kafka)
 
-	for _, s := range r.schedule(kills) {
+	for i, s := range r.schedule(kills) {
+		if kills >= agedKills && i == kills/2 {
+			r.age(began)
+		}
 		r.kill(s)
 	}
 	p := r.in.start(t, "live", "")
@@ -179,6 +188,9 @@ func runRound(t *testing.T, binary string, seed uint64, kills int) {
 		if r.counts[s.name] == 0 {
 			t.Errorf("no kill at %s", s.name)
 		}
+	}
+	if kills >= agedKills {
+		r.checkAged()
 	}
 	if result.Acked < leastAcked {
 		t.Errorf("acknowledged ticks: got %d, want at least %d", result.Acked, leastAcked)
@@ -272,6 +284,59 @@ func (r *round) kill(s step) {
 		p.kill()
 		r.counts[outside]++
 		r.t.Logf("%s was not reached; killed from outside after %v", fault, time.Since(began).Round(time.Millisecond))
+	}
+}
+
+// age lets the process live until the log is older than what a fold reads again when it starts, with a
+// coin that is silent meanwhile.
+func (r *round) age(began time.Time) {
+	r.t.Helper()
+	for _, v := range []*scripted.Venue{r.coinbase, r.kraken} {
+		v.Silence(forgotten, true)
+		defer v.Silence(forgotten, false)
+	}
+	p := r.in.start(r.t, "live", "")
+	r.t.Logf("ageing the log")
+	eventually(r.t, "the price of a silent coin being lost", memory, func() error {
+		lost, err := rows[struct{ N int }](r.t.Context(), r.in, "SELECT count() AS n FROM v_prices WHERE reason = 'no_fresh_inputs'")
+		if err != nil {
+			return err
+		}
+		if lost[0].N == 0 {
+			return errors.New("it is not lost yet")
+		}
+		return nil
+	})
+	if p.ended(time.Until(began.Add(memory))) {
+		r.t.Fatalf("the process ended by itself: %v\n%s", p.state, r.in.tail())
+	}
+	p.kill()
+	r.counts[outside]++
+}
+
+// checkAged makes sure that folds began again in the middle of the log: from its start they prove less.
+func (r *round) checkAged() {
+	r.t.Helper()
+	log, err := os.ReadFile(r.in.log)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	began, rewound := 0, 0
+	for line := range strings.Lines(string(log)) {
+		var l struct {
+			Msg  string
+			From int64
+		}
+		if json.Unmarshal([]byte(line), &l) != nil || l.Msg != "folding" {
+			continue
+		}
+		if began++; l.From > 0 {
+			rewound++
+		}
+	}
+	r.t.Logf("folds began %d times, %d of them in the middle of the log", began, rewound)
+	if rewound == 0 {
+		r.t.Error("no fold began in the middle of the log")
 	}
 }
 

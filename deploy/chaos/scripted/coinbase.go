@@ -33,7 +33,7 @@ func (c coinbase) rest(path string, markets []*market) (any, bool) {
 	name, found := strings.CutPrefix(path, "/products/")
 	name, ticker := strings.CutSuffix(name, "/ticker")
 	for _, m := range markets {
-		if found && ticker && c.symbol(m) == name {
+		if found && ticker && c.symbol(m) == name && !m.silent {
 			return map[string]any{
 				"ask": m.spell(m.price + 1), "bid": m.spell(m.price - 1), "volume": spell(m.volume, 8),
 				"trade_id": m.trade, "price": m.spell(m.price), "size": "0.50000000", "time": now().Format(coinbaseTime),

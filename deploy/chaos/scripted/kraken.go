@@ -60,6 +60,9 @@ func (k kraken) rest(path string, markets []*market) (any, bool) {
 		}
 	case "/0/public/Ticker":
 		for _, m := range markets {
+			if m.silent {
+				continue
+			}
 			volume := spell(m.volume, 8)
 			result[legacy(m.base)+legacy(m.quote)] = map[string]any{
 				"a": []string{m.spell(m.price + 1), "1", "1.000"}, "b": []string{m.spell(m.price - 1), "1", "1.000"},

@@ -22,6 +22,8 @@ type market struct {
 	sequence, trade int64
 	// volume is that of 24 hours, in 1e-8 of the base.
 	volume int64
+	// silent markets are not spoken of, and nobody who asks learns anything.
+	silent bool
 	// last is the last trade that was as it should be; a subscriber hears it first.
 	last said
 }

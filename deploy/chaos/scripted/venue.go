@@ -157,10 +157,25 @@ func (v *Venue) Parade(n int) {
 	}
 }
 
+// Silence stops all that the venue says of a base's markets, also to those who ask; or ends that.
+func (v *Venue) Silence(base string, silent bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, m := range v.markets {
+		if m.base == base {
+			m.silent = silent
+		}
+	}
+}
+
+// pick draws a market. The first ones speak more often, as in life.
 func (v *Venue) pick() *market {
-	// The first markets speak more often, as in life.
-	i := int(float64(len(v.markets)) * v.random.Float64() * v.random.Float64())
-	return v.markets[i]
+	for {
+		i := int(float64(len(v.markets)) * v.random.Float64() * v.random.Float64())
+		if m := v.markets[i]; !m.silent {
+			return m
+		}
+	}
 }
 
 func (v *Venue) say(now time.Time) {
@@ -292,7 +307,7 @@ func (v *Venue) answer(c *client, message []byte) error {
 	}
 	texts := answers
 	for _, m := range asked {
-		if history && m.last.trade {
+		if history && m.last.trade && !m.silent {
 			last := m.last
 			last.history = true
 			texts = append(texts, v.format.spell(last))
