@@ -8,6 +8,7 @@ import "github.com/marketlog/marketlog/producers"
 // List returns every venue, in alphabetical order.
 func List() []producers.Venue {
 	return []producers.Venue{
+		binance(),
 		coinbase(),
 		kraken(),
 	}

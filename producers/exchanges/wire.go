@@ -1,6 +1,7 @@
 package exchanges
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/url"
 	"strings"
@@ -42,4 +43,13 @@ func endpoint(target string) (path string, query url.Values) {
 		return target, nil
 	}
 	return strings.TrimSuffix(u.Path, "/"), u.Query()
+}
+
+// parseRows reads a list, or the one row that some endpoints answer instead of a list of one.
+func parseRows[T any](b []byte, rows *[]T) error {
+	if trimmed := bytes.TrimLeft(b, " \t\r\n"); len(trimmed) > 0 && trimmed[0] == '{' {
+		*rows = make([]T, 1)
+		return parse(b, &(*rows)[0])
+	}
+	return parse(b, rows)
 }

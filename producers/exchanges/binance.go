@@ -1,0 +1,326 @@
+package exchanges
+
+import (
+	"encoding/json"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/marketlog/marketlog/producers"
+)
+
+// binance is Binance Spot, by its market-data-only hosts. Binance.US and Binance TR speak the same.
+//
+//	feed    https://developers.binance.com/docs/binance-spot-api-docs/web-socket-streams (5 messages a
+//	        second, 1,024 streams a connection, 300 connections in 5 minutes, a ping every 20 s)
+//	hosts   https://developers.binance.com/docs/binance-spot-api-docs/faqs/market_data_only
+//	HTTP    https://developers.binance.com/docs/binance-spot-api-docs/rest-api (6,000 weight a minute)
+func binance() producers.Venue {
+	return producers.Venue{
+		Slug: "binance", Name: "Binance", Version: 1,
+		URLs: producers.URLs{
+			Stream: "wss://data-stream.binance.vision/stream",
+			REST:   "https://data-api.binance.vision",
+		},
+		Countries: producers.Countries{
+			Terms: "https://www.binance.com/en/legal/list-of-prohibited-countries", // not read for countries yet: unknown counts as worldwide
+		},
+		Limits: producers.Limits{
+			Connects: 300, ConnectsPer: 5 * time.Minute,
+			MarketsPerSocket: 1024 / len(binanceStreams),
+			Messages:         5,
+			Requests:         10,
+		},
+		Silence:     30 * time.Second,
+		Listing:     []string{"/api/v3/exchangeInfo?permissions=SPOT"},
+		Instruments: binanceInstruments,
+		Subscribe:   binanceRequest("SUBSCRIBE"),
+		Unsubscribe: binanceRequest("UNSUBSCRIBE"),
+		NewCodec:    func() producers.Codec { return binanceCodec{} },
+		Tickers:     binanceTickers,
+		DecodeREST:  binanceREST,
+	}
+}
+
+// binanceStreams are asked for of each market: trades one by one, and a ticker every second that has
+// bid, ask, last and volumes.
+var binanceStreams = []string{"trade", "ticker"}
+
+// binanceBatch is how many streams one message names: it keeps messages near 4 kB.
+const binanceBatch = 200
+
+func binanceRequest(method string) func([]producers.Instrument) [][]byte {
+	return func(markets []producers.Instrument) (messages [][]byte) {
+		var streams []string
+		for _, m := range markets {
+			for _, stream := range binanceStreams {
+				streams = append(streams, strings.ToLower(m.Symbol)+"@"+stream)
+			}
+		}
+		for id := 1; len(streams) > 0; id++ {
+			n := min(binanceBatch, len(streams))
+			messages = append(messages, message(struct {
+				Method string   `json:"method"`
+				Params []string `json:"params"`
+				ID     int      `json:"id"`
+			}{method, streams[:n], id}))
+			streams = streams[n:]
+		}
+		return messages
+	}
+}
+
+func binanceInstruments(_ string, body []byte) ([]producers.Instrument, error) {
+	var info struct {
+		Symbols []struct {
+			Symbol string `json:"symbol"`
+			Status string `json:"status"`
+			Base   string `json:"baseAsset"`
+			Quote  string `json:"quoteAsset"`
+		} `json:"symbols"`
+	}
+	if err := parse(body, &info); err != nil {
+		return nil, err
+	}
+	var list []producers.Instrument
+	for _, s := range info.Symbols {
+		if s.Status == "TRADING" {
+			list = append(list, producers.Instrument{Symbol: s.Symbol, Base: s.Base, Quote: s.Quote})
+		}
+	}
+	return list, nil
+}
+
+// binanceTickersMax is how many symbols one request may name at the weight of 40.
+const binanceTickersMax = 100
+
+func binanceTickers(markets []producers.Instrument) (queries []producers.Query) {
+	for len(markets) > 0 {
+		n := min(binanceTickersMax, len(markets))
+		list := message(symbols(markets[:n]))
+		queries = append(queries, producers.Query{Path: "/api/v3/ticker/24hr?symbols=" + url.QueryEscape(string(list))})
+		markets = markets[n:]
+	}
+	return queries
+}
+
+// binanceCodec needs no state: every message names its symbol.
+type binanceCodec struct{}
+
+// binanceEvent is the payload of every stream. Keys that differ in case only are all declared, so
+// that none is taken for another.
+type binanceEvent struct {
+	Type    string        `json:"e"`
+	Time    producers.Num `json:"E"`
+	Symbol  string        `json:"s"`
+	TradeID producers.Num `json:"t"`
+	Traded  producers.Num `json:"T"`
+	Price   producers.Num `json:"p"`
+	Percent producers.Num `json:"P"`
+	Amount  producers.Num `json:"q"` // size of a trade, quote volume of a ticker
+	LastQty producers.Num `json:"Q"`
+	Ask     producers.Num `json:"a"` // of a trade: an order or the aggregate's id
+	AskQty  producers.Num `json:"A"`
+	Bid     producers.Num `json:"b"` // of a trade: an order
+	BidQty  producers.Num `json:"B"`
+	// Maker says that the buyer was the maker: the taker sold.
+	Maker   json.RawMessage `json:"m"`
+	Ignored json.RawMessage `json:"M"`
+	Last    producers.Num   `json:"c"`
+	Closed  producers.Num   `json:"C"`
+	Volume  producers.Num   `json:"v"`
+	Update  producers.Num   `json:"u"`
+	First   producers.Num   `json:"U"`
+	Kline   *binanceKline   `json:"k"`
+	Error   *struct {
+		Message string `json:"msg"`
+	} `json:"error"`
+	Result json.RawMessage `json:"result"`
+	ID     json.RawMessage `json:"id"`
+}
+
+type binanceKline struct {
+	Start       producers.Num   `json:"t"`
+	End         producers.Num   `json:"T"`
+	Symbol      string          `json:"s"`
+	Interval    string          `json:"i"`
+	FirstID     producers.Num   `json:"f"`
+	LastID      producers.Num   `json:"L"`
+	Low         producers.Num   `json:"l"`
+	Open        producers.Num   `json:"o"`
+	Close       producers.Num   `json:"c"`
+	High        producers.Num   `json:"h"`
+	Volume      producers.Num   `json:"v"`
+	TakerVolume producers.Num   `json:"V"`
+	Closed      bool            `json:"x"`
+	Quote       producers.Num   `json:"q"`
+	TakerQuote  producers.Num   `json:"Q"`
+	Trades      json.RawMessage `json:"n"`
+}
+
+func (binanceCodec) Decode(f producers.Frame, out *producers.Out) error {
+	var wrapped struct {
+		Stream string          `json:"stream"`
+		Data   json.RawMessage `json:"data"`
+	}
+	payload := f.Bytes
+	if len(payload) > 0 && payload[0] == '{' {
+		if err := parse(payload, &wrapped); err != nil {
+			return err
+		}
+		if wrapped.Data != nil {
+			payload = wrapped.Data
+		}
+	}
+	if len(payload) > 0 && payload[0] == '[' { // all tickers at once
+		var events []binanceEvent
+		if err := parse(payload, &events); err != nil {
+			return err
+		}
+		for i := range events {
+			if err := events[i].decode(wrapped.Stream, f.Received, out); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	var e binanceEvent
+	if err := parse(payload, &e); err != nil {
+		return err
+	}
+	return e.decode(wrapped.Stream, f.Received, out)
+}
+
+func (e *binanceEvent) decode(stream string, received int64, out *producers.Out) error {
+	at := producers.Unix(e.Time, binanceUnit(e.Time))
+	switch {
+	case e.Error != nil:
+		out.Notice("%s", e.Error.Message)
+	case e.Type == "trade":
+		e.trade(e.TradeID, "trade", out)
+		out.Count(e.Symbol, e.TradeID)
+	case e.Type == "aggTrade":
+		e.trade(e.Ask, "aggTrade", out)
+	case e.Type == "24hrTicker" || e.Type == "24hrMiniTicker":
+		ticker := producers.Event{
+			Kind: producers.Ticker, Symbol: e.Symbol, Channel: e.Type, Time: at,
+			Last: e.Last, VolumeBase: e.Volume, VolumeQuote: e.Amount,
+		}
+		if e.Type == "24hrTicker" {
+			ticker.Bid, ticker.Ask = e.Bid, e.Ask
+		}
+		out.Add(ticker)
+	case e.Type == "kline" && e.Kline != nil:
+		k := e.Kline
+		state := producers.Open
+		if k.Closed {
+			state = producers.Closed
+		}
+		out.Add(producers.Event{
+			Kind: producers.Candle, Symbol: e.Symbol, Channel: "kline", Time: at,
+			Start: producers.Unix(k.Start, binanceUnit(k.Start)), Interval: k.Interval, State: state,
+			OpenPrice: k.Open, High: k.High, Low: k.Low, ClosePrice: k.Close, Volume: k.Volume,
+		})
+	case e.Type == "" && e.Update != "" && e.Symbol != "" && e.First == "":
+		// The book ticker has neither a type nor a time.
+		out.Add(producers.Event{
+			Kind: producers.Ticker, Symbol: e.Symbol, Channel: "bookTicker",
+			Bid: e.Bid, Ask: e.Ask, Sequence: e.Update,
+		})
+	case e.Type == "depthUpdate", e.Type == "serverShutdown", e.Type == "avgPrice", e.Type == "1hTicker", e.Type == "4hTicker", e.Type == "1dTicker":
+	case e.Type == "" && (e.Result != nil || e.ID != nil): // an acknowledgement
+	case e.Type == "" && strings.Contains(stream, "@depth"): // a partial book
+	default:
+		return producers.Unreadable("event %q of stream %q", e.Type, stream)
+	}
+	return nil
+}
+
+func (e *binanceEvent) trade(id producers.Num, channel string, out *producers.Out) {
+	side := producers.Side("")
+	switch string(e.Maker) {
+	case "true":
+		side = producers.Sell
+	case "false":
+		side = producers.Buy
+	}
+	out.Add(producers.Event{
+		Kind: producers.Trade, Symbol: e.Symbol, Channel: channel, Time: producers.Unix(e.Traded, binanceUnit(e.Traded)),
+		ID: id, Price: e.Price, Size: e.Amount, Side: side,
+	})
+}
+
+// binanceUnit tells milliseconds from microseconds, which a connection may ask for and archives have
+// since 2025: sixteen digits are microseconds until the year 2286.
+func binanceUnit(n producers.Num) time.Duration {
+	if len(n) >= 16 {
+		return time.Microsecond
+	}
+	return time.Millisecond
+}
+
+// binanceRow is a ticker of the HTTP interface; its three endpoints have parts of it.
+type binanceRow struct {
+	Symbol      string        `json:"symbol"`
+	Last        producers.Num `json:"lastPrice"`
+	Price       producers.Num `json:"price"`
+	Bid         producers.Num `json:"bidPrice"`
+	Ask         producers.Num `json:"askPrice"`
+	Volume      producers.Num `json:"volume"`
+	QuoteVolume producers.Num `json:"quoteVolume"`
+	CloseTime   producers.Num `json:"closeTime"`
+}
+
+func binanceREST(target string, body []byte, out *producers.Out) error {
+	path, query := endpoint(target)
+	switch name := path[strings.LastIndexByte(path, '/')+1:]; name {
+	case "exchangeInfo":
+	case "24hr", "bookTicker", "price":
+		var rows []binanceRow
+		if err := parseRows(body, &rows); err != nil {
+			return err
+		}
+		for _, r := range rows {
+			last := r.Last
+			if name == "price" {
+				last = r.Price
+			}
+			out.Add(producers.Event{
+				Kind: producers.Ticker, Symbol: r.Symbol, Channel: "rest", Time: producers.Unix(r.CloseTime, binanceUnit(r.CloseTime)),
+				Last: last, Bid: r.Bid, Ask: r.Ask, VolumeBase: r.Volume, VolumeQuote: r.QuoteVolume,
+			})
+		}
+	case "trades", "historicalTrades":
+		var trades []struct {
+			ID    producers.Num   `json:"id"`
+			Price producers.Num   `json:"price"`
+			Size  producers.Num   `json:"qty"`
+			Time  producers.Num   `json:"time"`
+			Maker json.RawMessage `json:"isBuyerMaker"`
+		}
+		if err := parse(body, &trades); err != nil {
+			return err
+		}
+		for _, t := range trades {
+			e := binanceEvent{Price: t.Price, Amount: t.Size, Traded: t.Time, Maker: t.Maker}
+			e.trade(t.ID, "trade", out)
+		}
+	case "klines":
+		var rows [][]producers.Num // open time, open, high, low, close, volume, close time, …
+		if err := parse(body, &rows); err != nil {
+			return err
+		}
+		for _, c := range rows {
+			if len(c) < 6 {
+				return producers.Unreadable("a kline of %d fields", len(c))
+			}
+			out.Add(producers.Event{
+				Kind: producers.Candle, Channel: "rest", Interval: query.Get("interval"),
+				Start: producers.Unix(c[0], binanceUnit(c[0])), OpenPrice: c[1], High: c[2], Low: c[3], ClosePrice: c[4], Volume: c[5],
+			})
+		}
+	default:
+		return producers.Unreadable("answer of unknown endpoint %q", path)
+	}
+	return nil
+}
