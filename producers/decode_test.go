@@ -12,6 +12,7 @@ import (
 
 	"github.com/marketlog/marketlog/producers/decode"
 	"github.com/marketlog/marketlog/producers/exchanges"
+	"github.com/marketlog/marketlog/producers/reference"
 )
 
 // runDecode returns what decode prints for a recording on standard input.
@@ -21,7 +22,7 @@ func runDecode(t *testing.T, o decode.Options, recording []byte) (stdout, stderr
 	if o.File == "" {
 		o.File = "-"
 	}
-	code = decode.Run(context.Background(), o, exchanges.List(), bytes.NewReader(recording), &out, &errs)
+	code = decode.Run(context.Background(), o, exchanges.List(), reference.List(), bytes.NewReader(recording), &out, &errs)
 	return out.String(), errs.String(), code
 }
 

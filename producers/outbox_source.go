@@ -120,8 +120,8 @@ func (s *source) Tick(t *eventsv1.Tick) {
 	s.writer.stats.accepted.Add(1)
 }
 
-// Dead hands over a refused frame, of which it keeps the first 64 kB.
-func (s *source) Dead(letter *eventsv1.DeadLetter) {
+// trimLetter cuts what a dead letter keeps to its bounds.
+func trimLetter(letter *eventsv1.DeadLetter) {
 	if len(letter.Payload) > maxDeadPayload {
 		letter.Payload, letter.Truncated = letter.Payload[:maxDeadPayload], true
 	}
@@ -131,6 +131,11 @@ func (s *source) Dead(letter *eventsv1.DeadLetter) {
 	if len(letter.Detail) > maxDeadDetail {
 		letter.Detail = letter.Detail[:maxDeadDetail]
 	}
+}
+
+// Dead hands over a refused frame, of which it keeps the first 64 kB.
+func (s *source) Dead(letter *eventsv1.DeadLetter) {
+	trimLetter(letter)
 	dead := &eventsv1.DeadRecord{Letter: letter}
 	size := dead.SizeVT()
 	r := takeRecord(size + len(letter.Source))

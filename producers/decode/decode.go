@@ -1,5 +1,5 @@
-// Package decode reads recorded messages of a venue with the adapter that reads them live, and
-// prints what they say: one JSON object a line for each event, in the order of the recording.
+// Package decode reads recorded messages of a venue or of a polled source with the adapter that reads them
+// live, and prints what they say: one JSON object a line for each event, in the order of the recording.
 // A message that cannot be read prints an error line and stops nothing.
 package decode
 
@@ -18,7 +18,7 @@ import (
 
 // Options say what to decode.
 type Options struct {
-	// Source is the slug of a venue.
+	// Source is the slug of a venue or of a polled source.
 	Source string
 	// File is a path, plain or .gz, or "-" for standard input.
 	File string
@@ -30,29 +30,38 @@ type Options struct {
 
 // Run decodes and returns the exit status: 0 also if messages could not be read, 1, with a word
 // on stderr, for an unknown source or an unreadable file.
-func Run(ctx context.Context, o Options, venues []producers.Venue, stdin io.Reader, stdout, stderr io.Writer) int {
-	if err := run(ctx, o, venues, stdin, stdout); err != nil {
+func Run(ctx context.Context, o Options, venues []producers.Venue, sources []producers.Source, stdin io.Reader, stdout, stderr io.Writer) int {
+	if err := run(ctx, o, venues, sources, stdin, stdout); err != nil {
 		fmt.Fprintf(stderr, "marketlog decode: %v\n", err)
 		return 1
 	}
 	return 0
 }
 
-func run(ctx context.Context, o Options, venues []producers.Venue, stdin io.Reader, stdout io.Writer) (err error) {
+func run(ctx context.Context, o Options, venues []producers.Venue, sources []producers.Source, stdin io.Reader, stdout io.Writer) (err error) {
 	w := bufio.NewWriterSize(stdout, 1<<16)
 	defer func() { err = errors.Join(err, w.Flush()) }()
 	if o.List {
 		for _, v := range venues {
 			fmt.Fprintln(w, v.Slug)
 		}
+		for _, s := range sources {
+			fmt.Fprintln(w, s.Slug)
+		}
 		return nil
+	}
+	out := json.NewEncoder(w)
+	out.SetEscapeHTML(false)
+	for _, s := range sources {
+		if s.Slug == o.Source {
+			return withFile(o.File, stdin, (&answers{ctx: ctx, source: s, out: out}).read)
+		}
 	}
 	venue, err := find(venues, o.Source)
 	if err != nil {
 		return err
 	}
-	d := &decoder{ctx: ctx, venue: venue, codec: venue.NewCodec(), out: json.NewEncoder(w)}
-	d.out.SetEscapeHTML(false)
+	d := &decoder{ctx: ctx, venue: venue, codec: venue.NewCodec(), out: out}
 	if o.Instruments != "" {
 		f, err := os.Open(o.Instruments)
 		if err != nil {
@@ -63,17 +72,24 @@ func run(ctx context.Context, o Options, venues []producers.Venue, stdin io.Read
 			return fmt.Errorf("reading the instruments from %s: %w", o.Instruments, err)
 		}
 	}
+	return withFile(o.File, stdin, func(r io.Reader) error {
+		return read(r, d.input, func(err error) error { return d.error(err, 0) })
+	})
+}
+
+// withFile opens the recording for read.
+func withFile(name string, stdin io.Reader, read func(io.Reader) error) error {
 	file := stdin
-	if o.File != "-" {
-		f, err := os.Open(o.File)
+	if name != "-" {
+		f, err := os.Open(name)
 		if err != nil {
 			return fmt.Errorf("opening the recording: %w", err)
 		}
 		defer f.Close()
 		file = f
 	}
-	if err := read(file, d.input, func(err error) error { return d.error(err, 0) }); err != nil {
-		return fmt.Errorf("reading %s: %w", o.File, err)
+	if err := read(file); err != nil {
+		return fmt.Errorf("reading %s: %w", name, err)
 	}
 	return nil
 }
@@ -218,10 +234,14 @@ func (d *decoder) pair(symbol string) (base, quote *string) {
 }
 
 func (d *decoder) error(err error, received int64) error {
-	return d.out.Encode(errorLine{
+	return d.out.Encode(refusal(d.venue.Slug, err, received))
+}
+
+func refusal(source string, err error, received int64) errorLine {
+	return errorLine{
 		Kind: "error", Reason: string(producers.ReasonOf(err)), Detail: err.Error(),
-		Source: d.venue.Slug, ReceivedTime: stamp(received),
-	})
+		Source: source, ReceivedTime: stamp(received),
+	}
 }
 
 func known[T ~string](s T) *string {

@@ -9,8 +9,10 @@ import "github.com/marketlog/marketlog/producers"
 func List() []producers.Venue {
 	return []producers.Venue{
 		binance(),
+		bybit(),
 		coinbase(),
 		kraken(),
+		okx(),
 	}
 }
 

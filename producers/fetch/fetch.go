@@ -46,6 +46,13 @@ func DefaultConfig(n int, per time.Duration) Config {
 	}
 }
 
+// SourceConfig suits a polled source.
+func SourceConfig(s producers.Source) Config {
+	c := DefaultConfig(s.Requests, s.Per)
+	c.MaxBody = s.MaxBody
+	return c
+}
+
 // Validate reports every field that is wrong.
 func (c Config) Validate() error {
 	var faults []error

@@ -1,0 +1,287 @@
+package exchanges
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/marketlog/marketlog/producers"
+)
+
+// bybit is Bybit's spot market, by version 5 of its interface.
+//
+//	feed    https://bybit-exchange.github.io/docs/v5/ws/connect (a ping every 20 s; at most 500
+//	        connections in 5 minutes; 10 topics in one request for spot)
+//	trades  https://bybit-exchange.github.io/docs/v5/websocket/public/trade
+//	ticker  https://bybit-exchange.github.io/docs/v5/websocket/public/ticker (of spot: no bid, no ask)
+//	HTTP    https://bybit-exchange.github.io/docs/v5/market/tickers (600 requests in 5 s)
+func bybit() producers.Venue {
+	return producers.Venue{
+		Slug: "bybit", Name: "Bybit", Version: 1,
+		URLs: producers.URLs{
+			Stream: "wss://stream.bybit.com/v5/public/spot",
+			REST:   "https://api.bybit.com",
+		},
+		Countries: producers.Countries{
+			Terms: "https://www.bybit.com/en/help-center/article/Service-Restricted-Countries", // not read for countries yet: unknown counts as worldwide
+		},
+		Limits: producers.Limits{
+			Connects: 500, ConnectsPer: 5 * time.Minute,
+			MarketsPerSocket: 200, // undocumented for spot; keeps one connection's loss small
+			Messages:         10,
+			Requests:         20,
+		},
+		Silence:     60 * time.Second,
+		Listing:     []string{"/v5/market/instruments-info?category=spot&limit=1000"},
+		Instruments: bybitInstruments,
+		Subscribe:   bybitRequest("subscribe"),
+		Unsubscribe: bybitRequest("unsubscribe"),
+		Heartbeat:   producers.Heartbeat{Every: 20 * time.Second, Message: func() []byte { return []byte(`{"op":"ping"}`) }},
+		NewCodec:    func() producers.Codec { return bybitCodec{} },
+		Tickers: func([]producers.Instrument) []producers.Query {
+			return []producers.Query{{Path: "/v5/market/tickers?category=spot"}}
+		},
+		DecodeREST: bybitREST,
+	}
+}
+
+// bybitBatch is how many topics a request may name.
+const bybitBatch = 10
+
+func bybitRequest(op string) func([]producers.Instrument) [][]byte {
+	return func(markets []producers.Instrument) (messages [][]byte) {
+		var topics []string
+		for _, m := range markets {
+			topics = append(topics, "publicTrade."+m.Symbol, "tickers."+m.Symbol)
+		}
+		for len(topics) > 0 {
+			n := min(bybitBatch, len(topics))
+			messages = append(messages, message(struct {
+				Op   string   `json:"op"`
+				Args []string `json:"args"`
+			}{op, topics[:n]}))
+			topics = topics[n:]
+		}
+		return messages
+	}
+}
+
+// bybitAnswer is the envelope of the HTTP interface; a code other than 0 is an error, also with
+// status 200.
+type bybitAnswer[T any] struct {
+	Code    int    `json:"retCode"`
+	Message string `json:"retMsg"`
+	Result  struct {
+		List []T `json:"list"`
+		// Symbol is there where the answer is about one market.
+		Symbol string `json:"symbol"`
+	} `json:"result"`
+	Time producers.Num `json:"time"`
+}
+
+func parseBybit[T any](body []byte) (bybitAnswer[T], error) {
+	var answer bybitAnswer[T]
+	if err := parse(body, &answer); err != nil {
+		return answer, err
+	}
+	if answer.Code != 0 {
+		return answer, producers.Unreadable("error %d: %s", answer.Code, answer.Message)
+	}
+	return answer, nil
+}
+
+func bybitInstruments(_ string, body []byte) ([]producers.Instrument, error) {
+	answer, err := parseBybit[struct {
+		Symbol string `json:"symbol"`
+		Base   string `json:"baseCoin"`
+		Quote  string `json:"quoteCoin"`
+		Status string `json:"status"`
+	}](body)
+	if err != nil {
+		return nil, err
+	}
+	var list []producers.Instrument
+	for _, s := range answer.Result.List {
+		if s.Status == "Trading" {
+			list = append(list, producers.Instrument{Symbol: s.Symbol, Base: s.Base, Quote: s.Quote})
+		}
+	}
+	return list, nil
+}
+
+// bybitCodec needs no state: every message names its symbol.
+type bybitCodec struct{}
+
+// bybitTrade is a public trade; "S" is the taker's side.
+type bybitTrade struct {
+	ID     producers.Num   `json:"i"`
+	Time   producers.Num   `json:"T"`
+	Price  producers.Num   `json:"p"`
+	Size   producers.Num   `json:"v"`
+	Side   string          `json:"S"`
+	Symbol string          `json:"s"`
+	Block  json.RawMessage `json:"BT"`
+}
+
+// bybitTicker is a ticker of the feed or of the HTTP interface; only the latter has the quote.
+type bybitTicker struct {
+	Symbol   string        `json:"symbol"`
+	Last     producers.Num `json:"lastPrice"`
+	Bid      producers.Num `json:"bid1Price"`
+	Ask      producers.Num `json:"ask1Price"`
+	Volume   producers.Num `json:"volume24h"`
+	Turnover producers.Num `json:"turnover24h"`
+}
+
+func (t *bybitTicker) event(channel string, at producers.Num) producers.Event {
+	return producers.Event{
+		Kind: producers.Ticker, Symbol: t.Symbol, Channel: channel, Time: producers.Unix(at, time.Millisecond),
+		Last: t.Last, Bid: t.Bid, Ask: t.Ask, VolumeBase: t.Volume, VolumeQuote: t.Turnover,
+	}
+}
+
+func (bybitCodec) Decode(f producers.Frame, out *producers.Out) error {
+	var m struct {
+		Topic   string          `json:"topic"`
+		Time    producers.Num   `json:"ts"`
+		Op      string          `json:"op"`
+		Success *bool           `json:"success"`
+		Message string          `json:"ret_msg"`
+		Params  json.RawMessage `json:"params"`
+		Data    json.RawMessage `json:"data"`
+	}
+	if err := parse(f.Bytes, &m); err != nil {
+		return err
+	}
+	channel, symbol, _ := strings.Cut(m.Topic, ".")
+	switch {
+	case m.Params != nil:
+		return producers.Retired("topic %q of version 3 or before", m.Topic)
+	case channel == "publicTrade":
+		var trades []bybitTrade
+		if err := parse(m.Data, &trades); err != nil {
+			return err
+		}
+		for _, t := range trades {
+			out.Add(producers.Event{
+				Kind: producers.Trade, Symbol: t.Symbol, Channel: "publicTrade", Time: producers.Unix(t.Time, time.Millisecond),
+				ID: t.ID, Price: t.Price, Size: t.Size, Side: producers.Side(strings.ToLower(t.Side)),
+			})
+		}
+	case channel == "tickers":
+		var t bybitTicker
+		if err := parse(m.Data, &t); err != nil {
+			return err
+		}
+		out.Add(t.event("tickers", m.Time))
+	case channel == "kline":
+		return decodeBybitKlines(symbol, m.Time, m.Data, out)
+	case channel == "orderbook":
+	case channel == "trade", channel == "instrument_info", channel == "orderBookL2_25", channel == "orderBook_200", channel == "klineV2", channel == "candle":
+		return producers.Retired("topic %q of version 2", m.Topic)
+	case m.Topic == "" && (m.Op != "" || m.Success != nil):
+		if m.Success != nil && !*m.Success {
+			out.Notice("%s: %s", m.Op, m.Message)
+		}
+	default:
+		return producers.Unreadable("message of topic %q", m.Topic)
+	}
+	return nil
+}
+
+func decodeBybitKlines(topic string, at producers.Num, data []byte, out *producers.Out) error {
+	interval, symbol, _ := strings.Cut(topic, ".")
+	var rows []struct {
+		Start    producers.Num `json:"start"`
+		Interval string        `json:"interval"`
+		Open     producers.Num `json:"open"`
+		Close    producers.Num `json:"close"`
+		High     producers.Num `json:"high"`
+		Low      producers.Num `json:"low"`
+		Volume   producers.Num `json:"volume"`
+		Confirm  bool          `json:"confirm"`
+	}
+	if err := parse(data, &rows); err != nil {
+		return err
+	}
+	for _, c := range rows {
+		state := producers.Open
+		if c.Confirm {
+			state = producers.Closed
+		}
+		out.Add(producers.Event{
+			Kind: producers.Candle, Symbol: symbol, Channel: "kline", Time: producers.Unix(at, time.Millisecond), State: state,
+			Start: producers.Unix(c.Start, time.Millisecond), Interval: bybitInterval(interval),
+			OpenPrice: c.Open, High: c.High, Low: c.Low, ClosePrice: c.Close, Volume: c.Volume,
+		})
+	}
+	return nil
+}
+
+// bybitInterval spells an interval, which Bybit gives in minutes or as a letter.
+func bybitInterval(s string) string {
+	switch s {
+	case "D":
+		return "1d"
+	case "W":
+		return "1w"
+	}
+	minutes := producers.Unix(producers.Num(s), time.Minute)
+	if minutes == producers.BadTime {
+		return s
+	}
+	return producers.Interval(time.Duration(minutes))
+}
+
+func bybitREST(target string, body []byte, out *producers.Out) error {
+	path, query := endpoint(target)
+	switch path[strings.LastIndexByte(path, '/')+1:] {
+	case "instruments-info":
+	case "tickers":
+		if !strings.Contains(path, "/v5/") {
+			return producers.Retired("answer of %s", path)
+		}
+		answer, err := parseBybit[bybitTicker](body)
+		if err != nil {
+			return err
+		}
+		for _, t := range answer.Result.List {
+			out.Add(t.event("rest", answer.Time))
+		}
+	case "recent-trade":
+		answer, err := parseBybit[struct {
+			ID     producers.Num `json:"execId"`
+			Symbol string        `json:"symbol"`
+			Price  producers.Num `json:"price"`
+			Size   producers.Num `json:"size"`
+			Side   string        `json:"side"`
+			Time   producers.Num `json:"time"`
+		}](body)
+		if err != nil {
+			return err
+		}
+		for _, t := range answer.Result.List {
+			out.Add(producers.Event{
+				Kind: producers.Trade, Symbol: t.Symbol, Channel: "publicTrade", Time: producers.Unix(t.Time, time.Millisecond),
+				ID: t.ID, Price: t.Price, Size: t.Size, Side: producers.Side(strings.ToLower(t.Side)),
+			})
+		}
+	case "kline":
+		answer, err := parseBybit[[]producers.Num](body) // start, open, high, low, close, volume, turnover
+		if err != nil {
+			return err
+		}
+		for _, c := range answer.Result.List {
+			if len(c) < 6 {
+				return producers.Unreadable("a kline of %d fields", len(c))
+			}
+			out.Add(producers.Event{
+				Kind: producers.Candle, Symbol: answer.Result.Symbol, Channel: "rest", Interval: bybitInterval(query.Get("interval")),
+				Start: producers.Unix(c[0], time.Millisecond), OpenPrice: c[1], High: c[2], Low: c[3], ClosePrice: c[4], Volume: c[5],
+			})
+		}
+	default:
+		return producers.Unreadable("answer of unknown endpoint %q", path)
+	}
+	return nil
+}

@@ -1,0 +1,267 @@
+package exchanges
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/marketlog/marketlog/producers"
+)
+
+// okx is OKX's spot market, by version 5 of its interface.
+//
+//	feed    https://www.okx.com/docs-v5/en/#overview-websocket (3 connections a second; 480 requests an
+//	        hour and connection, whatever they name, of at most 64 kB; the text "ping" within 30 s)
+//	ticker  https://www.okx.com/docs-v5/en/#order-book-trading-market-data-ws-tickers-channel
+//	trades  https://www.okx.com/docs-v5/en/#order-book-trading-market-data-ws-trades-channel
+//	HTTP    https://www.okx.com/docs-v5/en/#order-book-trading-market-data-get-tickers (20 in 2 s)
+func okx() producers.Venue {
+	return producers.Venue{
+		Slug: "okx", Name: "OKX", Version: 1,
+		URLs: producers.URLs{
+			Stream: "wss://ws.okx.com:8443/ws/v5/public",
+			REST:   "https://www.okx.com",
+		},
+		Countries: producers.Countries{
+			Terms: "https://www.okx.com/help/terms-of-service", // not read for countries yet: unknown counts as worldwide
+		},
+		Limits: producers.Limits{
+			Connects: 3, ConnectsPer: time.Second,
+			MarketsPerSocket: 300, // undocumented; two channels each stay below 64 kB in two requests
+			Messages:         3,
+			Requests:         10,
+		},
+		Silence:     60 * time.Second,
+		Listing:     []string{"/api/v5/public/instruments?instType=SPOT"},
+		Instruments: okxInstruments,
+		Subscribe:   okxRequest("subscribe"),
+		Unsubscribe: okxRequest("unsubscribe"),
+		Heartbeat:   producers.Heartbeat{Every: 20 * time.Second, Message: func() []byte { return []byte("ping") }},
+		NewCodec:    func() producers.Codec { return okxCodec{} },
+		Tickers: func([]producers.Instrument) []producers.Query {
+			return []producers.Query{{Path: "/api/v5/market/tickers?instType=SPOT"}}
+		},
+		DecodeREST: okxREST,
+	}
+}
+
+type okxArg struct {
+	Channel string `json:"channel"`
+	Symbol  string `json:"instId"`
+}
+
+// okxBatch is how many channels a request names: some 12 kB.
+const okxBatch = 200
+
+func okxRequest(op string) func([]producers.Instrument) [][]byte {
+	return func(markets []producers.Instrument) (messages [][]byte) {
+		var args []okxArg
+		for _, m := range markets {
+			args = append(args, okxArg{"trades", m.Symbol}, okxArg{"tickers", m.Symbol})
+		}
+		for len(args) > 0 {
+			n := min(okxBatch, len(args))
+			messages = append(messages, message(struct {
+				Op   string   `json:"op"`
+				Args []okxArg `json:"args"`
+			}{op, args[:n]}))
+			args = args[n:]
+		}
+		return messages
+	}
+}
+
+// parseOKX reads the envelope of the HTTP interface; a code other than 0 is an error, also with
+// status 200.
+func parseOKX[T any](body []byte) ([]T, error) {
+	var answer struct {
+		Code    string `json:"code"`
+		Message string `json:"msg"`
+		Data    []T    `json:"data"`
+	}
+	if err := parse(body, &answer); err != nil {
+		return nil, err
+	}
+	if answer.Code != "0" {
+		return nil, producers.Unreadable("error %q: %s", answer.Code, answer.Message)
+	}
+	return answer.Data, nil
+}
+
+func okxInstruments(_ string, body []byte) ([]producers.Instrument, error) {
+	rows, err := parseOKX[struct {
+		Symbol string `json:"instId"`
+		Type   string `json:"instType"`
+		Base   string `json:"baseCcy"`
+		Quote  string `json:"quoteCcy"`
+		State  string `json:"state"`
+	}](body)
+	if err != nil {
+		return nil, err
+	}
+	var list []producers.Instrument
+	for _, s := range rows {
+		if s.Type == "SPOT" && s.State == "live" {
+			list = append(list, producers.Instrument{Symbol: s.Symbol, Base: s.Base, Quote: s.Quote})
+		}
+	}
+	return list, nil
+}
+
+// okxCodec needs no state: every row names its instrument.
+type okxCodec struct{}
+
+type okxTrade struct {
+	Symbol string        `json:"instId"`
+	ID     producers.Num `json:"tradeId"`
+	Price  producers.Num `json:"px"`
+	Size   producers.Num `json:"sz"`
+	Side   string        `json:"side"` // the taker's
+	Time   producers.Num `json:"ts"`
+}
+
+func (t *okxTrade) event() producers.Event {
+	return producers.Event{
+		Kind: producers.Trade, Symbol: t.Symbol, Channel: "trades", Time: producers.Unix(t.Time, time.Millisecond),
+		ID: t.ID, Price: t.Price, Size: t.Size, Side: producers.Side(t.Side),
+	}
+}
+
+// okxTicker's volumes are, for spot, in the base ("vol24h") and in the quote ("volCcy24h").
+type okxTicker struct {
+	Symbol string        `json:"instId"`
+	Type   string        `json:"instType"`
+	Last   producers.Num `json:"last"`
+	Bid    producers.Num `json:"bidPx"`
+	Ask    producers.Num `json:"askPx"`
+	Base   producers.Num `json:"vol24h"`
+	Quote  producers.Num `json:"volCcy24h"`
+	Time   producers.Num `json:"ts"`
+}
+
+func (t *okxTicker) event(channel string) producers.Event {
+	e := producers.Event{
+		Kind: producers.Ticker, Symbol: t.Symbol, Channel: channel, Time: producers.Unix(t.Time, time.Millisecond),
+		Last: t.Last, Bid: t.Bid, Ask: t.Ask,
+	}
+	if t.Type == "SPOT" {
+		e.VolumeBase, e.VolumeQuote = t.Base, t.Quote
+	}
+	return e
+}
+
+func (okxCodec) Decode(f producers.Frame, out *producers.Out) error {
+	if string(f.Bytes) == "pong" {
+		return nil
+	}
+	var m struct {
+		Event   string          `json:"event"`
+		Message string          `json:"msg"`
+		Table   string          `json:"table"`
+		Arg     okxArg          `json:"arg"`
+		Data    json.RawMessage `json:"data"`
+	}
+	if err := parse(f.Bytes, &m); err != nil {
+		return err
+	}
+	switch channel := m.Arg.Channel; {
+	case m.Table != "":
+		return producers.Retired("table %q of version 3", m.Table)
+	case m.Event == "error":
+		out.Notice("%s", m.Message)
+	case m.Event != "":
+	case channel == "trades", channel == "trades-all":
+		var trades []okxTrade
+		if err := parse(m.Data, &trades); err != nil {
+			return err
+		}
+		for i := range trades {
+			out.Add(trades[i].event())
+		}
+	case channel == "tickers":
+		var tickers []okxTicker
+		if err := parse(m.Data, &tickers); err != nil {
+			return err
+		}
+		for i := range tickers {
+			out.Add(tickers[i].event("tickers"))
+		}
+	case strings.HasPrefix(channel, "candle"):
+		var rows [][]producers.Num
+		if err := parse(m.Data, &rows); err != nil {
+			return err
+		}
+		return okxCandles(m.Arg.Symbol, strings.TrimPrefix(channel, "candle"), rows, out)
+	case strings.HasPrefix(channel, "books"), channel == "bbo-tbt":
+	default:
+		return producers.Unreadable("message of channel %q", channel)
+	}
+	return nil
+}
+
+// okxCandles adds rows of start, open, high, low, close, volume in contracts or base, in base or
+// quote, in quote, and whether it is closed.
+func okxCandles(symbol, bar string, rows [][]producers.Num, out *producers.Out) error {
+	for _, c := range rows {
+		if len(c) < 6 {
+			return producers.Unreadable("a candle of %d fields", len(c))
+		}
+		state := producers.CandleState("")
+		switch c[len(c)-1] {
+		case "0":
+			state = producers.Open
+		case "1":
+			state = producers.Closed
+		}
+		out.Add(producers.Event{
+			Kind: producers.Candle, Symbol: symbol, Channel: "candle", State: state,
+			Start: producers.Unix(c[0], time.Millisecond), Interval: okxBar(bar),
+			OpenPrice: c[1], High: c[2], Low: c[3], ClosePrice: c[4], Volume: c[5],
+		})
+	}
+	return nil
+}
+
+// okxBar spells an interval: OKX writes hours and longer in capitals, with "utc" behind for days
+// that begin at midnight UTC instead of in Hong Kong. An answer without a bar has minutes.
+func okxBar(bar string) string {
+	if bar == "" {
+		return "1m"
+	}
+	return strings.ToLower(strings.TrimSuffix(bar, "utc"))
+}
+
+func okxREST(target string, body []byte, out *producers.Out) error {
+	path, query := endpoint(target)
+	if !strings.Contains(path, "/v5/") {
+		return producers.Retired("answer of %s", path)
+	}
+	switch path[strings.LastIndexByte(path, '/')+1:] {
+	case "instruments":
+	case "tickers", "ticker":
+		tickers, err := parseOKX[okxTicker](body)
+		if err != nil {
+			return err
+		}
+		for i := range tickers {
+			out.Add(tickers[i].event("rest"))
+		}
+	case "trades", "history-trades":
+		trades, err := parseOKX[okxTrade](body)
+		if err != nil {
+			return err
+		}
+		for i := range trades {
+			out.Add(trades[i].event())
+		}
+	case "candles", "history-candles":
+		rows, err := parseOKX[[]producers.Num](body)
+		if err != nil {
+			return err
+		}
+		return okxCandles("", query.Get("bar"), rows, out)
+	default:
+		return producers.Unreadable("answer of unknown endpoint %q", path)
+	}
+	return nil
+}

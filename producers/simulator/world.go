@@ -1,0 +1,185 @@
+package simulator
+
+import (
+	"math"
+
+	"github.com/marketlog/marketlog/schemas"
+)
+
+// world is what everything costs in USD at any time. Coins are the real ones of the coin table; every
+// number about them is invented.
+type world struct {
+	seed  seed
+	table *schemas.CoinTable
+	coins map[string]*asset // by id
+	fiats map[string]*asset // by code
+}
+
+// asset is a coin or a currency. Its price is that of its path, times that of its parent if it stands
+// for another asset.
+type asset struct {
+	id     string
+	path   *path
+	parent *asset
+	rank   int // 0 of a currency
+	stable bool
+	// volume is what is traded in a day on all venues, in USD.
+	volume float64
+}
+
+func (a *asset) at(t int64) float64 {
+	price := a.path.at(t)
+	if a.parent != nil {
+		price *= a.parent.at(t)
+	}
+	return price
+}
+
+// over bounds the price in [from, to). With a parent, high and low are bounds that need not be met.
+func (a *asset) over(from, to int64) span {
+	s := a.path.over(from, to)
+	if a.parent != nil {
+		p := a.parent.over(from, to)
+		s = span{s.open * p.open, s.high * p.high, s.low * p.low, s.close * p.close}
+	}
+	return s
+}
+
+// level is what the asset costs when its walk is at zero.
+func (a *asset) level() float64 {
+	if a.parent != nil {
+		return a.path.level * a.parent.level()
+	}
+	return a.path.level
+}
+
+// levels are invented prices of the best-known coins, near enough to what people expect. All others
+// are drawn from their rank.
+var levels = map[string]float64{
+	"bitcoin": 90_000, "ethereum": 3_200, "ripple": 2.2, "binancecoin": 850, "solana": 150, "tron": 0.28,
+	"dogecoin": 0.16, "cardano": 0.5, "hyperliquid": 32, "bitcoin-cash": 520, "leo-token": 9.2, "chainlink": 14,
+	"monero": 380, "stellar": 0.26, "zcash": 400, "litecoin": 90, "sui": 1.7, "avalanche-2": 15,
+	"hedera-hashgraph": 0.15, "shiba-inu": 0.0000092, "the-open-network": 1.7, "crypto-com-chain": 0.11,
+	"polkadot": 2.4, "uniswap": 6.5, "mantle": 1.1, "tether-gold": 4_100, "pax-gold": 4_100, "bittensor": 300,
+	"aave": 180, "okb": 110, "near": 1.9, "pepe": 0.0000048, "ethereum-classic": 14, "internet-computer": 4,
+	"worldcoin-wld": 0.65, "aptos": 2.1, "cosmos": 2.5, "arbitrum": 0.22, "algorand": 0.14, "filecoin": 1.6,
+	"vechain": 0.014, "bonk": 0.0000095, "dash": 60, "optimism": 0.32, "tezos": 0.5, "injective-protocol": 5.5,
+	"celestia": 0.6, "the-graph": 0.045, "bittorrent": 0.00000043, "floki": 0.000045, "maker": 1_500,
+}
+
+// parents are the assets that wrapped and staked coins stand for, and what one unit gains on them in a year.
+var parents = map[string]struct {
+	of   string
+	gain float64
+}{
+	"staked-ether": {"ethereum", 0}, "wrapped-bitcoin": {"bitcoin", 0}, "weth": {"ethereum", 0},
+	"wrapped-steth": {"ethereum", 0.03}, "coinbase-wrapped-btc": {"bitcoin", 0}, "wrapped-eeth": {"ethereum", 0.03},
+	"bitcoin-avalanche-bridged-btc-b": {"bitcoin", 0}, "jito-staked-sol": {"solana", 0.06},
+	"binance-staked-sol": {"solana", 0.06}, "wrapped-beacon-eth": {"ethereum", 0.03},
+	"coinbase-wrapped-staked-eth": {"ethereum", 0.03}, "rocket-pool-eth": {"ethereum", 0.03},
+	"ethena-staked-usde": {"ethena-usde", 0.05}, "susds": {"usds", 0.05},
+	"rootstock": {"bitcoin", 0}, "tbtc": {"bitcoin", 0},
+}
+
+// fiatLevels are invented USD prices of one unit, in units for one USD where that reads better.
+var fiatLevels = func() map[string]float64 {
+	levels := map[string]float64{"USD": 1, "EUR": 1.15, "GBP": 1.32, "AUD": 0.66, "NZD": 0.58, "KWD": 3.26, "BHD": 2.65}
+	for code, perDollar := range map[string]float64{
+		"AED": 3.6725, "ARS": 1_440, "BDT": 122, "BGN": 1.7, "BRL": 5.4, "CAD": 1.4, "CHF": 0.81, "CLP": 940,
+		"CNH": 7.1, "CNY": 7.1, "COP": 3_900, "CZK": 21, "DKK": 6.5, "EGP": 47.5, "GEL": 2.7, "GHS": 11, "HKD": 7.78,
+		"HRK": 6.55, "HUF": 335, "IDR": 16_600, "ILS": 3.27, "INR": 88.5, "ISK": 126, "JPY": 154, "KES": 129, "KRW": 1_450,
+		"KZT": 525, "LKR": 305, "MAD": 9.3, "MXN": 18.5, "MYR": 4.15, "NGN": 1_440, "NOK": 10.1, "PEN": 3.4, "PHP": 58.5,
+		"PKR": 281, "PLN": 3.7, "QAR": 3.64, "RON": 4.4, "RUB": 81, "SAR": 3.75, "SEK": 9.5, "SGD": 1.3, "THB": 32.5,
+		"TRY": 42.2, "TWD": 31, "UAH": 42, "UYU": 39.8, "UZS": 12_000, "VND": 26_300, "ZAR": 17.3,
+	} {
+		levels[code] = 1 / perDollar
+	}
+	return levels
+}()
+
+// Standard deviations of a day, in log price.
+const (
+	marketWeight  = 0.02
+	sectorWeight  = 0.01
+	dollarWeight  = 0.002
+	fiatWeight    = 0.002
+	stableWeight  = 0.0004
+	wobblyWeight  = 0.004
+	wrapperWeight = 0.0003
+	// sectors is how many groups of coins move together beyond the whole market.
+	sectors = 12
+	// stableOctaves brings what should not wander back within a day or so.
+	stableOctaves = 4
+)
+
+func newWorld(seed seed) *world {
+	w := &world{seed: seed, table: schemas.Coins(), coins: map[string]*asset{}, fiats: map[string]*asset{}}
+	dollar := factor{seed.of("dollar"), dollarWeight}
+	for _, f := range w.table.Fiats() {
+		level, ok := fiatLevels[f.Code]
+		if !ok {
+			continue
+		}
+		own := factor{seed.of("fiat " + f.Code), fiatWeight}
+		p := newPath(own.seed, level, hourOctaves, dollar, own)
+		if f.Code == schemas.USD {
+			p = newPath(own.seed, level, 0)
+		}
+		w.fiats[f.Code] = &asset{id: f.Code, path: p, stable: true}
+	}
+	for _, c := range w.table.All() {
+		w.coins[c.ID] = w.newCoin(c)
+	}
+	for id, p := range parents {
+		if a := w.coins[id]; a != nil {
+			a.parent = w.coins[p.of]
+			a.path.drift = math.Log1p(p.gain) / (365.25 * 24)
+		}
+	}
+	return w
+}
+
+func (w *world) newCoin(c schemas.Coin) *asset {
+	own := w.seed.of(c.ID)
+	a := &asset{id: c.ID, rank: c.Rank}
+	cap := 2e12 / math.Pow(float64(c.Rank), 1.4)
+	a.volume = cap * (0.02 + 0.06*own.unit(0))
+	_, standsFor := parents[c.ID]
+	switch {
+	case c.Kind == schemas.KindStablecoin:
+		weight := stableWeight
+		if own.at(1)%12 == 0 { // one in twelve wobbles
+			weight = wobblyWeight
+		}
+		a.path, a.stable = newPath(own, 1, stableOctaves, factor{own, weight}), true
+		a.parent = w.fiats[c.Peg]
+		a.volume *= 3
+	case standsFor:
+		a.path = newPath(own, 1, stableOctaves, factor{own, wrapperWeight})
+		a.volume /= 10
+	default:
+		level, ok := levels[c.ID]
+		if !ok {
+			supply := math.Pow(10, 6.5+4.5*own.unit(2))
+			level = cap / supply
+		}
+		a.path = newPath(own, level, hourOctaves,
+			factor{w.seed.of("market"), marketWeight * (0.7 + 0.8*own.unit(3))},
+			factor{w.seed.of("sector") + seed(own.at(4)%sectors), sectorWeight},
+			factor{own, 0.008 + 0.006*math.Log(float64(c.Rank))},
+		)
+	}
+	return a
+}
+
+// quoteAsset finds what markets of a venue are quoted in, by the venue's name for it.
+func (w *world) quoteAsset(venue, name string) *asset {
+	q, ok := w.table.ResolveQuote(venue, name)
+	switch {
+	case !ok:
+		return nil
+	case q.Fiat:
+		return w.fiats[q.ID]
+	}
+	return w.coins[q.ID]
+}

@@ -1,0 +1,189 @@
+package producers_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream"
+	"github.com/marketlog/marketlog/stream/streamtest"
+)
+
+// referenceTopics makes the topics that polled sources write to.
+func referenceTopics(t *testing.T, cfg stream.Config) {
+	t.Helper()
+	client, err := cfg.NewClient()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if _, err := kadm.NewClient(client).CreateTopics(t.Context(), 1, 1, nil, schemas.TopicReferenceRaw, schemas.TopicReferenceRawDead); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// written reads a whole topic of one partition.
+func written(t *testing.T, cfg stream.Config, topic string, visit func(*kgo.Record)) {
+	t.Helper()
+	client, err := cfg.NewClient()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	ends, err := kadm.NewClient(client).ListEndOffsets(t.Context(), topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end, _ := ends.Lookup(topic, 0)
+	if err := stream.ReadRange(t.Context(), cfg, topic, 0, 0, end.Offset, func(r *kgo.Record) error {
+		visit(r)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func pollFor(t *testing.T, cfg stream.Config, url string, until func(producers.SourceStats) bool) {
+	t.Helper()
+	log, err := producers.NewSourceLog(cfg, nil, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	p := newPoller(t, nil, log.Source("ecb"), url)
+	ctx, cancel := context.WithCancel(t.Context())
+	clocks, done := make(chan error, 1), make(chan error, 1)
+	go func() { clocks <- log.Run(ctx) }()
+	go func() { done <- p.Run(ctx) }()
+	for deadline := time.Now().Add(20 * time.Second); !until(p.Stats()); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("stats = %+v after 20 s", p.Stats())
+		}
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if err := <-clocks; err != nil {
+		t.Error(err)
+	}
+}
+
+// Two processes one after the other, over a real server and a broker.
+func TestSourcesWriteToTheLogOnce(t *testing.T) {
+	streamtest.Backends(t, func(t *testing.T, addr string) {
+		cfg := stream.Config{Brokers: []string{addr}}
+		referenceTopics(t, cfg)
+		yesterday := time.Now().UTC().AddDate(0, 0, -1).Format(time.DateOnly)
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, dailyFile) {
+				fmt.Fprint(w, days(yesterday+" USD=1.1 KRW=1600"))
+				return
+			}
+			fmt.Fprint(w, days(yesterday+" USD=1.1 KRW=1600 JPY=none", "2026-01-05 USD=1.2"))
+		}))
+		defer server.Close()
+		for range 2 {
+			pollFor(t, cfg, server.URL, func(s producers.SourceStats) bool { return s.Requests == 2 })
+		}
+		var records []*eventsv1.ReferenceRecord
+		epochs := map[int64]bool{}
+		written(t, cfg, schemas.TopicReferenceRaw, func(r *kgo.Record) {
+			rec := &eventsv1.ReferenceRecord{}
+			if err := rec.UnmarshalVT(r.Value); err != nil || string(r.Key) != "ecb" || rec.Producer != "ecb" {
+				t.Fatalf("record %v under key %q, %v", rec, r.Key, err)
+			}
+			if f := rec.GetFixing(); f != nil && f.IngestTime < rec.Epoch {
+				t.Errorf("%v was read before its producer started at %d", f, rec.Epoch)
+			}
+			epochs[rec.Epoch] = true
+			if rec.GetClock() == nil {
+				records = append(records, rec)
+			}
+		})
+		wantWritten(t, records,
+			"ecb EUR/USD 1.2 2026-01-05", "ecb EUR/KRW 1600 "+yesterday, "ecb EUR/USD 1.1 "+yesterday,
+			historyFile+": 200, 3 rows", dailyFile+": 200, 2 rows", historyFile+": 200, 3 rows", dailyFile+": 200, 2 rows")
+		if len(epochs) != 2 {
+			t.Errorf("%d epochs, want one of each process", len(epochs))
+		}
+		dead := 0
+		written(t, cfg, schemas.TopicReferenceRawDead, func(r *kgo.Record) {
+			rec := &eventsv1.DeadRecord{}
+			if err := rec.UnmarshalVT(r.Value); err != nil || rec.Letter.Reason != "not_a_number" || rec.Letter.IngestTime == 0 {
+				t.Errorf("dead letter %v, %v", rec, err)
+			}
+			dead++
+		})
+		if dead != 2 {
+			t.Errorf("%d dead letters, want one of each process", dead)
+		}
+	})
+}
+
+// A clock stands behind everything of its source that is not later, and comes every second.
+func TestClocksOfSourcesAreWritten(t *testing.T) {
+	cfg := stream.Config{Brokers: []string{streamtest.Kfake(t)}}
+	referenceTopics(t, cfg)
+	log, err := producers.NewSourceLog(cfg, nil, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	out := log.Source("ecb")
+	ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
+	defer cancel()
+	clocks := make(chan error, 1)
+	go func() { clocks <- log.Run(ctx) }()
+	for ctx.Err() == nil {
+		rec := &eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Fixing{Fixing: &eventsv1.Fixing{Source: "ecb"}}}
+		if err := out.Append(t.Context(), rec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := <-clocks; err != nil {
+		t.Error(err)
+	}
+	last, seconds := int64(0), 0
+	written(t, cfg, schemas.TopicReferenceRaw, func(r *kgo.Record) {
+		rec := &eventsv1.ReferenceRecord{}
+		if err := rec.UnmarshalVT(r.Value); err != nil {
+			t.Fatal(err)
+		}
+		if c := rec.GetClock(); c != nil {
+			seconds++
+			last = c.Time
+		} else if at := rec.GetFixing().GetIngestTime(); at <= last {
+			t.Errorf("a rate of %d stands behind the clock of %d", at, last)
+		}
+	})
+	if seconds < 2 || seconds > 3 {
+		t.Errorf("%d clocks in 2.5 s", seconds)
+	}
+}
+
+// With the log away a source waits, and loses nothing.
+func TestSourcesWaitForTheLog(t *testing.T) {
+	log, err := producers.NewSourceLog(stream.Config{Brokers: []string{"127.0.0.1:1"}}, nil, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	rec := &eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Fetch{Fetch: &eventsv1.Fetch{Source: "ecb"}}}
+	if err := log.Source("ecb").Append(ctx, rec); err == nil {
+		t.Error("a record was taken that the log does not have")
+	}
+}
