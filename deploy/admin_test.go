@@ -11,11 +11,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
 
-// testAdmin serves verbs on a socket of its own; stop ends it and waits.
+// testAdmin serves verbs on a socket of its own; stop ends it and waits, and may be called again.
 func testAdmin(t *testing.T, verbs ...Verb) (socket string, stop func()) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "admin") // t.TempDir may be longer than a socket's name can be
@@ -27,12 +28,12 @@ func testAdmin(t *testing.T, verbs ...Verb) (socket string, stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- server.serve(ctx, socket) }()
-	stop = func() {
+	stop = sync.OnceFunc(func() {
 		cancel()
-		if err, ok := <-done; ok && err != nil {
+		if err := <-done; err != nil {
 			t.Errorf("serving: %v", err)
 		}
-	}
+	})
 	t.Cleanup(func() { cancel(); os.RemoveAll(dir) })
 	for _, err := os.Stat(socket); errors.Is(err, fs.ErrNotExist); _, err = os.Stat(socket) {
 		time.Sleep(time.Millisecond)

@@ -145,6 +145,21 @@ func (in *Instance) openKeys(ctx context.Context) (_ *keyDesk, done func(), err 
 	return &keyDesk{table, issuer}, producer.Close, nil
 }
 
+// firstKey makes a key of plan Pro if none was ever made, so that the first request of a new installation can be served;
+// else it returns nothing.
+func (in *Instance) firstKey(ctx context.Context) (string, error) {
+	desk, done, err := in.openKeys(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer done()
+	if len(desk.table.List()) > 0 {
+		return "", nil
+	}
+	key, _, err := desk.issuer.Create(ctx, query.PlanPro, "made on the first start")
+	return key, err
+}
+
 // readAll visits what a topic of one partition holds now.
 func readAll(ctx context.Context, log stream.Config, client *kgo.Client, topic string, visit func(*kgo.Record) error) error {
 	admin := kadm.NewClient(client)

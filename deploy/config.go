@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/marketlog/marketlog/producers/reference"
 	"github.com/marketlog/marketlog/schemas"
 )
 
@@ -31,8 +32,10 @@ type Config struct {
 	Redis      RedisConfig            `koanf:"redis"`
 	Retention  RetentionConfig        `koanf:"retention"`
 	Venues     map[string]VenueConfig `koanf:"venues"`
-	Auth       AuthConfig             `koanf:"auth"`
-	Log        LogConfig              `koanf:"log"`
+	// Sources are polled where feeds is live, or where their URL says otherwise.
+	Sources map[string]SourceConfig `koanf:"sources"`
+	Auth    AuthConfig              `koanf:"auth"`
+	Log     LogConfig               `koanf:"log"`
 }
 
 // SimConfig steers the simulator.
@@ -106,6 +109,12 @@ type VenueConfig struct {
 	Symbols []string `koanf:"symbols"`
 }
 
+// SourceConfig overrides what is built in for one polled source; an empty field keeps it.
+type SourceConfig struct {
+	Enabled bool   `koanf:"enabled"`
+	URL     string `koanf:"url"`
+}
+
 // AuthConfig says who may ask.
 type AuthConfig struct {
 	// Mode is required, optional (no key: served as plan Free) or open (all served as Pro; loopback only).
@@ -135,11 +144,15 @@ func DefaultConfig() Config {
 		ClickHouse: ClickHouseConfig{Database: "marketlog"},
 		Retention:  RetentionConfig{LogBytes: tableBytes()},
 		Venues:     make(map[string]VenueConfig),
+		Sources:    make(map[string]SourceConfig),
 		Auth:       AuthConfig{Mode: "required"},
 		Log:        LogConfig{Level: "info", Format: "auto"},
 	}
 	for _, venue := range venueNames {
 		cfg.Venues[venue] = VenueConfig{Enabled: true}
+	}
+	for _, source := range reference.List() {
+		cfg.Sources[source.Slug] = SourceConfig{Enabled: true}
 	}
 	return cfg
 }
@@ -215,6 +228,9 @@ func (c Config) Validate() error {
 	for name, venue := range c.Venues {
 		f.url("venues."+name+".ws_url", venue.WSURL, "ws", "wss")
 		f.url("venues."+name+".rest_url", venue.RESTURL, "http", "https")
+	}
+	for name, source := range c.Sources {
+		f.url("sources."+name+".url", source.URL, "http", "https")
 	}
 	return f.err()
 }

@@ -56,7 +56,7 @@ func replayVerb(in *Instance) Verb {
 }
 
 func (in *Instance) replay(ctx context.Context, emit func(any) error) (*processors.Replay, error) {
-	if err := migrate(ctx, in); err != nil {
+	if _, err := migrate(ctx, in); err != nil {
 		return nil, err
 	}
 	store, err := in.History(ctx)

@@ -3,6 +3,8 @@ package deploy
 import (
 	"context"
 	"net/http"
+
+	"github.com/marketlog/marketlog/stream/history"
 )
 
 // What each role of an instance runs, and which verbs it answers, is listed here and nowhere else.
@@ -12,22 +14,22 @@ type ports struct {
 	api, metrics, sql *port
 }
 
-// migrate brings the tables to the state that this binary expects.
-func migrate(ctx context.Context, in *Instance) error {
+// migrate brings the tables to the state that this binary expects, and tells what it made.
+func migrate(ctx context.Context, in *Instance) ([]history.Migration, error) {
 	store, err := in.History(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	made, err := store.Migrate(ctx)
 	for _, m := range made {
 		in.Log.Info("migrated", "version", m.Version, "name", m.Name)
 	}
-	return err
+	return made, err
 }
 
 // instanceVerbs are what commands can ask of an instance.
 func instanceVerbs(in *Instance) Verbs {
-	return NewVerbs(append(keyVerbs(in), replayVerb(in))...)
+	return NewVerbs(append(keyVerbs(in), replayVerb(in), migrateVerb(in))...)
 }
 
 // metricsRole serves the health of all others.

@@ -65,10 +65,14 @@ func processorRoles(ctx context.Context, in *Instance) ([]Role, error) {
 	return roles, nil
 }
 
+// fixingTail is how far before its end the topic of fixings is read at the start: one that counts was
+// written within it.
+const fixingTail = quotes.FixingFor + 24*time.Hour
+
 // runQuotes folds quote rates, beside a tail of the fixings they may need.
 func (in *Instance) runQuotes(ctx context.Context) error {
 	fixings := quotes.NewFixings()
-	tail := stream.NewTail(stream.TailConfig{Brokers: in.Stream.Brokers, Topic: schemas.TopicReferenceRaw, Dialer: in.Stream.Dialer, Log: in.Log})
+	tail := stream.NewTail(stream.TailConfig{Brokers: in.Stream.Brokers, Topic: schemas.TopicReferenceRaw, Rewind: fixingTail, Dialer: in.Stream.Dialer, Log: in.Log})
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		return tail.Run(ctx, func(rec stream.TailRecord) error {
@@ -80,7 +84,9 @@ func (in *Instance) runQuotes(ctx context.Context) error {
 		if !caughtUp(ctx, tail) {
 			return nil
 		}
-		return quotes.Seconds(schemas.Coins(), fixings, in.Stream, in.Log).Run(ctx)
+		seconds := quotes.Seconds(schemas.Coins(), fixings)
+		seconds.Log, seconds.Logger = in.Stream, in.Log
+		return seconds.Run(ctx)
 	})
 	return g.Wait()
 }

@@ -17,15 +17,27 @@ import (
 // subscribedRank is the last rank of the coin table whose markets are subscribed to by default.
 const subscribedRank = 300
 
-// producerRoles read the feeds into the log. They share one writer, and end before it does.
+// producerRoles read the feeds into the log. Those of exchanges share one writer, and end before it does.
 func producerRoles(in *Instance) ([]Role, error) {
 	if in.Config.Feeds == "none" {
 		return nil, nil
 	}
-	return []Role{{Name: "producers", Run: in.runProducers}}, nil
+	var roles []Role
+	var simulated map[string]bool
+	if in.Config.Feeds == "sim" {
+		role, slugs, err := in.simulatorRole()
+		if err != nil {
+			return nil, err
+		}
+		roles, simulated = append(roles, role), slugs
+	}
+	run := func(ctx context.Context) error { return in.runProducers(ctx, simulated) }
+	return append(append(roles, Role{Name: "producers", Run: run}), sourceRoles(in)...), nil
 }
 
-func (in *Instance) runProducers(ctx context.Context) error {
+// runProducers reads all venues that are enabled. Beside the simulator, none is asked at its public
+// address: one that is not simulated must have been given another.
+func (in *Instance) runProducers(ctx context.Context, simulated map[string]bool) error {
 	cfg := producers.DefaultWriterConfig()
 	cfg.Log, cfg.SpoolDir, cfg.Logger = in.Stream, in.Dir.Path("spool"), in.Log
 	writer, err := producers.NewWriter(cfg)
@@ -38,17 +50,17 @@ func (in *Instance) runProducers(ctx context.Context) error {
 	feeds, ctx := errgroup.WithContext(ctx)
 	for _, venue := range exchanges.List() {
 		v, ok := in.Config.Venues[venue.Slug]
-		if ok && !v.Enabled {
+		if ok && !v.Enabled || in.Config.Feeds == "sim" && !simulated[venue.Slug] && (v.WSURL == "" || v.RESTURL == "") {
 			continue
 		}
-		client, err := fetch.New(fetch.DefaultConfig(10, time.Second), producers.WallClock{}, nil)
+		client, err := fetch.New(requestBudget(venue.Limits), producers.WallClock{}, nil)
 		if err != nil {
 			stop()
 			return fmt.Errorf("preparing %s: %w", venue.Slug, err)
 		}
 		exchange := producers.NewExchange(venue, producers.ExchangeConfig{
 			URLs:   producers.URLs{Stream: v.WSURL, REST: v.RESTURL},
-			Select: selectMarkets(venue.Slug, v.Symbols),
+			Select: selectMarkets(venue.Slug, v.Symbols), Simulated: simulated[venue.Slug],
 		}, client, writer.Source(venue.Slug), producers.WallClock{}, nil, in.Log)
 		feeds.Go(func() error { return exchange.Run(ctx) })
 	}
@@ -58,6 +70,14 @@ func (in *Instance) runProducers(ctx context.Context) error {
 		err = writeErr
 	}
 	return err
+}
+
+// requestBudget allows a venue's HTTP interface what the venue documents.
+func requestBudget(l producers.Limits) fetch.Config {
+	if l.Requests < 1 {
+		return fetch.DefaultConfig(1, time.Duration(float64(time.Second)/l.Requests))
+	}
+	return fetch.DefaultConfig(int(l.Requests), time.Second)
 }
 
 // selectMarkets picks the configured symbols, else the markets of well-known coins whose quote can

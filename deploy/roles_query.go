@@ -217,8 +217,11 @@ func (in *Instance) pepper() ([]byte, error) {
 	path := in.Dir.Path("pepper")
 	secret, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
+		// Renamed into place: half a pepper would end every key that was made with it.
 		secret = keys.NewPepper()
-		err = os.WriteFile(path, secret, 0o600)
+		if err = os.WriteFile(path+".new", secret, 0o600); err == nil {
+			err = os.Rename(path+".new", path)
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the pepper of the keys: %w", err)

@@ -32,6 +32,12 @@ func run(ctx context.Context, cfg Config, role string, out io.Writer, log *slog.
 	if err != nil {
 		return err
 	}
+	key := ""
+	if role == "run" {
+		if key, err = in.firstKey(ctx); err != nil {
+			return err
+		}
+	}
 
 	info := in.info(at)
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
@@ -45,7 +51,7 @@ func run(ctx context.Context, cfg Config, role string, out io.Writer, log *slog.
 	if err := in.Dir.Announce(info); err != nil {
 		return err
 	}
-	printStart(out, in, role, info, time.Since(began))
+	printStart(out, in, role, info, key, time.Since(began))
 	return runStages(ctx, stages, drainLimit, health, log)
 }
 
@@ -80,7 +86,7 @@ func buildStages(ctx context.Context, in *Instance, role string, at ports, healt
 				return nil, err
 			}
 		}
-		if err := migrate(ctx, in); err != nil {
+		if _, err := migrate(ctx, in); err != nil {
 			return nil, err
 		}
 	}
@@ -120,7 +126,7 @@ func (in *Instance) info(at ports) RunInfo {
 }
 
 // printStart tells who started it what runs and where.
-func printStart(out io.Writer, in *Instance, role string, info RunInfo, took time.Duration) {
+func printStart(out io.Writer, in *Instance, role string, info RunInfo, key string, took time.Duration) {
 	say := func(name, value string) {
 		if value != "" {
 			fmt.Fprintf(out, "  %-16s %s\n", name, value)
@@ -143,4 +149,8 @@ func printStart(out io.Writer, in *Instance, role string, info RunInfo, took tim
 	say("Redis", strings.Join(info.Redis, ","))
 	say("ClickHouse", strings.Join(in.Config.ClickHouse.Addr, ","))
 	say("data", in.Dir.Path())
+	if key != "" {
+		say("API key", key+"  (plan pro; it is not shown again)")
+		say("try", fmt.Sprintf(`curl -H "Authorization: Bearer %s" http://%s/api/v1/prices/BTC`, key, info.Listen))
+	}
 }

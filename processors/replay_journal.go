@@ -138,9 +138,13 @@ func (r *Replay) control(ctx context.Context, j *journal, action string) error {
 		if err != nil {
 			return err
 		}
+		progress, err := r.History.Progress(ctx, name, 0)
+		if err != nil {
+			return err
+		}
 		for p := range topic.Partitions {
 			rec, err := Output{
-				Topic: name, Partition: p, Time: time.Now().UnixNano(),
+				Topic: name, Partition: p, Time: progress[p].LogTime,
 				Record: control(name, &eventsv1.Control{Action: action, Generation: j.Generation, View: j.View}),
 			}.kafkaRecord()
 			if err != nil {

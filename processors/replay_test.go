@@ -3,7 +3,6 @@ package processors_test
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -22,15 +21,15 @@ import (
 	"github.com/marketlog/marketlog/stream/history"
 )
 
-// rawPartitions is how many origins ticks.v1 has.
-const rawPartitions = 8
+// replayOrigins is how many origins ticks.v1 has.
+const replayOrigins = 8
 
 func replayedUnit() processors.Unit {
 	return processors.Unit{
 		Name: "prices", Input: schemas.TopicTicks,
 		Outputs: []processors.Route{{Topic: schemas.TopicPrices, SamePartition: true}, {Topic: schemas.TopicCandles, SamePartition: true}},
 		New: func(int32) processors.Fold {
-			return processors.Chain(median.New(schemas.Coins(), rawPartitions), candles.New(rawPartitions))
+			return processors.Chain(median.New(schemas.Coins(), replayOrigins), candles.New(replayOrigins))
 		},
 	}
 }
@@ -40,15 +39,21 @@ type tickScript struct {
 	t        testing.TB
 	producer *kgo.Client
 	random   *rand.Rand
+	// coins and venues trade in up to twice as many ticks a second as rate.
+	coins, venues []string
+	rate          int
 	// second is the log time written up to.
 	second  time.Time
-	offsets [rawPartitions]int64
+	offsets [replayOrigins]int64
 	events  uint64
 }
 
 func newTickScript(t testing.TB, producer *kgo.Client, seed uint64) *tickScript {
 	// Rows of long ago may be gone by their age while the test looks at them.
-	return &tickScript{t: t, producer: producer, random: rand.New(rand.NewPCG(seed, 0)), second: time.Now().UTC().Truncate(time.Minute).Add(-time.Hour)}
+	return &tickScript{
+		t: t, producer: producer, random: rand.New(rand.NewPCG(seed, 0)), second: time.Now().UTC().Truncate(time.Minute).Add(-time.Hour),
+		coins: tickCoins, venues: []string{"coinbase", "kraken", "okx"}, rate: 4,
+	}
 }
 
 var tickCoins = []string{"bitcoin", "ethereum", "solana", "cardano", "dogecoin", "litecoin", "chainlink", "polkadot", "stellar", "monero", "tron", "uniswap"}
@@ -59,11 +64,11 @@ func (s *tickScript) write(seconds int) {
 	s.t.Helper()
 	for range seconds {
 		s.second = s.second.Add(time.Second)
-		for range 1 + s.random.IntN(8) {
+		for range 1 + s.random.IntN(2*s.rate) {
 			s.tick()
 		}
-		for p := range int32(rawPartitions) {
-			for origin := range int32(rawPartitions) {
+		for p := range int32(replayOrigins) {
+			for origin := range int32(replayOrigins) {
 				s.append(p, origin, &eventsv1.ResolvedRecord{Body: &eventsv1.ResolvedRecord_Pulse{
 					Pulse: &eventsv1.Pulse{Now: s.second.UnixNano(), Watermark: s.second.Add(-time.Duration(origin) * time.Second).UnixNano()},
 				}})
@@ -76,8 +81,8 @@ func (s *tickScript) write(seconds int) {
 }
 
 func (s *tickScript) tick() {
-	coin := tickCoins[s.random.IntN(len(tickCoins))]
-	venue := []string{"coinbase", "kraken", "okx"}[s.random.IntN(3)]
+	coin := s.coins[s.random.IntN(len(s.coins))]
+	venue := s.venues[s.random.IntN(len(s.venues))]
 	s.events++
 	at := s.second.Add(-time.Duration(s.random.IntN(900)) * time.Millisecond)
 	tick := &eventsv1.Tick{
@@ -95,7 +100,7 @@ func (s *tickScript) tick() {
 	rec := &eventsv1.ResolvedRecord{Body: &eventsv1.ResolvedRecord_Tick{Tick: &eventsv1.ResolvedTick{
 		Tick: tick, CoinId: coin, QuoteId: schemas.USD, Rate: 1, RateTime: tick.IngestTime,
 	}}}
-	p, origin := stream.PartitionFor(coin, 8), stream.PartitionFor(venue+"|"+coin, rawPartitions)
+	p, origin := stream.PartitionFor(coin, 8), stream.PartitionFor(venue+"|"+coin, replayOrigins)
 	s.append(p, origin, rec)
 	if s.random.IntN(20) == 0 { // a zombie saw another rate
 		rec.GetTick().Rate = 2
@@ -189,7 +194,7 @@ func digests(t testing.TB, store *history.Store, suffix string) (all [][sha256.S
 	return all
 }
 
-func exec(t testing.TB, store *history.Store, statement string) {
+func execSQL(t testing.TB, store *history.Store, statement string) {
 	t.Helper()
 	if err := store.Conn().Exec(t.Context(), statement); err != nil {
 		t.Fatalf("%s: %v", statement, err)
@@ -228,9 +233,9 @@ func TestVerifyFindsExactlyWhatWasTamperedWith(t *testing.T) {
 		t.Errorf("got %d rows compared, want all %d", result.Compared, rows)
 	}
 
-	exec(t, store, "INSERT INTO prices SELECT * REPLACE (price * 2 AS price) FROM (SELECT * FROM prices FINAL WHERE coin_id = 'bitcoin' ORDER BY time LIMIT 1 OFFSET 10)")
-	exec(t, store, "ALTER TABLE prices DELETE WHERE (coin_id, time) IN (SELECT coin_id, time FROM prices FINAL WHERE coin_id = 'solana' ORDER BY time LIMIT 1 OFFSET 20) SETTINGS mutations_sync = 2")
-	exec(t, store, "INSERT INTO candles_1m SELECT * REPLACE ('zcash' AS coin_id) FROM (SELECT * FROM candles_1m FINAL WHERE coin_id = 'monero' ORDER BY start LIMIT 1 OFFSET 1)")
+	execSQL(t, store, "INSERT INTO prices SELECT * REPLACE (price * 2 AS price) FROM (SELECT * FROM prices FINAL WHERE coin_id = 'bitcoin' ORDER BY time LIMIT 1 OFFSET 10)")
+	execSQL(t, store, "ALTER TABLE prices DELETE WHERE (coin_id, time) IN (SELECT coin_id, time FROM prices FINAL WHERE coin_id = 'solana' ORDER BY time LIMIT 1 OFFSET 20) SETTINGS mutations_sync = 2")
+	execSQL(t, store, "INSERT INTO candles_1m SELECT * REPLACE ('zcash' AS coin_id) FROM (SELECT * FROM candles_1m FINAL WHERE coin_id = 'monero' ORDER BY start LIMIT 1 OFFSET 1)")
 	tampered := newReplay(t, log, store, processors.ViewAll, true)
 	result = tampered.run(t)
 	var got []string
@@ -253,5 +258,3 @@ func TestVerifyFindsExactlyWhatWasTamperedWith(t *testing.T) {
 		t.Errorf("after it: got %+v, want no difference", result)
 	}
 }
-
-var _ = errors.New

@@ -48,7 +48,9 @@ type scriptedProducer struct {
 	silent, spooled []span
 	// restarts are when it begins a new epoch.
 	restarts []float64
-	markets  []*scriptedMarket
+	// ticks is how many ticks a second it hears, over all its markets.
+	ticks   float64
+	markets []*scriptedMarket
 }
 
 type scriptedMarket struct {
@@ -92,6 +94,7 @@ func drawScenario(t *rapid.T) *scenario {
 	var producers []*scriptedProducer
 	for i, name := range []string{"kraken", "okx", "gemini", "bitstamp"}[:rapid.IntRange(1, 4).Draw(t, "producers")] {
 		p := &scriptedProducer{name: name, silent: slices.Clone(all)}
+		p.ticks = rapid.SampledFrom([]float64{1.5, 0.3, 0.1, 0.04}).Draw(t, name+" ticks a second")
 		if i > 0 {
 			p.skew = rapid.SampledFrom(skews).Draw(t, name+" skew")
 		}
@@ -105,13 +108,7 @@ func drawScenario(t *rapid.T) *scenario {
 			p.silent = append(p.silent, away)
 			p.restarts = append(p.restarts, away.to)
 		}
-		for j, base := range symbols {
-			for _, quote := range []string{"USD", "USDT", "EUR"}[:1+noise.IntN(3)] {
-				p.markets = append(p.markets, &scriptedMarket{
-					symbol: base + "-" + quote, base: base, quote: quote, price: 100 * float64(j+1) * (0.99 + 0.02*noise.Float64()),
-				})
-			}
-		}
+		p.list(symbols, noise)
 		producers = append(producers, p)
 	}
 	for p := range s.stuck {
@@ -121,6 +118,32 @@ func drawScenario(t *rapid.T) *scenario {
 	}
 	s.play(producers, seconds, noise)
 	return s
+}
+
+// calmScenario is a market in which nothing is out of order but some ticks.
+func calmScenario(seconds int) *scenario {
+	s := &scenario{}
+	noise := rand.New(rand.NewPCG(7, 1))
+	_, symbols := sameTicksPartition(3)
+	var producers []*scriptedProducer
+	for i, name := range []string{"kraken", "okx", "gemini"} {
+		p := &scriptedProducer{name: name, skew: time.Duration(i) * 300 * time.Millisecond, ticks: 1.5}
+		p.list(symbols, noise)
+		producers = append(producers, p)
+	}
+	s.play(producers, seconds, noise)
+	return s
+}
+
+// list gives a producer some markets of each coin.
+func (p *scriptedProducer) list(symbols []string, noise *rand.Rand) {
+	for i, base := range symbols {
+		for _, quote := range []string{"USD", "USDT", "EUR"}[:1+noise.IntN(3)] {
+			p.markets = append(p.markets, &scriptedMarket{
+				symbol: base + "-" + quote, base: base, quote: quote, price: 100 * float64(i+1) * (0.99 + 0.02*noise.Float64()),
+			})
+		}
+	}
 }
 
 // entry is a raw record on its way into the log.
@@ -155,7 +178,7 @@ func (s *scenario) play(producers []*scriptedProducer, seconds int, noise *rand.
 				}
 			}
 			raw := func() *eventsv1.RawRecord { return &eventsv1.RawRecord{Producer: p.name, Epoch: epoch.UnixNano()} }
-			for range noise.IntN(4) {
+			for range int(p.ticks*2*noise.Float64() + noise.Float64()) {
 				m := p.markets[noise.IntN(len(p.markets))]
 				events++
 				rec := raw()

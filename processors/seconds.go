@@ -21,8 +21,8 @@ import (
 // are taken partition by partition, so how the partitions were read side by side makes no
 // difference; the second stands for the offset in the marks of what it puts out.
 type SecondFold interface {
-	// Take folds one tick of the second that is closed next.
-	Take(in Input, tick *eventsv1.Tick)
+	// Take folds one tick of the log second (Unix nanoseconds) that is closed next.
+	Take(second int64, in Input, tick *eventsv1.Tick)
 	// Close ends a log second (Unix nanoseconds) and adds what it causes to out.
 	Close(second int64, out *Outputs)
 }
@@ -37,6 +37,14 @@ type Seconds struct {
 	Log    stream.Config
 	Logger *slog.Logger
 }
+
+// RateFor is how long a rate of a quote asset counts after its second, in log time.
+const RateFor = 60 * time.Second
+
+// secondsMemory is the span of a SecondFold's state: a market counts while it is fresh, by a rate that was not too
+// old then and came from another market while that was fresh. With the settling of the clocks, a fold that was
+// rewound this far has the state of one that never stopped.
+const secondsMemory = 2*schemas.FreshFor + RateFor + settle
 
 // Run folds whenever this process holds the output partition, until the context ends.
 func (s *Seconds) Run(ctx context.Context) error {
@@ -153,7 +161,7 @@ type secondsWriter struct {
 	seconds  *Seconds
 	fold     SecondFold
 	last     *eventsv1.Mark
-	producer *kgo.Client
+	producer recordWriter
 
 	mu  sync.Mutex
 	err error
@@ -168,7 +176,7 @@ func (w *secondsWriter) failure() error {
 // close folds one second and writes what the log does not hold yet.
 func (w *secondsWriter) close(ctx context.Context, second int64, records []taken, checkpoint *eventsv1.Checkpoint) error {
 	for _, t := range records {
-		w.fold.Take(t.in, t.tick)
+		w.fold.Take(second, t.in, t.tick)
 	}
 	var out Outputs
 	out.Begin(Input{Offset: second})
@@ -295,7 +303,7 @@ func (m *merge) close(fold func(second int64, records []taken, checkpoint *event
 			}
 		}
 		m.begins = append(m.begins, begin)
-		for len(m.begins) > 1 && m.begins[1].second <= second-int64(WindowMemory/time.Second) {
+		for len(m.begins) > settlePlaces && m.begins[1].second <= second-int64(secondsMemory/time.Second) {
 			m.begins = m.begins[1:]
 		}
 		if second == 0 {

@@ -23,6 +23,8 @@ type ExchangeConfig struct {
 	URLs URLs
 	// Select tells the markets to subscribe to.
 	Select func(Instrument) bool
+	// Simulated marks every tick as invented: the URLs lead to the simulator.
+	Simulated bool
 }
 
 // Intervals of the engine. Freshness is judged at 120 s, so a market is asked for well before.
@@ -210,7 +212,9 @@ func (x *Exchange) pollLoop(ctx context.Context) error {
 func (x *Exchange) publish(out *Out, err error, payload []byte, received int64) {
 	admitted, unknown := x.markets.admit(out.Events, received)
 	for _, a := range admitted {
-		x.out.Tick(tick(x.venue.Slug, a.in, a.event, received))
+		t := tick(x.venue.Slug, a.in, a.event, received)
+		t.Simulated = x.config.Simulated
+		x.out.Tick(t)
 	}
 	x.stats.events.Add(int64(len(admitted)))
 	if unknown {

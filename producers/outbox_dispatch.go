@@ -67,13 +67,14 @@ func (d *dispatcher) run() error {
 	tick := time.NewTicker(chores)
 	defer tick.Stop()
 	var deadline time.Time
+	var timeout <-chan time.Time
 	for {
 		held, closed := d.queue.state()
 		d.pending = d.queue.take(d.pending)
 		now := time.Now()
 		if closed && deadline.IsZero() {
 			deadline = now.Add(d.cfg.DrainTimeout)
-			tick.Reset(d.cfg.DrainTimeout) // nothing else may wake it by then
+			timeout = time.After(d.cfg.DrainTimeout)
 		}
 		busy := d.step(now, held)
 		d.publish()
@@ -89,6 +90,7 @@ func (d *dispatcher) run() error {
 			if err := d.spool.sync(); err != nil {
 				d.fail(err)
 			}
+		case <-timeout:
 		}
 	}
 }
@@ -104,7 +106,7 @@ func (d *dispatcher) step(now time.Time, held int) (busy bool) {
 	if !d.spooling {
 		d.send(now)
 		if d.overdue(now) || len(d.pending) > 0 && d.tooMuch(held) {
-			d.beginSpooling()
+			d.beginSpooling("the broker falls behind")
 		}
 	}
 	if !d.spooling {

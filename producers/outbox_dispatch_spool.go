@@ -9,8 +9,8 @@ import (
 
 // beginSpooling writes what is in flight to the spool. The client goes on with it: the copies are
 // for the next process, and for the order in which things stand.
-func (d *dispatcher) beginSpooling() {
-	d.log.Info("the broker falls behind: writing to the spool", "records", d.flight.len())
+func (d *dispatcher) beginSpooling(why string) {
+	d.log.Info("writing to the spool", "why", why, "records", d.flight.len())
 	n, err := d.spool.append(d.flight.all())
 	if err != nil {
 		// The rest of it is in the client's memory only.
@@ -36,7 +36,7 @@ func (d *dispatcher) endSpooling() (busy bool) {
 // are clocks that must stand behind it.
 func (d *dispatcher) resend(now time.Time) (resent bool) {
 	if !d.spooling {
-		d.beginSpooling()
+		d.beginSpooling("the broker refused a record")
 	}
 	if !d.flight.landed() {
 		return false
@@ -142,7 +142,7 @@ func (d *dispatcher) mourn(now time.Time) {
 func (d *dispatcher) finish() error {
 	d.reap()
 	if !d.spooling && d.flight.len() > 0 {
-		d.beginSpooling()
+		d.beginSpooling("ending before the broker acknowledged")
 	}
 	d.diskTill = time.Time{}
 	d.mourn(time.Now())

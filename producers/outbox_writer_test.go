@@ -139,6 +139,14 @@ func eventually(t testing.TB, what string, ok func() bool) {
 	}
 }
 
+// settled waits until everything handed over before now is acknowledged: the next clock of all
+// sources stands behind it.
+func settled(t testing.TB, w *Writer) {
+	t.Helper()
+	now := w.clock.Now()
+	eventually(t, "a later clock is acknowledged", func() bool { s := w.Stats(); return !s.Spooling && s.Clock.After(now) })
+}
+
 func number(i int) []byte { return binary.BigEndian.AppendUint64(make([]byte, 8), uint64(i)) }
 
 func tickNumber(venue string, i int, at time.Time) *eventsv1.Tick {
@@ -486,7 +494,7 @@ func TestWithoutBrokerAndDiskTheOldestGo(t *testing.T) {
 		t.Errorf("%d bytes queued and %d in flight, want about %d at most", s.QueueBytes, s.InFlightBytes, cfg.MemoryBytes)
 	}
 	broker.start()
-	eventually(t, "the log is written again", func() bool { s := w.Stats(); return !s.Spooling && s.InFlight == 0 && s.QueueBytes == 0 })
+	settled(t, w)
 	dropped := w.Stats().Dropped
 	if err := os.MkdirAll(cfg.SpoolDir, 0o700); err != nil {
 		t.Fatal(err)
@@ -503,17 +511,12 @@ func TestWithoutBrokerAndDiskTheOldestGo(t *testing.T) {
 	}
 }
 
-// A broker that refuses a batch outright (here: no permission, for a while) makes the client fail it
-// and go on with the next; the log must tell it in order all the same.
-func TestRefusedRecordsAreSentAgainInOrder(t *testing.T) {
-	broker := newFakeBroker(t)
-	broker.start()
-	cfg := testConfig(t, broker.Addr())
-	cfg.Clock = drifting{time.Now(), 20}
-	requests := 0
-	broker.cluster.ControlKey(int16(kmsg.Produce), func(request kmsg.Request) (kmsg.Response, error, bool) {
-		broker.cluster.KeepControl()
-		if requests++; requests%3 != 2 || requests > 12 {
+// refuse makes the broker refuse the produce requests that which names, counted from 1, outright: no permission.
+func (b *fakeBroker) refuse(which func(n int) bool) {
+	n := 0
+	b.cluster.ControlKey(int16(kmsg.Produce), func(request kmsg.Request) (kmsg.Response, error, bool) {
+		b.cluster.KeepControl()
+		if n++; !which(n) {
 			return nil, nil, false
 		}
 		produce := request.(*kmsg.ProduceRequest)
@@ -530,6 +533,16 @@ func TestRefusedRecordsAreSentAgainInOrder(t *testing.T) {
 		}
 		return response, nil, true
 	})
+}
+
+// A broker that refuses a batch makes the client fail it and go on with the next; the log must tell
+// it in order all the same.
+func TestRefusedRecordsAreSentAgainInOrder(t *testing.T) {
+	broker := newFakeBroker(t)
+	broker.start()
+	cfg := testConfig(t, broker.Addr())
+	cfg.Clock = drifting{time.Now(), 20}
+	broker.refuse(func(n int) bool { return n <= 12 && n%3 == 2 })
 	w, stop := running(t, cfg)
 	out := w.Source("alpha")
 	const n = 5000
@@ -540,11 +553,32 @@ func TestRefusedRecordsAreSentAgainInOrder(t *testing.T) {
 		}
 	}
 	eventually(t, "a refusal is reported", func() bool { return w.Stats().Err != nil })
-	eventually(t, "everything is acknowledged", func() bool {
-		s := w.Stats()
-		return !s.Spooling && s.InFlight == 0 && s.QueueBytes == 0 && s.Acked >= n
-	})
+	settled(t, w)
 	stop()
+	readLog(t, broker.Addr()).wantTicks(t, n, true, 0, "alpha")
+}
+
+// What is refused while the writer ends is tried again then too, without waiting for the time to run out.
+func TestRefusedWhileEndingIsSentAgain(t *testing.T) {
+	broker := newFakeBroker(t)
+	broker.start()
+	cfg := testConfig(t, broker.Addr())
+	cfg.DrainTimeout = 50 * time.Second
+	broker.refuse(func(n int) bool { return n == 1 })
+	w, stop := running(t, cfg)
+	out := w.Source("alpha")
+	const n = 100
+	for i := range n {
+		out.Tick(tickNumber("alpha", i, time.Now()))
+	}
+	ended := time.Now()
+	stop()
+	if took := time.Since(ended); took > cfg.DrainTimeout/2 {
+		t.Errorf("ending took %s, want about the second between two tries", took)
+	}
+	if s := w.Stats(); s.Acked < n || s.SpoolBytes != 0 {
+		t.Errorf("stats = %+v, want all acknowledged and an empty spool", s)
+	}
 	readLog(t, broker.Addr()).wantTicks(t, n, true, 0, "alpha")
 }
 

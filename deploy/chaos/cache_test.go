@@ -83,11 +83,13 @@ func TestKillNeverTurnsBackTheCache(t *testing.T) {
 
 	r := &round{t: t, random: rand.New(rand.NewPCG(seed, 1)), counts: map[string]int{}}
 	r.openVenues(ctx, seed)
-	r.in = newInstance(t, build(t), append(r.environment(), "MARKETLOG_REDIS_ADDR="+addr)...)
+	binary := build(t)
+	r.in = newInstance(t, binary, append(r.environment(binary), "MARKETLOG_REDIS_ADDR="+addr)...)
 	watching.Go(func() { w.run(ctx) })
-	for _, s := range steps {
-		if slices.Contains([]string{"sink.inserted", "sink.cached", "sink.recorded", "fold.rewind", outside}, s.name) {
-			r.kill(s)
+	for _, name := range []string{"sink.inserted", "sink.cached", "sink.recorded", "fold.rewind", outside} {
+		s := steps[slices.IndexFunc(steps, func(s step) bool { return s.name == name })]
+		if !r.kill(s) {
+			t.Errorf("%s was not reached", name)
 		}
 	}
 	p := r.in.start(t, "live", "")

@@ -45,6 +45,8 @@ func describe(o processors.Output, pulses bool) string {
 		default:
 			return control(rec.GetControl())
 		}
+	case *eventsv1.QuoteRecord:
+		return rate(rec.GetRate())
 	case *eventsv1.DeadRecord:
 		l := rec.Letter
 		return fmt.Sprintf("dead %s %s: %s (offset %d, %d bytes)", cmp.Or(l.Source, "-"), l.Reason, l.Detail, l.Offset, len(l.Payload))
@@ -104,6 +106,14 @@ func price(p *eventsv1.Price) string {
 		}
 	}
 	return s.String()
+}
+
+func rate(r *eventsv1.QuoteRate) string {
+	s := fmt.Sprintf("rate %s %s of %s by %s", r.QuoteId, number(r.Rate), clock(r.Time), r.Method)
+	for _, in := range r.Inputs {
+		s += fmt.Sprintf(", %s %s %s", in.Provider, in.Symbol, cmp.Or(in.Reason, number(in.PriceUsd)))
+	}
+	return s
 }
 
 func candle(c *eventsv1.Candle) string {

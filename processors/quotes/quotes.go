@@ -8,7 +8,7 @@ package quotes
 
 import (
 	"cmp"
-	"log/slog"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,15 +18,13 @@ import (
 	"github.com/marketlog/marketlog/processors"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
-	"github.com/marketlog/marketlog/stream"
 )
 
-const (
-	// repeatEvery is how often an unchanged rate is written, so that the end of the topic holds all.
-	repeatEvery = 10 * time.Second
-	// fixingFor is how long a fixing counts: Easter leaves five days without one.
-	fixingFor = 6 * 24 * time.Hour
-)
+// repeatEvery is how often an unchanged rate is written, so that the end of the topic holds all.
+const repeatEvery = 10 * time.Second
+
+// FixingFor is how long a fixing counts, from the beginning of its day: Easter leaves five days without one.
+const FixingFor = 6 * 24 * time.Hour
 
 // Ways in which a rate was found.
 const (
@@ -34,12 +32,11 @@ const (
 	methodFixing = "fixing"
 )
 
-// Seconds is the declaration of this processor.
-func Seconds(coins *schemas.CoinTable, fixings *Fixings, log stream.Config, logger *slog.Logger) *processors.Seconds {
+// Seconds is the declaration of this processor; the caller adds the log.
+func Seconds(coins *schemas.CoinTable, fixings *Fixings) *processors.Seconds {
 	return &processors.Seconds{
 		Name: "quotes", Input: schemas.TopicTicksRaw, Output: schemas.TopicQuotes,
 		New: func() processors.SecondFold { return newFold(coins, fixings) },
-		Log: log, Logger: logger,
 	}
 }
 
@@ -49,14 +46,15 @@ type fold struct {
 	assets  map[string]*asset
 	// order is the ids of assets, level by level and sorted: first-level rates are needed by the second.
 	order []string
+	// closed is the last second that was.
+	closed int64
 }
 
 type asset struct {
 	id      string
 	level   int
 	markets map[processors.MarketID]*processors.Market
-	written *eventsv1.QuoteRate
-	rate    float64 // of this second; 0 for none
+	rate    float64 // of the last second that was closed; 0 for none
 }
 
 func newFold(coins *schemas.CoinTable, fixings *Fixings) *fold {
@@ -83,8 +81,9 @@ func (f *fold) asset(id string, level int) *asset {
 	return a
 }
 
-// Take keeps the ticks of markets whose base is a quote asset.
-func (f *fold) Take(in processors.Input, t *eventsv1.Tick) {
+// Take keeps the ticks of markets whose base is a quote asset. A market in another quote asset is converted by
+// the rate of the second before, the last that the log has: within one second, the partitions have no order.
+func (f *fold) Take(second int64, in processors.Input, t *eventsv1.Tick) {
 	if t.Base == "" || t.Quote == "" {
 		return
 	}
@@ -97,17 +96,17 @@ func (f *fold) Take(in processors.Input, t *eventsv1.Tick) {
 		return
 	}
 	level := schemas.QuoteLevel(f.coins, base)
-	resolved := &eventsv1.ResolvedTick{Tick: t, QuoteId: quote.ID, Rate: 1, RateTime: t.IngestTime}
+	resolved := &eventsv1.ResolvedTick{Tick: t, QuoteId: quote.ID, Rate: 1, RateTime: second}
 	switch {
 	case level == schemas.NoQuote:
 		return
 	case quote.ID == schemas.USD:
 	case level == schemas.CrossQuote && schemas.QuoteLevel(f.coins, quote) == schemas.DirectQuote:
 		q := f.assets[quote.ID]
-		if q == nil || q.rate == 0 {
+		if q == nil || q.rate == 0 || second-f.closed > int64(processors.RateFor) {
 			return
 		}
-		resolved.Rate = q.rate
+		resolved.Rate, resolved.RateTime = q.rate, f.closed
 	default:
 		return
 	}
@@ -121,23 +120,22 @@ func (f *fold) Take(in processors.Input, t *eventsv1.Tick) {
 		m = &processors.Market{}
 		a.markets[id] = m
 	}
-	m.Apply(&eventsv1.Mark{Partition: in.Partition, Offset: in.Offset}, resolved, t.IngestTime)
+	m.Apply(&eventsv1.Mark{Partition: in.Partition, Offset: in.Offset}, resolved, second)
 }
 
-// Close writes the rates that changed, and every ten seconds all of them.
+// Close writes the rates that changed, and in the first second of every ten all of them. When one was last
+// written does not count: a fold that was rewound would not know it.
 func (f *fold) Close(second int64, out *processors.Outputs) {
+	repeat := second/int64(repeatEvery) != f.closed/int64(repeatEvery)
+	f.closed = second
 	for _, id := range f.order {
 		a := f.assets[id]
+		before := a.rate
 		rate := f.evaluate(a, second)
 		a.rate = rate.GetRate()
-		if rate == nil {
-			a.written = nil
+		if rate == nil || a.rate == before && !repeat {
 			continue
 		}
-		if a.written != nil && a.written.Rate == rate.Rate && second-a.written.Time < int64(repeatEvery) {
-			continue
-		}
-		a.written = rate
 		out.Emit(schemas.TopicQuotes, 0, id, second, &eventsv1.QuoteRecord{Body: &eventsv1.QuoteRecord_Rate{Rate: rate}})
 	}
 	out.Emit(schemas.TopicQuotes, 0, "", second, &eventsv1.QuoteRecord{Body: &eventsv1.QuoteRecord_Pulse{
@@ -189,7 +187,7 @@ func (x *Fixings) Apply(value []byte) {
 	f := rec.GetFixing()
 	date, err := time.Parse(time.DateOnly, f.Date)
 	rate, errRate := strconv.ParseFloat(f.Rate, 64)
-	if err != nil || errRate != nil || !(rate > 0) {
+	if err != nil || errRate != nil || !(rate > 0) || math.IsInf(rate, 1) {
 		return
 	}
 	x.mu.Lock()
@@ -221,5 +219,5 @@ func (x *Fixings) USD(currency string, now int64) (float64, bool) {
 
 func (x *Fixings) fresh(currency string, now int64) (float64, bool) {
 	f, ok := x.rates[currency]
-	return f.rate, ok && now-f.date.UnixNano() <= int64(fixingFor)
+	return f.rate, ok && now-f.date.UnixNano() <= int64(FixingFor)
 }

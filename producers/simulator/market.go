@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"sync/atomic"
 	"time"
 )
 
@@ -24,6 +25,17 @@ type Market struct {
 	// dayVolume is what is traded here in a day, in USD.
 	dayVolume      float64
 	trades, states rhythm
+	// Of the newest hour asked for.
+	past atomic.Pointer[past]
+	busy atomic.Pointer[busy]
+}
+
+// past is what the 24 full hours before an hour tell.
+type past struct {
+	hour int64
+	span span
+	// volume is of those hours; first and next are those of the oldest of them and of the one after the newest.
+	volume, first, next float64
 }
 
 // Trade is one executed order.
@@ -149,30 +161,47 @@ func (m *Market) lastTrade(t int64) Trade {
 }
 
 // State is the market's state at a time.
-func (m *Market) State(at time.Time) State { return m.state(m.states.before(at.UnixNano())-1, at.UnixNano()) }
+func (m *Market) State(at time.Time) State {
+	t := at.UnixNano()
+	return m.state(m.states.before(t)-1, t, m.lastTrade(t))
+}
 
-func (m *Market) state(seq, at int64) State {
-	s := State{Seq: seq, Time: at, Last: m.lastTrade(at)}
+// After is the market's state right after a trade; it takes the trade's number.
+func (m *Market) After(t Trade) State { return m.describe(State{Seq: t.ID, Time: t.Time, Last: t}) }
+
+func (m *Market) state(seq, at int64, last Trade) State {
+	return m.describe(State{Seq: seq, Time: at, Last: last})
+}
+
+// describe fills in what follows from the number, the time and the last trade.
+func (m *Market) describe(s State) State {
+	seq, at := s.Seq, s.Time
 	s.Bid, s.Ask = m.bidAsk(at)
 	depth := m.dayVolume / m.base.level() / 20_000
 	s.BidSize = decimal(depth*(0.2+m.seed.unit(2*seq)), m.SizeScale)
 	s.AskSize = decimal(depth*(0.2+m.seed.unit(2*seq+1)), m.SizeScale)
-	now := floorDiv(at, hour)
-	past := m.over((now-24)*hour, now*hour)
-	s.Open = decimal(past.open, m.PriceScale)
+	past := m.before(floorDiv(at, hour))
 	last := s.Last.Price.Float()
-	s.High = decimal(max(past.high, last), m.PriceScale)
-	s.Low = decimal(min(past.low, last), m.PriceScale)
-	volume := 0.0
-	for h := now - 23; h <= now; h++ {
-		volume += m.hourVolume(h)
-	}
-	// Of the current hour what has passed, of the first one the rest.
-	gone := float64(at-now*hour) / float64(hour)
-	volume -= m.hourVolume(now)*(1-gone) - m.hourVolume(now-24)*(1-gone)
+	s.Open = m.price(past.span.open)
+	s.High = m.price(max(past.span.high, last))
+	s.Low = m.price(min(past.span.low, last))
+	gone := float64(at-past.hour*hour) / float64(hour)
+	volume := past.volume + (past.next-past.first)*gone
 	s.Volume = decimal(volume, m.SizeScale)
 	s.QuoteVolume = decimal(volume*last, 4)
 	return s
+}
+
+func (m *Market) before(index int64) *past {
+	if p := m.past.Load(); p != nil && p.hour == index {
+		return p
+	}
+	p := &past{hour: index, span: m.over((index-24)*hour, index*hour), first: m.hourVolume(index - 24), next: m.hourVolume(index)}
+	for h := index - 24; h < index; h++ {
+		p.volume += m.hourVolume(h)
+	}
+	m.past.Store(p)
+	return p
 }
 
 // over bounds the market's mid in [from, to). High and low of a longer time hold those of its parts.
@@ -217,18 +246,32 @@ func (m *Market) price(x float64) Decimal {
 	return d
 }
 
-// hourVolume is what is traded in an hour since 1970, in the base asset.
-func (m *Market) hourVolume(index int64) float64 {
-	busy := math.Exp(0.35*m.seed.noise(index, 0, 3) - 0.2)
-	return m.dayVolume / 24 * busy / m.base.level()
+// busy is how much is traded in an hour, in the base asset, and where within it most is.
+type busy struct {
+	hour          int64
+	volume, phase float64
 }
 
-// minuteVolume shares an hour's volume out, unevenly, to its minutes.
+func (m *Market) busyness(index int64) *busy {
+	if b := m.busy.Load(); b != nil && b.hour == index {
+		return b
+	}
+	b := &busy{
+		hour:   index,
+		volume: m.dayVolume / 24 / m.base.level() * math.Exp(0.3*m.seed.noise(index, 2)-0.2),
+		phase:  2 * math.Pi * m.seed.unit(^index),
+	}
+	m.busy.Store(b)
+	return b
+}
+
+func (m *Market) hourVolume(index int64) float64 { return m.busyness(index).volume }
+
+// minuteVolume shares an hour's volume out, unevenly, to its minutes: the cosine sums to zero over the hour.
 func (m *Market) minuteVolume(index int64) float64 {
 	h := floorDiv(index, 60)
-	phase := 2 * math.Pi * m.seed.unit(^h)
-	// The cosine sums to zero over the hour.
-	return m.hourVolume(h) / 60 * (1 + 0.7*math.Cos(phase+2*math.Pi*float64(index-h*60)/60))
+	b := m.busyness(h)
+	return b.volume / 60 * (1 + 0.7*math.Cos(b.phase+2*math.Pi*float64(index-h*60)/60))
 }
 
 // volume is what is traded in [from, to), to the second.

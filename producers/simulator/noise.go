@@ -30,26 +30,29 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// noise adds value noise in octaves from..to: octave k has a random value in [-1, 1) at every 2^k-th
-// step, blended smoothly between, and the amplitude of a random walk over that time, sqrt(2^k).
-func (s seed) noise(step int64, from, to int) float64 {
+// noise adds value noise in octaves 0..to: octave k has a random value in [-1, 1) at every 4^k-th step,
+// blended smoothly between, and the amplitude of a random walk over that time, the root of 4^k.
+func (s seed) noise(step int64, to int) float64 {
 	sum := 0.0
-	for k := from; k <= to; k++ {
-		node := step >> k
-		x := float64(step-node<<k) / float64(int64(1)<<k)
+	for k, o := range octaves[:to+1] {
+		node := step >> (2 * k)
+		x := float64(step-node<<(2*k)) * o.frequency
 		octave := s + seed(k)<<56
-		a := octave.unit(node)*2 - 1
-		b := octave.unit(node+1)*2 - 1
-		sum += amplitudes[k] * (a + float64((b-a)*x*x*(3-2*x)))
+		a := float64(octave.at(node) >> 11)
+		b := float64(octave.at(node+1) >> 11)
+		sum += o.amplitude * (a + float64((b-a)*x*x*(3-2*x)) - 1<<52)
 	}
 	return sum
 }
 
-// amplitudes are scaled so that the sum of all octaves moves by about one in one step, as a
-// random walk with steps of variance one.
-var amplitudes = func() (a [20]float64) {
-	for k := range a {
-		a[k] = 0.6 * math.Sqrt(float64(int64(1)<<k))
+type octave struct{ frequency, amplitude float64 }
+
+// octaves are scaled so that their sum moves by about one in one step, as a random walk with steps of
+// variance one.
+var octaves = func() (all [9]octave) {
+	for k := range all {
+		period := float64(int64(1) << (2 * k))
+		all[k] = octave{1 / period, 0.8 * math.Sqrt(period) / (1 << 52)}
 	}
-	return a
+	return all
 }()

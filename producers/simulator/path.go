@@ -16,10 +16,10 @@ const (
 
 	latticeInHour = hour / lattice
 
-	// Octaves of the walk over hours: up to 2^14 hours, almost two years.
-	hourOctaves = 14
-	// Octaves of the walk within an hour: up to 2^9 lattice steps, a quarter of an hour.
-	fineOctaves = 9
+	// hourOctaves is the last octave of the walk over hours: 4^7 hours are almost two years.
+	hourOctaves = 7
+	// fineOctaves is that of the walk within an hour: 4^4 lattice steps are nine minutes.
+	fineOctaves = 4
 	// fineSeed keeps the walk within an hour apart from that over hours.
 	fineSeed seed = 0x5bd1e995
 )
@@ -82,7 +82,7 @@ const driftFrom = 1_640_995_200 * second / hour // 2022
 func (p *path) walk(index int64) float64 {
 	x := math.Log(p.level) + p.drift*float64(index-driftFrom)
 	for _, f := range p.factors {
-		x += float64(f.weight * dayShare * f.seed.noise(index, 0, p.octaves))
+		x += float64(f.weight * dayShare * f.seed.noise(index, p.octaves))
 	}
 	return x
 }
@@ -98,7 +98,12 @@ func (p *path) hour(index int64) *hourPath {
 	if h := cached.Load(); h != nil && h.index == index {
 		return h
 	}
-	h := &hourPath{index: index, open: p.walk(index), close: p.walk(index + 1)}
+	h := &hourPath{index: index, close: p.walk(index + 1)}
+	if before := p.hours[(index-1)&int64(len(p.hours)-1)].Load(); before != nil && before.index == index-1 {
+		h.open = before.close
+	} else {
+		h.open = p.walk(index)
+	}
 	up, down := p.seed.unit(4*index), p.seed.unit(4*index+1)
 	h.high = max(h.open, h.close) + p.sigmaHour*(0.1+float64(0.8*up*up))
 	h.low = min(h.open, h.close) - p.sigmaHour*(0.1+float64(0.8*down*down))
@@ -131,7 +136,7 @@ func (p *path) point(step int64) float64 {
 	x := from + float64((to-from)*share)
 	rough := 0.0
 	for _, f := range p.factors {
-		rough += float64(f.weight * (f.seed ^ fineSeed).noise(step, 0, fineOctaves))
+		rough += float64(f.weight * (f.seed^fineSeed).noise(step, fineOctaves))
 	}
 	x += float64(rough * fineShare * 4 * share * (1 - share))
 	return reflect(x, h.low, h.high)

@@ -65,6 +65,17 @@ var levels = map[string]float64{
 	"worldcoin-wld": 0.65, "aptos": 2.1, "cosmos": 2.5, "arbitrum": 0.22, "algorand": 0.14, "filecoin": 1.6,
 	"vechain": 0.014, "bonk": 0.0000095, "dash": 60, "optimism": 0.32, "tezos": 0.5, "injective-protocol": 5.5,
 	"celestia": 0.6, "the-graph": 0.045, "bittorrent": 0.00000043, "floki": 0.000045, "maker": 1_500,
+	"canton-network": 0.1, "world-liberty-financial": 0.14, "whitebit": 50, "memecore": 1.5, "bitget-token": 3.6,
+	"blackrock-usd-institutional-digital-liquidity-fund": 1, "midnight-3": 0.06, "sky": 0.06, "aster-2": 1.1,
+	"pi-network": 0.2, "ondo-finance": 0.5, "kucoin-shares": 11, "polygon-ecosystem-token": 0.13, "htx-dao": 0.0000018,
+	"ethena": 0.25, "gatechain-token": 10, "kaspa": 0.05, "rain": 0.008, "quant-network": 80, "render-token": 1.7,
+	"flare-networks": 0.012, "xdce-crowd-sale": 0.05, "venice-token": 3, "stable-2": 0.02, "humanity": 0.12,
+	"hash-2": 0.03, "morpho": 1.3, "pump-fun": 0.0027, "sei-network": 0.13, "jupiter-exchange-solana": 0.22,
+	"pudgy-penguins": 0.011, "official-trump": 5.5, "virtual-protocol": 0.8, "nexo": 1, "fetch-ai": 0.22, "story-2": 1.8,
+	"curve-dao-token": 0.4, "blockstack": 0.3, "aerodrome-finance": 0.5, "lido-dao": 0.6, "layerzero": 1.4,
+	"immutable-x": 0.27, "ether-fi": 0.75, "decred": 20, "monad": 0.025, "lighter": 2, "spx6900": 0.5, "kaia": 0.07,
+	"starknet": 0.09, "bitcoin-cash-sv": 20, "plasma": 0.15, "gnosis": 120, "conflux-token": 0.075, "iota": 0.09,
+	"ethereum-name-service": 10, "pyth-network": 0.065, "telcoin": 0.004, "jasmycoin": 0.006,
 }
 
 // parents are the assets that wrapped and staked coins stand for, and what one unit gains on them in a year.
@@ -109,7 +120,7 @@ const (
 	// sectors is how many groups of coins move together beyond the whole market.
 	sectors = 12
 	// stableOctaves brings what should not wander back within a day or so.
-	stableOctaves = 4
+	stableOctaves = 2
 )
 
 func newWorld(seed seed) *world {
@@ -125,7 +136,7 @@ func newWorld(seed seed) *world {
 		if f.Code == schemas.USD {
 			p = newPath(own.seed, level, 0)
 		}
-		w.fiats[f.Code] = &asset{id: f.Code, path: p, stable: true}
+		w.fiats[f.Code] = &asset{id: f.Code, path: p, stable: true, volume: 2e9}
 	}
 	for _, c := range w.table.All() {
 		w.coins[c.ID] = w.newCoin(c)

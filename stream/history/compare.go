@@ -47,8 +47,9 @@ func (s *Store) Compare(ctx context.Context, table string, generation uint32, bo
 		return found, err
 	}
 	var newest time.Time
-	if err := s.conn.QueryRow(ctx, "SELECT toDateTime64(max("+sh.timeColumn()+"), 0, 'UTC') FROM "+table).Scan(&newest); err != nil {
-		return found, fmt.Errorf("reading the newest row of %s: %w", table, unavailable(err))
+	// The rebuilt table tells how old a row is: a stray one of the live table may be of any time.
+	if err := s.conn.QueryRow(ctx, "SELECT toDateTime64(max("+sh.timeColumn()+"), 0, 'UTC') FROM "+table+ShadowSuffix(generation)).Scan(&newest); err != nil {
+		return found, fmt.Errorf("reading the newest rebuilt row of %s: %w", table, unavailable(err))
 	}
 	c := comparer{store: s, table: table, shadow: table + ShadowSuffix(generation), shape: sh, keptFrom: sh.keptFrom(newest)}
 	c.outside, c.beyond = boundsSQL(bounds)
@@ -138,7 +139,7 @@ func (c *comparer) rowsSQL(sl slice, values string) string {
 }
 
 func (c *comparer) compare(ctx context.Context, sl slice, most int, found *Comparison) error {
-	all := "sipHash128(" + quoted(c.shape.columns) + ")"
+	all := "sipHash128(" + strings.Join(c.shape.values, ", ") + ")"
 	rows, err := c.store.conn.Query(ctx, "SELECT verdict, toInt64(count()) FROM ("+c.rowsSQL(sl, all)+") GROUP BY verdict")
 	if err != nil {
 		return unavailable(err)
@@ -175,9 +176,9 @@ func (c *comparer) compare(ctx context.Context, sl slice, most int, found *Compa
 
 // describe reads the keys of the first differences of a slice.
 func (c *comparer) describe(ctx context.Context, sl slice, most int, found *Comparison) error {
-	hashes := make([]string, len(c.shape.columns))
-	for i, name := range c.shape.columns {
-		hashes[i] = "sipHash64(`" + name + "`)"
+	hashes := make([]string, len(c.shape.values))
+	for i, value := range c.shape.values {
+		hashes[i] = "sipHash64(" + value + ")"
 	}
 	keys := make([]string, len(c.shape.key))
 	for i, name := range c.shape.key {
@@ -214,9 +215,6 @@ func (c *comparer) describe(ctx context.Context, sl slice, most int, found *Comp
 	}
 	return unavailable(rows.Err())
 }
-
-// quoted lists column names, which may have dots in them.
-func quoted(names []string) string { return "`" + strings.Join(names, "`, `") + "`" }
 
 // quote makes a string fit between single quotes.
 func quote(s string) string { return strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(s) }

@@ -88,6 +88,8 @@ func (s *Store) InsertShadow(ctx context.Context, b *Batch, generation uint32) e
 type shape struct {
 	// key is what a row is known by.
 	key, columns []string
+	// values are expressions of the columns that are never NULL.
+	values []string
 	// kept is how long rows are kept by their time, 0 for ever.
 	kept time.Duration
 }
@@ -116,12 +118,22 @@ func (s shape) keptFrom(now time.Time) time.Time {
 
 func (s *Store) shape(ctx context.Context, table string) (shape, error) {
 	var key string
+	var types []string
 	var sh shape
 	err := s.conn.QueryRow(ctx, `SELECT sorting_key,
-			(SELECT groupArray(name) FROM (SELECT name FROM system.columns WHERE database = ? AND table = ? ORDER BY position))
-		FROM system.tables WHERE database = ? AND name = ?`, s.cfg.Database, table, s.cfg.Database, table).Scan(&key, &sh.columns)
+			(SELECT groupArray(name) FROM (SELECT name FROM system.columns WHERE database = ? AND table = ? ORDER BY position)),
+			(SELECT groupArray(type) FROM (SELECT type FROM system.columns WHERE database = ? AND table = ? ORDER BY position))
+		FROM system.tables WHERE database = ? AND name = ?`,
+		s.cfg.Database, table, s.cfg.Database, table, s.cfg.Database, table).Scan(&key, &sh.columns, &types)
 	if err != nil {
 		return sh, fmt.Errorf("reading the definition of %s: %w", table, unavailable(err))
+	}
+	for i, name := range sh.columns {
+		value := "`" + name + "`" // there may be dots in it
+		if strings.HasPrefix(types[i], "Nullable(") {
+			value = "ifNull(toString(" + value + "), 'NULL')" // a hash of NULL is NULL, and equals nothing
+		}
+		sh.values = append(sh.values, value)
 	}
 	sh.key = strings.Split(key, ", ")
 	if table == "ticks" { // which coin an event is of is what a replay may see otherwise

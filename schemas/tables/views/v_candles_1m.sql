@@ -1,6 +1,6 @@
 CREATE OR REPLACE VIEW default.v_candles_1m
 (
-    coin_id String COMMENT 'Canonical id of the coin',
+    coin_id LowCardinality(String) COMMENT 'Canonical id of the coin',
     start DateTime('UTC') COMMENT 'Start of the minute, UTC',
     open Float64 COMMENT 'First published price of the minute, USD',
     high Float64 COMMENT 'Greatest, USD',

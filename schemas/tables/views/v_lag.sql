@@ -1,6 +1,6 @@
 CREATE OR REPLACE VIEW default.v_lag
 (
-    sink String COMMENT 'Topic whose records are kept in tables',
+    sink LowCardinality(String) COMMENT 'Topic whose records are kept in tables',
     log_partition Int32 COMMENT 'Partition',
     next_offset Int64 COMMENT 'Offset below which every record is in its table',
     log_time DateTime64(9, 'UTC') COMMENT 'Log time of the newest of them',

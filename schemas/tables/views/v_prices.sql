@@ -1,7 +1,7 @@
 CREATE OR REPLACE VIEW default.v_prices
 (
-    coin_id String COMMENT 'Canonical id of the coin (CoinGecko slug)',
-    symbol String COMMENT 'Symbol of the coin, upper case',
+    coin_id LowCardinality(String) COMMENT 'Canonical id of the coin (CoinGecko slug)',
+    symbol LowCardinality(String) COMMENT 'Symbol of the coin, upper case',
     time DateTime('UTC') COMMENT 'The evaluated second, UTC',
     price Nullable(Float64) COMMENT 'Published median, USD; NULL where reason says why there is none',
     median0 Nullable(Float64) COMMENT 'Median before outliers were left out, USD',
@@ -12,8 +12,8 @@ CREATE OR REPLACE VIEW default.v_prices
     accepted UInt32 COMMENT 'Providers that count',
     rejected UInt32 COMMENT 'Providers that were left out',
     volume_24h Float64 COMMENT 'Volume of the last 24 h of the accepted providers, USD',
-    source String COMMENT 'Accepted provider nearest to the median',
-    reason String COMMENT 'Empty, no_fresh_inputs or no_consensus',
+    source LowCardinality(String) COMMENT 'Accepted provider nearest to the median',
+    reason LowCardinality(String) COMMENT 'Empty, no_fresh_inputs or no_consensus',
     simulated Bool COMMENT 'Made from simulated ticks',
     inputs Array(Tuple(provider String, symbol String, quote_id String, value Float64, rate Float64, price_usd Float64, accepted Bool, reason String, basis String, partition Int32, offset Int64)) COMMENT 'What the price was made from: market, value in the quote, USD rate, USD price, whether it counted or why not, and the record of ticks.raw.v1',
     log_partition Int32 COMMENT 'Partition of ticks.v1 that caused it',

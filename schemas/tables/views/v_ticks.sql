@@ -1,11 +1,11 @@
 CREATE OR REPLACE VIEW default.v_ticks
 (
-    coin_id String COMMENT 'Canonical id of the coin; empty if the base is unmapped',
-    venue String COMMENT 'Venue',
-    symbol String COMMENT 'Symbol of the market as on the wire',
-    base String COMMENT 'Base as the venue spells it',
-    quote String COMMENT 'Quote as the venue spells it',
-    quote_id String COMMENT 'Coin id or currency code of the quote',
+    coin_id LowCardinality(String) COMMENT 'Canonical id of the coin; empty if the base is unmapped',
+    venue LowCardinality(String) COMMENT 'Venue',
+    symbol LowCardinality(String) COMMENT 'Symbol of the market as on the wire',
+    base LowCardinality(String) COMMENT 'Base as the venue spells it',
+    quote LowCardinality(String) COMMENT 'Quote as the venue spells it',
+    quote_id LowCardinality(String) COMMENT 'Coin id or currency code of the quote',
     kind Enum8('trade' = 1, 'quote' = 2, 'ticker' = 3) COMMENT 'trade: an event; quote, ticker: a state',
     event_time DateTime64(9, 'UTC') COMMENT 'When it happened at the venue; the ingest time if the venue does not say',
     ingest_time DateTime64(9, 'UTC') COMMENT 'When it was read',

@@ -1,10 +1,10 @@
 CREATE OR REPLACE VIEW default.v_venue_candles_1m
 (
-    venue String COMMENT 'Venue',
-    symbol String COMMENT 'Symbol of the market as on the wire',
+    venue LowCardinality(String) COMMENT 'Venue',
+    symbol LowCardinality(String) COMMENT 'Symbol of the market as on the wire',
     start DateTime('UTC') COMMENT 'Start of the minute, UTC, by event time',
-    coin_id String COMMENT 'Canonical id of the coin',
-    quote_id String COMMENT 'Coin id or currency code of the quote; prices are in it',
+    coin_id LowCardinality(String) COMMENT 'Canonical id of the coin',
+    quote_id LowCardinality(String) COMMENT 'Coin id or currency code of the quote; prices are in it',
     open Decimal(38, 18) COMMENT 'Price of the first trade, in the quote',
     high Decimal(38, 18) COMMENT 'Greatest price, in the quote',
     low Decimal(38, 18) COMMENT 'Least price, in the quote',

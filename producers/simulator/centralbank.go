@@ -1,0 +1,77 @@
+package simulator
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// centralBank is the path below which the European Central Bank's files are.
+const centralBank = "/ecb"
+
+// fixed are the currencies that the bank publishes, in its order.
+var fixed = strings.Fields(`USD JPY CZK DKK GBP HUF PLN RON SEK CHF ISK NOK TRY AUD BRL CAD CNY HKD IDR ILS INR KRW
+	MXN MYR NZD PHP SGD THB ZAR`)
+
+// The bank fixes at about 14:10 and publishes at about 16:00 Frankfurt time; in UTC and in winter:
+const (
+	fixedAt     = 13*time.Hour + 10*time.Minute
+	publishedAt = 15 * time.Hour
+)
+
+// centralBank serves the files for one day and for 90, as described on
+// https://www.ecb.europa.eu/stats/policy_and_exchange_rates/euro_reference_exchange_rates/html/index.en.html.
+func (w *world) centralBank(clock Clock) http.Handler {
+	mux := http.NewServeMux()
+	file := func(days int) http.HandlerFunc {
+		return func(rw http.ResponseWriter, r *http.Request) {
+			rw.Header().Set("Content-Type", "text/xml")
+			_, _ = rw.Write(w.fixings(clock.Now(), days))
+		}
+	}
+	mux.HandleFunc("/eurofxref-daily.xml", file(1))
+	mux.HandleFunc("/eurofxref-hist-90d.xml", file(90))
+	return mux
+}
+
+// fixings are those of the newest working days published in the calendar days before now.
+func (w *world) fixings(now time.Time, days int) []byte {
+	b := []byte(`<?xml version="1.0" encoding="UTF-8"?>
+<gesmes:Envelope xmlns:gesmes="http://www.gesmes.org/xml/2002-08-01" xmlns="http://www.ecb.int/vocabulary/2002-08-01/eurofxref">
+	<gesmes:subject>Reference rates</gesmes:subject>
+	<gesmes:Sender>
+		<gesmes:name>European Central Bank</gesmes:name>
+	</gesmes:Sender>
+	<Cube>
+`)
+	date := now.UTC().Truncate(24 * time.Hour)
+	oldest := date.AddDate(0, 0, -days)
+	if now.Sub(date) < publishedAt {
+		date = date.AddDate(0, 0, -1)
+	}
+	for found := false; date.After(oldest) || !found; date = date.AddDate(0, 0, -1) {
+		if d := date.Weekday(); d == time.Saturday || d == time.Sunday {
+			continue
+		}
+		found = true
+		b = fmt.Appendf(b, "\t\t<Cube time='%s'>\n", date.Format(time.DateOnly))
+		at := date.Add(fixedAt).UnixNano()
+		for _, code := range fixed {
+			rate := w.fiats["EUR"].at(at) / w.fiats[code].at(at)
+			b = fmt.Appendf(b, "\t\t\t<Cube currency='%s' rate='%s'/>\n", code, fiveDigits(rate))
+		}
+		b = append(b, "\t\t</Cube>\n"...)
+		if days == 1 {
+			break
+		}
+	}
+	return append(b, "\t</Cube>\n</gesmes:Envelope>\n"...)
+}
+
+// fiveDigits rounds to five significant digits, as the bank does.
+func fiveDigits(x float64) string {
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'e', 4, 64), 64)
+	return strconv.FormatFloat(rounded, 'f', -1, 64)
+}

@@ -1,0 +1,99 @@
+package simulator
+
+import (
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/coder/websocket"
+)
+
+// Faults are what a venue does wrong. The zero value is a good venue.
+type Faults struct {
+	// Silence keeps connections open and says nothing on them, heartbeats included.
+	Silence bool
+	// Garbage is the share of frames, 0 to 1, that cannot be read.
+	Garbage float64
+	// Flood is how many more times every frame is sent.
+	Flood int
+	// Refuse closes every new connection, and answers HTTP with 503.
+	Refuse bool
+}
+
+// SetFaults makes a venue misbehave from now on, until it is told otherwise.
+func (s *Simulator) SetFaults(slug string, f Faults) error {
+	x, err := s.exchange(slug)
+	if err != nil {
+		return err
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.faults = f
+	return nil
+}
+
+// Disconnect closes every connection of a venue; clients may come back at once.
+func (s *Simulator) Disconnect(slug string) error {
+	x, err := s.exchange(slug)
+	if err != nil {
+		return err
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for c := range x.conns {
+		c.Close(websocket.StatusGoingAway, "disconnected on demand")
+	}
+	return nil
+}
+
+func (s *Simulator) exchange(slug string) (*Exchange, error) {
+	for _, x := range s.exchanges {
+		if x.venue.Slug == slug {
+			return x, nil
+		}
+	}
+	return nil, fmt.Errorf("no venue %q is simulated", slug)
+}
+
+// Stats count what a venue did since the simulator began.
+type Stats struct {
+	// Connects were accepted, Connected are open now.
+	Connects, Connected int64
+	// Frames were sent, Requests answered, Throttled of them with a refusal.
+	Frames, Requests, Throttled int64
+}
+
+type counter struct {
+	connects, frames, requests, throttled atomic.Int64
+}
+
+// Stats of a venue; zero for one that is not simulated.
+func (s *Simulator) Stats(slug string) Stats {
+	x, err := s.exchange(slug)
+	if err != nil {
+		return Stats{}
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return Stats{
+		Connects: x.counter.connects.Load(), Connected: int64(len(x.conns)),
+		Frames: x.counter.frames.Load(), Requests: x.counter.requests.Load(), Throttled: x.counter.throttled.Load(),
+	}
+}
+
+// garbage spoils a frame in one of the ways that frames are spoilt.
+func garbage(bits uint64, frame []byte) []byte {
+	switch bits % 4 {
+	case 0:
+		return frame[:len(frame)/2] // cut off
+	case 1:
+		return []byte("<html><body>502 Bad Gateway</body></html>")
+	case 2:
+		spoilt := slices.Clone(frame)
+		for i := 0; i < len(spoilt); i += 7 {
+			spoilt[i] ^= byte(bits >> (8 * (i % 8)))
+		}
+		return spoilt
+	}
+	return []byte(`{"unheard":"of"}`)
+}

@@ -1,0 +1,9 @@
+package simulator
+
+// List returns every venue that can be simulated, in alphabetical order.
+func List() []Venue {
+	return []Venue{
+		coinbase(),
+		kraken(),
+	}
+}
