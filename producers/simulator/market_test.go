@@ -13,7 +13,7 @@ var noon = time.Date(2026, 3, 4, 12, 34, 56, 789_000_000, time.UTC)
 // standing is a clock that does not move.
 type standing struct{ time.Time }
 
-func (s standing) Now() time.Time                       { return s.Time }
+func (s standing) Now() time.Time                     { return s.Time }
 func (standing) After(time.Duration) <-chan time.Time { return nil }
 
 func open(t testing.TB, seed int64, venues ...Venue) *Simulator {

@@ -104,14 +104,17 @@ func (p *path) hour(index int64) *hourPath {
 	} else {
 		h.open = p.walk(index)
 	}
-	up, down := p.seed.unit(4*index), p.seed.unit(4*index+1)
-	h.high = max(h.open, h.close) + p.sigmaHour*(0.1+float64(0.8*up*up))
-	h.low = min(h.open, h.close) - p.sigmaHour*(0.1+float64(0.8*down*down))
+	// What moves the most paths shapes the hour of each: highs and lows come together, within two minutes.
+	shape := p.factors[0].seed
+	up, down := shape.unit(4*index)+p.seed.unit(2*index), shape.unit(4*index+1)+p.seed.unit(2*index+1)
+	h.high = max(h.open, h.close) + p.sigmaHour*(0.1+float64(0.2*up*up))
+	h.low = min(h.open, h.close) - p.sigmaHour*(0.1+float64(0.2*down*down))
 	// The extremes lie in different halves of the hour, away from its ends.
-	h.firstAt = 30 + int64(p.seed.unit(4*index+2)*float64(latticeInHour/2-60))
-	h.secondAt = latticeInHour/2 + 30 + int64(p.seed.unit(4*index+3)*float64(latticeInHour/2-60))
+	own := int64(p.seed.at(index) % 60)
+	h.firstAt = 30 + own + int64(shape.unit(4*index+2)*float64(latticeInHour/2-120))
+	h.secondAt = latticeInHour/2 + 30 + own + int64(shape.unit(4*index+3)*float64(latticeInHour/2-120))
 	h.first, h.second = h.low, h.high
-	if p.seed.at(4*index)&1 == 0 {
+	if shape.at(index)&1 == 0 {
 		h.first, h.second = h.high, h.low
 	}
 	cached.Store(h)

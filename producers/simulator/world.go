@@ -134,7 +134,7 @@ func newWorld(seed seed) *world {
 		own := factor{seed.of("fiat " + f.Code), fiatWeight}
 		p := newPath(own.seed, level, hourOctaves, dollar, own)
 		if f.Code == schemas.USD {
-			p = newPath(own.seed, level, 0)
+			p = newPath(own.seed, level, 0, factor{own.seed, 0})
 		}
 		w.fiats[f.Code] = &asset{id: f.Code, path: p, stable: true, volume: 2e9}
 	}

@@ -40,7 +40,7 @@ func TestInterruptedMigrationIsMadeAgain(t *testing.T) {
 			cfg.Transport = way
 			store := openStore(t, cfg)
 			made := 0
-			fail := func(string) error {
+			fail := func() error {
 				if made++; made > n {
 					return cut
 				}

@@ -311,7 +311,7 @@ func TestInsertingAgainChangesNothing(t *testing.T) {
 	if _, err := again.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	unsure := func(string) error {
+	unsure := func() error {
 		if random.IntN(4) == 0 {
 			return cut
 		}
