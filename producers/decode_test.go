@@ -145,6 +145,9 @@ func TestDecodeListsItsSources(t *testing.T) {
 	for _, v := range exchanges.List() {
 		want.WriteString(v.Slug + "\n")
 	}
+	for _, source := range reference.List() {
+		want.WriteString(source.Slug + "\n")
+	}
 	if got != want.String() || code != 0 {
 		t.Errorf("exit %d: got %q, want %q", code, got, want.String())
 	}
@@ -169,5 +172,28 @@ func TestDecodeGoesByTheVenuesListOfInstruments(t *testing.T) {
 	}
 	if got, _, _ := runDecode(t, decode.Options{Source: "kraken"}, []byte(ticker)); !strings.Contains(got, `"base":null,"quote":null`) {
 		t.Errorf("without the list: got %s, want no base and no quote", got)
+	}
+}
+
+// An answer of a polled source is read as it was sent, packed or not, and in the framings of recordings.
+func TestDecodeReadsRatesInEveryFraming(t *testing.T) {
+	const (
+		csv  = "FREQ,CURRENCY,TIME_PERIOD,OBS_VALUE\nD,USD,2026-01-05,1.10\nD,KRW,2026-01-05,\n"
+		rate = `{"kind":"fiat","source":"ecb","base":"EUR","quote":"USD","rate":"1.1","date":"2026-01-05"}` + "\n"
+	)
+	body := strings.ReplaceAll(csv, "\n", `\n`)
+	answer := `{"method":"GET","url":"https://bank/x.csv","status":200,"recorded_at":"2026-01-05","body":"` + body + `"}`
+	for name, c := range map[string]struct{ recording, want string }{
+		"the file":            {csv, rate},
+		"packed":              {string(zip(csv)), rate},
+		"recorded":            {answer, rate},
+		"recorded over lines": {strings.ReplaceAll(answer, `,"`, ",\n\""), rate},
+		"two answers":         {answer + "\n" + answer + "\n", rate + rate},
+		"refused by the bank": {strings.Replace(answer, "200", "503", 1), `{"kind":"error","reason":"undecodable","detail":"undecodable: the source answered with status 503","source":"ecb","receivedTime":null}` + "\n"},
+		"not the bank's":      {`{"rates":{}}`, `{"kind":"error","reason":"undecodable","detail":"undecodable: reading CSV: parse error on line 1, column 2: bare \\\" in non-quoted-field","source":"ecb","receivedTime":null}` + "\n"},
+	} {
+		if got, stderr, code := runDecode(t, decode.Options{Source: "ecb"}, []byte(c.recording)); code != 0 || got != c.want {
+			t.Errorf("%s: exit %d, %s, got\n%s want\n%s", name, code, stderr, got, c.want)
+		}
 	}
 }

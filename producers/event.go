@@ -58,6 +58,8 @@ type Event struct {
 	Channel string
 	// Time is when it happened at the venue, Unix nanoseconds; 0 if the message does not tell.
 	Time int64
+	// NotSpot tells a market of another kind whose symbol does not show it.
+	NotSpot bool
 	// Snapshot tells history that the venue sends on subscribing.
 	Snapshot bool
 	// Index is the event's place in its frame. Out.Add sets it.

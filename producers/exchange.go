@@ -338,7 +338,7 @@ func (m *markets) admit(events []Event, received int64) (ticks []admitted, unkno
 			k = &market{in: Instrument{Symbol: e.Symbol}, selected: true}
 		}
 		switch {
-		case !k.selected || e.Kind == Candle:
+		case !k.selected || e.Kind == Candle || e.NotSpot:
 			continue
 		case e.Kind == Ticker && e.Bid == "" && e.Ask == "" && e.Last == "":
 			continue

@@ -196,6 +196,9 @@ type errorLine struct {
 
 func (d *decoder) line(e *producers.Event, received int64) any {
 	base, quote := d.pair(e.Symbol)
+	if e.NotSpot {
+		base, quote = nil, nil
+	}
 	l := eventLine{
 		Source: d.venue.Slug, VenueSymbol: known(e.Symbol), Base: base, Quote: quote, Kind: string(e.Kind),
 		Price: known(e.Price), Size: known(e.Size), Bid: known(e.Bid), Ask: known(e.Ask), Last: known(e.Last),

@@ -9,8 +9,12 @@ import "github.com/marketlog/marketlog/producers"
 func List() []producers.Venue {
 	return []producers.Venue{
 		binance(),
+		bitget(),
+		bitstamp(),
 		bybit(),
 		coinbase(),
+		cryptocom(),
+		htx(),
 		kraken(),
 		okx(),
 	}

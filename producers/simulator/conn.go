@@ -51,6 +51,8 @@ type topic struct {
 type message struct {
 	bytes  []byte
 	binary bool
+	// last closes the connection, after all that was queued before.
+	last bool
 }
 
 // Exchange is the venue that the client is connected to.
@@ -60,10 +62,10 @@ func (c *Conn) Exchange() *Exchange { return c.x }
 func (c *Conn) Now() time.Time { return c.x.sent }
 
 // Send queues a text frame; b is not used afterwards.
-func (c *Conn) Send(b []byte) { c.x.deliver(c, message{b, false}) }
+func (c *Conn) Send(b []byte) { c.x.deliver(c, message{bytes: b}) }
 
 // SendBinary queues a binary frame; b is not used afterwards.
-func (c *Conn) SendBinary(b []byte) { c.x.deliver(c, message{b, true}) }
+func (c *Conn) SendBinary(b []byte) { c.x.deliver(c, message{bytes: b, binary: true}) }
 
 // Subscribe adds a market to a channel from now on; once more has no effect. Beyond the venue's limit of
 // topics it closes the connection and returns false.
@@ -103,17 +105,22 @@ func (c *Conn) Subscribed(channel string) []*Market {
 	return markets
 }
 
-// Close ends the connection with a status and a reason.
+// Close ends the connection with a status and a reason, after what was sent before.
 func (c *Conn) Close(code websocket.StatusCode, reason string) {
-	if c.reason == "" {
-		c.code, c.reason = code, reason
+	if c.reason != "" {
+		return
 	}
-	c.cut()
+	c.code, c.reason = code, reason
+	select {
+	case c.queue <- message{last: true}:
+	default:
+		c.cut()
+	}
 }
 
 // deliver queues a frame as the faults say; x.mu is held.
 func (x *Exchange) deliver(c *Conn, m message) {
-	if x.faults.Silence {
+	if x.faults.Silence || c.reason != "" {
 		return
 	}
 	x.random = mix(x.random + 1)
@@ -186,11 +193,7 @@ func (x *Exchange) serveStream(w http.ResponseWriter, r *http.Request) {
 		x.unsubscribe(c, t.channel, t.market)
 	}
 	delete(x.conns, c)
-	code, reason := c.code, c.reason
 	x.mu.Unlock()
-	if reason != "" {
-		_ = ws.Close(code, reason)
-	}
 }
 
 func (c *Conn) read(ctx context.Context) {
@@ -217,6 +220,10 @@ func (c *Conn) write(ctx context.Context) {
 	for {
 		select {
 		case m := <-c.queue:
+			if m.last {
+				_ = c.ws.Close(c.code, c.reason)
+				return
+			}
 			kind := websocket.MessageText
 			if m.binary {
 				kind = websocket.MessageBinary

@@ -279,7 +279,7 @@ func (x *Exchange) say(f *feed, trade bool) {
 			if channel.Personal != nil {
 				frame = channel.Personal(c, f.market, shared)
 			}
-			x.deliver(c, message{frame, channel.Binary})
+			x.deliver(c, message{bytes: frame, binary: channel.Binary})
 		}
 	}
 }

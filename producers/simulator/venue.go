@@ -24,7 +24,6 @@ type Venue struct {
 	Limits Limits
 
 	// Routes are the HTTP interface: handlers by patterns of http.ServeMux, below the venue's base URL.
-	// A handler that is not called is limited for the whole address, as Limits say.
 	Routes func(x *Exchange) map[string]http.HandlerFunc
 	// Throttled answers a request beyond the limit; nil is a bare 429.
 	Throttled http.HandlerFunc

@@ -1,0 +1,233 @@
+package exchanges
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/marketlog/marketlog/producers"
+)
+
+// bitstamp is Bitstamp's spot market, by version 2 of its interfaces. Its feed has trades and depth
+// but no ticker: bid, ask and volume come over HTTP.
+//
+//	feed    https://www.bitstamp.net/websocket/v2/ (one channel a message; no limits given)
+//	HTTP    https://www.bitstamp.net/api/#tag/Tickers, #tag/Market-info and #tag/Transactions-public
+//	        (8,000 requests in 10 minutes)
+func bitstamp() producers.Venue {
+	return producers.Venue{
+		Slug: "bitstamp", Name: "Bitstamp", Version: 1,
+		URLs: producers.URLs{
+			Stream: "wss://ws.bitstamp.net",
+			REST:   "https://www.bitstamp.net",
+		},
+		Countries: producers.Countries{
+			Terms: "https://www.bitstamp.net/terms-of-use/", // not read for countries yet: unknown counts as worldwide
+		},
+		Limits: producers.Limits{
+			Connects: 10, ConnectsPer: time.Minute, // undocumented
+			MarketsPerSocket: 200, // undocumented; keeps one connection's loss small
+			Messages:         10,  // undocumented
+			Requests:         13,
+		},
+		Silence:     60 * time.Second, // the server answers every heartbeat
+		Listing:     []string{"/api/v2/trading-pairs-info/"},
+		Instruments: bitstampInstruments,
+		Split:       bitstampSplit,
+		Subscribe:   bitstampRequest("bts:subscribe"),
+		Unsubscribe: bitstampRequest("bts:unsubscribe"),
+		Heartbeat: producers.Heartbeat{
+			Every:   20 * time.Second,
+			Message: func() []byte { return []byte(`{"event":"bts:heartbeat"}`) },
+		},
+		NewCodec: func() producers.Codec { return bitstampCodec{} },
+		Tickers: func([]producers.Instrument) []producers.Query {
+			return []producers.Query{{Path: "/api/v2/ticker/"}} // all markets at once
+		},
+		DecodeREST: bitstampREST,
+	}
+}
+
+const bitstampTrades = "live_trades_"
+
+func bitstampRequest(event string) func([]producers.Instrument) [][]byte {
+	type channel struct {
+		Channel string `json:"channel"`
+	}
+	return func(markets []producers.Instrument) (messages [][]byte) {
+		for _, m := range markets {
+			messages = append(messages, message(struct {
+				Event string  `json:"event"`
+				Data  channel `json:"data"`
+			}{event, channel{bitstampTrades + m.Symbol}}))
+		}
+		return messages
+	}
+}
+
+func bitstampInstruments(_ string, body []byte) ([]producers.Instrument, error) {
+	var pairs []struct {
+		Name    string `json:"name"`
+		Symbol  string `json:"url_symbol"`
+		Trading string `json:"trading"`
+	}
+	if err := parse(body, &pairs); err != nil {
+		return nil, err
+	}
+	var list []producers.Instrument
+	for _, p := range pairs {
+		base, quote, ok := strings.Cut(p.Name, "/")
+		// A dash marks a perpetual contract: BTC/USD-PERP.
+		if !ok || p.Trading != "Enabled" || strings.Contains(p.Name, "-") {
+			continue
+		}
+		list = append(list, producers.Instrument{Symbol: p.Symbol, Base: base, Quote: quote, Aliases: []string{p.Name}})
+	}
+	return list, nil
+}
+
+func bitstampSplit(symbol string) (base, quote string, ok bool) {
+	if strings.Contains(symbol, "-") {
+		return "", "", false
+	}
+	return producers.SplitSymbol(symbol)
+}
+
+// bitstampCodec needs no state: the channel names the market.
+type bitstampCodec struct{}
+
+// bitstampSide reads the taker's side.
+func bitstampSide(kind producers.Num) producers.Side {
+	switch kind {
+	case "0":
+		return producers.Buy
+	case "1":
+		return producers.Sell
+	}
+	return ""
+}
+
+func (bitstampCodec) Decode(f producers.Frame, out *producers.Out) error {
+	var m struct {
+		Event   string          `json:"event"`
+		Channel string          `json:"channel"`
+		Data    json.RawMessage `json:"data"`
+	}
+	if err := parse(f.Bytes, &m); err != nil {
+		return err
+	}
+	switch m.Event {
+	case "trade":
+		symbol, ok := strings.CutPrefix(m.Channel, bitstampTrades)
+		if !ok {
+			return producers.Unreadable("a trade of channel %q", m.Channel)
+		}
+		// Price and amount come twice; as JSON numbers they have passed through a float.
+		var t struct {
+			ID     producers.Num `json:"id"`
+			Price  producers.Num `json:"price_str"`
+			Amount producers.Num `json:"amount_str"`
+			Kind   producers.Num `json:"type"`
+			Micros producers.Num `json:"microtimestamp"`
+		}
+		if err := parse(m.Data, &t); err != nil {
+			return err
+		}
+		out.Add(producers.Event{
+			Kind: producers.Trade, Symbol: symbol, Channel: "trades", Time: producers.Unix(t.Micros, time.Microsecond),
+			ID: t.ID, Price: t.Price, Size: t.Amount, Side: bitstampSide(t.Kind),
+		})
+	case "bts:error":
+		var refusal struct {
+			Message string `json:"message"`
+		}
+		if err := parse(m.Data, &refusal); err != nil {
+			return err
+		}
+		out.Notice("%s", refusal.Message)
+	case "bts:request_reconnect":
+		// The server closes the connection soon after; the engine then opens another.
+		out.Notice("the server asks for a new connection")
+	case "bts:subscription_succeeded", "bts:unsubscription_succeeded", "bts:heartbeat",
+		"data", "snapshot", "order_created", "order_changed", "order_deleted", "funding_rate_saved":
+	default:
+		return producers.Unreadable("message of event %q", m.Event)
+	}
+	return nil
+}
+
+func bitstampREST(target string, body []byte, out *producers.Out) error {
+	path, query := endpoint(target)
+	_, path, ok := strings.Cut(path, "api/v2/")
+	if !ok {
+		return producers.Retired("answer of %s", target)
+	}
+	// What follows the name of the endpoint is the market.
+	name, _, _ := strings.Cut(path, "/")
+	switch name {
+	case "trading-pairs-info":
+	case "ticker":
+		var tickers []struct {
+			Pair   string        `json:"pair"` // only among all
+			Last   producers.Num `json:"last"`
+			Bid    producers.Num `json:"bid"`
+			Ask    producers.Num `json:"ask"`
+			Volume producers.Num `json:"volume"`
+			Time   producers.Num `json:"timestamp"`
+		}
+		if err := parseRows(body, &tickers); err != nil {
+			return err
+		}
+		for _, t := range tickers {
+			out.Add(producers.Event{
+				Kind: producers.Ticker, Symbol: t.Pair, Channel: "rest", Time: producers.Unix(t.Time, time.Second),
+				Last: t.Last, Bid: t.Bid, Ask: t.Ask, VolumeBase: t.Volume,
+			})
+		}
+	case "transactions":
+		var trades []struct {
+			ID     producers.Num `json:"tid"`
+			Price  producers.Num `json:"price"`
+			Amount producers.Num `json:"amount"`
+			Kind   producers.Num `json:"type"`
+			Time   producers.Num `json:"date"`
+		}
+		if err := parse(body, &trades); err != nil {
+			return err
+		}
+		for _, t := range trades {
+			out.Add(producers.Event{
+				Kind: producers.Trade, Channel: "trades", Time: producers.Unix(t.Time, time.Second),
+				ID: t.ID, Price: t.Price, Size: t.Amount, Side: bitstampSide(t.Kind),
+			})
+		}
+	case "ohlc":
+		var answer struct {
+			Data struct {
+				Candles []struct {
+					Start  producers.Num `json:"timestamp"`
+					Open   producers.Num `json:"open"`
+					High   producers.Num `json:"high"`
+					Low    producers.Num `json:"low"`
+					Close  producers.Num `json:"close"`
+					Volume producers.Num `json:"volume"`
+				} `json:"ohlc"`
+			} `json:"data"`
+		}
+		if err := parse(body, &answer); err != nil {
+			return err
+		}
+		seconds, _ := strconv.Atoi(query.Get("step"))
+		for _, c := range answer.Data.Candles {
+			out.Add(producers.Event{
+				Kind: producers.Candle, Channel: "rest",
+				Start: producers.Unix(c.Start, time.Second), Interval: producers.Interval(time.Duration(seconds) * time.Second),
+				OpenPrice: c.Open, High: c.High, Low: c.Low, ClosePrice: c.Close, Volume: c.Volume,
+			})
+		}
+	default:
+		return producers.Unreadable("answer of unknown endpoint %q", target)
+	}
+	return nil
+}

@@ -1,0 +1,249 @@
+package exchanges
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/marketlog/marketlog/producers"
+)
+
+// cryptocom is the Crypto.com Exchange, by version 1 of its interface.
+//
+//	https://exchange-docs.crypto.com/exchange/v1/rest-ws/index.html
+//
+// A heartbeat comes every 30 s and must be answered within 5; market data allows 100 messages a
+// second; the first message should wait a second after connecting. "vv" of a ticker is in USD
+// whatever the quote, and is left out.
+func cryptocom() producers.Venue {
+	return producers.Venue{
+		Slug: "cryptocom", Name: "Crypto.com", Version: 1,
+		URLs: producers.URLs{
+			Stream: "wss://stream.crypto.com/exchange/v1/market",
+			REST:   "https://api.crypto.com/exchange/v1",
+		},
+		Countries: producers.Countries{
+			Terms: "https://help.crypto.com/en/articles/3511435-crypto-com-exchange-geo-restrictions", // not read for countries yet: unknown counts as worldwide
+		},
+		Limits: producers.Limits{
+			Connects: 5, ConnectsPer: time.Second, // undocumented
+			MarketsPerSocket: 150, // undocumented; keeps one connection's loss small
+			Messages:         5,
+			Requests:         10,
+		},
+		Silence:     90 * time.Second,
+		Listing:     []string{"/public/get-instruments"},
+		Instruments: cryptocomInstruments,
+		Subscribe:   cryptocomRequest("subscribe"),
+		Unsubscribe: cryptocomRequest("unsubscribe"),
+		NewCodec:    func() producers.Codec { return cryptocomCodec{} },
+		Tickers: func([]producers.Instrument) []producers.Query {
+			return []producers.Query{{Path: "/public/get-tickers"}}
+		},
+		DecodeREST: cryptocomREST,
+	}
+}
+
+// cryptocomBatch is how many channels one message names.
+const cryptocomBatch = 100
+
+func cryptocomRequest(method string) func([]producers.Instrument) [][]byte {
+	return func(markets []producers.Instrument) (messages [][]byte) {
+		var channels []string
+		for _, m := range markets {
+			channels = append(channels, "trade."+m.Symbol, "ticker."+m.Symbol)
+		}
+		for id := 1; len(channels) > 0; id++ {
+			n := min(cryptocomBatch, len(channels))
+			var request struct {
+				ID     int    `json:"id"`
+				Method string `json:"method"`
+				Params struct {
+					Channels []string `json:"channels"`
+				} `json:"params"`
+			}
+			request.ID, request.Method, request.Params.Channels = id, method, channels[:n]
+			messages = append(messages, message(request))
+			channels = channels[n:]
+		}
+		return messages
+	}
+}
+
+func cryptocomInstruments(_ string, body []byte) ([]producers.Instrument, error) {
+	var answer struct {
+		Code   int `json:"code"`
+		Result struct {
+			Data []struct {
+				Symbol   string `json:"symbol"`
+				Type     string `json:"inst_type"`
+				Base     string `json:"base_ccy"`
+				Quote    string `json:"quote_ccy"`
+				Tradable bool   `json:"tradable"`
+			} `json:"data"`
+		} `json:"result"`
+	}
+	if err := parse(body, &answer); err != nil {
+		return nil, err
+	}
+	var list []producers.Instrument
+	for _, s := range answer.Result.Data {
+		if s.Type == "CCY_PAIR" && s.Tradable {
+			list = append(list, producers.Instrument{Symbol: s.Symbol, Base: s.Base, Quote: s.Quote})
+		}
+	}
+	return list, nil
+}
+
+// cryptocomCodec needs no state: every result names its channel.
+type cryptocomCodec struct{}
+
+type cryptocomResult struct {
+	Channel    string          `json:"channel"`
+	Instrument string          `json:"instrument_name"`
+	Interval   string          `json:"interval"`
+	Data       json.RawMessage `json:"data"`
+}
+
+func (cryptocomCodec) Decode(f producers.Frame, out *producers.Out) error {
+	var m struct {
+		ID      producers.Num    `json:"id"`
+		Method  string           `json:"method"`
+		Code    producers.Num    `json:"code"`
+		Message string           `json:"message"`
+		Result  *cryptocomResult `json:"result"`
+	}
+	if err := parse(f.Bytes, &m); err != nil {
+		return err
+	}
+	switch {
+	case m.Method == "public/heartbeat":
+		out.Reply(fmt.Sprintf(`{"id":%s,"method":"public/respond-heartbeat"}`, m.ID))
+		return nil
+	case m.Code != "" && m.Code != "0":
+		out.Notice("error %s: %s", m.Code, m.Message)
+		return nil
+	case m.Result == nil && m.Method != "":
+		return nil
+	case m.Result == nil:
+		return producers.Unreadable("a message without method and result")
+	}
+	// The answer to a subscription has its id and brings history; what follows has the id -1, or none.
+	return m.Result.decode(m.ID != "" && m.ID != "-1", out)
+}
+
+// decode reads the rows of a channel. They come newest first.
+func (r *cryptocomResult) decode(snapshot bool, out *producers.Out) error {
+	switch r.Channel {
+	case "trade":
+		var trades []struct {
+			ID         producers.Num `json:"d"`
+			Time       producers.Num `json:"t"`
+			Price      producers.Num `json:"p"`
+			Size       producers.Num `json:"q"`
+			Side       string        `json:"s"` // the taker's
+			Instrument string        `json:"i"`
+		}
+		if err := parse(r.Data, &trades); err != nil {
+			return err
+		}
+		for _, t := range slices.Backward(trades) {
+			out.Add(producers.Event{
+				Kind: producers.Trade, Symbol: r.symbol(t.Instrument), Channel: "trade", Time: producers.Unix(t.Time, time.Millisecond),
+				ID: t.ID, Price: t.Price, Size: t.Size, Side: producers.Side(strings.ToLower(t.Side)), Snapshot: snapshot,
+			})
+		}
+	case "ticker":
+		var tickers []struct {
+			Instrument string        `json:"i"`
+			Last       producers.Num `json:"a"`
+			Bid        producers.Num `json:"b"`
+			Ask        producers.Num `json:"k"`
+			Volume     producers.Num `json:"v"`
+			Time       producers.Num `json:"t"`
+		}
+		if err := parse(r.Data, &tickers); err != nil {
+			return err
+		}
+		for _, t := range tickers {
+			symbol := t.Instrument
+			if symbol == "" {
+				symbol = r.Instrument
+			}
+			out.Add(producers.Event{
+				Kind: producers.Ticker, Symbol: symbol, Channel: "ticker", Time: producers.Unix(t.Time, time.Millisecond),
+				Last: t.Last, Bid: t.Bid, Ask: t.Ask, VolumeBase: t.Volume,
+			})
+		}
+	case "candlestick":
+		var candles []struct {
+			Start  producers.Num `json:"t"`
+			Open   producers.Num `json:"o"`
+			High   producers.Num `json:"h"`
+			Low    producers.Num `json:"l"`
+			Close  producers.Num `json:"c"`
+			Volume producers.Num `json:"v"`
+		}
+		if err := parse(r.Data, &candles); err != nil {
+			return err
+		}
+		for _, c := range candles {
+			out.Add(producers.Event{
+				Kind: producers.Candle, Symbol: r.Instrument, Channel: "candlestick", Interval: cryptocomInterval(r.Interval),
+				Start: producers.Unix(c.Start, time.Millisecond), OpenPrice: c.Open, High: c.High, Low: c.Low, ClosePrice: c.Close, Volume: c.Volume,
+			})
+		}
+	case "book", "book.update", "":
+	default:
+		return producers.Unreadable("message of channel %q", r.Channel)
+	}
+	return nil
+}
+
+// symbol is the subscription's, else the row's: the two agree where both are there.
+func (r *cryptocomResult) symbol(row string) string {
+	if r.Instrument != "" {
+		return r.Instrument
+	}
+	return row
+}
+
+// cryptocomInterval spells an interval: M1, H4, 1D as well as 1m, 4h, 1D are in use.
+func cryptocomInterval(s string) string {
+	if len(s) > 1 && (s[0] == 'M' || s[0] == 'H' || s[0] == 'D') {
+		s = s[1:] + s[:1]
+	}
+	return strings.ToLower(s)
+}
+
+func cryptocomREST(target string, body []byte, out *producers.Out) error {
+	path, query := endpoint(target)
+	var answer struct {
+		Code    producers.Num   `json:"code"`
+		Message string          `json:"message"`
+		Result  cryptocomResult `json:"result"`
+	}
+	if err := parse(body, &answer); err != nil {
+		return err
+	}
+	if answer.Code != "0" {
+		return producers.Unreadable("error %s: %s", answer.Code, answer.Message)
+	}
+	r := &answer.Result
+	r.Instrument = query.Get("instrument_name")
+	switch name := path[strings.LastIndexByte(path, '/')+1:]; name {
+	case "get-instruments":
+		return nil
+	case "get-tickers", "get-ticker":
+		r.Channel = "ticker"
+	case "get-trades":
+		r.Channel = "trade"
+	case "get-candlestick":
+		r.Channel, r.Interval = "candlestick", query.Get("timeframe")
+	default:
+		return producers.Unreadable("answer of unknown endpoint %q", path)
+	}
+	return r.decode(false, out)
+}

@@ -1,0 +1,270 @@
+package exchanges
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/marketlog/marketlog/producers"
+)
+
+// htx is HTX (formerly Huobi), spot. Every frame is gzip.
+//
+//	feed    https://www.htx.com/en-us/opend/newApiPages/?id=662 ("ping" every 5 s, to be answered; two
+//	        unanswered ones end the connection)
+//	ticker  https://www.htx.com/en-us/opend/newApiPages/?id=7ec5a0a7 (amount is in the base, vol in the quote)
+//	HTTP    https://www.htx.com/en-us/opend/newApiPages/?id=404 (market data: 800 requests a second and
+//	        address; far less is used)
+func htx() producers.Venue {
+	return producers.Venue{
+		Slug: "htx", Name: "HTX", Version: 1,
+		URLs: producers.URLs{
+			Stream: "wss://api.huobi.pro/ws",
+			REST:   "https://api.huobi.pro",
+		},
+		Countries: producers.Countries{
+			Terms: "https://www.htx.com/support/360000298561", // not read for countries yet: unknown counts as worldwide
+		},
+		Limits: producers.Limits{
+			Connects: 10, ConnectsPer: time.Second, // undocumented
+			MarketsPerSocket: 150, // undocumented; keeps one connection's loss small
+			Messages:         20,  // undocumented; each message subscribes to one topic
+			Requests:         7,
+		},
+		Silence:     30 * time.Second,
+		Listing:     []string{"/v1/common/symbols"},
+		Instruments: htxInstruments,
+		Subscribe:   htxRequest("sub"),
+		Unsubscribe: htxRequest("unsub"),
+		NewCodec:    func() producers.Codec { return htxCodec{} },
+		Tickers: func([]producers.Instrument) []producers.Query {
+			return []producers.Query{{Path: "/market/tickers"}}
+		},
+		DecodeREST: htxREST,
+	}
+}
+
+func htxRequest(op string) func([]producers.Instrument) [][]byte {
+	return func(markets []producers.Instrument) (messages [][]byte) {
+		for _, m := range markets {
+			for _, channel := range []string{"trade.detail", "ticker"} {
+				topic := "market." + m.Symbol + "." + channel
+				messages = append(messages, message(map[string]string{op: topic, "id": topic}))
+			}
+		}
+		return messages
+	}
+}
+
+func htxInstruments(_ string, body []byte) ([]producers.Instrument, error) {
+	var answer struct {
+		Symbols []struct {
+			Symbol string `json:"symbol"`
+			Base   string `json:"base-currency"`
+			Quote  string `json:"quote-currency"`
+			State  string `json:"state"`
+		} `json:"data"`
+	}
+	if err := parse(body, &answer); err != nil {
+		return nil, err
+	}
+	var list []producers.Instrument
+	for _, s := range answer.Symbols {
+		if s.State == "online" {
+			list = append(list, producers.Instrument{Symbol: s.Symbol, Base: strings.ToUpper(s.Base), Quote: strings.ToUpper(s.Quote)})
+		}
+	}
+	return list, nil
+}
+
+// htxCodec needs no state: the topic names the symbol.
+type htxCodec struct{}
+
+// htxTick is the payload of a topic; each has some of the fields. Of a merged ticker bid and ask
+// are lists of price and size.
+type htxTick struct {
+	Symbol string          `json:"symbol"`
+	Time   producers.Num   `json:"ts"`
+	ID     producers.Num   `json:"id"` // of a candle: its start in seconds
+	Open   producers.Num   `json:"open"`
+	High   producers.Num   `json:"high"`
+	Low    producers.Num   `json:"low"`
+	Close  producers.Num   `json:"close"`
+	Last   producers.Num   `json:"lastPrice"`
+	Amount producers.Num   `json:"amount"`
+	Vol    producers.Num   `json:"vol"`
+	Bid    json.RawMessage `json:"bid"`
+	Ask    json.RawMessage `json:"ask"`
+	Trades []htxTrade      `json:"data"`
+}
+
+// htxTrade has a trade id of its own since 2019; before, and in history, the long id is all there is.
+type htxTrade struct {
+	ID        producers.Num `json:"id"`
+	TradeID   producers.Num `json:"tradeId"`
+	AltID     producers.Num `json:"trade-id"` // of the HTTP interface
+	Time      producers.Num `json:"ts"`
+	Price     producers.Num `json:"price"`
+	Amount    producers.Num `json:"amount"`
+	Direction string        `json:"direction"` // the taker's
+}
+
+func (t *htxTrade) event(symbol string) producers.Event {
+	id := t.TradeID
+	if id == "" {
+		id = t.AltID
+	}
+	if id == "" {
+		id = t.ID
+	}
+	return producers.Event{
+		Kind: producers.Trade, Symbol: symbol, Channel: "trade.detail", Time: producers.Unix(t.Time, time.Millisecond),
+		ID: id, Price: t.Price, Size: t.Amount, Side: producers.Side(t.Direction),
+	}
+}
+
+// htxPrice reads the first number of a list, or a number.
+func htxPrice(raw json.RawMessage) producers.Num {
+	var list []producers.Num
+	if json.Unmarshal(raw, &list) == nil {
+		if len(list) == 0 {
+			return ""
+		}
+		return list[0]
+	}
+	var n producers.Num
+	if raw == nil || json.Unmarshal(raw, &n) != nil {
+		return ""
+	}
+	return n
+}
+
+func (t *htxTick) ticker(symbol, channel string, at producers.Num) producers.Event {
+	last := t.Last
+	if last == "" {
+		last = t.Close
+	}
+	return producers.Event{
+		Kind: producers.Ticker, Symbol: symbol, Channel: channel, Time: producers.Unix(at, time.Millisecond),
+		Last: last, Bid: htxPrice(t.Bid), Ask: htxPrice(t.Ask), VolumeBase: t.Amount, VolumeQuote: t.Vol,
+	}
+}
+
+func (t *htxTick) candle(symbol, period string) producers.Event {
+	return producers.Event{
+		Kind: producers.Candle, Symbol: symbol, Channel: "kline", Interval: htxPeriod(period),
+		Start: producers.Unix(t.ID, time.Second), OpenPrice: t.Open, High: t.High, Low: t.Low, ClosePrice: t.Close, Volume: t.Amount,
+	}
+}
+
+// htxPeriod spells an interval: 1min, 60min, 4hour, 1day, 1week.
+func htxPeriod(period string) string {
+	for _, unit := range []struct {
+		name   string
+		length time.Duration
+	}{{"min", time.Minute}, {"hour", time.Hour}, {"day", 24 * time.Hour}, {"week", 7 * 24 * time.Hour}} {
+		if n, ok := strings.CutSuffix(period, unit.name); ok {
+			if length := producers.Unix(producers.Num(n), unit.length); length != producers.BadTime {
+				return producers.Interval(time.Duration(length))
+			}
+		}
+	}
+	return period
+}
+
+func (htxCodec) Decode(f producers.Frame, out *producers.Out) error {
+	var m struct {
+		Ping    producers.Num   `json:"ping"`
+		Channel string          `json:"ch"`
+		Time    producers.Num   `json:"ts"`
+		Status  string          `json:"status"`
+		Message string          `json:"err-msg"`
+		Tick    json.RawMessage `json:"tick"`
+	}
+	if err := parse(f.Bytes, &m); err != nil {
+		return err
+	}
+	switch {
+	case m.Ping != "":
+		out.Reply(fmt.Sprintf(`{"pong":%s}`, m.Ping))
+		return nil
+	case m.Status == "error":
+		out.Notice("%s", m.Message)
+		return nil
+	case m.Channel == "" && m.Status != "": // an acknowledgement
+		return nil
+	}
+	symbol, channel, _ := strings.Cut(strings.TrimPrefix(m.Channel, "market."), ".")
+	var tick htxTick
+	if channel == "trade.detail" || channel == "ticker" || strings.HasPrefix(channel, "kline.") {
+		if err := parse(m.Tick, &tick); err != nil {
+			return err
+		}
+	}
+	switch {
+	case channel == "trade.detail":
+		for i := range tick.Trades {
+			out.Add(tick.Trades[i].event(symbol))
+		}
+	case channel == "ticker":
+		out.Add(tick.ticker(symbol, "ticker", m.Time))
+	case strings.HasPrefix(channel, "kline."):
+		out.Add(tick.candle(symbol, strings.TrimPrefix(channel, "kline.")))
+	case strings.HasPrefix(channel, "depth"), strings.HasPrefix(channel, "mbp"), channel == "bbo", channel == "detail":
+	default:
+		return producers.Unreadable("message of channel %q", m.Channel)
+	}
+	return nil
+}
+
+func htxREST(target string, body []byte, out *producers.Out) error {
+	path, query := endpoint(target)
+	var answer struct {
+		Status  string          `json:"status"`
+		Message string          `json:"err-msg"`
+		Channel string          `json:"ch"`
+		Time    producers.Num   `json:"ts"`
+		Tick    htxTick         `json:"tick"`
+		Data    json.RawMessage `json:"data"`
+	}
+	if err := parse(body, &answer); err != nil {
+		return err
+	}
+	if answer.Status != "ok" {
+		return producers.Unreadable("status %q: %s", answer.Status, answer.Message)
+	}
+	symbol, _, _ := strings.Cut(strings.TrimPrefix(answer.Channel, "market."), ".")
+	var rows []htxTick
+	switch path {
+	case "/v1/common/symbols":
+	case "/market/tickers":
+		if err := parse(answer.Data, &rows); err != nil {
+			return err
+		}
+		for i := range rows {
+			out.Add(rows[i].ticker(rows[i].Symbol, "rest", answer.Time))
+		}
+	case "/market/detail/merged":
+		out.Add(answer.Tick.ticker(symbol, "rest", answer.Time))
+	case "/market/history/trade", "/market/trade":
+		if err := parse(answer.Data, &rows); err != nil {
+			return err
+		}
+		for i := range rows {
+			for j := range rows[i].Trades {
+				out.Add(rows[i].Trades[j].event(symbol))
+			}
+		}
+	case "/market/history/kline":
+		if err := parse(answer.Data, &rows); err != nil {
+			return err
+		}
+		for i := range rows {
+			out.Add(rows[i].candle(symbol, query.Get("period")))
+		}
+	default:
+		return producers.Unreadable("answer of unknown endpoint %q", path)
+	}
+	return nil
+}
