@@ -31,11 +31,16 @@ func TestKilledWriterLosesNothingAcknowledged(t *testing.T) {
 	acks, kills := filepath.Join(dir, "acks"), filepath.Join(dir, "kills")
 	const perChild = 4000
 	run := func(round int, fault string) {
-		child := exec.Command(os.Args[0], "-test.run=^TestKilledWriterLosesNothingAcknowledged$")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		child := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestKilledWriterLosesNothingAcknowledged$")
 		child.Env = append(os.Environ(), "WRITER_CHILD="+dir, "WRITER_BROKER="+broker.Addr(),
 			fmt.Sprintf("WRITER_FIRST=%d", round*1_000_000), fmt.Sprintf("WRITER_LAST=%d", round*1_000_000+perChild),
 			"MARKETLOG_FAULT="+fault, "MARKETLOG_FAULT_LOG="+kills, "MARKETLOG_ACK_LOG="+acks)
 		out, err := child.CombinedOutput()
+		if ctx.Err() != nil {
+			t.Fatalf("run with %q neither ended nor died\n%s", fault, out)
+		}
 		var exit *exec.ExitError
 		switch {
 		case fault == "" && err != nil:
