@@ -46,6 +46,8 @@ func (a *App) commands() []*cobra.Command {
 		a.keysCommand(),
 		a.topicsCommand(),
 		a.replayCommand(),
+		a.backfillCommand(),
+		a.gapsCommand(),
 		a.configCommand(),
 		a.doctorCommand(),
 		a.versionCommand(),

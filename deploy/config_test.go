@@ -51,7 +51,7 @@ kafka: {brokers: [a:1, b:2]}
 venues: {okx: {ws_url: "wss://file/", symbols: [BTC-USDT]}}
 `)
 	cfg, settings, err := LoadConfig(Sources{
-		Env:   []string{"MARKETLOG_LISTEN=127.0.0.1:2", "MARKETLOG_SQL_LISTEN=127.0.0.1:2", "MARKETLOG_VENUES_KRAKEN_REST_URL=https://env/", "PATH=/bin", "MARKETLOG_KILL_REPORT=x"},
+		Env:   []string{"MARKETLOG_LISTEN=127.0.0.1:2", "MARKETLOG_SQL_LISTEN=127.0.0.1:2", "MARKETLOG_VENUES_KRAKEN_REST_URL=https://env/", "MARKETLOG_SOURCES_ECB_URL=http://env/", "PATH=/bin", "MARKETLOG_KILL_REPORT=x"},
 		Flags: parsedFlags(t, "--data-dir", dir, "--sql-listen", "127.0.0.1:3", "--sim-seed", "-7"),
 	})
 	if err != nil {
@@ -62,6 +62,7 @@ venues: {okx: {ws_url: "wss://file/", symbols: [BTC-USDT]}}
 	want.Kafka.Brokers = []string{"a:1", "b:2"}
 	want.Venues["okx"] = VenueConfig{Enabled: true, WSURL: "wss://file/", Symbols: []string{"BTC-USDT"}}
 	want.Venues["kraken"] = VenueConfig{Enabled: true, RESTURL: "https://env/"}
+	want.Sources["ecb"] = SourceConfig{Enabled: true, URL: "http://env/"}
 	if diff := cmp.Diff(want, cfg, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("configuration (-want +got):\n%s", diff)
 	}
@@ -99,6 +100,7 @@ func TestFaultsNameKeyValueOriginAndRemedy(t *testing.T) {
 		{name: "open to the world", file: "auth: {mode: open}", flags: []string{"--listen", ":80"}, want: `auth.mode = "open" (file FILE): serves everybody, and listen is :80`},
 		{name: "several at once", file: "feeds: x", env: []string{"MARKETLOG_LOG_LEVEL=loud"}, flags: []string{"--sim-speed", "0"},
 			want: "feeds = \"x\" (file FILE)\nlog.level = \"loud\" (environment MARKETLOG_LOG_LEVEL)\nsim.speed = \"0\" (flag --sim-speed)"},
+		{name: "source without a scheme", file: "sources: {ecb: {url: bank}}", want: `sources.ecb.url = "bank" (file FILE): is no such URL; use http:// or https://`},
 		{name: "no such scheme", file: "venues: {okx: {ws_url: 'https://me:hunter2@h/'}}", want: `venues.okx.ws_url = "https://%2A%2A%2A%2A%2A%2A@h/" (file FILE): is no such URL; use ws:// or wss://`},
 	}
 	for _, test := range tests {

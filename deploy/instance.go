@@ -13,6 +13,7 @@ import (
 
 	"github.com/marketlog/marketlog/deploy/embedded"
 	"github.com/marketlog/marketlog/deploy/embedded/engine"
+	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/schemas"
 	"github.com/marketlog/marketlog/stream"
 	"github.com/marketlog/marketlog/stream/history"
@@ -30,6 +31,10 @@ type Instance struct {
 	Stream stream.Config
 	// Metrics is where roles register what they measure.
 	Metrics *prometheus.Registry
+	// Clock is the time that producers and the simulator live in, and by which ages are taken.
+	Clock producers.Clock
+	// Simulated are the venues that the built-in simulator plays; set before roles and verbs run.
+	Simulated map[string]bool
 
 	mu      sync.Mutex
 	engine  *engine.Engine
@@ -51,7 +56,7 @@ func OpenInstance(ctx context.Context, cfg Config, log *slog.Logger) (_ *Instanc
 	if err != nil {
 		return nil, err
 	}
-	in := &Instance{Config: cfg, Log: log, Dir: dir, Metrics: prometheus.NewRegistry()}
+	in := &Instance{Config: cfg, Log: log, Dir: dir, Metrics: prometheus.NewRegistry(), Clock: newClock(cfg)}
 	in.Metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	defer func() {
 		if err != nil {

@@ -29,7 +29,7 @@ func migrate(ctx context.Context, in *Instance) ([]history.Migration, error) {
 
 // instanceVerbs are what commands can ask of an instance.
 func instanceVerbs(in *Instance) Verbs {
-	return NewVerbs(append(keyVerbs(in), replayVerb(in), migrateVerb(in))...)
+	return NewVerbs(append(append(keyVerbs(in), backfillVerbs(in)...), replayVerb(in), migrateVerb(in))...)
 }
 
 // metricsRole serves the health of all others.

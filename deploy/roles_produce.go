@@ -18,18 +18,18 @@ import (
 const subscribedRank = 300
 
 // producerRoles read the feeds into the log. Those of exchanges share one writer, and end before it does.
-func producerRoles(in *Instance) ([]Role, error) {
+func producerRoles(ctx context.Context, in *Instance) ([]Role, error) {
 	if in.Config.Feeds == "none" {
 		return nil, nil
 	}
 	var roles []Role
 	var simulated map[string]bool
 	if in.Config.Feeds == "sim" {
-		role, slugs, err := in.simulatorRole()
-		if err != nil {
+		var err error
+		if roles, simulated, err = in.simulatorRoles(ctx); err != nil {
 			return nil, err
 		}
-		roles, simulated = append(roles, role), slugs
+		in.Simulated = simulated
 	}
 	run := func(ctx context.Context) error { return in.runProducers(ctx, simulated) }
 	return append(append(roles, Role{Name: "producers", Run: run}), sourceRoles(in)...), nil
@@ -39,7 +39,7 @@ func producerRoles(in *Instance) ([]Role, error) {
 // address: one that is not simulated must have been given another.
 func (in *Instance) runProducers(ctx context.Context, simulated map[string]bool) error {
 	cfg := producers.DefaultWriterConfig()
-	cfg.Log, cfg.SpoolDir, cfg.Logger = in.Stream, in.Dir.Path("spool"), in.Log
+	cfg.Log, cfg.SpoolDir, cfg.Clock, cfg.Logger = in.Stream, in.Dir.Path("spool"), in.Clock, in.Log
 	writer, err := producers.NewWriter(cfg)
 	if err != nil {
 		return err
@@ -53,7 +53,7 @@ func (in *Instance) runProducers(ctx context.Context, simulated map[string]bool)
 		if ok && !v.Enabled || in.Config.Feeds == "sim" && !simulated[venue.Slug] && (v.WSURL == "" || v.RESTURL == "") {
 			continue
 		}
-		client, err := fetch.New(requestBudget(venue.Limits), producers.WallClock{}, nil)
+		client, err := fetch.New(requestBudget(venue.Limits), in.Clock, nil)
 		if err != nil {
 			stop()
 			return fmt.Errorf("preparing %s: %w", venue.Slug, err)
@@ -61,7 +61,7 @@ func (in *Instance) runProducers(ctx context.Context, simulated map[string]bool)
 		exchange := producers.NewExchange(venue, producers.ExchangeConfig{
 			URLs:   producers.URLs{Stream: v.WSURL, REST: v.RESTURL},
 			Select: selectMarkets(venue.Slug, v.Symbols), Simulated: simulated[venue.Slug],
-		}, client, writer.Source(venue.Slug), producers.WallClock{}, nil, in.Log)
+		}, client, writer.Source(venue.Slug), in.Clock, nil, in.Log)
 		feeds.Go(func() error { return exchange.Run(ctx) })
 	}
 	err = feeds.Wait()

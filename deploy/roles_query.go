@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gofiber/fiber/v2"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/marketlog/marketlog/deploy/embedded/engine"
@@ -17,6 +18,7 @@ import (
 	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/keys"
 	"github.com/marketlog/marketlog/query/prices"
+	"github.com/marketlog/marketlog/query/ws"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream"
@@ -92,7 +94,11 @@ func (a *apiRole) run(ctx context.Context) error {
 	if err := limiter.Load(ctx); err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	server, err := a.newServer(listener, limiter, board, rates, table, store, []query.Readiness{
+	hub, err := ws.NewHub(ws.DefaultConfig(), ws.Deps{Board: board, Waiting: pricesTail.Waiting, Now: in.Clock.Now, Metrics: in.Metrics, Log: in.Log})
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	server, err := a.newServer(listener, limiter, board, rates, table, store, hub, []query.Readiness{
 		{Name: "prices", Waiting: pricesTail.Waiting},
 		{Name: "rates", Waiting: ratesTail.Waiting},
 	})
@@ -101,7 +107,13 @@ func (a *apiRole) run(ctx context.Context) error {
 	}
 	a.server.Store(server)
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return pricesTail.Run(ctx, board.Apply) })
+	g.Go(func() error {
+		return pricesTail.Run(ctx, func(rec stream.TailRecord) error {
+			// The hub reads what changed from the board.
+			return errors.Join(board.Apply(rec), hub.Apply(rec))
+		})
+	})
+	g.Go(func() error { return hub.Run(ctx) })
 	g.Go(func() error { return ratesTail.Run(ctx, rates.Apply) })
 	g.Go(func() error {
 		return keysTail.Run(ctx, func(rec stream.TailRecord) error {
@@ -116,7 +128,7 @@ func (a *apiRole) run(ctx context.Context) error {
 	return g.Wait()
 }
 
-func (a *apiRole) newServer(listener net.Listener, limiter *query.Limiter, board *query.Board, rates *query.Rates, table *keys.Table, store prices.History, ready []query.Readiness) (*query.Server, error) {
+func (a *apiRole) newServer(listener net.Listener, limiter *query.Limiter, board *query.Board, rates *query.Rates, table *keys.Table, store prices.History, hub *ws.Hub, ready []query.Readiness) (*query.Server, error) {
 	cfg := query.DefaultConfig()
 	cfg.Listen, cfg.Auth = a.port.addr, query.AuthMode(a.in.Config.Auth.Mode)
 	unit := prices.New(board, rates, store, providers())
@@ -125,9 +137,10 @@ func (a *apiRole) newServer(listener net.Listener, limiter *query.Limiter, board
 		Limiter:   limiter,
 		Plans:     query.DefaultPlans(),
 		Endpoints: unit.Endpoints(),
+		Mount:     func(router fiber.Router, server *query.Server) { hub.Mount(router, server) },
 		Ready:     ready,
 		Listener:  listener,
-		Now:       time.Now,
+		Now:       a.in.Clock.Now,
 		Metrics:   a.in.Metrics,
 		Log:       a.in.Log,
 		Version:   version(),

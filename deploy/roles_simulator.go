@@ -3,24 +3,50 @@ package deploy
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
 
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/simulator"
+	"github.com/marketlog/marketlog/schemas"
 )
 
-// simulatorRole opens the simulator on a free port of loopback and leads to it every venue and source
-// that it simulates and that was given no address of its own. It returns the venues that it leads there.
-func (in *Instance) simulatorRole() (Role, map[string]bool, error) {
+// acceleratedPast is how far in the past an accelerated run begins: what the venues' minutes reach back.
+const acceleratedPast = 30 * 24 * time.Hour
+
+// newClock is the machine's, or one that runs ahead of it for an accelerated simulator.
+func newClock(cfg Config) producers.Clock {
+	if cfg.Feeds != "sim" || cfg.Sim.Speed <= 1 {
+		return producers.WallClock{}
+	}
+	return producers.NewVirtualClock(time.Now().Add(-acceleratedPast), cfg.Sim.Speed)
+}
+
+// simulatorRoles open the simulator on a free port of loopback and lead to it every venue and source
+// that it simulates and that was given no address of its own. They return the venues that they lead there.
+func (in *Instance) simulatorRoles(ctx context.Context) ([]Role, map[string]bool, error) {
 	cfg := simulator.DefaultConfig()
-	cfg.Seed, cfg.Clock = in.Config.Sim.Seed, producers.WallClock{}
+	cfg.Seed, cfg.Clock = in.Config.Sim.Seed, in.Clock
+	virtual, accelerated := in.Clock.(*producers.VirtualClock)
+	if accelerated {
+		if err := in.refuseNewerLog(ctx, virtual.Now()); err != nil {
+			return nil, nil, err
+		}
+		cfg.Delivered = func(venue string, t time.Time) { virtual.Finished("simulated "+venue, t) }
+	}
 	sim, err := simulator.New(cfg)
 	if err != nil {
-		return Role{}, nil, err
+		return nil, nil, err
 	}
 	venues, sources := maps.Clone(in.Config.Venues), maps.Clone(in.Config.Sources)
 	simulated := map[string]bool{}
 	for slug, urls := range sim.URLs() {
+		if accelerated {
+			virtual.Join("simulated " + slug)
+		}
 		v := venues[slug]
 		if v.WSURL != "" || v.RESTURL != "" {
 			continue
@@ -33,14 +59,53 @@ func (in *Instance) simulatorRole() (Role, map[string]bool, error) {
 	sources["ecb"] = bank
 	in.Config.Venues, in.Config.Sources = venues, sources
 	cfg.Listen = sim.Addr()
-	return Role{Name: "simulator", Run: func(ctx context.Context) error {
-		if sim == nil { // it failed before, and is started again
-			if sim, err = simulator.New(cfg); err != nil {
+	roles := []Role{{Name: "simulator", Run: func(ctx context.Context) error {
+		running := sim
+		if sim = nil; running == nil { // it failed before, and is started again where the producers know it
+			if running, err = simulator.New(cfg); err != nil {
 				return err
 			}
 		}
-		running := sim
-		sim = nil
 		return running.Run(ctx)
-	}}, simulated, nil
+	}}}
+	if accelerated {
+		roles = append(roles, Role{Name: "clock", Run: virtual.Run})
+	}
+	return roles, simulated, nil
+}
+
+// refuseNewerLog keeps an accelerated run, which begins in the past, from a log that has gone on since.
+func (in *Instance) refuseNewerLog(ctx context.Context, start time.Time) error {
+	client, err := in.Stream.NewClient()
+	if err != nil {
+		return fmt.Errorf("connecting to the log: %w", err)
+	}
+	defer client.Close()
+	admin := kadm.NewClient(client)
+	topics := []string{schemas.TopicTicksRaw, schemas.TopicReferenceRaw}
+	from, err := admin.ListOffsetsAfterMilli(ctx, start.UnixMilli(), topics...)
+	if err == nil {
+		err = from.Error()
+	}
+	if err != nil {
+		return fmt.Errorf("asking how new the log is: %w", err)
+	}
+	end, err := admin.ListEndOffsets(ctx, topics...)
+	if err == nil {
+		err = end.Error()
+	}
+	if err != nil {
+		return fmt.Errorf("asking where the log ends: %w", err)
+	}
+	newer := int64(0)
+	from.Each(func(o kadm.ListedOffset) {
+		if last, ok := end.Lookup(o.Topic, o.Partition); ok {
+			newer += max(0, last.Offset-o.Offset)
+		}
+	})
+	if newer > 0 {
+		return fmt.Errorf("the log in %s is newer than the start of an accelerated run, %s: use another --data-dir, or --sim-speed 1",
+			in.Config.DataDir, start.UTC().Format(time.RFC3339))
+	}
+	return nil
 }

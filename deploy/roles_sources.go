@@ -31,7 +31,7 @@ func sourceRoles(in *Instance) []Role {
 }
 
 func (in *Instance) runSources(ctx context.Context, sources []producers.Source, health *sourceHealth) error {
-	log, err := producers.NewSourceLog(in.Stream, producers.WallClock{}, in.Log)
+	log, err := producers.NewSourceLog(in.Stream, in.Clock, in.Log)
 	if err != nil {
 		return err
 	}
@@ -39,11 +39,11 @@ func (in *Instance) runSources(ctx context.Context, sources []producers.Source, 
 	g, ctx := errgroup.WithContext(ctx)
 	pollers := map[string]*producers.Poller{}
 	for _, s := range sources {
-		client, err := fetch.New(fetch.SourceConfig(s), producers.WallClock{}, nil)
+		client, err := fetch.New(fetch.SourceConfig(s), in.Clock, nil)
 		if err != nil {
 			return fmt.Errorf("preparing %s: %w", s.Slug, err)
 		}
-		pollers[s.Slug] = producers.NewPoller(s, in.Config.Sources[s.Slug].URL, client, log.Source(s.Slug), producers.WallClock{}, in.Log)
+		pollers[s.Slug] = producers.NewPoller(s, in.Config.Sources[s.Slug].URL, client, log.Source(s.Slug), in.Clock, in.Log)
 	}
 	health.set(pollers)
 	for _, p := range pollers {

@@ -96,7 +96,7 @@ func buildStages(ctx context.Context, in *Instance, role string, at ports, healt
 	}{
 		{"process", func() ([]Role, error) { return processorRoles(ctx, in) }},
 		{"query", func() ([]Role, error) { return queryRoles(in, at) }},
-		{"produce", func() ([]Role, error) { return producerRoles(in) }},
+		{"produce", func() ([]Role, error) { return producerRoles(ctx, in) }},
 	} {
 		if role != "run" && role != part.role {
 			continue

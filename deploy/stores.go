@@ -54,7 +54,10 @@ func (in *Instance) Latest() (*latest.Store, error) {
 	if in.latest != nil {
 		return in.latest, nil
 	}
-	client := redis.NewUniversalClient(&redis.UniversalOptions{Addrs: addrs, Username: in.Config.Redis.User, Password: password})
+	client := redis.NewUniversalClient(&redis.UniversalOptions{
+		Addrs: addrs, Username: in.Config.Redis.User, Password: password,
+		ContextTimeoutEnabled: true, // else a paused Redis delays shutdown
+	})
 	in.latest = latest.New(client)
 	in.closers = append(in.closers, func() { _ = client.Close() })
 	return in.latest, nil

@@ -33,10 +33,10 @@ func BenchmarkResolve_3Venues3Coins(b *testing.B) {
 
 // What one core makes prices and candles of: the chain over one partition of ticks, as a worker runs it.
 func BenchmarkPricesChain_3Venues3Coins(b *testing.B) {
-	benchmarkUnit(b, pricesUnit(scenarioPartitions), benchTicks(b))
+	benchmarkUnit(b, pricesUnit(scenarioPartitions), scriptedTicks(b))
 }
 
-func benchTicks(b *testing.B) []*kgo.Record {
+func scriptedTicks(b *testing.B) []*kgo.Record {
 	s := calmScenario(benchSeconds)
 	partition, _ := sameTicksPartition(1)
 	var resolved [scenarioPartitions]memoryLog

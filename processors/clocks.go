@@ -93,14 +93,6 @@ func (c *Clocks) advance(heard *producerClock) bool {
 	}
 	c.now = reached
 	heard.seen = c.now
-	// Forgotten before the least is taken and not within that loop: whom it sees must not depend on
-	// the order of a map.
-	maps.DeleteFunc(c.producers, func(_ producerID, p *producerClock) bool {
-		if p.seen == 0 {
-			p.seen = c.now
-		}
-		return c.now-p.seen > int64(forgetAfter)
-	})
 	least := int64(0)
 	for _, p := range c.producers {
 		if c.now-p.time <= int64(maxLag) && !c.suspended(p) && (least == 0 || p.time < least) {
@@ -108,6 +100,14 @@ func (c *Clocks) advance(heard *producerClock) bool {
 		}
 	}
 	c.watermark = max(c.watermark, least)
+	// Forgotten last: both clocks must be taken from the same producers, in whatever order the map
+	// gives them.
+	maps.DeleteFunc(c.producers, func(_ producerID, p *producerClock) bool {
+		if p.seen == 0 {
+			p.seen = c.now
+		}
+		return c.now-p.seen > int64(forgetAfter)
+	})
 	return c.now != now || c.watermark != watermark
 }
 

@@ -2,10 +2,12 @@ package processors_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"os/exec"
+	"slices"
 	"testing"
 	"time"
 
@@ -58,17 +60,20 @@ func testKilledMembers(t *testing.T, addr string) {
 		}
 	}
 	// Half an hour of log time keeps the members busy for some seconds; each is killed while the
-	// outputs grow.
+	// outputs grow, and between two kills the groups have settled.
 	first, second := startMember(t, addr), startMember(t, addr)
+	b.settled(ctx, t, first, second)
 	grown := b.growth(ctx, t, schemas.TopicCandles)
 	feed(0, 0.5)
 	grown()
 	first.kill()
 	third := startMember(t, addr)
+	b.settled(ctx, t, second, third)
 	grown = b.growth(ctx, t, schemas.TopicCandles)
 	feed(0.5, 0.7)
 	grown()
 	third.leave(t)
+	b.settled(ctx, t, second)
 	grown = b.growth(ctx, t, schemas.TopicPrices)
 	feed(0.7, 0.9)
 	grown()
@@ -193,6 +198,35 @@ func (b *broker) read(ctx context.Context, t *testing.T, at place) (records []*k
 	return records
 }
 
+// settled waits until the groups of both units have exactly these members.
+func (b *broker) settled(ctx context.Context, t *testing.T, members ...*memberProcess) {
+	t.Helper()
+	var want []string
+	for _, m := range members {
+		want = append(want, clientID(m.command.Process.Pid))
+	}
+	slices.Sort(want)
+	b.poll(ctx, t, fmt.Sprintf("groups of the members %v", want), func() bool {
+		groups, err := b.admin.DescribeGroups(ctx, resolveUnit().Name, pricesUnit(rawPartitions).Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, group := range groups {
+			var got []string
+			for _, m := range group.Members {
+				got = append(got, m.ClientID)
+			}
+			slices.Sort(got)
+			if group.State != "Stable" || !slices.Equal(got, want) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func clientID(pid int) string { return fmt.Sprint("member-", pid) }
+
 // growth returns what waits until a topic holds more than it does now.
 func (b *broker) growth(ctx context.Context, t *testing.T, topic string) (await func()) {
 	t.Helper()
@@ -277,10 +311,10 @@ func (m *memberProcess) leave(t *testing.T) {
 func beMember(t *testing.T, addr string) {
 	ctx, cancel := context.WithCancel(t.Context())
 	g, ctx := errgroup.WithContext(ctx)
-	cfg := stream.Config{Brokers: []string{addr}, ClientID: "member"}
+	cfg := stream.Config{Brokers: []string{addr}, ClientID: clientID(os.Getpid())}
 	for _, unit := range []processors.Unit{resolveUnit(), pricesUnit(rawPartitions)} {
 		g.Go(func() error {
-			return (&processors.Runner{Unit: unit, Log: cfg, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))}).Run(ctx)
+			return (&processors.Runner{Unit: unit, Log: cfg, Logger: slog.New(slog.DiscardHandler)}).Run(ctx)
 		})
 	}
 	_, _ = io.Copy(io.Discard, os.Stdin)

@@ -8,8 +8,13 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// rangeSpan is how far back the range of a market's values is taken.
-const rangeSpan = 60
+const (
+	// rangeSpan is how far back the range of a market's values is taken.
+	rangeSpan = 60
+	// maxReorder is how far apart ticks of one market can be heard in another order than they
+	// happened in: within a frame, or between two channels of a venue.
+	maxReorder = 5 * time.Second
+)
 
 // Market is the state of one market: its newest trade, quote and ticker. The zero value is ready for
 // use; it is not safe for concurrent use.
@@ -38,8 +43,8 @@ type extremes struct {
 	low, high float64
 }
 
-// Apply takes one tick at a log time. A state that is repeated counts as heard; one that happened
-// before what is known changes no value.
+// Apply takes one tick at a log time. A state that is repeated counts as heard; one that is outdated
+// changes nothing.
 func (m *Market) Apply(mark *eventsv1.Mark, r *eventsv1.ResolvedTick, now int64) {
 	m.Expire(now)
 	t := r.Tick
@@ -86,25 +91,34 @@ func (m *Market) Expire(now int64) {
 func fresh(heard, now int64) bool { return heard != 0 && now-heard <= int64(schemas.FreshFor) }
 
 func (m *Market) setLast(t *eventsv1.Tick, price string, now int64) {
-	m.lastHeard = max(m.lastHeard, t.IngestTime)
-	if t.EventTime != 0 && t.EventTime < m.lastEvent {
+	if outdated(t, m.lastHeard, m.lastEvent) {
 		return
 	}
-	m.lastEvent = max(m.lastEvent, t.EventTime)
+	m.lastHeard, m.lastEvent = t.IngestTime, t.EventTime
 	m.last = number(price)
 	m.note(now, m.last)
 }
 
 func (m *Market) setQuote(t *eventsv1.Tick, now int64) {
-	m.quoteHeard = max(m.quoteHeard, t.IngestTime)
-	if t.EventTime != 0 && t.EventTime < m.quoteEvent {
+	if outdated(t, m.quoteHeard, m.quoteEvent) {
 		return
 	}
-	m.quoteEvent = max(m.quoteEvent, t.EventTime)
+	m.quoteHeard, m.quoteEvent = t.IngestTime, t.EventTime
 	m.bid, m.ask = number(t.Bid), number(t.Ask)
 	if m.bid > 0 && m.ask > 0 {
 		m.note(now, (m.bid+m.ask)/2)
 	}
+}
+
+// outdated says whether a tick is older than what was heard before it: by ingest time, or by its own
+// within maxReorder. Beyond that the newer by ingest time is what the venue says now, or a venue that
+// puts its clock back would hold its last price for ever; and a fold that was rewound would not know
+// the older one that was to be ignored.
+func outdated(t *eventsv1.Tick, heard, event int64) bool {
+	if t.IngestTime < heard {
+		return true
+	}
+	return t.EventTime != 0 && t.EventTime < event && t.IngestTime-heard <= int64(maxReorder)
 }
 
 // note adds a value to the extremes of a second of log time: those come in order, whatever ingest

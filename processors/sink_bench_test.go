@@ -24,18 +24,18 @@ import (
 	"github.com/marketlog/marketlog/stream/history"
 )
 
-// benchRows make a run of some seconds, in which what begins and ends it counts for little.
+// sinkBenchRows make a run of some seconds, in which what begins and ends it counts for little.
 const (
-	benchRows  = 1_000_000
-	benchBatch = 50_000
+	sinkBenchRows  = 1_000_000
+	sinkBenchBatch = 50_000
 )
 
-// benchTicks yields trades and quotes of 20 venues and 1,000 coins, and where each lies in the log.
+// sinkTicks yields trades and quotes of 20 venues and 1,000 coins, and where each lies in the log.
 // None is kept: a million of them would be scanned by every garbage collection.
-func benchTicks(yield func(history.Place, *eventsv1.ResolvedRecord) bool) {
+func sinkTicks(yield func(history.Place, *eventsv1.ResolvedRecord) bool) {
 	const venues, coins = 20, 1000
 	var offsets [8]int64
-	for i := range int64(benchRows) {
+	for i := range int64(sinkBenchRows) {
 		coin := i % coins
 		p := coin % 8
 		var id [16]byte
@@ -65,7 +65,7 @@ func benchTicks(yield func(history.Place, *eventsv1.ResolvedRecord) bool) {
 // reaches and what a consumer written by hand does.
 func BenchmarkSink_20Venues1000Coins(b *testing.B) {
 	log, producer := newLog(b)
-	for place, record := range benchTicks {
+	for place, record := range sinkTicks {
 		value, err := record.MarshalVT()
 		if err != nil {
 			b.Fatal(err)
@@ -81,8 +81,8 @@ func BenchmarkSink_20Venues1000Coins(b *testing.B) {
 			b.StopTimer()
 			store, _ := newStore(b)
 			batches := []*history.Batch{{}}
-			for place, record := range benchTicks {
-				if batches[len(batches)-1].Len() == benchBatch {
+			for place, record := range sinkTicks {
+				if batches[len(batches)-1].Len() == sinkBenchBatch {
 					batches = append(batches, &history.Batch{})
 				}
 				batches[len(batches)-1].Add(place, record)
@@ -124,7 +124,7 @@ func BenchmarkSink_20Venues1000Coins(b *testing.B) {
 			go func() {
 				done <- (&processors.Sink{Topic: schemas.TopicTicks, Log: log, History: store, Logger: slog.New(slog.DiscardHandler)}).Run(ctx)
 			}()
-			for inserted(b, store) < benchRows {
+			for inserted(b, store) < sinkBenchRows {
 				<-recorded
 			}
 			b.StopTimer()
@@ -165,7 +165,7 @@ func cpuTime(b *testing.B) time.Duration {
 }
 
 func report(b *testing.B, cpu time.Duration) {
-	rows := float64(benchRows * b.N)
+	rows := float64(sinkBenchRows * b.N)
 	b.ReportMetric(rows/b.Elapsed().Seconds(), "rows/s")
 	b.ReportMetric(float64(cpu.Microseconds())/rows, "cpu-µs/row")
 }
@@ -184,8 +184,8 @@ func inserted(b *testing.B, store *history.Store) (rows int64) {
 func checkRows(b *testing.B, store *history.Store) {
 	b.Helper()
 	var rows uint64
-	if err := store.Conn().QueryRow(b.Context(), "SELECT count() FROM ticks FINAL").Scan(&rows); err != nil || rows != benchRows {
-		b.Fatalf("got %d rows, %v, want %d", rows, err, benchRows)
+	if err := store.Conn().QueryRow(b.Context(), "SELECT count() FROM ticks FINAL").Scan(&rows); err != nil || rows != sinkBenchRows {
+		b.Fatalf("got %d rows, %v, want %d", rows, err, sinkBenchRows)
 	}
 }
 
@@ -217,7 +217,7 @@ func consumeByHand(b *testing.B, log stream.Config, store *history.Store) {
 	}
 	kinds, sides := []string{"", "trade", "quote", "ticker"}, []string{"", "buy", "sell"}
 	batch, held := newBatch(), 0
-	for done := 0; done < benchRows; {
+	for done := 0; done < sinkBenchRows; {
 		fetches := client.PollFetches(b.Context())
 		if err := fetches.Err(); err != nil {
 			b.Fatal(err)
@@ -239,7 +239,7 @@ func consumeByHand(b *testing.B, log stream.Config, store *history.Store) {
 				b.Fatal(err)
 			}
 			done++
-			if held++; held == size || done == benchRows {
+			if held++; held == size || done == sinkBenchRows {
 				if err := batch.Send(); err != nil {
 					b.Fatal(err)
 				}

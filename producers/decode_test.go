@@ -190,7 +190,7 @@ func TestDecodeReadsRatesInEveryFraming(t *testing.T) {
 		"recorded over lines": {strings.ReplaceAll(answer, `,"`, ",\n\""), rate},
 		"two answers":         {answer + "\n" + answer + "\n", rate + rate},
 		"refused by the bank": {strings.Replace(answer, "200", "503", 1), `{"kind":"error","reason":"undecodable","detail":"undecodable: the source answered with status 503","source":"ecb","receivedTime":null}` + "\n"},
-		"not the bank's":      {`{"rates":{}}`, `{"kind":"error","reason":"undecodable","detail":"undecodable: reading CSV: parse error on line 1, column 2: bare \\\" in non-quoted-field","source":"ecb","receivedTime":null}` + "\n"},
+		"not the bank's":      {`{"rates":{}}`, `{"kind":"error","reason":"undecodable","detail":"undecodable: reading CSV: parse error on line 1, column 2: bare \" in non-quoted-field","source":"ecb","receivedTime":null}` + "\n"},
 	} {
 		if got, stderr, code := runDecode(t, decode.Options{Source: "ecb"}, []byte(c.recording)); code != 0 || got != c.want {
 			t.Errorf("%s: exit %d, %s, got\n%s want\n%s", name, code, stderr, got, c.want)

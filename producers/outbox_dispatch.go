@@ -160,6 +160,9 @@ func (d *dispatcher) reap() {
 		}
 		if r.round {
 			d.stats.clock.Store(r.at.UnixNano())
+			if p, ok := d.clock.(pacer); ok {
+				p.Finished(writerName, r.at)
+			}
 		}
 		if faults.Enabled {
 			ids = appendEventID(ids, r)

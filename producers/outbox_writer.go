@@ -20,7 +20,7 @@ type WriterConfig struct {
 	Log stream.Config
 	// SpoolDir is this process's own: a second writer on it is refused.
 	SpoolDir string
-	// Clock is what clock records are taken from; nil is the machine's.
+	// Clock is what clock records are taken from; nil is the machine's. A VirtualClock waits for them.
 	Clock Clock
 	// Logger gets what an operator must know; nil is slog's default.
 	Logger *slog.Logger
@@ -105,6 +105,9 @@ type Writer struct {
 	order   []*source
 }
 
+// writerName is what a clock that waits for the writer knows it by.
+const writerName = "ticks"
+
 // NewWriter returns a writer that writes once Run runs. Until then outboxes accept what fits into memory.
 func NewWriter(cfg WriterConfig) (*Writer, error) {
 	if err := cfg.Validate(); err != nil {
@@ -130,6 +133,9 @@ func (w *Writer) Source(slug string) Outbox {
 	defer w.mu.Unlock()
 	s := w.sources[slug]
 	if s == nil {
+		if p, ok := w.clock.(pacer); ok {
+			p.Join(writerName)
+		}
 		s = newSource(w, slug, w.clock.Now().UnixNano())
 		w.sources[slug] = s
 		w.order = append(w.order, s)

@@ -222,7 +222,11 @@ func (c *connection) subscribe(ctx context.Context) error {
 				return err
 			}
 		}
-		if added := without(want, have); len(added) > 0 {
+		added := without(want, have)
+		if len(added) > 0 && c.x.venue.Replaces {
+			added = want
+		}
+		if len(added) > 0 {
 			if err := send(c.x.venue.Subscribe(added)); err != nil {
 				return err
 			}

@@ -36,7 +36,7 @@ type SourceLog struct {
 	sources []*sourceOutbox
 }
 
-// NewSourceLog opens the log. Clock nil is the machine's. The caller closes it after the sources.
+// NewSourceLog opens the log. Clock nil is the machine's; a VirtualClock waits for the clock records. The caller closes it after the sources.
 func NewSourceLog(cfg stream.Config, clock Clock, log *slog.Logger) (*SourceLog, error) {
 	client, err := cfg.NewClient(producerOptions()...)
 	if err != nil {
@@ -56,6 +56,9 @@ func (l *SourceLog) Close() { l.client.Close() }
 func (l *SourceLog) Source(slug string) SourceOutbox {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if p, ok := l.clock.(pacer); ok {
+		p.Join(slug)
+	}
 	s := &sourceOutbox{log: l, slug: slug, epoch: l.clock.Now().UnixNano()}
 	l.sources = append(l.sources, s)
 	return s
@@ -91,6 +94,9 @@ func (l *SourceLog) writeClocks(at int64) {
 			l.mu.Lock()
 			s.clockPending = false
 			l.mu.Unlock()
+			if p, ok := l.clock.(pacer); ok {
+				p.Finished(s.slug, time.Unix(0, at))
+			}
 		})
 	}
 }

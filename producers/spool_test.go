@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -425,6 +426,28 @@ func spoolUntilKilled(dir string) {
 	}
 }
 
+// A payload is decoded to what encodes to a frame of the same record, or refused. The checksum is
+// made right here: the fuzzer would hardly ever guess it, and never come past it.
+func FuzzFramePayload(f *testing.F) {
+	f.Add(appendFrame(nil, numbered("alpha", 1))[frameHeader:])
+	f.Add([]byte{})
+	f.Add([]byte{topicDead | roundBit, 0xff, 0xff, 0xff, 0xff, 0x0f})
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		frame := binary.LittleEndian.AppendUint32(nil, uint32(len(payload)))
+		frame = binary.LittleEndian.AppendUint32(frame, crc32.Checksum(payload, castagnoli))
+		r, n, err := decodeFrame(append(frame, payload...))
+		if err != nil {
+			return
+		}
+		again, _, err := decodeFrame(appendFrame(nil, r))
+		if err != nil || n != frameHeader+len(payload) || !bytes.Equal(again.buf, r.buf) || len(again.kgo.Key) != len(r.kgo.Key) ||
+			again.topic != r.topic || again.round != r.round || again.partition != r.partition || !again.at.Equal(r.at) || again.epoch != r.epoch {
+			t.Fatalf("payload %x: %+v, then %+v, %v", payload, r, again, err)
+		}
+		losses{}.add(r) // must not trip over whatever the value is
+	})
+}
+
 // Whatever bytes are in the last segment, the spool opens, hands out whole records only and takes more.
 func FuzzSpoolSegment(f *testing.F) {
 	var frames []byte
@@ -436,11 +459,6 @@ func FuzzSpoolSegment(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 0, 0, 0, 0, 0})
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 1, 2, 3, 4, 5})
 	f.Fuzz(func(t *testing.T, frames []byte) {
-		if r, n, err := decodeFrame(frames); err == nil {
-			if again, _, err := decodeFrame(appendFrame(nil, r)); err != nil || !bytes.Equal(again.buf, r.buf) || n > len(frames) {
-				t.Fatalf("frame %x does not survive: %v", frames[:n], err)
-			}
-		}
 		dir := t.TempDir()
 		if err := os.WriteFile(segmentName(dir, 4), append(appendSegmentHeader(nil, 4, 4), frames...), 0o600); err != nil {
 			t.Fatal(err)

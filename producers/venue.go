@@ -32,7 +32,9 @@ type Venue struct {
 	// Subscribe gives the messages that ask for trades and tickers of the markets, batched as
 	// the venue allows. Unsubscribe takes it back; nil lets a market go silent by itself.
 	Subscribe, Unsubscribe func(markets []Instrument) [][]byte
-	Heartbeat              Heartbeat
+	// Replaces says that a subscription ends the ones before it: it has to name all markets.
+	Replaces  bool
+	Heartbeat Heartbeat
 	// NewCodec makes the reader of one connection.
 	NewCodec func() Codec
 
@@ -42,6 +44,21 @@ type Venue struct {
 	// DecodeREST adds to out what an answer of the HTTP interface says: tickers, trades, candles.
 	// target is the URL, or its end; a market that only the URL names stays without Symbol.
 	DecodeREST func(target string, body []byte, out *Out) error
+	// History says how to ask for candles of the past; nil if the venue does not tell them.
+	History *History
+}
+
+// History is how a venue tells its candles of the past.
+type History struct {
+	// Query asks URLs.REST for the candles of a market that start in [from, to): at most Rows of
+	// them. interval is a minute, an hour or a day, and days begin at midnight UTC. DecodeREST reads
+	// the answer, which may hold others too, in any order.
+	Query func(market Instrument, interval time.Duration, from, to time.Time) Query
+	// Rows is how many candles one answer holds at most.
+	Rows int
+	// Newest is how many candles of each interval, counted back from now, the venue still tells;
+	// 0: all since the market's first.
+	Newest int
 }
 
 // URLs are where a venue is reached, without a slash at the end.

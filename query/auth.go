@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"strconv"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -25,6 +26,8 @@ type Keyring interface {
 	// Lookup returns what a key stands for at a time; false for one that is malformed, unknown,
 	// expired or revoked. It must not keep key.
 	Lookup(key []byte, now time.Time) (Grant, bool)
+	// Stands says whether the key with an id is still neither expired nor revoked at a time.
+	Stands(id string, now time.Time) bool
 	// Waiting says why keys cannot be told yet; empty when they can.
 	Waiting() string
 }
@@ -47,36 +50,83 @@ var errInvalidKey = &Error{Status: fiber.StatusUnauthorized, Code: CodeInvalidKe
 
 var bearer = []byte("bearer ")
 
-// caller is who a request is served for.
-type caller struct {
-	grant Grant
-	plan  *Plan
+// Caller is who something is served for.
+type Caller struct {
+	Grant Grant
+	Plan  *Plan
 }
 
-// authenticate finds out who asks.
-func (s *Server) authenticate(ctx *fasthttp.RequestCtx, now time.Time) (caller, error) {
-	if s.cfg.Auth == AuthOpen {
-		return caller{Grant{Plan: PlanPro, Budget: "open"}, s.plans[PlanPro]}, nil
+// authenticate finds out who asks by a request's header.
+func (s *Server) authenticate(ctx *fasthttp.RequestCtx, now time.Time) (Caller, error) {
+	key, err := BearerKey(ctx)
+	if err != nil && s.cfg.Auth != AuthOpen {
+		return Caller{}, err
 	}
+	return s.Identify(key, ctx.RemoteIP(), now)
+}
+
+// BearerKey returns the key of a request's Authorization header, nil where there is none. It is
+// valid as long as the request.
+func BearerKey(ctx *fasthttp.RequestCtx) ([]byte, error) {
 	header := ctx.Request.Header.Peek(fiber.HeaderAuthorization)
-	if len(header) == 0 && s.cfg.Auth == AuthOptional {
-		return caller{Grant{Plan: PlanFree, Budget: "address:" + network(ctx.RemoteIP())}, s.plans[PlanFree]}, nil
+	if len(header) == 0 {
+		return nil, nil
 	}
 	if len(header) <= len(bearer) || !bytes.EqualFold(header[:len(bearer)], bearer) {
-		return caller{}, errInvalidKey
+		return nil, errInvalidKey
+	}
+	return bytes.TrimSpace(header[len(bearer):]), nil
+}
+
+// Identify says who a key stands for, or who one without a key, nil, from an address is.
+func (s *Server) Identify(key []byte, from net.IP, now time.Time) (Caller, error) {
+	if s.cfg.Auth == AuthOpen {
+		return Caller{Grant{Plan: PlanPro, Budget: "open"}, s.plans[PlanPro]}, nil
+	}
+	if key == nil {
+		if s.cfg.Auth == AuthOptional {
+			return Caller{Grant{Plan: PlanFree, Budget: "address:" + network(from)}, s.plans[PlanFree]}, nil
+		}
+		return Caller{}, errInvalidKey
 	}
 	if why := s.deps.Keys.Waiting(); why != "" {
-		return caller{}, Starting(why)
+		return Caller{}, Starting(why)
 	}
-	grant, ok := s.deps.Keys.Lookup(bytes.TrimSpace(header[len(bearer):]), now)
+	grant, ok := s.deps.Keys.Lookup(key, now)
 	if !ok {
-		return caller{}, errInvalidKey
+		return Caller{}, errInvalidKey
 	}
 	plan, ok := s.plans[grant.Plan]
 	if !ok {
-		return caller{}, fmt.Errorf("key %s has the plan %q, which is not configured", grant.KeyID, grant.Plan)
+		return Caller{}, fmt.Errorf("key %s has the plan %q, which is not configured", grant.KeyID, grant.Plan)
 	}
-	return caller{grant, plan}, nil
+	return Caller{grant, plan}, nil
+}
+
+// Stands says whether a caller would still be served: its key may have ended since.
+func (s *Server) Stands(c Caller, now time.Time) bool {
+	return c.Grant.KeyID == "" || s.deps.Keys.Stands(c.Grant.KeyID, now)
+}
+
+// Count counts one request against a caller's limits, or refuses it. The limits are told in the
+// headers of ctx; it is nil where no answer will carry any.
+func (s *Server) Count(ctx *fasthttp.RequestCtx, c Caller, now time.Time) error {
+	_, err := s.admit(ctx, c, Plain, now)
+	return err
+}
+
+func (s *Server) admit(ctx *fasthttp.RequestCtx, c Caller, class Class, now time.Time) (Verdict, error) {
+	verdict := s.deps.Limiter.Admit(c.Grant.Budget, c.Plan, class, now)
+	if ctx != nil {
+		s.tellLimits(ctx, verdict)
+	}
+	if verdict.OK {
+		return verdict, nil
+	}
+	s.metrics.refused.WithLabelValues(verdict.Scope).Inc()
+	return verdict, &Error{Status: fiber.StatusTooManyRequests, Code: CodeRateLimit,
+		Message:    "the plan's limit of " + strconv.FormatInt(verdict.Limit, 10) + " is used up (" + verdict.Scope + ")",
+		RetryAfter: verdict.RetryAfter, Scope: verdict.Scope}
 }
 
 // network is what counts as one address: an IPv6 host owns at least a /64.

@@ -22,6 +22,7 @@ const (
 	CodeTimeout          = "REQUEST_TIMEOUT"
 	CodeTooLarge         = "PAYLOAD_TOO_LARGE"
 	CodeMediaType        = "UNSUPPORTED_MEDIA_TYPE"
+	CodeUpgrade          = "UPGRADE_REQUIRED"
 	CodeRateLimit        = "RATE_LIMIT_EXCEEDED"
 	CodeHeadersTooLarge  = "HEADERS_TOO_LARGE"
 	CodeInternal         = "INTERNAL"

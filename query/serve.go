@@ -51,24 +51,20 @@ func (s *Server) serve(c *fiber.Ctx, ctx *fasthttp.RequestCtx, e *compiled, star
 	if err != nil {
 		return s.fail(ctx, err)
 	}
-	if !who.plan.Allows(e.Needs) {
-		s.tellLimits(ctx, s.deps.Limiter.Peek(who.grant.Budget, who.plan, e.Class, started))
+	if !who.Plan.Allows(e.Needs) {
+		s.tellLimits(ctx, s.deps.Limiter.Peek(who.Grant.Budget, who.Plan, e.Class, started))
 		return s.fail(ctx, &Error{Status: http.StatusPaymentRequired, Code: CodePlanRequired,
-			Message: "the plan " + who.plan.Name + " does not include this operation"})
+			Message: "the plan " + who.Plan.Name + " does not include this operation"})
 	}
-	verdict := s.deps.Limiter.Admit(who.grant.Budget, who.plan, e.Class, started)
-	s.tellLimits(ctx, verdict)
-	if !verdict.OK {
-		s.metrics.refused.WithLabelValues(verdict.Scope).Inc()
-		return s.fail(ctx, &Error{Status: http.StatusTooManyRequests, Code: CodeRateLimit,
-			Message:    "the plan's limit of " + strconv.FormatInt(verdict.Limit, 10) + " is used up (" + verdict.Scope + ")",
-			RetryAfter: verdict.RetryAfter, Scope: verdict.Scope})
+	verdict, err := s.admit(ctx, who, e.Class, started)
+	if err != nil {
+		return s.fail(ctx, err)
 	}
-	answer, err := s.answer(c, ctx, e, who.plan)
+	answer, err := s.answer(c, ctx, e, who.Plan)
 	if err != nil {
 		status := s.fail(ctx, err)
 		if status >= http.StatusInternalServerError {
-			s.deps.Limiter.Undo(who.grant.Budget, who.plan, e.Class, verdict)
+			s.deps.Limiter.Undo(who.Grant.Budget, who.Plan, e.Class, verdict)
 		}
 		return status
 	}

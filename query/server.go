@@ -99,8 +99,9 @@ type Deps struct {
 	// Plans by name; DefaultPlans or a changed copy.
 	Plans     map[string]Plan
 	Endpoints []Endpoint
-	// Mount adds routes that are no endpoints (sockets, pages) ahead of all others; nil for none.
-	Mount func(fiber.Router)
+	// Mount adds routes that are no endpoints (sockets, pages) ahead of all others, which can ask
+	// the server who is served; nil for none.
+	Mount func(fiber.Router, *Server)
 	// Ready is all that must be there beside the keys.
 	Ready []Readiness
 	// Now is the clock by which ages are taken; on an accelerated simulator, its clock.
@@ -169,7 +170,7 @@ func NewServer(cfg Config, deps Deps) (*Server, error) {
 		},
 	})
 	if deps.Mount != nil {
-		deps.Mount(s.app)
+		deps.Mount(s.app, s)
 	}
 	for _, e := range order(endpoints) {
 		s.app.Add(e.Method, e.routePath(), s.handler(e))

@@ -31,6 +31,8 @@ func (k stubKeys) Lookup(key []byte, _ time.Time) (Grant, bool) {
 	return Grant{}, false
 }
 
+func (k stubKeys) Stands(string, time.Time) bool { return true }
+
 func (k stubKeys) Waiting() string { return k.waiting }
 
 type echoBody struct {

@@ -2,6 +2,7 @@ package exchanges
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/url"
 	"strings"
 	"time"
@@ -39,7 +40,17 @@ func binance() producers.Venue {
 		NewCodec:    func() producers.Codec { return binanceCodec{} },
 		Tickers:     binanceTickers,
 		DecodeREST:  binanceREST,
+		History:     binanceHistory(),
 	}
+}
+
+// binanceHistory: https://developers.binance.com/docs/binance-spot-api-docs/rest-api/market-data-endpoints
+// Both bounds are compared with a candle's start, and are part of the answer.
+func binanceHistory() *producers.History {
+	return &producers.History{Rows: 1000, Query: func(m producers.Instrument, interval time.Duration, from, to time.Time) producers.Query {
+		return producers.Query{Symbol: m.Symbol, Path: fmt.Sprintf("/api/v3/klines?symbol=%s&interval=%s&startTime=%d&endTime=%d&limit=1000",
+			url.QueryEscape(m.Symbol), producers.Interval(interval), from.UnixMilli(), to.UnixMilli()-1)}
+	}}
 }
 
 // binanceStreams are asked for of each market: trades one by one, and a ticker every second that has

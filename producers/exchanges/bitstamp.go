@@ -2,6 +2,8 @@ package exchanges
 
 import (
 	"encoding/json"
+	"fmt"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -46,7 +48,17 @@ func bitstamp() producers.Venue {
 			return []producers.Query{{Path: "/api/v2/ticker/"}} // all markets at once
 		},
 		DecodeREST: bitstampREST,
+		History:    bitstampHistory(),
 	}
+}
+
+// bitstampHistory: https://www.bitstamp.net/api/#tag/Market-info/operation/GetOHLCData
+// Where start and end are both given, end and limit decide; so limit is what lies between them.
+func bitstampHistory() *producers.History {
+	return &producers.History{Rows: 1000, Query: func(m producers.Instrument, interval time.Duration, from, to time.Time) producers.Query {
+		return producers.Query{Symbol: m.Symbol, Path: fmt.Sprintf("/api/v2/ohlc/%s/?step=%d&limit=%d&start=%d&end=%d",
+			url.PathEscape(m.Symbol), interval/time.Second, to.Sub(from)/interval, from.Unix(), to.Add(-interval).Unix())}
+	}}
 }
 
 const bitstampTrades = "live_trades_"

@@ -2,6 +2,8 @@ package exchanges
 
 import (
 	"encoding/json"
+	"fmt"
+	"net/url"
 	"strings"
 	"time"
 
@@ -42,7 +44,18 @@ func bybit() producers.Venue {
 			return []producers.Query{{Path: "/v5/market/tickers?category=spot"}}
 		},
 		DecodeREST: bybitREST,
+		History:    bybitHistory(),
 	}
+}
+
+// bybitHistory: https://bybit-exchange.github.io/docs/v5/market/kline
+// Both bounds are part of the answer.
+func bybitHistory() *producers.History {
+	return &producers.History{Rows: 1000, Query: func(m producers.Instrument, interval time.Duration, from, to time.Time) producers.Query {
+		code := map[time.Duration]string{time.Minute: "1", time.Hour: "60", 24 * time.Hour: "D"}[interval]
+		return producers.Query{Symbol: m.Symbol, Path: fmt.Sprintf("/v5/market/kline?category=spot&symbol=%s&interval=%s&start=%d&end=%d&limit=1000",
+			url.QueryEscape(m.Symbol), code, from.UnixMilli(), to.UnixMilli()-1)}
+	}}
 }
 
 // bybitBatch is how many topics a request may name.

@@ -1,6 +1,8 @@
 package exchanges
 
 import (
+	"fmt"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -44,7 +46,17 @@ func coinbase() producers.Venue {
 			return queries
 		},
 		DecodeREST: coinbaseREST,
+		History:    coinbaseHistory(),
 	}
+}
+
+// coinbaseHistory: https://docs.cdp.coinbase.com/api-reference/exchange-api/rest-api/products/get-product-candles
+// The candle that starts at end is part of the answer.
+func coinbaseHistory() *producers.History {
+	return &producers.History{Rows: 300, Query: func(m producers.Instrument, interval time.Duration, from, to time.Time) producers.Query {
+		return producers.Query{Symbol: m.Symbol, Path: fmt.Sprintf("/products/%s/candles?granularity=%d&start=%s&end=%s",
+			url.PathEscape(m.Symbol), interval/time.Second, from.UTC().Format(time.RFC3339), to.Add(-interval).UTC().Format(time.RFC3339))}
+	}}
 }
 
 func coinbaseRequest(kind string) func([]producers.Instrument) [][]byte {

@@ -2,7 +2,9 @@ package exchanges
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -50,7 +52,21 @@ func kraken() producers.Venue {
 			return []producers.Query{{Path: "/0/public/Ticker"}} // all markets at once
 		},
 		DecodeREST: krakenREST,
+		History:    krakenHistory(),
 	}
+}
+
+// krakenHistory: https://docs.kraken.com/api/docs/rest-api/get-ohlc-data
+// Whatever since says, the newest 720 candles are all there are; since itself is left out of the answer.
+func krakenHistory() *producers.History {
+	return &producers.History{Rows: 720, Newest: 720, Query: func(m producers.Instrument, interval time.Duration, from, _ time.Time) producers.Query {
+		pair := strings.ReplaceAll(m.Symbol, "/", "")
+		if len(m.Aliases) > 0 {
+			pair = m.Aliases[0] // the list's key, which names the market in every HTTP answer
+		}
+		return producers.Query{Symbol: m.Symbol, Path: fmt.Sprintf("/0/public/OHLC?pair=%s&interval=%d&since=%d",
+			url.QueryEscape(pair), interval/time.Minute, from.Unix()-1)}
+	}}
 }
 
 func krakenRequest(method string) func([]producers.Instrument) [][]byte {

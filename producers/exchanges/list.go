@@ -9,14 +9,21 @@ import "github.com/marketlog/marketlog/producers"
 func List() []producers.Venue {
 	return []producers.Venue{
 		binance(),
+		bitfinex(),
 		bitget(),
 		bitstamp(),
 		bybit(),
 		coinbase(),
 		cryptocom(),
+		gate(),
+		gemini(),
 		htx(),
 		kraken(),
+		kucoin(),
+		mexc(),
 		okx(),
+		poloniex(),
+		upbit(),
 	}
 }
 

@@ -2,6 +2,8 @@ package exchanges
 
 import (
 	"encoding/json"
+	"fmt"
+	"net/url"
 	"strings"
 	"time"
 
@@ -42,7 +44,19 @@ func okx() producers.Venue {
 			return []producers.Query{{Path: "/api/v5/market/tickers?instType=SPOT"}}
 		},
 		DecodeREST: okxREST,
+		History:    okxHistory(),
 	}
+}
+
+// okxHistory: https://www.okx.com/docs-v5/en/#order-book-trading-market-data-get-candlesticks-history
+// "after" asks for what is older than it, "before" for what is newer. Days begin in Hong Kong unless
+// the bar says utc.
+func okxHistory() *producers.History {
+	return &producers.History{Rows: 100, Query: func(m producers.Instrument, interval time.Duration, from, to time.Time) producers.Query {
+		bar := map[time.Duration]string{time.Minute: "1m", time.Hour: "1H", 24 * time.Hour: "1Dutc"}[interval]
+		return producers.Query{Symbol: m.Symbol, Path: fmt.Sprintf("/api/v5/market/history-candles?instId=%s&bar=%s&after=%d&before=%d&limit=100",
+			url.QueryEscape(m.Symbol), bar, to.UnixMilli(), from.UnixMilli()-1)}
+	}}
 }
 
 type okxArg struct {

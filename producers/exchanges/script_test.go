@@ -1,6 +1,7 @@
 package exchanges
 
 import (
+	"encoding/base64"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 // followed by what the codec makes of it, indented:
 //
 //	ws {…}              a frame; "conn" begins a new connection
+//	bin …               a binary frame, in base64
 //	rest TARGET {…}     the answer to an HTTP request
 //	list PATH {…}       an answer with the list of instruments
 //	    trade SYMBOL price=… size=… side=… id=… time=… snapshot
@@ -66,6 +68,14 @@ func runScript(t *testing.T, v producers.Venue, path string) {
 		case "ws":
 			var out producers.Out
 			err := codec.Decode(producers.Frame{Bytes: []byte(rest)}, &out)
+			got = spell(&out, err)
+		case "bin":
+			frame, err := base64.StdEncoding.DecodeString(rest)
+			if err != nil {
+				t.Fatalf("%s:%d: %v", path, at, err)
+			}
+			var out producers.Out
+			err = codec.Decode(producers.Frame{Bytes: frame, Binary: true}, &out)
 			got = spell(&out, err)
 		case "rest":
 			target, body, _ := strings.Cut(rest, " ")
@@ -196,13 +206,20 @@ func FuzzCodecs(f *testing.F) {
 			}
 			for line := range strings.Lines(string(text)) {
 				verb, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
-				target := ""
-				if verb == "rest" || verb == "list" {
+				target, payload := "", []byte(rest)
+				switch verb {
+				case "ws":
+				case "bin":
+					if payload, err = base64.StdEncoding.DecodeString(rest); err != nil {
+						f.Fatal(err)
+					}
+				case "rest", "list":
 					target, rest, _ = strings.Cut(rest, " ")
-				} else if verb != "ws" {
+					payload = []byte(rest)
+				default:
 					continue
 				}
-				f.Add(target, []byte(rest), false)
+				f.Add(target, payload, verb == "bin")
 			}
 		}
 	}

@@ -30,6 +30,8 @@ type likeness struct {
 	pick func(message any) bool
 	// send is what a client sends; %s becomes the symbols of up to 60 markets, comma separated in quotes.
 	send []string
+	// bare leaves out the quotes; each sends one message a market, without quotes.
+	bare, each bool
 	// get is asked of the HTTP interface instead; %s becomes a symbol, and it is asked for a few.
 	get string
 	// keyed are paths of objects whose keys are names of markets.
@@ -56,7 +58,27 @@ func channelOf(channel string) func(any) bool {
 	}
 }
 
+// updateOf picks Gate's messages of a channel that carry values.
+func updateOf(channel string) func(any) bool {
+	return func(message any) bool {
+		object, _ := message.(map[string]any)
+		return object["channel"] == channel && object["event"] == "update"
+	}
+}
+
 var likenesses = []likeness{
+	{
+		venue: "bitstamp", file: "cryptofeed/BITSTAMP.ws.1.0.jsonl.gz", pick: has("event", "trade"), each: true,
+		send: []string{`{"event":"bts:subscribe","data":{"channel":"live_trades_%s"}}`},
+	},
+	{
+		venue: "bitstamp", file: "jkorf/Bitstamp.Net/ExchangeApi_Trades.txt", pick: has("event", "bts:subscription_succeeded"), each: true,
+		send: []string{`{"event":"bts:subscribe","data":{"channel":"live_trades_%s"}}`},
+	},
+	{venue: "bitstamp", file: "cryptofeed/BITSTAMP.instruments.jsonl.gz", get: "/api/v2/trading-pairs-info/"},
+	{venue: "bitstamp", file: "gocryptotrader/bitstamp-ticker.json", get: "/api/v2/ticker/%s/"},
+	{venue: "bitstamp", file: "gocryptotrader/bitstamp-transactions-hour.json.gz", get: "/api/v2/transactions/%s/"},
+	{venue: "bitstamp", file: "gocryptotrader/bitstamp-ohlc-1m.json.gz", get: "/api/v2/ohlc/%s/?step=60&limit=1000", newer: []string{"data.pair"}},
 	{
 		venue: "coinbase", file: "cryptofeed/COINBASE.ws.28.0.jsonl.gz", pick: has("type", "ticker"),
 		send:  []string{`{"type":"subscribe","product_ids":[%s],"channels":["ticker"]}`},
@@ -100,6 +122,46 @@ var likenesses = []likeness{
 	},
 	{venue: "kraken", file: "cryptoexchange/kraken-ticker-bcheur.json", get: "/0/public/Ticker?pair=%s", keyed: []string{"result"}},
 	{venue: "kraken", file: "xchange/kraken-ohlc.json.gz", get: "/0/public/OHLC?pair=%s", keyed: []string{"result"}},
+	{
+		venue: "gate", file: "jkorf/GateIo.Net/Spot_SubscribeToTradeUpdates.txt", pick: has("event", "update"),
+		send: []string{`{"time":1,"channel":"spot.trades","event":"subscribe","payload":[%s]}`}, newer: []string{"result.id_market"},
+	},
+	{
+		venue: "gate", file: "cryptofeed/GATEIO.ws.1.0.jsonl.gz", pick: updateOf("spot.trades"),
+		send: []string{`{"time":1,"channel":"spot.trades","event":"subscribe","payload":[%s]}`}, newer: []string{"time_ms", "result.range", "result.id_market"},
+	},
+	{
+		venue: "gate", file: "cryptofeed/GATEIO.ws.1.0.jsonl.gz", pick: updateOf("spot.tickers"),
+		send: []string{`{"time":1,"channel":"spot.tickers","event":"subscribe","payload":[%s]}`}, newer: []string{"time_ms"},
+	},
+	{
+		venue: "gate", file: "cryptofeed/GATEIO.instruments.jsonl.gz", get: "/api/v4/spot/currency_pairs",
+		newer: []string{"[].base_name", "[].quote_name", "[].max_quote_amount", "[].delisting_time", "[].type", "[].trade_url", "[].st_tag"},
+	},
+	{
+		venue: "kucoin", file: "cryptofeed/KUCOIN.ws.1.0.jsonl.gz", pick: has("subject", "trade.ticker"),
+		send: []string{`{"id":1,"type":"subscribe","topic":"/market/ticker:%s","response":true}`}, bare: true,
+	},
+	{
+		venue: "kucoin", file: "cryptofeed/KUCOIN.ws.1.0.jsonl.gz", pick: has("subject", "trade.l3match"),
+		send: []string{`{"id":1,"type":"subscribe","topic":"/market/match:%s","response":true}`}, bare: true,
+	},
+	{
+		venue: "kucoin", file: "cryptofeed/KUCOIN.ws.1.0.jsonl.gz", pick: has("type", "ack"),
+		send: []string{`{"id":1,"type":"subscribe","topic":"/market/match:%s","response":true}`}, bare: true,
+	},
+	{
+		venue: "kucoin", file: "cryptofeed/KUCOIN.instruments.jsonl.gz", get: "/api/v1/symbols",
+		newer: []string{"data[].minFunds", "data[].feeCategory", "data[].makerFeeCoefficient", "data[].takerFeeCoefficient", "data[].st"},
+	},
+	{
+		venue: "kucoin", file: "cryptoexchange/kucoin-alltickers.json.gz", get: "/api/v1/market/allTickers",
+		newer: []string{
+			"data.time", "data.ticker[].symbolName", "data.ticker[].bestBidSize", "data.ticker[].bestAskSize", "data.ticker[].volValue",
+			"data.ticker[].averagePrice", "data.ticker[].takerFeeRate", "data.ticker[].makerFeeRate", "data.ticker[].takerCoefficient",
+			"data.ticker[].makerCoefficient",
+		},
+	},
 }
 
 // TestFramesLookLikeRecordedOnes compares what the simulator says with what the venues said.
@@ -230,10 +292,12 @@ func inflated(b []byte) []byte {
 // saidMessages are the simulator's, of many markets over some time.
 func saidMessages(t *testing.T, row likeness) (messages [][]byte) {
 	t.Helper()
-	venue, ok := Find(row.venue)
-	if !ok {
+	venues := List()
+	i := slices.IndexFunc(venues, func(v Venue) bool { return v.Slug == row.venue })
+	if i < 0 {
 		t.Fatalf("%s is not simulated", row.venue)
 	}
+	venue := venues[i]
 	venue.Limits = Limits{}
 	s := open(t, 1, venue)
 	x := s.exchanges[0]
@@ -252,10 +316,20 @@ func saidMessages(t *testing.T, row likeness) (messages [][]byte) {
 	c := x.pretend(t)
 	var names []string
 	for i := 0; i < len(x.markets) && len(names) < 60; i += 1 + len(x.markets)/60 {
-		names = append(names, strconv.Quote(x.markets[i].Symbol))
+		name := x.markets[i].Symbol
+		if !row.bare && !row.each {
+			name = strconv.Quote(name)
+		}
+		names = append(names, name)
+	}
+	lists := []string{strings.Join(names, ",")}
+	if row.each {
+		lists = names
 	}
 	for _, text := range row.send {
-		c.say(strings.ReplaceAll(text, "%s", strings.Join(names, ",")))
+		for _, list := range lists {
+			c.say(strings.ReplaceAll(text, "%s", list))
+		}
 	}
 	x.pump(noon.Add(2 * time.Minute))
 	for _, m := range c.heardSince() {

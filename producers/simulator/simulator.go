@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -197,14 +196,4 @@ func (s *Simulator) Run(ctx context.Context) error {
 		return nil
 	}
 	return err
-}
-
-// Find returns a venue's declaration.
-func Find(slug string) (Venue, bool) {
-	list := List()
-	i := slices.IndexFunc(list, func(v Venue) bool { return v.Slug == slug })
-	if i < 0 {
-		return Venue{}, false
-	}
-	return list[i], true
 }

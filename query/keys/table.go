@@ -68,6 +68,12 @@ func (t *Table) Lookup(key []byte, now time.Time) (query.Grant, bool) {
 	return query.Grant{KeyID: rec.Id, Plan: rec.Plan, Budget: rec.Budget}, true
 }
 
+// Stands says whether the key with an id is still valid at a time.
+func (t *Table) Stands(id string, now time.Time) bool {
+	rec, ok := t.Get(id)
+	return ok && valid(rec, now)
+}
+
 func valid(rec *eventsv1.KeyRecord, now time.Time) bool {
 	return rec.Expires == 0 || now.UnixNano() < rec.Expires
 }

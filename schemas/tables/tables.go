@@ -9,8 +9,9 @@ import "embed"
 //go:embed *.sql
 var Files embed.FS
 
-// Views are statements that create the analysts' views in the default database; {database} stands
-// for the database of the tables.
+// Views are statements that create views: those of analysts, v_…, in the default database, and beside
+// the tables those that they and the store both read. {database} stands for the database of the tables.
+// They are made in the order of their names.
 //
 //go:embed views/*.sql
 var Views embed.FS

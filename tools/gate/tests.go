@@ -31,6 +31,8 @@ func tests() []result {
 		results = append(results, result{tier: "race", name: "race detector", outcome: skipped, reason: err.Error()})
 	}
 	results = append(results, goTest("embedded", ".", append(flags, "./...")...)...)
+	// The failpoints exist only with this tag.
+	results = append(results, goTest("faults", ".", append(flags, "-tags", "faults", "./producers", "./stream/faults")...)...)
 	return append(results, goTest("tools", "tools", append(flags, "./...")...)...)
 }
 

@@ -1,0 +1,276 @@
+package deploy
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/backfill"
+	"github.com/marketlog/marketlog/producers/exchanges"
+	"github.com/marketlog/marketlog/producers/fetch"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+const (
+	// backfilledRank is the last rank of the coin table that is back-filled by default: a market is about 60 calls
+	// at the venue that answers the most, and 370 at the one that answers the least.
+	backfilledRank = 100
+	// backfilledPast is how far back is asked for by default.
+	backfilledPast = 5 * 365 * 24 * time.Hour
+	// backfillShare of a venue's budget leaves room for the live feed, which asks from the same address.
+	backfillShare = 0.5
+)
+
+// backfillInput is what the verbs of back-filling take.
+type backfillInput struct {
+	// Source is a venue; empty, where Gaps is set: all that were back-filled before.
+	Source string `json:"source"`
+	// Symbols are the venue's own, or of coins; empty: well-known coins.
+	Symbols []string `json:"symbols"`
+	// From is five years ago if it is zero, To is now.
+	From time.Time `json:"from,omitzero"`
+	To   time.Time `json:"to,omitzero"`
+	// Gaps means the markets that were back-filled before.
+	Gaps bool `json:"gaps"`
+}
+
+// rangeLine is a range of one market's candles, to be read (calls above 0) or missing.
+type rangeLine struct {
+	Source   string    `json:"source"`
+	Symbol   string    `json:"symbol"`
+	Base     string    `json:"base"`
+	Quote    string    `json:"quote"`
+	Interval string    `json:"interval"`
+	Status   string    `json:"status"` // missing or unavailable
+	From     time.Time `json:"from"`
+	To       time.Time `json:"to"`
+	Candles  int64     `json:"candles"`
+	Calls    int64     `json:"calls,omitempty"`
+	Reason   string    `json:"reason,omitempty"`
+}
+
+// planLine sums up what is left to do at one venue.
+type planLine struct {
+	Plan    string  `json:"plan"` // the venue
+	Markets int     `json:"markets"`
+	Candles int64   `json:"candles"`
+	Calls   int64   `json:"calls"`
+	Pace    float64 `json:"callsPerSecond"`
+	Seconds float64 `json:"seconds"`
+}
+
+// backfillVerbs read venues' own past into the log. Cancelled or killed, the work can be taken up.
+func backfillVerbs(in *Instance) []Verb {
+	verb := func(name string, long bool, each func(ctx context.Context, j *backfill.Job, emit func(any) error) error) Verb {
+		return Verb{Name: name, Long: long, Run: func(ctx context.Context, raw json.RawMessage, emit func(any) error) error {
+			var input backfillInput
+			if err := json.Unmarshal(raw, &input); err != nil {
+				return fmt.Errorf("reading the input of %s: %w", name, err)
+			}
+			return in.eachBackfill(ctx, input, func(j *backfill.Job) error { return each(ctx, j, emit) })
+		}}
+	}
+	return []Verb{
+		verb("backfill", true, func(ctx context.Context, j *backfill.Job, emit func(any) error) error {
+			j.Tell = func(p backfill.Progress) error { return emit(p) }
+			result, err := j.Run(ctx)
+			if result.Calls > 0 || err == nil {
+				err = errors.Join(err, emit(result))
+			}
+			return err
+		}),
+		verb("backfill.plan", false, func(ctx context.Context, j *backfill.Job, emit func(any) error) error {
+			return planBackfill(ctx, j, false, emit)
+		}),
+		verb("gaps", false, func(ctx context.Context, j *backfill.Job, emit func(any) error) error {
+			return planBackfill(ctx, j, true, emit)
+		}),
+	}
+}
+
+// planBackfill tells what is left to do, and with gaps also what never can be done.
+func planBackfill(ctx context.Context, j *backfill.Job, gaps bool, emit func(any) error) error {
+	plan, err := j.Plan(ctx)
+	if err != nil {
+		return err
+	}
+	line := func(r backfill.Range, status string) rangeLine {
+		return rangeLine{
+			Source: j.Venue.Slug, Symbol: r.Market.Symbol, Base: r.Market.Base, Quote: r.Market.Quote,
+			Interval: producers.Interval(r.Interval), Status: status, From: r.From, To: r.To, Candles: r.Candles(),
+		}
+	}
+	sum := planLine{Plan: j.Venue.Slug, Markets: len(j.Markets), Calls: int64(len(plan.Calls)), Pace: plan.Pace, Seconds: plan.Duration().Seconds()}
+	for _, r := range plan.Missing {
+		l := line(r, "missing")
+		rows := int64(j.Venue.History.Rows)
+		l.Calls = (l.Candles + rows - 1) / rows
+		sum.Candles += l.Candles
+		if err := emit(l); err != nil {
+			return err
+		}
+	}
+	if !gaps {
+		return emit(sum)
+	}
+	for _, a := range plan.Unavailable {
+		l := line(a.Range, "unavailable")
+		l.Reason = a.Reason
+		if err := emit(l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachBackfill prepares a job for every venue that the input means, one after the other.
+func (in *Instance) eachBackfill(ctx context.Context, input backfillInput, do func(*backfill.Job) error) error {
+	log, err := producers.NewBackfillLog(in.Stream, in.Clock)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	known := map[string]map[string]bool{} // by venue and symbol
+	if input.Gaps {
+		err := log.Read(ctx, func(rec *eventsv1.BackfillRecord) error {
+			if r := rec.GetRange(); r != nil && rec.Producer == in.backfillProducer(r.Venue) {
+				if known[r.Venue] == nil {
+					known[r.Venue] = map[string]bool{}
+				}
+				known[r.Venue][r.Symbol] = true
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	sources := []string{input.Source}
+	if input.Source == "" {
+		sources = slices.Sorted(maps.Keys(known))
+	}
+	for _, source := range sources {
+		j, err := in.backfillJob(ctx, source, input, known[source])
+		if err != nil {
+			return err
+		}
+		j.Log = log
+		if err := do(j); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// backfillProducer names who told a past: a venue's simulator tells another one than the venue.
+func (in *Instance) backfillProducer(venue string) string {
+	if in.Simulated[venue] {
+		return "simulated " + venue
+	}
+	return venue
+}
+
+func (in *Instance) backfillJob(ctx context.Context, source string, input backfillInput, known map[string]bool) (*backfill.Job, error) {
+	venue, err := historicVenue(source)
+	if err != nil {
+		return nil, err
+	}
+	rest := in.Config.Venues[source].RESTURL
+	if rest == "" && in.Config.Feeds == "sim" {
+		return nil, fmt.Errorf("feeds is sim, and no simulator of %s runs here: start the instance, or use MARKETLOG_FEEDS=live", source)
+	}
+	rest = cmp.Or(rest, venue.URLs.REST)
+	pace := venue.Limits.Requests * backfillShare
+	client, err := fetch.New(fetch.DefaultConfig(1, time.Duration(float64(time.Second)/pace)), in.Clock, nil)
+	if err != nil {
+		return nil, fmt.Errorf("preparing %s: %w", source, err)
+	}
+	markets, err := backfill.Markets(ctx, venue, rest, client, func(producers.Instrument) bool { return true })
+	if err != nil {
+		return nil, err
+	}
+	symbols := input.Symbols
+	if len(symbols) == 0 && len(known) == 0 {
+		symbols = in.Config.Venues[source].Symbols
+	}
+	if markets, err = backfilledMarkets(source, markets, symbols, known); err != nil {
+		return nil, err
+	}
+	now := in.Clock.Now()
+	j := &backfill.Job{
+		Venue: venue, REST: rest, Producer: in.backfillProducer(source), Markets: markets,
+		From: input.From, To: input.To, Fetch: client, Pace: pace, Clock: in.Clock,
+	}
+	if j.From.IsZero() {
+		j.From = now.Add(-backfilledPast)
+	}
+	if j.To.IsZero() {
+		j.To = now
+	}
+	return j, nil
+}
+
+// historicVenue is a venue that tells its past.
+func historicVenue(source string) (producers.Venue, error) {
+	var names []string
+	for _, v := range exchanges.List() {
+		if v.History == nil {
+			continue
+		}
+		if v.Slug == source {
+			return v, nil
+		}
+		names = append(names, v.Slug)
+	}
+	return producers.Venue{}, fmt.Errorf("%q cannot be back-filled; use one of %s", source, strings.Join(names, ", "))
+}
+
+// backfilledMarkets picks from a venue's list, by the rank of their coins: the named markets and those of named coins,
+// else the known ones, else those of the best known coins. Their quotes can be converted to USD, unless a market was
+// named itself. A name that fits none is an error.
+func backfilledMarkets(venue string, list []producers.Instrument, names []string, known map[string]bool) ([]producers.Instrument, error) {
+	coins := schemas.Coins()
+	convertible := selectMarkets(venue, nil)
+	found := make([]bool, len(names))
+	rank := map[string]int{}
+	var picked []producers.Instrument
+	for _, in := range list {
+		coin, _, ok := coins.Resolve(venue, in.Base)
+		wanted := false
+		for i, name := range names {
+			is := func(other string) bool { return strings.EqualFold(name, other) }
+			if is(in.Symbol) || slices.ContainsFunc(in.Aliases, is) || convertible(in) && (is(in.Base) || ok && is(coin.Symbol)) {
+				found[i], wanted = true, true
+			}
+		}
+		switch {
+		case len(names) > 0:
+		case len(known) > 0:
+			wanted = known[in.Symbol]
+		default:
+			wanted = convertible(in) && (!ok || coin.Rank <= backfilledRank)
+		}
+		if wanted {
+			picked = append(picked, in)
+			rank[in.Symbol] = coin.Rank // 0 is a currency, by which others are converted
+		}
+	}
+	var faults []error
+	for i, name := range names {
+		if !found[i] {
+			faults = append(faults, fmt.Errorf("%s lists no market %q whose price can be told in USD", venue, name))
+		}
+	}
+	slices.SortFunc(picked, func(a, b producers.Instrument) int {
+		return cmp.Or(cmp.Compare(rank[a.Symbol], rank[b.Symbol]), strings.Compare(a.Symbol, b.Symbol))
+	})
+	return picked, errors.Join(faults...)
+}

@@ -1,0 +1,168 @@
+package deploy
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/marketlog/marketlog/processors"
+	"github.com/marketlog/marketlog/producers/backfill"
+)
+
+func (a *App) backfillCommand() *cobra.Command {
+	var input backfillInput
+	var from, to string
+	var dryRun, attach, cancel bool
+	cmd := &cobra.Command{
+		Use:   "backfill --source VENUE",
+		Short: "Read a venue's own candles of the past into the log",
+		Long: `Read a venue's own candles of the past into the log: minutes of the last 30 days, hours of the last year, days
+as far back as asked for; none twice, and closed ones only.
+
+The work runs inside the instance: interrupting this command leaves it running. What was killed goes on where it stood
+when the same command is given again.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			action, v := jobStart, Verb{Name: "backfill", Long: true}
+			switch {
+			case attach:
+				action = jobAttach
+			case cancel:
+				action = jobCancel
+			default:
+				if err := input.parse(from, to); err != nil {
+					return err
+				}
+				if input.Source == "" && !input.Gaps {
+					return errors.New("--source is missing: name a venue, or fill all gaps with --gaps")
+				}
+				if dryRun {
+					v = Verb{Name: "backfill.plan"}
+				}
+			}
+			return a.backfill(cmd, v, action, input)
+		},
+	}
+	flags := cmd.Flags()
+	addBackfillFlags(cmd, &input, &from, &to)
+	flags.BoolVar(&input.Gaps, "gaps", false, "fill what is missing of the markets that were back-filled before; without --source at every venue")
+	flags.BoolVar(&dryRun, "dry-run", false, "print what would be read, in how many calls, and how long it takes")
+	flags.BoolVar(&attach, "attach", false, "show the back-fill that is running")
+	flags.BoolVar(&cancel, "cancel", false, "end the back-fill that is running")
+	cmd.MarkFlagsMutuallyExclusive("attach", "cancel", "dry-run")
+	return cmd
+}
+
+func (a *App) gapsCommand() *cobra.Command {
+	input := backfillInput{Gaps: true}
+	var from, to string
+	cmd := &cobra.Command{
+		Use:   "gaps",
+		Short: "List what of the venues' past is missing in the log, and what no venue has",
+		Long: `List what of the venues' past is missing in the log: of the markets that were back-filled before, or that are
+named. What a venue no longer has is listed as unavailable.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := input.parse(from, to); err != nil {
+				return err
+			}
+			return a.backfill(cmd, Verb{Name: "gaps"}, jobStart, input)
+		},
+	}
+	addBackfillFlags(cmd, &input, &from, &to)
+	return cmd
+}
+
+func addBackfillFlags(cmd *cobra.Command, input *backfillInput, from, to *string) {
+	flags := cmd.Flags()
+	flags.StringVar(&input.Source, "source", "", "`VENUE`, as binance or kraken")
+	flags.StringSliceVar(&input.Symbols, "symbols", nil, "symbols of markets, as the venue spells them, or of coins; default: the best known coins")
+	flags.StringVar(from, "from", "", "candles that start at this `TIME` (RFC 3339) or later; default: five years ago")
+	flags.StringVar(to, "to", "", "candles that start before this `TIME` (RFC 3339); default: now")
+	addInstanceFlags(flags)
+	addOutputFlag(flags)
+}
+
+// parse takes over the times, and finds what can be found wrong without an instance.
+func (i *backfillInput) parse(from, to string) (err error) {
+	if i.From, err = parseTime("from", from); err != nil {
+		return err
+	}
+	if i.To, err = parseTime("to", to); err != nil {
+		return err
+	}
+	if !i.To.IsZero() && !i.From.Before(i.To) {
+		return fmt.Errorf("--from %s is not before --to %s", from, to)
+	}
+	if i.Source != "" {
+		_, err = historicVenue(i.Source)
+	}
+	return err
+}
+
+func (a *App) backfill(cmd *cobra.Command, v Verb, action jobAction, input backfillInput) error {
+	inJSON, err := asJSON(cmd)
+	if err != nil {
+		return err
+	}
+	cfg, _, err := a.load(cmd)
+	if err != nil {
+		return err
+	}
+	p := &backfillPrinter{replayPrinter{App: a, inJSON: inJSON}}
+	err = a.call(cmd.Context(), cfg, v, action, input, p.line)
+	p.end()
+	return err
+}
+
+// backfillPrinter shows what the verbs of back-filling say, with progress as a replay's.
+type backfillPrinter struct{ replayPrinter }
+
+func (p *backfillPrinter) line(raw json.RawMessage) error {
+	var line struct {
+		processors.ReplayProgress
+		Status string `json:"status"`
+		Plan   string `json:"plan"`
+	}
+	if err := json.Unmarshal(raw, &line); err != nil {
+		return fmt.Errorf("reading a line of the back-fill: %w", err)
+	}
+	if line.Step != "" {
+		return p.progress(raw, line.ReplayProgress)
+	}
+	p.end()
+	if p.inJSON {
+		return p.printJSON(raw)
+	}
+	switch {
+	case line.Status != "":
+		return printAs(p, raw, func(r rangeLine) string {
+			text := fmt.Sprintf("%s %s %s: %s to %s, %d candles", r.Source, r.Symbol, r.Interval, r.From.Format(time.RFC3339), r.To.Format(time.RFC3339), r.Candles)
+			if r.Reason != "" {
+				return text + " unavailable: " + r.Reason
+			}
+			return fmt.Sprintf("%s missing, %d calls", text, r.Calls)
+		})
+	case line.Plan != "":
+		return printAs(p, raw, func(l planLine) string {
+			return fmt.Sprintf("%s: %d markets, %d candles, %d calls, %s at %g a second", l.Plan, l.Markets, l.Candles, l.Calls,
+				time.Duration(l.Seconds*float64(time.Second)).Round(time.Second), l.Pace)
+		})
+	}
+	return printAs(p, raw, func(r backfill.Result) string {
+		return fmt.Sprintf("%s: %d calls, %d candles written, %d were there, %d calls failed, %.1f s", r.Source, r.Calls, r.Candles, r.Known, r.Failed, r.Seconds)
+	})
+}
+
+// printAs prints a line of JSON as text.
+func printAs[T any](p *backfillPrinter, raw json.RawMessage, text func(T) string) error {
+	var line T
+	if err := json.Unmarshal(raw, &line); err != nil {
+		return fmt.Errorf("reading a line of the back-fill: %w", err)
+	}
+	_, err := fmt.Fprintln(p.Stdout, text(line))
+	return err
+}

@@ -1,0 +1,274 @@
+// Package backfill reads a venue's own candles of the past into the log, every candle once: days as far
+// back as asked for, hours of the last year, minutes of the last 30 days.
+//
+// How far it came is in the log alone. Behind the candles of each answer stands a range, which says that
+// they are all that the venue has of it; it is never asked for again. Whatever a death leaves without its
+// range is read anew, and candles of it that the log has already are not written again.
+package backfill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/marketlog/marketlog/producers"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+// Log keeps the records; producers.BackfillLog is one.
+type Log interface {
+	// Read hands over all records, those of a venue and base in their order.
+	Read(ctx context.Context, visit func(*eventsv1.BackfillRecord) error) error
+	// Append returns once the records are kept. After an error the first ones may be.
+	Append(ctx context.Context, venue, base string, recs []*eventsv1.BackfillRecord) error
+}
+
+// Job is a back-fill of one venue. One may work on a log at a time.
+type Job struct {
+	Venue producers.Venue
+	// REST is where the venue is asked, without a slash at the end.
+	REST string
+	// Producer tells apart what is not the same past: that of the venue and that of a simulator.
+	Producer string
+	// Markets are read in this order.
+	Markets []producers.Instrument
+	// Candles that start in [From, To) are wanted, if they are closed.
+	From, To time.Time
+	// Fetch keeps within the budget, which is Pace calls a second.
+	Fetch producers.Fetcher
+	Pace  float64
+	Log   Log
+	Clock producers.Clock
+	// Tell gets the progress, about once a second; one call at a time.
+	Tell func(Progress) error
+}
+
+// Progress is how far a job is; the unit is calls.
+type Progress struct {
+	Step  string `json:"step"`
+	Done  int64  `json:"done"`
+	Total int64  `json:"total"`
+	// Rate is calls a second; Left is the time left at it, in seconds.
+	Rate float64 `json:"rate"`
+	Left float64 `json:"left"`
+	// Candles were written so far.
+	Candles int64 `json:"candles"`
+}
+
+// Result is what a job did.
+type Result struct {
+	Source string `json:"source"`
+	Calls  int64  `json:"calls"`
+	// Candles were written; Known ones of a range that was begun before were in the log already.
+	Candles int64   `json:"candles"`
+	Known   int64   `json:"known"`
+	Failed  int64   `json:"failed"`
+	Seconds float64 `json:"seconds"`
+}
+
+// ErrIncomplete says that some ranges could not be read. Started again, the job asks for them again.
+var ErrIncomplete = errors.New("ranges could not be read")
+
+const (
+	// inFlight is how many calls are under way at once, so that a slow answer does not cost the budget.
+	inFlight = 4
+	// giveUp is after how many failures in a row the venue counts as down.
+	giveUp = 10
+)
+
+// Markets reads the venue's list and returns the markets that are wanted, in its order.
+func Markets(ctx context.Context, v producers.Venue, rest string, f producers.Fetcher, want func(producers.Instrument) bool) ([]producers.Instrument, error) {
+	var markets []producers.Instrument
+	for _, path := range v.Listing {
+		body, err := f.Fetch(ctx, http.MethodGet, rest+path)
+		if err != nil {
+			return nil, fmt.Errorf("fetching instruments of %s: %w", v.Slug, err)
+		}
+		list, err := v.Instruments(path, body)
+		if err != nil {
+			return nil, fmt.Errorf("reading instruments of %s: %w", v.Slug, err)
+		}
+		for _, in := range list {
+			in.Base, in.Quote = strings.ToUpper(in.Base), strings.ToUpper(in.Quote)
+			if want(in) {
+				markets = append(markets, in)
+			}
+		}
+	}
+	return markets, nil
+}
+
+// Plan says what is left to do; it asks the log only.
+func (j *Job) Plan(ctx context.Context) (Plan, error) {
+	known, err := j.read(ctx)
+	if err != nil {
+		return Plan{}, err
+	}
+	return j.plan(known), nil
+}
+
+func (j *Job) read(ctx context.Context) (state, error) {
+	known := state{}
+	err := j.Log.Read(ctx, func(rec *eventsv1.BackfillRecord) error {
+		known.apply(rec)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading what was back-filled before: %w", err)
+	}
+	return known, nil
+}
+
+// Run reads what is left to do, to its end. The error wraps ErrIncomplete if only single ranges failed.
+func (j *Job) Run(ctx context.Context) (Result, error) {
+	known, err := j.read(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	r := &run{Job: j, known: known, plan: j.plan(known), began: j.Clock.Now()}
+	r.result.Source = j.Venue.Slug
+	g, working := errgroup.WithContext(ctx)
+	g.SetLimit(inFlight)
+	for _, c := range r.plan.Calls {
+		if working.Err() != nil {
+			break
+		}
+		g.Go(func() error {
+			if err := working.Err(); err != nil {
+				return err
+			}
+			return r.call(working, c)
+		})
+	}
+	err = g.Wait()
+	r.result.Seconds = j.Clock.Now().Sub(r.began).Seconds()
+	switch {
+	case err != nil:
+		return r.result, err
+	case r.result.Failed > 0:
+		return r.result, fmt.Errorf("%d of %d %w; one of them: %w", r.result.Failed, len(r.plan.Calls), ErrIncomplete, r.failure)
+	}
+	return r.result, nil
+}
+
+// run is one time of running a Job.
+type run struct {
+	*Job
+	known state // only read
+	plan  Plan
+	began time.Time
+
+	mu      sync.Mutex
+	result  Result
+	failure error
+	inARow  int
+	told    time.Time
+}
+
+// call asks for a range and writes what the venue has of it.
+func (r *run) call(ctx context.Context, c Range) error {
+	oldest := time.Unix(0, r.oldest(r.Clock.Now(), c.Interval)).UTC()
+	if c.From.Before(oldest) { // it became too old since it was planned
+		c.From = oldest
+	}
+	if !c.From.Before(c.To) {
+		return r.account(0, 0, nil)
+	}
+	candles, err := r.fetch(ctx, c)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		return r.account(0, 0, fmt.Errorf("%s %s of %s from %s: %w", r.Venue.Slug, producers.Interval(c.Interval), c.Market.Symbol, c.From.Format(time.RFC3339), err))
+	}
+	recs := make([]*eventsv1.BackfillRecord, 0, len(candles)+1)
+	one := r.known[r.key(c.Market, c.Interval)]
+	for _, candle := range candles {
+		if one == nil || !one.loose[candle.Start] {
+			recs = append(recs, &eventsv1.BackfillRecord{Producer: r.Producer, Body: &eventsv1.BackfillRecord_Candle{Candle: candle}})
+		}
+	}
+	written := len(recs)
+	recs = append(recs, &eventsv1.BackfillRecord{Producer: r.Producer, Body: &eventsv1.BackfillRecord_Range{Range: &eventsv1.BackfillRange{
+		Venue: r.Venue.Slug, Symbol: c.Market.Symbol, Base: c.Market.Base, Quote: c.Market.Quote, Interval: uint32(c.Interval / time.Second),
+		FromTime: c.From.UnixNano(), ToTime: c.To.UnixNano(), Rows: uint64(len(candles)), IngestTime: r.Clock.Now().UnixNano(),
+	}}})
+	if err := r.Log.Append(ctx, r.Venue.Slug, c.Market.Base, recs); err != nil {
+		return err
+	}
+	return r.account(written, len(candles)-written, nil)
+}
+
+// fetch returns the closed candles of the range, the oldest first.
+func (r *run) fetch(ctx context.Context, c Range) ([]*eventsv1.BackfillCandle, error) {
+	q := r.Venue.History.Query(c.Market, c.Interval, c.From, c.To)
+	body, err := r.Fetch.Fetch(ctx, http.MethodGet, r.REST+q.Path)
+	if err != nil {
+		return nil, err
+	}
+	var out producers.Out
+	if err := r.Venue.DecodeREST(q.Path, body, &out); err != nil {
+		return nil, fmt.Errorf("reading the answer: %w", err)
+	}
+	if len(out.Refused) > 0 {
+		return nil, fmt.Errorf("reading the answer: %w", out.Refused[0])
+	}
+	received := r.Clock.Now().UnixNano()
+	byStart := map[int64]bool{}
+	var candles []*eventsv1.BackfillCandle
+	for _, e := range out.Events {
+		switch {
+		case e.Kind != producers.Candle || e.Interval != producers.Interval(c.Interval):
+			return nil, producers.Unreadable("the answer is not about candles of %s", producers.Interval(c.Interval))
+		case e.Start < c.From.UnixNano() || e.Start >= c.To.UnixNano() || byStart[e.Start]:
+			continue
+		case e.Start%int64(c.Interval) != 0:
+			return nil, producers.Unreadable("a candle begins at %s", time.Unix(0, e.Start).UTC().Format(time.RFC3339))
+		}
+		byStart[e.Start] = true
+		candles = append(candles, &eventsv1.BackfillCandle{
+			Venue: r.Venue.Slug, Symbol: c.Market.Symbol, Base: c.Market.Base, Quote: c.Market.Quote,
+			Start: e.Start, Interval: uint32(c.Interval / time.Second), IngestTime: received,
+			Open: string(e.OpenPrice), High: string(e.High), Low: string(e.Low), Close: string(e.ClosePrice), Volume: string(e.Volume),
+		})
+	}
+	slices.SortFunc(candles, func(a, b *eventsv1.BackfillCandle) int { return int(min(max(a.Start-b.Start, -1), 1)) })
+	return candles, nil
+}
+
+// account adds up a call. A failed one ends the run only if many failed in a row.
+func (r *run) account(written, known int, failure error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.result.Calls++
+	r.result.Candles += int64(written)
+	r.result.Known += int64(known)
+	r.inARow++
+	if failure == nil {
+		r.inARow = 0
+	} else {
+		r.result.Failed++
+		r.failure = failure
+		if r.inARow >= giveUp {
+			return fmt.Errorf("giving up after %d failures in a row: %w", giveUp, failure)
+		}
+	}
+	now, done, total := r.Clock.Now(), r.result.Calls, int64(len(r.plan.Calls))
+	if r.Tell == nil || done < total && now.Sub(r.told) < time.Second {
+		return nil
+	}
+	r.told = now
+	p := Progress{Step: "back-filling " + r.Venue.Slug, Done: done, Total: total, Candles: r.result.Candles}
+	if seconds := now.Sub(r.began).Seconds(); seconds > 0 {
+		p.Rate = float64(done) / seconds
+		p.Left = float64(total-done) / p.Rate
+	}
+	return r.Tell(p)
+}

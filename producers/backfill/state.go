@@ -1,0 +1,102 @@
+package backfill
+
+import (
+	"slices"
+	"time"
+
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+// span is [from, to) in Unix nanoseconds.
+type span struct{ from, to int64 }
+
+type seriesKey struct {
+	producer, venue, symbol string
+	interval                time.Duration
+}
+
+// series is what the log holds of one market's candles of one interval.
+type series struct {
+	read []span
+	// empty are the ranges read in which the venue had nothing.
+	empty []span
+	// loose are the starts of candles in no range that was read to its end.
+	loose map[int64]bool
+}
+
+// state is what the log holds.
+type state map[seriesKey]*series
+
+func (s state) series(k seriesKey) *series {
+	if s[k] == nil {
+		s[k] = &series{loose: map[int64]bool{}}
+	}
+	return s[k]
+}
+
+// apply takes over a record; those of a series come in their order.
+func (s state) apply(rec *eventsv1.BackfillRecord) {
+	switch {
+	case rec.GetCandle() != nil:
+		c := rec.GetCandle()
+		k := seriesKey{rec.Producer, c.Venue, c.Symbol, time.Duration(c.Interval) * time.Second}
+		s.series(k).loose[c.Start] = true
+	case rec.GetRange() != nil:
+		r := rec.GetRange()
+		one := s.series(seriesKey{rec.Producer, r.Venue, r.Symbol, time.Duration(r.Interval) * time.Second})
+		read := span{r.FromTime, r.ToTime}
+		one.read = append(one.read, read)
+		if r.Rows == 0 {
+			one.empty = append(one.empty, read)
+		}
+		for start := range one.loose {
+			if read.from <= start && start < read.to {
+				delete(one.loose, start)
+			}
+		}
+	}
+}
+
+// merge sorts spans and joins those that meet.
+func merge(spans []span) []span {
+	spans = slices.Clone(spans)
+	slices.SortFunc(spans, func(a, b span) int { return int(min(max(a.from-b.from, -1), 1)) })
+	var merged []span
+	for _, s := range spans {
+		if n := len(merged); n > 0 && s.from <= merged[n-1].to {
+			merged[n-1].to = max(merged[n-1].to, s.to)
+		} else if s.from < s.to {
+			merged = append(merged, s)
+		}
+	}
+	return merged
+}
+
+// subtract returns what of whole lies in none of the spans.
+func subtract(whole span, spans []span) []span {
+	var rest []span
+	for _, s := range merge(spans) {
+		if s.to <= whole.from || s.from >= whole.to {
+			continue
+		}
+		if whole.from < s.from {
+			rest = append(rest, span{whole.from, s.from})
+		}
+		whole.from = s.to
+	}
+	if whole.from < whole.to {
+		rest = append(rest, whole)
+	}
+	return rest
+}
+
+// intersect returns what of whole lies in one of the spans.
+func intersect(whole span, spans []span) []span {
+	var inside []span
+	for _, s := range merge(spans) {
+		if s = (span{max(s.from, whole.from), min(s.to, whole.to)}); s.from < s.to {
+			inside = append(inside, s)
+		}
+	}
+	return inside
+}

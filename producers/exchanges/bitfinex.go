@@ -1,0 +1,379 @@
+package exchanges
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/marketlog/marketlog/producers"
+)
+
+// bitfinex is Bitfinex's spot market, by version 2 of its interface. Messages are lists that name
+// their channel by a number, which the connection learns when it subscribes.
+//
+//	feed     https://docs.bitfinex.com/docs/ws-general (at most 20 connections a minute to the public
+//	         host, 25 channels on each; a heartbeat every 15 s on a quiet channel; lists may grow at
+//	         their end, by a sequence number or a time if the connection asked for them)
+//	ticker   https://docs.bitfinex.com/reference/ws-public-ticker
+//	trades   https://docs.bitfinex.com/reference/ws-public-trades ("te" comes at once, "tu" again a
+//	         little later: one trade)
+//	candles  https://docs.bitfinex.com/reference/ws-public-candles
+//	HTTP     https://docs.bitfinex.com/reference/rest-public-tickers (30 requests a minute)
+func bitfinex() producers.Venue {
+	return producers.Venue{
+		Slug: "bitfinex", Name: "Bitfinex", Version: 1,
+		URLs: producers.URLs{
+			Stream: "wss://api-pub.bitfinex.com/ws/2",
+			REST:   "https://api-pub.bitfinex.com",
+		},
+		Countries: producers.Countries{
+			Terms: "https://www.bitfinex.com/legal/exchange/terms", // not read for countries yet: unknown counts as worldwide
+		},
+		Limits: producers.Limits{
+			Connects: 20, ConnectsPer: time.Minute,
+			MarketsPerSocket: 12, // two channels each
+			Messages:         5,
+			Requests:         0.5,
+		},
+		Silence:     45 * time.Second,
+		Listing:     []string{"/v2/conf/pub:list:pair:exchange"},
+		Instruments: bitfinexInstruments,
+		Split:       bitfinexSplit,
+		Subscribe:   bitfinexSubscribe,
+		NewCodec: func() producers.Codec {
+			return &bitfinexCodec{channels: map[string]bitfinexChannel{}, seen: map[bitfinexID]bool{}}
+		},
+		Tickers: func([]producers.Instrument) []producers.Query {
+			return []producers.Query{{Path: "/v2/tickers?symbols=ALL"}}
+		},
+		DecodeREST: bitfinexREST,
+	}
+}
+
+func bitfinexSubscribe(markets []producers.Instrument) (messages [][]byte) {
+	for _, m := range markets {
+		for _, channel := range []string{"trades", "ticker"} {
+			messages = append(messages, message(struct {
+				Event   string `json:"event"`
+				Channel string `json:"channel"`
+				Symbol  string `json:"symbol"`
+			}{"subscribe", channel, m.Symbol}))
+		}
+	}
+	return messages
+}
+
+// bitfinexSplit reads tBTCUSD and tDUSK:USD. Funding ("fUSD") and derivatives (codes that end in
+// F0) are no spot markets.
+func bitfinexSplit(symbol string) (base, quote string, ok bool) {
+	pair, ok := strings.CutPrefix(symbol, "t")
+	if !ok {
+		return "", "", false
+	}
+	base, quote, ok = strings.Cut(pair, ":")
+	if !ok {
+		if len(pair) != 6 {
+			return "", "", false
+		}
+		base, quote = pair[:3], pair[3:]
+	}
+	if base == "" || quote == "" || strings.HasSuffix(base, "F0") || strings.HasSuffix(quote, "F0") {
+		return "", "", false
+	}
+	return base, quote, true
+}
+
+func bitfinexInstruments(_ string, body []byte) ([]producers.Instrument, error) {
+	var lists [][]string
+	if err := parse(body, &lists); err != nil {
+		return nil, err
+	}
+	var instruments []producers.Instrument
+	for _, pair := range slices.Concat(lists...) {
+		// Names that begin with TEST are paper markets.
+		if base, quote, ok := bitfinexSplit("t" + pair); ok && !strings.HasPrefix(base, "TEST") {
+			instruments = append(instruments, producers.Instrument{Symbol: "t" + pair, Base: base, Quote: quote})
+		}
+	}
+	return instruments, nil
+}
+
+// bitfinexCodec knows the channels of its connection, and the trades that it has told: those of the
+// history too, since the "tu" of its newest may still come.
+type bitfinexCodec struct {
+	channels map[string]bitfinexChannel
+	seen     map[bitfinexID]bool
+	order    []bitfinexID
+}
+
+type bitfinexChannel struct{ name, symbol, interval string }
+
+type bitfinexID struct {
+	symbol string
+	id     producers.Num
+}
+
+// bitfinexMemory is how many trades lie at most between "te" and "tu". A history has 30 a market.
+const bitfinexMemory = 4096
+
+// once tells whether the trade is new, and remembers it.
+func (c *bitfinexCodec) once(symbol string, id producers.Num) bool {
+	key := bitfinexID{symbol, id}
+	if c.seen[key] {
+		return false
+	}
+	c.seen[key] = true
+	if c.order = append(c.order, key); len(c.order) > bitfinexMemory {
+		delete(c.seen, c.order[0])
+		c.order = c.order[1:]
+	}
+	return true
+}
+
+func (c *bitfinexCodec) Decode(f producers.Frame, out *producers.Out) error {
+	if len(f.Bytes) == 0 || f.Bytes[0] != '[' {
+		return c.event(f.Bytes, out)
+	}
+	var parts []json.RawMessage
+	if err := parse(f.Bytes, &parts); err != nil {
+		return err
+	}
+	if len(parts) < 2 {
+		return producers.Unreadable("a list of %d parts", len(parts))
+	}
+	channel, known := c.channels[string(parts[0])]
+	switch kind := string(parts[1]); {
+	case kind == `"hb"`, kind == `"cs"`, string(parts[0]) == "0":
+		return nil
+	case !known:
+		return producers.Unreadable("channel %s was not subscribed to on this connection", parts[0])
+	case strings.HasPrefix(channel.symbol, "f"): // a funding market: its rates are no prices
+		return nil
+	case kind == `"te"` || kind == `"tu"`:
+		if len(parts) < 3 {
+			return producers.Unreadable("a trade of %d parts", len(parts))
+		}
+		if parts[2][0] != '[' {
+			return producers.Retired("a trade of version 1")
+		}
+		return c.trade(channel.symbol, parts[2], out)
+	case strings.HasPrefix(kind, `"`):
+		return producers.Unreadable("message %s", kind)
+	}
+	switch channel.name {
+	case "trades":
+		return c.history(channel.symbol, parts[1], out)
+	case "ticker":
+		return bitfinexTicker(channel.symbol, parts[1], out)
+	case "candles":
+		return bitfinexCandles(channel.symbol, channel.interval, parts[1], out)
+	}
+	return nil
+}
+
+func (c *bitfinexCodec) event(b []byte, out *producers.Out) error {
+	var m struct {
+		Event   string          `json:"event"`
+		Channel string          `json:"channel"`
+		ID      json.RawMessage `json:"chanId"`
+		Symbol  string          `json:"symbol"`
+		Pair    string          `json:"pair"`
+		Key     string          `json:"key"`
+		Message string          `json:"msg"`
+		Code    int             `json:"code"`
+	}
+	if err := parse(b, &m); err != nil {
+		return err
+	}
+	switch m.Event {
+	case "subscribed":
+		channel := bitfinexChannel{name: m.Channel, symbol: m.Symbol}
+		if channel.symbol == "" && m.Pair != "" {
+			channel.symbol = "t" + m.Pair
+		}
+		if m.Channel == "candles" { // the key is trade:1m:tBTCUSD
+			_, rest, _ := strings.Cut(m.Key, ":")
+			channel.interval, channel.symbol, _ = strings.Cut(rest, ":")
+		}
+		c.channels[string(m.ID)] = channel
+	case "unsubscribed":
+		delete(c.channels, string(m.ID))
+	case "error":
+		out.Notice("%d %s: %s", m.Code, m.Message, cmp.Or(m.Symbol, m.Pair, m.Key))
+	case "info":
+		if m.Code != 0 { // a restart, or the begin or end of maintenance
+			out.Notice("%d %s", m.Code, m.Message)
+		}
+	case "conf", "pong", "auth":
+	default:
+		return producers.Unreadable("event %q", m.Event)
+	}
+	return nil
+}
+
+// trade adds what "te" or "tu" tells, whichever comes first.
+func (c *bitfinexCodec) trade(symbol string, row []byte, out *producers.Out) error {
+	t, err := bitfinexRow(row, 4)
+	if err != nil {
+		return err
+	}
+	if c.once(symbol, t[0]) {
+		out.Add(bitfinexTrade(symbol, t, false))
+	}
+	return nil
+}
+
+// bitfinexRow reads a list of numbers that has at least n.
+func bitfinexRow(b []byte, n int) ([]producers.Num, error) {
+	var row []producers.Num
+	if err := parse(b, &row); err != nil {
+		return nil, err
+	}
+	if len(row) < n {
+		return nil, producers.Unreadable("a row of %d fields", len(row))
+	}
+	return row, nil
+}
+
+// bitfinexRows reads a list of them; the row alone is a list of one.
+func bitfinexRows(b []byte, n int) ([][]producers.Num, error) {
+	var rows [][]producers.Num
+	if json.Unmarshal(b, &rows) != nil {
+		row, err := bitfinexRow(b, n)
+		return [][]producers.Num{row}, err
+	}
+	for _, row := range rows {
+		if len(row) < n {
+			return nil, producers.Unreadable("a row of %d fields", len(row))
+		}
+	}
+	return rows, nil
+}
+
+// bitfinexTrade reads id, time, amount and price; a negative amount was sold by the taker.
+func bitfinexTrade(symbol string, t []producers.Num, snapshot bool) producers.Event {
+	side, amount := producers.Buy, t[2]
+	if sold, ok := strings.CutPrefix(string(amount), "-"); ok {
+		side, amount = producers.Sell, producers.Num(sold)
+	}
+	return producers.Event{
+		Kind: producers.Trade, Symbol: symbol, Channel: "trades", Time: producers.Unix(t[1], time.Millisecond),
+		ID: t[0], Price: t[3], Size: amount, Side: side, Snapshot: snapshot,
+	}
+}
+
+// history reads the trades sent on subscribing, newest first.
+func (c *bitfinexCodec) history(symbol string, b []byte, out *producers.Out) error {
+	rows, err := bitfinexRows(b, 4)
+	if err != nil {
+		return err
+	}
+	for _, t := range rows {
+		if c.once(symbol, t[0]) {
+			out.Add(bitfinexTrade(symbol, t, true))
+		}
+	}
+	return nil
+}
+
+// bitfinexTicker reads bid, its size, ask, its size, change, relative change, last, volume, high, low.
+func bitfinexTicker(symbol string, b []byte, out *producers.Out) error {
+	t, err := bitfinexRow(b, 10)
+	if err != nil {
+		return err
+	}
+	out.Add(producers.Event{
+		Kind: producers.Ticker, Symbol: symbol, Channel: "ticker", Bid: t[0], Ask: t[2], Last: t[6], VolumeBase: t[7],
+	})
+	return nil
+}
+
+// bitfinexCandles reads one candle or a list of them: start, open, close, high, low, volume.
+func bitfinexCandles(symbol, interval string, b []byte, out *producers.Out) error {
+	rows, err := bitfinexRows(b, 6)
+	if err != nil {
+		return err
+	}
+	for _, c := range rows {
+		out.Add(producers.Event{
+			Kind: producers.Candle, Symbol: symbol, Channel: "candles", Interval: bitfinexInterval(interval),
+			Start: producers.Unix(c[0], time.Millisecond), OpenPrice: c[1], ClosePrice: c[2], High: c[3], Low: c[4], Volume: c[5],
+		})
+	}
+	return nil
+}
+
+// bitfinexInterval spells 1D, 7D and 14D as others do; 1M is a month, unlike 1m.
+func bitfinexInterval(name string) string {
+	switch name {
+	case "1D":
+		return "1d"
+	case "7D", "1W":
+		return "1w"
+	case "14D":
+		return "2w"
+	}
+	return name
+}
+
+func bitfinexREST(target string, body []byte, out *producers.Out) error {
+	path, _ := endpoint(target)
+	if strings.Contains(path, "/v1/") {
+		return producers.Retired("answer of %s", path)
+	}
+	_, after, _ := strings.Cut(path, "/v2/")
+	parts := strings.Split(after, "/")
+	switch parts[0] {
+	case "conf":
+	case "tickers":
+		var rows []json.RawMessage
+		if err := parse(body, &rows); err != nil {
+			return err
+		}
+		for _, r := range rows {
+			t, err := bitfinexRow(r, 11)
+			if err != nil {
+				return err
+			}
+			if strings.HasPrefix(string(t[0]), "t") {
+				out.Add(producers.Event{
+					Kind: producers.Ticker, Symbol: string(t[0]), Channel: "ticker", Bid: t[1], Ask: t[3], Last: t[7], VolumeBase: t[8],
+				})
+			}
+		}
+	case "ticker":
+		if !bitfinexFunding(parts) {
+			return bitfinexTicker("", body, out)
+		}
+	case "trades":
+		if bitfinexFunding(parts) {
+			return nil
+		}
+		rows, err := bitfinexRows(body, 4)
+		if err != nil {
+			return err
+		}
+		for _, t := range rows {
+			out.Add(bitfinexTrade("", t, false))
+		}
+	case "candles": // candles/trade:1h:tBTCUSD/hist
+		if len(parts) < 2 {
+			return producers.Unreadable("answer of unknown endpoint %q", path)
+		}
+		key := strings.SplitN(parts[1], ":", 3)
+		if len(key) < 3 || strings.HasPrefix(key[2], "f") {
+			return nil
+		}
+		return bitfinexCandles("", key[1], body, out)
+	default:
+		return producers.Unreadable("answer of unknown endpoint %q", path)
+	}
+	return nil
+}
+
+// bitfinexFunding tells the path of a funding market: ticker/fUSD.
+func bitfinexFunding(parts []string) bool {
+	return len(parts) > 1 && strings.HasPrefix(parts[1], "f")
+}

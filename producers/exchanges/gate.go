@@ -1,0 +1,308 @@
+package exchanges
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/marketlog/marketlog/producers"
+)
+
+// gate is Gate's spot market, by version 4 of its interfaces.
+//
+//	feed    https://www.gate.com/docs/developers/apiv4/ws/en/ (the time of a request must be within 60 s of
+//	        the server's; a subscription adds to earlier ones; no limits given)
+//	HTTP    https://www.gate.com/docs/developers/apiv4/en/#spot
+//	limits  https://www.gate.com/docs/developers/apiv4/en/#frequency-limit-rule (200 requests in 10 s,
+//	        for each public endpoint and address)
+func gate() producers.Venue {
+	return producers.Venue{
+		Slug: "gate", Name: "Gate", Version: 1,
+		URLs: producers.URLs{
+			Stream: "wss://api.gateio.ws/ws/v4/",
+			REST:   "https://api.gateio.ws",
+		},
+		Countries: producers.Countries{
+			Terms: "https://www.gate.com/legal/user-agreement", // not read for countries yet: unknown counts as worldwide
+		},
+		Limits: producers.Limits{
+			Connects: 10, ConnectsPer: 10 * time.Second, // undocumented
+			MarketsPerSocket: 200, // undocumented; keeps one connection's loss small
+			Messages:         10,  // undocumented
+			Requests:         20,
+		},
+		Silence:     60 * time.Second, // every ping is answered
+		Listing:     []string{"/api/v4/spot/currency_pairs"},
+		Instruments: gateInstruments,
+		Subscribe:   gateRequests("subscribe"),
+		Unsubscribe: gateRequests("unsubscribe"),
+		Heartbeat: producers.Heartbeat{
+			Every:   15 * time.Second,
+			Message: func() []byte { return gateRequest("spot.ping", "", nil) },
+		},
+		NewCodec: func() producers.Codec { return gateCodec{} },
+		Tickers: func([]producers.Instrument) []producers.Query {
+			return []producers.Query{{Path: "/api/v4/spot/tickers"}}
+		},
+		DecodeREST: gateREST,
+		History:    gateHistory(),
+	}
+}
+
+// gateHistory: https://www.gate.com/docs/developers/apiv4/#market-candlesticks
+// Both bounds are part of the answer. What begins more than 10,000 candles ago is refused; a few are left
+// for the time until the question is there.
+func gateHistory() *producers.History {
+	return &producers.History{Rows: 999, Newest: 9_980, Query: func(m producers.Instrument, interval time.Duration, from, to time.Time) producers.Query {
+		return producers.Query{Symbol: m.Symbol, Path: fmt.Sprintf("/api/v4/spot/candlesticks?currency_pair=%s&interval=%s&from=%d&to=%d",
+			url.QueryEscape(m.Symbol), producers.Interval(interval), from.Unix(), to.Add(-interval).Unix())}
+	}}
+}
+
+// gateRequest tells the machine's time, whatever the producer's: it is for the venue's check alone.
+func gateRequest(channel, event string, payload []string) []byte {
+	return message(struct {
+		Time    int64    `json:"time"`
+		Channel string   `json:"channel"`
+		Event   string   `json:"event,omitempty"`
+		Payload []string `json:"payload,omitempty"`
+	}{time.Now().Unix(), channel, event, payload})
+}
+
+func gateRequests(event string) func([]producers.Instrument) [][]byte {
+	return func(markets []producers.Instrument) (messages [][]byte) {
+		for batch := range slices.Chunk(symbols(markets), 100) {
+			messages = append(messages, gateRequest("spot.trades", event, batch), gateRequest("spot.tickers", event, batch))
+		}
+		return messages
+	}
+}
+
+func gateInstruments(_ string, body []byte) ([]producers.Instrument, error) {
+	var pairs []struct {
+		Symbol string `json:"id"`
+		Base   string `json:"base"`
+		Quote  string `json:"quote"`
+		Status string `json:"trade_status"`
+		Type   string `json:"type"`
+	}
+	if err := parse(body, &pairs); err != nil {
+		return nil, err
+	}
+	var list []producers.Instrument
+	for _, p := range pairs {
+		// What is traded before its launch has no price of a coin that exists.
+		if p.Status == "tradable" && p.Type != "premarket" {
+			list = append(list, producers.Instrument{Symbol: p.Symbol, Base: p.Base, Quote: p.Quote})
+		}
+	}
+	return list, nil
+}
+
+// gateCodec needs no state: every row names its pair.
+type gateCodec struct{}
+
+type gateTrade struct {
+	Symbol string        `json:"currency_pair"`
+	ID     producers.Num `json:"id"`
+	Price  producers.Num `json:"price"`
+	Amount producers.Num `json:"amount"`
+	Side   string        `json:"side"`           // the taker's
+	Millis producers.Num `json:"create_time_ms"` // with a fraction
+}
+
+func (t *gateTrade) event() producers.Event {
+	return producers.Event{
+		Kind: producers.Trade, Symbol: t.Symbol, Channel: "trades", Time: producers.Unix(t.Millis, time.Millisecond),
+		ID: t.ID, Price: t.Price, Size: t.Amount, Side: producers.Side(t.Side),
+	}
+}
+
+// gateTicker's volumes are of 24 hours.
+type gateTicker struct {
+	Symbol string        `json:"currency_pair"`
+	Last   producers.Num `json:"last"`
+	Bid    producers.Num `json:"highest_bid"`
+	Ask    producers.Num `json:"lowest_ask"`
+	Base   producers.Num `json:"base_volume"`
+	Quote  producers.Num `json:"quote_volume"`
+}
+
+func (t *gateTicker) event(channel string) producers.Event {
+	return producers.Event{
+		Kind: producers.Ticker, Symbol: t.Symbol, Channel: channel,
+		Last: t.Last, Bid: t.Bid, Ask: t.Ask, VolumeBase: t.Base, VolumeQuote: t.Quote,
+	}
+}
+
+func (gateCodec) Decode(f producers.Frame, out *producers.Out) error {
+	var m struct {
+		Channel string          `json:"channel"`
+		Event   string          `json:"event"`
+		Time    producers.Num   `json:"time"`
+		Result  json.RawMessage `json:"result"`
+		Error   *struct {
+			Message string `json:"message"`
+		} `json:"error"`
+		Type   string `json:"type"` // a notice of the server
+		Notice string `json:"msg"`
+		Method string `json:"method"` // version 3
+	}
+	if err := parse(f.Bytes, &m); err != nil {
+		return err
+	}
+	switch {
+	case m.Method != "":
+		return producers.Retired("method %q of version 3", m.Method)
+	case m.Error != nil:
+		out.Notice("%s: %s", m.Channel, m.Error.Message)
+		return nil
+	case m.Type != "" && m.Channel == "":
+		out.Notice("%s", m.Notice)
+		return nil
+	case m.Event == "subscribe", m.Event == "unsubscribe", m.Channel == "spot.pong":
+		return nil
+	}
+	switch m.Channel {
+	case "spot.trades", "spot.trades_v2":
+		var trades []gateTrade
+		if err := parseRows(m.Result, &trades); err != nil {
+			return err
+		}
+		for i := range trades {
+			out.Add(trades[i].event())
+		}
+	case "spot.tickers":
+		var tickers []gateTicker
+		if err := parseRows(m.Result, &tickers); err != nil {
+			return err
+		}
+		for i := range tickers {
+			e := tickers[i].event("tickers")
+			e.Time = producers.Unix(m.Time, time.Second) // the row has none
+			out.Add(e)
+		}
+	case "spot.book_ticker":
+		var t struct {
+			Symbol  string        `json:"s"`
+			Bid     producers.Num `json:"b"`
+			BidSize producers.Num `json:"B"` // unused, but b and a would take the sizes
+			Ask     producers.Num `json:"a"`
+			AskSize producers.Num `json:"A"`
+			Update  producers.Num `json:"u"`
+			Millis  producers.Num `json:"t"`
+		}
+		if err := parse(m.Result, &t); err != nil {
+			return err
+		}
+		out.Add(producers.Event{
+			Kind: producers.Ticker, Symbol: t.Symbol, Channel: "book_ticker", Time: producers.Unix(t.Millis, time.Millisecond),
+			Bid: t.Bid, Ask: t.Ask, Sequence: t.Update,
+		})
+	case "spot.candlesticks":
+		var rows []gateCandle
+		if err := parseRows(m.Result, &rows); err != nil {
+			return err
+		}
+		for i := range rows {
+			out.Add(rows[i].event())
+		}
+	case "spot.order_book", "spot.order_book_update", "spot.obu":
+	default:
+		return producers.Unreadable("message of channel %q", m.Channel)
+	}
+	return nil
+}
+
+// gateCandle also has "v", the volume in the quote.
+type gateCandle struct {
+	Start  producers.Num `json:"t"`
+	Name   string        `json:"n"` // 1m_BTC_USDT
+	Open   producers.Num `json:"o"`
+	High   producers.Num `json:"h"`
+	Low    producers.Num `json:"l"`
+	Close  producers.Num `json:"c"`
+	Volume producers.Num `json:"a"` // in the base; since 2022
+	Closed *bool         `json:"w"` // since 2024
+}
+
+func (c *gateCandle) event() producers.Event {
+	interval, symbol, _ := strings.Cut(c.Name, "_")
+	e := producers.Event{
+		Kind: producers.Candle, Symbol: symbol, Channel: "candles",
+		Start: producers.Unix(c.Start, time.Second), Interval: gateInterval(interval),
+		OpenPrice: c.Open, High: c.High, Low: c.Low, ClosePrice: c.Close, Volume: c.Volume,
+	}
+	if c.Closed != nil {
+		e.State = gateState(*c.Closed)
+	}
+	return e
+}
+
+func gateState(closed bool) producers.CandleState {
+	if closed {
+		return producers.Closed
+	}
+	return producers.Open
+}
+
+// gateInterval spells an interval. 30d is a month of the calendar, which has no spelling.
+func gateInterval(s string) string {
+	switch s {
+	case "7d":
+		return "1w"
+	case "30d":
+		return ""
+	}
+	return s
+}
+
+func gateREST(target string, body []byte, out *producers.Out) error {
+	path, query := endpoint(target)
+	_, name, ok := strings.Cut(path, "/v4/spot/")
+	if !ok {
+		return producers.Retired("answer of %s", path)
+	}
+	switch name {
+	case "currency_pairs":
+	case "tickers":
+		var tickers []gateTicker
+		if err := parse(body, &tickers); err != nil {
+			return err
+		}
+		for i := range tickers {
+			out.Add(tickers[i].event("rest"))
+		}
+	case "trades":
+		var trades []gateTrade
+		if err := parse(body, &trades); err != nil {
+			return err
+		}
+		for i := range trades {
+			out.Add(trades[i].event())
+		}
+	case "candlesticks":
+		// Start, volume in the quote, close, high, low, open, volume in the base, whether it is closed.
+		var rows [][8]producers.Num
+		if err := parse(body, &rows); err != nil {
+			return err
+		}
+		for _, c := range rows {
+			e := producers.Event{
+				Kind: producers.Candle, Channel: "rest", Start: producers.Unix(c[0], time.Second),
+				Interval:   gateInterval(query.Get("interval")),
+				ClosePrice: c[2], High: c[3], Low: c[4], OpenPrice: c[5], Volume: c[6],
+			}
+			if c[7] != "" {
+				e.State = gateState(c[7] == "true")
+			}
+			out.Add(e)
+		}
+	default:
+		return producers.Unreadable("answer of unknown endpoint %q", path)
+	}
+	return nil
+}

@@ -1,0 +1,363 @@
+package exchanges
+
+import (
+	"cmp"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/marketlog/marketlog/producers"
+)
+
+// gemini is Gemini's spot market. Its codec also reads Market Data version 2, the feed before, whose
+// documentation is archived.
+//
+//	feed    https://developer.gemini.com/websocket/streams (times in nanoseconds)
+//	before  https://developer.gemini.com/websocket/archived/v2
+//	HTTP    https://developer.gemini.com/rest/market-data
+//	limits  https://docs.gemini.com/rate-limit (public: 120 requests a minute, one a second is
+//	        recommended; 12 connections a minute)
+func gemini() producers.Venue {
+	return producers.Venue{
+		Slug: "gemini", Name: "Gemini", Version: 1,
+		URLs: producers.URLs{
+			Stream: "wss://ws.gemini.com",
+			REST:   "https://api.gemini.com",
+		},
+		Countries: producers.Countries{
+			Terms: "https://www.gemini.com/legal/user-agreement", // not read for countries yet: unknown counts as worldwide
+		},
+		Limits: producers.Limits{
+			Connects: 12, ConnectsPer: time.Minute,
+			MarketsPerSocket: 200, // undocumented; keeps one connection's loss small
+			Messages:         2,
+			Requests:         1,
+		},
+		Silence:     60 * time.Second,
+		Listing:     []string{"/v1/symbols"},
+		Instruments: geminiInstruments,
+		Split:       geminiSplit,
+		Subscribe:   geminiRequest("SUBSCRIBE"),
+		Unsubscribe: geminiRequest("UNSUBSCRIBE"),
+		Heartbeat: producers.Heartbeat{Every: 20 * time.Second, Message: func() []byte {
+			return []byte(`{"id":"ping","method":"ping"}`)
+		}},
+		NewCodec: func() producers.Codec { return geminiCodec{} },
+		Tickers: func(markets []producers.Instrument) []producers.Query {
+			var queries []producers.Query
+			for _, m := range markets {
+				queries = append(queries, producers.Query{Path: "/v2/ticker/" + m.Symbol, Symbol: m.Symbol})
+			}
+			return queries
+		},
+		DecodeREST: geminiREST,
+	}
+}
+
+// geminiBatch is how many streams one message names: some 2 kB.
+const geminiBatch = 100
+
+func geminiRequest(method string) func([]producers.Instrument) [][]byte {
+	return func(markets []producers.Instrument) (messages [][]byte) {
+		var streams []string
+		for _, m := range markets {
+			streams = append(streams, m.Symbol+"@trade", m.Symbol+"@bookTicker")
+		}
+		for len(streams) > 0 {
+			n := min(geminiBatch, len(streams))
+			messages = append(messages, message(struct {
+				ID     string   `json:"id"`
+				Method string   `json:"method"`
+				Params []string `json:"params"`
+			}{strings.ToLower(method), method, streams[:n]}))
+			streams = streams[n:]
+		}
+		return messages
+	}
+}
+
+// geminiQuotes are what Gemini's markets are quoted in; a longer one goes before one that it ends in.
+var geminiQuotes = []string{"RLUSD", "GUSD", "USDT", "USDC", "USD", "EUR", "GBP", "SGD", "BTC", "ETH", "BCH", "LTC", "FIL", "DAI"}
+
+// geminiSplit reads btcusd or BTCUSD. Perpetuals end in PERP; contracts on events have hyphens.
+func geminiSplit(symbol string) (base, quote string, ok bool) {
+	symbol = strings.ToUpper(symbol)
+	if strings.HasSuffix(symbol, "PERP") || strings.Contains(symbol, "-") {
+		return "", "", false
+	}
+	for _, quote := range geminiQuotes {
+		base, found := strings.CutSuffix(symbol, quote)
+		if !found || base == "" || symbol == "PAXGUSD" && quote == "GUSD" { // gold in dollars
+			continue
+		}
+		return base, quote, true
+	}
+	return "", "", false
+}
+
+// geminiInstruments reads a list of bare symbols. The feed echoes them in lower case, the feed before
+// and HTTP answers have upper case.
+func geminiInstruments(_ string, body []byte) ([]producers.Instrument, error) {
+	var symbols []string
+	if err := parse(body, &symbols); err != nil {
+		return nil, err
+	}
+	var list []producers.Instrument
+	for _, s := range symbols {
+		if base, quote, ok := geminiSplit(s); ok {
+			list = append(list, producers.Instrument{
+				Symbol: strings.ToLower(s), Base: base, Quote: quote, Aliases: []string{strings.ToUpper(s)},
+			})
+		}
+	}
+	return list, nil
+}
+
+// geminiCodec needs no state: every message names its symbol.
+type geminiCodec struct{}
+
+// geminiEvent is a message of a stream. Keys that differ in case only are all declared, so that none
+// is taken for another.
+type geminiEvent struct {
+	Event   string          `json:"e"`
+	Time    producers.Num   `json:"E"`
+	Symbol  string          `json:"s"`
+	Side    json.RawMessage `json:"S"`
+	TradeID producers.Num   `json:"t"`
+	Updated producers.Num   `json:"T"`
+	Price   producers.Num   `json:"p"`
+	Stop    producers.Num   `json:"P"`
+	Size    producers.Num   `json:"q"`
+	Quoted  producers.Num   `json:"Q"`
+	// Maker says that the buyer was the maker: the taker sold.
+	Maker   json.RawMessage `json:"m"`
+	Ignored json.RawMessage `json:"M"`
+	Update  producers.Num   `json:"u"`
+	First   producers.Num   `json:"U"`
+	Bid     producers.Num   `json:"b"`
+	BidQty  producers.Num   `json:"B"`
+	Ask     producers.Num   `json:"a"`
+	AskQty  producers.Num   `json:"A"`
+
+	LastUpdate producers.Num   `json:"lastUpdateId"` // of a partial book
+	ID         json.RawMessage `json:"id"`           // of an answer to a request
+	Error      *struct {
+		Code    int    `json:"code"`
+		Message string `json:"msg"`
+	} `json:"error"`
+
+	// Of the feed before.
+	Type   string          `json:"type"`
+	Result json.RawMessage `json:"result"`
+	Reason string          `json:"reason"`
+}
+
+func (geminiCodec) Decode(f producers.Frame, out *producers.Out) error {
+	var e geminiEvent
+	if err := parse(f.Bytes, &e); err != nil {
+		return err
+	}
+	at := producers.Unix(e.Time, time.Nanosecond)
+	switch {
+	case e.Error != nil:
+		out.Notice("%d %s", e.Error.Code, e.Error.Message)
+	case string(e.Result) == `"error"`:
+		out.Notice("%s", e.Reason)
+	case e.ID != nil: // an acknowledgement, or the answer to the heartbeat
+	case e.Type != "":
+		return geminiArchived(e.Type, f.Bytes, out)
+	case e.Event == "depthUpdate", e.LastUpdate != "":
+	case e.Event != "":
+		return producers.Unreadable("event %q", e.Event)
+	case e.TradeID != "" && e.Price != "":
+		side := producers.Side("")
+		switch string(e.Maker) {
+		case "true":
+			side = producers.Sell
+		case "false":
+			side = producers.Buy
+		}
+		out.Add(producers.Event{
+			Kind: producers.Trade, Symbol: e.Symbol, Channel: "trades", Time: at,
+			ID: e.TradeID, Price: e.Price, Size: e.Size, Side: side,
+		})
+	case e.Update != "" && e.Symbol != "":
+		out.Add(producers.Event{
+			Kind: producers.Ticker, Symbol: e.Symbol, Channel: "bookTicker", Time: at,
+			Bid: e.Bid, Ask: e.Ask, Sequence: e.Update,
+		})
+	default:
+		return producers.Unreadable("message of no known stream")
+	}
+	return nil
+}
+
+// geminiTrade is a trade of Market Data version 2. Its event's number is of that feed alone.
+type geminiTrade struct {
+	Symbol string        `json:"symbol"`
+	Event  producers.Num `json:"event_id"`
+	ID     producers.Num `json:"tid"`
+	Time   producers.Num `json:"timestamp"`
+	Price  producers.Num `json:"price"`
+	Size   producers.Num `json:"quantity"`
+	Side   string        `json:"side"` // the taker's
+}
+
+func (t *geminiTrade) event(snapshot bool) producers.Event {
+	return producers.Event{
+		Kind: producers.Trade, Symbol: t.Symbol, Channel: "marketdata", Time: producers.Unix(t.Time, time.Millisecond),
+		ID: cmp.Or(t.Event, t.ID), Price: t.Price, Size: t.Size, Side: geminiSide(t.Side), Snapshot: snapshot,
+	}
+}
+
+// geminiSide leaves out the trades of auctions and blocks, which have no taker.
+func geminiSide(name string) producers.Side {
+	switch side := producers.Side(name); side {
+	case producers.Buy, producers.Sell:
+		return side
+	}
+	return ""
+}
+
+// geminiArchived reads Market Data version 2. Version 1 names no market: each had a connection.
+func geminiArchived(kind string, b []byte, out *producers.Out) error {
+	switch {
+	case kind == "trade":
+		var t geminiTrade
+		if err := parse(b, &t); err != nil {
+			return err
+		}
+		out.Add(t.event(false))
+	case kind == "l2_updates": // the first has the newest trades
+		var m struct {
+			Symbol string        `json:"symbol"`
+			Trades []geminiTrade `json:"trades"`
+		}
+		if err := parse(b, &m); err != nil {
+			return err
+		}
+		for i := range m.Trades {
+			t := &m.Trades[i]
+			t.Symbol = cmp.Or(t.Symbol, m.Symbol)
+			out.Add(t.event(true))
+		}
+	case strings.HasPrefix(kind, "candles_"):
+		var m struct {
+			Symbol  string            `json:"symbol"`
+			Changes [][]producers.Num `json:"changes"`
+		}
+		if err := parse(b, &m); err != nil {
+			return err
+		}
+		name := strings.TrimSuffix(strings.TrimPrefix(kind, "candles_"), "_updates")
+		return geminiCandles(m.Symbol, "candles", name, m.Changes, out)
+	case kind == "update":
+		return producers.Retired("message of version 1")
+	case kind == "heartbeat", kind == "subscription_ack", strings.HasPrefix(kind, "auction_"),
+		kind == "mark_price_updates", kind == "funding_amount_updates", kind == "block_trade":
+	default:
+		return producers.Unreadable("message of type %q", kind)
+	}
+	return nil
+}
+
+// geminiCandles reads start, open, high, low, close, volume, newest first. HTTP names hours and days
+// 1hr, 6hr and 1day.
+func geminiCandles(symbol, channel, interval string, rows [][]producers.Num, out *producers.Out) error {
+	interval = strings.Replace(strings.Replace(interval, "hr", "h", 1), "day", "d", 1)
+	for _, c := range rows {
+		if len(c) < 6 {
+			return producers.Unreadable("a candle of %d fields", len(c))
+		}
+		out.Add(producers.Event{
+			Kind: producers.Candle, Symbol: symbol, Channel: channel, Interval: interval,
+			Start: producers.Unix(c[0], time.Millisecond), OpenPrice: c[1], High: c[2], Low: c[3], ClosePrice: c[4], Volume: c[5],
+		})
+	}
+	return nil
+}
+
+func geminiREST(target string, body []byte, out *producers.Out) error {
+	path, _ := endpoint(target)
+	parts := strings.Split(strings.Trim(path, "/"), "/") // v1, pubticker, btcusd
+	if len(parts) < 2 {
+		return producers.Unreadable("answer of unknown endpoint %q", path)
+	}
+	switch parts[0] + "/" + parts[1] {
+	case "v1/symbols":
+	case "v2/ticker":
+		var t struct {
+			Symbol string        `json:"symbol"`
+			Last   producers.Num `json:"close"` // the newest price
+			Bid    producers.Num `json:"bid"`
+			Ask    producers.Num `json:"ask"`
+		}
+		if err := parse(body, &t); err != nil {
+			return err
+		}
+		out.Add(producers.Event{Kind: producers.Ticker, Symbol: t.Symbol, Channel: "rest", Last: t.Last, Bid: t.Bid, Ask: t.Ask})
+	case "v1/pubticker":
+		// The volumes are named by asset. Their time is the end of the day that they are of, in steps
+		// of minutes: it is not the time of the prices.
+		var t struct {
+			Last   producers.Num            `json:"last"`
+			Bid    producers.Num            `json:"bid"`
+			Ask    producers.Num            `json:"ask"`
+			Volume map[string]producers.Num `json:"volume"`
+		}
+		if err := parse(body, &t); err != nil {
+			return err
+		}
+		base, quote, _ := geminiSplit(parts[len(parts)-1])
+		out.Add(producers.Event{
+			Kind: producers.Ticker, Channel: "rest", Last: t.Last, Bid: t.Bid, Ask: t.Ask,
+			VolumeBase: t.Volume[base], VolumeQuote: t.Volume[quote],
+		})
+	case "v1/pricefeed":
+		var rows []struct {
+			Pair  string        `json:"pair"`
+			Price producers.Num `json:"price"`
+		}
+		if err := parse(body, &rows); err != nil {
+			return err
+		}
+		for _, r := range rows {
+			out.Add(producers.Event{Kind: producers.Ticker, Symbol: r.Pair, Channel: "rest", Last: r.Price})
+		}
+	case "v1/trades":
+		var trades []struct {
+			ID      producers.Num `json:"tid"`
+			Seconds producers.Num `json:"timestamp"`
+			Millis  producers.Num `json:"timestampms"`
+			Price   producers.Num `json:"price"`
+			Size    producers.Num `json:"amount"`
+			Type    string        `json:"type"`
+			Broken  bool          `json:"broken"` // taken back by the venue
+		}
+		if err := parse(body, &trades); err != nil {
+			return err
+		}
+		for _, t := range trades {
+			if t.Broken {
+				continue
+			}
+			at := producers.Unix(t.Millis, time.Millisecond)
+			if t.Millis == "" {
+				at = producers.Unix(t.Seconds, time.Second)
+			}
+			out.Add(producers.Event{
+				Kind: producers.Trade, Channel: "trades", Time: at,
+				ID: t.ID, Price: t.Price, Size: t.Size, Side: geminiSide(t.Type),
+			})
+		}
+	case "v2/candles":
+		var rows [][]producers.Num
+		if err := parse(body, &rows); err != nil {
+			return err
+		}
+		return geminiCandles("", "rest", parts[len(parts)-1], rows, out)
+	default:
+		return producers.Unreadable("answer of unknown endpoint %q", path)
+	}
+	return nil
+}

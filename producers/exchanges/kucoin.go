@@ -1,0 +1,416 @@
+package exchanges
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/marketlog/marketlog/producers"
+)
+
+// kucoin is KuCoin's spot market, read by its classic feed; the codec also reads the unified one.
+//
+//	connect  https://www.kucoin.com/apidoc/project-6000000/websocket-api/base-info/introduction (a token, and
+//	         where to use it, is asked for before each connection; a ping every pingInterval, 18 s)
+//	feed     https://www.kucoin.com/docs-new/3470063w0 (ticker), 3470065w0 (snapshot, with the volumes),
+//	         3470072w0 (trades), 3470071w0 (candles)
+//	unified  https://www.kucoin.com/docs-new/3470355w0 (ticker), 3470359w0 (trades), 3470356w0 (candles)
+//	limits   https://www.kucoin.com/docs-new/rate-limit (HTTP: 2,000 weight in 30 s, a list of candles
+//	         weighs 3, all tickers 15; feed: 100 messages in 10 s, 100 symbols a message, 30
+//	         connections a minute, 300 to 400 topics a connection as the editions have it)
+func kucoin() producers.Venue {
+	return producers.Venue{
+		Slug: "kucoin", Name: "KuCoin", Version: 1,
+		URLs: producers.URLs{
+			Stream: "wss://ws-api-spot.kucoin.com",
+			REST:   "https://api.kucoin.com",
+		},
+		Countries: producers.Countries{
+			Terms: "https://www.kucoin.com/legal/terms-of-use", // not read for countries yet: unknown counts as worldwide
+		},
+		Limits: producers.Limits{
+			Connects: 30, ConnectsPer: time.Minute,
+			MarketsPerSocket: 100, // each is three topics
+			Messages:         10,
+			Requests:         15,
+		},
+		Silence:     60 * time.Second, // every ping is answered
+		Listing:     []string{"/api/v2/symbols"},
+		Instruments: kucoinInstruments,
+		Endpoint:    kucoinEndpoint,
+		Subscribe:   kucoinRequest("subscribe"),
+		Unsubscribe: kucoinRequest("unsubscribe"),
+		Heartbeat: producers.Heartbeat{
+			Every:   15 * time.Second,
+			Message: func() []byte { return []byte(`{"id":"1","type":"ping"}`) },
+		},
+		NewCodec: func() producers.Codec { return kucoinCodec{} },
+		Tickers: func([]producers.Instrument) []producers.Query {
+			return []producers.Query{{Path: "/api/v1/market/allTickers"}}
+		},
+		DecodeREST: kucoinREST,
+		History:    kucoinHistory(),
+	}
+}
+
+// kucoinHistory: https://www.kucoin.com/docs-new/rest/spot-trading/market-data/get-klines
+// An answer has 1500 candles at most; the bounds stay below, since both may be part of it.
+func kucoinHistory() *producers.History {
+	return &producers.History{Rows: 1440, Query: func(m producers.Instrument, interval time.Duration, from, to time.Time) producers.Query {
+		kind := map[time.Duration]string{time.Minute: "1min", time.Hour: "1hour", 24 * time.Hour: "1day"}[interval]
+		return producers.Query{Symbol: m.Symbol, Path: fmt.Sprintf("/api/v1/market/candles?symbol=%s&type=%s&startAt=%d&endAt=%d",
+			url.QueryEscape(m.Symbol), kind, from.Unix(), to.Unix())}
+	}}
+}
+
+// kucoinEndpoint asks for a token. The answer also names the server, which replaces urls.Stream.
+func kucoinEndpoint(ctx context.Context, f producers.Fetcher, urls producers.URLs) (string, error) {
+	body, err := f.Fetch(ctx, http.MethodPost, urls.REST+"/api/v1/bullet-public")
+	if err != nil {
+		return "", err
+	}
+	grant, err := parseKucoin[struct {
+		Token   string `json:"token"`
+		Servers []struct {
+			Endpoint string `json:"endpoint"`
+		} `json:"instanceServers"`
+	}](body)
+	if err != nil {
+		return "", err
+	}
+	address := urls.Stream
+	if len(grant.Servers) > 0 && grant.Servers[0].Endpoint != "" {
+		address = grant.Servers[0].Endpoint
+	}
+	return address + "?token=" + url.QueryEscape(grant.Token), nil
+}
+
+func kucoinRequest(kind string) func([]producers.Instrument) [][]byte {
+	return func(markets []producers.Instrument) (messages [][]byte) {
+		for batch := range slices.Chunk(symbols(markets), 100) {
+			for _, topic := range []string{"/market/match:", "/market/ticker:", "/market/snapshot:"} {
+				messages = append(messages, message(struct {
+					ID       string `json:"id"`
+					Type     string `json:"type"`
+					Topic    string `json:"topic"`
+					Response bool   `json:"response"`
+				}{"1", kind, topic + strings.Join(batch, ","), true}))
+			}
+		}
+		return messages
+	}
+}
+
+// parseKucoin reads the envelope of the HTTP interface; a code other than 200000 is an error, also
+// with status 200.
+func parseKucoin[T any](body []byte) (T, error) {
+	var answer struct {
+		Code    string `json:"code"`
+		Message string `json:"msg"`
+		Data    T      `json:"data"`
+	}
+	if err := parse(body, &answer); err != nil {
+		return answer.Data, err
+	}
+	if answer.Code != "200000" {
+		return answer.Data, producers.Unreadable("error %q: %s", answer.Code, answer.Message)
+	}
+	return answer.Data, nil
+}
+
+func kucoinInstruments(_ string, body []byte) ([]producers.Instrument, error) {
+	rows, err := parseKucoin[[]struct {
+		Symbol string `json:"symbol"`
+		// Name shows the assets' present names; the symbol stays what it was: BCHSV-USDT is BSV-USDT.
+		Name   string `json:"name"`
+		Base   string `json:"baseCurrency"`
+		Quote  string `json:"quoteCurrency"`
+		Trades bool   `json:"enableTrading"`
+	}](body)
+	if err != nil {
+		return nil, err
+	}
+	var list []producers.Instrument
+	for _, s := range rows {
+		if !s.Trades {
+			continue
+		}
+		in := producers.Instrument{Symbol: s.Symbol, Base: s.Base, Quote: s.Quote}
+		if s.Name != "" && s.Name != s.Symbol {
+			in.Aliases = []string{s.Name}
+		}
+		list = append(list, in)
+	}
+	return list, nil
+}
+
+// kucoinCodec needs no state: the topic or the row names the symbol.
+type kucoinCodec struct{}
+
+func (kucoinCodec) Decode(f producers.Frame, out *producers.Out) error {
+	var m struct {
+		Type    string          `json:"type"`
+		Topic   string          `json:"topic"`
+		Subject string          `json:"subject"`
+		Data    json.RawMessage `json:"data"`
+		// The unified feed: channel and kind of market, the acknowledgement of a request, a pong.
+		Channel string          `json:"T"`
+		Update  string          `json:"t"` // unused, but "T" would take it
+		Payload json.RawMessage `json:"d"`
+		Result  json.RawMessage `json:"result"`
+		Op      string          `json:"op"`
+		Message string          `json:"message"`
+		Reason  string          `json:"reason"`
+	}
+	if err := parse(f.Bytes, &m); err != nil {
+		return err
+	}
+	switch {
+	case m.Channel != "":
+		return kucoinUnified(m.Channel, m.Payload, out)
+	case m.Type == "message":
+		return kucoinTopic(m.Topic, m.Subject, m.Data, out)
+	case m.Type == "error":
+		out.Notice("%s", m.Data)
+	case strings.Trim(string(m.Result), `"`) == "false":
+		out.Notice("%s%s", m.Message, m.Reason)
+	case len(m.Result) > 0, m.Op == "pong", m.Message == "welcome", string(m.Data) == `"welcome"`:
+	case m.Type == "welcome", m.Type == "ack", m.Type == "pong", m.Type == "notice":
+	default:
+		return producers.Unreadable("message of type %q", m.Type)
+	}
+	return nil
+}
+
+func kucoinTopic(topic, subject string, data []byte, out *producers.Out) error {
+	channel, symbol, _ := strings.Cut(topic, ":")
+	switch channel {
+	case "/market/match":
+		var t kucoinTrade
+		if err := parse(data, &t); err != nil {
+			return err
+		}
+		out.Add(t.event())
+	case "/market/ticker":
+		if symbol == "all" {
+			symbol = subject
+		}
+		var t struct {
+			Price    producers.Num `json:"price"`
+			Bid      producers.Num `json:"bestBid"`
+			Ask      producers.Num `json:"bestAsk"`
+			Sequence producers.Num `json:"sequence"`
+			Time     producers.Num `json:"time"`
+		}
+		if err := parse(data, &t); err != nil {
+			return err
+		}
+		out.Add(producers.Event{
+			Kind: producers.Ticker, Symbol: symbol, Channel: "ticker", Time: producers.Unix(t.Time, time.Millisecond),
+			Last: t.Price, Bid: t.Bid, Ask: t.Ask, Sequence: t.Sequence,
+		})
+	case "/market/snapshot":
+		// Its sequence is of the market, or a clock: neither numbers the updates of a symbol.
+		var t struct {
+			Data struct {
+				Symbol string        `json:"symbol"` // the topic may be a whole market
+				Last   producers.Num `json:"lastTradedPrice"`
+				Bid    producers.Num `json:"buy"`
+				Ask    producers.Num `json:"sell"`
+				Base   producers.Num `json:"vol"`
+				Quote  producers.Num `json:"volValue"`
+				Time   producers.Num `json:"datetime"`
+			} `json:"data"`
+		}
+		if err := parse(data, &t); err != nil {
+			return err
+		}
+		out.Add(producers.Event{
+			Kind: producers.Ticker, Symbol: t.Data.Symbol, Channel: "snapshot", Time: producers.Unix(t.Data.Time, time.Millisecond),
+			Last: t.Data.Last, Bid: t.Data.Bid, Ask: t.Data.Ask, VolumeBase: t.Data.Base, VolumeQuote: t.Data.Quote,
+		})
+	case "/market/candles":
+		symbol, interval, _ := strings.Cut(symbol, "_")
+		var c struct {
+			Row  kucoinCandle  `json:"candles"`
+			Time producers.Num `json:"time"`
+		}
+		if err := parse(data, &c); err != nil {
+			return err
+		}
+		e := c.Row.event(interval)
+		e.Symbol, e.Time = symbol, producers.Unix(c.Time, time.Nanosecond)
+		out.Add(e)
+	case "/market/level2", "/spotMarket/level1", "/spotMarket/level2Depth5", "/spotMarket/level2Depth50",
+		"/callauction/level2Depth50", "/callauction/callauctionData", "/indicator/index", "/indicator/markPrice":
+	default:
+		return producers.Unreadable("message of topic %q", topic)
+	}
+	return nil
+}
+
+// kucoinTrade is a trade of the classic feed or of the HTTP interface, whose rows name no symbol. The
+// side is the taker's.
+type kucoinTrade struct {
+	Symbol string        `json:"symbol"`
+	ID     producers.Num `json:"tradeId"`
+	Price  producers.Num `json:"price"`
+	Size   producers.Num `json:"size"`
+	Side   string        `json:"side"`
+	Time   producers.Num `json:"time"` // nanoseconds
+}
+
+func (t *kucoinTrade) event() producers.Event {
+	return producers.Event{
+		Kind: producers.Trade, Symbol: t.Symbol, Channel: "trades", Time: producers.Unix(t.Time, time.Nanosecond),
+		ID: t.ID, Price: t.Price, Size: t.Size, Side: producers.Side(t.Side),
+	}
+}
+
+// kucoinCandle is start, open, close, high, low, volume in the base and in the quote.
+type kucoinCandle [7]producers.Num
+
+func (c *kucoinCandle) event(interval string) producers.Event {
+	return producers.Event{
+		Kind: producers.Candle, Channel: "candles", Interval: kucoinInterval(interval),
+		Start:     producers.Unix(c[0], time.Second),
+		OpenPrice: c[1], ClosePrice: c[2], High: c[3], Low: c[4], Volume: c[5],
+	}
+}
+
+// kucoinInterval spells 1min, 1hour, 1day, 1week. Months differ in length and have no spelling.
+func kucoinInterval(s string) string {
+	for _, unit := range []string{"min", "hour", "day", "week"} {
+		if n, ok := strings.CutSuffix(s, unit); ok {
+			return n + unit[:1]
+		}
+	}
+	return ""
+}
+
+// kucoinUnified reads a push of the unified feed. Keys differ by case alone: s is the symbol, S the side
+// or whether a candle is closed.
+func kucoinUnified(channel string, payload []byte, out *producers.Out) error {
+	name, market, _ := strings.Cut(channel, ".")
+	notSpot := market != "SPOT"
+	switch name {
+	case "trade":
+		var t struct {
+			Symbol string        `json:"s"`
+			Side   string        `json:"S"`
+			ID     producers.Num `json:"ti"`
+			Price  producers.Num `json:"p"`
+			Size   producers.Num `json:"q"`
+			Time   producers.Num `json:"M"` // nanoseconds
+		}
+		if err := parse(payload, &t); err != nil {
+			return err
+		}
+		out.Add(producers.Event{
+			Kind: producers.Trade, Symbol: t.Symbol, Channel: "trades", Time: producers.Unix(t.Time, time.Nanosecond), NotSpot: notSpot,
+			ID: t.ID, Price: t.Price, Size: t.Size, Side: producers.Side(strings.ToLower(t.Side)),
+		})
+	case "ticker":
+		var t struct {
+			Symbol   string        `json:"s"`
+			Side     string        `json:"S"` // unused, as are the two sizes, but s, b and a would take them
+			Bid      producers.Num `json:"b"`
+			BidSize  producers.Num `json:"B"`
+			Ask      producers.Num `json:"a"`
+			AskSize  producers.Num `json:"A"`
+			Last     producers.Num `json:"l"`
+			Sequence producers.Num `json:"E"`
+			Time     producers.Num `json:"M"`
+		}
+		if err := parse(payload, &t); err != nil {
+			return err
+		}
+		out.Add(producers.Event{
+			Kind: producers.Ticker, Symbol: t.Symbol, Channel: "ticker", Time: producers.Unix(t.Time, time.Nanosecond), NotSpot: notSpot,
+			Last: t.Last, Bid: t.Bid, Ask: t.Ask, Sequence: t.Sequence,
+		})
+	case "kline":
+		var c struct {
+			Symbol   string        `json:"s"`
+			Closed   bool          `json:"S"`
+			Interval string        `json:"i"`
+			Start    producers.Num `json:"O"`
+			End      producers.Num `json:"C"`
+			Open     producers.Num `json:"o"`
+			High     producers.Num `json:"h"`
+			Low      producers.Num `json:"l"`
+			Close    producers.Num `json:"c"`
+			Volume   producers.Num `json:"v"`
+		}
+		if err := parse(payload, &c); err != nil {
+			return err
+		}
+		state := producers.Open
+		if c.Closed {
+			state = producers.Closed
+		}
+		out.Add(producers.Event{
+			Kind: producers.Candle, Symbol: c.Symbol, Channel: "candles", NotSpot: notSpot, State: state,
+			Start: producers.Unix(c.Start, time.Second), Interval: kucoinInterval(c.Interval),
+			OpenPrice: c.Open, High: c.High, Low: c.Low, ClosePrice: c.Close, Volume: c.Volume,
+		})
+	case "obu", "callAuctionInfo", "mark-price", "funding-fee", "funding-fee-all-symbols":
+	default:
+		return producers.Unreadable("message of channel %q", channel)
+	}
+	return nil
+}
+
+func kucoinREST(target string, body []byte, out *producers.Out) error {
+	path, query := endpoint(target)
+	switch path[strings.LastIndexByte(path, '/')+1:] {
+	case "symbols":
+	case "allTickers":
+		answer, err := parseKucoin[struct {
+			Time    producers.Num `json:"time"`
+			Tickers []struct {
+				Symbol string        `json:"symbol"`
+				Last   producers.Num `json:"last"`
+				Bid    producers.Num `json:"buy"`
+				Ask    producers.Num `json:"sell"`
+				Base   producers.Num `json:"vol"`
+				Quote  producers.Num `json:"volValue"`
+			} `json:"ticker"`
+		}](body)
+		if err != nil {
+			return err
+		}
+		for _, t := range answer.Tickers {
+			out.Add(producers.Event{
+				Kind: producers.Ticker, Symbol: t.Symbol, Channel: "rest", Time: producers.Unix(answer.Time, time.Millisecond),
+				Last: t.Last, Bid: t.Bid, Ask: t.Ask, VolumeBase: t.Base, VolumeQuote: t.Quote,
+			})
+		}
+	case "histories":
+		trades, err := parseKucoin[[]kucoinTrade](body)
+		if err != nil {
+			return err
+		}
+		for i := range trades {
+			out.Add(trades[i].event())
+		}
+	case "candles":
+		rows, err := parseKucoin[[]kucoinCandle](body)
+		if err != nil {
+			return err
+		}
+		for i := range rows {
+			e := rows[i].event(query.Get("type"))
+			e.Channel = "rest"
+			out.Add(e)
+		}
+	default:
+		return producers.Unreadable("answer of unknown endpoint %q", path)
+	}
+	return nil
+}

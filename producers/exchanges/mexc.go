@@ -1,0 +1,330 @@
+package exchanges
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/marketlog/marketlog/producers"
+)
+
+// mexc is MEXC's spot market, by version 3 of its interfaces, whose feed is protobuf.
+//
+//	feed      https://www.mexc.com/api-docs/spot-v3/websocket-market-streams (30 subscriptions a connection;
+//	          closed after a minute without updates or a ping, and after 24 hours)
+//	channels  …/trade-streams, …/individual-symbol-book-ticker-streams, …/miniticker, …/k-line-streams
+//	messages  https://github.com/mexcdevelop/websocket-proto
+//	HTTP      https://www.mexc.com/api-docs/spot-v3/market-data-endpoints
+//	limits    https://www.mexc.com/api-docs/spot-v3/general-info (100 messages a second; 500 weight in
+//	          10 s for each endpoint and address, all tickers weigh 40)
+func mexc() producers.Venue {
+	return producers.Venue{
+		Slug: "mexc", Name: "MEXC", Version: 1,
+		URLs: producers.URLs{
+			Stream: "wss://wbs-api.mexc.com/ws",
+			REST:   "https://api.mexc.com",
+		},
+		Countries: producers.Countries{
+			Terms: "https://www.mexc.com/terms", // not read for countries yet: unknown counts as worldwide
+		},
+		Limits: producers.Limits{
+			Connects: 5, ConnectsPer: time.Second, // undocumented
+			MarketsPerSocket: 30 / len(mexcStreams),
+			Messages:         10,
+			Requests:         10,
+		},
+		Silence:     60 * time.Second, // every ping is answered
+		Listing:     []string{"/api/v3/exchangeInfo"},
+		Instruments: mexcInstruments,
+		Subscribe:   mexcRequest("SUBSCRIPTION"),
+		Unsubscribe: mexcRequest("UNSUBSCRIPTION"),
+		Heartbeat: producers.Heartbeat{
+			Every:   20 * time.Second,
+			Message: func() []byte { return []byte(`{"method":"PING"}`) },
+		},
+		NewCodec: func() producers.Codec { return mexcCodec{} },
+		Tickers: func([]producers.Instrument) []producers.Query {
+			return []producers.Query{{Path: "/api/v3/ticker/24hr"}}
+		},
+		DecodeREST: mexcREST,
+	}
+}
+
+// mexcStreams are what a market is subscribed to; % is its symbol.
+var mexcStreams = [...]string{
+	"spot@public.aggre.deals.v3.api.pb@100ms@%",
+	"spot@public.aggre.bookTicker.v3.api.pb@100ms@%",
+	"spot@public.miniTicker.v3.api.pb@%@24H", // the last 24 hours, not a day of some time zone
+}
+
+func mexcRequest(method string) func([]producers.Instrument) [][]byte {
+	return func(markets []producers.Instrument) (messages [][]byte) {
+		for batch := range slices.Chunk(symbols(markets), 30/len(mexcStreams)) {
+			var streams []string
+			for _, symbol := range batch {
+				for _, stream := range mexcStreams {
+					streams = append(streams, strings.Replace(stream, "%", symbol, 1))
+				}
+			}
+			messages = append(messages, message(struct {
+				Method string   `json:"method"`
+				Params []string `json:"params"`
+			}{method, streams}))
+		}
+		return messages
+	}
+}
+
+func mexcInstruments(_ string, body []byte) ([]producers.Instrument, error) {
+	var answer struct {
+		Symbols []struct {
+			Symbol string `json:"symbol"`
+			Status string `json:"status"`
+			Base   string `json:"baseAsset"`
+			Quote  string `json:"quoteAsset"`
+		} `json:"symbols"`
+	}
+	if err := parse(body, &answer); err != nil {
+		return nil, err
+	}
+	var list []producers.Instrument
+	for _, s := range answer.Symbols {
+		// Whether orders may come by this interface ("isSpotTradingAllowed") is not whether it trades.
+		if s.Status == "1" || s.Status == "ENABLED" {
+			list = append(list, producers.Instrument{Symbol: s.Symbol, Base: s.Base, Quote: s.Quote})
+		}
+	}
+	return list, nil
+}
+
+// mexcCodec needs no state: every push names its symbol.
+type mexcCodec struct{}
+
+// mexcPush is a push of any channel, in the JSON form of its protobuf message. The documentation's
+// examples spell some names in lower case, which makes no difference here.
+type mexcPush struct {
+	Channel        string        `json:"channel"`
+	Symbol         string        `json:"symbol"`
+	Created        producers.Num `json:"createTime"`
+	Sent           producers.Num `json:"sendTime"`
+	Deals          mexcDeals     `json:"publicDeals"`
+	AggregateDeals mexcDeals     `json:"publicAggreDeals"`
+	Book           *mexcBook     `json:"publicBookTicker"`
+	AggregateBook  *mexcBook     `json:"publicAggreBookTicker"`
+	Books          struct {
+		Items []mexcBook `json:"items"`
+	} `json:"publicBookTickerBatch"`
+	Candle *mexcCandle `json:"publicSpotKline"`
+	Mini   *mexcMini   `json:"publicMiniTicker"`
+	Minis  struct {
+		Items []mexcMini `json:"items"`
+	} `json:"publicMiniTickers"`
+}
+
+type mexcDeals struct {
+	Deals []mexcDeal `json:"deals"`
+	List  []mexcDeal `json:"dealsList"` // as the documentation has it
+}
+
+type mexcDeal struct {
+	Price  producers.Num `json:"price"`
+	Size   producers.Num `json:"quantity"`
+	Side   producers.Num `json:"tradeType"` // 1 buys, 2 sells
+	Millis producers.Num `json:"time"`
+	ID     producers.Num `json:"tradeId"` // of both orders; not always sent
+}
+
+type mexcBook struct {
+	Bid producers.Num `json:"bidPrice"`
+	Ask producers.Num `json:"askPrice"`
+}
+
+type mexcMini struct {
+	Symbol string        `json:"symbol"`
+	Last   producers.Num `json:"price"`
+	Quote  producers.Num `json:"volume"` // the turnover
+	Base   producers.Num `json:"quantity"`
+}
+
+type mexcCandle struct {
+	Interval string        `json:"interval"`
+	Start    producers.Num `json:"windowStart"` // seconds
+	Open     producers.Num `json:"openingPrice"`
+	Close    producers.Num `json:"closingPrice"`
+	High     producers.Num `json:"highestPrice"`
+	Low      producers.Num `json:"lowestPrice"`
+	Volume   producers.Num `json:"volume"`
+}
+
+func (mexcCodec) Decode(f producers.Frame, out *producers.Out) error {
+	var push mexcPush
+	// A protobuf message cannot begin with a brace: that would be the start of a group.
+	if text := strings.TrimLeft(string(f.Bytes[:min(8, len(f.Bytes))]), " \t\r\n"); !strings.HasPrefix(text, "{") {
+		if !f.Binary {
+			return producers.Unreadable("text that is no object")
+		}
+		if err := push.unmarshal(f.Bytes); err != nil {
+			return err
+		}
+		return push.add(out)
+	}
+	var m struct {
+		mexcPush
+		Code    *int   `json:"code"` // answers to requests
+		Message string `json:"msg"`
+		Old     string `json:"c"` // JSON as it was before protobuf
+	}
+	if err := parse(f.Bytes, &m); err != nil {
+		return err
+	}
+	switch {
+	case m.Old != "", strings.HasPrefix(m.Channel, "push."):
+		return producers.Retired("message of channel %q", m.Old+m.Channel)
+	case m.Channel != "":
+		return m.add(out)
+	case m.Code == nil:
+		return producers.Unreadable("message without channel or code")
+	case *m.Code != 0, strings.HasPrefix(m.Message, "Not Subscribed"):
+		out.Notice("%s", m.Message)
+	}
+	return nil
+}
+
+func (p *mexcPush) add(out *producers.Out) error {
+	if !strings.Contains(p.Channel, ".v3.api") {
+		return producers.Unreadable("message of channel %q", p.Channel)
+	}
+	sent := producers.Unix(p.Sent, time.Millisecond)
+	for _, d := range slices.Concat(p.AggregateDeals.Deals, p.AggregateDeals.List, p.Deals.Deals, p.Deals.List) {
+		e := producers.Event{
+			Kind: producers.Trade, Symbol: p.Symbol, Channel: "deals", Time: producers.Unix(d.Millis, time.Millisecond),
+			ID: d.ID, Price: d.Price, Size: d.Size,
+		}
+		switch d.Side {
+		case "1":
+			e.Side = producers.Buy
+		case "2":
+			e.Side = producers.Sell
+		}
+		out.Add(e)
+	}
+	books := p.Books.Items
+	for _, b := range []*mexcBook{p.AggregateBook, p.Book} {
+		if b != nil {
+			books = append(books, *b)
+		}
+	}
+	for _, b := range books {
+		out.Add(producers.Event{Kind: producers.Ticker, Symbol: p.Symbol, Channel: "bookTicker", Time: sent, Bid: b.Bid, Ask: b.Ask})
+	}
+	minis := p.Minis.Items
+	if p.Mini != nil {
+		minis = append(minis, *p.Mini)
+	}
+	for _, t := range minis {
+		out.Add(producers.Event{
+			Kind: producers.Ticker, Symbol: t.Symbol, Channel: "miniTicker", Time: sent,
+			Last: t.Last, VolumeBase: t.Base, VolumeQuote: t.Quote,
+		})
+	}
+	if c := p.Candle; c != nil {
+		out.Add(producers.Event{
+			Kind: producers.Candle, Symbol: p.Symbol, Channel: "kline", Time: producers.Unix(p.Created, time.Millisecond),
+			Start: producers.Unix(c.Start, time.Second), Interval: mexcInterval(c.Interval),
+			OpenPrice: c.Open, High: c.High, Low: c.Low, ClosePrice: c.Close, Volume: c.Volume,
+		})
+	}
+	return nil
+}
+
+// mexcInterval spells an interval: Min1, Hour4, Day1, Week1 of the feed, 1m, 60m, 1d, 1W of the HTTP
+// interface. A month has no spelling.
+func mexcInterval(s string) string {
+	switch s {
+	case "Min60", "60m":
+		return "1h"
+	case "1W":
+		return "1w"
+	case "1M":
+		return ""
+	}
+	for _, unit := range []string{"Min", "Hour", "Day", "Week"} {
+		if n, ok := strings.CutPrefix(s, unit); ok {
+			return n + strings.ToLower(unit[:1])
+		}
+	}
+	if strings.HasPrefix(s, "Month") {
+		return ""
+	}
+	return s
+}
+
+func mexcREST(target string, body []byte, out *producers.Out) error {
+	path, query := endpoint(target)
+	_, name, ok := strings.Cut(path, "/api/v3/")
+	if !ok {
+		return producers.Retired("answer of %s", path)
+	}
+	switch name {
+	case "exchangeInfo":
+	case "ticker/24hr":
+		var tickers []struct {
+			Symbol string        `json:"symbol"`
+			Last   producers.Num `json:"lastPrice"`
+			Bid    producers.Num `json:"bidPrice"`
+			Ask    producers.Num `json:"askPrice"`
+			Base   producers.Num `json:"volume"`
+			Quote  producers.Num `json:"quoteVolume"`
+			Millis producers.Num `json:"closeTime"`
+		}
+		if err := parseRows(body, &tickers); err != nil {
+			return err
+		}
+		for _, t := range tickers {
+			if t.Symbol == "" {
+				return producers.Unreadable("a ticker without symbol")
+			}
+			out.Add(producers.Event{
+				Kind: producers.Ticker, Symbol: t.Symbol, Channel: "rest", Time: producers.Unix(t.Millis, time.Millisecond),
+				Last: t.Last, Bid: t.Bid, Ask: t.Ask, VolumeBase: t.Base, VolumeQuote: t.Quote,
+			})
+		}
+	case "trades":
+		var trades []struct {
+			ID         producers.Num `json:"id"` // null
+			Price      producers.Num `json:"price"`
+			Size       producers.Num `json:"qty"`
+			BuyerMakes bool          `json:"isBuyerMaker"`
+			Millis     producers.Num `json:"time"`
+		}
+		if err := parse(body, &trades); err != nil {
+			return err
+		}
+		for _, t := range trades {
+			side := producers.Buy
+			if t.BuyerMakes {
+				side = producers.Sell
+			}
+			out.Add(producers.Event{
+				Kind: producers.Trade, Channel: "rest", Time: producers.Unix(t.Millis, time.Millisecond),
+				ID: t.ID, Price: t.Price, Size: t.Size, Side: side,
+			})
+		}
+	case "klines":
+		// Start, open, high, low, close, volume in the base, end, volume in the quote.
+		var rows [][8]producers.Num
+		if err := parse(body, &rows); err != nil {
+			return err
+		}
+		for _, c := range rows {
+			out.Add(producers.Event{
+				Kind: producers.Candle, Channel: "rest", Interval: mexcInterval(query.Get("interval")),
+				Start:     producers.Unix(c[0], time.Millisecond),
+				OpenPrice: c[1], High: c[2], Low: c[3], ClosePrice: c[4], Volume: c[5],
+			})
+		}
+	default:
+		return producers.Unreadable("answer of unknown endpoint %q", path)
+	}
+	return nil
+}

@@ -1,0 +1,283 @@
+package exchanges
+
+import (
+	"strings"
+	"time"
+
+	"github.com/marketlog/marketlog/producers"
+)
+
+// upbit is Upbit's Korean market. Its frames are binary, and come with long names (DEFAULT) or short
+// ones (SIMPLE), singly or in lists; symbols have the quote first. A subscription replaces the one
+// before.
+//
+//	feed    https://docs.upbit.com/kr/reference/websocket-guide (5 connections a second; 5 messages
+//	        a second, 100 a minute; an idle connection ends after 120 s)
+//	ticker  https://global-docs.upbit.com/reference/websocket-ticker
+//	trades  https://global-docs.upbit.com/reference/websocket-trade
+//	candles https://global-docs.upbit.com/reference/websocket-candle
+//	HTTP    https://global-docs.upbit.com/reference/list-tickers (10 requests a second)
+func upbit() producers.Venue {
+	return producers.Venue{
+		Slug: "upbit", Name: "Upbit", Version: 1,
+		URLs: producers.URLs{
+			Stream: "wss://api.upbit.com/websocket/v1",
+			REST:   "https://api.upbit.com",
+		},
+		Countries: producers.Countries{
+			Terms: "https://upbit.com/terms", // not read for countries yet: unknown counts as worldwide
+		},
+		Limits: producers.Limits{
+			Connects: 5, ConnectsPer: time.Second,
+			MarketsPerSocket: 300, // undocumented; one message names all
+			Messages:         1,
+			Requests:         5,
+		},
+		Silence:     60 * time.Second,
+		Listing:     []string{"/v1/market/all"},
+		Instruments: upbitInstruments,
+		Split:       upbitSplit,
+		Subscribe:   upbitSubscribe,
+		Replaces:    true,
+		Heartbeat:   producers.Heartbeat{Every: 30 * time.Second, Message: func() []byte { return []byte("PING") }},
+		NewCodec:    func() producers.Codec { return upbitCodec{} },
+		Tickers:     upbitTickers,
+		DecodeREST:  upbitREST,
+	}
+}
+
+// upbitSplit reads KRW-BTC: the quote comes first.
+func upbitSplit(symbol string) (base, quote string, ok bool) {
+	quote, base, ok = strings.Cut(symbol, "-")
+	return base, quote, ok && base != "" && quote != ""
+}
+
+func upbitSubscribe(markets []producers.Instrument) [][]byte {
+	type request struct {
+		Ticket string   `json:"ticket,omitempty"`
+		Type   string   `json:"type,omitempty"`
+		Codes  []string `json:"codes,omitempty"`
+		Format string   `json:"format,omitempty"`
+	}
+	codes := symbols(markets)
+	return [][]byte{message([]request{
+		{Ticket: "marketlog"},
+		{Type: "trade", Codes: codes},
+		{Type: "ticker", Codes: codes},
+		{Format: "DEFAULT"},
+	})}
+}
+
+func upbitInstruments(_ string, body []byte) ([]producers.Instrument, error) {
+	var rows []struct {
+		Market string `json:"market"`
+	}
+	if err := parse(body, &rows); err != nil {
+		return nil, err
+	}
+	var list []producers.Instrument
+	for _, r := range rows {
+		if base, quote, ok := upbitSplit(r.Market); ok {
+			list = append(list, producers.Instrument{Symbol: r.Market, Base: base, Quote: quote})
+		}
+	}
+	return list, nil
+}
+
+// upbitTickersMax keeps the address of a request near 1 kB.
+const upbitTickersMax = 100
+
+func upbitTickers(markets []producers.Instrument) (queries []producers.Query) {
+	for len(markets) > 0 {
+		n := min(upbitTickersMax, len(markets))
+		queries = append(queries, producers.Query{Path: "/v1/ticker?markets=" + strings.Join(symbols(markets[:n]), ",")})
+		markets = markets[n:]
+	}
+	return queries
+}
+
+// upbitCodec needs no state: every message names its market.
+type upbitCodec struct{}
+
+// upbitEvent is a trade, ticker or candle under its long names, also of the HTTP interface.
+type upbitEvent struct {
+	Type      string        `json:"type"`
+	Code      string        `json:"code"`
+	Market    string        `json:"market"` // of the HTTP interface
+	Price     producers.Num `json:"trade_price"`
+	Size      producers.Num `json:"trade_volume"`
+	AskBid    string        `json:"ask_bid"`
+	ID        producers.Num `json:"sequential_id"`
+	Traded    producers.Num `json:"trade_timestamp"`
+	Time      producers.Num `json:"timestamp"`
+	Base24h   producers.Num `json:"acc_trade_volume_24h"`
+	Quote24h  producers.Num `json:"acc_trade_price_24h"`
+	Stream    string        `json:"stream_type"`
+	StartUTC  string        `json:"candle_date_time_utc"`
+	Open      producers.Num `json:"opening_price"`
+	High      producers.Num `json:"high_price"`
+	Low       producers.Num `json:"low_price"`
+	CandleVol producers.Num `json:"candle_acc_trade_volume"`
+}
+
+// upbitSimple is the same under its short names.
+type upbitSimple struct {
+	Type      string        `json:"ty"`
+	Code      string        `json:"cd"`
+	Price     producers.Num `json:"tp"`
+	Size      producers.Num `json:"tv"`
+	AskBid    string        `json:"ab"`
+	ID        producers.Num `json:"sid"`
+	Traded    producers.Num `json:"ttms"`
+	Time      producers.Num `json:"tms"`
+	Base24h   producers.Num `json:"atv24h"`
+	Quote24h  producers.Num `json:"atp24h"`
+	Stream    string        `json:"st"`
+	StartUTC  string        `json:"cdttmu"`
+	Open      producers.Num `json:"op"`
+	High      producers.Num `json:"hp"`
+	Low       producers.Num `json:"lp"`
+	CandleVol producers.Num `json:"catv"`
+}
+
+func (s *upbitSimple) long() upbitEvent {
+	return upbitEvent{
+		Type: s.Type, Code: s.Code, Price: s.Price, Size: s.Size, AskBid: s.AskBid, ID: s.ID, Traded: s.Traded, Time: s.Time,
+		Base24h: s.Base24h, Quote24h: s.Quote24h, Stream: s.Stream, StartUTC: s.StartUTC,
+		Open: s.Open, High: s.High, Low: s.Low, CandleVol: s.CandleVol,
+	}
+}
+
+func (upbitCodec) Decode(f producers.Frame, out *producers.Out) error {
+	var rows []struct {
+		upbitEvent
+		Status string `json:"status"` // the answer to PING
+		Error  *struct {
+			Name    string `json:"name"`
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	if err := parseRows(f.Bytes, &rows); err != nil {
+		return err
+	}
+	var short []upbitSimple
+	for i := range rows {
+		r := &rows[i]
+		if r.Error != nil {
+			out.Notice("%s: %s", r.Error.Name, r.Error.Message)
+			continue
+		}
+		if r.Status != "" {
+			continue
+		}
+		e := r.upbitEvent
+		if e.Type == "" {
+			if short == nil {
+				if err := parseRows(f.Bytes, &short); err != nil {
+					return err
+				}
+			}
+			e = short[i].long()
+		}
+		if err := e.decode(out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *upbitEvent) decode(out *producers.Out) error {
+	switch {
+	case e.Type == "trade":
+		out.Add(e.trade(e.Code, e.Traded))
+	case e.Type == "ticker":
+		out.Add(e.ticker(e.Code, "ticker"))
+	case strings.HasPrefix(e.Type, "candle."):
+		out.Add(e.candle(e.Code, upbitInterval(strings.TrimPrefix(e.Type, "candle."))))
+	case e.Type == "orderbook":
+	default:
+		return producers.Unreadable("message of type %q", e.Type)
+	}
+	return nil
+}
+
+func (e *upbitEvent) trade(symbol string, at producers.Num) producers.Event {
+	side := producers.Side("")
+	switch e.AskBid { // the taker's
+	case "ASK":
+		side = producers.Sell
+	case "BID":
+		side = producers.Buy
+	}
+	return producers.Event{
+		Kind: producers.Trade, Symbol: symbol, Channel: "trade", Time: producers.Unix(at, time.Millisecond),
+		ID: e.ID, Price: e.Price, Size: e.Size, Side: side, Snapshot: e.Stream == "SNAPSHOT",
+	}
+}
+
+func (e *upbitEvent) ticker(symbol, channel string) producers.Event {
+	return producers.Event{
+		Kind: producers.Ticker, Symbol: symbol, Channel: channel, Time: producers.Unix(e.Time, time.Millisecond),
+		Last: e.Price, VolumeBase: e.Base24h, VolumeQuote: e.Quote24h, Snapshot: e.Stream == "SNAPSHOT",
+	}
+}
+
+// upbitInterval spells hours as others do: Upbit's longest are 60m and 240m.
+func upbitInterval(name string) string {
+	if d, err := time.ParseDuration(name); err == nil {
+		return producers.Interval(d)
+	}
+	return name
+}
+
+// candle reads a start that is UTC without saying so. Its time is that of the last trade in it.
+func (e *upbitEvent) candle(symbol, interval string) producers.Event {
+	return producers.Event{
+		Kind: producers.Candle, Symbol: symbol, Channel: "candle", Interval: interval,
+		Start: upbitStart(e.StartUTC), Time: producers.Unix(e.Time, time.Millisecond), Snapshot: e.Stream == "SNAPSHOT",
+		OpenPrice: e.Open, High: e.High, Low: e.Low, ClosePrice: e.Price, Volume: e.CandleVol,
+	}
+}
+
+// upbitCandles are the intervals of /v1/candles/… but the minutes, which name theirs.
+var upbitCandles = map[string]string{"seconds": "1s", "days": "1d", "weeks": "1w", "months": "1M", "years": "1y"}
+
+func upbitStart(text string) int64 {
+	if text == "" {
+		return 0
+	}
+	return producers.RFC3339(strings.TrimSuffix(text, "Z") + "Z")
+}
+
+func upbitREST(target string, body []byte, out *producers.Out) error {
+	path, _ := endpoint(target)
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	var rows []upbitEvent
+	if !strings.HasSuffix(path, "/market/all") {
+		if err := parse(body, &rows); err != nil {
+			return err
+		}
+	}
+	switch last := parts[len(parts)-1]; {
+	case strings.HasSuffix(path, "/market/all"):
+	case last == "ticker", strings.HasSuffix(path, "/ticker/all"):
+		for i := range rows {
+			out.Add(rows[i].ticker(rows[i].Market, "rest"))
+		}
+	case last == "ticks":
+		for i := range rows {
+			out.Add(rows[i].trade(rows[i].Market, rows[i].Time))
+		}
+	case len(parts) > 1 && parts[len(parts)-2] == "minutes":
+		for i := range rows {
+			out.Add(rows[i].candle(rows[i].Market, upbitInterval(last+"m")))
+		}
+	case upbitCandles[last] != "":
+		for i := range rows {
+			out.Add(rows[i].candle(rows[i].Market, upbitCandles[last]))
+		}
+	default:
+		return producers.Unreadable("answer of unknown endpoint %q", path)
+	}
+	return nil
+}

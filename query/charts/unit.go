@@ -1,0 +1,138 @@
+// Package charts answers with the price history of coins: candles of the resolution that a timeframe
+// has, up to the one under way, and at most 1,000 points of them. An interval without a price is left
+// out, and none is invented.
+package charts
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/maypok86/otter/v2"
+
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/schemas"
+)
+
+// timeframe is one row of the table of resolutions.
+type timeframe struct {
+	name       string
+	resolution string
+	step       time.Duration
+	// intervals are the closed ones; the one under way is added.
+	intervals int
+}
+
+const day = 24 * time.Hour
+
+var timeframes = []timeframe{
+	{"1h", "5m", 5 * time.Minute, 12},
+	{"24h", "1h", time.Hour, 24},
+	{"7d", "1h", time.Hour, 7 * 24},
+	{"30d", "1d", day, 30},
+	{"90d", "1d", day, 90},
+	{"1y", "1d", day, 365},
+	{"max", "1d", day, 5*365 + 1},
+}
+
+func timeframeNames() []string {
+	var names []string
+	for _, t := range timeframes {
+		names = append(names, t.name)
+	}
+	return names
+}
+
+func named(name string) timeframe {
+	i := slices.IndexFunc(timeframes, func(t timeframe) bool { return t.name == name })
+	return timeframes[i]
+}
+
+const (
+	// heldBytes bounds the encoded charts in memory.
+	heldBytes = 64 << 20
+	// reuse is how old a chart may be when it is answered again, by the query's own clock.
+	reuse = 5 * time.Second
+)
+
+// Unit answers the endpoints of charts.
+type Unit struct {
+	board   *query.Board
+	candles *query.Candles
+	held    *otter.Cache[heldKey, *made]
+	bodies  *query.Memo[*query.Body]
+}
+
+// heldKey names a chart of a stretch of reuse.
+type heldKey struct {
+	coinID, timeframe, format string
+	slot                      int64
+}
+
+// made is an encoded chart.
+type made struct {
+	chart   Chart
+	body    *query.Body
+	updated int64
+}
+
+// New makes the unit.
+func New(board *query.Board, candles *query.Candles) *Unit {
+	return &Unit{board: board, candles: candles, bodies: query.NewMemo[*query.Body](board),
+		held: otter.Must(&otter.Options[heldKey, *made]{
+			MaximumWeight: heldBytes,
+			// The points beside the encoded chart are about as large.
+			Weigher:          func(_ heldKey, m *made) uint32 { return uint32(2 * len(m.body.JSON())) },
+			ExpiryCalculator: otter.ExpiryWriting[heldKey, *made](6 * reuse),
+		})}
+}
+
+// Endpoints declares what the unit answers.
+func (u *Unit) Endpoints() []query.Endpoint {
+	return []query.Endpoint{u.one(), u.several(), u.current()}
+}
+
+var coinParam = query.Param{Name: "coinId", In: query.Path, Kind: query.Text, Required: true, MaxLength: 64, Example: "bitcoin",
+	Doc: "Coin id, or the symbol of the highest ranked coin that has it, in any letter case."}
+
+var timeframeParam = query.Param{Name: "timeframe", Kind: query.Text, Default: "24h", Allowed: timeframeNames(),
+	Doc: "How far back: 1h is in steps of 5 minutes, 24h and 7d of an hour, the others of a day; max is 5 years."}
+
+// find turns a name into a coin: an id comes before a symbol.
+func (u *Unit) find(name string) (schemas.Coin, bool) {
+	if coin, ok := u.board.Coins().ByID(strings.ToLower(name)); ok {
+		return coin, true
+	}
+	found, ok := u.board.Find(name)
+	return found.Coin, ok
+}
+
+// chart returns a chart that is no older than reuse.
+func (u *Unit) chart(ctx context.Context, coin schemas.Coin, frame timeframe, format string, now time.Time) (*made, error) {
+	key := heldKey{coin.ID, frame.name, format, now.UnixNano() / int64(reuse)}
+	return u.held.Get(context.WithoutCancel(ctx), key, otter.LoaderFunc[heldKey, *made](func(ctx context.Context, _ heldKey) (*made, error) {
+		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		return u.make(ctx, coin, frame, format, now)
+	}))
+}
+
+func (u *Unit) make(ctx context.Context, coin schemas.Coin, frame timeframe, format string, now time.Time) (*made, error) {
+	candles, err := u.candles.Read(ctx, coin, frame.step, frame.intervals, now)
+	if err != nil {
+		return nil, err
+	}
+	m := &made{chart: draw(coin, frame, format, candles)}
+	if n := len(candles); n > 0 {
+		m.updated = candles[n-1].Newest.UnixNano()
+	}
+	m.body, err = query.NewBody(ChartBody{Data: m.chart, Meta: query.Meta{Count: m.chart.Stats.TotalPoints, LastUpdated: query.FormatTime(m.updated)}})
+	return m, err
+}
+
+// simulated says whether a coin's prices are invented.
+func (u *Unit) simulated(coin schemas.Coin) bool {
+	e := u.board.Entry(coin)
+	return e != nil && e.Price.Simulated
+}

@@ -1,0 +1,75 @@
+package ws
+
+import (
+	"errors"
+	"time"
+)
+
+const (
+	// queueFrames is how many frames wait for one subscriber before its changes are merged instead:
+	// a few seconds of frames, which a passing hiccup needs, at a few words each, since they are shared.
+	queueFrames = 4
+	// queueReplies is how many answers wait for one subscriber, a little more than what it may ask at
+	// once; one that asks more without reading is closed.
+	queueReplies = 32
+	// messageMax bounds a client's message, compressed and not: a subscription to all coins by
+	// symbol fits.
+	messageMax = 4 << 10
+	// socketBuffer bounds what the kernel holds for a reader that does not read: a snapshot fits, and
+	// a stalled reader is seen within seconds instead of the minutes that its own limit hides.
+	socketBuffer = 64 << 10
+	// messagesBurst and messagesPerSecond bound what a client sends, pings included.
+	messagesBurst     = 30
+	messagesPerSecond = 2
+)
+
+// Bounds of the interval that a client may ask for, and the one it has without asking.
+const (
+	minInterval = time.Second
+	maxInterval = time.Minute
+)
+
+// Config is the stream's.
+type Config struct {
+	// Origins are the web origins besides the server's own that may connect, such as
+	// https://app.example.com. A client that names no origin is no browser and always may.
+	Origins []string `koanf:"origins"`
+	// Connections bounds open streams of all clients: at most 22 kB each.
+	Connections int `koanf:"connections"`
+	// KeyTimeout is how long a client without a key in its handshake has to send one.
+	KeyTimeout time.Duration `koanf:"key_timeout"`
+	// WriteTimeout is how long one write may take before its reader counts as stalled; Linger is how
+	// long it then has to take the rest and be told why, before it is cut off.
+	WriteTimeout time.Duration `koanf:"write_timeout"`
+	Linger       time.Duration `koanf:"linger"`
+	// Idle is how long a client may be silent; it is pinged three times within it.
+	Idle time.Duration `koanf:"idle"`
+	// Gather is how long a tick waits for the partitions of prices.v1 that have not told the second yet.
+	Gather time.Duration `koanf:"gather"`
+	// Spacing is the least time between two ticks, so that a burst of log time (a log caught up with,
+	// an accelerated simulator) is merged instead of sent.
+	Spacing time.Duration `koanf:"spacing"`
+	// Drain is how long clients have to leave when the stream ends.
+	Drain time.Duration `koanf:"drain"`
+}
+
+// DefaultConfig serves 16,384 streams.
+func DefaultConfig() Config {
+	return Config{Connections: 16_384, KeyTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second, Linger: 3 * time.Second,
+		Idle: 90 * time.Second, Gather: 100 * time.Millisecond, Spacing: 500 * time.Millisecond, Drain: 2 * time.Second}
+}
+
+// Validate names all faults at once.
+func (c Config) Validate() error {
+	var faults []error
+	if c.Connections < 1 {
+		faults = append(faults, errors.New("connections: must be at least 1"))
+	}
+	if c.KeyTimeout <= 0 || c.WriteTimeout <= 0 || c.Linger <= 0 || c.Idle <= 0 || c.Gather <= 0 || c.Drain <= 0 {
+		faults = append(faults, errors.New("key_timeout, write_timeout, linger, idle, gather, drain: must be more than 0"))
+	}
+	if c.Spacing < 0 {
+		faults = append(faults, errors.New("spacing: must not be negative"))
+	}
+	return errors.Join(faults...)
+}

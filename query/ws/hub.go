@@ -1,0 +1,375 @@
+package ws
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/fasthttp/websocket"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream"
+)
+
+// DayAgo tells what a coin cost 24 hours before a time (Unix nanoseconds); false where that is not
+// known. It is asked once a change and must not wait.
+type DayAgo interface {
+	DayAgo(coin schemas.Coin, at int64) (float64, bool)
+}
+
+// Deps is what a hub is put together from.
+type Deps struct {
+	// Board holds the prices; it must be given each record before the hub is.
+	Board *query.Board
+	// DayAgo adds the change over 24 hours to each price; nil leaves it out.
+	DayAgo DayAgo
+	// Waiting says why prices cannot be told yet; empty when they can.
+	Waiting func() string
+	// Now is the clock by which ages are taken.
+	Now     func() time.Time
+	Metrics prometheus.Registerer
+	Log     *slog.Logger
+}
+
+// Hub tells every open socket what changed. Safe for concurrent use.
+type Hub struct {
+	cfg   Config
+	deps  Deps
+	epoch string
+	// all are the coins of one who did not choose.
+	all     selection
+	metrics *metrics
+	// began and whole each have one place: a second of log time began in one partition of prices.v1,
+	// and has begun in all.
+	began, whole chan struct{}
+	// connections counts sockets, those that sent no key yet too.
+	connections atomic.Int64
+
+	mu       sync.Mutex
+	draining bool
+	sessions sync.WaitGroup
+	subs     map[*subscriber]struct{}
+	// sockets are all that are open, also those of clients that sent no key yet.
+	sockets map[net.Conn]struct{}
+	// budgets counts the sockets of each budget.
+	budgets map[string]int
+	dirty   selection
+	// told is by rank-1 what subscribers know of each coin.
+	told  []*change
+	nows  []int64
+	clock struct {
+		second, ticked int64
+	}
+	at        int64
+	seq       uint64
+	simulated bool
+	// snapshot is told, encoded at the first need after a tick.
+	snapshot *websocket.PreparedMessage
+}
+
+// NewHub makes a hub; Run starts it and Mount gives it a route.
+func NewHub(cfg Config, deps Deps) (*Hub, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("configuring the stream: %w", err)
+	}
+	m, err := newMetrics(deps.Metrics)
+	if err != nil {
+		return nil, fmt.Errorf("registering the stream's metrics: %w", err)
+	}
+	topic, err := schemas.TopicNamed(schemas.TopicPrices)
+	if err != nil {
+		return nil, err
+	}
+	coins := len(deps.Board.Coins().All())
+	h := &Hub{cfg: cfg, deps: deps, epoch: rand.Text()[:12], all: everything(deps.Board), metrics: m,
+		began: make(chan struct{}, 1), whole: make(chan struct{}, 1),
+		subs: map[*subscriber]struct{}{}, sockets: map[net.Conn]struct{}{}, budgets: map[string]int{},
+		dirty: newSelection(coins), told: make([]*change, coins), nows: make([]int64, topic.Partitions)}
+	// What the board was filled with is new to all.
+	for _, coin := range deps.Board.Coins().All() {
+		h.dirty.add(coin.Rank)
+	}
+	return h, nil
+}
+
+// Apply takes one record of prices.v1 after the board has.
+func (h *Hub) Apply(rec stream.TailRecord) error {
+	record, ok := rec.Marked.(*eventsv1.PriceRecord)
+	if !ok {
+		return nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if price := record.GetPrice(); price != nil {
+		if coin, known := h.deps.Board.Coins().ByID(price.CoinId); known {
+			h.dirty.add(coin.Rank)
+		}
+	}
+	// The prices of a second come before the pulse that tells it.
+	pulse := record.GetPulse()
+	if pulse == nil || int(rec.Partition) >= len(h.nows) || pulse.Now <= h.nows[rec.Partition] {
+		return nil
+	}
+	h.nows[rec.Partition] = pulse.Now
+	if second := pulse.Now / int64(time.Second); second > h.clock.second {
+		h.clock.second = second
+		signal(h.began)
+	}
+	if h.clock.second > h.clock.ticked && h.allReached(h.clock.second) {
+		signal(h.whole)
+	}
+	return nil
+}
+
+func (h *Hub) allReached(second int64) bool {
+	for _, now := range h.nows {
+		if now/int64(time.Second) < second {
+			return false
+		}
+	}
+	return true
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// Run tells what changes until the context ends, then sends every client away.
+func (h *Hub) Run(ctx context.Context) error {
+	housekeeping := time.NewTicker(time.Second)
+	defer housekeeping.Stop()
+	var due <-chan time.Time
+	var last time.Time
+	tick := func() {
+		if wait := h.cfg.Spacing - time.Since(last); wait > 0 {
+			due = time.After(wait)
+			return
+		}
+		due, last = nil, time.Now()
+		h.tick()
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			h.drain()
+			return ctx.Err()
+		case <-h.began:
+			if due == nil {
+				due = time.After(h.cfg.Gather)
+			}
+		case <-h.whole:
+			tick()
+		case <-due:
+			tick()
+		case now := <-housekeeping.C:
+			h.keepHouse(now)
+		}
+	}
+}
+
+// tick tells what changed since the last one.
+func (h *Hub) tick() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.clock.ticked = h.clock.second
+	r := h.collect(h.dirty)
+	clear(h.dirty)
+	h.tell(r)
+}
+
+// collect finds what is new of some coins, by rank.
+func (h *Hub) collect(of selection) *round {
+	h.at = max(h.at, h.deps.Board.Now())
+	now := h.deps.Now()
+	r := &round{}
+	for i := range h.told {
+		if !of.has(i + 1) {
+			continue
+		}
+		e := h.deps.Board.Entry(h.deps.Board.Coins().All()[i])
+		if e == nil {
+			continue
+		}
+		before := h.told[i]
+		if before != nil && e.Price.Time < before.entry.Price.Time {
+			continue // a subscriber's time never goes back, whatever is written
+		}
+		c := &change{entry: e, stale: h.deps.Board.Freshness(e, now).Stale, previous: e.Price.Price}
+		h.simulated = e.Price.Simulated
+		if before != nil {
+			c.previous = before.entry.Price.Price
+			c.dayAgo = before.dayAgo
+		}
+		if before == nil || differs(before.entry.Price, e.Price) {
+			if h.deps.DayAgo != nil {
+				c.dayAgo, _ = h.deps.DayAgo.DayAgo(e.Coin, e.Price.Time)
+			}
+			r.changes = append(r.changes, c)
+		}
+		if was := before != nil && before.stale; was != c.stale {
+			r.states = append(r.states, &state{entry: e, stale: c.stale, reason: reason(c)})
+		}
+		h.told[i] = c
+	}
+	return r
+}
+
+// differs says whether a price tells anything new: the one that is written each minute, only to say
+// that it still holds, does not.
+func differs(before, after *eventsv1.Price) bool {
+	return before.Price != after.Price || before.Volume24H != after.Volume24H || before.Source != after.Source
+}
+
+// reasonSilent is why a price is stale whose fold told nothing for long.
+const reasonSilent = "log_silent"
+
+func reason(c *change) string {
+	if !c.stale {
+		return ""
+	}
+	if why := c.entry.Latest.Reason; why != "" {
+		return why
+	}
+	return reasonSilent
+}
+
+// tell encodes a round once and offers it to all.
+func (h *Hub) tell(r *round) {
+	r.stamp = stamp{epoch: h.epoch, seq: h.seq, at: h.at}
+	if len(r.changes) > 0 || len(r.states) > 0 {
+		h.snapshot = nil
+		h.encode(r)
+	}
+	merged := 0
+	for s := range h.subs {
+		if s.offer(r, h.all) {
+			merged++
+		}
+	}
+	h.metrics.told(len(r.frames), merged)
+}
+
+// encode makes the frames that most subscribers share. Each has a number of its own, so that one
+// who misses a frame sees it.
+func (h *Hub) encode(r *round) {
+	var lost, regained []*state
+	for _, st := range r.states {
+		switch {
+		case !h.all.has(st.entry.Coin.Rank):
+		case st.stale:
+			lost = append(lost, st)
+		default:
+			regained = append(regained, st)
+		}
+	}
+	changes := make([]*change, 0, len(r.changes))
+	for _, c := range r.changes {
+		if h.all.has(c.entry.Coin.Rank) {
+			changes = append(changes, c)
+		}
+	}
+	share := func(encode func(stamp) []byte) {
+		h.seq++
+		r.stamp.seq = h.seq
+		r.frames = append(r.frames, frame{shared: prepare(encode(r.stamp))})
+	}
+	if len(regained) > 0 {
+		share(func(s stamp) []byte { return stateFrame(typeFresh, regained, s) })
+	}
+	if len(changes) > 0 {
+		share(func(s stamp) []byte { return updateFrame(changes, s) })
+	}
+	if len(lost) > 0 {
+		share(func(s stamp) []byte { return stateFrame(typeStale, lost, s) })
+	}
+	if len(r.frames) == 0 {
+		// Only coins that must be asked for changed.
+		h.seq++
+		r.stamp.seq = h.seq
+	}
+}
+
+func prepare(body []byte) *websocket.PreparedMessage {
+	m, err := websocket.NewPreparedMessage(websocket.TextMessage, body)
+	if err != nil {
+		panic(err) // it writes into memory, which cannot fail
+	}
+	return m
+}
+
+// keepHouse tells which prices grew stale without a record, ends the sockets of keys that ended, and
+// pings.
+func (h *Hub) keepHouse(now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.seq > 0 {
+		h.tell(h.aged())
+	}
+	stands := map[string]bool{}
+	for s := range h.subs {
+		id := s.caller.Grant.KeyID
+		ok, known := stands[id]
+		if !known {
+			ok = s.gate.Stands(s.caller, now)
+			stands[id] = ok
+		}
+		if !ok {
+			s.finish(closeKey, "the key has ended")
+			continue
+		}
+		s.pingIfDue(now, h.cfg.Idle/3)
+	}
+}
+
+// aged finds the prices that grew stale, or fresh, by the clock alone.
+func (h *Hub) aged() *round {
+	now := h.deps.Now()
+	r := &round{}
+	for i, c := range h.told {
+		if c == nil || h.dirty.has(i+1) {
+			continue
+		}
+		if stale := h.deps.Board.Freshness(c.entry, now).Stale; stale != c.stale {
+			c = &change{entry: c.entry, stale: stale, dayAgo: c.dayAgo, previous: c.previous}
+			h.told[i] = c
+			r.states = append(r.states, &state{entry: c.entry, stale: stale, reason: reason(c)})
+		}
+	}
+	return r
+}
+
+// drain sends every client away and waits until they went, or are cut off.
+func (h *Hub) drain() {
+	h.mu.Lock()
+	h.draining = true
+	for s := range h.subs {
+		s.finish(websocket.CloseServiceRestart, "the server restarts: come back after a random delay")
+	}
+	h.mu.Unlock()
+	gone := make(chan struct{})
+	go func() { h.sessions.Wait(); close(gone) }()
+	timer := time.NewTimer(h.cfg.Drain)
+	defer timer.Stop()
+	select {
+	case <-gone:
+		return
+	case <-timer.C:
+	}
+	h.mu.Lock()
+	for socket := range h.sockets {
+		socket.Close()
+	}
+	h.mu.Unlock()
+	<-gone
+}

@@ -1,0 +1,206 @@
+package ws
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fasthttp/websocket"
+	fiberws "github.com/gofiber/contrib/websocket"
+	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
+
+	"github.com/marketlog/marketlog/query"
+)
+
+// Path is where the stream is served.
+const Path = "/api/v1/prices/ws"
+
+// Close codes of our own; the rest are RFC 6455's.
+const (
+	closeKey     = 4001 // no valid key
+	closeOrigin  = 4003 // a web origin that may not connect
+	closeSlow    = 4008 // does not read
+	closeSockets = 4029 // the plan's limit
+)
+
+// protocol is the only subprotocol that is ever echoed: the key beside it must not come back in a
+// header that proxies log.
+const (
+	protocol  = "marketlog.v1"
+	keyPrefix = "key."
+)
+
+// Gate says who is served, and counts.
+type Gate interface {
+	Identify(key []byte, from net.IP, now time.Time) (query.Caller, error)
+	Count(ctx *fasthttp.RequestCtx, c query.Caller, now time.Time) error
+	Stands(c query.Caller, now time.Time) bool
+}
+
+// admission is what was settled before the upgrade.
+type admission struct {
+	gate Gate
+	from net.IP
+	// caller is set where known is, and then holds a place among its plan's sockets.
+	caller query.Caller
+	known  bool
+	// refused is told after the upgrade, because a browser cannot see the status of a refused one.
+	refused *ending
+}
+
+const admissionLocal = "admission"
+
+// Mount adds the stream's route.
+func (h *Hub) Mount(router fiber.Router, gate Gate) {
+	upgrade := fiberws.New(h.serve, fiberws.Config{
+		Subprotocols: []string{protocol}, EnableCompression: true,
+		// Reads are of small messages; writes of own frames borrow a buffer, shared ones need none.
+		ReadBufferSize: 512, WriteBufferSize: 4 << 10, WriteBufferPool: writeBuffers{},
+		RecoverHandler: h.recover,
+	})
+	router.Get(Path, func(c *fiber.Ctx) error {
+		if !fiberws.IsWebSocketUpgrade(c) {
+			return upgradeRequired(c)
+		}
+		if why := h.deps.Waiting(); why != "" {
+			return query.Starting(why)
+		}
+		if h.connections.Add(1) > int64(h.cfg.Connections) {
+			h.connections.Add(-1)
+			return &query.Error{Status: http.StatusServiceUnavailable, Code: query.CodeOverloaded, Message: "too many streams are open", RetryAfter: 5}
+		}
+		a, err := h.admit(c.Context(), gate)
+		if err != nil {
+			h.connections.Add(-1)
+			return err
+		}
+		c.Locals(admissionLocal, a)
+		if err := upgrade(c); err != nil {
+			h.connections.Add(-1)
+			if a.known {
+				h.release(a.caller)
+			}
+			return upgradeRequired(c)
+		}
+		return nil
+	})
+}
+
+func upgradeRequired(c *fiber.Ctx) error {
+	c.Set(fiber.HeaderUpgrade, "websocket")
+	return &query.Error{Status: http.StatusUpgradeRequired, Code: query.CodeUpgrade, Message: "this address speaks WebSocket (RFC 6455, version 13)"}
+}
+
+// admit checks origin, key, sockets and limit, in this order.
+func (h *Hub) admit(ctx *fasthttp.RequestCtx, gate Gate) (*admission, error) {
+	a := &admission{gate: gate, from: slices.Clone(ctx.RemoteIP())}
+	if !h.mayConnect(ctx) {
+		a.refused = &ending{closeOrigin, "the origin may not connect"}
+		return a, nil
+	}
+	now := time.Now()
+	key, err := handshakeKey(ctx)
+	var caller query.Caller
+	if err == nil {
+		caller, err = gate.Identify(key, a.from, now)
+	}
+	var shown *query.Error
+	switch {
+	case err == nil:
+	case errors.As(err, &shown) && shown.Status == http.StatusUnauthorized:
+		if key == nil && shown.Code == query.CodeInvalidKey && len(ctx.Request.Header.Peek(fiber.HeaderAuthorization)) == 0 {
+			return a, nil // it may still send one
+		}
+		a.refused = &ending{closeKey, "missing or invalid API key"}
+		return a, nil
+	default:
+		return nil, err
+	}
+	if !h.reserve(caller) {
+		a.refused = tooManySockets
+		return a, nil
+	}
+	if err := gate.Count(ctx, caller, now); err != nil {
+		h.release(caller)
+		return nil, err
+	}
+	a.caller, a.known = caller, true
+	return a, nil
+}
+
+var tooManySockets = &ending{closeSockets, "the plan's number of streams is open already"}
+
+// handshakeKey returns the key of the header, else that of the subprotocols, which is where a browser
+// can put one.
+func handshakeKey(ctx *fasthttp.RequestCtx) ([]byte, error) {
+	key, err := query.BearerKey(ctx)
+	if key != nil || err != nil {
+		return key, err
+	}
+	for item := range bytes.SplitSeq(ctx.Request.Header.Peek("Sec-WebSocket-Protocol"), []byte(",")) {
+		if key, ok := bytes.CutPrefix(bytes.TrimSpace(item), []byte(keyPrefix)); ok {
+			return key, nil
+		}
+	}
+	return nil, nil
+}
+
+// mayConnect keeps pages of other sites from opening streams with what a browser of ours can reach.
+func (h *Hub) mayConnect(ctx *fasthttp.RequestCtx) bool {
+	origin := string(ctx.Request.Header.Peek(fiber.HeaderOrigin))
+	if origin == "" || slices.Contains(h.cfg.Origins, origin) {
+		return true
+	}
+	u, err := url.Parse(origin)
+	return err == nil && u.Host != "" && strings.EqualFold(u.Host, string(ctx.Host()))
+}
+
+// reserve takes one of the plan's sockets.
+func (h *Hub) reserve(c query.Caller) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.budgets[c.Grant.Budget] >= c.Plan.Sockets {
+		return false
+	}
+	h.budgets[c.Grant.Budget]++
+	return true
+}
+
+func (h *Hub) release(c query.Caller) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.budgets[c.Grant.Budget]--; h.budgets[c.Grant.Budget] == 0 {
+		delete(h.budgets, c.Grant.Budget)
+	}
+}
+
+// recover costs a panic one socket only.
+func (h *Hub) recover(*fiberws.Conn) {
+	if p := recover(); p != nil {
+		h.deps.Log.LogAttrs(context.Background(), slog.LevelError, "panic in a stream", panicAttr(p))
+	}
+}
+
+// endingOf tells an error that came after the upgrade.
+func endingOf(err error) *ending {
+	var shown *query.Error
+	if !errors.As(err, &shown) {
+		return &ending{websocket.CloseInternalServerErr, "internal error"}
+	}
+	switch shown.Status {
+	case http.StatusUnauthorized:
+		return &ending{closeKey, "missing or invalid API key"}
+	case http.StatusTooManyRequests:
+		return &ending{closeSockets, "the plan's limit of requests is used up"}
+	default:
+		return &ending{websocket.CloseTryAgainLater, shown.Code}
+	}
+}

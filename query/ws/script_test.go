@@ -1,0 +1,112 @@
+package ws
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+var update = flag.Bool("update", false, "write the frames of scripts anew")
+
+// What differs from run to run.
+var (
+	epochs = regexp.MustCompile(`"epoch":"[A-Z2-7]{12}"`)
+	ids    = regexp.MustCompile(`"clientId":"[A-Z2-7]{16}"`)
+)
+
+func scriptCoins(t *testing.T) *schemas.CoinTable {
+	table, err := schemas.ParseCoins(strings.Join([]string{
+		"id,symbol,name,rank,kind,peg,aliases",
+		"bitcoin,BTC,Bitcoin,1,coin,,*:XBT",
+		"ethereum,ETH,Ethereum,2,coin,,",
+		"solana,SOL,Solana,3,coin,,",
+		"sol-wormhole,SOL,SOL (Wormhole),4,wrapped,,",
+		"",
+	}, "\n"), "code,name,aliases\nUSD,United States Dollar,\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
+// Each script feeds the log, speaks as clients and shows every frame that they read.
+func TestFramesFollowTheScripts(t *testing.T) {
+	scripts, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(scripts) == 0 {
+		t.Fatalf("no scripts: %v", err)
+	}
+	for _, path := range scripts {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".txt"), func(t *testing.T) {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			script, want, _ := strings.Cut(string(text), "----\n")
+			got := play(t, script)
+			if *update {
+				if err := os.WriteFile(path, []byte(script+"----\n"+got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if got != want {
+				t.Errorf("got\n%s\nwant\n%s", got, want)
+			}
+		})
+	}
+}
+
+func play(t *testing.T, script string) string {
+	w := newWorld(t, func(s *setup) { s.coins = scriptCoins(t); s.auth = query.AuthOpen })
+	clients := map[string]*client{}
+	var out strings.Builder
+	for line := range strings.Lines(script) {
+		line = strings.TrimSpace(line)
+		words := strings.Fields(line)
+		if len(words) == 0 || words[0] == "#" {
+			continue
+		}
+		switch words[0] {
+		case "price": // coin price source volume
+			p := &eventsv1.Price{CoinId: words[1], Source: words[3], Simulated: true}
+			p.Price, p.Volume24H = number(t, words[2]), number(t, words[4])
+			w.price(p)
+		case "without": // coin reason
+			w.price(&eventsv1.Price{CoinId: words[1], Reason: words[2], Simulated: true})
+		case "tick":
+			w.tick()
+		case "skip": // seconds
+			w.now.Add(int64(number(t, words[1])))
+		case "open":
+			clients[words[1]] = w.open(dialing{})
+		case "send": // client message
+			clients[words[1]].send(strings.Join(words[2:], " "))
+		case "read": // client
+			text, err := clients[words[1]].next()
+			if err != nil {
+				t.Fatalf("%s: %v", line, err)
+			}
+			text = epochs.ReplaceAllString(text, `"epoch":"E"`)
+			out.WriteString(words[1] + " " + ids.ReplaceAllString(text, `"clientId":"C"`) + "\n")
+		default:
+			t.Fatalf("no such line: %s", line)
+		}
+	}
+	return out.String()
+}
+
+func number(t *testing.T, text string) float64 {
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}

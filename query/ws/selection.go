@@ -1,0 +1,50 @@
+package ws
+
+import (
+	"strings"
+
+	"github.com/marketlog/marketlog/query"
+)
+
+// selection is a set of coins, by rank.
+type selection []uint64
+
+func newSelection(coins int) selection { return make(selection, (coins+63)/64) }
+
+func (s selection) has(rank int) bool { return s[(rank-1)/64]&(1<<((rank-1)%64)) != 0 }
+func (s selection) add(rank int)      { s[(rank-1)/64] |= 1 << ((rank - 1) % 64) }
+func (s selection) remove(rank int)   { s[(rank-1)/64] &^= 1 << ((rank - 1) % 64) }
+
+func (s selection) equal(other selection) bool {
+	for i := range s {
+		if s[i] != other[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// everything is the selection of one who did not ask: each symbol's highest ranked coin.
+func everything(board *query.Board) selection {
+	all := board.Coins().All()
+	s := newSelection(len(all))
+	for _, coin := range all {
+		if board.Leads(coin) {
+			s.add(coin.Rank)
+		}
+	}
+	return s
+}
+
+// find returns the ranks that symbols or coin ids mean, and the names that mean nothing.
+func find(board *query.Board, names []string) (ranks []int, unknown []string) {
+	for _, name := range names {
+		named, ok := board.Find(strings.TrimSpace(name))
+		if !ok {
+			unknown = append(unknown, name)
+			continue
+		}
+		ranks = append(ranks, named.Rank)
+	}
+	return ranks, unknown
+}

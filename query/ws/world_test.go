@@ -1,0 +1,296 @@
+package ws
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/gofiber/fiber/v2"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/keys"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream"
+)
+
+// patience bounds every wait of a test: it passes as soon as what it waits for is there.
+const patience = 20 * time.Second
+
+// world is a server with a stream, and the log that feeds it.
+type world struct {
+	t       testing.TB
+	board   *query.Board
+	hub     *Hub
+	table   *keys.Table
+	limiter *query.Limiter
+	base    string
+	// now is the log's, and the query's, in Unix seconds.
+	now    atomic.Int64
+	offset int64
+	pepper []byte
+	stop   func() error
+}
+
+type setup struct {
+	stream Config
+	auth   query.AuthMode
+	plans  map[string]query.Plan
+	coins  *schemas.CoinTable
+}
+
+func newWorld(t testing.TB, change func(*setup)) *world {
+	t.Helper()
+	set := setup{stream: DefaultConfig(), auth: query.AuthRequired, plans: query.DefaultPlans(), coins: schemas.Coins()}
+	set.stream.Spacing, set.stream.Gather = 0, time.Minute
+	if change != nil {
+		change(&set)
+	}
+	w := &world{t: t, board: query.NewBoard(set.coins), pepper: keys.NewPepper(), limiter: query.NewLimiter(time.Now, nil)}
+	w.now.Store(time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC).Unix())
+	now := func() time.Time { return time.Unix(w.now.Load(), 0) }
+	ready := func() string { return "" }
+	var err error
+	if w.table, err = keys.NewTable(w.pepper, ready); err != nil {
+		t.Fatal(err)
+	}
+	registry := prometheus.NewRegistry()
+	log := slog.New(slog.DiscardHandler)
+	if w.hub, err = NewHub(set.stream, Deps{Board: w.board, Waiting: ready, Now: now, Metrics: registry, Log: log}); err != nil {
+		t.Fatal(err)
+	}
+	cfg := query.DefaultConfig()
+	cfg.Listen, cfg.Auth = "127.0.0.1:0", set.auth
+	server, err := query.NewServer(cfg, query.Deps{Keys: w.table, Limiter: w.limiter, Plans: set.plans,
+		Mount: func(r fiber.Router, s *query.Server) { w.hub.Mount(r, s) },
+		Now:   now, Metrics: registry, Log: log, Version: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Bind(); err != nil {
+		t.Fatal(err)
+	}
+	w.base = server.Addr()
+	ctx, cancel := context.WithCancel(context.Background())
+	var g errgroup.Group
+	g.Go(func() error { return server.Run(ctx) })
+	g.Go(func() error {
+		if err := w.hub.Run(ctx); ctx.Err() == nil {
+			return err
+		}
+		return nil
+	})
+	stopped := false
+	w.stop = func() error {
+		cancel()
+		if stopped {
+			return nil
+		}
+		stopped = true
+		return g.Wait()
+	}
+	t.Cleanup(func() {
+		if err := w.stop(); err != nil {
+			t.Errorf("stopping: %v", err)
+		}
+	})
+	return w
+}
+
+// key makes a key of a plan.
+func (w *world) key(plan string) string {
+	key := keys.Generate()
+	hash := keys.Hash(w.pepper, []byte(key))
+	w.table.Apply(&eventsv1.KeyRecord{Id: key[len(key)-8:], Plan: plan, Budget: key[len(key)-8:], Hash: hash[:]})
+	return key
+}
+
+func (w *world) revoke(key string) {
+	if err := w.table.Follow([]byte(key[len(key)-8:]), nil); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// write appends a record of prices.v1 to the log.
+func (w *world) write(partition int32, record *eventsv1.PriceRecord) {
+	w.offset++
+	record.Mark = &eventsv1.Mark{Offset: w.offset}
+	rec := stream.TailRecord{Partition: partition, Offset: w.offset, Marked: record}
+	if err := w.board.Apply(rec); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := w.hub.Apply(rec); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) price(p *eventsv1.Price) {
+	p.Time = w.now.Load() * int64(time.Second)
+	w.write(0, &eventsv1.PriceRecord{Body: &eventsv1.PriceRecord_Price{Price: p}})
+}
+
+// tick ends the second in all partitions, waits until the hub told it and begins the next one.
+func (w *world) tick() {
+	second := w.now.Load()
+	for partition := range w.hub.nows {
+		w.write(int32(partition), &eventsv1.PriceRecord{Body: &eventsv1.PriceRecord_Pulse{Pulse: &eventsv1.Pulse{Now: second * int64(time.Second)}}})
+	}
+	w.eventually("the hub tells the second", func() bool {
+		w.hub.mu.Lock()
+		defer w.hub.mu.Unlock()
+		return w.hub.clock.ticked >= second
+	})
+	w.now.Store(second + 1)
+}
+
+func (w *world) eventually(what string, holds func() bool) {
+	w.t.Helper()
+	for deadline := time.Now().Add(patience); !holds(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			w.t.Fatalf("waited %s until %s", patience, what)
+		}
+	}
+}
+
+// client is a real one.
+type client struct {
+	*websocket.Conn
+	t testing.TB
+}
+
+type dialing struct {
+	key, origin  string
+	protocols    []string
+	readBuffer   int
+	uncompressed bool
+}
+
+func (w *world) dial(d dialing) (*client, *http.Response, error) {
+	w.t.Helper()
+	header := http.Header{}
+	if d.key != "" {
+		header.Set("Authorization", "Bearer "+d.key)
+	}
+	if d.origin != "" {
+		header.Set("Origin", d.origin)
+	}
+	dialer := &net.Dialer{}
+	transport := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dialer.DialContext(ctx, network, address)
+		if err == nil && d.readBuffer > 0 {
+			err = conn.(*net.TCPConn).SetReadBuffer(d.readBuffer)
+		}
+		return conn, err
+	}}
+	mode := websocket.CompressionNoContextTakeover
+	if d.uncompressed {
+		mode = websocket.CompressionDisabled
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	conn, answer, err := websocket.Dial(ctx, "ws://"+w.base+Path, &websocket.DialOptions{HTTPHeader: header, Subprotocols: d.protocols,
+		HTTPClient: &http.Client{Transport: transport}, CompressionMode: mode})
+	if err != nil {
+		return nil, answer, err
+	}
+	conn.SetReadLimit(1 << 20)
+	w.t.Cleanup(func() { conn.CloseNow() })
+	return &client{conn, w.t}, answer, nil
+}
+
+func (w *world) open(d dialing) *client {
+	w.t.Helper()
+	c, _, err := w.dial(d)
+	if err != nil {
+		w.t.Fatalf("dialling: %v", err)
+	}
+	return c
+}
+
+func (c *client) send(text string) {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := c.Write(ctx, websocket.MessageText, []byte(text)); err != nil {
+		c.t.Fatalf("sending %s: %v", text, err)
+	}
+}
+
+func (c *client) next() (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	_, body, err := c.Read(ctx)
+	return string(body), err
+}
+
+// element is one price of a frame.
+type element struct {
+	Symbol, CoinID, Source              string
+	Price, PreviousPrice, ChangePercent float64
+	Timestamp                           int64
+}
+
+type received struct {
+	Type      string
+	ClientID  string
+	Data      []element
+	Seq       uint64
+	Epoch     string
+	Conflated int
+	Timestamp time.Time
+}
+
+func (c *client) frame() received {
+	c.t.Helper()
+	text, err := c.next()
+	if err != nil {
+		c.t.Fatalf("reading a frame: %v", err)
+	}
+	var f received
+	if err := json.Unmarshal([]byte(text), &f); err != nil {
+		c.t.Fatalf("decoding %s: %v", text, err)
+	}
+	return f
+}
+
+// until reads frames until one has a type.
+func (c *client) until(kind string) received {
+	c.t.Helper()
+	for {
+		if f := c.frame(); f.Type == kind {
+			return f
+		}
+	}
+}
+
+// closed reads on and returns the code that the server closes with.
+func (c *client) closed() websocket.StatusCode {
+	c.t.Helper()
+	for {
+		if _, err := c.next(); err != nil {
+			if code := websocket.CloseStatus(err); code != -1 {
+				return code
+			}
+			c.t.Fatalf("closed without a code: %v", err)
+		}
+	}
+}
+
+func body(t testing.TB, answer *http.Response) string {
+	t.Helper()
+	b, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(b))
+}

@@ -1,0 +1,50 @@
+package schemas
+
+import (
+	"time"
+
+	"github.com/shopspring/decimal"
+)
+
+// Candle is the published price of a coin over an interval, in USD. Candles of longer intervals are
+// folded from those of the minutes.
+type Candle struct {
+	// Start labels the interval.
+	Start                  time.Time
+	Open, High, Low, Close float64
+	// Volume is the base traded at the accepted venues, exact; VolumeUSD the same in USD.
+	Volume    decimal.Decimal
+	VolumeUSD float64
+	Trades    uint64
+	// Minutes is the number of closed minutes that were folded, Newest the start of the last of them;
+	// where single prices were folded too, the second of the last of those.
+	Minutes int
+	Newest  time.Time
+}
+
+// Join folds a later candle into c, which keeps its start.
+func (c *Candle) Join(later Candle) {
+	c.High, c.Low, c.Close = max(c.High, later.High), min(c.Low, later.Low), later.Close
+	c.Volume = c.Volume.Add(later.Volume)
+	c.VolumeUSD += later.VolumeUSD
+	c.Trades += later.Trades
+	c.Minutes += later.Minutes
+	if later.Newest.After(c.Newest) {
+		c.Newest = later.Newest
+	}
+}
+
+// JoinCandles folds candles, oldest first, into intervals of a step, which divides a day.
+func JoinCandles(candles []Candle, step time.Duration) []Candle {
+	var joined []Candle
+	for _, c := range candles {
+		start := c.Start.Truncate(step)
+		if n := len(joined); n > 0 && joined[n-1].Start.Equal(start) {
+			joined[n-1].Join(c)
+			continue
+		}
+		c.Start = start
+		joined = append(joined, c)
+	}
+	return joined
+}
