@@ -29,6 +29,9 @@ const (
 	backfillShare = 0.5
 )
 
+// errBackfillEnded is the end of a back-fill that was cancelled, or whose instance stops.
+var errBackfillEnded = errors.New("the back-fill is ended; given again, it goes on where it stood")
+
 // backfillInput is what the verbs of back-filling take.
 type backfillInput struct {
 	// Source is a venue; empty, where Gaps is set: all that were back-filled before.
@@ -84,6 +87,9 @@ func backfillVerbs(in *Instance) []Verb {
 			result, err := j.Run(ctx)
 			if result.Calls > 0 || err == nil {
 				err = errors.Join(err, emit(result))
+			}
+			if err != nil && ctx.Err() != nil {
+				return errBackfillEnded
 			}
 			return err
 		}),

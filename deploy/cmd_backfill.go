@@ -115,6 +115,9 @@ func (a *App) backfill(cmd *cobra.Command, v Verb, action jobAction, input backf
 	p := &backfillPrinter{replayPrinter{App: a, inJSON: inJSON}}
 	err = a.call(cmd.Context(), cfg, v, action, input, p.line)
 	p.end()
+	if action == jobCancel && err != nil && err.Error() == errBackfillEnded.Error() { // an error's text is all that comes through the socket
+		_, err = fmt.Fprintln(a.Stderr, errBackfillEnded)
+	}
 	return err
 }
 
@@ -153,7 +156,7 @@ func (p *backfillPrinter) line(raw json.RawMessage) error {
 		})
 	}
 	return printAs(p, raw, func(r backfill.Result) string {
-		return fmt.Sprintf("%s: %d calls, %d candles written, %d were there, %d calls failed, %.1f s", r.Source, r.Calls, r.Candles, r.Known, r.Failed, r.Seconds)
+		return fmt.Sprintf("%s: %d calls, %d candles written, %d were there, %d refused, %d calls failed, %.1f s", r.Source, r.Calls, r.Candles, r.Known, r.Refused, r.Failed, r.Seconds)
 	})
 }
 

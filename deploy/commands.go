@@ -49,6 +49,8 @@ func (a *App) commands() []*cobra.Command {
 		a.backfillCommand(),
 		a.gapsCommand(),
 		a.configCommand(),
+		a.deadCommand(),
+		a.sqlCommand(),
 		a.doctorCommand(),
 		a.versionCommand(),
 	}

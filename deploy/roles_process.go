@@ -55,7 +55,7 @@ func processorRoles(ctx context.Context, in *Instance) ([]Role, error) {
 		{Name: "processors/resolve", Run: in.runResolve},
 		{Name: "processors/prices", Run: (&processors.Runner{Unit: pricesUnit(), Log: in.Stream, Logger: in.Log}).Run},
 	}
-	for _, topic := range []string{schemas.TopicTicks, schemas.TopicPrices, schemas.TopicCandles, schemas.TopicTicksRawDead} {
+	for _, topic := range []string{schemas.TopicTicks, schemas.TopicPrices, schemas.TopicCandles, schemas.TopicTicksRawDead, schemas.TopicBackfillRaw} {
 		sink := &processors.Sink{Topic: topic, Log: in.Stream, History: store, Logger: in.Log}
 		if topic == schemas.TopicPrices {
 			sink.Latest = cache

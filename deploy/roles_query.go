@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -16,12 +17,15 @@ import (
 	"github.com/marketlog/marketlog/deploy/embedded/engine"
 	"github.com/marketlog/marketlog/producers/exchanges"
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/charts"
+	"github.com/marketlog/marketlog/query/coins"
 	"github.com/marketlog/marketlog/query/keys"
 	"github.com/marketlog/marketlog/query/prices"
 	"github.com/marketlog/marketlog/query/ws"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream"
+	"github.com/marketlog/marketlog/stream/history"
 )
 
 // queryRoles answer: REST and the stream, and SQL where the engine is embedded.
@@ -128,22 +132,26 @@ func (a *apiRole) run(ctx context.Context) error {
 	return g.Wait()
 }
 
-func (a *apiRole) newServer(listener net.Listener, limiter *query.Limiter, board *query.Board, rates *query.Rates, table *keys.Table, store prices.History, hub *ws.Hub, ready []query.Readiness) (*query.Server, error) {
+func (a *apiRole) newServer(listener net.Listener, limiter *query.Limiter, board *query.Board, rates *query.Rates, table *keys.Table, store *history.Store, hub *ws.Hub, ready []query.Readiness) (*query.Server, error) {
 	cfg := query.DefaultConfig()
 	cfg.Listen, cfg.Auth = a.port.addr, query.AuthMode(a.in.Config.Auth.Mode)
-	unit := prices.New(board, rates, store, providers())
+	candles := query.NewCandles(board, store)
 	return query.NewServer(cfg, query.Deps{
-		Keys:      table,
-		Limiter:   limiter,
-		Plans:     query.DefaultPlans(),
-		Endpoints: unit.Endpoints(),
-		Mount:     func(router fiber.Router, server *query.Server) { hub.Mount(router, server) },
-		Ready:     ready,
-		Listener:  listener,
-		Now:       a.in.Clock.Now,
-		Metrics:   a.in.Metrics,
-		Log:       a.in.Log,
-		Version:   version(),
+		Keys:    table,
+		Limiter: limiter,
+		Plans:   query.DefaultPlans(),
+		Endpoints: slices.Concat(
+			prices.New(board, rates, store, providers()).Endpoints(),
+			charts.New(board, candles).Endpoints(),
+			coins.New(board, candles).Endpoints(),
+		),
+		Mount:    func(router fiber.Router, server *query.Server) { hub.Mount(router, server) },
+		Ready:    ready,
+		Listener: listener,
+		Now:      a.in.Clock.Now,
+		Metrics:  a.in.Metrics,
+		Log:      a.in.Log,
+		Version:  version(),
 	})
 }
 

@@ -3,6 +3,9 @@ package processors_test
 import (
 	"os"
 	"testing"
+	"time"
+
+	"pgregory.net/rapid"
 
 	"github.com/marketlog/marketlog/processors"
 	"github.com/marketlog/marketlog/processors/foldtest"
@@ -67,4 +70,34 @@ func scripts(t *testing.T) *os.Root {
 	}
 	t.Cleanup(func() { _ = root.Close() })
 	return root
+}
+
+// Whatever producers write, neither clock goes back, the watermark is never ahead of now, and the same
+// records in the same order give the same clocks.
+func TestClocksNeverGoBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var clocks, again processors.Clocks
+		base := time.Date(2026, 1, 5, 10, 0, 0, 0, time.UTC).UnixNano()
+		for range rapid.IntRange(1, 200).Draw(t, "records") {
+			now, watermark := clocks.Now(), clocks.Watermark()
+			producer := rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "producer")
+			epoch := rapid.Int64Range(0, 1).Draw(t, "epoch")
+			base += rapid.SampledFrom([]int64{0, 1e8, 1e9, 1e9, 35e9, 70e9}).Draw(t, "step")
+			at := base + rapid.SampledFrom([]int64{0, 0, 0, 3e8, -2e9, -29e9, -31e9, 9e9, 11e9, 3600e9, -3600e9}).Draw(t, "skew")
+			moved := clocks.Observe(producer, epoch, at)
+			again.Observe(producer, epoch, at)
+			if clocks.Now() < now || clocks.Watermark() < watermark {
+				t.Fatalf("went back: now from %d to %d, watermark from %d to %d", now, clocks.Now(), watermark, clocks.Watermark())
+			}
+			if clocks.Watermark() > clocks.Now() {
+				t.Fatalf("watermark %d is ahead of now %d", clocks.Watermark(), clocks.Now())
+			}
+			if moved != (clocks.Now() != now || clocks.Watermark() != watermark) {
+				t.Fatalf("moved=%v where now went from %d to %d, the watermark from %d to %d", moved, now, clocks.Now(), watermark, clocks.Watermark())
+			}
+			if again.Now() != clocks.Now() || again.Watermark() != clocks.Watermark() {
+				t.Fatalf("the same records gave now %d and %d, watermark %d and %d", clocks.Now(), again.Now(), clocks.Watermark(), again.Watermark())
+			}
+		}
+	})
 }

@@ -179,11 +179,15 @@ func (x *Exchange) assign(selected []Instrument) (started []*socket) {
 // that does not change is still a price. While the feed is down it stands in for it.
 func (x *Exchange) pollLoop(ctx context.Context) error {
 	var out Out
+	every, after := pollEvery, quietAfter
+	if x.venue.Polled > 0 {
+		every, after = x.venue.Polled, 0
+	}
 	for {
-		if err := Sleep(ctx, x.clock, pollEvery); err != nil {
+		if err := Sleep(ctx, x.clock, every); err != nil {
 			return err
 		}
-		quiet := x.markets.quiet(x.clock.Now().Add(-quietAfter).UnixNano())
+		quiet := x.markets.quiet(x.clock.Now().Add(-after).UnixNano())
 		if len(quiet) == 0 {
 			continue
 		}

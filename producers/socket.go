@@ -90,7 +90,7 @@ func (s *socket) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer conn.CloseNow()
+	defer func() { _ = conn.CloseNow() }()
 	s.x.stats.connects.Add(1)
 	s.x.stats.connected.Add(1)
 	defer s.x.stats.connected.Add(-1)

@@ -130,7 +130,9 @@ func (s *sourceOutbox) Known(ctx context.Context, visit func(*eventsv1.Reference
 	select {
 	case <-tail.CaughtUp():
 		stop()
-		<-done
+		if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
+			return err
+		}
 		return ctx.Err()
 	case err := <-done:
 		return err

@@ -41,6 +41,8 @@ type Venue struct {
 	// Tickers gives what to ask URLs.REST for the state of these markets; nil if the venue has no
 	// such endpoint. It is asked for markets that the feed has been silent on.
 	Tickers func(markets []Instrument) []Query
+	// Polled is how often it is asked for all markets, because the feed has no tickers; 0: the feed has.
+	Polled time.Duration
 	// DecodeREST adds to out what an answer of the HTTP interface says: tickers, trades, candles.
 	// target is the URL, or its end; a market that only the URL names stays without Symbol.
 	DecodeREST func(target string, body []byte, out *Out) error

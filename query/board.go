@@ -48,6 +48,9 @@ type Entry struct {
 // Freshness classifies the age of a value.
 type Freshness struct{ Stale, Critical bool }
 
+// TailRecord is one record of a followed topic.
+type TailRecord = stream.TailRecord
+
 // NewBoard makes an empty board of the coins of a table.
 func NewBoard(coins *schemas.CoinTable) *Board {
 	partitions := int32(1)

@@ -65,6 +65,17 @@ func CheckTick(t *eventsv1.Tick) (Reason, string) {
 	}
 }
 
+// CheckCandle says why a venue's candle of the past must not be kept, and what was wrong in words; an empty
+// reason if it may.
+func CheckCandle(c *eventsv1.BackfillCandle) (Reason, string) {
+	for _, price := range [...][2]string{{"open", c.Open}, {"high", c.High}, {"low", c.Low}, {"close", c.Close}} {
+		if reason, detail := checkPrice(price[0], price[1]); reason != "" {
+			return reason, detail
+		}
+	}
+	return checkVolume("volume", c.Volume)
+}
+
 func checkPrice(name, value string) (Reason, string) {
 	d, reason, detail := parse(name, value)
 	switch {

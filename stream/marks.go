@@ -105,7 +105,7 @@ func complete(applied map[int32]Applied, origins int32) bool {
 	return true
 }
 
-// DecodeMarked decodes a value of a derived topic.
+// DecodeMarked decodes a value of a topic that is materialized.
 func DecodeMarked(topic string, value []byte) (eventsv1.Marked, error) {
 	var rec eventsv1.Marked
 	switch topic {
@@ -117,6 +117,8 @@ func DecodeMarked(topic string, value []byte) (eventsv1.Marked, error) {
 		rec = &eventsv1.PriceRecord{}
 	case schemas.TopicCandles:
 		rec = &eventsv1.CandleRecord{}
+	case schemas.TopicBackfillRaw:
+		rec = &eventsv1.BackfillRecord{}
 	case schemas.TopicTicksRawDead, schemas.TopicReferenceRawDead:
 		rec = &eventsv1.DeadRecord{}
 	default:

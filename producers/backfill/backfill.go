@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
@@ -67,8 +68,10 @@ type Result struct {
 	Source string `json:"source"`
 	Calls  int64  `json:"calls"`
 	// Candles were written; Known ones of a range that was begun before were in the log already.
-	Candles int64   `json:"candles"`
-	Known   int64   `json:"known"`
+	Candles int64 `json:"candles"`
+	Known   int64 `json:"known"`
+	// Refused candles had a price or volume that cannot be; their ranges are read to the end without them.
+	Refused int64   `json:"refused"`
 	Failed  int64   `json:"failed"`
 	Seconds float64 `json:"seconds"`
 }
@@ -233,14 +236,25 @@ func (r *run) fetch(ctx context.Context, c Range) ([]*eventsv1.BackfillCandle, e
 			return nil, producers.Unreadable("a candle begins at %s", time.Unix(0, e.Start).UTC().Format(time.RFC3339))
 		}
 		byStart[e.Start] = true
-		candles = append(candles, &eventsv1.BackfillCandle{
+		candle := &eventsv1.BackfillCandle{
 			Venue: r.Venue.Slug, Symbol: c.Market.Symbol, Base: c.Market.Base, Quote: c.Market.Quote,
 			Start: e.Start, Interval: uint32(c.Interval / time.Second), IngestTime: received,
 			Open: string(e.OpenPrice), High: string(e.High), Low: string(e.Low), Close: string(e.ClosePrice), Volume: string(e.Volume),
-		})
+		}
+		if reason, _ := schemas.CheckCandle(candle); reason != "" {
+			r.refuse()
+			continue
+		}
+		candles = append(candles, candle)
 	}
 	slices.SortFunc(candles, func(a, b *eventsv1.BackfillCandle) int { return int(min(max(a.Start-b.Start, -1), 1)) })
 	return candles, nil
+}
+
+func (r *run) refuse() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.result.Refused++
 }
 
 // account adds up a call. A failed one ends the run only if many failed in a row.

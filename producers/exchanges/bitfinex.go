@@ -13,9 +13,10 @@ import (
 // bitfinex is Bitfinex's spot market, by version 2 of its interface. Messages are lists that name
 // their channel by a number, which the connection learns when it subscribes.
 //
-//	feed     https://docs.bitfinex.com/docs/ws-general (at most 20 connections a minute to the public
-//	         host, 25 channels on each; a heartbeat every 15 s on a quiet channel; lists may grow at
-//	         their end, by a sequence number or a time if the connection asked for them)
+//	feed     https://docs.bitfinex.com/docs/ws-general (a heartbeat every 15 s on a quiet channel;
+//	         lists may grow at their end, by a sequence number or a time if they were asked for)
+//	limits   https://docs.bitfinex.com/docs/ws-public (20 connections a minute to the public host, 25
+//	         channels on each)
 //	ticker   https://docs.bitfinex.com/reference/ws-public-ticker
 //	trades   https://docs.bitfinex.com/reference/ws-public-trades ("te" comes at once, "tu" again a
 //	         little later: one trade)

@@ -47,6 +47,7 @@ func bitstamp() producers.Venue {
 		Tickers: func([]producers.Instrument) []producers.Query {
 			return []producers.Query{{Path: "/api/v2/ticker/"}} // all markets at once
 		},
+		Polled:     5 * time.Second,
 		DecodeREST: bitstampREST,
 		History:    bitstampHistory(),
 	}

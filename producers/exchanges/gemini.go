@@ -16,7 +16,7 @@ import (
 //	before  https://developer.gemini.com/websocket/archived/v2
 //	HTTP    https://developer.gemini.com/rest/market-data
 //	limits  https://docs.gemini.com/rate-limit (public: 120 requests a minute, one a second is
-//	        recommended; 12 connections a minute)
+//	        recommended) and https://docs.gemini.com/websocket-api/ (12 connections a minute)
 func gemini() producers.Venue {
 	return producers.Venue{
 		Slug: "gemini", Name: "Gemini", Version: 1,

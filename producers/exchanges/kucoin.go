@@ -126,7 +126,7 @@ func parseKucoin[T any](body []byte) (T, error) {
 func kucoinInstruments(_ string, body []byte) ([]producers.Instrument, error) {
 	rows, err := parseKucoin[[]struct {
 		Symbol string `json:"symbol"`
-		// Name shows the assets' present names; the symbol stays what it was: BCHSV-USDT is BSV-USDT.
+		// The symbol stays when an asset is renamed, the others do not: BCHSV-USDT is BSV-USDT.
 		Name   string `json:"name"`
 		Base   string `json:"baseCurrency"`
 		Quote  string `json:"quoteCurrency"`

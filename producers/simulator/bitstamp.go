@@ -103,7 +103,7 @@ func bitstampSide(t Trade) string {
 }
 
 // bitstampOrder is the id of an order, of 16 digits.
-func bitstampOrder(m *Market, n int64) int64 { return 1e15 + int64(m.seed.at(n)%1e15) }
+func bitstampOrder(m *Market, n int64) int64 { return 13e14 + int64(m.seed.at(n)%1e15) }
 
 func bitstampRoutes(x *Exchange) map[string]http.HandlerFunc {
 	// pair answers for the market that the path names.

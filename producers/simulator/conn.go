@@ -159,7 +159,7 @@ func (x *Exchange) serveStream(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // Accept has answered
 	}
-	defer ws.CloseNow()
+	defer func() { _ = ws.CloseNow() }()
 	ws.SetReadLimit(receiveLimit)
 	c.ws = ws
 	limits := x.venue.Limits

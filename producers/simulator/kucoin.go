@@ -122,10 +122,13 @@ func kucoinID(s seed, n int64) string {
 	return strings.ReplaceAll(text, "-", "")[:24]
 }
 
+// kucoinSequence counts the updates of a symbol, from where such counters began.
+func kucoinSequence(n int64) string { return strconv.FormatInt(1_600_000_000_000+n, 10) }
+
 func kucoinMatch(b []byte, m *Market, t Trade) []byte {
 	id := strconv.FormatInt(t.ID, 10)
 	return kucoinPush(b, "/market/match", "trade.l3match", m, map[string]string{
-		"makerOrderId": kucoinID(m.seed^1, t.ID), "price": t.Price.Short(), "sequence": id, "side": side(t.Buy), "size": t.Size.Short(),
+		"makerOrderId": kucoinID(m.seed^1, t.ID), "price": t.Price.Short(), "sequence": kucoinSequence(t.ID), "side": side(t.Buy), "size": t.Size.Short(),
 		"symbol": m.Symbol, "takerOrderId": kucoinID(m.seed^2, t.ID), "time": strconv.FormatInt(t.Time, 10), "tradeId": id, "type": "match",
 	})
 }
@@ -133,13 +136,13 @@ func kucoinMatch(b []byte, m *Market, t Trade) []byte {
 func kucoinTicker(b []byte, m *Market, s State) []byte {
 	return kucoinPush(b, "/market/ticker", "trade.ticker", m, map[string]any{
 		"bestAsk": s.Ask.Short(), "bestAskSize": s.AskSize.Short(), "bestBid": s.Bid.Short(), "bestBidSize": s.BidSize.Short(),
-		"price": s.Last.Price.Short(), "sequence": strconv.FormatInt(s.Seq, 10), "size": s.Last.Size.Short(), "time": s.Time / 1e6,
+		"price": s.Last.Price.Short(), "sequence": kucoinSequence(s.Seq), "size": s.Last.Size.Short(), "time": s.Time / 1e6,
 	})
 }
 
 func kucoinSnapshot(b []byte, m *Market, s State) []byte {
 	return kucoinPush(b, "/market/snapshot", "trade.snapshot", m, map[string]any{
-		"sequence": strconv.FormatInt(s.Seq, 10),
+		"sequence": kucoinSequence(s.Seq),
 		"data": map[string]any{
 			"askSize": number(s.AskSize), "averagePrice": number(s.Open), "baseCurrency": m.Base, "bidSize": number(s.BidSize), "board": 0,
 			"buy": number(s.Bid), "changePrice": number(Decimal{s.Last.Price.Units - s.Open.Units, m.PriceScale}),
@@ -216,7 +219,7 @@ func kucoinRoutes(x *Exchange) map[string]http.HandlerFunc {
 			for i, t := range trades {
 				id := strconv.FormatInt(t.ID, 10)
 				rows[len(rows)-1-i] = map[string]any{
-					"sequence": id, "price": t.Price.Short(), "size": t.Size.Short(), "side": side(t.Buy), "time": t.Time, "tradeId": id,
+					"sequence": kucoinSequence(t.ID), "price": t.Price.Short(), "size": t.Size.Short(), "side": side(t.Buy), "time": t.Time, "tradeId": id,
 				}
 			}
 			return rows

@@ -83,7 +83,7 @@ func TestTradesAreNumberedWithoutHolesInTheOrderOfTime(t *testing.T) {
 
 // High, low and volume of an interval are those of its parts, at every level that history is served in.
 func TestCandlesAgreeWithTheirParts(t *testing.T) {
-	s := open(t, 3)
+	s := open(t, 3, coinbase())
 	for _, symbol := range []string{"BTC-USD", "SHIB-USD", "ETH-BTC", "ADA-EUR", "USDT-USD"} {
 		m := s.exchanges[0].Market(symbol)
 		if m == nil {
@@ -124,7 +124,7 @@ func TestCandlesAgreeWithTheirParts(t *testing.T) {
 
 // Candles are of the price between bid and ask, trades are at bid or ask.
 func TestTradesLieWithinTheirMinute(t *testing.T) {
-	m := open(t, 5).exchanges[0].Market("BTC-USD")
+	m := open(t, 5, coinbase()).exchanges[0].Market("BTC-USD")
 	minute := noon.Truncate(time.Minute)
 	for range 30 {
 		c := m.Candles(minute, minute.Add(time.Minute), noon.Add(time.Hour), time.Minute)[0]

@@ -79,10 +79,6 @@ func until(t *testing.T, ws *websocket.Conn, satisfies func(text string) bool) e
 	}
 }
 
-func containing(part string) func(string) bool {
-	return func(text string) bool { return strings.Contains(text, part) }
-}
-
 const subscribeBTC = `{"type":"subscribe","product_ids":["BTC-USD"],"channels":["matches","ticker"]}`
 
 func TestClientGetsWhatItSubscribedToAndNothingElse(t *testing.T) {

@@ -19,20 +19,20 @@ const (
 	atOnce = 4
 )
 
-// ChartsBody answers GET /api/v1/charts.
-type ChartsBody struct {
-	Data ChartsData `json:"data"`
-	Meta ChartsMeta `json:"meta"`
+// ListBody answers GET /api/v1/charts.
+type ListBody struct {
+	Data ListData `json:"data"`
+	Meta ListMeta `json:"meta"`
 }
 
-// ChartsData holds several charts.
-type ChartsData struct {
+// ListData holds several charts.
+type ListData struct {
 	Timeframe string           `json:"timeframe"`
 	Charts    map[string]Chart `json:"charts" doc:"By coin id"`
 }
 
-// ChartsMeta tells about the answer.
-type ChartsMeta struct {
+// ListMeta tells about the answer.
+type ListMeta struct {
 	query.Meta
 	Missing []Missing `json:"missing,omitempty" doc:"What was asked for and cannot be answered"`
 }
@@ -50,13 +50,13 @@ func (u *Unit) several() query.Endpoint {
 		Params: []query.Param{
 			{Name: "coins", Kind: query.List, Required: true, MaxItems: maxCoins, Example: "bitcoin,ethereum", Doc: "Coin ids or symbols, in any letter case."},
 			timeframeParam},
-		Body: ChartsBody{}, Class: query.Charts, Handle: u.getSeveral,
+		Body: ListBody{}, Class: query.Charts, Handle: u.getSeveral,
 	}
 }
 
 func (u *Unit) getSeveral(ctx context.Context, r *query.Request) (query.Answer, error) {
 	frame := named(r.Text("timeframe"))
-	body := ChartsBody{Data: ChartsData{Timeframe: frame.name, Charts: map[string]Chart{}}}
+	body := ListBody{Data: ListData{Timeframe: frame.name, Charts: map[string]Chart{}}}
 	var coins []schemas.Coin
 	seen := map[string]bool{}
 	simulated := false

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -18,6 +19,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/marketlog/marketlog/deploy/embedded/engine"
 	"github.com/marketlog/marketlog/query"
@@ -64,6 +66,7 @@ type world struct {
 	now    time.Time
 	board  *query.Board
 	store  *history.Store
+	reads  atomic.Int32 // of candles from the store
 	offset int64
 	base   string
 }
@@ -81,6 +84,17 @@ var coins = func() *schemas.CoinTable {
 	}
 	return table
 }()
+
+// counted counts the readings of candles.
+type counted struct {
+	*history.Store
+	reads *atomic.Int32
+}
+
+func (c counted) Intervals(ctx context.Context, coinID string, interval time.Duration, from, to time.Time) ([]schemas.Candle, error) {
+	c.reads.Add(1)
+	return c.Store.Intervals(ctx, coinID, interval, from, to)
+}
 
 func newWorld(t testing.TB) *world {
 	if shared.Engine == nil {
@@ -101,7 +115,7 @@ func newWorld(t testing.TB) *world {
 	cfg.Listen, cfg.Auth = "127.0.0.1:0", query.AuthOpen
 	server, err := query.NewServer(cfg, query.Deps{
 		Limiter: query.NewLimiter(time.Now, nil), Plans: plans,
-		Endpoints: charts.New(w.board, query.NewCandles(w.board, store)).Endpoints(),
+		Endpoints: charts.New(w.board, query.NewCandles(w.board, counted{store, &w.reads})).Endpoints(),
 		Now:       func() time.Time { return w.now }, Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler), Version: "test",
 	})
 	w.must(err)
@@ -204,11 +218,16 @@ func (w *world) get(path string) string {
 	}
 	w.must(json.Indent(&out, body, "", "  "))
 	out.WriteByte('\n')
-	// A candle takes one line.
-	lines := strings.NewReplacer(",\n          \"", ", \"", "{\n          \"timestamp\"", "{ \"timestamp\"",
-		",\n        ", ", ").Replace(out.String())
-	return lines
+	return onePoint.ReplaceAllStringFunc(out.String(), func(point string) string {
+		return spaces.ReplaceAllString(point, " ")
+	})
 }
+
+// A point of a chart takes one line of a script.
+var (
+	onePoint = regexp.MustCompile(`\{\s+"timestamp": [^{}]*"complete"[^{}]*\}|\[\s+[0-9]+,\s+[0-9.]+\s+\]`)
+	spaces   = regexp.MustCompile(`\s+`)
+)
 
 func (w *world) time(text string) time.Time {
 	at, err := time.Parse(time.RFC3339, text)
@@ -278,5 +297,42 @@ func TestAnswersReadAsTheirScripts(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// However many ask for a chart at a time, the store is read for one of them.
+func TestReadersShareOneChart(t *testing.T) {
+	w := newWorld(t)
+	w.run("now 2026-11-20T10:00:30Z")
+	w.run("candles bitcoin 2026-11-20T00:00:00Z 600 1m 100 1")
+	answers := make([]string, 40)
+	var g errgroup.Group
+	for i := range answers {
+		g.Go(func() error {
+			response, err := http.Get(w.base + "/api/v1/charts/bitcoin")
+			if err != nil {
+				return err
+			}
+			defer response.Body.Close()
+			body, err := io.ReadAll(response.Body)
+			answers[i] = string(body)
+			return err
+		})
+	}
+	w.must(g.Wait())
+	for _, a := range answers {
+		if a != answers[0] || !strings.Contains(a, `"totalPoints":10`) {
+			t.Fatalf("got %s and %s", answers[0], a)
+		}
+	}
+	const once = 2 // what has closed, and what is under way
+	if n := w.reads.Load(); n != once {
+		t.Errorf("got %d readings of the store, want %d", n, once)
+	}
+	// A moment later only what is under way is read again.
+	w.run("now 2026-11-20T10:00:40Z")
+	w.run("get /api/v1/charts/bitcoin")
+	if n := w.reads.Load(); n != once+1 {
+		t.Errorf("a moment later: got %d readings of the store, want %d", n, once+1)
 	}
 }

@@ -26,9 +26,8 @@ import (
 const (
 	readersVariable = "MARKETLOG_STREAM_READERS"
 	benchReaders    = 10_000
-	// benchPort keeps within what one process may open: two addresses are not needed.
-	benchChanged = 200
-	benchTicks   = 5
+	benchChanged    = 200
+	benchTicks      = 5
 )
 
 // TestMain makes the test's binary its own crowd of readers: a process of its own, so that what it
@@ -75,7 +74,7 @@ func crowd(spec string) error {
 			in, err := dialRaw(words[0], words[1], words[4] == "bare")
 			if err == nil {
 				for range greetings {
-					if err = skipFrame(in); err != nil {
+					if _, err = skipMessage(in); err != nil {
 						break
 					}
 				}
@@ -89,7 +88,10 @@ func crowd(spec string) error {
 			if i >= readers {
 				return
 			}
-			for message := 0; skipFrame(in) == nil; message++ {
+			for message := 0; ; message++ {
+				if _, err := skipMessage(in); err != nil {
+					return
+				}
 				arrivals <- arrival{message, time.Now()}
 			}
 		}()
@@ -101,7 +103,7 @@ func crowd(spec string) error {
 		for len(at) < readers {
 			a := <-arrivals
 			if a.message != message {
-				return fmt.Errorf("message %d arrived before all had %d", a.message, message)
+				return fmt.Errorf("message %d arrived before all had %d (%d of %d, %s)", a.message, message, len(at), readers, words[4])
 			}
 			at = append(at, a.at.UnixNano())
 		}
@@ -140,26 +142,30 @@ func dialRaw(address, key string, bare bool) (*bufio.Reader, error) {
 	}
 }
 
-// skipFrame reads one frame of a server, which are not masked.
-func skipFrame(in *bufio.Reader) error {
+// skipMessage reads one message of a server, whose frames are not masked, and returns its size with
+// its headers. A deflated one comes in several frames.
+func skipMessage(in *bufio.Reader) (size int64, err error) {
 	for {
 		head := make([]byte, 2)
 		if _, err := io.ReadFull(in, head); err != nil {
-			return err
+			return 0, err
 		}
-		length := int64(head[1])
-		if extended := map[int64]int{126: 2, 127: 8}[length]; extended > 0 {
-			size := make([]byte, 8)
-			if _, err := io.ReadFull(in, size[8-extended:]); err != nil {
-				return err
+		length, extended := int64(head[1]), map[byte]int{126: 2, 127: 8}[head[1]]
+		if extended > 0 {
+			digits := make([]byte, 8)
+			if _, err := io.ReadFull(in, digits[8-extended:]); err != nil {
+				return 0, err
 			}
-			length = int64(binary.BigEndian.Uint64(size))
+			length = int64(binary.BigEndian.Uint64(digits))
 		}
 		if _, err := io.CopyN(io.Discard, in, length); err != nil {
-			return err
+			return 0, err
 		}
-		if head[0]&0x0f < 8 {
-			return nil // a data frame; pings and the like are passed over
+		if head[0]&0x0f >= 8 {
+			continue // a ping or the like
+		}
+		if size += 2 + int64(extended) + length; head[0]&0x80 != 0 {
+			return size, nil
 		}
 	}
 }
@@ -340,8 +346,8 @@ func looped(b *testing.B, readers int) figures {
 			conn.Close()
 		}
 	}()
-	// The size of a deflated frame of 200 changes, behind a header that says so.
-	message := make([]byte, 4+benchFrame(b))
+	// As many bytes as a deflated message of 200 changes, as one frame.
+	message := make([]byte, benchFrame(b))
 	message[0], message[1] = 0x82, 126
 	binary.BigEndian.PutUint16(message[2:], uint16(len(message)-4))
 	f, _ := fanOut(b, listener.Addr().String(), "none", "bare", readers, 0, func() {
@@ -363,7 +369,7 @@ func looped(b *testing.B, readers int) figures {
 	return f
 }
 
-// benchFrame is the size of one deflated frame as a client gets it.
+// benchFrame is the size of one deflated message as a client gets it.
 func benchFrame(b *testing.B) int {
 	w := newWorld(b, nil)
 	defer func() {
@@ -377,14 +383,14 @@ func benchFrame(b *testing.B) int {
 		b.Fatal(err)
 	}
 	for range 2 {
-		if err := skipFrame(in); err != nil {
+		if _, err := skipMessage(in); err != nil {
 			b.Fatal(err)
 		}
 	}
 	m.benchTick()
-	head := make([]byte, 4)
-	if _, err := io.ReadFull(in, head); err != nil || head[1] != 126 {
-		b.Fatalf("a frame begins with %x, %v", head, err)
+	size, err := skipMessage(in)
+	if err != nil {
+		b.Fatal(err)
 	}
-	return int(binary.BigEndian.Uint16(head[2:]))
+	return int(size)
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
-	"github.com/marketlog/marketlog/stream"
 )
 
 // DayAgo tells what a coin cost 24 hours before a time (Unix nanoseconds); false where that is not
@@ -101,7 +100,7 @@ func NewHub(cfg Config, deps Deps) (*Hub, error) {
 }
 
 // Apply takes one record of prices.v1 after the board has.
-func (h *Hub) Apply(rec stream.TailRecord) error {
+func (h *Hub) Apply(rec query.TailRecord) error {
 	record, ok := rec.Marked.(*eventsv1.PriceRecord)
 	if !ok {
 		return nil
@@ -368,7 +367,7 @@ func (h *Hub) drain() {
 	}
 	h.mu.Lock()
 	for socket := range h.sockets {
-		socket.Close()
+		_ = socket.Close()
 	}
 	h.mu.Unlock()
 	<-gone

@@ -85,7 +85,7 @@ func (h *Hub) serve(c *fiberws.Conn) {
 	h.leave(s)
 	close(stop)
 	// It ends a write that is under way; the server closes it once more.
-	raw.Close()
+	_ = raw.Close()
 	<-written
 }
 
@@ -259,7 +259,7 @@ func (h *Hub) write(s *subscriber, stop <-chan struct{}) {
 				return
 			}
 			if ping && s.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(h.cfg.WriteTimeout)) != nil {
-				s.raw.Close()
+				_ = s.raw.Close()
 				return
 			}
 			if len(frames) == 0 {
@@ -267,7 +267,7 @@ func (h *Hub) write(s *subscriber, stop <-chan struct{}) {
 			}
 			for _, f := range frames {
 				if err := h.writeFrame(s, f); err != nil {
-					s.raw.Close()
+					_ = s.raw.Close()
 					return
 				}
 			}
@@ -311,7 +311,7 @@ func (h *Hub) writeClose(s *subscriber, end *ending) {
 	}
 	if s.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(end.code, reason), deadline) != nil ||
 		s.raw.SetReadDeadline(deadline) != nil {
-		s.raw.Close()
+		_ = s.raw.Close()
 	}
 }
 

@@ -117,7 +117,7 @@ func TestEveryReaderIsToldEveryChangeAtItsOwnPace(t *testing.T) {
 			{newFollower("uncompressed"), w.open(dialing{key: key, uncompressed: true}), nil, ""},
 			{newFollower("some"), w.open(dialing{key: key}), map[string]bool{"bitcoin": true, "ethereum": true}, ""},
 			{newFollower("every 7 s"), w.open(dialing{key: key}), nil, ""},
-			{newFollower("stalled"), w.open(dialing{key: key, uncompressed: true, readBuffer: 4096}), nil, ""},
+			{newFollower("stalled"), w.open(dialing{key: key, uncompressed: true, readBuffer: 32 << 10}), nil, ""},
 		}
 		for i, r := range readers {
 			welcome := r.c.until("welcome")

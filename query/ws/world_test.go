@@ -21,7 +21,6 @@ import (
 	"github.com/marketlog/marketlog/query/keys"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
-	"github.com/marketlog/marketlog/stream"
 )
 
 // patience bounds every wait of a test: it passes as soon as what it waits for is there.
@@ -125,7 +124,7 @@ func (w *world) revoke(key string) {
 func (w *world) write(partition int32, record *eventsv1.PriceRecord) {
 	w.offset++
 	record.Mark = &eventsv1.Mark{Offset: w.offset}
-	rec := stream.TailRecord{Partition: partition, Offset: w.offset, Marked: record}
+	rec := query.TailRecord{Partition: partition, Offset: w.offset, Marked: record}
 	if err := w.board.Apply(rec); err != nil {
 		w.t.Fatal(err)
 	}

@@ -26,6 +26,7 @@ type Batch struct {
 	venues  venueCandleRows
 	dead    deadRows
 	gaps    gapRows
+	past    backfillRows
 }
 
 // Add adds the rows of one record; pulses and controls have none.
@@ -55,6 +56,11 @@ func (b *Batch) Add(p Place, record eventsv1.Marked) {
 			b.records++
 			b.venues.add(rec.Mark, c)
 		}
+	case *eventsv1.BackfillRecord:
+		if c := rec.GetCandle(); c != nil {
+			b.records++
+			b.past.add(p, rec.Producer, c)
+		}
 	case *eventsv1.DeadRecord:
 		if rec.Letter != nil {
 			b.records++
@@ -64,7 +70,7 @@ func (b *Batch) Add(p Place, record eventsv1.Marked) {
 }
 
 func (b *Batch) all() []rows {
-	return []rows{&b.ticks, &b.prices, &b.minutes, &b.candles, &b.venues, &b.dead, &b.gaps}
+	return []rows{&b.ticks, &b.prices, &b.minutes, &b.candles, &b.venues, &b.dead, &b.gaps, &b.past}
 }
 
 // Len is the number of records that have rows.

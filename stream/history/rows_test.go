@@ -236,10 +236,18 @@ func TestOtherRowsComeBack(t *testing.T) {
 		logged{history.Place{Topic: schemas.TopicTicks, Partition: 6, Offset: 12}, &eventsv1.ResolvedRecord{Mark: mark(5), Body: &eventsv1.ResolvedRecord_Gap{Gap: &eventsv1.Gap{
 			Venue: "okx", Symbol: "", Reason: "disconnect", FromTime: noon, ToTime: noon + 1, Missed: 3,
 		}}}},
+		logged{history.Place{Topic: schemas.TopicBackfillRaw, Partition: 2, Offset: 4}, &eventsv1.BackfillRecord{Producer: "gate", Body: &eventsv1.BackfillRecord_Candle{Candle: &eventsv1.BackfillCandle{
+			Venue: "gate", Symbol: "PEPE_USDT", Base: "PEPE", Quote: "USDT", Start: noon, Interval: 3600,
+			Open: "0.00000711", High: "0.00000712", Low: "0.0000071", Close: "0.00000711", Volume: "98765432109876.5", IngestTime: noon + 5,
+		}}}},
+		logged{history.Place{Topic: schemas.TopicBackfillRaw, Partition: 2, Offset: 5}, &eventsv1.BackfillRecord{Producer: "gate", Body: &eventsv1.BackfillRecord_Range{Range: &eventsv1.BackfillRange{
+			Venue: "gate", Symbol: "PEPE_USDT", FromTime: noon, ToTime: noon + 3600e9, Interval: 3600, Rows: 1,
+		}}}},
 	)
 	for query, want := range map[string]string{
 		"SELECT toString(tuple(*)) FROM default.v_venue_candles_1m":                          "('upbit','KRW-BTC','2026-03-01 12:00:00','bitcoin','KRW',99999999999999999999.999999999999999999,2,0.000000000000000001,3,123456789012345678901234567890.5,9)",
 		"SELECT toString(tuple(* EXCEPT payload, hex(payload))) FROM default.v_dead_letters": "('htx','absurd','price 0','2026-03-01 12:00:00.000000000','01ab',true,3,'ticks.raw.v1.dead.v1',11,'ticks.raw.v1',2,5,'00FF0A7B')",
+		"SELECT toString(tuple(*)) FROM default.v_backfill":                                  "('gate','gate','PEPE_USDT',3600,'2026-03-01 12:00:00','PEPE','USDT',0.00000711,0.00000712,0.0000071,0.00000711,98765432109876.5,'2026-03-01 12:00:00.000000005')",
 		"SELECT toString(tuple(*)) FROM default.v_gaps":                                      "('okx','','disconnect','2026-03-01 12:00:00.000000000','2026-03-01 12:00:00.000000001',3)",
 	} {
 		if got := queryStrings(t, store, query); len(got) != 1 || got[0] != want {

@@ -9,7 +9,7 @@ import (
 	"github.com/marketlog/marketlog/schemas/tables"
 )
 
-// createViews makes the analysts' views anew. They live in the default database, so that a plain
+// createViews makes all views anew. Those of analysts live in the default database, so that a plain
 // client finds them without naming one.
 func (s *Store) createViews(ctx context.Context) error {
 	names, err := fs.Glob(tables.Views, "views/*.sql")

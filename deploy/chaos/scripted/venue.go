@@ -2,6 +2,7 @@ package scripted
 
 import (
 	"context"
+	"errors"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -99,7 +100,9 @@ func (v *Venue) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			_ = v.server.Close()
-			<-served
+			if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+				return fmt.Errorf("closing a scripted venue: %w", err)
+			}
 			return nil
 		case err := <-served:
 			return fmt.Errorf("serving a scripted venue: %w", err)
@@ -258,7 +261,7 @@ func (v *Venue) feed(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
-	defer conn.CloseNow()
+	defer func() { _ = conn.CloseNow() }()
 	ctx, cut := context.WithCancel(r.Context())
 	defer cut()
 	c := &client{queue: make(chan string, sendQueue), wanted: map[*market]bool{}, cut: cut}

@@ -84,7 +84,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", "GET, HEAD, POST")
 		http.Error(w, "GET or POST a query", http.StatusMethodNotAllowed)
 	case r.Method != http.MethodPost && r.URL.RawQuery == "":
-		io.WriteString(w, "Ok.\n")
+		_, _ = io.WriteString(w, "Ok.\n")
 	default:
 		h.serve(w, r)
 	}
@@ -96,7 +96,7 @@ func (h *handler) ping(w http.ResponseWriter) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=UTF-8")
-	io.WriteString(w, "Ok.\n")
+	_, _ = io.WriteString(w, "Ok.\n")
 }
 
 func (h *handler) serve(w http.ResponseWriter, r *http.Request) {
@@ -140,7 +140,7 @@ func (h *handler) send(w http.ResponseWriter, q *request, a *answer) {
 	}
 	flush := func() {
 		if zip != nil {
-			zip.Flush()
+			_ = zip.Flush()
 		}
 		_ = http.NewResponseController(w).Flush()
 	}
@@ -160,7 +160,7 @@ func (h *handler) send(w http.ResponseWriter, q *request, a *answer) {
 		}
 	}
 	if zip != nil {
-		zip.Close()
+		_ = zip.Close()
 	}
 	if f, ok := a.body.(*framed); ok && f.broke != nil {
 		// As a ClickHouse server does: break off, so that the reader cannot take a part for the whole.
@@ -195,5 +195,5 @@ func fail(w http.ResponseWriter, err error) {
 		w.Header().Set("Retry-After", "1")
 	}
 	w.WriteHeader(status)
-	io.WriteString(w, strings.TrimRight(ex.Message, "\n")+"\n")
+	_, _ = io.WriteString(w, strings.TrimRight(ex.Message, "\n")+"\n")
 }

@@ -17,8 +17,8 @@ func holdRows(rows io.Reader) (path string, free func(), err error) {
 	}
 	file := os.NewFile(uintptr(fd), "rows")
 	if _, err := io.Copy(file, rows); err != nil {
-		file.Close()
+		_ = file.Close()
 		return "", nil, fmt.Errorf("reading the rows: %w", err)
 	}
-	return fmt.Sprintf("/proc/self/fd/%d", fd), func() { file.Close() }, nil
+	return fmt.Sprintf("/proc/self/fd/%d", fd), func() { _ = file.Close() }, nil
 }

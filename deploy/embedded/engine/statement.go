@@ -153,13 +153,6 @@ func (s *statement) finish(err error) {
 	s.engine.end(s)
 }
 
-// empty tells whether there is no output at all. It is known before the first Read.
-func (s *statement) empty() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.ended && s.failed == io.EOF
-}
-
 // length is that of all output in bytes, or -1 if it is not known yet.
 func (s *statement) length() int64 {
 	s.mu.Lock()

@@ -1,6 +1,7 @@
 package eventsv1
 
-// Marked is a derived record: a value of a topic that processors write.
+// Marked is a value of a topic that is materialized: a derived record, which processors write, or one
+// without marks.
 type Marked interface {
 	GetMark() *Mark
 	SetMark(*Mark)
@@ -24,6 +25,15 @@ func (r *CandleRecord) SetMark(m *Mark) { r.Mark = m }
 
 // SetMark sets what caused the record.
 func (r *DeadRecord) SetMark(m *Mark) { r.Mark = m }
+
+// GetMark is nil: what producers write has no cause in the log.
+func (r *BackfillRecord) GetMark() *Mark { return nil }
+
+// SetMark does nothing.
+func (r *BackfillRecord) SetMark(*Mark) {}
+
+// GetPulse is nil: the past has no clock.
+func (r *BackfillRecord) GetPulse() *Pulse { return nil }
 
 // After says whether the mark lies behind another in the order of their common input partition:
 // by offset, then by index. A nil mark lies before all others.

@@ -1,0 +1,90 @@
+package coins
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/marketlog/marketlog/query"
+)
+
+const (
+	defaultDays = "30"
+	maxDays     = 1825
+	// hourlyDays is the longest history that has a point for every hour; beyond, every day has one.
+	hourlyDays = 7
+	day        = 24 * time.Hour
+)
+
+// HistoryBody answers GET /api/v1/coins/history/{symbol}.
+type HistoryBody struct {
+	Symbol       string        `json:"symbol" example:"BTC"`
+	CoinID       string        `json:"coinId" example:"bitcoin"`
+	Ambiguous    bool          `json:"ambiguous,omitempty" doc:"Other coins have this symbol too"`
+	Alternatives []Alternative `json:"alternatives,omitempty"`
+	Points       []Point       `json:"points" doc:"Oldest first; an interval without a price is left out"`
+	Meta         HistoryMeta   `json:"meta"`
+}
+
+// HistoryMeta tells about the answer.
+type HistoryMeta struct {
+	query.Meta
+	Granularity string `json:"granularity" enum:"hourly,daily"`
+}
+
+// Point is the last price of an interval; that of the interval under way is the newest.
+type Point struct {
+	Timestamp string  `json:"timestamp" format:"date-time" doc:"Start of the interval"`
+	Value     float64 `json:"value" doc:"USD"`
+}
+
+// Alternative is another coin with the same symbol.
+type Alternative struct {
+	CoinID string `json:"coinId"`
+	Name   string `json:"name"`
+	Rank   int    `json:"rank"`
+}
+
+func (u *Unit) history() query.Endpoint {
+	return query.Endpoint{
+		Method: http.MethodGet, Path: "/api/v1/coins/history/{symbol}", ID: "getCoinHistory", Tag: "coins",
+		Summary:     "Price history of a coin",
+		Description: "The price at the end of each hour for up to 7 days, of each day beyond.",
+		Params: []query.Param{
+			{Name: "symbol", In: query.Path, Kind: query.Text, Required: true, MaxLength: 64, Example: "BTC",
+				Doc: "Symbol or coin id, in any letter case. A symbol means the highest ranked coin that has it."},
+			{Name: "days", Kind: query.Integer, Default: defaultDays, Min: 1, Max: maxDays, Doc: "How many days back."}},
+		Body: HistoryBody{}, NotFound: true, Handle: u.getHistory,
+	}
+}
+
+func (u *Unit) getHistory(ctx context.Context, r *query.Request) (query.Answer, error) {
+	coin, ok := u.board.Find(r.Text("symbol"))
+	if !ok {
+		return query.Answer{}, unknown(r.Text("symbol"))
+	}
+	body := HistoryBody{Symbol: coin.Symbol, CoinID: coin.ID, Ambiguous: len(coin.Alternatives) > 0, Points: []Point{}}
+	for _, other := range coin.Alternatives {
+		body.Alternatives = append(body.Alternatives, Alternative{other.ID, other.Name, other.Rank})
+	}
+	days := int(r.Integer("days"))
+	step, intervals := day, days
+	body.Meta.Granularity = "daily"
+	if days <= hourlyDays {
+		step, intervals = time.Hour, 24*days
+		body.Meta.Granularity = "hourly"
+	}
+	candles, err := u.candles.Read(ctx, coin.Coin, step, intervals, r.Now)
+	if err != nil {
+		return query.Answer{}, err
+	}
+	for _, c := range candles {
+		body.Points = append(body.Points, Point{query.FormatTime(c.Start.UnixNano()), c.Close})
+		body.Meta.LastUpdated = query.FormatTime(c.Newest.UnixNano())
+	}
+	body.Meta.Count, body.Meta.Clamped = len(body.Points), r.Clamped()
+	answer, err := query.Encode(body)
+	e := u.board.Entry(coin.Coin)
+	answer.Simulated = e != nil && e.Price.Simulated
+	return answer, err
+}

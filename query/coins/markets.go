@@ -1,0 +1,113 @@
+package coins
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+const (
+	defaultMarkets = "50"
+	maxMarkets     = 200
+)
+
+// MarketsBody answers GET /api/v1/coins/{coinId}/markets.
+type MarketsBody struct {
+	CoinID  string      `json:"coinId" example:"bitcoin"`
+	Markets []Market    `json:"markets" doc:"Largest volume first"`
+	Meta    MarketsMeta `json:"meta"`
+}
+
+// MarketsMeta tells about the answer.
+type MarketsMeta struct {
+	query.Meta
+	Reason string `json:"reason,omitempty" doc:"Why there are no markets: no_price, no_fresh_inputs"`
+}
+
+// Market is one market of the coin that was heard lately.
+type Market struct {
+	Exchange    string   `json:"exchange" example:"kraken"`
+	Pair        string   `json:"pair" example:"BTC/USD"`
+	VenueSymbol string   `json:"venueSymbol" doc:"As the exchange spells it"`
+	Price       float64  `json:"price" doc:"Last traded, in the quote; the mid of bid and ask where no trade was heard lately"`
+	PriceUSD    *float64 `json:"priceUsd,omitempty" doc:"Left out where the quote could not be converted"`
+	Volume24h   float64  `json:"volume24h" doc:"USD, as the exchange last told; 0 where it does not tell"`
+	Bid         float64  `json:"bid,omitempty" doc:"In the quote"`
+	Ask         float64  `json:"ask,omitempty" doc:"In the quote"`
+	UpdatedAt   string   `json:"updatedAt,omitempty" format:"date-time" doc:"When the market was last heard"`
+}
+
+func (u *Unit) markets() query.Endpoint {
+	return query.Endpoint{
+		Method: http.MethodGet, Path: "/api/v1/coins/{coinId}/markets", ID: "listCoinMarkets", Tag: "coins",
+		Summary: "Markets of a coin, by exchange",
+		Params: []query.Param{
+			{Name: "coinId", In: query.Path, Kind: query.Text, Required: true, MaxLength: 64, Example: "bitcoin",
+				Doc: "Coin id, or the symbol of the highest ranked coin that has it, in any letter case."},
+			{Name: "limit", Kind: query.Integer, Default: defaultMarkets, Min: 1, Max: maxMarkets, Doc: "Most markets to answer."}},
+		Body: MarketsBody{}, NotFound: true, Hot: true, Handle: u.getMarkets,
+	}
+}
+
+func (u *Unit) getMarkets(_ context.Context, r *query.Request) (query.Answer, error) {
+	coin, err := u.find(r.Text("coinId"))
+	if err != nil {
+		return query.Answer{}, err
+	}
+	if u.board.Now() == 0 {
+		return query.Answer{}, query.Starting("no price was read yet")
+	}
+	body := MarketsBody{CoinID: coin.ID, Markets: []Market{}}
+	body.Meta.Clamped = r.Clamped()
+	e := u.board.Entry(coin)
+	if e == nil {
+		body.Meta.Reason = "no_price"
+		return query.Encode(body)
+	}
+	for _, in := range e.Latest.Inputs {
+		if m, ok := u.market(coin, in, e.Latest.Time); ok {
+			body.Markets = append(body.Markets, m)
+		}
+	}
+	slices.SortFunc(body.Markets, func(a, b Market) int {
+		return cmp.Or(cmp.Compare(b.Volume24h, a.Volume24h), cmp.Compare(a.Exchange, b.Exchange), cmp.Compare(a.VenueSymbol, b.VenueSymbol))
+	})
+	body.Markets = body.Markets[:min(len(body.Markets), int(r.Integer("limit")))]
+	body.Meta.Count, body.Meta.LastUpdated, body.Meta.Reason = len(body.Markets), query.FormatTime(e.Latest.Time), e.Latest.Reason
+	answer, err := query.Encode(body)
+	answer.Simulated = e.Latest.Simulated
+	return answer, err
+}
+
+// market reads one input as it was recorded at a time. A market that tells no price at all is none.
+func (u *Unit) market(coin schemas.Coin, in *eventsv1.PriceInput, at int64) (Market, bool) {
+	m := Market{
+		Exchange: in.Provider, Pair: coin.Symbol + "/" + u.quote(in.QuoteId), VenueSymbol: in.Symbol, Price: in.Last, Volume24h: in.Volume24H,
+		Bid: in.Bid, Ask: in.Ask, UpdatedAt: query.FormatTime(max(in.LastHeard, in.QuoteHeard)),
+	}
+	if at-in.LastHeard > int64(query.StaleAfter) || m.Price <= 0 {
+		m.Price = in.Value
+	}
+	if m.Price <= 0 && in.Bid > 0 && in.Ask > 0 {
+		m.Price = (in.Bid + in.Ask) / 2
+	}
+	if !in.Unpriced && in.Rate > 0 {
+		usd := m.Price * in.Rate
+		m.PriceUSD = &usd
+	}
+	return m, m.Price > 0
+}
+
+// quote writes a quote as pairs do: the symbol of a coin, the code of a currency.
+func (u *Unit) quote(id string) string {
+	if coin, ok := u.board.Coins().ByID(id); ok {
+		return coin.Symbol
+	}
+	return strings.ToUpper(id)
+}

@@ -1,0 +1,18 @@
+CREATE OR REPLACE VIEW default.v_backfill
+(
+    producer LowCardinality(String) COMMENT 'Who told it: the venue, or its simulator',
+    venue LowCardinality(String) COMMENT 'Venue',
+    symbol LowCardinality(String) COMMENT 'Symbol of the market as on the wire',
+    seconds UInt32 COMMENT 'Length of the candle in seconds: 60, 3600 or 86400',
+    start DateTime('UTC') COMMENT 'Start of the candle, UTC',
+    base LowCardinality(String) COMMENT 'Base asset as the venue names it',
+    quote LowCardinality(String) COMMENT 'Quote asset as the venue names it; prices are in it',
+    open Decimal(38, 18) COMMENT 'Price of the first trade, in the quote',
+    high Decimal(38, 18) COMMENT 'Greatest price, in the quote',
+    low Decimal(38, 18) COMMENT 'Least price, in the quote',
+    close Decimal(38, 18) COMMENT 'Price of the last trade, in the quote',
+    volume Decimal(76, 18) COMMENT 'Base traded, as the venue says; 0 also where it says nothing',
+    ingest_time DateTime64(9, 'UTC') COMMENT 'When it was read from the venue'
+)
+AS SELECT producer, venue, symbol, seconds, start, base, quote, open, high, low, close, volume, ingest_time FROM {database}.backfill FINAL
+COMMENT 'The venues'' own candles of the past, as `marketlog backfill` has read them, kept for ever'
