@@ -383,7 +383,7 @@ func (c client) heardSince() (messages []message) {
 // trait is how a value at a path is spelled, over all messages.
 type trait struct {
 	count int
-	types   map[string]int
+	types map[string]int
 	// Of numbers, and of strings that are numbers: the lengths of their fractions, how many fractions end
 	// in 0, and the unit if they can be times.
 	numeric   int
