@@ -239,8 +239,11 @@ func okxCandles(symbol, bar string, rows [][]producers.Num, out *producers.Out) 
 // okxBar spells an interval: OKX writes hours and longer in capitals, with "utc" behind for days
 // that begin at midnight UTC instead of in Hong Kong. An answer without a bar has minutes.
 func okxBar(bar string) string {
-	if bar == "" {
+	switch {
+	case bar == "":
 		return "1m"
+	case strings.HasPrefix(bar, "1M"), strings.HasPrefix(bar, "3M"): // months, which have no length
+		return strings.TrimSuffix(bar, "utc")
 	}
 	return strings.ToLower(strings.TrimSuffix(bar, "utc"))
 }
