@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/shopspring/decimal"
 
@@ -97,6 +98,9 @@ func (f *fold) Apply(in processors.Input, out *processors.Outputs) error {
 	return nil
 }
 
+// maxAhead is how far a trade may lie ahead of the log's now and still belong to a minute.
+const maxAhead = time.Minute
+
 // left are the flags of trades that belong to no candle.
 const left = schemas.Late | schemas.Unmapped | schemas.NotSpot | schemas.Repeat
 
@@ -104,6 +108,9 @@ func (f *fold) trade(r *eventsv1.ResolvedTick) {
 	t := r.Tick
 	if t.Kind != eventsv1.TickKind_TICK_KIND_TRADE || schemas.Flag(r.Flags)&left != 0 {
 		return
+	}
+	if now := f.origins.Now(); now != 0 && schemas.TradeTime(t) > now+int64(maxAhead) {
+		return // a producer's wrong clock: an open minute of the future would outlive any rewind
 	}
 	start := schemas.Minute(schemas.TradeTime(t))
 	if schemas.MinuteClosed(start, f.origins.Watermark()) {

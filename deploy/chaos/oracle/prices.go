@@ -41,6 +41,7 @@ const freshFor = 120 * second
 // said is one tick of a market, with its numbers read once.
 type said struct {
 	heard, happened int64
+	at              int64 // the log's now when it was heard
 	price           float64 // of a trade, or a ticker's last; 0 for none
 	bid, ask        float64
 	quoted          bool
@@ -101,7 +102,7 @@ func Fold(ticks map[int32][]Record) (Views, error) {
 func (p *partition) hear(mark *eventsv1.Mark, r *eventsv1.ResolvedTick) {
 	t := r.Tick
 	s := said{
-		heard: t.IngestTime, happened: t.EventTime, quote: r.QuoteId,
+		heard: t.IngestTime, happened: t.EventTime, at: p.now, quote: r.QuoteId,
 		rate: r.Rate, noRate: r.Flags&flagNoRate != 0, partition: mark.Partition, offset: mark.Offset,
 	}
 	if t.Kind == eventsv1.TickKind_TICK_KIND_TRADE {
@@ -273,32 +274,43 @@ func priceOf(markets map[marketID][]said, at int64) Price {
 func look(id marketID, history []said, now int64) (view, bool) {
 	v := view{Input: Input{Provider: id.provider, Symbol: id.symbol}}
 	var newest said
-	var heard, hasQuote bool
-	var lastHappened, quoteHappened int64
+	var price, quote said // the newest of each that counts
 	var volume float64
+	low, high := math.Inf(1), math.Inf(-1)
+	note := func(s said, value float64) {
+		if s.at/second >= now/second-60 {
+			low, high = min(low, value), max(high, value)
+		}
+	}
+	// older says whether something is not news: heard before, or within 5 s and by its own time before.
+	older := func(s, than said) bool {
+		if than.heard == 0 || s.at-than.heard > freshFor {
+			return false
+		}
+		return s.heard < than.heard || s.happened != 0 && s.happened < than.happened && s.heard-than.heard <= 5*second
+	}
 	for _, s := range history {
 		newest = s
-		if now-s.heard > freshFor {
-			continue
+		if s.price != 0 && !older(s, price) {
+			price = s
+			note(s, s.price)
 		}
-		if s.price != 0 {
-			heard = true
-			// What happened before the last price known is not the last price. Who tells no time tells the present.
-			if s.happened == 0 || s.happened >= lastHappened {
-				v.last = s.price
-				lastHappened = max(lastHappened, s.happened)
+		if s.quoted && !older(s, quote) {
+			quote = s
+			if s.bid > 0 && s.ask > 0 {
+				note(s, (s.bid+s.ask)/2)
 			}
 		}
-		if s.quoted {
-			heard, hasQuote = true, true
-			if s.happened == 0 || s.happened >= quoteHappened {
-				v.bid, v.ask = s.bid, s.ask
-				quoteHappened = max(quoteHappened, s.happened)
-			}
-		}
-		if s.hasVolume {
+		if s.hasVolume && now-s.heard <= freshFor {
 			volume = s.volume
 		}
+	}
+	heard, hasQuote := false, false
+	if price.heard != 0 && now-price.heard <= freshFor {
+		heard, v.last = true, price.price
+	}
+	if quote.heard != 0 && now-quote.heard <= freshFor {
+		heard, hasQuote, v.bid, v.ask = true, true, quote.bid, quote.ask
 	}
 	if !heard {
 		return v, false
@@ -328,6 +340,12 @@ func look(id marketID, history []said, now int64) (view, bool) {
 	}
 	v.volumeUSD = volume * v.last * v.Rate
 	v.spread = (v.ask - v.bid) * v.Rate
+	if !v.quoteUsable {
+		v.spread = 0
+		if high > low {
+			v.spread = (high - low) * v.Rate
+		}
+	}
 	return v, true
 }
 
