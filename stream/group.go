@@ -103,7 +103,10 @@ func RunGroup(ctx context.Context, cfg Config, group, topic string, h Handler) e
 		}
 		if time.Since(committed) > time.Second {
 			committed = time.Now()
-			commit(ctx, client, topic, h)
+			mu.Lock()
+			done := h.Done()
+			mu.Unlock()
+			commit(ctx, client, topic, done)
 		}
 		client.AllowRebalance()
 	}
@@ -125,9 +128,9 @@ func handOver(ctx context.Context, mu *sync.Mutex, fetches kgo.Fetches, h Handle
 }
 
 // commit tells the group how far the handler has come. Nothing rests on it, so a failure is no failure.
-func commit(ctx context.Context, client *kgo.Client, topic string, h Handler) {
+func commit(ctx context.Context, client *kgo.Client, topic string, done map[int32]int64) {
 	offsets := map[int32]kgo.EpochOffset{}
-	for p, offset := range h.Done() {
+	for p, offset := range done {
 		offsets[p] = kgo.EpochOffset{Epoch: -1, Offset: offset}
 	}
 	if len(offsets) == 0 {
