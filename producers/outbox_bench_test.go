@@ -44,7 +44,7 @@ func brokerProcess(b *testing.B) string {
 // TestServeBenchmarks is the process that brokerProcess starts.
 func TestServeBenchmarks(t *testing.T) {
 	if os.Getenv("BENCH_BROKER") == "" {
-		t.Skip("only for benchmarks")
+		t.Skip("not applicable: only for benchmarks")
 	}
 	broker := newFakeBroker(t)
 	broker.dir = os.Getenv("BENCH_BROKER")

@@ -41,7 +41,7 @@ const freshFor = 120 * second
 // said is one tick of a market, with its numbers read once.
 type said struct {
 	heard, happened int64
-	at              int64 // the log's now when it was heard
+	at              int64   // the log's now when it was heard
 	price           float64 // of a trade, or a ticker's last; 0 for none
 	bid, ask        float64
 	quoted          bool
