@@ -50,9 +50,10 @@ func processorRoles(ctx context.Context, in *Instance) ([]Role, error) {
 	if err != nil {
 		return nil, err
 	}
+	pace := processors.NewPace()
 	roles := []Role{
-		{Name: "processors/quotes", Run: in.runQuotes},
-		{Name: "processors/resolve", Run: in.runResolve},
+		{Name: "processors/quotes", Run: func(ctx context.Context) error { return in.runQuotes(ctx, pace) }},
+		{Name: "processors/resolve", Run: func(ctx context.Context) error { return in.runResolve(ctx, pace) }},
 		{Name: "processors/prices", Run: (&processors.Runner{Unit: pricesUnit(), Log: in.Stream, Logger: in.Log}).Run},
 	}
 	for _, topic := range []string{schemas.TopicTicks, schemas.TopicPrices, schemas.TopicCandles, schemas.TopicTicksRawDead, schemas.TopicBackfillRaw} {
@@ -70,7 +71,7 @@ func processorRoles(ctx context.Context, in *Instance) ([]Role, error) {
 const fixingTail = quotes.FixingFor + 24*time.Hour
 
 // runQuotes folds quote rates, beside a tail of the fixings they may need.
-func (in *Instance) runQuotes(ctx context.Context) error {
+func (in *Instance) runQuotes(ctx context.Context, pace *processors.Pace) error {
 	fixings := quotes.NewFixings()
 	tail := stream.NewTail(stream.TailConfig{Brokers: in.Stream.Brokers, Topic: schemas.TopicReferenceRaw, Rewind: fixingTail, Dialer: in.Stream.Dialer, Log: in.Log})
 	g, ctx := errgroup.WithContext(ctx)
@@ -85,14 +86,16 @@ func (in *Instance) runQuotes(ctx context.Context) error {
 			return nil
 		}
 		seconds := quotes.Seconds(schemas.Coins(), fixings)
-		seconds.Log, seconds.Logger = in.Stream, in.Log
+		seconds.Log, seconds.Logger, seconds.Pace = in.Stream, in.Log, pace
 		return seconds.Run(ctx)
 	})
 	return g.Wait()
 }
 
 // runResolve joins ticks with the rates that the tail of quotes.v1 tells, which it reads first.
-func (in *Instance) runResolve(ctx context.Context) error {
+// It keeps pace with the fold of these rates, and with the workers of other processes by their pulses
+// in the topic of dead letters, which is the smallest that has them.
+func (in *Instance) runResolve(ctx context.Context, pace *processors.Pace) error {
 	rates := resolve.NewRateTable()
 	tail := stream.NewTail(stream.TailConfig{Brokers: in.Stream.Brokers, Topic: schemas.TopicQuotes, Rewind: rateTail, Dialer: in.Stream.Dialer, Log: in.Log})
 	g, ctx := errgroup.WithContext(ctx)
@@ -103,6 +106,18 @@ func (in *Instance) runResolve(ctx context.Context) error {
 				return fmt.Errorf("reading %s: a record of another type", schemas.TopicQuotes)
 			}
 			rates.Apply(rec.Offset, quote)
+			if pulse := quote.GetPulse(); pulse != nil {
+				pace.Heard(quotes.Name, pulse.Now)
+			}
+			return nil
+		})
+	})
+	dead := stream.NewTail(stream.TailConfig{Brokers: in.Stream.Brokers, Topic: schemas.TopicTicksRawDead, Rewind: time.Minute, Dialer: in.Stream.Dialer, Log: in.Log})
+	g.Go(func() error {
+		return dead.Run(ctx, func(rec stream.TailRecord) error {
+			if pulse := rec.Marked.GetPulse(); pulse != nil {
+				pace.Heard(processors.PaceName(resolve.Name, rec.Marked.GetMark().Partition), pulse.Now)
+			}
 			return nil
 		})
 	})
@@ -110,7 +125,7 @@ func (in *Instance) runResolve(ctx context.Context) error {
 		if !caughtUp(ctx, tail) {
 			return nil
 		}
-		return (&processors.Runner{Unit: resolve.Unit(schemas.Coins(), rates), Log: in.Stream, Logger: in.Log}).Run(ctx)
+		return (&processors.Runner{Unit: resolve.Unit(schemas.Coins(), rates), Log: in.Stream, Logger: in.Log, Pace: pace}).Run(ctx)
 	})
 	return g.Wait()
 }

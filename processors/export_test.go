@@ -55,8 +55,8 @@ func (t *Takeover) Batches(ctx context.Context, batches [][]*kgo.Record) error {
 			return t.worker.err
 		}
 	}
-	// The last batch was taken when an empty one after it was.
-	for range 2 {
+	// The last batch was folded when so many empty ones after it were taken that one of them was.
+	for range cap(t.worker.batches) + 1 {
 		select {
 		case t.worker.batches <- nil:
 		case <-t.worker.done:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,6 +25,9 @@ const (
 	// maxOnTheWay is how many records of a worker may be unacknowledged. Those of all partitions of a
 	// topic fit into the producer's buffer, so that handing it one never blocks.
 	maxOnTheWay = 10_000
+	// maxWaiting is how many batches wait for a worker before its partition is held back, and
+	// fewWaiting how many are left when it is read on. What is fetched of it meanwhile is fetched again.
+	maxWaiting, fewWaiting = 3, 1
 )
 
 // Unit is one fold, or chain of folds, and the topics between which it stands.
@@ -50,6 +54,9 @@ type Runner struct {
 	Unit   Unit
 	Log    stream.Config
 	Logger *slog.Logger
+	// Pace keeps the workers side by side with each other and with whoever else keeps it; nil for a
+	// unit whose input partitions do not meet in an output.
+	Pace *Pace
 }
 
 // Run joins the group and folds until the context ends; then everything folded is written.
@@ -180,9 +187,16 @@ func (m *member) recover(partition int32, applied map[outputID]map[int32]stream.
 		rewind:    newRewind(start.Offset, start.Marks),
 		producer:  m.producer,
 		logger:    m.runner.Logger,
-		batches:   make(chan []*kgo.Record, 1), // one batch waits while one is folded
+		batches:   make(chan []*kgo.Record, maxWaiting+1), // Full is asked once a poll
 		onTheWay:  make(chan struct{}, maxOnTheWay),
+		pace:      m.runner.Pace,
+		name:      PaceName(m.runner.Unit.Name, partition),
 	}
+}
+
+// PaceName is what a Pace knows the worker of an input partition by.
+func PaceName(unit string, partition int32) string {
+	return unit + "/" + strconv.Itoa(int(partition))
 }
 
 // Records hands a batch to the partition's worker, or returns why that worker stopped.
@@ -199,6 +213,23 @@ func (m *member) Records(ctx context.Context, partition int32, records []*kgo.Re
 	case <-ctx.Done():
 		return nil
 	}
+}
+
+// Full lists the partitions whose workers have enough to do.
+func (m *member) Full() []int32 {
+	var full []int32
+	for p, w := range m.workers {
+		switch waiting := len(w.batches); {
+		case waiting >= maxWaiting:
+			w.full = true
+		case waiting <= fewWaiting:
+			w.full = false
+		}
+		if w.full {
+			full = append(full, p)
+		}
+	}
+	return full
 }
 
 // Due returns the error of any worker that stopped.
@@ -259,6 +290,10 @@ type worker struct {
 	done      chan struct{}
 	folded    atomic.Int64
 	err       error
+	full      bool
+	pace      *Pace
+	name      string // in the pace
+	paced     int64  // the second of log time that the pace was last asked for
 
 	mu       sync.Mutex
 	writeErr error
@@ -266,6 +301,9 @@ type worker struct {
 
 func (w *worker) start(ctx context.Context) {
 	ctx, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	if w.pace != nil {
+		w.pace.Join(w.name)
+	}
 	w.done = make(chan struct{})
 	go func() {
 		defer close(w.done)
@@ -276,6 +314,9 @@ func (w *worker) start(ctx context.Context) {
 func (w *worker) stop() {
 	w.cancel()
 	<-w.done
+	if w.pace != nil {
+		w.pace.Leave(w.name)
+	}
 }
 
 func (w *worker) run(ctx context.Context) error {
@@ -321,12 +362,18 @@ func (w *worker) apply(ctx context.Context, rec *kgo.Record, out *Outputs) error
 	if err := w.fold.Apply(in, out); err != nil {
 		return err
 	}
+	now, watermark := w.fold.Clocks()
+	if second := now / int64(time.Second); w.pace != nil && second > w.paced {
+		w.paced = second
+		if err := w.pace.Wait(ctx, w.name, now); err != nil {
+			return err
+		}
+	}
 	for _, o := range out.List {
 		if err := w.emit(ctx, o); err != nil {
 			return err
 		}
 	}
-	now, watermark := w.fold.Clocks()
 	w.rewind.reached(now, watermark, next)
 	w.folded.Store(next)
 	return nil

@@ -36,6 +36,8 @@ type Seconds struct {
 	New    func() SecondFold
 	Log    stream.Config
 	Logger *slog.Logger
+	// Pace keeps the fold side by side with those that read its output; nil if nobody has to.
+	Pace *Pace
 }
 
 // RateFor is how long a rate of a quote asset counts after its second, in log time.
@@ -83,6 +85,8 @@ func (m *secondsMember) Assigned(ctx context.Context, partitions []int32) (map[i
 }
 
 func (m *secondsMember) Records(context.Context, int32, []*kgo.Record) error { return nil }
+
+func (m *secondsMember) Full() []int32 { return nil }
 
 func (m *secondsMember) Due(context.Context) error {
 	if m.done == nil {
@@ -132,6 +136,10 @@ func (s *Seconds) fold(ctx context.Context) error {
 	}
 	defer producer.Close()
 	s.Logger.Info("folding seconds", "unit", s.Name)
+	if s.Pace != nil {
+		s.Pace.Join(s.Name)
+		defer s.Pace.Leave(s.Name)
+	}
 	w := &secondsWriter{seconds: s, fold: s.New(), last: applied[0].Mark, producer: producer}
 	for ctx.Err() == nil {
 		fetches := reader.PollFetches(ctx)
@@ -144,12 +152,13 @@ func (s *Seconds) fold(ctx context.Context) error {
 		fetches.EachRecord(func(rec *kgo.Record) { merge.add(rec) })
 		if err := merge.close(func(second int64, records []taken, checkpoint *eventsv1.Checkpoint) error {
 			return w.close(ctx, second, records, checkpoint)
-		}); err != nil {
+		}); err != nil && ctx.Err() == nil {
 			return err
 		}
 		if err := w.failure(); err != nil {
 			return err
 		}
+		merge.holdBack(reader, s.Input)
 	}
 	flush, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 	defer cancel()
@@ -175,6 +184,11 @@ func (w *secondsWriter) failure() error {
 
 // close folds one second and writes what the log does not hold yet.
 func (w *secondsWriter) close(ctx context.Context, second int64, records []taken, checkpoint *eventsv1.Checkpoint) error {
+	if pace := w.seconds.Pace; pace != nil {
+		if err := pace.Wait(ctx, w.seconds.Name, second); err != nil {
+			return err
+		}
+	}
 	for _, t := range records {
 		w.fold.Take(second, t.in, t.tick)
 	}
@@ -314,6 +328,27 @@ func (m *merge) close(fold func(second int64, records []taken, checkpoint *event
 		}
 	}
 	return nil
+}
+
+// maxPendingSeconds is how many seconds of one partition wait for those of another before it is held
+// back: while a backlog is read, all of it would lie in memory otherwise.
+const maxPendingSeconds = 60
+
+// holdBack reads no more of a partition that is far ahead of another.
+func (m *merge) holdBack(reader *kgo.Client, topic string) {
+	var ahead, rest []int32
+	for i := range m.partitions {
+		if len(m.partitions[i].pending) > maxPendingSeconds {
+			ahead = append(ahead, int32(i))
+		} else {
+			rest = append(rest, int32(i))
+		}
+	}
+	if len(rest) == 0 {
+		return // none is ahead of another: what waits is handed over next
+	}
+	reader.ResumeFetchPartitions(map[string][]int32{topic: rest})
+	reader.PauseFetchPartitions(map[string][]int32{topic: ahead})
 }
 
 func (m *merge) checkpoint() *eventsv1.Checkpoint {

@@ -188,6 +188,9 @@ func (m *sinkMember) Records(ctx context.Context, partition int32, records []*kg
 	return nil
 }
 
+// Full lists nothing: a batch is filled from all partitions, and Records holds them back together.
+func (m *sinkMember) Full() []int32 { return nil }
+
 func (m *sinkMember) take(pos *position, rec *kgo.Record) {
 	if rec.Offset < pos.progress.Next {
 		return

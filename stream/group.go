@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,8 +16,10 @@ const (
 	sessionTimeout    = 6 * time.Second
 	heartbeatInterval = time.Second
 	rebalanceTimeout  = 60 * time.Second
-	// pollTimeout is how long the loop waits for records before it lets the handler do what is due.
+	// pollTimeout is how long the loop waits for records before it lets the handler do what is due, and
+	// fullTimeout the same while a partition is full: it may take more again in a moment.
 	pollTimeout = 200 * time.Millisecond
+	fullTimeout = 5 * time.Millisecond
 )
 
 // Handler is what a member of a group does with its partitions. All methods are called from one
@@ -25,8 +28,12 @@ type Handler interface {
 	// Assigned says at which offset each of the partitions begins. What was committed to the group
 	// does not count: the handler's own outputs tell where it stands.
 	Assigned(ctx context.Context, partitions []int32) (map[int32]int64, error)
-	// Records takes the next records of one partition, in order. It may block: that is the back-pressure.
+	// Records takes the next records of one partition, in order. It may block, which holds back all
+	// partitions.
 	Records(ctx context.Context, partition int32, records []*kgo.Record) error
+	// Full lists the partitions that are to be held back alone: they are not read until they are
+	// no longer listed. It is asked before every poll.
+	Full() []int32
 	// Due is called after every poll, at least five times a second.
 	Due(ctx context.Context) error
 	// Lost ends the work on partitions: after it, no record of them is handed over.
@@ -86,8 +93,17 @@ func RunGroup(ctx context.Context, cfg Config, group, topic string, h Handler) e
 	}
 	defer client.CloseAllowingRebalance()
 	committed := time.Time{}
+	var held []int32
 	for {
-		pollCtx, stop := context.WithTimeout(ctx, pollTimeout)
+		timeout := pollTimeout
+		mu.Lock()
+		full := h.Full()
+		mu.Unlock()
+		held = holdBack(client, topic, held, full)
+		if len(full) > 0 {
+			timeout = fullTimeout
+		}
+		pollCtx, stop := context.WithTimeout(ctx, timeout)
 		fetches := client.PollFetches(pollCtx)
 		stop()
 		if ctx.Err() != nil {
@@ -110,6 +126,28 @@ func RunGroup(ctx context.Context, cfg Config, group, topic string, h Handler) e
 		}
 		client.AllowRebalance()
 	}
+}
+
+// holdBack pauses the partitions that are full and were not, and resumes those that are no longer.
+func holdBack(client *kgo.Client, topic string, held, full []int32) []int32 {
+	var pause, resume []int32
+	for _, p := range full {
+		if !slices.Contains(held, p) {
+			pause = append(pause, p)
+		}
+	}
+	for _, p := range held {
+		if !slices.Contains(full, p) {
+			resume = append(resume, p)
+		}
+	}
+	if len(pause) > 0 {
+		client.PauseFetchPartitions(map[string][]int32{topic: pause})
+	}
+	if len(resume) > 0 {
+		client.ResumeFetchPartitions(map[string][]int32{topic: resume})
+	}
+	return full
 }
 
 func handOver(ctx context.Context, mu *sync.Mutex, fetches kgo.Fetches, h Handler) error {

@@ -32,10 +32,13 @@ const (
 	methodFixing = "fixing"
 )
 
+// Name is the consumer group.
+const Name = "quotes"
+
 // Seconds is the declaration of this processor; the caller adds the log.
 func Seconds(coins *schemas.CoinTable, fixings *Fixings) *processors.Seconds {
 	return &processors.Seconds{
-		Name: "quotes", Input: schemas.TopicTicksRaw, Output: schemas.TopicQuotes,
+		Name: Name, Input: schemas.TopicTicksRaw, Output: schemas.TopicQuotes,
 		New: func() processors.SecondFold { return newFold(coins, fixings) },
 	}
 }

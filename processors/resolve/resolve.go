@@ -35,11 +35,14 @@ type Rates interface {
 	Rate(quoteID string) (Rate, bool)
 }
 
+// Name is the consumer group.
+const Name = "resolve"
+
 // Unit is the declaration of this processor.
 func Unit(coins *schemas.CoinTable, rates Rates) processors.Unit {
 	ticks, _ := schemas.TopicNamed(schemas.TopicTicks)
 	return processors.Unit{
-		Name:    "resolve",
+		Name:    Name,
 		Input:   schemas.TopicTicksRaw,
 		Outputs: []processors.Route{{Topic: schemas.TopicTicks}, {Topic: schemas.TopicTicksRawDead}},
 		New: func(int32) processors.Fold {
