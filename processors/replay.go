@@ -11,6 +11,7 @@ import (
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream"
+	"github.com/marketlog/marketlog/stream/faults"
 	"github.com/marketlog/marketlog/stream/history"
 )
 
@@ -211,6 +212,7 @@ func (r *Replay) rebuild(ctx context.Context, j *journal) (ReplayResult, error) 
 			if err := r.History.CarryOver(ctx, table.name, j.Generation, made); err != nil {
 				return result, err
 			}
+			faults.Hit("replay.carried")
 		}
 	}
 	return result, nil

@@ -115,6 +115,7 @@ func (r *Replay) prepare(ctx context.Context, j *journal) error {
 		}
 		j.Tables[t.name] = uuid
 	}
+	faults.Hit("replay.prepare")
 	if !j.Verify {
 		if err := r.control(ctx, j, controlPrepare); err != nil {
 			return err
@@ -166,6 +167,7 @@ func (r *Replay) swap(ctx context.Context, j *journal) error {
 			return err
 		}
 	}
+	faults.Hit("replay.exchange")
 	for _, t := range viewTables(j.View) {
 		if err := r.History.Exchange(ctx, t.name, j.Generation, j.Tables[t.name]); err != nil {
 			return err

@@ -98,7 +98,10 @@ func (f *fold) Apply(in processors.Input, out *processors.Outputs) error {
 	return nil
 }
 
-// maxAhead is how far a trade may lie ahead of the log's now and still belong to a minute.
+// maxAhead is how far a minute may lie ahead of the log's now at the pulse after a trade of it: only a
+// producer's wrong clock is further ahead, and an open minute of the future would outlive any rewind.
+// Now at the trade itself says nothing: where all producers were away, their first ticks come before
+// their first clocks.
 const maxAhead = time.Minute
 
 // left are the flags of trades that belong to no candle.
@@ -108,9 +111,6 @@ func (f *fold) trade(r *eventsv1.ResolvedTick) {
 	t := r.Tick
 	if t.Kind != eventsv1.TickKind_TICK_KIND_TRADE || schemas.Flag(r.Flags)&left != 0 {
 		return
-	}
-	if now := f.origins.Now(); now != 0 && schemas.TradeTime(t) > now+int64(maxAhead) {
-		return // a producer's wrong clock: an open minute of the future would outlive any rewind
 	}
 	start := schemas.Minute(schemas.TradeTime(t))
 	if schemas.MinuteClosed(start, f.origins.Watermark()) {
@@ -154,7 +154,9 @@ func (m *minute) venueTrade(r *eventsv1.ResolvedTick, price, size decimal.Decima
 }
 
 func (f *fold) pulse(in processors.Input, mark *eventsv1.Mark, p *eventsv1.Pulse, out *processors.Outputs) {
-	if !f.origins.Observe(mark.Partition, p.Now, p.Watermark) {
+	moved := f.origins.Observe(mark.Partition, p.Now, p.Watermark)
+	maps.DeleteFunc(f.minutes, func(start int64, _ *minute) bool { return start > f.origins.Now()+int64(maxAhead) })
+	if !moved {
 		return
 	}
 	for _, start := range slices.Sorted(maps.Keys(f.minutes)) {
