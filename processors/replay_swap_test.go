@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/marketlog/marketlog/deploy/embedded/enginetest"
 	"github.com/marketlog/marketlog/processors"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
@@ -25,7 +26,8 @@ import (
 // beside opens the database of a store over a wire of its own.
 func beside(t testing.TB, store *history.Store) (*history.Store, *wire) {
 	t.Helper()
-	way := &wire{RoundTripper: shared.Transport()}
+	_, to := enginetest.Database(t)
+	way := &wire{RoundTripper: to}
 	other, err := history.Open(t.Context(), history.Config{Database: store.Database(), Transport: way})
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -24,7 +23,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/testing/protocmp"
 
-	"github.com/marketlog/marketlog/deploy/embedded/engine"
+	"github.com/marketlog/marketlog/deploy/embedded/enginetest"
 	"github.com/marketlog/marketlog/processors"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
@@ -33,12 +32,6 @@ import (
 	"github.com/marketlog/marketlog/stream/latest"
 	"github.com/marketlog/marketlog/stream/streamtest"
 )
-
-// shared is the engine of all tests, since a process can run one only. Each test has a database.
-var shared struct {
-	*engine.Engine
-	databases atomic.Int32
-}
 
 // drawTheSameCases makes random tests repeat themselves unless a seed is given: a gate that fails for
 // chance teaches people to run it again. Other seeds are explored with -rapid.seed.
@@ -51,24 +44,7 @@ func drawTheSameCases() {
 
 func TestMain(m *testing.M) {
 	drawTheSameCases()
-	if _, err := engine.Find(""); err != nil {
-		os.Exit(m.Run())
-	}
-	dir, err := os.MkdirTemp("", "processors")
-	if err == nil {
-		shared.Engine, err = engine.Open(dir, engine.Options{})
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	if err := shared.Close(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.RemoveAll(dir)
-	os.Exit(code)
+	enginetest.Main(m)
 }
 
 // wire is a way to ClickHouse that a test can cut.
@@ -96,11 +72,9 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 // newStore is a migrated store on a database that no other test has, and the wire to it.
 func newStore(t testing.TB) (*history.Store, *wire) {
 	t.Helper()
-	if shared.Engine == nil {
-		streamtest.Missing(t, streamtest.TierEmbedded, "no ClickHouse engine; make engine fetches it")
-	}
-	way := &wire{RoundTripper: shared.Transport()}
-	store, err := history.Open(t.Context(), history.Config{Database: fmt.Sprintf("test%d", shared.databases.Add(1)), Transport: way})
+	database, to := enginetest.Database(t)
+	way := &wire{RoundTripper: to}
+	store, err := history.Open(t.Context(), history.Config{Database: database, Transport: way})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,31 +1,18 @@
 package prices_test
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"flag"
-	"fmt"
-	"io"
-	"log/slog"
-	"net/http"
-	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/prices"
+	"github.com/marketlog/marketlog/query/querytest"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream"
 )
-
-var update = flag.Bool("update", false, "write the answers of scripts anew")
 
 // world is what a script sets up: markets, what was published of them, and a server over it.
 type world struct {
@@ -62,33 +49,7 @@ var providers = []query.Provider{
 func newWorld(t testing.TB) *world {
 	w := &world{t: t, board: query.NewBoard(coins), rates: query.NewRates(),
 		markets: map[string][]*eventsv1.PriceInput{}, past: map[string][]*eventsv1.PriceRecord{}}
-	plans := query.DefaultPlans()
-	pro := plans[query.PlanPro]
-	pro.PerMinute, pro.PerMonth = 0, 0
-	plans[query.PlanPro] = pro
-	cfg := query.DefaultConfig()
-	cfg.Listen, cfg.Auth = "127.0.0.1:0", query.AuthOpen
-	server, err := query.NewServer(cfg, query.Deps{
-		Limiter: query.NewLimiter(time.Now, nil), Plans: plans,
-		Endpoints: prices.New(w.board, w.rates, w, providers).Endpoints(),
-		Now:       func() time.Time { return w.now }, Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler), Version: "test",
-	})
-	if err != nil {
-		t.Fatalf("making the server: %v", err)
-	}
-	if err := server.Bind(); err != nil {
-		t.Fatal(err)
-	}
-	w.base = "http://" + server.Addr()
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- server.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("running the server: %v", err)
-		}
-	})
+	w.base = querytest.Serve(t, func() time.Time { return w.now }, prices.New(w.board, w.rates, w, providers).Endpoints())
 	return w
 }
 
@@ -108,14 +69,10 @@ func (w *world) run(line string) string {
 	words := strings.Fields(line)
 	switch words[0] {
 	case "now":
-		now, err := time.Parse(time.RFC3339, words[1])
-		w.must(err)
-		w.now = now
+		w.now = querytest.Time(w.t, words[1])
 		w.pulse()
 	case "clock": // the query's own, without the log's
-		now, err := time.Parse(time.RFC3339, words[1])
-		w.must(err)
-		w.now = now
+		w.now = querytest.Time(w.t, words[1])
 	case "rate":
 		w.must(w.rates.Apply(stream.TailRecord{Marked: &eventsv1.QuoteRecord{Body: &eventsv1.QuoteRecord_Rate{Rate: &eventsv1.QuoteRate{
 			QuoteId: words[1], Rate: w.number(words[2]), Time: w.now.UnixNano(), Method: "market"}}}}))
@@ -124,7 +81,7 @@ func (w *world) run(line string) string {
 	case "price":
 		w.price(words[1], len(words) > 2)
 	case "get":
-		return w.get(words[1])
+		return querytest.Get(w.t, w.base, words[1])
 	default:
 		w.t.Fatalf("script: unknown line %q", line)
 	}
@@ -195,35 +152,7 @@ func (w *world) price(coin string, simulated bool) {
 	w.must(w.board.Apply(stream.TailRecord{Offset: w.offset, Marked: rec}))
 }
 
-func (w *world) get(path string) string {
-	response, err := http.Get(w.base + path)
-	w.must(err)
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	w.must(err)
-	var out bytes.Buffer
-	fmt.Fprintf(&out, "%d %s", response.StatusCode, response.Header.Get("Cache-Control"))
-	if source := response.Header.Get("X-Data-Source"); source != "" {
-		fmt.Fprintf(&out, " [%s]", source)
-	}
-	out.WriteByte('\n')
-	if response.StatusCode >= 400 {
-		var failed query.ErrorBody
-		w.must(json.Unmarshal(body, &failed))
-		failed.Error.RequestID = ""
-		body, err = json.Marshal(failed)
-		w.must(err)
-	}
-	w.must(json.Indent(&out, body, "", "  "))
-	out.WriteByte('\n')
-	return out.String()
-}
-
-func (w *world) number(text string) float64 {
-	n, err := strconv.ParseFloat(text, 64)
-	w.must(err)
-	return n
-}
+func (w *world) number(word string) float64 { return querytest.Number(w.t, word) }
 
 func (w *world) must(err error) {
 	w.t.Helper()
@@ -232,48 +161,6 @@ func (w *world) must(err error) {
 	}
 }
 
-// TestAnswersReadAsTheirScripts runs every script of testdata: a line that gets an address is
-// followed by its answer, between two lines of dashes.
 func TestAnswersReadAsTheirScripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no scripts: %v", err)
-	}
-	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			content, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			w := newWorld(t)
-			var rewritten strings.Builder
-			lines := strings.Split(strings.TrimSuffix(string(content), "\n"), "\n")
-			for i := 0; i < len(lines); i++ {
-				line := lines[i]
-				rewritten.WriteString(line + "\n")
-				if line == "" || line[0] == '#' {
-					continue
-				}
-				got := w.run(line)
-				if !strings.HasPrefix(line, "get ") {
-					continue
-				}
-				var want strings.Builder
-				if i+1 < len(lines) && lines[i+1] == "----" {
-					for i += 2; i < len(lines) && lines[i] != "----"; i++ {
-						want.WriteString(lines[i] + "\n")
-					}
-				}
-				rewritten.WriteString("----\n" + got + "----\n")
-				if !*update && got != want.String() {
-					t.Errorf("%s, %q:\ngot:\n%s\nwant:\n%s", file, line, got, want.String())
-				}
-			}
-			if *update {
-				if err := os.WriteFile(file, []byte(rewritten.String()), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-		})
-	}
+	querytest.Run(t, func(t *testing.T) func(string) string { return newWorld(t).run })
 }
