@@ -51,6 +51,7 @@ func processorRoles(ctx context.Context, in *Instance) ([]Role, error) {
 		return nil, err
 	}
 	pace := processors.NewPace()
+	pace.Join(quotes.Name) // whoever folds them: the first ticks wait for the first rates
 	roles := []Role{
 		{Name: "processors/quotes", Run: func(ctx context.Context) error { return in.runQuotes(ctx, pace) }},
 		{Name: "processors/resolve", Run: func(ctx context.Context) error { return in.runResolve(ctx, pace) }},

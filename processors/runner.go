@@ -126,7 +126,9 @@ func (m *member) Assigned(ctx context.Context, partitions []int32) (map[int32]in
 		starts[p] = w.rewind.places[0].offset
 		m.workers[p] = w
 		w.start(ctx)
-		m.runner.Logger.Info("folding", "unit", m.runner.Unit.Name, "partition", p, "from", starts[p])
+	}
+	if len(partitions) > 0 {
+		m.runner.Logger.Info("folding", "unit", m.runner.Unit.Name, "from", starts)
 	}
 	return starts, nil
 }
@@ -256,7 +258,9 @@ func (m *member) Lost(ctx context.Context, partitions []int32) {
 		}
 		delete(m.workers, p)
 		w.stop()
-		m.runner.Logger.Info("giving back", "unit", m.runner.Unit.Name, "partition", p)
+	}
+	if len(partitions) > 0 {
+		m.runner.Logger.Info("giving back", "unit", m.runner.Unit.Name, "partitions", partitions)
 	}
 	flushCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 	defer cancel()

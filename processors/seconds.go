@@ -136,10 +136,6 @@ func (s *Seconds) fold(ctx context.Context) error {
 	}
 	defer producer.Close()
 	s.Logger.Info("folding seconds", "unit", s.Name)
-	if s.Pace != nil {
-		s.Pace.Join(s.Name)
-		defer s.Pace.Leave(s.Name)
-	}
 	w := &secondsWriter{seconds: s, fold: s.New(), last: applied[0].Mark, producer: producer}
 	for ctx.Err() == nil {
 		fetches := reader.PollFetches(ctx)

@@ -348,13 +348,15 @@ func (r *round) checkAged() {
 	for line := range strings.Lines(string(log)) {
 		var l struct {
 			Msg  string
-			From int64
+			From map[string]int64 // by partition
 		}
 		if json.Unmarshal([]byte(line), &l) != nil || l.Msg != "folding" {
 			continue
 		}
-		if began++; l.From > 0 {
-			rewound++
+		for _, from := range l.From {
+			if began++; from > 0 {
+				rewound++
+			}
 		}
 	}
 	r.t.Logf("folds began %d times, %d of them in the middle of the log", began, rewound)
