@@ -248,7 +248,7 @@ func (f *partFold) take(ctx context.Context, rec *kgo.Record) error {
 	// What live cannot decode it passes over, and so does a replay.
 	f.next = rec.Offset + 1
 	f.now, f.watermark = f.clocks()
-	f.rewind.reached(f.now, f.watermark, f.next)
+	f.rewind.reached(f.now, f.watermark, rec.Offset)
 	if !f.part.Exact && f.whole(f.now) {
 		f.part.Exact, f.part.From, f.part.FromNow, f.part.FromWatermark = true, f.next, f.now, f.watermark
 	}
@@ -312,6 +312,9 @@ func (f *partFold) remap(in Input) error {
 	f.part.Last[schemas.TopicTicks] = markEntry{Partition: in.Partition, Offset: in.Offset}
 	if change != "" {
 		f.part.Changes[change]++
+	}
+	if rec.GetTick() == nil {
+		return nil // a gap is not resolved: its table is not rebuilt
 	}
 	f.batch.Add(history.Place{Topic: in.Topic, Partition: in.Partition, Offset: in.Offset}, rec)
 	return nil

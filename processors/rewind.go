@@ -25,9 +25,12 @@ const (
 type rewind struct {
 	places []place
 	marks  map[int32]*eventsv1.Mark
+	// previous is what the newest mark was applied after, nil if it was the first of its origin.
+	newest, previous *eventsv1.Mark
 }
 
-// place is an input offset, the log time when it was reached, and the marks applied below it.
+// place is the offset of the input that moved now into another second, and the marks applied below it.
+// Who begins there knows now from its first record on, also where now leaps.
 type place struct {
 	now    int64
 	offset int64
@@ -53,17 +56,18 @@ func (r *rewind) admit(mark *eventsv1.Mark) bool {
 	if !mark.After(r.marks[mark.Partition]) {
 		return false
 	}
+	r.newest, r.previous = mark, r.marks[mark.Partition]
 	r.marks[mark.Partition] = mark
 	return true
 }
 
-// reached notes that the input below next is folded, and where the clocks stand.
-func (r *rewind) reached(now, watermark, next int64) {
+// reached notes where the clocks stand after the input at an offset, which was admitted last.
+func (r *rewind) reached(now, watermark, offset int64) {
 	last := &r.places[len(r.places)-1]
 	if now/int64(time.Second) == last.now/int64(time.Second) {
 		return
 	}
-	r.places = append(r.places, place{now: now, offset: next, marks: r.snapshot()})
+	r.places = append(r.places, place{now: now, offset: offset, marks: r.before()})
 	enough := min(now-int64(WindowMemory), watermark-int64(openMemory)) - int64(settle)
 	for len(r.places) > settlePlaces && r.places[1].now <= enough {
 		r.places = r.places[1:]
@@ -75,13 +79,16 @@ func (r *rewind) checkpoint() *eventsv1.Checkpoint {
 	return &eventsv1.Checkpoint{Offset: r.places[0].offset, Marks: r.places[0].marks}
 }
 
-func (r *rewind) snapshot() []*eventsv1.Mark {
-	if len(r.marks) == 0 {
-		return nil
-	}
-	marks := make([]*eventsv1.Mark, 0, len(r.marks))
+// before are the marks as they stood before the newest.
+func (r *rewind) before() []*eventsv1.Mark {
+	var marks []*eventsv1.Mark
 	for _, m := range r.marks {
-		marks = append(marks, m)
+		if m == r.newest {
+			m = r.previous
+		}
+		if m != nil {
+			marks = append(marks, m)
+		}
 	}
 	sortMarks(marks)
 	return marks

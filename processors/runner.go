@@ -378,7 +378,7 @@ func (w *worker) apply(ctx context.Context, rec *kgo.Record, out *Outputs) error
 			return err
 		}
 	}
-	w.rewind.reached(now, watermark, next)
+	w.rewind.reached(now, watermark, rec.Offset)
 	w.folded.Store(next)
 	return nil
 }
