@@ -12,7 +12,8 @@ const (
 	// stopped, and its markets as fresh: an ingest time may lie maxLead ahead of now.
 	settle = 15 * time.Second
 	// settlePlaces is the same in seconds that the log has: where now leaps because all producers
-	// were away, a span of log time may hold a single clock record.
+	// were away, a span of log time may hold a single clock record, and those who come back are
+	// judged by those who were heard before.
 	settlePlaces = 8
 	// openMemory is the span behind the watermark: a minute and its lateness, and the freshness of
 	// the markets that made its first price. A watermark that stands still while now goes on keeps
@@ -68,8 +69,8 @@ func (r *rewind) reached(now, watermark, offset int64) {
 		return
 	}
 	r.places = append(r.places, place{now: now, offset: offset, marks: r.before()})
-	enough := min(now-int64(WindowMemory), watermark-int64(openMemory)) - int64(settle)
-	for len(r.places) > settlePlaces && r.places[1].now <= enough {
+	memory := min(now-int64(WindowMemory), watermark-int64(openMemory))
+	for len(r.places) > settlePlaces && r.places[1].now <= memory-int64(settle) && r.places[settlePlaces].now <= memory {
 		r.places = r.places[1:]
 	}
 }

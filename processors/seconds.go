@@ -44,9 +44,9 @@ type Seconds struct {
 const RateFor = 60 * time.Second
 
 // secondsMemory is the span of a SecondFold's state: a market counts while it is fresh, by a rate that was not too
-// old then and came from another market while that was fresh. With the settling of the clocks, a fold that was
-// rewound this far has the state of one that never stopped.
-const secondsMemory = 2*schemas.FreshFor + RateFor + settle
+// old then and came from another market while that was fresh. A fold that was rewound this far, and as far again
+// as clocks need to settle, has the state of one that never stopped.
+const secondsMemory = 2*schemas.FreshFor + RateFor
 
 // Run folds whenever this process holds the output partition, until the context ends.
 func (s *Seconds) Run(ctx context.Context) error {
@@ -313,7 +313,8 @@ func (m *merge) close(fold func(second int64, records []taken, checkpoint *event
 			}
 		}
 		m.begins = append(m.begins, begin)
-		for len(m.begins) > settlePlaces && m.begins[1].second <= second-int64(secondsMemory/time.Second) {
+		memory := second - int64(secondsMemory/time.Second)
+		for len(m.begins) > settlePlaces && m.begins[1].second <= memory-int64(settle/time.Second) && m.begins[settlePlaces].second <= memory {
 			m.begins = m.begins[1:]
 		}
 		if second == 0 {
