@@ -143,9 +143,18 @@ func (r *Replay) control(ctx context.Context, j *journal, action string) error {
 		if err != nil {
 			return err
 		}
+		// A partition that holds nothing yet has no log time. Kafka would expire a record of 1970 before a
+		// sink that is away has read it.
+		at := int64(0)
+		for _, known := range progress {
+			at = max(at, known.LogTime)
+		}
+		if at == 0 {
+			at = time.Now().UnixNano()
+		}
 		for p := range topic.Partitions {
 			rec, err := Output{
-				Topic: name, Partition: p, Time: progress[p].LogTime,
+				Topic: name, Partition: p, Time: at,
 				Record: control(name, &eventsv1.Control{Action: action, Generation: j.Generation, View: j.View}),
 			}.kafkaRecord()
 			if err != nil {

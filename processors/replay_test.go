@@ -67,6 +67,11 @@ func (s *tickScript) write(seconds int) {
 		for range 1 + s.random.IntN(2*s.rate) {
 			s.tick()
 		}
+		if s.second.Second() == 30 {
+			s.append(1, 1, &eventsv1.ResolvedRecord{Body: &eventsv1.ResolvedRecord_Gap{
+				Gap: &eventsv1.Gap{Venue: s.venues[0], Reason: "sequence", ToTime: s.second.UnixNano()},
+			}})
+		}
 		for p := range int32(replayOrigins) {
 			for origin := range int32(replayOrigins) {
 				s.append(p, origin, &eventsv1.ResolvedRecord{Body: &eventsv1.ResolvedRecord_Pulse{

@@ -12,8 +12,9 @@ import (
 const (
 	// heldCandles bounds the closed candles kept in memory, of about 200 bytes each.
 	heldCandles = 250_000
-	// heldFor is how long they may be unlike those that a replay puts in their place.
-	heldFor = 10 * time.Minute
+	// heldFor is how long they may be unlike those that a replay puts in their place, or lack what was
+	// back-filled.
+	heldFor = time.Minute
 	// loadPatience bounds one reading of them, which all who ask at that time wait for.
 	loadPatience = 10 * time.Second
 )
@@ -21,7 +22,7 @@ const (
 // CandleHistory is where candles are kept.
 type CandleHistory interface {
 	// Intervals returns the candles of a coin that start in [from, to), oldest first, in intervals of
-	// a minute, an hour or a day, as far as their minutes are closed.
+	// a minute, an hour or a day, live or back-filled, as far as their minutes are closed.
 	Intervals(ctx context.Context, coinID string, interval time.Duration, from, to time.Time) ([]schemas.Candle, error)
 	// CandleTail returns those folded from published prices in [from, to), in intervals of a step.
 	CandleTail(ctx context.Context, coinID string, step time.Duration, from, to time.Time) ([]schemas.Candle, error)
@@ -108,7 +109,7 @@ func (c *Candles) current(candles []schemas.Candle, coin schemas.Coin, step time
 		return candles
 	}
 	at := time.Unix(0, e.Price.Time).UTC()
-	price := schemas.Candle{Open: e.Price.Price, High: e.Price.Price, Low: e.Price.Price, Close: e.Price.Price, Newest: at}
+	price := schemas.Candle{Open: e.Price.Price, High: e.Price.Price, Low: e.Price.Price, Close: e.Price.Price, Newest: at, Origin: schemas.OriginLive}
 	newest := from
 	if n := len(candles); n > 0 && candles[n-1].Newest.After(from) {
 		newest = candles[n-1].Newest

@@ -263,6 +263,9 @@ func nearestRank(sorted []float64, q float64) float64 {
 // quotePreference orders a provider's markets: the fewer conversions, the better.
 var quotePreference = []string{"USD", "tether", "usd-coin", "EUR", "GBP", "bitcoin", "ethereum"}
 
+// QuotePreference lists the quote assets of the first places of QuoteRank.
+func QuotePreference() []string { return slices.Clone(quotePreference) }
+
 // QuoteRank is the place of a quote asset (coin id or currency code) in the order in which a
 // provider's markets are preferred; quotes that are not named there share the last place.
 func QuoteRank(quoteID string) int {
@@ -278,12 +281,17 @@ func compareInputs(a, b *eventsv1.PriceInput) int {
 	if c := strings.Compare(a.Provider, b.Provider); c != 0 {
 		return c
 	}
-	if c := QuoteRank(a.QuoteId) - QuoteRank(b.QuoteId); c != 0 {
+	return compareMarkets(a.QuoteId, a.Symbol, b.QuoteId, b.Symbol)
+}
+
+// compareMarkets orders the markets of one provider and coin, by quote and symbol, the best first.
+func compareMarkets(quoteA, symbolA, quoteB, symbolB string) int {
+	if c := QuoteRank(quoteA) - QuoteRank(quoteB); c != 0 {
 		return c
 	}
-	if a.QuoteId != b.QuoteId {
+	if quoteA != quoteB {
 		// By letter, not by case: currency codes are upper case and coin ids lower.
-		return cmp.Or(strings.Compare(strings.ToLower(a.QuoteId), strings.ToLower(b.QuoteId)), strings.Compare(a.QuoteId, b.QuoteId))
+		return cmp.Or(strings.Compare(strings.ToLower(quoteA), strings.ToLower(quoteB)), strings.Compare(quoteA, quoteB))
 	}
-	return strings.Compare(a.Symbol, b.Symbol)
+	return strings.Compare(symbolA, symbolB)
 }

@@ -6,6 +6,19 @@ import (
 	"github.com/shopspring/decimal"
 )
 
+// Origin tells where a candle comes from.
+type Origin string
+
+// Origins of candles.
+const (
+	// OriginLive is folded from published prices.
+	OriginLive Origin = "live"
+	// OriginBackfill is made of venues' own candles of the past.
+	OriginBackfill Origin = "backfill"
+	// OriginMixed is folded from candles of both.
+	OriginMixed Origin = "mixed"
+)
+
 // Candle is the published price of a coin over an interval, in USD. Candles of longer intervals are
 // folded from those of the minutes.
 type Candle struct {
@@ -16,10 +29,11 @@ type Candle struct {
 	Volume    decimal.Decimal
 	VolumeUSD float64
 	Trades    uint64
-	// Minutes is the number of closed minutes that were folded, Newest the start of the last of them;
+	// Minutes is the number of closed minutes that were folded, and of a venue's own candle all that it spans; Newest the start of the last of them;
 	// where single prices were folded too, the second of the last of those.
 	Minutes int
 	Newest  time.Time
+	Origin  Origin
 }
 
 // Join folds a later candle into c, which keeps its start.
@@ -29,6 +43,9 @@ func (c *Candle) Join(later Candle) {
 	c.VolumeUSD += later.VolumeUSD
 	c.Trades += later.Trades
 	c.Minutes += later.Minutes
+	if c.Origin != later.Origin {
+		c.Origin = OriginMixed
+	}
 	if later.Newest.After(c.Newest) {
 		c.Newest = later.Newest
 	}

@@ -119,6 +119,8 @@ func DecodeMarked(topic string, value []byte) (eventsv1.Marked, error) {
 		rec = &eventsv1.CandleRecord{}
 	case schemas.TopicBackfillRaw:
 		rec = &eventsv1.BackfillRecord{}
+	case schemas.TopicReferenceRaw:
+		rec = &eventsv1.ReferenceRecord{}
 	case schemas.TopicTicksRawDead, schemas.TopicReferenceRawDead:
 		rec = &eventsv1.DeadRecord{}
 	default:

@@ -149,6 +149,8 @@ func (w *world) run(line string) string {
 		w.add(&b, &eventsv1.Candle{CoinId: words[1], Start: w.time(words[2]).UnixNano(), Open: w.number(words[3]), High: w.number(words[4]),
 			Low: w.number(words[5]), Close: w.number(words[6]), Volume: words[7], VolumeUsd: 1000, Trades: 1})
 		w.must(w.store.Insert(w.t.Context(), &b, ""))
+	case "past": // seconds, venue, base, quote, first start, number, open, high, low, close, volume: as the venue says
+		w.past(words[1:])
 	case "price": // coin, time, price
 		w.price(words[1], w.time(words[2]), w.number(words[3]))
 	case "get":
@@ -180,6 +182,21 @@ func (w *world) candles(coin string, start time.Time, n int, every string, price
 			Volume: "0.5", VolumeUsd: 0.5 * price, Trades: 2})
 		price += rise
 		start = start.Add(step)
+	}
+	w.must(w.store.Insert(w.t.Context(), &b, ""))
+}
+
+// past adds equal candles of a venue, one after the other.
+func (w *world) past(words []string) {
+	seconds, start := w.integer(words[0]), w.time(words[4])
+	var b history.Batch
+	for i := range w.integer(words[5]) {
+		w.offset++
+		b.Add(history.Place{Topic: schemas.TopicBackfillRaw, Offset: w.offset}, &eventsv1.BackfillRecord{Producer: words[1], Body: &eventsv1.BackfillRecord_Candle{
+			Candle: &eventsv1.BackfillCandle{
+				Venue: words[1], Symbol: words[2] + words[3], Base: words[2], Quote: words[3], Interval: uint32(seconds), Start: start.Add(time.Duration(i*seconds) * time.Second).UnixNano(),
+				Open: words[6], High: words[7], Low: words[8], Close: words[9], Volume: words[10],
+			}}})
 	}
 	w.must(w.store.Insert(w.t.Context(), &b, ""))
 }
@@ -297,6 +314,39 @@ func TestAnswersReadAsTheirScripts(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Of five years of back-filled days a thousand points are answered; the stats are over all of them.
+func TestFiveYearsOfDaysAreThinnedOutAndCounted(t *testing.T) {
+	w := newWorld(t)
+	w.run("now 2026-11-20T10:00:30Z")
+	w.run("past 86400 kraken BTC USD 2021-11-20T00:00:00Z 1000 10 12 9 11 1")
+	w.run("past 86400 kraken BTC USD 2024-08-16T00:00:00Z 1 11 99 1 10 1")
+	w.run("past 86400 kraken BTC USD 2024-08-17T00:00:00Z 824 10 12 9 20 1")
+	response, err := http.Get(w.base + "/api/v1/charts/bitcoin?timeframe=max")
+	w.must(err)
+	defer response.Body.Close()
+	var body charts.ChartBody
+	w.must(json.NewDecoder(response.Body).Decode(&body))
+	points, stats := body.Data.DataPoints, body.Data.Stats
+	if n := len(points); n != 1000 || points[0].Timestamp != "2021-11-20T00:00:00Z" || points[n-1].Timestamp != "2026-11-18T00:00:00Z" {
+		t.Fatalf("got %d points from %s to %s, want 1000 from 2021-11-20 to 2026-11-18", n, points[0].Timestamp, points[n-1].Timestamp)
+	}
+	least, greatest, volume := points[0].Low, points[0].High, 0.0
+	for _, p := range points {
+		least, greatest, volume = min(least, p.Low), max(greatest, p.High), volume+p.Volume
+		if p.Origin != "backfill" || !p.Complete {
+			t.Errorf("%s: got origin %q, complete %v", p.Timestamp, p.Origin, p.Complete)
+		}
+	}
+	if least != 1 || greatest != 99 || volume != 1825 {
+		t.Errorf("the points have low %g, high %g, volume %g; want 1, 99 and 1825", least, greatest, volume)
+	}
+	const mean = (1000*11.0 + 10 + 824*20) / 1825
+	if *stats.MinPrice != 1 || *stats.MaxPrice != 99 || *stats.AvgPrice != mean || *stats.ChangePct != 100 || stats.TotalPoints != 1000 {
+		t.Errorf("got stats of %g to %g, mean %g, change %g %%, %d points; want 1, 99, %g, 100 and 1000",
+			*stats.MinPrice, *stats.MaxPrice, *stats.AvgPrice, *stats.ChangePct, stats.TotalPoints, mean)
 	}
 }
 

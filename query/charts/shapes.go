@@ -31,10 +31,11 @@ type Point struct {
 	High      float64 `json:"high"`
 	Low       float64 `json:"low"`
 	Close     float64 `json:"close"`
-	Volume    float64 `json:"volume" doc:"Base traded at the accepted venues, in the minutes that have closed"`
+	Volume    float64 `json:"volume" doc:"Base traded at the accepted venues, in the minutes that have closed; of what is back-filled at all of its venues"`
 	VolumeUSD float64 `json:"volumeUsd"`
 	Trades    uint64  `json:"trades"`
-	Complete  bool    `json:"complete" doc:"Whether every minute of it has closed with a price; false of the interval under way"`
+	Complete  bool    `json:"complete" doc:"Whether every minute of it has closed with a price, or is in the venues' own candle; false of the interval under way"`
+	Origin    string  `json:"origin" enum:"live,backfill,mixed" doc:"live: folded from published prices; backfill: made of the venues' own candles, which tell no trades; mixed: of both"`
 }
 
 // Stats are over all intervals, also where fewer points are answered. Without a price only the number
@@ -68,7 +69,7 @@ func draw(coin schemas.Coin, frame timeframe, format string, candles []schemas.C
 		c.DataPoints = append(c.DataPoints, Point{
 			Timestamp: query.FormatTime(m.Start.UnixNano()), Price: m.Close, Open: m.Open, High: m.High, Low: m.Low, Close: m.Close,
 			Volume: m.Volume.InexactFloat64(), VolumeUSD: m.VolumeUSD, Trades: m.Trades,
-			Complete: m.Minutes == m.intervals*int(frame.step/time.Minute),
+			Complete: m.Minutes == m.intervals*int(frame.step/time.Minute), Origin: string(m.Origin),
 		})
 	}
 	c.Stats.TotalPoints = len(c.DataPoints)

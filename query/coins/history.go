@@ -36,6 +36,7 @@ type HistoryMeta struct {
 type Point struct {
 	Timestamp string  `json:"timestamp" format:"date-time" doc:"Start of the interval"`
 	Value     float64 `json:"value" doc:"USD"`
+	Origin    string  `json:"origin" enum:"live,backfill,mixed" doc:"Whether it was published then, or comes from the venues' own candles of that time"`
 }
 
 // Alternative is another coin with the same symbol.
@@ -79,7 +80,7 @@ func (u *Unit) getHistory(ctx context.Context, r *query.Request) (query.Answer, 
 		return query.Answer{}, err
 	}
 	for _, c := range candles {
-		body.Points = append(body.Points, Point{query.FormatTime(c.Start.UnixNano()), c.Close})
+		body.Points = append(body.Points, Point{query.FormatTime(c.Start.UnixNano()), c.Close, string(c.Origin)})
 		body.Meta.LastUpdated = query.FormatTime(c.Newest.UnixNano())
 	}
 	body.Meta.Count, body.Meta.Clamped = len(body.Points), r.Clamped()

@@ -1,7 +1,11 @@
 -- +goose Up
+-- coin_id and quote_id are what base and quote are by the coin table; empty if it has neither. A market has
+-- one candle of an interval, whoever told it last: two would count its volume twice.
 -- By year: a back-fill of ten years at once would touch more months than an insert may.
 CREATE TABLE IF NOT EXISTS backfill
 (
+    coin_id       LowCardinality(String),
+    quote_id      LowCardinality(String),
     producer      LowCardinality(String),
     venue         LowCardinality(String),
     symbol        LowCardinality(String),
@@ -21,7 +25,7 @@ CREATE TABLE IF NOT EXISTS backfill
 )
 ENGINE = ReplacingMergeTree(version)
 PARTITION BY toYear(start)
-ORDER BY (venue, symbol, seconds, start, producer);
+ORDER BY (coin_id, seconds, start, venue, symbol);
 
 -- +goose Down
 DROP TABLE backfill;

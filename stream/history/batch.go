@@ -25,8 +25,10 @@ type Batch struct {
 	candles candleRows
 	venues  venueCandleRows
 	dead    deadRows
+	retries retryRows
 	gaps    gapRows
 	past    backfillRows
+	fixings fixingRows
 }
 
 // Add adds the rows of one record; pulses and controls have none.
@@ -61,16 +63,25 @@ func (b *Batch) Add(p Place, record eventsv1.Marked) {
 			b.records++
 			b.past.add(p, rec.Producer, c)
 		}
+	case *eventsv1.ReferenceRecord:
+		if f := rec.GetFixing(); f != nil {
+			b.records++
+			b.fixings.add(p, f)
+		}
 	case *eventsv1.DeadRecord:
 		if rec.Letter != nil {
 			b.records++
 			b.dead.add(p, rec.Letter)
 		}
+		if rec.Retry != nil {
+			b.records++
+			b.retries.add(p, rec.Retry)
+		}
 	}
 }
 
 func (b *Batch) all() []rows {
-	return []rows{&b.ticks, &b.prices, &b.minutes, &b.candles, &b.venues, &b.dead, &b.gaps, &b.past}
+	return []rows{&b.ticks, &b.prices, &b.minutes, &b.candles, &b.venues, &b.dead, &b.retries, &b.gaps, &b.past, &b.fixings}
 }
 
 // Len is the number of records that have rows.

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,8 +55,8 @@ func (s *Store) send(ctx context.Context, statement string, rows io.Reader) (io.
 	if err != nil {
 		return nil, fmt.Errorf("making the request: %w", err)
 	}
-	if s.cfg.User != "" {
-		req.Header.Set("X-ClickHouse-User", s.cfg.User)
+	if s.cfg.User != "" || s.cfg.Password != "" {
+		req.Header.Set("X-ClickHouse-User", cmp.Or(s.cfg.User, "default")) // as the driver does
 		req.Header.Set("X-ClickHouse-Key", s.cfg.Password)
 	}
 	resp, err := s.direct.RoundTrip(req)

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -9,25 +10,42 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 )
 
-// kept are the tables that do not keep all: how long, and how the start of a row's time names its
-// ClickHouse partition. They expire by the log's time and not by a TTL, which would go by the wall
-// clock: views of a log of last year would be empty, and differ from one merge to the next.
-var kept = []struct {
+// retention is a table that does not keep all: how many days, and how the start of a row's time names its ClickHouse
+// partition.
+type retention struct {
 	table  string
 	days   int
 	format string
-}{
-	{"ticks", 7, "2006-01-02"},
-	{"prices", 7, "2006-01-02"},
-	{"venue_candles_1m", 90, "200601"},
-	{"dead_letters", 90, "200601"},
-	{"gaps", 90, "200601"},
+}
+
+// kept are the tables that do not keep all. They expire by the log's time and not by a TTL, which would go by the wall
+// clock: views of a log of last year would be empty, and differ from one merge to the next.
+func (s *Store) kept() []retention {
+	return []retention{
+		{"ticks", 7, "2006-01-02"},
+		// Every second of every coin with all its inputs is the largest table by far; prices_1m keeps the last of each
+		// minute.
+		{"prices", cmp.Or(s.cfg.PriceDays, DefaultPriceDays), "2006-01-02"},
+		{"venue_candles_1m", 90, "200601"},
+		{"dead_letters", 90, "200601"},
+		{"gaps", 90, "200601"},
+	}
+}
+
+// KeptSince is the start of the oldest day whose rows a table has at a time; zero if it keeps all.
+func (s *Store) KeptSince(table string, at time.Time) time.Time {
+	for _, k := range s.kept() {
+		if k.table == table {
+			return at.UTC().AddDate(0, 0, -k.days).Truncate(24 * time.Hour)
+		}
+	}
+	return time.Time{}
 }
 
 // Expire drops what need not be kept any more at a log time (Unix nanoseconds): whole days of ticks
 // and prices, whole months of the others. Suffix names shadow tables.
 func (s *Store) Expire(ctx context.Context, suffix string, at int64) error {
-	for _, k := range kept {
+	for _, k := range s.kept() {
 		oldest := time.Unix(0, at).UTC().AddDate(0, 0, -k.days).Format(k.format)
 		partitions, err := readRecords(ctx, s.conn,
 			"SELECT DISTINCT partition FROM system.parts WHERE database = ? AND table = ? AND active AND partition < ? ORDER BY partition",

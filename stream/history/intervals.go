@@ -3,6 +3,8 @@ package history
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
@@ -17,27 +19,136 @@ const (
 	tailMost = day
 )
 
-// intervals are the sources of candles, by their length.
-var intervals = map[time.Duration]string{
-	time.Minute: "SELECT start, open, high, low, close, volume, volume_usd, trades, toUInt16(1), start FROM candles_1m FINAL",
-	time.Hour:   "SELECT start, open, high, low, close, volume, volume_usd, trades, minutes, newest FROM candles_1h",
-	day:         "SELECT start, open, high, low, close, volume, volume_usd, trades, minutes, newest FROM candles_1d",
+// liveCandles are where the candles of live prices are, by their length, and how many minutes each was folded from.
+var liveCandles = map[time.Duration]struct{ source, minutes, newest string }{
+	time.Minute: {"candles_1m FINAL", "toUInt16(1)", "start"},
+	time.Hour:   {"candles_1h", "minutes", "newest"},
+	day:         {"candles_1d", "minutes", "newest"},
 }
 
 // Intervals reads the candles of a coin that start in [from, to), oldest first, in intervals of a
-// minute, an hour or a day. They are folded from closed minutes: the interval under way is there as
-// far as its minutes are closed.
+// minute, an hour or a day. One whose minutes all had a published price is folded from these. Else
+// it is folded from live and back-filled minutes if they are all there and some are live; else it is
+// the back-filled candle of its length; else it is folded from the minutes that there are: so the
+// interval under way is there as far as its minutes are closed. The views v_candles_… say the same.
 func (s *Store) Intervals(ctx context.Context, coinID string, interval time.Duration, from, to time.Time) ([]schemas.Candle, error) {
-	source, ok := intervals[interval]
-	if !ok {
+	if _, ok := liveCandles[interval]; !ok {
 		return nil, fmt.Errorf("reading candles of %s: there are none of %s", coinID, interval)
 	}
-	candles, err := readRecords(ctx, s.conn, source+" WHERE coin_id = ? AND start >= ? AND start < ? ORDER BY start",
-		[]any{coinID, ceil(from), ceil(to)},
+	live, err := s.liveIntervals(ctx, coinID, interval, from, to)
+	if err != nil {
+		return nil, err
+	}
+	lacking := lackingSpan(live, interval, from, to)
+	if !lacking.from.Before(lacking.to) {
+		return live, nil
+	}
+	past, err := s.backfilled(ctx, coinID, interval, []span{lacking})
+	if err != nil {
+		return nil, err
+	}
+	if interval == time.Minute {
+		return fillIn(interval, live, past, nil), nil
+	}
+	minutes, err := s.foldedMinutes(ctx, coinID, interval, minuteSpans(lacking, interval, live, past))
+	if err != nil {
+		return nil, err
+	}
+	return fillIn(interval, live, past, minutes), nil
+}
+
+// foldedMinutes folds live and back-filled minutes into intervals, where there are back-filled ones.
+func (s *Store) foldedMinutes(ctx context.Context, coinID string, interval time.Duration, spans []span) ([]schemas.Candle, error) {
+	if len(spans) == 0 {
+		return nil, nil
+	}
+	past, err := s.backfilled(ctx, coinID, time.Minute, spans)
+	if err != nil || len(past) == 0 {
+		return nil, err
+	}
+	live, err := s.liveIntervals(ctx, coinID, time.Minute, past[0].Start.Truncate(interval), past[len(past)-1].Start.Truncate(interval).Add(interval))
+	if err != nil {
+		return nil, err
+	}
+	return schemas.JoinCandles(fillIn(time.Minute, live, past, nil), interval), nil
+}
+
+// span is the time [from, to).
+type span struct{ from, to time.Time }
+
+// lackingSpan is from the first to the last interval that starts in [from, to) and lacks live minutes.
+func lackingSpan(live []schemas.Candle, interval time.Duration, from, to time.Time) span {
+	up := func(t time.Time) time.Time { return t.UTC().Add(interval - time.Nanosecond).Truncate(interval) }
+	s := span{up(from), up(to)}
+	for i := 0; i < len(live) && live[i].Start.Equal(s.from) && whole(live[i], interval); i++ {
+		s.from = s.from.Add(interval)
+	}
+	for i := len(live) - 1; i >= 0 && s.from.Before(s.to) && live[i].Start.Equal(s.to.Add(-interval)) && whole(live[i], interval); i-- {
+		s.to = s.to.Add(-interval)
+	}
+	return s
+}
+
+func whole(c schemas.Candle, interval time.Duration) bool {
+	return c.Minutes == int(interval/time.Minute)
+}
+
+// maxSpans bounds the conditions of one statement.
+const maxSpans = 50
+
+// minuteSpans are the intervals that back-filled minutes can say more of than what is there: those that have some
+// live minutes, and those without a candle. Neighbours are joined; many become one.
+func minuteSpans(within span, interval time.Duration, live, past []schemas.Candle) []span {
+	settled := map[int64]bool{}
+	for _, c := range past {
+		settled[c.Start.Unix()] = true
+	}
+	for _, c := range live {
+		settled[c.Start.Unix()] = whole(c, interval)
+	}
+	var spans []span
+	for at := within.from; at.Before(within.to); at = at.Add(interval) {
+		if settled[at.Unix()] {
+			continue
+		}
+		end := at.Add(interval)
+		if n := len(spans); n > 0 && (spans[n-1].to.Equal(at) || n == maxSpans) {
+			spans[n-1].to = end
+			continue
+		}
+		spans = append(spans, span{at, end})
+	}
+	return spans
+}
+
+// fillIn chooses the candle of each interval, oldest first: of live and minutes, which is folded from both, the one
+// of more minutes if that is whole and has live ones; else the past one; else that one.
+func fillIn(interval time.Duration, live, past, minutes []schemas.Candle) []schemas.Candle {
+	chosen := map[int64]schemas.Candle{}
+	for _, folded := range [][]schemas.Candle{live, minutes} {
+		for _, c := range folded {
+			if before, ok := chosen[c.Start.Unix()]; !ok || c.Minutes > before.Minutes {
+				chosen[c.Start.Unix()] = c
+			}
+		}
+	}
+	for _, c := range past {
+		if before, ok := chosen[c.Start.Unix()]; !ok || before.Origin == schemas.OriginBackfill || !whole(before, interval) {
+			chosen[c.Start.Unix()] = c
+		}
+	}
+	return slices.SortedFunc(maps.Values(chosen), func(a, b schemas.Candle) int { return a.Start.Compare(b.Start) })
+}
+
+// liveIntervals reads the candles folded from closed minutes of published prices.
+func (s *Store) liveIntervals(ctx context.Context, coinID string, interval time.Duration, from, to time.Time) ([]schemas.Candle, error) {
+	of := liveCandles[interval]
+	candles, err := readRecords(ctx, s.conn, "SELECT start, open, high, low, close, volume, volume_usd, trades, "+of.minutes+", "+of.newest+" FROM "+of.source+
+		" WHERE coin_id = ? AND start >= ? AND start < ? ORDER BY start", []any{coinID, ceil(from), ceil(to)},
 		func(rows driver.Rows) (c schemas.Candle, err error) {
 			var minutes uint16
 			err = rows.Scan(&c.Start, &c.Open, &c.High, &c.Low, &c.Close, &c.Volume, &c.VolumeUSD, &c.Trades, &minutes, &c.Newest)
-			c.Start, c.Newest, c.Minutes = c.Start.UTC(), c.Newest.UTC(), int(minutes)
+			c.Start, c.Newest, c.Minutes, c.Origin = c.Start.UTC(), c.Newest.UTC(), int(minutes), schemas.OriginLive
 			return c, err
 		})
 	if err != nil {
@@ -59,7 +170,7 @@ func (s *Store) CandleTail(ctx context.Context, coinID string, step time.Duratio
 		[]any{int64(step / time.Second), coinID, ceil(from), ceil(to)},
 		func(rows driver.Rows) (c schemas.Candle, err error) {
 			err = rows.Scan(&c.Start, &c.Open, &c.High, &c.Low, &c.Close, &c.Newest)
-			c.Start, c.Newest = c.Start.UTC(), c.Newest.UTC()
+			c.Start, c.Newest, c.Origin = c.Start.UTC(), c.Newest.UTC(), schemas.OriginLive
 			return c, err
 		})
 	if err != nil {

@@ -46,7 +46,7 @@ func TestIntervalsFoldTheirMinutes(t *testing.T) {
 		records = append(records, candleAt(int64(minute), c))
 		start := time.Unix(0, c.Start).UTC()
 		minutes = append(minutes, schemas.Candle{Start: start, Open: c.Open, High: c.High, Low: c.Low, Close: c.Close,
-			Volume: decimal.RequireFromString(c.Volume), VolumeUSD: c.VolumeUsd, Trades: c.Trades, Minutes: 1, Newest: start})
+			Volume: decimal.RequireFromString(c.Volume), VolumeUSD: c.VolumeUsd, Trades: c.Trades, Minutes: 1, Newest: start, Origin: schemas.OriginLive})
 	}
 	first, second := newStore(t), newStore(t)
 	insert(t, first, records...)
@@ -121,8 +121,8 @@ func TestCandleTailFoldsPublishedPrices(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []schemas.Candle{
-		{Start: start, Open: 100, High: 130, Low: 90, Close: 90, Newest: start.Add(299 * time.Second)},
-		{Start: start.Add(5 * time.Minute), Open: 95, High: 95, Low: 95, Close: 95, Newest: start.Add(5 * time.Minute)},
+		{Start: start, Open: 100, High: 130, Low: 90, Close: 90, Newest: start.Add(299 * time.Second), Origin: schemas.OriginLive},
+		{Start: start.Add(5 * time.Minute), Open: 95, High: 95, Low: 95, Close: 95, Newest: start.Add(5 * time.Minute), Origin: schemas.OriginLive},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("want(-), got(+):\n%s", diff)

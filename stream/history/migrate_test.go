@@ -77,7 +77,7 @@ func TestInterruptedMigrationIsMadeAgain(t *testing.T) {
 func TestEveryViewAndColumnIsExplained(t *testing.T) {
 	store := newStore(t)
 	views := queryStrings(t, store, "SELECT name FROM system.tables WHERE database = 'default' AND name LIKE 'v\\_%' ORDER BY name")
-	want := []string{"v_backfill", "v_candles_1d", "v_candles_1h", "v_candles_1m", "v_dead_letters", "v_gaps", "v_lag", "v_prices", "v_ticks", "v_venue_candles_1m"}
+	want := []string{"v_backfill", "v_candles_1d", "v_candles_1h", "v_candles_1m", "v_dead_letters", "v_fixings", "v_gaps", "v_lag", "v_prices", "v_ticks", "v_venue_candles_1m"}
 	if !slices.Equal(views, want) {
 		t.Errorf("got views %v, want %v", views, want)
 	}

@@ -5,11 +5,13 @@ import (
 
 	"github.com/ClickHouse/ch-go/proto"
 
+	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
 // backfillRows are rows of backfill. Their records have no marks: producers write them, and the offset orders them.
 type backfillRows struct {
+	coinID, quoteID         words
 	producer, venue, symbol words
 	seconds                 proto.ColUInt32
 	start                   proto.ColDateTime
@@ -24,6 +26,11 @@ func (r *backfillRows) table() string { return "backfill" }
 func (r *backfillRows) len() int      { return len(r.open) }
 
 func (r *backfillRows) add(p Place, producer string, c *eventsv1.BackfillCandle) {
+	coins := schemas.Coins()
+	coin, _, _ := coins.Resolve(c.Venue, c.Base)
+	quote, _ := coins.ResolveQuote(c.Venue, c.Quote)
+	r.coinID.add(coin.ID)
+	r.quoteID.add(quote.ID)
 	r.producer.add(producer)
 	r.venue.add(c.Venue)
 	r.symbol.add(c.Symbol)
@@ -46,6 +53,8 @@ func (r *backfillRows) columns() []column {
 		money = "Decimal(38, 18)"
 	)
 	return slices.Concat([]column{
+		{"coin_id", text, &r.coinID},
+		{"quote_id", text, &r.quoteID},
 		{"producer", text, &r.producer},
 		{"venue", text, &r.venue},
 		{"symbol", text, &r.symbol},
@@ -63,6 +72,6 @@ func (r *backfillRows) columns() []column {
 }
 
 func (r *backfillRows) reset() {
-	reset(&r.producer, &r.venue, &r.symbol, &r.seconds, &r.start, &r.base, &r.quote, &r.open, &r.high, &r.low, &r.close, &r.volume, &r.ingestTime)
+	reset(&r.coinID, &r.quoteID, &r.producer, &r.venue, &r.symbol, &r.seconds, &r.start, &r.base, &r.quote, &r.open, &r.high, &r.low, &r.close, &r.volume, &r.ingestTime)
 	r.place.reset()
 }

@@ -71,6 +71,43 @@ func (r *deadRows) reset() {
 		&r.payload, &r.truncated, &r.originTopic, &r.originPartition, &r.originOffset, &r.version)
 }
 
+// retryRows are rows of dead_retries.
+type retryRows struct {
+	topic          words
+	letterOffset   proto.ColInt64
+	retriedAt      proto.ColInt64
+	ticks          proto.ColUInt32
+	adapterVersion proto.ColUInt32
+	version        proto.ColUInt128
+}
+
+func (r *retryRows) table() string { return "dead_retries" }
+func (r *retryRows) len() int      { return len(r.ticks) }
+
+func (r *retryRows) add(p Place, t *eventsv1.DeadRetry) {
+	r.topic.add(p.Topic)
+	r.letterOffset = append(r.letterOffset, t.Offset)
+	r.retriedAt = append(r.retriedAt, t.Time)
+	r.ticks = append(r.ticks, t.Ticks)
+	r.adapterVersion = append(r.adapterVersion, t.AdapterVersion)
+	r.version = append(r.version, version(0, p.Offset))
+}
+
+func (r *retryRows) columns() []column {
+	return []column{
+		{"topic", "LowCardinality(String)", &r.topic},
+		{"letter_offset", "Int64", &r.letterOffset},
+		{"retried_at", "DateTime64(9, 'UTC')", &r.retriedAt},
+		{"ticks", "UInt32", &r.ticks},
+		{"adapter_version", "UInt32", &r.adapterVersion},
+		{"version", "UInt128", &r.version},
+	}
+}
+
+func (r *retryRows) reset() {
+	reset(&r.topic, &r.letterOffset, &r.retriedAt, &r.ticks, &r.adapterVersion, &r.version)
+}
+
 // gapRows are rows of gaps.
 type gapRows struct {
 	venue, symbol, reason words

@@ -233,6 +233,8 @@ func TestOtherRowsComeBack(t *testing.T) {
 		logged{history.Place{Topic: schemas.TopicTicksRawDead, Offset: 11}, &eventsv1.DeadRecord{Letter: &eventsv1.DeadLetter{
 			Reason: "absurd", Detail: "price 0", Source: "htx", AdapterVersion: 3, Payload: []byte("\x00\xff\n{"), Truncated: true, EventId: []byte{1, 0xab}, IngestTime: noon, Topic: "ticks.raw.v1", Partition: 2, Offset: 5,
 		}}},
+		logged{history.Place{Topic: schemas.TopicTicksRawDead, Offset: 12}, &eventsv1.DeadRecord{Letter: &eventsv1.DeadLetter{Reason: "absurd", IngestTime: noon}}},
+		logged{history.Place{Topic: schemas.TopicTicksRawDead, Offset: 13}, &eventsv1.DeadRecord{Retry: &eventsv1.DeadRetry{Offset: 11, Time: noon + 1, Ticks: 2, AdapterVersion: 4}}},
 		logged{history.Place{Topic: schemas.TopicTicks, Partition: 6, Offset: 12}, &eventsv1.ResolvedRecord{Mark: mark(5), Body: &eventsv1.ResolvedRecord_Gap{Gap: &eventsv1.Gap{
 			Venue: "okx", Symbol: "", Reason: "disconnect", FromTime: noon, ToTime: noon + 1, Missed: 3,
 		}}}},
@@ -245,10 +247,11 @@ func TestOtherRowsComeBack(t *testing.T) {
 		}}}},
 	)
 	for query, want := range map[string]string{
-		"SELECT toString(tuple(*)) FROM default.v_venue_candles_1m":                          "('upbit','KRW-BTC','2026-03-01 12:00:00','bitcoin','KRW',99999999999999999999.999999999999999999,2,0.000000000000000001,3,123456789012345678901234567890.5,9)",
-		"SELECT toString(tuple(* EXCEPT payload, hex(payload))) FROM default.v_dead_letters": "('htx','absurd','price 0','2026-03-01 12:00:00.000000000','01ab',true,3,'ticks.raw.v1.dead.v1',11,'ticks.raw.v1',2,5,'00FF0A7B')",
-		"SELECT toString(tuple(*)) FROM default.v_backfill":                                  "('gate','gate','PEPE_USDT',3600,'2026-03-01 12:00:00','PEPE','USDT',0.00000711,0.00000712,0.0000071,0.00000711,98765432109876.5,'2026-03-01 12:00:00.000000005')",
-		"SELECT toString(tuple(*)) FROM default.v_gaps":                                      "('okx','','disconnect','2026-03-01 12:00:00.000000000','2026-03-01 12:00:00.000000001',3)",
+		"SELECT toString(tuple(*)) FROM default.v_venue_candles_1m":                                                "('upbit','KRW-BTC','2026-03-01 12:00:00','bitcoin','KRW',99999999999999999999.999999999999999999,2,0.000000000000000001,3,123456789012345678901234567890.5,9)",
+		"SELECT toString(tuple(* EXCEPT payload, hex(payload))) FROM default.v_dead_letters WHERE log_offset = 11": "('htx','absurd','price 0','2026-03-01 12:00:00.000000000','01ab',true,3,'2026-03-01 12:00:00.000000001',2,'ticks.raw.v1.dead.v1',11,'ticks.raw.v1',2,5,'00FF0A7B')",
+		"SELECT toString(retried_at IS NULL) FROM default.v_dead_letters WHERE log_offset = 12":                    "1",
+		"SELECT toString(tuple(*)) FROM default.v_backfill":                                                        "('gate','gate','PEPE_USDT',3600,'2026-03-01 12:00:00','PEPE','USDT','pepe','tether',0.00000711,0.00000712,0.0000071,0.00000711,98765432109876.5,0,'no_rate','2026-03-01 12:00:00.000000005')",
+		"SELECT toString(tuple(*)) FROM default.v_gaps":                                                            "('okx','','disconnect','2026-03-01 12:00:00.000000000','2026-03-01 12:00:00.000000001',3)",
 	} {
 		if got := queryStrings(t, store, query); len(got) != 1 || got[0] != want {
 			t.Errorf("%s:\n got %q\nwant %q", query, got, want)
@@ -256,7 +259,7 @@ func TestOtherRowsComeBack(t *testing.T) {
 	}
 }
 
-var replacing = []string{"ticks", "prices", "prices_1m", "candles_1m", "venue_candles_1m", "dead_letters", "gaps", "ledger"}
+var replacing = []string{"ticks", "prices", "prices_1m", "candles_1m", "venue_candles_1m", "dead_letters", "dead_retries", "gaps", "ledger", "backfill", "fixings"}
 
 func digests(t testing.TB, store *history.Store) map[string]string {
 	t.Helper()
@@ -287,10 +290,13 @@ func someRecords(random *rand.Rand, n int) []logged {
 		all = append(all, tick(int64(i), k, 0))
 		all = append(all,
 			logged{history.Place{Topic: schemas.TopicTicksRawDead, Offset: int64(i)}, &eventsv1.DeadRecord{Letter: &eventsv1.DeadLetter{Payload: []byte(coin), IngestTime: at}}},
+			logged{history.Place{Topic: schemas.TopicTicksRawDead, Offset: int64(n + i)}, &eventsv1.DeadRecord{Retry: &eventsv1.DeadRetry{Offset: int64(random.IntN(n)), Time: at}}},
 			logged{history.Place{Topic: schemas.TopicTicks, Offset: int64(i)}, &eventsv1.ResolvedRecord{Mark: mark(int64(i)), Body: &eventsv1.ResolvedRecord_Gap{Gap: &eventsv1.Gap{Venue: coin}}}},
 			logged{history.Place{Topic: schemas.TopicCandles}, &eventsv1.CandleRecord{Mark: mark(int64(i)), Body: &eventsv1.CandleRecord_VenueCandle{VenueCandle: &eventsv1.VenueCandle{
 				Venue: "okx", Symbol: coin, Start: at - at%int64(time.Minute), Open: fmt.Sprint(i),
-			}}}})
+			}}}},
+			past(int64(i), "gate", "BTC", "USDT", time.Hour, at-at%int64(time.Hour), fmt.Sprint(i+1), "9", "8", "7", "6"),
+			fixing(int64(i), "USD", fmt.Sprint(1+i), time.Unix(0, at).UTC().AddDate(0, 0, random.IntN(20))))
 	}
 	return all
 }
@@ -445,6 +451,23 @@ func TestExpiringGoesByTheLogsTime(t *testing.T) {
 		if want := []string{"candles 100", "dead 100", "gaps 100", "minutes 100", "prices 8", "ticks 8", "venue candles 100"}; !slices.Equal(got, want) {
 			t.Errorf("got %v, want %v", got, want)
 		}
+	}
+	if got, want := store.KeptSince("prices", time.Unix(0, noon+99*day)), time.Unix(0, noon+92*day).UTC().Truncate(24*time.Hour); !got.Equal(want) {
+		t.Errorf("prices are kept since %s, want %s", got, want)
+	}
+	// One that keeps less drops more, and another table no more than before.
+	cfg := newConfig(t)
+	cfg.PriceDays = 1
+	small := openStore(t, cfg)
+	if _, err := small.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	insert(t, small, records...)
+	if err := small.Expire(t.Context(), "", noon+99*day); err != nil {
+		t.Fatal(err)
+	}
+	if got := queryStrings(t, small, "SELECT concat(toString((SELECT count() FROM prices)), ' ', toString((SELECT count() FROM ticks)), ' ', toString((SELECT count() FROM prices_1m)))"); got[0] != "2 8 100" {
+		t.Errorf("with a day of prices, prices, ticks and minutes left: got %s, want 2 8 100", got[0])
 	}
 	if err := store.Expire(t.Context(), "", noon+130*day); err != nil {
 		t.Fatal(err)

@@ -113,7 +113,7 @@ func (s shape) keptFrom(now time.Time) time.Time {
 		return time.Unix(0, 0)
 	}
 	const day = 24 * time.Hour
-	return now.Add(time.Hour - s.kept).Truncate(day).Add(day)
+	return now.Add(time.Hour - s.kept).Truncate(day) // whole days expire
 }
 
 func (s *Store) shape(ctx context.Context, table string) (shape, error) {
@@ -139,7 +139,7 @@ func (s *Store) shape(ctx context.Context, table string) (shape, error) {
 	if table == "ticks" { // which coin an event is of is what a replay may see otherwise
 		sh.key = slices.DeleteFunc(sh.key, func(name string) bool { return name == "coin_id" })
 	}
-	for _, k := range kept {
+	for _, k := range s.kept() {
 		if k.table == table {
 			sh.kept = time.Duration(k.days) * 24 * time.Hour
 		}

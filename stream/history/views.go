@@ -4,10 +4,27 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"slices"
+	"strconv"
 	"strings"
+	"time"
 
+	"github.com/marketlog/marketlog/schemas"
 	"github.com/marketlog/marketlog/schemas/tables"
+	"github.com/marketlog/marketlog/stream/faults"
 )
+
+// viewIntervals are the intervals that a view which names {interval} is made for: where their live
+// candles are, what says that one is whole, and the function that finds the start of one.
+var viewIntervals = []struct {
+	name               string
+	length             time.Duration
+	live, whole, floor string
+}{
+	{"1m", time.Minute, "candles_1m FINAL", "true", ""},
+	{"1h", time.Hour, "candles_1h", "complete", "toStartOfHour"},
+	{"1d", day, "candles_1d", "complete", "toStartOfDay"},
+}
 
 // createViews makes all views anew. Those of analysts live in the default database, so that a plain
 // client finds them without naming one.
@@ -17,13 +34,66 @@ func (s *Store) createViews(ctx context.Context) error {
 		return fmt.Errorf("listing views: %w", err)
 	}
 	for _, name := range names {
-		statement, err := tables.Views.ReadFile(name)
+		text, err := tables.Views.ReadFile(name)
 		if err != nil {
 			return fmt.Errorf("reading %s: %w", name, err)
 		}
-		if err := s.conn.Exec(ctx, strings.ReplaceAll(string(statement), "{database}", s.cfg.Database)); err != nil {
-			return fmt.Errorf("creating view %s: %w", name, unavailable(err))
+		for _, statement := range viewStatements(string(text), s.cfg.Database) {
+			if err := s.conn.Exec(ctx, statement); err != nil {
+				return fmt.Errorf("creating view %s: %w", name, unavailable(err))
+			}
+			faults.Hit("migrate.view")
 		}
 	}
 	return nil
+}
+
+// viewStatements fills a view's text in, once for each interval if it names one.
+func viewStatements(text, database string) []string {
+	text = strings.NewReplacer("{database}", database, "{quotes}", "["+literals(schemas.QuotePreference())+"]",
+		"{direct}", "("+literals(quoteCoins(schemas.DirectQuote))+")", "{cross}", "("+literals(quoteCoins(schemas.CrossQuote))+")",
+		"{median}", medianSQL).Replace(text)
+	if !strings.Contains(text, "{interval}") {
+		return []string{text}
+	}
+	var statements []string
+	for _, i := range viewIntervals {
+		if i.floor == "" && strings.Contains(text, "{floor}") {
+			continue
+		}
+		statements = append(statements, strings.NewReplacer("{interval}", i.name, "{seconds}", strconv.Itoa(int(i.length/time.Second)),
+			"{live}", i.live, "{whole}", i.whole, "{floor}", i.floor).Replace(text))
+	}
+	return statements
+}
+
+// medianSQL is by field the median of tuples ohlc: the mean of the two middle values where their number is even.
+var medianSQL = func() string {
+	var fields []string
+	for i := 1; i <= 4; i++ {
+		fields = append(fields, fmt.Sprintf("(quantileExactLow(ohlc.%d) + quantileExactHigh(ohlc.%[1]d)) / 2", i))
+	}
+	return "(" + strings.Join(fields, ", ") + ")"
+}()
+
+// quoteCoins are the ids of the coins of a level of quotes.
+func quoteCoins(level int) []string {
+	coins := schemas.Coins()
+	var ids []string
+	for _, c := range coins.All() {
+		if schemas.QuoteLevel(coins, schemas.Asset{ID: c.ID}) == level {
+			ids = append(ids, c.ID)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// literals writes strings as a list of ClickHouse.
+func literals(list []string) string {
+	quoted := make([]string, len(list))
+	for i, s := range list {
+		quoted[i] = "'" + quote(s) + "'"
+	}
+	return strings.Join(quoted, ", ")
 }

@@ -35,6 +35,15 @@ func (r *BackfillRecord) SetMark(*Mark) {}
 // GetPulse is nil: the past has no clock.
 func (r *BackfillRecord) GetPulse() *Pulse { return nil }
 
+// GetMark is nil: what producers write has no cause in the log.
+func (r *ReferenceRecord) GetMark() *Mark { return nil }
+
+// SetMark does nothing.
+func (r *ReferenceRecord) SetMark(*Mark) {}
+
+// GetPulse is nil: the clocks of sources move none of a fold.
+func (r *ReferenceRecord) GetPulse() *Pulse { return nil }
+
 // After says whether the mark lies behind another in the order of their common input partition:
 // by offset, then by index. A nil mark lies before all others.
 func (m *Mark) After(other *Mark) bool {

@@ -773,9 +773,10 @@ func (x *KeyRecord) GetLabel() string {
 type DeadRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Mark  *Mark                  `protobuf:"bytes,1,opt,name=mark,proto3" json:"mark,omitempty"`
-	// Letter is empty in a record that only carries its writer's clocks.
+	// Letter is empty in a record that only carries its writer's clocks, or a retry.
 	Letter        *DeadLetter `protobuf:"bytes,2,opt,name=letter,proto3" json:"letter,omitempty"`
 	Pulse         *Pulse      `protobuf:"bytes,3,opt,name=pulse,proto3" json:"pulse,omitempty"`
+	Retry         *DeadRetry  `protobuf:"bytes,4,opt,name=retry,proto3" json:"retry,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -829,6 +830,86 @@ func (x *DeadRecord) GetPulse() *Pulse {
 		return x.Pulse
 	}
 	return nil
+}
+
+func (x *DeadRecord) GetRetry() *DeadRetry {
+	if x != nil {
+		return x.Retry
+	}
+	return nil
+}
+
+// DeadRetry says that an earlier letter could be read after all, and that its events are in ticks.v1.
+type DeadRetry struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Offset is the letter's, in the same partition.
+	Offset int64 `protobuf:"varint,1,opt,name=offset,proto3" json:"offset,omitempty"`
+	// Time is when it was found out, Unix nanoseconds.
+	Time int64 `protobuf:"varint,2,opt,name=time,proto3" json:"time,omitempty"`
+	// Ticks is how many of its events were not in ticks.v1 before.
+	Ticks uint32 `protobuf:"varint,3,opt,name=ticks,proto3" json:"ticks,omitempty"`
+	// AdapterVersion tells which decoder read it; 0 where a processor had refused it.
+	AdapterVersion uint32 `protobuf:"varint,4,opt,name=adapter_version,json=adapterVersion,proto3" json:"adapter_version,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *DeadRetry) Reset() {
+	*x = DeadRetry{}
+	mi := &file_events_v1_reference_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeadRetry) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeadRetry) ProtoMessage() {}
+
+func (x *DeadRetry) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_reference_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeadRetry.ProtoReflect.Descriptor instead.
+func (*DeadRetry) Descriptor() ([]byte, []int) {
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *DeadRetry) GetOffset() int64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
+func (x *DeadRetry) GetTime() int64 {
+	if x != nil {
+		return x.Time
+	}
+	return 0
+}
+
+func (x *DeadRetry) GetTicks() uint32 {
+	if x != nil {
+		return x.Ticks
+	}
+	return 0
+}
+
+func (x *DeadRetry) GetAdapterVersion() uint32 {
+	if x != nil {
+		return x.AdapterVersion
+	}
+	return 0
 }
 
 var File_events_v1_reference_proto protoreflect.FileDescriptor
@@ -899,12 +980,18 @@ const file_events_v1_reference_proto_rawDesc = "" +
 	"\x06budget\x18\x05 \x01(\tR\x06budget\x12\x18\n" +
 	"\acreated\x18\x06 \x01(\x03R\acreated\x12\x18\n" +
 	"\aexpires\x18\a \x01(\x03R\aexpires\x12\x14\n" +
-	"\x05label\x18\b \x01(\tR\x05label\"\x88\x01\n" +
+	"\x05label\x18\b \x01(\tR\x05label\"\xb4\x01\n" +
 	"\n" +
 	"DeadRecord\x12#\n" +
 	"\x04mark\x18\x01 \x01(\v2\x0f.events.v1.MarkR\x04mark\x12-\n" +
 	"\x06letter\x18\x02 \x01(\v2\x15.events.v1.DeadLetterR\x06letter\x12&\n" +
-	"\x05pulse\x18\x03 \x01(\v2\x10.events.v1.PulseR\x05pulseB;Z9github.com/marketlog/marketlog/schemas/events/v1;eventsv1b\x06proto3"
+	"\x05pulse\x18\x03 \x01(\v2\x10.events.v1.PulseR\x05pulse\x12*\n" +
+	"\x05retry\x18\x04 \x01(\v2\x14.events.v1.DeadRetryR\x05retry\"v\n" +
+	"\tDeadRetry\x12\x16\n" +
+	"\x06offset\x18\x01 \x01(\x03R\x06offset\x12\x12\n" +
+	"\x04time\x18\x02 \x01(\x03R\x04time\x12\x14\n" +
+	"\x05ticks\x18\x03 \x01(\rR\x05ticks\x12'\n" +
+	"\x0fadapter_version\x18\x04 \x01(\rR\x0eadapterVersionB;Z9github.com/marketlog/marketlog/schemas/events/v1;eventsv1b\x06proto3"
 
 var (
 	file_events_v1_reference_proto_rawDescOnce sync.Once
@@ -918,7 +1005,7 @@ func file_events_v1_reference_proto_rawDescGZIP() []byte {
 	return file_events_v1_reference_proto_rawDescData
 }
 
-var file_events_v1_reference_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_events_v1_reference_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_events_v1_reference_proto_goTypes = []any{
 	(*ReferenceRecord)(nil), // 0: events.v1.ReferenceRecord
 	(*Fixing)(nil),          // 1: events.v1.Fixing
@@ -928,27 +1015,29 @@ var file_events_v1_reference_proto_goTypes = []any{
 	(*BackfillRange)(nil),   // 5: events.v1.BackfillRange
 	(*KeyRecord)(nil),       // 6: events.v1.KeyRecord
 	(*DeadRecord)(nil),      // 7: events.v1.DeadRecord
-	(*Clock)(nil),           // 8: events.v1.Clock
-	(*Control)(nil),         // 9: events.v1.Control
-	(*Mark)(nil),            // 10: events.v1.Mark
-	(*DeadLetter)(nil),      // 11: events.v1.DeadLetter
-	(*Pulse)(nil),           // 12: events.v1.Pulse
+	(*DeadRetry)(nil),       // 8: events.v1.DeadRetry
+	(*Clock)(nil),           // 9: events.v1.Clock
+	(*Control)(nil),         // 10: events.v1.Control
+	(*Mark)(nil),            // 11: events.v1.Mark
+	(*DeadLetter)(nil),      // 12: events.v1.DeadLetter
+	(*Pulse)(nil),           // 13: events.v1.Pulse
 }
 var file_events_v1_reference_proto_depIdxs = []int32{
 	1,  // 0: events.v1.ReferenceRecord.fixing:type_name -> events.v1.Fixing
-	8,  // 1: events.v1.ReferenceRecord.clock:type_name -> events.v1.Clock
+	9,  // 1: events.v1.ReferenceRecord.clock:type_name -> events.v1.Clock
 	2,  // 2: events.v1.ReferenceRecord.fetch:type_name -> events.v1.Fetch
 	4,  // 3: events.v1.BackfillRecord.candle:type_name -> events.v1.BackfillCandle
-	9,  // 4: events.v1.BackfillRecord.control:type_name -> events.v1.Control
+	10, // 4: events.v1.BackfillRecord.control:type_name -> events.v1.Control
 	5,  // 5: events.v1.BackfillRecord.range:type_name -> events.v1.BackfillRange
-	10, // 6: events.v1.DeadRecord.mark:type_name -> events.v1.Mark
-	11, // 7: events.v1.DeadRecord.letter:type_name -> events.v1.DeadLetter
-	12, // 8: events.v1.DeadRecord.pulse:type_name -> events.v1.Pulse
-	9,  // [9:9] is the sub-list for method output_type
-	9,  // [9:9] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	11, // 6: events.v1.DeadRecord.mark:type_name -> events.v1.Mark
+	12, // 7: events.v1.DeadRecord.letter:type_name -> events.v1.DeadLetter
+	13, // 8: events.v1.DeadRecord.pulse:type_name -> events.v1.Pulse
+	8,  // 9: events.v1.DeadRecord.retry:type_name -> events.v1.DeadRetry
+	10, // [10:10] is the sub-list for method output_type
+	10, // [10:10] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_reference_proto_init() }
@@ -974,7 +1063,7 @@ func file_events_v1_reference_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_events_v1_reference_proto_rawDesc), len(file_events_v1_reference_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   8,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

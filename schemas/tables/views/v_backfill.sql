@@ -7,12 +7,22 @@ CREATE OR REPLACE VIEW default.v_backfill
     start DateTime('UTC') COMMENT 'Start of the candle, UTC',
     base LowCardinality(String) COMMENT 'Base asset as the venue names it',
     quote LowCardinality(String) COMMENT 'Quote asset as the venue names it; prices are in it',
+    coin_id LowCardinality(String) COMMENT 'Canonical id of the coin; empty if the base is unmapped',
+    quote_id LowCardinality(String) COMMENT 'Coin id or currency code of the quote; empty if it is unmapped',
     open Decimal(38, 18) COMMENT 'Price of the first trade, in the quote',
     high Decimal(38, 18) COMMENT 'Greatest price, in the quote',
     low Decimal(38, 18) COMMENT 'Least price, in the quote',
     close Decimal(38, 18) COMMENT 'Price of the last trade, in the quote',
     volume Decimal(76, 18) COMMENT 'Base traded, as the venue says; 0 also where it says nothing',
+    rate Float64 COMMENT 'USD for one unit of the quote at the open; 0 if it is not known',
+    reason LowCardinality(String) COMMENT 'Why no candle of a coin is made of it: unmapped, no_rate, or empty if it can be',
     ingest_time DateTime64(9, 'UTC') COMMENT 'When it was read from the venue'
 )
-AS SELECT producer, venue, symbol, seconds, start, base, quote, open, high, low, close, volume, ingest_time FROM {database}.backfill FINAL
+AS SELECT producer, venue, symbol, seconds, start, base, quote, coin_id, quote_id, open, high, low, close, volume, all.rate.1 AS rate,
+    multiIf(coin_id = '' OR quote_id = '', 'unmapped', all.rate.1 > 0, '', 'no_rate') AS reason, ingest_time
+FROM (
+    SELECT * FROM {database}.backfill_usd_1m
+    UNION ALL SELECT * FROM {database}.backfill_usd_1h
+    UNION ALL SELECT * FROM {database}.backfill_usd_1d
+) AS all
 COMMENT 'The venues'' own candles of the past, as `marketlog backfill` has read them, kept for ever'

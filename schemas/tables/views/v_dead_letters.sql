@@ -8,13 +8,17 @@ CREATE OR REPLACE VIEW default.v_dead_letters
     payload String COMMENT 'The message itself, at most 64 kB of it',
     truncated Bool COMMENT 'Whether the message was longer',
     adapter_version UInt32 COMMENT 'Version of the decoder that refused it; 0 for a processor',
+    retried_at Nullable(DateTime64(9, 'UTC')) COMMENT 'When it could be read after all and its events were in v_ticks; null while it cannot',
+    retried_ticks UInt32 COMMENT 'How many of its events were not in v_ticks before it was retried',
     topic LowCardinality(String) COMMENT 'Dead letter topic',
     log_offset Int64 COMMENT 'Offset in that topic',
     origin_topic LowCardinality(String) COMMENT 'Topic that the record came from, empty if a producer refused it',
     origin_partition Int32 COMMENT 'Partition there',
     origin_offset Int64 COMMENT 'Offset there'
 )
-AS SELECT source, reason, detail, ingest_time, event_id, payload, truncated, adapter_version,
-    topic, log_offset, origin_topic, origin_partition, origin_offset
-FROM {database}.dead_letters FINAL
+AS SELECT l.source, l.reason, l.detail, l.ingest_time, l.event_id, l.payload, l.truncated, l.adapter_version,
+    if(r.topic = '', NULL, r.retried_at) AS retried_at, r.ticks AS retried_ticks,
+    l.topic, l.log_offset, l.origin_topic, l.origin_partition, l.origin_offset
+FROM (SELECT * FROM {database}.dead_letters FINAL) AS l
+LEFT JOIN (SELECT * FROM {database}.dead_retries FINAL) AS r ON r.topic = l.topic AND r.letter_offset = l.log_offset
 COMMENT 'Messages that could not become ticks, one row each, kept for at least 90 days'

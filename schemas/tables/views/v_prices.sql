@@ -28,4 +28,4 @@ AS SELECT
     arrayZip(inputs.provider, inputs.symbol, inputs.quote_id, inputs.value, inputs.rate, inputs.price_usd, inputs.accepted, inputs.reason, inputs.basis, inputs.partition, inputs.offset) AS inputs,
     log_partition, log_offset
 FROM {database}.prices FINAL
-COMMENT 'Published prices with all that they were made from, one row a coin and second in which it changed, kept for 7 days'
+COMMENT 'Published prices with all that they were made from, one row a coin and second in which it changed, kept for 7 days, or 1 in the embedded engine'

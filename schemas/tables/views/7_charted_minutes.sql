@@ -1,0 +1,21 @@
+CREATE OR REPLACE VIEW {database}.charted_minutes
+(
+    coin_id LowCardinality(String),
+    start DateTime('UTC'),
+    open Float64,
+    high Float64,
+    low Float64,
+    close Float64,
+    volume Decimal(76, 18),
+    volume_usd Float64,
+    trades UInt64,
+    live UInt8
+)
+AS SELECT coin_id, start, c.1 AS open, c.2 AS high, c.3 AS low, c.4 AS close, c.5 AS volume, c.6 AS volume_usd, c.7 AS trades, lively AS live FROM (
+    SELECT coin_id, start, argMax((open, high, low, close, volume, volume_usd, trades), live) AS c, max(live) AS lively FROM (
+        SELECT coin_id, start, open, high, low, close, volume, volume_usd, trades, toUInt8(1) AS live FROM {database}.candles_1m FINAL
+        UNION ALL
+        SELECT coin_id, start, open, high, low, close, volume, volume_usd, toUInt64(0), toUInt8(0) FROM {database}.backfill_candles_1m
+    ) GROUP BY coin_id, start
+)
+COMMENT 'Minutes of coins: live ones, and back-filled ones where there is none'

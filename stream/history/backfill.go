@@ -1,0 +1,148 @@
+package history
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+
+	"github.com/marketlog/marketlog/schemas"
+)
+
+// backfilled folds the back-filled candles of a coin of one length that start in one of the spans, oldest
+// first. The views backfill_… make the same rows. They are not read here: to plan them takes the
+// engine longer than to read what a chart needs.
+func (s *Store) backfilled(ctx context.Context, coinID string, length time.Duration, spans []span) ([]schemas.Candle, error) {
+	markets, err := s.marketCandles(ctx, []string{coinID}, length, spans)
+	if err != nil || len(markets) == 0 {
+		return nil, err
+	}
+	rates, err := s.conversion(ctx, length, markets, spans)
+	if err != nil {
+		return nil, err
+	}
+	return schemas.FoldMarkets(markets, length, rates.Rate), nil
+}
+
+// startsIn is a condition on starts, and its arguments.
+func startsIn(spans []span) (condition string, args []any) {
+	var within []string
+	for _, s := range spans {
+		within = append(within, "start >= ? AND start < ?")
+		args = append(args, ceil(s.from), ceil(s.to))
+	}
+	return "(" + strings.Join(within, " OR ") + ")", args
+}
+
+// marketCandles reads venues' own candles of coins.
+func (s *Store) marketCandles(ctx context.Context, coinIDs []string, length time.Duration, spans []span) ([]schemas.MarketCandle, error) {
+	starts, args := startsIn(spans)
+	candles, err := readRecords(ctx, s.conn, `SELECT coin_id, quote_id, venue, symbol, start, toFloat64(open), toFloat64(high), toFloat64(low), toFloat64(close), volume
+		FROM backfill FINAL WHERE coin_id IN (?) AND seconds = ? AND `+starts, append([]any{coinIDs, uint32(length / time.Second)}, args...),
+		func(rows driver.Rows) (c schemas.MarketCandle, err error) {
+			err = rows.Scan(&c.CoinID, &c.QuoteID, &c.Venue, &c.Symbol, &c.Start, &c.Open, &c.High, &c.Low, &c.Close, &c.Volume)
+			c.Start = c.Start.UTC()
+			return c, err
+		})
+	if err != nil {
+		return nil, fmt.Errorf("reading back-filled candles of %v: %w", coinIDs, err)
+	}
+	return candles, nil
+}
+
+// conversion reads what converts the quotes of candles.
+func (s *Store) conversion(ctx context.Context, length time.Duration, candles []schemas.MarketCandle, spans []span) (*schemas.Conversion, error) {
+	quotes := quotesOf(candles)
+	var markets []schemas.MarketCandle
+	var ids []string
+	// What converts a coin may itself be quoted in a stablecoin, which comes after it.
+	for _, level := range []int{schemas.CrossQuote, schemas.DirectQuote} {
+		var coins []string
+		for _, id := range quotes {
+			if _, ok := schemas.Coins().ByID(id); ok && schemas.QuoteLevel(schemas.Coins(), schemas.Asset{ID: id}) == level {
+				coins = append(coins, id)
+			}
+		}
+		if len(coins) == 0 {
+			continue
+		}
+		ids = append(ids, coins...)
+		more, err := s.marketCandles(ctx, coins, length, spans)
+		if err != nil {
+			return nil, err
+		}
+		markets = append(markets, more...)
+		quotes = quotesOf(more, quotes...)
+	}
+	live, err := s.quoteCandles(ctx, ids, length, spans)
+	if err != nil {
+		return nil, err
+	}
+	fixings, err := s.fixings(ctx, quotes, spans[0].from, spans[len(spans)-1].to)
+	if err != nil {
+		return nil, err
+	}
+	return schemas.NewConversion(schemas.Coins(), length, live, markets, fixings), nil
+}
+
+// quotesOf are the ids that candles are quoted in, and those given.
+func quotesOf(candles []schemas.MarketCandle, ids ...string) []string {
+	ids = slices.Clone(ids)
+	seen := map[string]bool{}
+	for _, id := range ids {
+		seen[id] = true
+	}
+	for _, c := range candles {
+		if !seen[c.QuoteID] {
+			seen[c.QuoteID] = true
+			ids = append(ids, c.QuoteID)
+		}
+	}
+	return ids
+}
+
+// quoteCandles reads the live candles of quote assets.
+func (s *Store) quoteCandles(ctx context.Context, coinIDs []string, length time.Duration, spans []span) ([]schemas.QuoteCandle, error) {
+	if len(coinIDs) == 0 {
+		return nil, nil
+	}
+	starts, args := startsIn(spans)
+	candles, err := readRecords(ctx, s.conn, "SELECT coin_id, start, open, high, low, close, "+liveCandles[length].minutes+" FROM "+liveCandles[length].source+
+		" WHERE coin_id IN (?) AND "+starts, append([]any{coinIDs}, args...),
+		func(rows driver.Rows) (c schemas.QuoteCandle, err error) {
+			var minutes uint16
+			err = rows.Scan(&c.CoinID, &c.Start, &c.Open, &c.High, &c.Low, &c.Close, &minutes)
+			c.Whole = int(minutes) == int(length/time.Minute)
+			return c, err
+		})
+	if err != nil {
+		return nil, fmt.Errorf("reading candles of %v: %w", coinIDs, err)
+	}
+	return candles, nil
+}
+
+// fixings reads those of currencies that count in [from, to).
+func (s *Store) fixings(ctx context.Context, currencies []string, from, to time.Time) ([]schemas.Fixing, error) {
+	var fiats []string
+	for _, id := range currencies {
+		if _, ok := schemas.Coins().Fiat(id); ok && id != schemas.USD {
+			fiats = append(fiats, id)
+		}
+	}
+	if len(fiats) == 0 {
+		return nil, nil
+	}
+	fixings, err := readRecords(ctx, s.conn, "SELECT currency, day, usd FROM fixings_usd WHERE currency IN (?) AND day >= ? AND day < ?",
+		[]any{fiats, from.UTC().AddDate(0, 0, -schemas.FixingDays).Format(time.DateOnly), to.UTC().AddDate(0, 0, 1).Format(time.DateOnly)},
+		func(rows driver.Rows) (f schemas.Fixing, err error) {
+			err = rows.Scan(&f.Currency, &f.Day, &f.USD)
+			return f, err
+		})
+	if err != nil {
+		return nil, fmt.Errorf("reading fixings of %v: %w", fiats, err)
+	}
+	return fixings, nil
+}
