@@ -3,6 +3,7 @@ package simulator
 import (
 	"context"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -32,10 +33,15 @@ type Conn struct {
 	messages *bucket
 	topics   map[topic]bool
 	beat     time.Time
+	pinged   time.Time
+	// told is when anything was last sent to the client.
+	told time.Time
 	// heard is when the client last said anything, Unix nanoseconds.
 	heard atomic.Int64
 
 	queue chan message
+	// pings asks for a ping; one waiting is enough.
+	pings chan struct{}
 	// waiting are frames that are not yet handed to the network.
 	waiting atomic.Int64
 	cut     context.CancelFunc
@@ -123,6 +129,7 @@ func (x *Exchange) deliver(c *Conn, m message) {
 	if x.faults.Silence || c.reason != "" {
 		return
 	}
+	c.told = x.sent
 	x.random = mix(x.random + 1)
 	if x.faults.Garbage > 0 && float64(x.random>>11)/(1<<53) < x.faults.Garbage {
 		m.bytes = garbage(x.random, m.bytes)
@@ -147,7 +154,7 @@ func (x *Exchange) serveStream(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cut := context.WithCancel(r.Context())
 	defer cut()
-	c := &Conn{x: x, Request: r, topics: map[topic]bool{}, queue: make(chan message, sendQueue), cut: cut}
+	c := &Conn{x: x, Request: r, topics: map[topic]bool{}, queue: make(chan message, sendQueue), pings: make(chan struct{}, 1), cut: cut}
 	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{
 		InsecureSkipVerify: true, // browsers may look on: nothing here is worth protecting
 		CompressionMode:    websocket.CompressionDisabled,
@@ -173,21 +180,19 @@ func (x *Exchange) serveStream(w http.ResponseWriter, r *http.Request) {
 		_ = ws.Close(websocket.StatusTryAgainLater, "unavailable")
 		return
 	}
-	x.conns[c], c.beat = true, c.opened
+	x.conns[c], c.beat, c.pinged, c.told = true, c.opened, c.opened, c.opened
 	x.counter.connects.Add(1)
 	if x.venue.Open != nil {
 		x.venue.Open(c)
 	}
 	x.mu.Unlock()
 
-	written := make(chan struct{})
-	go func() {
-		defer close(written)
-		c.write(ctx)
-	}()
+	var sending sync.WaitGroup
+	sending.Go(func() { c.write(ctx) })
+	sending.Go(func() { c.ping(ctx) })
 	c.read(ctx)
 	cut()
-	<-written
+	sending.Wait()
 	x.mu.Lock()
 	for t := range c.topics {
 		x.unsubscribe(c, t.channel, t.market)
@@ -205,9 +210,11 @@ func (c *Conn) read(ctx context.Context) {
 		now := c.x.clock.Now()
 		c.heard.Store(now.UnixNano())
 		c.x.mu.Lock()
-		if c.messages.allow(now) {
+		switch {
+		case c.x.faults.Silence: // it hears as little as it says
+		case c.messages.allow(now):
 			c.x.venue.Receive(c, b)
-		} else {
+		default:
 			c.Close(websocket.StatusPolicyViolation, "too many messages")
 		}
 		c.x.mu.Unlock()
@@ -241,19 +248,48 @@ func (c *Conn) write(ctx context.Context) {
 	}
 }
 
+// ping asks the client for a sign of life whenever it is due, and cuts off one that gives none.
+func (c *Conn) ping(ctx context.Context) {
+	for {
+		select {
+		case <-c.pings:
+			waiting, cancel := context.WithTimeout(ctx, c.x.venue.PongWithin)
+			err := c.ws.Ping(waiting)
+			cancel()
+			if err != nil {
+				c.cut()
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // maintain sends heartbeats and ends connections whose time is over.
 func (x *Exchange) maintain(now time.Time) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	x.heal(now)
 	limits := x.venue.Limits
 	for c := range x.conns {
-		if every := x.venue.HeartbeatEvery; every > 0 && now.Sub(c.beat) >= every {
+		// What a silent venue does not ask, nobody can fail to answer.
+		if every := x.venue.HeartbeatEvery; every > 0 && !x.faults.Silence && now.Sub(c.beat) >= every {
 			c.beat = now
 			x.venue.Heartbeat(c)
+		}
+		if every := x.venue.PingEvery; every > 0 && now.Sub(c.pinged) >= every && !x.faults.Silence {
+			c.pinged = now
+			select {
+			case c.pings <- struct{}{}:
+			default:
+			}
 		}
 		switch age := now.Sub(c.opened); {
 		case limits.Idle > 0 && now.Sub(time.Unix(0, c.heard.Load())) > limits.Idle:
 			c.Close(websocket.StatusPolicyViolation, "idle")
+		case limits.Mute > 0 && now.Sub(c.told) > limits.Mute && !x.faults.Silence:
+			c.Close(websocket.StatusPolicyViolation, "nothing to say")
 		case limits.Unsubscribed > 0 && age > limits.Unsubscribed && len(c.topics) == 0:
 			c.Close(websocket.StatusPolicyViolation, "no subscription")
 		case limits.Life > 0 && age > limits.Life:

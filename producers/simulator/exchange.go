@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"cmp"
 	"container/heap"
 	"context"
 	"math"
@@ -115,6 +116,9 @@ func (w *world) list(v *Venue) []*Market {
 				return
 			}
 			m := w.market(v, base, q.Asset, a, quote)
+			if m == nil {
+				return
+			}
 			m.dayVolume = a.volume * v.Share / 16 * weight
 			markets = append(markets, m)
 		}
@@ -140,7 +144,13 @@ func (w *world) list(v *Venue) []*Market {
 	return markets
 }
 
+// market is nil if the venue's prices have too few decimals for the pair.
 func (w *world) market(v *Venue, base, quote string, b, q *asset) *Market {
+	decimals := cmp.Or(v.PriceDecimals, 12)
+	level := b.level() / q.level()
+	if level*pow10(decimals) < 1000 {
+		return nil
+	}
 	m := &Market{Base: base, Quote: quote, Symbol: v.Symbol(base, quote), base: b, quote: q}
 	m.seed = w.seed.of(v.Slug + " " + m.Symbol)
 	m.factor = 1 + 0.0003*(2*m.seed.unit(-1)-1)
@@ -150,8 +160,7 @@ func (w *world) market(v *Venue, base, quote string, b, q *asset) *Market {
 		m.halfSpread = 0.00003
 	}
 	// Six digits of a price that may rise tenfold, sizes of about a cent.
-	level := b.level() / q.level()
-	m.PriceScale = min(max(5-int(math.Floor(math.Log10(level))), 0), 12)
+	m.PriceScale = min(max(5-int(math.Floor(math.Log10(level))), 0), decimals)
 	m.SizeScale = min(max(2+int(math.Ceil(math.Log10(b.level()))), 0), 8)
 	return m
 }

@@ -4,13 +4,14 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/coder/websocket"
 )
 
 // Faults are what a venue does wrong. The zero value is a good venue.
 type Faults struct {
-	// Silence keeps connections open and says nothing on them, heartbeats included.
+	// Silence keeps connections open, hears nothing on them and says nothing, heartbeats included.
 	Silence bool
 	// Garbage is the share of frames, 0 to 1, that cannot be read.
 	Garbage float64
@@ -18,9 +19,32 @@ type Faults struct {
 	Flood int
 	// Refuse closes every new connection, and answers HTTP with 503.
 	Refuse bool
+	// Until is when the venue is good again, by its clock; zero is never by itself.
+	Until time.Time
 }
 
-// SetFaults makes a venue misbehave from now on, until it is told otherwise.
+// Faults tells what is in force, by venue; good venues are left out.
+func (s *Simulator) Faults() map[string]Faults {
+	faults := map[string]Faults{}
+	for _, x := range s.exchanges {
+		x.mu.Lock()
+		x.heal(x.clock.Now())
+		if x.faults != (Faults{}) {
+			faults[x.venue.Slug] = x.faults
+		}
+		x.mu.Unlock()
+	}
+	return faults
+}
+
+// heal ends faults whose time is over; x.mu is held.
+func (x *Exchange) heal(now time.Time) {
+	if until := x.faults.Until; !until.IsZero() && !now.Before(until) {
+		x.faults = Faults{}
+	}
+}
+
+// SetFaults makes a venue misbehave from now on, in place of what it did wrong before.
 func (s *Simulator) SetFaults(slug string, f Faults) error {
 	x, err := s.exchange(slug)
 	if err != nil {

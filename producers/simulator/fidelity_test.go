@@ -26,12 +26,16 @@ type likeness struct {
 	// file is below MARKETLOG_RECORDINGS. Its framing is told by its form: sessions and samples as JSON
 	// lines, HTTP answers as JSON, subscriptions as text.
 	file string
+	// of is how the target of an answer begins, in a script.
+	of string
 	// pick tells which of its messages count, by their decoded JSON; nil takes all.
 	pick func(message any) bool
 	// send is what a client sends; %s becomes the symbols of up to 60 markets, comma separated in quotes.
 	send []string
 	// bare leaves out the quotes; each sends one message a market, without quotes.
 	bare, each bool
+	// lower spells the symbols in small letters.
+	lower bool
 	// get is asked of the HTTP interface instead; %s becomes a symbol, and it is asked for a few.
 	get string
 	// keyed are paths of objects whose keys are names of markets.
@@ -42,10 +46,12 @@ type likeness struct {
 	older []string
 	// counters are paths of numbers that happened to be as large as times.
 	counters []string
+	// tiny are paths of numbers that have an exponent where they are small, which no recorded one is.
+	tiny []string
 }
 
 // has picks messages whose top-level key has a value.
-func has(key, value string) func(any) bool {
+func has(key string, value any) func(any) bool {
 	return func(message any) bool {
 		object, _ := message.(map[string]any)
 		return object[key] == value
@@ -60,6 +66,75 @@ func channelOf(channel string) func(any) bool {
 	}
 }
 
+// resultOf picks Crypto.com's messages of a channel that carry values.
+func resultOf(channel string) func(any) bool {
+	return func(message any) bool {
+		object, _ := message.(map[string]any)
+		result, _ := object["result"].(map[string]any)
+		return result["channel"] == channel
+	}
+}
+
+// without picks messages that lack a top-level key.
+func without(key string) func(any) bool {
+	return func(message any) bool {
+		object, ok := message.(map[string]any)
+		return ok && object[key] == nil
+	}
+}
+
+// acknowledged picks Binance's answers to a request that has none of its own.
+func acknowledged(message any) bool {
+	object, _ := message.(map[string]any)
+	result, ok := object["result"]
+	return ok && result == nil
+}
+
+// endsWith picks messages whose top-level key has a text that ends so.
+func endsWith(key, end string) func(any) bool {
+	return func(message any) bool {
+		object, _ := message.(map[string]any)
+		text, _ := object[key].(string)
+		return strings.HasSuffix(text, end)
+	}
+}
+
+// actionOf picks Bitget's messages of a channel with an action.
+func actionOf(channel, action string) func(any) bool {
+	about := spotOf(channel, "")
+	return func(message any) bool { return has("action", action)(message) && about(message) }
+}
+
+// topicOf picks Bybit's messages of the topics that begin so.
+func topicOf(prefix string) func(any) bool {
+	return func(message any) bool {
+		object, _ := message.(map[string]any)
+		topic, _ := object["topic"].(string)
+		return strings.HasPrefix(topic, prefix)
+	}
+}
+
+// okxSpotList picks OKX's list of spot instruments.
+func okxSpotList(message any) bool {
+	object, _ := message.(map[string]any)
+	rows, _ := object["data"].([]any)
+	row, _ := append(rows, nil)[0].(map[string]any)
+	return row["instType"] == "SPOT"
+}
+
+// spotOf picks OKX's and Bitget's messages about a spot market: of a channel those that carry values, else those of an event.
+func spotOf(channel, event string) func(any) bool {
+	return func(message any) bool {
+		object, _ := message.(map[string]any)
+		arg, _ := object["arg"].(map[string]any)
+		symbol, _ := arg["instId"].(string)
+		if event != "" {
+			return object["event"] == event && arg["channel"] == channel
+		}
+		return arg["channel"] == channel && object["data"] != nil && strings.Count(symbol, "-") < 2
+	}
+}
+
 // updateOf picks Gate's messages of a channel that carry values.
 func updateOf(channel string) func(any) bool {
 	return func(message any) bool {
@@ -68,7 +143,115 @@ func updateOf(channel string) func(any) bool {
 	}
 }
 
+// eventOf picks Binance's combined events of a type; those without one have a book's update number.
+func eventOf(kind string) func(any) bool {
+	return func(message any) bool {
+		object, _ := message.(map[string]any)
+		payload, _ := object["data"].(map[string]any)
+		if kind == "" {
+			return payload["u"] != nil && payload["e"] == nil
+		}
+		return payload["e"] == kind
+	}
+}
+
+// binanceStreams are what a client sends for combined events of a stream.
+func binanceStreams(stream string) []string {
+	return []string{
+		`{"method":"SET_PROPERTY","params":["combined",true],"id":1}`, `{"method":"SUBSCRIBE","params":["%s@` + stream + `"],"id":2}`,
+	}
+}
+
 var likenesses = []likeness{
+	{venue: "binance", file: "tardis-node/binance.jsonl", pick: eventOf("trade"), lower: true, each: true, send: binanceStreams("trade")},
+	{venue: "binance", file: "jkorf/Binance.Net/Spot_ExchangeData_Trades.txt", pick: eventOf("trade"), lower: true, each: true, send: binanceStreams("trade")},
+	{venue: "binance", file: "cryptofeed/BINANCE.ws.1.0@4fe029744e.jsonl.gz", pick: eventOf("aggTrade"), lower: true, each: true, send: binanceStreams("aggTrade")},
+	{venue: "binance", file: "cryptofeed/BINANCE.ws.1.0@4fe029744e.jsonl.gz", pick: eventOf(""), lower: true, each: true, send: binanceStreams("bookTicker")},
+	{venue: "binance", file: "tardis-node/binance.jsonl", pick: eventOf("24hrTicker"), lower: true, each: true, send: binanceStreams("ticker")},
+	{venue: "binance", file: "jkorf/Binance.Net/Spot_ExchangeData_Ticker.txt", pick: eventOf("24hrTicker"), lower: true, each: true, send: binanceStreams("ticker")},
+	{venue: "binance", file: "jkorf/Binance.Net/Spot_ExchangeData_Ticker.txt", pick: acknowledged, lower: true, each: true, send: binanceStreams("ticker")},
+	{
+		venue: "binance", file: "cryptofeed/BINANCE.instruments.jsonl.gz", get: "/api/v3/exchangeInfo?permissions=SPOT",
+		newer: []string{
+			"symbols[].otoAllowed", "symbols[].allowTrailingStop", "symbols[].cancelReplaceAllowed", "symbols[].permissionSets",
+			"symbols[].defaultSelfTradePreventionMode", "symbols[].allowedSelfTradePreventionModes", "symbols[].filters[].applyMinToMarket",
+			"symbols[].filters[].maxNotional", "symbols[].filters[].applyMaxToMarket",
+		},
+	},
+	{venue: "binance", file: "cryptoexchange/binance-24hr.json.gz", get: "/api/v3/ticker/24hr"},
+	{venue: "binance", file: "gocryptotrader/binance-24hr-btcusdt.json", get: "/api/v3/ticker/24hr?symbol=%s"},
+	{venue: "binance", file: "gocryptotrader/binance-bookticker.json", get: "/api/v3/ticker/bookTicker?symbol=%s"},
+	{venue: "binance", file: "gocryptotrader/binance-price.json", get: "/api/v3/ticker/price?symbol=%s"},
+	{venue: "binance", file: "gocryptotrader/binance-trades-ethbtc.json.gz", get: "/api/v3/trades?symbol=%s&limit=1000"},
+	{venue: "binance", file: "gocryptotrader/binance-klines-1m.json", get: "/api/v3/klines?symbol=%s&interval=1m&limit=60"},
+	{venue: "binance", file: "gocryptotrader/binance-klines-1d.json.gz", get: "/api/v3/klines?symbol=%s&interval=1d&limit=1000"},
+	{
+		venue: "bitget", file: "tardis-node/bitget.jsonl", pick: actionOf("trade", "update"), each: true,
+		send: []string{`{"op":"subscribe","args":[{"instType":"SPOT","channel":"trade","instId":"%s"}]}`},
+	},
+	{
+		venue: "bitget", file: "tardis-node/bitget.jsonl", pick: actionOf("trade", "snapshot"), each: true,
+		send: []string{`{"op":"subscribe","args":[{"instType":"SPOT","channel":"trade","instId":"%s"}]}`},
+	},
+	{
+		venue: "bitget", file: "tardis-node/bitget.jsonl", pick: spotOf("trade", "subscribe"), each: true,
+		send: []string{`{"op":"subscribe","args":[{"instType":"SPOT","channel":"trade","instId":"%s"}]}`},
+	},
+	{
+		venue: "bitget", file: "jkorf/Bitget.Net/Spot_Ticker.txt", pick: spotOf("ticker", ""), each: true,
+		send: []string{`{"op":"subscribe","args":[{"instType":"SPOT","channel":"ticker","instId":"%s"}]}`},
+	},
+	{
+		venue: "bybit", file: "tardis-node/bybit-spot.jsonl", pick: topicOf("publicTrade."), each: true,
+		send: []string{`{"op":"subscribe","args":["publicTrade.%s"]}`},
+	},
+	{
+		venue: "bybit", file: "jkorf/Bybit.Net/V5_Spot_Trades.txt", pick: topicOf("publicTrade."), each: true,
+		send: []string{`{"op":"subscribe","args":["publicTrade.%s"]}`}, older: []string{"data[].L"}, // of derivatives only
+	},
+	{
+		venue: "bybit", file: "jkorf/Bybit.Net/V5_Spot_Ticker.txt", pick: topicOf("tickers."), each: true,
+		send: []string{`{"op":"subscribe","args":["tickers.%s"]}`},
+	},
+	{
+		venue: "bybit", file: "jkorf/Bybit.Net/V5_Spot_Ticker.txt", pick: has("op", "subscribe"), each: true,
+		send: []string{`{"req_id":"1","op":"subscribe","args":["tickers.%s"]}`},
+	},
+	{
+		venue: "htx", file: "cryptofeed/HUOBI.ws.44.0.jsonl.gz", pick: endsWith("ch", ".trade.detail"), each: true,
+		send: []string{`{"sub":"market.%s.trade.detail","id":1}`},
+	},
+	{
+		venue: "htx", file: "cryptofeed/HUOBI.ws.44.0.jsonl.gz", pick: has("status", "ok"), each: true,
+		send: []string{`{"sub":"market.%s.trade.detail","id":1}`},
+	},
+	{
+		venue: "htx", file: "jkorf/HTX.Net/Spot_Ticker.txt", pick: endsWith("ch", ".ticker"), each: true,
+		send: []string{`{"sub":"market.%s.ticker","id":"1"}`},
+	},
+	{venue: "htx", file: "cryptofeed/HUOBI.instruments.jsonl.gz", get: "/v1/common/symbols"},
+	{venue: "htx", file: "cryptoexchange/huobi-merged-ethbtc.json", get: "/market/detail/merged?symbol=%s"},
+	{
+		venue: "htx", file: "cryptoexchange/huobi-trades-ethbtc.json.gz", get: "/market/history/trade?symbol=%s&size=2000",
+		newer: []string{"data[].data[].trade-id"},
+	},
+	{
+		venue: "okx", file: "cryptofeed/OKX.ws.1.0.jsonl.gz", pick: spotOf("trades", ""), each: true, newer: []string{"data[].count"},
+		send: []string{`{"op":"subscribe","args":[{"channel":"trades","instId":"%s"}]}`},
+	},
+	{
+		venue: "okx", file: "jkorf/OKX.Net/Unified_ExchangeData_Trades.txt", pick: spotOf("trades", ""), each: true,
+		send: []string{`{"op":"subscribe","args":[{"channel":"trades","instId":"%s"}]}`},
+	},
+	{
+		venue: "okx", file: "cryptofeed/OKX.ws.1.0.jsonl.gz", pick: spotOf("tickers", ""), each: true,
+		send: []string{`{"op":"subscribe","args":[{"channel":"tickers","instId":"%s"}]}`},
+	},
+	{
+		venue: "okx", file: "jkorf/OKX.Net/Unified_ExchangeData_Ticker.txt", pick: spotOf("tickers", "subscribe"), each: true,
+		send: []string{`{"op":"subscribe","args":[{"channel":"tickers","instId":"%s"}]}`},
+	},
+	{venue: "okx", file: "cryptofeed/OKX.instruments.jsonl.gz", pick: okxSpotList, get: "/api/v5/public/instruments?instType=SPOT"},
 	{
 		venue: "bitstamp", file: "cryptofeed/BITSTAMP.ws.1.0.jsonl.gz", pick: has("event", "trade"), each: true,
 		send: []string{`{"event":"bts:subscribe","data":{"channel":"live_trades_%s"}}`},
@@ -105,6 +288,19 @@ var likenesses = []likeness{
 		older: []string{"[].base_min_size", "[].base_max_size", "[].max_market_funds"},
 	},
 	{venue: "coinbase", file: "cryptoexchange/gdax-ticker-btcusd.json", get: "/products/%s/ticker"},
+	{
+		venue: "cryptocom", file: "jkorf/CryptoCom.Net/ExchangeApi_Ticker.txt", pick: resultOf("ticker"),
+		send: []string{`{"id":1,"method":"subscribe","params":{"channels":["ticker.%s"]}}`}, bare: true, each: true,
+	},
+	{
+		venue: "cryptocom", file: "jkorf/CryptoCom.Net/ExchangeApi_Trades.txt", pick: resultOf("trade"),
+		send: []string{`{"id":1,"method":"subscribe","params":{"channels":["trade.%s"]}}`}, bare: true, each: true,
+		newer: []string{"result.data[].m"}, counters: []string{"result.data[].d"},
+	},
+	{
+		venue: "cryptocom", file: "jkorf/CryptoCom.Net/ExchangeApi_Trades.txt", pick: without("result"),
+		send: []string{`{"id":1,"method":"subscribe","params":{"channels":["trade.%s"]}}`}, bare: true, each: true,
+	},
 	{
 		venue: "kraken", file: "jkorf/Kraken.Net/Spot_Ticker.txt", pick: channelOf("ticker"),
 		send:  []string{`{"method":"subscribe","params":{"channel":"ticker","symbol":[%s]}}`},
@@ -174,19 +370,28 @@ func TestFramesLookLikeRecordedOnes(t *testing.T) {
 	}
 	for i, row := range likenesses {
 		t.Run(fmt.Sprintf("%s/%d", row.venue, i), func(t *testing.T) {
-			recorded := pick(t, recordedMessages(t, filepath.Join(root, row.file)), row.pick)
-			said := pick(t, saidMessages(t, row), row.pick)
-			if len(recorded) == 0 || len(said) == 0 {
-				t.Fatalf("%d recorded and %d simulated messages, want some of each", len(recorded), len(said))
-			}
-			for _, fault := range compareForms(form(recorded, row.keyed), form(said, row.keyed), row.newer, row.older, row.counters...) {
-				t.Errorf("%s: %s", row.file, fault)
-			}
-			if t.Failed() {
-				t.Logf("recorded %s", short(recorded[0]))
-				t.Logf("simulated %s", short(said[0]))
-			}
+			compare(t, row, recordedMessages(t, filepath.Join(root, row.file)))
 		})
+	}
+}
+
+func compare(t *testing.T, row likeness, messages [][]byte) {
+	t.Helper()
+	recorded := pick(t, messages, row.pick)
+	said := pick(t, saidMessages(t, row), row.pick)
+	if len(recorded) == 0 || len(said) == 0 {
+		t.Fatalf("%d recorded and %d simulated messages, want some of each", len(recorded), len(said))
+	}
+	forms := form(said, row.keyed)
+	for _, path := range row.tiny {
+		forms[path].exponents = 0
+	}
+	for _, fault := range compareForms(form(recorded, row.keyed), forms, row.newer, row.older, row.counters...) {
+		t.Errorf("%s: %s", row.file, fault)
+	}
+	if t.Failed() {
+		t.Logf("recorded %s", short(recorded[0]))
+		t.Logf("simulated %s", short(said[0]))
 	}
 }
 
@@ -319,6 +524,9 @@ func saidMessages(t *testing.T, row likeness) (messages [][]byte) {
 	var names []string
 	for i := 0; i < len(x.markets) && len(names) < 60; i += 1 + len(x.markets)/60 {
 		name := x.markets[i].Symbol
+		if row.lower {
+			name = strings.ToLower(name)
+		}
 		if !row.bare && !row.each {
 			name = strconv.Quote(name)
 		}
@@ -356,6 +564,7 @@ func (x *Exchange) pretend(t testing.TB) client {
 		messages: newBucket(x.venue.Limits.Messages, x.venue.Limits.MessagesPer),
 	}
 	c.heard.Store(c.opened.UnixNano())
+	c.told = c.opened
 	x.conns[c] = true
 	if x.venue.Open != nil {
 		x.venue.Open(c)

@@ -24,7 +24,10 @@ func newBucket(n int, per time.Duration) *bucket {
 	return &bucket{interval: per / time.Duration(n), burst: per + tolerance}
 }
 
-func (b *bucket) allow(now time.Time) bool {
+func (b *bucket) allow(now time.Time) bool { return b.take(now, 1) }
+
+// take is n actions at once, all of them or none.
+func (b *bucket) take(now time.Time, n int) bool {
 	if b == nil {
 		return true
 	}
@@ -34,7 +37,7 @@ func (b *bucket) allow(now time.Time) bool {
 	if full.Before(now) {
 		full = now
 	}
-	full = full.Add(b.interval)
+	full = full.Add(time.Duration(n) * b.interval)
 	if full.Sub(now) > b.burst {
 		return false
 	}

@@ -20,6 +20,8 @@ type Market struct {
 	seed        seed
 	// factor sets the venue's price apart from the world's; halfSpread is a share of the price.
 	factor, halfSpread float64
+	// strange, unless 0, takes the price far off in some spells.
+	strange seed
 	// lag is how far the venue is behind the world.
 	lag int64
 	// dayVolume is what is traded here in a day, in USD.
@@ -116,7 +118,21 @@ func (r rhythm) before(t int64) int64 {
 // mid is the price between bid and ask, in the quote asset.
 func (m *Market) mid(t int64) float64 {
 	t -= m.lag
-	return m.base.at(t) / m.quote.at(t) * m.factor
+	return m.base.at(t) / m.quote.at(t) * m.factor * m.off(t)
+}
+
+// A market of the outlier venue is off in half of its spells, so that there is both to see within minutes.
+const (
+	spell     = 10 * minute
+	offFactor = 2.4
+)
+
+// off is how far the market's price is from that of others.
+func (m *Market) off(t int64) float64 {
+	if m.strange == 0 || m.strange.at(floorDiv(t, spell))&1 == 0 {
+		return 1
+	}
+	return offFactor
 }
 
 func (m *Market) bidAsk(t int64) (bid, ask Decimal) {
@@ -206,10 +222,27 @@ func (m *Market) before(index int64) *past {
 
 // over bounds the market's mid in [from, to). High and low of a longer time hold those of its parts.
 func (m *Market) over(from, to int64) span {
+	if m.strange == 0 {
+		return m.within(from, to, m.factor)
+	}
+	var s span
+	for at := from; at < to; {
+		end := min(floorDiv(at, spell)*spell+spell, to)
+		part := m.within(at, end, m.factor*m.off(at))
+		if at == from {
+			s = part
+		}
+		s.close, s.high, s.low = part.close, max(s.high, part.high), min(s.low, part.low)
+		at = end
+	}
+	return s
+}
+
+func (m *Market) within(from, to int64, factor float64) span {
 	b, q := m.base.over(from, to), m.quote.over(from, to)
 	s := span{
-		open: b.open / q.open * m.factor, close: b.close / q.close * m.factor,
-		high: b.high / q.low * m.factor, low: b.low / q.high * m.factor,
+		open: b.open / q.open * factor, close: b.close / q.close * factor,
+		high: b.high / q.low * factor, low: b.low / q.high * factor,
 	}
 	s.high = max(s.high, s.open, s.close)
 	s.low = min(s.low, s.open, s.close)

@@ -8,11 +8,13 @@
 package simulator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -38,7 +40,7 @@ type Config struct {
 	Clock Clock
 	// Venues are simulated; nil is all of List.
 	Venues []Venue
-	// Outlier is the venue that has a few markets far off all others; empty is none.
+	// Outlier is the venue that has a few markets far off all others in some of their time; empty is none.
 	Outlier string
 	// Delivered, unless nil, is told each time up to which a venue has handed everything to the network;
 	// a clock that waits for it cannot run away from the feed. It is called concurrently.
@@ -81,10 +83,10 @@ func New(cfg Config) (*Simulator, error) {
 }
 
 func (s *Simulator) open(v *Venue) *Exchange {
-	base := s.listener.Addr().String() + "/" + v.Slug
+	base, path := s.listener.Addr().String()+"/"+v.Slug, cmp.Or(v.Feed, "/ws")
 	x := &Exchange{
 		venue: v, clock: s.cfg.Clock, markets: s.world.list(v), byName: map[string]*Market{},
-		stream: "ws://" + base + "/ws", rest: "http://" + base,
+		stream: "ws://" + base + path, rest: "http://" + base,
 		requests: newBucket(v.Limits.Requests, v.Limits.RequestsPer),
 		connects: newBucket(v.Limits.Connects, v.Limits.ConnectsPer),
 		sent:     s.cfg.Clock.Now(), conns: map[*Conn]bool{}, feeds: map[*Market]*feed{},
@@ -93,10 +95,7 @@ func (s *Simulator) open(v *Venue) *Exchange {
 		x.byName[m.Symbol] = m
 	}
 	if v.Slug == s.cfg.Outlier {
-		for i := range outliers {
-			m := x.markets[s.world.seed.of("outlier").at(int64(i))%uint64(len(x.markets))]
-			m.factor *= outlierFactor
-		}
+		x.estrange(s.world.seed.of("outlier"))
 	}
 	routes := http.NewServeMux()
 	for pattern, handle := range v.Routes(x) {
@@ -104,16 +103,33 @@ func (s *Simulator) open(v *Venue) *Exchange {
 	}
 	x.routes = routes
 	s.mux.Handle("/"+v.Slug+"/", http.StripPrefix("/"+v.Slug, http.HandlerFunc(x.serveREST)))
+	if path != "/ws" {
+		s.mux.HandleFunc("/"+v.Slug+path, x.serveStream)
+	}
 	s.mux.HandleFunc("/"+v.Slug+"/ws", x.serveStream)
 	s.mux.HandleFunc("/"+v.Slug+"/ws/", x.serveStream)
 	return x
 }
 
-// The outlier venue's strange markets: how many at most, and how far off.
+// The outlier venue's strange markets: how many, and down to which rank, so that others have the same coins.
 const (
-	outliers      = 4
-	outlierFactor = 2.4
+	outliers    = 8
+	outlierRank = 60
 )
+
+// estrange picks the markets that are far off all others in some of their time: of well-known coins, in the first quote.
+func (x *Exchange) estrange(s seed) {
+	var known []*Market
+	for _, m := range x.markets {
+		if m.Quote == x.venue.Quotes[0].Asset && m.base.parent == nil && m.base.rank <= outlierRank {
+			known = append(known, m)
+		}
+	}
+	slices.SortFunc(known, func(a, b *Market) int { return cmp.Compare(s.of(a.Symbol), s.of(b.Symbol)) })
+	for _, m := range known[:min(outliers, len(known))] {
+		m.strange = s.of(m.Symbol)
+	}
+}
 
 func (x *Exchange) serveREST(w http.ResponseWriter, r *http.Request) {
 	x.counter.requests.Add(1)
@@ -124,17 +140,38 @@ func (x *Exchange) serveREST(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "unavailable", http.StatusServiceUnavailable)
 		return
 	}
-	if !x.requests.allow(x.clock.Now()) {
-		x.counter.throttled.Add(1)
-		if x.venue.Throttled != nil {
-			x.venue.Throttled(w, r)
-			return
-		}
-		w.Header().Set("Retry-After", "1")
-		http.Error(w, "too many requests", http.StatusTooManyRequests)
+	weight := 1
+	if x.venue.Weight != nil {
+		weight = x.venue.Weight(r)
+	}
+	if !x.requests.take(x.clock.Now(), weight) {
+		x.throttle(w, r)
 		return
 	}
 	x.routes.ServeHTTP(w, r)
+}
+
+// throttle refuses a request beyond a limit.
+func (x *Exchange) throttle(w http.ResponseWriter, r *http.Request) {
+	x.counter.throttled.Add(1)
+	if x.venue.Throttled != nil {
+		x.venue.Throttled(w, r)
+		return
+	}
+	w.Header().Set("Retry-After", "1")
+	http.Error(w, "too many requests", http.StatusTooManyRequests)
+}
+
+// Limited gives an endpoint a limit of its own: n requests within a time.
+func (x *Exchange) Limited(n int, per time.Duration, handle http.HandlerFunc) http.HandlerFunc {
+	requests := newBucket(n, per)
+	return func(w http.ResponseWriter, r *http.Request) {
+		if !requests.allow(x.clock.Now()) {
+			x.throttle(w, r)
+			return
+		}
+		handle(w, r)
+	}
 }
 
 // URLs are where a client finds a venue instead of at its public addresses, without a slash at the end.

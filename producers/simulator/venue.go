@@ -21,13 +21,19 @@ type Venue struct {
 	Assets map[string]string
 	// Symbol names a pair in the feed.
 	Symbol func(base, quote string) string
-	Limits Limits
+	// PriceDecimals is how many a price may have; 0 is 12. A coin too cheap for them is not listed.
+	PriceDecimals int
+	Limits        Limits
 
 	// Routes are the HTTP interface: handlers by patterns of http.ServeMux, below the venue's base URL.
 	Routes func(x *Exchange) map[string]http.HandlerFunc
 	// Throttled answers a request beyond the limit; nil is a bare 429.
 	Throttled http.HandlerFunc
+	// Weight is how much of the limit a request takes; nil is one for each.
+	Weight func(r *http.Request) int
 
+	// Feed is the path of the WebSocket endpoint, below the venue's base URL; empty is /ws, where it is in any case.
+	Feed string
 	// Open greets a new connection; nil says nothing.
 	Open func(c *Conn)
 	// Receive takes a client's message: it answers, subscribes, closes. No frame is sent meanwhile, so
@@ -36,6 +42,9 @@ type Venue struct {
 	// Heartbeat is sent to each connection every HeartbeatEvery; 0 is never.
 	HeartbeatEvery time.Duration
 	Heartbeat      func(c *Conn)
+	// A ping of the WebSocket protocol is sent every PingEvery, 0 is never; a client that gives no pong within
+	// PongWithin, in the network's time, is cut off.
+	PingEvery, PongWithin time.Duration
 	// Channels are what can be subscribed to, by a name that only this file uses.
 	Channels map[string]Channel
 }
@@ -68,11 +77,13 @@ type Limits struct {
 	MessagesPer time.Duration
 	// Topics bounds the subscriptions of a connection.
 	Topics int
-	// Requests may be made within RequestsPer, to the HTTP interface.
+	// Requests may be made within RequestsPer, to the HTTP interface; of each its Weight counts.
 	Requests    int
 	RequestsPer time.Duration
 	// Idle is how long a client may say nothing, pings included.
 	Idle time.Duration
+	// Mute is how long nothing may have been sent to a client: one that hears nothing has to ask.
+	Mute time.Duration
 	// Unsubscribed is how long it may stay without a subscription.
 	Unsubscribed time.Duration
 	// Life is when every connection ends.

@@ -17,6 +17,25 @@ func side(buy bool) string {
 	return "sell"
 }
 
+func bigSide(buy bool) string {
+	if buy {
+		return "BUY"
+	}
+	return "SELL"
+}
+
+// appendLower spells a symbol, which has no letters beyond ASCII, in small ones.
+func appendLower(b []byte, symbol string) []byte {
+	for i := range len(symbol) {
+		c := symbol[i]
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		b = append(b, c)
+	}
+	return b
+}
+
 func appendTime(b []byte, t int64, layout string) []byte {
 	return time.Unix(0, t).UTC().AppendFormat(b, layout)
 }
@@ -45,6 +64,44 @@ func appendUUID(b []byte, s seed, n int64) []byte {
 	return b
 }
 
+// newestCandles are at most n that start in [from, to), the newest first. Those of six hours and longer begin by UTC, or
+// by the clocks of a place that is ahead of it.
+func newestCandles(m *Market, from, to, now time.Time, interval, ahead time.Duration, n int) []Candle {
+	step, begin := int64(interval), int64(0)
+	if step >= 6*hour {
+		begin = -int64(ahead)
+	}
+	from, to = clamp(from, now), clamp(to, now)
+	least, end := from.UnixNano(), now.UnixNano()
+	candles := []Candle{}
+	for start := floorDiv(to.UnixNano()-1-begin, step)*step + begin; start >= least && len(candles) < n; start -= step {
+		candles = append(candles, m.candle(start, min(start+step, end)))
+	}
+	return candles
+}
+
+// clamp brings a time that a client gave, which may be any, between 1970 and the first after now.
+func clamp(t, now time.Time) time.Time {
+	if t.After(now) {
+		return now.Add(time.Nanosecond)
+	}
+	if t.Before(time.Unix(0, 0)) {
+		return time.Unix(0, 0)
+	}
+	return t
+}
+
+// hongKong is how far the clocks of several venues are ahead of UTC.
+const hongKong = 8 * time.Hour
+
+// repeated is the trade that some venues tell a new subscriber at once: the newest, of the last minutes.
+func repeated(m *Market, now time.Time) (t Trade, ok bool) {
+	t = m.lastTrade(now.UnixNano())
+	return t, t.Time > now.Add(-repeatedReach).UnixNano()
+}
+
+const repeatedReach = 2 * time.Minute
+
 // respond answers with JSON.
 func respond(w http.ResponseWriter, status int, body any) {
 	b, err := json.Marshal(body)
@@ -70,4 +127,13 @@ func instant(text string, absent time.Time) (t time.Time, ok bool) {
 		}
 	}
 	return t, false
+}
+
+// millis reads Unix milliseconds; an empty text is absent.
+func millis(text string, absent time.Time) (t time.Time, ok bool) {
+	if text == "" {
+		return absent, true
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	return time.UnixMilli(n), err == nil
 }
