@@ -91,5 +91,6 @@ func (l *BackfillLog) Append(ctx context.Context, venue, base string, recs []*ev
 	if err := l.client.ProduceSync(ctx, batch[len(batch)-1]).FirstErr(); err != nil {
 		return fmt.Errorf("writing %s: %w", schemas.TopicBackfillRaw, err)
 	}
+	faults.Hit("backfill.written")
 	return nil
 }

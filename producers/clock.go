@@ -36,6 +36,23 @@ func Sleep(ctx context.Context, clock Clock, d time.Duration) error {
 	}
 }
 
+// SleepUntil returns once the clock shows at, or with the context's error before. It asks for the time once
+// more after the timer is set: a clock that was moved in between would else be waited for in vain.
+func SleepUntil(ctx context.Context, clock Clock, at time.Time) error {
+	for now := clock.Now(); now.Before(at); now = clock.Now() {
+		timer := clock.After(at.Sub(now))
+		if !clock.Now().Before(at) {
+			break
+		}
+		select {
+		case <-timer:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return ctx.Err()
+}
+
 // Budget lets a limited number of actions pass: a token bucket that starts full. Safe for
 // concurrent use; waiters pass in the order in which they came.
 type Budget struct {

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -62,6 +63,11 @@ func TestDecodeTellsFramingsApart(t *testing.T) {
 		"transcript": {
 			"> { \"method\": \"subscribe\", \"req_id\": \"|1|\" }\n< { \"method\": \"subscribe\", \"success\": true, \"req_id\": |1| }\n= \n" +
 				strings.Replace(krakenTrade, `"data"`, "\n  \"data\"", 1),
+			tradeLine("null"),
+		},
+		"transcript with comments and bare keys": {
+			"< { method: \"subscribe\", success: true, req_id: |1| } // the answer\n= \n" +
+				strings.NewReplacer(`"data"`, "\n  data", `"side"`, "// https://example.org/ \"x\n  side", `}]}`, "} //end\n] }").Replace(krakenTrade),
 			tradeLine("null"),
 		},
 		"HTTP answer": {
@@ -196,4 +202,33 @@ func TestDecodeReadsRatesInEveryFraming(t *testing.T) {
 			t.Errorf("%s: exit %d, %s, got\n%s want\n%s", name, code, stderr, got, c.want)
 		}
 	}
+}
+
+// FuzzRecording reads anything at all as a recording. Whatever it is, decode comes to an end, and each line
+// that it prints is a JSON object.
+func FuzzRecording(f *testing.F) {
+	quoted := strings.ReplaceAll(krakenTrade, `"`, `\"`)
+	for _, seed := range []string{
+		`{"n":1,"t":1700000000.5,"d":"conn","u":"wss://ws.kraken.com/v2"}` + "\n" + `{"t":1700000000.6,"d":"in","x":"` + quoted + `"}`,
+		`{"t":1.5,"d":"in","b":"` + base64.StdEncoding.EncodeToString(zip(krakenTrade)) + `","bin":true}`,
+		`{"received_at":"2026-01-02T03:04:06.5Z","message":` + krakenTrade + `}`,
+		"> {}\n< {\"success\": true, \"req_id\": |1| }\n= \n" + krakenTrade,
+		`{"url":"/0/public/Trades","status":200,"recorded_at":"Tue, 03 Oct 2017 04:05:18 GMT","body":"{\"error\":[],\"result\":{}}"}`,
+	} {
+		f.Add([]byte(seed))
+		f.Add(zip(seed))
+	}
+	f.Fuzz(func(t *testing.T, recording []byte) {
+		for _, source := range []string{"kraken", "mexc"} { // one of texts, one of binary frames
+			got, stderr, code := runDecode(t, decode.Options{Source: source}, recording)
+			if (code == 0) != (stderr == "") || code > 1 {
+				t.Errorf("%s: exit %d of %q, and says %q", source, code, recording, stderr)
+			}
+			for line := range strings.Lines(got) {
+				if !json.Valid([]byte(line)) || line[0] != '{' {
+					t.Errorf("%s: %q prints %q, which is no JSON object", source, recording, line)
+				}
+			}
+		}
+	})
 }

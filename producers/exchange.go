@@ -207,13 +207,14 @@ func (x *Exchange) pollLoop(ctx context.Context) error {
 					out.Events[i].Symbol = q.Symbol
 				}
 			}
-			x.publish(&out, err, body, x.clock.Now().UnixNano())
+			x.publish(&out, err, body, answerContext(q), x.clock.Now().UnixNano())
 		}
 	}
 }
 
-// publish hands what a message says to the outbox. err is the codec's verdict on the whole message.
-func (x *Exchange) publish(out *Out, err error, payload []byte, received int64) {
+// publish hands what a message says to the outbox. err is the codec's verdict on the whole message, context what it
+// cannot be read without.
+func (x *Exchange) publish(out *Out, err error, payload, context []byte, received int64) {
 	admitted, unknown := x.markets.admit(out.Events, received)
 	for _, a := range admitted {
 		t := tick(x.venue.Slug, a.in, a.event, received)
@@ -239,7 +240,9 @@ func (x *Exchange) publish(out *Out, err error, payload []byte, received int64) 
 		// The message is kept whole, so once a reason is enough.
 		same := func(earlier error) bool { return ReasonOf(earlier) == ReasonOf(r) }
 		if !slices.ContainsFunc(refused[:i], same) {
-			x.out.Dead(deadLetter(&x.venue, r, payload, received))
+			letter := deadLetter(&x.venue, r, payload, received)
+			letter.Context = context
+			x.out.Dead(letter)
 		}
 	}
 }

@@ -397,6 +397,22 @@ func TestAQuietMarketIsAskedForByHTTP(t *testing.T) {
 	})
 }
 
+// What answers a question of ours means nothing without it.
+func TestGarbageInAnAnswerIsKeptWithItsQuestion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &venueServer{listing: products("BTC-USD")}
+		s.tickers = map[string]string{"/products/BTC-USD/ticker": `{"price":"7`}
+		s.serve = func(_ int, c *serverConn) { c.linger() }
+		out, x := run(t, s, 70*time.Second, nil)
+		if len(out.dead) == 0 {
+			t.Fatalf("no dead letter, %+v", x.Stats())
+		}
+		if got := string(out.dead[0].Context); got != `{"path":"/products/BTC-USD/ticker","symbol":"BTC-USD"}` {
+			t.Errorf("the letter's context is %q, want what was asked", got)
+		}
+	})
+}
+
 func TestGarbageIsKeptAndHarmsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &venueServer{listing: products("BTC-USD")}

@@ -49,13 +49,14 @@ var quotes = func() []string {
 
 // SplitSymbol reads base and quote, in upper case, off a symbol whose instrument is not at hand:
 // at its one separator (- / _ :), else before the longest known quote asset. ok is false for a
-// symbol that is not of one base and one quote, as those of futures and options.
+// symbol that is not of one base and one quote, as those of futures and options. base and quote mean
+// nothing then.
 func SplitSymbol(symbol string) (base, quote string, ok bool) {
 	symbol = strings.ToUpper(symbol)
 	parts := strings.FieldsFunc(symbol, func(r rune) bool { return strings.ContainsRune("-/_:", r) })
 	switch len(parts) {
 	case 2:
-		return parts[0], parts[1], true
+		return parts[0], parts[1], !isContract(parts[1])
 	case 1:
 		for _, q := range quotes {
 			rest, found := strings.CutSuffix(symbol, q)
@@ -71,4 +72,14 @@ func SplitSymbol(symbol string) (base, quote string, ok bool) {
 		return base, quote, base != ""
 	}
 	return "", "", false
+}
+
+// isContract tells what follows the base in the names of perpetuals, futures and indices from a quote:
+// a word, a date, or HTX's this week, next week, this quarter and next quarter.
+func isContract(quote string) bool {
+	switch quote {
+	case "PERP", "PERPETUAL", "SWAP", "INDEX", "CW", "NW", "CQ", "NQ":
+		return true
+	}
+	return quote[0] >= '0' && quote[0] <= '9'
 }

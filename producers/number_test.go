@@ -67,7 +67,8 @@ func TestIntervalsHaveOneSpelling(t *testing.T) {
 func TestSymbolsSplitIntoBaseAndQuote(t *testing.T) {
 	for symbol, want := range map[string]string{
 		"BTC-USD": "BTC/USD", "btc_usdt": "BTC/USDT", "XBT/EUR": "XBT/EUR", "BTCUSDT": "BTC/USDT", "ethbtc": "ETH/BTC",
-		"USDTUSD": "USDT/USD", "BTCFDUSD": "BTC/FDUSD", "PEPE1000": "", "BTC-USD-220527": "", "BTC-USDT-SWAP": "", "": "", "USDT": "", "T": "",
+		"USDTUSD": "USDT/USD", "BTCFDUSD": "BTC/FDUSD", "PEPE1000": "", "BTC-USD-220527": "", "BTC-USDT-SWAP": "", "": "",
+		"BTCUSD-PERP": "", "BTC-26DEC25": "", "BTCUSDT_240329": "", "ETH_CQ": "", "BTC-USD1": "BTC/USD1", "1INCH-USD": "1INCH/USD", "USDT": "", "T": "",
 	} {
 		got := ""
 		if base, quote, ok := producers.SplitSymbol(symbol); ok {

@@ -1,6 +1,7 @@
 package producers
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -101,6 +102,54 @@ func TestFullQueueWaitsForTheDispatcherOnly(t *testing.T) {
 		synctest.Wait()
 		if s := w.Stats(); handed != 100 || s.Accepted+s.Refused != 100 || s.Refused == 0 {
 			t.Errorf("after the end %d ticks returned, %+v; want all of 100, some refused", handed, s)
+		}
+	})
+}
+
+// A clock that waits for its writer moves on as soon as a source has joined, which may be before the writer
+// runs: were that second left out, both would wait for ever.
+func TestClockThatMovedOnBeforeItsWriterIsWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now().Add(-time.Hour)
+		cfg := testConfig(t, "127.0.0.1:1")
+		clock := NewVirtualClock(start, 100)
+		cfg.Clock = clock
+		w, err := NewWriter(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Source("alpha")
+		go clock.Run(t.Context())
+		time.Sleep(time.Second) // it has long come as far as it can
+		go w.writeClocks(t.Context())
+		for second := int64(1); second <= 3; second++ {
+			time.Sleep(time.Second)
+			raws, _ := queued(t, w)
+			if want := start.Unix() + second; len(raws) == 0 || raws[0].GetClock().GetTime() != want*1e9 {
+				t.Fatalf("second %d: got %v, want a clock record of %d", second, raws, want)
+			}
+			clock.Finished(writerName, start.Add(time.Duration(second)*time.Second))
+		}
+	})
+}
+
+// movingClock moves on by a second whenever somebody sets a timer, and wakes nobody.
+type movingClock struct{ now time.Time }
+
+func (c *movingClock) Now() time.Time { return c.now }
+
+func (c *movingClock) After(time.Duration) <-chan time.Time {
+	c.now = c.now.Add(time.Second)
+	return nil
+}
+
+func TestSleepUntilMissesNoTimeThatCameMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Unix(1_700_000_000, 0)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if err := SleepUntil(ctx, &movingClock{start}, start.Add(time.Second)); err != nil {
+			t.Errorf("got %v for a second that the clock has shown, want nil", err)
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -181,20 +182,25 @@ func producerOptions() []kgo.Opt {
 	}
 }
 
-// writeClocks writes the clock of every source at each full second of the clock, until ctx ends.
+// writeClocks writes the clock of every source at each full second of the clock, until ctx ends. A clock
+// that waits for the writer may have moved on before this begins: what is left out then is made up for.
 func (w *Writer) writeClocks(ctx context.Context) {
+	var written time.Time
 	for {
 		now := w.clock.Now()
-		next := now.Truncate(time.Second).Add(time.Second)
-		if err := Sleep(ctx, w.clock, next.Sub(now)); err != nil {
-			return
-		}
-		now = w.clock.Now()
+		second := now.Truncate(time.Second)
 		w.mu.Lock()
 		sources := w.order
 		w.mu.Unlock()
-		for i, s := range sources {
-			s.putClock(now, i == len(sources)-1)
+		older := func(s *source) bool { return s.epoch < second.UnixNano() }
+		if second.After(written) && slices.ContainsFunc(sources, older) {
+			written = second
+			for i, s := range sources {
+				s.putClock(now, i == len(sources)-1)
+			}
+		}
+		if err := SleepUntil(ctx, w.clock, second.Add(time.Second)); err != nil {
+			return
 		}
 	}
 }

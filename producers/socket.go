@@ -173,7 +173,7 @@ func (c *connection) read(ctx context.Context) error {
 			err = guard(func() error { return c.codec.Decode(frame, &out) })
 		}
 		c.count(out.Counts, now)
-		c.x.publish(&out, err, frame.Bytes, now)
+		c.x.publish(&out, err, frame.Bytes, nil, now)
 		for _, reply := range out.Replies {
 			if err := c.write(ctx, reply); err != nil {
 				return fmt.Errorf("answering: %w", err)

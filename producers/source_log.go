@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,6 +19,11 @@ import (
 // knownSpan is how far before its newest record the log is read at the start, by the records' timestamps. A
 // source that is polled has written within it what is newest: no calendar leaves out more than five days.
 const knownSpan = 8 * 24 * time.Hour
+
+// clockInterval is how often each source's clock is written. What is polled changes within minutes, so a reader that joins
+// with it can wait so long; and the topic is kept for ever: a clock each second, 100 bytes with its batch, would push
+// everything else out of an embedded log of 64 MiB within a week, this one within ten.
+const clockInterval = 10 * time.Second
 
 // SourceLog is the way of all polled sources of a process into reference.raw.v1 and its dead letters.
 //
@@ -64,16 +70,28 @@ func (l *SourceLog) Source(slug string) SourceOutbox {
 	return s
 }
 
-// Run writes the clock of every source at each full second, until ctx ends.
+// Run writes the clock of every source at its first full second and each clockInterval, until ctx ends. What a clock
+// that waits for it has shown before it ran is made up for.
 func (l *SourceLog) Run(ctx context.Context) error {
+	var written time.Time
 	for {
 		now := l.clock.Now()
-		next := now.Truncate(time.Second).Add(time.Second)
-		if err := Sleep(ctx, l.clock, next.Sub(now)); err != nil {
+		second := now.Truncate(time.Second)
+		if second.After(written) && l.began(second) {
+			written = second
+			l.writeClocks(now.UnixNano())
+		}
+		if err := SleepUntil(ctx, l.clock, second.Add(time.Second)); err != nil {
 			return nil
 		}
-		l.writeClocks(l.clock.Now().UnixNano())
 	}
+}
+
+// began says whether there was a source before that second.
+func (l *SourceLog) began(second time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.ContainsFunc(l.sources, func(s *sourceOutbox) bool { return s.epoch < second.UnixNano() })
 }
 
 func (l *SourceLog) writeClocks(at int64) {
@@ -82,6 +100,12 @@ func (l *SourceLog) writeClocks(at int64) {
 	for _, s := range l.sources {
 		// With the broker away one clock waits, not one for each second: a later one says more.
 		if s.clockPending || at <= s.lastClock {
+			continue
+		}
+		if due := s.lastClock + int64(clockInterval); at/int64(time.Second) < due/int64(time.Second) {
+			if p, ok := l.clock.(pacer); ok { // no clock of this second is to come
+				p.Finished(s.slug, time.Unix(0, at))
+			}
 			continue
 		}
 		s.lastClock, s.clockPending = at, true

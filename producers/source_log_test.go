@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -132,44 +133,57 @@ func TestSourcesWriteToTheLogOnce(t *testing.T) {
 	})
 }
 
-// A clock stands behind everything of its source that is not later, and comes every second.
+// A clock stands behind everything of its source that is not later, and comes every ten seconds: also where time waits
+// for it each second.
 func TestClocksOfSourcesAreWritten(t *testing.T) {
 	cfg := stream.Config{Brokers: []string{streamtest.Kfake(t)}}
 	referenceTopics(t, cfg)
-	log, err := producers.NewSourceLog(cfg, nil, slog.New(slog.DiscardHandler))
+	start := time.Now().Add(-time.Hour).Truncate(time.Second)
+	clock := producers.NewVirtualClock(start, 50)
+	log, err := producers.NewSourceLog(cfg, clock, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer log.Close()
 	out := log.Source("ecb")
-	ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	clocks := make(chan error, 1)
-	go func() { clocks <- log.Run(ctx) }()
-	for ctx.Err() == nil {
+	ended := make(chan error, 2)
+	go func() { ended <- log.Run(ctx) }()
+	go func() { ended <- clock.Run(ctx) }()
+	for deadline := time.Now().Add(30 * time.Second); clock.Now().Before(start.Add(35 * time.Second)); {
 		rec := &eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Fixing{Fixing: &eventsv1.Fixing{Source: "ecb"}}}
 		if err := out.Append(t.Context(), rec); err != nil {
 			t.Fatal(err)
 		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the clock stands at %s, %s after its start: it waits for clocks that do not come", clock.Now(), clock.Now().Sub(start))
+		}
 	}
-	if err := <-clocks; err != nil {
-		t.Error(err)
+	cancel()
+	for range 2 {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
 	}
-	last, seconds := int64(0), 0
+	last := int64(0)
+	var gaps []time.Duration
 	written(t, cfg, schemas.TopicReferenceRaw, func(r *kgo.Record) {
 		rec := &eventsv1.ReferenceRecord{}
 		if err := rec.UnmarshalVT(r.Value); err != nil {
 			t.Fatal(err)
 		}
 		if c := rec.GetClock(); c != nil {
-			seconds++
+			if last != 0 {
+				gaps = append(gaps, time.Duration(c.Time-last))
+			}
 			last = c.Time
 		} else if at := rec.GetFixing().GetIngestTime(); at <= last {
 			t.Errorf("a rate of %d stands behind the clock of %d", at, last)
 		}
 	})
-	if seconds < 2 || seconds > 3 {
-		t.Errorf("%d clocks in 2.5 s", seconds)
+	if len(gaps) != 3 || slices.Max(gaps) > 11*time.Second || slices.Min(gaps) < 9*time.Second {
+		t.Errorf("clocks of 35 s come %v apart, want three times 10 s", gaps)
 	}
 }
 

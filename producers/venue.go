@@ -72,9 +72,10 @@ type URLs struct {
 // Countries says where a venue serves users, by ISO 3166 two-letter codes, as its terms say.
 type Countries struct {
 	// Served lists the only countries served; Refused the countries left out of all others.
-	// Both empty means that the terms name none.
+	// Both empty means that the terms name none, or that they are unknown.
 	Served, Refused []string
-	// Terms is the page that says so.
+	// Terms is the page that says so, as it was read; "" if none was read: the countries are unknown
+	// then, which counts as all.
 	Terms string
 }
 

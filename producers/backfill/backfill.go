@@ -31,7 +31,7 @@ type Log interface {
 	Append(ctx context.Context, venue, base string, recs []*eventsv1.BackfillRecord) error
 }
 
-// Job is a back-fill of one venue. One may work on a log at a time.
+// Job is a back-fill of one venue. Of each venue one may work on a log at a time.
 type Job struct {
 	Venue producers.Venue
 	// REST is where the venue is asked, without a slash at the end.
@@ -42,10 +42,19 @@ type Job struct {
 	Markets []producers.Instrument
 	// Candles that start in [From, To) are wanted, if they are closed.
 	From, To time.Time
+	// Reaches is what is read of each market; nil is Reaches.
+	Reaches []Reach
+	// Folded leaves out hours and days whose minutes are read, or will be: they fold from them.
+	Folded bool
+	// MaxCalls leaves the last markets to another time, those that would need more calls in all; 0 leaves none.
+	MaxCalls int
 	// Fetch keeps within the budget, which is Pace calls a second.
 	Fetch producers.Fetcher
 	Pace  float64
 	Log   Log
+	// Known is what the log held just now, where it was read for several jobs; nil: it is read. A job that ran needs
+	// another.
+	Known State
 	Clock producers.Clock
 	// Tell gets the progress, about once a second; one call at a time.
 	Tell func(Progress) error
@@ -117,16 +126,11 @@ func (j *Job) Plan(ctx context.Context) (Plan, error) {
 	return j.plan(known), nil
 }
 
-func (j *Job) read(ctx context.Context) (state, error) {
-	known := state{}
-	err := j.Log.Read(ctx, func(rec *eventsv1.BackfillRecord) error {
-		known.apply(rec)
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("reading what was back-filled before: %w", err)
+func (j *Job) read(ctx context.Context) (State, error) {
+	if j.Known != nil {
+		return j.Known, nil
 	}
-	return known, nil
+	return ReadState(ctx, j.Log)
 }
 
 // Run reads what is left to do, to its end. The error wraps ErrIncomplete if only single ranges failed.
@@ -164,7 +168,7 @@ func (j *Job) Run(ctx context.Context) (Result, error) {
 // run is one time of running a Job.
 type run struct {
 	*Job
-	known state // only read
+	known State // only read
 	plan  Plan
 	began time.Time
 

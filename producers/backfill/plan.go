@@ -1,6 +1,7 @@
 package backfill
 
 import (
+	"slices"
 	"time"
 
 	"github.com/marketlog/marketlog/producers"
@@ -55,14 +56,28 @@ func (p Plan) Duration() time.Duration {
 }
 
 // plan compares what is wanted with what the log holds. All times it speaks of are whole intervals.
-func (j *Job) plan(known state) Plan {
+func (j *Job) plan(known State) Plan {
 	p := Plan{Pace: j.Pace}
 	now := j.Clock.Now()
-	for _, reach := range Reaches {
-		wanted := span{ceil(j.From, reach.Interval), min(j.To.UnixNano(), now.Add(-settle).UnixNano()) / int64(reach.Interval) * int64(reach.Interval)}
-		if reach.Back > 0 {
-			wanted.from = max(wanted.from, ceil(now.Add(-reach.Back), reach.Interval))
+	reaches := j.Reaches
+	if reaches == nil {
+		reaches = Reaches
+	}
+	// minutes are those of a market that are read, or will be.
+	minutes := func(m producers.Instrument) (spans []span) {
+		for _, reach := range reaches {
+			if reach.Interval == time.Minute {
+				s := j.wanted(now, reach)
+				spans = append(spans, span{max(s.from, j.oldest(now, reach.Interval)), s.to})
+			}
 		}
+		if one := known[j.key(m, time.Minute)]; one != nil {
+			spans = append(spans, one.read...)
+		}
+		return spans
+	}
+	for _, reach := range reaches {
+		wanted := j.wanted(now, reach)
 		oldest := j.oldest(now, reach.Interval)
 		for _, m := range j.Markets {
 			var read, empty []span
@@ -77,6 +92,9 @@ func (j *Job) plan(known state) Plan {
 			absent(subtract(span{wanted.from, min(wanted.to, oldest)}, read), "the venue no longer has it")
 			absent(intersect(wanted, empty), "read, and the venue had nothing")
 			for _, s := range subtract(span{max(wanted.from, oldest), wanted.to}, read) {
+				if j.Folded && reach.Interval > time.Minute && len(subtract(s, minutes(m))) == 0 {
+					continue
+				}
 				p.Missing = append(p.Missing, newRange(m, reach.Interval, s))
 				step := int64(reach.Interval) * int64(j.Venue.History.Rows)
 				for from := s.from; from < s.to; from += step {
@@ -85,7 +103,40 @@ func (j *Job) plan(known state) Plan {
 			}
 		}
 	}
+	p.fit(j.Markets, j.MaxCalls)
 	return p
+}
+
+// fit leaves only the first markets in, as many as can be read to their ends in so many calls, and reads one after the
+// other: whatever ends it early has read most of them whole. 0 is any number.
+func (p *Plan) fit(markets []producers.Instrument, calls int) {
+	if calls == 0 {
+		return
+	}
+	needs := map[string]int{}
+	for _, c := range p.Calls {
+		needs[c.Market.Symbol]++
+	}
+	place := map[string]int{}
+	for i, m := range markets {
+		if calls -= needs[m.Symbol]; calls < 0 {
+			break
+		}
+		place[m.Symbol] = i
+	}
+	beyond := func(r Range) bool { _, fits := place[r.Market.Symbol]; return !fits }
+	p.Calls, p.Missing = slices.DeleteFunc(p.Calls, beyond), slices.DeleteFunc(p.Missing, beyond)
+	slices.SortStableFunc(p.Calls, func(a, b Range) int { return place[a.Market.Symbol] - place[b.Market.Symbol] })
+}
+
+// wanted is the time whose candles of an interval are wanted.
+func (j *Job) wanted(now time.Time, reach Reach) span {
+	step := int64(reach.Interval)
+	wanted := span{ceil(j.From, reach.Interval), min(j.To.UnixNano(), now.Add(-settle).UnixNano()) / step * step}
+	if reach.Back > 0 {
+		wanted.from = max(wanted.from, ceil(now.Add(-reach.Back), reach.Interval))
+	}
+	return wanted
 }
 
 // oldest is the start of the oldest candle that the venue still has, in Unix nanoseconds.

@@ -1,6 +1,8 @@
 package backfill
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -24,10 +26,38 @@ type series struct {
 	loose map[int64]bool
 }
 
-// state is what the log holds.
-type state map[seriesKey]*series
+// State is what the log holds of all venues. Safe for concurrent use while it is only read.
+type State map[seriesKey]*series
 
-func (s state) series(k seriesKey) *series {
+// ReadState reads all of the log.
+func ReadState(ctx context.Context, log Log) (State, error) {
+	known := State{}
+	err := log.Read(ctx, func(rec *eventsv1.BackfillRecord) error {
+		known.apply(rec)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading what was back-filled before: %w", err)
+	}
+	return known, nil
+}
+
+// Markets are the symbols of a venue of which a producer told any range, by venue.
+func (s State) Markets(producer func(venue string) string) map[string]map[string]bool {
+	markets := map[string]map[string]bool{}
+	for k, one := range s {
+		if len(one.read) == 0 || k.producer != producer(k.venue) {
+			continue
+		}
+		if markets[k.venue] == nil {
+			markets[k.venue] = map[string]bool{}
+		}
+		markets[k.venue][k.symbol] = true
+	}
+	return markets
+}
+
+func (s State) series(k seriesKey) *series {
 	if s[k] == nil {
 		s[k] = &series{loose: map[int64]bool{}}
 	}
@@ -35,7 +65,7 @@ func (s state) series(k seriesKey) *series {
 }
 
 // apply takes over a record; those of a series come in their order.
-func (s state) apply(rec *eventsv1.BackfillRecord) {
+func (s State) apply(rec *eventsv1.BackfillRecord) {
 	switch {
 	case rec.GetCandle() != nil:
 		c := rec.GetCandle()

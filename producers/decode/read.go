@@ -238,7 +238,7 @@ func recorded(s string) int64 {
 }
 
 // readTranscript reads "> sent", "< answered" and "= updated", each message over one or more
-// lines. |1| stands for a request id.
+// lines. |1| stands for a request id. They are written by hand, some with comments and bare keys.
 func readTranscript(r *bufio.Reader, visit func(input) error, bad func(error) error) error {
 	var message, buf []byte
 	marker := byte(0)
@@ -247,6 +247,9 @@ func readTranscript(r *bufio.Reader, visit func(input) error, bad func(error) er
 		message = message[:0]
 		if len(text) == 0 || marker == '>' {
 			return nil
+		}
+		if !json.Valid(text) {
+			text = strict(text)
 		}
 		return visit(input{frame: producers.Frame{Bytes: text}})
 	}

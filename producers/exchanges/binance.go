@@ -18,14 +18,12 @@ import (
 //	HTTP    https://developers.binance.com/docs/binance-spot-api-docs/rest-api (6,000 weight a minute)
 func binance() producers.Venue {
 	return producers.Venue{
-		Slug: "binance", Name: "Binance", Version: 1,
+		Slug: "binance", Name: "Binance", Version: 2,
 		URLs: producers.URLs{
 			Stream: "wss://data-stream.binance.vision/stream",
 			REST:   "https://data-api.binance.vision",
 		},
-		Countries: producers.Countries{
-			Terms: "https://www.binance.com/en/legal/list-of-prohibited-countries", // not read for countries yet: unknown counts as worldwide
-		},
+		// Countries: unknown. https://www.binance.com/en/legal/list-of-prohibited-countries would name them.
 		Limits: producers.Limits{
 			Connects: 300, ConnectsPer: 5 * time.Minute,
 			MarketsPerSocket: 1024 / len(binanceStreams),
@@ -148,6 +146,8 @@ type binanceEvent struct {
 	} `json:"error"`
 	Result json.RawMessage `json:"result"`
 	ID     json.RawMessage `json:"id"`
+	// LastUpdate is of a partial book, which has neither a type nor a symbol.
+	LastUpdate producers.Num `json:"lastUpdateId"`
 }
 
 type binanceKline struct {
@@ -239,8 +239,9 @@ func (e *binanceEvent) decode(stream string, received int64, out *producers.Out)
 			Bid: e.Bid, Ask: e.Ask, Sequence: e.Update,
 		})
 	case e.Type == "depthUpdate", e.Type == "serverShutdown", e.Type == "avgPrice", e.Type == "1hTicker", e.Type == "4hTicker", e.Type == "1dTicker":
+	case e.Type == "blockTrade", e.Type == "referencePrice": // agreed beside the market, or computed
 	case e.Type == "" && (e.Result != nil || e.ID != nil): // an acknowledgement
-	case e.Type == "" && strings.Contains(stream, "@depth"): // a partial book
+	case e.Type == "" && (e.LastUpdate != "" || strings.Contains(stream, "@depth")): // a partial book
 	default:
 		return producers.Unreadable("event %q of stream %q", e.Type, stream)
 	}
@@ -331,7 +332,7 @@ func binanceREST(target string, body []byte, out *producers.Out) error {
 			})
 		}
 	default:
-		return producers.Unreadable("answer of unknown endpoint %q", path)
+		return unreadAnswer(path)
 	}
 	return nil
 }

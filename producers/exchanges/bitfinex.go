@@ -3,7 +3,6 @@ package exchanges
 import (
 	"cmp"
 	"encoding/json"
-	"slices"
 	"strings"
 	"time"
 
@@ -24,13 +23,15 @@ import (
 //	HTTP     https://docs.bitfinex.com/reference/rest-public-tickers (30 requests a minute)
 func bitfinex() producers.Venue {
 	return producers.Venue{
-		Slug: "bitfinex", Name: "Bitfinex", Version: 1,
+		Slug: "bitfinex", Name: "Bitfinex", Version: 2,
 		URLs: producers.URLs{
 			Stream: "wss://api-pub.bitfinex.com/ws/2",
 			REST:   "https://api-pub.bitfinex.com",
 		},
 		Countries: producers.Countries{
-			Terms: "https://www.bitfinex.com/legal/exchange/terms", // not read for countries yet: unknown counts as worldwide
+			// An announcement of 2019-07-26, read on 2026-11-21; the terms name more, and have not been read.
+			Refused: []string{"US"},
+			Terms:   "https://www.bitfinex.com/posts/402",
 		},
 		Limits: producers.Limits{
 			Connects: 20, ConnectsPer: time.Minute,
@@ -53,7 +54,18 @@ func bitfinex() producers.Venue {
 	}
 }
 
+// bitfinexSequences is the flag of a conf event that asks for a sequence number of the connection at the
+// end of every list.
+const bitfinexSequences = 65536
+
+// bitfinexSubscribe asks for sequence numbers first: holes are not seen otherwise. It does not ask for
+// times: they are when a list was sent, which differs by connection, so that of two producers each would
+// tell the same ticker as another.
 func bitfinexSubscribe(markets []producers.Instrument) (messages [][]byte) {
+	messages = append(messages, message(struct {
+		Event string `json:"event"`
+		Flags int    `json:"flags"`
+	}{"conf", bitfinexSequences}))
 	for _, m := range markets {
 		for _, channel := range []string{"trades", "ticker"} {
 			messages = append(messages, message(struct {
@@ -86,13 +98,21 @@ func bitfinexSplit(symbol string) (base, quote string, ok bool) {
 	return base, quote, true
 }
 
-func bitfinexInstruments(_ string, body []byte) ([]producers.Instrument, error) {
+// bitfinexInstruments reads the list of pairs, the first of the lists that the path asks for: others, of
+// currencies for example, have codes that look like pairs (BCHABC).
+func bitfinexInstruments(path string, body []byte) ([]producers.Instrument, error) {
+	if _, list, asked := strings.Cut(path, "/conf/"); asked && !strings.HasPrefix(list, "pub:list:pair:exchange") {
+		return nil, producers.Unreadable("list %q is not of pairs", list)
+	}
 	var lists [][]string
 	if err := parse(body, &lists); err != nil {
 		return nil, err
 	}
+	if len(lists) == 0 {
+		return nil, producers.Unreadable("no list of pairs")
+	}
 	var instruments []producers.Instrument
-	for _, pair := range slices.Concat(lists...) {
+	for _, pair := range lists[0] {
 		// Names that begin with TEST are paper markets.
 		if base, quote, ok := bitfinexSplit("t" + pair); ok && !strings.HasPrefix(base, "TEST") {
 			instruments = append(instruments, producers.Instrument{Symbol: "t" + pair, Base: base, Quote: quote})
@@ -144,21 +164,33 @@ func (c *bitfinexCodec) Decode(f producers.Frame, out *producers.Out) error {
 	if len(parts) < 2 {
 		return producers.Unreadable("a list of %d parts", len(parts))
 	}
+	// What a message is called stands before its content; a heartbeat has none, other messages no name.
+	kind, rest := string(parts[1]), parts[2:]
+	if isTrade := kind == `"te"` || kind == `"tu"`; isTrade || kind == `"cs"` || kind == `"fte"` || kind == `"ftu"` {
+		switch {
+		case len(rest) == 0:
+			return producers.Unreadable("message %s without content", kind)
+		case isTrade && rest[0][0] != '[':
+			return producers.Retired("a trade of version 1")
+		}
+		rest = rest[1:]
+	}
 	channel, known := c.channels[string(parts[0])]
-	switch kind := string(parts[1]); {
+	tail := bitfinexTailOf(rest)
+	if tail.channel.name != "" {
+		channel, known = tail.channel, true
+	}
+	if tail.sequence != "" {
+		out.Count("", tail.sequence)
+	}
+	switch {
 	case kind == `"hb"`, kind == `"cs"`, string(parts[0]) == "0":
 		return nil
 	case !known:
 		return producers.Unreadable("channel %s was not subscribed to on this connection", parts[0])
 	case strings.HasPrefix(channel.symbol, "f"): // a funding market: its rates are no prices
 		return nil
-	case kind == `"te"` || kind == `"tu"`:
-		if len(parts) < 3 {
-			return producers.Unreadable("a trade of %d parts", len(parts))
-		}
-		if parts[2][0] != '[' {
-			return producers.Retired("a trade of version 1")
-		}
+	case kind == `"te"`, kind == `"tu"`:
 		return c.trade(channel.symbol, parts[2], out)
 	case strings.HasPrefix(kind, `"`):
 		return producers.Unreadable("message %s", kind)
@@ -167,11 +199,44 @@ func (c *bitfinexCodec) Decode(f producers.Frame, out *producers.Out) error {
 	case "trades":
 		return c.history(channel.symbol, parts[1], out)
 	case "ticker":
-		return bitfinexTicker(channel.symbol, parts[1], out)
+		return bitfinexTicker(channel.symbol, tail.at, parts[1], out)
 	case "candles":
-		return bitfinexCandles(channel.symbol, channel.interval, parts[1], out)
+		return bitfinexCandles(channel, tail.at, parts[1], out)
 	}
 	return nil
+}
+
+// bitfinexTail is what stands at the end of a list.
+type bitfinexTail struct {
+	sequence producers.Num
+	at       int64
+	channel  bitfinexChannel
+}
+
+// bitfinexTailOf reads what comes after a list's content: a sequence number and a time where the
+// connection asked for them, and in recordings that hold several connections as one the channel's name
+// and its market.
+func bitfinexTailOf(parts []json.RawMessage) (tail bitfinexTail) {
+	var names []string
+	for _, part := range parts {
+		var name string
+		switch text := string(part); {
+		case text[0] == '"' && json.Unmarshal(part, &name) == nil:
+			names = append(names, name)
+		case strings.Trim(text, "0123456789") != "":
+		case len(text) < 13: // the sequence of a connection begins at 1: it never grows as long as a time
+			tail.sequence = producers.Num(text)
+		case len(text) == 13:
+			tail.at = producers.Unix(producers.Num(text), time.Millisecond)
+		}
+	}
+	if len(names) == 2 {
+		tail.channel = bitfinexChannel{name: names[0], symbol: "t" + names[1]}
+		if len(names[1]) < 6 { // a currency: a funding market
+			tail.channel.symbol = "f" + names[1]
+		}
+	}
+	return tail
 }
 
 func (c *bitfinexCodec) event(b []byte, out *producers.Out) error {
@@ -280,27 +345,27 @@ func (c *bitfinexCodec) history(symbol string, b []byte, out *producers.Out) err
 }
 
 // bitfinexTicker reads bid, its size, ask, its size, change, relative change, last, volume, high, low.
-func bitfinexTicker(symbol string, b []byte, out *producers.Out) error {
+func bitfinexTicker(symbol string, at int64, b []byte, out *producers.Out) error {
 	t, err := bitfinexRow(b, 10)
 	if err != nil {
 		return err
 	}
 	out.Add(producers.Event{
-		Kind: producers.Ticker, Symbol: symbol, Channel: "ticker", Bid: t[0], Ask: t[2], Last: t[6], VolumeBase: t[7],
+		Kind: producers.Ticker, Symbol: symbol, Channel: "ticker", Time: at, Bid: t[0], Ask: t[2], Last: t[6], VolumeBase: t[7],
 	})
 	return nil
 }
 
 // bitfinexCandles reads one candle or a list of them: start, open, close, high, low, volume.
-func bitfinexCandles(symbol, interval string, b []byte, out *producers.Out) error {
+func bitfinexCandles(channel bitfinexChannel, at int64, b []byte, out *producers.Out) error {
 	rows, err := bitfinexRows(b, 6)
 	if err != nil {
 		return err
 	}
 	for _, c := range rows {
 		out.Add(producers.Event{
-			Kind: producers.Candle, Symbol: symbol, Channel: "candles", Interval: bitfinexInterval(interval),
-			Start: producers.Unix(c[0], time.Millisecond), OpenPrice: c[1], ClosePrice: c[2], High: c[3], Low: c[4], Volume: c[5],
+			Kind: producers.Candle, Symbol: channel.symbol, Channel: "candles", Interval: bitfinexInterval(channel.interval),
+			Time: at, Start: producers.Unix(c[0], time.Millisecond), OpenPrice: c[1], ClosePrice: c[2], High: c[3], Low: c[4], Volume: c[5],
 		})
 	}
 	return nil
@@ -346,7 +411,7 @@ func bitfinexREST(target string, body []byte, out *producers.Out) error {
 		}
 	case "ticker":
 		if !bitfinexFunding(parts) {
-			return bitfinexTicker("", body, out)
+			return bitfinexTicker("", 0, body, out)
 		}
 	case "trades":
 		if bitfinexFunding(parts) {
@@ -361,15 +426,15 @@ func bitfinexREST(target string, body []byte, out *producers.Out) error {
 		}
 	case "candles": // candles/trade:1h:tBTCUSD/hist
 		if len(parts) < 2 {
-			return producers.Unreadable("answer of unknown endpoint %q", path)
+			return unreadAnswer(path)
 		}
 		key := strings.SplitN(parts[1], ":", 3)
 		if len(key) < 3 || strings.HasPrefix(key[2], "f") {
 			return nil
 		}
-		return bitfinexCandles("", key[1], body, out)
+		return bitfinexCandles(bitfinexChannel{interval: key[1]}, 0, body, out)
 	default:
-		return producers.Unreadable("answer of unknown endpoint %q", path)
+		return unreadAnswer(path)
 	}
 	return nil
 }

@@ -19,14 +19,12 @@ import (
 //	HTTP      https://www.bitget.com/api-doc/spot/market/Get-Tickers (20 requests a second)
 func bitget() producers.Venue {
 	return producers.Venue{
-		Slug: "bitget", Name: "Bitget", Version: 1,
+		Slug: "bitget", Name: "Bitget", Version: 2,
 		URLs: producers.URLs{
 			Stream: "wss://ws.bitget.com/v2/ws/public",
 			REST:   "https://api.bitget.com",
 		},
-		Countries: producers.Countries{
-			Terms: "https://www.bitget.com/support/articles/360014944032", // not read for countries yet: unknown counts as worldwide
-		},
+		// Countries: unknown. https://www.bitget.com/support/articles/360014944032 would name them.
 		Limits: producers.Limits{
 			Connects: 300, ConnectsPer: 5 * time.Minute,
 			MarketsPerSocket: 250, // half of the channels allowed: the venue advises fewer
@@ -49,11 +47,12 @@ func bitget() producers.Venue {
 
 // bitgetArg names a channel: version 2 by channel and instId, version 3 by topic and symbol.
 type bitgetArg struct {
-	Type    string `json:"instType"`
-	Channel string `json:"channel,omitempty"`
-	Topic   string `json:"topic,omitempty"`
-	ID      string `json:"instId,omitempty"`
-	Symbol  string `json:"symbol,omitempty"`
+	Type     string `json:"instType"`
+	Channel  string `json:"channel,omitempty"`
+	Topic    string `json:"topic,omitempty"`
+	ID       string `json:"instId,omitempty"`
+	Symbol   string `json:"symbol,omitempty"`
+	Interval string `json:"interval,omitempty"`
 }
 
 // bitgetBatch is how many channels one message names: it stays below 4,096 bytes.
@@ -214,16 +213,60 @@ func (bitgetCodec) Decode(f producers.Frame, out *producers.Out) error {
 			out.Add(e)
 		}
 	case strings.HasPrefix(channel, "candle"):
-		return bitgetCandles(symbol, strings.TrimPrefix(channel, "candle"), m.Data, out)
-	case strings.HasPrefix(channel, "books"), channel == "kline":
+		return bitgetCandles(symbol, strings.TrimPrefix(channel, "candle"), notSpot, m.Data, out)
+	case channel == "kline":
+		var candles []struct {
+			Start  producers.Num `json:"start"`
+			Open   producers.Num `json:"open"`
+			High   producers.Num `json:"high"`
+			Low    producers.Num `json:"low"`
+			Close  producers.Num `json:"close"`
+			Volume producers.Num `json:"volume"`
+		}
+		if err := parse(m.Data, &candles); err != nil {
+			return err
+		}
+		for _, c := range candles {
+			out.Add(producers.Event{
+				Kind: producers.Candle, Symbol: symbol, Channel: "candle", Interval: bitgetInterval(m.Arg.Interval), NotSpot: notSpot,
+				Time: producers.Unix(m.Time, time.Millisecond), Start: producers.Unix(c.Start, time.Millisecond),
+				OpenPrice: c.Open, High: c.High, Low: c.Low, ClosePrice: c.Close, Volume: c.Volume,
+			})
+		}
+	case channel == "books1":
+		return bitgetBest(symbol, notSpot, m.Data, out)
+	case strings.HasPrefix(channel, "books"), channel == "auction":
 	default:
 		return producers.Unreadable("message of channel %q", channel)
 	}
 	return nil
 }
 
+// bitgetBest reads the book of one level, which always comes whole: the best bid and ask. Version 3 has
+// shorter names.
+func bitgetBest(symbol string, notSpot bool, data []byte, out *producers.Out) error {
+	var books []struct {
+		Bids     [][]producers.Num `json:"bids"`
+		Asks     [][]producers.Num `json:"asks"`
+		Bids3    [][]producers.Num `json:"b"`
+		Asks3    [][]producers.Num `json:"a"`
+		Time     producers.Num     `json:"ts"`
+		Sequence producers.Num     `json:"seq"`
+	}
+	if err := parse(data, &books); err != nil {
+		return err
+	}
+	for _, b := range books {
+		out.Add(producers.Event{
+			Kind: producers.Ticker, Symbol: symbol, Channel: "books1", Time: producers.Unix(b.Time, time.Millisecond), NotSpot: notSpot,
+			Bid: bestPrice(append(b.Bids, b.Bids3...)), Ask: bestPrice(append(b.Asks, b.Asks3...)), Sequence: b.Sequence,
+		})
+	}
+	return nil
+}
+
 // bitgetCandles adds rows of start, open, high, low, close, volume in the base, and in others.
-func bitgetCandles(symbol, interval string, data []byte, out *producers.Out) error {
+func bitgetCandles(symbol, interval string, notSpot bool, data []byte, out *producers.Out) error {
 	var rows [][]producers.Num
 	if err := parse(data, &rows); err != nil {
 		return err
@@ -233,7 +276,7 @@ func bitgetCandles(symbol, interval string, data []byte, out *producers.Out) err
 			return producers.Unreadable("a candle of %d fields", len(c))
 		}
 		out.Add(producers.Event{
-			Kind: producers.Candle, Symbol: symbol, Channel: "candle", Interval: bitgetInterval(interval),
+			Kind: producers.Candle, Symbol: symbol, Channel: "candle", Interval: bitgetInterval(interval), NotSpot: notSpot,
 			Start: producers.Unix(c[0], time.Millisecond), OpenPrice: c[1], High: c[2], Low: c[3], ClosePrice: c[4], Volume: c[5],
 		})
 	}
@@ -294,9 +337,9 @@ func bitgetREST(target string, body []byte, out *producers.Out) error {
 		if answer.Code != "00000" {
 			return producers.Unreadable("error %q: %s", answer.Code, answer.Message)
 		}
-		return bitgetCandles("", query.Get("granularity"), answer.Data, out)
+		return bitgetCandles("", query.Get("granularity"), false, answer.Data, out)
 	default:
-		return producers.Unreadable("answer of unknown endpoint %q", path)
+		return unreadAnswer(path)
 	}
 	return nil
 }

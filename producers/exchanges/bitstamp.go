@@ -19,14 +19,12 @@ import (
 //	        (8,000 requests in 10 minutes)
 func bitstamp() producers.Venue {
 	return producers.Venue{
-		Slug: "bitstamp", Name: "Bitstamp", Version: 1,
+		Slug: "bitstamp", Name: "Bitstamp", Version: 2,
 		URLs: producers.URLs{
 			Stream: "wss://ws.bitstamp.net",
 			REST:   "https://www.bitstamp.net",
 		},
-		Countries: producers.Countries{
-			Terms: "https://www.bitstamp.net/terms-of-use/", // not read for countries yet: unknown counts as worldwide
-		},
+		// Countries: unknown. https://www.bitstamp.net/terms-of-use/ would name them.
 		Limits: producers.Limits{
 			Connects: 10, ConnectsPer: time.Minute, // undocumented
 			MarketsPerSocket: 200, // undocumented; keeps one connection's loss small
@@ -163,7 +161,7 @@ func (bitstampCodec) Decode(f producers.Frame, out *producers.Out) error {
 		// The server closes the connection soon after; the engine then opens another.
 		out.Notice("the server asks for a new connection")
 	case "bts:subscription_succeeded", "bts:unsubscription_succeeded", "bts:heartbeat",
-		"data", "snapshot", "order_created", "order_changed", "order_deleted", "funding_rate_saved":
+		"data", "snapshot", "order_created", "order_changed", "order_deleted", "funding_rate", "funding_rate_saved":
 	default:
 		return producers.Unreadable("message of event %q", m.Event)
 	}
@@ -240,7 +238,7 @@ func bitstampREST(target string, body []byte, out *producers.Out) error {
 			})
 		}
 	default:
-		return producers.Unreadable("answer of unknown endpoint %q", target)
+		return unreadAnswer(target)
 	}
 	return nil
 }

@@ -19,14 +19,12 @@ import (
 //	HTTP    https://bybit-exchange.github.io/docs/v5/market/tickers (600 requests in 5 s)
 func bybit() producers.Venue {
 	return producers.Venue{
-		Slug: "bybit", Name: "Bybit", Version: 1,
+		Slug: "bybit", Name: "Bybit", Version: 2,
 		URLs: producers.URLs{
 			Stream: "wss://stream.bybit.com/v5/public/spot",
 			REST:   "https://api.bybit.com",
 		},
-		Countries: producers.Countries{
-			Terms: "https://www.bybit.com/en/help-center/article/Service-Restricted-Countries", // not read for countries yet: unknown counts as worldwide
-		},
+		// Countries: unknown. https://www.bybit.com/en/help-center/article/Service-Restricted-Countries would name them.
 		Limits: producers.Limits{
 			Connects: 500, ConnectsPer: 5 * time.Minute,
 			MarketsPerSocket: 200, // undocumented for spot; keeps one connection's loss small
@@ -39,7 +37,7 @@ func bybit() producers.Venue {
 		Subscribe:   bybitRequest("subscribe"),
 		Unsubscribe: bybitRequest("unsubscribe"),
 		Heartbeat:   producers.Heartbeat{Every: 20 * time.Second, Message: func() []byte { return []byte(`{"op":"ping"}`) }},
-		NewCodec:    func() producers.Codec { return bybitCodec{} },
+		NewCodec:    func() producers.Codec { return &bybitCodec{best: map[string]*bybitBest{}} },
 		Tickers: func([]producers.Instrument) []producers.Query {
 			return []producers.Query{{Path: "/v5/market/tickers?category=spot"}}
 		},
@@ -122,8 +120,59 @@ func bybitInstruments(_ string, body []byte) ([]producers.Instrument, error) {
 	return list, nil
 }
 
-// bybitCodec needs no state: every message names its symbol.
-type bybitCodec struct{}
+// bybitCodec knows the best bid and ask of each market whose book of one level it was told: a message
+// may hold only the side that changed.
+type bybitCodec struct{ best map[string]*bybitBest }
+
+type bybitBest struct{ bid, ask producers.Num }
+
+// bybitLevel is price and size; a size of zero takes the level away.
+type bybitLevel [2]producers.Num
+
+func (n bybitLevel) gone() bool { return strings.Trim(string(n[1]), "0.") == "" }
+
+// bybitSide is the best price of a side after its changes; "" if the side is empty.
+func bybitSide(price producers.Num, changes []bybitLevel) producers.Num {
+	for _, level := range changes {
+		switch {
+		case !level.gone():
+			price = level[0]
+		case level[0] == price:
+			price = ""
+		}
+	}
+	return price
+}
+
+// book reads the book of one level: the best bid and ask. Deeper books are left out.
+func (c *bybitCodec) book(snapshot bool, at producers.Num, data []byte, out *producers.Out) error {
+	var b struct {
+		Symbol   string        `json:"s"`
+		Bids     []bybitLevel  `json:"b"`
+		Asks     []bybitLevel  `json:"a"`
+		Sequence producers.Num `json:"seq"`
+	}
+	if err := parse(data, &b); err != nil {
+		return err
+	}
+	best := c.best[b.Symbol]
+	switch {
+	case snapshot && (best != nil || len(c.best) < bybitMemory):
+		best = &bybitBest{}
+		c.best[b.Symbol] = best
+	case best == nil: // a change of what was never told
+		return nil
+	}
+	best.bid, best.ask = bybitSide(best.bid, b.Bids), bybitSide(best.ask, b.Asks)
+	out.Add(producers.Event{
+		Kind: producers.Ticker, Symbol: b.Symbol, Channel: "orderbook.1", Time: producers.Unix(at, time.Millisecond),
+		Bid: best.bid, Ask: best.ask, Sequence: b.Sequence,
+	})
+	return nil
+}
+
+// bybitMemory bounds the markets whose best prices a connection remembers; the venue has some 700.
+const bybitMemory = 4096
 
 // bybitTrade is a public trade; "S" is the taker's side.
 type bybitTrade struct {
@@ -144,6 +193,7 @@ type bybitTicker struct {
 	Ask      producers.Num `json:"ask1Price"`
 	Volume   producers.Num `json:"volume24h"`
 	Turnover producers.Num `json:"turnover24h"`
+	Mark     producers.Num `json:"markPrice"` // of a contract
 }
 
 func (t *bybitTicker) event(channel string, at producers.Num) producers.Event {
@@ -153,9 +203,10 @@ func (t *bybitTicker) event(channel string, at producers.Num) producers.Event {
 	}
 }
 
-func (bybitCodec) Decode(f producers.Frame, out *producers.Out) error {
+func (c *bybitCodec) Decode(f producers.Frame, out *producers.Out) error {
 	var m struct {
 		Topic   string          `json:"topic"`
+		Type    string          `json:"type"`
 		Time    producers.Num   `json:"ts"`
 		Op      string          `json:"op"`
 		Success *bool           `json:"success"`
@@ -179,17 +230,25 @@ func (bybitCodec) Decode(f producers.Frame, out *producers.Out) error {
 			out.Add(producers.Event{
 				Kind: producers.Trade, Symbol: t.Symbol, Channel: "publicTrade", Time: producers.Unix(t.Time, time.Millisecond),
 				ID: t.ID, Price: t.Price, Size: t.Size, Side: producers.Side(strings.ToLower(t.Side)),
+				NotSpot: t.Symbol != symbol, // options are subscribed to by their base
 			})
 		}
+	case channel == "tickers" && strings.HasSuffix(symbol, "_NAV"): // what a leveraged token is worth by its assets
 	case channel == "tickers":
 		var t bybitTicker
 		if err := parse(m.Data, &t); err != nil {
 			return err
 		}
-		out.Add(t.event("tickers", m.Time))
+		e := t.event("tickers", m.Time)
+		// A spot ticker is always whole, and has no mark price.
+		e.NotSpot = t.Mark != "" || m.Type == "delta"
+		out.Add(e)
 	case channel == "kline":
 		return decodeBybitKlines(symbol, m.Time, m.Data, out)
-	case channel == "orderbook":
+	case channel == "orderbook" && strings.HasPrefix(symbol, "1."):
+		return c.book(m.Type == "snapshot", m.Time, m.Data, out)
+	case channel == "orderbook", channel == "allLiquidation", channel == "liquidation", channel == "priceLimit",
+		channel == "insurance", channel == "adlAlert", channel == "system":
 	case channel == "trade", channel == "instrument_info", channel == "orderBookL2_25", channel == "orderBook_200", channel == "klineV2", channel == "candle":
 		return producers.Retired("topic %q of version 2", m.Topic)
 	case m.Topic == "" && (m.Op != "" || m.Success != nil):
@@ -294,7 +353,7 @@ func bybitREST(target string, body []byte, out *producers.Out) error {
 			})
 		}
 	default:
-		return producers.Unreadable("answer of unknown endpoint %q", path)
+		return unreadAnswer(path)
 	}
 	return nil
 }

@@ -18,14 +18,12 @@ import (
 //	          and address; 10 messages a second) and https://docs.cdp.coinbase.com/exchange/rest-api/rate-limits
 func coinbase() producers.Venue {
 	return producers.Venue{
-		Slug: "coinbase", Name: "Coinbase", Version: 1,
+		Slug: "coinbase", Name: "Coinbase", Version: 2,
 		URLs: producers.URLs{
 			Stream: "wss://ws-feed.exchange.coinbase.com",
 			REST:   "https://api.exchange.coinbase.com",
 		},
-		Countries: producers.Countries{
-			Terms: "https://www.coinbase.com/legal/user_agreement", // not read for countries yet: unknown counts as worldwide
-		},
+		// Countries: unknown. https://www.coinbase.com/legal/user_agreement would name them.
 		Limits: producers.Limits{
 			Connects: 8, ConnectsPer: time.Second,
 			MarketsPerSocket: 200, // undocumented; keeps one connection's loss small
@@ -145,7 +143,8 @@ func (coinbaseCodec) Decode(f producers.Frame, out *producers.Out) error {
 	case "error":
 		out.Notice("%s: %s", m.Message, m.Reason)
 	case "subscriptions", "heartbeat", "status", "snapshot", "l2update",
-		"received", "open", "done", "change", "activate", "auction":
+		"received", "open", "done", "change", "activate", "auction",
+		"rfq_match": // a price that was asked for beside the book
 	default:
 		return producers.Unreadable("message of type %q", m.Type)
 	}
@@ -206,7 +205,7 @@ func decodeAdvanced(b []byte, out *producers.Out) error {
 					OpenPrice: c.Open, High: c.High, Low: c.Low, ClosePrice: c.Close, Volume: c.Volume,
 				})
 			}
-		case "subscriptions", "heartbeats", "status", "l2_data", "level2":
+		case "subscriptions", "heartbeats", "status", "l2_data", "level2", "user", "futures_balance_summary":
 		default:
 			return producers.Unreadable("message of channel %q", m.Channel)
 		}
@@ -255,7 +254,7 @@ func coinbaseREST(target string, body []byte, out *producers.Out) error {
 			})
 		}
 	default:
-		return producers.Unreadable("answer of unknown endpoint %q", path)
+		return unreadAnswer(path)
 	}
 	return nil
 }

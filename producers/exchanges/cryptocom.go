@@ -19,14 +19,12 @@ import (
 // whatever the quote, and is left out.
 func cryptocom() producers.Venue {
 	return producers.Venue{
-		Slug: "cryptocom", Name: "Crypto.com", Version: 1,
+		Slug: "cryptocom", Name: "Crypto.com", Version: 2,
 		URLs: producers.URLs{
 			Stream: "wss://stream.crypto.com/exchange/v1/market",
 			REST:   "https://api.crypto.com/exchange/v1",
 		},
-		Countries: producers.Countries{
-			Terms: "https://help.crypto.com/en/articles/3511435-crypto-com-exchange-geo-restrictions", // not read for countries yet: unknown counts as worldwide
-		},
+		// Countries: unknown. https://help.crypto.com/en/articles/3511435-crypto-com-exchange-geo-restrictions would name them.
 		Limits: producers.Limits{
 			Connects: 5, ConnectsPer: time.Second, // undocumented
 			MarketsPerSocket: 150, // undocumented; keeps one connection's loss small
@@ -196,6 +194,7 @@ func (r *cryptocomResult) decode(snapshot bool, out *producers.Out) error {
 			})
 		}
 	case "book", "book.update", "":
+	case "index", "mark", "settlement", "funding", "estimatedfunding": // of contracts, which are not read
 	default:
 		return producers.Unreadable("message of channel %q", r.Channel)
 	}
@@ -243,7 +242,7 @@ func cryptocomREST(target string, body []byte, out *producers.Out) error {
 	case "get-candlestick":
 		r.Channel, r.Interval = "candlestick", query.Get("timeframe")
 	default:
-		return producers.Unreadable("answer of unknown endpoint %q", path)
+		return unreadAnswer(path)
 	}
 	return r.decode(false, out)
 }

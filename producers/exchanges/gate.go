@@ -25,9 +25,7 @@ func gate() producers.Venue {
 			Stream: "wss://api.gateio.ws/ws/v4/",
 			REST:   "https://api.gateio.ws",
 		},
-		Countries: producers.Countries{
-			Terms: "https://www.gate.com/legal/user-agreement", // not read for countries yet: unknown counts as worldwide
-		},
+		// Countries: unknown. https://www.gate.com/legal/user-agreement would name them.
 		Limits: producers.Limits{
 			Connects: 10, ConnectsPer: 10 * time.Second, // undocumented
 			MarketsPerSocket: 200, // undocumented; keeps one connection's loss small
@@ -302,7 +300,7 @@ func gateREST(target string, body []byte, out *producers.Out) error {
 			out.Add(e)
 		}
 	default:
-		return producers.Unreadable("answer of unknown endpoint %q", path)
+		return unreadAnswer(path)
 	}
 	return nil
 }

@@ -3,6 +3,8 @@ package exchanges
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,14 +21,12 @@ import (
 //	        recommended) and https://docs.gemini.com/websocket-api/ (12 connections a minute)
 func gemini() producers.Venue {
 	return producers.Venue{
-		Slug: "gemini", Name: "Gemini", Version: 1,
+		Slug: "gemini", Name: "Gemini", Version: 2,
 		URLs: producers.URLs{
 			Stream: "wss://ws.gemini.com",
 			REST:   "https://api.gemini.com",
 		},
-		Countries: producers.Countries{
-			Terms: "https://www.gemini.com/legal/user-agreement", // not read for countries yet: unknown counts as worldwide
-		},
+		// Countries: unknown. https://www.gemini.com/legal/user-agreement would name them.
 		Limits: producers.Limits{
 			Connects: 12, ConnectsPer: time.Minute,
 			MarketsPerSocket: 200, // undocumented; keeps one connection's loss small
@@ -79,6 +79,10 @@ func geminiRequest(method string) func([]producers.Instrument) [][]byte {
 // geminiQuotes are what Gemini's markets are quoted in; a longer one goes before one that it ends in.
 var geminiQuotes = []string{"RLUSD", "GUSD", "USDT", "USDC", "USD", "EUR", "GBP", "SGD", "BTC", "ETH", "BCH", "LTC", "FIL", "DAI"}
 
+// geminiInG are the bases that end in G themselves: PAXGUSD is gold in dollars, not PAX in Gemini
+// dollars. The venue's whole list tells it of others, see geminiInstruments.
+var geminiInG = []string{"PAXG", "MOODENG"}
+
 // geminiSplit reads btcusd or BTCUSD. Perpetuals end in PERP; contracts on events have hyphens.
 func geminiSplit(symbol string) (base, quote string, ok bool) {
 	symbol = strings.ToUpper(symbol)
@@ -87,7 +91,7 @@ func geminiSplit(symbol string) (base, quote string, ok bool) {
 	}
 	for _, quote := range geminiQuotes {
 		base, found := strings.CutSuffix(symbol, quote)
-		if !found || base == "" || symbol == "PAXGUSD" && quote == "GUSD" { // gold in dollars
+		if !found || base == "" || quote == "GUSD" && slices.Contains(geminiInG, base+"G") {
 			continue
 		}
 		return base, quote, true
@@ -95,18 +99,44 @@ func geminiSplit(symbol string) (base, quote string, ok bool) {
 	return "", "", false
 }
 
-// geminiInstruments reads a list of bare symbols. The feed echoes them in lower case, the feed before
-// and HTTP answers have upper case.
-func geminiInstruments(_ string, body []byte) ([]producers.Instrument, error) {
+// geminiInstruments reads a list of bare symbols, or what the venue tells of one of them. The feed
+// echoes them in lower case, the feed before and HTTP answers have upper case.
+func geminiInstruments(path string, body []byte) ([]producers.Instrument, error) {
+	if strings.Contains(path, "/v1/symbols/details/") {
+		var d struct {
+			Symbol  string `json:"symbol"`
+			Base    string `json:"base_currency"`
+			Quote   string `json:"quote_currency"`
+			Product string `json:"product_type"` // spot or swap; older answers have none
+			Status  string `json:"status"`
+		}
+		if err := parse(body, &d); err != nil {
+			return nil, err
+		}
+		if _, _, spot := geminiSplit(d.Symbol); !spot || d.Product != "" && d.Product != "spot" || d.Status != "open" {
+			return nil, nil
+		}
+		return []producers.Instrument{{
+			Symbol: strings.ToLower(d.Symbol), Base: d.Base, Quote: d.Quote, Aliases: []string{strings.ToUpper(d.Symbol)},
+		}}, nil
+	}
 	var symbols []string
 	if err := parse(body, &symbols); err != nil {
 		return nil, err
 	}
 	var list []producers.Instrument
+	for i := range symbols {
+		symbols[i] = strings.ToUpper(symbols[i])
+	}
 	for _, s := range symbols {
-		if base, quote, ok := geminiSplit(s); ok {
+		base, quote, ok := geminiSplit(s)
+		// Who is traded in Gemini dollars is traded in dollars too: else the G is the base's.
+		if quote == "GUSD" && !slices.Contains(symbols, base+"USD") {
+			base, quote = base+"G", "USD"
+		}
+		if ok {
 			list = append(list, producers.Instrument{
-				Symbol: strings.ToLower(s), Base: base, Quote: quote, Aliases: []string{strings.ToUpper(s)},
+				Symbol: strings.ToLower(s), Base: base, Quote: quote, Aliases: []string{s},
 			})
 		}
 	}
@@ -138,13 +168,12 @@ type geminiEvent struct {
 	BidQty  producers.Num   `json:"B"`
 	Ask     producers.Num   `json:"a"`
 	AskQty  producers.Num   `json:"A"`
+	Last    producers.Num   `json:"c"` // left out before the first trade
+	LastQty producers.Num   `json:"C"`
 
 	LastUpdate producers.Num   `json:"lastUpdateId"` // of a partial book
 	ID         json.RawMessage `json:"id"`           // of an answer to a request
-	Error      *struct {
-		Code    int    `json:"code"`
-		Message string `json:"msg"`
-	} `json:"error"`
+	Error      json.RawMessage `json:"error"`
 
 	// Of the feed before.
 	Type   string          `json:"type"`
@@ -160,13 +189,13 @@ func (geminiCodec) Decode(f producers.Frame, out *producers.Out) error {
 	at := producers.Unix(e.Time, time.Nanosecond)
 	switch {
 	case e.Error != nil:
-		out.Notice("%d %s", e.Error.Code, e.Error.Message)
+		out.Notice("%s", geminiComplaint(e.Error))
 	case string(e.Result) == `"error"`:
 		out.Notice("%s", e.Reason)
-	case e.ID != nil: // an acknowledgement, or the answer to the heartbeat
+	case e.ID != nil, e.Result != nil: // an acknowledgement, or the answer to the heartbeat
 	case e.Type != "":
 		return geminiArchived(e.Type, f.Bytes, out)
-	case e.Event == "depthUpdate", e.LastUpdate != "":
+	case e.Event == "depthUpdate", e.Event == "markPrice", e.Event == "fundingAmount", e.LastUpdate != "":
 	case e.Event != "":
 		return producers.Unreadable("event %q", e.Event)
 	case e.TradeID != "" && e.Price != "":
@@ -184,12 +213,24 @@ func (geminiCodec) Decode(f producers.Frame, out *producers.Out) error {
 	case e.Update != "" && e.Symbol != "":
 		out.Add(producers.Event{
 			Kind: producers.Ticker, Symbol: e.Symbol, Channel: "bookTicker", Time: at,
-			Bid: e.Bid, Ask: e.Ask, Sequence: e.Update,
+			Bid: e.Bid, Ask: e.Ask, Last: e.Last, Sequence: e.Update,
 		})
 	default:
 		return producers.Unreadable("message of no known stream")
 	}
 	return nil
+}
+
+// geminiComplaint reads code and message of a refusal, or its bare text.
+func geminiComplaint(b []byte) string {
+	var coded struct {
+		Code    int    `json:"code"`
+		Message string `json:"msg"`
+	}
+	if json.Unmarshal(b, &coded) == nil {
+		return fmt.Sprintf("%d %s", coded.Code, coded.Message)
+	}
+	return strings.Trim(string(b), `"`)
 }
 
 // geminiTrade is a trade of Market Data version 2. Its event's number is of that feed alone.
@@ -281,10 +322,10 @@ func geminiREST(target string, body []byte, out *producers.Out) error {
 	path, _ := endpoint(target)
 	parts := strings.Split(strings.Trim(path, "/"), "/") // v1, pubticker, btcusd
 	if len(parts) < 2 {
-		return producers.Unreadable("answer of unknown endpoint %q", path)
+		return unreadAnswer(path)
 	}
 	switch parts[0] + "/" + parts[1] {
-	case "v1/symbols":
+	case "v1/symbols": // and what it tells of one
 	case "v2/ticker":
 		var t struct {
 			Symbol string        `json:"symbol"`
@@ -357,7 +398,7 @@ func geminiREST(target string, body []byte, out *producers.Out) error {
 		}
 		return geminiCandles("", "rest", parts[len(parts)-1], rows, out)
 	default:
-		return producers.Unreadable("answer of unknown endpoint %q", path)
+		return unreadAnswer(path)
 	}
 	return nil
 }

@@ -18,14 +18,12 @@ import (
 //	        address; far less is used)
 func htx() producers.Venue {
 	return producers.Venue{
-		Slug: "htx", Name: "HTX", Version: 1,
+		Slug: "htx", Name: "HTX", Version: 2,
 		URLs: producers.URLs{
 			Stream: "wss://api.huobi.pro/ws",
 			REST:   "https://api.huobi.pro",
 		},
-		Countries: producers.Countries{
-			Terms: "https://www.htx.com/support/360000298561", // not read for countries yet: unknown counts as worldwide
-		},
+		// Countries: unknown. https://www.htx.com/support/360000298561 would name them.
 		Limits: producers.Limits{
 			Connects: 10, ConnectsPer: time.Second, // undocumented
 			MarketsPerSocket: 150, // undocumented; keeps one connection's loss small
@@ -35,6 +33,7 @@ func htx() producers.Venue {
 		Silence:     30 * time.Second,
 		Listing:     []string{"/v1/common/symbols"},
 		Instruments: htxInstruments,
+		Split:       htxSplit,
 		Subscribe:   htxRequest("sub"),
 		Unsubscribe: htxRequest("unsub"),
 		NewCodec:    func() producers.Codec { return htxCodec{} },
@@ -78,6 +77,14 @@ func htxInstruments(_ string, body []byte) ([]producers.Instrument, error) {
 	return list, nil
 }
 
+// htxSplit reads ethbtc: spot markets have no separator, contracts do (BTC-USDT, BTC_CW).
+func htxSplit(symbol string) (base, quote string, ok bool) {
+	if strings.ContainsAny(symbol, "-_") {
+		return "", "", false
+	}
+	return producers.SplitSymbol(symbol)
+}
+
 // htxCodec needs no state: the topic names the symbol.
 type htxCodec struct{}
 
@@ -96,6 +103,7 @@ type htxTick struct {
 	Vol    producers.Num   `json:"vol"`
 	Bid    json.RawMessage `json:"bid"`
 	Ask    json.RawMessage `json:"ask"`
+	Quoted producers.Num   `json:"quoteTime"` // of the best bid and ask
 	Trades []htxTrade      `json:"data"`
 }
 
@@ -181,6 +189,7 @@ func (htxCodec) Decode(f producers.Frame, out *producers.Out) error {
 		Status  string          `json:"status"`
 		Message string          `json:"err-msg"`
 		Tick    json.RawMessage `json:"tick"`
+		Data    json.RawMessage `json:"data"` // of all tickers at once
 	}
 	if err := parse(f.Bytes, &m); err != nil {
 		return err
@@ -197,7 +206,7 @@ func (htxCodec) Decode(f producers.Frame, out *producers.Out) error {
 	}
 	symbol, channel, _ := strings.Cut(strings.TrimPrefix(m.Channel, "market."), ".")
 	var tick htxTick
-	if channel == "trade.detail" || channel == "ticker" || strings.HasPrefix(channel, "kline.") {
+	if channel == "trade.detail" || channel == "ticker" || channel == "bbo" || channel == "detail" || strings.HasPrefix(channel, "kline.") {
 		if err := parse(m.Tick, &tick); err != nil {
 			return err
 		}
@@ -211,7 +220,25 @@ func (htxCodec) Decode(f producers.Frame, out *producers.Out) error {
 		out.Add(tick.ticker(symbol, "ticker", m.Time))
 	case strings.HasPrefix(channel, "kline."):
 		out.Add(tick.candle(symbol, strings.TrimPrefix(channel, "kline.")))
-	case strings.HasPrefix(channel, "depth"), strings.HasPrefix(channel, "mbp"), channel == "bbo", channel == "detail":
+	case channel == "bbo":
+		at := tick.Quoted
+		if at == "" {
+			at = m.Time
+		}
+		out.Add(tick.ticker(symbol, "bbo", at))
+	case channel == "detail":
+		if _, _, spot := htxSplit(symbol); spot { // a contract's has volumes in contracts
+			out.Add(tick.ticker(symbol, "detail", m.Time))
+		}
+	case symbol == "tickers" && channel == "":
+		var ticks []htxTick
+		if err := parse(m.Data, &ticks); err != nil {
+			return err
+		}
+		for i := range ticks {
+			out.Add(ticks[i].ticker(ticks[i].Symbol, "tickers", m.Time))
+		}
+	case strings.HasPrefix(channel, "depth"), strings.HasPrefix(channel, "mbp"), channel == "etp":
 	default:
 		return producers.Unreadable("message of channel %q", m.Channel)
 	}
@@ -264,7 +291,7 @@ func htxREST(target string, body []byte, out *producers.Out) error {
 			out.Add(rows[i].candle(symbol, query.Get("period")))
 		}
 	default:
-		return producers.Unreadable("answer of unknown endpoint %q", path)
+		return unreadAnswer(path)
 	}
 	return nil
 }

@@ -27,9 +27,10 @@ func kraken() producers.Venue {
 			REST:   "https://api.kraken.com",
 		},
 		Countries: producers.Countries{
-			// As datawallet.com/crypto/kraken-countries summarises the page below.
+			// A summary of Kraken's list of 2025, read on 2026-11-21: the versions of Kraken's own page that could
+			// be read (https://support.kraken.com/hc/en-us/articles/360001368823) are older, without Belarus and Russia.
 			Refused: []string{"AF", "BY", "CD", "CU", "IQ", "IR", "JP", "KP", "LY", "RU", "SD", "SS", "SY"},
-			Terms:   "https://support.kraken.com/hc/en-us/articles/360001368823",
+			Terms:   "https://datawallet.com/crypto/kraken-countries",
 		},
 		Limits: producers.Limits{
 			Connects: 150, ConnectsPer: 10 * time.Minute,
@@ -322,7 +323,7 @@ func krakenREST(target string, body []byte, out *producers.Out) error {
 			return nil
 		})
 	default:
-		return producers.Unreadable("answer of unknown endpoint %q", path)
+		return unreadAnswer(path)
 	}
 	return nil
 }

@@ -25,14 +25,12 @@ import (
 //	         connections a minute, 300 to 400 topics a connection as the editions have it)
 func kucoin() producers.Venue {
 	return producers.Venue{
-		Slug: "kucoin", Name: "KuCoin", Version: 1,
+		Slug: "kucoin", Name: "KuCoin", Version: 2,
 		URLs: producers.URLs{
 			Stream: "wss://ws-api-spot.kucoin.com",
 			REST:   "https://api.kucoin.com",
 		},
-		Countries: producers.Countries{
-			Terms: "https://www.kucoin.com/legal/terms-of-use", // not read for countries yet: unknown counts as worldwide
-		},
+		// Countries: unknown. https://www.kucoin.com/legal/terms-of-use would name them.
 		Limits: producers.Limits{
 			Connects: 30, ConnectsPer: time.Minute,
 			MarketsPerSocket: 100, // each is three topics
@@ -246,7 +244,24 @@ func kucoinTopic(topic, subject string, data []byte, out *producers.Out) error {
 		e := c.Row.event(interval)
 		e.Symbol, e.Time = symbol, producers.Unix(c.Time, time.Nanosecond)
 		out.Add(e)
-	case "/market/level2", "/spotMarket/level1", "/spotMarket/level2Depth5", "/spotMarket/level2Depth50",
+	case "/spotMarket/level1":
+		var t struct {
+			Bid  []producers.Num `json:"bids"` // price and size
+			Ask  []producers.Num `json:"asks"`
+			Time producers.Num   `json:"timestamp"`
+		}
+		if err := parse(data, &t); err != nil {
+			return err
+		}
+		e := producers.Event{Kind: producers.Ticker, Symbol: symbol, Channel: "level1", Time: producers.Unix(t.Time, time.Millisecond)}
+		if len(t.Bid) > 0 {
+			e.Bid = t.Bid[0]
+		}
+		if len(t.Ask) > 0 {
+			e.Ask = t.Ask[0]
+		}
+		out.Add(e)
+	case "/market/level2", "/spotMarket/level2Depth5", "/spotMarket/level2Depth50",
 		"/callauction/level2Depth50", "/callauction/callauctionData", "/indicator/index", "/indicator/markPrice":
 	default:
 		return producers.Unreadable("message of topic %q", topic)
@@ -337,7 +352,7 @@ func kucoinUnified(channel string, payload []byte, out *producers.Out) error {
 	case "kline":
 		var c struct {
 			Symbol   string        `json:"s"`
-			Closed   bool          `json:"S"`
+			Closed   producers.Num `json:"S"` // true or "true"
 			Interval string        `json:"i"`
 			Start    producers.Num `json:"O"`
 			End      producers.Num `json:"C"`
@@ -351,7 +366,7 @@ func kucoinUnified(channel string, payload []byte, out *producers.Out) error {
 			return err
 		}
 		state := producers.Open
-		if c.Closed {
+		if c.Closed == "true" {
 			state = producers.Closed
 		}
 		out.Add(producers.Event{
@@ -410,7 +425,7 @@ func kucoinREST(target string, body []byte, out *producers.Out) error {
 			out.Add(e)
 		}
 	default:
-		return producers.Unreadable("answer of unknown endpoint %q", path)
+		return unreadAnswer(path)
 	}
 	return nil
 }

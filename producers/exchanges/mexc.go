@@ -24,9 +24,7 @@ func mexc() producers.Venue {
 			Stream: "wss://wbs-api.mexc.com/ws",
 			REST:   "https://api.mexc.com",
 		},
-		Countries: producers.Countries{
-			Terms: "https://www.mexc.com/terms", // not read for countries yet: unknown counts as worldwide
-		},
+		// Countries: unknown. https://www.mexc.com/terms would name them.
 		Limits: producers.Limits{
 			Connects: 5, ConnectsPer: time.Second, // undocumented
 			MarketsPerSocket: 30 / len(mexcStreams),
@@ -324,7 +322,7 @@ func mexcREST(target string, body []byte, out *producers.Out) error {
 			})
 		}
 	default:
-		return producers.Unreadable("answer of unknown endpoint %q", path)
+		return unreadAnswer(path)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,14 +20,12 @@ import (
 //	HTTP    https://www.okx.com/docs-v5/en/#order-book-trading-market-data-get-tickers (20 in 2 s)
 func okx() producers.Venue {
 	return producers.Venue{
-		Slug: "okx", Name: "OKX", Version: 1,
+		Slug: "okx", Name: "OKX", Version: 2,
 		URLs: producers.URLs{
 			Stream: "wss://ws.okx.com:8443/ws/v5/public",
 			REST:   "https://www.okx.com",
 		},
-		Countries: producers.Countries{
-			Terms: "https://www.okx.com/help/terms-of-service", // not read for countries yet: unknown counts as worldwide
-		},
+		// Countries: unknown. https://www.okx.com/help/terms-of-service would name them.
 		Limits: producers.Limits{
 			Connects: 3, ConnectsPer: time.Second,
 			MarketsPerSocket: 300, // undocumented; two channels each stay below 64 kB in two requests
@@ -206,9 +205,39 @@ func (okxCodec) Decode(f producers.Frame, out *producers.Out) error {
 			return err
 		}
 		return okxCandles(m.Arg.Symbol, strings.TrimPrefix(channel, "candle"), rows, out)
-	case strings.HasPrefix(channel, "books"), channel == "bbo-tbt":
+	case channel == "bbo-tbt":
+		return okxBest(m.Arg.Symbol, m.Data, out)
+	case strings.HasPrefix(channel, "books"):
+	case slices.ContainsFunc(okxUnpriced, func(prefix string) bool { return strings.HasPrefix(channel, prefix) }):
 	default:
 		return producers.Unreadable("message of channel %q", channel)
+	}
+	return nil
+}
+
+// okxUnpriced are how the channels begin that say nothing about what is paid on the spot market: the venue's
+// own state, indices and contracts, and blocks, which are agreed beside the book.
+var okxUnpriced = []string{
+	"instruments", "status", "index-", "mark-price", "price-limit", "funding-rate", "open-interest", "estimated-price",
+	"opt-summary", "option-trades", "liquidation-orders", "adl-warning", "economic-calendar", "block-", "public-",
+}
+
+// okxBest reads the best bid and ask of a book; a side without orders is left out.
+func okxBest(symbol string, data []byte, out *producers.Out) error {
+	var books []struct {
+		Bids     [][]producers.Num `json:"bids"`
+		Asks     [][]producers.Num `json:"asks"`
+		Time     producers.Num     `json:"ts"`
+		Sequence producers.Num     `json:"seqId"`
+	}
+	if err := parse(data, &books); err != nil {
+		return err
+	}
+	for _, b := range books {
+		out.Add(producers.Event{
+			Kind: producers.Ticker, Symbol: symbol, Channel: "bbo-tbt", Time: producers.Unix(b.Time, time.Millisecond),
+			Bid: bestPrice(b.Bids), Ask: bestPrice(b.Asks), Sequence: b.Sequence,
+		})
 	}
 	return nil
 }
@@ -227,10 +256,14 @@ func okxCandles(symbol, bar string, rows [][]producers.Num, out *producers.Out) 
 		case "1":
 			state = producers.Closed
 		}
+		volume := c[5]
+		if strings.Count(symbol, "-") > 1 && len(c) > 6 { // a contract: the base comes after the contracts
+			volume = c[6]
+		}
 		out.Add(producers.Event{
 			Kind: producers.Candle, Symbol: symbol, Channel: "candle", State: state,
 			Start: producers.Unix(c[0], time.Millisecond), Interval: okxBar(bar),
-			OpenPrice: c[1], High: c[2], Low: c[3], ClosePrice: c[4], Volume: c[5],
+			OpenPrice: c[1], High: c[2], Low: c[3], ClosePrice: c[4], Volume: volume,
 		})
 	}
 	return nil
@@ -278,7 +311,7 @@ func okxREST(target string, body []byte, out *producers.Out) error {
 		}
 		return okxCandles("", query.Get("bar"), rows, out)
 	default:
-		return producers.Unreadable("answer of unknown endpoint %q", path)
+		return unreadAnswer(path)
 	}
 	return nil
 }

@@ -24,9 +24,7 @@ func poloniex() producers.Venue {
 			Stream: "wss://ws.poloniex.com/ws/public",
 			REST:   "https://api.poloniex.com",
 		},
-		Countries: producers.Countries{
-			Terms: "https://www.poloniex.com/terms", // not read for countries yet: unknown counts as worldwide
-		},
+		// Countries: unknown. https://www.poloniex.com/terms would name them.
 		Limits: producers.Limits{
 			Connects: 5, ConnectsPer: time.Second, // undocumented
 			MarketsPerSocket: 300, // undocumented; keeps one connection's loss small
@@ -239,7 +237,7 @@ func poloniexREST(target string, body []byte, out *producers.Out) error {
 	case "public": // returnTicker and its like
 		return producers.Retired("answer of %s", path)
 	default:
-		return producers.Unreadable("answer of unknown endpoint %q", path)
+		return unreadAnswer(path)
 	}
 	return nil
 }

@@ -19,9 +19,9 @@ import (
 //	bin …               a binary frame, in base64
 //	rest TARGET {…}     the answer to an HTTP request
 //	list PATH {…}       an answer with the list of instruments
-//	    trade SYMBOL price=… size=… side=… id=… time=… snapshot
-//	    ticker SYMBOL bid=… ask=… last=… base=… quote=… seq=… time=… snapshot
-//	    candle SYMBOL start=… interval=… o=… h=… l=… c=… v=… state=… time=…
+//	    trade SYMBOL price=… size=… side=… id=… time=… snapshot notspot
+//	    ticker SYMBOL bid=… ask=… last=… base=… quote=… seq=… time=… snapshot notspot
+//	    candle SYMBOL start=… interval=… o=… h=… l=… c=… v=… state=… time=… notspot
 //	    instrument SYMBOL BASE/QUOTE aliases
 //	    count STREAM N, send TEXT, notice TEXT
 //	    refused REASON (a row), error REASON (the whole message)
@@ -166,7 +166,51 @@ func spellEvent(e *producers.Event) string {
 	if e.Snapshot {
 		add("", "snapshot")
 	}
+	if e.NotSpot {
+		add("", "notspot")
+	}
 	return strings.Join(parts, " ")
+}
+
+// TestSymbolsNameTheirAssets reads base and quote off symbols without the venue's list. Whatever is no
+// spot market has neither, so that it is never priced.
+func TestSymbolsNameTheirAssets(t *testing.T) {
+	for slug, symbols := range map[string]map[string]string{
+		"binance":   {"BTCUSDT": "BTC/USDT", "BTCUSDT_240329": "", "BTCUSD_PERP": ""},
+		"bitfinex":  {"tBTCUSD": "BTC/USD", "tDUSK:USD": "DUSK/USD", "tBTCUST": "BTC/UST", "fUSD": "", "fUSD:p30": "", "tBTCF0:USTF0": "", "tBTCDOMF0:USTF0": "", "BTCUSD": ""},
+		"bitget":    {"BTCUSDT": "BTC/USDT"},
+		"bitstamp":  {"btcusd": "BTC/USD", "btcusd-perp": ""},
+		"bybit":     {"ETHUSDC": "ETH/USDC", "BTC-26DEC25": "", "BTC-6JAN23-17500-C": ""},
+		"coinbase":  {"BTC-USD": "BTC/USD", "BTC-PERP-INTX": "", "BTC-29NOV24-CDE": ""},
+		"cryptocom": {"BTC_USDT": "BTC/USDT", "BTCUSD-PERP": "", "BTCUSD-INDEX": "", "BTCUSD-231229": ""},
+		"gate":      {"BTC_USDT": "BTC/USDT"},
+		"gemini":    {"btcusd": "BTC/USD", "BTCGUSD": "BTC/GUSD", "paxgusd": "PAXG/USD", "moodengusd": "MOODENG/USD", "moodenggusd": "MOODENG/GUSD", "btcgusdperp": "", "ETHUSDCPERP": "", "GEMI-BTC05M2606011000-UP": ""},
+		"htx":       {"ethbtc": "ETH/BTC", "ETH_CQ": "", "BTC-USDT": "", "BTC-USD": ""},
+		"kraken":    {"BTC/USD": "BTC/USD"},
+		"kucoin":    {"BTC-USDT": "BTC/USDT", "XBTUSDTM": ""},
+		"mexc":      {"BTCUSDT": "BTC/USDT"},
+		"okx":       {"BTC-USDT": "BTC/USDT", "BTC-USD-SWAP": "", "BTC-USD-220527": "", "BTC-USD-190628-12000-C": ""},
+		"poloniex":  {"BTC_USDT": "BTC/USDT", "BTC_USDT_PERP": ""},
+		"upbit":     {"KRW-BTC": "BTC/KRW", "BTC-ETH": "ETH/BTC", "USDT-BTC": "BTC/USDT", "KRW": ""},
+	} {
+		v, ok := Find(slug)
+		if !ok {
+			t.Fatalf("no venue %q", slug)
+		}
+		split := v.Split
+		if split == nil {
+			split = producers.SplitSymbol
+		}
+		for symbol, want := range symbols {
+			got := ""
+			if base, quote, ok := split(symbol); ok {
+				got = base + "/" + quote
+			}
+			if got != want {
+				t.Errorf("%s: %q is %q, want %q", slug, symbol, got, want)
+			}
+		}
+	}
 }
 
 // TestDeclarationsAreComplete holds what the engine takes for granted.
@@ -178,9 +222,11 @@ func TestDeclarationsAreComplete(t *testing.T) {
 		}
 		seen = v.Slug
 		for what, ok := range map[string]bool{
-			"name, version":      v.Name != "" && v.Version > 0,
-			"URLs":               strings.HasPrefix(v.URLs.Stream, "wss://") && strings.HasPrefix(v.URLs.REST, "https://"),
-			"terms of countries": strings.HasPrefix(v.Countries.Terms, "https://"),
+			"name, version": v.Name != "" && v.Version > 0,
+			"URLs":          strings.HasPrefix(v.URLs.Stream, "wss://") && strings.HasPrefix(v.URLs.REST, "https://"),
+			"page of its countries": strings.HasPrefix(v.Countries.Terms, "https://") ||
+				v.Countries.Terms == "" && len(v.Countries.Served)+len(v.Countries.Refused) == 0,
+			"codes of countries": areCountries(v.Countries.Served) && areCountries(v.Countries.Refused),
 			"limits": v.Limits.Connects > 0 && v.Limits.ConnectsPer > 0 && v.Limits.MarketsPerSocket > 0 &&
 				v.Limits.Messages > 0 && v.Limits.Requests > 0,
 			"silence":   v.Silence > v.Heartbeat.Every || v.Silence >= 10*time.Second,
@@ -192,6 +238,16 @@ func TestDeclarationsAreComplete(t *testing.T) {
 			}
 		}
 	}
+}
+
+// areCountries tells ISO 3166 codes, each once, in order: what a region is looked up by.
+func areCountries(codes []string) bool {
+	for i, code := range codes {
+		if len(code) != 2 || strings.Trim(code, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" || code == "UK" || i > 0 && code <= codes[i-1] {
+			return false
+		}
+	}
+	return true
 }
 
 // FuzzCodecs feeds every venue anything at all. A codec must not panic, must not emit what
@@ -241,6 +297,47 @@ func FuzzCodecs(f *testing.F) {
 			if first, second := read(), read(); first != second {
 				t.Errorf("%s reads %q as %s, then as %s", v.Slug, b, first, second)
 			}
+		}
+	})
+}
+
+// FuzzConnections feeds a venue's codec the frames of a connection, one a line: what a frame says may
+// hang on the ones before it. Seeds are the scripts, a connection each.
+func FuzzConnections(f *testing.F) {
+	venues := List()
+	for i, v := range venues {
+		scripts, _ := filepath.Glob(filepath.Join("testdata", v.Slug, "*.txt"))
+		for _, path := range scripts {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				f.Fatal(err)
+			}
+			var frames []string
+			for line := range strings.Lines(string(text)) {
+				switch verb, rest, _ := strings.Cut(strings.TrimSpace(line), " "); verb {
+				case "ws":
+					frames = append(frames, rest)
+				case "conn":
+					f.Add(byte(i), strings.Join(frames, "\n"))
+					frames = nil
+				}
+			}
+			f.Add(byte(i), strings.Join(frames, "\n"))
+		}
+	}
+	f.Fuzz(func(t *testing.T, venue byte, session string) {
+		v := venues[int(venue)%len(venues)]
+		read := func() string {
+			codec := v.NewCodec()
+			var lines []string
+			for frame := range strings.SplitSeq(session, "\n") {
+				var out producers.Out
+				lines = append(lines, spell(&out, codec.Decode(producers.Frame{Bytes: []byte(frame)}, &out))...)
+			}
+			return strings.Join(lines, "\n")
+		}
+		if first, second := read(), read(); first != second {
+			t.Errorf("%s reads %q as %s, then as %s", v.Slug, session, first, second)
 		}
 	})
 }

@@ -19,14 +19,12 @@ import (
 //	HTTP    https://global-docs.upbit.com/reference/list-tickers (10 requests a second)
 func upbit() producers.Venue {
 	return producers.Venue{
-		Slug: "upbit", Name: "Upbit", Version: 1,
+		Slug: "upbit", Name: "Upbit", Version: 2,
 		URLs: producers.URLs{
 			Stream: "wss://api.upbit.com/websocket/v1",
 			REST:   "https://api.upbit.com",
 		},
-		Countries: producers.Countries{
-			Terms: "https://upbit.com/terms", // not read for countries yet: unknown counts as worldwide
-		},
+		// Countries: unknown. https://upbit.com/terms would name them.
 		Limits: producers.Limits{
 			Connects: 5, ConnectsPer: time.Second,
 			MarketsPerSocket: 300, // undocumented; one message names all
@@ -152,6 +150,7 @@ func (upbitCodec) Decode(f producers.Frame, out *producers.Out) error {
 	var rows []struct {
 		upbitEvent
 		Status string `json:"status"` // the answer to PING
+		Method string `json:"method"` // of the answer to a question about the connection
 		Error  *struct {
 			Name    string `json:"name"`
 			Message string `json:"message"`
@@ -167,7 +166,7 @@ func (upbitCodec) Decode(f producers.Frame, out *producers.Out) error {
 			out.Notice("%s: %s", r.Error.Name, r.Error.Message)
 			continue
 		}
-		if r.Status != "" {
+		if r.Status != "" || r.Method != "" {
 			continue
 		}
 		e := r.upbitEvent
@@ -251,6 +250,9 @@ func upbitStart(text string) int64 {
 
 func upbitREST(target string, body []byte, out *producers.Out) error {
 	path, _ := endpoint(target)
+	if strings.Contains(path, "/crix/") {
+		return producers.Retired("answer of %s", path)
+	}
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	var rows []upbitEvent
 	if !strings.HasSuffix(path, "/market/all") {
@@ -277,7 +279,7 @@ func upbitREST(target string, body []byte, out *producers.Out) error {
 			out.Add(rows[i].candle(rows[i].Market, upbitCandles[last]))
 		}
 	default:
-		return producers.Unreadable("answer of unknown endpoint %q", path)
+		return unreadAnswer(path)
 	}
 	return nil
 }

@@ -45,6 +45,27 @@ func endpoint(target string) (path string, query url.Values) {
 	return strings.TrimSuffix(u.Path, "/"), u.Query()
 }
 
+// unreadAnswer is what an HTTP answer comes to that an adapter does not read: nothing if it is an order
+// book, which holds no price that was paid, else it is unreadable.
+func unreadAnswer(target string) error {
+	path, _ := endpoint(target)
+	for part := range strings.SplitSeq(strings.ToLower(path), "/") {
+		switch strings.NewReplacer("-", "", "_", "").Replace(part) {
+		case "book", "books", "booksfull", "depth", "getbook", "mergedepth", "orderbook", "productbook":
+			return nil
+		}
+	}
+	return producers.Unreadable("answer of unknown endpoint %q", path)
+}
+
+// bestPrice is the first level's of a side of a book, whose levels begin with a price; "" if it is empty.
+func bestPrice(levels [][]producers.Num) producers.Num {
+	if len(levels) == 0 || len(levels[0]) == 0 {
+		return ""
+	}
+	return levels[0][0]
+}
+
 // parseRows reads a list, or the one row that some endpoints answer instead of a list of one.
 func parseRows[T any](b []byte, rows *[]T) error {
 	if trimmed := bytes.TrimLeft(b, " \t\r\n"); len(trimmed) > 0 && trimmed[0] == '{' {
