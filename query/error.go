@@ -111,13 +111,6 @@ func (s *Server) fail(ctx *fasthttp.RequestCtx, err error) int {
 	if internal {
 		s.deps.Log.Error("answering a request", "requestId", id, "method", string(ctx.Method()), "path", string(ctx.Path()), "error", err)
 	}
-	body, err := json.Marshal(ErrorBody{ErrorDetail{
-		Code: shown.Code, Message: shown.Message, RequestID: id, Errors: shown.Fields, RetryAfter: shown.RetryAfter, Scope: shown.Scope,
-	}})
-	if err != nil {
-		// Strings, maps of strings and ints always encode.
-		panic(err)
-	}
 	h := &ctx.Response.Header
 	ctx.Response.SetStatusCode(shown.Status)
 	h.SetContentType(contentJSON)
@@ -129,6 +122,18 @@ func (s *Server) fail(ctx *fasthttp.RequestCtx, err error) int {
 	if shown.Status == http.StatusUnauthorized {
 		h.Set(fiber.HeaderWWWAuthenticate, `Bearer realm="marketlog"`)
 	}
-	ctx.Response.SetBodyRaw(body)
+	ctx.Response.SetBodyRaw(shown.body(id))
 	return shown.Status
+}
+
+// body is the answer's, to the request of an id.
+func (e *Error) body(id string) []byte {
+	body, err := json.Marshal(ErrorBody{ErrorDetail{
+		Code: e.Code, Message: e.Message, RequestID: id, Errors: e.Fields, RetryAfter: e.RetryAfter, Scope: e.Scope,
+	}})
+	if err != nil {
+		// Strings, maps of strings and ints always encode.
+		panic(err)
+	}
+	return body
 }

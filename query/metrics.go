@@ -1,6 +1,7 @@
 package query
 
 import (
+	"errors"
 	"strconv"
 	"sync"
 	"time"
@@ -28,12 +29,28 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 			Name: "marketlog_http_refused_total", Help: "Requests refused by a limit, by its scope.",
 		}, []string{"scope"}),
 	}
-	for _, c := range []prometheus.Collector{m.requests, m.duration, m.refused} {
-		if err := registry.Register(c); err != nil {
-			return nil, err
+	var err error
+	if m.requests, err = register(registry, m.requests); err != nil {
+		return nil, err
+	}
+	if m.duration, err = register(registry, m.duration); err != nil {
+		return nil, err
+	}
+	m.refused, err = register(registry, m.refused)
+	return m, err
+}
+
+// register goes on with the collector of a server before, when a role begins again in its process: a
+// counter that began anew would look as a restart does.
+func register[C prometheus.Collector](registry prometheus.Registerer, c C) (C, error) {
+	err := registry.Register(c)
+	var before prometheus.AlreadyRegisteredError
+	if errors.As(err, &before) {
+		if held, ok := before.ExistingCollector.(C); ok {
+			return held, nil
 		}
 	}
-	return m, nil
+	return c, err
 }
 
 // operationMetrics are those of one operation, looked up once per status.

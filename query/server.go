@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -20,8 +19,10 @@ import (
 )
 
 const (
-	bodyMax    = 64 << 10
-	headersMax = 16 << 10
+	bodyMax = 64 << 10
+	// headersMax bounds a request's line and headers. An open stream keeps as much: the library holds on to
+	// the buffer of its handshake.
+	headersMax = 8 << 10
 	// readTimeout bounds the arrival of one request, and so how long a connection that only opens costs anything.
 	readTimeout  = 10 * time.Second
 	writeTimeout = 30 * time.Second
@@ -235,7 +236,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
-		if err := s.app.Listener(s.listener); err != nil {
+		if err := s.app.Listener(lazyListener{s.listener}); err != nil {
 			return fmt.Errorf("serving on %s: %w", s.Addr(), err)
 		}
 		return nil
@@ -246,7 +247,12 @@ func (s *Server) Run(ctx context.Context) error {
 	g.Go(func() error {
 		<-ctx.Done()
 		s.draining.Store(true)
-		if err := s.app.ShutdownWithTimeout(s.cfg.Drain); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		err := s.app.ShutdownWithTimeout(s.cfg.Drain)
+		// A server that is told to stop before it began to serve knows no listener yet to close.
+		if closed := s.listener.Close(); closed != nil && !errors.Is(closed, net.ErrClosed) {
+			err = errors.Join(err, closed)
+		}
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 			return fmt.Errorf("draining: %w", err)
 		}
 		return nil
@@ -295,18 +301,12 @@ func (s *Server) Waiting() map[string][]string {
 func (s *Server) healthz(c *fiber.Ctx) error {
 	c.Set(fiber.HeaderCacheControl, "no-store")
 	c.Context().Response.Header.SetContentType(contentJSON)
-	return c.SendString(`{"status":"ok"}`)
+	return c.SendString(healthy)
 }
 
 func (s *Server) readyz(c *fiber.Ctx) error {
 	if waiting := s.Waiting(); len(waiting) > 0 {
-		names := make([]string, 0, len(waiting))
-		for name := range waiting {
-			names = append(names, name)
-		}
-		slices.Sort(names)
-		return &Error{Status: http.StatusServiceUnavailable, Code: CodeStarting, Fields: waiting,
-			Message: "not ready: " + strings.Join(names, ", "), RetryAfter: 1}
+		return notReady(waiting)
 	}
 	c.Set(fiber.HeaderCacheControl, "no-store")
 	c.Context().Response.Header.SetContentType(contentJSON)

@@ -487,6 +487,14 @@ func TestDrainFinishesWhatIsUnderWay(t *testing.T) {
 	}
 }
 
+func TestAServerThatIsStoppedBeforeItBeganEnds(t *testing.T) {
+	for range 20 {
+		if err := startServer(t, nil).stop(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestIdleConnectionsDoNotHoldUpTheEnd(t *testing.T) {
 	s := startServer(t, nil)
 	response, err := http.Get(s.base + "/healthz") // stays open for the next request

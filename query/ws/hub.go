@@ -55,7 +55,11 @@ type Hub struct {
 	mu       sync.Mutex
 	draining bool
 	sessions sync.WaitGroup
-	subs     map[*subscriber]struct{}
+	// subs are in about the order in which they came, which is also that of what the kernel holds for
+	// each: told in another order, a crowd costs a fifth more.
+	subs []*subscriber
+	// due are those whom Run's goroutine flushes next; it alone uses it.
+	due []*subscriber
 	// sockets are all that are open, also those of clients that sent no key yet.
 	sockets map[net.Conn]struct{}
 	// budgets counts the sockets of each budget.
@@ -71,7 +75,7 @@ type Hub struct {
 	seq       uint64
 	simulated bool
 	// snapshot is told, encoded at the first need after a tick.
-	snapshot *websocket.PreparedMessage
+	snapshot *encoded
 }
 
 // NewHub makes a hub; Run starts it and Mount gives it a route.
@@ -90,7 +94,7 @@ func NewHub(cfg Config, deps Deps) (*Hub, error) {
 	coins := len(deps.Board.Coins().All())
 	h := &Hub{cfg: cfg, deps: deps, epoch: rand.Text()[:12], all: everything(deps.Board), metrics: m,
 		began: make(chan struct{}, 1), whole: make(chan struct{}, 1),
-		subs: map[*subscriber]struct{}{}, sockets: map[net.Conn]struct{}{}, budgets: map[string]int{},
+		sockets: map[net.Conn]struct{}{}, budgets: map[string]int{},
 		dirty: newSelection(coins), told: make([]*change, coins), nows: make([]int64, topic.Partitions)}
 	// What the board was filled with is new to all.
 	for _, coin := range deps.Board.Coins().All() {
@@ -179,12 +183,19 @@ func (h *Hub) Run(ctx context.Context) error {
 
 // tick tells what changed since the last one.
 func (h *Hub) tick() {
+	if h.deps.Waiting() != "" {
+		// The backlog is being read. A snapshot made in the middle of it would take the first who joins
+		// back behind what the process before has told.
+		return
+	}
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	h.clock.ticked = h.clock.second
 	r := h.collect(h.dirty)
 	clear(h.dirty)
-	h.tell(r)
+	h.due = h.tell(r, h.due[:0])
+	h.mu.Unlock()
+	h.pass(h.due)
+	clear(h.due)
 }
 
 // collect finds what is new of some coins, by rank.
@@ -208,18 +219,18 @@ func (h *Hub) collect(of selection) *round {
 		h.simulated = e.Price.Simulated
 		if before != nil {
 			c.previous = before.entry.Price.Price
-			c.dayAgo = before.dayAgo
+		}
+		if h.deps.DayAgo != nil {
+			c.dayAgo, _ = h.deps.DayAgo.DayAgo(e.Coin, e.Price.Time)
 		}
 		if before == nil || differs(before.entry.Price, e.Price) {
-			if h.deps.DayAgo != nil {
-				c.dayAgo, _ = h.deps.DayAgo.DayAgo(e.Coin, e.Price.Time)
-			}
 			r.changes = append(r.changes, c)
 		}
 		if was := before != nil && before.stale; was != c.stale {
 			r.states = append(r.states, &state{entry: e, stale: c.stale, reason: reason(c)})
 		}
 		h.told[i] = c
+		h.snapshot = nil
 	}
 	return r
 }
@@ -243,20 +254,24 @@ func reason(c *change) string {
 	return reasonSilent
 }
 
-// tell encodes a round once and offers it to all.
-func (h *Hub) tell(r *round) {
+// tell encodes a round once, offers it to all and adds those whom its caller must flush to due.
+func (h *Hub) tell(r *round, due []*subscriber) []*subscriber {
 	r.stamp = stamp{epoch: h.epoch, seq: h.seq, at: h.at}
 	if len(r.changes) > 0 || len(r.states) > 0 {
-		h.snapshot = nil
 		h.encode(r)
 	}
 	merged := 0
-	for s := range h.subs {
-		if s.offer(r, h.all) {
+	for _, s := range h.subs {
+		claimed, conflated := s.offer(r, h.all)
+		if claimed {
+			due = append(due, s)
+		}
+		if conflated {
 			merged++
 		}
 	}
 	h.metrics.told(len(r.frames), merged)
+	return due
 }
 
 // encode makes the frames that most subscribers share. Each has a number of its own, so that one
@@ -278,10 +293,10 @@ func (h *Hub) encode(r *round) {
 			changes = append(changes, c)
 		}
 	}
-	share := func(encode func(stamp) []byte) {
+	share := func(render func(stamp) []byte) {
 		h.seq++
 		r.stamp.seq = h.seq
-		r.frames = append(r.frames, frame{shared: prepare(encode(r.stamp))})
+		r.frames = append(r.frames, frame{shared: encode(render(r.stamp))})
 	}
 	if len(regained) > 0 {
 		share(func(s stamp) []byte { return stateFrame(typeFresh, regained, s) })
@@ -299,24 +314,18 @@ func (h *Hub) encode(r *round) {
 	}
 }
 
-func prepare(body []byte) *websocket.PreparedMessage {
-	m, err := websocket.NewPreparedMessage(websocket.TextMessage, body)
-	if err != nil {
-		panic(err) // it writes into memory, which cannot fail
-	}
-	return m
-}
-
 // keepHouse tells which prices grew stale without a record, ends the sockets of keys that ended, and
 // pings.
 func (h *Hub) keepHouse(now time.Time) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.due = h.due[:0]
 	if h.seq > 0 {
-		h.tell(h.aged())
+		if r := h.aged(); len(r.states) > 0 {
+			h.due = h.tell(r, h.due)
+		}
 	}
 	stands := map[string]bool{}
-	for s := range h.subs {
+	for _, s := range h.subs {
 		id := s.caller.Grant.KeyID
 		ok, known := stands[id]
 		if !known {
@@ -325,10 +334,18 @@ func (h *Hub) keepHouse(now time.Time) {
 		}
 		if !ok {
 			s.finish(closeKey, "the key has ended")
+			if s.claim() {
+				h.due = append(h.due, s)
+			}
 			continue
 		}
-		s.pingIfDue(now, h.cfg.Idle/3)
+		if s.pingIfDue(now, h.cfg.Idle/3) {
+			h.due = append(h.due, s)
+		}
 	}
+	h.mu.Unlock()
+	h.pass(h.due)
+	clear(h.due)
 }
 
 // aged finds the prices that grew stale, or fresh, by the clock alone.
@@ -341,7 +358,7 @@ func (h *Hub) aged() *round {
 		}
 		if stale := h.deps.Board.Freshness(c.entry, now).Stale; stale != c.stale {
 			c = &change{entry: c.entry, stale: stale, dayAgo: c.dayAgo, previous: c.previous}
-			h.told[i] = c
+			h.told[i], h.snapshot = c, nil
 			r.states = append(r.states, &state{entry: c.entry, stale: stale, reason: reason(c)})
 		}
 	}
@@ -352,10 +369,15 @@ func (h *Hub) aged() *round {
 func (h *Hub) drain() {
 	h.mu.Lock()
 	h.draining = true
-	for s := range h.subs {
+	h.due = h.due[:0]
+	for _, s := range h.subs {
 		s.finish(websocket.CloseServiceRestart, "the server restarts: come back after a random delay")
+		if s.claim() {
+			h.due = append(h.due, s)
+		}
 	}
 	h.mu.Unlock()
+	h.pass(h.due)
 	gone := make(chan struct{})
 	go func() { h.sessions.Wait(); close(gone) }()
 	timer := time.NewTimer(h.cfg.Drain)

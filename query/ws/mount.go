@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/fasthttp/websocket"
@@ -54,6 +55,8 @@ type admission struct {
 	known  bool
 	// refused is told after the upgrade, because a browser cannot see the status of a refused one.
 	refused *ending
+	// deflated is what the handshake settled.
+	deflated bool
 }
 
 const admissionLocal = "admission"
@@ -62,8 +65,8 @@ const admissionLocal = "admission"
 func (h *Hub) Mount(router fiber.Router, gate Gate) {
 	upgrade := fiberws.New(h.serve, fiberws.Config{
 		Subprotocols: []string{protocol}, EnableCompression: true,
-		// Reads are of small messages; writes of own frames borrow a buffer, shared ones need none.
-		ReadBufferSize: 512, WriteBufferSize: 4 << 10, WriteBufferPool: writeBuffers{},
+		// Reads are of small messages; what is written is encoded by ourselves and needs no buffer.
+		ReadBufferSize: 512, WriteBufferSize: 256, WriteBufferPool: &sync.Pool{},
 		RecoverHandler: h.recover,
 	})
 	router.Get(Path, func(c *fiber.Ctx) error {
@@ -90,6 +93,7 @@ func (h *Hub) Mount(router fiber.Router, gate Gate) {
 			}
 			return upgradeRequired(c)
 		}
+		a.deflated = len(c.Response().Header.Peek("Sec-WebSocket-Extensions")) > 0
 		return nil
 	})
 }
@@ -103,7 +107,7 @@ func upgradeRequired(c *fiber.Ctx) error {
 func (h *Hub) admit(ctx *fasthttp.RequestCtx, gate Gate) (*admission, error) {
 	a := &admission{gate: gate, from: slices.Clone(ctx.RemoteIP())}
 	if !h.mayConnect(ctx) {
-		a.refused = &ending{closeOrigin, "the origin may not connect"}
+		a.refused = &ending{code: closeOrigin, reason: "the origin may not connect"}
 		return a, nil
 	}
 	now := time.Now()
@@ -119,7 +123,7 @@ func (h *Hub) admit(ctx *fasthttp.RequestCtx, gate Gate) (*admission, error) {
 		if key == nil && shown.Code == query.CodeInvalidKey && len(ctx.Request.Header.Peek(fiber.HeaderAuthorization)) == 0 {
 			return a, nil // it may still send one
 		}
-		a.refused = &ending{closeKey, "missing or invalid API key"}
+		a.refused = &ending{code: closeKey, reason: "missing or invalid API key"}
 		return a, nil
 	default:
 		return nil, err
@@ -136,7 +140,7 @@ func (h *Hub) admit(ctx *fasthttp.RequestCtx, gate Gate) (*admission, error) {
 	return a, nil
 }
 
-var tooManySockets = &ending{closeSockets, "the plan's number of streams is open already"}
+var tooManySockets = &ending{code: closeSockets, reason: "the plan's number of streams is open already"}
 
 // handshakeKey returns the key of the header, else that of the subprotocols, which is where a browser
 // can put one.
@@ -193,14 +197,14 @@ func (h *Hub) recover(*fiberws.Conn) {
 func endingOf(err error) *ending {
 	var shown *query.Error
 	if !errors.As(err, &shown) {
-		return &ending{websocket.CloseInternalServerErr, "internal error"}
+		return &ending{code: websocket.CloseInternalServerErr, reason: "internal error"}
 	}
 	switch shown.Status {
 	case http.StatusUnauthorized:
-		return &ending{closeKey, "missing or invalid API key"}
+		return &ending{code: closeKey, reason: "missing or invalid API key"}
 	case http.StatusTooManyRequests:
-		return &ending{closeSockets, "the plan's limit of requests is used up"}
+		return &ending{code: closeSockets, reason: "the plan's limit of requests is used up"}
 	default:
-		return &ending{websocket.CloseTryAgainLater, shown.Code}
+		return &ending{code: websocket.CloseTryAgainLater, reason: shown.Code}
 	}
 }

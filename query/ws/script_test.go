@@ -81,6 +81,8 @@ func play(t *testing.T, script string) string {
 			w.price(p)
 		case "without": // coin reason
 			w.price(&eventsv1.Price{CoinId: words[1], Reason: words[2], Simulated: true})
+		case "ago": // coin price
+			w.ago.Store(words[1], number(t, words[2]))
 		case "tick":
 			w.tick()
 		case "skip": // seconds

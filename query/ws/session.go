@@ -2,7 +2,6 @@ package ws
 
 import (
 	"bytes"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"net"
 	"runtime/debug"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/fasthttp/websocket"
@@ -22,17 +20,6 @@ import (
 
 // goodbye is how long a client has to answer a close frame.
 const goodbye = time.Second
-
-// closeReason is what a close frame has room for.
-const closeReasonMax = 120
-
-// bufferPool lends the buffers that own frames are written through.
-type writeBuffers struct{}
-
-var bufferPool sync.Pool
-
-func (writeBuffers) Get() any  { return bufferPool.Get() }
-func (writeBuffers) Put(b any) { bufferPool.Put(b) }
 
 func panicAttr(p any) slog.Attr { return slog.String("panic", fmt.Sprintf("%v\n%s", p, debug.Stack())) }
 
@@ -55,11 +42,11 @@ func (h *Hub) serve(c *fiberws.Conn) {
 		defer func() { h.release(a.caller) }()
 	}
 	if !h.begin(raw) {
-		h.sendAway(conn, &ending{websocket.CloseServiceRestart, "the server restarts"})
+		h.sendAway(conn, &ending{code: websocket.CloseServiceRestart, reason: "the server restarts"})
 		return
 	}
 	defer h.gone(raw)
-	if tcp, ok := raw.(*net.TCPConn); ok {
+	if tcp, ok := raw.(interface{ SetWriteBuffer(int) error }); ok {
 		if err := tcp.SetWriteBuffer(socketBuffer); err != nil {
 			return
 		}
@@ -72,21 +59,11 @@ func (h *Hub) serve(c *fiberws.Conn) {
 		h.sendAway(conn, a.refused)
 		return
 	}
-	s := &subscriber{id: rand.Text()[:16], caller: a.caller, gate: a.gate, conn: conn, raw: raw, coins: len(h.told),
-		wake: make(chan struct{}, 1), interval: 1, pinged: time.Now()}
-	h.join(s)
-	stop := make(chan struct{})
-	written := make(chan struct{})
-	go func() {
-		defer close(written)
-		h.write(s, stop)
-	}()
-	h.read(s)
+	s := newSubscriber(a, raw, len(h.told))
+	h.pass(h.join(s))
+	h.read(s, conn)
 	h.leave(s)
-	close(stop)
-	// It ends a write that is under way; the server closes it once more.
-	_ = raw.Close()
-	<-written
+	s.retire()
 }
 
 // rawConn is the connection beneath the server's wrapper, whose Close does nothing.
@@ -119,7 +96,7 @@ func (h *Hub) gone(raw net.Conn) {
 	h.sessions.Done()
 }
 
-// sendAway closes a socket that has no writer of its own.
+// sendAway closes a socket that is no subscriber's.
 func (h *Hub) sendAway(conn *websocket.Conn, end *ending) {
 	h.metrics.close(end.code)
 	deadline := time.Now().Add(goodbye)
@@ -140,15 +117,15 @@ func (h *Hub) sendAway(conn *websocket.Conn, end *ending) {
 // awaitKey reads the first message, which must carry the key.
 func (h *Hub) awaitKey(conn *websocket.Conn, a *admission) *ending {
 	if conn.SetReadDeadline(time.Now().Add(h.cfg.KeyTimeout)) != nil {
-		return &ending{closeKey, "no key came in time"}
+		return &ending{code: closeKey, reason: "no key came in time"}
 	}
 	body, err := readMessage(conn)
 	var m message
 	switch {
 	case err != nil:
-		return &ending{closeKey, "no key came in time"}
+		return &ending{code: closeKey, reason: "no key came in time"}
 	case json.Unmarshal(body, &m) != nil || m.Type != "auth" || m.Key == "":
-		return &ending{closeKey, `the first message must be {"type":"auth","key":…}`}
+		return &ending{code: closeKey, reason: `the first message must be {"type":"auth","key":…}`}
 	}
 	now := time.Now()
 	caller, err := a.gate.Identify([]byte(m.Key), a.from, now)
@@ -189,33 +166,41 @@ func readMessage(conn *websocket.Conn) ([]byte, error) {
 
 var errNotText = errors.New("not a text message")
 
-// join greets a subscriber with what all others know by now, and counts it among them.
-func (h *Hub) join(s *subscriber) {
+// join greets a subscriber with what all others know by now, counts it among them and returns whom
+// its caller must flush.
+func (h *Hub) join(s *subscriber) (due []*subscriber) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.seq == 0 {
 		// No tick came yet: what the board was filled with is what there is to know.
-		h.tell(h.collect(h.dirty))
+		due = h.tell(h.collect(h.dirty), nil)
 		clear(h.dirty)
 	}
 	if h.snapshot == nil {
-		h.snapshot = prepare(h.encodeSnapshot(h.all))
+		h.snapshot = encode(h.encodeSnapshot(h.all))
 	}
 	s.seq = h.seq
 	welcome := open(nil, "welcome")
 	welcome = append(welcome, fmt.Sprintf(`,"clientId":%q,"serverTime":%q,"simulated":%t`, s.id, query.FormatTime(h.deps.Now().UnixNano()), h.simulated)...)
-	s.queue = append(s.queue, frame{own: h.stamp(s).close(welcome)}, frame{shared: h.snapshot})
-	s.poke()
-	h.subs[s] = struct{}{}
+	s.queue = append(s.queue, frame{own: textFrame(h.stamp(s).close(welcome))}, frame{shared: h.snapshot})
+	s.place = len(h.subs)
+	h.subs = append(h.subs, s)
 	if h.draining {
 		s.finish(websocket.CloseServiceRestart, "the server restarts")
 	}
+	if s.claim() {
+		due = append(due, s)
+	}
+	return due
 }
 
 func (h *Hub) leave(s *subscriber) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.subs, s)
+	last := h.subs[len(h.subs)-1]
+	h.subs[s.place], last.place = last, s.place
+	h.subs[len(h.subs)-1] = nil
+	h.subs = h.subs[:len(h.subs)-1]
 }
 
 func (h *Hub) stamp(s *subscriber) stamp { return stamp{epoch: h.epoch, seq: s.seq, at: h.logTime()} }
@@ -244,79 +229,8 @@ func (h *Hub) encodeSnapshot(of selection) []byte {
 	return snapshotFrame(known, shadowed, stamp{epoch: h.epoch, seq: h.seq, at: h.logTime()})
 }
 
-// write writes what the hub has for a subscriber until the socket ends.
-func (h *Hub) write(s *subscriber, stop <-chan struct{}) {
-	for {
-		select {
-		case <-stop:
-			return
-		case <-s.wake:
-		}
-		for {
-			frames, ping, end := s.take()
-			if end != nil {
-				h.writeClose(s, end)
-				return
-			}
-			if ping && s.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(h.cfg.WriteTimeout)) != nil {
-				_ = s.raw.Close()
-				return
-			}
-			if len(frames) == 0 {
-				break
-			}
-			for _, f := range frames {
-				if err := h.writeFrame(s, f); err != nil {
-					_ = s.raw.Close()
-					return
-				}
-			}
-		}
-	}
-}
-
-// writeFrame writes one frame. A reader that takes longer than a write may is told so and closed, if
-// it takes the rest of the frame at all: in the middle of one nothing can be told.
-func (h *Hub) writeFrame(s *subscriber, f frame) error {
-	began := time.Now()
-	if err := s.conn.SetWriteDeadline(began.Add(h.cfg.WriteTimeout + h.cfg.Linger)); err != nil {
-		return err
-	}
-	var err error
-	if f.shared != nil {
-		s.conn.EnableWriteCompression(true)
-		err = s.conn.WritePreparedMessage(f.shared)
-	} else {
-		// Deflating pays where many share the result; for one reader it costs more than the bytes.
-		s.conn.EnableWriteCompression(false)
-		err = s.conn.WriteMessage(websocket.TextMessage, f.own)
-	}
-	if err != nil {
-		h.metrics.close(closeSlow)
-		return err
-	}
-	if time.Since(began) > h.cfg.WriteTimeout {
-		s.finish(closeSlow, "too slow: a frame was not read in time")
-	}
-	return nil
-}
-
-// writeClose tells why and gives the reader a moment to see the client's answer.
-func (h *Hub) writeClose(s *subscriber, end *ending) {
-	h.metrics.close(end.code)
-	deadline := time.Now().Add(goodbye)
-	reason := end.reason
-	if len(reason) > closeReasonMax {
-		reason = reason[:closeReasonMax]
-	}
-	if s.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(end.code, reason), deadline) != nil ||
-		s.raw.SetReadDeadline(deadline) != nil {
-		_ = s.raw.Close()
-	}
-}
-
 // read answers a client's messages until it goes or is sent away.
-func (h *Hub) read(s *subscriber) {
+func (h *Hub) read(s *subscriber, conn *websocket.Conn) {
 	allowance, refilled := float64(messagesBurst), time.Now()
 	spend := func() bool {
 		now := time.Now()
@@ -326,13 +240,19 @@ func (h *Hub) read(s *subscriber) {
 		return allowance >= 0
 	}
 	alive := func() error { return s.alive(h.cfg.Idle) }
-	s.conn.SetPongHandler(func(string) error { return alive() })
-	s.conn.SetPingHandler(func(payload string) error {
+	conn.SetPongHandler(func(string) error { return alive() })
+	// All that is written goes through the subscriber: the library would write beside it.
+	conn.SetCloseHandler(func(code int, _ string) error {
+		s.answerClose(code)
+		h.send(s)
+		return nil
+	})
+	conn.SetPingHandler(func(payload string) error {
 		if !spend() {
 			return errTooMany
 		}
-		if err := s.conn.WriteControl(websocket.PongMessage, []byte(payload), time.Now().Add(goodbye)); err != nil {
-			return err
+		if !h.pong(s, payload) {
+			return errUnread
 		}
 		return alive()
 	})
@@ -340,36 +260,78 @@ func (h *Hub) read(s *subscriber) {
 		if s.closing() || alive() != nil {
 			break
 		}
-		body, err := readMessage(s.conn)
+		body, err := readMessage(conn)
 		switch {
 		case err == nil && spend():
-			if !h.answer(s, body) {
-				s.finish(closeSlow, "too many answers wait to be read")
+			answered := h.answer(s, body)
+			h.send(s)
+			if answered {
+				continue
 			}
-			continue
-		case err == nil || errors.Is(err, errTooMany):
-			s.finish(websocket.ClosePolicyViolation, "too many messages")
-		case errors.Is(err, errTooBig):
-			s.finish(websocket.CloseMessageTooBig, "a message may have 4096 bytes")
-		case errors.Is(err, errNotText):
-			s.finish(websocket.CloseUnsupportedData, "messages are JSON text")
-		default:
+			err = errUnread
+		case err == nil:
+			err = errTooMany
+		}
+		end := endingOfRead(err)
+		if end == nil {
 			return
 		}
+		h.sendOff(s, end)
 		break
 	}
-	// The writer says goodbye; the client's answer or the deadline ends this.
-	if s.raw.SetReadDeadline(time.Now().Add(h.cfg.WriteTimeout+h.cfg.Linger+goodbye)) != nil {
-		return
-	}
+	// The client's answer to the goodbye or the deadline ends this.
 	for range 2 * messagesBurst {
-		if _, _, err := s.conn.NextReader(); err != nil {
+		if _, _, err := conn.NextReader(); err != nil {
 			return
 		}
 	}
 }
 
-var errTooMany = errors.New("too many messages")
+// send writes what waits for a subscriber, unless someone does already.
+func (h *Hub) send(s *subscriber) {
+	if s.claim() {
+		h.flush(s)
+	}
+}
+
+// sendOff closes a subscriber's socket from its reader.
+func (h *Hub) sendOff(s *subscriber, end *ending) {
+	s.finish(end.code, end.reason)
+	// A full socket may take as long for the goodbye as for a frame; one that is told sooner gets a
+	// shorter deadline.
+	if s.raw.SetReadDeadline(time.Now().Add(h.cfg.WriteTimeout+h.cfg.Linger+goodbye)) == nil {
+		h.send(s)
+	}
+}
+
+// pong answers a ping; false if the client does not read the answers.
+func (h *Hub) pong(s *subscriber, payload string) bool {
+	s.mu.Lock()
+	ok := s.respond(controlFrame(websocket.PongMessage, []byte(payload)))
+	s.mu.Unlock()
+	h.send(s)
+	return ok
+}
+
+// endingOfRead is why a socket is closed whose reading failed; nil where the client went.
+func endingOfRead(err error) *ending {
+	switch {
+	case errors.Is(err, errTooMany):
+		return &ending{code: websocket.ClosePolicyViolation, reason: "too many messages"}
+	case errors.Is(err, errUnread):
+		return &ending{code: closeSlow, reason: "too many answers wait to be read"}
+	case errors.Is(err, errTooBig):
+		return &ending{code: websocket.CloseMessageTooBig, reason: "a message may have 4096 bytes"}
+	case errors.Is(err, errNotText):
+		return &ending{code: websocket.CloseUnsupportedData, reason: "messages are JSON text"}
+	}
+	return nil
+}
+
+var (
+	errTooMany = errors.New("too many messages")
+	errUnread  = errors.New("too many answers wait to be read")
+)
 
 // alive gives a client that said something more time, unless it is being sent away.
 func (s *subscriber) alive(idle time.Duration) error {

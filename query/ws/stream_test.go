@@ -104,7 +104,7 @@ func TestEveryReaderIsToldEveryChangeAtItsOwnPace(t *testing.T) {
 	for seed := range uint64(2) {
 		const seconds = 40
 		w := newWorld(t, func(s *setup) { s.stream.WriteTimeout = patience })
-		m := newMarket(w, seed, 300)
+		m := newMarket(w, seed, 400) // a snapshot of them has more than 64 kB
 		key := w.key(query.PlanPro)
 		type reader struct {
 			*follower
@@ -197,8 +197,91 @@ func TestEveryReaderIsToldEveryChangeAtItsOwnPace(t *testing.T) {
 	}
 }
 
+func TestReadersThatComeAndGoHarmNoOther(t *testing.T) {
+	w := newWorld(t, func(s *setup) {
+		enterprise := s.plans[query.PlanEnterprise]
+		enterprise.PerMinute = 0
+		s.plans[query.PlanEnterprise] = enterprise
+	})
+	m := newMarket(w, 1, 300)
+	key := w.key(query.PlanEnterprise)
+	stays, told := w.open(dialing{key: key}), newFollower("stays")
+	told.take(stays.until(typeInitial))
+	var reading, coming sync.WaitGroup
+	over := make(chan struct{})
+	for i := range 6 {
+		coming.Go(func() {
+			for n := i; ; n++ {
+				select {
+				case <-over:
+					return
+				default:
+				}
+				c, _, err := w.dial(dialing{key: key, uncompressed: n%2 == 0, readBuffer: 4096 * (n % 3)})
+				if err != nil {
+					t.Errorf("dialling: %v", err)
+					return
+				}
+				for range min(n%4, 2) { // a welcome and a snapshot come by themselves
+					if _, err := c.next(); err != nil {
+						t.Errorf("reading before leaving: %v", err)
+					}
+				}
+				if n%3 > 0 {
+					_ = c.CloseNow() // without a word
+				} else if err := c.Close(websocket.StatusNormalClosure, ""); err != nil {
+					t.Errorf("closing a socket of which %d frames were read: %v", min(n%4, 2), err)
+				}
+			}
+		})
+	}
+	const seconds = 60
+	reading.Go(func() {
+		for told.last["bitcoin"].Source != "last" {
+			told.take(stays.frame())
+		}
+	})
+	for range seconds {
+		m.second(0.5)
+	}
+	w.price(&eventsv1.Price{CoinId: "bitcoin", Price: 1, Source: "last"})
+	w.tick()
+	reading.Wait()
+	close(over)
+	coming.Wait()
+	for _, fault := range told.faults {
+		t.Error(fault)
+	}
+	for _, c := range m.coins {
+		if c.ID != "bitcoin" && w.board.Leads(c) && told.seen[c.ID] != m.changes[c.ID] && told.merge < 2 {
+			t.Errorf("told %d changes of %s, want %d", told.seen[c.ID], c.ID, m.changes[c.ID])
+		}
+	}
+	stays.CloseNow()
+	w.eventually("nothing is held for those who left", func() bool {
+		w.hub.mu.Lock()
+		defer w.hub.mu.Unlock()
+		return len(w.hub.subs)+len(w.hub.sockets)+len(w.hub.budgets) == 0 && w.hub.connections.Load() == 0
+	})
+}
+
+func TestTheQueueOfOneWhoIsAlwaysBehindDoesNotGrow(t *testing.T) {
+	s := newSubscriber(&admission{}, nil, 1)
+	r := &round{frames: []frame{{shared: encode([]byte("{}"))}}}
+	s.offer(r, nil)
+	for n := range 1000 {
+		s.offer(r, nil)
+		if wire, _ := s.take(); len(wire) == 0 || s.waiting() != 1 {
+			t.Fatalf("round %d: took %d bytes, and %d frames wait, want 1", n, len(wire), s.waiting())
+		}
+	}
+	if most := 4 * queueFrames; cap(s.queue) > most {
+		t.Errorf("the queue has grown to %d places, want at most %d", cap(s.queue), most)
+	}
+}
+
 func TestTheKeyComesInThreeWays(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newWorld(t, func(s *setup) { s.stream.Origins = []string{"https://app.example"} })
 	good := w.key(query.PlanPro)
 	for _, c := range []struct {
 		name string
@@ -214,7 +297,10 @@ func TestTheKeyComesInThreeWays(t *testing.T) {
 		{"bad first frame", dialing{}, `{"type":"auth","key":"ck_live_x"}`, closeKey},
 		{"another first frame", dialing{}, `{"type":"ping"}`, closeKey},
 		{"own origin", dialing{key: good, origin: "http://" + w.base}, "", 0},
+		{"configured origin", dialing{key: good, origin: "https://app.example"}, "", 0},
 		{"other origin", dialing{key: good, origin: "https://elsewhere.example"}, "", closeOrigin},
+		{"the same host by another scheme than configured", dialing{key: good, origin: "http://app.example"}, "", closeOrigin},
+		{"an origin without a name", dialing{key: good, origin: "null"}, "", closeOrigin},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			client, answer, err := w.dial(c.d)
@@ -286,9 +372,9 @@ func TestHandshakesCountAndSocketsAreLimited(t *testing.T) {
 func (w *world) written(except string) bool {
 	w.hub.mu.Lock()
 	defer w.hub.mu.Unlock()
-	for s := range w.hub.subs {
+	for _, s := range w.hub.subs {
 		s.mu.Lock()
-		waits := len(s.queue) > 0 || s.pending != nil && s.pending.due
+		waits := s.writing || s.waiting() > 0 || s.pending != nil && s.pending.due
 		s.mu.Unlock()
 		if waits && s.id != except {
 			return false
@@ -301,6 +387,26 @@ func (w *world) sockets() int {
 	w.hub.mu.Lock()
 	defer w.hub.mu.Unlock()
 	return len(w.hub.sockets) + len(w.hub.budgets)
+}
+
+func TestEachHubHasAnEpochOfItsOwn(t *testing.T) {
+	epochs := map[string]bool{}
+	for range 2 {
+		w := newWorld(t, nil)
+		m := newMarket(w, 1, 3)
+		c := w.open(dialing{key: w.key(query.PlanPro)})
+		welcome := c.frame()
+		if welcome.Epoch == "" || epochs[welcome.Epoch] {
+			t.Errorf("a new hub's epoch is %q, after %v", welcome.Epoch, epochs)
+		}
+		epochs[welcome.Epoch] = true
+		m.second(1)
+		for _, kind := range []string{typeInitial, typeUpdate} {
+			if f := c.frame(); f.Type != kind || f.Epoch != welcome.Epoch {
+				t.Errorf("got %s of epoch %q, want %s of %q", f.Type, f.Epoch, kind, welcome.Epoch)
+			}
+		}
+	}
 }
 
 func TestPlainRequestsAreToldToUpgrade(t *testing.T) {
@@ -372,7 +478,7 @@ func TestAStalledReaderIsClosedAndToldWhy(t *testing.T) {
 		m.second(1)
 		w.hub.mu.Lock()
 		defer w.hub.mu.Unlock()
-		for s := range w.hub.subs {
+		for _, s := range w.hub.subs {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			return s.pending != nil && s.pending.updates > 3
@@ -490,14 +596,14 @@ func FuzzMessage(f *testing.F) {
 	f.Add([]byte(`{"type":"unsubscribe","symbols":[]}`))
 	f.Add([]byte("{\"type\":\"subscribe\",\"symbols\":[\"\\u0000\xff\"]}"))
 	w := newWorld(f, nil)
-	s := &subscriber{coins: len(w.hub.told), wake: make(chan struct{}, 1), interval: 1}
+	s := newSubscriber(&admission{}, nil, len(w.hub.told))
 	f.Fuzz(func(t *testing.T, message []byte) {
 		w.hub.answer(s, message)
 		if s.interval < 1 || s.interval > 60 {
 			t.Fatalf("%q sets the interval to %d s", message, s.interval)
 		}
 		for _, q := range s.queue {
-			if !json.Valid(q.own) {
+			if _, text, ok := bytes.Cut(q.own, []byte("{")); !ok || !json.Valid(append([]byte("{"), text...)) {
 				t.Fatalf("%q is answered with %q", message, q.own)
 			}
 		}

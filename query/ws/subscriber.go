@@ -1,18 +1,19 @@
 package ws
 
 import (
+	"crypto/rand"
 	"net"
 	"sync"
+	"syscall"
 	"time"
-
-	"github.com/fasthttp/websocket"
 
 	"github.com/marketlog/marketlog/query"
 )
 
-// frame is one encoded message that waits for a subscriber: one that it shares with others, or its own.
+// frame waits for a subscriber: a message that it shares with others, or bytes of its own as they go
+// over the wire.
 type frame struct {
-	shared *websocket.PreparedMessage
+	shared *encoded
 	own    []byte
 	reply  bool
 }
@@ -30,21 +31,32 @@ type round struct {
 type ending struct {
 	code   int
 	reason string
+	// answered says that the client closed, and is only answered.
+	answered bool
 }
 
-// subscriber is one open socket. The hub offers it rounds and never waits; its own goroutine writes.
+// subscriber is one open socket. The hub offers it rounds and never waits.
 type subscriber struct {
 	id     string
 	caller query.Caller
 	gate   Gate
-	conn   *websocket.Conn
 	raw    net.Conn
-	coins  int
-	// wake has one place: a writer that is told twice looks once.
-	wake chan struct{}
+	// direct is raw for writes that do not wait; nil where there are none.
+	direct syscall.RawConn
+	// deflated says that the client takes deflated messages.
+	deflated bool
+	coins    int
+	// place is where the hub's list has it, and belongs to the hub.
+	place int
 
-	mu      sync.Mutex
+	mu sync.Mutex
+	// writing says that someone has claimed the socket: it alone writes, until nothing waits. Lost is
+	// set once nobody will any more; laid is told when a claim ends.
+	writing, lost bool
+	laid          sync.Cond
+	// queue are the frames that wait, from next on.
 	queue   []frame
+	next    int
 	replies int
 	seq     uint64 // of the newest frame that was queued
 	// chosen is nil for everything, every interval for each second.
@@ -55,6 +67,13 @@ type subscriber struct {
 	end      *ending
 	pinged   time.Time
 	pingDue  bool
+}
+
+func newSubscriber(a *admission, raw net.Conn, coins int) *subscriber {
+	s := &subscriber{id: rand.Text()[:16], caller: a.caller, gate: a.gate, raw: raw, direct: directOf(raw),
+		deflated: a.deflated, coins: coins, interval: 1, pinged: time.Now()}
+	s.laid.L = &s.mu
+	return s
 }
 
 // backlog is what a subscriber was not sent yet, merged per coin: the newest price, and the price
@@ -153,7 +172,7 @@ func (b *backlog) frames(withChanges bool) []frame {
 	b.told = 0
 	var out []frame
 	if len(regained) > 0 {
-		out = append(out, frame{own: stateFrame(typeFresh, regained, b.stamp)})
+		out = append(out, frame{own: textFrame(stateFrame(typeFresh, regained, b.stamp))})
 	}
 	if withChanges && b.changes > 0 {
 		body := append(open(make([]byte, 0, 128+200*b.changes), typeUpdate), `,"data":[`...)
@@ -170,23 +189,25 @@ func (b *backlog) frames(withChanges bool) []frame {
 		}
 		s := b.stamp
 		s.conflated = b.updates
-		out = append(out, frame{own: s.close(append(body, ']'))})
+		out = append(out, frame{own: textFrame(s.close(append(body, ']')))})
 	}
 	if len(lost) > 0 {
-		out = append(out, frame{own: stateFrame(typeStale, lost, b.stamp)})
+		out = append(out, frame{own: textFrame(stateFrame(typeStale, lost, b.stamp))})
 	}
 	return out
 }
 
-// offer hands a round to the subscriber, which takes it now, later or merged with others.
-func (s *subscriber) offer(r *round, all selection) (merged bool) {
+// offer hands a round to the subscriber, which takes it now, later or merged with others. A caller
+// that it claims the socket for must flush it.
+func (s *subscriber) offer(r *round, all selection) (claimed, merged bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.end != nil {
-		return false
+	if s.end != nil || s.lost {
+		return false, false
 	}
 	if s.chosen == nil {
-		return s.offerAll(r, all)
+		merged = s.offerAll(r, all)
+		return s.claimed(), merged
 	}
 	if len(r.changes) > 0 || len(r.states) > 0 {
 		if s.pending == nil {
@@ -196,7 +217,7 @@ func (s *subscriber) offer(r *round, all selection) (merged bool) {
 	}
 	p := s.pending
 	if p == nil {
-		return false
+		return false, false
 	}
 	second := r.stamp.at / int64(time.Second)
 	if p.changes > 0 && second-s.flushed >= s.interval {
@@ -204,10 +225,7 @@ func (s *subscriber) offer(r *round, all selection) (merged bool) {
 		p.due = true
 		p.updates++
 	}
-	if p.due || p.told > 0 {
-		s.poke()
-	}
-	return p.updates > 1
+	return s.claimed(), p.updates > 1
 }
 
 // offerAll is offer to one who is sent everything each second: as long as it keeps up, the frames
@@ -216,9 +234,8 @@ func (s *subscriber) offerAll(r *round, all selection) (merged bool) {
 	if len(r.frames) == 0 {
 		return false
 	}
-	defer s.poke()
-	if s.pending == nil && len(s.queue)-s.replies < queueFrames {
-		s.queue = append(s.queue, r.frames...)
+	if s.pending == nil && s.waiting()-s.replies < queueFrames {
+		s.enqueue(r.frames...)
 		s.seq = r.stamp.seq
 		return false
 	}
@@ -237,17 +254,19 @@ func (s *subscriber) offerAll(r *round, all selection) (merged bool) {
 	return merged
 }
 
-// reply queues an answer; false if too many wait already.
-func (s *subscriber) reply(own []byte) bool {
+// reply queues an answer, false if too many wait already; who read what it answers flushes.
+func (s *subscriber) reply(body []byte) bool { return s.respond(textFrame(body)) }
+
+// respond is reply for bytes as they go over the wire.
+func (s *subscriber) respond(wire []byte) bool {
 	if s.end != nil {
 		return true
 	}
 	if s.replies >= queueReplies {
 		return false
 	}
-	s.queue = append(s.queue, frame{own: own, reply: true})
+	s.enqueue(frame{own: wire, reply: true})
 	s.replies++
-	s.poke()
 	return true
 }
 
@@ -255,60 +274,139 @@ func (s *subscriber) reply(own []byte) bool {
 func (s *subscriber) finish(code int, reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.end == nil {
-		s.end = &ending{code, reason}
-		s.queue, s.pending = nil, nil
-		s.poke()
-	}
+	s.conclude(&ending{code: code, reason: reason})
 }
 
-func (s *subscriber) poke() {
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
-}
-
-// take returns what is to be written next.
-func (s *subscriber) take() (frames []frame, ping bool, end *ending) {
+// answerClose has a client's goodbye answered.
+func (s *subscriber) answerClose(code int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.end != nil {
-		return nil, false, s.end
+	s.conclude(&ending{code: code, answered: true})
+}
+
+func (s *subscriber) conclude(end *ending) {
+	if s.end == nil {
+		s.end = end
+		s.queue, s.next, s.pending = nil, 0, nil
 	}
-	ping, s.pingDue = s.pingDue, false
-	if len(s.queue) > 0 {
-		next := s.queue[0]
-		s.queue[0] = frame{}
-		if s.queue = s.queue[1:]; len(s.queue) == 0 {
-			s.queue = nil
-		}
-		if next.reply {
-			s.replies--
-		}
-		return []frame{next}, ping, nil
+}
+
+func (s *subscriber) waiting() int { return len(s.queue) - s.next }
+
+// enqueue uses the room of what was written before it takes more: the queue of a reader that is always
+// a little behind must not grow.
+func (s *subscriber) enqueue(frames ...frame) {
+	if s.next > 0 && len(s.queue)+len(frames) > cap(s.queue) {
+		n := copy(s.queue, s.queue[s.next:])
+		clear(s.queue[n:])
+		s.queue, s.next = s.queue[:n], 0
 	}
+	s.queue = append(s.queue, frames...)
+}
+
+// claim says whether its caller is to write: something waits and nobody writes yet. It must flush.
+func (s *subscriber) claim() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.claimed()
+}
+
+func (s *subscriber) claimed() bool {
+	due := s.end != nil || s.pingDue || s.waiting() > 0 || s.pending != nil && (s.pending.due || s.pending.told > 0)
+	if s.writing || s.lost || !due {
+		return false
+	}
+	s.writing = true
+	return true
+}
+
+// lay ends the last claim: nothing is written any more.
+func (s *subscriber) lay() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.writing, s.lost = false, true
+	s.laid.Broadcast()
+}
+
+// retire closes the socket and waits until nobody writes. A goodbye that waits behind a frame gets a
+// moment to be written.
+func (s *subscriber) retire() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.end != nil && s.writing {
+		timer := time.AfterFunc(goodbye, func() { _ = s.raw.Close() }) // it ends the write
+		for s.writing {
+			s.laid.Wait()
+		}
+		timer.Stop()
+	}
+	s.lost = true
+	_ = s.raw.Close() // the server closes it once more
+	for s.writing {
+		s.laid.Wait()
+	}
+}
+
+// take returns the bytes that are to be written next, with an ending if they are the last. Nil ends
+// the claim: nothing waits.
+func (s *subscriber) take() ([]byte, *ending) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.lost:
+		s.queue, s.next, s.pending = nil, 0, nil
+	case s.end != nil:
+		return closeFrame(s.end), s.end
+	case s.pingDue:
+		s.pingDue = false
+		return pingFrame, nil
+	case s.waiting() == 0:
+		s.queue, s.next = s.queue[:0], 0
+		s.unpend()
+	}
+	if s.waiting() == 0 {
+		s.writing = false
+		s.laid.Broadcast()
+		return nil, nil
+	}
+	out := s.queue[s.next]
+	s.queue[s.next] = frame{}
+	s.next++
+	if out.reply {
+		s.replies--
+	}
+	switch {
+	case out.shared == nil:
+		return out.own, nil
+	case s.deflated:
+		return out.shared.deflated(), nil
+	default:
+		return out.shared.plain, nil
+	}
+}
+
+// unpend queues what is due of the backlog.
+func (s *subscriber) unpend() {
 	p := s.pending
 	if p == nil || !p.due && p.told == 0 {
-		return nil, ping, nil
+		return
 	}
 	s.seq = max(s.seq, p.stamp.seq)
 	p.stamp.seq = s.seq
-	if !p.due {
-		return p.frames(false), ping, nil
+	s.enqueue(p.frames(p.due)...)
+	if p.due {
+		s.pending = nil
+		p.free()
 	}
-	frames = p.frames(true)
-	s.pending = nil
-	p.free()
-	return frames, ping, nil
 }
 
-// pingIfDue asks the writer for a ping once an interval.
-func (s *subscriber) pingIfDue(now time.Time, every time.Duration) {
+// pingIfDue says whether its caller is to write a ping, which happens once an interval.
+func (s *subscriber) pingIfDue(now time.Time, every time.Duration) (claimed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if now.Sub(s.pinged) >= every {
-		s.pinged, s.pingDue = now, true
-		s.poke()
+	if now.Sub(s.pinged) < every {
+		return false
 	}
+	s.pinged, s.pingDue = now, true
+	return s.claimed()
 }

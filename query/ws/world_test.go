@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -37,8 +38,21 @@ type world struct {
 	// now is the log's, and the query's, in Unix seconds.
 	now    atomic.Int64
 	offset int64
+	// ago are the prices of 24 hours ago, by coin id.
+	ago    pricesAgo
 	pepper []byte
 	stop   func() error
+}
+
+// pricesAgo is a history without times.
+type pricesAgo struct{ sync.Map }
+
+func (p *pricesAgo) DayAgo(coin schemas.Coin, _ int64) (float64, bool) {
+	price, known := p.Load(coin.ID)
+	if !known {
+		return 0, false
+	}
+	return price.(float64), true
 }
 
 type setup struct {
@@ -65,7 +79,7 @@ func newWorld(t testing.TB, change func(*setup)) *world {
 	}
 	registry := prometheus.NewRegistry()
 	log := slog.New(slog.DiscardHandler)
-	if w.hub, err = NewHub(set.stream, Deps{Board: w.board, Waiting: ready, Now: now, Metrics: registry, Log: log}); err != nil {
+	if w.hub, err = NewHub(set.stream, Deps{Board: w.board, DayAgo: &w.ago, Waiting: ready, Now: now, Metrics: registry, Log: log}); err != nil {
 		t.Fatal(err)
 	}
 	cfg := query.DefaultConfig()

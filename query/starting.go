@@ -1,0 +1,46 @@
+package query
+
+import (
+	"crypto/rand"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+)
+
+// healthy is the body of /healthz.
+const healthy = `{"status":"ok"}`
+
+// notReady is the answer of /readyz while something is missing, by the part that lacks it.
+func notReady(missing map[string][]string) *Error {
+	return &Error{Status: http.StatusServiceUnavailable, Code: CodeStarting, Fields: missing, RetryAfter: 1,
+		Message: "not ready: " + strings.Join(slices.Sorted(maps.Keys(missing)), ", ")}
+}
+
+// StartingHandler answers in the place of a server that is not there yet, or no more: /healthz as the server does,
+// and everything else with STARTING and what is missing.
+func StartingHandler(missing func() map[string][]string) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set(fiber.HeaderContentType, contentJSON)
+		w.Header().Set(fiber.HeaderCacheControl, "no-store")
+		_, _ = w.Write([]byte(healthy))
+	})
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		parts := missing()
+		if len(parts) == 0 {
+			parts = map[string][]string{"server": {"starting"}}
+		}
+		shown, id, h := notReady(parts), rand.Text(), w.Header()
+		h.Set(fiber.HeaderContentType, contentJSON)
+		h.Set(fiber.HeaderCacheControl, "no-store")
+		h.Set("X-Request-Id", id)
+		h.Set(fiber.HeaderRetryAfter, strconv.Itoa(shown.RetryAfter))
+		w.WriteHeader(shown.Status)
+		_, _ = w.Write(shown.body(id))
+	})
+	return mux
+}
