@@ -3,7 +3,6 @@ package chaos
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
@@ -81,10 +80,7 @@ func TestKillNeverTurnsBackTheCache(t *testing.T) {
 	defer watching.Wait()
 	defer cancel()
 
-	r := &round{t: t, random: rand.New(rand.NewPCG(seed, 1)), counts: map[string]int{}}
-	r.openVenues(ctx, seed)
-	binary := build(t)
-	r.in = newInstance(t, binary, append(r.environment(binary), "MARKETLOG_REDIS_ADDR="+addr)...)
+	r := newRound(ctx, t, build(t), seed, setting("redis.addr", addr))
 	watching.Go(func() { w.run(ctx) })
 	for _, name := range []string{"sink.inserted", "sink.cached", "sink.recorded", "fold.rewind", outside} {
 		s := steps[slices.IndexFunc(steps, func(s step) bool { return s.name == name })]
@@ -94,7 +90,7 @@ func TestKillNeverTurnsBackTheCache(t *testing.T) {
 	}
 	p := r.in.start(t, "live", "")
 	r.catchUpLive()
-	r.in.stop(t, p)
+	p.stop(t)
 	p = r.in.start(t, "none", "")
 	r.settle()
 
@@ -103,7 +99,7 @@ func TestKillNeverTurnsBackTheCache(t *testing.T) {
 		Coin   string `json:"coin_id"`
 		Second int64
 		Price  float64
-	}](ctx, r.in, "SELECT coin_id, toUnixTimestamp(max(time)) AS second, argMax(price, time) AS price FROM v_prices WHERE reason = '' GROUP BY coin_id")
+	}](ctx, r.scene.in, "SELECT coin_id, toUnixTimestamp(max(time)) AS second, argMax(price, time) AS price FROM v_prices WHERE reason = '' GROUP BY coin_id")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +124,7 @@ func TestKillNeverTurnsBackTheCache(t *testing.T) {
 	if len(want) > 0 {
 		t.Errorf("the cache lacks %v", want)
 	}
-	r.in.stop(t, p)
+	p.stop(t)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, wrong := range first(w.wrong) {

@@ -72,6 +72,9 @@ func (s *subscriber) take(p int32, m kafka.Message, last *eventsv1.Mark) *events
 		s.wrong = append(s.wrong, fmt.Sprintf("prices.v1/%d at %d: %v", p, m.Offset, err))
 		return last
 	}
+	if rec.GetControl() != nil {
+		return last // a replay's word to the sinks: no input caused it
+	}
 	if last != nil && (rec.Mark.Offset < last.Offset || rec.Mark.Offset == last.Offset && rec.Mark.Index <= last.Index) {
 		return last
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // rows asks for rows in JSON, one a line.
-func rows[T any](ctx context.Context, in *instance, statement string) ([]T, error) {
+func rows[T any](ctx context.Context, in *installation, statement string) ([]T, error) {
 	body, err := in.query(ctx, statement+" FORMAT JSONEachRow")
 	if err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func rows[T any](ctx context.Context, in *instance, statement string) ([]T, erro
 }
 
 // views reads the prices and candles that analysts see.
-func views(t *testing.T, in *instance) oracle.Views {
+func views(t *testing.T, in *installation) oracle.Views {
 	t.Helper()
 	must := func(err error) {
 		if err != nil {
@@ -83,7 +83,7 @@ func views(t *testing.T, in *instance) oracle.Views {
 		Base                   string
 		VolumeUSD              float64 `json:"volume_usd"`
 		Trades                 uint64
-	}](t.Context(), in, "SELECT *, toUnixTimestamp(start) AS second, toString(volume) AS base FROM v_candles_1m")
+	}](t.Context(), in, "SELECT *, toUnixTimestamp(start) AS second, toString(volume) AS base FROM v_candles_1m WHERE origin = 'live'")
 	must(err)
 	for _, c := range candles {
 		v.Candles = append(v.Candles, oracle.Candle{
@@ -132,7 +132,7 @@ type event struct {
 func (e event) rowKey() string { return e.Coin + " " + e.Kind + " " + strings.Join(e.Flags, ",") }
 
 // events reads the ticks, and the dead letters that have an event id.
-func events(ctx context.Context, in *instance) (ticks, dead []event, err error) {
+func events(ctx context.Context, in *installation) (ticks, dead []event, err error) {
 	if ticks, err = rows[event](ctx, in, "SELECT event_id, coin_id, kind, flags FROM v_ticks"); err != nil {
 		return nil, nil, err
 	}

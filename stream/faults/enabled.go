@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 )
 
 // Enabled says whether this build can kill itself.
@@ -64,6 +65,19 @@ func Hit(step string) {
 	}
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	select {} // the signal is on its way; nothing after this step may happen
+}
+
+// ClockShift is how far the producers' clock is ahead of the machine's.
+func ClockShift() time.Duration {
+	text := os.Getenv("MARKETLOG_FAULT_CLOCK")
+	if text == "" {
+		return 0
+	}
+	shift, err := time.ParseDuration(text)
+	if err != nil {
+		panic(fmt.Sprintf("MARKETLOG_FAULT_CLOCK=%q: want a duration, as -5m", text))
+	}
+	return shift
 }
 
 // Acked appends event ids that the log acknowledged, in one write. Safe for concurrent use.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // The test runs itself again as the process that dies.
@@ -37,5 +38,15 @@ func TestDiesAtTheNamedHit(t *testing.T) {
 		if err != nil || string(got) != want {
 			t.Errorf("%s holds %q (%v), want %q", filepath.Base(name), got, err, want)
 		}
+	}
+}
+
+func TestClockIsMovedAsAsked(t *testing.T) {
+	if got := ClockShift(); got != 0 {
+		t.Errorf("without being asked: got %v, want 0", got)
+	}
+	t.Setenv("MARKETLOG_FAULT_CLOCK", "-5m")
+	if got := ClockShift(); got != -5*time.Minute {
+		t.Errorf("asked for -5m: got %v", got)
 	}
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // gateKills is how often the kill tests kill in the gate; `make chaos` kills a thousand times.
-const gateKills = "12"
+const gateKills = "50"
 
 // tests runs every test with the race detector, on whatever back ends this machine has. Results
 // are never taken from the cache: it does not see the servers that tests start.

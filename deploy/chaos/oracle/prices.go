@@ -45,7 +45,8 @@ type said struct {
 	price           float64 // of a trade, or a ticker's last; 0 for none
 	bid, ask        float64
 	quoted          bool
-	volume          float64
+	volume          float64 // of 24 hours, in the base
+	turnover        float64 // the same in the quote
 	hasVolume       bool
 	quote           string
 	rate            float64
@@ -111,7 +112,7 @@ func (p *partition) hear(mark *eventsv1.Mark, r *eventsv1.ResolvedTick) {
 	} else {
 		s.price, s.bid, s.ask = float(t.Last), float(t.Bid), float(t.Ask)
 		s.quoted = t.Bid != "" || t.Ask != ""
-		s.volume, s.hasVolume = float(t.VolumeBase), t.VolumeBase != ""
+		s.volume, s.turnover, s.hasVolume = float(t.VolumeBase), float(t.VolumeQuote), t.VolumeBase != "" || t.VolumeQuote != ""
 	}
 	if r.CoinId == "" {
 		return
@@ -275,7 +276,7 @@ func look(id marketID, history []said, now int64) (view, bool) {
 	v := view{Input: Input{Provider: id.provider, Symbol: id.symbol}}
 	var newest said
 	var price, quote said // the newest of each that counts
-	var volume float64
+	var volume, turnover float64
 	low, high := math.Inf(1), math.Inf(-1)
 	note := func(s said, value float64) {
 		if s.at/second >= now/second-60 {
@@ -302,7 +303,7 @@ func look(id marketID, history []said, now int64) (view, bool) {
 			}
 		}
 		if s.hasVolume && now-s.heard <= freshFor {
-			volume = s.volume
+			volume, turnover = s.volume, s.turnover
 		}
 	}
 	heard, hasQuote := false, false
@@ -339,6 +340,9 @@ func look(id marketID, history []said, now int64) (view, bool) {
 		v.PriceUSD = v.Value * v.Rate
 	}
 	v.volumeUSD = volume * v.last * v.Rate
+	if turnover > 0 { // what the venue summed itself
+		v.volumeUSD = turnover * v.Rate
+	}
 	v.spread = (v.ask - v.bid) * v.Rate
 	if !v.quoteUsable {
 		v.spread = 0

@@ -102,7 +102,7 @@ func rat(text string) *big.Rat {
 
 // Joined checks the records of ticks.v1 against what caused them and what they were joined with:
 // each names its coin and its quote, and repeats the rate that quotes.v1 holds at the offset it names,
-// which was at most a minute old. It returns what is wrong.
+// which was at most a minute old by the log's now. It returns what is wrong.
 func Joined(ticks map[int32][]Record, quotes []Record) ([]string, error) {
 	rates := map[int64]*eventsv1.QuoteRate{}
 	for _, r := range quotes {
@@ -114,13 +114,18 @@ func Joined(ticks map[int32][]Record, quotes []Record) ([]string, error) {
 	}
 	var wrong []string
 	for _, p := range partitionsOf(ticks) {
+		// A pulse tells the now of those who joined, each for its own partition, once a second of it.
+		nows := map[int32]int64{}
 		for _, r := range ticks[p] {
 			rec := &eventsv1.ResolvedRecord{}
 			if err := rec.UnmarshalVT(r.Value); err != nil {
 				return nil, fmt.Errorf("decoding ticks.v1/%d at %d: %w", p, r.Offset, err)
 			}
+			if pulse := rec.GetPulse(); pulse != nil {
+				nows[rec.Mark.Partition] = pulse.Now
+			}
 			if t := rec.GetTick(); t != nil {
-				if why := joinedWrongly(t, rates); why != "" {
+				if why := joinedWrongly(t, rates, nows[rec.Mark.Partition]); why != "" {
 					wrong = append(wrong, fmt.Sprintf("ticks.v1/%d at %d: %s", p, r.Offset, why))
 				}
 			}
@@ -129,7 +134,7 @@ func Joined(ticks map[int32][]Record, quotes []Record) ([]string, error) {
 	return wrong, nil
 }
 
-func joinedWrongly(t *eventsv1.ResolvedTick, rates map[int64]*eventsv1.QuoteRate) string {
+func joinedWrongly(t *eventsv1.ResolvedTick, rates map[int64]*eventsv1.QuoteRate, now int64) string {
 	quote := quoteID(t.Tick.Quote)
 	switch {
 	case t.CoinId != coins[t.Tick.Base].id:
@@ -143,8 +148,8 @@ func joinedWrongly(t *eventsv1.ResolvedTick, rates map[int64]*eventsv1.QuoteRate
 	switch {
 	case rate == nil || rate.QuoteId != quote || rate.Rate != t.Rate || rate.Time != t.RateTime:
 		return fmt.Sprintf("rate %v of %s at %d, and quotes.v1 holds %v", t.Rate, quote, t.RateOffset, rate)
-	case t.Tick.IngestTime-t.RateTime > int64(65*time.Second):
-		return fmt.Sprintf("a rate of %s ago", time.Duration(t.Tick.IngestTime-t.RateTime))
+	case now-t.RateTime > int64(time.Minute):
+		return fmt.Sprintf("a rate of %s ago", time.Duration(now-t.RateTime))
 	}
 	return ""
 }
@@ -216,6 +221,9 @@ func admitted(records []Record) ([]resolved, error) {
 		rec := &eventsv1.ResolvedRecord{}
 		if err := rec.UnmarshalVT(r.Value); err != nil {
 			return nil, fmt.Errorf("decoding ticks.v1 at %d: %w", r.Offset, err)
+		}
+		if rec.GetControl() != nil {
+			continue // a replay's word to the sinks: no input caused it
 		}
 		if rec.Mark == nil {
 			return nil, fmt.Errorf("the record of ticks.v1 at %d has no mark", r.Offset)

@@ -3,12 +3,15 @@ package scripted
 import (
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
+	"time"
 )
 
 // coinbase spells as Coinbase Exchange does:
-// https://docs.cdp.coinbase.com/exchange/websocket-feed/channels and
+// https://docs.cdp.coinbase.com/exchange/websocket-feed/channels,
+// https://docs.cdp.coinbase.com/api-reference/exchange-api/rest-api/products/get-product-candles and
 // https://docs.cdp.coinbase.com/api-reference/exchange-api/rest-api/products/get-all-known-trading-pairs.
 type coinbase struct{}
 
@@ -16,7 +19,8 @@ const coinbaseTime = "2006-01-02T15:04:05.000000Z"
 
 func (coinbase) symbol(m *market) string { return m.base + "-" + m.quote }
 
-func (c coinbase) rest(path string, markets []*market) (any, bool) {
+func (c coinbase) rest(address *url.URL, now time.Time, markets []*market) (any, bool) {
+	path := address.Path
 	if path == "/products" {
 		var list []map[string]any
 		for _, m := range markets {
@@ -31,12 +35,15 @@ func (c coinbase) rest(path string, markets []*market) (any, bool) {
 		return list, true
 	}
 	name, found := strings.CutPrefix(path, "/products/")
+	if symbol, past := strings.CutSuffix(name, "/candles"); found && past {
+		return c.candles(symbol, address.Query())
+	}
 	name, ticker := strings.CutSuffix(name, "/ticker")
 	for _, m := range markets {
 		if found && ticker && c.symbol(m) == name && !m.silent {
 			return map[string]any{
 				"ask": m.spell(m.price + 1), "bid": m.spell(m.price - 1), "volume": spell(m.volume, 8),
-				"trade_id": m.trade, "price": m.spell(m.price), "size": "0.50000000", "time": now().Format(coinbaseTime),
+				"trade_id": m.trade, "price": m.spell(m.price), "size": "0.50000000", "time": now.Format(coinbaseTime),
 			}, true
 		}
 	}

@@ -3,6 +3,7 @@ package scripted
 import (
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -15,8 +16,6 @@ import (
 type kraken struct{}
 
 const krakenTime = "2006-01-02T15:04:05.000000Z"
-
-func now() time.Time { return time.Now().UTC() }
 
 func (kraken) symbol(m *market) string { return m.base + "/" + m.quote }
 
@@ -46,9 +45,9 @@ func short(asset string) string {
 	return asset
 }
 
-func (k kraken) rest(path string, markets []*market) (any, bool) {
+func (k kraken) rest(address *url.URL, _ time.Time, markets []*market) (any, bool) {
 	result := map[string]any{}
-	switch path {
+	switch address.Path {
 	case "/0/public/AssetPairs":
 		for _, m := range markets {
 			result[legacy(m.base)+legacy(m.quote)] = map[string]any{
@@ -96,7 +95,7 @@ func (k kraken) request(message []byte, markets []*market) (asked []*market, ans
 	if err := json.Unmarshal(message, &m); err != nil {
 		return nil, nil, false, fmt.Errorf("reading a request: %.100s", message)
 	}
-	at := now().Format(krakenTime)
+	at := time.Now().UTC().Format(krakenTime)
 	switch m.Method {
 	case "ping":
 		return nil, []string{fmt.Sprintf(`{"method":"pong","time_in":%q,"time_out":%q}`, at, at)}, false, nil

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 
@@ -18,7 +19,7 @@ import (
 // format is how a venue spells what it says.
 type format interface {
 	// rest answers the HTTP interface.
-	rest(path string, markets []*market) (body any, ok bool)
+	rest(address *url.URL, now time.Time, markets []*market) (body any, ok bool)
 	// hello is what a new connection hears.
 	hello() []string
 	// request reads a client's message: which markets it asks for, what to answer, and whether the
@@ -53,6 +54,7 @@ type Venue struct {
 	markets []*market
 	clients map[*client]bool
 	paused  bool
+	shift   time.Duration
 	sent    map[Bad]int
 	total   int
 }
@@ -110,7 +112,7 @@ func (v *Venue) Run(ctx context.Context) error {
 			v.mu.Lock()
 			if !v.paused {
 				for due += float64(v.rate) * beat.Seconds(); due >= 1; due-- {
-					v.say(now)
+					v.say(now.Add(v.shift))
 				}
 			}
 			if h := v.format.heartbeat(); h != "" && now.Sub(heart) >= time.Second {
@@ -127,6 +129,13 @@ func (v *Venue) Pause(paused bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.paused = paused
+}
+
+// Shift puts the venue's clock ahead of the machine's.
+func (v *Venue) Shift(by time.Duration) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.shift = by
 }
 
 // Listened says whether a client has subscribed to every market.
@@ -155,7 +164,7 @@ func (v *Venue) Parade(n int) {
 	defer v.mu.Unlock()
 	for _, kind := range Bads {
 		for range n {
-			v.sayBad(kind, v.pick(), time.Now())
+			v.sayBad(kind, v.pick(), time.Now().Add(v.shift))
 		}
 	}
 }
@@ -246,7 +255,7 @@ func (v *Venue) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	v.mu.Lock()
-	body, ok := v.format.rest(r.URL.Path, v.markets)
+	body, ok := v.format.rest(r.URL, time.Now().Add(v.shift).UTC(), v.markets)
 	v.mu.Unlock()
 	if !ok {
 		http.NotFound(w, r)

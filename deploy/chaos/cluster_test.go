@@ -1,0 +1,197 @@
+package chaos
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/marketlog/marketlog/stream/streamtest"
+)
+
+// cluster is an installation whose roles are processes apart, on a real Kafka and a real Redis, with
+// the engine in one more process.
+type cluster struct {
+	installation
+	binary, dir string
+	environment []string // of every role
+	broker      *streamtest.KafkaProcess
+	redis       *streamtest.RedisProcess
+	nodes       map[string]*node
+}
+
+// node is one role's program and its present life.
+type node struct {
+	program
+	name    string
+	dir     string
+	metrics string
+	rest    string // of a query
+	life    *process
+	// shift is how far ahead of the machine's the clock of the next life is.
+	shift time.Duration
+}
+
+// names of the nodes; the part before the dash is the role.
+const (
+	engineNode   = "engine"
+	produceNode  = "produce"
+	processNodeA = "process-a"
+	processNodeB = "process-b"
+	processNodeC = "process-c" // comes and goes
+	queryNodeA   = "query-a"
+	queryNodeB   = "query-b"
+)
+
+// newCluster starts Kafka and Redis, and prepares the roles.
+func newCluster(t *testing.T, binary string, s *scene) *cluster {
+	t.Helper()
+	c := &cluster{binary: binary, dir: t.ArtifactDir(), nodes: map[string]*node{}} // kept with -artifacts
+	c.broker, c.redis = streamtest.StartKafka(t), streamtest.StartRedis(t)
+	c.acks = filepath.Join(c.dir, "acked")
+	var server string
+	freePorts(t, &c.sql, &server)
+	c.kafka = c.broker.Addr()
+	own := []string{
+		setting("clickhouse.listen", server), setting("clickhouse.password_file", c.secret(t, "password")), setting("sql_listen", c.sql),
+	}
+	c.environment = append(onlyScripted(t, binary, s.coinbase, s.kraken),
+		setting("kafka.brokers", c.kafka), setting("redis.addr", c.redis.Addr()), setting("clickhouse.addr", server),
+		setting("clickhouse.password_file", filepath.Join(c.dir, "password")), setting("auth.pepper_file", c.secret(t, "pepper")),
+		setting("feeds", "live"), "MARKETLOG_ACK_LOG="+c.acks)
+	c.add(t, engineNode, own)
+	for _, name := range []string{produceNode, processNodeA, processNodeB, processNodeC, queryNodeA, queryNodeB} {
+		c.add(t, name, c.environment)
+	}
+	s.in = &c.installation
+	return c
+}
+
+func (c *cluster) secret(t *testing.T, name string) string {
+	t.Helper()
+	path := filepath.Join(c.dir, name)
+	if err := os.WriteFile(path, []byte(rand.Text()+rand.Text()+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func (c *cluster) add(t *testing.T, name string, environment []string) {
+	t.Helper()
+	role, _, _ := strings.Cut(name, "-")
+	n := &node{name: name, dir: filepath.Join(c.dir, name)}
+	freePorts(t, &n.metrics, &n.rest)
+	n.program = program{
+		command:     []string{c.binary, role, "--data-dir", n.dir, "--metrics-listen", n.metrics, "--listen", n.rest},
+		environment: environment, killed: filepath.Join(c.dir, "killed"), log: filepath.Join(c.dir, name+".log"),
+	}
+	c.nodes[name] = n
+}
+
+// start begins the next life of a node; fault is step:n, or empty.
+func (n *node) start(t *testing.T, fault string) {
+	t.Helper()
+	n.life = n.program.start(t, fault, n.shift)
+}
+
+// ready asks whether the node has caught up.
+func (n *node) ready() error {
+	client := http.Client{Timeout: 5 * time.Second}
+	answer, err := client.Get("http://" + n.metrics + "/readyz")
+	if err != nil {
+		return fmt.Errorf("asking %s: %w", n.name, err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s is not ready: %s: %s", n.name, answer.Status, body)
+	}
+	return nil
+}
+
+// awaitReady waits until all nodes that live are ready, and complains of those that ended.
+func (c *cluster) awaitReady(t *testing.T) {
+	t.Helper()
+	eventually(t, "the cluster being ready", 3*time.Minute, func() error {
+		var missing error
+		for _, n := range c.nodes {
+			if n.life == nil {
+				continue
+			}
+			if n.life.ended(0) {
+				t.Fatalf("%s ended by itself: %v\n%s", n.name, n.life.state, n.tail())
+			}
+			missing = errors.Join(missing, n.ready())
+		}
+		return missing
+	})
+}
+
+// key issues an API key through a node.
+func (c *cluster) key(t *testing.T, n *node) string {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), c.binary, "keys", "create", "--plan", "enterprise", "-o", "json", "--data-dir", n.dir)
+	command.Env = append(os.Environ(), c.environment...)
+	out, err := command.Output()
+	var failed *exec.ExitError
+	if errors.As(err, &failed) {
+		t.Fatalf("making a key: %v\n%s", err, failed.Stderr)
+	}
+	var made struct{ Key string }
+	if err == nil {
+		err = json.Unmarshal(out, &made)
+	}
+	if err != nil || made.Key == "" {
+		t.Fatalf("making a key: %v\n%s", err, out)
+	}
+	return made.Key
+}
+
+// summary is what a query answers of one coin.
+type summary struct {
+	Price                               float64
+	Providers, Rejected                 int
+	Min, Max, Median, Confidence, Score float64
+	Source                              string
+	Volume24h                           float64
+	Timestamp                           time.Time
+}
+
+// summaries are what a query answers of all coins, by their ids.
+func (n *node) summaries(t *testing.T, key string) map[string]summary {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+n.rest+"/api/v1/prices/summary", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+key)
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatalf("asking %s: %v\n%s", n.name, err, n.tail())
+	}
+	defer answer.Body.Close()
+	var body struct {
+		Data struct {
+			Prices map[string]struct {
+				summary
+				CoinID string `json:"coinId"`
+			}
+		}
+	}
+	if err := json.NewDecoder(answer.Body).Decode(&body); err != nil || answer.StatusCode != http.StatusOK {
+		t.Fatalf("%s answers %s: %v", n.name, answer.Status, err)
+	}
+	list := map[string]summary{}
+	for _, p := range body.Data.Prices {
+		list[p.CoinID] = p.summary
+	}
+	return list
+}
