@@ -33,11 +33,15 @@ generate: $(BUF) ## Generate the Go code of schemas/events
 
 bench: build kafka ## Measure the figures, each beside its limit, three times over into bin/bench.txt
 	for run in 1 2 3; do go test -run '^$$' -bench . -timeout 2h ./...; done | tee bin/bench.txt
+	go -C tools run ./figures <bin/bench.txt
+
+figures: bench ## Measure them and write docs/figures.md
+	go -C tools run ./figures <bin/bench.txt >docs/figures.md
 
 chaos: build kafka ## 1,000 kills, detached; resumes, and appends seed and steps to bin/chaos.jsonl
-	MARKETLOG_KILLS=1000 MARKETLOG_KILL_REPORT=$(CURDIR)/bin/chaos.jsonl \
-	  nohup go test -run '^TestKill' -count 1 -timeout 12h -v ./deploy/... >bin/chaos.log 2>&1 </dev/null & \
-	  echo "chaos: running as process $$!, writing bin/chaos.log and bin/chaos.jsonl"
+	set -m; MARKETLOG_KILLS=$${MARKETLOG_KILLS:-1000} MARKETLOG_KILL_REPORT=$(CURDIR)/bin/chaos.jsonl \
+	  nohup go test -run '^TestKill' -count 1 -timeout 12h -v ./deploy/chaos >>bin/chaos.log 2>&1 </dev/null & \
+	  echo "chaos: running as process group $$! (kill -- -$$! ends it), writing bin/chaos.log and bin/chaos.jsonl"
 
 clean: ## Remove what was built; what lies under data/ stays
 	rm -rf bin tools/node_modules
@@ -49,4 +53,4 @@ $(BUF): tools/package.json tools/package-lock.json
 	cd tools && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	touch $@
 
-.PHONY: help build engine run live test check generate bench chaos clean kafka
+.PHONY: help build engine run live test check generate bench figures chaos clean kafka

@@ -136,24 +136,55 @@ func (s *adminServer) call(w http.ResponseWriter, r *http.Request) {
 	_ = send(ending(err))
 }
 
+// begin starts long work of the instance's own accord, once a person's of the same name has ended. The work ends with ctx.
+func (s *adminServer) begin(ctx context.Context, name string, input any) (*job, error) {
+	v, ok := s.verbs[name]
+	if !ok || !v.Long {
+		return nil, fmt.Errorf("this instance cannot %q", name)
+	}
+	encoded, err := json.Marshal(input)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the input of %s: %w", name, err)
+	}
+	for {
+		j, fresh := s.launch(ctx, v, encoded)
+		if fresh {
+			return j, nil
+		}
+		select {
+		case <-j.done:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// launch starts a job unless one of its name is running, which it returns then.
+func (s *adminServer) launch(ctx context.Context, v Verb, input json.RawMessage) (j *job, fresh bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if running := s.jobs[v.Name]; running != nil && !running.ended() {
+		return running, false
+	}
+	if s.jobs == nil {
+		s.jobs = make(map[string]*job)
+	}
+	j = startJob(ctx, v, input)
+	s.jobs[v.Name] = j
+	s.log.Info("job started", "verb", v.Name)
+	return j, true
+}
+
 func (s *adminServer) start(ctx context.Context, w http.ResponseWriter, r *http.Request) {
 	v, input, ok := s.verb(w, r, true)
 	if !ok {
 		return
 	}
-	s.mu.Lock()
-	if running := s.jobs[v.Name]; running != nil && !running.ended() {
-		s.mu.Unlock()
+	j, fresh := s.launch(ctx, v, input)
+	if !fresh {
 		http.Error(w, fmt.Sprintf("a %s is running already: see it with --attach, end it with --cancel", v.Name), http.StatusConflict)
 		return
 	}
-	j := startJob(ctx, v, input)
-	if s.jobs == nil {
-		s.jobs = make(map[string]*job)
-	}
-	s.jobs[v.Name] = j
-	s.mu.Unlock()
-	s.log.Info("job started", "verb", v.Name)
 	j.follow(r.Context(), sender(w))
 }
 

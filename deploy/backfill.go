@@ -16,7 +16,6 @@ import (
 	"github.com/marketlog/marketlog/producers/exchanges"
 	"github.com/marketlog/marketlog/producers/fetch"
 	"github.com/marketlog/marketlog/schemas"
-	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
 const (
@@ -41,8 +40,10 @@ type backfillInput struct {
 	// From is five years ago if it is zero, To is now.
 	From time.Time `json:"from,omitzero"`
 	To   time.Time `json:"to,omitzero"`
-	// Gaps means the markets that were back-filled before.
+	// Gaps means the markets that were back-filled before, and those that the instance back-fills by itself.
 	Gaps bool `json:"gaps"`
+	// Own means what the instance back-fills by itself.
+	Own bool `json:"own"`
 }
 
 // rangeLine is a range of one market's candles, to be read (calls above 0) or missing.
@@ -77,6 +78,9 @@ func backfillVerbs(in *Instance) []Verb {
 			var input backfillInput
 			if err := json.Unmarshal(raw, &input); err != nil {
 				return fmt.Errorf("reading the input of %s: %w", name, err)
+			}
+			if input.Own {
+				return in.runOwnBackfill(ctx, emit)
 			}
 			return in.eachBackfill(ctx, input, func(j *backfill.Job) error { return each(ctx, j, emit) })
 		}}
@@ -144,36 +148,34 @@ func (in *Instance) eachBackfill(ctx context.Context, input backfillInput, do fu
 		return err
 	}
 	defer log.Close()
+	state, err := backfill.ReadState(ctx, log)
+	if err != nil {
+		return err
+	}
 	known := map[string]map[string]bool{} // by venue and symbol
 	if input.Gaps {
-		err := log.Read(ctx, func(rec *eventsv1.BackfillRecord) error {
-			if r := rec.GetRange(); r != nil && rec.Producer == in.backfillProducer(r.Venue) {
-				if known[r.Venue] == nil {
-					known[r.Venue] = map[string]bool{}
-				}
-				known[r.Venue][r.Symbol] = true
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
+		known = state.Markets(in.backfillProducer)
 	}
 	sources := []string{input.Source}
 	if input.Source == "" {
-		sources = slices.Sorted(maps.Keys(known))
+		sources = slices.Collect(maps.Keys(known))
+		sources = append(sources, in.ownSources()...)
+		slices.Sort(sources)
+		sources = slices.Compact(sources)
 	}
+	var faults []error
 	for _, source := range sources {
 		j, err := in.backfillJob(ctx, source, input, known[source])
-		if err != nil {
+		if err == nil {
+			j.Log, j.Known = log, state
+			err = do(j)
+		}
+		if err != nil && ctx.Err() != nil {
 			return err
 		}
-		j.Log = log
-		if err := do(j); err != nil {
-			return err
-		}
+		faults = append(faults, err) // of one venue: the others may answer
 	}
-	return nil
+	return errors.Join(faults...)
 }
 
 // backfillProducer names who told a past: a venue's simulator tells another one than the venue.
@@ -185,15 +187,13 @@ func (in *Instance) backfillProducer(venue string) string {
 }
 
 func (in *Instance) backfillJob(ctx context.Context, source string, input backfillInput, known map[string]bool) (*backfill.Job, error) {
-	venue, err := historicVenue(source)
+	if _, err := historicVenue(source); err != nil {
+		return nil, err
+	}
+	venue, rest, err := in.venueAt(source)
 	if err != nil {
 		return nil, err
 	}
-	rest := in.Config.Venues[source].RESTURL
-	if rest == "" && in.Config.Feeds == "sim" {
-		return nil, fmt.Errorf("feeds is sim, and no simulator of %s runs here: start the instance, or use MARKETLOG_FEEDS=live", source)
-	}
-	rest = cmp.Or(rest, venue.URLs.REST)
 	pace := venue.Limits.Requests * backfillShare
 	client, err := fetch.New(fetch.DefaultConfig(1, time.Duration(float64(time.Second)/pace)), in.Clock, nil)
 	if err != nil {
@@ -207,7 +207,10 @@ func (in *Instance) backfillJob(ctx context.Context, source string, input backfi
 	if len(symbols) == 0 && len(known) == 0 {
 		symbols = in.Config.Venues[source].Symbols
 	}
-	if markets, err = backfilledMarkets(source, markets, symbols, known); err != nil {
+	own := input.Own || input.Gaps && slices.Contains(in.ownSources(), source)
+	if len(symbols) == 0 && own {
+		markets = chartedMarkets(source, markets, in.chartedMost(venue.History, pace), known)
+	} else if markets, err = backfilledMarkets(source, markets, symbols, known); err != nil {
 		return nil, err
 	}
 	now := in.Clock.Now()
@@ -224,19 +227,34 @@ func (in *Instance) backfillJob(ctx context.Context, source string, input backfi
 	return j, nil
 }
 
+// venueAt is a venue and where its HTTP interface is asked. Beside the simulator no venue is asked at its public address.
+func (in *Instance) venueAt(source string) (venue producers.Venue, rest string, err error) {
+	venue, ok := exchanges.Find(source)
+	if !ok {
+		return venue, "", fmt.Errorf("there is no venue %q", source)
+	}
+	rest = in.Config.Venues[source].RESTURL
+	if rest == "" && in.Config.Feeds == "sim" {
+		return venue, "", fmt.Errorf("feeds is sim, and no simulator of %s runs here: start the instance, or use MARKETLOG_FEEDS=live", source)
+	}
+	return venue, cmp.Or(rest, venue.URLs.REST), nil
+}
+
 // historicVenue is a venue that tells its past.
 func historicVenue(source string) (producers.Venue, error) {
-	var names []string
-	for _, v := range exchanges.List() {
-		if v.History == nil {
-			continue
-		}
-		if v.Slug == source {
-			return v, nil
-		}
-		names = append(names, v.Slug)
+	if v, ok := exchanges.Find(source); ok && v.History != nil {
+		return v, nil
 	}
-	return producers.Venue{}, fmt.Errorf("%q cannot be back-filled; use one of %s", source, strings.Join(names, ", "))
+	return producers.Venue{}, fmt.Errorf("%q cannot be back-filled; use one of %s", source, strings.Join(historicVenues(), ", "))
+}
+
+func historicVenues() (names []string) {
+	for _, v := range exchanges.List() {
+		if v.History != nil {
+			names = append(names, v.Slug)
+		}
+	}
+	return names
 }
 
 // backfilledMarkets picks from a venue's list, by the rank of their coins: the named markets and those of named coins,

@@ -148,6 +148,9 @@ func examineRunning(ctx context.Context, cfg Config, info RunInfo) (found []find
 			found = append(found, examineReadiness(ctx, addr))
 		}
 	}
+	if len(info.Kafka) == 0 { // an engine alone
+		return found
+	}
 	log, err := streamConfig(cfg.Kafka, info.Kafka)
 	if err != nil {
 		return append(found, finding{"log", "failed", err.Error(), ""})

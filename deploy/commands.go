@@ -41,6 +41,7 @@ func (a *App) commands() []*cobra.Command {
 		a.runCommand("produce", "Run only the producers: feeds to log"),
 		a.runCommand("process", "Run only the processors: log to log and views"),
 		a.runCommand("query", "Run only the query side: REST and the price stream"),
+		a.engineCommand(),
 		a.migrateCommand(),
 		a.decodeCommand(),
 		a.keysCommand(),
@@ -51,6 +52,7 @@ func (a *App) commands() []*cobra.Command {
 		a.configCommand(),
 		a.deadCommand(),
 		a.sqlCommand(),
+		a.simCommand(),
 		a.doctorCommand(),
 		a.versionCommand(),
 	}

@@ -33,9 +33,11 @@ type Config struct {
 	Retention  RetentionConfig        `koanf:"retention"`
 	Venues     map[string]VenueConfig `koanf:"venues"`
 	// Sources are polled where feeds is live, or where their URL says otherwise.
-	Sources map[string]SourceConfig `koanf:"sources"`
-	Auth    AuthConfig              `koanf:"auth"`
-	Log     LogConfig               `koanf:"log"`
+	Sources  map[string]SourceConfig `koanf:"sources"`
+	Backfill BackfillConfig          `koanf:"backfill"`
+	Auth     AuthConfig              `koanf:"auth"`
+	Stream   StreamConfig            `koanf:"stream"`
+	Log      LogConfig               `koanf:"log"`
 }
 
 // SimConfig steers the simulator.
@@ -78,10 +80,13 @@ type SASLConfig struct {
 // ClickHouseConfig says where the views are: at Addr, or in this process if it is empty.
 type ClickHouseConfig struct {
 	// Addr are HTTP addresses of one cluster.
-	Addr         []string `koanf:"addr"`
-	Database     string   `koanf:"database"`
-	User         string   `koanf:"user"`
-	PasswordFile string   `koanf:"password_file"`
+	Addr []string `koanf:"addr"`
+	// Listen is where `marketlog engine` serves the embedded engine to the other roles, loopback since passwords and
+	// rows go over it in the clear. They name it in Addr.
+	Listen       string `koanf:"listen"`
+	Database     string `koanf:"database"`
+	User         string `koanf:"user"`
+	PasswordFile string `koanf:"password_file"`
 	// Library is the path of libchdb for the embedded engine; empty: where `make engine` puts it.
 	Library string `koanf:"library"`
 }
@@ -98,6 +103,9 @@ type RetentionConfig struct {
 	// LogBytes bounds the embedded broker's log, shared out as the topic table does. The broker reads all of it into
 	// memory at start. On a cluster, the topics' own settings decide.
 	LogBytes int64 `koanf:"log_bytes"`
+	// PriceDays is how many days of prices ClickHouse keeps to the second, beside the last of each minute, which stays;
+	// 0: 1 day in the embedded engine, 7 in a server.
+	PriceDays int `koanf:"price_days"`
 }
 
 // VenueConfig overrides what is built in for one venue; empty fields keep it.
@@ -115,6 +123,19 @@ type SourceConfig struct {
 	URL     string `koanf:"url"`
 }
 
+// BackfillConfig says what `marketlog run` reads of the venues' past by itself, so that its charts show more than what it
+// saw: days for five years, hours for 30 days, minutes for one, of the best known coins first. It is ready when that is
+// over. An accelerated simulator is not asked.
+type BackfillConfig struct {
+	Enabled bool `koanf:"enabled"`
+	// Sources are venues, read at a time; one that is not enabled is passed over. Without one that has USD markets of
+	// stablecoins, markets quoted in those cannot be converted.
+	Sources []string `koanf:"sources"`
+	// Seconds is how long it may take; as many coins are read as fit into the venues' budgets. What did not fit after
+	// all, the next start reads.
+	Seconds int `koanf:"seconds"`
+}
+
 // AuthConfig says who may ask.
 type AuthConfig struct {
 	// Mode is required, optional (no key: served as plan Free) or open (all served as Pro; loopback only).
@@ -122,6 +143,13 @@ type AuthConfig struct {
 	// PepperFile holds the secret of the keys' hashes, the same for every process of an installation;
 	// empty: a file in the data directory, made on the first start.
 	PepperFile string `koanf:"pepper_file"`
+}
+
+// StreamConfig says who may open the price stream.
+type StreamConfig struct {
+	// Origins are the web origins besides the server's own whose pages may, such as https://app.example.com. What is no
+	// browser names no origin, and needs none.
+	Origins []string `koanf:"origins"`
 }
 
 // LogConfig says what is written to standard error.
@@ -141,10 +169,11 @@ func DefaultConfig() Config {
 		Feeds:      "sim",
 		Sim:        SimConfig{Speed: 1, Seed: 1},
 		Kafka:      KafkaConfig{Listen: "127.0.0.1:9092", ReplicationFactor: -1},
-		ClickHouse: ClickHouseConfig{Database: "marketlog"},
+		ClickHouse: ClickHouseConfig{Database: "marketlog", Listen: "127.0.0.1:8124"},
 		Retention:  RetentionConfig{LogBytes: tableBytes()},
 		Venues:     make(map[string]VenueConfig),
 		Sources:    make(map[string]SourceConfig),
+		Backfill:   BackfillConfig{Enabled: true, Sources: []string{"binance", "bitstamp"}, Seconds: 110},
 		Auth:       AuthConfig{Mode: "required"},
 		Log:        LogConfig{Level: "info", Format: "auto"},
 	}
@@ -185,6 +214,7 @@ func (c Config) Validate() error {
 	}
 	loopback("sql_listen", c.SQLListen, "SQL asks for no key")
 	loopback("kafka.listen", c.Kafka.Listen, "the embedded broker asks for no password")
+	loopback("clickhouse.listen", c.ClickHouse.Listen, "what goes over it is not encrypted")
 	if len(c.Kafka.Brokers) == 0 {
 		f.required("kafka.listen", c.Kafka.Listen, "use HOST:PORT, or name kafka.brokers")
 	}
@@ -216,6 +246,17 @@ func (c Config) Validate() error {
 	if c.Sim.Speed > 1 && c.Feeds != "sim" {
 		f.add("sim.speed", strconv.Itoa(c.Sim.Speed), "needs the simulator, and feeds is "+c.Feeds, "use feeds sim, or speed 1")
 	}
+	for _, source := range c.Backfill.Sources {
+		if _, err := historicVenue(source); err != nil {
+			f.add("backfill.sources", source, "tells no past", "use some of "+strings.Join(historicVenues(), ", "))
+		}
+	}
+	if c.Backfill.Seconds < 1 || c.Backfill.Seconds > 3600 {
+		f.add("backfill.seconds", strconv.Itoa(c.Backfill.Seconds), "is outside 1 to 3600", "use `marketlog backfill` for what takes longer")
+	}
+	if d := c.Retention.PriceDays; d < 0 || d > 3650 {
+		f.add("retention.price_days", strconv.Itoa(d), "is outside 0 to 3650", "use 0 for the default")
+	}
 	if c.Retention.LogBytes < minLogBytes {
 		f.add("retention.log_bytes", strconv.FormatInt(c.Retention.LogBytes, 10), "is too small to be shared out among the topics", fmt.Sprintf("use %d (64 MiB) or more", minLogBytes))
 	}
@@ -225,6 +266,9 @@ func (c Config) Validate() error {
 		}
 	}
 	f.required("clickhouse.database", c.ClickHouse.Database, "name a database")
+	for _, origin := range c.Stream.Origins {
+		f.origin("stream.origins", origin)
+	}
 	for name, venue := range c.Venues {
 		f.url("venues."+name+".ws_url", venue.WSURL, "ws", "wss")
 		f.url("venues."+name+".rest_url", venue.RESTURL, "http", "https")
@@ -238,6 +282,14 @@ func (c Config) Validate() error {
 // ValidateFor is Validate, and what the role cannot do without. Roles apart meet in a log and a store outside of them.
 func (c Config) ValidateFor(role string) error {
 	f, _ := c.Validate().(Faults)
+	if role == "engine" {
+		f.required("clickhouse.listen", c.ClickHouse.Listen, "use HOST:PORT")
+		f.required("clickhouse.password_file", c.ClickHouse.PasswordFile, "name a file that holds the password which the other roles give")
+		if len(c.ClickHouse.Addr) > 0 {
+			f.add("clickhouse.addr", strings.Join(c.ClickHouse.Addr, ","), "names a server, and `marketlog engine` is one", "leave it empty here, and name clickhouse.listen in it for the other roles")
+		}
+		return f.err()
+	}
 	if role != "run" {
 		f.required("kafka.brokers", strings.Join(c.Kafka.Brokers, ","), "name the brokers, or use `marketlog run` for all roles in one process")
 		if c.Sim.Speed > 1 {
@@ -328,6 +380,14 @@ func (f *Faults) url(key, value string, schemes ...string) {
 	u, err := url.Parse(value)
 	if err != nil || u.Host == "" || !slices.Contains(schemes, u.Scheme) {
 		f.add(key, value, "is no such URL", "use "+strings.Join(schemes, ":// or ")+"://HOST[:PORT][/PATH]")
+	}
+}
+
+// origin checks what browsers send as one: compared byte for byte, so in their spelling.
+func (f *Faults) origin(key, value string) {
+	u, err := url.Parse(value)
+	if err != nil || !slices.Contains([]string{"http", "https"}, u.Scheme) || u.Host == "" || value != strings.ToLower(u.Scheme+"://"+u.Host) {
+		f.add(key, value, "is no web origin", "use http:// or https://HOST[:PORT] in small letters, without a path")
 	}
 }
 

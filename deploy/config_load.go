@@ -31,15 +31,16 @@ var testVariables = []string{envPrefix + "RECORDINGS", envPrefix + "KILL", envPr
 
 // flagKeys are the flags that set a key of the configuration.
 var flagKeys = map[string]string{
-	"data-dir":       "data_dir",
-	"listen":         "listen",
-	"metrics-listen": "metrics_listen",
-	"sql-listen":     "sql_listen",
-	"kafka-listen":   "kafka.listen",
-	"feeds":          "feeds",
-	"sim-speed":      "sim.speed",
-	"sim-seed":       "sim.seed",
-	"log-level":      "log.level",
+	"data-dir":          "data_dir",
+	"listen":            "listen",
+	"metrics-listen":    "metrics_listen",
+	"sql-listen":        "sql_listen",
+	"kafka-listen":      "kafka.listen",
+	"clickhouse-listen": "clickhouse.listen",
+	"feeds":             "feeds",
+	"sim-speed":         "sim.speed",
+	"sim-seed":          "sim.seed",
+	"log-level":         "log.level",
 }
 
 // Setting is one key of the configuration as it stands, and who said so: "default", "file PATH", "environment NAME" or

@@ -49,6 +49,7 @@ listen: 127.0.0.1:1
 sql_listen: 127.0.0.1:1
 kafka: {brokers: [a:1, b:2]}
 venues: {okx: {ws_url: "wss://file/", symbols: [BTC-USDT]}}
+stream: {origins: ["https://app.example"]}
 `)
 	cfg, settings, err := LoadConfig(Sources{
 		Env:   []string{"MARKETLOG_LISTEN=127.0.0.1:2", "MARKETLOG_SQL_LISTEN=127.0.0.1:2", "MARKETLOG_VENUES_KRAKEN_REST_URL=https://env/", "MARKETLOG_SOURCES_ECB_URL=http://env/", "PATH=/bin", "MARKETLOG_KILL_REPORT=x"},
@@ -62,6 +63,7 @@ venues: {okx: {ws_url: "wss://file/", symbols: [BTC-USDT]}}
 	want.Kafka.Brokers = []string{"a:1", "b:2"}
 	want.Venues["okx"] = VenueConfig{Enabled: true, WSURL: "wss://file/", Symbols: []string{"BTC-USDT"}}
 	want.Venues["kraken"] = VenueConfig{Enabled: true, RESTURL: "https://env/"}
+	want.Stream.Origins = []string{"https://app.example"}
 	want.Sources["ecb"] = SourceConfig{Enabled: true, URL: "http://env/"}
 	if diff := cmp.Diff(want, cfg, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("configuration (-want +got):\n%s", diff)
@@ -101,6 +103,12 @@ func TestFaultsNameKeyValueOriginAndRemedy(t *testing.T) {
 		{name: "several at once", file: "feeds: x", env: []string{"MARKETLOG_LOG_LEVEL=loud"}, flags: []string{"--sim-speed", "0"},
 			want: "feeds = \"x\" (file FILE)\nlog.level = \"loud\" (environment MARKETLOG_LOG_LEVEL)\nsim.speed = \"0\" (flag --sim-speed)"},
 		{name: "source without a scheme", file: "sources: {ecb: {url: bank}}", want: `sources.ecb.url = "bank" (file FILE): is no such URL; use http:// or https://`},
+		{name: "no origin", env: []string{"MARKETLOG_STREAM_ORIGINS=https://a.example,app.example,https://b.example/x,https://C.example"},
+			want: "stream.origins = \"app.example\" (environment MARKETLOG_STREAM_ORIGINS): is no web origin; use http:// or https://HOST\n" +
+				"stream.origins = \"https://b.example/x\"\nstream.origins = \"https://C.example\""},
+		{name: "a venue that tells no past, for too long", file: "backfill: {sources: [kraken, upbit], seconds: 0}",
+			want: "backfill.sources = \"upbit\" (file FILE): tells no past; use some of binance, \nbackfill.seconds = \"0\" (file FILE): is outside 1 to 3600"},
+		{name: "prices of the future", env: []string{"MARKETLOG_RETENTION_PRICE_DAYS=-1"}, want: `retention.price_days = "-1" (environment MARKETLOG_RETENTION_PRICE_DAYS): is outside 0 to 3650; use 0`},
 		{name: "no such scheme", file: "venues: {okx: {ws_url: 'https://me:hunter2@h/'}}", want: `venues.okx.ws_url = "https://%2A%2A%2A%2A%2A%2A@h/" (file FILE): is no such URL; use ws:// or wss://`},
 	}
 	for _, test := range tests {
@@ -148,7 +156,7 @@ func TestFileIsRefusedWhole(t *testing.T) {
 
 func TestRolesApartNeedServers(t *testing.T) {
 	cfg := DefaultConfig()
-	for role, want := range map[string]string{"run": "", "produce": "kafka.brokers", "process": "clickhouse.addr kafka.brokers redis.addr", "query": "clickhouse.addr kafka.brokers redis.addr"} {
+	for role, want := range map[string]string{"run": "", "produce": "kafka.brokers", "engine": "clickhouse.password_file", "process": "clickhouse.addr kafka.brokers redis.addr", "query": "clickhouse.addr kafka.brokers redis.addr"} {
 		var got []string
 		faults, _ := cfg.ValidateFor(role).(Faults)
 		for _, f := range faults {

@@ -24,6 +24,7 @@ type RunInfo struct {
 	Listen        string   `json:"listen,omitempty"`
 	MetricsListen string   `json:"metricsListen,omitempty"`
 	SQLListen     string   `json:"sqlListen,omitempty"`
+	Engine        string   `json:"engine,omitempty"`
 	Kafka         []string `json:"kafka,omitempty"`
 	Redis         []string `json:"redis,omitempty"`
 	Feeds         string   `json:"feeds,omitempty"`

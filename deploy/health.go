@@ -14,26 +14,28 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// healthHandler serves what operators watch: /healthz at once, /readyz with 200 once every role has caught up, both
-// with the state of each role, and /metrics.
-func healthHandler(health *Health, metrics prometheus.Gatherer) http.Handler {
-	answer := func(w http.ResponseWriter, status int, roles []RoleHealth) {
+// healthHandler serves what operators watch: /healthz at once, /readyz with 200 once nothing is missing, both with the
+// state of each role, and /metrics.
+func healthHandler(health *Health, missing func() map[string][]string, metrics prometheus.Gatherer) http.Handler {
+	answer := func(w http.ResponseWriter, status int, missing map[string][]string) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
-		_ = json.NewEncoder(w).Encode(map[string]any{"roles": roles})
+		body := map[string]any{"roles": health.Report()}
+		if len(missing) > 0 {
+			body["missing"] = missing
+		}
+		_ = json.NewEncoder(w).Encode(body)
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, http.StatusOK, health.Report())
+		answer(w, http.StatusOK, nil)
 	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		status, roles := http.StatusOK, health.Report()
-		for _, r := range roles {
-			if !r.Ready {
-				status = http.StatusServiceUnavailable
-			}
+		status, missing := http.StatusOK, missing()
+		if len(missing) > 0 {
+			status = http.StatusServiceUnavailable
 		}
-		answer(w, status, roles)
+		answer(w, status, missing)
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
 	return mux
@@ -66,6 +68,16 @@ func (p *port) listen() (net.Listener, error) {
 		return listener, nil
 	}
 	return net.Listen("tcp", p.addr)
+}
+
+// close closes the address if nobody took it over.
+func (p *port) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.opened != nil {
+		_ = p.opened.Close()
+		p.opened = nil
+	}
 }
 
 // serveHTTP serves handler until ctx ends, then gives open answers two seconds.

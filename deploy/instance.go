@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -14,6 +15,7 @@ import (
 	"github.com/marketlog/marketlog/deploy/embedded"
 	"github.com/marketlog/marketlog/deploy/embedded/engine"
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/simulator"
 	"github.com/marketlog/marketlog/schemas"
 	"github.com/marketlog/marketlog/stream"
 	"github.com/marketlog/marketlog/stream/history"
@@ -33,8 +35,19 @@ type Instance struct {
 	Metrics *prometheus.Registry
 	// Clock is the time that producers and the simulator live in, and by which ages are taken.
 	Clock producers.Clock
+	// Began is when this process took the directory, by Clock.
+	Began time.Time
 	// Simulated are the venues that the built-in simulator plays; set before roles and verbs run.
 	Simulated map[string]bool
+
+	// sim is the built-in simulator, where one runs here.
+	sim atomic.Pointer[simulator.Simulator]
+
+	// own is what this process back-fills by itself; nil: nothing.
+	own      *ownBackfill
+	underWay atomic.Pointer[string]
+	// retrying is held while dead letters are retried.
+	retrying sync.Mutex
 
 	mu      sync.Mutex
 	engine  *engine.Engine
@@ -51,33 +64,66 @@ const sweepInterval = time.Minute
 
 // OpenInstance takes the data directory and opens the log, with its topics. The engine and the cache are opened by the
 // first who asks for them. A *HeldError says that an instance runs already. The caller closes the instance.
-func OpenInstance(ctx context.Context, cfg Config, log *slog.Logger) (_ *Instance, err error) {
+func OpenInstance(ctx context.Context, cfg Config, log *slog.Logger) (*Instance, error) {
+	in, err := holdInstance(cfg, log)
+	if err != nil {
+		return nil, err
+	}
+	if err := in.open(ctx); err != nil {
+		return nil, errors.Join(err, in.Close())
+	}
+	return in, nil
+}
+
+// holdInstance takes the data directory; nothing is open yet.
+func holdInstance(cfg Config, log *slog.Logger) (*Instance, error) {
 	dir, err := HoldDataDir(cfg.DataDir)
 	if err != nil {
 		return nil, err
 	}
 	in := &Instance{Config: cfg, Log: log, Dir: dir, Metrics: prometheus.NewRegistry(), Clock: newClock(cfg)}
+	in.Began = in.Clock.Now()
+	in.opening("opening the log")
 	in.Metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, in.Close())
-		}
-	}()
-	brokers := cfg.Kafka.Brokers
+	return in, nil
+}
+
+// open opens the log, with its topics.
+func (in *Instance) open(ctx context.Context) error {
+	brokers := in.Config.Kafka.Brokers
 	if len(brokers) == 0 {
 		addr, err := in.openBroker(ctx)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		brokers = []string{addr}
 	}
-	if in.Stream, err = streamConfig(cfg.Kafka, brokers); err != nil {
-		return nil, err
+	var err error
+	if in.Stream, err = streamConfig(in.Config.Kafka, brokers); err != nil {
+		return err
 	}
-	if err := in.createTopics(ctx); err != nil {
-		return nil, err
+	return in.createTopics(ctx)
+}
+
+// opening notes what is under way before the roles run; empty: they do.
+func (in *Instance) opening(what string) { in.underWay.Store(&what) }
+
+// missing is what the instance waits for before it is ready, by the part that lacks it.
+func (in *Instance) missing(health *Health) map[string][]string {
+	missing := map[string][]string{}
+	if what := *in.underWay.Load(); what != "" {
+		missing["instance"] = []string{what}
 	}
-	return in, nil
+	for _, r := range health.Report() {
+		switch {
+		case r.Ready:
+		case r.State == "running":
+			missing[r.Name] = []string{"catching up"}
+		default:
+			missing[r.Name] = []string{r.State}
+		}
+	}
+	return missing
 }
 
 func (in *Instance) openBroker(ctx context.Context) (addr string, err error) {

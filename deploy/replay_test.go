@@ -111,11 +111,17 @@ func writeRawTicks(t *testing.T, cfg Config, begin time.Time, seconds int) {
 // awaitFolds waits until the folds have taken all that is written.
 func awaitFolds(t *testing.T, producer *kgo.Client) {
 	t.Helper()
+	awaitGroups(t, producer, "resolve", "prices")
+}
+
+// awaitGroups waits until these consumer groups are at the end of what they read.
+func awaitGroups(t *testing.T, producer *kgo.Client, groups ...string) {
+	t.Helper()
 	if err := producer.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		lags, err := kadm.NewClient(producer).Lag(t.Context(), "resolve", "prices")
+		lags, err := kadm.NewClient(producer).Lag(t.Context(), groups...)
 		behind := int64(0)
 		for _, group := range lags {
 			err = errors.Join(err, group.Error())
@@ -125,7 +131,7 @@ func awaitFolds(t *testing.T, producer *kgo.Client) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("the folds are %d records behind: %v", behind, err)
+			t.Fatalf("%v are %d records behind: %v", groups, behind, err)
 		}
 	}
 }

@@ -11,7 +11,17 @@ import (
 
 // ports are the addresses of an instance, opened; nil where it does not serve.
 type ports struct {
-	api, metrics, sql *port
+	api                  *front
+	metrics, sql, engine *port
+}
+
+// close closes what nobody came to serve on.
+func (at ports) close() {
+	for _, p := range []*port{at.api.address(), at.metrics, at.sql, at.engine} {
+		if p != nil {
+			p.close()
+		}
+	}
 }
 
 // migrate brings the tables to the state that this binary expects, and tells what it made.
@@ -29,11 +39,14 @@ func migrate(ctx context.Context, in *Instance) ([]history.Migration, error) {
 
 // instanceVerbs are what commands can ask of an instance.
 func instanceVerbs(in *Instance) Verbs {
-	return NewVerbs(append(append(keyVerbs(in), backfillVerbs(in)...), replayVerb(in), migrateVerb(in))...)
+	if in.Stream.Brokers == nil { // an engine alone
+		return NewVerbs()
+	}
+	return NewVerbs(append(append(keyVerbs(in), backfillVerbs(in)...), replayVerb(in), retryVerb(in), migrateVerb(in), simFaultsVerb(in))...)
 }
 
 // metricsRole serves the health of all others.
 func metricsRole(in *Instance, at *port, health *Health) Role {
-	var handler http.Handler = healthHandler(health, in.Metrics)
+	var handler http.Handler = healthHandler(health, func() map[string][]string { return in.missing(health) }, in.Metrics)
 	return Role{Name: "metrics", Run: func(ctx context.Context) error { return at.serveHTTP(ctx, handler) }}
 }

@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +15,6 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/marketlog/marketlog/deploy/embedded/engine"
 	"github.com/marketlog/marketlog/producers/exchanges"
 	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/charts"
@@ -28,29 +28,16 @@ import (
 	"github.com/marketlog/marketlog/stream/history"
 )
 
-// queryRoles answer: REST and the stream, and SQL where the engine is embedded.
-func queryRoles(in *Instance, at ports) ([]Role, error) {
+// queryRoles answer: REST and the stream.
+func queryRoles(in *Instance, at ports, folds bool) ([]Role, error) {
 	var roles []Role
 	if at.api != nil {
 		pepper, err := in.pepper()
 		if err != nil {
 			return nil, err
 		}
-		api := &apiRole{in: in, port: at.api, pepper: pepper}
+		api := &apiRole{in: in, front: at.api, pepper: pepper, folds: folds}
 		roles = append(roles, Role{Name: "query/api", Run: api.run, Ready: api.ready})
-	}
-	if at.sql != nil {
-		e, err := in.Engine()
-		if err != nil {
-			return nil, err
-		}
-		handler, err := engine.Handler(e, engine.DefaultLimits())
-		if err != nil {
-			return nil, fmt.Errorf("preparing the SQL port: %w", err)
-		}
-		roles = append(roles, Role{Name: "query/sql", Run: func(ctx context.Context) error {
-			return at.sql.serveHTTP(ctx, handler)
-		}})
 	}
 	return roles, nil
 }
@@ -58,8 +45,10 @@ func queryRoles(in *Instance, at ports) ([]Role, error) {
 // apiRole serves REST. Each run builds everything anew from the log and the cache.
 type apiRole struct {
 	in     *Instance
-	port   *port
+	front  *front
 	pepper []byte
+	// folds says that the prices are made in this process, from feeds.
+	folds  bool
 	server atomic.Pointer[query.Server]
 }
 
@@ -90,24 +79,26 @@ func (a *apiRole) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	listener, err := a.port.listen()
+	limiter := query.NewLimiter(time.Now, query.NewUsageFile(in.Dir.Path("usage.json")))
+	if err := limiter.Load(ctx); err != nil {
+		return err
+	}
+	streaming := ws.DefaultConfig()
+	streaming.Origins = in.Config.Stream.Origins
+	dayAgo := query.NewDayAgo(board, store)
+	hub, err := ws.NewHub(streaming, ws.Deps{Board: board, DayAgo: dayAgo, Waiting: pricesTail.Waiting, Now: in.Clock.Now, Metrics: in.Metrics, Log: in.Log})
 	if err != nil {
 		return err
 	}
-	limiter := query.NewLimiter(time.Now, query.NewUsageFile(in.Dir.Path("usage.json")))
-	if err := limiter.Load(ctx); err != nil {
-		return errors.Join(err, listener.Close())
-	}
-	hub, err := ws.NewHub(ws.DefaultConfig(), ws.Deps{Board: board, Waiting: pricesTail.Waiting, Now: in.Clock.Now, Metrics: in.Metrics, Log: in.Log})
-	if err != nil {
-		return errors.Join(err, listener.Close())
-	}
+	listener := a.front.listen()
+	defer listener.Close() // then the front answers again
 	server, err := a.newServer(listener, limiter, board, rates, table, store, hub, []query.Readiness{
-		{Name: "prices", Waiting: pricesTail.Waiting},
+		{Name: "prices", Waiting: func() string { return cmp.Or(pricesTail.Waiting(), a.firstFold(board)) }},
 		{Name: "rates", Waiting: ratesTail.Waiting},
+		{Name: "backfill", Waiting: in.own.waiting},
 	})
 	if err != nil {
-		return errors.Join(err, listener.Close())
+		return err
 	}
 	a.server.Store(server)
 	g, ctx := errgroup.WithContext(ctx)
@@ -118,6 +109,7 @@ func (a *apiRole) run(ctx context.Context) error {
 		})
 	})
 	g.Go(func() error { return hub.Run(ctx) })
+	g.Go(func() error { return dayAgo.Run(ctx, in.Log) })
 	g.Go(func() error { return ratesTail.Run(ctx, rates.Apply) })
 	g.Go(func() error {
 		return keysTail.Run(ctx, func(rec stream.TailRecord) error {
@@ -132,9 +124,26 @@ func (a *apiRole) run(ctx context.Context) error {
 	return g.Wait()
 }
 
+// firstFold says what the prices lack where this process makes them: one at all, and that the folds have come to the
+// time at which it started. Where others make them, old ones are better than none.
+func (a *apiRole) firstFold(board *query.Board) string {
+	if !a.folds {
+		return ""
+	}
+	if board.Now() < a.in.Began.UnixNano() {
+		return "the folds have not come to the present yet"
+	}
+	priced := false
+	board.Entries(func(*query.Entry) { priced = true })
+	if !priced {
+		return "no coin has a price yet"
+	}
+	return ""
+}
+
 func (a *apiRole) newServer(listener net.Listener, limiter *query.Limiter, board *query.Board, rates *query.Rates, table *keys.Table, store *history.Store, hub *ws.Hub, ready []query.Readiness) (*query.Server, error) {
 	cfg := query.DefaultConfig()
-	cfg.Listen, cfg.Auth = a.port.addr, query.AuthMode(a.in.Config.Auth.Mode)
+	cfg.Listen, cfg.Auth = a.front.addr, query.AuthMode(a.in.Config.Auth.Mode)
 	candles := query.NewCandles(board, store)
 	return query.NewServer(cfg, query.Deps{
 		Keys:    table,

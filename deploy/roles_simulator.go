@@ -12,6 +12,7 @@ import (
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/simulator"
 	"github.com/marketlog/marketlog/schemas"
+	"github.com/marketlog/marketlog/stream/faults"
 )
 
 // acceleratedPast is how far in the past an accelerated run begins: what the venues' minutes reach back.
@@ -19,6 +20,9 @@ const acceleratedPast = 30 * 24 * time.Hour
 
 // newClock is the machine's, or one that runs ahead of it for an accelerated simulator.
 func newClock(cfg Config) producers.Clock {
+	if shift := faults.ClockShift(); shift != 0 {
+		return shiftedClock{by: shift}
+	}
 	if cfg.Feeds != "sim" || cfg.Sim.Speed <= 1 {
 		return producers.WallClock{}
 	}
@@ -58,6 +62,7 @@ func (in *Instance) simulatorRoles(ctx context.Context) ([]Role, map[string]bool
 	bank.URL = cmp.Or(bank.URL, sim.CentralBankURL())
 	sources["ecb"] = bank
 	in.Config.Venues, in.Config.Sources = venues, sources
+	in.sim.Store(sim)
 	cfg.Listen = sim.Addr()
 	roles := []Role{{Name: "simulator", Run: func(ctx context.Context) error {
 		running := sim
@@ -65,6 +70,7 @@ func (in *Instance) simulatorRoles(ctx context.Context) ([]Role, map[string]bool
 			if running, err = simulator.New(cfg); err != nil {
 				return err
 			}
+			in.sim.Store(running)
 		}
 		return running.Run(ctx)
 	}}}

@@ -3,7 +3,9 @@ package deploy
 import (
 	"io"
 	"log/slog"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -60,6 +62,56 @@ func TestAcceleratedRunRefusesANewerLog(t *testing.T) {
 	write(start.Add(time.Hour))
 	if err := in.refuseNewerLog(t.Context(), start); err == nil || !strings.Contains(err.Error(), "--data-dir") {
 		t.Errorf("a newer log: %v, want a refusal that names the remedy", err)
+	}
+	// So the instance does not start.
+	if _, err := producerRoles(t.Context(), in); err == nil || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "--sim-speed 1") {
+		t.Errorf("starting on a newer log: %v, want a refusal that names the directory and the remedy", err)
+	}
+}
+
+// An accelerated run loses no second on its way, meets no venue's limit, and goes on in real time.
+func TestAcceleratedRunFallsToRealTime(t *testing.T) {
+	const behind = 40 * time.Second // a heartbeat of every venue lies within
+	start := time.Now().Add(-behind).Truncate(time.Second)
+	// Few markets, so that slow machines come to the present too.
+	symbols := map[string][]string{"cryptocom": {"BTC_USD", "ETH_USD", "XRP_USD"}, "kraken": {"BTC/USD", "ETH/USD", "XRP/USD"}}
+	venues := slices.Sorted(maps.Keys(symbols))
+	in := simulatedInstance(t, venues, func(in *Instance) {
+		in.Clock = producers.NewVirtualClock(start, 20)
+		for _, slug := range venues {
+			v := in.Config.Venues[slug]
+			v.Symbols = symbols[slug]
+			in.Config.Venues[slug] = v
+		}
+	})
+	produce(t, in)
+	log := readRawLog(t, in)
+	log.until("the present is reached", func() bool {
+		return time.Since(in.Clock.Now()) < 100*time.Millisecond && log.told(venues, start.Add(behind))()
+	})
+	reached := time.Now()
+	log.until("three seconds more have passed", log.told(venues, reached.Add(3*time.Second)))
+	for _, v := range venues {
+		if len(log.dead[v]) > 0 || log.gaps[v] > 0 {
+			t.Errorf("%s: %d dead letters, %d gaps", v, len(log.dead[v]), log.gaps[v])
+		}
+		if n := within(log.trades[v], start, start.Add(behind/2)); n < 20 {
+			t.Errorf("%s: %d trades in the first half of the past", v, n)
+		}
+		if n := within(log.trades[v], reached, reached.Add(3*time.Second)); n == 0 {
+			t.Errorf("%s: no trade in three seconds of real time", v)
+		}
+		last := start
+		for _, second := range log.seconds[v] {
+			at := time.Unix(0, second)
+			if at.After(start.Add(behind)) {
+				break // real time
+			}
+			if at.Before(last) || at.Sub(last) > time.Second {
+				t.Errorf("%s: a clock record of %s after that of %s, want one for every second", v, at, last)
+			}
+			last = at
+		}
 	}
 }
 

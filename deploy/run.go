@@ -8,17 +8,21 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"sync"
 	"time"
+
+	"github.com/marketlog/marketlog/query"
 )
 
 // drainLimit is what stopping may take; another second or two go to closing the engine and the log.
 const drainLimit = 8 * time.Second
 
-// run opens an instance, starts the parts of the role on it (run: all) and waits until ctx ends. Start order: broker,
-// topics, engine, tables, processors, query, producers; each later one finds the earlier ones there.
+// run opens an instance, starts the parts of the role on it (run: all) and waits until ctx ends. Its addresses answer
+// first: /healthz at once, /readyz with what is missing. Then follow broker, topics, engine, tables, processors, query,
+// producers; each later one finds the earlier ones there.
 func run(ctx context.Context, cfg Config, role string, out io.Writer, log *slog.Logger) (err error) {
 	began := time.Now()
-	in, err := OpenInstance(ctx, cfg, log)
+	in, err := holdInstance(cfg, log)
 	if err != nil {
 		return err
 	}
@@ -28,9 +32,33 @@ func run(ctx context.Context, cfg Config, role string, out io.Writer, log *slog.
 		return err
 	}
 	health := NewHealth(time.Now)
-	stages, err := buildStages(ctx, in, role, at, health)
-	if err != nil {
+	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
+	var served sync.WaitGroup
+	serve := func(r Role) { served.Go(func() { supervise(serving, r, health, log) }) }
+	defer func() { stopServing(); served.Wait(); at.close() }()
+	if at.api != nil {
+		fallback := query.StartingHandler(func() map[string][]string { return in.missing(health) })
+		serve(Role{Name: "listen", Run: func(ctx context.Context) error { return at.api.run(ctx, fallback) }})
+	}
+	if at.metrics != nil {
+		serve(metricsRole(in, at.metrics, health))
+	}
+	if role != "engine" {
+		if err := awaitServers(ctx, log, func() error { return in.open(ctx) }); err != nil {
+			return stopped(ctx, err)
+		}
+	}
+	admin := &adminServer{verbs: instanceVerbs(in), log: log}
+	if role == "run" {
+		in.own = newOwnBackfill(in, admin)
+	}
+	var stages []stage
+	err = awaitServers(ctx, log, func() (err error) {
+		stages, err = buildStages(ctx, in, role, at)
 		return err
+	})
+	if err != nil {
+		return stopped(ctx, err)
 	}
 	key := ""
 	if role == "run" {
@@ -40,47 +68,58 @@ func run(ctx context.Context, cfg Config, role string, out io.Writer, log *slog.
 	}
 
 	info := in.info(at)
-	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
-	served := make(chan struct{})
-	admin := &adminServer{verbs: instanceVerbs(in), log: log}
-	go func() {
-		defer close(served)
-		supervise(serving, Role{Name: "admin", Run: func(ctx context.Context) error { return admin.serve(ctx, info.Admin) }}, health, log)
-	}()
-	defer func() { stopServing(); <-served }()
+	serve(Role{Name: "admin", Run: func(ctx context.Context) error { return admin.serve(ctx, info.Admin) }})
 	if err := in.Dir.Announce(info); err != nil {
 		return err
 	}
 	printStart(out, in, role, info, key, time.Since(began))
+	for _, s := range stages {
+		for _, role := range s.roles {
+			health.set(role, "starting", nil)
+		}
+	}
+	in.opening("")
 	return runStages(ctx, stages, drainLimit, health, log)
 }
 
+// stopped is nil if all that ended a start was being asked to stop while it waited.
+func stopped(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil
+	}
+	return err
+}
+
 func openPorts(cfg Config, role string) (at ports, err error) {
+	var api *port
 	for _, p := range []struct {
 		key, addr string
 		wanted    bool
 		into      **port
 	}{
-		{"listen", cfg.Listen, role == "run" || role == "query", &at.api},
+		{"listen", cfg.Listen, role == "run" || role == "query", &api},
 		{"metrics_listen", cfg.MetricsListen, true, &at.metrics},
-		{"sql_listen", cfg.SQLListen, role == "run" && len(cfg.ClickHouse.Addr) == 0, &at.sql},
+		{"sql_listen", cfg.SQLListen, role == "engine" || role == "run" && len(cfg.ClickHouse.Addr) == 0, &at.sql},
+		{"clickhouse.listen", cfg.ClickHouse.Listen, role == "engine", &at.engine},
 	} {
 		if !p.wanted || p.addr == "" {
 			continue
 		}
 		if *p.into, err = openPort(p.key, p.addr); err != nil {
+			at.close()
 			return at, err
 		}
+	}
+	if api != nil {
+		at.api = newFront(api)
 	}
 	return at, nil
 }
 
-func buildStages(ctx context.Context, in *Instance, role string, at ports, health *Health) ([]stage, error) {
+func buildStages(ctx context.Context, in *Instance, role string, at ports) ([]stage, error) {
 	var stages []stage
-	if at.metrics != nil {
-		stages = append(stages, stage{"metrics", []Role{metricsRole(in, at.metrics, health)}})
-	}
 	if role == "run" || role == "process" {
+		in.opening("opening the tables")
 		if len(in.Config.ClickHouse.Addr) == 0 {
 			if _, err := in.Engine(); err != nil {
 				return nil, err
@@ -94,8 +133,9 @@ func buildStages(ctx context.Context, in *Instance, role string, at ports, healt
 		role  string
 		build func() ([]Role, error)
 	}{
+		{"engine", func() ([]Role, error) { return engineRoles(in, at) }},
 		{"process", func() ([]Role, error) { return processorRoles(ctx, in) }},
-		{"query", func() ([]Role, error) { return queryRoles(in, at) }},
+		{"query", func() ([]Role, error) { return queryRoles(in, at, role == "run" && in.Config.Feeds != "none") }},
 		{"produce", func() ([]Role, error) { return producerRoles(ctx, in) }},
 	} {
 		if role != "run" && role != part.role {
@@ -106,6 +146,9 @@ func buildStages(ctx context.Context, in *Instance, role string, at ports, healt
 			return nil, err
 		}
 		stages = append(stages, stage{part.role, roles})
+	}
+	if in.own != nil {
+		stages = append(stages, stage{"backfill", []Role{in.own.role()}})
 	}
 	return stages, nil
 }
@@ -120,8 +163,8 @@ func (in *Instance) info(at ports) RunInfo {
 	}
 	return RunInfo{
 		PID: os.Getpid(), Version: version(), Started: time.Now().UTC(), Admin: in.Dir.socketPath(),
-		Listen: addr(at.api), MetricsListen: addr(at.metrics), SQLListen: addr(at.sql),
-		Kafka: in.Stream.Brokers, Redis: in.Config.Redis.Addr, Feeds: in.Config.Feeds,
+		Listen: addr(at.api.address()), MetricsListen: addr(at.metrics), SQLListen: addr(at.sql),
+		Engine: addr(at.engine), Kafka: in.Stream.Brokers, Redis: in.Config.Redis.Addr, Feeds: in.Config.Feeds,
 	}
 }
 
@@ -144,6 +187,7 @@ func printStart(out io.Writer, in *Instance, role string, info RunInfo, key stri
 	}
 	say("REST and stream", link(info.Listen))
 	say("SQL", link(info.SQLListen))
+	say("engine", link(info.Engine))
 	say("metrics", link(info.MetricsListen))
 	say("Kafka", strings.Join(info.Kafka, ","))
 	say("Redis", strings.Join(info.Redis, ","))

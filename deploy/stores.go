@@ -9,9 +9,12 @@ import (
 	"github.com/marketlog/marketlog/stream/latest"
 )
 
+// embeddedPriceDays keeps the embedded engine small: a day of 500 coins is some gigabytes.
+const embeddedPriceDays = 1
+
 // History is the ClickHouse of this instance, embedded or outside, opened by the first call.
 func (in *Instance) History(ctx context.Context) (*history.Store, error) {
-	cfg := history.Config{Database: in.Config.ClickHouse.Database}
+	cfg := history.Config{Database: in.Config.ClickHouse.Database, PriceDays: in.Config.Retention.PriceDays}
 	if len(in.Config.ClickHouse.Addr) > 0 {
 		password, err := readSecret("clickhouse.password_file", in.Config.ClickHouse.PasswordFile)
 		if err != nil {
@@ -24,6 +27,9 @@ func (in *Instance) History(ctx context.Context) (*history.Store, error) {
 			return nil, err
 		}
 		cfg.Transport = e.Transport()
+		if cfg.PriceDays == 0 {
+			cfg.PriceDays = embeddedPriceDays
+		}
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()

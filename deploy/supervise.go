@@ -33,7 +33,7 @@ type Health struct {
 // RoleHealth is how one role fares.
 type RoleHealth struct {
 	Name string `json:"name"`
-	// State is running, waiting (to be started again) or stopped.
+	// State is starting, running, waiting (to be started again) or stopped.
 	State    string    `json:"state"`
 	Since    time.Time `json:"since"`
 	Restarts int       `json:"restarts"`

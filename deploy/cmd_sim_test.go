@@ -1,0 +1,283 @@
+package deploy
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/marketlog/marketlog/producers/simulator"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+// simulatedInstance is an instance with an embedded log whose producers read these venues of its simulator.
+func simulatedInstance(t *testing.T, venues []string, change func(*Instance)) *Instance {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "sim") // t.TempDir may be longer than a socket's name can be
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	cfg := DefaultConfig()
+	cfg.DataDir, cfg.Kafka.Listen, cfg.Feeds = dir, freeAddr(t), "sim"
+	for slug, v := range cfg.Venues {
+		v.Enabled = slices.Contains(venues, slug)
+		cfg.Venues[slug] = v
+	}
+	in, err := OpenInstance(t.Context(), cfg, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := in.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	change(in)
+	return in
+}
+
+// produce runs the instance's producers until the test ends.
+func produce(t *testing.T, in *Instance) {
+	t.Helper()
+	roles, err := producerRoles(t.Context(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	for _, role := range roles {
+		running.Go(func() {
+			if err := role.Run(ctx); err != nil && ctx.Err() == nil {
+				t.Errorf("%s: %v", role.Name, err)
+			}
+		})
+	}
+	t.Cleanup(func() { stop(); running.Wait() })
+}
+
+// rawLog is what has been read of the log so far.
+type rawLog struct {
+	t      *testing.T
+	client *kgo.Client
+	// trades and other ticks are ingest times, in the order of the log; dead are those of dead letters. By venue.
+	trades, states, dead map[string][]int64
+	gaps                 map[string]int
+	// clocks are the newest clock records, seconds all of one partition.
+	clocks  map[string]int64
+	seconds map[string][]int64
+}
+
+func readRawLog(t *testing.T, in *Instance) *rawLog {
+	t.Helper()
+	client, err := in.Stream.NewClient(kgo.ConsumeTopics(schemas.TopicTicksRaw, schemas.TopicTicksRawDead), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	return &rawLog{
+		t: t, client: client, trades: map[string][]int64{}, states: map[string][]int64{}, dead: map[string][]int64{},
+		gaps: map[string]int{}, clocks: map[string]int64{}, seconds: map[string][]int64{},
+	}
+}
+
+// until reads on until what was read satisfies, for two minutes at most.
+func (l *rawLog) until(what string, satisfies func() bool) {
+	l.t.Helper()
+	ctx, cancel := context.WithTimeout(l.t.Context(), 2*time.Minute)
+	defer cancel()
+	for !satisfies() {
+		fetches := l.client.PollFetches(ctx)
+		if ctx.Err() != nil {
+			l.t.Fatalf("waiting until %s: %v", what, ctx.Err())
+		}
+		fetches.EachRecord(l.add)
+	}
+}
+
+func (l *rawLog) add(r *kgo.Record) {
+	if r.Topic == schemas.TopicTicksRawDead {
+		var dead eventsv1.DeadRecord
+		if err := dead.UnmarshalVT(r.Value); err != nil {
+			l.t.Fatal(err)
+		}
+		if letter := dead.GetLetter(); letter != nil {
+			l.dead[letter.Source] = append(l.dead[letter.Source], letter.IngestTime)
+		}
+		return
+	}
+	var raw eventsv1.RawRecord
+	if err := raw.UnmarshalVT(r.Value); err != nil {
+		l.t.Fatal(err)
+	}
+	switch {
+	case raw.GetClock() != nil:
+		l.clocks[raw.Producer] = max(l.clocks[raw.Producer], raw.GetClock().Time)
+		if r.Partition == 0 {
+			l.seconds[raw.Producer] = append(l.seconds[raw.Producer], raw.GetClock().Time)
+		}
+	case raw.GetGap() != nil:
+		l.gaps[raw.GetGap().Venue]++
+	case raw.GetTick().GetKind() == eventsv1.TickKind_TICK_KIND_TRADE:
+		l.trades[raw.Producer] = append(l.trades[raw.Producer], raw.GetTick().IngestTime)
+	case raw.GetTick() != nil:
+		l.states[raw.Producer] = append(l.states[raw.Producer], raw.GetTick().IngestTime)
+	}
+}
+
+// told says that all these producers have told everything up to a time.
+func (l *rawLog) told(venues []string, until time.Time) func() bool {
+	return func() bool {
+		return !slices.ContainsFunc(venues, func(v string) bool { return l.clocks[v] < until.UnixNano() })
+	}
+}
+
+// within counts what lies in [from, to).
+func within(times []int64, from, to time.Time) (n int) {
+	for _, t := range times {
+		if t >= from.UnixNano() && t < to.UnixNano() {
+			n++
+		}
+	}
+	return n
+}
+
+// A provider that goes silent, floods, sends garbage or hangs up harms no other, and is read again afterwards.
+func TestFaultyVenueHarmsNoOther(t *testing.T) {
+	bad := map[string]string{"kraken": "silence", "coinbase": "garbage", "gate": "flood", "bitstamp": "disconnect"}
+	good := []string{"cryptocom", "mexc", "upbit"}
+	venues := append([]string{"bitstamp", "coinbase", "gate", "kraken"}, good...)
+	in := simulatedInstance(t, venues, func(*Instance) {})
+	produce(t, in)
+	log := readRawLog(t, in)
+	log.until("every venue trades", func() bool {
+		return !slices.ContainsFunc(venues, func(v string) bool { return len(log.trades[v]) < 40 })
+	})
+	const span = 4 * time.Second
+	before := time.Now()
+	log.until("four seconds have passed", log.told(venues, before.Add(span)))
+	for _, v := range venues {
+		if within(log.trades[v], before, before.Add(span)) < 20 || len(log.dead[v]) > 0 {
+			t.Fatalf("%s: %d trades in %s, %d dead letters, without a fault", v, within(log.trades[v], before, before.Add(span)), span, len(log.dead[v]))
+		}
+	}
+
+	verb := simFaultsVerb(in)
+	ask := func(input any) (lines []faultLine, err error) {
+		raw, err := json.Marshal(input)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = verb.Run(t.Context(), raw, func(line any) error {
+			lines = append(lines, line.(faultLine))
+			return nil
+		})
+		return lines, err
+	}
+	frames := in.sim.Load().Stats("gate").Frames
+	hit := time.Now()
+	const lasting = 6 * time.Second
+	for venue, fault := range bad {
+		if _, err := ask(faultInput{Venue: venue, Fault: fault, For: lasting}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lines, err := ask(faultInput{})
+	if err != nil || len(lines) != len(bad) {
+		t.Fatalf("in force are %+v, %v", lines, err)
+	}
+	for _, line := range lines {
+		if bad[line.Venue] != line.Fault || line.Until.Before(hit.Add(lasting)) || line.Until.After(time.Now().Add(lasting)) {
+			t.Errorf("in force is %+v, want %s until %s", line, bad[line.Venue], hit.Add(lasting))
+		}
+	}
+	// What was under way when it began may still arrive.
+	from := hit.Add(time.Second)
+	to := from.Add(span)
+	log.until("the faults were in force for five seconds", log.told(venues, to))
+	flooded := in.sim.Load().Stats("gate").Frames - frames
+	count := func(v string) (trades, ordinary int) {
+		return within(log.trades[v], from, to), within(log.trades[v], before, before.Add(span))
+	}
+	for _, v := range good {
+		if trades, ordinary := count(v); trades < ordinary/2 || len(log.dead[v]) > 0 || log.gaps[v] > 0 {
+			t.Errorf("%s: %d trades in %s, %d before, %d dead letters, %d gaps: harmed by others", v, trades, span, ordinary, len(log.dead[v]), log.gaps[v])
+		}
+	}
+	if trades, _ := count("kraken"); trades > 0 {
+		t.Errorf("kraken is silent and tells %d trades", trades)
+	}
+	if trades, _ := count("bitstamp"); trades > 0 || within(log.states["bitstamp"], from, to) > 0 {
+		t.Errorf("bitstamp takes no connection and tells %d trades, %d states", trades, within(log.states["bitstamp"], from, to))
+	}
+	if trades, ordinary := count("coinbase"); len(log.dead["coinbase"]) < ordinary/10 || trades == 0 || trades > ordinary*9/10 {
+		t.Errorf("coinbase tells garbage: %d trades, %d before, %d dead letters; want about half", trades, ordinary, len(log.dead["coinbase"]))
+	}
+	if trades, ordinary := count("gate"); trades < ordinary/2 || flooded < int64(10*ordinary) {
+		t.Errorf("gate floods: %d trades, %d before, in %d frames", trades, ordinary, flooded)
+	}
+
+	over := hit.Add(lasting)
+	log.until("all venues trade again", func() bool {
+		return !slices.ContainsFunc(venues, func(v string) bool { return within(log.trades[v], over.Add(time.Second), over.Add(time.Hour)) == 0 })
+	})
+	if lines, err := ask(faultInput{}); err != nil || len(lines) != 0 {
+		t.Errorf("in force are still %+v, %v", lines, err)
+	}
+}
+
+func TestFaultsAreRefusedWithARemedy(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Feeds = "sim"
+	in := &Instance{Config: cfg, Clock: newClock(cfg), Log: slog.New(slog.DiscardHandler)}
+	run := func(input faultInput) error {
+		raw, err := json.Marshal(input)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return simFaultsVerb(in).Run(t.Context(), raw, func(any) error { return nil })
+	}
+	if err := run(faultInput{}); err == nil || !strings.Contains(err.Error(), "--feeds sim") {
+		t.Errorf("without a simulator: %v", err)
+	}
+	if _, _, err := in.simulatorRoles(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		input faultInput
+		want  string
+	}{
+		{faultInput{Venue: "mtgox", Fault: "silence", For: time.Minute}, `--venue "mtgox" is not simulated: use binance, `},
+		{faultInput{Fault: "silence", For: time.Minute}, `--venue "" is not simulated`},
+		{faultInput{Venue: "kraken", Fault: "sulk", For: time.Minute}, `--fault "sulk" is unknown: use disconnect, flood, garbage, silence or none`},
+		{faultInput{Venue: "kraken", Fault: "silence"}, `--for 0s is outside 1s to 24h0m0s`},
+		{faultInput{Venue: "kraken", Fault: "silence", For: 25 * time.Hour}, `--for 25h0m0s is outside`},
+	} {
+		if err := run(test.input); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%+v: got %v, want %s", test.input, err, test.want)
+		}
+	}
+	if faults := in.sim.Load().Faults(); len(faults) > 0 {
+		t.Errorf("refused faults are in force: %+v", faults)
+	}
+	for fault := range faultKinds {
+		if err := run(faultInput{Venue: "kraken", Fault: fault, For: time.Minute}); err != nil || faultName(in.sim.Load().Faults()["kraken"]) != fault {
+			t.Errorf("%s: %v, in force is %+v", fault, err, in.sim.Load().Faults())
+		}
+	}
+	if err := run(faultInput{Venue: "kraken", Fault: "none"}); err != nil || len(in.sim.Load().Faults()) > 0 {
+		t.Errorf("ending it: %v, in force is %+v", err, in.sim.Load().Faults())
+	}
+	if err := in.sim.Load().SetFaults("kraken", simulator.Faults{Silence: true, Flood: 1}); err != nil || faultName(in.sim.Load().Faults()["kraken"]) != "other" {
+		t.Errorf("a fault without a name: %v", err)
+	}
+}

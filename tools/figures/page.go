@@ -1,0 +1,143 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// figure is one row of the page.
+type figure struct {
+	what  string
+	value source
+	// limit is what it is measured beside, and beside says in words what that is; empty for none.
+	limit  source
+	beside string
+	// goal is what the ratio, or without a limit the value, should be: at least least, at most most; 0
+	// for no goal.
+	least, most float64
+}
+
+// enough is how many runs a median needs to mean anything.
+const enough = 3
+
+type section struct {
+	title, about string
+	figures      []figure
+}
+
+const (
+	sink    = "Sink_20Venues1000Coins"
+	hotRead = "HotRead_KeyAndLimits"
+	kernel  = "Aggregate_15Venues"
+	fanOut  = "FanOut_10kSubscribers200Symbols"
+	wire    = "WireToSubscriber"
+	start   = "Start"
+	replay  = "Replay"
+)
+
+var sections = []section{
+	{"Log to views", "Ticks of 20 venues and 1,000 coins, read from the log and written to ClickHouse with the ledger that makes a kill harmless.", []figure{
+		{"rows a second", source{sink + "/sink", "rows/s"}, source{sink + "/insert-only", "rows/s"}, "inserting the same rows and nothing else", 0.6, 0},
+		{"rows a second", source{sink + "/sink", "rows/s"}, source{sink + "/by-hand", "rows/s"}, "a consumer written by hand, which guarantees nothing", 1, 0},
+		{"µs of CPU a row", source{sink + "/sink", "cpu-µs/row"}, source{sink + "/insert-only", "cpu-µs/row"}, "inserting the same rows and nothing else", 0, 0},
+	}},
+	{"A current price over REST", "`GET /api/v1/prices/{symbol}` with one of 10,000 keys and exact limits, on 64 connections of another process.", []figure{
+		{"requests a second", source{hotRead, "req/s"}, source{hotRead, "bare-req/s"}, "a Fiber handler that returns the same bytes", 0.75, 0},
+		{"µs of CPU a request", source{hotRead, "cpu-us/req"}, source{hotRead, "bare-cpu-us/req"}, "the same", 0, 0},
+	}},
+	{"The stream", "10,000 subscribers in another process, 200 changed symbols a second; a bare loop writes the same bytes to as many connections. With half of the readers stalled, the others' arrivals count.", []figure{
+		{"ms until 99 % have a second's changes", source{fanOut, "p99-ms"}, source{fanOut, "bare-p99-ms"}, "the bare loop", 0, 1.25},
+		{"ms until the last has them", source{fanOut, "last-ms"}, source{fanOut, "bare-last-ms"}, "the bare loop", 0, 1.25},
+		{"ms of CPU a second's changes", source{fanOut, "cpu-ms/tick"}, source{fanOut, "bare-cpu-ms/tick"}, "the bare loop", 0, 1.3},
+		{"kB of memory a connection", source{fanOut, "kB/conn"}, source{}, "", 0, 22},
+		{"ms until 99 % have them, half of all stalled", source{fanOut, "half-stalled-p99-ms"}, source{fanOut, "p99-ms"}, "none stalled", 0, 1.2},
+		{"ms until the last has them, half of all stalled", source{fanOut, "half-stalled-last-ms"}, source{fanOut, "last-ms"}, "none stalled", 0, 1.2},
+	}},
+	{"From an exchange's wire to a subscriber", "One trade a coin and second, of 50 coins, through the log, which it passes three times. Prices are published once a second, so that a trade waits half a second on average by design; the rows from the second's end leave that out.", []figure{
+		{"ms from the wire, median", source{wire, "wire-p50-ms"}, source{}, "", 0, 0},
+		{"ms from the wire, 99 %", source{wire, "wire-p99-ms"}, source{}, "", 0, 0},
+		{"ms from the second's end, median", source{wire, "pulse-p50-ms"}, source{wire, "hop-p50-ms"}, "one record through the same log, once", 0, 0},
+		{"ms from the second's end, 99 %", source{wire, "pulse-p99-ms"}, source{wire, "hop-p99-ms"}, "one record through the same log, once", 0, 0},
+	}},
+	{"Folds", "On one core, of 500 coins on 15 venues, with what goes into the log; the kernel is the rule of aggregation alone.", []figure{
+		{"ns a price evaluated", source{"Median_500Coins15Venues", "ns/evaluation"}, source{kernel, "ns/evaluation"}, "the kernel alone", 0, 0},
+		{"ns the kernel", source{kernel, "ns/evaluation"}, source{kernel, "sort-ns/evaluation"}, "two medians of 15 numbers by sorting", 0, 0},
+		{"ns a trade in its candles", source{"Candles_500Coins15Venues", "ns/trade"}, source{"Candles_500Coins15Venues", "bare-ns/trade"}, "reading its exact price and size and finding its minute", 0, 0},
+	}},
+	{"Replay", "`marketlog replay --view all --verify` of what the simulator wrote in two minutes: folded, written beside the live rows and compared with them.", []figure{
+		{"records of the log a second", source{replay, "records/s"}, source{replay, "bare-records/s"}, "only polling the same records", 0, 0},
+	}},
+	{"Start and rest", "The whole binary, everything embedded, on the simulator; at rest nothing is fed to it.", []figure{
+		{"ms until it answers, empty", source{start, "answers-ms"}, source{}, "", 0, 0},
+		{"ms until the first price of BTC, empty", source{start, "first-price-ms"}, source{}, "", 0, 20_000},
+		{"ms until it is ready after a restart", source{start, "restart-ready-ms"}, source{start, "engine-open-ms"}, "opening the ClickHouse engine alone", 0, 0},
+		{"MB resident at rest", source{start, "rest-MB"}, source{start, "engine-MB"}, "the ClickHouse engine alone", 0, 0},
+		{"MB resident while fed", source{start, "fed-MB"}, source{start, "engine-MB"}, "the ClickHouse engine alone", 0, 0},
+	}},
+}
+
+// write writes the page and returns the figures that were not measured.
+func write(w io.Writer, m measured) (missing []string, err error) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Figures\n\nWritten by `make figures`, which runs `make bench` and takes the medians of its runs. A value of one machine says\n"+
+		"little; each lies beside a limit that was measured in the same runs, and the ratio is what to compare.\n\n")
+	fmt.Fprintf(&b, "%s · %s, %d cores, %s · %s · runs: %d\n", m.date.Format("2006-01-02"), m.cpu, m.cores, m.memory, m.system, m.runs())
+	if m.runs() < enough {
+		fmt.Fprintf(&b, "\n**Not to be quoted: fewer than %d runs.** `make figures` on a machine that does nothing else replaces them.\n", enough)
+	}
+	for _, s := range sections {
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| figure | value | limit | ratio | goal | limit is |\n|---|---:|---:|---:|---:|---|\n", s.title, s.about)
+		for _, f := range s.figures {
+			row, ok := f.row(m)
+			if !ok {
+				missing = append(missing, s.title+": "+f.what)
+			}
+			b.WriteString(row)
+		}
+	}
+	_, err = io.WriteString(w, b.String())
+	return missing, err
+}
+
+func (f figure) row(m measured) (row string, ok bool) {
+	value, ok := m.median(f.value)
+	shown := "not measured"
+	limit, ratio := "", ""
+	if ok {
+		shown = spell(value)
+	}
+	judged := value
+	if f.beside != "" {
+		least, known := m.median(f.limit)
+		if ok = ok && known && least > 0; ok {
+			judged = value / least
+			limit, ratio = spell(least), strconv.FormatFloat(judged, 'f', 2, 64)
+		}
+	}
+	goal := ""
+	if f.least > 0 {
+		goal = "≥ " + spell(f.least)
+	}
+	if f.most > 0 {
+		goal = "≤ " + spell(f.most)
+	}
+	if ok && (judged < f.least || f.most > 0 && judged > f.most) {
+		goal += " **missed**"
+	}
+	return fmt.Sprintf("| %s | %s | %s | %s | %s | %s |\n", f.what, shown, limit, ratio, goal, f.beside), ok
+}
+
+// spell writes three digits, or all before the point.
+func spell(v float64) string {
+	if math.Abs(v) >= 100 {
+		text := strconv.FormatFloat(v, 'f', 0, 64)
+		for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
+			text = text[:i] + "," + text[i:]
+		}
+		return text
+	}
+	return strconv.FormatFloat(v, 'g', 3, 64)
+}
