@@ -1,64 +1,29 @@
 package charts_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"flag"
-	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
-	"os"
-	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/marketlog/marketlog/deploy/embedded/engine"
+	"github.com/marketlog/marketlog/deploy/embedded/enginetest"
 	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/charts"
+	"github.com/marketlog/marketlog/query/querytest"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream"
 	"github.com/marketlog/marketlog/stream/history"
-	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
-var update = flag.Bool("update", false, "write the answers of scripts anew")
-
-// shared is the engine of all tests, since a process can run one only. Each world has a database.
-var shared struct {
-	*engine.Engine
-	databases atomic.Int32
-}
-
-func TestMain(m *testing.M) {
-	if _, err := engine.Find(""); err != nil {
-		os.Exit(m.Run())
-	}
-	dir, err := os.MkdirTemp("", "charts")
-	if err == nil {
-		shared.Engine, err = engine.Open(dir, engine.Options{})
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	if err := shared.Close(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.RemoveAll(dir)
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { enginetest.Main(m) }
 
 // world is what a script sets up: what was published, kept in a real store, and a server over it.
 type world struct {
@@ -97,39 +62,16 @@ func (c counted) Intervals(ctx context.Context, coinID string, interval time.Dur
 }
 
 func newWorld(t testing.TB) *world {
-	if shared.Engine == nil {
-		streamtest.Missing(t, streamtest.TierEmbedded, "no ClickHouse engine; make engine fetches it")
-	}
 	w := &world{t: t, board: query.NewBoard(coins)}
-	store, err := history.Open(t.Context(), history.Config{Database: fmt.Sprintf("test%d", shared.databases.Add(1)), Transport: shared.Transport()})
+	database, way := enginetest.Database(t)
+	store, err := history.Open(t.Context(), history.Config{Database: database, Transport: way})
 	w.must(err)
 	t.Cleanup(func() { store.Close() })
 	_, err = store.Migrate(t.Context())
 	w.must(err)
 	w.store = store
-	plans := query.DefaultPlans()
-	pro := plans[query.PlanPro]
-	pro.PerMinute, pro.PerMonth = 0, 0
-	plans[query.PlanPro] = pro
-	cfg := query.DefaultConfig()
-	cfg.Listen, cfg.Auth = "127.0.0.1:0", query.AuthOpen
-	server, err := query.NewServer(cfg, query.Deps{
-		Limiter: query.NewLimiter(time.Now, nil), Plans: plans,
-		Endpoints: charts.New(w.board, query.NewCandles(w.board, counted{store, &w.reads})).Endpoints(),
-		Now:       func() time.Time { return w.now }, Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler), Version: "test",
-	})
-	w.must(err)
-	w.must(server.Bind())
-	w.base = "http://" + server.Addr()
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- server.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("running the server: %v", err)
-		}
-	})
+	endpoints := charts.New(w.board, query.NewCandles(w.board, counted{store, &w.reads})).Endpoints()
+	w.base = querytest.Serve(t, func() time.Time { return w.now }, endpoints)
 	return w
 }
 
@@ -154,7 +96,7 @@ func (w *world) run(line string) string {
 	case "price": // coin, time, price
 		w.price(words[1], w.time(words[2]), w.number(words[3]))
 	case "get":
-		return w.get(words[1])
+		return querytest.Get(w.t, w.base, words[1])
 	default:
 		w.t.Fatalf("script: unknown line %q", line)
 	}
@@ -214,49 +156,9 @@ func (w *world) price(coin string, at time.Time, price float64) {
 	w.must(w.board.Apply(stream.TailRecord{Offset: w.offset, Marked: rec}))
 }
 
-func (w *world) get(path string) string {
-	response, err := http.Get(w.base + path)
-	w.must(err)
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	w.must(err)
-	var out bytes.Buffer
-	fmt.Fprintf(&out, "%d %s", response.StatusCode, response.Header.Get("Cache-Control"))
-	if source := response.Header.Get("X-Data-Source"); source != "" {
-		fmt.Fprintf(&out, " [%s]", source)
-	}
-	out.WriteByte('\n')
-	if response.StatusCode >= 400 {
-		var failed query.ErrorBody
-		w.must(json.Unmarshal(body, &failed))
-		failed.Error.RequestID = ""
-		body, err = json.Marshal(failed)
-		w.must(err)
-	}
-	w.must(json.Indent(&out, body, "", "  "))
-	out.WriteByte('\n')
-	return onePoint.ReplaceAllStringFunc(out.String(), func(point string) string {
-		return spaces.ReplaceAllString(point, " ")
-	})
-}
+func (w *world) time(word string) time.Time { return querytest.Time(w.t, word) }
 
-// A point of a chart takes one line of a script.
-var (
-	onePoint = regexp.MustCompile(`\{\s+"timestamp": [^{}]*"complete"[^{}]*\}|\[\s+[0-9]+,\s+[0-9.]+\s+\]`)
-	spaces   = regexp.MustCompile(`\s+`)
-)
-
-func (w *world) time(text string) time.Time {
-	at, err := time.Parse(time.RFC3339, text)
-	w.must(err)
-	return at
-}
-
-func (w *world) number(text string) float64 {
-	n, err := strconv.ParseFloat(text, 64)
-	w.must(err)
-	return n
-}
+func (w *world) number(word string) float64 { return querytest.Number(w.t, word) }
 
 func (w *world) integer(text string) int {
 	n, err := strconv.Atoi(text)
@@ -271,50 +173,8 @@ func (w *world) must(err error) {
 	}
 }
 
-// TestAnswersReadAsTheirScripts runs every script of testdata: a line that gets an address is
-// followed by its answer, between two lines of dashes.
 func TestAnswersReadAsTheirScripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no scripts: %v", err)
-	}
-	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			content, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			w := newWorld(t)
-			var rewritten strings.Builder
-			lines := strings.Split(strings.TrimSuffix(string(content), "\n"), "\n")
-			for i := 0; i < len(lines); i++ {
-				line := lines[i]
-				rewritten.WriteString(line + "\n")
-				if line == "" || line[0] == '#' {
-					continue
-				}
-				got := w.run(line)
-				if !strings.HasPrefix(line, "get ") {
-					continue
-				}
-				var want strings.Builder
-				if i+1 < len(lines) && lines[i+1] == "----" {
-					for i += 2; i < len(lines) && lines[i] != "----"; i++ {
-						want.WriteString(lines[i] + "\n")
-					}
-				}
-				rewritten.WriteString("----\n" + got + "----\n")
-				if !*update && got != want.String() {
-					t.Errorf("%s, %q:\ngot:\n%s\nwant:\n%s", file, line, got, want.String())
-				}
-			}
-			if *update {
-				if err := os.WriteFile(file, []byte(rewritten.String()), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-		})
-	}
+	querytest.Run(t, func(t *testing.T) func(string) string { return newWorld(t).run })
 }
 
 // Of five years of back-filled days a thousand points are answered; the stats are over all of them.

@@ -1,51 +1,20 @@
 package history_test
 
 import (
-	"fmt"
 	"net/http"
-	"os"
-	"sync/atomic"
 	"testing"
 
-	"github.com/marketlog/marketlog/deploy/embedded/engine"
+	"github.com/marketlog/marketlog/deploy/embedded/enginetest"
 	"github.com/marketlog/marketlog/stream/history"
-	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
-// shared is the engine of all tests, since a process can run one only. Each test has a database.
-var shared struct {
-	*engine.Engine
-	databases atomic.Int32
-}
-
-func TestMain(m *testing.M) {
-	if _, err := engine.Find(""); err != nil {
-		os.Exit(m.Run())
-	}
-	dir, err := os.MkdirTemp("", "history")
-	if err == nil {
-		shared.Engine, err = engine.Open(dir, engine.Options{})
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	if err := shared.Close(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.RemoveAll(dir)
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { enginetest.Main(m) }
 
 // newConfig names a database that no other test has.
 func newConfig(t testing.TB) history.Config {
 	t.Helper()
-	if shared.Engine == nil {
-		streamtest.Missing(t, streamtest.TierEmbedded, "no ClickHouse engine; make engine fetches it")
-	}
-	return history.Config{Database: fmt.Sprintf("test%d", shared.databases.Add(1)), Transport: shared.Transport()}
+	database, way := enginetest.Database(t)
+	return history.Config{Database: database, Transport: way}
 }
 
 func openStore(t testing.TB, cfg history.Config) *history.Store {
