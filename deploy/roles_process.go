@@ -57,7 +57,7 @@ func processorRoles(ctx context.Context, in *Instance) ([]Role, error) {
 		{Name: "processors/resolve", Run: func(ctx context.Context) error { return in.runResolve(ctx, pace) }},
 		{Name: "processors/prices", Run: (&processors.Runner{Unit: pricesUnit(), Log: in.Stream, Logger: in.Log}).Run},
 	}
-	for _, topic := range []string{schemas.TopicTicks, schemas.TopicPrices, schemas.TopicCandles, schemas.TopicTicksRawDead, schemas.TopicBackfillRaw} {
+	for _, topic := range []string{schemas.TopicTicks, schemas.TopicPrices, schemas.TopicCandles, schemas.TopicTicksRawDead, schemas.TopicBackfillRaw, schemas.TopicReferenceRaw} {
 		sink := &processors.Sink{Topic: topic, Log: in.Stream, History: store, Logger: in.Log}
 		if topic == schemas.TopicPrices {
 			sink.Latest = cache
