@@ -51,7 +51,7 @@ func BenchmarkPump(b *testing.B) {
 // 30 days, minutes of one day.
 func BenchmarkHistory(b *testing.B) {
 	s := open(b, 1)
-	m := s.exchanges[0].Market("ETH-EUR")
+	m := s.exchanges[0].Markets()[0]
 	for _, h := range []struct {
 		name     string
 		interval time.Duration
