@@ -185,7 +185,11 @@ func TestLimitsAreEnforced(t *testing.T) {
 	if err := until(t, tooManyMessages, never); websocket.CloseStatus(err) != websocket.StatusPolicyViolation || !strings.Contains(err.Error(), "messages") {
 		t.Errorf("after 3 messages with a limit of 2: %v", err)
 	}
-	dial(t, s, "coinbase")
+	third := dial(t, s, "coinbase")
+	send(t, third, subscribeBTC)
+	if err := until(t, third, func(string) bool { return true }); err != nil { // it counts once it is answered
+		t.Fatal(err)
+	}
 	if _, answer, err := websocket.Dial(t.Context(), s.URLs()["coinbase"].Stream, nil); err == nil || answer.StatusCode != http.StatusTooManyRequests {
 		t.Errorf("fourth connection with a limit of 3: %v", err)
 	}
