@@ -1,4 +1,4 @@
-CREATE OR REPLACE VIEW {database}.candles_1d
+CREATE OR REPLACE VIEW {database}.candles_{interval}
 (
     coin_id LowCardinality(String),
     start DateTime('UTC'),
@@ -13,12 +13,12 @@ CREATE OR REPLACE VIEW {database}.candles_1d
     newest DateTime('UTC'),
     complete Bool
 )
-AS SELECT m.coin_id AS coin_id, toStartOfDay(m.start, 'UTC') AS start,
+AS SELECT m.coin_id AS coin_id, {floor}(m.start, 'UTC') AS start,
     argMin(m.open, m.start) AS open, max(m.high) AS high, min(m.low) AS low, argMax(m.close, m.start) AS close,
     sum(m.volume) AS volume,
     -- A sum of floats depends on its order, which is not the log's here; one of decimals does not.
     toFloat64(sum(toDecimal256(m.volume_usd, 18))) AS volume_usd,
-    sum(m.trades) AS trades, toUInt16(count()) AS minutes, max(m.start) AS newest, toBool(count() = 1440) AS complete
+    sum(m.trades) AS trades, toUInt16(count()) AS minutes, max(m.start) AS newest, toBool(count() = {seconds} / 60) AS complete
 FROM {database}.candles_1m AS m FINAL
-GROUP BY m.coin_id, toStartOfDay(m.start, 'UTC')
-COMMENT 'Live minutes folded into days'
+GROUP BY m.coin_id, {floor}(m.start, 'UTC')
+COMMENT 'Live minutes folded into longer candles'
