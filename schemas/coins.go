@@ -66,7 +66,6 @@ type CoinTable struct {
 	bySymbol    map[string][]Coin
 	symbols     map[string]symbolEntry
 	venue       map[string]venueEntry // "venue:SYMBOL"
-	bases       map[string]struct{}   // every symbol and alias of a coin, whatever the venue
 	fingerprint string
 }
 

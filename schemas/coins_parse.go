@@ -30,7 +30,6 @@ func ParseCoins(coinsCSV, fiatsCSV string) (*CoinTable, error) {
 		bySymbol:   map[string][]Coin{},
 		symbols:    map[string]symbolEntry{},
 		venue:      map[string]venueEntry{},
-		bases:      map[string]struct{}{},
 	}}
 	canonical := sha256.New()
 	p.rows("fiats.csv", fiatsHeader, fiatsCSV, canonical.Write, p.fiat)
@@ -151,7 +150,6 @@ func (p *parser) coin(f []string) {
 	} else {
 		p.t.symbols[c.Symbol] = symbolEntry{coin: i, method: ResolvedBySymbol}
 	}
-	p.t.bases[c.Symbol] = struct{}{}
 	p.collect(f[6], venueEntry{index: i, target: venueCoin})
 }
 
@@ -190,7 +188,6 @@ func (p *parser) alias(a pendingAlias) {
 		}
 		p.t.symbols[symbol] = symbolEntry{coin: a.entry.index, method: ResolvedByAlias}
 		p.t.bySymbol[symbol] = []Coin{p.t.coins[a.entry.index]}
-		p.t.bases[symbol] = struct{}{}
 		return
 	}
 	key := venue + ":" + symbol
@@ -199,9 +196,6 @@ func (p *parser) alias(a pendingAlias) {
 		return
 	}
 	p.t.venue[key] = a.entry
-	if a.entry.target == venueCoin {
-		p.t.bases[symbol] = struct{}{}
-	}
 }
 
 func isSlug(s string) bool {
@@ -212,7 +206,7 @@ func isSlug(s string) bool {
 
 // isSymbol accepts what Resolve can be asked for: no lower case, no separators of pairs.
 func isSymbol(s string) bool {
-	if s == "" || len(s) > 32 || strings.ContainsAny(s, symbolSeparators+" ;!*") {
+	if s == "" || len(s) > 32 || strings.ContainsAny(s, "-/_: ;!*") {
 		return false
 	}
 	for i := range len(s) {
