@@ -62,7 +62,11 @@ func (s *Server) authenticate(ctx *fasthttp.RequestCtx, now time.Time) (Caller, 
 	if err != nil && s.cfg.Auth != AuthOpen {
 		return Caller{}, err
 	}
-	return s.Identify(key, ctx.RemoteIP(), now)
+	var from net.IP
+	if key == nil {
+		from = ctx.RemoteIP()
+	}
+	return s.Identify(key, from, now)
 }
 
 // BearerKey returns the key of a request's Authorization header, nil where there is none. It is

@@ -39,7 +39,7 @@ var requests = sync.Pool{New: func() any { return new(Request) }}
 func (s *Server) handler(e *compiled) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		ctx := c.Context()
-		started := time.Now()
+		started := ctx.Time()
 		status := s.serve(c, ctx, e, started)
 		e.metrics.observe(status, time.Since(started))
 		return nil
