@@ -206,7 +206,7 @@ func (m *sinkMember) take(pos *position, rec *kgo.Record) {
 	}
 	pos.progress.Next = rec.Offset + 1
 	pos.progress.LogTime = max(pos.progress.LogTime, rec.Timestamp.UnixNano())
-	record, err := stream.DecodeMarked(rec.Topic, rec.Value)
+	record, err := stream.BorrowMarked(rec.Topic, rec.Value)
 	if err != nil {
 		m.sink.Logger.Error("passing over a record that is not ours", "topic", rec.Topic, "partition", rec.Partition, "offset", rec.Offset, "error", err)
 		return

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"iter"
 	"log/slog"
 	"math/big"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/shopspring/decimal"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/marketlog/marketlog/processors"
@@ -22,17 +24,20 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream"
 	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/latest"
+	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
 // sinkBenchRows make a run of some seconds, in which what begins and ends it counts for little.
 const (
-	sinkBenchRows  = 1_000_000
-	sinkBenchBatch = 50_000
+	sinkBenchRows   = 1_000_000
+	sinkBenchBatch  = 50_000
+	sinkBenchPrices = 50_000
 )
 
 // sinkTicks yields trades and quotes of 20 venues and 1,000 coins, and where each lies in the log.
 // None is kept: a million of them would be scanned by every garbage collection.
-func sinkTicks(yield func(history.Place, *eventsv1.ResolvedRecord) bool) {
+func sinkTicks(yield func(history.Place, eventsv1.Marked) bool) {
 	const venues, coins = 20, 1000
 	var offsets [8]int64
 	for i := range int64(sinkBenchRows) {
@@ -61,98 +66,191 @@ func sinkTicks(yield func(history.Place, *eventsv1.ResolvedRecord) bool) {
 	}
 }
 
+// sinkPrices yields what 1,000 coins cost, each second anew, with the inputs from 20 venues.
+func sinkPrices(yield func(history.Place, eventsv1.Marked) bool) {
+	const coins, venues = 1000, 20
+	var offsets [8]int64
+	for i := range int64(sinkBenchPrices) {
+		coin, at := i%coins, noon+i/coins*1e9
+		p := &eventsv1.Price{CoinId: fmt.Sprintf("coin-%d", coin), Symbol: fmt.Sprintf("COIN%d", coin), Time: at,
+			Price: float64(1000 + coin), Median0: float64(1000 + coin), Min: float64(999 + coin), Max: float64(1001 + coin),
+			Confidence: 0.5, Score: 0.9, Accepted: venues, Volume24H: 1e6, Source: "venue7"}
+		for v := range int64(venues) {
+			p.Inputs = append(p.Inputs, &eventsv1.PriceInput{Provider: fmt.Sprintf("venue%d", v), Symbol: fmt.Sprintf("COIN%dUSDT", coin), QuoteId: "tether",
+				Bid: float64(999+coin) + float64(i%100)/100, Ask: float64(1001 + coin), Last: float64(1000+coin) + float64(v)/100,
+				QuoteHeard: at - 1e8*v, LastHeard: at - 2e8*v, EventTime: at - 3e8*v, Rate: 1.0001, RateTime: noon, RateOffset: i, Range60: 1, Volume24H: 5e4,
+				Partition: int32(v % 8), Offset: i*venues + v, Value: float64(1000 + coin), PriceUsd: float64(1000 + coin), Accepted: true, Basis: "last"})
+		}
+		partition := int32(coin % 8)
+		place := history.Place{Topic: schemas.TopicPrices, Partition: partition, Offset: offsets[partition]}
+		offsets[partition]++
+		record := &eventsv1.PriceRecord{Mark: &eventsv1.Mark{LogicVersion: 1, Partition: partition, Offset: i}, Body: &eventsv1.PriceRecord_Price{Price: p}}
+		if !yield(place, record) {
+			return
+		}
+	}
+}
+
 // BenchmarkSink_20Venues1000Coins measures log to tables, beside what only inserting the same rows
 // reaches and what a consumer written by hand does.
 func BenchmarkSink_20Venues1000Coins(b *testing.B) {
+	ticks := sinkLoad{{schemas.TopicTicks, "ticks", sinkBenchRows, sinkBenchBatch, sinkTicks}}
+	log := ticks.produce(b)
+	b.Run("insert-only", ticks.insertOnly)
+	b.Run("sink", func(b *testing.B) { ticks.sink(b, log, nil) })
+	b.Run("by-hand", func(b *testing.B) {
+		ticks.measure(b, func(b *testing.B, store *history.Store, _ *wire) { consumeByHand(b, log, store) })
+	})
+}
+
+// BenchmarkSinkAndCache_20Venues1000Coins adds the prices that the ticks make, one for twenty ticks,
+// each with all its inputs; they also go to the cache, a Redis in its own process.
+func BenchmarkSinkAndCache_20Venues1000Coins(b *testing.B) {
+	load := sinkLoad{
+		{schemas.TopicTicks, "ticks", sinkBenchRows, sinkBenchBatch, sinkTicks},
+		{schemas.TopicPrices, "prices", sinkBenchPrices, sinkBenchPrices / 10, sinkPrices},
+	}
+	log := load.produce(b)
+	cache := latest.New(connectRedis(b, streamtest.StartRedis(b).Addr()))
+	b.Run("insert-only", load.insertOnly)
+	b.Run("sink", func(b *testing.B) { load.sink(b, log, cache) })
+}
+
+// sinkLoad is what the log holds when its sinks begin.
+type sinkLoad []struct {
+	topic, table string
+	rows, batch  int
+	records      iter.Seq2[history.Place, eventsv1.Marked]
+}
+
+func (l sinkLoad) produce(b *testing.B) stream.Config {
+	b.Helper()
 	log, producer := newLog(b)
-	for place, record := range sinkTicks {
-		value, err := record.MarshalVT()
-		if err != nil {
-			b.Fatal(err)
+	for _, part := range l {
+		for place, record := range part.records {
+			value := make([]byte, record.SizeVT())
+			if _, err := record.MarshalToSizedBufferVT(value); err != nil {
+				b.Fatal(err)
+			}
+			producer.Produce(b.Context(), &kgo.Record{Topic: place.Topic, Partition: place.Partition, Value: value, Timestamp: time.Unix(0, noon)}, nil)
 		}
-		producer.Produce(b.Context(), &kgo.Record{Topic: place.Topic, Partition: place.Partition, Value: value, Timestamp: time.Unix(0, noon)}, nil)
 	}
 	if err := producer.Flush(b.Context()); err != nil {
 		b.Fatal(err)
 	}
-	b.Run("insert-only", func(b *testing.B) {
-		var cpu time.Duration
-		for range b.N {
-			b.StopTimer()
-			store, _ := newStore(b)
-			batches := []*history.Batch{{}}
-			for place, record := range sinkTicks {
-				if batches[len(batches)-1].Len() == sinkBenchBatch {
-					batches = append(batches, &history.Batch{})
-				}
-				batches[len(batches)-1].Add(place, record)
+	return log
+}
+
+// insertOnly inserts as the sinks do, each topic beside the others.
+func (l sinkLoad) insertOnly(b *testing.B) {
+	batches := make([][]*history.Batch, len(l))
+	for i, part := range l {
+		for place, record := range part.records {
+			if n := len(batches[i]); n == 0 || batches[i][n-1].Len() == part.batch {
+				batches[i] = append(batches[i], &history.Batch{})
 			}
-			b.StartTimer()
-			began := cpuTime(b)
-			for _, batch := range batches {
-				if err := store.Insert(b.Context(), batch, ""); err != nil {
-					b.Fatal(err)
-				}
-			}
-			b.StopTimer()
-			cpu += cpuTime(b) - began
-			checkRows(b, store)
-			b.StartTimer()
+			batches[i][len(batches[i])-1].Add(place, record)
 		}
-		report(b, cpu)
-	})
-	b.Run("sink", func(b *testing.B) {
-		var cpu time.Duration
-		for range b.N {
-			b.StopTimer()
-			store, way := newStore(b)
-			recorded := make(chan struct{}, 1) // one is enough to look again
-			watch := func(r *http.Request) error {
-				if strings.HasPrefix(r.URL.Query().Get("query"), "INSERT INTO ledger") {
-					select {
-					case recorded <- struct{}{}:
-					default:
+	}
+	l.measure(b, func(b *testing.B, store *history.Store, _ *wire) {
+		var all errgroup.Group
+		for _, batches := range batches {
+			all.Go(func() error {
+				for _, batch := range batches {
+					if err := store.Insert(b.Context(), batch, ""); err != nil {
+						return err
 					}
 				}
 				return nil
+			})
+		}
+		if err := all.Wait(); err != nil {
+			b.Fatal(err)
+		}
+	})
+}
+
+func (l sinkLoad) sink(b *testing.B, log stream.Config, cache *latest.Store) {
+	l.measure(b, func(b *testing.B, store *history.Store, way *wire) {
+		recorded := make(chan struct{}, 1) // one is enough to look again
+		watch := func(r *http.Request) error {
+			if strings.HasPrefix(r.URL.Query().Get("query"), "INSERT INTO ledger") {
+				select {
+				case recorded <- struct{}{}:
+				default:
+				}
 			}
-			way.after.Store(&watch)
-			ctx, cancel := context.WithCancel(b.Context())
-			done := make(chan error, 1)
-			b.StartTimer()
-			began := cpuTime(b)
-			go func() {
-				done <- (&processors.Sink{Topic: schemas.TopicTicks, Log: log, History: store, Logger: slog.New(slog.DiscardHandler)}).Run(ctx)
-			}()
-			for inserted(b, store) < sinkBenchRows {
-				<-recorded
+			return nil
+		}
+		way.after.Store(&watch)
+		ctx, cancel := context.WithCancel(b.Context())
+		defer cancel()
+		all, ctx := errgroup.WithContext(ctx)
+		for _, part := range l {
+			sink := &processors.Sink{Topic: part.topic, Log: log, History: store, Logger: slog.New(slog.DiscardHandler)}
+			if part.topic == schemas.TopicPrices {
+				sink.Latest = cache
 			}
-			b.StopTimer()
-			cpu += cpuTime(b) - began
-			cancel()
-			if err := <-done; err != nil {
+			all.Go(func() error { return sink.Run(ctx) })
+		}
+		for !l.inserted(b, store) {
+			<-recorded
+		}
+		b.StopTimer()
+		cancel()
+		if err := all.Wait(); err != nil {
+			b.Fatal(err)
+		}
+	})
+}
+
+// measure times a way of filling empty tables, and checks that they are full. It merges nothing:
+// merging takes as much in all ways, but would fall into the longer runs only.
+func (l sinkLoad) measure(b *testing.B, fill func(*testing.B, *history.Store, *wire)) {
+	b.StopTimer()
+	b.ResetTimer()
+	var cpu time.Duration
+	rows := 0
+	for range b.N {
+		store, way := newStore(b)
+		for _, part := range l {
+			if err := store.Conn().Exec(b.Context(), "SYSTEM STOP MERGES "+part.table); err != nil {
 				b.Fatal(err)
 			}
-			checkRows(b, store)
-			b.StartTimer()
 		}
-		report(b, cpu)
-	})
-	b.Run("by-hand", func(b *testing.B) {
-		var cpu time.Duration
-		for range b.N {
-			b.StopTimer()
-			store, _ := newStore(b)
-			b.StartTimer()
-			began := cpuTime(b)
-			consumeByHand(b, log, store)
-			b.StopTimer()
-			cpu += cpuTime(b) - began
-			checkRows(b, store)
-			b.StartTimer()
+		began := cpuTime(b)
+		b.StartTimer()
+		fill(b, store, way)
+		b.StopTimer()
+		cpu += cpuTime(b) - began
+		for _, part := range l {
+			var held uint64
+			if err := store.Conn().QueryRow(b.Context(), "SELECT count() FROM "+part.table+" FINAL").Scan(&held); err != nil || held != uint64(part.rows) {
+				b.Fatalf("%s: got %d rows, %v, want %d", part.table, held, err, part.rows)
+			}
+			rows += part.rows
 		}
-		report(b, cpu)
-	})
+	}
+	b.ReportMetric(float64(rows)/b.Elapsed().Seconds(), "rows/s")
+	b.ReportMetric(float64(cpu.Microseconds())/float64(rows), "cpu-µs/row")
+}
+
+// inserted says whether the ledger covers the whole log.
+func (l sinkLoad) inserted(b *testing.B, store *history.Store) bool {
+	for _, part := range l {
+		progress, err := store.Progress(b.Context(), part.topic, 0)
+		if err != nil {
+			b.Fatal(err)
+		}
+		rows := int64(0)
+		for _, p := range progress {
+			rows += p.Next
+		}
+		if rows < int64(part.rows) {
+			return false
+		}
+	}
+	return true
 }
 
 // cpuTime is what the process has used of all cores, the engine's and the broker's share included.
@@ -162,31 +260,6 @@ func cpuTime(b *testing.B) time.Duration {
 		b.Fatal(err)
 	}
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
-}
-
-func report(b *testing.B, cpu time.Duration) {
-	rows := float64(sinkBenchRows * b.N)
-	b.ReportMetric(rows/b.Elapsed().Seconds(), "rows/s")
-	b.ReportMetric(float64(cpu.Microseconds())/rows, "cpu-µs/row")
-}
-
-func inserted(b *testing.B, store *history.Store) (rows int64) {
-	progress, err := store.Progress(b.Context(), schemas.TopicTicks, 0)
-	if err != nil {
-		b.Fatal(err)
-	}
-	for _, p := range progress {
-		rows += p.Next
-	}
-	return rows
-}
-
-func checkRows(b *testing.B, store *history.Store) {
-	b.Helper()
-	var rows uint64
-	if err := store.Conn().QueryRow(b.Context(), "SELECT count() FROM ticks FINAL").Scan(&rows); err != nil || rows != sinkBenchRows {
-		b.Fatalf("got %d rows, %v, want %d", rows, err, sinkBenchRows)
-	}
 }
 
 // consumeByHand is how one would write it in an afternoon: the usual protobuf, the driver's rows, and

@@ -107,7 +107,24 @@ func complete(applied map[int32]Applied, origins int32) bool {
 
 // DecodeMarked decodes a value of a topic that is materialized.
 func DecodeMarked(topic string, value []byte) (eventsv1.Marked, error) {
-	var rec eventsv1.Marked
+	rec, err := newMarked(topic)
+	if err != nil {
+		return nil, err
+	}
+	return rec, rec.UnmarshalVT(value)
+}
+
+// BorrowMarked decodes as DecodeMarked does, but what it returns lives in the value's memory: it is for
+// readers that copy what they keep, since a kept string would hold a whole fetch of the log.
+func BorrowMarked(topic string, value []byte) (eventsv1.Marked, error) {
+	rec, err := newMarked(topic)
+	if err != nil {
+		return nil, err
+	}
+	return rec, rec.UnmarshalVTUnsafe(value)
+}
+
+func newMarked(topic string) (rec eventsv1.Marked, err error) {
 	switch topic {
 	case schemas.TopicTicks:
 		rec = &eventsv1.ResolvedRecord{}
@@ -126,7 +143,7 @@ func DecodeMarked(topic string, value []byte) (eventsv1.Marked, error) {
 	default:
 		return nil, fmt.Errorf("topic %s holds no derived records", topic)
 	}
-	return rec, rec.UnmarshalVT(value)
+	return rec, nil
 }
 
 // readStall bounds how long a read of records that must exist may see none of them.

@@ -3,6 +3,7 @@ package history
 import (
 	"encoding/binary"
 	"io"
+	"strings"
 
 	"github.com/ClickHouse/ch-go/proto"
 )
@@ -74,6 +75,7 @@ func (w *words) add(s string) {
 		if w.index == nil {
 			w.index = map[string]uint32{}
 		}
+		s = strings.Clone(s)
 		key = uint32(len(w.dict))
 		w.index[s] = key
 		w.dict = append(w.dict, s)

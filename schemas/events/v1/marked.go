@@ -9,6 +9,8 @@ type Marked interface {
 	SizeVT() int
 	MarshalToSizedBufferVT([]byte) (int, error)
 	UnmarshalVT([]byte) error
+	// UnmarshalVTUnsafe decodes without a copy: what is decoded holds on to the bytes, which must not change.
+	UnmarshalVTUnsafe([]byte) error
 }
 
 // SetMark sets what caused the record.
