@@ -22,9 +22,6 @@ func sourceRoles(in *Instance) []Role {
 			sources = append(sources, s)
 		}
 	}
-	if len(sources) == 0 {
-		return nil
-	}
 	health := &sourceHealth{}
 	in.Metrics.MustRegister(health)
 	return []Role{{Name: "sources", Run: func(ctx context.Context) error { return in.runSources(ctx, sources, health) }}}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -35,8 +36,8 @@ type SourceOutbox interface {
 	Dead(ctx context.Context, letter *eventsv1.DeadLetter) error
 }
 
-// Poller reads one source into the log: what changed, and the outcome of every request. A fixing that is in
-// the log already is not written again, also not by the process that follows a killed one.
+// Poller reads one source into the log: what changed, and the outcome of every request. What is in the log
+// already is not written again, also not by the process that follows a killed one, until repeatAfter has passed.
 type Poller struct {
 	source Source
 	url    string
@@ -45,10 +46,15 @@ type Poller struct {
 	clock  Clock
 	log    *slog.Logger
 
-	// newest is the last date of which anything was written. What is older was written with it or before:
+	feeds []*feedState
+	// newest is the last date of which any fixing was written. What is older was written with it or before:
 	// answers are written in the order of their dates.
 	newest  string
-	written map[fixingID]string
+	fixings map[fixingID]string
+	// written is what was last said of each thing but fixings.
+	written map[string]saying
+	ranks   map[string]uint32    // by the source's id of a coin
+	read    map[string]time.Time // by path
 	// validators are those of the last answer to each path that was wholly written.
 	validators map[string]Validators
 	// buried is the digest of the last body in the dead letters: a source that goes on sending it would
@@ -57,6 +63,25 @@ type Poller struct {
 
 	mu    sync.Mutex
 	stats SourceStats
+}
+
+// repeatAfter is when what has not changed is written again, so that the last knownSpan of the log holds all that
+// the sources still say.
+const repeatAfter = knownSpan - 2*24*time.Hour
+
+// saying is what was written of a thing, as a digest without its times, and when.
+type saying struct {
+	digest [sha256.Size]byte
+	at     int64
+}
+
+// feedState is where a feed stands.
+type feedState struct {
+	Feed
+	left  []string // of the round under way
+	began time.Time
+	due   time.Time
+	pause time.Duration // after the next failure
 }
 
 type fixingID struct{ base, quote, date string }
@@ -77,7 +102,8 @@ type SourceStats struct {
 func NewPoller(s Source, url string, fetch Getter, out SourceOutbox, clock Clock, log *slog.Logger) *Poller {
 	return &Poller{
 		source: s, url: cmp.Or(strings.TrimRight(url, "/"), s.URL), fetch: fetch, out: out, clock: clock, log: log.With("source", s.Slug),
-		written: map[fixingID]string{}, validators: map[string]Validators{},
+		fixings: map[fixingID]string{}, written: map[string]saying{}, ranks: map[string]uint32{}, read: map[string]time.Time{},
+		validators: map[string]Validators{},
 	}
 }
 
@@ -90,53 +116,96 @@ func (p *Poller) Stats() SourceStats {
 
 // Run reads what the log holds, then polls until ctx ends, which is no error.
 func (p *Poller) Run(ctx context.Context) error {
-	err := p.out.Known(ctx, func(rec *eventsv1.ReferenceRecord) {
-		if f := rec.GetFixing(); f != nil {
-			p.note(Fixing{f.Base, f.Quote, f.Rate, f.Date})
-		}
-	})
-	if err != nil {
+	if err := p.out.Known(ctx, p.recall); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
 		return fmt.Errorf("reading what the log holds of %s: %w", p.source.Slug, err)
 	}
-	history := p.source.History
-	pause := retryFirst
-	for {
-		history = p.round(ctx, history)
-		failed := len(history) > 0
-		if len(history) == 0 {
-			failed = len(p.round(ctx, p.source.Paths)) > 0
-		}
-		wait := p.source.Interval
-		if failed {
-			wait = min(pause, wait)
-			pause = min(2*pause, p.source.Interval)
-		} else {
-			pause = retryFirst
-		}
-		if Sleep(ctx, p.clock, wait) != nil {
-			return nil
+	if len(p.source.History) > 0 {
+		history := &feedState{Feed: Feed{Name: "history", Interval: time.Hour, Paths: Fixed(p.source.History...)}}
+		p.feeds = []*feedState{history}
+		for history.began.IsZero() || len(history.left) > 0 {
+			if p.turn(ctx) != nil {
+				return nil
+			}
 		}
 	}
-}
-
-// round reads paths and returns those from the first that failed on: what is older is written first.
-func (p *Poller) round(ctx context.Context, paths []string) (left []string) {
-	for i, path := range paths {
-		if err := p.poll(ctx, path); err != nil {
-			if ctx.Err() == nil {
-				p.log.Warn("reading a source failed", "path", path, "error", err)
-			}
-			return paths[i:]
-		}
+	p.feeds = nil
+	for _, f := range p.source.Feeds {
+		p.feeds = append(p.feeds, &feedState{Feed: f})
+	}
+	for p.turn(ctx) == nil {
 	}
 	return nil
 }
 
+// turn makes one request of the feed whose turn it is, or waits until one is due. The error is that of ctx.
+func (p *Poller) turn(ctx context.Context) error {
+	now := p.clock.Now()
+	next := slices.MinFunc(p.feeds, func(a, b *feedState) int { return a.due.Compare(b.due) })
+	if next.due.After(now) {
+		return Sleep(ctx, p.clock, next.due.Sub(now))
+	}
+	// One request each in turn: the feed goes behind all others that are due.
+	i := slices.IndexFunc(p.feeds, func(f *feedState) bool { return !f.due.After(now) })
+	f := p.feeds[i]
+	p.feeds = append(slices.Delete(p.feeds, i, i+1), f)
+	if len(f.left) == 0 {
+		f.began, f.left, f.pause = now, f.Paths(p.known(now)), retryFirst
+	}
+	if len(f.left) > 0 {
+		path := f.left[0]
+		err := p.poll(ctx, f.Name, path)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			p.log.Warn("reading a source failed", "feed", f.Name, "path", path, "error", err)
+		}
+		if err != nil && !(f.Skips && refusedForGood(err)) {
+			f.due = p.clock.Now().Add(min(f.pause, f.Interval))
+			f.pause = min(2*f.pause, f.Interval)
+			return nil
+		}
+		f.left, f.pause = f.left[1:], retryFirst
+		p.read[path] = p.clock.Now()
+	}
+	if len(f.left) == 0 {
+		f.due = f.began.Add(f.Interval)
+	}
+	return ctx.Err()
+}
+
+// known is what the paths of a round may be chosen by.
+func (p *Poller) known(now time.Time) Known {
+	rank := func(id string) uint32 { return p.ranks[id] - 1 } // none, 0, comes last
+	return Known{Now: now, Read: p.read, Ranked: slices.SortedFunc(maps.Keys(p.ranks), func(a, b string) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(a, b))
+	})}
+}
+
+// recall notes one record that the log holds.
+func (p *Poller) recall(rec *eventsv1.ReferenceRecord) {
+	if f := rec.GetFetch(); f != nil {
+		if f.Error == "" || f.Status >= 400 && f.Status < 500 {
+			if path, ok := strings.CutPrefix(f.Url, p.url); ok {
+				p.read[path] = time.Unix(0, f.Started)
+			}
+		}
+		return
+	}
+	p.note(rec)
+}
+
+// refusedForGood says that a server answered, and would answer the same again.
+func refusedForGood(err error) bool {
+	var refused interface{ RefusedForGood() bool }
+	return errors.As(err, &refused) && refused.RefusedForGood()
+}
+
 // poll makes one request, writes what is new in the answer, and then the outcome.
-func (p *Poller) poll(ctx context.Context, path string) error {
+func (p *Poller) poll(ctx context.Context, feed, path string) error {
 	answer, err := p.fetch.Get(ctx, p.url+path, p.validators[path])
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -156,10 +225,10 @@ func (p *Poller) poll(ctx context.Context, path string) error {
 			}
 		}
 	}
-	records := p.changes(said.Fixings)
+	records := append(p.changedFixings(said.Fixings), p.changed(said.Records)...)
 	outcome := &eventsv1.Fetch{
-		Source: p.source.Slug, Url: p.url + path, Status: int32(answer.Status),
-		Started: answer.Started.UnixNano(), Duration: int64(answer.Duration), Rows: int64(len(said.Fixings)),
+		Source: p.source.Slug, Feed: feed, Url: p.url + path, Status: int32(answer.Status),
+		Started: answer.Started.UnixNano(), Duration: int64(answer.Duration), Rows: int64(len(said.Fixings) + len(said.Records)),
 	}
 	if err != nil {
 		// It may quote what a server sent; a string of the log is UTF-8.
@@ -171,8 +240,7 @@ func (p *Poller) poll(ctx context.Context, path string) error {
 		return err
 	}
 	for _, rec := range records[:n] {
-		f := rec.GetFixing()
-		p.note(Fixing{f.Base, f.Quote, f.Rate, f.Date})
+		p.note(rec)
 	}
 	if err == nil {
 		p.validators[path] = answer.Validators
@@ -193,27 +261,55 @@ func (p *Poller) refuseFuture(said *Readings) {
 	})
 }
 
-// changes are the records of what the log does not hold yet, in the order of dates.
-func (p *Poller) changes(fixings []Fixing) []*eventsv1.ReferenceRecord {
+// changedFixings are the records of rates that the log does not hold yet, in the order of dates. A rate that is set
+// within a day is one of many of its date, and counts when it differs from the last.
+func (p *Poller) changedFixings(fixings []Fixing) []*eventsv1.ReferenceRecord {
 	slices.SortStableFunc(fixings, func(a, b Fixing) int {
 		return cmp.Or(cmp.Compare(a.Date, b.Date), cmp.Compare(a.Base, b.Base), cmp.Compare(a.Quote, b.Quote))
 	})
 	var records []*eventsv1.ReferenceRecord
 	for _, f := range fixings {
-		rate, written := p.written[fixingID{f.Base, f.Quote, f.Date}]
+		rate, written := p.fixings[fixingID{f.Base, f.Quote, f.Date}]
 		if written && rate == f.Rate || !written && f.Date < p.newest {
 			continue
 		}
-		records = append(records, &eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Fixing{Fixing: &eventsv1.Fixing{
-			Source: p.source.Slug, Base: f.Base, Quote: f.Quote, Rate: f.Rate, Date: f.Date,
-		}}})
+		record := &eventsv1.Fixing{Source: p.source.Slug, Base: f.Base, Quote: f.Quote, Rate: f.Rate, Date: f.Date, Providers: f.Providers}
+		if !f.Event.IsZero() {
+			record.EventTime = f.Event.UnixNano()
+		}
+		records = append(records, &eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Fixing{Fixing: record}})
 	}
 	return records
 }
 
-func (p *Poller) note(f Fixing) {
-	p.newest = max(p.newest, f.Date)
-	p.written[fixingID{f.Base, f.Quote, f.Date}] = f.Rate
+// changed are the records that say something else of their thing than the last ones did, or say it again after long.
+func (p *Poller) changed(records []*eventsv1.ReferenceRecord) []*eventsv1.ReferenceRecord {
+	now := p.clock.Now().UnixNano()
+	return slices.DeleteFunc(records, func(rec *eventsv1.ReferenceRecord) bool {
+		setSource(rec, p.source.Slug)
+		before, ok := p.written[thing(rec)]
+		return ok && before.digest == digest(rec) && now-before.at < int64(repeatAfter)
+	})
+}
+
+// note remembers what the log holds.
+func (p *Poller) note(rec *eventsv1.ReferenceRecord) {
+	if f := rec.GetFixing(); f != nil {
+		p.newest = max(p.newest, f.Date)
+		p.fixings[fixingID{f.Base, f.Quote, f.Date}] = f.Rate
+		return
+	}
+	id := thing(rec)
+	if id == "" {
+		return
+	}
+	p.written[id] = saying{digest(rec), ingestTime(rec)}
+	if c := rec.GetCoin(); c != nil && p.ranks[c.SourceId] == 0 {
+		p.ranks[c.SourceId] = c.Rank
+	}
+	if m := rec.GetCoinMarket(); m != nil {
+		p.ranks[m.SourceId] = m.Rank
+	}
 }
 
 func (p *Poller) bury(ctx context.Context, bad error, body []byte) error {

@@ -8,6 +8,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
 // Source declares an interface that is polled for reference values: what the engine needs to read it.
@@ -19,14 +20,22 @@ type Source struct {
 	Version uint32
 	// URL is the public default, without a slash at the end; configuration may replace it.
 	URL string
+	// Kinds of what it tells, each a Kind constant.
+	Kinds []string
 	// License says under which terms the values may be passed on, Terms is the page that says so and
 	// Attribution what has to be shown with them; empty if nothing is asked.
 	License, Terms, Attribution string
+	// Off says why the source is not asked unless it is switched on; empty if it is asked by default.
+	Off string
+	// KeyHeader is the header of requests that carries a key, where the source knows keys; the key itself is
+	// configured as a file.
+	KeyHeader string
 
 	// History are paths below URL that are read once at the start, before all others: they hold what a
-	// process that was away has missed. Paths are read at the start and every Interval.
-	History, Paths []string
-	Interval       time.Duration
+	// process that was away has missed.
+	History []string
+	// Feeds are read side by side, one request of each in turn.
+	Feeds []Feed
 	// Requests may be made within Per, every attempt counted.
 	Requests int
 	Per      time.Duration
@@ -34,8 +43,60 @@ type Source struct {
 	MaxBody int64
 
 	// Decode adds to out what the answer to a path says. An answer that cannot be read as a whole is an
-	// error, and nothing of it counts.
+	// error, and nothing of it counts. An empty path is that of a file whose origin is not known: Decode
+	// then tells by the answer itself which one it is.
 	Decode func(path string, body []byte, out *Readings) error
+}
+
+// Kinds of what sources tell.
+const (
+	KindCoin       = "coin"
+	KindMarket     = "market"
+	KindStablecoin = "stablecoin"
+	KindTVL        = "tvl"
+	KindFearGreed  = "fear_greed"
+	KindFiat       = "fiat"
+	KindGlobal     = "global"
+)
+
+// Feed is a part of a source that is read in rounds.
+type Feed struct {
+	// Name is unique within the source.
+	Name string
+	// Interval is the time from the beginning of a round to that of the next; a round that takes longer is
+	// followed by the next at once.
+	Interval time.Duration
+	// Paths are what a round asks for, in this order, given what is known when it begins. Those of a round
+	// that was cut off are asked for first.
+	Paths func(k Known) []string
+	// Skips says that a path which the server refuses for good (4xx) is passed over: it names one thing of
+	// many. Otherwise it is tried again like any other failure.
+	Skips bool
+}
+
+// Known is what a source has said so far.
+type Known struct {
+	Now time.Time
+	// Ranked are the source's ids of coins, the highest ranked first; those without a rank follow by id.
+	Ranked []string
+	// Read is when each path was last answered, be it by a refusal for good.
+	Read map[string]time.Time
+}
+
+// Fixed are the paths of a feed that asks for the same in each round.
+func Fixed(paths ...string) func(Known) []string {
+	return func(Known) []string { return paths }
+}
+
+// Interval is that of the feed which is read most often.
+func (s Source) Interval() time.Duration {
+	least := time.Duration(0)
+	for _, f := range s.Feeds {
+		if least == 0 || f.Interval < least {
+			least = f.Interval
+		}
+	}
+	return least
 }
 
 // Validators are what a server calls the state of an answer (RFC 9110, 8.8). The zero value is no state.
@@ -62,13 +123,21 @@ type Getter interface {
 // Readings collects what one answer says.
 type Readings struct {
 	Fixings []Fixing
+	// Records are all others, in the form of the log.
+	Records []*eventsv1.ReferenceRecord
 	// Refused are rows that could not be read, each wraps a schemas.Reason.
 	Refused []error
 }
 
-// Fixing is the rate that a source fixed for a day: units of Quote for one unit of Base, both ISO 4217
-// codes, as an exact decimal. Date is ISO 8601.
-type Fixing struct{ Base, Quote, Rate, Date string }
+// Fixing is what a source says a currency costs: units of Quote for one unit of Base, both ISO 4217 codes, as an
+// exact decimal. Date is ISO 8601, the day it holds for.
+type Fixing struct {
+	Base, Quote, Rate, Date string
+	// Event is when the source set it, for sources that do so within a day; zero for daily ones.
+	Event time.Time
+	// Providers are whom the source blended it from, if it says.
+	Providers []string
+}
 
 // Fixing takes a rate, makes its number canonical, and refuses it if it is none.
 func (r *Readings) Fixing(f Fixing) {

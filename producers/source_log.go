@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -20,29 +19,41 @@ import (
 // source that is polled has written within it what is newest: no calendar leaves out more than five days.
 const knownSpan = 8 * 24 * time.Hour
 
-// clockInterval is how often each source's clock is written. What is polled changes within minutes, so a reader that joins
-// with it can wait so long; and the topic is kept for ever: a clock each second, 100 bytes with its batch, would push
-// everything else out of an embedded log of 64 MiB within a week, this one within ten.
+// clockInterval is how often the clock of a process's sources is written. What is polled changes within minutes, so a
+// reader that joins with it can wait so long; and the topic is kept for ever: a clock each second, 100 bytes with its
+// batch, would push everything else out of an embedded log of 64 MiB within a week, this one within ten.
 const clockInterval = 10 * time.Second
 
-// SourceLog is the way of all polled sources of a process into reference.raw.v1 and its dead letters.
+// SourcesProducer is the producer whose clock stands for all sources of a process. It is written also when no source
+// is enabled: folds that join with what sources say go on by it.
+const SourcesProducer = "sources"
+
+// sourceTopics are where sources write: what lasts, and the observations of coins' markets, which come in masses.
+var sourceTopics = []string{schemas.TopicReferenceRaw, schemas.TopicCoinMarketsRaw}
+
+// SourceLog is the way of all polled sources of a process into the log, and of their dead letters.
 //
 // Unlike the Writer of ticks it keeps nothing on disk and drops nothing: whoever appends waits until the
 // log has it, for what a source said can be asked for again, and a process that is killed meanwhile does.
 //
-// A clock record at time t stands behind every record of its source with a log time of t or before.
+// A clock record at time t stands behind every record of the process's sources with a log time of t or before.
 type SourceLog struct {
 	cfg    stream.Config
 	clock  Clock
 	log    *slog.Logger
 	client *kgo.Client
 
+	epoch int64
+
 	// mu decides the order of the records of all sources.
-	mu      sync.Mutex
-	sources []*sourceOutbox
+	mu        sync.Mutex
+	lastClock int64
+	// clocksPending counts the topics that have not taken the last clock yet.
+	clocksPending int
 }
 
-// NewSourceLog opens the log. Clock nil is the machine's; a VirtualClock waits for the clock records. The caller closes it after the sources.
+// NewSourceLog opens the log. Clock nil is the machine's; a VirtualClock waits for the clock records from now on. The
+// caller closes it after the sources.
 func NewSourceLog(cfg stream.Config, clock Clock, log *slog.Logger) (*SourceLog, error) {
 	client, err := cfg.NewClient(producerOptions()...)
 	if err != nil {
@@ -51,33 +62,26 @@ func NewSourceLog(cfg stream.Config, clock Clock, log *slog.Logger) (*SourceLog,
 	if clock == nil {
 		clock = WallClock{}
 	}
-	return &SourceLog{cfg: cfg, clock: clock, log: log, client: client}, nil
+	if p, ok := clock.(pacer); ok {
+		p.Join(SourcesProducer)
+	}
+	return &SourceLog{cfg: cfg, clock: clock, log: log, client: client, epoch: clock.Now().UnixNano()}, nil
 }
 
 // Close gives up the connections.
 func (l *SourceLog) Close() { l.client.Close() }
 
-// Source returns the outbox of a source: one producer, whose epoch is now and whose clock is written from
-// now on. It is called once for each source.
-func (l *SourceLog) Source(slug string) SourceOutbox {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if p, ok := l.clock.(pacer); ok {
-		p.Join(slug)
-	}
-	s := &sourceOutbox{log: l, slug: slug, epoch: l.clock.Now().UnixNano()}
-	l.sources = append(l.sources, s)
-	return s
-}
+// Source returns the outbox of a source.
+func (l *SourceLog) Source(slug string) SourceOutbox { return &sourceOutbox{log: l, slug: slug} }
 
-// Run writes the clock of every source at its first full second and each clockInterval, until ctx ends. What a clock
+// Run writes the clock at its first full second and each clockInterval, until ctx ends. What a clock
 // that waits for it has shown before it ran is made up for.
 func (l *SourceLog) Run(ctx context.Context) error {
 	var written time.Time
 	for {
 		now := l.clock.Now()
 		second := now.Truncate(time.Second)
-		if second.After(written) && l.began(second) {
+		if second.After(written) && l.epoch < second.UnixNano() {
 			written = second
 			l.writeClocks(now.UnixNano())
 		}
@@ -87,51 +91,46 @@ func (l *SourceLog) Run(ctx context.Context) error {
 	}
 }
 
-// began says whether there was a source before that second.
-func (l *SourceLog) began(second time.Time) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.ContainsFunc(l.sources, func(s *sourceOutbox) bool { return s.epoch < second.UnixNano() })
-}
-
 func (l *SourceLog) writeClocks(at int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, s := range l.sources {
-		// With the broker away one clock waits, not one for each second: a later one says more.
-		if s.clockPending || at <= s.lastClock {
-			continue
-		}
-		if due := s.lastClock + int64(clockInterval); at/int64(time.Second) < due/int64(time.Second) {
-			if p, ok := l.clock.(pacer); ok { // no clock of this second is to come
-				p.Finished(s.slug, time.Unix(0, at))
-			}
-			continue
-		}
-		s.lastClock, s.clockPending = at, true
-		rec := s.record(&eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Clock{Clock: &eventsv1.Clock{Time: at}}}, at)
+	// With the broker away one clock waits, not one for each second: a later one says more.
+	if l.clocksPending > 0 || at <= l.lastClock {
+		return
+	}
+	if due := l.lastClock + int64(clockInterval); at/int64(time.Second) < due/int64(time.Second) {
+		l.finished(at) // no clock of this second is to come
+		return
+	}
+	l.lastClock, l.clocksPending = at, len(sourceTopics)
+	for _, topic := range sourceTopics {
+		rec := &eventsv1.ReferenceRecord{Producer: SourcesProducer, Epoch: l.epoch, Body: &eventsv1.ReferenceRecord_Clock{Clock: &eventsv1.Clock{Time: at}}}
 		// The client outlives every source: what it has in hand is not taken back.
-		l.client.Produce(context.Background(), rec, func(_ *kgo.Record, err error) {
+		l.client.Produce(context.Background(), encodeReference(topic, SourcesProducer, rec, at), func(_ *kgo.Record, err error) {
 			if err != nil && !errors.Is(err, kgo.ErrClientClosed) {
-				l.log.Warn("the log refused a clock", "source", s.slug, "error", err)
+				l.log.Warn("the log refused a clock", "topic", topic, "error", err)
 			}
 			l.mu.Lock()
-			s.clockPending = false
+			l.clocksPending--
+			written := l.clocksPending == 0
 			l.mu.Unlock()
-			if p, ok := l.clock.(pacer); ok {
-				p.Finished(s.slug, time.Unix(0, at))
+			if written {
+				l.finished(at)
 			}
 		})
 	}
 }
 
-// sourceOutbox is the outbox of one source; its mutex is the log's.
+func (l *SourceLog) finished(at int64) {
+	if p, ok := l.clock.(pacer); ok {
+		p.Finished(SourcesProducer, time.Unix(0, at))
+	}
+}
+
+// sourceOutbox is the outbox of one source.
 type sourceOutbox struct {
-	log          *SourceLog
-	slug         string
-	epoch        int64
-	lastClock    int64
-	clockPending bool
+	log  *SourceLog
+	slug string
 }
 
 // Known reads the end of the log.
@@ -166,10 +165,16 @@ func (s *sourceOutbox) Known(ctx context.Context, visit func(*eventsv1.Reference
 // Append writes records and returns once the log has them all.
 func (s *sourceOutbox) Append(ctx context.Context, records ...*eventsv1.ReferenceRecord) error {
 	return s.write(ctx, len(records), func(i int, at int64) *kgo.Record {
-		if f := records[i].GetFixing(); f != nil {
-			f.IngestTime = at
+		rec := records[i]
+		if ingest := ingestField(rec); ingest != nil {
+			*ingest = at
 		}
-		return s.record(records[i], at)
+		rec.Producer, rec.Epoch = s.slug, s.log.epoch
+		topic := schemas.TopicReferenceRaw
+		if rec.GetCoinMarket() != nil {
+			topic = schemas.TopicCoinMarketsRaw
+		}
+		return encodeReference(topic, s.slug, rec, at)
 	})
 }
 
@@ -178,7 +183,7 @@ func (s *sourceOutbox) Dead(ctx context.Context, letter *eventsv1.DeadLetter) er
 	trimLetter(letter)
 	return s.write(ctx, 1, func(_ int, at int64) *kgo.Record {
 		letter.IngestTime = at
-		return s.encode(schemas.TopicReferenceRawDead, &eventsv1.DeadRecord{Letter: letter}, at)
+		return encodeReference(schemas.TopicReferenceRawDead, s.slug, &eventsv1.DeadRecord{Letter: letter}, at)
 	})
 }
 
@@ -188,7 +193,7 @@ func (s *sourceOutbox) write(ctx context.Context, n int, record func(i int, at i
 		results := make([]chan error, n-from)
 		s.log.mu.Lock()
 		// Readers trust the clock that was written: what comes behind it is later.
-		at := max(s.log.clock.Now().UnixNano(), s.lastClock+1)
+		at := max(s.log.clock.Now().UnixNano(), s.log.lastClock+1)
 		for i := range results {
 			result := make(chan error, 1)
 			results[i] = result
@@ -214,17 +219,12 @@ func (s *sourceOutbox) write(ctx context.Context, n int, record func(i int, at i
 	return nil
 }
 
-func (s *sourceOutbox) record(rec *eventsv1.ReferenceRecord, at int64) *kgo.Record {
-	rec.Producer, rec.Epoch = s.slug, s.epoch
-	return s.encode(schemas.TopicReferenceRaw, rec, at)
-}
-
-func (s *sourceOutbox) encode(topic string, m message, at int64) *kgo.Record {
+// encodeReference makes the record of a source. All its topics have one partition.
+func encodeReference(topic, source string, m message, at int64) *kgo.Record {
 	value := make([]byte, m.SizeVT())
 	// The only error is a buffer of another size than SizeVT said.
 	if _, err := m.MarshalToSizedBufferVT(value); err != nil {
 		panic(err)
 	}
-	// Both topics have one partition.
-	return &kgo.Record{Topic: topic, Key: []byte(s.slug), Value: value, Timestamp: time.Unix(0, at)}
+	return &kgo.Record{Topic: topic, Key: []byte(source), Value: value, Timestamp: time.Unix(0, at)}
 }

@@ -29,7 +29,7 @@ func referenceTopics(t *testing.T, cfg stream.Config) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	if _, err := kadm.NewClient(client).CreateTopics(t.Context(), 1, 1, nil, schemas.TopicReferenceRaw, schemas.TopicReferenceRawDead); err != nil {
+	if _, err := kadm.NewClient(client).CreateTopics(t.Context(), 1, 1, nil, schemas.TopicReferenceRaw, schemas.TopicCoinMarketsRaw, schemas.TopicReferenceRawDead); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -102,7 +102,12 @@ func TestSourcesWriteToTheLogOnce(t *testing.T) {
 		epochs := map[int64]bool{}
 		written(t, cfg, schemas.TopicReferenceRaw, func(r *kgo.Record) {
 			rec := &eventsv1.ReferenceRecord{}
-			if err := rec.UnmarshalVT(r.Value); err != nil || string(r.Key) != "ecb" || rec.Producer != "ecb" {
+			err := rec.UnmarshalVT(r.Value)
+			producer := "ecb"
+			if rec.GetClock() != nil {
+				producer = producers.SourcesProducer
+			}
+			if err != nil || string(r.Key) != producer || rec.Producer != producer {
 				t.Fatalf("record %v under key %q, %v", rec, r.Key, err)
 			}
 			if f := rec.GetFixing(); f != nil && f.IngestTime < rec.Epoch {

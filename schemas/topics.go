@@ -29,10 +29,12 @@ const (
 	TopicTicksRawDead     = "ticks.raw.v1.dead.v1"
 	TopicReferenceRaw     = "reference.raw.v1"
 	TopicReferenceRawDead = "reference.raw.v1.dead.v1"
+	TopicCoinMarketsRaw   = "coinmarkets.raw.v1"
 	TopicQuotes           = "quotes.v1"
 	TopicTicks            = "ticks.v1"
 	TopicPrices           = "prices.v1"
 	TopicCandles          = "candles.v1"
+	TopicMarkets          = "markets.v1"
 	TopicBackfillRaw      = "backfill.raw.v1"
 	TopicKeys             = "keys.v1"
 )
@@ -48,10 +50,12 @@ var Topics = []Topic{
 	{Name: TopicTicksRawDead, Partitions: 1, Key: "source", Message: "DeadRecord", Retention: 90 * day, EmbeddedBytes: 64 * mebibyte, Derived: true},
 	{Name: TopicReferenceRaw, Partitions: 1, Key: "source", Message: "ReferenceRecord", EmbeddedBytes: 64 * mebibyte},
 	{Name: TopicReferenceRawDead, Partitions: 1, Key: "source", Message: "DeadRecord", Retention: 90 * day, EmbeddedBytes: 16 * mebibyte},
+	{Name: TopicCoinMarketsRaw, Partitions: 1, Key: "source", Message: "ReferenceRecord", Retention: 90 * day, EmbeddedBytes: 64 * mebibyte},
 	{Name: TopicQuotes, Partitions: 1, Key: "quote", Message: "QuoteRecord", Retention: 30 * day, EmbeddedBytes: 64 * mebibyte, Derived: true},
 	{Name: TopicTicks, Partitions: 8, Key: "coin", Message: "ResolvedRecord", Retention: 30 * day, EmbeddedBytes: 80 * mebibyte, Derived: true},
 	{Name: TopicPrices, Partitions: 8, Key: "coin", Message: "PriceRecord", Retention: 7 * day, EmbeddedBytes: 64 * mebibyte, Derived: true},
 	{Name: TopicCandles, Partitions: 8, Key: "coin", Message: "CandleRecord", EmbeddedBytes: 16 * mebibyte, Derived: true},
+	{Name: TopicMarkets, Partitions: 1, Key: "coin", Message: "MarketRecord", Retention: 30 * day, EmbeddedBytes: 96 * mebibyte, Derived: true},
 	{Name: TopicBackfillRaw, Partitions: 8, Key: "venue|base", Message: "BackfillRecord", EmbeddedBytes: 24 * mebibyte},
 	{Name: TopicKeys, Partitions: 1, Key: "key id", Message: "KeyRecord", EmbeddedBytes: 8 * mebibyte, Compacted: true},
 }

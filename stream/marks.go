@@ -136,7 +136,9 @@ func newMarked(topic string) (rec eventsv1.Marked, err error) {
 		rec = &eventsv1.CandleRecord{}
 	case schemas.TopicBackfillRaw:
 		rec = &eventsv1.BackfillRecord{}
-	case schemas.TopicReferenceRaw:
+	case schemas.TopicMarkets:
+		rec = &eventsv1.MarketRecord{}
+	case schemas.TopicReferenceRaw, schemas.TopicCoinMarketsRaw:
 		rec = &eventsv1.ReferenceRecord{}
 	case schemas.TopicTicksRawDead, schemas.TopicReferenceRawDead:
 		rec = &eventsv1.DeadRecord{}

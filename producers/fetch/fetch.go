@@ -84,6 +84,16 @@ type StatusError struct {
 	Text string
 }
 
+// RefusedForGood says that the server would refuse the same request again: it does not mean a time-out, a request that
+// came too early or too many.
+func (e *StatusError) RefusedForGood() bool {
+	switch e.Status {
+	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests, http.StatusTeapot:
+		return false
+	}
+	return e.Status >= 400 && e.Status < 500
+}
+
 func (e *StatusError) Error() string { return fmt.Sprintf("status %d: %s", e.Status, e.Text) }
 
 // ErrHeld means that the server asked for a pause, and it is too long to wait for.

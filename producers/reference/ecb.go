@@ -26,8 +26,8 @@ func ecb() producers.Source {
 		Terms:       "https://www.ecb.europa.eu/home/disclaimer/html/index.en.html",
 		Attribution: "Source: ECB euro foreign exchange reference rates",
 		History:     []string{"/eurofxref-hist-90d.xml"},
-		Paths:       []string{"/eurofxref-daily.xml"},
-		Interval:    time.Hour,
+		Feeds:       []producers.Feed{{Name: "daily", Interval: time.Hour, Paths: producers.Fixed("/eurofxref-daily.xml")}},
+		Kinds:       []string{producers.KindFiat},
 		// The bank names no limit; a start takes two requests, an hour one.
 		Requests: 4, Per: time.Minute,
 		MaxBody: 16 << 20, // the file of all days since 1999 has about 8 MB, that of 90 days 100 kB

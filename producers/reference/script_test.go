@@ -76,7 +76,7 @@ func TestDeclarationsAreWhole(t *testing.T) {
 	seen := map[string]bool{}
 	for _, s := range List() {
 		if s.Slug == "" || s.Name == "" || s.Version == 0 || s.URL == "" || strings.HasSuffix(s.URL, "/") || s.License == "" || s.Terms == "" ||
-			len(s.Paths) == 0 || s.Interval <= 0 || s.Requests <= 0 || s.Per <= 0 || s.MaxBody <= 0 || s.Decode == nil {
+			len(s.Kinds) == 0 || len(s.Feeds) == 0 || s.Interval() <= 0 || s.Requests <= 0 || s.Per <= 0 || s.MaxBody <= 0 || s.Decode == nil {
 			t.Errorf("declaration of %q = %+v, want every field that is not optional", s.Slug, s)
 		}
 		if seen[s.Slug] {

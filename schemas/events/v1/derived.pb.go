@@ -1238,9 +1238,13 @@ type Candle struct {
 	Low   float64 `protobuf:"fixed64,5,opt,name=low,proto3" json:"low,omitempty"`
 	Close float64 `protobuf:"fixed64,6,opt,name=close,proto3" json:"close,omitempty"`
 	// Volume is the exact sum of base sizes.
-	Volume        string  `protobuf:"bytes,7,opt,name=volume,proto3" json:"volume,omitempty"`
-	VolumeUsd     float64 `protobuf:"fixed64,8,opt,name=volume_usd,json=volumeUsd,proto3" json:"volume_usd,omitempty"`
-	Trades        uint64  `protobuf:"varint,9,opt,name=trades,proto3" json:"trades,omitempty"`
+	Volume    string  `protobuf:"bytes,7,opt,name=volume,proto3" json:"volume,omitempty"`
+	VolumeUsd float64 `protobuf:"fixed64,8,opt,name=volume_usd,json=volumeUsd,proto3" json:"volume_usd,omitempty"`
+	Trades    uint64  `protobuf:"varint,9,opt,name=trades,proto3" json:"trades,omitempty"`
+	// What the minute's last published price told: USD volume of 24 hours over its accepted providers, and how many these were.
+	Volume24H     float64 `protobuf:"fixed64,10,opt,name=volume24h,proto3" json:"volume24h,omitempty"`
+	Accepted      uint32  `protobuf:"varint,11,opt,name=accepted,proto3" json:"accepted,omitempty"`
+	Simulated     bool    `protobuf:"varint,12,opt,name=simulated,proto3" json:"simulated,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1336,6 +1340,27 @@ func (x *Candle) GetTrades() uint64 {
 		return x.Trades
 	}
 	return 0
+}
+
+func (x *Candle) GetVolume24H() float64 {
+	if x != nil {
+		return x.Volume24H
+	}
+	return 0
+}
+
+func (x *Candle) GetAccepted() uint32 {
+	if x != nil {
+		return x.Accepted
+	}
+	return 0
+}
+
+func (x *Candle) GetSimulated() bool {
+	if x != nil {
+		return x.Simulated
+	}
+	return false
 }
 
 // VenueCandle is one closed minute of a venue's own trades, in the quote asset.
@@ -1572,7 +1597,7 @@ const file_events_v1_derived_proto_rawDesc = "" +
 	"\fvenue_candle\x18\x03 \x01(\v2\x16.events.v1.VenueCandleH\x00R\vvenueCandle\x12(\n" +
 	"\x05pulse\x18\x04 \x01(\v2\x10.events.v1.PulseH\x00R\x05pulse\x12.\n" +
 	"\acontrol\x18\x05 \x01(\v2\x12.events.v1.ControlH\x00R\acontrolB\x06\n" +
-	"\x04body\"\xd6\x01\n" +
+	"\x04body\"\xae\x02\n" +
 	"\x06Candle\x12\x17\n" +
 	"\acoin_id\x18\x01 \x01(\tR\x06coinId\x12\x14\n" +
 	"\x05start\x18\x02 \x01(\x03R\x05start\x12\x12\n" +
@@ -1583,7 +1608,11 @@ const file_events_v1_derived_proto_rawDesc = "" +
 	"\x06volume\x18\a \x01(\tR\x06volume\x12\x1d\n" +
 	"\n" +
 	"volume_usd\x18\b \x01(\x01R\tvolumeUsd\x12\x16\n" +
-	"\x06trades\x18\t \x01(\x04R\x06trades\"\x85\x02\n" +
+	"\x06trades\x18\t \x01(\x04R\x06trades\x12\x1c\n" +
+	"\tvolume24h\x18\n" +
+	" \x01(\x01R\tvolume24h\x12\x1a\n" +
+	"\baccepted\x18\v \x01(\rR\baccepted\x12\x1c\n" +
+	"\tsimulated\x18\f \x01(\bR\tsimulated\"\x85\x02\n" +
 	"\vVenueCandle\x12\x14\n" +
 	"\x05venue\x18\x01 \x01(\tR\x05venue\x12\x16\n" +
 	"\x06symbol\x18\x02 \x01(\tR\x06symbol\x12\x17\n" +

@@ -28,6 +28,9 @@ func (r *CandleRecord) SetMark(m *Mark) { r.Mark = m }
 // SetMark sets what caused the record.
 func (r *DeadRecord) SetMark(m *Mark) { r.Mark = m }
 
+// SetMark sets what caused the record.
+func (r *MarketRecord) SetMark(m *Mark) { r.Mark = m }
+
 // GetMark is nil: what producers write has no cause in the log.
 func (r *BackfillRecord) GetMark() *Mark { return nil }
 

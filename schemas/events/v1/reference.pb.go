@@ -21,7 +21,8 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// ReferenceRecord is one record of reference.raw.v1.
+// ReferenceRecord is one record of reference.raw.v1 and of coinmarkets.raw.v1. What a source says is kept as it says it:
+// decimals as written, empty where it says nothing.
 type ReferenceRecord struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Producer string                 `protobuf:"bytes,1,opt,name=producer,proto3" json:"producer,omitempty"`
@@ -31,6 +32,15 @@ type ReferenceRecord struct {
 	//	*ReferenceRecord_Fixing
 	//	*ReferenceRecord_Clock
 	//	*ReferenceRecord_Fetch
+	//	*ReferenceRecord_Notice
+	//	*ReferenceRecord_Coin
+	//	*ReferenceRecord_CoinMarket
+	//	*ReferenceRecord_Stablecoin
+	//	*ReferenceRecord_Protocol
+	//	*ReferenceRecord_ChainTvl
+	//	*ReferenceRecord_FearGreed
+	//	*ReferenceRecord_Global
+	//	*ReferenceRecord_Override
 	Body          isReferenceRecord_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -114,6 +124,87 @@ func (x *ReferenceRecord) GetFetch() *Fetch {
 	return nil
 }
 
+func (x *ReferenceRecord) GetNotice() *SourceNotice {
+	if x != nil {
+		if x, ok := x.Body.(*ReferenceRecord_Notice); ok {
+			return x.Notice
+		}
+	}
+	return nil
+}
+
+func (x *ReferenceRecord) GetCoin() *Coin {
+	if x != nil {
+		if x, ok := x.Body.(*ReferenceRecord_Coin); ok {
+			return x.Coin
+		}
+	}
+	return nil
+}
+
+func (x *ReferenceRecord) GetCoinMarket() *CoinMarket {
+	if x != nil {
+		if x, ok := x.Body.(*ReferenceRecord_CoinMarket); ok {
+			return x.CoinMarket
+		}
+	}
+	return nil
+}
+
+func (x *ReferenceRecord) GetStablecoin() *Stablecoin {
+	if x != nil {
+		if x, ok := x.Body.(*ReferenceRecord_Stablecoin); ok {
+			return x.Stablecoin
+		}
+	}
+	return nil
+}
+
+func (x *ReferenceRecord) GetProtocol() *Protocol {
+	if x != nil {
+		if x, ok := x.Body.(*ReferenceRecord_Protocol); ok {
+			return x.Protocol
+		}
+	}
+	return nil
+}
+
+func (x *ReferenceRecord) GetChainTvl() *ChainTvl {
+	if x != nil {
+		if x, ok := x.Body.(*ReferenceRecord_ChainTvl); ok {
+			return x.ChainTvl
+		}
+	}
+	return nil
+}
+
+func (x *ReferenceRecord) GetFearGreed() *FearGreed {
+	if x != nil {
+		if x, ok := x.Body.(*ReferenceRecord_FearGreed); ok {
+			return x.FearGreed
+		}
+	}
+	return nil
+}
+
+func (x *ReferenceRecord) GetGlobal() *GlobalFigures {
+	if x != nil {
+		if x, ok := x.Body.(*ReferenceRecord_Global); ok {
+			return x.Global
+		}
+	}
+	return nil
+}
+
+func (x *ReferenceRecord) GetOverride() *SymbolOverride {
+	if x != nil {
+		if x, ok := x.Body.(*ReferenceRecord_Override); ok {
+			return x.Override
+		}
+	}
+	return nil
+}
+
 type isReferenceRecord_Body interface {
 	isReferenceRecord_Body()
 }
@@ -130,11 +221,1499 @@ type ReferenceRecord_Fetch struct {
 	Fetch *Fetch `protobuf:"bytes,5,opt,name=fetch,proto3,oneof"`
 }
 
+type ReferenceRecord_Notice struct {
+	Notice *SourceNotice `protobuf:"bytes,6,opt,name=notice,proto3,oneof"`
+}
+
+type ReferenceRecord_Coin struct {
+	Coin *Coin `protobuf:"bytes,7,opt,name=coin,proto3,oneof"`
+}
+
+type ReferenceRecord_CoinMarket struct {
+	CoinMarket *CoinMarket `protobuf:"bytes,8,opt,name=coin_market,json=coinMarket,proto3,oneof"`
+}
+
+type ReferenceRecord_Stablecoin struct {
+	Stablecoin *Stablecoin `protobuf:"bytes,9,opt,name=stablecoin,proto3,oneof"`
+}
+
+type ReferenceRecord_Protocol struct {
+	Protocol *Protocol `protobuf:"bytes,10,opt,name=protocol,proto3,oneof"`
+}
+
+type ReferenceRecord_ChainTvl struct {
+	ChainTvl *ChainTvl `protobuf:"bytes,11,opt,name=chain_tvl,json=chainTvl,proto3,oneof"`
+}
+
+type ReferenceRecord_FearGreed struct {
+	FearGreed *FearGreed `protobuf:"bytes,12,opt,name=fear_greed,json=fearGreed,proto3,oneof"`
+}
+
+type ReferenceRecord_Global struct {
+	Global *GlobalFigures `protobuf:"bytes,13,opt,name=global,proto3,oneof"`
+}
+
+type ReferenceRecord_Override struct {
+	Override *SymbolOverride `protobuf:"bytes,14,opt,name=override,proto3,oneof"`
+}
+
 func (*ReferenceRecord_Fixing) isReferenceRecord_Body() {}
 
 func (*ReferenceRecord_Clock) isReferenceRecord_Body() {}
 
 func (*ReferenceRecord_Fetch) isReferenceRecord_Body() {}
+
+func (*ReferenceRecord_Notice) isReferenceRecord_Body() {}
+
+func (*ReferenceRecord_Coin) isReferenceRecord_Body() {}
+
+func (*ReferenceRecord_CoinMarket) isReferenceRecord_Body() {}
+
+func (*ReferenceRecord_Stablecoin) isReferenceRecord_Body() {}
+
+func (*ReferenceRecord_Protocol) isReferenceRecord_Body() {}
+
+func (*ReferenceRecord_ChainTvl) isReferenceRecord_Body() {}
+
+func (*ReferenceRecord_FearGreed) isReferenceRecord_Body() {}
+
+func (*ReferenceRecord_Global) isReferenceRecord_Body() {}
+
+func (*ReferenceRecord_Override) isReferenceRecord_Body() {}
+
+// SourceNotice is what a source declares of itself; its process writes it at its start, and when it changes.
+type SourceNotice struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Source string                 `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
+	Name   string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// Kinds of what it tells: coin, market, stablecoin, tvl, fear_greed, fiat, global, price.
+	Kinds       []string `protobuf:"bytes,3,rep,name=kinds,proto3" json:"kinds,omitempty"`
+	Url         string   `protobuf:"bytes,4,opt,name=url,proto3" json:"url,omitempty"`
+	License     string   `protobuf:"bytes,5,opt,name=license,proto3" json:"license,omitempty"`
+	Terms       string   `protobuf:"bytes,6,opt,name=terms,proto3" json:"terms,omitempty"`
+	Attribution string   `protobuf:"bytes,7,opt,name=attribution,proto3" json:"attribution,omitempty"`
+	// Interval between two rounds of its most frequent feed, nanoseconds; 0 for a stream.
+	Interval      int64 `protobuf:"varint,8,opt,name=interval,proto3" json:"interval,omitempty"`
+	Enabled       bool  `protobuf:"varint,9,opt,name=enabled,proto3" json:"enabled,omitempty"`
+	Simulated     bool  `protobuf:"varint,10,opt,name=simulated,proto3" json:"simulated,omitempty"`
+	IngestTime    int64 `protobuf:"varint,11,opt,name=ingest_time,json=ingestTime,proto3" json:"ingest_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SourceNotice) Reset() {
+	*x = SourceNotice{}
+	mi := &file_events_v1_reference_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SourceNotice) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SourceNotice) ProtoMessage() {}
+
+func (x *SourceNotice) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_reference_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SourceNotice.ProtoReflect.Descriptor instead.
+func (*SourceNotice) Descriptor() ([]byte, []int) {
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *SourceNotice) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *SourceNotice) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *SourceNotice) GetKinds() []string {
+	if x != nil {
+		return x.Kinds
+	}
+	return nil
+}
+
+func (x *SourceNotice) GetUrl() string {
+	if x != nil {
+		return x.Url
+	}
+	return ""
+}
+
+func (x *SourceNotice) GetLicense() string {
+	if x != nil {
+		return x.License
+	}
+	return ""
+}
+
+func (x *SourceNotice) GetTerms() string {
+	if x != nil {
+		return x.Terms
+	}
+	return ""
+}
+
+func (x *SourceNotice) GetAttribution() string {
+	if x != nil {
+		return x.Attribution
+	}
+	return ""
+}
+
+func (x *SourceNotice) GetInterval() int64 {
+	if x != nil {
+		return x.Interval
+	}
+	return 0
+}
+
+func (x *SourceNotice) GetEnabled() bool {
+	if x != nil {
+		return x.Enabled
+	}
+	return false
+}
+
+func (x *SourceNotice) GetSimulated() bool {
+	if x != nil {
+		return x.Simulated
+	}
+	return false
+}
+
+func (x *SourceNotice) GetIngestTime() int64 {
+	if x != nil {
+		return x.IngestTime
+	}
+	return 0
+}
+
+// Coin is what one answer of a source says about a coin. Its parts come by different feeds, at different times:
+// what a later record of the same part leaves out is gone, other parts stay.
+type Coin struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Source string                 `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
+	// SourceId is the coin's id at the source.
+	SourceId string `protobuf:"bytes,2,opt,name=source_id,json=sourceId,proto3" json:"source_id,omitempty"`
+	// Part is list or detail.
+	Part        string       `protobuf:"bytes,3,opt,name=part,proto3" json:"part,omitempty"`
+	Symbol      string       `protobuf:"bytes,4,opt,name=symbol,proto3" json:"symbol,omitempty"`
+	Name        string       `protobuf:"bytes,5,opt,name=name,proto3" json:"name,omitempty"`
+	Rank        uint32       `protobuf:"varint,6,opt,name=rank,proto3" json:"rank,omitempty"`
+	Categories  []string     `protobuf:"bytes,7,rep,name=categories,proto3" json:"categories,omitempty"`
+	Platforms   []*Platform  `protobuf:"bytes,8,rep,name=platforms,proto3" json:"platforms,omitempty"`
+	Description string       `protobuf:"bytes,9,opt,name=description,proto3" json:"description,omitempty"`
+	ImageUrl    string       `protobuf:"bytes,10,opt,name=image_url,json=imageUrl,proto3" json:"image_url,omitempty"`
+	Links       []*Link      `protobuf:"bytes,11,rep,name=links,proto3" json:"links,omitempty"`
+	Developer   []*Statistic `protobuf:"bytes,12,rep,name=developer,proto3" json:"developer,omitempty"`
+	// CreatedAt is when the coin began, by the source, ISO 8601 date or time; empty if it does not say.
+	CreatedAt string `protobuf:"bytes,13,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
+	// Kind is coin or token, as far as the source tells.
+	Kind string `protobuf:"bytes,14,opt,name=kind,proto3" json:"kind,omitempty"`
+	// Inactive coins are known to the source but not traded any more.
+	Inactive      bool  `protobuf:"varint,15,opt,name=inactive,proto3" json:"inactive,omitempty"`
+	EventTime     int64 `protobuf:"varint,16,opt,name=event_time,json=eventTime,proto3" json:"event_time,omitempty"`
+	IngestTime    int64 `protobuf:"varint,17,opt,name=ingest_time,json=ingestTime,proto3" json:"ingest_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Coin) Reset() {
+	*x = Coin{}
+	mi := &file_events_v1_reference_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Coin) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Coin) ProtoMessage() {}
+
+func (x *Coin) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_reference_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Coin.ProtoReflect.Descriptor instead.
+func (*Coin) Descriptor() ([]byte, []int) {
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Coin) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *Coin) GetSourceId() string {
+	if x != nil {
+		return x.SourceId
+	}
+	return ""
+}
+
+func (x *Coin) GetPart() string {
+	if x != nil {
+		return x.Part
+	}
+	return ""
+}
+
+func (x *Coin) GetSymbol() string {
+	if x != nil {
+		return x.Symbol
+	}
+	return ""
+}
+
+func (x *Coin) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Coin) GetRank() uint32 {
+	if x != nil {
+		return x.Rank
+	}
+	return 0
+}
+
+func (x *Coin) GetCategories() []string {
+	if x != nil {
+		return x.Categories
+	}
+	return nil
+}
+
+func (x *Coin) GetPlatforms() []*Platform {
+	if x != nil {
+		return x.Platforms
+	}
+	return nil
+}
+
+func (x *Coin) GetDescription() string {
+	if x != nil {
+		return x.Description
+	}
+	return ""
+}
+
+func (x *Coin) GetImageUrl() string {
+	if x != nil {
+		return x.ImageUrl
+	}
+	return ""
+}
+
+func (x *Coin) GetLinks() []*Link {
+	if x != nil {
+		return x.Links
+	}
+	return nil
+}
+
+func (x *Coin) GetDeveloper() []*Statistic {
+	if x != nil {
+		return x.Developer
+	}
+	return nil
+}
+
+func (x *Coin) GetCreatedAt() string {
+	if x != nil {
+		return x.CreatedAt
+	}
+	return ""
+}
+
+func (x *Coin) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Coin) GetInactive() bool {
+	if x != nil {
+		return x.Inactive
+	}
+	return false
+}
+
+func (x *Coin) GetEventTime() int64 {
+	if x != nil {
+		return x.EventTime
+	}
+	return 0
+}
+
+func (x *Coin) GetIngestTime() int64 {
+	if x != nil {
+		return x.IngestTime
+	}
+	return 0
+}
+
+// Platform is a chain that a coin is issued on, by the source's own name, and the coin's address on it.
+type Platform struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Address       string                 `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Platform) Reset() {
+	*x = Platform{}
+	mi := &file_events_v1_reference_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Platform) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Platform) ProtoMessage() {}
+
+func (x *Platform) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_reference_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Platform.ProtoReflect.Descriptor instead.
+func (*Platform) Descriptor() ([]byte, []int) {
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Platform) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Platform) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+// Link is an address of a kind: homepage, explorer, repository, chat, forum, twitter, reddit, telegram, whitepaper.
+type Link struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	Url           string                 `protobuf:"bytes,2,opt,name=url,proto3" json:"url,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Link) Reset() {
+	*x = Link{}
+	mi := &file_events_v1_reference_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Link) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Link) ProtoMessage() {}
+
+func (x *Link) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_reference_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Link.ProtoReflect.Descriptor instead.
+func (*Link) Descriptor() ([]byte, []int) {
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Link) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Link) GetUrl() string {
+	if x != nil {
+		return x.Url
+	}
+	return ""
+}
+
+// Statistic is a number with a name, such as stars or commits_4_weeks.
+type Statistic struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Value         float64                `protobuf:"fixed64,2,opt,name=value,proto3" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Statistic) Reset() {
+	*x = Statistic{}
+	mi := &file_events_v1_reference_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Statistic) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Statistic) ProtoMessage() {}
+
+func (x *Statistic) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_reference_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Statistic.ProtoReflect.Descriptor instead.
+func (*Statistic) Descriptor() ([]byte, []int) {
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Statistic) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Statistic) GetValue() float64 {
+	if x != nil {
+		return x.Value
+	}
+	return 0
+}
+
+// CoinMarket is what a source says about the market of a coin, in USD; changes are in percent.
+type CoinMarket struct {
+	state                 protoimpl.MessageState `protogen:"open.v1"`
+	Source                string                 `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
+	SourceId              string                 `protobuf:"bytes,2,opt,name=source_id,json=sourceId,proto3" json:"source_id,omitempty"`
+	Symbol                string                 `protobuf:"bytes,3,opt,name=symbol,proto3" json:"symbol,omitempty"`
+	Name                  string                 `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
+	Rank                  uint32                 `protobuf:"varint,5,opt,name=rank,proto3" json:"rank,omitempty"`
+	Price                 string                 `protobuf:"bytes,6,opt,name=price,proto3" json:"price,omitempty"`
+	MarketCap             string                 `protobuf:"bytes,7,opt,name=market_cap,json=marketCap,proto3" json:"market_cap,omitempty"`
+	FullyDilutedValuation string                 `protobuf:"bytes,8,opt,name=fully_diluted_valuation,json=fullyDilutedValuation,proto3" json:"fully_diluted_valuation,omitempty"`
+	Volume24H             string                 `protobuf:"bytes,9,opt,name=volume24h,proto3" json:"volume24h,omitempty"`
+	High24H               string                 `protobuf:"bytes,10,opt,name=high24h,proto3" json:"high24h,omitempty"`
+	Low24H                string                 `protobuf:"bytes,11,opt,name=low24h,proto3" json:"low24h,omitempty"`
+	CirculatingSupply     string                 `protobuf:"bytes,12,opt,name=circulating_supply,json=circulatingSupply,proto3" json:"circulating_supply,omitempty"`
+	TotalSupply           string                 `protobuf:"bytes,13,opt,name=total_supply,json=totalSupply,proto3" json:"total_supply,omitempty"`
+	MaxSupply             string                 `protobuf:"bytes,14,opt,name=max_supply,json=maxSupply,proto3" json:"max_supply,omitempty"`
+	Change1H              string                 `protobuf:"bytes,15,opt,name=change1h,proto3" json:"change1h,omitempty"`
+	Change24H             string                 `protobuf:"bytes,16,opt,name=change24h,proto3" json:"change24h,omitempty"`
+	Change7D              string                 `protobuf:"bytes,17,opt,name=change7d,proto3" json:"change7d,omitempty"`
+	Change14D             string                 `protobuf:"bytes,18,opt,name=change14d,proto3" json:"change14d,omitempty"`
+	Change30D             string                 `protobuf:"bytes,19,opt,name=change30d,proto3" json:"change30d,omitempty"`
+	Change60D             string                 `protobuf:"bytes,20,opt,name=change60d,proto3" json:"change60d,omitempty"`
+	Change200D            string                 `protobuf:"bytes,21,opt,name=change200d,proto3" json:"change200d,omitempty"`
+	Change1Y              string                 `protobuf:"bytes,22,opt,name=change1y,proto3" json:"change1y,omitempty"`
+	Ath                   string                 `protobuf:"bytes,23,opt,name=ath,proto3" json:"ath,omitempty"`
+	AthTime               int64                  `protobuf:"varint,24,opt,name=ath_time,json=athTime,proto3" json:"ath_time,omitempty"`
+	Atl                   string                 `protobuf:"bytes,25,opt,name=atl,proto3" json:"atl,omitempty"`
+	AtlTime               int64                  `protobuf:"varint,26,opt,name=atl_time,json=atlTime,proto3" json:"atl_time,omitempty"`
+	ImageUrl              string                 `protobuf:"bytes,27,opt,name=image_url,json=imageUrl,proto3" json:"image_url,omitempty"`
+	EventTime             int64                  `protobuf:"varint,28,opt,name=event_time,json=eventTime,proto3" json:"event_time,omitempty"`
+	IngestTime            int64                  `protobuf:"varint,29,opt,name=ingest_time,json=ingestTime,proto3" json:"ingest_time,omitempty"`
+	unknownFields         protoimpl.UnknownFields
+	sizeCache             protoimpl.SizeCache
+}
+
+func (x *CoinMarket) Reset() {
+	*x = CoinMarket{}
+	mi := &file_events_v1_reference_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CoinMarket) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CoinMarket) ProtoMessage() {}
+
+func (x *CoinMarket) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_reference_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CoinMarket.ProtoReflect.Descriptor instead.
+func (*CoinMarket) Descriptor() ([]byte, []int) {
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *CoinMarket) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *CoinMarket) GetSourceId() string {
+	if x != nil {
+		return x.SourceId
+	}
+	return ""
+}
+
+func (x *CoinMarket) GetSymbol() string {
+	if x != nil {
+		return x.Symbol
+	}
+	return ""
+}
+
+func (x *CoinMarket) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *CoinMarket) GetRank() uint32 {
+	if x != nil {
+		return x.Rank
+	}
+	return 0
+}
+
+func (x *CoinMarket) GetPrice() string {
+	if x != nil {
+		return x.Price
+	}
+	return ""
+}
+
+func (x *CoinMarket) GetMarketCap() string {
+	if x != nil {
+		return x.MarketCap
+	}
+	return ""
+}
+
+func (x *CoinMarket) GetFullyDilutedValuation() string {
+	if x != nil {
+		return x.FullyDilutedValuation
+	}
+	return ""
+}
+
+func (x *CoinMarket) GetVolume24H() string {
+	if x != nil {
+		return x.Volume24H
+	}
+	return ""
+}
+
+func (x *CoinMarket) GetHigh24H() string {
+	if x != nil {
+		return x.High24H
+	}
+	return ""
+}
+
+func (x *CoinMarket) GetLow24H() string {
+	if x != nil {
+		return x.Low24H
+	}
+	return ""
+}
+
+func (x *CoinMarket) GetCirculatingSupply() string {
+	if x != nil {
+		return x.CirculatingSupply
+	}
+	return ""
+}
+
+func (x *CoinMarket) GetTotalSupply() string {
+	if x != nil {
+		return x.TotalSupply
+	}
+	return ""
+}
+
+func (x *CoinMarket) GetMaxSupply() string {
+	if x != nil {
+		return x.MaxSupply
+	}
+	return ""
+}
+
+func (x *CoinMarket) GetChange1H() string {
+	if x != nil {
+		return x.Change1H
+	}
+	return ""
+}
+
+func (x *CoinMarket) GetChange24H() string {
+	if x != nil {
+		return x.Change24H
+	}
+	return ""
+}
+
+func (x *CoinMarket) GetChange7D() string {
+	if x != nil {
+		return x.Change7D
+	}
+	return ""
+}
+
+func (x *CoinMarket) GetChange14D() string {
+	if x != nil {
+		return x.Change14D
+	}
+	return ""
+}
+
+func (x *CoinMarket) GetChange30D() string {
+	if x != nil {
+		return x.Change30D
+	}
+	return ""
+}
+
+func (x *CoinMarket) GetChange60D() string {
+	if x != nil {
+		return x.Change60D
+	}
+	return ""
+}
+
+func (x *CoinMarket) GetChange200D() string {
+	if x != nil {
+		return x.Change200D
+	}
+	return ""
+}
+
+func (x *CoinMarket) GetChange1Y() string {
+	if x != nil {
+		return x.Change1Y
+	}
+	return ""
+}
+
+func (x *CoinMarket) GetAth() string {
+	if x != nil {
+		return x.Ath
+	}
+	return ""
+}
+
+func (x *CoinMarket) GetAthTime() int64 {
+	if x != nil {
+		return x.AthTime
+	}
+	return 0
+}
+
+func (x *CoinMarket) GetAtl() string {
+	if x != nil {
+		return x.Atl
+	}
+	return ""
+}
+
+func (x *CoinMarket) GetAtlTime() int64 {
+	if x != nil {
+		return x.AtlTime
+	}
+	return 0
+}
+
+func (x *CoinMarket) GetImageUrl() string {
+	if x != nil {
+		return x.ImageUrl
+	}
+	return ""
+}
+
+func (x *CoinMarket) GetEventTime() int64 {
+	if x != nil {
+		return x.EventTime
+	}
+	return 0
+}
+
+func (x *CoinMarket) GetIngestTime() int64 {
+	if x != nil {
+		return x.IngestTime
+	}
+	return 0
+}
+
+// Stablecoin is what a source says about a stablecoin: how much of it is about, on which chains.
+type Stablecoin struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Source   string                 `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
+	SourceId string                 `protobuf:"bytes,2,opt,name=source_id,json=sourceId,proto3" json:"source_id,omitempty"`
+	Symbol   string                 `protobuf:"bytes,3,opt,name=symbol,proto3" json:"symbol,omitempty"`
+	Name     string                 `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
+	// CoinId is the id that the source itself gives as CoinGecko's; empty if it gives none.
+	CoinId string `protobuf:"bytes,5,opt,name=coin_id,json=coinId,proto3" json:"coin_id,omitempty"`
+	// PegType is as the source writes it, such as peggedUSD; PegMechanism such as fiat-backed.
+	PegType      string `protobuf:"bytes,6,opt,name=peg_type,json=pegType,proto3" json:"peg_type,omitempty"`
+	PegMechanism string `protobuf:"bytes,7,opt,name=peg_mechanism,json=pegMechanism,proto3" json:"peg_mechanism,omitempty"`
+	// Price is in USD.
+	Price string `protobuf:"bytes,8,opt,name=price,proto3" json:"price,omitempty"`
+	// Circulating is in units of the peg.
+	Circulating string         `protobuf:"bytes,9,opt,name=circulating,proto3" json:"circulating,omitempty"`
+	Chains      []*ChainAmount `protobuf:"bytes,10,rep,name=chains,proto3" json:"chains,omitempty"`
+	// Dead is what the source itself marks as such.
+	Dead          bool  `protobuf:"varint,11,opt,name=dead,proto3" json:"dead,omitempty"`
+	EventTime     int64 `protobuf:"varint,12,opt,name=event_time,json=eventTime,proto3" json:"event_time,omitempty"`
+	IngestTime    int64 `protobuf:"varint,13,opt,name=ingest_time,json=ingestTime,proto3" json:"ingest_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Stablecoin) Reset() {
+	*x = Stablecoin{}
+	mi := &file_events_v1_reference_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Stablecoin) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Stablecoin) ProtoMessage() {}
+
+func (x *Stablecoin) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_reference_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Stablecoin.ProtoReflect.Descriptor instead.
+func (*Stablecoin) Descriptor() ([]byte, []int) {
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Stablecoin) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *Stablecoin) GetSourceId() string {
+	if x != nil {
+		return x.SourceId
+	}
+	return ""
+}
+
+func (x *Stablecoin) GetSymbol() string {
+	if x != nil {
+		return x.Symbol
+	}
+	return ""
+}
+
+func (x *Stablecoin) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Stablecoin) GetCoinId() string {
+	if x != nil {
+		return x.CoinId
+	}
+	return ""
+}
+
+func (x *Stablecoin) GetPegType() string {
+	if x != nil {
+		return x.PegType
+	}
+	return ""
+}
+
+func (x *Stablecoin) GetPegMechanism() string {
+	if x != nil {
+		return x.PegMechanism
+	}
+	return ""
+}
+
+func (x *Stablecoin) GetPrice() string {
+	if x != nil {
+		return x.Price
+	}
+	return ""
+}
+
+func (x *Stablecoin) GetCirculating() string {
+	if x != nil {
+		return x.Circulating
+	}
+	return ""
+}
+
+func (x *Stablecoin) GetChains() []*ChainAmount {
+	if x != nil {
+		return x.Chains
+	}
+	return nil
+}
+
+func (x *Stablecoin) GetDead() bool {
+	if x != nil {
+		return x.Dead
+	}
+	return false
+}
+
+func (x *Stablecoin) GetEventTime() int64 {
+	if x != nil {
+		return x.EventTime
+	}
+	return 0
+}
+
+func (x *Stablecoin) GetIngestTime() int64 {
+	if x != nil {
+		return x.IngestTime
+	}
+	return 0
+}
+
+type ChainAmount struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Chain         string                 `protobuf:"bytes,1,opt,name=chain,proto3" json:"chain,omitempty"`
+	Amount        string                 `protobuf:"bytes,2,opt,name=amount,proto3" json:"amount,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChainAmount) Reset() {
+	*x = ChainAmount{}
+	mi := &file_events_v1_reference_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChainAmount) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChainAmount) ProtoMessage() {}
+
+func (x *ChainAmount) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_reference_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChainAmount.ProtoReflect.Descriptor instead.
+func (*ChainAmount) Descriptor() ([]byte, []int) {
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *ChainAmount) GetChain() string {
+	if x != nil {
+		return x.Chain
+	}
+	return ""
+}
+
+func (x *ChainAmount) GetAmount() string {
+	if x != nil {
+		return x.Amount
+	}
+	return ""
+}
+
+// Protocol is the value locked in a protocol, in USD.
+type Protocol struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Source   string                 `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
+	Slug     string                 `protobuf:"bytes,2,opt,name=slug,proto3" json:"slug,omitempty"`
+	Name     string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	Symbol   string                 `protobuf:"bytes,4,opt,name=symbol,proto3" json:"symbol,omitempty"`
+	Category string                 `protobuf:"bytes,5,opt,name=category,proto3" json:"category,omitempty"`
+	CoinId   string                 `protobuf:"bytes,6,opt,name=coin_id,json=coinId,proto3" json:"coin_id,omitempty"`
+	Tvl      string                 `protobuf:"bytes,7,opt,name=tvl,proto3" json:"tvl,omitempty"`
+	// Chains hold the source's own keys, such as Ethereum, Ethereum-borrowed, pool2.
+	Chains        []*ChainAmount `protobuf:"bytes,8,rep,name=chains,proto3" json:"chains,omitempty"`
+	Change1D      string         `protobuf:"bytes,9,opt,name=change1d,proto3" json:"change1d,omitempty"`
+	Change7D      string         `protobuf:"bytes,10,opt,name=change7d,proto3" json:"change7d,omitempty"`
+	MarketCap     string         `protobuf:"bytes,11,opt,name=market_cap,json=marketCap,proto3" json:"market_cap,omitempty"`
+	EventTime     int64          `protobuf:"varint,12,opt,name=event_time,json=eventTime,proto3" json:"event_time,omitempty"`
+	IngestTime    int64          `protobuf:"varint,13,opt,name=ingest_time,json=ingestTime,proto3" json:"ingest_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Protocol) Reset() {
+	*x = Protocol{}
+	mi := &file_events_v1_reference_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Protocol) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Protocol) ProtoMessage() {}
+
+func (x *Protocol) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_reference_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Protocol.ProtoReflect.Descriptor instead.
+func (*Protocol) Descriptor() ([]byte, []int) {
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *Protocol) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *Protocol) GetSlug() string {
+	if x != nil {
+		return x.Slug
+	}
+	return ""
+}
+
+func (x *Protocol) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Protocol) GetSymbol() string {
+	if x != nil {
+		return x.Symbol
+	}
+	return ""
+}
+
+func (x *Protocol) GetCategory() string {
+	if x != nil {
+		return x.Category
+	}
+	return ""
+}
+
+func (x *Protocol) GetCoinId() string {
+	if x != nil {
+		return x.CoinId
+	}
+	return ""
+}
+
+func (x *Protocol) GetTvl() string {
+	if x != nil {
+		return x.Tvl
+	}
+	return ""
+}
+
+func (x *Protocol) GetChains() []*ChainAmount {
+	if x != nil {
+		return x.Chains
+	}
+	return nil
+}
+
+func (x *Protocol) GetChange1D() string {
+	if x != nil {
+		return x.Change1D
+	}
+	return ""
+}
+
+func (x *Protocol) GetChange7D() string {
+	if x != nil {
+		return x.Change7D
+	}
+	return ""
+}
+
+func (x *Protocol) GetMarketCap() string {
+	if x != nil {
+		return x.MarketCap
+	}
+	return ""
+}
+
+func (x *Protocol) GetEventTime() int64 {
+	if x != nil {
+		return x.EventTime
+	}
+	return 0
+}
+
+func (x *Protocol) GetIngestTime() int64 {
+	if x != nil {
+		return x.IngestTime
+	}
+	return 0
+}
+
+// ChainTvl is the value locked on a chain, in USD.
+type ChainTvl struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Source        string                 `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
+	Chain         string                 `protobuf:"bytes,2,opt,name=chain,proto3" json:"chain,omitempty"`
+	CoinId        string                 `protobuf:"bytes,3,opt,name=coin_id,json=coinId,proto3" json:"coin_id,omitempty"`
+	Symbol        string                 `protobuf:"bytes,4,opt,name=symbol,proto3" json:"symbol,omitempty"`
+	Tvl           string                 `protobuf:"bytes,5,opt,name=tvl,proto3" json:"tvl,omitempty"`
+	IngestTime    int64                  `protobuf:"varint,6,opt,name=ingest_time,json=ingestTime,proto3" json:"ingest_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChainTvl) Reset() {
+	*x = ChainTvl{}
+	mi := &file_events_v1_reference_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChainTvl) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChainTvl) ProtoMessage() {}
+
+func (x *ChainTvl) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_reference_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChainTvl.ProtoReflect.Descriptor instead.
+func (*ChainTvl) Descriptor() ([]byte, []int) {
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *ChainTvl) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *ChainTvl) GetChain() string {
+	if x != nil {
+		return x.Chain
+	}
+	return ""
+}
+
+func (x *ChainTvl) GetCoinId() string {
+	if x != nil {
+		return x.CoinId
+	}
+	return ""
+}
+
+func (x *ChainTvl) GetSymbol() string {
+	if x != nil {
+		return x.Symbol
+	}
+	return ""
+}
+
+func (x *ChainTvl) GetTvl() string {
+	if x != nil {
+		return x.Tvl
+	}
+	return ""
+}
+
+func (x *ChainTvl) GetIngestTime() int64 {
+	if x != nil {
+		return x.IngestTime
+	}
+	return 0
+}
+
+// FearGreed is an index from 0, extreme fear, to 100, extreme greed, of one day.
+type FearGreed struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Source         string                 `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
+	Value          uint32                 `protobuf:"varint,2,opt,name=value,proto3" json:"value,omitempty"`
+	Classification string                 `protobuf:"bytes,3,opt,name=classification,proto3" json:"classification,omitempty"`
+	// EventTime is the beginning of its day.
+	EventTime int64 `protobuf:"varint,4,opt,name=event_time,json=eventTime,proto3" json:"event_time,omitempty"`
+	// NextUpdate is when the source means to tell the next one, 0 if it does not say.
+	NextUpdate    int64 `protobuf:"varint,5,opt,name=next_update,json=nextUpdate,proto3" json:"next_update,omitempty"`
+	IngestTime    int64 `protobuf:"varint,6,opt,name=ingest_time,json=ingestTime,proto3" json:"ingest_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FearGreed) Reset() {
+	*x = FearGreed{}
+	mi := &file_events_v1_reference_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FearGreed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FearGreed) ProtoMessage() {}
+
+func (x *FearGreed) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_reference_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FearGreed.ProtoReflect.Descriptor instead.
+func (*FearGreed) Descriptor() ([]byte, []int) {
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *FearGreed) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *FearGreed) GetValue() uint32 {
+	if x != nil {
+		return x.Value
+	}
+	return 0
+}
+
+func (x *FearGreed) GetClassification() string {
+	if x != nil {
+		return x.Classification
+	}
+	return ""
+}
+
+func (x *FearGreed) GetEventTime() int64 {
+	if x != nil {
+		return x.EventTime
+	}
+	return 0
+}
+
+func (x *FearGreed) GetNextUpdate() int64 {
+	if x != nil {
+		return x.NextUpdate
+	}
+	return 0
+}
+
+func (x *FearGreed) GetIngestTime() int64 {
+	if x != nil {
+		return x.IngestTime
+	}
+	return 0
+}
+
+// GlobalFigures are a source's own sums, to compare ours with.
+type GlobalFigures struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Source         string                 `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
+	TotalMarketCap string                 `protobuf:"bytes,2,opt,name=total_market_cap,json=totalMarketCap,proto3" json:"total_market_cap,omitempty"`
+	TotalVolume24H string                 `protobuf:"bytes,3,opt,name=total_volume24h,json=totalVolume24h,proto3" json:"total_volume24h,omitempty"`
+	BtcDominance   string                 `protobuf:"bytes,4,opt,name=btc_dominance,json=btcDominance,proto3" json:"btc_dominance,omitempty"`
+	EthDominance   string                 `protobuf:"bytes,5,opt,name=eth_dominance,json=ethDominance,proto3" json:"eth_dominance,omitempty"`
+	ActiveCoins    uint32                 `protobuf:"varint,6,opt,name=active_coins,json=activeCoins,proto3" json:"active_coins,omitempty"`
+	ActiveMarkets  uint32                 `protobuf:"varint,7,opt,name=active_markets,json=activeMarkets,proto3" json:"active_markets,omitempty"`
+	EventTime      int64                  `protobuf:"varint,8,opt,name=event_time,json=eventTime,proto3" json:"event_time,omitempty"`
+	IngestTime     int64                  `protobuf:"varint,9,opt,name=ingest_time,json=ingestTime,proto3" json:"ingest_time,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *GlobalFigures) Reset() {
+	*x = GlobalFigures{}
+	mi := &file_events_v1_reference_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GlobalFigures) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GlobalFigures) ProtoMessage() {}
+
+func (x *GlobalFigures) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_reference_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GlobalFigures.ProtoReflect.Descriptor instead.
+func (*GlobalFigures) Descriptor() ([]byte, []int) {
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *GlobalFigures) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *GlobalFigures) GetTotalMarketCap() string {
+	if x != nil {
+		return x.TotalMarketCap
+	}
+	return ""
+}
+
+func (x *GlobalFigures) GetTotalVolume24H() string {
+	if x != nil {
+		return x.TotalVolume24H
+	}
+	return ""
+}
+
+func (x *GlobalFigures) GetBtcDominance() string {
+	if x != nil {
+		return x.BtcDominance
+	}
+	return ""
+}
+
+func (x *GlobalFigures) GetEthDominance() string {
+	if x != nil {
+		return x.EthDominance
+	}
+	return ""
+}
+
+func (x *GlobalFigures) GetActiveCoins() uint32 {
+	if x != nil {
+		return x.ActiveCoins
+	}
+	return 0
+}
+
+func (x *GlobalFigures) GetActiveMarkets() uint32 {
+	if x != nil {
+		return x.ActiveMarkets
+	}
+	return 0
+}
+
+func (x *GlobalFigures) GetEventTime() int64 {
+	if x != nil {
+		return x.EventTime
+	}
+	return 0
+}
+
+func (x *GlobalFigures) GetIngestTime() int64 {
+	if x != nil {
+		return x.IngestTime
+	}
+	return 0
+}
+
+// SymbolOverride is an operator's word on which coin a symbol means; it holds from its log time on.
+type SymbolOverride struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Source is a venue or a source, or general for all.
+	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
+	Symbol string `protobuf:"bytes,2,opt,name=symbol,proto3" json:"symbol,omitempty"`
+	// CoinId is empty in a record that takes an override back.
+	CoinId        string `protobuf:"bytes,3,opt,name=coin_id,json=coinId,proto3" json:"coin_id,omitempty"`
+	Reason        string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	Time          int64  `protobuf:"varint,5,opt,name=time,proto3" json:"time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SymbolOverride) Reset() {
+	*x = SymbolOverride{}
+	mi := &file_events_v1_reference_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SymbolOverride) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SymbolOverride) ProtoMessage() {}
+
+func (x *SymbolOverride) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_reference_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SymbolOverride.ProtoReflect.Descriptor instead.
+func (*SymbolOverride) Descriptor() ([]byte, []int) {
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *SymbolOverride) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *SymbolOverride) GetSymbol() string {
+	if x != nil {
+		return x.Symbol
+	}
+	return ""
+}
+
+func (x *SymbolOverride) GetCoinId() string {
+	if x != nil {
+		return x.CoinId
+	}
+	return ""
+}
+
+func (x *SymbolOverride) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *SymbolOverride) GetTime() int64 {
+	if x != nil {
+		return x.Time
+	}
+	return 0
+}
 
 // Fixing is a daily reference rate of a currency.
 type Fixing struct {
@@ -145,15 +1724,19 @@ type Fixing struct {
 	// Rate is units of quote for one unit of base, exact.
 	Rate string `protobuf:"bytes,4,opt,name=rate,proto3" json:"rate,omitempty"`
 	// Date is ISO 8601, the day the source fixed it for.
-	Date          string `protobuf:"bytes,5,opt,name=date,proto3" json:"date,omitempty"`
-	IngestTime    int64  `protobuf:"varint,6,opt,name=ingest_time,json=ingestTime,proto3" json:"ingest_time,omitempty"`
+	Date       string `protobuf:"bytes,5,opt,name=date,proto3" json:"date,omitempty"`
+	IngestTime int64  `protobuf:"varint,6,opt,name=ingest_time,json=ingestTime,proto3" json:"ingest_time,omitempty"`
+	// EventTime is when the source set it, for those that do so within a day; 0 for daily ones.
+	EventTime int64 `protobuf:"varint,7,opt,name=event_time,json=eventTime,proto3" json:"event_time,omitempty"`
+	// Providers are whom the source blended it from, if it says.
+	Providers     []string `protobuf:"bytes,8,rep,name=providers,proto3" json:"providers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Fixing) Reset() {
 	*x = Fixing{}
-	mi := &file_events_v1_reference_proto_msgTypes[1]
+	mi := &file_events_v1_reference_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -165,7 +1748,7 @@ func (x *Fixing) String() string {
 func (*Fixing) ProtoMessage() {}
 
 func (x *Fixing) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[1]
+	mi := &file_events_v1_reference_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -178,7 +1761,7 @@ func (x *Fixing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fixing.ProtoReflect.Descriptor instead.
 func (*Fixing) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{1}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Fixing) GetSource() string {
@@ -223,23 +1806,39 @@ func (x *Fixing) GetIngestTime() int64 {
 	return 0
 }
 
+func (x *Fixing) GetEventTime() int64 {
+	if x != nil {
+		return x.EventTime
+	}
+	return 0
+}
+
+func (x *Fixing) GetProviders() []string {
+	if x != nil {
+		return x.Providers
+	}
+	return nil
+}
+
 // Fetch is the outcome of one request to a source.
 type Fetch struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Source        string                 `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
-	Url           string                 `protobuf:"bytes,2,opt,name=url,proto3" json:"url,omitempty"`
-	Status        int32                  `protobuf:"varint,3,opt,name=status,proto3" json:"status,omitempty"`
-	Error         string                 `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`
-	Started       int64                  `protobuf:"varint,5,opt,name=started,proto3" json:"started,omitempty"`
-	Duration      int64                  `protobuf:"varint,6,opt,name=duration,proto3" json:"duration,omitempty"`
-	Rows          int64                  `protobuf:"varint,7,opt,name=rows,proto3" json:"rows,omitempty"`
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Source   string                 `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
+	Url      string                 `protobuf:"bytes,2,opt,name=url,proto3" json:"url,omitempty"`
+	Status   int32                  `protobuf:"varint,3,opt,name=status,proto3" json:"status,omitempty"`
+	Error    string                 `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`
+	Started  int64                  `protobuf:"varint,5,opt,name=started,proto3" json:"started,omitempty"`
+	Duration int64                  `protobuf:"varint,6,opt,name=duration,proto3" json:"duration,omitempty"`
+	Rows     int64                  `protobuf:"varint,7,opt,name=rows,proto3" json:"rows,omitempty"`
+	// Feed is the source's name of what was asked for.
+	Feed          string `protobuf:"bytes,8,opt,name=feed,proto3" json:"feed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Fetch) Reset() {
 	*x = Fetch{}
-	mi := &file_events_v1_reference_proto_msgTypes[2]
+	mi := &file_events_v1_reference_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -251,7 +1850,7 @@ func (x *Fetch) String() string {
 func (*Fetch) ProtoMessage() {}
 
 func (x *Fetch) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[2]
+	mi := &file_events_v1_reference_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -264,7 +1863,7 @@ func (x *Fetch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fetch.ProtoReflect.Descriptor instead.
 func (*Fetch) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{2}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Fetch) GetSource() string {
@@ -316,6 +1915,13 @@ func (x *Fetch) GetRows() int64 {
 	return 0
 }
 
+func (x *Fetch) GetFeed() string {
+	if x != nil {
+		return x.Feed
+	}
+	return ""
+}
+
 // BackfillRecord is one record of backfill.raw.v1: a venue's own candle of the past.
 type BackfillRecord struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
@@ -332,7 +1938,7 @@ type BackfillRecord struct {
 
 func (x *BackfillRecord) Reset() {
 	*x = BackfillRecord{}
-	mi := &file_events_v1_reference_proto_msgTypes[3]
+	mi := &file_events_v1_reference_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -344,7 +1950,7 @@ func (x *BackfillRecord) String() string {
 func (*BackfillRecord) ProtoMessage() {}
 
 func (x *BackfillRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[3]
+	mi := &file_events_v1_reference_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -357,7 +1963,7 @@ func (x *BackfillRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillRecord.ProtoReflect.Descriptor instead.
 func (*BackfillRecord) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{3}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *BackfillRecord) GetProducer() string {
@@ -444,7 +2050,7 @@ type BackfillCandle struct {
 
 func (x *BackfillCandle) Reset() {
 	*x = BackfillCandle{}
-	mi := &file_events_v1_reference_proto_msgTypes[4]
+	mi := &file_events_v1_reference_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -456,7 +2062,7 @@ func (x *BackfillCandle) String() string {
 func (*BackfillCandle) ProtoMessage() {}
 
 func (x *BackfillCandle) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[4]
+	mi := &file_events_v1_reference_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -469,7 +2075,7 @@ func (x *BackfillCandle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillCandle.ProtoReflect.Descriptor instead.
 func (*BackfillCandle) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{4}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *BackfillCandle) GetVenue() string {
@@ -574,7 +2180,7 @@ type BackfillRange struct {
 
 func (x *BackfillRange) Reset() {
 	*x = BackfillRange{}
-	mi := &file_events_v1_reference_proto_msgTypes[5]
+	mi := &file_events_v1_reference_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -586,7 +2192,7 @@ func (x *BackfillRange) String() string {
 func (*BackfillRange) ProtoMessage() {}
 
 func (x *BackfillRange) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[5]
+	mi := &file_events_v1_reference_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -599,7 +2205,7 @@ func (x *BackfillRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillRange.ProtoReflect.Descriptor instead.
 func (*BackfillRange) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{5}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *BackfillRange) GetVenue() string {
@@ -685,7 +2291,7 @@ type KeyRecord struct {
 
 func (x *KeyRecord) Reset() {
 	*x = KeyRecord{}
-	mi := &file_events_v1_reference_proto_msgTypes[6]
+	mi := &file_events_v1_reference_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -697,7 +2303,7 @@ func (x *KeyRecord) String() string {
 func (*KeyRecord) ProtoMessage() {}
 
 func (x *KeyRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[6]
+	mi := &file_events_v1_reference_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -710,7 +2316,7 @@ func (x *KeyRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeyRecord.ProtoReflect.Descriptor instead.
 func (*KeyRecord) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{6}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *KeyRecord) GetId() string {
@@ -783,7 +2389,7 @@ type DeadRecord struct {
 
 func (x *DeadRecord) Reset() {
 	*x = DeadRecord{}
-	mi := &file_events_v1_reference_proto_msgTypes[7]
+	mi := &file_events_v1_reference_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -795,7 +2401,7 @@ func (x *DeadRecord) String() string {
 func (*DeadRecord) ProtoMessage() {}
 
 func (x *DeadRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[7]
+	mi := &file_events_v1_reference_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -808,7 +2414,7 @@ func (x *DeadRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeadRecord.ProtoReflect.Descriptor instead.
 func (*DeadRecord) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{7}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *DeadRecord) GetMark() *Mark {
@@ -856,7 +2462,7 @@ type DeadRetry struct {
 
 func (x *DeadRetry) Reset() {
 	*x = DeadRetry{}
-	mi := &file_events_v1_reference_proto_msgTypes[8]
+	mi := &file_events_v1_reference_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -868,7 +2474,7 @@ func (x *DeadRetry) String() string {
 func (*DeadRetry) ProtoMessage() {}
 
 func (x *DeadRetry) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[8]
+	mi := &file_events_v1_reference_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -881,7 +2487,7 @@ func (x *DeadRetry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeadRetry.ProtoReflect.Descriptor instead.
 func (*DeadRetry) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{8}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *DeadRetry) GetOffset() int64 {
@@ -916,14 +2522,188 @@ var File_events_v1_reference_proto protoreflect.FileDescriptor
 
 const file_events_v1_reference_proto_rawDesc = "" +
 	"\n" +
-	"\x19events/v1/reference.proto\x12\tevents.v1\x1a\x17events/v1/derived.proto\x1a\x15events/v1/ticks.proto\"\xcc\x01\n" +
+	"\x19events/v1/reference.proto\x12\tevents.v1\x1a\x17events/v1/derived.proto\x1a\x15events/v1/ticks.proto\"\xa4\x05\n" +
 	"\x0fReferenceRecord\x12\x1a\n" +
 	"\bproducer\x18\x01 \x01(\tR\bproducer\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x03R\x05epoch\x12+\n" +
 	"\x06fixing\x18\x03 \x01(\v2\x11.events.v1.FixingH\x00R\x06fixing\x12(\n" +
 	"\x05clock\x18\x04 \x01(\v2\x10.events.v1.ClockH\x00R\x05clock\x12(\n" +
-	"\x05fetch\x18\x05 \x01(\v2\x10.events.v1.FetchH\x00R\x05fetchB\x06\n" +
-	"\x04body\"\x93\x01\n" +
+	"\x05fetch\x18\x05 \x01(\v2\x10.events.v1.FetchH\x00R\x05fetch\x121\n" +
+	"\x06notice\x18\x06 \x01(\v2\x17.events.v1.SourceNoticeH\x00R\x06notice\x12%\n" +
+	"\x04coin\x18\a \x01(\v2\x0f.events.v1.CoinH\x00R\x04coin\x128\n" +
+	"\vcoin_market\x18\b \x01(\v2\x15.events.v1.CoinMarketH\x00R\n" +
+	"coinMarket\x127\n" +
+	"\n" +
+	"stablecoin\x18\t \x01(\v2\x15.events.v1.StablecoinH\x00R\n" +
+	"stablecoin\x121\n" +
+	"\bprotocol\x18\n" +
+	" \x01(\v2\x13.events.v1.ProtocolH\x00R\bprotocol\x122\n" +
+	"\tchain_tvl\x18\v \x01(\v2\x13.events.v1.ChainTvlH\x00R\bchainTvl\x125\n" +
+	"\n" +
+	"fear_greed\x18\f \x01(\v2\x14.events.v1.FearGreedH\x00R\tfearGreed\x122\n" +
+	"\x06global\x18\r \x01(\v2\x18.events.v1.GlobalFiguresH\x00R\x06global\x127\n" +
+	"\boverride\x18\x0e \x01(\v2\x19.events.v1.SymbolOverrideH\x00R\boverrideB\x06\n" +
+	"\x04body\"\xa9\x02\n" +
+	"\fSourceNotice\x12\x16\n" +
+	"\x06source\x18\x01 \x01(\tR\x06source\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
+	"\x05kinds\x18\x03 \x03(\tR\x05kinds\x12\x10\n" +
+	"\x03url\x18\x04 \x01(\tR\x03url\x12\x18\n" +
+	"\alicense\x18\x05 \x01(\tR\alicense\x12\x14\n" +
+	"\x05terms\x18\x06 \x01(\tR\x05terms\x12 \n" +
+	"\vattribution\x18\a \x01(\tR\vattribution\x12\x1a\n" +
+	"\binterval\x18\b \x01(\x03R\binterval\x12\x18\n" +
+	"\aenabled\x18\t \x01(\bR\aenabled\x12\x1c\n" +
+	"\tsimulated\x18\n" +
+	" \x01(\bR\tsimulated\x12\x1f\n" +
+	"\vingest_time\x18\v \x01(\x03R\n" +
+	"ingestTime\"\x8b\x04\n" +
+	"\x04Coin\x12\x16\n" +
+	"\x06source\x18\x01 \x01(\tR\x06source\x12\x1b\n" +
+	"\tsource_id\x18\x02 \x01(\tR\bsourceId\x12\x12\n" +
+	"\x04part\x18\x03 \x01(\tR\x04part\x12\x16\n" +
+	"\x06symbol\x18\x04 \x01(\tR\x06symbol\x12\x12\n" +
+	"\x04name\x18\x05 \x01(\tR\x04name\x12\x12\n" +
+	"\x04rank\x18\x06 \x01(\rR\x04rank\x12\x1e\n" +
+	"\n" +
+	"categories\x18\a \x03(\tR\n" +
+	"categories\x121\n" +
+	"\tplatforms\x18\b \x03(\v2\x13.events.v1.PlatformR\tplatforms\x12 \n" +
+	"\vdescription\x18\t \x01(\tR\vdescription\x12\x1b\n" +
+	"\timage_url\x18\n" +
+	" \x01(\tR\bimageUrl\x12%\n" +
+	"\x05links\x18\v \x03(\v2\x0f.events.v1.LinkR\x05links\x122\n" +
+	"\tdeveloper\x18\f \x03(\v2\x14.events.v1.StatisticR\tdeveloper\x12\x1d\n" +
+	"\n" +
+	"created_at\x18\r \x01(\tR\tcreatedAt\x12\x12\n" +
+	"\x04kind\x18\x0e \x01(\tR\x04kind\x12\x1a\n" +
+	"\binactive\x18\x0f \x01(\bR\binactive\x12\x1d\n" +
+	"\n" +
+	"event_time\x18\x10 \x01(\x03R\teventTime\x12\x1f\n" +
+	"\vingest_time\x18\x11 \x01(\x03R\n" +
+	"ingestTime\"8\n" +
+	"\bPlatform\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
+	"\aaddress\x18\x02 \x01(\tR\aaddress\",\n" +
+	"\x04Link\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x10\n" +
+	"\x03url\x18\x02 \x01(\tR\x03url\"5\n" +
+	"\tStatistic\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value\"\xd2\x06\n" +
+	"\n" +
+	"CoinMarket\x12\x16\n" +
+	"\x06source\x18\x01 \x01(\tR\x06source\x12\x1b\n" +
+	"\tsource_id\x18\x02 \x01(\tR\bsourceId\x12\x16\n" +
+	"\x06symbol\x18\x03 \x01(\tR\x06symbol\x12\x12\n" +
+	"\x04name\x18\x04 \x01(\tR\x04name\x12\x12\n" +
+	"\x04rank\x18\x05 \x01(\rR\x04rank\x12\x14\n" +
+	"\x05price\x18\x06 \x01(\tR\x05price\x12\x1d\n" +
+	"\n" +
+	"market_cap\x18\a \x01(\tR\tmarketCap\x126\n" +
+	"\x17fully_diluted_valuation\x18\b \x01(\tR\x15fullyDilutedValuation\x12\x1c\n" +
+	"\tvolume24h\x18\t \x01(\tR\tvolume24h\x12\x18\n" +
+	"\ahigh24h\x18\n" +
+	" \x01(\tR\ahigh24h\x12\x16\n" +
+	"\x06low24h\x18\v \x01(\tR\x06low24h\x12-\n" +
+	"\x12circulating_supply\x18\f \x01(\tR\x11circulatingSupply\x12!\n" +
+	"\ftotal_supply\x18\r \x01(\tR\vtotalSupply\x12\x1d\n" +
+	"\n" +
+	"max_supply\x18\x0e \x01(\tR\tmaxSupply\x12\x1a\n" +
+	"\bchange1h\x18\x0f \x01(\tR\bchange1h\x12\x1c\n" +
+	"\tchange24h\x18\x10 \x01(\tR\tchange24h\x12\x1a\n" +
+	"\bchange7d\x18\x11 \x01(\tR\bchange7d\x12\x1c\n" +
+	"\tchange14d\x18\x12 \x01(\tR\tchange14d\x12\x1c\n" +
+	"\tchange30d\x18\x13 \x01(\tR\tchange30d\x12\x1c\n" +
+	"\tchange60d\x18\x14 \x01(\tR\tchange60d\x12\x1e\n" +
+	"\n" +
+	"change200d\x18\x15 \x01(\tR\n" +
+	"change200d\x12\x1a\n" +
+	"\bchange1y\x18\x16 \x01(\tR\bchange1y\x12\x10\n" +
+	"\x03ath\x18\x17 \x01(\tR\x03ath\x12\x19\n" +
+	"\bath_time\x18\x18 \x01(\x03R\aathTime\x12\x10\n" +
+	"\x03atl\x18\x19 \x01(\tR\x03atl\x12\x19\n" +
+	"\batl_time\x18\x1a \x01(\x03R\aatlTime\x12\x1b\n" +
+	"\timage_url\x18\x1b \x01(\tR\bimageUrl\x12\x1d\n" +
+	"\n" +
+	"event_time\x18\x1c \x01(\x03R\teventTime\x12\x1f\n" +
+	"\vingest_time\x18\x1d \x01(\x03R\n" +
+	"ingestTime\"\x82\x03\n" +
+	"\n" +
+	"Stablecoin\x12\x16\n" +
+	"\x06source\x18\x01 \x01(\tR\x06source\x12\x1b\n" +
+	"\tsource_id\x18\x02 \x01(\tR\bsourceId\x12\x16\n" +
+	"\x06symbol\x18\x03 \x01(\tR\x06symbol\x12\x12\n" +
+	"\x04name\x18\x04 \x01(\tR\x04name\x12\x17\n" +
+	"\acoin_id\x18\x05 \x01(\tR\x06coinId\x12\x19\n" +
+	"\bpeg_type\x18\x06 \x01(\tR\apegType\x12#\n" +
+	"\rpeg_mechanism\x18\a \x01(\tR\fpegMechanism\x12\x14\n" +
+	"\x05price\x18\b \x01(\tR\x05price\x12 \n" +
+	"\vcirculating\x18\t \x01(\tR\vcirculating\x12.\n" +
+	"\x06chains\x18\n" +
+	" \x03(\v2\x16.events.v1.ChainAmountR\x06chains\x12\x12\n" +
+	"\x04dead\x18\v \x01(\bR\x04dead\x12\x1d\n" +
+	"\n" +
+	"event_time\x18\f \x01(\x03R\teventTime\x12\x1f\n" +
+	"\vingest_time\x18\r \x01(\x03R\n" +
+	"ingestTime\";\n" +
+	"\vChainAmount\x12\x14\n" +
+	"\x05chain\x18\x01 \x01(\tR\x05chain\x12\x16\n" +
+	"\x06amount\x18\x02 \x01(\tR\x06amount\"\xf0\x02\n" +
+	"\bProtocol\x12\x16\n" +
+	"\x06source\x18\x01 \x01(\tR\x06source\x12\x12\n" +
+	"\x04slug\x18\x02 \x01(\tR\x04slug\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\x12\x16\n" +
+	"\x06symbol\x18\x04 \x01(\tR\x06symbol\x12\x1a\n" +
+	"\bcategory\x18\x05 \x01(\tR\bcategory\x12\x17\n" +
+	"\acoin_id\x18\x06 \x01(\tR\x06coinId\x12\x10\n" +
+	"\x03tvl\x18\a \x01(\tR\x03tvl\x12.\n" +
+	"\x06chains\x18\b \x03(\v2\x16.events.v1.ChainAmountR\x06chains\x12\x1a\n" +
+	"\bchange1d\x18\t \x01(\tR\bchange1d\x12\x1a\n" +
+	"\bchange7d\x18\n" +
+	" \x01(\tR\bchange7d\x12\x1d\n" +
+	"\n" +
+	"market_cap\x18\v \x01(\tR\tmarketCap\x12\x1d\n" +
+	"\n" +
+	"event_time\x18\f \x01(\x03R\teventTime\x12\x1f\n" +
+	"\vingest_time\x18\r \x01(\x03R\n" +
+	"ingestTime\"\x9c\x01\n" +
+	"\bChainTvl\x12\x16\n" +
+	"\x06source\x18\x01 \x01(\tR\x06source\x12\x14\n" +
+	"\x05chain\x18\x02 \x01(\tR\x05chain\x12\x17\n" +
+	"\acoin_id\x18\x03 \x01(\tR\x06coinId\x12\x16\n" +
+	"\x06symbol\x18\x04 \x01(\tR\x06symbol\x12\x10\n" +
+	"\x03tvl\x18\x05 \x01(\tR\x03tvl\x12\x1f\n" +
+	"\vingest_time\x18\x06 \x01(\x03R\n" +
+	"ingestTime\"\xc2\x01\n" +
+	"\tFearGreed\x12\x16\n" +
+	"\x06source\x18\x01 \x01(\tR\x06source\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\rR\x05value\x12&\n" +
+	"\x0eclassification\x18\x03 \x01(\tR\x0eclassification\x12\x1d\n" +
+	"\n" +
+	"event_time\x18\x04 \x01(\x03R\teventTime\x12\x1f\n" +
+	"\vnext_update\x18\x05 \x01(\x03R\n" +
+	"nextUpdate\x12\x1f\n" +
+	"\vingest_time\x18\x06 \x01(\x03R\n" +
+	"ingestTime\"\xce\x02\n" +
+	"\rGlobalFigures\x12\x16\n" +
+	"\x06source\x18\x01 \x01(\tR\x06source\x12(\n" +
+	"\x10total_market_cap\x18\x02 \x01(\tR\x0etotalMarketCap\x12'\n" +
+	"\x0ftotal_volume24h\x18\x03 \x01(\tR\x0etotalVolume24h\x12#\n" +
+	"\rbtc_dominance\x18\x04 \x01(\tR\fbtcDominance\x12#\n" +
+	"\reth_dominance\x18\x05 \x01(\tR\fethDominance\x12!\n" +
+	"\factive_coins\x18\x06 \x01(\rR\vactiveCoins\x12%\n" +
+	"\x0eactive_markets\x18\a \x01(\rR\ractiveMarkets\x12\x1d\n" +
+	"\n" +
+	"event_time\x18\b \x01(\x03R\teventTime\x12\x1f\n" +
+	"\vingest_time\x18\t \x01(\x03R\n" +
+	"ingestTime\"\x85\x01\n" +
+	"\x0eSymbolOverride\x12\x16\n" +
+	"\x06source\x18\x01 \x01(\tR\x06source\x12\x16\n" +
+	"\x06symbol\x18\x02 \x01(\tR\x06symbol\x12\x17\n" +
+	"\acoin_id\x18\x03 \x01(\tR\x06coinId\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\x12\x12\n" +
+	"\x04time\x18\x05 \x01(\x03R\x04time\"\xd0\x01\n" +
 	"\x06Fixing\x12\x16\n" +
 	"\x06source\x18\x01 \x01(\tR\x06source\x12\x12\n" +
 	"\x04base\x18\x02 \x01(\tR\x04base\x12\x14\n" +
@@ -931,7 +2711,10 @@ const file_events_v1_reference_proto_rawDesc = "" +
 	"\x04rate\x18\x04 \x01(\tR\x04rate\x12\x12\n" +
 	"\x04date\x18\x05 \x01(\tR\x04date\x12\x1f\n" +
 	"\vingest_time\x18\x06 \x01(\x03R\n" +
-	"ingestTime\"\xa9\x01\n" +
+	"ingestTime\x12\x1d\n" +
+	"\n" +
+	"event_time\x18\a \x01(\x03R\teventTime\x12\x1c\n" +
+	"\tproviders\x18\b \x03(\tR\tproviders\"\xbd\x01\n" +
 	"\x05Fetch\x12\x16\n" +
 	"\x06source\x18\x01 \x01(\tR\x06source\x12\x10\n" +
 	"\x03url\x18\x02 \x01(\tR\x03url\x12\x16\n" +
@@ -939,7 +2722,8 @@ const file_events_v1_reference_proto_rawDesc = "" +
 	"\x05error\x18\x04 \x01(\tR\x05error\x12\x18\n" +
 	"\astarted\x18\x05 \x01(\x03R\astarted\x12\x1a\n" +
 	"\bduration\x18\x06 \x01(\x03R\bduration\x12\x12\n" +
-	"\x04rows\x18\a \x01(\x03R\x04rows\"\xcb\x01\n" +
+	"\x04rows\x18\a \x01(\x03R\x04rows\x12\x12\n" +
+	"\x04feed\x18\b \x01(\tR\x04feed\"\xcb\x01\n" +
 	"\x0eBackfillRecord\x12\x1a\n" +
 	"\bproducer\x18\x01 \x01(\tR\bproducer\x123\n" +
 	"\x06candle\x18\x02 \x01(\v2\x19.events.v1.BackfillCandleH\x00R\x06candle\x12.\n" +
@@ -1005,39 +2789,66 @@ func file_events_v1_reference_proto_rawDescGZIP() []byte {
 	return file_events_v1_reference_proto_rawDescData
 }
 
-var file_events_v1_reference_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_events_v1_reference_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_events_v1_reference_proto_goTypes = []any{
 	(*ReferenceRecord)(nil), // 0: events.v1.ReferenceRecord
-	(*Fixing)(nil),          // 1: events.v1.Fixing
-	(*Fetch)(nil),           // 2: events.v1.Fetch
-	(*BackfillRecord)(nil),  // 3: events.v1.BackfillRecord
-	(*BackfillCandle)(nil),  // 4: events.v1.BackfillCandle
-	(*BackfillRange)(nil),   // 5: events.v1.BackfillRange
-	(*KeyRecord)(nil),       // 6: events.v1.KeyRecord
-	(*DeadRecord)(nil),      // 7: events.v1.DeadRecord
-	(*DeadRetry)(nil),       // 8: events.v1.DeadRetry
-	(*Clock)(nil),           // 9: events.v1.Clock
-	(*Control)(nil),         // 10: events.v1.Control
-	(*Mark)(nil),            // 11: events.v1.Mark
-	(*DeadLetter)(nil),      // 12: events.v1.DeadLetter
-	(*Pulse)(nil),           // 13: events.v1.Pulse
+	(*SourceNotice)(nil),    // 1: events.v1.SourceNotice
+	(*Coin)(nil),            // 2: events.v1.Coin
+	(*Platform)(nil),        // 3: events.v1.Platform
+	(*Link)(nil),            // 4: events.v1.Link
+	(*Statistic)(nil),       // 5: events.v1.Statistic
+	(*CoinMarket)(nil),      // 6: events.v1.CoinMarket
+	(*Stablecoin)(nil),      // 7: events.v1.Stablecoin
+	(*ChainAmount)(nil),     // 8: events.v1.ChainAmount
+	(*Protocol)(nil),        // 9: events.v1.Protocol
+	(*ChainTvl)(nil),        // 10: events.v1.ChainTvl
+	(*FearGreed)(nil),       // 11: events.v1.FearGreed
+	(*GlobalFigures)(nil),   // 12: events.v1.GlobalFigures
+	(*SymbolOverride)(nil),  // 13: events.v1.SymbolOverride
+	(*Fixing)(nil),          // 14: events.v1.Fixing
+	(*Fetch)(nil),           // 15: events.v1.Fetch
+	(*BackfillRecord)(nil),  // 16: events.v1.BackfillRecord
+	(*BackfillCandle)(nil),  // 17: events.v1.BackfillCandle
+	(*BackfillRange)(nil),   // 18: events.v1.BackfillRange
+	(*KeyRecord)(nil),       // 19: events.v1.KeyRecord
+	(*DeadRecord)(nil),      // 20: events.v1.DeadRecord
+	(*DeadRetry)(nil),       // 21: events.v1.DeadRetry
+	(*Clock)(nil),           // 22: events.v1.Clock
+	(*Control)(nil),         // 23: events.v1.Control
+	(*Mark)(nil),            // 24: events.v1.Mark
+	(*DeadLetter)(nil),      // 25: events.v1.DeadLetter
+	(*Pulse)(nil),           // 26: events.v1.Pulse
 }
 var file_events_v1_reference_proto_depIdxs = []int32{
-	1,  // 0: events.v1.ReferenceRecord.fixing:type_name -> events.v1.Fixing
-	9,  // 1: events.v1.ReferenceRecord.clock:type_name -> events.v1.Clock
-	2,  // 2: events.v1.ReferenceRecord.fetch:type_name -> events.v1.Fetch
-	4,  // 3: events.v1.BackfillRecord.candle:type_name -> events.v1.BackfillCandle
-	10, // 4: events.v1.BackfillRecord.control:type_name -> events.v1.Control
-	5,  // 5: events.v1.BackfillRecord.range:type_name -> events.v1.BackfillRange
-	11, // 6: events.v1.DeadRecord.mark:type_name -> events.v1.Mark
-	12, // 7: events.v1.DeadRecord.letter:type_name -> events.v1.DeadLetter
-	13, // 8: events.v1.DeadRecord.pulse:type_name -> events.v1.Pulse
-	8,  // 9: events.v1.DeadRecord.retry:type_name -> events.v1.DeadRetry
-	10, // [10:10] is the sub-list for method output_type
-	10, // [10:10] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	14, // 0: events.v1.ReferenceRecord.fixing:type_name -> events.v1.Fixing
+	22, // 1: events.v1.ReferenceRecord.clock:type_name -> events.v1.Clock
+	15, // 2: events.v1.ReferenceRecord.fetch:type_name -> events.v1.Fetch
+	1,  // 3: events.v1.ReferenceRecord.notice:type_name -> events.v1.SourceNotice
+	2,  // 4: events.v1.ReferenceRecord.coin:type_name -> events.v1.Coin
+	6,  // 5: events.v1.ReferenceRecord.coin_market:type_name -> events.v1.CoinMarket
+	7,  // 6: events.v1.ReferenceRecord.stablecoin:type_name -> events.v1.Stablecoin
+	9,  // 7: events.v1.ReferenceRecord.protocol:type_name -> events.v1.Protocol
+	10, // 8: events.v1.ReferenceRecord.chain_tvl:type_name -> events.v1.ChainTvl
+	11, // 9: events.v1.ReferenceRecord.fear_greed:type_name -> events.v1.FearGreed
+	12, // 10: events.v1.ReferenceRecord.global:type_name -> events.v1.GlobalFigures
+	13, // 11: events.v1.ReferenceRecord.override:type_name -> events.v1.SymbolOverride
+	3,  // 12: events.v1.Coin.platforms:type_name -> events.v1.Platform
+	4,  // 13: events.v1.Coin.links:type_name -> events.v1.Link
+	5,  // 14: events.v1.Coin.developer:type_name -> events.v1.Statistic
+	8,  // 15: events.v1.Stablecoin.chains:type_name -> events.v1.ChainAmount
+	8,  // 16: events.v1.Protocol.chains:type_name -> events.v1.ChainAmount
+	17, // 17: events.v1.BackfillRecord.candle:type_name -> events.v1.BackfillCandle
+	23, // 18: events.v1.BackfillRecord.control:type_name -> events.v1.Control
+	18, // 19: events.v1.BackfillRecord.range:type_name -> events.v1.BackfillRange
+	24, // 20: events.v1.DeadRecord.mark:type_name -> events.v1.Mark
+	25, // 21: events.v1.DeadRecord.letter:type_name -> events.v1.DeadLetter
+	26, // 22: events.v1.DeadRecord.pulse:type_name -> events.v1.Pulse
+	21, // 23: events.v1.DeadRecord.retry:type_name -> events.v1.DeadRetry
+	24, // [24:24] is the sub-list for method output_type
+	24, // [24:24] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_reference_proto_init() }
@@ -1051,8 +2862,17 @@ func file_events_v1_reference_proto_init() {
 		(*ReferenceRecord_Fixing)(nil),
 		(*ReferenceRecord_Clock)(nil),
 		(*ReferenceRecord_Fetch)(nil),
+		(*ReferenceRecord_Notice)(nil),
+		(*ReferenceRecord_Coin)(nil),
+		(*ReferenceRecord_CoinMarket)(nil),
+		(*ReferenceRecord_Stablecoin)(nil),
+		(*ReferenceRecord_Protocol)(nil),
+		(*ReferenceRecord_ChainTvl)(nil),
+		(*ReferenceRecord_FearGreed)(nil),
+		(*ReferenceRecord_Global)(nil),
+		(*ReferenceRecord_Override)(nil),
 	}
-	file_events_v1_reference_proto_msgTypes[3].OneofWrappers = []any{
+	file_events_v1_reference_proto_msgTypes[16].OneofWrappers = []any{
 		(*BackfillRecord_Candle)(nil),
 		(*BackfillRecord_Control)(nil),
 		(*BackfillRecord_Range)(nil),
@@ -1063,7 +2883,7 @@ func file_events_v1_reference_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_events_v1_reference_proto_rawDesc), len(file_events_v1_reference_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   9,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
