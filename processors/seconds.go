@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -14,7 +13,6 @@ import (
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream"
-	"github.com/marketlog/marketlog/stream/faults"
 )
 
 // SecondFold is a fold over all partitions of a raw topic at once. The records of one log second
@@ -50,65 +48,8 @@ const secondsMemory = 2*schemas.FreshFor + RateFor
 
 // Run folds whenever this process holds the output partition, until the context ends.
 func (s *Seconds) Run(ctx context.Context) error {
-	m := &secondsMember{seconds: s}
-	err := stream.RunGroup(ctx, s.Log, s.Name, s.Output, m)
-	m.Lost(ctx, nil)
-	return err
+	return runSole(ctx, s.Log, s.Name, s.Output, s.fold)
 }
-
-type secondsMember struct {
-	seconds *Seconds
-	cancel  context.CancelFunc
-	done    chan struct{}
-	err     error
-}
-
-// fromEnd is franz-go's offset for the end of a partition: the group is joined for the lock that its
-// assignment is, not for the records.
-const fromEnd = -1
-
-func (m *secondsMember) Assigned(ctx context.Context, partitions []int32) (map[int32]int64, error) {
-	starts := map[int32]int64{}
-	for _, p := range partitions {
-		starts[p] = fromEnd
-	}
-	if len(partitions) == 0 {
-		return starts, nil
-	}
-	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	m.cancel, m.done = cancel, make(chan struct{})
-	go func() {
-		defer close(m.done)
-		m.err = m.seconds.fold(run)
-	}()
-	return starts, nil
-}
-
-func (m *secondsMember) Records(context.Context, int32, []*kgo.Record) error { return nil }
-
-func (m *secondsMember) Full() []int32 { return nil }
-
-func (m *secondsMember) Due(context.Context) error {
-	if m.done == nil {
-		return nil
-	}
-	select {
-	case <-m.done:
-		return m.err
-	default:
-		return nil
-	}
-}
-
-func (m *secondsMember) Lost(context.Context, []int32) {
-	if m.cancel != nil {
-		m.cancel()
-		<-m.done
-		m.cancel, m.done = nil, nil
-	}
-}
-
-func (m *secondsMember) Done() map[int32]int64 { return nil }
 
 // fold reads the input from where the output says, and writes what each second causes.
 func (s *Seconds) fold(ctx context.Context) error {
@@ -136,7 +77,7 @@ func (s *Seconds) fold(ctx context.Context) error {
 	}
 	defer producer.Close()
 	s.Logger.Info("folding seconds", "unit", s.Name)
-	w := &secondsWriter{seconds: s, fold: s.New(), last: applied[0].Mark, producer: producer}
+	fold, w := s.New(), &soleWriter{name: s.Name, last: applied[0].Mark, producer: producer}
 	for ctx.Err() == nil {
 		fetches := reader.PollFetches(ctx)
 		if ctx.Err() != nil {
@@ -147,7 +88,7 @@ func (s *Seconds) fold(ctx context.Context) error {
 		}
 		fetches.EachRecord(func(rec *kgo.Record) { merge.add(rec) })
 		if err := merge.close(func(second int64, records []taken, checkpoint *eventsv1.Checkpoint) error {
-			return w.close(ctx, second, records, checkpoint)
+			return s.close(ctx, fold, w, second, records, checkpoint)
 		}); err != nil && ctx.Err() == nil {
 			return err
 		}
@@ -162,58 +103,20 @@ func (s *Seconds) fold(ctx context.Context) error {
 	return nil
 }
 
-type secondsWriter struct {
-	seconds  *Seconds
-	fold     SecondFold
-	last     *eventsv1.Mark
-	producer recordWriter
-
-	mu  sync.Mutex
-	err error
-}
-
-func (w *secondsWriter) failure() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.err
-}
-
 // close folds one second and writes what the log does not hold yet.
-func (w *secondsWriter) close(ctx context.Context, second int64, records []taken, checkpoint *eventsv1.Checkpoint) error {
-	if pace := w.seconds.Pace; pace != nil {
-		if err := pace.Wait(ctx, w.seconds.Name, second); err != nil {
+func (s *Seconds) close(ctx context.Context, fold SecondFold, w *soleWriter, second int64, records []taken, checkpoint *eventsv1.Checkpoint) error {
+	if s.Pace != nil {
+		if err := s.Pace.Wait(ctx, s.Name, second); err != nil {
 			return err
 		}
 	}
 	for _, t := range records {
-		w.fold.Take(second, t.in, t.tick)
+		fold.Take(second, t.in, t.tick)
 	}
 	var out Outputs
 	out.Begin(Input{Offset: second})
-	w.fold.Close(second, &out)
-	for _, o := range out.List {
-		mark := o.Record.GetMark()
-		if !mark.After(w.last) {
-			continue
-		}
-		w.last = mark
-		if pulse := o.Record.GetPulse(); pulse != nil {
-			pulse.Checkpoint = checkpoint
-		}
-		rec, err := o.kafkaRecord()
-		if err != nil {
-			return fmt.Errorf("encoding for %s: %w", o.Topic, err)
-		}
-		faults.Hit("seconds.produce")
-		w.producer.Produce(ctx, rec, func(_ *kgo.Record, err error) {
-			if err != nil {
-				w.mu.Lock()
-				w.err = fmt.Errorf("writing outputs of %s: %w", w.seconds.Name, err)
-				w.mu.Unlock()
-			}
-		})
-	}
-	return nil
+	fold.Close(second, &out)
+	return w.write(ctx, &out, checkpoint)
 }
 
 // merge sorts the records of several partitions into log seconds. A partition's own clocks part it

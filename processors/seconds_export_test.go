@@ -11,15 +11,17 @@ import (
 // SecondsTakeover is how a member continues a fold of seconds: what it makes from what the output holds,
 // without a group and without a log.
 type SecondsTakeover struct {
-	merge  *merge
-	writer *secondsWriter
+	seconds *Seconds
+	fold    SecondFold
+	merge   *merge
+	writer  *soleWriter
 }
 
 // TakeOverSeconds begins where a checkpoint says, and writes what lies behind the last mark.
 func TakeOverSeconds(fold SecondFold, partitions int32, checkpoint *eventsv1.Checkpoint, last *eventsv1.Mark, writer Writer) *SecondsTakeover {
 	return &SecondsTakeover{
-		merge:  newMerge(partitions, checkpoint),
-		writer: &secondsWriter{seconds: &Seconds{Name: "test"}, fold: fold, last: last, producer: writer},
+		seconds: &Seconds{Name: "test"}, fold: fold, merge: newMerge(partitions, checkpoint),
+		writer: &soleWriter{name: "test", last: last, producer: writer},
 	}
 }
 
@@ -32,6 +34,6 @@ func (t *SecondsTakeover) Add(ctx context.Context, batch []*kgo.Record) error {
 		t.merge.add(rec)
 	}
 	return t.merge.close(func(second int64, records []taken, checkpoint *eventsv1.Checkpoint) error {
-		return t.writer.close(ctx, second, records, checkpoint)
+		return t.seconds.close(ctx, t.fold, t.writer, second, records, checkpoint)
 	})
 }
