@@ -171,30 +171,42 @@ func (m *Minutes) load(ctx context.Context, fold MinuteFold, checkpoint *eventsv
 	}
 	begin, _ := from.Lookup(m.Output, 0)
 	end, _ := ends.Lookup(m.Output, 0)
-	var last *eventsv1.Mark
-	var held []eventsv1.Marked // of the minute that is read
+	l := stateLoader{fold: fold}
 	err = stream.ReadRange(ctx, m.Log, m.Output, 0, begin.Offset, end.Offset, func(r *kgo.Record) error {
 		rec, err := stream.DecodeMarked(m.Output, r.Value)
 		if err != nil {
 			return fmt.Errorf("decoding %s at %d: %w", m.Output, r.Offset, err)
 		}
-		if mark := rec.GetMark(); mark != nil {
-			if !mark.After(last) {
-				return nil // a twin's
-			}
-			last = mark
-		}
-		held = append(held, rec)
-		if rec.GetPulse() != nil {
-			whole = last.GetOffset()
-			for _, rec := range held {
-				fold.Load(rec)
-			}
-			held = held[:0]
-		}
+		l.add(rec)
 		return nil
 	})
-	return whole, err
+	return l.whole, err
+}
+
+// stateLoader hands a fold its own records, each minute when its pulse shows that it is whole.
+type stateLoader struct {
+	fold  MinuteFold
+	last  *eventsv1.Mark
+	held  []eventsv1.Marked // of the minute that is read
+	whole int64
+}
+
+func (l *stateLoader) add(rec eventsv1.Marked) {
+	if mark := rec.GetMark(); mark != nil {
+		if !mark.After(l.last) {
+			return // a twin's
+		}
+		l.last = mark
+	}
+	l.held = append(l.held, rec)
+	if rec.GetPulse() == nil {
+		return
+	}
+	l.whole = l.last.GetOffset()
+	for _, rec := range l.held {
+		l.fold.Load(rec)
+	}
+	l.held = l.held[:0]
 }
 
 // minuteJoin sorts the records of all partitions of several topics into log minutes.
