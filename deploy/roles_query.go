@@ -15,6 +15,8 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/marketlog/marketlog/processors"
+	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/exchanges"
 	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/charts"
@@ -64,7 +66,7 @@ func (a *apiRole) run(ctx context.Context) error {
 		return err
 	}
 	coins := schemas.Coins()
-	board, rates := query.NewBoard(coins), query.NewRates()
+	board, rates, catalog := query.NewBoard(coins), query.NewRates(), query.NewCatalog(coins)
 	start, err := in.fillBoard(ctx, board)
 	if err != nil {
 		return err
@@ -74,6 +76,7 @@ func (a *apiRole) run(ctx context.Context) error {
 		pricesTail = stream.NewTail(stream.TailConfig{Brokers: in.Stream.Brokers, Topic: schemas.TopicPrices, Start: start, Rewind: boardRewind, Dialer: in.Stream.Dialer, Log: in.Log})
 	}
 	ratesTail := in.tail(schemas.TopicQuotes, rateTail)
+	saidTail, rowsTail := in.tail(schemas.TopicReferenceRaw, producers.RepeatedWithin), in.tail(schemas.TopicMarkets, marketsTail)
 	keysTail := in.tail(schemas.TopicKeys, 0)
 	table, err := keys.NewTable(a.pepper, keysTail.Waiting)
 	if err != nil {
@@ -92,9 +95,10 @@ func (a *apiRole) run(ctx context.Context) error {
 	}
 	listener := a.front.listen()
 	defer listener.Close() // then the front answers again
-	server, err := a.newServer(listener, limiter, board, rates, table, store, hub, []query.Readiness{
+	server, err := a.newServer(listener, limiter, board, rates, catalog, table, store, hub, []query.Readiness{
 		{Name: "prices", Waiting: func() string { return cmp.Or(pricesTail.Waiting(), a.firstFold(board)) }},
 		{Name: "rates", Waiting: ratesTail.Waiting},
+		{Name: "coins", Waiting: func() string { return cmp.Or(saidTail.Waiting(), rowsTail.Waiting()) }},
 		{Name: "backfill", Waiting: in.own.waiting},
 	})
 	if err != nil {
@@ -111,6 +115,8 @@ func (a *apiRole) run(ctx context.Context) error {
 	g.Go(func() error { return hub.Run(ctx) })
 	g.Go(func() error { return dayAgo.Run(ctx, in.Log) })
 	g.Go(func() error { return ratesTail.Run(ctx, rates.Apply) })
+	g.Go(func() error { return saidTail.Run(ctx, catalog.ApplyReference) })
+	g.Go(func() error { return rowsTail.Run(ctx, catalog.ApplyMarkets) })
 	g.Go(func() error {
 		return keysTail.Run(ctx, func(rec stream.TailRecord) error {
 			if err := table.Follow(rec.Key, rec.Value); err != nil {
@@ -141,7 +147,7 @@ func (a *apiRole) firstFold(board *query.Board) string {
 	return ""
 }
 
-func (a *apiRole) newServer(listener net.Listener, limiter *query.Limiter, board *query.Board, rates *query.Rates, table *keys.Table, store *history.Store, hub *ws.Hub, ready []query.Readiness) (*query.Server, error) {
+func (a *apiRole) newServer(listener net.Listener, limiter *query.Limiter, board *query.Board, rates *query.Rates, catalog *query.Catalog, table *keys.Table, store *history.Store, hub *ws.Hub, ready []query.Readiness) (*query.Server, error) {
 	cfg := query.DefaultConfig()
 	cfg.Listen, cfg.Auth = a.front.addr, query.AuthMode(a.in.Config.Auth.Mode)
 	candles := query.NewCandles(board, store)
@@ -163,6 +169,9 @@ func (a *apiRole) newServer(listener net.Listener, limiter *query.Limiter, board
 		Version:  version(),
 	})
 }
+
+// marketsTail is how far before its end the topic of market rows is read at the start: each row was repeated within it.
+const marketsTail = processors.StateEvery + 5*time.Minute
 
 // boardRewind is how far before its end the topic of prices is read where the cache knows no offset:
 // every fresh price was written within the last minute.

@@ -15,6 +15,10 @@ import (
 	"github.com/marketlog/marketlog/stream"
 )
 
+// RepeatedWithin is the span of the log in which each thing that a source still says was said: what did not change is
+// written again before it ends.
+const RepeatedWithin = knownSpan
+
 // knownSpan is how far before its newest record the log is read at the start, by the records' timestamps. A
 // source that is polled has written within it what is newest: no calendar leaves out more than five days.
 const knownSpan = 8 * 24 * time.Hour
