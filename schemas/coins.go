@@ -163,6 +163,17 @@ func (t *CoinTable) Resolve(venue, venueBase string) (coin Coin, method string, 
 	return t.coins[e.coin], e.method, true
 }
 
+// Refuses says that a venue uses a symbol for something that the table does not have.
+func (t *CoinTable) Refuses(venue, symbol string) bool {
+	var buf keyBuffer
+	key, _, ok := buf.venueSymbol(venue, symbol)
+	if !ok {
+		return false
+	}
+	e, found := t.venue[string(key)]
+	return found && e.target == venueRefused
+}
+
 // ResolveQuote finds what a venue calls venueQuote: what the table says of that venue's symbol,
 // else the fiat currency with this code, else the coin as Resolve does. Fiat comes before coins
 // because no venue quotes in a coin that is named like a currency; so it also serves bases that

@@ -490,7 +490,12 @@ type MarketState struct {
 	Days        []*MarketBucket `protobuf:"bytes,5,rep,name=days,proto3" json:"days,omitempty"`
 	Volume24H   float64         `protobuf:"fixed64,6,opt,name=volume24h,proto3" json:"volume24h,omitempty"`
 	// PriceTime is the end of the newest candle, 0 for none.
-	PriceTime     int64 `protobuf:"varint,7,opt,name=price_time,json=priceTime,proto3" json:"price_time,omitempty"`
+	PriceTime int64 `protobuf:"varint,7,opt,name=price_time,json=priceTime,proto3" json:"price_time,omitempty"`
+	// Accepted and Simulated are the newest candle's.
+	Accepted  uint32 `protobuf:"varint,8,opt,name=accepted,proto3" json:"accepted,omitempty"`
+	Simulated bool   `protobuf:"varint,9,opt,name=simulated,proto3" json:"simulated,omitempty"`
+	// Totals are of the whole market, with a Summary only: five-minute buckets of 25 h, oldest first.
+	Totals        []*MarketTotal `protobuf:"bytes,10,rep,name=totals,proto3" json:"totals,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -574,6 +579,81 @@ func (x *MarketState) GetPriceTime() int64 {
 	return 0
 }
 
+func (x *MarketState) GetAccepted() uint32 {
+	if x != nil {
+		return x.Accepted
+	}
+	return 0
+}
+
+func (x *MarketState) GetSimulated() bool {
+	if x != nil {
+		return x.Simulated
+	}
+	return false
+}
+
+func (x *MarketState) GetTotals() []*MarketTotal {
+	if x != nil {
+		return x.Totals
+	}
+	return nil
+}
+
+// MarketTotal is what the whole market's volume of 24 hours was at the end of the last minute in an interval, in USD.
+type MarketTotal struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Start is in Unix seconds.
+	Start         int64   `protobuf:"varint,1,opt,name=start,proto3" json:"start,omitempty"`
+	Volume24H     float64 `protobuf:"fixed64,2,opt,name=volume24h,proto3" json:"volume24h,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MarketTotal) Reset() {
+	*x = MarketTotal{}
+	mi := &file_events_v1_markets_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MarketTotal) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MarketTotal) ProtoMessage() {}
+
+func (x *MarketTotal) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_markets_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MarketTotal.ProtoReflect.Descriptor instead.
+func (*MarketTotal) Descriptor() ([]byte, []int) {
+	return file_events_v1_markets_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *MarketTotal) GetStart() int64 {
+	if x != nil {
+		return x.Start
+	}
+	return 0
+}
+
+func (x *MarketTotal) GetVolume24H() float64 {
+	if x != nil {
+		return x.Volume24H
+	}
+	return 0
+}
+
 // MarketBucket is what the price did in an interval.
 type MarketBucket struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -588,7 +668,7 @@ type MarketBucket struct {
 
 func (x *MarketBucket) Reset() {
 	*x = MarketBucket{}
-	mi := &file_events_v1_markets_proto_msgTypes[3]
+	mi := &file_events_v1_markets_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -600,7 +680,7 @@ func (x *MarketBucket) String() string {
 func (*MarketBucket) ProtoMessage() {}
 
 func (x *MarketBucket) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_markets_proto_msgTypes[3]
+	mi := &file_events_v1_markets_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -613,7 +693,7 @@ func (x *MarketBucket) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MarketBucket.ProtoReflect.Descriptor instead.
 func (*MarketBucket) Descriptor() ([]byte, []int) {
-	return file_events_v1_markets_proto_rawDescGZIP(), []int{3}
+	return file_events_v1_markets_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *MarketBucket) GetStart() int64 {
@@ -669,7 +749,7 @@ type Summary struct {
 
 func (x *Summary) Reset() {
 	*x = Summary{}
-	mi := &file_events_v1_markets_proto_msgTypes[4]
+	mi := &file_events_v1_markets_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -681,7 +761,7 @@ func (x *Summary) String() string {
 func (*Summary) ProtoMessage() {}
 
 func (x *Summary) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_markets_proto_msgTypes[4]
+	mi := &file_events_v1_markets_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -694,7 +774,7 @@ func (x *Summary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Summary.ProtoReflect.Descriptor instead.
 func (*Summary) Descriptor() ([]byte, []int) {
-	return file_events_v1_markets_proto_rawDescGZIP(), []int{4}
+	return file_events_v1_markets_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Summary) GetTime() int64 {
@@ -813,7 +893,7 @@ type Share struct {
 
 func (x *Share) Reset() {
 	*x = Share{}
-	mi := &file_events_v1_markets_proto_msgTypes[5]
+	mi := &file_events_v1_markets_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -825,7 +905,7 @@ func (x *Share) String() string {
 func (*Share) ProtoMessage() {}
 
 func (x *Share) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_markets_proto_msgTypes[5]
+	mi := &file_events_v1_markets_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -838,7 +918,7 @@ func (x *Share) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Share.ProtoReflect.Descriptor instead.
 func (*Share) Descriptor() ([]byte, []int) {
-	return file_events_v1_markets_proto_rawDescGZIP(), []int{5}
+	return file_events_v1_markets_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Share) GetCoinId() string {
@@ -881,7 +961,7 @@ type Sentiment struct {
 
 func (x *Sentiment) Reset() {
 	*x = Sentiment{}
-	mi := &file_events_v1_markets_proto_msgTypes[6]
+	mi := &file_events_v1_markets_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -893,7 +973,7 @@ func (x *Sentiment) String() string {
 func (*Sentiment) ProtoMessage() {}
 
 func (x *Sentiment) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_markets_proto_msgTypes[6]
+	mi := &file_events_v1_markets_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -906,7 +986,7 @@ func (x *Sentiment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sentiment.ProtoReflect.Descriptor instead.
 func (*Sentiment) Descriptor() ([]byte, []int) {
-	return file_events_v1_markets_proto_rawDescGZIP(), []int{6}
+	return file_events_v1_markets_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Sentiment) GetRange() string {
@@ -983,7 +1063,7 @@ type FearGreedComputed struct {
 
 func (x *FearGreedComputed) Reset() {
 	*x = FearGreedComputed{}
-	mi := &file_events_v1_markets_proto_msgTypes[7]
+	mi := &file_events_v1_markets_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -995,7 +1075,7 @@ func (x *FearGreedComputed) String() string {
 func (*FearGreedComputed) ProtoMessage() {}
 
 func (x *FearGreedComputed) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_markets_proto_msgTypes[7]
+	mi := &file_events_v1_markets_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1008,7 +1088,7 @@ func (x *FearGreedComputed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FearGreedComputed.ProtoReflect.Descriptor instead.
 func (*FearGreedComputed) Descriptor() ([]byte, []int) {
-	return file_events_v1_markets_proto_rawDescGZIP(), []int{7}
+	return file_events_v1_markets_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *FearGreedComputed) GetValue() uint32 {
@@ -1109,7 +1189,7 @@ const file_events_v1_markets_proto_rawDesc = "" +
 	"\x04_atlB\x15\n" +
 	"\x13_circulating_supplyB\x0f\n" +
 	"\r_total_supplyB\r\n" +
-	"\v_max_supply\"\xab\x02\n" +
+	"\v_max_supply\"\x95\x03\n" +
 	"\vMarketState\x12\x16\n" +
 	"\x06minute\x18\x01 \x01(\x03R\x06minute\x12/\n" +
 	"\asources\x18\x02 \x03(\v2\x15.events.v1.CoinMarketR\asources\x12:\n" +
@@ -1118,7 +1198,14 @@ const file_events_v1_markets_proto_rawDesc = "" +
 	"\x04days\x18\x05 \x03(\v2\x17.events.v1.MarketBucketR\x04days\x12\x1c\n" +
 	"\tvolume24h\x18\x06 \x01(\x01R\tvolume24h\x12\x1d\n" +
 	"\n" +
-	"price_time\x18\a \x01(\x03R\tpriceTime\"`\n" +
+	"price_time\x18\a \x01(\x03R\tpriceTime\x12\x1a\n" +
+	"\baccepted\x18\b \x01(\rR\baccepted\x12\x1c\n" +
+	"\tsimulated\x18\t \x01(\bR\tsimulated\x12.\n" +
+	"\x06totals\x18\n" +
+	" \x03(\v2\x16.events.v1.MarketTotalR\x06totals\"A\n" +
+	"\vMarketTotal\x12\x14\n" +
+	"\x05start\x18\x01 \x01(\x03R\x05start\x12\x1c\n" +
+	"\tvolume24h\x18\x02 \x01(\x01R\tvolume24h\"`\n" +
 	"\fMarketBucket\x12\x14\n" +
 	"\x05start\x18\x01 \x01(\x03R\x05start\x12\x12\n" +
 	"\x04high\x18\x02 \x01(\x01R\x04high\x12\x10\n" +
@@ -1176,42 +1263,44 @@ func file_events_v1_markets_proto_rawDescGZIP() []byte {
 	return file_events_v1_markets_proto_rawDescData
 }
 
-var file_events_v1_markets_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_events_v1_markets_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_events_v1_markets_proto_goTypes = []any{
 	(*MarketRecord)(nil),      // 0: events.v1.MarketRecord
 	(*Market)(nil),            // 1: events.v1.Market
 	(*MarketState)(nil),       // 2: events.v1.MarketState
-	(*MarketBucket)(nil),      // 3: events.v1.MarketBucket
-	(*Summary)(nil),           // 4: events.v1.Summary
-	(*Share)(nil),             // 5: events.v1.Share
-	(*Sentiment)(nil),         // 6: events.v1.Sentiment
-	(*FearGreedComputed)(nil), // 7: events.v1.FearGreedComputed
-	(*Mark)(nil),              // 8: events.v1.Mark
-	(*Pulse)(nil),             // 9: events.v1.Pulse
-	(*Control)(nil),           // 10: events.v1.Control
-	(*CoinMarket)(nil),        // 11: events.v1.CoinMarket
-	(*Statistic)(nil),         // 12: events.v1.Statistic
+	(*MarketTotal)(nil),       // 3: events.v1.MarketTotal
+	(*MarketBucket)(nil),      // 4: events.v1.MarketBucket
+	(*Summary)(nil),           // 5: events.v1.Summary
+	(*Share)(nil),             // 6: events.v1.Share
+	(*Sentiment)(nil),         // 7: events.v1.Sentiment
+	(*FearGreedComputed)(nil), // 8: events.v1.FearGreedComputed
+	(*Mark)(nil),              // 9: events.v1.Mark
+	(*Pulse)(nil),             // 10: events.v1.Pulse
+	(*Control)(nil),           // 11: events.v1.Control
+	(*CoinMarket)(nil),        // 12: events.v1.CoinMarket
+	(*Statistic)(nil),         // 13: events.v1.Statistic
 }
 var file_events_v1_markets_proto_depIdxs = []int32{
-	8,  // 0: events.v1.MarketRecord.mark:type_name -> events.v1.Mark
+	9,  // 0: events.v1.MarketRecord.mark:type_name -> events.v1.Mark
 	1,  // 1: events.v1.MarketRecord.market:type_name -> events.v1.Market
-	4,  // 2: events.v1.MarketRecord.summary:type_name -> events.v1.Summary
-	9,  // 3: events.v1.MarketRecord.pulse:type_name -> events.v1.Pulse
-	10, // 4: events.v1.MarketRecord.control:type_name -> events.v1.Control
+	5,  // 2: events.v1.MarketRecord.summary:type_name -> events.v1.Summary
+	10, // 3: events.v1.MarketRecord.pulse:type_name -> events.v1.Pulse
+	11, // 4: events.v1.MarketRecord.control:type_name -> events.v1.Control
 	2,  // 5: events.v1.MarketRecord.state:type_name -> events.v1.MarketState
-	11, // 6: events.v1.MarketState.sources:type_name -> events.v1.CoinMarket
-	3,  // 7: events.v1.MarketState.five_minutes:type_name -> events.v1.MarketBucket
-	3,  // 8: events.v1.MarketState.hours:type_name -> events.v1.MarketBucket
-	3,  // 9: events.v1.MarketState.days:type_name -> events.v1.MarketBucket
-	5,  // 10: events.v1.Summary.dominance:type_name -> events.v1.Share
-	6,  // 11: events.v1.Summary.sentiment:type_name -> events.v1.Sentiment
-	7,  // 12: events.v1.Summary.fear_greed:type_name -> events.v1.FearGreedComputed
-	12, // 13: events.v1.FearGreedComputed.components:type_name -> events.v1.Statistic
-	14, // [14:14] is the sub-list for method output_type
-	14, // [14:14] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	12, // 6: events.v1.MarketState.sources:type_name -> events.v1.CoinMarket
+	4,  // 7: events.v1.MarketState.five_minutes:type_name -> events.v1.MarketBucket
+	4,  // 8: events.v1.MarketState.hours:type_name -> events.v1.MarketBucket
+	4,  // 9: events.v1.MarketState.days:type_name -> events.v1.MarketBucket
+	3,  // 10: events.v1.MarketState.totals:type_name -> events.v1.MarketTotal
+	6,  // 11: events.v1.Summary.dominance:type_name -> events.v1.Share
+	7,  // 12: events.v1.Summary.sentiment:type_name -> events.v1.Sentiment
+	8,  // 13: events.v1.Summary.fear_greed:type_name -> events.v1.FearGreedComputed
+	13, // 14: events.v1.FearGreedComputed.components:type_name -> events.v1.Statistic
+	15, // [15:15] is the sub-list for method output_type
+	15, // [15:15] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_markets_proto_init() }
@@ -1229,14 +1318,14 @@ func file_events_v1_markets_proto_init() {
 		(*MarketRecord_Control)(nil),
 	}
 	file_events_v1_markets_proto_msgTypes[1].OneofWrappers = []any{}
-	file_events_v1_markets_proto_msgTypes[4].OneofWrappers = []any{}
+	file_events_v1_markets_proto_msgTypes[5].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_events_v1_markets_proto_rawDesc), len(file_events_v1_markets_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   8,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

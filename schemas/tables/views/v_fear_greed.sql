@@ -1,0 +1,15 @@
+CREATE OR REPLACE VIEW default.v_fear_greed
+(
+    day Date COMMENT 'The day',
+    source LowCardinality(String) COMMENT 'Who says so; marketlog for our own index as it stood at the end of the day, or does now',
+    value UInt8 COMMENT '0 extreme fear to 100 extreme greed',
+    classification LowCardinality(String) COMMENT 'Extreme Fear, Fear, Neutral, Greed or Extreme Greed',
+    time DateTime64(9, 'UTC') COMMENT 'When it was read, or the end of the minute that it was made in'
+)
+AS SELECT day, source, value, classification, ingest_time AS time FROM {database}.fear_greed FINAL
+UNION ALL
+SELECT toDate(s.time - 1) AS day, 'marketlog' AS source, assumeNotNull(argMax(s.fear_greed, s.time)) AS value,
+    multiIf(value < 25, 'Extreme Fear', value < 46, 'Fear', value < 55, 'Neutral', value < 76, 'Greed', 'Extreme Greed') AS classification,
+    toDateTime64(max(s.time), 9, 'UTC') AS time
+FROM {database}.summaries AS s FINAL WHERE s.fear_greed IS NOT NULL GROUP BY day
+COMMENT 'Indexes of fear and greed, one row a source and day, kept for ever'

@@ -1,0 +1,35 @@
+CREATE OR REPLACE VIEW default.v_sources
+(
+    source LowCardinality(String) COMMENT 'Source',
+    name String COMMENT 'Its name for people',
+    kinds Array(String) COMMENT 'What it tells: coin, market, stablecoin, tvl, fear_greed, fiat, global, price',
+    status Enum8('healthy' = 1, 'degraded' = 2, 'down' = 3, 'disabled' = 4) COMMENT 'disabled: not switched on; down: no success within 7 days, or the last 3 requests failed; degraded: the last one failed, or less than 95 % of 24 h succeeded; healthy otherwise',
+    success_rate_24h Nullable(Float64) COMMENT 'Share of requests of the last 24 h that succeeded, 0 to 1; NULL without one',
+    success_rate_7d Nullable(Float64) COMMENT 'The same of 7 days',
+    requests_24h UInt64 COMMENT 'Requests of the last 24 h',
+    last_attempt Nullable(DateTime64(9, 'UTC')) COMMENT 'When the newest request began; NULL without one in 7 days',
+    last_success Nullable(DateTime64(9, 'UTC')) COMMENT 'When the newest that succeeded began',
+    consecutive_failures UInt64 COMMENT 'Requests that failed since',
+    last_error String COMMENT 'What the newest failed request failed with; empty without one in 7 days',
+    last_error_at Nullable(DateTime64(9, 'UTC')) COMMENT 'When that began',
+    latency_p50_ms Nullable(Float64) COMMENT 'Median duration of the requests of 24 h that succeeded, milliseconds, by nearest rank',
+    latency_p95_ms Nullable(Float64) COMMENT 'Their 95th percentile',
+    readings_24h Int64 COMMENT 'Values in the answers of the last 24 h',
+    interval_seconds Float64 COMMENT 'How often its most frequent feed is read, seconds; 0 for a stream',
+    url String COMMENT 'Address of its interface',
+    license String COMMENT 'Terms under which its values may be passed on',
+    terms String COMMENT 'Page that says so',
+    attribution String COMMENT 'What has to be shown with them; empty if nothing is asked',
+    simulated Bool COMMENT 'Whether the simulator stands in for it'
+)
+AS SELECT s.source AS source, s.name AS name, s.kinds AS kinds,
+    multiIf(NOT s.enabled, 'disabled', h.requests_7d = 0 OR h.last_success IS NULL OR h.consecutive_failures >= 3, 'down',
+        h.consecutive_failures > 0 OR h.succeeded_24h < 0.95 * h.requests_24h, 'degraded', 'healthy') AS status,
+    if(h.requests_24h = 0, NULL, h.succeeded_24h / h.requests_24h) AS success_rate_24h, if(h.requests_7d = 0, NULL, h.succeeded_7d / h.requests_7d) AS success_rate_7d,
+    h.requests_24h AS requests_24h, if(h.requests_7d = 0, NULL, h.last_attempt) AS last_attempt, h.last_success AS last_success,
+    h.consecutive_failures AS consecutive_failures, h.last_error AS last_error, h.last_error_at AS last_error_at,
+    if(h.succeeded_24h = 0, NULL, h.latency_p50_ns / 1e6) AS latency_p50_ms, if(h.succeeded_24h = 0, NULL, h.latency_p95_ns / 1e6) AS latency_p95_ms,
+    h.readings_24h AS readings_24h, s.interval_ns / 1e9 AS interval_seconds, s.url AS url, s.license AS license, s.terms AS terms, s.attribution AS attribution, s.simulated AS simulated
+FROM (SELECT * FROM {database}.sources FINAL) AS s
+LEFT JOIN {database}.source_health AS h ON h.source = s.source
+COMMENT 'Sources that are polled, as they declare themselves and as requests to them went in the 7 days before the newest of all'
