@@ -40,7 +40,7 @@ type SourceOutbox interface {
 // already is not written again, also not by the process that follows a killed one, until repeatAfter has passed.
 type Poller struct {
 	source Source
-	url    string
+	url    string // configured; empty: the source's own
 	fetch  Getter
 	out    SourceOutbox
 	clock  Clock
@@ -101,7 +101,7 @@ type SourceStats struct {
 // NewPoller prepares a source; url replaces its default unless it is empty.
 func NewPoller(s Source, url string, fetch Getter, out SourceOutbox, clock Clock, log *slog.Logger) *Poller {
 	return &Poller{
-		source: s, url: cmp.Or(strings.TrimRight(url, "/"), s.URL), fetch: fetch, out: out, clock: clock, log: log.With("source", s.Slug),
+		source: s, url: strings.TrimRight(url, "/"), fetch: fetch, out: out, clock: clock, log: log.With("source", s.Slug),
 		fixings: map[fixingID]string{}, written: map[string]saying{}, ranks: map[string]uint32{}, read: map[string]time.Time{},
 		validators: map[string]Validators{},
 	}
@@ -122,8 +122,8 @@ func (p *Poller) Run(ctx context.Context) error {
 		}
 		return fmt.Errorf("reading what the log holds of %s: %w", p.source.Slug, err)
 	}
-	if len(p.source.History) > 0 {
-		history := &feedState{Feed: Feed{Name: "history", Interval: time.Hour, Paths: Fixed(p.source.History...)}}
+	if p.source.History != nil {
+		history := &feedState{Feed: Feed{Name: "history", Interval: time.Hour, Paths: p.source.History}}
 		p.feeds = []*feedState{history}
 		for history.began.IsZero() || len(history.left) > 0 {
 			if p.turn(ctx) != nil {
@@ -156,7 +156,7 @@ func (p *Poller) turn(ctx context.Context) error {
 	}
 	if len(f.left) > 0 {
 		path := f.left[0]
-		err := p.poll(ctx, f.Name, path)
+		err := p.poll(ctx, f.Feed, path)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -180,7 +180,11 @@ func (p *Poller) turn(ctx context.Context) error {
 // known is what the paths of a round may be chosen by.
 func (p *Poller) known(now time.Time) Known {
 	rank := func(id string) uint32 { return p.ranks[id] - 1 } // none, 0, comes last
-	return Known{Now: now, Read: p.read, Ranked: slices.SortedFunc(maps.Keys(p.ranks), func(a, b string) int {
+	newest, err := time.Parse(time.DateOnly, p.newest)
+	if err != nil {
+		newest = time.Time{} // the log holds none
+	}
+	return Known{Now: now, Read: p.read, Newest: newest, Ranked: slices.SortedFunc(maps.Keys(p.ranks), func(a, b string) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(a, b))
 	})}
 }
@@ -188,8 +192,8 @@ func (p *Poller) known(now time.Time) Known {
 // recall notes one record that the log holds.
 func (p *Poller) recall(rec *eventsv1.ReferenceRecord) {
 	if f := rec.GetFetch(); f != nil {
-		if f.Error == "" || f.Status >= 400 && f.Status < 500 {
-			if path, ok := strings.CutPrefix(f.Url, p.url); ok {
+		if f.Error == "" || RefusedForGood(int(f.Status)) {
+			if path, ok := strings.CutPrefix(f.Url, p.source.Base(p.url, f.Feed)); ok {
 				p.read[path] = time.Unix(0, f.Started)
 			}
 		}
@@ -205,8 +209,9 @@ func refusedForGood(err error) bool {
 }
 
 // poll makes one request, writes what is new in the answer, and then the outcome.
-func (p *Poller) poll(ctx context.Context, feed, path string) error {
-	answer, err := p.fetch.Get(ctx, p.url+path, p.validators[path])
+func (p *Poller) poll(ctx context.Context, feed Feed, path string) error {
+	url := p.source.Base(p.url, feed.Name) + path
+	answer, err := p.fetch.Get(ctx, url, p.validators[path])
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -218,6 +223,7 @@ func (p *Poller) poll(ctx context.Context, feed, path string) error {
 		if err = p.source.Decode(path, answer.Body, &said); err != nil {
 			said = Readings{}
 		}
+		p.date(said.Fixings)
 		p.refuseFuture(&said)
 		if bad := errors.Join(append(said.Refused, err)...); bad != nil {
 			if err := p.bury(ctx, bad, answer.Body); err != nil {
@@ -227,7 +233,7 @@ func (p *Poller) poll(ctx context.Context, feed, path string) error {
 	}
 	records := append(p.changedFixings(said.Fixings), p.changed(said.Records)...)
 	outcome := &eventsv1.Fetch{
-		Source: p.source.Slug, Feed: feed, Url: p.url + path, Status: int32(answer.Status),
+		Source: p.source.Slug, Feed: feed.Name, Url: url, Status: int32(answer.Status),
 		Started: answer.Started.UnixNano(), Duration: int64(answer.Duration), Rows: int64(len(said.Fixings) + len(said.Records)),
 	}
 	if err != nil {
@@ -242,6 +248,7 @@ func (p *Poller) poll(ctx context.Context, feed, path string) error {
 	for _, rec := range records[:n] {
 		p.note(rec)
 	}
+	p.forget()
 	if err == nil {
 		p.validators[path] = answer.Validators
 	}
@@ -249,9 +256,28 @@ func (p *Poller) poll(ctx context.Context, feed, path string) error {
 	return err
 }
 
+// date gives rates that hold now the time of their answer.
+func (p *Poller) date(fixings []Fixing) {
+	now := p.clock.Now().UTC()
+	for i := range fixings {
+		if f := &fixings[i]; f.Now {
+			f.Event, f.Date = now, now.Format(time.DateOnly)
+		}
+	}
+}
+
 // refuseFuture takes out what is dated ahead of the clock: as the newest of all it would stand for ever.
 func (p *Poller) refuseFuture(said *Readings) {
-	latest := p.clock.Now().Add(maxDateAhead).UTC().Format(time.DateOnly)
+	ahead := p.clock.Now().Add(maxDateAhead)
+	said.Records = slices.DeleteFunc(said.Records, func(rec *eventsv1.ReferenceRecord) bool {
+		f := rec.GetFearGreed()
+		if f == nil || f.EventTime <= ahead.UnixNano() {
+			return false
+		}
+		said.Refused = append(said.Refused, fmt.Errorf("%w: an index for %s", schemas.Future, time.Unix(0, f.EventTime).UTC().Format(time.DateOnly)))
+		return true
+	})
+	latest := ahead.UTC().Format(time.DateOnly)
 	said.Fixings = slices.DeleteFunc(said.Fixings, func(f Fixing) bool {
 		if f.Date <= latest {
 			return false
@@ -304,12 +330,29 @@ func (p *Poller) note(rec *eventsv1.ReferenceRecord) {
 		return
 	}
 	p.written[id] = saying{digest(rec), ingestTime(rec)}
+	if f := rec.GetFearGreed(); f != nil {
+		p.newest = max(p.newest, time.Unix(0, f.EventTime).UTC().Format(time.DateOnly))
+	}
 	if c := rec.GetCoin(); c != nil && p.ranks[c.SourceId] == 0 {
 		p.ranks[c.SourceId] = c.Rank
 	}
 	if m := rec.GetCoinMarket(); m != nil {
 		p.ranks[m.SourceId] = m.Rank
 	}
+}
+
+// fixingsKept is how far back a rate that is said anew is compared with what was written: some days more than a
+// source's history of 90 days. All days since 1999 would fill 30 MB, and are not corrected any more.
+const fixingsKept = 100 * 24 * time.Hour
+
+// forget drops the rates of old days; they count as written.
+func (p *Poller) forget() {
+	newest, err := time.Parse(time.DateOnly, p.newest)
+	if err != nil {
+		return
+	}
+	oldest := newest.Add(-fixingsKept).Format(time.DateOnly)
+	maps.DeleteFunc(p.fixings, func(id fixingID, _ string) bool { return id.date < oldest })
 }
 
 func (p *Poller) bury(ctx context.Context, bad error, body []byte) error {

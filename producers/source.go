@@ -3,6 +3,7 @@ package producers
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/shopspring/decimal"
@@ -16,6 +17,8 @@ import (
 type Source struct {
 	// Slug is the source's name in topics, tables and commands; Name is for people.
 	Slug, Name string
+	// Aliases are other names that commands take for it: its host, or what its documentation calls it.
+	Aliases []string
 	// Version goes into dead letters. Raise it with every change of what Decode reads.
 	Version uint32
 	// URL is the public default, without a slash at the end; configuration may replace it.
@@ -32,8 +35,8 @@ type Source struct {
 	KeyHeader string
 
 	// History are paths below URL that are read once at the start, before all others: they hold what a
-	// process that was away has missed.
-	History []string
+	// process that was away has missed. Nil is none.
+	History func(k Known) []string
 	// Feeds are read side by side, one request of each in turn.
 	Feeds []Feed
 	// Requests may be made within Per, every attempt counted.
@@ -66,6 +69,9 @@ type Feed struct {
 	// Interval is the time from the beginning of a round to that of the next; a round that takes longer is
 	// followed by the next at once.
 	Interval time.Duration
+	// URL is where its paths are, for sources with several hosts; empty: below the source's. One that is
+	// configured for the source stands for both.
+	URL string
 	// Paths are what a round asks for, in this order, given what is known when it begins. Those of a round
 	// that was cut off are asked for first.
 	Paths func(k Known) []string
@@ -81,11 +87,32 @@ type Known struct {
 	Ranked []string
 	// Read is when each path was last answered, be it by a refusal for good.
 	Read map[string]time.Time
+	// Newest is the latest day of which the log holds something, for sources that tell days; zero: it holds
+	// nothing, or nothing that is newer than knownSpan.
+	Newest time.Time
 }
 
 // Fixed are the paths of a feed that asks for the same in each round.
 func Fixed(paths ...string) func(Known) []string {
 	return func(Known) []string { return paths }
+}
+
+// Named says that a command which names it so means this source.
+func (s Source) Named(name string) bool {
+	return name == s.Slug || slices.Contains(s.Aliases, name)
+}
+
+// Base is what the paths of a feed are put behind; configured is empty for the public interface.
+func (s Source) Base(configured, feed string) string {
+	if configured != "" {
+		return configured
+	}
+	for _, f := range s.Feeds {
+		if f.Name == feed && f.URL != "" {
+			return f.URL
+		}
+	}
+	return s.URL
 }
 
 // Interval is that of the feed which is read most often.
@@ -133,6 +160,8 @@ type Readings struct {
 // exact decimal. Date is ISO 8601, the day it holds for.
 type Fixing struct {
 	Base, Quote, Rate, Date string
+	// Now says that it holds as of the answer, which tells no time: Date and Event are those of the answer.
+	Now bool
 	// Event is when the source set it, for sources that do so within a day; zero for daily ones.
 	Event time.Time
 	// Providers are whom the source blended it from, if it says.
@@ -159,7 +188,7 @@ func checkFixing(f Fixing) (canonical string, err error) {
 	if !isCurrency(f.Base) || !isCurrency(f.Quote) || f.Base == f.Quote {
 		return "", fmt.Errorf("%w: %.10q/%.10q is no pair of currency codes", schemas.Undecodable, f.Base, f.Quote)
 	}
-	if _, err := time.Parse(time.DateOnly, f.Date); err != nil {
+	if _, err := time.Parse(time.DateOnly, f.Date); !f.Now && err != nil {
 		return "", fmt.Errorf("%w: %.20q is no date", schemas.Undecodable, f.Date)
 	}
 	canonical, err = schemas.CanonicalDecimal(f.Rate)

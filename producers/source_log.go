@@ -54,6 +54,11 @@ type SourceLog struct {
 	lastClock int64
 	// clocksPending counts the topics that have not taken the last clock yet.
 	clocksPending int
+
+	// recalling guards what the log held, by source, until the source asks for it.
+	recalling sync.Mutex
+	held      map[string][][]byte
+	recalled  bool
 }
 
 // NewSourceLog opens the log. Clock nil is the machine's; a VirtualClock waits for the clock records from now on. The
@@ -69,14 +74,21 @@ func NewSourceLog(cfg stream.Config, clock Clock, log *slog.Logger) (*SourceLog,
 	if p, ok := clock.(pacer); ok {
 		p.Join(SourcesProducer)
 	}
-	return &SourceLog{cfg: cfg, clock: clock, log: log, client: client, epoch: clock.Now().UnixNano()}, nil
+	return &SourceLog{cfg: cfg, clock: clock, log: log, client: client, epoch: clock.Now().UnixNano(), held: map[string][][]byte{}}, nil
 }
 
 // Close gives up the connections.
 func (l *SourceLog) Close() { l.client.Close() }
 
 // Source returns the outbox of a source.
-func (l *SourceLog) Source(slug string) SourceOutbox { return &sourceOutbox{log: l, slug: slug} }
+func (l *SourceLog) Source(slug string) SourceOutbox {
+	l.recalling.Lock()
+	defer l.recalling.Unlock()
+	if !l.recalled {
+		l.held[slug] = nil
+	}
+	return &sourceOutbox{log: l, slug: slug}
+}
 
 // Run writes the clock at its first full second and each clockInterval, until ctx ends. What a clock
 // that waits for it has shown before it ran is made up for.
@@ -137,19 +149,60 @@ type sourceOutbox struct {
 	slug string
 }
 
-// Known reads the end of the log.
+// Known hands over what the end of the log holds of the source. It is read once for all sources that were there
+// when the first of them asked: it may hold some hundred thousand records.
 func (s *sourceOutbox) Known(ctx context.Context, visit func(*eventsv1.ReferenceRecord)) error {
+	values, err := s.log.recall(ctx, s.slug)
+	if err != nil {
+		return err
+	}
+	for _, value := range values {
+		rec := &eventsv1.ReferenceRecord{}
+		if rec.UnmarshalVT(value) == nil {
+			visit(rec)
+		}
+	}
+	return nil
+}
+
+// recall takes out what was held of a source; one that was not there, or asks again, has the log read for itself.
+func (l *SourceLog) recall(ctx context.Context, slug string) ([][]byte, error) {
+	l.recalling.Lock()
+	defer l.recalling.Unlock()
+	if _, ok := l.held[slug]; ok && l.recalled {
+		values := l.held[slug]
+		delete(l.held, slug)
+		return values, nil
+	}
+	held := map[string][][]byte{slug: nil}
+	if !l.recalled {
+		held = l.held
+		held[slug] = nil
+	}
+	if err := l.readKnown(ctx, held); err != nil {
+		return nil, err
+	}
+	l.recalled = true
+	values := held[slug]
+	delete(held, slug)
+	return values, nil
+}
+
+// readKnown fills held with the records of the sources that it names.
+func (l *SourceLog) readKnown(ctx context.Context, held map[string][][]byte) error {
+	for slug := range held {
+		held[slug] = nil // of an attempt that failed
+	}
 	tail := stream.NewTail(stream.TailConfig{
-		Brokers: s.log.cfg.Brokers, Topic: schemas.TopicReferenceRaw, Rewind: knownSpan, Dialer: s.log.cfg.Dialer, Log: s.log.log,
+		Brokers: l.cfg.Brokers, Topic: schemas.TopicReferenceRaw, Rewind: knownSpan, Dialer: l.cfg.Dialer, Log: l.log,
 	})
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
 	done := make(chan error, 1)
 	go func() {
 		done <- tail.Run(reading, func(r stream.TailRecord) error {
-			rec := &eventsv1.ReferenceRecord{}
-			if rec.UnmarshalVT(r.Value) == nil && string(r.Key) == s.slug {
-				visit(rec)
+			if _, ok := held[string(r.Key)]; ok {
+				held[string(r.Key)] = append(held[string(r.Key)], r.Value)
 			}
 			return nil
 		})

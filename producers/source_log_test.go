@@ -120,7 +120,7 @@ func TestSourcesWriteToTheLogOnce(t *testing.T) {
 		})
 		wantWritten(t, records,
 			"ecb EUR/USD 1.2 2026-01-05", "ecb EUR/KRW 1600 "+yesterday, "ecb EUR/USD 1.1 "+yesterday,
-			historyFile+": 200, 3 rows", dailyFile+": 200, 2 rows", historyFile+": 200, 3 rows", dailyFile+": 200, 2 rows")
+			allFile+": 200, 3 rows", dailyFile+": 200, 2 rows", historyFile+": 200, 3 rows", dailyFile+": 200, 2 rows")
 		if len(epochs) != 2 {
 			t.Errorf("%d epochs, want one of each process", len(epochs))
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/marketlog/marketlog/producers"
 )
@@ -19,12 +20,12 @@ type answers struct {
 }
 
 type fiatLine struct {
-	Kind   string `json:"kind"`
-	Source string `json:"source"`
-	Base   string `json:"base"`
-	Quote  string `json:"quote"`
-	Rate   string `json:"rate"`
-	Date   string `json:"date"`
+	Kind   string  `json:"kind"`
+	Source string  `json:"source"`
+	Base   string  `json:"base"`
+	Quote  string  `json:"quote"`
+	Rate   string  `json:"rate"`
+	Date   *string `json:"date"`
 }
 
 func (a *answers) read(r io.Reader) error {
@@ -41,6 +42,9 @@ func (a *answers) read(r io.Reader) error {
 	}
 	if recordedAnswers(text) {
 		return read(bytes.NewReader(text), a.input, func(err error) error { return a.refuse(err, 0) })
+	}
+	if path, body, ok := requested(text); ok {
+		return a.answer(path, body, 0)
 	}
 	return a.answer("", text, 0)
 }
@@ -74,9 +78,15 @@ func (a *answers) answer(target string, body []byte, received int64) error {
 		return a.refuse(err, received)
 	}
 	for _, f := range said.Fixings {
-		if err := a.out.Encode(fiatLine{"fiat", a.source.Slug, f.Base, f.Quote, f.Rate, f.Date}); err != nil {
+		if f.Now && received != 0 {
+			f.Date = time.Unix(0, received).UTC().Format(time.DateOnly)
+		}
+		if err := a.out.Encode(fiatLine{"fiat", a.source.Slug, f.Base, f.Quote, f.Rate, known(f.Date)}); err != nil {
 			return fmt.Errorf("printing a rate: %w", err)
 		}
+	}
+	if err := a.records(said.Records); err != nil {
+		return err
 	}
 	for _, err := range said.Refused {
 		if err := a.refuse(err, received); err != nil {

@@ -53,7 +53,7 @@ func run(ctx context.Context, o Options, venues []producers.Venue, sources []pro
 	out := json.NewEncoder(w)
 	out.SetEscapeHTML(false)
 	for _, s := range sources {
-		if s.Slug == o.Source {
+		if s.Named(o.Source) {
 			return withFile(o.File, stdin, (&answers{ctx: ctx, source: s, out: out}).read)
 		}
 	}

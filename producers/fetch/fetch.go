@@ -36,6 +36,8 @@ type Config struct {
 	MaxHold time.Duration
 	// UserAgent tells the server who asks.
 	UserAgent string
+	// KeyHeader is the header that carries Key. Another host that a server leads to is not told it.
+	KeyHeader, Key string
 }
 
 // DefaultConfig suits a public interface that allows n requests within per.
@@ -46,10 +48,11 @@ func DefaultConfig(n int, per time.Duration) Config {
 	}
 }
 
-// SourceConfig suits a polled source.
+// SourceConfig suits a polled source. What may be large has time to come, at 256 kB a second.
 func SourceConfig(s producers.Source) Config {
 	c := DefaultConfig(s.Requests, s.Per)
 	c.MaxBody = s.MaxBody
+	c.Timeout += time.Duration(s.MaxBody>>18) * time.Second
 	return c
 }
 
@@ -58,10 +61,10 @@ func (c Config) Validate() error {
 	var faults []error
 	for name, ok := range map[string]bool{
 		"Requests": c.Requests > 0, "Per": c.Per > 0, "Timeout": c.Timeout > 0,
-		"MaxBody": c.MaxBody > 0, "Attempts": c.Attempts > 0, "MaxHold": c.MaxHold >= 0,
+		"MaxBody": c.MaxBody > 0, "Attempts": c.Attempts > 0, "MaxHold": c.MaxHold >= 0, "KeyHeader": c.Key == "" || c.KeyHeader != "",
 	} {
 		if !ok {
-			faults = append(faults, fmt.Errorf("%s is not positive", name))
+			faults = append(faults, fmt.Errorf("%s is not set or not positive", name))
 		}
 	}
 	return errors.Join(faults...)
@@ -84,15 +87,8 @@ type StatusError struct {
 	Text string
 }
 
-// RefusedForGood says that the server would refuse the same request again: it does not mean a time-out, a request that
-// came too early or too many.
-func (e *StatusError) RefusedForGood() bool {
-	switch e.Status {
-	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests, http.StatusTeapot:
-		return false
-	}
-	return e.Status >= 400 && e.Status < 500
-}
+// RefusedForGood is producers.RefusedForGood of its status.
+func (e *StatusError) RefusedForGood() bool { return producers.RefusedForGood(e.Status) }
 
 func (e *StatusError) Error() string { return fmt.Sprintf("status %d: %s", e.Status, e.Text) }
 
@@ -140,10 +136,24 @@ func New(c Config, clock producers.Clock, transport http.RoundTripper) (*Client,
 		Build()
 	return &Client{
 		config: c, clock: clock,
-		http:    &http.Client{Transport: transport},
+		http:    &http.Client{Transport: transport, CheckRedirect: c.redirect},
 		budget:  producers.NewBudget(clock, c.Requests, c.Per),
 		execute: failsafe.With[answer](retry, breaker),
 	}, nil
+}
+
+// maxRedirects is what net/http follows by itself.
+const maxRedirects = 10
+
+// redirect follows a server to another address, and keeps the key from other hosts.
+func (c Config) redirect(next *http.Request, before []*http.Request) error {
+	if len(before) >= maxRedirects {
+		return fmt.Errorf("%d redirects", len(before))
+	}
+	if c.Key != "" && (next.URL.Host != before[0].URL.Host || next.URL.Scheme != before[0].URL.Scheme) {
+		next.Header.Del(c.KeyHeader)
+	}
+	return nil
 }
 
 // Fetch returns the body of a successful answer; see Do.
@@ -198,6 +208,9 @@ func (c *Client) attempt(ctx context.Context, method, url string, since producer
 	}
 	request.Header.Set("User-Agent", c.config.UserAgent)
 	request.Header.Set("Accept", "application/json, */*;q=0.1")
+	if c.config.Key != "" {
+		request.Header.Set(c.config.KeyHeader, c.config.Key)
+	}
 	conditional := since != producers.Validators{}
 	if since.ETag != "" {
 		request.Header.Set("If-None-Match", since.ETag)

@@ -25,7 +25,7 @@ func ecb() producers.Source {
 		License:     "free reuse, unchanged and with the source named (statistics of the ESCB)",
 		Terms:       "https://www.ecb.europa.eu/home/disclaimer/html/index.en.html",
 		Attribution: "Source: ECB euro foreign exchange reference rates",
-		History:     []string{"/eurofxref-hist-90d.xml"},
+		History:     ecbHistory,
 		Feeds:       []producers.Feed{{Name: "daily", Interval: time.Hour, Paths: producers.Fixed("/eurofxref-daily.xml")}},
 		Kinds:       []string{producers.KindFiat},
 		// The bank names no limit; a start takes two requests, an hour one.
@@ -33,6 +33,15 @@ func ecb() producers.Source {
 		MaxBody: 16 << 20, // the file of all days since 1999 has about 8 MB, that of 90 days 100 kB
 		Decode:  decodeECB,
 	}
+}
+
+// ecbHistory is the file of all days since 1999 for a log that holds none, or none of the last 90: candles of all
+// years are converted with them.
+func ecbHistory(k producers.Known) []string {
+	if k.Newest.Before(k.Now.AddDate(0, 0, -80)) {
+		return []string{"/eurofxref-hist.xml"}
+	}
+	return []string{"/eurofxref-hist-90d.xml"}
 }
 
 // decodeECB reads the XML of one day, of 90 days or of all, the CSV of all days with

@@ -8,6 +8,13 @@ import "github.com/marketlog/marketlog/producers"
 // List returns every source, in alphabetical order.
 func List() []producers.Source {
 	return []producers.Source{
+		alternative(),
+		coinbasefiat(),
+		coingecko(),
+		coinpaprika(),
+		defillama(),
 		ecb(),
+		erapi(),
+		frankfurter(),
 	}
 }

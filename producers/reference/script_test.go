@@ -1,10 +1,13 @@
 package reference
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"google.golang.org/protobuf/proto"
 
 	"github.com/marketlog/marketlog/producers"
 )
@@ -12,7 +15,8 @@ import (
 // TestSourcesReadTheirAnswers runs testdata/<source>/*.txt. A script is a list of cases, parted by empty
 // lines: comments, the answer as it comes, a line "----" and what Decode makes of it:
 //
-//	BASE/QUOTE RATE DATE
+//	BASE/QUOTE RATE DATE BANKS (the banks of those that name them; no date is now)
+//	KIND FIELD=VALUE … (any other record, its fields in the order of the schema)
 //	refused REASON (a row), error REASON (the whole answer)
 func TestSourcesReadTheirAnswers(t *testing.T) {
 	for _, s := range List() {
@@ -61,7 +65,14 @@ func spell(s producers.Source, body []byte) string {
 	var lines []string
 	err := s.Decode("", body, &said)
 	for _, f := range said.Fixings {
-		lines = append(lines, f.Base+"/"+f.Quote+" "+f.Rate+" "+f.Date)
+		line := f.Base + "/" + f.Quote + " " + f.Rate + " " + cmp.Or(f.Date, "now")
+		if len(f.Providers) > 0 {
+			line += " " + strings.Join(f.Providers, ",")
+		}
+		lines = append(lines, line)
+	}
+	for _, rec := range said.Records {
+		lines = append(lines, spellRecord(rec))
 	}
 	for _, refused := range said.Refused {
 		lines = append(lines, "refused "+string(producers.ReasonOf(refused)))
@@ -86,26 +97,41 @@ func TestDeclarationsAreWhole(t *testing.T) {
 	}
 }
 
-// Whatever a server sends, a decoder returns, and what it returns is a rate.
+// Whatever a server sends, a decoder returns, and what it returns is a rate or a record that the log can hold; the
+// same answer says the same again.
 func FuzzDecode(f *testing.F) {
-	text, err := os.ReadFile(filepath.Join("testdata", "ecb", "rates.txt"))
+	scripts, err := filepath.Glob(filepath.Join("testdata", "*", "*.txt"))
 	if err != nil {
 		f.Fatal(err)
 	}
-	for _, c := range strings.Split(string(text), "\n\n") {
-		input, _, _ := strings.Cut(c, "\n----")
-		f.Add([]byte(input[max(0, strings.Index(input, "\n")):]))
+	for _, path := range scripts {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, c := range strings.Split(string(text), "\n\n") {
+			input, _, _ := strings.Cut(c, "\n----")
+			f.Add([]byte(input[max(0, strings.Index(input, "\n")):]))
+		}
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for _, s := range List() {
 			var said producers.Readings
-			if err := s.Decode("", body, &said); err != nil && len(said.Fixings)+len(said.Refused) > 0 {
+			if err := s.Decode("", body, &said); err != nil && len(said.Fixings)+len(said.Records)+len(said.Refused) > 0 {
 				t.Errorf("%s read %v of what it could not read as a whole: %v", s.Slug, said, err)
 			}
 			for _, fixing := range said.Fixings {
-				if len(fixing.Base) != 3 || len(fixing.Quote) != 3 || len(fixing.Date) != 10 || strings.Trim(fixing.Rate, "0123456789.") != "" {
+				if len(fixing.Base) != 3 || len(fixing.Quote) != 3 || !fixing.Now && len(fixing.Date) != 10 || strings.Trim(fixing.Rate, "0123456789.") != "" {
 					t.Errorf("%s read %+v", s.Slug, fixing)
 				}
+			}
+			for _, rec := range said.Records {
+				if _, err := proto.Marshal(rec); err != nil { // not UTF-8
+					t.Errorf("%s read what the log cannot hold: %v", s.Slug, err)
+				}
+			}
+			if once, again := spell(s, body), spell(s, body); once != again {
+				t.Errorf("%s read one answer in two ways:\n%s\n%s", s.Slug, once, again)
 			}
 		}
 	})

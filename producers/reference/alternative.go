@@ -1,0 +1,83 @@
+package reference
+
+import (
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"github.com/marketlog/marketlog/producers"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+// alternative reads the Crypto Fear & Greed Index of alternative.me: one whole number a day, from 0 to 100. Format and
+// rules stand below the index on https://alternative.me/crypto/fear-and-greed-index/.
+func alternative() producers.Source {
+	return producers.Source{
+		Slug: "alternative", Name: "alternative.me", Version: 1, Aliases: []string{"alternative.me", "fng"},
+		URL:         "https://api.alternative.me",
+		License:     "free, also commercially, with the source named beside the value",
+		Terms:       "https://alternative.me/crypto/fear-and-greed-index/",
+		Attribution: "Source: alternative.me, Crypto Fear & Greed Index",
+		Kinds:       []string{producers.KindFearGreed},
+		History: func(k producers.Known) []string {
+			if k.Newest.Before(k.Now.AddDate(0, 0, -25)) {
+				return []string{"/fng/?limit=0&format=json"} // all since 2018
+			}
+			return []string{"/fng/?limit=30&format=json"}
+		},
+		// The day's value comes soon after midnight UTC. The day before is read with it: it may have been corrected.
+		Feeds:    []producers.Feed{{Name: "index", Interval: time.Hour, Paths: producers.Fixed("/fng/?limit=2&format=json")}},
+		Requests: 10, Per: time.Minute, // no limit is published
+		MaxBody: 4 << 20,
+		Decode:  decodeAlternative,
+	}
+}
+
+func decodeAlternative(_ string, body []byte, out *producers.Readings) error {
+	var answer struct {
+		Data     []json.RawMessage `json:"data"`
+		Metadata struct {
+			Error *string `json:"error"`
+		} `json:"metadata"`
+	}
+	err := json.Unmarshal(body, &answer)
+	switch {
+	case err != nil:
+		return producers.Unreadable("parsing: %w", err)
+	case answer.Metadata.Error != nil:
+		return producers.Unreadable("it says %.200q", *answer.Metadata.Error)
+	case len(answer.Data) == 0:
+		return producers.Unreadable("no index in it")
+	}
+	eachRow(answer.Data, out, alternativeDay)
+	return nil
+}
+
+// alternativeDay reads a day, whose timestamp is its beginning. The newest one counts the seconds to the next, which
+// is due when the day ends.
+func alternativeDay(row json.RawMessage, out *producers.Readings) error {
+	var day struct {
+		Value          producers.Num `json:"value"`
+		Classification string        `json:"value_classification"`
+		Timestamp      producers.Num `json:"timestamp"`
+		UntilUpdate    producers.Num `json:"time_until_update"`
+	}
+	var f fields
+	if !f.parse(row, &day) {
+		return f.err
+	}
+	if day.Value == "" || day.Timestamp == "" {
+		return producers.Unreadable("value %.20q of %.20q", string(day.Value), string(day.Timestamp))
+	}
+	index := &eventsv1.FearGreed{
+		Value: f.count("value", day.Value), Classification: day.Classification,
+		EventTime: f.known("timestamp", string(day.Timestamp), producers.Unix(day.Timestamp, time.Second)),
+	}
+	if seconds, err := strconv.Atoi(string(day.UntilUpdate)); err == nil && seconds > 0 {
+		index.NextUpdate = time.Unix(0, index.EventTime).Add(24 * time.Hour).UnixNano()
+	}
+	if f.err == nil {
+		out.FearGreed(index)
+	}
+	return f.err
+}

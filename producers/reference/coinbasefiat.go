@@ -1,0 +1,51 @@
+package reference
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/schemas"
+)
+
+// coinbasefiat reads what a dollar costs at Coinbase now, as described on
+// https://docs.cdp.coinbase.com/coinbase-app/track-apis/exchange-rates. Coins are in the same list as currencies and are
+// left out: a code counts that our table of currencies has.
+func coinbasefiat() producers.Source {
+	return producers.Source{
+		Slug: "coinbasefiat", Name: "Coinbase exchange rates", Version: 1, Aliases: []string{"coinbase-fiat"},
+		URL:      "https://api.coinbase.com",
+		License:  "market data of Coinbase, for its customers' own use",
+		Terms:    "https://www.coinbase.com/legal/market_data",
+		Off:      "Coinbase's terms of market data ask for its consent before indexes or fixings are made of them",
+		Kinds:    []string{producers.KindFiat},
+		Feeds:    []producers.Feed{{Name: "rates", Interval: 15 * time.Minute, Paths: producers.Fixed("/v2/exchange-rates?currency=USD")}},
+		Requests: 10, Per: time.Minute, // 10,000 an hour are documented for requests with a key, none for those without
+		MaxBody: 1 << 20,
+		Decode:  decodeCoinbaseFiat,
+	}
+}
+
+func decodeCoinbaseFiat(_ string, body []byte, out *producers.Readings) error {
+	var answer struct {
+		Data struct {
+			Currency string                   `json:"currency"`
+			Rates    map[string]producers.Num `json:"rates"`
+		} `json:"data"`
+	}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return producers.Unreadable("parsing: %w", err)
+	}
+	if len(answer.Data.Rates) == 0 {
+		return producers.Unreadable("no rates in it; it says %.200s", keysOf(body)["errors"])
+	}
+	table := schemas.Coins()
+	for _, code := range slices.Sorted(maps.Keys(answer.Data.Rates)) {
+		if fiat, ok := table.Fiat(code); ok && fiat.Code == code && code != answer.Data.Currency {
+			out.Fixing(producers.Fixing{Base: answer.Data.Currency, Quote: code, Rate: string(answer.Data.Rates[code]), Now: true})
+		}
+	}
+	return nil
+}

@@ -1,0 +1,260 @@
+package reference
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/marketlog/marketlog/producers"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+const (
+	coinGeckoPerPage = 250
+	// coinGeckoTop are the pages of the largest coins, which are read often.
+	coinGeckoTop = 4
+	// coinGeckoPages bounds what a list that went wrong can make us ask for: ten times what there is.
+	coinGeckoPages = 800
+
+	coinGeckoCoins  = "/coins/"
+	coinGeckoDetail = "?localization=false&tickers=false&market_data=false&community_data=false&developer_data=true&sparkline=false"
+)
+
+// coingecko reads CoinGecko's public interface, version 3, as on https://docs.coingecko.com/v3.0.1/reference: all
+// coins by id, symbol and name, their markets in pages by market cap, and one page a coin. Its ids are our own.
+//
+// Of five requests a minute that it allows without a key, the largest coins take less than one, the others one, the
+// sums a tenth; the rest reads the coins one by one: 17,000 in four or five days.
+func coingecko() producers.Source {
+	return producers.Source{
+		Slug: "coingecko", Name: "CoinGecko", Version: 1,
+		URL:         "https://api.coingecko.com/api/v3",
+		License:     "free plan, with the source named",
+		Terms:       "https://www.coingecko.com/en/api_terms",
+		Attribution: "Data provided by CoinGecko, https://www.coingecko.com",
+		KeyHeader:   "x-cg-demo-api-key",
+		Kinds:       []string{producers.KindCoin, producers.KindMarket, producers.KindGlobal},
+		Feeds: []producers.Feed{
+			{Name: "top", Interval: 5 * time.Minute, Paths: producers.Fixed(coinGeckoMarkets(1, coinGeckoTop)...)},
+			// Before rest, which counts by it how many pages there are.
+			{Name: "list", Interval: 24 * time.Hour, Paths: producers.Fixed(coinGeckoCoins + "list?include_platform=true")},
+			{Name: "global", Interval: 10 * time.Minute, Paths: producers.Fixed("/global")},
+			{Name: "rest", Interval: time.Hour, Paths: coinGeckoRest},
+			{Name: "detail", Interval: 10 * time.Minute, Skips: true, Paths: func(k producers.Known) []string {
+				return overdue(k, k.Ranked, 50, coinGeckoCoins, coinGeckoDetail)
+			}},
+		},
+		Requests: 5, Per: time.Minute,
+		MaxBody: 32 << 20, // the list has about 4 MB, a page of markets 250 kB
+		Decode:  decodeCoinGecko,
+	}
+}
+
+// coinGeckoMarkets are pages of coins by market cap. Without full precision prices above 1,000 come in whole dollars.
+func coinGeckoMarkets(first, last int) []string {
+	var paths []string
+	for page := first; page <= last; page++ {
+		paths = append(paths, coinGeckoCoins+"markets?vs_currency=usd&order=market_cap_desc&per_page="+strconv.Itoa(coinGeckoPerPage)+
+			"&page="+strconv.Itoa(page)+"&price_change_percentage=1h,24h,7d,14d,30d,200d,1y&precision=full")
+	}
+	return paths
+}
+
+func coinGeckoRest(k producers.Known) []string {
+	pages := (len(k.Ranked) + coinGeckoPerPage - 1) / coinGeckoPerPage
+	return coinGeckoMarkets(coinGeckoTop+1, min(pages, coinGeckoPages))
+}
+
+// refreshAfter is when what a source says about one coin is asked for again. It is less than what the log is read
+// back at a start, so that a process knows what the one before has read.
+const refreshAfter = 7 * 24 * time.Hour
+
+// overdue are the paths of up to n coins, prefix + id + suffix: those never asked for, in the order of ids, then those
+// asked for longest ago.
+func overdue(k producers.Known, ids []string, n int, prefix, suffix string) []string {
+	var paths, again []string
+	for _, id := range ids {
+		path := prefix + url.PathEscape(id) + suffix
+		switch at, read := k.Read[path]; {
+		case !read:
+			paths = append(paths, path)
+		case k.Now.Sub(at) >= refreshAfter:
+			again = append(again, path)
+		}
+		if len(paths) == n {
+			return paths
+		}
+	}
+	slices.SortStableFunc(again, func(a, b string) int { return k.Read[a].Compare(k.Read[b]) })
+	return append(paths, again[:min(len(again), n-len(paths))]...)
+}
+
+// decodeCoinGecko reads the list of coins, a page of markets, one coin or the sums.
+func decodeCoinGecko(path string, body []byte, out *producers.Readings) error {
+	body = bytes.TrimLeft(body, " \t\r\n")
+	if bytes.HasPrefix(body, []byte("[")) {
+		return decodeCoinGeckoRows(path, body, out)
+	}
+	keys := keysOf(body)
+	asked := endpoint(path)
+	switch name := asked[len(asked)-1]; {
+	case keys == nil:
+		return producers.Unreadable("no JSON: %.40q", body)
+	case has(keys, "id", "symbol", "name") && (path == "" || len(asked) > 1 && asked[len(asked)-2] == "coins"):
+		// A coin that cannot be read is refused as a row is: asking again would not help.
+		refuseUnread(out, coinGeckoCoin(body, out), "the coin %.80s", keys["id"])
+		return nil
+	case has(keys, "data") && (path == "" || name == "global"):
+		return coinGeckoGlobal(keys["data"], out)
+	case saysError(keys) != "":
+		return producers.Unreadable("the source answered %s", saysError(keys))
+	default:
+		return producers.Unreadable("answer of unknown endpoint %q", path)
+	}
+}
+
+func decodeCoinGeckoRows(path string, body []byte, out *producers.Readings) error {
+	rows, err := rowsOf(body)
+	if err != nil {
+		return err
+	}
+	asked := endpoint(path)
+	name := asked[len(asked)-1]
+	if path != "" && name != "list" && name != "markets" {
+		return producers.Unreadable("answer of unknown endpoint %q", path)
+	}
+	if len(rows) == 0 {
+		if name == "markets" && !firstPage(path) {
+			return nil // there are fewer coins than were listed
+		}
+		return producers.Unreadable("no coins in it")
+	}
+	switch {
+	case name != "list" && someRow(rows, "id", "current_price"):
+		eachRow(rows, out, coinGeckoMarket)
+	case name != "markets" && someRow(rows, "id", "symbol", "name"):
+		eachRow(rows, out, coinGeckoListed)
+	default:
+		return producers.Unreadable("rows of no coins: %.80q", rows[0])
+	}
+	return nil
+}
+
+func firstPage(path string) bool {
+	u, err := url.Parse(path)
+	if err != nil {
+		return true
+	}
+	page := u.Query().Get("page")
+	return page == "" || page == "1"
+}
+
+func coinGeckoListed(row json.RawMessage, out *producers.Readings) error {
+	var c struct {
+		ID        string            `json:"id"`
+		Symbol    string            `json:"symbol"`
+		Name      string            `json:"name"`
+		Platforms map[string]string `json:"platforms"`
+	}
+	var f fields
+	if f.parse(row, &c) {
+		out.Coin(&eventsv1.Coin{SourceId: c.ID, Part: "list", Symbol: c.Symbol, Name: c.Name, Platforms: platforms(c.Platforms)})
+	}
+	return f.err
+}
+
+// platforms are sorted: one answer has one spelling. A coin of a chain of its own stands there as {"": ""}.
+func platforms(of map[string]string) []*eventsv1.Platform {
+	var list []*eventsv1.Platform
+	for name, address := range of {
+		if name != "" {
+			list = append(list, &eventsv1.Platform{Name: name, Address: address})
+		}
+	}
+	slices.SortFunc(list, func(a, b *eventsv1.Platform) int { return bytes.Compare([]byte(a.Name), []byte(b.Name)) })
+	return list
+}
+
+func coinGeckoMarket(row json.RawMessage, out *producers.Readings) error {
+	var m struct {
+		ID                string        `json:"id"`
+		Symbol            string        `json:"symbol"`
+		Name              string        `json:"name"`
+		Image             string        `json:"image"`
+		Rank              producers.Num `json:"market_cap_rank"`
+		Price             producers.Num `json:"current_price"`
+		MarketCap         producers.Num `json:"market_cap"`
+		FullyDiluted      producers.Num `json:"fully_diluted_valuation"`
+		Volume            producers.Num `json:"total_volume"`
+		High              producers.Num `json:"high_24h"`
+		Low               producers.Num `json:"low_24h"`
+		CirculatingSupply producers.Num `json:"circulating_supply"`
+		TotalSupply       producers.Num `json:"total_supply"`
+		MaxSupply         producers.Num `json:"max_supply"`
+		Change            producers.Num `json:"price_change_percentage_24h"`
+		Change1h          producers.Num `json:"price_change_percentage_1h_in_currency"`
+		Change24h         producers.Num `json:"price_change_percentage_24h_in_currency"`
+		Change7d          producers.Num `json:"price_change_percentage_7d_in_currency"`
+		Change14d         producers.Num `json:"price_change_percentage_14d_in_currency"`
+		Change30d         producers.Num `json:"price_change_percentage_30d_in_currency"`
+		Change200d        producers.Num `json:"price_change_percentage_200d_in_currency"`
+		Change1y          producers.Num `json:"price_change_percentage_1y_in_currency"`
+		ATH               producers.Num `json:"ath"`
+		ATHDate           string        `json:"ath_date"`
+		ATL               producers.Num `json:"atl"`
+		ATLDate           string        `json:"atl_date"`
+		Updated           string        `json:"last_updated"`
+	}
+	var f fields
+	if !f.parse(row, &m) {
+		return f.err
+	}
+	if m.Change24h == "" {
+		m.Change24h = m.Change
+	}
+	market := &eventsv1.CoinMarket{
+		SourceId: m.ID, Symbol: m.Symbol, Name: m.Name, ImageUrl: m.Image, Rank: f.count("market_cap_rank", m.Rank),
+		Price: string(m.Price), MarketCap: string(m.MarketCap), FullyDilutedValuation: string(m.FullyDiluted),
+		Volume24H: string(m.Volume), High24H: string(m.High), Low24H: string(m.Low),
+		CirculatingSupply: string(m.CirculatingSupply), TotalSupply: string(m.TotalSupply), MaxSupply: string(m.MaxSupply),
+		Change1H: string(m.Change1h), Change24H: string(m.Change24h), Change7D: string(m.Change7d), Change14D: string(m.Change14d),
+		Change30D: string(m.Change30d), Change200D: string(m.Change200d), Change1Y: string(m.Change1y),
+		Ath: string(m.ATH), AthTime: f.time("ath_date", m.ATHDate), Atl: string(m.ATL), AtlTime: f.time("atl_date", m.ATLDate),
+		EventTime: f.time("last_updated", m.Updated),
+	}
+	if f.err == nil {
+		out.CoinMarket(market)
+	}
+	return f.err
+}
+
+func coinGeckoGlobal(data json.RawMessage, out *producers.Readings) error {
+	var g struct {
+		Coins     producers.Num            `json:"active_cryptocurrencies"`
+		Markets   producers.Num            `json:"markets"`
+		MarketCap map[string]producers.Num `json:"total_market_cap"`
+		Volume    map[string]producers.Num `json:"total_volume"`
+		Dominance map[string]producers.Num `json:"market_cap_percentage"`
+		Updated   producers.Num            `json:"updated_at"`
+	}
+	var f fields
+	if !f.parse(data, &g) {
+		return f.err
+	}
+	if g.MarketCap["usd"] == "" {
+		return producers.Unreadable("no total_market_cap in USD")
+	}
+	global := &eventsv1.GlobalFigures{
+		TotalMarketCap: string(g.MarketCap["usd"]), TotalVolume24H: string(g.Volume["usd"]),
+		BtcDominance: string(g.Dominance["btc"]), EthDominance: string(g.Dominance["eth"]),
+		ActiveCoins: f.count("active_cryptocurrencies", g.Coins), ActiveMarkets: f.count("markets", g.Markets),
+		EventTime: f.known("updated_at", string(g.Updated), producers.Unix(g.Updated, time.Second)),
+	}
+	if f.err == nil {
+		out.Global(global)
+	}
+	return f.err
+}

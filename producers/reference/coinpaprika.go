@@ -1,0 +1,262 @@
+package reference
+
+import (
+	"bytes"
+	"encoding/json"
+	"time"
+
+	"github.com/marketlog/marketlog/producers"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+const (
+	// coinPaprikaDetails are the coins whose pages are read, the largest: two weeks of the budget would not do for
+	// all, a week does for these.
+	coinPaprikaDetails = 2500
+	coinPaprikaCoins   = "/coins/"
+)
+
+// coinpaprika reads CoinPaprika's public interface, version 1, as on https://api.coinpaprika.com: all markets in one
+// answer, all coins in another, and one page a coin. Its ids are lower(symbol)-name.
+//
+// It allows 20,000 requests a month without a key. Six an hour for the markets, two for the sums and sixteen for the
+// coins are 24; the budget is 25 an hour, which are 18,600 in the longest month.
+func coinpaprika() producers.Source {
+	return producers.Source{
+		Slug: "coinpaprika", Name: "CoinPaprika", Version: 1,
+		URL:         "https://api.coinpaprika.com/v1",
+		License:     "free plan for non-commercial use, with the source named",
+		Terms:       "https://coinpaprika.com/api-terms-of-use/",
+		Attribution: "Data provided by CoinPaprika, https://coinpaprika.com",
+		Kinds:       []string{producers.KindCoin, producers.KindMarket, producers.KindGlobal},
+		Feeds: []producers.Feed{
+			{Name: "tickers", Interval: 10 * time.Minute, Paths: producers.Fixed("/tickers?quotes=USD")},
+			{Name: "coins", Interval: 24 * time.Hour, Paths: producers.Fixed("/coins")},
+			{Name: "global", Interval: 30 * time.Minute, Paths: producers.Fixed("/global")},
+			{Name: "detail", Interval: 30 * time.Minute, Skips: true, Paths: func(k producers.Known) []string {
+				return overdue(k, k.Ranked[:min(len(k.Ranked), coinPaprikaDetails)], 8, coinPaprikaCoins, "")
+			}},
+		},
+		Requests: 25, Per: time.Hour,
+		MaxBody: 64 << 20, // all coins, also those that are gone, are about 10 MB
+		Decode:  decodeCoinPaprika,
+	}
+}
+
+// decodeCoinPaprika reads the markets, the market of one coin, the list of coins, one coin or the sums.
+func decodeCoinPaprika(path string, body []byte, out *producers.Readings) error {
+	body = bytes.TrimLeft(body, " \t\r\n")
+	asked := endpoint(path)
+	name := asked[len(asked)-1]
+	if bytes.HasPrefix(body, []byte("[")) {
+		rows, err := rowsOf(body)
+		switch {
+		case err != nil:
+			return err
+		case len(rows) == 0:
+			return producers.Unreadable("no coins in it")
+		case (path == "" || name == "tickers") && someRow(rows, "id", "quotes"):
+			eachRow(rows, out, coinPaprikaTicker)
+		case (path == "" || name == "coins") && someRow(rows, "id", "symbol", "is_active"):
+			eachRow(rows, out, coinPaprikaListed)
+		default:
+			return producers.Unreadable("rows of no coins: %.80q", rows[0])
+		}
+		return nil
+	}
+	of := func(folder string) bool { return path == "" || len(asked) > 1 && asked[len(asked)-2] == folder }
+	switch keys := keysOf(body); {
+	case keys == nil:
+		return producers.Unreadable("no JSON: %.40q", body)
+	case of("tickers") && has(keys, "id", "quotes"):
+		refuseUnread(out, coinPaprikaTicker(body, out), "the market of %.80s", keys["id"])
+		return nil
+	case of("coins") && has(keys, "id", "symbol", "name"):
+		// A coin that cannot be read is refused as a row is: asking again would not help.
+		refuseUnread(out, coinPaprikaCoin(body, out), "the coin %.80s", keys["id"])
+		return nil
+	case (path == "" || name == "global") && has(keys, "market_cap_usd"):
+		return coinPaprikaGlobal(body, out)
+	case saysError(keys) != "":
+		return producers.Unreadable("the source answered %s", saysError(keys))
+	default:
+		return producers.Unreadable("answer of unknown endpoint %q", path)
+	}
+}
+
+// unlessZero drops a zero that means "not known": CoinPaprika has no null for a price, a cap or a supply.
+func unlessZero(n producers.Num) string {
+	for i := range len(n) {
+		if n[i] != '0' && n[i] != '.' {
+			return string(n)
+		}
+	}
+	return ""
+}
+
+func coinPaprikaTicker(row json.RawMessage, out *producers.Readings) error {
+	var t struct {
+		ID                string        `json:"id"`
+		Symbol            string        `json:"symbol"`
+		Name              string        `json:"name"`
+		Rank              producers.Num `json:"rank"`
+		CirculatingSupply producers.Num `json:"circulating_supply"`
+		TotalSupply       producers.Num `json:"total_supply"`
+		MaxSupply         producers.Num `json:"max_supply"`
+		Updated           string        `json:"last_updated"`
+		Quotes            map[string]struct {
+			Price     producers.Num `json:"price"`
+			Volume    producers.Num `json:"volume_24h"`
+			MarketCap producers.Num `json:"market_cap"`
+			Change1h  producers.Num `json:"percent_change_1h"`
+			Change24h producers.Num `json:"percent_change_24h"`
+			Change7d  producers.Num `json:"percent_change_7d"`
+			Change30d producers.Num `json:"percent_change_30d"`
+			Change1y  producers.Num `json:"percent_change_1y"`
+			ATH       producers.Num `json:"ath_price"`
+			ATHDate   string        `json:"ath_date"`
+		} `json:"quotes"`
+	}
+	var f fields
+	if !f.parse(row, &t) {
+		return f.err
+	}
+	quote, ok := t.Quotes["USD"]
+	if !ok {
+		return producers.Unreadable("no quote in USD")
+	}
+	market := &eventsv1.CoinMarket{
+		SourceId: t.ID, Symbol: t.Symbol, Name: t.Name, Rank: f.count("rank", t.Rank),
+		Price: unlessZero(quote.Price), MarketCap: unlessZero(quote.MarketCap), Volume24H: string(quote.Volume),
+		CirculatingSupply: unlessZero(t.CirculatingSupply), TotalSupply: unlessZero(t.TotalSupply), MaxSupply: unlessZero(t.MaxSupply),
+		Change1H: string(quote.Change1h), Change24H: string(quote.Change24h), Change7D: string(quote.Change7d),
+		Change30D: string(quote.Change30d), Change1Y: string(quote.Change1y),
+		Ath: unlessZero(quote.ATH), AthTime: f.time("ath_date", quote.ATHDate), EventTime: f.time("last_updated", t.Updated),
+	}
+	if f.err == nil {
+		out.CoinMarket(market)
+	}
+	return f.err
+}
+
+// coinPaprikaBasics are what the list and the page of a coin have in common.
+type coinPaprikaBasics struct {
+	ID     string        `json:"id"`
+	Symbol string        `json:"symbol"`
+	Name   string        `json:"name"`
+	Rank   producers.Num `json:"rank"`
+	Active *bool         `json:"is_active"`
+	Type   string        `json:"type"`
+}
+
+func (c *coinPaprikaBasics) coin(part string, f *fields) *eventsv1.Coin {
+	return &eventsv1.Coin{
+		SourceId: c.ID, Part: part, Symbol: c.Symbol, Name: c.Name, Rank: f.count("rank", c.Rank), Kind: c.Type,
+		Inactive: c.Active != nil && !*c.Active,
+	}
+}
+
+func coinPaprikaListed(row json.RawMessage, out *producers.Readings) error {
+	var c coinPaprikaBasics
+	var f fields
+	if !f.parse(row, &c) {
+		return f.err
+	}
+	coin := c.coin("list", &f)
+	if f.err == nil {
+		out.Coin(coin)
+	}
+	return f.err
+}
+
+func coinPaprikaCoin(body []byte, out *producers.Readings) error {
+	var p struct {
+		coinPaprikaBasics
+		Logo        string `json:"logo"`
+		Description string `json:"description"`
+		Started     string `json:"started_at"`
+		Tags        []struct {
+			Name string `json:"name"`
+		} `json:"tags"`
+		Contracts []struct {
+			Platform string `json:"platform"`
+			Address  string `json:"contract"`
+		} `json:"contracts"`
+		Whitepaper struct {
+			Link string `json:"link"`
+		} `json:"whitepaper"`
+		Links []coinPaprikaLink `json:"links_extended"`
+	}
+	var f fields
+	if !f.parse(body, &p) {
+		return f.err
+	}
+	f.time("started_at", p.Started) // it is kept as it stands
+	coin := p.coin("detail", &f)
+	coin.ImageUrl, coin.Description, coin.CreatedAt = p.Logo, p.Description, p.Started
+	for _, tag := range p.Tags {
+		if tag.Name != "" {
+			coin.Categories = append(coin.Categories, tag.Name)
+		}
+	}
+	for _, contract := range p.Contracts {
+		if contract.Platform != "" {
+			coin.Platforms = append(coin.Platforms, &eventsv1.Platform{Name: contract.Platform, Address: contract.Address})
+		}
+	}
+	var all links
+	all.add("whitepaper", p.Whitepaper.Link)
+	for _, link := range p.Links {
+		if kind := coinPaprikaLinkKinds[link.Type]; kind != "" {
+			all.add(kind, link.URL)
+		}
+		// The first repository is the coin's own.
+		if link.Type == "source_code" && len(coin.Developer) == 0 {
+			coin.Developer = f.statistic(coin.Developer, "stars", link.Stats.Stars)
+			coin.Developer = f.statistic(coin.Developer, "contributors", link.Stats.Contributors)
+		}
+	}
+	coin.Links = all
+	if f.err == nil {
+		out.Coin(coin)
+	}
+	return f.err
+}
+
+type coinPaprikaLink struct {
+	URL   string `json:"url"`
+	Type  string `json:"type"`
+	Stats struct {
+		Stars        producers.Num `json:"stars"`
+		Contributors producers.Num `json:"contributors"`
+	} `json:"stats"`
+}
+
+// coinPaprikaLinkKinds are our words for its types of links; others, such as videos and wallets, are not read.
+var coinPaprikaLinkKinds = map[string]string{
+	"website": "homepage", "explorer": "explorer", "source_code": "repository", "chat": "chat", "discord": "chat", "slack": "chat",
+	"message_board": "forum", "announcement": "forum", "twitter": "twitter", "reddit": "reddit", "telegram": "telegram",
+}
+
+func coinPaprikaGlobal(body []byte, out *producers.Readings) error {
+	var g struct {
+		MarketCap producers.Num `json:"market_cap_usd"`
+		Volume    producers.Num `json:"volume_24h_usd"`
+		Bitcoin   producers.Num `json:"bitcoin_dominance_percentage"`
+		Coins     producers.Num `json:"cryptocurrencies_number"`
+		Updated   producers.Num `json:"last_updated"`
+	}
+	var f fields
+	if !f.parse(body, &g) {
+		return f.err
+	}
+	global := &eventsv1.GlobalFigures{
+		TotalMarketCap: string(g.MarketCap), TotalVolume24H: string(g.Volume), BtcDominance: string(g.Bitcoin),
+		ActiveCoins: f.count("cryptocurrencies_number", g.Coins),
+		EventTime:   f.known("last_updated", string(g.Updated), producers.Unix(g.Updated, time.Second)),
+	}
+	if f.err == nil {
+		out.Global(global)
+	}
+	return f.err
+}

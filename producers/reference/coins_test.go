@@ -1,0 +1,113 @@
+package reference
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/marketlog/marketlog/producers"
+)
+
+// What was asked for tells how an answer is read: an empty page behind the last coin is none of a list without coins.
+func TestAnswersAreReadByWhatWasAskedFor(t *testing.T) {
+	const (
+		row    = `{"id":"harbor","symbol":"hbr","name":"Harbor","current_price":1}`
+		listed = `{"id":"harbor","symbol":"hbr","name":"Harbor","is_active":true}`
+		ticker = `{"id":"hbr-harbor","symbol":"HBR","name":"Harbor","quotes":{"USD":{"price":1}}}`
+	)
+	for _, c := range []struct {
+		source       producers.Source
+		path, answer string
+		records      int
+		reads        bool
+	}{
+		{coingecko(), "/coins/markets?vs_currency=usd&page=1", "[]", 0, false},
+		{coingecko(), "/coins/markets?vs_currency=usd", "[]", 0, false},
+		{coingecko(), "/coins/markets?vs_currency=usd&page=68", "[]", 0, true},
+		{coingecko(), "/coins/markets?vs_currency=usd&page=68", "[" + row + "]", 1, true},
+		{coingecko(), "/coins/list?include_platform=true", "[]", 0, false},
+		{coingecko(), "/coins/list?include_platform=true", "[" + row + "]", 1, true},
+		{coingecko(), "/coins/markets?page=2", "[" + listed + "]", 0, false},
+		{coingecko(), "https://api.coingecko.com/api/v3/coins/list", "[" + listed + "]", 1, true},
+		{coingecko(), "/coins/categories", "[" + row + "]", 0, false},
+		{coingecko(), "/coins/harbor?localization=false", listed, 1, true},
+		{coingecko(), "/coins/harbor/tickers", listed, 0, false},
+		{coingecko(), "/simple/price?ids=harbor", listed, 0, false},
+		{coingecko(), "/global", `{"data":{"total_market_cap":{"usd":1}}}`, 1, true},
+		{coingecko(), "/global/decentralized_finance_defi", `{"data":{"total_market_cap":{"usd":1}}}`, 0, false},
+		{coinpaprika(), "/tickers?quotes=USD", "[" + ticker + "]", 1, true},
+		{coinpaprika(), "/tickers/hbr-harbor", ticker, 1, true},
+		{coinpaprika(), "/coins", "[" + listed + "]", 1, true},
+		{coinpaprika(), "/coins", "[]", 0, false},
+		{coinpaprika(), "/coins", "[" + ticker + "]", 0, false},
+		{coinpaprika(), "/coins/hbr-harbor", listed, 1, true},
+		{coinpaprika(), "/coins/hbr-harbor/twitter", "[" + listed + "]", 0, false},
+		{coinpaprika(), "/people/satoshi", listed, 0, false},
+		{coinpaprika(), "%zz", listed, 0, false},
+	} {
+		var said producers.Readings
+		err := c.source.Decode(c.path, []byte(c.answer), &said)
+		if (err == nil) != c.reads || len(said.Records) != c.records || len(said.Refused) > 0 {
+			t.Errorf("%s of %s: %d records, %v, refused %v, want %d and read: %t", c.path, c.source.Slug, len(said.Records), err, said.Refused, c.records, c.reads)
+		}
+	}
+}
+
+// knownCoins are more than the sources have.
+func knownCoins(n int) producers.Known {
+	k := producers.Known{Now: time.Unix(1e9, 0), Read: map[string]time.Time{}}
+	for i := range n {
+		k.Ranked = append(k.Ranked, fmt.Sprintf("coin-%05d", i))
+	}
+	return k
+}
+
+// hourly is what the rounds of a feed ask for in an hour.
+func hourly(f producers.Feed, k producers.Known) float64 {
+	return float64(len(f.Paths(k))) * float64(time.Hour) / float64(f.Interval)
+}
+
+// The crawl of coins takes what the other feeds leave, which is not nothing.
+func TestFeedsLeaveRoomForTheCrawl(t *testing.T) {
+	for _, s := range []producers.Source{coingecko(), coinpaprika()} {
+		allowed := float64(s.Requests) * float64(time.Hour) / float64(s.Per)
+		needed := 0.0
+		for _, f := range s.Feeds {
+			if !f.Skips {
+				needed += hourly(f, knownCoins(20_000))
+			}
+		}
+		if needed > allowed/2 {
+			t.Errorf("the feeds of %s need %.1f requests an hour, want at most half of %.1f", s.Slug, needed, allowed)
+		}
+	}
+}
+
+func TestCoinPaprikaStaysWithinItsMonth(t *testing.T) {
+	s := coinpaprika()
+	allowed := float64(s.Requests) * float64(time.Hour) / float64(s.Per)
+	if month := allowed * 24 * 31; month > 20_000*0.95 {
+		t.Errorf("the budget is %.0f requests in a month, want some room below 20,000", month)
+	}
+	needed := 0.0
+	for _, f := range s.Feeds {
+		needed += hourly(f, knownCoins(60_000))
+	}
+	if needed > allowed {
+		t.Errorf("the feeds need %.1f requests an hour of %.1f", needed, allowed)
+	}
+	// All of the coins that are crawled have their turn in the time after which they are read again.
+	crawl := s.Feeds[slices.IndexFunc(s.Feeds, func(f producers.Feed) bool { return f.Skips })]
+	if turns := hourly(crawl, knownCoins(60_000)) * refreshAfter.Hours(); turns < coinPaprikaDetails {
+		t.Errorf("%.0f coins are read in %s, want all %d", turns, refreshAfter, coinPaprikaDetails)
+	}
+}
+
+func TestPagesOfMarketsEndWithTheCoins(t *testing.T) {
+	for coins, want := range map[int]int{0: 0, 999: 0, 1000: 0, 1001: 1, 17_000: 64, 300_000: coinGeckoPages - coinGeckoTop} {
+		if got := len(coinGeckoRest(knownCoins(coins))); got != want {
+			t.Errorf("%d coins: %d pages beside the first %d, want %d", coins, got, coinGeckoTop, want)
+		}
+	}
+}

@@ -1,0 +1,169 @@
+package reference
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/marketlog/marketlog/producers"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+// defillama reads what is locked in protocols and on chains, and stablecoins. Paths and hosts are those of
+// https://defillama.com/docs/api and its description in https://github.com/DefiLlama/api-docs; the fields, which that
+// leaves out, were read in the servers that write the answers: getProtocols.ts and getChains.ts of
+// https://github.com/DefiLlama/defillama-server, getPeggedAssets.ts of its server of stablecoins.
+//
+// It has a host for each subject, and is one source all the same: it is one party with one set of terms, which is
+// switched on and off as one.
+func defillama() producers.Source {
+	return producers.Source{
+		Slug: "defillama", Name: "DefiLlama", Version: 1, Aliases: []string{"defillama-stablecoins"},
+		URL:         "https://api.llama.fi",
+		License:     "public interface without a key; no licence of the values is stated",
+		Terms:       "https://defillama.com/terms",
+		Attribution: "Data: DefiLlama, https://defillama.com",
+		Kinds:       []string{producers.KindStablecoin, producers.KindTVL},
+		Feeds: []producers.Feed{
+			{Name: "stablecoins", URL: "https://stablecoins.llama.fi", Interval: time.Hour, Paths: producers.Fixed("/stablecoins?includePrices=true")},
+			{Name: "chains", Interval: time.Hour, Paths: producers.Fixed("/v2/chains")},
+			// Its numbers change each hour, and those of 7,000 protocols would fill the kept log: 1.5 MB a round.
+			{Name: "protocols", Interval: 6 * time.Hour, Paths: producers.Fixed("/protocols")},
+		},
+		// No limit is published; throttling is said to begin far above.
+		Requests: 6, Per: time.Minute,
+		MaxBody: 64 << 20, // the protocols have some 10 MB, with a description each
+		Decode:  decodeDefiLlama,
+	}
+}
+
+func decodeDefiLlama(path string, body []byte, out *producers.Readings) error {
+	if bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) {
+		return llamaStablecoins(body, out)
+	}
+	rows, err := rowsOf(body)
+	switch parts := endpoint(path); {
+	case err != nil:
+		return err
+	case len(rows) == 0:
+		return producers.Unreadable("no row in it")
+	case parts[len(parts)-1] == "protocols", someRow(rows, "slug"):
+		if !someRow(rows, "slug", "tvl") {
+			return producers.Unreadable("a list, and none of its rows is a protocol")
+		}
+		eachRow(rows, out, llamaProtocol)
+	case someRow(rows, "name", "tvl"):
+		eachRow(rows, out, llamaChain)
+	default:
+		return producers.Unreadable("a list of neither protocols nor chains")
+	}
+	return nil
+}
+
+func llamaStablecoins(body []byte, out *producers.Readings) error {
+	var answer struct {
+		PeggedAssets []json.RawMessage `json:"peggedAssets"`
+	}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return producers.Unreadable("parsing: %w", err)
+	}
+	if len(answer.PeggedAssets) == 0 {
+		return producers.Unreadable("no peggedAssets in it; it says %.200s", saysError(keysOf(body)))
+	}
+	eachRow(answer.PeggedAssets, out, llamaStablecoin)
+	return nil
+}
+
+// llamaStablecoin reads amounts under the name of what they are pegged to: {"peggedUSD": 1000}.
+func llamaStablecoin(row json.RawMessage, out *producers.Readings) error {
+	type amounts map[string]producers.Num
+	var s struct {
+		ID           producers.Num `json:"id"`
+		Name         string        `json:"name"`
+		Symbol       string        `json:"symbol"`
+		GeckoID      string        `json:"gecko_id"`
+		PegType      string        `json:"pegType"`
+		PegMechanism string        `json:"pegMechanism"`
+		Price        producers.Num `json:"price"`
+		Circulating  amounts       `json:"circulating"`
+		// Chains are listed by what the chain calls them, with the amounts of today and before.
+		Chains map[string]struct {
+			Current amounts `json:"current"`
+		} `json:"chainCirculating"`
+		// A coin that is given up is marked in one of these ways.
+		Deprecated bool    `json:"deprecated"`
+		Delisted   bool    `json:"delisted"`
+		DeadFrom   *string `json:"deadFrom"`
+	}
+	var f fields
+	if !f.parse(row, &s) {
+		return f.err
+	}
+	coin := &eventsv1.Stablecoin{
+		SourceId: string(s.ID), Symbol: s.Symbol, Name: s.Name, CoinId: s.GeckoID, PegType: s.PegType, PegMechanism: s.PegMechanism,
+		Price: string(s.Price), Circulating: string(s.Circulating[s.PegType]),
+		Dead: s.Deprecated || s.Delisted || s.DeadFrom != nil && *s.DeadFrom != "",
+	}
+	for _, chain := range slices.Sorted(maps.Keys(s.Chains)) {
+		if amount := s.Chains[chain].Current[s.PegType]; amount != "" {
+			coin.Chains = append(coin.Chains, &eventsv1.ChainAmount{Chain: chain, Amount: string(amount)})
+		}
+	}
+	out.Stablecoin(coin)
+	return nil
+}
+
+func llamaProtocol(row json.RawMessage, out *producers.Readings) error {
+	var p struct {
+		Slug      string                   `json:"slug"`
+		Name      string                   `json:"name"`
+		Symbol    string                   `json:"symbol"`
+		Category  string                   `json:"category"`
+		GeckoID   string                   `json:"gecko_id"`
+		TVL       producers.Num            `json:"tvl"`
+		ChainTVLs map[string]producers.Num `json:"chainTvls"`
+		Change1D  producers.Num            `json:"change_1d"`
+		Change7D  producers.Num            `json:"change_7d"`
+		MarketCap producers.Num            `json:"mcap"`
+	}
+	var f fields
+	if !f.parse(row, &p) {
+		return f.err
+	}
+	protocol := &eventsv1.Protocol{
+		Slug: p.Slug, Name: p.Name, Symbol: llamaSymbol(p.Symbol), Category: p.Category, CoinId: p.GeckoID, Tvl: string(p.TVL),
+		Change1D: string(p.Change1D), Change7D: string(p.Change7D), MarketCap: string(p.MarketCap),
+	}
+	for _, chain := range slices.Sorted(maps.Keys(p.ChainTVLs)) {
+		if amount := p.ChainTVLs[chain]; amount != "" {
+			protocol.Chains = append(protocol.Chains, &eventsv1.ChainAmount{Chain: chain, Amount: string(amount)})
+		}
+	}
+	out.Protocol(protocol)
+	return nil
+}
+
+func llamaChain(row json.RawMessage, out *producers.Readings) error {
+	var c struct {
+		Name    string        `json:"name"`
+		Symbol  string        `json:"tokenSymbol"`
+		GeckoID string        `json:"gecko_id"`
+		TVL     producers.Num `json:"tvl"`
+	}
+	var f fields
+	if !f.parse(row, &c) {
+		return f.err
+	}
+	out.ChainTvl(&eventsv1.ChainTvl{Chain: c.Name, CoinId: c.GeckoID, Symbol: llamaSymbol(c.Symbol), Tvl: string(c.TVL)})
+	return nil
+}
+
+// llamaSymbol takes the dash that stands for none.
+func llamaSymbol(s string) string {
+	if s == "-" {
+		return ""
+	}
+	return s
+}
