@@ -5,11 +5,9 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
-
-// centralBank is the path below which the European Central Bank's files are.
-const centralBank = "/ecb"
 
 // fixed are the currencies that the bank publishes, in its order.
 var fixed = strings.Fields(`USD JPY CZK DKK GBP HUF PLN RON SEK CHF ISK NOK TRY AUD BRL CAD CNY HKD IDR ILS INR KRW
@@ -21,19 +19,46 @@ const (
 	publishedAt = 15 * time.Hour
 )
 
-// centralBank serves the files for one day and for 90, as described on
+// centralBank serves the files of the European Central Bank for one day, for 90 and for all, as described on
 // https://www.ecb.europa.eu/stats/policy_and_exchange_rates/euro_reference_exchange_rates/html/index.en.html.
-func (w *world) centralBank(clock Clock) http.Handler {
-	mux := http.NewServeMux()
-	file := func(days int) http.HandlerFunc {
-		return func(rw http.ResponseWriter, r *http.Request) {
-			rw.Header().Set("Content-Type", "text/xml")
-			_, _ = rw.Write(w.fixings(clock.Now(), days))
-		}
+func centralBank() Source {
+	return Source{
+		Slug: "ecb", Base: "/stats/eurofxref", Tagged: true, MaxAge: 5 * time.Minute,
+		Routes: func(r *Reference) map[string]http.HandlerFunc {
+			all := &longFile{}
+			file := func(fixings func(now time.Time) []byte) http.HandlerFunc {
+				return func(w http.ResponseWriter, _ *http.Request) {
+					w.Header().Set("Content-Type", "text/xml")
+					_, _ = w.Write(fixings(r.Now()))
+				}
+			}
+			return map[string]http.HandlerFunc{
+				"GET /stats/eurofxref/eurofxref-daily.xml":    file(func(now time.Time) []byte { return r.world.fixings(now, 1) }),
+				"GET /stats/eurofxref/eurofxref-hist-90d.xml": file(func(now time.Time) []byte { return r.world.fixings(now, 90) }),
+				"GET /stats/eurofxref/eurofxref-hist.xml":     file(func(now time.Time) []byte { return all.of(r.world, now) }),
+			}
+		},
 	}
-	mux.HandleFunc("/eurofxref-daily.xml", file(1))
-	mux.HandleFunc("/eurofxref-hist-90d.xml", file(90))
-	return mux
+}
+
+// firstFixing is when the euro began.
+var firstFixing = time.Date(1999, 1, 4, 0, 0, 0, 0, time.UTC)
+
+// longFile is the file of all days, which takes a while to make and changes once a day.
+type longFile struct {
+	mu     sync.Mutex
+	newest time.Time
+	body   []byte
+}
+
+func (f *longFile) of(w *world, now time.Time) []byte {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if newest := workingDay(now); !newest.Equal(f.newest) {
+		days := int(now.Sub(firstFixing)/(24*time.Hour)) + 1
+		f.newest, f.body = newest, w.fixings(now, days)
+	}
+	return f.body
 }
 
 // fixings are those of the newest working days published in the calendar days before now.

@@ -9,13 +9,14 @@ import (
 	"github.com/coder/websocket"
 )
 
-// Faults are what a venue does wrong. The zero value is a good venue.
+// Faults are what a venue or a polled source does wrong. The zero value is a good one.
 type Faults struct {
-	// Silence keeps connections open, hears nothing on them and says nothing, heartbeats included.
+	// Silence keeps connections open, hears nothing on them and says nothing, heartbeats included. A source
+	// answers no request.
 	Silence bool
-	// Garbage is the share of frames, 0 to 1, that cannot be read.
+	// Garbage is the share of frames, or of answers of a source, 0 to 1, that cannot be read.
 	Garbage float64
-	// Flood is how many more times every frame is sent.
+	// Flood is how many more times every frame is sent. A source says of every request that it is one too many.
 	Flood int
 	// Refuse closes every new connection, and answers HTTP with 503.
 	Refuse bool
@@ -23,7 +24,7 @@ type Faults struct {
 	Until time.Time
 }
 
-// Faults tells what is in force, by venue; good venues are left out.
+// Faults tells what is in force, by venue or source; good ones are left out.
 func (s *Simulator) Faults() map[string]Faults {
 	faults := map[string]Faults{}
 	for _, x := range s.exchanges {
@@ -33,6 +34,14 @@ func (s *Simulator) Faults() map[string]Faults {
 			faults[x.venue.Slug] = x.faults
 		}
 		x.mu.Unlock()
+	}
+	for _, r := range s.references {
+		r.mu.Lock()
+		r.heal(r.Now())
+		if r.faults != (Faults{}) {
+			faults[r.source.Slug] = r.faults
+		}
+		r.mu.Unlock()
 	}
 	return faults
 }
@@ -44,8 +53,14 @@ func (x *Exchange) heal(now time.Time) {
 	}
 }
 
-// SetFaults makes a venue misbehave from now on, in place of what it did wrong before.
+// SetFaults makes a venue or a source misbehave from now on, in place of what it did wrong before.
 func (s *Simulator) SetFaults(slug string, f Faults) error {
+	if r := s.reference(slug); r != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.faults = f
+		return nil
+	}
 	x, err := s.exchange(slug)
 	if err != nil {
 		return err
@@ -56,8 +71,12 @@ func (s *Simulator) SetFaults(slug string, f Faults) error {
 	return nil
 }
 
-// Disconnect closes every connection of a venue; clients may come back at once.
+// Disconnect closes every connection of a venue; clients may come back at once. Those of a source last no
+// longer than an answer.
 func (s *Simulator) Disconnect(slug string) error {
+	if s.reference(slug) != nil {
+		return nil
+	}
 	x, err := s.exchange(slug)
 	if err != nil {
 		return err
@@ -91,8 +110,11 @@ type counter struct {
 	connects, frames, requests, throttled atomic.Int64
 }
 
-// Stats of a venue; zero for one that is not simulated.
+// Stats of a venue or a source; zero for one that is not simulated.
 func (s *Simulator) Stats(slug string) Stats {
+	if r := s.reference(slug); r != nil {
+		return Stats{Requests: r.counter.requests.Load(), Throttled: r.counter.throttled.Load()}
+	}
 	x, err := s.exchange(slug)
 	if err != nil {
 		return Stats{}

@@ -98,12 +98,22 @@ func (p *path) hour(index int64) *hourPath {
 	if h := cached.Load(); h != nil && h.index == index {
 		return h
 	}
-	h := &hourPath{index: index, close: p.walk(index + 1)}
+	var h *hourPath
 	if before := p.hours[(index-1)&int64(len(p.hours)-1)].Load(); before != nil && before.index == index-1 {
-		h.open = before.close
+		h = p.newHour(index, before.close)
 	} else {
-		h.open = p.walk(index)
+		h = p.newHour(index, p.walk(index))
 	}
+	cached.Store(h)
+	return h
+}
+
+// beyondHour is how far an hour's extremes may lie beyond its ends, in standard deviations of its move.
+const beyondHour = 0.1 + 0.2*2*2
+
+// newHour draws an hour that opens at a log price.
+func (p *path) newHour(index int64, open float64) *hourPath {
+	h := &hourPath{index: index, open: open, close: p.walk(index + 1)}
 	// What moves the most paths shapes the hour of each: highs and lows come together, within two minutes.
 	shape := p.factors[0].seed
 	up, down := shape.unit(4*index)+p.seed.unit(2*index), shape.unit(4*index+1)+p.seed.unit(2*index+1)
@@ -117,13 +127,16 @@ func (p *path) hour(index int64) *hourPath {
 	if shape.at(index)&1 == 0 {
 		h.first, h.second = h.high, h.low
 	}
-	cached.Store(h)
 	return h
 }
 
 // point is the log price at a lattice step since 1970.
 func (p *path) point(step int64) float64 {
-	h := p.hour(floorDiv(step, latticeInHour))
+	return p.within(p.hour(floorDiv(step, latticeInHour)), step)
+}
+
+// within is the log price at a lattice step of an hour.
+func (p *path) within(h *hourPath, step int64) float64 {
 	at := step - h.index*latticeInHour
 	a, b, from, to := int64(0), h.firstAt, h.open, h.first
 	switch {

@@ -1,5 +1,5 @@
-// Package simulator serves exchanges' own wire formats on loopback, for a market that it invents: real
-// coins and symbols, simulated prices.
+// Package simulator serves the own wire formats of exchanges, and of sources that are polled for coins and
+// currencies, on loopback, for a market that it invents: real coins and symbols, simulated prices.
 //
 // The market is a function of a seed and the time alone. So it has a past of any length, which the
 // venues' own history endpoints serve; a client that comes back meets the same trades under the same
@@ -40,6 +40,11 @@ type Config struct {
 	Clock Clock
 	// Venues are simulated; nil is all of List.
 	Venues []Venue
+	// Coins are how many coins the polled sources know, at least those of the coin table.
+	Coins int
+	// SourceRequests replaces, a minute, the budget of the sources that count calls by the month or that
+	// nobody could read as often as a demonstration does; 0 is as documented.
+	SourceRequests int
 	// Outlier is the venue that has a few markets far off all others in some of their time; empty is none.
 	Outlier string
 	// Delivered, unless nil, is told each time up to which a venue has handed everything to the network;
@@ -49,16 +54,19 @@ type Config struct {
 
 // DefaultConfig suits a demonstration on a laptop. Clock is for the caller to set.
 func DefaultConfig() Config {
-	return Config{Listen: "127.0.0.1:0", Seed: 1, Rate: 1500, Outlier: "poloniex"}
+	return Config{Listen: "127.0.0.1:0", Seed: 1, Rate: 1500, Coins: 1000, Outlier: "poloniex"}
 }
 
 // Simulator serves venues. It listens from New on and answers while Run runs.
 type Simulator struct {
 	cfg       Config
 	world     *world
+	catalogue *catalogue
 	listener  net.Listener
 	exchanges []*Exchange
-	mux       *http.ServeMux
+	// references are the polled sources.
+	references []*Reference
+	mux        *http.ServeMux
 }
 
 // New opens the address and prepares the venues.
@@ -78,7 +86,10 @@ func New(cfg Config) (*Simulator, error) {
 		s.exchanges = append(s.exchanges, s.open(&cfg.Venues[i]))
 	}
 	pace(s.exchanges, cfg.Rate)
-	s.mux.Handle("GET "+centralBank+"/", http.StripPrefix(centralBank, s.world.centralBank(cfg.Clock)))
+	s.catalogue = newCatalogue(s.world, cfg.Coins)
+	for _, source := range Sources() {
+		s.references = append(s.references, s.openSource(source))
+	}
 	return s, nil
 }
 
@@ -197,12 +208,6 @@ func (s *Simulator) Slugs() []string {
 
 // Addr is where the simulator listens.
 func (s *Simulator) Addr() string { return s.listener.Addr().String() }
-
-// CentralBankURL is the base of the files that the European Central Bank publishes at
-// https://www.ecb.europa.eu/stats/eurofxref.
-func (s *Simulator) CentralBankURL() string {
-	return "http://" + s.listener.Addr().String() + centralBank
-}
 
 // Run serves until the context ends, and returns nil then. It may be called once.
 func (s *Simulator) Run(ctx context.Context) error {

@@ -3,6 +3,7 @@ package simulator
 import (
 	"encoding/hex"
 	"encoding/json"
+	"math"
 	"net/http"
 	"strconv"
 	"time"
@@ -136,4 +137,20 @@ func millis(text string, absent time.Time) (t time.Time, ok bool) {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	return time.UnixMilli(n), err == nil
+}
+
+// nullable is a number that may be unknown.
+type nullable float64
+
+// MarshalJSON spells an unknown number null.
+func (n nullable) MarshalJSON() ([]byte, error) {
+	x := float64(n)
+	format := byte('f')
+	switch size := math.Abs(x); {
+	case math.IsNaN(x):
+		return []byte("null"), nil
+	case size != 0 && size < 1e-6, size >= 1e21:
+		format = 'e'
+	}
+	return strconv.AppendFloat(make([]byte, 0, 24), x, format, -1, 64), nil
 }

@@ -176,12 +176,15 @@ func (w *world) newCoin(c schemas.Coin) *asset {
 		}
 		a.path = newPath(own, level, hourOctaves,
 			factor{w.seed.of("market"), marketWeight * (0.7 + 0.8*own.unit(3))},
-			factor{w.seed.of("sector") + seed(own.at(4)%sectors), sectorWeight},
+			factor{w.seed.of("sector") + seed(sectorOf(own)), sectorWeight},
 			factor{own, 0.008 + 0.006*math.Log(float64(c.Rank))},
 		)
 	}
 	return a
 }
+
+// sectorOf is the group of coins that a coin moves with, by its own seed.
+func sectorOf(own seed) int { return int(own.at(4) % sectors) }
 
 // quoteAsset finds what markets of a venue are quoted in, by the venue's name for it.
 func (w *world) quoteAsset(venue, name string) *asset {

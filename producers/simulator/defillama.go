@@ -1,0 +1,214 @@
+package simulator
+
+import (
+	"cmp"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// defiLlama serves the value locked in protocols and on chains, and how much there is of each stablecoin and
+// where, as described on https://api-docs.defillama.com and made by https://github.com/DefiLlama/defillama-server
+// and https://github.com/DefiLlama/peggedassets-server. What the provider has on several hosts is on one here.
+func defiLlama() Source {
+	return Source{
+		Slug: "defillama", Requests: 300, Per: time.Minute, Tagged: true, MaxAge: 10 * time.Minute,
+		Routes: func(r *Reference) map[string]http.HandlerFunc {
+			l := &llama{Reference: r, protocols: r.catalogue.protocols()}
+			return map[string]http.HandlerFunc{"GET /protocols": l.list, "GET /v2/chains": l.chains, "GET /stablecoins": l.stablecoins}
+		},
+	}
+}
+
+type llama struct {
+	*Reference
+	protocols []*protocol
+}
+
+// protocol is something that value is locked in.
+type protocol struct {
+	seed           seed
+	place          int
+	name, category string
+	coin           *coin // nil if it has none
+	// locked is worth what its walk says, shared out to chains.
+	locked *path
+	on     []int // places in chains
+	shares []float64
+	born   int64
+}
+
+// Protocols that everybody knows, with their coins, chains by place, and value locked in billions of USD.
+var knownProtocols = []struct {
+	name, category, coin string
+	billions             float64
+	on                   []int
+}{
+	{"Binance CEX", "CEX", "binancecoin", 160, []int{0, 1, 2, 3, 5, 7}}, {"OKX", "CEX", "okb", 25, []int{0, 3, 2, 5}},
+	{"Bitfinex", "CEX", "leo-token", 24, []int{0, 3}}, {"Bybit", "CEX", "", 21, []int{0, 3, 12}}, {"Gate", "CEX", "gatechain-token", 8, []int{0, 1}},
+	{"Lido", "Liquid Staking", "lido-dao", 28, []int{0, 6}}, {"Rocket Pool", "Liquid Staking", "", 2.1, []int{0}},
+	{"Jito Liquid Staking", "Liquid Staking", "", 2.4, []int{2}}, {"Binance staked ETH", "Liquid Staking", "", 11, []int{0, 1}},
+	{"Aave V3", "Lending", "aave", 33, []int{0, 5, 7, 6, 4, 8, 1, 15}}, {"Morpho V1", "Lending", "morpho", 6.5, []int{0, 4}},
+	{"SparkLend", "Lending", "", 3.6, []int{0, 15}}, {"Compound V3", "Lending", "compound-governance-token", 2.4, []int{0, 4, 5, 6, 8}},
+	{"JustLend", "Lending", "just", 5.2, []int{3}}, {"Venus Core Pool", "Lending", "venus", 1.8, []int{1}}, {"Kamino Lend", "Lending", "kamino", 2.6, []int{2}},
+	{"EigenCloud", "Restaking", "eigenlayer", 13, []int{0}}, {"ether.fi Stake", "Liquid Restaking", "ether-fi", 9, []int{0}},
+	{"Uniswap V3", "Dexs", "uniswap", 2.6, []int{0, 5, 4, 6, 8, 1}}, {"Curve DEX", "Dexs", "curve-dao-token", 2.2, []int{0, 5, 6}},
+	{"PancakeSwap AMM", "Dexs", "pancakeswap-token", 2.3, []int{1, 0, 4}}, {"Raydium AMM", "Dexs", "raydium", 2, []int{2}},
+	{"Aerodrome Slipstream", "Dexs", "aerodrome-finance", 0.6, []int{4}}, {"Sky Lending", "CDP", "sky", 6.5, []int{0}},
+	{"Liquity V2", "CDP", "", 0.3, []int{0}}, {"Ethena USDe", "Basis Trading", "ethena", 9, []int{0}}, {"Pendle", "Yield", "pendle", 5.5, []int{0, 5, 1}},
+	{"Convex Finance", "Yield", "convex-finance", 1.1, []int{0}}, {"Babylon Protocol", "Restaking", "", 5, []int{0}},
+	{"BlackRock BUIDL", "RWA", "", 2.5, []int{0, 10, 5}}, {"Ondo Yield Assets", "RWA", "ondo-finance", 1.4, []int{0, 2, 9}},
+	{"GMX V2 Perps", "Derivatives", "gmx", 0.5, []int{5, 7}}, {"Jupiter Perpetual Exchange", "Derivatives", "jupiter-exchange-solana", 1.8, []int{2}},
+	{"WBTC", "Bridge", "", 11, []int{0}}, {"Polygon Bridge & Staking", "Chain", "polygon-ecosystem-token", 3.5, []int{0}},
+	{"Yearn Finance", "Yield Aggregator", "yearn-finance", 0.4, []int{0, 5}}, {"Instadapp", "Services", "", 2, []int{0}},
+}
+
+var protocolCategories = []string{
+	"Dexs", "Lending", "Yield", "Yield Aggregator", "Liquid Staking", "CDP", "Derivatives", "Bridge", "RWA", "Launchpad", "Options",
+	"Farm", "Staking Pool", "Restaking", "Prediction Market", "CEX",
+}
+
+// protocols are the known ones and, for every four coins, an invented one.
+func (c *catalogue) protocols() []*protocol {
+	var list []*protocol
+	for _, k := range knownProtocols {
+		list = append(list, c.protocol(len(list), k.name, k.category, c.byID[k.coin], k.billions*1e9, k.on))
+	}
+	for i := 0; len(list) < len(knownProtocols)+len(c.coins)/4; i++ {
+		name, _ := tailName(i*3 + 1)
+		own := c.world.seed.of("protocol " + name)
+		var issued *coin
+		if n := c.coins[int(own.at(1)%uint64(len(c.coins)))]; own.at(2)%3 == 0 && n.kind != "stablecoin" {
+			issued = n
+		}
+		on := []int{int(own.at(3) % 5)}
+		for k := range chains {
+			if k != on[0] && own.unit(int64(10+k)) < 0.12 {
+				on = append(on, k)
+			}
+		}
+		list = append(list, c.protocol(len(list), name+" Vaults", protocolCategories[own.at(4)%uint64(len(protocolCategories))], issued, 4e9/math.Pow(float64(i+3), 1.2), on))
+	}
+	return list
+}
+
+func (c *catalogue) protocol(place int, name, category string, issued *coin, locked float64, on []int) *protocol {
+	own := c.world.seed.of("protocol " + name)
+	p := &protocol{seed: own, place: place, name: name, category: category, coin: issued, on: on}
+	p.locked = newPath(own, locked, hourOctaves, factor{c.world.seed.of("market"), marketWeight * 0.6}, factor{own, 0.008})
+	rest := 1.0
+	for i := range on {
+		share := rest * (0.5 + 0.4*own.unit(int64(30+i)))
+		if i == len(on)-1 {
+			share = rest
+		}
+		p.shares, rest = append(p.shares, share), rest-share
+	}
+	p.born = firstBorn + int64((0.55+0.4*own.unit(5))*float64(bornSpan))/day*day
+	return p
+}
+
+// at is the value locked as of the full hour: it is counted once an hour.
+func (p *protocol) at(t int64) float64 { return math.Exp(p.locked.walk(floorDiv(t, hour))) }
+
+// Value that a protocol counts beside what is locked, as shares of it; zero for most.
+func (p *protocol) beside(t int64) map[string]float64 {
+	said := map[string]float64{}
+	swing := 1 + 0.1*p.seed.noise(floorDiv(t, day), 2)/4
+	switch {
+	case p.category == "Lending":
+		said["borrowed"] = 0.6 * swing
+	case p.seed.at(6)%6 == 0 && p.coin != nil:
+		said["staking"] = 0.25 * swing
+	case p.seed.at(6)%11 == 0:
+		said["pool2"] = 0.04 * swing
+	}
+	return said
+}
+
+func (l *llama) list(w http.ResponseWriter, _ *http.Request) {
+	now := l.Now().UnixNano()
+	rows := make([]map[string]any, 0, len(l.protocols))
+	for _, p := range l.protocols {
+		if p.born > now {
+			continue
+		}
+		rows = append(rows, l.row(p, now))
+	}
+	slices.SortStableFunc(rows, func(a, b map[string]any) int { return cmp.Compare(b["tvl"].(float64), a["tvl"].(float64)) })
+	respond(w, http.StatusOK, rows)
+}
+
+func (l *llama) row(p *protocol, now int64) map[string]any {
+	locked, at := p.at(now), p.slug()
+	tvls, names := map[string]float64{}, []string{}
+	for i, k := range p.on {
+		names = append(names, chains[k].name)
+		tvls[chains[k].name] = locked * p.shares[i]
+	}
+	for what, share := range p.beside(now) {
+		tvls[what] = locked * share
+		for i, k := range p.on {
+			tvls[chains[k].name+"-"+what] = locked * share * p.shares[i]
+		}
+	}
+	home := "Multi-Chain"
+	if len(names) == 1 {
+		home = names[0]
+	}
+	row := map[string]any{
+		"id": strconv.Itoa(100 + p.place), "name": p.name, "address": nil, "symbol": "-", "url": "https://www.example.invalid/" + at,
+		"description": p.name + ". Its numbers are simulated.", "chain": home, "logo": "https://images.example.invalid/protocols/" + at + ".png",
+		"audits": strconv.Itoa(int(p.seed.at(7) % 3)), "audit_note": nil, "gecko_id": nil, "cmcId": nil, "category": p.category, "chains": names,
+		"module": at + "/index.js", "twitter": strings.ReplaceAll(at, "-", ""), "forkedFrom": []string{}, "oracles": []string{},
+		"listedAt": p.born / second, "methodology": "Counts what is locked in its contracts.", "slug": at, "tvl": locked, "chainTvls": tvls,
+		"change_1h": change(locked, p.at(now-hour)), "change_1d": change(locked, p.at(now-day)), "change_7d": change(locked, p.at(now-7*day)),
+		"tokenBreakdowns": map[string]any{}, "mcap": nil,
+	}
+	for what, share := range p.beside(now) {
+		if what != "borrowed" {
+			row[what] = locked * share
+		}
+	}
+	if c := p.coin; c != nil && c.listed(now) && !c.unpriced {
+		row["symbol"], row["gecko_id"], row["cmcId"] = c.symbol, c.id, strconv.Itoa(1000+c.place)
+		row["mcap"] = c.opening(floorDiv(now, hour)) * c.circulatingAt(now)
+		if len(c.platforms) > 0 {
+			row["address"] = c.platforms[0].address
+		}
+	}
+	return row
+}
+
+func (p *protocol) slug() string { return slug(p.name) }
+
+func change(now, before float64) float64 { return 100 * (now/before - 1) }
+
+// chains sum what is locked in protocols, without exchanges and without what liquid staking counts twice.
+func (l *llama) chains(w http.ResponseWriter, _ *http.Request) {
+	now := l.Now().UnixNano()
+	sums := make([]float64, len(chains))
+	for _, p := range l.protocols {
+		if p.born > now || p.category == "CEX" || p.category == "Liquid Staking" {
+			continue
+		}
+		for i, k := range p.on {
+			sums[k] += p.at(now) * p.shares[i]
+		}
+	}
+	rows := []map[string]any{}
+	for k, chain := range chains {
+		row := map[string]any{"gecko_id": nil, "tvl": sums[k], "tokenSymbol": nil, "cmcId": nil, "name": chain.name, "chainId": nil}
+		if c := l.catalogue.byID[chain.coin]; c != nil {
+			row["gecko_id"], row["tokenSymbol"], row["cmcId"] = c.id, c.symbol, strconv.Itoa(1000+c.place)
+		}
+		if chain.number > 0 {
+			row["chainId"] = chain.number
+		}
+		rows = append(rows, row)
+	}
+	respond(w, http.StatusOK, rows)
+}
