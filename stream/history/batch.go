@@ -28,7 +28,9 @@ type Batch struct {
 	retries retryRows
 	gaps    gapRows
 	past    backfillRows
-	fixings fixingRows
+	// The others are made with the first record that has such rows: most topics have none.
+	reference *referenceRows
+	markets   *marketRows
 }
 
 // Add adds the rows of one record; pulses and controls have none.
@@ -64,9 +66,18 @@ func (b *Batch) Add(p Place, record eventsv1.Marked) {
 			b.past.add(p, rec.Producer, c)
 		}
 	case *eventsv1.ReferenceRecord:
-		if f := rec.GetFixing(); f != nil {
+		if b.reference == nil {
+			b.reference = newReferenceRows()
+		}
+		if b.reference.add(p, rec) {
 			b.records++
-			b.fixings.add(p, f)
+		}
+	case *eventsv1.MarketRecord:
+		if b.markets == nil {
+			b.markets = newMarketRows()
+		}
+		if b.markets.add(rec) {
+			b.records++
 		}
 	case *eventsv1.DeadRecord:
 		if rec.Letter != nil {
@@ -81,7 +92,14 @@ func (b *Batch) Add(p Place, record eventsv1.Marked) {
 }
 
 func (b *Batch) all() []rows {
-	return []rows{&b.ticks, &b.prices, &b.minutes, &b.candles, &b.venues, &b.dead, &b.retries, &b.gaps, &b.past, &b.fixings}
+	all := []rows{&b.ticks, &b.prices, &b.minutes, &b.candles, &b.venues, &b.dead, &b.retries, &b.gaps, &b.past}
+	if b.reference != nil {
+		all = append(all, b.reference.all()...)
+	}
+	if b.markets != nil {
+		all = append(all, b.markets.all()...)
+	}
+	return all
 }
 
 // Len is the number of records that have rows.

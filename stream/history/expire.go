@@ -29,6 +29,13 @@ func (s *Store) kept() []retention {
 		{"venue_candles_1m", 90, "200601"},
 		{"dead_letters", 90, "200601"},
 		{"gaps", 90, "200601"},
+		// What goes on being said is written again within a week, so the newest of each thing is always kept.
+		{"coin_markets", 90, "200601"},
+		{"stablecoins", 90, "200601"},
+		{"protocols", 90, "200601"},
+		{"chain_tvl", 90, "200601"},
+		{"global_figures", 90, "200601"},
+		{"fetches", 90, "200601"},
 	}
 }
 

@@ -52,7 +52,8 @@ func (s *Store) createViews(ctx context.Context) error {
 func viewStatements(text, database string) []string {
 	text = strings.NewReplacer("{database}", database, "{quotes}", "["+literals(schemas.QuotePreference())+"]",
 		"{direct}", "("+literals(quoteCoins(schemas.DirectQuote))+")", "{cross}", "("+literals(quoteCoins(schemas.CrossQuote))+")",
-		"{median}", medianSQL).Replace(text)
+		"{median}", medianSQL, "{coins}", coinTuples(), "{stablecoins}", "["+literals(coinFields(pegged(), func(c schemas.Coin) string { return c.ID }))+"]",
+		"{pegs}", "["+literals(coinFields(pegged(), func(c schemas.Coin) string { return c.Peg }))+"]").Replace(text)
 	if !strings.Contains(text, "{interval}") {
 		return []string{text}
 	}
@@ -75,6 +76,28 @@ var medianSQL = func() string {
 	}
 	return "(" + strings.Join(fields, ", ") + ")"
 }()
+
+// coinTuples is the coin table as a list of tuples: id, symbol, kind and peg.
+func coinTuples() string {
+	var tuples []string
+	for _, c := range schemas.Coins().All() {
+		tuples = append(tuples, "("+literals([]string{c.ID, c.Symbol, string(c.Kind), c.Peg})+")")
+	}
+	return "[" + strings.Join(tuples, ", ") + "]"
+}
+
+// pegged are the stablecoins of the coin table.
+func pegged() []schemas.Coin {
+	return slices.DeleteFunc(slices.Clone(schemas.Coins().All()), func(c schemas.Coin) bool { return c.Peg == "" })
+}
+
+func coinFields(coins []schemas.Coin, of func(schemas.Coin) string) []string {
+	fields := make([]string, len(coins))
+	for i, c := range coins {
+		fields[i] = of(c)
+	}
+	return fields
+}
 
 // quoteCoins are the ids of the coins of a level of quotes.
 func quoteCoins(level int) []string {

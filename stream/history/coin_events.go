@@ -1,0 +1,64 @@
+package history
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+)
+
+// CoinFirst is when a coin was first heard of; zero where it was not.
+type CoinFirst struct {
+	// Told is when a source first named it, Priced the beginning of the first minute with a published price.
+	Told, Priced time.Time
+}
+
+// FirstSeen reads when each coin was first heard of, by coin id. It looks through all minutes of all coins: ask rarely.
+func (s *Store) FirstSeen(ctx context.Context) (map[string]CoinFirst, error) {
+	seen := map[string]CoinFirst{}
+	_, err := readRecords(ctx, s.conn, `SELECT coin_id, min(told), min(priced) FROM (
+			SELECT coin_id, min(ingest_time)::Nullable(DateTime64(9, 'UTC')) AS told, NULL::Nullable(DateTime('UTC')) AS priced FROM coin_events WHERE coin_id != '' GROUP BY coin_id
+			UNION ALL
+			SELECT toString(coin_id) AS coin_id, NULL AS told, min(start) AS priced FROM candles_1m GROUP BY coin_id
+		) GROUP BY coin_id`, nil,
+		func(rows driver.Rows) (struct{}, error) {
+			var id string
+			var told, priced *time.Time
+			err := rows.Scan(&id, &told, &priced)
+			seen[id] = CoinFirst{orZero(told), orZero(priced)}
+			return struct{}{}, err
+		})
+	if err != nil {
+		return nil, fmt.Errorf("reading when coins were first seen: %w", err)
+	}
+	return seen, nil
+}
+
+// CoinEvent is a change of what a source says about a coin.
+type CoinEvent struct {
+	Source, SourceID, Part string
+	// Time is when it was read.
+	Time time.Time
+	// Changed names what differs from what the source said before; it is empty for the first that it said.
+	Changed      []string
+	Symbol, Name string
+	Rank         uint32
+	Inactive     bool
+}
+
+// CoinEvents reads the newest changes of what sources say about a coin, the newest first, at most limit of them.
+func (s *Store) CoinEvents(ctx context.Context, coinID string, limit int) ([]CoinEvent, error) {
+	// Events of all that a source ever called this coin: what it was before its table knew it too.
+	events, err := readRecords(ctx, s.conn, `SELECT source, source_id, part, time, changed, symbol, name, rank, inactive
+		FROM coin_changes WHERE coin_id = ? ORDER BY time DESC, source, part LIMIT ?`, []any{coinID, limit},
+		func(rows driver.Rows) (e CoinEvent, err error) {
+			err = rows.Scan(&e.Source, &e.SourceID, &e.Part, &e.Time, &e.Changed, &e.Symbol, &e.Name, &e.Rank, &e.Inactive)
+			e.Time = e.Time.UTC()
+			return e, err
+		})
+	if err != nil {
+		return nil, fmt.Errorf("reading what changed of %s: %w", coinID, err)
+	}
+	return events, nil
+}

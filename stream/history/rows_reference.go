@@ -1,0 +1,214 @@
+package history
+
+import (
+	"time"
+
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+// referenceRows are the rows of what sources say.
+type referenceRows struct {
+	coins       sheet[*eventsv1.Coin]
+	coinMarkets sheet[*eventsv1.CoinMarket]
+	stablecoins sheet[*eventsv1.Stablecoin]
+	protocols   sheet[*eventsv1.Protocol]
+	chains      sheet[*eventsv1.ChainTvl]
+	fearGreed   sheet[*eventsv1.FearGreed]
+	global      sheet[*eventsv1.GlobalFigures]
+	fetches     sheet[*eventsv1.Fetch]
+	sources     sheet[*eventsv1.SourceNotice]
+	overrides   sheet[*eventsv1.SymbolOverride]
+	fiatRates   sheet[datedFixing]
+}
+
+func newReferenceRows() *referenceRows {
+	return &referenceRows{
+		coins: coinSheet(), coinMarkets: coinMarketSheet(), stablecoins: stablecoinSheet(), protocols: protocolSheet(), chains: chainSheet(),
+		fearGreed: fearGreedSheet(), global: globalSheet(), fetches: fetchSheet(), sources: sourceSheet(), overrides: overrideSheet(),
+		fiatRates: fiatRateSheet(),
+	}
+}
+
+// alsoIn are rows that another table gets too.
+type alsoIn struct {
+	rows
+	name string
+}
+
+func (a alsoIn) table() string { return a.name }
+
+func (r *referenceRows) all() []rows {
+	return []rows{&r.coins, alsoIn{&r.coins, "coin_events"}, &r.coinMarkets, &r.stablecoins, &r.protocols, &r.chains, &r.fearGreed, &r.global, &r.fetches, &r.sources,
+		&r.overrides, &r.fiatRates, alsoIn{&r.fiatRates, "fixings"}}
+}
+
+// add adds the rows of a record; it is false for one that has none.
+func (r *referenceRows) add(p Place, rec *eventsv1.ReferenceRecord) bool {
+	switch b := rec.Body.(type) {
+	case *eventsv1.ReferenceRecord_Coin:
+		r.coins.say(p, b.Coin)
+	case *eventsv1.ReferenceRecord_CoinMarket:
+		r.coinMarkets.say(p, b.CoinMarket)
+	case *eventsv1.ReferenceRecord_Stablecoin:
+		r.stablecoins.say(p, b.Stablecoin)
+	case *eventsv1.ReferenceRecord_Protocol:
+		r.protocols.say(p, b.Protocol)
+	case *eventsv1.ReferenceRecord_ChainTvl:
+		r.chains.say(p, b.ChainTvl)
+	case *eventsv1.ReferenceRecord_FearGreed:
+		r.fearGreed.say(p, b.FearGreed)
+	case *eventsv1.ReferenceRecord_Global:
+		r.global.say(p, b.Global)
+	case *eventsv1.ReferenceRecord_Fetch:
+		r.fetches.say(p, b.Fetch)
+	case *eventsv1.ReferenceRecord_Notice:
+		r.sources.say(p, b.Notice)
+	case *eventsv1.ReferenceRecord_Override:
+		r.overrides.say(p, b.Override)
+	case *eventsv1.ReferenceRecord_Fixing:
+		if day, ok := fixingDay(b.Fixing); ok {
+			r.fiatRates.say(p, datedFixing{b.Fixing, day})
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// canonical is the coin that a source means; empty if our tables cannot tell.
+func canonical(source, sourceID, symbol, name string) string {
+	id, _ := schemas.CanonicalCoin(source, sourceID, symbol, name)
+	return id
+}
+
+func coinSheet() sheet[*eventsv1.Coin] {
+	type coin = *eventsv1.Coin
+	return newSheet("coins",
+		wordOf("source", coin.GetSource), textOf("source_id", coin.GetSourceId), wordOf("part", coin.GetPart),
+		textOf("coin_id", func(c coin) string { return canonical(c.Source, c.SourceId, c.Symbol, c.Name) }),
+		textOf("symbol", coin.GetSymbol), textOf("name", coin.GetName), countOf("rank", coin.GetRank), wordOf("kind", coin.GetKind),
+		listOf("categories", coin.GetCategories),
+		nestedOf("platforms", coin.GetPlatforms, wordOf("name", (*eventsv1.Platform).GetName), textOf("address", (*eventsv1.Platform).GetAddress)),
+		textOf("description", coin.GetDescription), textOf("image_url", coin.GetImageUrl),
+		nestedOf("links", coin.GetLinks, wordOf("kind", (*eventsv1.Link).GetKind), textOf("url", (*eventsv1.Link).GetUrl)),
+		nestedOf("developer", coin.GetDeveloper, wordOf("name", (*eventsv1.Statistic).GetName), floatOf("value", (*eventsv1.Statistic).GetValue)),
+		textOf("created_at", coin.GetCreatedAt), flagOf("inactive", coin.GetInactive),
+		instantOf("event_time", coin.GetEventTime), instantOf("ingest_time", coin.GetIngestTime))
+}
+
+func coinMarketSheet() sheet[*eventsv1.CoinMarket] {
+	type market = *eventsv1.CoinMarket
+	return newSheet("coin_markets",
+		wordOf("source", market.GetSource), textOf("source_id", market.GetSourceId),
+		textOf("coin_id", func(m market) string { return canonical(m.Source, m.SourceId, m.Symbol, m.Name) }),
+		textOf("symbol", market.GetSymbol), textOf("name", market.GetName), countOf("rank", market.GetRank),
+		numberOf("price", market.GetPrice), numberOf("market_cap", market.GetMarketCap), numberOf("fully_diluted_valuation", market.GetFullyDilutedValuation),
+		numberOf("volume_24h", market.GetVolume24H), numberOf("high_24h", market.GetHigh24H), numberOf("low_24h", market.GetLow24H),
+		numberOf("circulating_supply", market.GetCirculatingSupply), numberOf("total_supply", market.GetTotalSupply), numberOf("max_supply", market.GetMaxSupply),
+		numberOf("change_1h", market.GetChange1H), numberOf("change_24h", market.GetChange24H), numberOf("change_7d", market.GetChange7D),
+		numberOf("change_14d", market.GetChange14D), numberOf("change_30d", market.GetChange30D), numberOf("change_60d", market.GetChange60D),
+		numberOf("change_200d", market.GetChange200D), numberOf("change_1y", market.GetChange1Y),
+		numberOf("ath", market.GetAth), instantOf("ath_time", market.GetAthTime), numberOf("atl", market.GetAtl), instantOf("atl_time", market.GetAtlTime),
+		textOf("image_url", market.GetImageUrl), instantOf("event_time", market.GetEventTime), instantOf("ingest_time", market.GetIngestTime))
+}
+
+// amounts are what lies on each chain.
+func amounts[T any](of func(T) []*eventsv1.ChainAmount) []field[T] {
+	amount := func(c *eventsv1.ChainAmount) float64 { return float(c.Amount) }
+	return nestedOf("chains", of, wordOf("chain", (*eventsv1.ChainAmount).GetChain), floatOf("amount", amount))
+}
+
+func stablecoinSheet() sheet[*eventsv1.Stablecoin] {
+	type coin = *eventsv1.Stablecoin
+	id := func(c coin) string {
+		if c.CoinId != "" {
+			return c.CoinId
+		}
+		return canonical(c.Source, c.SourceId, c.Symbol, c.Name)
+	}
+	return newSheet("stablecoins",
+		wordOf("source", coin.GetSource), textOf("source_id", coin.GetSourceId), instantOf("ingest_time", coin.GetIngestTime), textOf("coin_id", id),
+		textOf("symbol", coin.GetSymbol), textOf("name", coin.GetName), wordOf("peg_type", coin.GetPegType), wordOf("peg_mechanism", coin.GetPegMechanism),
+		numberOf("price", coin.GetPrice), numberOf("circulating", coin.GetCirculating), amounts(coin.GetChains), flagOf("dead", coin.GetDead),
+		instantOf("event_time", coin.GetEventTime))
+}
+
+func protocolSheet() sheet[*eventsv1.Protocol] {
+	type protocol = *eventsv1.Protocol
+	return newSheet("protocols",
+		wordOf("source", protocol.GetSource), textOf("slug", protocol.GetSlug), instantOf("ingest_time", protocol.GetIngestTime), textOf("coin_id", protocol.GetCoinId),
+		textOf("name", protocol.GetName), textOf("symbol", protocol.GetSymbol), wordOf("category", protocol.GetCategory),
+		numberOf("tvl", protocol.GetTvl), amounts(protocol.GetChains), numberOf("change_1d", protocol.GetChange1D), numberOf("change_7d", protocol.GetChange7D),
+		numberOf("market_cap", protocol.GetMarketCap), instantOf("event_time", protocol.GetEventTime))
+}
+
+func chainSheet() sheet[*eventsv1.ChainTvl] {
+	type chain = *eventsv1.ChainTvl
+	return newSheet("chain_tvl",
+		wordOf("source", chain.GetSource), textOf("chain", chain.GetChain), instantOf("ingest_time", chain.GetIngestTime), textOf("coin_id", chain.GetCoinId),
+		textOf("symbol", chain.GetSymbol), numberOf("tvl", chain.GetTvl))
+}
+
+func fearGreedSheet() sheet[*eventsv1.FearGreed] {
+	type index = *eventsv1.FearGreed
+	return newSheet("fear_greed",
+		wordOf("source", index.GetSource), dayOf("day", index.GetEventTime), percentOf("value", index.GetValue), wordOf("classification", index.GetClassification),
+		instantOf("event_time", index.GetEventTime), instantOf("next_update", index.GetNextUpdate), instantOf("ingest_time", index.GetIngestTime))
+}
+
+func globalSheet() sheet[*eventsv1.GlobalFigures] {
+	type figures = *eventsv1.GlobalFigures
+	return newSheet("global_figures",
+		wordOf("source", figures.GetSource), instantOf("ingest_time", figures.GetIngestTime),
+		numberOf("total_market_cap", figures.GetTotalMarketCap), numberOf("total_volume_24h", figures.GetTotalVolume24H),
+		numberOf("btc_dominance", figures.GetBtcDominance), numberOf("eth_dominance", figures.GetEthDominance),
+		countOf("active_coins", figures.GetActiveCoins), countOf("active_markets", figures.GetActiveMarkets), instantOf("event_time", figures.GetEventTime))
+}
+
+func fetchSheet() sheet[*eventsv1.Fetch] {
+	type fetch = *eventsv1.Fetch
+	return newSheet("fetches",
+		wordOf("source", fetch.GetSource), instantOf("started", fetch.GetStarted), wordOf("feed", fetch.GetFeed), textOf("url", fetch.GetUrl),
+		statusOf("status", fetch.GetStatus), textOf("error", fetch.GetError), integerOf("duration_ns", fetch.GetDuration), integerOf("readings", fetch.GetRows))
+}
+
+func sourceSheet() sheet[*eventsv1.SourceNotice] {
+	type notice = *eventsv1.SourceNotice
+	return newSheet("sources",
+		wordOf("source", notice.GetSource), textOf("name", notice.GetName), listOf("kinds", notice.GetKinds), textOf("url", notice.GetUrl),
+		textOf("license", notice.GetLicense), textOf("terms", notice.GetTerms), textOf("attribution", notice.GetAttribution),
+		integerOf("interval_ns", notice.GetInterval), flagOf("enabled", notice.GetEnabled), flagOf("simulated", notice.GetSimulated),
+		instantOf("ingest_time", notice.GetIngestTime))
+}
+
+func overrideSheet() sheet[*eventsv1.SymbolOverride] {
+	type override = *eventsv1.SymbolOverride
+	return newSheet("overrides",
+		wordOf("source", override.GetSource), textOf("symbol", override.GetSymbol), instantOf("time", override.GetTime), textOf("coin_id", override.GetCoinId),
+		textOf("reason", override.GetReason))
+}
+
+// datedFixing is a fixing with the beginning of its day, Unix nanoseconds.
+type datedFixing struct {
+	*eventsv1.Fixing
+	day int64
+}
+
+// fixingDay is not ok for a fixing of no day, or of a rate that cannot be kept: it converts nothing and has no row.
+func fixingDay(f *eventsv1.Fixing) (day int64, ok bool) {
+	at, err := time.Parse(time.DateOnly, f.Date)
+	value, negative, exact := scaled(f.Rate, whole128)
+	if err != nil || !exact || negative || value == ([4]uint64{}) || at.Year() < 1970 || at.Year() > 2148 {
+		return 0, false
+	}
+	return at.UnixNano(), true
+}
+
+func fiatRateSheet() sheet[datedFixing] {
+	return newSheet("fiat_rates",
+		wordOf("source", func(f datedFixing) string { return f.Source }), wordOf("base", func(f datedFixing) string { return f.Base }),
+		wordOf("quote", func(f datedFixing) string { return f.Quote }), dayOf("day", func(f datedFixing) int64 { return f.day }),
+		instantOf("event_time", func(f datedFixing) int64 { return f.EventTime }), rateOf("rate", func(f datedFixing) string { return f.Rate }),
+		instantOf("ingest_time", func(f datedFixing) int64 { return f.IngestTime }), listOf("providers", func(f datedFixing) []string { return f.Providers }))
+}
