@@ -24,7 +24,9 @@ func (d dollars) Rate(quoteID string) (resolve.Rate, bool) {
 	return resolve.Rate{USD: float64(d), Time: math.MaxInt64 / 2, Offset: 17}, quoteID == "tether"
 }
 
-func resolveUnit() processors.Unit { return resolve.Unit(schemas.Coins(), dollars(0.999)) }
+func resolveUnit() processors.Unit {
+	return resolve.Unit(schemas.Coins(), schemas.NewSymbolOverrides(), dollars(0.999))
+}
 
 // pricesUnit is the chain that folds ticks of coins, out of as many raw partitions as a scenario has.
 func pricesUnit(origins int32) processors.Unit {

@@ -38,9 +38,11 @@ type minute struct {
 
 type coinMinute struct {
 	open, high, low, close float64
-	// accepted are the providers of the last published price.
-	accepted []string
-	volumes  map[string]*volume // by venue
+	// accepted are the providers of the last published price; volume24h and simulated are what it says itself.
+	accepted  []string
+	volume24h float64
+	simulated bool
+	volumes   map[string]*volume // by venue
 }
 
 // volume is what one venue traded of a coin in a minute, over all its spot markets.
@@ -74,6 +76,7 @@ func (f *fold) Follow(o processors.Output, _ *processors.Outputs) error {
 		c.open, c.high, c.low = p.Price, p.Price, p.Price
 	}
 	c.high, c.low, c.close = max(c.high, p.Price), min(c.low, p.Price), p.Price
+	c.volume24h, c.simulated = p.Volume24H, p.Simulated
 	c.accepted = c.accepted[:0]
 	for _, in := range p.Inputs {
 		if in.Accepted {
@@ -198,7 +201,10 @@ func compareMarkets(a, b venueMarket) int {
 // candle sums the volumes of the venues that were accepted in the minute's last price. Venues are
 // taken in the order of their names, so that the sum of floats is always the same.
 func (c *coinMinute) candle(id string, start int64) *eventsv1.Candle {
-	candle := &eventsv1.Candle{CoinId: id, Start: start, Open: c.open, High: c.high, Low: c.low, Close: c.close}
+	candle := &eventsv1.Candle{
+		CoinId: id, Start: start, Open: c.open, High: c.high, Low: c.low, Close: c.close,
+		Volume24H: c.volume24h, Accepted: uint32(len(c.accepted)), Simulated: c.simulated,
+	}
 	base := decimal.Decimal{}
 	for _, venue := range c.accepted {
 		v := c.volumes[venue]

@@ -71,12 +71,25 @@ const divider = "----"
 // Run runs one script; every case is a subtest, named by the first line of its comment.
 func Run(t *testing.T, folder Folder, name string, s Script) {
 	t.Helper()
+	RunCases(t, folder, name, func() Reader { return newMachine(s) })
+}
+
+// Reader takes the lines of a case above its divider.
+type Reader interface {
+	Read(line string) error
+	// Told is what the lines since the last call caused, as it stands below the divider.
+	Told() string
+}
+
+// RunCases runs the cases of one script, each but those that continue the one before with a fresh reader.
+func RunCases(t *testing.T, folder Folder, name string, fresh func() Reader) {
+	t.Helper()
 	content, err := folder.ReadFile(name)
 	if err != nil {
 		t.Fatalf("reading the script: %v", err)
 	}
 	var (
-		m       *machine
+		m       Reader
 		rewrite strings.Builder
 	)
 	for i, c := range parse(string(content)) {
@@ -95,15 +108,14 @@ func Run(t *testing.T, folder Folder, name string, s Script) {
 				}
 				inputs = inputs[1:]
 			} else {
-				m = newMachine(s)
+				m = fresh()
 			}
-			m.text.Reset()
 			for _, in := range inputs {
-				if err := m.run(in.text); err != nil {
+				if err := m.Read(in.text); err != nil {
 					t.Fatalf("%s:%d: %s: %v", name, in.number, in.text, err)
 				}
 			}
-			got := m.text.String()
+			got := m.Told()
 			fmt.Fprintf(&rewrite, "%s\n%s", divider, got)
 			if got != c.want && !*update {
 				t.Errorf("%s:%d:\n%sgot:\n%swant:\n%s", name, c.inputs[0].number, c.source, got, c.want)

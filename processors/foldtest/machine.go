@@ -95,7 +95,15 @@ var meanings = map[string]map[string]meaning{
 	},
 }
 
-func (m *machine) run(text string) error {
+// Told is what the fold put out.
+func (m *machine) Told() string {
+	told := m.text.String()
+	m.text.Reset()
+	return told
+}
+
+// Read runs one line.
+func (m *machine) Read(text string) error {
 	c := command{options: map[string]string{}}
 	fields := strings.Fields(text)
 	known, ok := meanings[m.script.Topic][fields[0]]

@@ -7,13 +7,13 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// Rejoin resolves a tick of ticks.v1 anew by a coin table, at the log time now, and leaves the
+// Rejoin resolves a tick of ticks.v1 anew by a coin table and overrides, at the log time now, and leaves the
 // recorded one as it is. Where the quote is the same asset as it was, the recorded rate stays, or the
 // lack of one; another quote gets its rate of that moment from past.
-func Rejoin(coins *schemas.CoinTable, past *RateHistory, recorded *eventsv1.ResolvedTick, now int64) *eventsv1.ResolvedTick {
+func Rejoin(coins *schemas.CoinTable, overrides Overrides, past *RateHistory, recorded *eventsv1.ResolvedTick, now int64) *eventsv1.ResolvedTick {
 	const joined = schemas.Unmapped | schemas.NoRate | schemas.NotSpot
 	resolved := &eventsv1.ResolvedTick{Tick: recorded.Tick}
-	flags := join(coins, rejoinRates{recorded, past, now}, 0, recorded.Tick, resolved)
+	flags := join(names{coins, overrides}, rejoinRates{recorded, past, now}, now, 0, recorded.Tick, resolved)
 	resolved.Flags = uint32(schemas.Flag(recorded.Flags)&^joined | flags)
 	return resolved
 }

@@ -52,7 +52,7 @@ func TestRejoinKeepsWhatWasRecorded(t *testing.T) {
 		},
 	} {
 		before := proto.Clone(test.recorded)
-		got := Rejoin(schemas.Coins(), past, test.recorded, noon+5*int64(time.Second))
+		got := Rejoin(schemas.Coins(), schemas.NewSymbolOverrides(), past, test.recorded, noon+5*int64(time.Second))
 		if !proto.Equal(got, test.want) {
 			t.Errorf("%s: got %v, want %v", test.name, got, test.want)
 		}

@@ -35,24 +35,30 @@ type Rates interface {
 	Rate(quoteID string) (Rate, bool)
 }
 
+// Overrides are operators' words on what symbols mean. Safe for concurrent use.
+type Overrides interface {
+	// At is the coin that a symbol of a source means by an override at a log time, Unix nanoseconds.
+	At(source, symbol string, at int64) (coinID string, ok bool)
+}
+
 // Name is the consumer group.
 const Name = "resolve"
 
 // Unit is the declaration of this processor.
-func Unit(coins *schemas.CoinTable, rates Rates) processors.Unit {
+func Unit(coins *schemas.CoinTable, overrides Overrides, rates Rates) processors.Unit {
 	ticks, _ := schemas.TopicNamed(schemas.TopicTicks)
 	return processors.Unit{
 		Name:    Name,
 		Input:   schemas.TopicTicksRaw,
 		Outputs: []processors.Route{{Topic: schemas.TopicTicks}, {Topic: schemas.TopicTicksRawDead}},
 		New: func(int32) processors.Fold {
-			return &fold{coins: coins, rates: rates, partitions: ticks.Partitions, seen: newMemory()}
+			return &fold{names: names{coins, overrides}, rates: rates, partitions: ticks.Partitions, seen: newMemory()}
 		},
 	}
 }
 
 type fold struct {
-	coins      *schemas.CoinTable
+	names      names
 	rates      Rates
 	partitions int32
 	clocks     processors.Clocks
@@ -139,7 +145,7 @@ func (f *fold) tick(in processors.Input, t *eventsv1.Tick, out *processors.Outpu
 		return
 	}
 	resolved := &eventsv1.ResolvedTick{Tick: t}
-	flags |= join(f.coins, f.rates, f.clocks.Now(), t, resolved)
+	flags |= join(f.names, f.rates, f.clocks.Now(), f.clocks.Now(), t, resolved)
 	if t.Kind == eventsv1.TickKind_TICK_KIND_TRADE && schemas.MinuteClosed(schemas.TradeTime(t), f.clocks.Watermark()) {
 		flags |= schemas.Late
 	}
@@ -155,17 +161,34 @@ func (f *fold) tick(in processors.Input, t *eventsv1.Tick, out *processors.Outpu
 		&eventsv1.ResolvedRecord{Body: &eventsv1.ResolvedRecord_Tick{Tick: resolved}})
 }
 
-// join names the coin, the quote and its rate at the log time now.
-func join(coins *schemas.CoinTable, rates Rates, now int64, t *eventsv1.Tick, resolved *eventsv1.ResolvedTick) (flags schemas.Flag) {
+// names say what venues' symbols mean.
+type names struct {
+	coins     *schemas.CoinTable
+	overrides Overrides
+}
+
+// coin is what a venue's symbol means at a log time: what an operator says, of the venue or of all, else the table.
+func (n names) coin(venue, base string, at int64) (id string, ok bool) {
+	for _, source := range [...]string{venue, schemas.GeneralSource} {
+		if id, ok := n.overrides.At(source, base, at); ok {
+			return id, id != schemas.NoCoin
+		}
+	}
+	coin, _, ok := n.coins.Resolve(venue, base)
+	return coin.ID, ok
+}
+
+// join names the coin as of the log time at, and the quote and its rate of the log time now.
+func join(names names, rates Rates, at, now int64, t *eventsv1.Tick, resolved *eventsv1.ResolvedTick) (flags schemas.Flag) {
 	if t.Base == "" || t.Quote == "" {
 		return schemas.NotSpot
 	}
-	if coin, _, ok := coins.Resolve(t.Venue, t.Base); ok {
-		resolved.CoinId = coin.ID
+	if id, ok := names.coin(t.Venue, t.Base, at); ok {
+		resolved.CoinId = id
 	} else {
 		flags |= schemas.Unmapped
 	}
-	quote, ok := coins.ResolveQuote(t.Venue, t.Quote)
+	quote, ok := names.coins.ResolveQuote(t.Venue, t.Quote)
 	if !ok {
 		return flags | schemas.NoRate
 	}
