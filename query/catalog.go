@@ -19,16 +19,29 @@ import (
 type Catalog struct {
 	table *schemas.CoinTable
 
-	mu       sync.Mutex // guards what follows; snapshots share the values, which are replaced, never changed
-	said     map[string]map[part]*eventsv1.Coin
-	rows     map[string]*eventsv1.Market
-	coins    map[string]*CatalogCoin
-	changed  map[string]bool
-	minute   int64
-	summary  *eventsv1.Summary
-	clock    int64
-	facts    facts
+	// due says that a new snapshot can be made. The first who reads makes it: a start reads days of records,
+	// and would else sort all coins at every clock among them.
+	due      atomic.Bool
 	snapshot atomic.Pointer[Snapshot]
+
+	mu      sync.Mutex // guards what follows; snapshots share the values, which are replaced, never changed
+	said    map[string]map[part]*eventsv1.Coin
+	rows    map[string]*eventsv1.Market
+	coins   map[string]*CatalogCoin
+	changed map[string]bool
+	// staged are the rows and the summary of the minute under way, which its pulse makes visible together.
+	staged  minuteRows
+	minute  int64
+	summary *eventsv1.Summary
+	clock   int64
+	facts   facts
+	words   map[string]string
+}
+
+// minuteRows are what the markets fold says of one minute.
+type minuteRows struct {
+	rows    []*eventsv1.Market
+	summary *eventsv1.Summary
 }
 
 // part names what one feed of a source says about a coin.
@@ -41,7 +54,9 @@ type facts struct {
 	fearGreed   map[int64]*eventsv1.FearGreed
 	notices     map[string]*eventsv1.SourceNotice
 	fetches     map[string]*eventsv1.Fetch
+	read        map[string]int64
 	overrides   []*eventsv1.SymbolOverride
+	changed     bool
 }
 
 // FiatID names the rate of a currency by a source.
@@ -52,8 +67,12 @@ type Snapshot struct {
 	// Time is the end of the last minute that the markets fold has ended, SourcesTime the last clock of the sources;
 	// both Unix nanoseconds, 0 before the first.
 	Time, SourcesTime int64
-	// Coins by rank; those without one follow by id.
+	// Coins by rank; those without one follow, first those that our table ranks, then by id.
 	Coins []*CatalogCoin
+	// CoinsVersion grows whenever Coins is another: what was made from the same is still right.
+	CoinsVersion uint64
+	// Simulated says that a source or a row invents what it tells.
+	Simulated bool
 	// Summary of that minute, nil before the first.
 	Summary *eventsv1.Summary
 	// Stablecoins by source and the source's id.
@@ -65,6 +84,8 @@ type Snapshot struct {
 	// Notices and the last Fetches, by source.
 	Notices map[string]*eventsv1.SourceNotice
 	Fetches map[string]*eventsv1.Fetch
+	// Read is when the last request to a source began that succeeded, Unix nanoseconds, by source.
+	Read map[string]int64
 	// Overrides in the order of their times; a later one of the same source and symbol replaces an earlier one.
 	Overrides []*eventsv1.SymbolOverride
 
@@ -72,26 +93,16 @@ type Snapshot struct {
 	bySymbol map[string][]*CatalogCoin
 }
 
-// CatalogCoin is a coin as all sources together describe it.
-type CatalogCoin struct {
-	// ID is canonical, Symbol in upper case.
-	ID, Symbol, Name string
-	// Rank is by market cap, 1 is the largest; 0 for none.
-	Rank int
-	// Market is the coin's newest row, nil without one.
-	Market *eventsv1.Market
-	// Listed is in no source's own words: nil where nothing but our table names the coin.
-	Listed *eventsv1.Coin
-	// Detailed is nil until a source's details were read.
-	Detailed *eventsv1.Coin
-	ImageURL string
-}
-
 // NewCatalog begins with the coins of the table alone.
 func NewCatalog(table *schemas.CoinTable) *Catalog {
-	c := &Catalog{table: table, said: map[string]map[part]*eventsv1.Coin{}, rows: map[string]*eventsv1.Market{}, coins: map[string]*CatalogCoin{}, changed: map[string]bool{},
-		facts: facts{stablecoins: map[string]*eventsv1.Stablecoin{}, fixings: map[FiatID]*eventsv1.Fixing{}, fearGreed: map[int64]*eventsv1.FearGreed{},
-			notices: map[string]*eventsv1.SourceNotice{}, fetches: map[string]*eventsv1.Fetch{}}}
+	c := &Catalog{
+		table: table, said: map[string]map[part]*eventsv1.Coin{}, rows: map[string]*eventsv1.Market{},
+		coins: map[string]*CatalogCoin{}, changed: map[string]bool{}, words: map[string]string{},
+		facts: facts{
+			stablecoins: map[string]*eventsv1.Stablecoin{}, fixings: map[FiatID]*eventsv1.Fixing{}, fearGreed: map[int64]*eventsv1.FearGreed{},
+			notices: map[string]*eventsv1.SourceNotice{}, fetches: map[string]*eventsv1.Fetch{}, read: map[string]int64{}, changed: true,
+		},
+	}
 	for _, coin := range table.All() {
 		c.changed[coin.ID] = true
 	}
@@ -99,8 +110,17 @@ func NewCatalog(table *schemas.CoinTable) *Catalog {
 	return c
 }
 
-// Snapshot is the newest one; it is never nil.
-func (c *Catalog) Snapshot() *Snapshot { return c.snapshot.Load() }
+// Snapshot is the newest one; it is never nil. Where one is due, the caller makes it; while another does, the
+// one before is the newest.
+func (c *Catalog) Snapshot() *Snapshot {
+	if c.due.Load() && c.mu.TryLock() {
+		if c.due.Swap(false) {
+			c.publish()
+		}
+		c.mu.Unlock()
+	}
+	return c.snapshot.Load()
+}
 
 // ApplyReference takes a record of reference.raw.v1.
 func (c *Catalog) ApplyReference(rec stream.TailRecord) error {
@@ -113,9 +133,11 @@ func (c *Catalog) ApplyReference(rec stream.TailRecord) error {
 	switch b := said.Body.(type) {
 	case *eventsv1.ReferenceRecord_Clock:
 		c.clock = max(c.clock, b.Clock.Time)
-		c.publish()
+		c.due.Store(true)
+		return nil
 	case *eventsv1.ReferenceRecord_Coin:
 		c.hear(b.Coin)
+		return nil
 	case *eventsv1.ReferenceRecord_Stablecoin:
 		c.facts.stablecoins[b.Stablecoin.Source+" "+b.Stablecoin.SourceId] = b.Stablecoin
 	case *eventsv1.ReferenceRecord_Fixing:
@@ -129,9 +151,13 @@ func (c *Catalog) ApplyReference(rec stream.TailRecord) error {
 		c.facts.notices[b.Notice.Source] = b.Notice
 	case *eventsv1.ReferenceRecord_Fetch:
 		c.facts.fetches[b.Fetch.Source] = b.Fetch
+		if b.Fetch.Error == "" {
+			c.facts.read[b.Fetch.Source] = max(c.facts.read[b.Fetch.Source], b.Fetch.Started)
+		}
 	case *eventsv1.ReferenceRecord_Override:
 		c.facts.overrides = append(c.facts.overrides, b.Override)
 	}
+	c.facts.changed = true
 	return nil
 }
 
@@ -141,11 +167,39 @@ func (c *Catalog) hear(coin *eventsv1.Coin) {
 	if !ok {
 		return
 	}
+	c.shareWords(coin)
 	if c.said[id] == nil {
 		c.said[id] = map[part]*eventsv1.Coin{}
 	}
 	c.said[id][part{coin.Source, coin.Part}] = coin
 	c.changed[id] = true
+}
+
+// shareWords keeps what thousands of coins say alike once: names of categories and platforms above all.
+func (c *Catalog) shareWords(coin *eventsv1.Coin) {
+	share := func(word *string) {
+		kept, ok := c.words[*word]
+		if !ok {
+			kept = *word
+			c.words[kept] = kept
+		}
+		*word = kept
+	}
+	share(&coin.Source)
+	share(&coin.Part)
+	share(&coin.Kind)
+	for i := range coin.Categories {
+		share(&coin.Categories[i])
+	}
+	for _, platform := range coin.Platforms {
+		share(&platform.Name)
+	}
+	for _, link := range coin.Links {
+		share(&link.Kind)
+	}
+	for _, statistic := range coin.Developer {
+		share(&statistic.Name)
+	}
 }
 
 // ApplyMarkets takes a record of markets.v1. Rows appear together, with the pulse that ends their minute.
@@ -158,29 +212,52 @@ func (c *Catalog) ApplyMarkets(rec stream.TailRecord) error {
 	defer c.mu.Unlock()
 	switch b := m.Body.(type) {
 	case *eventsv1.MarketRecord_Market:
-		c.rows[b.Market.CoinId] = b.Market
-		c.changed[b.Market.CoinId] = true
+		c.staged.rows = append(c.staged.rows, b.Market)
 	case *eventsv1.MarketRecord_Summary:
-		c.summary = b.Summary
+		c.staged.summary = b.Summary
 	case *eventsv1.MarketRecord_Pulse:
-		c.minute = max(c.minute, b.Pulse.Now)
-		c.publish()
+		c.endMinute(b.Pulse.Now)
 	}
 	return nil
 }
 
-// publish makes what has changed visible. Callers hold the mutex.
+// endMinute makes what was said of a minute visible. A record that comes twice never takes a coin back in time.
+func (c *Catalog) endMinute(at int64) {
+	for _, row := range c.staged.rows {
+		if held := c.rows[row.CoinId]; held != nil && held.Time > row.Time {
+			continue
+		}
+		c.rows[row.CoinId] = row
+		c.changed[row.CoinId] = true
+	}
+	if next := c.staged.summary; next != nil && next.Time >= c.summary.GetTime() {
+		c.summary = next
+	}
+	clear(c.staged.rows)
+	c.staged = minuteRows{rows: c.staged.rows[:0]}
+	c.minute = max(c.minute, at)
+	c.due.Store(true)
+}
+
+// publish makes what has changed visible. Callers hold the mutex, or are alone.
 func (c *Catalog) publish() {
-	before := c.snapshot.Load()
-	next := &Snapshot{Time: c.minute, SourcesTime: c.clock, Summary: c.summary, Overrides: slices.Clone(c.facts.overrides)}
-	if before != nil && len(c.changed) == 0 {
-		next.Coins, next.byID, next.bySymbol = before.Coins, before.byID, before.bySymbol
-	} else {
+	next := &Snapshot{}
+	if before := c.snapshot.Load(); before != nil {
+		*next = *before
+	}
+	next.Time, next.SourcesTime, next.Summary = c.minute, c.clock, c.summary
+	if len(c.changed) > 0 {
 		c.rebuild(next)
 	}
-	next.Stablecoins = sorted(c.facts.stablecoins)
-	next.FearGreed = sorted(c.facts.fearGreed)
-	next.Fixings, next.Notices, next.Fetches = maps.Clone(c.facts.fixings), maps.Clone(c.facts.notices), maps.Clone(c.facts.fetches)
+	if c.facts.changed {
+		c.facts.changed = false
+		next.Stablecoins, next.FearGreed = sorted(c.facts.stablecoins), sorted(c.facts.fearGreed)
+		next.Fixings, next.Notices, next.Fetches = maps.Clone(c.facts.fixings), maps.Clone(c.facts.notices), maps.Clone(c.facts.fetches)
+		next.Read, next.Overrides = maps.Clone(c.facts.read), slices.Clone(c.facts.overrides)
+		for _, notice := range next.Notices {
+			next.Simulated = next.Simulated || notice.Simulated
+		}
+	}
 	c.snapshot.Store(next)
 }
 
@@ -190,43 +267,26 @@ func (c *Catalog) rebuild(next *Snapshot) {
 		c.coins[id] = c.describe(id)
 	}
 	clear(c.changed)
-	next.byID, next.bySymbol = make(map[string]*CatalogCoin, len(c.coins)), make(map[string][]*CatalogCoin, len(c.coins))
-	next.Coins = make([]*CatalogCoin, 0, len(c.coins))
-	for id, coin := range c.coins {
-		next.byID[id] = coin
-		next.Coins = append(next.Coins, coin)
+	next.CoinsVersion++
+	all := make([]*CatalogCoin, 0, len(c.coins))
+	for _, coin := range c.coins {
+		all = append(all, coin)
+		next.Simulated = next.Simulated || coin.Market.GetSimulated()
 	}
-	slices.SortFunc(next.Coins, func(a, b *CatalogCoin) int {
-		return cmp.Or(cmp.Compare(uint(a.Rank)-1, uint(b.Rank)-1), strings.Compare(a.ID, b.ID)) // no rank, 0, comes last
-	})
-	for _, coin := range next.Coins {
-		next.bySymbol[coin.Symbol] = append(next.bySymbol[coin.Symbol], coin)
+	slices.SortFunc(all, byRank)
+	next.Coins = all
+	next.byID, next.bySymbol = make(map[string]*CatalogCoin, len(all)), make(map[string][]*CatalogCoin, len(all))
+	// One array holds all the short lists of bySymbol: a list of its own for each of 20,000 symbols is what a
+	// rebuild would spend most on.
+	alone := slices.Clone(all)
+	for i, coin := range all {
+		next.byID[coin.ID] = coin
+		if with := next.bySymbol[coin.Symbol]; with != nil {
+			next.bySymbol[coin.Symbol] = append(with, coin)
+		} else {
+			next.bySymbol[coin.Symbol] = alone[i : i+1 : i+1]
+		}
 	}
-}
-
-// coinSources are whose words about a coin count first.
-var coinSources = []string{"coingecko", "coinpaprika"}
-
-// describe puts together what is known of a coin.
-func (c *Catalog) describe(id string) *CatalogCoin {
-	coin := &CatalogCoin{ID: id, Market: c.rows[id]}
-	for _, source := range coinSources {
-		coin.Listed = cmp.Or(coin.Listed, c.said[id][part{source, "list"}])
-		coin.Detailed = cmp.Or(coin.Detailed, c.said[id][part{source, "detail"}])
-	}
-	if own, ok := c.table.ByID(id); ok {
-		coin.Symbol, coin.Name = own.Symbol, own.Name
-	}
-	for _, said := range []*eventsv1.Coin{coin.Listed, coin.Detailed} {
-		coin.Symbol = cmp.Or(coin.Symbol, strings.ToUpper(said.GetSymbol()))
-		coin.Name = cmp.Or(coin.Name, said.GetName())
-		coin.ImageURL = cmp.Or(said.GetImageUrl(), coin.ImageURL)
-	}
-	if coin.Market != nil {
-		coin.Symbol, coin.Name = cmp.Or(coin.Symbol, coin.Market.Symbol), cmp.Or(coin.Name, coin.Market.Name)
-		coin.Rank = int(coin.Market.Rank)
-	}
-	return coin
 }
 
 // ByID returns a coin by its canonical id, nil for none.

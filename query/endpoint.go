@@ -29,6 +29,7 @@ const (
 
 // Endpoint is the one declaration of an endpoint.
 type Endpoint struct {
+	// Method is GET, or POST for what is asked by a JSON object. Either only reads.
 	Method string
 	// Path writes its parameters as {name}.
 	Path string
@@ -83,11 +84,14 @@ type compiled struct {
 
 func compile(e Endpoint) (*compiled, error) {
 	c := &compiled{Endpoint: &e, segments: strings.Split(strings.Trim(e.Path, "/"), "/"), cache: []byte("private, max-age=0, must-revalidate")}
-	if e.MaxAge > 0 {
+	switch {
+	case e.Method == http.MethodPost:
+		c.cache = []byte("no-store")
+	case e.MaxAge > 0:
 		c.cache = fmt.Appendf(nil, "private, max-age=%d", int(e.MaxAge.Seconds()))
 	}
-	if e.Method != http.MethodGet || e.ID == "" || e.Summary == "" || e.Body == nil || e.Handle == nil {
-		return nil, fmt.Errorf("endpoint %s %s: method (GET), ID, Summary, Body and Handle are needed", e.Method, e.Path)
+	if e.Method != http.MethodGet && e.Method != http.MethodPost || e.ID == "" || e.Summary == "" || e.Body == nil || e.Handle == nil {
+		return nil, fmt.Errorf("endpoint %s %s: method (GET or POST), ID, Summary, Body and Handle are needed", e.Method, e.Path)
 	}
 	e.Params = append(e.Params[:len(e.Params):len(e.Params)], viewParam)
 	inPath := 0
@@ -101,6 +105,12 @@ func compile(e Endpoint) (*compiled, error) {
 			inPath++
 			if !strings.Contains(e.Path, "{"+p.Name+"}") {
 				return nil, fmt.Errorf("endpoint %s: {%s} is not in its path", e.ID, p.Name)
+			}
+			continue
+		}
+		if p.In == Field {
+			if e.Method != http.MethodPost {
+				return nil, fmt.Errorf("endpoint %s: %s is a field of a body, which only a POST has", e.ID, p.Name)
 			}
 			continue
 		}

@@ -43,6 +43,8 @@ type Error struct {
 	RetryAfter int
 	// Scope names the limit that refused: minute, month or charts.
 	Scope string
+	// Candidates are what could have been meant by what was not found; nil for none.
+	Candidates any
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("%d %s: %s", e.Status, e.Code, e.Message) }
@@ -76,6 +78,7 @@ type ErrorDetail struct {
 	Errors     map[string][]string `json:"errors,omitempty" doc:"What is wrong, by parameter"`
 	RetryAfter int                 `json:"retryAfter,omitempty" doc:"Seconds until a request can pass"`
 	Scope      string              `json:"scope,omitempty" enum:"minute,month,charts" doc:"The limit that refused"`
+	Candidates any                 `json:"candidates,omitempty" doc:"What could have been meant by what was not found, the likeliest first"`
 }
 
 // statusCodes are the codes of errors that the HTTP library reports by status alone.
@@ -129,10 +132,10 @@ func (s *Server) fail(ctx *fasthttp.RequestCtx, err error) int {
 // body is the answer's, to the request of an id.
 func (e *Error) body(id string) []byte {
 	body, err := json.Marshal(ErrorBody{ErrorDetail{
-		Code: e.Code, Message: e.Message, RequestID: id, Errors: e.Fields, RetryAfter: e.RetryAfter, Scope: e.Scope,
+		Code: e.Code, Message: e.Message, RequestID: id, Errors: e.Fields, RetryAfter: e.RetryAfter, Scope: e.Scope, Candidates: e.Candidates,
 	}})
 	if err != nil {
-		// Strings, maps of strings and ints always encode.
+		// Strings, maps of strings, ints and what endpoints list always encode.
 		panic(err)
 	}
 	return body

@@ -3,6 +3,7 @@ package query
 import (
 	"fmt"
 	"maps"
+	"net/http"
 	"reflect"
 	"slices"
 	"strconv"
@@ -105,6 +106,12 @@ func (c *compiled) operation(registry huma.Registry) *huma.Operation {
 		},
 	}
 	statuses := []int{400, 401, 429, 500, 503}
+	if c.Method == http.MethodPost {
+		statuses = append(statuses, 413, 415)
+		op.RequestBody = c.requestBody()
+		delete(op.Responses, "304")
+		delete(op.Responses["200"].Headers, "ETag")
+	}
 	if c.NotFound {
 		statuses = append(statuses, 404)
 	}
@@ -115,9 +122,33 @@ func (c *compiled) operation(registry huma.Registry) *huma.Operation {
 		op.Responses[strconv.Itoa(status)] = &huma.Response{Ref: errorSchemaRef + strconv.Itoa(status)}
 	}
 	for i := range c.Params {
-		op.Parameters = append(op.Parameters, c.Params[i].describe())
+		if c.Params[i].In != Field {
+			op.Parameters = append(op.Parameters, c.Params[i].describe())
+		}
 	}
 	return op
+}
+
+// requestBody describes the fields of a POST.
+func (c *compiled) requestBody() *huma.RequestBody {
+	schema := &huma.Schema{Type: huma.TypeObject, Properties: map[string]*huma.Schema{}}
+	for i := range c.Params {
+		p := &c.Params[i]
+		if p.In != Field {
+			continue
+		}
+		described := p.describe()
+		field := described.Schema
+		field.Description = described.Description
+		if described.Example != nil {
+			field.Examples = []any{described.Example}
+		}
+		schema.Properties[p.Name] = field
+		if p.Required {
+			schema.Required = append(schema.Required, p.Name)
+		}
+	}
+	return &huma.RequestBody{Required: true, Description: "At most 64 kB.", Content: map[string]*huma.MediaType{contentJSON: {Schema: schema}}}
 }
 
 // schema is that of a success, of either form where there are two.
@@ -155,8 +186,28 @@ func (p *Param) describe() *huma.Param {
 		explode := false
 		items := p.MaxItems
 		s = &huma.Schema{Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString}, MaxItems: &items}
+		if p.In == Field {
+			fewest := 1
+			s.MinItems = &fewest
+			break
+		}
 		out.Style, out.Explode = "form", &explode
 		out.Description += " May also be repeated."
+	case Number:
+		zero := 0.0
+		s = &huma.Schema{Type: huma.TypeNumber, Format: "double", ExclusiveMinimum: &zero}
+	case Hints:
+		object := &huma.Schema{Type: huma.TypeObject, Properties: map[string]*huma.Schema{}}
+		for _, key := range p.Allowed {
+			object.Properties[key] = &huma.Schema{Type: huma.TypeString}
+		}
+		s = &huma.Schema{AnyOf: []*huma.Schema{object, {Type: huma.TypeString}}}
+		if p.In == Query {
+			explode := true
+			s = object
+			out.Style, out.Explode = "deepObject", &explode
+			out.Description += " Also as JSON, or one word, which is the " + p.Word + "."
+		}
 	default:
 		for _, a := range p.Allowed {
 			s.Enum = append(s.Enum, a)
@@ -183,6 +234,8 @@ func errorResponses(registry huma.Registry) map[string]*huma.Response {
 		401: "Missing or invalid key (`" + CodeInvalidKey + "`)",
 		402: "The key's plan does not include this (`" + CodePlanRequired + "`)",
 		404: "No such entity (`" + CodeNotFound + "`)",
+		413: "A body of more than 64 kB (`" + CodeTooLarge + "`)",
+		415: "A body that is not uncompressed JSON (`" + CodeMediaType + "`)",
 		429: "A limit of the plan is used up (`" + CodeRateLimit + "`); see Retry-After",
 		500: "Our fault (`" + CodeInternal + "`)",
 		503: "Not now (`" + CodeStarting + "`, `" + CodeOverloaded + "`, `" + CodeStale + "`)",

@@ -1,7 +1,9 @@
 package query
 
 import (
+	"encoding/json"
 	"fmt"
+	"math"
 	"net/url"
 	"slices"
 	"strconv"
@@ -16,6 +18,8 @@ type In uint8
 const (
 	Query In = iota
 	Path
+	// Field is a field of the JSON object that a POST carries.
+	Field
 )
 
 // Kind is what a parameter's text must be.
@@ -32,8 +36,12 @@ const (
 	Flag
 	// Time is ISO 8601 with a zone.
 	Time
-	// List is one or more texts, separated by commas or by repeating the parameter.
+	// List is one or more texts, separated by commas or by repeating the parameter; an array in a body.
 	List
+	// Number is a decimal above 0.
+	Number
+	// Hints are texts by name: a JSON object, name[key]=text for each, or one plain word for the key that Word names.
+	Hints
 )
 
 // maxText bounds texts whose declaration does not.
@@ -57,8 +65,10 @@ type Param struct {
 	MaxItems int
 	// MaxLength bounds a Text in bytes; 0 for 128.
 	MaxLength int
-	// Allowed holds all values that a Text may have, in any letter case.
+	// Allowed holds all values that a Text may have, in any letter case, or the keys of Hints.
 	Allowed []string
+	// Word is the key of Hints that a plain word means.
+	Word string
 	// Check refuses further texts by saying what is wanted; empty accepts.
 	Check func(string) string
 }
@@ -74,6 +84,9 @@ type value struct {
 	n    int64
 	at   time.Time
 	list []string
+	// number is a Number, hints are Hints.
+	number float64
+	hints  map[string]string
 }
 
 // compile checks the declaration and parses its default.
@@ -85,6 +98,8 @@ func (p *Param) compile() (value, error) {
 		return value{}, fmt.Errorf("an integer needs bounds")
 	case p.Kind == List && p.MaxItems == 0:
 		return value{}, fmt.Errorf("a list needs MaxItems")
+	case p.Kind == Hints && !slices.Contains(p.Allowed, p.Word):
+		return value{}, fmt.Errorf("hints need their keys in Allowed, and Word among them")
 	case p.Required && p.Default != "":
 		return value{}, fmt.Errorf("a required parameter has no default")
 	case p.Default == "":
@@ -136,17 +151,15 @@ func (p *Param) parse(texts []string) (v value, clamped bool, fault string) {
 				}
 			}
 		}
-		switch {
-		case len(v.list) == 0:
-			return v, false, "must not be empty"
-		case len(v.list) > p.MaxItems:
-			return v, false, fmt.Sprintf("must have at most %d items, has %d", p.MaxItems, len(v.list))
+		return v, false, p.boundList(v.list)
+	case Number:
+		n, err := strconv.ParseFloat(text, 64)
+		if err != nil || math.IsNaN(n) || math.IsInf(n, 0) || n <= 0 {
+			return v, false, "must be a number above 0"
 		}
-		for _, item := range v.list {
-			if len(item) > maxText {
-				return v, false, fmt.Sprintf("must have items of at most %d bytes", maxText)
-			}
-		}
+		v.number = n
+	case Hints:
+		return p.parseHints(texts)
 	default:
 		return p.parseText(text)
 	}
@@ -183,6 +196,10 @@ type arguments interface {
 	// query returns the first text of a query parameter, empty where it is absent.
 	query(name string) string
 	queryAll(name string) []string
+	// hints returns what name[key] says, for each of the keys that says something, as a JSON object; empty for nothing.
+	hints(name string, keys []string) string
+	// field returns a field of the body, nil where it is absent or null.
+	field(name string) json.RawMessage
 	// bare says that there are no query parameters at all.
 	bare() bool
 }
@@ -204,6 +221,24 @@ func (c *compiled) parse(args arguments, r *Request) error {
 		var single [1]string
 		texts := single[:]
 		switch {
+		case p.In == Field:
+			raw := args.field(p.Name)
+			if raw == nil {
+				if p.Required {
+					fault(p.Name, "is required")
+				}
+				continue
+			}
+			v, clamped, wrong := p.parseField(raw)
+			if wrong == "" && !v.set && p.Required {
+				wrong = "is required"
+			}
+			if wrong != "" {
+				fault(p.Name, wrong)
+				continue
+			}
+			r.take(i, v, clamped)
+			continue
 		case p.In == Path:
 			text := args.path(p.Name)
 			if strings.IndexByte(text, '%') >= 0 {
@@ -218,6 +253,10 @@ func (c *compiled) parse(args arguments, r *Request) error {
 		case bare:
 		case p.Kind == List:
 			texts = args.queryAll(p.Name)
+		case p.Kind == Hints:
+			if single[0] = args.query(p.Name); single[0] == "" {
+				single[0] = args.hints(p.Name, p.Allowed)
+			}
 		default:
 			single[0] = args.query(p.Name)
 		}
@@ -232,13 +271,7 @@ func (c *compiled) parse(args arguments, r *Request) error {
 			fault(p.Name, wrong)
 			continue
 		}
-		if clamped {
-			if r.clamped == nil {
-				r.clamped = map[string]int64{}
-			}
-			r.clamped[p.Name] = v.n
-		}
-		r.values[i] = v
+		r.take(i, v, clamped)
 	}
 	if faults != nil {
 		return &Error{Status: 400, Code: CodeValidation, Message: "the request has invalid parameters", Fields: faults}

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -37,14 +38,44 @@ func (r *Request) Flag(name string) bool { return r.value(name).n == 1 }
 // List returns a List.
 func (r *Request) List(name string) []string { return r.value(name).list }
 
+// Number returns a Number; 0 where it is absent and has no default.
+func (r *Request) Number(name string) float64 { return r.value(name).number }
+
+// Hints returns Hints by their keys; nil where none was given.
+func (r *Request) Hints(name string) map[string]string { return r.value(name).hints }
+
 // Time returns a Time and whether it was given.
 func (r *Request) Time(name string) (time.Time, bool) {
 	v := r.value(name)
 	return v.at, v.set
 }
 
+// Declares says whether the endpoint has a parameter, for handlers that serve several endpoints.
+func (r *Request) Declares(name string) bool {
+	for i := range r.endpoint.Params {
+		if r.endpoint.Params[i].Name == name {
+			return true
+		}
+	}
+	return false
+}
+
 // Has says whether a parameter was given or has a default.
 func (r *Request) Has(name string) bool { return r.value(name).set }
+
+// take sets the value of the parameter at an index; a field that is an empty text counts as absent.
+func (r *Request) take(i int, v value, clamped bool) {
+	if !v.set {
+		return
+	}
+	if clamped {
+		if r.clamped == nil {
+			r.clamped = map[string]int64{}
+		}
+		r.clamped[r.endpoint.Params[i].Name] = v.n
+	}
+	r.values[i] = v
+}
 
 func (r *Request) value(name string) *value {
 	for i := range r.endpoint.Params {
@@ -56,13 +87,40 @@ func (r *Request) value(name string) *value {
 }
 
 // fiberArguments reads the parameters of an HTTP request.
-type fiberArguments struct{ c *fiber.Ctx }
+type fiberArguments struct {
+	c      *fiber.Ctx
+	fields map[string]json.RawMessage
+}
 
 func (a fiberArguments) path(name string) string { return a.c.Params(name) }
 
 func (a fiberArguments) bare() bool { return len(a.c.Context().URI().QueryString()) == 0 }
 
 func (a fiberArguments) query(name string) string { return a.c.Query(name) }
+
+func (a fiberArguments) field(name string) json.RawMessage {
+	if raw := a.fields[name]; string(raw) != "null" {
+		return raw
+	}
+	return nil
+}
+
+func (a fiberArguments) hints(name string, keys []string) string {
+	said := map[string]string{}
+	for _, key := range keys {
+		if text := a.c.Query(name + "[" + key + "]"); text != "" {
+			said[key] = text
+		}
+	}
+	if len(said) == 0 {
+		return ""
+	}
+	object, err := json.Marshal(said)
+	if err != nil {
+		panic(err) // texts always encode
+	}
+	return string(object)
+}
 
 func (a fiberArguments) queryAll(name string) []string {
 	var all []string

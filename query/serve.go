@@ -81,7 +81,13 @@ func (s *Server) answer(c *fiber.Ctx, ctx *fasthttp.RequestCtx, e *compiled, pla
 	r := requests.Get().(*Request)
 	defer requests.Put(r)
 	*r = Request{Now: s.deps.Now(), Plan: plan, endpoint: e, values: r.values}
-	if err := e.parse(fiberArguments{c}, r); err != nil {
+	args := fiberArguments{c: c}
+	if e.Method == http.MethodPost {
+		if args.fields, err = jsonFields(ctx); err != nil {
+			return Answer{}, err
+		}
+	}
+	if err := e.parse(args, r); err != nil {
 		return Answer{}, err
 	}
 	if e.Hot {
@@ -112,6 +118,11 @@ func (s *Server) send(ctx *fasthttp.RequestCtx, a Answer, cache []byte) int {
 	if len(body) >= gzipFrom && ctx.Request.Header.HasAcceptEncoding("gzip") {
 		tag, body = a.Body.gzipTag, a.Body.gzip()
 		h.Set(fiber.HeaderContentEncoding, "gzip")
+	}
+	if ctx.IsPost() {
+		// Nobody keeps what answers a body.
+		ctx.Response.SetBodyRaw(body)
+		return http.StatusOK
 	}
 	h.SetCanonical(headerTag, tag)
 	if match := ctx.Request.Header.Peek(fiber.HeaderIfNoneMatch); len(match) > 0 && matches(match, tag) {

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -207,8 +208,8 @@ func (s *Server) wrap() {
 			return
 		}
 		routed(ctx)
-		if allow := ctx.Response.Header.Peek(fiber.HeaderAllow); string(allow) == http.MethodGet {
-			ctx.Response.Header.Set(fiber.HeaderAllow, "GET, HEAD")
+		if allow := ctx.Response.Header.Peek(fiber.HeaderAllow); bytes.HasPrefix(allow, []byte(http.MethodGet)) {
+			ctx.Response.Header.Set(fiber.HeaderAllow, "GET, HEAD"+string(allow[len(http.MethodGet):]))
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -19,36 +18,16 @@ import (
 	"github.com/marketlog/marketlog/query/querytest"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
-	"github.com/marketlog/marketlog/stream"
 	"github.com/marketlog/marketlog/stream/history"
 )
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
 
-// world is what a script sets up: what was published, kept in a real store, and a server over it.
+// world is a world with a store, whose readings of candles are counted.
 type world struct {
-	t      testing.TB
-	now    time.Time
-	board  *query.Board
-	store  *history.Store
-	reads  atomic.Int32 // of candles from the store
-	offset int64
-	base   string
+	*querytest.World
+	reads atomic.Int32
 }
-
-var coins = func() *schemas.CoinTable {
-	table, err := schemas.ParseCoins(strings.Join([]string{
-		"id,symbol,name,rank,kind,peg,aliases",
-		"bitcoin,BTC,Bitcoin,1,coin,,*:XBT",
-		"ethereum,ETH,Ethereum,2,coin,,",
-		"solana,SOL,Solana,3,coin,,",
-		"",
-	}, "\n"), "code,name,aliases\nUSD,United States Dollar,\n")
-	if err != nil {
-		panic(err)
-	}
-	return table
-}()
 
 // counted counts the readings of candles.
 type counted struct {
@@ -62,133 +41,44 @@ func (c counted) Intervals(ctx context.Context, coinID string, interval time.Dur
 }
 
 func newWorld(t testing.TB) *world {
-	w := &world{t: t, board: query.NewBoard(coins)}
-	database, way := enginetest.Database(t)
-	store, err := history.Open(t.Context(), history.Config{Database: database, Transport: way})
-	w.must(err)
-	t.Cleanup(func() { store.Close() })
-	_, err = store.Migrate(t.Context())
-	w.must(err)
-	w.store = store
-	endpoints := charts.New(w.board, query.NewCandles(w.board, counted{store, &w.reads})).Endpoints()
-	w.base = querytest.Serve(t, func() time.Time { return w.now }, endpoints)
+	w := &world{World: querytest.NewWorld(t, querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,*:XBT", "ethereum,ETH,Ethereum,2,coin,,", "solana,SOL,Solana,3,coin,,"))}
+	w.Open(enginetest.Database(t))
+	w.Lines["past"] = w.past // seconds, venue, base, quote, first start, number, open, high, low, close, volume: as the venue says
+	w.Serve(charts.New(w.Board, query.NewCandles(w.Board, counted{w.Store, &w.reads})).Endpoints())
 	return w
-}
-
-// run does one line of a script and returns what it answers.
-func (w *world) run(line string) string {
-	words := strings.Fields(line)
-	switch words[0] {
-	case "now":
-		w.now = w.time(words[1])
-		w.pulse()
-	case "clock": // the query's own, without the log's
-		w.now = w.time(words[1])
-	case "candles": // coin, first start, number, step, first open, rise of each: a straight line
-		w.candles(words[1], w.time(words[2]), w.integer(words[3]), words[4], w.number(words[5]), w.number(words[6]))
-	case "candle": // coin, start, open, high, low, close, volume
-		var b history.Batch
-		w.add(&b, &eventsv1.Candle{CoinId: words[1], Start: w.time(words[2]).UnixNano(), Open: w.number(words[3]), High: w.number(words[4]),
-			Low: w.number(words[5]), Close: w.number(words[6]), Volume: words[7], VolumeUsd: 1000, Trades: 1})
-		w.must(w.store.Insert(w.t.Context(), &b, ""))
-	case "past": // seconds, venue, base, quote, first start, number, open, high, low, close, volume: as the venue says
-		w.past(words[1:])
-	case "price": // coin, time, price
-		w.price(words[1], w.time(words[2]), w.number(words[3]))
-	case "get":
-		return querytest.Get(w.t, w.base, words[1])
-	default:
-		w.t.Fatalf("script: unknown line %q", line)
-	}
-	return ""
-}
-
-func (w *world) pulse() {
-	w.offset++
-	w.must(w.board.Apply(stream.TailRecord{Offset: w.offset, Marked: &eventsv1.PriceRecord{
-		Body: &eventsv1.PriceRecord_Pulse{Pulse: &eventsv1.Pulse{Now: w.now.UnixNano(), Watermark: w.now.UnixNano()}}}}))
-}
-
-func (w *world) add(b *history.Batch, c *eventsv1.Candle) {
-	w.offset++
-	b.Add(history.Place{Topic: schemas.TopicCandles, Offset: w.offset},
-		&eventsv1.CandleRecord{Mark: &eventsv1.Mark{LogicVersion: 1, Offset: w.offset}, Body: &eventsv1.CandleRecord_Candle{Candle: c}})
-}
-
-func (w *world) candles(coin string, start time.Time, n int, every string, price, rise float64) {
-	step, err := time.ParseDuration(every)
-	w.must(err)
-	var b history.Batch
-	for range n {
-		w.add(&b, &eventsv1.Candle{CoinId: coin, Start: start.UnixNano(), Open: price, High: price + 2*max(rise, 0), Low: price - 1, Close: price + rise,
-			Volume: "0.5", VolumeUsd: 0.5 * price, Trades: 2})
-		price += rise
-		start = start.Add(step)
-	}
-	w.must(w.store.Insert(w.t.Context(), &b, ""))
 }
 
 // past adds equal candles of a venue, one after the other.
 func (w *world) past(words []string) {
-	seconds, start := w.integer(words[0]), w.time(words[4])
+	words = words[1:]
+	seconds, start := w.Integer(words[0]), w.Time(words[4])
 	var b history.Batch
-	for i := range w.integer(words[5]) {
-		w.offset++
-		b.Add(history.Place{Topic: schemas.TopicBackfillRaw, Offset: w.offset}, &eventsv1.BackfillRecord{Producer: words[1], Body: &eventsv1.BackfillRecord_Candle{
+	for i := range w.Integer(words[5]) {
+		b.Add(history.Place{Topic: schemas.TopicBackfillRaw, Offset: w.Offset()}, &eventsv1.BackfillRecord{Producer: words[1], Body: &eventsv1.BackfillRecord_Candle{
 			Candle: &eventsv1.BackfillCandle{
 				Venue: words[1], Symbol: words[2] + words[3], Base: words[2], Quote: words[3], Interval: uint32(seconds), Start: start.Add(time.Duration(i*seconds) * time.Second).UnixNano(),
 				Open: words[6], High: words[7], Low: words[8], Close: words[9], Volume: words[10],
 			}}})
 	}
-	w.must(w.store.Insert(w.t.Context(), &b, ""))
-}
-
-// price publishes a price, which is in the table and on the board.
-func (w *world) price(coin string, at time.Time, price float64) {
-	w.offset++
-	rec := &eventsv1.PriceRecord{
-		Mark: &eventsv1.Mark{LogicVersion: 1, Offset: w.offset},
-		Body: &eventsv1.PriceRecord_Price{Price: &eventsv1.Price{CoinId: coin, Time: at.UnixNano(), Price: price, Source: "kraken", Simulated: true}},
-	}
-	var b history.Batch
-	b.Add(history.Place{Topic: schemas.TopicPrices, Offset: w.offset}, rec)
-	w.must(w.store.Insert(w.t.Context(), &b, ""))
-	w.must(w.board.Apply(stream.TailRecord{Offset: w.offset, Marked: rec}))
-}
-
-func (w *world) time(word string) time.Time { return querytest.Time(w.t, word) }
-
-func (w *world) number(word string) float64 { return querytest.Number(w.t, word) }
-
-func (w *world) integer(text string) int {
-	n, err := strconv.Atoi(text)
-	w.must(err)
-	return n
-}
-
-func (w *world) must(err error) {
-	w.t.Helper()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	w.Must(w.Store.Insert(w.T.Context(), &b, ""))
 }
 
 func TestAnswersReadAsTheirScripts(t *testing.T) {
-	querytest.Run(t, func(t *testing.T) func(string) string { return newWorld(t).run })
+	querytest.Run(t, func(t *testing.T) func(string) string { return newWorld(t).Run })
 }
 
 // Of five years of back-filled days a thousand points are answered; the stats are over all of them.
 func TestFiveYearsOfDaysAreThinnedOutAndCounted(t *testing.T) {
 	w := newWorld(t)
-	w.run("now 2026-11-20T10:00:30Z")
-	w.run("past 86400 kraken BTC USD 2021-11-20T00:00:00Z 1000 10 12 9 11 1")
-	w.run("past 86400 kraken BTC USD 2024-08-16T00:00:00Z 1 11 99 1 10 1")
-	w.run("past 86400 kraken BTC USD 2024-08-17T00:00:00Z 824 10 12 9 20 1")
-	response, err := http.Get(w.base + "/api/v1/charts/bitcoin?timeframe=max")
-	w.must(err)
+	w.Run("now 2026-11-20T10:00:30Z")
+	w.Run("past 86400 kraken BTC USD 2021-11-20T00:00:00Z 1000 10 12 9 11 1")
+	w.Run("past 86400 kraken BTC USD 2024-08-16T00:00:00Z 1 11 99 1 10 1")
+	w.Run("past 86400 kraken BTC USD 2024-08-17T00:00:00Z 824 10 12 9 20 1")
+	response, err := http.Get(w.Base() + "/api/v1/charts/bitcoin?timeframe=max")
+	w.Must(err)
 	defer response.Body.Close()
 	var body charts.ChartBody
-	w.must(json.NewDecoder(response.Body).Decode(&body))
+	w.Must(json.NewDecoder(response.Body).Decode(&body))
 	points, stats := body.Data.DataPoints, body.Data.Stats
 	if n := len(points); n != 1000 || points[0].Timestamp != "2021-11-20T00:00:00Z" || points[n-1].Timestamp != "2026-11-18T00:00:00Z" {
 		t.Fatalf("got %d points from %s to %s, want 1000 from 2021-11-20 to 2026-11-18", n, points[0].Timestamp, points[n-1].Timestamp)
@@ -213,13 +103,13 @@ func TestFiveYearsOfDaysAreThinnedOutAndCounted(t *testing.T) {
 // However many ask for a chart at a time, the store is read for one of them.
 func TestReadersShareOneChart(t *testing.T) {
 	w := newWorld(t)
-	w.run("now 2026-11-20T10:00:30Z")
-	w.run("candles bitcoin 2026-11-20T00:00:00Z 600 1m 100 1")
+	w.Run("now 2026-11-20T10:00:30Z")
+	w.Run("candles bitcoin 2026-11-20T00:00:00Z 600 1m 100 1")
 	answers := make([]string, 40)
 	var g errgroup.Group
 	for i := range answers {
 		g.Go(func() error {
-			response, err := http.Get(w.base + "/api/v1/charts/bitcoin")
+			response, err := http.Get(w.Base() + "/api/v1/charts/bitcoin")
 			if err != nil {
 				return err
 			}
@@ -229,7 +119,7 @@ func TestReadersShareOneChart(t *testing.T) {
 			return err
 		})
 	}
-	w.must(g.Wait())
+	w.Must(g.Wait())
 	for _, a := range answers {
 		if a != answers[0] || !strings.Contains(a, `"totalPoints":10`) {
 			t.Fatalf("got %s and %s", answers[0], a)
@@ -240,8 +130,8 @@ func TestReadersShareOneChart(t *testing.T) {
 		t.Errorf("got %d readings of the store, want %d", n, once)
 	}
 	// A moment later only what is under way is read again.
-	w.run("now 2026-11-20T10:00:40Z")
-	w.run("get /api/v1/charts/bitcoin")
+	w.Run("now 2026-11-20T10:00:40Z")
+	w.Run("get /api/v1/charts/bitcoin")
 	if n := w.reads.Load(); n != once+1 {
 		t.Errorf("a moment later: got %d readings of the store, want %d", n, once+1)
 	}

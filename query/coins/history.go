@@ -30,6 +30,7 @@ type HistoryBody struct {
 type HistoryMeta struct {
 	query.Meta
 	Granularity string `json:"granularity" enum:"hourly,daily"`
+	Reason      string `json:"reason,omitempty" doc:"Why there are no points: not_traded means that none of our venues trades the coin"`
 }
 
 // Point is the last price of an interval; that of the interval under way is the newest.
@@ -39,14 +40,7 @@ type Point struct {
 	Origin    string  `json:"origin" enum:"live,backfill,mixed" doc:"Whether it was published then, or comes from the venues' own candles of that time"`
 }
 
-// Alternative is another coin with the same symbol.
-type Alternative struct {
-	CoinID string `json:"coinId"`
-	Name   string `json:"name"`
-	Rank   int    `json:"rank"`
-}
-
-func (u *Unit) history() query.Endpoint {
+func (u *Unit) priceHistory() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/coins/history/{symbol}", ID: "getCoinHistory", Tag: "coins",
 		Summary:     "Price history of a coin",
@@ -60,14 +54,12 @@ func (u *Unit) history() query.Endpoint {
 }
 
 func (u *Unit) getHistory(ctx context.Context, r *query.Request) (query.Answer, error) {
-	coin, ok := u.board.Find(r.Text("symbol"))
-	if !ok {
-		return query.Answer{}, unknown(r.Text("symbol"))
+	coin, err := u.findBySymbol(r.Text("symbol"))
+	if err != nil {
+		return query.Answer{}, err
 	}
-	body := HistoryBody{Symbol: coin.Symbol, CoinID: coin.ID, Ambiguous: len(coin.Alternatives) > 0, Points: []Point{}}
-	for _, other := range coin.Alternatives {
-		body.Alternatives = append(body.Alternatives, Alternative{other.ID, other.Name, other.Rank})
-	}
+	body := HistoryBody{Symbol: coin.Symbol, CoinID: coin.ID, Alternatives: u.alternatives(coin), Points: []Point{}}
+	body.Ambiguous = len(body.Alternatives) > 0
 	days := int(r.Integer("days"))
 	step, intervals := day, days
 	body.Meta.Granularity = "daily"
@@ -75,7 +67,13 @@ func (u *Unit) getHistory(ctx context.Context, r *query.Request) (query.Answer, 
 		step, intervals = time.Hour, 24*days
 		body.Meta.Granularity = "hourly"
 	}
-	candles, err := u.candles.Read(ctx, coin.Coin, step, intervals, r.Now)
+	body.Meta.Clamped = r.Clamped()
+	own, traded := u.board.Coins().ByID(coin.ID)
+	if !traded {
+		body.Meta.Reason = "not_traded"
+		return query.Encode(body)
+	}
+	candles, err := u.candles.Read(ctx, own, step, intervals, r.Now)
 	if err != nil {
 		return query.Answer{}, err
 	}
@@ -83,9 +81,9 @@ func (u *Unit) getHistory(ctx context.Context, r *query.Request) (query.Answer, 
 		body.Points = append(body.Points, Point{query.FormatTime(c.Start.UnixNano()), c.Close, string(c.Origin)})
 		body.Meta.LastUpdated = query.FormatTime(c.Newest.UnixNano())
 	}
-	body.Meta.Count, body.Meta.Clamped = len(body.Points), r.Clamped()
+	body.Meta.Count = len(body.Points)
 	answer, err := query.Encode(body)
-	e := u.board.Entry(coin.Coin)
+	e := u.board.Entry(own)
 	answer.Simulated = e != nil && e.Price.Simulated
 	return answer, err
 }

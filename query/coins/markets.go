@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/marketlog/marketlog/query"
-	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
@@ -48,9 +47,7 @@ func (u *Unit) markets() query.Endpoint {
 		Method: http.MethodGet, Path: "/api/v1/coins/{coinId}/markets", ID: "listCoinMarkets", Tag: "coins",
 		Summary: "Markets of a coin, by exchange",
 		Params: []query.Param{
-			{Name: "coinId", In: query.Path, Kind: query.Text, Required: true, MaxLength: 64, Example: "bitcoin",
-				Doc: "Coin id, or the symbol of the highest ranked coin that has it, in any letter case."},
-			{Name: "limit", Kind: query.Integer, Default: defaultMarkets, Min: 1, Max: maxMarkets, Doc: "Most markets to answer."}},
+			coinParam, limitParam(defaultMarkets, maxMarkets)},
 		Body: MarketsBody{}, NotFound: true, Hot: true, Handle: u.getMarkets,
 	}
 }
@@ -65,13 +62,13 @@ func (u *Unit) getMarkets(_ context.Context, r *query.Request) (query.Answer, er
 	}
 	body := MarketsBody{CoinID: coin.ID, Markets: []Market{}}
 	body.Meta.Clamped = r.Clamped()
-	e := u.board.Entry(coin)
+	e := u.entry(coin.ID)
 	if e == nil {
 		body.Meta.Reason = "no_price"
 		return query.Encode(body)
 	}
 	for _, in := range e.Latest.Inputs {
-		if m, ok := u.market(coin, in, e.Latest.Time); ok {
+		if m, ok := u.market(coin.Symbol, in, e.Latest.Time); ok {
 			body.Markets = append(body.Markets, m)
 		}
 	}
@@ -86,9 +83,9 @@ func (u *Unit) getMarkets(_ context.Context, r *query.Request) (query.Answer, er
 }
 
 // market reads one input as it was recorded at a time. A market that tells no price at all is none.
-func (u *Unit) market(coin schemas.Coin, in *eventsv1.PriceInput, at int64) (Market, bool) {
+func (u *Unit) market(symbol string, in *eventsv1.PriceInput, at int64) (Market, bool) {
 	m := Market{
-		Exchange: in.Provider, Pair: coin.Symbol + "/" + u.quote(in.QuoteId), VenueSymbol: in.Symbol, Price: in.Last, Volume24h: in.Volume24H,
+		Exchange: in.Provider, Pair: symbol + "/" + u.quote(in.QuoteId), VenueSymbol: in.Symbol, Price: in.Last, Volume24h: in.Volume24H,
 		Bid: in.Bid, Ask: in.Ask, UpdatedAt: query.FormatTime(max(in.LastHeard, in.QuoteHeard)),
 	}
 	if at-in.LastHeard > int64(query.StaleAfter) || m.Price <= 0 {

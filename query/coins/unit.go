@@ -1,42 +1,165 @@
-// Package coins answers for coins: the markets that a coin's price is made from, each at its own
-// exchange, and the history of its price.
+// Package coins answers for coins: what they are, how they rank, what they are worth, the markets that a coin's
+// price is made from, and the history of its price. Lists read a catalog in memory, so that an answer costs the
+// same whether it knows a thousand coins or twenty thousand.
 package coins
 
 import (
+	"context"
+	"slices"
 	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/maypok86/otter/v2"
 
 	"github.com/marketlog/marketlog/query"
-	"github.com/marketlog/marketlog/schemas"
 )
+
+const (
+	// heldBytes bounds the encoded answers in memory, heldFor how long one stays that nobody can ask for any more.
+	heldBytes = 64 << 20
+	heldFor   = 5 * time.Minute
+	// listAge, coinAge and setAge are how long clients may reuse answers.
+	listAge = 5 * time.Minute
+	coinAge = 15 * time.Minute
+	setAge  = time.Hour
+)
+
+// History is what coins need of the past.
+type History interface {
+	// FirstSeen returns when each coin was first heard of, by coin id.
+	FirstSeen(ctx context.Context) (map[string]query.CoinFirst, error)
+	// HourlyCloses returns the close of each hour that starts in [from, to), by coin id; an hour without a price is 0.
+	HourlyCloses(ctx context.Context, from, to time.Time) (map[string][]float64, error)
+}
 
 // Unit answers the endpoints of coins.
 type Unit struct {
 	board   *query.Board
+	catalog *query.Catalog
 	candles *query.Candles
+	history History
+
+	past    atomic.Pointer[past]
+	indexed atomic.Pointer[index]
+	bodies  *otter.Cache[bodyKey, query.Answer]
+	// warned are the reserved words that Run has named.
+	warned map[string]bool
 }
 
-// New makes the unit.
-func New(board *query.Board, candles *query.Candles) *Unit {
-	return &Unit{board: board, candles: candles}
+// New makes the unit. What it tells of the past is unknown until Run has read it.
+func New(board *query.Board, catalog *query.Catalog, candles *query.Candles, history History) *Unit {
+	u := &Unit{board: board, catalog: catalog, candles: candles, history: history, warned: map[string]bool{}, bodies: otter.Must(&otter.Options[bodyKey, query.Answer]{
+		MaximumWeight: heldBytes,
+		// The compressed form may be beside it.
+		Weigher:          func(_ bodyKey, a query.Answer) uint32 { return uint32(len(a.Body.JSON())*5/4 + 256) },
+		ExpiryCalculator: otter.ExpiryWriting[bodyKey, query.Answer](heldFor),
+	})}
+	u.past.Store(&past{})
+	return u
 }
 
 // Endpoints declares what the unit answers.
 func (u *Unit) Endpoints() []query.Endpoint {
-	return []query.Endpoint{u.markets(), u.history()}
+	return []query.Endpoint{
+		u.search(), u.top(), u.table(), u.featured(), u.trending(), u.recent(), u.withRates(),
+		u.allCategories(), u.slugs(), u.stats(), u.byID(), u.coin(), u.marketStatistics(), u.similar(), u.networks(),
+		u.markets(), u.priceHistory(),
+	}
+}
+
+// bodyKey names an answer made from one index.
+type bodyKey struct {
+	index       uint64
+	endpoint    string
+	view        query.View
+	first, last int64
+	flag        bool
+	a, b, c, d  string
+}
+
+// answer returns what make makes of the index, from memory where it was made before. Texts of the key must not be
+// a request's own.
+func (u *Unit) answer(ctx context.Context, ix *index, key bodyKey, make func() any) (query.Answer, error) {
+	key.index = ix.number
+	return u.bodies.Get(ctx, key, otter.LoaderFunc[bodyKey, query.Answer](func(context.Context, bodyKey) (query.Answer, error) {
+		answer, err := query.Encode(make())
+		answer.Simulated = ix.simulated
+		return answer, err
+	}))
+}
+
+var coinParam = query.Param{Name: "coinId", In: query.Path, Kind: query.Text, Required: true, MaxLength: 128, Example: "bitcoin",
+	Doc: "Coin id, or the symbol of the highest ranked coin that has it, in any letter case."}
+
+// limitParam is how many rows a list has.
+func limitParam(standard string, most int64) query.Param {
+	return query.Param{Name: "limit", Kind: query.Integer, Default: standard, Min: 1, Max: most, Doc: "Most rows to answer."}
 }
 
 // find turns what a path names by id into a coin; a symbol does where no coin has that id.
-func (u *Unit) find(name string) (schemas.Coin, error) {
-	if coin, ok := u.board.Coins().ByID(strings.ToLower(name)); ok {
+func (u *Unit) find(name string) (*query.CatalogCoin, error) {
+	if coin := u.catalog.Snapshot().Find(name); coin != nil {
 		return coin, nil
 	}
-	found, ok := u.board.Find(name)
-	if !ok {
-		return schemas.Coin{}, unknown(name)
+	// The table knows old and other symbols too.
+	if found, ok := u.board.Find(name); ok {
+		if coin := u.catalog.Snapshot().ByID(found.ID); coin != nil {
+			return coin, nil
+		}
 	}
-	return found.Coin, nil
+	return nil, unknown(name)
+}
+
+// findBySymbol turns what a path names by symbol into the highest ranked coin that has it, else the one with this id.
+func (u *Unit) findBySymbol(name string) (*query.CatalogCoin, error) {
+	if found := u.catalog.Snapshot().BySymbol(strings.ToUpper(name)); len(found) > 0 {
+		return found[0], nil
+	}
+	return u.find(name)
+}
+
+// entry is the price of a coin by our own venues, nil where none trades it.
+func (u *Unit) entry(id string) *query.Entry {
+	if own, ok := u.board.Coins().ByID(id); ok {
+		return u.board.Entry(own)
+	}
+	return nil
 }
 
 func unknown(name string) error {
 	return query.NotFound("no coin has the id or symbol %q", strings.ToValidUTF8(name, "�"))
+}
+
+// Alternative is another coin with the same symbol.
+type Alternative struct {
+	CoinID string `json:"coinId"`
+	Name   string `json:"name"`
+	Rank   int    `json:"rank,omitempty"`
+}
+
+// maxAlternatives bounds those of one answer: some symbols have hundreds.
+const maxAlternatives = 20
+
+// alternatives are the other coins with a coin's symbol, by rank.
+func (u *Unit) alternatives(coin *query.CatalogCoin) []Alternative {
+	var others []Alternative
+	for _, other := range u.catalog.Snapshot().BySymbol(coin.Symbol) {
+		if other.ID != coin.ID && len(others) < maxAlternatives {
+			others = append(others, Alternative{other.ID, other.Name, other.Rank})
+		}
+	}
+	return others
+}
+
+// reserved are the words that paths have where a coin id may stand.
+func (u *Unit) reserved() []string {
+	var words []string
+	for _, e := range u.Endpoints() {
+		word, rest, _ := strings.Cut(strings.TrimPrefix(e.Path, "/api/v1/coins/"), "/")
+		if rest == "" && !strings.ContainsAny(word, "{/") && !slices.Contains(words, word) {
+			words = append(words, word)
+		}
+	}
+	return words
 }

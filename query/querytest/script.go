@@ -73,6 +73,19 @@ func Get(t testing.TB, base, path string) string {
 	t.Helper()
 	response, err := http.Get(base + path)
 	must(t, err)
+	return written(t, response)
+}
+
+// Post answers as Get does what a path of a server answers to a JSON body.
+func Post(t testing.TB, base, path, body string) string {
+	t.Helper()
+	response, err := http.Post(base+path, "application/json", strings.NewReader(body))
+	must(t, err)
+	return written(t, response)
+}
+
+func written(t testing.TB, response *http.Response) string {
+	t.Helper()
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	must(t, err)

@@ -1,0 +1,76 @@
+package query
+
+import (
+	"cmp"
+	"strings"
+
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+// CatalogCoin is a coin as all sources together describe it. It never changes.
+type CatalogCoin struct {
+	// ID is canonical, Symbol in upper case.
+	ID, Symbol, Name string
+	// Rank is by market cap, 1 is the largest; 0 for none.
+	Rank int
+	// Market is the coin's newest row, nil without one.
+	Market *eventsv1.Market
+	// Listed and Detailed are in a source's own words: nil where none lists the coin, or has told its details.
+	Listed, Detailed *eventsv1.Coin
+	// What follows is of the details where they tell it, else of the list.
+	ImageURL, Description string
+	// Categories by the source's names, Platforms in its order.
+	Categories []string
+	Platforms  []*eventsv1.Platform
+	// CreatedAt is the source's own date, ISO 8601; empty where it says none.
+	CreatedAt string
+	// Folded holds name, symbol and id as Fold writes them, one a line: what a search looks in.
+	Folded string
+	// tableRank is that of our own table, 0 for a coin that is not in it: it orders coins that have no rank yet.
+	tableRank int
+}
+
+// Fold writes a text as searches compare it.
+func Fold(text string) string { return strings.ToLower(strings.TrimSpace(text)) }
+
+// coinSources are whose words about a coin count first.
+var coinSources = []string{"coingecko", "coinpaprika"}
+
+// byRank orders coins: those with a rank, then those that our table ranks, then by id.
+func byRank(a, b *CatalogCoin) int {
+	return cmp.Or(rankLast(a.Rank, b.Rank), rankLast(a.tableRank, b.tableRank), strings.Compare(a.ID, b.ID))
+}
+
+// rankLast orders ranks, 0 for none behind all others.
+func rankLast(a, b int) int { return cmp.Compare(uint(a)-1, uint(b)-1) }
+
+// describe puts together what is known of a coin.
+func (c *Catalog) describe(id string) *CatalogCoin {
+	coin := &CatalogCoin{ID: id, Market: c.rows[id]}
+	for _, source := range coinSources {
+		coin.Listed = cmp.Or(coin.Listed, c.said[id][part{source, "list"}])
+		coin.Detailed = cmp.Or(coin.Detailed, c.said[id][part{source, "detail"}])
+	}
+	if own, ok := c.table.ByID(id); ok {
+		coin.Symbol, coin.Name, coin.tableRank = own.Symbol, own.Name, own.Rank
+	}
+	for _, said := range []*eventsv1.Coin{coin.Detailed, coin.Listed} {
+		coin.Symbol = cmp.Or(coin.Symbol, strings.ToUpper(said.GetSymbol()))
+		coin.Name = cmp.Or(coin.Name, said.GetName())
+		coin.ImageURL = cmp.Or(coin.ImageURL, said.GetImageUrl())
+		coin.Description = cmp.Or(coin.Description, said.GetDescription())
+		coin.CreatedAt = cmp.Or(coin.CreatedAt, said.GetCreatedAt())
+		if len(coin.Categories) == 0 {
+			coin.Categories = said.GetCategories()
+		}
+		if len(coin.Platforms) == 0 {
+			coin.Platforms = said.GetPlatforms()
+		}
+	}
+	if coin.Market != nil {
+		coin.Symbol, coin.Name = cmp.Or(coin.Symbol, coin.Market.Symbol), cmp.Or(coin.Name, coin.Market.Name)
+		coin.Rank = int(coin.Market.Rank)
+	}
+	coin.Folded = Fold(coin.Name) + "\n" + Fold(coin.Symbol) + "\n" + id
+	return coin
+}

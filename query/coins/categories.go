@@ -1,0 +1,163 @@
+package coins
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/marketlog/marketlog/query"
+)
+
+// categories are the kinds that sources put coins in.
+type categories struct {
+	list   []*category // by market cap, the largest first; without one by name
+	bySlug map[string]*category
+	// of are each coin's, in the list's order.
+	of [][]*category
+}
+
+type category struct {
+	slug, name string
+	// coins by rank.
+	coins             []int32
+	marketCap, volume float64
+	// capNow and capBefore are of the coins whose cap of 24 hours ago is known.
+	capNow, capBefore           float64
+	marketCapKnown, volumeKnown bool
+	changeKnown                 bool
+}
+
+// slug writes a category's name as an id.
+func slug(name string) string {
+	parts := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	return strings.Join(parts, "-")
+}
+
+// members are the coins of a category, nil where there is none.
+func (c *categories) members(slug string) map[int32]bool {
+	found := c.bySlug[slug]
+	if found == nil {
+		return nil
+	}
+	members := make(map[int32]bool, len(found.coins))
+	for _, i := range found.coins {
+		members[i] = true
+	}
+	return members
+}
+
+func (ix *index) categorize() *categories {
+	all := &categories{bySlug: map[string]*category{}, of: make([][]*category, len(ix.coins))}
+	byName := map[string]*category{}
+	for i, coin := range ix.coins {
+		for _, name := range coin.Categories {
+			c := byName[name]
+			if c == nil {
+				c = all.named(name)
+				byName[name] = c
+			}
+			if c == nil || slices.Contains(all.of[i], c) {
+				continue
+			}
+			all.of[i] = append(all.of[i], c)
+			c.add(int32(i), coin)
+		}
+	}
+	slices.SortFunc(all.list, func(a, b *category) int {
+		return cmp.Or(cmp.Compare(b.marketCap, a.marketCap), strings.Compare(a.slug, b.slug))
+	})
+	return all
+}
+
+// named is the category of a name; nil for a name without a letter.
+func (c *categories) named(name string) *category {
+	id := slug(name)
+	if id == "" {
+		return nil
+	}
+	found := c.bySlug[id]
+	if found == nil {
+		found = &category{slug: id, name: name}
+		c.bySlug[id] = found
+		c.list = append(c.list, found)
+	}
+	return found
+}
+
+// add counts a coin. A sum is over the coins that tell the figure; the change is over those whose cap of a day ago
+// is known too.
+func (c *category) add(i int32, coin *query.CatalogCoin) {
+	c.coins = append(c.coins, i)
+	row := coin.Market
+	if row == nil {
+		return
+	}
+	if row.Volume24H != nil {
+		c.volume, c.volumeKnown = c.volume+*row.Volume24H, true
+	}
+	if row.MarketCap == nil {
+		return
+	}
+	c.marketCap, c.marketCapKnown = c.marketCap+*row.MarketCap, true
+	if row.MarketCapChange24H != nil {
+		c.capNow, c.capBefore, c.changeKnown = c.capNow+*row.MarketCap, c.capBefore+*row.MarketCap-*row.MarketCapChange24H, true
+	}
+}
+
+// CategoriesBody answers GET /api/v1/coins/categories.
+type CategoriesBody struct {
+	Data []Category `json:"data" doc:"Largest market cap first"`
+	Meta query.Meta `json:"meta"`
+}
+
+// Category is one kind of coins. A coin can be in several.
+type Category struct {
+	ID                           string   `json:"id" example:"layer-1"`
+	Name                         string   `json:"name" example:"Layer 1"`
+	CoinCount                    int      `json:"coinCount"`
+	MarketCap                    *float64 `json:"marketCap,omitempty" doc:"USD, of the coins whose cap is known"`
+	Volume24h                    *float64 `json:"volume24h,omitempty" doc:"USD"`
+	MarketCapChangePercentage24h *float64 `json:"marketCapChangePercentage24h,omitempty" doc:"Percent, of the coins whose cap of 24 hours ago is known too"`
+	TopCoins                     []string `json:"topCoins" doc:"Ids of the three highest ranked coins"`
+}
+
+const topCoins = 3
+
+func (u *Unit) allCategories() query.Endpoint {
+	return query.Endpoint{
+		Method: http.MethodGet, Path: "/api/v1/coins/categories", ID: "listCoinCategories", Tag: "coins",
+		Summary: "Categories of coins", Body: CategoriesBody{}, MaxAge: setAge, Hot: true,
+		Handle: func(ctx context.Context, _ *query.Request) (query.Answer, error) {
+			ix := u.index()
+			return u.answer(ctx, ix, bodyKey{endpoint: "categories"}, func() any {
+				body := CategoriesBody{Data: []Category{}}
+				for _, c := range ix.categories().list {
+					body.Data = append(body.Data, ix.describe(c))
+				}
+				body.Meta.Count, body.Meta.LastUpdated = len(body.Data), ix.updated
+				return body
+			})
+		},
+	}
+}
+
+func (ix *index) describe(c *category) Category {
+	told := Category{ID: c.slug, Name: c.name, CoinCount: len(c.coins), TopCoins: []string{}}
+	for _, i := range c.coins[:min(topCoins, len(c.coins))] {
+		told.TopCoins = append(told.TopCoins, ix.coins[i].ID)
+	}
+	if c.marketCapKnown {
+		told.MarketCap = &c.marketCap
+	}
+	if c.volumeKnown {
+		told.Volume24h = &c.volume
+	}
+	if c.changeKnown && c.capBefore > 0 {
+		change := 100 * (c.capNow - c.capBefore) / c.capBefore
+		told.MarketCapChangePercentage24h = &change
+	}
+	return told
+}

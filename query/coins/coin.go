@@ -1,0 +1,169 @@
+package coins
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/marketlog/marketlog/query"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+// CoinBody answers GET /api/v1/coins/{coinId} in the reference view; in the tool view Coin itself does.
+type CoinBody struct {
+	Data Coin `json:"data"`
+}
+
+// Coin is all that is known of a coin. Numbers are in USD and as of the end of a minute; what is not known is left out.
+type Coin struct {
+	ID                       string                   `json:"id" example:"bitcoin"`
+	Symbol                   string                   `json:"symbol" example:"btc" doc:"In lower case"`
+	Name                     string                   `json:"name" example:"Bitcoin"`
+	Description              string                   `json:"description,omitempty"`
+	Homepage                 string                   `json:"homepage,omitempty"`
+	ImageURL                 string                   `json:"imageUrl,omitempty"`
+	MarketCapRank            int                      `json:"marketCapRank,omitempty"`
+	Categories               []string                 `json:"categories"`
+	Platforms                map[string]string        `json:"platforms" doc:"Contract address by platform"`
+	MarketCap                *float64                 `json:"marketCap,omitempty"`
+	CurrentPrice             *float64                 `json:"currentPrice,omitempty"`
+	PriceSource              string                   `json:"priceSource,omitempty" doc:"median of our venues, or the source that tells the price of a coin which none of them trades"`
+	PriceChange24h           *float64                 `json:"priceChange24h,omitempty"`
+	PriceChangePercentage24h *float64                 `json:"priceChangePercentage24h,omitempty" doc:"Percent"`
+	TotalVolume              *float64                 `json:"totalVolume,omitempty" doc:"Of 24 hours"`
+	CirculatingSupply        *float64                 `json:"circulatingSupply,omitempty"`
+	TotalSupply              *float64                 `json:"totalSupply,omitempty"`
+	MaxSupply                *query.Nullable[float64] `json:"maxSupply,omitempty" doc:"null where it is unlimited"`
+	SupplySource             string                   `json:"supplySource,omitempty"`
+	CreatedAt                string                   `json:"createdAt,omitempty" format:"date-time" doc:"The source's listing date, else when the coin was first heard of"`
+	UpdatedAt                string                   `json:"updatedAt,omitempty" format:"date-time" doc:"When the newest of this was told"`
+	DetailsUpdatedAt         string                   `json:"detailsUpdatedAt,omitempty" format:"date-time" doc:"When description, categories, links and developer statistics were read; left out before"`
+	Inactive                 bool                     `json:"inactive,omitempty" doc:"Known to the source, but traded no more"`
+	Links                    map[string][]string      `json:"links,omitempty" doc:"Addresses by kind: homepage, explorer, repository, chat, forum, twitter, reddit, telegram, whitepaper"`
+	Developer                map[string]float64       `json:"developer,omitempty" doc:"Statistics of the repositories by name"`
+	Attribution              []Attribution            `json:"attribution" doc:"Whose words these are"`
+	Ambiguous                bool                     `json:"ambiguous,omitempty" doc:"It was asked for by a symbol that other coins have too"`
+	Alternatives             []Alternative            `json:"alternatives,omitempty"`
+}
+
+// Attribution names a source as its terms want it.
+type Attribution struct {
+	Source  string `json:"source" example:"coingecko"`
+	Name    string `json:"name,omitempty"`
+	URL     string `json:"url,omitempty"`
+	License string `json:"license,omitempty"`
+	Text    string `json:"text,omitempty" doc:"What the source wants to be shown"`
+}
+
+func (u *Unit) coin() query.Endpoint {
+	return query.Endpoint{
+		Method: http.MethodGet, Path: "/api/v1/coins/{coinId}", ID: "getCoin", Tag: "coins",
+		Summary:     "All that is known of a coin",
+		Description: "A coin whose id is a word that a path has here is asked for by /coins/by-id/{id}.",
+		Params:      []query.Param{coinParam}, Body: CoinBody{}, ToolBody: Coin{}, NotFound: true, Hot: true,
+		Handle: func(ctx context.Context, r *query.Request) (query.Answer, error) {
+			coin, err := u.find(r.Text("coinId"))
+			if err != nil {
+				return query.Answer{}, err
+			}
+			return u.describeCoin(ctx, r, coin, !strings.EqualFold(coin.ID, r.Text("coinId")))
+		},
+	}
+}
+
+func (u *Unit) byID() query.Endpoint {
+	return query.Endpoint{
+		Method: http.MethodGet, Path: "/api/v1/coins/by-id/{id}", ID: "getCoinByID", Tag: "coins",
+		Summary: "All that is known of a coin, by its id alone",
+		Params: []query.Param{{Name: "id", In: query.Path, Kind: query.Text, Required: true, MaxLength: 128, Example: "bitcoin",
+			Doc: "Coin id, in any letter case, also one that is a word of another path."}},
+		Body: CoinBody{}, ToolBody: Coin{}, NotFound: true, Hot: true,
+		Handle: func(ctx context.Context, r *query.Request) (query.Answer, error) {
+			coin := u.catalog.Snapshot().ByID(strings.ToLower(r.Text("id")))
+			if coin == nil {
+				return query.Answer{}, query.NotFound("no coin has the id %q", strings.ToValidUTF8(r.Text("id"), "�"))
+			}
+			return u.describeCoin(ctx, r, coin, false)
+		},
+	}
+}
+
+func (u *Unit) describeCoin(ctx context.Context, r *query.Request, coin *query.CatalogCoin, bySymbol bool) (query.Answer, error) {
+	ix := u.index()
+	return u.answer(ctx, ix, bodyKey{endpoint: "coin", view: r.View, a: coin.ID, flag: bySymbol}, func() any {
+		told := ix.coin(coin)
+		if bySymbol {
+			told.Alternatives = u.alternatives(coin)
+			told.Ambiguous = len(told.Alternatives) > 0
+		}
+		if r.View == query.Tool {
+			return told
+		}
+		return CoinBody{told}
+	})
+}
+
+func (ix *index) coin(coin *query.CatalogCoin) Coin {
+	c, market := compact(coin), row(coin)
+	told := Coin{
+		ID: c.ID, Symbol: c.Symbol, Name: c.Name, Description: coin.Description, ImageURL: coin.ImageURL, MarketCapRank: c.Rank,
+		Categories: coin.Categories, Platforms: map[string]string{},
+		MarketCap: c.MarketCap, CurrentPrice: c.Price, PriceSource: market.PriceSource,
+		PriceChange24h: market.PriceChange24H, PriceChangePercentage24h: market.Change24H, TotalVolume: market.Volume24H,
+		CirculatingSupply: market.CirculatingSupply, TotalSupply: market.TotalSupply, SupplySource: market.SupplySource,
+		CreatedAt: query.FormatTime(ix.created(coin)), Attribution: ix.attribution(coin),
+		UpdatedAt:        query.FormatTime(max(market.Time, coin.Listed.GetIngestTime(), coin.Detailed.GetIngestTime())),
+		DetailsUpdatedAt: query.FormatTime(coin.Detailed.GetIngestTime()),
+		Inactive:         coin.Listed.GetInactive(),
+	}
+	if told.Categories == nil {
+		told.Categories = []string{}
+	}
+	for _, p := range coin.Platforms {
+		told.Platforms[p.Name] = p.Address
+	}
+	// A source that tells supplies and no greatest one means that there is none.
+	if market.MaxSupply != nil || market.SupplySource != "" {
+		told.MaxSupply = &query.Nullable[float64]{Value: market.MaxSupply}
+	}
+	for _, link := range coin.Detailed.GetLinks() {
+		if told.Links == nil {
+			told.Links = map[string][]string{}
+		}
+		told.Links[link.Kind] = append(told.Links[link.Kind], link.Url)
+	}
+	if home := told.Links["homepage"]; len(home) > 0 {
+		told.Homepage = home[0]
+	}
+	for _, statistic := range coin.Detailed.GetDeveloper() {
+		if told.Developer == nil {
+			told.Developer = map[string]float64{}
+		}
+		told.Developer[statistic.Name] = statistic.Value
+	}
+	return told
+}
+
+// attribution names the sources of what is told of a coin, by slug.
+func (ix *index) attribution(coin *query.CatalogCoin) []Attribution {
+	market := row(coin)
+	sources := []string{coin.Listed.GetSource(), coin.Detailed.GetSource(), market.SupplySource}
+	if market.PriceSource != ownPrice {
+		sources = append(sources, market.PriceSource)
+	}
+	slices.Sort(sources)
+	named := []Attribution{}
+	for _, source := range slices.Compact(sources) {
+		if source == "" {
+			continue
+		}
+		notice := cmp.Or(ix.snapshot.Notices[source], &eventsv1.SourceNotice{})
+		named = append(named, Attribution{source, notice.Name, notice.Url, notice.License, notice.Attribution})
+	}
+	return named
+}
+
+// ownPrice is the source of prices that our own venues make.
+const ownPrice = "median"

@@ -1,0 +1,195 @@
+package coins
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/marketlog/marketlog/query"
+)
+
+// index is what requests need of a catalog's coins, made once for all who ask while these stay the same. Coins are
+// named by their place in coins.
+type index struct {
+	number    uint64
+	snapshot  *query.Snapshot
+	past      *past
+	simulated bool
+	updated   string // when the newest minute ended
+	coins     []*query.CatalogCoin
+	// ranked says that coins before it have a rank.
+	ranked int
+	// priced are the coins with a market row.
+	priced []int32
+	masks  []mask
+
+	mu         sync.Mutex
+	orders     map[orderKey][]int32
+	categories func() *categories
+	createdAt  func() []int64
+}
+
+type orderKey struct {
+	by     string
+	desc   bool
+	priced bool
+}
+
+var indexes atomic.Uint64
+
+// index is that of the newest snapshot. Two that ask at once may both make it, which costs time only.
+func (u *Unit) index() *index {
+	snapshot, past := u.catalog.Snapshot(), u.past.Load()
+	held := u.indexed.Load()
+	if held != nil && held.past == past && held.snapshot.CoinsVersion == snapshot.CoinsVersion && held.snapshot.Time == snapshot.Time {
+		return held
+	}
+	ix := &index{
+		number: indexes.Add(1), snapshot: snapshot, past: past, simulated: snapshot.Simulated, coins: snapshot.Coins,
+		updated: query.FormatTime(snapshot.Time), orders: map[orderKey][]int32{},
+	}
+	ix.ranked, _ = slices.BinarySearchFunc(ix.coins, 0, func(c *query.CatalogCoin, _ int) int {
+		if c.Rank > 0 {
+			return -1
+		}
+		return 0
+	})
+	ix.masks = make([]mask, len(ix.coins))
+	for i, coin := range ix.coins {
+		ix.masks[i] = maskOf(coin.Folded)
+		if coin.Market != nil {
+			ix.priced = append(ix.priced, int32(i))
+		}
+	}
+	ix.categories = sync.OnceValue(ix.categorize)
+	ix.createdAt = sync.OnceValue(ix.datings)
+	u.indexed.Store(ix)
+	return ix
+}
+
+// value is what coins are ordered by; what is not known comes last in either direction.
+type value func(*query.CatalogCoin) (number float64, text string, known bool)
+
+func number(v *float64) (float64, string, bool) {
+	if v == nil {
+		return 0, "", false
+	}
+	return *v, "", true
+}
+
+var values = map[string]value{
+	"market_cap_rank": func(c *query.CatalogCoin) (float64, string, bool) { return float64(c.Rank), "", c.Rank > 0 },
+	"name":            func(c *query.CatalogCoin) (float64, string, bool) { return 0, query.Fold(c.Name), true },
+	"symbol":          func(c *query.CatalogCoin) (float64, string, bool) { return 0, c.Symbol, true },
+	"market_cap":      func(c *query.CatalogCoin) (float64, string, bool) { return number(c.Market.MarketCap) },
+	"current_price":   func(c *query.CatalogCoin) (float64, string, bool) { return c.Market.Price, "", true },
+	"total_volume":    func(c *query.CatalogCoin) (float64, string, bool) { return number(c.Market.Volume24H) },
+	"price_change_percentage_1h": func(c *query.CatalogCoin) (float64, string, bool) {
+		return number(c.Market.Change1H)
+	},
+	"price_change_percentage_24h": func(c *query.CatalogCoin) (float64, string, bool) {
+		return number(c.Market.Change24H)
+	},
+	"price_change_percentage_7d": func(c *query.CatalogCoin) (float64, string, bool) {
+		return number(c.Market.Change7D)
+	},
+	"price_change_percentage_30d": func(c *query.CatalogCoin) (float64, string, bool) {
+		return number(c.Market.Change30D)
+	},
+}
+
+// order returns the coins, all or those with a market row, in an order; ties are by rank. The list is shared.
+func (ix *index) order(key orderKey) []int32 {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	if held, ok := ix.orders[key]; ok {
+		return held
+	}
+	list := slices.Clone(ix.priced)
+	if !key.priced {
+		list = make([]int32, len(ix.coins))
+		for i := range list {
+			list[i] = int32(i)
+		}
+	}
+	if key.by != "market_cap_rank" || key.desc {
+		ix.sort(list, values[key.by], key.desc)
+	}
+	ix.orders[key] = list
+	return list
+}
+
+func (ix *index) sort(list []int32, by value, desc bool) {
+	type ranked struct {
+		number float64
+		text   string
+		known  bool
+		place  int32
+	}
+	keyed := make([]ranked, len(list))
+	for i, place := range list {
+		n, text, known := by(ix.coins[place])
+		keyed[i] = ranked{n, text, known, place}
+	}
+	slices.SortFunc(keyed, func(a, b ranked) int {
+		if a.known != b.known {
+			if a.known {
+				return -1
+			}
+			return 1
+		}
+		c := cmp.Or(cmp.Compare(a.number, b.number), strings.Compare(a.text, b.text))
+		if desc {
+			c = -c
+		}
+		return cmp.Or(c, cmp.Compare(a.place, b.place))
+	})
+	for i, k := range keyed {
+		list[i] = k.place
+	}
+}
+
+// page is the part of a list that a page has.
+func page[T any](list []T, number, size int64) []T {
+	// Neither overflows: both are bounded by their declarations.
+	from := min((number-1)*size, int64(len(list)))
+	return list[from:min(from+size, int64(len(list)))]
+}
+
+// datings are when coins began, Unix nanoseconds: as a source dates it, else when they were first heard of; 0 for unknown.
+func (ix *index) datings() []int64 {
+	created := make([]int64, len(ix.coins))
+	for i, coin := range ix.coins {
+		created[i] = ix.created(coin)
+	}
+	return created
+}
+
+func (ix *index) created(coin *query.CatalogCoin) int64 {
+	for _, layout := range []string{time.RFC3339, time.DateOnly} {
+		if at, err := time.Parse(layout, coin.CreatedAt); err == nil {
+			return at.UnixNano()
+		}
+	}
+	return firstHeard(ix.past.firstSeen[coin.ID])
+}
+
+// firstHeard is the earlier of what is known; 0 for neither.
+func firstHeard(seen query.CoinFirst) int64 {
+	first := unixNano(seen.Priced)
+	if told := unixNano(seen.Told); told != 0 && (first == 0 || told < first) {
+		first = told
+	}
+	return first
+}
+
+// unixNano is 0 for the zero time, which means unknown.
+func unixNano(at time.Time) int64 {
+	if at.IsZero() {
+		return 0
+	}
+	return at.UnixNano()
+}

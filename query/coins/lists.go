@@ -1,0 +1,348 @@
+package coins
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/schemas"
+)
+
+// TopBody answers GET /api/v1/coins/top.
+type TopBody struct {
+	Coins []TopCoin `json:"coins" doc:"By rank"`
+	Meta  ListMeta  `json:"meta"`
+}
+
+// TopCoin is one of the largest coins.
+type TopCoin struct {
+	Compact
+	ImageURL                 string   `json:"imageUrl,omitempty"`
+	PriceChangePercentage24h *float64 `json:"priceChangePercentage24h,omitempty" doc:"Percent"`
+	TotalVolume              *float64 `json:"totalVolume,omitempty" doc:"USD, of 24 hours"`
+}
+
+func (u *Unit) top() query.Endpoint {
+	return query.Endpoint{
+		Method: http.MethodGet, Path: "/api/v1/coins/top", ID: "listTopCoins", Tag: "coins",
+		Summary: "The largest coins by market cap", Params: []query.Param{limitParam("100", 500)},
+		Body: TopBody{}, MaxAge: listAge, Hot: true, Handle: u.getTop,
+	}
+}
+
+func topCoin(coin *query.CatalogCoin) TopCoin {
+	return TopCoin{Compact: compact(coin), ImageURL: coin.ImageURL, PriceChangePercentage24h: row(coin).Change24H, TotalVolume: row(coin).Volume24H}
+}
+
+func (u *Unit) getTop(ctx context.Context, r *query.Request) (query.Answer, error) {
+	ix, limit := u.index(), int(r.Integer("limit"))
+	return u.answer(ctx, ix, key("top", r), func() any {
+		body := TopBody{Coins: []TopCoin{}}
+		for _, coin := range ix.coins[:min(limit, ix.ranked)] {
+			body.Coins = append(body.Coins, topCoin(coin))
+		}
+		body.Meta = ix.meta(r, len(body.Coins))
+		body.Meta.Reason = ix.emptyReason(len(body.Coins))
+		return body
+	})
+}
+
+// emptyReason says why a list of ranked coins is empty.
+func (ix *index) emptyReason(count int) string {
+	switch {
+	case count > 0:
+		return ""
+	case ix.snapshot.Time == 0:
+		return "starting"
+	default:
+		return "no_market"
+	}
+}
+
+// key is that of a list whose only parameter is its limit. What was clamped is told in the answer.
+func key(endpoint string, r *query.Request) bodyKey {
+	return bodyKey{endpoint: endpoint, view: r.View, first: r.Integer("limit"), flag: r.Clamped() != nil}
+}
+
+// FeaturedBody answers GET /api/v1/coins/featured.
+type FeaturedBody struct {
+	Coins []FeaturedCoin `json:"coins" doc:"Those with the most providers of rates first, then by rank"`
+	Meta  ListMeta       `json:"meta"`
+}
+
+// FeaturedCoin is a coin with what providers pay and ask for it.
+type FeaturedCoin struct {
+	Compact
+	ImageURL      string    `json:"imageUrl,omitempty"`
+	HasRates      bool      `json:"hasRates"`
+	ProviderCount int       `json:"providerCount" doc:"How many providers have a rate for it"`
+	BestRates     BestRates `json:"bestRates"`
+}
+
+// BestRates are the best of a coin's rates, percent a year.
+type BestRates struct {
+	Lending   *float64 `json:"lending,omitempty"`
+	Staking   *float64 `json:"staking,omitempty"`
+	Borrowing *float64 `json:"borrowing,omitempty"`
+}
+
+func (u *Unit) featured() query.Endpoint {
+	return query.Endpoint{
+		Method: http.MethodGet, Path: "/api/v1/coins/featured", ID: "listFeaturedCoins", Tag: "coins",
+		Summary:     "Coins with rates, and the largest ones",
+		Description: "Coins by the number of providers that have a rate for them, filled up by rank.",
+		Params:      []query.Param{limitParam("20", maxFeatured)},
+		Body:        FeaturedBody{}, MaxAge: listAge, Hot: true, Handle: u.getFeatured,
+	}
+}
+
+const maxFeatured = 100
+
+func (u *Unit) getFeatured(ctx context.Context, r *query.Request) (query.Answer, error) {
+	ix, limit := u.index(), int(r.Integer("limit"))
+	return u.answer(ctx, ix, key("featured", r), func() any {
+		body := FeaturedBody{Coins: []FeaturedCoin{}}
+		for _, coin := range ix.coins[:min(limit, ix.ranked)] {
+			body.Coins = append(body.Coins, FeaturedCoin{Compact: compact(coin), ImageURL: coin.ImageURL})
+		}
+		body.Meta = ix.meta(r, len(body.Coins))
+		body.Meta.Reason = ix.emptyReason(len(body.Coins))
+		return body
+	})
+}
+
+// TrendingBody answers GET /api/v1/coins/trending.
+type TrendingBody struct {
+	Coins []TrendingCoin `json:"coins" doc:"Those that rose most within 24 hours first"`
+	Meta  ListMeta       `json:"meta"`
+}
+
+// TrendingCoin is a coin with its place among those that rose.
+type TrendingCoin struct {
+	Compact
+	ImageURL                 string   `json:"imageUrl,omitempty"`
+	PriceChangePercentage24h float64  `json:"priceChangePercentage24h" doc:"Percent"`
+	TotalVolume              *float64 `json:"totalVolume,omitempty" doc:"USD, of 24 hours"`
+	TrendRank                int      `json:"trendRank" doc:"1 rose most"`
+}
+
+func (u *Unit) trending() query.Endpoint {
+	return query.Endpoint{
+		Method: http.MethodGet, Path: "/api/v1/coins/trending", ID: "listTrendingCoins", Tag: "coins",
+		Summary:     "Coins by their change of price over 24 hours",
+		Description: "Of the coins that are traded for at least 50,000 USD within 24 hours, those that rose most.",
+		Params:      []query.Param{limitParam("20", 100)},
+		Body:        TrendingBody{}, MaxAge: listAge, Hot: true, Handle: u.getTrending,
+	}
+}
+
+func (u *Unit) getTrending(ctx context.Context, r *query.Request) (query.Answer, error) {
+	ix, limit := u.index(), int(r.Integer("limit"))
+	return u.answer(ctx, ix, key("trending", r), func() any {
+		body := TrendingBody{Coins: []TrendingCoin{}}
+		for _, i := range ix.order(orderKey{by: "price_change_percentage_24h", desc: true, priced: true}) {
+			coin := ix.coins[i]
+			change, volume := coin.Market.Change24H, coin.Market.Volume24H
+			if change == nil || len(body.Coins) == limit {
+				break
+			}
+			if volume == nil || *volume < schemas.MoversMinVolume {
+				continue
+			}
+			body.Coins = append(body.Coins, TrendingCoin{compact(coin), coin.ImageURL, *change, volume, len(body.Coins) + 1})
+		}
+		body.Meta = ix.meta(r, len(body.Coins))
+		body.Meta.Reason = ix.emptyReason(len(body.Coins))
+		return body
+	})
+}
+
+// RecentBody answers GET /api/v1/coins/recent.
+type RecentBody struct {
+	Coins []RecentCoin `json:"coins" doc:"The youngest first; coins whose beginning is unknown are left out"`
+	Meta  ListMeta     `json:"meta"`
+}
+
+// RecentCoin is a coin with its beginnings.
+type RecentCoin struct {
+	Compact
+	ImageURL     string `json:"imageUrl,omitempty"`
+	CreatedAt    string `json:"createdAt" format:"date-time" doc:"The source's listing date, else when it was first heard of"`
+	FirstPriceAt string `json:"firstPriceAt,omitempty" format:"date-time" doc:"The first minute with a price of our venues"`
+}
+
+func (u *Unit) recent() query.Endpoint {
+	return query.Endpoint{
+		Method: http.MethodGet, Path: "/api/v1/coins/recent", ID: "listRecentCoins", Tag: "coins",
+		Summary: "The youngest coins", Params: []query.Param{limitParam("20", 100)},
+		Body: RecentBody{}, MaxAge: listAge, Hot: true, Handle: u.getRecent,
+	}
+}
+
+func (u *Unit) getRecent(ctx context.Context, r *query.Request) (query.Answer, error) {
+	ix, limit := u.index(), int(r.Integer("limit"))
+	return u.answer(ctx, ix, key("recent", r), func() any {
+		body := RecentBody{Coins: []RecentCoin{}}
+		for _, i := range ix.recent() {
+			if len(body.Coins) == limit {
+				break
+			}
+			coin := ix.coins[i]
+			body.Coins = append(body.Coins, RecentCoin{compact(coin), coin.ImageURL,
+				query.FormatTime(ix.createdAt()[i]), query.FormatTime(unixNano(ix.past.firstSeen[coin.ID].Priced))})
+		}
+		body.Meta = ix.meta(r, len(body.Coins))
+		if len(body.Coins) == 0 {
+			body.Meta.Reason = "no_beginnings"
+		}
+		return body
+	})
+}
+
+// recent are the coins whose beginning is known, the youngest first.
+func (ix *index) recent() []int32 {
+	created := ix.createdAt()
+	list := []int32{}
+	for i := range ix.coins {
+		if created[i] != 0 {
+			list = append(list, int32(i))
+		}
+	}
+	slices.SortStableFunc(list, func(a, b int32) int {
+		switch {
+		case created[a] > created[b]:
+			return -1
+		case created[a] < created[b]:
+			return 1
+		}
+		return 0
+	})
+	return list
+}
+
+// WithRatesBody answers GET /api/v1/coins/with-rates.
+type WithRatesBody struct {
+	Coins []RatedCoin `json:"coins"`
+	Meta  ListMeta    `json:"meta"`
+}
+
+// RatedCoin is a coin with what its rates of a category are, percent a year.
+type RatedCoin struct {
+	Compact
+	Category    string    `json:"category" enum:"lending,borrowing,staking"`
+	Rates       CoinRates `json:"rates"`
+	LastUpdated string    `json:"lastUpdated,omitempty" format:"date-time"`
+}
+
+// CoinRates sums up the rates of a coin.
+type CoinRates struct {
+	Min           float64  `json:"min"`
+	Max           float64  `json:"max"`
+	Average       float64  `json:"average"`
+	Median        float64  `json:"median"`
+	ProviderCount int      `json:"providerCount"`
+	Best          BestRate `json:"best"`
+}
+
+// BestRate is the best of them.
+type BestRate struct {
+	Provider string  `json:"provider"`
+	Rate     float64 `json:"rate"`
+}
+
+func (u *Unit) withRates() query.Endpoint {
+	return query.Endpoint{
+		Method: http.MethodGet, Path: "/api/v1/coins/with-rates", ID: "listCoinsWithRates", Tag: "coins",
+		Summary: "Coins that can be lent, borrowed or staked",
+		Params: []query.Param{
+			{Name: "category", Kind: query.Text, Required: true, Allowed: []string{"lending", "borrowing", "staking"}, Example: "lending", Doc: "Category of the rates."},
+			{Name: "coinCategory", Kind: query.Text, Doc: "Category of the coins, by id or name."},
+			limitParam("6", 50)},
+		Body: WithRatesBody{}, MaxAge: listAge, Hot: true, Handle: u.getWithRates,
+	}
+}
+
+// getWithRates finds no coin: no source tells rates yet, and meta says so.
+func (u *Unit) getWithRates(_ context.Context, r *query.Request) (query.Answer, error) {
+	ix := u.index()
+	body := WithRatesBody{Coins: []RatedCoin{}, Meta: ix.meta(r, 0)}
+	body.Meta.Reason = noRates
+	return query.Encode(body)
+}
+
+const noRates = "no_rates"
+
+// SlugsBody answers GET /api/v1/coins/slugs.
+type SlugsBody struct {
+	Data Slugs `json:"data"`
+}
+
+// Slugs are ids of coins.
+type Slugs struct {
+	Slugs []string `json:"slugs" doc:"By rank"`
+	Count int      `json:"count"`
+}
+
+func (u *Unit) slugs() query.Endpoint {
+	return query.Endpoint{
+		Method: http.MethodGet, Path: "/api/v1/coins/slugs", ID: "listCoinSlugs", Tag: "coins",
+		Summary: "Ids of all coins",
+		Params:  []query.Param{{Name: "featured", Kind: query.Flag, Default: "false", Doc: "Only those of the featured coins, at most 100."}},
+		Body:    SlugsBody{}, MaxAge: setAge, Hot: true, Handle: u.getSlugs,
+	}
+}
+
+func (u *Unit) getSlugs(ctx context.Context, r *query.Request) (query.Answer, error) {
+	ix, featured := u.index(), r.Flag("featured")
+	return u.answer(ctx, ix, bodyKey{endpoint: "slugs", flag: featured}, func() any {
+		list := ix.coins
+		if featured {
+			list = ix.coins[:min(maxFeatured, ix.ranked)]
+		}
+		body := SlugsBody{Slugs{Slugs: make([]string, len(list)), Count: len(list)}}
+		for i, coin := range list {
+			body.Data.Slugs[i] = coin.ID
+		}
+		return body
+	})
+}
+
+// StatsBody answers GET /api/v1/coins/stats.
+type StatsBody struct {
+	Data Stats `json:"data"`
+}
+
+// Stats counts what is known.
+type Stats struct {
+	TotalCoins    int    `json:"totalCoins"`
+	PricedCoins   int    `json:"pricedCoins" doc:"With a price"`
+	RankedCoins   int    `json:"rankedCoins" doc:"With a market cap"`
+	DetailedCoins int    `json:"detailedCoins" doc:"Whose details were read"`
+	Categories    int    `json:"categories"`
+	Timestamp     string `json:"timestamp,omitempty" format:"date-time" doc:"End of the newest minute that was folded"`
+}
+
+func (u *Unit) stats() query.Endpoint {
+	return query.Endpoint{
+		Method: http.MethodGet, Path: "/api/v1/coins/stats", ID: "getCoinStats", Tag: "coins",
+		Summary: "How many coins are known", Body: StatsBody{}, Hot: true,
+		Handle: func(ctx context.Context, _ *query.Request) (query.Answer, error) {
+			ix := u.index()
+			return u.answer(ctx, ix, bodyKey{endpoint: "stats"}, func() any {
+				stats := Stats{TotalCoins: len(ix.coins), PricedCoins: len(ix.priced), RankedCoins: ix.ranked,
+					Categories: len(ix.categories().list), Timestamp: ix.updated}
+				for _, coin := range ix.coins {
+					if coin.Detailed != nil {
+						stats.DetailedCoins++
+					}
+				}
+				return StatsBody{stats}
+			})
+		},
+	}
+}
+
+// own copies a text of a request, which a key in memory outlives.
+func own(text string) string { return strings.Clone(text) }

@@ -1,0 +1,53 @@
+package coins
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+
+	"github.com/marketlog/marketlog/query"
+)
+
+// NetworksBody answers GET /api/v1/coins/{coinId}/networks.
+type NetworksBody struct {
+	Data Networks `json:"data"`
+}
+
+// Networks are where a coin is issued.
+type Networks struct {
+	CoinID   string    `json:"coinId" example:"tether"`
+	Networks []Network `json:"networks" doc:"By platform; empty for the native coin of a chain"`
+	Count    int       `json:"count"`
+}
+
+// Network is one platform.
+type Network struct {
+	Platform string `json:"platform" example:"ethereum"`
+	Address  string `json:"address"`
+}
+
+func (u *Unit) networks() query.Endpoint {
+	return query.Endpoint{
+		Method: http.MethodGet, Path: "/api/v1/coins/{coinId}/networks", ID: "listCoinNetworks", Tag: "coins",
+		Summary: "Platforms that a coin is issued on, with its addresses",
+		Params:  []query.Param{coinParam}, Body: NetworksBody{}, NotFound: true, Hot: true, Handle: u.getNetworks,
+	}
+}
+
+func (u *Unit) getNetworks(ctx context.Context, r *query.Request) (query.Answer, error) {
+	coin, err := u.find(r.Text("coinId"))
+	if err != nil {
+		return query.Answer{}, err
+	}
+	return u.answer(ctx, u.index(), bodyKey{endpoint: "networks", a: coin.ID}, func() any {
+		told := Networks{CoinID: coin.ID, Networks: []Network{}, Count: len(coin.Platforms)}
+		for _, p := range coin.Platforms {
+			told.Networks = append(told.Networks, Network{p.Name, p.Address})
+		}
+		slices.SortFunc(told.Networks, func(a, b Network) int {
+			return cmp.Or(cmp.Compare(a.Platform, b.Platform), cmp.Compare(a.Address, b.Address))
+		})
+		return NetworksBody{told}
+	})
+}

@@ -1,0 +1,102 @@
+package coins
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/marketlog/marketlog/query"
+)
+
+const (
+	// pastEvery is how often history is read anew: what a back-fill adds is seen by then. It looks through all minutes
+	// of all coins, so that it waits at least pastShare times as long as the last reading took.
+	pastEvery = 20 * time.Second
+	pastShare = 100
+	// pastPatience bounds one reading of it.
+	pastPatience = 30 * time.Second
+	// sparklineHours is a week.
+	sparklineHours = 7 * 24
+)
+
+// past is what history last told. It never changes.
+type past struct {
+	firstSeen map[string]query.CoinFirst
+	// hours are the closes of the last week's closed hours but one, 0 where there is none.
+	hours map[string][]float64
+}
+
+// Run reads history from time to time until the context ends. What cannot be read is read again; until then
+// answers tell what was known before.
+func (u *Unit) Run(ctx context.Context, log *slog.Logger) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	failing := false
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-timer.C:
+		}
+		if u.board.Now() == 0 {
+			timer.Reset(time.Second)
+			continue
+		}
+		began := time.Now()
+		err := u.Refresh(ctx)
+		if err != nil && !failing && ctx.Err() == nil {
+			log.Warn("going on without the newest past of coins", "err", err)
+		}
+		failing = err != nil
+		u.warnOfReserved(log)
+		timer.Reset(max(pastEvery, pastShare*time.Since(began)))
+	}
+}
+
+// Refresh reads history once, up to the board's now.
+func (u *Unit) Refresh(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, pastPatience)
+	defer cancel()
+	next := &past{}
+	var err error
+	if next.firstSeen, err = u.history.FirstSeen(ctx); err != nil {
+		return err
+	}
+	if now := u.board.Now(); now > 0 {
+		to := time.Unix(0, now).UTC().Truncate(time.Hour)
+		if next.hours, err = u.history.HourlyCloses(ctx, to.Add(-(sparklineHours-1)*time.Hour), to); err != nil {
+			return err
+		}
+	}
+	u.past.Store(next)
+	return nil
+}
+
+// sparkline is the price at the end of each hour of a week, the last one now's: an hour without a price repeats the
+// one before, and what lies before the first price is left out.
+func (p *past) sparkline(coin *query.CatalogCoin) []float64 {
+	line := make([]float64, 0, sparklineHours)
+	last := 0.0
+	for _, hour := range p.hours[coin.ID] {
+		if hour > 0 {
+			last = hour
+		}
+		if last > 0 {
+			line = append(line, last)
+		}
+	}
+	if coin.Market != nil {
+		line = append(line, coin.Market.Price)
+	}
+	return line
+}
+
+// warnOfReserved names the coins whose own path means something else, each once; by-id still reaches them.
+func (u *Unit) warnOfReserved(log *slog.Logger) {
+	for _, word := range u.reserved() {
+		if u.catalog.Snapshot().ByID(word) != nil && !u.warned[word] {
+			u.warned[word] = true
+			log.Warn("a coin's path means a list", "coin", word, "path", "/api/v1/coins/"+word, "instead", "/api/v1/coins/by-id/"+word)
+		}
+	}
+}

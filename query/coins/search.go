@@ -1,0 +1,107 @@
+package coins
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/marketlog/marketlog/query"
+)
+
+// SearchBody answers GET /api/v1/coins in the reference view.
+type SearchBody struct {
+	Data []FoundCoin `json:"data"`
+	Meta SearchMeta  `json:"meta"`
+}
+
+// SearchToolBody answers it in the tool view.
+type SearchToolBody struct {
+	Coins []FoundCoin `json:"coins"`
+	Meta  SearchMeta  `json:"meta"`
+}
+
+// FoundCoin is a coin in both forms at once.
+type FoundCoin struct {
+	Compact
+	MarketCapRank int    `json:"marketCapRank,omitempty" doc:"The same as rank"`
+	ImageURL      string `json:"imageUrl,omitempty"`
+}
+
+// SearchMeta tells about the answer.
+type SearchMeta struct {
+	ListMeta
+	Total int    `json:"total" doc:"Coins found, on all pages"`
+	Query string `json:"query" doc:"What was searched for"`
+	Page  int64  `json:"page"`
+	Limit int64  `json:"limit"`
+}
+
+// maxPage bounds pages; none of them is there.
+const maxPage = 1_000_000
+
+var (
+	pageParam     = query.Param{Name: "page", Kind: query.Integer, Default: "1", Min: 1, Max: maxPage, Doc: "Which page, the first is 1."}
+	categoryParam = query.Param{Name: "category", Kind: query.Text, Example: "layer-1", Doc: "Only coins of this category, by id or name."}
+	searchParam   = query.Param{Name: "search", Kind: query.Text, Example: "bit", Doc: "Only coins whose name, symbol or id holds this, in any letter case."}
+)
+
+// sorts are the orders of a search, by their values.
+var sorts = []string{"market_cap_rank", "name", "symbol"}
+
+func (u *Unit) search() query.Endpoint {
+	q := searchParam
+	q.Name = "q"
+	return query.Endpoint{
+		Method: http.MethodGet, Path: "/api/v1/coins", ID: "searchCoins", Tag: "coins",
+		Summary:     "Search coins",
+		Description: "All coins by rank without search parameters; coins without a rank follow by id.",
+		Params: []query.Param{
+			q,
+			{Name: "symbol", Kind: query.Text, Example: "btc", Doc: "Only coins with exactly this symbol, in any letter case."},
+			searchParam, pageParam, limitParam("20", 500),
+			{Name: "sort", Kind: query.Text, Default: "market_cap_rank", Allowed: sorts, Doc: "What to order by."},
+			orderParam("order"), categoryParam,
+			{Name: "has_rates", Kind: query.Flag, Doc: "true: only coins with rates of lending, borrowing or staking."}},
+		Body: SearchBody{}, ToolBody: SearchToolBody{}, Hot: true, Handle: u.getSearch,
+	}
+}
+
+func orderParam(name string) query.Param {
+	return query.Param{Name: name, Kind: query.Text, Default: "asc", Allowed: []string{"asc", "desc"}, Doc: "Ascending or descending; what is unknown comes last."}
+}
+
+func (u *Unit) getSearch(ctx context.Context, r *query.Request) (query.Answer, error) {
+	ix := u.index()
+	s := seek(r.Text("q"), r.Text("search"), r.Text("symbol"), r.Text("category"))
+	by := orderKey{by: r.Text("sort"), desc: r.Text("order") == "desc"}
+	number, limit, rated := r.Integer("page"), r.Integer("limit"), r.Has("has_rates") && r.Flag("has_rates")
+	key := bodyKey{endpoint: "search", view: r.View, first: number, last: limit, flag: r.Clamped() != nil, a: by.by + r.Text("order")}
+	if rated {
+		key.a += " rated"
+	}
+	if !s.all() {
+		key.b, key.c, key.d = own(r.Text("q"))+"\n"+own(r.Text("search")), own(s.symbol), own(s.category)
+	}
+	return u.answer(ctx, ix, key, func() any {
+		found := ix.narrow(ix.order(by), &s)
+		meta := SearchMeta{Query: words(r.Text("q"), r.Text("search")), Page: number, Limit: limit}
+		if rated {
+			found, meta.Reason = nil, noRates
+		}
+		coins := []FoundCoin{}
+		for _, i := range page(found, number, limit) {
+			coin := ix.coins[i]
+			coins = append(coins, FoundCoin{compact(coin), coin.Rank, coin.ImageURL})
+		}
+		meta.Meta, meta.Total = ix.meta(r, len(coins)).Meta, len(found)
+		if r.View == query.Tool {
+			return SearchToolBody{coins, meta}
+		}
+		return SearchBody{coins, meta}
+	})
+}
+
+// words joins what was searched for.
+func words(q, search string) string {
+	return strings.ToValidUTF8(strings.TrimSpace(q+" "+search), "�")
+}

@@ -1,0 +1,46 @@
+package coins
+
+import (
+	"strings"
+
+	"github.com/marketlog/marketlog/query"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+// Compact is a coin in a list.
+type Compact struct {
+	ID        string   `json:"id" example:"bitcoin"`
+	Symbol    string   `json:"symbol" example:"btc" doc:"In lower case"`
+	Name      string   `json:"name" example:"Bitcoin"`
+	MarketCap *float64 `json:"marketCap,omitempty" doc:"USD"`
+	Rank      int      `json:"rank,omitempty" doc:"By market cap, 1 is the largest"`
+	Price     *float64 `json:"price,omitempty" doc:"USD"`
+}
+
+// ListMeta tells about a list.
+type ListMeta struct {
+	query.Meta
+	Reason string `json:"reason,omitempty" doc:"Why the list is empty"`
+}
+
+func (ix *index) meta(r *query.Request, count int) ListMeta {
+	return ListMeta{Meta: query.Meta{Count: count, LastUpdated: ix.updated, Clamped: r.Clamped()}}
+}
+
+func compact(coin *query.CatalogCoin) Compact {
+	c := Compact{ID: coin.ID, Symbol: strings.ToLower(coin.Symbol), Name: coin.Name, Rank: coin.Rank}
+	if row := coin.Market; row != nil {
+		c.Price, c.MarketCap = &row.Price, row.MarketCap
+	}
+	return c
+}
+
+// noRow stands for the row of a coin that has none: nothing is known.
+var noRow = &eventsv1.Market{}
+
+func row(coin *query.CatalogCoin) *eventsv1.Market {
+	if coin.Market == nil {
+		return noRow
+	}
+	return coin.Market
+}

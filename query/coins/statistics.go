@@ -1,0 +1,119 @@
+package coins
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/marketlog/marketlog/query"
+)
+
+// StatisticsBody answers GET /api/v1/coins/{coinId}/market-data.
+type StatisticsBody struct {
+	Data Statistics     `json:"data"`
+	Meta StatisticsMeta `json:"meta"`
+}
+
+// StatisticsMeta tells about the answer.
+type StatisticsMeta struct {
+	LastUpdated string   `json:"lastUpdated,omitempty" format:"date-time"`
+	Reason      string   `json:"reason,omitempty" doc:"no_market: nothing is known of the coin's market"`
+	OwnChanges  []string `json:"ownChanges,omitempty" doc:"The spans whose change is from our own candles; the others are as the source tells them"`
+}
+
+// Statistics are a coin's market as of the end of a minute. Numbers are in USD, changes in percent; what is not
+// known is left out.
+type Statistics struct {
+	CoinID                       string                   `json:"coinId" example:"bitcoin"`
+	Symbol                       string                   `json:"symbol" example:"btc" doc:"In lower case"`
+	Price                        *float64                 `json:"price,omitempty"`
+	PriceSource                  string                   `json:"priceSource,omitempty" doc:"median of our venues, or the source that tells the price of a coin which none of them trades"`
+	MarketCap                    *float64                 `json:"marketCap,omitempty"`
+	MarketCapRank                int                      `json:"marketCapRank,omitempty"`
+	FullyDilutedValuation        *float64                 `json:"fullyDilutedValuation,omitempty"`
+	TotalVolume                  *float64                 `json:"totalVolume,omitempty" doc:"Of 24 hours"`
+	VolumeToMarketCap            *float64                 `json:"volumeToMarketCap,omitempty" doc:"A ratio, not percent"`
+	High24h                      *float64                 `json:"high24h,omitempty"`
+	Low24h                       *float64                 `json:"low24h,omitempty"`
+	PriceChange24h               *float64                 `json:"priceChange24h,omitempty"`
+	PriceChangePercentage1h      *float64                 `json:"priceChangePercentage1h,omitempty"`
+	PriceChangePercentage24h     *float64                 `json:"priceChangePercentage24h,omitempty"`
+	PriceChangePercentage7d      *float64                 `json:"priceChangePercentage7d,omitempty"`
+	PriceChangePercentage14d     *float64                 `json:"priceChangePercentage14d,omitempty"`
+	PriceChangePercentage30d     *float64                 `json:"priceChangePercentage30d,omitempty"`
+	PriceChangePercentage60d     *float64                 `json:"priceChangePercentage60d,omitempty"`
+	PriceChangePercentage200d    *float64                 `json:"priceChangePercentage200d,omitempty"`
+	PriceChangePercentage1y      *float64                 `json:"priceChangePercentage1y,omitempty"`
+	MarketCapChange24h           *float64                 `json:"marketCapChange24h,omitempty"`
+	MarketCapChangePercentage24h *float64                 `json:"marketCapChangePercentage24h,omitempty"`
+	ATH                          *float64                 `json:"ath,omitempty"`
+	ATHDate                      string                   `json:"athDate,omitempty" format:"date-time"`
+	ATHChangePercentage          *float64                 `json:"athChangePercentage,omitempty" doc:"From the all-time high to the price"`
+	ATL                          *float64                 `json:"atl,omitempty"`
+	ATLDate                      string                   `json:"atlDate,omitempty" format:"date-time"`
+	ATLChangePercentage          *float64                 `json:"atlChangePercentage,omitempty" doc:"From the all-time low to the price"`
+	CirculatingSupply            *float64                 `json:"circulatingSupply,omitempty"`
+	TotalSupply                  *float64                 `json:"totalSupply,omitempty"`
+	MaxSupply                    *query.Nullable[float64] `json:"maxSupply,omitempty" doc:"null where it is unlimited"`
+	SupplySource                 string                   `json:"supplySource,omitempty"`
+	Providers                    int                      `json:"providers" doc:"Venues that the newest price is made from"`
+	Confidence                   *float64                 `json:"confidence,omitempty" doc:"USD; the newest price is within so much of it"`
+	LastUpdated                  string                   `json:"lastUpdated,omitempty" format:"date-time"`
+}
+
+func (u *Unit) marketStatistics() query.Endpoint {
+	return query.Endpoint{
+		Method: http.MethodGet, Path: "/api/v1/coins/{coinId}/market-data", ID: "getCoinMarketData", Tag: "coins",
+		Summary: "Market statistics of a coin",
+		Params:  []query.Param{coinParam}, Body: StatisticsBody{}, NotFound: true, MaxAge: coinAge, Hot: true, Handle: u.getStatistics,
+	}
+}
+
+func (u *Unit) getStatistics(_ context.Context, r *query.Request) (query.Answer, error) {
+	coin, err := u.find(r.Text("coinId"))
+	if err != nil {
+		return query.Answer{}, err
+	}
+	market := row(coin)
+	told := Statistics{
+		CoinID: coin.ID, Symbol: strings.ToLower(coin.Symbol), Price: compact(coin).Price, PriceSource: market.PriceSource,
+		MarketCap: market.MarketCap, MarketCapRank: coin.Rank, FullyDilutedValuation: market.FullyDilutedValuation, TotalVolume: market.Volume24H,
+		High24h: market.High24H, Low24h: market.Low24H, PriceChange24h: market.PriceChange24H,
+		PriceChangePercentage1h: market.Change1H, PriceChangePercentage24h: market.Change24H, PriceChangePercentage7d: market.Change7D,
+		PriceChangePercentage14d: market.Change14D, PriceChangePercentage30d: market.Change30D, PriceChangePercentage60d: market.Change60D,
+		PriceChangePercentage200d: market.Change200D, PriceChangePercentage1y: market.Change1Y,
+		MarketCapChange24h: market.MarketCapChange24H, MarketCapChangePercentage24h: market.MarketCapChangePct24H,
+		ATH: market.Ath, ATHDate: query.FormatTime(market.AthTime), ATHChangePercentage: changeTo(market.Price, market.Ath),
+		ATL: market.Atl, ATLDate: query.FormatTime(market.AtlTime), ATLChangePercentage: changeTo(market.Price, market.Atl),
+		CirculatingSupply: market.CirculatingSupply, TotalSupply: market.TotalSupply, SupplySource: market.SupplySource,
+		LastUpdated: query.FormatTime(market.Time),
+	}
+	if market.MaxSupply != nil || market.SupplySource != "" {
+		told.MaxSupply = &query.Nullable[float64]{Value: market.MaxSupply}
+	}
+	if market.Volume24H != nil && market.MarketCap != nil && *market.MarketCap > 0 {
+		ratio := *market.Volume24H / *market.MarketCap
+		told.VolumeToMarketCap = &ratio
+	}
+	body := StatisticsBody{Data: told, Meta: StatisticsMeta{LastUpdated: told.LastUpdated, OwnChanges: market.OwnChanges}}
+	if coin.Market == nil {
+		body.Meta.Reason = "no_market"
+	}
+	simulated := u.catalog.Snapshot().Simulated
+	if e := u.entry(coin.ID); e != nil && !u.board.Freshness(e, r.Now).Stale {
+		body.Data.Providers, body.Data.Confidence = int(e.Price.Accepted), &e.Price.Confidence
+		simulated = simulated || e.Price.Simulated
+	}
+	answer, err := query.Encode(body)
+	answer.Simulated = simulated
+	return answer, err
+}
+
+// changeTo is the change from an extreme to the price, in percent.
+func changeTo(price float64, from *float64) *float64 {
+	if from == nil || *from <= 0 || price <= 0 {
+		return nil
+	}
+	change := 100 * (price - *from) / *from
+	return &change
+}

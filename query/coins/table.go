@@ -1,0 +1,118 @@
+package coins
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/marketlog/marketlog/query"
+)
+
+// TableBody answers GET /api/v1/coins/markets.
+type TableBody struct {
+	Data []TableRow `json:"data"`
+	Meta TableMeta  `json:"meta"`
+}
+
+// TableRow is a coin in the market table, as of the end of a minute. Numbers are in USD, changes in percent.
+type TableRow struct {
+	ID                       string    `json:"id" example:"bitcoin"`
+	Symbol                   string    `json:"symbol" example:"btc" doc:"In lower case"`
+	Name                     string    `json:"name" example:"Bitcoin"`
+	ImageURL                 string    `json:"imageUrl,omitempty"`
+	CurrentPrice             float64   `json:"currentPrice"`
+	PriceSource              string    `json:"priceSource" doc:"median of our venues, or the source that tells the price of a coin which none of them trades"`
+	MarketCap                *float64  `json:"marketCap,omitempty"`
+	MarketCapRank            int       `json:"marketCapRank,omitempty"`
+	FullyDilutedValuation    *float64  `json:"fullyDilutedValuation,omitempty"`
+	TotalVolume              *float64  `json:"totalVolume,omitempty"`
+	High24h                  *float64  `json:"high24h,omitempty"`
+	Low24h                   *float64  `json:"low24h,omitempty"`
+	PriceChange24h           *float64  `json:"priceChange24h,omitempty"`
+	PriceChangePercentage1h  *float64  `json:"priceChangePercentage1h,omitempty"`
+	PriceChangePercentage24h *float64  `json:"priceChangePercentage24h,omitempty"`
+	PriceChangePercentage7d  *float64  `json:"priceChangePercentage7d,omitempty"`
+	PriceChangePercentage30d *float64  `json:"priceChangePercentage30d,omitempty"`
+	CirculatingSupply        *float64  `json:"circulatingSupply,omitempty"`
+	TotalSupply              *float64  `json:"totalSupply,omitempty"`
+	MaxSupply                *float64  `json:"maxSupply,omitempty"`
+	ATH                      *float64  `json:"ath,omitempty"`
+	ATL                      *float64  `json:"atl,omitempty"`
+	Sparkline7d              []float64 `json:"sparkline7d,omitempty" doc:"Price at the end of each hour of 7 days, the last one now's: 168 numbers, fewer for a coin whose price is not known for as long"`
+	LastUpdated              string    `json:"lastUpdated" format:"date-time"`
+}
+
+// TableMeta tells about the answer.
+type TableMeta struct {
+	ListMeta
+	Page       int64  `json:"page"`
+	PerPage    int64  `json:"perPage"`
+	Total      int    `json:"total" doc:"Coins on all pages"`
+	TotalPages int64  `json:"totalPages"`
+	Order      string `json:"order"`
+	OrderDir   string `json:"orderDir"`
+}
+
+// tableOrders are what the table can be ordered by, by their values.
+var tableOrders = []string{
+	"market_cap_rank", "market_cap", "current_price", "total_volume", "name", "symbol",
+	"price_change_percentage_1h", "price_change_percentage_24h", "price_change_percentage_7d", "price_change_percentage_30d",
+}
+
+func (u *Unit) table() query.Endpoint {
+	return query.Endpoint{
+		Method: http.MethodGet, Path: "/api/v1/coins/markets", ID: "listCoinMarketTable", Tag: "coins",
+		Summary:     "Market table of all coins with a price",
+		Description: "Each row is the coin's as of the end of the newest minute that changed it.",
+		Params: []query.Param{
+			pageParam,
+			{Name: "per_page", Kind: query.Integer, Default: "100", Min: 1, Max: 250, Doc: "Rows on a page."},
+			{Name: "sparkline", Kind: query.Flag, Default: "false", Doc: "Adds the prices of 7 days."},
+			{Name: "order", Kind: query.Text, Default: "market_cap_rank", Allowed: tableOrders, Doc: "What to order by."},
+			orderParam("order_dir"), categoryParam, searchParam},
+		Body: TableBody{}, MaxAge: listAge, Hot: true, Handle: u.getTable,
+	}
+}
+
+func (u *Unit) getTable(ctx context.Context, r *query.Request) (query.Answer, error) {
+	ix := u.index()
+	s := seek("", r.Text("search"), "", r.Text("category"))
+	by := orderKey{by: r.Text("order"), desc: r.Text("order_dir") == "desc", priced: true}
+	number, size, sparkline := r.Integer("page"), r.Integer("per_page"), r.Flag("sparkline")
+	key := bodyKey{endpoint: "table", first: number, last: size, flag: sparkline, a: by.by + r.Text("order_dir")}
+	if r.Clamped() != nil {
+		key.a += " clamped"
+	}
+	if !s.all() {
+		key.b, key.c = own(s.words[1]), own(s.category)
+	}
+	return u.answer(ctx, ix, key, func() any {
+		found := ix.narrow(ix.order(by), &s)
+		body := TableBody{Data: []TableRow{}}
+		for _, i := range page(found, number, size) {
+			told := tableRow(ix.coins[i])
+			if sparkline {
+				told.Sparkline7d = ix.past.sparkline(ix.coins[i])
+			}
+			body.Data = append(body.Data, told)
+		}
+		total := int64(len(found))
+		body.Meta = TableMeta{ListMeta: ix.meta(r, len(body.Data)), Page: number, PerPage: size, Total: len(found),
+			TotalPages: (total + size - 1) / size, Order: by.by, OrderDir: r.Text("order_dir")}
+		if total == 0 {
+			body.Meta.Reason = ix.emptyReason(len(ix.priced))
+		}
+		return body
+	})
+}
+
+func tableRow(coin *query.CatalogCoin) TableRow {
+	row, c := coin.Market, compact(coin)
+	return TableRow{
+		ID: c.ID, Symbol: c.Symbol, Name: c.Name, ImageURL: coin.ImageURL, CurrentPrice: row.Price, PriceSource: row.PriceSource,
+		MarketCap: row.MarketCap, MarketCapRank: coin.Rank, FullyDilutedValuation: row.FullyDilutedValuation, TotalVolume: row.Volume24H,
+		High24h: row.High24H, Low24h: row.Low24H, PriceChange24h: row.PriceChange24H,
+		PriceChangePercentage1h: row.Change1H, PriceChangePercentage24h: row.Change24H, PriceChangePercentage7d: row.Change7D, PriceChangePercentage30d: row.Change30D,
+		CirculatingSupply: row.CirculatingSupply, TotalSupply: row.TotalSupply, MaxSupply: row.MaxSupply, ATH: row.Ath, ATL: row.Atl,
+		LastUpdated: query.FormatTime(row.Time),
+	}
+}

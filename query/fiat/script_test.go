@@ -1,0 +1,49 @@
+package fiat_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/marketlog/marketlog/deploy/embedded/enginetest"
+	"github.com/marketlog/marketlog/query/fiat"
+	"github.com/marketlog/marketlog/query/querytest"
+	"github.com/marketlog/marketlog/stream/history"
+)
+
+func TestMain(m *testing.M) { enginetest.Main(m) }
+
+// watched tells when beginnings were read.
+type watched struct {
+	*history.Store
+	read func()
+}
+
+func (s *watched) CurrenciesSince(ctx context.Context) (map[string]time.Time, error) {
+	defer s.read()
+	return s.Store.CurrenciesSince(ctx)
+}
+
+func newWorld(t testing.TB) *querytest.World {
+	coins := querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,")
+	w := querytest.NewWorld(t, coins)
+	w.Open(enginetest.Database(t))
+	store := &watched{Store: w.Store}
+	unit := fiat.New(coins, w.Catalog, store)
+	w.Lines["remember"] = func([]string) { // reads what the store holds
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		store.read = cancel
+		if err := unit.Run(ctx, slog.New(slog.DiscardHandler)); !errors.Is(err, context.Canceled) {
+			t.Fatalf("reading the beginnings of currencies: %v, want only the end of the context", err)
+		}
+	}
+	w.Serve(unit.Endpoints())
+	return w
+}
+
+func TestAnswersReadAsTheirScripts(t *testing.T) {
+	querytest.Run(t, func(t *testing.T) func(string) string { return newWorld(t).Run })
+}

@@ -1,0 +1,105 @@
+package fiat
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/schemas"
+)
+
+// Currency is what one US dollar costs in a currency.
+type Currency struct {
+	ID           string   `json:"id" example:"eur"`
+	Symbol       string   `json:"symbol" example:"EUR"`
+	Name         string   `json:"name" example:"Euro"`
+	CoinType     string   `json:"coinType" enum:"fiat"`
+	ExchangeRate float64  `json:"exchangeRate" doc:"Units of the currency for one US dollar: the median of the sources that count"`
+	LastFiatSync string   `json:"lastFiatSync,omitempty" format:"date-time" doc:"When a source of rates was last read"`
+	CreatedAt    string   `json:"createdAt,omitempty" format:"date-time" doc:"When a source first told a rate of it"`
+	UpdatedAt    string   `json:"updatedAt" format:"date-time" doc:"Of the newest rate that counts; of a daily one the beginning of its day"`
+	IsStale      bool     `json:"isStale" doc:"No source's rate is fresh: the newest is told"`
+	Sources      []string `json:"sources" doc:"Whose rates count; none for the US dollar itself"`
+}
+
+// DetailedCurrency is a currency with what each source says of it.
+type DetailedCurrency struct {
+	Currency
+	Inputs []Input `json:"inputs" doc:"What each source says, whether it counts or not"`
+}
+
+// Input is what one source says of a currency.
+type Input struct {
+	Source      string   `json:"source"`
+	Rate        float64  `json:"rate" doc:"Units of the currency for one US dollar"`
+	Date        string   `json:"date" doc:"The day it holds for"`
+	UpdatedAt   string   `json:"updatedAt" format:"date-time"`
+	Daily       bool     `json:"daily" doc:"Fixed once a working day"`
+	Accepted    bool     `json:"accepted"`
+	Reason      string   `json:"reason,omitempty" enum:"stale,outlier,repeats" doc:"Why it does not count: too old, more than half away from the median, or blended from sources that count themselves"`
+	Providers   []string `json:"providers,omitempty" doc:"Whom the source blended it from"`
+	Attribution string   `json:"attribution,omitempty" doc:"To be shown with the rate"`
+}
+
+// Attribution is what a source wants shown with its rates.
+type Attribution struct {
+	Source string `json:"source"`
+	Text   string `json:"text"`
+}
+
+// Meta tells about an answer.
+type Meta struct {
+	query.Meta
+	Attributions []Attribution `json:"attributions" doc:"To be shown with the rates"`
+}
+
+func (c *current) meta(count int) Meta {
+	return Meta{query.Meta{Count: count, LastUpdated: query.FormatTime(c.at)}, c.attributions}
+}
+
+// attributions are those of the sources that were heard, by slug.
+func attributions(snapshot *query.Snapshot, heard map[string]schemas.FiatHeard) []Attribution {
+	all := []Attribution{}
+	for _, slug := range slices.Sorted(maps.Keys(heard)) {
+		if text := snapshot.Notices[slug].GetAttribution(); text != "" {
+			all = append(all, Attribution{slug, text})
+		}
+	}
+	return all
+}
+
+func (u *Unit) currency(now *current, rate schemas.FiatRate) Currency {
+	named, _ := u.coins.Fiat(rate.Code)
+	c := Currency{
+		ID: strings.ToLower(rate.Code), Symbol: rate.Code, Name: named.Name, CoinType: "fiat", ExchangeRate: rate.Rate,
+		UpdatedAt: query.FormatTime(rate.Time), IsStale: rate.Stale, Sources: []string{},
+	}
+	if !now.sync.last.IsZero() {
+		c.LastFiatSync = query.FormatTime(now.sync.last.UnixNano())
+	}
+	if since, ok := now.since[rate.Code]; ok {
+		c.CreatedAt = query.FormatTime(since.UnixNano())
+	}
+	for _, s := range rate.Sources {
+		if s.Reason == "" {
+			c.Sources = append(c.Sources, s.Source)
+		}
+	}
+	return c
+}
+
+func inputs(now *current, rate schemas.FiatRate) []Input {
+	all := []Input{}
+	for _, s := range rate.Sources {
+		in := Input{Source: s.Source, Rate: s.Rate, Date: s.Date, UpdatedAt: query.FormatTime(s.Time), Daily: s.Daily, Accepted: s.Reason == "",
+			Reason: s.Reason, Providers: s.Providers}
+		for _, a := range now.attributions {
+			if a.Source == s.Source {
+				in.Attribution = a.Text
+			}
+		}
+		all = append(all, in)
+	}
+	return all
+}

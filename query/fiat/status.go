@@ -1,0 +1,74 @@
+package fiat
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/marketlog/marketlog/query"
+)
+
+// StatsBody answers GET /api/v1/fiat/stats.
+type StatsBody struct {
+	Data Stats      `json:"data"`
+	Meta query.Meta `json:"meta"`
+}
+
+// Stats counts the currencies.
+type Stats struct {
+	TotalCurrencies int    `json:"totalCurrencies"`
+	LastUpdate      string `json:"lastUpdate" format:"date-time" doc:"Time of the newest rate"`
+	StaleCurrencies int    `json:"staleCurrencies" doc:"Currencies of which no source's rate is fresh"`
+}
+
+// StatusBody answers GET /api/v1/fiat/status.
+type StatusBody struct {
+	Data Status     `json:"data"`
+	Meta query.Meta `json:"meta"`
+}
+
+// Status is how the reading of rates goes, as the log tells.
+type Status struct {
+	IsRunning       bool   `json:"isRunning" doc:"A sync is due, its outcome is not in the log yet, and the process that reads the sources runs"`
+	LastSync        string `json:"lastSync,omitempty" format:"date-time" doc:"When a source of rates was last read; left out before the first time"`
+	NextSync        string `json:"nextSync,omitempty" format:"date-time" doc:"LastSync and the interval"`
+	IntervalSeconds int64  `json:"intervalSeconds" doc:"Of the source that is read most often; the rates of central banks are read hourly"`
+	Statistics      Stats  `json:"statistics"`
+}
+
+func (u *Unit) stats() query.Endpoint {
+	return query.Endpoint{
+		Method: http.MethodGet, Path: "/api/v1/fiat/stats", ID: "getFiatStats", Tag: tag,
+		Summary: "How many currencies there are, and how many have no fresh rate",
+		Body:    StatsBody{}, Hot: true, Handle: u.getStats,
+	}
+}
+
+func (u *Unit) getStats(_ context.Context, r *query.Request) (query.Answer, error) {
+	return u.answer(r, key{operation: "stats"}, func(now *current) (any, error) {
+		return StatsBody{now.stats(), now.meta(len(now.currencies)).Meta}, nil
+	})
+}
+
+func (c *current) stats() Stats {
+	return Stats{len(c.currencies), query.FormatTime(c.newest()), c.stale()}
+}
+
+func (u *Unit) status() query.Endpoint {
+	return query.Endpoint{
+		Method: http.MethodGet, Path: "/api/v1/fiat/status", ID: "getFiatStatus", Tag: tag,
+		Summary: "When rates were read last and will be next",
+		Body:    StatusBody{}, Hot: true, Handle: u.getStatus,
+	}
+}
+
+func (u *Unit) getStatus(_ context.Context, r *query.Request) (query.Answer, error) {
+	return u.answer(r, key{operation: "status"}, func(now *current) (any, error) {
+		s := Status{IntervalSeconds: int64(now.sync.interval / time.Second), Statistics: now.stats(),
+			IsRunning: now.sync.alive && !now.minute.Before(now.sync.next())}
+		if !now.sync.last.IsZero() {
+			s.LastSync, s.NextSync = query.FormatTime(now.sync.last.UnixNano()), query.FormatTime(now.sync.next().UnixNano())
+		}
+		return StatusBody{s, now.meta(len(now.currencies)).Meta}, nil
+	})
+}

@@ -1,0 +1,162 @@
+// Package fiat answers for government currencies: what one US dollar costs in each, blended from the sources that tell
+// it, with what each of them said. All is read from memory.
+package fiat
+
+import (
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+const (
+	tag = "fiat currencies"
+	// base is what all rates are against.
+	base = schemas.USD
+	// maxAge is how long a client may reuse an answer; rates are read about as often.
+	maxAge = 15 * time.Minute
+	// syncInterval is how often rates are read at least, where no source says that it is read more often.
+	syncInterval = 15 * time.Minute
+)
+
+// Unit answers the endpoints of fiat currencies.
+type Unit struct {
+	coins   *schemas.CoinTable
+	catalog *query.Catalog
+	history History
+	held    query.Held[version, key]
+	// since is when each currency was first told, by code, as far as it was read.
+	since atomic.Pointer[map[string]time.Time]
+}
+
+// New makes the unit. Names of currencies are those of the coin table.
+func New(coins *schemas.CoinTable, catalog *query.Catalog, history History) *Unit {
+	return &Unit{coins: coins, catalog: catalog, history: history}
+}
+
+// Endpoints declares what the unit answers.
+func (u *Unit) Endpoints() []query.Endpoint {
+	return []query.Endpoint{u.list(), u.one(), u.rates(), u.stats(), u.status()}
+}
+
+// version is what answers are made from: facts, and the minute, since currencies grow stale.
+type version struct {
+	snapshot *query.Snapshot
+	since    *map[string]time.Time
+	minute   int64
+}
+
+// key names an answer.
+type key struct{ operation, code string }
+
+// current is what is known of all currencies at the minute of a request.
+type current struct {
+	minute     time.Time
+	currencies []schemas.FiatRate
+	sync       sync
+	since      map[string]time.Time
+	simulated  bool
+	// attributions are to be shown with the rates.
+	attributions []Attribution
+	// at is the last clock of the sources.
+	at int64
+}
+
+// sync is how the reading of rates goes.
+type sync struct {
+	// last is when a source was last read, zero before the first time.
+	last     time.Time
+	interval time.Duration
+	// alive says that the process which reads the sources has written its clock lately.
+	alive bool
+}
+
+// aliveFor is for how long a clock of the sources' process says that it runs: it writes one each ten seconds.
+const aliveFor = time.Minute
+
+func (s sync) next() time.Time { return s.last.Add(s.interval) }
+
+// answer gives what make makes of the currencies, which is kept until they change.
+func (u *Unit) answer(r *query.Request, k key, make func(*current) (any, error)) (query.Answer, error) {
+	v := version{u.catalog.Snapshot(), u.since.Load(), r.Now.Truncate(time.Minute).Unix()}
+	return u.held.Get(v, k, func() (query.Answer, error) {
+		now := u.blend(v)
+		if len(now.currencies) == 0 {
+			return query.Answer{}, query.Starting("no rate of a currency was read yet")
+		}
+		body, err := make(now)
+		if err != nil {
+			return query.Answer{}, err
+		}
+		answer, err := query.Encode(body)
+		answer.Simulated = now.simulated
+		return answer, err
+	})
+}
+
+// blend makes the rates of all currencies whose names are known, from what the sources said last.
+func (u *Unit) blend(v version) *current {
+	now := &current{minute: time.Unix(v.minute, 0).UTC(), at: v.snapshot.SourcesTime, sync: sync{interval: syncInterval}}
+	if v.since != nil {
+		now.since = *v.since
+	}
+	heard := map[string]schemas.FiatHeard{}
+	fixings := make([]*eventsv1.Fixing, 0, len(v.snapshot.Fixings))
+	for id, f := range v.snapshot.Fixings {
+		fixings = append(fixings, f)
+		if _, seen := heard[id.Source]; seen {
+			continue
+		}
+		notice := v.snapshot.Notices[id.Source]
+		read := v.snapshot.Read[id.Source]
+		heard[id.Source] = schemas.FiatHeard{Read: read, Interval: notice.GetInterval()}
+		now.simulated = now.simulated || notice.GetSimulated()
+		if read > 0 && time.Unix(0, read).After(now.sync.last) {
+			now.sync.last = time.Unix(0, read).UTC()
+		}
+		if interval := time.Duration(notice.GetInterval()); interval > 0 {
+			now.sync.interval = min(now.sync.interval, interval)
+		}
+	}
+	now.sync.alive = now.minute.UnixNano()-now.at < int64(aliveFor)
+	for _, rate := range schemas.BlendFiat(fixings, heard, now.minute.UnixNano()) {
+		if _, named := u.coins.Fiat(rate.Code); named {
+			now.currencies = append(now.currencies, rate)
+		}
+	}
+	if len(now.currencies) > 0 {
+		now.addBase()
+	}
+	now.attributions = attributions(v.snapshot, heard)
+	return now
+}
+
+// addBase adds the US dollar, which costs one of itself, in its place by code.
+func (c *current) addBase() {
+	i, _ := slices.BinarySearchFunc(c.currencies, base, func(rate schemas.FiatRate, code string) int { return strings.Compare(rate.Code, code) })
+	c.currencies = slices.Insert(c.currencies, i, schemas.FiatRate{Code: base, Rate: 1, Time: c.newest()})
+}
+
+// stale counts the currencies whose rate is too old.
+func (c *current) stale() int {
+	n := 0
+	for _, rate := range c.currencies {
+		if rate.Stale {
+			n++
+		}
+	}
+	return n
+}
+
+// newest is the time of the newest rate.
+func (c *current) newest() int64 {
+	newest := int64(0)
+	for _, rate := range c.currencies {
+		newest = max(newest, rate.Time)
+	}
+	return newest
+}

@@ -1,0 +1,74 @@
+package globalstats
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/marketlog/marketlog/query"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+// MetricsBody answers GET /api/v1/global-stats/metrics.
+type MetricsBody struct {
+	Data Metrics `json:"data"`
+}
+
+// Metrics are sums and shares over all coins with a known price and supply.
+type Metrics struct {
+	TotalMarketCap      float64            `json:"totalMarketCap" doc:"USD"`
+	TotalVolume24h      float64            `json:"totalVolume24h" doc:"USD"`
+	BTCDominance        float64            `json:"btcDominance" doc:"Percent of the total market cap"`
+	ETHDominance        float64            `json:"ethDominance" doc:"Percent of the total market cap"`
+	Dominance           map[string]float64 `json:"dominance" doc:"Percent of the total market cap, by symbol, of the largest coins"`
+	MarketCapChange24h  *float64           `json:"marketCapChange24h,omitempty" doc:"Percent"`
+	VolumeChange24h     *float64           `json:"volumeChange24h,omitempty" doc:"Percent"`
+	Trend24h            *float64           `json:"trend24h,omitempty" doc:"Change of the market cap as a fraction: 0.02 is +2%"`
+	ActiveCoins         uint32             `json:"activeCoins" doc:"Coins that count"`
+	ActiveMarkets       uint32             `json:"activeMarkets" doc:"Markets that their prices were made from"`
+	StablecoinMarketCap float64            `json:"stablecoinMarketCap" doc:"USD"`
+	StablecoinDominance float64            `json:"stablecoinDominance" doc:"Percent of the total market cap"`
+	Timestamp           int64              `json:"timestamp" doc:"Unix seconds"`
+	Age                 query.AgeMeta      `json:"_meta"`
+}
+
+func (u *Unit) metrics() query.Endpoint {
+	return query.Endpoint{
+		Method: http.MethodGet, Path: "/api/v1/global-stats/metrics", ID: "getGlobalMetrics", Tag: tag,
+		Summary: "Current sums and shares of the whole market",
+		Body:    MetricsBody{}, Hot: true, Handle: u.getMetrics,
+	}
+}
+
+func (u *Unit) getMetrics(_ context.Context, r *query.Request) (query.Answer, error) {
+	return u.answer(r, key{operation: "metrics"}, func(now current) (any, error) {
+		return MetricsBody{metricsOf(now)}, nil
+	})
+}
+
+func metricsOf(now current) Metrics {
+	s := now.Summary
+	m := Metrics{
+		TotalMarketCap: s.TotalMarketCap, TotalVolume24h: s.TotalVolume24H, BTCDominance: s.BtcDominance, ETHDominance: s.EthDominance,
+		Dominance: map[string]float64{}, MarketCapChange24h: s.MarketCapChange24H, VolumeChange24h: s.VolumeChange24H, Trend24h: trend(s),
+		ActiveCoins: s.ActiveCoins, ActiveMarkets: s.ActiveMarkets, StablecoinMarketCap: s.StablecoinMarketCap, StablecoinDominance: s.StablecoinDominance,
+		Timestamp: seconds(s.Time), Age: now.age.Meta(),
+	}
+	for _, share := range s.Dominance {
+		if _, taken := m.Dominance[share.Symbol]; !taken { // a symbol means the largest coin that has it
+			m.Dominance[share.Symbol] = share.Percent
+		}
+	}
+	return m
+}
+
+// trend is the only percentage that is told as a fraction.
+func trend(s *eventsv1.Summary) *float64 {
+	if s.MarketCapChange24H == nil {
+		return nil
+	}
+	fraction := *s.MarketCapChange24H / 100
+	return &fraction
+}
+
+// seconds turns Unix nanoseconds into seconds.
+func seconds(ns int64) int64 { return ns / 1e9 }

@@ -1,0 +1,213 @@
+package globalstats
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+const (
+	defaultMovers = 10
+	maxMovers     = 50
+	// toolSegment is what the tool view answers unless it is asked for another segment.
+	toolSegment = "top100"
+	// flatRange is the segment whose gainers and losers are told in one list.
+	flatRange = "1-250"
+	// maxMinVolume is beyond any day's volume of a coin, in USD.
+	maxMinVolume = 1_000_000_000_000_000
+)
+
+// MoversBody answers GET /api/v1/global-stats/movers.
+type MoversBody struct {
+	Data MoversData `json:"data"`
+	Meta Meta       `json:"meta"`
+}
+
+// MoversData holds segments of the market.
+type MoversData struct {
+	Movers    []Segment `json:"movers"`
+	Segments  int       `json:"segments"`
+	Timestamp int64     `json:"timestamp" doc:"Unix seconds"`
+}
+
+// MoversToolBody is the tool's form, of one segment.
+type MoversToolBody struct {
+	RankRange string  `json:"rankRange"`
+	Gainers   []Mover `json:"gainers"`
+	Losers    []Mover `json:"losers"`
+	Timestamp int64   `json:"timestamp" doc:"Unix seconds"`
+	Meta      Meta    `json:"meta"`
+}
+
+// Segment is what moved most of a segment of ranks.
+type Segment struct {
+	RankRange string  `json:"rankRange" example:"1-50"`
+	Gainers   []Mover `json:"gainers" doc:"The strongest rise first"`
+	Losers    []Mover `json:"losers" doc:"The deepest fall first"`
+	Timestamp int64   `json:"timestamp" doc:"Unix seconds"`
+}
+
+// FlatSegment is what moved most of the 250 largest coins, gainers first.
+type FlatSegment struct {
+	RankRange string      `json:"rankRange"`
+	Movers    []FlatMover `json:"movers"`
+	Timestamp int64       `json:"timestamp" doc:"Unix seconds"`
+}
+
+// FlatMover is a mover of either side.
+type FlatMover struct {
+	Mover
+	IsGainer bool `json:"isGainer"`
+}
+
+// Mover is a coin that rose or fell within 24 hours.
+type Mover struct {
+	RankInSegment  int      `json:"rankInSegment" doc:"Among the gainers, or the losers, of the segment; 1 moved most"`
+	ID             string   `json:"id" example:"bitcoin"`
+	Slug           string   `json:"slug" doc:"Equal to id"`
+	Symbol         string   `json:"symbol" example:"btc"`
+	Name           string   `json:"name"`
+	Logo           string   `json:"logo,omitempty"`
+	Price          float64  `json:"price" doc:"USD"`
+	PriceChange24h float64  `json:"priceChange24h" doc:"Percent"`
+	MarketCap      *float64 `json:"marketCap,omitempty" doc:"USD"`
+	MarketCapRank  uint32   `json:"marketCapRank"`
+	Rank           uint32   `json:"rank" doc:"Equal to marketCapRank"`
+	Volume24h      *float64 `json:"volume24h,omitempty" doc:"USD"`
+	LastUpdated    string   `json:"lastUpdated,omitempty" format:"date-time" doc:"Time of the price"`
+}
+
+// MoversOfBody answers GET /api/v1/global-stats/movers/{rankRange}.
+type MoversOfBody struct {
+	Data MoversOf `json:"data"`
+	Meta Meta     `json:"meta"`
+}
+
+var (
+	limitParam = query.Param{Name: "limit", Kind: query.Integer, Default: strconv.Itoa(defaultMovers), Min: 1, Max: maxMovers, Doc: "Most coins on either side of a segment."}
+	floorParam = query.Param{Name: "min_volume", Kind: query.Integer, Default: strconv.Itoa(schemas.MoversMinVolume), Min: 0, Max: maxMinVolume,
+		Doc: "Least volume of 24 hours in USD: what hardly trades moves by noise."}
+)
+
+func (u *Unit) movers() query.Endpoint {
+	return query.Endpoint{
+		Method: http.MethodGet, Path: "/api/v1/global-stats/movers", ID: "getMovers", Tag: tag,
+		Summary: "Coins that rose and fell most within 24 hours",
+		Params: []query.Param{{Name: "segment", Kind: query.Text, Example: "1-50",
+			Allowed: append([]string{"top50", "top100", "top250", "all", "1-100", flatRange}, rangeNames()...),
+			Doc:     "Ranks by market cap. Without it the tool view answers " + toolSegment + ", the reference view each of the three segments."},
+			limitParam, floorParam},
+		Body: MoversBody{}, ToolBody: MoversToolBody{}, Hot: true, Handle: u.getMovers,
+	}
+}
+
+func (u *Unit) getMovers(_ context.Context, r *query.Request) (query.Answer, error) {
+	name := r.Text("segment")
+	return u.answer(r, moversKey("movers", name, r), func(now current) (any, error) {
+		if r.View == query.Tool {
+			if name == "" {
+				name = toolSegment
+			}
+			s := now.segment(rangeNamed(name), r)
+			return MoversToolBody{s.RankRange, s.Gainers, s.Losers, s.Timestamp, now.meta(r, len(s.Gainers)+len(s.Losers))}, nil
+		}
+		ranges := schemas.RankRanges
+		if name != "" {
+			ranges = []schemas.RankRange{rangeNamed(name)}
+		}
+		data := now.segments(ranges, r)
+		return MoversBody{data, now.meta(r, data.Segments)}, nil
+	})
+}
+
+func (u *Unit) moversOf() query.Endpoint {
+	return query.Endpoint{
+		Method: http.MethodGet, Path: "/api/v1/global-stats/movers/{rankRange}", ID: "getMoversOfRanks", Tag: tag,
+		Summary: "Coins of a segment of ranks that rose and fell most within 24 hours",
+		Params: []query.Param{{Name: "rankRange", In: query.Path, Kind: query.Text, Required: true, Example: "1-50",
+			Allowed: append(rangeNames(), flatRange, schemas.AllRanks.String()),
+			Doc:     "Ranks by market cap; " + flatRange + " answers one list of both sides, all every segment."},
+			limitParam, floorParam},
+		Body: MoversOfBody{}, Hot: true, Handle: u.getMoversOf,
+	}
+}
+
+func (u *Unit) getMoversOf(_ context.Context, r *query.Request) (query.Answer, error) {
+	name := r.Text("rankRange")
+	return u.answer(r, moversKey("moversOf", name, r), func(now current) (any, error) {
+		if name == schemas.AllRanks.String() {
+			data := now.segments(schemas.RankRanges, r)
+			return MoversOfBody{MoversOf{data}, now.meta(r, data.Segments)}, nil
+		}
+		s := now.segment(rangeNamed(name), r)
+		count := len(s.Gainers) + len(s.Losers)
+		if name != flatRange {
+			return MoversOfBody{MoversOf{s}, now.meta(r, count)}, nil
+		}
+		flat := FlatSegment{RankRange: s.RankRange, Movers: make([]FlatMover, 0, count), Timestamp: s.Timestamp}
+		for _, m := range s.Gainers {
+			flat.Movers = append(flat.Movers, FlatMover{m, true})
+		}
+		for _, m := range s.Losers {
+			flat.Movers = append(flat.Movers, FlatMover{m, false})
+		}
+		return MoversOfBody{MoversOf{flat}, now.meta(r, count)}, nil
+	})
+}
+
+func moversKey(operation, segment string, r *query.Request) key {
+	return key{operation: operation, segment: segment, limit: r.Integer("limit"), minVolume: r.Integer("min_volume")}
+}
+
+// rangeNamed reads a segment that the declaration allows.
+func rangeNamed(name string) schemas.RankRange {
+	ranks, ok := schemas.ParseRankRange(name)
+	if !ok {
+		panic("no segment is called " + name + ", which a declaration allows")
+	}
+	return ranks
+}
+
+func (c current) segments(ranges []schemas.RankRange, r *query.Request) MoversData {
+	data := MoversData{Movers: []Segment{}, Segments: len(ranges), Timestamp: seconds(c.Summary.Time)}
+	for _, ranks := range ranges {
+		data.Movers = append(data.Movers, c.segment(ranks, r))
+	}
+	return data
+}
+
+func (c current) segment(ranks schemas.RankRange, r *query.Request) Segment {
+	return c.moversIn(ranks, int(r.Integer("limit")), float64(r.Integer("min_volume")))
+}
+
+func (c current) moversIn(ranks schemas.RankRange, limit int, minVolume float64) Segment {
+	var rows []*eventsv1.Market
+	for _, coin := range c.Coins { // by rank, those without one last
+		if coin.Rank == 0 || ranks.To > 0 && coin.Rank > ranks.To {
+			break
+		}
+		rows = append(rows, coin.Market)
+	}
+	gainers, losers := schemas.Movers(rows, ranks, limit, minVolume)
+	return Segment{RankRange: ranks.String(), Gainers: c.tell(gainers), Losers: c.tell(losers), Timestamp: seconds(c.Summary.Time)}
+}
+
+func (c current) tell(rows []*eventsv1.Market) []Mover {
+	movers := make([]Mover, len(rows))
+	for i, row := range rows {
+		movers[i] = Mover{
+			RankInSegment: i + 1, ID: row.CoinId, Slug: row.CoinId, Symbol: strings.ToLower(row.Symbol), Name: row.Name, Price: row.Price,
+			PriceChange24h: row.GetChange24H(), MarketCap: row.MarketCap, MarketCapRank: row.Rank, Rank: row.Rank, Volume24h: row.Volume24H,
+			LastUpdated: query.FormatTime(row.PriceTime),
+		}
+		if coin := c.ByID(row.CoinId); coin != nil {
+			movers[i].Logo = coin.ImageURL
+		}
+	}
+	return movers
+}

@@ -1,0 +1,100 @@
+package globalstats_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/marketlog/marketlog/deploy/embedded/enginetest"
+	"github.com/marketlog/marketlog/query/globalstats"
+	"github.com/marketlog/marketlog/query/querytest"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream"
+	"github.com/marketlog/marketlog/stream/history"
+)
+
+func TestMain(m *testing.M) { enginetest.Main(m) }
+
+// world is a world with the unit over it.
+type world struct {
+	*querytest.World
+	unit *globalstats.Unit
+	// read is called after each reading of past days.
+	read func()
+}
+
+// watched tells when past days were read.
+type watched struct {
+	*history.Store // nil until a script opens one
+	w              *world
+}
+
+func (s watched) FearGreedHistory(ctx context.Context, from, to time.Time) ([]*eventsv1.FearGreed, error) {
+	defer s.w.read()
+	return s.Store.FearGreedHistory(ctx, from, to)
+}
+
+func newWorld(t testing.TB) *world {
+	w := &world{World: querytest.NewWorld(t, querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,", "ethereum,ETH,Ethereum,2,coin,,"))}
+	store := &watched{w: w}
+	w.unit = globalstats.New(w.Catalog, store)
+	w.Lines["store"] = func([]string) { // opens one: what is published from now on is kept
+		w.Open(enginetest.Database(t))
+		store.Store = w.Store
+	}
+	w.Lines["days"] = w.days           // first day, number, first value: days of fear and greed that only the store holds
+	w.Lines["remember"] = w.remember   // reads what the store holds
+	w.Lines["summaries"] = w.summaries // end of the first minute, number, total cap, rise of each: summaries that only the store holds
+	w.Lines["coins"] = w.coins         // number of rows, the first rank: each coin rises by 5 % less a tenth of its rank
+	w.Serve(w.unit.Endpoints())
+	return w
+}
+
+func (w *world) days(words []string) {
+	var b history.Batch
+	start := w.Time(words[1])
+	for i := range w.Integer(words[2]) {
+		b.Add(history.Place{Topic: schemas.TopicReferenceRaw, Offset: w.Offset()}, &eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_FearGreed{
+			FearGreed: &eventsv1.FearGreed{Source: "alternative", Value: uint32(w.Integer(words[3]) + i), Classification: "Fear",
+				EventTime: start.AddDate(0, 0, i).UnixNano(), IngestTime: start.AddDate(0, 0, i).UnixNano()}}})
+	}
+	w.Must(w.Store.Insert(w.T.Context(), &b, ""))
+}
+
+func (w *world) remember([]string) {
+	ctx, cancel := context.WithTimeout(w.T.Context(), 10*time.Second)
+	defer cancel()
+	w.read = cancel
+	if err := w.unit.Run(ctx, slog.New(slog.DiscardHandler)); !errors.Is(err, context.Canceled) {
+		w.T.Fatalf("reading past days: %v, want only the end of the context", err)
+	}
+}
+
+func (w *world) summaries(words []string) {
+	var b history.Batch
+	end, value := w.Time(words[1]), w.Number(words[3])
+	for range w.Integer(words[2]) {
+		b.Add(history.Place{Topic: schemas.TopicMarkets, Offset: w.Offset()}, &eventsv1.MarketRecord{
+			Mark: &eventsv1.Mark{LogicVersion: 1, Offset: end.Unix() / 60},
+			Body: &eventsv1.MarketRecord_Summary{Summary: &eventsv1.Summary{Time: end.UnixNano(), TotalMarketCap: value, BtcDominance: 50}}})
+		end, value = end.Add(time.Minute), value+w.Number(words[4])
+	}
+	w.Must(w.Store.Insert(w.T.Context(), &b, ""))
+}
+
+func (w *world) coins(words []string) {
+	first := w.Integer(words[2])
+	for rank := first; rank < first+w.Integer(words[1]); rank++ {
+		id := "coin-" + string(rune('a'+rank/26%26)) + string(rune('a'+rank%26))
+		change, marketCap, volume := 5-float64(rank)/10, 1e12/float64(rank), 1e6
+		w.Must(w.Catalog.ApplyMarkets(stream.TailRecord{Marked: &eventsv1.MarketRecord{Body: &eventsv1.MarketRecord_Market{Market: &eventsv1.Market{
+			CoinId: id, Symbol: id[5:], Name: id, Time: w.Now.UnixNano(), Price: 1, Rank: uint32(rank), MarketCap: &marketCap, Change24H: &change, Volume24H: &volume}}}}))
+	}
+}
+
+func TestAnswersReadAsTheirScripts(t *testing.T) {
+	querytest.Run(t, func(t *testing.T) func(string) string { return newWorld(t).Run })
+}

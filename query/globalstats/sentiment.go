@@ -1,0 +1,122 @@
+package globalstats
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+// SentimentBody answers GET /api/v1/global-stats/sentiment.
+type SentimentBody struct {
+	Data SentimentData `json:"data"`
+	Meta Meta          `json:"meta"`
+}
+
+// SentimentData holds the segments of the market.
+type SentimentData struct {
+	Sentiment []Sentiment `json:"sentiment"`
+	Segments  int         `json:"segments"`
+	Overall   *Sentiment  `json:"overall,omitempty" doc:"All ranked coins"`
+	Timestamp int64       `json:"timestamp" doc:"Unix seconds"`
+}
+
+// Sentiment is how many coins of a segment rose and fell within 24 hours.
+type Sentiment struct {
+	RankRange        string   `json:"rankRange" example:"1-50"`
+	Positive         uint32   `json:"positive" doc:"Coins that rose"`
+	Negative         uint32   `json:"negative" doc:"Coins that fell"`
+	Neutral          uint32   `json:"neutral" doc:"Coins that did neither"`
+	Total            uint32   `json:"total" doc:"Coins whose change is known"`
+	Moved            uint32   `json:"moved" doc:"Coins that rose or fell"`
+	SentimentRatio   float64  `json:"sentimentRatio" doc:"0 to 1: what rose of what moved; 0.5 where nothing moved"`
+	Classification   string   `json:"classification" enum:"very bullish,bullish,neutral,bearish,very bearish"`
+	AverageChange24h *float64 `json:"averageChange24h,omitempty" doc:"Percent; left out where no change is known"`
+	MedianChange24h  *float64 `json:"medianChange24h,omitempty" doc:"Percent; left out where no change is known"`
+	Timestamp        int64    `json:"timestamp" doc:"Unix seconds"`
+}
+
+// SentimentOfBody answers GET /api/v1/global-stats/sentiment/{rankRange}.
+type SentimentOfBody struct {
+	Data SentimentOf `json:"data"`
+	Meta Meta        `json:"meta"`
+}
+
+func (u *Unit) sentiment() query.Endpoint {
+	return query.Endpoint{
+		Method: http.MethodGet, Path: "/api/v1/global-stats/sentiment", ID: "getSentiment", Tag: tag,
+		Summary: "How many coins rose and fell within 24 hours, by segment of ranks",
+		Body:    SentimentBody{}, Hot: true, Handle: u.getSentiment,
+	}
+}
+
+func (u *Unit) getSentiment(_ context.Context, r *query.Request) (query.Answer, error) {
+	return u.answer(r, key{operation: "sentiment"}, func(now current) (any, error) {
+		data := sentimentOf(now)
+		return SentimentBody{data, now.meta(r, data.Segments)}, nil
+	})
+}
+
+func (u *Unit) sentimentOf() query.Endpoint {
+	ranges := append(rangeNames(), schemas.AllRanks.String())
+	return query.Endpoint{
+		Method: http.MethodGet, Path: "/api/v1/global-stats/sentiment/{rankRange}", ID: "getSentimentOfRanks", Tag: tag,
+		Summary: "How many coins of a segment of ranks rose and fell within 24 hours",
+		Params: []query.Param{{Name: "rankRange", In: query.Path, Kind: query.Text, Required: true, Allowed: ranges, Example: "1-50",
+			Doc: "Ranks by market cap; all answers every segment."}},
+		Body: SentimentOfBody{}, Hot: true, Handle: u.getSentimentOf,
+	}
+}
+
+func (u *Unit) getSentimentOf(_ context.Context, r *query.Request) (query.Answer, error) {
+	name := r.Text("rankRange")
+	return u.answer(r, key{operation: "sentimentOf", segment: name}, func(now current) (any, error) {
+		all := sentimentOf(now)
+		if name == schemas.AllRanks.String() {
+			return SentimentOfBody{SentimentOf{all}, now.meta(r, all.Segments)}, nil
+		}
+		for _, s := range all.Sentiment {
+			if s.RankRange == name {
+				return SentimentOfBody{SentimentOf{s}, now.meta(r, 1)}, nil
+			}
+		}
+		return nil, fmt.Errorf("the summary of %s has no segment %s", query.FormatTime(now.Summary.Time), name)
+	})
+}
+
+func sentimentOf(now current) SentimentData {
+	data := SentimentData{Sentiment: []Sentiment{}, Timestamp: seconds(now.Summary.Time)}
+	for _, s := range now.Summary.Sentiment {
+		told := tellSentiment(s, now.Summary.Time)
+		if s.Range == schemas.AllRanks.String() {
+			data.Overall = &told
+			continue
+		}
+		data.Sentiment = append(data.Sentiment, told)
+	}
+	data.Segments = len(data.Sentiment)
+	return data
+}
+
+func tellSentiment(s *eventsv1.Sentiment, at int64) Sentiment {
+	told := Sentiment{
+		RankRange: s.Range, Positive: s.Positive, Negative: s.Negative, Neutral: s.Neutral, Total: s.Total, Moved: s.Positive + s.Negative,
+		SentimentRatio: s.Ratio, Classification: s.Classification, Timestamp: seconds(at),
+	}
+	if s.Total > 0 {
+		told.AverageChange24h, told.MedianChange24h = &s.AverageChange24H, &s.MedianChange24H
+	}
+	return told
+}
+
+// rangeNames are the segments that the market is told in.
+func rangeNames() []string {
+	var names []string
+	for _, r := range schemas.RankRanges {
+		names = append(names, r.String())
+	}
+	return names
+}

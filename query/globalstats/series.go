@@ -1,0 +1,212 @@
+package globalstats
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/maypok86/otter/v2"
+
+	"github.com/marketlog/marketlog/query"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+// History is what the past of the whole market is read from.
+type History interface {
+	// Summaries returns of each step in (from, to] the last summary, oldest first.
+	Summaries(ctx context.Context, from, to time.Time, step time.Duration) ([]*eventsv1.Summary, error)
+	// SummaryOHLC returns what a metric did in the steps that begin in [from, to), oldest first, as far as there are any.
+	SummaryOHLC(ctx context.Context, metric string, from, to time.Time, step time.Duration) ([]query.SummaryOHLC, error)
+	// FearGreedHistory returns what sources said of the days that begin in [from, to), by day.
+	FearGreedHistory(ctx context.Context, from, to time.Time) ([]*eventsv1.FearGreed, error)
+}
+
+// metricType is a metric whose past is told, with what a summary says of it.
+type metricType struct {
+	name  string
+	value func(*eventsv1.Summary) float64
+}
+
+var metricTypes = []metricType{
+	{"total_market_cap", (*eventsv1.Summary).GetTotalMarketCap},
+	{"total_volume_24h", (*eventsv1.Summary).GetTotalVolume24H},
+	{"btc_dominance", (*eventsv1.Summary).GetBtcDominance},
+	{"eth_dominance", (*eventsv1.Summary).GetEthDominance},
+}
+
+// period is a span that a series looks back over, with the steps of its points and of its candles.
+type period struct {
+	name                 string
+	span, point, candle  time.Duration
+	granularity, candles string
+}
+
+const day = 24 * time.Hour
+
+var periods = []period{
+	{"24h", day, 5 * time.Minute, time.Hour, "5m", "hourly"},
+	{"7d", 7 * day, time.Hour, time.Hour, "1h", "hourly"},
+	{"30d", 30 * day, 4 * time.Hour, day, "4h", "daily"},
+}
+
+const (
+	// heldSeries bounds the encoded series in memory: of three periods, four metrics and two
+	// forms there are 24 a minute.
+	heldSeries = 256
+	// seriesFor is how long one may be kept; a new minute makes a new one.
+	seriesFor = 2 * time.Minute
+	// seriesPatience bounds one reading of history, which all who ask at that time wait for.
+	seriesPatience = 10 * time.Second
+)
+
+// seriesKey names a series up to a minute.
+type seriesKey struct {
+	candles        bool
+	metric, period string
+	newest         int64
+	age            query.Age
+	simulated      bool
+}
+
+func newSeriesCache() *otter.Cache[seriesKey, query.Answer] {
+	return otter.Must(&otter.Options[seriesKey, query.Answer]{
+		MaximumSize: heldSeries, ExpiryCalculator: otter.ExpiryWriting[seriesKey, query.Answer](seriesFor),
+	})
+}
+
+// HistoryBody answers GET /api/v1/global-stats/metrics/history/{metricType}.
+type HistoryBody struct {
+	Data MetricHistory `json:"data"`
+	Meta Meta          `json:"meta"`
+}
+
+// MetricHistory is what a metric was.
+type MetricHistory struct {
+	MetricType  string        `json:"metricType" example:"total_market_cap"`
+	Period      string        `json:"period" enum:"24h,7d,30d"`
+	Granularity string        `json:"granularity" enum:"5m,1h,4h"`
+	History     []MetricPoint `json:"history" doc:"Oldest first: the last value of each step; a step without one is left out"`
+}
+
+// MetricPoint is the value of a metric at the end of a minute.
+type MetricPoint struct {
+	Timestamp int64   `json:"timestamp" doc:"Unix seconds"`
+	Value     float64 `json:"value" doc:"USD, or percent of the total market cap"`
+}
+
+// OHLCBody answers GET /api/v1/global-stats/metrics/ohlc/{metricType}.
+type OHLCBody struct {
+	Data MetricOHLC `json:"data"`
+	Meta Meta       `json:"meta"`
+}
+
+// MetricOHLC is what a metric did.
+type MetricOHLC struct {
+	MetricType  string         `json:"metricType" example:"total_market_cap"`
+	Period      string         `json:"period" enum:"24h,7d,30d"`
+	Granularity string         `json:"granularity" enum:"hourly,daily"`
+	OHLC        []MetricCandle `json:"ohlc" doc:"Oldest first, up to the step under way; a step without a value is left out"`
+}
+
+// MetricCandle is what a metric did in an hour or a day.
+type MetricCandle struct {
+	Timestamp int64   `json:"timestamp" doc:"Start of the step, Unix seconds"`
+	Open      float64 `json:"open"`
+	High      float64 `json:"high"`
+	Low       float64 `json:"low"`
+	Close     float64 `json:"close"`
+	Avg       float64 `json:"avg" doc:"Mean of the samples, one a minute"`
+	Samples   int     `json:"samples"`
+}
+
+func seriesParams() []query.Param {
+	metric := query.Param{Name: "metricType", In: query.Path, Kind: query.Text, Required: true, Example: "total_market_cap",
+		Doc: "Caps and volumes are in USD, dominances in percent of the total market cap."}
+	for _, m := range metricTypes {
+		metric.Allowed = append(metric.Allowed, m.name)
+	}
+	back := query.Param{Name: "period", Kind: query.Text, Default: periods[0].name, Doc: "How far back."}
+	for _, p := range periods {
+		back.Allowed = append(back.Allowed, p.name)
+	}
+	return []query.Param{metric, back}
+}
+
+func (u *Unit) metricHistory() query.Endpoint {
+	return query.Endpoint{
+		Method: http.MethodGet, Path: "/api/v1/global-stats/metrics/history/{metricType}", ID: "getMetricHistory", Tag: tag,
+		Summary:     "What a metric of the whole market was",
+		Description: "A value for every 5 minutes of 24h, every hour of 7d, every 4 hours of 30d.",
+		Params:      seriesParams(), Body: HistoryBody{}, Handle: u.getMetricHistory,
+	}
+}
+
+func (u *Unit) getMetricHistory(ctx context.Context, r *query.Request) (query.Answer, error) {
+	return u.series(ctx, r, false, func(ctx context.Context, metric int, p period, to time.Time) (any, int, error) {
+		end := ceilTo(to, p.point)
+		summaries, err := u.history.Summaries(ctx, end.Add(-p.span), to, p.point)
+		data := MetricHistory{MetricType: metricTypes[metric].name, Period: p.name, Granularity: p.granularity, History: []MetricPoint{}}
+		for _, s := range summaries {
+			data.History = append(data.History, MetricPoint{seconds(s.Time), metricTypes[metric].value(s)})
+		}
+		return data, len(data.History), err
+	})
+}
+
+func (u *Unit) metricOHLC() query.Endpoint {
+	return query.Endpoint{
+		Method: http.MethodGet, Path: "/api/v1/global-stats/metrics/ohlc/{metricType}", ID: "getMetricOHLC", Tag: tag,
+		Summary:     "What a metric of the whole market did in hours or days",
+		Description: "Hours of 24h and 7d, days of 30d.",
+		Params:      seriesParams(), Body: OHLCBody{}, Handle: u.getMetricOHLC,
+	}
+}
+
+func (u *Unit) getMetricOHLC(ctx context.Context, r *query.Request) (query.Answer, error) {
+	return u.series(ctx, r, true, func(ctx context.Context, metric int, p period, to time.Time) (any, int, error) {
+		end := ceilTo(to, p.candle)
+		candles, err := u.history.SummaryOHLC(ctx, metricTypes[metric].name, end.Add(-p.span), end, p.candle)
+		data := MetricOHLC{MetricType: metricTypes[metric].name, Period: p.name, Granularity: p.candles, OHLC: []MetricCandle{}}
+		for _, c := range candles {
+			data.OHLC = append(data.OHLC, MetricCandle{c.Start.Unix(), c.Open, c.High, c.Low, c.Close, c.Average, c.Samples})
+		}
+		return data, len(data.OHLC), err
+	})
+}
+
+// series answers what read reads of history up to the last minute, once a minute.
+func (u *Unit) series(ctx context.Context, r *query.Request, candles bool,
+	read func(ctx context.Context, metric int, p period, to time.Time) (data any, count int, err error),
+) (query.Answer, error) {
+	snapshot := u.catalog.Snapshot()
+	if snapshot.Summary == nil {
+		return query.Answer{}, errNoMinute
+	}
+	metric, back := r.Text("metricType"), r.Text("period")
+	i := slices.IndexFunc(periods, func(p period) bool { return p.name == back })
+	m := slices.IndexFunc(metricTypes, func(t metricType) bool { return t.name == metric })
+	now := current{Snapshot: snapshot, age: query.AgeOf(snapshot.Summary.Time, r.Now, query.StatisticsStaleAfter)}
+	simulated := snapshot.Summary.Simulated || snapshot.Simulated
+	k := seriesKey{candles, metricTypes[m].name, periods[i].name, snapshot.Summary.Time, now.age, simulated}
+	// What is read for all who wait must not end with the first of them.
+	return u.pasts.Get(context.WithoutCancel(ctx), k, otter.LoaderFunc[seriesKey, query.Answer](func(ctx context.Context, _ seriesKey) (query.Answer, error) {
+		ctx, cancel := context.WithTimeout(ctx, seriesPatience)
+		defer cancel()
+		data, count, err := read(ctx, m, periods[i], time.Unix(0, snapshot.Summary.Time).UTC())
+		if err != nil {
+			return query.Answer{}, err
+		}
+		answer, err := query.Encode(struct {
+			Data any  `json:"data"`
+			Meta Meta `json:"meta"`
+		}{data, now.meta(r, count)})
+		answer.Simulated = simulated
+		return answer, err
+	}))
+}
+
+// ceilTo is the first end of a step that is not before an instant.
+func ceilTo(t time.Time, step time.Duration) time.Time {
+	return t.Add(step - time.Nanosecond).Truncate(step)
+}

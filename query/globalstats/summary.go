@@ -1,0 +1,69 @@
+package globalstats
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/schemas"
+)
+
+// SummaryBody answers GET /api/v1/global-stats/summary.
+type SummaryBody struct {
+	Data Summary `json:"data"`
+}
+
+// Summary is the whole market at a glance.
+type Summary struct {
+	TotalMarketCapUSD float64          `json:"totalMarketCapUsd"`
+	Volume24hUSD      float64          `json:"volume24hUsd"`
+	BTCDominance      float64          `json:"btcDominance" doc:"Percent of the total market cap"`
+	ETHDominance      float64          `json:"ethDominance" doc:"Percent of the total market cap"`
+	Trend24h          *float64         `json:"trend24h,omitempty" doc:"Change of the market cap as a fraction: 0.02 is +2%"`
+	Metrics           Metrics          `json:"metrics"`
+	Movers            SummaryMovers    `json:"movers"`
+	Sentiment         SummarySentiment `json:"sentiment"`
+	FearGreed         *FearGreed       `json:"fearGreed,omitempty"`
+	Timestamp         int64            `json:"timestamp" doc:"Unix seconds"`
+	Age               query.AgeMeta    `json:"_meta"`
+}
+
+// SummaryMovers holds the movers of each segment.
+type SummaryMovers struct {
+	Data     []Segment `json:"data"`
+	Segments int       `json:"segments"`
+}
+
+// SummarySentiment holds the sentiment of each segment.
+type SummarySentiment struct {
+	Data     []Sentiment `json:"data"`
+	Segments int         `json:"segments"`
+}
+
+func (u *Unit) summary() query.Endpoint {
+	return query.Endpoint{
+		Method: http.MethodGet, Path: "/api/v1/global-stats/summary", ID: "getMarketSummary", Tag: tag,
+		Summary: "The whole market at a glance: sums, movers, sentiment, fear and greed",
+		Body:    SummaryBody{}, ToolBody: Summary{}, Hot: true, Handle: u.getSummary,
+	}
+}
+
+func (u *Unit) getSummary(_ context.Context, r *query.Request) (query.Answer, error) {
+	return u.answer(r, key{operation: "summary"}, func(now current) (any, error) {
+		metrics, sentiment := metricsOf(now), sentimentOf(now)
+		s := Summary{
+			TotalMarketCapUSD: metrics.TotalMarketCap, Volume24hUSD: metrics.TotalVolume24h, BTCDominance: metrics.BTCDominance,
+			ETHDominance: metrics.ETHDominance, Trend24h: metrics.Trend24h, Metrics: metrics,
+			Movers:    SummaryMovers{Data: []Segment{}, Segments: len(schemas.RankRanges)},
+			Sentiment: SummarySentiment{sentiment.Sentiment, sentiment.Segments},
+			FearGreed: fearGreedOf(now), Timestamp: metrics.Timestamp, Age: metrics.Age,
+		}
+		for _, ranks := range schemas.RankRanges {
+			s.Movers.Data = append(s.Movers.Data, now.moversIn(ranks, defaultMovers, schemas.MoversMinVolume))
+		}
+		if r.View == query.Tool {
+			return s, nil
+		}
+		return SummaryBody{s}, nil
+	})
+}

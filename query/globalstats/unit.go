@@ -1,0 +1,109 @@
+// Package globalstats answers for the whole market: its sums and shares, now and in the past, how many coins rose and
+// fell, which moved most, and fear and greed. What is current is the last minute that the markets fold ended, and is
+// read from memory; only the past of metrics is read from history.
+package globalstats
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/maypok86/otter/v2"
+
+	"github.com/marketlog/marketlog/query"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+const tag = "global statistics"
+
+// Unit answers the endpoints of global statistics.
+type Unit struct {
+	catalog *query.Catalog
+	history History
+	held    query.Held[version, key]
+	pasts   *otter.Cache[seriesKey, query.Answer]
+	// past are the days of fear and greed that history holds, oldest first.
+	past atomic.Pointer[[]*eventsv1.FearGreed]
+}
+
+// New makes the unit.
+func New(catalog *query.Catalog, history History) *Unit {
+	return &Unit{catalog: catalog, history: history, pasts: newSeriesCache()}
+}
+
+// Endpoints declares what the unit answers.
+func (u *Unit) Endpoints() []query.Endpoint {
+	return []query.Endpoint{
+		u.summary(), u.metrics(), u.metricHistory(), u.metricOHLC(), u.fearGreed(),
+		u.sentiment(), u.sentimentOf(), u.movers(), u.moversOf(),
+	}
+}
+
+// version is what current answers are made from. They hold ages and times to come, both told to the minute.
+type version struct {
+	snapshot *query.Snapshot
+	past     *[]*eventsv1.FearGreed
+	age      query.Age
+	minute   int64
+}
+
+// key names a current answer.
+type key struct {
+	operation, segment string
+	view               query.View
+	limit, minVolume   int64
+}
+
+// current is the market as it stands for one request.
+type current struct {
+	*query.Snapshot
+	past []*eventsv1.FearGreed
+	age  query.Age
+	// minute is that of the request, by the query's clock.
+	minute time.Time
+}
+
+// answer gives what make makes of the market as it stands, which is kept until it changes. Before its first minute there
+// is nothing to tell.
+func (u *Unit) answer(r *query.Request, k key, make func(current) (any, error)) (query.Answer, error) {
+	snapshot := u.catalog.Snapshot()
+	if snapshot.Summary == nil {
+		return query.Answer{}, errNoMinute
+	}
+	return u.answerOf(snapshot, r, k, make)
+}
+
+var errNoMinute = query.Starting("no minute of the whole market was folded yet")
+
+// answerOf is answer for what sources alone may tell.
+func (u *Unit) answerOf(snapshot *query.Snapshot, r *query.Request, k key, make func(current) (any, error)) (query.Answer, error) {
+	now := current{Snapshot: snapshot, age: query.AgeOf(snapshot.Summary.GetTime(), r.Now, query.StatisticsStaleAfter), minute: r.Now.Truncate(time.Minute)}
+	v := version{snapshot: snapshot, past: u.past.Load(), age: now.age, minute: now.minute.Unix()}
+	if v.past != nil {
+		now.past = *v.past
+	}
+	k.view = r.View
+	encode := func() (query.Answer, error) {
+		body, err := make(now)
+		if err != nil {
+			return query.Answer{}, err
+		}
+		answer, err := query.Encode(body)
+		answer.Simulated = snapshot.Summary.GetSimulated() || snapshot.Simulated
+		return answer, err
+	}
+	if r.Clamped() != nil {
+		return encode() // it tells what was asked for
+	}
+	return u.held.Get(v, k, encode)
+}
+
+// meta counts the rows of an answer.
+func (c current) meta(r *query.Request, count int) Meta {
+	return Meta{query.Meta{Count: count, LastUpdated: query.FormatTime(c.Summary.Time), Clamped: r.Clamped()}, c.age.Meta()}
+}
+
+// Meta tells about an answer, and how old it is.
+type Meta struct {
+	query.Meta
+	query.AgeMeta
+}

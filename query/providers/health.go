@@ -1,0 +1,118 @@
+package providers
+
+import (
+	"slices"
+	"time"
+
+	"github.com/marketlog/marketlog/query"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+// States of providers.
+const (
+	healthy  = "healthy"
+	degraded = "degraded"
+	down     = "down"
+	disabled = "disabled"
+)
+
+const (
+	// downAfter is how long an exchange may be silent before it counts as down.
+	downAfter = 10 * time.Minute
+	// downFailures in a row make a source count as down.
+	downFailures = 3
+	// goodPercent of the requests of a day must succeed.
+	goodPercent = 95
+)
+
+// heard is what the current prices say of an exchange.
+type heard struct {
+	// last is when any of its markets was heard, Unix nanoseconds.
+	last int64
+	// coins have a fresh market of it.
+	coins     int
+	simulated bool
+}
+
+// listen goes through the inputs of all current prices.
+func (u *Unit) listen(now time.Time) map[string]heard {
+	byVenue := map[string]heard{}
+	u.board.Entries(func(e *query.Entry) {
+		counted := map[string]bool{}
+		for _, in := range e.Latest.Inputs {
+			h, at := byVenue[in.Provider], max(in.LastHeard, in.QuoteHeard)
+			h.last = max(h.last, at)
+			h.simulated = h.simulated || e.Latest.Simulated
+			if !counted[in.Provider] && now.UnixNano()-at <= int64(query.StaleAfter) {
+				counted[in.Provider] = true
+				h.coins++
+			}
+			byVenue[in.Provider] = h
+		}
+	})
+	return byVenue
+}
+
+// describe puts together what a provider declares and how reading it goes.
+func (u *Unit) describe(n *eventsv1.SourceNotice, h query.SourceHealth, prices heard, now time.Time) Provider {
+	p := Provider{
+		Slug: n.Source, Name: n.Name, Categories: n.Kinds, Kind: kindReference, Regions: u.region(n.Source),
+		Source:      Source{Transport: "poll", URL: n.Url, Docs: n.Terms, License: n.License},
+		Attribution: n.Attribution, StaleAfterSeconds: 3 * n.Interval / int64(time.Second), Simulated: n.Simulated,
+	}
+	if slices.Contains(n.Kinds, categoryPrice) {
+		p.Kind, p.Source.Transport = kindExchange, "stream"
+		p.StaleAfterSeconds = int64(query.StaleAfter / time.Second)
+		p.SymbolCount, p.LastSuccess, p.Simulated = prices.coins, query.FormatTime(prices.last), p.Simulated || prices.simulated
+		p.Status = exchangeStatus(n, prices, now)
+		return p
+	}
+	p.Status, p.ConsecutiveFailures, p.LastError = sourceStatus(n, h), h.ConsecutiveFailures, failure(h)
+	p.SuccessRate24h, p.SuccessRate7d = percent(h.Succeeded24h, h.Requests24h), percent(h.Succeeded7d, h.Requests7d)
+	if !h.LastSuccess.IsZero() {
+		p.LastSuccess = query.FormatTime(h.LastSuccess.UnixNano())
+	}
+	if h.Requests7d > 0 && !h.LastAttempt.IsZero() {
+		p.LastAttempt = query.FormatTime(h.LastAttempt.UnixNano())
+	}
+	if h.Succeeded24h > 0 {
+		p.LatencyMs = &Latency{milliseconds(h.LatencyP50), milliseconds(h.LatencyP95)}
+	}
+	return p
+}
+
+func exchangeStatus(n *eventsv1.SourceNotice, prices heard, now time.Time) string {
+	switch silent := time.Duration(now.UnixNano() - prices.last); {
+	case !n.Enabled:
+		return disabled
+	case silent <= query.StaleAfter:
+		return healthy
+	case silent <= downAfter:
+		return degraded
+	}
+	return down
+}
+
+// sourceStatus is by the rule of v_sources.
+func sourceStatus(n *eventsv1.SourceNotice, h query.SourceHealth) string {
+	switch {
+	case !n.Enabled:
+		return disabled
+	case h.Requests7d == 0 || h.LastSuccess.IsZero() || h.ConsecutiveFailures >= downFailures:
+		return down
+	case h.ConsecutiveFailures > 0 || 100*h.Succeeded24h < goodPercent*h.Requests24h:
+		return degraded
+	}
+	return healthy
+}
+
+// percent is nil of nothing.
+func percent(part, whole int) *float64 {
+	if whole == 0 {
+		return nil
+	}
+	p := 100 * float64(part) / float64(whole)
+	return &p
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -1,0 +1,27 @@
+package providers_test
+
+import (
+	"testing"
+
+	"github.com/marketlog/marketlog/deploy/embedded/enginetest"
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/providers"
+	"github.com/marketlog/marketlog/query/querytest"
+)
+
+func TestMain(m *testing.M) { enginetest.Main(m) }
+
+func newWorld(t testing.TB) *querytest.World {
+	w := querytest.NewWorld(t, querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,", "ethereum,ETH,Ethereum,2,coin,,"))
+	w.Open(enginetest.Database(t))
+	w.Serve(providers.New(w.Board, w.Catalog, w.Store, []query.Provider{
+		{Slug: "kraken", Name: "Kraken", Refuses: []string{"JP"}, Terms: "https://kraken.example/terms"},
+		{Slug: "okx", Name: "OKX"},
+		{Slug: "upbit", Name: "Upbit"},
+	}).Endpoints())
+	return w
+}
+
+func TestAnswersReadAsTheirScripts(t *testing.T) {
+	querytest.Run(t, func(t *testing.T) func(string) string { return newWorld(t).Run })
+}

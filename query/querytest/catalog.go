@@ -1,0 +1,73 @@
+package querytest
+
+import (
+	"time"
+
+	"google.golang.org/protobuf/encoding/prototext"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream/history"
+)
+
+// Said publishes what sources say, which is in the catalog and in the store; it is seen from the next clock of
+// the sources or minute on.
+func (w *World) Said(rec *eventsv1.ReferenceRecord) {
+	offset := w.Offset()
+	value, err := rec.MarshalVT()
+	w.Must(err)
+	if w.Store != nil {
+		var b history.Batch
+		b.Add(history.Place{Topic: schemas.TopicReferenceRaw, Offset: offset}, rec)
+		w.Must(w.Store.Insert(w.T.Context(), &b, ""))
+	}
+	w.Must(w.Catalog.ApplyReference(query.TailRecord{Offset: offset, Value: value}))
+}
+
+// Minute publishes the end of a minute of the markets fold, and a clock of the sources at that time.
+func (w *World) Minute(at time.Time) {
+	w.Said(&eventsv1.ReferenceRecord{Producer: "sources", Epoch: 1, Body: &eventsv1.ReferenceRecord_Clock{Clock: &eventsv1.Clock{Time: at.UnixNano()}}})
+	pulse := &eventsv1.Pulse{Now: at.UnixNano(), Watermark: at.UnixNano()}
+	w.Folded(at, &eventsv1.MarketRecord{Body: &eventsv1.MarketRecord_Pulse{Pulse: pulse}})
+}
+
+// Folded publishes a record of the markets fold, which is in the catalog and in the store.
+func (w *World) Folded(at time.Time, rec *eventsv1.MarketRecord) {
+	rec.Mark = &eventsv1.Mark{LogicVersion: 1, Offset: at.Unix() / 60, Index: uint32(w.Offset())}
+	offset := w.Offset()
+	if w.Store != nil {
+		var b history.Batch
+		b.Add(history.Place{Topic: schemas.TopicMarkets, Offset: offset}, rec)
+		w.Must(w.Store.Insert(w.T.Context(), &b, ""))
+	}
+	w.Must(w.Catalog.ApplyMarkets(query.TailRecord{Offset: offset, Marked: rec}))
+}
+
+func (w *World) said(text string) {
+	rec := &eventsv1.ReferenceRecord{Producer: "sources", Epoch: 1}
+	w.read(text, rec)
+	w.Said(rec)
+}
+
+func (w *World) row(text string) {
+	row := &eventsv1.Market{Time: w.Now.UnixNano()}
+	w.read(text, row)
+	w.Folded(time.Unix(0, row.Time), &eventsv1.MarketRecord{Body: &eventsv1.MarketRecord_Market{Market: row}})
+}
+
+func (w *World) summary(text string) {
+	summary := &eventsv1.Summary{Time: w.Now.UnixNano()}
+	w.read(text, summary)
+	w.Folded(time.Unix(0, summary.Time), &eventsv1.MarketRecord{Body: &eventsv1.MarketRecord_Summary{Summary: summary}})
+}
+
+// read merges a text into a message, whose own values stand where the text says nothing.
+func (w *World) read(text string, into proto.Message) {
+	said := into.ProtoReflect().New().Interface()
+	if err := prototext.Unmarshal([]byte(text), said); err != nil {
+		w.T.Fatalf("script: reading %q: %v", text, err)
+	}
+	proto.Merge(into, said)
+}

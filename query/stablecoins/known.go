@@ -1,0 +1,172 @@
+package stablecoins
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+// known is a stablecoin as it stands.
+type known struct {
+	id, symbol, name string
+	// peg is the currency that it aims at one unit of.
+	peg string
+	// row and said may be nil: the markets fold, or no source, tells of it.
+	row  *eventsv1.Market
+	said *eventsv1.Stablecoin
+	// own says that the coin table has it, so that prices and history of our own are of it.
+	own   bool
+	entry *query.Entry
+	// price is in USD, 0 where none is known; target is what the unit of its peg costs, 0 where that is not.
+	price, target float64
+	priceSource   string
+	priceTime     int64
+	stale         bool
+	simulated     bool
+}
+
+// deviation is in signed basis points; nil where price or target is not known.
+func (k *known) deviation() *float64 {
+	if k.price <= 0 || k.target <= 0 {
+		return nil
+	}
+	bps := schemas.PegDeviationBps(k.price, k.target)
+	return &bps
+}
+
+// marketCap is the fold's, else what the source counts in units of the peg; nil where neither is known.
+func (k *known) marketCap() *float64 {
+	if k.row.GetMarketCap() > 0 {
+		return k.row.MarketCap
+	}
+	circulating := number(k.said.GetCirculating())
+	if circulating <= 0 || k.target <= 0 {
+		return nil
+	}
+	marketCap := circulating * k.target
+	return &marketCap
+}
+
+// score is of the closes of 30 days and the deviation now; nil without either.
+func (k *known) score(kept query.PegStatistic) *schemas.PegScore {
+	deviation := k.deviation()
+	if deviation == nil || kept.Samples == 0 {
+		return nil
+	}
+	s := schemas.PegScoreOf(kept.MeanBps, kept.P95Bps, max(*deviation, -*deviation), kept.Samples)
+	return &s
+}
+
+// pegTypes are how sources write that a stablecoin follows a currency: peggedUSD.
+const pegTypes = "pegged"
+
+// pegOf reads the currency of a source's peg type; empty where it follows none, as peggedVAR.
+func pegOf(coins *schemas.CoinTable, pegType string) string {
+	code, ok := strings.CutPrefix(pegType, pegTypes)
+	if !ok {
+		return ""
+	}
+	fiat, _ := coins.Fiat(code)
+	return fiat.Code
+}
+
+// all are the stablecoins that the coin table or a source names with a peg, by coin id.
+func (u *Unit) all(snapshot *query.Snapshot, now time.Time) []*known {
+	coins := u.board.Coins()
+	byID := map[string]*known{}
+	for _, coin := range coins.All() {
+		if coin.Peg != "" {
+			byID[coin.ID] = &known{id: coin.ID, symbol: coin.Symbol, name: coin.Name, peg: coin.Peg, own: true, entry: u.board.Entry(coin)}
+		}
+	}
+	for _, said := range snapshot.Stablecoins {
+		if said.CoinId == "" {
+			continue
+		}
+		k := byID[said.CoinId]
+		if k == nil {
+			peg := pegOf(coins, said.PegType)
+			_, other := coins.ByID(said.CoinId) // the table says that it has no peg
+			if peg == "" || other {
+				continue
+			}
+			k = &known{id: said.CoinId, symbol: strings.ToUpper(said.Symbol), name: said.Name, peg: peg}
+			byID[said.CoinId] = k
+		}
+		if k.said == nil || number(said.Circulating) > number(k.said.Circulating) {
+			k.said = said // of two that a source takes for one coin, the larger is it
+		}
+	}
+	list := make([]*known, 0, len(byID))
+	for _, k := range byID {
+		if coin := snapshot.ByID(k.id); coin != nil {
+			k.row = coin.Market
+		}
+		k.target = target(snapshot, k.peg, now)
+		u.setPrice(k, snapshot, now)
+		list = append(list, k)
+	}
+	slices.SortFunc(list, func(a, b *known) int { return strings.Compare(a.id, b.id) })
+	return list
+}
+
+// setPrice takes our own live price, else that of the markets fold, else that of the source.
+func (u *Unit) setPrice(k *known, snapshot *query.Snapshot, now time.Time) {
+	switch {
+	case k.entry != nil:
+		k.price, k.priceSource, k.priceTime = k.entry.Price.Price, "median", k.entry.Price.Time
+		k.stale, k.simulated = u.board.Freshness(k.entry, now).Stale, k.entry.Price.Simulated
+		return
+	case k.row.GetPrice() > 0:
+		k.price, k.priceSource, k.priceTime, k.simulated = k.row.Price, k.row.PriceSource, k.row.PriceTime, k.row.Simulated
+	case k.said != nil:
+		k.price, k.priceSource, k.priceTime = number(k.said.Price), k.said.Source, cmp.Or(k.said.EventTime, k.said.IngestTime)
+		k.simulated = snapshot.Notices[k.said.Source].GetSimulated()
+	}
+	// What a source tells each hour may be two hours old, and is stale when three rounds were missed.
+	k.stale = k.price > 0 && now.UnixNano()-k.priceTime > int64(3*time.Hour)
+}
+
+// target is what one unit of a currency costs in USD by the reference rates of the newest day, as the views of pegs
+// take it; 0 where there is none of the last six days.
+func target(snapshot *query.Snapshot, code string, now time.Time) float64 {
+	if code == schemas.USD {
+		return 1
+	}
+	newest, usd := "", 0.0
+	for id, dollar := range snapshot.Fixings {
+		if id.Base != "EUR" || id.Quote != schemas.USD || dollar.Date < newest {
+			continue
+		}
+		rate := number(dollar.Rate)
+		if code != "EUR" {
+			other := snapshot.Fixings[query.FiatID{Source: id.Source, Base: "EUR", Quote: code}]
+			if other == nil || other.Date != dollar.Date || number(other.Rate) <= 0 {
+				continue
+			}
+			rate /= number(other.Rate)
+		}
+		if day, err := time.Parse(time.DateOnly, dollar.Date); err != nil || now.Truncate(24*time.Hour).Sub(day) > schemas.FixingDays*24*time.Hour {
+			continue
+		}
+		if dollar.Date > newest || rate < usd { // of two sources of one day always the same
+			newest, usd = dollar.Date, rate
+		}
+	}
+	return usd
+}
+
+// number reads an exact decimal of the log as a float; 0 where it is none.
+func number(text string) float64 {
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}

@@ -1,0 +1,106 @@
+// Package stablecoins answers how well stablecoins keep their pegs: now by the live price, lately by a score of which
+// every part is told, and over time by a series and the episodes in which a peg was lost.
+package stablecoins
+
+import (
+	"context"
+	"time"
+
+	"github.com/maypok86/otter/v2"
+
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/schemas"
+)
+
+const tag = "stablecoins"
+
+// History is what the past of pegs is read from.
+type History interface {
+	// PegSeries returns how far a stablecoin of the coin table lay from its peg in (from, to], one sample a step, oldest first.
+	PegSeries(ctx context.Context, coinID string, from, to time.Time, step time.Duration) ([]query.PegSample, error)
+	// PegStatistics returns how each of them has kept it since.
+	PegStatistics(ctx context.Context, since time.Time) ([]query.PegStatistic, error)
+	// PegEpisodes returns when one had lost it in (from, to], oldest first.
+	PegEpisodes(ctx context.Context, coinID string, from, to time.Time) ([]schemas.PegEpisode, error)
+}
+
+const (
+	// statisticsFor is how long statistics of 30 days are reused.
+	statisticsFor = time.Minute
+	// heldPasts bounds the series in memory, of at most a few thousand points each.
+	heldPasts = 128
+	// patience bounds one reading of history, which all who ask at that time wait for.
+	patience = 10 * time.Second
+)
+
+// Unit answers the endpoints of stablecoins.
+type Unit struct {
+	board   *query.Board
+	catalog *query.Catalog
+	history History
+	// statistics are by coin id, of a minute; pasts by coin, window and minute.
+	statistics *otter.Cache[int64, map[string]query.PegStatistic]
+	pasts      *otter.Cache[pastKey, *past]
+}
+
+// pastKey names the past of a peg up to a minute.
+type pastKey struct {
+	coinID string
+	span   time.Duration
+	minute int64
+}
+
+// past is what history holds of a peg.
+type past struct {
+	samples  []query.PegSample
+	episodes []schemas.PegEpisode
+}
+
+// New makes the unit.
+func New(board *query.Board, catalog *query.Catalog, history History) *Unit {
+	return &Unit{board: board, catalog: catalog, history: history,
+		statistics: otter.Must(&otter.Options[int64, map[string]query.PegStatistic]{
+			MaximumSize: 2, ExpiryCalculator: otter.ExpiryWriting[int64, map[string]query.PegStatistic](2 * statisticsFor),
+		}),
+		pasts: otter.Must(&otter.Options[pastKey, *past]{
+			MaximumSize: heldPasts, ExpiryCalculator: otter.ExpiryWriting[pastKey, *past](2 * time.Minute),
+		}),
+	}
+}
+
+// Endpoints declares what the unit answers.
+func (u *Unit) Endpoints() []query.Endpoint { return []query.Endpoint{u.index(), u.stability()} }
+
+// kept are the statistics of the 30 days before a time, at most a minute old.
+func (u *Unit) kept(ctx context.Context, now time.Time) (map[string]query.PegStatistic, error) {
+	slot := now.UnixNano() / int64(statisticsFor)
+	// What is read for all who wait must not end with the first of them.
+	return u.statistics.Get(context.WithoutCancel(ctx), slot, otter.LoaderFunc[int64, map[string]query.PegStatistic](
+		func(ctx context.Context, _ int64) (map[string]query.PegStatistic, error) {
+			ctx, cancel := context.WithTimeout(ctx, patience)
+			defer cancel()
+			all, err := u.history.PegStatistics(ctx, now.Add(-schemas.PegScoreSpan))
+			byCoin := make(map[string]query.PegStatistic, len(all))
+			for _, s := range all {
+				byCoin[s.CoinID] = s
+			}
+			return byCoin, err
+		}))
+}
+
+// past reads what history holds of a peg in a span before a time.
+func (u *Unit) past(ctx context.Context, coinID string, span window, now time.Time) (*past, error) {
+	to := now.Truncate(time.Minute)
+	key := pastKey{coinID, span.span, to.Unix()}
+	return u.pasts.Get(context.WithoutCancel(ctx), key, otter.LoaderFunc[pastKey, *past](func(ctx context.Context, _ pastKey) (*past, error) {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		p := &past{}
+		var err error
+		if p.samples, err = u.history.PegSeries(ctx, coinID, to.Add(-span.span), to, span.step); err != nil {
+			return nil, err
+		}
+		p.episodes, err = u.history.PegEpisodes(ctx, coinID, to.Add(-span.span), to)
+		return p, err
+	}))
+}

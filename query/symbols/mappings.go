@@ -1,0 +1,63 @@
+package symbols
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/schemas"
+)
+
+const (
+	maxMappings = 1_000
+	// mappingsFor is how long mappings are answered again: to find when each was first read looks at all ticks that are
+	// kept, and a new one is a listing or an operator's word.
+	mappingsFor = 5 * time.Minute
+)
+
+func (u *Unit) mappings() query.Endpoint {
+	return query.Endpoint{
+		Method: http.MethodGet, Path: "/api/v1/symbols/mappings", ID: "listSymbolMappings", Tag: "symbols",
+		Summary:     "Which coins the symbols of venues mean",
+		Description: "Overrides come first, then the symbols of venues whose ticks are kept.",
+		Params:      []query.Param{{Name: "limit", Kind: query.Integer, Default: "100", Min: 1, Max: maxMappings, Doc: "How many."}},
+		Body:        MappingsBody{}, Handle: u.getMappings,
+	}
+}
+
+func (u *Unit) getMappings(ctx context.Context, r *query.Request) (query.Answer, error) {
+	kept, err := u.readMappings(ctx, r.Now)
+	if err != nil {
+		return query.Answer{}, err
+	}
+	now := u.catalog.Snapshot()
+	body := MappingsBody{Data: MappingsData{Mappings: []Mapping{}, Timestamp: u.timestamp(now)}}
+	for _, m := range kept[:min(len(kept), int(r.Integer("limit")))] {
+		body.Data.Mappings = append(body.Data.Mappings, Mapping{Source: m.Source, Symbol: m.Symbol, CatalogID: m.CoinID, Confidence: m.Confidence,
+			Method: string(m.Method), CreatedAt: query.FormatTime(m.Since.UnixNano())})
+	}
+	body.Data.Count = len(body.Data.Mappings)
+	body.Meta = query.Meta{Count: body.Data.Count, LastUpdated: body.Data.Timestamp, Clamped: r.Clamped()}
+	answer, err := query.Encode(body)
+	answer.Simulated = now.Simulated
+	return answer, err
+}
+
+// readMappings reads them at most once in mappingsFor; who comes meanwhile waits for it.
+func (u *Unit) readMappings(ctx context.Context, now time.Time) ([]schemas.SymbolMapping, error) {
+	u.mapping.Lock()
+	defer u.mapping.Unlock()
+	if age := now.Sub(u.keptAt); u.kept != nil && age >= 0 && age < mappingsFor {
+		return u.kept, nil
+	}
+	found, err := u.history.Mappings(ctx, maxMappings)
+	if err != nil {
+		return nil, err
+	}
+	if found == nil {
+		found = []schemas.SymbolMapping{}
+	}
+	u.kept, u.keptAt = found, now
+	return found, nil
+}

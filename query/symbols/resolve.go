@@ -1,0 +1,175 @@
+package symbols
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/schemas"
+)
+
+const (
+	// maxBatch bounds the symbols of one batch.
+	maxBatch = 100
+	// maxInput is as long as the longest address with its platform before it.
+	maxInput = 128
+)
+
+// params declares what a symbol is asked with, as parameters of a query or as fields of a body.
+func params(in query.In) []query.Param {
+	return []query.Param{
+		{Name: "symbol", In: in, Kind: query.Text, Required: true, MaxLength: maxInput, Example: "XBT",
+			Doc: "What a venue or a person calls a coin: a symbol, a pair, an id, a name or a contract address, in any letter case."},
+		sourceParam(in, in == query.Field),
+		{Name: "price", In: in, Kind: query.Number, Doc: "Price of one unit, in the quote of the context, else in USD: tells coins with one symbol apart."},
+		contextParam(in),
+	}
+}
+
+func sourceParam(in query.In, required bool) query.Param {
+	p := query.Param{Name: "source", In: in, Kind: query.Text, Required: required, MaxLength: 64, Example: "kraken",
+		Doc: "Who calls it so: a venue, a source such as coingecko or coinpaprika, or general."}
+	if !required {
+		p.Default = schemas.GeneralSource
+	}
+	return p
+}
+
+func contextParam(in query.In) query.Param {
+	return query.Param{Name: "context", In: in, Kind: query.Hints, Allowed: []string{"exchange", "quote", "platform", "contract", "name"}, Word: "exchange",
+		Doc: "Hints: the exchange, the quote currency, the platform and contract that the coin is issued on, its name. A plain word is an exchange or a quote currency."}
+}
+
+func (u *Unit) resolve() query.Endpoint {
+	return query.Endpoint{
+		Method: http.MethodGet, Path: "/api/v1/symbols/resolve", ID: "resolveSymbol", Tag: "symbols", NotFound: true,
+		Summary:     "Which coin a symbol means",
+		Description: "By an operator's override, the source's or the exchange's own mapping, uniqueness, the given price, the coin table, market cap or a search of names: the first that can decide does. In the tool view what cannot be resolved is a 404 with candidates.",
+		Params:      params(query.Query),
+		Body:        ResolutionBody{}, ToolBody: Resolution{}, Hot: true, Handle: u.getResolution,
+	}
+}
+
+func (u *Unit) resolvePosted() query.Endpoint {
+	e := u.resolve()
+	e.Method, e.ID, e.Params = http.MethodPost, "resolveSymbolPosted", params(query.Field)
+	e.Summary = "Which coin a symbol means, asked by a body"
+	return e
+}
+
+func (u *Unit) getResolution(_ context.Context, r *query.Request) (query.Answer, error) {
+	resolver, now := u.resolver()
+	answer := u.ask(resolver, r, r.Text("symbol"))
+	if r.View == query.Reference {
+		body, err := query.Encode(ResolutionBody{answer})
+		body.Simulated = now.Simulated
+		return body, err
+	}
+	if !answer.Resolved {
+		failed := query.NotFound("no coin is known as %q", answer.Input)
+		if len(answer.Candidates) > 0 {
+			failed.Candidates = answer.Candidates
+		}
+		return query.Answer{}, failed
+	}
+	body, err := query.Encode(answer)
+	body.Simulated = now.Simulated
+	return body, err
+}
+
+// Resolve answers as the endpoints do.
+func (u *Unit) Resolve(req schemas.SymbolRequest) Resolution {
+	resolver, _ := u.resolver()
+	return describe(req.Symbol, resolver.Resolve(req))
+}
+
+// ask resolves one symbol with the source, price and context of a request.
+func (u *Unit) ask(resolver *schemas.Resolver, r *query.Request, symbol string) Resolution {
+	hints := r.Hints("context")
+	req := schemas.SymbolRequest{Symbol: symbol, Source: r.Text("source"), At: r.Now.UnixNano(),
+		Context: schemas.SymbolContext{Exchange: hints["exchange"], Platform: hints["platform"], Contract: hints["contract"], Name: hints["name"]}}
+	quote := hints["quote"]
+	if quote == "" && isQuote(resolver.Table, hints["exchange"]) {
+		quote, req.Context.Exchange = hints["exchange"], ""
+	}
+	reason := ""
+	if price := u.price(r); price > 0 {
+		if usd, ok := u.usd(resolver.Table, req, quote); ok {
+			req.Price = price * usd
+		} else {
+			reason = "no_rate"
+		}
+	}
+	answer := describe(symbol, resolver.Resolve(req))
+	answer.Reason = reason
+	return answer
+}
+
+// price is the one given; a batch has none, since its symbols share their hints.
+func (u *Unit) price(r *query.Request) float64 {
+	if !r.Declares("price") {
+		return 0
+	}
+	return r.Number("price")
+}
+
+// isQuote says that a plain word names what markets are quoted in.
+func isQuote(table *schemas.CoinTable, word string) bool {
+	asset, ok := table.ResolveQuote("", word)
+	if !ok || asset.Fiat {
+		return ok
+	}
+	coin, _ := table.ByID(asset.ID)
+	return coin.Kind == schemas.KindStablecoin || schemas.QuoteRank(asset.ID) < len(schemas.QuotePreference())
+}
+
+// usd is what one unit of a quote costs; a price without one is in USD.
+func (u *Unit) usd(table *schemas.CoinTable, req schemas.SymbolRequest, quote string) (float64, bool) {
+	if quote == "" {
+		return 1, true
+	}
+	venue := schemas.VenueSlug(req.Source)
+	if venue == schemas.GeneralSource {
+		venue = schemas.VenueSlug(req.Context.Exchange)
+	}
+	asset, ok := table.ResolveQuote(venue, quote)
+	if !ok {
+		return 0, false
+	}
+	rate, _, ok := u.rates.USD(asset.ID)
+	return rate, ok
+}
+
+func (u *Unit) batch() query.Endpoint {
+	return query.Endpoint{
+		Method: http.MethodPost, Path: "/api/v1/symbols/resolve/batch", ID: "resolveSymbols", Tag: "symbols", Needs: query.FeatureBulk,
+		Summary:     "Which coins up to 100 symbols mean",
+		Description: "Each symbol is resolved by itself, with the same source and context. The answer has them in the order asked, and by symbol.",
+		Params: []query.Param{
+			{Name: "symbols", In: query.Field, Kind: query.List, Required: true, MaxItems: maxBatch, Example: "XBT,ETH", Doc: "1 to 100 symbols."},
+			sourceParam(query.Field, false), contextParam(query.Field)},
+		Body: BatchBody{}, Hot: true, Handle: u.getBatch,
+	}
+}
+
+func (u *Unit) getBatch(_ context.Context, r *query.Request) (query.Answer, error) {
+	resolver, now := u.resolver()
+	body := BatchBody{Resolved: []Resolution{}, Data: BatchData{Resolved: map[string]Resolution{}, Source: r.Text("source"), Timestamp: u.timestamp(now)}}
+	for _, symbol := range r.List("symbols") {
+		answer := u.ask(resolver, r, symbol)
+		body.Data.Resolved[answer.Input] = answer
+		if !answer.Resolved {
+			answer = Resolution{Input: answer.Input}
+		}
+		body.Resolved = append(body.Resolved, answer)
+	}
+	body.Data.Count = len(body.Resolved)
+	answer, err := query.Encode(body)
+	answer.Simulated = now.Simulated
+	return answer, err
+}
+
+// timestamp is the last clock that is in an answer.
+func (u *Unit) timestamp(now *query.Snapshot) string {
+	return query.FormatTime(max(now.Time, now.SourcesTime, u.board.Now()))
+}

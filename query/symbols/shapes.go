@@ -1,0 +1,96 @@
+package symbols
+
+import (
+	"strings"
+
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/schemas"
+)
+
+// Resolution is which coin a symbol means. It has the fields of both documented forms.
+type Resolution struct {
+	Input      string      `json:"input" doc:"As it was asked"`
+	Resolved   bool        `json:"resolved"`
+	CatalogID  string      `json:"catalogId,omitempty" doc:"Canonical id of the coin"`
+	CoinID     string      `json:"coinId,omitempty" doc:"The same as catalogId"`
+	Symbol     string      `json:"symbol,omitempty" doc:"The coin's own, in upper case"`
+	Name       string      `json:"name,omitempty"`
+	Confidence *int        `json:"confidence,omitempty" minimum:"0" maximum:"100" doc:"Percent"`
+	Method     string      `json:"method,omitempty" enum:"manual_override,provider_mapping,exchange_mapping,unique_symbol,price_context,coin_database,market_cap_ranking,catalog_search"`
+	Units      float64     `json:"units,omitempty" doc:"How many of the coin one unit of the symbol is, where it is not one: 1000 for 1000SHIB"`
+	Fiat       string      `json:"fiat,omitempty" doc:"Code of the currency that the symbol names, which is no coin"`
+	Reason     string      `json:"reason,omitempty" enum:"no_rate" doc:"no_rate: the price counted for nothing, since the quote of the context cannot be converted to USD now"`
+	Candidates []Candidate `json:"candidates,omitempty" doc:"What came into question, the best first"`
+}
+
+// Candidate is a coin that came into question.
+type Candidate struct {
+	CoinID string   `json:"coinId"`
+	Symbol string   `json:"symbol"`
+	Name   string   `json:"name"`
+	Rank   int      `json:"rank,omitempty" doc:"By market cap, 1 is the largest"`
+	Price  *float64 `json:"price,omitempty" doc:"USD"`
+	Score  int      `json:"score" minimum:"0" maximum:"100" doc:"The decision's confidence for the coin that was decided for, less by size for others"`
+}
+
+// ResolutionBody is the reference form.
+type ResolutionBody struct {
+	Data Resolution `json:"data"`
+}
+
+// BatchBody has both documented forms side by side.
+type BatchBody struct {
+	Resolved []Resolution `json:"resolved" doc:"In the order asked"`
+	Data     BatchData    `json:"data"`
+}
+
+// BatchData is the reference form of a batch.
+type BatchData struct {
+	Resolved  map[string]Resolution `json:"resolved" doc:"By the symbol as it was asked"`
+	Source    string                `json:"source"`
+	Count     int                   `json:"count"`
+	Timestamp string                `json:"timestamp,omitempty" format:"date-time" doc:"The last clock that the answer's views folded"`
+}
+
+// MappingsBody answers GET /api/v1/symbols/mappings.
+type MappingsBody struct {
+	Data MappingsData `json:"data"`
+	Meta query.Meta   `json:"meta"`
+}
+
+// MappingsData are the mappings that hold.
+type MappingsData struct {
+	Mappings  []Mapping `json:"mappings"`
+	Count     int       `json:"count"`
+	Timestamp string    `json:"timestamp,omitempty" format:"date-time"`
+}
+
+// Mapping is one symbol of a venue or source.
+type Mapping struct {
+	Source     string `json:"source"`
+	Symbol     string `json:"symbol"`
+	CatalogID  string `json:"catalogId"`
+	Confidence int    `json:"confidence"`
+	Method     string `json:"method"`
+	CreatedAt  string `json:"createdAt" format:"date-time" doc:"When it was first read so, of what is kept, or when the operator said so"`
+}
+
+func describe(input string, got schemas.ResolvedSymbol) Resolution {
+	answer := Resolution{Input: strings.ToValidUTF8(input, "\uFFFD"), Method: string(got.Method), Confidence: &got.Confidence, Fiat: got.Fiat}
+	if got.Units != 1 {
+		answer.Units = got.Units
+	}
+	if got.Coin != nil {
+		answer.Resolved = true
+		answer.CatalogID, answer.CoinID = got.Coin.ID, got.Coin.ID
+		answer.Symbol, answer.Name = got.Coin.Symbol, got.Coin.Name
+	}
+	for _, c := range got.Candidates {
+		candidate := Candidate{CoinID: c.Coin.ID, Symbol: c.Coin.Symbol, Name: c.Coin.Name, Rank: c.Coin.Rank, Score: c.Score}
+		if c.Coin.Price > 0 {
+			candidate.Price = &c.Coin.Price
+		}
+		answer.Candidates = append(answer.Candidates, candidate)
+	}
+	return answer
+}
