@@ -88,7 +88,7 @@ func (v *pastVenue) charted(t *testing.T) Config {
 		cfg.Venues[name] = VenueConfig{}
 	}
 	for name := range cfg.Sources {
-		cfg.Sources[name] = SourceConfig{}
+		cfg.Sources[name] = SourceConfig{Enabled: "false"}
 	}
 	cfg.Venues["coinbase"] = VenueConfig{Enabled: true, WSURL: "ws://127.0.0.1:1", RESTURL: v.URL}
 	return cfg

@@ -86,10 +86,10 @@ func faultName(f simulator.Faults) string {
 	return "other"
 }
 
-// inflict makes a venue do wrong from now on, in its own time.
+// inflict makes a venue, or a polled source, do wrong from now on, in its own time.
 func inflict(sim *simulator.Simulator, input faultInput, now time.Time) error {
-	if !slices.Contains(sim.Slugs(), input.Venue) {
-		return fmt.Errorf("--venue %q is not simulated: use %s", input.Venue, strings.Join(sim.Slugs(), ", "))
+	if slugs := slices.Concat(sim.Slugs(), sim.SourceSlugs()); !slices.Contains(slugs, input.Venue) {
+		return fmt.Errorf("--venue %q is not simulated: use %s", input.Venue, strings.Join(slugs, ", "))
 	}
 	if input.Fault == noFault {
 		return sim.SetFaults(input.Venue, simulator.Faults{})
@@ -126,7 +126,7 @@ func (a *App) simCommand() *cobra.Command {
 			return a.simFaults(cmd, given)
 		},
 	}
-	faults.Flags().StringVar(&input.Venue, "venue", "", "which venue")
+	faults.Flags().StringVar(&input.Venue, "venue", "", "which venue or polled source")
 	faults.Flags().StringVar(&input.Fault, "fault", "", faultNames())
 	faults.Flags().DurationVar(&input.For, "for", time.Minute, "how long, in the simulator's time")
 	addInstanceFlags(faults.Flags())

@@ -49,6 +49,8 @@ func (a *App) commands() []*cobra.Command {
 		a.replayCommand(),
 		a.backfillCommand(),
 		a.gapsCommand(),
+		a.sourcesCommand(),
+		a.symbolsCommand(),
 		a.configCommand(),
 		a.deadCommand(),
 		a.sqlCommand(),

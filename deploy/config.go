@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/marketlog/marketlog/producers/reference"
 	"github.com/marketlog/marketlog/schemas"
@@ -119,8 +120,16 @@ type VenueConfig struct {
 
 // SourceConfig overrides what is built in for one polled source; an empty field keeps it.
 type SourceConfig struct {
-	Enabled bool   `koanf:"enabled"`
+	// Enabled is true or false; auto: what `marketlog sources enable|disable` said last, else as the source is declared.
+	Enabled string `koanf:"enabled"`
 	URL     string `koanf:"url"`
+	// KeyFile holds the key of a source that takes one.
+	KeyFile string `koanf:"key_file"`
+	// Interval is that of the source's most frequent feed; the others are read as much more or less often.
+	Interval time.Duration `koanf:"interval"`
+	// Requests may be made within Per, every attempt counted.
+	Requests int           `koanf:"requests"`
+	Per      time.Duration `koanf:"per"`
 }
 
 // BackfillConfig says what `marketlog run` reads of the venues' past by itself, so that its charts show more than what it
@@ -181,7 +190,7 @@ func DefaultConfig() Config {
 		cfg.Venues[venue] = VenueConfig{Enabled: true}
 	}
 	for _, source := range reference.List() {
-		cfg.Sources[source.Slug] = SourceConfig{Enabled: true}
+		cfg.Sources[source.Slug] = SourceConfig{Enabled: sourceAuto}
 	}
 	return cfg
 }
@@ -274,7 +283,7 @@ func (c Config) Validate() error {
 		f.url("venues."+name+".rest_url", venue.RESTURL, "http", "https")
 	}
 	for name, source := range c.Sources {
-		f.url("sources."+name+".url", source.URL, "http", "https")
+		f.source("sources."+name+".", name, source)
 	}
 	return f.err()
 }

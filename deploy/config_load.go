@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/knadh/koanf/parsers/yaml"
 	"github.com/knadh/koanf/providers/env/v2"
@@ -269,6 +270,14 @@ func set(field reflect.Value, value any) error {
 		return errors.New("use one value")
 	}
 	s := text(value)
+	if field.Type() == reflect.TypeFor[time.Duration]() {
+		d, err := time.ParseDuration(s)
+		if err != nil {
+			return errors.New("use a duration such as 90s or 15m")
+		}
+		field.SetInt(int64(d))
+		return nil
+	}
 	switch field.Kind() {
 	case reflect.Bool:
 		b, err := strconv.ParseBool(s)

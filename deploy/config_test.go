@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -50,9 +51,11 @@ sql_listen: 127.0.0.1:1
 kafka: {brokers: [a:1, b:2]}
 venues: {okx: {ws_url: "wss://file/", symbols: [BTC-USDT]}}
 stream: {origins: ["https://app.example"]}
+sources: {ecb: {enabled: true, requests: 5}}
 `)
 	cfg, settings, err := LoadConfig(Sources{
-		Env:   []string{"MARKETLOG_LISTEN=127.0.0.1:2", "MARKETLOG_SQL_LISTEN=127.0.0.1:2", "MARKETLOG_VENUES_KRAKEN_REST_URL=https://env/", "MARKETLOG_SOURCES_ECB_URL=http://env/", "PATH=/bin", "MARKETLOG_KILL_REPORT=x"},
+		Env: []string{"MARKETLOG_LISTEN=127.0.0.1:2", "MARKETLOG_SQL_LISTEN=127.0.0.1:2", "MARKETLOG_VENUES_KRAKEN_REST_URL=https://env/", "MARKETLOG_SOURCES_ECB_URL=http://env/",
+			"MARKETLOG_SOURCES_ECB_ENABLED=false", "MARKETLOG_SOURCES_ECB_INTERVAL=30m", "MARKETLOG_SOURCES_ECB_PER=1m", "PATH=/bin", "MARKETLOG_KILL_REPORT=x"},
 		Flags: parsedFlags(t, "--data-dir", dir, "--sql-listen", "127.0.0.1:3", "--sim-seed", "-7"),
 	})
 	if err != nil {
@@ -64,7 +67,7 @@ stream: {origins: ["https://app.example"]}
 	want.Venues["okx"] = VenueConfig{Enabled: true, WSURL: "wss://file/", Symbols: []string{"BTC-USDT"}}
 	want.Venues["kraken"] = VenueConfig{Enabled: true, RESTURL: "https://env/"}
 	want.Stream.Origins = []string{"https://app.example"}
-	want.Sources["ecb"] = SourceConfig{Enabled: true, URL: "http://env/"}
+	want.Sources["ecb"] = SourceConfig{Enabled: "false", URL: "http://env/", Interval: 30 * time.Minute, Requests: 5, Per: time.Minute}
 	if diff := cmp.Diff(want, cfg, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("configuration (-want +got):\n%s", diff)
 	}
@@ -103,6 +106,11 @@ func TestFaultsNameKeyValueOriginAndRemedy(t *testing.T) {
 		{name: "several at once", file: "feeds: x", env: []string{"MARKETLOG_LOG_LEVEL=loud"}, flags: []string{"--sim-speed", "0"},
 			want: "feeds = \"x\" (file FILE)\nlog.level = \"loud\" (environment MARKETLOG_LOG_LEVEL)\nsim.speed = \"0\" (flag --sim-speed)"},
 		{name: "source without a scheme", file: "sources: {ecb: {url: bank}}", want: `sources.ecb.url = "bank" (file FILE): is no such URL; use http:// or https://`},
+		{name: "a source as nobody can ask it", file: "sources: {ecb: {enabled: maybe, key_file: /k, interval: 1s, requests: -1, per: 48h}}",
+			want: "sources.ecb.enabled = \"maybe\" (file FILE): is unknown; use one of: auto, true, false\n" +
+				"sources.ecb.interval = \"1s\" (file FILE): is outside 10s to 168h0m0s\nsources.ecb.key_file = \"/k\" (file FILE): is no use: the source takes no key\n" +
+				"sources.ecb.per = \"48h0m0s\" (file FILE): is outside 1s to 24h0m0s\nsources.ecb.requests = \"-1\" (file FILE): is outside 1 to 10000"},
+		{name: "an interval without a unit", file: "sources: {ecb: {interval: 90}}", want: `sources.ecb.interval = "90" (file FILE): is wrong; use a duration such as 90s or 15m`},
 		{name: "no origin", env: []string{"MARKETLOG_STREAM_ORIGINS=https://a.example,app.example,https://b.example/x,https://C.example"},
 			want: "stream.origins = \"app.example\" (environment MARKETLOG_STREAM_ORIGINS): is no web origin; use http:// or https://HOST\n" +
 				"stream.origins = \"https://b.example/x\"\nstream.origins = \"https://C.example\""},

@@ -43,6 +43,10 @@ type Instance struct {
 	// sim is the built-in simulator, where one runs here.
 	sim atomic.Pointer[simulator.Simulator]
 
+	// switches are the polled sources that an operator switched on or off, sources those that are asked here.
+	switches *sourceSwitches
+	sources  sourceHealth
+
 	// own is what this process back-fills by itself; nil: nothing.
 	own      *ownBackfill
 	underWay atomic.Pointer[string]
@@ -83,6 +87,9 @@ func holdInstance(cfg Config, log *slog.Logger) (*Instance, error) {
 	}
 	in := &Instance{Config: cfg, Log: log, Dir: dir, Metrics: prometheus.NewRegistry(), Clock: newClock(cfg)}
 	in.Began = in.Clock.Now()
+	if in.switches, err = readSwitches(dir.Path(switchesFile)); err != nil {
+		return nil, errors.Join(err, dir.Release())
+	}
 	in.opening("opening the log")
 	in.Metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return in, nil

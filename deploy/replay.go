@@ -116,6 +116,10 @@ func (in *Instance) rejoin(ctx context.Context) (func(*eventsv1.ResolvedTick, in
 	if err := errors.Join(start.Err, end.Err); err != nil {
 		return nil, fmt.Errorf("finding the bounds of %s: %w", schemas.TopicQuotes, err)
 	}
+	overrides, err := in.overrides(ctx)
+	if err != nil {
+		return nil, err
+	}
 	past := &resolve.RateHistory{}
 	err = stream.ReadRange(ctx, in.Stream, schemas.TopicQuotes, 0, start.Offset, end.Offset, func(rec *kgo.Record) error {
 		quote := &eventsv1.QuoteRecord{}
@@ -129,6 +133,6 @@ func (in *Instance) rejoin(ctx context.Context) (func(*eventsv1.ResolvedTick, in
 		return nil, err
 	}
 	return func(recorded *eventsv1.ResolvedTick, now int64) *eventsv1.ResolvedTick {
-		return resolve.Rejoin(schemas.Coins(), past, recorded, now)
+		return resolve.Rejoin(schemas.Coins(), overrides, past, recorded, now)
 	}, nil
 }

@@ -3,6 +3,7 @@ package deploy
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	"github.com/marketlog/marketlog/stream/history"
 )
@@ -42,7 +43,7 @@ func instanceVerbs(in *Instance) Verbs {
 	if in.Stream.Brokers == nil { // an engine alone
 		return NewVerbs()
 	}
-	return NewVerbs(append(append(keyVerbs(in), backfillVerbs(in)...), replayVerb(in), retryVerb(in), migrateVerb(in), simFaultsVerb(in))...)
+	return NewVerbs(append(slices.Concat(keyVerbs(in), backfillVerbs(in), sourceVerbs(in), symbolVerbs(in)), replayVerb(in), retryVerb(in), migrateVerb(in), simFaultsVerb(in))...)
 }
 
 // metricsRole serves the health of all others.

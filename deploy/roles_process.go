@@ -9,6 +9,7 @@ import (
 
 	"github.com/marketlog/marketlog/processors"
 	"github.com/marketlog/marketlog/processors/candles"
+	"github.com/marketlog/marketlog/processors/markets"
 	"github.com/marketlog/marketlog/processors/median"
 	"github.com/marketlog/marketlog/processors/quotes"
 	"github.com/marketlog/marketlog/processors/resolve"
@@ -56,8 +57,9 @@ func processorRoles(ctx context.Context, in *Instance) ([]Role, error) {
 		{Name: "processors/quotes", Run: func(ctx context.Context) error { return in.runQuotes(ctx, pace) }},
 		{Name: "processors/resolve", Run: func(ctx context.Context) error { return in.runResolve(ctx, pace) }},
 		{Name: "processors/prices", Run: (&processors.Runner{Unit: pricesUnit(), Log: in.Stream, Logger: in.Log}).Run},
+		{Name: "processors/markets", Run: in.runMarkets},
 	}
-	for _, topic := range []string{schemas.TopicTicks, schemas.TopicPrices, schemas.TopicCandles, schemas.TopicTicksRawDead, schemas.TopicBackfillRaw, schemas.TopicReferenceRaw} {
+	for _, topic := range []string{schemas.TopicTicks, schemas.TopicPrices, schemas.TopicCandles, schemas.TopicTicksRawDead, schemas.TopicBackfillRaw, schemas.TopicReferenceRaw, schemas.TopicCoinMarketsRaw, schemas.TopicMarkets} {
 		sink := &processors.Sink{Topic: topic, Log: in.Stream, History: store, Logger: in.Log}
 		if topic == schemas.TopicPrices {
 			sink.Latest = cache
@@ -65,6 +67,13 @@ func processorRoles(ctx context.Context, in *Instance) ([]Role, error) {
 		roles = append(roles, Role{Name: "sink/" + topic, Run: sink.Run})
 	}
 	return roles, nil
+}
+
+// runMarkets folds the rows of coins and of the whole market.
+func (in *Instance) runMarkets(ctx context.Context) error {
+	minutes := markets.Minutes(schemas.Coins())
+	minutes.Log, minutes.Logger = in.Stream, in.Log
+	return minutes.Run(ctx)
 }
 
 // fixingTail is how far before its end the topic of fixings is read at the start: one that counts was
@@ -98,6 +107,10 @@ func (in *Instance) runQuotes(ctx context.Context, pace *processors.Pace) error 
 // in the topic of dead letters, which is the smallest that has them.
 func (in *Instance) runResolve(ctx context.Context, pace *processors.Pace) error {
 	rates := resolve.NewRateTable()
+	overrides, err := in.overrides(ctx)
+	if err != nil {
+		return err
+	}
 	tail := stream.NewTail(stream.TailConfig{Brokers: in.Stream.Brokers, Topic: schemas.TopicQuotes, Rewind: rateTail, Dialer: in.Stream.Dialer, Log: in.Log})
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
@@ -122,11 +135,13 @@ func (in *Instance) runResolve(ctx context.Context, pace *processors.Pace) error
 			return nil
 		})
 	})
+	said := in.tail(schemas.TopicReferenceRaw, overrideTail)
+	g.Go(func() error { return said.Run(ctx, followOverrides(overrides)) })
 	g.Go(func() error {
-		if !caughtUp(ctx, tail) {
+		if !caughtUp(ctx, tail) || !caughtUp(ctx, said) {
 			return nil
 		}
-		return (&processors.Runner{Unit: resolve.Unit(schemas.Coins(), rates), Log: in.Stream, Logger: in.Log, Pace: pace}).Run(ctx)
+		return (&processors.Runner{Unit: resolve.Unit(schemas.Coins(), overrides, rates), Log: in.Stream, Logger: in.Log, Pace: pace}).Run(ctx)
 	})
 	return g.Wait()
 }

@@ -35,8 +35,7 @@ func producerRoles(ctx context.Context, in *Instance) ([]Role, error) {
 	return append(append(roles, Role{Name: "producers", Run: run}), sourceRoles(in)...), nil
 }
 
-// runProducers reads all venues that are enabled. Beside the simulator, none is asked at its public
-// address: one that is not simulated must have been given another.
+// runProducers reads all venues that are enabled.
 func (in *Instance) runProducers(ctx context.Context, simulated map[string]bool) error {
 	cfg := producers.DefaultWriterConfig()
 	cfg.Log, cfg.SpoolDir, cfg.Clock, cfg.Logger = in.Stream, in.Dir.Path("spool"), in.Clock, in.Log
@@ -50,7 +49,7 @@ func (in *Instance) runProducers(ctx context.Context, simulated map[string]bool)
 	feeds, ctx := errgroup.WithContext(ctx)
 	for _, venue := range exchanges.List() {
 		v, ok := in.Config.Venues[venue.Slug]
-		if ok && !v.Enabled || in.Config.Feeds == "sim" && !simulated[venue.Slug] && (v.WSURL == "" || v.RESTURL == "") {
+		if !in.asks(venue, v, ok) {
 			continue
 		}
 		client, err := fetch.New(requestBudget(venue.Limits), in.Clock, nil)

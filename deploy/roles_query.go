@@ -65,8 +65,8 @@ func (a *apiRole) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	coins := schemas.Coins()
-	board, rates, catalog := query.NewBoard(coins), query.NewRates(), query.NewCatalog(coins)
+	known := schemas.Coins()
+	board, rates, catalog := query.NewBoard(known), query.NewRates(), query.NewCatalog(known)
 	start, err := in.fillBoard(ctx, board)
 	if err != nil {
 		return err
@@ -93,9 +93,11 @@ func (a *apiRole) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	candles := query.NewCandles(board, store)
+	describing := coins.New(board, catalog, candles, store)
 	listener := a.front.listen()
 	defer listener.Close() // then the front answers again
-	server, err := a.newServer(listener, limiter, board, rates, catalog, table, store, hub, []query.Readiness{
+	server, err := a.newServer(listener, limiter, board, rates, candles, describing, table, store, hub, []query.Readiness{
 		{Name: "prices", Waiting: func() string { return cmp.Or(pricesTail.Waiting(), a.firstFold(board)) }},
 		{Name: "rates", Waiting: ratesTail.Waiting},
 		{Name: "coins", Waiting: func() string { return cmp.Or(saidTail.Waiting(), rowsTail.Waiting()) }},
@@ -117,6 +119,7 @@ func (a *apiRole) run(ctx context.Context) error {
 	g.Go(func() error { return ratesTail.Run(ctx, rates.Apply) })
 	g.Go(func() error { return saidTail.Run(ctx, catalog.ApplyReference) })
 	g.Go(func() error { return rowsTail.Run(ctx, catalog.ApplyMarkets) })
+	g.Go(func() error { return describing.Run(ctx, in.Log) })
 	g.Go(func() error {
 		return keysTail.Run(ctx, func(rec stream.TailRecord) error {
 			if err := table.Follow(rec.Key, rec.Value); err != nil {
@@ -147,10 +150,9 @@ func (a *apiRole) firstFold(board *query.Board) string {
 	return ""
 }
 
-func (a *apiRole) newServer(listener net.Listener, limiter *query.Limiter, board *query.Board, rates *query.Rates, catalog *query.Catalog, table *keys.Table, store *history.Store, hub *ws.Hub, ready []query.Readiness) (*query.Server, error) {
+func (a *apiRole) newServer(listener net.Listener, limiter *query.Limiter, board *query.Board, rates *query.Rates, candles *query.Candles, describing *coins.Unit, table *keys.Table, store *history.Store, hub *ws.Hub, ready []query.Readiness) (*query.Server, error) {
 	cfg := query.DefaultConfig()
 	cfg.Listen, cfg.Auth = a.front.addr, query.AuthMode(a.in.Config.Auth.Mode)
-	candles := query.NewCandles(board, store)
 	return query.NewServer(cfg, query.Deps{
 		Keys:    table,
 		Limiter: limiter,
@@ -158,7 +160,7 @@ func (a *apiRole) newServer(listener net.Listener, limiter *query.Limiter, board
 		Endpoints: slices.Concat(
 			prices.New(board, rates, store, providers()).Endpoints(),
 			charts.New(board, candles).Endpoints(),
-			coins.New(board, candles).Endpoints(),
+			describing.Endpoints(),
 		),
 		Mount:    func(router fiber.Router, server *query.Server) { hub.Mount(router, server) },
 		Ready:    ready,

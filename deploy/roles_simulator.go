@@ -1,7 +1,6 @@
 package deploy
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -33,7 +32,7 @@ func newClock(cfg Config) producers.Clock {
 // that it simulates and that was given no address of its own. They return the venues that they lead there.
 func (in *Instance) simulatorRoles(ctx context.Context) ([]Role, map[string]bool, error) {
 	cfg := simulator.DefaultConfig()
-	cfg.Seed, cfg.Clock = in.Config.Sim.Seed, in.Clock
+	cfg.Seed, cfg.Clock, cfg.SourceRequests = in.Config.Sim.Seed, in.Clock, demoRequests
 	virtual, accelerated := in.Clock.(*producers.VirtualClock)
 	if accelerated {
 		if err := in.refuseNewerLog(ctx, virtual.Now()); err != nil {
@@ -58,9 +57,11 @@ func (in *Instance) simulatorRoles(ctx context.Context) ([]Role, map[string]bool
 		v.WSURL, v.RESTURL = urls.Stream, urls.REST
 		venues[slug], simulated[slug] = v, true
 	}
-	bank := sources["ecb"]
-	bank.URL = cmp.Or(bank.URL, sim.CentralBankURL())
-	sources["ecb"] = bank
+	for slug, url := range sim.SourceURLs() {
+		if s, ok := sources[slug]; ok && s.URL == "" {
+			sources[slug] = demoSource(slug, url, s)
+		}
+	}
 	in.Config.Venues, in.Config.Sources = venues, sources
 	in.sim.Store(sim)
 	cfg.Listen = sim.Addr()
@@ -78,6 +79,19 @@ func (in *Instance) simulatorRoles(ctx context.Context) ([]Role, map[string]bool
 		roles = append(roles, Role{Name: "clock", Run: virtual.Run})
 	}
 	return roles, simulated, nil
+}
+
+// demoRequests are what the simulated CoinGecko and CoinPaprika allow a minute: with what the real ones do, the
+// demo would take hours to know its coins.
+const demoRequests = 600
+
+// demoSource leads a source to the simulator and, unless a budget is configured, makes use of what that allows.
+func demoSource(slug, url string, s SourceConfig) SourceConfig {
+	s.URL = url
+	if (slug == "coingecko" || slug == "coinpaprika") && s.Requests == 0 && s.Per == 0 {
+		s.Requests, s.Per = demoRequests, time.Minute
+	}
+	return s
 }
 
 // refuseNewerLog keeps an accelerated run, which begins in the past, from a log that has gone on since.

@@ -7,60 +7,171 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/fetch"
 	"github.com/marketlog/marketlog/producers/reference"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
 // sourceRoles poll reference values into the log. Their public interfaces are asked with the live feeds
 // only: beside the simulator, only at a URL that was configured.
 func sourceRoles(in *Instance) []Role {
-	var sources []producers.Source
-	for _, s := range reference.List() {
-		if c := in.Config.Sources[s.Slug]; c.Enabled && (in.Config.Feeds == "live" || c.URL != "") {
-			sources = append(sources, s)
-		}
-	}
-	health := &sourceHealth{}
-	in.Metrics.MustRegister(health)
-	return []Role{{Name: "sources", Run: func(ctx context.Context) error { return in.runSources(ctx, sources, health) }}}
+	in.Metrics.MustRegister(&in.sources)
+	return []Role{{Name: "sources", Run: in.runSources}}
 }
 
-func (in *Instance) runSources(ctx context.Context, sources []producers.Source, health *sourceHealth) error {
+// runSources reads the sources that are enabled, starts and ends them as they are switched, and tells the log of each
+// what it is.
+func (in *Instance) runSources(ctx context.Context) error {
 	log, err := producers.NewSourceLog(in.Stream, in.Clock, in.Log)
 	if err != nil {
 		return err
 	}
 	defer log.Close()
 	g, ctx := errgroup.WithContext(ctx)
-	pollers := map[string]*producers.Poller{}
-	for _, s := range sources {
-		client, err := fetch.New(fetch.SourceConfig(s), in.Clock, nil)
-		if err != nil {
-			return fmt.Errorf("preparing %s: %w", s.Slug, err)
-		}
-		pollers[s.Slug] = producers.NewPoller(s, in.Config.Sources[s.Slug].URL, client, log.Source(s.Slug), in.Clock, in.Log)
-	}
-	health.set(pollers)
-	for _, p := range pollers {
-		g.Go(func() error { return p.Run(ctx) })
-	}
 	g.Go(func() error { return log.Run(ctx) })
+	g.Go(func() error { return in.declareSources(ctx, log) })
+	g.Go(func() error { return in.superviseSources(ctx, log) })
 	return g.Wait()
 }
 
-// sourceHealth tells how the polled sources are doing. A source that was not heard for long shows in its
-// time; it makes no instance unready, since what it said last still counts.
-type sourceHealth struct {
-	mu      sync.Mutex
-	pollers map[string]*producers.Poller
+// declareSources writes a notice of each source and venue at the start, when it changes, and once a day.
+func (in *Instance) declareSources(ctx context.Context, log *producers.SourceLog) error {
+	said := map[string]*eventsv1.SourceNotice{}
+	for {
+		switched, day := in.switches.change(), in.Clock.After(noticeInterval)
+		for _, notice := range in.notices() {
+			if proto.Equal(said[notice.Source], notice) {
+				continue
+			}
+			said[notice.Source] = proto.Clone(notice).(*eventsv1.SourceNotice)
+			record := &eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Notice{Notice: notice}}
+			if err := log.Source(notice.Source).Append(ctx, record); err != nil {
+				return stopped(ctx, err)
+			}
+		}
+		select {
+		case <-switched:
+		case <-day:
+			clear(said)
+		case <-ctx.Done():
+			return nil
+		}
+	}
 }
 
-func (h *sourceHealth) set(pollers map[string]*producers.Poller) {
+// superviseSources keeps a poller for each source that is enabled, until ctx ends or one cannot go on.
+func (in *Instance) superviseSources(ctx context.Context, log *producers.SourceLog) error {
+	g, ctx := errgroup.WithContext(ctx)
+	running := map[string]context.CancelFunc{}
+	ended := map[string]chan struct{}{}
+	for {
+		switched := in.switches.change()
+		for _, declared := range reference.List() {
+			s := in.sourceState(declared)
+			stop, runs := running[s.Slug]
+			switch {
+			case s.Enabled && !runs:
+				p, err := in.newSourcePoller(s, log)
+				if err != nil {
+					in.Log.Error("a source cannot be asked", "source", s.Slug, "error", err)
+					continue
+				}
+				polling, cancel := context.WithCancel(ctx)
+				done := make(chan struct{})
+				running[s.Slug], ended[s.Slug] = cancel, done
+				in.sources.add(s.Slug, p)
+				g.Go(func() error {
+					defer close(done)
+					return p.poller.Run(polling)
+				})
+			case !s.Enabled && runs:
+				stop()
+				<-ended[s.Slug]
+				delete(running, s.Slug)
+				in.sources.remove(s.Slug)
+				in.Log.Info("a source is not asked any more", "source", s.Slug, "why", s.Why)
+			}
+		}
+		select {
+		case <-switched:
+		case <-ctx.Done():
+			for _, stop := range running {
+				stop()
+			}
+			err := g.Wait()
+			in.sources.clear()
+			return err
+		}
+	}
+}
+
+// newSourcePoller prepares to ask a source with its key and within its budget.
+func (in *Instance) newSourcePoller(s sourceState, log *producers.SourceLog) (sourcePoller, error) {
+	client, err := in.sourceClient(s)
+	if err != nil {
+		return sourcePoller{}, err
+	}
+	poller := producers.NewPoller(s.Source, in.Config.Sources[s.Slug].URL, client, log.Source(s.Slug), in.Clock, in.Log)
+	return sourcePoller{poller: poller, client: client}, nil
+}
+
+func (in *Instance) sourceClient(s sourceState) (*fetch.Client, error) {
+	cfg := fetch.SourceConfig(s.Source)
+	key, err := in.Config.Sources[s.Slug].key(s.Slug)
+	if err != nil {
+		return nil, err
+	}
+	cfg.KeyHeader, cfg.Key = s.KeyHeader, key
+	client, err := fetch.New(cfg, in.Clock, nil)
+	if err != nil {
+		return nil, fmt.Errorf("preparing %s: %w", s.Slug, err)
+	}
+	return client, nil
+}
+
+// sourcePoller is a source that is being asked, and the client that keeps to its budget.
+type sourcePoller struct {
+	poller *producers.Poller
+	client *fetch.Client
+}
+
+// sourceHealth tells how the polled sources are doing. A source that was not heard for long shows in its
+// time; it makes no instance unready, since what it said last still counts. The zero value has none.
+type sourceHealth struct {
+	mu      sync.Mutex
+	pollers map[string]sourcePoller
+}
+
+func (h *sourceHealth) add(slug string, p sourcePoller) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.pollers = pollers
+	if h.pollers == nil {
+		h.pollers = map[string]sourcePoller{}
+	}
+	h.pollers[slug] = p
+}
+
+func (h *sourceHealth) remove(slug string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.pollers, slug)
+}
+
+func (h *sourceHealth) clear() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	clear(h.pollers)
+}
+
+// get returns the poller of a source that is asked.
+func (h *sourceHealth) get(slug string) (sourcePoller, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p, ok := h.pollers[slug]
+	return p, ok
 }
 
 var (
@@ -87,7 +198,7 @@ func (h *sourceHealth) Collect(out chan<- prometheus.Metric) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for slug, p := range h.pollers {
-		s := p.Stats()
+		s := p.poller.Stats()
 		heard := 0.0
 		if !s.Heard.IsZero() {
 			heard = float64(s.Heard.Unix())

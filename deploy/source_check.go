@@ -1,0 +1,128 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/fetch"
+	"github.com/marketlog/marketlog/producers/reference"
+)
+
+// checkPatience is how long the check of one source may take: its budget may make a request wait.
+const checkPatience = 2 * time.Minute
+
+// checkLine is what the check of one feed found.
+type checkLine struct {
+	Source string `json:"source"`
+	Feed   string `json:"feed"`
+	URL    string `json:"url,omitempty"`
+	Status int    `json:"status,omitempty"`
+	Bytes  int    `json:"bytes,omitempty"`
+	// Rows could be read, Refused could not; Reasons are the first of why.
+	Rows    int      `json:"rows"`
+	Refused int      `json:"refused"`
+	Reasons []string `json:"reasons,omitempty"`
+	// Skipped says that there was nothing to ask for: the feeds that it goes by said nothing, or nothing more.
+	Skipped bool `json:"skipped,omitempty"`
+	// Drift are fields that are gone or have become something else than the adapter was written for.
+	Drift []string `json:"drift"`
+	Error string   `json:"error,omitempty"`
+}
+
+// wrong says that somebody should look at the adapter.
+func (l checkLine) wrong() bool { return l.Error != "" || l.Refused > 0 || len(l.Drift) > 0 }
+
+// checkSource asks for the first path of each feed once, within the budget of the source where it is asked here. A feed
+// whose paths come from what others said follows these. Nothing is written to the log.
+func (in *Instance) checkSource(ctx context.Context, s sourceState, emit func(any) error) error {
+	ctx, cancel := context.WithTimeout(ctx, checkPatience)
+	defer cancel()
+	var client *fetch.Client
+	if running, ok := in.sources.get(s.Slug); ok {
+		client = running.client
+	} else {
+		var err error
+		if client, err = in.sourceClient(s); err != nil {
+			return err
+		}
+	}
+	known := producers.Known{Now: in.Clock.Now(), Read: map[string]time.Time{}}
+	for _, feed := range s.Feeds {
+		line := checkLine{Source: s.Slug, Feed: feed.Name, Drift: []string{}}
+		paths := feed.Paths(known)
+		if len(paths) == 0 {
+			line.Skipped = true
+		} else {
+			in.checkFeed(ctx, client, s, feed, paths[0], &line, &known)
+		}
+		if err := emit(line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (in *Instance) checkFeed(ctx context.Context, client *fetch.Client, s sourceState, feed producers.Feed, path string, line *checkLine, known *producers.Known) {
+	line.URL = s.Base(in.Config.Sources[s.Slug].URL, feed.Name) + path
+	answer, err := client.Get(ctx, line.URL, producers.Validators{})
+	line.Status, line.Bytes = answer.Status, len(answer.Body)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("%w; the source may be asked %d times in %s, and its feeds are among them", err, s.Requests, s.Per)
+	}
+	if err != nil {
+		line.Error = err.Error()
+		return
+	}
+	var said producers.Readings
+	if err := s.Decode(path, answer.Body, &said); err != nil {
+		line.Error = err.Error()
+	}
+	line.Rows, line.Refused = len(said.Fixings)+len(said.Records), len(said.Refused)
+	for _, refused := range said.Refused[:min(len(said.Refused), 3)] {
+		line.Reasons = append(line.Reasons, refused.Error())
+	}
+	drift, err := reference.Drift(s.Slug, feed.Name, answer.Body)
+	if err != nil && line.Error == "" {
+		line.Error = err.Error()
+	}
+	line.Drift = append(line.Drift, drift...)
+	ranked := map[string]bool{}
+	for _, id := range known.Ranked {
+		ranked[id] = true
+	}
+	for _, rec := range said.Records {
+		id := rec.GetCoinMarket().GetSourceId()
+		if id == "" {
+			id = rec.GetCoin().GetSourceId()
+		}
+		if id != "" && !ranked[id] {
+			ranked[id] = true
+			known.Ranked = append(known.Ranked, id)
+		}
+	}
+	known.Read[path] = known.Now
+}
+
+// checkSources checks one source, also one that is off, or all that are on.
+func (in *Instance) checkSources(ctx context.Context, name string, emit func(any) error) error {
+	if name != "" {
+		s, ok := sourceNamed(name)
+		if !ok {
+			return unknownSource(name)
+		}
+		return in.checkSource(ctx, in.sourceState(s), emit)
+	}
+	for _, declared := range reference.List() {
+		s := in.sourceState(declared)
+		if !s.Enabled && s.Why != noAnswer { // a person who asks without an instance means the public interface
+			continue
+		}
+		if err := in.checkSource(ctx, s, emit); err != nil {
+			return fmt.Errorf("checking %s: %w", s.Slug, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,47 @@
+package deploy
+
+import (
+	"context"
+	"time"
+
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream"
+)
+
+// overrideTail is how far before its end the topic of reference records is read for what operators have said of symbols:
+// older words are in the view, whose sink is never so far behind.
+const overrideTail = 24 * time.Hour
+
+// operatorKey is what the log's records of operators are keyed by, beside those of sources.
+const operatorKey = "operator"
+
+// overrides are what operators have said of symbols as far as the view holds it: the topic may not reach back so far.
+func (in *Instance) overrides(ctx context.Context) (*schemas.SymbolOverrides, error) {
+	store, err := in.History(ctx)
+	if err != nil {
+		return nil, err
+	}
+	said, err := store.Overrides(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return schemas.NewSymbolOverrides(said...), nil
+}
+
+// followOverrides takes what a tail of reference records says of symbols.
+func followOverrides(overrides *schemas.SymbolOverrides) func(stream.TailRecord) error {
+	return func(rec stream.TailRecord) error {
+		if string(rec.Key) != operatorKey {
+			return nil
+		}
+		said := &eventsv1.ReferenceRecord{}
+		if said.UnmarshalVT(rec.Value) != nil {
+			return nil // not ours: sinks report it
+		}
+		if override := said.GetOverride(); override != nil {
+			overrides.Apply(override)
+		}
+		return nil
+	}
+}
