@@ -265,17 +265,18 @@ func (a *App) symbolsCommand() *cobra.Command {
 			return a.symbolsCall(cmd, "symbols.override.list", input, a.printOverride)
 		},
 	}
+	var why string // a flag of its own: its default is another
 	remove := &cobra.Command{
 		Use:   "remove SOURCE SYMBOL",
 		Short: "Take an override back",
 		Args:  cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			input.Source, input.Symbol = args[0], args[1]
+			input.Source, input.Symbol, input.Reason = args[0], args[1], why
 			return a.symbolsCall(cmd, "symbols.override.remove", input, a.printOverride)
 		},
 	}
 	set.Flags().StringVar(&input.Reason, "reason", "", "how you know; kept with it")
-	remove.Flags().StringVar(&input.Reason, "reason", "taken back", "why; kept with it")
+	remove.Flags().StringVar(&why, "reason", "taken back", "why; kept with it")
 	override.AddCommand(set, list, remove)
 	for _, c := range []*cobra.Command{resolve, set, list, remove} {
 		addInstanceFlags(c.Flags())

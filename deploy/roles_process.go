@@ -135,13 +135,17 @@ func (in *Instance) runResolve(ctx context.Context, pace *processors.Pace) error
 			return nil
 		})
 	})
+	guard := resolve.NewGuard()
+	g.Go(func() error {
+		return in.tail(schemas.TopicCoinMarketsRaw, referenceTail).Run(ctx, followReferences(guard))
+	})
 	said := in.tail(schemas.TopicReferenceRaw, overrideTail)
 	g.Go(func() error { return said.Run(ctx, followOverrides(overrides)) })
 	g.Go(func() error {
 		if !caughtUp(ctx, tail) || !caughtUp(ctx, said) {
 			return nil
 		}
-		return (&processors.Runner{Unit: resolve.Unit(schemas.Coins(), overrides, rates), Log: in.Stream, Logger: in.Log, Pace: pace}).Run(ctx)
+		return (&processors.Runner{Unit: resolve.Unit(schemas.Coins(), overrides, rates, guard), Log: in.Stream, Logger: in.Log, Pace: pace}).Run(ctx)
 	})
 	return g.Wait()
 }

@@ -21,13 +21,17 @@ import (
 	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/charts"
 	"github.com/marketlog/marketlog/query/coins"
+	"github.com/marketlog/marketlog/query/fiat"
+	"github.com/marketlog/marketlog/query/globalstats"
 	"github.com/marketlog/marketlog/query/keys"
 	"github.com/marketlog/marketlog/query/prices"
+	"github.com/marketlog/marketlog/query/providers"
+	"github.com/marketlog/marketlog/query/stablecoins"
+	"github.com/marketlog/marketlog/query/symbols"
 	"github.com/marketlog/marketlog/query/ws"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream"
-	"github.com/marketlog/marketlog/stream/history"
 )
 
 // queryRoles answer: REST and the stream.
@@ -95,9 +99,24 @@ func (a *apiRole) run(ctx context.Context) error {
 	}
 	candles := query.NewCandles(board, store)
 	describing := coins.New(board, catalog, candles, store)
+	overrides, err := in.overrides(ctx)
+	if err != nil {
+		return err
+	}
 	listener := a.front.listen()
 	defer listener.Close() // then the front answers again
-	server, err := a.newServer(listener, limiter, board, rates, candles, describing, table, store, hub, []query.Readiness{
+	market, currencies := globalstats.New(catalog, store), fiat.New(known, catalog, store)
+	endpoints := slices.Concat(
+		prices.New(board, rates, store, venues()).Endpoints(),
+		charts.New(board, candles).Endpoints(),
+		describing.Endpoints(),
+		market.Endpoints(),
+		stablecoins.New(board, catalog, store).Endpoints(),
+		currencies.Endpoints(),
+		providers.New(board, catalog, store, venues()).Endpoints(),
+		symbols.New(catalog, board, rates, store, overrides).Endpoints(),
+	)
+	server, err := a.newServer(listener, limiter, table, endpoints, hub, []query.Readiness{
 		{Name: "prices", Waiting: func() string { return cmp.Or(pricesTail.Waiting(), a.firstFold(board)) }},
 		{Name: "rates", Waiting: ratesTail.Waiting},
 		{Name: "coins", Waiting: func() string { return cmp.Or(saidTail.Waiting(), rowsTail.Waiting()) }},
@@ -120,6 +139,8 @@ func (a *apiRole) run(ctx context.Context) error {
 	g.Go(func() error { return saidTail.Run(ctx, catalog.ApplyReference) })
 	g.Go(func() error { return rowsTail.Run(ctx, catalog.ApplyMarkets) })
 	g.Go(func() error { return describing.Run(ctx, in.Log) })
+	g.Go(func() error { return market.Run(ctx, in.Log) })
+	g.Go(func() error { return currencies.Run(ctx, in.Log) })
 	g.Go(func() error {
 		return keysTail.Run(ctx, func(rec stream.TailRecord) error {
 			if err := table.Follow(rec.Key, rec.Value); err != nil {
@@ -150,25 +171,21 @@ func (a *apiRole) firstFold(board *query.Board) string {
 	return ""
 }
 
-func (a *apiRole) newServer(listener net.Listener, limiter *query.Limiter, board *query.Board, rates *query.Rates, candles *query.Candles, describing *coins.Unit, table *keys.Table, store *history.Store, hub *ws.Hub, ready []query.Readiness) (*query.Server, error) {
+func (a *apiRole) newServer(listener net.Listener, limiter *query.Limiter, table *keys.Table, endpoints []query.Endpoint, hub *ws.Hub, ready []query.Readiness) (*query.Server, error) {
 	cfg := query.DefaultConfig()
 	cfg.Listen, cfg.Auth = a.front.addr, query.AuthMode(a.in.Config.Auth.Mode)
 	return query.NewServer(cfg, query.Deps{
-		Keys:    table,
-		Limiter: limiter,
-		Plans:   query.DefaultPlans(),
-		Endpoints: slices.Concat(
-			prices.New(board, rates, store, providers()).Endpoints(),
-			charts.New(board, candles).Endpoints(),
-			describing.Endpoints(),
-		),
-		Mount:    func(router fiber.Router, server *query.Server) { hub.Mount(router, server) },
-		Ready:    ready,
-		Listener: listener,
-		Now:      a.in.Clock.Now,
-		Metrics:  a.in.Metrics,
-		Log:      a.in.Log,
-		Version:  version(),
+		Keys:      table,
+		Limiter:   limiter,
+		Plans:     query.DefaultPlans(),
+		Endpoints: endpoints,
+		Mount:     func(router fiber.Router, server *query.Server) { hub.Mount(router, server) },
+		Ready:     ready,
+		Listener:  listener,
+		Now:       a.in.Clock.Now,
+		Metrics:   a.in.Metrics,
+		Log:       a.in.Log,
+		Version:   version(),
 	})
 }
 
@@ -239,8 +256,8 @@ func (in *Instance) fillBoardFromHistory(ctx context.Context, board *query.Board
 	return nil
 }
 
-// providers are the sources of prices, as the query side needs to know them.
-func providers() []query.Provider {
+// venues are the sources of prices, as the query side needs to know them.
+func venues() []query.Provider {
 	var list []query.Provider
 	for _, v := range exchanges.List() {
 		list = append(list, query.Provider{Slug: v.Slug, Name: v.Name, Serves: v.Countries.Served, Refuses: v.Countries.Refused, Terms: v.Countries.Terms})

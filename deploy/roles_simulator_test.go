@@ -128,6 +128,9 @@ func TestSimulatorLeavesConfiguredVenuesAlone(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Feeds = "sim"
 	cfg.Venues["kraken"] = VenueConfig{Enabled: true, WSURL: "ws://127.0.0.1:1", RESTURL: "http://127.0.0.1:1"}
+	ecb, coingecko := cfg.Sources["ecb"], cfg.Sources["coingecko"]
+	ecb.URL, coingecko.Requests, coingecko.Per = "http://127.0.0.1:1/files", 7, time.Minute
+	cfg.Sources["ecb"], cfg.Sources["coingecko"] = ecb, coingecko
 	in := &Instance{Config: cfg, Clock: newClock(cfg)}
 	_, simulated, err := in.simulatorRoles(t.Context())
 	if err != nil {
@@ -146,5 +149,19 @@ func TestSimulatorLeavesConfiguredVenuesAlone(t *testing.T) {
 		if _, ok := exchanges.Find(slug); !ok {
 			t.Errorf("%s is simulated and has no adapter", slug)
 		}
+	}
+	for slug, source := range in.Config.Sources {
+		if led := strings.HasPrefix(source.URL, "http://127.0.0.1:") && source.URL != ecb.URL; led != (slug != "ecb") {
+			t.Errorf("the source %s is led to %q", slug, source.URL)
+		}
+	}
+	if got := in.Config.Sources["coingecko"]; got.Requests != 7 || got.Per != time.Minute {
+		t.Errorf("the budget of coingecko that was configured is now %d in %s", got.Requests, got.Per)
+	}
+	if got := in.Config.Sources["coinpaprika"]; got.Requests != demoRequests || got.Per != time.Minute {
+		t.Errorf("the budget of coinpaprika is %d in %s, want that of the demo", got.Requests, got.Per)
+	}
+	if cfg.Sources["coinpaprika"].URL != "" {
+		t.Error("the sources that were given have changed")
 	}
 }

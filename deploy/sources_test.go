@@ -311,4 +311,3 @@ func awaitNotice(t *testing.T, in *Instance, slug string, enabled bool) {
 		return last != nil && last.Enabled == enabled
 	})
 }
-

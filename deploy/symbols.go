@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/marketlog/marketlog/processors/resolve"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream"
@@ -12,6 +13,10 @@ import (
 // overrideTail is how far before its end the topic of reference records is read for what operators have said of symbols:
 // older words are in the view, whose sink is never so far behind.
 const overrideTail = 24 * time.Hour
+
+// referenceTail is how far before its end the topic of coins' markets is read for prices to hold venues' symbols against:
+// older ones do not count.
+const referenceTail = time.Hour
 
 // operatorKey is what the log's records of operators are keyed by, beside those of sources.
 const operatorKey = "operator"
@@ -41,6 +46,20 @@ func followOverrides(overrides *schemas.SymbolOverrides) func(stream.TailRecord)
 		}
 		if override := said.GetOverride(); override != nil {
 			overrides.Apply(override)
+		}
+		return nil
+	}
+}
+
+// followReferences tells a guard what sources say of coins' prices.
+func followReferences(guard *resolve.Guard) func(stream.TailRecord) error {
+	return func(rec stream.TailRecord) error {
+		said := &eventsv1.ReferenceRecord{}
+		if said.UnmarshalVT(rec.Value) != nil {
+			return nil // not ours: sinks report it
+		}
+		if market := said.GetCoinMarket(); market != nil {
+			guard.Apply(market)
 		}
 		return nil
 	}

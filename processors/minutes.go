@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -71,7 +72,7 @@ func (m *Minutes) fold(ctx context.Context) error {
 		return err
 	}
 	fold := m.New()
-	loaded, err := m.load(ctx, fold, applied[0].Checkpoint)
+	loaded, err := m.load(ctx, fold, applied[0].Checkpoint, math.MaxInt64)
 	if err != nil {
 		return fmt.Errorf("reading the state of %s: %w", m.Name, err)
 	}
@@ -143,8 +144,9 @@ func closeMinute(ctx context.Context, fold MinuteFold, w *soleWriter, loaded, mi
 	return w.write(ctx, &out, checkpoint)
 }
 
-// load hands the fold the end of its own output, and returns the last minute that is there whole; 0 for none.
-func (m *Minutes) load(ctx context.Context, fold MinuteFold, checkpoint *eventsv1.Checkpoint) (whole int64, err error) {
+// load hands the fold its own output from a checkpoint on, below offset until, and returns the last minute that is there
+// whole; 0 for none.
+func (m *Minutes) load(ctx context.Context, fold MinuteFold, checkpoint *eventsv1.Checkpoint, until int64) (whole int64, err error) {
 	if checkpoint == nil {
 		return 0, nil
 	}
@@ -172,7 +174,7 @@ func (m *Minutes) load(ctx context.Context, fold MinuteFold, checkpoint *eventsv
 	begin, _ := from.Lookup(m.Output, 0)
 	end, _ := ends.Lookup(m.Output, 0)
 	l := stateLoader{fold: fold}
-	err = stream.ReadRange(ctx, m.Log, m.Output, 0, begin.Offset, end.Offset, func(r *kgo.Record) error {
+	err = stream.ReadRange(ctx, m.Log, m.Output, 0, begin.Offset, min(end.Offset, until), func(r *kgo.Record) error {
 		rec, err := stream.DecodeMarked(m.Output, r.Value)
 		if err != nil {
 			return fmt.Errorf("decoding %s at %d: %w", m.Output, r.Offset, err)
@@ -223,7 +225,7 @@ type minutePartition struct {
 	next      int64
 	clocks    Clocks         // of a raw topic
 	last      *eventsv1.Mark // of a derived one
-	// reached is the end of the last minute that is whole here.
+	// reached is the end of the last minute that is whole here, 0 while no clock has told.
 	reached int64
 	pending map[int64]*minuteSegment
 }
@@ -326,8 +328,15 @@ func (p *minutePartition) observe(rec *kgo.Record, record eventsv1.Marked) {
 	}
 	if clock := said.GetClock(); clock != nil {
 		p.clocks.Observe(said.Producer, said.Epoch, clock.Time)
+		before := p.reached
 		if now := p.clocks.Now(); now > 0 {
 			p.reached = max(p.reached, schemas.Minute(now))
+		}
+		// What a source said before the first clock of all belongs to the first minute: at the start of a log the
+		// first answers come before it, and what does not change is not said again.
+		if s := p.pending[minute]; s != nil && before == 0 && p.reached > 0 {
+			delete(p.pending, minute)
+			p.pending[p.reached+minute] = s
 		}
 	}
 	s := p.segment(p.reached+minute, rec.Offset)

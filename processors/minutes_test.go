@@ -113,6 +113,10 @@ func minuteScenario(t *rapid.T) memoryLog {
 	outage := rapid.IntRange(5, minutes).Draw(t, "outage at")
 	away := int64(rapid.SampledFrom([]int{0, 1, 7, 61, 300}).Draw(t, "minutes away"))
 	at := int64(noon)
+	for i := range rapid.IntRange(0, 2).Draw(t, "before the first clock") {
+		appendRecord(t, log, schemas.TopicCoinMarketsRaw, 0, at, &eventsv1.ReferenceRecord{Producer: "coingecko", Epoch: 1, Body: &eventsv1.ReferenceRecord_CoinMarket{CoinMarket: &eventsv1.CoinMarket{
+			SourceId: fmt.Sprintf("coin-%d", i), Rank: 1000}}})
+	}
 	for i := range minutes {
 		if i == outage {
 			at += away * int64(time.Minute)
@@ -154,7 +158,7 @@ func TestRestartedMinutesWriteWhatUninterruptedOnesWrite(t *testing.T) {
 }
 
 func checkMinutes(t *testing.T, newFold func() processors.MinuteFold) {
-	restarts, written := 0, 0
+	restarts, written, early := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		log := minuteScenario(t)
 		want := memoryLog{}
@@ -162,6 +166,12 @@ func checkMinutes(t *testing.T, newFold func() processors.MinuteFold) {
 		mustAdd(t, processors.TakeOverMinutes(newFold(), minuteInputs, nil, life), inOrder(log))
 		life.writeTo(want)
 		written += len(want[place{schemas.TopicMarkets, 0}])
+		for _, rec := range want[place{schemas.TopicMarkets, 0}] {
+			if m := decode(rec).(*eventsv1.MarketRecord).GetMarket(); m != nil && m.Price >= 1000 && m.CoinId[0] == 'c' {
+				early++
+				break
+			}
+		}
 
 		got := memoryLog{}
 		output := place{schemas.TopicMarkets, 0}
@@ -184,7 +194,7 @@ func checkMinutes(t *testing.T, newFold func() processors.MinuteFold) {
 		}
 		wantSameLog(t, "minutes", got, want, false)
 	})
-	if t.Logf("%d restarts, %d records", restarts, written); restarts == 0 || written == 0 {
+	if t.Logf("%d restarts, %d records, %d times with what came before the first clock", restarts, written, early); restarts == 0 || written == 0 || early == 0 {
 		t.Errorf("the property was never put to the test")
 	}
 }

@@ -19,9 +19,13 @@ import (
 const (
 	ViewPrices  = "prices"
 	ViewCandles = "candles"
-	// ViewAll is prices and candles, from one pass.
+	// ViewMarkets is what the fold of minutes makes: rows of coins, and of the whole market.
+	ViewMarkets = "markets"
+	// ViewAll is prices and candles, from one pass, and markets.
 	ViewAll   = "all"
 	ViewTicks = "ticks"
+	// ViewReference is the rows of what sources say. They are not derived, so it is only compared.
+	ViewReference = "reference"
 )
 
 // rebuilt is a table that a replay rebuilds.
@@ -37,9 +41,30 @@ var rebuiltTables = []rebuilt{
 	{"prices_1m", schemas.TopicPrices, afterMinute, func(now, _ int64) int64 { return seconds(schemas.Minute(now)) }},
 	{"candles_1m", schemas.TopicCandles, afterClosed, afterClosed},
 	{"venue_candles_1m", schemas.TopicCandles, afterClosed, afterClosed},
-	// Ticks come in no order of time: the offset alone says which are made.
-	{"ticks", schemas.TopicTicks, func(int64, int64) int64 { return math.MaxInt64 }, func(int64, int64) int64 { return math.MinInt64 }},
+	{"ticks", schemas.TopicTicks, always, never},
+	{"markets", schemas.TopicMarkets, afterSecond, afterSecond},
+	{"markets_1d", schemas.TopicMarkets, afterSecond, afterSecond},
+	{"summaries", schemas.TopicMarkets, afterSecond, afterSecond},
+	{"sentiment", schemas.TopicMarkets, afterSecond, afterSecond},
+	{"coins", schemas.TopicReferenceRaw, always, never},
+	{"coin_events", schemas.TopicReferenceRaw, always, never},
+	{"stablecoins", schemas.TopicReferenceRaw, always, never},
+	{"protocols", schemas.TopicReferenceRaw, always, never},
+	{"chain_tvl", schemas.TopicReferenceRaw, always, never},
+	{"fear_greed", schemas.TopicReferenceRaw, always, never},
+	{"global_figures", schemas.TopicReferenceRaw, always, never},
+	{"fetches", schemas.TopicReferenceRaw, always, never},
+	{"sources", schemas.TopicReferenceRaw, always, never},
+	{"overrides", schemas.TopicReferenceRaw, always, never},
+	{"fixings", schemas.TopicReferenceRaw, always, never},
+	{"fiat_rates", schemas.TopicReferenceRaw, always, never},
+	{"coin_markets", schemas.TopicCoinMarketsRaw, always, never},
 }
+
+// always and never are for rows that come in no order of time: the offset alone says which are made.
+func always(int64, int64) int64 { return math.MaxInt64 }
+
+func never(int64, int64) int64 { return math.MinInt64 }
 
 func seconds(at int64) int64 { return at / int64(time.Second) }
 
@@ -59,9 +84,13 @@ func viewTopics(view string) []string {
 	case ViewCandles:
 		return []string{schemas.TopicCandles}
 	case ViewAll:
-		return []string{schemas.TopicPrices, schemas.TopicCandles}
+		return []string{schemas.TopicPrices, schemas.TopicCandles, schemas.TopicMarkets}
+	case ViewMarkets:
+		return []string{schemas.TopicMarkets}
 	case ViewTicks:
 		return []string{schemas.TopicTicks}
+	case ViewReference:
+		return []string{schemas.TopicReferenceRaw, schemas.TopicCoinMarketsRaw}
 	default:
 		return nil
 	}
@@ -71,7 +100,7 @@ func viewTables(view string) []rebuilt {
 	return slices.DeleteFunc(slices.Clone(rebuiltTables), func(t rebuilt) bool { return !slices.Contains(viewTopics(view), t.topic) })
 }
 
-// Replay rebuilds a view from ticks.v1 beside the live one, compares the two, and lets the rebuilt
+// Replay rebuilds a view from the log beside the live one, compares the two, and lets the rebuilt
 // one take its place while live goes on writing. Its journal is kept in history: killed at any
 // moment, the same replay goes on where it stood, or Abort removes what it left.
 //
@@ -83,8 +112,9 @@ type Replay struct {
 	// Verify compares only.
 	Verify bool
 
-	// Unit is the very one that is live.
-	Unit Unit
+	// Unit and Minutes are the very ones that are live; Minutes is nil where nothing folds minutes.
+	Unit    Unit
+	Minutes *Minutes
 	// Rejoin resolves a recorded tick anew, at the log time now; it must not change it. For view ticks.
 	Rejoin  func(recorded *eventsv1.ResolvedTick, now int64) *eventsv1.ResolvedTick
 	Log     stream.Config
@@ -133,7 +163,13 @@ type ReplayResult struct {
 // Validate refuses a view that cannot be replayed and times that leave nothing.
 func (r *Replay) Validate() error {
 	if viewTopics(r.View) == nil {
-		return fmt.Errorf("view %q cannot be replayed; use prices, candles, all or ticks", r.View)
+		return fmt.Errorf("view %q cannot be replayed; use prices, candles, markets, all, ticks or reference", r.View)
+	}
+	if r.View == ViewReference && !r.Verify {
+		return fmt.Errorf("view %q cannot be rebuilt: its rows are what the log says; compare them with --verify", r.View)
+	}
+	if r.View == ViewReference && !(r.From.IsZero() && r.To.IsZero()) {
+		return fmt.Errorf("view %q is compared whole: leave out --from and --to", r.View)
 	}
 	if !r.To.IsZero() && !r.To.After(r.From) {
 		return fmt.Errorf("replaying to %s leaves nothing from %s on", r.To.Format(time.RFC3339), r.From.Format(time.RFC3339))
@@ -182,9 +218,10 @@ func (r *Replay) rebuild(ctx context.Context, j *journal) (ReplayResult, error) 
 	}
 	told := 0
 	for _, table := range viewTables(r.View) {
-		made := make([]history.Bounds, len(parts))
-		bounds := make([]history.Bounds, len(parts))
-		for i, p := range parts {
+		causes := causesOf(parts, table.topic)
+		made := make([]history.Bounds, len(causes))
+		bounds := make([]history.Bounds, len(causes))
+		for i, p := range causes {
 			made[i] = p.bounds(table)
 			bounds[i] = made[i]
 			if at, ok := reached[topicPartition{table.topic, p.Partition}]; ok && at < bounds[i].Until {
@@ -216,6 +253,18 @@ func (r *Replay) rebuild(ctx context.Context, j *journal) (ReplayResult, error) 
 		}
 	}
 	return result, nil
+}
+
+// causesOf are the parts of a replay that make the rows of a topic's tables, by their partition.
+func causesOf(parts []*partReplay, topic string) []*partReplay {
+	return slices.DeleteFunc(slices.Clone(parts), func(p *partReplay) bool {
+		return p.makes != "" && p.makes != topic || p.makes == "" && !fromTicks(topic)
+	})
+}
+
+// fromTicks says whether the records of a topic are caused by those of ticks.v1.
+func fromTicks(topic string) bool {
+	return topic == schemas.TopicTicks || topic == schemas.TopicPrices || topic == schemas.TopicCandles
 }
 
 // topicPartition is a partition of a topic.
@@ -282,7 +331,7 @@ func (r *Replay) awaitLive(ctx context.Context, j *journal, parts []*partReplay)
 // inserted is the input offset below which a sink has inserted all rows of a partition, and whether
 // those of the last mark are among them.
 func inserted(topic string, p history.Progress, last markEntry) (below int64, caught bool) {
-	if topic == schemas.TopicTicks {
+	if topic == schemas.TopicTicks || topic == schemas.TopicReferenceRaw || topic == schemas.TopicCoinMarketsRaw {
 		return p.Next, p.Next > last.Offset
 	}
 	mark := p.Marks[last.Partition]
@@ -302,6 +351,8 @@ func control(topic string, c *eventsv1.Control) eventsv1.Marked {
 		return &eventsv1.ResolvedRecord{Body: &eventsv1.ResolvedRecord_Control{Control: c}}
 	case schemas.TopicPrices:
 		return &eventsv1.PriceRecord{Body: &eventsv1.PriceRecord_Control{Control: c}}
+	case schemas.TopicMarkets:
+		return &eventsv1.MarketRecord{Body: &eventsv1.MarketRecord_Control{Control: c}}
 	default:
 		return &eventsv1.CandleRecord{Body: &eventsv1.CandleRecord_Control{Control: c}}
 	}

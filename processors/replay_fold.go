@@ -30,6 +30,8 @@ const replayStep = 200_000
 // partReplay is one partition of a replay, as its journal keeps it.
 type partReplay struct {
 	Partition int32 `json:"-"`
+	// makes is the topic whose rows it makes; empty for those that ticks.v1 causes.
+	makes string
 	// Start is where the fold began, without knowing what was before.
 	Start int64 `json:"start"`
 	// Resume and Marks are the checkpoint to begin at again; rows of offsets below Done are inserted.
@@ -79,8 +81,34 @@ func (p *partReplay) bounds(t rebuilt) history.Bounds {
 	return b
 }
 
-// refold folds all partitions into the shadow tables, as far as the log reached when it began.
-func (r *Replay) refold(ctx context.Context, j *journal) ([]*partReplay, error) {
+// refold makes all rows of the view anew in the shadow tables, as far as the log reached when it began.
+func (r *Replay) refold(ctx context.Context, j *journal) (parts []*partReplay, err error) {
+	topics := viewTopics(r.View)
+	if slices.ContainsFunc(topics, fromTicks) {
+		if parts, err = r.refoldTicks(ctx, j); err != nil {
+			return nil, err
+		}
+	}
+	for _, topic := range topics {
+		var p *partReplay
+		switch topic {
+		case schemas.TopicMarkets:
+			p, err = r.refoldMinutes(ctx, j)
+		case schemas.TopicReferenceRaw, schemas.TopicCoinMarketsRaw:
+			p, err = r.reread(ctx, j, topic)
+		default:
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, p)
+	}
+	return parts, nil
+}
+
+// refoldTicks folds all partitions of ticks.v1.
+func (r *Replay) refoldTicks(ctx context.Context, j *journal) ([]*partReplay, error) {
 	parts, ends, err := r.locate(ctx, j)
 	if err != nil {
 		return nil, err

@@ -25,7 +25,7 @@ func (d dollars) Rate(quoteID string) (resolve.Rate, bool) {
 }
 
 func resolveUnit() processors.Unit {
-	return resolve.Unit(schemas.Coins(), schemas.NewSymbolOverrides(), dollars(0.999))
+	return resolve.Unit(schemas.Coins(), schemas.NewSymbolOverrides(), dollars(0.999), nil)
 }
 
 // pricesUnit is the chain that folds ticks of coins, out of as many raw partitions as a scenario has.

@@ -122,6 +122,7 @@ func (p *Poller) Run(ctx context.Context) error {
 		}
 		return fmt.Errorf("reading what the log holds of %s: %w", p.source.Slug, err)
 	}
+	p.forget()
 	if p.source.History != nil {
 		history := &feedState{Feed: Feed{Name: "history", Interval: time.Hour, Paths: p.source.History}}
 		p.feeds = []*feedState{history}
@@ -345,14 +346,20 @@ func (p *Poller) note(rec *eventsv1.ReferenceRecord) {
 // source's history of 90 days. All days since 1999 would fill 30 MB, and are not corrected any more.
 const fixingsKept = 100 * 24 * time.Hour
 
-// forget drops the rates of old days; they count as written.
+// forget drops the rates of old days; they count as written. A map that shrank would keep its room.
 func (p *Poller) forget() {
 	newest, err := time.Parse(time.DateOnly, p.newest)
 	if err != nil {
 		return
 	}
 	oldest := newest.Add(-fixingsKept).Format(time.DateOnly)
-	maps.DeleteFunc(p.fixings, func(id fixingID, _ string) bool { return id.date < oldest })
+	kept := map[fixingID]string{}
+	for id, rate := range p.fixings {
+		if id.date >= oldest {
+			kept[id] = rate
+		}
+	}
+	p.fixings = kept
 }
 
 func (p *Poller) bury(ctx context.Context, bad error, body []byte) error {

@@ -244,10 +244,14 @@ func (s *sourceOutbox) Dead(ctx context.Context, letter *eventsv1.DeadLetter) er
 	})
 }
 
+// atOnce is how many records are handed to the client while all other sources and the clock wait: a file of all
+// days of a central bank has 200,000.
+const atOnce = 1000
+
 // write produces n records and waits for them; what the log refused, and all after it, is written again.
 func (s *sourceOutbox) write(ctx context.Context, n int, record func(i int, at int64) *kgo.Record) error {
 	for from := 0; from < n; {
-		results := make([]chan error, n-from)
+		results := make([]chan error, min(n-from, atOnce))
 		s.log.mu.Lock()
 		// Readers trust the clock that was written: what comes behind it is later.
 		at := max(s.log.clock.Now().UnixNano(), s.log.lastClock+1)
@@ -266,7 +270,7 @@ func (s *sourceOutbox) write(ctx context.Context, n int, record func(i int, at i
 			}
 		}
 		if failed == nil {
-			return nil
+			continue
 		}
 		s.log.log.Warn("the log refused a source's records, writing them again", "source", s.slug, "error", failed)
 		if err := Sleep(ctx, s.log.clock, resendPause); err != nil {

@@ -16,8 +16,8 @@ const (
 )
 
 // NewSummary is the whole market as of the end of a minute. Ranked are the rows that have a rank, in its order: floats are
-// summed in that order. VolumeBefore is what the total volume was 24 hours before, 0 where that is not known. Active coins and
-// markets are the caller's to count.
+// summed in that order. VolumeBefore is what the total volume was 24 hours before, 0 where that is not known. What is told
+// of coins without a rank too, active coins and markets and whether any is simulated, is left to the caller.
 func NewSummary(minute int64, ranked []*eventsv1.Market, table *CoinTable, volumeBefore float64) *eventsv1.Summary {
 	s := &eventsv1.Summary{Time: minute}
 	// Both caps are of the same coins: one that a source begins to tell does not make the market grow.
@@ -32,7 +32,6 @@ func NewSummary(minute int64, ranked []*eventsv1.Market, table *CoinTable, volum
 		if coin, ok := table.ByID(row.CoinId); ok && coin.Kind == KindStablecoin {
 			s.StablecoinMarketCap += row.GetMarketCap()
 		}
-		s.Simulated = s.Simulated || row.Simulated
 	}
 	if before > 0 {
 		s.MarketCapChange24H = known(float64(now/before-1) * 100)

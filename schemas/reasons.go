@@ -48,9 +48,11 @@ const (
 	NotSpot
 	// Repeat is a state equal to the one before it, or an event seen before.
 	Repeat
+	// Doubtful is a market that bears the symbol of a coin and has not had its price for long: it is Unmapped too.
+	Doubtful
 )
 
-var flagNames = [...]string{"crossed", "late", "unmapped", "no_rate", "not_spot", "repeat"}
+var flagNames = [...]string{"crossed", "late", "unmapped", "no_rate", "not_spot", "repeat", "doubtful"}
 
 // String lists the names of the flags that are set, in a fixed order, parted by commas.
 func (f Flag) String() string {

@@ -250,6 +250,7 @@ func (f *fold) summarize(minute int64, out *processors.Outputs) {
 			s.ActiveCoins++
 		}
 		s.ActiveMarkets += c.state.Markets(minute)
+		s.Simulated = s.Simulated || c.row.Simulated
 	}
 	f.totals.add(minute, s.TotalVolume24H)
 	if out == nil {

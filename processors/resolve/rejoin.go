@@ -11,9 +11,16 @@ import (
 // recorded one as it is. Where the quote is the same asset as it was, the recorded rate stays, or the
 // lack of one; another quote gets its rate of that moment from past.
 func Rejoin(coins *schemas.CoinTable, overrides Overrides, past *RateHistory, recorded *eventsv1.ResolvedTick, now int64) *eventsv1.ResolvedTick {
-	const joined = schemas.Unmapped | schemas.NoRate | schemas.NotSpot
+	const joined = schemas.Unmapped | schemas.NoRate | schemas.NotSpot | schemas.Doubtful
 	resolved := &eventsv1.ResolvedTick{Tick: recorded.Tick}
 	flags := join(names{coins, overrides}, rejoinRates{recorded, past, now}, now, 0, recorded.Tick, resolved)
+	if schemas.Flag(recorded.Flags)&schemas.Doubtful != 0 {
+		// What other venues said then is not at hand. Only a word on this very symbol settles it.
+		if names := (names{coins, overrides}); names.bySymbol(recorded.Tick.Venue, recorded.Tick.Base, now) {
+			resolved.CoinId = ""
+			flags |= schemas.Unmapped | schemas.Doubtful
+		}
+	}
 	resolved.Flags = uint32(schemas.Flag(recorded.Flags)&^joined | flags)
 	return resolved
 }

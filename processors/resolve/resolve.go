@@ -45,14 +45,15 @@ type Overrides interface {
 const Name = "resolve"
 
 // Unit is the declaration of this processor.
-func Unit(coins *schemas.CoinTable, overrides Overrides, rates Rates) processors.Unit {
+// Guard nil doubts no market.
+func Unit(coins *schemas.CoinTable, overrides Overrides, rates Rates, guard *Guard) processors.Unit {
 	ticks, _ := schemas.TopicNamed(schemas.TopicTicks)
 	return processors.Unit{
 		Name:    Name,
 		Input:   schemas.TopicTicksRaw,
 		Outputs: []processors.Route{{Topic: schemas.TopicTicks}, {Topic: schemas.TopicTicksRawDead}},
 		New: func(int32) processors.Fold {
-			return &fold{names: names{coins, overrides}, rates: rates, partitions: ticks.Partitions, seen: newMemory()}
+			return &fold{names: names{coins, overrides}, rates: rates, guard: guard, verdicts: map[guardedMarket]verdict{}, partitions: ticks.Partitions, seen: newMemory()}
 		},
 	}
 }
@@ -60,6 +61,8 @@ func Unit(coins *schemas.CoinTable, overrides Overrides, rates Rates) processors
 type fold struct {
 	names      names
 	rates      Rates
+	guard      *Guard
+	verdicts   map[guardedMarket]verdict
 	partitions int32
 	clocks     processors.Clocks
 	seen       *memory
@@ -146,6 +149,11 @@ func (f *fold) tick(in processors.Input, t *eventsv1.Tick, out *processors.Outpu
 	}
 	resolved := &eventsv1.ResolvedTick{Tick: t}
 	flags |= join(f.names, f.rates, f.clocks.Now(), f.clocks.Now(), t, resolved)
+	// What an operator or the table says of this very venue is not doubted, but counts against others.
+	if f.doubted(resolved.CoinId, t, resolved.Rate) && f.names.bySymbol(t.Venue, t.Base, f.clocks.Now()) {
+		resolved.CoinId = ""
+		flags |= schemas.Unmapped | schemas.Doubtful
+	}
 	if t.Kind == eventsv1.TickKind_TICK_KIND_TRADE && schemas.MinuteClosed(schemas.TradeTime(t), f.clocks.Watermark()) {
 		flags |= schemas.Late
 	}
@@ -176,6 +184,17 @@ func (n names) coin(venue, base string, at int64) (id string, ok bool) {
 	}
 	coin, _, ok := n.coins.Resolve(venue, base)
 	return coin.ID, ok
+}
+
+// bySymbol says that nothing but its symbol tells what coin a venue means.
+func (n names) bySymbol(venue, base string, at int64) bool {
+	for _, source := range [...]string{venue, schemas.GeneralSource} {
+		if _, ok := n.overrides.At(source, base, at); ok {
+			return false
+		}
+	}
+	_, method, _ := n.coins.Resolve(venue, base)
+	return method == schemas.ResolvedBySymbol || method == schemas.ResolvedByRank
 }
 
 // join names the coin as of the log time at, and the quote and its rate of the log time now.

@@ -19,6 +19,34 @@ func (s scripted) Rate(quoteID string) (resolve.Rate, bool) {
 	return resolve.Rate(rate), ok
 }
 
+// Poloniex sells something else under the symbol: it is kept out once it has been off for ten minutes, as long as at
+// least as many venues agree with the reference as do not.
+func TestAMarketWithoutTheCoinsPriceIsDoubted(t *testing.T) {
+	root, err := os.OpenRoot("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	rates := foldtest.NewRates()
+	foldtest.Run(t, root, "guard.txt", foldtest.Script{New: func() processors.Fold {
+		guard := resolve.NewGuard()
+		for _, said := range []struct{ source, id, price, at string }{
+			{"coingecko", "solana", "210", "09:00:00"},
+			{"coinpaprika", "sol-solana", "200", "10:00:00"},
+			{"coingecko", "dogecoin", "0.1", "10:00:00"},
+			{"coingecko", "cardano", "nonsense", "10:00:00"},
+			{"coingecko", "no-coin-of-ours", "1", "10:00:00"},
+		} {
+			at, err := foldtest.Time(said.at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			guard.Apply(&eventsv1.CoinMarket{Source: said.source, SourceId: said.id, Price: said.price, IngestTime: at})
+		}
+		return resolve.Unit(schemas.Coins(), overrides(t), scripted{rates}, guard).New(0)
+	}, Topic: schemas.TopicTicksRaw, Rates: rates})
+}
+
 // overrides are what operators say in all scripts.
 func overrides(t *testing.T) *schemas.SymbolOverrides {
 	o := schemas.NewSymbolOverrides()
@@ -28,6 +56,7 @@ func overrides(t *testing.T) *schemas.SymbolOverrides {
 		{"11:00:00", schemas.GeneralSource, "NOPE9", "solana"},
 		{"11:00:00", "kraken", "NOPE9", schemas.NoCoin},
 		{"11:00:00", "kraken", "SOL", schemas.NoCoin},
+		{"10:00:00", "mexc", "SOL", "solana"},
 	} {
 		at, err := foldtest.Time(said.at)
 		if err != nil {
@@ -45,7 +74,7 @@ func TestResolve(t *testing.T) {
 	}
 	defer root.Close()
 	rates := foldtest.NewRates()
-	unit := resolve.Unit(schemas.Coins(), overrides(t), scripted{rates})
+	unit := resolve.Unit(schemas.Coins(), overrides(t), scripted{rates}, nil)
 	for _, file := range []string{"names.txt", "overrides.txt", "rates.txt", "refusals.txt", "flags.txt", "repeats.txt", "pulses.txt"} {
 		t.Run(file, func(t *testing.T) {
 			foldtest.Run(t, root, file, foldtest.Script{

@@ -211,3 +211,33 @@ func TestNotModifiedWithoutAConditionIsAFailure(t *testing.T) {
 		t.Errorf("got %v after %d requests, want status 304 after 1", err, wire.n)
 	}
 }
+
+// A server may lead elsewhere; the key that is meant for it does not go there.
+func TestAKeyIsToldToItsHostOnly(t *testing.T) {
+	told := map[string]string{}
+	wire := keyed(func(r *http.Request) *http.Response {
+		told[r.URL.String()] = r.Header.Get("X-Key")
+		switch r.URL.String() {
+		case "http://venue/a":
+			return reply(http.StatusFound, "", "Location", "/b")
+		case "http://venue/b":
+			return reply(http.StatusFound, "", "Location", "http://elsewhere/c")
+		}
+		return reply(200, "fine")
+	})
+	c := client(t, func(c *fetch.Config) { c.KeyHeader, c.Key = "X-Key", "secret" }, wire)
+	if body, err := c.Fetch(t.Context(), "", "http://venue/a"); err != nil || string(body) != "fine" {
+		t.Fatalf("got %q, %v", body, err)
+	}
+	if told["http://venue/a"] != "secret" || told["http://venue/b"] != "secret" || told["http://elsewhere/c"] != "" {
+		t.Errorf("the key was told to %v", told)
+	}
+}
+
+type keyed func(*http.Request) *http.Response
+
+func (k keyed) RoundTrip(r *http.Request) (*http.Response, error) {
+	response := k(r)
+	response.Request = r
+	return response, nil
+}

@@ -17,7 +17,7 @@ func coinbasefiat() producers.Source {
 	return producers.Source{
 		Slug: "coinbasefiat", Name: "Coinbase exchange rates", Version: 1, Aliases: []string{"coinbase-fiat"},
 		URL:      "https://api.coinbase.com",
-		License:  "market data of Coinbase, for its customers' own use",
+		License:  "under Coinbase's terms of market data",
 		Terms:    "https://www.coinbase.com/legal/market_data",
 		Off:      "Coinbase's terms of market data ask for its consent before indexes or fixings are made of them",
 		Kinds:    []string{producers.KindFiat},

@@ -14,12 +14,12 @@ import (
 	"github.com/marketlog/marketlog/producers"
 )
 
-// formats describe the answers of each source, a file each. A line "# feed NAME" begins the part of a feed; the others
+// formats describe the answers of each source, beside the scripts that its decoder is tested with. A line "# feed NAME" begins the part of a feed; the others
 // are "PATH TYPE …": the members from the outside in, joined by dots, [] behind what is a list, * for any name, ? behind
 // what may be missing; and the types it may have: string, number, boolean, object, list, null. XML counts as objects
 // whose members are lists of elements, and @NAME is an attribute.
 //
-//go:embed formats/*.txt
+//go:embed testdata/*/format
 var formats embed.FS
 
 // formatField is a line of a description.
@@ -31,7 +31,7 @@ type formatField struct {
 
 // describedFormat reads the description of a feed; empty if there is none.
 func describedFormat(source, feed string) ([]formatField, error) {
-	text, err := formats.ReadFile("formats/" + source + ".txt")
+	text, err := formats.ReadFile("testdata/" + source + "/format")
 	if err != nil {
 		return nil, nil // no such file: the set of files is fixed when the program is built
 	}

@@ -42,7 +42,7 @@ func TestEveryFeedHasADescriptionThatFits(t *testing.T) {
 		for _, feed := range s.Feeds {
 			described, err := describedFormat(s.Slug, feed.Name)
 			if err != nil || len(described) == 0 {
-				t.Errorf("formats/%s.txt has no part for feed %s: %v", s.Slug, feed.Name, err)
+				t.Errorf("testdata/%s/format has no part for feed %s: %v", s.Slug, feed.Name, err)
 				continue
 			}
 			least, read := []string(nil), false

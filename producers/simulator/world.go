@@ -115,7 +115,7 @@ const (
 	dollarWeight  = 0.002
 	fiatWeight    = 0.002
 	stableWeight  = 0.0004
-	wobblyWeight  = 0.004
+	wobblyWeight  = 0.008
 	wrapperWeight = 0.0003
 	// sectors is how many groups of coins move together beyond the whole market.
 	sectors = 12

@@ -12,7 +12,12 @@ import (
 	"github.com/marketlog/marketlog/schemas"
 )
 
-func TestMain(m *testing.M) { enginetest.Main(m) }
+func TestMain(m *testing.M) {
+	if querytest.Load() {
+		return
+	}
+	enginetest.Main(m)
+}
 
 func newWorld(t testing.TB) *querytest.World {
 	w := querytest.NewWorld(t, querytest.Coins(

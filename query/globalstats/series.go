@@ -180,7 +180,7 @@ func (u *Unit) series(ctx context.Context, r *query.Request, candles bool,
 	read func(ctx context.Context, metric int, p period, to time.Time) (data any, count int, err error),
 ) (query.Answer, error) {
 	snapshot := u.catalog.Snapshot()
-	if snapshot.Summary == nil {
+	if !folded(snapshot) {
 		return query.Answer{}, errNoMinute
 	}
 	metric, back := r.Text("metricType"), r.Text("period")

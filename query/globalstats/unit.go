@@ -66,13 +66,17 @@ type current struct {
 // is nothing to tell.
 func (u *Unit) answer(r *query.Request, k key, make func(current) (any, error)) (query.Answer, error) {
 	snapshot := u.catalog.Snapshot()
-	if snapshot.Summary == nil {
+	if !folded(snapshot) {
 		return query.Answer{}, errNoMinute
 	}
 	return u.answerOf(snapshot, r, k, make)
 }
 
-var errNoMinute = query.Starting("no minute of the whole market was folded yet")
+var errNoMinute = query.Starting("no minute in which a coin had a market cap was folded yet")
+
+// folded says that a minute of the whole market was folded which says something: those before any source has told a
+// supply sum up to nothing.
+func folded(s *query.Snapshot) bool { return s.Summary.GetTotalMarketCap() > 0 }
 
 // answerOf is answer for what sources alone may tell.
 func (u *Unit) answerOf(snapshot *query.Snapshot, r *query.Request, k key, make func(current) (any, error)) (query.Answer, error) {

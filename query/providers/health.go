@@ -30,8 +30,7 @@ type heard struct {
 	// last is when any of its markets was heard, Unix nanoseconds.
 	last int64
 	// coins have a fresh market of it.
-	coins     int
-	simulated bool
+	coins int
 }
 
 // listen goes through the inputs of all current prices.
@@ -42,7 +41,6 @@ func (u *Unit) listen(now time.Time) map[string]heard {
 		for _, in := range e.Latest.Inputs {
 			h, at := byVenue[in.Provider], max(in.LastHeard, in.QuoteHeard)
 			h.last = max(h.last, at)
-			h.simulated = h.simulated || e.Latest.Simulated
 			if !counted[in.Provider] && now.UnixNano()-at <= int64(query.StaleAfter) {
 				counted[in.Provider] = true
 				h.coins++
@@ -63,7 +61,7 @@ func (u *Unit) describe(n *eventsv1.SourceNotice, h query.SourceHealth, prices h
 	if slices.Contains(n.Kinds, categoryPrice) {
 		p.Kind, p.Source.Transport = kindExchange, "stream"
 		p.StaleAfterSeconds = int64(query.StaleAfter / time.Second)
-		p.SymbolCount, p.LastSuccess, p.Simulated = prices.coins, query.FormatTime(prices.last), p.Simulated || prices.simulated
+		p.SymbolCount, p.LastSuccess = prices.coins, query.FormatTime(prices.last)
 		p.Status = exchangeStatus(n, prices, now)
 		return p
 	}

@@ -90,9 +90,9 @@ type slice struct {
 
 // slices parts the rows of both tables, and counts those of the live one that are too old.
 func (c *comparer) slices(ctx context.Context) (list []slice, old int64, err error) {
-	at, first := c.shape.timeColumn(), c.shape.key[0]
+	first := c.shape.key[0]
 	part := func(table string, live int) string {
-		return fmt.Sprintf("SELECT toDate(%s) AS slice_day, toString(%s) AS slice_first, count() AS n, %d AS live FROM %s GROUP BY slice_day, slice_first", at, first, live, table)
+		return fmt.Sprintf("SELECT %s AS slice_day, toString(%s) AS slice_first, count() AS n, %d AS live FROM %s GROUP BY slice_day, slice_first", c.shape.sliceSQL(), first, live, table)
 	}
 	rows, err := c.store.conn.Query(ctx, "SELECT slice_day, slice_first, toInt64(sum(n)), toInt64(sumIf(n, live = 1)) FROM ("+
 		part(c.table, 1)+" UNION ALL "+part(c.shadow, 0)+") GROUP BY slice_day, slice_first ORDER BY slice_day, slice_first")
@@ -124,16 +124,16 @@ func (c *comparer) slices(ctx context.Context) (list []slice, old int64, err err
 // rowsSQL selects one row for each key of a slice: how the tables differ there, and by an expression
 // over the columns the values of both.
 func (c *comparer) rowsSQL(sl slice, values string) string {
-	at, first := c.shape.timeColumn(), c.shape.key[0]
+	first := c.shape.key[0]
 	key := strings.Join(c.shape.key, ", ")
 	side := func(table string, live int) string {
 		return fmt.Sprintf(`SELECT %s, %s, %s AS h, %d AS live
-			FROM %s FINAL WHERE toDate(%s) = '%s' AND %s >= '%s' AND %s <= '%s'`,
-			key, c.shape.rowSQL(), values, live, table, at, sl.day.Format(time.DateOnly), first, quote(sl.first), first, quote(sl.last))
+			FROM %s FINAL WHERE %s = '%s' AND %s >= '%s' AND %s <= '%s'`,
+			key, c.shape.rowSQL(), values, live, table, c.shape.sliceSQL(), sl.day.Format(time.DateOnly), first, quote(sl.first), first, quote(sl.last))
 	}
 	return fmt.Sprintf(`SELECT %s, hl, hs, multiIf(%s, 'beyond', %s, 'outside', nl = 0, '%s', ns = 0, '%s', hl != hs, '%s', 'same') AS verdict FROM (
 		SELECT %s, countIf(live = 1) AS nl, countIf(live = 0) AS ns, anyIf(h, live = 1) AS hl, anyIf(h, live = 0) AS hs,
-			argMin(r.p, live) AS p, max(r.o) AS o, any(r.t) AS t
+			argMin(r.p, live) AS p, max(r.o) AS o, max(r.t) AS t
 		FROM (%s UNION ALL %s) AS r GROUP BY %s)`,
 		key, c.beyond, c.outside, DiffMissing, DiffExtra, DiffDifferent, key, side(c.table, 1), side(c.shadow, 0), key)
 }

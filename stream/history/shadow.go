@@ -88,18 +88,42 @@ func (s *Store) InsertShadow(ctx context.Context, b *Batch, generation uint32) e
 type shape struct {
 	// key is what a row is known by.
 	key, columns []string
+	// at is the column that rows are kept by, and that says when they were caused; slice the one of the key that is a time.
+	// A table of the newest rows has no such one.
+	at, slice string
 	// values are expressions of the columns that are never NULL.
 	values []string
 	// kept is how long rows are kept by their time, 0 for ever.
 	kept time.Duration
 }
 
-// timeColumn is what rows are kept by.
-func (s shape) timeColumn() string {
-	if slices.Contains(s.key, "day") {
-		return "day"
+// times finds the columns that tell a time.
+func (s *shape) times(types []string) {
+	for _, name := range s.key {
+		if i := slices.Index(s.columns, name); i >= 0 && strings.HasPrefix(types[i], "Date") {
+			s.slice = name
+			break
+		}
 	}
-	return s.key[len(s.key)-1]
+	switch {
+	case slices.Contains(s.columns, "time"):
+		s.at = "time"
+	case s.slice != "":
+		s.at = s.slice
+	default:
+		s.at = "ingest_time"
+	}
+}
+
+// timeColumn is what rows are kept by.
+func (s shape) timeColumn() string { return s.at }
+
+// sliceSQL is the day that a row is compared in: the same for all rows of a key.
+func (s shape) sliceSQL() string {
+	if s.slice == "" {
+		return "toDate('1970-01-01')"
+	}
+	return "toDate(" + s.slice + ")"
 }
 
 // rowSQL names what bounds look at.
@@ -136,6 +160,7 @@ func (s *Store) shape(ctx context.Context, table string) (shape, error) {
 		sh.values = append(sh.values, value)
 	}
 	sh.key = strings.Split(key, ", ")
+	sh.times(types)
 	if table == "ticks" { // which coin an event is of is what a replay may see otherwise
 		sh.key = slices.DeleteFunc(sh.key, func(name string) bool { return name == "coin_id" })
 	}

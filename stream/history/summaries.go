@@ -26,7 +26,8 @@ func checkSeries(from, to time.Time, step time.Duration) error {
 }
 
 // Summaries reads what the whole market was in (from, to], oldest first: of each step the last summary, with its own
-// time, which is the end of its minute. They come without sentiment.
+// time, which is the end of its minute. They come without sentiment. One of a minute before any coin had a market cap says nothing
+// and is passed over.
 func (s *Store) Summaries(ctx context.Context, from, to time.Time, step time.Duration) ([]*eventsv1.Summary, error) {
 	if err := checkSeries(from, to, step); err != nil {
 		return nil, fmt.Errorf("reading summaries: %w", err)
@@ -35,7 +36,7 @@ func (s *Store) Summaries(ctx context.Context, from, to time.Time, step time.Dur
 	summaries, err := readRecords(ctx, s.conn, `SELECT time, total_market_cap, total_volume_24h, btc_dominance, eth_dominance,
 			dominance.coin_id, dominance.symbol, dominance.percent, market_cap_change_24h, volume_change_24h, active_coins, active_markets,
 			stablecoin_market_cap, stablecoin_dominance, fear_greed, components.name, components.value, simulated
-		FROM summaries FINAL WHERE time > ? AND time <= ? ORDER BY time DESC LIMIT 1 BY intDiv(toUnixTimestamp(time) - 1, ?)`,
+		FROM summaries FINAL WHERE time > ? AND time <= ? AND total_market_cap > 0 ORDER BY time DESC LIMIT 1 BY intDiv(toUnixTimestamp(time) - 1, ?)`,
 		[]any{from, to, int64(step / time.Second)}, scanSummary)
 	if err != nil {
 		return nil, fmt.Errorf("reading summaries: %w", err)
@@ -79,7 +80,7 @@ type SummaryOHLC struct {
 }
 
 // SummaryOHLC reads what one of SummaryMetrics did in the steps that begin in [from, to), oldest first; a step under way
-// as far as it has come, one without a summary not at all.
+// as far as it has come, one without a summary not at all. Minutes before any coin had a market cap are passed over.
 func (s *Store) SummaryOHLC(ctx context.Context, metric string, from, to time.Time, step time.Duration) ([]SummaryOHLC, error) {
 	if !slices.Contains(SummaryMetrics, metric) {
 		return nil, fmt.Errorf("reading summaries: there is no metric %q; use one of %v", metric, SummaryMetrics)
@@ -89,7 +90,7 @@ func (s *Store) SummaryOHLC(ctx context.Context, metric string, from, to time.Ti
 	}
 	candles, err := readRecords(ctx, s.conn, `SELECT toDateTime(step * ?, 'UTC'), argMin(value, time), max(value), min(value), argMax(value, time),
 			arrayAvg(arraySort(groupArray(value))), count()
-		FROM (SELECT time, `+metric+` AS value, intDiv(toUnixTimestamp(time) - 1, ?) AS step FROM summaries FINAL WHERE time > ? AND time <= ?)
+		FROM (SELECT time, `+metric+` AS value, intDiv(toUnixTimestamp(time) - 1, ?) AS step FROM summaries FINAL WHERE time > ? AND time <= ? AND total_market_cap > 0)
 		GROUP BY step ORDER BY step`,
 		[]any{int64(step / time.Second), int64(step / time.Second), ceilTo(from, step), ceilTo(to, step)},
 		func(rows driver.Rows) (c SummaryOHLC, err error) {

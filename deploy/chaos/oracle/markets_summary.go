@@ -19,6 +19,7 @@ func (m Market) minute(coins map[string]*coinHistory, end int64, volumes map[int
 		}
 		row := m.row(c, id, end)
 		known.Rows[id] = row
+		s.Simulated = s.Simulated || row.Simulated
 		if row.MarketCap != nil {
 			ranked = append(ranked, row)
 		}
@@ -57,7 +58,6 @@ func (m Market) minute(coins map[string]*coinHistory, end int64, volumes map[int
 		if m.Coins[row.CoinId].Stablecoin {
 			s.StablecoinMarketCap += *row.MarketCap
 		}
-		s.Simulated = s.Simulated || row.Simulated
 	}
 	for i, row := range ranked {
 		share := 100 * *row.MarketCap / s.TotalMarketCap

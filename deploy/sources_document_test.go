@@ -1,0 +1,157 @@
+package deploy
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/exchanges"
+	"github.com/marketlog/marketlog/producers/reference"
+)
+
+var updateDocument = flag.Bool("update", false, "write docs/sources.md anew")
+
+// TestTheDocumentOfSourcesIsUpToDate holds docs/sources.md against the declarations; with -update it writes it.
+func TestTheDocumentOfSourcesIsUpToDate(t *testing.T) {
+	path := filepath.Join("..", "docs", "sources.md")
+	want := sourcesDocument()
+	if *updateDocument {
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != want {
+		t.Errorf("docs/sources.md is not what the declarations say; `go test ./deploy -run TestTheDocumentOfSources -update` writes it")
+	}
+	for _, s := range reference.List() {
+		if !strings.Contains(want, "### "+s.Name+"\n") {
+			t.Errorf("the document leaves out %s", s.Slug)
+		}
+	}
+	for _, v := range exchanges.List() {
+		if !strings.Contains(want, "| "+v.Name+" |") {
+			t.Errorf("the document leaves out %s", v.Slug)
+		}
+	}
+}
+
+const documentBegins = `# Sources
+
+Written from the declarations in ` + "`producers/reference` and `producers/exchanges`" + `; a test holds the two together.
+
+` + "`marketlog sources list`" + ` shows what an installation asks, ` + "`marketlog sources enable NAME` and `disable NAME`" + ` change it while it runs, and
+` + "`marketlog sources check`" + ` asks each feed once and names the fields of its answers that are gone or have another type than
+they had when the adapter was written. In the configuration, ` + "`sources.NAME`" + ` takes ` + "`enabled` (auto, true or false), `url`,\n`key_file`, `interval` (of the most frequent feed; the others keep their proportion), `requests` and `per`" + `.
+
+Licences and terms are as they were read; whoever passes values on reads them anew. Beside the simulator no public
+interface is asked.
+
+## Reference values
+
+Every attempt counts against a budget. Answers are asked for conditionally where the source names their state, and a
+Retry-After is kept.
+
+`
+
+func sourcesDocument() string {
+	var doc strings.Builder
+	doc.WriteString(documentBegins)
+	for _, s := range reference.List() {
+		describeSource(&doc, s)
+	}
+	doc.WriteString(`## Prices
+
+The venues' public feeds and interfaces, without a key. Their countries are as their terms name them, on the page that is
+linked; a dash means that none was read. No licence is recorded for their values.
+
+| Venue | Name in commands | What is read | Requests | Connections | Countries | Terms |
+| --- | --- | --- | --- | --- | --- | --- |
+`)
+	for _, v := range exchanges.List() {
+		read := "trades, tickers"
+		if v.History != nil {
+			read += ", candles of the past"
+		}
+		fmt.Fprintf(&doc, "| %s | %s | %s | %g a second | %d in %s | %s | %s |\n", v.Name, v.Slug, read, v.Limits.Requests,
+			v.Limits.Connects, inWords(v.Limits.ConnectsPer), countries(v.Countries), orDash(v.Countries.Terms))
+	}
+	return doc.String()
+}
+
+func describeSource(doc *strings.Builder, s producers.Source) {
+	fmt.Fprintf(doc, "### %s\n\n", s.Name)
+	row := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(doc, "- %s: %s\n", name, value)
+		}
+	}
+	row("Name in commands", "`"+strings.Join(append([]string{s.Slug}, s.Aliases...), "`, `")+"`")
+	row("What is read", strings.Join(s.Kinds, ", "))
+	row("Licence", s.License)
+	row("Terms", "<"+s.Terms+">")
+	if s.Attribution != "" {
+		row("Attribution", "`"+s.Attribution+"`")
+	}
+	if s.Off != "" {
+		row("Not asked unless it is switched on", s.Off)
+	}
+	row("Budget", fmt.Sprintf("%d requests in %s, answers of at most %d MB", s.Requests, inWords(s.Per), s.MaxBody>>20))
+	if s.KeyHeader != "" {
+		row("Key", "optional, in the header `"+s.KeyHeader+"`")
+	}
+	doc.WriteString("\n| Feed | Every | First address |\n| --- | --- | --- |\n")
+	known := documentedKnown()
+	if s.History != nil {
+		fmt.Fprintf(doc, "| at the start | | `%s` |\n", s.URL+s.History(known)[0])
+	}
+	for _, f := range s.Feeds {
+		fmt.Fprintf(doc, "| %s | %s | `%s` |\n", f.Name, inWords(f.Interval), s.Base("", f.Name)+f.Paths(known)[0])
+	}
+	doc.WriteString("\n")
+}
+
+// documentedKnown is what a first start knows, and a list of coins, by which some feeds go.
+func documentedKnown() producers.Known {
+	known := producers.Known{Now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Read: map[string]time.Time{}, Ranked: []string{"bitcoin"}}
+	for i := range 2000 {
+		known.Ranked = append(known.Ranked, fmt.Sprintf("coin-%d", i+2))
+	}
+	return known
+}
+
+func countries(c producers.Countries) string {
+	switch {
+	case len(c.Served) > 0:
+		return "only " + strings.Join(c.Served, " ")
+	case len(c.Refused) > 0:
+		return "all but " + strings.Join(c.Refused, " ")
+	}
+	return "–"
+}
+
+func orDash(address string) string {
+	if address == "" {
+		return "–"
+	}
+	return "<" + address + ">"
+}
+
+// inWords writes a duration without the units that are nought.
+func inWords(d time.Duration) string {
+	text := d.String()
+	for _, nought := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, nought) {
+			text = strings.TrimSuffix(text, nought) + nought[:1]
+		}
+	}
+	return text
+}

@@ -1,0 +1,310 @@
+package processors
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream"
+	"github.com/marketlog/marketlog/stream/faults"
+	"github.com/marketlog/marketlog/stream/history"
+)
+
+// refoldMinutes folds minutes anew. It takes seconds, so nothing of it is kept in the journal: interrupted, it begins
+// again, and inserts the same rows.
+//
+// Where the log holds all inputs and all that was made of them, it begins with the first. Else it begins as a fold that is
+// started again does, at the first checkpoint that lies in the log with all that it needs; rows of minutes before lie outside.
+func (r *Replay) refoldMinutes(ctx context.Context, j *journal) (*partReplay, error) {
+	part := &partReplay{makes: schemas.TopicMarkets, Last: map[string]markEntry{}}
+	if r.Minutes == nil {
+		part.Exact = true // nobody makes such rows
+		return part, nil
+	}
+	m := *r.Minutes
+	m.Log, m.Logger = r.Log, r.Logger
+	starts, ends, err := m.bounds(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found, until, ok, err := m.firstCheckpoint(ctx, starts, ends)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		part.Until, part.UntilNow = math.MaxInt64, math.MaxInt64
+		return part, r.Emit(&ReplayNote{Note: "the log no longer holds all that a minute of " + m.Name + " is folded from: none is compared"})
+	}
+	fold := m.New()
+	loaded := int64(0)
+	if found != nil {
+		if loaded, err = m.load(ctx, fold, found, until); err != nil {
+			return nil, fmt.Errorf("reading the state of %s: %w", m.Name, err)
+		}
+	}
+	part.Exact = true
+	if outside := max(loaded, unixNano(r.From)); outside > 0 {
+		part.From, part.FromNow = outside+1, outside
+	}
+	f := &minuteReplay{replay: r, part: part, fold: fold, loaded: loaded, gen: j.Generation, most: cmp.Or(r.BatchRows, replayBatchRows)}
+	err = m.reread(ctx, found, ends, r.meter("folding "+m.Name), f.close)
+	if err != nil && !errors.Is(err, errReachedTo) {
+		return nil, fmt.Errorf("replaying %s: %w", m.Name, err)
+	}
+	part.Until, part.UntilNow = f.closed+1, f.closed
+	return part, f.flush(ctx)
+}
+
+// minuteReplay collects the rows of minutes.
+type minuteReplay struct {
+	replay *Replay
+	part   *partReplay
+	fold   MinuteFold
+	// loaded is the last minute that was loaded, closed the last one that is folded.
+	loaded, closed int64
+	gen            uint32
+	most           int
+	out            Outputs
+	batch          history.Batch
+}
+
+func (f *minuteReplay) close(ctx context.Context, minute int64, records []minuteRecord) error {
+	if to := unixNano(f.replay.To); to > 0 && minute > to {
+		return errReachedTo
+	}
+	for _, rec := range records {
+		f.fold.Take(minute, rec.in, rec.rec)
+	}
+	f.closed = minute
+	if minute <= f.loaded {
+		f.fold.Close(minute, nil)
+		return nil
+	}
+	f.out.Begin(Input{Offset: minute})
+	f.fold.Close(minute, &f.out)
+	for _, o := range f.out.List {
+		f.part.Last[o.Topic] = entryOf(o.Record.GetMark())
+		if minute >= f.part.From {
+			f.batch.Add(history.Place{Topic: o.Topic, Partition: o.Partition}, o.Record)
+		}
+	}
+	if f.batch.Len() < f.most {
+		return nil
+	}
+	return f.flush(ctx)
+}
+
+func (f *minuteReplay) flush(ctx context.Context) error {
+	return f.replay.insertShadow(ctx, &f.batch, f.gen)
+}
+
+// insertShadow inserts what was collected, and empties the batch.
+func (r *Replay) insertShadow(ctx context.Context, b *history.Batch, gen uint32) error {
+	if b.Len() == 0 {
+		return nil
+	}
+	err := insist(ctx, r.Logger, r.View, func() error { return r.History.Insert(ctx, b, history.ShadowSuffix(gen)) })
+	if err != nil {
+		return err
+	}
+	b.Reset()
+	faults.Hit("replay.inserted")
+	return nil
+}
+
+// logBounds are offsets by topic and partition.
+type logBounds map[string]map[int32]int64
+
+// bounds are where the inputs and the output begin and end now.
+func (m *Minutes) bounds(ctx context.Context) (starts, ends logBounds, err error) {
+	client, err := m.Log.NewClient()
+	if err != nil {
+		return nil, nil, fmt.Errorf("opening a client: %w", err)
+	}
+	defer client.Close()
+	admin := kadm.NewClient(client)
+	starts, ends = logBounds{}, logBounds{}
+	for _, topic := range append([]string{m.Output}, m.Inputs...) {
+		for _, of := range []struct {
+			list func(context.Context, ...string) (kadm.ListedOffsets, error)
+			into logBounds
+		}{{admin.ListStartOffsets, starts}, {admin.ListEndOffsets, ends}} {
+			listed, err := of.list(ctx, topic)
+			if err == nil {
+				err = listed.Error()
+			}
+			if err != nil {
+				return nil, nil, fmt.Errorf("listing offsets of %s: %w", topic, err)
+			}
+			of.into[topic] = map[int32]int64{}
+			listed.Each(func(o kadm.ListedOffset) { of.into[topic][o.Partition] = o.Offset })
+		}
+	}
+	return starts, ends, nil
+}
+
+// errFound ends the search for a checkpoint.
+var errFound = errors.New("found")
+
+// firstCheckpoint finds where minutes can be folded again from: nil if that is the beginning of the log. Until is the offset
+// behind the pulse that carries it. It is not ok if there is no such place.
+func (m *Minutes) firstCheckpoint(ctx context.Context, starts, ends logBounds) (found *eventsv1.Checkpoint, until int64, ok bool, err error) {
+	whole := true
+	for _, partitions := range starts {
+		for _, at := range partitions {
+			whole = whole && at == 0
+		}
+	}
+	if whole {
+		return nil, 0, true, nil
+	}
+	joined, err := newMinuteJoin(m.Inputs, nil)
+	if err != nil {
+		return nil, 0, false, err
+	}
+	first := int64(-1) // the minute of the oldest record: it may lack some of its own
+	err = stream.ReadRange(ctx, m.Log, m.Output, 0, starts[m.Output][0], ends[m.Output][0], func(r *kgo.Record) error {
+		rec, err := stream.DecodeMarked(m.Output, r.Value)
+		if err != nil {
+			return fmt.Errorf("decoding %s at %d: %w", m.Output, r.Offset, err)
+		}
+		if first < 0 && rec.GetMark() != nil {
+			first = rec.GetMark().Offset
+		}
+		checkpoint := rec.GetPulse().GetCheckpoint()
+		if checkpoint == nil || checkpoint.Offset <= first {
+			return nil
+		}
+		for _, mark := range checkpoint.Marks {
+			if int(mark.Partition) < len(joined.partitions) {
+				p := joined.partitions[mark.Partition]
+				if mark.Offset < starts[p.topic][p.partition] {
+					return nil
+				}
+			}
+		}
+		found, until, ok = checkpoint, r.Offset+1, true
+		return errFound
+	})
+	if errors.Is(err, errFound) {
+		err = nil
+	}
+	return found, until, ok, err
+}
+
+// reread reads the inputs from a checkpoint to their ends and hands over the minutes that are whole by then.
+func (m *Minutes) reread(ctx context.Context, from *eventsv1.Checkpoint, ends logBounds, meter *meter, fold func(ctx context.Context, minute int64, records []minuteRecord) error) error {
+	joined, err := newMinuteJoin(m.Inputs, from)
+	if err != nil {
+		return err
+	}
+	offsets := map[string]map[int32]kgo.Offset{}
+	for _, p := range joined.partitions {
+		if offsets[p.topic] == nil {
+			offsets[p.topic] = map[int32]kgo.Offset{}
+		}
+		offsets[p.topic][p.partition] = kgo.NewOffset().At(p.next)
+		meter.total += max(0, ends[p.topic][p.partition]-p.next)
+	}
+	reader, err := m.Log.NewClient(kgo.ConsumePartitions(offsets))
+	if err != nil {
+		return fmt.Errorf("opening a reader: %w", err)
+	}
+	defer reader.Close()
+	for !joined.exhausted(ends) {
+		fetches := reader.PollFetches(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if errs := fetches.Errors(); len(errs) > 0 {
+			return fmt.Errorf("reading %s/%d: %w", errs[0].Topic, errs[0].Partition, errs[0].Err)
+		}
+		var bad error
+		n := int64(0)
+		fetches.EachRecord(func(rec *kgo.Record) {
+			if rec.Offset >= ends[rec.Topic][rec.Partition] || bad != nil {
+				return
+			}
+			bad = joined.add(rec)
+			n++
+		})
+		meter.add(n)
+		if bad != nil {
+			return bad
+		}
+		err := joined.close(func(minute int64, records []minuteRecord, _ *eventsv1.Checkpoint) error {
+			return fold(ctx, minute, records)
+		})
+		if err != nil {
+			return err
+		}
+		joined.holdBack(reader)
+	}
+	return nil
+}
+
+// exhausted says that no minute can become whole any more below the ends: one partition is read to its end, and all others
+// have come as far or are read to theirs.
+func (j *minuteJoin) exhausted(ends logBounds) bool {
+	limit := int64(math.MaxInt64)
+	for _, p := range j.partitions {
+		if p.next >= ends[p.topic][p.partition] {
+			limit = min(limit, p.reached)
+		}
+	}
+	for _, p := range j.partitions {
+		if p.next < ends[p.topic][p.partition] && p.reached < limit {
+			return false
+		}
+	}
+	return true
+}
+
+// reread makes the rows of a topic of sources anew.
+func (r *Replay) reread(ctx context.Context, j *journal, name string) (*partReplay, error) {
+	starts, ends, err := (&Minutes{Output: name, Log: r.Log}).bounds(ctx)
+	if err != nil {
+		return nil, err
+	}
+	start, end := starts[name][0], ends[name][0]
+	part := &partReplay{makes: name, Exact: true, From: start, Until: end, Last: map[string]markEntry{}}
+	if end > start {
+		part.Last[name] = markEntry{Offset: end - 1}
+	}
+	meter := r.meter("reading " + name)
+	meter.total = end - start
+	most := cmp.Or(r.BatchRows, replayBatchRows)
+	var batch history.Batch
+	err = stream.ReadRange(ctx, r.Log, name, 0, start, end, func(rec *kgo.Record) error {
+		meter.add(1)
+		record, err := stream.DecodeMarked(name, rec.Value)
+		if err != nil {
+			return nil // the sink passes over it too
+		}
+		batch.Add(history.Place{Topic: name, Partition: rec.Partition, Offset: rec.Offset}, record)
+		if batch.Len() < most {
+			return nil
+		}
+		return r.insertShadow(ctx, &batch, j.Generation)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("replaying %s: %w", name, err)
+	}
+	return part, r.insertShadow(ctx, &batch, j.Generation)
+}
+
+// unixNano is 0 for the zero time.
+func unixNano(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
+}

@@ -1,0 +1,161 @@
+package resolve
+
+import (
+	"math"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+const (
+	// referenceFor is how long what a source says of a coin's price counts, by the log's now.
+	referenceFor = time.Hour
+	// doubtAfter is how long a market must have contradicted the reference: a source may be minutes behind a crash.
+	doubtAfter = 10 * time.Minute
+)
+
+// Guard finds the markets that bear a coin's symbol and not its price: another coin of that name, which would halve the
+// coin's venues or leave two of them without consensus. A market is doubted if it has been further from the price that
+// sources of reference data tell than an outlier may be from the median, for doubtAfter on end, while at least as many
+// venues agree with that price as do not. So a source that is wrong itself makes nobody doubted, nor does one venue
+// alone. What is not heard here, in a process that resolves other partitions, is not counted: it makes the guard slower to
+// doubt, never quicker. Safe for concurrent use.
+type Guard struct {
+	// some says that there is any reference.
+	some  atomic.Bool
+	mu    sync.Mutex
+	coins map[string]*guardedCoin
+}
+
+type guardedCoin struct {
+	// price is in USD, told at a log time.
+	price   float64
+	told    int64
+	markets map[guardedMarket]*opinion
+}
+
+type guardedMarket struct{ venue, symbol string }
+
+// opinion is what a market said last: since when it has been off, 0 where it agrees.
+type opinion struct{ heard, since int64 }
+
+// NewGuard knows no reference yet, and doubts nothing.
+func NewGuard() *Guard { return &Guard{coins: map[string]*guardedCoin{}} }
+
+// Apply takes what a source says of a coin's market.
+func (g *Guard) Apply(said *eventsv1.CoinMarket) {
+	id, ok := schemas.CanonicalCoin(said.Source, said.SourceId, said.Symbol, said.Name)
+	if !ok {
+		return
+	}
+	if _, ours := schemas.Coins().ByID(id); !ours {
+		return // no venue's symbol means it
+	}
+	price, err := strconv.ParseFloat(said.Price, 64)
+	if err != nil || !(price > 0) || math.IsInf(price, 0) {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	c := g.coins[id]
+	if c == nil {
+		c = &guardedCoin{markets: map[guardedMarket]*opinion{}}
+		g.coins[id] = c
+	}
+	if said.IngestTime >= c.told {
+		c.price, c.told = price, said.IngestTime
+	}
+	g.some.Store(true)
+}
+
+// doubts notes what a market says of a coin at a log time, in USD, and says whether it is doubted.
+func (g *Guard) doubts(coinID string, market guardedMarket, usd float64, now int64) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	c := g.coins[coinID]
+	if c == nil || now-c.told > int64(referenceFor) {
+		return false
+	}
+	o := c.markets[market]
+	if o == nil || now-o.heard > int64(schemas.FreshFor) {
+		o = &opinion{} // what it said before a silence is not "on end"
+		c.markets[market] = o
+	}
+	o.heard = now
+	if math.Abs(usd-c.price)/c.price <= schemas.MaxDeviation {
+		o.since = 0
+		return false
+	}
+	if o.since == 0 {
+		o.since = now
+	}
+	return now-o.since >= int64(doubtAfter) && c.agreed(now)
+}
+
+// agreed says whether at least as many venues agree with the reference as do not, of those that are heard.
+func (c *guardedCoin) agreed(now int64) bool {
+	off := map[string]bool{}
+	for m, o := range c.markets {
+		if now-o.heard > int64(schemas.FreshFor) {
+			delete(c.markets, m)
+			continue
+		}
+		// A venue agrees if any of its markets does.
+		if was, known := off[m.venue]; !known || was {
+			off[m.venue] = o.since != 0
+		}
+	}
+	balance := 0
+	for _, isOff := range off {
+		if isOff {
+			balance--
+		} else {
+			balance++
+		}
+	}
+	return balance >= 0
+}
+
+// verdict is what the guard said of a market in a second of log time.
+type verdict struct {
+	second   int64
+	doubtful bool
+}
+
+// doubted asks the guard about a tick at most once a second and market; what its coin cannot be priced by is not asked.
+func (f *fold) doubted(coinID string, t *eventsv1.Tick, rate float64) bool {
+	if f.guard == nil || !f.guard.some.Load() || coinID == "" {
+		return false
+	}
+	market, now := guardedMarket{t.Venue, t.Symbol}, f.clocks.Now()
+	last := f.verdicts[market]
+	if last.second == now/int64(time.Second) {
+		return last.doubtful
+	}
+	usd := said(t) * rate
+	if !(usd > 0) {
+		return last.doubtful
+	}
+	last = verdict{now / int64(time.Second), f.guard.doubts(coinID, market, usd, now)}
+	f.verdicts[market] = last
+	return last.doubtful
+}
+
+// said is the price that a tick tells, in its quote; 0 for none.
+func said(t *eventsv1.Tick) float64 {
+	for _, text := range []string{t.Price, t.Last} {
+		if price, err := strconv.ParseFloat(text, 64); err == nil {
+			return price
+		}
+	}
+	bid, _ := strconv.ParseFloat(t.Bid, 64)
+	ask, _ := strconv.ParseFloat(t.Ask, 64)
+	if bid <= 0 || ask <= 0 {
+		return 0
+	}
+	return (bid + ask) / 2
+}
