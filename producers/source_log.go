@@ -263,9 +263,11 @@ func (s *sourceOutbox) write(ctx context.Context, n int, record func(i int, at i
 		s.log.mu.Unlock()
 		var failed error
 		for _, result := range results {
-			if err := <-result; err != nil {
-				failed = errors.Join(failed, err)
-			} else if failed == nil {
+			switch err := <-result; {
+			case failed != nil: // the first says why
+			case err != nil:
+				failed = err
+			default:
 				from++
 			}
 		}

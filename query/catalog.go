@@ -28,7 +28,8 @@ type Catalog struct {
 	said    map[string]map[part]*eventsv1.Coin
 	rows    map[string]*eventsv1.Market
 	coins   map[string]*CatalogCoin
-	changed map[string]bool
+	// changed are the coins of which something else was said; moved those of which only the row is new.
+	changed, moved map[string]bool
 	// staged are the rows and the summary of the minute under way, which its pulse makes visible together.
 	staged  minuteRows
 	minute  int64
@@ -97,7 +98,7 @@ type Snapshot struct {
 func NewCatalog(table *schemas.CoinTable) *Catalog {
 	c := &Catalog{
 		table: table, said: map[string]map[part]*eventsv1.Coin{}, rows: map[string]*eventsv1.Market{},
-		coins: map[string]*CatalogCoin{}, changed: map[string]bool{}, words: map[string]string{},
+		coins: map[string]*CatalogCoin{}, changed: map[string]bool{}, moved: map[string]bool{}, words: map[string]string{},
 		facts: facts{
 			stablecoins: map[string]*eventsv1.Stablecoin{}, fixings: map[FiatID]*eventsv1.Fixing{}, fearGreed: map[int64]*eventsv1.FearGreed{},
 			notices: map[string]*eventsv1.SourceNotice{}, fetches: map[string]*eventsv1.Fetch{}, read: map[string]int64{}, changed: true,
@@ -228,7 +229,7 @@ func (c *Catalog) endMinute(at int64) {
 			continue
 		}
 		c.rows[row.CoinId] = row
-		c.changed[row.CoinId] = true
+		c.moved[row.CoinId] = true
 	}
 	if next := c.staged.summary; next != nil && next.Time >= c.summary.GetTime() {
 		c.summary = next
@@ -246,7 +247,7 @@ func (c *Catalog) publish() {
 		*next = *before
 	}
 	next.Time, next.SourcesTime, next.Summary = c.minute, c.clock, c.summary
-	if len(c.changed) > 0 {
+	if len(c.changed)+len(c.moved) > 0 {
 		c.rebuild(next)
 	}
 	if c.facts.changed {
@@ -266,13 +267,26 @@ func (c *Catalog) rebuild(next *Snapshot) {
 	for id := range c.changed {
 		c.coins[id] = c.describe(id)
 	}
+	for id := range c.moved {
+		if before := c.coins[id]; before != nil && !c.changed[id] {
+			c.coins[id] = before.withRow(c.row(id))
+		} else if before == nil {
+			c.coins[id] = c.describe(id)
+		}
+	}
 	clear(c.changed)
+	clear(c.moved)
 	next.CoinsVersion++
 	all := make([]*CatalogCoin, 0, len(c.coins))
-	for _, coin := range c.coins {
-		all = append(all, coin)
-		next.Simulated = next.Simulated || coin.Market.GetSimulated()
+	for _, before := range next.Coins { // nearly in order
+		all = append(all, c.coins[before.ID])
 	}
+	for id, coin := range c.coins {
+		if next.byID[id] == nil {
+			all = append(all, coin)
+		}
+	}
+	next.Simulated = next.Simulated || slices.ContainsFunc(all, func(coin *CatalogCoin) bool { return coin.Market.GetSimulated() })
 	slices.SortFunc(all, byRank)
 	next.Coins = all
 	next.byID, next.bySymbol = make(map[string]*CatalogCoin, len(all)), make(map[string][]*CatalogCoin, len(all))

@@ -44,9 +44,24 @@ func byRank(a, b *CatalogCoin) int {
 // rankLast orders ranks, 0 for none behind all others.
 func rankLast(a, b int) int { return cmp.Compare(uint(a)-1, uint(b)-1) }
 
+// withRow is the coin with another row.
+func (c *CatalogCoin) withRow(row *eventsv1.Market) *CatalogCoin {
+	next := *c
+	next.Market, next.Rank = row, int(row.GetRank())
+	return &next
+}
+
+// row is the newest row of a coin; nil for one without a price, whose row has nothing but names.
+func (c *Catalog) row(id string) *eventsv1.Market {
+	if row := c.rows[id]; row.GetPrice() > 0 {
+		return row
+	}
+	return nil
+}
+
 // describe puts together what is known of a coin.
 func (c *Catalog) describe(id string) *CatalogCoin {
-	coin := &CatalogCoin{ID: id, Market: c.rows[id]}
+	coin := &CatalogCoin{ID: id, Market: c.row(id)}
 	for _, source := range coinSources {
 		coin.Listed = cmp.Or(coin.Listed, c.said[id][part{source, "list"}])
 		coin.Detailed = cmp.Or(coin.Detailed, c.said[id][part{source, "detail"}])

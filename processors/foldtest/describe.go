@@ -117,8 +117,15 @@ func rate(r *eventsv1.QuoteRate) string {
 }
 
 func candle(c *eventsv1.Candle) string {
-	return fmt.Sprintf("candle %s %s o=%s h=%s l=%s c=%s v=%s usd=%s n=%d", c.CoinId, minute(c.Start),
+	s := fmt.Sprintf("candle %s %s o=%s h=%s l=%s c=%s v=%s usd=%s n=%d", c.CoinId, minute(c.Start),
 		number(c.Open), number(c.High), number(c.Low), number(c.Close), c.Volume, number(c.VolumeUsd), c.Trades)
+	if c.Volume24H != 0 {
+		s += fmt.Sprintf(" day=%s of %d", number(c.Volume24H), c.Accepted)
+	}
+	if c.Simulated {
+		s += " simulated"
+	}
+	return s
 }
 
 func venueCandle(c *eventsv1.VenueCandle) string {

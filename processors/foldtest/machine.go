@@ -91,7 +91,7 @@ var meanings = map[string]map[string]meaning{
 		"quote":   {6, tickOptions + "rate flags origin ", (*machine).tick},
 		"ticker":  {5, tickOptions + "bid ask volume turnover rate flags origin ", (*machine).tick},
 		"control": {3, "", (*machine).control},
-		"price":   {3, " refused reason ", (*machine).price},
+		"price":   {3, " refused reason day simulated ", (*machine).price},
 	},
 }
 
@@ -349,7 +349,12 @@ func (m *machine) price(c command) error {
 		return fmt.Errorf("%q is no symbol of a coin", c.words[2])
 	}
 	m.now = max(m.now, at)
-	price := &eventsv1.Price{CoinId: coins[0].ID, Time: at, Reason: c.option("reason")}
+	price := &eventsv1.Price{CoinId: coins[0].ID, Time: at, Reason: c.option("reason"), Simulated: c.option("simulated") == "yes"}
+	if volume := c.option("day"); volume != "" {
+		if price.Volume24H, err = strconv.ParseFloat(volume, 64); err != nil {
+			return err
+		}
+	}
 	if price.Price, err = strconv.ParseFloat(c.words[3], 64); err != nil {
 		return err
 	}

@@ -2,10 +2,15 @@ package resolve
 
 import (
 	"slices"
+	"time"
 
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
+
+// overrideSettles is within what time an operator's word reaches those who resolve: a tick of that time may be resolved by
+// it or not.
+const overrideSettles = 10 * time.Second
 
 // Rejoin resolves a tick of ticks.v1 anew by a coin table and overrides, at the log time now, and leaves the
 // recorded one as it is. Where the quote is the same asset as it was, the recorded rate stays, or the
@@ -13,10 +18,18 @@ import (
 func Rejoin(coins *schemas.CoinTable, overrides Overrides, past *RateHistory, recorded *eventsv1.ResolvedTick, now int64) *eventsv1.ResolvedTick {
 	const joined = schemas.Unmapped | schemas.NoRate | schemas.NotSpot | schemas.Doubtful
 	resolved := &eventsv1.ResolvedTick{Tick: recorded.Tick}
-	flags := join(names{coins, overrides}, rejoinRates{recorded, past, now}, now, 0, recorded.Tick, resolved)
+	named, at := names{coins, overrides}, now
+	if recorded.Tick.Base != "" {
+		is, _ := named.coin(recorded.Tick.Venue, recorded.Tick.Base, now)
+		was, _ := named.coin(recorded.Tick.Venue, recorded.Tick.Base, now-int64(overrideSettles))
+		if is != was && was == recorded.CoinId {
+			at = now - int64(overrideSettles) // the word had not been heard yet
+		}
+	}
+	flags := join(named, rejoinRates{recorded, past, now}, at, 0, recorded.Tick, resolved)
 	if schemas.Flag(recorded.Flags)&schemas.Doubtful != 0 {
 		// What other venues said then is not at hand. Only a word on this very symbol settles it.
-		if names := (names{coins, overrides}); names.bySymbol(recorded.Tick.Venue, recorded.Tick.Base, now) {
+		if named.bySymbol(recorded.Tick.Venue, recorded.Tick.Base, at) {
 			resolved.CoinId = ""
 			flags |= schemas.Unmapped | schemas.Doubtful
 		}

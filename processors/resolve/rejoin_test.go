@@ -21,6 +21,11 @@ func TestRejoinKeepsWhatWasRecorded(t *testing.T) {
 	tick := func(base, quote string) *eventsv1.Tick {
 		return &eventsv1.Tick{Venue: "kraken", Symbol: base + "/" + quote, Base: base, Quote: quote, IngestTime: noon}
 	}
+	overrides := schemas.NewSymbolOverrides(
+		&eventsv1.SymbolOverride{Source: "kraken", Symbol: "ADA", CoinId: "cardano", Time: noon - int64(time.Hour)},
+		&eventsv1.SymbolOverride{Source: "kraken", Symbol: "DOT", CoinId: "bitcoin", Time: noon - int64(time.Hour)},
+		&eventsv1.SymbolOverride{Source: "kraken", Symbol: "UNI", CoinId: "bitcoin", Time: noon},
+	)
 	for _, test := range []struct {
 		name           string
 		recorded, want *eventsv1.ResolvedTick
@@ -50,9 +55,34 @@ func TestRejoinKeepsWhatWasRecorded(t *testing.T) {
 			&eventsv1.ResolvedTick{Tick: tick("NOSUCH", "USD"), CoinId: "nosuch", QuoteId: schemas.USD, Rate: 1, RateTime: noon},
 			&eventsv1.ResolvedTick{Tick: tick("NOSUCH", "USD"), QuoteId: schemas.USD, Rate: 1, RateTime: noon, Flags: uint32(schemas.Unmapped)},
 		},
+		{
+			"a market that was doubted",
+			&eventsv1.ResolvedTick{Tick: tick("SOL", "USD"), QuoteId: schemas.USD, Rate: 1, RateTime: noon, Flags: uint32(schemas.Unmapped | schemas.Doubtful)},
+			&eventsv1.ResolvedTick{Tick: tick("SOL", "USD"), QuoteId: schemas.USD, Rate: 1, RateTime: noon, Flags: uint32(schemas.Unmapped | schemas.Doubtful)},
+		},
+		{
+			"one that was doubted, and that an operator has vouched for",
+			&eventsv1.ResolvedTick{Tick: tick("ADA", "USD"), QuoteId: schemas.USD, Rate: 1, RateTime: noon, Flags: uint32(schemas.Unmapped | schemas.Doubtful)},
+			&eventsv1.ResolvedTick{Tick: tick("ADA", "USD"), CoinId: "cardano", QuoteId: schemas.USD, Rate: 1, RateTime: noon},
+		},
+		{
+			"an operator's word",
+			&eventsv1.ResolvedTick{Tick: tick("DOT", "USD"), CoinId: "polkadot", QuoteId: schemas.USD, Rate: 1, RateTime: noon},
+			&eventsv1.ResolvedTick{Tick: tick("DOT", "USD"), CoinId: "bitcoin", QuoteId: schemas.USD, Rate: 1, RateTime: noon},
+		},
+		{
+			"an operator's word of this moment, heard",
+			&eventsv1.ResolvedTick{Tick: tick("UNI", "USD"), CoinId: "bitcoin", QuoteId: schemas.USD, Rate: 1, RateTime: noon},
+			&eventsv1.ResolvedTick{Tick: tick("UNI", "USD"), CoinId: "bitcoin", QuoteId: schemas.USD, Rate: 1, RateTime: noon},
+		},
+		{
+			"an operator's word of this moment, not heard yet",
+			&eventsv1.ResolvedTick{Tick: tick("UNI", "USD"), CoinId: "uniswap", QuoteId: schemas.USD, Rate: 1, RateTime: noon},
+			&eventsv1.ResolvedTick{Tick: tick("UNI", "USD"), CoinId: "uniswap", QuoteId: schemas.USD, Rate: 1, RateTime: noon},
+		},
 	} {
 		before := proto.Clone(test.recorded)
-		got := Rejoin(schemas.Coins(), schemas.NewSymbolOverrides(), past, test.recorded, noon+5*int64(time.Second))
+		got := Rejoin(schemas.Coins(), overrides, past, test.recorded, noon+5*int64(time.Second))
 		if !proto.Equal(got, test.want) {
 			t.Errorf("%s: got %v, want %v", test.name, got, test.want)
 		}

@@ -179,7 +179,10 @@ type names struct {
 func (n names) coin(venue, base string, at int64) (id string, ok bool) {
 	for _, source := range [...]string{venue, schemas.GeneralSource} {
 		if id, ok := n.overrides.At(source, base, at); ok {
-			return id, id != schemas.NoCoin
+			if id == schemas.NoCoin {
+				return "", false
+			}
+			return id, true
 		}
 	}
 	coin, _, ok := n.coins.Resolve(venue, base)

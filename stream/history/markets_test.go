@@ -215,6 +215,13 @@ func TestPegsInSQLAreThoseOfTheFormulas(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("seed %d: episodes of %s: want(-), got(+):\n%s", seed, coin, diff)
 		}
+		episodes, err := store.PegEpisodes(t.Context(), coin, at(-3000*60), at(0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(schemas.PegEpisodes(points[coin]), episodes, near); diff != "" {
+			t.Errorf("seed %d: episodes that are read of %s: want(-), got(+):\n%s", seed, coin, diff)
+		}
 		series, err := store.PegSeries(t.Context(), coin, at(-3000*60), at(0), time.Minute)
 		if err != nil {
 			t.Fatal(err)
@@ -306,10 +313,10 @@ func TestFiatRatesAreBlendedFromTheNewestOfEachSource(t *testing.T) {
 		rate(7, "coinbase", "USD", "CHF", "0.86", "2026-03-01", noon), rate(8, "coinbase", "GBP", "USD", "1.25", "2026-03-01", noon),
 		rate(9, "old", "USD", "CHF", "7", "2026-02-22", 0), rate(10, "lonely", "EUR", "JPY", "150", "2026-03-01", 0),
 	)
-	checkRows(t, store, "SELECT toString((currency, round(rate, 9), round(usd, 9), day, formatDateTime(time, '%T'), sources)) FROM default.v_fiat ORDER BY currency",
-		"('CHF',0.86,1.162790698,'2026-03-01','12:00:07',['coinbase','ecb','er-api'])",
-		"('EUR',0.82,1.219512195,'2026-03-01','12:00:06',['ecb','er-api'])",
-		"('GBP',0.8,1.25,'2026-03-01','12:00:08',['coinbase'])")
+	checkRows(t, store, "SELECT toString((currency, round(rate, 9), round(usd, 9), day, formatDateTime(time, '%T'), stale, sources, left_out)) FROM default.v_fiat ORDER BY currency",
+		"('CHF',0.86,1.162790698,'2026-03-01','12:00:00',false,['coinbase','ecb','er-api'],[('old','stale')])",
+		"('EUR',0.82,1.219512195,'2026-03-01','12:00:00',false,['ecb','er-api'],[])",
+		"('GBP',0.8,1.25,'2026-03-01','12:00:00',false,['coinbase'],[])")
 	// Of the rates of one day the last counts for conversion, all are kept.
 	checkRows(t, store, "SELECT concat(toString((SELECT count() FROM fiat_rates FINAL WHERE quote = 'CHF')), ' ', toString((SELECT rate FROM fixings FINAL WHERE base = 'USD' AND quote = 'CHF' AND day = '2026-03-01')))", "6 0.86")
 }
@@ -326,6 +333,13 @@ func TestHealthOfSourcesIsThatOfTheirRequests(t *testing.T) {
 		return said(offset, &eventsv1.SourceNotice{Source: source, Name: source + "!", Kinds: []string{"coin"}, Enabled: enabled, Interval: int64(time.Minute), License: "CC0", Attribution: "thanks"})
 	}
 	records := []logged{notice("good", true), notice("shaky", true), notice("dead", true), notice("off", false), notice("silent", true)}
+	for i, venue := range []string{"kraken", "gate", "okx", "htx"} { // streams
+		offset++
+		records = append(records, said(offset, &eventsv1.SourceNotice{Source: venue, Enabled: true}))
+		heard := noon - []int64{119, 121, 599, 601}[i]*int64(time.Second)
+		records = append(records, price(offset, &eventsv1.Price{CoinId: "bitcoin", Time: heard - heard%int64(time.Second), Inputs: []*eventsv1.PriceInput{{Provider: venue, QuoteHeard: heard, LastHeard: heard - 1}}}))
+	}
+	records = append(records, price(offset+1, &eventsv1.Price{CoinId: "dash", Time: noon}))
 	for i := range 20 {
 		records = append(records, fetch("good", time.Duration(i)*time.Hour, 200, "", time.Duration(i+1)*time.Millisecond))
 	}
@@ -352,8 +366,62 @@ func TestHealthOfSourcesIsThatOfTheirRequests(t *testing.T) {
 	}
 	checkRows(t, store, `SELECT concatWithSeparator(' ', source, status, ifNull(toString(success_rate_24h), '-'), ifNull(toString(latency_p95_ms), '-'), ifNull(toString(last_attempt), '-'), interval_seconds, license, attribution)
 		FROM default.v_sources ORDER BY source`,
-		"dead down 0.25 1 2026-03-01 11:59:00.000000000 60 CC0 thanks", "good healthy 1 19 2026-03-01 12:00:00.000000000 60 CC0 thanks", "off disabled - - - 60 CC0 thanks",
+		"dead down 0.25 1 2026-03-01 11:59:00.000000000 60 CC0 thanks", "gate degraded - - - 0  ", "good healthy 1 19 2026-03-01 12:00:00.000000000 60 CC0 thanks", "htx down - - - 0  ", "kraken healthy - - - 0  ",
+		"off disabled - - - 60 CC0 thanks", "okx degraded - - - 0  ",
 		"shaky degraded 0.5 1 2026-03-01 11:59:00.000000000 60 CC0 thanks", "silent down - - - 60 CC0 thanks")
+	checkRows(t, store, "SELECT toString((source, last_heard)) FROM default.v_sources WHERE last_heard IS NOT NULL ORDER BY source LIMIT 1", "('gate','2026-03-01 11:57:59.000000000')")
 	checkRows(t, store, "SELECT toString(tuple(*)) FROM default.v_fetches WHERE source = 'shaky' ORDER BY started", `('shaky','2026-03-01 11:00:00.000000000','list','https://shaky',304,true,'',1,10)`,
 		`('shaky','2026-03-01 11:59:00.000000000','list','https://shaky',0,false,'no route',1000,10)`)
+}
+
+// The blend in SQL is the formula's, for whatever sources say, in whatever order.
+func TestFiatRatesInSQLAreThoseOfTheFormula(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 1))
+	store := newStore(t)
+	sources := []string{"ecb", "frankfurter", "er-api", "coinbase", "bank"}
+	currencies := []string{"USD", "EUR", "CHF", "GBP", "JPY", "PLN"}
+	heard := map[string]schemas.FiatHeard{}
+	var fixings []*eventsv1.Fixing
+	var records []logged
+	for i, source := range sources {
+		h := schemas.FiatHeard{Read: noon - r.Int64N(int64(2*time.Hour)), Interval: int64(time.Duration(5+r.IntN(60)) * time.Minute)}
+		if i == 0 {
+			h.Read = noon // the newest of all is the time that it is
+		}
+		heard[source] = h
+		records = append(records, said(int64(i), &eventsv1.Fetch{Source: source, Started: h.Read}), said(int64(i), &eventsv1.SourceNotice{Source: source, Interval: h.Interval}))
+	}
+	for i := range 150 {
+		source := sources[r.IntN(len(sources))]
+		day := at(0).AddDate(0, 0, -r.IntN(9))
+		f := &eventsv1.Fixing{Source: source, Base: currencies[r.IntN(3)], Quote: currencies[r.IntN(len(currencies))], Rate: fmt.Sprintf("%d.%03d", r.IntN(3), 1+r.IntN(999)), Date: day.Format(time.DateOnly), IngestTime: noon - 1}
+		if f.Base == f.Quote {
+			continue
+		}
+		if source == "er-api" || source == "coinbase" {
+			f.EventTime = day.UnixNano() - r.Int64N(int64(3*time.Hour))
+		}
+		if source == "bank" {
+			f.Providers = [][]string{nil, {"ECB"}, {"ECB", "frankfurter"}, {"elsewhere"}}[r.IntN(4)]
+		}
+		fixings = append(fixings, f)
+		records = append(records, said(int64(i+10), f))
+	}
+	insert(t, store, records...)
+	var want []string
+	for _, rate := range schemas.BlendFiat(fixings, heard, noon) {
+		line := fmt.Sprintf("%s %.9f %s %v", rate.Code, rate.Rate, time.Unix(0, rate.Time).UTC().Format("2006-01-02 15:04:05.000000000"), rate.Stale)
+		for _, s := range rate.Sources {
+			line += " " + s.Source + ":" + s.Reason
+		}
+		want = append(want, line)
+	}
+	got := queryStrings(t, store, `SELECT concatWithSeparator(' ', currency, printf('%.9f', rate), toString(time), toString(stale),
+			arrayStringConcat(arrayMap(s -> concat(s.1, ':', s.2), arraySort(arrayConcat(arrayMap(s -> (s, ''), sources), left_out))), ' '))
+		FROM default.v_fiat ORDER BY currency`)
+	if diff := cmp.Diff(want, got); diff != "" || len(want) < 4 {
+		t.Errorf("seed %d: want(-), got(+):\n%s", seed, diff)
+	}
 }

@@ -83,9 +83,9 @@ func TestWhatSourcesSayComesBackAsItWasSaid(t *testing.T) {
 		}),
 		said(11, &eventsv1.SymbolOverride{Source: "kraken", Symbol: "XBT", CoinId: "bitcoin", Reason: "it is", Time: noon}),
 		said(12, &eventsv1.Fixing{Source: "er-api", Base: "USD", Quote: "CHF", Rate: "0.91", Date: "2026-03-01", EventTime: noon, IngestTime: noon + 12, Providers: []string{"a", "b"}}),
-		// No day, no number and a negative rate convert nothing.
+		// No day, and no number, convert nothing.
 		said(13, &eventsv1.Fixing{Source: "er-api", Base: "USD", Quote: "CHF", Rate: "0.91", Date: "yesterday"}),
-		said(14, &eventsv1.Fixing{Source: "er-api", Base: "USD", Quote: "CHF", Rate: "-0.91", Date: "2026-03-01"}),
+		said(14, &eventsv1.Fixing{Source: "er-api", Base: "USD", Quote: "CHF", Rate: "0.000", Date: "2026-03-01"}),
 		said(15, &eventsv1.Fixing{Source: "er-api", Base: "USD", Quote: "CHF", Rate: "", Date: "2026-03-01"}),
 	)
 	for table, want := range map[string][]string{

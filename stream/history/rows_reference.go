@@ -198,8 +198,8 @@ type datedFixing struct {
 // fixingDay is not ok for a fixing of no day, or of a rate that cannot be kept: it converts nothing and has no row.
 func fixingDay(f *eventsv1.Fixing) (day int64, ok bool) {
 	at, err := time.Parse(time.DateOnly, f.Date)
-	value, negative, exact := scaled(f.Rate, whole128)
-	if err != nil || !exact || negative || value == ([4]uint64{}) || at.Year() < 1970 || at.Year() > 2148 {
+	value, _, exact := scaled(f.Rate, whole128)
+	if err != nil || !exact || value == ([4]uint64{}) || at.Year() < 1970 || at.Year() > 2148 {
 		return 0, false
 	}
 	return at.UnixNano(), true

@@ -41,4 +41,5 @@ AS SELECT coin_id, symbol, name, rank, time, price, price_source, price_time, ma
     ath, if(toUnixTimestamp64Nano(m.ath_time) = 0, NULL, m.ath_time) AS ath_time, atl, if(toUnixTimestamp64Nano(m.atl_time) = 0, NULL, m.atl_time) AS atl_time,
     circulating_supply, total_supply, max_supply, supply_source, if(toUnixTimestamp64Nano(m.supply_time) = 0, NULL, m.supply_time) AS supply_time, simulated
 FROM {database}.markets AS m FINAL
-COMMENT 'The market of each coin as of its last change, one row a coin'
+WHERE price_source != ''
+COMMENT 'The market of each coin with a price as of its last change, one row a coin'

@@ -3,7 +3,8 @@ CREATE OR REPLACE VIEW default.v_sources
     source LowCardinality(String) COMMENT 'Source',
     name String COMMENT 'Its name for people',
     kinds Array(String) COMMENT 'What it tells: coin, market, stablecoin, tvl, fear_greed, fiat, global, price',
-    status Enum8('healthy' = 1, 'degraded' = 2, 'down' = 3, 'disabled' = 4) COMMENT 'disabled: not switched on; down: no success within 7 days, or the last 3 requests failed; degraded: the last one failed, or less than 95 % of 24 h succeeded; healthy otherwise',
+    status Enum8('healthy' = 1, 'degraded' = 2, 'down' = 3, 'disabled' = 4) COMMENT 'disabled: not switched on. Of what is polled, down: no success within 7 days, or the last 3 requests failed; degraded: the last one failed, or less than 95 % of 24 h succeeded; healthy otherwise. Of a stream, healthy: heard within 120 s before the newest price; degraded: within 10 minutes; down otherwise',
+    last_heard Nullable(DateTime64(9, 'UTC')) COMMENT 'When a price of a stream was last heard; NULL for what is polled, and where none was within 15 minutes before the newest price',
     success_rate_24h Nullable(Float64) COMMENT 'Share of requests of the last 24 h that succeeded, 0 to 1; NULL without one',
     success_rate_7d Nullable(Float64) COMMENT 'The same of 7 days',
     requests_24h UInt64 COMMENT 'Requests of the last 24 h',
@@ -22,9 +23,12 @@ CREATE OR REPLACE VIEW default.v_sources
     attribution String COMMENT 'What has to be shown with them; empty if nothing is asked',
     simulated Bool COMMENT 'Whether the simulator stands in for it'
 )
-AS SELECT s.source AS source, s.name AS name, s.kinds AS kinds,
-    multiIf(NOT s.enabled, 'disabled', h.requests_7d = 0 OR h.last_success IS NULL OR h.consecutive_failures >= 3, 'down',
+AS WITH (SELECT max(time) FROM {database}.prices) AS newest
+SELECT s.source AS source, s.name AS name, s.kinds AS kinds,
+    multiIf(NOT s.enabled, 'disabled', s.interval_ns = 0, multiIf(v.heard >= newest - toIntervalSecond(120), 'healthy', v.heard >= newest - toIntervalMinute(10), 'degraded', 'down'),
+        h.requests_7d = 0 OR h.last_success IS NULL OR h.consecutive_failures >= 3, 'down',
         h.consecutive_failures > 0 OR h.succeeded_24h < 0.95 * h.requests_24h, 'degraded', 'healthy') AS status,
+    if(v.venue = '', NULL, v.heard) AS last_heard,
     if(h.requests_24h = 0, NULL, h.succeeded_24h / h.requests_24h) AS success_rate_24h, if(h.requests_7d = 0, NULL, h.succeeded_7d / h.requests_7d) AS success_rate_7d,
     h.requests_24h AS requests_24h, if(h.requests_7d = 0, NULL, h.last_attempt) AS last_attempt, h.last_success AS last_success,
     h.consecutive_failures AS consecutive_failures, h.last_error AS last_error, h.last_error_at AS last_error_at,
@@ -32,4 +36,9 @@ AS SELECT s.source AS source, s.name AS name, s.kinds AS kinds,
     h.readings_24h AS readings_24h, s.interval_ns / 1e9 AS interval_seconds, s.url AS url, s.license AS license, s.terms AS terms, s.attribution AS attribution, s.simulated AS simulated
 FROM (SELECT * FROM {database}.sources FINAL) AS s
 LEFT JOIN {database}.source_health AS h ON h.source = s.source
-COMMENT 'Sources that are polled, as they declare themselves and as requests to them went in the 7 days before the newest of all'
+LEFT JOIN (
+    SELECT provider AS venue, fromUnixTimestamp64Nano(max(at), 'UTC') AS heard FROM {database}.prices
+    ARRAY JOIN inputs.provider AS provider, arrayMap((q, l) -> greatest(q, l), inputs.quote_heard, inputs.last_heard) AS at
+    WHERE time > newest - toIntervalMinute(15) GROUP BY venue
+) AS v ON v.venue = s.source
+COMMENT 'Venues and other sources, as they declare themselves; those that are polled as requests to them went in the 7 days before the newest of all, streams as prices were heard'
