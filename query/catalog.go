@@ -24,10 +24,10 @@ type Catalog struct {
 	due      atomic.Bool
 	snapshot atomic.Pointer[Snapshot]
 
-	mu      sync.Mutex // guards what follows; snapshots share the values, which are replaced, never changed
-	said    map[string]map[part]*eventsv1.Coin
-	rows    map[string]*eventsv1.Market
-	coins   map[string]*CatalogCoin
+	mu    sync.Mutex // guards what follows; snapshots share the values, which are replaced, never changed
+	said  map[string]map[part]*eventsv1.Coin
+	rows  map[string]*eventsv1.Market
+	coins map[string]*CatalogCoin
 	// changed are the coins of which something else was said; moved those of which only the row is new.
 	changed, moved map[string]bool
 	// staged are the rows and the summary of the minute under way, which its pulse makes visible together.

@@ -41,13 +41,14 @@ func TestTheNewestRowOfAMarketCounts(t *testing.T) {
 	insert(t, store,
 		row(2, full),
 		row(1, &eventsv1.Market{CoinId: "bitcoin", Price: 99}), // came late
-		row(0, &eventsv1.Market{CoinId: "dash", Price: 1}), row(720, &eventsv1.Market{CoinId: "dash", Price: 2}), row(721, &eventsv1.Market{CoinId: "dash", Price: 3, Volume24H: n(math.NaN())}),
+		row(0, &eventsv1.Market{CoinId: "dash", Price: 1}), row(720, &eventsv1.Market{CoinId: "dash", Price: 2}), row(721, &eventsv1.Market{CoinId: "dash", Price: 3, PriceSource: "coingecko", Volume24H: n(math.NaN())}),
+		row(1, &eventsv1.Market{CoinId: "gone", Price: 1, PriceSource: "median"}), row(2, &eventsv1.Market{CoinId: "gone"}), // nobody tells its price any more
 	)
 	checkRows(t, store, "SELECT toString(tuple(*)) FROM default.v_markets ORDER BY coin_id",
 		`('bitcoin','BTC','Bitcoin',1,'2026-03-01 12:02:00',2,'median','2026-03-01 12:00:00.000000000',3,4,5,6,7,-8,-9,10,11,12,13,14,15,16,['1h','24h'],17,18,19,'2026-03-01 12:00:00.000000001',20,'2026-03-01 12:00:00.000000002',21,22,23,'coingecko','2026-03-01 12:00:00.000000003',true)`,
-		`('dash','','',0,'2026-03-02 00:01:00',3,'','1970-01-01 00:00:00.000000000',NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,[],NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'',NULL,false)`)
+		`('dash','','',0,'2026-03-02 00:01:00',3,'coingecko','1970-01-01 00:00:00.000000000',NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,[],NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'',NULL,false)`)
 	// The end of the last minute of a day is midnight.
-	checkRows(t, store, "SELECT concat(coin_id, ' ', toString(day), ' ', toString(price)) FROM markets_1d FINAL ORDER BY coin_id, day", "bitcoin 2026-03-01 2", "dash 2026-03-01 2", "dash 2026-03-02 3")
+	checkRows(t, store, "SELECT concat(coin_id, ' ', toString(day), ' ', toString(price)) FROM markets_1d FINAL ORDER BY coin_id, day", "bitcoin 2026-03-01 2", "dash 2026-03-01 2", "dash 2026-03-02 3", "gone 2026-03-01 0")
 }
 
 func TestMoversAreThoseOfTheFormula(t *testing.T) {

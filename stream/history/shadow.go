@@ -118,12 +118,17 @@ func (s *shape) times(types []string) {
 // timeColumn is what rows are kept by.
 func (s shape) timeColumn() string { return s.at }
 
-// sliceSQL is the day that a row is compared in: the same for all rows of a key.
+// sliceSQL is the day that a row is compared in: the same for all rows of a key. Where a table has few rows a day for many
+// years, it is the first of its month: slices cost a query each.
 func (s shape) sliceSQL() string {
-	if s.slice == "" {
+	switch {
+	case s.slice == "":
 		return "toDate('1970-01-01')"
+	case s.slice == "day" && s.kept == 0:
+		return "toStartOfMonth(day)"
+	default:
+		return "toDate(" + s.slice + ")"
 	}
-	return "toDate(" + s.slice + ")"
 }
 
 // rowSQL names what bounds look at.
