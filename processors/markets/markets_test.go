@@ -38,10 +38,9 @@ func TestMarkets(t *testing.T) {
 //
 // where a time is a minute of 2026 such as 01-05T10:00.
 type reader struct {
-	fold   processors.MinuteFold
-	told   strings.Builder
-	open   []eventsv1.Marked
-	closed int64
+	fold processors.MinuteFold
+	told strings.Builder
+	open []eventsv1.Marked
 }
 
 func (r *reader) Told() string {

@@ -148,7 +148,9 @@ func Bare(b *testing.B, path string, body []byte) string {
 		if err := app.Shutdown(); err != nil {
 			b.Error(err)
 		}
-		<-done
+		if err := <-done; err != nil {
+			b.Error(err)
+		}
 	})
 	return listener.Addr().String()
 }

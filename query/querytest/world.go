@@ -56,7 +56,7 @@ func NewWorld(t testing.TB, coins *schemas.CoinTable) *World {
 func (w *World) Open(database string, way http.RoundTripper) {
 	store, err := history.Open(w.T.Context(), history.Config{Database: database, Transport: way})
 	w.Must(err)
-	w.T.Cleanup(func() { store.Close() })
+	w.T.Cleanup(func() { w.Must(store.Close()) })
 	_, err = store.Migrate(w.T.Context())
 	w.Must(err)
 	w.Store = store
