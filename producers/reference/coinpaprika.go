@@ -28,6 +28,7 @@ func coinpaprika() producers.Source {
 		License:     "free plan for non-commercial use, with the source named",
 		Terms:       "https://coinpaprika.com/api-terms-of-use/",
 		Attribution: "Data provided by CoinPaprika, https://coinpaprika.com",
+		Off:         "its free plan is for non-commercial use only; switch it on where yours is, or where you have a plan",
 		Kinds:       []string{producers.KindCoin, producers.KindMarket, producers.KindGlobal},
 		Feeds: []producers.Feed{
 			{Name: "tickers", Interval: 10 * time.Minute, Paths: producers.Fixed("/tickers?quotes=USD")},
