@@ -1,19 +1,20 @@
 package deploy
 
 import (
+	"bytes"
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"log/slog"
 	"maps"
 	"math"
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -24,7 +25,8 @@ import (
 // demoPatience is how long the demo may take until its endpoints are filled; slow machines run many tests at once.
 const demoPatience = 5 * time.Minute
 
-// startDemo runs everything on the simulator in this process, open to all, and returns where it answers.
+// startDemo runs everything on the simulator, open to all, as `make run` builds it: with the race detector the simulator
+// alone would take both cores. It returns where the demo answers.
 func startDemo(t *testing.T) (base string) {
 	t.Helper()
 	if _, err := engine.Find(""); err != nil {
@@ -34,22 +36,33 @@ func startDemo(t *testing.T) (base string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := DefaultConfig()
-	cfg.DataDir, cfg.Feeds, cfg.Auth.Mode, cfg.Backfill.Enabled = dir, "sim", "open", false
-	cfg.Listen, cfg.MetricsListen, cfg.SQLListen, cfg.Kafka.Listen = freeAddr(t), freeAddr(t), freeAddr(t), freeAddr(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() {
-		done <- run(ctx, cfg, "run", io.Discard, slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError})))
-	}()
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	binary := filepath.Join(dir, "marketlog")
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", binary, ".")
+	build.Dir, build.Env = "..", append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building the binary: %v\n%s", err, out)
+	}
+	listen := freeAddr(t)
+	demo := exec.Command(binary, "run", "--feeds", "sim", "--data-dir", filepath.Join(dir, "data"), "--listen", listen, "--sql-listen", freeAddr(t), "--kafka-listen", freeAddr(t))
+	demo.Env = append(os.Environ(), "MARKETLOG_AUTH_MODE=open", "MARKETLOG_BACKFILL_ENABLED=false")
+	var log bytes.Buffer
+	demo.Stdout, demo.Stderr = &log, &log
+	if err := demo.Start(); err != nil {
+		t.Fatalf("starting the demo: %v", err)
+	}
 	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("running: %v", err)
+		if err := demo.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Errorf("ending the demo: %v", err)
 		}
-		os.RemoveAll(dir)
+		if err := demo.Wait(); err != nil {
+			t.Errorf("the demo ended with %v", err)
+		}
+		if t.Failed() {
+			t.Logf("the demo's log ends with\n%s", log.Bytes()[max(0, log.Len()-4096):])
+		}
 	})
-	return "http://" + cfg.Listen
+	return "http://" + listen
 }
 
 // awaitAnswer asks for a path until what it answers holds.
