@@ -41,8 +41,9 @@ func centralBank() Source {
 	}
 }
 
-// firstFixing is when the euro began.
-var firstFixing = time.Date(1999, 1, 4, 0, 0, 0, 0, time.UTC)
+// fixingDays are the days of the long file: the five years that markets have a past for, and one before. The bank's own
+// goes back to 1999; reading all of that would cost a start more than everything else.
+const fixingDays = 6 * 365
 
 // longFile is the file of all days, which takes a while to make and changes once a day.
 type longFile struct {
@@ -55,8 +56,7 @@ func (f *longFile) of(w *world, now time.Time) []byte {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if newest := workingDay(now); !newest.Equal(f.newest) {
-		days := int(now.Sub(firstFixing)/(24*time.Hour)) + 1
-		f.newest, f.body = newest, w.fixings(now, days)
+		f.newest, f.body = newest, w.fixings(now, fixingDays)
 	}
 	return f.body
 }
