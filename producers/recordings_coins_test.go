@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/marketlog/marketlog/producers/decode"
 	"github.com/marketlog/marketlog/producers/reference"
+	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
 // coinLine is what decode prints of a coin, sums or an error.
@@ -36,27 +38,13 @@ type coinLine struct {
 // TestRecordedCoinsDecodeAsExpected compares what decode prints of real answers of CoinGecko with what an independent
 // reader found in them. Answers that the adapter does not read are refused as a whole, and stop nothing.
 func TestRecordedCoinsDecodeAsExpected(t *testing.T) {
-	root := os.Getenv("MARKETLOG_RECORDINGS")
-	if root == "" {
-		t.Skip("MARKETLOG_RECORDINGS is not set: no recordings to compare with")
-	}
-	text, err := os.ReadFile(filepath.Join(root, "expected.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all struct {
-		Files map[string]struct {
-			Kind   string
-			Expect json.RawMessage
-		}
-	}
-	mustParse(t, text, &all)
+	root, answers := expectedAnswers(t)
 	compare := map[string]func(*testing.T, json.RawMessage, []coinLine){
 		"x_cg_list": compareCoinList, "x_cg_coin": compareCoinPage, "x_cg_markets": compareCoinMarkets, "x_cg_global": compareCoinSums,
 	}
 	compared := map[string]bool{}
-	for _, file := range slices.Sorted(mapKeys(all.Files)) {
-		recording := all.Files[file]
+	for _, file := range slices.Sorted(maps.Keys(answers)) {
+		recording := answers[file]
 		if !strings.HasPrefix(file, "coingecko_ruby/") {
 			continue
 		}
@@ -222,10 +210,7 @@ func equalNumbers(t *testing.T, pairs map[string][2]*decimal.Decimal) {
 // TestDecodeReadsAnswersOfTodaysCoins reads samples of today's interface, which stand behind the lines of their request:
 // every number of theirs that a line has a place for is printed as it was sent.
 func TestDecodeReadsAnswersOfTodaysCoins(t *testing.T) {
-	root := os.Getenv("MARKETLOG_RECORDINGS")
-	if root == "" {
-		t.Skip("MARKETLOG_RECORDINGS is not set: no recordings to compare with")
-	}
+	root := streamtest.Recordings(t)
 	sample := func(name string) string { return filepath.Join(root, "jkorf", "CoinGecko.Net", name+".txt") }
 	var rows []struct {
 		ID        string

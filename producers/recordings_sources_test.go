@@ -4,8 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
-	"os"
+	"maps"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -19,24 +18,10 @@ import (
 // TestRecordedRatesDecodeAsExpected compares what decode prints of real files of rates with what an
 // independent reader found in them.
 func TestRecordedRatesDecodeAsExpected(t *testing.T) {
-	root := os.Getenv("MARKETLOG_RECORDINGS")
-	if root == "" {
-		t.Skip("MARKETLOG_RECORDINGS is not set: no recordings to compare with")
-	}
-	text, err := os.ReadFile(filepath.Join(root, "expected.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all struct {
-		Files map[string]struct {
-			Kind   string
-			Expect json.RawMessage
-		}
-	}
-	mustParse(t, text, &all)
+	root, answers := expectedAnswers(t)
 	compared := 0
-	for _, file := range slices.Sorted(mapKeys(all.Files)) {
-		recording := all.Files[file]
+	for _, file := range slices.Sorted(maps.Keys(answers)) {
+		recording := answers[file]
 		if !slices.Contains([]string{"x_ecb_xml", "x_ecb_histcsv", "x_ecb_sdmx"}, recording.Kind) {
 			continue
 		}
@@ -69,7 +54,7 @@ func TestRecordedRatesDecodeAsExpected(t *testing.T) {
 					last[line.Quote] = line.Rate
 				}
 			}
-			dates := slices.Sorted(mapKeys(days))
+			dates := slices.Sorted(maps.Keys(days))
 			equal(t, "rates, days, first, last", spell([]any{rows, len(dates), dates[0], dates[len(dates)-1]}), spell([]any{want.Observations, want.Days, want.FirstDay, want.LastDay}))
 			equal(t, "currencies of the last day", len(last), len(want.LastDayRates))
 			for currency, rate := range want.LastDayRates {

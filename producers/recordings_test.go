@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,6 +20,7 @@ import (
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/decode"
 	"github.com/marketlog/marketlog/producers/exchanges"
+	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
 // The recordings' names for venues: of sessions and samples by exchange, of HTTP answers by kind.
@@ -145,10 +147,7 @@ func millis(t *time.Time) *int64 {
 // TestRecordingsDecodeAsExpected decodes real messages of every venue in the list and compares
 // with what an independent reader found in them.
 func TestRecordingsDecodeAsExpected(t *testing.T) {
-	root := os.Getenv("MARKETLOG_RECORDINGS")
-	if root == "" {
-		t.Skip("MARKETLOG_RECORDINGS is not set: no recordings to compare with")
-	}
+	root := streamtest.Recordings(t)
 	text, err := os.ReadFile(filepath.Join(root, "expected.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -158,7 +157,7 @@ func TestRecordingsDecodeAsExpected(t *testing.T) {
 		t.Fatal(err)
 	}
 	compared := map[string]int{}
-	for _, file := range slices.Sorted(mapKeys(all.Files)) {
+	for _, file := range slices.Sorted(maps.Keys(all.Files)) {
 		var head struct{ Kind, Exchange string }
 		if err := json.Unmarshal(all.Files[file], &head); err != nil {
 			t.Fatal(err)
@@ -177,16 +176,6 @@ func TestRecordingsDecodeAsExpected(t *testing.T) {
 	}
 	for _, v := range exchanges.List() {
 		t.Logf("%-10s %d recordings", v.Slug, compared[v.Slug])
-	}
-}
-
-func mapKeys[V any](m map[string]V) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
-		}
 	}
 }
 
@@ -248,6 +237,22 @@ func decodeAll(t *testing.T, v producers.Venue, path string, stdin []byte) []pri
 		lines = append(lines, p)
 	}
 	return lines
+}
+
+// expectedAnswers are what an independent reader found in the recorded HTTP answers, by the file below root.
+func expectedAnswers(t *testing.T) (root string, answers map[string]struct {
+	Kind   string
+	Expect json.RawMessage
+}) {
+	t.Helper()
+	root = streamtest.Recordings(t)
+	text, err := os.ReadFile(filepath.Join(root, "expected.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := struct{ Files any }{&answers}
+	mustParse(t, text, &all)
+	return root, answers
 }
 
 func mustParse(t *testing.T, b []byte, v any) {

@@ -5,7 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"os"
+	"maps"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -32,21 +32,7 @@ type valueLine struct {
 // TestRecordedValuesDecodeAsExpected compares what decode prints of real answers about stablecoins, currencies and
 // sentiment with what an independent reader found in them.
 func TestRecordedValuesDecodeAsExpected(t *testing.T) {
-	root := os.Getenv("MARKETLOG_RECORDINGS")
-	if root == "" {
-		t.Skip("MARKETLOG_RECORDINGS is not set: no recordings to compare with")
-	}
-	text, err := os.ReadFile(filepath.Join(root, "expected.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all struct {
-		Files map[string]struct {
-			Kind   string
-			Expect json.RawMessage
-		}
-	}
-	mustParse(t, text, &all)
+	root, answers := expectedAnswers(t)
 	kinds := map[string]struct {
 		source string
 		check  func(t *testing.T, lines []valueLine, expect json.RawMessage)
@@ -57,8 +43,8 @@ func TestRecordedValuesDecodeAsExpected(t *testing.T) {
 		"x_erapi":         {"erapi", checkDailyRates},
 	}
 	compared := map[string]bool{}
-	for _, file := range slices.Sorted(mapKeys(all.Files)) {
-		recording := all.Files[file]
+	for _, file := range slices.Sorted(maps.Keys(answers)) {
+		recording := answers[file]
 		kind, ok := kinds[recording.Kind]
 		if !ok {
 			continue
