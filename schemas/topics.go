@@ -21,6 +21,8 @@ type Topic struct {
 	Compacted     bool
 	// Derived topics are written by processors and carry marks.
 	Derived bool
+	// Minutes says that a fold of log minutes writes it: the minute stands for the offset in its marks.
+	Minutes bool
 }
 
 // Names of the topics.
@@ -30,13 +32,18 @@ const (
 	TopicReferenceRaw     = "reference.raw.v1"
 	TopicReferenceRawDead = "reference.raw.v1.dead.v1"
 	TopicCoinMarketsRaw   = "coinmarkets.raw.v1"
+	TopicRatesRaw         = "rates.raw.v1"
 	TopicQuotes           = "quotes.v1"
 	TopicTicks            = "ticks.v1"
 	TopicPrices           = "prices.v1"
 	TopicCandles          = "candles.v1"
 	TopicMarkets          = "markets.v1"
+	TopicRates            = "rates.v1"
+	TopicEarn             = "earn.v1"
+	TopicDefi             = "defi.v1"
 	TopicBackfillRaw      = "backfill.raw.v1"
 	TopicKeys             = "keys.v1"
+	TopicUsage            = "usage.v1"
 )
 
 const (
@@ -51,12 +58,17 @@ var Topics = []Topic{
 	{Name: TopicReferenceRaw, Partitions: 1, Key: "source", Message: "ReferenceRecord", EmbeddedBytes: 64 * mebibyte},
 	{Name: TopicReferenceRawDead, Partitions: 1, Key: "source", Message: "DeadRecord", Retention: 90 * day, EmbeddedBytes: 16 * mebibyte},
 	{Name: TopicCoinMarketsRaw, Partitions: 1, Key: "source", Message: "ReferenceRecord", Retention: 90 * day, EmbeddedBytes: 64 * mebibyte},
+	{Name: TopicRatesRaw, Partitions: 1, Key: "source", Message: "ReferenceRecord", EmbeddedBytes: 64 * mebibyte},
 	{Name: TopicQuotes, Partitions: 1, Key: "quote", Message: "QuoteRecord", Retention: 30 * day, EmbeddedBytes: 64 * mebibyte, Derived: true},
 	{Name: TopicTicks, Partitions: 8, Key: "coin", Message: "ResolvedRecord", Retention: 30 * day, EmbeddedBytes: 80 * mebibyte, Derived: true},
 	{Name: TopicPrices, Partitions: 8, Key: "coin", Message: "PriceRecord", Retention: 7 * day, EmbeddedBytes: 64 * mebibyte, Derived: true},
 	{Name: TopicCandles, Partitions: 8, Key: "coin", Message: "CandleRecord", EmbeddedBytes: 16 * mebibyte, Derived: true},
-	{Name: TopicMarkets, Partitions: 1, Key: "coin", Message: "MarketRecord", Retention: 30 * day, EmbeddedBytes: 96 * mebibyte, Derived: true},
+	{Name: TopicMarkets, Partitions: 1, Key: "coin", Message: "MarketRecord", Retention: 30 * day, EmbeddedBytes: 96 * mebibyte, Derived: true, Minutes: true},
+	{Name: TopicRates, Partitions: 1, Key: "rate", Message: "RateRecord", Retention: 30 * day, EmbeddedBytes: 96 * mebibyte, Derived: true, Minutes: true},
+	{Name: TopicEarn, Partitions: 1, Key: "product", Message: "EarnRecord", EmbeddedBytes: 64 * mebibyte, Derived: true, Minutes: true},
+	{Name: TopicDefi, Partitions: 1, Key: "kind", Message: "DefiRecord", Retention: 30 * day, EmbeddedBytes: 48 * mebibyte, Derived: true, Minutes: true},
 	{Name: TopicBackfillRaw, Partitions: 8, Key: "venue|base", Message: "BackfillRecord", EmbeddedBytes: 24 * mebibyte},
+	{Name: TopicUsage, Partitions: 1, Key: "budget", Message: "UsageRecord", Retention: 90 * day, EmbeddedBytes: 8 * mebibyte},
 	{Name: TopicKeys, Partitions: 1, Key: "key id", Message: "KeyRecord", EmbeddedBytes: 8 * mebibyte, Compacted: true},
 }
 

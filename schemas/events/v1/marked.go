@@ -31,6 +31,15 @@ func (r *DeadRecord) SetMark(m *Mark) { r.Mark = m }
 // SetMark sets what caused the record.
 func (r *MarketRecord) SetMark(m *Mark) { r.Mark = m }
 
+// SetMark sets what caused the record.
+func (r *RateRecord) SetMark(m *Mark) { r.Mark = m }
+
+// SetMark sets what caused the record.
+func (r *EarnRecord) SetMark(m *Mark) { r.Mark = m }
+
+// SetMark sets what caused the record.
+func (r *DefiRecord) SetMark(m *Mark) { r.Mark = m }
+
 // GetMark is nil: what producers write has no cause in the log.
 func (r *BackfillRecord) GetMark() *Mark { return nil }
 
@@ -48,6 +57,15 @@ func (r *ReferenceRecord) SetMark(*Mark) {}
 
 // GetPulse is nil: the clocks of sources move none of a fold.
 func (r *ReferenceRecord) GetPulse() *Pulse { return nil }
+
+// GetMark is nil: what is counted while answering has no cause in the log.
+func (r *UsageRecord) GetMark() *Mark { return nil }
+
+// SetMark does nothing.
+func (r *UsageRecord) SetMark(*Mark) {}
+
+// GetPulse is nil: usage has no clock.
+func (r *UsageRecord) GetPulse() *Pulse { return nil }
 
 // After says whether the mark lies behind another in the order of their common input partition:
 // by offset, then by index. A nil mark lies before all others.

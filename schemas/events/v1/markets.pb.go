@@ -494,7 +494,7 @@ type MarketState struct {
 	// Accepted and Simulated are the newest candle's.
 	Accepted  uint32 `protobuf:"varint,8,opt,name=accepted,proto3" json:"accepted,omitempty"`
 	Simulated bool   `protobuf:"varint,9,opt,name=simulated,proto3" json:"simulated,omitempty"`
-	// Totals are of the whole market, with a Summary only: five-minute buckets of 25 h, oldest first.
+	// Totals are of the whole market, with a Summary only: five-minute buckets of 27 h, oldest first.
 	Totals        []*MarketTotal `protobuf:"bytes,10,rep,name=totals,proto3" json:"totals,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

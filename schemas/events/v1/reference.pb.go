@@ -21,7 +21,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// ReferenceRecord is one record of reference.raw.v1 and of coinmarkets.raw.v1. What a source says is kept as it says it:
+// ReferenceRecord is one record of reference.raw.v1, of coinmarkets.raw.v1 and of rates.raw.v1. What a source says is kept as it says it:
 // decimals as written, empty where it says nothing.
 type ReferenceRecord struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
@@ -41,6 +41,7 @@ type ReferenceRecord struct {
 	//	*ReferenceRecord_FearGreed
 	//	*ReferenceRecord_Global
 	//	*ReferenceRecord_Override
+	//	*ReferenceRecord_Rate
 	Body          isReferenceRecord_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -205,6 +206,15 @@ func (x *ReferenceRecord) GetOverride() *SymbolOverride {
 	return nil
 }
 
+func (x *ReferenceRecord) GetRate() *Rate {
+	if x != nil {
+		if x, ok := x.Body.(*ReferenceRecord_Rate); ok {
+			return x.Rate
+		}
+	}
+	return nil
+}
+
 type isReferenceRecord_Body interface {
 	isReferenceRecord_Body()
 }
@@ -257,6 +267,10 @@ type ReferenceRecord_Override struct {
 	Override *SymbolOverride `protobuf:"bytes,14,opt,name=override,proto3,oneof"`
 }
 
+type ReferenceRecord_Rate struct {
+	Rate *Rate `protobuf:"bytes,15,opt,name=rate,proto3,oneof"`
+}
+
 func (*ReferenceRecord_Fixing) isReferenceRecord_Body() {}
 
 func (*ReferenceRecord_Clock) isReferenceRecord_Body() {}
@@ -281,12 +295,14 @@ func (*ReferenceRecord_Global) isReferenceRecord_Body() {}
 
 func (*ReferenceRecord_Override) isReferenceRecord_Body() {}
 
+func (*ReferenceRecord_Rate) isReferenceRecord_Body() {}
+
 // SourceNotice is what a source declares of itself; its process writes it at its start, and when it changes.
 type SourceNotice struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Source string                 `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
 	Name   string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	// Kinds of what it tells: coin, market, stablecoin, tvl, fear_greed, fiat, global, price.
+	// Kinds of what it tells: coin, market, stablecoin, tvl, fear_greed, fiat, global, price, rate.
 	Kinds       []string `protobuf:"bytes,3,rep,name=kinds,proto3" json:"kinds,omitempty"`
 	Url         string   `protobuf:"bytes,4,opt,name=url,proto3" json:"url,omitempty"`
 	License     string   `protobuf:"bytes,5,opt,name=license,proto3" json:"license,omitempty"`
@@ -1527,6 +1543,369 @@ func (x *FearGreed) GetIngestTime() int64 {
 	return 0
 }
 
+// Rate is what a source says that an amount earns, or costs where it is borrowed.
+type Rate struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Source string                 `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
+	// Project is the protocol or platform whose rate it is; DefiLlama's slug where that has one.
+	Project string `protobuf:"bytes,2,opt,name=project,proto3" json:"project,omitempty"`
+	// Chain is by the source's own name, empty off chain.
+	Chain string `protobuf:"bytes,3,opt,name=chain,proto3" json:"chain,omitempty"`
+	// Pool is the source's own id of the pool, the market or the product. With the category it names a rate of the source.
+	Pool string `protobuf:"bytes,4,opt,name=pool,proto3" json:"pool,omitempty"`
+	// Symbol is of what is supplied, staked or borrowed, as the source writes it; several of a pool are joined by "-".
+	Symbol string `protobuf:"bytes,5,opt,name=symbol,proto3" json:"symbol,omitempty"`
+	// Category is lending, borrowing, staking, liquidity or vault; empty where the source does not tell, and the project does.
+	Category string `protobuf:"bytes,6,opt,name=category,proto3" json:"category,omitempty"`
+	// Raw is the rate as the source says it, an exact decimal in RawUnit; borrowing costs are above zero.
+	Raw string `protobuf:"bytes,7,opt,name=raw,proto3" json:"raw,omitempty"`
+	// RawUnit is one of schemas.RateUnits, such as apr_fraction_hourly.
+	RawUnit string `protobuf:"bytes,8,opt,name=raw_unit,json=rawUnit,proto3" json:"raw_unit,omitempty"`
+	// Compounding is how often an APR is taken to be reinvested, one of schemas.Compoundings; empty beside an APY.
+	Compounding string `protobuf:"bytes,9,opt,name=compounding,proto3" json:"compounding,omitempty"`
+	// Reward is the part of Raw that is paid in other tokens, in the same unit; empty where the source does not tell.
+	Reward string `protobuf:"bytes,10,opt,name=reward,proto3" json:"reward,omitempty"`
+	// TvlUsd is what is supplied or staked, of a borrowing rate what is owed, in USD.
+	TvlUsd string `protobuf:"bytes,11,opt,name=tvl_usd,json=tvlUsd,proto3" json:"tvl_usd,omitempty"`
+	// Term is flexible or a number of days such as 30d; empty where the source does not tell.
+	Term string `protobuf:"bytes,12,opt,name=term,proto3" json:"term,omitempty"`
+	// Name is what the source calls the pool.
+	Name string `protobuf:"bytes,13,opt,name=name,proto3" json:"name,omitempty"`
+	// Tokens are the addresses of what is supplied, staked or borrowed.
+	Tokens []string `protobuf:"bytes,14,rep,name=tokens,proto3" json:"tokens,omitempty"`
+	// CoinId is the coin by the source's own word, as CoinGecko's id; empty if it gives none.
+	CoinId string `protobuf:"bytes,15,opt,name=coin_id,json=coinId,proto3" json:"coin_id,omitempty"`
+	// MinAmount and MaxAmount bound what one may supply or borrow, in units of the coin.
+	MinAmount string `protobuf:"bytes,16,opt,name=min_amount,json=minAmount,proto3" json:"min_amount,omitempty"`
+	MaxAmount string `protobuf:"bytes,17,opt,name=max_amount,json=maxAmount,proto3" json:"max_amount,omitempty"`
+	// LockupDays are how long an amount is bound, NoticeDays how long leaving takes.
+	LockupDays *float64    `protobuf:"fixed64,18,opt,name=lockup_days,json=lockupDays,proto3,oneof" json:"lockup_days,omitempty"`
+	NoticeDays *float64    `protobuf:"fixed64,19,opt,name=notice_days,json=noticeDays,proto3,oneof" json:"notice_days,omitempty"`
+	Tiers      []*RateTier `protobuf:"bytes,20,rep,name=tiers,proto3" json:"tiers,omitempty"`
+	// Countries by ISO 3166 codes, as far as the source tells.
+	Served  []string `protobuf:"bytes,21,rep,name=served,proto3" json:"served,omitempty"`
+	Refused []string `protobuf:"bytes,22,rep,name=refused,proto3" json:"refused,omitempty"`
+	// Promo says that the rate holds for a while, or for some, by the source's word.
+	Promo bool `protobuf:"varint,23,opt,name=promo,proto3" json:"promo,omitempty"`
+	// Payout is how often earnings are paid, by the source's word: hourly, daily, at_end.
+	Payout string `protobuf:"bytes,24,opt,name=payout,proto3" json:"payout,omitempty"`
+	// CollateralUsd is what is pledged against what is owed, in USD; of borrowing rates whose source tells.
+	CollateralUsd string `protobuf:"bytes,25,opt,name=collateral_usd,json=collateralUsd,proto3" json:"collateral_usd,omitempty"`
+	// MaxLtv is what may be owed as a fraction of what is pledged.
+	MaxLtv string `protobuf:"bytes,26,opt,name=max_ltv,json=maxLtv,proto3" json:"max_ltv,omitempty"`
+	// Past says that it was the rate at EventTime, told afterwards.
+	Past bool `protobuf:"varint,27,opt,name=past,proto3" json:"past,omitempty"`
+	// Interval is how often the source is asked for it, nanoseconds; 0 of the past.
+	Interval      int64 `protobuf:"varint,28,opt,name=interval,proto3" json:"interval,omitempty"`
+	EventTime     int64 `protobuf:"varint,29,opt,name=event_time,json=eventTime,proto3" json:"event_time,omitempty"`
+	IngestTime    int64 `protobuf:"varint,30,opt,name=ingest_time,json=ingestTime,proto3" json:"ingest_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Rate) Reset() {
+	*x = Rate{}
+	mi := &file_events_v1_reference_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Rate) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Rate) ProtoMessage() {}
+
+func (x *Rate) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_reference_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Rate.ProtoReflect.Descriptor instead.
+func (*Rate) Descriptor() ([]byte, []int) {
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *Rate) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *Rate) GetProject() string {
+	if x != nil {
+		return x.Project
+	}
+	return ""
+}
+
+func (x *Rate) GetChain() string {
+	if x != nil {
+		return x.Chain
+	}
+	return ""
+}
+
+func (x *Rate) GetPool() string {
+	if x != nil {
+		return x.Pool
+	}
+	return ""
+}
+
+func (x *Rate) GetSymbol() string {
+	if x != nil {
+		return x.Symbol
+	}
+	return ""
+}
+
+func (x *Rate) GetCategory() string {
+	if x != nil {
+		return x.Category
+	}
+	return ""
+}
+
+func (x *Rate) GetRaw() string {
+	if x != nil {
+		return x.Raw
+	}
+	return ""
+}
+
+func (x *Rate) GetRawUnit() string {
+	if x != nil {
+		return x.RawUnit
+	}
+	return ""
+}
+
+func (x *Rate) GetCompounding() string {
+	if x != nil {
+		return x.Compounding
+	}
+	return ""
+}
+
+func (x *Rate) GetReward() string {
+	if x != nil {
+		return x.Reward
+	}
+	return ""
+}
+
+func (x *Rate) GetTvlUsd() string {
+	if x != nil {
+		return x.TvlUsd
+	}
+	return ""
+}
+
+func (x *Rate) GetTerm() string {
+	if x != nil {
+		return x.Term
+	}
+	return ""
+}
+
+func (x *Rate) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Rate) GetTokens() []string {
+	if x != nil {
+		return x.Tokens
+	}
+	return nil
+}
+
+func (x *Rate) GetCoinId() string {
+	if x != nil {
+		return x.CoinId
+	}
+	return ""
+}
+
+func (x *Rate) GetMinAmount() string {
+	if x != nil {
+		return x.MinAmount
+	}
+	return ""
+}
+
+func (x *Rate) GetMaxAmount() string {
+	if x != nil {
+		return x.MaxAmount
+	}
+	return ""
+}
+
+func (x *Rate) GetLockupDays() float64 {
+	if x != nil && x.LockupDays != nil {
+		return *x.LockupDays
+	}
+	return 0
+}
+
+func (x *Rate) GetNoticeDays() float64 {
+	if x != nil && x.NoticeDays != nil {
+		return *x.NoticeDays
+	}
+	return 0
+}
+
+func (x *Rate) GetTiers() []*RateTier {
+	if x != nil {
+		return x.Tiers
+	}
+	return nil
+}
+
+func (x *Rate) GetServed() []string {
+	if x != nil {
+		return x.Served
+	}
+	return nil
+}
+
+func (x *Rate) GetRefused() []string {
+	if x != nil {
+		return x.Refused
+	}
+	return nil
+}
+
+func (x *Rate) GetPromo() bool {
+	if x != nil {
+		return x.Promo
+	}
+	return false
+}
+
+func (x *Rate) GetPayout() string {
+	if x != nil {
+		return x.Payout
+	}
+	return ""
+}
+
+func (x *Rate) GetCollateralUsd() string {
+	if x != nil {
+		return x.CollateralUsd
+	}
+	return ""
+}
+
+func (x *Rate) GetMaxLtv() string {
+	if x != nil {
+		return x.MaxLtv
+	}
+	return ""
+}
+
+func (x *Rate) GetPast() bool {
+	if x != nil {
+		return x.Past
+	}
+	return false
+}
+
+func (x *Rate) GetInterval() int64 {
+	if x != nil {
+		return x.Interval
+	}
+	return 0
+}
+
+func (x *Rate) GetEventTime() int64 {
+	if x != nil {
+		return x.EventTime
+	}
+	return 0
+}
+
+func (x *Rate) GetIngestTime() int64 {
+	if x != nil {
+		return x.IngestTime
+	}
+	return 0
+}
+
+// RateTier is a rate of the part of an amount that lies between two bounds, in units of the coin.
+type RateTier struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	From  string                 `protobuf:"bytes,1,opt,name=from,proto3" json:"from,omitempty"`
+	// To is empty without an upper bound.
+	To string `protobuf:"bytes,2,opt,name=to,proto3" json:"to,omitempty"`
+	// Raw is in the unit of the whole rate.
+	Raw           string `protobuf:"bytes,3,opt,name=raw,proto3" json:"raw,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RateTier) Reset() {
+	*x = RateTier{}
+	mi := &file_events_v1_reference_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RateTier) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RateTier) ProtoMessage() {}
+
+func (x *RateTier) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_reference_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RateTier.ProtoReflect.Descriptor instead.
+func (*RateTier) Descriptor() ([]byte, []int) {
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *RateTier) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
+func (x *RateTier) GetTo() string {
+	if x != nil {
+		return x.To
+	}
+	return ""
+}
+
+func (x *RateTier) GetRaw() string {
+	if x != nil {
+		return x.Raw
+	}
+	return ""
+}
+
 // GlobalFigures are a source's own sums, to compare ours with.
 type GlobalFigures struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
@@ -1545,7 +1924,7 @@ type GlobalFigures struct {
 
 func (x *GlobalFigures) Reset() {
 	*x = GlobalFigures{}
-	mi := &file_events_v1_reference_proto_msgTypes[12]
+	mi := &file_events_v1_reference_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1557,7 +1936,7 @@ func (x *GlobalFigures) String() string {
 func (*GlobalFigures) ProtoMessage() {}
 
 func (x *GlobalFigures) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[12]
+	mi := &file_events_v1_reference_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1570,7 +1949,7 @@ func (x *GlobalFigures) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GlobalFigures.ProtoReflect.Descriptor instead.
 func (*GlobalFigures) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{12}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *GlobalFigures) GetSource() string {
@@ -1652,7 +2031,7 @@ type SymbolOverride struct {
 
 func (x *SymbolOverride) Reset() {
 	*x = SymbolOverride{}
-	mi := &file_events_v1_reference_proto_msgTypes[13]
+	mi := &file_events_v1_reference_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1664,7 +2043,7 @@ func (x *SymbolOverride) String() string {
 func (*SymbolOverride) ProtoMessage() {}
 
 func (x *SymbolOverride) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[13]
+	mi := &file_events_v1_reference_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1677,7 +2056,7 @@ func (x *SymbolOverride) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SymbolOverride.ProtoReflect.Descriptor instead.
 func (*SymbolOverride) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{13}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *SymbolOverride) GetSource() string {
@@ -1736,7 +2115,7 @@ type Fixing struct {
 
 func (x *Fixing) Reset() {
 	*x = Fixing{}
-	mi := &file_events_v1_reference_proto_msgTypes[14]
+	mi := &file_events_v1_reference_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1748,7 +2127,7 @@ func (x *Fixing) String() string {
 func (*Fixing) ProtoMessage() {}
 
 func (x *Fixing) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[14]
+	mi := &file_events_v1_reference_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1761,7 +2140,7 @@ func (x *Fixing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fixing.ProtoReflect.Descriptor instead.
 func (*Fixing) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{14}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Fixing) GetSource() string {
@@ -1831,14 +2210,16 @@ type Fetch struct {
 	Duration int64                  `protobuf:"varint,6,opt,name=duration,proto3" json:"duration,omitempty"`
 	Rows     int64                  `protobuf:"varint,7,opt,name=rows,proto3" json:"rows,omitempty"`
 	// Feed is the source's name of what was asked for.
-	Feed          string `protobuf:"bytes,8,opt,name=feed,proto3" json:"feed,omitempty"`
+	Feed string `protobuf:"bytes,8,opt,name=feed,proto3" json:"feed,omitempty"`
+	// BodySha256 is of the answer as it was read, in hexadecimal digits; empty without one.
+	BodySha256    string `protobuf:"bytes,9,opt,name=body_sha256,json=bodySha256,proto3" json:"body_sha256,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Fetch) Reset() {
 	*x = Fetch{}
-	mi := &file_events_v1_reference_proto_msgTypes[15]
+	mi := &file_events_v1_reference_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1850,7 +2231,7 @@ func (x *Fetch) String() string {
 func (*Fetch) ProtoMessage() {}
 
 func (x *Fetch) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[15]
+	mi := &file_events_v1_reference_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1863,7 +2244,7 @@ func (x *Fetch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fetch.ProtoReflect.Descriptor instead.
 func (*Fetch) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{15}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Fetch) GetSource() string {
@@ -1922,6 +2303,13 @@ func (x *Fetch) GetFeed() string {
 	return ""
 }
 
+func (x *Fetch) GetBodySha256() string {
+	if x != nil {
+		return x.BodySha256
+	}
+	return ""
+}
+
 // BackfillRecord is one record of backfill.raw.v1: a venue's own candle of the past.
 type BackfillRecord struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
@@ -1938,7 +2326,7 @@ type BackfillRecord struct {
 
 func (x *BackfillRecord) Reset() {
 	*x = BackfillRecord{}
-	mi := &file_events_v1_reference_proto_msgTypes[16]
+	mi := &file_events_v1_reference_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1950,7 +2338,7 @@ func (x *BackfillRecord) String() string {
 func (*BackfillRecord) ProtoMessage() {}
 
 func (x *BackfillRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[16]
+	mi := &file_events_v1_reference_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1963,7 +2351,7 @@ func (x *BackfillRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillRecord.ProtoReflect.Descriptor instead.
 func (*BackfillRecord) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{16}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *BackfillRecord) GetProducer() string {
@@ -2050,7 +2438,7 @@ type BackfillCandle struct {
 
 func (x *BackfillCandle) Reset() {
 	*x = BackfillCandle{}
-	mi := &file_events_v1_reference_proto_msgTypes[17]
+	mi := &file_events_v1_reference_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2062,7 +2450,7 @@ func (x *BackfillCandle) String() string {
 func (*BackfillCandle) ProtoMessage() {}
 
 func (x *BackfillCandle) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[17]
+	mi := &file_events_v1_reference_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2075,7 +2463,7 @@ func (x *BackfillCandle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillCandle.ProtoReflect.Descriptor instead.
 func (*BackfillCandle) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{17}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *BackfillCandle) GetVenue() string {
@@ -2180,7 +2568,7 @@ type BackfillRange struct {
 
 func (x *BackfillRange) Reset() {
 	*x = BackfillRange{}
-	mi := &file_events_v1_reference_proto_msgTypes[18]
+	mi := &file_events_v1_reference_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2192,7 +2580,7 @@ func (x *BackfillRange) String() string {
 func (*BackfillRange) ProtoMessage() {}
 
 func (x *BackfillRange) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[18]
+	mi := &file_events_v1_reference_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2205,7 +2593,7 @@ func (x *BackfillRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillRange.ProtoReflect.Descriptor instead.
 func (*BackfillRange) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{18}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *BackfillRange) GetVenue() string {
@@ -2291,7 +2679,7 @@ type KeyRecord struct {
 
 func (x *KeyRecord) Reset() {
 	*x = KeyRecord{}
-	mi := &file_events_v1_reference_proto_msgTypes[19]
+	mi := &file_events_v1_reference_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2303,7 +2691,7 @@ func (x *KeyRecord) String() string {
 func (*KeyRecord) ProtoMessage() {}
 
 func (x *KeyRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[19]
+	mi := &file_events_v1_reference_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2316,7 +2704,7 @@ func (x *KeyRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeyRecord.ProtoReflect.Descriptor instead.
 func (*KeyRecord) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{19}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *KeyRecord) GetId() string {
@@ -2389,7 +2777,7 @@ type DeadRecord struct {
 
 func (x *DeadRecord) Reset() {
 	*x = DeadRecord{}
-	mi := &file_events_v1_reference_proto_msgTypes[20]
+	mi := &file_events_v1_reference_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2401,7 +2789,7 @@ func (x *DeadRecord) String() string {
 func (*DeadRecord) ProtoMessage() {}
 
 func (x *DeadRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[20]
+	mi := &file_events_v1_reference_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2414,7 +2802,7 @@ func (x *DeadRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeadRecord.ProtoReflect.Descriptor instead.
 func (*DeadRecord) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{20}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *DeadRecord) GetMark() *Mark {
@@ -2462,7 +2850,7 @@ type DeadRetry struct {
 
 func (x *DeadRetry) Reset() {
 	*x = DeadRetry{}
-	mi := &file_events_v1_reference_proto_msgTypes[21]
+	mi := &file_events_v1_reference_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2474,7 +2862,7 @@ func (x *DeadRetry) String() string {
 func (*DeadRetry) ProtoMessage() {}
 
 func (x *DeadRetry) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[21]
+	mi := &file_events_v1_reference_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2487,7 +2875,7 @@ func (x *DeadRetry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeadRetry.ProtoReflect.Descriptor instead.
 func (*DeadRetry) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{21}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *DeadRetry) GetOffset() int64 {
@@ -2522,7 +2910,7 @@ var File_events_v1_reference_proto protoreflect.FileDescriptor
 
 const file_events_v1_reference_proto_rawDesc = "" +
 	"\n" +
-	"\x19events/v1/reference.proto\x12\tevents.v1\x1a\x17events/v1/derived.proto\x1a\x15events/v1/ticks.proto\"\xa4\x05\n" +
+	"\x19events/v1/reference.proto\x12\tevents.v1\x1a\x17events/v1/derived.proto\x1a\x15events/v1/ticks.proto\"\xcb\x05\n" +
 	"\x0fReferenceRecord\x12\x1a\n" +
 	"\bproducer\x18\x01 \x01(\tR\bproducer\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x03R\x05epoch\x12+\n" +
@@ -2542,7 +2930,8 @@ const file_events_v1_reference_proto_rawDesc = "" +
 	"\n" +
 	"fear_greed\x18\f \x01(\v2\x14.events.v1.FearGreedH\x00R\tfearGreed\x122\n" +
 	"\x06global\x18\r \x01(\v2\x18.events.v1.GlobalFiguresH\x00R\x06global\x127\n" +
-	"\boverride\x18\x0e \x01(\v2\x19.events.v1.SymbolOverrideH\x00R\boverrideB\x06\n" +
+	"\boverride\x18\x0e \x01(\v2\x19.events.v1.SymbolOverrideH\x00R\boverride\x12%\n" +
+	"\x04rate\x18\x0f \x01(\v2\x0f.events.v1.RateH\x00R\x04rateB\x06\n" +
 	"\x04body\"\xa9\x02\n" +
 	"\fSourceNotice\x12\x16\n" +
 	"\x06source\x18\x01 \x01(\tR\x06source\x12\x12\n" +
@@ -2685,7 +3074,51 @@ const file_events_v1_reference_proto_rawDesc = "" +
 	"\vnext_update\x18\x05 \x01(\x03R\n" +
 	"nextUpdate\x12\x1f\n" +
 	"\vingest_time\x18\x06 \x01(\x03R\n" +
-	"ingestTime\"\xce\x02\n" +
+	"ingestTime\"\xd4\x06\n" +
+	"\x04Rate\x12\x16\n" +
+	"\x06source\x18\x01 \x01(\tR\x06source\x12\x18\n" +
+	"\aproject\x18\x02 \x01(\tR\aproject\x12\x14\n" +
+	"\x05chain\x18\x03 \x01(\tR\x05chain\x12\x12\n" +
+	"\x04pool\x18\x04 \x01(\tR\x04pool\x12\x16\n" +
+	"\x06symbol\x18\x05 \x01(\tR\x06symbol\x12\x1a\n" +
+	"\bcategory\x18\x06 \x01(\tR\bcategory\x12\x10\n" +
+	"\x03raw\x18\a \x01(\tR\x03raw\x12\x19\n" +
+	"\braw_unit\x18\b \x01(\tR\arawUnit\x12 \n" +
+	"\vcompounding\x18\t \x01(\tR\vcompounding\x12\x16\n" +
+	"\x06reward\x18\n" +
+	" \x01(\tR\x06reward\x12\x17\n" +
+	"\atvl_usd\x18\v \x01(\tR\x06tvlUsd\x12\x12\n" +
+	"\x04term\x18\f \x01(\tR\x04term\x12\x12\n" +
+	"\x04name\x18\r \x01(\tR\x04name\x12\x16\n" +
+	"\x06tokens\x18\x0e \x03(\tR\x06tokens\x12\x17\n" +
+	"\acoin_id\x18\x0f \x01(\tR\x06coinId\x12\x1d\n" +
+	"\n" +
+	"min_amount\x18\x10 \x01(\tR\tminAmount\x12\x1d\n" +
+	"\n" +
+	"max_amount\x18\x11 \x01(\tR\tmaxAmount\x12$\n" +
+	"\vlockup_days\x18\x12 \x01(\x01H\x00R\n" +
+	"lockupDays\x88\x01\x01\x12$\n" +
+	"\vnotice_days\x18\x13 \x01(\x01H\x01R\n" +
+	"noticeDays\x88\x01\x01\x12)\n" +
+	"\x05tiers\x18\x14 \x03(\v2\x13.events.v1.RateTierR\x05tiers\x12\x16\n" +
+	"\x06served\x18\x15 \x03(\tR\x06served\x12\x18\n" +
+	"\arefused\x18\x16 \x03(\tR\arefused\x12\x14\n" +
+	"\x05promo\x18\x17 \x01(\bR\x05promo\x12\x16\n" +
+	"\x06payout\x18\x18 \x01(\tR\x06payout\x12%\n" +
+	"\x0ecollateral_usd\x18\x19 \x01(\tR\rcollateralUsd\x12\x17\n" +
+	"\amax_ltv\x18\x1a \x01(\tR\x06maxLtv\x12\x12\n" +
+	"\x04past\x18\x1b \x01(\bR\x04past\x12\x1a\n" +
+	"\binterval\x18\x1c \x01(\x03R\binterval\x12\x1d\n" +
+	"\n" +
+	"event_time\x18\x1d \x01(\x03R\teventTime\x12\x1f\n" +
+	"\vingest_time\x18\x1e \x01(\x03R\n" +
+	"ingestTimeB\x0e\n" +
+	"\f_lockup_daysB\x0e\n" +
+	"\f_notice_days\"@\n" +
+	"\bRateTier\x12\x12\n" +
+	"\x04from\x18\x01 \x01(\tR\x04from\x12\x0e\n" +
+	"\x02to\x18\x02 \x01(\tR\x02to\x12\x10\n" +
+	"\x03raw\x18\x03 \x01(\tR\x03raw\"\xce\x02\n" +
 	"\rGlobalFigures\x12\x16\n" +
 	"\x06source\x18\x01 \x01(\tR\x06source\x12(\n" +
 	"\x10total_market_cap\x18\x02 \x01(\tR\x0etotalMarketCap\x12'\n" +
@@ -2714,7 +3147,7 @@ const file_events_v1_reference_proto_rawDesc = "" +
 	"ingestTime\x12\x1d\n" +
 	"\n" +
 	"event_time\x18\a \x01(\x03R\teventTime\x12\x1c\n" +
-	"\tproviders\x18\b \x03(\tR\tproviders\"\xbd\x01\n" +
+	"\tproviders\x18\b \x03(\tR\tproviders\"\xde\x01\n" +
 	"\x05Fetch\x12\x16\n" +
 	"\x06source\x18\x01 \x01(\tR\x06source\x12\x10\n" +
 	"\x03url\x18\x02 \x01(\tR\x03url\x12\x16\n" +
@@ -2723,7 +3156,9 @@ const file_events_v1_reference_proto_rawDesc = "" +
 	"\astarted\x18\x05 \x01(\x03R\astarted\x12\x1a\n" +
 	"\bduration\x18\x06 \x01(\x03R\bduration\x12\x12\n" +
 	"\x04rows\x18\a \x01(\x03R\x04rows\x12\x12\n" +
-	"\x04feed\x18\b \x01(\tR\x04feed\"\xcb\x01\n" +
+	"\x04feed\x18\b \x01(\tR\x04feed\x12\x1f\n" +
+	"\vbody_sha256\x18\t \x01(\tR\n" +
+	"bodySha256\"\xcb\x01\n" +
 	"\x0eBackfillRecord\x12\x1a\n" +
 	"\bproducer\x18\x01 \x01(\tR\bproducer\x123\n" +
 	"\x06candle\x18\x02 \x01(\v2\x19.events.v1.BackfillCandleH\x00R\x06candle\x12.\n" +
@@ -2789,7 +3224,7 @@ func file_events_v1_reference_proto_rawDescGZIP() []byte {
 	return file_events_v1_reference_proto_rawDescData
 }
 
-var file_events_v1_reference_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_events_v1_reference_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_events_v1_reference_proto_goTypes = []any{
 	(*ReferenceRecord)(nil), // 0: events.v1.ReferenceRecord
 	(*SourceNotice)(nil),    // 1: events.v1.SourceNotice
@@ -2803,26 +3238,28 @@ var file_events_v1_reference_proto_goTypes = []any{
 	(*Protocol)(nil),        // 9: events.v1.Protocol
 	(*ChainTvl)(nil),        // 10: events.v1.ChainTvl
 	(*FearGreed)(nil),       // 11: events.v1.FearGreed
-	(*GlobalFigures)(nil),   // 12: events.v1.GlobalFigures
-	(*SymbolOverride)(nil),  // 13: events.v1.SymbolOverride
-	(*Fixing)(nil),          // 14: events.v1.Fixing
-	(*Fetch)(nil),           // 15: events.v1.Fetch
-	(*BackfillRecord)(nil),  // 16: events.v1.BackfillRecord
-	(*BackfillCandle)(nil),  // 17: events.v1.BackfillCandle
-	(*BackfillRange)(nil),   // 18: events.v1.BackfillRange
-	(*KeyRecord)(nil),       // 19: events.v1.KeyRecord
-	(*DeadRecord)(nil),      // 20: events.v1.DeadRecord
-	(*DeadRetry)(nil),       // 21: events.v1.DeadRetry
-	(*Clock)(nil),           // 22: events.v1.Clock
-	(*Control)(nil),         // 23: events.v1.Control
-	(*Mark)(nil),            // 24: events.v1.Mark
-	(*DeadLetter)(nil),      // 25: events.v1.DeadLetter
-	(*Pulse)(nil),           // 26: events.v1.Pulse
+	(*Rate)(nil),            // 12: events.v1.Rate
+	(*RateTier)(nil),        // 13: events.v1.RateTier
+	(*GlobalFigures)(nil),   // 14: events.v1.GlobalFigures
+	(*SymbolOverride)(nil),  // 15: events.v1.SymbolOverride
+	(*Fixing)(nil),          // 16: events.v1.Fixing
+	(*Fetch)(nil),           // 17: events.v1.Fetch
+	(*BackfillRecord)(nil),  // 18: events.v1.BackfillRecord
+	(*BackfillCandle)(nil),  // 19: events.v1.BackfillCandle
+	(*BackfillRange)(nil),   // 20: events.v1.BackfillRange
+	(*KeyRecord)(nil),       // 21: events.v1.KeyRecord
+	(*DeadRecord)(nil),      // 22: events.v1.DeadRecord
+	(*DeadRetry)(nil),       // 23: events.v1.DeadRetry
+	(*Clock)(nil),           // 24: events.v1.Clock
+	(*Control)(nil),         // 25: events.v1.Control
+	(*Mark)(nil),            // 26: events.v1.Mark
+	(*DeadLetter)(nil),      // 27: events.v1.DeadLetter
+	(*Pulse)(nil),           // 28: events.v1.Pulse
 }
 var file_events_v1_reference_proto_depIdxs = []int32{
-	14, // 0: events.v1.ReferenceRecord.fixing:type_name -> events.v1.Fixing
-	22, // 1: events.v1.ReferenceRecord.clock:type_name -> events.v1.Clock
-	15, // 2: events.v1.ReferenceRecord.fetch:type_name -> events.v1.Fetch
+	16, // 0: events.v1.ReferenceRecord.fixing:type_name -> events.v1.Fixing
+	24, // 1: events.v1.ReferenceRecord.clock:type_name -> events.v1.Clock
+	17, // 2: events.v1.ReferenceRecord.fetch:type_name -> events.v1.Fetch
 	1,  // 3: events.v1.ReferenceRecord.notice:type_name -> events.v1.SourceNotice
 	2,  // 4: events.v1.ReferenceRecord.coin:type_name -> events.v1.Coin
 	6,  // 5: events.v1.ReferenceRecord.coin_market:type_name -> events.v1.CoinMarket
@@ -2830,25 +3267,27 @@ var file_events_v1_reference_proto_depIdxs = []int32{
 	9,  // 7: events.v1.ReferenceRecord.protocol:type_name -> events.v1.Protocol
 	10, // 8: events.v1.ReferenceRecord.chain_tvl:type_name -> events.v1.ChainTvl
 	11, // 9: events.v1.ReferenceRecord.fear_greed:type_name -> events.v1.FearGreed
-	12, // 10: events.v1.ReferenceRecord.global:type_name -> events.v1.GlobalFigures
-	13, // 11: events.v1.ReferenceRecord.override:type_name -> events.v1.SymbolOverride
-	3,  // 12: events.v1.Coin.platforms:type_name -> events.v1.Platform
-	4,  // 13: events.v1.Coin.links:type_name -> events.v1.Link
-	5,  // 14: events.v1.Coin.developer:type_name -> events.v1.Statistic
-	8,  // 15: events.v1.Stablecoin.chains:type_name -> events.v1.ChainAmount
-	8,  // 16: events.v1.Protocol.chains:type_name -> events.v1.ChainAmount
-	17, // 17: events.v1.BackfillRecord.candle:type_name -> events.v1.BackfillCandle
-	23, // 18: events.v1.BackfillRecord.control:type_name -> events.v1.Control
-	18, // 19: events.v1.BackfillRecord.range:type_name -> events.v1.BackfillRange
-	24, // 20: events.v1.DeadRecord.mark:type_name -> events.v1.Mark
-	25, // 21: events.v1.DeadRecord.letter:type_name -> events.v1.DeadLetter
-	26, // 22: events.v1.DeadRecord.pulse:type_name -> events.v1.Pulse
-	21, // 23: events.v1.DeadRecord.retry:type_name -> events.v1.DeadRetry
-	24, // [24:24] is the sub-list for method output_type
-	24, // [24:24] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	14, // 10: events.v1.ReferenceRecord.global:type_name -> events.v1.GlobalFigures
+	15, // 11: events.v1.ReferenceRecord.override:type_name -> events.v1.SymbolOverride
+	12, // 12: events.v1.ReferenceRecord.rate:type_name -> events.v1.Rate
+	3,  // 13: events.v1.Coin.platforms:type_name -> events.v1.Platform
+	4,  // 14: events.v1.Coin.links:type_name -> events.v1.Link
+	5,  // 15: events.v1.Coin.developer:type_name -> events.v1.Statistic
+	8,  // 16: events.v1.Stablecoin.chains:type_name -> events.v1.ChainAmount
+	8,  // 17: events.v1.Protocol.chains:type_name -> events.v1.ChainAmount
+	13, // 18: events.v1.Rate.tiers:type_name -> events.v1.RateTier
+	19, // 19: events.v1.BackfillRecord.candle:type_name -> events.v1.BackfillCandle
+	25, // 20: events.v1.BackfillRecord.control:type_name -> events.v1.Control
+	20, // 21: events.v1.BackfillRecord.range:type_name -> events.v1.BackfillRange
+	26, // 22: events.v1.DeadRecord.mark:type_name -> events.v1.Mark
+	27, // 23: events.v1.DeadRecord.letter:type_name -> events.v1.DeadLetter
+	28, // 24: events.v1.DeadRecord.pulse:type_name -> events.v1.Pulse
+	23, // 25: events.v1.DeadRecord.retry:type_name -> events.v1.DeadRetry
+	26, // [26:26] is the sub-list for method output_type
+	26, // [26:26] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_reference_proto_init() }
@@ -2871,8 +3310,10 @@ func file_events_v1_reference_proto_init() {
 		(*ReferenceRecord_FearGreed)(nil),
 		(*ReferenceRecord_Global)(nil),
 		(*ReferenceRecord_Override)(nil),
+		(*ReferenceRecord_Rate)(nil),
 	}
-	file_events_v1_reference_proto_msgTypes[16].OneofWrappers = []any{
+	file_events_v1_reference_proto_msgTypes[12].OneofWrappers = []any{}
+	file_events_v1_reference_proto_msgTypes[18].OneofWrappers = []any{
 		(*BackfillRecord_Candle)(nil),
 		(*BackfillRecord_Control)(nil),
 		(*BackfillRecord_Range)(nil),
@@ -2883,7 +3324,7 @@ func file_events_v1_reference_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_events_v1_reference_proto_rawDesc), len(file_events_v1_reference_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   22,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

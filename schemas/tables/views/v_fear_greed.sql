@@ -9,7 +9,7 @@ CREATE OR REPLACE VIEW default.v_fear_greed
 AS SELECT day, source, value, classification, ingest_time AS time FROM {database}.fear_greed FINAL
 UNION ALL
 SELECT toDate(s.time - 1) AS day, 'marketlog' AS source, assumeNotNull(argMax(s.fear_greed, s.time)) AS value,
-    multiIf(value < 25, 'Extreme Fear', value < 46, 'Fear', value < 55, 'Neutral', value < 76, 'Greed', 'Extreme Greed') AS classification,
+    multiIf(value < 26, 'Extreme Fear', value < 47, 'Fear', value < 55, 'Neutral', value < 76, 'Greed', 'Extreme Greed') AS classification,
     toDateTime64(max(s.time), 9, 'UTC') AS time
 FROM {database}.summaries AS s FINAL WHERE s.fear_greed IS NOT NULL GROUP BY day
 COMMENT 'Indexes of fear and greed, one row a source and day, kept for ever'

@@ -1,0 +1,170 @@
+package schemas
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+// DefiTVLSource is the source whose protocols count: another one's sum of the same would count them twice.
+const DefiTVLSource = "defillama"
+
+// DefiProtocolsFeed is the feed in which it tells them.
+const DefiProtocolsFeed = "protocols"
+
+const (
+	// DefiReadFor is how long what was read of the protocols is the newest that there is to know: they are read every
+	// six hours. Only from then on does it age.
+	DefiReadFor = 6 * time.Hour
+	// DefiForgottenAfter is how long before the last reading of the protocols one of them was told that is gone: what a
+	// source still says is written again within that time.
+	DefiForgottenAfter = 8 * 24 * time.Hour
+)
+
+// Categories of protocols that are told apart, as the source writes them.
+const (
+	tvlExchange      = "CEX"
+	tvlLending       = "Lending"
+	tvlLiquidStaking = "Liquid Staking"
+	tvlStakingPool   = "Staking Pool"
+)
+
+// tvlSections are what the source tells of a protocol beside what is locked in it, in all or as "Chain-section" on one chain.
+var tvlSections = []string{
+	"borrowed", "pool2", "staking", "vesting", "treasury", "OwnTokens", "offers", "doublecounted", "liquidstaking", "dcAndLsOverlap",
+}
+
+// tvlBorrowed is the section of what is borrowed.
+const tvlBorrowed = "borrowed"
+
+// maxTVL is more USD than there is of all money; what is above it was not meant.
+const maxTVL = 1e15
+
+// defiCategories are what sources call coins of DeFi, in lower case.
+var defiCategories = []string{"decentralized finance (defi)", "decentralized finance", "defi"}
+
+// IsDefi says whether one of the categories that a source puts a coin in is DeFi.
+func IsDefi(categories []string) bool {
+	return slices.ContainsFunc(categories, func(name string) bool { return slices.Contains(defiCategories, strings.ToLower(name)) })
+}
+
+// DefiCoinCounts says whether a coin is one of DeFi: by the first source that puts it in any category, in the order
+// coingecko, coinpaprika, others, of each the details before the list.
+func DefiCoinCounts(coin *eventsv1.DefiCoin) bool {
+	if len(coin.Words) == 0 {
+		return false
+	}
+	return slices.MinFunc(coin.Words, CompareDefiWords).Defi
+}
+
+// CompareDefiWords orders what sources say of a coin's categories: the first counts.
+func CompareDefiWords(a, b *eventsv1.DefiWord) int {
+	return cmp.Or(cmp.Compare(defiSourceRank(a.Source), defiSourceRank(b.Source)), cmp.Compare(a.Part, b.Part),
+		cmp.Compare(a.SourceId, b.SourceId), cmp.Compare(a.Source, b.Source))
+}
+
+func defiSourceRank(source string) int {
+	if i := slices.Index([]string{"coingecko", "coinpaprika"}, source); i >= 0 {
+		return i
+	}
+	return math.MaxInt
+}
+
+// NewDefiProtocol takes what counts of what the source says about a protocol; nil if nothing does. Values are in USD.
+// What is borrowed is told in all and by chain: the former counts, and the sum of the latter only where it is missing.
+func NewDefiProtocol(said *eventsv1.Protocol) *eventsv1.DefiProtocol {
+	p := &eventsv1.DefiProtocol{
+		Slug: said.Slug, Name: said.Name, Symbol: said.Symbol, Category: said.Category, Tvl: tvl(said.Tvl), Heard: said.IngestTime,
+		Change1D: percentTold(said.Change1D), Change7D: percentTold(said.Change7D),
+	}
+	inAll, byChain, toldInAll := 0.0, 0.0, false
+	for _, c := range said.Chains {
+		amount := tvl(c.Amount)
+		switch section, chain := tvlSection(c.Chain); {
+		case section == tvlBorrowed && chain:
+			byChain += amount
+		case section == tvlBorrowed:
+			inAll, toldInAll = amount, true
+		case section == "" && listsChains(p.Category) && amount > 0:
+			p.Chains = append(p.Chains, &eventsv1.DefiAmount{Chain: c.Chain, Amount: amount})
+		}
+	}
+	p.Borrowed = byChain
+	if toldInAll {
+		p.Borrowed = inAll
+	}
+	if p.Tvl == 0 && p.Borrowed == 0 {
+		return nil
+	}
+	slices.SortFunc(p.Chains, func(a, b *eventsv1.DefiAmount) int {
+		return cmp.Or(cmp.Compare(b.Amount, a.Amount), cmp.Compare(a.Chain, b.Chain))
+	})
+	return p
+}
+
+// tvlSection is the section that a key of a protocol's amounts means, empty for a chain's own; chain says that it is of one chain.
+func tvlSection(key string) (section string, chain bool) {
+	if slices.Contains(tvlSections, key) {
+		return key, false
+	}
+	if i := strings.LastIndexByte(key, '-'); i >= 0 && slices.Contains(tvlSections, key[i+1:]) {
+		return key[i+1:], true
+	}
+	return "", false
+}
+
+// listsChains says whether the chains of protocols of a category are told.
+func listsChains(category string) bool {
+	return category == tvlLending || countsAsStaked(category)
+}
+
+// countsAsStaked leaves restaking out: what is restaked lies in liquid staking already.
+func countsAsStaked(category string) bool {
+	return category == tvlLiquidStaking || category == tvlStakingPool
+}
+
+// tvl is an amount of the source; 0 where it tells none that can be.
+func tvl(said string) float64 {
+	n, err := strconv.ParseFloat(said, 64)
+	if err != nil || !(n > 0) || n > maxTVL {
+		return 0
+	}
+	return n
+}
+
+func percentTold(said string) *float64 {
+	n, err := strconv.ParseFloat(said, 64)
+	if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
+		return nil
+	}
+	return &n
+}
+
+// DefiRate is a rate that counts: of a protocol on a chain, with a coin and a category that the API serves, told by the best
+// source that there is for it, and lately.
+type DefiRate struct {
+	Provider, Category, CoinID, Symbol, Chain string
+	// APY in percent; TVL is what is supplied, staked or owed, in USD, 0 where that is not known.
+	APY, TVL  float64
+	Simulated bool
+}
+
+// NewDefiRate takes an entry of the rates fold; it is false for one that does not count. Whether it was told lately is left
+// to the caller.
+func NewDefiRate(e *eventsv1.RateEntry) (r DefiRate, ok bool) {
+	if e.Ended || e.Unattached != "" || e.Shadowed != "" || e.Chain == "" || !slices.Contains(RateCategories, e.Category) {
+		return DefiRate{}, false
+	}
+	r = DefiRate{
+		Provider: e.Provider, Category: e.Category, CoinID: e.CoinId, Symbol: e.Symbol, Chain: e.Chain, APY: e.Apy, Simulated: e.Simulated,
+	}
+	if e.GetTvlUsd() > 0 && e.GetTvlUsd() <= maxTVL {
+		r.TVL = *e.TvlUsd
+	}
+	return r, true
+}

@@ -1,0 +1,43 @@
+CREATE OR REPLACE VIEW default.v_rates
+(
+    key String COMMENT 'Names the rate: source|category|pool',
+    provider LowCardinality(String) COMMENT 'The project or venue that pays or takes it',
+    provider_name LowCardinality(String) COMMENT 'What the project is called; empty if nobody says',
+    source LowCardinality(String) COMMENT 'Who told it',
+    category LowCardinality(String) COMMENT 'lending, staking, borrowing; liquidity and vault stand beside the API''s; empty if not known',
+    coin_id String COMMENT 'Canonical id of the coin; empty if not known',
+    symbol LowCardinality(String) COMMENT 'Its symbol; the source''s own without a coin',
+    pool String COMMENT 'The source''s own id of the pool, market or product',
+    provider_symbol String COMMENT 'The source''s own symbol',
+    chain LowCardinality(String) COMMENT 'Chain; empty off chain',
+    name String COMMENT 'What the source calls it',
+    unattached LowCardinality(String) COMMENT 'Why it has no coin or no category: coin_unknown, category_unknown; empty where it has both',
+    apr Float64 COMMENT 'Percent a year, without compounding',
+    apy Float64 COMMENT 'Percent a year, compounded',
+    reward_apy Nullable(Float64) COMMENT 'The part of apy that is paid in other tokens',
+    raw String COMMENT 'The rate as the source tells it',
+    raw_unit LowCardinality(String) COMMENT 'Unit of raw',
+    compounding LowCardinality(String) COMMENT 'How often an APR is taken to be reinvested; empty beside an APY',
+    tvl_usd Nullable(Float64) COMMENT 'Supplied or staked, of a borrowing rate owed, USD; NULL if not told',
+    collateral_usd Nullable(Float64) COMMENT 'Pledged against what is owed, USD; NULL if not told',
+    max_ltv Nullable(Float64) COMMENT 'What may be owed as a fraction of what is pledged; NULL if not told',
+    term LowCardinality(String) COMMENT 'flexible, or days such as 30d; empty if not told',
+    min_amount Nullable(Float64) COMMENT 'Least amount, in the coin; NULL if not told',
+    max_amount Nullable(Float64) COMMENT 'Greatest amount, in the coin; NULL if not told',
+    lockup_days Nullable(Float64) COMMENT 'For how long an amount is bound; NULL if not told',
+    notice_days Nullable(Float64) COMMENT 'How long leaving takes; NULL if not told',
+    promo Bool COMMENT 'Holds for a while or for some only, by the source''s word',
+    shadowed LowCardinality(String) COMMENT 'The source that tells the project''s rates itself: this one is not counted beside it',
+    ended Bool COMMENT 'Holds no more: its source has not told it for three intervals',
+    heard DateTime64(9, 'UTC') COMMENT 'When an answer last told it',
+    last_updated DateTime64(9, 'UTC') COMMENT 'The source''s own time of it; when it was heard if there is none',
+    interval_seconds Float64 COMMENT 'How often its source is asked',
+    time DateTime('UTC') COMMENT 'End of the minute that the row was made in',
+    simulated Bool COMMENT 'By a simulated source',
+    raw_offset Int64 COMMENT 'Place of the answer in rates.raw.v1'
+)
+AS SELECT concat(source, '|', category, '|', pool) AS key, provider, provider_name, source, category, coin_id, symbol, pool, provider_symbol, chain, name, unattached,
+    apr, apy, reward_apy, raw, raw_unit, compounding, tvl_usd, collateral_usd, max_ltv, term, min_amount, max_amount, lockup_days, notice_days, promo, shadowed, ended, heard,
+    if(toUnixTimestamp64Nano(event_time) = 0, heard, event_time) AS last_updated, interval_ns / 1e9 AS interval_seconds, time, simulated, raw_offset
+FROM {database}.rates_now FINAL
+COMMENT 'Each rate as of its last row, attached to a coin or not'
