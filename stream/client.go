@@ -41,6 +41,7 @@ func (c Config) clientOptions() []kgo.Opt {
 		kgo.FetchMaxWait(fetchMaxWait),
 		kgo.RetryTimeout(30 * time.Second),
 		kgo.MetadataMinAge(250 * time.Millisecond),
+		kgo.DisableClientMetrics(), // pushed to the broker, where nobody reads them
 	}
 	return append(opts, c.Options...)
 }

@@ -138,8 +138,16 @@ func newMarked(topic string) (rec eventsv1.Marked, err error) {
 		rec = &eventsv1.BackfillRecord{}
 	case schemas.TopicMarkets:
 		rec = &eventsv1.MarketRecord{}
-	case schemas.TopicReferenceRaw, schemas.TopicCoinMarketsRaw:
+	case schemas.TopicRates:
+		rec = &eventsv1.RateRecord{}
+	case schemas.TopicDefi:
+		rec = &eventsv1.DefiRecord{}
+	case schemas.TopicEarn:
+		rec = &eventsv1.EarnRecord{}
+	case schemas.TopicReferenceRaw, schemas.TopicCoinMarketsRaw, schemas.TopicRatesRaw:
 		rec = &eventsv1.ReferenceRecord{}
+	case schemas.TopicUsage:
+		rec = &eventsv1.UsageRecord{}
 	case schemas.TopicTicksRawDead, schemas.TopicReferenceRawDead:
 		rec = &eventsv1.DeadRecord{}
 	default:

@@ -31,10 +31,18 @@ type Batch struct {
 	// The others are made with the first record that has such rows: most topics have none.
 	reference *referenceRows
 	markets   *marketRows
+	rates     *rateRows
+	earn      *earnRows
+	defi      *defiRows
+	usage     *usageRows
+	// done are the kinds of rows that the last insert, into the tables with the suffix tried, has come past.
+	tried string
+	done  int
 }
 
 // Add adds the rows of one record; pulses and controls have none.
 func (b *Batch) Add(p Place, record eventsv1.Marked) {
+	b.done = 0
 	switch rec := record.(type) {
 	case *eventsv1.ResolvedRecord:
 		if t := rec.GetTick(); t != nil {
@@ -79,6 +87,33 @@ func (b *Batch) Add(p Place, record eventsv1.Marked) {
 		if b.markets.add(rec) {
 			b.records++
 		}
+	case *eventsv1.RateRecord:
+		if b.rates == nil {
+			b.rates = newRateRows()
+		}
+		if b.rates.add(rec) {
+			b.records++
+		}
+	case *eventsv1.DefiRecord:
+		if b.defi == nil {
+			b.defi = newDefiRows()
+		}
+		if b.defi.add(rec) {
+			b.records++
+		}
+	case *eventsv1.EarnRecord:
+		if b.earn == nil {
+			b.earn = newEarnRows()
+		}
+		if b.earn.add(p, rec) {
+			b.records++
+		}
+	case *eventsv1.UsageRecord:
+		if b.usage == nil {
+			b.usage = newUsageRows()
+		}
+		b.usage.add(p, rec)
+		b.records++
 	case *eventsv1.DeadRecord:
 		if rec.Letter != nil {
 			b.records++
@@ -99,6 +134,18 @@ func (b *Batch) all() []rows {
 	if b.markets != nil {
 		all = append(all, b.markets.all()...)
 	}
+	if b.rates != nil {
+		all = append(all, b.rates.all()...)
+	}
+	if b.defi != nil {
+		all = append(all, b.defi.all()...)
+	}
+	if b.usage != nil {
+		all = append(all, b.usage)
+	}
+	if b.earn != nil {
+		all = append(all, b.earn.all()...)
+	}
 	return all
 }
 
@@ -107,18 +154,23 @@ func (b *Batch) Len() int { return b.records }
 
 // Reset empties the batch.
 func (b *Batch) Reset() {
-	b.records = 0
+	b.records, b.tried, b.done = 0, "", 0
 	for _, r := range b.all() {
 		r.reset()
 	}
 }
 
-// Insert writes the rows. After an error some may be kept: insert the same batch again, which
-// leaves the same rows under FINAL as if it had been inserted once. An error that is not
+// Insert writes the rows. After an error some may be kept: insert the same batch again, which goes on with the table that
+// failed and leaves the same rows under FINAL as if it had been inserted once. Of several suffixes one is inserted after
+// the other. An error that is not
 // stream.ErrUnavailable will come again. Suffix names shadow tables of a replay; it is empty for the live ones.
 func (s *Store) Insert(ctx context.Context, b *Batch, suffix string) error {
-	for _, r := range b.all() {
-		if err := s.insert(ctx, r, suffix); err != nil {
+	all := b.all()
+	if b.tried != suffix || b.done >= len(all) {
+		b.tried, b.done = suffix, 0
+	}
+	for ; b.done < len(all); b.done++ {
+		if err := s.insert(ctx, all[b.done], suffix); err != nil {
 			return err
 		}
 	}

@@ -36,6 +36,9 @@ func (s *Store) kept() []retention {
 		{"chain_tvl", 90, "200601"},
 		{"global_figures", 90, "200601"},
 		{"fetches", 90, "200601"},
+		{"rates", 30, "2006-01-02"},
+		{"rates_1h", 1826, "200601"},
+		{"rates_1d", 1826, "200601"},
 	}
 }
 

@@ -169,6 +169,11 @@ func someSayings(offset int64, coin string, at int64, random *rand.Rand) []logge
 	again := at - at%int64(10*time.Minute) // several of one key
 	value := random.Float64()
 	return []logged{
+		defiAt(minute, &eventsv1.DefiSummary{TotalTvl: value, Lending: &eventsv1.DefiLending{Protocols: []*eventsv1.DefiRow{{Key: coin, Value: value, Chains: []string{number}}}}}),
+		earnVariant(&eventsv1.EarnVariant{ProductId: coin, VariantId: "a", Apy: value, Tiers: []*eventsv1.EarnTier{{From: number}}, Served: []string{number}, Time: minute}),
+		earnChange(&eventsv1.EarnChange{ProductId: coin, Field: "cap", After: number, Time: minute}),
+		earnFixing(&eventsv1.EarnFixing{Date: "2026-03-01", Segment: coin, Median: value, Quotes: []*eventsv1.EarnQuote{{Provider: number}}, Time: minute}),
+		correction(offset, &eventsv1.EarnFixing{Date: "2026-03-01", Segment: coin, Revision: 1, Median: value, Time: minute}),
 		said(offset, &eventsv1.Coin{Source: "coingecko", SourceId: coin, Part: "list", Name: number, Categories: []string{number, "a"}, IngestTime: again}),
 		said(offset, &eventsv1.CoinMarket{Source: "coingecko", SourceId: coin, Price: number, IngestTime: again}),
 		said(offset, &eventsv1.Stablecoin{Source: "defillama", SourceId: coin, Chains: []*eventsv1.ChainAmount{{Chain: number, Amount: number}}, IngestTime: again}),
@@ -180,6 +185,11 @@ func someSayings(offset int64, coin string, at int64, random *rand.Rand) []logge
 		said(offset, &eventsv1.SourceNotice{Source: coin, Name: number, Kinds: []string{number}}),
 		said(offset, &eventsv1.SymbolOverride{Source: "kraken", Symbol: coin, CoinId: number, Time: again}),
 		said(offset, &eventsv1.Fixing{Source: "er-api", Base: "USD", Quote: "CHF", Rate: "0." + number + "1", Date: "2026-03-01", EventTime: again}),
+		rated(minute, &eventsv1.RateRecord{Body: &eventsv1.RateRecord_Entry{Entry: &eventsv1.RateEntry{CoinId: coin, Source: "lido", Pool: number, Apy: value, Heard: again, Time: minute,
+			Said: &eventsv1.Rate{Tiers: []*eventsv1.RateTier{{Raw: number}}, Served: []string{number}, Tokens: []string{number}}}}}),
+		rollup(at-at%anHour, time.Hour, &eventsv1.RateRollup{CoinId: coin, Source: "lido", Mean: value}),
+		rollup(at-at%(24*anHour), 24*time.Hour, &eventsv1.RateRollup{CoinId: coin, Source: "lido", Mean: value}),
+		pastRate(offset, again, &eventsv1.Rate{Source: "lido", Pool: coin, Raw: number, RawUnit: "apr_fraction", Compounding: "daily"}),
 		folded(minute, &eventsv1.MarketRecord{Body: &eventsv1.MarketRecord_Market{Market: &eventsv1.Market{CoinId: coin, Time: minute, Price: value, MarketCap: &value, OwnChanges: []string{"1h"}}}}),
 		folded(minute, &eventsv1.MarketRecord{Body: &eventsv1.MarketRecord_Summary{Summary: &eventsv1.Summary{Time: minute, TotalMarketCap: value,
 			Dominance: []*eventsv1.Share{{CoinId: coin}}, Sentiment: []*eventsv1.Sentiment{{Range: coin, Ratio: value}}}}}),

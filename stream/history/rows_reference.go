@@ -20,13 +20,14 @@ type referenceRows struct {
 	sources     sheet[*eventsv1.SourceNotice]
 	overrides   sheet[*eventsv1.SymbolOverride]
 	fiatRates   sheet[datedFixing]
+	pastRates   sheet[pastRate]
 }
 
 func newReferenceRows() *referenceRows {
 	return &referenceRows{
 		coins: coinSheet(), coinMarkets: coinMarketSheet(), stablecoins: stablecoinSheet(), protocols: protocolSheet(), chains: chainSheet(),
 		fearGreed: fearGreedSheet(), global: globalSheet(), fetches: fetchSheet(), sources: sourceSheet(), overrides: overrideSheet(),
-		fiatRates: fiatRateSheet(),
+		fiatRates: fiatRateSheet(), pastRates: pastRateSheet(),
 	}
 }
 
@@ -40,7 +41,7 @@ func (a alsoIn) table() string { return a.name }
 
 func (r *referenceRows) all() []rows {
 	return []rows{&r.coins, alsoIn{&r.coins, "coin_events"}, &r.coinMarkets, &r.stablecoins, &r.protocols, &r.chains, &r.fearGreed, &r.global, &r.fetches, &r.sources,
-		&r.overrides, &r.fiatRates, alsoIn{&r.fiatRates, "fixings"}}
+		&r.overrides, &r.fiatRates, alsoIn{&r.fiatRates, "fixings"}, &r.pastRates}
 }
 
 // add adds the rows of a record; it is false for one that has none.
@@ -70,6 +71,12 @@ func (r *referenceRows) add(p Place, rec *eventsv1.ReferenceRecord) bool {
 		if day, ok := fixingDay(b.Fixing); ok {
 			r.fiatRates.say(p, datedFixing{b.Fixing, day})
 		}
+	case *eventsv1.ReferenceRecord_Rate:
+		past, ok := pastRateOf(b.Rate)
+		if ok {
+			r.pastRates.say(p, past)
+		}
+		return ok
 	default:
 		return false
 	}

@@ -260,7 +260,7 @@ func TestOtherRowsComeBack(t *testing.T) {
 }
 
 var replacing = []string{"ticks", "prices", "prices_1m", "candles_1m", "venue_candles_1m", "dead_letters", "dead_retries", "gaps", "ledger", "backfill", "fixings", "coins", "coin_events", "coin_markets",
-	"stablecoins", "protocols", "chain_tvl", "fear_greed", "global_figures", "fetches", "sources", "overrides", "fiat_rates", "markets", "markets_1d", "summaries", "sentiment"}
+	"stablecoins", "protocols", "chain_tvl", "fear_greed", "global_figures", "fetches", "sources", "overrides", "fiat_rates", "markets", "markets_1d", "summaries", "sentiment", "rates", "rates_now", "rates_1h", "rates_1d", "rates_past", "defi", "defi_lists", "earn_products", "earn_history", "earn_changes", "earn_fixings", "earn_corrections"}
 
 func digests(t testing.TB, store *history.Store) map[string]string {
 	t.Helper()
@@ -307,7 +307,7 @@ func someRecords(random *rand.Rand, n int) []logged {
 func TestInsertingAgainChangesNothing(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	random := rand.New(rand.NewPCG(seed, 0))
-	records := someRecords(random, 2000)
+	records := someRecords(random, 1200)
 	once := newStore(t)
 	insert(t, once, records...)
 	want := digests(t, once)
@@ -328,7 +328,7 @@ func TestInsertingAgainChangesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	unsure := func() error {
-		if random.IntN(40) == 0 { // a batch ends when the statements of all its tables succeed in one go
+		if random.IntN(300) == 0 { // a batch ends when the statements of all its tables succeed in one go
 			return cut
 		}
 		return nil

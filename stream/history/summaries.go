@@ -72,7 +72,8 @@ func scanSummary(rows driver.Rows) (*eventsv1.Summary, error) {
 // SummaryMetrics are the figures of a summary that SummaryOHLC reads.
 var SummaryMetrics = []string{"total_market_cap", "total_volume_24h", "btc_dominance", "eth_dominance", "stablecoin_market_cap", "stablecoin_dominance"}
 
-// SummaryOHLC is what a figure of the summaries did in a step. Average is the mean of its samples, one a minute.
+// SummaryOHLC is what a figure of the summaries did in a step. Average is the mean of its samples: of the whole market one
+// a minute, of DeFi one for each minute in which it changed and one at least every five.
 type SummaryOHLC struct {
 	Start                           time.Time
 	Open, High, Low, Close, Average float64
@@ -85,12 +86,17 @@ func (s *Store) SummaryOHLC(ctx context.Context, metric string, from, to time.Ti
 	if !slices.Contains(SummaryMetrics, metric) {
 		return nil, fmt.Errorf("reading summaries: there is no metric %q; use one of %v", metric, SummaryMetrics)
 	}
+	return s.figureOHLC(ctx, "summaries", metric, "total_market_cap > 0", from, to, step)
+}
+
+// figureOHLC reads what a column of a table did whose rows are of the ends of minutes, of those rows for which counts holds.
+func (s *Store) figureOHLC(ctx context.Context, table, column, counts string, from, to time.Time, step time.Duration) ([]SummaryOHLC, error) {
 	if err := checkSeries(from, to, step); err != nil {
-		return nil, fmt.Errorf("reading %s: %w", metric, err)
+		return nil, fmt.Errorf("reading %s of %s: %w", column, table, err)
 	}
 	candles, err := readRecords(ctx, s.conn, `SELECT toDateTime(step * ?, 'UTC'), argMin(value, time), max(value), min(value), argMax(value, time),
 			arrayAvg(arraySort(groupArray(value))), count()
-		FROM (SELECT time, `+metric+` AS value, intDiv(toUnixTimestamp(time) - 1, ?) AS step FROM summaries FINAL WHERE time > ? AND time <= ? AND total_market_cap > 0)
+		FROM (SELECT time, assumeNotNull(`+column+`) AS value, intDiv(toUnixTimestamp(time) - 1, ?) AS step FROM `+table+` FINAL WHERE time > ? AND time <= ? AND `+counts+`)
 		GROUP BY step ORDER BY step`,
 		[]any{int64(step / time.Second), int64(step / time.Second), ceilTo(from, step), ceilTo(to, step)},
 		func(rows driver.Rows) (c SummaryOHLC, err error) {
@@ -100,7 +106,7 @@ func (s *Store) SummaryOHLC(ctx context.Context, metric string, from, to time.Ti
 			return c, err
 		})
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", metric, err)
+		return nil, fmt.Errorf("reading %s of %s: %w", column, table, err)
 	}
 	return candles, nil
 }

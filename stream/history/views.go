@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/marketlog/marketlog/schemas"
@@ -48,12 +49,22 @@ func (s *Store) createViews(ctx context.Context) error {
 	return nil
 }
 
+// tablesInViews are what views say of our tables, which is the same for all of a process: the coins alone make 60 kB.
+var tablesInViews = sync.OnceValue(func() map[string]string {
+	return map[string]string{
+		"{quotes}": "[" + literals(schemas.QuotePreference()) + "]", "{direct}": "(" + literals(quoteCoins(schemas.DirectQuote)) + ")",
+		"{cross}": "(" + literals(quoteCoins(schemas.CrossQuote)) + ")", "{median}": medianSQL, "{coins}": coinTuples(),
+		"{stablecoins}": "[" + literals(coinFields(pegged(), func(c schemas.Coin) string { return c.ID })) + "]",
+		"{pegs}":        "[" + literals(coinFields(pegged(), func(c schemas.Coin) string { return c.Peg })) + "]",
+	}
+})
+
 // viewStatements fills a view's text in, once for each interval if it names one.
 func viewStatements(text, database string) []string {
-	text = strings.NewReplacer("{database}", database, "{quotes}", "["+literals(schemas.QuotePreference())+"]",
-		"{direct}", "("+literals(quoteCoins(schemas.DirectQuote))+")", "{cross}", "("+literals(quoteCoins(schemas.CrossQuote))+")",
-		"{median}", medianSQL, "{coins}", coinTuples(), "{stablecoins}", "["+literals(coinFields(pegged(), func(c schemas.Coin) string { return c.ID }))+"]",
-		"{pegs}", "["+literals(coinFields(pegged(), func(c schemas.Coin) string { return c.Peg }))+"]").Replace(text)
+	text = strings.ReplaceAll(text, "{database}", database)
+	for name, table := range tablesInViews() {
+		text = strings.ReplaceAll(text, name, table)
+	}
 	if !strings.Contains(text, "{interval}") {
 		return []string{text}
 	}

@@ -23,6 +23,10 @@ const (
 	TierKafka      = "kafka"
 	TierRedis      = "redis"
 	TierRecordings = "recordings"
+	// TierContract are tools of others that hold the API against its document.
+	TierContract = "contract"
+	// TierMCP are the official clients of the Model Context Protocol.
+	TierMCP = "mcp"
 )
 
 // InTier counts t and its subtests under the named tier in the table that closes the gate.

@@ -1,0 +1,123 @@
+package history
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/ClickHouse/ch-go/proto"
+
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+// rateRows are the rows of the fold of rates. A minute stands for the offset in their versions.
+type rateRows struct {
+	entries sheet[*eventsv1.RateEntry]
+	hours   sheet[*eventsv1.RateRollup]
+	days    sheet[*eventsv1.RateRollup]
+}
+
+func newRateRows() *rateRows {
+	return &rateRows{entries: entrySheet(), hours: rollupSheet("rates_1h"), days: rollupSheet("rates_1d")}
+}
+
+func (r *rateRows) all() []rows {
+	return []rows{&r.entries, alsoIn{&r.entries, "rates_now"}, &r.hours, &r.days}
+}
+
+// add adds the rows of a record; it is false for one that has none.
+func (r *rateRows) add(rec *eventsv1.RateRecord) bool {
+	switch b := rec.Body.(type) {
+	case *eventsv1.RateRecord_Entry:
+		r.entries.derive(rec.Mark, b.Entry)
+	case *eventsv1.RateRecord_Rollup:
+		if b.Rollup.Interval == uint32(time.Hour/time.Second) {
+			r.hours.derive(rec.Mark, b.Rollup)
+		} else {
+			r.days.derive(rec.Mark, b.Rollup)
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+func entrySheet() sheet[*eventsv1.RateEntry] {
+	type entry = *eventsv1.RateEntry
+	nothing := &eventsv1.Rate{}
+	said := func(e entry) *eventsv1.Rate { return cmp.Or(e.Said, nothing) }
+	return newSheet("rates",
+		textOf("coin_id", entry.GetCoinId), wordOf("category", entry.GetCategory), wordOf("source", entry.GetSource), textOf("pool", entry.GetPool),
+		secondOf("time", entry.GetTime), wordOf("provider", entry.GetProvider), wordOf("provider_name", entry.GetProviderName), wordOf("symbol", entry.GetSymbol),
+		textOf("provider_symbol", entry.GetProviderSymbol), wordOf("chain", entry.GetChain), textOf("name", entry.GetName),
+		floatOf("apr", entry.GetApr), floatOf("apy", entry.GetApy), optionalOf("reward_apy", func(e entry) *float64 { return e.RewardApy }),
+		optionalOf("tvl_usd", func(e entry) *float64 { return e.TvlUsd }),
+		textOf("raw", func(e entry) string { return said(e).Raw }), wordOf("raw_unit", func(e entry) string { return said(e).RawUnit }),
+		wordOf("compounding", func(e entry) string { return said(e).Compounding }), wordOf("term", entry.GetTerm),
+		numberOf("min_amount", func(e entry) string { return said(e).MinAmount }), numberOf("max_amount", func(e entry) string { return said(e).MaxAmount }),
+		optionalOf("lockup_days", func(e entry) *float64 { return said(e).LockupDays }), optionalOf("notice_days", func(e entry) *float64 { return said(e).NoticeDays }),
+		nestedOf("tiers", func(e entry) []*eventsv1.RateTier { return said(e).Tiers }, textOf("from", (*eventsv1.RateTier).GetFrom),
+			textOf("to", (*eventsv1.RateTier).GetTo), textOf("raw", (*eventsv1.RateTier).GetRaw)),
+		listOf("served", func(e entry) []string { return said(e).Served }), listOf("refused", func(e entry) []string { return said(e).Refused }),
+		flagOf("promo", func(e entry) bool { return said(e).Promo }), wordOf("payout", func(e entry) string { return said(e).Payout }),
+		numberOf("collateral_usd", func(e entry) string { return said(e).CollateralUsd }), numberOf("max_ltv", func(e entry) string { return said(e).MaxLtv }),
+		textsOf("tokens", func(e entry) []string { return said(e).Tokens }),
+		instantOf("heard", entry.GetHeard), instantOf("event_time", func(e entry) int64 { return said(e).EventTime }),
+		integerOf("interval_ns", func(e entry) int64 { return said(e).Interval }), flagOf("ended", entry.GetEnded),
+		wordOf("unattached", entry.GetUnattached), wordOf("shadowed", entry.GetShadowed), flagOf("simulated", entry.GetSimulated),
+		integerOf("raw_offset", entry.GetOffset))
+}
+
+// textsOf is a list of texts of which there are many.
+func textsOf[T any](name string, of func(T) []string) []field[T] {
+	values := new(proto.ColStr).Array()
+	return plain(name, "Array(String)", of, values)
+}
+
+func rollupSheet(table string) sheet[*eventsv1.RateRollup] {
+	type rollup = *eventsv1.RateRollup
+	return newSheet(table,
+		textOf("coin_id", rollup.GetCoinId), wordOf("category", rollup.GetCategory), wordOf("source", rollup.GetSource), textOf("pool", rollup.GetPool),
+		secondOf("start", rollup.GetStart), wordOf("provider", rollup.GetProvider), wordOf("symbol", rollup.GetSymbol),
+		textOf("provider_symbol", rollup.GetProviderSymbol), wordOf("chain", rollup.GetChain),
+		floatOf("open", rollup.GetOpen), floatOf("high", rollup.GetHigh), floatOf("low", rollup.GetLow), floatOf("close", rollup.GetClose),
+		floatOf("mean", rollup.GetMean), countOf("n", rollup.GetN), optionalOf("tvl_usd", func(r rollup) *float64 { return r.TvlUsd }),
+		flagOf("simulated", rollup.GetSimulated), wordOf("shadowed", rollup.GetShadowed))
+}
+
+// pastRate is a rate of the past with what it is of and by the year.
+type pastRate struct {
+	*eventsv1.Rate
+	category string
+	coin     schemas.Coin
+	apr, apy float64
+}
+
+// pastRateOf is not ok for a rate that is not of the past, or no number. What a project is, is not known here: a category
+// that the source does not tell stays empty, and the views take that of the rate as it is now.
+func pastRateOf(said *eventsv1.Rate) (p pastRate, ok bool) {
+	if !said.Past {
+		return p, false
+	}
+	apr, apy, err := schemas.Yearly(said.Raw, said.RawUnit, said.Compounding)
+	if err != nil {
+		return p, false
+	}
+	p = pastRate{Rate: said, category: schemas.RateCategory(said, ""), apr: apr, apy: apy}
+	p.coin, _ = schemas.RateCoin(said, p.category)
+	return p, true
+}
+
+func pastRateSheet() sheet[pastRate] {
+	type past = pastRate
+	return newSheet("rates_past",
+		wordOf("source", func(p past) string { return p.Source }), textOf("pool", func(p past) string { return p.Pool }),
+		wordOf("category", func(p past) string { return p.category }), instantOf("event_time", func(p past) int64 { return p.EventTime }),
+		textOf("coin_id", func(p past) string { return p.coin.ID }), wordOf("symbol", func(p past) string { return p.coin.Symbol }),
+		wordOf("provider", func(p past) string { return p.Project }), textOf("provider_symbol", func(p past) string { return p.Symbol }),
+		wordOf("chain", func(p past) string { return p.Chain }), floatOf("apr", func(p past) float64 { return p.apr }), floatOf("apy", func(p past) float64 { return p.apy }),
+		optionalOf("reward_apy", func(p past) *float64 { return schemas.RewardAPY(p.Raw, p.Reward, p.RawUnit, p.Compounding) }),
+		numberOf("tvl_usd", func(p past) string { return p.TvlUsd }), textOf("raw", func(p past) string { return p.Raw }),
+		wordOf("raw_unit", func(p past) string { return p.RawUnit }), wordOf("compounding", func(p past) string { return p.Compounding }),
+		instantOf("ingest_time", func(p past) int64 { return p.IngestTime }))
+}

@@ -1,0 +1,28 @@
+package history
+
+import (
+	"github.com/ClickHouse/ch-go/proto"
+
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+// usageRows are rows of usage. A record's number stands for the offset in its version: of two of a process the one that it
+// wrote later stays, wherever they lie in the log.
+type usageRows struct{ sheet[*eventsv1.UsageRecord] }
+
+func newUsageRows() *usageRows {
+	type usage = *eventsv1.UsageRecord
+	number := func(name string, of func(usage) uint64) []field[usage] {
+		return plain(name, "UInt64", of, &proto.ColUInt64{})
+	}
+	return &usageRows{newSheet("usage",
+		dayOf("day", usage.GetDay), textOf("budget", usage.GetBudget), wordOf("plan", usage.GetPlan), textOf("replica", usage.GetReplica),
+		number("requests", usage.GetRequests), number("charts", usage.GetCharts), instantOf("time", usage.GetTime))}
+}
+
+func (r *usageRows) add(p Place, rec *eventsv1.UsageRecord) {
+	r.take(rec)
+	r.place.partition = append(r.place.partition, p.Partition)
+	r.place.offset = append(r.place.offset, p.Offset)
+	r.place.version = append(r.place.version, version(0, rec.Number))
+}
