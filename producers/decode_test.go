@@ -13,7 +13,7 @@ import (
 
 	"github.com/marketlog/marketlog/producers/decode"
 	"github.com/marketlog/marketlog/producers/exchanges"
-	"github.com/marketlog/marketlog/producers/reference"
+	"github.com/marketlog/marketlog/producers/sources"
 )
 
 // runDecode returns what decode prints for a recording on standard input.
@@ -23,7 +23,7 @@ func runDecode(t *testing.T, o decode.Options, recording []byte) (stdout, stderr
 	if o.File == "" {
 		o.File = "-"
 	}
-	code = decode.Run(context.Background(), o, exchanges.List(), reference.List(), bytes.NewReader(recording), &out, &errs)
+	code = decode.Run(context.Background(), o, exchanges.List(), sources.List(), bytes.NewReader(recording), &out, &errs)
 	return out.String(), errs.String(), code
 }
 
@@ -151,7 +151,7 @@ func TestDecodeListsItsSources(t *testing.T) {
 	for _, v := range exchanges.List() {
 		want.WriteString(v.Slug + "\n")
 	}
-	for _, source := range reference.List() {
+	for _, source := range sources.List() {
 		want.WriteString(source.Slug + "\n")
 	}
 	if got != want.String() || code != 0 {

@@ -232,10 +232,19 @@ func (p *Poller) poll(ctx context.Context, feed Feed, path string) error {
 			}
 		}
 	}
+	for _, rec := range said.Records {
+		if rate := rec.GetRate(); rate != nil && !rate.Past {
+			rate.Interval = int64(feed.Interval)
+		}
+	}
 	records := append(p.changedFixings(said.Fixings), p.changed(said.Records)...)
+	address, _, _ := strings.Cut(url, " ")
 	outcome := &eventsv1.Fetch{
-		Source: p.source.Slug, Feed: feed.Name, Url: url, Status: int32(answer.Status),
+		Source: p.source.Slug, Feed: feed.Name, Url: address, Status: int32(answer.Status),
 		Started: answer.Started.UnixNano(), Duration: int64(answer.Duration), Rows: int64(len(said.Fixings) + len(said.Records)),
+	}
+	if len(answer.Body) > 0 {
+		outcome.BodySha256 = fmt.Sprintf("%x", sha256.Sum256(answer.Body))
 	}
 	if err != nil {
 		// It may quote what a server sent; a string of the log is UTF-8.
@@ -250,7 +259,8 @@ func (p *Poller) poll(ctx context.Context, feed Feed, path string) error {
 		p.note(rec)
 	}
 	p.forget()
-	if err == nil {
+	// Rates are told anew each time: that one still stands would not be heard of an answer that is not sent again.
+	if err == nil && !slices.ContainsFunc(said.Records, func(rec *eventsv1.ReferenceRecord) bool { return rec.GetRate() != nil }) {
 		p.validators[path] = answer.Validators
 	}
 	p.count(err, n, len(said.Refused))

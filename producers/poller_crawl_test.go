@@ -14,7 +14,7 @@ import (
 
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/fetch"
-	"github.com/marketlog/marketlog/producers/reference"
+	"github.com/marketlog/marketlog/producers/sources"
 )
 
 // catalogue answers as CoinGecko does, for a few coins, the largest first.
@@ -72,8 +72,8 @@ func (c *catalogue) pages() []string {
 // crawl polls CoinGecko for a time of a bubble.
 func crawl(t *testing.T, c *catalogue, out *memoryOutbox, d time.Duration) {
 	t.Helper()
-	i := slices.IndexFunc(reference.List(), func(s producers.Source) bool { return s.Slug == "coingecko" })
-	source := reference.List()[i]
+	i := slices.IndexFunc(sources.List(), func(s producers.Source) bool { return s.Slug == "coingecko" })
+	source := sources.List()[i]
 	client, err := fetch.New(fetch.SourceConfig(source), producers.WallClock{}, c)
 	if err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/fetch"
-	"github.com/marketlog/marketlog/producers/reference"
+	"github.com/marketlog/marketlog/producers/sources"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
@@ -50,9 +50,9 @@ func (o *timedOutbox) Append(ctx context.Context, records ...*eventsv1.Reference
 }
 
 // pollSource runs a source for a time of a bubble.
-func pollSource(t *testing.T, slug, url string, h *hosts, out *timedOutbox, d time.Duration) {
+func pollSource(t *testing.T, slug, url string, h http.RoundTripper, out *timedOutbox, d time.Duration) {
 	t.Helper()
-	for _, source := range reference.List() {
+	for _, source := range sources.List() {
 		if source.Slug != slug {
 			continue
 		}
@@ -68,6 +68,27 @@ func pollSource(t *testing.T, slug, url string, h *hosts, out *timedOutbox, d ti
 		return
 	}
 	t.Fatalf("there is no source %s", slug)
+}
+
+// That a rate still stands is told each time, also by a server that would say that nothing changed.
+func TestRatesAreWrittenEachTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, out := &bank{answers: map[string]func() *http.Response{}}, &timedOutbox{}
+		b.says("apr", `{"yearlyAPR":"2.47"}`, "ETag", `"a"`)
+		pollSource(t, "rocketpool", "", b, out, 150*time.Minute)
+		n := 0
+		for _, rec := range out.records {
+			if rate := rec.GetRate(); rate != nil {
+				n++
+				if rate.Source != "rocketpool" || rate.Raw != "2.47" || time.Duration(rate.Interval) != time.Hour {
+					t.Errorf("written is %v", rate)
+				}
+			}
+		}
+		if n != 3 {
+			t.Errorf("%d rates are written within two hours and a half, want 3", n)
+		}
+	})
 }
 
 // What a source tells without a time holds when it was asked, and is written when it changes, or a day begins.

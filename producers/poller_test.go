@@ -15,7 +15,7 @@ import (
 
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/fetch"
-	"github.com/marketlog/marketlog/producers/reference"
+	"github.com/marketlog/marketlog/producers/sources"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
@@ -129,7 +129,7 @@ func tell(records []*eventsv1.ReferenceRecord) string {
 func newPoller(t *testing.T, b http.RoundTripper, out producers.SourceOutbox, url string) *producers.Poller {
 	t.Helper()
 	var source producers.Source
-	for _, s := range reference.List() {
+	for _, s := range sources.List() {
 		if s.Slug == "ecb" {
 			source = s
 		}

@@ -109,6 +109,51 @@ func (r *Readings) Global(g *eventsv1.GlobalFigures) {
 	}
 }
 
+// maxTiers bounds the tiers of a rate.
+const maxTiers = 64
+
+// Rate takes what an amount earns or costs. A row whose rate is no number, or beyond all bounds, is refused; one whose rate
+// is not told is not known, and no row at all.
+func (r *Readings) Rate(rate *eventsv1.Rate) {
+	if rate.Raw == "" {
+		return
+	}
+	what := "rate of " + rate.Pool
+	if !r.named(what, rate.Pool, rate.Symbol, rate.Name) || !r.named(what, rate.Project, rate.Chain, rate.CoinId) {
+		return
+	}
+	rate.Tiers = rate.Tiers[:min(len(rate.Tiers), maxTiers)]
+	numbers := []*string{&rate.Raw, &rate.Reward, &rate.TvlUsd, &rate.MinAmount, &rate.MaxAmount, &rate.CollateralUsd, &rate.MaxLtv}
+	for _, tier := range rate.Tiers {
+		numbers = append(numbers, &tier.From, &tier.To, &tier.Raw)
+	}
+	if !r.numbers(what, numbers...) {
+		return
+	}
+	if rate.Category != "" && !schemas.IsRateCategory(rate.Category) {
+		r.refuse(what, fmt.Errorf("%w: the category %.40q", schemas.Undecodable, rate.Category))
+		return
+	}
+	for _, said := range append([]*eventsv1.RateTier{{Raw: rate.Raw}}, rate.Tiers...) {
+		if _, _, err := schemas.Yearly(said.Raw, rate.RawUnit, rate.Compounding); err != nil {
+			r.refuse(what, err)
+			return
+		}
+	}
+	for _, n := range []string{rate.TvlUsd, rate.MinAmount, rate.MaxAmount, rate.CollateralUsd, rate.MaxLtv} {
+		if strings.HasPrefix(n, "-") {
+			r.refuse(what, fmt.Errorf("%w: %s", schemas.NonPositive, n))
+			return
+		}
+	}
+	rate.Tokens = rate.Tokens[:min(len(rate.Tokens), maxListed)]
+	for i := range rate.Tokens {
+		rate.Tokens[i] = text(rate.Tokens[i], maxReferenceName)
+	}
+	rate.Term, rate.Payout = text(rate.Term, maxReferenceID), text(rate.Payout, maxReferenceID)
+	r.add(&eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Rate{Rate: rate}})
+}
+
 func (r *Readings) add(rec *eventsv1.ReferenceRecord) { r.Records = append(r.Records, rec) }
 
 func (r *Readings) refuse(what string, err error) {

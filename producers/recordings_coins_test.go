@@ -16,7 +16,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/marketlog/marketlog/producers/decode"
-	"github.com/marketlog/marketlog/producers/reference"
+	"github.com/marketlog/marketlog/producers/sources"
 	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
@@ -68,7 +68,7 @@ func TestRecordedCoinsDecodeAsExpected(t *testing.T) {
 func decodeCoins(t *testing.T, file string) []coinLine {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	if code := decode.Run(context.Background(), decode.Options{Source: "coingecko", File: file}, nil, reference.List(), nil, &stdout, &stderr); code != 0 {
+	if code := decode.Run(context.Background(), decode.Options{Source: "coingecko", File: file}, nil, sources.List(), nil, &stdout, &stderr); code != 0 {
 		t.Fatalf("exit %d: %s", code, &stderr)
 	}
 	var lines []coinLine

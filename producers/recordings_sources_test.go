@@ -12,7 +12,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/marketlog/marketlog/producers/decode"
-	"github.com/marketlog/marketlog/producers/reference"
+	"github.com/marketlog/marketlog/producers/sources"
 )
 
 // TestRecordedRatesDecodeAsExpected compares what decode prints of real files of rates with what an
@@ -36,7 +36,7 @@ func TestRecordedRatesDecodeAsExpected(t *testing.T) {
 			}
 			mustParse(t, recording.Expect, &want)
 			var stdout, stderr bytes.Buffer
-			if code := decode.Run(context.Background(), decode.Options{Source: "ecb", File: filepath.Join(root, file)}, nil, reference.List(), nil, &stdout, &stderr); code != 0 {
+			if code := decode.Run(context.Background(), decode.Options{Source: "ecb", File: filepath.Join(root, file)}, nil, sources.List(), nil, &stdout, &stderr); code != 0 {
 				t.Fatalf("exit %d: %s", code, &stderr)
 			}
 			days, last, rows := map[string]bool{}, map[string]decimal.Decimal{}, 0

@@ -14,7 +14,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/marketlog/marketlog/producers/decode"
-	"github.com/marketlog/marketlog/producers/reference"
+	"github.com/marketlog/marketlog/producers/sources"
 )
 
 // valueLine is any line of decode.
@@ -52,7 +52,7 @@ func TestRecordedValuesDecodeAsExpected(t *testing.T) {
 		compared[recording.Kind] = true
 		t.Run(file, func(t *testing.T) {
 			var stdout, stderr bytes.Buffer
-			if code := decode.Run(context.Background(), decode.Options{Source: kind.source, File: filepath.Join(root, file)}, nil, reference.List(), nil, &stdout, &stderr); code != 0 {
+			if code := decode.Run(context.Background(), decode.Options{Source: kind.source, File: filepath.Join(root, file)}, nil, sources.List(), nil, &stdout, &stderr); code != 0 {
 				t.Fatalf("exit %d: %s", code, &stderr)
 			}
 			var lines []valueLine

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/producers"
-	"github.com/marketlog/marketlog/producers/reference"
 	"github.com/marketlog/marketlog/producers/simulator"
+	"github.com/marketlog/marketlog/producers/sources"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
@@ -35,7 +35,7 @@ func TestSourcesReadTheSimulator(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	for _, source := range reference.List() {
+	for _, source := range sources.List() {
 		t.Run(source.Slug, func(t *testing.T) {
 			url := sim.SourceURLs()[source.Slug]
 			if url == "" {
@@ -108,6 +108,8 @@ func kindOf(rec *eventsv1.ReferenceRecord) string {
 		return producers.KindFearGreed
 	case *eventsv1.ReferenceRecord_Global:
 		return producers.KindGlobal
+	case *eventsv1.ReferenceRecord_Rate:
+		return producers.KindRate
 	}
 	return "unknown"
 }
@@ -116,7 +118,12 @@ func simulatedAnswer(t *testing.T, url string) []byte {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	url, posted, isPost := strings.Cut(url, " ")
+	method := http.MethodGet
+	if isPost {
+		method = http.MethodPost
+	}
+	r, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(posted))
 	if err != nil {
 		t.Fatal(err)
 	}

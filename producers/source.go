@@ -3,6 +3,7 @@ package producers
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"slices"
 	"time"
 
@@ -33,6 +34,12 @@ type Source struct {
 	// KeyHeader is the header of requests that carries a key, where the source knows keys; the key itself is
 	// configured as a file.
 	KeyHeader string
+	// Sign proves to a source that answers accounts only that a request comes from the holder of the key; nil where the key
+	// is enough. The key file then holds the key and, behind blanks, what the provider issued with it: these are the secrets.
+	Sign func(secrets []string, r Request, now time.Time) (Request, error)
+
+	// Formats hold testdata/<slug>/format, which describes the answers that Decode reads; see answer.Drift.
+	Formats fs.FS
 
 	// History are paths below URL that are read once at the start, before all others: they hold what a
 	// process that was away has missed. Nil is none.
@@ -60,6 +67,7 @@ const (
 	KindFearGreed  = "fear_greed"
 	KindFiat       = "fiat"
 	KindGlobal     = "global"
+	KindRate       = "rate"
 )
 
 // Feed is a part of a source that is read in rounds.
@@ -73,7 +81,8 @@ type Feed struct {
 	// configured for the source stands for both.
 	URL string
 	// Paths are what a round asks for, in this order, given what is known when it begins. Those of a round
-	// that was cut off are asked for first.
+	// that was cut off are asked for first. A path with a blank in it is posted: what stands behind the blank is the
+	// body, in JSON.
 	Paths func(k Known) []string
 	// Skips says that a path which the server refuses for good (4xx) is passed over: it names one thing of
 	// many. Otherwise it is tried again like any other failure.
@@ -126,6 +135,13 @@ func (s Source) Interval() time.Duration {
 	return least
 }
 
+// Request is what a source is asked: the path behind the host with its parameters, and what is posted; empty where nothing is.
+type Request struct {
+	Path, Body string
+	// Header is sent beside what every request has.
+	Header map[string]string
+}
+
 // Validators are what a server calls the state of an answer (RFC 9110, 8.8). The zero value is no state.
 type Validators struct{ ETag, LastModified string }
 
@@ -143,7 +159,7 @@ type Answer struct {
 // Getter asks the HTTP interface of a source, within its budget.
 type Getter interface {
 	// Get returns a successful answer, or one without a body and with status 304 if nothing changed
-	// since the answer with the given validators.
+	// since the answer with the given validators. What stands behind a blank in the URL is posted.
 	Get(ctx context.Context, url string, since Validators) (Answer, error)
 }
 

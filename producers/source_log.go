@@ -32,8 +32,9 @@ const clockInterval = 10 * time.Second
 // is enabled: folds that join with what sources say go on by it.
 const SourcesProducer = "sources"
 
-// sourceTopics are where sources write: what lasts, and the observations of coins' markets, which come in masses.
-var sourceTopics = []string{schemas.TopicReferenceRaw, schemas.TopicCoinMarketsRaw}
+// sourceTopics are where sources write: what lasts, and what comes in masses, the observations of coins' markets and the
+// rates.
+var sourceTopics = []string{schemas.TopicReferenceRaw, schemas.TopicCoinMarketsRaw, schemas.TopicRatesRaw}
 
 // SourceLog is the way of all polled sources of a process into the log, and of their dead letters.
 //
@@ -228,8 +229,11 @@ func (s *sourceOutbox) Append(ctx context.Context, records ...*eventsv1.Referenc
 		}
 		rec.Producer, rec.Epoch = s.slug, s.log.epoch
 		topic := schemas.TopicReferenceRaw
-		if rec.GetCoinMarket() != nil {
+		switch {
+		case rec.GetCoinMarket() != nil:
 			topic = schemas.TopicCoinMarketsRaw
+		case rec.GetRate() != nil:
+			topic = schemas.TopicRatesRaw
 		}
 		return encodeReference(topic, s.slug, rec, at)
 	})

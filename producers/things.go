@@ -10,7 +10,7 @@ import (
 )
 
 // thing names what a record of a source speaks of: a later record of the same name replaces it. It is empty for
-// records that speak of nothing lasting.
+// records that speak of nothing lasting; rates are among them: that one still stood is as much worth as that it changed.
 func thing(rec *eventsv1.ReferenceRecord) string {
 	switch b := rec.Body.(type) {
 	case *eventsv1.ReferenceRecord_Coin:
@@ -80,6 +80,8 @@ func setSource(rec *eventsv1.ReferenceRecord, slug string) {
 		b.FearGreed.Source = slug
 	case *eventsv1.ReferenceRecord_Global:
 		b.Global.Source = slug
+	case *eventsv1.ReferenceRecord_Rate:
+		b.Rate.Source = slug
 	}
 }
 
@@ -113,6 +115,8 @@ func ingestField(rec *eventsv1.ReferenceRecord) *int64 {
 		return &b.Notice.IngestTime
 	case *eventsv1.ReferenceRecord_Override:
 		return &b.Override.Time
+	case *eventsv1.ReferenceRecord_Rate:
+		return &b.Rate.IngestTime
 	}
 	return nil
 }

@@ -1,4 +1,6 @@
-package reference
+// Package answer helps the decoders of polled sources to read answers: a row that is none harms no other, and what is
+// not said stays empty. It also compares answers with the descriptions of their formats.
+package answer
 
 import (
 	"encoding/json"
@@ -14,9 +16,9 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// endpoint is the path of what was asked for, in parts and without its parameters, at least one;
+// Endpoint is the path of what was asked for, in parts and without its parameters, at least one;
 // asked may be a whole address.
-func endpoint(asked string) []string {
+func Endpoint(asked string) []string {
 	u, err := url.Parse(asked)
 	if err != nil {
 		return []string{""}
@@ -24,8 +26,8 @@ func endpoint(asked string) []string {
 	return strings.Split(strings.Trim(u.Path, "/"), "/")
 }
 
-// rowsOf reads a list whose rows are read one by one: a row that is none harms no other.
-func rowsOf(body []byte) ([]json.RawMessage, error) {
+// Rows reads a list whose rows are read one by one: a row that is none harms no other.
+func Rows(body []byte) ([]json.RawMessage, error) {
 	var rows []json.RawMessage
 	if err := json.Unmarshal(body, &rows); err != nil {
 		return nil, producers.Unreadable("parsing a list: %w", err)
@@ -33,8 +35,8 @@ func rowsOf(body []byte) ([]json.RawMessage, error) {
 	return rows, nil
 }
 
-// keysOf are the members of an object, nil if it is none.
-func keysOf(body []byte) map[string]json.RawMessage {
+// Keys are the members of an object, nil if it is none.
+func Keys(body []byte) map[string]json.RawMessage {
 	var keys map[string]json.RawMessage
 	if json.Unmarshal(body, &keys) != nil {
 		return nil
@@ -42,8 +44,8 @@ func keysOf(body []byte) map[string]json.RawMessage {
 	return keys
 }
 
-// has says that an object has all these members.
-func has(keys map[string]json.RawMessage, names ...string) bool {
+// Has says that an object has all these members.
+func Has(keys map[string]json.RawMessage, names ...string) bool {
 	for _, name := range names {
 		if _, ok := keys[name]; !ok {
 			return false
@@ -52,88 +54,93 @@ func has(keys map[string]json.RawMessage, names ...string) bool {
 	return true
 }
 
-// someRow says that one of the rows is an object with all these members.
-func someRow(rows []json.RawMessage, names ...string) bool {
-	return slices.ContainsFunc(rows, func(row json.RawMessage) bool { return has(keysOf(row), names...) })
+// SomeRow says that one of the rows is an object with all these members.
+func SomeRow(rows []json.RawMessage, names ...string) bool {
+	return slices.ContainsFunc(rows, func(row json.RawMessage) bool { return Has(Keys(row), names...) })
 }
 
-// eachRow reads every row of a list. What read refuses is refused alone.
-func eachRow(rows []json.RawMessage, out *producers.Readings, read func(json.RawMessage, *producers.Readings) error) {
+// EachRow reads every row of a list. What read refuses is refused alone.
+func EachRow(rows []json.RawMessage, out *producers.Readings, read func(json.RawMessage, *producers.Readings) error) {
 	for i, row := range rows {
-		refuseUnread(out, read(row, out), "row %d", i)
+		Refuse(out, read(row, out), "row %d", i)
 	}
 }
 
-func refuseUnread(out *producers.Readings, err error, what string, args ...any) {
+// Refuse keeps what could not be read, if anything: it is refused alone.
+func Refuse(out *producers.Readings, err error, what string, args ...any) {
 	if err != nil {
 		out.Refused = append(out.Refused, fmt.Errorf("reading %s: %w", fmt.Sprintf(what, args...), err))
 	}
 }
 
-// fields reads the fields of one row, and keeps the first that cannot be read.
-type fields struct{ err error }
+// Fields reads the fields of one row, and keeps the first that cannot be read.
+type Fields struct{ Err error }
 
-func (f *fields) parse(row []byte, v any) bool {
+// Parse reads a row; false, and Err says why, if it is none.
+func (f *Fields) Parse(row []byte, v any) bool {
 	if err := json.Unmarshal(row, v); err != nil {
-		f.err = producers.Unreadable("parsing: %w", err)
+		f.Err = producers.Unreadable("parsing: %w", err)
 	}
-	return f.err == nil
+	return f.Err == nil
 }
 
-// time reads RFC 3339; "" is 0, nothing said.
-func (f *fields) time(name, s string) int64 {
-	return f.known(name, s, producers.RFC3339(s))
+// Time reads RFC 3339; "" is 0, nothing said.
+func (f *Fields) Time(name, s string) int64 {
+	return f.Known(name, s, producers.RFC3339(s))
 }
 
-func (f *fields) known(name, s string, ns int64) int64 {
+// Known passes a time on that could be read from s; Unix nanoseconds.
+func (f *Fields) Known(name, s string, ns int64) int64 {
 	if ns == producers.BadTime {
-		f.fail(producers.Unreadable("%s: %.40q is no time", name, s))
+		f.Fail(producers.Unreadable("%s: %.40q is no time", name, s))
 		return 0
 	}
 	return ns
 }
 
-// count reads a whole number that is not negative; "" is 0, nothing said.
-func (f *fields) count(name string, n producers.Num) uint32 {
+// Count reads a whole number that is not negative; "" is 0, nothing said.
+func (f *Fields) Count(name string, n producers.Num) uint32 {
 	if n == "" {
 		return 0
 	}
 	canonical, err := schemas.CanonicalDecimal(string(n))
 	if err != nil {
-		f.fail(fmt.Errorf("%s: %w", name, err))
+		f.Fail(fmt.Errorf("%s: %w", name, err))
 		return 0
 	}
 	count, err := strconv.ParseUint(canonical, 10, 32)
 	if err != nil {
-		f.fail(fmt.Errorf("%s: %w: %s is no count", name, schemas.Absurd, canonical))
+		f.Fail(fmt.Errorf("%s: %w: %s is no count", name, schemas.Absurd, canonical))
 	}
 	return uint32(count)
 }
 
-// statistic adds a number under a name, unless nothing was said.
-func (f *fields) statistic(to []*eventsv1.Statistic, name string, n producers.Num) []*eventsv1.Statistic {
+// Statistic adds a number under a name, unless nothing was said.
+func (f *Fields) Statistic(to []*eventsv1.Statistic, name string, n producers.Num) []*eventsv1.Statistic {
 	if n == "" {
 		return to
 	}
 	value, err := strconv.ParseFloat(string(n), 64)
 	if err != nil || math.IsNaN(value) || math.IsInf(value, 0) {
-		f.fail(fmt.Errorf("%s: %w: %.40q", name, schemas.NotANumber, string(n)))
+		f.Fail(fmt.Errorf("%s: %w: %.40q", name, schemas.NotANumber, string(n)))
 		return to
 	}
 	return append(to, &eventsv1.Statistic{Name: name, Value: value})
 }
 
-func (f *fields) fail(err error) {
-	if f.err == nil {
-		f.err = err
+// Fail keeps the first error.
+func (f *Fields) Fail(err error) {
+	if f.Err == nil {
+		f.Err = err
 	}
 }
 
-// links collects addresses, each once. They end in pages of ours: what no browser opens as a page, such as a script,
+// Links collects addresses, each once. They end in pages of ours: what no browser opens as a page, such as a script,
 // is left out.
-type links []*eventsv1.Link
+type Links []*eventsv1.Link
 
-func (l *links) add(kind string, addresses ...string) {
+// Add takes addresses of a kind.
+func (l *Links) Add(kind string, addresses ...string) {
 next:
 	for _, address := range addresses {
 		address = strings.TrimSpace(address)
@@ -150,8 +157,8 @@ next:
 	}
 }
 
-// saysError is the error that an answer with a good status carries, "" if it is none that we know.
-func saysError(keys map[string]json.RawMessage) string {
+// SaysError is the error that an answer with a good status carries, "" if it is none that we know.
+func SaysError(keys map[string]json.RawMessage) string {
 	for _, name := range []string{"error", "status"} {
 		if text := keys[name]; len(text) > 0 {
 			return string(text[:min(len(text), 200)])

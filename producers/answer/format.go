@@ -1,26 +1,21 @@
-package reference
+package answer
 
 import (
 	"bytes"
-	"embed"
 	"encoding/json"
 	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"slices"
 	"strings"
 
 	"github.com/marketlog/marketlog/producers"
 )
 
-// formats describe the answers of each source, beside the scripts that its decoder is tested with. A line "# feed NAME" begins the part of a feed; the others
-// are "PATH TYPE …": the members from the outside in, joined by dots, [] behind what is a list, * for any name, ? behind
-// what may be missing; and the types it may have: string, number, boolean, object, list, null. XML counts as objects
-// whose members are lists of elements, and @NAME is an attribute.
-//
-//go:embed testdata/*/format
-var formats embed.FS
+// maxDepth is how deep elements of XML may be nested.
+const maxDepth = 16
 
 // formatField is a line of a description.
 type formatField struct {
@@ -29,9 +24,12 @@ type formatField struct {
 	optional bool
 }
 
-// describedFormat reads the description of a feed; empty if there is none.
-func describedFormat(source, feed string) ([]formatField, error) {
-	text, err := formats.ReadFile("testdata/" + source + "/format")
+// describedFormat reads the description of a feed; empty if there is none. A line "# feed NAME" begins the part of a
+// feed; the others are "PATH TYPE …": the members from the outside in, joined by dots, [] behind what is a list, * for any
+// name, ? behind what may be missing; and the types it may have: string, number, boolean, object, list, null. XML counts
+// as objects whose members are lists of elements, and @NAME is an attribute.
+func describedFormat(s producers.Source, feed string) ([]formatField, error) {
+	text, err := fs.ReadFile(s.Formats, "testdata/"+s.Slug+"/format")
 	if err != nil {
 		return nil, nil // no such file: the set of files is fixed when the program is built
 	}
@@ -45,7 +43,7 @@ func describedFormat(source, feed string) ([]formatField, error) {
 			within = len(words) == 3 && words[1] == "feed" && words[2] == feed
 		case !within:
 		case len(words) < 2:
-			return nil, fmt.Errorf("reading the format of %s: %q names no type", source, words[0])
+			return nil, fmt.Errorf("reading the format of %s: %q names no type", s.Slug, words[0])
 		default:
 			path, optional := strings.CutSuffix(words[0], "?")
 			fields = append(fields, formatField{strings.Split(path, "."), words[1:], optional})
@@ -56,8 +54,8 @@ func describedFormat(source, feed string) ([]formatField, error) {
 
 // Drift compares an answer with the description of its format, and names each field that is gone or has become
 // something else. What was added is no drift.
-func Drift(source, feed string, body []byte) ([]string, error) {
-	fields, err := describedFormat(source, feed)
+func Drift(s producers.Source, feed string, body []byte) ([]string, error) {
+	fields, err := describedFormat(s, feed)
 	if err != nil || len(fields) == 0 {
 		return nil, err
 	}
@@ -161,7 +159,7 @@ func typeOf(v any) string {
 func parseAny(body []byte) (any, error) {
 	body = bytes.TrimLeft(bytes.TrimPrefix(body, []byte("\uFEFF")), " \t\r\n")
 	if bytes.HasPrefix(body, []byte("<")) {
-		return elementOf(xml.NewDecoder(bytes.NewReader(body)), ecbDepth)
+		return elementOf(xml.NewDecoder(bytes.NewReader(body)), maxDepth)
 	}
 	var answer any
 	decoder := json.NewDecoder(bytes.NewReader(body))

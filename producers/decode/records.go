@@ -33,6 +33,8 @@ func (a *answers) records(records []*eventsv1.ReferenceRecord) error {
 			lines = []any{a.chain(b.ChainTvl)}
 		case *eventsv1.ReferenceRecord_Protocol:
 			lines = a.protocol(b.Protocol)
+		case *eventsv1.ReferenceRecord_Rate:
+			lines = []any{a.rate(b.Rate)}
 		default:
 			return fmt.Errorf("printing a record: no line is made of %T", b)
 		}

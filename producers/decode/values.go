@@ -1,6 +1,14 @@
 package decode
 
-import eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+import (
+	"strconv"
+	"strings"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
 
 type stablecoinLine struct {
 	Kind         string  `json:"kind"`
@@ -72,4 +80,62 @@ func (a *answers) protocol(p *eventsv1.Protocol) []any {
 
 func (a *answers) chain(c *eventsv1.ChainTvl) tvlLine {
 	return tvlLine{Kind: "tvl", Source: a.source.Slug, Chain: known(c.Chain), TVLUSD: known(c.Tvl)}
+}
+
+// rateLine is what an amount earns or costs. Apr and Apy are percent a year.
+type rateLine struct {
+	Kind      string  `json:"kind"`
+	Source    string  `json:"source"`
+	Project   *string `json:"project"`
+	Chain     *string `json:"chain"`
+	Pool      string  `json:"pool"`
+	Symbol    *string `json:"symbol"`
+	Category  *string `json:"category"`
+	Raw       string  `json:"raw"`
+	RawUnit   string  `json:"rawUnit"`
+	APR       *string `json:"apr"`
+	APY       *string `json:"apy"`
+	RewardAPY *string `json:"rewardApy"`
+	TVLUSD    *string `json:"tvlUsd"`
+	Term      *string `json:"term"`
+	EventTime *string `json:"eventTime"`
+}
+
+func (a *answers) rate(r *eventsv1.Rate) rateLine {
+	line := rateLine{
+		Kind: "rate", Source: a.source.Slug, Project: known(r.Project), Chain: known(r.Chain), Pool: r.Pool, Symbol: known(r.Symbol),
+		Category: known(r.Category), Raw: r.Raw, RawUnit: r.RawUnit, TVLUSD: known(r.TvlUsd), Term: known(r.Term), EventTime: stamp(r.EventTime),
+	}
+	line.APR, line.APY = yearly(r.Raw, r)
+	_, line.RewardAPY = yearly(r.Reward, r)
+	return line
+}
+
+// yearly is a rate in percent a year: as APR and APY, of what is told as APY only that, since how it was compounded is not
+// told. What needs no compounding is exact.
+func yearly(raw string, r *eventsv1.Rate) (apr, apy *string) {
+	_, compounded, err := schemas.Yearly(raw, r.RawUnit, r.Compounding)
+	if err != nil {
+		return nil, nil
+	}
+	told, err := decimal.NewFromString(raw)
+	if err != nil {
+		return nil, nil
+	}
+	if strings.Contains(r.RawUnit, "fraction") {
+		told = told.Shift(2)
+	}
+	if strings.HasPrefix(r.RawUnit, "apy") {
+		return nil, known(told.String())
+	}
+	switch {
+	case strings.HasSuffix(r.RawUnit, "_hourly"):
+		told = told.Mul(decimal.NewFromInt(schemas.HoursOfYear))
+	case strings.HasSuffix(r.RawUnit, "_daily"):
+		told = told.Mul(decimal.NewFromInt(schemas.DaysOfYear))
+	}
+	if r.Compounding == "none" {
+		return known(told.String()), known(told.String())
+	}
+	return known(told.String()), known(strconv.FormatFloat(compounded, 'f', -1, 64))
 }

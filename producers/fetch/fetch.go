@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -38,6 +39,9 @@ type Config struct {
 	UserAgent string
 	// KeyHeader is the header that carries Key. Another host that a server leads to is not told it.
 	KeyHeader, Key string
+	// Sign signs each attempt with the words of Key, of which the first one goes into KeyHeader; see producers.Source. Nil
+	// sends Key as it is. Signed requests are not led to other hosts.
+	Sign func(secrets []string, r producers.Request, now time.Time) (producers.Request, error)
 }
 
 // DefaultConfig suits a public interface that allows n requests within per.
@@ -151,6 +155,9 @@ func (c Config) redirect(next *http.Request, before []*http.Request) error {
 		return fmt.Errorf("%d redirects", len(before))
 	}
 	if c.Key != "" && (next.URL.Host != before[0].URL.Host || next.URL.Scheme != before[0].URL.Scheme) {
+		if c.Sign != nil {
+			return fmt.Errorf("%w to %s", errLedAway, next.URL.Host)
+		}
 		next.Header.Del(c.KeyHeader)
 	}
 	return nil
@@ -171,10 +178,14 @@ func (c *Client) Do(ctx context.Context, method, url string) (Result, error) {
 }
 
 // Get asks for what changed since an answer with the given validators (RFC 9110, 13.1); the zero value
-// asks for it in any case. What did not change comes back with status 304, without a body and without
+// asks for it in any case. Behind a blank in the URL stands a JSON body, which is posted. What did not change comes back with status 304, without a body and without
 // an error.
 func (c *Client) Get(ctx context.Context, url string, since producers.Validators) (producers.Answer, error) {
-	result, state, err := c.do(ctx, http.MethodGet, url, since)
+	method := http.MethodGet
+	if strings.ContainsRune(url, ' ') {
+		method = http.MethodPost
+	}
+	result, state, err := c.do(ctx, method, url, since)
 	return producers.Answer{
 		Body: result.Body, Status: result.Status, Started: result.Started, Duration: result.Duration, Validators: state,
 	}, err
@@ -202,14 +213,20 @@ func (c *Client) attempt(ctx context.Context, method, url string, since producer
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, method, url, http.NoBody)
+	url, posted, _ := strings.Cut(url, " ")
+	request, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(posted))
 	if err != nil {
 		return answer{}, fmt.Errorf("making a request: %w", err)
 	}
 	request.Header.Set("User-Agent", c.config.UserAgent)
 	request.Header.Set("Accept", "application/json, */*;q=0.1")
+	if posted != "" {
+		request.Header.Set("Content-Type", "application/json")
+	}
 	if c.config.Key != "" {
-		request.Header.Set(c.config.KeyHeader, c.config.Key)
+		if err := c.authorize(request, posted); err != nil {
+			return answer{}, err
+		}
 	}
 	conditional := since != producers.Validators{}
 	if since.ETag != "" {
@@ -246,7 +263,39 @@ func (c *Client) attempt(ctx context.Context, method, url string, since producer
 	return a, nil
 }
 
-var errTooLarge = errors.New("the answer is too large")
+// What another attempt would meet as well.
+var (
+	errTooLarge = errors.New("the answer is too large")
+	errLedAway  = errors.New("a signed request is led away")
+	errUnsigned = errors.New("the request cannot be signed")
+)
+
+// authorize adds the key, and the signature where the source wants one.
+func (c *Client) authorize(request *http.Request, body string) error {
+	if c.config.Sign == nil {
+		request.Header.Set(c.config.KeyHeader, c.config.Key)
+		return nil
+	}
+	secrets := strings.Fields(c.config.Key)
+	signed, err := c.config.Sign(secrets, producers.Request{Path: request.URL.RequestURI(), Body: body}, c.clock.Now())
+	if err != nil {
+		return fmt.Errorf("%w: %w", errUnsigned, err)
+	}
+	at, err := request.URL.Parse(signed.Path)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errUnsigned, err)
+	}
+	request.URL = at
+	request.Header.Set(c.config.KeyHeader, secrets[0])
+	for name, value := range signed.Header {
+		request.Header.Set(name, value)
+	}
+	if signed.Body != body {
+		request.Body, request.ContentLength = io.NopCloser(strings.NewReader(signed.Body)), int64(len(signed.Body))
+		request.GetBody = nil
+	}
+	return nil
+}
 
 // wait lets a request pass when the budget and the server's last Retry-After allow it.
 func (c *Client) wait(ctx context.Context) error {
@@ -290,7 +339,12 @@ func retryAfter(r *http.Response, now time.Time) time.Duration {
 
 // mayPass tells failures that another attempt may not meet.
 func mayPass(err error) bool {
-	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, ErrHeld) || errors.Is(err, errTooLarge) {
+	for _, lasting := range []error{context.Canceled, ErrHeld, errTooLarge, errLedAway, errUnsigned} {
+		if errors.Is(err, lasting) {
+			return false
+		}
+	}
+	if err == nil {
 		return false
 	}
 	var status *StatusError

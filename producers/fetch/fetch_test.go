@@ -5,8 +5,10 @@ import (
 	"compress/gzip"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -231,6 +233,40 @@ func TestAKeyIsToldToItsHostOnly(t *testing.T) {
 	}
 	if told["http://venue/a"] != "secret" || told["http://venue/b"] != "secret" || told["http://elsewhere/c"] != "" {
 		t.Errorf("the key was told to %v", told)
+	}
+}
+
+// What a source wants signed is signed anew for each attempt, and is not led to another host.
+func TestSignedRequestsGoToTheirHostOnly(t *testing.T) {
+	var asked []string
+	wire := keyed(func(r *http.Request) *http.Response {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		asked = append(asked, fmt.Sprintf("%s %s %s %s %d", r.URL, r.Header.Get("X-Key"), r.Header.Get("X-Sign"), body, r.ContentLength))
+		switch r.URL.Path {
+		case "/a":
+			return reply(200, "fine")
+		default:
+			return reply(http.StatusFound, "", "Location", "http://elsewhere/c")
+		}
+	})
+	c := client(t, func(c *fetch.Config) {
+		c.KeyHeader, c.Key = "X-Key", "key secret"
+		c.Sign = func(secrets []string, r producers.Request, _ time.Time) (producers.Request, error) {
+			return producers.Request{Path: r.Path + "&by=" + secrets[1], Body: r.Body + "!", Header: map[string]string{"X-Sign": r.Path}}, nil
+		}
+	}, wire)
+	if answer, err := c.Get(t.Context(), "http://venue/a?x=1 {}", producers.Validators{}); err != nil || string(answer.Body) != "fine" {
+		t.Fatalf("got %q, %v", answer.Body, err)
+	}
+	if _, err := c.Fetch(t.Context(), "", "http://venue/b?x=1"); err == nil || !strings.Contains(err.Error(), "led away to elsewhere") {
+		t.Errorf("led elsewhere: %v", err)
+	}
+	want := []string{"http://venue/a?x=1&by=secret key /a?x=1 {}! 3", "http://venue/b?x=1&by=secret key /b?x=1 ! 1"}
+	if !slices.Equal(asked, want) {
+		t.Errorf("asked %q, want %q", asked, want)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/answer"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
@@ -34,22 +35,22 @@ func alternative() producers.Source {
 }
 
 func decodeAlternative(_ string, body []byte, out *producers.Readings) error {
-	var answer struct {
+	var told struct {
 		Data     []json.RawMessage `json:"data"`
 		Metadata struct {
 			Error *string `json:"error"`
 		} `json:"metadata"`
 	}
-	err := json.Unmarshal(body, &answer)
+	err := json.Unmarshal(body, &told)
 	switch {
 	case err != nil:
 		return producers.Unreadable("parsing: %w", err)
-	case answer.Metadata.Error != nil:
-		return producers.Unreadable("it says %.200q", *answer.Metadata.Error)
-	case len(answer.Data) == 0:
+	case told.Metadata.Error != nil:
+		return producers.Unreadable("it says %.200q", *told.Metadata.Error)
+	case len(told.Data) == 0:
 		return producers.Unreadable("no index in it")
 	}
-	eachRow(answer.Data, out, alternativeDay)
+	answer.EachRow(told.Data, out, alternativeDay)
 	return nil
 }
 
@@ -62,22 +63,22 @@ func alternativeDay(row json.RawMessage, out *producers.Readings) error {
 		Timestamp      producers.Num `json:"timestamp"`
 		UntilUpdate    producers.Num `json:"time_until_update"`
 	}
-	var f fields
-	if !f.parse(row, &day) {
-		return f.err
+	var f answer.Fields
+	if !f.Parse(row, &day) {
+		return f.Err
 	}
 	if day.Value == "" || day.Timestamp == "" {
 		return producers.Unreadable("value %.20q of %.20q", string(day.Value), string(day.Timestamp))
 	}
 	index := &eventsv1.FearGreed{
-		Value: f.count("value", day.Value), Classification: day.Classification,
-		EventTime: f.known("timestamp", string(day.Timestamp), producers.Unix(day.Timestamp, time.Second)),
+		Value: f.Count("value", day.Value), Classification: day.Classification,
+		EventTime: f.Known("timestamp", string(day.Timestamp), producers.Unix(day.Timestamp, time.Second)),
 	}
 	if seconds, err := strconv.Atoi(string(day.UntilUpdate)); err == nil && seconds > 0 {
 		index.NextUpdate = time.Unix(0, index.EventTime).Add(24 * time.Hour).UnixNano()
 	}
-	if f.err == nil {
+	if f.Err == nil {
 		out.FearGreed(index)
 	}
-	return f.err
+	return f.Err
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/answer"
 	"github.com/marketlog/marketlog/schemas"
 )
 
@@ -29,22 +30,22 @@ func coinbasefiat() producers.Source {
 }
 
 func decodeCoinbaseFiat(_ string, body []byte, out *producers.Readings) error {
-	var answer struct {
+	var told struct {
 		Data struct {
 			Currency string                   `json:"currency"`
 			Rates    map[string]producers.Num `json:"rates"`
 		} `json:"data"`
 	}
-	if err := json.Unmarshal(body, &answer); err != nil {
+	if err := json.Unmarshal(body, &told); err != nil {
 		return producers.Unreadable("parsing: %w", err)
 	}
-	if len(answer.Data.Rates) == 0 {
-		return producers.Unreadable("no rates in it; it says %.200s", keysOf(body)["errors"])
+	if len(told.Data.Rates) == 0 {
+		return producers.Unreadable("no rates in it; it says %.200s", answer.Keys(body)["errors"])
 	}
 	table := schemas.Coins()
-	for _, code := range slices.Sorted(maps.Keys(answer.Data.Rates)) {
-		if fiat, ok := table.Fiat(code); ok && fiat.Code == code && code != answer.Data.Currency {
-			out.Fixing(producers.Fixing{Base: answer.Data.Currency, Quote: code, Rate: string(answer.Data.Rates[code]), Now: true})
+	for _, code := range slices.Sorted(maps.Keys(told.Data.Rates)) {
+		if fiat, ok := table.Fiat(code); ok && fiat.Code == code && code != told.Data.Currency {
+			out.Fixing(producers.Fixing{Base: told.Data.Currency, Quote: code, Rate: string(told.Data.Rates[code]), Now: true})
 		}
 	}
 	return nil

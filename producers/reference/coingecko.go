@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/answer"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
@@ -98,30 +99,30 @@ func decodeCoinGecko(path string, body []byte, out *producers.Readings) error {
 	if bytes.HasPrefix(body, []byte("[")) {
 		return decodeCoinGeckoRows(path, body, out)
 	}
-	keys := keysOf(body)
-	asked := endpoint(path)
+	keys := answer.Keys(body)
+	asked := answer.Endpoint(path)
 	switch name := asked[len(asked)-1]; {
 	case keys == nil:
 		return producers.Unreadable("no JSON: %.40q", body)
-	case has(keys, "id", "symbol", "name") && (path == "" || len(asked) > 1 && asked[len(asked)-2] == "coins"):
+	case answer.Has(keys, "id", "symbol", "name") && (path == "" || len(asked) > 1 && asked[len(asked)-2] == "coins"):
 		// A coin that cannot be read is refused as a row is: asking again would not help.
-		refuseUnread(out, coinGeckoCoin(body, out), "the coin %.80s", keys["id"])
+		answer.Refuse(out, coinGeckoCoin(body, out), "the coin %.80s", keys["id"])
 		return nil
-	case has(keys, "data") && (path == "" || name == "global"):
+	case answer.Has(keys, "data") && (path == "" || name == "global"):
 		return coinGeckoGlobal(keys["data"], out)
-	case saysError(keys) != "":
-		return producers.Unreadable("the source answered %s", saysError(keys))
+	case answer.SaysError(keys) != "":
+		return producers.Unreadable("the source answered %s", answer.SaysError(keys))
 	default:
 		return producers.Unreadable("answer of unknown endpoint %q", path)
 	}
 }
 
 func decodeCoinGeckoRows(path string, body []byte, out *producers.Readings) error {
-	rows, err := rowsOf(body)
+	rows, err := answer.Rows(body)
 	if err != nil {
 		return err
 	}
-	asked := endpoint(path)
+	asked := answer.Endpoint(path)
 	name := asked[len(asked)-1]
 	if path != "" && name != "list" && name != "markets" {
 		return producers.Unreadable("answer of unknown endpoint %q", path)
@@ -133,10 +134,10 @@ func decodeCoinGeckoRows(path string, body []byte, out *producers.Readings) erro
 		return producers.Unreadable("no coins in it")
 	}
 	switch {
-	case name != "list" && someRow(rows, "id", "current_price"):
-		eachRow(rows, out, coinGeckoMarket)
-	case name != "markets" && someRow(rows, "id", "symbol", "name"):
-		eachRow(rows, out, coinGeckoListed)
+	case name != "list" && answer.SomeRow(rows, "id", "current_price"):
+		answer.EachRow(rows, out, coinGeckoMarket)
+	case name != "markets" && answer.SomeRow(rows, "id", "symbol", "name"):
+		answer.EachRow(rows, out, coinGeckoListed)
 	default:
 		return producers.Unreadable("rows of no coins: %.80q", rows[0])
 	}
@@ -159,11 +160,11 @@ func coinGeckoListed(row json.RawMessage, out *producers.Readings) error {
 		Name      string            `json:"name"`
 		Platforms map[string]string `json:"platforms"`
 	}
-	var f fields
-	if f.parse(row, &c) {
+	var f answer.Fields
+	if f.Parse(row, &c) {
 		out.Coin(&eventsv1.Coin{SourceId: c.ID, Part: "list", Symbol: c.Symbol, Name: c.Name, Platforms: platforms(c.Platforms)})
 	}
-	return f.err
+	return f.Err
 }
 
 // platforms are sorted: one answer has one spelling. A coin of a chain of its own stands there as {"": ""}.
@@ -208,27 +209,27 @@ func coinGeckoMarket(row json.RawMessage, out *producers.Readings) error {
 		ATLDate           string        `json:"atl_date"`
 		Updated           string        `json:"last_updated"`
 	}
-	var f fields
-	if !f.parse(row, &m) {
-		return f.err
+	var f answer.Fields
+	if !f.Parse(row, &m) {
+		return f.Err
 	}
 	if m.Change24h == "" {
 		m.Change24h = m.Change
 	}
 	market := &eventsv1.CoinMarket{
-		SourceId: m.ID, Symbol: m.Symbol, Name: m.Name, ImageUrl: m.Image, Rank: f.count("market_cap_rank", m.Rank),
+		SourceId: m.ID, Symbol: m.Symbol, Name: m.Name, ImageUrl: m.Image, Rank: f.Count("market_cap_rank", m.Rank),
 		Price: string(m.Price), MarketCap: string(m.MarketCap), FullyDilutedValuation: string(m.FullyDiluted),
 		Volume24H: string(m.Volume), High24H: string(m.High), Low24H: string(m.Low),
 		CirculatingSupply: string(m.CirculatingSupply), TotalSupply: string(m.TotalSupply), MaxSupply: string(m.MaxSupply),
 		Change1H: string(m.Change1h), Change24H: string(m.Change24h), Change7D: string(m.Change7d), Change14D: string(m.Change14d),
 		Change30D: string(m.Change30d), Change200D: string(m.Change200d), Change1Y: string(m.Change1y),
-		Ath: string(m.ATH), AthTime: f.time("ath_date", m.ATHDate), Atl: string(m.ATL), AtlTime: f.time("atl_date", m.ATLDate),
-		EventTime: f.time("last_updated", m.Updated),
+		Ath: string(m.ATH), AthTime: f.Time("ath_date", m.ATHDate), Atl: string(m.ATL), AtlTime: f.Time("atl_date", m.ATLDate),
+		EventTime: f.Time("last_updated", m.Updated),
 	}
-	if f.err == nil {
+	if f.Err == nil {
 		out.CoinMarket(market)
 	}
-	return f.err
+	return f.Err
 }
 
 func coinGeckoGlobal(data json.RawMessage, out *producers.Readings) error {
@@ -240,9 +241,9 @@ func coinGeckoGlobal(data json.RawMessage, out *producers.Readings) error {
 		Dominance map[string]producers.Num `json:"market_cap_percentage"`
 		Updated   producers.Num            `json:"updated_at"`
 	}
-	var f fields
-	if !f.parse(data, &g) {
-		return f.err
+	var f answer.Fields
+	if !f.Parse(data, &g) {
+		return f.Err
 	}
 	if g.MarketCap["usd"] == "" {
 		return producers.Unreadable("no total_market_cap in USD")
@@ -250,11 +251,11 @@ func coinGeckoGlobal(data json.RawMessage, out *producers.Readings) error {
 	global := &eventsv1.GlobalFigures{
 		TotalMarketCap: string(g.MarketCap["usd"]), TotalVolume24H: string(g.Volume["usd"]),
 		BtcDominance: string(g.Dominance["btc"]), EthDominance: string(g.Dominance["eth"]),
-		ActiveCoins: f.count("active_cryptocurrencies", g.Coins), ActiveMarkets: f.count("markets", g.Markets),
-		EventTime: f.known("updated_at", string(g.Updated), producers.Unix(g.Updated, time.Second)),
+		ActiveCoins: f.Count("active_cryptocurrencies", g.Coins), ActiveMarkets: f.Count("markets", g.Markets),
+		EventTime: f.Known("updated_at", string(g.Updated), producers.Unix(g.Updated, time.Second)),
 	}
-	if f.err == nil {
+	if f.Err == nil {
 		out.Global(global)
 	}
-	return f.err
+	return f.Err
 }

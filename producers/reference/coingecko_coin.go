@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/answer"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
@@ -95,14 +96,14 @@ type coinGeckoMarketData struct {
 // coinGeckoCoin reads the page of a coin; one that was asked for with its market tells that too.
 func coinGeckoCoin(body []byte, out *producers.Readings) error {
 	var p coinGeckoPage
-	var f fields
-	if !f.parse(body, &p) {
-		return f.err
+	var f answer.Fields
+	if !f.Parse(body, &p) {
+		return f.Err
 	}
 	coin := &eventsv1.Coin{
-		SourceId: p.ID, Part: "detail", Symbol: p.Symbol, Name: p.Name, Rank: f.count("market_cap_rank", p.Rank),
+		SourceId: p.ID, Part: "detail", Symbol: p.Symbol, Name: p.Name, Rank: f.Count("market_cap_rank", p.Rank),
 		Platforms: platforms(p.Platforms), Description: p.Description.English, ImageUrl: p.Image.Large,
-		Links: p.Links.list(), Developer: p.Developer.list(&f), CreatedAt: p.Genesis, EventTime: f.time("last_updated", p.Updated),
+		Links: p.Links.list(), Developer: p.Developer.list(&f), CreatedAt: p.Genesis, EventTime: f.Time("last_updated", p.Updated),
 	}
 	for _, category := range p.Categories {
 		if category != "" {
@@ -117,8 +118,8 @@ func coinGeckoCoin(body []byte, out *producers.Readings) error {
 		coin.Kind = "token"
 	}
 	market := p.market(coin, &f)
-	if f.err != nil {
-		return f.err
+	if f.Err != nil {
+		return f.Err
 	}
 	out.Coin(coin)
 	if market != nil {
@@ -127,7 +128,7 @@ func coinGeckoCoin(body []byte, out *producers.Readings) error {
 	return nil
 }
 
-func (p *coinGeckoPage) market(coin *eventsv1.Coin, f *fields) *eventsv1.CoinMarket {
+func (p *coinGeckoPage) market(coin *eventsv1.Coin, f *answer.Fields) *eventsv1.CoinMarket {
 	m := p.Market
 	if m == nil {
 		return nil
@@ -140,35 +141,35 @@ func (p *coinGeckoPage) market(coin *eventsv1.Coin, f *fields) *eventsv1.CoinMar
 		Change1H: string(m.Change1h.USD), Change24H: string(m.Change24h.USD), Change7D: string(m.Change7d.USD),
 		Change14D: string(m.Change14d.USD), Change30D: string(m.Change30d.USD), Change60D: string(m.Change60d.USD),
 		Change200D: string(m.Change200d.USD), Change1Y: string(m.Change1y.USD),
-		Ath: string(m.ATH.USD), AthTime: f.time("ath_date", string(m.ATHDate.USD)),
-		Atl: string(m.ATL.USD), AtlTime: f.time("atl_date", string(m.ATLDate.USD)),
-		EventTime: f.time("last_updated of the market", m.Updated),
+		Ath: string(m.ATH.USD), AthTime: f.Time("ath_date", string(m.ATHDate.USD)),
+		Atl: string(m.ATL.USD), AtlTime: f.Time("atl_date", string(m.ATLDate.USD)),
+		EventTime: f.Time("last_updated of the market", m.Updated),
 	}
 }
 
 func (l *coinGeckoLinks) list() []*eventsv1.Link {
-	var all links
-	all.add("homepage", l.Homepage...)
-	all.add("whitepaper", l.Whitepaper)
-	all.add("explorer", l.Explorers...)
-	all.add("repository", l.Repositories.GitHub...)
-	all.add("repository", l.Repositories.Bitbucket...)
-	all.add("forum", l.Forums...)
-	all.add("forum", l.Announcements...)
-	all.add("chat", l.Chats...)
+	var all answer.Links
+	all.Add("homepage", l.Homepage...)
+	all.Add("whitepaper", l.Whitepaper)
+	all.Add("explorer", l.Explorers...)
+	all.Add("repository", l.Repositories.GitHub...)
+	all.Add("repository", l.Repositories.Bitbucket...)
+	all.Add("forum", l.Forums...)
+	all.Add("forum", l.Announcements...)
+	all.Add("chat", l.Chats...)
 	if l.TwitterName != "" {
-		all.add("twitter", "https://twitter.com/"+url.PathEscape(l.TwitterName))
+		all.Add("twitter", "https://twitter.com/"+url.PathEscape(l.TwitterName))
 	}
 	if strings.Contains(l.Subreddit, "/r/") { // a coin without one has the address of the whole site
-		all.add("reddit", l.Subreddit)
+		all.Add("reddit", l.Subreddit)
 	}
 	if l.TelegramName != "" {
-		all.add("telegram", "https://t.me/"+url.PathEscape(l.TelegramName))
+		all.Add("telegram", "https://t.me/"+url.PathEscape(l.TelegramName))
 	}
 	return all
 }
 
-func (d *coinGeckoDeveloper) list(f *fields) []*eventsv1.Statistic {
+func (d *coinGeckoDeveloper) list(f *answer.Fields) []*eventsv1.Statistic {
 	var all []*eventsv1.Statistic
 	for _, s := range []struct {
 		name  string
@@ -185,7 +186,7 @@ func (d *coinGeckoDeveloper) list(f *fields) []*eventsv1.Statistic {
 		{"lines_deleted_4_weeks", d.Lines.Deleted},
 		{"commits_4_weeks", d.Commits},
 	} {
-		all = f.statistic(all, s.name, s.value)
+		all = f.Statistic(all, s.name, s.value)
 	}
 	return all
 }

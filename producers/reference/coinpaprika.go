@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/answer"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
@@ -47,39 +48,39 @@ func coinpaprika() producers.Source {
 // decodeCoinPaprika reads the markets, the market of one coin, the list of coins, one coin or the sums.
 func decodeCoinPaprika(path string, body []byte, out *producers.Readings) error {
 	body = bytes.TrimLeft(body, " \t\r\n")
-	asked := endpoint(path)
+	asked := answer.Endpoint(path)
 	name := asked[len(asked)-1]
 	if bytes.HasPrefix(body, []byte("[")) {
-		rows, err := rowsOf(body)
+		rows, err := answer.Rows(body)
 		switch {
 		case err != nil:
 			return err
 		case len(rows) == 0:
 			return producers.Unreadable("no coins in it")
-		case (path == "" || name == "tickers") && someRow(rows, "id", "quotes"):
-			eachRow(rows, out, coinPaprikaTicker)
-		case (path == "" || name == "coins") && someRow(rows, "id", "symbol", "is_active"):
-			eachRow(rows, out, coinPaprikaListed)
+		case (path == "" || name == "tickers") && answer.SomeRow(rows, "id", "quotes"):
+			answer.EachRow(rows, out, coinPaprikaTicker)
+		case (path == "" || name == "coins") && answer.SomeRow(rows, "id", "symbol", "is_active"):
+			answer.EachRow(rows, out, coinPaprikaListed)
 		default:
 			return producers.Unreadable("rows of no coins: %.80q", rows[0])
 		}
 		return nil
 	}
 	of := func(folder string) bool { return path == "" || len(asked) > 1 && asked[len(asked)-2] == folder }
-	switch keys := keysOf(body); {
+	switch keys := answer.Keys(body); {
 	case keys == nil:
 		return producers.Unreadable("no JSON: %.40q", body)
-	case of("tickers") && has(keys, "id", "quotes"):
-		refuseUnread(out, coinPaprikaTicker(body, out), "the market of %.80s", keys["id"])
+	case of("tickers") && answer.Has(keys, "id", "quotes"):
+		answer.Refuse(out, coinPaprikaTicker(body, out), "the market of %.80s", keys["id"])
 		return nil
-	case of("coins") && has(keys, "id", "symbol", "name"):
+	case of("coins") && answer.Has(keys, "id", "symbol", "name"):
 		// A coin that cannot be read is refused as a row is: asking again would not help.
-		refuseUnread(out, coinPaprikaCoin(body, out), "the coin %.80s", keys["id"])
+		answer.Refuse(out, coinPaprikaCoin(body, out), "the coin %.80s", keys["id"])
 		return nil
-	case (path == "" || name == "global") && has(keys, "market_cap_usd"):
+	case (path == "" || name == "global") && answer.Has(keys, "market_cap_usd"):
 		return coinPaprikaGlobal(body, out)
-	case saysError(keys) != "":
-		return producers.Unreadable("the source answered %s", saysError(keys))
+	case answer.SaysError(keys) != "":
+		return producers.Unreadable("the source answered %s", answer.SaysError(keys))
 	default:
 		return producers.Unreadable("answer of unknown endpoint %q", path)
 	}
@@ -118,26 +119,26 @@ func coinPaprikaTicker(row json.RawMessage, out *producers.Readings) error {
 			ATHDate   string        `json:"ath_date"`
 		} `json:"quotes"`
 	}
-	var f fields
-	if !f.parse(row, &t) {
-		return f.err
+	var f answer.Fields
+	if !f.Parse(row, &t) {
+		return f.Err
 	}
 	quote, ok := t.Quotes["USD"]
 	if !ok {
 		return producers.Unreadable("no quote in USD")
 	}
 	market := &eventsv1.CoinMarket{
-		SourceId: t.ID, Symbol: t.Symbol, Name: t.Name, Rank: f.count("rank", t.Rank),
+		SourceId: t.ID, Symbol: t.Symbol, Name: t.Name, Rank: f.Count("rank", t.Rank),
 		Price: unlessZero(quote.Price), MarketCap: unlessZero(quote.MarketCap), Volume24H: string(quote.Volume),
 		CirculatingSupply: unlessZero(t.CirculatingSupply), TotalSupply: unlessZero(t.TotalSupply), MaxSupply: unlessZero(t.MaxSupply),
 		Change1H: string(quote.Change1h), Change24H: string(quote.Change24h), Change7D: string(quote.Change7d),
 		Change30D: string(quote.Change30d), Change1Y: string(quote.Change1y),
-		Ath: unlessZero(quote.ATH), AthTime: f.time("ath_date", quote.ATHDate), EventTime: f.time("last_updated", t.Updated),
+		Ath: unlessZero(quote.ATH), AthTime: f.Time("ath_date", quote.ATHDate), EventTime: f.Time("last_updated", t.Updated),
 	}
-	if f.err == nil {
+	if f.Err == nil {
 		out.CoinMarket(market)
 	}
-	return f.err
+	return f.Err
 }
 
 // coinPaprikaBasics are what the list and the page of a coin have in common.
@@ -150,24 +151,24 @@ type coinPaprikaBasics struct {
 	Type   string        `json:"type"`
 }
 
-func (c *coinPaprikaBasics) coin(part string, f *fields) *eventsv1.Coin {
+func (c *coinPaprikaBasics) coin(part string, f *answer.Fields) *eventsv1.Coin {
 	return &eventsv1.Coin{
-		SourceId: c.ID, Part: part, Symbol: c.Symbol, Name: c.Name, Rank: f.count("rank", c.Rank), Kind: c.Type,
+		SourceId: c.ID, Part: part, Symbol: c.Symbol, Name: c.Name, Rank: f.Count("rank", c.Rank), Kind: c.Type,
 		Inactive: c.Active != nil && !*c.Active,
 	}
 }
 
 func coinPaprikaListed(row json.RawMessage, out *producers.Readings) error {
 	var c coinPaprikaBasics
-	var f fields
-	if !f.parse(row, &c) {
-		return f.err
+	var f answer.Fields
+	if !f.Parse(row, &c) {
+		return f.Err
 	}
 	coin := c.coin("list", &f)
-	if f.err == nil {
+	if f.Err == nil {
 		out.Coin(coin)
 	}
-	return f.err
+	return f.Err
 }
 
 func coinPaprikaCoin(body []byte, out *producers.Readings) error {
@@ -188,11 +189,11 @@ func coinPaprikaCoin(body []byte, out *producers.Readings) error {
 		} `json:"whitepaper"`
 		Links []coinPaprikaLink `json:"links_extended"`
 	}
-	var f fields
-	if !f.parse(body, &p) {
-		return f.err
+	var f answer.Fields
+	if !f.Parse(body, &p) {
+		return f.Err
 	}
-	f.time("started_at", p.Started) // it is kept as it stands
+	f.Time("started_at", p.Started) // it is kept as it stands
 	coin := p.coin("detail", &f)
 	coin.ImageUrl, coin.Description, coin.CreatedAt = p.Logo, p.Description, p.Started
 	for _, tag := range p.Tags {
@@ -205,23 +206,23 @@ func coinPaprikaCoin(body []byte, out *producers.Readings) error {
 			coin.Platforms = append(coin.Platforms, &eventsv1.Platform{Name: contract.Platform, Address: contract.Address})
 		}
 	}
-	var all links
-	all.add("whitepaper", p.Whitepaper.Link)
+	var all answer.Links
+	all.Add("whitepaper", p.Whitepaper.Link)
 	for _, link := range p.Links {
 		if kind := coinPaprikaLinkKinds[link.Type]; kind != "" {
-			all.add(kind, link.URL)
+			all.Add(kind, link.URL)
 		}
 		// The first repository is the coin's own.
 		if link.Type == "source_code" && len(coin.Developer) == 0 {
-			coin.Developer = f.statistic(coin.Developer, "stars", link.Stats.Stars)
-			coin.Developer = f.statistic(coin.Developer, "contributors", link.Stats.Contributors)
+			coin.Developer = f.Statistic(coin.Developer, "stars", link.Stats.Stars)
+			coin.Developer = f.Statistic(coin.Developer, "contributors", link.Stats.Contributors)
 		}
 	}
 	coin.Links = all
-	if f.err == nil {
+	if f.Err == nil {
 		out.Coin(coin)
 	}
-	return f.err
+	return f.Err
 }
 
 type coinPaprikaLink struct {
@@ -247,17 +248,17 @@ func coinPaprikaGlobal(body []byte, out *producers.Readings) error {
 		Coins     producers.Num `json:"cryptocurrencies_number"`
 		Updated   producers.Num `json:"last_updated"`
 	}
-	var f fields
-	if !f.parse(body, &g) {
-		return f.err
+	var f answer.Fields
+	if !f.Parse(body, &g) {
+		return f.Err
 	}
 	global := &eventsv1.GlobalFigures{
 		TotalMarketCap: string(g.MarketCap), TotalVolume24H: string(g.Volume), BtcDominance: string(g.Bitcoin),
-		ActiveCoins: f.count("cryptocurrencies_number", g.Coins),
-		EventTime:   f.known("last_updated", string(g.Updated), producers.Unix(g.Updated, time.Second)),
+		ActiveCoins: f.Count("cryptocurrencies_number", g.Coins),
+		EventTime:   f.Known("last_updated", string(g.Updated), producers.Unix(g.Updated, time.Second)),
 	}
-	if f.err == nil {
+	if f.Err == nil {
 		out.Global(global)
 	}
-	return f.err
+	return f.Err
 }

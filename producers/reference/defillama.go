@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/answer"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
@@ -43,19 +44,19 @@ func decodeDefiLlama(path string, body []byte, out *producers.Readings) error {
 	if bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) {
 		return llamaStablecoins(body, out)
 	}
-	rows, err := rowsOf(body)
-	switch parts := endpoint(path); {
+	rows, err := answer.Rows(body)
+	switch parts := answer.Endpoint(path); {
 	case err != nil:
 		return err
 	case len(rows) == 0:
 		return producers.Unreadable("no row in it")
-	case parts[len(parts)-1] == "protocols", someRow(rows, "slug"):
-		if !someRow(rows, "slug", "tvl") {
+	case parts[len(parts)-1] == "protocols", answer.SomeRow(rows, "slug"):
+		if !answer.SomeRow(rows, "slug", "tvl") {
 			return producers.Unreadable("a list, and none of its rows is a protocol")
 		}
-		eachRow(rows, out, llamaProtocol)
-	case someRow(rows, "name", "tvl"):
-		eachRow(rows, out, llamaChain)
+		answer.EachRow(rows, out, llamaProtocol)
+	case answer.SomeRow(rows, "name", "tvl"):
+		answer.EachRow(rows, out, llamaChain)
 	default:
 		return producers.Unreadable("a list of neither protocols nor chains")
 	}
@@ -63,16 +64,16 @@ func decodeDefiLlama(path string, body []byte, out *producers.Readings) error {
 }
 
 func llamaStablecoins(body []byte, out *producers.Readings) error {
-	var answer struct {
+	var told struct {
 		PeggedAssets []json.RawMessage `json:"peggedAssets"`
 	}
-	if err := json.Unmarshal(body, &answer); err != nil {
+	if err := json.Unmarshal(body, &told); err != nil {
 		return producers.Unreadable("parsing: %w", err)
 	}
-	if len(answer.PeggedAssets) == 0 {
-		return producers.Unreadable("no peggedAssets in it; it says %.200s", saysError(keysOf(body)))
+	if len(told.PeggedAssets) == 0 {
+		return producers.Unreadable("no peggedAssets in it; it says %.200s", answer.SaysError(answer.Keys(body)))
 	}
-	eachRow(answer.PeggedAssets, out, llamaStablecoin)
+	answer.EachRow(told.PeggedAssets, out, llamaStablecoin)
 	return nil
 }
 
@@ -97,9 +98,9 @@ func llamaStablecoin(row json.RawMessage, out *producers.Readings) error {
 		Delisted   bool    `json:"delisted"`
 		DeadFrom   *string `json:"deadFrom"`
 	}
-	var f fields
-	if !f.parse(row, &s) {
-		return f.err
+	var f answer.Fields
+	if !f.Parse(row, &s) {
+		return f.Err
 	}
 	coin := &eventsv1.Stablecoin{
 		SourceId: string(s.ID), Symbol: s.Symbol, Name: s.Name, CoinId: s.GeckoID, PegType: s.PegType, PegMechanism: s.PegMechanism,
@@ -128,9 +129,9 @@ func llamaProtocol(row json.RawMessage, out *producers.Readings) error {
 		Change7D  producers.Num            `json:"change_7d"`
 		MarketCap producers.Num            `json:"mcap"`
 	}
-	var f fields
-	if !f.parse(row, &p) {
-		return f.err
+	var f answer.Fields
+	if !f.Parse(row, &p) {
+		return f.Err
 	}
 	protocol := &eventsv1.Protocol{
 		Slug: p.Slug, Name: p.Name, Symbol: llamaSymbol(p.Symbol), Category: p.Category, CoinId: p.GeckoID, Tvl: string(p.TVL),
@@ -152,9 +153,9 @@ func llamaChain(row json.RawMessage, out *producers.Readings) error {
 		GeckoID string        `json:"gecko_id"`
 		TVL     producers.Num `json:"tvl"`
 	}
-	var f fields
-	if !f.parse(row, &c) {
-		return f.err
+	var f answer.Fields
+	if !f.Parse(row, &c) {
+		return f.Err
 	}
 	out.ChainTvl(&eventsv1.ChainTvl{Chain: c.Name, CoinId: c.GeckoID, Symbol: llamaSymbol(c.Symbol), Tvl: string(c.TVL)})
 	return nil

@@ -29,29 +29,29 @@ func erapi() producers.Source {
 
 // decodeERAPI gives the rates the day on which they were set.
 func decodeERAPI(_ string, body []byte, out *producers.Readings) error {
-	var answer struct {
+	var told struct {
 		Result  string                   `json:"result"`
 		Error   string                   `json:"error-type"`
 		Updated producers.Num            `json:"time_last_update_unix"`
 		Base    string                   `json:"base_code"`
 		Rates   map[string]producers.Num `json:"rates"`
 	}
-	if err := json.Unmarshal(body, &answer); err != nil {
+	if err := json.Unmarshal(body, &told); err != nil {
 		return producers.Unreadable("parsing: %w", err)
 	}
-	at := producers.Unix(answer.Updated, time.Second)
+	at := producers.Unix(told.Updated, time.Second)
 	switch {
-	case answer.Result != "success":
-		return producers.Unreadable("its result is %.40q: %.80q", answer.Result, answer.Error)
+	case told.Result != "success":
+		return producers.Unreadable("its result is %.40q: %.80q", told.Result, told.Error)
 	case at == producers.BadTime || at == 0:
-		return producers.Unreadable("time_last_update_unix %.40q is no time", string(answer.Updated))
-	case len(answer.Rates) == 0:
+		return producers.Unreadable("time_last_update_unix %.40q is no time", string(told.Updated))
+	case len(told.Rates) == 0:
 		return producers.Unreadable("no rates in it")
 	}
 	date := time.Unix(0, at).UTC().Format(time.DateOnly)
-	for _, code := range slices.Sorted(maps.Keys(answer.Rates)) {
-		if code != answer.Base { // one for one
-			out.Fixing(producers.Fixing{Base: answer.Base, Quote: code, Rate: string(answer.Rates[code]), Date: date})
+	for _, code := range slices.Sorted(maps.Keys(told.Rates)) {
+		if code != told.Base { // one for one
+			out.Fixing(producers.Fixing{Base: told.Base, Quote: code, Rate: string(told.Rates[code]), Date: date})
 		}
 	}
 	return nil

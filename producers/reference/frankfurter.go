@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/answer"
 )
 
 // frankfurter reads the blend that Frankfurter makes of the daily rates of some dozens of central banks, with the banks
@@ -35,17 +36,17 @@ func frankfurter() producers.Source {
 }
 
 func decodeFrankfurter(_ string, body []byte, out *producers.Readings) error {
-	if keys := keysOf(body); keys["message"] != nil {
+	if keys := answer.Keys(body); keys["message"] != nil {
 		return producers.Unreadable("it says %.200s", keys["message"])
 	}
-	rows, err := rowsOf(body)
+	rows, err := answer.Rows(body)
 	if err != nil {
 		return err
 	}
 	if len(rows) == 0 {
 		return producers.Unreadable("no rates in it")
 	}
-	eachRow(rows, out, frankfurterRate)
+	answer.EachRow(rows, out, frankfurterRate)
 	return nil
 }
 
@@ -62,9 +63,9 @@ func frankfurterRate(row json.RawMessage, out *producers.Readings) error {
 			Excluded bool   `json:"excluded"`
 		} `json:"providers"`
 	}
-	var f fields
-	if !f.parse(row, &r) {
-		return f.err
+	var f answer.Fields
+	if !f.Parse(row, &r) {
+		return f.Err
 	}
 	if r.Base == r.Quote && r.Base != "" {
 		return nil // one for one

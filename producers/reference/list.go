@@ -3,11 +3,18 @@
 // field only where it means the same, keeps every decimal exact, and computes nothing.
 package reference
 
-import "github.com/marketlog/marketlog/producers"
+import (
+	"embed"
 
-// List returns every source, in alphabetical order.
+	"github.com/marketlog/marketlog/producers"
+)
+
+//go:embed testdata/*/format
+var formats embed.FS
+
+// List returns every source of reference values, in alphabetical order.
 func List() []producers.Source {
-	return []producers.Source{
+	list := []producers.Source{
 		alternative(),
 		coinbasefiat(),
 		coingecko(),
@@ -17,4 +24,8 @@ func List() []producers.Source {
 		erapi(),
 		frankfurter(),
 	}
+	for i := range list {
+		list[i].Formats = formats
+	}
+	return list
 }

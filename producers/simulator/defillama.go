@@ -49,21 +49,36 @@ var knownProtocols = []struct {
 }{
 	{"Binance CEX", "CEX", "binancecoin", 160, []int{0, 1, 2, 3, 5, 7}}, {"OKX", "CEX", "okb", 25, []int{0, 3, 2, 5}},
 	{"Bitfinex", "CEX", "leo-token", 24, []int{0, 3}}, {"Bybit", "CEX", "", 21, []int{0, 3, 12}}, {"Gate", "CEX", "gatechain-token", 8, []int{0, 1}},
-	{"Lido", "Liquid Staking", "lido-dao", 28, []int{0, 6}}, {"Rocket Pool", "Liquid Staking", "", 2.1, []int{0}},
+	{"Lido", "Liquid Staking", "lido-dao", 28, []int{0}}, {"Rocket Pool", "Liquid Staking", "", 2.1, []int{0}},
 	{"Jito Liquid Staking", "Liquid Staking", "", 2.4, []int{2}}, {"Binance staked ETH", "Liquid Staking", "", 11, []int{0, 1}},
-	{"Aave V3", "Lending", "aave", 33, []int{0, 5, 7, 6, 4, 8, 1, 15}}, {"Morpho V1", "Lending", "morpho", 6.5, []int{0, 4}},
+	{"Coinbase Wrapped Staked ETH", "Liquid Staking", "", 0.5, []int{0}}, {"Marinade Liquid Staking", "Liquid Staking", "marinade", 0.9, []int{2}},
+	{"Frax Ether", "Liquid Staking", "", 0.3, []int{0}}, {"Swell Liquid Staking", "Liquid Staking", "swell-network", 0.15, []int{0}},
+	{"mETH Protocol", "Liquid Staking", "", 0.8, []int{0}}, {"StakeWise V3", "Liquid Staking", "", 0.7, []int{0}}, {"Stader", "Liquid Staking", "", 0.4, []int{0}},
+	{"Liquid Collective", "Liquid Staking", "", 0.9, []int{0}}, {"Binance Staked SOL", "Liquid Staking", "", 1.6, []int{2}},
+	{"Jupiter Staked SOL", "Liquid Staking", "", 0.7, []int{2}}, {"BlazeStake", "Liquid Staking", "", 0.2, []int{2}}, {"Bybit Staked SOL", "Liquid Staking", "", 0.25, []int{2}},
+	{"Benqi Staked Avax", "Liquid Staking", "", 0.2, []int{7}}, {"Lista Liquid Staking", "Liquid Staking", "lista", 0.7, []int{1}},
+	{"Aave V3", "Lending", "aave", 33, []int{0, 5, 7, 6, 4, 8, 1, 15}}, {"Morpho Blue", "Lending", "morpho", 6.5, []int{0, 4, 5}},
 	{"SparkLend", "Lending", "", 3.6, []int{0, 15}}, {"Compound V3", "Lending", "compound-governance-token", 2.4, []int{0, 4, 5, 6, 8}},
-	{"JustLend", "Lending", "just", 5.2, []int{3}}, {"Venus Core Pool", "Lending", "venus", 1.8, []int{1}}, {"Kamino Lend", "Lending", "kamino", 2.6, []int{2}},
+	{"JustLend V1", "Lending", "just", 5.2, []int{3}}, {"Venus Core Pool", "Lending", "venus", 1.8, []int{1, 0}}, {"Kamino Lend", "Lending", "kamino", 2.6, []int{2}},
+	{"Fluid Lending", "Lending", "", 1.4, []int{0, 5, 4}}, {"Euler V2", "Lending", "", 0.9, []int{0, 4, 7}}, {"Maple", "Lending", "", 2.2, []int{0}},
+	{"Lista Lending", "Lending", "lista", 0.8, []int{1}}, {"Dolomite", "Lending", "", 0.3, []int{5, 12}}, {"Jupiter Lend", "Lending", "jupiter-exchange-solana", 1.1, []int{2}},
+	{"Moonwell Lending", "Lending", "", 0.15, []int{4, 8}}, {"Benqi Lending", "Lending", "", 0.3, []int{7}}, {"Silo V2", "Lending", "", 0.12, []int{5, 7}},
+	{"Radiant V2", "Lending", "", 0.05, []int{5, 1}}, {"Save", "Lending", "", 0.2, []int{2}}, {"Suilend", "Lending", "", 0.5, []int{9}},
+	{"NAVI Lending", "Lending", "", 0.4, []int{9}}, {"Scallop Lend", "Lending", "", 0.1, []int{9}}, {"Aries Markets", "Lending", "", 0.3, []int{10}},
+	{"Yei Finance", "Lending", "", 0.2, []int{13}}, {"Lendle Pooled Markets", "Lending", "", 0.06, []int{12}},
 	{"EigenCloud", "Restaking", "eigenlayer", 13, []int{0}}, {"ether.fi Stake", "Liquid Restaking", "ether-fi", 9, []int{0}},
-	{"Uniswap V3", "Dexs", "uniswap", 2.6, []int{0, 5, 4, 6, 8, 1}}, {"Curve DEX", "Dexs", "curve-dao-token", 2.2, []int{0, 5, 6}},
-	{"PancakeSwap AMM", "Dexs", "pancakeswap-token", 2.3, []int{1, 0, 4}}, {"Raydium AMM", "Dexs", "raydium", 2, []int{2}},
-	{"Aerodrome Slipstream", "Dexs", "aerodrome-finance", 0.6, []int{4}}, {"Sky Lending", "CDP", "sky", 6.5, []int{0}},
-	{"Liquity V2", "CDP", "", 0.3, []int{0}}, {"Ethena USDe", "Basis Trading", "ethena", 9, []int{0}}, {"Pendle", "Yield", "pendle", 5.5, []int{0, 5, 1}},
-	{"Convex Finance", "Yield", "convex-finance", 1.1, []int{0}}, {"Babylon Protocol", "Restaking", "", 5, []int{0}},
+	{"Kelp", "Liquid Restaking", "", 1.4, []int{0}}, {"Renzo", "Liquid Restaking", "", 0.5, []int{0}},
+	{"Uniswap V3", "Dexs", "uniswap", 2.6, []int{0, 5, 4, 6, 8, 1}}, {"Uniswap V2", "Dexs", "uniswap", 1.2, []int{0, 4}}, {"Curve DEX", "Dexs", "curve-dao-token", 2.2, []int{0, 5, 6}},
+	{"PancakeSwap AMM", "Dexs", "pancakeswap-token", 2.3, []int{1, 0, 4}}, {"Raydium AMM", "Dexs", "raydium", 2, []int{2}}, {"Orca DEX", "Dexs", "", 0.4, []int{2}},
+	{"Aerodrome Slipstream", "Dexs", "aerodrome-finance", 0.6, []int{4}}, {"Balancer V3", "Dexs", "", 0.3, []int{0, 5}},
+	{"Sky Lending", "CDP", "sky", 6.5, []int{0}}, {"Liquity V2", "CDP", "", 0.3, []int{0}}, {"crvUSD", "CDP", "", 0.2, []int{0}}, {"Lista CDP", "CDP", "lista", 0.3, []int{1}},
+	{"Ethena USDe", "Basis Trading", "ethena", 9, []int{0}}, {"Pendle V2", "Yield", "pendle", 5.5, []int{0, 5, 1}},
+	{"Convex Finance", "Yield", "convex-finance", 1.1, []int{0}}, {"Spark Savings", "Yield", "", 1.2, []int{0, 5, 4}}, {"Babylon Protocol", "Restaking", "", 5, []int{0}},
 	{"BlackRock BUIDL", "RWA", "", 2.5, []int{0, 10, 5}}, {"Ondo Yield Assets", "RWA", "ondo-finance", 1.4, []int{0, 2, 9}},
+	{"Steakhouse Financial", "Risk Curators", "", 1.5, []int{0, 4}}, {"Concrete", "Onchain Capital Allocator", "", 0.8, []int{0, 5}},
 	{"GMX V2 Perps", "Derivatives", "gmx", 0.5, []int{5, 7}}, {"Jupiter Perpetual Exchange", "Derivatives", "jupiter-exchange-solana", 1.8, []int{2}},
 	{"WBTC", "Bridge", "", 11, []int{0}}, {"Polygon Bridge & Staking", "Chain", "polygon-ecosystem-token", 3.5, []int{0}},
-	{"Yearn Finance", "Yield Aggregator", "yearn-finance", 0.4, []int{0, 5}}, {"Instadapp", "Services", "", 2, []int{0}},
+	{"Yearn Finance", "Yield Aggregator", "yearn-finance", 0.4, []int{0, 5}}, {"Beefy", "Yield Aggregator", "", 0.2, []int{5, 4, 1}}, {"Instadapp", "Services", "", 2, []int{0}},
 }
 
 var protocolCategories = []string{
@@ -73,10 +88,7 @@ var protocolCategories = []string{
 
 // protocols are the known ones and, for every four coins, an invented one.
 func (c *catalogue) protocols() []*protocol {
-	var list []*protocol
-	for _, k := range knownProtocols {
-		list = append(list, c.protocol(len(list), k.name, k.category, c.byID[k.coin], k.billions*1e9, k.on))
-	}
+	list := c.knownProtocols()
 	for i := 0; len(list) < len(knownProtocols)+len(c.coins)/4; i++ {
 		name, _ := tailName(i*3 + 1)
 		own := c.world.seed.of("protocol " + name)
@@ -91,6 +103,14 @@ func (c *catalogue) protocols() []*protocol {
 			}
 		}
 		list = append(list, c.protocol(len(list), name+" Vaults", protocolCategories[own.at(4)%uint64(len(protocolCategories))], issued, 4e9/math.Pow(float64(i+3), 1.2), on))
+	}
+	return list
+}
+
+func (c *catalogue) knownProtocols() []*protocol {
+	var list []*protocol
+	for _, k := range knownProtocols {
+		list = append(list, c.protocol(len(list), k.name, k.category, c.byID[k.coin], k.billions*1e9, k.on))
 	}
 	return list
 }
@@ -183,7 +203,14 @@ func (l *llama) row(p *protocol, now int64) map[string]any {
 	return row
 }
 
-func (p *protocol) slug() string { return slug(p.name) }
+// slug keeps the points of a name.
+func (p *protocol) slug() string {
+	parts := strings.Split(p.name, ".")
+	for i := range parts {
+		parts[i] = slug(parts[i])
+	}
+	return strings.Join(parts, ".")
+}
 
 func change(now, before float64) float64 { return 100 * (now/before - 1) }
 

@@ -38,14 +38,34 @@ type Source struct {
 // Sources returns every source that can be simulated, in alphabetical order.
 func Sources() []Source {
 	return []Source{
+		aave(),
 		alternative(),
+		binanceEarn(),
+		binanceStaked(),
+		bitfinexFunding(),
+		bybitEarn(),
+		bybitMargin(),
+		coinbaseStaked(),
 		coinbaseFiat(),
 		coinGecko(),
 		coinPaprika(),
 		defiLlama(),
+		defiLlamaYields(),
 		centralBank(),
 		erAPI(),
 		frankfurter(),
+		frax(),
+		gateLend(),
+		jito(),
+		kamino(),
+		krakenEarn(),
+		kucoinEarn(),
+		lido(),
+		marinade(),
+		morpho(),
+		okxEarn(),
+		rocketPool(),
+		swell(),
 	}
 }
 

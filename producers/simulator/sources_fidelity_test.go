@@ -90,6 +90,39 @@ var sourceLikenesses = []sourceLikeness{
 		newer: []string{"peggedAssets[].gecko_id", "peggedAssets[].priceSource", "peggedAssets[].chain", "peggedAssets[].deprecated", "peggedAssets[].delisted"},
 	},
 	{source: "alternative", get: "/fng/?limit=2&format=json", recorded: "fng/fng-2022-09-12.json"},
+	{source: "lido", get: "/v1/protocol/steth/apr/last", documented: "lido/last.json"},
+	{source: "lido", get: "/v1/protocol/steth/apr/sma", documented: "lido/sma.json"},
+	{source: "rocketpool", get: "/api/apr", documented: "rocketpool/apr.json"},
+	{source: "frax", get: "/v2/frxeth/summary/latest", documented: "frax/summary.json"},
+	{source: "jito", get: "/api/getJitoPoolStatsRecentOnly/", documented: "jito/stats.json"},
+	{source: "marinade", get: "/msol/apy/7d", documented: "marinade/apy.json"},
+	{source: "coinbase-cbeth", get: "/wrapped-assets/CBETH", documented: "coinbase-cbeth/asset.json"},
+	{source: "binance-wbeth", get: "/bapi/earn/v1/public/pos/cftoken/project/getPurchasableProject", documented: "binance-wbeth/project.json"},
+	{source: "swell", get: "/api/tokens/sweth/apr", documented: "swell/apr.json"},
+	{source: "okx-earn", get: "/api/v5/finance/savings/lending-rate-summary", documented: "okx-earn/summary.json"},
+	{source: "okx-earn", get: "/api/v5/finance/savings/lending-rate-history?%s", of: []string{"limit=1", "ccy=BTC"}, documented: "okx-earn/history.json"},
+	{source: "bybit-earn", get: "/v5/earn/product?category=%s", of: []string{"FlexibleSaving", "OnChain"}, documented: "bybit-earn/products.json"},
+	{source: "bybit-margin", get: "/v5/spot-margin-trade/data?vipLevel=No%20VIP", documented: "bybit-margin/data.json", counters: []string{"result.vipCoinList[].list[].maxBorrowingAmount"}},
+	{source: "gate-lend", get: "/api/v4/earn/uni/rate", documented: "gate-lend/rate.json"},
+	{source: "gate-lend", get: "/api/v4/earn/uni/currencies", documented: "gate-lend/currencies.json"},
+	{source: "bitfinex-funding", get: "/v2/tickers?symbols=ALL", documented: "bitfinex-funding/tickers.json", tiny: []string{"[][8]"}},
+	{source: "bitfinex-funding", get: "/v2/candles/trade:1h:fUSD:p30/hist", documented: "bitfinex-funding/candles.json"},
+	{source: "kucoin-earn", get: "/api/v1/earn/%s/products", of: []string{"saving", "promotion", "staking", "kcs-staking", "eth-staking"}, documented: "kucoin-earn/products.json"},
+	{
+		source: "binance-earn", get: "/sapi/v1/simple-earn/flexible/list?size=100", documented: "binance-earn/flexible.json",
+		keyed: []string{"rows[].tierAnnualPercentageRate"},
+	},
+	{source: "binance-earn", get: "/sapi/v1/simple-earn/locked/list?size=100", documented: "binance-earn/locked.json"},
+	{source: "kraken-earn", get: "/0/private/Earn/Strategies {}", documented: "kraken-earn/strategies.json"},
+	{source: "defillama-yields", get: "/pools", documented: "defillama-yields/pools.json"},
+	{source: "defillama-yields", get: "/lendBorrow", documented: "defillama-yields/loans.json"},
+	{source: "defillama-yields", get: "/chart/%s", of: []string{"9ab16038-addd-47c8-8e8a-178029395878", "7ab224ba-7380-442c-b0d4-5fd9fae72b04"}, documented: "defillama-yields/chart.json"},
+	{source: "aave", get: aaveChains, documented: "aave/chains.json"},
+	{source: "aave", get: aaveReserves, documented: "aave/markets.json", tiny: []string{"data.markets[].reserves[].supplyInfo.apy.value"}},
+	{source: "aave", get: `/graphql {"query": "{ markets(request: {chainIds: [1]}) { reserves { supplyInfo { apr } } } }"}`, documented: "aave/error.json"},
+	{source: "morpho", get: morphoStates, documented: "morpho/markets.json"},
+	{source: "kamino", get: "/v2/kamino-market", documented: "kamino/markets.json"},
+	{source: "kamino", get: "/kamino-market/7u3HeHxYDLhnCoErrtycNokbQYbWGzLs6JSDqGAv5PfF/reserves/metrics", documented: "kamino/reserves.json"},
 	{source: "frankfurter", get: "/v2/rates?base=USD&expand=providers", documented: "frankfurter/rates.json"},
 	{source: "coinbasefiat", get: "/v2/exchange-rates?currency=USD", documented: "coinbasefiat/rates.json", keyed: []string{"data.rates"}},
 	{source: "erapi", get: "/v6/latest/USD", recorded: "er-api/latest-usd-2024-08-19.json", keyed: []string{"rates"}, spelled: []string{"time_last_update_utc", "time_next_update_utc"}},
@@ -159,7 +192,8 @@ func TestSourcesAnswerLikeTheProviders(t *testing.T) {
 	}
 }
 
-// answerTo makes one request of a source, at its base, and does not count it against the budget.
+// answerTo makes one request of a source, at its base, and does not count it against the budget. What stands behind a blank is
+// posted.
 func answerTo(t testing.TB, s *Simulator, source, path string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := s.reference(source)
@@ -168,7 +202,12 @@ func answerTo(t testing.TB, s *Simulator, source, path string) *httptest.Respons
 	}
 	r.requests = nil
 	w := httptest.NewRecorder()
-	s.mux.ServeHTTP(w, httptest.NewRequest(http.MethodGet, r.source.root()+r.source.Base+path, nil))
+	path, posted, isPost := strings.Cut(path, " ")
+	method := http.MethodGet
+	if isPost {
+		method = http.MethodPost
+	}
+	s.mux.ServeHTTP(w, httptest.NewRequest(method, r.source.root()+r.source.Base+path, strings.NewReader(posted)))
 	return w
 }
 

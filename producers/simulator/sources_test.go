@@ -65,6 +65,19 @@ var sourcePaths = map[string][]string{
 	"defillama":   {"/protocols", "/v2/chains", "/stablecoins?includePrices=true"},
 	"alternative": {"/fng/?limit=0&format=json"}, "frankfurter": {"/v2/rates?base=USD&expand=providers"}, "coinbasefiat": {"/v2/exchange-rates?currency=USD"},
 	"erapi": {"/v6/latest/USD"}, "ecb": {"/eurofxref-daily.xml", "/eurofxref-hist-90d.xml"},
+	"lido": {"/v1/protocol/steth/apr/last", "/v1/protocol/steth/apr/sma"}, "rocketpool": {"/api/apr"}, "frax": {"/v2/frxeth/summary/latest"},
+	"jito": {"/api/getJitoPoolStatsRecentOnly/"}, "marinade": {"/msol/apy/7d"}, "coinbase-cbeth": {"/wrapped-assets/CBETH"},
+	"binance-wbeth": {"/bapi/earn/v1/public/pos/cftoken/project/getPurchasableProject"}, "swell": {"/api/tokens/sweth/apr"},
+	"okx-earn":         {"/api/v5/finance/savings/lending-rate-summary", "/api/v5/finance/savings/lending-rate-history?limit=1"},
+	"bybit-earn":       {"/v5/earn/product?category=FlexibleSaving", "/v5/earn/product?category=OnChain"},
+	"bybit-margin":     {"/v5/spot-margin-trade/data?vipLevel=No%20VIP"},
+	"gate-lend":        {"/api/v4/earn/uni/rate"},
+	"bitfinex-funding": {"/v2/tickers?symbols=ALL", "/v2/candles/trade:1h:fUSD:p30/hist?limit=10"},
+	"kucoin-earn":      {"/api/v1/earn/saving/products", "/api/v1/earn/promotion/products", "/api/v1/earn/eth-staking/products"},
+	"binance-earn":     {"/sapi/v1/simple-earn/flexible/list?size=100&current=1", "/sapi/v1/simple-earn/locked/list?size=100&current=2"},
+	"kraken-earn":      {"/0/private/Earn/Strategies {}"},
+	"defillama-yields": {"/pools", "/lendBorrow"}, "kamino": {"/v2/kamino-market", "/kamino-market/7u3HeHxYDLhnCoErrtycNokbQYbWGzLs6JSDqGAv5PfF/reserves/metrics"},
+	"aave": {aaveReserves}, "morpho": {morphoStates},
 }
 
 // A process that starts again, and one that asked for other times before, is told the same.

@@ -1,7 +1,9 @@
-package reference
+// Package answertest runs the scripts and holds the declarations of polled sources to what the engine needs.
+package answertest
 
 import (
 	"cmp"
+	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,14 +14,19 @@ import (
 	"github.com/marketlog/marketlog/producers"
 )
 
-// TestSourcesReadTheirAnswers runs testdata/<source>/*.txt. A script is a list of cases, parted by empty
+var update = flag.Bool("update", false, "write what the scripts of sources expect anew")
+
+// Scripts runs testdata/<source>/*.txt of the caller's package. A script is a list of cases, parted by empty
 // lines: comments, the answer as it comes, a line "----" and what Decode makes of it:
 //
 //	BASE/QUOTE RATE DATE BANKS (the banks of those that name them; no date is now)
 //	KIND FIELD=VALUE … (any other record, its fields in the order of the schema)
 //	refused REASON (a row), error REASON (the whole answer)
-func TestSourcesReadTheirAnswers(t *testing.T) {
-	for _, s := range List() {
+//
+// With -update what follows the lines is written anew.
+func Scripts(t *testing.T, sources []producers.Source) {
+	t.Helper()
+	for _, s := range sources {
 		scripts, err := filepath.Glob(filepath.Join("testdata", s.Slug, "*.txt"))
 		if err != nil {
 			t.Fatal(err)
@@ -32,16 +39,23 @@ func TestSourcesReadTheirAnswers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, c := range strings.Split(string(text), "\n\n") {
-				if c = strings.TrimSpace(c); strings.Contains(c, "\n----") {
-					runCase(t, s, c)
+			cases := strings.Split(strings.TrimSpace(string(text)), "\n\n")
+			for i, c := range cases {
+				if strings.Contains(c, "\n----") {
+					cases[i] = runCase(t, s, c)
+				}
+			}
+			if *update {
+				if err := os.WriteFile(path, []byte(strings.Join(cases, "\n\n")+"\n"), 0o600); err != nil {
+					t.Fatal(err)
 				}
 			}
 		}
 	}
 }
 
-func runCase(t *testing.T, s producers.Source, text string) {
+// runCase returns the case as it came out.
+func runCase(t *testing.T, s producers.Source, text string) string {
 	t.Helper()
 	var comment, body []string
 	input, want, _ := strings.Cut(text, "\n----")
@@ -52,12 +66,13 @@ func runCase(t *testing.T, s producers.Source, text string) {
 			body = append(body, line)
 		}
 	}
+	got := spell(s, []byte(strings.Join(body, "\n")))
 	t.Run(s.Slug+"/"+strings.Join(comment, " "), func(t *testing.T) {
-		got := spell(s, []byte(strings.Join(body, "\n")))
-		if want = strings.TrimSpace(want); got != want {
+		if want = strings.TrimSpace(want); got != want && !*update {
 			t.Errorf("got:\n%s\nwant:\n%s", got, want)
 		}
 	})
+	return input + "\n----\n" + got
 }
 
 func spell(s producers.Source, body []byte) string {
@@ -83,9 +98,11 @@ func spell(s producers.Source, body []byte) string {
 	return strings.Join(lines, "\n")
 }
 
-func TestDeclarationsAreWhole(t *testing.T) {
+// Declarations finds fields that the engine needs and that were left out.
+func Declarations(t *testing.T, sources []producers.Source) {
+	t.Helper()
 	seen := map[string]bool{}
-	for _, s := range List() {
+	for _, s := range sources {
 		if s.Slug == "" || s.Name == "" || s.Version == 0 || s.URL == "" || strings.HasSuffix(s.URL, "/") || s.License == "" || s.Terms == "" ||
 			len(s.Kinds) == 0 || len(s.Feeds) == 0 || s.Interval() <= 0 || s.Requests <= 0 || s.Per <= 0 || s.MaxBody <= 0 || s.Decode == nil {
 			t.Errorf("declaration of %q = %+v, want every field that is not optional", s.Slug, s)
@@ -97,9 +114,9 @@ func TestDeclarationsAreWhole(t *testing.T) {
 	}
 }
 
-// Whatever a server sends, a decoder returns, and what it returns is a rate or a record that the log can hold; the
+// Fuzz begins with the answers of the scripts. Whatever a server sends, a decoder returns, and what it returns is a rate or a record that the log can hold; the
 // same answer says the same again.
-func FuzzDecode(f *testing.F) {
+func Fuzz(f *testing.F, sources []producers.Source) {
 	scripts, err := filepath.Glob(filepath.Join("testdata", "*", "*.txt"))
 	if err != nil {
 		f.Fatal(err)
@@ -115,7 +132,7 @@ func FuzzDecode(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		for _, s := range List() {
+		for _, s := range sources {
 			var said producers.Readings
 			if err := s.Decode("", body, &said); err != nil && len(said.Fixings)+len(said.Records)+len(said.Refused) > 0 {
 				t.Errorf("%s read %v of what it could not read as a whole: %v", s.Slug, said, err)

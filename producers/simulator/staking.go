@@ -1,0 +1,140 @@
+package simulator
+
+import (
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// What staking earns in a year, near enough to what people expect.
+const (
+	etherStaked = 0.028
+	solStaked   = 0.068
+)
+
+// staker declares the simulated side of one that tells a rate of staking by itself; say is the answer at a time.
+func staker(slug, path string, say func(r *Reference, now int64) any) Source {
+	return Source{
+		Slug: slug, Requests: 60, Per: time.Minute,
+		Routes: func(r *Reference) map[string]http.HandlerFunc {
+			return map[string]http.HandlerFunc{"GET " + path: func(w http.ResponseWriter, _ *http.Request) {
+				respond(w, http.StatusOK, say(r, r.Now().UnixNano()))
+			}}
+		},
+	}
+}
+
+// lido serves the APR of each rebase of stETH, once a day, as described on https://docs.lido.fi/integrations/api/.
+func lido() Source {
+	return Source{
+		Slug: "lido", Requests: 60, Per: time.Minute,
+		Routes: func(r *Reference) map[string]http.HandlerFunc {
+			meta := map[string]any{"symbol": "stETH", "address": "0xae7ab96520DE3A18E5e111B5EaAb095312D7fE84", "chainId": 1}
+			say := func(w http.ResponseWriter, data any) {
+				respond(w, http.StatusOK, map[string]any{"data": data, "meta": meta})
+			}
+			return map[string]http.HandlerFunc{
+				"GET /v1/protocol/steth/apr/last": func(w http.ResponseWriter, _ *http.Request) { say(w, r.world.rebase(lastRebase(r.Now()))) },
+				"GET /v1/protocol/steth/apr/sma": func(w http.ResponseWriter, _ *http.Request) {
+					days, sum := []any{}, 0.0
+					for n := int64(rebasesShown - 1); n >= 0; n-- {
+						said := r.world.rebase(lastRebase(r.Now()) - n)
+						days, sum = append(days, said), sum+said["apr"].(float64)
+					}
+					say(w, map[string]any{"aprs": days, "smaApr": digits(sum/rebasesShown, 7)})
+				},
+			}
+		},
+	}
+}
+
+const (
+	// rebasesShown is how many days the moving average is of.
+	rebasesShown = 8
+	// rebaseAt is when stETH is rebased each day.
+	rebaseAt = 12*hour + 22*minute
+	// lossEvery is on about how many days validators lose more than they earn.
+	lossEvery = 61
+)
+
+// lastRebase is the day of the last one, counted from 1970.
+func lastRebase(now time.Time) int64 { return floorDiv(now.UnixNano()-rebaseAt, day) }
+
+func (w *world) rebase(days int64) map[string]any {
+	own := w.seed.of("lido")
+	at := days*day + rebaseAt + int64(own.at(days)%90)*second
+	apr := 100 * w.staked("ethereum", "lido", etherStaked*0.9).at(at)
+	if own.at(days)%lossEvery == 0 {
+		apr = -0.5 * own.unit(days)
+	}
+	return map[string]any{"timeUnix": at / second, "apr": math.Round(apr*1000) / 1000}
+}
+
+// rocketPool serves an APR in percent, as a text.
+func rocketPool() Source {
+	return staker("rocketpool", "/api/apr", func(r *Reference, now int64) any {
+		return map[string]string{"yearlyAPR": plain(100*r.world.staked("ethereum", "rocketpool", etherStaked*0.86).at(now), 6)}
+	})
+}
+
+// frax serves an APR in percent, and prices beside it.
+func frax() Source {
+	return staker("frax", "/v2/frxeth/summary/latest", func(r *Reference, now int64) any {
+		return map[string]any{
+			"sfrxethApr":         digits(100*r.world.staked("ethereum", "frax", etherStaked*1.08).at(now), 8),
+			"sfrxethFrxethPrice": digits(1.15*math.Exp(etherStaked*float64(now-supplyFrom)/float64(365*day)), 8),
+			// Frax ether is a little cheaper than ether.
+			"frxethEthCurvePrice": digits(0.998, 7), "ethPriceUsd": digits(r.world.coins["ethereum"].at(now), 6),
+		}
+	})
+}
+
+// jito serves an APY in percent.
+func jito() Source {
+	return staker("jito", "/api/getJitoPoolStatsRecentOnly/", func(r *Reference, now int64) any {
+		return map[string]any{"latestApy": digits(100*r.world.staked("solana", "jito", solStaked).at(now), 5)}
+	})
+}
+
+// marinade serves by how much mSOL grew within seven days, for a year, as a fraction.
+func marinade() Source {
+	return staker("marinade", "/msol/apy/7d", func(r *Reference, now int64) any {
+		apy := r.world.staked("solana", "marinade", solStaked*0.97).at(now)
+		price := 1.33 * math.Exp(solStaked*float64(now-supplyFrom)/float64(365*day))
+		return map[string]any{
+			"value": digits(apy, 8), "end_time": spellTime(now, geckoTime), "end_price": digits(price, 10),
+			"start_time": spellTime(now-7*day, geckoTime), "start_price": digits(price/math.Pow(1+apy, 7.0/365), 10),
+		}
+	})
+}
+
+// coinbaseStaked serves cbETH, whose APY is a fraction.
+func coinbaseStaked() Source {
+	return staker("coinbase-cbeth", "/wrapped-assets/CBETH", func(r *Reference, now int64) any {
+		c := r.catalogue.byID["coinbase-wrapped-staked-eth"]
+		return map[string]string{
+			"id": "CBETH", "circulating_supply": strconv.FormatFloat(c.circulatingAt(now), 'f', 2, 64),
+			"total_supply": strconv.FormatFloat(c.totalAt(now), 'f', 2, 64), "conversion_rate": plain(c.path.at(now), 12),
+			"apy": plain(r.world.staked("ethereum", "coinbase", etherStaked*0.92).at(now), 8),
+		}
+	})
+}
+
+// binanceStaked serves WBETH, whose APR is a fraction.
+func binanceStaked() Source {
+	return staker("binance-wbeth", "/bapi/earn/v1/public/pos/cftoken/project/getPurchasableProject", func(r *Reference, now int64) any {
+		apr := r.world.staked("ethereum", "binance", etherStaked*0.94).at(now)
+		return map[string]any{
+			"code": "000000", "message": nil, "messageDetail": nil, "success": true,
+			"data": map[string]any{"annualInterestRate": plain(apr, 8)},
+		}
+	})
+}
+
+// swell serves an APR in percent, and nothing else.
+func swell() Source {
+	return staker("swell", "/api/tokens/sweth/apr", func(r *Reference, now int64) any {
+		return digits(100*r.world.staked("ethereum", "swell", etherStaked*1.05).at(now), 6)
+	})
+}

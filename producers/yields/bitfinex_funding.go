@@ -1,0 +1,143 @@
+package yields
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/answer"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+// bitfinexFunding reads Bitfinex's market of margin funding, in fractions a day: what lenders earn is the flash return rate,
+// the mean of all fixed rates of the last hour, and what borrowers pay is the lowest rate that somebody offers. Tickers are
+// described on https://docs.bitfinex.com/reference/rest-public-tickers, candles of the past, which are in fractions a day as
+// well, on https://docs.bitfinex.com/reference/rest-public-candles.
+func bitfinexFunding() producers.Source {
+	return producers.Source{
+		Slug: "bitfinex-funding", Name: "Bitfinex margin funding", Version: 1,
+		URL:         "https://api-pub.bitfinex.com",
+		License:     "under Bitfinex's API terms of service",
+		Terms:       "https://www.bitfinex.com/legal/exchange/api-terms",
+		Attribution: "Source: Bitfinex",
+		Kinds:       []string{producers.KindRate},
+		Feeds:       []producers.Feed{{Name: "tickers", Interval: 15 * time.Minute, Paths: producers.Fixed("/v2/tickers?symbols=ALL")}},
+		Requests:    30, Per: time.Minute,
+		MaxBody: 8 << 20,
+		Decode:  decodeBitfinexFunding,
+	}
+}
+
+func decodeBitfinexFunding(path string, body []byte, out *producers.Readings) error {
+	rows, err := answer.Rows(body)
+	if err != nil {
+		return err
+	}
+	if len(rows) > 0 && string(rows[0]) == `"error"` {
+		return producers.Unreadable("it says %.200s", body)
+	}
+	if symbol, asked := bitfinexCandles(path); asked {
+		answer.EachRow(rows, out, func(row json.RawMessage, out *producers.Readings) error { return bitfinexCandle(symbol, row, out) })
+		return nil
+	}
+	funding := 0
+	for i, row := range rows {
+		var cells []json.RawMessage
+		var symbol string
+		if json.Unmarshal(row, &cells) != nil || len(cells) == 0 || json.Unmarshal(cells[0], &symbol) != nil || !bitfinexFunds(symbol) {
+			continue
+		}
+		funding++
+		answer.Refuse(out, bitfinexTicker(symbol, row, out), "row %d", i)
+	}
+	if funding == 0 {
+		return producers.Unreadable("no funding in it")
+	}
+	return nil
+}
+
+// bitfinexFunds says that a symbol is of funding, and not of trading, of derivatives (codes that end in F0) or of paper money.
+func bitfinexFunds(symbol string) bool {
+	return strings.HasPrefix(symbol, "f") && !strings.HasSuffix(symbol, "F0") && !strings.HasPrefix(symbol, "fTEST")
+}
+
+// The places of a ticker of funding that are read, and how many there are at least.
+const (
+	bitfinexFRR, bitfinexAsk, bitfinexAskDays = 1, 5, 6
+	bitfinexPlaces                            = 15
+)
+
+func bitfinexTicker(symbol string, row json.RawMessage, out *producers.Readings) error {
+	var cells []producers.Num
+	var f answer.Fields
+	if !f.Parse(row, &cells) {
+		return f.Err
+	}
+	if len(cells) < bitfinexPlaces {
+		return producers.Unreadable("%d places in a ticker of funding", len(cells))
+	}
+	out.Rate(bitfinexRate(symbol, schemas.RateLending, bitfinexTold(cells[bitfinexFRR])))
+	offered := bitfinexRate(symbol, schemas.RateBorrowing, bitfinexTold(cells[bitfinexAsk]))
+	if days := f.Count("period", cells[bitfinexAskDays]); days > 0 {
+		offered.Term = strconv.FormatUint(uint64(days), 10) + "d"
+	}
+	if f.Err == nil {
+		out.Rate(offered)
+	}
+	return f.Err
+}
+
+// bitfinexTold leaves out 0: nobody lends at that, it stands where there was no trade and where nobody offers.
+func bitfinexTold(n producers.Num) producers.Num {
+	if f, err := strconv.ParseFloat(string(n), 64); err == nil && f == 0 {
+		return ""
+	}
+	return n
+}
+
+// bitfinexRate is one of a day. Interest is paid once a day beside what is lent, and is lent again only by a new offer.
+func bitfinexRate(symbol, category string, raw producers.Num) *eventsv1.Rate {
+	return &eventsv1.Rate{
+		Project: "bitfinex", Pool: symbol, Symbol: strings.TrimPrefix(symbol, "f"), Category: category,
+		Raw: string(raw), RawUnit: "apr_fraction_daily", Compounding: "none", Payout: "daily",
+	}
+}
+
+// bitfinexCandles is the currency of a path such as /v2/candles/trade:1h:fUSD:p30/hist.
+func bitfinexCandles(path string) (symbol string, asked bool) {
+	parts := answer.Endpoint(path)
+	if len(parts) < 3 || parts[1] != "candles" {
+		return "", false
+	}
+	for _, word := range strings.Split(parts[2], ":") {
+		if strings.HasPrefix(word, "f") {
+			return word, true
+		}
+	}
+	return "", false
+}
+
+// bitfinexCandle is what was agreed on last in a span of the past, at which lenders earn and borrowers pay the same.
+func bitfinexCandle(symbol string, row json.RawMessage, out *producers.Readings) error {
+	var cells []producers.Num
+	var f answer.Fields
+	if !f.Parse(row, &cells) {
+		return f.Err
+	}
+	if len(cells) < 6 { // time, open, close, high, low, volume
+		return producers.Unreadable("%d places in a candle", len(cells))
+	}
+	at := f.Known("time", string(cells[0]), producers.Unix(cells[0], time.Millisecond))
+	if f.Err != nil {
+		return f.Err
+	}
+	for _, category := range []string{schemas.RateLending, schemas.RateBorrowing} {
+		rate := bitfinexRate(symbol, category, cells[2])
+		rate.Past, rate.EventTime = true, at
+		out.Rate(rate)
+	}
+	return nil
+}

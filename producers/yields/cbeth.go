@@ -1,0 +1,46 @@
+package yields
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/answer"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+// cbeth reads what holders of cbETH earn, Coinbase's wrapped staked ether: an APY as a fraction. The endpoint is described on
+// https://docs.cdp.coinbase.com/exchange/reference/exchangerestapi_getwrappedasset; public clients that read its apy multiply
+// it with 100 for percent.
+func cbeth() producers.Source {
+	return producers.Source{
+		Slug: "coinbase-cbeth", Name: "Coinbase cbETH", Version: 1, Aliases: []string{"cbeth", "coinbase-wrapped-staked-eth"},
+		URL:         "https://api.exchange.coinbase.com",
+		License:     "under Coinbase's terms of market data",
+		Terms:       "https://www.coinbase.com/legal/market_data",
+		Attribution: "Source: Coinbase",
+		Kinds:       []string{producers.KindRate},
+		Feeds:       []producers.Feed{{Name: "apy", Interval: time.Hour, Paths: producers.Fixed("/wrapped-assets/CBETH")}},
+		Requests:    10, Per: time.Second,
+		MaxBody: 1 << 20,
+		Decode:  decodeCBETH,
+	}
+}
+
+func decodeCBETH(_ string, body []byte, out *producers.Readings) error {
+	var told struct {
+		APY producers.Num `json:"apy"`
+	}
+	if err := json.Unmarshal(body, &told); err != nil {
+		return producers.Unreadable("parsing: %w", err)
+	}
+	if told.APY == "" {
+		return producers.Unreadable("no apy in it; it says %.200s", answer.Keys(body)["message"])
+	}
+	out.Rate(&eventsv1.Rate{
+		Project: "coinbase-wrapped-staked-eth", Chain: "Ethereum", Pool: "cbeth", Symbol: "ETH", Name: "cbETH", Category: schemas.RateStaking,
+		Raw: string(told.APY), RawUnit: "apy_fraction", Term: "flexible", CoinId: "ethereum",
+	})
+	return nil
+}

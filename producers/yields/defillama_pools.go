@@ -1,0 +1,224 @@
+package yields
+
+import (
+	"bytes"
+	"encoding/json"
+	"sync/atomic"
+	"time"
+
+	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/answer"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+// defillamaYields reads what the pools of a thousand projects earn, and what borrowers pay them. /pools and /chart are
+// described on https://defillama.com/docs/api; /lendBorrow, which its own pages read, stands in src/api/routes/pools.js of
+// https://github.com/DefiLlama/yield-server, which says what all fields are: src/queries/yield.js and
+// src/handlers/triggerEnrichment.js. It counts once an hour.
+//
+// Rates are APYs in percent. The server cuts most negative ones to 0, and where neither part of a rate was told it says 0
+// too, the sum of two nulls: no rate is known then.
+func defillamaYields() producers.Source {
+	pools := &llamaPools{}
+	return producers.Source{
+		Slug: "defillama-yields", Name: "DefiLlama yields", Version: 1, Aliases: []string{"yields.llama.fi"},
+		URL:         "https://yields.llama.fi",
+		License:     "public interface without a key; no licence of the values is stated",
+		Terms:       "https://defillama.com/terms",
+		Attribution: "Data: DefiLlama, https://defillama.com",
+		Kinds:       []string{producers.KindRate},
+		Feeds: []producers.Feed{
+			{Name: "pools", Interval: time.Hour, Paths: producers.Fixed("/pools")},
+			{Name: "borrowing", Interval: time.Hour, Paths: producers.Fixed("/lendBorrow")},
+		},
+		Requests: 60, Per: time.Minute, // no limit is published; throttling is said to begin at 300
+		MaxBody: 64 << 20, // the pools have some 12 MB
+		Decode:  pools.decode,
+	}
+}
+
+// llamaPools are the pools that were told last, by their ids: what borrowers pay, and what a pool paid in the past, is told
+// by the id alone.
+type llamaPools struct {
+	told atomic.Pointer[map[string]llamaPool]
+}
+
+// llamaPool is what a pool is, whatever it pays.
+type llamaPool struct {
+	Project string   `json:"project"`
+	Chain   string   `json:"chain"`
+	Symbol  string   `json:"symbol"`
+	Meta    string   `json:"poolMeta"`
+	Tokens  []string `json:"underlyingTokens"`
+	// Exposure is single or multi; ILRisk is yes where the value of the coins can part.
+	Exposure string `json:"exposure"`
+	ILRisk   string `json:"ilRisk"`
+}
+
+// rate is a rate of the pool, without its value.
+func (p *llamaPool) rate(id, category string) *eventsv1.Rate {
+	return &eventsv1.Rate{
+		Project: p.Project, Chain: p.Chain, Pool: id, Symbol: p.Symbol, Category: category, RawUnit: "apy_percent", Name: p.Meta,
+		Tokens: addresses(p.Tokens...),
+	}
+}
+
+// category goes by the project. Of one that the table does not have, the row tells no more than that it keeps several coins.
+func (p *llamaPool) category() string {
+	category := schemas.RateProjectCategory(p.Project)
+	if category == "" && (p.Exposure == "multi" || p.ILRisk == "yes") {
+		return schemas.RateLiquidity
+	}
+	return category
+}
+
+func (l *llamaPools) decode(path string, body []byte, out *producers.Readings) error {
+	if bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")) {
+		return l.borrowing(body, out)
+	}
+	var told struct {
+		Data []json.RawMessage `json:"data"`
+	}
+	if err := json.Unmarshal(body, &told); err != nil {
+		return producers.Unreadable("parsing: %w", err)
+	}
+	switch {
+	case len(told.Data) == 0:
+		return producers.Unreadable("no data in it; it says %.200s", answer.SaysError(answer.Keys(body)))
+	case answer.Has(answer.Keys(told.Data[0]), "timestamp"):
+		return l.chart(path, told.Data, out)
+	case !answer.SomeRow(told.Data, "pool", "apy"):
+		return producers.Unreadable("rows, and none of them is a pool with an apy")
+	}
+	pools := make(map[string]llamaPool, len(told.Data))
+	answer.EachRow(told.Data, out, func(row json.RawMessage, out *producers.Readings) error { return readLlamaPool(row, pools, out) })
+	l.told.Store(&pools)
+	return nil
+}
+
+// llamaAPY is a rate and its parts.
+type llamaAPY struct {
+	APY    producers.Num `json:"apy"`
+	Base   producers.Num `json:"apyBase"`
+	Reward producers.Num `json:"apyReward"`
+	TVL    producers.Num `json:"tvlUsd"`
+}
+
+// into completes a rate.
+func (a *llamaAPY) into(rate *eventsv1.Rate) *eventsv1.Rate {
+	rate.TvlUsd = string(a.TVL)
+	if a.APY == "0" && a.Base == "" && a.Reward == "" {
+		return rate
+	}
+	rate.Raw, rate.Reward = string(a.APY), string(a.Reward)
+	return rate
+}
+
+func readLlamaPool(row json.RawMessage, pools map[string]llamaPool, out *producers.Readings) error {
+	var p struct {
+		ID string `json:"pool"`
+		llamaPool
+		llamaAPY
+	}
+	var f answer.Fields
+	if !f.Parse(row, &p) {
+		return f.Err
+	}
+	pools[p.ID] = p.llamaPool
+	out.Rate(p.into(p.rate(p.ID, p.category())))
+	return nil
+}
+
+// borrowing reads what borrowers pay, less what they are rewarded with. Where a coin is minted or lent by another market it
+// is mintedCoin that is owed, and the pool's own is what is pledged.
+func (l *llamaPools) borrowing(body []byte, out *producers.Readings) error {
+	rows, err := answer.Rows(body)
+	if err != nil {
+		return err
+	}
+	if !answer.SomeRow(rows, "pool", "apyBaseBorrow") {
+		return producers.Unreadable("a list, and none of its rows is of a pool that lends")
+	}
+	pools := l.told.Load()
+	if pools == nil {
+		return producers.Unreadable("which pools these are is not known before /pools was read")
+	}
+	answer.EachRow(rows, out, func(row json.RawMessage, out *producers.Readings) error { return readLlamaBorrowing(row, *pools, out) })
+	return nil
+}
+
+func readLlamaBorrowing(row json.RawMessage, pools map[string]llamaPool, out *producers.Readings) error {
+	var b struct {
+		ID         string        `json:"pool"`
+		Base       producers.Num `json:"apyBaseBorrow"`
+		Reward     producers.Num `json:"apyRewardBorrow"`
+		SupplyUSD  producers.Num `json:"totalSupplyUsd"`
+		BorrowUSD  producers.Num `json:"totalBorrowUsd"`
+		LTV        producers.Num `json:"ltv"`
+		Borrowable *bool         `json:"borrowable"`
+		Minted     string        `json:"mintedCoin"`
+	}
+	var f answer.Fields
+	if !f.Parse(row, &b) {
+		return f.Err
+	}
+	pool, known := pools[b.ID]
+	if !known { // too small to be told with the others
+		return nil
+	}
+	rate := pool.rate(b.ID, schemas.RateBorrowing)
+	rate.Raw, rate.TvlUsd, rate.MaxLtv = string(b.Base), string(b.BorrowUSD), string(b.LTV)
+	if net := difference(b.Base, b.Reward); net != "" {
+		rate.Raw, rate.Reward = net, difference("0", b.Reward)
+	}
+	if b.Minted != "" {
+		rate.Name = pool.Symbol
+		if pool.Meta != "" {
+			rate.Name += " " + pool.Meta
+		}
+		rate.Symbol, rate.Tokens, rate.CollateralUsd = b.Minted, nil, string(b.SupplyUSD)
+	}
+	if b.Borrowable != nil && !*b.Borrowable {
+		rate.MaxAmount = "0"
+	}
+	out.Rate(rate)
+	return nil
+}
+
+// chart reads what a pool paid at the end of each day, and its newest value.
+func (l *llamaPools) chart(path string, rows []json.RawMessage, out *producers.Readings) error {
+	parts := answer.Endpoint(path)
+	if len(parts) < 2 || parts[len(parts)-2] != "chart" {
+		return producers.Unreadable("a chart does not say of which pool it is, and its path is not known")
+	}
+	id := parts[len(parts)-1]
+	var pool llamaPool
+	if pools := l.told.Load(); pools != nil {
+		pool = (*pools)[id]
+	}
+	if pool.Project == "" {
+		return producers.Unreadable("which project the pool %.40q is of is not known before /pools was read", id)
+	}
+	answer.EachRow(rows, out, func(row json.RawMessage, out *producers.Readings) error {
+		var day struct {
+			Time string `json:"timestamp"`
+			llamaAPY
+		}
+		var f answer.Fields
+		if !f.Parse(row, &day) {
+			return f.Err
+		}
+		rate := day.into(pool.rate(id, pool.category()))
+		rate.Past, rate.EventTime = true, f.Time("timestamp", day.Time)
+		if rate.EventTime == 0 {
+			f.Fail(producers.Unreadable("no timestamp in it"))
+		}
+		if f.Err != nil {
+			return f.Err
+		}
+		out.Rate(rate)
+		return nil
+	})
+	return nil
+}

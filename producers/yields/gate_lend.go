@@ -1,0 +1,55 @@
+package yields
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/answer"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+// gateLend reads what lenders earn in Gate's Lend & Earn: estimated yearly rates as fractions, settled each hour, as described
+// on https://www.gate.com/docs/developers/apiv4/en/#currency-estimated-annualized-interest-rate. The list of currencies
+// beside it tells no rate that is paid, but the bounds of what a lender may ask for, so it is not read.
+func gateLend() producers.Source {
+	return producers.Source{
+		Slug: "gate-lend", Name: "Gate Lend & Earn", Version: 1,
+		URL:         "https://api.gateio.ws",
+		License:     "under Gate's user agreement",
+		Terms:       "https://www.gate.com/legal/user-agreement",
+		Attribution: "Source: Gate",
+		Kinds:       []string{producers.KindRate},
+		Feeds:       []producers.Feed{{Name: "lent", Interval: 15 * time.Minute, Paths: producers.Fixed("/api/v4/earn/uni/rate")}},
+		Requests:    200, Per: 10 * time.Second,
+		MaxBody: 8 << 20,
+		Decode:  decodeGateLend,
+	}
+}
+
+func decodeGateLend(_ string, body []byte, out *producers.Readings) error {
+	rows, err := answer.Rows(body)
+	if err != nil {
+		return err
+	}
+	if !answer.SomeRow(rows, "currency", "est_rate") {
+		return producers.Unreadable("no rates in it")
+	}
+	answer.EachRow(rows, out, func(row json.RawMessage, out *producers.Readings) error {
+		var told struct {
+			Currency string        `json:"currency"`
+			Rate     producers.Num `json:"est_rate"`
+		}
+		var f answer.Fields
+		if f.Parse(row, &told) {
+			out.Rate(&eventsv1.Rate{
+				// Whether interest is lent again is for the lender to choose.
+				Project: "gate", Pool: told.Currency, Symbol: told.Currency, Category: schemas.RateLending,
+				Raw: string(told.Rate), RawUnit: "apr_fraction", Compounding: "none", Term: "flexible", Payout: "hourly",
+			})
+		}
+		return f.Err
+	})
+	return nil
+}

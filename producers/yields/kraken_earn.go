@@ -1,0 +1,106 @@
+package yields
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/answer"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+// krakenEarn reads the strategies of Kraken Earn: APRs in percent that Kraken estimates as a range, of which the lower end is
+// taken. The endpoint is described on https://docs.kraken.com/api/docs/rest-api/list-earn-strategies. The least that may be
+// allocated is told in USD, and is left out.
+func krakenEarn() producers.Source {
+	return producers.Source{
+		Slug: "kraken-earn", Name: "Kraken Earn", Version: 1,
+		URL:         "https://api.kraken.com",
+		License:     "under Kraken's terms of service",
+		Terms:       "https://www.kraken.com/legal",
+		Attribution: "Source: Kraken",
+		Off:         "it answers accounts only: the key file has to hold an API key that may query funds, and its private key",
+		KeyHeader:   "API-Key",
+		Sign:        signKraken,
+		Kinds:       []string{producers.KindRate},
+		Feeds: []producers.Feed{{
+			Name: "strategies", Interval: time.Hour, Paths: producers.Fixed(`/0/private/Earn/Strategies {"limit":500}`),
+		}},
+		Requests: 10, Per: time.Minute,
+		MaxBody: 8 << 20,
+		Decode:  decodeKrakenEarn,
+	}
+}
+
+func decodeKrakenEarn(_ string, body []byte, out *producers.Readings) error {
+	var told struct {
+		Errors []string `json:"error"`
+		Result struct {
+			Items []json.RawMessage `json:"items"`
+		} `json:"result"`
+	}
+	if err := json.Unmarshal(body, &told); err != nil {
+		return producers.Unreadable("parsing: %w", err)
+	}
+	if len(told.Errors) > 0 || !answer.SomeRow(told.Result.Items, "id", "asset") {
+		return producers.Unreadable("no strategies in it; it says %.200q", told.Errors)
+	}
+	answer.EachRow(told.Result.Items, out, krakenStrategy)
+	return nil
+}
+
+func krakenStrategy(row json.RawMessage, out *producers.Readings) error {
+	var s struct {
+		ID    string `json:"id"`
+		Asset string `json:"asset"`
+		APR   struct {
+			Low producers.Num `json:"low"`
+		} `json:"apr_estimate"`
+		Most         producers.Num `json:"user_cap"`
+		AutoCompound struct {
+			Type string `json:"type"`
+		} `json:"auto_compound"`
+		Lock struct {
+			Every     producers.Num `json:"payout_frequency"`
+			Bonding   producers.Num `json:"bonding_period"`
+			Queue     producers.Num `json:"exit_queue_period"`
+			Unbonding producers.Num `json:"unbonding_period"`
+		} `json:"lock_type"`
+		Source struct {
+			Type string `json:"type"`
+		} `json:"yield_source"`
+	}
+	var f answer.Fields
+	if !f.Parse(row, &s) {
+		return f.Err
+	}
+	if s.Most == "0" {
+		return nil // it takes nothing more
+	}
+	const day = 24 * 60 * 60
+	// Whoever leaves waits in a queue first, then until the asset is unbound.
+	notice := daysOf(&f, "unbonding_period", s.Lock.Unbonding, day)
+	if queue := daysOf(&f, "exit_queue_period", s.Lock.Queue, day); notice != nil && queue != nil {
+		*notice += *queue
+	}
+	every := krakenSpans[f.Count("payout_frequency", s.Lock.Every)]
+	rate := &eventsv1.Rate{
+		Project: "kraken", Pool: s.ID, Symbol: s.Asset, Category: schemas.RateLending, Raw: string(s.APR.Low), RawUnit: "apr_percent",
+		Compounding: "none", Term: "flexible", MaxAmount: string(s.Most), Payout: every,
+		LockupDays: daysOf(&f, "bonding_period", s.Lock.Bonding, day), NoticeDays: notice,
+	}
+	if s.Source.Type == "staking" {
+		rate.Category = schemas.RateStaking
+	}
+	if s.AutoCompound.Type == "enabled" && every != "" {
+		rate.Compounding = every
+	}
+	if f.Err == nil {
+		out.Rate(rate)
+	}
+	return f.Err
+}
+
+// krakenSpans are the usual seconds between two payments, in our words.
+var krakenSpans = map[uint32]string{60 * 60: "hourly", 24 * 60 * 60: "daily", 7 * 24 * 60 * 60: "weekly"}

@@ -1,0 +1,81 @@
+package yields
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/answer"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+// lido reads what staking ether with Lido earns: an APR in percent that Lido works out of each rebase of stETH, once a day.
+// Addresses and the formula stand on https://docs.lido.fi/integrations/api/, the fields in the Swagger description that it
+// links to.
+func lido() producers.Source {
+	return producers.Source{
+		Slug: "lido", Name: "Lido", Version: 1,
+		URL:         "https://eth-api.lido.fi",
+		License:     "public interface for integrations; no licence of the values is stated",
+		Terms:       "https://lido.fi/terms-of-use",
+		Attribution: "Source: Lido",
+		Kinds:       []string{producers.KindRate},
+		Feeds:       []producers.Feed{{Name: "apr", Interval: time.Hour, Paths: producers.Fixed("/v1/protocol/steth/apr/last")}},
+		Requests:    10, Per: time.Minute, // no limit is published
+		MaxBody: 1 << 20,
+		Decode:  decodeLido,
+	}
+}
+
+// lidoAPR is a value of a rebase: stETH grows by itself each day, so its holders compound daily.
+type lidoAPR struct {
+	TimeUnix producers.Num `json:"timeUnix"`
+	APR      producers.Num `json:"apr"`
+}
+
+func decodeLido(_ string, body []byte, out *producers.Readings) error {
+	var told struct {
+		Data *struct {
+			lidoAPR
+			// Past are those of the last days, in the answer to /v1/protocol/steth/apr/sma.
+			Past []lidoAPR `json:"aprs"`
+		} `json:"data"`
+		Meta struct {
+			Address string `json:"address"`
+		} `json:"meta"`
+	}
+	if err := json.Unmarshal(body, &told); err != nil {
+		return producers.Unreadable("parsing: %w", err)
+	}
+	if told.Data == nil || told.Data.APR == "" && len(told.Data.Past) == 0 {
+		return producers.Unreadable("no data.apr in it; it says %.200s", answer.SaysError(answer.Keys(body)))
+	}
+	rate, err := told.Data.rate(told.Meta.Address)
+	if err != nil {
+		return err
+	}
+	out.Rate(rate)
+	for i, past := range told.Data.Past {
+		rate, err := past.rate(told.Meta.Address)
+		if err == nil {
+			rate.Past = true
+			out.Rate(rate)
+		}
+		answer.Refuse(out, err, "day %d", i)
+	}
+	return nil
+}
+
+func (l lidoAPR) rate(address string) (*eventsv1.Rate, error) {
+	var f answer.Fields
+	rate := &eventsv1.Rate{
+		Project: "lido", Chain: "Ethereum", Pool: "steth", Symbol: "ETH", Name: "stETH", Category: schemas.RateStaking,
+		Raw: string(l.APR), RawUnit: "apr_percent", Compounding: "daily", Term: "flexible", CoinId: "ethereum", Payout: "daily",
+		EventTime: f.Known("timeUnix", string(l.TimeUnix), producers.Unix(l.TimeUnix, time.Second)),
+	}
+	if address != "" {
+		rate.Tokens = []string{address}
+	}
+	return rate, f.Err
+}

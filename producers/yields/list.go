@@ -1,0 +1,44 @@
+// Package yields translates what is polled for rates, of lending, borrowing and staking: one file a source, in which a
+// declaration tells the engine where and how often to ask and a decoder reads the answers. A decoder keeps the rate as it
+// is told, with its unit and with the compounding that the source's documentation describes, and converts nothing; a rate
+// that is not told is no row.
+package yields
+
+import (
+	"embed"
+
+	"github.com/marketlog/marketlog/producers"
+)
+
+//go:embed testdata/*/format
+var formats embed.FS
+
+// List returns every source of rates, in alphabetical order.
+func List() []producers.Source {
+	list := []producers.Source{
+		aave(),
+		binanceEarn(),
+		wbeth(),
+		bitfinexFunding(),
+		bybitEarn(),
+		bybitMargin(),
+		cbeth(),
+		defillamaYields(),
+		frax(),
+		gateLend(),
+		jito(),
+		kamino(),
+		krakenEarn(),
+		kucoinEarn(),
+		lido(),
+		marinade(),
+		morpho(),
+		okxEarn(),
+		rocketpool(),
+		swell(),
+	}
+	for i := range list {
+		list[i].Formats = formats
+	}
+	return list
+}

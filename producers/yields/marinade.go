@@ -1,0 +1,46 @@
+package yields
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/answer"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+// marinade reads what holders of mSOL earn: an APY as a fraction, by which the price of mSOL in SOL grew within the last
+// seven days. The address and the field are those that DefiLlama reads (src/adaptors/marinade-liquid-staking of
+// github.com/DefiLlama/yield-server), which takes the number for a fraction as well.
+func marinade() producers.Source {
+	return producers.Source{
+		Slug: "marinade", Name: "Marinade", Version: 1, Aliases: []string{"marinade-liquid-staking"},
+		URL:         "https://api.marinade.finance",
+		License:     "public interface of the protocol; no licence of the values is stated",
+		Terms:       "https://marinade.finance/terms-of-use",
+		Attribution: "Source: Marinade",
+		Kinds:       []string{producers.KindRate},
+		Feeds:       []producers.Feed{{Name: "apy", Interval: time.Hour, Paths: producers.Fixed("/msol/apy/7d")}},
+		Requests:    10, Per: time.Minute, // no limit is published
+		MaxBody: 1 << 20,
+		Decode:  decodeMarinade,
+	}
+}
+
+func decodeMarinade(_ string, body []byte, out *producers.Readings) error {
+	var told struct {
+		APY producers.Num `json:"value"`
+	}
+	if err := json.Unmarshal(body, &told); err != nil {
+		return producers.Unreadable("parsing: %w", err)
+	}
+	if told.APY == "" {
+		return producers.Unreadable("no value in it; it says %.200s", answer.SaysError(answer.Keys(body)))
+	}
+	out.Rate(&eventsv1.Rate{
+		Project: "marinade-liquid-staking", Chain: "Solana", Pool: "msol", Symbol: "SOL", Name: "mSOL", Category: schemas.RateStaking,
+		Raw: string(told.APY), RawUnit: "apy_fraction", Term: "flexible", CoinId: "solana",
+	})
+	return nil
+}

@@ -1,0 +1,135 @@
+package yields
+
+import (
+	"encoding/json"
+	"net/url"
+	"time"
+
+	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/answer"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+// okxEarn reads what lenders earn in OKX's Simple Earn Flexible and what those pay who borrow from it: yearly rates as
+// fractions, settled each hour. Both endpoints are described on https://www.okx.com/docs-v5/en/ under "Financial product,
+// Simple earn flexible": the summary tells borrowing rates alone, the history has had the lending rate beside the borrowing
+// rate since 2026-02-27, and asked without a currency it tells all currencies of one hour.
+func okxEarn() producers.Source {
+	return producers.Source{
+		Slug: "okx-earn", Name: "OKX Simple Earn", Version: 1, Aliases: []string{"okx-simple-earn"},
+		URL:         "https://www.okx.com",
+		License:     "under OKX's API agreement",
+		Terms:       "https://www.okx.com/help/okx-api-agreement",
+		Attribution: "Source: OKX",
+		Kinds:       []string{producers.KindRate},
+		Feeds: []producers.Feed{
+			{Name: "lent", Interval: 15 * time.Minute, Paths: producers.Fixed("/api/v5/finance/savings/lending-rate-history?limit=1")},
+			{Name: "borrowed", Interval: 15 * time.Minute, Paths: producers.Fixed("/api/v5/finance/savings/lending-rate-summary")},
+		},
+		Requests: 6, Per: time.Second,
+		MaxBody: 8 << 20,
+		Decode:  decodeOKXEarn,
+	}
+}
+
+func decodeOKXEarn(path string, body []byte, out *producers.Readings) error {
+	var told struct {
+		Code    producers.Num     `json:"code"`
+		Message string            `json:"msg"`
+		Data    []json.RawMessage `json:"data"`
+	}
+	if err := json.Unmarshal(body, &told); err != nil {
+		return producers.Unreadable("parsing: %w", err)
+	}
+	if told.Code != "0" {
+		return producers.Unreadable("it says %.20s %.200s", string(told.Code), told.Message)
+	}
+	switch {
+	case len(told.Data) == 0 && okxOne(path):
+		return nil // nothing is older
+	case answer.SomeRow(told.Data, "ccy", "ts"):
+		return decodeOKXHistory(path, told.Data, out)
+	case answer.SomeRow(told.Data, "ccy", "preRate"):
+		answer.EachRow(told.Data, out, okxBorrowed)
+		return nil
+	}
+	return producers.Unreadable("no rates in it")
+}
+
+// okxOne says that one currency was asked for, which is how the past is read.
+func okxOne(path string) bool {
+	u, err := url.Parse(path)
+	return err == nil && u.Query().Get("ccy") != ""
+}
+
+// okxHour is what lenders earned and borrowers paid in an hour.
+type okxHour struct {
+	Currency string        `json:"ccy"`
+	Borrowed producers.Num `json:"rate"`
+	Lent     producers.Num `json:"lendingRate"`
+	Time     producers.Num `json:"ts"`
+}
+
+// decodeOKXHistory tells the newest hour of each currency as the rate of lenders that holds, and all other hours, or all of
+// them where one currency was asked for, as the past of lenders and borrowers.
+func decodeOKXHistory(path string, rows []json.RawMessage, out *producers.Readings) error {
+	newest, lent := map[string]int64{}, false
+	for _, row := range rows {
+		var h okxHour
+		if json.Unmarshal(row, &h) == nil {
+			newest[h.Currency] = max(newest[h.Currency], producers.Unix(h.Time, time.Millisecond))
+			lent = lent || h.Lent != ""
+		}
+	}
+	one := okxOne(path) || path == "" && len(newest) == 1 && len(rows) > 1
+	if !lent && !one {
+		return producers.Unreadable("no lendingRate in it")
+	}
+	answer.EachRow(rows, out, func(row json.RawMessage, out *producers.Readings) error {
+		var f answer.Fields
+		var h okxHour
+		if !f.Parse(row, &h) {
+			return f.Err
+		}
+		at := producers.Unix(h.Time, time.Millisecond)
+		if at <= 0 {
+			return producers.Unreadable("ts: %.40q is no time", string(h.Time))
+		}
+		past := one || at < newest[h.Currency]
+		out.Rate(&eventsv1.Rate{
+			Project: "okx", Pool: h.Currency, Symbol: h.Currency, Category: schemas.RateLending, Raw: string(h.Lent), RawUnit: "apr_fraction",
+			// The interest of an hour comes in the next one; that it is lent again by itself is not documented.
+			Compounding: "none", Term: "flexible", Payout: "hourly", Past: past, EventTime: at,
+		})
+		if past {
+			rate := okxBorrowing(h.Currency, h.Borrowed)
+			rate.Past, rate.EventTime = true, at
+			out.Rate(rate)
+		}
+		return nil
+	})
+	return nil
+}
+
+// okxBorrowed tells the rate of the last hour, which is also what the history will have of it; the other two are the mean of a
+// day and an estimate of the next hour.
+func okxBorrowed(row json.RawMessage, out *producers.Readings) error {
+	var told struct {
+		Currency string        `json:"ccy"`
+		Last     producers.Num `json:"preRate"`
+	}
+	var f answer.Fields
+	if f.Parse(row, &told) {
+		out.Rate(okxBorrowing(told.Currency, told.Last))
+	}
+	return f.Err
+}
+
+// okxBorrowing is what borrowers pay: the interest of each hour is added to what they owe.
+func okxBorrowing(currency string, raw producers.Num) *eventsv1.Rate {
+	return &eventsv1.Rate{
+		Project: "okx", Pool: currency, Symbol: currency, Category: schemas.RateBorrowing, Raw: string(raw), RawUnit: "apr_fraction",
+		Compounding: "hourly", Term: "flexible", Payout: "hourly",
+	}
+}

@@ -1,0 +1,52 @@
+package yields
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+// wbeth reads what holders of WBETH earn, Binance's wrapped beacon ether: an APR as a fraction. Binance documents no such
+// interface; the address and the field are those that DefiLlama reads (src/adaptors/binance-staked-eth of
+// github.com/DefiLlama/yield-server), which multiplies the number with 100 for percent.
+func wbeth() producers.Source {
+	return producers.Source{
+		Slug: "binance-wbeth", Name: "Binance WBETH", Version: 1, Aliases: []string{"wbeth", "binance-staked-eth"},
+		URL:         "https://www.binance.com",
+		License:     "interface behind the public page; no licence of the values is stated",
+		Terms:       "https://www.binance.com/en/terms",
+		Attribution: "Source: Binance",
+		Kinds:       []string{producers.KindRate},
+		Feeds: []producers.Feed{{
+			Name: "apr", Interval: time.Hour, Paths: producers.Fixed("/bapi/earn/v1/public/pos/cftoken/project/getPurchasableProject"),
+		}},
+		Requests: 10, Per: time.Minute, // no limit is published
+		MaxBody: 1 << 20,
+		Decode:  decodeWBETH,
+	}
+}
+
+func decodeWBETH(_ string, body []byte, out *producers.Readings) error {
+	var told struct {
+		Code    producers.Num `json:"code"`
+		Message string        `json:"message"`
+		Data    *struct {
+			APR producers.Num `json:"annualInterestRate"`
+		} `json:"data"`
+	}
+	if err := json.Unmarshal(body, &told); err != nil {
+		return producers.Unreadable("parsing: %w", err)
+	}
+	if told.Data == nil || told.Data.APR == "" {
+		return producers.Unreadable("no data.annualInterestRate in it; it says %.20s %.200s", string(told.Code), told.Message)
+	}
+	out.Rate(&eventsv1.Rate{
+		// The exchange rate of WBETH is set once a day, and what was earned stays in it.
+		Project: "binance-staked-eth", Chain: "Ethereum", Pool: "wbeth", Symbol: "ETH", Name: "WBETH", Category: schemas.RateStaking,
+		Raw: string(told.Data.APR), RawUnit: "apr_fraction", Compounding: "daily", Term: "flexible", CoinId: "ethereum",
+	})
+	return nil
+}
