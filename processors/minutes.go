@@ -45,8 +45,8 @@ const minutesMemory = StateEvery + 2*time.Minute
 // Minutes runs one MinuteFold. Its output topic has a single partition, and the member of its group
 // that holds it is the one that folds.
 //
-// A closed candle belongs to its own minute, which is whole in a partition when the watermark there has closed it. An
-// observation belongs to the minute of the clock before it, which is whole when that clock has passed it. A minute is
+// A closed candle belongs to its own minute, which is whole in a partition when the watermark there has closed it. What
+// another MinuteFold put out belongs to the minute that it folded, which its pulse ends. An observation belongs to the minute of the clock before it, which is whole when that clock has passed it. A minute is
 // folded when it is whole in all partitions, partition by partition, so how they were read side by side makes no difference.
 type Minutes struct {
 	Name   string
@@ -222,6 +222,7 @@ type minutePartition struct {
 	topic     string
 	partition int32
 	derived   bool
+	minutes   bool // made by a MinuteFold
 	next      int64
 	clocks    Clocks         // of a raw topic
 	last      *eventsv1.Mark // of a derived one
@@ -254,7 +255,7 @@ func newMinuteJoin(topics []string, checkpoint *eventsv1.Checkpoint) (*minuteJoi
 			return nil, err
 		}
 		for p := range topic.Partitions {
-			j.partitions = append(j.partitions, &minutePartition{topic: name, partition: p, derived: topic.Derived, pending: map[int64]*minuteSegment{}})
+			j.partitions = append(j.partitions, &minutePartition{topic: name, partition: p, derived: topic.Derived, minutes: topic.Minutes, pending: map[int64]*minuteSegment{}})
 		}
 	}
 	begin := minuteBegin{minute: checkpoint.GetOffset(), offsets: make([]int64, len(j.partitions))}
@@ -305,6 +306,16 @@ const minute = int64(time.Minute)
 
 // derive takes a record of a topic of closed minutes.
 func (p *minutePartition) derive(rec *kgo.Record, record eventsv1.Marked) {
+	if p.minutes {
+		folded := record.GetMark().GetOffset()
+		s := p.segment(folded, rec.Offset)
+		if record.GetPulse() != nil {
+			p.reached = max(p.reached, folded)
+			return
+		}
+		s.records = append(s.records, minuteRecord{Input{Topic: rec.Topic, Partition: rec.Partition, Offset: rec.Offset}, record})
+		return
+	}
 	if pulse := record.GetPulse(); pulse != nil {
 		if pulse.Watermark > 0 {
 			p.reached = max(p.reached, schemas.Minute(pulse.Watermark-int64(schemas.AllowedLateness)))

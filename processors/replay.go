@@ -21,7 +21,13 @@ const (
 	ViewCandles = "candles"
 	// ViewMarkets is what the fold of minutes makes: rows of coins, and of the whole market.
 	ViewMarkets = "markets"
-	// ViewAll is prices and candles, from one pass, and markets.
+	// ViewRates is what rates are and were.
+	ViewRates = "rates"
+	// ViewDefi is all of DeFi, and the largest in it.
+	ViewDefi = "defi"
+	// ViewEarn is earn products, what changed of them and the fixings of their benchmark.
+	ViewEarn = "earn"
+	// ViewAll is prices and candles, from one pass, and what folds of minutes make.
 	ViewAll   = "all"
 	ViewTicks = "ticks"
 	// ViewReference is the rows of what sources say. They are not derived, so it is only compared.
@@ -46,6 +52,16 @@ var rebuiltTables = []rebuilt{
 	{"markets_1d", schemas.TopicMarkets, afterSecond, afterSecond},
 	{"summaries", schemas.TopicMarkets, afterSecond, afterSecond},
 	{"sentiment", schemas.TopicMarkets, afterSecond, afterSecond},
+	{"rates", schemas.TopicRates, afterSecond, afterSecond},
+	{"rates_now", schemas.TopicRates, afterSecond, afterSecond},
+	{"rates_1h", schemas.TopicRates, afterHour, afterHour},
+	{"rates_1d", schemas.TopicRates, afterDay, afterDay},
+	{"defi", schemas.TopicDefi, afterSecond, afterSecond},
+	{"defi_lists", schemas.TopicDefi, afterSecond, afterSecond},
+	{"earn_products", schemas.TopicEarn, afterSecond, afterSecond},
+	{"earn_history", schemas.TopicEarn, afterSecond, afterSecond},
+	{"earn_changes", schemas.TopicEarn, afterSecond, afterSecond},
+	{"earn_fixings", schemas.TopicEarn, afterSecond, afterSecond},
 	{"coins", schemas.TopicReferenceRaw, always, never},
 	{"coin_events", schemas.TopicReferenceRaw, always, never},
 	{"stablecoins", schemas.TopicReferenceRaw, always, never},
@@ -59,6 +75,7 @@ var rebuiltTables = []rebuilt{
 	{"fixings", schemas.TopicReferenceRaw, always, never},
 	{"fiat_rates", schemas.TopicReferenceRaw, always, never},
 	{"coin_markets", schemas.TopicCoinMarketsRaw, always, never},
+	{"rates_past", schemas.TopicRatesRaw, always, never},
 }
 
 // always and never are for rows that come in no order of time: the offset alone says which are made.
@@ -69,6 +86,12 @@ func never(int64, int64) int64 { return math.MinInt64 }
 func seconds(at int64) int64 { return at / int64(time.Second) }
 
 func afterSecond(now, _ int64) int64 { return seconds(now) + 1 }
+
+// afterHour and afterDay are for rows of an hour or a day by its start, which are caused in the first minute that ends
+// with it or behind it.
+func afterHour(now, _ int64) int64 { return seconds(now-int64(time.Hour)) + 1 }
+
+func afterDay(now, _ int64) int64 { return seconds(now-int64(24*time.Hour)) + 1 }
 
 func afterMinute(now, _ int64) int64 { return seconds(schemas.Minute(now) + int64(time.Minute)) }
 
@@ -84,13 +107,19 @@ func viewTopics(view string) []string {
 	case ViewCandles:
 		return []string{schemas.TopicCandles}
 	case ViewAll:
-		return []string{schemas.TopicPrices, schemas.TopicCandles, schemas.TopicMarkets}
+		return []string{schemas.TopicPrices, schemas.TopicCandles, schemas.TopicMarkets, schemas.TopicRates, schemas.TopicDefi, schemas.TopicEarn}
 	case ViewMarkets:
 		return []string{schemas.TopicMarkets}
+	case ViewRates:
+		return []string{schemas.TopicRates}
+	case ViewDefi:
+		return []string{schemas.TopicDefi}
+	case ViewEarn:
+		return []string{schemas.TopicEarn}
 	case ViewTicks:
 		return []string{schemas.TopicTicks}
 	case ViewReference:
-		return []string{schemas.TopicReferenceRaw, schemas.TopicCoinMarketsRaw}
+		return []string{schemas.TopicReferenceRaw, schemas.TopicCoinMarketsRaw, schemas.TopicRatesRaw}
 	default:
 		return nil
 	}
@@ -112,9 +141,9 @@ type Replay struct {
 	// Verify compares only.
 	Verify bool
 
-	// Unit and Minutes are the very ones that are live; Minutes is nil where nothing folds minutes.
+	// Unit and Minutes are the very ones that are live; a topic of rows of minutes that no fold is here for has no rows.
 	Unit    Unit
-	Minutes *Minutes
+	Minutes []*Minutes
 	// Rejoin resolves a recorded tick anew, at the log time now; it must not change it. For view ticks.
 	Rejoin  func(recorded *eventsv1.ResolvedTick, now int64) *eventsv1.ResolvedTick
 	Log     stream.Config
@@ -163,7 +192,7 @@ type ReplayResult struct {
 // Validate refuses a view that cannot be replayed and times that leave nothing.
 func (r *Replay) Validate() error {
 	if viewTopics(r.View) == nil {
-		return fmt.Errorf("view %q cannot be replayed; use prices, candles, markets, all, ticks or reference", r.View)
+		return fmt.Errorf("view %q cannot be replayed; use prices, candles, markets, rates, defi, earn, all, ticks or reference", r.View)
 	}
 	if r.View == ViewReference && !r.Verify {
 		return fmt.Errorf("view %q cannot be rebuilt: its rows are what the log says; compare them with --verify", r.View)
@@ -331,7 +360,8 @@ func (r *Replay) awaitLive(ctx context.Context, j *journal, parts []*partReplay)
 // inserted is the input offset below which a sink has inserted all rows of a partition, and whether
 // those of the last mark are among them.
 func inserted(topic string, p history.Progress, last markEntry) (below int64, caught bool) {
-	if topic == schemas.TopicTicks || topic == schemas.TopicReferenceRaw || topic == schemas.TopicCoinMarketsRaw {
+	switch topic {
+	case schemas.TopicTicks, schemas.TopicReferenceRaw, schemas.TopicCoinMarketsRaw, schemas.TopicRatesRaw:
 		return p.Next, p.Next > last.Offset
 	}
 	mark := p.Marks[last.Partition]
@@ -353,6 +383,12 @@ func control(topic string, c *eventsv1.Control) eventsv1.Marked {
 		return &eventsv1.PriceRecord{Body: &eventsv1.PriceRecord_Control{Control: c}}
 	case schemas.TopicMarkets:
 		return &eventsv1.MarketRecord{Body: &eventsv1.MarketRecord_Control{Control: c}}
+	case schemas.TopicRates:
+		return &eventsv1.RateRecord{Body: &eventsv1.RateRecord_Control{Control: c}}
+	case schemas.TopicDefi:
+		return &eventsv1.DefiRecord{Body: &eventsv1.DefiRecord_Control{Control: c}}
+	case schemas.TopicEarn:
+		return &eventsv1.EarnRecord{Body: &eventsv1.EarnRecord_Control{Control: c}}
 	default:
 		return &eventsv1.CandleRecord{Body: &eventsv1.CandleRecord_Control{Control: c}}
 	}

@@ -92,9 +92,9 @@ func (r *Replay) refold(ctx context.Context, j *journal) (parts []*partReplay, e
 	for _, topic := range topics {
 		var p *partReplay
 		switch topic {
-		case schemas.TopicMarkets:
-			p, err = r.refoldMinutes(ctx, j)
-		case schemas.TopicReferenceRaw, schemas.TopicCoinMarketsRaw:
+		case schemas.TopicMarkets, schemas.TopicRates, schemas.TopicDefi, schemas.TopicEarn:
+			p, err = r.refoldMinutes(ctx, j, topic)
+		case schemas.TopicReferenceRaw, schemas.TopicCoinMarketsRaw, schemas.TopicRatesRaw:
 			p, err = r.reread(ctx, j, topic)
 		default:
 			continue

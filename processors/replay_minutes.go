@@ -6,30 +6,31 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream"
 	"github.com/marketlog/marketlog/stream/faults"
 	"github.com/marketlog/marketlog/stream/history"
 )
 
-// refoldMinutes folds minutes anew. It takes seconds, so nothing of it is kept in the journal: interrupted, it begins
+// refoldMinutes folds anew the minutes whose rows a topic holds. It takes seconds, so nothing of it is kept in the journal: interrupted, it begins
 // again, and inserts the same rows.
 //
 // Where the log holds all inputs and all that was made of them, it begins with the first. Else it begins as a fold that is
 // started again does, at the first checkpoint that lies in the log with all that it needs; rows of minutes before lie outside.
-func (r *Replay) refoldMinutes(ctx context.Context, j *journal) (*partReplay, error) {
-	part := &partReplay{makes: schemas.TopicMarkets, Last: map[string]markEntry{}}
-	if r.Minutes == nil {
+func (r *Replay) refoldMinutes(ctx context.Context, j *journal, topic string) (*partReplay, error) {
+	part := &partReplay{makes: topic, Last: map[string]markEntry{}}
+	i := slices.IndexFunc(r.Minutes, func(m *Minutes) bool { return m.Output == topic })
+	if i < 0 {
 		part.Exact = true // nobody makes such rows
 		return part, nil
 	}
-	m := *r.Minutes
+	m := *r.Minutes[i]
 	m.Log, m.Logger = r.Log, r.Logger
 	starts, ends, err := m.bounds(ctx)
 	if err != nil {

@@ -30,12 +30,15 @@ func (f summedFold) Close(minute int64, out *processors.Outputs) {
 	f.MinuteFold.Close(minute, out)
 }
 
+// marketTopics are the topics of what the script writes and of what is made of it.
+var marketTopics = []string{schemas.TopicMarkets, schemas.TopicCoinMarketsRaw, schemas.TopicReferenceRaw}
+
 func replayedMinutes() *processors.Minutes {
 	return &processors.Minutes{Name: "markets", Inputs: minuteInputs, Output: schemas.TopicMarkets, New: func() processors.MinuteFold { return summedFold{newSumFold()} }}
 }
 
-// liveMinutes folds minutes and materializes what they and the sources say.
-func liveMinutes(t testing.TB, log stream.Config, store *history.Store) (stop func()) {
+// liveMinutes folds minutes and materializes topics.
+func liveMinutes(t testing.TB, log stream.Config, store *history.Store, minutes *processors.Minutes, topics ...string) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	var parts sync.WaitGroup
@@ -46,10 +49,9 @@ func liveMinutes(t testing.TB, log stream.Config, store *history.Store) (stop fu
 			}
 		})
 	}
-	minutes := replayedMinutes()
 	minutes.Log, minutes.Logger = log, quiet(t)
 	run("folding", minutes.Run)
-	for _, topic := range []string{schemas.TopicMarkets, schemas.TopicCoinMarketsRaw, schemas.TopicReferenceRaw} {
+	for _, topic := range topics {
 		run("materializing "+topic, (&processors.Sink{Topic: topic, Log: log, History: store, Logger: quiet(t)}).Run)
 	}
 	stop = sync.OnceFunc(func() { cancel(); parts.Wait() })
@@ -127,7 +129,7 @@ func minuteDigests(t testing.TB, store *history.Store) (all [][sha256.Size]byte)
 
 func newMinuteReplay(t testing.TB, log stream.Config, store *history.Store, view string, verify bool) *replayer {
 	r := newReplay(t, log, store, view, verify)
-	r.Minutes = replayedMinutes()
+	r.Minutes = []*processors.Minutes{replayedMinutes()}
 	return r
 }
 
@@ -137,7 +139,7 @@ func TestFoldedMinutesAreReplayed(t *testing.T) {
 	// The last hours of a day, so that midnight lies in the script.
 	script := &minuteScript{t: t, producer: producer, at: time.Date(2026, 3, 1, 22, 0, 0, 0, time.UTC).UnixNano()}
 	script.write(200)
-	liveMinutes(t, log, store)
+	liveMinutes(t, log, store, replayedMinutes(), marketTopics...)
 	equal := func(when string, least int64) processors.ReplayResult {
 		t.Helper()
 		r := newMinuteReplay(t, log, store, processors.ViewMarkets, true)
@@ -225,7 +227,7 @@ func TestRowsOfSourcesAreComparedWithTheirRecords(t *testing.T) {
 	store, _ := newStore(t)
 	script := &minuteScript{t: t, producer: producer, at: time.Date(2026, 3, 1, 22, 0, 0, 0, time.UTC).UnixNano()}
 	script.write(50)
-	liveMinutes(t, log, store)
+	liveMinutes(t, log, store, replayedMinutes(), marketTopics...)
 	replay := newMinuteReplay(t, log, store, processors.ViewReference, true)
 	// 3 coins, 150 events of them, as many rates and observations, a fixing and 50 requests.
 	if result := replay.run(t); result.Differing != 0 || result.Compared != 3+150+150+150+1+50 {

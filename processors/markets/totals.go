@@ -8,12 +8,12 @@ import (
 
 const (
 	totalsStep = 5 * time.Minute
-	totalsFor  = 25 * time.Hour
+	totalsFor  = 27 * time.Hour
 	// totalsOff is how far from a day before a total may lie that is told for it.
 	totalsOff = 144 * time.Minute
 )
 
-// totals are the whole market's volumes of the last 25 hours, one of every five minutes: that at the end of the last minute
+// totals are the whole market's volumes of the last 27 hours, one of every five minutes: that at the end of the last minute
 // in it. Oldest first.
 type totals struct {
 	list []*eventsv1.MarketTotal

@@ -1,0 +1,309 @@
+// Package defi says each minute what all of DeFi is worth, lends, stakes, owes and pays: it joins what a source says of
+// protocols with the rates that count and the market caps of coins. A summary is written when it changes, and every five
+// minutes, so that its age tells whether the fold is alive. What the source says of a protocol is told again within days
+// only: the fold writes all of it once an hour, in parts, so the last hour of defi.v1 is enough to go on.
+//
+// The formulas are those of schemas, and on the page docs/formulas.md.
+package defi
+
+import (
+	"bytes"
+	"slices"
+	"time"
+
+	"github.com/marketlog/marketlog/processors"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+// Name is the consumer group.
+const Name = "defi"
+
+const (
+	// repeatAfter is how long an unchanged summary is not written again.
+	repeatAfter = 5 * time.Minute
+	// staleAfter is for how many intervals of its source a rate counts that is told no more.
+	staleAfter = 3
+)
+
+// Minutes is the declaration of this processor; the caller adds the log.
+func Minutes() *processors.Minutes {
+	return &processors.Minutes{
+		Name: Name, Inputs: []string{schemas.TopicMarkets, schemas.TopicRates, schemas.TopicReferenceRaw}, Output: schemas.TopicDefi, New: New,
+	}
+}
+
+// New makes the fold.
+func New() processors.MinuteFold {
+	return &fold{
+		protocols: newTable[*eventsv1.DefiProtocol](), chains: newTable[string](), coins: newTable[*eventsv1.DefiCoin](),
+		rates: newTable[rate](), caps: map[string]float64{},
+	}
+}
+
+type fold struct {
+	// What the source and others say once in days.
+	protocols table[*eventsv1.DefiProtocol]
+	chains    table[string] // the chains' own coins
+	coins     table[*eventsv1.DefiCoin]
+	source    eventsv1.DefiSource
+	// sourceLoaded is the minute that source was at when it was read back.
+	sourceLoaded int64
+	// What other folds repeat each hour.
+	rates            table[rate]
+	caps             map[string]float64
+	totalCap         float64
+	marketsSimulated bool
+	// written is the last summary that was, without its time, and writtenAt that.
+	written   []byte
+	writtenAt int64
+	// closed is the last minute that was.
+	closed int64
+}
+
+// rate is one that counts until it expires.
+type rate struct {
+	schemas.DefiRate
+	expires int64
+}
+
+// Load takes the states, and which summary was the last.
+func (f *fold) Load(rec eventsv1.Marked) {
+	r, ok := rec.(*eventsv1.DefiRecord)
+	if !ok {
+		return
+	}
+	switch body := r.Body.(type) {
+	case *eventsv1.DefiRecord_State:
+		s := body.State
+		for _, p := range s.Protocols {
+			f.protocols.load(s.Minute, p.Slug, p)
+		}
+		for _, c := range s.Chains {
+			f.chains.load(s.Minute, c.Chain, c.CoinId)
+		}
+		for _, c := range s.Coins {
+			f.coins.load(s.Minute, c.CoinId, c)
+		}
+		if s.Source != nil {
+			f.source.Read, f.source.Simulated, f.sourceLoaded = s.Source.Read, s.Source.Simulated, s.Minute
+		}
+	case *eventsv1.DefiRecord_Summary:
+		f.written, f.writtenAt = withoutTime(body.Summary), body.Summary.Time
+	}
+}
+
+// Take folds what a source says, a rate, or the market of a coin.
+func (f *fold) Take(minute int64, _ processors.Input, rec eventsv1.Marked) {
+	switch r := rec.(type) {
+	case *eventsv1.ReferenceRecord:
+		f.hear(minute, r)
+	case *eventsv1.RateRecord:
+		if e := r.GetEntry(); e != nil {
+			f.takeRate(minute, e)
+		}
+	case *eventsv1.MarketRecord:
+		switch body := r.Body.(type) {
+		case *eventsv1.MarketRecord_Market:
+			if body.Market.MarketCap == nil {
+				delete(f.caps, body.Market.CoinId)
+			} else {
+				f.caps[body.Market.CoinId] = *body.Market.MarketCap
+			}
+		case *eventsv1.MarketRecord_Summary:
+			f.totalCap, f.marketsSimulated = body.Summary.TotalMarketCap, body.Summary.Simulated
+		}
+	}
+}
+
+func (f *fold) hear(minute int64, rec *eventsv1.ReferenceRecord) {
+	switch body := rec.Body.(type) {
+	case *eventsv1.ReferenceRecord_Protocol:
+		said := body.Protocol
+		if said.Source != schemas.DefiTVLSource {
+			return
+		}
+		f.read(minute, said.IngestTime)
+		if p := schemas.NewDefiProtocol(said); p != nil {
+			f.protocols.set(minute, p.Slug, p)
+		} else {
+			f.protocols.drop(minute, said.Slug)
+		}
+	case *eventsv1.ReferenceRecord_ChainTvl:
+		said := body.ChainTvl
+		switch {
+		case said.Source != schemas.DefiTVLSource:
+		case said.CoinId == "":
+			f.chains.drop(minute, said.Chain)
+		default:
+			f.chains.set(minute, said.Chain, said.CoinId)
+		}
+	case *eventsv1.ReferenceRecord_Coin:
+		f.categorize(minute, body.Coin)
+	case *eventsv1.ReferenceRecord_Fetch:
+		said := body.Fetch
+		if said.Source == schemas.DefiTVLSource && said.Feed == schemas.DefiProtocolsFeed && said.Error == "" {
+			f.read(minute, said.Started)
+		}
+	case *eventsv1.ReferenceRecord_Notice:
+		if body.Notice.Source == schemas.DefiTVLSource && minute > f.sourceLoaded {
+			f.source.Simulated = body.Notice.Simulated
+		}
+	}
+}
+
+func (f *fold) read(minute, at int64) {
+	if minute > f.sourceLoaded {
+		f.source.Read = max(f.source.Read, at)
+	}
+}
+
+// categorize notes what a source says of the categories of a coin that it names in a way we know.
+func (f *fold) categorize(minute int64, said *eventsv1.Coin) {
+	id, ok := schemas.CanonicalCoin(said.Source, said.SourceId, said.Symbol, said.Name)
+	if !ok {
+		return
+	}
+	word := &eventsv1.DefiWord{Source: said.Source, Part: said.Part, SourceId: said.SourceId, Defi: schemas.IsDefi(said.Categories)}
+	next := &eventsv1.DefiCoin{CoinId: id} // those that were written are not changed
+	for _, other := range f.coins.get(id).GetWords() {
+		if schemas.CompareDefiWords(word, other) != 0 {
+			next.Words = append(next.Words, other)
+		}
+	}
+	if len(said.Categories) > 0 {
+		next.Words = append(next.Words, word)
+		slices.SortFunc(next.Words, schemas.CompareDefiWords)
+	}
+	if len(next.Words) > 0 {
+		f.coins.set(minute, id, next)
+	} else {
+		f.coins.drop(minute, id)
+	}
+}
+
+func (f *fold) takeRate(minute int64, e *eventsv1.RateEntry) {
+	key := e.Source + "\x00" + e.Category + "\x00" + e.Pool
+	if counted, ok := schemas.NewDefiRate(e); ok {
+		f.rates.set(minute, key, rate{counted, e.Heard + staleAfter*e.Said.GetInterval()})
+	} else {
+		f.rates.drop(minute, key)
+	}
+}
+
+// Close writes the summary if it changed or is due, and the states that are due.
+func (f *fold) Close(minute int64, out *processors.Outputs) {
+	for _, p := range f.protocols.all() {
+		if f.source.Read-p.value.Heard > int64(schemas.DefiForgottenAfter) {
+			f.protocols.drop(minute, p.key)
+		}
+	}
+	if out != nil {
+		f.summarize(minute, out)
+		f.remember(minute, out)
+		out.Emit(schemas.TopicDefi, 0, "pulse", minute, &eventsv1.DefiRecord{Body: &eventsv1.DefiRecord_Pulse{
+			Pulse: &eventsv1.Pulse{Now: minute, Watermark: minute},
+		}})
+	}
+	f.closed = minute
+}
+
+func (f *fold) summarize(minute int64, out *processors.Outputs) {
+	in := schemas.DefiInputs{ChainCoins: map[string]string{}, Caps: f.caps, TotalMarketCap: f.totalCap}
+	simulated := f.source.Simulated || f.marketsSimulated
+	for _, p := range f.protocols.all() {
+		in.Protocols = append(in.Protocols, p.value)
+	}
+	for _, r := range f.rates.all() {
+		if minute <= r.value.expires {
+			in.Rates = append(in.Rates, r.value.DefiRate)
+			simulated = simulated || r.value.Simulated
+		}
+	}
+	for _, c := range f.chains.all() {
+		in.ChainCoins[c.key] = c.value
+	}
+	for _, c := range f.coins.all() {
+		if schemas.DefiCoinCounts(c.value) {
+			in.Coins = append(in.Coins, c.key)
+		}
+	}
+	s := schemas.NewDefiSummary(minute, in)
+	if s == nil {
+		return
+	}
+	s.Read, s.Simulated = f.source.Read, simulated
+	next := withoutTime(s)
+	if bytes.Equal(next, f.written) && minute-f.writtenAt < int64(repeatAfter) {
+		return
+	}
+	f.written, f.writtenAt = next, minute
+	out.Emit(schemas.TopicDefi, 0, "summary", minute, &eventsv1.DefiRecord{Body: &eventsv1.DefiRecord_Summary{Summary: s}})
+}
+
+// withoutTime is what a summary says, to be compared.
+func withoutTime(s *eventsv1.DefiSummary) []byte {
+	at := s.Time
+	s.Time = 0
+	value, err := s.MarshalVT()
+	s.Time = at
+	if err != nil {
+		panic(err) // the only error is a buffer of the wrong size
+	}
+	return value
+}
+
+// maxState bounds the bytes of a part of the state, far below what the broker takes: after hours in which nobody wrote,
+// all of it is due in one minute.
+const maxState = 400_000
+
+// remember writes the states that are due.
+func (f *fold) remember(minute int64, out *processors.Outputs) {
+	part, size := &eventsv1.DefiState{Minute: minute}, 0
+	write := func() {
+		if size > 0 {
+			out.Emit(schemas.TopicDefi, 0, "state", minute, &eventsv1.DefiRecord{Body: &eventsv1.DefiRecord_State{State: part}})
+		}
+		part, size = &eventsv1.DefiState{Minute: minute}, 0
+	}
+	grow := func(n int) {
+		if size += n; size > maxState {
+			write()
+		}
+	}
+	if f.due(minute, 0) {
+		part.Source = &eventsv1.DefiSource{Read: f.source.Read, Simulated: f.source.Simulated}
+		grow(1 + part.Source.SizeVT())
+	}
+	for _, p := range f.protocols.all() {
+		if f.due(minute, p.slot) {
+			part.Protocols = append(part.Protocols, p.value)
+			grow(p.value.SizeVT())
+		}
+	}
+	for _, c := range f.chains.all() {
+		if f.due(minute, c.slot) {
+			chain := &eventsv1.DefiChain{Chain: c.key, CoinId: c.value}
+			part.Chains = append(part.Chains, chain)
+			grow(chain.SizeVT())
+		}
+	}
+	for _, c := range f.coins.all() {
+		if f.due(minute, c.slot) {
+			part.Coins = append(part.Coins, c.value)
+			grow(c.value.SizeVT())
+		}
+	}
+	write()
+}
+
+// due says whether a minute of the hour lies behind the last minute that was closed and not behind this one. Minutes of
+// silence are never closed.
+func (f *fold) due(minute, slot int64) bool {
+	const length, hour = int64(time.Minute), int64(minutesPerHour)
+	now, before := minute/length, f.closed/length
+	if f.closed == 0 {
+		before = now - 1
+	}
+	return now-before >= hour || (now-slot)/hour > (before-slot)/hour
+}
