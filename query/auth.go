@@ -2,9 +2,9 @@ package query
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"strconv"
 	"time"
 
@@ -60,13 +60,18 @@ type Caller struct {
 func (s *Server) authenticate(ctx *fasthttp.RequestCtx, now time.Time) (Caller, error) {
 	key, err := BearerKey(ctx)
 	if err != nil && s.cfg.Auth != AuthOpen {
-		return Caller{}, err
+		return Caller{}, s.refuse(s.Address(ctx), now)
 	}
+	// Whose address it is matters to those without a key, or with a bad one.
 	var from net.IP
 	if key == nil {
-		from = ctx.RemoteIP()
+		from = s.Address(ctx)
 	}
-	return s.Identify(key, from, now)
+	caller, err := s.identify(key, from, now)
+	if err == errBadKey {
+		err = s.refuse(s.Address(ctx), now)
+	}
+	return caller, err
 }
 
 // BearerKey returns the key of a request's Authorization header, nil where there is none. It is
@@ -82,8 +87,20 @@ func BearerKey(ctx *fasthttp.RequestCtx) ([]byte, error) {
 	return bytes.TrimSpace(header[len(bearer):]), nil
 }
 
-// Identify says who a key stands for, or who one without a key, nil, from an address is.
+// Identify says who a key stands for, or who one without a key, nil, from an address is. An address that tries bad keys
+// again and again is slowed.
 func (s *Server) Identify(key []byte, from net.IP, now time.Time) (Caller, error) {
+	caller, err := s.identify(key, from, now)
+	if err == errBadKey {
+		err = s.refuse(from, now)
+	}
+	return caller, err
+}
+
+// errBadKey is errInvalidKey where a key was sent.
+var errBadKey = errors.New("a bad key")
+
+func (s *Server) identify(key []byte, from net.IP, now time.Time) (Caller, error) {
 	if s.cfg.Auth == AuthOpen {
 		return Caller{Grant{Plan: PlanPro, Budget: "open"}, s.plans[PlanPro]}, nil
 	}
@@ -98,7 +115,7 @@ func (s *Server) Identify(key []byte, from net.IP, now time.Time) (Caller, error
 	}
 	grant, ok := s.deps.Keys.Lookup(key, now)
 	if !ok {
-		return Caller{}, errInvalidKey
+		return Caller{}, errBadKey
 	}
 	plan, ok := s.plans[grant.Plan]
 	if !ok {
@@ -131,18 +148,4 @@ func (s *Server) admit(ctx *fasthttp.RequestCtx, c Caller, class Class, now time
 	return verdict, &Error{Status: fiber.StatusTooManyRequests, Code: CodeRateLimit,
 		Message:    "the plan's limit of " + strconv.FormatInt(verdict.Limit, 10) + " is used up (" + verdict.Scope + ")",
 		RetryAfter: verdict.RetryAfter, Scope: verdict.Scope}
-}
-
-// network is what counts as one address: an IPv6 host owns at least a /64.
-func network(ip net.IP) string {
-	a, ok := netip.AddrFromSlice(ip)
-	if !ok {
-		return ip.String()
-	}
-	if a = a.Unmap(); a.Is6() {
-		if p, err := a.Prefix(64); err == nil {
-			return p.String()
-		}
-	}
-	return a.String()
 }

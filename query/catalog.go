@@ -55,6 +55,7 @@ type facts struct {
 	fearGreed   map[int64]*eventsv1.FearGreed
 	notices     map[string]*eventsv1.SourceNotice
 	fetches     map[string]*eventsv1.Fetch
+	answers     map[string][]*eventsv1.Fetch
 	read        map[string]int64
 	overrides   []*eventsv1.SymbolOverride
 	changed     bool
@@ -85,6 +86,8 @@ type Snapshot struct {
 	// Notices and the last Fetches, by source.
 	Notices map[string]*eventsv1.SourceNotice
 	Fetches map[string]*eventsv1.Fetch
+	// Answers are the newest requests to a source that succeeded, oldest first, by source.
+	Answers map[string][]*eventsv1.Fetch
 	// Read is when the last request to a source began that succeeded, Unix nanoseconds, by source.
 	Read map[string]int64
 	// Overrides in the order of their times; a later one of the same source and symbol replaces an earlier one.
@@ -102,6 +105,7 @@ func NewCatalog(table *schemas.CoinTable) *Catalog {
 		facts: facts{
 			stablecoins: map[string]*eventsv1.Stablecoin{}, fixings: map[FiatID]*eventsv1.Fixing{}, fearGreed: map[int64]*eventsv1.FearGreed{},
 			notices: map[string]*eventsv1.SourceNotice{}, fetches: map[string]*eventsv1.Fetch{}, read: map[string]int64{}, changed: true,
+			answers: map[string][]*eventsv1.Fetch{},
 		},
 	}
 	for _, coin := range table.All() {
@@ -153,6 +157,7 @@ func (c *Catalog) ApplyReference(rec stream.TailRecord) error {
 	case *eventsv1.ReferenceRecord_Fetch:
 		c.facts.fetches[b.Fetch.Source] = b.Fetch
 		if b.Fetch.Error == "" {
+			c.facts.answered(b.Fetch)
 			c.facts.read[b.Fetch.Source] = max(c.facts.read[b.Fetch.Source], b.Fetch.Started)
 		}
 	case *eventsv1.ReferenceRecord_Override:
@@ -160,6 +165,16 @@ func (c *Catalog) ApplyReference(rec stream.TailRecord) error {
 	}
 	c.facts.changed = true
 	return nil
+}
+
+// keptAnswers bounds the answers of a source that are kept: those of a round, of most sources.
+const keptAnswers = 16
+
+// answered keeps an answer. Snapshots share the lists, so that a new one is made.
+func (f *facts) answered(fetch *eventsv1.Fetch) {
+	before := f.answers[fetch.Source]
+	before = before[max(0, len(before)-keptAnswers+1):]
+	f.answers[fetch.Source] = append(before[:len(before):len(before)], fetch)
 }
 
 // hear notes what a source says about a coin that it names in a way we know.
@@ -255,6 +270,7 @@ func (c *Catalog) publish() {
 		next.Stablecoins, next.FearGreed = sorted(c.facts.stablecoins), sorted(c.facts.fearGreed)
 		next.Fixings, next.Notices, next.Fetches = maps.Clone(c.facts.fixings), maps.Clone(c.facts.notices), maps.Clone(c.facts.fetches)
 		next.Read, next.Overrides = maps.Clone(c.facts.read), slices.Clone(c.facts.overrides)
+		next.Answers = maps.Clone(c.facts.answers)
 		for _, notice := range next.Notices {
 			next.Simulated = next.Simulated || notice.Simulated
 		}

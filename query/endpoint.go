@@ -27,6 +27,17 @@ const (
 	Charts
 )
 
+// ToolSet is which tools are offered.
+type ToolSet uint8
+
+// The sets of tools, each with those before it.
+const (
+	// DefaultTools are offered to who asks for nothing else.
+	DefaultTools ToolSet = iota
+	// FullTools are offered to who asks for all, with `?toolset=full`.
+	FullTools
+)
+
 // Endpoint is the one declaration of an endpoint.
 type Endpoint struct {
 	// Method is GET, or POST for what is asked by a JSON object. Either only reads.
@@ -42,12 +53,18 @@ type Endpoint struct {
 	// Body and ToolBody are zero values of the types of a success's body, in the reference and in
 	// the tool view; ToolBody is nil where both are one.
 	Body, ToolBody any
+	// Tool is the name of the tool that asks this endpoint, in snake case, unique; empty for none.
+	Tool string
+	// ToolSet is the smallest set of tools that Tool belongs to.
+	ToolSet ToolSet
 	// NotFound says that something named in the path may not exist.
 	NotFound bool
 	// MaxAge is how long a client may reuse an answer; 0 makes it ask again each time.
 	MaxAge time.Duration
 	// Class is what a request costs.
 	Class Class
+	// Uncounted requests count against no limit. Such an endpoint is no tool.
+	Uncounted bool
 	// Needs is what the plan must allow.
 	Needs Feature
 	// Hot says that Handle only reads memory: it is routed first and bypasses the bound on

@@ -109,13 +109,21 @@ func asError(err error) (shown *Error, internal bool) {
 
 // fail answers with an error and returns its status.
 func (s *Server) fail(ctx *fasthttp.RequestCtx, err error) int {
+	shown, id := s.Fault(ctx, err)
+	ctx.Response.SetStatusCode(shown.Status)
+	ctx.Response.SetBodyRaw(shown.body(id))
+	return shown.Status
+}
+
+// Fault turns any error into one that may be shown, writes the headers of ctx that tell of it, and logs
+// what the answer must not tell. The id names the request in the log. Status and body are the caller's.
+func (s *Server) Fault(ctx *fasthttp.RequestCtx, err error) (shown *Error, id string) {
 	shown, internal := asError(err)
-	id := rand.Text()
+	id = rand.Text()
 	if internal {
 		s.deps.Log.Error("answering a request", "requestId", id, "method", string(ctx.Method()), "path", string(ctx.Path()), "error", err)
 	}
 	h := &ctx.Response.Header
-	ctx.Response.SetStatusCode(shown.Status)
 	h.SetContentType(contentJSON)
 	h.Set(fiber.HeaderCacheControl, "no-store")
 	h.Set("X-Request-Id", id)
@@ -125,8 +133,7 @@ func (s *Server) fail(ctx *fasthttp.RequestCtx, err error) int {
 	if shown.Status == http.StatusUnauthorized {
 		h.Set(fiber.HeaderWWWAuthenticate, `Bearer realm="marketlog"`)
 	}
-	ctx.Response.SetBodyRaw(shown.body(id))
-	return shown.Status
+	return shown, id
 }
 
 // body is the answer's, to the request of an id.

@@ -20,10 +20,13 @@ const (
 	idleAfter = 2 * time.Minute
 )
 
-// Limiter admits requests within the limits of plans, exactly: in no 60 seconds, and in no UTC
-// calendar month, are more admitted to one budget than its plan allows. It counts in this process's
-// memory. Safe for concurrent use.
+// Limiter admits requests within the limits of plans: in no 60 seconds, and in no UTC calendar month, are more admitted to
+// one budget than its plan allows. Alone it counts in this process's memory, exactly; one that shares its limits with
+// other replicas refuses at most a twentieth of a limit early. Safe for concurrent use.
 type Limiter struct {
+	// shared is nil where this process is alone, meter where nobody reads what was used.
+	shared *sharing
+	meter  *Meter
 	now    func() time.Time
 	epoch  time.Time
 	store  UsageStore
@@ -57,8 +60,10 @@ type Verdict struct {
 	// RetryAfter is in whole seconds, Scope the limit that refused; both only on a refusal.
 	RetryAfter int
 	Scope      string
-	// at names this admission for Undo.
-	at int64
+	// at names this admission for Undo, taken where limits are shared.
+	at    int64
+	taken []taken
+	tally *tally
 }
 
 // UsageStore keeps the counts of a month through a restart.
@@ -88,7 +93,11 @@ func NewLimiter(now func() time.Time, store UsageStore) *Limiter {
 // Admit counts a request that came at a time of the limiter's clock against a budget, or refuses it
 // and counts nothing.
 func (l *Limiter) Admit(name string, plan *Plan, class Class, at time.Time) Verdict {
-	return l.judge(name, plan, class, at, true)
+	v := l.judge(name, plan, class, at, true)
+	if v.OK && l.meter != nil {
+		v.tally = l.meter.count(name, plan, class, at)
+	}
+	return v
 }
 
 // Peek says how a budget stands and counts nothing.
@@ -97,6 +106,9 @@ func (l *Limiter) Peek(name string, plan *Plan, class Class, at time.Time) Verdi
 }
 
 func (l *Limiter) judge(name string, plan *Plan, class Class, wall time.Time, count bool) Verdict {
+	if l.shared != nil {
+		return l.shared.judge(name, plan, class, wall, count)
+	}
 	now := int64(wall.Sub(l.epoch)) + minute
 	s := l.shard(name)
 	s.Lock()
@@ -161,6 +173,13 @@ func (l *Limiter) judge(name string, plan *Plan, class Class, wall time.Time, co
 
 // Undo takes back an admission, because the fault was ours.
 func (l *Limiter) Undo(name string, plan *Plan, class Class, v Verdict) {
+	if v.tally != nil {
+		v.tally.undo(class)
+	}
+	if l.shared != nil {
+		l.shared.undoAll(v)
+		return
+	}
 	s := l.shard(name)
 	s.Lock()
 	defer s.Unlock()

@@ -43,13 +43,29 @@ func describe(endpoints []*compiled, version string) (body *Body, err error) {
 		tags[e.Tag] = true
 	}
 	for _, t := range slices.Sorted(maps.Keys(tags)) {
-		doc.Tags = append(doc.Tags, &huma.Tag{Name: t})
+		doc.Tags = append(doc.Tags, &huma.Tag{Name: t, Description: tagDescriptions[t]})
 	}
 	describeHealth(doc)
 	for _, schema := range registry.Map() {
 		open(schema)
 	}
 	return NewBody(doc)
+}
+
+// tagDescriptions are what the groups of operations are about.
+var tagDescriptions = map[string]string{
+	"charts":            "Candles and simple series of prices and rates.",
+	"coins":             "Coins, their market data, their markets and what they have in common.",
+	"earn":              "Products that pay for a deposit, what changed of them, and a daily benchmark.",
+	"fiat currencies":   "Rates of government currencies against the US dollar.",
+	"global statistics": "The whole market and DeFi: sums, shares, sentiment, movers, fear and greed.",
+	"operations":        "Whether the server is up, and ready.",
+	"prices":            "Medians over venues, and what each was made from.",
+	"providers":         "Who tells what, and how reliably.",
+	"rates":             "What lending and staking earn and borrowing costs, now and in the past.",
+	"stablecoins":       "How well stablecoins keep their pegs.",
+	"symbols":           "Which coin a symbol means.",
+	"usage":             "What a key may do and has done.",
 }
 
 // open says what huma's defaults deny: that answers may carry further fields, and that our lists
@@ -196,6 +212,9 @@ func (p *Param) describe() *huma.Param {
 	case Number:
 		zero := 0.0
 		s = &huma.Schema{Type: huma.TypeNumber, Format: "double", ExclusiveMinimum: &zero}
+		if p.OrZero {
+			s.Minimum, s.ExclusiveMinimum = &zero, nil
+		}
 	case Hints:
 		object := &huma.Schema{Type: huma.TypeObject, Properties: map[string]*huma.Schema{}}
 		for _, key := range p.Allowed {
@@ -263,5 +282,5 @@ func describeHealth(doc *huma.OpenAPI) {
 		}
 		doc.AddOperation(op)
 	}
-	doc.Tags = append(doc.Tags, &huma.Tag{Name: "operations"})
+	doc.Tags = append(doc.Tags, &huma.Tag{Name: "operations", Description: tagDescriptions["operations"]})
 }

@@ -61,6 +61,8 @@ type Param struct {
 	Default string
 	// Min and Max bound an Integer.
 	Min, Max int64
+	// OrZero lets a Number be 0 too.
+	OrZero bool
 	// MaxItems bounds a List; more are refused.
 	MaxItems int
 	// MaxLength bounds a Text in bytes; 0 for 128.
@@ -154,7 +156,10 @@ func (p *Param) parse(texts []string) (v value, clamped bool, fault string) {
 		return v, false, p.boundList(v.list)
 	case Number:
 		n, err := strconv.ParseFloat(text, 64)
-		if err != nil || math.IsNaN(n) || math.IsInf(n, 0) || n <= 0 {
+		if err != nil || math.IsNaN(n) || math.IsInf(n, 0) || n < 0 || n == 0 && !p.OrZero {
+			if p.OrZero {
+				return v, false, "must be a number of at least 0"
+			}
 			return v, false, "must be a number above 0"
 		}
 		v.number = n

@@ -6,6 +6,8 @@ import "github.com/marketlog/marketlog/stream/history"
 type (
 	// SummaryOHLC is what a figure of the whole market did in a step.
 	SummaryOHLC = history.SummaryOHLC
+	// FigurePoint is a figure as it was at the end of a minute.
+	FigurePoint = history.FigurePoint
 	// PegSample is the price of a stablecoin at a moment.
 	PegSample = history.PegSample
 	// PegStatistic is how well a stablecoin kept its peg.
@@ -14,4 +16,14 @@ type (
 	SourceHealth = history.SourceHealth
 	// CoinFirst is when a coin was first heard of.
 	CoinFirst = history.CoinFirst
+	// EarnFilter narrows changes of earn products.
+	EarnFilter = history.EarnFilter
+	// RateQuery says which rates are read, and of when.
+	RateQuery = history.RateQuery
+	// RatePoint is what a rate was, or did in an hour or a day.
+	RatePoint = history.RatePoint
+	// RateSeries is what a provider's rates of a coin and a category did.
+	RateSeries = history.RateSeries
+	// RateSeriesPoint is one step of it.
+	RateSeriesPoint = history.RateSeriesPoint
 )

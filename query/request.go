@@ -15,8 +15,9 @@ type Request struct {
 	View View
 	// Now is the query's own clock, by which ages are taken.
 	Now time.Time
-	// Plan is the caller's.
-	Plan *Plan
+	// Plan is the caller's, Budget names what its requests count against.
+	Plan   *Plan
+	Budget string
 
 	endpoint *compiled
 	values   []value

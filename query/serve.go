@@ -53,17 +53,24 @@ func (s *Server) serve(c *fiber.Ctx, ctx *fasthttp.RequestCtx, e *compiled, star
 	}
 	if !who.Plan.Allows(e.Needs) {
 		s.tellLimits(ctx, s.deps.Limiter.Peek(who.Grant.Budget, who.Plan, e.Class, started))
-		return s.fail(ctx, &Error{Status: http.StatusPaymentRequired, Code: CodePlanRequired,
-			Message: "the plan " + who.Plan.Name + " does not include this operation"})
+		return s.fail(ctx, planRequired(who.Plan))
 	}
-	verdict, err := s.admit(ctx, who, e.Class, started)
-	if err != nil {
+	var verdict Verdict
+	if e.Uncounted {
+		s.tellLimits(ctx, s.deps.Limiter.Peek(who.Grant.Budget, who.Plan, e.Class, started))
+	} else if verdict, err = s.admit(ctx, who, e.Class, started); err != nil {
 		return s.fail(ctx, err)
 	}
-	answer, err := s.answer(c, ctx, e, who.Plan)
+	args := fiberArguments{c: c}
+	if e.Method == http.MethodPost {
+		if args.fields, err = jsonFields(ctx); err != nil {
+			return s.fail(ctx, err)
+		}
+	}
+	answer, err := s.answer(ctx, e, who, args)
 	if err != nil {
 		status := s.fail(ctx, err)
-		if status >= http.StatusInternalServerError {
+		if status >= http.StatusInternalServerError && !e.Uncounted {
 			s.deps.Limiter.Undo(who.Grant.Budget, who.Plan, e.Class, verdict)
 		}
 		return status
@@ -71,8 +78,13 @@ func (s *Server) serve(c *fiber.Ctx, ctx *fasthttp.RequestCtx, e *compiled, star
 	return s.send(ctx, answer, e.cache)
 }
 
+// planRequired refuses what a plan does not include.
+func planRequired(plan *Plan) *Error {
+	return &Error{Status: http.StatusPaymentRequired, Code: CodePlanRequired, Message: "the plan " + plan.Name + " does not include this operation"}
+}
+
 // answer checks the parameters and calls the endpoint. A panic in it costs this request only.
-func (s *Server) answer(c *fiber.Ctx, ctx *fasthttp.RequestCtx, e *compiled, plan *Plan) (a Answer, err error) {
+func (s *Server) answer(ctx *fasthttp.RequestCtx, e *compiled, who Caller, args arguments) (a Answer, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic in %s: %v\n%s", e.ID, p, debug.Stack())
@@ -80,13 +92,7 @@ func (s *Server) answer(c *fiber.Ctx, ctx *fasthttp.RequestCtx, e *compiled, pla
 	}()
 	r := requests.Get().(*Request)
 	defer requests.Put(r)
-	*r = Request{Now: s.deps.Now(), Plan: plan, endpoint: e, values: r.values}
-	args := fiberArguments{c: c}
-	if e.Method == http.MethodPost {
-		if args.fields, err = jsonFields(ctx); err != nil {
-			return Answer{}, err
-		}
-	}
+	*r = Request{Now: s.deps.Now(), Plan: who.Plan, Budget: who.Grant.Budget, endpoint: e, values: r.values}
 	if err := e.parse(args, r); err != nil {
 		return Answer{}, err
 	}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strconv"
 	"sync/atomic"
@@ -38,6 +39,8 @@ type Config struct {
 	MetricsListen string `koanf:"metrics_listen"`
 	// Auth says who is served.
 	Auth AuthMode `koanf:"auth"`
+	// TrustedProxies are addresses and networks whose X-Forwarded-For is believed.
+	TrustedProxies []string `koanf:"trusted_proxies"`
 	// Drain is how long requests under way may take once the server is told to stop.
 	Drain time.Duration `koanf:"drain"`
 	// Connections bounds open connections.
@@ -71,6 +74,9 @@ func (c Config) Validate() error {
 	}
 	if c.Auth == AuthOpen && !(loopback(c.Listen) && (c.MetricsListen == "" || loopback(c.MetricsListen))) {
 		faults = append(faults, errors.New("auth: open is allowed only where every listener is a loopback address"))
+	}
+	if _, err := ParseProxies(c.TrustedProxies); err != nil {
+		faults = append(faults, fmt.Errorf("trusted_proxies: %w", err))
 	}
 	if c.Drain <= 0 || c.Patience <= 0 {
 		faults = append(faults, errors.New("drain, patience: must be more than 0"))
@@ -118,12 +124,17 @@ type Deps struct {
 
 // Server answers the API. Safe for concurrent use.
 type Server struct {
-	cfg      Config
-	deps     Deps
-	plans    map[string]*Plan
-	app      *fiber.App
-	openAPI  *Body
+	cfg     Config
+	deps    Deps
+	plans   map[string]*Plan
+	app     *fiber.App
+	openAPI *Body
+	// tools are the endpoints that tools ask, by the tools' names; declared is what they declare.
+	tools    map[string]*compiled
+	declared []ToolDeclaration
 	metrics  *metrics
+	guard    *guard
+	trusted  []netip.Prefix
 	waiting  chan struct{}
 	draining atomic.Bool
 	listener net.Listener
@@ -138,7 +149,10 @@ func NewServer(cfg Config, deps Deps) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("registering metrics: %w", err)
 	}
-	s := &Server{cfg: cfg, deps: deps, listener: deps.Listener, plans: map[string]*Plan{}, metrics: m, waiting: make(chan struct{}, cfg.Waiting)}
+	s := &Server{cfg: cfg, deps: deps, listener: deps.Listener, plans: map[string]*Plan{}, metrics: m, guard: newGuard(), waiting: make(chan struct{}, cfg.Waiting)}
+	if s.trusted, err = ParseProxies(cfg.TrustedProxies); err != nil {
+		return nil, fmt.Errorf("configuring the query server: %w", err)
+	}
 	for name, p := range deps.Plans {
 		p.Name = name
 		s.plans[name] = &p
@@ -152,6 +166,9 @@ func NewServer(cfg Config, deps Deps) (*Server, error) {
 			return nil, err
 		}
 		endpoints[i].metrics = m.operation(e.ID)
+	}
+	if s.tools, s.declared, err = declareTools(endpoints); err != nil {
+		return nil, err
 	}
 	if s.openAPI, err = describe(endpoints, deps.Version); err != nil {
 		return nil, err
@@ -315,6 +332,6 @@ func (s *Server) readyz(c *fiber.Ctx) error {
 }
 
 func (s *Server) document(c *fiber.Ctx) error {
-	s.send(c.Context(), Answer{Body: s.openAPI}, []byte("public, max-age=300"))
+	s.SendPublic(c.Context(), s.openAPI)
 	return nil
 }

@@ -17,8 +17,11 @@ import (
 // saveUsageEvery is how many requests' counts a crash may lose, in time.
 const saveUsageEvery = time.Second
 
-// Load takes up the counts of the month; without it they begin at zero.
+// Load takes up the counts of the month, without which they begin at zero, or joins the replicas that share limits.
 func (l *Limiter) Load(ctx context.Context) error {
+	if l.shared != nil {
+		return l.shared.join(ctx)
+	}
 	if l.store == nil {
 		return nil
 	}
@@ -31,8 +34,12 @@ func (l *Limiter) Load(ctx context.Context) error {
 }
 
 // Run saves the counts that changed, each second and once more when the context has ended. A store
-// that fails is tried again: requests are not refused because counts cannot be written.
+// that fails is tried again: requests are not refused because counts cannot be written. Where limits are shared, it is what
+// shares them, and leaves when the context has ended.
 func (l *Limiter) Run(ctx context.Context, log *slog.Logger) error {
+	if l.shared != nil {
+		return l.shared.run(ctx)
+	}
 	ticker := time.NewTicker(saveUsageEvery)
 	defer ticker.Stop()
 	for {

@@ -13,9 +13,8 @@ func (u *Unit) one() query.Endpoint {
 		Method: http.MethodGet, Path: "/api/v1/charts/{coinId}", ID: "getChart", Tag: "charts",
 		Summary:     "Price history of a coin",
 		Description: "Candles of the published price, up to the one under way, whose complete is false. Where it was not published, they are made of the venues' own candles of that time, if these were back-filled: origin says so. An interval without either is left out. At most 1,000 points: beyond, ohlc joins neighbours and simple keeps the points that shape the line; the first and the last stay, and stats are over all.",
-		Params: []query.Param{coinParam, timeframeParam,
-			{Name: "format", Kind: query.Text, Default: formatOHLC, Allowed: []string{formatOHLC, formatSimple}, Doc: "Candles, or pairs of time and price."}},
-		Body: ChartBody{}, NotFound: true, Class: query.Charts, Handle: u.getOne,
+		Params:      []query.Param{coinParam, timeframeParam, formatParam},
+		Body:        ChartBody{}, NotFound: true, Class: query.Charts, Handle: u.getOne,
 	}
 }
 

@@ -1,6 +1,6 @@
-// Package charts answers with the price history of coins: candles of the resolution that a timeframe
-// has, up to the one under way, and at most 1,000 points of them. An interval without a price is left
-// out, and none is invented.
+// Package charts answers with the history of coins' prices, and of what they earn and cost: candles of
+// the resolution that a timeframe has, up to the one under way, and at most 1,000 points of them. An
+// interval without a price is left out, and none is invented.
 package charts
 
 import (
@@ -60,6 +60,9 @@ const (
 type Unit struct {
 	board   *query.Board
 	candles *query.Candles
+	// book and charted are of rates.
+	book    *query.RateBook
+	charted *query.RateCharts
 	held    *otter.Cache[heldKey, *made]
 	bodies  *query.Memo[*query.Body]
 }
@@ -78,8 +81,8 @@ type made struct {
 }
 
 // New makes the unit.
-func New(board *query.Board, candles *query.Candles) *Unit {
-	return &Unit{board: board, candles: candles, bodies: query.NewMemo[*query.Body](board),
+func New(board *query.Board, candles *query.Candles, book *query.RateBook, rates *query.RateCharts) *Unit {
+	return &Unit{board: board, candles: candles, book: book, charted: rates, bodies: query.NewMemo[*query.Body](board),
 		held: otter.Must(&otter.Options[heldKey, *made]{
 			MaximumWeight: heldBytes,
 			// The points beside the encoded chart are about as large.
@@ -90,7 +93,7 @@ func New(board *query.Board, candles *query.Candles) *Unit {
 
 // Endpoints declares what the unit answers.
 func (u *Unit) Endpoints() []query.Endpoint {
-	return []query.Endpoint{u.one(), u.several(), u.current()}
+	return []query.Endpoint{u.one(), u.several(), u.current(), u.rates()}
 }
 
 var coinParam = query.Param{Name: "coinId", In: query.Path, Kind: query.Text, Required: true, MaxLength: 64, Example: "bitcoin",
@@ -98,6 +101,8 @@ var coinParam = query.Param{Name: "coinId", In: query.Path, Kind: query.Text, Re
 
 var timeframeParam = query.Param{Name: "timeframe", Kind: query.Text, Default: "24h", Allowed: timeframeNames(),
 	Doc: "How far back: 1h is in steps of 5 minutes, 24h and 7d of an hour, the others of a day; max is 5 years."}
+
+var formatParam = query.Param{Name: "format", Kind: query.Text, Default: formatOHLC, Allowed: []string{formatOHLC, formatSimple}, Doc: "Candles, or pairs of time and value."}
 
 // find turns a name into a coin: an id comes before a symbol.
 func (u *Unit) find(name string) (schemas.Coin, bool) {

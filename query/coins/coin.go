@@ -59,7 +59,7 @@ type Attribution struct {
 
 func (u *Unit) coin() query.Endpoint {
 	return query.Endpoint{
-		Method: http.MethodGet, Path: "/api/v1/coins/{coinId}", ID: "getCoin", Tag: "coins",
+		Method: http.MethodGet, Path: "/api/v1/coins/{coinId}", ID: "getCoin", Tool: "get_coin", Tag: "coins",
 		Summary:     "All that is known of a coin",
 		Description: "A coin whose id is a word that a path has here is asked for by /coins/by-id/{id}.",
 		Params:      []query.Param{coinParam}, Body: CoinBody{}, ToolBody: Coin{}, NotFound: true, Hot: true,

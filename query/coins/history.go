@@ -42,7 +42,7 @@ type Point struct {
 
 func (u *Unit) priceHistory() query.Endpoint {
 	return query.Endpoint{
-		Method: http.MethodGet, Path: "/api/v1/coins/history/{symbol}", ID: "getCoinHistory", Tag: "coins",
+		Method: http.MethodGet, Path: "/api/v1/coins/history/{symbol}", ID: "getCoinHistory", Tool: "coin_history", Tag: "coins",
 		Summary:     "Price history of a coin",
 		Description: "The price at the end of each hour for up to 7 days, of each day beyond.",
 		Params: []query.Param{

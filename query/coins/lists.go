@@ -26,7 +26,7 @@ type TopCoin struct {
 
 func (u *Unit) top() query.Endpoint {
 	return query.Endpoint{
-		Method: http.MethodGet, Path: "/api/v1/coins/top", ID: "listTopCoins", Tag: "coins",
+		Method: http.MethodGet, Path: "/api/v1/coins/top", ID: "listTopCoins", Tool: "top_coins", Tag: "coins",
 		Summary: "The largest coins by market cap", Params: []query.Param{limitParam("100", 500)},
 		Body: TopBody{}, MaxAge: listAge, Hot: true, Handle: u.getTop,
 	}
@@ -64,53 +64,6 @@ func (ix *index) emptyReason(count int) string {
 // key is that of a list whose only parameter is its limit. What was clamped is told in the answer.
 func key(endpoint string, r *query.Request) bodyKey {
 	return bodyKey{endpoint: endpoint, view: r.View, first: r.Integer("limit"), flag: r.Clamped() != nil}
-}
-
-// FeaturedBody answers GET /api/v1/coins/featured.
-type FeaturedBody struct {
-	Coins []FeaturedCoin `json:"coins" doc:"Those with the most providers of rates first, then by rank"`
-	Meta  ListMeta       `json:"meta"`
-}
-
-// FeaturedCoin is a coin with what providers pay and ask for it.
-type FeaturedCoin struct {
-	Compact
-	ImageURL      string    `json:"imageUrl,omitempty"`
-	HasRates      bool      `json:"hasRates"`
-	ProviderCount int       `json:"providerCount" doc:"How many providers have a rate for it"`
-	BestRates     BestRates `json:"bestRates"`
-}
-
-// BestRates are the best of a coin's rates, percent a year.
-type BestRates struct {
-	Lending   *float64 `json:"lending,omitempty"`
-	Staking   *float64 `json:"staking,omitempty"`
-	Borrowing *float64 `json:"borrowing,omitempty"`
-}
-
-func (u *Unit) featured() query.Endpoint {
-	return query.Endpoint{
-		Method: http.MethodGet, Path: "/api/v1/coins/featured", ID: "listFeaturedCoins", Tag: "coins",
-		Summary:     "Coins with rates, and the largest ones",
-		Description: "Coins by the number of providers that have a rate for them, filled up by rank.",
-		Params:      []query.Param{limitParam("20", maxFeatured)},
-		Body:        FeaturedBody{}, MaxAge: listAge, Hot: true, Handle: u.getFeatured,
-	}
-}
-
-const maxFeatured = 100
-
-func (u *Unit) getFeatured(ctx context.Context, r *query.Request) (query.Answer, error) {
-	ix, limit := u.index(), int(r.Integer("limit"))
-	return u.answer(ctx, ix, key("featured", r), func() any {
-		body := FeaturedBody{Coins: []FeaturedCoin{}}
-		for _, coin := range ix.coins[:min(limit, ix.ranked)] {
-			body.Coins = append(body.Coins, FeaturedCoin{Compact: compact(coin), ImageURL: coin.ImageURL})
-		}
-		body.Meta = ix.meta(r, len(body.Coins))
-		body.Meta.Reason = ix.emptyReason(len(body.Coins))
-		return body
-	})
 }
 
 // TrendingBody answers GET /api/v1/coins/trending.
@@ -222,58 +175,6 @@ func (ix *index) recent() []int32 {
 	return list
 }
 
-// WithRatesBody answers GET /api/v1/coins/with-rates.
-type WithRatesBody struct {
-	Coins []RatedCoin `json:"coins"`
-	Meta  ListMeta    `json:"meta"`
-}
-
-// RatedCoin is a coin with what its rates of a category are, percent a year.
-type RatedCoin struct {
-	Compact
-	Category    string    `json:"category" enum:"lending,borrowing,staking"`
-	Rates       CoinRates `json:"rates"`
-	LastUpdated string    `json:"lastUpdated,omitempty" format:"date-time"`
-}
-
-// CoinRates sums up the rates of a coin.
-type CoinRates struct {
-	Min           float64  `json:"min"`
-	Max           float64  `json:"max"`
-	Average       float64  `json:"average"`
-	Median        float64  `json:"median"`
-	ProviderCount int      `json:"providerCount"`
-	Best          BestRate `json:"best"`
-}
-
-// BestRate is the best of them.
-type BestRate struct {
-	Provider string  `json:"provider"`
-	Rate     float64 `json:"rate"`
-}
-
-func (u *Unit) withRates() query.Endpoint {
-	return query.Endpoint{
-		Method: http.MethodGet, Path: "/api/v1/coins/with-rates", ID: "listCoinsWithRates", Tag: "coins",
-		Summary: "Coins that can be lent, borrowed or staked",
-		Params: []query.Param{
-			{Name: "category", Kind: query.Text, Required: true, Allowed: []string{"lending", "borrowing", "staking"}, Example: "lending", Doc: "Category of the rates."},
-			{Name: "coinCategory", Kind: query.Text, Doc: "Category of the coins, by id or name."},
-			limitParam("6", 50)},
-		Body: WithRatesBody{}, MaxAge: listAge, Hot: true, Handle: u.getWithRates,
-	}
-}
-
-// getWithRates finds no coin: no source tells rates yet, and meta says so.
-func (u *Unit) getWithRates(_ context.Context, r *query.Request) (query.Answer, error) {
-	ix := u.index()
-	body := WithRatesBody{Coins: []RatedCoin{}, Meta: ix.meta(r, 0)}
-	body.Meta.Reason = noRates
-	return query.Encode(body)
-}
-
-const noRates = "no_rates"
-
 // SlugsBody answers GET /api/v1/coins/slugs.
 type SlugsBody struct {
 	Data Slugs `json:"data"`
@@ -295,18 +196,19 @@ func (u *Unit) slugs() query.Endpoint {
 }
 
 func (u *Unit) getSlugs(ctx context.Context, r *query.Request) (query.Answer, error) {
-	ix, featured := u.index(), r.Flag("featured")
-	return u.answer(ctx, ix, bodyKey{endpoint: "slugs", flag: featured}, func() any {
-		list := ix.coins
-		if featured {
-			list = ix.coins[:min(maxFeatured, ix.ranked)]
-		}
+	ix := u.index()
+	slugs := func(list []*query.CatalogCoin) any {
 		body := SlugsBody{Slugs{Slugs: make([]string, len(list)), Count: len(list)}}
 		for i, coin := range list {
 			body.Data.Slugs[i] = coin.ID
 		}
 		return body
-	})
+	}
+	if r.Flag("featured") {
+		x := u.ratedAt(r.Now)
+		return u.answerRated(ctx, ix, x, bodyKey{endpoint: "slugs", flag: true}, func() any { return slugs(ix.featured(x, maxFeatured)) })
+	}
+	return u.answer(ctx, ix, bodyKey{endpoint: "slugs"}, func() any { return slugs(ix.coins) })
 }
 
 // StatsBody answers GET /api/v1/coins/stats.

@@ -44,7 +44,7 @@ type Market struct {
 
 func (u *Unit) markets() query.Endpoint {
 	return query.Endpoint{
-		Method: http.MethodGet, Path: "/api/v1/coins/{coinId}/markets", ID: "listCoinMarkets", Tag: "coins",
+		Method: http.MethodGet, Path: "/api/v1/coins/{coinId}/markets", ID: "listCoinMarkets", Tool: "coin_markets", Tag: "coins",
 		Summary: "Markets of a coin, by exchange",
 		Params: []query.Param{
 			coinParam, limitParam(defaultMarkets, maxMarkets)},

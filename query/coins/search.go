@@ -3,6 +3,7 @@ package coins
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/marketlog/marketlog/query"
@@ -52,7 +53,7 @@ func (u *Unit) search() query.Endpoint {
 	q := searchParam
 	q.Name = "q"
 	return query.Endpoint{
-		Method: http.MethodGet, Path: "/api/v1/coins", ID: "searchCoins", Tag: "coins",
+		Method: http.MethodGet, Path: "/api/v1/coins", ID: "searchCoins", Tool: "list_coins", Tag: "coins",
 		Summary:     "Search coins",
 		Description: "All coins by rank without search parameters; coins without a rank follow by id.",
 		Params: []query.Param{
@@ -74,30 +75,34 @@ func (u *Unit) getSearch(ctx context.Context, r *query.Request) (query.Answer, e
 	ix := u.index()
 	s := seek(r.Text("q"), r.Text("search"), r.Text("symbol"), r.Text("category"))
 	by := orderKey{by: r.Text("sort"), desc: r.Text("order") == "desc"}
-	number, limit, rated := r.Integer("page"), r.Integer("limit"), r.Has("has_rates") && r.Flag("has_rates")
+	number, limit := r.Integer("page"), r.Integer("limit")
 	key := bodyKey{endpoint: "search", view: r.View, first: number, last: limit, flag: r.Clamped() != nil, a: by.by + r.Text("order")}
-	if rated {
-		key.a += " rated"
-	}
 	if !s.all() {
 		key.b, key.c, key.d = own(r.Text("q"))+"\n"+own(r.Text("search")), own(s.symbol), own(s.category)
 	}
-	return u.answer(ctx, ix, key, func() any {
-		found := ix.narrow(ix.order(by), &s)
+	list := func(found []int32, reason string) any {
 		meta := SearchMeta{Query: words(r.Text("q"), r.Text("search")), Page: number, Limit: limit}
-		if rated {
-			found, meta.Reason = nil, noRates
-		}
 		coins := []FoundCoin{}
 		for _, i := range page(found, number, limit) {
 			coin := ix.coins[i]
 			coins = append(coins, FoundCoin{compact(coin), coin.Rank, coin.ImageURL})
 		}
-		meta.Meta, meta.Total = ix.meta(r, len(coins)).Meta, len(found)
+		meta.Meta, meta.Total, meta.Reason = ix.meta(r, len(coins)).Meta, len(found), reason
 		if r.View == query.Tool {
 			return SearchToolBody{coins, meta}
 		}
 		return SearchBody{coins, meta}
+	}
+	if !r.Flag("has_rates") {
+		return u.answer(ctx, ix, key, func() any { return list(ix.narrow(ix.order(by), &s), "") })
+	}
+	x := u.ratedAt(r.Now)
+	return u.answerRated(ctx, ix, x, key, func() any {
+		found := slices.DeleteFunc(slices.Clone(ix.narrow(ix.order(by), &s)), func(i int32) bool { return x.coins[ix.coins[i].ID] == nil })
+		if len(found) == 0 {
+			return list(found, x.reason())
+		}
+		return list(found, "")
 	})
 }
 

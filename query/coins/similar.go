@@ -25,7 +25,7 @@ type SimilarCoin struct {
 
 func (u *Unit) similar() query.Endpoint {
 	return query.Endpoint{
-		Method: http.MethodGet, Path: "/api/v1/coins/{coinId}/similar", ID: "listSimilarCoins", Tag: "coins",
+		Method: http.MethodGet, Path: "/api/v1/coins/{coinId}/similar", ID: "listSimilarCoins", Tool: "similar_coins", Tag: "coins",
 		Summary: "Coins of the same categories",
 		Params:  []query.Param{coinParam, limitParam("10", 50)},
 		Body:    SimilarBody{}, NotFound: true, MaxAge: coinAge, Hot: true, Handle: u.getSimilar,

@@ -37,9 +37,11 @@ type History interface {
 type Unit struct {
 	board   *query.Board
 	catalog *query.Catalog
+	book    *query.RateBook
 	candles *query.Candles
 	history History
 
+	ratings atomic.Pointer[rated]
 	past    atomic.Pointer[past]
 	indexed atomic.Pointer[index]
 	bodies  *otter.Cache[bodyKey, query.Answer]
@@ -48,8 +50,8 @@ type Unit struct {
 }
 
 // New makes the unit. What it tells of the past is unknown until Run has read it.
-func New(board *query.Board, catalog *query.Catalog, candles *query.Candles, history History) *Unit {
-	u := &Unit{board: board, catalog: catalog, candles: candles, history: history, warned: map[string]bool{}, bodies: otter.Must(&otter.Options[bodyKey, query.Answer]{
+func New(board *query.Board, catalog *query.Catalog, book *query.RateBook, candles *query.Candles, history History) *Unit {
+	u := &Unit{board: board, catalog: catalog, book: book, candles: candles, history: history, warned: map[string]bool{}, bodies: otter.Must(&otter.Options[bodyKey, query.Answer]{
 		MaximumWeight: heldBytes,
 		// The compressed form may be beside it.
 		Weigher:          func(_ bodyKey, a query.Answer) uint32 { return uint32(len(a.Body.JSON())*5/4 + 256) },
@@ -70,7 +72,9 @@ func (u *Unit) Endpoints() []query.Endpoint {
 
 // bodyKey names an answer made from one index.
 type bodyKey struct {
-	index       uint64
+	index uint64
+	// rates is the number of what rates say of coins, 0 for an answer without any.
+	rates       uint64
 	endpoint    string
 	view        query.View
 	first, last int64

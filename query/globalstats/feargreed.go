@@ -56,7 +56,7 @@ type OwnFearGreed struct {
 
 func (u *Unit) fearGreed() query.Endpoint {
 	return query.Endpoint{
-		Method: http.MethodGet, Path: "/api/v1/global-stats/fear-greed", ID: "getFearGreed", Tag: tag,
+		Method: http.MethodGet, Path: "/api/v1/global-stats/fear-greed", ID: "getFearGreed", Tool: "fear_greed_index", Tag: tag,
 		Summary:     "Fear and greed index",
 		Description: "The value of alternative.me, and beside it our own, recomputable one, which takes over when that is older than 26 hours: source says so.",
 		Body:        FearGreedBody{}, ToolBody: FearGreed{}, Hot: true, Handle: u.getFearGreed,

@@ -96,7 +96,7 @@ var (
 
 func (u *Unit) movers() query.Endpoint {
 	return query.Endpoint{
-		Method: http.MethodGet, Path: "/api/v1/global-stats/movers", ID: "getMovers", Tag: tag,
+		Method: http.MethodGet, Path: "/api/v1/global-stats/movers", ID: "getMovers", Tool: "top_movers", Tag: tag,
 		Summary: "Coins that rose and fell most within 24 hours",
 		Params: []query.Param{{Name: "segment", Kind: query.Text, Example: "1-50",
 			Allowed: append([]string{"top50", "top100", "top250", "all", "1-100", flatRange}, rangeNames()...),

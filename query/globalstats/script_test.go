@@ -1,11 +1,16 @@
 package globalstats_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"google.golang.org/protobuf/encoding/prototext"
 
 	"github.com/marketlog/marketlog/deploy/embedded/enginetest"
 	"github.com/marketlog/marketlog/query/globalstats"
@@ -22,6 +27,7 @@ func TestMain(m *testing.M) { enginetest.Main(m) }
 type world struct {
 	*querytest.World
 	unit *globalstats.Unit
+	defi *globalstats.Defi
 	// read is called after each reading of past days.
 	read func()
 }
@@ -40,7 +46,7 @@ func (s watched) FearGreedHistory(ctx context.Context, from, to time.Time) ([]*e
 func newWorld(t testing.TB) *world {
 	w := &world{World: querytest.NewWorld(t, querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,", "ethereum,ETH,Ethereum,2,coin,,"))}
 	store := &watched{w: w}
-	w.unit = globalstats.New(w.Catalog, store)
+	w.unit, w.defi = globalstats.New(w.Catalog, store), globalstats.NewDefi(store)
 	w.Lines["store"] = func([]string) { // opens one: what is published from now on is kept
 		w.Open(enginetest.Database(t))
 		store.Store = w.Store
@@ -49,7 +55,8 @@ func newWorld(t testing.TB) *world {
 	w.Lines["remember"] = w.remember   // reads what the store holds
 	w.Lines["summaries"] = w.summaries // end of the first minute, number, total cap, rise of each: summaries that only the store holds
 	w.Lines["coins"] = w.coins         // number of rows, the first rank: each coin rises by 5 % less a tenth of its rank
-	w.Serve(w.unit.Endpoints())
+	w.Lines["defi"] = w.summarizeDefi  // a summary of the fold of DeFi, as text; its time is the query's clock unless it tells one
+	w.Serve(slices.Concat(w.unit.Endpoints(), w.defi.Endpoints()))
 	return w
 }
 
@@ -92,6 +99,24 @@ func (w *world) coins(words []string) {
 		change, marketCap, volume := 5-float64(rank)/10, 1e12/float64(rank), 1e6
 		w.Must(w.Catalog.ApplyMarkets(stream.TailRecord{Marked: &eventsv1.MarketRecord{Body: &eventsv1.MarketRecord_Market{Market: &eventsv1.Market{
 			CoinId: id, Symbol: id[5:], Name: id, Time: w.Now.UnixNano(), Price: 1, Rank: uint32(rank), MarketCap: &marketCap, Change24H: &change, Volume24H: &volume}}}}))
+	}
+}
+
+func (w *world) summarizeDefi(words []string) {
+	s := &eventsv1.DefiSummary{}
+	w.Must(prototext.Unmarshal([]byte(strings.Join(words[1:], " ")), s))
+	for _, rates := range []**eventsv1.DefiRates{&s.LendingRates, &s.StakingRates, &s.BorrowingRates} {
+		*rates = cmp.Or(*rates, &eventsv1.DefiRates{})
+	}
+	s.Lending, s.Staking, s.Borrowing = cmp.Or(s.Lending, &eventsv1.DefiLending{}), cmp.Or(s.Staking, &eventsv1.DefiStaking{}), cmp.Or(s.Borrowing, &eventsv1.DefiBorrowing{})
+	s.Time = cmp.Or(s.Time, w.Now.UnixNano())
+	s.Read = cmp.Or(s.Read, s.Time)
+	rec := &eventsv1.DefiRecord{Mark: &eventsv1.Mark{LogicVersion: 1, Offset: s.Time}, Body: &eventsv1.DefiRecord_Summary{Summary: s}}
+	w.Must(w.defi.Apply(stream.TailRecord{Marked: rec}))
+	if w.Store != nil {
+		var b history.Batch
+		b.Add(history.Place{Topic: schemas.TopicDefi, Offset: w.Offset()}, rec)
+		w.Must(w.Store.Insert(w.T.Context(), &b, ""))
 	}
 }
 

@@ -22,19 +22,6 @@ type History interface {
 	FearGreedHistory(ctx context.Context, from, to time.Time) ([]*eventsv1.FearGreed, error)
 }
 
-// metricType is a metric whose past is told, with what a summary says of it.
-type metricType struct {
-	name  string
-	value func(*eventsv1.Summary) float64
-}
-
-var metricTypes = []metricType{
-	{"total_market_cap", (*eventsv1.Summary).GetTotalMarketCap},
-	{"total_volume_24h", (*eventsv1.Summary).GetTotalVolume24H},
-	{"btc_dominance", (*eventsv1.Summary).GetBtcDominance},
-	{"eth_dominance", (*eventsv1.Summary).GetEthDominance},
-}
-
 // period is a span that a series looks back over, with the steps of its points and of its candles.
 type period struct {
 	name                 string
@@ -51,8 +38,8 @@ var periods = []period{
 }
 
 const (
-	// heldSeries bounds the encoded series in memory: of three periods, four metrics and two
-	// forms there are 24 a minute.
+	// heldSeries bounds the encoded series in memory: of three periods, two forms and up to seven metrics there are 42 a
+	// minute.
 	heldSeries = 256
 	// seriesFor is how long one may be kept; a new minute makes a new one.
 	seriesFor = 2 * time.Minute
@@ -60,13 +47,28 @@ const (
 	seriesPatience = 10 * time.Second
 )
 
+// series are metrics whose past is told.
+type series struct {
+	metrics []string
+	// points reads of each step in (from, to] the last value of a metric, oldest first.
+	points func(ctx context.Context, metric string, from, to time.Time, step time.Duration) ([]MetricPoint, error)
+	// candles reads what a metric did in the steps that begin in [from, to), oldest first, as far as there are any.
+	candles func(ctx context.Context, metric string, from, to time.Time, step time.Duration) ([]query.SummaryOHLC, error)
+	held    *otter.Cache[seriesKey, query.Answer]
+}
+
 // seriesKey names a series up to a minute.
 type seriesKey struct {
 	candles        bool
 	metric, period string
-	newest         int64
-	age            query.Age
-	simulated      bool
+	newest         newest
+}
+
+// newest is the last minute up to which there is something to tell, Unix nanoseconds.
+type newest struct {
+	minute    int64
+	age       query.Age
+	simulated bool
 }
 
 func newSeriesCache() *otter.Cache[seriesKey, query.Answer] {
@@ -75,7 +77,7 @@ func newSeriesCache() *otter.Cache[seriesKey, query.Answer] {
 	})
 }
 
-// HistoryBody answers GET /api/v1/global-stats/metrics/history/{metricType}.
+// HistoryBody answers GET /api/v1/global-stats/metrics/history/{metricType}, and the same of DeFi.
 type HistoryBody struct {
 	Data MetricHistory `json:"data"`
 	Meta Meta          `json:"meta"`
@@ -92,10 +94,10 @@ type MetricHistory struct {
 // MetricPoint is the value of a metric at the end of a minute.
 type MetricPoint struct {
 	Timestamp int64   `json:"timestamp" doc:"Unix seconds"`
-	Value     float64 `json:"value" doc:"USD, or percent of the total market cap"`
+	Value     float64 `json:"value" doc:"USD, or percent"`
 }
 
-// OHLCBody answers GET /api/v1/global-stats/metrics/ohlc/{metricType}.
+// OHLCBody answers GET /api/v1/global-stats/metrics/ohlc/{metricType}, and the same of DeFi.
 type OHLCBody struct {
 	Data MetricOHLC `json:"data"`
 	Meta Meta       `json:"meta"`
@@ -116,16 +118,13 @@ type MetricCandle struct {
 	High      float64 `json:"high"`
 	Low       float64 `json:"low"`
 	Close     float64 `json:"close"`
-	Avg       float64 `json:"avg" doc:"Mean of the samples, one a minute"`
-	Samples   int     `json:"samples"`
+	Avg       float64 `json:"avg" doc:"Mean of the samples"`
+	Samples   int     `json:"samples" doc:"Minutes of which a value was written: of the whole market all, of DeFi those in which it changed and one at least every five"`
 }
 
-func seriesParams() []query.Param {
-	metric := query.Param{Name: "metricType", In: query.Path, Kind: query.Text, Required: true, Example: "total_market_cap",
-		Doc: "Caps and volumes are in USD, dominances in percent of the total market cap."}
-	for _, m := range metricTypes {
-		metric.Allowed = append(metric.Allowed, m.name)
-	}
+// params are those of a path that ends with a metric's name.
+func (s *series) params(units string) []query.Param {
+	metric := query.Param{Name: "metricType", In: query.Path, Kind: query.Text, Required: true, Allowed: s.metrics, Example: s.metrics[0], Doc: units}
 	back := query.Param{Name: "period", Kind: query.Text, Default: periods[0].name, Doc: "How far back."}
 	for _, p := range periods {
 		back.Allowed = append(back.Allowed, p.name)
@@ -133,41 +132,21 @@ func seriesParams() []query.Param {
 	return []query.Param{metric, back}
 }
 
-func (u *Unit) metricHistory() query.Endpoint {
-	return query.Endpoint{
-		Method: http.MethodGet, Path: "/api/v1/global-stats/metrics/history/{metricType}", ID: "getMetricHistory", Tag: tag,
-		Summary:     "What a metric of the whole market was",
-		Description: "A value for every 5 minutes of 24h, every hour of 7d, every 4 hours of 30d.",
-		Params:      seriesParams(), Body: HistoryBody{}, Handle: u.getMetricHistory,
-	}
-}
-
-func (u *Unit) getMetricHistory(ctx context.Context, r *query.Request) (query.Answer, error) {
-	return u.series(ctx, r, false, func(ctx context.Context, metric int, p period, to time.Time) (any, int, error) {
-		end := ceilTo(to, p.point)
-		summaries, err := u.history.Summaries(ctx, end.Add(-p.span), to, p.point)
-		data := MetricHistory{MetricType: metricTypes[metric].name, Period: p.name, Granularity: p.granularity, History: []MetricPoint{}}
-		for _, s := range summaries {
-			data.History = append(data.History, MetricPoint{seconds(s.Time), metricTypes[metric].value(s)})
-		}
-		return data, len(data.History), err
+// history answers what a metric was.
+func (s *series) history(ctx context.Context, r *query.Request, to newest) (query.Answer, error) {
+	return s.answer(ctx, r, to, false, func(ctx context.Context, metric string, p period, to time.Time) (any, int, error) {
+		points, err := s.points(ctx, metric, ceilTo(to, p.point).Add(-p.span), to, p.point)
+		data := MetricHistory{MetricType: metric, Period: p.name, Granularity: p.granularity, History: append([]MetricPoint{}, points...)}
+		return data, len(points), err
 	})
 }
 
-func (u *Unit) metricOHLC() query.Endpoint {
-	return query.Endpoint{
-		Method: http.MethodGet, Path: "/api/v1/global-stats/metrics/ohlc/{metricType}", ID: "getMetricOHLC", Tag: tag,
-		Summary:     "What a metric of the whole market did in hours or days",
-		Description: "Hours of 24h and 7d, days of 30d.",
-		Params:      seriesParams(), Body: OHLCBody{}, Handle: u.getMetricOHLC,
-	}
-}
-
-func (u *Unit) getMetricOHLC(ctx context.Context, r *query.Request) (query.Answer, error) {
-	return u.series(ctx, r, true, func(ctx context.Context, metric int, p period, to time.Time) (any, int, error) {
+// ohlc answers what a metric did.
+func (s *series) ohlc(ctx context.Context, r *query.Request, to newest) (query.Answer, error) {
+	return s.answer(ctx, r, to, true, func(ctx context.Context, metric string, p period, to time.Time) (any, int, error) {
 		end := ceilTo(to, p.candle)
-		candles, err := u.history.SummaryOHLC(ctx, metricTypes[metric].name, end.Add(-p.span), end, p.candle)
-		data := MetricOHLC{MetricType: metricTypes[metric].name, Period: p.name, Granularity: p.candles, OHLC: []MetricCandle{}}
+		candles, err := s.candles(ctx, metric, end.Add(-p.span), end, p.candle)
+		data := MetricOHLC{MetricType: metric, Period: p.name, Granularity: p.candles, OHLC: []MetricCandle{}}
 		for _, c := range candles {
 			data.OHLC = append(data.OHLC, MetricCandle{c.Start.Unix(), c.Open, c.High, c.Low, c.Close, c.Average, c.Samples})
 		}
@@ -175,35 +154,82 @@ func (u *Unit) getMetricOHLC(ctx context.Context, r *query.Request) (query.Answe
 	})
 }
 
-// series answers what read reads of history up to the last minute, once a minute.
-func (u *Unit) series(ctx context.Context, r *query.Request, candles bool,
-	read func(ctx context.Context, metric int, p period, to time.Time) (data any, count int, err error),
+// answer tells what read reads of history up to the last minute, once a minute.
+func (s *series) answer(ctx context.Context, r *query.Request, to newest, candles bool,
+	read func(ctx context.Context, metric string, p period, to time.Time) (data any, count int, err error),
 ) (query.Answer, error) {
-	snapshot := u.catalog.Snapshot()
-	if !folded(snapshot) {
-		return query.Answer{}, errNoMinute
-	}
 	metric, back := r.Text("metricType"), r.Text("period")
-	i := slices.IndexFunc(periods, func(p period) bool { return p.name == back })
-	m := slices.IndexFunc(metricTypes, func(t metricType) bool { return t.name == metric })
-	now := current{Snapshot: snapshot, age: query.AgeOf(snapshot.Summary.Time, r.Now, query.StatisticsStaleAfter)}
-	simulated := snapshot.Summary.Simulated || snapshot.Simulated
-	k := seriesKey{candles, metricTypes[m].name, periods[i].name, snapshot.Summary.Time, now.age, simulated}
+	p := periods[slices.IndexFunc(periods, func(p period) bool { return p.name == back })]
+	metric = s.metrics[slices.Index(s.metrics, metric)] // the request's own text ends with it
 	// What is read for all who wait must not end with the first of them.
-	return u.pasts.Get(context.WithoutCancel(ctx), k, otter.LoaderFunc[seriesKey, query.Answer](func(ctx context.Context, _ seriesKey) (query.Answer, error) {
+	return s.held.Get(context.WithoutCancel(ctx), seriesKey{candles, metric, p.name, to}, otter.LoaderFunc[seriesKey, query.Answer](func(ctx context.Context, _ seriesKey) (query.Answer, error) {
 		ctx, cancel := context.WithTimeout(ctx, seriesPatience)
 		defer cancel()
-		data, count, err := read(ctx, m, periods[i], time.Unix(0, snapshot.Summary.Time).UTC())
+		data, count, err := read(ctx, metric, p, time.Unix(0, to.minute).UTC())
 		if err != nil {
 			return query.Answer{}, err
 		}
 		answer, err := query.Encode(struct {
 			Data any  `json:"data"`
 			Meta Meta `json:"meta"`
-		}{data, now.meta(r, count)})
-		answer.Simulated = simulated
+		}{data, Meta{query.Meta{Count: count, LastUpdated: query.FormatTime(to.minute), Clamped: r.Clamped()}, to.age.Meta()}})
+		answer.Simulated = to.simulated
 		return answer, err
 	}))
+}
+
+// ofMarket are the metrics of the whole market, with what a summary says of each.
+var ofMarket = map[string]func(*eventsv1.Summary) float64{
+	"total_market_cap": (*eventsv1.Summary).GetTotalMarketCap, "total_volume_24h": (*eventsv1.Summary).GetTotalVolume24H,
+	"btc_dominance": (*eventsv1.Summary).GetBtcDominance, "eth_dominance": (*eventsv1.Summary).GetEthDominance,
+}
+
+func (u *Unit) newSeries() *series {
+	return &series{
+		metrics: []string{"total_market_cap", "total_volume_24h", "btc_dominance", "eth_dominance"}, held: newSeriesCache(),
+		points: func(ctx context.Context, metric string, from, to time.Time, step time.Duration) (points []MetricPoint, err error) {
+			summaries, err := u.history.Summaries(ctx, from, to, step)
+			for _, s := range summaries {
+				points = append(points, MetricPoint{seconds(s.Time), ofMarket[metric](s)})
+			}
+			return points, err
+		},
+		candles: func(ctx context.Context, metric string, from, to time.Time, step time.Duration) ([]query.SummaryOHLC, error) {
+			return u.history.SummaryOHLC(ctx, metric, from, to, step)
+		},
+	}
+}
+
+const marketUnits = "Caps and volumes are in USD, dominances in percent of the total market cap."
+
+func (u *Unit) metricHistory() query.Endpoint {
+	return query.Endpoint{
+		Method: http.MethodGet, Path: "/api/v1/global-stats/metrics/history/{metricType}", ID: "getMetricHistory", Tag: tag,
+		Summary:     "What a metric of the whole market was",
+		Description: "A value for every 5 minutes of 24h, every hour of 7d, every 4 hours of 30d.",
+		Params:      u.series.params(marketUnits), Body: HistoryBody{}, Handle: u.upToNow(u.series.history),
+	}
+}
+
+func (u *Unit) metricOHLC() query.Endpoint {
+	return query.Endpoint{
+		Method: http.MethodGet, Path: "/api/v1/global-stats/metrics/ohlc/{metricType}", ID: "getMetricOHLC", Tag: tag,
+		Summary:     "What a metric of the whole market did in hours or days",
+		Description: "Hours of 24h and 7d, days of 30d.",
+		Params:      u.series.params(marketUnits), Body: OHLCBody{}, Handle: u.upToNow(u.series.ohlc),
+	}
+}
+
+// upToNow answers a series up to the last minute of the whole market that was folded.
+func (u *Unit) upToNow(answer func(context.Context, *query.Request, newest) (query.Answer, error)) func(context.Context, *query.Request) (query.Answer, error) {
+	return func(ctx context.Context, r *query.Request) (query.Answer, error) {
+		snapshot := u.catalog.Snapshot()
+		if !folded(snapshot) {
+			return query.Answer{}, errNoMinute
+		}
+		at := snapshot.Summary.Time
+		return answer(ctx, r, newest{at, query.AgeOf(at, r.Now, query.StatisticsStaleAfter), snapshot.Summary.Simulated || snapshot.Simulated})
+	}
 }
 
 // ceilTo is the first end of a step that is not before an instant.

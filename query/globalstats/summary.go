@@ -42,7 +42,7 @@ type SummarySentiment struct {
 
 func (u *Unit) summary() query.Endpoint {
 	return query.Endpoint{
-		Method: http.MethodGet, Path: "/api/v1/global-stats/summary", ID: "getMarketSummary", Tag: tag,
+		Method: http.MethodGet, Path: "/api/v1/global-stats/summary", ID: "getMarketSummary", Tool: "market_summary", Tag: tag,
 		Summary: "The whole market at a glance: sums, movers, sentiment, fear and greed",
 		Body:    SummaryBody{}, ToolBody: Summary{}, Hot: true, Handle: u.getSummary,
 	}

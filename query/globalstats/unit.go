@@ -1,13 +1,11 @@
 // Package globalstats answers for the whole market: its sums and shares, now and in the past, how many coins rose and
 // fell, which moved most, and fear and greed. What is current is the last minute that the markets fold ended, and is
-// read from memory; only the past of metrics is read from history.
+// read from memory; only the past of metrics is read from history. The same of DeFi is another unit, over another fold.
 package globalstats
 
 import (
 	"sync/atomic"
 	"time"
-
-	"github.com/maypok86/otter/v2"
 
 	"github.com/marketlog/marketlog/query"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
@@ -20,14 +18,16 @@ type Unit struct {
 	catalog *query.Catalog
 	history History
 	held    query.Held[version, key]
-	pasts   *otter.Cache[seriesKey, query.Answer]
+	series  *series
 	// past are the days of fear and greed that history holds, oldest first.
 	past atomic.Pointer[[]*eventsv1.FearGreed]
 }
 
 // New makes the unit.
 func New(catalog *query.Catalog, history History) *Unit {
-	return &Unit{catalog: catalog, history: history, pasts: newSeriesCache()}
+	u := &Unit{catalog: catalog, history: history}
+	u.series = u.newSeries()
+	return u
 }
 
 // Endpoints declares what the unit answers.

@@ -57,7 +57,7 @@ type VsRate struct {
 
 func (u *Unit) list() query.Endpoint {
 	return query.Endpoint{
-		Method: http.MethodGet, Path: "/api/v1/prices", ID: "listPrices", Tag: "prices",
+		Method: http.MethodGet, Path: "/api/v1/prices", ID: "listPrices", Tool: "get_price", Tag: "prices",
 		Summary: "Current prices of several coins",
 		Params: []query.Param{
 			{Name: "symbols", Kind: query.List, Required: true, MaxItems: maxSymbols, Example: "btc,eth", Doc: "Symbols or coin ids, in any letter case."},

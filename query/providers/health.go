@@ -29,21 +29,22 @@ const (
 type heard struct {
 	// last is when any of its markets was heard, Unix nanoseconds.
 	last int64
-	// coins have a fresh market of it.
-	coins int
+	// coins have a fresh market of it, by id.
+	coins map[string]bool
 }
 
 // listen goes through the inputs of all current prices.
 func (u *Unit) listen(now time.Time) map[string]heard {
 	byVenue := map[string]heard{}
 	u.board.Entries(func(e *query.Entry) {
-		counted := map[string]bool{}
 		for _, in := range e.Latest.Inputs {
 			h, at := byVenue[in.Provider], max(in.LastHeard, in.QuoteHeard)
 			h.last = max(h.last, at)
-			if !counted[in.Provider] && now.UnixNano()-at <= int64(query.StaleAfter) {
-				counted[in.Provider] = true
-				h.coins++
+			if h.coins == nil {
+				h.coins = map[string]bool{}
+			}
+			if now.UnixNano()-at <= int64(query.StaleAfter) {
+				h.coins[e.Coin.ID] = true
 			}
 			byVenue[in.Provider] = h
 		}
@@ -52,20 +53,27 @@ func (u *Unit) listen(now time.Time) map[string]heard {
 }
 
 // describe puts together what a provider declares and how reading it goes.
-func (u *Unit) describe(n *eventsv1.SourceNotice, h query.SourceHealth, prices heard, now time.Time) Provider {
-	p := Provider{
+func (u *Unit) describe(n *eventsv1.SourceNotice, h query.SourceHealth, prices heard, now time.Time) query.ProviderState {
+	p := query.ProviderState{
 		Slug: n.Source, Name: n.Name, Categories: n.Kinds, Kind: kindReference, Regions: u.region(n.Source),
-		Source:      Source{Transport: "poll", URL: n.Url, Docs: n.Terms, License: n.License},
+		Source:      query.ProviderSource{Transport: "poll", URL: n.Url, Docs: n.Terms, License: n.License},
 		Attribution: n.Attribution, StaleAfterSeconds: 3 * n.Interval / int64(time.Second), Simulated: n.Simulated,
 	}
 	if slices.Contains(n.Kinds, categoryPrice) {
 		p.Kind, p.Source.Transport = kindExchange, "stream"
 		p.StaleAfterSeconds = int64(query.StaleAfter / time.Second)
-		p.SymbolCount, p.LastSuccess = prices.coins, query.FormatTime(prices.last)
+		p.SymbolCount, p.LastSuccess = len(prices.coins), query.FormatTime(prices.last)
 		p.Status = exchangeStatus(n, prices, now)
 		return p
 	}
-	p.Status, p.ConsecutiveFailures, p.LastError = sourceStatus(n, h), h.ConsecutiveFailures, failure(h)
+	p.Status = sourceStatus(n, h)
+	tellRequests(&p, h)
+	return p
+}
+
+// tellRequests adds how requests to a source went.
+func tellRequests(p *query.ProviderState, h query.SourceHealth) {
+	p.ConsecutiveFailures, p.LastError = h.ConsecutiveFailures, failure(h)
 	p.SuccessRate24h, p.SuccessRate7d = percent(h.Succeeded24h, h.Requests24h), percent(h.Succeeded7d, h.Requests7d)
 	if !h.LastSuccess.IsZero() {
 		p.LastSuccess = query.FormatTime(h.LastSuccess.UnixNano())
@@ -74,9 +82,8 @@ func (u *Unit) describe(n *eventsv1.SourceNotice, h query.SourceHealth, prices h
 		p.LastAttempt = query.FormatTime(h.LastAttempt.UnixNano())
 	}
 	if h.Succeeded24h > 0 {
-		p.LatencyMs = &Latency{milliseconds(h.LatencyP50), milliseconds(h.LatencyP95)}
+		p.LatencyMs = &query.ProviderLatency{P50: milliseconds(h.LatencyP50), P95: milliseconds(h.LatencyP95)}
 	}
-	return p
 }
 
 func exchangeStatus(n *eventsv1.SourceNotice, prices heard, now time.Time) string {

@@ -28,6 +28,7 @@ const (
 type Unit struct {
 	board   *query.Board
 	catalog *query.Catalog
+	book    *query.RateBook
 	history History
 	venues  []query.Provider
 	// health is by source, of a stretch of healthFor.
@@ -35,8 +36,8 @@ type Unit struct {
 }
 
 // New makes the unit. Venues are the sources of prices, with the countries that they serve.
-func New(board *query.Board, catalog *query.Catalog, history History, venues []query.Provider) *Unit {
-	return &Unit{board: board, catalog: catalog, history: history, venues: venues,
+func New(board *query.Board, catalog *query.Catalog, book *query.RateBook, history History, venues []query.Provider) *Unit {
+	return &Unit{board: board, catalog: catalog, book: book, history: history, venues: venues,
 		health: otter.Must(&otter.Options[int64, map[string]query.SourceHealth]{
 			MaximumSize: 2, ExpiryCalculator: otter.ExpiryWriting[int64, map[string]query.SourceHealth](2 * healthFor),
 		})}

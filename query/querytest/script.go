@@ -111,7 +111,7 @@ func written(t testing.TB, response *http.Response) string {
 
 // A point takes one line of a script.
 var (
-	onePoint = regexp.MustCompile(`\{\s+"timestamp": [^{}]*"(?:value|complete)"[^{}]*\}|\[\s+[0-9]+,\s+[0-9.]+\s+\]`)
+	onePoint = regexp.MustCompile(`\{\s+"timestamp": [^{}]*"(?:value|complete)"[^{}]*\}|\[\s+[0-9]+,\s+-?[0-9.]+\s+\]`)
 	spaces   = regexp.MustCompile(`\s+`)
 )
 

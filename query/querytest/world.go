@@ -23,6 +23,7 @@ type World struct {
 	Board   *query.Board
 	Rates   *query.Rates
 	Catalog *query.Catalog
+	Book    *query.RateBook
 	// Store is nil until Open.
 	Store *history.Store
 	// Lines are those of the unit under test, by their first word; each gets all its words.
@@ -47,7 +48,7 @@ func Coins(rows ...string) *schemas.CoinTable {
 
 // NewWorld begins with the coins of a table and nothing published.
 func NewWorld(t testing.TB, coins *schemas.CoinTable) *World {
-	return &World{T: t, Board: query.NewBoard(coins), Rates: query.NewRates(), Catalog: query.NewCatalog(coins),
+	return &World{T: t, Board: query.NewBoard(coins), Rates: query.NewRates(), Catalog: query.NewCatalog(coins), Book: query.NewRateBook(),
 		Lines: map[string]func([]string){}, inputs: map[string][]*eventsv1.PriceInput{}}
 }
 
@@ -97,6 +98,16 @@ func (w *World) Run(line string) string {
 		w.row(rest)
 	case "summary": // a summary of the markets fold, as text
 		w.summary(rest)
+	case "rate": // provider, category, coin, APY in percent, then name=value: a row of the apy fold, seen from the next minute of rates on
+		w.rate(words[1:])
+	case "rollup": // provider, category, coin, start, seconds, open, high, low, close, mean, number of answers, then name=value
+		w.rollup(words[1:])
+	case "project": // slug, DefiLlama's category, name
+		w.RateFolded(&eventsv1.RateRecord{Body: &eventsv1.RateRecord_Project{
+			Project: &eventsv1.RateProject{Slug: words[1], Category: words[2], Name: strings.Join(words[3:], " "), Time: w.Now.UnixNano()}}})
+	case "rated": // the end of a minute of the apy fold: what it said before is seen
+		pulse := &eventsv1.Pulse{Now: w.Time(words[1]).UnixNano(), Watermark: w.Time(words[1]).UnixNano()}
+		w.RateFolded(&eventsv1.RateRecord{Body: &eventsv1.RateRecord_Pulse{Pulse: pulse}})
 	case "use": // a file of testdata whose lines set up what several scripts share
 		w.use(words[1])
 	case "minute": // its end: what the markets fold said before is seen

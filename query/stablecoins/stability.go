@@ -66,7 +66,7 @@ type Native struct {
 
 func (u *Unit) stability() query.Endpoint {
 	return query.Endpoint{
-		Method: http.MethodGet, Path: "/api/v1/stablecoins/{symbol}/peg-stability", ID: "getPegStability", Tag: tag,
+		Method: http.MethodGet, Path: "/api/v1/stablecoins/{symbol}/peg-stability", ID: "getPegStability", Tool: "stablecoin_peg_stability", Tag: tag,
 		Summary:     "How well a stablecoin keeps its peg, now and over time",
 		Description: "The score is 100 less half the mean, 0.3 of the 95th percentile and 0.2 of the newest absolute deviation in basis points, over the minutes of 30 days whatever the window.",
 		Params: []query.Param{{Name: "symbol", In: query.Path, Kind: query.Text, Required: true, MaxLength: 64, Example: "USDT",

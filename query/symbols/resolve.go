@@ -42,7 +42,7 @@ func contextParam(in query.In) query.Param {
 
 func (u *Unit) resolve() query.Endpoint {
 	return query.Endpoint{
-		Method: http.MethodGet, Path: "/api/v1/symbols/resolve", ID: "resolveSymbol", Tag: "symbols", NotFound: true,
+		Method: http.MethodGet, Path: "/api/v1/symbols/resolve", ID: "resolveSymbol", Tool: "resolve_symbol", Tag: "symbols", NotFound: true,
 		Summary:     "Which coin a symbol means",
 		Description: "By an operator's override, the source's or the exchange's own mapping, uniqueness, the given price, the coin table, market cap or a search of names: the first that can decide does. In the tool view what cannot be resolved is a 404 with candidates.",
 		Params:      params(query.Query),
@@ -52,7 +52,7 @@ func (u *Unit) resolve() query.Endpoint {
 
 func (u *Unit) resolvePosted() query.Endpoint {
 	e := u.resolve()
-	e.Method, e.ID, e.Params = http.MethodPost, "resolveSymbolPosted", params(query.Field)
+	e.Method, e.ID, e.Tool, e.Params = http.MethodPost, "resolveSymbolPosted", "", params(query.Field)
 	e.Summary = "Which coin a symbol means, asked by a body"
 	return e
 }
@@ -142,7 +142,7 @@ func (u *Unit) usd(table *schemas.CoinTable, req schemas.SymbolRequest, quote st
 
 func (u *Unit) batch() query.Endpoint {
 	return query.Endpoint{
-		Method: http.MethodPost, Path: "/api/v1/symbols/resolve/batch", ID: "resolveSymbols", Tag: "symbols", Needs: query.FeatureBulk,
+		Method: http.MethodPost, Path: "/api/v1/symbols/resolve/batch", ID: "resolveSymbols", Tool: "resolve_symbols_batch", Tag: "symbols", Needs: query.FeatureBulk,
 		Summary:     "Which coins up to 100 symbols mean",
 		Description: "Each symbol is resolved by itself, with the same source and context. The answer has them in the order asked, and by symbol.",
 		Params: []query.Param{

@@ -44,6 +44,8 @@ type Gate interface {
 	Identify(key []byte, from net.IP, now time.Time) (query.Caller, error)
 	Count(ctx *fasthttp.RequestCtx, c query.Caller, now time.Time) error
 	Stands(c query.Caller, now time.Time) bool
+	// Address is who sent a request.
+	Address(ctx *fasthttp.RequestCtx) net.IP
 }
 
 // admission is what was settled before the upgrade.
@@ -105,7 +107,7 @@ func upgradeRequired(c *fiber.Ctx) error {
 
 // admit checks origin, key, sockets and limit, in this order.
 func (h *Hub) admit(ctx *fasthttp.RequestCtx, gate Gate) (*admission, error) {
-	a := &admission{gate: gate, from: slices.Clone(ctx.RemoteIP())}
+	a := &admission{gate: gate, from: slices.Clone(gate.Address(ctx))}
 	if !h.mayConnect(ctx) {
 		a.refused = &ending{code: closeOrigin, reason: "the origin may not connect"}
 		return a, nil

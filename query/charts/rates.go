@@ -1,0 +1,176 @@
+package charts
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+// RateChartBody answers GET /api/v1/charts/{coinId}/rates/{category}.
+type RateChartBody struct {
+	Data RateChart     `json:"data"`
+	Meta RateChartMeta `json:"meta"`
+}
+
+// RateChart is what providers paid or asked for a coin over time: the median over the providers of the mean of each one's
+// rates by their TVL.
+type RateChart struct {
+	CoinID     string       `json:"coinId" example:"ethereum"`
+	Category   string       `json:"category" enum:"lending,staking,borrowing"`
+	Timeframe  string       `json:"timeframe" example:"24h"`
+	Resolution string       `json:"resolution" enum:"5m,1h,1d"`
+	DataPoints []RatePoint  `json:"dataPoints,omitzero" required:"false" doc:"In the format ohlc, oldest first"`
+	Rates      [][2]float64 `json:"rates,omitzero" required:"false" doc:"In the format simple, oldest first: start of the interval in milliseconds, last rate"`
+	Stats      RateStats    `json:"stats"`
+}
+
+// RatePoint is what the rate did in an interval, or in several where there were too many.
+type RatePoint struct {
+	Timestamp int64   `json:"timestamp" doc:"Start of the interval in milliseconds"`
+	Rate      float64 `json:"rate" doc:"Percent a year, compounded; equal to close"`
+	Open      float64 `json:"open"`
+	High      float64 `json:"high"`
+	Low       float64 `json:"low"`
+	Close     float64 `json:"close"`
+	Providers int     `json:"providers" doc:"How many it is the median of"`
+	Complete  bool    `json:"complete" doc:"False of the interval under way"`
+}
+
+// RateStats are over all intervals, also where fewer points are answered. Without a rate only the number of points is told.
+type RateStats struct {
+	MinRate     *float64 `json:"minRate,omitempty" doc:"Least low"`
+	MaxRate     *float64 `json:"maxRate,omitempty" doc:"Greatest high"`
+	AvgRate     *float64 `json:"avgRate,omitempty" doc:"Mean of the closes"`
+	ChangePct   *float64 `json:"changePct,omitempty" doc:"From the first open to the last close, in percent of the first"`
+	TotalPoints int      `json:"totalPoints" doc:"Points answered"`
+}
+
+// RateChartMeta tells about a chart of rates.
+type RateChartMeta struct {
+	query.Meta
+	Reason string `json:"reason,omitempty" doc:"Why it is empty"`
+}
+
+func (u *Unit) rates() query.Endpoint {
+	return query.Endpoint{
+		Method: http.MethodGet, Path: "/api/v1/charts/{coinId}/rates/{category}", ID: "getRateChart", Tag: "charts",
+		Summary:     "History of what a coin earns or costs",
+		Description: "Of each provider the mean of its rates by their TVL, and of these the median, up to the interval under way. A rate stands for three intervals of its source; an interval without any is left out. At most 1,000 points, as in charts of prices.",
+		Params: []query.Param{coinParam,
+			{Name: "category", In: query.Path, Kind: query.Text, Required: true, Allowed: schemas.RateCategories, Example: schemas.RateLending, Doc: "What is charted."},
+			timeframeParam, formatParam,
+			{Name: "provider", Kind: query.Text, MaxLength: 64, Example: "aave-v3", Doc: "Only this provider, by slug."}},
+		Body: RateChartBody{}, NotFound: true, Class: query.Charts, Handle: u.getRates,
+	}
+}
+
+func (u *Unit) getRates(ctx context.Context, r *query.Request) (query.Answer, error) {
+	coin, ok := u.find(r.Text("coinId"))
+	if !ok {
+		return query.Answer{}, unknown(r.Text("coinId"))
+	}
+	frame := named(r.Text("timeframe"))
+	series, err := u.charted.Read(ctx, query.RateChart{CoinID: coin.ID, Category: r.Text("category"), Provider: strings.ToLower(r.Text("provider")),
+		Step: frame.step, Intervals: frame.intervals}, r.Now)
+	if err != nil {
+		return query.Answer{}, fmt.Errorf("reading the rates of %s: %w", coin.ID, err)
+	}
+	if name := r.Text("provider"); name != "" && len(series) == 0 && !u.knows(name) {
+		return query.Answer{}, query.NotFound("no provider has the slug %q", strings.ToValidUTF8(name, "�"))
+	}
+	line := medians(series)
+	open := r.Now.UTC().Truncate(frame.step)
+	body := RateChartBody{Data: drawRates(line, open, r.Text("format"))}
+	body.Data.CoinID, body.Data.Category, body.Data.Timeframe, body.Data.Resolution = coin.ID, r.Text("category"), frame.name, frame.resolution
+	body.Meta.Meta = query.Meta{Count: body.Data.Stats.TotalPoints, LastUpdated: query.FormatTime(u.book.Snapshot().Time)}
+	if body.Meta.Count == 0 {
+		body.Meta.Reason = "no_rates"
+	}
+	answer, err := query.Encode(body)
+	answer.Simulated = slices.ContainsFunc(series, func(s query.RateSeries) bool { return s.Simulated })
+	return answer, err
+}
+
+// knows says whether a provider has rates, of whatever coin, or had.
+func (u *Unit) knows(provider string) bool {
+	book := u.book.Snapshot()
+	return book.Projects[strings.ToLower(provider)] != nil ||
+		slices.ContainsFunc(book.Entries, func(e *eventsv1.RateEntry) bool { return strings.EqualFold(e.Provider, provider) })
+}
+
+// rated is the median of the rates of providers in an interval, as a candle.
+type rated struct {
+	schemas.Candle
+	providers int
+}
+
+// medians makes one line of the series of providers.
+func medians(series []query.RateSeries) []rated {
+	byStart := map[time.Time][]query.RateSeriesPoint{}
+	for _, s := range series {
+		for _, p := range s.Points {
+			byStart[p.Start] = append(byStart[p.Start], p)
+		}
+	}
+	line := make([]rated, 0, len(byStart))
+	for start, points := range byStart {
+		of := func(value func(query.RateSeriesPoint) float64) float64 {
+			values := make([]float64, len(points))
+			for i, p := range points {
+				values[i] = value(p)
+			}
+			return query.SumRates(values).Median
+		}
+		line = append(line, rated{schemas.Candle{
+			Start: start, Open: of(func(p query.RateSeriesPoint) float64 { return p.Open }), High: of(func(p query.RateSeriesPoint) float64 { return p.High }),
+			Low: of(func(p query.RateSeriesPoint) float64 { return p.Low }), Close: of(func(p query.RateSeriesPoint) float64 { return p.Close }),
+		}, len(points)})
+	}
+	slices.SortFunc(line, func(a, b rated) int { return a.Start.Compare(b.Start) })
+	return line
+}
+
+func drawRates(line []rated, open time.Time, format string) (c RateChart) {
+	candles := make([]schemas.Candle, len(line))
+	providers := make(map[time.Time]int, len(line))
+	for i, r := range line {
+		candles[i], providers[r.Start] = r.Candle, r.providers
+	}
+	c.Stats = rateStats(candles)
+	if format == formatSimple {
+		c.Rates = [][2]float64{}
+		for _, i := range triangles(candles, maxPoints) {
+			c.Rates = append(c.Rates, [2]float64{float64(candles[i].Start.UnixMilli()), candles[i].Close})
+		}
+		c.Stats.TotalPoints = len(c.Rates)
+		return c
+	}
+	c.DataPoints = []RatePoint{}
+	for _, m := range merged(candles, maxPoints) {
+		c.DataPoints = append(c.DataPoints, RatePoint{
+			Timestamp: m.Start.UnixMilli(), Rate: m.Close, Open: m.Open, High: m.High, Low: m.Low, Close: m.Close,
+			Providers: providers[m.Start], Complete: m.Start.Before(open),
+		})
+	}
+	c.Stats.TotalPoints = len(c.DataPoints)
+	return c
+}
+
+func rateStats(candles []schemas.Candle) RateStats {
+	s := stats(candles)
+	out := RateStats{MinRate: s.MinPrice, MaxRate: s.MaxPrice, AvgRate: s.AvgPrice}
+	if n := len(candles); n > 0 && candles[0].Open != 0 {
+		// Rates fall below zero, where a percentage needs the size of the first alone.
+		change := (candles[n-1].Close - candles[0].Open) / math.Abs(candles[0].Open) * 100
+		out.ChangePct = &change
+	}
+	return out
+}

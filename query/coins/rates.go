@@ -1,0 +1,265 @@
+package coins
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+// rated is what rates say of coins, made once for all who ask while the same rates count.
+type rated struct {
+	number    uint64
+	current   *query.CurrentRates
+	simulated bool
+	coins     map[string]*coinRated
+}
+
+// coinRated is what rates say of a coin.
+type coinRated struct {
+	providers  int
+	best       BestRates
+	categories map[string]categoryRated
+}
+
+// categoryRated is what the rates of a category say of a coin.
+type categoryRated struct {
+	CoinRates
+	// heard is when the newest of them was told, Unix nanoseconds.
+	heard int64
+}
+
+var ratings atomic.Uint64
+
+// ratedAt is by the rates that count now. Two that ask at once may both make it, which costs time only.
+func (u *Unit) ratedAt(now time.Time) *rated {
+	current := u.book.Current(now)
+	if held := u.ratings.Load(); held != nil && held.current == current {
+		return held
+	}
+	next := &rated{number: ratings.Add(1), current: current, coins: map[string]*coinRated{}}
+	byCoin := map[string]map[string][]*eventsv1.RateEntry{}
+	for _, e := range current.Counted {
+		if byCoin[e.CoinId] == nil {
+			byCoin[e.CoinId] = map[string][]*eventsv1.RateEntry{}
+		}
+		byCoin[e.CoinId][e.Category] = append(byCoin[e.CoinId][e.Category], e)
+		next.simulated = next.simulated || e.Simulated
+	}
+	for id, byCategory := range byCoin {
+		coin := &coinRated{categories: map[string]categoryRated{}}
+		providers := map[string]bool{}
+		for category, entries := range byCategory {
+			c := rateCategory(category, entries)
+			coin.categories[category] = c
+			coin.best.set(category, &c.Best.Rate)
+			for _, e := range entries {
+				providers[e.Provider] = true
+			}
+		}
+		coin.providers = len(providers)
+		next.coins[id] = coin
+	}
+	u.ratings.Store(next)
+	return next
+}
+
+// set tells the best rate of a category.
+func (b *BestRates) set(category string, rate *float64) {
+	switch category {
+	case schemas.RateLending:
+		b.Lending = rate
+	case schemas.RateStaking:
+		b.Staking = rate
+	case schemas.RateBorrowing:
+		b.Borrowing = rate
+	}
+}
+
+// rateCategory sums up rates. The best is the highest, of borrowing the lowest; of equal ones the first provider's.
+func rateCategory(category string, entries []*eventsv1.RateEntry) categoryRated {
+	best := slices.MinFunc(entries, func(a, b *eventsv1.RateEntry) int {
+		higher := cmp.Compare(b.Apy, a.Apy)
+		if category == schemas.RateBorrowing {
+			higher = -higher
+		}
+		return cmp.Or(higher, cmp.Compare(a.Provider, b.Provider))
+	})
+	c := categoryRated{CoinRates: CoinRates{Best: BestRate{best.Provider, best.Apy}}}
+	providers := map[string]bool{}
+	values := make([]float64, len(entries))
+	for i, e := range entries {
+		values[i], providers[e.Provider] = e.Apy, true
+		c.heard = max(c.heard, e.Heard)
+	}
+	s := query.SumRates(values)
+	c.Min, c.Max, c.Average, c.Median, c.ProviderCount = s.Min, s.Max, s.Mean, s.Median, len(providers)
+	return c
+}
+
+// reason says why a list of coins with rates is empty.
+func (x *rated) reason() string {
+	if x.current.Time == 0 {
+		return "starting"
+	}
+	return noRates
+}
+
+// answerRated gives what make makes of coins and rates, from memory where it was made before.
+func (u *Unit) answerRated(ctx context.Context, ix *index, x *rated, key bodyKey, make func() any) (query.Answer, error) {
+	key.rates = x.number
+	answer, err := u.answer(ctx, ix, key, make)
+	answer.Simulated = answer.Simulated || x.simulated
+	return answer, err
+}
+
+// FeaturedBody answers GET /api/v1/coins/featured.
+type FeaturedBody struct {
+	Coins []FeaturedCoin `json:"coins" doc:"Those with the most providers of rates first, then by rank"`
+	Meta  ListMeta       `json:"meta"`
+}
+
+// FeaturedCoin is a coin with what providers pay and ask for it.
+type FeaturedCoin struct {
+	Compact
+	ImageURL      string    `json:"imageUrl,omitempty"`
+	HasRates      bool      `json:"hasRates"`
+	ProviderCount int       `json:"providerCount" doc:"How many providers have a rate for it"`
+	BestRates     BestRates `json:"bestRates"`
+}
+
+// BestRates are the best of a coin's rates, percent a year: of borrowing the lowest, of the others the highest.
+type BestRates struct {
+	Lending   *float64 `json:"lending,omitempty"`
+	Staking   *float64 `json:"staking,omitempty"`
+	Borrowing *float64 `json:"borrowing,omitempty"`
+}
+
+const maxFeatured = 100
+
+func (u *Unit) featured() query.Endpoint {
+	return query.Endpoint{
+		Method: http.MethodGet, Path: "/api/v1/coins/featured", ID: "listFeaturedCoins", Tag: "coins",
+		Summary:     "Coins with rates, and the largest ones",
+		Description: "Coins by the number of providers that have a rate for them, filled up by rank.",
+		Params:      []query.Param{limitParam("20", maxFeatured)},
+		Body:        FeaturedBody{}, MaxAge: listAge, Hot: true, Handle: u.getFeatured,
+	}
+}
+
+func (u *Unit) getFeatured(ctx context.Context, r *query.Request) (query.Answer, error) {
+	ix, x, limit := u.index(), u.ratedAt(r.Now), int(r.Integer("limit"))
+	return u.answerRated(ctx, ix, x, key("featured", r), func() any {
+		body := FeaturedBody{Coins: []FeaturedCoin{}}
+		for _, coin := range ix.featured(x, limit) {
+			told := FeaturedCoin{Compact: compact(coin), ImageURL: coin.ImageURL}
+			if by := x.coins[coin.ID]; by != nil {
+				told.HasRates, told.ProviderCount, told.BestRates = true, by.providers, by.best
+			}
+			body.Coins = append(body.Coins, told)
+		}
+		body.Meta = ix.meta(r, len(body.Coins))
+		body.Meta.Reason = ix.emptyReason(len(body.Coins))
+		return body
+	})
+}
+
+// featured are the coins with the most providers of rates, filled up by rank.
+func (ix *index) featured(x *rated, limit int) []*query.CatalogCoin {
+	var list []*query.CatalogCoin
+	for _, coin := range ix.coins {
+		if x.coins[coin.ID] != nil {
+			list = append(list, coin)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b *query.CatalogCoin) int {
+		return cmp.Compare(x.coins[b.ID].providers, x.coins[a.ID].providers)
+	})
+	for _, coin := range ix.coins[:ix.ranked] {
+		if len(list) >= limit {
+			break
+		}
+		if x.coins[coin.ID] == nil {
+			list = append(list, coin)
+		}
+	}
+	return list[:min(limit, len(list))]
+}
+
+// WithRatesBody answers GET /api/v1/coins/with-rates.
+type WithRatesBody struct {
+	Coins []RatedCoin `json:"coins" doc:"By rank"`
+	Meta  ListMeta    `json:"meta"`
+}
+
+// RatedCoin is a coin with what its rates of a category are, percent a year.
+type RatedCoin struct {
+	Compact
+	Category    string    `json:"category" enum:"lending,borrowing,staking"`
+	Rates       CoinRates `json:"rates"`
+	LastUpdated string    `json:"lastUpdated,omitempty" format:"date-time"`
+}
+
+// CoinRates sums up the rates of a coin.
+type CoinRates struct {
+	Min           float64  `json:"min"`
+	Max           float64  `json:"max"`
+	Average       float64  `json:"average"`
+	Median        float64  `json:"median"`
+	ProviderCount int      `json:"providerCount"`
+	Best          BestRate `json:"best" doc:"Of borrowing the lowest, else the highest"`
+}
+
+// BestRate is the best of them.
+type BestRate struct {
+	Provider string  `json:"provider"`
+	Rate     float64 `json:"rate"`
+}
+
+func (u *Unit) withRates() query.Endpoint {
+	return query.Endpoint{
+		Method: http.MethodGet, Path: "/api/v1/coins/with-rates", ID: "listCoinsWithRates", Tag: "coins",
+		Summary: "Coins that can be lent, borrowed or staked",
+		Params: []query.Param{
+			{Name: "category", Kind: query.Text, Required: true, Allowed: []string{"lending", "borrowing", "staking"}, Example: "lending", Doc: "Category of the rates."},
+			{Name: "coinCategory", Kind: query.Text, Doc: "Category of the coins, by id or name."},
+			limitParam("6", 50)},
+		Body: WithRatesBody{}, MaxAge: listAge, Hot: true, Handle: u.getWithRates,
+	}
+}
+
+func (u *Unit) getWithRates(ctx context.Context, r *query.Request) (query.Answer, error) {
+	ix, x, category, limit := u.index(), u.ratedAt(r.Now), r.Text("category"), int(r.Integer("limit"))
+	k := key("with-rates", r)
+	k.a, k.b = category, own(slug(r.Text("coinCategory")))
+	return u.answerRated(ctx, ix, x, k, func() any {
+		body := WithRatesBody{Coins: []RatedCoin{}}
+		var members map[int32]bool
+		if k.b != "" {
+			members = ix.categories().members(k.b)
+		}
+		for i, coin := range ix.coins {
+			by := x.coins[coin.ID]
+			if by == nil || k.b != "" && !members[int32(i)] {
+				continue
+			}
+			if c, ok := by.categories[category]; ok && len(body.Coins) < limit {
+				body.Coins = append(body.Coins, RatedCoin{compact(coin), category, c.CoinRates, query.FormatTime(c.heard)})
+			}
+		}
+		body.Meta = ix.meta(r, len(body.Coins))
+		body.Meta.LastUpdated = query.FormatTime(x.current.Time)
+		if len(body.Coins) == 0 {
+			body.Meta.Reason = x.reason()
+		}
+		return body
+	})
+}
+
+const noRates = "no_rates"

@@ -1,0 +1,201 @@
+package earn
+
+import (
+	"context"
+	"time"
+
+	"github.com/maypok86/otter/v2"
+
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+// maxDays bounds a history; 30 days more are read for the changes of its end.
+const maxDays = 1825
+
+// BenchmarkBody answers GET /api/v1/earn/benchmark.
+type BenchmarkBody struct {
+	Data Benchmark     `json:"data"`
+	Meta BenchmarkMeta `json:"meta"`
+}
+
+// BenchmarkMeta tells about a benchmark.
+type BenchmarkMeta struct {
+	query.Meta
+	query.AgeMeta
+}
+
+// Benchmark is what flexible deposits of USD stablecoins earn, in percent a year.
+type Benchmark struct {
+	AsOf        string   `json:"asOf" format:"date-time" doc:"The midnight of the last fixing; while provisional the end of the last minute"`
+	Segment     string   `json:"segment" enum:"overall,cefi,defi"`
+	Provisional bool     `json:"provisional" doc:"There is no fixing yet: the figures are of now"`
+	Median      *float64 `json:"median,omitempty" doc:"Over the providers, each with one rate; left out where none counts"`
+	TVLWeighted *float64 `json:"tvlWeighted,omitempty" doc:"Over all that tell a TVL"`
+	// ProviderCount counts those with a rate.
+	ProviderCount int         `json:"providerCount"`
+	TVL           *float64    `json:"tvl,omitempty" doc:"USD, of what is weighted"`
+	CeFi          Part        `json:"cefi" doc:"Of the same time, over exchanges"`
+	DeFi          Part        `json:"defi" doc:"Of the same time, over protocols"`
+	Delta         Delta       `json:"delta" doc:"Changes of the median, in percentage points"`
+	History       []DayRate   `json:"history" doc:"Fixings of the median, oldest first; a day without one is left out"`
+	Current       *Part       `json:"current,omitempty" doc:"As it stands now, which no fixing says"`
+	Correction    *Correction `json:"correction,omitempty" doc:"Where the last fixing is a correction"`
+	Methodology   uint32      `json:"methodologyVersion"`
+}
+
+// Part is a segment at the same time.
+type Part struct {
+	Median        *float64 `json:"median,omitempty"`
+	TVLWeighted   *float64 `json:"tvlWeighted,omitempty"`
+	ProviderCount int      `json:"providerCount"`
+}
+
+// Delta is how far the median moved; a change since a day without a fixing is left out.
+type Delta struct {
+	Day   *float64 `json:"1d,omitempty"`
+	Week  *float64 `json:"7d,omitempty"`
+	Month *float64 `json:"30d,omitempty"`
+}
+
+// DayRate is the fixing of a day.
+type DayRate struct {
+	Date       string  `json:"date" format:"date"`
+	Value      float64 `json:"value"`
+	Supersedes string  `json:"supersedes,omitempty" doc:"The fixing that this correction takes the place of, as date/segment/revision"`
+}
+
+// Correction says what a fixing takes the place of.
+type Correction struct {
+	Revision   int    `json:"revision"`
+	Supersedes string `json:"supersedes" example:"2026-01-31/overall/0"`
+	Reason     string `json:"reason"`
+	WrittenAt  string `json:"writtenAt" format:"date-time"`
+}
+
+func (u *Unit) getBenchmark(ctx context.Context, r *query.Request) (query.Answer, error) {
+	s, err := u.state(ctx, r.Now)
+	if err != nil {
+		return query.Answer{}, err
+	}
+	if s.time == 0 {
+		return query.Answer{}, query.Starting("no earn product is known yet")
+	}
+	all, err := u.fixed(ctx, r.Now)
+	if err != nil {
+		return query.Answer{}, err
+	}
+	segment, days := r.Text("segment"), int(r.Integer("history_days"))
+	// What counts is open, which the fold said; when it was heard stands in its row only once an hour.
+	quotes, simulated := schemas.EarnQuotes(u.coins, s.variants, 0)
+	now, fixings := current(quotes), newest(all)
+	data := Benchmark{Segment: segment, History: []DayRate{}, Methodology: schemas.EarnMethodology}
+	if last := fixings.last(); last.IsZero() {
+		data.Provisional, data.AsOf, data.CeFi, data.DeFi = true, query.FormatTime(s.time), now[schemas.EarnCeFi], now[schemas.EarnDeFi]
+		data.set(now[segment])
+	} else {
+		data.AsOf = query.FormatTime(last.UnixNano())
+		data.CeFi, data.DeFi = fixings.part(schemas.EarnCeFi, last), fixings.part(schemas.EarnDeFi, last)
+		data.set(fixings.part(segment, last))
+		data.Delta = Delta{fixings.delta(segment, last, 1), fixings.delta(segment, last, 7), fixings.delta(segment, last, 30)}
+		data.History = fixings.history(segment, last, days)
+		if f := fixings[fixingKey{segment, last}]; f != nil {
+			simulated, data.Methodology = simulated || f.Simulated, f.MethodologyVersion
+			if f.TvlUsd > 0 {
+				data.TVL = &f.TvlUsd
+			}
+			if f.Supersedes != "" {
+				data.Correction = &Correction{int(f.Revision), f.Supersedes, f.Reason, query.FormatTime(f.Time)}
+			}
+		}
+		part := now[segment]
+		data.Current = &part
+	}
+	body := BenchmarkBody{Data: data, Meta: BenchmarkMeta{query.Meta{Count: len(data.History), LastUpdated: query.FormatTime(s.time), Clamped: r.Clamped()},
+		query.AgeOf(s.time, r.Now, staleAfter).Meta()}}
+	answer, err := query.Encode(body)
+	answer.Simulated = simulated
+	return answer, err
+}
+
+func (b *Benchmark) set(p Part) {
+	b.Median, b.TVLWeighted, b.ProviderCount = p.Median, p.TVLWeighted, p.ProviderCount
+}
+
+// fixed are the fixings that any answer needs, at most some seconds old.
+func (u *Unit) fixed(ctx context.Context, now time.Time) ([]*eventsv1.EarnFixing, error) {
+	return u.fixings.Get(context.WithoutCancel(ctx), now.UnixNano()/int64(readFor), otter.LoaderFunc[int64, []*eventsv1.EarnFixing](
+		func(ctx context.Context, _ int64) ([]*eventsv1.EarnFixing, error) {
+			ctx, cancel := context.WithTimeout(ctx, patience)
+			defer cancel()
+			return u.history.EarnFixings(ctx, now.AddDate(0, 0, -maxDays-31))
+		}))
+}
+
+// current works the segments out as they stand.
+func current(quotes []*eventsv1.EarnQuote) map[string]Part {
+	parts := map[string]Part{}
+	for _, segment := range schemas.EarnSegments {
+		if b, ok := schemas.NewEarnBenchmark(segment, quotes); ok {
+			parts[segment] = Part{&b.Median, b.TvlWeighted, len(b.Quotes)}
+		}
+	}
+	return parts
+}
+
+type fixingKey struct {
+	segment string
+	date    time.Time
+}
+
+// calendar holds of each segment and day the fixing that no other has taken the place of.
+type calendar map[fixingKey]*eventsv1.EarnFixing
+
+// newest takes fixings in the order of their revisions.
+func newest(all []*eventsv1.EarnFixing) calendar {
+	c := calendar{}
+	for _, f := range all {
+		if date, err := time.Parse(time.DateOnly, f.Date); err == nil {
+			c[fixingKey{f.Segment, date}] = f
+		}
+	}
+	return c
+}
+
+// last is the newest day with a fixing, of all segments, so that they are told of the same time; zero for none.
+func (c calendar) last() (last time.Time) {
+	for key := range c {
+		if key.date.After(last) {
+			last = key.date
+		}
+	}
+	return last
+}
+
+func (c calendar) part(segment string, date time.Time) Part {
+	f := c[fixingKey{segment, date}]
+	if f == nil {
+		return Part{}
+	}
+	return Part{&f.Median, f.TvlWeighted, int(f.ProviderCount)}
+}
+
+func (c calendar) delta(segment string, date time.Time, days int) *float64 {
+	now, then := c[fixingKey{segment, date}], c[fixingKey{segment, date.AddDate(0, 0, -days)}]
+	if now == nil || then == nil {
+		return nil
+	}
+	moved := now.Median - then.Median
+	return &moved
+}
+
+func (c calendar) history(segment string, last time.Time, days int) []DayRate {
+	list := []DayRate{}
+	for date := last.AddDate(0, 0, 1-days); !date.After(last); date = date.AddDate(0, 0, 1) {
+		if f := c[fixingKey{segment, date}]; f != nil {
+			list = append(list, DayRate{f.Date, f.Median, f.Supersedes})
+		}
+	}
+	return list
+}

@@ -1,0 +1,79 @@
+package earn
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/marketlog/marketlog/query"
+)
+
+const (
+	maxChanges = 1000
+	// changesFor is how far back changes are told where the request does not say.
+	changesFor = 7 * day
+)
+
+// ChangesBody answers GET /api/v1/earn/changes.
+type ChangesBody struct {
+	Changes []Change    `json:"changes" doc:"The newest first"`
+	Meta    ChangesMeta `json:"meta"`
+}
+
+// ChangesMeta tells about changes.
+type ChangesMeta struct {
+	query.Meta
+	Since     string `json:"since" format:"date-time"`
+	Truncated bool   `json:"truncated,omitempty" doc:"There are older ones since then"`
+}
+
+// Change is a term that changed.
+type Change struct {
+	Time      string `json:"time" format:"date-time" doc:"End of the minute in which it was told"`
+	ProductID string `json:"productId"`
+	VariantID string `json:"variantId,omitempty" doc:"Left out where the whole product opened or closed"`
+	Provider  string `json:"provider"`
+	CoinID    string `json:"coinId"`
+	Symbol    string `json:"symbol"`
+	Category  string `json:"category" enum:"lending,staking"`
+	Field     string `json:"field" enum:"status,cap,min,lockup,notice,tiers,payout,promo,countries"`
+	Before    string `json:"before,omitempty" doc:"Left out where there was none"`
+	After     string `json:"after,omitempty" doc:"Left out where there is none any more"`
+}
+
+func (u *Unit) getChanges(ctx context.Context, r *query.Request) (query.Answer, error) {
+	since, given := r.Time("since")
+	if !given {
+		since = r.Now.Add(-changesFor).Truncate(time.Second)
+	}
+	if since.After(r.Now) {
+		return query.Answer{}, query.Invalid("since", "lies ahead of %s", query.FormatTime(r.Now.UnixNano()))
+	}
+	filter := query.EarnFilter{Provider: strings.ToLower(r.Text("provider")), Since: since}
+	if r.Has("symbol") {
+		filter.CoinID = u.coinID(r.Text("symbol"))
+	}
+	limit := int(r.Integer("limit"))
+	changes, err := u.history.EarnChanges(ctx, filter, limit+1)
+	if err != nil {
+		return query.Answer{}, err
+	}
+	body, simulated := ChangesBody{Changes: []Change{}}, false
+	if len(changes) > limit {
+		changes, body.Meta.Truncated = changes[:limit], true
+	}
+	for _, c := range changes {
+		body.Changes = append(body.Changes, Change{
+			Time: query.FormatTime(c.Time), ProductID: c.ProductId, VariantID: c.VariantId, Provider: c.Provider, CoinID: c.CoinId, Symbol: c.Symbol,
+			Category: c.Category, Field: c.Field, Before: c.Before, After: c.After,
+		})
+		simulated = simulated || c.Simulated
+	}
+	body.Meta.Count, body.Meta.Clamped, body.Meta.Since = len(body.Changes), r.Clamped(), query.FormatTime(since.UnixNano())
+	if len(changes) > 0 {
+		body.Meta.LastUpdated = query.FormatTime(changes[0].Time)
+	}
+	answer, err := query.Encode(body)
+	answer.Simulated = simulated
+	return answer, err
+}

@@ -1,0 +1,235 @@
+package earn
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+const (
+	maxProducts = 500
+	maxOffset   = 1_000_000
+)
+
+// ProductsBody answers GET /api/v1/earn/products.
+type ProductsBody struct {
+	Products []Product `json:"products"`
+	Meta     ListMeta  `json:"meta"`
+}
+
+// ListMeta tells about a list.
+type ListMeta struct {
+	query.Meta
+	query.AgeMeta
+	Total  int `json:"total" doc:"Products without limit and offset"`
+	Offset int `json:"offset"`
+}
+
+// ProductBody answers GET /api/v1/earn/products/{productId}.
+type ProductBody struct {
+	Product Product     `json:"product"`
+	Meta    ProductMeta `json:"meta"`
+}
+
+// ProductMeta tells about one product.
+type ProductMeta struct {
+	AsOf        string `json:"asOf" format:"date-time" doc:"The time as of which it is told"`
+	LastUpdated string `json:"lastUpdated" format:"date-time" doc:"End of the minute of its newest row"`
+}
+
+// Product is what a provider pays for a coin in a category.
+type Product struct {
+	ProductID    string    `json:"productId" example:"aave-v3:usd-coin:lending"`
+	Provider     string    `json:"provider"`
+	ProviderName string    `json:"providerName,omitempty"`
+	Segment      string    `json:"segment" enum:"cefi,defi"`
+	CoinID       string    `json:"coinId"`
+	Symbol       string    `json:"symbol"`
+	Category     string    `json:"category" enum:"lending,staking"`
+	Status       string    `json:"status" enum:"open,silent,closed" doc:"silent: its source does not answer any more"`
+	Variants     []Variant `json:"variants" doc:"Those that are offered first, of these the most reliable, then by rate"`
+}
+
+// Variant is one way to take a product.
+type Variant struct {
+	VariantID        string    `json:"variantId"`
+	Status           string    `json:"status" enum:"open,silent,replaced,closed"`
+	Rate             float64   `json:"rate" doc:"Percent a year, compounded; equal to apy"`
+	BaseRate         float64   `json:"baseRate" doc:"Without what is paid in other tokens, and of tiers the lowest"`
+	MaxRate          float64   `json:"maxRate" doc:"Of tiers the highest"`
+	APR              float64   `json:"apr"`
+	APY              float64   `json:"apy"`
+	RewardRate       *float64  `json:"rewardRate,omitempty" doc:"The part that is paid in other tokens"`
+	Compounding      string    `json:"compounding,omitempty" doc:"How often an APR is taken to be reinvested; left out where the source told an APY"`
+	Term             string    `json:"term,omitempty" doc:"flexible, or a number of days such as 30d"`
+	LockupDays       *float64  `json:"lockupDays,omitempty"`
+	Tiers            []Tier    `json:"tiers"`
+	MinDeposit       *float64  `json:"minDeposit,omitempty" doc:"Units of the coin"`
+	Cap              *float64  `json:"cap,omitempty" doc:"Units of the coin; of protocols what they still take"`
+	Payout           string    `json:"payout,omitempty"`
+	WithdrawalNotice *float64  `json:"withdrawalNotice,omitempty" doc:"Days"`
+	TVL              *float64  `json:"tvl,omitempty" doc:"USD"`
+	Promo            bool      `json:"promo"`
+	Confidence       float64   `json:"confidence" doc:"0 to 1"`
+	Collection       string    `json:"collection" enum:"api"`
+	VerifiedAt       string    `json:"verifiedAt" format:"date-time" doc:"When an answer of the source told it; moved at least once an hour"`
+	Countries        Countries `json:"countries"`
+	Source           string    `json:"source" doc:"Who told it"`
+	Pool             string    `json:"pool,omitempty" doc:"Its id there"`
+	Name             string    `json:"name,omitempty"`
+	Chain            string    `json:"chain,omitempty"`
+}
+
+// Tier is the rate of the part of an amount between two bounds, in units of the coin.
+type Tier struct {
+	From float64  `json:"from"`
+	To   *float64 `json:"to,omitempty" doc:"Left out without an upper bound"`
+	Rate float64  `json:"rate"`
+	APR  float64  `json:"apr"`
+}
+
+// Countries are by ISO 3166 code; both empty where the source does not tell.
+type Countries struct {
+	Allow []string `json:"allow"`
+	Deny  []string `json:"deny"`
+}
+
+func (u *Unit) getProducts(ctx context.Context, r *query.Request) (query.Answer, error) {
+	least := r.Number("min_confidence")
+	if least > 1 {
+		return query.Answer{}, query.Invalid("min_confidence", "must be at most 1")
+	}
+	s, err := u.state(ctx, r.Now)
+	if err != nil {
+		return query.Answer{}, err
+	}
+	body, simulated := ProductsBody{Products: []Product{}}, false
+	coin, category, provider := "", r.Text("category"), strings.ToLower(r.Text("provider"))
+	if r.Has("symbol") {
+		coin = u.coinID(r.Text("symbol"))
+	}
+	limit, offset := int(r.Integer("limit")), int(r.Integer("offset"))
+	for _, p := range s.products {
+		first := p.variants[0]
+		if coin != "" && first.CoinId != coin || category != "" && first.Category != category || provider != "" && first.Provider != provider || first.Confidence < least {
+			continue
+		}
+		if body.Meta.Total++; body.Meta.Total <= offset || len(body.Products) == limit {
+			continue
+		}
+		body.Products = append(body.Products, p.tell(least))
+		simulated = simulated || p.simulated()
+	}
+	body.Meta.Count, body.Meta.Offset, body.Meta.Clamped = len(body.Products), offset, r.Clamped()
+	body.Meta.LastUpdated, body.Meta.AgeMeta = query.FormatTime(s.time), query.AgeOf(s.time, r.Now, staleAfter).Meta()
+	answer, err := query.Encode(body)
+	answer.Simulated = simulated
+	return answer, err
+}
+
+func (u *Unit) getProduct(ctx context.Context, r *query.Request) (query.Answer, error) {
+	id := strings.ToLower(r.Text("productId"))
+	at, past := r.Time("asOf")
+	if at.After(r.Now) {
+		return query.Answer{}, query.Invalid("asOf", "lies ahead of %s", query.FormatTime(r.Now.UnixNano()))
+	}
+	if !past {
+		at = r.Now
+	}
+	variants, err := u.history.EarnVariantsAt(ctx, id, at)
+	if err != nil {
+		return query.Answer{}, err
+	}
+	if len(variants) == 0 {
+		return query.Answer{}, query.NotFound("no earn product has the id %q at %s", strings.ToValidUTF8(id, "�"), query.FormatTime(at.UnixNano()))
+	}
+	p := group(withoutOld(variants, at))[0]
+	body := ProductBody{Product: p.tell(0), Meta: ProductMeta{AsOf: query.FormatTime(at.UnixNano())}}
+	newest := int64(0)
+	for _, v := range variants {
+		newest = max(newest, v.Time)
+	}
+	body.Meta.LastUpdated = query.FormatTime(newest)
+	answer, err := query.Encode(body)
+	answer.Simulated = p.simulated()
+	return answer, err
+}
+
+// withoutOld leaves out what was closed long before, unless all of it was.
+func withoutOld(variants []*eventsv1.EarnVariant, at time.Time) []*eventsv1.EarnVariant {
+	var kept []*eventsv1.EarnVariant
+	for _, v := range variants {
+		if v.Status == schemas.EarnOpen || v.Status == schemas.EarnSilent || at.UnixNano()-v.Time <= int64(closedFor) {
+			kept = append(kept, v)
+		}
+	}
+	if len(kept) == 0 {
+		return variants
+	}
+	return kept
+}
+
+// simulated says that invented numbers are in it.
+func (p *product) simulated() bool {
+	for _, v := range p.variants {
+		if v.Simulated {
+			return true
+		}
+	}
+	return false
+}
+
+// tell writes the variants of at least a confidence.
+func (p *product) tell(least float64) Product {
+	first := p.variants[0]
+	told := Product{
+		ProductID: p.id, Provider: first.Provider, ProviderName: first.ProviderName, Segment: first.Segment, CoinID: first.CoinId, Symbol: first.Symbol,
+		Category: first.Category, Status: p.status, Variants: []Variant{},
+	}
+	for _, v := range p.variants {
+		if v.Confidence >= least {
+			told.Variants = append(told.Variants, tellVariant(v))
+		}
+	}
+	return told
+}
+
+func tellVariant(v *eventsv1.EarnVariant) Variant {
+	told := Variant{
+		VariantID: v.VariantId, Status: v.Status, Rate: v.Apy, BaseRate: v.BaseApy, MaxRate: v.MaxApy, APR: v.Apr, APY: v.Apy, RewardRate: v.RewardApy,
+		Compounding: v.Compounding, Term: v.Term, LockupDays: v.LockupDays, Tiers: []Tier{}, MinDeposit: amount(v.MinAmount), Cap: amount(v.MaxAmount),
+		Payout: v.Payout, WithdrawalNotice: v.NoticeDays, TVL: v.TvlUsd, Promo: v.Promo, Confidence: v.Confidence, Collection: v.Collection,
+		VerifiedAt: query.FormatTime(v.Heard), Countries: Countries{Allow: listed(v.Served), Deny: listed(v.Refused)},
+		Source: v.Source, Pool: v.Pool, Name: v.Name, Chain: v.Chain,
+	}
+	for _, t := range v.Tiers {
+		tier := Tier{To: amount(t.To), Rate: t.Apy, APR: t.Apr}
+		if from := amount(t.From); from != nil {
+			tier.From = *from
+		}
+		told.Tiers = append(told.Tiers, tier)
+	}
+	return told
+}
+
+// amount reads a decimal of the log; nil where it is none.
+func amount(text string) *float64 {
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return nil
+	}
+	return &n
+}
+
+// listed is never null.
+func listed(codes []string) []string {
+	if codes == nil {
+		return []string{}
+	}
+	return codes
+}

@@ -1,0 +1,198 @@
+// Package earn answers what can be earned with which coin, where and on which terms: products and their variants as they stand
+// or stood at any time, each term that changed, and the benchmark of flexible deposits of USD stablecoins with its daily fixings.
+// All of it is read from history, as the fold of earn products told it.
+package earn
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/maypok86/otter/v2"
+
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+const (
+	tag = "earn"
+	day = 24 * time.Hour
+)
+
+// History is what earn products are read from.
+type History interface {
+	// EarnVariants returns the variants as they stand, those that are not offered any more only if they ended since.
+	EarnVariants(ctx context.Context, since time.Time) ([]*eventsv1.EarnVariant, error)
+	// EarnVariantsAt returns those of one product as they stood at a time.
+	EarnVariantsAt(ctx context.Context, productID string, at time.Time) ([]*eventsv1.EarnVariant, error)
+	// EarnChanges returns the newest changes, the newest first.
+	EarnChanges(ctx context.Context, filter query.EarnFilter, limit int) ([]*eventsv1.EarnChange, error)
+	// EarnFixings returns the fixings of the days from one on, by date, segment and revision.
+	EarnFixings(ctx context.Context, from time.Time) ([]*eventsv1.EarnFixing, error)
+}
+
+const (
+	// readFor is how long what was read is reused: rates are told every few minutes.
+	readFor = 10 * time.Second
+	// patience bounds one reading of history, which all who ask at that time wait for.
+	patience = 10 * time.Second
+	// closedFor is how long a product stays in lists after it was closed.
+	closedFor = 90 * day
+	// staleAfter is the age from which the whole is stale: each variant that is offered is written once an hour.
+	staleAfter = time.Hour + query.StatisticsStaleAfter
+)
+
+// Unit answers the endpoints of earn products.
+type Unit struct {
+	catalog *query.Catalog
+	coins   *schemas.CoinTable
+	history History
+	// states and fixings are by the time they were read at, in steps of readFor.
+	states  *otter.Cache[int64, *state]
+	fixings *otter.Cache[int64, []*eventsv1.EarnFixing]
+}
+
+// New makes the unit. The table says which coins are stablecoins.
+func New(coins *schemas.CoinTable, catalog *query.Catalog, history History) *Unit {
+	return &Unit{catalog: catalog, coins: coins, history: history,
+		states: otter.Must(&otter.Options[int64, *state]{MaximumSize: 2, ExpiryCalculator: otter.ExpiryWriting[int64, *state](2 * readFor)}),
+		fixings: otter.Must(&otter.Options[int64, []*eventsv1.EarnFixing]{
+			MaximumSize: 2, ExpiryCalculator: otter.ExpiryWriting[int64, []*eventsv1.EarnFixing](2 * readFor),
+		}),
+	}
+}
+
+// Endpoints declares what the unit answers.
+func (u *Unit) Endpoints() []query.Endpoint {
+	return []query.Endpoint{
+		{
+			Method: http.MethodGet, Path: "/api/v1/earn/benchmark", ID: "getEarnBenchmark", Tool: "stablecoin_earn_benchmark", Tag: tag,
+			Summary: "What flexible deposits of USD stablecoins earn",
+			Description: "The median over providers of the mean of each, fixed daily at 00:00 UTC. A fixing never changes; a correction is another that supersedes it. " +
+				"Before the first fixing the answer is provisional: of now.",
+			Params: []query.Param{
+				{Name: "segment", Kind: query.Text, Allowed: schemas.EarnSegments, Default: schemas.EarnOverall, Doc: "Whose deposits: of exchanges (cefi), of protocols (defi) or of all."},
+				{Name: "history_days", Kind: query.Integer, Default: "30", Min: 1, Max: maxDays, Doc: "Days of history."},
+			},
+			Body: BenchmarkBody{}, Handle: u.getBenchmark,
+		},
+		{
+			Method: http.MethodGet, Path: "/api/v1/earn/products", ID: "listEarnProducts", Tool: "list_earn_products", Tag: tag,
+			Summary:     "Earn products: what a provider pays for a coin, with all its variants and terms",
+			Description: "Open ones first, the most reliable of these, then by rate; closed ones last.",
+			Params: []query.Param{
+				coinParam, {Name: "category", Kind: query.Text, Allowed: schemas.EarnCategories, Doc: "Only this category."}, providerParam,
+				{Name: "min_confidence", Kind: query.Number, OrZero: true, Doc: "Only variants of at least this confidence, 0 to 1."},
+				{Name: "limit", Kind: query.Integer, Default: "50", Min: 1, Max: maxProducts, Doc: "Most products to answer."},
+				{Name: "offset", Kind: query.Integer, Default: "0", Min: 0, Max: maxOffset, Doc: "Products to pass over."},
+			},
+			Body: ProductsBody{}, Handle: u.getProducts,
+		},
+		{
+			Method: http.MethodGet, Path: "/api/v1/earn/products/{productId}", ID: "getEarnProduct", Tool: "get_earn_product", Tag: tag,
+			Summary: "One earn product, as it stands or as it stood at a time", NotFound: true,
+			Params: []query.Param{
+				{Name: "productId", In: query.Path, Kind: query.Text, Required: true, MaxLength: 256, Example: "aave-v3:usd-coin:lending", Doc: "provider:coin:category, as lists tell it."},
+				{Name: "asOf", Kind: query.Time, Example: "2026-01-31T12:00:00Z", Doc: "The time as of which it is told; now without it."},
+			},
+			Body: ProductBody{}, Handle: u.getProduct,
+		},
+		{
+			Method: http.MethodGet, Path: "/api/v1/earn/changes", ID: "listEarnChanges", Tool: "get_earn_changes", ToolSet: query.FullTools, Tag: tag,
+			Summary:     "Terms of earn products that changed, the newest first",
+			Description: "Products that open or close, caps, lock-ups, minimums, tiers, payouts, promotions and countries. Rates that move are no changes.",
+			Params: []query.Param{
+				coinParam, providerParam,
+				{Name: "since", Kind: query.Time, Example: "2026-01-31T12:00:00Z", Doc: "The earliest time; 7 days ago without it."},
+				{Name: "limit", Kind: query.Integer, Default: "50", Min: 1, Max: maxChanges, Doc: "Most changes to answer."},
+			},
+			Body: ChangesBody{}, Handle: u.getChanges,
+		},
+	}
+}
+
+var (
+	coinParam     = query.Param{Name: "symbol", Kind: query.Text, MaxLength: 64, Example: "USDC", Doc: "Only this coin: symbol or coin id, in any letter case."}
+	providerParam = query.Param{Name: "provider", Kind: query.Text, MaxLength: 64, Example: "aave-v3", Doc: "Only this provider, by slug."}
+)
+
+// state is all products at one reading.
+type state struct {
+	products []*product
+	byID     map[string]*product
+	variants []*eventsv1.EarnVariant
+	// time is the end of the newest minute that anything was told of, 0 for none.
+	time int64
+}
+
+// state is at most some seconds old.
+func (u *Unit) state(ctx context.Context, now time.Time) (*state, error) {
+	// What is read for all who wait must not end with the first of them.
+	return u.states.Get(context.WithoutCancel(ctx), now.UnixNano()/int64(readFor), otter.LoaderFunc[int64, *state](func(ctx context.Context, _ int64) (*state, error) {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		variants, err := u.history.EarnVariants(ctx, now.Add(-closedFor))
+		if err != nil {
+			return nil, err
+		}
+		s := &state{variants: variants, products: group(variants), byID: map[string]*product{}}
+		for _, p := range s.products {
+			s.byID[p.id] = p
+		}
+		for _, v := range variants {
+			s.time = max(s.time, v.Time)
+		}
+		return s, nil
+	}))
+}
+
+// coinID is the id that a name means: an id comes before a symbol, and of several with the symbol the highest ranked counts. A
+// name that nothing is called by is taken for an id, which no product has.
+func (u *Unit) coinID(name string) string {
+	if coin := u.catalog.Snapshot().Find(name); coin != nil {
+		return coin.ID
+	}
+	return strings.ToLower(name)
+}
+
+// product is a product with its variants: those that are offered first, of these the best.
+type product struct {
+	id       string
+	status   string
+	variants []*eventsv1.EarnVariant
+}
+
+// group makes products of variants that are sorted by product.
+func group(variants []*eventsv1.EarnVariant) []*product {
+	var products []*product
+	for _, v := range variants {
+		if n := len(products); n == 0 || products[n-1].id != v.ProductId {
+			products = append(products, &product{id: v.ProductId})
+		}
+		p := products[len(products)-1]
+		p.variants = append(p.variants, v)
+	}
+	for _, p := range products {
+		p.status = schemas.EarnStatus(p.variants)
+		slices.SortFunc(p.variants, func(a, b *eventsv1.EarnVariant) int {
+			return cmp.Or(cmp.Compare(statusOrder(a.Status), statusOrder(b.Status)), cmp.Compare(b.Confidence, a.Confidence), cmp.Compare(b.Apy, a.Apy),
+				strings.Compare(a.VariantId, b.VariantId))
+		})
+	}
+	slices.SortFunc(products, comparing)
+	return products
+}
+
+// comparing puts what is offered first, of that the most reliable, and of equals the best. A product is as its first variant.
+func comparing(a, b *product) int {
+	x, y := a.variants[0], b.variants[0]
+	return cmp.Or(cmp.Compare(statusOrder(a.status), statusOrder(b.status)), cmp.Compare(y.Confidence, x.Confidence), cmp.Compare(y.Apy, x.Apy), strings.Compare(a.id, b.id))
+}
+
+func statusOrder(status string) int {
+	return slices.Index([]string{schemas.EarnOpen, schemas.EarnSilent, schemas.EarnReplaced, schemas.EarnClosed}, status)
+}

@@ -1,0 +1,175 @@
+package globalstats
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+// DefiHistory is what the past of DeFi is read from.
+type DefiHistory interface {
+	// DefiSeries returns of each step in (from, to] the last known value of a metric, oldest first.
+	DefiSeries(ctx context.Context, metric string, from, to time.Time, step time.Duration) ([]query.FigurePoint, error)
+	// DefiOHLC returns what a metric did in the steps that begin in [from, to), oldest first, as far as there are any.
+	DefiOHLC(ctx context.Context, metric string, from, to time.Time, step time.Duration) ([]query.SummaryOHLC, error)
+}
+
+// Defi answers the endpoints about DeFi. What is current is the newest summary of its fold.
+type Defi struct {
+	newest atomic.Pointer[eventsv1.DefiSummary]
+	held   query.Held[defiVersion, string]
+	series *series
+}
+
+// defiVersion is what current answers are made from.
+type defiVersion struct {
+	summary *eventsv1.DefiSummary
+	age     query.Age
+}
+
+// NewDefi makes the unit.
+func NewDefi(history DefiHistory) *Defi { return &Defi{series: newDefiSeries(history)} }
+
+// Apply takes a record of defi.v1. One that comes twice never takes the answers back in time.
+func (d *Defi) Apply(rec query.TailRecord) error {
+	r, ok := rec.Marked.(*eventsv1.DefiRecord)
+	if !ok {
+		return fmt.Errorf("reading %s: a record of another type", schemas.TopicDefi)
+	}
+	if s := r.GetSummary(); s != nil && s.Time >= d.newest.Load().GetTime() {
+		d.newest.Store(s)
+	}
+	return nil
+}
+
+// Endpoints declares what the unit answers.
+func (d *Defi) Endpoints() []query.Endpoint {
+	return []query.Endpoint{d.overview(), d.lending(), d.staking(), d.borrowing(), d.history(), d.ohlc()}
+}
+
+// defiAge is how old a summary is. It is as new as its minute while the protocols were read in time: they are asked for
+// every few hours, and from when they should have been read again it ages.
+func defiAge(s *eventsv1.DefiSummary, now time.Time) query.Age {
+	return query.AgeOf(min(s.GetTime(), s.GetRead()+int64(schemas.DefiReadFor)), now, query.StatisticsStaleAfter)
+}
+
+// answer gives what tell makes of the newest summary, which is kept until that or its age changes.
+func (d *Defi) answer(r *query.Request, name string, tell func(s *eventsv1.DefiSummary, age query.AgeMeta) any) (query.Answer, error) {
+	s := d.newest.Load()
+	if s == nil {
+		return query.Answer{}, errNoDefi
+	}
+	age := defiAge(s, r.Now)
+	return d.held.Get(defiVersion{s, age}, name, func() (query.Answer, error) {
+		answer, err := query.Encode(tell(s, age.Meta()))
+		answer.Simulated = s.Simulated
+		return answer, err
+	})
+}
+
+var errNoDefi = query.Starting("nothing was told yet of what is locked in protocols")
+
+// DefiBody answers GET /api/v1/global-stats/defi.
+type DefiBody struct {
+	Data DefiOverview  `json:"data"`
+	Meta query.AgeMeta `json:"meta"`
+}
+
+// DefiOverview is all of DeFi at a glance.
+type DefiOverview struct {
+	TotalTVL                float64  `json:"totalTvl" doc:"USD locked in protocols, without exchanges and without what liquid staking counts twice"`
+	TotalTVLWithDoubleCount float64  `json:"totalTvlWithDoubleCount" doc:"The same with liquid staking"`
+	LendingTVL              float64  `json:"lendingTvl" doc:"USD locked in lenders, without what is borrowed"`
+	StakingTVL              float64  `json:"stakingTvl" doc:"USD in liquid staking"`
+	BorrowingTVL            float64  `json:"borrowingTvl" doc:"USD borrowed from all protocols"`
+	CefiTVL                 float64  `json:"cefiTvl" doc:"USD held by exchanges"`
+	DefiMarketCap           *float64 `json:"defiMarketCap,omitempty" doc:"USD, of the coins in the category"`
+	DefiMarketDominance     *float64 `json:"defiMarketDominance,omitempty" doc:"Percent of the market cap of all coins"`
+	DefiToCefiRatio         *float64 `json:"defiToCefiRatio,omitempty" doc:"totalTvl / cefiTvl"`
+	LendingAPY              *float64 `json:"lendingApy,omitempty" doc:"Percent, weighted by what is supplied"`
+	StakingAPY              *float64 `json:"stakingApy,omitempty" doc:"Percent, weighted by what is staked"`
+	BorrowAPY               *float64 `json:"borrowApy,omitempty" doc:"Percent, weighted by what is owed"`
+	ProtocolCount           uint32   `json:"protocolCount" doc:"Protocols, without exchanges, in which anything is locked"`
+	Timestamp               int64    `json:"timestamp" doc:"Unix seconds"`
+}
+
+func (d *Defi) overview() query.Endpoint {
+	return query.Endpoint{
+		Method: http.MethodGet, Path: "/api/v1/global-stats/defi", ID: "getDefiOverview", Tag: tag,
+		Summary:     "All of DeFi at a glance",
+		Description: "Refused with " + query.CodeStale + " while what is known is older than two hours, and before anything is.",
+		Body:        DefiBody{}, Hot: true, Handle: d.getOverview,
+	}
+}
+
+// staleRetry is the interval of the fold, in seconds.
+const staleRetry = 60
+
+func (d *Defi) getOverview(_ context.Context, r *query.Request) (query.Answer, error) {
+	s := d.newest.Load()
+	if s == nil || defiAge(s, r.Now).Critical {
+		return query.Answer{}, &query.Error{
+			Status: http.StatusServiceUnavailable, Code: query.CodeStale, RetryAfter: staleRetry,
+			Message: "what is known of DeFi is older than two hours, or nothing is known yet",
+		}
+	}
+	return d.answer(r, "overview", func(s *eventsv1.DefiSummary, age query.AgeMeta) any {
+		return DefiBody{DefiOverview{
+			TotalTVL: s.TotalTvl, TotalTVLWithDoubleCount: s.TotalTvlWithDoubleCount, LendingTVL: s.LendingTvl, StakingTVL: s.StakingTvl,
+			BorrowingTVL: s.BorrowingTvl, CefiTVL: s.CefiTvl, DefiMarketCap: s.DefiMarketCap, DefiMarketDominance: s.DefiMarketDominance,
+			DefiToCefiRatio: s.DefiToCefiRatio, LendingAPY: s.LendingRates.Weighted, StakingAPY: s.StakingRates.Weighted,
+			BorrowAPY: s.BorrowingRates.Weighted, ProtocolCount: s.ProtocolCount, Timestamp: seconds(s.Time),
+		}, age}
+	})
+}
+
+func newDefiSeries(history DefiHistory) *series {
+	return &series{
+		metrics: []string{"defi_tvl", "lending_tvl", "staking_tvl", "borrowing_tvl", "lending_apy", "staking_apy", "borrow_apy"}, held: newSeriesCache(),
+		points: func(ctx context.Context, metric string, from, to time.Time, step time.Duration) (points []MetricPoint, err error) {
+			told, err := history.DefiSeries(ctx, metric, from, to, step)
+			for _, p := range told {
+				points = append(points, MetricPoint{p.Time.Unix(), p.Value})
+			}
+			return points, err
+		},
+		candles: history.DefiOHLC,
+	}
+}
+
+const defiUnits = "What is locked or borrowed is in USD, APYs are in percent and weighted by it."
+
+func (d *Defi) history() query.Endpoint {
+	return query.Endpoint{
+		Method: http.MethodGet, Path: "/api/v1/global-stats/defi/history/{metricType}", ID: "getDefiHistory", Tag: tag,
+		Summary:     "What a metric of DeFi was",
+		Description: "A value for every 5 minutes of 24h, every hour of 7d, every 4 hours of 30d.",
+		Params:      d.series.params(defiUnits), Body: HistoryBody{}, Handle: d.upToNow(d.series.history),
+	}
+}
+
+func (d *Defi) ohlc() query.Endpoint {
+	return query.Endpoint{
+		Method: http.MethodGet, Path: "/api/v1/global-stats/defi/ohlc/{metricType}", ID: "getDefiOHLC", Tag: tag,
+		Summary:     "What a metric of DeFi did in hours or days",
+		Description: "Hours of 24h and 7d, days of 30d.",
+		Params:      d.series.params(defiUnits), Body: OHLCBody{}, Handle: d.upToNow(d.series.ohlc),
+	}
+}
+
+// upToNow answers a series up to the newest summary.
+func (d *Defi) upToNow(answer func(context.Context, *query.Request, newest) (query.Answer, error)) func(context.Context, *query.Request) (query.Answer, error) {
+	return func(ctx context.Context, r *query.Request) (query.Answer, error) {
+		s := d.newest.Load()
+		if s == nil {
+			return query.Answer{}, errNoDefi
+		}
+		return answer(ctx, r, newest{s.Time, defiAge(s, r.Now), s.Simulated})
+	}
+}

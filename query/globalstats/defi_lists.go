@@ -1,0 +1,210 @@
+package globalstats
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/marketlog/marketlog/query"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+// DefiLendingBody answers GET /api/v1/global-stats/defi/lending.
+type DefiLendingBody struct {
+	Data DefiLending   `json:"data"`
+	Meta query.AgeMeta `json:"meta"`
+}
+
+// DefiLending is what protocols lend. Rates are APYs in percent, of rates on chains that count.
+type DefiLending struct {
+	TotalTVL             float64      `json:"totalTvl" doc:"USD locked in lenders, without what is borrowed"`
+	TotalBorrowed        float64      `json:"totalBorrowed" doc:"USD borrowed from lenders"`
+	Utilization          *float64     `json:"utilization,omitempty" doc:"totalBorrowed / (totalTvl + totalBorrowed), percent"`
+	AverageSupplyAPY     *float64     `json:"averageSupplyApy,omitempty" doc:"Each rate counted once"`
+	MedianSupplyAPY      *float64     `json:"medianSupplyApy,omitempty"`
+	TVLWeightedSupplyAPY *float64     `json:"tvlWeightedSupplyApy,omitempty" doc:"By what is supplied, where that is known"`
+	AverageBorrowAPY     *float64     `json:"averageBorrowApy,omitempty" doc:"Each rate counted once"`
+	ProtocolCount        uint32       `json:"protocolCount" doc:"Lenders"`
+	TopProtocols         []DefiLender `json:"topProtocols" doc:"The 20 largest by tvl"`
+	ByAsset              []LentAsset  `json:"byAsset" doc:"The 50 of which most is supplied, over the rates that count"`
+	Timestamp            int64        `json:"timestamp" doc:"Unix seconds"`
+}
+
+// DefiLender is a protocol that lends.
+type DefiLender struct {
+	Slug        string   `json:"slug" example:"aave-v3"`
+	Name        string   `json:"name"`
+	Chains      []string `json:"chains" doc:"That with most of it first"`
+	TVL         float64  `json:"tvl" doc:"USD"`
+	Change24h   *float64 `json:"change24h,omitempty" doc:"Percent, by the source"`
+	Change7d    *float64 `json:"change7d,omitempty" doc:"Percent, by the source"`
+	SupplyAPY   *float64 `json:"supplyApy,omitempty" doc:"Percent"`
+	BorrowAPY   *float64 `json:"borrowApy,omitempty" doc:"Percent"`
+	Utilization *float64 `json:"utilization,omitempty" doc:"Borrowed / supplied, percent; left out where the source tells nothing borrowed"`
+	MarketShare *float64 `json:"marketShare,omitempty" doc:"Percent of totalTvl"`
+}
+
+// LentAsset is a coin that is lent.
+type LentAsset struct {
+	CoinID    string   `json:"coinId" example:"ethereum"`
+	Symbol    string   `json:"symbol" example:"ETH"`
+	TVL       float64  `json:"tvl" doc:"USD supplied"`
+	SupplyAPY *float64 `json:"supplyApy,omitempty" doc:"Percent"`
+	BorrowAPY *float64 `json:"borrowApy,omitempty" doc:"Percent"`
+}
+
+func (d *Defi) lending() query.Endpoint {
+	return query.Endpoint{
+		Method: http.MethodGet, Path: "/api/v1/global-stats/defi/lending", ID: "getDefiLending", Tag: tag,
+		Summary: "What protocols lend: the largest lenders and coins, and their rates",
+		Body:    DefiLendingBody{}, Hot: true, Handle: d.getLending,
+	}
+}
+
+func (d *Defi) getLending(_ context.Context, r *query.Request) (query.Answer, error) {
+	return d.answer(r, "lending", func(s *eventsv1.DefiSummary, age query.AgeMeta) any {
+		data := DefiLending{
+			TotalTVL: s.LendingTvl, TotalBorrowed: s.Lending.Borrowed, Utilization: s.Lending.Utilization, AverageSupplyAPY: s.LendingRates.Average,
+			MedianSupplyAPY: s.LendingRates.Median, TVLWeightedSupplyAPY: s.LendingRates.Weighted, AverageBorrowAPY: s.BorrowingRates.Average,
+			ProtocolCount: s.Lending.ProtocolCount, TopProtocols: []DefiLender{}, ByAsset: []LentAsset{}, Timestamp: seconds(s.Time),
+		}
+		for _, p := range s.Lending.Protocols {
+			data.TopProtocols = append(data.TopProtocols, DefiLender{
+				Slug: p.Key, Name: p.Name, Chains: append([]string{}, p.Chains...), TVL: p.Value, Change24h: p.Change24H, Change7d: p.Change7D,
+				SupplyAPY: p.Apy, BorrowAPY: p.BorrowApy, Utilization: p.Utilization, MarketShare: p.Share,
+			})
+		}
+		for _, a := range s.Lending.Assets {
+			data.ByAsset = append(data.ByAsset, LentAsset{CoinID: a.Key, Symbol: a.Symbol, TVL: a.Value, SupplyAPY: a.Apy, BorrowAPY: a.BorrowApy})
+		}
+		return DefiLendingBody{data, age}
+	})
+}
+
+// DefiStakingBody answers GET /api/v1/global-stats/defi/staking.
+type DefiStakingBody struct {
+	Data DefiStaking   `json:"data"`
+	Meta query.AgeMeta `json:"meta"`
+}
+
+// DefiStaking is what is staked through protocols. Rates are APYs in percent, of rates on chains that count.
+type DefiStaking struct {
+	TotalStaked            float64       `json:"totalStaked" doc:"USD in liquid staking and staking pools; what is restaked lies in these already"`
+	LiquidStakingTVL       float64       `json:"liquidStakingTvl" doc:"USD"`
+	LiquidStakingDominance *float64      `json:"liquidStakingDominance,omitempty" doc:"Percent of totalStaked"`
+	AverageAPY             *float64      `json:"averageApy,omitempty" doc:"Each rate counted once"`
+	TVLWeightedAPY         *float64      `json:"tvlWeightedApy,omitempty" doc:"By what is staked, where that is known"`
+	TopProtocols           []DefiStaker  `json:"topProtocols" doc:"The 20 largest by tvl"`
+	ByChain                []StakedChain `json:"byChain" doc:"The 30 on which most is staked"`
+	Timestamp              int64         `json:"timestamp" doc:"Unix seconds"`
+}
+
+// DefiStaker is a protocol that stakes.
+type DefiStaker struct {
+	Slug        string   `json:"slug" example:"lido"`
+	Name        string   `json:"name"`
+	Symbol      string   `json:"symbol,omitempty" doc:"Of the protocol's own coin"`
+	TVL         float64  `json:"tvl" doc:"USD"`
+	APY         *float64 `json:"apy,omitempty" doc:"Percent"`
+	MarketShare *float64 `json:"marketShare,omitempty" doc:"Percent of totalStaked"`
+}
+
+// StakedChain is a chain on which something is staked.
+type StakedChain struct {
+	Chain        string   `json:"chain" example:"Ethereum"`
+	CoinID       string   `json:"coinId,omitempty" doc:"Its own coin" example:"ethereum"`
+	TVL          float64  `json:"tvl" doc:"USD"`
+	APY          *float64 `json:"apy,omitempty" doc:"Percent"`
+	StakingRatio *float64 `json:"stakingRatio,omitempty" doc:"tvl as percent of the market cap of the chain's coin: what is staked through these protocols, not what is staked in all"`
+	Share        *float64 `json:"share,omitempty" doc:"Percent of totalStaked"`
+}
+
+func (d *Defi) staking() query.Endpoint {
+	return query.Endpoint{
+		Method: http.MethodGet, Path: "/api/v1/global-stats/defi/staking", ID: "getDefiStaking", Tag: tag,
+		Summary: "What is staked through protocols: the largest of them and the chains, and their rates",
+		Body:    DefiStakingBody{}, Hot: true, Handle: d.getStaking,
+	}
+}
+
+func (d *Defi) getStaking(_ context.Context, r *query.Request) (query.Answer, error) {
+	return d.answer(r, "staking", func(s *eventsv1.DefiSummary, age query.AgeMeta) any {
+		data := DefiStaking{
+			TotalStaked: s.Staking.Staked, LiquidStakingTVL: s.StakingTvl, LiquidStakingDominance: s.Staking.LiquidDominance,
+			AverageAPY: s.StakingRates.Average, TVLWeightedAPY: s.StakingRates.Weighted, TopProtocols: []DefiStaker{}, ByChain: []StakedChain{},
+			Timestamp: seconds(s.Time),
+		}
+		for _, p := range s.Staking.Protocols {
+			data.TopProtocols = append(data.TopProtocols, DefiStaker{Slug: p.Key, Name: p.Name, Symbol: p.Symbol, TVL: p.Value, APY: p.Apy, MarketShare: p.Share})
+		}
+		for _, c := range s.Staking.Chains {
+			data.ByChain = append(data.ByChain, StakedChain{Chain: c.Key, CoinID: c.CoinId, TVL: c.Value, APY: c.Apy, StakingRatio: c.StakingRatio, Share: c.Share})
+		}
+		return DefiStakingBody{data, age}
+	})
+}
+
+// DefiBorrowingBody answers GET /api/v1/global-stats/defi/borrowing.
+type DefiBorrowingBody struct {
+	Data DefiBorrowing `json:"data"`
+	Meta query.AgeMeta `json:"meta"`
+}
+
+// DefiBorrowing is what is owed to protocols. Rates are APYs in percent, of rates on chains that count.
+type DefiBorrowing struct {
+	TotalDebt              float64         `json:"totalDebt" doc:"USD"`
+	TotalCollateral        float64         `json:"totalCollateral" doc:"USD supplied to the protocols that are owed: what is locked in them and what they lent"`
+	CollateralizationRatio *float64        `json:"collateralizationRatio,omitempty" doc:"totalCollateral / totalDebt, percent"`
+	Utilization            *float64        `json:"utilization,omitempty" doc:"totalDebt / totalCollateral, percent"`
+	AverageBorrowAPY       *float64        `json:"averageBorrowApy,omitempty" doc:"Each rate counted once"`
+	DebtWeightedBorrowAPY  *float64        `json:"debtWeightedBorrowApy,omitempty" doc:"By what is owed, where that is known"`
+	TopProtocols           []DefiCreditor  `json:"topProtocols" doc:"The 20 largest by debt"`
+	ByAsset                []BorrowedAsset `json:"byAsset" doc:"The 50 of which most is owed, over the rates that count"`
+	Timestamp              int64           `json:"timestamp" doc:"Unix seconds"`
+}
+
+// DefiCreditor is a protocol that is owed something.
+type DefiCreditor struct {
+	Slug                   string   `json:"slug" example:"aave-v3"`
+	Name                   string   `json:"name"`
+	Debt                   float64  `json:"debt" doc:"USD"`
+	Collateral             *float64 `json:"collateral,omitempty" doc:"USD"`
+	CollateralizationRatio *float64 `json:"collateralizationRatio,omitempty" doc:"Percent"`
+	BorrowAPY              *float64 `json:"borrowApy,omitempty" doc:"Percent"`
+	MarketShare            *float64 `json:"marketShare,omitempty" doc:"Percent of totalDebt"`
+}
+
+// BorrowedAsset is a coin that is owed.
+type BorrowedAsset struct {
+	CoinID    string   `json:"coinId" example:"usd-coin"`
+	Symbol    string   `json:"symbol" example:"USDC"`
+	Debt      float64  `json:"debt" doc:"USD"`
+	BorrowAPY *float64 `json:"borrowApy,omitempty" doc:"Percent"`
+}
+
+func (d *Defi) borrowing() query.Endpoint {
+	return query.Endpoint{
+		Method: http.MethodGet, Path: "/api/v1/global-stats/defi/borrowing", ID: "getDefiBorrowing", Tag: tag,
+		Summary: "What is owed to protocols: debt, what stands against it, and what it costs",
+		Body:    DefiBorrowingBody{}, Hot: true, Handle: d.getBorrowing,
+	}
+}
+
+func (d *Defi) getBorrowing(_ context.Context, r *query.Request) (query.Answer, error) {
+	return d.answer(r, "borrowing", func(s *eventsv1.DefiSummary, age query.AgeMeta) any {
+		data := DefiBorrowing{
+			TotalDebt: s.BorrowingTvl, TotalCollateral: s.Borrowing.Collateral, CollateralizationRatio: s.Borrowing.CollateralizationRatio,
+			Utilization: s.Borrowing.Utilization, AverageBorrowAPY: s.BorrowingRates.Average, DebtWeightedBorrowAPY: s.BorrowingRates.Weighted,
+			TopProtocols: []DefiCreditor{}, ByAsset: []BorrowedAsset{}, Timestamp: seconds(s.Time),
+		}
+		for _, p := range s.Borrowing.Protocols {
+			data.TopProtocols = append(data.TopProtocols, DefiCreditor{
+				Slug: p.Key, Name: p.Name, Debt: p.Value, Collateral: p.Collateral, CollateralizationRatio: p.CollateralizationRatio,
+				BorrowAPY: p.BorrowApy, MarketShare: p.Share,
+			})
+		}
+		for _, a := range s.Borrowing.Assets {
+			data.ByAsset = append(data.ByAsset, BorrowedAsset{CoinID: a.Key, Symbol: a.Symbol, Debt: a.Value, BorrowAPY: a.BorrowApy})
+		}
+		return DefiBorrowingBody{data, age}
+	})
+}

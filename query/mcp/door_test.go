@@ -1,0 +1,17 @@
+package mcp_test
+
+import "testing"
+
+// TestDoor holds the door to what it promises, in one world: opening a store costs more than all of it.
+func TestDoor(t *testing.T) {
+	w := newWorld(t)
+	for name, test := range map[string]func(*testing.T, *world){
+		"ToolsAreDescribedForEveryClient": testToolsAreDescribedForEveryClient,
+		"ResultsAreTheEndpointsAnswers":   testResultsAreTheEndpointsAnswers,
+		"BridgeListsTheServersTools":      testBridgeListsTheServersTools,
+		"BridgeAnswersEveryCall":          testBridgeAnswersEveryCall,
+		"BridgeTellsOfItsServersFaults":   testBridgeTellsOfItsServersFaults,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, w.in(t)) })
+	}
+}

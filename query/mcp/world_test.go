@@ -1,0 +1,290 @@
+package mcp_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/marketlog/marketlog/deploy/embedded/enginetest"
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/coins"
+	"github.com/marketlog/marketlog/query/earn"
+	"github.com/marketlog/marketlog/query/globalstats"
+	"github.com/marketlog/marketlog/query/keys"
+	"github.com/marketlog/marketlog/query/mcp"
+	"github.com/marketlog/marketlog/query/prices"
+	"github.com/marketlog/marketlog/query/providers"
+	"github.com/marketlog/marketlog/query/querytest"
+	"github.com/marketlog/marketlog/query/rates"
+	"github.com/marketlog/marketlog/query/stablecoins"
+	"github.com/marketlog/marketlog/query/symbols"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream/history"
+)
+
+func TestMain(m *testing.M) { enginetest.Main(m) }
+
+// world is a world with the door to the tools of all its units.
+type world struct {
+	*querytest.World
+	// base is where those with a key are served, open where everybody is.
+	base, open string
+	// keys are by plan; tiny, small and spent admit two requests a minute, bulkless may use tools but not ask in bulk.
+	keys map[string]string
+}
+
+// newWorld has a part of the embedded table, since the store knows the pegs of that, and something of
+// everything that a tool tells.
+func newWorld(t testing.TB) *world {
+	table := querytest.Coins(
+		"bitcoin,BTC,Bitcoin,1,coin,,*:XBT", "ethereum,ETH,Ethereum,2,coin,,", "tether,USDT,Tether,3,stablecoin,USD,",
+		"solana,SOL,Solana,4,coin,,", "sol-wormhole,SOL,SOL (Wormhole),5,wrapped,,")
+	w := &world{World: querytest.NewWorld(t, table), keys: map[string]string{}}
+	w.Open(enginetest.Database(t))
+	candles := query.NewCandles(w.Board, w.Store)
+	venues := []query.Provider{{Slug: "kraken", Name: "Kraken"}, {Slug: "okx", Name: "OKX"}}
+	refused := &eventsv1.SymbolOverride{Source: "gate", Symbol: "SOL", CoinId: schemas.NoCoin, Time: 1} // an operator said: none of the coins
+	var endpoints []query.Endpoint
+	states := providers.New(w.Board, w.Catalog, w.Book, w.Store, venues)
+	for _, unit := range []interface{ Endpoints() []query.Endpoint }{
+		prices.New(w.Board, w.Rates, w.Store, venues),
+		coins.New(w.Board, w.Catalog, w.Book, candles, w.Store),
+		globalstats.New(w.Catalog, w.Store),
+		stablecoins.New(w.Board, w.Catalog, w.Store),
+		states,
+		rates.New(w.Book, w.Board, w.Catalog, w.Store, query.NewRateCharts(w.Book, w.Store), states, venues),
+		earn.New(table, w.Catalog, w.Store),
+		symbols.New(w.Catalog, w.Board, w.Rates, w.Store, schemas.NewSymbolOverrides(refused)),
+	} {
+		endpoints = append(endpoints, unit.Endpoints()...)
+	}
+	endpoints = append(endpoints, faulty("broken", func() error { return errors.New("secret at 10.0.0.1") }),
+		faulty("stale", func() error {
+			return &query.Error{Status: http.StatusServiceUnavailable, Code: query.CodeStale, Message: "older than two hours", RetryAfter: 60}
+		}))
+	plans := query.DefaultPlans()
+	for _, name := range []string{"tiny", "small", "spent"} {
+		plans[name] = query.Plan{PerMinute: 2, MCP: true, Bulk: true}
+	}
+	plans["bulkless"] = query.Plan{MCP: true}
+	pepper := keys.NewPepper()
+	issued, err := keys.NewTable(pepper, func() string { return "" })
+	w.Must(err)
+	for plan := range plans {
+		key := keys.Generate()
+		hash := keys.Hash(pepper, []byte(key))
+		rec := &eventsv1.KeyRecord{Id: "id-" + plan, Plan: plan, Budget: plan, Hash: hash[:], Last4: key[len(key)-4:]}
+		value, err := rec.MarshalVT()
+		w.Must(err)
+		w.Must(issued.Follow([]byte(rec.Id), value))
+		w.keys[plan] = key
+	}
+	w.base = w.serve(query.AuthRequired, endpoints, plans, issued)
+	w.open = w.serve(query.AuthOpen, endpoints, plans, issued)
+	w.World.Run("use world.setup")
+	w.publishEarn()
+	return w
+}
+
+// earnProduct is the id of the one earn product.
+var earnProduct = schemas.EarnProductID("okx", "tether", schemas.RateLending)
+
+// publishEarn publishes a product of one variant, and a fixing of the benchmark.
+func (w *world) publishEarn() {
+	at := w.Now.UnixNano()
+	variant := &eventsv1.EarnVariant{Source: "okx-earn", Pool: "usdt", Provider: "okx", CoinId: "tether", Symbol: "USDT", Category: schemas.RateLending,
+		ProductId: earnProduct, VariantId: schemas.EarnVariantID("okx-earn", "usdt", ""), Segment: schemas.EarnSegment("okx"), Collection: schemas.EarnAPI,
+		Interval: int64(time.Hour), Time: at, Heard: at, Apr: 4, Apy: 4, BaseApy: 4, MaxApy: 4}
+	fixing := &eventsv1.EarnFixing{Time: at, MethodologyVersion: schemas.EarnMethodology, Segment: "overall", Date: "2026-11-20"}
+	var b history.Batch
+	for _, rec := range []*eventsv1.EarnRecord{{Body: &eventsv1.EarnRecord_Variant{Variant: variant}}, {Body: &eventsv1.EarnRecord_Fixing{Fixing: fixing}}} {
+		offset := w.Offset()
+		rec.Mark = &eventsv1.Mark{LogicVersion: 1, Offset: offset}
+		b.Add(history.Place{Topic: schemas.TopicEarn, Offset: offset}, rec)
+	}
+	w.Must(w.Store.Insert(w.T.Context(), &b, ""))
+}
+
+// in is the same world for a subtest.
+func (w *world) in(t testing.TB) *world {
+	inner, own := *w.World, *w
+	inner.T = t
+	own.World = &inner
+	return &own
+}
+
+// faulty is a tool that only fails.
+func faulty(name string, err func() error) query.Endpoint {
+	return query.Endpoint{Method: http.MethodGet, Path: "/api/v1/" + name, ID: name, Tool: name, ToolSet: query.FullTools, Tag: "test", Summary: "Fails.",
+		Body: struct{}{}, Handle: func(context.Context, *query.Request) (query.Answer, error) { return query.Answer{}, err() }}
+}
+
+func (w *world) serve(auth query.AuthMode, endpoints []query.Endpoint, plans map[string]query.Plan, table query.Keyring) (base string) {
+	cfg := query.DefaultConfig()
+	cfg.Listen, cfg.Auth = "127.0.0.1:0", auth
+	server, err := query.NewServer(cfg, query.Deps{
+		Keys: table, Limiter: query.NewLimiter(time.Now, nil), Plans: plans, Endpoints: endpoints,
+		Now: func() time.Time { return w.Now }, Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler), Version: "test",
+		Mount: func(router fiber.Router, s *query.Server) {
+			door, err := mcp.New(mcp.Config{Version: "1.2.3", Simulated: true}, s)
+			w.Must(err)
+			door.Mount(router)
+		},
+	})
+	w.Must(err)
+	w.Must(server.Bind())
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- server.Run(ctx) }()
+	w.T.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			w.T.Errorf("running the server: %v", err)
+		}
+	})
+	return "http://" + server.Addr()
+}
+
+// send posts a body with a key; headers are name: value.
+func (w *world) send(base, key, body string, headers ...string) (*http.Response, []byte) {
+	w.T.Helper()
+	path := "/mcp"
+	request, err := http.NewRequestWithContext(w.T.Context(), http.MethodPost, base+path, strings.NewReader(body))
+	w.Must(err)
+	request.Header.Set("Content-Type", "application/json")
+	if key != "" {
+		request.Header.Set("Authorization", "Bearer "+key)
+	}
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		switch name {
+		case "Host":
+			request.Host = value
+		case "Query":
+			request.URL.RawQuery = value
+		default:
+			request.Header.Set(name, value)
+		}
+	}
+	response, err := http.DefaultClient.Do(request)
+	w.Must(err)
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	w.Must(err)
+	return response, answer
+}
+
+var (
+	ids   = regexp.MustCompile(`"requestId": "[A-Z2-7]+"`)
+	waits = regexp.MustCompile(`"retryAfter": \d+`)
+)
+
+// Run does one line of a script.
+func (w *world) Run(line string) string {
+	words := strings.Fields(line)
+	base := w.base
+	switch words[0] {
+	case "open":
+		base = w.open
+	case "ask", "stdio":
+	case "public": // a path that needs no key
+		return strings.ReplaceAll(querytest.Get(w.T, w.base, words[1]), w.base, "BASE")
+	default:
+		return w.World.Run(line)
+	}
+	// ask PLAN [Name:value]... BODY, over HTTP; stdio PLAN BODY
+	rest := strings.TrimSpace(strings.TrimPrefix(line, words[0]))
+	plan, rest, _ := strings.Cut(rest, " ")
+	var headers []string
+	for {
+		word, after, more := strings.Cut(rest, " ")
+		name, value, ok := strings.Cut(word, ":")
+		if !ok || !more || strings.ContainsAny(name, `{["`) {
+			break
+		}
+		headers, rest = append(headers, name+": "+value), after
+	}
+	key := w.keys[plan]
+	switch plan {
+	case "none":
+	case "bad":
+		key = keys.Generate()
+	case "garbled":
+		key = "ck_live_x"
+	default:
+		if key == "" {
+			w.T.Fatalf("script: there is no key of plan %q", plan)
+		}
+	}
+	var out bytes.Buffer
+	if words[0] == "stdio" {
+		if frame := w.stdio(base, key, unescape(rest)); frame != "" {
+			w.Must(json.Indent(&out, []byte(frame), "", "  "))
+		}
+		return masked(out.String())
+	}
+	response, body := w.send(base, key, unescape(rest), headers...)
+	fmt.Fprintf(&out, "%d", response.StatusCode)
+	for _, name := range []string{"WWW-Authenticate", "X-RateLimit-Limit", "X-Data-Source"} {
+		if value := response.Header.Get(name); value != "" {
+			fmt.Fprintf(&out, " %s=%s", name, value)
+		}
+	}
+	if left := response.Header.Get("X-RateLimit-Remaining"); plan == "tiny" {
+		fmt.Fprintf(&out, " X-RateLimit-Remaining=%s", left)
+	}
+	if response.Header.Get("Retry-After") != "" {
+		out.WriteString(" Retry-After")
+	}
+	out.WriteByte('\n')
+	if strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream") {
+		out.Write(body)
+	} else if len(body) > 0 {
+		w.Must(json.Indent(&out, body, "", "  "))
+		out.WriteByte('\n')
+	}
+	return masked(out.String())
+}
+
+// masked leaves out what differs from run to run.
+func masked(said string) string {
+	return waits.ReplaceAllString(ids.ReplaceAllString(said, `"requestId": "ID"`), `"retryAfter": SECONDS`)
+}
+
+// unescape writes out what would make a line of a script unreadable: deep(N) is N arrays within each other,
+// long(N) N letters, and META what a request of the newer era says of itself.
+func unescape(body string) string {
+	body = strings.ReplaceAll(body, "META", `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`)
+	body = long.ReplaceAllStringFunc(body, func(said string) string {
+		var n int
+		if _, err := fmt.Sscanf(said, "long(%d)", &n); err != nil {
+			panic(err)
+		}
+		return strings.Repeat("x", n)
+	})
+	return deep.ReplaceAllStringFunc(body, func(said string) string {
+		var n int
+		if _, err := fmt.Sscanf(said, "deep(%d)", &n); err != nil {
+			panic(err)
+		}
+		return strings.Repeat("[", n) + strings.Repeat("]", n)
+	})
+}
+
+var (
+	deep = regexp.MustCompile(`deep\(\d+\)`)
+	long = regexp.MustCompile(`long\(\d+\)`)
+)

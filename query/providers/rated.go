@@ -1,0 +1,122 @@
+package providers
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+// rated is what the rates of a provider say of it.
+type rated struct {
+	name string
+	// sources tell so many of its rates, and so many that count.
+	sources map[string]told
+	// categories that it has a rate in, coins of which one counts.
+	categories, coins map[string]bool
+	counted           int
+	interval          int64
+	onChain           bool
+	simulated         bool
+}
+
+// told counts rates.
+type told struct{ counted, all int }
+
+// ratedAt goes through the rates that have a coin and a category of the API, and that no other source tells better.
+func (u *Unit) ratedAt(now time.Time) map[string]*rated {
+	byProvider := map[string]*rated{}
+	for _, e := range u.book.Snapshot().Entries {
+		if e.Unattached != "" || e.Shadowed != "" || !slices.Contains(schemas.RateCategories, e.Category) {
+			continue
+		}
+		r := byProvider[e.Provider]
+		if r == nil {
+			r = &rated{sources: map[string]told{}, categories: map[string]bool{}, coins: map[string]bool{}}
+			byProvider[e.Provider] = r
+		}
+		t := r.sources[e.Source]
+		t.all++
+		r.name, r.categories[e.Category], r.onChain = cmp.Or(r.name, e.ProviderName), true, r.onChain || e.Chain != ""
+		r.interval, r.simulated = max(r.interval, e.Said.GetInterval()), r.simulated || e.Simulated
+		if query.RateCounts(e, now.UnixNano()) {
+			t.counted++
+			r.counted++
+			r.coins[e.CoinId] = true
+		}
+		r.sources[e.Source] = t
+	}
+	return byProvider
+}
+
+// source is who tells the most of its rates.
+func (r *rated) source() string {
+	return slices.MaxFunc(slices.Sorted(maps.Keys(r.sources)), func(a, b string) int {
+		return cmp.Or(cmp.Compare(r.sources[a].counted, r.sources[b].counted), cmp.Compare(r.sources[a].all, r.sources[b].all), cmp.Compare(b, a))
+	})
+}
+
+// status is that of its source, and down without a rate that counts.
+func (r *rated) status(source *eventsv1.SourceNotice, h query.SourceHealth) string {
+	switch {
+	case r.counted == 0:
+		return down
+	case source == nil:
+		return healthy
+	}
+	return sourceStatus(source, h)
+}
+
+// told are its categories in the order of the API.
+func (r *rated) told() []string {
+	var list []string
+	for _, category := range schemas.RateCategories {
+		if r.categories[category] {
+			list = append(list, category)
+		}
+	}
+	return list
+}
+
+// worst orders states, the worst last. Where the source of rates is switched off, an exchange is as its prices are.
+var worst = []string{disabled, healthy, degraded, down}
+
+// join adds to an exchange what it pays and asks; nil adds nothing.
+func (r *rated) join(p *query.ProviderState, snapshot *query.Snapshot, health map[string]query.SourceHealth, prices heard) {
+	if r == nil {
+		return
+	}
+	source := r.source()
+	if status := r.status(snapshot.Notices[source], health[source]); slices.Index(worst, status) > slices.Index(worst, p.Status) {
+		p.Status = status
+	}
+	heardLast := p.LastSuccess
+	tellRequests(p, health[source])
+	p.LastSuccess = heardLast // prices come more often
+	p.Categories = append(r.told(), p.Categories...)
+	p.RateCount = r.counted
+	coins := maps.Clone(r.coins)
+	maps.Copy(coins, prices.coins)
+	p.SymbolCount, p.Simulated = len(coins), p.Simulated || r.simulated
+}
+
+// describeRated puts together what is known of one whose rates a source tells, which may be itself.
+func (u *Unit) describeRated(slug string, r *rated, snapshot *query.Snapshot, health map[string]query.SourceHealth) query.ProviderState {
+	source, project := r.source(), u.book.Snapshot().Projects[slug]
+	n := snapshot.Notices[source]
+	p := query.ProviderState{
+		Slug: slug, Name: cmp.Or(r.name, project.GetName(), snapshot.Notices[slug].GetName(), slug), Categories: r.told(), Kind: kindCefi,
+		Status: r.status(n, health[source]), Regions: u.region(slug), RateCount: r.counted, SymbolCount: len(r.coins),
+		Source:      query.ProviderSource{Transport: "poll", URL: n.GetUrl(), Docs: n.GetTerms(), License: n.GetLicense()},
+		Attribution: n.GetAttribution(), StaleAfterSeconds: 3 * r.interval / int64(time.Second), Simulated: r.simulated || n.GetSimulated(),
+	}
+	if project != nil || r.onChain {
+		p.Kind = kindDefi
+	}
+	tellRequests(&p, health[source])
+	return p
+}

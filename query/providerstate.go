@@ -1,0 +1,53 @@
+package query
+
+// ProviderState is a venue, a source, or one whose rates a source tells, and how reading it goes.
+type ProviderState struct {
+	Slug                string           `json:"slug" example:"kraken"`
+	Name                string           `json:"name" example:"Kraken"`
+	Categories          []string         `json:"categories" doc:"What it tells"`
+	Kind                string           `json:"kind" enum:"exchange,cefi,defi,reference" doc:"defi: a protocol; cefi: who else pays or asks interest; reference: who only tells what others do"`
+	Status              string           `json:"status" enum:"healthy,degraded,down,disabled" doc:"An exchange is healthy while a price was heard within 120 seconds, degraded within 10 minutes, else down. A source is down without a success in 7 days or when the last 3 requests failed, degraded when the last one failed or less than 95 % of 24 hours succeeded. Whose rates a source tells is as well as that source, and down without any; an exchange with both as well as the worse. What is not switched on is disabled"`
+	SuccessRate24h      *float64         `json:"successRate24h,omitempty" doc:"Percent of the requests of 24 hours"`
+	SuccessRate7d       *float64         `json:"successRate7d,omitempty" doc:"Percent of the requests of 7 days"`
+	LastSuccess         string           `json:"lastSuccess,omitempty" format:"date-time" doc:"Of an exchange, when a price was last heard"`
+	LastAttempt         string           `json:"lastAttempt,omitempty" format:"date-time"`
+	LastError           *ProviderFailure `json:"lastError,omitempty"`
+	ConsecutiveFailures int              `json:"consecutiveFailures"`
+	LatencyMs           *ProviderLatency `json:"latencyMs,omitempty" doc:"Of the requests of 24 hours that succeeded"`
+	RateCount           int              `json:"rateCount,omitempty" doc:"Rates that count now, prices not among them"`
+	SymbolCount         int              `json:"symbolCount,omitempty" doc:"Coins that it tells a fresh price or a rate of"`
+	Regions             *ProviderRegions `json:"regions,omitempty" doc:"Left out where it is not known, which counts as worldwide"`
+	Source              ProviderSource   `json:"source"`
+	Attribution         string           `json:"attribution,omitempty" doc:"To be shown with its values"`
+	StaleAfterSeconds   int64            `json:"staleAfterSeconds,omitempty"`
+	Simulated           bool             `json:"simulated,omitempty"`
+}
+
+// ProviderFailure is the newest request that failed.
+type ProviderFailure struct {
+	Code    string `json:"code" enum:"no_answer,refused,unreadable" doc:"refused: an HTTP status that is no success; unreadable: an answer that is not as documented"`
+	Status  int    `json:"status,omitempty" doc:"HTTP status"`
+	Message string `json:"message"`
+	At      string `json:"at,omitempty" format:"date-time"`
+}
+
+// ProviderLatency is how long requests took, in milliseconds.
+type ProviderLatency struct {
+	P50 float64 `json:"p50"`
+	P95 float64 `json:"p95"`
+}
+
+// ProviderRegions are countries, by ISO 3166-1.
+type ProviderRegions struct {
+	Serves  []string `json:"serves,omitempty" doc:"Only these"`
+	Refuses []string `json:"refuses,omitempty" doc:"All but these"`
+	Source  string   `json:"source,omitempty" doc:"The page that this was read on"`
+}
+
+// ProviderSource is how it is read, and under which terms.
+type ProviderSource struct {
+	Transport string `json:"transport" enum:"stream,poll"`
+	URL       string `json:"url,omitempty"`
+	Docs      string `json:"docs,omitempty" doc:"The page that its terms were read on"`
+	License   string `json:"license,omitempty"`
+}

@@ -1,0 +1,149 @@
+package rates
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+// Explanation is what the rates of a coin were made from, and whether working them out again gives the same.
+type Explanation struct {
+	Symbol     string   `json:"symbol"`
+	CoinID     string   `json:"coinId"`
+	Method     string   `json:"method" enum:"apy"`
+	Accepted   []string `json:"accepted" doc:"Providers with a rate that counts"`
+	Rejected   []string `json:"rejected" doc:"Providers none of whose rates counts"`
+	Inputs     []Input  `json:"inputs" doc:"Every rate that was told of the coin; prices are explained by /prices/{symbol}/explain"`
+	View       View     `json:"view"`
+	AsOf       string   `json:"asOf" format:"date-time"`
+	Reproduced bool     `json:"reproduced" doc:"False is a defect of this service"`
+}
+
+// Input is a rate as it was told, and what was made of it.
+type Input struct {
+	Provider       string   `json:"provider"`
+	ProviderSymbol string   `json:"providerSymbol,omitempty"`
+	Category       string   `json:"category"`
+	Source         string   `json:"source" doc:"Who told it"`
+	Pool           string   `json:"pool"`
+	Raw            string   `json:"raw" doc:"The number as it was told"`
+	RawUnit        string   `json:"rawUnit"`
+	Compounding    string   `json:"compounding,omitempty"`
+	Conversion     string   `json:"conversion" doc:"How the rate was made of it"`
+	APR            float64  `json:"apr" doc:"Percent a year, not compounded"`
+	APY            float64  `json:"apy" doc:"Percent a year, compounded"`
+	Recomputed     *float64 `json:"recomputed,omitempty" doc:"What working it out again gave, where it is another APY"`
+	Accepted       bool     `json:"accepted"`
+	Reason         string   `json:"reason,omitempty" doc:"Why it does not count: stale, or told better by the source named behind shadowed_by"`
+	ObservedAt     string   `json:"observedAt,omitempty" format:"date-time" doc:"By the source's clock"`
+	ReceivedAt     string   `json:"receivedAt,omitempty" format:"date-time"`
+	AgeMs          int64    `json:"ageMs"`
+	SourceURL      string   `json:"sourceUrl,omitempty" doc:"What was asked for"`
+	FetchedAt      string   `json:"fetchedAt,omitempty" format:"date-time" doc:"When it was asked for"`
+	BodySHA256     string   `json:"bodySha256,omitempty" doc:"Of the answer that told it, in hexadecimal digits"`
+	Offset         Position `json:"offset" doc:"Where it lies in the log"`
+}
+
+// Position is a place in the log.
+type Position struct {
+	Topic     string `json:"topic"`
+	Partition int32  `json:"partition"`
+	Offset    int64  `json:"offset"`
+}
+
+// View says which version of the logic made the rates, and how far it has folded.
+type View struct {
+	Version       uint32           `json:"version"`
+	AppliedOffset map[string]int64 `json:"appliedOffset" doc:"The end of the last minute that was folded, in Unix nanoseconds, by partition"`
+}
+
+const reasonStale = "stale"
+
+// explain works out again every rate that was told of a coin, also those that do not count.
+func (u *Unit) explain(f *filter, v coinVersion, now time.Time) *Explanation {
+	current := v.index.current
+	x := &Explanation{
+		Symbol: f.coin.symbol, CoinID: f.coin.id, Method: "apy", Accepted: []string{}, Rejected: []string{}, Inputs: []Input{},
+		View: View{current.Mark.GetLogicVersion(), map[string]int64{"0": current.Time}}, AsOf: query.FormatTime(now.UnixNano()), Reproduced: true,
+	}
+	answers := u.catalog.Snapshot().Answers
+	for _, e := range current.Entries {
+		if e.CoinId != f.coin.id || !slices.Contains(categories, e.Category) || f.category != "" && e.Category != f.category || f.provider != "" && e.Provider != f.provider {
+			continue
+		}
+		in := input(e, now.UnixNano())
+		if fetch := answering(answers[e.Source], e.Said.GetIngestTime()); fetch != nil {
+			in.SourceURL, in.FetchedAt, in.BodySHA256 = fetch.Url, query.FormatTime(fetch.Started), fetch.BodySha256
+		}
+		x.Inputs = append(x.Inputs, in)
+		x.Reproduced = x.Reproduced && in.Recomputed == nil
+		if in.Accepted && !slices.Contains(x.Accepted, e.Provider) {
+			x.Accepted = append(x.Accepted, e.Provider)
+		}
+	}
+	for _, in := range x.Inputs {
+		if !slices.Contains(x.Accepted, in.Provider) && !slices.Contains(x.Rejected, in.Provider) {
+			x.Rejected = append(x.Rejected, in.Provider)
+		}
+	}
+	slices.Sort(x.Accepted)
+	slices.Sort(x.Rejected)
+	return x
+}
+
+func input(e *eventsv1.RateEntry, now int64) Input {
+	said := e.Said
+	if said == nil {
+		said = &eventsv1.Rate{}
+	}
+	in := Input{
+		Provider: e.Provider, ProviderSymbol: e.ProviderSymbol, Category: e.Category, Source: e.Source, Pool: e.Pool,
+		Raw: said.Raw, RawUnit: said.RawUnit, Compounding: said.Compounding, APR: e.Apr, APY: e.Apy, Accepted: query.RateCounts(e, now),
+		ObservedAt: query.FormatTime(said.EventTime), ReceivedAt: query.FormatTime(e.Heard), AgeMs: (now - e.Heard) / int64(time.Millisecond),
+		Offset: Position{schemas.TopicRatesRaw, 0, e.Offset},
+	}
+	switch {
+	case in.Accepted:
+	case e.Shadowed != "":
+		in.Reason = "shadowed_by " + e.Shadowed
+	default:
+		in.Reason = reasonStale
+	}
+	apr, apy, err := schemas.Yearly(said.Raw, said.RawUnit, said.Compounding)
+	if err != nil || apr != e.Apr || apy != e.Apy {
+		in.Recomputed = &apy
+	}
+	in.Conversion = conversion(said.RawUnit, said.Compounding)
+	return in
+}
+
+// answering is the answer that told what was read at a time: the last one that was asked for before it.
+func answering(answers []*eventsv1.Fetch, read int64) *eventsv1.Fetch {
+	for _, fetch := range slices.Backward(answers) {
+		if fetch.Started <= read {
+			return fetch
+		}
+	}
+	return nil
+}
+
+// conversion writes how a rate in a unit becomes an APY in percent.
+func conversion(unit, compounding string) string {
+	written := map[string]string{
+		"apy_percent": "apy = raw", "apy_fraction": "apy = raw * 100",
+		"apr_percent": "apr = raw", "apr_fraction": "apr = raw * 100", "apr_fraction_hourly": "apr = raw * 100 * 8760",
+		"apr_fraction_daily": "apr = raw * 100 * 365", "apr_percent_daily": "apr = raw * 365",
+	}[unit]
+	switch periods := schemas.Compoundings[compounding]; {
+	case compounding == "":
+		return written
+	case periods == 0:
+		return written + "; apy = apr"
+	default:
+		return written + "; apy = ((1 + apr / 100 / n) ^ n - 1) * 100 with n = " + strconv.FormatFloat(periods, 'g', -1, 64)
+	}
+}

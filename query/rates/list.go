@@ -1,0 +1,120 @@
+package rates
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/marketlog/marketlog/query"
+)
+
+// maxRates bounds one list.
+const maxRates = 1000
+
+// ListBody answers GET /api/v1/rates.
+type ListBody struct {
+	Data List     `json:"data"`
+	Meta ListMeta `json:"meta"`
+}
+
+// List holds rates.
+type List struct {
+	Rates     []Entry `json:"rates" doc:"By category, rank of the coin, rate (the highest first), provider"`
+	Count     int     `json:"count"`
+	Timestamp string  `json:"timestamp" format:"date-time" doc:"The last clock that was folded"`
+}
+
+// listKey names an answer of several coins; limit is 0 for a summary.
+type listKey struct {
+	coin, category, provider string
+	limit                    int64
+}
+
+func (u *Unit) list() query.Endpoint {
+	return query.Endpoint{
+		Method: http.MethodGet, Path: "/api/v1/rates", ID: "listRates", Tool: "get_rates", Tag: tag,
+		Summary:     "Current rates of lending, staking and borrowing, and prices",
+		Description: "A provider with several pools of a coin has an entry for each. Prices come last, and are those that count in the coin's price. What its source has not told for three intervals is left out.",
+		Params: []query.Param{coinFilter, categoryParam, providerParam,
+			{Name: "limit", Kind: query.Integer, Default: "100", Min: 1, Max: maxRates, Doc: "Most rows to answer."}},
+		Body: ListBody{}, NotFound: true, Hot: true, Handle: u.getList,
+	}
+}
+
+func (u *Unit) getList(_ context.Context, r *query.Request) (query.Answer, error) {
+	ix, err := u.index(r.Now)
+	if err != nil {
+		return query.Answer{}, err
+	}
+	f, err := u.narrowed(ix, r)
+	if err != nil {
+		return query.Answer{}, err
+	}
+	limit := int(r.Integer("limit"))
+	candidates, whole := ix.narrowest(&f)
+	// Prices come last: where the others more than fill the answer, they change nothing in it.
+	v := u.version(ix, r, f.prices() && (!whole || len(candidates) <= limit))
+	encode := func() (query.Answer, error) { return u.encodeList(ix, &f, v, limit, r) }
+	if r.Clamped() != nil {
+		return encode() // it tells what was asked for
+	}
+	k := listKey{category: f.category, provider: f.provider, limit: int64(limit)}
+	if f.coin != nil {
+		k.coin = f.coin.id
+	}
+	return u.heldFor(v).Get(v, k, encode)
+}
+
+func (u *Unit) encodeList(ix *index, f *filter, v version, limit int, r *query.Request) (query.Answer, error) {
+	body := ListBody{Data: List{Rates: []Entry{}}}
+	simulated, newest := false, ix.current.Time
+	total := 0
+	candidates, _ := ix.narrowest(f)
+	for _, e := range candidates {
+		if !f.matches(e) {
+			continue
+		}
+		if total++; total <= limit {
+			body.Data.Rates = append(body.Data.Rates, e.tell())
+			simulated = simulated || e.Simulated
+		}
+	}
+	if v.prices > 0 {
+		newest = max(newest, u.board.Now())
+		u.eachPrice(ix, f, r.Now, func(row Entry) {
+			if total++; total <= limit {
+				body.Data.Rates = append(body.Data.Rates, row)
+				simulated = simulated || row.Metadata.Simulated
+			}
+		})
+	}
+	body.Data.Count, body.Data.Timestamp = len(body.Data.Rates), query.FormatTime(newest)
+	body.Meta = ListMeta{ix.meta(r, v.age, body.Data.Count), total > limit}
+	body.Meta.LastUpdated = body.Data.Timestamp
+	answer, err := query.Encode(body)
+	answer.Simulated = simulated
+	return answer, err
+}
+
+// heldFor is where answers of a version are held.
+func (u *Unit) heldFor(v version) *query.Held[version, listKey] {
+	if v.prices > 0 {
+		return &u.heldPriced
+	}
+	return &u.held
+}
+
+// eachPrice hands over the prices that a filter takes, by rank of the coin.
+func (u *Unit) eachPrice(ix *index, f *filter, now time.Time, visit func(Entry)) {
+	coins := ix.ranked
+	if f.coin != nil {
+		coins = []*coinRates{f.coin}
+	}
+	for _, coin := range coins {
+		if e := u.freshPrice(coin, now); e != nil {
+			for _, row := range u.pricesOf(coin, e, f.provider) {
+				visit(row)
+			}
+		}
+	}
+}

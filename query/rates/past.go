@@ -1,0 +1,253 @@
+package rates
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/schemas"
+)
+
+const (
+	// defaultDays and maxDays are how far back histories go; a plan may allow less.
+	defaultDays = "7"
+	maxDays     = 1825
+	// rawDays are told by single answers, hourlyDays by the hour, what is older by the day.
+	rawDays    = 30
+	hourlyDays = 90
+	// maxHistory bounds one history.
+	maxHistory = 5000
+
+	day = 24 * time.Hour
+)
+
+// Granularities of histories.
+const (
+	granularityRaw    = "raw"
+	granularityHourly = "hourly"
+	granularityDaily  = "daily"
+)
+
+// History is what rates need of the past.
+type History interface {
+	query.RateSeriesHistory
+	// RateHistory returns single rates, or what they did in hours and days, the newest first.
+	RateHistory(ctx context.Context, q query.RateQuery) ([]query.RatePoint, error)
+	// RatesSince returns when the oldest of a query's rates is of, whatever its From and To; zero for none.
+	RatesSince(ctx context.Context, q query.RateQuery) (time.Time, error)
+	// PriceHistory and PricesSince do so for the prices that exchanges told of the one coin of a query.
+	PriceHistory(ctx context.Context, q query.RateQuery) ([]query.RatePoint, error)
+	PricesSince(ctx context.Context, q query.RateQuery) (time.Time, error)
+}
+
+// PastBody answers GET /api/v1/rates/{symbol}/history.
+type PastBody struct {
+	Data Past     `json:"data"`
+	Meta PastMeta `json:"meta"`
+}
+
+// Past is the history of a coin's rates.
+type Past struct {
+	Symbol       string        `json:"symbol"`
+	CoinID       string        `json:"coinId"`
+	History      []PastEntry   `json:"history" doc:"Oldest first"`
+	Count        int           `json:"count"`
+	Ambiguous    bool          `json:"ambiguous,omitempty" doc:"Other coins have this symbol too"`
+	Alternatives []Alternative `json:"alternatives,omitempty"`
+}
+
+// PastEntry is a rate as it was told, or what it did in an hour or a day.
+type PastEntry struct {
+	Provider       string        `json:"provider" example:"aave-v3"`
+	Symbol         string        `json:"symbol" example:"ETH"`
+	Category       string        `json:"category" enum:"lending,staking,borrowing,price"`
+	Rate           float64       `json:"rate" doc:"Percent a year, of a price USD; the last of an hour or a day"`
+	CoinID         string        `json:"coinId" example:"ethereum"`
+	ProviderSymbol string        `json:"providerSymbol,omitempty"`
+	Metadata       *PastMetadata `json:"metadata,omitempty"`
+	UnitType       string        `json:"unitType" enum:"percentage,absolute"`
+	UnitSymbol     string        `json:"unitSymbol" enum:"%,USD"`
+	Timestamp      string        `json:"timestamp" format:"date-time" doc:"When it was told; start of an hour or a day"`
+	CreatedAt      string        `json:"createdAt" format:"date-time" doc:"The same; end of an hour or a day"`
+	LastUpdated    string        `json:"lastUpdated" format:"date-time" doc:"Equal to timestamp"`
+}
+
+// PastMetadata is what else is known of it. What is not known is left out.
+type PastMetadata struct {
+	Source    string   `json:"source,omitempty"`
+	Pool      string   `json:"pool,omitempty"`
+	Chain     string   `json:"chain,omitempty"`
+	APR       *float64 `json:"apr,omitempty" doc:"Percent a year, not compounded"`
+	TVLUSD    *float64 `json:"tvlUsd,omitempty"`
+	Open      *float64 `json:"open,omitempty" doc:"Of an hour or a day, like those that follow"`
+	High      *float64 `json:"high,omitempty"`
+	Low       *float64 `json:"low,omitempty"`
+	Close     *float64 `json:"close,omitempty"`
+	Mean      *float64 `json:"mean,omitempty"`
+	N         uint32   `json:"n,omitempty" doc:"How many answers"`
+	Origin    string   `json:"origin,omitempty" enum:"live,backfill" doc:"backfill: told by the source afterwards"`
+	Simulated bool     `json:"simulated,omitempty"`
+}
+
+// PastMeta tells about a history.
+type PastMeta struct {
+	query.Meta
+	Granularity   string `json:"granularity" enum:"raw,hourly,daily" doc:"raw for up to 30 days back, hourly for up to 90"`
+	From          string `json:"from" format:"date-time" doc:"What was looked for begins here"`
+	To            string `json:"to" format:"date-time"`
+	AvailableFrom string `json:"availableFrom,omitempty" format:"date-time" doc:"The oldest that is known, in this granularity"`
+	Truncated     bool   `json:"truncated,omitempty" doc:"There are more than limit; these are the newest"`
+	Reason        string `json:"reason,omitempty" doc:"Why there are none"`
+}
+
+func (u *Unit) past() query.Endpoint {
+	return query.Endpoint{
+		Method: http.MethodGet, Path: "/api/v1/rates/{symbol}/history", ID: "getRateHistory", Tool: "get_rate_history", Tag: tag,
+		Summary:     "Rates of a coin in the past",
+		Description: "Single answers for up to 30 days back, then by the hour, beyond 90 days by the day. How far back one may look is up to the plan: what lies before is cut off, which meta.clamped tells. Without a category: lending, staking and borrowing.",
+		Params: []query.Param{symbolParam,
+			{Name: "days", Kind: query.Integer, Default: defaultDays, Min: 1, Max: maxDays, Doc: "How many days back."},
+			categoryParam, providerParam,
+			{Name: "from", Kind: query.Time, Example: "2026-01-31T00:00:00Z", Doc: "Begins here, instead of days back."},
+			{Name: "to", Kind: query.Time, Example: "2026-02-28T00:00:00Z", Doc: "Ends here, instead of now."},
+			{Name: "limit", Kind: query.Integer, Default: "100", Min: 1, Max: maxHistory, Doc: "Most entries to answer, the newest."}},
+		Body: PastBody{}, NotFound: true, Handle: u.getPast,
+	}
+}
+
+// window is what a request asks for of the past.
+type window struct {
+	from, to    time.Time
+	step        time.Duration
+	granularity string
+	clamped     map[string]int64
+}
+
+// lookBack reads the window of a request, as far as its plan allows.
+func lookBack(r *query.Request) (w window, err error) {
+	w.clamped = maps.Clone(r.Clamped())
+	var given bool
+	if w.to, given = r.Time("to"); !given {
+		w.to = r.Now
+	}
+	if w.from, given = r.Time("from"); !given {
+		w.from = w.to.Add(-time.Duration(r.Integer("days")) * day)
+	}
+	w.from, w.to = w.from.UTC(), w.to.UTC()
+	if w.from.After(w.to) {
+		return w, query.Invalid("from", "must not be after to")
+	}
+	if oldest := r.Now.UTC().AddDate(0, 0, -r.Plan.HistoryDays); w.from.Before(oldest) {
+		w.from = oldest
+		if w.to.Before(oldest) {
+			w.to = oldest
+		}
+		if w.clamped == nil {
+			w.clamped = map[string]int64{}
+		}
+		w.clamped["days"] = int64(r.Plan.HistoryDays)
+	}
+	switch back := r.Now.Sub(w.from); {
+	case back <= rawDays*day:
+		w.granularity = granularityRaw
+	case back <= hourlyDays*day:
+		w.granularity, w.step = granularityHourly, time.Hour
+	default:
+		w.granularity, w.step = granularityDaily, day
+	}
+	return w, nil
+}
+
+func (u *Unit) getPast(ctx context.Context, r *query.Request) (query.Answer, error) {
+	ix, err := u.index(r.Now)
+	if err != nil {
+		return query.Answer{}, err
+	}
+	f, err := u.narrowed(ix, r)
+	if err != nil {
+		return query.Answer{}, err
+	}
+	w, err := lookBack(r)
+	if err != nil {
+		return query.Answer{}, err
+	}
+	limit := int(r.Integer("limit"))
+	body := PastBody{
+		Data: Past{Symbol: f.coin.symbol, CoinID: f.coin.id, History: []PastEntry{}, Ambiguous: len(f.named.Alternatives) > 0, Alternatives: alternatives(f.named)},
+		Meta: PastMeta{Granularity: w.granularity, From: query.FormatTime(w.from.UnixNano()), To: query.FormatTime(w.to.UnixNano())},
+	}
+	points, since, err := u.readPast(ctx, &f, w, limit)
+	if err != nil {
+		return query.Answer{}, fmt.Errorf("reading the history of rates of %s: %w", f.coin.id, err)
+	}
+	if !since.IsZero() {
+		body.Meta.AvailableFrom = query.FormatTime(since.UnixNano())
+	}
+	if len(points) > limit {
+		points, body.Meta.Truncated = points[:limit], true
+	}
+	slices.SortFunc(points, func(a, b query.RatePoint) int {
+		return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(slices.Index(categories, a.Category), slices.Index(categories, b.Category)),
+			strings.Compare(a.Provider, b.Provider), strings.Compare(a.ProviderSymbol, b.ProviderSymbol), strings.Compare(a.Source, b.Source), strings.Compare(a.Pool, b.Pool))
+	})
+	simulated := false
+	for _, p := range points {
+		body.Data.History = append(body.Data.History, tellPoint(f.coin, p, w.step))
+		simulated = simulated || p.Simulated
+	}
+	body.Data.Count = len(points)
+	body.Meta.Meta = query.Meta{Count: len(points), LastUpdated: query.FormatTime(ix.current.Time), Clamped: w.clamped}
+	if len(points) == 0 {
+		body.Meta.Reason = noRates
+	}
+	answer, err := query.Encode(body)
+	answer.Simulated = simulated
+	return answer, err
+}
+
+// readPast reads one more than the limit, the newest first, and since when there is anything.
+func (u *Unit) readPast(ctx context.Context, f *filter, w window, limit int) (points []query.RatePoint, since time.Time, err error) {
+	q := query.RateQuery{CoinIDs: []string{f.coin.id}, Categories: schemas.RateCategories, From: w.from, To: w.to, Step: w.step, Limit: limit + 1}
+	if f.provider != "" {
+		q.Providers = []string{f.provider}
+	}
+	read, first := u.history.RateHistory, u.history.RatesSince
+	switch f.category {
+	case "":
+	case categoryPrice:
+		read, first = u.history.PriceHistory, u.history.PricesSince
+	default:
+		q.Categories = []string{f.category}
+	}
+	if since, err = first(ctx, q); err != nil || since.IsZero() || !q.From.Before(q.To) {
+		return nil, since, err
+	}
+	points, err = read(ctx, q)
+	return points, since, err
+}
+
+func tellPoint(coin *coinRates, p query.RatePoint, step time.Duration) PastEntry {
+	at := query.FormatTime(p.Start.UnixNano())
+	e := PastEntry{
+		Provider: p.Provider, Symbol: coin.symbol, Category: p.Category, Rate: p.Close, CoinID: coin.id, ProviderSymbol: p.ProviderSymbol,
+		UnitType: unitPercentage, UnitSymbol: "%", Timestamp: at, CreatedAt: query.FormatTime(p.Start.Add(step).UnixNano()), LastUpdated: at,
+		Metadata: &PastMetadata{Source: p.Source, Pool: p.Pool, Chain: p.Chain, APR: p.APR, TVLUSD: p.TVL, Origin: string(p.Origin), Simulated: p.Simulated},
+	}
+	if p.Category == categoryPrice {
+		e.UnitType, e.UnitSymbol = unitAbsolute, "USD"
+	}
+	if p.APR != nil && *p.APR == p.Close { // what is told as an APY says nothing else
+		e.Metadata.APR = nil
+	}
+	if step > 0 {
+		m := e.Metadata
+		m.Open, m.High, m.Low, m.Close, m.Mean, m.N = &p.Open, &p.High, &p.Low, &p.Close, &p.Mean, p.N
+	}
+	return e
+}

@@ -1,0 +1,62 @@
+package rates_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/querytest"
+	"github.com/marketlog/marketlog/query/rates"
+)
+
+// Those without a key are served as the plan Free, which looks back seven days; a longer window is cut, and the answer says so.
+func TestHistoryReachesAsFarAsThePlan(t *testing.T) {
+	w := newWorld(t)
+	w.Run("now 2026-11-20T10:00:00Z")
+	w.Run("rate lido staking ethereum 2.5")
+	w.Run("rated 2026-11-20T10:00:00Z")
+	past := stored{w}
+	cfg := query.DefaultConfig()
+	cfg.Listen, cfg.Auth = "127.0.0.1:0", query.AuthOptional
+	server, err := query.NewServer(cfg, query.Deps{
+		Limiter: query.NewLimiter(time.Now, nil), Plans: query.DefaultPlans(), Now: func() time.Time { return w.Now },
+		Endpoints: rates.New(w.Book, w.Board, w.Catalog, past, query.NewRateCharts(w.Book, past), states{}, venues).Endpoints(),
+		Metrics:   prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler), Version: "test",
+	})
+	w.Must(err)
+	w.Must(server.Bind())
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- server.Run(ctx) }()
+	defer func() {
+		cancel()
+		w.Must(<-done)
+	}()
+	for _, test := range []struct {
+		asked, from, granularity string
+		clamped                  bool
+	}{
+		{"", "2026-11-13T10:00:00Z", "raw", false},
+		{"?days=7", "2026-11-13T10:00:00Z", "raw", false},
+		{"?days=8", "2026-11-13T10:00:00Z", "raw", true},
+		{"?days=1825", "2026-11-13T10:00:00Z", "raw", true},
+		{"?days=1826", "2026-11-13T10:00:00Z", "raw", true},
+		{"?from=2021-01-01T00:00:00Z", "2026-11-13T10:00:00Z", "raw", true},
+		{"?from=2021-01-01T00:00:00Z&to=2021-01-02T00:00:00Z", "2026-11-13T10:00:00Z", "raw", true},
+		{"?from=2026-11-19T00:00:00Z&days=30", "2026-11-19T00:00:00Z", "raw", false},
+	} {
+		var body rates.PastBody
+		querytest.Decode(t, "http://"+server.Addr()+"/api/v1/rates/ETH/history"+test.asked, &body)
+		clamped := map[string]int64(nil)
+		if test.clamped {
+			clamped = map[string]int64{"days": 7}
+		}
+		if m := body.Meta; m.From != test.from || m.Granularity != test.granularity || len(m.Clamped) != len(clamped) || m.Clamped["days"] != clamped["days"] {
+			t.Errorf("%q: got from %s, %s, clamped %v; want %s, %s, %v", test.asked, m.From, m.Granularity, m.Clamped, test.from, test.granularity, clamped)
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package rates
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/marketlog/marketlog/query"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+// freshPrice is the current price of a coin, nil where none is fresh.
+func (u *Unit) freshPrice(coin *coinRates, now time.Time) *query.Entry {
+	if coin.own.Rank == 0 {
+		return nil
+	}
+	e := u.board.Entry(coin.own)
+	if e == nil || u.board.Freshness(e, now).Stale {
+		return nil
+	}
+	return e
+}
+
+// pricesOf are what exchanges tell of a coin, as far as it counts in the price; of one exchange where it is named.
+func (u *Unit) pricesOf(coin *coinRates, e *query.Entry, provider string) []Entry {
+	var rows []Entry
+	for _, in := range e.Latest.Inputs {
+		if !in.Accepted || provider != "" && in.Provider != provider {
+			continue
+		}
+		rows = append(rows, Entry{
+			Provider: in.Provider, ProviderName: u.venues[in.Provider].Name, Symbol: coin.symbol, Category: categoryPrice, Rate: in.PriceUsd,
+			CoinID: coin.id, ProviderSymbol: in.Symbol, UnitType: unitAbsolute, UnitSymbol: "USD", LastUpdated: query.FormatTime(heard(in)),
+			Metadata: &Metadata{Raw: strconv.FormatFloat(in.Value, 'g', -1, 64), RawUnit: in.QuoteId, Quote: in.QuoteId, Pair: coin.symbol + "/" + u.symbol(in.QuoteId),
+				Basis: in.Basis, RateUsed: in.Rate, ObservedAt: query.FormatTime(in.EventTime), Simulated: e.Latest.Simulated},
+		})
+	}
+	slices.SortFunc(rows, func(a, b Entry) int {
+		return cmp.Or(cmp.Compare(b.Rate, a.Rate), strings.Compare(a.Provider, b.Provider), strings.Compare(a.ProviderSymbol, b.ProviderSymbol))
+	})
+	return rows
+}
+
+// symbol is that of a quote: a coin id or a currency code.
+func (u *Unit) symbol(quote string) string {
+	if coin, ok := u.board.Coins().ByID(quote); ok {
+		return coin.Symbol
+	}
+	return quote
+}
+
+// heard is when a market was last heard.
+func heard(in *eventsv1.PriceInput) int64 { return max(in.LastHeard, in.QuoteHeard) }

@@ -1,0 +1,111 @@
+package rates_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/marketlog/marketlog/deploy/embedded/enginetest"
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/querytest"
+	"github.com/marketlog/marketlog/query/rates"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream/history"
+)
+
+func TestMain(m *testing.M) {
+	if querytest.Load() {
+		return
+	}
+	enginetest.Main(m)
+}
+
+var venues = []query.Provider{
+	{Slug: "kraken", Name: "Kraken", Refuses: []string{"JP"}, Terms: "https://kraken.example/terms"},
+	{Slug: "okx", Name: "OKX"},
+}
+
+func newWorld(t testing.TB) *querytest.World {
+	w := querytest.NewWorld(t, querytest.Coins(
+		"bitcoin,BTC,Bitcoin,1,coin,,*:XBT",
+		"ethereum,ETH,Ethereum,2,coin,,",
+		"tether,USDT,Tether,3,stablecoin,USD,",
+		"solana,SOL,Solana,4,coin,,",
+		"sol-wormhole,SOL,SOL (Wormhole),5,wrapped,,",
+	))
+	w.Lines["store"] = func([]string) { w.Open(enginetest.Database(t)) }        // what is published from now on is kept
+	w.Lines["priced"] = func(words []string) { priced(w, words[1], words[2:]) } // coin, then provider:symbol:quote:last:rate of each market
+	past := stored{w}
+	w.Serve(rates.New(w.Book, w.Board, w.Catalog, past, query.NewRateCharts(w.Book, past), states{}, venues).Endpoints())
+	return w
+}
+
+// states stand in for the unit of providers, which is no neighbour of this one.
+type states struct{}
+
+func (states) All(context.Context, time.Time) ([]query.ProviderState, error) {
+	return []query.ProviderState{
+		{Slug: "aave-v3", Name: "Aave V3", Categories: []string{"lending", "borrowing"}, Kind: "defi", Status: "healthy", RateCount: 4, SymbolCount: 3, Source: query.ProviderSource{Transport: "poll"}},
+		{Slug: "dead-protocol", Name: "Dead Protocol", Categories: []string{"lending"}, Kind: "defi", Status: "down", Source: query.ProviderSource{Transport: "poll"}},
+		{Slug: "defillama-yields", Name: "DefiLlama", Categories: []string{"rate"}, Kind: "reference", Status: "healthy", Source: query.ProviderSource{Transport: "poll"}},
+		{Slug: "okx", Name: "OKX", Categories: []string{"lending", "price"}, Kind: "exchange", Status: "healthy", Source: query.ProviderSource{Transport: "stream"}, Simulated: true},
+	}, nil
+}
+
+// stored is the world's store; where none is open, which takes seconds, nothing is kept.
+type stored struct{ w *querytest.World }
+
+func (s stored) RateHistory(ctx context.Context, q query.RateQuery) ([]query.RatePoint, error) {
+	if s.w.Store == nil {
+		return nil, nil
+	}
+	return s.w.Store.RateHistory(ctx, q)
+}
+
+func (s stored) RatesSince(ctx context.Context, q query.RateQuery) (time.Time, error) {
+	if s.w.Store == nil {
+		return time.Time{}, nil
+	}
+	return s.w.Store.RatesSince(ctx, q)
+}
+
+func (s stored) PriceHistory(ctx context.Context, q query.RateQuery) ([]query.RatePoint, error) {
+	return s.w.Store.PriceHistory(ctx, q)
+}
+
+func (s stored) PricesSince(ctx context.Context, q query.RateQuery) (time.Time, error) {
+	return s.w.Store.PricesSince(ctx, q)
+}
+
+func (s stored) RateSeries(ctx context.Context, q query.RateQuery) ([]query.RateSeries, error) {
+	if s.w.Store == nil {
+		return nil, nil
+	}
+	return s.w.Store.RateSeries(ctx, q)
+}
+
+// priced publishes the price of a coin, made of what markets say now.
+func priced(w *querytest.World, coin string, markets []string) {
+	var inputs []*eventsv1.PriceInput
+	for _, market := range markets {
+		said := strings.Split(market, ":")
+		inputs = append(inputs, &eventsv1.PriceInput{Provider: said[0], Symbol: said[1], QuoteId: said[2], Last: w.Number(said[3]), Rate: w.Number(said[4]),
+			LastHeard: w.Now.UnixNano(), EventTime: w.Now.Add(-time.Second).UnixNano()})
+	}
+	result, inputs := schemas.Aggregate(inputs, w.Now.UnixNano())
+	offset := w.Offset()
+	rec := &eventsv1.PriceRecord{Mark: &eventsv1.Mark{LogicVersion: 1, Offset: offset}, Body: &eventsv1.PriceRecord_Price{Price: &eventsv1.Price{
+		CoinId: coin, Time: w.Now.UnixNano(), Price: result.Price, Accepted: uint32(result.Accepted), Inputs: inputs}}}
+	if w.Store != nil {
+		var b history.Batch
+		b.Add(history.Place{Topic: schemas.TopicPrices, Offset: offset}, rec)
+		w.Must(w.Store.Insert(w.T.Context(), &b, ""))
+	}
+	w.Must(w.Board.Apply(query.TailRecord{Offset: offset, Marked: rec}))
+}
+
+func TestAnswersReadAsTheirScripts(t *testing.T) {
+	querytest.Run(t, func(t *testing.T) func(string) string { return newWorld(t).Run })
+}

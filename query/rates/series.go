@@ -1,0 +1,252 @@
+package rates
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/schemas"
+)
+
+// maxSeries bounds the series of one answer.
+const maxSeries = 20
+
+// products are what categories are called as goods.
+var products = map[string]string{"lending-rates": schemas.RateLending, "loan-rates": schemas.RateBorrowing, "staking-rewards": schemas.RateStaking}
+
+// spans are the timeframes of series in days. Rates change slowly: all have a point for each day.
+var spans = map[string]int{"30d": 30, "90d": 90, "1y": 365, "all": maxDays}
+
+// SeriesBody answers GET /api/v1/rates/history.
+type SeriesBody struct {
+	Data SeriesList `json:"data"`
+	Meta SeriesMeta `json:"meta"`
+}
+
+// SeriesList holds what providers paid or asked over time.
+type SeriesList struct {
+	Coin        string     `json:"coin,omitempty" doc:"Coin id, where one was asked for"`
+	Platform    string     `json:"platform,omitempty" doc:"Provider, where one was asked for"`
+	Country     string     `json:"country" example:"DE"`
+	Product     string     `json:"product" enum:"lending-rates,loan-rates,staking-rewards"`
+	Timeframe   string     `json:"timeframe" enum:"30d,90d,1y,all"`
+	Granularity string     `json:"granularity" enum:"daily"`
+	Series      []Series   `json:"series" doc:"By TVL, then latest rate, the greatest first"`
+	Excluded    []Excluded `json:"excluded" doc:"Providers that were left out"`
+	Count       int        `json:"count"`
+	Timestamp   string     `json:"timestamp" format:"date-time" doc:"The last clock that was folded"`
+}
+
+// Series is what a provider paid or asked for a coin over time: the mean of its rates by their TVL.
+type Series struct {
+	Key          string       `json:"key" doc:"The provider of a coin's series, the coin of a platform's"`
+	Provider     string       `json:"provider"`
+	ProviderName string       `json:"providerName"`
+	CoinID       string       `json:"coinId"`
+	Symbol       string       `json:"symbol"`
+	Category     string       `json:"category" enum:"lending,staking,borrowing"`
+	Points       [][2]float64 `json:"points" doc:"Oldest first: start of the day in milliseconds, last rate of it in percent a year; the last one is of today"`
+	Stats        SeriesStats  `json:"stats"`
+	TVLUSD       *float64     `json:"tvlUsd,omitempty" doc:"As it was last told"`
+	Simulated    bool         `json:"simulated,omitempty"`
+}
+
+// SeriesStats are over all points of a series.
+type SeriesStats struct {
+	MinRate    float64  `json:"minRate" doc:"Least within a day"`
+	MaxRate    float64  `json:"maxRate" doc:"Greatest within a day"`
+	AvgRate    float64  `json:"avgRate" doc:"Mean of the points"`
+	LatestRate float64  `json:"latestRate"`
+	ChangePct  *float64 `json:"changePct,omitempty" doc:"From the first open to the latest, in percent of the first"`
+}
+
+// Excluded is a provider that was left out.
+type Excluded struct {
+	Provider string `json:"provider"`
+	Reason   string `json:"reason" enum:"country"`
+}
+
+// SeriesMeta tells about the answer.
+type SeriesMeta struct {
+	query.Meta
+	RegionSource map[string]string `json:"regionSource" doc:"Per provider where its countries were read: a page, its rates, or unknown (counts as worldwide)"`
+	Truncated    bool              `json:"truncated,omitempty" doc:"There are more than limit"`
+	Reason       string            `json:"reason,omitempty" doc:"Why there are none"`
+}
+
+const reasonCountry = "country"
+
+func (u *Unit) series() query.Endpoint {
+	return query.Endpoint{
+		Method: http.MethodGet, Path: "/api/v1/rates/history", ID: "listRateSeries", Tag: tag,
+		Summary:     "Rates over time as series for charts: of a coin by provider, or of a provider by coin",
+		Description: "Exactly one of coin and platform is asked for. Providers that do not serve the country are left out, and named.",
+		Params: []query.Param{
+			{Name: "coin", Kind: query.Text, MaxLength: 64, Example: "ethereum", Doc: "Coin id or symbol, in any letter case."},
+			{Name: "platform", Kind: query.Text, MaxLength: 64, Doc: "Provider, by slug."},
+			{Name: "country", Kind: query.Text, Required: true, Example: "DE", Check: countryCode, Doc: "Two-letter country code."},
+			{Name: "product", Kind: query.Text, Required: true, Allowed: []string{"lending-rates", "loan-rates", "staking-rewards"}, Example: "lending-rates",
+				Doc: "What is lent, owed or staked."},
+			{Name: "timeframe", Kind: query.Text, Default: "30d", Allowed: []string{"30d", "90d", "1y", "all"}, Doc: "How far back; all is 5 years."},
+			{Name: "limit", Kind: query.Integer, Default: "6", Min: 1, Max: maxSeries, Doc: "Most series to answer."}},
+		Body: SeriesBody{}, NotFound: true, Handle: u.getSeries,
+	}
+}
+
+func (u *Unit) getSeries(ctx context.Context, r *query.Request) (query.Answer, error) {
+	if r.Has("coin") == r.Has("platform") {
+		const one = "exactly one of coin and platform is required"
+		return query.Answer{}, &query.Error{Status: http.StatusBadRequest, Code: query.CodeValidation, Message: "the request has invalid parameters",
+			Fields: map[string][]string{"coin": {one}, "platform": {one}}}
+	}
+	ix, err := u.index(r.Now)
+	if err != nil {
+		return query.Answer{}, err
+	}
+	country := country(r.Text("country"))
+	body := SeriesBody{Data: SeriesList{Country: country, Product: r.Text("product"), Timeframe: r.Text("timeframe"), Granularity: granularityDaily,
+		Series: []Series{}, Excluded: []Excluded{}, Timestamp: query.FormatTime(ix.current.Time)}, Meta: SeriesMeta{RegionSource: map[string]string{}}}
+	chart := query.RateChart{Category: products[body.Data.Product], Step: day, Intervals: spans[body.Data.Timeframe]}
+	if r.Has("coin") {
+		coin, _, err := u.find(ix, r.Text("coin"))
+		if err != nil {
+			return query.Answer{}, err
+		}
+		body.Data.Coin, chart.CoinID = coin.id, coin.id
+	} else {
+		slug, ok := ix.slugs[strings.ToLower(r.Text("platform"))]
+		if !ok {
+			return query.Answer{}, query.NotFound("no provider has the slug %q", strings.ToValidUTF8(r.Text("platform"), "�"))
+		}
+		body.Data.Platform, chart.Provider = slug, slug
+	}
+	read, err := u.charts.Read(ctx, chart, r.Now)
+	if err != nil {
+		return query.Answer{}, fmt.Errorf("reading series of rates: %w", err)
+	}
+	simulated := u.fill(&body, ix, chart, read, country, int(r.Integer("limit")))
+	body.Meta.Meta = query.Meta{Count: body.Data.Count, LastUpdated: body.Data.Timestamp, Clamped: r.Clamped()}
+	answer, err := query.Encode(body)
+	answer.Simulated = simulated
+	return answer, err
+}
+
+// fill tells the series of the providers that serve the country.
+func (u *Unit) fill(body *SeriesBody, ix *index, chart query.RateChart, read []query.RateSeries, country string, limit int) (simulated bool) {
+	all := []Series{}
+	for _, series := range read {
+		if len(series.Points) == 0 {
+			continue
+		}
+		available, source := u.available(ix, series.Provider, chart.Category, country)
+		body.Meta.RegionSource[series.Provider] = source
+		if available {
+			all = append(all, u.tellSeries(ix, chart, series))
+			continue
+		}
+		if out := (Excluded{series.Provider, reasonCountry}); !slices.Contains(body.Data.Excluded, out) {
+			body.Data.Excluded = append(body.Data.Excluded, out)
+		}
+	}
+	slices.SortFunc(all, func(a, b Series) int {
+		return cmp.Or(cmp.Compare(locked(b), locked(a)), cmp.Compare(b.Stats.LatestRate, a.Stats.LatestRate), strings.Compare(a.Key, b.Key))
+	})
+	body.Meta.Truncated = len(all) > limit
+	body.Data.Series = all[:min(limit, len(all))]
+	body.Data.Count = len(body.Data.Series)
+	if body.Data.Count == 0 {
+		body.Meta.Reason = noRates
+		if len(body.Data.Excluded) > 0 {
+			body.Meta.Reason = reasonCountry
+		}
+	}
+	return slices.ContainsFunc(body.Data.Series, func(s Series) bool { return s.Simulated })
+}
+
+// locked is what orders series, unknown behind none.
+func locked(s Series) float64 {
+	if s.TVLUSD == nil {
+		return math.Inf(-1)
+	}
+	return *s.TVLUSD
+}
+
+func (u *Unit) tellSeries(ix *index, chart query.RateChart, read query.RateSeries) Series {
+	s := Series{Key: read.Provider, Provider: read.Provider, ProviderName: u.nameOf(ix, read.Provider), CoinID: read.CoinID, Symbol: read.Symbol,
+		Category: chart.Category, Simulated: read.Simulated, Points: make([][2]float64, len(read.Points))}
+	if chart.Provider != "" {
+		s.Key = read.CoinID
+	}
+	if coin := ix.coins[read.CoinID]; coin != nil {
+		s.Symbol = coin.symbol
+	}
+	first, last := read.Points[0], read.Points[len(read.Points)-1]
+	s.TVLUSD = last.TVL
+	s.Stats = SeriesStats{MinRate: first.Low, MaxRate: first.High, LatestRate: last.Close}
+	sum := 0.0
+	for i, p := range read.Points {
+		s.Points[i] = [2]float64{float64(p.Start.UnixMilli()), p.Close}
+		s.Stats.MinRate, s.Stats.MaxRate = min(s.Stats.MinRate, p.Low), max(s.Stats.MaxRate, p.High)
+		sum += p.Close
+	}
+	s.Stats.AvgRate = sum / float64(len(read.Points))
+	if first.Open != 0 {
+		change := (last.Close - first.Open) / math.Abs(first.Open) * 100
+		s.Stats.ChangePct = &change
+	}
+	return s
+}
+
+// nameOf is what a provider is called; its slug where nobody says.
+func (u *Unit) nameOf(ix *index, slug string) string {
+	named := ""
+	if rates := ix.providers[slug]; len(rates) > 0 {
+		named = rates[0].ProviderName
+	}
+	return cmp.Or(named, u.venues[slug].Name, ix.current.Projects[slug].GetName(), slug)
+}
+
+// available says whether a provider serves a country, and where that was read: as an exchange, or with any of its rates of
+// the category.
+func (u *Unit) available(ix *index, provider, category, country string) (available bool, source string) {
+	if venue, ok := u.venues[provider]; ok && len(venue.Serves)+len(venue.Refuses) > 0 {
+		if !venue.Available(country) {
+			return false, cmp.Or(venue.Terms, "unknown")
+		}
+		source = venue.Terms
+	}
+	told, serves := false, false
+	for _, e := range ix.providers[provider] {
+		if e.Category != category {
+			continue
+		}
+		told = told || len(e.Said.GetServed())+len(e.Said.GetRefused()) > 0
+		serves = serves || query.Provider{Serves: e.Said.GetServed(), Refuses: e.Said.GetRefused()}.Available(country)
+	}
+	if !told {
+		return true, cmp.Or(source, "unknown")
+	}
+	return serves, "rates"
+}
+
+func countryCode(text string) string {
+	if len(text) == 2 && letter(text[0]) && letter(text[1]) {
+		return ""
+	}
+	return "must be a two-letter country code"
+}
+
+func letter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
+
+// country writes a code as the providers' lists do. UK is what many write for GB.
+func country(code string) string {
+	if code = strings.ToUpper(code); code == "UK" {
+		return "GB"
+	}
+	return code
+}

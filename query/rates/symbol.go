@@ -1,0 +1,101 @@
+package rates
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/marketlog/marketlog/query"
+)
+
+// SymbolBody answers GET /api/v1/rates/{symbol}.
+type SymbolBody struct {
+	Data SymbolRates `json:"data"`
+	Meta Meta        `json:"meta"`
+}
+
+// SymbolRates are the rates of a coin.
+type SymbolRates struct {
+	Symbol       string        `json:"symbol"`
+	CoinID       string        `json:"coinId"`
+	Rates        []Entry       `json:"rates" doc:"By category, rate (the highest first), provider"`
+	Count        int           `json:"count"`
+	Ambiguous    bool          `json:"ambiguous,omitempty" doc:"Other coins have this symbol too"`
+	Alternatives []Alternative `json:"alternatives,omitempty"`
+	Explain      *Explanation  `json:"explain,omitempty"`
+}
+
+// coinVersion is what an answer of one coin is made from.
+type coinVersion struct {
+	index *index
+	age   query.Age
+	// price is nil for an answer without prices.
+	price *query.Entry
+}
+
+// coinKey names an answer of one coin.
+type coinKey struct {
+	category, provider string
+	// others are told only to those who ask by symbol.
+	ambiguous bool
+}
+
+func (u *Unit) bySymbol() query.Endpoint {
+	return query.Endpoint{
+		Method: http.MethodGet, Path: "/api/v1/rates/{symbol}", ID: "getRates", Tool: "get_rate_by_symbol", Tag: tag,
+		Summary:     "Current rates of a coin, and its prices by exchange",
+		Description: "What its source has not told for three intervals is left out; a coin that nobody pays or asks anything for has none.",
+		Params:      []query.Param{symbolParam, categoryParam, providerParam, explainParam},
+		Body:        SymbolBody{}, NotFound: true, Hot: true, Handle: u.getBySymbol,
+	}
+}
+
+func (u *Unit) getBySymbol(_ context.Context, r *query.Request) (query.Answer, error) {
+	ix, err := u.index(r.Now)
+	if err != nil {
+		return query.Answer{}, err
+	}
+	f, err := u.narrowed(ix, r)
+	if err != nil {
+		return query.Answer{}, err
+	}
+	v := coinVersion{index: ix, age: ix.age(r.Now)}
+	if f.prices() {
+		v.price = u.freshPrice(f.coin, r.Now)
+	}
+	if r.Flag("explain") {
+		body, simulated := u.ratesOf(&f, v, r)
+		body.Data.Explain = u.explain(&f, v, r.Now)
+		answer, err := query.Encode(body)
+		answer.Simulated = simulated
+		return answer, err
+	}
+	return f.coin.held.Get(v, coinKey{f.category, f.provider, len(f.named.Alternatives) > 0}, func() (query.Answer, error) {
+		body, simulated := u.ratesOf(&f, v, r)
+		answer, err := query.Encode(body)
+		answer.Simulated = simulated
+		return answer, err
+	})
+}
+
+func (u *Unit) ratesOf(f *filter, v coinVersion, r *query.Request) (body SymbolBody, simulated bool) {
+	body.Data = SymbolRates{Symbol: f.coin.symbol, CoinID: f.coin.id, Rates: []Entry{},
+		Ambiguous: len(f.named.Alternatives) > 0, Alternatives: alternatives(f.named)}
+	for _, e := range f.coin.rates {
+		if f.matches(e) {
+			body.Data.Rates = append(body.Data.Rates, e.tell())
+			simulated = simulated || e.Simulated
+		}
+	}
+	newest := v.index.current.Time
+	if v.price != nil {
+		for _, row := range u.pricesOf(f.coin, v.price, f.provider) {
+			body.Data.Rates = append(body.Data.Rates, row)
+			simulated = simulated || row.Metadata.Simulated
+		}
+		newest = max(newest, v.price.Latest.Time)
+	}
+	body.Data.Count = len(body.Data.Rates)
+	body.Meta = v.index.meta(r, v.age, body.Data.Count)
+	body.Meta.LastUpdated = query.FormatTime(newest)
+	return body, simulated
+}

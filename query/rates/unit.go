@@ -1,0 +1,148 @@
+// Package rates answers for what coins earn and cost: lending, staking and borrowing by the year in percent, and beside
+// them the prices that exchanges tell. What is current is read from memory: a rate stands in an answer from the end of the
+// minute in which it was told until its source has not told it for three intervals. The past is read from history.
+package rates
+
+import (
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/schemas"
+)
+
+const (
+	tag = "rates"
+	// categoryPrice stands beside the categories of rates: what exchanges tell.
+	categoryPrice = "price"
+)
+
+// categories are those of answers, in their order.
+var categories = append(slices.Clone(schemas.RateCategories), categoryPrice)
+
+// Unit answers the endpoints of rates.
+type Unit struct {
+	book    *query.RateBook
+	board   *query.Board
+	catalog *query.Catalog
+	history History
+	charts  *query.RateCharts
+	states  Providers
+	venues  map[string]query.Provider
+
+	indexed atomic.Pointer[index]
+	// held and heldPriced are answers without and with prices, which change each second.
+	held, heldPriced query.Held[version, listKey]
+	// summaries are of prices alone, encoded by coin.
+	summaries *query.Memo[[]byte]
+}
+
+// New makes the unit. Venues are the sources of prices, with the countries that they serve.
+func New(book *query.RateBook, board *query.Board, catalog *query.Catalog, history History, charts *query.RateCharts, states Providers, venues []query.Provider) *Unit {
+	u := &Unit{book: book, board: board, catalog: catalog, history: history, charts: charts, states: states, venues: map[string]query.Provider{}, summaries: query.NewMemo[[]byte](board)}
+	for _, v := range venues {
+		u.venues[v.Slug] = v
+	}
+	return u
+}
+
+// Endpoints declares what the unit answers.
+func (u *Unit) Endpoints() []query.Endpoint {
+	return []query.Endpoint{u.bySymbol(), u.list(), u.summary(), u.providers(), u.provider(), u.past(), u.series()}
+}
+
+// version is what answers of several coins are made from.
+type version struct {
+	index *index
+	age   query.Age
+	// prices is the board's, 0 for an answer without prices; dead says that the board stands still.
+	prices uint64
+	dead   bool
+}
+
+// age is that of the rates as they stand.
+func (ix *index) age(now time.Time) query.Age {
+	return query.AgeOf(ix.current.Time, now, query.StatisticsStaleAfter)
+}
+
+// version is that of an answer to a request.
+func (u *Unit) version(ix *index, r *query.Request, prices bool) version {
+	v := version{index: ix, age: ix.age(r.Now)}
+	if prices {
+		v.prices = u.board.Version()
+		v.dead = r.Now.UnixNano()-u.board.Now() > int64(query.StaleAfter)
+	}
+	return v
+}
+
+var (
+	symbolParam = query.Param{Name: "symbol", In: query.Path, Kind: query.Text, Required: true, MaxLength: 64, Example: "ETH",
+		Doc: "Symbol or coin id, in any letter case. A symbol means the highest ranked coin that has it."}
+	coinFilter = query.Param{Name: "symbol", Kind: query.Text, MaxLength: 64, Example: "ETH",
+		Doc: "Only this coin: symbol or coin id, in any letter case."}
+	categoryParam = query.Param{Name: "category", Kind: query.Text, Allowed: categories, Example: schemas.RateLending, Doc: "Only this category."}
+	providerParam = query.Param{Name: "provider", Kind: query.Text, MaxLength: 64, Example: "aave-v3", Doc: "Only this provider, by slug."}
+	explainParam  = query.Param{Name: "explain", Kind: query.Flag, Default: "false", Doc: "Adds what each rate was made from, worked out again."}
+)
+
+// filter is what a request narrows an answer to.
+type filter struct {
+	// coin is nil for all.
+	coin *coinRates
+	// named is how the coin was found.
+	named query.Named
+	// category and provider are empty for all; neither is a text of the request.
+	category, provider string
+}
+
+// narrowed reads the parameters that an endpoint has of symbol, category and provider.
+func (u *Unit) narrowed(ix *index, r *query.Request) (f filter, err error) {
+	if r.Declares("symbol") && r.Has("symbol") {
+		if f.coin, f.named, err = u.find(ix, r.Text("symbol")); err != nil {
+			return f, err
+		}
+	}
+	f.category = r.Text("category") // one of those declared
+	if r.Declares("provider") && r.Has("provider") {
+		name := r.Text("provider")
+		slug, ok := ix.slugs[strings.ToLower(name)]
+		if !ok {
+			return f, query.NotFound("no provider has the slug %q", strings.ToValidUTF8(name, "�"))
+		}
+		f.provider = slug
+	}
+	return f, nil
+}
+
+func (f *filter) matches(e *rate) bool {
+	return (f.coin == nil || e.coin == f.coin) && (f.category == "" || e.Category == f.category) && (f.provider == "" || e.Provider == f.provider)
+}
+
+// prices says whether prices may be in the answer.
+func (f *filter) prices() bool { return f.category == "" || f.category == categoryPrice }
+
+// find turns a symbol or an id into a coin: what prices are known by comes before the whole catalog.
+func (u *Unit) find(ix *index, name string) (*coinRates, query.Named, error) {
+	if named, ok := u.board.Find(name); ok {
+		return ix.coins[named.ID], named, nil
+	}
+	coin := u.catalog.Snapshot().Find(name)
+	if coin == nil {
+		return nil, query.Named{}, query.NotFound("no coin has the symbol or id %q", strings.ToValidUTF8(name, "�"))
+	}
+	named := query.Named{Coin: schemas.Coin{ID: coin.ID, Symbol: coin.Symbol, Name: coin.Name, Rank: coin.Rank}}
+	for _, other := range u.catalog.Snapshot().BySymbol(coin.Symbol) {
+		if other.ID != coin.ID && len(named.Alternatives) < maxAlternatives {
+			named.Alternatives = append(named.Alternatives, schemas.Coin{ID: other.ID, Symbol: other.Symbol, Name: other.Name, Rank: other.Rank})
+		}
+	}
+	if known := ix.coins[coin.ID]; known != nil {
+		return known, named, nil
+	}
+	return &coinRates{id: named.ID, symbol: named.Symbol}, named, nil
+}
+
+// maxAlternatives bounds those of one answer: some symbols have hundreds.
+const maxAlternatives = 20

@@ -1,0 +1,104 @@
+// Package usage tells callers what their plan allows, and how much of it they have used.
+package usage
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/marketlog/marketlog/query"
+)
+
+// History is what the endpoint needs of the store.
+type History interface {
+	Usage(ctx context.Context, budget string, from, to time.Time) ([]query.DayUsage, error)
+}
+
+// Limits says how budgets stand.
+type Limits interface {
+	Windows(budget string, plan *query.Plan, now time.Time) []query.Standing
+}
+
+// Unit answers the endpoint.
+type Unit struct {
+	limits  Limits
+	history History
+	now     func() time.Time
+}
+
+// New makes the unit. Now is the clock of the limits.
+func New(limits Limits, store History, now func() time.Time) *Unit {
+	return &Unit{limits: limits, history: store, now: now}
+}
+
+// Body answers GET /api/v1/usage.
+type Body struct {
+	Data Data `json:"data"`
+}
+
+// Data is a plan and what was used of it.
+type Data struct {
+	Plan    string   `json:"plan" example:"pro"`
+	Windows []Window `json:"windows" doc:"The limits of requests; a plan without a limit of a kind lacks it"`
+	// HistoryDays and what follows are the plan's.
+	HistoryDays int      `json:"historyDays" doc:"How far back the history of rates may be asked for"`
+	Sockets     int      `json:"sockets" doc:"Streams that may be open at a time"`
+	Features    Features `json:"features"`
+	Month       Month    `json:"month"`
+	Timestamp   string   `json:"timestamp" format:"date-time"`
+}
+
+// Window is one limit.
+type Window struct {
+	Scope     string `json:"scope" enum:"minute,month,charts" doc:"minute: any 60 seconds; month: a calendar month (UTC); charts: requests for charts in any 60 seconds"`
+	Limit     int64  `json:"limit"`
+	Used      int64  `json:"used" doc:"By all keys that share the budget, as far as this replica knows"`
+	Remaining int64  `json:"remaining"`
+	Reset     string `json:"reset" format:"date-time" doc:"When more remains"`
+}
+
+// Features are what only some plans have.
+type Features struct {
+	Bulk bool `json:"bulk" doc:"Many things in one request"`
+	MCP  bool `json:"mcp" doc:"The tool-protocol endpoint"`
+}
+
+// Month is what was used of the calendar month, by day.
+type Month struct {
+	Month string `json:"month" example:"2026-11"`
+	Days  []Day  `json:"days" doc:"As the log tells it, seconds behind; days without use are left out"`
+}
+
+// Day is what was used on a day.
+type Day struct {
+	Date     string `json:"date" format:"date"`
+	Requests uint64 `json:"requests"`
+	Charts   uint64 `json:"charts" doc:"Of them, for charts"`
+}
+
+// Endpoints declares what the unit answers.
+func (u *Unit) Endpoints() []query.Endpoint {
+	return []query.Endpoint{{
+		Method: http.MethodGet, Path: "/api/v1/usage", ID: "getUsage", Tag: "usage", Summary: "The plan, and what was used of it",
+		Description: "Counts against no limit.", Body: Body{}, Uncounted: true, Handle: u.answer,
+	}}
+}
+
+func (u *Unit) answer(ctx context.Context, r *query.Request) (query.Answer, error) {
+	now := u.now().UTC()
+	first := time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC)
+	days, err := u.history.Usage(ctx, r.Budget, first, now)
+	if err != nil {
+		return query.Answer{}, err
+	}
+	p := r.Plan
+	data := Data{Plan: p.Name, Windows: []Window{}, HistoryDays: p.HistoryDays, Sockets: p.Sockets, Features: Features{Bulk: p.Bulk, MCP: p.MCP},
+		Month: Month{Month: first.Format("2006-01"), Days: []Day{}}, Timestamp: query.FormatTime(now.UnixNano())}
+	for _, w := range u.limits.Windows(r.Budget, p, now) {
+		data.Windows = append(data.Windows, Window{w.Scope, w.Limit, w.Used, max(0, w.Limit-w.Used), query.FormatTime(w.Reset.UnixNano())})
+	}
+	for _, d := range days {
+		data.Month.Days = append(data.Month.Days, Day{d.Day.Format(time.DateOnly), d.Requests, d.Charts})
+	}
+	return query.Encode(Body{data})
+}
