@@ -22,7 +22,7 @@ run: build ## Run everything on the built-in simulator, under data/demo
 live: build ## Run everything on the public exchanges, under data/live
 	./bin/marketlog run --data-dir ./data/live --feeds live
 
-test: build kafka $(BUF) ## The whole gate; ends with a table of tiers, tests and skips
+test: build kafka contract mcp $(BUF) ## The whole gate; ends with a table of tiers, tests and skips
 	$(GATE)
 
 check: $(BUF) ## The gate without the tests: format, vet, lint, schemas
@@ -38,6 +38,11 @@ bench: build kafka ## Measure the figures, each beside its limit, three times ov
 figures: bench ## Measure them and write docs/figures.md
 	go -C tools run ./figures <bin/bench.txt >docs/figures.md
 
+admission: ## Ten minutes of three replicas over a Redis that is killed, frozen and flushed; logs to bin/admission.jsonl
+	mkdir -p bin
+	MARKETLOG_ADMISSION=$${MARKETLOG_ADMISSION:-10m} MARKETLOG_ADMISSION_LOG=$(CURDIR)/bin/admission.jsonl \
+	  go test -run '^TestAdmissionOverRedis$$' -count 1 -timeout 2h -v ./query
+
 chaos: build kafka ## 1,000 kills, detached; resumes, and appends seed and steps to bin/chaos.jsonl
 	set -m; MARKETLOG_KILLS=$${MARKETLOG_KILLS:-1000} MARKETLOG_KILL_REPORT=$(CURDIR)/bin/chaos.jsonl \
 	  nohup go test -run '^TestKill' -count 1 -timeout 12h -v ./deploy/chaos >>bin/chaos.log 2>&1 </dev/null & \
@@ -49,8 +54,14 @@ clean: ## Remove what was built; what lies under data/ stays
 kafka:
 	tools/kafka/fetch.sh
 
+contract:
+	tools/contract/fetch.sh
+
+mcp:
+	tools/mcp/fetch.sh
+
 $(BUF): tools/package.json tools/package-lock.json
 	cd tools && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	touch $@
 
-.PHONY: help build engine run live test check generate bench figures chaos clean kafka
+.PHONY: help build engine run live test check generate bench figures admission chaos clean kafka contract mcp

@@ -5,7 +5,7 @@ import (
 
 	"github.com/marketlog/marketlog/producers/decode"
 	"github.com/marketlog/marketlog/producers/exchanges"
-	"github.com/marketlog/marketlog/producers/reference"
+	"github.com/marketlog/marketlog/producers/sources"
 )
 
 func (a *App) decodeCommand() *cobra.Command {
@@ -23,7 +23,7 @@ func (a *App) decodeCommand() *cobra.Command {
 			if len(args) > 0 {
 				opts.File = args[0]
 			}
-			if decode.Run(cmd.Context(), opts, exchanges.List(), reference.List(), a.Stdin, a.Stdout, a.Stderr) != 0 {
+			if decode.Run(cmd.Context(), opts, exchanges.List(), sources.List(), a.Stdin, a.Stdout, a.Stderr) != 0 {
 				return errReported
 			}
 			return nil

@@ -137,7 +137,12 @@ func (in *Instance) openKeys(ctx context.Context) (_ *keyDesk, done func(), err 
 		producer.Close()
 		return nil, nil, err
 	}
-	issuer, err := keys.NewIssuer(producer, pepper, slices.Sorted(maps.Keys(query.DefaultPlans())), time.Now)
+	plans, err := in.Config.plans()
+	if err != nil {
+		producer.Close()
+		return nil, nil, err
+	}
+	issuer, err := keys.NewIssuer(producer, pepper, slices.Sorted(maps.Keys(plans)), time.Now)
 	if err != nil {
 		producer.Close()
 		return nil, nil, err

@@ -20,7 +20,7 @@ func (a *App) replayCommand() *cobra.Command {
 	var from, to string
 	var attach, cancel bool
 	cmd := &cobra.Command{
-		Use:   "replay --view prices|candles|markets|all|ticks|reference",
+		Use:   "replay --view prices|candles|markets|rates|defi|earn|all|ticks|reference",
 		Short: "Rebuild a view from the log beside the live one, compare, and swap it in",
 		Long: `Rebuild a view from the log beside the live one, compare the two, and let the rebuilt one take its place while
 live goes on. --verify compares only. The exit code is 1 if rows differ.
@@ -50,7 +50,7 @@ when the same command is given again.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&input.View, "view", "", "prices, candles, markets, all (these three), ticks or reference, which is only compared")
+	flags.StringVar(&input.View, "view", "", "prices, candles, markets, rates, defi, earn, all (these six), ticks or reference, which is only compared")
 	flags.StringVar(&from, "from", "", "rebuild rows from this log `TIME` on (RFC 3339)")
 	flags.StringVar(&to, "to", "", "rebuild rows before this log `TIME` (RFC 3339)")
 	flags.BoolVar(&input.Verify, "verify", false, "compare only")

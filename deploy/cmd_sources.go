@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/marketlog/marketlog/producers/reference"
+	"github.com/marketlog/marketlog/producers/sources"
 )
 
 // sourceInput is what the verbs of sources take; an empty name means all.
@@ -57,8 +57,8 @@ func (in *Instance) sourceLine(s sourceState) sourceLine {
 }
 
 func unknownSource(name string) error {
-	slugs := make([]string, 0, len(reference.List()))
-	for _, s := range reference.List() {
+	slugs := make([]string, 0, len(sources.List()))
+	for _, s := range sources.List() {
 		slugs = append(slugs, s.Slug)
 	}
 	return fmt.Errorf("there is no source %q; use one of %s", name, strings.Join(slugs, ", "))
@@ -77,7 +77,7 @@ func sourceVerbs(in *Instance) []Verb {
 	}
 	return []Verb{
 		verb("sources.list", func(_ context.Context, _ sourceInput, emit func(any) error) error {
-			for _, s := range reference.List() {
+			for _, s := range sources.List() {
 				if err := emit(in.sourceLine(in.sourceState(s))); err != nil {
 					return err
 				}

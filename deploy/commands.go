@@ -51,6 +51,8 @@ func (a *App) commands() []*cobra.Command {
 		a.gapsCommand(),
 		a.sourcesCommand(),
 		a.symbolsCommand(),
+		a.earnCommand(),
+		a.mcpCommand(),
 		a.configCommand(),
 		a.deadCommand(),
 		a.sqlCommand(),

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/marketlog/marketlog/producers/reference"
+	"github.com/marketlog/marketlog/producers/sources"
 	"github.com/marketlog/marketlog/schemas"
 )
 
@@ -37,6 +37,7 @@ type Config struct {
 	Sources  map[string]SourceConfig `koanf:"sources"`
 	Backfill BackfillConfig          `koanf:"backfill"`
 	Auth     AuthConfig              `koanf:"auth"`
+	Plans    PlansConfig             `koanf:"plans"`
 	Stream   StreamConfig            `koanf:"stream"`
 	Log      LogConfig               `koanf:"log"`
 }
@@ -152,6 +153,9 @@ type AuthConfig struct {
 	// PepperFile holds the secret of the keys' hashes, the same for every process of an installation;
 	// empty: a file in the data directory, made on the first start.
 	PepperFile string `koanf:"pepper_file"`
+	// TrustedProxies are addresses and networks of proxies whose X-Forwarded-For is believed: by whom a request without a
+	// key, or with a bad one, was sent.
+	TrustedProxies []string `koanf:"trusted_proxies"`
 }
 
 // StreamConfig says who may open the price stream.
@@ -189,7 +193,7 @@ func DefaultConfig() Config {
 	for _, venue := range venueNames {
 		cfg.Venues[venue] = VenueConfig{Enabled: true}
 	}
-	for _, source := range reference.List() {
+	for _, source := range sources.List() {
 		cfg.Sources[source.Slug] = SourceConfig{Enabled: sourceAuto}
 	}
 	return cfg
@@ -229,6 +233,9 @@ func (c Config) Validate() error {
 	}
 	f.oneOf("feeds", c.Feeds, "sim", "live", "none")
 	f.oneOf("auth.mode", c.Auth.Mode, "required", "optional", "open")
+	f.proxies("auth.trusted_proxies", c.Auth.TrustedProxies)
+	_, plans := c.Plans.load()
+	f = append(f, plans...)
 	f.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 	f.oneOf("log.format", c.Log.Format, "auto", "text", "json")
 	f.oneOf("kafka.sasl.mechanism", c.Kafka.SASL.Mechanism, "", "plain", "scram-sha-256", "scram-sha-512")

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/producers"
-	"github.com/marketlog/marketlog/producers/reference"
+	"github.com/marketlog/marketlog/producers/sources"
 )
 
 // sourceAuto leaves it to the operator's last command, or to the declaration, whether a source is asked.
@@ -45,7 +45,7 @@ func (f *Faults) within(key string, d, least, most time.Duration) {
 
 // sourceNamed finds a polled source by any of its names.
 func sourceNamed(name string) (producers.Source, bool) {
-	sources := reference.List()
+	sources := sources.List()
 	i := slices.IndexFunc(sources, func(s producers.Source) bool { return s.Named(name) })
 	if i < 0 {
 		return producers.Source{}, false

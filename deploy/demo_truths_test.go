@@ -1,7 +1,6 @@
 package deploy
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -9,92 +8,11 @@ import (
 	"math"
 	"net/http"
 	"net/url"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
-
-	"github.com/marketlog/marketlog/deploy/embedded/engine"
-	"github.com/marketlog/marketlog/stream/streamtest"
 )
-
-// demoPatience is how long the demo may take until its endpoints are filled; slow machines run many tests at once.
-const demoPatience = 5 * time.Minute
-
-// startDemo runs everything on the simulator, open to all, as `make run` builds it: with the race detector the simulator
-// alone would take both cores. It returns where the demo answers.
-func startDemo(t *testing.T) (base string) {
-	t.Helper()
-	if _, err := engine.Find(""); err != nil {
-		streamtest.Missing(t, streamtest.TierEmbedded, "no ClickHouse engine; make engine fetches it")
-	}
-	dir, err := os.MkdirTemp("", "demo") // t.TempDir may be longer than a socket's name can be
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	binary := filepath.Join(dir, "marketlog")
-	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", binary, ".")
-	build.Dir, build.Env = "..", append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building the binary: %v\n%s", err, out)
-	}
-	listen := freeAddr(t)
-	demo := exec.Command(binary, "run", "--feeds", "sim", "--data-dir", filepath.Join(dir, "data"), "--listen", listen, "--sql-listen", freeAddr(t), "--kafka-listen", freeAddr(t))
-	demo.Env = append(os.Environ(), "MARKETLOG_AUTH_MODE=open", "MARKETLOG_BACKFILL_ENABLED=false")
-	var log bytes.Buffer
-	demo.Stdout, demo.Stderr = &log, &log
-	if err := demo.Start(); err != nil {
-		t.Fatalf("starting the demo: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := demo.Process.Signal(syscall.SIGTERM); err != nil {
-			t.Errorf("ending the demo: %v", err)
-		}
-		if err := demo.Wait(); err != nil {
-			t.Errorf("the demo ended with %v", err)
-		}
-		if t.Failed() {
-			t.Logf("the demo's log ends with\n%s", log.Bytes()[max(0, log.Len()-4096):])
-		}
-	})
-	return "http://" + listen
-}
-
-// awaitAnswer asks for a path until what it answers holds.
-func awaitAnswer(t *testing.T, base, path, want string, holds func(status int, body map[string]any) bool) {
-	t.Helper()
-	for deadline := time.Now().Add(demoPatience); ; time.Sleep(time.Second) {
-		status, body, err := askAPI(base, path)
-		if err == nil && holds(status, body) {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: got %d %s, %v; want %s", path, status, excerpt(body), err, want)
-		}
-	}
-}
-
-// askAPI asks for a path; where the plan's limit is used up, as soon as it lets a request pass.
-func askAPI(base, path string) (status int, body map[string]any, err error) {
-	for deadline := time.Now().Add(demoPatience); ; {
-		response, err := http.Get(base + path)
-		if err != nil {
-			return 0, nil, err
-		}
-		err = json.NewDecoder(response.Body).Decode(&body)
-		response.Body.Close()
-		if response.StatusCode != http.StatusTooManyRequests || time.Now().After(deadline) {
-			return response.StatusCode, body, err
-		}
-		body = nil
-		time.Sleep(time.Second)
-	}
-}
 
 func excerpt(value any) string {
 	text, err := json.Marshal(value)
@@ -105,21 +23,15 @@ func excerpt(value any) string {
 }
 
 // What endpoints answer agrees within each answer and between them, on a running demo.
-func TestAnswersAgreeWithEachOther(t *testing.T) {
-	base := startDemo(t)
-	awaitAnswer(t, base, "/readyz", "200", func(status int, _ map[string]any) bool { return status == http.StatusOK })
-	awaitAnswer(t, base, "/api/v1/coins/top", "at least 100 ranked coins", func(_ int, body map[string]any) bool {
-		coins, _ := body["coins"].([]any)
-		return len(coins) >= 100
-	})
-	checkTruths(t, base)
+func TestDemoAnswersAgreeWithEachOther(t *testing.T) {
+	checkTruths(t, filledDemo(t))
 }
 
 // checkTruths walks the endpoints of a running server's own document, both views of each, and reports what contradicts
 // itself or another answer.
-func checkTruths(t *testing.T, base string) {
+func checkTruths(t *testing.T, d *demo) {
 	t.Helper()
-	paths := documentedPaths(t, base)
+	paths := documentedPaths(t, d)
 	if len(paths) < 20 {
 		t.Errorf("the document names %d paths to ask for, want at least 20: %v", len(paths), paths)
 	}
@@ -127,7 +39,7 @@ func checkTruths(t *testing.T, base string) {
 	for _, path := range paths {
 		for _, view := range []string{"reference", "tool"} {
 			asked := withQuery(path, "view", view)
-			status, body, err := askAPI(base, asked)
+			status, body, err := d.ask(asked)
 			if err != nil || status != http.StatusOK {
 				t.Errorf("%s: got %d %s, %v; want 200", asked, status, excerpt(body), err)
 				continue
@@ -137,13 +49,13 @@ func checkTruths(t *testing.T, base string) {
 		}
 	}
 	t.Logf("%d answers of %d paths were checked", checked, len(paths))
-	checkCaps(t, base)
+	checkCaps(t, d)
 }
 
 // documentedPaths are the GET operations of /openapi.json, with their examples as required parameters.
-func documentedPaths(t *testing.T, base string) []string {
+func documentedPaths(t *testing.T, d *demo) []string {
 	t.Helper()
-	response, err := http.Get(base + "/openapi.json")
+	response, err := http.Get(d.base + "/openapi.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -373,11 +285,11 @@ func sumOf(o map[string]any) float64 {
 }
 
 // checkCaps holds the market table against what other endpoints say of all coins together.
-func checkCaps(t *testing.T, base string) {
+func checkCaps(t *testing.T, d *demo) {
 	t.Helper()
 	// A minute may end between two answers: then all is asked for again.
 	for attempt := 0; ; attempt++ {
-		wrong, again := capsDisagree(base)
+		wrong, again := capsDisagree(d)
 		if again != "" && attempt < 10 {
 			continue
 		}
@@ -392,13 +304,13 @@ func checkCaps(t *testing.T, base string) {
 }
 
 // capsDisagree tells what is wrong, or why it has to be asked again.
-func capsDisagree(base string) (wrong []string, again string) {
+func capsDisagree(d *demo) (wrong []string, again string) {
 	fault := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	var caps []float64
 	previous, rows, updated := 0.0, 0, ""
 	for page := 1; ; page++ {
 		path := fmt.Sprintf("/api/v1/coins/markets?per_page=250&page=%d", page)
-		status, body, err := askAPI(base, path)
+		status, body, err := d.ask(path)
 		meta, _ := body["meta"].(map[string]any)
 		data, _ := body["data"].([]any)
 		if err != nil || status != http.StatusOK || updated != "" && meta["lastUpdated"] != updated {
@@ -430,7 +342,7 @@ func capsDisagree(base string) (wrong []string, again string) {
 			fault("coins/markets: rank %d has a cap of %v, the one before %v", i+1, marketCap, caps[i-1])
 		}
 	}
-	status, body, err := askAPI(base, "/api/v1/coins/stats")
+	status, body, err := d.ask("/api/v1/coins/stats")
 	stats, _ := body["data"].(map[string]any)
 	if err != nil || status != http.StatusOK || stats["timestamp"] != updated {
 		return nil, fmt.Sprintf("coins/stats: %d, of %v and not %v, %v", status, stats["timestamp"], updated, err)
@@ -438,7 +350,7 @@ func capsDisagree(base string) (wrong []string, again string) {
 	if number(stats, "rankedCoins") != float64(len(caps)) || number(stats, "pricedCoins") != float64(rows) {
 		fault("coins/stats: got %v ranked and %v priced coins, coins/markets has %d and %d", stats["rankedCoins"], stats["pricedCoins"], len(caps), rows)
 	}
-	status, body, err = askAPI(base, "/api/v1/global-stats/metrics")
+	status, body, err = d.ask("/api/v1/global-stats/metrics")
 	if status == http.StatusNotFound {
 		return wrong, "" // this server does not answer for the whole market
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/marketlog/marketlog/processors"
-	"github.com/marketlog/marketlog/processors/markets"
 	"github.com/marketlog/marketlog/processors/resolve"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
@@ -64,7 +63,7 @@ func (in *Instance) replay(ctx context.Context, emit func(any) error) (*processo
 	if err != nil {
 		return nil, err
 	}
-	return &processors.Replay{Unit: pricesUnit(), Minutes: markets.Minutes(schemas.Coins()), Log: in.Stream, History: store, Logger: in.Log, Emit: emit}, nil
+	return &processors.Replay{Unit: pricesUnit(), Minutes: minuteFolds(), Log: in.Stream, History: store, Logger: in.Log, Emit: emit}, nil
 }
 
 func abortReplay(ctx context.Context, r *processors.Replay, emit func(any) error) error {

@@ -8,7 +8,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/marketlog/marketlog/processors"
+	"github.com/marketlog/marketlog/processors/apy"
 	"github.com/marketlog/marketlog/processors/candles"
+	"github.com/marketlog/marketlog/processors/defi"
+	"github.com/marketlog/marketlog/processors/earn"
 	"github.com/marketlog/marketlog/processors/markets"
 	"github.com/marketlog/marketlog/processors/median"
 	"github.com/marketlog/marketlog/processors/quotes"
@@ -34,6 +37,11 @@ func pricesUnit() processors.Unit {
 	}
 }
 
+// minuteFolds are all folds of log minutes. A replay runs them too.
+func minuteFolds() []*processors.Minutes {
+	return []*processors.Minutes{markets.Minutes(schemas.Coins()), apy.Minutes(), defi.Minutes(), earn.Minutes(schemas.Coins())}
+}
+
 // rateTail is how far before its end the topic of quote rates is read at the start: every rate that
 // counts was repeated within it.
 const rateTail = 2 * time.Minute
@@ -57,9 +65,12 @@ func processorRoles(ctx context.Context, in *Instance) ([]Role, error) {
 		{Name: "processors/quotes", Run: func(ctx context.Context) error { return in.runQuotes(ctx, pace) }},
 		{Name: "processors/resolve", Run: func(ctx context.Context) error { return in.runResolve(ctx, pace) }},
 		{Name: "processors/prices", Run: (&processors.Runner{Unit: pricesUnit(), Log: in.Stream, Logger: in.Log}).Run},
-		{Name: "processors/markets", Run: in.runMarkets},
 	}
-	for _, topic := range []string{schemas.TopicTicks, schemas.TopicPrices, schemas.TopicCandles, schemas.TopicTicksRawDead, schemas.TopicBackfillRaw, schemas.TopicReferenceRaw, schemas.TopicCoinMarketsRaw, schemas.TopicMarkets} {
+	for _, minutes := range minuteFolds() {
+		minutes.Log, minutes.Logger = in.Stream, in.Log
+		roles = append(roles, Role{Name: "processors/" + minutes.Name, Run: minutes.Run})
+	}
+	for _, topic := range []string{schemas.TopicTicks, schemas.TopicPrices, schemas.TopicCandles, schemas.TopicTicksRawDead, schemas.TopicBackfillRaw, schemas.TopicReferenceRaw, schemas.TopicCoinMarketsRaw, schemas.TopicRatesRaw, schemas.TopicMarkets, schemas.TopicRates, schemas.TopicDefi, schemas.TopicEarn, schemas.TopicUsage} {
 		sink := &processors.Sink{Topic: topic, Log: in.Stream, History: store, Logger: in.Log}
 		if topic == schemas.TopicPrices {
 			sink.Latest = cache
@@ -67,13 +78,6 @@ func processorRoles(ctx context.Context, in *Instance) ([]Role, error) {
 		roles = append(roles, Role{Name: "sink/" + topic, Run: sink.Run})
 	}
 	return roles, nil
-}
-
-// runMarkets folds the rows of coins and of the whole market.
-func (in *Instance) runMarkets(ctx context.Context) error {
-	minutes := markets.Minutes(schemas.Coins())
-	minutes.Log, minutes.Logger = in.Stream, in.Log
-	return minutes.Run(ctx)
 }
 
 // fixingTail is how far before its end the topic of fixings is read at the start: one that counts was

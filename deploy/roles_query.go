@@ -21,13 +21,17 @@ import (
 	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/charts"
 	"github.com/marketlog/marketlog/query/coins"
+	"github.com/marketlog/marketlog/query/earn"
 	"github.com/marketlog/marketlog/query/fiat"
 	"github.com/marketlog/marketlog/query/globalstats"
 	"github.com/marketlog/marketlog/query/keys"
+	"github.com/marketlog/marketlog/query/mcp"
 	"github.com/marketlog/marketlog/query/prices"
 	"github.com/marketlog/marketlog/query/providers"
+	yields "github.com/marketlog/marketlog/query/rates"
 	"github.com/marketlog/marketlog/query/stablecoins"
 	"github.com/marketlog/marketlog/query/symbols"
+	"github.com/marketlog/marketlog/query/usage"
 	"github.com/marketlog/marketlog/query/ws"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
@@ -71,6 +75,8 @@ func (a *apiRole) run(ctx context.Context) error {
 	}
 	known := schemas.Coins()
 	board, rates, catalog := query.NewBoard(known), query.NewRates(), query.NewCatalog(known)
+	book := query.NewRateBook()
+	rateCharts := query.NewRateCharts(book, store)
 	start, err := in.fillBoard(ctx, board)
 	if err != nil {
 		return err
@@ -80,16 +86,29 @@ func (a *apiRole) run(ctx context.Context) error {
 		pricesTail = stream.NewTail(stream.TailConfig{Brokers: in.Stream.Brokers, Topic: schemas.TopicPrices, Start: start, Rewind: boardRewind, Dialer: in.Stream.Dialer, Log: in.Log})
 	}
 	ratesTail := in.tail(schemas.TopicQuotes, rateTail)
+	bookTail := in.tail(schemas.TopicRates, query.RatesKept)
 	saidTail, rowsTail := in.tail(schemas.TopicReferenceRaw, producers.RepeatedWithin), in.tail(schemas.TopicMarkets, marketsTail)
+	defiTail := in.tail(schemas.TopicDefi, defiSpan)
 	keysTail := in.tail(schemas.TopicKeys, 0)
 	table, err := keys.NewTable(a.pepper, keysTail.Waiting)
 	if err != nil {
 		return err
 	}
-	limiter := query.NewLimiter(time.Now, query.NewUsageFile(in.Dir.Path("usage.json")))
+	limiter, done, err := in.limiter()
+	if err != nil {
+		return err
+	}
+	defer done()
 	if err := limiter.Load(ctx); err != nil {
 		return err
 	}
+	producer, err := in.Stream.NewProducer()
+	if err != nil {
+		return fmt.Errorf("connecting to the log: %w", err)
+	}
+	defer producer.Close()
+	meter := query.NewMeter(limiter.Replica(), usageLog{producer}, time.Now)
+	limiter.Measure(meter)
 	streaming := ws.DefaultConfig()
 	streaming.Origins = in.Config.Stream.Origins
 	dayAgo := query.NewDayAgo(board, store)
@@ -98,7 +117,7 @@ func (a *apiRole) run(ctx context.Context) error {
 		return err
 	}
 	candles := query.NewCandles(board, store)
-	describing := coins.New(board, catalog, candles, store)
+	describing := coins.New(board, catalog, book, candles, store)
 	overrides, err := in.overrides(ctx)
 	if err != nil {
 		return err
@@ -106,20 +125,27 @@ func (a *apiRole) run(ctx context.Context) error {
 	listener := a.front.listen()
 	defer listener.Close() // then the front answers again
 	market, currencies := globalstats.New(catalog, store), fiat.New(known, catalog, store)
+	defi := globalstats.NewDefi(store)
+	providing := providers.New(board, catalog, book, store, venues())
 	endpoints := slices.Concat(
 		prices.New(board, rates, store, venues()).Endpoints(),
-		charts.New(board, candles).Endpoints(),
+		charts.New(board, candles, book, rateCharts).Endpoints(),
+		yields.New(book, board, catalog, store, rateCharts, providing, venues()).Endpoints(),
 		describing.Endpoints(),
 		market.Endpoints(),
+		defi.Endpoints(),
+		earn.New(known, catalog, store).Endpoints(),
 		stablecoins.New(board, catalog, store).Endpoints(),
 		currencies.Endpoints(),
-		providers.New(board, catalog, store, venues()).Endpoints(),
+		providing.Endpoints(),
 		symbols.New(catalog, board, rates, store, overrides).Endpoints(),
+		usage.New(limiter, store, time.Now).Endpoints(),
 	)
-	server, err := a.newServer(listener, limiter, table, endpoints, hub, []query.Readiness{
+	server, err := a.newServer(listener, limiter, table, endpoints, hub, a.simulated(board), []query.Readiness{
 		{Name: "prices", Waiting: func() string { return cmp.Or(pricesTail.Waiting(), a.firstFold(board)) }},
-		{Name: "rates", Waiting: ratesTail.Waiting},
+		{Name: "rates", Waiting: func() string { return cmp.Or(ratesTail.Waiting(), bookTail.Waiting()) }},
 		{Name: "coins", Waiting: func() string { return cmp.Or(saidTail.Waiting(), rowsTail.Waiting()) }},
+		{Name: "defi", Waiting: defiTail.Waiting},
 		{Name: "backfill", Waiting: in.own.waiting},
 	})
 	if err != nil {
@@ -136,8 +162,10 @@ func (a *apiRole) run(ctx context.Context) error {
 	g.Go(func() error { return hub.Run(ctx) })
 	g.Go(func() error { return dayAgo.Run(ctx, in.Log) })
 	g.Go(func() error { return ratesTail.Run(ctx, rates.Apply) })
+	g.Go(func() error { return bookTail.Run(ctx, book.Apply) })
 	g.Go(func() error { return saidTail.Run(ctx, catalog.ApplyReference) })
 	g.Go(func() error { return rowsTail.Run(ctx, catalog.ApplyMarkets) })
+	g.Go(func() error { return defiTail.Run(ctx, defi.Apply) })
 	g.Go(func() error { return describing.Run(ctx, in.Log) })
 	g.Go(func() error { return market.Run(ctx, in.Log) })
 	g.Go(func() error { return currencies.Run(ctx, in.Log) })
@@ -150,6 +178,7 @@ func (a *apiRole) run(ctx context.Context) error {
 		})
 	})
 	g.Go(func() error { return limiter.Run(ctx, in.Log) })
+	g.Go(func() error { return meter.Run(ctx, in.Log) })
 	g.Go(func() error { return server.Run(ctx) })
 	return g.Wait()
 }
@@ -171,26 +200,51 @@ func (a *apiRole) firstFold(board *query.Board) string {
 	return ""
 }
 
-func (a *apiRole) newServer(listener net.Listener, limiter *query.Limiter, table *keys.Table, endpoints []query.Endpoint, hub *ws.Hub, ready []query.Readiness) (*query.Server, error) {
+func (a *apiRole) newServer(listener net.Listener, limiter *query.Limiter, table *keys.Table, endpoints []query.Endpoint, hub *ws.Hub, simulated bool, ready []query.Readiness) (*query.Server, error) {
 	cfg := query.DefaultConfig()
 	cfg.Listen, cfg.Auth = a.front.addr, query.AuthMode(a.in.Config.Auth.Mode)
-	return query.NewServer(cfg, query.Deps{
+	cfg.TrustedProxies = a.in.Config.Auth.TrustedProxies
+	plans, err := a.in.Config.plans()
+	if err != nil {
+		return nil, err
+	}
+	var mounting error
+	server, err := query.NewServer(cfg, query.Deps{
 		Keys:      table,
 		Limiter:   limiter,
-		Plans:     query.DefaultPlans(),
+		Plans:     plans,
 		Endpoints: endpoints,
-		Mount:     func(router fiber.Router, server *query.Server) { hub.Mount(router, server) },
-		Ready:     ready,
-		Listener:  listener,
-		Now:       a.in.Clock.Now,
-		Metrics:   a.in.Metrics,
-		Log:       a.in.Log,
-		Version:   version(),
+		Mount: func(router fiber.Router, server *query.Server) {
+			hub.Mount(router, server)
+			door, err := mcp.New(mcp.Config{Version: version(), Simulated: simulated}, server)
+			if err != nil {
+				mounting = fmt.Errorf("describing the tools: %w", err)
+				return
+			}
+			door.Mount(router)
+		},
+		Ready:    ready,
+		Listener: listener,
+		Now:      a.in.Clock.Now,
+		Metrics:  a.in.Metrics,
+		Log:      a.in.Log,
+		Version:  version(),
 	})
+	return server, errors.Join(err, mounting)
+}
+
+// simulated says whether invented prices are served: made in this process, or by others before it began.
+func (a *apiRole) simulated(board *query.Board) bool {
+	invented := a.in.Config.Feeds == "sim"
+	board.Entries(func(e *query.Entry) { invented = invented || e.Price.Simulated })
+	return invented
 }
 
 // marketsTail is how far before its end the topic of market rows is read at the start: each row was repeated within it.
 const marketsTail = processors.StateEvery + 5*time.Minute
+
+// defiSpan is how far before its end the topic of DeFi is read at the start: a summary was written within it.
+const defiSpan = 10 * time.Minute
 
 // boardRewind is how far before its end the topic of prices is read where the cache knows no offset:
 // every fresh price was written within the last minute.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/fetch"
-	"github.com/marketlog/marketlog/producers/reference"
+	"github.com/marketlog/marketlog/producers/sources"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
@@ -69,7 +69,7 @@ func (in *Instance) superviseSources(ctx context.Context, log *producers.SourceL
 	ended := map[string]chan struct{}{}
 	for {
 		switched := in.switches.change()
-		for _, declared := range reference.List() {
+		for _, declared := range sources.List() {
 			s := in.sourceState(declared)
 			stop, runs := running[s.Slug]
 			switch {
@@ -124,7 +124,7 @@ func (in *Instance) sourceClient(s sourceState) (*fetch.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg.KeyHeader, cfg.Key = s.KeyHeader, key
+	cfg.KeyHeader, cfg.Key, cfg.Sign = s.KeyHeader, key, s.Sign
 	client, err := fetch.New(cfg, in.Clock, nil)
 	if err != nil {
 		return nil, fmt.Errorf("preparing %s: %w", s.Slug, err)

@@ -7,8 +7,9 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/producers"
+	described "github.com/marketlog/marketlog/producers/answer"
 	"github.com/marketlog/marketlog/producers/fetch"
-	"github.com/marketlog/marketlog/producers/reference"
+	"github.com/marketlog/marketlog/producers/sources"
 )
 
 // checkPatience is how long the check of one source may take: its budget may make a request wait.
@@ -84,7 +85,7 @@ func (in *Instance) checkFeed(ctx context.Context, client *fetch.Client, s sourc
 	for _, refused := range said.Refused[:min(len(said.Refused), 3)] {
 		line.Reasons = append(line.Reasons, refused.Error())
 	}
-	drift, err := reference.Drift(s.Slug, feed.Name, answer.Body)
+	drift, err := described.Drift(s.Source, feed.Name, answer.Body)
 	if err != nil && line.Error == "" {
 		line.Error = err.Error()
 	}
@@ -115,7 +116,7 @@ func (in *Instance) checkSources(ctx context.Context, name string, emit func(any
 		}
 		return in.checkSource(ctx, in.sourceState(s), emit)
 	}
-	for _, declared := range reference.List() {
+	for _, declared := range sources.List() {
 		s := in.sourceState(declared)
 		if !s.Enabled && s.Why != noAnswer { // a person who asks without an instance means the public interface
 			continue

@@ -8,7 +8,7 @@ import (
 
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/exchanges"
-	"github.com/marketlog/marketlog/producers/reference"
+	"github.com/marketlog/marketlog/producers/sources"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
@@ -51,6 +51,9 @@ func (in *Instance) sourceState(declared producers.Source) sourceState {
 	default:
 		s.Enabled = true
 	}
+	if s.Enabled && declared.Sign != nil && cfg.KeyFile == "" && !s.Simulated {
+		s.Enabled, s.Why = false, "sources."+declared.Slug+".key_file is not configured: "+declared.Off
+	}
 	if s.Enabled && in.Config.Feeds == "sim" && cfg.URL == "" {
 		s.Enabled, s.Why = false, noAnswer
 	}
@@ -78,7 +81,7 @@ func (s sourceState) notice() *eventsv1.SourceNotice {
 // notices are those of all sources and venues of this process, in the order of their lists.
 func (in *Instance) notices() []*eventsv1.SourceNotice {
 	var all []*eventsv1.SourceNotice
-	for _, declared := range reference.List() {
+	for _, declared := range sources.List() {
 		all = append(all, in.sourceState(declared).notice())
 	}
 	for _, v := range exchanges.List() {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/exchanges"
-	"github.com/marketlog/marketlog/producers/reference"
+	"github.com/marketlog/marketlog/producers/sources"
 )
 
 var updateDocument = flag.Bool("update", false, "write docs/sources.md anew")
@@ -32,7 +32,7 @@ func TestTheDocumentOfSourcesIsUpToDate(t *testing.T) {
 	if string(got) != want {
 		t.Errorf("docs/sources.md is not what the declarations say; `go test ./deploy -run TestTheDocumentOfSources -update` writes it")
 	}
-	for _, s := range reference.List() {
+	for _, s := range sources.List() {
 		if !strings.Contains(want, "### "+s.Name+"\n") {
 			t.Errorf("the document leaves out %s", s.Slug)
 		}
@@ -46,7 +46,7 @@ func TestTheDocumentOfSourcesIsUpToDate(t *testing.T) {
 
 const documentBegins = `# Sources
 
-Written from the declarations in ` + "`producers/reference` and `producers/exchanges`" + `; a test holds the two together.
+Written from the declarations in ` + "`producers/reference`, `producers/yields` and `producers/exchanges`" + `; a test holds them together.
 
 ` + "`marketlog sources list`" + ` shows what an installation asks, ` + "`marketlog sources enable NAME` and `disable NAME`" + ` change it while it runs, and
 ` + "`marketlog sources check`" + ` asks each feed once and names the fields of its answers that are gone or have another type than
@@ -58,14 +58,17 @@ interface is asked.
 ## Reference values
 
 Every attempt counts against a budget. Answers are asked for conditionally where the source names their state, and a
-Retry-After is kept.
+Retry-After is kept. What stands behind a blank in an address is posted.
+
+Rates of projects without a section of their own are those that DefiLlama yields tells. Compound's are among them: its
+interface without a key, of its second version, is gone, and so is the one that its pages read after it.
 
 `
 
 func sourcesDocument() string {
 	var doc strings.Builder
 	doc.WriteString(documentBegins)
-	for _, s := range reference.List() {
+	for _, s := range sources.List() {
 		describeSource(&doc, s)
 	}
 	doc.WriteString(`## Prices
@@ -105,7 +108,10 @@ func describeSource(doc *strings.Builder, s producers.Source) {
 		row("Not asked unless it is switched on", s.Off)
 	}
 	row("Budget", fmt.Sprintf("%d requests in %s, answers of at most %d MB", s.Requests, inWords(s.Per), s.MaxBody>>20))
-	if s.KeyHeader != "" {
+	switch {
+	case s.Sign != nil:
+		row("Key", "needed: its file holds the key, sent in the header `"+s.KeyHeader+"`, and behind blanks what requests are signed with")
+	case s.KeyHeader != "":
 		row("Key", "optional, in the header `"+s.KeyHeader+"`")
 	}
 	doc.WriteString("\n| Feed | Every | First address |\n| --- | --- | --- |\n")

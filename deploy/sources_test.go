@@ -17,7 +17,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/marketlog/marketlog/producers/reference"
+	"github.com/marketlog/marketlog/producers/sources"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -58,6 +58,8 @@ func TestConfigurationWinsOverCommandsAndTheseOverDeclarations(t *testing.T) {
 		{"erapi", sourceAuto, "never", false, "terms"},
 		{"erapi", sourceAuto, "on", true, "switched on"},
 		{"erapi", "true", "never", true, "configured"},
+		{"kraken-earn", sourceAuto, "never", false, "accounts only"},
+		{"kraken-earn", "true", "never", false, "key_file is not configured"},
 	} {
 		delete(in.switches.on, c.slug)
 		if c.switched != "never" {
@@ -74,7 +76,7 @@ func TestConfigurationWinsOverCommandsAndTheseOverDeclarations(t *testing.T) {
 	// Beside the simulator, what it does not answer for is not asked in public; without feeds, nothing is.
 	for _, feeds := range []string{"sim", "none"} {
 		in.Config.Feeds = feeds
-		for _, declared := range reference.List() {
+		for _, declared := range sources.List() {
 			in.Config.Sources[declared.Slug] = SourceConfig{Enabled: sourceAuto}
 			if got := in.sourceState(declared); got.Enabled {
 				t.Errorf("feeds %s: %s is asked at %s", feeds, got.Slug, got.Address)
@@ -238,7 +240,7 @@ func TestSourcesCommandsNeedNoRunningInstance(t *testing.T) {
 		t.Errorf("enable: exit %d, %s", code, out)
 	}
 	out, code := command("list", "-o", "json")
-	if code != 0 || strings.Count(out, "\n") != len(reference.List()) {
+	if code != 0 || strings.Count(out, "\n") != len(sources.List()) {
 		t.Errorf("list: exit %d, %s", code, out)
 	}
 	if content, err := os.ReadFile(filepath.Join(dir, switchesFile)); err != nil || string(content) != "{\n  \"erapi\": true\n}\n" {

@@ -1,0 +1,46 @@
+package deploy
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/stream/latest"
+)
+
+// limitCall bounds a call of the store of limits: requests may wait for it.
+const limitCall = 250 * time.Millisecond
+
+// limiter is who admits requests: over all replicas where a Redis is named, else alone, with a file for the counts of months.
+// Done closes what it opened.
+func (in *Instance) limiter() (l *query.Limiter, done func(), err error) {
+	if len(in.Config.Redis.Addr) == 0 {
+		return query.NewLimiter(time.Now, query.NewUsageFile(in.Dir.Path("usage.json"))), func() {}, nil
+	}
+	password, err := readSecret("redis.password_file", in.Config.Redis.PasswordFile)
+	if err != nil {
+		return nil, nil, err
+	}
+	// A client of its own: one call of the cache may take longer than a request can wait.
+	client := redis.NewUniversalClient(&redis.UniversalOptions{
+		Addrs: in.Config.Redis.Addr, Username: in.Config.Redis.User, Password: password, MaxRetries: -1,
+		DialTimeout: limitCall, ReadTimeout: limitCall, WriteTimeout: limitCall, PoolTimeout: limitCall, ContextTimeoutEnabled: true,
+	})
+	// The process that had the directory before is gone, and so is the replica that it was.
+	path := in.Dir.Path("replica")
+	before, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, errors.Join(fmt.Errorf("reading the name of the replica before: %w", err), client.Close())
+	}
+	l = query.NewSharedLimiter(time.Now, latest.NewLimits(client), strings.TrimSpace(string(before)), in.Log)
+	if err := os.WriteFile(path, []byte(l.Replica()+"\n"), 0o600); err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("writing the name of the replica: %w", err), client.Close())
+	}
+	return l, func() { _ = client.Close() }, nil
+}
