@@ -64,6 +64,10 @@ func TestLayoutRuleTellsImportsApart(t *testing.T) {
 		{"producers/exchanges", module + "/stream", false},
 		{"producers/exchanges", module + "/producers/simulator", false},
 		{"producers/exchanges/wire", module + "/producers/exchanges", true},
+		{"producers/yields", module + "/producers/answer", true},
+		{"producers/yields", module + "/producers/reference", false},
+		{"producers/sources", module + "/producers/yields", true},
+		{"query/mcp", module + "/producers/answer", false},
 		{"processors", module + "/query", false},
 		{"processors/median", module + "/producers", false},
 		{"query", module + "/processors", false},
@@ -141,6 +145,10 @@ func checkOwnImport(from, to string) error {
 		return errors.New("it may import stream and schemas only")
 	case inUnit:
 		if to == folder || within(to, folder+"/"+unit) {
+			return nil
+		}
+		// Decoders of polled sources share the words that they read answers with; the list of sources is what it names.
+		if folder == "producers" && (to == "producers/answer" || from == "producers/sources") {
 			return nil
 		}
 		// What only tests import stands up real stores, as their roots may.
