@@ -32,15 +32,25 @@ func (in *Instance) runSources(ctx context.Context) error {
 	defer log.Close()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return log.Run(ctx) })
-	g.Go(func() error { return in.declareSources(ctx, log) })
-	g.Go(func() error { return in.superviseSources(ctx, log) })
+	// What a source is, simulated or not, is in the log before what it says.
+	declared := make(chan struct{})
+	g.Go(func() error { return in.declareSources(ctx, log, declared) })
+	g.Go(func() error {
+		select {
+		case <-declared:
+			return in.superviseSources(ctx, log)
+		case <-ctx.Done():
+			return nil
+		}
+	})
 	return g.Wait()
 }
 
-// declareSources writes a notice of each source and venue at the start, when it changes, and once a day.
-func (in *Instance) declareSources(ctx context.Context, log *producers.SourceLog) error {
+// declareSources writes a notice of each source and venue at the start, when it changes, and once a day. It closes declared
+// after the first of all.
+func (in *Instance) declareSources(ctx context.Context, log *producers.SourceLog, declared chan<- struct{}) error {
 	said := map[string]*eventsv1.SourceNotice{}
-	for {
+	for first := true; ; first = false {
 		switched, day := in.switches.change(), in.Clock.After(noticeInterval)
 		for _, notice := range in.notices() {
 			if proto.Equal(said[notice.Source], notice) {
@@ -51,6 +61,9 @@ func (in *Instance) declareSources(ctx context.Context, log *producers.SourceLog
 			if err := log.Source(notice.Source).Append(ctx, record); err != nil {
 				return stopped(ctx, err)
 			}
+		}
+		if first {
+			close(declared)
 		}
 		select {
 		case <-switched:
