@@ -25,6 +25,7 @@ type demo struct {
 	base, sql, key string
 	dir, binary    string
 	process        *exec.Cmd
+	ended          chan error
 }
 
 var theDemo struct {
@@ -89,8 +90,32 @@ func startDemo(listen, sql, kafka string) (*demo, error) {
 	if err := d.process.Start(); err != nil {
 		return nil, fmt.Errorf("starting the demo: %w", err)
 	}
+	d.ended = make(chan error, 1)
+	go func() { d.ended <- d.process.Wait() }()
+	if err := d.answers(); err != nil {
+		return nil, err
+	}
 	d.key, err = d.newKey("enterprise")
 	return d, err
+}
+
+// answers waits until the demo does: it then holds its data directory, and commands talk to it.
+func (d *demo) answers() error {
+	for deadline := time.Now().Add(demoPatience); ; time.Sleep(100 * time.Millisecond) {
+		response, err := http.Get(d.base + "/healthz")
+		if err == nil {
+			response.Body.Close()
+			return nil
+		}
+		select {
+		case ended := <-d.ended:
+			return fmt.Errorf("the demo ended with %w; its log ends with\n%s", ended, d.logEnd())
+		default:
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("the demo does not answer: %w", err)
+		}
+	}
 }
 
 // newKey makes a key of a plan with the command that makes them, as soon as the demo takes it.
@@ -113,7 +138,7 @@ func (d *demo) end() error {
 	if err := d.process.Process.Signal(syscall.SIGTERM); err != nil {
 		return fmt.Errorf("ending the demo: %w", err)
 	}
-	if err := d.process.Wait(); err != nil {
+	if err := <-d.ended; err != nil {
 		return fmt.Errorf("the demo ended with %w; its log ends with\n%s", err, d.logEnd())
 	}
 	return nil
