@@ -82,22 +82,22 @@ func (d *demo) hold(t *testing.T, operation *openapi3.Operation, method, path, b
 	}
 	described := operation.Responses.Value(strconv.Itoa(response.StatusCode))
 	if described == nil {
-		t.Errorf("%s %s %s answers %d, which the document does not know: %.300s", method, path, body, response.StatusCode, content)
+		t.Errorf("%s %.200s %.100s answers %d, which the document does not know: %.300s", method, path, body, response.StatusCode, content)
 		return response.StatusCode
 	}
 	kind, _, _ := strings.Cut(response.Header.Get("Content-Type"), ";")
 	media := described.Value.Content.Get(kind)
 	if media == nil {
-		t.Errorf("%s %s answers %d as %q, which the document does not know", method, path, response.StatusCode, kind)
+		t.Errorf("%s %.200s answers %d as %q, which the document does not know", method, path, response.StatusCode, kind)
 		return response.StatusCode
 	}
 	var answer any
 	if err := json.NewDecoder(bytes.NewReader(content)).Decode(&answer); err != nil {
-		t.Errorf("%s %s answers %d with what is no JSON: %v", method, path, response.StatusCode, err)
+		t.Errorf("%s %.200s answers %d with what is no JSON: %v", method, path, response.StatusCode, err)
 		return response.StatusCode
 	}
 	if err := media.Schema.Value.VisitJSON(answer, openapi3.MultiErrors()); err != nil {
-		t.Errorf("%s %s answers %d against the document: %.1000s", method, path, response.StatusCode, err.Error())
+		t.Errorf("%s %.200s answers %d against the document: %.1000s", method, path, response.StatusCode, err.Error())
 	}
 	return response.StatusCode
 }

@@ -121,7 +121,7 @@ func (c *compiled) operation(registry huma.Registry) *huma.Operation {
 			"304": {Description: "The copy that If-None-Match names still holds"},
 		},
 	}
-	statuses := []int{400, 401, 429, 500, 503}
+	statuses := []int{400, 401, 429, 431, 500, 503}
 	if c.Method == http.MethodPost {
 		statuses = append(statuses, 413, 415)
 		op.RequestBody = c.requestBody()
@@ -256,6 +256,7 @@ func errorResponses(registry huma.Registry) map[string]*huma.Response {
 		413: "A body of more than 64 kB (`" + CodeTooLarge + "`)",
 		415: "A body that is not uncompressed JSON (`" + CodeMediaType + "`)",
 		429: "A limit of the plan is used up (`" + CodeRateLimit + "`); see Retry-After",
+		431: "A request line and headers of more than 8 kB (`" + CodeHeadersTooLarge + "`)",
 		500: "Our fault (`" + CodeInternal + "`)",
 		503: "Not now (`" + CodeStarting + "`, `" + CodeOverloaded + "`, `" + CodeStale + "`)",
 	} {
