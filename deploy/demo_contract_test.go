@@ -121,6 +121,7 @@ func callsOf(path string, operation *openapi3.Operation) []call {
 			good[p.Value.Name] = exampleOf(p.Value)
 		}
 	}
+	maps.Copy(good, oneOfNeeded[path])
 	body := ""
 	if operation.RequestBody != nil {
 		body = exampleBody(operation.RequestBody.Value.Content.Get("application/json").Schema.Value)
@@ -140,6 +141,9 @@ func callsOf(path string, operation *openapi3.Operation) []call {
 	}
 	return calls
 }
+
+// oneOfNeeded is what an operation needs beside what is required, since one of several parameters has to be given.
+var oneOfNeeded = map[string]map[string]string{"/api/v1/rates/history": {"coin": "ethereum"}}
 
 func exampleOf(p *openapi3.Parameter) string {
 	example := p.Example

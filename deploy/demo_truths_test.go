@@ -98,6 +98,9 @@ func documentedPaths(t *testing.T, d *demo) []string {
 				asked = withQuery(asked, p.Name, text)
 			}
 		}
+		for name, value := range oneOfNeeded[path] {
+			asked = withQuery(asked, name, value)
+		}
 		paths = append(paths, asked)
 	}
 	return paths
