@@ -190,6 +190,9 @@ func (c truths) counts(at string, o map[string]any) {
 		count, ok = meta["count"].(float64)
 	}
 	// Lists of a meta are not the rows that it counts; one thing alone may have lists of its own.
+	if o["symbols"] != nil { // what is counted is not what lies beside it
+		return
+	}
 	if _, alone := o["data"].(map[string]any); !ok || strings.HasSuffix(at, "meta") || alone && count == 1 {
 		return
 	}
@@ -225,9 +228,9 @@ func (c truths) list(at string, list []any) {
 		seen := map[any]bool{}
 		for i, item := range list {
 			o, _ := item.(map[string]any)
-			// A coin may be in several markets or have several of what else is listed.
+			// A coin may be in several markets, in several categories or have several of what else is listed.
 			value, ok := o[name]
-			if !ok || name == "coinId" && (o["exchange"] != nil || o["provider"] != nil) {
+			if !ok || name == "coinId" && (o["exchange"] != nil || o["provider"] != nil || o["category"] != nil) {
 				continue
 			}
 			if seen[value] {

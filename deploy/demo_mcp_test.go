@@ -26,7 +26,7 @@ var specifiedTools = []string{
 const catalogMax = 24_000
 
 // The running program offers exactly these tools, over HTTP and over stdio, and in few enough words.
-func TestToolsAreThoseOfTheSpecification(t *testing.T) {
+func TestDemoToolsAreThoseOfTheSpecification(t *testing.T) {
 	d := runningDemo(t)
 	const ask = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
 	response, err := d.do(http.MethodPost, "/mcp", ask)
