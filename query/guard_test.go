@@ -1,7 +1,6 @@
 package query
 
 import (
-	"fmt"
 	"net"
 	"strings"
 	"testing"
@@ -90,7 +89,7 @@ func TestOnlyTrustedProxiesNameAddresses(t *testing.T) {
 	}
 	for _, bad := range []string{"", "proxy", "10.0.0.0/33", "10.0.0"} {
 		if _, err := ParseProxies([]string{bad}); err == nil {
-			t.Error(fmt.Sprintf("%q is taken for a proxy", bad))
+			t.Errorf("%q is taken for a proxy", bad)
 		}
 	}
 }

@@ -102,8 +102,11 @@ func RewardAPY(raw, reward, unit, compounding string) *float64 {
 	return &apy
 }
 
-// HoursOfYear and DaysOfYear are what rates told for an hour or a day are multiplied by: lenders count 365 days.
-const HoursOfYear, DaysOfYear = 8760, 365
+// What rates told for an hour or a day are multiplied by: lenders count 365 days.
+const (
+	HoursOfYear = 8760
+	DaysOfYear  = 365
+)
 
 // compounded is an APR of percent that is reinvested so often in a year. By logarithms, since 1 + APR/n of an APR by the
 // second has few digits left.

@@ -41,7 +41,7 @@ func graphQL(resolve map[string]func(arguments string) any) http.HandlerFunc {
 		for _, f := range fields {
 			find, ok := resolve[f.name]
 			if !ok {
-				refuse(fmt.Errorf("Cannot query field %q on type \"Query\".", f.name)) //nolint:staticcheck // as servers spell it
+				refuse(fmt.Errorf("Cannot query field %q on type \"Query\".", f.name)) //nolint:staticcheck,revive // as servers spell it
 				return
 			}
 			if data[f.name], err = f.of1(find(f.arguments)); err != nil {
@@ -67,13 +67,13 @@ func (f *graphQLField) of1(value any) (any, error) {
 		return list, nil
 	case map[string]any:
 		if len(f.of) == 0 {
-			return nil, fmt.Errorf("Field %q must have a selection of subfields.", f.name) //nolint:staticcheck // as servers spell it
+			return nil, fmt.Errorf("Field %q must have a selection of subfields.", f.name) //nolint:staticcheck,revive // as servers spell it
 		}
 		object := make(map[string]any, len(f.of))
 		for _, member := range f.of {
 			part, ok := v[member.name]
 			if !ok {
-				return nil, fmt.Errorf("Cannot query field %q on the type of %q.", member.name, f.name) //nolint:staticcheck // as servers spell it
+				return nil, fmt.Errorf("Cannot query field %q on the type of %q.", member.name, f.name) //nolint:staticcheck,revive // as servers spell it
 			}
 			var err error
 			if object[member.name], err = member.of1(part); err != nil {
@@ -83,7 +83,7 @@ func (f *graphQLField) of1(value any) (any, error) {
 		return object, nil
 	default:
 		if value != nil && len(f.of) > 0 {
-			return nil, fmt.Errorf("Field %q must not have a selection since it has no subfields.", f.name) //nolint:staticcheck // as servers spell it
+			return nil, fmt.Errorf("Field %q must not have a selection since it has no subfields.", f.name) //nolint:staticcheck,revive // as servers spell it
 		}
 		return value, nil
 	}
@@ -96,7 +96,7 @@ type graphQLParser struct{ rest string }
 
 func (p *graphQLParser) selection(depth int) ([]graphQLField, error) {
 	if p.skip(); depth > maxSelected || !strings.HasPrefix(p.rest, "{") {
-		return nil, errors.New("Syntax Error: Expected \"{\".") //nolint:staticcheck // as servers spell it
+		return nil, errors.New("Syntax Error: Expected \"{\".") //nolint:staticcheck,revive // as servers spell it
 	}
 	p.rest = p.rest[1:]
 	var fields []graphQLField
@@ -108,12 +108,12 @@ func (p *graphQLParser) selection(depth int) ([]graphQLField, error) {
 		}
 		f := graphQLField{name: p.word()}
 		if f.name == "" {
-			return nil, fmt.Errorf("Syntax Error: Unexpected %.10q.", p.rest) //nolint:staticcheck // as servers spell it
+			return nil, fmt.Errorf("Syntax Error: Unexpected %.10q.", p.rest) //nolint:staticcheck,revive // as servers spell it
 		}
 		if p.skip(); strings.HasPrefix(p.rest, "(") {
 			end := strings.IndexByte(p.rest, ')')
 			if end < 0 {
-				return nil, errors.New("Syntax Error: Expected \")\".") //nolint:staticcheck // as servers spell it
+				return nil, errors.New("Syntax Error: Expected \")\".") //nolint:staticcheck,revive // as servers spell it
 			}
 			f.arguments, p.rest = p.rest[1:end], p.rest[end+1:]
 		}

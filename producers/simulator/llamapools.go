@@ -80,7 +80,7 @@ func (p *pool) llamaAPY(t int64) (apy, base, reward nullable) {
 	case p.kind == pledged:
 		return 0, 0, none
 	}
-	base, reward = fiveDecimals(100*s.earns), none
+	base = fiveDecimals(100 * s.earns)
 	if p.reward > 0 {
 		reward = fiveDecimals(100 * s.reward)
 		return fiveDecimals(float64(base + reward)), base, reward

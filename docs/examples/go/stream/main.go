@@ -29,7 +29,7 @@ func follow(frames int) error {
 	if err != nil {
 		return fmt.Errorf("opening the stream: %w", err)
 	}
-	defer stream.CloseNow()
+	defer func() { _ = stream.CloseNow() }()
 	stream.SetReadLimit(16 << 20) // the first frame holds all prices
 	for frames > 0 {
 		_, message, err := stream.Read(ctx)
