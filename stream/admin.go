@@ -70,7 +70,7 @@ func (e *TopicConfigError) Error() string {
 // CreateTopics creates the missing topics of table and refuses those with another number of partitions, naming all of
 // them at once. Several processes may do it at the same time. A replication factor of -1 is the broker's default.
 func CreateTopics(ctx context.Context, client *kgo.Client, table []schemas.Topic, replication int16, configs TopicConfigs) error {
-	existing, err := partitionCounts(ctx, client, table)
+	existing, err := insistentCounts(ctx, client, table)
 	if err != nil {
 		return err
 	}
@@ -93,13 +93,34 @@ func CreateTopics(ctx context.Context, client *kgo.Client, table []schemas.Topic
 	return errors.Join(countFaults(table, existing)...)
 }
 
+const (
+	// startPatience is how long a start asks a broker that fails: one that is being restarted ends connections.
+	startPatience = 30 * time.Second
+	startPause    = 250 * time.Millisecond
+)
+
+// insistentCounts are partitionCounts, asked for again while they cannot be had.
+func insistentCounts(ctx context.Context, client *kgo.Client, table []schemas.Topic) (map[string]int32, error) {
+	for deadline := time.Now().Add(startPatience); ; {
+		existing, err := partitionCounts(ctx, client, table)
+		if err == nil || time.Now().After(deadline) {
+			return existing, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(startPause):
+		}
+	}
+}
+
 // awaitTopics waits until the broker knows all topics: on a cluster the controller makes them, and brokers hear of it
 // some moments later.
 func awaitTopics(ctx context.Context, client *kgo.Client, table []schemas.Topic) (map[string]int32, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	for {
-		existing, err := partitionCounts(ctx, client, table)
+		existing, err := insistentCounts(ctx, client, table)
 		if err != nil || len(existing) == len(table) {
 			return existing, err
 		}
