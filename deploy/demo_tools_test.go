@@ -67,7 +67,7 @@ func TestDemoWithstandsSchemathesis(t *testing.T) {
 	d := runningDemo(t)
 	command := exec.CommandContext(t.Context(), python, "-m", "schemathesis.cli", "run", d.base+"/openapi.json",
 		"--header", "Authorization: Bearer "+d.key, "--checks", "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance",
-		"--phases", "examples,coverage,fuzzing", "--max-examples", "3", "--seed", "1", "--generation-database", "none", "--suppress-health-check", "all",
+		"--workers", "2", "--phases", "examples,coverage,fuzzing", "--max-examples", "1", "--seed", "1", "--generation-database", "none", "--suppress-health-check", "all",
 		"--request-timeout", "60", "--warnings", "off", "--no-color")
 	said, err := command.CombinedOutput()
 	text := strings.ReplaceAll(string(said), d.key, "KEY")
