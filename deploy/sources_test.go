@@ -246,7 +246,7 @@ func TestSourcesCommandsNeedNoRunningInstance(t *testing.T) {
 	if content, err := os.ReadFile(filepath.Join(dir, switchesFile)); err != nil || string(content) != "{\n  \"erapi\": true\n}\n" {
 		t.Errorf("the data directory holds %q, %v", content, err)
 	}
-	if out, code := command("disable", "mtgox"); code == 0 || !strings.Contains(out, `no source "mtgox"; use one of alternative, `) {
+	if out, code := command("disable", "mtgox"); code == 0 || !strings.Contains(out, `no source "mtgox"; use one of aave, `) {
 		t.Errorf("an unknown source: exit %d, %s", code, out)
 	}
 	if err := os.WriteFile(filepath.Join(dir, switchesFile), []byte("{"), 0o600); err != nil {

@@ -29,7 +29,7 @@ func referenceTopics(t *testing.T, cfg stream.Config) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	if _, err := kadm.NewClient(client).CreateTopics(t.Context(), 1, 1, nil, schemas.TopicReferenceRaw, schemas.TopicCoinMarketsRaw, schemas.TopicReferenceRawDead); err != nil {
+	if _, err := kadm.NewClient(client).CreateTopics(t.Context(), 1, 1, nil, schemas.TopicReferenceRaw, schemas.TopicCoinMarketsRaw, schemas.TopicRatesRaw, schemas.TopicReferenceRawDead); err != nil {
 		t.Fatal(err)
 	}
 }
