@@ -96,7 +96,7 @@ func (m *memoryStore) leave(now int64, id string) {
 		return
 	}
 	if r.lower(now, 0); r.ends > now {
-		r.gone = true
+		r.gone, r.behind = true, false
 	} else {
 		delete(m.replicas, id)
 	}
@@ -119,6 +119,9 @@ func (m *memoryStore) Beat(_ context.Context, b latest.Beat) (latest.Replicas, e
 	}
 	me := m.replicas[b.Replica]
 	if me != nil && (me.gone || me.seq >= b.Seq) {
+		if b.Leaves { // who leaves is told the time in any case
+			return latest.Replicas{Now: now}, nil
+		}
 		return latest.Replicas{}, latest.ErrOvertaken
 	}
 	if b.Leaves {

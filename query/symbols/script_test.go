@@ -35,7 +35,7 @@ func newWorld(t testing.TB) *querytest.World {
 			Body: &eventsv1.ResolvedRecord_Tick{Tick: &eventsv1.ResolvedTick{Tick: tick, CoinId: words[3], QuoteId: "USD", Rate: 1}}})
 		w.Must(w.Store.Insert(t.Context(), &b, ""))
 	}
-	w.Lines["rate"] = func(words []string) { // quote, USD for one unit
+	w.Lines["quote"] = func(words []string) { // quote, USD for one unit
 		w.Must(w.Rates.Apply(stream.TailRecord{Marked: &eventsv1.QuoteRecord{Body: &eventsv1.QuoteRecord_Rate{Rate: &eventsv1.QuoteRate{
 			QuoteId: words[1], Rate: w.Number(words[2]), Time: w.Now.UnixNano(), Method: "market"}}}}))
 	}
