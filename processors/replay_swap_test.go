@@ -163,7 +163,8 @@ func TestKilledReplayIsTakenUpOrGivenUp(t *testing.T) {
 	t.Logf("a replay makes %d statements", all)
 
 	random := rand.New(rand.NewPCG(4, 4))
-	for n := int64(1); n <= all; n += 1 + random.Int64N(7) {
+	const kills = 25 // about so many, spread over all statements
+	for n := int64(1); n <= all; n += 1 + random.Int64N(max(1, 2*all/kills)) {
 		late, abort := random.IntN(2) == 0, random.IntN(3) == 0
 		name := fmt.Sprintf("statement=%d late=%v abort=%v", n, late, abort)
 		ctx, cancel := context.WithCancel(t.Context())

@@ -34,7 +34,7 @@ func TestInterruptedMigrationIsMadeAgain(t *testing.T) {
 	want := queryStrings(t, whole, schema, whole.Database())
 	cut := errors.New("cut off")
 	for _, late := range []bool{false, true} {
-		for n, ended := 0, false; !ended; n += 17 {
+		for n, ended := 0, false; !ended; n += 41 {
 			cfg := newConfig(t)
 			way := &wire{RoundTripper: cfg.Transport}
 			cfg.Transport = way
