@@ -65,7 +65,7 @@ func await(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: await FILE")
 	}
 	path := ts.MkAbs(args[0])
-	for deadline := time.Now().Add(30 * time.Second); ; {
+	for deadline := time.Now().Add(3 * time.Minute); ; {
 		_, err := os.Stat(path)
 		if (err == nil) != neg {
 			return

@@ -78,6 +78,13 @@ func TestEveryEndOfATestIsCounted(t *testing.T) {
 		{tier: "embedded", name: "sample/broken", outcome: failed, reason: "the package failed outside its tests"}:          true,
 	}
 	for _, res := range results {
+		if res.outcome == failed && res.said == "" {
+			t.Errorf("%+v does not say how it failed", res)
+		}
+		if strings.HasSuffix(res.name, "TestPanics") && !strings.HasPrefix(res.said, "panic: boom") {
+			t.Errorf("%+v does not begin with the panic", res)
+		}
+		res.said = ""
 		if !want[res] {
 			t.Errorf("got %+v, which is too much or twice", res)
 		}
@@ -131,8 +138,14 @@ func TestReportClosesWithTheCounts(t *testing.T) {
 		{tier: "vet", name: "go vet"},
 		{tier: "kafka", name: "a", outcome: skipped, reason: "tier kafka: no java"},
 		{tier: "kafka", name: "b", outcome: skipped, reason: "tier kafka: no java"},
+		{tier: "redis", name: "c", outcome: failed, said: "one\ntwo"},
 	})
 	want := `
+Failed:
+  redis: c
+      | one
+      | two
+
 Skipped:
   kafka: a
   kafka: b
@@ -141,10 +154,11 @@ Skipped:
    tier  passed  failed  skipped
     vet       1       0        0
   kafka       0       0        2 the whole tier was skipped
+  redis       0       1        0
 
-1 passed, 0 failed, 2 skipped
+1 passed, 1 failed, 2 skipped
 `
-	if bad || out.String() != want {
-		t.Errorf("got %v and\n%s\nwant false and\n%s", bad, out.String(), want)
+	if !bad || out.String() != want {
+		t.Errorf("got %v and\n%s\nwant true and\n%s", bad, out.String(), want)
 	}
 }

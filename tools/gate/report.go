@@ -21,6 +21,7 @@ type result struct {
 	tier, name string
 	outcome    outcome
 	reason     string // why it was skipped or failed, where known
+	said       string // what it printed that tells most of its failure
 }
 
 // recordings is the tier of the tests on captured provider messages.
@@ -85,7 +86,7 @@ func writeReport(w io.Writer, results []result) bool {
 	return total[failed] > 0 || total[passed] == 0
 }
 
-// list prints the results of one outcome under a title, those with one reason together.
+// list prints the results of one outcome under a title, those with one reason together, and what failures said.
 func list(w io.Writer, title string, results []result, want outcome) {
 	var reasons []string
 	names := map[string][]string{}
@@ -96,7 +97,11 @@ func list(w io.Writer, title string, results []result, want outcome) {
 		if names[res.reason] == nil {
 			reasons = append(reasons, res.reason)
 		}
-		names[res.reason] = append(names[res.reason], res.tier+": "+res.name)
+		name := res.tier + ": " + res.name
+		if res.said != "" {
+			name += "\n      | " + strings.ReplaceAll(res.said, "\n", "\n      | ")
+		}
+		names[res.reason] = append(names[res.reason], name)
 	}
 	if len(reasons) == 0 {
 		return

@@ -206,7 +206,7 @@ func closePackage(out io.Writer, e event, known map[string]*test, tier string) [
 			continue // its subtests are counted
 		case t.action != "pass":
 			anyFailed = true
-			res.outcome = failed
+			res.outcome, res.said = failed, gist(t.output.String())
 			if t.action == "" {
 				res.reason = "it did not finish"
 			}
@@ -221,7 +221,7 @@ func closePackage(out io.Writer, e event, known map[string]*test, tier string) [
 	if whole.action == "fail" {
 		fmt.Fprint(out, whole.output.String())
 		if !anyFailed {
-			results = append(results, result{tier: tier, name: strings.TrimPrefix(e.Package, modulePrefix), outcome: failed, reason: "the package failed outside its tests"})
+			results = append(results, result{tier: tier, name: strings.TrimPrefix(e.Package, modulePrefix), outcome: failed, reason: "the package failed outside its tests", said: gist(whole.output.String())})
 		}
 	}
 	if whole.action != "skip" { // a package without tests
@@ -268,6 +268,27 @@ func tierOfSkip(reason, otherwise string) string {
 		return recordings
 	}
 	return otherwise
+}
+
+// gistLines is how much of a failure the report repeats: a log is often kept by its end alone.
+const gistLines = 12
+
+// crash begins what the Go runtime says of a test that takes the process with it.
+var crash = regexp.MustCompile(`^(panic: |fatal error: |unexpected fault |SIG[A-Z]+: |WARNING: DATA RACE|==\d+==)`)
+
+// gist finds the lines of a failed test that tell most: from a crash on, or else the last ones.
+func gist(output string) string {
+	var lines []string
+	for line := range strings.Lines(output) {
+		line = strings.TrimRight(line, " \n")
+		if line != "" && !strings.HasPrefix(line, "=== ") {
+			lines = append(lines, line)
+		}
+	}
+	if at := slices.IndexFunc(lines, crash.MatchString); at >= 0 {
+		return strings.Join(lines[at:min(at+gistLines, len(lines))], "\n")
+	}
+	return strings.Join(lines[max(0, len(lines)-gistLines):], "\n")
 }
 
 var logged = regexp.MustCompile(`^\s*[\w.-]+\.go:\d+: (.*)$`)
