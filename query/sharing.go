@@ -283,14 +283,12 @@ func (s *sharing) run(ctx context.Context) error {
 }
 
 func (s *sharing) beats(ctx context.Context) {
-	ticker := time.NewTicker(beatEvery)
-	defer ticker.Stop()
 	away := false
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-time.After(beatEvery): // no ticker: see reports
 		case <-s.ring:
 		}
 		err := s.beat(ctx, latest.Beat{Recall: s.takeRecalls()})
@@ -341,16 +339,16 @@ func (s *sharing) catchUp() bool {
 	return all
 }
 
-// reports tells the pools what was admitted.
+// reports tells the pools what was admitted. Its timer begins when it is waited for: the tick of a ticker comes due while
+// a slow store is asked, and the race detector of Go 1.26 crashes where two goroutines of one synctest bubble take such
+// ticks at a time (both run them in the one race context of the bubble).
 func (s *sharing) reports(ctx context.Context) {
-	ticker := time.NewTicker(reportEvery)
-	defer ticker.Stop()
 	swept := s.clock()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-time.After(reportEvery):
 		}
 		now := s.clock()
 		s.mu.Lock()
