@@ -165,8 +165,29 @@ type summary struct {
 	Timestamp                           time.Time
 }
 
-// summaries are what a query answers of all coins, by their ids.
+// refusedLimit is how long a replica that lost its place may refuse: until the others have told a store that was emptied
+// what they admitted.
+const refusedLimit = 70 * time.Second
+
+// summaries are what a query answers of all coins, by their ids; asked again, as a client does, where it has to wait.
 func (n *node) summaries(t *testing.T, key string) map[string]summary {
+	t.Helper()
+	for began := time.Now(); ; {
+		list, status, said := n.askSummaries(t, key)
+		if status == http.StatusOK {
+			return list
+		}
+		if status != http.StatusTooManyRequests || time.Since(began) > refusedLimit {
+			t.Fatalf("%s answers %d after %v: %s", n.name, status, time.Since(began).Round(time.Second), said)
+		}
+		select {
+		case <-t.Context().Done():
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+func (n *node) askSummaries(t *testing.T, key string) (list map[string]summary, status int, said []byte) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+n.rest+"/api/v1/prices/summary", nil)
 	if err != nil {
@@ -178,6 +199,13 @@ func (n *node) summaries(t *testing.T, key string) map[string]summary {
 		t.Fatalf("asking %s: %v\n%s", n.name, err, n.tail())
 	}
 	defer answer.Body.Close()
+	said, err = io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if answer.StatusCode != http.StatusOK {
+		return nil, answer.StatusCode, said
+	}
 	var body struct {
 		Data struct {
 			Prices map[string]struct {
@@ -186,12 +214,12 @@ func (n *node) summaries(t *testing.T, key string) map[string]summary {
 			}
 		}
 	}
-	if err := json.NewDecoder(answer.Body).Decode(&body); err != nil || answer.StatusCode != http.StatusOK {
-		t.Fatalf("%s answers %s: %v", n.name, answer.Status, err)
+	if err := json.Unmarshal(said, &body); err != nil {
+		t.Fatalf("reading %s's answer: %v", n.name, err)
 	}
-	list := map[string]summary{}
+	list = map[string]summary{}
 	for _, p := range body.Data.Prices {
 		list[p.CoinID] = p.summary
 	}
-	return list
+	return list, answer.StatusCode, nil
 }
