@@ -28,7 +28,7 @@ const (
 )
 
 // testVariables steer tests; a process under test inherits them.
-var testVariables = []string{envPrefix + "RECORDINGS", envPrefix + "KILL", envPrefix + "FAULT", envPrefix + "ACK_LOG"}
+var testVariables = []string{envPrefix + "RECORDINGS", envPrefix + "KILL", envPrefix + "FAULT", envPrefix + "ACK_LOG", envPrefix + "HOUR"}
 
 // flagKeys are the flags that set a key of the configuration.
 var flagKeys = map[string]string{

@@ -68,7 +68,8 @@ func filledDemo(t *testing.T) *demo {
 	return d
 }
 
-func startDemo(listen, sql, kafka string) (*demo, error) {
+// startDemo builds the binary and runs it on the simulator; flags are added to those of every demo.
+func startDemo(listen, sql, kafka string, flags ...string) (*demo, error) {
 	dir, err := os.MkdirTemp("", "demo") // t.TempDir may be longer than a socket's name can be
 	if err != nil {
 		return nil, fmt.Errorf("making a folder for the demo: %w", err)
@@ -79,7 +80,8 @@ func startDemo(listen, sql, kafka string) (*demo, error) {
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("building the binary: %w\n%s", err, out)
 	}
-	d.process = exec.Command(d.binary, "run", "--feeds", "sim", "--data-dir", d.dir, "--listen", listen, "--sql-listen", sql, "--kafka-listen", kafka)
+	args := []string{"run", "--feeds", "sim", "--data-dir", d.dir, "--listen", listen, "--sql-listen", sql, "--kafka-listen", kafka}
+	d.process = exec.Command(d.binary, append(args, flags...)...)
 	d.process.Env = append(os.Environ(), "MARKETLOG_BACKFILL_ENABLED=false")
 	log, err := os.Create(d.dir + ".log")
 	if err != nil {

@@ -31,7 +31,8 @@ func TestAdmissionOverRedis(t *testing.T) {
 		DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience, PoolTimeout: patience})
 	t.Cleanup(func() { client.Close() })
 	f := newFleet(t, latest.NewLimits(client), 3)
-	end := time.Now().Add(length)
+	start := time.Now()
+	end := start.Add(length)
 	loaded := make(chan struct{})
 	go func() {
 		defer close(loaded)
@@ -62,7 +63,8 @@ func TestAdmissionOverRedis(t *testing.T) {
 	}
 	<-loaded
 	f.neverOver(limit)
-	t.Logf("admitted %d, refused %d", len(f.admitted), len(f.refused))
+	early, worst := f.early(limit, start, start.Add(length/10)) // before anything happens to the store
+	t.Logf("admitted %d, refused %d; of those before the first fault %d early, the worst after %d", len(f.admitted), len(f.refused), early, worst)
 	if len(f.admitted) < limit/3 {
 		t.Errorf("admitted %d in %s, want at least a share of %d", len(f.admitted), length, limit)
 	}

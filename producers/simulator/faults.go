@@ -12,7 +12,7 @@ import (
 // Faults are what a venue or a polled source does wrong. The zero value is a good one.
 type Faults struct {
 	// Silence keeps connections open, hears nothing on them and says nothing, heartbeats included. A source
-	// answers no request.
+	// answers no request; in an accelerated run it hangs up.
 	Silence bool
 	// Garbage is the share of frames, or of answers of a source, 0 to 1, that cannot be read.
 	Garbage float64

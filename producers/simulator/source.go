@@ -78,6 +78,8 @@ type Reference struct {
 	url       string
 	routes    *http.ServeMux
 	requests  *bucket
+	// hurried is an accelerated run, whose time stands while a client waits: instead of silence it hangs up.
+	hurried bool
 
 	mu      sync.Mutex
 	faults  Faults
@@ -99,6 +101,7 @@ func (s *Simulator) openSource(source Source) *Reference {
 		source: source, world: s.world, catalogue: s.catalogue, clock: s.cfg.Clock, routes: http.NewServeMux(),
 		url:      "http://" + s.listener.Addr().String() + source.root() + source.Base,
 		requests: newBucket(source.Requests, source.Per), random: uint64(s.world.seed.of("faults of " + source.Slug)),
+		hurried: s.cfg.Delivered != nil,
 	}
 	for pattern, handle := range source.Routes(r) {
 		r.routes.HandleFunc(pattern, handle)
@@ -142,6 +145,8 @@ func (r *Reference) serve(w http.ResponseWriter, req *http.Request) {
 	case faults.Refuse:
 		http.Error(w, "unavailable", http.StatusServiceUnavailable)
 		return
+	case faults.Silence && r.hurried:
+		panic(http.ErrAbortHandler)
 	case faults.Silence: // until the client gives up
 		<-req.Context().Done()
 		return
