@@ -34,9 +34,14 @@ import (
 )
 
 // drawTheSameCases makes random tests repeat themselves unless a seed is given: a gate that fails for
-// chance teaches people to run it again. Other seeds are explored with -rapid.seed.
+// chance teaches people to run it again. Other seeds, and more cases, are explored with -rapid.seed and -rapid.checks.
 func drawTheSameCases() {
+	given := false
 	flag.Parse()
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.checks" })
+	if !given {
+		_ = flag.Set("rapid.checks", "40") // with the race detector a case of a whole log takes a second
+	}
 	if seed := flag.Lookup("rapid.seed"); seed != nil && seed.Value.String() == "0" {
 		_ = seed.Value.Set("20261121")
 	}
