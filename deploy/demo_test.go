@@ -75,10 +75,8 @@ func startDemo(listen, sql, kafka string, flags ...string) (*demo, error) {
 		return nil, fmt.Errorf("making a folder for the demo: %w", err)
 	}
 	d := &demo{base: "http://" + listen, sql: "http://" + sql, dir: filepath.Join(dir, "data"), binary: filepath.Join(dir, "marketlog")}
-	build := exec.Command("go", "build", "-trimpath", "-o", d.binary, ".")
-	build.Dir, build.Env = "..", append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("building the binary: %w\n%s", err, out)
+	if err := buildBinary(d.binary); err != nil {
+		return nil, err
 	}
 	args := []string{"run", "--feeds", "sim", "--data-dir", d.dir, "--listen", listen, "--sql-listen", sql, "--kafka-listen", kafka}
 	d.process = exec.Command(d.binary, append(args, flags...)...)
@@ -99,6 +97,16 @@ func startDemo(listen, sql, kafka string, flags ...string) (*demo, error) {
 	}
 	d.key, err = d.newKey("enterprise")
 	return d, err
+}
+
+// buildBinary builds marketlog as users do.
+func buildBinary(path string) error {
+	build := exec.Command("go", "build", "-trimpath", "-o", path, ".")
+	build.Dir, build.Env = "..", append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("building the binary: %w\n%s", err, out)
+	}
+	return nil
 }
 
 // answers waits until the demo does: it then holds its data directory, and commands talk to it.

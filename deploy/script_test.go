@@ -13,7 +13,7 @@ import (
 	"github.com/marketlog/marketlog/deploy/embedded/engine"
 )
 
-// TestMain lets the test binary be `marketlog` too.
+// TestMain lets the scripts know the command `marketlog`.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"marketlog": func() {
@@ -23,14 +23,20 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// TestCommands runs the scripts: what a person types, and what the program answers.
+// TestCommands runs the scripts: what a person types, and what the program answers. The program is the one that users
+// have: with the race detector a whole instance would not drain in its time on a machine that is busy with other tests.
 func TestCommands(t *testing.T) {
 	library, missing := engine.Find("")
+	bin := t.TempDir()
+	if err := buildBinary(filepath.Join(bin, "marketlog")); err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"),
 		Setup: func(e *testscript.Env) error {
 			// Kept for the sub-processes, whose home is empty.
 			e.Setenv("LIBCHDB", library)
+			e.Setenv("PATH", bin+string(filepath.ListSeparator)+e.Getenv("PATH"))
 			for _, name := range []string{"API", "SQL", "KAFKA", "METRICS"} {
 				e.Setenv(name, freeAddr(t))
 			}
