@@ -2,9 +2,11 @@ package query
 
 import (
 	"errors"
+	"io"
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -27,6 +29,22 @@ type lazyConn struct {
 	net.Conn    // the same, without what would go past the deadlines
 	tcp         *net.TCPConn
 	read, write lazyDeadline
+	unheard     atomic.Bool // the client may still send what nobody will read
+}
+
+const (
+	// lingerFor and lingerMost bound what is read of a client that was refused before it had sent everything.
+	lingerFor  = time.Second
+	lingerMost = 4 << 20
+)
+
+// Close ends the connection. One with unread bytes would be reset, and the client would lose the answer that tells it why
+// it was refused (RFC 9112, 9.6): the rest is read and thrown away first, for a while.
+func (c *lazyConn) Close() error {
+	if c.unheard.Load() && c.tcp.CloseWrite() == nil && c.tcp.SetReadDeadline(time.Now().Add(lingerFor)) == nil {
+		_, _ = io.CopyN(io.Discard, c.tcp, lingerMost) // it ends as the client does
+	}
+	return c.tcp.Close()
 }
 
 func (c *lazyConn) Read(p []byte) (int, error) {

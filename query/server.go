@@ -184,7 +184,11 @@ func NewServer(cfg Config, deps Deps) (*Server, error) {
 		IdleTimeout:           idleTimeout,
 		Concurrency:           cfg.Connections,
 		ErrorHandler: func(c *fiber.Ctx, err error) error {
-			m.requests.WithLabelValues("none", strconv.Itoa(s.fail(c.Context(), err))).Inc()
+			status := s.fail(c.Context(), err)
+			if conn, ok := c.Context().Conn().(*lazyConn); ok && (status == http.StatusRequestEntityTooLarge || status == http.StatusRequestHeaderFieldsTooLarge) {
+				conn.unheard.Store(true)
+			}
+			m.requests.WithLabelValues("none", strconv.Itoa(status)).Inc()
 			return nil
 		},
 	})

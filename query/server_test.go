@@ -255,6 +255,41 @@ func TestOversizedAndMalformedRequestsAreRefusedInTheSameBody(t *testing.T) {
 	}
 }
 
+// A client that goes on sending when it is refused can read why.
+func TestRefusalsOfLargeBodiesOutliveWhatTheClientStillSends(t *testing.T) {
+	s := startServer(t, nil)
+	conn, err := net.Dial("tcp", s.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	rest := bytes.Repeat([]byte("x"), 100_000)
+	if _, err := fmt.Fprintf(conn, "POST /api/v1/hot HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n%s", rest); err != nil {
+		t.Fatal(err)
+	}
+	var first [1]byte
+	if _, err := conn.Read(first[:]); err != nil { // it is refused
+		t.Fatal(err)
+	}
+	for range 9 {
+		if _, err := conn.Write(rest); err != nil {
+			t.Errorf("sending the rest: %v", err)
+			break
+		}
+	}
+	response, err := http.ReadResponse(bufio.NewReader(io.MultiReader(bytes.NewReader(first[:]), conn)), nil)
+	if err != nil {
+		t.Fatalf("reading the answer: %v", err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusRequestEntityTooLarge {
+		t.Errorf("got %d, want 413", response.StatusCode)
+	}
+}
+
 func TestHotAndColdRefuseTheSameInputAlike(t *testing.T) {
 	s := startServer(t, nil)
 	for _, q := range []string{
