@@ -75,7 +75,7 @@ func TestDemoNumbersAreThoseOfSQL(t *testing.T) {
 		return len(assets) > 0
 	})
 	for name, compare := range map[string]func(*testing.T, *demo) []string{
-		"the summary of rates": rateSummaryDiffers, "DeFi": defiDiffers, "the benchmark": benchmarkDiffers,
+		"the summary of rates": rateSummaryDiffers, "charts of rates": rateChartsDiffer, "DeFi": defiDiffers, "the benchmark": benchmarkDiffers,
 	} {
 		t.Run(name, func(t *testing.T) {
 			for deadline := time.Now().Add(demoPatience); ; time.Sleep(time.Second) {
@@ -157,6 +157,56 @@ func rateSummaryDiffers(t *testing.T, d *demo) (differs []string) {
 	}
 	for _, k := range slices.Sorted(maps.Keys(sums)) {
 		differs = append(differs, k+" is in v_rates alone")
+	}
+	return differs
+}
+
+// rateChartsDiffer works out where charts of rates end, in each timeframe and format: the median over providers of the mean
+// of each one's rates by their TVL.
+func rateChartsDiffer(t *testing.T, d *demo) (differs []string) {
+	type mean struct{ weighted, weight, plain, n float64 }
+	lines := map[string]map[string]*mean{}
+	for _, r := range d.query(t, countingRates) {
+		if float64(time.Now().UnixNano())/1e9-number(r, "heard_at") > 3*number(r, "interval_seconds") {
+			continue
+		}
+		chart, provider := fmt.Sprint(r["coin_id"], "/rates/", r["category"]), fmt.Sprint(r["provider"])
+		if lines[chart] == nil {
+			lines[chart] = map[string]*mean{}
+		}
+		if lines[chart][provider] == nil {
+			lines[chart][provider] = &mean{}
+		}
+		m, tvl := lines[chart][provider], number(r, "tvl_usd")
+		m.weighted, m.weight, m.plain, m.n = m.weighted+number(r, "apy")*tvl, m.weight+tvl, m.plain+number(r, "apy"), m.n+1
+	}
+	for _, chart := range []string{"usd-coin/rates/lending", "tether/rates/borrowing", "ethereum/rates/staking"} {
+		var values []float64
+		for _, m := range lines[chart] {
+			if m.weight > 0 {
+				values = append(values, m.weighted/m.weight)
+			} else {
+				values = append(values, m.plain/m.n)
+			}
+		}
+		if len(values) < 2 {
+			return []string{fmt.Sprintf("%d providers of %s", len(values), chart)}
+		}
+		slices.Sort(values)
+		for _, timeframe := range []string{"1h", "24h", "1y"} {
+			_, body, err := d.ask("/api/v1/charts/" + chart + "?format=ohlc&timeframe=" + timeframe)
+			points, _ := of(body, "data")["dataPoints"].([]any)
+			_, simple, failed := d.ask("/api/v1/charts/" + chart + "?format=simple&timeframe=" + timeframe)
+			pairs, _ := of(simple, "data")["rates"].([]any)
+			if err != nil || failed != nil || len(points) == 0 || len(pairs) == 0 {
+				return []string{fmt.Sprintf("%s of %s: %d points, %d pairs, %v, %v", chart, timeframe, len(points), len(pairs), err, failed)}
+			}
+			last, _ := points[len(points)-1].(map[string]any)
+			pair, _ := pairs[len(pairs)-1].([]any)
+			where := chart + " of " + timeframe
+			differs = slices.Concat(differs, near(where+" close", last["close"], middle(values)), near(where+" rate", last["rate"], middle(values)),
+				near(where+" providers", last["providers"], float64(len(values))), near(where+" pair", pair[len(pair)-1], middle(values)))
+		}
 	}
 	return differs
 }
