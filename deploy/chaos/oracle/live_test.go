@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
 
@@ -33,7 +34,9 @@ func TestMain(m *testing.M) { enginetest.Main(m) }
 // thing that its sink does.
 type wire struct {
 	http.RoundTripper
-	inserts atomic.Int64
+	inserts   atomic.Int64
+	cut, lost atomic.Int64
+	killed    atomic.Bool
 }
 
 // errDead is no error after which a sink tries again.
@@ -47,6 +50,7 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	n := w.inserts.Add(1)
 	if n%9 == 4 {
+		w.cut.Add(1)
 		return nil, errCut
 	}
 	resp, err := w.RoundTripper.RoundTrip(r)
@@ -54,8 +58,10 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	case err != nil || n%7 != 0 && n != 20:
 		return resp, err
 	case n == 20:
+		w.killed.Store(true)
 		err = errDead
 	default:
+		w.lost.Add(1)
 		err = errCut
 	}
 	resp.Body.Close()
@@ -67,13 +73,15 @@ type live struct {
 	t        testing.TB
 	cfg      stream.Config
 	producer *kgo.Client
+	way      *wire
 	store    *history.Store
 	written  map[place]int
 }
 
 func newLive(t testing.TB) *live {
-	database, way := enginetest.Database(t)
-	store, err := history.Open(t.Context(), history.Config{Database: database, Transport: &wire{RoundTripper: way}})
+	database, to := enginetest.Database(t)
+	way := &wire{RoundTripper: to}
+	store, err := history.Open(t.Context(), history.Config{Database: database, Transport: way})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +98,7 @@ func newLive(t testing.TB) *live {
 	if err := stream.CreateTopics(t.Context(), producer, schemas.Topics, 1, stream.ClusterTopicConfigs); err != nil {
 		t.Fatal(err)
 	}
-	return &live{t, cfg, producer, store, map[place]int{}}
+	return &live{t, cfg, producer, way, store, map[place]int{}}
 }
 
 // write puts the records of each partition into the log, up to a part of them.
@@ -114,10 +122,24 @@ func (l *live) write(s *story, part float64) {
 
 var sunk = []string{schemas.TopicTicks, schemas.TopicPrices, schemas.TopicCandles, schemas.TopicReferenceRaw, schemas.TopicCoinMarketsRaw, schemas.TopicMarkets}
 
-// run runs the fold and the sinks until something holds, and ends them. A sink that died stays dead.
+// run runs the fold and the sinks until something holds, and ends them. When one dies all begin again.
 func (l *live) run(what string, holds func() (bool, error)) {
 	l.t.Helper()
+	for {
+		err := l.live(what, holds)
+		if errors.Is(err, errDead) {
+			continue
+		}
+		if err != nil && !errors.Is(err, context.Canceled) {
+			l.t.Fatal(err)
+		}
+		return
+	}
+}
+
+func (l *live) live(what string, holds func() (bool, error)) error {
 	ctx, cancel := context.WithCancel(l.t.Context())
+	defer cancel()
 	g, ctx := errgroup.WithContext(ctx)
 	fold := markets.Minutes(schemas.Coins())
 	fold.Log, fold.Logger = l.cfg, slog.New(slog.DiscardHandler)
@@ -130,15 +152,13 @@ func (l *live) run(what string, holds func() (bool, error)) {
 		defer cancel()
 		return await(ctx, what, holds)
 	})
-	if err := g.Wait(); err != nil && !errors.Is(err, errDead) && !errors.Is(err, context.Canceled) {
-		l.t.Fatal(err)
-	}
+	return g.Wait()
 }
 
 func await(ctx context.Context, what string, holds func() (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	turn := time.NewTicker(20 * time.Millisecond)
+	turn := time.NewTicker(50 * time.Millisecond)
 	defer turn.Stop()
 	for {
 		ok, err := holds()
@@ -153,25 +173,30 @@ func await(ctx context.Context, what string, holds func() (bool, error)) error {
 	}
 }
 
-// settled says whether the fold has closed a minute and the ledger stands at the end of each topic.
+// settled says whether the fold has closed a minute, and then whether the ledger stands at the end of each topic.
 func (l *live) settled(minute int64) func() (bool, error) {
+	folded, whole := l.folded(minute), false
 	return func() (bool, error) {
+		if !whole {
+			ok, err := folded()
+			whole = ok
+			return false, err
+		}
 		ctx := l.t.Context()
-		applied, err := stream.LastApplied(ctx, l.cfg, schemas.TopicMarkets, 0, 1)
-		if err != nil || applied[0].Mark.GetOffset() < minute {
+		ends, err := kadm.NewClient(l.producer).ListEndOffsets(ctx, sunk...)
+		if err == nil {
+			err = ends.Error()
+		}
+		if err != nil {
 			return false, err
 		}
 		for _, topic := range sunk {
-			ends, err := oracle.Ends(ctx, l.cfg.Brokers[0], topic)
-			if err != nil {
-				return false, err
-			}
 			progress, err := l.store.Progress(ctx, topic, 0)
 			if err != nil {
 				return false, err
 			}
-			for p, end := range ends {
-				if progress[p].Next != end {
+			for p, end := range ends[topic] {
+				if progress[p].Next != end.Offset {
 					return false, nil
 				}
 			}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/segmentio/kafka-go"
+	"golang.org/x/sync/errgroup"
 )
 
 // Record is one record of a partition.
@@ -31,11 +32,22 @@ func Read(ctx context.Context, broker, topic string) (map[int32][]Record, error)
 	if err != nil {
 		return nil, fmt.Errorf("looking up the partitions of %s: %w", topic, err)
 	}
+	read := make([][]Record, len(partitions))
+	g, ctx := errgroup.WithContext(ctx)
+	for i, p := range partitions {
+		g.Go(func() (err error) {
+			if read[i], err = readPartition(ctx, broker, topic, p.ID); err != nil {
+				return fmt.Errorf("reading %s/%d: %w", topic, p.ID, err)
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
 	records := map[int32][]Record{}
-	for _, p := range partitions {
-		if records[int32(p.ID)], err = readPartition(ctx, broker, topic, p.ID); err != nil {
-			return nil, fmt.Errorf("reading %s/%d: %w", topic, p.ID, err)
-		}
+	for i, p := range partitions {
+		records[int32(p.ID)] = read[i]
 	}
 	return records, nil
 }

@@ -50,7 +50,7 @@ func (s *story) begin(chapter int) {
 		s.fixing(&eventsv1.Fixing{Source: "ecb", Base: "EUR", Quote: "CHF", Rate: "0.93457"}, daysAgo+9)
 	}
 	for _, wrong := range []*eventsv1.Fixing{
-		{Base: "EUR", Quote: "SEK", Rate: "0"}, {Base: "EUR", Quote: "SEK", Rate: "N/A"}, {Base: "EUR", Quote: "SEK", Rate: "11.5", Date: "yesterday"}, {Base: "EUR", Quote: "SEK", Rate: "1.0000000000000000001"},
+		{Base: "EUR", Quote: "SEK", Rate: "0"}, {Base: "EUR", Quote: "SEK", Rate: "N/A"}, {Base: "EUR", Quote: "SEK", Rate: "11.5", Date: "yesterday"}, {Base: "EUR", Quote: "NOK", Rate: "11.0000000000000000019"}, {Base: "EUR", Quote: "DKK", Rate: "0.0000000000000000001"},
 	} {
 		wrong.Source = "ecb"
 		s.fixing(wrong, 0)
@@ -65,7 +65,7 @@ func (s *story) begin(chapter int) {
 
 func (s *story) override(chapter int) {
 	for i, o := range []*eventsv1.SymbolOverride{
-		{Source: "kraken", Symbol: "LUNA", CoinId: []string{"terra-luna", "terra-luna-2", "", "terra-luna-2"}[chapter]},
+		{Source: "kraken", Symbol: "LUNA", CoinId: []string{"terra-luna", "terra-luna-2", "", "terra-luna-2", "terra-luna"}[chapter]},
 		{Source: "general", Symbol: "FRAX", CoinId: "frax-share", Reason: fmt.Sprint("renamed ", chapter)},
 	} {
 		o.Time = s.end - int64(i)*int64(time.Second)
@@ -103,7 +103,7 @@ func (s *story) floor(chapter, i int) {
 		s.fixing(&eventsv1.Fixing{Source: "bourse", Base: "CHF", Quote: "USD", Rate: near(1.24), EventTime: event}, 0)
 	}
 	s.fixing(&eventsv1.Fixing{Source: "floor", Base: "USD", Quote: "EUR", Rate: near(0.86), EventTime: event}, 0)
-	s.fixing(&eventsv1.Fixing{Source: "floor", Base: "USD", Quote: "JPY", Rate: near(99), EventTime: event}, 0) // far away
+	s.fixing(&eventsv1.Fixing{Source: "floor", Base: "USD", Quote: "JPY", Rate: near(49), EventTime: event}, 0) // far away
 	s.fixing(&eventsv1.Fixing{Source: "floor", Base: "USD", Quote: "GBP", Rate: near(0.75), EventTime: event}, 0)
 	if s.chance.IntN(3) == 0 { // said again, corrected
 		s.fixing(&eventsv1.Fixing{Source: "floor", Base: "USD", Quote: "GBP", Rate: near(0.75), EventTime: event}, 0)

@@ -45,8 +45,9 @@ var chapters = []struct {
 }{
 	{time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC), 60},
 	{time.Date(2026, 1, 6, 8, 10, 0, 0, time.UTC), 60},    // a day later
-	{time.Date(2026, 1, 13, 23, 20, 0, 0, time.UTC), 80},  // a week later, over midnight
-	{time.Date(2026, 2, 10, 11, 30, 0, 0, time.UTC), 110}, // four weeks later: the first prices are not kept any more
+	{time.Date(2026, 1, 9, 23, 20, 0, 0, time.UTC), 80},   // over midnight
+	{time.Date(2026, 2, 9, 13, 0, 0, 0, time.UTC), 20},    // a month later: the first prices are not kept any more
+	{time.Date(2026, 2, 10, 11, 30, 0, 0, time.UTC), 110}, // and a day
 }
 
 // traded are the coins with candles of our own.
@@ -56,6 +57,9 @@ func tell(t testing.TB, seed uint64) *story {
 	s := &story{
 		run: &run{t: t, candles: map[int32][]oracle.Record{}}, chance: rand.New(rand.NewPCG(seed, 11)), log: map[place][]entry{},
 		price: map[string]float64{"bitcoin": 60_000, "ethereum": 3_000, "n-coin": 0.000_012, "m-coin": 4, "l-coin": 1e-9, "another-one": 70}, away: map[string]float64{},
+	}
+	for range 3 { // one clock alone is believed from its third word on
+		s.observe(&eventsv1.ReferenceRecord{Producer: "sources", Body: &eventsv1.ReferenceRecord_Clock{Clock: &eventsv1.Clock{Time: chapters[0].begin.UnixNano()}}})
 	}
 	for n, chapter := range chapters {
 		s.end = chapter.begin.UnixNano()
@@ -70,7 +74,7 @@ func tell(t testing.TB, seed uint64) *story {
 				s.crowd()
 			}
 		}
-		s.close()
+		s.close(n == len(chapters)-1)
 	}
 	s.last()
 	for p, records := range s.candles {
@@ -84,9 +88,13 @@ func tell(t testing.TB, seed uint64) *story {
 	return s
 }
 
-// close ends the last minute of a chapter: both topics show that it is whole.
-func (s *story) close() {
-	s.observe(&eventsv1.ReferenceRecord{Producer: "sources", Body: &eventsv1.ReferenceRecord_Clock{Clock: &eventsv1.Clock{Time: s.end}}})
+// close ends the last minute of a chapter: both topics show that it is whole. With that the next minute has begun, which is whole
+// when the next chapter begins.
+func (s *story) close(ends bool) {
+	s.minute(s.end + int64(time.Minute))
+	if ends {
+		s.closes, s.minutes = s.closes[:len(s.closes)-1], s.minutes[:len(s.minutes)-1]
+	}
 	s.pulses()
 }
 
@@ -125,7 +133,7 @@ func (s *story) trade(i int) {
 		case n < 2 || id == "n-coin":
 			s.price[id] *= 1 + (s.chance.Float64()-0.5)/40
 		default: // a stablecoin strays by up to 1.5 %
-			s.away[id] = math.Max(-150, math.Min(150, s.away[id]+float64(s.chance.IntN(41)-20)))
+			s.away[id] = math.Max(-150, math.Min(150, s.away[id]+40*s.chance.Float64()-20))
 			s.price[id] = s.unit(id) * (1 + s.away[id]/10_000)
 		}
 		if (i/20+n)%7 == 0 || s.chance.IntN(25) == 0 {
@@ -241,6 +249,9 @@ func (s *story) sources(i int) {
 				Volume24H: decimal(p * 1e5 * s.chance.Float64()), High24H: decimal(p * 1.04), Low24H: decimal(p * 0.96), Change1H: decimal(s.chance.Float64() - 0.5), Change24H: decimal(9 * (s.chance.Float64() - 0.4)),
 				Change7D: decimal(20 * (s.chance.Float64() - 0.5)), Change1Y: "120.5", Ath: decimal(p * 1.1), AthTime: 5, Atl: decimal(p * 0.95), AtlTime: 6,
 				EventTime: s.end - int64(s.chance.IntN(120))*int64(time.Second), IngestTime: s.end - int64(s.chance.IntN(30))*int64(time.Second),
+			}
+			if id == "tether" && source == "coingecko" {
+				said.CirculatingSupply, said.TotalSupply = "", ""
 			}
 			if source != "coingecko" {
 				coin := namesOf(source, id)

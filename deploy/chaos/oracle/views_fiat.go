@@ -23,11 +23,12 @@ func (said Reference) rates() []dated {
 	var list []dated
 	for _, f := range said.Fixings {
 		at, err := time.Parse("2006-01-02", f.Date)
-		exact, ok := new(big.Rat).SetString(f.Rate)
-		if err != nil || !ok || exact.Sign() <= 0 {
-			continue
+		digits := f.Rate
+		if whole, part, _ := strings.Cut(f.Rate, "."); len(part) > 18 {
+			digits = whole + "." + part[:18] // what is behind them is cut
 		}
-		if _, part, _ := strings.Cut(f.Rate, "."); len(part) > 18 {
+		exact, ok := new(big.Rat).SetString(digits)
+		if err != nil || !ok || exact.Sign() <= 0 {
 			continue
 		}
 		units, _ := exact.Float64()

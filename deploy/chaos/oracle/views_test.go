@@ -59,9 +59,9 @@ func (h holds) views(t testing.TB) map[string]oracle.View {
 }
 
 var (
-	statisticsSince = chapters[3].begin.Add(-30 * 24 * time.Hour)
-	seriesFrom      = chapters[3].begin.Add(3 * time.Minute)
-	seriesTo        = chapters[3].begin.Add(93 * time.Minute)
+	statisticsSince = chapters[2].begin.Add(10 * time.Minute)
+	seriesFrom      = chapters[len(chapters)-1].begin.Add(3 * time.Minute)
+	seriesTo        = chapters[len(chapters)-1].begin.Add(93 * time.Minute)
 )
 
 // shows reads a view, or what the store says of pegs.
@@ -102,23 +102,72 @@ func (l *live) compare(name string, want oracle.View) []string {
 	return oracle.CompareViews(want, l.shows(name, want))
 }
 
+// variety is what the story must bring about, lest a view be right for want of cases.
+var variety = []struct {
+	view, column string
+	words        []string
+}{
+	{"v_sources", "status", []string{"healthy", "degraded", "down", "disabled"}},
+	{"v_fiat", "left_out", []string{"stale", "repeats", "outlier"}}, {"v_fiat", "stale", []string{"true", "false"}},
+	{"v_mappings", "method", []string{"manual_override", "exchange_mapping", "unique_symbol", "coin_database"}}, {"v_mappings", "valid_to", []string{"nil", "2026-02"}},
+	{"v_peg", "resolution", []string{"second", "minute"}}, {"v_peg", "peg", []string{"USD", "EUR"}}, {"v_peg_episodes", "recovery", []string{"nil", "2026"}},
+	{"v_coin_events", "changed", []string{"name", "kind", "categories", "platforms", "description", "image_url", "links", "created_at", "inactive", "[] "}},
+	{"v_coins", "sources", []string{"[another yet-another]", "coingecko coinpaprika"}}, {"v_fetches", "ok", []string{"true", "false"}},
+	{"v_markets", "price_source", []string{"median", "coingecko"}}, {"v_markets", "own_changes", []string{"[1h 24h", "[]"}}, {"v_markets", "supply_source", []string{"coinpaprika"}},
+	{"v_movers", "position", []string{" 50 "}}, {"v_movers", "range", []string{"1-50", "51-100", "101-250", "all"}}, {"v_sentiment", "classification", []string{"bullish", "neutral", "bearish"}},
+	{"v_global", "simulated", []string{"true", "false"}}, {"v_fear_greed", "source", []string{"marketlog", "alternative-me"}},
+}
+
+func column(v oracle.View, name string) []any {
+	var list []any
+	for _, row := range v.Rows {
+		list = append(list, row[name])
+	}
+	return append(list, "the end")
+}
+
 func TestReferenceViewsEqualTheOracle(t *testing.T) {
 	const seed = 1
+	t0 := time.Now()
+	step := func(what string) { t.Logf("STEP %s %s", what, time.Since(t0)); t0 = time.Now() }
 	s, l := tell(t, seed), newLive(t)
+	last := s.closes[len(s.closes)-1]
+	step(`live`)
 	l.write(s, 0.6)
 	l.run("a third of the minutes is folded", l.folded(s.closes[len(s.closes)/3]))
+	step(`run1`)
 	l.write(s, 1)
-	l.run("the sinks have come to the end", l.settled(s.closes[len(s.closes)-1]))
+	l.run("the sinks have come to the end", l.settled(last))
+	step(`run2`)
+	// One more tick shows how far the log has come when all is there: what is older than is kept goes.
 	s.last()
 	l.write(s, 1)
-	l.run("the last tick has come", l.settled(0))
+	l.run("the last tick has come", l.settled(last))
+	if l.way.cut.Load() < 5 || l.way.lost.Load() < 5 || !l.way.killed.Load() {
+		t.Errorf("the way to the store broke off %d times before and %d times after an insert, and ended a sink: %t; want 5, 5 and true", l.way.cut.Load(), l.way.lost.Load(), l.way.killed.Load())
+	}
 
+	step(`run3`)
 	h := holds{l.read(schemas.TopicTicks), l.read(schemas.TopicPrices), l.read(schemas.TopicCandles), l.read(schemas.TopicReferenceRaw)[0], l.read(schemas.TopicCoinMarketsRaw)[0]}
+	step(`read`)
 	want := h.views(t)
+	step(`views`)
 	for _, name := range slices.Sorted(maps.Keys(want)) {
 		t.Logf("%s: %d rows", name, len(want[name].Rows))
 		if wrong := l.compare(name, want[name]); len(wrong) > 0 {
 			t.Errorf("seed %d: %d differences:\n%s", seed, len(wrong), strings.Join(wrong[:min(len(wrong), 6)], "\n"))
 		}
+	}
+	step(`compare`)
+	for _, v := range variety {
+		for _, word := range v.words {
+			if !strings.Contains(fmt.Sprint(column(want[v.view], v.column)), word) {
+				t.Errorf("seed %d: no row of %s has %s %q: the story does not put it to the test", seed, v.view, v.column, word)
+			}
+		}
+	}
+	if !t.Failed() {
+		t.Run("planted in tables", func(t *testing.T) { l.plantInTables(t, want) })
+		t.Run("planted before the fold", func(t *testing.T) { l.plantBeforeTheFold(t, s, want) })
 	}
 }
