@@ -1,6 +1,7 @@
 // Package oracle is a second opinion on the pipeline: it reads the log and works out, the slow and
-// obvious way, which ticks, refusals, prices and candles must follow from it. It shares no code with
-// the processors, nor with the rules that they use: only the generated types of the log's records.
+// obvious way, which ticks, refusals, prices and candles must follow from it, and every column of the
+// views of coins, sources, currencies, pegs and markets. It shares no code with the processors and the
+// sinks, nor with the rules that they use: only the generated types of the log's records.
 //
 // It knows the two venues and the few coins that the crash test's scripted venues trade.
 package oracle
