@@ -1,6 +1,7 @@
 // Package oracle is a second opinion on the pipeline: it reads the log and works out, the slow and
-// obvious way, which ticks, refusals, prices and candles must follow from it. It shares no code with
-// the processors, nor with the rules that they use: only the generated types of the log's records.
+// obvious way, which ticks, refusals, prices and candles must follow from it, and every column of the
+// views of coins, sources, currencies, pegs and markets. It shares no code with the processors and the
+// sinks, nor with the rules that they use: only the generated types of the log's records.
 //
 // It knows the two venues and the few coins that the crash test's scripted venues trade.
 package oracle
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/segmentio/kafka-go"
+	"golang.org/x/sync/errgroup"
 )
 
 // Record is one record of a partition.
@@ -31,11 +33,22 @@ func Read(ctx context.Context, broker, topic string) (map[int32][]Record, error)
 	if err != nil {
 		return nil, fmt.Errorf("looking up the partitions of %s: %w", topic, err)
 	}
+	read := make([][]Record, len(partitions))
+	g, ctx := errgroup.WithContext(ctx)
+	for i, p := range partitions {
+		g.Go(func() (err error) {
+			if read[i], err = readPartition(ctx, broker, topic, p.ID); err != nil {
+				return fmt.Errorf("reading %s/%d: %w", topic, p.ID, err)
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
 	records := map[int32][]Record{}
-	for _, p := range partitions {
-		if records[int32(p.ID)], err = readPartition(ctx, broker, topic, p.ID); err != nil {
-			return nil, fmt.Errorf("reading %s/%d: %w", topic, p.ID, err)
-		}
+	for i, p := range partitions {
+		records[int32(p.ID)] = read[i]
 	}
 	return records, nil
 }

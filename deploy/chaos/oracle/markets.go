@@ -22,6 +22,8 @@ type Market struct {
 type MarketCoin struct {
 	Symbol, Name string
 	Stablecoin   bool
+	// Peg is the currency that a stablecoin aims at one unit of.
+	Peg string
 }
 
 const (
@@ -186,15 +188,13 @@ func (c *coinHistory) believed(end int64) []saidOf {
 	return kept
 }
 
-// known are the candles that had closed at the end of a minute.
+// known are the candles that had closed at the end of a minute; they close in order.
 func (c *coinHistory) known(end int64) []*eventsv1.Candle {
-	var list []*eventsv1.Candle
-	for _, k := range c.candles {
-		if k.Start+minute <= end {
-			list = append(list, k)
-		}
+	n := len(c.candles)
+	for n > 0 && c.candles[n-1].Start+minute > end {
+		n--
 	}
-	return list
+	return c.candles[:n]
 }
 
 // range24 is over the intervals of five minutes that reach into the 24 hours before; 0 and 0 without any.

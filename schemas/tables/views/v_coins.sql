@@ -17,7 +17,7 @@ CREATE OR REPLACE VIEW default.v_coins
     inactive Bool COMMENT 'Whether all sources that name it say that it is not traded any more',
     sources Array(String) COMMENT 'Who names it'
 )
-AS WITH (if(indexOf(['coingecko', 'coinpaprika'], source) = 0, 255, indexOf(['coingecko', 'coinpaprika'], source)), part, source_id) AS preference
+AS WITH (if(indexOf(['coingecko', 'coinpaprika'], source) = 0, 255, indexOf(['coingecko', 'coinpaprika'], source)), source, part, source_id) AS preference
 SELECT s.coin_id AS coin_id, s.symbol AS symbol, s.name AS name, m.rank AS rank, s.kind AS kind, s.categories AS categories, s.platforms AS platforms,
     s.description AS description, s.image_url AS image_url, s.links AS links, s.developer AS developer, s.created_at AS created_at, f.first_seen AS first_seen,
     s.details_updated_at AS details_updated_at, s.inactive AS inactive, s.sources AS sources
