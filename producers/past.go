@@ -34,9 +34,11 @@ type Past struct {
 type Series struct {
 	// ID is the source's own, of a pool, a product or a currency.
 	ID string
-	// Symbol is the source's own of what is supplied, staked or borrowed; Coin is the symbol of the coin that it stands
-	// for, empty if it is not known.
+	// Symbol is the source's own of what is supplied, staked or borrowed; Coin is the id of the coin whose rates it is
+	// among, empty if it is among none.
 	Symbol, Coin string
+	// Category is that of its rate, the first one of several; empty if it is not known.
+	Category string
 }
 
 // ReadPast decodes the answer to a path of Past, and returns what it says of the past, each with a time by EventTime, and

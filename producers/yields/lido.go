@@ -24,7 +24,7 @@ func lido() producers.Source {
 		Feeds:       []producers.Feed{{Name: "apr", Interval: time.Hour, Paths: producers.Fixed("/v1/protocol/steth/apr/last")}},
 		Past: &producers.Past{
 			Series: func([]*eventsv1.ReferenceRecord) []producers.Series {
-				return []producers.Series{{ID: "steth", Symbol: "stETH", Coin: "ETH"}}
+				return []producers.Series{{ID: "steth", Symbol: "stETH", Coin: "ethereum", Category: schemas.RateStaking}}
 			},
 			Path:     func(producers.Series, time.Time, time.Time) string { return "/v1/protocol/steth/apr/sma" },
 			Interval: 24 * time.Hour, Back: 7 * 24 * time.Hour, Settle: time.Hour,

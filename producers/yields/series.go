@@ -23,9 +23,15 @@ func byRank(said []*eventsv1.ReferenceRecord) []producers.Series {
 	return seriesOf(said, func(a, b pastSeries) int { return cmp.Or(a.rank-b.rank, strings.Compare(a.Symbol, b.Symbol)) })
 }
 
-// byValue are the pools of rates by what is supplied to them, the largest first.
+// byValue are the pools of rates by what is supplied to them, the largest first; those that are among no coin's rates follow.
 func byValue(said []*eventsv1.ReferenceRecord) []producers.Series {
-	return seriesOf(said, func(a, b pastSeries) int { return cmp.Compare(b.value, a.value) })
+	apart := func(s pastSeries) int {
+		if s.Coin == "" {
+			return 1
+		}
+		return 0
+	}
+	return seriesOf(said, func(a, b pastSeries) int { return cmp.Or(apart(a)-apart(b), cmp.Compare(b.value, a.value)) })
 }
 
 // seriesOf are the pools of rates, each once.
@@ -38,9 +44,11 @@ func seriesOf(said []*eventsv1.ReferenceRecord, order func(a, b pastSeries) int)
 			continue
 		}
 		told[rate.Pool] = true
-		s := pastSeries{Series: producers.Series{ID: rate.Pool, Symbol: rate.Symbol}, rank: len(schemas.Coins().All()) + 1}
-		if coin, ok := schemas.RateCoin(rate, schemas.RateCategory(rate, "")); ok {
-			s.Coin, s.rank = coin.Symbol, cmp.Or(coin.Rank, s.rank)
+		category := schemas.RateCategory(rate, "")
+		s := pastSeries{Series: producers.Series{ID: rate.Pool, Symbol: rate.Symbol, Category: category}, rank: len(schemas.Coins().All()) + 1}
+		served := category == "" || slices.Contains(schemas.RateCategories, category)
+		if coin, ok := schemas.RateCoin(rate, category); ok && served {
+			s.Coin, s.rank = coin.ID, cmp.Or(coin.Rank, s.rank)
 		}
 		s.value, _ = strconv.ParseFloat(rate.TvlUsd, 64) // nought where it is not told
 		found = append(found, s)
