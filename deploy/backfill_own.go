@@ -29,6 +29,8 @@ const (
 	// ownShare of the time may be filled with calls: the rest is for the venue's list, and for a machine or a venue that
 	// is slower than the budget.
 	ownShare = 0.8
+	// ownSourceShare is that of a polled source: a start is to be over soon, and waits for the venues' charts.
+	ownSourceShare = 0.4
 	// keptLimit is how long the views may take to have what was read.
 	keptLimit = 8 * time.Second
 )
@@ -253,12 +255,12 @@ func (in *Instance) tryOwnBackfill(ctx context.Context, source string, log *past
 	if err != nil {
 		return err
 	}
-	most := func(pace float64) int { return max(1, int(pace*ownShare*time.Until(deadline).Seconds())) }
+	most := func(pace, share float64) int { return max(1, int(pace*share*time.Until(deadline).Seconds())) }
 	switch j := job.(type) {
 	case *backfill.Job:
-		j.Reaches, j.Folded, j.MaxCalls = ownReaches, true, most(j.Pace)
+		j.Reaches, j.Folded, j.MaxCalls = ownReaches, true, most(j.Pace, ownShare)
 	case *backfill.SourceJob:
-		j.MaxCalls = most(j.Pace)
+		j.MaxCalls = most(j.Pace, ownSourceShare)
 	}
 	result, err := job.Run(ctx)
 	if result.Calls > 0 || err == nil {
