@@ -50,7 +50,7 @@ Written from the declarations in ` + "`producers/reference`, `producers/yields` 
 
 ` + "`marketlog sources list`" + ` shows what an installation asks, ` + "`marketlog sources enable NAME` and `disable NAME`" + ` change it while it runs, and
 ` + "`marketlog sources check`" + ` asks each feed once and names the fields of its answers that are gone or have another type than
-they had when the adapter was written. `+"`marketlog backfill --source NAME`"+` reads what a source tells of the past.
+they had when the adapter was written. ` + "`marketlog backfill --source NAME`" + ` reads what a source tells of the past.
 In the configuration, ` + "`sources.NAME`" + ` takes ` + "`enabled` (auto, true or false), `url`,\n`key_file`, `interval` (of the most frequent feed; the others keep their proportion), `requests` and `per`" + `.
 
 Licences and terms are as they were read; whoever passes values on reads them anew. Beside the simulator no public
