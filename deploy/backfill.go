@@ -33,47 +33,56 @@ var errBackfillEnded = errors.New("the back-fill is ended; given again, it goes 
 
 // backfillInput is what the verbs of back-filling take.
 type backfillInput struct {
-	// Source is a venue; empty, where Gaps is set: all that were back-filled before.
+	// Source is a venue or a polled source; empty, where Gaps is set: all that were back-filled before.
 	Source string `json:"source"`
-	// Symbols are the venue's own, or of coins; empty: well-known coins.
+	// Symbols are the venue's or source's own, or of coins; empty: well-known coins.
 	Symbols []string `json:"symbols"`
 	// From is five years ago if it is zero, To is now.
 	From time.Time `json:"from,omitzero"`
 	To   time.Time `json:"to,omitzero"`
-	// Gaps means the markets that were back-filled before, and those that the instance back-fills by itself.
+	// Gaps means what was back-filled before, and what the instance back-fills by itself.
 	Gaps bool `json:"gaps"`
 	// Own means what the instance back-fills by itself.
 	Own bool `json:"own"`
 }
 
-// rangeLine is a range of one market's candles, to be read (calls above 0) or missing.
+// rangeLine is a range of one market's candles, or of one series of a polled source, to be read (calls above 0) or missing.
 type rangeLine struct {
 	Source   string    `json:"source"`
 	Symbol   string    `json:"symbol"`
 	Base     string    `json:"base"`
-	Quote    string    `json:"quote"`
+	Quote    string    `json:"quote,omitempty"`
 	Interval string    `json:"interval"`
 	Status   string    `json:"status"` // missing or unavailable
 	From     time.Time `json:"from"`
 	To       time.Time `json:"to"`
-	Candles  int64     `json:"candles"`
+	Candles  int64     `json:"candles,omitempty"`
+	Values   int64     `json:"values,omitempty"`
 	Calls    int64     `json:"calls,omitempty"`
 	Reason   string    `json:"reason,omitempty"`
 }
 
-// planLine sums up what is left to do at one venue.
+// planLine sums up what is left to do at one venue, or at one polled source.
 type planLine struct {
-	Plan    string  `json:"plan"` // the venue
-	Markets int     `json:"markets"`
-	Candles int64   `json:"candles"`
+	Plan    string  `json:"plan"` // its name
+	Markets int     `json:"markets,omitempty"`
+	Candles int64   `json:"candles,omitempty"`
+	Series  int     `json:"series,omitempty"`
+	Values  int64   `json:"values,omitempty"`
 	Calls   int64   `json:"calls"`
 	Pace    float64 `json:"callsPerSecond"`
 	Seconds float64 `json:"seconds"`
 }
 
-// backfillVerbs read venues' own past into the log. Cancelled or killed, the work can be taken up.
+// pastJob is a back-fill of a venue or of a polled source.
+type pastJob interface {
+	Plan(ctx context.Context) (backfill.Plan, error)
+	Run(ctx context.Context) (backfill.Result, error)
+}
+
+// backfillVerbs read venues' and sources' own past into the log. Cancelled or killed, the work can be taken up.
 func backfillVerbs(in *Instance) []Verb {
-	verb := func(name string, long bool, each func(ctx context.Context, j *backfill.Job, emit func(any) error) error) Verb {
+	verb := func(name string, long bool, each func(ctx context.Context, j pastJob, emit func(any) error) error) Verb {
 		return Verb{Name: name, Long: long, Run: func(ctx context.Context, raw json.RawMessage, emit func(any) error) error {
 			var input backfillInput
 			if err := json.Unmarshal(raw, &input); err != nil {
@@ -82,12 +91,11 @@ func backfillVerbs(in *Instance) []Verb {
 			if input.Own {
 				return in.runOwnBackfill(ctx, emit)
 			}
-			return in.eachBackfill(ctx, input, func(j *backfill.Job) error { return each(ctx, j, emit) })
+			return in.eachBackfill(ctx, input, emit, func(j pastJob) error { return each(ctx, j, emit) })
 		}}
 	}
 	return []Verb{
-		verb("backfill", true, func(ctx context.Context, j *backfill.Job, emit func(any) error) error {
-			j.Tell = func(p backfill.Progress) error { return emit(p) }
+		verb("backfill", true, func(ctx context.Context, j pastJob, emit func(any) error) error {
 			result, err := j.Run(ctx)
 			if result.Calls > 0 || err == nil {
 				err = errors.Join(err, emit(result))
@@ -97,33 +105,42 @@ func backfillVerbs(in *Instance) []Verb {
 			}
 			return err
 		}),
-		verb("backfill.plan", false, func(ctx context.Context, j *backfill.Job, emit func(any) error) error {
+		verb("backfill.plan", false, func(ctx context.Context, j pastJob, emit func(any) error) error {
 			return planBackfill(ctx, j, false, emit)
 		}),
-		verb("gaps", false, func(ctx context.Context, j *backfill.Job, emit func(any) error) error {
+		verb("gaps", false, func(ctx context.Context, j pastJob, emit func(any) error) error {
 			return planBackfill(ctx, j, true, emit)
 		}),
 	}
 }
 
 // planBackfill tells what is left to do, and with gaps also what never can be done.
-func planBackfill(ctx context.Context, j *backfill.Job, gaps bool, emit func(any) error) error {
+func planBackfill(ctx context.Context, j pastJob, gaps bool, emit func(any) error) error {
 	plan, err := j.Plan(ctx)
 	if err != nil {
 		return err
 	}
+	_, polled := j.(*backfill.SourceJob)
 	line := func(r backfill.Range, status string) rangeLine {
-		return rangeLine{
-			Source: j.Venue.Slug, Symbol: r.Market.Symbol, Base: r.Market.Base, Quote: r.Market.Quote,
+		l := rangeLine{
+			Source: plan.Source, Symbol: r.Market.Symbol, Base: r.Market.Base, Quote: r.Market.Quote,
 			Interval: producers.Interval(r.Interval), Status: status, From: r.From, To: r.To, Candles: r.Candles(),
 		}
+		if polled {
+			l.Candles, l.Values = 0, l.Candles
+		}
+		return l
 	}
-	sum := planLine{Plan: j.Venue.Slug, Markets: len(j.Markets), Calls: int64(len(plan.Calls)), Pace: plan.Pace, Seconds: plan.Duration().Seconds()}
+	sum := planLine{Plan: plan.Source, Calls: int64(len(plan.Calls)), Pace: plan.Pace, Seconds: plan.Duration().Seconds()}
+	if polled {
+		sum.Series = plan.Markets
+	} else {
+		sum.Markets = plan.Markets
+	}
 	for _, r := range plan.Missing {
 		l := line(r, "missing")
-		rows := int64(j.Venue.History.Rows)
-		l.Calls = (l.Candles + rows - 1) / rows
-		sum.Candles += l.Candles
+		l.Calls = plan.CallsOf(r)
+		sum.Candles, sum.Values = sum.Candles+l.Candles, sum.Values+l.Values
 		if err := emit(l); err != nil {
 			return err
 		}
@@ -141,20 +158,23 @@ func planBackfill(ctx context.Context, j *backfill.Job, gaps bool, emit func(any
 	return nil
 }
 
-// eachBackfill prepares a job for every venue that the input means, one after the other.
-func (in *Instance) eachBackfill(ctx context.Context, input backfillInput, do func(*backfill.Job) error) error {
-	log, err := producers.NewBackfillLog(in.Stream, in.Clock)
+// eachBackfill prepares a job for every venue and source that the input means, one after the other.
+func (in *Instance) eachBackfill(ctx context.Context, input backfillInput, emit func(any) error, do func(pastJob) error) error {
+	log, err := in.openPast()
 	if err != nil {
 		return err
 	}
 	defer log.Close()
-	state, err := backfill.ReadState(ctx, log)
-	if err != nil {
+	if log.known, err = backfill.ReadState(ctx, log.ranges); err != nil {
 		return err
 	}
-	known := map[string]map[string]bool{} // by venue and symbol
+	log.tell = func(p backfill.Progress) error { return emit(p) }
+	known := map[string]map[string]bool{} // by venue or source, and symbol or series
 	if input.Gaps {
-		known = state.Markets(in.backfillProducer)
+		known = log.known.Markets(in.backfillProducer)
+	}
+	if s, ok := historicSource(input.Source); ok {
+		input.Source = s.Slug // it was called by another of its names
 	}
 	sources := []string{input.Source}
 	if input.Source == "" {
@@ -165,28 +185,66 @@ func (in *Instance) eachBackfill(ctx context.Context, input backfillInput, do fu
 	}
 	var faults []error
 	for _, source := range sources {
-		j, err := in.backfillJob(ctx, source, input, known[source])
+		j, err := in.pastJob(ctx, source, input, known[source], log)
 		if err == nil {
-			j.Log, j.Known = log, state
 			err = do(j)
 		}
 		if err != nil && ctx.Err() != nil {
 			return err
 		}
-		faults = append(faults, err) // of one venue: the others may answer
+		faults = append(faults, err) // of one of them: the others may answer
 	}
 	return errors.Join(faults...)
 }
 
-// backfillProducer names who told a past: a venue's simulator tells another one than the venue.
-func (in *Instance) backfillProducer(venue string) string {
-	if in.Simulated[venue] {
-		return "simulated " + venue
-	}
-	return venue
+// pastLog is what back-fills read and write.
+type pastLog struct {
+	ranges *producers.BackfillLog
+	values *producers.SourceLog
+	// known is what the log held, nil once that has changed.
+	known backfill.State
+	tell  func(backfill.Progress) error
 }
 
-func (in *Instance) backfillJob(ctx context.Context, source string, input backfillInput, known map[string]bool) (*backfill.Job, error) {
+// openPast opens the log for back-fills. What sources tell of the past comes beside what they tell of now, through a way of
+// its own, by which no clock is written: an accelerated clock does not wait for it.
+func (in *Instance) openPast() (*pastLog, error) {
+	ranges, err := producers.NewBackfillLog(in.Stream, in.Clock)
+	if err != nil {
+		return nil, err
+	}
+	values, err := producers.NewSourceLog(in.Stream, struct{ producers.Clock }{in.Clock}, in.Log)
+	if err != nil {
+		ranges.Close()
+		return nil, err
+	}
+	return &pastLog{ranges: ranges, values: values}, nil
+}
+
+// Close gives up the connections.
+func (l *pastLog) Close() {
+	l.values.Close()
+	l.ranges.Close()
+}
+
+// pastJob prepares the back-fill of a venue or of a polled source; known are its markets or series that were back-filled
+// before, where those are meant.
+func (in *Instance) pastJob(ctx context.Context, source string, input backfillInput, known map[string]bool, log *pastLog) (pastJob, error) {
+	if s, ok := historicSource(source); ok {
+		return in.sourceJob(ctx, s, input, known, log)
+	}
+	return in.backfillJob(ctx, source, input, known, log)
+}
+
+// backfillProducer names who told a past: a simulator tells another one than the venue or source.
+func (in *Instance) backfillProducer(source string) string {
+	if in.Simulated[source] || in.atSimulator(in.Config.Sources[source].URL) {
+		return "simulated " + source
+	}
+	return source
+}
+
+func (in *Instance) backfillJob(ctx context.Context, source string, input backfillInput, known map[string]bool, log *pastLog) (*backfill.Job, error) {
 	if _, err := historicVenue(source); err != nil {
 		return nil, err
 	}
@@ -213,18 +271,25 @@ func (in *Instance) backfillJob(ctx context.Context, source string, input backfi
 	} else if markets, err = backfilledMarkets(source, markets, symbols, known); err != nil {
 		return nil, err
 	}
-	now := in.Clock.Now()
 	j := &backfill.Job{
 		Venue: venue, REST: rest, Producer: in.backfillProducer(source), Markets: markets,
-		From: input.From, To: input.To, Fetch: client, Pace: pace, Clock: in.Clock,
+		Fetch: client, Pace: pace, Log: log.ranges, Known: log.known, Clock: in.Clock, Tell: log.tell,
 	}
-	if j.From.IsZero() {
-		j.From = now.Add(-backfilledPast)
-	}
-	if j.To.IsZero() {
-		j.To = now
-	}
+	j.From, j.To = in.window(input, backfilledPast)
 	return j, nil
+}
+
+// window is the time that an input means, by default so far back.
+func (in *Instance) window(input backfillInput, back time.Duration) (from, to time.Time) {
+	now := in.Clock.Now()
+	from, to = input.From, input.To
+	if from.IsZero() {
+		from = now.Add(-back)
+	}
+	if to.IsZero() {
+		to = now
+	}
+	return from, to
 }
 
 // venueAt is a venue and where its HTTP interface is asked. Beside the simulator no venue is asked at its public address.
@@ -245,7 +310,17 @@ func historicVenue(source string) (producers.Venue, error) {
 	if v, ok := exchanges.Find(source); ok && v.History != nil {
 		return v, nil
 	}
-	return producers.Venue{}, fmt.Errorf("%q cannot be back-filled; use one of %s", source, strings.Join(historicVenues(), ", "))
+	return producers.Venue{}, fmt.Errorf("%q cannot be back-filled; use one of the venues %s, or of the sources %s", source,
+		strings.Join(historicVenues(), ", "), strings.Join(historicSources(), ", "))
+}
+
+// historic finds nothing wrong with the name of a venue or source that tells its past.
+func historic(source string) error {
+	if _, ok := historicSource(source); ok {
+		return nil
+	}
+	_, err := historicVenue(source)
+	return err
 }
 
 func historicVenues() (names []string) {

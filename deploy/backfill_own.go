@@ -29,6 +29,8 @@ const (
 	// ownShare of the time may be filled with calls: the rest is for the venue's list, and for a machine or a venue that
 	// is slower than the budget.
 	ownShare = 0.8
+	// ownSourceShare is that of a polled source: a start is to be over soon, and waits for the venues' charts.
+	ownSourceShare = 0.4
 	// keptLimit is how long the views may take to have what was read.
 	keptLimit = 8 * time.Second
 )
@@ -112,7 +114,7 @@ func (o *ownBackfill) fill(ctx context.Context) {
 				log.Info("back-filling", "progress", o.waiting())
 			}
 		default:
-			log.Info("back-filled", "source", result.Source, "calls", result.Calls, "candles", result.Candles,
+			log.Info("back-filled", "source", result.Source, "calls", result.Calls, "candles", result.Candles, "values", result.Values,
 				"failed", result.Failed, "seconds", result.Seconds)
 		}
 		return nil
@@ -136,34 +138,42 @@ func (o *ownBackfill) awaitViews(ctx context.Context) {
 	}
 }
 
-// kept says whether the tables have all that the topic has.
+// keptTopics are those that back-fills write to; reference values come by their pollers.
+var keptTopics = []string{schemas.TopicBackfillRaw, schemas.TopicRatesRaw}
+
+// kept says whether the tables have all that the topics have.
 func (o *ownBackfill) kept(ctx context.Context) (bool, error) {
 	client, err := o.in.Stream.NewClient()
 	if err != nil {
 		return false, fmt.Errorf("connecting to the log: %w", err)
 	}
 	defer client.Close()
-	ends, err := kadm.NewClient(client).ListEndOffsets(ctx, schemas.TopicBackfillRaw)
+	ends, err := kadm.NewClient(client).ListEndOffsets(ctx, keptTopics...)
 	if err == nil {
 		err = ends.Error()
 	}
 	if err != nil {
-		return false, fmt.Errorf("finding the end of %s: %w", schemas.TopicBackfillRaw, err)
+		return false, fmt.Errorf("finding the ends of %s: %w", strings.Join(keptTopics, " and "), err)
 	}
 	store, err := o.in.History(ctx)
 	if err != nil {
 		return false, err
 	}
-	progress, err := store.Progress(ctx, schemas.TopicBackfillRaw, 0)
-	if err != nil {
-		return false, err
+	for _, topic := range keptTopics {
+		progress, err := store.Progress(ctx, topic, 0)
+		if err != nil {
+			return false, err
+		}
+		for _, end := range ends[topic] {
+			if progress[end.Partition].Next < end.Offset {
+				return false, nil
+			}
+		}
 	}
-	kept := true
-	ends.Each(func(end kadm.ListedOffset) { kept = kept && progress[end.Partition].Next >= end.Offset })
-	return kept, nil
+	return true, nil
 }
 
-// ownSources are the venues that the instance back-fills by itself. An accelerated run has none: its time would pass
+// ownSources are the venues and polled sources that the instance back-fills by itself. An accelerated run has none: its time would pass
 // while it asks, and its own minutes soon are a past. So has one without feeds.
 func (in *Instance) ownSources() []string {
 	cfg := in.Config
@@ -172,7 +182,11 @@ func (in *Instance) ownSources() []string {
 	}
 	var sources []string
 	for _, source := range cfg.Backfill.Sources {
-		if v := cfg.Venues[source]; v.Enabled && (cfg.Feeds == "live" || v.RESTURL != "") {
+		if s, ok := historicSource(source); ok {
+			if in.sourceState(s).Enabled {
+				sources = append(sources, s.Slug)
+			}
+		} else if v := cfg.Venues[source]; v.Enabled && (cfg.Feeds == "live" || v.RESTURL != "") {
 			sources = append(sources, source)
 		}
 	}
@@ -181,7 +195,7 @@ func (in *Instance) ownSources() []string {
 
 // runOwnBackfill reads all own sources at a time, each within its own budget.
 func (in *Instance) runOwnBackfill(ctx context.Context, emit func(any) error) error {
-	log, err := producers.NewBackfillLog(in.Stream, in.Clock)
+	log, err := in.openPast()
 	if err != nil {
 		return err
 	}
@@ -195,8 +209,8 @@ func (in *Instance) runOwnBackfill(ctx context.Context, emit func(any) error) er
 		defer mu.Unlock()
 		return emit(line)
 	}
-	known, err := backfill.ReadState(working, log)
-	if err != nil {
+	log.tell = func(p backfill.Progress) error { return say(p) }
+	if log.known, err = backfill.ReadState(working, log.ranges); err != nil {
 		return err
 	}
 	sources := in.ownSources()
@@ -204,7 +218,7 @@ func (in *Instance) runOwnBackfill(ctx context.Context, emit func(any) error) er
 	var all sync.WaitGroup
 	for i, source := range sources {
 		all.Go(func() {
-			if err := in.ownBackfillOf(working, source, log, known, deadline, say); err != nil {
+			if err := in.ownBackfillOf(working, source, *log, deadline, say); err != nil {
 				faults[i] = fmt.Errorf("%s: %w", source, err)
 			}
 		})
@@ -217,11 +231,11 @@ func (in *Instance) runOwnBackfill(ctx context.Context, emit func(any) error) er
 }
 
 // ownBackfillOf reads one source, and begins again where it failed, a few times: what was read is not asked for again.
-func (in *Instance) ownBackfillOf(ctx context.Context, source string, log backfill.Log, known backfill.State, deadline time.Time, say func(any) error) error {
+func (in *Instance) ownBackfillOf(ctx context.Context, source string, log pastLog, deadline time.Time, say func(any) error) error {
 	pause := ownPause
 	for try := 1; ; try++ {
-		err := in.tryOwnBackfill(ctx, source, log, known, deadline, say)
-		known = nil // it has changed
+		err := in.tryOwnBackfill(ctx, source, &log, deadline, say)
+		log.known = nil // it has changed
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -236,15 +250,19 @@ func (in *Instance) ownBackfillOf(ctx context.Context, source string, log backfi
 	}
 }
 
-func (in *Instance) tryOwnBackfill(ctx context.Context, source string, log backfill.Log, known backfill.State, deadline time.Time, say func(any) error) error {
-	j, err := in.backfillJob(ctx, source, backfillInput{Own: true}, nil)
+func (in *Instance) tryOwnBackfill(ctx context.Context, source string, log *pastLog, deadline time.Time, say func(any) error) error {
+	job, err := in.pastJob(ctx, source, backfillInput{Own: true}, nil, log)
 	if err != nil {
 		return err
 	}
-	j.Log, j.Known, j.Reaches, j.Folded = log, known, ownReaches, true
-	j.MaxCalls = max(1, int(j.Pace*ownShare*time.Until(deadline).Seconds()))
-	j.Tell = func(p backfill.Progress) error { return say(p) }
-	result, err := j.Run(ctx)
+	most := func(pace, share float64) int { return max(1, int(pace*share*time.Until(deadline).Seconds())) }
+	switch j := job.(type) {
+	case *backfill.Job:
+		j.Reaches, j.Folded, j.MaxCalls = ownReaches, true, most(j.Pace, ownShare)
+	case *backfill.SourceJob:
+		j.MaxCalls = most(j.Pace, ownSourceShare)
+	}
+	result, err := job.Run(ctx)
 	if result.Calls > 0 || err == nil {
 		err = errors.Join(err, say(result))
 	}

@@ -23,10 +23,13 @@ import (
 	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
-// pastVenue is a Coinbase of two markets, whose candles are those of every interval of the last five years and more.
+// pastVenue is a Coinbase of two markets, whose candles are those of every interval of the last five years and more, and an OKX
+// that lends two currencies.
 type pastVenue struct {
 	*httptest.Server
 	calls atomic.Int64
+	// pages are calls for what was lent in the past.
+	pages atomic.Int64
 	// broken refuses all; stuck answers nothing until it is closed.
 	broken atomic.Bool
 	stuck  atomic.Pointer[chan struct{}]
@@ -64,6 +67,13 @@ func newPastVenue(t *testing.T) *pastVenue {
 			rows = append(rows, fmt.Sprintf("[%d,1,3,2,2,5]", at.Unix()))
 		}
 		fmt.Fprintf(w, "[%s]", strings.Join(rows, ","))
+	})
+	lent := okxHours(time.Date(2024, 1, 2, 0, 0, 0, 0, time.UTC))
+	mux.HandleFunc("GET /api/v5/finance/savings/lending-rate-history", func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Has("ccy") {
+			v.pages.Add(1)
+		}
+		lent(w, r)
 	})
 	v.Server = httptest.NewServer(mux)
 	t.Cleanup(v.Close)
@@ -156,6 +166,8 @@ func ask(t *testing.T, cfg Config, statement string) string {
 func TestStartReadsWhatChartsShow(t *testing.T) {
 	venue := newPastVenue(t)
 	cfg := venue.charted(t)
+	cfg.Backfill.Sources = append(cfg.Backfill.Sources, "okx-earn")
+	cfg.Sources["okx-earn"] = SourceConfig{Enabled: "true", URL: venue.URL, Requests: 1000}
 	stop := lives(t, cfg, quiet)
 	if missing := backfilled(t, cfg); len(missing["prices"]) == 0 {
 		t.Errorf("without a price the instance waits for %v, want the prices among them", missing)
@@ -175,13 +187,27 @@ func TestStartReadsWhatChartsShow(t *testing.T) {
 	if calls := venue.calls.Load(); calls < 2*15 || calls > 2*16 {
 		t.Errorf("the venue was asked %d times, want some 15 for each of two markets", calls)
 	}
+	const lent = "SELECT groupArray((coin_id, category, n)) FROM (SELECT coin_id, category, count() n FROM v_rates_hourly WHERE origin = 'backfill' GROUP BY ALL ORDER BY ALL)"
+	hours := ask(t, cfg, lent)
+	for _, part := range []string{"('ripple','borrowing',7", "('ripple','lending',7", "('usd-coin','borrowing',7", "('usd-coin','lending',7"} { // 720, less the one that is read live
+		if !strings.Contains(hours, part) {
+			t.Errorf("the view of rates holds %s, want %s…", hours, part)
+		}
+	}
+	if pages := venue.pages.Load(); pages != 2*8 {
+		t.Errorf("the past of two currencies was asked for in %d calls, want 16", pages)
+	}
 	stop()
 
 	venue.calls.Store(0)
+	venue.pages.Store(0)
 	stop = lives(t, cfg, quiet)
 	backfilled(t, cfg)
 	if calls := venue.calls.Load(); calls > 2 {
 		t.Errorf("after a second the venue is asked %d times, want once for each market's last minutes at most", calls)
+	}
+	if pages := venue.pages.Load(); pages > 2 {
+		t.Errorf("after a second the past of two currencies is asked for in %d calls, want once for the last hour of each at most", pages)
 	}
 	if got := ask(t, cfg, doubled); got != "0" {
 		t.Errorf("%s candles are there twice", got)
@@ -265,6 +291,28 @@ func TestChartedMarketsBeginWithQuotes(t *testing.T) {
 	}
 }
 
+// Of a source's series the best known of each coin and category come first, by the rank of the coin, and known ones last.
+func TestOwnSeriesBeginWithTheBestKnownCoins(t *testing.T) {
+	series := func(id, coin, category string) producers.Series {
+		return producers.Series{ID: id, Coin: coin, Category: category}
+	}
+	listed := []producers.Series{
+		series("steth", "ethereum", "staking"), series("reth", "ethereum", "staking"), series("usdc", "usd-coin", "lending"), series("weth", "ethereum", "lending"),
+		series("nobody knows", "", ""), series("btc", "bitcoin", "lending"),
+	}
+	for i := range ownSeries {
+		listed = append(listed, series(fmt.Sprint(i), "ethereum", "lending"))
+	}
+	got := ownPicked(listed, map[string]bool{"20": true, "3": true})
+	var ids []string
+	for _, s := range got {
+		ids = append(ids, s.ID)
+	}
+	if want := "btc steth weth usdc reth nobody knows 0 1"; len(got) != ownSeries+1 || !strings.HasPrefix(strings.Join(ids, " "), want) || ids[ownSeries] != "20" {
+		t.Errorf("got %d series, %q, want %s first and 20 last", len(got), ids, want)
+	}
+}
+
 // What fits is what the venue's budget allows: five calls a market at a thousand candles a call.
 func TestChartedMarketsFitIntoTheTime(t *testing.T) {
 	in := &Instance{Config: DefaultConfig()}
@@ -279,9 +327,10 @@ func TestChartedMarketsFitIntoTheTime(t *testing.T) {
 func TestAcceleratedRunReadsNoPast(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Venues["binance"] = VenueConfig{Enabled: true, RESTURL: "http://127.0.0.1:1"}
-	for speed, want := range map[int]int{1: 1, 60: 0} {
+	cfg.Sources["lido"] = SourceConfig{Enabled: sourceAuto, URL: "http://127.0.0.1:1"}
+	for speed, want := range map[int]int{1: 2, 60: 0} {
 		cfg.Sim.Speed = speed
-		in := &Instance{Config: cfg, Clock: newClock(cfg)}
+		in := &Instance{Config: cfg, Clock: newClock(cfg), switches: &sourceSwitches{}}
 		if got := len(in.ownSources()); got != want {
 			t.Errorf("at speed %d: %d sources, want %d", speed, got, want)
 		}

@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 )
 
-// scriptedPast is a Coinbase and a Kraken that trade since the 2nd of January 2024. Coinbase lists the pound first,
-// and a coin that is not among the best known ones.
+// scriptedPast is a Coinbase and a Kraken that trade since the 2nd of January 2024, and an OKX that lends since then. Coinbase
+// lists the pound first, and a coin that is not among the best known ones.
 func scriptedPast(t *testing.T) string {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -35,9 +36,29 @@ func scriptedPast(t *testing.T) string {
 	mux.HandleFunc("GET /0/public/AssetPairs", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, `{"error":[],"result":{"XXBTZUSD":{"aclass_base":"currency","altname":"XBTUSD","wsname":"XBT/USD","status":"online"}}}`)
 	})
+	mux.HandleFunc("GET /api/v5/finance/savings/lending-rate-history", okxHours(time.Date(2024, 1, 2, 0, 0, 0, 0, time.UTC)))
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	return server.URL
+}
+
+// okxHours tells what was lent and borrowed in each hour since some time: the newest hundred before the one asked for, of all
+// currencies the newest one.
+func okxHours(since time.Time) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		currencies, hours, before := []string{"XRP", "USDC"}, 1, time.Now().UTC()
+		if ccy := r.URL.Query().Get("ccy"); ccy != "" {
+			after, _ := strconv.ParseInt(r.URL.Query().Get("after"), 10, 64)
+			currencies, hours, before = []string{ccy}, 100, time.UnixMilli(after).UTC()
+		}
+		var rows []string
+		for at := before.Add(-1).Truncate(time.Hour); !at.Before(since) && hours > 0; at, hours = at.Add(-time.Hour), hours-1 {
+			for _, ccy := range currencies {
+				rows = append(rows, fmt.Sprintf(`{"ccy":"%s","rate":"0.06","lendingRate":"0.05","ts":"%d"}`, ccy, at.UnixMilli()))
+			}
+		}
+		fmt.Fprintf(w, `{"code":"0","msg":"","data":[%s]}`, strings.Join(rows, ","))
+	}
 }
 
 // TestBackfillCommands is what a person types and sees, without an instance that runs.
@@ -49,7 +70,8 @@ func TestBackfillCommands(t *testing.T) {
 		var out, errs bytes.Buffer
 		app := App{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Env: []string{
 			"MARKETLOG_VENUES_COINBASE_REST_URL=" + url, "MARKETLOG_VENUES_KRAKEN_REST_URL=" + url,
-			"MARKETLOG_DATA_DIR=" + dir, "MARKETLOG_KAFKA_LISTEN=127.0.0.1:0",
+			"MARKETLOG_SOURCES_OKX-EARN_URL=" + url, "MARKETLOG_SOURCES_OKX-EARN_REQUESTS=100",
+			"MARKETLOG_DATA_DIR=" + dir, "MARKETLOG_KAFKA_LISTEN=127.0.0.1:0", "MARKETLOG_BACKFILL_SOURCES=binance",
 		}}
 		if code := app.Execute(t.Context(), strings.Fields(command)); code != want {
 			t.Fatalf("%s exits with %d, want %d\n%s%s", command, code, want, &out, &errs)
@@ -88,8 +110,30 @@ func TestBackfillCommands(t *testing.T) {
 	prints("gaps --source coinbase"+more, "coinbase ETH-GBP 1d: 2023-12-30T00:00:00Z to 2024-01-01T00:00:00Z, 2 candles unavailable: read, and the venue had nothing\n")
 	prints("gaps --source kraken --symbols BTC"+days, "kraken BTC/USD 1d: 2024-01-01T00:00:00Z to 2024-01-08T00:00:00Z, 7 candles unavailable: the venue no longer has it\n")
 
+	prints("backfill --source okx-earn --dry-run"+days, `okx-earn XRP 1h: 2024-01-01T00:00:00Z to 2024-01-08T00:00:00Z, 168 values missing, 2 calls
+		okx-earn USDC 1h: 2024-01-01T00:00:00Z to 2024-01-08T00:00:00Z, 168 values missing, 2 calls
+		okx-earn: 2 series, 336 values, 4 calls, 0s at 50 a second
+		`)
+	// Six days of lenders and borrowers in two answers; a third says that there is nothing before.
+	if got, _ := run(0, "backfill --source okx-simple-earn --symbols usd-coin"+days); !strings.HasPrefix(got, "okx-earn: 3 calls, 288 values of 1 series written, 0 rows refused, 0 calls failed, ") {
+		t.Errorf("the back-fill prints %q", got)
+	}
+	if got, _ := run(0, "topics tail rates.raw.v1 --count 1000 -o json"); strings.Count(got, `"past":true`) != 288 || strings.Count(got, `"category":"borrowing"`) != 144 {
+		t.Errorf("the log of rates holds %d past ones: %.300s", strings.Count(got, `"past":true`), got)
+	}
+	prints("gaps -o json --source okx-earn"+more, `{"source":"okx-earn","symbol":"USDC","base":"USDC","interval":"1h","status":"missing","from":"2023-12-30T00:00:00Z","to":"2024-01-01T00:00:00Z","values":48,"calls":1}
+		{"source":"okx-earn","symbol":"USDC","base":"USDC","interval":"1h","status":"missing","from":"2024-01-08T00:00:00Z","to":"2024-01-10T00:00:00Z","values":48,"calls":1}
+		{"source":"okx-earn","symbol":"USDC","base":"USDC","interval":"1h","status":"unavailable","from":"2024-01-01T00:00:00Z","to":"2024-01-02T00:00:00Z","values":24,"reason":"read, and the source had nothing"}
+		`)
+	if got, _ := run(0, "backfill --gaps"+more); !strings.Contains(got, "okx-earn: 2 calls, 96 values of 1 series written, ") || !strings.Contains(got, "coinbase: 0 calls, 0 candles written, ") {
+		t.Errorf("filling all gaps prints %q", got)
+	}
+
 	refuses("backfill", "--source is missing")
-	refuses("backfill --source mtgox", `"mtgox" cannot be back-filled; use one of binance, `)
+	refuses("backfill --source mtgox", `"mtgox" cannot be back-filled; use one of the venues binance, `)
+	refuses("gaps --source coingecko", "or of the sources alternative, bitfinex-funding, defillama-yields, ecb, lido, okx-earn")
+	refuses("backfill --source okx-earn --symbols USDC,DGOE"+days, `okx-earn has no past of "DGOE"`)
+	refuses("backfill --source lido"+days, "lido is not asked, so neither is its past: feeds is sim, and the simulator does not answer for it")
 	refuses("backfill --source coinbase --symbols BTC,DGOE"+days, `coinbase lists no market "DGOE"`)
 	refuses("backfill --source coinbase --from 2024-01-08T00:00:00Z --to 2024-01-01T00:00:00Z", "is not before --to")
 	refuses("backfill --source okx"+days, "feeds is sim, and no simulator of okx runs here")

@@ -17,10 +17,11 @@ func (a *App) backfillCommand() *cobra.Command {
 	var from, to string
 	var dryRun, attach, cancel bool
 	cmd := &cobra.Command{
-		Use:   "backfill --source VENUE",
-		Short: "Read a venue's own candles of the past into the log",
-		Long: `Read a venue's own candles of the past into the log: minutes of the last 30 days, hours of the last year, days
-as far back as asked for; none twice, and closed ones only.
+		Use:   "backfill --source NAME",
+		Short: "Read into the log what a venue or a polled source tells of the past",
+		Long: `Read into the log what a venue or a polled source tells of the past. Of a venue these are its own candles: minutes
+of the last 30 days, hours of the last year, days as far back as asked for; none twice, and closed ones only. Of a source
+they are rates, currencies or an index, in its own intervals; docs/sources.md says which sources have a past and how far.
 
 The work runs inside the instance: interrupting this command leaves it running. What was killed goes on where it stood
 when the same command is given again.`,
@@ -37,7 +38,7 @@ when the same command is given again.`,
 					return err
 				}
 				if input.Source == "" && !input.Gaps {
-					return errors.New("--source is missing: name a venue, or fill all gaps with --gaps")
+					return errors.New("--source is missing: name a venue or a polled source, or fill all gaps with --gaps")
 				}
 				if dryRun {
 					v = Verb{Name: "backfill.plan"}
@@ -48,7 +49,7 @@ when the same command is given again.`,
 	}
 	flags := cmd.Flags()
 	addBackfillFlags(cmd, &input, &from, &to)
-	flags.BoolVar(&input.Gaps, "gaps", false, "fill what is missing of the markets that were back-filled before; without --source at every venue")
+	flags.BoolVar(&input.Gaps, "gaps", false, "fill what is missing of what was back-filled before; without --source of every venue and source")
 	flags.BoolVar(&dryRun, "dry-run", false, "print what would be read, in how many calls, and how long it takes")
 	flags.BoolVar(&attach, "attach", false, "show the back-fill that is running")
 	flags.BoolVar(&cancel, "cancel", false, "end the back-fill that is running")
@@ -61,9 +62,9 @@ func (a *App) gapsCommand() *cobra.Command {
 	var from, to string
 	cmd := &cobra.Command{
 		Use:   "gaps",
-		Short: "List what of the venues' past is missing in the log, and what no venue has",
-		Long: `List what of the venues' past is missing in the log: of the markets that were back-filled before, or that are
-named. What a venue no longer has is listed as unavailable.`,
+		Short: "List what of the venues' and sources' past is missing in the log, and what none of them has",
+		Long: `List what of the past is missing in the log: of the markets of venues, and of the pools and currencies of polled
+sources, that were back-filled before, or that are named. What a venue or source no longer has is listed as unavailable.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := input.parse(from, to); err != nil {
@@ -78,10 +79,10 @@ named. What a venue no longer has is listed as unavailable.`,
 
 func addBackfillFlags(cmd *cobra.Command, input *backfillInput, from, to *string) {
 	flags := cmd.Flags()
-	flags.StringVar(&input.Source, "source", "", "`VENUE`, as binance or kraken")
-	flags.StringSliceVar(&input.Symbols, "symbols", nil, "symbols of markets, as the venue spells them, or of coins; default: the best known coins")
-	flags.StringVar(from, "from", "", "candles that start at this `TIME` (RFC 3339) or later; default: five years ago")
-	flags.StringVar(to, "to", "", "candles that start before this `TIME` (RFC 3339); default: now")
+	flags.StringVar(&input.Source, "source", "", "`NAME` of a venue or of a polled source, as binance or defillama-yields")
+	flags.StringSliceVar(&input.Symbols, "symbols", nil, "symbols of markets, as the venue spells them, or of coins; of a source ids or symbols of its pools or currencies; default: the best known")
+	flags.StringVar(from, "from", "", "candles that start, values that were told at this `TIME` (RFC 3339) or later; default: five years ago")
+	flags.StringVar(to, "to", "", "candles that start, values that were told before this `TIME` (RFC 3339); default: now")
 	addInstanceFlags(flags)
 	addOutputFlag(flags)
 }
@@ -98,7 +99,7 @@ func (i *backfillInput) parse(from, to string) (err error) {
 		return fmt.Errorf("--from %s is not before --to %s", from, to)
 	}
 	if i.Source != "" {
-		_, err = historicVenue(i.Source)
+		err = historic(i.Source)
 	}
 	return err
 }
@@ -143,7 +144,15 @@ func (p *backfillPrinter) line(raw json.RawMessage) error {
 	switch {
 	case line.Status != "":
 		return printAs(p, raw, func(r rangeLine) string {
-			text := fmt.Sprintf("%s %s %s: %s to %s, %d candles", r.Source, r.Symbol, r.Interval, r.From.Format(time.RFC3339), r.To.Format(time.RFC3339), r.Candles)
+			what := fmt.Sprintf("%s %s", r.Source, r.Symbol)
+			holds := fmt.Sprintf("%d candles", r.Candles)
+			if r.Values > 0 {
+				holds = fmt.Sprintf("%d values", r.Values)
+			}
+			if r.Values > 0 && r.Base != "" && r.Base != r.Symbol {
+				what += " " + r.Base
+			}
+			text := fmt.Sprintf("%s %s: %s to %s, %s", what, r.Interval, r.From.Format(time.RFC3339), r.To.Format(time.RFC3339), holds)
 			if r.Reason != "" {
 				return text + " unavailable: " + r.Reason
 			}
@@ -151,11 +160,18 @@ func (p *backfillPrinter) line(raw json.RawMessage) error {
 		})
 	case line.Plan != "":
 		return printAs(p, raw, func(l planLine) string {
-			return fmt.Sprintf("%s: %d markets, %d candles, %d calls, %s at %g a second", l.Plan, l.Markets, l.Candles, l.Calls,
+			holds := fmt.Sprintf("%d markets, %d candles", l.Markets, l.Candles)
+			if l.Series > 0 {
+				holds = fmt.Sprintf("%d series, %d values", l.Series, l.Values)
+			}
+			return fmt.Sprintf("%s: %s, %d calls, %s at %.3g a second", l.Plan, holds, l.Calls,
 				time.Duration(l.Seconds*float64(time.Second)).Round(time.Second), l.Pace)
 		})
 	}
 	return printAs(p, raw, func(r backfill.Result) string {
+		if r.Series > 0 {
+			return fmt.Sprintf("%s: %d calls, %d values of %d series written, %d rows refused, %d calls failed, %.1f s", r.Source, r.Calls, r.Values, r.Series, r.Refused, r.Failed, r.Seconds)
+		}
 		return fmt.Sprintf("%s: %d calls, %d candles written, %d were there, %d refused, %d calls failed, %.1f s", r.Source, r.Calls, r.Candles, r.Known, r.Refused, r.Failed, r.Seconds)
 	})
 }

@@ -133,13 +133,14 @@ type SourceConfig struct {
 	Per      time.Duration `koanf:"per"`
 }
 
-// BackfillConfig says what `marketlog run` reads of the venues' past by itself, so that its charts show more than what it
-// saw: days for five years, hours for 30 days, minutes for one, of the best known coins first. It is ready when that is
-// over. An accelerated simulator is not asked.
+// BackfillConfig says what `marketlog run` reads of the past by itself, so that its charts show more than what it saw: of
+// venues days for five years, hours for 30 days, minutes for one, of the best known coins first; of sources of rates days
+// for a year or hours for 30 days, of their best known pools or currencies. It is ready when that is over. An accelerated
+// simulator is not asked.
 type BackfillConfig struct {
 	Enabled bool `koanf:"enabled"`
-	// Sources are venues, read at a time; one that is not enabled is passed over. Without one that has USD markets of
-	// stablecoins, markets quoted in those cannot be converted.
+	// Sources are venues and polled sources, read at a time; one that is not enabled is passed over. Without a venue that
+	// has USD markets of stablecoins, markets quoted in those cannot be converted.
 	Sources []string `koanf:"sources"`
 	// Seconds is how long it may take; as many coins are read as fit into the venues' budgets. What did not fit after
 	// all, the next start reads.
@@ -186,9 +187,12 @@ func DefaultConfig() Config {
 		Retention:  RetentionConfig{LogBytes: tableBytes()},
 		Venues:     make(map[string]VenueConfig),
 		Sources:    make(map[string]SourceConfig),
-		Backfill:   BackfillConfig{Enabled: true, Sources: []string{"binance", "bitstamp"}, Seconds: 110},
-		Auth:       AuthConfig{Mode: "required"},
-		Log:        LogConfig{Level: "info", Format: "auto"},
+		Backfill: BackfillConfig{
+			Enabled: true, Seconds: 110,
+			Sources: []string{"binance", "bitstamp", "defillama-yields", "okx-earn", "bitfinex-funding", "lido"},
+		},
+		Auth: AuthConfig{Mode: "required"},
+		Log:  LogConfig{Level: "info", Format: "auto"},
 	}
 	for _, venue := range venueNames {
 		cfg.Venues[venue] = VenueConfig{Enabled: true}
@@ -263,8 +267,8 @@ func (c Config) Validate() error {
 		f.add("sim.speed", strconv.Itoa(c.Sim.Speed), "needs the simulator, and feeds is "+c.Feeds, "use feeds sim, or speed 1")
 	}
 	for _, source := range c.Backfill.Sources {
-		if _, err := historicVenue(source); err != nil {
-			f.add("backfill.sources", source, "tells no past", "use some of "+strings.Join(historicVenues(), ", "))
+		if historic(source) != nil {
+			f.add("backfill.sources", source, "tells no past", "use some of "+strings.Join(append(historicVenues(), historicSources()...), ", "))
 		}
 	}
 	if c.Backfill.Seconds < 1 || c.Backfill.Seconds > 3600 {

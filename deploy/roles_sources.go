@@ -131,13 +131,19 @@ func (in *Instance) newSourcePoller(s sourceState, log *producers.SourceLog) (so
 	return sourcePoller{poller: poller, client: client}, nil
 }
 
-func (in *Instance) sourceClient(s sourceState) (*fetch.Client, error) {
+// sourceConfig bounds what is asked of a source, and carries its key.
+func (in *Instance) sourceConfig(s sourceState) (fetch.Config, error) {
 	cfg := fetch.SourceConfig(s.Source)
 	key, err := in.Config.Sources[s.Slug].key(s.Slug)
+	cfg.KeyHeader, cfg.Key, cfg.Sign = s.KeyHeader, key, s.Sign
+	return cfg, err
+}
+
+func (in *Instance) sourceClient(s sourceState) (*fetch.Client, error) {
+	cfg, err := in.sourceConfig(s)
 	if err != nil {
 		return nil, err
 	}
-	cfg.KeyHeader, cfg.Key, cfg.Sign = s.KeyHeader, key, s.Sign
 	client, err := fetch.New(cfg, in.Clock, nil)
 	if err != nil {
 		return nil, fmt.Errorf("preparing %s: %w", s.Slug, err)

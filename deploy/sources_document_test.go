@@ -50,7 +50,8 @@ Written from the declarations in ` + "`producers/reference`, `producers/yields` 
 
 ` + "`marketlog sources list`" + ` shows what an installation asks, ` + "`marketlog sources enable NAME` and `disable NAME`" + ` change it while it runs, and
 ` + "`marketlog sources check`" + ` asks each feed once and names the fields of its answers that are gone or have another type than
-they had when the adapter was written. In the configuration, ` + "`sources.NAME`" + ` takes ` + "`enabled` (auto, true or false), `url`,\n`key_file`, `interval` (of the most frequent feed; the others keep their proportion), `requests` and `per`" + `.
+they had when the adapter was written. ` + "`marketlog backfill --source NAME`" + ` reads what a source tells of the past.
+In the configuration, ` + "`sources.NAME`" + ` takes ` + "`enabled` (auto, true or false), `url`,\n`key_file`, `interval` (of the most frequent feed; the others keep their proportion), `requests` and `per`" + `.
 
 Licences and terms are as they were read; whoever passes values on reads them anew. Beside the simulator no public
 interface is asked.
@@ -107,6 +108,9 @@ func describeSource(doc *strings.Builder, s producers.Source) {
 	if s.Off != "" {
 		row("Not asked unless it is switched on", s.Off)
 	}
+	if s.Past != nil {
+		row("Past", pastInWords(s.Past))
+	}
 	row("Budget", fmt.Sprintf("%d requests in %s, answers of at most %d MB", s.Requests, inWords(s.Per), s.MaxBody>>20))
 	switch {
 	case s.Sign != nil:
@@ -123,6 +127,23 @@ func describeSource(doc *strings.Builder, s producers.Source) {
 		fmt.Fprintf(doc, "| %s | %s | `%s` |\n", f.Name, inWords(f.Interval), s.Base("", f.Name)+f.Paths(known)[0])
 	}
 	doc.WriteString("\n")
+}
+
+// pastInWords says what a back-fill reads of a source, and how far back.
+func pastInWords(p *producers.Past) string {
+	words := map[time.Duration]string{time.Hour: "a value an hour", 24 * time.Hour: "a value a day"}[p.Interval]
+	switch {
+	case p.Back > 0:
+		words += fmt.Sprintf(", of the last %d days", p.Back/(24*time.Hour))
+	case !p.Since.IsZero():
+		words += ", since " + p.Since.Format(time.DateOnly)
+	default:
+		words += ", as far back as it has them"
+	}
+	if p.Rows == 0 {
+		return words + "; all in one answer"
+	}
+	return fmt.Sprintf("%s; up to %d in one answer", words, p.Rows)
 }
 
 // documentedKnown is what a first start knows, and a list of coins, by which some feeds go.

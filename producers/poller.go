@@ -310,11 +310,7 @@ func (p *Poller) changedFixings(fixings []Fixing) []*eventsv1.ReferenceRecord {
 		if written && rate == f.Rate || !written && f.Date < p.newest {
 			continue
 		}
-		record := &eventsv1.Fixing{Source: p.source.Slug, Base: f.Base, Quote: f.Quote, Rate: f.Rate, Date: f.Date, Providers: f.Providers}
-		if !f.Event.IsZero() {
-			record.EventTime = f.Event.UnixNano()
-		}
-		records = append(records, &eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Fixing{Fixing: record}})
+		records = append(records, p.source.fixing(f))
 	}
 	return records
 }

@@ -87,11 +87,54 @@ func readSimulatedSource(t *testing.T, source producers.Source, url string) {
 		}
 		t.Logf("%s: %d paths, %d rows so far", feed.Name, len(paths), rows)
 	}
+	if source.Past != nil {
+		readSimulatedPast(t, source, url)
+	}
 	for _, kind := range source.Kinds {
 		if kinds[kind] == 0 {
 			t.Errorf("it declares %s, and none was read: %v", kind, kinds)
 		}
 	}
+}
+
+// readSimulatedPast asks for some of the newest values of the best known series, as a back-fill does: each interval that was
+// asked for has its value, which is that of the series.
+func readSimulatedPast(t *testing.T, source producers.Source, url string) {
+	t.Helper()
+	past := source.Past
+	var listed producers.Readings
+	for _, path := range past.Listing {
+		if err := source.Decode(path, simulatedAnswer(t, url+path), &listed); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+	}
+	series := past.Series(listed.Records)
+	if len(series) == 0 {
+		t.Fatal("nothing has a past")
+	}
+	to := time.Now().Add(-past.Settle).Truncate(past.Interval)
+	from := to.Add(-5 * past.Interval)
+	for _, s := range series[:min(len(series), 3)] {
+		path := past.Path(s, from, to)
+		said, refused, err := source.ReadPast(path, simulatedAnswer(t, url+path))
+		if err != nil || len(refused) > 0 {
+			t.Errorf("%s: %v, %d refused", path, err, len(refused))
+		}
+		told := map[time.Time]bool{}
+		for _, rec := range said {
+			if rate := rec.GetRate(); rate != nil && (rate.Pool != s.ID || rate.Symbol == "" || rate.Source != source.Slug) {
+				t.Errorf("%s: %v is not of %+v", path, rate, s)
+			}
+			at, _ := producers.EventTime(rec)
+			told[time.Unix(0, at).Truncate(past.Interval)] = true
+		}
+		for at := from; at.Before(to); at = at.Add(past.Interval) {
+			if working := source.Slug != "ecb" || at.Weekday() != time.Saturday && at.Weekday() != time.Sunday; !told[at] && working {
+				t.Errorf("%s: nothing of %s", path, at)
+			}
+		}
+	}
+	t.Logf("a past of %d series: %v", len(series), series[:min(len(series), 25)])
 }
 
 func kindOf(rec *eventsv1.ReferenceRecord) string {

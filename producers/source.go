@@ -44,6 +44,8 @@ type Source struct {
 	// History are paths below URL that are read once at the start, before all others: they hold what a
 	// process that was away has missed. Nil is none.
 	History func(k Known) []string
+	// Past is what it tells of the past when a back-fill asks for it; nil is nothing.
+	Past *Past
 	// Feeds are read side by side, one request of each in turn.
 	Feeds []Feed
 	// Requests may be made within Per, every attempt counted.

@@ -1,9 +1,11 @@
 // Package backfill reads a venue's own candles of the past into the log, every candle once: days as far
-// back as asked for, hours of the last year, minutes of the last 30 days.
+// back as asked for, hours of the last year, minutes of the last 30 days. Of a polled source it reads what that
+// tells of the past.
 //
 // How far it came is in the log alone. Behind the candles of each answer stands a range, which says that
 // they are all that the venue has of it; it is never asked for again. Whatever a death leaves without its
-// range is read anew, and candles of it that the log has already are not written again.
+// range is read anew, and candles of it that the log has already are not written again. Values of a polled source
+// are: they go to the topic of what it tells of now, whose rows know a repetition by its moment.
 package backfill
 
 import (
@@ -13,7 +15,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -60,22 +61,14 @@ type Job struct {
 	Tell func(Progress) error
 }
 
-// Progress is how far a job is; the unit is calls.
-type Progress struct {
-	Step  string `json:"step"`
-	Done  int64  `json:"done"`
-	Total int64  `json:"total"`
-	// Rate is calls a second; Left is the time left at it, in seconds.
-	Rate float64 `json:"rate"`
-	Left float64 `json:"left"`
-	// Candles were written so far.
-	Candles int64 `json:"candles"`
-}
-
 // Result is what a job did.
 type Result struct {
 	Source string `json:"source"`
-	Calls  int64  `json:"calls"`
+	// Series are what was asked for at a polled source; 0 at a venue.
+	Series int64 `json:"series,omitempty"`
+	Calls  int64 `json:"calls"`
+	// Values were written of a polled source.
+	Values int64 `json:"values,omitempty"`
 	// Candles were written; Known ones of a range that was begun before were in the log already.
 	Candles int64 `json:"candles"`
 	Known   int64 `json:"known"`
@@ -91,7 +84,7 @@ var ErrIncomplete = errors.New("ranges could not be read")
 const (
 	// inFlight is how many calls are under way at once, so that a slow answer does not cost the budget.
 	inFlight = 4
-	// giveUp is after how many failures in a row the venue counts as down.
+	// giveUp is after how many failures in a row the venue or source counts as down.
 	giveUp = 10
 )
 
@@ -139,11 +132,11 @@ func (j *Job) Run(ctx context.Context) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	r := &run{Job: j, known: known, plan: j.plan(known), began: j.Clock.Now()}
-	r.result.Source = j.Venue.Slug
+	plan := j.plan(known)
+	r := &run{Job: j, known: known, tally: newTally(j.Venue.Slug, len(plan.Calls), j.Clock, j.Tell)}
 	g, working := errgroup.WithContext(ctx)
 	g.SetLimit(inFlight)
-	for _, c := range r.plan.Calls {
+	for _, c := range plan.Calls {
 		if working.Err() != nil {
 			break
 		}
@@ -154,29 +147,14 @@ func (j *Job) Run(ctx context.Context) (Result, error) {
 			return r.call(working, c)
 		})
 	}
-	err = g.Wait()
-	r.result.Seconds = j.Clock.Now().Sub(r.began).Seconds()
-	switch {
-	case err != nil:
-		return r.result, err
-	case r.result.Failed > 0:
-		return r.result, fmt.Errorf("%d of %d %w; one of them: %w", r.result.Failed, len(r.plan.Calls), ErrIncomplete, r.failure)
-	}
-	return r.result, nil
+	return r.end(g.Wait())
 }
 
 // run is one time of running a Job.
 type run struct {
 	*Job
+	*tally
 	known State // only read
-	plan  Plan
-	began time.Time
-
-	mu      sync.Mutex
-	result  Result
-	failure error
-	inARow  int
-	told    time.Time
 }
 
 // call asks for a range and writes what the venue has of it.
@@ -186,14 +164,14 @@ func (r *run) call(ctx context.Context, c Range) error {
 		c.From = oldest
 	}
 	if !c.From.Before(c.To) {
-		return r.account(0, 0, nil)
+		return r.count(Result{}, nil)
 	}
 	candles, err := r.fetch(ctx, c)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if err != nil {
-		return r.account(0, 0, fmt.Errorf("%s %s of %s from %s: %w", r.Venue.Slug, producers.Interval(c.Interval), c.Market.Symbol, c.From.Format(time.RFC3339), err))
+		return r.count(Result{}, fmt.Errorf("%s %s of %s from %s: %w", r.Venue.Slug, producers.Interval(c.Interval), c.Market.Symbol, c.From.Format(time.RFC3339), err))
 	}
 	recs := make([]*eventsv1.BackfillRecord, 0, len(candles)+1)
 	one := r.known[r.key(c.Market, c.Interval)]
@@ -210,7 +188,7 @@ func (r *run) call(ctx context.Context, c Range) error {
 	if err := r.Log.Append(ctx, r.Venue.Slug, c.Market.Base, recs); err != nil {
 		return err
 	}
-	return r.account(written, len(candles)-written, nil)
+	return r.count(Result{Candles: int64(written), Known: int64(len(candles) - written)}, nil)
 }
 
 // fetch returns the closed candles of the range, the oldest first.
@@ -246,47 +224,11 @@ func (r *run) fetch(ctx context.Context, c Range) ([]*eventsv1.BackfillCandle, e
 			Open: string(e.OpenPrice), High: string(e.High), Low: string(e.Low), Close: string(e.ClosePrice), Volume: string(e.Volume),
 		}
 		if reason, _ := schemas.CheckCandle(candle); reason != "" {
-			r.refuse()
+			r.refuse(1)
 			continue
 		}
 		candles = append(candles, candle)
 	}
 	slices.SortFunc(candles, func(a, b *eventsv1.BackfillCandle) int { return int(min(max(a.Start-b.Start, -1), 1)) })
 	return candles, nil
-}
-
-func (r *run) refuse() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.result.Refused++
-}
-
-// account adds up a call. A failed one ends the run only if many failed in a row.
-func (r *run) account(written, known int, failure error) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.result.Calls++
-	r.result.Candles += int64(written)
-	r.result.Known += int64(known)
-	r.inARow++
-	if failure == nil {
-		r.inARow = 0
-	} else {
-		r.result.Failed++
-		r.failure = failure
-		if r.inARow >= giveUp {
-			return fmt.Errorf("giving up after %d failures in a row: %w", giveUp, failure)
-		}
-	}
-	now, done, total := r.Clock.Now(), r.result.Calls, int64(len(r.plan.Calls))
-	if r.Tell == nil || done < total && now.Sub(r.told) < time.Second {
-		return nil
-	}
-	r.told = now
-	p := Progress{Step: "back-filling " + r.Venue.Slug, Done: done, Total: total, Candles: r.result.Candles}
-	if seconds := now.Sub(r.began).Seconds(); seconds > 0 {
-		p.Rate = float64(done) / seconds
-		p.Left = float64(total-done) / p.Rate
-	}
-	return r.Tell(p)
 }

@@ -22,11 +22,20 @@ var Reaches = []Reach{{day, 0}, {time.Hour, 365 * day}, {time.Minute, 30 * day}}
 // settle is how long after its end a candle counts as closed at the venue.
 const settle = time.Minute
 
-// Range is a time of one market's candles: those of Interval that start in [From, To).
+// Range is a time of one market's candles: those of Interval that start in [From, To). Of a polled source it is the time of
+// a series' values, and Market names the series.
 type Range struct {
 	Market   producers.Instrument
 	Interval time.Duration
 	From, To time.Time
+}
+
+// CallsOf is how many calls a range takes that was not cut yet.
+func (p Plan) CallsOf(r Range) int64 {
+	if p.Rows == 0 {
+		return 1
+	}
+	return (r.Candles() + int64(p.Rows) - 1) / int64(p.Rows)
 }
 
 // Candles is how many fit into the range.
@@ -40,6 +49,11 @@ type Absence struct {
 
 // Plan is what is left to do.
 type Plan struct {
+	// Source is the venue or the polled source; Markets is how many markets or series were looked at.
+	Source  string
+	Markets int
+	// Rows is how many candles or values an answer holds at most; 0 is any number.
+	Rows int
 	// Calls are the ranges to ask for, each within what one answer holds, in the order of asking.
 	Calls []Range
 	// Missing is the same before it was cut into calls.
@@ -57,7 +71,7 @@ func (p Plan) Duration() time.Duration {
 
 // plan compares what is wanted with what the log holds. All times it speaks of are whole intervals.
 func (j *Job) plan(known State) Plan {
-	p := Plan{Pace: j.Pace}
+	p := Plan{Source: j.Venue.Slug, Markets: len(j.Markets), Rows: j.Venue.History.Rows, Pace: j.Pace}
 	now := j.Clock.Now()
 	reaches := j.Reaches
 	if reaches == nil {

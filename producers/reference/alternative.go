@@ -22,17 +22,21 @@ func alternative() producers.Source {
 		Kinds:       []string{producers.KindFearGreed},
 		History: func(k producers.Known) []string {
 			if k.Newest.Before(k.Now.AddDate(0, 0, -25)) {
-				return []string{"/fng/?limit=0&format=json"} // all since 2018
+				return []string{alternativeWhole}
 			}
 			return []string{"/fng/?limit=30&format=json"}
 		},
 		// The day's value comes soon after midnight UTC. The day before is read with it: it may have been corrected.
 		Feeds:    []producers.Feed{{Name: "index", Interval: time.Hour, Paths: producers.Fixed("/fng/?limit=2&format=json")}},
+		Past:     dailyFile("index", "", alternativeWhole, time.Date(2018, 2, 1, 0, 0, 0, 0, time.UTC)),
 		Requests: 10, Per: time.Minute, // no limit is published
 		MaxBody: 4 << 20,
 		Decode:  decodeAlternative,
 	}
 }
+
+// alternativeWhole is all since 2018.
+const alternativeWhole = "/fng/?limit=0&format=json"
 
 func decodeAlternative(_ string, body []byte, out *producers.Readings) error {
 	var told struct {

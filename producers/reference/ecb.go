@@ -26,6 +26,7 @@ func ecb() producers.Source {
 		Terms:       "https://www.ecb.europa.eu/home/disclaimer/html/index.en.html",
 		Attribution: "Source: ECB euro foreign exchange reference rates",
 		History:     ecbHistory,
+		Past:        dailyFile("eurofxref", "EUR", ecbWhole, time.Date(1999, 1, 4, 0, 0, 0, 0, time.UTC)),
 		Feeds:       []producers.Feed{{Name: "daily", Interval: time.Hour, Paths: producers.Fixed("/eurofxref-daily.xml")}},
 		Kinds:       []string{producers.KindFiat},
 		// The bank names no limit; a start takes two requests, an hour one.
@@ -35,11 +36,13 @@ func ecb() producers.Source {
 	}
 }
 
+const ecbWhole = "/eurofxref-hist.xml"
+
 // ecbHistory is the file of all days since 1999 for a log that holds none, or none of the last 90: candles of all
 // years are converted with them.
 func ecbHistory(k producers.Known) []string {
 	if k.Newest.Before(k.Now.AddDate(0, 0, -80)) {
-		return []string{"/eurofxref-hist.xml"}
+		return []string{ecbWhole}
 	}
 	return []string{"/eurofxref-hist-90d.xml"}
 }

@@ -2,6 +2,8 @@ package yields
 
 import (
 	"encoding/json"
+	"fmt"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -25,11 +27,23 @@ func bitfinexFunding() producers.Source {
 		Attribution: "Source: Bitfinex",
 		Kinds:       []string{producers.KindRate},
 		Feeds:       []producers.Feed{{Name: "tickers", Interval: 15 * time.Minute, Paths: producers.Fixed("/v2/tickers?symbols=ALL")}},
-		Requests:    30, Per: time.Minute,
+		Past: &producers.Past{
+			Listing: []string{"/v2/tickers?symbols=ALL"}, Series: byRank, Interval: time.Hour,
+			// Those of all periods, as Bitfinex draws them itself: of a single period many hours have no trade.
+			Path: func(s producers.Series, from, to time.Time) string {
+				return fmt.Sprintf("/v2/candles/trade:1h:%s:a30:p2:p30/hist?start=%d&end=%d&limit=%d&sort=1",
+					url.PathEscape(s.ID), from.UnixMilli(), to.UnixMilli()-1, bitfinexHours)
+			},
+			Rows: bitfinexHours, OldestFirst: true, Settle: 5 * time.Minute,
+		},
+		Requests: 30, Per: time.Minute,
 		MaxBody: 8 << 20,
 		Decode:  decodeBitfinexFunding,
 	}
 }
+
+// bitfinexHours are the most candles that an answer has.
+const bitfinexHours = 10_000
 
 func decodeBitfinexFunding(path string, body []byte, out *producers.Readings) error {
 	rows, err := answer.Rows(body)

@@ -32,6 +32,12 @@ func defillamaYields() producers.Source {
 			{Name: "pools", Interval: time.Hour, Paths: producers.Fixed("/pools")},
 			{Name: "borrowing", Interval: time.Hour, Paths: producers.Fixed("/lendBorrow")},
 		},
+		Past: &producers.Past{
+			Listing: []string{"/pools"}, Series: byValue, Interval: 24 * time.Hour,
+			Path: func(s producers.Series, _, _ time.Time) string { return "/chart/" + s.ID },
+			// Answers are kept for up to an hour, and the last count of a day comes in its last hour.
+			Settle: 2 * time.Hour,
+		},
 		Requests: 60, Per: time.Minute, // no limit is published; throttling is said to begin at 300
 		MaxBody: 64 << 20, // the pools have some 12 MB
 		Decode:  pools.decode,
@@ -84,6 +90,8 @@ func (l *llamaPools) decode(path string, body []byte, out *producers.Readings) e
 		return producers.Unreadable("parsing: %w", err)
 	}
 	switch {
+	case told.Data != nil && len(told.Data) == 0 && llamaCharted(path) != "":
+		return nil // the pool was not counted yet
 	case len(told.Data) == 0:
 		return producers.Unreadable("no data in it; it says %.200s", answer.SaysError(answer.Keys(body)))
 	case answer.Has(answer.Keys(told.Data[0]), "timestamp"):
@@ -186,13 +194,21 @@ func readLlamaBorrowing(row json.RawMessage, pools map[string]llamaPool, out *pr
 	return nil
 }
 
-// chart reads what a pool paid at the end of each day, and its newest value.
-func (l *llamaPools) chart(path string, rows []json.RawMessage, out *producers.Readings) error {
+// llamaCharted is the pool whose chart a path asks for, empty if it asks for something else.
+func llamaCharted(path string) string {
 	parts := answer.Endpoint(path)
 	if len(parts) < 2 || parts[len(parts)-2] != "chart" {
+		return ""
+	}
+	return parts[len(parts)-1]
+}
+
+// chart reads what a pool paid at the end of each day, and its newest value.
+func (l *llamaPools) chart(path string, rows []json.RawMessage, out *producers.Readings) error {
+	id := llamaCharted(path)
+	if id == "" {
 		return producers.Unreadable("a chart does not say of which pool it is, and its path is not known")
 	}
-	id := parts[len(parts)-1]
 	var pool llamaPool
 	if pools := l.told.Load(); pools != nil {
 		pool = (*pools)[id]

@@ -22,7 +22,14 @@ func lido() producers.Source {
 		Attribution: "Source: Lido",
 		Kinds:       []string{producers.KindRate},
 		Feeds:       []producers.Feed{{Name: "apr", Interval: time.Hour, Paths: producers.Fixed("/v1/protocol/steth/apr/last")}},
-		Requests:    10, Per: time.Minute, // no limit is published
+		Past: &producers.Past{
+			Series: func([]*eventsv1.ReferenceRecord) []producers.Series {
+				return []producers.Series{{ID: "steth", Symbol: "stETH", Coin: "ethereum", Category: schemas.RateStaking}}
+			},
+			Path:     func(producers.Series, time.Time, time.Time) string { return "/v1/protocol/steth/apr/sma" },
+			Interval: 24 * time.Hour, Back: 7 * 24 * time.Hour, Settle: time.Hour,
+		},
+		Requests: 10, Per: time.Minute, // no limit is published
 		MaxBody: 1 << 20,
 		Decode:  decodeLido,
 	}

@@ -2,6 +2,7 @@ package yields
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/url"
 	"time"
 
@@ -14,7 +15,8 @@ import (
 // okxEarn reads what lenders earn in OKX's Simple Earn Flexible and what those pay who borrow from it: yearly rates as
 // fractions, settled each hour. Both endpoints are described on https://www.okx.com/docs-v5/en/ under "Financial product,
 // Simple earn flexible": the summary tells borrowing rates alone, the history has had the lending rate beside the borrowing
-// rate since 2026-02-27, and asked without a currency it tells all currencies of one hour.
+// rate since 2026-02-27, and asked without a currency it tells all currencies of one hour. It holds what was since 2021-12-14,
+// a hundred hours in an answer, those that lie before "after".
 func okxEarn() producers.Source {
 	return producers.Source{
 		Slug: "okx-earn", Name: "OKX Simple Earn", Version: 1, Aliases: []string{"okx-simple-earn"},
@@ -24,14 +26,27 @@ func okxEarn() producers.Source {
 		Attribution: "Source: OKX",
 		Kinds:       []string{producers.KindRate},
 		Feeds: []producers.Feed{
-			{Name: "lent", Interval: 15 * time.Minute, Paths: producers.Fixed("/api/v5/finance/savings/lending-rate-history?limit=1")},
+			{Name: "lent", Interval: 15 * time.Minute, Paths: producers.Fixed(okxHistory + "?limit=1")},
 			{Name: "borrowed", Interval: 15 * time.Minute, Paths: producers.Fixed("/api/v5/finance/savings/lending-rate-summary")},
+		},
+		Past: &producers.Past{
+			Listing: []string{okxHistory + "?limit=1"}, Series: byRank, Interval: time.Hour,
+			Path: func(s producers.Series, _, to time.Time) string {
+				return fmt.Sprintf("%s?ccy=%s&limit=%d&after=%d", okxHistory, url.QueryEscape(s.ID), okxHours, to.UnixMilli())
+			},
+			Rows: okxHours, Since: time.Date(2021, 12, 14, 0, 0, 0, 0, time.UTC), Settle: 5 * time.Minute,
 		},
 		Requests: 6, Per: time.Second,
 		MaxBody: 8 << 20,
 		Decode:  decodeOKXEarn,
 	}
 }
+
+const (
+	okxHistory = "/api/v5/finance/savings/lending-rate-history"
+	// okxHours are the most that an answer has.
+	okxHours = 100
+)
 
 func decodeOKXEarn(path string, body []byte, out *producers.Readings) error {
 	var told struct {

@@ -46,3 +46,45 @@ func TestThePastIsReadByItsPath(t *testing.T) {
 		}
 	}
 }
+
+// What has a past is told best first: coins by their rank, pools by what is in them, and behind them what no coin's rates show.
+func TestThePastIsOfferedBestFirst(t *testing.T) {
+	for _, test := range []struct {
+		source producers.Source
+		body   string
+		want   []string
+	}{
+		{
+			okxEarn(), `{"code":"0","data":[{"ccy":"QQQ","lendingRate":"0.1","ts":"1"},{"ccy":"USDC","lendingRate":"0.1","ts":"1"},{"ccy":"BTC","lendingRate":"0.1","ts":"1"}]}`,
+			[]string{"BTC BTC bitcoin lending", "USDC USDC usd-coin lending", "QQQ QQQ  lending"},
+		},
+		{
+			defillamaYields(), `{"data":[{"pool":"a","project":"aave-v3","symbol":"USDC","tvlUsd":5,"apy":1},{"pool":"b","project":"lido","symbol":"STETH","tvlUsd":70,"apy":2},
+				{"pool":"c","project":"uniswap-v3","symbol":"USDC-WETH","exposure":"multi","tvlUsd":900,"apy":3},{"pool":"d","project":"aave-v3","symbol":"WETH","tvlUsd":60,"apy":4}]}`,
+			[]string{"b STETH ethereum staking", "d WETH ethereum lending", "a USDC usd-coin lending", "c USDC-WETH  liquidity"},
+		},
+	} {
+		var said producers.Readings
+		if err := test.source.Decode(test.source.Past.Listing[0], []byte(test.body), &said); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, s := range test.source.Past.Series(said.Records) {
+			got = append(got, s.ID+" "+s.Symbol+" "+s.Coin+" "+s.Category)
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s offers %q, want %q", test.source.Slug, got, test.want)
+		}
+	}
+}
+
+// A pool that was told but not counted yet has an empty chart; an answer without any data has not.
+func TestNewPoolHasNoPast(t *testing.T) {
+	s := defillamaYields()
+	decoded(t, s, "/pools", onePool)
+	if rates := decoded(t, s, thePool, `{"status": "success", "data": []}`); len(rates) > 0 {
+		t.Errorf("read %v in an empty chart", rates)
+	}
+	refused(t, s, thePool, `{"message": "Internal server error"}`, "no data in it")
+	refused(t, s, "/pools", `{"status": "success", "data": []}`, "no data in it")
+}

@@ -174,7 +174,7 @@ func thePastStandsWhereNothingWasRead(t *testing.T, store *history.Store) {
 		return pastRate(offset, at, &eventsv1.Rate{Source: "defillama-yields", Project: "defillama", Pool: "p", Raw: raw, RawUnit: "apy_percent", TvlUsd: "60"})
 	}
 	now := &eventsv1.RateEntry{Provider: "lido", Source: "defillama-yields", Category: schemas.RateStaking, CoinId: "ethereum", Symbol: "ETH", Pool: "p", ProviderSymbol: "STETH", Chain: "Ethereum",
-		Apy: 3, Said: &eventsv1.Rate{Interval: anHour}}
+		Apy: 3, Simulated: true, Said: &eventsv1.Rate{Interval: anHour}}
 	borrowed := &eventsv1.RateEntry{Provider: "lido", Source: "defillama-yields", Category: schemas.RateBorrowing, CoinId: "solana", Pool: "p", Said: &eventsv1.Rate{Interval: anHour}}
 	const day = 24 * anHour
 	insert(t, store, entry(0, borrowed), entry(0, now), roll(midnight, 24*time.Hour, 2), roll(midnight, time.Hour, 2.5),
@@ -182,9 +182,9 @@ func thePastStandsWhereNothingWasRead(t *testing.T, store *history.Store) {
 		pastRate(6, midnight-day, &eventsv1.Rate{Source: "bitfinex-funding", Project: "bitfinex", Pool: "fUSD", Symbol: "UST", CoinId: "tether", Category: schemas.RateLending, Raw: "0.001",
 			RawUnit: "apr_fraction_daily", Compounding: "none"}))
 	checkRows(t, store, "SELECT toString(tuple(*)) FROM default.v_rates_daily ORDER BY start, key",
-		`('defillama-yields|staking|p','2026-02-27 00:00:00','lido','defillama-yields','staking','ethereum','ETH','p','STETH','Ethereum',7,7,6,6,6.5,2,60,'','backfill',false)`,
+		`('defillama-yields|staking|p','2026-02-27 00:00:00','lido','defillama-yields','staking','ethereum','ETH','p','STETH','Ethereum',7,7,6,6,6.5,2,60,'','backfill',true)`,
 		`('bitfinex-funding|lending|fUSD','2026-02-28 00:00:00','bitfinex','bitfinex-funding','lending','tether','USDT','fUSD','UST','',36.5,36.5,36.5,36.5,36.5,1,NULL,'','backfill',false)`,
-		`('defillama-yields|staking|p','2026-02-28 00:00:00','lido','defillama-yields','staking','ethereum','ETH','p','STETH','Ethereum',-3,-3,-3,-3,-3,1,60,'','backfill',false)`,
+		`('defillama-yields|staking|p','2026-02-28 00:00:00','lido','defillama-yields','staking','ethereum','ETH','p','STETH','Ethereum',-3,-3,-3,-3,-3,1,60,'','backfill',true)`,
 		`('defillama-yields|staking|p','2026-03-01 00:00:00','lido','defillama-yields','staking','ethereum','ETH','p','STETH','Ethereum',1,4,-1,3,2,24,5,'','live',true)`)
 	checkRows(t, store, "SELECT concatWithSeparator(' ', start, mean, n, origin) FROM default.v_rates_hourly WHERE source = 'defillama-yields' ORDER BY start",
 		"2026-02-27 01:00:00 7 1 backfill", "2026-02-27 02:00:00 6 1 backfill", "2026-02-28 00:00:00 -3 1 backfill", "2026-03-01 00:00:00 2.5 24 live", "2026-03-01 01:00:00 99 1 backfill")
@@ -197,7 +197,7 @@ func thePastStandsWhereNothingWasRead(t *testing.T, store *history.Store) {
 		{Provider: "lido", Source: "defillama-yields", Category: schemas.RateStaking, CoinID: "ethereum", Symbol: "ETH", Pool: "p", ProviderSymbol: "STETH", Chain: "Ethereum",
 			Start: time.Unix(0, midnight).UTC(), Open: 1, High: 4, Low: -1, Close: 3, Mean: 2, N: 24, TVL: amount(5), Simulated: true, Origin: schemas.OriginLive},
 		{Provider: "lido", Source: "defillama-yields", Category: schemas.RateStaking, CoinID: "ethereum", Symbol: "ETH", Pool: "p", ProviderSymbol: "STETH", Chain: "Ethereum",
-			Start: time.Unix(0, midnight-day).UTC(), Open: -3, High: -3, Low: -3, Close: -3, Mean: -3, N: 1, TVL: amount(60), Origin: schemas.OriginBackfill},
+			Start: time.Unix(0, midnight-day).UTC(), Open: -3, High: -3, Low: -3, Close: -3, Mean: -3, N: 1, TVL: amount(60), Simulated: true, Origin: schemas.OriginBackfill},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("want(-), got(+):\n%s", diff)

@@ -10,16 +10,19 @@ CREATE OR REPLACE VIEW {database}.rates_past_attached
     provider_symbol String,
     chain LowCardinality(String),
     apy Float64,
-    tvl_usd Nullable(Float64)
+    tvl_usd Nullable(Float64),
+    simulated Bool
 )
 AS SELECT p.source AS source, p.pool AS pool, if(p.category = '', n.category, p.category) AS category, p.event_time AS event_time,
     if(p.coin_id = '', n.coin_id, p.coin_id) AS coin_id, if(p.coin_id = '', n.symbol, p.symbol) AS symbol, if(n.provider = '', p.provider, n.provider) AS provider,
-    if(p.provider_symbol = '', n.provider_symbol, p.provider_symbol) AS provider_symbol, if(p.chain = '', n.chain, p.chain) AS chain, p.apy AS apy, p.tvl_usd AS tvl_usd
+    if(p.provider_symbol = '', n.provider_symbol, p.provider_symbol) AS provider_symbol, if(p.chain = '', n.chain, p.chain) AS chain, p.apy AS apy, p.tvl_usd AS tvl_usd,
+    n.simulated AS simulated
 FROM {database}.rates_past AS p FINAL
 LEFT ANY JOIN (
     SELECT source, pool, tupleElement(newest, 1) AS category, tupleElement(newest, 2) AS coin_id, tupleElement(newest, 3) AS symbol,
-        tupleElement(newest, 4) AS provider, tupleElement(newest, 5) AS provider_symbol, tupleElement(newest, 6) AS chain
-    FROM (SELECT source, pool, argMin((category, coin_id, symbol, provider, provider_symbol, chain), (ended, category = 'borrowing', category)) AS newest
+        tupleElement(newest, 4) AS provider, tupleElement(newest, 5) AS provider_symbol, tupleElement(newest, 6) AS chain,
+        tupleElement(newest, 7) AS simulated
+    FROM (SELECT source, pool, argMin((category, coin_id, symbol, provider, provider_symbol, chain, simulated), (ended, category = 'borrowing', category)) AS newest
         FROM {database}.rates_now FINAL GROUP BY source, pool)
 ) AS n ON p.source = n.source AND p.pool = n.pool
 COMMENT 'Rates of the past; what their source did not tell of them is taken from the rate of the pool as it is now'

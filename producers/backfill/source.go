@@ -1,0 +1,228 @@
+package backfill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/marketlog/marketlog/producers"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+// Outbox takes what a polled source said to where its readings are; that of a producers.SourceLog is one. Both return once
+// the log has it.
+type Outbox interface {
+	Append(ctx context.Context, records ...*eventsv1.ReferenceRecord) error
+	Dead(ctx context.Context, letter *eventsv1.DeadLetter) error
+}
+
+// SourceJob is a back-fill of one polled source. Of each source one may work on a log at a time.
+type SourceJob struct {
+	// Source has a Past, and is the one by which its listing was decoded.
+	Source producers.Source
+	// URL is where the source is asked, without a slash at the end.
+	URL string
+	// Producer tells apart what is not the same past: that of the source and that of a simulator.
+	Producer string
+	// Series are read in this order.
+	Series []producers.Series
+	// Values of [From, To) are wanted, in whole intervals of the source.
+	From, To time.Time
+	// MaxCalls leaves the last series to another time, those that would need more calls in all; 0 leaves none.
+	MaxCalls int
+	// Fetch keeps within the budget, which is Pace calls a second.
+	Fetch producers.Fetcher
+	Pace  float64
+	// Log keeps the ranges, Out the values.
+	Log Log
+	Out Outbox
+	// Known is what the log held just now, where it was read for several jobs; nil: it is read. A job that ran needs
+	// another.
+	Known State
+	Clock producers.Clock
+	// Tell gets the progress, about once a second; one call at a time.
+	Tell func(Progress) error
+}
+
+// Listed asks a source what it has a past of, the best known first.
+func Listed(ctx context.Context, s producers.Source, url string, f producers.Fetcher) ([]producers.Series, error) {
+	var said producers.Readings
+	for _, path := range s.Past.Listing {
+		body, err := f.Fetch(ctx, http.MethodGet, url+path)
+		if err != nil {
+			return nil, fmt.Errorf("fetching what %s has a past of: %w", s.Slug, err)
+		}
+		if err := s.Decode(path, body, &said); err != nil {
+			return nil, fmt.Errorf("reading what %s has a past of: %w", s.Slug, err)
+		}
+	}
+	return s.Past.Series(said.Records), nil
+}
+
+func (j *SourceJob) read(ctx context.Context) (State, error) {
+	if j.Known != nil {
+		return j.Known, nil
+	}
+	return ReadState(ctx, j.Log)
+}
+
+// Run reads what is left to do, to its end. The error wraps ErrIncomplete if only single ranges failed.
+func (j *SourceJob) Run(ctx context.Context) (Result, error) {
+	known, err := j.read(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	plan := j.plan(known)
+	r := &sourceRun{SourceJob: j, tally: newTally(j.Source.Slug, len(plan.Calls), j.Clock, j.Tell)}
+	r.result.Series = int64(len(j.Series))
+	missing := map[string][]span{}
+	for _, m := range plan.Missing {
+		missing[m.Market.Symbol] = append(missing[m.Market.Symbol], span{m.From.UnixNano(), m.To.UnixNano()})
+	}
+	g, working := errgroup.WithContext(ctx)
+	g.SetLimit(inFlight)
+	for _, s := range j.Series {
+		if working.Err() != nil {
+			break
+		}
+		if len(missing[s.ID]) == 0 {
+			continue
+		}
+		g.Go(func() error {
+			if err := working.Err(); err != nil {
+				return err
+			}
+			return r.series(working, s, missing[s.ID])
+		})
+	}
+	return r.end(g.Wait())
+}
+
+// sourceRun is one time of running a SourceJob.
+type sourceRun struct {
+	*SourceJob
+	*tally
+}
+
+// series reads what is missing of one series, answer by answer. What fails ends it, not the run.
+func (r *sourceRun) series(ctx context.Context, s producers.Series, missing []span) error {
+	past := r.Source.Past
+	planned, made := len(r.calls(instrument(s), missing)), 0
+	defer func() { r.expect(made - planned) }()
+	for len(missing) > 0 {
+		asked := missing[len(missing)-1]
+		switch {
+		case past.Rows == 0:
+			asked.from = missing[0].from
+		case past.OldestFirst:
+			asked = missing[0]
+		}
+		made++
+		said, err := r.ask(ctx, s, asked)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			from, to := time.Unix(0, asked.from).UTC(), time.Unix(0, asked.to).UTC()
+			return r.count(Result{}, fmt.Errorf("%s of %s from %s to %s: %w", r.Source.Slug, s.ID, from.Format(time.RFC3339), to.Format(time.RFC3339), err))
+		}
+		read, left := r.told(asked, missing, said)
+		values, err := r.write(ctx, s, said, read)
+		if err != nil {
+			return err
+		}
+		if err := r.count(Result{Values: int64(values)}, nil); err != nil {
+			return err
+		}
+		missing = left
+	}
+	return nil
+}
+
+// ask returns what the source says of a time of a series, the oldest first; it may say more.
+func (r *sourceRun) ask(ctx context.Context, s producers.Series, asked span) ([]*eventsv1.ReferenceRecord, error) {
+	path := r.Source.Past.Path(s, time.Unix(0, asked.from).UTC(), time.Unix(0, asked.to).UTC())
+	body, err := r.Fetch.Fetch(ctx, http.MethodGet, r.URL+path)
+	if err != nil {
+		return nil, err
+	}
+	said, refused, err := r.Source.ReadPast(path, body)
+	r.refuse(len(refused))
+	if bad := errors.Join(append(refused, err)...); bad != nil {
+		letter := &eventsv1.DeadLetter{
+			Reason: string(producers.ReasonOf(bad)), Detail: bad.Error(), Source: r.Source.Slug, AdapterVersion: r.Source.Version, Payload: body,
+		}
+		if err := r.Out.Dead(ctx, letter); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortStableFunc(said, func(a, b *eventsv1.ReferenceRecord) int { return int(min(max(moment(a)-moment(b), -1), 1)) })
+	return said, err
+}
+
+// told says what of the missing was read by an answer, and what is left. An answer that does not reach to the end of what was
+// asked for is followed by another, and only an empty one says that nothing more is there: how much an answer holds is the
+// source's to change.
+func (r *sourceRun) told(asked span, missing []span, said []*eventsv1.ReferenceRecord) (read, left []span) {
+	past := r.Source.Past
+	if past.Rows == 0 {
+		return missing, nil
+	}
+	if past.OldestFirst {
+		until := asked.to
+		for _, rec := range said {
+			if at := moment(rec); asked.from <= at && at < asked.to {
+				until = min(floor(at, past.Interval)+int64(past.Interval), asked.to)
+			}
+		}
+		read = []span{{asked.from, until}}
+	} else {
+		since := missing[0].from // of an empty answer: nothing is older
+		if len(said) > 0 && moment(said[0]) < asked.to {
+			since = floor(moment(said[0]), past.Interval)
+		}
+		for _, s := range missing {
+			read = append(read, intersect(span{since, asked.to}, []span{s})...)
+		}
+	}
+	for _, s := range missing {
+		left = append(left, subtract(s, read)...)
+	}
+	return read, left
+}
+
+// write puts the values of what was read into the log, and then that it was read.
+func (r *sourceRun) write(ctx context.Context, s producers.Series, said []*eventsv1.ReferenceRecord, read []span) (values int, err error) {
+	now := r.Clock.Now().UnixNano()
+	var kept []*eventsv1.ReferenceRecord
+	ranges := make([]*eventsv1.BackfillRecord, 0, len(read))
+	for _, of := range read {
+		before := len(kept)
+		for _, rec := range said {
+			if at := moment(rec); of.from <= at && at < of.to {
+				kept = append(kept, rec)
+			}
+		}
+		ranges = append(ranges, &eventsv1.BackfillRecord{Producer: r.Producer, Body: &eventsv1.BackfillRecord_Range{Range: &eventsv1.BackfillRange{
+			Venue: r.Source.Slug, Symbol: s.ID, Base: s.Symbol, Interval: uint32(r.Source.Past.Interval / time.Second),
+			FromTime: of.from, ToTime: of.to, Rows: uint64(len(kept) - before), IngestTime: now,
+		}}})
+	}
+	if len(kept) > 0 {
+		if err := r.Out.Append(ctx, kept...); err != nil {
+			return 0, err
+		}
+	}
+	return len(kept), r.Log.Append(ctx, r.Source.Slug, s.ID, ranges)
+}
+
+// moment is the one that a record speaks of.
+func moment(rec *eventsv1.ReferenceRecord) int64 {
+	at, _ := producers.EventTime(rec)
+	return at
+}
