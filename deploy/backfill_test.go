@@ -70,7 +70,7 @@ func TestBackfillCommands(t *testing.T) {
 		var out, errs bytes.Buffer
 		app := App{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Env: []string{
 			"MARKETLOG_VENUES_COINBASE_REST_URL=" + url, "MARKETLOG_VENUES_KRAKEN_REST_URL=" + url,
-			"MARKETLOG_SOURCES_OKX-EARN_URL=" + url, "MARKETLOG_SOURCES_OKX-EARN_REQUESTS=100",
+			"MARKETLOG_SOURCES_OKX_EARN_URL=" + url, "MARKETLOG_SOURCES_OKX_EARN_REQUESTS=100",
 			"MARKETLOG_DATA_DIR=" + dir, "MARKETLOG_KAFKA_LISTEN=127.0.0.1:0", "MARKETLOG_BACKFILL_SOURCES=binance",
 		}}
 		if code := app.Execute(t.Context(), strings.Fields(command)); code != want {

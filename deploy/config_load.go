@@ -30,6 +30,9 @@ const (
 // testVariables steer tests; a process under test inherits them.
 var testVariables = []string{envPrefix + "RECORDINGS", envPrefix + "KILL", envPrefix + "FAULT", envPrefix + "ACK_LOG", envPrefix + "HOUR"}
 
+// variableSigns are what stands in keys and not in names of variables.
+var variableSigns = strings.NewReplacer(".", "_", "-", "_")
+
 // flagKeys are the flags that set a key of the configuration.
 var flagKeys = map[string]string{
 	"data-dir":          "data_dir",
@@ -125,7 +128,7 @@ func (l *loader) file(path string, mustExist bool) error {
 
 // environment maps variables to keys. Since _ stands for a dot and for itself, only the known keys can tell which.
 func (l *loader) environment(environ []string) (layer *koanf.Koanf, origin func(key string) string) {
-	name := func(key string) string { return envPrefix + strings.ToUpper(strings.ReplaceAll(key, ".", "_")) }
+	name := func(key string) string { return envPrefix + strings.ToUpper(variableSigns.Replace(key)) }
 	known := make(map[string]string)
 	for _, key := range l.keys {
 		known[name(key)] = key
