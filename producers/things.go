@@ -2,7 +2,10 @@ package producers
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
 	"strconv"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -61,6 +64,29 @@ func digest(rec *eventsv1.ReferenceRecord) [sha256.Size]byte {
 		panic(err) // the only error is a buffer of the wrong size
 	}
 	return sha256.Sum256(value)
+}
+
+// toldDigest is of all values of an answer, before anything is added that the answer does not say: servers list the same
+// in changing orders, and put their own clock beside it. It is never 0.
+func toldDigest(said *Readings) uint64 {
+	sum := uint64(len(said.Fixings) + len(said.Records))
+	for _, rec := range said.Records {
+		d := digest(rec)
+		sum += binary.BigEndian.Uint64(d[:])
+	}
+	for _, f := range said.Fixings {
+		d := sha256.Sum256(fmt.Appendf(nil, "%s %s %s %s %d", f.Base, f.Quote, f.Rate, f.Date, unixNano(f.Event)))
+		sum += binary.BigEndian.Uint64(d[:])
+	}
+	return max(sum, 1)
+}
+
+// unixNano is 0 for no time.
+func unixNano(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
 }
 
 // setSource names whose record it is.

@@ -48,6 +48,7 @@ func coingecko() producers.Source {
 				return overdue(k, k.Ranked, 50, coinGeckoCoins, coinGeckoDetail)
 			}},
 		},
+		Moves:    10 * time.Minute, // held at most five minutes
 		Requests: 5, Per: time.Minute,
 		MaxBody: 32 << 20, // the list has about 4 MB, a page of markets 250 kB
 		Decode:  decodeCoinGecko,

@@ -25,6 +25,7 @@ func bitfinexFunding() producers.Source {
 		Attribution: "Source: Bitfinex",
 		Kinds:       []string{producers.KindRate},
 		Feeds:       []producers.Feed{{Name: "tickers", Interval: 15 * time.Minute, Paths: producers.Fixed("/v2/tickers?symbols=ALL")}},
+		Moves:       time.Hour, // the flash return rate is the mean of an hour
 		Requests:    30, Per: time.Minute,
 		MaxBody: 8 << 20,
 		Decode:  decodeBitfinexFunding,

@@ -32,6 +32,7 @@ func defillamaYields() producers.Source {
 			{Name: "pools", Interval: time.Hour, Paths: producers.Fixed("/pools")},
 			{Name: "borrowing", Interval: time.Hour, Paths: producers.Fixed("/lendBorrow")},
 		},
+		Moves:    time.Hour,            // counted once an hour
 		Requests: 60, Per: time.Minute, // no limit is published; throttling is said to begin at 300
 		MaxBody: 64 << 20, // the pools have some 12 MB
 		Decode:  pools.decode,

@@ -22,6 +22,7 @@ func lido() producers.Source {
 		Attribution: "Source: Lido",
 		Kinds:       []string{producers.KindRate},
 		Feeds:       []producers.Feed{{Name: "apr", Interval: time.Hour, Paths: producers.Fixed("/v1/protocol/steth/apr/last")}},
+		Moves:       24 * time.Hour,       // one rebase a day
 		Requests:    10, Per: time.Minute, // no limit is published
 		MaxBody: 1 << 20,
 		Decode:  decodeLido,

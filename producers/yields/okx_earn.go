@@ -27,6 +27,7 @@ func okxEarn() producers.Source {
 			{Name: "lent", Interval: 15 * time.Minute, Paths: producers.Fixed("/api/v5/finance/savings/lending-rate-history?limit=1")},
 			{Name: "borrowed", Interval: 15 * time.Minute, Paths: producers.Fixed("/api/v5/finance/savings/lending-rate-summary")},
 		},
+		Moves:    time.Hour, // settled each hour
 		Requests: 6, Per: time.Second,
 		MaxBody: 8 << 20,
 		Decode:  decodeOKXEarn,

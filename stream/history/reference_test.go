@@ -76,10 +76,10 @@ func TestWhatSourcesSayComesBackAsItWasSaid(t *testing.T) {
 		said(6, &eventsv1.ChainTvl{Source: "defillama", Chain: "Ethereum", CoinId: "ethereum", Symbol: "ETH", Tvl: "2.5", IngestTime: noon + 6}),
 		said(7, &eventsv1.FearGreed{Source: "alternative-me", Value: 54, Classification: "Neutral", EventTime: noon, NextUpdate: noon + 8, IngestTime: noon + 7}),
 		said(8, &eventsv1.GlobalFigures{Source: "coingecko", TotalMarketCap: "2e12", TotalVolume24H: "1e11", BtcDominance: "55.5", ActiveCoins: 17000, ActiveMarkets: 9, EventTime: noon, IngestTime: noon + 8}),
-		said(9, &eventsv1.Fetch{Source: "coingecko", Url: "https://c/list", Status: 429, Error: "refused", Started: noon, Duration: 5, Rows: 6, Feed: "list"}),
+		said(9, &eventsv1.Fetch{Source: "coingecko", Url: "https://c/list", Status: 429, Error: "refused", Started: noon, Duration: 5, Rows: 6, Feed: "list", Told: 1<<63 + 7}),
 		said(10, &eventsv1.SourceNotice{
 			Source: "coingecko", Name: "CoinGecko", Kinds: []string{"coin", "market"}, Url: "https://c", License: "theirs", Terms: "https://t", Attribution: "by them",
-			Interval: 60e9, Enabled: true, Simulated: true, IngestTime: noon + 10,
+			Interval: 60e9, Moves: 120e9, Enabled: true, Simulated: true, IngestTime: noon + 10,
 		}),
 		said(11, &eventsv1.SymbolOverride{Source: "kraken", Symbol: "XBT", CoinId: "bitcoin", Reason: "it is", Time: noon}),
 		said(12, &eventsv1.Fixing{Source: "er-api", Base: "USD", Quote: "CHF", Rate: "0.91", Date: "2026-03-01", EventTime: noon, IngestTime: noon + 12, Providers: []string{"a", "b"}}),
@@ -101,8 +101,8 @@ func TestWhatSourcesSayComesBackAsItWasSaid(t *testing.T) {
 		"global_figures": {
 			`('coingecko','2026-03-01 12:00:00.000000008',2000000000000,100000000000,55.5,NULL,17000,9,'2026-03-01 12:00:00.000000000',0,8,8)`,
 		},
-		"fetches":    {`('coingecko','2026-03-01 12:00:00.000000000','list','https://c/list',429,'refused',5,6,0,9,9)`},
-		"sources":    {`('coingecko','CoinGecko',['coin','market'],'https://c','theirs','https://t','by them',60000000000,true,true,'2026-03-01 12:00:00.000000010',0,10,10)`},
+		"fetches":    {`('coingecko','2026-03-01 12:00:00.000000000','list','https://c/list',429,'refused',5,6,9223372036854775815,0,9,9)`},
+		"sources":    {`('coingecko','CoinGecko',['coin','market'],'https://c','theirs','https://t','by them',60000000000,true,true,'2026-03-01 12:00:00.000000010',120000000000,0,10,10)`},
 		"overrides":  {`('kraken','XBT','2026-03-01 12:00:00.000000000','bitcoin','it is',0,11,11)`},
 		"fiat_rates": {`('er-api','USD','CHF','2026-03-01','2026-03-01 12:00:00.000000000',0.91,'2026-03-01 12:00:00.000000012',['a','b'],0,12,12)`},
 		"fixings":    {`('USD','CHF','2026-03-01',0.91,'er-api','2026-03-01 12:00:00.000000012','2026-03-01 12:00:00.000000000',['a','b'],0,12,12)`},

@@ -177,7 +177,8 @@ func fetchSheet() sheet[*eventsv1.Fetch] {
 	type fetch = *eventsv1.Fetch
 	return newSheet("fetches",
 		wordOf("source", fetch.GetSource), instantOf("started", fetch.GetStarted), wordOf("feed", fetch.GetFeed), textOf("url", fetch.GetUrl),
-		statusOf("status", fetch.GetStatus), textOf("error", fetch.GetError), integerOf("duration_ns", fetch.GetDuration), integerOf("readings", fetch.GetRows))
+		statusOf("status", fetch.GetStatus), textOf("error", fetch.GetError), integerOf("duration_ns", fetch.GetDuration), integerOf("readings", fetch.GetRows),
+		digestOf("told", fetch.GetTold))
 }
 
 func sourceSheet() sheet[*eventsv1.SourceNotice] {
@@ -186,7 +187,7 @@ func sourceSheet() sheet[*eventsv1.SourceNotice] {
 		wordOf("source", notice.GetSource), textOf("name", notice.GetName), listOf("kinds", notice.GetKinds), textOf("url", notice.GetUrl),
 		textOf("license", notice.GetLicense), textOf("terms", notice.GetTerms), textOf("attribution", notice.GetAttribution),
 		integerOf("interval_ns", notice.GetInterval), flagOf("enabled", notice.GetEnabled), flagOf("simulated", notice.GetSimulated),
-		instantOf("ingest_time", notice.GetIngestTime))
+		instantOf("ingest_time", notice.GetIngestTime), integerOf("moves_ns", notice.GetMoves))
 }
 
 func overrideSheet() sheet[*eventsv1.SymbolOverride] {

@@ -309,10 +309,12 @@ type SourceNotice struct {
 	Terms       string   `protobuf:"bytes,6,opt,name=terms,proto3" json:"terms,omitempty"`
 	Attribution string   `protobuf:"bytes,7,opt,name=attribution,proto3" json:"attribution,omitempty"`
 	// Interval between two rounds of its most frequent feed, nanoseconds; 0 for a stream.
-	Interval      int64 `protobuf:"varint,8,opt,name=interval,proto3" json:"interval,omitempty"`
-	Enabled       bool  `protobuf:"varint,9,opt,name=enabled,proto3" json:"enabled,omitempty"`
-	Simulated     bool  `protobuf:"varint,10,opt,name=simulated,proto3" json:"simulated,omitempty"`
-	IngestTime    int64 `protobuf:"varint,11,opt,name=ingest_time,json=ingestTime,proto3" json:"ingest_time,omitempty"`
+	Interval   int64 `protobuf:"varint,8,opt,name=interval,proto3" json:"interval,omitempty"`
+	Enabled    bool  `protobuf:"varint,9,opt,name=enabled,proto3" json:"enabled,omitempty"`
+	Simulated  bool  `protobuf:"varint,10,opt,name=simulated,proto3" json:"simulated,omitempty"`
+	IngestTime int64 `protobuf:"varint,11,opt,name=ingest_time,json=ingestTime,proto3" json:"ingest_time,omitempty"`
+	// Moves is how often its values are expected to move, nanoseconds; 0 where they may stand for any time.
+	Moves         int64 `protobuf:"varint,12,opt,name=moves,proto3" json:"moves,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -420,6 +422,13 @@ func (x *SourceNotice) GetSimulated() bool {
 func (x *SourceNotice) GetIngestTime() int64 {
 	if x != nil {
 		return x.IngestTime
+	}
+	return 0
+}
+
+func (x *SourceNotice) GetMoves() int64 {
+	if x != nil {
+		return x.Moves
 	}
 	return 0
 }
@@ -2212,7 +2221,10 @@ type Fetch struct {
 	// Feed is the source's name of what was asked for.
 	Feed string `protobuf:"bytes,8,opt,name=feed,proto3" json:"feed,omitempty"`
 	// BodySha256 is of the answer as it was read, in hexadecimal digits; empty without one.
-	BodySha256    string `protobuf:"bytes,9,opt,name=body_sha256,json=bodySha256,proto3" json:"body_sha256,omitempty"`
+	BodySha256 string `protobuf:"bytes,9,opt,name=body_sha256,json=bodySha256,proto3" json:"body_sha256,omitempty"`
+	// Told is a digest of the values in the answer, whatever their order and when they were asked for; 0 without an answer
+	// that could be read. Where it is another than that of the last answer from the same address, a value moved.
+	Told          uint64 `protobuf:"fixed64,10,opt,name=told,proto3" json:"told,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2308,6 +2320,13 @@ func (x *Fetch) GetBodySha256() string {
 		return x.BodySha256
 	}
 	return ""
+}
+
+func (x *Fetch) GetTold() uint64 {
+	if x != nil {
+		return x.Told
+	}
+	return 0
 }
 
 // BackfillRecord is one record of backfill.raw.v1: a venue's own candle of the past.
@@ -2932,7 +2951,7 @@ const file_events_v1_reference_proto_rawDesc = "" +
 	"\x06global\x18\r \x01(\v2\x18.events.v1.GlobalFiguresH\x00R\x06global\x127\n" +
 	"\boverride\x18\x0e \x01(\v2\x19.events.v1.SymbolOverrideH\x00R\boverride\x12%\n" +
 	"\x04rate\x18\x0f \x01(\v2\x0f.events.v1.RateH\x00R\x04rateB\x06\n" +
-	"\x04body\"\xa9\x02\n" +
+	"\x04body\"\xbf\x02\n" +
 	"\fSourceNotice\x12\x16\n" +
 	"\x06source\x18\x01 \x01(\tR\x06source\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
@@ -2946,7 +2965,8 @@ const file_events_v1_reference_proto_rawDesc = "" +
 	"\tsimulated\x18\n" +
 	" \x01(\bR\tsimulated\x12\x1f\n" +
 	"\vingest_time\x18\v \x01(\x03R\n" +
-	"ingestTime\"\x8b\x04\n" +
+	"ingestTime\x12\x14\n" +
+	"\x05moves\x18\f \x01(\x03R\x05moves\"\x8b\x04\n" +
 	"\x04Coin\x12\x16\n" +
 	"\x06source\x18\x01 \x01(\tR\x06source\x12\x1b\n" +
 	"\tsource_id\x18\x02 \x01(\tR\bsourceId\x12\x12\n" +
@@ -3147,7 +3167,7 @@ const file_events_v1_reference_proto_rawDesc = "" +
 	"ingestTime\x12\x1d\n" +
 	"\n" +
 	"event_time\x18\a \x01(\x03R\teventTime\x12\x1c\n" +
-	"\tproviders\x18\b \x03(\tR\tproviders\"\xde\x01\n" +
+	"\tproviders\x18\b \x03(\tR\tproviders\"\xf2\x01\n" +
 	"\x05Fetch\x12\x16\n" +
 	"\x06source\x18\x01 \x01(\tR\x06source\x12\x10\n" +
 	"\x03url\x18\x02 \x01(\tR\x03url\x12\x16\n" +
@@ -3158,7 +3178,9 @@ const file_events_v1_reference_proto_rawDesc = "" +
 	"\x04rows\x18\a \x01(\x03R\x04rows\x12\x12\n" +
 	"\x04feed\x18\b \x01(\tR\x04feed\x12\x1f\n" +
 	"\vbody_sha256\x18\t \x01(\tR\n" +
-	"bodySha256\"\xcb\x01\n" +
+	"bodySha256\x12\x12\n" +
+	"\x04told\x18\n" +
+	" \x01(\x06R\x04told\"\xcb\x01\n" +
 	"\x0eBackfillRecord\x12\x1a\n" +
 	"\bproducer\x18\x01 \x01(\tR\bproducer\x123\n" +
 	"\x06candle\x18\x02 \x01(\v2\x19.events.v1.BackfillCandleH\x00R\x06candle\x12.\n" +

@@ -352,6 +352,11 @@ func (m *SourceNotice) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.Moves != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Moves))
+		i--
+		dAtA[i] = 0x60
+	}
 	if m.IngestTime != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.IngestTime))
 		i--
@@ -2047,6 +2052,12 @@ func (m *Fetch) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.Told != 0 {
+		i -= 8
+		binary.LittleEndian.PutUint64(dAtA[i:], uint64(m.Told))
+		i--
+		dAtA[i] = 0x51
+	}
 	if len(m.BodySha256) > 0 {
 		i -= len(m.BodySha256)
 		copy(dAtA[i:], m.BodySha256)
@@ -2843,6 +2854,9 @@ func (m *SourceNotice) SizeVT() (n int) {
 	if m.IngestTime != 0 {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.IngestTime))
 	}
+	if m.Moves != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.Moves))
+	}
 	n += len(m.unknownFields)
 	return n
 }
@@ -3610,6 +3624,9 @@ func (m *Fetch) SizeVT() (n int) {
 	l = len(m.BodySha256)
 	if l > 0 {
 		n += 1 + l + protohelpers.SizeOfVarint(uint64(l))
+	}
+	if m.Told != 0 {
+		n += 9
 	}
 	n += len(m.unknownFields)
 	return n
@@ -4814,6 +4831,25 @@ func (m *SourceNotice) UnmarshalVT(dAtA []byte) error {
 				b := dAtA[iNdEx]
 				iNdEx++
 				m.IngestTime |= int64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 12:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Moves", wireType)
+			}
+			m.Moves = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Moves |= int64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}
@@ -10126,6 +10162,16 @@ func (m *Fetch) UnmarshalVT(dAtA []byte) error {
 			}
 			m.BodySha256 = string(dAtA[iNdEx:postIndex])
 			iNdEx = postIndex
+		case 10:
+			if wireType != 1 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Told", wireType)
+			}
+			m.Told = 0
+			if (iNdEx + 8) > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Told = uint64(binary.LittleEndian.Uint64(dAtA[iNdEx:]))
+			iNdEx += 8
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
@@ -12623,6 +12669,25 @@ func (m *SourceNotice) UnmarshalVTUnsafe(dAtA []byte) error {
 				b := dAtA[iNdEx]
 				iNdEx++
 				m.IngestTime |= int64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 12:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Moves", wireType)
+			}
+			m.Moves = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Moves |= int64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}
@@ -18383,6 +18448,16 @@ func (m *Fetch) UnmarshalVTUnsafe(dAtA []byte) error {
 			}
 			m.BodySha256 = stringValue
 			iNdEx = postIndex
+		case 10:
+			if wireType != 1 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Told", wireType)
+			}
+			m.Told = 0
+			if (iNdEx + 8) > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Told = uint64(binary.LittleEndian.Uint64(dAtA[iNdEx:]))
+			iNdEx += 8
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
