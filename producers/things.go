@@ -30,6 +30,8 @@ func thing(rec *eventsv1.ReferenceRecord) string {
 		return "fear and greed " + strconv.FormatInt(b.FearGreed.EventTime, 10)
 	case *eventsv1.ReferenceRecord_Global:
 		return "global"
+	case *eventsv1.ReferenceRecord_CoinPast:
+		return "past " + b.CoinPast.SourceId + " " + strconv.FormatInt(b.CoinPast.Day, 10)
 	case *eventsv1.ReferenceRecord_Notice:
 		return "notice"
 	}
@@ -55,6 +57,8 @@ func digest(rec *eventsv1.ReferenceRecord) [sha256.Size]byte {
 		b.FearGreed.NextUpdate, b.FearGreed.IngestTime = 0, 0
 	case *eventsv1.ReferenceRecord_Global:
 		b.Global.IngestTime = 0
+	case *eventsv1.ReferenceRecord_CoinPast:
+		b.CoinPast.IngestTime = 0
 	case *eventsv1.ReferenceRecord_Notice:
 		b.Notice.IngestTime = 0
 	}
@@ -106,6 +110,8 @@ func setSource(rec *eventsv1.ReferenceRecord, slug string) {
 		b.FearGreed.Source = slug
 	case *eventsv1.ReferenceRecord_Global:
 		b.Global.Source = slug
+	case *eventsv1.ReferenceRecord_CoinPast:
+		b.CoinPast.Source = slug
 	case *eventsv1.ReferenceRecord_Rate:
 		b.Rate.Source = slug
 	}
@@ -137,6 +143,8 @@ func ingestField(rec *eventsv1.ReferenceRecord) *int64 {
 		return &b.FearGreed.IngestTime
 	case *eventsv1.ReferenceRecord_Global:
 		return &b.Global.IngestTime
+	case *eventsv1.ReferenceRecord_CoinPast:
+		return &b.CoinPast.IngestTime
 	case *eventsv1.ReferenceRecord_Notice:
 		return &b.Notice.IngestTime
 	case *eventsv1.ReferenceRecord_Override:

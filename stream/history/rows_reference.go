@@ -21,13 +21,14 @@ type referenceRows struct {
 	overrides   sheet[*eventsv1.SymbolOverride]
 	fiatRates   sheet[datedFixing]
 	pastRates   sheet[pastRate]
+	coinPasts   sheet[*eventsv1.CoinPast]
 }
 
 func newReferenceRows() *referenceRows {
 	return &referenceRows{
 		coins: coinSheet(), coinMarkets: coinMarketSheet(), stablecoins: stablecoinSheet(), protocols: protocolSheet(), chains: chainSheet(),
 		fearGreed: fearGreedSheet(), global: globalSheet(), fetches: fetchSheet(), sources: sourceSheet(), overrides: overrideSheet(),
-		fiatRates: fiatRateSheet(), pastRates: pastRateSheet(),
+		fiatRates: fiatRateSheet(), pastRates: pastRateSheet(), coinPasts: coinPastSheet(),
 	}
 }
 
@@ -41,7 +42,7 @@ func (a alsoIn) table() string { return a.name }
 
 func (r *referenceRows) all() []rows {
 	return []rows{&r.coins, alsoIn{&r.coins, "coin_events"}, &r.coinMarkets, &r.stablecoins, &r.protocols, &r.chains, &r.fearGreed, &r.global, &r.fetches, &r.sources,
-		&r.overrides, &r.fiatRates, alsoIn{&r.fiatRates, "fixings"}, &r.pastRates}
+		&r.overrides, &r.fiatRates, alsoIn{&r.fiatRates, "fixings"}, &r.pastRates, &r.coinPasts}
 }
 
 // add adds the rows of a record; it is false for one that has none.
@@ -61,6 +62,8 @@ func (r *referenceRows) add(p Place, rec *eventsv1.ReferenceRecord) bool {
 		r.fearGreed.say(p, b.FearGreed)
 	case *eventsv1.ReferenceRecord_Global:
 		r.global.say(p, b.Global)
+	case *eventsv1.ReferenceRecord_CoinPast:
+		r.coinPasts.say(p, b.CoinPast)
 	case *eventsv1.ReferenceRecord_Fetch:
 		r.fetches.say(p, b.Fetch)
 	case *eventsv1.ReferenceRecord_Notice:
@@ -171,6 +174,16 @@ func globalSheet() sheet[*eventsv1.GlobalFigures] {
 		numberOf("total_market_cap", figures.GetTotalMarketCap), numberOf("total_volume_24h", figures.GetTotalVolume24H),
 		numberOf("btc_dominance", figures.GetBtcDominance), numberOf("eth_dominance", figures.GetEthDominance),
 		countOf("active_coins", figures.GetActiveCoins), countOf("active_markets", figures.GetActiveMarkets), instantOf("event_time", figures.GetEventTime))
+}
+
+func coinPastSheet() sheet[*eventsv1.CoinPast] {
+	type past = *eventsv1.CoinPast
+	return newSheet("coin_past",
+		wordOf("source", past.GetSource), textOf("source_id", past.GetSourceId), dayOf("day", past.GetDay),
+		textOf("coin_id", func(p past) string { return canonical(p.Source, p.SourceId, "", "") }),
+		nestedOf("points", past.GetPoints, instantOf("time", (*eventsv1.CoinPastPoint).GetTime), numberOf("market_cap", (*eventsv1.CoinPastPoint).GetMarketCap),
+			numberOf("volume_24h", (*eventsv1.CoinPastPoint).GetVolume24H)),
+		instantOf("ingest_time", past.GetIngestTime))
 }
 
 func fetchSheet() sheet[*eventsv1.Fetch] {
