@@ -1,25 +1,21 @@
 -- +goose Up
--- What sources told afterwards of coins' markets, by days; never what they are now.
+-- What sources told afterwards of coins' markets; never what they are now.
 CREATE TABLE IF NOT EXISTS coin_past
 (
     source        LowCardinality(String),
     source_id     String,
-    day           Date,
+    time          DateTime64(9, 'UTC'),
     coin_id       String,
-    points Nested
-    (
-        time          DateTime64(9, 'UTC'),
-        market_cap    Nullable(Float64),
-        volume_24h    Nullable(Float64)
-    ),
+    market_cap    Nullable(Float64),
+    volume_24h    Nullable(Float64),
     ingest_time   DateTime64(9, 'UTC'),
     log_partition Int32,
     log_offset    Int64,
     version       UInt128
 )
 ENGINE = ReplacingMergeTree(version)
-PARTITION BY toYear(day)
-ORDER BY (source, source_id, day);
+PARTITION BY toYear(time)
+ORDER BY (source, source_id, time);
 
 -- +goose Down
 DROP TABLE coin_past;

@@ -23,8 +23,9 @@ func TestThePastOfTheMarketIsThatOfItsLargestCoins(t *testing.T) {
 		return said(offset, p)
 	}
 	insert(t, store, summary(60+1, &eventsv1.Summary{TotalMarketCap: 1000}), summary(60*6, &eventsv1.Summary{TotalMarketCap: 2000}),
-		tell("coingecko", "bitcoin", 0, "1", "1", "1", "1", "1"), // replaced by what is told later
-		tell("coingecko", "bitcoin", 0, "500", "600", "700", "800", "900"),
+		tell("coingecko", "bitcoin", 0, "1", "1", "1", "1", "1"), // replaced by what is told later, point by point
+		tell("coingecko", "bitcoin", 1, "600"),                   // a part of the day
+		tell("coingecko", "bitcoin", 0, "500"), tell("coingecko", "bitcoin", 2, "700", "800", "900"),
 		tell("coingecko", "ethereum", 0, "300", "300", "300", "", "300"),   // an hour is missing
 		tell("coingecko", "dogecoin", 1, "11", "11", "11", "11"),           // younger, less than one percent
 		tell("coingecko", "bitcoin-cash", -90, "5", "5", "5"),              // told no more

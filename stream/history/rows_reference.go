@@ -21,7 +21,7 @@ type referenceRows struct {
 	overrides   sheet[*eventsv1.SymbolOverride]
 	fiatRates   sheet[datedFixing]
 	pastRates   sheet[pastRate]
-	coinPasts   sheet[*eventsv1.CoinPast]
+	coinPasts   sheet[pastPoint]
 }
 
 func newReferenceRows() *referenceRows {
@@ -63,7 +63,10 @@ func (r *referenceRows) add(p Place, rec *eventsv1.ReferenceRecord) bool {
 	case *eventsv1.ReferenceRecord_Global:
 		r.global.say(p, b.Global)
 	case *eventsv1.ReferenceRecord_CoinPast:
-		r.coinPasts.say(p, b.CoinPast)
+		for _, point := range b.CoinPast.Points {
+			r.coinPasts.say(p, pastPoint{b.CoinPast, point})
+		}
+		return len(b.CoinPast.Points) > 0
 	case *eventsv1.ReferenceRecord_Fetch:
 		r.fetches.say(p, b.Fetch)
 	case *eventsv1.ReferenceRecord_Notice:
@@ -176,14 +179,20 @@ func globalSheet() sheet[*eventsv1.GlobalFigures] {
 		countOf("active_coins", figures.GetActiveCoins), countOf("active_markets", figures.GetActiveMarkets), instantOf("event_time", figures.GetEventTime))
 }
 
-func coinPastSheet() sheet[*eventsv1.CoinPast] {
-	type past = *eventsv1.CoinPast
+// pastPoint is a point of a coin's past: a record that tells a day in part replaces no more than it tells.
+type pastPoint struct {
+	*eventsv1.CoinPast
+	*eventsv1.CoinPastPoint
+}
+
+func coinPastSheet() sheet[pastPoint] {
+	type past = pastPoint
 	return newSheet("coin_past",
-		wordOf("source", past.GetSource), textOf("source_id", past.GetSourceId), dayOf("day", past.GetDay),
-		textOf("coin_id", func(p past) string { return canonical(p.Source, p.SourceId, "", "") }),
-		nestedOf("points", past.GetPoints, instantOf("time", (*eventsv1.CoinPastPoint).GetTime), numberOf("market_cap", (*eventsv1.CoinPastPoint).GetMarketCap),
-			numberOf("volume_24h", (*eventsv1.CoinPastPoint).GetVolume24H)),
-		instantOf("ingest_time", past.GetIngestTime))
+		wordOf("source", func(p past) string { return p.CoinPast.GetSource() }), textOf("source_id", func(p past) string { return p.GetSourceId() }),
+		instantOf("time", func(p past) int64 { return p.GetTime() }),
+		textOf("coin_id", func(p past) string { return canonical(p.CoinPast.GetSource(), p.GetSourceId(), "", "") }),
+		numberOf("market_cap", func(p past) string { return p.GetMarketCap() }), numberOf("volume_24h", func(p past) string { return p.GetVolume24H() }),
+		instantOf("ingest_time", func(p past) int64 { return p.CoinPast.GetIngestTime() }))
 }
 
 func fetchSheet() sheet[*eventsv1.Fetch] {

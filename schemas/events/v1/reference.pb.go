@@ -2040,8 +2040,8 @@ func (x *GlobalFigures) GetIngestTime() int64 {
 	return 0
 }
 
-// CoinPast is what a source told afterwards of a coin's market on one day; a later record of the day replaces it. It is the
-// past, and never what the coin is now.
+// CoinPast is what a source told afterwards of a coin's market on one day, or on a part of it; a point of a later
+// record replaces one of the same time. It is the past, and never what the coin is now.
 type CoinPast struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Source   string                 `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`

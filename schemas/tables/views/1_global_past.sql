@@ -12,9 +12,9 @@ CREATE OR REPLACE VIEW {database}.global_past
 AS WITH
     (SELECT total_market_cap FROM {database}.summaries WHERE total_market_cap > 0 ORDER BY time DESC, version DESC LIMIT 1) AS total,
     points AS (
-        SELECT source, source_id, toDateTime(toStartOfHour(points.time), 'UTC') AS time, argMin(coin_id, points.time) AS coin_id,
-            argMin(assumeNotNull(points.market_cap), points.time) AS cap, argMin(ifNull(points.volume_24h, 0), points.time) AS volume
-        FROM (SELECT * FROM {database}.coin_past FINAL) ARRAY JOIN points WHERE points.market_cap > 0
+        SELECT source, source_id, toDateTime(toStartOfHour(p.time), 'UTC') AS time, argMin(p.coin_id, p.time) AS coin_id,
+            argMin(assumeNotNull(p.market_cap), p.time) AS cap, argMin(ifNull(p.volume_24h, 0), p.time) AS volume
+        FROM {database}.coin_past AS p FINAL WHERE p.market_cap > 0
         GROUP BY source, source_id, time
     ),
     basket AS (
