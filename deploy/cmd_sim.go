@@ -23,7 +23,11 @@ var faultKinds = map[string]simulator.Faults{
 	"garbage":    {Garbage: 0.5},
 	"flood":      {Flood: 49},
 	"disconnect": {Refuse: true},
+	frozen:       {Frozen: true},
 }
+
+// frozen is the fault that only what is polled can have.
+const frozen = "frozen"
 
 // noFault ends what is in force.
 const noFault = "none"
@@ -97,6 +101,9 @@ func inflict(sim *simulator.Simulator, input faultInput, now time.Time) error {
 	faults, ok := faultKinds[input.Fault]
 	if !ok {
 		return fmt.Errorf("--fault %q is unknown: use %s", input.Fault, faultNames())
+	}
+	if input.Fault == frozen && !slices.Contains(sim.SourceSlugs(), input.Venue) {
+		return fmt.Errorf("--fault %s: %s is not polled: use one of %s", frozen, input.Venue, strings.Join(sim.SourceSlugs(), ", "))
 	}
 	if input.For < time.Second || input.For > longestFault {
 		return fmt.Errorf("--for %s is outside 1s to %s: use a duration such as 60s", input.For, longestFault)

@@ -272,7 +272,8 @@ func TestFaultsAreRefusedWithARemedy(t *testing.T) {
 	}{
 		{faultInput{Venue: "mtgox", Fault: "silence", For: time.Minute}, `--venue "mtgox" is not simulated: use binance, `},
 		{faultInput{Fault: "silence", For: time.Minute}, `--venue "" is not simulated`},
-		{faultInput{Venue: "kraken", Fault: "sulk", For: time.Minute}, `--fault "sulk" is unknown: use disconnect, flood, garbage, silence or none`},
+		{faultInput{Venue: "kraken", Fault: "sulk", For: time.Minute}, `--fault "sulk" is unknown: use disconnect, flood, frozen, garbage, silence or none`},
+		{faultInput{Venue: "kraken", Fault: "frozen", For: time.Minute}, `--fault frozen: kraken is not polled: use one of aave, `},
 		{faultInput{Venue: "kraken", Fault: "silence"}, `--for 0s is outside 1s to 24h0m0s`},
 		{faultInput{Venue: "kraken", Fault: "silence", For: 25 * time.Hour}, `--for 25h0m0s is outside`},
 	} {
@@ -284,9 +285,16 @@ func TestFaultsAreRefusedWithARemedy(t *testing.T) {
 		t.Errorf("refused faults are in force: %+v", faults)
 	}
 	for fault := range faultKinds {
-		if err := run(faultInput{Venue: "kraken", Fault: fault, For: time.Minute}); err != nil || faultName(in.sim.Load().Faults()["kraken"]) != fault {
+		venue := "kraken"
+		if fault == frozen {
+			venue = "aave"
+		}
+		if err := run(faultInput{Venue: venue, Fault: fault, For: time.Minute}); err != nil || faultName(in.sim.Load().Faults()[venue]) != fault {
 			t.Errorf("%s: %v, in force is %+v", fault, err, in.sim.Load().Faults())
 		}
+	}
+	if err := run(faultInput{Venue: "aave", Fault: "none"}); err != nil {
+		t.Error(err)
 	}
 	if err := run(faultInput{Venue: "kraken", Fault: "none"}); err != nil || len(in.sim.Load().Faults()) > 0 {
 		t.Errorf("ending it: %v, in force is %+v", err, in.sim.Load().Faults())

@@ -74,7 +74,7 @@ func (in *Instance) atSimulator(address string) bool {
 func (s sourceState) notice() *eventsv1.SourceNotice {
 	return &eventsv1.SourceNotice{
 		Source: s.Slug, Name: s.Name, Kinds: s.Kinds, Url: s.Address, License: s.License, Terms: s.Terms, Attribution: s.Attribution,
-		Interval: int64(s.Interval()), Enabled: s.Enabled, Simulated: s.Simulated,
+		Interval: int64(s.Interval()), Moves: int64(s.Moves), Enabled: s.Enabled, Simulated: s.Simulated,
 	}
 }
 

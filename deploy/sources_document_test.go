@@ -112,6 +112,9 @@ func describeSource(doc *strings.Builder, s producers.Source) {
 		row("Past", pastInWords(s.Past))
 	}
 	row("Budget", fmt.Sprintf("%d requests in %s, answers of at most %d MB", s.Requests, inWords(s.Per), s.MaxBody>>20))
+	if s.Moves > 0 {
+		row("Expected to tell something else every", inWords(s.Moves))
+	}
 	switch {
 	case s.Sign != nil:
 		row("Key", "needed: its file holds the key, sent in the header `"+s.KeyHeader+"`, and behind blanks what requests are signed with")
@@ -120,6 +123,7 @@ func describeSource(doc *strings.Builder, s producers.Source) {
 	}
 	doc.WriteString("\n| Feed | Every | First address |\n| --- | --- | --- |\n")
 	known := documentedKnown()
+	known.Read[s.Feeds[0].Paths(known)[0]] = known.Now // some feeds begin when the first one has
 	if s.History != nil {
 		fmt.Fprintf(doc, "| at the start | | `%s` |\n", s.URL+s.History(known)[0])
 	}

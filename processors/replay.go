@@ -69,6 +69,7 @@ var rebuiltTables = []rebuilt{
 	{"chain_tvl", schemas.TopicReferenceRaw, always, never},
 	{"fear_greed", schemas.TopicReferenceRaw, always, never},
 	{"global_figures", schemas.TopicReferenceRaw, always, never},
+	{"coin_past", schemas.TopicReferenceRaw, always, never},
 	{"fetches", schemas.TopicReferenceRaw, always, never},
 	{"sources", schemas.TopicReferenceRaw, always, never},
 	{"overrides", schemas.TopicReferenceRaw, always, never},

@@ -217,12 +217,15 @@ func (p *Poller) poll(ctx context.Context, feed Feed, path string) error {
 		return ctx.Err()
 	}
 	var said Readings
+	var told uint64
 	switch {
 	case err != nil:
 	case answer.Status == http.StatusNotModified:
 	default:
 		if err = p.source.Decode(path, answer.Body, &said); err != nil {
 			said = Readings{}
+		} else {
+			told = toldDigest(&said)
 		}
 		p.date(said.Fixings)
 		p.refuseFuture(&said)
@@ -241,7 +244,7 @@ func (p *Poller) poll(ctx context.Context, feed Feed, path string) error {
 	address, _, _ := strings.Cut(url, " ")
 	outcome := &eventsv1.Fetch{
 		Source: p.source.Slug, Feed: feed.Name, Url: address, Status: int32(answer.Status),
-		Started: answer.Started.UnixNano(), Duration: int64(answer.Duration), Rows: int64(len(said.Fixings) + len(said.Records)),
+		Started: answer.Started.UnixNano(), Duration: int64(answer.Duration), Rows: int64(len(said.Fixings) + len(said.Records)), Told: told,
 	}
 	if len(answer.Body) > 0 {
 		outcome.BodySha256 = fmt.Sprintf("%x", sha256.Sum256(answer.Body))

@@ -50,6 +50,8 @@ func (c *catalogue) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 	case path == "/global":
 		body = `{"data":{"total_market_cap":{"usd":1}}}`
+	case strings.HasSuffix(path, "/market_chart"):
+		body = `{"prices":[],"market_caps":[],"total_volumes":[]}`
 	case page && c.refused[id] != 0:
 		status, body = c.refused[id], `{"error":"no"}`
 	case page:
@@ -62,7 +64,7 @@ func (c *catalogue) RoundTrip(r *http.Request) (*http.Response, error) {
 func (c *catalogue) pages() []string {
 	var ids []string
 	for _, a := range c.asked {
-		if id, ok := strings.CutPrefix(a.path, "/coins/"); ok && id != "list" && id != "markets" {
+		if id, ok := strings.CutPrefix(a.path, "/coins/"); ok && id != "list" && id != "markets" && !strings.HasSuffix(id, "/market_chart") {
 			ids = append(ids, id)
 		}
 	}

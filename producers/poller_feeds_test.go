@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -106,6 +107,15 @@ func TestRatesWithoutATimeHoldWhenTheyWereRead(t *testing.T) {
 			"exchange-rates?currency=USD: 200, 2 rows", "exchange-rates?currency=USD: 200, 2 rows",
 			"coinbasefiat USD/EUR 0.91 2000-01-01", "exchange-rates?currency=USD: 200, 2 rows",
 			"coinbasefiat USD/EUR 0.91 2000-01-02", "coinbasefiat USD/JPY 150 2000-01-02", "exchange-rates?currency=USD: 200, 2 rows")
+		var told []uint64
+		for _, rec := range out.records {
+			if f := rec.GetFetch(); f != nil {
+				told = append(told, f.Told)
+			}
+		}
+		if a, b := told[0], told[3]; a == 0 || a == b || !slices.Equal(told, []uint64{a, a, a, b, b}) {
+			t.Errorf("the answers have the digests %x, want those of the values: one for the first three, another for the last two", told)
+		}
 		if got := out.records[0].GetFixing().EventTime; got != began.UnixNano() {
 			t.Errorf("the first rate was set at %s, want when it was read, %s", time.Unix(0, got), began)
 		}

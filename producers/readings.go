@@ -109,6 +109,32 @@ func (r *Readings) Global(g *eventsv1.GlobalFigures) {
 	}
 }
 
+// maxPointsOfDay bounds the points of a day of the past: one for each minute.
+const maxPointsOfDay = 24 * 60
+
+// CoinPast takes what a source tells afterwards of a coin's market on one day. A number that is none, or that is negative,
+// refuses the day.
+func (r *Readings) CoinPast(p *eventsv1.CoinPast) {
+	what := "past of " + p.SourceId
+	if !r.named(what, p.SourceId, "", "") {
+		return
+	}
+	if len(p.Points) > maxPointsOfDay {
+		r.refuse(what, fmt.Errorf("%w: %d points of a day", schemas.Absurd, len(p.Points)))
+		return
+	}
+	for _, point := range p.Points {
+		if !r.numbers(what, &point.MarketCap, &point.Volume24H) {
+			return
+		}
+		if strings.HasPrefix(point.MarketCap, "-") || strings.HasPrefix(point.Volume24H, "-") {
+			r.refuse(what, fmt.Errorf("%w: %s, %s", schemas.NonPositive, point.MarketCap, point.Volume24H))
+			return
+		}
+	}
+	r.add(&eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_CoinPast{CoinPast: p}})
+}
+
 // maxTiers bounds the tiers of a rate.
 const maxTiers = 64
 

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/shopspring/decimal"
 
@@ -41,6 +42,7 @@ func TestRecordedCoinsDecodeAsExpected(t *testing.T) {
 	root, answers := expectedAnswers(t)
 	compare := map[string]func(*testing.T, json.RawMessage, []coinLine){
 		"x_cg_list": compareCoinList, "x_cg_coin": compareCoinPage, "x_cg_markets": compareCoinMarkets, "x_cg_global": compareCoinSums,
+		"x_cg_chart": compareCoinChart,
 	}
 	compared := map[string]bool{}
 	for _, file := range slices.Sorted(maps.Keys(answers)) {
@@ -172,6 +174,39 @@ func compareCoinMarkets(t *testing.T, expect json.RawMessage, lines []coinLine) 
 	if len(want.ByID) > 0 {
 		t.Errorf("did not print %v", want.ByID)
 	}
+}
+
+func compareCoinChart(t *testing.T, expect json.RawMessage, lines []coinLine) {
+	type list struct {
+		N                     int
+		First, Last, Min, Max decimal.Decimal
+		TFirst                int64 `json:"t_first"`
+		TLast                 int64 `json:"t_last"`
+	}
+	var want struct {
+		Caps    list `json:"market_caps"`
+		Volumes list `json:"total_volumes"`
+	}
+	mustParse(t, expect, &want)
+	read := func(of func(coinLine) *decimal.Decimal) list {
+		got := list{N: len(lines), First: *of(lines[0]), Last: *of(lines[len(lines)-1]), Min: *of(lines[0]), Max: *of(lines[0])}
+		for _, l := range lines {
+			if l.Kind != "coin_past" || l.ID != "bitcoin" {
+				t.Fatalf("printed %+v, want a point of bitcoin's past", l)
+			}
+			got.Min, got.Max = decimal.Min(got.Min, *of(l)), decimal.Max(got.Max, *of(l))
+		}
+		for at, ms := range map[string]*int64{*lines[0].EventTime: &got.TFirst, *lines[len(lines)-1].EventTime: &got.TLast} {
+			told, err := time.Parse(time.RFC3339, at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			*ms = told.UnixMilli()
+		}
+		return got
+	}
+	equal(t, "caps", spell(read(func(l coinLine) *decimal.Decimal { return l.MarketCap })), spell(want.Caps))
+	equal(t, "volumes", spell(read(func(l coinLine) *decimal.Decimal { return l.Volume24h })), spell(want.Volumes))
 }
 
 func compareCoinSums(t *testing.T, expect json.RawMessage, lines []coinLine) {

@@ -141,7 +141,7 @@ func kindOf(rec *eventsv1.ReferenceRecord) string {
 	switch rec.Body.(type) {
 	case *eventsv1.ReferenceRecord_Coin:
 		return producers.KindCoin
-	case *eventsv1.ReferenceRecord_CoinMarket:
+	case *eventsv1.ReferenceRecord_CoinMarket, *eventsv1.ReferenceRecord_CoinPast:
 		return producers.KindMarket
 	case *eventsv1.ReferenceRecord_Stablecoin:
 		return producers.KindStablecoin

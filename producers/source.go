@@ -48,6 +48,10 @@ type Source struct {
 	Past *Past
 	// Feeds are read side by side, one request of each in turn.
 	Feeds []Feed
+	// Moves is how often, by its documentation, some of its values move, at least the interval of its feeds and at most
+	// 48 hours: a source that answers three times as long and tells the same counts as degraded. 0: its values may stand
+	// for any time, and it is not judged by them.
+	Moves time.Duration
 	// Requests may be made within Per, every attempt counted.
 	Requests int
 	Per      time.Duration

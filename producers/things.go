@@ -2,7 +2,10 @@ package producers
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
 	"strconv"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -27,6 +30,8 @@ func thing(rec *eventsv1.ReferenceRecord) string {
 		return "fear and greed " + strconv.FormatInt(b.FearGreed.EventTime, 10)
 	case *eventsv1.ReferenceRecord_Global:
 		return "global"
+	case *eventsv1.ReferenceRecord_CoinPast:
+		return "past " + b.CoinPast.SourceId + " " + strconv.FormatInt(b.CoinPast.Day, 10)
 	case *eventsv1.ReferenceRecord_Notice:
 		return "notice"
 	}
@@ -52,6 +57,8 @@ func digest(rec *eventsv1.ReferenceRecord) [sha256.Size]byte {
 		b.FearGreed.NextUpdate, b.FearGreed.IngestTime = 0, 0
 	case *eventsv1.ReferenceRecord_Global:
 		b.Global.IngestTime = 0
+	case *eventsv1.ReferenceRecord_CoinPast:
+		b.CoinPast.IngestTime = 0
 	case *eventsv1.ReferenceRecord_Notice:
 		b.Notice.IngestTime = 0
 	}
@@ -61,6 +68,29 @@ func digest(rec *eventsv1.ReferenceRecord) [sha256.Size]byte {
 		panic(err) // the only error is a buffer of the wrong size
 	}
 	return sha256.Sum256(value)
+}
+
+// toldDigest is of all values of an answer, before anything is added that the answer does not say: servers list the same
+// in changing orders, and put their own clock beside it. It is never 0.
+func toldDigest(said *Readings) uint64 {
+	sum := uint64(len(said.Fixings) + len(said.Records))
+	for _, rec := range said.Records {
+		d := digest(rec)
+		sum += binary.BigEndian.Uint64(d[:])
+	}
+	for _, f := range said.Fixings {
+		d := sha256.Sum256(fmt.Appendf(nil, "%s %s %s %s %d", f.Base, f.Quote, f.Rate, f.Date, unixNano(f.Event)))
+		sum += binary.BigEndian.Uint64(d[:])
+	}
+	return max(sum, 1)
+}
+
+// unixNano is 0 for no time.
+func unixNano(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
 }
 
 // setSource names whose record it is.
@@ -80,6 +110,8 @@ func setSource(rec *eventsv1.ReferenceRecord, slug string) {
 		b.FearGreed.Source = slug
 	case *eventsv1.ReferenceRecord_Global:
 		b.Global.Source = slug
+	case *eventsv1.ReferenceRecord_CoinPast:
+		b.CoinPast.Source = slug
 	case *eventsv1.ReferenceRecord_Rate:
 		b.Rate.Source = slug
 	}
@@ -111,6 +143,8 @@ func ingestField(rec *eventsv1.ReferenceRecord) *int64 {
 		return &b.FearGreed.IngestTime
 	case *eventsv1.ReferenceRecord_Global:
 		return &b.Global.IngestTime
+	case *eventsv1.ReferenceRecord_CoinPast:
+		return &b.CoinPast.IngestTime
 	case *eventsv1.ReferenceRecord_Notice:
 		return &b.Notice.IngestTime
 	case *eventsv1.ReferenceRecord_Override:

@@ -8,6 +8,8 @@ type (
 	SummaryOHLC = history.SummaryOHLC
 	// FigurePoint is a figure as it was at the end of a minute.
 	FigurePoint = history.FigurePoint
+	// GlobalPast is the whole market at a full hour, as far as a source told it afterwards.
+	GlobalPast = history.GlobalPast
 	// PegSample is the price of a stablecoin at a moment.
 	PegSample = history.PegSample
 	// PegStatistic is how well a stablecoin kept its peg.

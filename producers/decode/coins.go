@@ -61,6 +61,23 @@ func (a *answers) global(g *eventsv1.GlobalFigures) globalLine {
 	}
 }
 
+type pastLine struct {
+	Kind      string  `json:"kind"`
+	Source    string  `json:"source"`
+	ID        string  `json:"id"`
+	MarketCap *string `json:"marketCap"`
+	Volume24h *string `json:"volume24h"`
+	EventTime *string `json:"eventTime"`
+}
+
+// coinPast is a line for each point.
+func (a *answers) coinPast(p *eventsv1.CoinPast) (lines []any) {
+	for _, point := range p.Points {
+		lines = append(lines, pastLine{"coin_past", a.source.Slug, p.SourceId, known(point.MarketCap), known(point.Volume24H), stamp(point.Time)})
+	}
+	return lines
+}
+
 // counted is nil for 0, with which the log says that nothing was said.
 func counted(n uint32) *uint32 {
 	if n == 0 {

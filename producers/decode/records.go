@@ -25,6 +25,8 @@ func (a *answers) records(records []*eventsv1.ReferenceRecord) error {
 			lines = []any{l}
 		case *eventsv1.ReferenceRecord_Global:
 			lines = []any{a.global(b.Global)}
+		case *eventsv1.ReferenceRecord_CoinPast:
+			lines = a.coinPast(b.CoinPast)
 		case *eventsv1.ReferenceRecord_Stablecoin:
 			lines = []any{a.stablecoin(b.Stablecoin)}
 		case *eventsv1.ReferenceRecord_FearGreed:

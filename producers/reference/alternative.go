@@ -29,6 +29,7 @@ func alternative() producers.Source {
 		// The day's value comes soon after midnight UTC. The day before is read with it: it may have been corrected.
 		Feeds:    []producers.Feed{{Name: "index", Interval: time.Hour, Paths: producers.Fixed("/fng/?limit=2&format=json")}},
 		Past:     dailyFile("index", "", alternativeWhole, time.Date(2018, 2, 1, 0, 0, 0, 0, time.UTC)),
+		Moves:    24 * time.Hour,       // one index a day
 		Requests: 10, Per: time.Minute, // no limit is published
 		MaxBody: 4 << 20,
 		Decode:  decodeAlternative,

@@ -23,6 +23,7 @@ func coinbasefiat() producers.Source {
 		Off:      "Coinbase's terms of market data ask for its consent before indexes or fixings are made of them",
 		Kinds:    []string{producers.KindFiat},
 		Feeds:    []producers.Feed{{Name: "rates", Interval: 15 * time.Minute, Paths: producers.Fixed("/v2/exchange-rates?currency=USD")}},
+		Moves:    24 * time.Hour,       // paper money rests at weekends
 		Requests: 10, Per: time.Minute, // 10,000 an hour are documented for requests with a key, none for those without
 		MaxBody: 1 << 20,
 		Decode:  decodeCoinbaseFiat,

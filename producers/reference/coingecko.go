@@ -28,7 +28,7 @@ const (
 // coins by id, symbol and name, their markets in pages by market cap, and one page a coin. Its ids are our own.
 //
 // Of five requests a minute that it allows without a key, the largest coins take less than one, the others one, the
-// sums a tenth; the rest reads the coins one by one: 17,000 in four or five days.
+// sums a tenth; the rest reads the past of the largest, and then the coins one by one: 17,000 in four or five days.
 func coingecko() producers.Source {
 	return producers.Source{
 		Slug: "coingecko", Name: "CoinGecko", Version: 1,
@@ -43,11 +43,13 @@ func coingecko() producers.Source {
 			// Before rest, which counts by it how many pages there are.
 			{Name: "list", Interval: 24 * time.Hour, Paths: producers.Fixed(coinGeckoCoins + "list?include_platform=true")},
 			{Name: "global", Interval: 10 * time.Minute, Paths: producers.Fixed("/global")},
+			{Name: "past", Interval: 10 * time.Minute, Skips: true, Paths: coinGeckoPasts},
 			{Name: "rest", Interval: time.Hour, Paths: coinGeckoRest},
 			{Name: "detail", Interval: 10 * time.Minute, Skips: true, Paths: func(k producers.Known) []string {
 				return overdue(k, k.Ranked, 50, coinGeckoCoins, coinGeckoDetail)
 			}},
 		},
+		Moves:    10 * time.Minute, // held at most five minutes
 		Requests: 5, Per: time.Minute,
 		MaxBody: 32 << 20, // the list has about 4 MB, a page of markets 250 kB
 		Decode:  decodeCoinGecko,
@@ -108,6 +110,8 @@ func decodeCoinGecko(path string, body []byte, out *producers.Readings) error {
 		// A coin that cannot be read is refused as a row is: asking again would not help.
 		answer.Refuse(out, coinGeckoCoin(body, out), "the coin %.80s", keys["id"])
 		return nil
+	case name == "market_chart" && len(asked) > 1:
+		return coinGeckoPast(asked[len(asked)-2], body, out)
 	case answer.Has(keys, "data") && (path == "" || name == "global"):
 		return coinGeckoGlobal(keys["data"], out)
 	case answer.SaysError(keys) != "":

@@ -14,6 +14,7 @@ func TestAnswersAreReadByWhatWasAskedFor(t *testing.T) {
 	const (
 		row    = `{"id":"harbor","symbol":"hbr","name":"Harbor","current_price":1}`
 		listed = `{"id":"harbor","symbol":"hbr","name":"Harbor","is_active":true}`
+		chart  = `{"market_caps":[[1767567600000,7],[1767571200000,8.5],[1767574800000,null],[1767578400000,0]],"total_volumes":[[1767567600000,1]]}`
 		ticker = `{"id":"hbr-harbor","symbol":"HBR","name":"Harbor","quotes":{"USD":{"price":1}}}`
 	)
 	for _, c := range []struct {
@@ -36,6 +37,12 @@ func TestAnswersAreReadByWhatWasAskedFor(t *testing.T) {
 		{coingecko(), "/simple/price?ids=harbor", listed, 0, false},
 		{coingecko(), "/global", `{"data":{"total_market_cap":{"usd":1}}}`, 1, true},
 		{coingecko(), "/global/decentralized_finance_defi", `{"data":{"total_market_cap":{"usd":1}}}`, 0, false},
+		{coingecko(), "/coins/harbor/market_chart?days=30", chart, 2, true},
+		{coingecko(), "/coins/harbor/market_chart?days=30", `{"market_caps":[],"total_volumes":[]}`, 0, true},
+		{coingecko(), "/coins/harbor/market_chart?days=30", `{"prices":[[1767571200000,1]]}`, 0, false},
+		{coingecko(), "/coins/harbor/market_chart?days=30", `{"error":"coin not found"}`, 0, false},
+		{coingecko(), "/coins/harbor/market_chart?days=30", "[]", 0, false},
+		{coingecko(), "/coins/harbor/ohlc?days=30", chart, 0, false},
 		{coinpaprika(), "/tickers?quotes=USD", "[" + ticker + "]", 1, true},
 		{coinpaprika(), "/tickers/hbr-harbor", ticker, 1, true},
 		{coinpaprika(), "/coins", "[" + listed + "]", 1, true},
@@ -50,6 +57,74 @@ func TestAnswersAreReadByWhatWasAskedFor(t *testing.T) {
 		err := c.source.Decode(c.path, []byte(c.answer), &said)
 		if (err == nil) != c.reads || len(said.Records) != c.records || len(said.Refused) > 0 {
 			t.Errorf("%s of %s: %d records, %v, refused %v, want %d and read: %t", c.path, c.source.Slug, len(said.Records), err, said.Refused, c.records, c.reads)
+		}
+	}
+}
+
+// A point of a chart keeps its time and its values, by days; what was not told is not known.
+func TestChartsAreReadByDays(t *testing.T) {
+	const body = `{"prices":[[1767567600123,2]],"market_caps":[[1767567600123,7e0],[1767571200000,8.5],[1767574800000,null],[1767578400000,0],[1767582000000]],` +
+		`"total_volumes":[[1767567600123,1.50],[1767571200000,null],[1767574800000,3]]}`
+	var said producers.Readings
+	if err := decodeCoinGecko("/coins/harbor/market_chart?days=30", []byte(body), &said); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, rec := range said.Records {
+		p := rec.GetCoinPast()
+		got = append(got, fmt.Sprint(p.SourceId, " ", time.Unix(0, p.Day).UTC().Format(time.RFC3339)))
+		for _, point := range p.Points {
+			got = append(got, fmt.Sprint(point.Time, " ", point.MarketCap, " ", point.Volume24H))
+		}
+	}
+	want := []string{"harbor 2026-01-04T00:00:00Z", "1767567600123000000 7 1.5", "harbor 2026-01-05T00:00:00Z", "1767571200000000000 8.5 "}
+	if !slices.Equal(got, want) || len(said.Refused) != 1 {
+		t.Errorf("read are %q, refused %v, want %q and one point without a value refused", got, said.Refused, want)
+	}
+	for name, body := range map[string]string{
+		"a negative cap": `{"market_caps":[[1767567600000,-7]],"total_volumes":[]}`, "no number": `{"market_caps":[[1767567600000,"much"]],"total_volumes":[]}`,
+		"no time": `{"market_caps":[["then",7]],"total_volumes":[]}`,
+	} {
+		var said producers.Readings
+		if err := decodeCoinGecko("/coins/harbor/market_chart", []byte(body), &said); err != nil || len(said.Records) > 0 || len(said.Refused) != 1 {
+			t.Errorf("%s: read are %v, refused %v, %v, want one refusal", name, said.Records, said.Refused, err)
+		}
+	}
+}
+
+// The past of the largest coins is read whole at first and where a process was away for long, else each day what is new; and
+// not before it is known which are the largest.
+func TestThePastOfTheLargestIsReadOnce(t *testing.T) {
+	k := knownCoins(60)
+	paths := func() string { return fmt.Sprint(coinGeckoPasts(k)) }
+	if got := paths(); got != "[]" {
+		t.Errorf("before the ranks are known, asked for is %s", got)
+	}
+	k.Read[coinGeckoMarkets(1, 1)[0]] = k.Now
+	all, few := coinGeckoChart("coin-00000", 30), coinGeckoChart("coin-00000", 2)
+	if got := coinGeckoPasts(k); len(got) != 50 || got[0] != all || got[49] != coinGeckoChart("coin-00049", 30) {
+		t.Errorf("at first, asked for are %d: %q", len(got), got)
+	}
+	for i := 1; i < 50; i++ {
+		k.Read[coinGeckoChart(k.Ranked[i], 30)] = k.Now
+	}
+	for _, c := range []struct {
+		all, few time.Duration // ago; 0 is never
+		want     string
+	}{
+		{0, 0, "[" + all + "]"}, {23 * time.Hour, 0, "[]"}, {24 * time.Hour, 0, "[" + few + "]"}, {47 * time.Hour, 0, "[" + all + "]"},
+		{70 * time.Hour, 23 * time.Hour, "[]"}, {70 * time.Hour, 25 * time.Hour, "[" + few + "]"}, {200 * time.Hour, 100 * time.Hour, "[" + all + "]"},
+	} {
+		delete(k.Read, all)
+		delete(k.Read, few)
+		if c.all > 0 {
+			k.Read[all] = k.Now.Add(-c.all)
+		}
+		if c.few > 0 {
+			k.Read[few] = k.Now.Add(-c.few)
+		}
+		if got := paths(); got != c.want {
+			t.Errorf("read %s and %s ago, asked for is %s, want %s", c.all, c.few, got, c.want)
 		}
 	}
 }

@@ -34,6 +34,7 @@ func defillama() producers.Source {
 			{Name: "protocols", Interval: 6 * time.Hour, Paths: producers.Fixed("/protocols")},
 		},
 		// No limit is published; throttling is said to begin far above.
+		Moves:    time.Hour, // counted once an hour
 		Requests: 6, Per: time.Minute,
 		MaxBody: 64 << 20, // the protocols have some 10 MB, with a description each
 		Decode:  decodeDefiLlama,

@@ -30,6 +30,7 @@ func ecb() producers.Source {
 		Feeds:       []producers.Feed{{Name: "daily", Interval: time.Hour, Paths: producers.Fixed("/eurofxref-daily.xml")}},
 		Kinds:       []string{producers.KindFiat},
 		// The bank names no limit; a start takes two requests, an hour one.
+		Moves:    48 * time.Hour, // at Easter TARGET rests for four days
 		Requests: 4, Per: time.Minute,
 		MaxBody: 16 << 20, // the file of all days since 1999 has about 8 MB, that of 90 days 100 kB
 		Decode:  decodeECB,

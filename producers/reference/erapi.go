@@ -21,6 +21,7 @@ func erapi() producers.Source {
 		Off:         "its terms allow to convert with the rates, not to pass them on",
 		Kinds:       []string{producers.KindFiat},
 		Feeds:       []producers.Feed{{Name: "latest", Interval: 6 * time.Hour, Paths: producers.Fixed("/v6/latest/USD")}},
+		Moves:       24 * time.Hour, // once a day
 		Requests:    3, Per: time.Hour,
 		MaxBody: 1 << 20,
 		Decode:  decodeERAPI,

@@ -29,6 +29,7 @@ func frankfurter() producers.Source {
 		},
 		Feeds: []producers.Feed{{Name: "latest", Interval: time.Hour, Paths: producers.Fixed(rates)}},
 		// There are no quotas; what is too much is not said.
+		Moves:    48 * time.Hour, // central banks rest for up to four days
 		Requests: 4, Per: time.Minute,
 		MaxBody: 32 << 20, // 90 days of 160 currencies, each with a dozen banks
 		Decode:  decodeFrankfurter,

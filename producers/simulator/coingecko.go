@@ -33,6 +33,8 @@ func coinGecko() Source {
 				"GET /api/v3/coins/markets": g.markets,
 				"GET /api/v3/coins/{id}":    g.coin,
 				"GET /api/v3/global":        g.global,
+
+				"GET /api/v3/coins/{id}/market_chart": g.chart,
 			}
 		},
 	}

@@ -20,6 +20,8 @@ type Faults struct {
 	Flood int
 	// Refuse closes every new connection, and answers HTTP with 503.
 	Refuse bool
+	// Frozen has a source answer as it did when this began, whatever happens in its market. It does nothing to a venue.
+	Frozen bool
 	// Until is when the venue is good again, by its clock; zero is never by itself.
 	Until time.Time
 }
@@ -37,7 +39,7 @@ func (s *Simulator) Faults() map[string]Faults {
 	}
 	for _, r := range s.references {
 		r.mu.Lock()
-		r.heal(r.Now())
+		r.heal(r.clock.Now())
 		if r.faults != (Faults{}) {
 			faults[r.source.Slug] = r.faults
 		}
@@ -58,7 +60,7 @@ func (s *Simulator) SetFaults(slug string, f Faults) error {
 	if r := s.reference(slug); r != nil {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.faults = f
+		r.faults, r.frozen = f, r.clock.Now()
 		return nil
 	}
 	x, err := s.exchange(slug)

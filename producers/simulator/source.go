@@ -81,14 +81,25 @@ type Reference struct {
 	// hurried is an accelerated run, whose time stands while a client waits: instead of silence it hangs up.
 	hurried bool
 
-	mu      sync.Mutex
-	faults  Faults
+	mu     sync.Mutex
+	faults Faults
+	// frozen is since when the source is frozen, if it is.
+	frozen  time.Time
 	random  uint64
 	counter counter
 }
 
-// Now is the source's time.
-func (r *Reference) Now() time.Time { return r.clock.Now() }
+// Now is the time of which the source tells: it stands while the source is frozen.
+func (r *Reference) Now() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.clock.Now()
+	r.heal(now)
+	if r.faults.Frozen {
+		return r.frozen
+	}
+	return now
+}
 
 // root stands for the provider's host.
 func (s *Source) root() string { return "/" + s.Slug }
@@ -134,7 +145,7 @@ const retryAfter = 30
 
 func (r *Reference) serve(w http.ResponseWriter, req *http.Request) {
 	r.counter.requests.Add(1)
-	now := r.Now()
+	now := r.clock.Now()
 	r.mu.Lock()
 	r.heal(now)
 	faults := r.faults

@@ -61,6 +61,9 @@ var sourceLikenesses = []sourceLikeness{
 		},
 		without: []string{"tickers"}, // which it is asked to leave out
 	},
+	{source: "coingecko", get: "/coins/bitcoin/market_chart?vs_currency=usd&days=1", recorded: "coingecko_ruby/market-chart-1d.json.gz"},
+	{source: "coingecko", get: "/coins/%s/market_chart?vs_currency=usd&days=30", of: []string{"bitcoin", "tether"}, documented: "coingecko/chart.json", counters: []string{"market_caps[][1]", "total_volumes[][1]"}},
+	{source: "coingecko", get: "/coins/nosuch/market_chart?vs_currency=usd&days=30", documented: "coingecko/unknown.json"},
 	{source: "coingecko", get: "/coins/nosuch", documented: "coingecko/unknown.json"},
 	{source: "coingecko", get: "/coins/markets", documented: "coingecko/unknown.json"},
 	{source: "coingecko", get: "/coins/list?include_platform=true", documented: "coingecko/list.json", keyed: []string{"[].platforms"}},

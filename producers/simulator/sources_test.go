@@ -60,7 +60,7 @@ func allMarkets(t testing.TB, s *Simulator) (all []marketRow) {
 
 // sourcePaths are what adapters ask for.
 var sourcePaths = map[string][]string{
-	"coingecko":   {"/coins/list?include_platform=true", geckoMarkets + "&per_page=100&page=5", "/coins/uniswap", "/global"},
+	"coingecko":   {"/coins/list?include_platform=true", geckoMarkets + "&per_page=100&page=5", "/coins/uniswap", "/global", "/coins/uniswap/market_chart?vs_currency=usd&days=30"},
 	"coinpaprika": {"/tickers?quotes=USD", "/coins", "/coins/uni-uniswap", "/global"},
 	"defillama":   {"/protocols", "/v2/chains", "/stablecoins?includePrices=true"},
 	"alternative": {"/fng/?limit=0&format=json"}, "frankfurter": {"/v2/rates?base=USD&expand=providers"}, "coinbasefiat": {"/v2/exchange-rates?currency=USD"},
@@ -111,6 +111,54 @@ func TestSourcesAreFunctionsOfSeedAndTime(t *testing.T) {
 	}
 	if len(sourcePaths) != len(a.SourceSlugs()) {
 		t.Errorf("%d sources are asked, simulated are %v", len(sourcePaths), a.SourceSlugs())
+	}
+}
+
+// A chart goes on where the one of an hour ago ended, and its last point is what the list of markets tells.
+func TestCoinGeckosChartsAreOfItsMarket(t *testing.T) {
+	type chart struct {
+		Prices  [][2]float64
+		Caps    [][2]float64 `json:"market_caps"`
+		Volumes [][2]float64 `json:"total_volumes"`
+	}
+	now := noon
+	cfg := DefaultConfig()
+	cfg.Clock, cfg.Venues = walking{&now}, []Venue{kraken()}
+	s, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.listener.Close()
+	const path = "/coins/ethereum/market_chart?vs_currency=usd&days="
+	before := decoded[chart](t, s, "coingecko", path+"30")
+	if n := len(before.Caps); n != 721 || len(before.Prices) != n || len(before.Volumes) != n || before.Caps[0][0]-float64(noon.AddDate(0, 0, -30).UnixMilli()) > 3600e3 {
+		t.Fatalf("30 days have %d, %d and %d points from %.0f on, want an hour each and now", len(before.Prices), n, len(before.Volumes), before.Caps[0][0])
+	}
+	row := decoded[[]marketRow](t, s, "coingecko", geckoMarkets+"&precision=full&ids=ethereum")[0]
+	if got := before.Caps[720][1]; math.Round(got) != *row.MarketCap || before.Prices[720][1] != *row.CurrentPrice {
+		t.Errorf("the chart ends with a cap of %.0f, the list tells %.0f", got, *row.MarketCap)
+	}
+	now = noon.Add(time.Hour)
+	after := decoded[chart](t, s, "coingecko", path+"2")
+	for i := range 40 {
+		old := before.Caps[720-40+i]
+		if j := slices.IndexFunc(after.Caps, func(p [2]float64) bool { return p[0] == old[0] }); j < 0 || after.Caps[j] != old || after.Volumes[j] != before.Volumes[720-40+i] {
+			t.Fatalf("an hour later the chart tells another cap than %v", old)
+		}
+	}
+	for i, p := range before.Prices[1:] {
+		if last := before.Prices[i][1]; p[1] < last*0.7 || p[1] > last/0.7 {
+			t.Errorf("within an hour the price goes from %g to %g", last, p[1])
+		}
+	}
+	if n := len(decoded[chart](t, s, "coingecko", path+"1").Caps); n != 289 && n != 288 {
+		t.Errorf("a day has %d points, want one every five minutes", n)
+	}
+	if n := len(decoded[chart](t, s, "coingecko", path+"365").Caps); n < 300 || n > 366 {
+		t.Errorf("a year has %d points, want one a day", n)
+	}
+	if got := answerTo(t, s, "coingecko", path+"366").Code; got != http.StatusUnauthorized {
+		t.Errorf("more than a year: status %d", got)
 	}
 }
 

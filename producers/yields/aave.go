@@ -37,6 +37,7 @@ func aave() producers.Source {
 				Paths: producers.Fixed(graphQL(`{ chains(filter: MAINNET_ONLY) { chainId } }`))},
 			{Name: "markets", Interval: 15 * time.Minute, Paths: chains.paths},
 		},
+		Moves:    15 * time.Minute,     // by what is borrowed, which changes with every block
 		Requests: 10, Per: time.Minute, // no limit is published
 		MaxBody: 32 << 20,
 		Decode:  chains.decode,

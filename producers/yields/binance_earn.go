@@ -32,6 +32,7 @@ func binanceEarn() producers.Source {
 			{Name: "flexible", Interval: time.Hour, Paths: producers.Fixed(binancePages("/sapi/v1/simple-earn/flexible/list")...)},
 			{Name: "locked", Interval: time.Hour, Paths: producers.Fixed(binancePages("/sapi/v1/simple-earn/locked/list")...)},
 		},
+		Moves:    24 * time.Hour, // rates are of the moment, but no interval is documented
 		Requests: 10, Per: time.Minute,
 		MaxBody: 8 << 20,
 		Decode:  decodeBinanceEarn,

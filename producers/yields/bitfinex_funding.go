@@ -36,6 +36,7 @@ func bitfinexFunding() producers.Source {
 			},
 			Rows: bitfinexHours, OldestFirst: true, Settle: 5 * time.Minute,
 		},
+		Moves:    time.Hour, // the flash return rate is the mean of an hour
 		Requests: 30, Per: time.Minute,
 		MaxBody: 8 << 20,
 		Decode:  decodeBitfinexFunding,

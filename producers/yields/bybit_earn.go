@@ -29,6 +29,7 @@ func bybitEarn() producers.Source {
 			{Name: "savings", Interval: 15 * time.Minute, Paths: producers.Fixed("/v5/earn/product?category=FlexibleSaving")},
 			{Name: "onchain", Interval: 15 * time.Minute, Paths: producers.Fixed("/v5/earn/product?category=OnChain")},
 		},
+		Moves:    15 * time.Minute, // reckoned anew every ten minutes
 		Requests: 50, Per: time.Second,
 		MaxBody: 8 << 20,
 		Decode:  decodeBybitEarn,

@@ -24,6 +24,7 @@ func bybitMargin() producers.Source {
 		Feeds: []producers.Feed{{
 			Name: "borrowed", Interval: 15 * time.Minute, Paths: producers.Fixed("/v5/spot-margin-trade/data?vipLevel=No%20VIP"),
 		}},
+		Moves:    time.Hour,            // rates are those of an hour
 		Requests: 60, Per: time.Minute, // 600 within 5 seconds are allowed to an address, over all that it asks for
 		MaxBody: 8 << 20,
 		Decode:  decodeBybitMargin,

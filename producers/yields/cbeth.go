@@ -22,6 +22,7 @@ func cbeth() producers.Source {
 		Attribution: "Source: Coinbase",
 		Kinds:       []string{producers.KindRate},
 		Feeds:       []producers.Feed{{Name: "apy", Interval: time.Hour, Paths: producers.Fixed("/wrapped-assets/CBETH")}},
+		Moves:       24 * time.Hour, // rewards of staking are reckoned by days
 		Requests:    10, Per: time.Second,
 		MaxBody: 1 << 20,
 		Decode:  decodeCBETH,

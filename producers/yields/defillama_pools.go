@@ -38,6 +38,7 @@ func defillamaYields() producers.Source {
 			// Answers are kept for up to an hour, and the last count of a day comes in its last hour.
 			Settle: 2 * time.Hour,
 		},
+		Moves:    time.Hour,            // counted once an hour
 		Requests: 60, Per: time.Minute, // no limit is published; throttling is said to begin at 300
 		MaxBody: 64 << 20, // the pools have some 12 MB
 		Decode:  pools.decode,

@@ -21,6 +21,7 @@ func frax() producers.Source {
 		Attribution: "Source: Frax",
 		Kinds:       []string{producers.KindRate},
 		Feeds:       []producers.Feed{{Name: "apr", Interval: time.Hour, Paths: producers.Fixed("/v2/frxeth/summary/latest")}},
+		Moves:       0,                    // rewards come in cycles of a week, may stand for any time
 		Requests:    10, Per: time.Minute, // no limit is published
 		MaxBody: 1 << 20,
 		Decode:  decodeFrax,

@@ -22,6 +22,7 @@ func gateLend() producers.Source {
 		Attribution: "Source: Gate",
 		Kinds:       []string{producers.KindRate},
 		Feeds:       []producers.Feed{{Name: "lent", Interval: 15 * time.Minute, Paths: producers.Fixed("/api/v4/earn/uni/rate")}},
+		Moves:       time.Hour, // settled each hour
 		Requests:    200, Per: 10 * time.Second,
 		MaxBody: 8 << 20,
 		Decode:  decodeGateLend,

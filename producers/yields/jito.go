@@ -22,6 +22,7 @@ func jito() producers.Source {
 		Attribution: "Source: Jito",
 		Kinds:       []string{producers.KindRate},
 		Feeds:       []producers.Feed{{Name: "apy", Interval: time.Hour, Paths: producers.Fixed("/api/getJitoPoolStatsRecentOnly/")}},
+		Moves:       48 * time.Hour,       // an epoch of Solana, about two days
 		Requests:    10, Per: time.Minute, // no limit is published
 		MaxBody: 1 << 20,
 		Decode:  decodeJito,

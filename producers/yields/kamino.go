@@ -30,6 +30,7 @@ func kamino() producers.Source {
 			{Name: "markets", Interval: 6 * time.Hour, Paths: producers.Fixed("/v2/kamino-market")},
 			{Name: "reserves", Interval: 30 * time.Minute, Paths: markets.paths, Skips: true},
 		},
+		Moves:    30 * time.Minute,     // by what is borrowed, which changes with every slot
 		Requests: 30, Per: time.Minute, // no limit is published
 		MaxBody: 8 << 20,
 		Decode:  markets.decode,

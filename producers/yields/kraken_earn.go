@@ -27,6 +27,7 @@ func krakenEarn() producers.Source {
 		Feeds: []producers.Feed{{
 			Name: "strategies", Interval: time.Hour, Paths: producers.Fixed(`/0/private/Earn/Strategies {"limit":500}`),
 		}},
+		Moves:    0, // ranges that Kraken sets, may stand for any time
 		Requests: 10, Per: time.Minute,
 		MaxBody: 8 << 20,
 		Decode:  decodeKrakenEarn,

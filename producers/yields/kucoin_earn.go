@@ -31,6 +31,7 @@ func kucoinEarn() producers.Source {
 			feed("savings", "saving"), feed("promotions", "promotion"), feed("staking", "staking"),
 			feed("kcs", "kcs-staking"), feed("eth", "eth-staking"),
 		},
+		Moves:    0,                    // products with rates that KuCoin sets, may stand for any time
 		Requests: 60, Per: time.Minute, // each weighs 5 of the 2,000 and more that an account has within 30 seconds
 		MaxBody: 8 << 20,
 		Decode:  decodeKuCoinEarn,

@@ -29,6 +29,7 @@ func lido() producers.Source {
 			Path:     func(producers.Series, time.Time, time.Time) string { return "/v1/protocol/steth/apr/sma" },
 			Interval: 24 * time.Hour, Back: 7 * 24 * time.Hour, Settle: time.Hour,
 		},
+		Moves:    24 * time.Hour,       // one rebase a day
 		Requests: 10, Per: time.Minute, // no limit is published
 		MaxBody: 1 << 20,
 		Decode:  decodeLido,

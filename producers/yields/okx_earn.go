@@ -36,6 +36,7 @@ func okxEarn() producers.Source {
 			},
 			Rows: okxHours, Since: time.Date(2021, 12, 14, 0, 0, 0, 0, time.UTC), Settle: 5 * time.Minute,
 		},
+		Moves:    time.Hour, // settled each hour
 		Requests: 6, Per: time.Second,
 		MaxBody: 8 << 20,
 		Decode:  decodeOKXEarn,

@@ -22,6 +22,7 @@ func rocketpool() producers.Source {
 		Attribution: "Source: Rocket Pool",
 		Kinds:       []string{producers.KindRate},
 		Feeds:       []producers.Feed{{Name: "apr", Interval: time.Hour, Paths: producers.Fixed("/api/apr")}},
+		Moves:       24 * time.Hour,       // balances are reported about once a day
 		Requests:    10, Per: time.Minute, // no limit is published
 		MaxBody: 1 << 20,
 		Decode:  decodeRocketPool,

@@ -22,6 +22,7 @@ func swell() producers.Source {
 		Attribution: "Source: Swell",
 		Kinds:       []string{producers.KindRate},
 		Feeds:       []producers.Feed{{Name: "apr", Interval: time.Hour, Paths: producers.Fixed("/api/tokens/sweth/apr")}},
+		Moves:       24 * time.Hour,       // rewards of staking are reckoned by days
 		Requests:    10, Per: time.Minute, // no limit is published
 		MaxBody: 1 << 20,
 		Decode:  decodeSwell,

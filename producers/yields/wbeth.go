@@ -23,6 +23,7 @@ func wbeth() producers.Source {
 		Feeds: []producers.Feed{{
 			Name: "apr", Interval: time.Hour, Paths: producers.Fixed("/bapi/earn/v1/public/pos/cftoken/project/getPurchasableProject"),
 		}},
+		Moves:    24 * time.Hour,       // the rate of a day
 		Requests: 10, Per: time.Minute, // no limit is published
 		MaxBody: 1 << 20,
 		Decode:  decodeWBETH,

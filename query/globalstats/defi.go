@@ -135,11 +135,14 @@ func newDefiSeries(history DefiHistory) *series {
 		points: func(ctx context.Context, metric string, from, to time.Time, step time.Duration) (points []MetricPoint, err error) {
 			told, err := history.DefiSeries(ctx, metric, from, to, step)
 			for _, p := range told {
-				points = append(points, MetricPoint{p.Time.Unix(), p.Value})
+				points = append(points, MetricPoint{Timestamp: p.Time.Unix(), Value: p.Value})
 			}
 			return points, err
 		},
-		candles: history.DefiOHLC,
+		candles: func(ctx context.Context, metric string, from, end, _ time.Time, step time.Duration) ([]MetricCandle, error) {
+			candles, err := history.DefiOHLC(ctx, metric, from, end, step)
+			return measured(candles), err
+		},
 	}
 }
 

@@ -18,6 +18,8 @@ type History interface {
 	Summaries(ctx context.Context, from, to time.Time, step time.Duration) ([]*eventsv1.Summary, error)
 	// SummaryOHLC returns what a metric did in the steps that begin in [from, to), oldest first, as far as there are any.
 	SummaryOHLC(ctx context.Context, metric string, from, to time.Time, step time.Duration) ([]query.SummaryOHLC, error)
+	// GlobalPast returns the full hours in (from, to], oldest first, that a source told afterwards.
+	GlobalPast(ctx context.Context, from, to time.Time) ([]query.GlobalPast, error)
 	// FearGreedHistory returns what sources said of the days that begin in [from, to), by day.
 	FearGreedHistory(ctx context.Context, from, to time.Time) ([]*eventsv1.FearGreed, error)
 }
@@ -52,8 +54,9 @@ type series struct {
 	metrics []string
 	// points reads of each step in (from, to] the last value of a metric, oldest first.
 	points func(ctx context.Context, metric string, from, to time.Time, step time.Duration) ([]MetricPoint, error)
-	// candles reads what a metric did in the steps that begin in [from, to), oldest first, as far as there are any.
-	candles func(ctx context.Context, metric string, from, to time.Time, step time.Duration) ([]query.SummaryOHLC, error)
+	// candles reads what a metric did in the steps that begin in [from, end), oldest first, as far as there are any, up to
+	// the last minute.
+	candles func(ctx context.Context, metric string, from, end, last time.Time, step time.Duration) ([]MetricCandle, error)
 	held    *otter.Cache[seriesKey, query.Answer]
 }
 
@@ -80,7 +83,13 @@ func newSeriesCache() *otter.Cache[seriesKey, query.Answer] {
 // HistoryBody answers GET /api/v1/global-stats/metrics/history/{metricType}, and the same of DeFi.
 type HistoryBody struct {
 	Data MetricHistory `json:"data"`
-	Meta Meta          `json:"meta"`
+	Meta SeriesMeta    `json:"meta"`
+}
+
+// SeriesMeta tells about a series.
+type SeriesMeta struct {
+	Meta
+	Backfilled int `json:"backfilled,omitempty" doc:"Rows of steps in which nothing was measured here: a source told them afterwards"`
 }
 
 // MetricHistory is what a metric was.
@@ -95,12 +104,19 @@ type MetricHistory struct {
 type MetricPoint struct {
 	Timestamp int64   `json:"timestamp" doc:"Unix seconds"`
 	Value     float64 `json:"value" doc:"USD, or percent"`
+	Told
+}
+
+// Told marks what was not measured here.
+type Told struct {
+	Origin   string   `json:"origin,omitempty" enum:"backfill" doc:"backfill: a source told it afterwards of its largest coins, and nothing was measured in this step; left out where it was measured"`
+	Coverage *float64 `json:"coverage,omitempty" doc:"Of what is back-filled: what the coins that were told hold now of the total market cap, percent. Sums are too low by what it lacks, dominances too high"`
 }
 
 // OHLCBody answers GET /api/v1/global-stats/metrics/ohlc/{metricType}, and the same of DeFi.
 type OHLCBody struct {
 	Data MetricOHLC `json:"data"`
-	Meta Meta       `json:"meta"`
+	Meta SeriesMeta `json:"meta"`
 }
 
 // MetricOHLC is what a metric did.
@@ -119,7 +135,8 @@ type MetricCandle struct {
 	Low       float64 `json:"low"`
 	Close     float64 `json:"close"`
 	Avg       float64 `json:"avg" doc:"Mean of the samples"`
-	Samples   int     `json:"samples" doc:"Minutes of which a value was written: of the whole market all, of DeFi those in which it changed and one at least every five"`
+	Samples   int     `json:"samples" doc:"Minutes of which a value was written: of the whole market all, of DeFi those in which it changed and one at least every five; of what is back-filled full hours"`
+	Told
 }
 
 // params are those of a path that ends with a metric's name.
@@ -134,29 +151,26 @@ func (s *series) params(units string) []query.Param {
 
 // history answers what a metric was.
 func (s *series) history(ctx context.Context, r *query.Request, to newest) (query.Answer, error) {
-	return s.answer(ctx, r, to, false, func(ctx context.Context, metric string, p period, to time.Time) (any, int, error) {
+	return s.answer(ctx, r, to, false, func(ctx context.Context, metric string, p period, to time.Time) (any, int, int, error) {
 		points, err := s.points(ctx, metric, ceilTo(to, p.point).Add(-p.span), to, p.point)
 		data := MetricHistory{MetricType: metric, Period: p.name, Granularity: p.granularity, History: append([]MetricPoint{}, points...)}
-		return data, len(points), err
+		return data, len(points), backfilled(points, func(p MetricPoint) Told { return p.Told }), err
 	})
 }
 
 // ohlc answers what a metric did.
 func (s *series) ohlc(ctx context.Context, r *query.Request, to newest) (query.Answer, error) {
-	return s.answer(ctx, r, to, true, func(ctx context.Context, metric string, p period, to time.Time) (any, int, error) {
+	return s.answer(ctx, r, to, true, func(ctx context.Context, metric string, p period, to time.Time) (any, int, int, error) {
 		end := ceilTo(to, p.candle)
-		candles, err := s.candles(ctx, metric, end.Add(-p.span), end, p.candle)
-		data := MetricOHLC{MetricType: metric, Period: p.name, Granularity: p.candles, OHLC: []MetricCandle{}}
-		for _, c := range candles {
-			data.OHLC = append(data.OHLC, MetricCandle{c.Start.Unix(), c.Open, c.High, c.Low, c.Close, c.Average, c.Samples})
-		}
-		return data, len(data.OHLC), err
+		candles, err := s.candles(ctx, metric, end.Add(-p.span), end, to, p.candle)
+		data := MetricOHLC{MetricType: metric, Period: p.name, Granularity: p.candles, OHLC: append([]MetricCandle{}, candles...)}
+		return data, len(candles), backfilled(candles, func(c MetricCandle) Told { return c.Told }), err
 	})
 }
 
 // answer tells what read reads of history up to the last minute, once a minute.
 func (s *series) answer(ctx context.Context, r *query.Request, to newest, candles bool,
-	read func(ctx context.Context, metric string, p period, to time.Time) (data any, count int, err error),
+	read func(ctx context.Context, metric string, p period, to time.Time) (data any, count, backfilled int, err error),
 ) (query.Answer, error) {
 	metric, back := r.Text("metricType"), r.Text("period")
 	p := periods[slices.IndexFunc(periods, func(p period) bool { return p.name == back })]
@@ -165,40 +179,39 @@ func (s *series) answer(ctx context.Context, r *query.Request, to newest, candle
 	return s.held.Get(context.WithoutCancel(ctx), seriesKey{candles, metric, p.name, to}, otter.LoaderFunc[seriesKey, query.Answer](func(ctx context.Context, _ seriesKey) (query.Answer, error) {
 		ctx, cancel := context.WithTimeout(ctx, seriesPatience)
 		defer cancel()
-		data, count, err := read(ctx, metric, p, time.Unix(0, to.minute).UTC())
+		data, count, backfilled, err := read(ctx, metric, p, time.Unix(0, to.minute).UTC())
 		if err != nil {
 			return query.Answer{}, err
 		}
 		answer, err := query.Encode(struct {
-			Data any  `json:"data"`
-			Meta Meta `json:"meta"`
-		}{data, Meta{query.Meta{Count: count, LastUpdated: query.FormatTime(to.minute), Clamped: r.Clamped()}, to.age.Meta()}})
+			Data any        `json:"data"`
+			Meta SeriesMeta `json:"meta"`
+		}{data, SeriesMeta{Meta{query.Meta{Count: count, LastUpdated: query.FormatTime(to.minute), Clamped: r.Clamped()}, to.age.Meta()}, backfilled}})
 		answer.Simulated = to.simulated
 		return answer, err
 	}))
 }
 
-// ofMarket are the metrics of the whole market, with what a summary says of each.
-var ofMarket = map[string]func(*eventsv1.Summary) float64{
-	"total_market_cap": (*eventsv1.Summary).GetTotalMarketCap, "total_volume_24h": (*eventsv1.Summary).GetTotalVolume24H,
-	"btc_dominance": (*eventsv1.Summary).GetBtcDominance, "eth_dominance": (*eventsv1.Summary).GetEthDominance,
+// backfilled counts the rows that were told afterwards.
+func backfilled[T any](rows []T, told func(T) Told) (n int) {
+	for _, row := range rows {
+		if told(row).Origin != "" {
+			n++
+		}
+	}
+	return n
 }
 
-func (u *Unit) newSeries() *series {
-	return &series{
-		metrics: []string{"total_market_cap", "total_volume_24h", "btc_dominance", "eth_dominance"}, held: newSeriesCache(),
-		points: func(ctx context.Context, metric string, from, to time.Time, step time.Duration) (points []MetricPoint, err error) {
-			summaries, err := u.history.Summaries(ctx, from, to, step)
-			for _, s := range summaries {
-				points = append(points, MetricPoint{seconds(s.Time), ofMarket[metric](s)})
-			}
-			return points, err
-		},
-		candles: func(ctx context.Context, metric string, from, to time.Time, step time.Duration) ([]query.SummaryOHLC, error) {
-			return u.history.SummaryOHLC(ctx, metric, from, to, step)
-		},
+// measured makes candles of what was measured.
+func measured(candles []query.SummaryOHLC) []MetricCandle {
+	var all []MetricCandle
+	for _, c := range candles {
+		all = append(all, MetricCandle{Timestamp: c.Start.Unix(), Open: c.Open, High: c.High, Low: c.Low, Close: c.Close, Avg: c.Average, Samples: c.Samples})
 	}
+	return all
 }
+
+const backfilledDoc = "Steps in which nothing was measured here hold the full hours that a source told afterwards of the largest coins, marked with their origin."
 
 const marketUnits = "Caps and volumes are in USD, dominances in percent of the total market cap."
 
@@ -206,7 +219,7 @@ func (u *Unit) metricHistory() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/global-stats/metrics/history/{metricType}", ID: "getMetricHistory", Tag: tag,
 		Summary:     "What a metric of the whole market was",
-		Description: "A value for every 5 minutes of 24h, every hour of 7d, every 4 hours of 30d.",
+		Description: "A value for every 5 minutes of 24h, every hour of 7d, every 4 hours of 30d. " + backfilledDoc,
 		Params:      u.series.params(marketUnits), Body: HistoryBody{}, Handle: u.upToNow(u.series.history),
 	}
 }
@@ -215,7 +228,7 @@ func (u *Unit) metricOHLC() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/global-stats/metrics/ohlc/{metricType}", ID: "getMetricOHLC", Tag: tag,
 		Summary:     "What a metric of the whole market did in hours or days",
-		Description: "Hours of 24h and 7d, days of 30d.",
+		Description: "Hours of 24h and 7d, days of 30d. " + backfilledDoc,
 		Params:      u.series.params(marketUnits), Body: OHLCBody{}, Handle: u.upToNow(u.series.ohlc),
 	}
 }

@@ -81,6 +81,9 @@ func tellRequests(p *query.ProviderState, h query.SourceHealth) {
 	if h.Requests7d > 0 && !h.LastAttempt.IsZero() {
 		p.LastAttempt = query.FormatTime(h.LastAttempt.UnixNano())
 	}
+	if h.Standstill != "" {
+		p.Standstill = &query.Standstill{Reason: h.Standstill, Since: query.FormatTime(h.StandstillSince.UnixNano())}
+	}
 	if h.Succeeded24h > 0 {
 		p.LatencyMs = &query.ProviderLatency{P50: milliseconds(h.LatencyP50), P95: milliseconds(h.LatencyP95)}
 	}
@@ -105,7 +108,7 @@ func sourceStatus(n *eventsv1.SourceNotice, h query.SourceHealth) string {
 		return disabled
 	case h.Requests7d == 0 || h.LastSuccess.IsZero() || h.ConsecutiveFailures >= downFailures:
 		return down
-	case h.ConsecutiveFailures > 0 || 100*h.Succeeded24h < goodPercent*h.Requests24h:
+	case h.ConsecutiveFailures > 0 || 100*h.Succeeded24h < goodPercent*h.Requests24h, h.Standstill != "":
 		return degraded
 	}
 	return healthy

@@ -31,6 +31,8 @@ func said(offset int64, body any) logged {
 		rec.Body = &eventsv1.ReferenceRecord_FearGreed{FearGreed: b}
 	case *eventsv1.GlobalFigures:
 		rec.Body = &eventsv1.ReferenceRecord_Global{Global: b}
+	case *eventsv1.CoinPast:
+		rec.Body = &eventsv1.ReferenceRecord_CoinPast{CoinPast: b}
 	case *eventsv1.Fetch:
 		rec.Body = &eventsv1.ReferenceRecord_Fetch{Fetch: b}
 	case *eventsv1.SourceNotice:
@@ -76,13 +78,15 @@ func TestWhatSourcesSayComesBackAsItWasSaid(t *testing.T) {
 		said(6, &eventsv1.ChainTvl{Source: "defillama", Chain: "Ethereum", CoinId: "ethereum", Symbol: "ETH", Tvl: "2.5", IngestTime: noon + 6}),
 		said(7, &eventsv1.FearGreed{Source: "alternative-me", Value: 54, Classification: "Neutral", EventTime: noon, NextUpdate: noon + 8, IngestTime: noon + 7}),
 		said(8, &eventsv1.GlobalFigures{Source: "coingecko", TotalMarketCap: "2e12", TotalVolume24H: "1e11", BtcDominance: "55.5", ActiveCoins: 17000, ActiveMarkets: 9, EventTime: noon, IngestTime: noon + 8}),
-		said(9, &eventsv1.Fetch{Source: "coingecko", Url: "https://c/list", Status: 429, Error: "refused", Started: noon, Duration: 5, Rows: 6, Feed: "list"}),
+		said(9, &eventsv1.Fetch{Source: "coingecko", Url: "https://c/list", Status: 429, Error: "refused", Started: noon, Duration: 5, Rows: 6, Feed: "list", Told: 1<<63 + 7}),
 		said(10, &eventsv1.SourceNotice{
 			Source: "coingecko", Name: "CoinGecko", Kinds: []string{"coin", "market"}, Url: "https://c", License: "theirs", Terms: "https://t", Attribution: "by them",
-			Interval: 60e9, Enabled: true, Simulated: true, IngestTime: noon + 10,
+			Interval: 60e9, Moves: 120e9, Enabled: true, Simulated: true, IngestTime: noon + 10,
 		}),
 		said(11, &eventsv1.SymbolOverride{Source: "kraken", Symbol: "XBT", CoinId: "bitcoin", Reason: "it is", Time: noon}),
 		said(12, &eventsv1.Fixing{Source: "er-api", Base: "USD", Quote: "CHF", Rate: "0.91", Date: "2026-03-01", EventTime: noon, IngestTime: noon + 12, Providers: []string{"a", "b"}}),
+		said(16, &eventsv1.CoinPast{Source: "coingecko", SourceId: "bitcoin", Day: noon - 12*3600e9, IngestTime: noon + 16, Points: []*eventsv1.CoinPastPoint{
+			{Time: noon - 1, MarketCap: "2e12", Volume24H: "3.5"}, {Time: noon, MarketCap: "", Volume24H: "no number"}}}),
 		// No day, and no number, convert nothing.
 		said(13, &eventsv1.Fixing{Source: "er-api", Base: "USD", Quote: "CHF", Rate: "0.91", Date: "yesterday"}),
 		said(14, &eventsv1.Fixing{Source: "er-api", Base: "USD", Quote: "CHF", Rate: "0.000", Date: "2026-03-01"}),
@@ -101,8 +105,12 @@ func TestWhatSourcesSayComesBackAsItWasSaid(t *testing.T) {
 		"global_figures": {
 			`('coingecko','2026-03-01 12:00:00.000000008',2000000000000,100000000000,55.5,NULL,17000,9,'2026-03-01 12:00:00.000000000',0,8,8)`,
 		},
-		"fetches":    {`('coingecko','2026-03-01 12:00:00.000000000','list','https://c/list',429,'refused',5,6,0,9,9)`},
-		"sources":    {`('coingecko','CoinGecko',['coin','market'],'https://c','theirs','https://t','by them',60000000000,true,true,'2026-03-01 12:00:00.000000010',0,10,10)`},
+		"coin_past": {
+			`('coingecko','bitcoin','2026-03-01 11:59:59.999999999','bitcoin',2000000000000,3.5,'2026-03-01 12:00:00.000000016',0,16,16)`,
+			`('coingecko','bitcoin','2026-03-01 12:00:00.000000000','bitcoin',NULL,NULL,'2026-03-01 12:00:00.000000016',0,16,16)`,
+		},
+		"fetches":    {`('coingecko','2026-03-01 12:00:00.000000000','list','https://c/list',429,'refused',5,6,9223372036854775815,0,9,9)`},
+		"sources":    {`('coingecko','CoinGecko',['coin','market'],'https://c','theirs','https://t','by them',60000000000,true,true,'2026-03-01 12:00:00.000000010',120000000000,0,10,10)`},
 		"overrides":  {`('kraken','XBT','2026-03-01 12:00:00.000000000','bitcoin','it is',0,11,11)`},
 		"fiat_rates": {`('er-api','USD','CHF','2026-03-01','2026-03-01 12:00:00.000000000',0.91,'2026-03-01 12:00:00.000000012',['a','b'],0,12,12)`},
 		"fixings":    {`('USD','CHF','2026-03-01',0.91,'er-api','2026-03-01 12:00:00.000000012','2026-03-01 12:00:00.000000000',['a','b'],0,12,12)`},
@@ -181,6 +189,7 @@ func someSayings(offset int64, coin string, at int64, random *rand.Rand) []logge
 		said(offset, &eventsv1.ChainTvl{Source: "defillama", Chain: coin, Tvl: number, IngestTime: again}),
 		said(offset, &eventsv1.FearGreed{Source: coin, Value: uint32(random.IntN(101)), EventTime: again}),
 		said(offset, &eventsv1.GlobalFigures{Source: coin, TotalMarketCap: number, IngestTime: again}),
+		said(offset, &eventsv1.CoinPast{Source: coin, SourceId: number, Day: again, Points: []*eventsv1.CoinPastPoint{{Time: again, MarketCap: number, Volume24H: number}}}),
 		said(offset, &eventsv1.Fetch{Source: coin, Started: again, Error: number}),
 		said(offset, &eventsv1.SourceNotice{Source: coin, Name: number, Kinds: []string{number}}),
 		said(offset, &eventsv1.SymbolOverride{Source: "kraken", Symbol: coin, CoinId: number, Time: again}),

@@ -21,13 +21,14 @@ type referenceRows struct {
 	overrides   sheet[*eventsv1.SymbolOverride]
 	fiatRates   sheet[datedFixing]
 	pastRates   sheet[pastRate]
+	coinPasts   sheet[pastPoint]
 }
 
 func newReferenceRows() *referenceRows {
 	return &referenceRows{
 		coins: coinSheet(), coinMarkets: coinMarketSheet(), stablecoins: stablecoinSheet(), protocols: protocolSheet(), chains: chainSheet(),
 		fearGreed: fearGreedSheet(), global: globalSheet(), fetches: fetchSheet(), sources: sourceSheet(), overrides: overrideSheet(),
-		fiatRates: fiatRateSheet(), pastRates: pastRateSheet(),
+		fiatRates: fiatRateSheet(), pastRates: pastRateSheet(), coinPasts: coinPastSheet(),
 	}
 }
 
@@ -41,7 +42,7 @@ func (a alsoIn) table() string { return a.name }
 
 func (r *referenceRows) all() []rows {
 	return []rows{&r.coins, alsoIn{&r.coins, "coin_events"}, &r.coinMarkets, &r.stablecoins, &r.protocols, &r.chains, &r.fearGreed, &r.global, &r.fetches, &r.sources,
-		&r.overrides, &r.fiatRates, alsoIn{&r.fiatRates, "fixings"}, &r.pastRates}
+		&r.overrides, &r.fiatRates, alsoIn{&r.fiatRates, "fixings"}, &r.pastRates, &r.coinPasts}
 }
 
 // add adds the rows of a record; it is false for one that has none.
@@ -61,6 +62,11 @@ func (r *referenceRows) add(p Place, rec *eventsv1.ReferenceRecord) bool {
 		r.fearGreed.say(p, b.FearGreed)
 	case *eventsv1.ReferenceRecord_Global:
 		r.global.say(p, b.Global)
+	case *eventsv1.ReferenceRecord_CoinPast:
+		for _, point := range b.CoinPast.Points {
+			r.coinPasts.say(p, pastPoint{b.CoinPast, point})
+		}
+		return len(b.CoinPast.Points) > 0
 	case *eventsv1.ReferenceRecord_Fetch:
 		r.fetches.say(p, b.Fetch)
 	case *eventsv1.ReferenceRecord_Notice:
@@ -173,11 +179,28 @@ func globalSheet() sheet[*eventsv1.GlobalFigures] {
 		countOf("active_coins", figures.GetActiveCoins), countOf("active_markets", figures.GetActiveMarkets), instantOf("event_time", figures.GetEventTime))
 }
 
+// pastPoint is a point of a coin's past: a record that tells a day in part replaces no more than it tells.
+type pastPoint struct {
+	*eventsv1.CoinPast
+	*eventsv1.CoinPastPoint
+}
+
+func coinPastSheet() sheet[pastPoint] {
+	type past = pastPoint
+	return newSheet("coin_past",
+		wordOf("source", func(p past) string { return p.CoinPast.GetSource() }), textOf("source_id", func(p past) string { return p.GetSourceId() }),
+		instantOf("time", func(p past) int64 { return p.GetTime() }),
+		textOf("coin_id", func(p past) string { return canonical(p.CoinPast.GetSource(), p.GetSourceId(), "", "") }),
+		numberOf("market_cap", func(p past) string { return p.GetMarketCap() }), numberOf("volume_24h", func(p past) string { return p.GetVolume24H() }),
+		instantOf("ingest_time", func(p past) int64 { return p.CoinPast.GetIngestTime() }))
+}
+
 func fetchSheet() sheet[*eventsv1.Fetch] {
 	type fetch = *eventsv1.Fetch
 	return newSheet("fetches",
 		wordOf("source", fetch.GetSource), instantOf("started", fetch.GetStarted), wordOf("feed", fetch.GetFeed), textOf("url", fetch.GetUrl),
-		statusOf("status", fetch.GetStatus), textOf("error", fetch.GetError), integerOf("duration_ns", fetch.GetDuration), integerOf("readings", fetch.GetRows))
+		statusOf("status", fetch.GetStatus), textOf("error", fetch.GetError), integerOf("duration_ns", fetch.GetDuration), integerOf("readings", fetch.GetRows),
+		digestOf("told", fetch.GetTold))
 }
 
 func sourceSheet() sheet[*eventsv1.SourceNotice] {
@@ -186,7 +209,7 @@ func sourceSheet() sheet[*eventsv1.SourceNotice] {
 		wordOf("source", notice.GetSource), textOf("name", notice.GetName), listOf("kinds", notice.GetKinds), textOf("url", notice.GetUrl),
 		textOf("license", notice.GetLicense), textOf("terms", notice.GetTerms), textOf("attribution", notice.GetAttribution),
 		integerOf("interval_ns", notice.GetInterval), flagOf("enabled", notice.GetEnabled), flagOf("simulated", notice.GetSimulated),
-		instantOf("ingest_time", notice.GetIngestTime))
+		instantOf("ingest_time", notice.GetIngestTime), integerOf("moves_ns", notice.GetMoves))
 }
 
 func overrideSheet() sheet[*eventsv1.SymbolOverride] {

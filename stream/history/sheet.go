@@ -115,6 +115,11 @@ func statusOf[T any](name string, of func(T) int32) []field[T] {
 	return plain(name, "Int32", of, &proto.ColInt32{})
 }
 
+// digestOf is a number that is only compared.
+func digestOf[T any](name string, of func(T) uint64) []field[T] {
+	return plain(name, "UInt64", of, &proto.ColUInt64{})
+}
+
 func countOf[T any](name string, of func(T) uint32) []field[T] {
 	return plain(name, "UInt32", of, &proto.ColUInt32{})
 }

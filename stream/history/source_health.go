@@ -25,22 +25,36 @@ type SourceHealth struct {
 	LatencyP50, LatencyP95 time.Duration
 	// Readings are what the answers of the last 24 hours held.
 	Readings int64
+	// Standstill is how a source that answers tells nothing new: StandstillEmpty, StandstillUnmoved, or empty text.
+	Standstill string
+	// StandstillSince is when the last request began whose answer told something, or something else; zero for no standstill.
+	StandstillSince time.Time
 }
+
+// Ways in which a source stands still.
+const (
+	// StandstillEmpty is that no answer has told anything for three intervals of the source's most frequent feed.
+	StandstillEmpty = "empty"
+	// StandstillUnmoved is that each answer has told the same as the one before from the same address for three times as
+	// long as the source's values are expected to move in.
+	StandstillUnmoved = "unmoved"
+)
 
 // SourceHealth reads how requests to each source went, by source.
 func (s *Store) SourceHealth(ctx context.Context) ([]SourceHealth, error) {
 	health, err := readRecords(ctx, s.conn, `SELECT source, requests_24h, succeeded_24h, requests_7d, succeeded_7d, last_attempt, last_success,
-			last_error, last_status, last_error_at, consecutive_failures, latency_p50_ns, latency_p95_ns, readings_24h
+			last_error, last_status, last_error_at, consecutive_failures, latency_p50_ns, latency_p95_ns, readings_24h, standstill, standstill_since
 		FROM source_health ORDER BY source`, nil,
 		func(rows driver.Rows) (h SourceHealth, err error) {
 			var requests, succeeded, requests7d, succeeded7d, failures uint64
-			var success, failed *time.Time
+			var success, failed, standing *time.Time
 			var status int32
 			var p50, p95 int64
 			err = rows.Scan(&h.Source, &requests, &succeeded, &requests7d, &succeeded7d, &h.LastAttempt, &success,
-				&h.LastError, &status, &failed, &failures, &p50, &p95, &h.Readings)
+				&h.LastError, &status, &failed, &failures, &p50, &p95, &h.Readings, &h.Standstill, &standing)
 			h.Requests24h, h.Succeeded24h, h.Requests7d, h.Succeeded7d = int(requests), int(succeeded), int(requests7d), int(succeeded7d)
 			h.LastAttempt, h.LastSuccess, h.LastErrorAt = h.LastAttempt.UTC(), orZero(success), orZero(failed)
+			h.StandstillSince = orZero(standing)
 			h.LastStatus, h.ConsecutiveFailures = int(status), int(failures)
 			h.LatencyP50, h.LatencyP95 = time.Duration(p50), time.Duration(p95)
 			return h, err

@@ -42,6 +42,7 @@ type ReferenceRecord struct {
 	//	*ReferenceRecord_Global
 	//	*ReferenceRecord_Override
 	//	*ReferenceRecord_Rate
+	//	*ReferenceRecord_CoinPast
 	Body          isReferenceRecord_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -215,6 +216,15 @@ func (x *ReferenceRecord) GetRate() *Rate {
 	return nil
 }
 
+func (x *ReferenceRecord) GetCoinPast() *CoinPast {
+	if x != nil {
+		if x, ok := x.Body.(*ReferenceRecord_CoinPast); ok {
+			return x.CoinPast
+		}
+	}
+	return nil
+}
+
 type isReferenceRecord_Body interface {
 	isReferenceRecord_Body()
 }
@@ -271,6 +281,10 @@ type ReferenceRecord_Rate struct {
 	Rate *Rate `protobuf:"bytes,15,opt,name=rate,proto3,oneof"`
 }
 
+type ReferenceRecord_CoinPast struct {
+	CoinPast *CoinPast `protobuf:"bytes,16,opt,name=coin_past,json=coinPast,proto3,oneof"`
+}
+
 func (*ReferenceRecord_Fixing) isReferenceRecord_Body() {}
 
 func (*ReferenceRecord_Clock) isReferenceRecord_Body() {}
@@ -297,6 +311,8 @@ func (*ReferenceRecord_Override) isReferenceRecord_Body() {}
 
 func (*ReferenceRecord_Rate) isReferenceRecord_Body() {}
 
+func (*ReferenceRecord_CoinPast) isReferenceRecord_Body() {}
+
 // SourceNotice is what a source declares of itself; its process writes it at its start, and when it changes.
 type SourceNotice struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
@@ -309,10 +325,12 @@ type SourceNotice struct {
 	Terms       string   `protobuf:"bytes,6,opt,name=terms,proto3" json:"terms,omitempty"`
 	Attribution string   `protobuf:"bytes,7,opt,name=attribution,proto3" json:"attribution,omitempty"`
 	// Interval between two rounds of its most frequent feed, nanoseconds; 0 for a stream.
-	Interval      int64 `protobuf:"varint,8,opt,name=interval,proto3" json:"interval,omitempty"`
-	Enabled       bool  `protobuf:"varint,9,opt,name=enabled,proto3" json:"enabled,omitempty"`
-	Simulated     bool  `protobuf:"varint,10,opt,name=simulated,proto3" json:"simulated,omitempty"`
-	IngestTime    int64 `protobuf:"varint,11,opt,name=ingest_time,json=ingestTime,proto3" json:"ingest_time,omitempty"`
+	Interval   int64 `protobuf:"varint,8,opt,name=interval,proto3" json:"interval,omitempty"`
+	Enabled    bool  `protobuf:"varint,9,opt,name=enabled,proto3" json:"enabled,omitempty"`
+	Simulated  bool  `protobuf:"varint,10,opt,name=simulated,proto3" json:"simulated,omitempty"`
+	IngestTime int64 `protobuf:"varint,11,opt,name=ingest_time,json=ingestTime,proto3" json:"ingest_time,omitempty"`
+	// Moves is how often its values are expected to move, nanoseconds; 0 where they may stand for any time.
+	Moves         int64 `protobuf:"varint,12,opt,name=moves,proto3" json:"moves,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -420,6 +438,13 @@ func (x *SourceNotice) GetSimulated() bool {
 func (x *SourceNotice) GetIngestTime() int64 {
 	if x != nil {
 		return x.IngestTime
+	}
+	return 0
+}
+
+func (x *SourceNotice) GetMoves() int64 {
+	if x != nil {
+		return x.Moves
 	}
 	return 0
 }
@@ -2015,6 +2040,146 @@ func (x *GlobalFigures) GetIngestTime() int64 {
 	return 0
 }
 
+// CoinPast is what a source told afterwards of a coin's market on one day, or on a part of it; a point of a later
+// record replaces one of the same time. It is the past, and never what the coin is now.
+type CoinPast struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Source   string                 `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
+	SourceId string                 `protobuf:"bytes,2,opt,name=source_id,json=sourceId,proto3" json:"source_id,omitempty"`
+	// Day begins then, in UTC, Unix nanoseconds.
+	Day           int64            `protobuf:"varint,3,opt,name=day,proto3" json:"day,omitempty"`
+	Points        []*CoinPastPoint `protobuf:"bytes,4,rep,name=points,proto3" json:"points,omitempty"`
+	IngestTime    int64            `protobuf:"varint,5,opt,name=ingest_time,json=ingestTime,proto3" json:"ingest_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CoinPast) Reset() {
+	*x = CoinPast{}
+	mi := &file_events_v1_reference_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CoinPast) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CoinPast) ProtoMessage() {}
+
+func (x *CoinPast) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_reference_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CoinPast.ProtoReflect.Descriptor instead.
+func (*CoinPast) Descriptor() ([]byte, []int) {
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *CoinPast) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *CoinPast) GetSourceId() string {
+	if x != nil {
+		return x.SourceId
+	}
+	return ""
+}
+
+func (x *CoinPast) GetDay() int64 {
+	if x != nil {
+		return x.Day
+	}
+	return 0
+}
+
+func (x *CoinPast) GetPoints() []*CoinPastPoint {
+	if x != nil {
+		return x.Points
+	}
+	return nil
+}
+
+func (x *CoinPast) GetIngestTime() int64 {
+	if x != nil {
+		return x.IngestTime
+	}
+	return 0
+}
+
+// CoinPastPoint is a coin's market at one time, in USD; what was not told is empty.
+type CoinPastPoint struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Time          int64                  `protobuf:"varint,1,opt,name=time,proto3" json:"time,omitempty"`
+	MarketCap     string                 `protobuf:"bytes,2,opt,name=market_cap,json=marketCap,proto3" json:"market_cap,omitempty"`
+	Volume24H     string                 `protobuf:"bytes,3,opt,name=volume24h,proto3" json:"volume24h,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CoinPastPoint) Reset() {
+	*x = CoinPastPoint{}
+	mi := &file_events_v1_reference_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CoinPastPoint) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CoinPastPoint) ProtoMessage() {}
+
+func (x *CoinPastPoint) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_reference_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CoinPastPoint.ProtoReflect.Descriptor instead.
+func (*CoinPastPoint) Descriptor() ([]byte, []int) {
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *CoinPastPoint) GetTime() int64 {
+	if x != nil {
+		return x.Time
+	}
+	return 0
+}
+
+func (x *CoinPastPoint) GetMarketCap() string {
+	if x != nil {
+		return x.MarketCap
+	}
+	return ""
+}
+
+func (x *CoinPastPoint) GetVolume24H() string {
+	if x != nil {
+		return x.Volume24H
+	}
+	return ""
+}
+
 // SymbolOverride is an operator's word on which coin a symbol means; it holds from its log time on.
 type SymbolOverride struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2031,7 +2196,7 @@ type SymbolOverride struct {
 
 func (x *SymbolOverride) Reset() {
 	*x = SymbolOverride{}
-	mi := &file_events_v1_reference_proto_msgTypes[15]
+	mi := &file_events_v1_reference_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2043,7 +2208,7 @@ func (x *SymbolOverride) String() string {
 func (*SymbolOverride) ProtoMessage() {}
 
 func (x *SymbolOverride) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[15]
+	mi := &file_events_v1_reference_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2056,7 +2221,7 @@ func (x *SymbolOverride) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SymbolOverride.ProtoReflect.Descriptor instead.
 func (*SymbolOverride) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{15}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *SymbolOverride) GetSource() string {
@@ -2115,7 +2280,7 @@ type Fixing struct {
 
 func (x *Fixing) Reset() {
 	*x = Fixing{}
-	mi := &file_events_v1_reference_proto_msgTypes[16]
+	mi := &file_events_v1_reference_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2127,7 +2292,7 @@ func (x *Fixing) String() string {
 func (*Fixing) ProtoMessage() {}
 
 func (x *Fixing) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[16]
+	mi := &file_events_v1_reference_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2140,7 +2305,7 @@ func (x *Fixing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fixing.ProtoReflect.Descriptor instead.
 func (*Fixing) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{16}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Fixing) GetSource() string {
@@ -2212,14 +2377,17 @@ type Fetch struct {
 	// Feed is the source's name of what was asked for.
 	Feed string `protobuf:"bytes,8,opt,name=feed,proto3" json:"feed,omitempty"`
 	// BodySha256 is of the answer as it was read, in hexadecimal digits; empty without one.
-	BodySha256    string `protobuf:"bytes,9,opt,name=body_sha256,json=bodySha256,proto3" json:"body_sha256,omitempty"`
+	BodySha256 string `protobuf:"bytes,9,opt,name=body_sha256,json=bodySha256,proto3" json:"body_sha256,omitempty"`
+	// Told is a digest of the values in the answer, whatever their order and when they were asked for; 0 without an answer
+	// that could be read. Where it is another than that of the last answer from the same address, a value moved.
+	Told          uint64 `protobuf:"fixed64,10,opt,name=told,proto3" json:"told,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Fetch) Reset() {
 	*x = Fetch{}
-	mi := &file_events_v1_reference_proto_msgTypes[17]
+	mi := &file_events_v1_reference_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2231,7 +2399,7 @@ func (x *Fetch) String() string {
 func (*Fetch) ProtoMessage() {}
 
 func (x *Fetch) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[17]
+	mi := &file_events_v1_reference_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2244,7 +2412,7 @@ func (x *Fetch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fetch.ProtoReflect.Descriptor instead.
 func (*Fetch) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{17}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Fetch) GetSource() string {
@@ -2310,6 +2478,13 @@ func (x *Fetch) GetBodySha256() string {
 	return ""
 }
 
+func (x *Fetch) GetTold() uint64 {
+	if x != nil {
+		return x.Told
+	}
+	return 0
+}
+
 // BackfillRecord is one record of backfill.raw.v1: a venue's own candle of the past.
 type BackfillRecord struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
@@ -2326,7 +2501,7 @@ type BackfillRecord struct {
 
 func (x *BackfillRecord) Reset() {
 	*x = BackfillRecord{}
-	mi := &file_events_v1_reference_proto_msgTypes[18]
+	mi := &file_events_v1_reference_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2338,7 +2513,7 @@ func (x *BackfillRecord) String() string {
 func (*BackfillRecord) ProtoMessage() {}
 
 func (x *BackfillRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[18]
+	mi := &file_events_v1_reference_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2351,7 +2526,7 @@ func (x *BackfillRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillRecord.ProtoReflect.Descriptor instead.
 func (*BackfillRecord) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{18}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *BackfillRecord) GetProducer() string {
@@ -2438,7 +2613,7 @@ type BackfillCandle struct {
 
 func (x *BackfillCandle) Reset() {
 	*x = BackfillCandle{}
-	mi := &file_events_v1_reference_proto_msgTypes[19]
+	mi := &file_events_v1_reference_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2450,7 +2625,7 @@ func (x *BackfillCandle) String() string {
 func (*BackfillCandle) ProtoMessage() {}
 
 func (x *BackfillCandle) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[19]
+	mi := &file_events_v1_reference_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2463,7 +2638,7 @@ func (x *BackfillCandle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillCandle.ProtoReflect.Descriptor instead.
 func (*BackfillCandle) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{19}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *BackfillCandle) GetVenue() string {
@@ -2568,7 +2743,7 @@ type BackfillRange struct {
 
 func (x *BackfillRange) Reset() {
 	*x = BackfillRange{}
-	mi := &file_events_v1_reference_proto_msgTypes[20]
+	mi := &file_events_v1_reference_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2580,7 +2755,7 @@ func (x *BackfillRange) String() string {
 func (*BackfillRange) ProtoMessage() {}
 
 func (x *BackfillRange) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[20]
+	mi := &file_events_v1_reference_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2593,7 +2768,7 @@ func (x *BackfillRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillRange.ProtoReflect.Descriptor instead.
 func (*BackfillRange) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{20}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *BackfillRange) GetVenue() string {
@@ -2679,7 +2854,7 @@ type KeyRecord struct {
 
 func (x *KeyRecord) Reset() {
 	*x = KeyRecord{}
-	mi := &file_events_v1_reference_proto_msgTypes[21]
+	mi := &file_events_v1_reference_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2691,7 +2866,7 @@ func (x *KeyRecord) String() string {
 func (*KeyRecord) ProtoMessage() {}
 
 func (x *KeyRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[21]
+	mi := &file_events_v1_reference_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2704,7 +2879,7 @@ func (x *KeyRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeyRecord.ProtoReflect.Descriptor instead.
 func (*KeyRecord) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{21}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *KeyRecord) GetId() string {
@@ -2777,7 +2952,7 @@ type DeadRecord struct {
 
 func (x *DeadRecord) Reset() {
 	*x = DeadRecord{}
-	mi := &file_events_v1_reference_proto_msgTypes[22]
+	mi := &file_events_v1_reference_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2789,7 +2964,7 @@ func (x *DeadRecord) String() string {
 func (*DeadRecord) ProtoMessage() {}
 
 func (x *DeadRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[22]
+	mi := &file_events_v1_reference_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2802,7 +2977,7 @@ func (x *DeadRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeadRecord.ProtoReflect.Descriptor instead.
 func (*DeadRecord) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{22}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *DeadRecord) GetMark() *Mark {
@@ -2850,7 +3025,7 @@ type DeadRetry struct {
 
 func (x *DeadRetry) Reset() {
 	*x = DeadRetry{}
-	mi := &file_events_v1_reference_proto_msgTypes[23]
+	mi := &file_events_v1_reference_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2862,7 +3037,7 @@ func (x *DeadRetry) String() string {
 func (*DeadRetry) ProtoMessage() {}
 
 func (x *DeadRetry) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[23]
+	mi := &file_events_v1_reference_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2875,7 +3050,7 @@ func (x *DeadRetry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeadRetry.ProtoReflect.Descriptor instead.
 func (*DeadRetry) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{23}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *DeadRetry) GetOffset() int64 {
@@ -2910,7 +3085,7 @@ var File_events_v1_reference_proto protoreflect.FileDescriptor
 
 const file_events_v1_reference_proto_rawDesc = "" +
 	"\n" +
-	"\x19events/v1/reference.proto\x12\tevents.v1\x1a\x17events/v1/derived.proto\x1a\x15events/v1/ticks.proto\"\xcb\x05\n" +
+	"\x19events/v1/reference.proto\x12\tevents.v1\x1a\x17events/v1/derived.proto\x1a\x15events/v1/ticks.proto\"\xff\x05\n" +
 	"\x0fReferenceRecord\x12\x1a\n" +
 	"\bproducer\x18\x01 \x01(\tR\bproducer\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x03R\x05epoch\x12+\n" +
@@ -2931,8 +3106,9 @@ const file_events_v1_reference_proto_rawDesc = "" +
 	"fear_greed\x18\f \x01(\v2\x14.events.v1.FearGreedH\x00R\tfearGreed\x122\n" +
 	"\x06global\x18\r \x01(\v2\x18.events.v1.GlobalFiguresH\x00R\x06global\x127\n" +
 	"\boverride\x18\x0e \x01(\v2\x19.events.v1.SymbolOverrideH\x00R\boverride\x12%\n" +
-	"\x04rate\x18\x0f \x01(\v2\x0f.events.v1.RateH\x00R\x04rateB\x06\n" +
-	"\x04body\"\xa9\x02\n" +
+	"\x04rate\x18\x0f \x01(\v2\x0f.events.v1.RateH\x00R\x04rate\x122\n" +
+	"\tcoin_past\x18\x10 \x01(\v2\x13.events.v1.CoinPastH\x00R\bcoinPastB\x06\n" +
+	"\x04body\"\xbf\x02\n" +
 	"\fSourceNotice\x12\x16\n" +
 	"\x06source\x18\x01 \x01(\tR\x06source\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
@@ -2946,7 +3122,8 @@ const file_events_v1_reference_proto_rawDesc = "" +
 	"\tsimulated\x18\n" +
 	" \x01(\bR\tsimulated\x12\x1f\n" +
 	"\vingest_time\x18\v \x01(\x03R\n" +
-	"ingestTime\"\x8b\x04\n" +
+	"ingestTime\x12\x14\n" +
+	"\x05moves\x18\f \x01(\x03R\x05moves\"\x8b\x04\n" +
 	"\x04Coin\x12\x16\n" +
 	"\x06source\x18\x01 \x01(\tR\x06source\x12\x1b\n" +
 	"\tsource_id\x18\x02 \x01(\tR\bsourceId\x12\x12\n" +
@@ -3130,7 +3307,19 @@ const file_events_v1_reference_proto_rawDesc = "" +
 	"\n" +
 	"event_time\x18\b \x01(\x03R\teventTime\x12\x1f\n" +
 	"\vingest_time\x18\t \x01(\x03R\n" +
-	"ingestTime\"\x85\x01\n" +
+	"ingestTime\"\xa4\x01\n" +
+	"\bCoinPast\x12\x16\n" +
+	"\x06source\x18\x01 \x01(\tR\x06source\x12\x1b\n" +
+	"\tsource_id\x18\x02 \x01(\tR\bsourceId\x12\x10\n" +
+	"\x03day\x18\x03 \x01(\x03R\x03day\x120\n" +
+	"\x06points\x18\x04 \x03(\v2\x18.events.v1.CoinPastPointR\x06points\x12\x1f\n" +
+	"\vingest_time\x18\x05 \x01(\x03R\n" +
+	"ingestTime\"`\n" +
+	"\rCoinPastPoint\x12\x12\n" +
+	"\x04time\x18\x01 \x01(\x03R\x04time\x12\x1d\n" +
+	"\n" +
+	"market_cap\x18\x02 \x01(\tR\tmarketCap\x12\x1c\n" +
+	"\tvolume24h\x18\x03 \x01(\tR\tvolume24h\"\x85\x01\n" +
 	"\x0eSymbolOverride\x12\x16\n" +
 	"\x06source\x18\x01 \x01(\tR\x06source\x12\x16\n" +
 	"\x06symbol\x18\x02 \x01(\tR\x06symbol\x12\x17\n" +
@@ -3147,7 +3336,7 @@ const file_events_v1_reference_proto_rawDesc = "" +
 	"ingestTime\x12\x1d\n" +
 	"\n" +
 	"event_time\x18\a \x01(\x03R\teventTime\x12\x1c\n" +
-	"\tproviders\x18\b \x03(\tR\tproviders\"\xde\x01\n" +
+	"\tproviders\x18\b \x03(\tR\tproviders\"\xf2\x01\n" +
 	"\x05Fetch\x12\x16\n" +
 	"\x06source\x18\x01 \x01(\tR\x06source\x12\x10\n" +
 	"\x03url\x18\x02 \x01(\tR\x03url\x12\x16\n" +
@@ -3158,7 +3347,9 @@ const file_events_v1_reference_proto_rawDesc = "" +
 	"\x04rows\x18\a \x01(\x03R\x04rows\x12\x12\n" +
 	"\x04feed\x18\b \x01(\tR\x04feed\x12\x1f\n" +
 	"\vbody_sha256\x18\t \x01(\tR\n" +
-	"bodySha256\"\xcb\x01\n" +
+	"bodySha256\x12\x12\n" +
+	"\x04told\x18\n" +
+	" \x01(\x06R\x04told\"\xcb\x01\n" +
 	"\x0eBackfillRecord\x12\x1a\n" +
 	"\bproducer\x18\x01 \x01(\tR\bproducer\x123\n" +
 	"\x06candle\x18\x02 \x01(\v2\x19.events.v1.BackfillCandleH\x00R\x06candle\x12.\n" +
@@ -3224,7 +3415,7 @@ func file_events_v1_reference_proto_rawDescGZIP() []byte {
 	return file_events_v1_reference_proto_rawDescData
 }
 
-var file_events_v1_reference_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_events_v1_reference_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_events_v1_reference_proto_goTypes = []any{
 	(*ReferenceRecord)(nil), // 0: events.v1.ReferenceRecord
 	(*SourceNotice)(nil),    // 1: events.v1.SourceNotice
@@ -3241,25 +3432,27 @@ var file_events_v1_reference_proto_goTypes = []any{
 	(*Rate)(nil),            // 12: events.v1.Rate
 	(*RateTier)(nil),        // 13: events.v1.RateTier
 	(*GlobalFigures)(nil),   // 14: events.v1.GlobalFigures
-	(*SymbolOverride)(nil),  // 15: events.v1.SymbolOverride
-	(*Fixing)(nil),          // 16: events.v1.Fixing
-	(*Fetch)(nil),           // 17: events.v1.Fetch
-	(*BackfillRecord)(nil),  // 18: events.v1.BackfillRecord
-	(*BackfillCandle)(nil),  // 19: events.v1.BackfillCandle
-	(*BackfillRange)(nil),   // 20: events.v1.BackfillRange
-	(*KeyRecord)(nil),       // 21: events.v1.KeyRecord
-	(*DeadRecord)(nil),      // 22: events.v1.DeadRecord
-	(*DeadRetry)(nil),       // 23: events.v1.DeadRetry
-	(*Clock)(nil),           // 24: events.v1.Clock
-	(*Control)(nil),         // 25: events.v1.Control
-	(*Mark)(nil),            // 26: events.v1.Mark
-	(*DeadLetter)(nil),      // 27: events.v1.DeadLetter
-	(*Pulse)(nil),           // 28: events.v1.Pulse
+	(*CoinPast)(nil),        // 15: events.v1.CoinPast
+	(*CoinPastPoint)(nil),   // 16: events.v1.CoinPastPoint
+	(*SymbolOverride)(nil),  // 17: events.v1.SymbolOverride
+	(*Fixing)(nil),          // 18: events.v1.Fixing
+	(*Fetch)(nil),           // 19: events.v1.Fetch
+	(*BackfillRecord)(nil),  // 20: events.v1.BackfillRecord
+	(*BackfillCandle)(nil),  // 21: events.v1.BackfillCandle
+	(*BackfillRange)(nil),   // 22: events.v1.BackfillRange
+	(*KeyRecord)(nil),       // 23: events.v1.KeyRecord
+	(*DeadRecord)(nil),      // 24: events.v1.DeadRecord
+	(*DeadRetry)(nil),       // 25: events.v1.DeadRetry
+	(*Clock)(nil),           // 26: events.v1.Clock
+	(*Control)(nil),         // 27: events.v1.Control
+	(*Mark)(nil),            // 28: events.v1.Mark
+	(*DeadLetter)(nil),      // 29: events.v1.DeadLetter
+	(*Pulse)(nil),           // 30: events.v1.Pulse
 }
 var file_events_v1_reference_proto_depIdxs = []int32{
-	16, // 0: events.v1.ReferenceRecord.fixing:type_name -> events.v1.Fixing
-	24, // 1: events.v1.ReferenceRecord.clock:type_name -> events.v1.Clock
-	17, // 2: events.v1.ReferenceRecord.fetch:type_name -> events.v1.Fetch
+	18, // 0: events.v1.ReferenceRecord.fixing:type_name -> events.v1.Fixing
+	26, // 1: events.v1.ReferenceRecord.clock:type_name -> events.v1.Clock
+	19, // 2: events.v1.ReferenceRecord.fetch:type_name -> events.v1.Fetch
 	1,  // 3: events.v1.ReferenceRecord.notice:type_name -> events.v1.SourceNotice
 	2,  // 4: events.v1.ReferenceRecord.coin:type_name -> events.v1.Coin
 	6,  // 5: events.v1.ReferenceRecord.coin_market:type_name -> events.v1.CoinMarket
@@ -3268,26 +3461,28 @@ var file_events_v1_reference_proto_depIdxs = []int32{
 	10, // 8: events.v1.ReferenceRecord.chain_tvl:type_name -> events.v1.ChainTvl
 	11, // 9: events.v1.ReferenceRecord.fear_greed:type_name -> events.v1.FearGreed
 	14, // 10: events.v1.ReferenceRecord.global:type_name -> events.v1.GlobalFigures
-	15, // 11: events.v1.ReferenceRecord.override:type_name -> events.v1.SymbolOverride
+	17, // 11: events.v1.ReferenceRecord.override:type_name -> events.v1.SymbolOverride
 	12, // 12: events.v1.ReferenceRecord.rate:type_name -> events.v1.Rate
-	3,  // 13: events.v1.Coin.platforms:type_name -> events.v1.Platform
-	4,  // 14: events.v1.Coin.links:type_name -> events.v1.Link
-	5,  // 15: events.v1.Coin.developer:type_name -> events.v1.Statistic
-	8,  // 16: events.v1.Stablecoin.chains:type_name -> events.v1.ChainAmount
-	8,  // 17: events.v1.Protocol.chains:type_name -> events.v1.ChainAmount
-	13, // 18: events.v1.Rate.tiers:type_name -> events.v1.RateTier
-	19, // 19: events.v1.BackfillRecord.candle:type_name -> events.v1.BackfillCandle
-	25, // 20: events.v1.BackfillRecord.control:type_name -> events.v1.Control
-	20, // 21: events.v1.BackfillRecord.range:type_name -> events.v1.BackfillRange
-	26, // 22: events.v1.DeadRecord.mark:type_name -> events.v1.Mark
-	27, // 23: events.v1.DeadRecord.letter:type_name -> events.v1.DeadLetter
-	28, // 24: events.v1.DeadRecord.pulse:type_name -> events.v1.Pulse
-	23, // 25: events.v1.DeadRecord.retry:type_name -> events.v1.DeadRetry
-	26, // [26:26] is the sub-list for method output_type
-	26, // [26:26] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	15, // 13: events.v1.ReferenceRecord.coin_past:type_name -> events.v1.CoinPast
+	3,  // 14: events.v1.Coin.platforms:type_name -> events.v1.Platform
+	4,  // 15: events.v1.Coin.links:type_name -> events.v1.Link
+	5,  // 16: events.v1.Coin.developer:type_name -> events.v1.Statistic
+	8,  // 17: events.v1.Stablecoin.chains:type_name -> events.v1.ChainAmount
+	8,  // 18: events.v1.Protocol.chains:type_name -> events.v1.ChainAmount
+	13, // 19: events.v1.Rate.tiers:type_name -> events.v1.RateTier
+	16, // 20: events.v1.CoinPast.points:type_name -> events.v1.CoinPastPoint
+	21, // 21: events.v1.BackfillRecord.candle:type_name -> events.v1.BackfillCandle
+	27, // 22: events.v1.BackfillRecord.control:type_name -> events.v1.Control
+	22, // 23: events.v1.BackfillRecord.range:type_name -> events.v1.BackfillRange
+	28, // 24: events.v1.DeadRecord.mark:type_name -> events.v1.Mark
+	29, // 25: events.v1.DeadRecord.letter:type_name -> events.v1.DeadLetter
+	30, // 26: events.v1.DeadRecord.pulse:type_name -> events.v1.Pulse
+	25, // 27: events.v1.DeadRecord.retry:type_name -> events.v1.DeadRetry
+	28, // [28:28] is the sub-list for method output_type
+	28, // [28:28] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_reference_proto_init() }
@@ -3311,9 +3506,10 @@ func file_events_v1_reference_proto_init() {
 		(*ReferenceRecord_Global)(nil),
 		(*ReferenceRecord_Override)(nil),
 		(*ReferenceRecord_Rate)(nil),
+		(*ReferenceRecord_CoinPast)(nil),
 	}
 	file_events_v1_reference_proto_msgTypes[12].OneofWrappers = []any{}
-	file_events_v1_reference_proto_msgTypes[18].OneofWrappers = []any{
+	file_events_v1_reference_proto_msgTypes[20].OneofWrappers = []any{
 		(*BackfillRecord_Candle)(nil),
 		(*BackfillRecord_Control)(nil),
 		(*BackfillRecord_Range)(nil),
@@ -3324,7 +3520,7 @@ func file_events_v1_reference_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_events_v1_reference_proto_rawDesc), len(file_events_v1_reference_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   24,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

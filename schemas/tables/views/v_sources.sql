@@ -3,7 +3,7 @@ CREATE OR REPLACE VIEW default.v_sources
     source LowCardinality(String) COMMENT 'Source',
     name String COMMENT 'Its name for people',
     kinds Array(String) COMMENT 'What it tells: coin, market, stablecoin, tvl, fear_greed, fiat, global, price',
-    status Enum8('healthy' = 1, 'degraded' = 2, 'down' = 3, 'disabled' = 4) COMMENT 'disabled: not switched on. Of what is polled, down: no success within 7 days, or the last 3 requests failed; degraded: the last one failed, or less than 95 % of 24 h succeeded; healthy otherwise. Of a stream, healthy: heard within 120 s before the newest price; degraded: within 10 minutes; down otherwise',
+    status Enum8('healthy' = 1, 'degraded' = 2, 'down' = 3, 'disabled' = 4) COMMENT 'disabled: not switched on. Of what is polled, down: no success within 7 days, or the last 3 requests failed; degraded: the last one failed, less than 95 % of 24 h succeeded, or it stands still; healthy otherwise. Of a stream, healthy: heard within 120 s before the newest price; degraded: within 10 minutes; down otherwise',
     last_heard Nullable(DateTime64(9, 'UTC')) COMMENT 'When a price of a stream was last heard; NULL for what is polled, and where none was within 15 minutes before the newest price',
     success_rate_24h Nullable(Float64) COMMENT 'Share of requests of the last 24 h that succeeded, 0 to 1; NULL without one',
     success_rate_7d Nullable(Float64) COMMENT 'The same of 7 days',
@@ -16,7 +16,10 @@ CREATE OR REPLACE VIEW default.v_sources
     latency_p50_ms Nullable(Float64) COMMENT 'Median duration of the requests of 24 h that succeeded, milliseconds, by nearest rank',
     latency_p95_ms Nullable(Float64) COMMENT 'Their 95th percentile',
     readings_24h Int64 COMMENT 'Values in the answers of the last 24 h',
+    standstill LowCardinality(String) COMMENT 'empty: its answers have told nothing for three of its intervals; unmoved: they have told the same for three times moves_seconds; else empty text. Of what is polled',
+    standstill_since Nullable(DateTime64(9, 'UTC')) COMMENT 'When the last request began whose answer told something, or something else; NULL while it does not stand still',
     interval_seconds Float64 COMMENT 'How often its most frequent feed is read, seconds; 0 for a stream',
+    moves_seconds Float64 COMMENT 'How often its values are expected to move, seconds; 0 where they may stand for any time',
     url String COMMENT 'Address of its interface',
     license String COMMENT 'Terms under which its values may be passed on',
     terms String COMMENT 'Page that says so',
@@ -27,13 +30,14 @@ AS WITH (SELECT max(time) FROM {database}.prices) AS newest
 SELECT s.source AS source, s.name AS name, s.kinds AS kinds,
     multiIf(NOT s.enabled, 'disabled', s.interval_ns = 0, multiIf(v.heard >= newest - toIntervalSecond(120), 'healthy', v.heard >= newest - toIntervalMinute(10), 'degraded', 'down'),
         h.requests_7d = 0 OR h.last_success IS NULL OR h.consecutive_failures >= 3, 'down',
-        h.consecutive_failures > 0 OR h.succeeded_24h < 0.95 * h.requests_24h, 'degraded', 'healthy') AS status,
+        h.consecutive_failures > 0 OR h.succeeded_24h < 0.95 * h.requests_24h OR h.standstill != '', 'degraded', 'healthy') AS status,
     if(v.venue = '', NULL, v.heard) AS last_heard,
     if(h.requests_24h = 0, NULL, h.succeeded_24h / h.requests_24h) AS success_rate_24h, if(h.requests_7d = 0, NULL, h.succeeded_7d / h.requests_7d) AS success_rate_7d,
     h.requests_24h AS requests_24h, if(h.requests_7d = 0, NULL, h.last_attempt) AS last_attempt, h.last_success AS last_success,
     h.consecutive_failures AS consecutive_failures, h.last_error AS last_error, h.last_error_at AS last_error_at,
     if(h.succeeded_24h = 0, NULL, h.latency_p50_ns / 1e6) AS latency_p50_ms, if(h.succeeded_24h = 0, NULL, h.latency_p95_ns / 1e6) AS latency_p95_ms,
-    h.readings_24h AS readings_24h, s.interval_ns / 1e9 AS interval_seconds, s.url AS url, s.license AS license, s.terms AS terms, s.attribution AS attribution, s.simulated AS simulated
+    h.readings_24h AS readings_24h, h.standstill AS standstill, h.standstill_since AS standstill_since,
+    s.interval_ns / 1e9 AS interval_seconds, s.moves_ns / 1e9 AS moves_seconds, s.url AS url, s.license AS license, s.terms AS terms, s.attribution AS attribution, s.simulated AS simulated
 FROM (SELECT * FROM {database}.sources FINAL) AS s
 LEFT JOIN {database}.source_health AS h ON h.source = s.source
 LEFT JOIN (
