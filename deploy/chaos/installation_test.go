@@ -108,5 +108,5 @@ func onlyScripted(t *testing.T, binary string, coinbase, kraken *scripted.Venue)
 
 // setting is a setting as a variable of the environment.
 func setting(key, value string) string {
-	return "MARKETLOG_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_")) + "=" + value
+	return "MARKETLOG_" + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(key)) + "=" + value
 }

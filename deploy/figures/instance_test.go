@@ -161,7 +161,7 @@ func only(b *testing.B, binary string, venues ...string) []string {
 		kind, rest, _ := strings.Cut(s.Key, ".")
 		name, isSwitch := strings.CutSuffix(rest, ".enabled")
 		if isSwitch && (kind == "sources" || kind == "venues" && !slices.Contains(venues, name)) {
-			list = append(list, "MARKETLOG_"+strings.ToUpper(strings.ReplaceAll(s.Key, ".", "_"))+"=false")
+			list = append(list, "MARKETLOG_"+strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(s.Key))+"=false")
 		}
 	}
 	return list

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/deploy/embedded/engine"
+	"github.com/marketlog/marketlog/query/querytest"
 )
 
 const (
@@ -21,6 +22,9 @@ const (
 )
 
 func TestMain(m *testing.M) {
+	if querytest.Load() {
+		return
+	}
 	if dir := os.Getenv(engineVariable); dir != "" {
 		if err := bareEngine(dir); err != nil {
 			fmt.Fprintln(os.Stderr, err)

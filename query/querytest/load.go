@@ -31,17 +31,22 @@ func Load() bool {
 	if target == "" {
 		return false
 	}
-	fmt.Println(load(target, os.Getenv(loadVariable+"_KEY")))
+	fmt.Println(load(target, os.Getenv(loadVariable+"_KEY"), os.Getenv(loadVariable+"_BODY")))
 	return true
 }
 
 // load asks for one address on many connections, each waiting for its answer, and returns the
 // answers a second.
-func load(target, key string) float64 {
+func load(target, key, body string) float64 {
 	host, path, _ := strings.Cut(target, "/")
-	request := []byte("GET /" + path + " HTTP/1.1\r\nHost: " + host + "\r\nAuthorization: Bearer " + key + "\r\n\r\n")
-	if key == "" {
-		request = []byte("GET /" + path + " HTTP/1.1\r\nHost: " + host + "\r\n\r\n")
+	head := " /" + path + " HTTP/1.1\r\nHost: " + host + "\r\n"
+	if key != "" {
+		head += "Authorization: Bearer " + key + "\r\n"
+	}
+	request := []byte("GET" + head + "\r\n")
+	if body != "" {
+		request = []byte("POST" + head + "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\nContent-Length: " +
+			strconv.Itoa(len(body)) + "\r\n\r\n" + body)
 	}
 	var answers atomic.Int64
 	var all sync.WaitGroup
@@ -103,9 +108,15 @@ func answer(in *bufio.Reader) error {
 // figure to trust while the machine does other work. Base is host:port, an empty key asks without one.
 func Measure(b *testing.B, base, path, key string) (rate, cpu float64) {
 	b.Helper()
+	return MeasurePosts(b, base, path, key, "")
+}
+
+// MeasurePosts is Measure of what is posted, a body in JSON; an empty one is not.
+func MeasurePosts(b *testing.B, base, path, key, body string) (rate, cpu float64) {
+	b.Helper()
 	before := spent(b)
 	command := exec.CommandContext(b.Context(), os.Args[0])
-	command.Env = append(os.Environ(), loadVariable+"="+base+path, loadVariable+"_KEY="+key)
+	command.Env = append(os.Environ(), loadVariable+"="+base+path, loadVariable+"_KEY="+key, loadVariable+"_BODY="+body)
 	out, err := command.Output()
 	if err != nil {
 		b.Fatalf("running the load: %v", err)
