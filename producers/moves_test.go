@@ -1,8 +1,6 @@
 package producers_test
 
 import (
-	"context"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -24,21 +22,7 @@ func (*steppedClock) After(time.Duration) <-chan time.Time { return nil }
 func TestValuesMoveAsTheirSourcesDeclare(t *testing.T) {
 	clock := &steppedClock{}
 	clock.at.Store(time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC).UnixNano()) // a Wednesday
-	cfg := simulator.DefaultConfig()
-	cfg.Clock, cfg.Venues, cfg.SourceRequests = clock, []simulator.Venue{}, 100_000
-	sim, err := simulator.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var running sync.WaitGroup
-	t.Cleanup(running.Wait)
-	ctx, stop := context.WithCancel(context.Background())
-	t.Cleanup(stop)
-	running.Go(func() {
-		if err := sim.Run(ctx); err != nil {
-			t.Error(err)
-		}
-	})
+	sim := simulatedSources(t, clock)
 	for _, source := range sources.List() {
 		if source.Moves == 0 {
 			continue

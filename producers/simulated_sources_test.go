@@ -20,8 +20,23 @@ import (
 // TestSourcesReadTheSimulator has every polled source's decoder read what the simulator says to each path that the
 // source asks for at its start: all of it, and of every kind that the source declares.
 func TestSourcesReadTheSimulator(t *testing.T) {
+	sim := simulatedSources(t, producers.WallClock{})
+	for _, source := range sources.List() {
+		t.Run(source.Slug, func(t *testing.T) {
+			url := sim.SourceURLs()[source.Slug]
+			if url == "" {
+				t.Fatalf("it is not simulated: those are %v", sim.SourceSlugs())
+			}
+			readSimulatedSource(t, source, url)
+		})
+	}
+}
+
+// simulatedSources runs the simulator of sources alone, without their limits, until the test ends.
+func simulatedSources(t testing.TB, clock simulator.Clock) *simulator.Simulator {
+	t.Helper()
 	cfg := simulator.DefaultConfig()
-	cfg.Clock, cfg.Venues, cfg.SourceRequests = producers.WallClock{}, []simulator.Venue{}, 100_000
+	cfg.Clock, cfg.Venues, cfg.SourceRequests = clock, []simulator.Venue{}, 100_000
 	sim, err := simulator.New(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -35,15 +50,7 @@ func TestSourcesReadTheSimulator(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	for _, source := range sources.List() {
-		t.Run(source.Slug, func(t *testing.T) {
-			url := sim.SourceURLs()[source.Slug]
-			if url == "" {
-				t.Fatalf("it is not simulated: those are %v", sim.SourceSlugs())
-			}
-			readSimulatedSource(t, source, url)
-		})
-	}
+	return sim
 }
 
 func readSimulatedSource(t *testing.T, source producers.Source, url string) {
@@ -157,7 +164,7 @@ func kindOf(rec *eventsv1.ReferenceRecord) string {
 	return "unknown"
 }
 
-func simulatedAnswer(t *testing.T, url string) []byte {
+func simulatedAnswer(t testing.TB, url string) []byte {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
