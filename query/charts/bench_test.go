@@ -1,10 +1,18 @@
 package charts_test
 
 import (
+	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/marketlog/marketlog/deploy/embedded/enginetest"
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/charts"
+	"github.com/marketlog/marketlog/query/querytest"
+	"github.com/marketlog/marketlog/schemas"
 )
 
 // A chart of a day over 30 days of minutes, cold (nothing held), and while it is held.
@@ -33,4 +41,53 @@ func BenchmarkChart_30DaysOfMinutes(b *testing.B) {
 			get()
 		}
 	})
+}
+
+// BenchmarkChart_100MillionCandles asks how long charts of 500 coins take over 200,000 minutes of each: cold, where nothing is
+// held, and while they are held.
+func BenchmarkChart_100MillionCandles(b *testing.B) {
+	const coins, minutes = 500, 200_000
+	table := schemas.Coins()
+	w := &world{World: querytest.NewWorld(b, table)}
+	w.Open(enginetest.Database(b))
+	w.Serve(charts.New(w.Board, query.NewCandles(w.Board, counted{w.Store, &w.reads}), w.Book, query.NewRateCharts(w.Book, w.Store)).Endpoints())
+	w.Now = w.Time("2026-11-20T10:00:30Z")
+	w.Pulse()
+	ids := make([]string, coins)
+	for i := range ids {
+		ids[i] = table.All()[i].ID
+	}
+	slices.Sort(ids)
+	began := time.Now()
+	w.Must(w.Store.Conn().Exec(b.Context(), `INSERT INTO candles_1m (coin_id, start, open, high, low, close, volume, volume_usd, trades, log_partition, log_offset, version)
+		SELECT ?[intDiv(number, ?) + 1], toDateTime(?, 'UTC') + toIntervalMinute(number % ?), 100 + sin(number) AS open, open + 1, open - 1, open + cos(number), 0.5, 50, 2, 0, number, 1
+		FROM numbers(?)`, ids, minutes, w.Now.Truncate(time.Minute).Add(-minutes*time.Minute).Unix(), minutes, coins*minutes))
+	b.Logf("%d candles written in %s", coins*minutes, time.Since(began).Round(time.Second))
+	round := func() (p50, p99 float64) {
+		var took []float64
+		for _, timeframe := range []string{"24h", "7d", "30d", "90d"} {
+			for i := 0; i < coins; i += 5 {
+				began := time.Now()
+				response, err := http.Get(w.Base() + fmt.Sprintf("/api/v1/charts/%s?timeframe=%s", ids[i], timeframe))
+				w.Must(err)
+				n, err := io.Copy(io.Discard, response.Body)
+				response.Body.Close()
+				if err != nil || n < 2000 || response.StatusCode != http.StatusOK {
+					b.Fatalf("%s of %s: got %d, %d bytes, %v", ids[i], timeframe, response.StatusCode, n, err)
+				}
+				took = append(took, float64(time.Since(began).Microseconds())/1000)
+			}
+		}
+		slices.Sort(took)
+		return took[len(took)/2], took[len(took)*99/100]
+	}
+	for b.Loop() {
+		w.Now = w.Now.Add(-30 * 24 * time.Hour) // other intervals than those held
+		p50, p99 := round()
+		b.ReportMetric(p50, "cold-p50-ms")
+		b.ReportMetric(p99, "cold-p99-ms")
+		p50, p99 = round()
+		b.ReportMetric(p50, "held-p50-ms")
+		b.ReportMetric(p99, "held-p99-ms")
+	}
 }

@@ -37,6 +37,9 @@ const (
 	wire    = "WireToSubscriber"
 	start   = "Start"
 	replay  = "Replay"
+	doors   = "Doors"
+	chart   = "Chart_100MillionCandles"
+	cycle   = "Sources_FullCycle"
 )
 
 var sections = []section{
@@ -49,6 +52,24 @@ var sections = []section{
 	{"A current price over REST", "`GET /api/v1/prices/{symbol}` with one of 10,000 keys and exact limits, on 64 connections of another process.", []figure{
 		{"requests a second", source{hotRead, "req/s"}, source{hotRead, "bare-req/s"}, "a Fiber handler that returns the same bytes", 0.75, 0},
 		{"µs of CPU a request", source{hotRead, "cpu-us/req"}, source{hotRead, "bare-cpu-us/req"}, "the same", 0, 0},
+	}},
+	{"Hot reads and MCP", "The whole binary with an Enterprise key and limits, fed by the simulator until its views were full, then at rest; 64 connections of another process.", []figure{
+		{"requests a second of a price", source{doors + "/price", "req/s"}, source{doors + "/price", "bare-req/s"}, "a Fiber handler that returns the same bytes", 0.75, 0},
+		{"of the top coins", source{doors + "/top_coins", "req/s"}, source{doors + "/top_coins", "bare-req/s"}, "the same", 0.75, 0},
+		{"of the rates of a coin", source{doors + "/rates", "req/s"}, source{doors + "/rates", "bare-req/s"}, "the same", 0.75, 0},
+		{"of the global summary", source{doors + "/global_summary", "req/s"}, source{doors + "/global_summary", "bare-req/s"}, "the same", 0.75, 0},
+		{"of all currencies", source{doors + "/fiat", "req/s"}, source{doors + "/fiat", "bare-req/s"}, "the same", 0.75, 0},
+		{"of a tool over MCP", source{doors + "/mcp", "req/s"}, source{doors + "/mcp", "rest-req/s"}, "the same read over REST", 0.5, 0},
+	}},
+	{"Charts", "Of 500 coins with 200,000 minutes each, 100 million candles; 24 hours to 90 days.", []figure{
+		{"ms cold, median", source{chart, "cold-p50-ms"}, source{}, "", 0, 0},
+		{"ms cold, 99 %", source{chart, "cold-p99-ms"}, source{}, "", 0, 0},
+		{"ms while held, median", source{chart, "held-p50-ms"}, source{}, "", 0, 0},
+		{"ms while held, 99 %", source{chart, "held-p99-ms"}, source{}, "", 0, 0},
+	}},
+	{"Sources", "A round of every feed of every polled source against the simulator in the same process, on one core and without the budgets that spread it over time.", []figure{
+		{"ms a round", source{cycle, "ms/cycle"}, source{cycle, "fetch-only-ms/cycle"}, "fetching the same answers and reading none", 0, 0},
+		{"MB of heap then", source{cycle, "heap-MB"}, source{}, "", 0, 0},
 	}},
 	{"The stream", "10,000 subscribers in another process, 200 changed symbols a second; a bare loop writes the same bytes to as many connections. With half of the readers stalled, the others' arrivals count.", []figure{
 		{"ms until 99 % have a second's changes", source{fanOut, "p99-ms"}, source{fanOut, "bare-p99-ms"}, "the bare loop", 0, 1.25},
