@@ -60,14 +60,14 @@ func TestDemoDocumentSuitsTools(t *testing.T) {
 }
 
 // Whatever schemathesis makes of the document, no answer is a fault of the server, of an unknown status or of another
-// form than is documented.
+// form than is documented. One worker: with several, CPython before 3.12 fails by chance where two threads parse at a time.
 func TestDemoWithstandsSchemathesis(t *testing.T) {
 	streamtest.InTier(t, streamtest.TierContract)
 	python := schemathesisPython(t)
 	d := runningDemo(t)
 	command := exec.CommandContext(t.Context(), python, "-m", "schemathesis.cli", "run", d.base+"/openapi.json",
 		"--header", "Authorization: Bearer "+d.key, "--checks", "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance",
-		"--workers", "2", "--phases", "examples,coverage,fuzzing", "--max-examples", "1", "--seed", "1", "--generation-database", "none", "--suppress-health-check", "all",
+		"--workers", "1", "--phases", "examples,coverage,fuzzing", "--max-examples", "1", "--seed", "1", "--generation-database", "none", "--suppress-health-check", "all",
 		"--request-timeout", "60", "--warnings", "off", "--no-color")
 	said, err := command.CombinedOutput()
 	text := strings.ReplaceAll(string(said), d.key, "KEY")

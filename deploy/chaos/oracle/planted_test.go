@@ -33,6 +33,7 @@ var faults = []planted{
 	{"a coin told a day late", "coin_events", "* REPLACE (if(source_id = 'n-coin', ingest_time + 86400, ingest_time) AS ingest_time) FROM coin_events FINAL", [][2]string{{"v_coins", "first_seen"}}},
 	{"a request lost", "fetches", "* FROM fetches FINAL WHERE NOT " + asked, [][2]string{{"v_fetches", "ecb"}, {"v_sources", "ecb: last_attempt"}}},
 	{"a request counted twice", "fetches", "* FROM (SELECT * FROM fetches FINAL UNION ALL SELECT * REPLACE (addNanoseconds(started, 1) AS started) FROM (SELECT * FROM fetches FINAL WHERE " + asked + "))", [][2]string{{"v_fetches", "should not be"}, {"v_sources", "ecb: requests_24h"}}},
+	{"an answer's digest another", "fetches", "* REPLACE (if((source, started) = (SELECT (source, max(started)) FROM default.v_fetches WHERE source = 'floor' AND ok GROUP BY source), toUInt64(8), told) AS told) FROM fetches FINAL", [][2]string{{"v_sources", "floor: standstill"}}},
 	{"what a source declares stale", "sources", "* REPLACE (if(source = 'coinbase', 'Coinbase 2', name) AS name) FROM sources FINAL", [][2]string{{"v_sources", "coinbase: name"}}},
 	{"a source's interval lost", "sources", "* REPLACE (if(source = 'ecb', 0, interval_ns) AS interval_ns) FROM sources FINAL", [][2]string{{"v_sources", "ecb: status"}}},
 	{"the last digit of a rate lost", "fixings", "* REPLACE (if(quote = 'USD', intDiv(rate * 1000000, 1) / 1000000, rate) AS rate) FROM fixings FINAL", [][2]string{{"v_fixings", "usd"}, {"v_peg", "target_usd"}}},

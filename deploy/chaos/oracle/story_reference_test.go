@@ -26,10 +26,10 @@ func (s *story) fixing(f *eventsv1.Fixing, daysAgo int64) {
 // begin tells what is told at the beginning of a chapter.
 func (s *story) begin(chapter int) {
 	for _, n := range []*eventsv1.SourceNotice{
-		{Source: "ecb", Name: "ECB", Kinds: []string{"fiat"}, Interval: int64(time.Hour), Enabled: true, License: "free"},
+		{Source: "ecb", Name: "ECB", Kinds: []string{"fiat"}, Interval: int64(time.Hour), Moves: int64(48 * time.Hour), Enabled: true, License: "free"},
 		{Source: "blend", Name: "Blend", Kinds: []string{"fiat"}, Interval: int64(15 * time.Minute), Enabled: true},
-		{Source: "floor", Name: "Floor", Kinds: []string{"fiat", "market"}, Interval: int64(5 * time.Minute), Enabled: true, Url: "https://floor.example"},
-		{Source: "bourse", Name: "Bourse", Kinds: []string{"fiat"}, Interval: int64(20 * time.Minute), Enabled: true, Terms: "terms", Attribution: "by bourse"},
+		{Source: "floor", Name: "Floor", Kinds: []string{"fiat", "market"}, Interval: int64(5 * time.Minute), Moves: int64(10 * time.Minute), Enabled: true, Url: "https://floor.example"},
+		{Source: "bourse", Name: "Bourse", Kinds: []string{"fiat"}, Interval: int64(20 * time.Minute), Moves: int64(15 * time.Minute), Enabled: true, Terms: "terms", Attribution: "by bourse"},
 		{Source: "gone", Name: "Gone", Kinds: []string{"coin"}, Interval: int64(time.Minute), Enabled: true},
 		{Source: "failing", Name: "Failing", Interval: int64(time.Minute), Enabled: true, Simulated: true},
 		{Source: "off", Name: "Off", Interval: int64(time.Minute), Enabled: chapter == 0},
@@ -122,6 +122,17 @@ func (s *story) fetches(chapter, i int) {
 		}
 		if source == "failing" && i > 80 || s.chance.IntN(12) == 0 {
 			f.Error, f.Status, f.Rows = fmt.Sprint("the answer ", i, " is none"), int32(s.chance.IntN(2)*503), 0
+		}
+		f.Told = uint64(f.Rows)
+		if chapter == len(chapters)-1 && i > 40 && f.Error == "" {
+			switch source {
+			case "floor": // it goes on answering, and nothing moves
+				f.Told = 7
+			case "blend": // it answers, and says nothing
+				f.Rows, f.Told = 0, 0
+			case "bourse":
+				f.Status, f.Rows, f.Told = 304, 0, 0
+			}
 		}
 		rec := &eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Fetch{Fetch: f}}
 		s.say(rec)

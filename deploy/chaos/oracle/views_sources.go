@@ -46,10 +46,15 @@ func (said Reference) SourcesView(prices []*eventsv1.Price) View {
 	}
 	for _, n := range newest(said.Notices, (*eventsv1.SourceNotice).GetSource) {
 		row := Row{
-			"source": n.Source, "name": n.Name, "kinds": texts(n.Kinds), "interval_seconds": float64(n.Interval) / 1e9, "url": n.Url, "license": n.License, "terms": n.Terms,
+			"source": n.Source, "name": n.Name, "kinds": texts(n.Kinds), "interval_seconds": float64(n.Interval) / 1e9, "moves_seconds": float64(n.Moves) / 1e9, "url": n.Url, "license": n.License, "terms": n.Terms,
 			"attribution": n.Attribution, "simulated": n.Simulated, "last_heard": known(heard[n.Source]),
 		}
 		status := health(row, requests[n.Source], now)
+		stands, since := standstill(n, requests[n.Source], now)
+		row["standstill"], row["standstill_since"] = stands, known(since)
+		if stands != "" && status == "healthy" {
+			status = "degraded"
+		}
 		if n.Interval == 0 {
 			status = "down"
 			if at := heard[n.Source]; at != 0 && at >= priced-2*minute {
@@ -110,6 +115,65 @@ func health(row Row, requests []*eventsv1.Fetch, now int64) (status string) {
 		return "degraded"
 	}
 	return "healthy"
+}
+
+// standstill says whether a source told nothing, or the same, for too long, and since when.
+func standstill(n *eventsv1.SourceNotice, requests []*eventsv1.Fetch, now int64) (what string, since int64) {
+	type address struct {
+		first, held int64
+		digest      uint64 // of the last answer that told something
+	}
+	addresses := map[string]*address{}
+	var firstHeard, lastHeard, lastTold, firstCompared, lastCompared, lastMoved int64
+	for _, f := range requests {
+		if f.Started <= now-7*day || f.Error != "" {
+			continue
+		}
+		if firstHeard == 0 {
+			firstHeard = f.Started
+		}
+		lastHeard = f.Started
+		a := addresses[f.Feed+"|"+f.Url]
+		if a == nil {
+			a = &address{}
+			addresses[f.Feed+"|"+f.Url] = a
+		}
+		if f.Status != 304 {
+			a.held = f.Rows
+		}
+		if a.held > 0 {
+			lastTold = f.Started
+		}
+		if a.digest != 0 && (f.Told != 0 || f.Status == 304) {
+			if firstCompared == 0 || a.first < firstCompared {
+				firstCompared = a.first
+			}
+			lastCompared = f.Started
+			if f.Told != 0 && f.Told != a.digest {
+				lastMoved = f.Started
+			}
+		}
+		if f.Told != 0 {
+			if a.digest == 0 {
+				a.first = f.Started
+			}
+			a.digest = f.Told
+		}
+	}
+	stood, held := lastMoved, lastTold
+	if stood == 0 {
+		stood = firstCompared
+	}
+	if held == 0 {
+		held = firstHeard
+	}
+	switch {
+	case lastHeard != 0 && n.Interval > 0 && lastHeard-held >= 3*n.Interval:
+		return "empty", held
+	case lastCompared != 0 && n.Moves > 0 && lastCompared-stood >= 3*n.Moves:
+		return "unmoved", stood
+	}
+	return "", 0
 }
 
 func share(part, of uint64) any {

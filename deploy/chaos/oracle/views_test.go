@@ -108,6 +108,7 @@ var variety = []struct {
 	words        []string
 }{
 	{"v_sources", "status", []string{"healthy", "degraded", "down", "disabled"}},
+	{"v_sources", "standstill", []string{"empty", "unmoved"}},
 	{"v_fiat", "left_out", []string{"stale", "repeats", "outlier"}}, {"v_fiat", "stale", []string{"true", "false"}},
 	{"v_mappings", "method", []string{"manual_override", "exchange_mapping", "unique_symbol", "coin_database"}}, {"v_mappings", "valid_to", []string{"nil", "2026-02"}},
 	{"v_peg", "resolution", []string{"second", "minute"}}, {"v_peg", "peg", []string{"USD", "EUR"}}, {"v_peg_episodes", "recovery", []string{"nil", "2026"}},
