@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"mime"
 	"net"
 	"net/http"
@@ -197,7 +198,7 @@ func (r *request) forward(answer *recorder) {
 	}
 	switch kind := answer.header.Get(fiber.HeaderContentType); {
 	case strings.HasPrefix(kind, contentEvents):
-		r.send(answer.status, answer.body.Bytes())
+		r.send(answer.status, r.acknowledged(answer.body.Bytes()))
 		r.ctx.Response.Header.SetContentType(contentEvents)
 		return
 	case !strings.HasPrefix(kind, contentJSON):
@@ -209,6 +210,17 @@ func (r *request) forward(answer *recorder) {
 		return
 	}
 	r.fail(answer.status, named(failed.Error.Code, failed.Error.Message))
+}
+
+// acknowledged is the answer to subscriptions/listen, which is all that comes as events: first that nothing was subscribed,
+// since nothing ever changes, then the result. The library writes the first beside the second, and drops it where the
+// second is faster.
+func (r *request) acknowledged(events []byte) []byte {
+	if bytes.Count(events, []byte("\n\n")) > 1 {
+		return events
+	}
+	return append(fmt.Appendf(nil, "event: message\ndata: {\"jsonrpc\":%q,\"method\":%q,\"params\":{\"_meta\":{%q:%s},\"notifications\":{}}}\n\n",
+		mcp.JSONRPC_VERSION, mcp.MethodNotificationSubscriptionsAcknowledged, mcp.MetaKeySubscriptionID, r.ID), events...)
 }
 
 func (r *request) failCall(fault *frameError) { r.fail(fault.status(r.modern), fault) }
