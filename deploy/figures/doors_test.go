@@ -39,6 +39,7 @@ func BenchmarkDoors(b *testing.B) {
 		in.awaitFilled(b, path)
 	}
 	p.stop()
+	in.environment = append(in.environment, "MARKETLOG_AUTH_MODE=required") // the last word counts
 	p = in.start(b, "none")
 	in.await(b, p, "/readyz", time.Now())
 	// fresh is a key whose limit nobody has used, known to the server, and what a path answers to it.
