@@ -62,9 +62,9 @@ func (m *Market) Apply(mark *eventsv1.Mark, r *eventsv1.ResolvedTick, now int64)
 		if t.Bid != "" || t.Ask != "" {
 			m.setQuote(t, now)
 		}
-		if t.VolumeBase != "" || t.VolumeQuote != "" {
-			m.volumeBase, m.volumeQuote = number(t.VolumeBase), number(t.VolumeQuote)
-			m.volumeHeard = max(m.volumeHeard, t.IngestTime)
+		// One that was heard before the one that is known, as a spool sends it, would outlive its time.
+		if (t.VolumeBase != "" || t.VolumeQuote != "") && t.IngestTime >= m.volumeHeard {
+			m.volumeBase, m.volumeQuote, m.volumeHeard = number(t.VolumeBase), number(t.VolumeQuote), t.IngestTime
 		}
 	}
 }

@@ -277,6 +277,7 @@ func look(id marketID, history []said, now int64) (view, bool) {
 	var newest said
 	var price, quote said // the newest of each that counts
 	var volume, turnover float64
+	var volumeHeard int64
 	low, high := math.Inf(1), math.Inf(-1)
 	note := func(s said, value float64) {
 		if s.at/second >= now/second-60 {
@@ -302,8 +303,8 @@ func look(id marketID, history []said, now int64) (view, bool) {
 				note(s, (s.bid+s.ask)/2)
 			}
 		}
-		if s.hasVolume && now-s.heard <= freshFor {
-			volume, turnover = s.volume, s.turnover
+		if s.hasVolume && now-s.heard <= freshFor && s.heard >= volumeHeard {
+			volume, turnover, volumeHeard = s.volume, s.turnover, s.heard
 		}
 	}
 	heard, hasQuote := false, false
