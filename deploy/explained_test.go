@@ -185,6 +185,7 @@ func TestThousandPastPricesAreExplained(t *testing.T) {
 	if code != 0 || json.Unmarshal([]byte(out), &created) != nil {
 		t.Fatalf("creating a key: %d %s%s", code, out, errs)
 	}
+	awaitKey(t, cfg, created.Key)
 
 	var coins []string
 	for coin := range byCoin {
@@ -220,6 +221,29 @@ func TestThousandPastPricesAreExplained(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d coins explained: %d without all providers, %d with an outlier, %d while there was no new price", explainedPrices, len(coins), without, outliers, stale)
+}
+
+// awaitKey waits until the server knows a new key, which it hears of from the log.
+func awaitKey(t *testing.T, cfg Config, key string) {
+	t.Helper()
+	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+cfg.Listen+"/api/v1/usage", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Authorization", "Bearer "+key)
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if response.StatusCode != http.StatusUnauthorized {
+			return
+		}
+		if time.Since(began) > time.Minute {
+			t.Fatal("the new key is not known after a minute")
+		}
+	}
 }
 
 // readRows reads the prices, by coin and in order.
