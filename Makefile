@@ -48,7 +48,7 @@ chaos: build kafka ## 1,000 kills, detached; resumes, and appends seed and steps
 	  nohup go test -run '^TestKill' -count 1 -timeout 12h -v ./deploy/chaos >>bin/chaos.log 2>&1 </dev/null & \
 	  echo "chaos: running as process group $$! (kill -- -$$! ends it), writing bin/chaos.log and bin/chaos.jsonl"
 
-hour: build ## An hour of simulated time at sixty times its speed, with faults; then every view is folded again and compared
+hour: build ## An hour of simulated time, up to sixty times as fast, with faults; then every view is folded again and compared
 	MARKETLOG_HOUR=$${MARKETLOG_HOUR:-60m} go test -run '^TestReplayEqualsAnAcceleratedRunWithFaults$$' -count 1 -timeout 2h -v ./deploy
 
 clean: ## Remove what was built; what lies under data/ stays

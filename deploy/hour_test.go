@@ -23,8 +23,8 @@ const shortHour = 2 * time.Minute
 // faultEvery is how much simulated time passes from one fault to the next.
 const faultEvery = 15 * time.Second
 
-// TestReplayEqualsAnAcceleratedRunWithFaults lets simulated time pass sixty times as fast while venues and sources
-// fail by chance, then folds the whole log again and compares all views. MARKETLOG_HOUR is the time that passes.
+// TestReplayEqualsAnAcceleratedRunWithFaults lets simulated time pass up to sixty times as fast while venues and
+// sources fail by chance, then folds the whole log again and compares all views. MARKETLOG_HOUR is the time that passes.
 func TestReplayEqualsAnAcceleratedRunWithFaults(t *testing.T) {
 	if _, err := engine.Find(""); err != nil {
 		streamtest.Missing(t, streamtest.TierEmbedded, "no ClickHouse engine; make engine fetches it")
