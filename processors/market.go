@@ -46,7 +46,7 @@ type extremes struct {
 // Apply takes one tick at a log time. A state that is repeated counts as heard; one that is outdated
 // changes nothing.
 func (m *Market) Apply(mark *eventsv1.Mark, r *eventsv1.ResolvedTick, now int64) {
-	m.Expire(now)
+	m.forget(now)
 	t := r.Tick
 	m.quoteID, m.rate, m.rateTime, m.rateOffset = r.QuoteId, r.Rate, r.RateTime, r.RateOffset
 	m.unpriced = schemas.Flag(r.Flags)&schemas.NoRate != 0
@@ -69,14 +69,20 @@ func (m *Market) Apply(mark *eventsv1.Mark, r *eventsv1.ResolvedTick, now int64)
 	}
 }
 
-// Expire forgets the parts that are no longer fresh at a log time. Nothing may rest on what was
-// heard longer ago: a fold that was rewound does not know it. So an ingest time that lies ahead of
-// all clocks that count, by a producer whose own does not, counts as maxLead ahead and no more.
-func (m *Market) Expire(now int64) {
-	if now != 0 {
-		latest := now + int64(maxLead)
-		m.lastHeard, m.quoteHeard, m.volumeHeard = min(m.lastHeard, latest), min(m.quoteHeard, latest), min(m.volumeHeard, latest)
-	}
+// Expire forgets the parts that are no longer fresh in a second that is evaluated. Nothing may rest on
+// what was heard longer ago: a fold that was rewound does not know it. So an ingest time that lies
+// ahead of all clocks that count, by a producer whose own does not, counts as maxLead ahead and no more.
+//
+// Only a second that is evaluated judges that: where all producers were away, their first ticks come
+// before their first clocks, and rightly lie ahead until then.
+func (m *Market) Expire(second int64) {
+	latest := second + int64(maxLead)
+	m.lastHeard, m.quoteHeard, m.volumeHeard = min(m.lastHeard, latest), min(m.quoteHeard, latest), min(m.volumeHeard, latest)
+	m.forget(second)
+}
+
+// forget drops the parts that are no longer fresh at a log time.
+func (m *Market) forget(now int64) {
 	if !fresh(m.lastHeard, now) {
 		m.last, m.lastHeard, m.lastEvent = 0, 0, 0
 	}
@@ -91,7 +97,7 @@ func (m *Market) Expire(now int64) {
 func fresh(heard, now int64) bool { return heard != 0 && now-heard <= int64(schemas.FreshFor) }
 
 func (m *Market) setLast(t *eventsv1.Tick, price string, now int64) {
-	if outdated(t, m.lastHeard, m.lastEvent) {
+	if outdated(t, m.lastHeard, m.lastEvent, now) {
 		return
 	}
 	m.lastHeard, m.lastEvent = t.IngestTime, t.EventTime
@@ -100,7 +106,7 @@ func (m *Market) setLast(t *eventsv1.Tick, price string, now int64) {
 }
 
 func (m *Market) setQuote(t *eventsv1.Tick, now int64) {
-	if outdated(t, m.quoteHeard, m.quoteEvent) {
+	if outdated(t, m.quoteHeard, m.quoteEvent, now) {
 		return
 	}
 	m.quoteHeard, m.quoteEvent = t.IngestTime, t.EventTime
@@ -110,12 +116,12 @@ func (m *Market) setQuote(t *eventsv1.Tick, now int64) {
 	}
 }
 
-// outdated says whether a tick is older than what was heard before it: by ingest time, or by its own
-// within maxReorder. Beyond that the newer by ingest time is what the venue says now, or a venue that
+// outdated says whether a tick is no longer fresh, as one that a spool kept for long, or older than what
+// was heard before it: by ingest time, or by its own within maxReorder. Beyond that the newer by ingest time is what the venue says now, or a venue that
 // puts its clock back would hold its last price for ever; and a fold that was rewound would not know
 // the older one that was to be ignored.
-func outdated(t *eventsv1.Tick, heard, event int64) bool {
-	if t.IngestTime < heard {
+func outdated(t *eventsv1.Tick, heard, event, now int64) bool {
+	if !fresh(t.IngestTime, now) || t.IngestTime < heard {
 		return true
 	}
 	return t.EventTime != 0 && t.EventTime < event && t.IngestTime-heard <= int64(maxReorder)

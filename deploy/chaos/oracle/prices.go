@@ -35,8 +35,11 @@ type Input struct {
 
 const second = int64(time.Second)
 
-// freshFor is how long a market counts after it was heard.
-const freshFor = 120 * second
+// freshFor is how long a market counts after it was heard, lead how far ahead of the log's now it can have been heard.
+const (
+	freshFor = 120 * second
+	lead     = 10 * second
+)
 
 // said is one tick of a market, with its numbers read once.
 type said struct {
@@ -53,6 +56,10 @@ type said struct {
 	noRate          bool
 	partition       int32
 	offset          int64
+	// What of it was news when it was heard: newer than all that was known and still fresh.
+	newPrice, newQuote, newVolume bool
+	// judged says whether a second was evaluated since.
+	judged bool
 }
 
 type marketID struct{ provider, symbol string }
@@ -121,7 +128,44 @@ func (p *partition) hear(mark *eventsv1.Mark, r *eventsv1.ResolvedTick) {
 		p.heard[r.CoinId] = map[marketID][]said{}
 	}
 	id := marketID{t.Venue, t.Symbol}
-	p.heard[r.CoinId][id] = append(p.heard[r.CoinId][id], s)
+	history := p.heard[r.CoinId][id]
+	s.newPrice = s.price != 0 && !s.older(history, func(s said) bool { return s.newPrice })
+	s.newQuote = s.quoted && !s.older(history, func(s said) bool { return s.newQuote })
+	known, ok := lastOf(history, func(s said) bool { return s.newVolume })
+	s.newVolume = s.hasVolume && !(ok && p.now-known.heard <= freshFor && s.heard < known.heard)
+	p.heard[r.CoinId][id] = append(history, s)
+}
+
+// lastOf is the last that says something.
+func lastOf(history []said, says func(said) bool) (said, bool) {
+	for i := len(history) - 1; i >= 0; i-- {
+		if says(history[i]) {
+			return history[i], true
+		}
+	}
+	return said{}, false
+}
+
+// older says whether something is not news: no longer fresh, heard before what was known and is still
+// fresh, or within 5 s of it and by its own time before.
+func (s said) older(history []said, says func(said) bool) bool {
+	if s.at-s.heard > freshFor {
+		return true
+	}
+	than, ok := lastOf(history, says)
+	if !ok || s.at-than.heard > freshFor {
+		return false
+	}
+	return s.heard < than.heard || s.happened != 0 && s.happened < than.happened && s.heard-than.heard <= 5*second
+}
+
+// judge bounds by how much what was heard since the last evaluated second is ahead of this one.
+func judge(history []said, at int64) {
+	for i := range history {
+		if s := &history[i]; !s.judged {
+			s.heard, s.judged = min(s.heard, at*second+lead), true
+		}
+	}
 }
 
 func float(text string) float64 {
@@ -213,9 +257,13 @@ func priceOf(markets map[marketID][]said, at int64) Price {
 			history = history[1:]
 		}
 		markets[id] = history
-		if v, fresh := look(id, history, at*second); fresh {
-			views = append(views, v)
+		judge(history, at)
+		v, fresh := look(id, history, at*second)
+		if !fresh {
+			delete(markets, id) // it begins anew
+			continue
 		}
+		views = append(views, v)
 	}
 	sort.Slice(views, func(i, j int) bool { return views[i].before(views[j]) })
 	if len(views) == 0 {
@@ -274,50 +322,39 @@ func priceOf(markets map[marketID][]said, at int64) Price {
 // look is what a market says in one second, from all that was heard of it in the two minutes before.
 func look(id marketID, history []said, now int64) (view, bool) {
 	v := view{Input: Input{Provider: id.provider, Symbol: id.symbol}}
-	var newest said
-	var price, quote said // the newest of each that counts
-	var volume, turnover float64
-	var volumeHeard int64
 	low, high := math.Inf(1), math.Inf(-1)
 	note := func(s said, value float64) {
 		if s.at/second >= now/second-60 {
 			low, high = min(low, value), max(high, value)
 		}
 	}
-	// older says whether something is not news: heard before, or within 5 s and by its own time before.
-	older := func(s, than said) bool {
-		if than.heard == 0 || s.at-than.heard > freshFor {
-			return false
-		}
-		return s.heard < than.heard || s.happened != 0 && s.happened < than.happened && s.heard-than.heard <= 5*second
-	}
+	var last said
 	for _, s := range history {
-		newest = s
-		if s.price != 0 && !older(s, price) {
-			price = s
+		last = s
+		if s.newPrice {
 			note(s, s.price)
 		}
-		if s.quoted && !older(s, quote) {
-			quote = s
-			if s.bid > 0 && s.ask > 0 {
-				note(s, (s.bid+s.ask)/2)
-			}
-		}
-		if s.hasVolume && now-s.heard <= freshFor && s.heard >= volumeHeard {
-			volume, turnover, volumeHeard = s.volume, s.turnover, s.heard
+		if s.newQuote && s.bid > 0 && s.ask > 0 {
+			note(s, (s.bid+s.ask)/2)
 		}
 	}
-	heard, hasQuote := false, false
-	if price.heard != 0 && now-price.heard <= freshFor {
-		heard, v.last = true, price.price
+	fresh := func(says func(said) bool) (said, bool) {
+		s, ok := lastOf(history, says)
+		return s, ok && now-s.heard <= freshFor
 	}
-	if quote.heard != 0 && now-quote.heard <= freshFor {
-		heard, hasQuote, v.bid, v.ask = true, true, quote.bid, quote.ask
-	}
-	if !heard {
+	price, hasPrice := fresh(func(s said) bool { return s.newPrice })
+	quote, hasQuote := fresh(func(s said) bool { return s.newQuote })
+	volume, hasVolume := fresh(func(s said) bool { return s.newVolume })
+	if !hasPrice && !hasQuote {
 		return v, false
 	}
-	v.Quote, v.Rate, v.Partition, v.Offset = newest.quote, newest.rate, newest.partition, newest.offset
+	if hasPrice {
+		v.last = price.price
+	}
+	if hasQuote {
+		v.bid, v.ask = quote.bid, quote.ask
+	}
+	v.Quote, v.Rate, v.Partition, v.Offset = last.quote, last.rate, last.partition, last.offset
 	mid := (v.bid + v.ask) / 2
 	v.quoteUsable = hasQuote && v.bid > 0 && v.ask >= v.bid && v.ask-v.bid <= 0.1*mid
 	switch {
@@ -334,15 +371,17 @@ func look(id marketID, history []said, now int64) (view, bool) {
 	default:
 		v.Reason = "wide"
 	}
-	if v.Reason == "" && (newest.noRate || newest.rate == 0) {
+	if v.Reason == "" && (last.noRate || last.rate == 0) {
 		v.Reason = "no_rate"
 	}
 	if v.Reason == "" {
 		v.PriceUSD = v.Value * v.Rate
 	}
-	v.volumeUSD = volume * v.last * v.Rate
-	if turnover > 0 { // what the venue summed itself
-		v.volumeUSD = turnover * v.Rate
+	switch {
+	case hasVolume && volume.turnover > 0: // what the venue summed itself
+		v.volumeUSD = volume.turnover * v.Rate
+	case hasVolume:
+		v.volumeUSD = volume.volume * v.last * v.Rate
 	}
 	v.spread = (v.ask - v.bid) * v.Rate
 	if !v.quoteUsable {
