@@ -35,7 +35,8 @@ func producerRoles(ctx context.Context, in *Instance) ([]Role, error) {
 	return append(append(roles, Role{Name: "producers", Run: run}), sourceRoles(in)...), nil
 }
 
-// runProducers reads all venues that are enabled.
+// runProducers reads all venues that are enabled. Without any it writes a clock all the same: minutes of markets and rates
+// end when the log's time in the topics of ticks has passed them.
 func (in *Instance) runProducers(ctx context.Context, simulated map[string]bool) error {
 	cfg := producers.DefaultWriterConfig()
 	cfg.Log, cfg.SpoolDir, cfg.Clock, cfg.Logger = in.Stream, in.Dir.Path("spool"), in.Clock, in.Log
@@ -47,6 +48,7 @@ func (in *Instance) runProducers(ctx context.Context, simulated map[string]bool)
 	g := &errgroup.Group{}
 	g.Go(func() error { return writer.Run(writing) })
 	feeds, ctx := errgroup.WithContext(ctx)
+	asked := 0
 	for _, venue := range exchanges.List() {
 		v, ok := in.Config.Venues[venue.Slug]
 		if !in.asks(venue, v, ok) {
@@ -62,6 +64,11 @@ func (in *Instance) runProducers(ctx context.Context, simulated map[string]bool)
 			Select: selectMarkets(venue.Slug, v.Symbols), Simulated: simulated[venue.Slug],
 		}, client, writer.Source(venue.Slug), in.Clock, nil, in.Log)
 		feeds.Go(func() error { return exchange.Run(ctx) })
+		asked++
+	}
+	if asked == 0 {
+		writer.Source(producers.SourcesProducer)
+		feeds.Go(func() error { <-ctx.Done(); return nil })
 	}
 	err = feeds.Wait()
 	stop()

@@ -40,6 +40,9 @@ const (
 	doors   = "Doors"
 	chart   = "Chart_100MillionCandles"
 	cycle   = "Sources_FullCycle"
+	crowd   = "Coins/coins="
+	perCoin = "Markets/coins="
+	lists   = "List_OfBare/coins="
 )
 
 var sections = []section{
@@ -92,6 +95,18 @@ var sections = []section{
 	}},
 	{"Replay", "`marketlog replay --view all --verify` of what the simulator wrote in two minutes: folded, written beside the live rows and compared with them.", []figure{
 		{"records of the log a second", source{replay, "records/s"}, source{replay, "bare-records/s"}, "only polling the same records", 0, 0},
+	}},
+	{"20,000 coins", "The whole binary reading 20,000 coins of one source of CoinGecko's form, beside 1,000; then `replay --view all --verify` of it. Below, the fold of markets alone, and lists of 20,000 coins beside a Fiber handler that returns the same bytes.", []figure{
+		{"MB resident while fed", source{crowd + "20000", "fed-MB"}, source{crowd + "1000", "fed-MB"}, "1,000 coins", 0, 0},
+		{"ms until it is ready after a restart", source{crowd + "20000", "restart-ready-ms"}, source{crowd + "1000", "restart-ready-ms"}, "1,000 coins", 0, 0},
+		{"rows of all views rebuilt a second", source{crowd + "20000", "rows/s"}, source{crowd + "1000", "rows/s"}, "1,000 coins", 0, 0},
+		{"ns of folding an event", source{perCoin + "20000", "ns/event"}, source{perCoin + "1000", "ns/event"}, "1,000 coins", 0, 1.25},
+		{"requests a second of the top coins", source{lists + "20000/coins_top", "req/s"}, source{lists + "20000/coins_top", "bare-req/s"}, "a Fiber handler that returns the same bytes", 0, 0},
+		{"of the list of coins", source{lists + "20000/coins", "req/s"}, source{lists + "20000/coins", "bare-req/s"}, "the same", 0, 0},
+		{"of a search", source{lists + "20000/coins_q=coin1_limit=50", "req/s"}, source{lists + "20000/coins_q=coin1_limit=50", "bare-req/s"}, "the same", 0, 0},
+		{"of a page of markets", source{lists + "20000/coins_markets", "req/s"}, source{lists + "20000/coins_markets", "bare-req/s"}, "the same", 0, 0},
+		{"of the top coins, of 1,000", source{lists + "1000/coins_top", "req/s"}, source{lists + "1000/coins_top", "bare-req/s"}, "the same", 0, 0},
+		{"of a page of markets, of 1,000", source{lists + "1000/coins_markets", "req/s"}, source{lists + "1000/coins_markets", "bare-req/s"}, "the same", 0, 0},
 	}},
 	{"Start and rest", "The whole binary, everything embedded, on the simulator; at rest nothing is fed to it.", []figure{
 		{"ms until it answers, empty", source{start, "answers-ms"}, source{}, "", 0, 0},
