@@ -16,6 +16,7 @@ var formats embed.FS
 func List() []producers.Source {
 	list := []producers.Source{
 		alternative(),
+		bankofcanada(),
 		coinbasefiat(),
 		coingecko(),
 		coinpaprika(),

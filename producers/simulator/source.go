@@ -40,6 +40,7 @@ func Sources() []Source {
 	return []Source{
 		aave(),
 		alternative(),
+		bankOfCanada(),
 		binanceEarn(),
 		binanceStaked(),
 		bitfinexFunding(),

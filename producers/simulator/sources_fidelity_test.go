@@ -127,6 +127,7 @@ var sourceLikenesses = []sourceLikeness{
 	{source: "kamino", get: "/v2/kamino-market", documented: "kamino/markets.json"},
 	{source: "kamino", get: "/kamino-market/7u3HeHxYDLhnCoErrtycNokbQYbWGzLs6JSDqGAv5PfF/reserves/metrics", documented: "kamino/reserves.json"},
 	{source: "frankfurter", get: "/v2/rates?base=USD&expand=providers", documented: "frankfurter/rates.json"},
+	{source: "bankofcanada", get: "/observations/FXCADUSD,FXCADEUR/json?recent=1", documented: "bankofcanada/rates.json"},
 	{source: "coinbasefiat", get: "/v2/exchange-rates?currency=USD", documented: "coinbasefiat/rates.json", keyed: []string{"data.rates"}},
 	{source: "erapi", get: "/v6/latest/USD", recorded: "er-api/latest-usd-2024-08-19.json", keyed: []string{"rates"}, spelled: []string{"time_last_update_utc", "time_next_update_utc"}},
 }

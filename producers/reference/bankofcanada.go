@@ -1,0 +1,85 @@
+package reference
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/answer"
+)
+
+// bankOfCanadaQuotes are the currencies that the Bank of Canada publishes a rate of each working day.
+const bankOfCanadaQuotes = "AUD BRL CHF CNY EUR GBP HKD IDR INR JPY KRW MXN NOK NZD PEN RUB SAR SEK SGD TRY TWD USD ZAR"
+
+// bankofcanada reads what a Canadian dollar costs by the Bank of Canada, by its Valet interface as described on
+// https://www.bankofcanada.ca/valet/docs: series FXCADxxx, each observation by its day.
+func bankofcanada() producers.Source {
+	var series []string
+	for _, code := range strings.Fields(bankOfCanadaQuotes) {
+		series = append(series, "FXCAD"+code)
+	}
+	rates := "/observations/" + strings.Join(series, ",") + "/json"
+	return producers.Source{
+		Slug: "bankofcanada", Name: "Bank of Canada", Version: 1, Aliases: []string{"boc"},
+		URL:         "https://www.bankofcanada.ca/valet",
+		License:     "not for commercial purposes without its permission; with the source named",
+		Terms:       "https://www.bankofcanada.ca/terms/",
+		Attribution: "Source: Bank of Canada",
+		Off:         "its terms allow no commercial use without written permission",
+		Kinds:       []string{producers.KindFiat},
+		History: func(k producers.Known) []string {
+			from := k.Now.AddDate(0, 0, -90)
+			if k.Newest.After(from) {
+				from = k.Newest
+			}
+			return []string{rates + "?start_date=" + from.UTC().Format(time.DateOnly)}
+		},
+		// It publishes once a working day, by 16:30 in Ottawa, and asks that such values be kept.
+		Feeds:    []producers.Feed{{Name: "latest", Interval: 6 * time.Hour, Paths: producers.Fixed(rates + "?recent=1")}},
+		Moves:    48 * time.Hour,
+		Requests: 4, Per: time.Minute,
+		MaxBody: 4 << 20,
+		Decode:  decodeBankOfCanada,
+	}
+}
+
+func decodeBankOfCanada(_ string, body []byte, out *producers.Readings) error {
+	var told struct {
+		Message      string                       `json:"message"`
+		Observations []map[string]json.RawMessage `json:"observations"`
+	}
+	if err := json.Unmarshal(body, &told); err != nil {
+		return producers.Unreadable("parsing: %w", err)
+	}
+	switch {
+	case told.Message != "":
+		return producers.Unreadable("it says %.200q", told.Message)
+	case len(told.Observations) == 0:
+		return producers.Unreadable("no observations in it")
+	}
+	for _, day := range told.Observations {
+		var date string
+		if json.Unmarshal(day["d"], &date) != nil {
+			answer.Refuse(out, producers.Unreadable("d is no text"), "the observations of %.40s", day["d"])
+			continue
+		}
+		for _, name := range slices.Sorted(maps.Keys(day)) {
+			code, ok := strings.CutPrefix(name, "FXCAD")
+			if !ok {
+				continue
+			}
+			var told struct {
+				Value producers.Num `json:"v"`
+			}
+			if err := json.Unmarshal(day[name], &told); err != nil {
+				answer.Refuse(out, producers.Unreadable("parsing: %w", err), "%.40q on %.40q", name, date)
+				continue
+			}
+			out.Fixing(producers.Fixing{Base: "CAD", Quote: code, Rate: string(told.Value), Date: date})
+		}
+	}
+	return nil
+}
