@@ -38,9 +38,9 @@ bench: build kafka ## Measure the figures, each beside its limit, three times ov
 figures: bench ## Measure them and write docs/figures.md
 	go -C tools run ./figures <bin/bench.txt >docs/figures.md
 
-admission: ## Ten minutes of three replicas over a Redis that is killed, frozen and flushed; logs to bin/admission.jsonl
+admission: ## Ten minutes of three replicas over a Redis that is killed, frozen and flushed, at three limits; logs to bin/admission-*.jsonl
 	mkdir -p bin
-	MARKETLOG_ADMISSION=$${MARKETLOG_ADMISSION:-10m} MARKETLOG_ADMISSION_LOG=$(CURDIR)/bin/admission.jsonl \
+	MARKETLOG_ADMISSION=$${MARKETLOG_ADMISSION:-10m} MARKETLOG_ADMISSION_LOG=$(CURDIR)/bin \
 	  go test -run '^TestAdmissionOverRedis$$' -count 1 -timeout 2h -v ./query
 
 chaos: build kafka ## 1,000 kills, detached; resumes, and appends seed and steps to bin/chaos.jsonl

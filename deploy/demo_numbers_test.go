@@ -74,8 +74,15 @@ func TestDemoNumbersAreThoseOfSQL(t *testing.T) {
 		assets, _ := of(body, "data")["byAsset"].([]any)
 		return len(assets) > 0
 	})
+	now := time.Now().UTC()
+	for _, source := range [][]string{{"lido"}, {"okx-earn", "--symbols", "USDC"}} { // a past for the charts
+		args := slices.Concat([]string{"backfill", "--source"}, source, []string{"--from", now.AddDate(0, 0, -20).Format(time.RFC3339), "--to", now.Format(time.RFC3339)})
+		if out, err := d.command(args...); err != nil {
+			t.Fatalf("%v: %v\n%s", args, err, out)
+		}
+	}
 	for name, compare := range map[string]func(*testing.T, *demo) []string{
-		"the summary of rates": rateSummaryDiffers, "charts of rates": rateChartsDiffer, "DeFi": defiDiffers, "the benchmark": benchmarkDiffers,
+		"the summary of rates": rateSummaryDiffers, "ends of charts of rates": rateChartsDiffer, "pasts of charts of rates": rateChartsPastDiffers, "DeFi": defiDiffers, "the benchmark": benchmarkDiffers,
 	} {
 		t.Run(name, func(t *testing.T) {
 			for deadline := time.Now().Add(demoPatience); ; time.Sleep(time.Second) {
@@ -209,6 +216,77 @@ func rateChartsDiffer(t *testing.T, d *demo) (differs []string) {
 		}
 	}
 	return differs
+}
+
+// rateChartsPastDiffers works out every point of charts of rates before the interval under way, from what the views hold of
+// hours and days.
+func rateChartsPastDiffers(t *testing.T, d *demo) (differs []string) {
+	for _, chart := range [][2]string{{"usd-coin", "lending"}, {"ethereum", "staking"}} {
+		for timeframe, view := range map[string]string{"7d": "v_rates_hourly", "1y": "v_rates_daily"} {
+			path := "/api/v1/charts/" + chart[0] + "/rates/" + chart[1] + "?format=ohlc&timeframe=" + timeframe
+			_, body, err := d.ask(path)
+			points, _ := of(body, "data")["dataPoints"].([]any)
+			if err != nil || len(points) < 2 {
+				return []string{fmt.Sprintf("%s: %d points, %v", path, len(points), err)}
+			}
+			first := number(points[0].(map[string]any), "timestamp")
+			want := map[float64]map[string]*[4][]float64{} // open, high, low and close of the rates of each provider, each with its weight behind it
+			for _, r := range d.query(t, fmt.Sprintf(`SELECT toUnixTimestamp(start) * 1000 AS at, provider, open, high, low, close, ifNull(tvl_usd, 0) AS weight
+				FROM %s WHERE coin_id = '%s' AND category = '%s' AND shadowed = ''`, view, chart[0], chart[1])) {
+				at, provider := number(r, "at"), fmt.Sprint(r["provider"])
+				if at < first {
+					continue
+				}
+				if want[at] == nil {
+					want[at] = map[string]*[4][]float64{}
+				}
+				if want[at][provider] == nil {
+					want[at][provider] = &[4][]float64{}
+				}
+				for i, column := range []string{"open", "high", "low", "close"} {
+					want[at][provider][i] = append(want[at][provider][i], number(r, column), number(r, "weight"))
+				}
+			}
+			for _, p := range points {
+				point, _ := p.(map[string]any)
+				if point["complete"] != true {
+					continue
+				}
+				at := number(point, "timestamp")
+				where := fmt.Sprintf("%s at %.0f", path, at)
+				differs = append(differs, near(where+": providers", point["providers"], float64(len(want[at])))...)
+				for i, name := range []string{"open", "high", "low", "close"} {
+					var means []float64
+					for _, provider := range want[at] {
+						means = append(means, weightedMean(provider[i]))
+					}
+					slices.Sort(means)
+					if len(means) > 0 {
+						differs = append(differs, near(where+": "+name, point[name], middle(means))...)
+					}
+				}
+				delete(want, at)
+			}
+			for at := range want {
+				if at < number(points[len(points)-1].(map[string]any), "timestamp") {
+					differs = append(differs, fmt.Sprintf("%s has no point at %.0f", path, at))
+				}
+			}
+		}
+	}
+	return differs
+}
+
+// weightedMean is that of values, each with its weight behind it; of all alike where nothing has one.
+func weightedMean(pairs []float64) float64 {
+	sum, weights, plain := 0.0, 0.0, 0.0
+	for i := 0; i < len(pairs); i += 2 {
+		sum, weights, plain = sum+pairs[i]*pairs[i+1], weights+pairs[i+1], plain+pairs[i]
+	}
+	if weights > 0 {
+		return sum / weights
+	}
+	return plain / float64(len(pairs)/2)
 }
 
 // middle is the median of sorted values.

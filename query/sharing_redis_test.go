@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -14,18 +16,29 @@ import (
 )
 
 // TestAdmissionOverRedis has 64 clients ask three replicas for five times a limit and more, while a real Redis is killed, frozen
-// and flushed and lines to it are cut. MARKETLOG_ADMISSION says for how long, MARKETLOG_ADMISSION_LOG where to keep
-// the log of all that was admitted.
+// and flushed and lines to it are cut. MARKETLOG_ADMISSION says for how long the limits of three plans are put to it side by
+// side, MARKETLOG_ADMISSION_LOG the folder that keeps the logs of all that was admitted.
 func TestAdmissionOverRedis(t *testing.T) {
-	server := streamtest.StartRedis(t)
-	length, limit, rate := 5*time.Second, 100, 60.0
-	if text := os.Getenv("MARKETLOG_ADMISSION"); text != "" {
-		var err error
-		if length, err = time.ParseDuration(text); err != nil {
-			t.Fatal(err)
-		}
-		limit, rate = 300, 5
+	text := os.Getenv("MARKETLOG_ADMISSION")
+	if text == "" {
+		admitOverRedis(t, 5*time.Second, 100, 60)
+		return
 	}
+	length, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, limit := range []int{30, 300, 12_000} {
+		t.Run(strconv.Itoa(limit), func(t *testing.T) {
+			t.Parallel()
+			admitOverRedis(t, length, limit, 5)
+		})
+	}
+}
+
+// admitOverRedis puts a limit a minute, with rate times as many requests, to a Redis of its own.
+func admitOverRedis(t *testing.T, length time.Duration, limit int, rate float64) {
+	server := streamtest.StartRedis(t)
 	const patience = 250 * time.Millisecond
 	client := redis.NewClient(&redis.Options{Addr: server.Addr(), MaxRetries: -1, ContextTimeoutEnabled: true,
 		DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience, PoolTimeout: patience})
@@ -68,8 +81,8 @@ func TestAdmissionOverRedis(t *testing.T) {
 	if len(f.admitted) < limit/3 {
 		t.Errorf("admitted %d in %s, want at least a share of %d", len(f.admitted), length, limit)
 	}
-	if path := os.Getenv("MARKETLOG_ADMISSION_LOG"); path != "" {
-		f.write(path)
+	if folder := os.Getenv("MARKETLOG_ADMISSION_LOG"); folder != "" {
+		f.write(filepath.Join(folder, "admission-"+strconv.Itoa(limit)+".jsonl"))
 	}
 }
 
