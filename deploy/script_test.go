@@ -15,12 +15,23 @@ import (
 
 // TestMain lets the scripts know the command `marketlog`.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
+	testscript.Main(endingTheDemo{m}, map[string]func(){
 		"marketlog": func() {
 			app := App{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: os.Environ()}
 			os.Exit(app.Execute(Interruptible(), os.Args[1:]))
 		},
 	})
+}
+
+// endingTheDemo ends the shared demo behind the tests where the last of them, which does, was not among those that ran.
+type endingTheDemo struct{ *testing.M }
+
+func (m endingTheDemo) Run() int {
+	code := m.M.Run()
+	if theDemo.demo != nil {
+		_ = theDemo.demo.end() // it may have ended
+	}
+	return code
 }
 
 // TestCommands runs the scripts: what a person types, and what the program answers. The program is the one that users
