@@ -61,7 +61,7 @@ interface is asked.
 Every attempt counts against a budget. Answers are asked for conditionally where the source names their state, and a
 Retry-After is kept. What stands behind a blank in an address is posted.
 
-Rates of projects without a section of their own are those that DefiLlama yields tells. Compound's are among them: its
+Rates of projects without a section of their own are those that DefiLlama yields tells, where it is switched on. Compound's are among them: its
 interface without a key, of its second version, is gone, and so is the one that its pages read after it.
 
 `

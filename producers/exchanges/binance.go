@@ -23,7 +23,12 @@ func binance() producers.Venue {
 			Stream: "wss://data-stream.binance.vision/stream",
 			REST:   "https://data-api.binance.vision",
 		},
-		// Countries: unknown. https://www.binance.com/en/legal/list-of-prohibited-countries would name them.
+		Countries: producers.Countries{
+			// The list of 2026-01-05, read on 2026-11-22 at second hand: as two public repositories quote it, which agree. It
+			// names Crimea, Donetsk and Luhansk too.
+			Refused: []string{"CA", "CU", "IR", "KP", "NL", "US"},
+			Terms:   "https://www.binance.com/en/about-legal/list-of-prohibited-countries",
+		},
 		Limits: producers.Limits{
 			Connects: 300, ConnectsPer: 5 * time.Minute,
 			MarketsPerSocket: 1024 / len(binanceStreams),

@@ -24,7 +24,15 @@ func bitget() producers.Venue {
 			Stream: "wss://ws.bitget.com/v2/ws/public",
 			REST:   "https://api.bitget.com",
 		},
-		// Countries: unknown. https://www.bitget.com/support/articles/360014944032 would name them.
+		Countries: producers.Countries{
+			// The terms of 2026-09-15, read on 2026-11-22 at second hand: as two public repositories quote them, which agree. They
+			// name Crimea, Donetsk and Luhansk too.
+			Refused: []string{
+				"AF", "AS", "AT", "CA", "CD", "CF", "CU", "DE", "FR", "GU", "GW", "HK", "HT", "IQ", "IR", "JP",
+				"KP", "KZ", "LB", "LY", "MP", "MY", "PR", "SD", "SG", "SO", "SS", "TH", "UM", "US", "VI", "YE",
+			},
+			Terms: "https://www.bitget.com/support/articles/360014944032",
+		},
 		Limits: producers.Limits{
 			Connects: 300, ConnectsPer: 5 * time.Minute,
 			MarketsPerSocket: 250, // half of the channels allowed: the venue advises fewer

@@ -24,7 +24,12 @@ func bybit() producers.Venue {
 			Stream: "wss://stream.bybit.com/v5/public/spot",
 			REST:   "https://api.bybit.com",
 		},
-		// Countries: unknown. https://www.bybit.com/en/help-center/article/Service-Restricted-Countries would name them.
+		Countries: producers.Countries{
+			// The page of 2026-09-01, read on 2026-11-22 at second hand: as four public repositories quote it, which agree on
+			// these. It names Dubai and parts of Ukraine too, and in one of the four persons in Seychelles.
+			Refused: []string{"CA", "CN", "CU", "HK", "IR", "KP", "SD", "SG", "SY", "US", "UZ"},
+			Terms:   "https://www.bybit.com/en/help-center/article/Service-Restricted-Countries",
+		},
 		Limits: producers.Limits{
 			Connects: 500, ConnectsPer: 5 * time.Minute,
 			MarketsPerSocket: 200, // undocumented for spot; keeps one connection's loss small

@@ -24,7 +24,7 @@ func cryptocom() producers.Venue {
 			Stream: "wss://stream.crypto.com/exchange/v1/market",
 			REST:   "https://api.crypto.com/exchange/v1",
 		},
-		// Countries: unknown. https://help.crypto.com/en/articles/3511435-crypto-com-exchange-geo-restrictions would name them.
+		// Countries: unknown. https://help.crypto.com/en/articles/6320975-spot-trading-geo-restrictions would name them.
 		Limits: producers.Limits{
 			Connects: 5, ConnectsPer: time.Second, // undocumented
 			MarketsPerSocket: 150, // undocumented; keeps one connection's loss small

@@ -25,7 +25,15 @@ func gate() producers.Venue {
 			Stream: "wss://api.gateio.ws/ws/v4/",
 			REST:   "https://api.gateio.ws",
 		},
-		// Countries: unknown. https://www.gate.com/legal/user-agreement would name them.
+		Countries: producers.Countries{
+			// Clause 2.5 of the agreement of 2026-07-22, read on 2026-11-22 at second hand: as two public repositories quote it,
+			// one of them in part by an older help page. It names Crimea, Donetsk and Luhansk too, and leaves its list open.
+			Refused: []string{
+				"AE", "AR", "AT", "CA", "CN", "CU", "DE", "ES", "FR", "GB", "HK", "ID", "IN", "IR", "JP", "KH",
+				"KP", "KR", "MM", "MT", "MY", "NL", "PH", "PK", "RU", "SD", "SG", "TH", "US", "UZ", "VE", "VN",
+			},
+			Terms: "https://www.gate.com/legal/user-agreement",
+		},
 		Limits: producers.Limits{
 			Connects: 10, ConnectsPer: 10 * time.Second, // undocumented
 			MarketsPerSocket: 200, // undocumented; keeps one connection's loss small

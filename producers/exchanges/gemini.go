@@ -26,7 +26,16 @@ func gemini() producers.Venue {
 			Stream: "wss://ws.gemini.com",
 			REST:   "https://api.gemini.com",
 		},
-		// Countries: unknown. https://www.gemini.com/legal/user-agreement would name them.
+		Countries: producers.Countries{
+			// It closed its accounts in Australia, the United Kingdom and the European Economic Area on 2026-04-06: its notice,
+			// of 2026-05-07, read on 2026-11-22 at second hand: as two public repositories quote it, which agree. Whom else
+			// it serves, https://www.gemini.com/areas-of-availability would say.
+			Refused: []string{
+				"AT", "AU", "BE", "BG", "CY", "CZ", "DE", "DK", "EE", "ES", "FI", "FR", "GB", "GR", "HR", "HU",
+				"IE", "IS", "IT", "LI", "LT", "LU", "LV", "MT", "NL", "NO", "PL", "PT", "RO", "SE", "SI", "SK",
+			},
+			Terms: "https://support.gemini.com/hc/en-us/articles/46255474469275",
+		},
 		Limits: producers.Limits{
 			Connects: 12, ConnectsPer: time.Minute,
 			MarketsPerSocket: 200, // undocumented; keeps one connection's loss small

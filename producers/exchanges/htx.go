@@ -23,7 +23,13 @@ func htx() producers.Venue {
 			Stream: "wss://api.huobi.pro/ws",
 			REST:   "https://api.huobi.pro",
 		},
-		// Countries: unknown. https://www.htx.com/support/360000298561 would name them.
+		Countries: producers.Countries{
+			// Read on 2026-11-22 at second hand: what a public repository that quotes clause 1.2 of the agreement of 2026-06-18
+			// and a summary of an older one (https://datawallet.com/crypto/huobi-htx-supported-countries) agree on. The quotation
+			// has the rest of the European Union, the United Kingdom, Myanmar and parts of Ukraine too.
+			Refused: []string{"CN", "CU", "DE", "HK", "IR", "KP", "SD", "SG", "SY", "US", "VE"},
+			Terms:   "https://www.htx.com/support/360000298561",
+		},
 		Limits: producers.Limits{
 			Connects: 10, ConnectsPer: time.Second, // undocumented
 			MarketsPerSocket: 150, // undocumented; keeps one connection's loss small

@@ -30,7 +30,13 @@ func kucoin() producers.Venue {
 			Stream: "wss://ws-api-spot.kucoin.com",
 			REST:   "https://api.kucoin.com",
 		},
-		// Countries: unknown. https://www.kucoin.com/legal/terms-of-use would name them.
+		Countries: producers.Countries{
+			// Article 17(5) of the terms of 2026-09-29, read on 2026-11-22 at second hand: as three public repositories quote it,
+			// which agree. It names the United States with all territories, and beside these countries Ontario, British Columbia
+			// and five regions of Ukraine.
+			Refused: []string{"AS", "CN", "FR", "GU", "HK", "KZ", "MP", "MY", "NL", "PR", "SG", "UM", "US", "UZ", "VI"},
+			Terms:   "https://www.kucoin.com/legal/terms-of-use",
+		},
 		Limits: producers.Limits{
 			Connects: 30, ConnectsPer: time.Minute,
 			MarketsPerSocket: 100, // each is three topics

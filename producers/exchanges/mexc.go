@@ -24,7 +24,12 @@ func mexc() producers.Venue {
 			Stream: "wss://wbs-api.mexc.com/ws",
 			REST:   "https://api.mexc.com",
 		},
-		// Countries: unknown. https://www.mexc.com/terms would name them.
+		Countries: producers.Countries{
+			// Clause 1 of the agreement of 2025-05-29, read on 2026-11-22 at second hand: as two public repositories quote it,
+			// which agree. It names regions of Ukraine too and, without their names, countries under comprehensive sanctions.
+			Refused: []string{"CA", "CN", "CU", "GB", "HK", "IR", "KP", "KZ", "MY", "SD", "SG", "US"},
+			Terms:   "https://www.mexc.com/terms",
+		},
 		Limits: producers.Limits{
 			Connects: 5, ConnectsPer: time.Second, // undocumented
 			MarketsPerSocket: 30 / len(mexcStreams),

@@ -25,7 +25,13 @@ func okx() producers.Venue {
 			Stream: "wss://ws.okx.com:8443/ws/v5/public",
 			REST:   "https://www.okx.com",
 		},
-		// Countries: unknown. https://www.okx.com/help/terms-of-service would name them.
+		Countries: producers.Countries{
+			// Section 3 of the disclosure of 2026-07-08, read on 2026-11-22 at second hand: as two public repositories quote it,
+			// which agree on these. It names parts of the United States and of Ukraine too, and in one of the two the territories
+			// of the United States and Uzbekistan.
+			Refused: []string{"AF", "CA", "CU", "HK", "IN", "IR", "JP", "KP", "MY", "NP", "SY"},
+			Terms:   "https://www.okx.com/help/risk-compliance-disclosure",
+		},
 		Limits: producers.Limits{
 			Connects: 3, ConnectsPer: time.Second,
 			MarketsPerSocket: 300, // undocumented; two channels each stay below 64 kB in two requests

@@ -24,7 +24,13 @@ func poloniex() producers.Venue {
 			Stream: "wss://ws.poloniex.com/ws/public",
 			REST:   "https://api.poloniex.com",
 		},
-		// Countries: unknown. https://www.poloniex.com/terms would name them.
+		Countries: producers.Countries{
+			// Read on 2026-11-22 at second hand: what a public repository that quotes section 39 of the agreement of 2026-04-01
+			// and reports of those of 2018 and 2019 agree on. The quotation has the rest of the European Union, the United
+			// Kingdom and thirteen other countries too.
+			Refused: []string{"CN", "CU", "DE", "IR", "KP", "SD", "SY", "US"},
+			Terms:   "https://www.poloniex.com/support/terms",
+		},
 		Limits: producers.Limits{
 			Connects: 5, ConnectsPer: time.Second, // undocumented
 			MarketsPerSocket: 300, // undocumented; keeps one connection's loss small

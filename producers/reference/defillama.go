@@ -18,14 +18,17 @@ import (
 // https://github.com/DefiLlama/defillama-server, getPeggedAssets.ts of its server of stablecoins.
 //
 // It has a host for each subject, and is one source all the same: it is one party with one set of terms, which is
-// switched on and off as one.
+// switched on and off as one. Those of 2025-06-24 count the public interface among what they cover (clause 1), and allow
+// neither commercial use nor to republish the values (clauses 7 and 8): src/pages/terms.tsx of
+// https://github.com/DefiLlama/defillama-app, which is the page of Terms.
 func defillama() producers.Source {
 	return producers.Source{
 		Slug: "defillama", Name: "DefiLlama", Version: 1, Aliases: []string{"defillama-stablecoins"},
 		URL:         "https://api.llama.fi",
-		License:     "public interface without a key; no licence of the values is stated",
+		License:     "personal, non-commercial use; republished in no form without its permission",
 		Terms:       "https://defillama.com/terms",
 		Attribution: "Data: DefiLlama, https://defillama.com",
+		Off:         "its terms allow personal, non-commercial use and no republishing without its permission",
 		Kinds:       []string{producers.KindStablecoin, producers.KindTVL},
 		Feeds: []producers.Feed{
 			{Name: "stablecoins", URL: "https://stablecoins.llama.fi", Interval: time.Hour, Paths: producers.Fixed("/stablecoins?includePrices=true")},

@@ -19,14 +19,18 @@ import (
 //
 // Rates are APYs in percent. The server cuts most negative ones to 0, and where neither part of a rate was told it says 0
 // too, the sum of two nulls: no rate is known then.
+//
+// The terms are those of DefiLlama's other values: see its declaration in producers/reference. They ask beside that that no
+// interface but the official public one be used, and /lendBorrow is not described as one of it.
 func defillamaYields() producers.Source {
 	pools := &llamaPools{}
 	return producers.Source{
 		Slug: "defillama-yields", Name: "DefiLlama yields", Version: 1, Aliases: []string{"yields.llama.fi"},
 		URL:         "https://yields.llama.fi",
-		License:     "public interface without a key; no licence of the values is stated",
+		License:     "personal, non-commercial use; republished in no form without its permission",
 		Terms:       "https://defillama.com/terms",
 		Attribution: "Data: DefiLlama, https://defillama.com",
+		Off:         "its terms allow personal, non-commercial use and no republishing without its permission",
 		Kinds:       []string{producers.KindRate},
 		Feeds: []producers.Feed{
 			{Name: "pools", Interval: time.Hour, Paths: producers.Fixed("/pools")},
