@@ -62,7 +62,7 @@ func allMarkets(t testing.TB, s *Simulator) (all []marketRow) {
 var sourcePaths = map[string][]string{
 	"coingecko":   {"/coins/list?include_platform=true", geckoMarkets + "&per_page=100&page=5", "/coins/uniswap", "/global", "/coins/uniswap/market_chart?vs_currency=usd&days=30"},
 	"coinpaprika": {"/tickers?quotes=USD", "/coins", "/coins/uni-uniswap", "/global"},
-	"defillama":   {"/protocols", "/v2/chains", "/stablecoins?includePrices=true"},
+	"defillama":   {"/protocols", "/v2/chains", "/v2/historicalChainTvl", "/stablecoins?includePrices=true"},
 	"alternative": {"/fng/?limit=0&format=json"}, "frankfurter": {"/v2/rates?base=USD&expand=providers"}, "coinbasefiat": {"/v2/exchange-rates?currency=USD"},
 	"bankofcanada": {"/observations/FXCADUSD,FXCADEUR/json?recent=1", "/observations/FXCADUSD/json?start_date=2026-01-01"},
 	"erapi":        {"/v6/latest/USD"}, "ecb": {"/eurofxref-daily.xml", "/eurofxref-hist-90d.xml"},
