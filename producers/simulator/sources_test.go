@@ -429,6 +429,39 @@ func TestChainsSumProtocols(t *testing.T) {
 	}
 }
 
+// As a day begins, the newest total of the past is what is locked on all chains, and the one before it what was locked a day ago.
+func TestThePastOfDefiEndsWithWhatIsLocked(t *testing.T) {
+	now := noon.Truncate(24 * time.Hour)
+	cfg := DefaultConfig()
+	cfg.Clock, cfg.Venues = walking{&now}, []Venue{kraken()}
+	s, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.listener.Close()
+	onChains := func() (sum float64) {
+		for _, chain := range decoded[[]struct{ TVL float64 }](t, s, "defillama", "/v2/chains") {
+			sum += chain.TVL
+		}
+		return sum
+	}
+	today := onChains()
+	days := decoded[[]struct {
+		Date int64
+		TVL  float64
+	}](t, s, "defillama", "/v2/historicalChainTvl")
+	n := len(days)
+	for i, d := range days[max(n-2, 0):] {
+		now = time.Unix(days[n-1].Date, 0).UTC().AddDate(0, 0, i-1)
+		if want := onChains(); d.Date != now.Unix() || math.Abs(d.TVL-want) > 1e-9*want {
+			t.Errorf("as %s began, %g was locked, on chains %g", now, d.TVL, want)
+		}
+	}
+	if n < 3000 || days[n-1].Date != noon.Truncate(24*time.Hour).Unix() || math.Abs(days[n-1].TVL-today) > 1e-9*today {
+		t.Errorf("got %d days to %d, at last %v, want years to today's %g", n, days[n-1].Date, days[n-1].TVL, today)
+	}
+}
+
 func TestSentimentCoversYears(t *testing.T) {
 	said := decoded[struct {
 		Data []struct {

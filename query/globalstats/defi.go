@@ -18,7 +18,7 @@ type DefiHistory interface {
 	DefiSeries(ctx context.Context, metric string, from, to time.Time, step time.Duration) ([]query.FigurePoint, error)
 	// DefiOHLC returns what a metric did in the steps that begin in [from, to), oldest first, as far as there are any.
 	DefiOHLC(ctx context.Context, metric string, from, to time.Time, step time.Duration) ([]query.SummaryOHLC, error)
-	// DefiPast returns what a source told afterwards of all of DeFi in (from, to], oldest first.
+	// DefiPast returns what a source told afterwards of all of DeFi in (from, to], oldest first, before anything was measured.
 	DefiPast(ctx context.Context, from, to time.Time) ([]query.DefiPast, error)
 }
 
@@ -169,7 +169,7 @@ func newDefiSeries(history DefiHistory) *series {
 	}
 }
 
-const defiBackfilledDoc = "Of defi_tvl, steps in which nothing was measured here hold what a source told afterwards of the beginning of a day, marked with its origin: by a count of its own, which leaves out more than ours, so that the series has a jump where the measured part begins. The coverage of a row says how much."
+const defiBackfilledDoc = "Before the first minute that was measured here, defi_tvl holds what a source told afterwards of the beginnings of days, marked with its origin: by a count of its own, which leaves out more than ours, so that the series has a jump where the measured part begins. The coverage of a row says how much."
 
 const defiUnits = "What is locked or borrowed is in USD, APYs are in percent and weighted by it."
 
