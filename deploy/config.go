@@ -189,7 +189,7 @@ func DefaultConfig() Config {
 		Sources:    make(map[string]SourceConfig),
 		Backfill: BackfillConfig{
 			Enabled: true, Seconds: 110,
-			Sources: []string{"binance", "bitstamp", "defillama-yields", "okx-earn", "bitfinex-funding", "lido"},
+			Sources: []string{"binance", "bitstamp", "defillama", "defillama-yields", "okx-earn", "bitfinex-funding", "lido"},
 		},
 		Auth: AuthConfig{Mode: "required"},
 		Log:  LogConfig{Level: "info", Format: "auto"},

@@ -70,6 +70,7 @@ var rebuiltTables = []rebuilt{
 	{"fear_greed", schemas.TopicReferenceRaw, always, never},
 	{"global_figures", schemas.TopicReferenceRaw, always, never},
 	{"coin_past", schemas.TopicReferenceRaw, always, never},
+	{"defi_past", schemas.TopicReferenceRaw, always, never},
 	{"fetches", schemas.TopicReferenceRaw, always, never},
 	{"sources", schemas.TopicReferenceRaw, always, never},
 	{"overrides", schemas.TopicReferenceRaw, always, never},

@@ -20,6 +20,10 @@ func TestDecodePrintsWhatSourcesSay(t *testing.T) {
 {"kind":"tvl","source":"defillama","slug":"acme","name":"Acme","category":"Lending","chain":"Base","tvlUsd":"1"}
 {"kind":"tvl","source":"defillama","slug":"acme","name":"Acme","category":"Lending","chain":"borrowed","tvlUsd":"2"}`,
 		},
+		"all of DeFi at a time of the past": {
+			"defillama", `[{"date":1767571200,"tvl":117000000000.50}]`,
+			`{"kind":"tvl","source":"defillama","slug":null,"name":null,"category":null,"chain":null,"tvlUsd":"117000000000.5","eventTime":"2026-01-05T00:00:00Z"}`,
+		},
 		"a chain, under another name of the source": {
 			"defillama-stablecoins", `[{"name":"Base","tvl":1e3,"tokenSymbol":null,"gecko_id":null}]`,
 			`{"kind":"tvl","source":"defillama","slug":null,"name":null,"category":null,"chain":"Base","tvlUsd":"1000"}`,

@@ -70,6 +70,8 @@ func EventTime(rec *eventsv1.ReferenceRecord) (at int64, ok bool) {
 		return b.Rate.EventTime, b.Rate.Past
 	case *eventsv1.ReferenceRecord_FearGreed:
 		return b.FearGreed.EventTime, true
+	case *eventsv1.ReferenceRecord_DefiPast:
+		return b.DefiPast.EventTime, true
 	case *eventsv1.ReferenceRecord_Fixing:
 		day, err := time.Parse(time.DateOnly, b.Fixing.Date)
 		return day.UnixNano(), err == nil

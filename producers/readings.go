@@ -135,6 +135,19 @@ func (r *Readings) CoinPast(p *eventsv1.CoinPast) {
 	r.add(&eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_CoinPast{CoinPast: p}})
 }
 
+// DefiPast takes what a source tells afterwards of all of DeFi at one time.
+func (r *Readings) DefiPast(p *eventsv1.DefiPast) {
+	const what = "past of DeFi"
+	if !r.numbers(what, &p.TotalTvl) {
+		return
+	}
+	if strings.HasPrefix(p.TotalTvl, "-") {
+		r.refuse(what, fmt.Errorf("%w: %s", schemas.NonPositive, p.TotalTvl))
+		return
+	}
+	r.add(&eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_DefiPast{DefiPast: p}})
+}
+
 // maxTiers bounds the tiers of a rate.
 const maxTiers = 64
 

@@ -152,7 +152,7 @@ func kindOf(rec *eventsv1.ReferenceRecord) string {
 		return producers.KindMarket
 	case *eventsv1.ReferenceRecord_Stablecoin:
 		return producers.KindStablecoin
-	case *eventsv1.ReferenceRecord_Protocol, *eventsv1.ReferenceRecord_ChainTvl:
+	case *eventsv1.ReferenceRecord_Protocol, *eventsv1.ReferenceRecord_ChainTvl, *eventsv1.ReferenceRecord_DefiPast:
 		return producers.KindTVL
 	case *eventsv1.ReferenceRecord_FearGreed:
 		return producers.KindFearGreed

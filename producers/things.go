@@ -32,6 +32,8 @@ func thing(rec *eventsv1.ReferenceRecord) string {
 		return "global"
 	case *eventsv1.ReferenceRecord_CoinPast:
 		return "past " + b.CoinPast.SourceId + " " + strconv.FormatInt(b.CoinPast.Day, 10)
+	case *eventsv1.ReferenceRecord_DefiPast:
+		return "past of defi " + strconv.FormatInt(b.DefiPast.EventTime, 10)
 	case *eventsv1.ReferenceRecord_Notice:
 		return "notice"
 	}
@@ -59,6 +61,8 @@ func digest(rec *eventsv1.ReferenceRecord) [sha256.Size]byte {
 		b.Global.IngestTime = 0
 	case *eventsv1.ReferenceRecord_CoinPast:
 		b.CoinPast.IngestTime = 0
+	case *eventsv1.ReferenceRecord_DefiPast:
+		b.DefiPast.IngestTime = 0
 	case *eventsv1.ReferenceRecord_Notice:
 		b.Notice.IngestTime = 0
 	}
@@ -112,6 +116,8 @@ func setSource(rec *eventsv1.ReferenceRecord, slug string) {
 		b.Global.Source = slug
 	case *eventsv1.ReferenceRecord_CoinPast:
 		b.CoinPast.Source = slug
+	case *eventsv1.ReferenceRecord_DefiPast:
+		b.DefiPast.Source = slug
 	case *eventsv1.ReferenceRecord_Rate:
 		b.Rate.Source = slug
 	}
@@ -145,6 +151,8 @@ func ingestField(rec *eventsv1.ReferenceRecord) *int64 {
 		return &b.Global.IngestTime
 	case *eventsv1.ReferenceRecord_CoinPast:
 		return &b.CoinPast.IngestTime
+	case *eventsv1.ReferenceRecord_DefiPast:
+		return &b.DefiPast.IngestTime
 	case *eventsv1.ReferenceRecord_Notice:
 		return &b.Notice.IngestTime
 	case *eventsv1.ReferenceRecord_Override:

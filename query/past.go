@@ -10,6 +10,8 @@ type (
 	FigurePoint = history.FigurePoint
 	// GlobalPast is the whole market at a full hour, as far as a source told it afterwards.
 	GlobalPast = history.GlobalPast
+	// DefiPast is what was locked in all of DeFi, as a source told it afterwards.
+	DefiPast = history.DefiPast
 	// PegSample is the price of a stablecoin at a moment.
 	PegSample = history.PegSample
 	// PegStatistic is how well a stablecoin kept its peg.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -131,6 +132,12 @@ func gunzippedLines(t *testing.T, file string) []string {
 // sizes.
 func recordedCatalog(t *testing.T, dir string) *SymbolIndex {
 	t.Helper()
+	return rankedCatalog(t, dir, nil)
+}
+
+// rankedCatalog is the recorded one with ranks, by id, of coins that the table does not have.
+func rankedCatalog(t *testing.T, dir string, ranks map[string]int) *SymbolIndex {
+	t.Helper()
 	var answer struct{ Body string }
 	if err := json.Unmarshal([]byte(strings.Join(gunzippedLines(t, filepath.Join(dir, "coingecko_ruby", "coins-list.json.gz")), "\n")), &answer); err != nil {
 		t.Fatal(err)
@@ -141,7 +148,7 @@ func recordedCatalog(t *testing.T, dir string) *SymbolIndex {
 	}
 	coins := slices.Collect(TableCoins(Coins()))
 	for _, c := range list {
-		coins = append(coins, SymbolCoin{ID: c.ID, Symbol: strings.ToUpper(c.Symbol), Name: c.Name})
+		coins = append(coins, SymbolCoin{ID: c.ID, Symbol: strings.ToUpper(c.Symbol), Name: c.Name, Rank: ranks[c.ID]})
 	}
 	return NewSymbolIndex(slices.Values(coins))
 }
@@ -241,15 +248,16 @@ func TestRecordedInstrumentsAreResolved(t *testing.T) {
 			wrong = append(wrong, fmt.Sprintf("%s: got %s by %s at %d, want %s", key, d.coin, d.method, d.confidence, want))
 		}
 	}
-	t.Logf("%d spot markets, %d (%.2f %%) resolved on both sides; %d more of leveraged funds; %d symbols left", markets, resolved, 100*float64(resolved)/float64(markets), funds, len(left))
+	t.Logf("%d spot markets, %d (%.2f %%) resolved on both sides; %d more of leveraged funds, %.2f %% with them; %d symbols left", markets, resolved,
+		100*float64(resolved)/float64(markets), funds, 100*float64(resolved)/float64(markets+funds), len(left))
 	t.Logf("%d decisions, %d of them at 85 or above and judged, %d of these on the hand-checked lists, %d wrong", len(decisions), all.sure, all.checked, all.wrong)
 	for _, method := range SymbolMethods {
 		if m := tallies[string(method)]; m != nil {
 			t.Logf("%-20s %4d symbols, %4d judged at 85 or above, %3d checked, %d wrong", method, m.decided, m.sure, m.checked, m.wrong)
 		}
 	}
-	if resolved*100 < markets*95 {
-		t.Errorf("got %d of %d spot markets resolved, want 95 %%; left: %v", resolved, markets, slices.Sorted(maps.Keys(left)))
+	if resolved*100 < (markets+funds)*95 {
+		t.Errorf("got %d of %d spot markets resolved, %d of funds among them, want 95 %%; left: %v", resolved, markets+funds, funds, slices.Sorted(maps.Keys(left)))
 	}
 	if all.sure < 1000 || all.wrong*1000 > all.sure {
 		t.Errorf("got %d of %d decisions at 85 or above wrong, want at most 1 in 1000 of 1000 or more:\n%s", all.wrong, all.sure, strings.Join(wrong, "\n"))
@@ -291,4 +299,45 @@ func TestEveryCollisionOfALargeCoinIsDecidedRight(t *testing.T) {
 		t.Errorf("got %d ambiguous symbols, want at least the 687 of the list", ambiguous)
 	}
 	t.Logf("%d ambiguous symbols, %d with a coin of the table", ambiguous, len(checked))
+}
+
+// Each symbol that coins of the first thousand share with coins below it, and none of the table has, is decided for the one that a
+// person means once ranks are known, and so sure that it may be traded on; where two of the thousand have it, it is not.
+func TestEveryCollisionOfARankedCoinIsDecidedRight(t *testing.T) {
+	dir := os.Getenv("MARKETLOG_RECORDINGS")
+	if dir == "" {
+		t.Skip("MARKETLOG_RECORDINGS is not set")
+	}
+	const lowest = 1000 // for a coin of which no more is known than that it is among them
+	ranks, largest, named := map[string]int{}, map[string]string{}, map[string]int{}
+	for _, row := range symbolRows(t, "ranked.csv") {
+		symbol, coin, rank := row[0], row[1], lowest
+		if row[2] != "" {
+			var err error
+			if rank, err = strconv.Atoi(row[2]); err != nil || rank < 1 || rank > lowest {
+				t.Errorf("%s: got rank %q, want 1 to %d", coin, row[2], lowest)
+			}
+		}
+		if ground := row[3]; (ground == "ranking") != (row[2] != "") || !slices.Contains([]string{"ranking", "certain", "likely"}, ground) {
+			t.Errorf("%s: got rank %q by %q, want a rank by ranking, or none by certain or likely", coin, row[2], ground)
+		}
+		ranks[coin] = rank
+		if first := largest[symbol]; first == "" || rank < ranks[first] {
+			largest[symbol] = coin
+		}
+		named[symbol]++
+	}
+	catalog := rankedCatalog(t, dir, ranks)
+	resolver := &Resolver{Table: Coins(), Catalog: catalog}
+	for symbol, want := range largest {
+		coins := catalog.BySymbol(symbol)
+		if len(coins) < 2 || slices.ContainsFunc(coins, func(c SymbolCoin) bool { _, ours := Coins().ByID(c.ID); return ours }) {
+			t.Errorf("%s: got %d coins, want several, and none of the table's", symbol, len(coins))
+		}
+		got := resolver.Resolve(SymbolRequest{Symbol: symbol, Source: GeneralSource})
+		if got.Coin == nil || got.Coin.ID != want || got.Method != MethodRanking || (got.Confidence >= 85) != (named[symbol] == 1) {
+			t.Errorf("%s: got %v by %s at %d, want %s by %s, at 85 or above if it alone is large: %d are", symbol, got.Coin, got.Method, got.Confidence, want, MethodRanking, named[symbol])
+		}
+	}
+	t.Logf("%d symbols of %d ranked coins", len(largest), len(ranks))
 }

@@ -400,6 +400,7 @@ func TestSourcesAreAskedForTheirPast(t *testing.T) {
 	want := map[string]string{
 		"alternative":      "/fng/?limit=0&format=json",
 		"bitfinex-funding": "/v2/candles/trade:1h:fUSD:a30:p2:p30/hist?start=1772236800000&end=1772495999999&limit=10000&sort=1",
+		"defillama":        "/v2/historicalChainTvl",
 		"defillama-yields": "/chart/fUSD",
 		"ecb":              "/eurofxref-hist.xml",
 		"lido":             "/v1/protocol/steth/apr/sma",

@@ -33,6 +33,8 @@ func (a *answers) records(records []*eventsv1.ReferenceRecord) error {
 			lines = []any{a.fearGreed(b.FearGreed)}
 		case *eventsv1.ReferenceRecord_ChainTvl:
 			lines = []any{a.chain(b.ChainTvl)}
+		case *eventsv1.ReferenceRecord_DefiPast:
+			lines = []any{a.defiPast(b.DefiPast)}
 		case *eventsv1.ReferenceRecord_Protocol:
 			lines = a.protocol(b.Protocol)
 		case *eventsv1.ReferenceRecord_Rate:

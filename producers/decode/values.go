@@ -55,7 +55,8 @@ func (a *answers) fearGreed(f *eventsv1.FearGreed) fearGreedLine {
 	return fearGreedLine{"fear_greed", a.source.Slug, f.Value, known(f.Classification), stamp(f.EventTime)}
 }
 
-// tvlLine is what is locked in a protocol, in all or on one chain, or on a chain by all protocols.
+// tvlLine is what is locked in a protocol, in all or on one chain, or on a chain by all protocols, or by all on all at a time of
+// the past, which it names.
 type tvlLine struct {
 	Kind     string  `json:"kind"`
 	Source   string  `json:"source"`
@@ -64,11 +65,13 @@ type tvlLine struct {
 	Category *string `json:"category"`
 	Chain    *string `json:"chain"`
 	TVLUSD   *string `json:"tvlUsd"`
+	// EventTime is that of the past.
+	EventTime *string `json:"eventTime,omitempty"`
 }
 
 // protocol gives the whole first, then its parts by chain.
 func (a *answers) protocol(p *eventsv1.Protocol) []any {
-	whole := tvlLine{"tvl", a.source.Slug, known(p.Slug), known(p.Name), known(p.Category), nil, known(p.Tvl)}
+	whole := tvlLine{Kind: "tvl", Source: a.source.Slug, Slug: known(p.Slug), Name: known(p.Name), Category: known(p.Category), TVLUSD: known(p.Tvl)}
 	lines := []any{whole}
 	for _, c := range p.Chains {
 		part := whole
@@ -80,6 +83,10 @@ func (a *answers) protocol(p *eventsv1.Protocol) []any {
 
 func (a *answers) chain(c *eventsv1.ChainTvl) tvlLine {
 	return tvlLine{Kind: "tvl", Source: a.source.Slug, Chain: known(c.Chain), TVLUSD: known(c.Tvl)}
+}
+
+func (a *answers) defiPast(p *eventsv1.DefiPast) tvlLine {
+	return tvlLine{Kind: "tvl", Source: a.source.Slug, TVLUSD: known(p.TotalTvl), EventTime: stamp(p.EventTime)}
 }
 
 // rateLine is what an amount earns or costs. Apr and Apy are percent a year.

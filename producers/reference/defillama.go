@@ -40,8 +40,17 @@ func defillama() producers.Source {
 		Moves:    time.Hour, // counted once an hour
 		Requests: 6, Per: time.Minute,
 		MaxBody: 64 << 20, // the protocols have some 10 MB, with a description each
+		Past:    defiLlamaPast(),
 		Decode:  decodeDefiLlama,
 	}
+}
+
+// defiLlamaPast is the total of all chains by days since the source began to count. Its value of a day is that of the day's
+// beginning. It leaves out what the source knows to be counted twice, which our total does not: see docs/formulas.md.
+func defiLlamaPast() *producers.Past {
+	past := dailyFile("all-chains", "", "/v2/historicalChainTvl", time.Date(2017, 9, 27, 0, 0, 0, 0, time.UTC))
+	past.Settle = time.Hour // a day's beginning is long counted when the day ends
+	return past
 }
 
 func decodeDefiLlama(path string, body []byte, out *producers.Readings) error {
@@ -61,8 +70,10 @@ func decodeDefiLlama(path string, body []byte, out *producers.Readings) error {
 		answer.EachRow(rows, out, llamaProtocol)
 	case answer.SomeRow(rows, "name", "tvl"):
 		answer.EachRow(rows, out, llamaChain)
+	case answer.SomeRow(rows, "date", "tvl"):
+		answer.EachRow(rows, out, llamaPast)
 	default:
-		return producers.Unreadable("a list of neither protocols nor chains")
+		return producers.Unreadable("a list of neither protocols nor chains, nor of days")
 	}
 	return nil
 }
@@ -163,6 +174,26 @@ func llamaChain(row json.RawMessage, out *producers.Readings) error {
 	}
 	out.ChainTvl(&eventsv1.ChainTvl{Chain: c.Name, CoinId: c.GeckoID, Symbol: llamaSymbol(c.Symbol), Tvl: string(c.TVL)})
 	return nil
+}
+
+// llamaPast reads what was locked at a moment, in Unix seconds. Of one without a number nothing is known.
+func llamaPast(row json.RawMessage, out *producers.Readings) error {
+	var day struct {
+		Date producers.Num `json:"date"`
+		TVL  producers.Num `json:"tvl"`
+	}
+	var f answer.Fields
+	if !f.Parse(row, &day) {
+		return f.Err
+	}
+	if day.Date == "" {
+		return producers.Unreadable("a value %.40q of no date", string(day.TVL))
+	}
+	past := &eventsv1.DefiPast{TotalTvl: string(day.TVL), EventTime: f.Known("date", string(day.Date), producers.Unix(day.Date, time.Second))}
+	if f.Err == nil && day.TVL != "" {
+		out.DefiPast(past)
+	}
+	return f.Err
 }
 
 // llamaSymbol takes the dash that stands for none.

@@ -18,7 +18,7 @@ func defiLlama() Source {
 		Slug: "defillama", Requests: 300, Per: time.Minute, Tagged: true, MaxAge: 10 * time.Minute,
 		Routes: func(r *Reference) map[string]http.HandlerFunc {
 			l := &llama{Reference: r, protocols: r.catalogue.protocols()}
-			return map[string]http.HandlerFunc{"GET /protocols": l.list, "GET /v2/chains": l.chains, "GET /stablecoins": l.stablecoins}
+			return map[string]http.HandlerFunc{"GET /protocols": l.list, "GET /v2/chains": l.chains, "GET /v2/historicalChainTvl": l.past, "GET /stablecoins": l.stablecoins}
 		},
 	}
 }
@@ -214,12 +214,40 @@ func (p *protocol) slug() string {
 
 func change(now, before float64) float64 { return 100 * (now/before - 1) }
 
-// chains sum what is locked in protocols, without exchanges and without what liquid staking counts twice.
+// counts says that what is locked in a protocol is in the sums over all: exchanges hold it for others, and what liquid staking
+// gives out for it is locked in other protocols again.
+func (p *protocol) counts(t int64) bool {
+	return p.born <= t && p.category != "CEX" && p.category != "Liquid Staking"
+}
+
+// firstLocked is the first day of the sum over all chains.
+const firstLocked = 1_506_470_400 * second // 2017-09-27
+
+// past is what was locked on all chains as each day began.
+func (l *llama) past(w http.ResponseWriter, _ *http.Request) {
+	type locked struct {
+		Date  int64   `json:"date"`
+		Value float64 `json:"tvl"`
+	}
+	days := []locked{}
+	for at := int64(firstLocked); at <= l.Now().UnixNano(); at += day {
+		sum := 0.0
+		for _, p := range l.protocols {
+			if p.counts(at) {
+				sum += p.at(at)
+			}
+		}
+		days = append(days, locked{at / second, sum})
+	}
+	respond(w, http.StatusOK, days)
+}
+
+// chains sum what is locked in protocols.
 func (l *llama) chains(w http.ResponseWriter, _ *http.Request) {
 	now := l.Now().UnixNano()
 	sums := make([]float64, len(chains))
 	for _, p := range l.protocols {
-		if p.born > now || p.category == "CEX" || p.category == "Liquid Staking" {
+		if !p.counts(now) {
 			continue
 		}
 		for i, k := range p.on {

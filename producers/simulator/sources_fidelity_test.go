@@ -82,6 +82,7 @@ var sourceLikenesses = []sourceLikeness{
 	{source: "coinpaprika", get: "/global", documented: "coinpaprika/global.json"},
 	{source: "defillama", get: "/protocols", documented: "defillama/protocols.json", keyed: []string{"[].chainTvls"}, counters: []string{"[].mcap"}},
 	{source: "defillama", get: "/v2/chains", documented: "defillama/chains.json", counters: []string{"[].chainId"}},
+	{source: "defillama", get: "/v2/historicalChainTvl", documented: "defillama/past.json"},
 	{
 		source: "defillama", get: "/stablecoins?includePrices=true", documented: "defillama/stablecoins.json",
 		keyed: slices.Concat([]string{"peggedAssets[].chainCirculating"}, amounts("peggedAssets[].", "circulating"), amounts("peggedAssets[].chainCirculating.*.", "current")),

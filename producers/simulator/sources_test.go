@@ -62,7 +62,7 @@ func allMarkets(t testing.TB, s *Simulator) (all []marketRow) {
 var sourcePaths = map[string][]string{
 	"coingecko":   {"/coins/list?include_platform=true", geckoMarkets + "&per_page=100&page=5", "/coins/uniswap", "/global", "/coins/uniswap/market_chart?vs_currency=usd&days=30"},
 	"coinpaprika": {"/tickers?quotes=USD", "/coins", "/coins/uni-uniswap", "/global"},
-	"defillama":   {"/protocols", "/v2/chains", "/stablecoins?includePrices=true"},
+	"defillama":   {"/protocols", "/v2/chains", "/v2/historicalChainTvl", "/stablecoins?includePrices=true"},
 	"alternative": {"/fng/?limit=0&format=json"}, "frankfurter": {"/v2/rates?base=USD&expand=providers"}, "coinbasefiat": {"/v2/exchange-rates?currency=USD"},
 	"bankofcanada": {"/observations/FXCADUSD,FXCADEUR/json?recent=1", "/observations/FXCADUSD/json?start_date=2026-01-01"},
 	"erapi":        {"/v6/latest/USD"}, "ecb": {"/eurofxref-daily.xml", "/eurofxref-hist-90d.xml"},
@@ -426,6 +426,39 @@ func TestChainsSumProtocols(t *testing.T) {
 	}
 	if len(protocols) < 100 || len(categories) < 12 || !borrowed {
 		t.Errorf("%d protocols of %d categories, some is borrowed: %t", len(protocols), len(categories), borrowed)
+	}
+}
+
+// As a day begins, the newest total of the past is what is locked on all chains, and the one before it what was locked a day ago.
+func TestThePastOfDefiEndsWithWhatIsLocked(t *testing.T) {
+	now := noon.Truncate(24 * time.Hour)
+	cfg := DefaultConfig()
+	cfg.Clock, cfg.Venues = walking{&now}, []Venue{kraken()}
+	s, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.listener.Close()
+	onChains := func() (sum float64) {
+		for _, chain := range decoded[[]struct{ TVL float64 }](t, s, "defillama", "/v2/chains") {
+			sum += chain.TVL
+		}
+		return sum
+	}
+	today := onChains()
+	days := decoded[[]struct {
+		Date int64
+		TVL  float64
+	}](t, s, "defillama", "/v2/historicalChainTvl")
+	n := len(days)
+	for i, d := range days[max(n-2, 0):] {
+		now = time.Unix(days[n-1].Date, 0).UTC().AddDate(0, 0, i-1)
+		if want := onChains(); d.Date != now.Unix() || math.Abs(d.TVL-want) > 1e-9*want {
+			t.Errorf("as %s began, %g was locked, on chains %g", now, d.TVL, want)
+		}
+	}
+	if n < 3000 || days[n-1].Date != noon.Truncate(24*time.Hour).Unix() || math.Abs(days[n-1].TVL-today) > 1e-9*today {
+		t.Errorf("got %d days to %d, at last %v, want years to today's %g", n, days[n-1].Date, days[n-1].TVL, today)
 	}
 }
 

@@ -18,6 +18,8 @@ type DefiHistory interface {
 	DefiSeries(ctx context.Context, metric string, from, to time.Time, step time.Duration) ([]query.FigurePoint, error)
 	// DefiOHLC returns what a metric did in the steps that begin in [from, to), oldest first, as far as there are any.
 	DefiOHLC(ctx context.Context, metric string, from, to time.Time, step time.Duration) ([]query.SummaryOHLC, error)
+	// DefiPast returns what a source told afterwards of all of DeFi in (from, to], oldest first, before anything was measured.
+	DefiPast(ctx context.Context, from, to time.Time) ([]query.DefiPast, error)
 }
 
 // Defi answers the endpoints about DeFi. What is current is the newest summary of its fold.
@@ -129,22 +131,45 @@ func (d *Defi) getOverview(_ context.Context, r *query.Request) (query.Answer, e
 	})
 }
 
+// pastOfDefi is the metric that a source tells the past of.
+const pastOfDefi = "defi_tvl"
+
 func newDefiSeries(history DefiHistory) *series {
+	past := func(ctx context.Context, metric string, from, to time.Time) (values []pastValue, err error) {
+		if metric != pastOfDefi {
+			return nil, nil
+		}
+		days, err := history.DefiPast(ctx, from, to)
+		for _, d := range days {
+			values = append(values, pastValue{d.Time, d.TotalTVL, d.Coverage})
+		}
+		return values, err
+	}
 	return &series{
-		metrics: []string{"defi_tvl", "lending_tvl", "staking_tvl", "borrowing_tvl", "lending_apy", "staking_apy", "borrow_apy"}, held: newSeriesCache(),
+		metrics: []string{pastOfDefi, "lending_tvl", "staking_tvl", "borrowing_tvl", "lending_apy", "staking_apy", "borrow_apy"}, held: newSeriesCache(),
 		points: func(ctx context.Context, metric string, from, to time.Time, step time.Duration) (points []MetricPoint, err error) {
-			told, err := history.DefiSeries(ctx, metric, from, to, step)
-			for _, p := range told {
+			known, err := history.DefiSeries(ctx, metric, from, to, step)
+			if err != nil {
+				return nil, err
+			}
+			for _, p := range known {
 				points = append(points, MetricPoint{Timestamp: p.Time.Unix(), Value: p.Value})
 			}
-			return points, err
+			days, err := past(ctx, metric, from, to)
+			return withPastPoints(points, days, step), err
 		},
-		candles: func(ctx context.Context, metric string, from, end, _ time.Time, step time.Duration) ([]MetricCandle, error) {
+		candles: func(ctx context.Context, metric string, from, end, last time.Time, step time.Duration) ([]MetricCandle, error) {
 			candles, err := history.DefiOHLC(ctx, metric, from, end, step)
-			return measured(candles), err
+			if err != nil {
+				return nil, err
+			}
+			days, err := past(ctx, metric, from, last)
+			return withPastCandles(measured(candles), days, step), err
 		},
 	}
 }
+
+const defiBackfilledDoc = "Before the first minute that was measured here, defi_tvl holds what a source told afterwards of the beginnings of days, marked with its origin: by a count of its own, which leaves out more than ours, so that the series has a jump where the measured part begins. The coverage of a row says how much."
 
 const defiUnits = "What is locked or borrowed is in USD, APYs are in percent and weighted by it."
 
@@ -152,7 +177,7 @@ func (d *Defi) history() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/global-stats/defi/history/{metricType}", ID: "getDefiHistory", Tag: tag,
 		Summary:     "What a metric of DeFi was",
-		Description: "A value for every 5 minutes of 24h, every hour of 7d, every 4 hours of 30d.",
+		Description: "A value for every 5 minutes of 24h, every hour of 7d, every 4 hours of 30d. " + defiBackfilledDoc,
 		Params:      d.series.params(defiUnits), Body: HistoryBody{}, Handle: d.upToNow(d.series.history),
 	}
 }
@@ -161,7 +186,7 @@ func (d *Defi) ohlc() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/global-stats/defi/ohlc/{metricType}", ID: "getDefiOHLC", Tag: tag,
 		Summary:     "What a metric of DeFi did in hours or days",
-		Description: "Hours of 24h and 7d, days of 30d.",
+		Description: "Hours of 24h and 7d, days of 30d. " + defiBackfilledDoc,
 		Params:      d.series.params(defiUnits), Body: OHLCBody{}, Handle: d.upToNow(d.series.ohlc),
 	}
 }

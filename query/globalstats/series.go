@@ -109,8 +109,8 @@ type MetricPoint struct {
 
 // Told marks what was not measured here.
 type Told struct {
-	Origin   string   `json:"origin,omitempty" enum:"backfill" doc:"backfill: a source told it afterwards of its largest coins, and nothing was measured in this step; left out where it was measured"`
-	Coverage *float64 `json:"coverage,omitempty" doc:"Of what is back-filled: what the coins that were told hold now of the total market cap, percent. Sums are too low by what it lacks, dominances too high"`
+	Origin   string   `json:"origin,omitempty" enum:"backfill" doc:"backfill: a source told it afterwards, of the whole market that of its largest coins and of DeFi by a count of its own, and nothing was measured in this step; left out where it was measured"`
+	Coverage *float64 `json:"coverage,omitempty" doc:"Of what is back-filled: what the coins that were told hold now of the total market cap, of DeFi the newest total that was told as a share of ours, percent. Sums are too low by what it lacks, dominances too high"`
 }
 
 // OHLCBody answers GET /api/v1/global-stats/metrics/ohlc/{metricType}, and the same of DeFi.

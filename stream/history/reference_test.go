@@ -33,6 +33,8 @@ func said(offset int64, body any) logged {
 		rec.Body = &eventsv1.ReferenceRecord_Global{Global: b}
 	case *eventsv1.CoinPast:
 		rec.Body = &eventsv1.ReferenceRecord_CoinPast{CoinPast: b}
+	case *eventsv1.DefiPast:
+		rec.Body = &eventsv1.ReferenceRecord_DefiPast{DefiPast: b}
 	case *eventsv1.Fetch:
 		rec.Body = &eventsv1.ReferenceRecord_Fetch{Fetch: b}
 	case *eventsv1.SourceNotice:
@@ -87,6 +89,7 @@ func TestWhatSourcesSayComesBackAsItWasSaid(t *testing.T) {
 		said(12, &eventsv1.Fixing{Source: "er-api", Base: "USD", Quote: "CHF", Rate: "0.91", Date: "2026-03-01", EventTime: noon, IngestTime: noon + 12, Providers: []string{"a", "b"}}),
 		said(16, &eventsv1.CoinPast{Source: "coingecko", SourceId: "bitcoin", Day: noon - 12*3600e9, IngestTime: noon + 16, Points: []*eventsv1.CoinPastPoint{
 			{Time: noon - 1, MarketCap: "2e12", Volume24H: "3.5"}, {Time: noon, MarketCap: "", Volume24H: "no number"}}}),
+		said(17, &eventsv1.DefiPast{Source: "defillama", TotalTvl: "1.2e11", EventTime: noon - 1, IngestTime: noon + 17}),
 		// No day, and no number, convert nothing.
 		said(13, &eventsv1.Fixing{Source: "er-api", Base: "USD", Quote: "CHF", Rate: "0.91", Date: "yesterday"}),
 		said(14, &eventsv1.Fixing{Source: "er-api", Base: "USD", Quote: "CHF", Rate: "0.000", Date: "2026-03-01"}),
@@ -109,6 +112,7 @@ func TestWhatSourcesSayComesBackAsItWasSaid(t *testing.T) {
 			`('coingecko','bitcoin','2026-03-01 11:59:59.999999999','bitcoin',2000000000000,3.5,'2026-03-01 12:00:00.000000016',0,16,16)`,
 			`('coingecko','bitcoin','2026-03-01 12:00:00.000000000','bitcoin',NULL,NULL,'2026-03-01 12:00:00.000000016',0,16,16)`,
 		},
+		"defi_past":  {`('defillama','2026-03-01 11:59:59.999999999',120000000000,'2026-03-01 12:00:00.000000017',0,17,17)`},
 		"fetches":    {`('coingecko','2026-03-01 12:00:00.000000000','list','https://c/list',429,'refused',5,6,9223372036854775815,0,9,9)`},
 		"sources":    {`('coingecko','CoinGecko',['coin','market'],'https://c','theirs','https://t','by them',60000000000,true,true,'2026-03-01 12:00:00.000000010',120000000000,0,10,10)`},
 		"overrides":  {`('kraken','XBT','2026-03-01 12:00:00.000000000','bitcoin','it is',0,11,11)`},
@@ -190,6 +194,7 @@ func someSayings(offset int64, coin string, at int64, random *rand.Rand) []logge
 		said(offset, &eventsv1.FearGreed{Source: coin, Value: uint32(random.IntN(101)), EventTime: again}),
 		said(offset, &eventsv1.GlobalFigures{Source: coin, TotalMarketCap: number, IngestTime: again}),
 		said(offset, &eventsv1.CoinPast{Source: coin, SourceId: number, Day: again, Points: []*eventsv1.CoinPastPoint{{Time: again, MarketCap: number, Volume24H: number}}}),
+		said(offset, &eventsv1.DefiPast{Source: coin, TotalTvl: number, EventTime: again}),
 		said(offset, &eventsv1.Fetch{Source: coin, Started: again, Error: number}),
 		said(offset, &eventsv1.SourceNotice{Source: coin, Name: number, Kinds: []string{number}}),
 		said(offset, &eventsv1.SymbolOverride{Source: "kraken", Symbol: coin, CoinId: number, Time: again}),

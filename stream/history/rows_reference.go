@@ -22,13 +22,14 @@ type referenceRows struct {
 	fiatRates   sheet[datedFixing]
 	pastRates   sheet[pastRate]
 	coinPasts   sheet[pastPoint]
+	defiPasts   sheet[*eventsv1.DefiPast]
 }
 
 func newReferenceRows() *referenceRows {
 	return &referenceRows{
 		coins: coinSheet(), coinMarkets: coinMarketSheet(), stablecoins: stablecoinSheet(), protocols: protocolSheet(), chains: chainSheet(),
 		fearGreed: fearGreedSheet(), global: globalSheet(), fetches: fetchSheet(), sources: sourceSheet(), overrides: overrideSheet(),
-		fiatRates: fiatRateSheet(), pastRates: pastRateSheet(), coinPasts: coinPastSheet(),
+		fiatRates: fiatRateSheet(), pastRates: pastRateSheet(), coinPasts: coinPastSheet(), defiPasts: defiPastSheet(),
 	}
 }
 
@@ -42,7 +43,7 @@ func (a alsoIn) table() string { return a.name }
 
 func (r *referenceRows) all() []rows {
 	return []rows{&r.coins, alsoIn{&r.coins, "coin_events"}, &r.coinMarkets, &r.stablecoins, &r.protocols, &r.chains, &r.fearGreed, &r.global, &r.fetches, &r.sources,
-		&r.overrides, &r.fiatRates, alsoIn{&r.fiatRates, "fixings"}, &r.pastRates, &r.coinPasts}
+		&r.overrides, &r.fiatRates, alsoIn{&r.fiatRates, "fixings"}, &r.pastRates, &r.coinPasts, &r.defiPasts}
 }
 
 // add adds the rows of a record; it is false for one that has none.
@@ -67,6 +68,8 @@ func (r *referenceRows) add(p Place, rec *eventsv1.ReferenceRecord) bool {
 			r.coinPasts.say(p, pastPoint{b.CoinPast, point})
 		}
 		return len(b.CoinPast.Points) > 0
+	case *eventsv1.ReferenceRecord_DefiPast:
+		r.defiPasts.say(p, b.DefiPast)
 	case *eventsv1.ReferenceRecord_Fetch:
 		r.fetches.say(p, b.Fetch)
 	case *eventsv1.ReferenceRecord_Notice:
@@ -193,6 +196,12 @@ func coinPastSheet() sheet[pastPoint] {
 		textOf("coin_id", func(p past) string { return canonical(p.CoinPast.GetSource(), p.GetSourceId(), "", "") }),
 		numberOf("market_cap", func(p past) string { return p.GetMarketCap() }), numberOf("volume_24h", func(p past) string { return p.GetVolume24H() }),
 		instantOf("ingest_time", func(p past) int64 { return p.CoinPast.GetIngestTime() }))
+}
+
+func defiPastSheet() sheet[*eventsv1.DefiPast] {
+	type past = *eventsv1.DefiPast
+	return newSheet("defi_past", wordOf("source", past.GetSource), instantOf("time", past.GetEventTime), numberOf("total_tvl", past.GetTotalTvl),
+		instantOf("ingest_time", past.GetIngestTime))
 }
 
 func fetchSheet() sheet[*eventsv1.Fetch] {

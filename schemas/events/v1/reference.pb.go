@@ -43,6 +43,7 @@ type ReferenceRecord struct {
 	//	*ReferenceRecord_Override
 	//	*ReferenceRecord_Rate
 	//	*ReferenceRecord_CoinPast
+	//	*ReferenceRecord_DefiPast
 	Body          isReferenceRecord_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -225,6 +226,15 @@ func (x *ReferenceRecord) GetCoinPast() *CoinPast {
 	return nil
 }
 
+func (x *ReferenceRecord) GetDefiPast() *DefiPast {
+	if x != nil {
+		if x, ok := x.Body.(*ReferenceRecord_DefiPast); ok {
+			return x.DefiPast
+		}
+	}
+	return nil
+}
+
 type isReferenceRecord_Body interface {
 	isReferenceRecord_Body()
 }
@@ -285,6 +295,10 @@ type ReferenceRecord_CoinPast struct {
 	CoinPast *CoinPast `protobuf:"bytes,16,opt,name=coin_past,json=coinPast,proto3,oneof"`
 }
 
+type ReferenceRecord_DefiPast struct {
+	DefiPast *DefiPast `protobuf:"bytes,17,opt,name=defi_past,json=defiPast,proto3,oneof"`
+}
+
 func (*ReferenceRecord_Fixing) isReferenceRecord_Body() {}
 
 func (*ReferenceRecord_Clock) isReferenceRecord_Body() {}
@@ -312,6 +326,8 @@ func (*ReferenceRecord_Override) isReferenceRecord_Body() {}
 func (*ReferenceRecord_Rate) isReferenceRecord_Body() {}
 
 func (*ReferenceRecord_CoinPast) isReferenceRecord_Body() {}
+
+func (*ReferenceRecord_DefiPast) isReferenceRecord_Body() {}
 
 // SourceNotice is what a source declares of itself; its process writes it at its start, and when it changes.
 type SourceNotice struct {
@@ -2180,6 +2196,77 @@ func (x *CoinPastPoint) GetVolume24H() string {
 	return ""
 }
 
+// DefiPast is what a source told afterwards of all of DeFi at one time, by its own count, which may leave out more than ours. It is
+// the past, and never what is locked now.
+type DefiPast struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Source string                 `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
+	// TotalTvl is in USD.
+	TotalTvl      string `protobuf:"bytes,2,opt,name=total_tvl,json=totalTvl,proto3" json:"total_tvl,omitempty"`
+	EventTime     int64  `protobuf:"varint,3,opt,name=event_time,json=eventTime,proto3" json:"event_time,omitempty"`
+	IngestTime    int64  `protobuf:"varint,4,opt,name=ingest_time,json=ingestTime,proto3" json:"ingest_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DefiPast) Reset() {
+	*x = DefiPast{}
+	mi := &file_events_v1_reference_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DefiPast) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DefiPast) ProtoMessage() {}
+
+func (x *DefiPast) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_reference_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DefiPast.ProtoReflect.Descriptor instead.
+func (*DefiPast) Descriptor() ([]byte, []int) {
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *DefiPast) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *DefiPast) GetTotalTvl() string {
+	if x != nil {
+		return x.TotalTvl
+	}
+	return ""
+}
+
+func (x *DefiPast) GetEventTime() int64 {
+	if x != nil {
+		return x.EventTime
+	}
+	return 0
+}
+
+func (x *DefiPast) GetIngestTime() int64 {
+	if x != nil {
+		return x.IngestTime
+	}
+	return 0
+}
+
 // SymbolOverride is an operator's word on which coin a symbol means; it holds from its log time on.
 type SymbolOverride struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2196,7 +2283,7 @@ type SymbolOverride struct {
 
 func (x *SymbolOverride) Reset() {
 	*x = SymbolOverride{}
-	mi := &file_events_v1_reference_proto_msgTypes[17]
+	mi := &file_events_v1_reference_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2208,7 +2295,7 @@ func (x *SymbolOverride) String() string {
 func (*SymbolOverride) ProtoMessage() {}
 
 func (x *SymbolOverride) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[17]
+	mi := &file_events_v1_reference_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2221,7 +2308,7 @@ func (x *SymbolOverride) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SymbolOverride.ProtoReflect.Descriptor instead.
 func (*SymbolOverride) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{17}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *SymbolOverride) GetSource() string {
@@ -2280,7 +2367,7 @@ type Fixing struct {
 
 func (x *Fixing) Reset() {
 	*x = Fixing{}
-	mi := &file_events_v1_reference_proto_msgTypes[18]
+	mi := &file_events_v1_reference_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2292,7 +2379,7 @@ func (x *Fixing) String() string {
 func (*Fixing) ProtoMessage() {}
 
 func (x *Fixing) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[18]
+	mi := &file_events_v1_reference_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2305,7 +2392,7 @@ func (x *Fixing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fixing.ProtoReflect.Descriptor instead.
 func (*Fixing) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{18}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Fixing) GetSource() string {
@@ -2387,7 +2474,7 @@ type Fetch struct {
 
 func (x *Fetch) Reset() {
 	*x = Fetch{}
-	mi := &file_events_v1_reference_proto_msgTypes[19]
+	mi := &file_events_v1_reference_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2399,7 +2486,7 @@ func (x *Fetch) String() string {
 func (*Fetch) ProtoMessage() {}
 
 func (x *Fetch) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[19]
+	mi := &file_events_v1_reference_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2412,7 +2499,7 @@ func (x *Fetch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fetch.ProtoReflect.Descriptor instead.
 func (*Fetch) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{19}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Fetch) GetSource() string {
@@ -2501,7 +2588,7 @@ type BackfillRecord struct {
 
 func (x *BackfillRecord) Reset() {
 	*x = BackfillRecord{}
-	mi := &file_events_v1_reference_proto_msgTypes[20]
+	mi := &file_events_v1_reference_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2513,7 +2600,7 @@ func (x *BackfillRecord) String() string {
 func (*BackfillRecord) ProtoMessage() {}
 
 func (x *BackfillRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[20]
+	mi := &file_events_v1_reference_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2526,7 +2613,7 @@ func (x *BackfillRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillRecord.ProtoReflect.Descriptor instead.
 func (*BackfillRecord) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{20}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *BackfillRecord) GetProducer() string {
@@ -2613,7 +2700,7 @@ type BackfillCandle struct {
 
 func (x *BackfillCandle) Reset() {
 	*x = BackfillCandle{}
-	mi := &file_events_v1_reference_proto_msgTypes[21]
+	mi := &file_events_v1_reference_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2625,7 +2712,7 @@ func (x *BackfillCandle) String() string {
 func (*BackfillCandle) ProtoMessage() {}
 
 func (x *BackfillCandle) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[21]
+	mi := &file_events_v1_reference_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2638,7 +2725,7 @@ func (x *BackfillCandle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillCandle.ProtoReflect.Descriptor instead.
 func (*BackfillCandle) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{21}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *BackfillCandle) GetVenue() string {
@@ -2743,7 +2830,7 @@ type BackfillRange struct {
 
 func (x *BackfillRange) Reset() {
 	*x = BackfillRange{}
-	mi := &file_events_v1_reference_proto_msgTypes[22]
+	mi := &file_events_v1_reference_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2755,7 +2842,7 @@ func (x *BackfillRange) String() string {
 func (*BackfillRange) ProtoMessage() {}
 
 func (x *BackfillRange) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[22]
+	mi := &file_events_v1_reference_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2768,7 +2855,7 @@ func (x *BackfillRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillRange.ProtoReflect.Descriptor instead.
 func (*BackfillRange) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{22}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *BackfillRange) GetVenue() string {
@@ -2854,7 +2941,7 @@ type KeyRecord struct {
 
 func (x *KeyRecord) Reset() {
 	*x = KeyRecord{}
-	mi := &file_events_v1_reference_proto_msgTypes[23]
+	mi := &file_events_v1_reference_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2866,7 +2953,7 @@ func (x *KeyRecord) String() string {
 func (*KeyRecord) ProtoMessage() {}
 
 func (x *KeyRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[23]
+	mi := &file_events_v1_reference_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2879,7 +2966,7 @@ func (x *KeyRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeyRecord.ProtoReflect.Descriptor instead.
 func (*KeyRecord) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{23}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *KeyRecord) GetId() string {
@@ -2952,7 +3039,7 @@ type DeadRecord struct {
 
 func (x *DeadRecord) Reset() {
 	*x = DeadRecord{}
-	mi := &file_events_v1_reference_proto_msgTypes[24]
+	mi := &file_events_v1_reference_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2964,7 +3051,7 @@ func (x *DeadRecord) String() string {
 func (*DeadRecord) ProtoMessage() {}
 
 func (x *DeadRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[24]
+	mi := &file_events_v1_reference_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2977,7 +3064,7 @@ func (x *DeadRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeadRecord.ProtoReflect.Descriptor instead.
 func (*DeadRecord) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{24}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *DeadRecord) GetMark() *Mark {
@@ -3025,7 +3112,7 @@ type DeadRetry struct {
 
 func (x *DeadRetry) Reset() {
 	*x = DeadRetry{}
-	mi := &file_events_v1_reference_proto_msgTypes[25]
+	mi := &file_events_v1_reference_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3037,7 +3124,7 @@ func (x *DeadRetry) String() string {
 func (*DeadRetry) ProtoMessage() {}
 
 func (x *DeadRetry) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[25]
+	mi := &file_events_v1_reference_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3050,7 +3137,7 @@ func (x *DeadRetry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeadRetry.ProtoReflect.Descriptor instead.
 func (*DeadRetry) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{25}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *DeadRetry) GetOffset() int64 {
@@ -3085,7 +3172,7 @@ var File_events_v1_reference_proto protoreflect.FileDescriptor
 
 const file_events_v1_reference_proto_rawDesc = "" +
 	"\n" +
-	"\x19events/v1/reference.proto\x12\tevents.v1\x1a\x17events/v1/derived.proto\x1a\x15events/v1/ticks.proto\"\xff\x05\n" +
+	"\x19events/v1/reference.proto\x12\tevents.v1\x1a\x17events/v1/derived.proto\x1a\x15events/v1/ticks.proto\"\xb3\x06\n" +
 	"\x0fReferenceRecord\x12\x1a\n" +
 	"\bproducer\x18\x01 \x01(\tR\bproducer\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x03R\x05epoch\x12+\n" +
@@ -3107,7 +3194,8 @@ const file_events_v1_reference_proto_rawDesc = "" +
 	"\x06global\x18\r \x01(\v2\x18.events.v1.GlobalFiguresH\x00R\x06global\x127\n" +
 	"\boverride\x18\x0e \x01(\v2\x19.events.v1.SymbolOverrideH\x00R\boverride\x12%\n" +
 	"\x04rate\x18\x0f \x01(\v2\x0f.events.v1.RateH\x00R\x04rate\x122\n" +
-	"\tcoin_past\x18\x10 \x01(\v2\x13.events.v1.CoinPastH\x00R\bcoinPastB\x06\n" +
+	"\tcoin_past\x18\x10 \x01(\v2\x13.events.v1.CoinPastH\x00R\bcoinPast\x122\n" +
+	"\tdefi_past\x18\x11 \x01(\v2\x13.events.v1.DefiPastH\x00R\bdefiPastB\x06\n" +
 	"\x04body\"\xbf\x02\n" +
 	"\fSourceNotice\x12\x16\n" +
 	"\x06source\x18\x01 \x01(\tR\x06source\x12\x12\n" +
@@ -3319,7 +3407,14 @@ const file_events_v1_reference_proto_rawDesc = "" +
 	"\x04time\x18\x01 \x01(\x03R\x04time\x12\x1d\n" +
 	"\n" +
 	"market_cap\x18\x02 \x01(\tR\tmarketCap\x12\x1c\n" +
-	"\tvolume24h\x18\x03 \x01(\tR\tvolume24h\"\x85\x01\n" +
+	"\tvolume24h\x18\x03 \x01(\tR\tvolume24h\"\x7f\n" +
+	"\bDefiPast\x12\x16\n" +
+	"\x06source\x18\x01 \x01(\tR\x06source\x12\x1b\n" +
+	"\ttotal_tvl\x18\x02 \x01(\tR\btotalTvl\x12\x1d\n" +
+	"\n" +
+	"event_time\x18\x03 \x01(\x03R\teventTime\x12\x1f\n" +
+	"\vingest_time\x18\x04 \x01(\x03R\n" +
+	"ingestTime\"\x85\x01\n" +
 	"\x0eSymbolOverride\x12\x16\n" +
 	"\x06source\x18\x01 \x01(\tR\x06source\x12\x16\n" +
 	"\x06symbol\x18\x02 \x01(\tR\x06symbol\x12\x17\n" +
@@ -3415,7 +3510,7 @@ func file_events_v1_reference_proto_rawDescGZIP() []byte {
 	return file_events_v1_reference_proto_rawDescData
 }
 
-var file_events_v1_reference_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_events_v1_reference_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_events_v1_reference_proto_goTypes = []any{
 	(*ReferenceRecord)(nil), // 0: events.v1.ReferenceRecord
 	(*SourceNotice)(nil),    // 1: events.v1.SourceNotice
@@ -3434,25 +3529,26 @@ var file_events_v1_reference_proto_goTypes = []any{
 	(*GlobalFigures)(nil),   // 14: events.v1.GlobalFigures
 	(*CoinPast)(nil),        // 15: events.v1.CoinPast
 	(*CoinPastPoint)(nil),   // 16: events.v1.CoinPastPoint
-	(*SymbolOverride)(nil),  // 17: events.v1.SymbolOverride
-	(*Fixing)(nil),          // 18: events.v1.Fixing
-	(*Fetch)(nil),           // 19: events.v1.Fetch
-	(*BackfillRecord)(nil),  // 20: events.v1.BackfillRecord
-	(*BackfillCandle)(nil),  // 21: events.v1.BackfillCandle
-	(*BackfillRange)(nil),   // 22: events.v1.BackfillRange
-	(*KeyRecord)(nil),       // 23: events.v1.KeyRecord
-	(*DeadRecord)(nil),      // 24: events.v1.DeadRecord
-	(*DeadRetry)(nil),       // 25: events.v1.DeadRetry
-	(*Clock)(nil),           // 26: events.v1.Clock
-	(*Control)(nil),         // 27: events.v1.Control
-	(*Mark)(nil),            // 28: events.v1.Mark
-	(*DeadLetter)(nil),      // 29: events.v1.DeadLetter
-	(*Pulse)(nil),           // 30: events.v1.Pulse
+	(*DefiPast)(nil),        // 17: events.v1.DefiPast
+	(*SymbolOverride)(nil),  // 18: events.v1.SymbolOverride
+	(*Fixing)(nil),          // 19: events.v1.Fixing
+	(*Fetch)(nil),           // 20: events.v1.Fetch
+	(*BackfillRecord)(nil),  // 21: events.v1.BackfillRecord
+	(*BackfillCandle)(nil),  // 22: events.v1.BackfillCandle
+	(*BackfillRange)(nil),   // 23: events.v1.BackfillRange
+	(*KeyRecord)(nil),       // 24: events.v1.KeyRecord
+	(*DeadRecord)(nil),      // 25: events.v1.DeadRecord
+	(*DeadRetry)(nil),       // 26: events.v1.DeadRetry
+	(*Clock)(nil),           // 27: events.v1.Clock
+	(*Control)(nil),         // 28: events.v1.Control
+	(*Mark)(nil),            // 29: events.v1.Mark
+	(*DeadLetter)(nil),      // 30: events.v1.DeadLetter
+	(*Pulse)(nil),           // 31: events.v1.Pulse
 }
 var file_events_v1_reference_proto_depIdxs = []int32{
-	18, // 0: events.v1.ReferenceRecord.fixing:type_name -> events.v1.Fixing
-	26, // 1: events.v1.ReferenceRecord.clock:type_name -> events.v1.Clock
-	19, // 2: events.v1.ReferenceRecord.fetch:type_name -> events.v1.Fetch
+	19, // 0: events.v1.ReferenceRecord.fixing:type_name -> events.v1.Fixing
+	27, // 1: events.v1.ReferenceRecord.clock:type_name -> events.v1.Clock
+	20, // 2: events.v1.ReferenceRecord.fetch:type_name -> events.v1.Fetch
 	1,  // 3: events.v1.ReferenceRecord.notice:type_name -> events.v1.SourceNotice
 	2,  // 4: events.v1.ReferenceRecord.coin:type_name -> events.v1.Coin
 	6,  // 5: events.v1.ReferenceRecord.coin_market:type_name -> events.v1.CoinMarket
@@ -3461,28 +3557,29 @@ var file_events_v1_reference_proto_depIdxs = []int32{
 	10, // 8: events.v1.ReferenceRecord.chain_tvl:type_name -> events.v1.ChainTvl
 	11, // 9: events.v1.ReferenceRecord.fear_greed:type_name -> events.v1.FearGreed
 	14, // 10: events.v1.ReferenceRecord.global:type_name -> events.v1.GlobalFigures
-	17, // 11: events.v1.ReferenceRecord.override:type_name -> events.v1.SymbolOverride
+	18, // 11: events.v1.ReferenceRecord.override:type_name -> events.v1.SymbolOverride
 	12, // 12: events.v1.ReferenceRecord.rate:type_name -> events.v1.Rate
 	15, // 13: events.v1.ReferenceRecord.coin_past:type_name -> events.v1.CoinPast
-	3,  // 14: events.v1.Coin.platforms:type_name -> events.v1.Platform
-	4,  // 15: events.v1.Coin.links:type_name -> events.v1.Link
-	5,  // 16: events.v1.Coin.developer:type_name -> events.v1.Statistic
-	8,  // 17: events.v1.Stablecoin.chains:type_name -> events.v1.ChainAmount
-	8,  // 18: events.v1.Protocol.chains:type_name -> events.v1.ChainAmount
-	13, // 19: events.v1.Rate.tiers:type_name -> events.v1.RateTier
-	16, // 20: events.v1.CoinPast.points:type_name -> events.v1.CoinPastPoint
-	21, // 21: events.v1.BackfillRecord.candle:type_name -> events.v1.BackfillCandle
-	27, // 22: events.v1.BackfillRecord.control:type_name -> events.v1.Control
-	22, // 23: events.v1.BackfillRecord.range:type_name -> events.v1.BackfillRange
-	28, // 24: events.v1.DeadRecord.mark:type_name -> events.v1.Mark
-	29, // 25: events.v1.DeadRecord.letter:type_name -> events.v1.DeadLetter
-	30, // 26: events.v1.DeadRecord.pulse:type_name -> events.v1.Pulse
-	25, // 27: events.v1.DeadRecord.retry:type_name -> events.v1.DeadRetry
-	28, // [28:28] is the sub-list for method output_type
-	28, // [28:28] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	17, // 14: events.v1.ReferenceRecord.defi_past:type_name -> events.v1.DefiPast
+	3,  // 15: events.v1.Coin.platforms:type_name -> events.v1.Platform
+	4,  // 16: events.v1.Coin.links:type_name -> events.v1.Link
+	5,  // 17: events.v1.Coin.developer:type_name -> events.v1.Statistic
+	8,  // 18: events.v1.Stablecoin.chains:type_name -> events.v1.ChainAmount
+	8,  // 19: events.v1.Protocol.chains:type_name -> events.v1.ChainAmount
+	13, // 20: events.v1.Rate.tiers:type_name -> events.v1.RateTier
+	16, // 21: events.v1.CoinPast.points:type_name -> events.v1.CoinPastPoint
+	22, // 22: events.v1.BackfillRecord.candle:type_name -> events.v1.BackfillCandle
+	28, // 23: events.v1.BackfillRecord.control:type_name -> events.v1.Control
+	23, // 24: events.v1.BackfillRecord.range:type_name -> events.v1.BackfillRange
+	29, // 25: events.v1.DeadRecord.mark:type_name -> events.v1.Mark
+	30, // 26: events.v1.DeadRecord.letter:type_name -> events.v1.DeadLetter
+	31, // 27: events.v1.DeadRecord.pulse:type_name -> events.v1.Pulse
+	26, // 28: events.v1.DeadRecord.retry:type_name -> events.v1.DeadRetry
+	29, // [29:29] is the sub-list for method output_type
+	29, // [29:29] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_reference_proto_init() }
@@ -3507,9 +3604,10 @@ func file_events_v1_reference_proto_init() {
 		(*ReferenceRecord_Override)(nil),
 		(*ReferenceRecord_Rate)(nil),
 		(*ReferenceRecord_CoinPast)(nil),
+		(*ReferenceRecord_DefiPast)(nil),
 	}
 	file_events_v1_reference_proto_msgTypes[12].OneofWrappers = []any{}
-	file_events_v1_reference_proto_msgTypes[20].OneofWrappers = []any{
+	file_events_v1_reference_proto_msgTypes[21].OneofWrappers = []any{
 		(*BackfillRecord_Candle)(nil),
 		(*BackfillRecord_Control)(nil),
 		(*BackfillRecord_Range)(nil),
@@ -3520,7 +3618,7 @@ func file_events_v1_reference_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_events_v1_reference_proto_rawDesc), len(file_events_v1_reference_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   26,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
