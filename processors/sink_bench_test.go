@@ -30,13 +30,13 @@ import (
 
 // sinkBenchRows make a run of some seconds, in which what begins and ends it counts for little.
 const (
-	sinkBenchRows   = 1_000_000
+	sinkBenchRows   = 2_000_000
 	sinkBenchBatch  = 50_000
-	sinkBenchPrices = 50_000
+	sinkBenchPrices = 100_000
 )
 
 // sinkTicks yields trades and quotes of 20 venues and 1,000 coins, and where each lies in the log.
-// None is kept: a million of them would be scanned by every garbage collection.
+// None is kept: millions of them would be scanned by every garbage collection.
 func sinkTicks(yield func(history.Place, eventsv1.Marked) bool) {
 	const venues, coins = 20, 1000
 	var offsets [8]int64
@@ -108,7 +108,7 @@ func BenchmarkSink_20Venues1000Coins(b *testing.B) {
 func BenchmarkSinkAndCache_20Venues1000Coins(b *testing.B) {
 	load := sinkLoad{
 		{schemas.TopicTicks, "ticks", sinkBenchRows, sinkBenchBatch, sinkTicks},
-		{schemas.TopicPrices, "prices", sinkBenchPrices, sinkBenchPrices / 10, sinkPrices},
+		{schemas.TopicPrices, "prices", sinkBenchPrices, sinkBenchBatch / 10, sinkPrices},
 	}
 	log := load.produce(b)
 	cache := latest.New(connectRedis(b, streamtest.StartRedis(b).Addr()))
@@ -172,7 +172,7 @@ func (l sinkLoad) insertOnly(b *testing.B) {
 
 func (l sinkLoad) sink(b *testing.B, log stream.Config, cache *latest.Store) {
 	l.measure(b, func(b *testing.B, store *history.Store, way *wire) {
-		recorded := make(chan struct{}, 1) // one is enough to look again
+		recorded := make(chan struct{}, l.batches())
 		watch := func(r *http.Request) error {
 			if strings.HasPrefix(r.URL.Query().Get("query"), "INSERT INTO ledger") {
 				select {
@@ -192,6 +192,9 @@ func (l sinkLoad) sink(b *testing.B, log stream.Config, cache *latest.Store) {
 				sink.Latest = cache
 			}
 			all.Go(func() error { return sink.Run(ctx) })
+		}
+		for range l.batches() {
+			<-recorded // reading the ledger after each would count against the sinks
 		}
 		for !l.inserted(b, store) {
 			<-recorded
@@ -233,6 +236,14 @@ func (l sinkLoad) measure(b *testing.B, fill func(*testing.B, *history.Store, *w
 	}
 	b.ReportMetric(float64(rows)/b.Elapsed().Seconds(), "rows/s")
 	b.ReportMetric(float64(cpu.Microseconds())/float64(rows), "cpu-µs/row")
+}
+
+// batches is the least number of batches that sinks make of the rows.
+func (l sinkLoad) batches() (n int) {
+	for _, part := range l {
+		n += part.rows / sinkBenchBatch
+	}
+	return n
 }
 
 // inserted says whether the ledger covers the whole log.

@@ -84,6 +84,46 @@ func TestTicksComeBackToTheLastDigit(t *testing.T) {
 	}
 }
 
+// Words in and out of their turn, and decimals of any length, in a batch whose memory is used again.
+func TestWordsAndDecimalsOfAnyOrderComeBack(t *testing.T) {
+	store := newStore(t)
+	random := rand.New(rand.NewPCG(6, 6))
+	digits := func(n int) string {
+		return strings.Repeat("9", n/2) + fmt.Sprint(1+random.IntN(9)) + strings.Repeat("1", n-n/2)
+	}
+	var b history.Batch
+	var want []string
+	for round := range 3 {
+		b.Reset()
+		for i := range 300 {
+			venue := fmt.Sprint("venue", round, i%7) // in turn
+			if random.IntN(3) == 0 {
+				venue = fmt.Sprint("venue", random.IntN(3), random.IntN(9))
+			}
+			bid := digits(random.IntN(18)) // up to 19 before the point
+			if n := random.IntN(18); n > 0 {
+				bid += "." + digits(n-1)
+			}
+			if random.IntN(4) == 0 {
+				bid = "-" + bid
+			}
+			k := &eventsv1.Tick{
+				Venue: venue, Kind: eventsv1.TickKind_TICK_KIND_QUOTE, EventId: fmt.Appendf(nil, "%016d", len(want)), IngestTime: noon, Bid: bid,
+			}
+			l := tick(int64(len(want)), k, 0)
+			b.Add(l.place, l.record)
+			want = append(want, venue+" "+bid)
+		}
+		if err := store.Insert(t.Context(), &b, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := queryStrings(t, store, "SELECT concat(venue, ' ', toString(bid)) FROM ticks ORDER BY log_offset")
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("want(-), got(+):\n%s", diff)
+	}
+}
+
 func mark(offset int64) *eventsv1.Mark {
 	return &eventsv1.Mark{LogicVersion: 2, Partition: 1, Offset: offset}
 }
