@@ -51,6 +51,12 @@ chaos: build kafka ## 1,000 kills, detached; resumes, and appends seed and steps
 hour: build ## An hour of simulated time, up to sixty times as fast, with faults; then every view is folded again and compared
 	MARKETLOG_HOUR=$${MARKETLOG_HOUR:-60m} go test -run '^TestReplayEqualsAnAcceleratedRunWithFaults$$' -count 1 -timeout 2h -v ./deploy
 
+fuzz: engine ## Guided fuzzing: every decoder of outside bytes, and the REST and MCP doors, a minute each
+	grep -rE --include='*_test.go' '^func Fuzz' producers query schemas stream deploy | sed -E 's,/[^/]+:func (Fuzz[A-Za-z]+).*, \1,' | \
+	  while read -r folder target; do \
+	    go test "./$$folder" -run '^$$' -fuzz "^$$target\$$" -fuzztime "$${MARKETLOG_FUZZ:-1m}" -fuzzminimizetime 3s; \
+	  done
+
 clean: ## Remove what was built; what lies under data/ stays
 	rm -rf bin tools/node_modules
 
@@ -67,4 +73,4 @@ $(BUF): tools/package.json tools/package-lock.json
 	cd tools && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	touch $@
 
-.PHONY: help build engine run live test check generate bench figures admission chaos clean kafka contract mcp
+.PHONY: help build engine run live test check generate bench figures admission chaos fuzz clean kafka contract mcp

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/marketlog/marketlog/query/querytest"
 )
 
 func excerpt(value any) string {
@@ -52,56 +54,15 @@ func checkTruths(t *testing.T, d *demo) {
 	checkCaps(t, d)
 }
 
-// documentedPaths are the GET operations of /openapi.json, with their examples as required parameters.
+// documentedPaths are the GET operations of the server's document, with their examples as required parameters.
 func documentedPaths(t *testing.T, d *demo) []string {
 	t.Helper()
-	response, err := http.Get(d.base + "/openapi.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	var document struct {
-		Paths map[string]map[string]struct {
-			Parameters []struct {
-				Name, In string
-				Required bool
-				Example  any
-				Schema   struct{ Enum []any }
-			}
-		}
-	}
-	if err := json.NewDecoder(response.Body).Decode(&document); err != nil {
-		t.Fatal(err)
-	}
+	document := querytest.ReadDocument(t, d.base)
 	var paths []string
-	for _, path := range slices.Sorted(maps.Keys(document.Paths)) {
-		operation, ok := document.Paths[path]["get"]
-		if !ok || !strings.HasPrefix(path, "/api/") {
-			continue
+	for _, path := range slices.Sorted(maps.Keys(document.Paths.Map())) {
+		if get := document.Paths.Value(path).Get; get != nil && strings.HasPrefix(path, "/api/") {
+			paths = append(paths, querytest.Calls(path, get)[0].Path)
 		}
-		asked := path
-		for _, p := range operation.Parameters {
-			if !p.Required {
-				continue
-			}
-			example := p.Example
-			if example == nil && len(p.Schema.Enum) > 0 {
-				example = p.Schema.Enum[0]
-			}
-			text := fmt.Sprint(example)
-			if list, ok := example.([]any); ok {
-				text = strings.ReplaceAll(strings.Trim(fmt.Sprint(list), "[]"), " ", ",")
-			}
-			if p.In == "path" {
-				asked = strings.ReplaceAll(asked, "{"+p.Name+"}", url.PathEscape(text))
-			} else {
-				asked = withQuery(asked, p.Name, text)
-			}
-		}
-		for name, value := range oneOfNeeded[path] {
-			asked = withQuery(asked, name, value)
-		}
-		paths = append(paths, asked)
 	}
 	return paths
 }

@@ -5,7 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"os"
+
 	"slices"
 	"strconv"
 	"testing"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/marketlog/marketlog/deploy/embedded/enginetest"
 	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/keys"
 	"github.com/marketlog/marketlog/query/prices"
@@ -29,7 +30,7 @@ func TestMain(m *testing.M) {
 	if querytest.Load() {
 		return
 	}
-	os.Exit(m.Run())
+	enginetest.Main(m)
 }
 
 // BenchmarkHotRead_KeyAndLimits asks how much of what a bare Fiber handler of the same bytes answers

@@ -145,7 +145,7 @@ func checkArguments(t *testing.T, tool tool, arguments string) {
 	}
 }
 
-func compile(t *testing.T, schema json.RawMessage) *jsonschema.Schema {
+func compile(t testing.TB, schema json.RawMessage) *jsonschema.Schema {
 	t.Helper()
 	c := jsonschema.NewCompiler()
 	if err := c.AddResource("schema.json", decode(t, string(schema))); err != nil {
@@ -158,7 +158,7 @@ func compile(t *testing.T, schema json.RawMessage) *jsonschema.Schema {
 	return compiled
 }
 
-func decode(t *testing.T, text string) any {
+func decode(t testing.TB, text string) any {
 	t.Helper()
 	v, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
 	if err != nil {

@@ -32,7 +32,6 @@ import (
 	"github.com/marketlog/marketlog/query/symbols"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
-	"github.com/marketlog/marketlog/stream/history"
 )
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
@@ -95,28 +94,11 @@ func newWorld(t testing.TB) *world {
 	w.base = w.serve(query.AuthRequired, endpoints, plans, issued)
 	w.open = w.serve(query.AuthOpen, endpoints, plans, issued)
 	w.World.Run("use world.setup")
-	w.publishEarn()
 	return w
 }
 
 // earnProduct is the id of the one earn product.
 var earnProduct = schemas.EarnProductID("okx", "tether", schemas.RateLending)
-
-// publishEarn publishes a product of one variant, and a fixing of the benchmark.
-func (w *world) publishEarn() {
-	at := w.Now.UnixNano()
-	variant := &eventsv1.EarnVariant{Source: "okx-earn", Pool: "usdt", Provider: "okx", CoinId: "tether", Symbol: "USDT", Category: schemas.RateLending,
-		ProductId: earnProduct, VariantId: schemas.EarnVariantID("okx-earn", "usdt", ""), Segment: schemas.EarnSegment("okx"), Collection: schemas.EarnAPI,
-		Interval: int64(time.Hour), Time: at, Heard: at, Apr: 4, Apy: 4, BaseApy: 4, MaxApy: 4}
-	fixing := &eventsv1.EarnFixing{Time: at, MethodologyVersion: schemas.EarnMethodology, Segment: "overall", Date: "2026-11-20"}
-	var b history.Batch
-	for _, rec := range []*eventsv1.EarnRecord{{Body: &eventsv1.EarnRecord_Variant{Variant: variant}}, {Body: &eventsv1.EarnRecord_Fixing{Fixing: fixing}}} {
-		offset := w.Offset()
-		rec.Mark = &eventsv1.Mark{LogicVersion: 1, Offset: offset}
-		b.Add(history.Place{Topic: schemas.TopicEarn, Offset: offset}, rec)
-	}
-	w.Must(w.Store.Insert(w.T.Context(), &b, ""))
-}
 
 // in is the same world for a subtest.
 func (w *world) in(t testing.TB) *world {

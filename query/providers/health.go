@@ -55,7 +55,7 @@ func (u *Unit) listen(now time.Time) map[string]heard {
 // describe puts together what a provider declares and how reading it goes.
 func (u *Unit) describe(n *eventsv1.SourceNotice, h query.SourceHealth, prices heard, now time.Time) query.ProviderState {
 	p := query.ProviderState{
-		Slug: n.Source, Name: n.Name, Categories: n.Kinds, Kind: kindReference, Regions: u.region(n.Source),
+		Slug: n.Source, Name: n.Name, Categories: append([]string{}, n.Kinds...), Kind: kindReference, Regions: u.region(n.Source),
 		Source:      query.ProviderSource{Transport: "poll", URL: n.Url, Docs: n.Terms, License: n.License},
 		Attribution: n.Attribution, StaleAfterSeconds: 3 * n.Interval / int64(time.Second), Simulated: n.Simulated,
 	}

@@ -1,8 +1,11 @@
 package querytest
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -12,10 +15,11 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// document is what a server says of itself.
-type document struct{ *openapi3.T }
+// Document is what a server says of itself.
+type Document struct{ *openapi3.T }
 
-func readDocument(t testing.TB, base string) *document {
+// ReadDocument reads /openapi.json, which must be valid, with its examples.
+func ReadDocument(t testing.TB, base string) *Document {
 	t.Helper()
 	response, err := http.Get(base + "/openapi.json")
 	must(t, err)
@@ -23,18 +27,23 @@ func readDocument(t testing.TB, base string) *document {
 	content, err := io.ReadAll(response.Body)
 	must(t, err)
 	doc, err := openapi3.NewLoader().LoadFromData(content)
-	must(t, err)
+	if err != nil {
+		t.Fatalf("loading the document: %v", err)
+	}
 	if err := doc.Validate(context.Background(), openapi3.EnableExamplesValidation()); err != nil {
 		t.Fatalf("the document is not valid: %v", err)
 	}
-	return &document{doc}
+	return &Document{doc}
 }
 
-// pattern is the path of the document that a request's path goes to: fixed words come before parameters.
-func (d *document) pattern(path string) string {
-	words := strings.Split(path, "/")
-	best, fixed := "", -1
-	for pattern := range d.Paths.Map() {
+// Operation is the one that a request goes to, nil where the document knows none: fixed words come before parameters,
+// and a slash at the end is none.
+func (d *Document) Operation(method, path string) *openapi3.Operation {
+	path, _, _ = strings.Cut(path, "?")
+	words := strings.Split(strings.TrimSuffix(path, "/"), "/")
+	var best *openapi3.PathItem
+	fixed := -1
+	for pattern, item := range d.Paths.Map() {
 		parts := strings.Split(pattern, "/")
 		if len(parts) != len(words) {
 			continue
@@ -44,52 +53,72 @@ func (d *document) pattern(path string) string {
 			switch {
 			case part == words[i]:
 				same++
-			case !strings.HasPrefix(part, "{"):
+			case !strings.HasPrefix(part, "{") || words[i] == "":
 				fits = false
 			}
 		}
 		if fits && same > fixed {
-			best, fixed = pattern, same
+			best, fixed = item, same
 		}
 	}
-	return best
+	if best == nil {
+		return nil
+	}
+	return best.GetOperation(method)
 }
 
-// check holds what a path answers against the document. A path that it does not know must answer 404.
-func (d *document) check(t testing.TB, base, path string) {
+// Fault says how an answer is none that the document describes for an operation; nil where it is one.
+func Fault(operation *openapi3.Operation, response *http.Response, body []byte) error {
+	described := operation.Responses.Value(strconv.Itoa(response.StatusCode))
+	if described == nil {
+		return fmt.Errorf("the document does not know the status %d: %.300s", response.StatusCode, body)
+	}
+	if len(described.Value.Content) == 0 {
+		if len(body) > 0 {
+			return fmt.Errorf("the document knows no body of the status %d: %.300s", response.StatusCode, body)
+		}
+		return nil
+	}
+	kind, _, _ := strings.Cut(response.Header.Get("Content-Type"), ";")
+	media := described.Value.Content.Get(kind)
+	if media == nil {
+		return fmt.Errorf("the document does not know the status %d as %q", response.StatusCode, kind)
+	}
+	var answer any
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	if err := decoder.Decode(&answer); err != nil {
+		return fmt.Errorf("the status %d comes with what is no JSON: %w: %.300s", response.StatusCode, err, body)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("the status %d comes with more than one value: %.300s", response.StatusCode, body)
+	}
+	if err := media.Schema.Value.VisitJSON(answer, openapi3.MultiErrors()); err != nil {
+		return fmt.Errorf("the body of the status %d is not as the document says: %.1000s", response.StatusCode, err.Error())
+	}
+	return nil
+}
+
+// check holds what a server answers against its document. A path that it does not know must answer 404.
+func (d *Document) check(t testing.TB, method, base, path, body string) {
 	t.Helper()
-	response, err := http.Get(base + path)
+	request, err := http.NewRequestWithContext(t.Context(), method, base+path, strings.NewReader(body))
 	must(t, err)
-	d.hold(t, path, response, func(p *openapi3.PathItem) *openapi3.Operation { return p.Get })
-}
-
-// checkPost does so for a POST.
-func (d *document) checkPost(t testing.TB, base, path, body string) {
-	t.Helper()
-	response, err := http.Post(base+path, "application/json", strings.NewReader(body))
+	if body != "" {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	response, err := http.DefaultClient.Do(request)
 	must(t, err)
-	d.hold(t, path, response, func(p *openapi3.PathItem) *openapi3.Operation { return p.Post })
-}
-
-func (d *document) hold(t testing.TB, path string, response *http.Response, operation func(*openapi3.PathItem) *openapi3.Operation) {
-	t.Helper()
 	defer response.Body.Close()
-	bare, _, _ := strings.Cut(path, "?")
-	pattern := d.pattern(bare)
-	if pattern == "" {
+	content, err := io.ReadAll(response.Body)
+	must(t, err)
+	operation := d.Operation(method, path)
+	if operation == nil {
 		if response.StatusCode != http.StatusNotFound {
 			t.Errorf("%s answers %d, and the document does not know it", path, response.StatusCode)
 		}
 		return
 	}
-	var body any
-	must(t, json.NewDecoder(response.Body).Decode(&body))
-	answer := operation(d.Paths.Value(pattern)).Responses.Value(strconv.Itoa(response.StatusCode))
-	if answer == nil {
-		t.Errorf("%s answers %d, which the document does not know", path, response.StatusCode)
-		return
-	}
-	if err := answer.Value.Content.Get("application/json").Schema.Value.VisitJSON(body, openapi3.MultiErrors()); err != nil {
-		t.Errorf("%s answers %d against the document: %v", path, response.StatusCode, err)
+	if err := Fault(operation, response, content); err != nil {
+		t.Errorf("%s: %v", path, err)
 	}
 }

@@ -33,7 +33,7 @@ type World struct {
 	// inputs are what the next price is made from, by coin.
 	inputs map[string][]*eventsv1.PriceInput
 	base   string
-	doc    *document
+	doc    *Document
 }
 
 // Coins makes a table of rows in the form of coins.csv, with EUR, JPY and USD as currencies.
@@ -66,7 +66,7 @@ func (w *World) Open(database string, way http.RoundTripper) {
 // Serve begins to answer with the given endpoints, until the test ends.
 func (w *World) Serve(endpoints []query.Endpoint) {
 	w.base = Serve(w.T, func() time.Time { return w.Now }, endpoints)
-	w.doc = readDocument(w.T, w.base)
+	w.doc = ReadDocument(w.T, w.base)
 }
 
 // Base is where the server listens.
@@ -108,16 +108,22 @@ func (w *World) Run(line string) string {
 	case "rated": // the end of a minute of the apy fold: what it said before is seen
 		pulse := &eventsv1.Pulse{Now: w.Time(words[1]).UnixNano(), Watermark: w.Time(words[1]).UnixNano()}
 		w.RateFolded(&eventsv1.RateRecord{Body: &eventsv1.RateRecord_Pulse{Pulse: pulse}})
+	case "variant": // of an earn product, as text; what is not said follows from the rest
+		w.variant(rest)
+	case "change": // of an earn product's terms, as text
+		w.change(rest)
+	case "fixing", "correction": // of the earn benchmark, as text, by the fold or by an operator
+		w.fixing(words[0] == "fixing", rest)
 	case "use": // a file of testdata whose lines set up what several scripts share
 		w.use(words[1])
 	case "minute": // its end: what the markets fold said before is seen
 		w.Minute(w.Time(words[1]))
 	case "get":
-		w.doc.check(w.T, w.base, words[1])
+		w.doc.check(w.T, http.MethodGet, w.base, words[1], "")
 		return Get(w.T, w.base, words[1])
 	case "post": // path, then the body
 		_, body, _ := strings.Cut(rest, " ")
-		w.doc.checkPost(w.T, w.base, words[1], body)
+		w.doc.check(w.T, http.MethodPost, w.base, words[1], body)
 		return Post(w.T, w.base, words[1], body)
 	default:
 		if do, ok := w.Lines[words[0]]; ok {
