@@ -23,11 +23,12 @@ type Config struct {
 	Dialer *kafka.Dialer
 }
 
-// Fetch sizes: larger ones delay the first record and hold more memory (measured: 8 MB a partition
-// reads at 0.6 of the speed of 2 MB).
+// Fetch sizes: larger ones delay the first record and hold more memory, most of which is new each time and in no cache
+// of the processor (measured: 8 MB a partition reads at 0.6 of the speed of 2 MB; a sink takes 0.88 of the CPU time
+// with 4 MB of 1 MB a partition that it takes with 16 MB of 2 MB).
 const (
-	fetchMaxBytes          = 16 << 20
-	fetchMaxPartitionBytes = 2 << 20
+	fetchMaxBytes          = 4 << 20
+	fetchMaxPartitionBytes = 1 << 20
 	fetchMaxWait           = 250 * time.Millisecond
 )
 
