@@ -49,7 +49,7 @@ func (s *Sink) Run(ctx context.Context) error {
 	writing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	m := &sinkMember{
 		sink: s, topic: topic, running: ctx, positions: map[int32]*position{}, batch: newSinkBatch(),
-		writer: &sinkWriter{sink: s, topic: topic}, writing: writing,
+		borrower: stream.NewBorrower(topic.Name), writer: &sinkWriter{sink: s, topic: topic}, writing: writing,
 	}
 	err = stream.RunGroup(ctx, s.Log, "sink-"+s.Topic, s.Topic, m)
 	stop() // leaving the group has given all partitions back, and waited for what they held
@@ -113,6 +113,7 @@ type sinkMember struct {
 	topic     schemas.Topic
 	running   context.Context // ends with Run
 	positions map[int32]*position
+	borrower  *stream.Borrower
 	batch     *sinkBatch
 	since     time.Time // when the batch got its first record; zero if it has none
 	writer    *sinkWriter
@@ -206,7 +207,7 @@ func (m *sinkMember) take(pos *position, rec *kgo.Record) {
 	}
 	pos.progress.Next = rec.Offset + 1
 	pos.progress.LogTime = max(pos.progress.LogTime, rec.Timestamp.UnixNano())
-	record, err := stream.BorrowMarked(rec.Topic, rec.Value)
+	record, err := m.borrower.Decode(rec.Value)
 	if err != nil {
 		m.sink.Logger.Error("passing over a record that is not ours", "topic", rec.Topic, "partition", rec.Partition, "offset", rec.Offset, "error", err)
 		return
@@ -215,7 +216,11 @@ func (m *sinkMember) take(pos *position, rec *kgo.Record) {
 		if !mark.After(pos.progress.Marks[mark.Partition]) {
 			return
 		}
-		pos.progress.Marks[mark.Partition] = mark
+		if kept := pos.progress.Marks[mark.Partition]; kept != nil {
+			kept.LogicVersion, kept.Offset, kept.Index = mark.LogicVersion, mark.Offset, mark.Index
+		} else {
+			pos.progress.Marks[mark.Partition] = copyOf(mark)
+		}
 	}
 	if c, ok := record.(interface{ GetControl() *eventsv1.Control }); ok && c.GetControl() != nil {
 		if !slices.Contains(viewTopics(c.GetControl().View), m.topic.Name) {
@@ -242,6 +247,10 @@ func (m *sinkMember) take(pos *position, rec *kgo.Record) {
 			Partition: rec.Partition, Offset: rec.Offset, Mark: p.Mark, Price: p.GetPrice(),
 		}
 	}
+}
+
+func copyOf(m *eventsv1.Mark) *eventsv1.Mark {
+	return &eventsv1.Mark{LogicVersion: m.LogicVersion, Partition: m.Partition, Offset: m.Offset, Index: m.Index}
 }
 
 // obey returns the replay that gets a partition's rows too from a control on.
@@ -282,7 +291,10 @@ func (m *sinkMember) launch() {
 			continue
 		}
 		progress := pos.progress
-		progress.Marks = maps.Clone(progress.Marks)
+		progress.Marks = make(map[int32]*eventsv1.Mark, len(pos.progress.Marks))
+		for partition, mark := range pos.progress.Marks {
+			progress.Marks[partition] = copyOf(mark)
+		}
 		b.progress = append(b.progress, progress)
 		b.covered[p] = latest.Range{From: pos.launched, Next: progress.Next}
 		pos.launched = progress.Next

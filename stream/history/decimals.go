@@ -82,6 +82,12 @@ func scaled(s string, whole int) (v [4]uint64, negative, ok bool) {
 	if len(after) > decimals {
 		after = after[:decimals]
 	}
+	if len(before)+len(after) <= decimals { // one word holds the digits, as of nearly all there are
+		n, whole := digits(0, before)
+		n, part := digits(n, after)
+		v[1], v[0] = bits.Mul64(n, powers[decimals-len(after)])
+		return v, negative, whole && part
+	}
 	for len(before) > 0 {
 		n := min(len(before), decimals)
 		if !shift(&v, before[:n]) {
@@ -96,18 +102,23 @@ func scaled(s string, whole int) (v [4]uint64, negative, ok bool) {
 	return v, negative, true
 }
 
-// shift appends up to 18 digits to v.
-func shift(v *[4]uint64, digits string) bool {
-	n := uint64(0)
-	for i := range len(digits) {
-		d := digits[i] - '0'
+// digits appends the digits of a text to n; it is not ok if the text has anything else.
+func digits(n uint64, text string) (_ uint64, ok bool) {
+	for i := range len(text) {
+		d := text[i] - '0'
 		if d > 9 {
-			return false
+			return n, false
 		}
 		n = n*10 + uint64(d)
 	}
-	scale(v, powers[len(digits)], n)
-	return true
+	return n, true
+}
+
+// shift appends up to 18 digits to v.
+func shift(v *[4]uint64, text string) bool {
+	n, ok := digits(0, text)
+	scale(v, powers[len(text)], n)
+	return ok
 }
 
 // scale makes v times factor plus addend. Digits are counted before, so nothing overflows.

@@ -70,6 +70,10 @@ type words struct {
 }
 
 func (w *words) add(s string) {
+	if n := len(w.keys); n > 0 && w.dict[w.keys[n-1]] == s { // as many columns repeat themselves
+		w.keys = append(w.keys, w.keys[n-1])
+		return
+	}
 	key, ok := w.index[s]
 	if !ok {
 		if w.index == nil {

@@ -1,0 +1,53 @@
+package stream_test
+
+import (
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream"
+)
+
+// A tick that is decoded into the memory of the one before holds nothing of it, whatever either holds and whatever kind
+// came between.
+func TestBorrowedRecordsHoldNothingOfTheOneBefore(t *testing.T) {
+	mark := func(offset int64) *eventsv1.Mark {
+		return &eventsv1.Mark{LogicVersion: 1, Partition: 3, Offset: offset, Index: uint32(offset % 2)}
+	}
+	tick := func(resolved *eventsv1.ResolvedTick) *eventsv1.ResolvedRecord_Tick {
+		return &eventsv1.ResolvedRecord_Tick{Tick: resolved}
+	}
+	full := tick(&eventsv1.ResolvedTick{
+		Tick: &eventsv1.Tick{Venue: "kraken", Symbol: "XBT/USD", Base: "XBT", Quote: "USD", Kind: eventsv1.TickKind_TICK_KIND_TRADE, EventId: []byte{1, 2, 3},
+			EventTime: 5, IngestTime: 6, Price: "1.5", Size: "2", Side: 1, TradeId: "7", Bid: "1", Ask: "2", Last: "1.5", VolumeBase: "8", VolumeQuote: "9", Snapshot: true, Simulated: true},
+		CoinId: "bitcoin", QuoteId: "USD", Rate: 1, RateTime: 2, RateOffset: 3, Flags: 4,
+	})
+	records := []*eventsv1.ResolvedRecord{
+		{Mark: mark(1), Body: full},
+		{Mark: mark(2), Body: tick(&eventsv1.ResolvedTick{Tick: &eventsv1.Tick{Venue: "okx"}})},
+		{Mark: mark(3), Body: full},
+		{Mark: mark(4), Body: &eventsv1.ResolvedRecord_Pulse{Pulse: &eventsv1.Pulse{Now: 9, Watermark: 8}}},
+		{Mark: mark(5)}, // of a kind that this reader does not know
+		{Mark: mark(6), Body: &eventsv1.ResolvedRecord_Gap{Gap: &eventsv1.Gap{Venue: "okx"}}},
+		{Mark: mark(7), Body: tick(&eventsv1.ResolvedTick{Tick: &eventsv1.Tick{Venue: "okx"}, CoinId: "ethereum"})},
+	}
+	b := stream.NewBorrower(schemas.TopicTicks)
+	for i, want := range records {
+		value, err := want.MarshalVT()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := b.Decode(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !proto.Equal(got.(*eventsv1.ResolvedRecord), want) {
+			t.Errorf("record %d: got %v, want %v", i, got, want)
+		}
+	}
+	if _, err := b.Decode([]byte{0xff}); err == nil {
+		t.Error("what is no record is decoded")
+	}
+}
