@@ -29,7 +29,8 @@ const (
 	// MethodDatabase is that one coin of the coin table has the symbol and no other coin is larger:
 	// 80 + 10 x (1 - √share), share being the size of the largest other coin as a fraction of its own.
 	MethodDatabase SymbolMethod = "coin_database"
-	// MethodRanking is the largest of several: 70 + 30 x (1 - √share), and at most 84 where it ranks beyond 1,000.
+	// MethodRanking is the largest of several: 70 + 30 x (1 - √share), and at most 84 where it ranks beyond 1,000 or another
+	// is a leveraged fund or a stock in a token of unknown size.
 	MethodRanking SymbolMethod = "market_cap_ranking"
 	// MethodSearch is what names tell: 80 for the one coin with this very name, 75 for an id that is no name, 70 for the one coin whose name
 	// begins with it, 65 for the likeliest among coins of unknown size.
@@ -54,7 +55,7 @@ const (
 	// checkedRank is how far down collisions of symbols are checked by hand; beyond it a ranking alone is no ground
 	// to trade on.
 	checkedRank = 1000
-	// mostConfidentUnchecked is for those beyond it.
+	// mostConfidentUnchecked is for those beyond it, and for those beside a coin that no ranking holds.
 	mostConfidentUnchecked = 84
 	// multiplied and multipliedUnknown are the confidences at most where a symbol was read as a number of units, of a coin of
 	// the table and of another.
@@ -411,7 +412,7 @@ func (q *question) ranking() ResolvedSymbol {
 	}
 	best := q.fitting[0]
 	confidence := 70 + int(30*(1-math.Sqrt(q.rival(best))))
-	if best.Rank == 0 || best.Rank > checkedRank {
+	if best.Rank == 0 || best.Rank > checkedRank || slices.ContainsFunc(q.fitting, unranked) {
 		confidence = min(confidence, mostConfidentUnchecked)
 	}
 	return q.decide(best, MethodRanking, confidence)
@@ -477,6 +478,14 @@ func share(c, of SymbolCoin) float64 {
 	default:
 		return 1
 	}
+}
+
+// unranked says that a coin of unknown size is, by its name, a leveraged fund or a stock in a token. Sources tell no market cap
+// of those however much they trade: BULL was FTX's fund at several venues, while rankings held BuySell alone.
+func unranked(c SymbolCoin) bool {
+	name := strings.ToLower(c.Name)
+	return c.Rank == 0 && c.MarketCap == 0 &&
+		(strings.Contains(name, "x long ") || strings.Contains(name, "x short ") || strings.Contains(name, "tokenized stock"))
 }
 
 // compareSize puts the largest coin first; those of unknown size follow, the shortest id first.
