@@ -132,11 +132,12 @@ func gunzippedLines(t *testing.T, file string) []string {
 // sizes.
 func recordedCatalog(t *testing.T, dir string) *SymbolIndex {
 	t.Helper()
-	return rankedCatalog(t, dir, nil)
+	return rankedCatalog(t, dir, nil, 0)
 }
 
-// rankedCatalog is the recorded one with ranks, by id, of coins that the table does not have.
-func rankedCatalog(t *testing.T, dir string, ranks map[string]int) *SymbolIndex {
+// rankedCatalog is the recorded one with ranks, by id, of coins that the table does not have, of a ranking that ends at last; 0 for
+// that of the table.
+func rankedCatalog(t *testing.T, dir string, ranks map[string]int, last int) *SymbolIndex {
 	t.Helper()
 	var answer struct{ Body string }
 	if err := json.Unmarshal([]byte(strings.Join(gunzippedLines(t, filepath.Join(dir, "coingecko_ruby", "coins-list.json.gz")), "\n")), &answer); err != nil {
@@ -149,6 +150,9 @@ func rankedCatalog(t *testing.T, dir string, ranks map[string]int) *SymbolIndex 
 	coins := slices.Collect(TableCoins(Coins()))
 	for _, c := range list {
 		coins = append(coins, SymbolCoin{ID: c.ID, Symbol: strings.ToUpper(c.Symbol), Name: c.Name, Rank: ranks[c.ID]})
+	}
+	if last > 0 {
+		coins = append(coins, SymbolCoin{ID: "the last that is ranked", Symbol: "-", Rank: last})
 	}
 	return NewSymbolIndex(slices.Values(coins))
 }
@@ -311,6 +315,7 @@ func TestEveryCollisionOfARankedCoinIsDecidedRight(t *testing.T) {
 	}
 	const lowest = 1000 // for a coin of which no more is known than that it is among them
 	ranks, largest, named := map[string]int{}, map[string]string{}, map[string][]string{}
+	alone := map[string]map[string]int{} // what one ranking alone says
 	for _, row := range symbolRows(t, "ranked.csv") {
 		symbol, coin, rank, ground := row[0], row[1], 0, row[3]
 		switch ground {
@@ -319,6 +324,10 @@ func TestEveryCollisionOfARankedCoinIsDecidedRight(t *testing.T) {
 			if rank, err = strconv.Atoi(row[2]); err != nil || rank < 1 || rank > lowest {
 				t.Errorf("%s: got rank %q, want 1 to %d", coin, row[2], lowest)
 			}
+			if alone[ground] == nil {
+				alone[ground] = map[string]int{}
+			}
+			alone[ground][coin] = rank
 		case "certain", "likely":
 			rank = lowest
 		case "fund":
@@ -337,7 +346,8 @@ func TestEveryCollisionOfARankedCoinIsDecidedRight(t *testing.T) {
 			largest[symbol] = coin
 		}
 	}
-	catalog := rankedCatalog(t, dir, ranks)
+	// A source ranks many more than a thousand: what it does not rank is small.
+	catalog := rankedCatalog(t, dir, ranks, 10*lowest)
 	resolver := &Resolver{Table: Coins(), Catalog: catalog}
 	sure := 0
 	for symbol, want := range largest {
@@ -359,4 +369,20 @@ func TestEveryCollisionOfARankedCoinIsDecidedRight(t *testing.T) {
 		}
 	}
 	t.Logf("%d symbols of %d ranked coins, %d at 85 or above", len(largest), len(ranks), sure)
+	// Of what a ranking that ends there does not hold nothing is known but that: it is sure of its first few hundreds alone.
+	for ground, ranks := range alone {
+		resolver := &Resolver{Table: Coins(), Catalog: rankedCatalog(t, dir, ranks, lowest)}
+		sure, wrong := 0, 0
+		for symbol, want := range largest {
+			got := resolver.Resolve(SymbolRequest{Symbol: symbol, Source: GeneralSource})
+			if got.Confidence < 85 {
+				continue
+			}
+			if sure++; got.Coin.ID != want {
+				wrong++
+				t.Errorf("%s by the ranking of %s alone: got %s at %d, want %s", symbol, ground, got.Coin.ID, got.Confidence, want)
+			}
+		}
+		t.Logf("%s alone: of %d symbols %d at 85 or above, %d wrong", ground, len(largest), sure, wrong)
+	}
 }

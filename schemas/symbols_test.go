@@ -254,3 +254,14 @@ func TestOverridesHoldFromTheirTimeOnInAnyOrder(t *testing.T) {
 		t.Error("nil holds an override")
 	}
 }
+
+// Beside a coin of unknown size a ranking is as sure as it is deep.
+func TestARivalOfUnknownSizeStandsAtTheEndOfTheRanking(t *testing.T) {
+	for last, want := range map[int]int{500: 73, 1_000: 81, 1_600: 85, 40_000: 97} {
+		coins := []SymbolCoin{{ID: "mole", Symbol: "MOLE", Rank: 400}, {ID: "vole", Symbol: "MOLE"}, {ID: "last", Symbol: "LAST", Rank: last}}
+		got := (&Resolver{Table: Coins(), Catalog: NewSymbolIndex(slices.Values(coins))}).Resolve(SymbolRequest{Symbol: "MOLE", Source: GeneralSource})
+		if got.Coin == nil || got.Coin.ID != "mole" || got.Confidence != want {
+			t.Errorf("ranked to %d: got %v at %d, want mole at %d", last, got.Coin, got.Confidence, want)
+		}
+	}
+}
