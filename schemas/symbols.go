@@ -29,7 +29,9 @@ const (
 	// MethodDatabase is that one coin of the coin table has the symbol and no other coin is larger:
 	// 80 + 10 x (1 - √share), share being the size of the largest other coin as a fraction of its own.
 	MethodDatabase SymbolMethod = "coin_database"
-	// MethodRanking is the largest of several: 70 + 30 x (1 - √share), and at most 84 where it ranks beyond 1,000.
+	// MethodRanking is the largest of several: 70 + 30 x (1 - √share), and at most 84 where it ranks beyond 1,000 or another
+	// is a leveraged fund or a stock in a token of unknown size. A rival of unknown size counts as one at the end of the
+	// ranking, which says no more than that it is not before that.
 	MethodRanking SymbolMethod = "market_cap_ranking"
 	// MethodSearch is what names tell: 80 for the one coin with this very name, 75 for an id that is no name, 70 for the one coin whose name
 	// begins with it, 65 for the likeliest among coins of unknown size.
@@ -48,13 +50,13 @@ const (
 	priceMatches, priceDiffers = 0.10, 0.30
 	// priceContradicts is the ratio from which a price says that another coin, or another unit, is meant.
 	priceContradicts = 10
-	// unknownShare is what a coin of unknown size counts as, as a fraction of one whose size is known: sources leave out
-	// what hardly trades.
+	// unknownShare is what a coin of unknown size counts as at least, as a fraction of one whose size is known: sources
+	// leave out what hardly trades.
 	unknownShare = 0.001
 	// checkedRank is how far down collisions of symbols are checked by hand; beyond it a ranking alone is no ground
 	// to trade on.
 	checkedRank = 1000
-	// mostConfidentUnchecked is for those beyond it.
+	// mostConfidentUnchecked is for those beyond it, and for those beside a coin that no ranking holds.
 	mostConfidentUnchecked = 84
 	// multiplied and multipliedUnknown are the confidences at most where a symbol was read as a number of units, of a coin of
 	// the table and of another.
@@ -93,6 +95,8 @@ type SymbolCatalog interface {
 	// ByName returns the coins with a name, whatever its letter case and blanks; and if there are none and the name is
 	// long enough, those whose names begin with it.
 	ByName(name string) (coins []SymbolCoin, whole bool)
+	// Ranked is the greatest rank that a coin of the catalog has, 0 if none has one.
+	Ranked() int
 }
 
 // SymbolContext are hints beside a symbol; empty ones say nothing.
@@ -410,8 +414,12 @@ func (q *question) ranking() ResolvedSymbol {
 		return ResolvedSymbol{}
 	}
 	best := q.fitting[0]
-	confidence := 70 + int(30*(1-math.Sqrt(q.rival(best))))
-	if best.Rank == 0 || best.Rank > checkedRank {
+	rival := q.rival(best)
+	if last := q.r.Catalog.Ranked(); last > 0 && best.Rank > 0 && slices.ContainsFunc(q.fitting, unsized) {
+		rival = max(rival, min(1, float64(best.Rank)/float64(last)))
+	}
+	confidence := 70 + int(30*(1-math.Sqrt(rival)))
+	if best.Rank == 0 || best.Rank > checkedRank || slices.ContainsFunc(q.fitting, unranked) {
 		confidence = min(confidence, mostConfidentUnchecked)
 	}
 	return q.decide(best, MethodRanking, confidence)
@@ -472,11 +480,21 @@ func share(c, of SymbolCoin) float64 {
 		return min(1, c.MarketCap/of.MarketCap)
 	case c.Rank > 0 && of.Rank > 0:
 		return min(1, float64(of.Rank)/float64(c.Rank))
-	case c.Rank == 0 && c.MarketCap == 0 && (of.Rank > 0 || of.MarketCap > 0):
+	case unsized(c) && (of.Rank > 0 || of.MarketCap > 0):
 		return unknownShare
 	default:
 		return 1
 	}
+}
+
+func unsized(c SymbolCoin) bool { return c.Rank == 0 && c.MarketCap == 0 }
+
+// unranked says that a coin of unknown size is, by its name, a leveraged fund or a stock in a token. Sources tell no market cap
+// of those however much they trade: BULL was FTX's fund at several venues, while rankings held BuySell alone.
+func unranked(c SymbolCoin) bool {
+	name := strings.ToLower(c.Name)
+	return unsized(c) &&
+		(strings.Contains(name, "x long ") || strings.Contains(name, "x short ") || strings.Contains(name, "tokenized stock"))
 }
 
 // compareSize puts the largest coin first; those of unknown size follow, the shortest id first.

@@ -17,7 +17,8 @@ type SymbolIndex struct {
 	bySymbol   map[string][]SymbolCoin
 	byContract map[string][]int32
 	// names are sorted, to find those that begin alike.
-	names []indexedName
+	names  []indexedName
+	ranked int
 }
 
 type indexedName struct {
@@ -35,6 +36,7 @@ func NewSymbolIndex(coins iter.Seq[SymbolCoin]) *SymbolIndex {
 		i := int32(len(x.coins))
 		x.coins = append(x.coins, c)
 		x.byID[c.ID] = i
+		x.ranked = max(x.ranked, c.Rank)
 		symbol := strings.ToUpper(c.Symbol)
 		x.bySymbol[symbol] = append(x.bySymbol[symbol], c)
 		for _, p := range c.Platforms {
@@ -69,6 +71,9 @@ func TableCoins(table *CoinTable) iter.Seq[SymbolCoin] {
 
 // BySymbol implements SymbolCatalog.
 func (x *SymbolIndex) BySymbol(symbol string) []SymbolCoin { return x.bySymbol[symbol] }
+
+// Ranked implements SymbolCatalog.
+func (x *SymbolIndex) Ranked() int { return x.ranked }
 
 // ByID implements SymbolCatalog.
 func (x *SymbolIndex) ByID(id string) (SymbolCoin, bool) {

@@ -132,11 +132,12 @@ func gunzippedLines(t *testing.T, file string) []string {
 // sizes.
 func recordedCatalog(t *testing.T, dir string) *SymbolIndex {
 	t.Helper()
-	return rankedCatalog(t, dir, nil)
+	return rankedCatalog(t, dir, nil, 0)
 }
 
-// rankedCatalog is the recorded one with ranks, by id, of coins that the table does not have.
-func rankedCatalog(t *testing.T, dir string, ranks map[string]int) *SymbolIndex {
+// rankedCatalog is the recorded one with ranks, by id, of coins that the table does not have, of a ranking that ends at last; 0 for
+// that of the table.
+func rankedCatalog(t *testing.T, dir string, ranks map[string]int, last int) *SymbolIndex {
 	t.Helper()
 	var answer struct{ Body string }
 	if err := json.Unmarshal([]byte(strings.Join(gunzippedLines(t, filepath.Join(dir, "coingecko_ruby", "coins-list.json.gz")), "\n")), &answer); err != nil {
@@ -149,6 +150,9 @@ func rankedCatalog(t *testing.T, dir string, ranks map[string]int) *SymbolIndex 
 	coins := slices.Collect(TableCoins(Coins()))
 	for _, c := range list {
 		coins = append(coins, SymbolCoin{ID: c.ID, Symbol: strings.ToUpper(c.Symbol), Name: c.Name, Rank: ranks[c.ID]})
+	}
+	if last > 0 {
+		coins = append(coins, SymbolCoin{ID: "the last that is ranked", Symbol: "-", Rank: last})
 	}
 	return NewSymbolIndex(slices.Values(coins))
 }
@@ -302,42 +306,83 @@ func TestEveryCollisionOfALargeCoinIsDecidedRight(t *testing.T) {
 }
 
 // Each symbol that coins of the first thousand share with coins below it, and none of the table has, is decided for the one that a
-// person means once ranks are known, and so sure that it may be traded on; where two of the thousand have it, it is not.
+// person means once ranks are known, and so sure that it may be traded on; where two of the thousand have it, or a fund that
+// nobody ranks does, it is not.
 func TestEveryCollisionOfARankedCoinIsDecidedRight(t *testing.T) {
 	dir := os.Getenv("MARKETLOG_RECORDINGS")
 	if dir == "" {
 		t.Skip("MARKETLOG_RECORDINGS is not set")
 	}
 	const lowest = 1000 // for a coin of which no more is known than that it is among them
-	ranks, largest, named := map[string]int{}, map[string]string{}, map[string]int{}
+	ranks, largest, named := map[string]int{}, map[string]string{}, map[string][]string{}
+	alone := map[string]map[string]int{} // what one ranking alone says
 	for _, row := range symbolRows(t, "ranked.csv") {
-		symbol, coin, rank := row[0], row[1], lowest
-		if row[2] != "" {
+		symbol, coin, rank, ground := row[0], row[1], 0, row[3]
+		switch ground {
+		case "2020-10", "2021-02", "2022-04": // the month of the ranking
 			var err error
 			if rank, err = strconv.Atoi(row[2]); err != nil || rank < 1 || rank > lowest {
 				t.Errorf("%s: got rank %q, want 1 to %d", coin, row[2], lowest)
 			}
+			if alone[ground] == nil {
+				alone[ground] = map[string]int{}
+			}
+			alone[ground][coin] = rank
+		case "certain", "likely":
+			rank = lowest
+		case "fund":
+		default:
+			t.Errorf("%s: got the ground %q, want the month of a ranking, certain, likely or fund", coin, ground)
 		}
-		if ground := row[3]; (ground == "ranking") != (row[2] != "") || !slices.Contains([]string{"ranking", "certain", "likely"}, ground) {
-			t.Errorf("%s: got rank %q by %q, want a rank by ranking, or none by certain or likely", coin, row[2], ground)
+		if ranked := ground[0] == '2'; ranked != (row[2] != "") {
+			t.Errorf("%s: got rank %q by %s, want one by a ranking alone", coin, row[2], ground)
+		}
+		named[symbol] = append(named[symbol], coin)
+		if rank == 0 {
+			continue
 		}
 		ranks[coin] = rank
 		if first := largest[symbol]; first == "" || rank < ranks[first] {
 			largest[symbol] = coin
 		}
-		named[symbol]++
 	}
-	catalog := rankedCatalog(t, dir, ranks)
+	// A source ranks many more than a thousand: what it does not rank is small.
+	catalog := rankedCatalog(t, dir, ranks, 10*lowest)
 	resolver := &Resolver{Table: Coins(), Catalog: catalog}
+	sure := 0
 	for symbol, want := range largest {
 		coins := catalog.BySymbol(symbol)
 		if len(coins) < 2 || slices.ContainsFunc(coins, func(c SymbolCoin) bool { _, ours := Coins().ByID(c.ID); return ours }) {
 			t.Errorf("%s: got %d coins, want several, and none of the table's", symbol, len(coins))
 		}
+		for _, coin := range named[symbol] {
+			if !slices.ContainsFunc(coins, func(c SymbolCoin) bool { return c.ID == coin }) {
+				t.Errorf("%s: got %s, which is not among the recorded coins with it", symbol, coin)
+			}
+		}
 		got := resolver.Resolve(SymbolRequest{Symbol: symbol, Source: GeneralSource})
-		if got.Coin == nil || got.Coin.ID != want || got.Method != MethodRanking || (got.Confidence >= 85) != (named[symbol] == 1) {
-			t.Errorf("%s: got %v by %s at %d, want %s by %s, at 85 or above if it alone is large: %d are", symbol, got.Coin, got.Method, got.Confidence, want, MethodRanking, named[symbol])
+		if got.Coin == nil || got.Coin.ID != want || got.Method != MethodRanking || (got.Confidence >= 85) != (len(named[symbol]) == 1) {
+			t.Errorf("%s: got %v by %s at %d, want %s by %s, at 85 or above if it alone is large: %d are", symbol, got.Coin, got.Method, got.Confidence, want, MethodRanking, len(named[symbol]))
+		}
+		if got.Confidence >= 85 {
+			sure++
 		}
 	}
-	t.Logf("%d symbols of %d ranked coins", len(largest), len(ranks))
+	t.Logf("%d symbols of %d ranked coins, %d at 85 or above", len(largest), len(ranks), sure)
+	// Of what a ranking that ends there does not hold nothing is known but that: it is sure of its first few hundreds alone.
+	for ground, ranks := range alone {
+		resolver := &Resolver{Table: Coins(), Catalog: rankedCatalog(t, dir, ranks, lowest)}
+		sure, wrong := 0, 0
+		for symbol, want := range largest {
+			got := resolver.Resolve(SymbolRequest{Symbol: symbol, Source: GeneralSource})
+			if got.Confidence < 85 {
+				continue
+			}
+			if sure++; got.Coin.ID != want {
+				wrong++
+				t.Errorf("%s by the ranking of %s alone: got %s at %d, want %s", symbol, ground, got.Coin.ID, got.Confidence, want)
+			}
+		}
+		t.Logf("%s alone: of %d symbols %d at 85 or above, %d wrong", ground, len(largest), sure, wrong)
+	}
 }

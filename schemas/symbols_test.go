@@ -40,6 +40,12 @@ func smallCatalog() *SymbolIndex {
 		{ID: "quokka", Symbol: "QUOK", Name: "Quokka Token", Price: 3},
 		{ID: "dusty", Symbol: "DUSTY", Name: "Dusty"},
 		{ID: "dusty-2", Symbol: "DUSTY", Name: "Dusty Road"},
+		{ID: "bulla", Symbol: "BULLA", Name: "Bulla", Rank: 700, MarketCap: 1e7},
+		{ID: "3x-long-ant-token", Symbol: "BULLA", Name: "3X Long Ant Token"},
+		{ID: "berra", Symbol: "BERRA", Name: "Berra", Rank: 700, MarketCap: 1e7},
+		{ID: "3x-short-ant-token", Symbol: "BERRA", Name: "3X Short Ant Token", Rank: 2000, MarketCap: 1e4},
+		{ID: "anthill", Symbol: "ANTHL", Name: "Anthill", Rank: 700},
+		{ID: "anthill-stock", Symbol: "ANTHL", Name: "Anthill Tokenized Stock on FTX"},
 		{ID: "gone", Symbol: "QUOK", Name: "Gone", Inactive: true},
 	}
 	coins = slices.AppendSeq(coins, TableCoins(Coins()))
@@ -95,6 +101,9 @@ func TestSymbolsAreResolvedByTheFirstMethodThatCan(t *testing.T) {
 		{"the coin of the table", SymbolRequest{Symbol: "BTC"}, "bitcoin", MethodDatabase, 89},
 		{"the larger of two", SymbolRequest{Symbol: "MOSS"}, "moss", MethodRanking, 97},
 		{"the larger of two that are both small", SymbolRequest{Symbol: "FAR"}, "far-off", MethodRanking, 84},
+		{"a coin beside a fund that no source tells the size of", SymbolRequest{Symbol: "BULLA"}, "bulla", MethodRanking, 84},
+		{"a coin beside a stock that no source tells the size of", SymbolRequest{Symbol: "ANTHL"}, "anthill", MethodRanking, 84},
+		{"a coin beside a fund that is known to be small", SymbolRequest{Symbol: "BERRA"}, "berra", MethodRanking, 99},
 		{"two of the table", SymbolRequest{Symbol: "FRAX"}, "frax-share", MethodRanking, 80},
 		{"the one with the name", SymbolRequest{Symbol: "DUSTY", Context: SymbolContext{Name: "dusty  road"}}, "dusty-2", MethodSearch, 80},
 		{"a platform leaves one", SymbolRequest{Symbol: "MOSS", Context: SymbolContext{Platform: "polygon-pos"}}, "moss-2", MethodRanking, 84},
@@ -243,5 +252,16 @@ func TestOverridesHoldFromTheirTimeOnInAnyOrder(t *testing.T) {
 	var none *SymbolOverrides
 	if _, ok := none.At("kraken", "ABC", 10); ok || none.InForce(10) != nil {
 		t.Error("nil holds an override")
+	}
+}
+
+// Beside a coin of unknown size a ranking is as sure as it is deep.
+func TestARivalOfUnknownSizeStandsAtTheEndOfTheRanking(t *testing.T) {
+	for last, want := range map[int]int{500: 73, 1_000: 81, 1_600: 85, 40_000: 97} {
+		coins := []SymbolCoin{{ID: "mole", Symbol: "MOLE", Rank: 400}, {ID: "vole", Symbol: "MOLE"}, {ID: "last", Symbol: "LAST", Rank: last}}
+		got := (&Resolver{Table: Coins(), Catalog: NewSymbolIndex(slices.Values(coins))}).Resolve(SymbolRequest{Symbol: "MOLE", Source: GeneralSource})
+		if got.Coin == nil || got.Coin.ID != "mole" || got.Confidence != want {
+			t.Errorf("ranked to %d: got %v at %d, want mole at %d", last, got.Coin, got.Confidence, want)
+		}
 	}
 }
