@@ -37,16 +37,19 @@ func New(table *schemas.CoinTable) processors.MinuteFold {
 type fold struct {
 	table *schemas.CoinTable
 	byID  map[string]*coin
-	// coins are in the order of their ids, but for those that came in the open minute.
-	coins []*coin
-	// ranked are those with a market cap, in the order of the last minute.
-	ranked []*coin
-	totals totals
+	// coins are in the order of their ids, unless some came in the open minute.
+	coins    []*coin
+	unsorted bool
+	// ranked are those with a market cap, in the order of the last minute; moved those of them whose row is new.
+	ranked, moved []*coin
+	standings     []schemas.Standing
+	totals        totals
 	// closed is the last minute that was.
 	closed int64
 }
 
-// coin is one coin with its newest row.
+// coin is one coin with its newest row. A minute goes through all coins several times and makes the rows of few of them
+// anew: what it asks of each is kept here, since rows and states lie scattered in a memory that no cache holds.
 type coin struct {
 	id    string
 	state *schemas.CoinState
@@ -57,6 +60,14 @@ type coin struct {
 	// expires is the minute after which the row changes though nothing is heard.
 	expires int64
 	row     *eventsv1.Market
+	// evaluated is the minute in which the row was made.
+	evaluated int64
+	standing  schemas.Standing
+	// empty says that nothing was remembered then.
+	empty bool
+	// activeUntil is the last minute in which the coin counts as active, markets how many of our venues' make its price.
+	activeUntil int64
+	markets     uint32
 	// written is the row as it was in the last minute, without its time.
 	written []byte
 	rank    uint32
@@ -69,7 +80,7 @@ func (f *fold) coin(id string) *coin {
 	if c == nil {
 		c = &coin{id: id, state: &schemas.CoinState{}, slot: slot(id)}
 		f.byID[id] = c
-		f.coins = append(f.coins, c)
+		f.coins, f.unsorted = append(f.coins, c), true
 	}
 	return c
 }
@@ -133,17 +144,20 @@ func (f *fold) Take(minute int64, _ processors.Input, rec eventsv1.Marked) {
 
 // Close writes the rows that changed, the states that are due, and the summary.
 func (f *fold) Close(minute int64, out *processors.Outputs) {
-	slices.SortFunc(f.coins, func(a, b *coin) int { return strings.Compare(a.id, b.id) })
+	if f.unsorted {
+		slices.SortFunc(f.coins, func(a, b *coin) int { return strings.Compare(a.id, b.id) })
+		f.unsorted = false
+	}
 	for _, c := range f.coins {
 		if c.heard || minute > c.expires || f.due(minute, c.slot) {
 			f.evaluate(c, minute)
+			c.heard = false
 		}
 	}
 	f.rank(minute)
 	f.coins = slices.DeleteFunc(f.coins, func(c *coin) bool {
-		changed := f.write(c, minute, out)
-		c.heard = false
-		if c.state.Empty() && !changed {
+		changed := c.evaluated == minute && f.write(c, minute, out)
+		if c.empty && !changed {
 			delete(f.byID, c.id)
 			return true
 		}
@@ -183,23 +197,56 @@ func (f *fold) evaluate(c *coin, minute int64) {
 		row.Symbol, row.Name = c.state.Named()
 	}
 	row.Rank = c.rank
-	c.row, c.expires = row, c.state.Expires(minute)
+	c.row, c.expires, c.evaluated, c.empty = row, c.state.Expires(minute), minute, c.state.Empty()
+	c.standing = schemas.NewStanding(row, f.table)
+	c.markets, c.activeUntil = c.state.Markets(minute), 0
+	if row.PriceSource != "" {
+		c.activeUntil = row.PriceTime + int64(activeFor)
+	}
 }
 
 // rank numbers the coins by market cap, those of the same by id. A coin whose rank alone changed gets a new row too.
 func (f *fold) rank(minute int64) {
-	f.ranked = f.ranked[:0]
+	f.moved = f.moved[:0]
 	for _, c := range f.coins {
-		if c.row != nil && c.row.MarketCap != nil {
-			f.ranked = append(f.ranked, c)
-		} else {
+		switch {
+		case c.evaluated != minute:
+		case c.standing.Ranked():
+			f.moved = append(f.moved, c)
+		default:
 			f.setRank(c, 0, minute)
 		}
 	}
-	slices.SortStableFunc(f.ranked, func(a, b *coin) int { return cmp.Compare(*b.row.MarketCap, *a.row.MarketCap) })
+	f.ranked = slices.DeleteFunc(f.ranked, func(c *coin) bool { return c.evaluated == minute })
+	slices.SortFunc(f.moved, byCap)
+	f.ranked = merge(f.ranked, f.moved)
 	for i, c := range f.ranked {
 		f.setRank(c, uint32(i+1), minute)
 	}
+}
+
+// merge adds coins to others, both in the order of byCap. That takes fewer steps than sorting all, of which most lie as
+// they did a minute before.
+func merge(list, added []*coin) []*coin {
+	i, n := len(list)-1, len(added)
+	list = slices.Grow(list, n)[:len(list)+n]
+	for to := len(list) - 1; n > 0; to-- {
+		if i >= 0 && byCap(list[i], added[n-1]) > 0 {
+			list[to] = list[i]
+			i--
+		} else {
+			list[to] = added[n-1]
+			n--
+		}
+	}
+	return list
+}
+
+func byCap(a, b *coin) int {
+	if c := cmp.Compare(b.standing.MarketCap, a.standing.MarketCap); c != 0 {
+		return c
+	}
+	return strings.Compare(a.id, b.id)
 }
 
 func (f *fold) setRank(c *coin, rank uint32, minute int64) {
@@ -207,17 +254,14 @@ func (f *fold) setRank(c *coin, rank uint32, minute int64) {
 		return
 	}
 	c.rank = rank
-	if c.row.Time != minute {
+	if c.evaluated != minute {
 		f.evaluate(c, minute)
 	}
 	c.row.Rank = rank
 }
 
-// write adds the row of a coin to out if it changed, or if its state is due. It says whether the row changed.
+// write adds the new row of a coin to out if it is another, or if its state is due. It says whether the row is another.
 func (f *fold) write(c *coin, minute int64, out *processors.Outputs) (changed bool) {
-	if c.row.Time != minute {
-		return false
-	}
 	c.row.Time = 0
 	row, err := c.row.MarshalVT()
 	c.row.Time = minute
@@ -240,17 +284,17 @@ func (f *fold) write(c *coin, minute int64, out *processors.Outputs) (changed bo
 
 // summarize adds the summary to out, and once an hour the totals that the next ones are compared with.
 func (f *fold) summarize(minute int64, out *processors.Outputs) {
-	rows := make([]*eventsv1.Market, len(f.ranked))
-	for i, c := range f.ranked {
-		rows[i] = c.row
+	f.standings = f.standings[:0]
+	for _, c := range f.ranked {
+		f.standings = append(f.standings, c.standing)
 	}
-	s := schemas.NewSummary(minute, rows, f.table, f.totals.dayBefore(minute))
+	s := schemas.NewSummary(minute, f.standings, f.totals.dayBefore(minute))
 	for _, c := range f.coins {
-		if c.row.PriceSource != "" && minute-c.row.PriceTime <= int64(activeFor) {
+		if minute <= c.activeUntil {
 			s.ActiveCoins++
 		}
-		s.ActiveMarkets += c.state.Markets(minute)
-		s.Simulated = s.Simulated || c.row.Simulated
+		s.ActiveMarkets += c.markets
+		s.Simulated = s.Simulated || c.standing.Row.Simulated
 	}
 	f.totals.add(minute, s.TotalVolume24H)
 	if out == nil {
