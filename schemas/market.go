@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
@@ -104,7 +103,7 @@ func (s *CoinState) price(minute int64, believed []*observation) (price float64,
 	}
 	for _, o := range believed {
 		if !math.IsNaN(o.numbers.price) && o.at > at {
-			price, at, source = o.numbers.price, o.at, o.said.Source
+			price, at, source = o.numbers.price, o.at, o.source
 		}
 	}
 	return price, at, source
@@ -127,7 +126,7 @@ func setSupply(row *eventsv1.Market, believed []*observation) {
 		return
 	}
 	row.CirculatingSupply, row.TotalSupply, row.MaxSupply = known(from.numbers.circulating), known(from.numbers.total), known(from.numbers.maxSupply)
-	row.SupplySource, row.SupplyTime = from.said.Source, from.at
+	row.SupplySource, row.SupplyTime = from.source, from.at
 }
 
 // setCap multiplies price and supplies. A coin among the largest that hardly trades is a token with an invented supply.
@@ -232,10 +231,10 @@ func (s *CoinState) closeBefore(minute int64, span time.Duration) (float64, bool
 func (s *CoinState) setExtremes(row *eventsv1.Market, own bool, believed []*observation) {
 	for _, o := range pricedFirst(believed, row.PriceSource) {
 		if ath := o.numbers.ath; row.Ath == nil && !math.IsNaN(ath) {
-			row.Ath, row.AthTime = known(ath), o.said.AthTime
+			row.Ath, row.AthTime = known(ath), o.athTime
 		}
 		if atl := o.numbers.atl; row.Atl == nil && !math.IsNaN(atl) {
-			row.Atl, row.AtlTime = known(atl), o.said.AtlTime
+			row.Atl, row.AtlTime = known(atl), o.atlTime
 		}
 	}
 	reach := func(high, low float64, at int64) {
@@ -268,7 +267,7 @@ func (r MarketRing) extremes(minute int64, span time.Duration) (low, high float6
 
 // pricedFirst puts the observation that the price is from before the others.
 func pricedFirst(believed []*observation, source string) []*observation {
-	i := slices.IndexFunc(believed, func(o *observation) bool { return o.said.Source == source })
+	i := slices.IndexFunc(believed, func(o *observation) bool { return o.source == source })
 	if i <= 0 {
 		return believed
 	}
@@ -280,10 +279,10 @@ func pricedFirst(believed []*observation, source string) []*observation {
 func (s *CoinState) Named() (symbol, name string) {
 	for _, o := range s.observations {
 		if symbol == "" {
-			symbol = strings.ToUpper(o.said.Symbol)
+			symbol = o.symbol
 		}
 		if name == "" {
-			name = o.said.Name
+			name = o.name
 		}
 	}
 	return symbol, name

@@ -27,12 +27,11 @@ type Standing struct {
 	isBitcoin, isEthereum, isStablecoin    bool
 }
 
-// NewStanding is that of a row of a coin, of a table or not.
-func NewStanding(row *eventsv1.Market, table *CoinTable) Standing {
-	coin, _ := table.ByID(row.CoinId)
+// NewStanding is that of the row of a coin; known is what the table says of the coin, nil for nothing.
+func NewStanding(row *eventsv1.Market, known *Coin) Standing {
 	s := Standing{
 		Row: row, MarketCap: orNaN(row.MarketCap), volume: orNaN(row.Volume24H), change24h: orNaN(row.Change24H), change7d: orNaN(row.Change7D),
-		isBitcoin: row.CoinId == bitcoinID, isEthereum: row.CoinId == ethereumID, isStablecoin: coin.Kind == KindStablecoin,
+		isBitcoin: row.CoinId == bitcoinID, isEthereum: row.CoinId == ethereumID, isStablecoin: known != nil && known.Kind == KindStablecoin,
 	}
 	s.capBefore = s.MarketCap - orNaN(row.MarketCapChange24H)
 	return s

@@ -22,7 +22,7 @@ func changed(volume float64, changes ...float64) []*eventsv1.Market {
 func standings(rows []*eventsv1.Market) []schemas.Standing {
 	var list []schemas.Standing
 	for _, row := range rows {
-		list = append(list, schemas.NewStanding(row, schemas.Coins()))
+		list = append(list, schemas.NewStanding(row, nil))
 	}
 	return list
 }
