@@ -42,6 +42,8 @@ type fold struct {
 	// ranked are those with a market cap, by rank; moved those of them that have a new row, and are not ranked yet.
 	ranked, moved []ranked
 	totals        totals
+	// encoded is where rows are encoded.
+	encoded []byte
 	// closed is the last minute that was.
 	closed int64
 }
@@ -230,13 +232,17 @@ func (f *fold) evaluate(w *watch, minute int64) {
 func (f *fold) write(w *watch, minute int64, out *processors.Outputs) (changed bool) {
 	c := w.coin
 	c.row.Time = 0
-	row, err := c.row.MarshalVT()
+	size := c.row.SizeVT()
+	row := slices.Grow(f.encoded[:0], size)[:size]
+	_, err := c.row.MarshalToSizedBufferVT(row)
 	c.row.Time = minute
 	if err != nil {
 		panic(err) // the only error is a buffer of the wrong size
 	}
-	changed = !bytes.Equal(row, c.written)
-	c.written = row
+	f.encoded = row
+	if changed = !bytes.Equal(row, c.written); changed {
+		c.written = append(c.written[:0], row...)
+	}
 	due := f.due(minute, w.slot)
 	if out == nil || !changed && !due {
 		return changed
