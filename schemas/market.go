@@ -246,11 +246,38 @@ func (s *CoinState) setExtremes(row *eventsv1.Market, own bool, believed []*obse
 		}
 	}
 	if own {
-		for _, d := range s.Days {
-			reach(d.High, d.Low, d.Start*int64(time.Second))
-		}
+		past, today := s.pastDays(), s.Days[len(s.Days)-1]
+		reach(past.highest.High, math.Inf(1), past.highest.Start*int64(time.Second))
+		reach(math.Inf(-1), past.lowest.Low, past.lowest.Start*int64(time.Second))
+		reach(today.High, today.Low, today.Start*int64(time.Second))
 	}
 	reach(row.Price, row.Price, row.PriceTime)
+}
+
+// pastDays are the first highest and the first lowest of the days before the last one. They change once a day, and to look
+// through 400 days each minute costs more than the rest of the row.
+type pastDays struct {
+	first           int64
+	days            int
+	highest, lowest MarketInterval
+}
+
+func (s *CoinState) pastDays() *pastDays {
+	days := s.Days[:len(s.Days)-1]
+	if p := s.past; p != nil && p.first == s.Days[0].Start && p.days == len(days) {
+		return p
+	}
+	p := &pastDays{first: s.Days[0].Start, days: len(days), highest: MarketInterval{High: math.Inf(-1)}, lowest: MarketInterval{Low: math.Inf(1)}}
+	for _, d := range days {
+		if d.High > p.highest.High {
+			p.highest = d
+		}
+		if d.Low < p.lowest.Low {
+			p.lowest = d
+		}
+	}
+	s.past = p
+	return p
 }
 
 // extremes are the lowest and the highest price of the intervals that reach into a span before a minute.

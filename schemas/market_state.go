@@ -40,6 +40,7 @@ type CoinState struct {
 	PriceTime int64
 	// observations are in the order of preference of their sources.
 	observations []observation
+	past         *pastDays
 }
 
 // observation is what a source said last, with its numbers as they count here: NaN for those it does not tell. All that a
