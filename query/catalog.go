@@ -297,9 +297,11 @@ func (c *Catalog) rebuild(next *Snapshot) {
 	for _, before := range next.Coins { // nearly in order
 		all = append(all, c.coins[before.ID])
 	}
-	for id, coin := range c.coins {
-		if next.byID[id] == nil {
-			all = append(all, coin)
+	if len(all) < len(c.coins) {
+		for id, coin := range c.coins {
+			if next.byID[id] == nil {
+				all = append(all, coin)
+			}
 		}
 	}
 	next.Simulated = next.Simulated || slices.ContainsFunc(all, func(coin *CatalogCoin) bool { return coin.Market.GetSimulated() })

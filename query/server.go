@@ -31,6 +31,10 @@ const (
 	idleTimeout  = 60 * time.Second
 )
 
+// WriteBuffer is how long an answer with its headers may be, in bytes, to be sent by one call of the system, which costs as
+// much as all the rest of a request. The default pages of most lists fit; an open connection keeps the buffer.
+const WriteBuffer = 16 << 10
+
 // Config is the server's.
 type Config struct {
 	// Listen is the host:port of the API.
@@ -179,6 +183,7 @@ func NewServer(cfg Config, deps Deps) (*Server, error) {
 		CaseSensitive:         true,
 		BodyLimit:             bodyMax,
 		ReadBufferSize:        headersMax,
+		WriteBufferSize:       WriteBuffer,
 		ReadTimeout:           readTimeout,
 		WriteTimeout:          writeTimeout,
 		IdleTimeout:           idleTimeout,

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
@@ -104,7 +103,7 @@ func (s *CoinState) price(minute int64, believed []*observation) (price float64,
 	}
 	for _, o := range believed {
 		if !math.IsNaN(o.numbers.price) && o.at > at {
-			price, at, source = o.numbers.price, o.at, o.said.Source
+			price, at, source = o.numbers.price, o.at, o.source
 		}
 	}
 	return price, at, source
@@ -127,7 +126,7 @@ func setSupply(row *eventsv1.Market, believed []*observation) {
 		return
 	}
 	row.CirculatingSupply, row.TotalSupply, row.MaxSupply = known(from.numbers.circulating), known(from.numbers.total), known(from.numbers.maxSupply)
-	row.SupplySource, row.SupplyTime = from.said.Source, from.at
+	row.SupplySource, row.SupplyTime = from.source, from.at
 }
 
 // setCap multiplies price and supplies. A coin among the largest that hardly trades is a token with an invented supply.
@@ -232,10 +231,10 @@ func (s *CoinState) closeBefore(minute int64, span time.Duration) (float64, bool
 func (s *CoinState) setExtremes(row *eventsv1.Market, own bool, believed []*observation) {
 	for _, o := range pricedFirst(believed, row.PriceSource) {
 		if ath := o.numbers.ath; row.Ath == nil && !math.IsNaN(ath) {
-			row.Ath, row.AthTime = known(ath), o.said.AthTime
+			row.Ath, row.AthTime = known(ath), o.athTime
 		}
 		if atl := o.numbers.atl; row.Atl == nil && !math.IsNaN(atl) {
-			row.Atl, row.AtlTime = known(atl), o.said.AtlTime
+			row.Atl, row.AtlTime = known(atl), o.atlTime
 		}
 	}
 	reach := func(high, low float64, at int64) {
@@ -247,11 +246,38 @@ func (s *CoinState) setExtremes(row *eventsv1.Market, own bool, believed []*obse
 		}
 	}
 	if own {
-		for _, d := range s.Days {
-			reach(d.High, d.Low, d.Start*int64(time.Second))
-		}
+		past, today := s.pastDays(), s.Days[len(s.Days)-1]
+		reach(past.highest.High, math.Inf(1), past.highest.Start*int64(time.Second))
+		reach(math.Inf(-1), past.lowest.Low, past.lowest.Start*int64(time.Second))
+		reach(today.High, today.Low, today.Start*int64(time.Second))
 	}
 	reach(row.Price, row.Price, row.PriceTime)
+}
+
+// pastDays are the first highest and the first lowest of the days before the last one. They change once a day, and to look
+// through 400 days each minute costs more than the rest of the row.
+type pastDays struct {
+	first           int64
+	days            int
+	highest, lowest MarketInterval
+}
+
+func (s *CoinState) pastDays() *pastDays {
+	days := s.Days[:len(s.Days)-1]
+	if p := s.past; p != nil && p.first == s.Days[0].Start && p.days == len(days) {
+		return p
+	}
+	p := &pastDays{first: s.Days[0].Start, days: len(days), highest: MarketInterval{High: math.Inf(-1)}, lowest: MarketInterval{Low: math.Inf(1)}}
+	for _, d := range days {
+		if d.High > p.highest.High {
+			p.highest = d
+		}
+		if d.Low < p.lowest.Low {
+			p.lowest = d
+		}
+	}
+	s.past = p
+	return p
 }
 
 // extremes are the lowest and the highest price of the intervals that reach into a span before a minute.
@@ -268,7 +294,7 @@ func (r MarketRing) extremes(minute int64, span time.Duration) (low, high float6
 
 // pricedFirst puts the observation that the price is from before the others.
 func pricedFirst(believed []*observation, source string) []*observation {
-	i := slices.IndexFunc(believed, func(o *observation) bool { return o.said.Source == source })
+	i := slices.IndexFunc(believed, func(o *observation) bool { return o.source == source })
 	if i <= 0 {
 		return believed
 	}
@@ -280,10 +306,10 @@ func pricedFirst(believed []*observation, source string) []*observation {
 func (s *CoinState) Named() (symbol, name string) {
 	for _, o := range s.observations {
 		if symbol == "" {
-			symbol = strings.ToUpper(o.said.Symbol)
+			symbol = o.symbol
 		}
 		if name == "" {
-			name = o.said.Name
+			name = o.name
 		}
 	}
 	return symbol, name

@@ -40,13 +40,18 @@ type CoinState struct {
 	PriceTime int64
 	// observations are in the order of preference of their sources.
 	observations []observation
+	past         *pastDays
 }
 
-// observation is what a source said last, with its numbers as they count here: NaN for those it does not tell.
+// observation is what a source said last, with its numbers as they count here: NaN for those it does not tell. All that a
+// row is made from lies in it: what was said lies elsewhere in memory, and is asked for only where the state is written.
 type observation struct {
-	said    *eventsv1.CoinMarket
-	at      int64
-	numbers observedNumbers
+	said             *eventsv1.CoinMarket
+	source           string
+	symbol, name     string // the symbol in upper case
+	at               int64
+	athTime, atlTime int64
+	numbers          observedNumbers
 }
 
 type observedNumbers struct {
@@ -103,7 +108,7 @@ func (r *MarketRing) forget(minute int64, keep time.Duration) {
 func (s *CoinState) Observe(said *eventsv1.CoinMarket) bool {
 	o := newObservation(said)
 	i, known := slices.BinarySearchFunc(s.observations, said.Source, func(o observation, source string) int {
-		return compareSources(o.said.Source, source)
+		return compareSources(o.source, source)
 	})
 	if !known {
 		s.observations = slices.Insert(s.observations, i, o)
@@ -159,7 +164,9 @@ func newObservation(said *eventsv1.CoinMarket) observation {
 	if ratio := float64(n.price*n.circulating) / n.marketCap; ratio > maxCapRatio || ratio < 1/maxCapRatio {
 		n.circulating = math.NaN()
 	}
-	return observation{said: said, at: at, numbers: n}
+	return observation{
+		said: said, source: said.Source, symbol: strings.ToUpper(said.Symbol), name: said.Name, at: at, athTime: said.AthTime, atlTime: said.AtlTime, numbers: n,
+	}
 }
 
 // maxCapRatio is how far a source's market cap and its price x supply may lie apart: it makes them at different times.
@@ -174,6 +181,9 @@ func positive(s string) float64 {
 }
 
 func finite(s string) float64 {
+	if s == "" {
+		return math.NaN() // most sources leave most numbers out, and an error costs more than a number
+	}
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil || math.IsInf(f, 0) {
 		return math.NaN()

@@ -32,6 +32,15 @@ func (r RankRange) Holds(rank uint32) bool {
 	return rank > 0 && int(rank) >= r.From && (r.To == 0 || int(rank) <= r.To)
 }
 
+// of is the part of the coins from rank 1 on that lies in the segment.
+func (r RankRange) of(ranked []Standing) []Standing {
+	to := len(ranked)
+	if r.To != 0 {
+		to = min(to, r.To)
+	}
+	return ranked[min(r.From-1, to):to]
+}
+
 // ParseRankRange reads all, top50, top100, top250, 1-50, 51-100, 101-250, 1-100 and 1-250, in any letter case.
 func ParseRankRange(s string) (RankRange, bool) {
 	switch strings.ToLower(s) {

@@ -1,6 +1,10 @@
 package schemas
 
-import eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+import (
+	"math"
+
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
 
 // SentimentClass names a ratio of rising coins among those that moved, from 0 to 1.
 func SentimentClass(ratio float64) string {
@@ -19,16 +23,16 @@ func SentimentClass(ratio float64) string {
 }
 
 // NewSentiment counts the coins of a segment that rose and fell within 24 hours. Those without a known change do not
-// count; where none moved, the ratio is 0.5. Rows come by rank: floats are summed in their order.
-func NewSentiment(rows []*eventsv1.Market, segment RankRange) *eventsv1.Sentiment {
+// count; where none moved, the ratio is 0.5. Ranked are the coins from rank 1 on: floats are summed in their order.
+func NewSentiment(ranked []Standing, segment RankRange) *eventsv1.Sentiment {
 	s := &eventsv1.Sentiment{Range: segment.String(), Ratio: 0.5}
 	var changes []float64
 	sum := 0.0
-	for _, row := range rows {
-		if !segment.Holds(row.Rank) || row.Change24H == nil {
+	for _, c := range segment.of(ranked) {
+		change := c.change24h
+		if math.IsNaN(change) {
 			continue
 		}
-		change := *row.Change24H
 		changes = append(changes, change)
 		sum += change
 		switch {

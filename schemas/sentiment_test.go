@@ -19,6 +19,14 @@ func changed(volume float64, changes ...float64) []*eventsv1.Market {
 	return rows
 }
 
+func standings(rows []*eventsv1.Market) []schemas.Standing {
+	var list []schemas.Standing
+	for _, row := range rows {
+		list = append(list, schemas.NewStanding(row, nil))
+	}
+	return list
+}
+
 func TestSentimentCountsWhoRoseAmongThoseWhoMoved(t *testing.T) {
 	unknown := changed(0, 1, -1, 0)
 	unknown[2].Change24H = nil
@@ -32,7 +40,7 @@ func TestSentimentCountsWhoRoseAmongThoseWhoMoved(t *testing.T) {
 		{changed(0, -1, -2, -3, 2, 0), "all +1 -3 =1 of 5, 0.25 very bearish, mean -0.8 median -1"},
 		{unknown, "all +1 -1 =0 of 2, 0.5 neutral, mean 0 median 0"},
 	} {
-		s := schemas.NewSentiment(test.rows, schemas.AllRanks)
+		s := schemas.NewSentiment(standings(test.rows), schemas.AllRanks)
 		got := fmt.Sprintf("%s +%d -%d =%d of %d, %v %s, mean %v median %v", s.Range, s.Positive, s.Negative, s.Neutral, s.Total, s.Ratio, s.Classification, s.AverageChange24H, s.MedianChange24H)
 		if got != test.want {
 			t.Errorf("%d rows: got %s, want %s", len(test.rows), got, test.want)
@@ -40,7 +48,7 @@ func TestSentimentCountsWhoRoseAmongThoseWhoMoved(t *testing.T) {
 	}
 	rows := changed(0, make([]float64, 300)...)
 	for segment, want := range map[schemas.RankRange]uint32{{From: 1, To: 50}: 50, {From: 51, To: 100}: 50, {From: 101, To: 250}: 150, schemas.AllRanks: 300} {
-		if got := schemas.NewSentiment(rows, segment).Total; got != want {
+		if got := schemas.NewSentiment(standings(rows), segment).Total; got != want {
 			t.Errorf("of 300 ranks %s has %d, want %d", segment, got, want)
 		}
 	}

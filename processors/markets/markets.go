@@ -7,7 +7,6 @@ package markets
 
 import (
 	"bytes"
-	"cmp"
 	"hash/fnv"
 	"slices"
 	"strings"
@@ -37,48 +36,68 @@ func New(table *schemas.CoinTable) processors.MinuteFold {
 type fold struct {
 	table *schemas.CoinTable
 	byID  map[string]*coin
-	// coins are in the order of their ids, but for those that came in the open minute.
-	coins []*coin
-	// ranked are those with a market cap, in the order of the last minute.
-	ranked []*coin
-	totals totals
+	// watched are all coins, in the order of their ids unless some came in the open minute.
+	watched  []watch
+	unsorted bool
+	// ranked are those with a market cap, by rank; moved those of them that have a new row, and are not ranked yet.
+	ranked, moved []ranked
+	totals        totals
+	// encoded is where rows are encoded.
+	encoded []byte
 	// closed is the last minute that was.
 	closed int64
 }
 
+// watch is what each minute asks of every coin. It is apart from the coin, and small: most coins have nothing to say in a
+// minute, and to look at 20,000 that lie scattered in memory would cost more than to fold those that have.
+type watch struct {
+	coin *coin
+	// expires is the minute after which the row changes though nothing is heard, activeUntil the last one in which the coin
+	// counts as active.
+	expires, activeUntil int64
+	// markets is how many of our venues' make the price.
+	markets uint32
+	// slot is the minute of the hour in which the state is written.
+	slot uint8
+	// heard says that an input came in the open minute, fresh that the row is of the one that is closed, empty that
+	// nothing is remembered.
+	heard, fresh, empty, simulated bool
+}
+
 // coin is one coin with its newest row.
 type coin struct {
-	id    string
-	state *schemas.CoinState
+	id string
+	// place is where it is watched.
+	place int
+	// known is what the table says of it, nil for nothing.
+	known *schemas.Coin
+	state schemas.CoinState
 	// loaded is the minute that the state was at when it was read back: inputs up to it are in it.
 	loaded int64
-	// heard says that an input came in the open minute.
-	heard bool
-	// expires is the minute after which the row changes though nothing is heard.
-	expires int64
-	row     *eventsv1.Market
+	row    *eventsv1.Market
 	// written is the row as it was in the last minute, without its time.
 	written []byte
 	rank    uint32
-	// slot is the minute of the hour in which the state is written.
-	slot int64
 }
 
 func (f *fold) coin(id string) *coin {
 	c := f.byID[id]
 	if c == nil {
-		c = &coin{id: id, state: &schemas.CoinState{}, slot: slot(id)}
+		c = &coin{id: id, place: len(f.watched)}
+		if known, ok := f.table.ByID(id); ok {
+			c.known = &known
+		}
 		f.byID[id] = c
-		f.coins = append(f.coins, c)
+		f.watched, f.unsorted = append(f.watched, watch{coin: c, slot: slot(id)}), true
 	}
 	return c
 }
 
 // slot spreads the coins over the minutes of an hour, by their ids.
-func slot(id string) int64 {
+func slot(id string) uint8 {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(id)) // never fails
-	return int64(h.Sum32() % minutesPerHour)
+	return uint8(h.Sum32() % minutesPerHour)
 }
 
 // minutesPerHour is how many parts the states are written in.
@@ -94,7 +113,7 @@ func (f *fold) Load(rec eventsv1.Marked) {
 	case *eventsv1.MarketRecord_Market:
 		if r.State != nil {
 			c := f.coin(body.Market.CoinId)
-			c.state, c.loaded, c.heard = schemas.RecallCoinState(r.State), r.State.Minute, true
+			c.state, c.loaded, f.watched[c.place].heard = *schemas.RecallCoinState(r.State), r.State.Minute, true
 		}
 	case *eventsv1.MarketRecord_Summary:
 		if r.State != nil {
@@ -113,7 +132,7 @@ func (f *fold) Take(minute int64, _ processors.Input, rec eventsv1.Marked) {
 		if candle := r.GetCandle(); candle != nil {
 			if c := f.coin(candle.CoinId); minute > c.loaded {
 				c.state.AddCandle(candle)
-				c.heard = true
+				f.watched[c.place].heard = true
 			}
 		}
 	case *eventsv1.ReferenceRecord:
@@ -125,30 +144,41 @@ func (f *fold) Take(minute int64, _ processors.Input, rec eventsv1.Marked) {
 		if !ok {
 			return
 		}
-		if c := f.coin(id); minute > c.loaded {
-			c.heard = c.state.Observe(said) || c.heard
+		if c := f.coin(id); minute > c.loaded && c.state.Observe(said) {
+			f.watched[c.place].heard = true
 		}
 	}
 }
 
 // Close writes the rows that changed, the states that are due, and the summary.
 func (f *fold) Close(minute int64, out *processors.Outputs) {
-	slices.SortFunc(f.coins, func(a, b *coin) int { return strings.Compare(a.id, b.id) })
-	for _, c := range f.coins {
-		if c.heard || minute > c.expires || f.due(minute, c.slot) {
-			f.evaluate(c, minute)
+	if f.unsorted {
+		slices.SortFunc(f.watched, func(a, b watch) int { return strings.Compare(a.coin.id, b.coin.id) })
+		f.place()
+		f.unsorted = false
+	}
+	for i := range f.watched {
+		w := &f.watched[i]
+		w.fresh = w.heard || minute > w.expires || f.due(minute, w.slot)
+		w.heard = false
+		if w.fresh {
+			f.evaluate(w, minute)
+			f.move(w.coin)
 		}
 	}
 	f.rank(minute)
-	f.coins = slices.DeleteFunc(f.coins, func(c *coin) bool {
-		changed := f.write(c, minute, out)
-		c.heard = false
-		if c.state.Empty() && !changed {
-			delete(f.byID, c.id)
+	before := len(f.watched)
+	f.watched = slices.DeleteFunc(f.watched, func(w watch) bool {
+		changed := w.fresh && f.write(&w, minute, out)
+		if w.empty && !changed {
+			delete(f.byID, w.coin.id)
 			return true
 		}
 		return false
 	})
+	if len(f.watched) < before {
+		f.place()
+	}
 	f.summarize(minute, out)
 	f.closed = minute
 	if out != nil {
@@ -158,75 +188,62 @@ func (f *fold) Close(minute int64, out *processors.Outputs) {
 	}
 }
 
+// place tells the coins where they are watched.
+func (f *fold) place() {
+	for i := range f.watched {
+		f.watched[i].coin.place = i
+	}
+}
+
 // due says whether a minute of the hour lies behind the last minute that was closed and not behind this one. Minutes of
 // silence are never closed.
-func (f *fold) due(minute, slot int64) bool {
+func (f *fold) due(minute int64, slot uint8) bool {
 	const length, hour = int64(time.Minute), int64(minutesPerHour)
 	now, before := minute/length, f.closed/length
 	if f.closed == 0 {
 		before = now - 1
 	}
-	return now-before >= hour || (now-slot)/hour > (before-slot)/hour
+	return now-before >= hour || (now-int64(slot))/hour > (before-int64(slot))/hour
 }
 
-// evaluate makes the row of a coin, but for its rank. One without a price has only names.
-func (f *fold) evaluate(c *coin, minute int64) {
+// evaluate makes the row of a coin, but for a rank that is another. One without a price has only names.
+func (f *fold) evaluate(w *watch, minute int64) {
+	c := w.coin
 	c.state.Forget(minute)
 	row := c.state.Row(minute)
 	if row == nil {
 		row = &eventsv1.Market{Time: minute}
 	}
-	row.CoinId = c.id
-	if known, ok := f.table.ByID(c.id); ok {
-		row.Symbol, row.Name = known.Symbol, known.Name
+	row.CoinId, row.Rank = c.id, c.rank
+	if c.known != nil {
+		row.Symbol, row.Name = c.known.Symbol, c.known.Name
 	} else {
 		row.Symbol, row.Name = c.state.Named()
 	}
-	row.Rank = c.rank
-	c.row, c.expires = row, c.state.Expires(minute)
-}
-
-// rank numbers the coins by market cap, those of the same by id. A coin whose rank alone changed gets a new row too.
-func (f *fold) rank(minute int64) {
-	f.ranked = f.ranked[:0]
-	for _, c := range f.coins {
-		if c.row != nil && c.row.MarketCap != nil {
-			f.ranked = append(f.ranked, c)
-		} else {
-			f.setRank(c, 0, minute)
-		}
-	}
-	slices.SortStableFunc(f.ranked, func(a, b *coin) int { return cmp.Compare(*b.row.MarketCap, *a.row.MarketCap) })
-	for i, c := range f.ranked {
-		f.setRank(c, uint32(i+1), minute)
+	c.row = row
+	w.fresh, w.empty, w.expires = true, c.state.Empty(), c.state.Expires(minute)
+	w.markets, w.simulated, w.activeUntil = c.state.Markets(minute), row.Simulated, 0
+	if row.PriceSource != "" {
+		w.activeUntil = row.PriceTime + int64(activeFor)
 	}
 }
 
-func (f *fold) setRank(c *coin, rank uint32, minute int64) {
-	if c.rank == rank {
-		return
-	}
-	c.rank = rank
-	if c.row.Time != minute {
-		f.evaluate(c, minute)
-	}
-	c.row.Rank = rank
-}
-
-// write adds the row of a coin to out if it changed, or if its state is due. It says whether the row changed.
-func (f *fold) write(c *coin, minute int64, out *processors.Outputs) (changed bool) {
-	if c.row.Time != minute {
-		return false
-	}
+// write adds the new row of a coin to out if it is another, or if its state is due. It says whether the row is another.
+func (f *fold) write(w *watch, minute int64, out *processors.Outputs) (changed bool) {
+	c := w.coin
 	c.row.Time = 0
-	row, err := c.row.MarshalVT()
+	size := c.row.SizeVT()
+	row := slices.Grow(f.encoded[:0], size)[:size]
+	_, err := c.row.MarshalToSizedBufferVT(row)
 	c.row.Time = minute
 	if err != nil {
 		panic(err) // the only error is a buffer of the wrong size
 	}
-	changed = !bytes.Equal(row, c.written)
-	c.written = row
-	due := f.due(minute, c.slot)
+	f.encoded = row
+	if changed = !bytes.Equal(row, c.written); changed {
+		c.written = append(c.written[:0], row...)
+	}
+	due := f.due(minute, w.slot)
 	if out == nil || !changed && !due {
 		return changed
 	}
@@ -240,17 +257,14 @@ func (f *fold) write(c *coin, minute int64, out *processors.Outputs) (changed bo
 
 // summarize adds the summary to out, and once an hour the totals that the next ones are compared with.
 func (f *fold) summarize(minute int64, out *processors.Outputs) {
-	rows := make([]*eventsv1.Market, len(f.ranked))
-	for i, c := range f.ranked {
-		rows[i] = c.row
-	}
-	s := schemas.NewSummary(minute, rows, f.table, f.totals.dayBefore(minute))
-	for _, c := range f.coins {
-		if c.row.PriceSource != "" && minute-c.row.PriceTime <= int64(activeFor) {
+	s := schemas.NewSummary(minute, f.standings(), f.totals.dayBefore(minute))
+	for i := range f.watched {
+		w := &f.watched[i]
+		if minute <= w.activeUntil {
 			s.ActiveCoins++
 		}
-		s.ActiveMarkets += c.state.Markets(minute)
-		s.Simulated = s.Simulated || c.row.Simulated
+		s.ActiveMarkets += w.markets
+		s.Simulated = s.Simulated || w.simulated
 	}
 	f.totals.add(minute, s.TotalVolume24H)
 	if out == nil {

@@ -2,10 +2,13 @@ package markets_test
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -196,6 +199,42 @@ func TestTheSameLogGivesTheSameBytes(t *testing.T) {
 	}
 	if records < 1000 {
 		t.Errorf("the script causes only %d records", records)
+	}
+}
+
+// The ranks of a minute are those of all caps sorted, though only the coins whose rows are new are sorted.
+func TestRanksAreThoseOfAllCapsSorted(t *testing.T) {
+	c := newCrowd(200)
+	rows := map[string]*eventsv1.Market{}
+	for round := range 60 {
+		records := c.records()
+		for i, rec := range records {
+			if said, ok := rec.(*eventsv1.ReferenceRecord); ok {
+				said.GetCoinMarket().CirculatingSupply = []string{"1234567.8", "1000", "1000", "90000", ""}[(i*7+round)%5] // some have no cap
+				said.GetCoinMarket().Price = decimal(float64(100 + (i+round)%8))                                           // and some the same
+			}
+		}
+		c.close(records)
+		for _, o := range c.out.List {
+			if row := o.Record.(*eventsv1.MarketRecord).GetMarket(); row != nil {
+				rows[row.CoinId] = row
+			}
+		}
+		if round < observedEvery {
+			continue // not all have been told of
+		}
+		sorted := slices.SortedFunc(maps.Values(rows), func(a, b *eventsv1.Market) int {
+			return cmp.Or(cmp.Compare(b.GetMarketCap(), a.GetMarketCap()), strings.Compare(a.CoinId, b.CoinId))
+		})
+		for i, row := range sorted {
+			want := uint32(i + 1)
+			if row.MarketCap == nil {
+				want = 0
+			}
+			if row.Rank != want {
+				t.Fatalf("minute %d: %s with a cap of %v has rank %d, want %d", round, row.CoinId, row.GetMarketCap(), row.Rank, want)
+			}
+		}
 	}
 }
 

@@ -40,13 +40,34 @@ type orderKey struct {
 
 var indexes atomic.Uint64
 
-// index is that of the newest snapshot. Two that ask at once may both make it, which costs time only.
+// index is that of the newest snapshot. Where it is not there yet, the first who asks makes it; for those who ask
+// meanwhile, the one before is the newest: of 20,000 coins, all who ask in the same moment would make the same.
 func (u *Unit) index() *index {
-	snapshot, past := u.catalog.Snapshot(), u.past.Load()
 	held := u.indexed.Load()
-	if held != nil && held.past == past && held.snapshot.CoinsVersion == snapshot.CoinsVersion && held.snapshot.Time == snapshot.Time {
+	switch {
+	case held.of(u.catalog.Snapshot(), u.past.Load()):
+		return held
+	case held == nil: // nothing is before the first
+		u.indexing.Lock()
+	case !u.indexing.TryLock():
 		return held
 	}
+	defer u.indexing.Unlock()
+	snapshot, past := u.catalog.Snapshot(), u.past.Load()
+	if held = u.indexed.Load(); held.of(snapshot, past) {
+		return held
+	}
+	ix := newIndex(snapshot, past)
+	u.indexed.Store(ix)
+	return ix
+}
+
+// of says whether an index is that of a snapshot.
+func (ix *index) of(snapshot *query.Snapshot, past *past) bool {
+	return ix != nil && ix.past == past && ix.snapshot.CoinsVersion == snapshot.CoinsVersion && ix.snapshot.Time == snapshot.Time
+}
+
+func newIndex(snapshot *query.Snapshot, past *past) *index {
 	ix := &index{
 		number: indexes.Add(1), snapshot: snapshot, past: past, simulated: snapshot.Simulated, coins: snapshot.Coins,
 		updated: query.FormatTime(snapshot.Time), orders: map[orderKey][]int32{},
@@ -66,7 +87,6 @@ func (u *Unit) index() *index {
 	}
 	ix.categories = sync.OnceValue(ix.categorize)
 	ix.createdAt = sync.OnceValue(ix.datings)
-	u.indexed.Store(ix)
 	return ix
 }
 

@@ -24,13 +24,16 @@ type sought struct {
 	symbol string    // in upper case
 	// category is by slug.
 	category string
-	masks    [2]mask
+	// mask has the bits of both words.
+	mask mask
 }
 
 func seek(q, search, symbol, category string) sought {
 	s := sought{words: [2]string{query.Fold(q), query.Fold(search)}, symbol: strings.ToUpper(strings.TrimSpace(symbol)), category: slug(category)}
-	for i, word := range s.words {
-		s.masks[i] = maskOf(word)
+	for _, word := range s.words {
+		m := maskOf(word)
+		s.mask[0] |= m[0]
+		s.mask[1] |= m[1]
 	}
 	return s
 }
@@ -57,12 +60,11 @@ func (ix *index) narrow(list []int32, s *sought) []int32 {
 }
 
 func (ix *index) matches(i int32, s *sought) bool {
-	for w, word := range s.words {
-		if word == "" {
-			continue
-		}
-		has, needs := &ix.masks[i], &s.masks[w]
-		if has[0]&needs[0] != needs[0] || has[1]&needs[1] != needs[1] || !strings.Contains(ix.coins[i].Folded, word) {
+	if has := &ix.masks[i]; s.mask[0]&^has[0] != 0 || s.mask[1]&^has[1] != 0 {
+		return false
+	}
+	for _, word := range s.words {
+		if word != "" && !strings.Contains(ix.coins[i].Folded, word) {
 			return false
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -44,7 +45,9 @@ type Unit struct {
 	ratings atomic.Pointer[rated]
 	past    atomic.Pointer[past]
 	indexed atomic.Pointer[index]
-	bodies  *otter.Cache[bodyKey, query.Answer]
+	// indexing is held while an index is made.
+	indexing sync.Mutex
+	bodies   *otter.Cache[bodyKey, query.Answer]
 	// warned are the reserved words that Run has named.
 	warned map[string]bool
 }

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/gofiber/fiber/v2"
+
+	"github.com/marketlog/marketlog/query"
 )
 
 const (
@@ -138,11 +140,11 @@ func spent(b *testing.B) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// Bare serves the same bytes at a path and nothing else, until the benchmark ends: what any server can give. It
-// returns host:port.
+// Bare serves the same bytes at a path and nothing else, through as large a buffer, until the benchmark ends: what any
+// server can give. It returns host:port.
 func Bare(b *testing.B, path string, body []byte) string {
 	b.Helper()
-	app := fiber.New(fiber.Config{DisableStartupMessage: true})
+	app := fiber.New(fiber.Config{DisableStartupMessage: true, WriteBufferSize: query.WriteBuffer})
 	route, _, _ := strings.Cut(path, "?")
 	app.Get(route, func(c *fiber.Ctx) error {
 		c.Context().Response.Header.SetContentType("application/json")

@@ -43,6 +43,9 @@ const (
 	crowd   = "Coins/coins="
 	perCoin = "Markets/coins="
 	lists   = "List_OfBare/coins="
+
+	unasked     = "Search_NeverAskedBefore/coins="
+	afterMinute = "FirstReader_AfterAMinute/coins="
 )
 
 var sections = []section{
@@ -96,19 +99,15 @@ var sections = []section{
 	{"Replay", "`marketlog replay --view all --verify` of what the simulator wrote in two minutes: folded, written beside the live rows and compared with them.", []figure{
 		{"records of the log a second", source{replay, "records/s"}, source{replay, "bare-records/s"}, "only polling the same records", 0, 0},
 	}},
-	{"20,000 coins", "The whole binary reading 20,000 coins of one source of CoinGecko's form, beside 1,000; then `replay --view all --verify` of it. Below, the fold of markets alone, and lists of 20,000 coins beside a Fiber handler that returns the same bytes.", []figure{
+	{"20,000 coins", "The whole binary reading 20,000 coins of one source of CoinGecko's form, beside 1,000; then `replay --view all --verify` of it. Below, the fold of markets alone, with all that a minute does for each coin. The memory of 20,000 coins is larger than a machine's caches: the bare pass, which does nothing but find the coin of each event in a map, decode its row and encode it again, shows what that alone costs.", []figure{
 		{"MB resident while fed", source{crowd + "20000", "fed-MB"}, source{crowd + "1000", "fed-MB"}, "1,000 coins", 0, 0},
 		{"ms until it is ready after a restart", source{crowd + "20000", "restart-ready-ms"}, source{crowd + "1000", "restart-ready-ms"}, "1,000 coins", 0, 0},
 		{"ms to rebuild all views and compare them", source{crowd + "20000", "rebuild-ms"}, source{crowd + "1000", "rebuild-ms"}, "1,000 coins", 0, 0},
 		{"rows of these", source{crowd + "20000", "rows"}, source{crowd + "1000", "rows"}, "1,000 coins", 0, 0},
-		{"ns of folding an event", source{perCoin + "20000", "ns/event"}, source{perCoin + "1000", "ns/event"}, "1,000 coins", 0, 1.25},
-		{"requests a second of the top coins", source{lists + "20000/coins_top", "req/s"}, source{lists + "20000/coins_top", "bare-req/s"}, "a Fiber handler that returns the same bytes", 0, 0},
-		{"of the list of coins", source{lists + "20000/coins", "req/s"}, source{lists + "20000/coins", "bare-req/s"}, "the same", 0, 0},
-		{"of a search", source{lists + "20000/coins_q=coin1_limit=50", "req/s"}, source{lists + "20000/coins_q=coin1_limit=50", "bare-req/s"}, "the same", 0, 0},
-		{"of a page of markets", source{lists + "20000/coins_markets", "req/s"}, source{lists + "20000/coins_markets", "bare-req/s"}, "the same", 0, 0},
-		{"of the top coins, of 1,000", source{lists + "1000/coins_top", "req/s"}, source{lists + "1000/coins_top", "bare-req/s"}, "the same", 0, 0},
-		{"of a page of markets, of 1,000", source{lists + "1000/coins_markets", "req/s"}, source{lists + "1000/coins_markets", "bare-req/s"}, "the same", 0, 0},
+		{"ns of CPU of folding an event", source{perCoin + "20000", "cpu-ns/event"}, source{perCoin + "1000", "cpu-ns/event"}, "1,000 coins", 0, 1.25},
+		{"ns of CPU of the bare pass, an event", source{perCoin + "20000", "bare-cpu-ns/event"}, source{perCoin + "1000", "bare-cpu-ns/event"}, "1,000 coins", 0, 0},
 	}},
+	{"Lists of 20,000 coins", "Each list of coins, of 20,000 and of 1,000, beside a Fiber handler that returns the same bytes; the load is another process. What a request costs is CPU time of the server alone. The list of all ids grows with the coins, by its bytes. A search whose answer is not held looks through all names.", manyCoins()},
 	{"Start and rest", "The whole binary, everything embedded, on the simulator; at rest nothing is fed to it.", []figure{
 		{"ms until it answers, empty", source{start, "answers-ms"}, source{}, "", 0, 0},
 		{"ms until the first price of BTC, empty", source{start, "first-price-ms"}, source{}, "", 0, 20_000},
@@ -116,6 +115,30 @@ var sections = []section{
 		{"MB resident at rest", source{start, "rest-MB"}, source{start, "engine-MB"}, "the ClickHouse engine alone", 0, 0},
 		{"MB resident while fed", source{start, "fed-MB"}, source{start, "engine-MB"}, "the ClickHouse engine alone", 0, 0},
 	}},
+}
+
+// manyCoins are the figures of each list, which should cost the same however many coins there are.
+func manyCoins() (figures []figure) {
+	const bare = "a Fiber handler that returns the same bytes"
+	for _, list := range []struct{ what, path string }{
+		{"the top coins", "coins_top"}, {"the list of coins", "coins"}, {"a search", "coins_q=coin1_limit=50"}, {"a page of markets", "coins_markets"},
+		{"a page of markets by volume", "coins_markets_order=total_volume_order_dir=desc_page=3"}, {"featured coins", "coins_featured"},
+		{"trending coins", "coins_trending"}, {"the youngest coins", "coins_recent"}, {"categories", "coins_categories"}, {"all ids", "coins_slugs"},
+		{"similar coins", "coins_coin7_similar"}, {"one coin", "coins_coin7"},
+	} {
+		many, few := lists+"20000/"+list.path, lists+"1000/"+list.path
+		most := 1.25
+		if list.path == "coins_slugs" {
+			most = 0
+		}
+		figures = append(figures,
+			figure{"requests a second of " + list.what, source{many, "req/s"}, source{many, "bare-req/s"}, bare, 0, 0},
+			figure{"the same, of 1,000 coins", source{few, "req/s"}, source{few, "bare-req/s"}, bare, 0, 0},
+			figure{"µs of CPU a request", source{many, "cpu-us/req"}, source{few, "cpu-us/req"}, "1,000 coins", 0, most})
+	}
+	return append(figures,
+		figure{"ns until a search is answered that nobody asked before", source{unasked + "20000", "ns/op"}, source{unasked + "1000", "ns/op"}, "1,000 coins", 0, 0},
+		figure{"ns that the first reader after a minute waits", source{afterMinute + "20000", "ns/op"}, source{afterMinute + "1000", "ns/op"}, "1,000 coins", 0, 0})
 }
 
 // write writes the page and returns the figures that were not measured.
