@@ -33,7 +33,7 @@ const (
 
 // WriteBuffer is how long an answer with its headers may be, in bytes, to be sent by one call of the system, which costs as
 // much as all the rest of a request. The default pages of most lists fit; an open connection keeps the buffer.
-const WriteBuffer = 16 << 10
+const WriteBuffer = 8 << 10
 
 // Config is the server's.
 type Config struct {
