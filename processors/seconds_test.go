@@ -85,7 +85,8 @@ func dsecondsLog(t *rapid.T) *secondsLog {
 			}
 			l.add(t, i%secondsPartitions, &eventsv1.RawRecord{Producer: m.venue, Epoch: epochs[m.venue], Body: &eventsv1.RawRecord_Tick{Tick: &eventsv1.Tick{
 				Venue: m.venue, Symbol: m.symbol, Base: m.base, Quote: m.quote, Kind: eventsv1.TickKind_TICK_KIND_TRADE,
-				Price: fmt.Sprintf("%s%d", withPoint(m.price), rapid.IntRange(1, 9).Draw(t, "digit")), Size: "1",
+				EventId: fmt.Appendf(nil, "%08d%08d", i, rapid.IntRange(1, 300).Draw(t, "id")),
+				Price:   fmt.Sprintf("%s%d", withPoint(m.price), rapid.IntRange(1, 9).Draw(t, "digit")), Size: "1",
 				EventTime: heard.UnixNano(), IngestTime: heard.UnixNano(),
 			}}})
 		}
@@ -245,7 +246,8 @@ func TestSecondsAreHandedOver(t *testing.T) {
 			}
 			tick, _ := (&eventsv1.RawRecord{Producer: "kraken", Epoch: 1, Body: &eventsv1.RawRecord_Tick{Tick: &eventsv1.Tick{
 				Venue: "kraken", Symbol: "USDT/USD", Base: "USDT", Quote: "USD", Kind: eventsv1.TickKind_TICK_KIND_TRADE,
-				Price: fmt.Sprintf("0.9%03d", second), Size: "1", EventTime: at, IngestTime: at,
+				EventId: fmt.Appendf(nil, "%016d", second),
+				Price:   fmt.Sprintf("0.9%03d", second), Size: "1", EventTime: at, IngestTime: at,
 			}}}).MarshalVT()
 			records = append(records, &kgo.Record{Topic: raw.Name, Partition: int32(second) % raw.Partitions, Value: tick})
 		}
