@@ -166,7 +166,7 @@ func drawQuotesLog(t *rapid.T) (*secondsLog, []oracle.ToldFixing) {
 	var spool []late
 	wall := secondsBegin.Add(time.Duration(q.noise.IntN(3*86400)) * time.Second)
 	told := q.fixings(wall)
-	for second := range rapid.IntRange(30, 300).Draw(t, "seconds") {
+	for second := range rapid.IntRange(20, 150).Draw(t, "seconds") {
 		wall = wall.Add(time.Second)
 		switch q.noise.IntN(150) {
 		case 0, 1: // all were away

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
@@ -112,7 +113,7 @@ func (o *secondsOutput) Produce(_ context.Context, rec *kgo.Record, written func
 func (o *secondsOutput) Flush(context.Context) error { return nil }
 
 // applied is the last mark and checkpoint, as the next member finds them.
-func (o *secondsOutput) applied(t *rapid.T) (last *eventsv1.Mark, checkpoint *eventsv1.Checkpoint) {
+func (o *secondsOutput) applied(t fatal) (last *eventsv1.Mark, checkpoint *eventsv1.Checkpoint) {
 	for _, value := range o.values {
 		rec := &eventsv1.QuoteRecord{}
 		if err := rec.UnmarshalVT(value); err != nil {
@@ -162,7 +163,7 @@ func foldSeconds(t *rapid.T, l *secondsLog, out *secondsOutput) {
 	}
 }
 
-func sameSeconds(t *rapid.T, got, want [][]byte) {
+func sameSeconds(t fatal, got, want [][]byte) {
 	for i := range max(len(got), len(want)) {
 		if i < len(got) && i < len(want) && bytes.Equal(got[i], want[i]) {
 			continue
@@ -213,6 +214,50 @@ func TestSecondsContinueAfterAKill(t *testing.T) {
 			killed.values = killed.values[:rapid.IntRange(0, len(killed.values)).Draw(t, "durable")]
 		}
 	})
+}
+
+// A member that follows a killed one knows of the trades that were read again what that one knew: what it took for
+// news would make a rate, and by this another one, minutes later.
+func TestSecondsRememberTradesThatAreReadAgain(t *testing.T) {
+	l := &secondsLog{}
+	trade := func(venue, base, quote, id string, second int) {
+		at := secondsBegin.Add(time.Duration(second) * time.Second).UnixNano()
+		l.add(t, 0, &eventsv1.RawRecord{Producer: venue, Epoch: 1, Body: &eventsv1.RawRecord_Tick{Tick: &eventsv1.Tick{
+			Venue: venue, Symbol: base + quote, Base: base, Quote: quote, Kind: eventsv1.TickKind_TICK_KIND_TRADE,
+			EventId: fmt.Appendf(nil, "%16s", id), Price: "2", Size: "1", IngestTime: at,
+		}}})
+	}
+	for second := range 410 {
+		for p := range secondsPartitions {
+			for _, producer := range []string{"kraken", "okx"} {
+				l.add(t, p, &eventsv1.RawRecord{Producer: producer, Epoch: 1, Body: &eventsv1.RawRecord_Clock{Clock: &eventsv1.Clock{
+					Time: secondsBegin.Add(time.Duration(second) * time.Second).UnixNano(),
+				}}})
+			}
+		}
+		switch second {
+		case 10, 190:
+			trade("kraken", "USDT", "USD", "dollars", second)
+		case 309:
+			trade("okx", "BTC", "USDT", "coins", second)
+		}
+	}
+	fold := func(out *secondsOutput, last *eventsv1.Mark, checkpoint *eventsv1.Checkpoint) {
+		member := processors.TakeOverSeconds(newQuotesFold(), secondsPartitions, checkpoint, last, out)
+		var batch []*kgo.Record
+		for p := range l {
+			batch = append(batch, l[p][member.From(int32(p)):]...)
+		}
+		if err := member.Add(t.Context(), batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var whole, killed secondsOutput
+	fold(&whole, nil, nil)
+	killed.values = slices.Clone(whole.values[:len(whole.values)-6])
+	last, checkpoint := killed.applied(t)
+	fold(&killed, last, checkpoint)
+	sameSeconds(t, killed.values, whole.values)
 }
 
 // Two members of the group: the second folds on when the first leaves, and nothing is written twice.
