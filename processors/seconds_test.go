@@ -227,7 +227,7 @@ func TestSecondsRememberTradesThatAreReadAgain(t *testing.T) {
 			EventId: fmt.Appendf(nil, "%16s", id), Price: "2", Size: "1", IngestTime: at,
 		}}})
 	}
-	for second := range 410 {
+	for second := range 413 {
 		for p := range secondsPartitions {
 			for _, producer := range []string{"kraken", "okx"} {
 				l.add(t, p, &eventsv1.RawRecord{Producer: producer, Epoch: 1, Body: &eventsv1.RawRecord_Clock{Clock: &eventsv1.Clock{
