@@ -194,10 +194,8 @@ func (q *quoteFold) fixing(currency string, at int64) (float64, bool) {
 	return rate, rate != 0 && at-newest <= fixingDays*24*int64(time.Hour)
 }
 
-// told is the newest of one part of a market: its last price, its quote or its volume.
-type toldPart struct {
-	*quoteSaid
-}
+// toldPart is the newest of one part of a market: its last price, its quote or its volume; nil before the first.
+type toldPart struct{ *quoteSaid }
 
 // heardIn is when it counts as heard in a later second: by a clock that does not count, it could have been
 // heard far ahead.
