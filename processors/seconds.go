@@ -42,9 +42,10 @@ type Seconds struct {
 const RateFor = 60 * time.Second
 
 // secondsMemory is the span of a SecondFold's state: a market counts while it is fresh, by a rate that was not too
-// old then and came from another market while that was fresh. A fold that was rewound this far, and as far again
+// old then and came from another market while that was fresh, both perhaps by a clock that was ahead; and whether
+// a trade of that market counted, ids remembered before it say. A fold that was rewound this far, and as far again
 // as clocks need to settle, has the state of one that never stopped.
-const secondsMemory = 2*schemas.FreshFor + RateFor
+const secondsMemory = 2*(schemas.FreshFor+maxLead) + RateFor + WindowMemory
 
 // Run folds whenever this process holds the output partition, until the context ends.
 func (s *Seconds) Run(ctx context.Context) error {

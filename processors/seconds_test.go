@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
@@ -85,7 +86,8 @@ func dsecondsLog(t *rapid.T) *secondsLog {
 			}
 			l.add(t, i%secondsPartitions, &eventsv1.RawRecord{Producer: m.venue, Epoch: epochs[m.venue], Body: &eventsv1.RawRecord_Tick{Tick: &eventsv1.Tick{
 				Venue: m.venue, Symbol: m.symbol, Base: m.base, Quote: m.quote, Kind: eventsv1.TickKind_TICK_KIND_TRADE,
-				Price: fmt.Sprintf("%s%d", withPoint(m.price), rapid.IntRange(1, 9).Draw(t, "digit")), Size: "1",
+				EventId: fmt.Appendf(nil, "%08d%08d", i, rapid.IntRange(1, 300).Draw(t, "id")),
+				Price:   fmt.Sprintf("%s%d", withPoint(m.price), rapid.IntRange(1, 9).Draw(t, "digit")), Size: "1",
 				EventTime: heard.UnixNano(), IngestTime: heard.UnixNano(),
 			}}})
 		}
@@ -111,7 +113,7 @@ func (o *secondsOutput) Produce(_ context.Context, rec *kgo.Record, written func
 func (o *secondsOutput) Flush(context.Context) error { return nil }
 
 // applied is the last mark and checkpoint, as the next member finds them.
-func (o *secondsOutput) applied(t *rapid.T) (last *eventsv1.Mark, checkpoint *eventsv1.Checkpoint) {
+func (o *secondsOutput) applied(t fatal) (last *eventsv1.Mark, checkpoint *eventsv1.Checkpoint) {
 	for _, value := range o.values {
 		rec := &eventsv1.QuoteRecord{}
 		if err := rec.UnmarshalVT(value); err != nil {
@@ -161,7 +163,7 @@ func foldSeconds(t *rapid.T, l *secondsLog, out *secondsOutput) {
 	}
 }
 
-func sameSeconds(t *rapid.T, got, want [][]byte) {
+func sameSeconds(t fatal, got, want [][]byte) {
 	for i := range max(len(got), len(want)) {
 		if i < len(got) && i < len(want) && bytes.Equal(got[i], want[i]) {
 			continue
@@ -214,6 +216,50 @@ func TestSecondsContinueAfterAKill(t *testing.T) {
 	})
 }
 
+// A member that follows a killed one knows of the trades that were read again what that one knew: what it took for
+// news would make a rate, and by this another one, minutes later.
+func TestSecondsRememberTradesThatAreReadAgain(t *testing.T) {
+	l := &secondsLog{}
+	trade := func(venue, base, quote, id string, second int) {
+		at := secondsBegin.Add(time.Duration(second) * time.Second).UnixNano()
+		l.add(t, 0, &eventsv1.RawRecord{Producer: venue, Epoch: 1, Body: &eventsv1.RawRecord_Tick{Tick: &eventsv1.Tick{
+			Venue: venue, Symbol: base + quote, Base: base, Quote: quote, Kind: eventsv1.TickKind_TICK_KIND_TRADE,
+			EventId: fmt.Appendf(nil, "%16s", id), Price: "2", Size: "1", IngestTime: at,
+		}}})
+	}
+	for second := range 413 {
+		for p := range secondsPartitions {
+			for _, producer := range []string{"kraken", "okx"} {
+				l.add(t, p, &eventsv1.RawRecord{Producer: producer, Epoch: 1, Body: &eventsv1.RawRecord_Clock{Clock: &eventsv1.Clock{
+					Time: secondsBegin.Add(time.Duration(second) * time.Second).UnixNano(),
+				}}})
+			}
+		}
+		switch second {
+		case 10, 190:
+			trade("kraken", "USDT", "USD", "dollars", second)
+		case 309:
+			trade("okx", "BTC", "USDT", "coins", second)
+		}
+	}
+	fold := func(out *secondsOutput, last *eventsv1.Mark, checkpoint *eventsv1.Checkpoint) {
+		member := processors.TakeOverSeconds(newQuotesFold(), secondsPartitions, checkpoint, last, out)
+		var batch []*kgo.Record
+		for p := range l {
+			batch = append(batch, l[p][member.From(int32(p)):]...)
+		}
+		if err := member.Add(t.Context(), batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var whole, killed secondsOutput
+	fold(&whole, nil, nil)
+	killed.values = slices.Clone(whole.values[:len(whole.values)-6])
+	last, checkpoint := killed.applied(t)
+	fold(&killed, last, checkpoint)
+	sameSeconds(t, killed.values, whole.values)
+}
+
 // Two members of the group: the second folds on when the first leaves, and nothing is written twice.
 func TestSecondsAreHandedOver(t *testing.T) {
 	cfg := stream.Config{Brokers: []string{streamtest.Kfake(t)}}
@@ -245,7 +291,8 @@ func TestSecondsAreHandedOver(t *testing.T) {
 			}
 			tick, _ := (&eventsv1.RawRecord{Producer: "kraken", Epoch: 1, Body: &eventsv1.RawRecord_Tick{Tick: &eventsv1.Tick{
 				Venue: "kraken", Symbol: "USDT/USD", Base: "USDT", Quote: "USD", Kind: eventsv1.TickKind_TICK_KIND_TRADE,
-				Price: fmt.Sprintf("0.9%03d", second), Size: "1", EventTime: at, IngestTime: at,
+				EventId: fmt.Appendf(nil, "%016d", second),
+				Price:   fmt.Sprintf("0.9%03d", second), Size: "1", EventTime: at, IngestTime: at,
 			}}}).MarshalVT()
 			records = append(records, &kgo.Record{Topic: raw.Name, Partition: int32(second) % raw.Partitions, Value: tick})
 		}

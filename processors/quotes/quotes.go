@@ -51,6 +51,8 @@ type fold struct {
 	order []string
 	// closed is the last second that was.
 	closed int64
+	// seen are the trades that were read lately.
+	seen *processors.EventIDs
 }
 
 type asset struct {
@@ -61,7 +63,7 @@ type asset struct {
 }
 
 func newFold(coins *schemas.CoinTable, fixings *Fixings) *fold {
-	f := &fold{coins: coins, fixings: fixings, assets: map[string]*asset{}}
+	f := &fold{coins: coins, fixings: fixings, assets: map[string]*asset{}, seen: processors.NewEventIDs()}
 	for _, fiat := range coins.Fiats() {
 		if fiat.Code != schemas.USD {
 			f.asset(fiat.Code, schemas.DirectQuote)
@@ -105,12 +107,14 @@ func (f *fold) Take(second int64, in processors.Input, t *eventsv1.Tick) {
 		return
 	case quote.ID == schemas.USD:
 	case level == schemas.CrossQuote && schemas.QuoteLevel(f.coins, quote) == schemas.DirectQuote:
-		q := f.assets[quote.ID]
-		if q == nil || q.rate == 0 || second-f.closed > int64(processors.RateFor) {
-			return
+		resolved.Rate = 0
+		if q := f.assets[quote.ID]; q != nil && second-f.closed <= int64(processors.RateFor) {
+			resolved.Rate, resolved.RateTime = q.rate, f.closed
 		}
-		resolved.Rate, resolved.RateTime = q.rate, f.closed
 	default:
+		return
+	}
+	if f.repeated(second, t) || resolved.Rate == 0 {
 		return
 	}
 	if reason, _ := schemas.CheckTick(t); reason != "" {
@@ -124,6 +128,16 @@ func (f *fold) Take(second int64, in processors.Input, t *eventsv1.Tick) {
 		a.markets[id] = m
 	}
 	m.Apply(&eventsv1.Mark{Partition: in.Partition, Offset: in.Offset}, resolved, second)
+}
+
+// repeated says whether a trade was read before, as a venue tells its last ones to those who connect again: it
+// is no news, or a market without trades would live on. What is read of a quote is heard each time.
+func (f *fold) repeated(second int64, t *eventsv1.Tick) bool {
+	if len(t.EventId) != len(schemas.EventID{}) {
+		return true // resolve refuses it
+	}
+	f.seen.Forget(second - int64(processors.WindowMemory))
+	return t.Kind == eventsv1.TickKind_TICK_KIND_TRADE && f.seen.Add(schemas.EventID(t.EventId), second)
 }
 
 // Close writes the rates that changed, and in the first second of every ten all of them. When one was last
@@ -166,19 +180,24 @@ func (f *fold) evaluate(a *asset, second int64) *eventsv1.QuoteRate {
 	return nil
 }
 
-// Fixings holds the newest reference rate of each currency, units per EUR. Safe for concurrent use.
+// fixingDays is how many days Fixings keeps, the newest: more than can count, and few enough to look through.
+const fixingDays = 16
+
+// Fixings holds the reference rates of the last days, units per EUR. Safe for concurrent use.
 type Fixings struct {
-	mu    sync.RWMutex
-	rates map[string]fixing
+	mu sync.RWMutex
+	// days are in ascending order.
+	days []fixingDay
 }
 
-type fixing struct {
-	rate float64
-	date time.Time
+// fixingDay is what was fixed for a day, and its beginning in Unix nanoseconds.
+type fixingDay struct {
+	begin int64
+	units map[string]float64
 }
 
 // NewFixings is empty: it has no rate for anything.
-func NewFixings() *Fixings { return &Fixings{rates: map[string]fixing{}} }
+func NewFixings() *Fixings { return &Fixings{} }
 
 // Apply takes one record of reference.raw.v1. Only fixings against EUR, as the ECB publishes them,
 // count here.
@@ -190,37 +209,34 @@ func (x *Fixings) Apply(value []byte) {
 	f := rec.GetFixing()
 	date, err := time.Parse(time.DateOnly, f.Date)
 	rate, errRate := strconv.ParseFloat(f.Rate, 64)
-	if err != nil || errRate != nil || !(rate > 0) || math.IsInf(rate, 1) {
+	if err != nil || errRate != nil || !(rate > 0) || math.IsInf(rate, 1) || f.Quote == f.Base {
 		return
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if date.Before(x.rates[f.Quote].date) {
-		return
+	i, known := slices.BinarySearchFunc(x.days, date.UnixNano(), func(d fixingDay, begin int64) int { return cmp.Compare(d.begin, begin) })
+	if !known {
+		x.days = slices.Insert(x.days, i, fixingDay{date.UnixNano(), map[string]float64{"EUR": 1}})
 	}
-	x.rates[f.Quote] = fixing{rate, date}
+	x.days[i].units[f.Quote] = rate
+	if len(x.days) > fixingDays {
+		x.days = slices.Delete(x.days, 0, 1)
+	}
 }
 
-// USD is what one unit of a currency costs in USD by the newest fixing, if that is not too old at a
-// log time.
+// USD is what one unit of a currency costs in USD by the newest day on which both were fixed, if that is not too
+// old at a log time (Unix nanoseconds). Rates of two days make no rate: while those of a new day are read one by
+// one, they would be off by what the dollar moved.
 func (x *Fixings) USD(currency string, now int64) (float64, bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	dollar, ok := x.fresh(schemas.USD, now)
-	if !ok {
-		return 0, false
+	for _, d := range slices.Backward(x.days) {
+		if now-d.begin > int64(FixingFor) {
+			break
+		}
+		if dollar, other := d.units[schemas.USD], d.units[currency]; dollar > 0 && other > 0 {
+			return dollar / other, true
+		}
 	}
-	if currency == "EUR" {
-		return dollar, true
-	}
-	other, ok := x.fresh(currency, now)
-	if !ok {
-		return 0, false
-	}
-	return dollar / other, true
-}
-
-func (x *Fixings) fresh(currency string, now int64) (float64, bool) {
-	f, ok := x.rates[currency]
-	return f.rate, ok && now-f.date.UnixNano() <= int64(FixingFor)
+	return 0, false
 }

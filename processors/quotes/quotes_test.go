@@ -103,10 +103,27 @@ func TestNewestFixingCounts(t *testing.T) {
 	want("KRW", at("2026-04-08"), 1.25/2000, true)
 	want("KRW", at("2026-04-08")+1, 0, false)
 	want("EUR", at("2026-04-08")+1, 0, false)
+	// Of two days, no rate is made: the won has that of the last day on which the dollar was fixed as well.
+	apply(t, x, "EUR", "USD", "1.3", "2026-04-07")
+	want("EUR", at("2026-04-07"), 1.3, true)
+	want("KRW", at("2026-04-07"), 1.25/2000, true)
+	apply(t, x, "EUR", "KRW", "1900", "2026-04-06") // the history, read after it
+	want("KRW", at("2026-04-07"), 1.25/2000, true)
+	apply(t, x, "EUR", "USD", "1.28", "2026-04-06")
+	want("KRW", at("2026-04-07"), 1.28/1900, true)
 	// A currency that is no longer fixed goes, whatever the dollar does.
 	apply(t, x, "EUR", "USD", "1.3", "2026-04-08")
 	want("EUR", at("2026-04-09"), 1.3, true)
-	want("KRW", at("2026-04-09"), 0, false)
+	want("KRW", at("2026-04-12"), 1.28/1900, true)
+	want("KRW", at("2026-04-12")+1, 0, false)
+	// Years of history push out what is older than it, and nothing else.
+	for day := time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC); day.Year() == 2025; day = day.AddDate(0, 0, 1) {
+		apply(t, x, "EUR", "USD", "2", day.Format(time.DateOnly))
+	}
+	want("KRW", at("2026-04-12"), 1.28/1900, true)
+	if len(x.days) > fixingDays {
+		t.Errorf("%d days are kept, want at most %d", len(x.days), fixingDays)
+	}
 	// A correction of the same day comes later in the log.
 	apply(t, x, "EUR", "USD", "1.4", "2026-04-08")
 	want("EUR", at("2026-04-09"), 1.4, true)

@@ -53,7 +53,7 @@ func Unit(coins *schemas.CoinTable, overrides Overrides, rates Rates, guard *Gua
 		Input:   schemas.TopicTicksRaw,
 		Outputs: []processors.Route{{Topic: schemas.TopicTicks}, {Topic: schemas.TopicTicksRawDead}},
 		New: func(int32) processors.Fold {
-			return &fold{names: names{coins, overrides}, rates: rates, guard: guard, verdicts: map[guardedMarket]verdict{}, partitions: ticks.Partitions, seen: newMemory()}
+			return &fold{names: names{coins, overrides}, rates: rates, guard: guard, verdicts: map[guardedMarket]verdict{}, partitions: ticks.Partitions, seen: processors.NewEventIDs()}
 		},
 	}
 }
@@ -65,7 +65,7 @@ type fold struct {
 	verdicts   map[guardedMarket]verdict
 	partitions int32
 	clocks     processors.Clocks
-	seen       *memory
+	seen       *processors.EventIDs
 	// pulsed is the last tenth of a minute in which the dead letter topic got a pulse.
 	pulsed int64
 }
@@ -108,9 +108,9 @@ func (f *fold) clock(rec *eventsv1.RawRecord, clock *eventsv1.Clock, out *proces
 		return
 	}
 	if second == 0 {
-		f.seen.begin(now)
+		f.seen.Begin(now)
 	}
-	f.seen.forget(now - int64(processors.WindowMemory))
+	f.seen.Forget(now - int64(processors.WindowMemory))
 	for p := range f.partitions {
 		out.Emit(schemas.TopicTicks, p, "", now, &eventsv1.ResolvedRecord{Body: &eventsv1.ResolvedRecord_Pulse{Pulse: f.pulse()}})
 	}
@@ -132,7 +132,7 @@ func (f *fold) tick(in processors.Input, t *eventsv1.Tick, out *processors.Outpu
 	id := schemas.EventID(t.EventId)
 	// Remembered by log time: by ingest time, a producer with a fast clock would keep all ids that
 	// came after its own from being forgotten.
-	known := f.seen.add(id, f.clocks.Now())
+	known := f.seen.Add(id, f.clocks.Now())
 	if known && t.Kind == eventsv1.TickKind_TICK_KIND_TRADE {
 		return
 	}

@@ -1,6 +1,6 @@
 // Package oracle is a second opinion on the pipeline: it reads the log and works out, the slow and
-// obvious way, which ticks, refusals, prices and candles must follow from it, and every column of the
-// views of coins, sources, currencies, pegs and markets. It shares no code with the processors and the
+// obvious way, which ticks, refusals, quote rates, prices and candles must follow from it, and every column of
+// the views of coins, sources, currencies, pegs and markets. It shares no code with the processors and the
 // sinks, nor with the rules that they use: only the generated types of the log's records.
 //
 // It knows the two venues and the few coins that the crash test's scripted venues trade.

@@ -525,7 +525,7 @@ type QuoteRate struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	QuoteId string                 `protobuf:"bytes,1,opt,name=quote_id,json=quoteId,proto3" json:"quote_id,omitempty"`
 	Rate    float64                `protobuf:"fixed64,2,opt,name=rate,proto3" json:"rate,omitempty"`
-	// Time is the log second of the newest input.
+	// Time is the log second that it is the rate of, Unix nanoseconds.
 	Time int64 `protobuf:"varint,3,opt,name=time,proto3" json:"time,omitempty"`
 	// Method is market or fixing.
 	Method        string        `protobuf:"bytes,4,opt,name=method,proto3" json:"method,omitempty"`

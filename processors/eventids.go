@@ -1,11 +1,12 @@
-package resolve
+package processors
 
 import "github.com/marketlog/marketlog/schemas"
 
-// memory holds the event ids of the last span of log time. Each is held for that long after it was
+// EventIDs holds the event ids of the last span of log time. Each is held for that long after it was
 // last seen: counted from the first time, what a fold remembers of an id that comes again and again
 // would depend on all that came before, and a fold that was rewound would remember something else.
-type memory struct {
+// It is not safe for concurrent use.
+type EventIDs struct {
 	ids map[schemas.EventID]int64 // when each was last seen
 	// order lists every sight of an id by log time.
 	order []sight
@@ -16,10 +17,11 @@ type sight struct {
 	at int64
 }
 
-func newMemory() *memory { return &memory{ids: map[schemas.EventID]int64{}} }
+// NewEventIDs knows none.
+func NewEventIDs() *EventIDs { return &EventIDs{ids: map[schemas.EventID]int64{}} }
 
-// add remembers an id as seen at a log time, which must not go back, and says whether it was known.
-func (m *memory) add(id schemas.EventID, at int64) (known bool) {
+// Add remembers an id as seen at a log time (Unix nanoseconds), which must not go back, and says whether it was known.
+func (m *EventIDs) Add(id schemas.EventID, at int64) (known bool) {
 	last, known := m.ids[id]
 	if known && last == at {
 		return true
@@ -29,8 +31,8 @@ func (m *memory) add(id schemas.EventID, at int64) (known bool) {
 	return known
 }
 
-// begin dates what was seen before the first clock.
-func (m *memory) begin(now int64) {
+// Begin dates what was seen before the first clock.
+func (m *EventIDs) Begin(now int64) {
 	for i, s := range m.order {
 		if s.at == 0 {
 			m.order[i].at, m.ids[s.id] = now, now
@@ -38,8 +40,8 @@ func (m *memory) begin(now int64) {
 	}
 }
 
-// forget drops what was last seen before a log time (Unix nanoseconds).
-func (m *memory) forget(before int64) {
+// Forget drops what was last seen before a log time (Unix nanoseconds).
+func (m *EventIDs) Forget(before int64) {
 	n := 0
 	for n < len(m.order) && m.order[n].at < before {
 		if s := m.order[n]; m.ids[s.id] == s.at {
