@@ -1,7 +1,6 @@
 package deploy
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,15 +11,14 @@ import (
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/exchanges"
 	"github.com/marketlog/marketlog/producers/sources"
+	"github.com/marketlog/marketlog/query/querytest"
 )
-
-var updateDocument = flag.Bool("update", false, "write docs/sources.md anew")
 
 // TestTheDocumentOfSourcesIsUpToDate holds docs/sources.md against the declarations; with -update it writes it.
 func TestTheDocumentOfSourcesIsUpToDate(t *testing.T) {
 	path := filepath.Join("..", "docs", "sources.md")
 	want := sourcesDocument()
-	if *updateDocument {
+	if *querytest.Update {
 		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}

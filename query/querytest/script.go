@@ -18,7 +18,8 @@ import (
 	"github.com/marketlog/marketlog/query"
 )
 
-var update = flag.Bool("update", false, "write the answers of scripts anew")
+// Update says that what tests compare with is written anew, by the flag -update.
+var Update = flag.Bool("update", false, "write the answers of scripts anew, and what else tests compare with")
 
 // Run runs every script of testdata. Open makes what one script is run on, a function that does one
 // line. What a line answers is compared with what follows it, between two lines of dashes; lines that
@@ -56,11 +57,11 @@ func run(t *testing.T, file string, do func(line string) string) {
 		if got != "" {
 			rewritten.WriteString("----\n" + got + "----\n")
 		}
-		if !*update && got != want.String() {
+		if !*Update && got != want.String() {
 			t.Errorf("%s, %q:\ngot:\n%s\nwant:\n%s", file, line, got, want.String())
 		}
 	}
-	if *update {
+	if *Update {
 		if err := os.WriteFile(file, []byte(rewritten.String()), 0o644); err != nil {
 			t.Fatal(err)
 		}
