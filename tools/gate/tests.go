@@ -16,10 +16,6 @@ import (
 // gateKills is how often the kill tests kill in the gate; `make chaos` kills a thousand times.
 const gateKills = "50"
 
-// gateFuzz is how long the gate asks each door at random, beside the seeds of every fuzz target; `make fuzz` takes a
-// minute for each of them.
-const gateFuzz = "15s"
-
 // tests runs every test with the race detector, on whatever back ends this machine has. Results
 // are never taken from the cache: it does not see the servers that tests start.
 func tests() []result {
@@ -37,9 +33,6 @@ func tests() []result {
 	results = append(results, goTest("embedded", ".", append(flags, "./...")...)...)
 	// The failpoints exist only with this tag.
 	results = append(results, goTest("faults", ".", append(flags, "-tags", "faults", "./producers", "./stream/faults")...)...)
-	for _, door := range [][2]string{{"FuzzREST", "./query"}, {"FuzzMessage", "./query/mcp"}} {
-		results = append(results, goTest("fuzz", ".", "test", "-json", "-run=^$", "-fuzz=^"+door[0]+"$", "-fuzztime="+gateFuzz, "-fuzzminimizetime=1s", door[1])...)
-	}
 	return append(results, goTest("tools", "tools", append(flags, "./...")...)...)
 }
 
