@@ -102,8 +102,13 @@ func TestSwapUnderWritesLosesNothing(t *testing.T) {
 			time.Sleep(100 * time.Millisecond) // paced, so that the replays see many states of the log
 		}
 	}()
-	for _, view := range []string{processors.ViewAll, processors.ViewPrices, processors.ViewCandles, processors.ViewAll} {
-		r := newReplay(t, log, store, view, false)
+	replay := func(view string, verify bool) *replayer {
+		r := newReplay(t, log, store, view, verify)
+		r.Rejoin = func(tick *eventsv1.ResolvedTick, _ int64) *eventsv1.ResolvedTick { return tick }
+		return r
+	}
+	for _, view := range []string{processors.ViewAll, processors.ViewTicks, processors.ViewPrices, processors.ViewCandles, processors.ViewTicks, processors.ViewAll} {
+		r := replay(view, false)
 		if result := r.run(t); result.Differing != 0 {
 			t.Errorf("%s: got %+v %v", view, result, r.differences)
 		}
@@ -112,6 +117,10 @@ func TestSwapUnderWritesLosesNothing(t *testing.T) {
 	<-writing
 	if result := wantEqualLog(t, log, store); result.Compared < 1000 {
 		t.Errorf("got %+v, want at least the rows of before", result)
+	}
+	ticks := replay(processors.ViewTicks, true)
+	if result := ticks.run(t); result.Differing != 0 || result.Compared < 1000 {
+		t.Errorf("ticks afterwards: got %+v %v, want at least those of before and no difference", result, ticks.differences)
 	}
 }
 

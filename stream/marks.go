@@ -7,6 +7,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
@@ -144,21 +145,50 @@ func (b *Borrower) Decode(value []byte) (eventsv1.Marked, error) {
 	return rec, rec.UnmarshalVTUnsafe(value)
 }
 
-// decodeTick lets the value's fields find the messages that they belong to, emptied; one of another kind takes the place
-// of the tick's.
+// decodeTick lets the value's fields find the messages that they belong to, emptied. What is more or less than a tick
+// with its mark, as a control is, gets memory of its own: an emptied mark that no field finds would be one.
 func (b *Borrower) decodeTick(value []byte) (eventsv1.Marked, error) {
+	if !markedTick(value) {
+		rec := &eventsv1.ResolvedRecord{}
+		return rec, rec.UnmarshalVTUnsafe(value)
+	}
 	t := &b.tick
 	t.mark, t.raw = eventsv1.Mark{}, eventsv1.Tick{}
 	t.resolved = eventsv1.ResolvedTick{Tick: &t.raw}
 	t.body.Tick = &t.resolved
 	t.record = eventsv1.ResolvedRecord{Mark: &t.mark, Body: &t.body}
-	if err := t.record.UnmarshalVTUnsafe(value); err != nil {
-		return nil, err
+	return &t.record, t.record.UnmarshalVTUnsafe(value)
+}
+
+// Fields of a ResolvedRecord.
+const (
+	fieldMark protowire.Number = 1
+	fieldTick protowire.Number = 2
+)
+
+// markedTick says whether a value has a mark, a tick and nothing else.
+func markedTick(value []byte) bool {
+	var marks, ticks int
+	for len(value) > 0 {
+		number, kind, n := protowire.ConsumeTag(value)
+		if n < 0 || kind != protowire.BytesType {
+			return false
+		}
+		_, length := protowire.ConsumeBytes(value[n:])
+		if length < 0 {
+			return false
+		}
+		switch number {
+		case fieldMark:
+			marks++
+		case fieldTick:
+			ticks++
+		default:
+			return false
+		}
+		value = value[n+length:]
 	}
-	if t.record.GetTick() != nil && t.raw.Venue == "" {
-		t.record.Body = nil // no field found it: the record is of a kind that is not known yet
-	}
-	return &t.record, nil
+	return marks == 1 && ticks == 1
 }
 
 func newMarked(topic string) (rec eventsv1.Marked, err error) {

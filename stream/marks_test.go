@@ -31,6 +31,9 @@ func TestBorrowedRecordsHoldNothingOfTheOneBefore(t *testing.T) {
 		{Mark: mark(4), Body: &eventsv1.ResolvedRecord_Pulse{Pulse: &eventsv1.Pulse{Now: 9, Watermark: 8}}},
 		{Mark: mark(5)}, // of a kind that this reader does not know
 		{Mark: mark(6), Body: &eventsv1.ResolvedRecord_Gap{Gap: &eventsv1.Gap{Venue: "okx"}}},
+		{Body: &eventsv1.ResolvedRecord_Control{Control: &eventsv1.Control{View: "ticks", Action: "prepare", Generation: 2}}}, // controls have no mark
+		{Body: tick(&eventsv1.ResolvedTick{Tick: &eventsv1.Tick{Venue: "okx"}})},
+		{Mark: &eventsv1.Mark{}, Body: full},
 		{Mark: mark(7), Body: tick(&eventsv1.ResolvedTick{Tick: &eventsv1.Tick{Venue: "okx"}, CoinId: "ethereum"})},
 	}
 	b := stream.NewBorrower(schemas.TopicTicks)
