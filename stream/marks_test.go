@@ -1,6 +1,7 @@
 package stream_test
 
 import (
+	"slices"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -53,4 +54,50 @@ func TestBorrowedRecordsHoldNothingOfTheOneBefore(t *testing.T) {
 	if _, err := b.Decode([]byte{0xff}); err == nil {
 		t.Error("what is no record is decoded")
 	}
+}
+
+// Whatever a value holds, it is borrowed as it is decoded.
+func FuzzBorrowedRecordsAreThoseDecoded(f *testing.F) {
+	full := &eventsv1.ResolvedRecord{Mark: &eventsv1.Mark{LogicVersion: 1, Partition: 1, Offset: 2, Index: 3}, Body: &eventsv1.ResolvedRecord_Tick{Tick: &eventsv1.ResolvedTick{
+		Tick:   &eventsv1.Tick{Venue: "okx", Symbol: "BTC-USDT", EventId: []byte{1}, EventTime: 5, Price: "1.5", Snapshot: true},
+		CoinId: "bitcoin", QuoteId: "tether", Rate: 1, RateTime: 2, RateOffset: 3, Flags: 4,
+	}}}
+	control := &eventsv1.ResolvedRecord{Body: &eventsv1.ResolvedRecord_Control{Control: &eventsv1.Control{View: "ticks", Action: "prepare", Generation: 2}}}
+	before, err := full.MarshalVT()
+	if err != nil {
+		f.Fatal(err)
+	}
+	said, err := control.MarshalVT()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(before)
+	f.Add(said)
+	f.Add(append(slices.Clone(before), said...))
+	f.Add(append(slices.Clone(before), before...))
+	f.Add(before[:len(before)-1])
+	f.Fuzz(func(t *testing.T, value []byte) {
+		b := stream.NewBorrower(schemas.TopicTicks)
+		if _, err := b.Decode(slices.Clone(before)); err != nil {
+			t.Fatal(err)
+		}
+		got, errGot := b.Decode(slices.Clone(value))
+		decoded, errWant := stream.DecodeMarked(schemas.TopicTicks, value)
+		if (errGot == nil) != (errWant == nil) {
+			t.Fatalf("%x: got error %v, decoded it is %v", value, errGot, errWant)
+		}
+		if errWant != nil {
+			return
+		}
+		want := decoded.(*eventsv1.ResolvedRecord)
+		if tick := want.GetTick(); tick != nil && tick.Tick == nil {
+			tick.Tick = &eventsv1.Tick{} // a tick that says nothing: borrowed it is an empty one
+		}
+		if record := got.(*eventsv1.ResolvedRecord); record.GetTick() != nil && record.GetTick().Tick == nil {
+			record.GetTick().Tick = &eventsv1.Tick{}
+		}
+		if !proto.Equal(got.(*eventsv1.ResolvedRecord), want) {
+			t.Errorf("%x: got %v, want %v", value, got, want)
+		}
+	})
 }
