@@ -80,9 +80,9 @@ func processorRoles(ctx context.Context, in *Instance) ([]Role, error) {
 	return roles, nil
 }
 
-// fixingTail is how far before its end the topic of fixings is read at the start: one that counts was
-// written within it.
-const fixingTail = quotes.FixingFor + 24*time.Hour
+// fixingTail is how far before its end the topic of fixings is read at the start: one that counts for any tick that a
+// cluster keeps was written within it.
+const fixingTail = quotes.FixingFor + 8*24*time.Hour
 
 // runQuotes folds quote rates, beside a tail of the fixings they may need.
 func (in *Instance) runQuotes(ctx context.Context, pace *processors.Pace) error {

@@ -1,10 +1,8 @@
 package processors_test
 
 import (
-	"cmp"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -57,29 +55,17 @@ func TestQuotesAgreeOnRandomLogs(t *testing.T) {
 	}
 }
 
-// toldFold learns fixings in the log seconds that are drawn for them.
-type toldFold struct {
-	processors.SecondFold
-	fixings *quotes.Fixings
-	told    []oracle.ToldFixing
-}
-
-func (f *toldFold) Close(second int64, out *processors.Outputs) {
-	for len(f.told) > 0 && f.told[0].Second <= second {
-		value, _ := (&eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Fixing{Fixing: f.told[0].Fixing}}).MarshalVT()
-		f.fixings.Apply(value)
-		f.told = f.told[1:]
-	}
-	f.SecondFold.Close(second, out)
-}
-
 // quotesOf is what one member makes of a part of a log, and the next of the rest, without checkpoints.
-func quotesOf(t *rapid.T, l *secondsLog, told []oracle.ToldFixing) []*eventsv1.QuoteRecord {
+func quotesOf(t *rapid.T, l *secondsLog, told []*eventsv1.Fixing) []*eventsv1.QuoteRecord {
 	var out secondsOutput
 	noise := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed of reading"), 1))
 	for _, ends := range []bool{false, true} {
 		fixings := quotes.NewFixings()
-		fold := &toldFold{quotes.Seconds(schemas.Coins(), fixings).New(), fixings, told}
+		for _, i := range noise.Perm(len(told)) {
+			value, _ := (&eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Fixing{Fixing: told[i]}}).MarshalVT()
+			fixings.Apply(value)
+		}
+		fold := quotes.Seconds(schemas.Coins(), fixings).New()
 		last, checkpoint := out.applied(t)
 		member := processors.TakeOverSeconds(fold, secondsPartitions, checkpoint, last, &out)
 		var next [secondsPartitions]int
@@ -139,7 +125,7 @@ type quotesLog struct {
 
 // drawQuotesLog draws some minutes of ticks.raw.v1, and what the central bank tells meanwhile. Its noise comes
 // from a seed that is drawn too.
-func drawQuotesLog(t *rapid.T) (*secondsLog, []oracle.ToldFixing) {
+func drawQuotesLog(t *rapid.T) (*secondsLog, []*eventsv1.Fixing) {
 	q := &quotesLog{
 		t: t, noise: rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed of noise"), 1)), log: &secondsLog{},
 		epochs: map[string]int64{"coinbase": 1, "kraken": 1, "okx": 1, "upbit": 1},
@@ -310,24 +296,20 @@ func (q *quotesLog) say(m *quoteMarket, at time.Time) *eventsv1.Tick {
 
 // fixings are what the central bank tells: of the days before and, in the course of the log, of new ones, one
 // currency at a time and at times the last days again.
-func (q *quotesLog) fixings(wall time.Time) []oracle.ToldFixing {
-	var told []oracle.ToldFixing
+func (q *quotesLog) fixings(wall time.Time) []*eventsv1.Fixing {
+	var told []*eventsv1.Fixing
 	for range q.noise.IntN(25) {
-		day := wall.AddDate(0, 0, -q.noise.IntN(9))
+		day := wall.AddDate(0, 0, 2-q.noise.IntN(11))
 		currency := [...]string{"USD", "USD", "USD", "KRW", "KRW", "GBP", "JPY", "XYZ"}[q.noise.IntN(8)]
 		rate := map[string]float64{"USD": 1.1, "KRW": 1600, "GBP": 0.85, "JPY": 160, "XYZ": 3}[currency] * (1 + 0.02*q.noise.Float64())
 		text := strconv.FormatFloat(rate, 'f', 4, 64)
 		if q.noise.IntN(20) == 0 {
 			text = "0"
 		}
-		told = append(told, oracle.ToldFixing{
-			Second: wall.Add(time.Duration(q.noise.IntN(300)-100) * time.Second).UnixNano(),
-			Fixing: &eventsv1.Fixing{
-				Source: "bank", Base: [...]string{"EUR", "EUR", "EUR", "EUR", "USD"}[q.noise.IntN(5)], Quote: currency,
-				Rate: text, Date: day.Format(time.DateOnly), IngestTime: wall.UnixNano(),
-			},
+		told = append(told, &eventsv1.Fixing{
+			Source: "bank", Base: [...]string{"EUR", "EUR", "EUR", "EUR", "USD"}[q.noise.IntN(5)], Quote: currency,
+			Rate: text, Date: day.Format(time.DateOnly), IngestTime: wall.Add(time.Duration(q.noise.IntN(300)-130) * time.Second).UnixNano(),
 		})
 	}
-	slices.SortStableFunc(told, func(a, b oracle.ToldFixing) int { return cmp.Compare(a.Second, b.Second) })
 	return told
 }

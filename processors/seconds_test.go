@@ -130,7 +130,7 @@ func (o *secondsOutput) applied(t fatal) (last *eventsv1.Mark, checkpoint *event
 func newQuotesFold() processors.SecondFold {
 	fixings := quotes.NewFixings()
 	for quote, rate := range map[string]string{"USD": "1.25", "KRW": "2000"} {
-		value, _ := (&eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Fixing{Fixing: &eventsv1.Fixing{Base: "EUR", Quote: quote, Rate: rate, Date: "2026-01-05"}}}).MarshalVT()
+		value, _ := (&eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Fixing{Fixing: &eventsv1.Fixing{Base: "EUR", Quote: quote, Rate: rate, Date: "2026-01-05", IngestTime: time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC).UnixNano()}}}).MarshalVT()
 		fixings.Apply(value)
 	}
 	return quotes.Seconds(schemas.Coins(), fixings).New()

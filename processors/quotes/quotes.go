@@ -8,11 +8,8 @@ package quotes
 
 import (
 	"cmp"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/marketlog/marketlog/processors"
@@ -22,9 +19,6 @@ import (
 
 // repeatEvery is how often an unchanged rate is written, so that the end of the topic holds all.
 const repeatEvery = 10 * time.Second
-
-// FixingFor is how long a fixing counts, from the beginning of its day: Easter leaves five days without one.
-const FixingFor = 6 * 24 * time.Hour
 
 // Ways in which a rate was found.
 const (
@@ -178,65 +172,4 @@ func (f *fold) evaluate(a *asset, second int64) *eventsv1.QuoteRate {
 		return &eventsv1.QuoteRate{QuoteId: a.id, Rate: rate, Time: second, Method: methodFixing}
 	}
 	return nil
-}
-
-// fixingDays is how many days Fixings keeps, the newest: more than can count, and few enough to look through.
-const fixingDays = 16
-
-// Fixings holds the reference rates of the last days, units per EUR. Safe for concurrent use.
-type Fixings struct {
-	mu sync.RWMutex
-	// days are in ascending order.
-	days []fixingDay
-}
-
-// fixingDay is what was fixed for a day, and its beginning in Unix nanoseconds.
-type fixingDay struct {
-	begin int64
-	units map[string]float64
-}
-
-// NewFixings is empty: it has no rate for anything.
-func NewFixings() *Fixings { return &Fixings{} }
-
-// Apply takes one record of reference.raw.v1. Only fixings against EUR, as the ECB publishes them,
-// count here.
-func (x *Fixings) Apply(value []byte) {
-	rec := &eventsv1.ReferenceRecord{}
-	if rec.UnmarshalVT(value) != nil || rec.GetFixing() == nil || rec.GetFixing().Base != "EUR" {
-		return
-	}
-	f := rec.GetFixing()
-	date, err := time.Parse(time.DateOnly, f.Date)
-	rate, errRate := strconv.ParseFloat(f.Rate, 64)
-	if err != nil || errRate != nil || !(rate > 0) || math.IsInf(rate, 1) || f.Quote == f.Base {
-		return
-	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	i, known := slices.BinarySearchFunc(x.days, date.UnixNano(), func(d fixingDay, begin int64) int { return cmp.Compare(d.begin, begin) })
-	if !known {
-		x.days = slices.Insert(x.days, i, fixingDay{date.UnixNano(), map[string]float64{"EUR": 1}})
-	}
-	x.days[i].units[f.Quote] = rate
-	if len(x.days) > fixingDays {
-		x.days = slices.Delete(x.days, 0, 1)
-	}
-}
-
-// USD is what one unit of a currency costs in USD by the newest day on which both were fixed, if that is not too
-// old at a log time (Unix nanoseconds). Rates of two days make no rate: while those of a new day are read one by
-// one, they would be off by what the dollar moved.
-func (x *Fixings) USD(currency string, now int64) (float64, bool) {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	for _, d := range slices.Backward(x.days) {
-		if now-d.begin > int64(FixingFor) {
-			break
-		}
-		if dollar, other := d.units[schemas.USD], d.units[currency]; dollar > 0 && other > 0 {
-			return dollar / other, true
-		}
-	}
-	return 0, false
 }

@@ -1,9 +1,13 @@
 package quotes
 
 import (
+	"fmt"
 	"os"
+	"slices"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"github.com/marketlog/marketlog/processors"
 	"github.com/marketlog/marketlog/processors/foldtest"
@@ -39,10 +43,12 @@ func (s *oneSecond) Apply(in processors.Input, out *processors.Outputs) error {
 	return nil
 }
 
-func apply(t *testing.T, x *Fixings, base, quote, rate, date string) {
+// apply lets fixings count from the beginning of their day, or of another.
+func apply(t *testing.T, x *Fixings, base, quote, rate, date string, read ...string) {
 	t.Helper()
+	from, _ := time.Parse(time.DateOnly, slices.Concat([]string{date}, read)[len(read)])
 	value, err := (&eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Fixing{Fixing: &eventsv1.Fixing{
-		Source: "bank", Base: base, Quote: quote, Rate: rate, Date: date,
+		Source: "bank", Base: base, Quote: quote, Rate: rate, Date: date, IngestTime: from.Add(-fixingWait).UnixNano(),
 	}}}).MarshalVT()
 	if err != nil {
 		t.Fatal(err)
@@ -124,7 +130,53 @@ func TestNewestFixingCounts(t *testing.T) {
 	if len(x.days) > fixingDays {
 		t.Errorf("%d days are kept, want at most %d", len(x.days), fixingDays)
 	}
-	// A correction of the same day comes later in the log.
-	apply(t, x, "EUR", "USD", "1.4", "2026-04-08")
+	// A correction of the same day counts from when it was read.
+	apply(t, x, "EUR", "USD", "1.4", "2026-04-08", "2026-04-09")
+	want("EUR", at("2026-04-09")-1, 1.3, true)
 	want("EUR", at("2026-04-09"), 1.4, true)
+	// A day that has not begun anywhere does not count, nor push out days that do.
+	for day := range 20 {
+		apply(t, x, "EUR", "USD", "9", time.Date(2099, 1, 1, 0, 0, 0, 0, time.UTC).AddDate(0, 0, day).Format(time.DateOnly), "2026-04-09")
+	}
+	want("EUR", at("2026-04-09"), 1.4, true)
+	if got := len(x.days); got > fixingDays {
+		t.Errorf("%d days are kept, want at most %d", got, fixingDays)
+	}
+}
+
+// When a fixing was read by whom makes no difference to what a log second sees of it.
+func TestFixingsCountByLogTimeInWhateverOrderTheyAreRead(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const second = int64(time.Second)
+		day := time.Date(2026, 4, 1, 0, 0, 0, 0, time.UTC)
+		drawn := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) *eventsv1.Fixing {
+			return &eventsv1.Fixing{
+				Base: "EUR", Quote: rapid.SampledFrom([]string{"USD", "KRW"}).Draw(t, "quote"),
+				Rate: fmt.Sprint(rapid.IntRange(1, 4).Draw(t, "rate")), Date: day.AddDate(0, 0, rapid.IntRange(-2, 0).Draw(t, "day")).Format(time.DateOnly),
+				IngestTime: day.UnixNano() + second*rapid.Int64Range(0, 60).Draw(t, "read"),
+			}
+		}), 0, 30).Draw(t, "fixings")
+		told := func(list []*eventsv1.Fixing) *Fixings {
+			x := NewFixings()
+			for _, f := range list {
+				value, err := (&eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Fixing{Fixing: f}}).MarshalVT()
+				if err != nil {
+					t.Fatal(err)
+				}
+				x.Apply(value)
+			}
+			return x
+		}
+		all, shuffled := told(drawn), told(rapid.Permutation(drawn).Draw(t, "order"))
+		for at := day.UnixNano(); at <= day.UnixNano()+100*second; at += second {
+			// Who has read no further than what counts sees the same.
+			read := told(slices.DeleteFunc(slices.Clone(drawn), func(f *eventsv1.Fixing) bool { return f.IngestTime > at-int64(fixingWait) }))
+			want, wantOK := all.USD("KRW", at)
+			for _, x := range []*Fixings{shuffled, read} {
+				if got, ok := x.USD("KRW", at); got != want || ok != wantOK {
+					t.Fatalf("at %d: got %v, %t, want %v, %t", (at-day.UnixNano())/second, got, ok, want, wantOK)
+				}
+			}
+		}
+	})
 }

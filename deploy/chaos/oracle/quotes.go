@@ -16,6 +16,8 @@ const (
 	repeatEvery = 10 * second
 	// fixingDays is how long a fixing counts, from the beginning of its day.
 	fixingDays = 6
+	// fixingWait is how long after it was read a fixing counts.
+	fixingWait = 30 * second
 	// idsFor is how long the id of a trade is remembered after it was last read.
 	idsFor = 180 * second
 	// reorderFor is how far apart what a market says can be heard in another order than it happened in.
@@ -36,15 +38,9 @@ var quoteAssets = map[string]quoteAsset{
 	"BTC": {"bitcoin", 2}, "XBT": {"bitcoin", 2}, "ETH": {"ethereum", 2},
 }
 
-// ToldFixing is a fixing and the log second (Unix nanoseconds) from which on it was known.
-type ToldFixing struct {
-	*eventsv1.Fixing
-	Second int64
-}
-
 // QuoteRates works out what quotes.v1 must hold after what ticks.raw.v1 and the central bank say, without the
 // checkpoints of its pulses.
-func QuoteRates(raw map[int32][]Record, partitions int32, told []ToldFixing) ([]*eventsv1.QuoteRecord, error) {
+func QuoteRates(raw map[int32][]Record, partitions int32, told []*eventsv1.Fixing) ([]*eventsv1.QuoteRecord, error) {
 	seconds, ticks, err := logSeconds(raw, partitions)
 	if err != nil {
 		return nil, err
@@ -68,7 +64,7 @@ type quoteSaid struct {
 }
 
 type quoteFold struct {
-	told    []ToldFixing
+	told    []*eventsv1.Fixing
 	markets map[quoteAsset]map[marketID][]quoteSaid
 	ids     map[string]int64 // when the id of a trade was last read
 	// rates are those of the last second that ended.
@@ -167,26 +163,30 @@ func (q *quoteFold) rateOf(a quoteAsset, at int64) *eventsv1.QuoteRate {
 	return nil
 }
 
-// fixing is what a unit of a currency cost on the newest day on which it and the dollar were fixed.
+// fixing is what a unit of a currency cost on the newest day on which it and the dollar were fixed, by what was read half
+// a minute ago.
 func (q *quoteFold) fixing(currency string, at int64) (float64, bool) {
-	units := map[string]map[string]float64{} // by day and currency, what was told last
+	units, read := map[string]map[string]float64{}, map[string]map[string]int64{} // by day and currency
 	for _, f := range q.told {
-		if f.Second > at || f.Base != "EUR" {
+		day, err := time.Parse("2006-01-02", f.Date)
+		n := rat(f.Rate)
+		if err != nil || f.Base != "EUR" || n.Sign() <= 0 || f.IngestTime+fixingWait > at || day.UnixNano() > f.IngestTime+24*int64(time.Hour) {
 			continue
 		}
-		if n := rat(f.Rate); n.Sign() > 0 {
-			if units[f.Date] == nil {
-				units[f.Date] = map[string]float64{"EUR": 1}
-			}
-			units[f.Date][f.Quote], _ = n.Float64()
+		if units[f.Date] == nil {
+			units[f.Date], read[f.Date] = map[string]float64{"EUR": 1}, map[string]int64{}
+		}
+		told, _ := n.Float64()
+		if last, ok := read[f.Date][f.Quote]; !ok || f.IngestTime > last || f.IngestTime == last && told > units[f.Date][f.Quote] {
+			units[f.Date][f.Quote], read[f.Date][f.Quote] = told, f.IngestTime
 		}
 	}
 	newest, rate := int64(math.MinInt64), 0.0
 	for date, fixed := range units {
-		day, err := time.Parse("2006-01-02", date)
-		if err != nil || fixed["USD"] == 0 || fixed[currency] == 0 {
+		if fixed["USD"] == 0 || fixed[currency] == 0 {
 			continue
 		}
+		day, _ := time.Parse("2006-01-02", date) // it was read above
 		if begin := day.UnixNano(); begin > newest {
 			newest, rate = begin, fixed["USD"]/fixed[currency]
 		}
