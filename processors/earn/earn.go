@@ -126,7 +126,9 @@ func (f *fold) Close(minute int64, out *processors.Outputs) {
 		f.apply(minute, e)
 	}
 	f.heard = f.heard[:0]
-	f.judge(minute)
+	if out != nil { // what was judged while minutes are read again lies in the rows, some of which are of later minutes
+		f.judge(minute)
+	}
 	slices.SortFunc(f.variants, func(a, b *variant) int {
 		return cmp.Or(strings.Compare(a.row.ProductId, b.row.ProductId), strings.Compare(a.row.VariantId, b.row.VariantId))
 	})

@@ -169,12 +169,13 @@ func (f *fold) Close(minute int64, out *processors.Outputs) {
 	f.rank(minute)
 	before := len(f.watched)
 	f.watched = slices.DeleteFunc(f.watched, func(w watch) bool {
-		changed := w.fresh && f.write(&w, minute, out)
-		if w.empty && !changed {
-			delete(f.byID, w.coin.id)
-			return true
+		if w.fresh {
+			f.write(&w, minute, out)
 		}
-		return false
+		if w.empty { // at once, whatever was written: whoever begins again must not know more of it
+			delete(f.byID, w.coin.id)
+		}
+		return w.empty
 	})
 	if len(f.watched) < before {
 		f.place()
@@ -228,9 +229,13 @@ func (f *fold) evaluate(w *watch, minute int64) {
 	}
 }
 
-// write adds the new row of a coin to out if it is another, or if its state is due. It says whether the row is another.
-func (f *fold) write(w *watch, minute int64, out *processors.Outputs) (changed bool) {
+// write adds the new row of a coin to out if it is another, or if its state is due. One of which nothing is remembered has a
+// row only after others that had more to say.
+func (f *fold) write(w *watch, minute int64, out *processors.Outputs) {
 	c := w.coin
+	if w.empty && c.written == nil {
+		return
+	}
 	c.row.Time = 0
 	size := c.row.SizeVT()
 	row := slices.Grow(f.encoded[:0], size)[:size]
@@ -240,19 +245,19 @@ func (f *fold) write(w *watch, minute int64, out *processors.Outputs) (changed b
 		panic(err) // the only error is a buffer of the wrong size
 	}
 	f.encoded = row
-	if changed = !bytes.Equal(row, c.written); changed {
+	changed := !bytes.Equal(row, c.written)
+	if changed {
 		c.written = append(c.written[:0], row...)
 	}
 	due := f.due(minute, w.slot)
 	if out == nil || !changed && !due {
-		return changed
+		return
 	}
 	rec := &eventsv1.MarketRecord{Body: &eventsv1.MarketRecord_Market{Market: c.row}}
 	if due {
 		rec.State = c.state.Remembered(minute)
 	}
 	out.Emit(schemas.TopicMarkets, 0, c.id, minute, rec)
-	return changed
 }
 
 // summarize adds the summary to out, and once an hour the totals that the next ones are compared with.
