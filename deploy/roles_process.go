@@ -84,22 +84,27 @@ func processorRoles(ctx context.Context, in *Instance) ([]Role, error) {
 // cluster keeps was written within it.
 const fixingTail = quotes.FixingFor + 8*24*time.Hour
 
-// runQuotes folds quote rates, beside a tail of the fixings they may need.
+// runQuotes folds quote rates, beside a tail of the fixings they may need and of what operators say of symbols.
 func (in *Instance) runQuotes(ctx context.Context, pace *processors.Pace) error {
 	fixings := quotes.NewFixings()
+	overrides, err := in.overrides(ctx)
+	if err != nil {
+		return err
+	}
+	said := followOverrides(overrides)
 	tail := stream.NewTail(stream.TailConfig{Brokers: in.Stream.Brokers, Topic: schemas.TopicReferenceRaw, Rewind: fixingTail, Dialer: in.Stream.Dialer, Log: in.Log})
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		return tail.Run(ctx, func(rec stream.TailRecord) error {
 			fixings.Apply(rec.Value)
-			return nil
+			return said(rec)
 		})
 	})
 	g.Go(func() error {
 		if !caughtUp(ctx, tail) {
 			return nil
 		}
-		seconds := quotes.Seconds(schemas.Coins(), fixings)
+		seconds := quotes.Seconds(schemas.Coins(), overrides, fixings)
 		seconds.Log, seconds.Logger, seconds.Pace = in.Stream, in.Log, pace
 		return seconds.Run(ctx)
 	})

@@ -24,18 +24,18 @@ import (
 func TestQuotesAgreeOnRandomLogs(t *testing.T) {
 	methods := map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {
-		l, told := drawQuotesLog(t)
+		l, told, overrides := drawQuotesLog(t)
 		raw := map[int32][]oracle.Record{}
 		for p, records := range l {
 			for _, r := range records {
 				raw[int32(p)] = append(raw[int32(p)], oracle.Record{Offset: r.Offset, Value: r.Value})
 			}
 		}
-		want, err := oracle.QuoteRates(raw, secondsPartitions, told)
+		want, err := oracle.QuoteRates(raw, secondsPartitions, told, overrides)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := quotesOf(t, l, told)
+		got := quotesOf(t, l, told, overrides)
 		for i := range max(len(got), len(want)) {
 			switch {
 			case i >= len(got):
@@ -56,7 +56,7 @@ func TestQuotesAgreeOnRandomLogs(t *testing.T) {
 }
 
 // quotesOf is what one member makes of a part of a log, and the next of the rest, without checkpoints.
-func quotesOf(t *rapid.T, l *secondsLog, told []*eventsv1.Fixing) []*eventsv1.QuoteRecord {
+func quotesOf(t *rapid.T, l *secondsLog, told []*eventsv1.Fixing, overrides []*eventsv1.SymbolOverride) []*eventsv1.QuoteRecord {
 	var out secondsOutput
 	noise := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed of reading"), 1))
 	for _, ends := range []bool{false, true} {
@@ -65,7 +65,7 @@ func quotesOf(t *rapid.T, l *secondsLog, told []*eventsv1.Fixing) []*eventsv1.Qu
 			value, _ := (&eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Fixing{Fixing: told[i]}}).MarshalVT()
 			fixings.Apply(value)
 		}
-		fold := quotes.Seconds(schemas.Coins(), fixings).New()
+		fold := quotes.Seconds(schemas.Coins(), schemas.NewSymbolOverrides(overrides...), fixings).New()
 		last, checkpoint := out.applied(t)
 		member := processors.TakeOverSeconds(fold, secondsPartitions, checkpoint, last, &out)
 		var next [secondsPartitions]int
@@ -123,9 +123,9 @@ type quotesLog struct {
 	epochs map[string]int64
 }
 
-// drawQuotesLog draws some minutes of ticks.raw.v1, and what the central bank tells meanwhile. Its noise comes
+// drawQuotesLog draws some minutes of ticks.raw.v1, what the central bank tells and operators say meanwhile. Its noise comes
 // from a seed that is drawn too.
-func drawQuotesLog(t *rapid.T) (*secondsLog, []*eventsv1.Fixing) {
+func drawQuotesLog(t *rapid.T) (*secondsLog, []*eventsv1.Fixing, []*eventsv1.SymbolOverride) {
 	q := &quotesLog{
 		t: t, noise: rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed of noise"), 1)), log: &secondsLog{},
 		epochs: map[string]int64{"coinbase": 1, "kraken": 1, "okx": 1, "upbit": 1},
@@ -151,7 +151,7 @@ func drawQuotesLog(t *rapid.T) (*secondsLog, []*eventsv1.Fixing) {
 	}
 	var spool []late
 	wall := secondsBegin.Add(time.Duration(q.noise.IntN(3*86400)) * time.Second)
-	told := q.fixings(wall)
+	told, overrides := q.fixings(wall), q.overrides(wall)
 	for second := range rapid.IntRange(20, 150).Draw(t, "seconds") {
 		wall = wall.Add(time.Second)
 		switch q.noise.IntN(150) {
@@ -195,7 +195,7 @@ func drawQuotesLog(t *rapid.T) (*secondsLog, []*eventsv1.Fixing) {
 			q.clocks(wall)
 		}
 	}
-	return q.log, told
+	return q.log, told, overrides
 }
 
 func (q *quotesLog) add(market int, tick *eventsv1.Tick) {
@@ -312,4 +312,18 @@ func (q *quotesLog) fixings(wall time.Time) []*eventsv1.Fixing {
 		})
 	}
 	return told
+}
+
+// overrides are what operators say of coins' symbols now and then, and take back.
+func (q *quotesLog) overrides(wall time.Time) []*eventsv1.SymbolOverride {
+	var said []*eventsv1.SymbolOverride
+	for range max(0, q.noise.IntN(9)-4) {
+		said = append(said, &eventsv1.SymbolOverride{
+			Source: [...]string{"kraken", "coinbase", "okx", schemas.GeneralSource}[q.noise.IntN(4)],
+			Symbol: [...]string{"USDT", "USDC", "BTC", "XBT", "ETH", "SOL", "EUR"}[q.noise.IntN(7)],
+			CoinId: [...]string{schemas.NoCoin, "", "tether", "bitcoin", "solana"}[q.noise.IntN(5)],
+			Time:   wall.Add(time.Duration(q.noise.IntN(250)-80) * time.Second).UnixNano(),
+		})
+	}
+	return said
 }

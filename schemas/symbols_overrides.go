@@ -67,6 +67,32 @@ func (o *SymbolOverrides) At(source, symbol string, at int64) (coinID string, ok
 	return rec.GetCoinId(), rec.GetCoinId() != ""
 }
 
+// Said is the coin that a venue's symbol means by an override of this venue, else by one of all sources, at a log time (Unix
+// nanoseconds), NoCoin for none.
+func (o *SymbolOverrides) Said(venue, symbol string, at int64) (coinID string, ok bool) {
+	if id, ok := o.At(venue, symbol, at); ok {
+		return id, true
+	}
+	return o.At(GeneralSource, symbol, at)
+}
+
+// Quote is the asset that a venue's symbol means where something is quoted in it, at a log time (Unix nanoseconds): what an
+// override says, else the table. Overrides are about coins: what the table takes for a currency is one.
+func (o *SymbolOverrides) Quote(table *CoinTable, venue, symbol string, at int64) (Asset, bool) {
+	asset, known := table.ResolveQuote(venue, symbol)
+	if asset.Fiat {
+		return asset, known
+	}
+	switch id, said := o.Said(venue, symbol, at); {
+	case !said:
+		return asset, known
+	case id == NoCoin:
+		return Asset{}, false
+	default:
+		return Asset{ID: id}, true
+	}
+}
+
 // newest is the last change at or before a time, nil for none.
 func newest(changes []*eventsv1.SymbolOverride, at int64) *eventsv1.SymbolOverride {
 	for _, rec := range slices.Backward(changes) {

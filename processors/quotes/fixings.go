@@ -15,9 +15,6 @@ import (
 const (
 	// FixingFor is how long a fixing counts, from the beginning of its day: Easter leaves five days without one.
 	FixingFor = 6 * 24 * time.Hour
-	// fixingWait is how long after a source read it a fixing counts. Fixings lie in another topic than ticks; by then this
-	// one has been read up to there, so what a log second sees of it depends on the log and not on who read faster.
-	fixingWait = 30 * time.Second
 	// fixingLead is how far ahead of its reading the day of a fixing may begin: it is already tomorrow further east.
 	fixingLead = 24 * time.Hour
 	// fixingDays is how many days Fixings keeps, the newest: more than can count for any tick that the log holds, and few
@@ -68,7 +65,7 @@ func (x *Fixings) Apply(value []byte) {
 	if !known {
 		x.days = slices.Insert(x.days, i, fixingDay{date.UnixNano(), map[string]fixed{}})
 	}
-	x.days[i].units[f.Quote] = x.days[i].units[f.Quote].with(toldUnits{f.IngestTime + int64(fixingWait), rate})
+	x.days[i].units[f.Quote] = x.days[i].units[f.Quote].with(toldUnits{f.IngestTime + int64(referenceWait), rate})
 	if len(x.days) > fixingDays {
 		x.days = slices.Delete(x.days, 0, 1)
 	}

@@ -20,6 +20,11 @@ import (
 // repeatEvery is how often an unchanged rate is written, so that the end of the topic holds all.
 const repeatEvery = 10 * time.Second
 
+// referenceWait is how long after it was read or said what reference.raw.v1 holds counts: fixings, and operators' overrides. They
+// lie in another topic than ticks; by then this one has been read up to there, so what a log second sees of it depends on the
+// log and not on who read faster.
+const referenceWait = 30 * time.Second
+
 // Ways in which a rate was found.
 const (
 	methodMarket = "market"
@@ -30,17 +35,18 @@ const (
 const Name = "quotes"
 
 // Seconds is the declaration of this processor; the caller adds the log.
-func Seconds(coins *schemas.CoinTable, fixings *Fixings) *processors.Seconds {
+func Seconds(coins *schemas.CoinTable, overrides *schemas.SymbolOverrides, fixings *Fixings) *processors.Seconds {
 	return &processors.Seconds{
 		Name: Name, Input: schemas.TopicTicksRaw, Output: schemas.TopicQuotes,
-		New: func() processors.SecondFold { return newFold(coins, fixings) },
+		New: func() processors.SecondFold { return newFold(coins, overrides, fixings) },
 	}
 }
 
 type fold struct {
-	coins   *schemas.CoinTable
-	fixings *Fixings
-	assets  map[string]*asset
+	coins     *schemas.CoinTable
+	overrides *schemas.SymbolOverrides
+	fixings   *Fixings
+	assets    map[string]*asset
 	// order is the ids of assets, level by level and sorted: first-level rates are needed by the second.
 	order []string
 	// closed is the last second that was.
@@ -56,8 +62,8 @@ type asset struct {
 	rate    float64 // of the last second that was closed; 0 for none
 }
 
-func newFold(coins *schemas.CoinTable, fixings *Fixings) *fold {
-	f := &fold{coins: coins, fixings: fixings, assets: map[string]*asset{}, seen: processors.NewEventIDs()}
+func newFold(coins *schemas.CoinTable, overrides *schemas.SymbolOverrides, fixings *Fixings) *fold {
+	f := &fold{coins: coins, overrides: overrides, fixings: fixings, assets: map[string]*asset{}, seen: processors.NewEventIDs()}
 	for _, fiat := range coins.Fiats() {
 		if fiat.Code != schemas.USD {
 			f.asset(fiat.Code, schemas.DirectQuote)
@@ -86,11 +92,11 @@ func (f *fold) Take(second int64, in processors.Input, t *eventsv1.Tick) {
 	if t.Base == "" || t.Quote == "" {
 		return
 	}
-	base, ok := f.coins.ResolveQuote(t.Venue, t.Base)
+	base, ok := f.overrides.Quote(f.coins, t.Venue, t.Base, second-int64(referenceWait))
 	if !ok || base.ID == schemas.USD {
 		return
 	}
-	quote, ok := f.coins.ResolveQuote(t.Venue, t.Quote)
+	quote, ok := f.overrides.Quote(f.coins, t.Venue, t.Quote, second-int64(referenceWait))
 	if !ok {
 		return
 	}

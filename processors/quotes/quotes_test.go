@@ -48,7 +48,7 @@ func apply(t *testing.T, x *Fixings, base, quote, rate, date string, read ...str
 	t.Helper()
 	from, _ := time.Parse(time.DateOnly, slices.Concat([]string{date}, read)[len(read)])
 	value, err := (&eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Fixing{Fixing: &eventsv1.Fixing{
-		Source: "bank", Base: base, Quote: quote, Rate: rate, Date: date, IngestTime: from.Add(-fixingWait).UnixNano(),
+		Source: "bank", Base: base, Quote: quote, Rate: rate, Date: date, IngestTime: from.Add(-referenceWait).UnixNano(),
 	}}}).MarshalVT()
 	if err != nil {
 		t.Fatal(err)
@@ -67,11 +67,16 @@ func TestQuotes(t *testing.T) {
 	apply(t, some, "EUR", "USD", "1.25", "2026-01-02")
 	apply(t, some, "EUR", "KRW", "2000", "2026-01-02")
 	apply(t, some, "EUR", "RUB", "100", "2025-12-29") // until then
-	for file, fixings := range map[string]*Fixings{"markets.txt": none, "fixings.txt": some} {
+	ten, err := foldtest.Time("10:00:00")
+	if err != nil {
+		t.Fatal(err)
+	}
+	overrides := schemas.NewSymbolOverrides(&eventsv1.SymbolOverride{Source: "okx", Symbol: "GUSD", CoinId: schemas.NoCoin, Time: ten})
+	for file, fixings := range map[string]*Fixings{"markets.txt": none, "fixings.txt": some, "overrides.txt": none} {
 		t.Run(file, func(t *testing.T) {
 			foldtest.Run(t, root, file, foldtest.Script{
 				Topic: schemas.TopicTicksRaw,
-				New:   func() processors.Fold { return &oneSecond{fold: newFold(schemas.Coins(), fixings)} },
+				New:   func() processors.Fold { return &oneSecond{fold: newFold(schemas.Coins(), overrides, fixings)} },
 			})
 		})
 	}
@@ -170,7 +175,7 @@ func TestFixingsCountByLogTimeInWhateverOrderTheyAreRead(t *testing.T) {
 		all, shuffled := told(drawn), told(rapid.Permutation(drawn).Draw(t, "order"))
 		for at := day.UnixNano(); at <= day.UnixNano()+100*second; at += second {
 			// Who has read no further than what counts sees the same.
-			read := told(slices.DeleteFunc(slices.Clone(drawn), func(f *eventsv1.Fixing) bool { return f.IngestTime > at-int64(fixingWait) }))
+			read := told(slices.DeleteFunc(slices.Clone(drawn), func(f *eventsv1.Fixing) bool { return f.IngestTime > at-int64(referenceWait) }))
 			want, wantOK := all.USD("KRW", at)
 			for _, x := range []*Fixings{shuffled, read} {
 				if got, ok := x.USD("KRW", at); got != want || ok != wantOK {

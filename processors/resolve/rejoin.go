@@ -15,15 +15,18 @@ const overrideSettles = 10 * time.Second
 // Rejoin resolves a tick of ticks.v1 anew by a coin table and overrides, at the log time now, and leaves the
 // recorded one as it is. Where the quote is the same asset as it was, the recorded rate stays, or the
 // lack of one; another quote gets its rate of that moment from past.
-func Rejoin(coins *schemas.CoinTable, overrides Overrides, past *RateHistory, recorded *eventsv1.ResolvedTick, now int64) *eventsv1.ResolvedTick {
+func Rejoin(coins *schemas.CoinTable, overrides *schemas.SymbolOverrides, past *RateHistory, recorded *eventsv1.ResolvedTick, now int64) *eventsv1.ResolvedTick {
 	const joined = schemas.Unmapped | schemas.NoRate | schemas.NotSpot | schemas.Doubtful
 	resolved := &eventsv1.ResolvedTick{Tick: recorded.Tick}
 	named, at := names{coins, overrides}, now
-	if recorded.Tick.Base != "" {
-		is, _ := named.coin(recorded.Tick.Venue, recorded.Tick.Base, now)
-		was, _ := named.coin(recorded.Tick.Venue, recorded.Tick.Base, now-int64(overrideSettles))
-		if is != was && was == recorded.CoinId {
-			at = now - int64(overrideSettles) // the word had not been heard yet
+	if t := recorded.Tick; t.Base != "" {
+		before := now - int64(overrideSettles)
+		coin, _ := named.coin(t.Venue, t.Base, now)
+		coinBefore, _ := named.coin(t.Venue, t.Base, before)
+		quote, _ := overrides.Quote(coins, t.Venue, t.Quote, now)
+		quoteBefore, _ := overrides.Quote(coins, t.Venue, t.Quote, before)
+		if coin != coinBefore && coinBefore == recorded.CoinId || quote != quoteBefore && quoteBefore.ID == recorded.QuoteId {
+			at = before // the word had not been heard yet
 		}
 	}
 	flags := join(named, rejoinRates{recorded, past, now}, at, 0, recorded.Tick, resolved)

@@ -25,6 +25,8 @@ func TestRejoinKeepsWhatWasRecorded(t *testing.T) {
 		&eventsv1.SymbolOverride{Source: "kraken", Symbol: "ADA", CoinId: "cardano", Time: noon - int64(time.Hour)},
 		&eventsv1.SymbolOverride{Source: "kraken", Symbol: "DOT", CoinId: "bitcoin", Time: noon - int64(time.Hour)},
 		&eventsv1.SymbolOverride{Source: "kraken", Symbol: "UNI", CoinId: "bitcoin", Time: noon},
+		&eventsv1.SymbolOverride{Source: "kraken", Symbol: "GUSD", CoinId: "tether", Time: noon - int64(time.Hour)},
+		&eventsv1.SymbolOverride{Source: "kraken", Symbol: "TUSD", CoinId: "tether", Time: noon},
 	)
 	for _, test := range []struct {
 		name           string
@@ -49,6 +51,16 @@ func TestRejoinKeepsWhatWasRecorded(t *testing.T) {
 			"the quote is known now: its rate of that moment",
 			&eventsv1.ResolvedTick{Tick: tick("XBT", "USDT"), CoinId: "bitcoin", Flags: uint32(schemas.NoRate)},
 			&eventsv1.ResolvedTick{Tick: tick("XBT", "USDT"), CoinId: "bitcoin", QuoteId: "tether", Rate: 1.001, RateTime: noon},
+		},
+		{
+			"an operator has said what the quote is: its rate of that moment",
+			&eventsv1.ResolvedTick{Tick: tick("XBT", "GUSD"), CoinId: "bitcoin", QuoteId: "gemini-dollar", Rate: 0.5, RateTime: 3, RateOffset: 4},
+			&eventsv1.ResolvedTick{Tick: tick("XBT", "GUSD"), CoinId: "bitcoin", QuoteId: "tether", Rate: 1.001, RateTime: noon},
+		},
+		{
+			"he said so at that very time, unheard",
+			&eventsv1.ResolvedTick{Tick: tick("XBT", "TUSD"), CoinId: "bitcoin", QuoteId: "true-usd", Rate: 0.5, RateTime: 3, RateOffset: 4},
+			&eventsv1.ResolvedTick{Tick: tick("XBT", "TUSD"), CoinId: "bitcoin", QuoteId: "true-usd", Rate: 0.5, RateTime: 3, RateOffset: 4},
 		},
 		{
 			"the coin is not known any more",

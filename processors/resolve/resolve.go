@@ -35,18 +35,12 @@ type Rates interface {
 	Rate(quoteID string) (Rate, bool)
 }
 
-// Overrides are operators' words on what symbols mean. Safe for concurrent use.
-type Overrides interface {
-	// At is the coin that a symbol of a source means by an override at a log time, Unix nanoseconds.
-	At(source, symbol string, at int64) (coinID string, ok bool)
-}
-
 // Name is the consumer group.
 const Name = "resolve"
 
 // Unit is the declaration of this processor.
 // Guard nil doubts no market.
-func Unit(coins *schemas.CoinTable, overrides Overrides, rates Rates, guard *Guard) processors.Unit {
+func Unit(coins *schemas.CoinTable, overrides *schemas.SymbolOverrides, rates Rates, guard *Guard) processors.Unit {
 	ticks, _ := schemas.TopicNamed(schemas.TopicTicks)
 	return processors.Unit{
 		Name:    Name,
@@ -172,18 +166,16 @@ func (f *fold) tick(in processors.Input, t *eventsv1.Tick, out *processors.Outpu
 // names say what venues' symbols mean.
 type names struct {
 	coins     *schemas.CoinTable
-	overrides Overrides
+	overrides *schemas.SymbolOverrides
 }
 
 // coin is what a venue's symbol means at a log time: what an operator says, of the venue or of all, else the table.
 func (n names) coin(venue, base string, at int64) (id string, ok bool) {
-	for _, source := range [...]string{venue, schemas.GeneralSource} {
-		if id, ok := n.overrides.At(source, base, at); ok {
-			if id == schemas.NoCoin {
-				return "", false
-			}
-			return id, true
+	if id, said := n.overrides.Said(venue, base, at); said {
+		if id == schemas.NoCoin {
+			return "", false
 		}
+		return id, true
 	}
 	coin, _, ok := n.coins.Resolve(venue, base)
 	return coin.ID, ok
@@ -191,16 +183,14 @@ func (n names) coin(venue, base string, at int64) (id string, ok bool) {
 
 // bySymbol says that nothing but its symbol tells what coin a venue means.
 func (n names) bySymbol(venue, base string, at int64) bool {
-	for _, source := range [...]string{venue, schemas.GeneralSource} {
-		if _, ok := n.overrides.At(source, base, at); ok {
-			return false
-		}
+	if _, said := n.overrides.Said(venue, base, at); said {
+		return false
 	}
 	_, method, _ := n.coins.Resolve(venue, base)
 	return method == schemas.ResolvedBySymbol || method == schemas.ResolvedByRank
 }
 
-// join names the coin as of the log time at, and the quote and its rate of the log time now.
+// join names the coin and the quote as of the log time at, with the quote's rate of the log time now.
 func join(names names, rates Rates, at, now int64, t *eventsv1.Tick, resolved *eventsv1.ResolvedTick) (flags schemas.Flag) {
 	if t.Base == "" || t.Quote == "" {
 		return schemas.NotSpot
@@ -210,7 +200,7 @@ func join(names names, rates Rates, at, now int64, t *eventsv1.Tick, resolved *e
 	} else {
 		flags |= schemas.Unmapped
 	}
-	quote, ok := names.coins.ResolveQuote(t.Venue, t.Quote)
+	quote, ok := names.overrides.Quote(names.coins, t.Venue, t.Quote, at)
 	if !ok {
 		return flags | schemas.NoRate
 	}

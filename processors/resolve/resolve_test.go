@@ -57,6 +57,9 @@ func overrides(t *testing.T) *schemas.SymbolOverrides {
 		{"11:00:00", "kraken", "NOPE9", schemas.NoCoin},
 		{"11:00:00", "kraken", "SOL", schemas.NoCoin},
 		{"10:00:00", "mexc", "SOL", "solana"},
+		{"11:00:00", "okx", "DAI", schemas.NoCoin},
+		{"11:00:00", "kraken", "DAI", "usd-coin"},
+		{"11:00:00", schemas.GeneralSource, "EUR", "bitcoin"},
 	} {
 		at, err := foldtest.Time(said.at)
 		if err != nil {

@@ -16,8 +16,8 @@ const (
 	repeatEvery = 10 * second
 	// fixingDays is how long a fixing counts, from the beginning of its day.
 	fixingDays = 6
-	// fixingWait is how long after it was read a fixing counts.
-	fixingWait = 30 * second
+	// referenceWait is how long after it was read or said a fixing or an override counts.
+	referenceWait = 30 * second
 	// idsFor is how long the id of a trade is remembered after it was last read.
 	idsFor = 180 * second
 	// reorderFor is how far apart what a market says can be heard in another order than it happened in.
@@ -38,14 +38,14 @@ var quoteAssets = map[string]quoteAsset{
 	"BTC": {"bitcoin", 2}, "XBT": {"bitcoin", 2}, "ETH": {"ethereum", 2},
 }
 
-// QuoteRates works out what quotes.v1 must hold after what ticks.raw.v1 and the central bank say, without the
+// QuoteRates works out what quotes.v1 must hold after what ticks.raw.v1, the central bank and operators say, without the
 // checkpoints of its pulses.
-func QuoteRates(raw map[int32][]Record, partitions int32, told []*eventsv1.Fixing) ([]*eventsv1.QuoteRecord, error) {
+func QuoteRates(raw map[int32][]Record, partitions int32, told []*eventsv1.Fixing, overrides []*eventsv1.SymbolOverride) ([]*eventsv1.QuoteRecord, error) {
 	seconds, ticks, err := logSeconds(raw, partitions)
 	if err != nil {
 		return nil, err
 	}
-	q := quoteFold{markets: map[quoteAsset]map[marketID][]quoteSaid{}, ids: map[string]int64{}, told: told}
+	q := quoteFold{markets: map[quoteAsset]map[marketID][]quoteSaid{}, ids: map[string]int64{}, told: told, overrides: overrides}
 	for _, at := range seconds {
 		for _, t := range ticks[at] {
 			q.hear(t)
@@ -64,9 +64,10 @@ type quoteSaid struct {
 }
 
 type quoteFold struct {
-	told    []*eventsv1.Fixing
-	markets map[quoteAsset]map[marketID][]quoteSaid
-	ids     map[string]int64 // when the id of a trade was last read
+	told      []*eventsv1.Fixing
+	overrides []*eventsv1.SymbolOverride
+	markets   map[quoteAsset]map[marketID][]quoteSaid
+	ids       map[string]int64 // when the id of a trade was last read
 	// rates are those of the last second that ended.
 	rates   map[string]float64
 	closed  int64
@@ -76,7 +77,7 @@ type quoteFold struct {
 // hear keeps what can become a rate: what was said of an asset in USD, or of one of the second level in one of
 // the first that had a rate in the second before.
 func (q *quoteFold) hear(t rawTick) {
-	base, quote := quoteAssets[t.Base], quoteAssets[t.Quote]
+	base, quote := q.meant(t, t.Base), q.meant(t, t.Quote)
 	if base.level == 0 || quote.id == "" {
 		return
 	}
@@ -103,6 +104,33 @@ func (q *quoteFold) hear(t rawTick) {
 	}
 	id := marketID{t.Venue, t.Symbol}
 	q.markets[base][id] = append(q.markets[base][id], s)
+}
+
+// meant is what a venue calls so: of a coin, the last word of an operator on that venue's, else on everyone's.
+func (q *quoteFold) meant(t rawTick, symbol string) quoteAsset {
+	asset := quoteAssets[symbol]
+	if asset.id != "" && strings.ToUpper(asset.id) == asset.id {
+		return asset // a currency
+	}
+	for _, source := range []string{t.Venue, "general"} {
+		var word *eventsv1.SymbolOverride
+		for _, o := range q.overrides {
+			later := word == nil || o.Time > word.Time || o.Time == word.Time && o.CoinId > word.CoinId
+			if o.Source == source && o.Symbol == symbol && o.Time+referenceWait <= t.second && later {
+				word = o
+			}
+		}
+		if word.GetCoinId() == "" {
+			continue
+		}
+		for _, known := range quoteAssets {
+			if known.id == word.CoinId {
+				return known
+			}
+		}
+		return quoteAsset{}
+	}
+	return asset
 }
 
 // close writes the rates that changed in a second, and in the first second of every ten all of them.
@@ -170,7 +198,7 @@ func (q *quoteFold) fixing(currency string, at int64) (float64, bool) {
 	for _, f := range q.told {
 		day, err := time.Parse("2006-01-02", f.Date)
 		n := rat(f.Rate)
-		if err != nil || f.Base != "EUR" || n.Sign() <= 0 || f.IngestTime+fixingWait > at || day.UnixNano() > f.IngestTime+24*int64(time.Hour) {
+		if err != nil || f.Base != "EUR" || n.Sign() <= 0 || f.IngestTime+referenceWait > at || day.UnixNano() > f.IngestTime+24*int64(time.Hour) {
 			continue
 		}
 		if units[f.Date] == nil {
