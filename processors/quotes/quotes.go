@@ -8,6 +8,7 @@ package quotes
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -171,11 +172,18 @@ func (f *fold) evaluate(a *asset, second int64) *eventsv1.QuoteRate {
 		inputs = append(inputs, m.Input(id, second))
 	}
 	result, inputs := schemas.Aggregate(inputs, second)
-	if result.Reason == "" {
+	fixing, fixed := f.fixings.USD(a.id, second)
+	switch {
+	case result.Reason == "" && !(fixed && doubtful(result, fixing)):
 		return &eventsv1.QuoteRate{QuoteId: a.id, Rate: result.Price, Time: second, Method: methodMarket, Inputs: inputs}
-	}
-	if rate, ok := f.fixings.USD(a.id, second); ok {
-		return &eventsv1.QuoteRate{QuoteId: a.id, Rate: rate, Time: second, Method: methodFixing}
+	case fixed:
+		return &eventsv1.QuoteRate{QuoteId: a.id, Rate: fixing, Time: second, Method: methodFixing}
 	}
 	return nil
+}
+
+// doubtful says whether one venue alone tells a rate that lies as far from the fixing as an outlier among venues. Two that agree
+// know better than a fixing, which is days old at times.
+func doubtful(result schemas.Aggregated, fixing float64) bool {
+	return result.Accepted == 1 && math.Abs((result.Price-fixing)/fixing) > schemas.MaxDeviation
 }

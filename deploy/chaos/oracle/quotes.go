@@ -171,7 +171,8 @@ func (q *quoteFold) close(at int64) {
 	write(&eventsv1.QuoteRecord{Body: &eventsv1.QuoteRecord_Pulse{Pulse: &eventsv1.Pulse{Now: at, Watermark: at}}})
 }
 
-// rateOf is what an asset costs in a second: by its markets, else by the newest fixing, else nobody knows.
+// rateOf is what an asset costs in a second: by its markets, else by the newest fixing, else nobody knows. A market that is alone
+// is believed within half of the fixing.
 func (q *quoteFold) rateOf(a quoteAsset, at int64) *eventsv1.QuoteRate {
 	var inputs []*eventsv1.PriceInput
 	for id, history := range q.markets[a] {
@@ -182,11 +183,22 @@ func (q *quoteFold) rateOf(a quoteAsset, at int64) *eventsv1.QuoteRate {
 		}
 		inputs = append(inputs, in)
 	}
-	if rate, ok := agreed(inputs); ok {
+	rate, told := agreed(inputs)
+	bank, fixed := q.fixing(a.id, at)
+	believed := 0
+	for _, in := range inputs {
+		if in.Accepted {
+			believed++
+		}
+	}
+	if told && fixed && believed == 1 && (rate > 1.5*bank || rate < 0.5*bank) {
+		told = false // one venue alone, and far from the bank
+	}
+	if told {
 		return &eventsv1.QuoteRate{QuoteId: a.id, Rate: rate, Time: at, Method: "market", Inputs: inputs}
 	}
-	if rate, ok := q.fixing(a.id, at); ok {
-		return &eventsv1.QuoteRate{QuoteId: a.id, Rate: rate, Time: at, Method: "fixing"}
+	if fixed {
+		return &eventsv1.QuoteRate{QuoteId: a.id, Rate: bank, Time: at, Method: "fixing"}
 	}
 	return nil
 }
