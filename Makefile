@@ -51,6 +51,10 @@ chaos: build kafka ## 1,000 kills, detached; resumes, and appends seed and steps
 hour: build ## An hour of simulated time, up to sixty times as fast, with faults; then every view is folded again and compared
 	MARKETLOG_HOUR=$${MARKETLOG_HOUR:-60m} go test -run '^TestReplayEqualsAnAcceleratedRunWithFaults$$' -count 1 -timeout 2h -v ./deploy
 
+seeds: ## Folds of log minutes on a hundred more random logs each, beside their oracles and begun again at any minute
+	MARKETLOG_SEEDS=$${MARKETLOG_SEEDS:-100} go test -count 1 -timeout 2h ./processors/apy ./processors/earn ./processors/defi ./processors/markets
+	MARKETLOG_SEEDS=$${MARKETLOG_SEEDS:-100} go test -run '^TestMarketsEqualTheOracle$$' -count 1 -timeout 2h ./deploy/chaos/oracle
+
 fuzz: engine ## Guided fuzzing: every decoder of outside bytes, and the REST and MCP doors, a minute each
 	grep -rE --include='*_test.go' '^func Fuzz' producers query schemas stream deploy | sed -E 's,/[^/]+:func (Fuzz[A-Za-z]+).*, \1,' | \
 	  while read -r folder target; do \
@@ -73,4 +77,4 @@ $(BUF): tools/package.json tools/package-lock.json
 	cd tools && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	touch $@
 
-.PHONY: help build engine run live test check generate bench figures admission chaos fuzz clean kafka contract mcp
+.PHONY: help build engine run live test check generate bench figures admission chaos seeds fuzz clean kafka contract mcp

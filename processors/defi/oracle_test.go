@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/marketlog/marketlog/processors/defi"
+	"github.com/marketlog/marketlog/processors/foldtest"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
@@ -478,14 +479,16 @@ func apart(change func(*eventsv1.RateEntry)) func(eventsv1.Marked) []eventsv1.Ma
 }
 
 func TestEveryFieldIsRecomputed(t *testing.T) {
+	for _, seed := range foldtest.Seeds(t, 4) {
+		summaries, checked, wrong := compare(t, random(seed, 140), func(rec eventsv1.Marked) []eventsv1.Marked { return []eventsv1.Marked{rec} })
+		if len(wrong) > 0 {
+			t.Fatalf("seed %d: %d of %d fields differ, such as %s", seed, len(wrong), checked, strings.Join(wrong[:min(5, len(wrong))], "; "))
+		}
+		if summaries < 60 || checked < 15_000 {
+			t.Fatalf("seed %d: only %d summaries with %d fields were compared", seed, summaries, checked)
+		}
+	}
 	minutes := random(4, 140)
-	summaries, checked, wrong := compare(t, minutes, func(rec eventsv1.Marked) []eventsv1.Marked { return []eventsv1.Marked{rec} })
-	if len(wrong) > 0 {
-		t.Fatalf("%d of %d fields differ, such as %s", len(wrong), checked, strings.Join(wrong[:min(5, len(wrong))], "; "))
-	}
-	if summaries < 60 || checked < 15_000 {
-		t.Fatalf("only %d summaries with %d fields were compared", summaries, checked)
-	}
 	protocol := func(change func(p *eventsv1.Protocol) []*eventsv1.Protocol) func(eventsv1.Marked) []eventsv1.Marked {
 		return func(rec eventsv1.Marked) (all []eventsv1.Marked) {
 			r, ok := rec.(*eventsv1.ReferenceRecord)

@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/marketlog/marketlog/processors/foldtest"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -130,7 +131,7 @@ func fixingsOf(written []output) []*eventsv1.EarnFixing {
 
 func TestFixingsAreWhatTheLogSays(t *testing.T) {
 	fixings := 0
-	for seed := range uint64(8) {
+	for _, seed := range foldtest.Seeds(t, 0, 1, 2, 3, 4, 5, 6, 7) {
 		minutes := random(seed, 330)
 		written := whole(t, minutes)
 		for _, fault := range faults(minutes, fixingsOf(written)) {

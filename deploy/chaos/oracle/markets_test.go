@@ -11,6 +11,7 @@ import (
 
 	"github.com/marketlog/marketlog/deploy/chaos/oracle"
 	"github.com/marketlog/marketlog/processors"
+	"github.com/marketlog/marketlog/processors/foldtest"
 	"github.com/marketlog/marketlog/processors/markets"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
@@ -222,7 +223,7 @@ func spoil(chance *rand.Rand, said *eventsv1.CoinMarket, price float64) {
 }
 
 func TestMarketsEqualTheOracle(t *testing.T) {
-	for seed := range uint64(3) {
+	for _, seed := range foldtest.Seeds(t, 0, 1, 2) {
 		r := faulty(t, seed, 400)
 		want := r.want()
 		for _, restarts := range []int{0, 37} {

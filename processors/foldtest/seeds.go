@@ -1,0 +1,26 @@
+package foldtest
+
+import (
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+)
+
+// Seeds are those given and, for who looks for more (make seeds), as many others as MARKETLOG_SEEDS says. A test that fails
+// names its seed, which is given from then on.
+func Seeds(t testing.TB, given ...uint64) []uint64 {
+	t.Helper()
+	text := os.Getenv("MARKETLOG_SEEDS")
+	if text == "" {
+		return given
+	}
+	more, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("MARKETLOG_SEEDS=%q, want a number", text)
+	}
+	for range more {
+		given = append(given, rand.Uint64N(1e9))
+	}
+	return given
+}
