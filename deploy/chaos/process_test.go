@@ -85,8 +85,13 @@ func (p *process) kill() {
 	<-p.exited
 }
 
-// ended waits for the process to end by itself.
+// ended waits for the process to end by itself; with 0 it only looks.
 func (p *process) ended(wait time.Duration) bool {
+	select {
+	case <-p.exited:
+		return true
+	default:
+	}
 	select {
 	case <-p.exited:
 		return true

@@ -113,6 +113,7 @@ func runSplitRound(t *testing.T, binary string, seed uint64, kills int) {
 
 	for _, d := range r.schedule(kills) {
 		r.wait(time.Duration(r.random.Int64N(int64(time.Second))))
+		r.allLive()
 		start := time.Now()
 		d.do(r, d.name)
 		r.counts[d.name]++
@@ -216,6 +217,16 @@ func (r *splitRound) living(name string) *node {
 	return n
 }
 
+// allLive fails the test if a node has ended by itself: others that wait for it would be blamed.
+func (r *splitRound) allLive() {
+	r.t.Helper()
+	for name, n := range r.cluster.nodes {
+		if n.life != nil {
+			r.living(name)
+		}
+	}
+}
+
 // kill ends a node as kill -9 does, and starts it again.
 func (r *splitRound) kill(name string) {
 	r.t.Helper()
@@ -240,6 +251,7 @@ func (r *splitRound) dieAt(name, step string, often int, job string) {
 		work.Go(func() { r.operator.toil(working, job) })
 	}
 	if !n.life.ended(insistLimit) {
+		r.allLive()
 		r.t.Errorf("%s was not reached by %s\n%s", fault, name, n.tail())
 		n.life.kill()
 	} else if !n.life.killedBySignal() {
