@@ -14,6 +14,7 @@ import (
 	"github.com/marketlog/marketlog/processors/apy"
 	"github.com/marketlog/marketlog/processors/foldtest"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
 // fact is what one record says: words that must be the same, and numbers that must be equal but for the last digits.
@@ -295,7 +296,7 @@ func differences(got, want facts) (keys []string) {
 // log; and that reckoning notices what it is there for.
 func TestRatesAreThoseOfTheOracle(t *testing.T) {
 	checked := 0
-	for _, seed := range foldtest.Seeds(t, 0, 1) {
+	for _, seed := range streamtest.Seeds(t, 0, 1) {
 		minutes := random(seed, 400)
 		want := newOracle(minutes).facts()
 		outputs := foldtest.FoldMinutes(t, apy.New(), minutes, false)

@@ -10,6 +10,7 @@ import (
 	"github.com/marketlog/marketlog/processors/apy"
 	"github.com/marketlog/marketlog/processors/foldtest"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
 // source is one of the sources of a random log.
@@ -104,7 +105,7 @@ func decimal(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 // A fold that begins again at any minute writes the same bytes as one that never stopped, whatever it has open.
 func TestRestartAtAnyMinuteChangesNothing(t *testing.T) {
 	counts := map[string]int{}
-	for _, seed := range foldtest.Seeds(t, 0, 1) {
+	for _, seed := range streamtest.Seeds(t, 0, 1) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			for _, w := range foldtest.RestartAnywhere(t, apy.New, random(seed, 400)) {
 				for _, rec := range w.Records {

@@ -17,8 +17,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/marketlog/marketlog/processors/defi"
-	"github.com/marketlog/marketlog/processors/foldtest"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
 // oracle works out every field of a summary again, from all that was said, without the formulas of schemas.
@@ -479,7 +479,7 @@ func apart(change func(*eventsv1.RateEntry)) func(eventsv1.Marked) []eventsv1.Ma
 }
 
 func TestEveryFieldIsRecomputed(t *testing.T) {
-	for _, seed := range foldtest.Seeds(t, 4) {
+	for _, seed := range streamtest.Seeds(t, 4) {
 		summaries, checked, wrong := compare(t, random(seed, 140), func(rec eventsv1.Marked) []eventsv1.Marked { return []eventsv1.Marked{rec} })
 		if len(wrong) > 0 {
 			t.Fatalf("seed %d: %d of %d fields differ, such as %s", seed, len(wrong), checked, strings.Join(wrong[:min(5, len(wrong))], "; "))

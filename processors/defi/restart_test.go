@@ -11,9 +11,9 @@ import (
 
 	"github.com/marketlog/marketlog/processors"
 	"github.com/marketlog/marketlog/processors/defi"
-	"github.com/marketlog/marketlog/processors/foldtest"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
 // logMinute is what the inputs hold of one minute, topic by topic.
@@ -301,7 +301,7 @@ func whole(t testing.TB, minutes []logMinute, backwards bool) []output {
 
 // A fold that begins again at any minute writes the same bytes as one that never stopped.
 func TestRestartAtAnyMinuteChangesNothing(t *testing.T) {
-	for _, seed := range foldtest.Seeds(t, 0, 1) {
+	for _, seed := range streamtest.Seeds(t, 0, 1) {
 		minutes := random(seed, 116)
 		want := whole(t, minutes, false)
 		for at := int(seed % 5); at < len(minutes)-1; at += 5 {

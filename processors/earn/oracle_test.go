@@ -10,9 +10,9 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/marketlog/marketlog/processors/foldtest"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
 // fixed is a fixing worked out the slow way.
@@ -131,7 +131,7 @@ func fixingsOf(written []output) []*eventsv1.EarnFixing {
 
 func TestFixingsAreWhatTheLogSays(t *testing.T) {
 	fixings := 0
-	for _, seed := range foldtest.Seeds(t, 0, 1, 2, 3, 4, 5, 6, 7) {
+	for _, seed := range streamtest.Seeds(t, 0, 1, 2, 3, 4, 5, 6, 7) {
 		minutes := random(seed, 330)
 		written := whole(t, minutes)
 		for _, fault := range faults(minutes, fixingsOf(written)) {

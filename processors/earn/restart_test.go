@@ -12,9 +12,9 @@ import (
 
 	"github.com/marketlog/marketlog/processors"
 	"github.com/marketlog/marketlog/processors/earn"
-	"github.com/marketlog/marketlog/processors/foldtest"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
 // logMinute is what rates.v1 holds of one minute.
@@ -208,7 +208,7 @@ func whole(t testing.TB, minutes []logMinute) []output {
 // A fold that begins again at any minute, and again soon after, writes the same bytes as one that never stopped.
 func TestRestartAtAnyMinuteChangesNothing(t *testing.T) {
 	seen := map[string]int{}
-	for _, seed := range foldtest.Seeds(t, 0, 1, 5) { // 5 replaces a variant while another of its source is silent
+	for _, seed := range streamtest.Seeds(t, 0, 1, 5) { // 5 replaces a variant while another of its source is silent
 		minutes := random(seed, 260)
 		want := whole(t, minutes)
 		for _, w := range want {

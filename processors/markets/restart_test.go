@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/processors"
-	"github.com/marketlog/marketlog/processors/foldtest"
 	"github.com/marketlog/marketlog/processors/markets"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
 // logMinute is what the inputs hold of one minute: candles come from their topic, observations from theirs.
@@ -174,7 +174,7 @@ func whole(t testing.TB, minutes []logMinute, observationsFirst bool) []output {
 
 // A fold that begins again at any minute writes the same bytes as one that never stopped.
 func TestRestartAtAnyMinuteChangesNothing(t *testing.T) {
-	for _, seed := range foldtest.Seeds(t, 0, 1, 17) { // 17 forgets a coin in a minute in which its state is due, and is due in the next
+	for _, seed := range streamtest.Seeds(t, 0, 1, 17) { // 17 forgets a coin in a minute in which its state is due, and is due in the next
 		minutes := random(seed, 260)
 		want := whole(t, minutes, false)
 		for at := 0; at < len(minutes)-1; at++ {

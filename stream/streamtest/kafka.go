@@ -71,7 +71,7 @@ func (k *KafkaProcess) Kill() { k.kill() }
 func (k *KafkaProcess) Restart(t testing.TB) { t.Helper(); k.restart(t) }
 
 // Pause stops the broker where it stands: connections stay open and nothing is answered.
-func (k *KafkaProcess) Pause(t testing.TB) { t.Helper(); k.signal(t, syscall.SIGSTOP) }
+func (k *KafkaProcess) Pause(t testing.TB) { t.Helper(); k.pause(t) }
 
 // Resume ends a Pause.
 func (k *KafkaProcess) Resume(t testing.TB) { t.Helper(); k.signal(t, syscall.SIGCONT) }

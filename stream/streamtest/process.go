@@ -102,6 +102,15 @@ func (s *server) signal(t testing.TB, signal syscall.Signal) {
 	}
 }
 
+// pause stops the process where it stands.
+func (s *server) pause(t testing.TB) {
+	t.Helper()
+	s.signal(t, syscall.SIGSTOP)
+	if err := awaitStopped(s.process.Pid); err != nil {
+		t.Fatalf("waiting for the server on %s to stand still: %v", s.addr, err)
+	}
+}
+
 // logTail returns the end of what the server wrote, for the message of a failed test.
 func (s *server) logTail() string {
 	const most = 4 << 10

@@ -69,7 +69,7 @@ func (r *RedisProcess) Kill() { r.kill() }
 func (r *RedisProcess) Restart(t testing.TB) { t.Helper(); r.restart(t) }
 
 // Pause stops the server where it stands: connections stay open and nothing is answered.
-func (r *RedisProcess) Pause(t testing.TB) { t.Helper(); r.signal(t, syscall.SIGSTOP) }
+func (r *RedisProcess) Pause(t testing.TB) { t.Helper(); r.pause(t) }
 
 // Resume ends a Pause.
 func (r *RedisProcess) Resume(t testing.TB) { t.Helper(); r.signal(t, syscall.SIGCONT) }

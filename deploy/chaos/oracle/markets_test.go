@@ -11,10 +11,10 @@ import (
 
 	"github.com/marketlog/marketlog/deploy/chaos/oracle"
 	"github.com/marketlog/marketlog/processors"
-	"github.com/marketlog/marketlog/processors/foldtest"
 	"github.com/marketlog/marketlog/processors/markets"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
 // run is a scripted market: what the log holds of it, and by which minutes.
@@ -223,7 +223,7 @@ func spoil(chance *rand.Rand, said *eventsv1.CoinMarket, price float64) {
 }
 
 func TestMarketsEqualTheOracle(t *testing.T) {
-	for _, seed := range foldtest.Seeds(t, 0, 1, 2) {
+	for _, seed := range streamtest.Seeds(t, 0, 1, 2) {
 		r := faulty(t, seed, 400)
 		want := r.want()
 		for _, restarts := range []int{0, 37} {

@@ -1,4 +1,4 @@
-package foldtest
+package streamtest
 
 import (
 	"math/rand/v2"
@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Seeds are those given and, for who looks for more (make seeds), as many others as MARKETLOG_SEEDS says. A test that fails
-// names its seed, which is given from then on.
+// Seeds are what tests of folds draw by: those given and, for who looks for more (make seeds), as many others as
+// MARKETLOG_SEEDS says. A test that fails names its seed, which is given from then on.
 func Seeds(t testing.TB, given ...uint64) []uint64 {
 	t.Helper()
 	text := os.Getenv("MARKETLOG_SEEDS")
