@@ -25,8 +25,8 @@ live: build ## Run everything on the public exchanges, under data/live
 test: build kafka contract mcp $(BUF) ## The whole gate; ends with a table of tiers, tests and skips
 	$(GATE)
 
-check: $(BUF) ## The gate without the tests: format, vet, lint, schemas
-	$(GATE) format vet lint schemas
+check: $(BUF) ## The gate without the tests: format, vet, lint, known vulnerabilities, schemas
+	$(GATE) format vet lint vulnerabilities schemas
 
 generate: $(BUF) ## Generate the Go code of schemas/events
 	tools/generate.sh
@@ -35,8 +35,9 @@ bench: build kafka ## Measure the figures, each beside its limit, three times ov
 	for run in 1 2 3; do go test -run '^$$' -bench . -timeout 2h ./...; done | tee bin/bench.txt
 	go -C tools run ./figures <bin/bench.txt
 
-figures: bench ## Measure them and write docs/figures.md
-	go -C tools run ./figures <bin/bench.txt >docs/figures.md
+figures: bench ## Measure them in one go and write docs/figures.md whole; what is missing leaves the page as it was
+	go -C tools run ./figures <bin/bench.txt >bin/figures.md
+	mv bin/figures.md docs/figures.md
 
 admission: ## Ten minutes of three replicas over a Redis that is killed, frozen and flushed, at three limits; logs to bin/admission-*.jsonl
 	mkdir -p bin
@@ -55,11 +56,17 @@ seeds: ## Folds of log minutes on a hundred more random logs each, beside their 
 	MARKETLOG_SEEDS=$${MARKETLOG_SEEDS:-100} go test -count 1 -timeout 2h ./processors/apy ./processors/earn ./processors/defi ./processors/markets
 	MARKETLOG_SEEDS=$${MARKETLOG_SEEDS:-100} go test -run '^TestMarketsEqualTheOracle$$' -count 1 -timeout 2h ./deploy/chaos/oracle
 
+soak: engine ## An hour of random SQL statements against the process that runs people's; names those that end it
+	MARKETLOG_SOAK=$${MARKETLOG_SOAK:-1h} go test -run '^TestRandomStatements$$' -count 1 -timeout 3h -v ./deploy/embedded/sqlport
+
 fuzz: engine ## Guided fuzzing: every decoder of outside bytes, and the REST and MCP doors, a minute each
 	grep -rE --include='*_test.go' '^func Fuzz' producers query schemas stream deploy | sed -E 's,/[^/]+:func (Fuzz[A-Za-z]+).*, \1,' | \
 	  while read -r folder target; do \
 	    go test "./$$folder" -run '^$$' -fuzz "^$$target\$$" -fuzztime "$${MARKETLOG_FUZZ:-1m}" -fuzzminimizetime 3s; \
 	  done
+
+sbom: build ## Write what the binary is made of to bin/sbom.json (CycloneDX); the engine it loads is in deploy/embedded/engine/pins.txt
+	go run github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0 bin -json -output bin/sbom.json bin/marketlog
 
 clean: ## Remove what was built; what lies under data/ stays
 	rm -rf bin tools/node_modules
@@ -77,4 +84,4 @@ $(BUF): tools/package.json tools/package-lock.json
 	cd tools && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	touch $@
 
-.PHONY: help build engine run live test check generate bench figures admission chaos seeds fuzz clean kafka contract mcp
+.PHONY: help build engine run live test check generate bench figures admission chaos seeds soak fuzz sbom clean kafka contract mcp

@@ -8,9 +8,11 @@ import (
 	"os"
 
 	"github.com/marketlog/marketlog/deploy"
+	"github.com/marketlog/marketlog/deploy/embedded/sqlport"
 )
 
 func main() {
+	sqlport.RunIfChild()
 	app := deploy.App{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: os.Environ()}
 	os.Exit(app.Execute(deploy.Interruptible(), os.Args[1:]))
 }

@@ -50,6 +50,8 @@ type reply struct {
 type adminServer struct {
 	verbs Verbs
 	log   *slog.Logger
+	// sql serves the operator's statements; nil where there is no engine.
+	sql func() http.Handler
 
 	mu   sync.Mutex
 	jobs map[string]*job
@@ -68,6 +70,14 @@ func (s *adminServer) serve(ctx context.Context, path string) error {
 	mux.HandleFunc("POST /jobs/{name}", func(w http.ResponseWriter, r *http.Request) { s.start(jobs, w, r) })
 	mux.HandleFunc("GET /jobs/{name}", s.attach)
 	mux.HandleFunc("DELETE /jobs/{name}", s.cancel)
+	mux.HandleFunc("/sql/", func(w http.ResponseWriter, r *http.Request) {
+		handler := s.sql()
+		if handler == nil {
+			http.Error(w, "this instance serves no SQL; start it with --sql-listen HOST:PORT", http.StatusNotFound)
+			return
+		}
+		http.StripPrefix("/sql", handler).ServeHTTP(w, r)
+	})
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	stopped := make(chan struct{})
 	go func() {

@@ -38,10 +38,7 @@ func callRunning(ctx context.Context, socket string, v Verb, action jobAction, i
 	if err != nil {
 		return fmt.Errorf("asking the running instance: %w", err)
 	}
-	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		var d net.Dialer
-		return d.DialContext(ctx, "unix", socket)
-	}}
+	transport := unixTransport(socket)
 	defer transport.CloseIdleConnections()
 	answer, err := (&http.Client{Transport: transport}).Do(request)
 	if err != nil {
@@ -70,6 +67,14 @@ func callRunning(ctx context.Context, socket string, v Verb, action jobAction, i
 			return err
 		}
 	}
+}
+
+// unixTransport reaches whoever serves on a unix socket.
+func unixTransport(socket string) *http.Transport {
+	return &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "unix", socket)
+	}}
 }
 
 // callHere calls a verb on parts that this process opened itself: there is nobody to leave long work to, so it ends

@@ -42,6 +42,8 @@ type backfillInput struct {
 	To   time.Time `json:"to,omitzero"`
 	// Gaps means what was back-filled before, and what the instance back-fills by itself.
 	Gaps bool `json:"gaps"`
+	// Unavailable lists each range that the venue or source does not have; else they are counted.
+	Unavailable bool `json:"unavailable"`
 	// Own means what the instance back-fills by itself.
 	Own bool `json:"own"`
 }
@@ -60,6 +62,14 @@ type rangeLine struct {
 	Values   int64     `json:"values,omitempty"`
 	Calls    int64     `json:"calls,omitempty"`
 	Reason   string    `json:"reason,omitempty"`
+}
+
+// absentLine counts the ranges that a venue or source does not have.
+type absentLine struct {
+	Absent  string `json:"absentFrom"`
+	Ranges  int    `json:"ranges"`
+	Candles int64  `json:"candles,omitempty"`
+	Values  int64  `json:"values,omitempty"`
 }
 
 // planLine sums up what is left to do at one venue, or at one polled source.
@@ -82,7 +92,7 @@ type pastJob interface {
 
 // backfillVerbs read venues' and sources' own past into the log. Cancelled or killed, the work can be taken up.
 func backfillVerbs(in *Instance) []Verb {
-	verb := func(name string, long bool, each func(ctx context.Context, j pastJob, emit func(any) error) error) Verb {
+	verb := func(name string, long bool, each func(ctx context.Context, j pastJob, input backfillInput, emit func(any) error) error) Verb {
 		return Verb{Name: name, Long: long, Run: func(ctx context.Context, raw json.RawMessage, emit func(any) error) error {
 			var input backfillInput
 			if err := json.Unmarshal(raw, &input); err != nil {
@@ -91,11 +101,11 @@ func backfillVerbs(in *Instance) []Verb {
 			if input.Own {
 				return in.runOwnBackfill(ctx, emit)
 			}
-			return in.eachBackfill(ctx, input, emit, func(j pastJob) error { return each(ctx, j, emit) })
+			return in.eachBackfill(ctx, input, emit, func(j pastJob) error { return each(ctx, j, input, emit) })
 		}}
 	}
 	return []Verb{
-		verb("backfill", true, func(ctx context.Context, j pastJob, emit func(any) error) error {
+		verb("backfill", true, func(ctx context.Context, j pastJob, _ backfillInput, emit func(any) error) error {
 			result, err := j.Run(ctx)
 			if result.Calls > 0 || err == nil {
 				err = errors.Join(err, emit(result))
@@ -105,17 +115,18 @@ func backfillVerbs(in *Instance) []Verb {
 			}
 			return err
 		}),
-		verb("backfill.plan", false, func(ctx context.Context, j pastJob, emit func(any) error) error {
-			return planBackfill(ctx, j, false, emit)
+		verb("backfill.plan", false, func(ctx context.Context, j pastJob, input backfillInput, emit func(any) error) error {
+			return planBackfill(ctx, j, false, input.Unavailable, emit)
 		}),
-		verb("gaps", false, func(ctx context.Context, j pastJob, emit func(any) error) error {
-			return planBackfill(ctx, j, true, emit)
+		verb("gaps", false, func(ctx context.Context, j pastJob, input backfillInput, emit func(any) error) error {
+			return planBackfill(ctx, j, true, input.Unavailable, emit)
 		}),
 	}
 }
 
-// planBackfill tells what is left to do, and with gaps also what never can be done.
-func planBackfill(ctx context.Context, j pastJob, gaps bool, emit func(any) error) error {
+// planBackfill tells what is left to do, and with gaps also what never can be done: counted, or with unavailable range by
+// range.
+func planBackfill(ctx context.Context, j pastJob, gaps, unavailable bool, emit func(any) error) error {
 	plan, err := j.Plan(ctx)
 	if err != nil {
 		return err
@@ -148,14 +159,22 @@ func planBackfill(ctx context.Context, j pastJob, gaps bool, emit func(any) erro
 	if !gaps {
 		return emit(sum)
 	}
+	absent := absentLine{Absent: plan.Source, Ranges: len(plan.Unavailable)}
 	for _, a := range plan.Unavailable {
 		l := line(a.Range, "unavailable")
 		l.Reason = a.Reason
+		absent.Candles, absent.Values = absent.Candles+l.Candles, absent.Values+l.Values
+		if !unavailable {
+			continue
+		}
 		if err := emit(l); err != nil {
 			return err
 		}
 	}
-	return nil
+	if unavailable || absent.Ranges == 0 {
+		return nil
+	}
+	return emit(absent)
 }
 
 // eachBackfill prepares a job for every venue and source that the input means, one after the other.

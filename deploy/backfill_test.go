@@ -3,6 +3,7 @@ package deploy
 import (
 	"bytes"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -90,6 +91,16 @@ func TestBackfillCommands(t *testing.T) {
 			t.Errorf("%s complains %q, want %q", command, got, want)
 		}
 	}
+	refuses("gaps", "there is no instance: "+dir+" holds no log")
+	cfg := DefaultConfig()
+	cfg.DataDir, cfg.Kafka.Listen = dir, "127.0.0.1:0"
+	in, err := OpenInstance(t.Context(), cfg, slog.New(slog.DiscardHandler))
+	if err == nil {
+		err = in.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	const days = " --from 2024-01-01T00:00:00Z --to 2024-01-08T00:00:00Z"
 
 	prints("backfill --source coinbase --dry-run"+days, `coinbase BTC-USD 1d: 2024-01-01T00:00:00Z to 2024-01-08T00:00:00Z, 7 candles missing, 1 calls
@@ -107,8 +118,9 @@ func TestBackfillCommands(t *testing.T) {
 	if got, _ := run(0, "backfill --gaps"+more); !strings.HasPrefix(got, "coinbase: 2 calls, 2 candles written, ") {
 		t.Errorf("filling the gaps prints %q", got)
 	}
-	prints("gaps --source coinbase"+more, "coinbase ETH-GBP 1d: 2023-12-30T00:00:00Z to 2024-01-01T00:00:00Z, 2 candles unavailable: read, and the venue had nothing\n")
-	prints("gaps --source kraken --symbols BTC"+days, "kraken BTC/USD 1d: 2024-01-01T00:00:00Z to 2024-01-08T00:00:00Z, 7 candles unavailable: the venue no longer has it\n")
+	prints("gaps --source coinbase"+more, "coinbase: does not have 1 ranges, 2 candles; --unavailable lists them\n")
+	prints("gaps --unavailable --source coinbase"+more, "coinbase ETH-GBP 1d: 2023-12-30T00:00:00Z to 2024-01-01T00:00:00Z, 2 candles unavailable: read, and the venue had nothing\n")
+	prints("gaps --unavailable --source kraken --symbols BTC"+days, "kraken BTC/USD 1d: 2024-01-01T00:00:00Z to 2024-01-08T00:00:00Z, 7 candles unavailable: the venue no longer has it\n")
 
 	prints("backfill --source okx-earn --dry-run"+days, `okx-earn XRP 1h: 2024-01-01T00:00:00Z to 2024-01-08T00:00:00Z, 168 values missing, 2 calls
 		okx-earn USDC 1h: 2024-01-01T00:00:00Z to 2024-01-08T00:00:00Z, 168 values missing, 2 calls
@@ -121,7 +133,10 @@ func TestBackfillCommands(t *testing.T) {
 	if got, _ := run(0, "topics tail rates.raw.v1 --count 1000 -o json"); strings.Count(got, `"past":true`) != 288 || strings.Count(got, `"category":"borrowing"`) != 144 {
 		t.Errorf("the log of rates holds %d past ones: %.300s", strings.Count(got, `"past":true`), got)
 	}
-	prints("gaps -o json --source okx-earn"+more, `{"source":"okx-earn","symbol":"USDC","base":"USDC","interval":"1h","status":"missing","from":"2023-12-30T00:00:00Z","to":"2024-01-01T00:00:00Z","values":48,"calls":1}
+	if got, _ := run(0, "gaps -o json --source okx-earn"+more); !strings.HasSuffix(got, `{"absentFrom":"okx-earn","ranges":1,"values":24}`+"\n") {
+		t.Errorf("what a source does not have is not counted:\n%s", got)
+	}
+	prints("gaps --unavailable -o json --source okx-earn"+more, `{"source":"okx-earn","symbol":"USDC","base":"USDC","interval":"1h","status":"missing","from":"2023-12-30T00:00:00Z","to":"2024-01-01T00:00:00Z","values":48,"calls":1}
 		{"source":"okx-earn","symbol":"USDC","base":"USDC","interval":"1h","status":"missing","from":"2024-01-08T00:00:00Z","to":"2024-01-10T00:00:00Z","values":48,"calls":1}
 		{"source":"okx-earn","symbol":"USDC","base":"USDC","interval":"1h","status":"unavailable","from":"2024-01-01T00:00:00Z","to":"2024-01-02T00:00:00Z","values":24,"reason":"read, and the source had nothing"}
 		`)

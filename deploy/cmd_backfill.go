@@ -62,9 +62,10 @@ func (a *App) gapsCommand() *cobra.Command {
 	var from, to string
 	cmd := &cobra.Command{
 		Use:   "gaps",
-		Short: "List what of the venues' and sources' past is missing in the log, and what none of them has",
+		Short: "List what of the venues' and sources' past is missing in the log and can be read",
 		Long: `List what of the past is missing in the log: of the markets of venues, and of the pools and currencies of polled
-sources, that were back-filled before, or that are named. What a venue or source no longer has is listed as unavailable.`,
+sources, that were back-filled before, or that are named. What a venue or source never had, or no longer has, cannot be
+read and is counted only; --unavailable lists it.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := input.parse(from, to); err != nil {
@@ -74,6 +75,7 @@ sources, that were back-filled before, or that are named. What a venue or source
 		},
 	}
 	addBackfillFlags(cmd, &input, &from, &to)
+	cmd.Flags().BoolVar(&input.Unavailable, "unavailable", false, "list each range that the venue or source does not have")
 	return cmd
 }
 
@@ -130,6 +132,7 @@ func (p *backfillPrinter) line(raw json.RawMessage) error {
 		processors.ReplayProgress
 		Status string `json:"status"`
 		Plan   string `json:"plan"`
+		Absent string `json:"absentFrom"`
 	}
 	if err := json.Unmarshal(raw, &line); err != nil {
 		return fmt.Errorf("reading a line of the back-fill: %w", err)
@@ -157,6 +160,14 @@ func (p *backfillPrinter) line(raw json.RawMessage) error {
 				return text + " unavailable: " + r.Reason
 			}
 			return fmt.Sprintf("%s missing, %d calls", text, r.Calls)
+		})
+	case line.Absent != "":
+		return printAs(p, raw, func(l absentLine) string {
+			what, count := "candles", l.Candles
+			if l.Values > 0 {
+				what, count = "values", l.Values
+			}
+			return fmt.Sprintf("%s: does not have %d ranges, %d %s; --unavailable lists them", l.Absent, l.Ranges, count, what)
 		})
 	case line.Plan != "":
 		return printAs(p, raw, func(l planLine) string {

@@ -80,7 +80,9 @@ func (a *App) examine(cmd *cobra.Command) []finding {
 		found = append(found, examineRunning(ctx, cfg, info)...)
 	default:
 		found = append(found, finding{"instance", "ok", "none is running on " + cfg.DataDir, ""})
+		found = append(found, examineEngine(cfg)...)
 		found = append(found, examinePorts(cfg)...)
+		found = append(found, examineLog(cfg)...)
 	}
 	for i, list := range [][]string{cfg.Kafka.Brokers, cfg.ClickHouse.Addr, cfg.Redis.Addr} {
 		for _, addr := range list {
@@ -130,19 +132,28 @@ func examineMachine(cfg Config) (found []finding) {
 		}
 		found = append(found, f)
 	}
-	if len(cfg.ClickHouse.Addr) == 0 {
-		if path, err := engine.Find(cfg.ClickHouse.Library); err != nil {
-			found = append(found, finding{"engine", "failed", err.Error(), "run `make engine`, or name a server in clickhouse.addr"})
-		} else {
-			found = append(found, finding{"engine", "ok", path, ""})
-		}
-	}
 	found = append(found, finding{"program", "ok", fmt.Sprintf("%s on %s/%s, %d processors", version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU()), ""})
 	return found
 }
 
+// examineEngine looks for what a start would load. A running instance has loaded its own: whoever asks may have another
+// home, in which there is none.
+func examineEngine(cfg Config) []finding {
+	if len(cfg.ClickHouse.Addr) > 0 {
+		return nil
+	}
+	path, err := engine.Find(cfg.ClickHouse.Library)
+	if err != nil {
+		return []finding{{"engine", "failed", err.Error(), "run `make engine`, or name a server in clickhouse.addr"}}
+	}
+	return []finding{{"engine", "ok", path, ""}}
+}
+
 func examineRunning(ctx context.Context, cfg Config, info RunInfo) (found []finding) {
 	found = append(found, finding{"instance", "ok", fmt.Sprintf("process %d since %s", info.PID, info.Started.Format(time.RFC3339)), ""})
+	if cfg.TLS.Cert != "" && info.MetricsListen != "" {
+		info.Listen = "" // its certificate is for a name, and the metrics' address says the same
+	}
 	for _, addr := range []string{info.Listen, info.MetricsListen} {
 		if addr != "" {
 			found = append(found, examineReadiness(ctx, addr))
@@ -151,7 +162,7 @@ func examineRunning(ctx context.Context, cfg Config, info RunInfo) (found []find
 	if len(info.Kafka) == 0 { // an engine alone
 		return found
 	}
-	log, err := streamConfig(cfg.Kafka, info.Kafka)
+	log, err := cfg.streamConfig(info.Kafka)
 	if err != nil {
 		return append(found, finding{"log", "failed", err.Error(), ""})
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"text/tabwriter"
 	"time"
@@ -80,6 +81,15 @@ func keyVerbs(in *Instance) []Verb {
 			}
 			return nil
 		}),
+		verb("keys.sign", func(ctx context.Context, _ *keyDesk, _ keyInput, emit func(any) error) error {
+			signed, err := in.signKeys(ctx)
+			if err != nil {
+				return err
+			}
+			return emit(struct {
+				Signed int `json:"signed"`
+			}{signed})
+		}),
 		verb("keys.rotate", func(ctx context.Context, k *keyDesk, input keyInput, emit func(any) error) error {
 			rec, err := k.find(input.ID)
 			if err != nil {
@@ -133,7 +143,7 @@ func (in *Instance) openKeys(ctx context.Context) (_ *keyDesk, done func(), err 
 	if err != nil {
 		return nil, nil, fmt.Errorf("connecting to the log: %w", err)
 	}
-	if err := readAll(ctx, in.Stream, producer, schemas.TopicKeys, func(r *kgo.Record) error { return table.Follow(r.Key, r.Value) }); err != nil {
+	if err := readAll(ctx, in.Stream, producer, schemas.TopicKeys, func(r *kgo.Record) error { table.Follow(r.Key, r.Value); return nil }); err != nil {
 		producer.Close()
 		return nil, nil, err
 	}
@@ -148,6 +158,80 @@ func (in *Instance) openKeys(ctx context.Context) (_ *keyDesk, done func(), err 
 		return nil, nil, err
 	}
 	return &keyDesk{table, issuer}, producer.Close, nil
+}
+
+// keysSignedFile is there once the records of keys that an earlier version had written are signed.
+const keysSignedFile = "keys.signed"
+
+// carryKeysOver signs, once in the life of a data directory, the keys that a version before signatures wrote into the
+// embedded log. Where the log is a cluster's, `marketlog keys sign` does it when its operator says so.
+func (in *Instance) carryKeysOver(ctx context.Context) error {
+	if len(in.Config.Kafka.Brokers) > 0 {
+		return nil
+	}
+	done := in.Dir.Path(keysSignedFile)
+	if _, err := os.Stat(done); err == nil {
+		return nil
+	}
+	signed, err := in.signKeys(ctx)
+	if err != nil {
+		return fmt.Errorf("signing the keys of an earlier version: %w", err)
+	}
+	if signed > 0 {
+		in.Log.Info("signed the keys that an earlier version had written", "keys", signed)
+	}
+	if err := os.WriteFile(done, nil, 0o600); err != nil {
+		return fmt.Errorf("noting that the keys are signed: %w", err)
+	}
+	return nil
+}
+
+// signKeys signs the keys of which no record is signed, and returns how many there were.
+func (in *Instance) signKeys(ctx context.Context) (signed int, err error) {
+	pepper, err := in.pepper()
+	if err != nil {
+		return 0, err
+	}
+	desk, done, err := in.openKeys(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer done()
+	client, err := in.Stream.NewClient()
+	if err != nil {
+		return 0, fmt.Errorf("connecting to the log: %w", err)
+	}
+	defer client.Close()
+	// The newest of each key, as it was valid before: nil where the key ended for good, or has a signed record.
+	unsigned := map[string]*eventsv1.KeyRecord{}
+	err = readAll(ctx, in.Stream, client, schemas.TopicKeys, func(r *kgo.Record) error {
+		id := string(r.Key)
+		if known, ok := unsigned[id]; ok && known == nil {
+			return nil
+		}
+		if len(r.Value) == 0 || keys.Signed(pepper, r.Value) {
+			unsigned[id] = nil
+			return nil
+		}
+		if record, err := schemas.DecodeRecord(schemas.TopicKeys, r.Value); err == nil {
+			if rec, ok := record.(*eventsv1.KeyRecord); ok && rec.Id == id {
+				unsigned[id] = rec
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	for _, id := range slices.Sorted(maps.Keys(unsigned)) {
+		if rec := unsigned[id]; rec != nil {
+			if err := desk.issuer.Sign(ctx, rec); err != nil {
+				return signed, err
+			}
+			signed++
+		}
+	}
+	return signed, nil
 }
 
 // firstKey makes a key of plan Pro if none was ever made, so that the first request of a new installation can be served;
@@ -202,6 +286,7 @@ func (a *App) keysCommand() *cobra.Command {
 	add("list", "List the keys", "keys.list", cobra.NoArgs)
 	rotate := add("rotate ID", "Issue a key that replaces another and shares its budget", "keys.rotate", cobra.ExactArgs(1))
 	rotate.Flags().DurationVar(&input.Overlap, "overlap", 24*time.Hour, "how long the old key stays valid")
+	add("sign", "Sign the keys that a version before signatures wrote; without a signature they are not valid", "keys.sign", cobra.NoArgs)
 	add("revoke ID", "End a key now", "keys.revoke", cobra.ExactArgs(1))
 	return cmd
 }
@@ -221,11 +306,16 @@ func (a *App) keysCall(cmd *cobra.Command, verb string, input keyInput) error {
 			_, err := fmt.Fprintf(a.Stdout, "%s\n", raw)
 			return err
 		}
-		var line keyLine
+		var line struct {
+			keyLine
+			Signed *int `json:"signed"`
+		}
 		if err := json.Unmarshal(raw, &line); err != nil {
 			return err
 		}
 		switch {
+		case line.Signed != nil:
+			fmt.Fprintf(table, "signed %d keys\n", *line.Signed)
 		case line.Key != "":
 			fmt.Fprintf(table, "%s\nid %s, plan %s; it is not shown again\n", line.Key, line.ID, line.Plan)
 		case line.ID == "":

@@ -39,8 +39,12 @@ func (a *App) migrateCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		info, ok, err := runningInstance(cmd.Context(), cfg.DataDir)
+		if err != nil {
+			return err
+		}
 		made := 0
-		err = a.call(cmd.Context(), cfg, Verb{Name: "migrate"}, jobStart, nil, func(raw json.RawMessage) error {
+		printLine := func(raw json.RawMessage) error {
 			made++
 			if inJSON {
 				_, err := fmt.Fprintf(a.Stdout, "%s\n", raw)
@@ -52,7 +56,12 @@ func (a *App) migrateCommand() *cobra.Command {
 			}
 			fmt.Fprintf(a.Stdout, "%d %s\n", line.Version, line.Name)
 			return nil
-		})
+		}
+		if ok {
+			err = callRunning(cmd.Context(), info.Admin, Verb{Name: "migrate"}, jobStart, nil, printLine)
+		} else { // it makes what is missing, and be it all
+			err = a.callOpened(cmd.Context(), cfg, Verb{Name: "migrate"}, jobStart, nil, printLine)
+		}
 		if err == nil && made == 0 && !inJSON {
 			fmt.Fprintln(a.Stdout, "topics and tables are up to date")
 		}

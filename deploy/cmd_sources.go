@@ -140,6 +140,11 @@ func (a *App) sourcesCall(cmd *cobra.Command, verb string, input sourceInput, on
 	if ok {
 		return callRunning(cmd.Context(), info.Admin, Verb{Name: verb}, jobStart, input, onLine)
 	}
+	if verb != "sources.switch" { // which is for the first start too
+		if err := findInstance(cfg, "."); err != nil {
+			return err
+		}
+	}
 	in, err := holdInstance(cfg, a.quietLogger(cfg)) // neither log nor engine is needed
 	if err != nil {
 		return err

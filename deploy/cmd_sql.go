@@ -53,7 +53,7 @@ func (a *App) ask(cmd *cobra.Command, statement string, params ...string) error 
 		return errors.New("the configuration names an outside ClickHouse: ask it with its own client")
 	}
 	ctx := cmd.Context()
-	addr, done, err := a.openSQL(ctx, cfg)
+	client, addr, done, err := a.openSQL(ctx, cfg)
 	if err != nil {
 		return err
 	}
@@ -65,11 +65,11 @@ func (a *App) ask(cmd *cobra.Command, statement string, params ...string) error 
 	for i := 0; i+1 < len(params); i += 2 {
 		query.Set("param_"+params[i], params[i+1])
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+addr+"/?"+query.Encode(), strings.NewReader(statement))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, addr+"/?"+query.Encode(), strings.NewReader(statement))
 	if err != nil {
 		return fmt.Errorf("asking %s: %w", addr, err)
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := client.Do(request)
 	if err != nil {
 		return fmt.Errorf("asking %s: %w", addr, err)
 	}
@@ -84,38 +84,41 @@ func (a *App) ask(cmd *cobra.Command, statement string, params ...string) error 
 	return nil
 }
 
-// openSQL finds the SQL port of the running instance, or serves the engine in the data directory on
-// a free one for as long as the command lasts.
-func (a *App) openSQL(ctx context.Context, cfg Config) (addr string, done func(), err error) {
+// openSQL reaches the running instance by its admin socket, where nothing is hidden, or serves the engine in the data
+// directory on a free port for as long as the command lasts.
+func (a *App) openSQL(ctx context.Context, cfg Config) (client *http.Client, addr string, done func(), err error) {
 	info, ok, err := runningInstance(ctx, cfg.DataDir)
 	if err != nil {
-		return "", nil, err
+		return nil, "", nil, err
 	}
 	if ok {
-		if info.SQLListen == "" {
-			return "", nil, errors.New("the running instance serves no SQL; start it with --sql-listen HOST:PORT")
-		}
-		return info.SQLListen, func() {}, nil
+		client = &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", info.Admin)
+		}}}
+		return client, "http://instance/sql", client.CloseIdleConnections, nil
 	}
-	in, err := OpenInstance(ctx, cfg, a.quietLogger(cfg))
+	if err := findInstance(cfg, "clickhouse"); err != nil {
+		return nil, "", nil, err
+	}
+	in, err := holdInstance(cfg, a.quietLogger(cfg)) // the log is not needed
 	if err != nil {
-		return "", nil, err
+		return nil, "", nil, err
 	}
 	e, err := in.Engine()
 	if err != nil {
-		return "", nil, errors.Join(err, in.Close())
+		return nil, "", nil, errors.Join(err, in.Close())
 	}
 	handler, err := engine.Handler(e, engine.DefaultLimits())
 	if err != nil {
-		return "", nil, errors.Join(err, in.Close())
+		return nil, "", nil, errors.Join(err, in.Close())
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return "", nil, errors.Join(err, in.Close())
+		return nil, "", nil, errors.Join(err, in.Close())
 	}
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second}
 	go func() { _ = server.Serve(listener) }() // ends with Close
-	return listener.Addr().String(), func() {
+	return http.DefaultClient, "http://" + listener.Addr().String(), func() {
 		_ = server.Close()
 		_ = in.Close()
 	}, nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/marketlog/marketlog/processors/quotes"
 	"github.com/marketlog/marketlog/schemas"
 	"github.com/marketlog/marketlog/stream"
 )
@@ -36,7 +38,9 @@ func (a *App) topicsCommand() *cobra.Command {
 	tail.Flags().StringVar(&o.from, "from", "", "start, end, a time (RFC 3339) or an offset; default: the newest records")
 	tail.Flags().Int64VarP(&o.count, "count", "n", 10, "without --from: `N` newest records of each partition; else: stop after N in all, 0 for no end")
 	tail.Flags().Int32Var(&o.partition, "partition", -1, "only this partition")
+	tail.Flags().BoolVar(&o.all, "all", false, "clock records too, which forward the time and hold nothing else")
 	tail.Flags().BoolVarP(&o.follow, "follow", "f", false, "wait for more at the end")
+	cmd.AddCommand(a.topicSchemaCommand())
 	return cmd
 }
 
@@ -78,8 +82,9 @@ type topicRow struct {
 	Message    string `json:"message,omitempty"` // empty: not ours
 	Key        string `json:"key,omitempty"`
 	Partitions int    `json:"partitions"`
-	// Records is how many offsets are kept; a compacted topic has fewer records.
-	Records int64 `json:"records"`
+	// Offsets is how many offsets are kept. Pulses and other clock records have offsets too, and a compacted topic has
+	// fewer records.
+	Offsets int64 `json:"offsets"`
 	Written int64 `json:"written"`
 	Bytes   int64 `json:"bytes"`
 }
@@ -116,7 +121,7 @@ func listTopics(ctx context.Context, t topics, _ []string) error {
 		for p := range detail.Partitions {
 			start, _ := starts.Lookup(detail.Topic, p)
 			end, _ := ends.Lookup(detail.Topic, p)
-			row.Records += end.Offset - start.Offset
+			row.Offsets += end.Offset - start.Offset
 			row.Written += end.Offset
 		}
 		rows = append(rows, row)
@@ -130,9 +135,9 @@ func listTopics(ctx context.Context, t topics, _ []string) error {
 		return nil
 	}
 	table := tabwriter.NewWriter(t.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "TOPIC\tPARTITIONS\tRECORDS\tWRITTEN\tBYTES\tKEY\tMESSAGE")
+	fmt.Fprintln(table, "TOPIC\tPARTITIONS\tOFFSETS\tWRITTEN\tBYTES\tKEY\tMESSAGE")
 	for _, r := range rows {
-		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%s\t%s\n", r.Topic, r.Partitions, r.Records, r.Written, r.Bytes, r.Key, r.Message)
+		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%s\t%s\n", r.Topic, r.Partitions, r.Offsets, r.Written, r.Bytes, r.Key, r.Message)
 	}
 	return table.Flush()
 }
@@ -143,11 +148,23 @@ type lagRow struct {
 	State     string `json:"state"`
 	Topic     string `json:"topic"`
 	Partition int32  `json:"partition"`
-	// Committed is -1 where nothing is committed yet.
-	Committed int64  `json:"committed"`
+	// Committed is -1 where nothing is committed yet. It and Lag are missing where Lock is set.
+	Committed *int64 `json:"committed,omitempty"`
 	End       int64  `json:"end"`
-	Lag       int64  `json:"lag"`
-	Member    string `json:"member,omitempty"`
+	Lag       *int64 `json:"lag,omitempty"`
+	// Lock says that the group reads nothing: its member that holds the partition of its own output is the one that folds.
+	// v_lag tells how far that has come.
+	Lock   bool   `json:"lock,omitempty"`
+	Member string `json:"member,omitempty"`
+}
+
+// locks are the groups that are joined for their lock.
+func locks() map[string]bool {
+	groups := map[string]bool{quotes.Name: true}
+	for _, fold := range minuteFolds() {
+		groups[fold.Name] = true
+	}
+	return groups
 }
 
 func topicLag(ctx context.Context, t topics, _ []string) error {
@@ -156,13 +173,16 @@ func topicLag(ctx context.Context, t topics, _ []string) error {
 		return fmt.Errorf("asking for the groups' lag: %w", err)
 	}
 	var rows []lagRow
+	locks := locks()
 	for _, group := range lags.Sorted() {
 		if err := group.Error(); err != nil {
 			return fmt.Errorf("asking for the lag of %s: %w", group.Group, err)
 		}
 		for _, lag := range group.Lag.Sorted() {
-			row := lagRow{Group: group.Group, State: group.State, Topic: lag.Topic, Partition: lag.Partition,
-				Committed: lag.Commit.At, End: lag.End.Offset, Lag: lag.Lag}
+			row := lagRow{Group: group.Group, State: group.State, Topic: lag.Topic, Partition: lag.Partition, End: lag.End.Offset}
+			if row.Lock = locks[group.Group]; !row.Lock {
+				row.Committed, row.Lag = &lag.Commit.At, &lag.Lag
+			}
 			if lag.Member != nil {
 				row.Member = lag.Member.ClientID
 			}
@@ -180,7 +200,11 @@ func topicLag(ctx context.Context, t topics, _ []string) error {
 	table := tabwriter.NewWriter(t.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "GROUP\tSTATE\tTOPIC\tPARTITION\tCOMMITTED\tEND\tLAG")
 	for _, r := range rows {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%d\t%d\t%d\n", r.Group, r.State, r.Topic, r.Partition, r.Committed, r.End, r.Lag)
+		committed, lag := "lock", "-"
+		if !r.Lock {
+			committed, lag = strconv.FormatInt(*r.Committed, 10), strconv.FormatInt(*r.Lag, 10)
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%d\t%s\n", r.Group, r.State, r.Topic, r.Partition, committed, r.End, lag)
 	}
 	return table.Flush()
 }

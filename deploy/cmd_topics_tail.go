@@ -18,6 +18,7 @@ import (
 
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream"
 )
 
 type tailOptions struct {
@@ -25,6 +26,7 @@ type tailOptions struct {
 	count     int64
 	partition int32
 	follow    bool
+	all       bool
 }
 
 // tailRow is one record as `topics tail -o json` prints it: the value by protobuf's rules for JSON, so 64-bit numbers
@@ -51,6 +53,9 @@ func (t topics) tail(ctx context.Context, name string, o tailOptions) error {
 		return fmt.Errorf("finding the message of %s: %w", name, err)
 	}
 	begin, end, err := t.tailRange(ctx, name, o)
+	if err == nil && o.from == "" && !o.all {
+		err = t.rewind(ctx, name, o.count, begin, end, message)
+	}
 	if err != nil {
 		return err
 	}
@@ -89,6 +94,9 @@ func (t topics) tail(ctx context.Context, name string, o tailOptions) error {
 			if !o.follow && record.Offset >= end[record.Partition] {
 				continue // written after the command began
 			}
+			if !o.all && isClock(record.Value, message) {
+				continue
+			}
 			if err := t.printRecord(record, message); err != nil {
 				return err
 			}
@@ -100,6 +108,54 @@ func (t topics) tail(ctx context.Context, name string, o tailOptions) error {
 			return nil
 		}
 	}
+}
+
+// tailStep is how many records a look for the newest of a partition reads first. Pulses come once a second.
+const tailStep = 1000
+
+// rewind moves the beginnings back until count records that are no clocks lie behind each, or to the partition's start.
+func (t topics) rewind(ctx context.Context, name string, count int64, begin, end map[int32]int64, message protoreflect.MessageType) error {
+	starts, err := t.admin.ListStartOffsets(ctx, name)
+	if err != nil {
+		return fmt.Errorf("asking where %s begins: %w", name, err)
+	}
+	for p := range begin {
+		start, _ := starts.Lookup(name, p)
+		var newest []int64 // offsets of records that are no clocks, ascending
+		for step, upper := int64(tailStep), end[p]; upper > start.Offset && int64(len(newest)) < count; step *= 4 {
+			lower := max(start.Offset, upper-step)
+			var found []int64
+			err := stream.ReadRange(ctx, t.log, name, p, lower, upper, func(r *kgo.Record) error {
+				if !isClock(r.Value, message) {
+					found = append(found, r.Offset)
+				}
+				return nil
+			})
+			if err != nil {
+				return fmt.Errorf("reading %s/%d: %w", name, p, err)
+			}
+			newest, upper = append(found, newest...), lower
+		}
+		begin[p] = end[p]
+		if n := min(count, int64(len(newest))); n > 0 {
+			begin[p] = newest[int64(len(newest))-n]
+		}
+	}
+	return nil
+}
+
+// isClock tells whether a record is a pulse or another clock record. One that cannot be decoded is not: it is shown.
+func isClock(value []byte, message protoreflect.MessageType) bool {
+	body := message.Descriptor().Oneofs().ByName("body")
+	if body == nil {
+		return false
+	}
+	m := message.New()
+	if proto.Unmarshal(value, m.Interface()) != nil {
+		return false
+	}
+	field := m.WhichOneof(body)
+	return field != nil && (field.Name() == "pulse" || field.Name() == "clock")
 }
 
 // allReached tells whether every partition was read to where it ended when the command began. The newest record of a

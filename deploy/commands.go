@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,6 +34,8 @@ type App struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	Env            []string
+
+	args []string // of the call under way
 }
 
 func (a *App) commands() []*cobra.Command {
@@ -58,12 +61,14 @@ func (a *App) commands() []*cobra.Command {
 		a.sqlCommand(),
 		a.simCommand(),
 		a.doctorCommand(),
+		a.rebuildCommand(),
 		a.versionCommand(),
 	}
 }
 
 // Execute runs one command line and returns the exit code. When ctx ends, the command drains and returns.
 func (a *App) Execute(ctx context.Context, args []string) int {
+	a.args = args
 	root := &cobra.Command{
 		Use:           "marketlog",
 		Short:         "Crypto prices as an append-only log, and views that equal it",
@@ -157,7 +162,7 @@ func runningInstance(ctx context.Context, dir string) (info RunInfo, ok bool, er
 }
 
 // call asks the instance for a verb: the running one, else one that this command opens. v needs its name and length
-// only.
+// only. Without an instance in the data directory it is an error: a command never makes one.
 func (a *App) call(ctx context.Context, cfg Config, v Verb, action jobAction, input any, onLine func(json.RawMessage) error) error {
 	info, ok, err := runningInstance(ctx, cfg.DataDir)
 	if err != nil {
@@ -166,7 +171,15 @@ func (a *App) call(ctx context.Context, cfg Config, v Verb, action jobAction, in
 	if ok {
 		return callRunning(ctx, info.Admin, v, action, input, onLine)
 	}
-	in, err := OpenInstance(ctx, cfg, a.quietLogger(cfg))
+	if err := findInstance(cfg, "log"); err != nil {
+		return err
+	}
+	return a.callOpened(ctx, cfg, v, action, input, onLine)
+}
+
+// callOpened calls a verb of the instance in the data directory, which nobody runs.
+func (a *App) callOpened(ctx context.Context, cfg Config, v Verb, action jobAction, input any, onLine func(json.RawMessage) error) error {
+	in, err := OpenInstance(ctx, alone(cfg), a.quietLogger(cfg))
 	if err != nil {
 		return err
 	}
@@ -177,12 +190,53 @@ func (a *App) call(ctx context.Context, cfg Config, v Verb, action jobAction, in
 	return errors.Join(callHere(ctx, here, action, input, onLine), in.Close())
 }
 
+// alone is the configuration of an instance that a command opens for itself: only the command uses its broker, so that it
+// takes any free address. Another instance may have the configured one.
+func alone(cfg Config) Config {
+	cfg.Kafka.Listen = "127.0.0.1:0"
+	return cfg
+}
+
+// findInstance is nil if the data directory has one of the folders of an instance, or any where the log is outside. Else a
+// folder that was misspelt would be taken for an empty instance, and made.
+func findInstance(cfg Config, folders ...string) error {
+	if len(cfg.Kafka.Brokers) > 0 {
+		folders = []string{"."}
+	}
+	for _, folder := range folders {
+		if stat, err := os.Stat(filepath.Join(cfg.DataDir, folder)); err == nil && stat.IsDir() {
+			return nil
+		}
+	}
+	holds := "holds no log"
+	if _, err := os.Stat(cfg.DataDir); err != nil {
+		holds = "is not there"
+	}
+	return fmt.Errorf("there is no instance: %s %s; name the folder of one with --data-dir%s, or start one with `marketlog run --data-dir %s`",
+		cfg.DataDir, holds, instancesBelow(cfg.DataDir), cfg.DataDir)
+}
+
+// instancesBelow names the instances in the folders below and beside one, in words.
+func instancesBelow(dir string) string {
+	var found []string
+	for _, pattern := range []string{filepath.Join(dir, "*", "log"), filepath.Join(filepath.Dir(dir), "*", "log")} {
+		logs, _ := filepath.Glob(pattern) // fails on a bad pattern only: then nothing is suggested
+		for _, log := range logs {
+			found = append(found, filepath.Dir(log))
+		}
+	}
+	if len(found) == 0 {
+		return ""
+	}
+	return ", such as " + strings.Join(slices.Compact(found[:min(3, len(found))]), " or ")
+}
+
 // openLog reaches the log of an instance: the configured brokers, else those of the running instance, else the log in
 // the data directory, else whoever listens where the instance would. The caller calls done.
 func (a *App) openLog(ctx context.Context, cfg Config) (log stream.Config, done func() error, err error) {
 	done = func() error { return nil }
 	if len(cfg.Kafka.Brokers) > 0 {
-		log, err = streamConfig(cfg.Kafka, cfg.Kafka.Brokers)
+		log, err = cfg.streamConfig(cfg.Kafka.Brokers)
 		return log, done, err
 	}
 	info, ok, err := runningInstance(ctx, cfg.DataDir)
@@ -190,11 +244,12 @@ func (a *App) openLog(ctx context.Context, cfg Config) (log stream.Config, done 
 		return log, nil, err
 	}
 	if ok {
-		log, err = streamConfig(cfg.Kafka, info.Kafka)
+		log, err = cfg.streamConfig(info.Kafka)
 		return log, done, err
 	}
-	if _, err := os.Stat(filepath.Join(cfg.DataDir, "log")); err == nil {
-		in, err := OpenInstance(ctx, cfg, a.quietLogger(cfg))
+	missing := findInstance(cfg, "log")
+	if missing == nil {
+		in, err := OpenInstance(ctx, alone(cfg), a.quietLogger(cfg))
 		if err != nil {
 			return log, nil, err
 		}
@@ -202,11 +257,10 @@ func (a *App) openLog(ctx context.Context, cfg Config) (log stream.Config, done 
 	}
 	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", cfg.Kafka.Listen)
 	if err != nil {
-		return log, nil, fmt.Errorf("there is no instance: %s holds no log, and nobody listens on %s; start one with `marketlog run --data-dir %s`",
-			cfg.DataDir, cfg.Kafka.Listen, cfg.DataDir)
+		return log, nil, missing
 	}
 	_ = conn.Close()
-	log, err = streamConfig(cfg.Kafka, []string{cfg.Kafka.Listen})
+	log, err = cfg.streamConfig([]string{cfg.Kafka.Listen})
 	return log, done, err
 }
 

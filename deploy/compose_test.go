@@ -1,8 +1,12 @@
 package deploy
 
 import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -84,6 +88,67 @@ func TestComposeRolesAreConfiguredAsTheyExpect(t *testing.T) {
 		}
 		if err := cfg.ValidateFor(role); err != nil {
 			t.Errorf("%s: %v", role, err)
+		}
+	}
+}
+
+func TestComposeConfinesEveryService(t *testing.T) {
+	for name, service := range composeProject(t).Services {
+		if !slices.Contains(service.CapDrop, "ALL") || !slices.Contains(service.SecurityOpt, "no-new-privileges:true") || service.MemLimit == 0 || service.Restart == "" {
+			t.Errorf("%s keeps capabilities, privileges or all memory: %v %v %d", name, service.CapDrop, service.SecurityOpt, service.MemLimit)
+		}
+		for _, word := range slices.Concat(service.Command, types.ShellCommand(service.HealthCheck.Test)) {
+			if strings.Contains(word, "requirepass \"$") || strings.Contains(word, " -a ") {
+				t.Errorf("%s has a password among its arguments: %s", name, word)
+			}
+		}
+	}
+	project := composeProject(t)
+	for _, inner := range []string{"log", "stores"} {
+		if !project.Networks[inner].Internal {
+			t.Errorf("the network %s leads outside, and what is said on it is in the clear", inner)
+		}
+	}
+	if networks := project.Services["kafka"].Networks; !slices.Equal(slices.Collect(maps.Keys(networks)), []string{"log"}) {
+		t.Errorf("Kafka, which asks for no password, is on %v", networks)
+	}
+}
+
+// What make.sh writes can be read by the containers, and by nobody else on the host; analysts have a password.
+func TestComposeSecretsAreKept(t *testing.T) {
+	folder := t.TempDir()
+	secrets := filepath.Join(folder, "secrets")
+	for _, name := range []string{"secrets/make.sh", "clickhouse/analyst.xml"} {
+		content, err := os.ReadFile(name)
+		if err == nil {
+			err = errors.Join(os.MkdirAll(filepath.Join(folder, filepath.Dir(name)), 0o755), os.WriteFile(filepath.Join(folder, name), content, 0o600))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 { // what exists stays
+		if out, err := exec.Command("sh", filepath.Join(secrets, "make.sh")).CombinedOutput(); err != nil {
+			t.Fatalf("make.sh: %v\n%s", err, out)
+		}
+	}
+	if stat, err := os.Stat(secrets); err != nil || stat.Mode().Perm() != 0o700 {
+		t.Errorf("the folder of the secrets has mode %v, %v", stat.Mode(), err)
+	}
+	password, err := os.ReadFile(filepath.Join(secrets, "analyst_password"))
+	if err != nil || len(password) != 64 {
+		t.Fatalf("the analysts' password has %d bytes, %v", len(password), err)
+	}
+	user, err := os.ReadFile(filepath.Join(secrets, "analyst.xml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf("<password_sha256_hex>%x</password_sha256_hex>", sha256.Sum256(password)); !strings.Contains(string(user), want) || strings.Contains(string(user), "no_password") {
+		t.Errorf("analysts are not asked for their password:\n%s", user)
+	}
+	for name, secret := range composeProject(t).Secrets {
+		if _, err := os.Stat(filepath.Join(secrets, filepath.Base(secret.File))); err != nil {
+			t.Errorf("make.sh writes no %s: %v", name, err)
 		}
 	}
 }

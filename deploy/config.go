@@ -20,11 +20,14 @@ type Config struct {
 	DataDir string `koanf:"data_dir"`
 	// Listen serves REST and the price stream.
 	Listen string `koanf:"listen"`
-	// MetricsListen serves /metrics, /healthz and /readyz of the roles without REST, and of all roles where Listen is
-	// not loopback; empty: nowhere.
+	// TLS encrypts Listen.
+	TLS ServerTLSConfig `koanf:"tls"`
+	// MetricsListen serves /metrics, /healthz and /readyz, without a key: an address of its own, since a proxy that
+	// publishes Listen would publish it too. Port 0 is any free one, which the start prints; empty: nowhere.
 	MetricsListen string `koanf:"metrics_listen"`
 	// SQLListen serves read-only SQL of the embedded engine, on loopback since it asks for no key; empty: nowhere.
-	SQLListen string `koanf:"sql_listen"`
+	SQLListen string    `koanf:"sql_listen"`
+	SQL       SQLConfig `koanf:"sql"`
 	// Feeds is sim (the built-in simulator), live (the venues themselves) or none.
 	Feeds      string                 `koanf:"feeds"`
 	Sim        SimConfig              `koanf:"sim"`
@@ -42,6 +45,13 @@ type Config struct {
 	Log      LogConfig               `koanf:"log"`
 }
 
+// ServerTLSConfig names the certificate of REST and the stream, with what leads to its root, and its key, in PEM. Both are
+// read again when they change. Empty: no encryption, which a proxy in front may add.
+type ServerTLSConfig struct {
+	Cert string `koanf:"cert"`
+	Key  string `koanf:"key"`
+}
+
 // SimConfig steers the simulator.
 type SimConfig struct {
 	// Speed is how many seconds pass in one; above 1 the run starts 30 days in the past.
@@ -57,7 +67,7 @@ type KafkaConfig struct {
 	ReplicationFactor int        `koanf:"replication_factor"`
 	TLS               TLSConfig  `koanf:"tls"`
 	SASL              SASLConfig `koanf:"sasl"`
-	// Listen is the embedded broker's address, loopback since it asks for no password.
+	// Listen is the embedded broker's address, loopback since what goes over it is not encrypted and reading needs no password.
 	Listen string `koanf:"listen"`
 	// SyncWrites makes the embedded broker flush each batch to the disk: it then survives power failures too.
 	SyncWrites bool `koanf:"sync_writes"`
@@ -81,7 +91,7 @@ type SASLConfig struct {
 
 // ClickHouseConfig says where the views are: at Addr, or in this process if it is empty.
 type ClickHouseConfig struct {
-	// Addr are HTTP addresses of one cluster.
+	// Addr is the HTTP address of one server: a list of one, or empty. Replicated and distributed tables are not made.
 	Addr []string `koanf:"addr"`
 	// Listen is where `marketlog engine` serves the embedded engine to the other roles, loopback since passwords and
 	// rows go over it in the clear. They name it in Addr.
@@ -91,13 +101,16 @@ type ClickHouseConfig struct {
 	PasswordFile string `koanf:"password_file"`
 	// Library is the path of libchdb for the embedded engine; empty: where `make engine` puts it.
 	Library string `koanf:"library"`
+	// TLS secures the connection to Addr.
+	TLS TLSConfig `koanf:"tls"`
 }
 
 // RedisConfig says where the latest values are: at Addr (several: a cluster), or in this process if it is empty.
 type RedisConfig struct {
-	Addr         []string `koanf:"addr"`
-	User         string   `koanf:"user"`
-	PasswordFile string   `koanf:"password_file"`
+	Addr         []string  `koanf:"addr"`
+	User         string    `koanf:"user"`
+	PasswordFile string    `koanf:"password_file"`
+	TLS          TLSConfig `koanf:"tls"`
 }
 
 // RetentionConfig bounds what is kept.
@@ -108,6 +121,9 @@ type RetentionConfig struct {
 	// PriceDays is how many days of prices ClickHouse keeps to the second, beside the last of each minute, which stays;
 	// 0: 1 day in the embedded engine, 7 in a server.
 	PriceDays int `koanf:"price_days"`
+	// ReserveBytes is how much of the data directory's disk is to stay free: below it ingest pauses. 0: 1 GiB or a
+	// twentieth of the disk, whichever is less.
+	ReserveBytes int64 `koanf:"reserve_bytes"`
 }
 
 // VenueConfig overrides what is built in for one venue; empty fields keep it.
@@ -147,6 +163,16 @@ type BackfillConfig struct {
 	Seconds int `koanf:"seconds"`
 }
 
+// SQLConfig bounds what people's SQL may use of this machine.
+type SQLConfig struct {
+	// Statements run at once; one client has at most half of them, and more wait.
+	Statements int `koanf:"statements"`
+	// MemoryBytes bounds what all of them together may allocate; one has at most 1 GiB.
+	MemoryBytes int64 `koanf:"memory_bytes"`
+	// Hosts are names, beside addresses and localhost, by which the port is reached.
+	Hosts []string `koanf:"hosts"`
+}
+
 // AuthConfig says who may ask.
 type AuthConfig struct {
 	// Mode is required, optional (no key: served as plan Free) or open (all served as Pro; loopback only).
@@ -177,16 +203,18 @@ type LogConfig struct {
 // DefaultConfig is everything embedded, on loopback, fed by the simulator.
 func DefaultConfig() Config {
 	cfg := Config{
-		DataDir:    "data",
-		Listen:     "127.0.0.1:8080",
-		SQLListen:  "127.0.0.1:8123",
-		Feeds:      "sim",
-		Sim:        SimConfig{Speed: 1, Seed: 1},
-		Kafka:      KafkaConfig{Listen: "127.0.0.1:9092", ReplicationFactor: -1},
-		ClickHouse: ClickHouseConfig{Database: "marketlog", Listen: "127.0.0.1:8124"},
-		Retention:  RetentionConfig{LogBytes: tableBytes()},
-		Venues:     make(map[string]VenueConfig),
-		Sources:    make(map[string]SourceConfig),
+		DataDir:       "data",
+		Listen:        "127.0.0.1:8080",
+		MetricsListen: "127.0.0.1:0", // roles apart may share a machine
+		SQLListen:     "127.0.0.1:8123",
+		SQL:           SQLConfig{Statements: 8, MemoryBytes: 2 << 30},
+		Feeds:         "sim",
+		Sim:           SimConfig{Speed: 1, Seed: 1},
+		Kafka:         KafkaConfig{Listen: "127.0.0.1:9092", ReplicationFactor: -1},
+		ClickHouse:    ClickHouseConfig{Database: "marketlog", Listen: "127.0.0.1:8124"},
+		Retention:     RetentionConfig{LogBytes: tableBytes()},
+		Venues:        make(map[string]VenueConfig),
+		Sources:       make(map[string]SourceConfig),
 		Backfill: BackfillConfig{
 			Enabled: true, Seconds: 110,
 			Sources: []string{"binance", "bitstamp", "defillama", "defillama-yields", "okx-earn", "bitfinex-funding", "lido"},
@@ -214,6 +242,9 @@ func tableBytes() (sum int64) {
 // minLogBytes leaves each partition of the table a few segments of some use.
 const minLogBytes = 64 << 20
 
+// minReserveBytes is what marks, ledgers and a gap take while a log is worked off.
+const minReserveBytes = 4 << 20
+
 // Validate names every value that cannot be, whatever the role; the error is of type Faults.
 func (c Config) Validate() error {
 	var f Faults
@@ -230,7 +261,7 @@ func (c Config) Validate() error {
 		f.address("metrics_listen", c.MetricsListen)
 	}
 	loopback("sql_listen", c.SQLListen, "SQL asks for no key")
-	loopback("kafka.listen", c.Kafka.Listen, "the embedded broker asks for no password")
+	loopback("kafka.listen", c.Kafka.Listen, "the embedded broker lets everybody read without a password")
 	loopback("clickhouse.listen", c.ClickHouse.Listen, "what goes over it is not encrypted")
 	if len(c.Kafka.Brokers) == 0 {
 		f.required("kafka.listen", c.Kafka.Listen, "use HOST:PORT, or name kafka.brokers")
@@ -254,8 +285,19 @@ func (c Config) Validate() error {
 		f.required("kafka.sasl.user", c.Kafka.SASL.User, "name the user")
 		f.required("kafka.sasl.password_file", c.Kafka.SASL.PasswordFile, "name a file that holds the password")
 	}
-	if (c.Kafka.TLS.CertFile == "") != (c.Kafka.TLS.KeyFile == "") {
-		f.add("kafka.tls.cert_file", c.Kafka.TLS.CertFile, "goes with kafka.tls.key_file", "set both or none")
+	for _, tls := range []struct {
+		key string
+		TLSConfig
+	}{{"kafka.tls", c.Kafka.TLS}, {"clickhouse.tls", c.ClickHouse.TLS}, {"redis.tls", c.Redis.TLS}} {
+		if (tls.CertFile == "") != (tls.KeyFile == "") {
+			f.add(tls.key+".cert_file", tls.CertFile, "goes with "+tls.key+".key_file", "set both or none")
+		}
+		if !tls.Enabled && (tls.CAFile != "" || tls.CertFile != "") {
+			f.add(tls.key+".enabled", "false", "leaves the connection in the clear, although its certificates are named", "set it to true, or name no files")
+		}
+	}
+	if (c.TLS.Cert == "") != (c.TLS.Key == "") {
+		f.add("tls.cert", c.TLS.Cert, "goes with tls.key", "set both or none")
 	}
 	if r := c.Kafka.ReplicationFactor; r != -1 && (r < 1 || r > 32767) {
 		f.add("kafka.replication_factor", strconv.Itoa(r), "is no number of replicas", "use -1 for the brokers' default, or 1 and more")
@@ -277,6 +319,9 @@ func (c Config) Validate() error {
 	if d := c.Retention.PriceDays; d < 0 || d > 3650 {
 		f.add("retention.price_days", strconv.Itoa(d), "is outside 0 to 3650", "use 0 for the default")
 	}
+	if b := c.Retention.ReserveBytes; b != 0 && b < minReserveBytes {
+		f.add("retention.reserve_bytes", strconv.FormatInt(b, 10), "is too small to write marks and gaps in", fmt.Sprintf("use %d (4 MiB) or more, or 0 for the default", minReserveBytes))
+	}
 	if c.Retention.LogBytes < minLogBytes {
 		f.add("retention.log_bytes", strconv.FormatInt(c.Retention.LogBytes, 10), "is too small to be shared out among the topics", fmt.Sprintf("use %d (64 MiB) or more", minLogBytes))
 	}
@@ -285,7 +330,17 @@ func (c Config) Validate() error {
 			f.address([]string{"kafka.brokers", "clickhouse.addr", "redis.addr"}[i], addr)
 		}
 	}
+	if len(c.ClickHouse.Addr) > 1 {
+		f.add("clickhouse.addr", strings.Join(c.ClickHouse.Addr, ","), "names more than one server, and the tables are made on one only, without replication",
+			"name one server; a proxy before replicas does not help, since their tables would differ")
+	}
 	f.required("clickhouse.database", c.ClickHouse.Database, "name a database")
+	if n := c.SQL.Statements; n < 1 || n > 256 {
+		f.add("sql.statements", strconv.Itoa(n), "is outside 1 to 256", "use 8")
+	}
+	if b := c.SQL.MemoryBytes; b < 256<<20 {
+		f.add("sql.memory_bytes", strconv.FormatInt(b, 10), "is too little for the engine", "use 268435456 (256 MiB) or more")
+	}
 	for _, origin := range c.Stream.Origins {
 		f.origin("stream.origins", origin)
 	}

@@ -1,13 +1,17 @@
 package deploy
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -42,6 +46,8 @@ func (e *HeldError) Error() string {
 type DataDir struct {
 	path string
 	lock *flock.Flock
+	// killed says that the holder before had no time to clean up.
+	killed bool
 }
 
 const (
@@ -66,12 +72,79 @@ func HoldDataDir(path string) (*DataDir, error) {
 	if !got {
 		return nil, &HeldError{path}
 	}
-	d := &DataDir{path, lock}
+	d := &DataDir{path: path, lock: lock}
+	_, err = os.Stat(d.Path(runFile))
+	d.killed = err == nil
 	if err := d.forgetRun(); err != nil { // of an instance that was killed
 		_ = lock.Unlock()
 		return nil, err
 	}
 	return d, nil
+}
+
+// freeing is how long the memory of an instance that was killed may take to be freed. It holds its lock and its addresses
+// meanwhile, and a supervisor starts the next one at once.
+const freeing = 10 * time.Second
+
+// AwaitDataDir is HoldDataDir, but waits for a holder that is dying, or is a command that will be over. One that answers
+// is an instance at work: the *HeldError comes at once then.
+func AwaitDataDir(ctx context.Context, path string) (*DataDir, error) {
+	for deadline := time.Now().Add(freeing); ; {
+		d, err := HoldDataDir(path)
+		var held *HeldError
+		if !errors.As(err, &held) || time.Now().After(deadline) || holderAnswers(ctx, held.Path) {
+			return d, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// holderAnswers asks the holder of a data directory on its admin socket. The socket of a process that is being ended takes
+// connections, as its lock holds, and answers nothing.
+func holderAnswers(ctx context.Context, path string) bool {
+	d := DataDir{path: path}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://marketlog/", nil)
+	if err != nil {
+		return false
+	}
+	transport := unixTransport(d.socketPath())
+	defer transport.CloseIdleConnections()
+	answer, err := transport.RoundTrip(request)
+	if err != nil {
+		return false
+	}
+	return answer.Body.Close() == nil
+}
+
+// AwaitAddresses waits until nobody listens on the addresses that an instance which was killed held; not longer than it may
+// take to be freed. Who listens after that is said by whoever opens them.
+func (d *DataDir) AwaitAddresses(ctx context.Context, addresses ...string) {
+	if !d.killed {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, freeing)
+	defer cancel()
+	for _, address := range addresses {
+		for address != "" {
+			listener, err := net.Listen("tcp", address)
+			if err == nil {
+				_ = listener.Close()
+			}
+			if !errors.Is(err, syscall.EADDRINUSE) || ctx.Err() != nil {
+				break
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	}
 }
 
 // Path joins elements to the directory's absolute path.

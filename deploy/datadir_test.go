@@ -2,10 +2,13 @@ package deploy
 
 import (
 	"errors"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestOneProcessHoldsTheDataDirectory(t *testing.T) {
@@ -59,6 +62,81 @@ func TestStaleRunFileIsNotBelieved(t *testing.T) {
 	if _, err := os.Stat(dir.Path(runFile)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the old run.json is still there: %v", err)
 	}
+}
+
+// The lock of a process that was killed holds until its memory is freed; the socket takes connections then and says nothing.
+func TestADyingHolderIsWaitedFor(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "data")
+	dying, err := HoldDataDir(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mute, err := listenPrivately(dying.socketPath())
+	if err != nil {
+		t.Fatal(err)
+	}
+	busy, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := dying.Announce(RunInfo{PID: 7}); err != nil {
+		t.Fatal(err)
+	}
+	go func() { // it is asked before it is gone
+		if conn, err := mute.Accept(); err == nil {
+			defer conn.Close()
+		}
+		_ = dying.lock.Unlock()
+		_ = busy.Close()
+	}()
+	next, err := AwaitDataDir(t.Context(), path)
+	if err != nil {
+		t.Fatalf("behind a process that dies: %v", err)
+	}
+	defer next.Release()
+	next.AwaitAddresses(t.Context(), busy.Addr().String())
+	listener, err := net.Listen("tcp", busy.Addr().String())
+	if err != nil {
+		t.Fatalf("the address of one that died: %v", err)
+	}
+	_ = listener.Close()
+}
+
+// An instance that answers is not waited for, and neither are the addresses of anybody else.
+func TestALivingHolderIsRefusedAtOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "data")
+	dir, err := HoldDataDir(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Release()
+	listener, err := listenPrivately(dir.socketPath())
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: http.NotFoundHandler(), ReadHeaderTimeout: time.Minute}
+	go func() { _ = server.Serve(listener) }()
+	defer server.Close()
+	began := time.Now()
+	var held *HeldError
+	if _, err := AwaitDataDir(t.Context(), path); !errors.As(err, &held) {
+		t.Errorf("got %v, want that it is held", err)
+	}
+	dir.AwaitAddresses(t.Context(), listenOn(t))
+	if took := time.Since(began); took > freeing/2 {
+		t.Errorf("it took %v", took)
+	}
+}
+
+// listenOn is an address that is taken until the test ends.
+func listenOn(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	return listener.Addr().String()
 }
 
 func TestLongPathsHaveASocketToo(t *testing.T) {

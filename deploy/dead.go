@@ -159,9 +159,13 @@ func (r *retry) letters(ctx context.Context) ([]*retriedLetter, error) {
 		return nil, err
 	}
 	err = stream.ReadRange(ctx, r.in.Stream, topic, 0, start[0], end[0], func(k *kgo.Record) error {
-		rec := &eventsv1.DeadRecord{}
-		if err := rec.UnmarshalVT(k.Value); err != nil {
-			return fmt.Errorf("decoding %s at %d: %w", topic, k.Offset, err)
+		record, err := schemas.DecodeRecord(topic, k.Value)
+		if err != nil {
+			return nil // the sink of the topic reports it
+		}
+		rec, ok := record.(*eventsv1.DeadRecord)
+		if !ok {
+			return nil
 		}
 		if rec.Retry != nil {
 			done[rec.Retry.Offset] = true

@@ -54,7 +54,7 @@ func deadKraken(t *testing.T) (Config, *kgo.Client) {
 	cfg.Venues["kraken"] = VenueConfig{Enabled: true, RESTURL: server.URL}
 	lives(t, cfg, quiet)
 	eventuallyAnswersAt(t, cfg)
-	client, err := stream.Config{Brokers: []string{cfg.Kafka.Listen}, ClientID: "test"}.NewProducer()
+	client, err := writer(t, cfg).NewProducer()
 	if err != nil {
 		t.Fatal(err)
 	}

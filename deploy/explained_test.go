@@ -18,6 +18,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/prices"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
@@ -117,7 +118,7 @@ func (w *explainedWorld) tick(m *explainedMarket, price float64, at time.Time) *
 // write writes the seconds of the world into ticks.raw.v1 as one producer does.
 func (w *explainedWorld) write(t *testing.T, cfg Config, begin time.Time) {
 	t.Helper()
-	producer, err := stream.Config{Brokers: []string{cfg.Kafka.Listen}, ClientID: "test"}.NewProducer()
+	producer, err := writer(t, cfg).NewProducer()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -300,7 +301,7 @@ func explanation(t *testing.T, cfg Config, key, coin string, asOf time.Time) *pr
 // give the price once more when they are worked out here.
 func unexplained(x *prices.Explanation, row explainedRow) string {
 	if !x.Reproduced || x.CoinID != row.Coin || row.Price == nil || x.Price != *row.Price ||
-		x.Timestamp != time.Unix(row.Second, 0).UTC().Format(time.RFC3339) || len(x.Accepted) != int(row.Accepted) || len(x.Rejected) != int(row.Rejected) {
+		x.Timestamp != query.FormatTime(time.Unix(row.Second, 0).UnixNano()) || len(x.Accepted) != int(row.Accepted) || len(x.Rejected) != int(row.Rejected) {
 		return fmt.Sprintf("got %+v, want what the row has: %+v", x, row)
 	}
 	var votes []float64

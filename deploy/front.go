@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 type front struct {
 	*port
 	fallback *lease
+	tls      *tls.Config // nil: not encrypted; set before run
 
 	mu      sync.Mutex
 	current *lease // nil: the fallback's turn
@@ -50,7 +52,11 @@ func (f *front) run(ctx context.Context, fallback http.Handler) error {
 		fallback.ServeHTTP(w, r)
 	})}
 	var done sync.WaitGroup
-	done.Go(func() { _ = server.Serve(f.fallback) }) // ends with the server
+	var waiting net.Listener = f.fallback
+	if f.tls != nil {
+		waiting = tls.NewListener(waiting, f.tls)
+	}
+	done.Go(func() { _ = server.Serve(waiting) }) // ends with the server
 	done.Go(func() {
 		<-ctx.Done()
 		_ = listener.Close()

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"sync"
@@ -200,6 +201,8 @@ func TestQueryRoleComesBack(t *testing.T) {
 	defer running.Wait()
 	defer cancel()
 
+	metrics := httptest.NewServer(healthHandler(health, func() map[string][]string { return in.missing(health) }, in.Metrics))
+	defer metrics.Close()
 	url := "http://" + cfg.Listen
 	for life := range 3 {
 		eventuallyAnswers(t, url+"/readyz", http.StatusOK, "ready")
@@ -209,7 +212,7 @@ func TestQueryRoleComesBack(t *testing.T) {
 		if status, body := asked(t, http.DefaultClient, url+"/openapi.json"); status != http.StatusOK {
 			t.Errorf("life %d: the document is answered by %d %s", life, status, body)
 		}
-		if _, body := asked(t, http.DefaultClient, url+"/metrics"); !strings.Contains(body, "marketlog_http_request_duration_seconds") {
+		if _, body := asked(t, http.DefaultClient, metrics.URL+"/metrics"); !strings.Contains(body, "marketlog_http_request_duration_seconds") {
 			t.Errorf("life %d: its metrics are not among\n%s", life, body)
 		}
 		if life < 2 {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,8 +13,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/marketlog/marketlog/deploy/diskguard"
 	"github.com/marketlog/marketlog/deploy/embedded"
 	"github.com/marketlog/marketlog/deploy/embedded/engine"
+	"github.com/marketlog/marketlog/deploy/embedded/sqlport"
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/simulator"
 	"github.com/marketlog/marketlog/schemas"
@@ -43,6 +46,12 @@ type Instance struct {
 	// sim is the built-in simulator, where one runs here.
 	sim atomic.Pointer[simulator.Simulator]
 
+	// disk pauses ingest before the disk is full, pauses remembers what it paused.
+	disk   *diskguard.Guard
+	pauses *pauses
+	// lost is what the tables lack.
+	lost lostTables
+
 	// switches are the polled sources that an operator switched on or off, sources those that are asked here.
 	switches *sourceSwitches
 	sources  sourceHealth
@@ -54,7 +63,9 @@ type Instance struct {
 	retrying sync.Mutex
 
 	mu      sync.Mutex
+	broker  *embedded.Broker
 	engine  *engine.Engine
+	people  *sqlport.Reader // runs people's statements; nil: none
 	cache   *embedded.Cache
 	history *history.Store
 	latest  *latest.Store
@@ -85,12 +96,19 @@ func holdInstance(cfg Config, log *slog.Logger) (*Instance, error) {
 	if err != nil {
 		return nil, err
 	}
+	return newInstance(cfg, dir, log)
+}
+
+// newInstance is the instance in a directory that is held; nothing is open yet. With an error the directory is given back.
+func newInstance(cfg Config, dir *DataDir, log *slog.Logger) (*Instance, error) {
+	var err error
 	in := &Instance{Config: cfg, Log: log, Dir: dir, Metrics: prometheus.NewRegistry(), Clock: newClock(cfg)}
 	in.Began = in.Clock.Now()
 	if in.switches, err = readSwitches(dir.Path(switchesFile)); err != nil {
 		return nil, errors.Join(err, dir.Release())
 	}
 	in.opening("opening the log")
+	in.guardDisk()
 	in.Metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return in, nil
 }
@@ -106,7 +124,7 @@ func (in *Instance) open(ctx context.Context) error {
 		brokers = []string{addr}
 	}
 	var err error
-	if in.Stream, err = streamConfig(in.Config.Kafka, brokers); err != nil {
+	if in.Stream, err = in.Config.streamConfig(brokers); err != nil {
 		return err
 	}
 	return in.createTopics(ctx)
@@ -121,6 +139,11 @@ func (in *Instance) missing(health *Health) map[string][]string {
 	if what := *in.underWay.Load(); what != "" {
 		missing["instance"] = []string{what}
 	}
+	for part, waiting := range in.lacking() {
+		if why := waiting(); why != "" {
+			missing[part] = []string{why}
+		}
+	}
 	for _, r := range health.Report() {
 		switch {
 		case r.Ready:
@@ -133,17 +156,36 @@ func (in *Instance) missing(health *Health) map[string][]string {
 	return missing
 }
 
+// lacking are the parts beneath the roles that may keep an instance from being ready, and what each lacks.
+func (in *Instance) lacking() map[string]func() string {
+	return map[string]func() string{"disk": in.disk.Waiting, "log": in.logWaiting, "tables": in.lost.waiting}
+}
+
 func (in *Instance) openBroker(ctx context.Context) (addr string, err error) {
 	began := time.Now()
+	password, err := in.kafkaPassword()
+	if err != nil {
+		return "", err
+	}
+	groups, prefixes := ownGroups()
 	broker, err := embedded.StartBroker(embedded.BrokerConfig{
-		Dir:        in.Dir.Path("log"),
-		Listen:     in.Config.Kafka.Listen,
-		SyncWrites: in.Config.Kafka.SyncWrites,
-		Log:        in.Log,
+		Dir:              in.Dir.Path("log"),
+		Listen:           in.Config.Kafka.Listen,
+		SyncWrites:       in.Config.Kafka.SyncWrites,
+		Password:         password,
+		OwnGroups:        groups,
+		OwnGroupPrefixes: prefixes,
+		Log:              in.Log,
 	})
 	if err != nil {
-		return "", fmt.Errorf("%w (kafka.listen and --kafka-listen choose another address)", err)
+		if listening := (*net.OpError)(nil); errors.As(err, &listening) {
+			err = fmt.Errorf("%w (kafka.listen and --kafka-listen choose another address)", err)
+		}
+		return "", err
 	}
+	in.mu.Lock()
+	in.broker = broker
+	in.mu.Unlock()
 	sweep, stop := context.WithCancel(context.WithoutCancel(ctx))
 	swept := make(chan struct{})
 	go func() {

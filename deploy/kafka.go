@@ -1,18 +1,30 @@
 package deploy
 
 import (
+	"bytes"
+	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
+	"time"
 
+	"github.com/segmentio/kafka-go"
+	kafkasasl "github.com/segmentio/kafka-go/sasl"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/sasl"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 
 	"github.com/marketlog/marketlog/deploy/embedded"
+	"github.com/marketlog/marketlog/processors"
+	"github.com/marketlog/marketlog/processors/quotes"
+	"github.com/marketlog/marketlog/processors/resolve"
 	"github.com/marketlog/marketlog/schemas"
 	"github.com/marketlog/marketlog/stream"
 )
@@ -20,25 +32,32 @@ import (
 // clientID names this program in a broker's logs and quotas.
 const clientID = "marketlog"
 
-// streamConfig says how to reach the brokers, with the security that the configuration names.
-func streamConfig(cfg KafkaConfig, brokers []string) (stream.Config, error) {
+// streamConfig says how to reach the brokers, with the security that the configuration names. The embedded broker wants the
+// password that lies in its data directory; who cannot read that may still read the log.
+func (c Config) streamConfig(brokers []string) (stream.Config, error) {
 	config := stream.Config{Brokers: brokers, ClientID: clientID}
+	cfg := c.Kafka
 	if len(cfg.Brokers) == 0 {
-		return config, nil // the embedded broker speaks plain on loopback
-	}
-	if cfg.TLS.Enabled {
-		tlsConfig, err := clientTLS(cfg.TLS)
-		if err != nil {
-			return config, err
+		password, err := os.ReadFile(filepath.Join(c.DataDir, kafkaPasswordFile))
+		switch {
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
+			return config, nil
+		case err != nil:
+			return config, fmt.Errorf("reading the password of the embedded broker: %w", err)
 		}
-		config.Options = append(config.Options, kgo.DialTLSConfig(tlsConfig))
+		secure(&config, nil, plain.Auth{User: embedded.User, Pass: strings.TrimSpace(string(password))}.AsMechanism())
+		return config, nil
 	}
+	tlsConfig, err := clientTLS("kafka.tls", cfg.TLS)
+	if err != nil {
+		return config, err
+	}
+	var mechanism sasl.Mechanism
 	if cfg.SASL.Mechanism != "" {
 		password, err := readSecret("kafka.sasl.password_file", cfg.SASL.PasswordFile)
 		if err != nil {
 			return config, err
 		}
-		var mechanism sasl.Mechanism
 		switch cfg.SASL.Mechanism {
 		case "plain":
 			mechanism = plain.Auth{User: cfg.SASL.User, Pass: password}.AsMechanism()
@@ -47,27 +66,97 @@ func streamConfig(cfg KafkaConfig, brokers []string) (stream.Config, error) {
 		case "scram-sha-512":
 			mechanism = scram.Auth{User: cfg.SASL.User, Pass: password}.AsSha512Mechanism()
 		}
-		config.Options = append(config.Options, kgo.SASL(mechanism))
+	}
+	if tlsConfig != nil || mechanism != nil {
+		secure(&config, tlsConfig, mechanism)
 	}
 	return config, nil
 }
 
-func clientTLS(cfg TLSConfig) (*tls.Config, error) {
+// secure adds TLS and a login, where there are any, to both clients.
+func secure(config *stream.Config, tlsConfig *tls.Config, mechanism sasl.Mechanism) {
+	config.Dialer = &kafka.Dialer{Timeout: kafkaDialTimeout, DualStack: true, TLS: tlsConfig}
+	if tlsConfig != nil {
+		config.Options = append(config.Options, kgo.DialTLSConfig(tlsConfig))
+	}
+	if mechanism != nil {
+		config.Options = append(config.Options, kgo.SASL(mechanism))
+		config.Dialer.SASLMechanism = tailLogin{mechanism}
+	}
+}
+
+// kafkaDialTimeout bounds one attempt of a tail to reach a broker.
+const kafkaDialTimeout = 5 * time.Second
+
+// tailLogin is a login of franz-go for the client that tails read with.
+type tailLogin struct{ sasl.Mechanism }
+
+// Start begins to log in.
+func (l tailLogin) Start(ctx context.Context) (kafkasasl.StateMachine, []byte, error) {
+	host := ""
+	if meta := kafkasasl.MetadataFromContext(ctx); meta != nil {
+		host = meta.Host
+	}
+	session, first, err := l.Authenticate(ctx, host)
+	return tailSession{session}, first, err
+}
+
+type tailSession struct{ sasl.Session }
+
+// Next answers the broker.
+func (s tailSession) Next(_ context.Context, challenge []byte) (done bool, answer []byte, err error) {
+	return s.Challenge(challenge)
+}
+
+// kafkaPasswordFile holds the password by which those who may write into the embedded log are told from others.
+const kafkaPasswordFile = "kafka.password"
+
+// kafkaPassword is that of the embedded broker, drawn at the first start.
+func (in *Instance) kafkaPassword() (string, error) {
+	path := in.Dir.Path(kafkaPasswordFile)
+	password, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(bytes.TrimSpace(password)) == 0 {
+		// Renamed into place: another process may read it at any time.
+		password = []byte(rand.Text() + rand.Text() + "\n")
+		if err = os.WriteFile(path+".new", password, 0o600); err == nil {
+			err = os.Rename(path+".new", path)
+		}
+	}
+	if err != nil {
+		return "", fmt.Errorf("reading the password of the embedded broker: %w", err)
+	}
+	return string(bytes.TrimSpace(password)), nil
+}
+
+// ownGroups are the consumer groups of the roles: who joined one of them would take partitions away from it.
+func ownGroups() (names, prefixes []string) {
+	names = []string{resolve.Name, quotes.Name, pricesUnit().Name}
+	for _, minutes := range minuteFolds() {
+		names = append(names, minutes.Name)
+	}
+	return names, []string{processors.SinkGroups}
+}
+
+// clientTLS is how a server is reached whose settings are beneath key; nil is without encryption.
+func clientTLS(key string, cfg TLSConfig) (*tls.Config, error) {
+	if !cfg.Enabled {
+		return nil, nil
+	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if cfg.CAFile != "" {
 		pem, err := os.ReadFile(cfg.CAFile)
 		if err != nil {
-			return nil, fmt.Errorf("reading kafka.tls.ca_file: %w", err)
+			return nil, fmt.Errorf("reading %s.ca_file: %w", key, err)
 		}
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, errors.New("reading kafka.tls.ca_file: " + cfg.CAFile + " holds no certificate")
+			return nil, fmt.Errorf("reading %s.ca_file: %s holds no certificate", key, cfg.CAFile)
 		}
 	}
 	if cfg.CertFile != "" {
 		pair, err := tls.LoadX509KeyPair(cfg.CertFile, cfg.KeyFile)
 		if err != nil {
-			return nil, fmt.Errorf("reading kafka.tls.cert_file and key_file: %w", err)
+			return nil, fmt.Errorf("reading %s.cert_file and key_file: %w", key, err)
 		}
 		config.Certificates = []tls.Certificate{pair}
 	}

@@ -23,15 +23,14 @@ func (in *Instance) limiter() (l *query.Limiter, done func(), err error) {
 	if len(in.Config.Redis.Addr) == 0 {
 		return query.NewLimiter(time.Now, query.NewUsageFile(in.Dir.Path("usage.json"))), func() {}, nil
 	}
-	password, err := readSecret("redis.password_file", in.Config.Redis.PasswordFile)
+	options, err := in.redisOptions(in.Config.Redis.Addr)
 	if err != nil {
 		return nil, nil, err
 	}
 	// A client of its own: one call of the cache may take longer than a request can wait.
-	client := redis.NewUniversalClient(&redis.UniversalOptions{
-		Addrs: in.Config.Redis.Addr, Username: in.Config.Redis.User, Password: password, MaxRetries: -1,
-		DialTimeout: limitCall, ReadTimeout: limitCall, WriteTimeout: limitCall, PoolTimeout: limitCall, ContextTimeoutEnabled: true,
-	})
+	options.MaxRetries = -1
+	options.DialTimeout, options.ReadTimeout, options.WriteTimeout, options.PoolTimeout = limitCall, limitCall, limitCall, limitCall
+	client := redis.NewUniversalClient(options)
 	// The process that had the directory before is gone, and so is the replica that it was.
 	path := in.Dir.Path("replica")
 	before, err := os.ReadFile(path)

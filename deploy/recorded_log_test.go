@@ -22,7 +22,6 @@ import (
 	"github.com/marketlog/marketlog/producers/fetch"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
-	"github.com/marketlog/marketlog/stream"
 	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
@@ -283,7 +282,7 @@ func (l *recordedLog) note(rec *kgo.Record) error {
 	if rec.Topic == schemas.TopicTicksRaw || rec.Topic == schemas.TopicTicksRawDead {
 		return nil
 	}
-	marked, err := stream.DecodeMarked(rec.Topic, rec.Value)
+	marked, err := schemas.DecodeRecord(rec.Topic, rec.Value)
 	if err != nil {
 		return err
 	}

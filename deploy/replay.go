@@ -122,11 +122,13 @@ func (in *Instance) rejoin(ctx context.Context) (func(*eventsv1.ResolvedTick, in
 	}
 	past := &resolve.RateHistory{}
 	err = stream.ReadRange(ctx, in.Stream, schemas.TopicQuotes, 0, start.Offset, end.Offset, func(rec *kgo.Record) error {
-		quote := &eventsv1.QuoteRecord{}
-		if err := quote.UnmarshalVT(rec.Value); err != nil {
-			return fmt.Errorf("decoding %s at %d: %w", schemas.TopicQuotes, rec.Offset, err)
+		record, err := schemas.DecodeRecord(schemas.TopicQuotes, rec.Value)
+		if err != nil {
+			return nil // live passed over it too
 		}
-		past.Apply(rec.Offset, quote)
+		if quote, ok := record.(*eventsv1.QuoteRecord); ok {
+			past.Apply(rec.Offset, quote)
+		}
 		return nil
 	})
 	if err != nil {

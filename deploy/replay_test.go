@@ -62,7 +62,7 @@ func startInstance(t *testing.T) Config {
 // writeRawTicks writes seconds of a market into ticks.raw.v1 as one venue's producer does.
 func writeRawTicks(t *testing.T, cfg Config, begin time.Time, seconds int) {
 	t.Helper()
-	producer, err := stream.Config{Brokers: []string{cfg.Kafka.Listen}, ClientID: "test"}.NewProducer()
+	producer, err := writer(t, cfg).NewProducer()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -70,12 +70,23 @@ func processorRoles(ctx context.Context, in *Instance) ([]Role, error) {
 		minutes.Log, minutes.Logger = in.Stream, in.Log
 		roles = append(roles, Role{Name: "processors/" + minutes.Name, Run: minutes.Run})
 	}
-	for _, topic := range []string{schemas.TopicTicks, schemas.TopicPrices, schemas.TopicCandles, schemas.TopicTicksRawDead, schemas.TopicBackfillRaw, schemas.TopicReferenceRaw, schemas.TopicCoinMarketsRaw, schemas.TopicRatesRaw, schemas.TopicMarkets, schemas.TopicRates, schemas.TopicDefi, schemas.TopicEarn, schemas.TopicUsage} {
-		sink := &processors.Sink{Topic: topic, Log: in.Stream, History: store, Logger: in.Log}
-		if topic == schemas.TopicPrices {
+	if len(in.Config.ClickHouse.Addr) == 0 {
+		role, err := in.tablesRole(ctx, store)
+		if err != nil {
+			return nil, err
+		}
+		roles = append(roles, role)
+	}
+	undecodable := undecodableRecords(in.Metrics)
+	for _, topic := range schemas.Topics {
+		if topic.Name == schemas.TopicTicksRaw {
+			continue // the fold that resolves ticks puts what cannot be decoded into the dead letters
+		}
+		sink := &processors.Sink{Topic: topic.Name, Log: in.Stream, History: store, Logger: in.Log, Undecodable: undecodable}
+		if topic.Name == schemas.TopicPrices {
 			sink.Latest = cache
 		}
-		roles = append(roles, Role{Name: "sink/" + topic, Run: sink.Run})
+		roles = append(roles, Role{Name: "sink/" + topic.Name, Run: sink.Run})
 	}
 	return roles, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/marketlog/marketlog/deploy/diskguard"
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/exchanges"
 	"github.com/marketlog/marketlog/producers/fetch"
@@ -31,7 +32,9 @@ func producerRoles(ctx context.Context, in *Instance) ([]Role, error) {
 		}
 		in.Simulated = simulated
 	}
-	run := func(ctx context.Context) error { return in.runProducers(ctx, simulated) }
+	run := func(ctx context.Context) error {
+		return in.disk.While(ctx, diskguard.Feeds, func(ctx context.Context) error { return in.runProducers(ctx, simulated) })
+	}
 	return append(append(roles, Role{Name: "producers", Run: run}), sourceRoles(in)...), nil
 }
 
@@ -48,7 +51,7 @@ func (in *Instance) runProducers(ctx context.Context, simulated map[string]bool)
 	g := &errgroup.Group{}
 	g.Go(func() error { return writer.Run(writing) })
 	feeds, ctx := errgroup.WithContext(ctx)
-	asked := 0
+	var asked []string
 	for _, venue := range exchanges.List() {
 		v, ok := in.Config.Venues[venue.Slug]
 		if !in.asks(venue, v, ok) {
@@ -64,13 +67,22 @@ func (in *Instance) runProducers(ctx context.Context, simulated map[string]bool)
 			Select: selectMarkets(venue.Slug, v.Symbols), Simulated: simulated[venue.Slug],
 		}, client, writer.Source(venue.Slug), in.Clock, nil, in.Log)
 		feeds.Go(func() error { return exchange.Run(ctx) })
-		asked++
+		asked = append(asked, venue.Slug)
 	}
-	if asked == 0 {
-		writer.Source(producers.SourcesProducer)
+	var out producers.Outbox
+	if len(asked) == 0 {
+		out = writer.Source(producers.SourcesProducer)
 		feeds.Go(func() error { <-ctx.Done(); return nil })
+	} else {
+		out = writer.Source(asked[0])
 	}
+	in.resume(out, asked...)
+	in.tellDamages(out)
+	feeds.Go(func() error { in.followSourcePauses(ctx, out); return nil })
 	err = feeds.Wait()
+	if level, _ := in.disk.Level(); level >= diskguard.Feeds {
+		in.pause(out, asked...)
+	}
 	stop()
 	if writeErr := g.Wait(); err == nil {
 		err = writeErr

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net"
 	"os"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/gofiber/fiber/v2"
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/marketlog/marketlog/processors"
@@ -46,7 +48,7 @@ func queryRoles(in *Instance, at ports, folds bool) ([]Role, error) {
 		if err != nil {
 			return nil, err
 		}
-		api := &apiRole{in: in, front: at.api, pepper: pepper, folds: folds}
+		api := &apiRole{in: in, front: at.api, pepper: pepper, folds: folds, stands: in.Config.Feeds == "none"}
 		roles = append(roles, Role{Name: "query/api", Run: api.run, Ready: api.ready})
 	}
 	return roles, nil
@@ -58,7 +60,11 @@ type apiRole struct {
 	front  *front
 	pepper []byte
 	// folds says that the prices are made in this process, from feeds.
-	folds  bool
+	folds bool
+	// stands says that nobody makes prices for this process: they may grow old.
+	stands bool
+	// young says that a price was fresh before.
+	young  atomic.Bool
 	server atomic.Pointer[query.Server]
 }
 
@@ -75,6 +81,12 @@ func (a *apiRole) run(ctx context.Context) error {
 	}
 	known := schemas.Coins()
 	board, rates, catalog := query.NewBoard(known), query.NewRates(), query.NewCatalog(known)
+	// What the machine needs to make and hand on a price is a longer time by an accelerated clock.
+	board.SetStaleAfter(max(query.StaleAfter, time.Duration(in.Config.Sim.Speed)*acceleratedDelay))
+	board.RememberBy(in.Clock.Now)
+	if err := query.MeasureBoard(in.Metrics, board, in.Clock.Now); err != nil {
+		return fmt.Errorf("registering the ages of prices: %w", err)
+	}
 	book := query.NewRateBook()
 	rateCharts := query.NewRateCharts(book, store)
 	start, err := in.fillBoard(ctx, board)
@@ -94,6 +106,14 @@ func (a *apiRole) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	refusedKeys := prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "marketlog_key_records_refused_total",
+		Help: "Records of keys.v1 that grant nothing, since they are not signed with the pepper of this installation or revive a key.",
+	}, func() float64 { return float64(table.Refused()) })
+	if err := in.Metrics.Register(refusedKeys); err != nil {
+		return fmt.Errorf("registering what was refused of the keys: %w", err)
+	}
+	defer in.Metrics.Unregister(refusedKeys)
 	limiter, done, err := in.limiter()
 	if err != nil {
 		return err
@@ -111,8 +131,8 @@ func (a *apiRole) run(ctx context.Context) error {
 	limiter.Measure(meter)
 	streaming := ws.DefaultConfig()
 	streaming.Origins = in.Config.Stream.Origins
-	dayAgo := query.NewDayAgo(board, store)
-	hub, err := ws.NewHub(streaming, ws.Deps{Board: board, DayAgo: dayAgo, Waiting: pricesTail.Waiting, Now: in.Clock.Now, Metrics: in.Metrics, Log: in.Log})
+	figures := query.NewFigures(board, store, catalog.Measure)
+	hub, err := ws.NewHub(streaming, ws.Deps{Board: board, DayAgo: figures, Waiting: pricesTail.Waiting, Now: in.Clock.Now, Metrics: in.Metrics, Log: in.Log})
 	if err != nil {
 		return err
 	}
@@ -122,27 +142,47 @@ func (a *apiRole) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		return pricesTail.Run(ctx, func(rec stream.TailRecord) error {
+			// The hub reads what changed from the board.
+			return errors.Join(board.Apply(rec), hub.Apply(rec))
+		})
+	})
+	// Whoever was here before has answered with what the log holds up to its end: an answer from before that end could
+	// be older than one already given.
+	select {
+	case <-pricesTail.CaughtUp():
+	case <-ctx.Done():
+		return g.Wait()
+	}
 	listener := a.front.listen()
 	defer listener.Close() // then the front answers again
 	market, currencies := globalstats.New(catalog, store), fiat.New(known, catalog, store)
 	defi := globalstats.NewDefi(store)
 	providing := providers.New(board, catalog, book, store, venues())
 	endpoints := slices.Concat(
-		prices.New(board, rates, store, venues()).Endpoints(),
+		prices.New(board, query.NewConverter(board, catalog), store, venues()).Endpoints(),
 		charts.New(board, candles, book, rateCharts).Endpoints(),
 		yields.New(book, board, catalog, store, rateCharts, providing, venues()).Endpoints(),
 		describing.Endpoints(),
 		market.Endpoints(),
 		defi.Endpoints(),
-		earn.New(known, catalog, store).Endpoints(),
+		earn.New(known, catalog, store, venues()).Endpoints(),
 		stablecoins.New(board, catalog, store).Endpoints(),
 		currencies.Endpoints(),
 		providing.Endpoints(),
 		symbols.New(catalog, board, rates, store, overrides).Endpoints(),
 		usage.New(limiter, store, time.Now).Endpoints(),
 	)
+	lacking := in.lacking()
 	server, err := a.newServer(listener, limiter, table, endpoints, hub, a.simulated(board), []query.Readiness{
-		{Name: "prices", Waiting: func() string { return cmp.Or(pricesTail.Waiting(), a.firstFold(board)) }},
+		{Name: "disk", Waiting: lacking["disk"]},
+		{Name: "log", Waiting: lacking["log"]},
+		{Name: "tables", Waiting: lacking["tables"]},
+		{Name: "prices", Waiting: func() string { return cmp.Or(pricesTail.Waiting(), a.firstFold(board), a.aged(board)) }},
 		{Name: "rates", Waiting: func() string { return cmp.Or(ratesTail.Waiting(), bookTail.Waiting()) }},
 		{Name: "coins", Waiting: func() string { return cmp.Or(saidTail.Waiting(), rowsTail.Waiting()) }},
 		{Name: "defi", Waiting: defiTail.Waiting},
@@ -152,15 +192,8 @@ func (a *apiRole) run(ctx context.Context) error {
 		return err
 	}
 	a.server.Store(server)
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error {
-		return pricesTail.Run(ctx, func(rec stream.TailRecord) error {
-			// The hub reads what changed from the board.
-			return errors.Join(board.Apply(rec), hub.Apply(rec))
-		})
-	})
 	g.Go(func() error { return hub.Run(ctx) })
-	g.Go(func() error { return dayAgo.Run(ctx, in.Log) })
+	g.Go(func() error { return figures.Run(ctx, in.Log) })
 	g.Go(func() error { return ratesTail.Run(ctx, rates.Apply) })
 	g.Go(func() error { return bookTail.Run(ctx, book.Apply) })
 	g.Go(func() error { return saidTail.Run(ctx, catalog.ApplyReference) })
@@ -171,9 +204,7 @@ func (a *apiRole) run(ctx context.Context) error {
 	g.Go(func() error { return currencies.Run(ctx, in.Log) })
 	g.Go(func() error {
 		return keysTail.Run(ctx, func(rec stream.TailRecord) error {
-			if err := table.Follow(rec.Key, rec.Value); err != nil {
-				in.Log.Error("passing over a key record", "offset", rec.Offset, "err", err)
-			}
+			table.Follow(rec.Key, rec.Value)
 			return nil
 		})
 	})
@@ -200,6 +231,20 @@ func (a *apiRole) firstFold(board *query.Board) string {
 	return ""
 }
 
+// aged says that the prices have grown old, once they were young.
+func (a *apiRole) aged(board *query.Board) string {
+	if a.stands {
+		return ""
+	}
+	switch ages := board.Ages(a.in.Clock.Now()); {
+	case ages.Fresh > 0:
+		a.young.Store(true)
+	case ages.Stale > 0 && a.young.Load():
+		return fmt.Sprintf("all prices are stale, the newest is %s old", ages.Newest.Round(time.Second))
+	}
+	return ""
+}
+
 func (a *apiRole) newServer(listener net.Listener, limiter *query.Limiter, table *keys.Table, endpoints []query.Endpoint, hub *ws.Hub, simulated bool, ready []query.Readiness) (*query.Server, error) {
 	cfg := query.DefaultConfig()
 	cfg.Listen, cfg.Auth = a.front.addr, query.AuthMode(a.in.Config.Auth.Mode)
@@ -216,6 +261,10 @@ func (a *apiRole) newServer(listener net.Listener, limiter *query.Limiter, table
 		Endpoints: endpoints,
 		Mount: func(router fiber.Router, server *query.Server) {
 			hub.Mount(router, server)
+			if err := mountSchemas(router); err != nil {
+				mounting = fmt.Errorf("serving the schemas of the log: %w", err)
+				return
+			}
 			door, err := mcp.New(mcp.Config{Version: version(), Simulated: simulated}, server)
 			if err != nil {
 				mounting = fmt.Errorf("describing the tools: %w", err)
@@ -224,11 +273,11 @@ func (a *apiRole) newServer(listener net.Listener, limiter *query.Limiter, table
 			door.Mount(router)
 		},
 		Ready:    ready,
-		Listener: listener,
-		Now:      a.in.Clock.Now,
-		Metrics:  a.in.Metrics,
-		Log:      a.in.Log,
-		Version:  version(),
+		Listener: listener, TLS: a.front.tls,
+		Now:     a.in.Clock.Now,
+		Metrics: a.in.Metrics,
+		Log:     a.in.Log,
+		Version: version(),
 	})
 	return server, errors.Join(err, mounting)
 }
@@ -246,9 +295,13 @@ const marketsTail = processors.StateEvery + 5*time.Minute
 // defiSpan is how far before its end the topic of DeFi is read at the start: a summary was written within it.
 const defiSpan = 10 * time.Minute
 
-// boardRewind is how far before its end the topic of prices is read where the cache knows no offset:
-// every fresh price was written within the last minute.
-const boardRewind = 5 * time.Minute
+// boardRewind is how far before its end the topic of prices is read where neither the cache nor the ledger knows an
+// offset: every price that stands was written within it.
+const boardRewind = time.Minute
+
+// acceleratedDelay is what a price may take from its venue to an answer, by the machine's clock, before it counts as
+// stale on an accelerated one.
+const acceleratedDelay = 2 * time.Second
 
 func (in *Instance) tail(topic string, rewind time.Duration) *stream.Tail {
 	return stream.NewTail(stream.TailConfig{Brokers: in.Stream.Brokers, Topic: topic, Rewind: rewind, Dialer: in.Stream.Dialer, Log: in.Log})
@@ -270,7 +323,7 @@ func (in *Instance) fillBoard(ctx context.Context, board *query.Board) (map[int3
 		return nil, err
 	}
 	if len(snapshot.Records) == 0 {
-		return nil, in.fillBoardFromHistory(ctx, board)
+		return in.fillBoardFromHistory(ctx, board)
 	}
 	for _, withReason := range []bool{false, true} {
 		for _, r := range snapshot.Records {
@@ -290,31 +343,42 @@ func (in *Instance) fillBoard(ctx context.Context, board *query.Board) (map[int3
 	return start, nil
 }
 
-// beforeAll is the offset given to what history tells: any record of the topic is newer.
+// beforeAll is the offset given to what history tells: of records of one second, any of the topic is newer.
 const beforeAll = -1
 
-func (in *Instance) fillBoardFromHistory(ctx context.Context, board *query.Board) error {
+// fillBoardFromHistory begins the tail where the ledger stands: all before that is in history.
+func (in *Instance) fillBoardFromHistory(ctx context.Context, board *query.Board) (map[int32]stream.TailStart, error) {
 	store, err := in.History(ctx)
 	if err != nil {
-		return err
+		return nil, err
+	}
+	// Read first: rows that are written meanwhile are told twice, none is missed.
+	progress, err := store.Progress(ctx, schemas.TopicPrices, 0)
+	if err != nil {
+		return nil, err
 	}
 	records, err := store.LatestPrices(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, rec := range records {
 		if err := board.Apply(stream.TailRecord{Partition: rec.Mark.GetPartition(), Offset: beforeAll, Marked: rec}); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	start := map[int32]stream.TailStart{}
+	for p, at := range progress {
+		start[p] = stream.TailStart{Offset: at.Next, Marks: slices.Collect(maps.Values(at.Marks))}
+	}
+	return start, nil
 }
 
 // venues are the sources of prices, as the query side needs to know them.
 func venues() []query.Provider {
 	var list []query.Provider
 	for _, v := range exchanges.List() {
-		list = append(list, query.Provider{Slug: v.Slug, Name: v.Name, Serves: v.Countries.Served, Refuses: v.Countries.Refused, Terms: v.Countries.Terms})
+		list = append(list, query.Provider{Slug: v.Slug, Name: v.Name, Serves: v.Countries.Served, Refuses: v.Countries.Refused,
+			Terms: v.Countries.Terms, Quoted: v.Countries.Quoted})
 	}
 	return list
 }

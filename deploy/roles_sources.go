@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/marketlog/marketlog/deploy/diskguard"
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/fetch"
 	"github.com/marketlog/marketlog/producers/sources"
@@ -19,7 +20,8 @@ import (
 // only: beside the simulator, only at a URL that was configured.
 func sourceRoles(in *Instance) []Role {
 	in.Metrics.MustRegister(&in.sources)
-	return []Role{{Name: "sources", Run: in.runSources}}
+	run := func(ctx context.Context) error { return in.disk.While(ctx, diskguard.Sources, in.runSources) }
+	return []Role{{Name: "sources", Run: run}}
 }
 
 // runSources reads the sources that are enabled, starts and ends them as they are switched, and tells the log of each

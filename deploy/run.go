@@ -17,12 +17,20 @@ import (
 // drainLimit is what stopping may take; another second or two go to closing the engine and the log.
 const drainLimit = 8 * time.Second
 
+// firstKeyFile holds the key of a first start whose output is no terminal.
+const firstKeyFile = "first-key"
+
 // run opens an instance, starts the parts of the role on it (run: all) and waits until ctx ends. Its addresses answer
 // first: /healthz at once, /readyz with what is missing. Then follow broker, topics, engine, tables, processors, query,
 // producers; each later one finds the earlier ones there.
 func run(ctx context.Context, cfg Config, role string, out io.Writer, log *slog.Logger) (err error) {
 	began := time.Now()
-	in, err := holdInstance(cfg, log)
+	dir, err := AwaitDataDir(ctx, cfg.DataDir)
+	if err != nil {
+		return err
+	}
+	dir.AwaitAddresses(ctx, cfg.Listen, cfg.MetricsListen, cfg.SQLListen, cfg.ClickHouse.Listen, cfg.Kafka.Listen)
+	in, err := newInstance(cfg, dir, log)
 	if err != nil {
 		return err
 	}
@@ -31,11 +39,19 @@ func run(ctx context.Context, cfg Config, role string, out io.Writer, log *slog.
 	if err != nil {
 		return err
 	}
+	defer at.close()
+	if at.api != nil {
+		if at.api.tls, err = serverTLS(cfg.TLS, log); err != nil {
+			return err
+		}
+	}
 	health := NewHealth(time.Now)
+	in.Metrics.MustRegister(health)
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
 	var served sync.WaitGroup
 	serve := func(r Role) { served.Go(func() { supervise(serving, r, health, log) }) }
 	defer func() { stopServing(); served.Wait(); at.close() }()
+	serve(diskRole(in))
 	if at.api != nil {
 		fallback := query.StartingHandler(func() map[string][]string { return in.missing(health) })
 		serve(Role{Name: "listen", Run: func(ctx context.Context) error { return at.api.run(ctx, fallback) }})
@@ -48,7 +64,7 @@ func run(ctx context.Context, cfg Config, role string, out io.Writer, log *slog.
 			return stopped(ctx, err)
 		}
 	}
-	admin := &adminServer{verbs: instanceVerbs(in), log: log}
+	admin := &adminServer{verbs: instanceVerbs(in), log: log, sql: in.operatorSQL}
 	if role == "run" {
 		in.own = newOwnBackfill(in, admin)
 	}
@@ -62,6 +78,9 @@ func run(ctx context.Context, cfg Config, role string, out io.Writer, log *slog.
 	}
 	key := ""
 	if role == "run" {
+		if err := in.carryKeysOver(ctx); err != nil {
+			return err
+		}
 		if key, err = in.firstKey(ctx); err != nil {
 			return err
 		}
@@ -71,6 +90,14 @@ func run(ctx context.Context, cfg Config, role string, out io.Writer, log *slog.
 	serve(Role{Name: "admin", Run: func(ctx context.Context) error { return admin.serve(ctx, info.Admin) }})
 	if err := in.Dir.Announce(info); err != nil {
 		return err
+	}
+	if key != "" && !isTerminal(out) { // what is printed is kept in a log then
+		path := in.Dir.Path(firstKeyFile)
+		if err := os.WriteFile(path, []byte(key+"\n"), 0o600); err != nil {
+			return fmt.Errorf("writing the first key: %w", err)
+		}
+		log.Info("the first API key, of plan pro, was written; read it and remove the file", "file", path)
+		key = ""
 	}
 	printStart(out, in, role, info, key, time.Since(began))
 	for _, s := range stages {
@@ -181,11 +208,15 @@ func printStart(out io.Writer, in *Instance, role string, info RunInfo, key stri
 		}
 		return "http://" + addr
 	}
+	api := link(info.Listen)
+	if in.Config.TLS.Cert != "" {
+		api = strings.Replace(api, "http:", "https:", 1)
+	}
 	fmt.Fprintf(out, "marketlog %s: %s, after %v\n", info.Version, role, took.Round(time.Millisecond))
 	if in.Config.Feeds == "sim" && (role == "run" || role == "produce") {
 		fmt.Fprintf(out, "  SIMULATED: real coins, invented prices (seed %d); --feeds live reads the exchanges\n", in.Config.Sim.Seed)
 	}
-	say("REST and stream", link(info.Listen))
+	say("REST and stream", api)
 	say("SQL", link(info.SQLListen))
 	say("engine", link(info.Engine))
 	say("metrics", link(info.MetricsListen))
@@ -195,6 +226,6 @@ func printStart(out io.Writer, in *Instance, role string, info RunInfo, key stri
 	say("data", in.Dir.Path())
 	if key != "" {
 		say("API key", key+"  (plan pro; it is not shown again)")
-		say("try", fmt.Sprintf(`curl -H "Authorization: Bearer %s" http://%s/api/v1/prices/BTC`, key, info.Listen))
+		say("try", fmt.Sprintf(`curl -H "Authorization: Bearer %s" %s/api/v1/prices/BTC`, key, api))
 	}
 }

@@ -11,10 +11,12 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/marketlog/marketlog/deploy/embedded/engine"
+	"github.com/marketlog/marketlog/deploy/embedded/sqlport"
 )
 
 // TestMain lets the scripts know the command `marketlog`.
 func TestMain(m *testing.M) {
+	sqlport.RunIfChild()
 	testscript.Main(endingTheDemo{m}, map[string]func(){
 		"marketlog": func() {
 			app := App{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: os.Environ()}

@@ -21,7 +21,12 @@ func awaitServers(ctx context.Context, log *slog.Logger, do func() error) error 
 	wait.InitialInterval, wait.MaxInterval = 200*time.Millisecond, 5*time.Second
 	for {
 		err := do()
-		if err == nil || ctx.Err() != nil || !passing(err) {
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil: // being asked to stop is no failure, whatever the attempt that it cut off says
+			return ctx.Err()
+		case !passing(err):
 			return err
 		}
 		pause := wait.NextBackOff()

@@ -57,3 +57,15 @@ func TestWaitingForServersEndsWithItsContext(t *testing.T) {
 		}
 	})
 }
+
+// A signal that comes while a server is being tried cuts the attempt off; what the attempt says then is no failure.
+func TestBeingStoppedInAnAttemptIsNoFailure(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	err := awaitServers(ctx, slog.New(slog.DiscardHandler), func() error {
+		cancel()
+		return errors.New("unable to dial: lookup kafka: connection refused")
+	})
+	if stopped(ctx, err) != nil {
+		t.Errorf("got %v, want a clean end", err)
+	}
+}

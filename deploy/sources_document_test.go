@@ -54,6 +54,10 @@ In the configuration, ` + "`sources.NAME`" + ` takes ` + "`enabled` (auto, true 
 Licences and terms are as they were read; whoever passes values on reads them anew. Beside the simulator no public
 interface is asked.
 
+How the format of each feed is known is one of three: *recorded*, tests decode what the provider really sent, in the recordings that
+` + "`MARKETLOG_RECORDINGS`" + ` names; *documented*, the provider's documentation was read, which is linked; *guessed*, the provider documents
+nothing that could be read, and the format is what the public client reads that is linked. What could not be confirmed is told beside it.
+
 ## Reference values
 
 Every attempt counts against a budget. Answers are asked for conditionally where the source names their state, and a
@@ -72,19 +76,54 @@ func sourcesDocument() string {
 	}
 	doc.WriteString(`## Prices
 
-The venues' public feeds and interfaces, without a key. Their countries are as their terms name them, on the page that is
-linked; a dash means that none was read. No licence is recorded for their values.
+The venues' public feeds and interfaces, without a key. No licence is recorded for their values.
 
-| Venue | Name in commands | What is read | Requests | Connections | Countries | Terms |
-| --- | --- | --- | --- | --- | --- | --- |
+| Venue | Name in commands | What is read | Requests | Connections |
+| --- | --- | --- | --- | --- |
 `)
 	for _, v := range exchanges.List() {
 		read := "trades, tickers"
 		if v.History != nil {
 			read += ", candles of the past"
 		}
-		fmt.Fprintf(&doc, "| %s | %s | %s | %g a second | %d in %s | %s | %s |\n", v.Name, v.Slug, read, v.Limits.Requests,
-			v.Limits.Connects, inWords(v.Limits.ConnectsPer), countries(v.Countries), orDash(v.Countries.Terms))
+		fmt.Fprintf(&doc, "| %s | %s | %s | %g a second | %d in %s |\n", v.Name, v.Slug, read, v.Limits.Requests,
+			v.Limits.Connects, inWords(v.Limits.ConnectsPer))
+	}
+	doc.WriteString(`
+### Formats
+
+| Venue | Markets | Trades | Tickers | Tickers over HTTP | Candles of the past |
+| --- | --- | --- | --- | --- | --- |
+`)
+	for _, v := range exchanges.List() {
+		e := v.Evidence
+		fmt.Fprintf(&doc, "| %s |", v.Name)
+		for _, part := range []producers.Evidence{e.Markets, e.Trades, e.Tickers, e.Polled, e.Candles} {
+			fmt.Fprintf(&doc, " %s |", evidenceInWords(part))
+		}
+		doc.WriteString("\n")
+	}
+	doc.WriteString(`
+### Countries
+
+Whom a venue serves, by the codes of ISO 3166, as its terms name countries; parts of a country that they name are left out. Where the
+terms themselves were not read, the last column names who quotes them. Unknown means that no page was found, neither the terms
+nor who quotes them: the venue counts as serving everyone. ` + "`meta.regionSource`" + ` of an answer for a country says the same.
+
+| Venue | Countries | Terms | Read | By way of |
+| --- | --- | --- | --- | --- |
+`)
+	for _, v := range exchanges.List() {
+		c := v.Countries
+		if c.Terms == "" {
+			fmt.Fprintf(&doc, "| %s | unknown | – | – | – |\n", v.Name)
+			continue
+		}
+		way := "the page itself"
+		if len(c.Quoted) > 0 {
+			way = "quoted by <" + strings.Join(c.Quoted, ">, <") + ">"
+		}
+		fmt.Fprintf(&doc, "| %s | %s | <%s> | %s | %s |\n", v.Name, countries(c), c.Terms, c.Read, way)
 	}
 	return doc.String()
 }
@@ -107,7 +146,7 @@ func describeSource(doc *strings.Builder, s producers.Source) {
 		row("Not asked unless it is switched on", s.Off)
 	}
 	if s.Past != nil {
-		row("Past", pastInWords(s.Past))
+		row("Past", pastInWords(s.Past)+"; its format: "+evidenceInWords(s.Past.Evidence))
 	}
 	row("Budget", fmt.Sprintf("%d requests in %s, answers of at most %d MB", s.Requests, inWords(s.Per), s.MaxBody>>20))
 	if s.Moves > 0 {
@@ -119,14 +158,14 @@ func describeSource(doc *strings.Builder, s producers.Source) {
 	case s.KeyHeader != "":
 		row("Key", "optional, in the header `"+s.KeyHeader+"`")
 	}
-	doc.WriteString("\n| Feed | Every | First address |\n| --- | --- | --- |\n")
+	doc.WriteString("\n| Feed | Every | Format | First address |\n| --- | --- | --- | --- |\n")
 	known := documentedKnown()
 	known.Read[s.Feeds[0].Paths(known)[0]] = known.Now // some feeds begin when the first one has
 	if s.History != nil {
-		fmt.Fprintf(doc, "| at the start | | `%s` |\n", s.URL+s.History(known)[0])
+		fmt.Fprintf(doc, "| at the start | | %s | `%s` |\n", evidenceInWords(s.Feeds[0].Evidence), s.URL+s.History(known)[0])
 	}
 	for _, f := range s.Feeds {
-		fmt.Fprintf(doc, "| %s | %s | `%s` |\n", f.Name, inWords(f.Interval), s.Base("", f.Name)+f.Paths(known)[0])
+		fmt.Fprintf(doc, "| %s | %s | %s | `%s` |\n", f.Name, inWords(f.Interval), evidenceInWords(f.Evidence), s.Base("", f.Name)+f.Paths(known)[0])
 	}
 	doc.WriteString("\n")
 }
@@ -158,20 +197,25 @@ func documentedKnown() producers.Known {
 }
 
 func countries(c producers.Countries) string {
-	switch {
-	case len(c.Served) > 0:
+	if len(c.Served) > 0 {
 		return "only " + strings.Join(c.Served, " ")
-	case len(c.Refused) > 0:
-		return "all but " + strings.Join(c.Refused, " ")
 	}
-	return "–"
+	return "all but " + strings.Join(c.Refused, " ")
 }
 
-func orDash(address string) string {
-	if address == "" {
+// evidenceInWords says how a format is known, with the page that was read; a dash where there is no such feed.
+func evidenceInWords(e producers.Evidence) string {
+	words := string(e.Standing)
+	switch {
+	case e.Standing == "":
 		return "–"
+	case e.Page != "":
+		words = fmt.Sprintf("[%s](%s)", words, e.Page)
 	}
-	return "<" + address + ">"
+	if e.Unconfirmed != "" {
+		words += " (unconfirmed: " + e.Unconfirmed + ")"
+	}
+	return words
 }
 
 // inWords writes a duration without the units that are nought.

@@ -88,8 +88,8 @@ func TestConfigurationWinsOverCommandsAndTheseOverDeclarations(t *testing.T) {
 func TestConfiguredSourcesKeepTheProportionOfTheirFeeds(t *testing.T) {
 	declared, _ := sourceNamed("defillama")
 	got := SourceConfig{Interval: 10 * time.Minute, Requests: 30, Per: time.Hour}.configured(declared)
-	if got.Feeds[0].Interval != 10*time.Minute || got.Feeds[2].Interval != time.Hour || got.Requests != 30 || got.Per != time.Hour {
-		t.Errorf("got %v, %v, %d in %s, want 10m, 1h, 30 in 1h", got.Feeds[0].Interval, got.Feeds[2].Interval, got.Requests, got.Per)
+	if got.Feeds[0].Interval != 20*time.Minute || got.Feeds[2].Interval != 10*time.Minute || got.Requests != 30 || got.Per != time.Hour {
+		t.Errorf("got %v, %v, %d in %s, want 20m, 10m, 30 in 1h", got.Feeds[0].Interval, got.Feeds[2].Interval, got.Requests, got.Per)
 	}
 	if again, _ := sourceNamed("defillama"); again.Feeds[0].Interval != declared.Feeds[0].Interval {
 		t.Error("the declaration itself was changed")

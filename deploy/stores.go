@@ -20,6 +20,9 @@ func (in *Instance) History(ctx context.Context) (*history.Store, error) {
 		if err != nil {
 			return nil, err
 		}
+		if cfg.TLS, err = clientTLS("clickhouse.tls", in.Config.ClickHouse.TLS); err != nil {
+			return nil, err
+		}
 		cfg.Addr, cfg.User, cfg.Password = in.Config.ClickHouse.Addr[0], in.Config.ClickHouse.User, password
 	} else {
 		e, err := in.Engine()
@@ -51,7 +54,7 @@ func (in *Instance) Latest() (*latest.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	password, err := readSecret("redis.password_file", in.Config.Redis.PasswordFile)
+	options, err := in.redisOptions(addrs)
 	if err != nil {
 		return nil, err
 	}
@@ -60,11 +63,24 @@ func (in *Instance) Latest() (*latest.Store, error) {
 	if in.latest != nil {
 		return in.latest, nil
 	}
-	client := redis.NewUniversalClient(&redis.UniversalOptions{
-		Addrs: addrs, Username: in.Config.Redis.User, Password: password,
-		ContextTimeoutEnabled: true, // else a paused Redis delays shutdown
-	})
+	client := redis.NewUniversalClient(options)
 	in.latest = latest.New(client)
 	in.closers = append(in.closers, func() { _ = client.Close() })
 	return in.latest, nil
+}
+
+// redisOptions say how the latest values are reached, with the security that the configuration names.
+func (in *Instance) redisOptions(addrs []string) (*redis.UniversalOptions, error) {
+	password, err := readSecret("redis.password_file", in.Config.Redis.PasswordFile)
+	if err != nil {
+		return nil, err
+	}
+	options := &redis.UniversalOptions{
+		Addrs: addrs, Username: in.Config.Redis.User, Password: password,
+		ContextTimeoutEnabled: true, // else a paused Redis delays shutdown
+	}
+	if len(in.Config.Redis.Addr) > 0 { // the embedded cache speaks plain on loopback
+		options.TLSConfig, err = clientTLS("redis.tls", in.Config.Redis.TLS)
+	}
+	return options, err
 }

@@ -40,10 +40,11 @@ func followOverrides(overrides *schemas.SymbolOverrides) func(stream.TailRecord)
 		if string(rec.Key) != operatorKey {
 			return nil
 		}
-		said := &eventsv1.ReferenceRecord{}
-		if said.UnmarshalVT(rec.Value) != nil {
-			return nil // not ours: sinks report it
+		record, err := schemas.DecodeRecord(schemas.TopicReferenceRaw, rec.Value)
+		if err != nil {
+			return nil // the sink of the topic reports it
 		}
+		said, _ := record.(*eventsv1.ReferenceRecord)
 		if override := said.GetOverride(); override != nil {
 			overrides.Apply(override)
 		}
@@ -54,10 +55,11 @@ func followOverrides(overrides *schemas.SymbolOverrides) func(stream.TailRecord)
 // followReferences tells a guard what sources say of coins' prices.
 func followReferences(guard *resolve.Guard) func(stream.TailRecord) error {
 	return func(rec stream.TailRecord) error {
-		said := &eventsv1.ReferenceRecord{}
-		if said.UnmarshalVT(rec.Value) != nil {
-			return nil // not ours: sinks report it
+		record, err := schemas.DecodeRecord(schemas.TopicCoinMarketsRaw, rec.Value)
+		if err != nil {
+			return nil // the sink of the topic reports it
 		}
+		said, _ := record.(*eventsv1.ReferenceRecord)
 		if market := said.GetCoinMarket(); market != nil {
 			guard.Apply(market)
 		}

@@ -10,13 +10,25 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream"
 )
 
-// LogicVersion changes whenever a processor could derive another record from the same input.
-// It is the upper half of the version of every row.
-const LogicVersion = 1
+// logicVersions are those of the topics whose folds have changed since the first.
+var logicVersions = map[string]uint32{
+	schemas.TopicPrices:  2, // schemas.AggregateVersion 2, and a price that stands every schemas.PriceRepeat
+	schemas.TopicCandles: 2, // what those prices give
+}
+
+// LogicVersion is that of the fold which derives a topic: it changes whenever that fold could derive another record from
+// the same input, and with it only the version of its own rows. It is the upper half of the version of every row.
+func LogicVersion(topic string) uint32 {
+	if v, ok := logicVersions[topic]; ok {
+		return v
+	}
+	return 1
+}
 
 // WindowMemory is the span behind now of a fold's window state: a minute that is still open, the
 // freshness of two minutes, and the ids of duplicates. A fold that rewinds this far (see rewind)
@@ -78,7 +90,7 @@ func (o *Outputs) Begin(in Input) {
 // Emit adds one record.
 func (o *Outputs) Emit(topic string, partition int32, key string, at int64, record eventsv1.Marked) {
 	record.SetMark(&eventsv1.Mark{
-		LogicVersion: LogicVersion,
+		LogicVersion: LogicVersion(topic),
 		Partition:    o.input.Partition,
 		Offset:       o.input.Offset,
 		Index:        o.index,

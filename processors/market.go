@@ -11,6 +11,13 @@ import (
 const (
 	// rangeSpan is how far back the range of a market's values is taken.
 	rangeSpan = 60
+	// paceSpan is the span in seconds over which the pace of a market is measured, up to its newest value. With the
+	// freshness of two minutes and an ingest time ahead of now, it lies within WindowMemory.
+	paceSpan = 40
+	// paceTimes is how many times its mean interval a market may be silent: by chance it would be so once in e^8 times.
+	paceTimes = 8
+	// leastFresh is the least that a market counts after it was last heard; schemas.FreshFor is the most.
+	leastFresh = 30 * time.Second
 	// maxReorder is how far apart ticks of one market can be heard in another order than they
 	// happened in: within a frame, or between two channels of a venue.
 	maxReorder = 5 * time.Second
@@ -162,13 +169,35 @@ func (m *Market) range60(now int64) float64 {
 // Silent says whether neither trade nor quote is left after Expire.
 func (m *Market) Silent() bool { return m.lastHeard == 0 && m.quoteHeard == 0 }
 
-// Expires is when the next of the parts stops to be fresh.
-func (m *Market) Expires() int64 {
-	heard := m.lastHeard
-	if heard == 0 || m.quoteHeard != 0 && m.quoteHeard < heard {
-		heard = m.quoteHeard
+// FreshFor is how long the market counts after it was last heard, by its own pace: paceTimes the mean interval between
+// seconds of log time in which it told a value, in the paceSpan up to the newest of them.
+func (m *Market) FreshFor() time.Duration {
+	n := len(m.seconds)
+	if n == 0 {
+		return schemas.FreshFor
 	}
-	return heard + int64(schemas.FreshFor)
+	told := 0
+	for i := n - 1; i >= 0 && m.seconds[i].second > m.seconds[n-1].second-paceSpan; i-- {
+		told++
+	}
+	return min(max(paceTimes*paceSpan*time.Second/time.Duration(told), leastFresh), schemas.FreshFor)
+}
+
+// Expires is when, at or after a second that was evaluated, the next of the parts stops to count: by the pace of the
+// market, or for good; 0 where none does any more.
+func (m *Market) Expires(second int64) int64 {
+	next := int64(0)
+	for _, heard := range [...]int64{m.lastHeard, m.quoteHeard} {
+		if heard == 0 {
+			continue
+		}
+		for _, after := range [...]time.Duration{m.FreshFor(), schemas.FreshFor} {
+			if at := heard + int64(after); at >= second && (next == 0 || at < next) {
+				next = at
+			}
+		}
+	}
+	return next
 }
 
 // Simulated says whether its newest tick came from the simulator.

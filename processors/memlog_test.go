@@ -75,7 +75,7 @@ func (l *life) writeTo(log memoryLog) {
 }
 
 func decode(rec *kgo.Record) eventsv1.Marked {
-	marked, err := stream.DecodeMarked(rec.Topic, rec.Value)
+	marked, err := schemas.DecodeRecord(rec.Topic, rec.Value)
 	if err != nil {
 		panic(err)
 	}
@@ -188,7 +188,7 @@ func TestReadersDropTwins(t *testing.T) {
 		{Partition: 1, Offset: 5}, {Partition: 2, Offset: 1}, {Partition: 1, Offset: 5, Index: 1}, {Partition: 1, Offset: 5},
 		{Partition: 1, Offset: 4, Index: 9}, {Partition: 1, Offset: 6}, {Partition: 2, Offset: 1}, {Partition: 2, Offset: 2},
 	} {
-		value, err := (&eventsv1.PriceRecord{Mark: m}).MarshalVT()
+		value, err := (&eventsv1.PriceRecord{Mark: m, Body: &eventsv1.PriceRecord_Pulse{Pulse: &eventsv1.Pulse{}}}).MarshalVT()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -103,15 +103,7 @@ func (m *Minutes) fold(ctx context.Context) error {
 		if errs := fetches.Errors(); len(errs) > 0 {
 			return fmt.Errorf("reading %s/%d: %w", errs[0].Topic, errs[0].Partition, errs[0].Err)
 		}
-		var bad error
-		fetches.EachRecord(func(rec *kgo.Record) {
-			if err := joined.add(rec); err != nil && bad == nil {
-				bad = err
-			}
-		})
-		if bad != nil {
-			return bad
-		}
+		fetches.EachRecord(joined.add)
 		err := joined.close(func(minute int64, records []minuteRecord, checkpoint *eventsv1.Checkpoint) error {
 			return closeMinute(ctx, fold, w, loaded, minute, records, checkpoint)
 		})
@@ -175,11 +167,9 @@ func (m *Minutes) load(ctx context.Context, fold MinuteFold, checkpoint *eventsv
 	end, _ := ends.Lookup(m.Output, 0)
 	l := stateLoader{fold: fold}
 	err = stream.ReadRange(ctx, m.Log, m.Output, 0, begin.Offset, min(end.Offset, until), func(r *kgo.Record) error {
-		rec, err := stream.DecodeMarked(m.Output, r.Value)
-		if err != nil {
-			return fmt.Errorf("decoding %s at %d: %w", m.Output, r.Offset, err)
+		if rec, err := schemas.DecodeRecord(m.Output, r.Value); err == nil {
+			l.add(rec)
 		}
-		l.add(rec)
 		return nil
 	})
 	return l.whole, err
@@ -275,31 +265,27 @@ func (j *minuteJoin) find(topic string, partition int32) *minutePartition {
 }
 
 // add puts a record where it belongs.
-func (j *minuteJoin) add(rec *kgo.Record) error {
+func (j *minuteJoin) add(rec *kgo.Record) {
 	p := j.find(rec.Topic, rec.Partition)
 	if rec.Offset < p.next {
-		return nil
+		return
 	}
 	p.next = rec.Offset + 1
-	record, err := stream.DecodeMarked(rec.Topic, rec.Value)
+	record, err := schemas.DecodeRecord(rec.Topic, rec.Value)
 	if err != nil {
-		if p.derived {
-			return fmt.Errorf("decoding %s/%d at %d: %w", rec.Topic, rec.Partition, rec.Offset, err)
-		}
-		return nil // not ours: the sink of the topic reports it
+		return // the sink of the topic reports it
 	}
-	if p.derived {
-		if mark := record.GetMark(); mark != nil {
-			if !mark.After(p.last) {
-				return nil
-			}
-			p.last = mark
-		}
-		p.derive(rec, record)
-		return nil
+	if !p.derived {
+		p.observe(rec, record)
+		return
 	}
-	p.observe(rec, record)
-	return nil
+	if mark := record.GetMark(); mark != nil {
+		if !mark.After(p.last) {
+			return
+		}
+		p.last = mark
+	}
+	p.derive(rec, record)
 }
 
 const minute = int64(time.Minute)

@@ -5,8 +5,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
-	"github.com/marketlog/marketlog/stream"
 )
 
 // MinutesTakeover is how a member continues a fold of minutes: what it makes from what the output holds,
@@ -24,7 +24,7 @@ func TakeOverMinutes(fold MinuteFold, inputs []string, output []*kgo.Record, wri
 	var checkpoint *eventsv1.Checkpoint
 	records := make([]eventsv1.Marked, len(output))
 	for i, r := range output {
-		rec, err := stream.DecodeMarked(r.Topic, r.Value)
+		rec, err := schemas.DecodeRecord(r.Topic, r.Value)
 		if err != nil {
 			panic(err)
 		}
@@ -57,9 +57,7 @@ func (t *MinutesTakeover) From(topic string, partition int32) int64 {
 // Add takes one batch of records of any partitions and folds the minutes that are whole.
 func (t *MinutesTakeover) Add(ctx context.Context, batch []*kgo.Record) error {
 	for _, rec := range batch {
-		if err := t.joined.add(rec); err != nil {
-			return err
-		}
+		t.joined.add(rec)
 	}
 	return t.joined.close(func(minute int64, records []minuteRecord, checkpoint *eventsv1.Checkpoint) error {
 		return closeMinute(ctx, t.fold, t.writer, t.loaded, minute, records, checkpoint)

@@ -266,7 +266,7 @@ func (f *partFold) clocks() (now, watermark int64) {
 // take folds one record and collects its rows.
 func (f *partFold) take(ctx context.Context, rec *kgo.Record) error {
 	in := Input{Topic: rec.Topic, Partition: rec.Partition, Offset: rec.Offset, Value: rec.Value}
-	marked, err := stream.DecodeMarked(schemas.TopicTicks, rec.Value)
+	marked, err := schemas.DecodeRecord(schemas.TopicTicks, rec.Value)
 	if err == nil && f.rewind.admit(marked.GetMark()) {
 		in.Record = marked
 		if err := f.derive(in); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream"
 	"github.com/marketlog/marketlog/stream/faults"
@@ -173,9 +174,9 @@ func (m *Minutes) firstCheckpoint(ctx context.Context, starts, ends logBounds) (
 	}
 	first := int64(-1) // the minute of the oldest record: it may lack some of its own
 	err = stream.ReadRange(ctx, m.Log, m.Output, 0, starts[m.Output][0], ends[m.Output][0], func(r *kgo.Record) error {
-		rec, err := stream.DecodeMarked(m.Output, r.Value)
+		rec, err := schemas.DecodeRecord(m.Output, r.Value)
 		if err != nil {
-			return fmt.Errorf("decoding %s at %d: %w", m.Output, r.Offset, err)
+			return nil // the live fold passed over it too
 		}
 		if first < 0 && rec.GetMark() != nil {
 			first = rec.GetMark().Offset
@@ -228,19 +229,15 @@ func (m *Minutes) reread(ctx context.Context, from *eventsv1.Checkpoint, ends lo
 		if errs := fetches.Errors(); len(errs) > 0 {
 			return fmt.Errorf("reading %s/%d: %w", errs[0].Topic, errs[0].Partition, errs[0].Err)
 		}
-		var bad error
 		n := int64(0)
 		fetches.EachRecord(func(rec *kgo.Record) {
-			if rec.Offset >= ends[rec.Topic][rec.Partition] || bad != nil {
+			if rec.Offset >= ends[rec.Topic][rec.Partition] {
 				return
 			}
-			bad = joined.add(rec)
+			joined.add(rec)
 			n++
 		})
 		meter.add(n)
-		if bad != nil {
-			return bad
-		}
 		err := joined.close(func(minute int64, records []minuteRecord, _ *eventsv1.Checkpoint) error {
 			return fold(ctx, minute, records)
 		})
@@ -286,7 +283,7 @@ func (r *Replay) reread(ctx context.Context, j *journal, name string) (*partRepl
 	var batch history.Batch
 	err = stream.ReadRange(ctx, r.Log, name, 0, start, end, func(rec *kgo.Record) error {
 		meter.add(1)
-		record, err := stream.DecodeMarked(name, rec.Value)
+		record, err := schemas.DecodeRecord(name, rec.Value)
 		if err != nil {
 			return nil // the sink passes over it too
 		}

@@ -352,9 +352,9 @@ func (w *worker) apply(ctx context.Context, rec *kgo.Record, out *Outputs) error
 	next := rec.Offset + 1
 	in := Input{Topic: rec.Topic, Partition: rec.Partition, Offset: rec.Offset, Value: rec.Value}
 	if w.derived {
-		marked, err := stream.DecodeMarked(w.topic, rec.Value)
+		marked, err := schemas.DecodeRecord(w.topic, rec.Value)
 		if err != nil {
-			w.logger.Error("passing over a record that is not ours", "topic", w.topic, "partition", w.partition, "offset", rec.Offset, "error", err)
+			w.folded.Store(next) // the sink of the topic reports it
 			return nil
 		}
 		if !w.rewind.admit(marked.GetMark()) {

@@ -173,8 +173,12 @@ func (m *merge) add(rec *kgo.Record) {
 		return
 	}
 	p.next = rec.Offset + 1
-	raw := &eventsv1.RawRecord{}
-	if raw.UnmarshalVT(rec.Value) != nil {
+	record, err := schemas.DecodeRecord(rec.Topic, rec.Value)
+	if err != nil {
+		return
+	}
+	raw, ok := record.(*eventsv1.RawRecord)
+	if !ok {
 		return
 	}
 	if clock := raw.GetClock(); clock != nil {

@@ -37,7 +37,13 @@ type Sink struct {
 	Latest     *latest.Store // nil but for prices
 	Generation uint32
 	Logger     *slog.Logger
+	// Undecodable is called once for each record that is passed over, with the topic that it lies in; nil for nobody. It is
+	// called by one goroutine.
+	Undecodable func(topic string)
 }
+
+// SinkGroups begins the names of the consumer groups of sinks; their topic follows.
+const SinkGroups = "sink-"
 
 // Run materializes until the context ends; what was read by then is inserted, if the stores answer
 // within a few seconds.
@@ -51,7 +57,7 @@ func (s *Sink) Run(ctx context.Context) error {
 		sink: s, topic: topic, running: ctx, positions: map[int32]*position{}, batch: newSinkBatch(),
 		borrower: stream.NewBorrower(topic.Name), writer: &sinkWriter{sink: s, topic: topic}, writing: writing,
 	}
-	err = stream.RunGroup(ctx, s.Log, "sink-"+s.Topic, s.Topic, m)
+	err = stream.RunGroup(ctx, s.Log, SinkGroups+s.Topic, s.Topic, m)
 	stop() // leaving the group has given all partitions back, and waited for what they held
 	if m.flight != nil {
 		<-m.flight.done
@@ -140,17 +146,31 @@ func (m *sinkMember) Assigned(ctx context.Context, partitions []int32) (map[int3
 		return nil, err
 	}
 	starts := map[int32]int64{}
+	var begun []history.Progress
 	for _, p := range partitions {
-		at, ok := progress[p]
-		if !ok {
+		at, known := progress[p]
+		if !known {
 			at = history.Progress{Partition: p, Marks: map[int32]*eventsv1.Mark{}}
 		}
-		if end, ok := ends.Lookup(m.topic.Name, p); ok && end.Err == nil && at.Next > end.Offset {
+		end, ok := ends.Lookup(m.topic.Name, p)
+		if ok && end.Err == nil && at.Next > end.Offset {
 			// Read on, it would take new records for old ones until they are as many.
 			return nil, &stream.PastEndError{Topic: m.topic.Name, Partition: p, Start: at.Next, End: end.Offset}
 		}
+		if !known && ok && end.Offset > 0 {
+			begun = append(begun, at)
+		}
 		m.positions[p] = &position{progress: at, launched: at.Next, inserted: at.Next}
 		starts[p] = at.Next
+	}
+	// Of a log that has records already the ledger says that none is kept yet: without a row readers would take it for one
+	// that has none.
+	if len(begun) > 0 {
+		if err := insist(ctx, m.sink.Logger, m.topic.Name, func() error {
+			return m.sink.History.Record(ctx, m.topic.Name, m.sink.Generation, begun)
+		}); err != nil {
+			return nil, err
+		}
 	}
 	m.sink.Logger.Info("materializing", "topic", m.topic.Name, "partitions", len(partitions))
 	return starts, nil
@@ -200,17 +220,24 @@ func (m *sinkMember) take(pos *position, rec *kgo.Record) {
 		m.since = time.Now()
 	}
 	if rec.Offset > pos.progress.Next {
-		if pos.progress.Next > 0 {
+		if pos.progress.Next > 0 && !m.topic.Compacted {
 			m.sink.Logger.Error("the log dropped records before they were materialized", "topic", rec.Topic, "partition", rec.Partition, "from", pos.progress.Next, "to", rec.Offset)
 		}
 		pos.progress.First = rec.Offset
 	}
 	pos.progress.Next = rec.Offset + 1
-	pos.progress.LogTime = max(pos.progress.LogTime, rec.Timestamp.UnixNano())
+	if m.topic.Compacted && len(rec.Value) == 0 {
+		return // it ends a key
+	}
 	record, err := m.borrower.Decode(rec.Value)
 	if err != nil {
-		m.sink.Logger.Error("passing over a record that is not ours", "topic", rec.Topic, "partition", rec.Partition, "offset", rec.Offset, "error", err)
+		m.bury(pos, rec, err)
 		return
+	}
+	// The time of a record that is not ours may be anything.
+	pos.progress.LogTime = max(pos.progress.LogTime, rec.Timestamp.UnixNano())
+	if dead, ok := record.(*eventsv1.DeadRecord); ok && dead.Letter.GetTopic() != "" && dead.Letter.Reason == string(schemas.Undecodable) {
+		m.passedOver(dead.Letter.Topic) // a fold did, which puts it here
 	}
 	if mark := record.GetMark(); mark != nil {
 		if !mark.After(pos.progress.Marks[mark.Partition]) {
@@ -229,6 +256,9 @@ func (m *sinkMember) take(pos *position, rec *kgo.Record) {
 		pos.progress.Replay = obey(c.GetControl(), pos.progress.Replay)
 		return
 	}
+	if candle, ok := record.(*eventsv1.CandleRecord); ok {
+		pos.progress.ClosedUntil = max(pos.progress.ClosedUntil, closedUntil(candle.GetPulse().GetWatermark()))
+	}
 	b := m.batch
 	b.bytes += len(rec.Value)
 	place := history.Place{Topic: rec.Topic, Partition: rec.Partition, Offset: rec.Offset}
@@ -246,6 +276,37 @@ func (m *sinkMember) take(pos *position, rec *kgo.Record) {
 		b.latest[latestField{p.GetPrice().CoinId, p.GetPrice().Reason == ""}] = latest.Record{
 			Partition: rec.Partition, Offset: rec.Offset, Mark: p.Mark, Price: p.GetPrice(),
 		}
+	}
+}
+
+// closedUntil is the end of the last minute that is closed at a watermark; 0 before the first minute.
+func closedUntil(watermark int64) int64 {
+	return schemas.Minute(max(0, watermark-int64(schemas.AllowedLateness)))
+}
+
+// maxBuried is how much of a record is kept in the dead letters; the whole lies in the log.
+const maxBuried = 64 << 10
+
+// bury makes a dead letter of a record that cannot be decoded. It is a row like those of other records: inserted twice it
+// counts once, and it is not made again once the ledger has come past its record.
+func (m *sinkMember) bury(pos *position, rec *kgo.Record, why error) {
+	m.sink.Logger.Error("passing over a record that cannot be decoded", "topic", rec.Topic, "partition", rec.Partition, "offset", rec.Offset, "error", why)
+	m.passedOver(rec.Topic)
+	at := pos.progress.LogTime
+	if at == 0 {
+		at = rec.Timestamp.UnixNano()
+	}
+	kept := rec.Value[:min(len(rec.Value), maxBuried)]
+	m.batch.bytes += len(kept)
+	m.batch.rows.Add(history.Place{Topic: history.InPlace(rec.Topic, rec.Partition), Offset: rec.Offset}, &eventsv1.DeadRecord{Letter: &eventsv1.DeadLetter{
+		Reason: string(schemas.Undecodable), Detail: why.Error(), Payload: kept, Truncated: len(kept) < len(rec.Value), IngestTime: at,
+		Topic: rec.Topic, Partition: rec.Partition, Offset: rec.Offset,
+	}})
+}
+
+func (m *sinkMember) passedOver(topic string) {
+	if m.sink.Undecodable != nil {
+		m.sink.Undecodable(topic)
 	}
 }
 

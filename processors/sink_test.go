@@ -159,7 +159,7 @@ func price(partition int32, offset int64, coin string) *eventsv1.PriceRecord {
 	return &eventsv1.PriceRecord{
 		Mark: &eventsv1.Mark{LogicVersion: 1, Partition: partition, Offset: offset},
 		Body: &eventsv1.PriceRecord_Price{Price: &eventsv1.Price{
-			CoinId: coin, Time: noon + offset*int64(time.Second), Price: float64(offset), Inputs: []*eventsv1.PriceInput{{Provider: "kraken", Bid: float64(offset)}},
+			CoinId: coin, Time: noon + offset*int64(time.Second), Price: float64(offset), Method: 1, Inputs: []*eventsv1.PriceInput{{Provider: "kraken", Bid: float64(offset)}},
 		}},
 	}
 }
@@ -310,6 +310,51 @@ func TestEveryRecordIsMaterializedOnce(t *testing.T) {
 	}
 	s.check(store)
 	s.checkLatest(cache)
+}
+
+// The ledger says up to when the minutes of a partition are closed, once they are in their table. Of a log that has records, it
+// says from the beginning that none is.
+func TestTheLedgerTellsWhichMinutesAreClosed(t *testing.T) {
+	log, producer := newLog(t)
+	store, way := newStore(t)
+	s := newScript(t, schemas.TopicCandles, producer)
+	pulse := func(partition int32, offset int64, watermark time.Duration) {
+		s.write(partition, &eventsv1.CandleRecord{Mark: &eventsv1.Mark{Partition: partition, Offset: offset}, Body: &eventsv1.CandleRecord_Pulse{
+			Pulse: &eventsv1.Pulse{Now: noon, Watermark: noon + int64(watermark)}}}, true)
+	}
+	pulse(0, 1, schemas.AllowedLateness+119*time.Second)
+	pulse(0, 2, schemas.AllowedLateness+2*time.Minute)
+	pulse(0, 3, schemas.AllowedLateness+time.Minute) // a watermark goes back only where the fold began again
+	pulse(1, 1, schemas.AllowedLateness+time.Minute-1)
+	s.write(2, &eventsv1.CandleRecord{Mark: &eventsv1.Mark{Partition: 2, Offset: 1}, Body: &eventsv1.CandleRecord_Candle{
+		Candle: &eventsv1.Candle{CoinId: "bitcoin", Start: noon, Open: 1, High: 1, Low: 1, Close: 1, Volume: "1"}}}, true)
+	s.flush()
+	begun := make(chan map[int32]history.Progress, 1)
+	hold := func(r *http.Request) error {
+		if strings.Contains(r.URL.Query().Get("query"), "INSERT INTO candles_1m ") && len(begun) == 0 {
+			progress, err := store.Progress(t.Context(), schemas.TopicCandles, 0)
+			if err != nil {
+				return err
+			}
+			begun <- progress
+		}
+		return nil
+	}
+	way.before.Store(&hold)
+	start(t, &processors.Sink{Topic: s.topic, Log: log, History: store, Logger: quiet(t)})
+	s.settled(store)
+	if before := <-begun; len(before) != 3 || before[0].ClosedUntil != 0 || before[0].Next != 0 {
+		t.Errorf("before the first insert: got the ledger %+v, want all three partitions at nothing", before)
+	}
+	progress, err := store.Progress(t.Context(), schemas.TopicCandles, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for partition, want := range map[int32]int64{0: noon + int64(2*time.Minute), 1: noon, 2: 0} {
+		if got := progress[partition].ClosedUntil; got != want {
+			t.Errorf("partition %d: got minutes closed until %d, want %d", partition, got, want)
+		}
+	}
 }
 
 // A sink that is told to end has written what it read, and a later one reads none of it again.
@@ -531,8 +576,14 @@ func TestDefectEndsTheSink(t *testing.T) {
 	if err := sink.Run(ctx); err == nil || !strings.Contains(err.Error(), "score") {
 		t.Errorf("got %v, want an error about the missing column", err)
 	}
-	if progress, err := store.Progress(t.Context(), s.topic, 0); err != nil || len(progress) != 0 {
-		t.Errorf("got ledger %v, %v, want it empty", progress, err)
+	progress, err := store.Progress(t.Context(), s.topic, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range progress { // those of a log with records are there, with nothing kept
+		if p.Next != 0 {
+			t.Errorf("got the ledger %+v, want it at the log's start", p)
+		}
 	}
 }
 

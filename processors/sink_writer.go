@@ -110,15 +110,22 @@ const (
 	maxPause   = 5 * time.Second
 )
 
+// toldEvery is how often the log says that a store is still away: it may be for want of room on the log's own disk.
+const toldEvery = time.Minute
+
 // insist repeats what may be repeated until it succeeds or the context ends. What a store itself
 // refuses for good is a defect of ours and ends the role.
 func insist(ctx context.Context, logger *slog.Logger, topic string, do func() error) error {
+	var told time.Time
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
 		err := do()
 		if err == nil || !errors.Is(err, stream.ErrUnavailable) {
 			return err
 		}
-		logger.Warn("waiting for a store", "topic", topic, "error", err)
+		if time.Since(told) >= toldEvery {
+			told = time.Now()
+			logger.Warn("waiting for a store", "topic", topic, "error", err)
+		}
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("giving up: %w", err)

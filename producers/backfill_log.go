@@ -55,9 +55,13 @@ func (l *BackfillLog) Read(ctx context.Context, visit func(*eventsv1.BackfillRec
 	for _, start := range starts.Offsets().Sorted() {
 		end, _ := ends.Lookup(topic, start.Partition)
 		err := stream.ReadRange(ctx, l.cfg, topic, start.Partition, start.At, end.Offset, func(r *kgo.Record) error {
-			rec := &eventsv1.BackfillRecord{}
-			if err := rec.UnmarshalVT(r.Value); err != nil {
-				return fmt.Errorf("decoding %s/%d at %d: %w", topic, r.Partition, r.Offset, err)
+			record, err := schemas.DecodeRecord(topic, r.Value)
+			if err != nil {
+				return nil // the sink of the topic reports it
+			}
+			rec, ok := record.(*eventsv1.BackfillRecord)
+			if !ok {
+				return nil
 			}
 			return visit(rec)
 		})

@@ -57,7 +57,8 @@ type Exchange struct {
 	stats   exchangeStats
 }
 
-// NewExchange prepares a venue. dialer opens the WebSocket connections; nil is the default client.
+// NewExchange prepares a venue. dialer opens the WebSocket connections; nil is the default client. Its redirects are followed
+// on the venue's host only.
 func NewExchange(v Venue, c ExchangeConfig, fetch Fetcher, out Outbox, clock Clock, dialer *http.Client, log *slog.Logger) *Exchange {
 	if c.URLs.Stream == "" {
 		c.URLs.Stream = v.URLs.Stream
@@ -65,8 +66,13 @@ func NewExchange(v Venue, c ExchangeConfig, fetch Fetcher, out Outbox, clock Clo
 	if c.URLs.REST == "" {
 		c.URLs.REST = v.URLs.REST
 	}
+	var staying http.Client
+	if dialer != nil {
+		staying = *dialer
+	}
+	staying.CheckRedirect = StayOnHost
 	return &Exchange{
-		venue: v, config: c, fetch: fetch, out: out, clock: clock, dialer: dialer, log: log.With("venue", v.Slug),
+		venue: v, config: c, fetch: fetch, out: out, clock: clock, dialer: &staying, log: log.With("venue", v.Slug),
 		connects: NewBudget(clock, v.Limits.Connects, v.Limits.ConnectsPer),
 		unknown:  make(chan struct{}, 1),
 		markets:  markets{byName: map[string]*market{}},

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -38,6 +39,10 @@ type venueServer struct {
 	listing string
 	tickers map[string]string
 	fetched []string
+	// moved leads connections to another address, by the path that they ask for.
+	moved map[string]string
+	// hosts are who was asked for a connection.
+	hosts []string
 }
 
 type serverConn struct {
@@ -79,6 +84,14 @@ func (s *venueServer) Addr() net.Addr { return &net.TCPAddr{} }
 func (s *venueServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.playing.Add(1)
 	defer s.playing.Done()
+	s.mu.Lock()
+	s.hosts = append(s.hosts, r.Host)
+	to, moved := s.moved[r.URL.Path]
+	s.mu.Unlock()
+	if moved {
+		http.Redirect(w, r, to, http.StatusTemporaryRedirect)
+		return
+	}
 	conn, err := websocket.Accept(w, r, nil)
 	if err != nil {
 		s.t.Errorf("accepting: %v", err)
@@ -504,6 +517,23 @@ func TestReconnectingKeepsWithinTheBudget(t *testing.T) {
 			t.Errorf("%d connections in 30 minutes, want one about every 30 s after the first few", len(at))
 		}
 	})
+}
+
+// A feed may lead a connection to another path of its host, and to no other host.
+func TestAFeedLeadsToItsOwnHostOnly(t *testing.T) {
+	for to, want := range map[string]int{"/feed": 1, "http://elsewhere/feed": 0} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &venueServer{listing: products("BTC-USD"), moved: map[string]string{"/": to}}
+			s.serve = func(_ int, c *serverConn) { c.linger() }
+			run(t, s, 20*time.Second, func(v *producers.Venue) { v.Tickers = nil })
+			if s.conns != want {
+				t.Errorf("led to %s: %d connections, want %d", to, s.conns, want)
+			}
+			if len(s.hosts) == 0 || slices.ContainsFunc(s.hosts, func(h string) bool { return h != "venue" }) {
+				t.Errorf("led to %s: asked %q, want venue alone", to, s.hosts)
+			}
+		})
+	}
 }
 
 func TestAHugeFrameEndsTheConnectionOnly(t *testing.T) {

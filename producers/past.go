@@ -28,6 +28,8 @@ type Past struct {
 	Back  time.Duration
 	// Settle is how long after the end of an interval its value may still be missing or change.
 	Settle time.Duration
+	// Evidence is how the format of the answers about the past is known.
+	Evidence Evidence
 }
 
 // Series names what a source has a past of.

@@ -80,6 +80,8 @@ const (
 type Feed struct {
 	// Name is unique within the source.
 	Name string
+	// Evidence is how the format of its answers is known.
+	Evidence Evidence
 	// Interval is the time from the beginning of a round to that of the next; a round that takes longer is
 	// followed by the next at once.
 	Interval time.Duration

@@ -158,8 +158,11 @@ func (s *sourceOutbox) Known(ctx context.Context, visit func(*eventsv1.Reference
 		return err
 	}
 	for _, value := range values {
-		rec := &eventsv1.ReferenceRecord{}
-		if rec.UnmarshalVT(value) == nil {
+		record, err := schemas.DecodeRecord(schemas.TopicReferenceRaw, value)
+		if err != nil {
+			continue // the sink of the topic reports it
+		}
+		if rec, ok := record.(*eventsv1.ReferenceRecord); ok {
 			visit(rec)
 		}
 	}

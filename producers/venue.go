@@ -16,6 +16,7 @@ type Venue struct {
 	URLs      URLs
 	Countries Countries
 	Limits    Limits
+	Evidence  VenueEvidence
 	// Silence is how long a connection may say nothing at all before it counts as dead. With
 	// heartbeats, a few of them; without, what the quietest hour of its busiest market allows.
 	Silence time.Duration
@@ -74,9 +75,12 @@ type Countries struct {
 	// Served lists the only countries served; Refused the countries left out of all others.
 	// Both empty means that the terms name none, or that they are unknown.
 	Served, Refused []string
-	// Terms is the page that says so, as it was read; "" if none was read: the countries are unknown
-	// then, which counts as all.
+	// Terms is the page that says so; "" if it is unknown what the terms say, which counts as all countries.
 	Terms string
+	// Quoted are the public pages that quote Terms, where Terms itself was not read; empty where it was.
+	Quoted []string
+	// Read is the day on which Terms, or what quotes it, was read: ISO 8601.
+	Read string
 }
 
 // Limits are what the venue documents that a client may do. The adapter names the page.

@@ -30,7 +30,7 @@ type AgeMeta struct {
 	DataAge    string `json:"dataAge" example:"3 minutes"`
 	IsStale    bool   `json:"isStale"`
 	IsCritical bool   `json:"isCritical" doc:"Older than two hours"`
-	LastUpdate string `json:"lastUpdate,omitempty" format:"date-time" doc:"The last clock that the answer's view folded; left out before the first"`
+	LastUpdate string `json:"lastUpdate,omitempty" format:"date-time" doc:"When the oldest that the answer is made from was told, which its age is of; left out before the first"`
 }
 
 // Meta writes it.

@@ -48,6 +48,10 @@ const (
 var errInvalidKey = &Error{Status: fiber.StatusUnauthorized, Code: CodeInvalidKey,
 	Message: "missing or invalid API key; send `Authorization: Bearer ck_live_…`, made with `marketlog keys create`"}
 
+// errTwoKeys refuses what a proxy and this server could read differently.
+var errTwoKeys = &Error{Status: fiber.StatusBadRequest, Code: CodeValidation, Message: "the request has invalid headers",
+	Fields: map[string][]string{fiber.HeaderAuthorization: {"must be sent once; leave out all but one"}}}
+
 var bearer = []byte("bearer ")
 
 // Caller is who something is served for.
@@ -59,6 +63,9 @@ type Caller struct {
 // authenticate finds out who asks by a request's header.
 func (s *Server) authenticate(ctx *fasthttp.RequestCtx, now time.Time) (Caller, error) {
 	key, err := BearerKey(ctx)
+	if err == errTwoKeys {
+		return Caller{}, err
+	}
 	if err != nil && s.cfg.Auth != AuthOpen {
 		return Caller{}, s.refuse(s.Address(ctx), now)
 	}
@@ -77,10 +84,14 @@ func (s *Server) authenticate(ctx *fasthttp.RequestCtx, now time.Time) (Caller, 
 // BearerKey returns the key of a request's Authorization header, nil where there is none. It is
 // valid as long as the request.
 func BearerKey(ctx *fasthttp.RequestCtx) ([]byte, error) {
-	header := ctx.Request.Header.Peek(fiber.HeaderAuthorization)
-	if len(header) == 0 {
+	headers := ctx.Request.Header.PeekAll(fiber.HeaderAuthorization)
+	if len(headers) > 1 {
+		return nil, errTwoKeys
+	}
+	if len(headers) == 0 || len(headers[0]) == 0 {
 		return nil, nil
 	}
+	header := headers[0]
 	if len(header) <= len(bearer) || !bytes.EqualFold(header[:len(bearer)], bearer) {
 		return nil, errInvalidKey
 	}

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -12,9 +13,9 @@ import (
 
 // Ages of published values, by the query's own clock.
 const (
-	// StaleAfter is how far the log's now may lie behind before every price counts as stale: since
-	// it stands still when all producers are dead, it cannot tell this itself.
-	StaleAfter = 120 * time.Second
+	// StaleAfter is the age from which a price counts as stale. A price that stands is published anew every
+	// schemas.PriceRepeat, so only one that nobody looks after grows as old.
+	StaleAfter = 30 * time.Second
 	// CriticalAfter is the age from which a value is critically stale.
 	CriticalAfter = 2 * time.Hour
 )
@@ -29,6 +30,9 @@ type Board struct {
 	nows    []atomic.Int64
 	version atomic.Uint64
 	unknown atomic.Uint64
+	// staleAfter is the age from which a price is stale.
+	staleAfter time.Duration
+	told       told
 }
 
 // Entry is the current price of a coin. It never changes: a new price is a new entry.
@@ -45,6 +49,16 @@ type Entry struct {
 	latestOffset int64
 }
 
+// after says whether what an entry tells is newer than what is held: by the second that was evaluated, and
+// by its place in the log within one. Offsets alone would let a tail that begins before the end replace what
+// history told, which knows no offsets of prices.v1.
+func (e *Entry) after(held *Entry) bool {
+	if e.Latest.Time != held.Latest.Time {
+		return e.Latest.Time > held.Latest.Time
+	}
+	return e.latestOffset > held.latestOffset
+}
+
 // Freshness classifies the age of a value.
 type Freshness struct{ Stale, Critical bool }
 
@@ -57,15 +71,20 @@ func NewBoard(coins *schemas.CoinTable) *Board {
 	if topic, err := schemas.TopicNamed(schemas.TopicPrices); err == nil {
 		partitions = topic.Partitions
 	}
-	return &Board{coins: coins, entries: make([]atomic.Pointer[Entry], len(coins.All())), nows: make([]atomic.Int64, partitions)}
+	return &Board{coins: coins, entries: make([]atomic.Pointer[Entry], len(coins.All())), nows: make([]atomic.Int64, partitions), staleAfter: StaleAfter, told: newTold(len(coins.All()))}
 }
+
+// SetStaleAfter sets the age from which a price is stale, where the clock of the query runs faster than the
+// machine's. It must be called before the board is used.
+func (b *Board) SetStaleAfter(age time.Duration) { b.staleAfter = age }
 
 // Coins returns the table that the board's coins are of.
 func (b *Board) Coins() *schemas.CoinTable { return b.coins }
 
 // Apply takes one record of prices.v1: from its tail, or a latest one that was kept elsewhere when
-// the board is filled before its tail (a published one before one with a reason). A record older
-// than what the board holds is passed over.
+// the board is filled before its tail (a published one before one with a reason). A record that is
+// older than what the board holds, by the second it tells of, is passed over, wherever it comes from:
+// the time of a coin's price never goes back.
 func (b *Board) Apply(rec stream.TailRecord) error {
 	record, ok := rec.Marked.(*eventsv1.PriceRecord)
 	if !ok {
@@ -91,7 +110,7 @@ func (b *Board) set(e *Entry) {
 	e.Coin = coin
 	slot := &b.entries[coin.Rank-1]
 	held := slot.Load()
-	if held != nil && held.latestOffset >= e.latestOffset {
+	if held != nil && !e.after(held) {
 		return
 	}
 	if e.Price.Reason != "" {
@@ -101,6 +120,9 @@ func (b *Board) set(e *Entry) {
 		kept := *held
 		kept.Latest, kept.latestOffset = e.Latest, e.latestOffset
 		e = &kept
+	}
+	if e.Price == e.Latest {
+		b.told.note(e)
 	}
 	slot.Store(e)
 	b.version.Add(1)
@@ -181,17 +203,59 @@ func (b *Board) Leads(coin schemas.Coin) bool {
 	return len(with) == 0 || with[0].ID == coin.ID
 }
 
-// Freshness classifies an entry at a time of the query's clock.
+// Freshness classifies an entry at a time of the query's clock, by the price's own second. The log's now
+// says nothing here: it may have gone on without this price, and stands still when all producers are dead.
+// A second so far ahead of the clock that one of them must be wrong counts as stale too.
 func (b *Board) Freshness(e *Entry, now time.Time) Freshness {
-	at := now.UnixNano()
-	behind := true
-	if int(e.Partition) < len(b.nows) {
-		behind = at-b.nows[e.Partition].Load() > int64(StaleAfter)
-	}
+	age := time.Duration(now.UnixNano() - e.Price.Time)
 	return Freshness{
-		Stale:    behind || e.Latest.Reason != "",
-		Critical: at-e.Price.Time > int64(CriticalAfter),
+		Stale:    age.Abs() > b.staleAfter || e.Latest.Reason != "",
+		Critical: age > CriticalAfter,
 	}
+}
+
+// Ages are how old the prices of a board are.
+type Ages struct {
+	// Newest, Median and Oldest are ages of prices; 0 where there is none.
+	Newest, Median, Oldest time.Duration
+	// Fresh, Stale and Critical count prices; those that are critical are stale too.
+	Fresh, Stale, Critical int
+}
+
+// Ages takes the ages of all prices at a time of the query's clock.
+func (b *Board) Ages(now time.Time) Ages {
+	var ages Ages
+	var all []time.Duration
+	b.Entries(func(e *Entry) {
+		fresh := b.Freshness(e, now)
+		if fresh.Stale {
+			ages.Stale++
+		} else {
+			ages.Fresh++
+		}
+		if fresh.Critical {
+			ages.Critical++
+		}
+		all = append(all, time.Duration(now.UnixNano()-e.Price.Time))
+	})
+	if len(all) == 0 {
+		return ages
+	}
+	slices.Sort(all)
+	ages.Newest, ages.Median, ages.Oldest = all[0], all[len(all)/2], all[len(all)-1]
+	return ages
+}
+
+// CountStale counts the stale prices at a time of the query's clock. While the board's version stands, answers that
+// tell of freshness are the same exactly as long as this number is.
+func (b *Board) CountStale(now time.Time) int {
+	stale := 0
+	b.Entries(func(e *Entry) {
+		if b.Freshness(e, now).Stale {
+			stale++
+		}
+	})
+	return stale
 }
 
 // Memo keeps what was last encoded from each coin's entry, so that each change is encoded at most

@@ -63,10 +63,11 @@ type Meta struct {
 	Clamped     map[string]int64 `json:"clamped,omitempty" doc:"Parameters that were lowered to their maximum, with the value used"`
 }
 
-// FormatTime writes Unix nanoseconds as ISO 8601 in UTC; empty for 0, which means unknown.
+// FormatTime writes Unix nanoseconds as ISO 8601 in UTC with exactly three decimals, so that times are in the order of their
+// texts; empty for 0, which means unknown.
 func FormatTime(ns int64) string {
 	if ns == 0 {
 		return ""
 	}
-	return time.Unix(0, ns).UTC().Format("2006-01-02T15:04:05.999Z07:00")
+	return time.Unix(0, ns).UTC().Format("2006-01-02T15:04:05.000Z07:00")
 }

@@ -31,8 +31,10 @@ type Catalog struct {
 	// changed are the coins of which something else was said; moved those of which only the row is new.
 	changed, moved map[string]bool
 	// staged are the rows and the summary of the minute under way, which its pulse makes visible together.
-	staged  minuteRows
-	minute  int64
+	staged minuteRows
+	minute int64
+	// figures are those of candles, nil before they are known.
+	figures *AllFigures
 	summary *eventsv1.Summary
 	clock   int64
 	facts   facts
@@ -129,9 +131,13 @@ func (c *Catalog) Snapshot() *Snapshot {
 
 // ApplyReference takes a record of reference.raw.v1.
 func (c *Catalog) ApplyReference(rec stream.TailRecord) error {
-	var said eventsv1.ReferenceRecord
-	if said.UnmarshalVT(rec.Value) != nil {
-		return nil // not ours: sinks report it
+	record, err := schemas.DecodeRecord(schemas.TopicReferenceRaw, rec.Value)
+	if err != nil {
+		return nil // the sink of the topic reports it
+	}
+	said, ok := record.(*eventsv1.ReferenceRecord)
+	if !ok {
+		return nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -252,6 +258,19 @@ func (c *Catalog) endMinute(at int64) {
 	clear(c.staged.rows)
 	c.staged = minuteRows{rows: c.staged.rows[:0]}
 	c.minute = max(c.minute, at)
+	c.due.Store(true)
+}
+
+// Measure takes what candles say of coins, whose rows tell that from then on.
+func (c *Catalog) Measure(figures *AllFigures) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.figures = figures
+	for _, coin := range c.table.All() {
+		if c.rows[coin.ID] != nil {
+			c.moved[coin.ID] = true
+		}
+	}
 	c.due.Store(true)
 }
 

@@ -3,7 +3,9 @@ package query
 import (
 	"cmp"
 	"strings"
+	"time"
 
+	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
@@ -51,12 +53,21 @@ func (c *CatalogCoin) withRow(row *eventsv1.Market) *CatalogCoin {
 	return &next
 }
 
-// row is the newest row of a coin; nil for one without a price, whose row has nothing but names.
+// row is the newest row of a coin, with what candles say of it; nil for one without a price, whose row has nothing but names.
 func (c *Catalog) row(id string) *eventsv1.Market {
-	if row := c.rows[id]; row.GetPrice() > 0 {
+	row := c.rows[id]
+	if row.GetPrice() <= 0 {
+		return nil
+	}
+	coin, ok := c.table.ByID(id)
+	if !ok {
 		return row
 	}
-	return nil
+	figures := c.figures.Of(coin)
+	if !c.figures.Near(time.Unix(0, c.minute)) {
+		figures = schemas.CandleFigures{Ever: figures.Ever}
+	}
+	return figures.Measure(row)
 }
 
 // describe puts together what is known of a coin.

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -13,12 +14,18 @@ import (
 
 // lazyListener makes deadlines cheap: the HTTP library sets three for each request, which costs a
 // twentieth of a hot read, and almost all only move an earlier one on.
-type lazyListener struct{ net.Listener }
+type lazyListener struct {
+	net.Listener
+	tls *tls.Config // nil: not encrypted
+}
 
 func (l lazyListener) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
 	if tcp, ok := conn.(*net.TCPConn); ok && err == nil {
-		return &lazyConn{Conn: tcp, tcp: tcp}, nil
+		conn = &lazyConn{Conn: tcp, tcp: tcp}
+	}
+	if l.tls != nil && err == nil {
+		conn = tls.Server(conn, l.tls) // whoever reads first shakes hands, within the deadline of the request
 	}
 	return conn, err
 }

@@ -20,7 +20,7 @@ func lazyPair(t *testing.T) (lazy, other net.Conn) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { other.Close() })
-	if lazy, err = (lazyListener{listener}).Accept(); err != nil {
+	if lazy, err = (lazyListener{Listener: listener}).Accept(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { lazy.Close() })

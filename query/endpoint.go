@@ -3,7 +3,9 @@ package query
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -96,7 +98,29 @@ type compiled struct {
 	cache    []byte
 	query    []int // indexes of Params that are in the query
 	defaults []value
-	metrics  *operationMetrics
+	// refused are the essential parameters of other endpoints.
+	refused []string
+	metrics *operationMetrics
+}
+
+// refuseEssential finds the essential parameters of all endpoints, for each the ones that it does not declare. No endpoint has
+// a method to choose, which people ask explanations for.
+func refuseEssential(endpoints []*compiled) {
+	essential := map[string]bool{"method": true}
+	for _, c := range endpoints {
+		for i := range c.Params {
+			if c.Params[i].Essential {
+				essential[c.Params[i].Name] = true
+			}
+		}
+	}
+	for _, c := range endpoints {
+		for _, name := range slices.Sorted(maps.Keys(essential)) {
+			if !slices.ContainsFunc(c.Params, func(p Param) bool { return p.Name == name }) {
+				c.refused = append(c.refused, name)
+			}
+		}
+	}
 }
 
 func compile(e Endpoint) (*compiled, error) {

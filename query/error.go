@@ -115,18 +115,23 @@ func (s *Server) fail(ctx *fasthttp.RequestCtx, err error) int {
 	return shown.Status
 }
 
+// headerRequestID names each request in its answer, and one that failed in the log.
+const headerRequestID = "X-Request-Id"
+
 // Fault turns any error into one that may be shown, writes the headers of ctx that tell of it, and logs
 // what the answer must not tell. The id names the request in the log. Status and body are the caller's.
 func (s *Server) Fault(ctx *fasthttp.RequestCtx, err error) (shown *Error, id string) {
 	shown, internal := asError(err)
-	id = rand.Text()
+	if id = string(ctx.Response.Header.Peek(headerRequestID)); id == "" { // refused before it was handled
+		id = rand.Text()
+	}
 	if internal {
 		s.deps.Log.Error("answering a request", "requestId", id, "method", string(ctx.Method()), "path", string(ctx.Path()), "error", err)
 	}
 	h := &ctx.Response.Header
 	h.SetContentType(contentJSON)
 	h.Set(fiber.HeaderCacheControl, "no-store")
-	h.Set("X-Request-Id", id)
+	h.Set(headerRequestID, id)
 	if shown.RetryAfter > 0 {
 		h.Set(fiber.HeaderRetryAfter, strconv.Itoa(shown.RetryAfter))
 	}

@@ -16,7 +16,8 @@ import (
 
 var (
 	errMediaType = &Error{Status: http.StatusUnsupportedMediaType, Code: CodeMediaType, Message: "send the body as application/json, uncompressed"}
-	errNoObject  = &Error{Status: http.StatusBadRequest, Code: CodeValidation, Message: "the body is no JSON object"}
+	errNoObject  = &Error{Status: http.StatusBadRequest, Code: CodeValidation, Message: "the request has invalid parameters",
+		Fields: map[string][]string{"body": {"must be a JSON object"}}}
 )
 
 // jsonFields reads the body of a request, whose size the server bounds, as a JSON object. Each field is parsed by its

@@ -110,7 +110,7 @@ func everyEndpoint(t testing.TB) (base string) {
 	states := providers.New(w.Board, w.Catalog, w.Book, w.Store, venues)
 	var endpoints []query.Endpoint
 	for _, unit := range []interface{ Endpoints() []query.Endpoint }{
-		prices.New(w.Board, w.Rates, w.Store, venues),
+		prices.New(w.Board, query.NewConverter(w.Board, w.Catalog), w.Store, venues),
 		charts.New(w.Board, candles, w.Book, rateCharts),
 		coins.New(w.Board, w.Catalog, w.Book, candles, w.Store),
 		globalstats.New(w.Catalog, w.Store),
@@ -118,7 +118,7 @@ func everyEndpoint(t testing.TB) (base string) {
 		fiat.New(table, w.Catalog, w.Store),
 		states,
 		rates.New(w.Book, w.Board, w.Catalog, w.Store, rateCharts, states, venues),
-		earn.New(table, w.Catalog, w.Store),
+		earn.New(table, w.Catalog, w.Store, venues),
 		symbols.New(w.Catalog, w.Board, w.Rates, w.Store, schemas.NewSymbolOverrides()),
 		usage.New(query.NewLimiter(now, nil), w.Store, now),
 	} {

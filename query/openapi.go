@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/http"
@@ -110,6 +111,7 @@ func (c *compiled) operation(registry huma.Registry) *huma.Operation {
 			"200": {
 				Description: "The answer",
 				Headers: map[string]*huma.Param{
+					headerRequestID:         {Description: "Names this request", Schema: &huma.Schema{Type: huma.TypeString}},
 					"ETag":                  {Description: "Strong; send it back as If-None-Match", Schema: &huma.Schema{Type: huma.TypeString}},
 					"Cache-Control":         {Description: "`" + string(c.cache) + "`", Schema: &huma.Schema{Type: huma.TypeString}},
 					"X-RateLimit-Limit":     {Description: "The tightest window's limit", Schema: &huma.Schema{Type: huma.TypeInteger}},
@@ -190,21 +192,19 @@ func (p *Param) describe() *huma.Param {
 	s := &huma.Schema{Type: huma.TypeString}
 	switch p.Kind {
 	case Integer:
-		// A number over the maximum is lowered, not refused, so it is no bound of the schema.
-		low := float64(p.Min)
-		s = &huma.Schema{Type: huma.TypeInteger, Format: "int64", Minimum: &low}
+		low, high := float64(p.Min), float64(p.Max)
+		s = &huma.Schema{Type: huma.TypeInteger, Format: "int64", Minimum: &low, Maximum: &high}
 		out.Description += fmt.Sprintf(" At most %d; a greater one is lowered to it, which meta.clamped tells.", p.Max)
 	case Flag:
-		s = &huma.Schema{Type: huma.TypeString, Enum: []any{"true", "false", "1", "0"}}
+		s = &huma.Schema{Type: huma.TypeBoolean}
 	case Time:
 		s.Format = "date-time"
+		out.Description += " A date alone is its beginning in UTC."
 	case List:
 		explode := false
-		items := p.MaxItems
-		s = &huma.Schema{Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString}, MaxItems: &items}
+		fewest, items, shortest, longest := 1, p.MaxItems, 1, maxText
+		s = &huma.Schema{Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString, MinLength: &shortest, MaxLength: &longest}, MinItems: &fewest, MaxItems: &items}
 		if p.In == Field {
-			fewest := 1
-			s.MinItems = &fewest
 			break
 		}
 		out.Style, out.Explode = "form", &explode
@@ -214,6 +214,10 @@ func (p *Param) describe() *huma.Param {
 		s = &huma.Schema{Type: huma.TypeNumber, Format: "double", ExclusiveMinimum: &zero}
 		if p.OrZero {
 			s.Minimum, s.ExclusiveMinimum = &zero, nil
+		}
+		if p.Most > 0 {
+			s.Maximum = &p.Most
+			out.Description += fmt.Sprintf(" At most %g; a greater one is lowered to it, which meta.clamped tells.", p.Most)
 		}
 	case Hints:
 		object := &huma.Schema{Type: huma.TypeObject, Properties: map[string]*huma.Schema{}}
@@ -231,9 +235,16 @@ func (p *Param) describe() *huma.Param {
 		for _, a := range p.Allowed {
 			s.Enum = append(s.Enum, a)
 		}
+		if len(p.Allowed) == 0 {
+			longest := cmp.Or(p.MaxLength, maxText)
+			s.MaxLength, s.Pattern = &longest, p.Pattern
+		}
 	}
 	if p.Default != "" {
 		s.Default = p.Default
+		if p.Kind == Flag {
+			s.Default = p.Default == "true" || p.Default == "1"
+		}
 		if p.Kind == Integer {
 			if n, err := strconv.ParseInt(p.Default, 10, 64); err == nil {
 				s.Default = n

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -34,7 +35,7 @@ const (
 	Integer
 	// Flag is true, false, 1 or 0.
 	Flag
-	// Time is ISO 8601 with a zone.
+	// Time is ISO 8601 with a zone, or a date, which is its beginning in UTC.
 	Time
 	// List is one or more texts, separated by commas or by repeating the parameter; an array in a body.
 	List
@@ -57,12 +58,20 @@ type Param struct {
 	Example string
 	// Required parameters have no default.
 	Required bool
+	// Essential parameters are refused by endpoints that do not declare them, where others are ignored: an answer
+	// that leaves one out would be taken for another.
+	Essential bool
 	// Default is what an absent or empty one counts as; empty for none.
 	Default string
+	// ToolDefault takes the place of Default in calls of tools, whose answers a model has to read; empty for no other one.
+	ToolDefault string
 	// Min and Max bound an Integer.
 	Min, Max int64
-	// OrZero lets a Number be 0 too.
+	// Past refuses a Time that lies in the future.
+	Past bool
+	// OrZero lets a Number be 0 too. Beyond Most it is lowered to it as an Integer is; 0 is no bound.
 	OrZero bool
+	Most   float64
 	// MaxItems bounds a List; more are refused.
 	MaxItems int
 	// MaxLength bounds a Text in bytes; 0 for 128.
@@ -71,8 +80,10 @@ type Param struct {
 	Allowed []string
 	// Word is the key of Hints that a plain word means.
 	Word string
-	// Check refuses further texts by saying what is wanted; empty accepts.
-	Check func(string) string
+	// Check refuses further texts by saying what is wanted; empty accepts. Pattern is what it takes as a regular expression,
+	// for documents alone; empty where that is no matter of form.
+	Pattern string
+	Check   func(string) string
 }
 
 // viewParam is understood by every endpoint.
@@ -104,7 +115,13 @@ func (p *Param) compile() (value, error) {
 		return value{}, fmt.Errorf("hints need their keys in Allowed, and Word among them")
 	case p.Required && p.Default != "":
 		return value{}, fmt.Errorf("a required parameter has no default")
-	case p.Default == "":
+	}
+	if p.ToolDefault != "" {
+		if _, clamped, fault := p.parse([]string{p.ToolDefault}); fault != "" || clamped {
+			return value{}, fmt.Errorf("its default for tools: %s", fault)
+		}
+	}
+	if p.Default == "" {
 		return value{}, nil
 	}
 	v, clamped, fault := p.parse([]string{p.Default})
@@ -142,7 +159,9 @@ func (p *Param) parse(texts []string) (v value, clamped bool, fault string) {
 	case Time:
 		at, err := time.Parse(time.RFC3339Nano, text)
 		if err != nil {
-			return v, false, "must be an ISO 8601 time with a zone, such as 2026-01-31T12:00:00Z"
+			if at, err = time.Parse(time.DateOnly, text); err != nil {
+				return v, false, "must be an ISO 8601 time with a zone, such as 2026-01-31T12:00:00Z, or a date"
+			}
 		}
 		v.at = at
 	case List:
@@ -162,7 +181,10 @@ func (p *Param) parse(texts []string) (v value, clamped bool, fault string) {
 			}
 			return v, false, "must be a number above 0"
 		}
-		v.number = n
+		if v.number = n; p.Most > 0 && n > p.Most {
+			v.number, v.n = p.Most, int64(p.Most)
+			return v, true, ""
+		}
 	case Hints:
 		return p.parseHints(texts)
 	default:
@@ -180,10 +202,7 @@ func (p *Param) parseText(text string) (v value, clamped bool, fault string) {
 		}
 		return v, false, "must be one of " + strings.Join(p.Allowed, ", ")
 	}
-	limit := p.MaxLength
-	if limit == 0 {
-		limit = maxText
-	}
+	limit := cmp.Or(p.MaxLength, maxText)
 	if len(text) > limit {
 		return v, false, fmt.Sprintf("must have at most %d bytes", limit)
 	}
@@ -207,6 +226,8 @@ type arguments interface {
 	field(name string) json.RawMessage
 	// bare says that there are no query parameters at all.
 	bare() bool
+	// has says whether a name was given that the endpoint may not declare.
+	has(name string) bool
 }
 
 // parse fills the request from its arguments. It is the only reader of parameters, so hot and cold
@@ -221,6 +242,13 @@ func (c *compiled) parse(args arguments, r *Request) error {
 		faults[name] = append(faults[name], what)
 	}
 	bare := args.bare()
+	if !bare {
+		for _, name := range c.refused {
+			if args.has(name) {
+				fault(name, "is not a parameter of this operation: leave it out")
+			}
+		}
+	}
 	for i := range c.Params {
 		p := &c.Params[i]
 		var single [1]string
@@ -272,6 +300,9 @@ func (c *compiled) parse(args arguments, r *Request) error {
 			continue
 		}
 		v, clamped, wrong := p.parse(texts)
+		if wrong == "" && p.Past && v.at.After(r.Now) {
+			wrong = "must not lie in the future: it is " + FormatTime(r.Now.UnixNano()) + " here"
+		}
 		if wrong != "" {
 			fault(p.Name, wrong)
 			continue

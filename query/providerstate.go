@@ -15,13 +15,23 @@ type ProviderState struct {
 	ConsecutiveFailures int              `json:"consecutiveFailures"`
 	Standstill          *Standstill      `json:"standstill,omitempty" doc:"Where a source answers and tells nothing new"`
 	LatencyMs           *ProviderLatency `json:"latencyMs,omitempty" doc:"Of the requests of 24 hours that succeeded"`
-	RateCount           int              `json:"rateCount,omitempty" doc:"Rates that count now, prices not among them"`
-	SymbolCount         int              `json:"symbolCount,omitempty" doc:"Coins that it tells a fresh price or a rate of"`
-	Regions             *ProviderRegions `json:"regions,omitempty" doc:"Left out where it is not known, which counts as worldwide"`
+	RateCount           int              `json:"rateCount" doc:"Rates that count now, prices not among them"`
+	SymbolCount         int              `json:"symbolCount" doc:"Coins that it tells a fresh price or a rate of"`
+	Regions             []string         `json:"regions,omitzero" required:"false" doc:"Countries that it refuses, by ISO 3166-1; left out where that is not known, which counts as worldwide"`
+	ServedRegions       []string         `json:"servedRegions,omitempty" doc:"The only countries that it serves, where it says so"`
+	RegionSource        string           `json:"regionSource,omitempty" doc:"The page that the countries were read on, with who quotes it where it was not read itself, or unknown"`
 	Source              ProviderSource   `json:"source"`
 	Attribution         string           `json:"attribution,omitempty" doc:"To be shown with its values"`
 	StaleAfterSeconds   int64            `json:"staleAfterSeconds,omitempty"`
 	Simulated           bool             `json:"simulated,omitempty"`
+}
+
+// SetRegions tells which countries a provider serves, where that is known.
+func (p *ProviderState) SetRegions(of Provider) {
+	if len(of.Serves)+len(of.Refuses) == 0 {
+		return
+	}
+	p.Regions, p.ServedRegions, p.RegionSource = append([]string{}, of.Refuses...), of.Serves, of.RegionSource()
 }
 
 // ProviderFailure is the newest request that failed.
@@ -42,13 +52,6 @@ type Standstill struct {
 type ProviderLatency struct {
 	P50 float64 `json:"p50"`
 	P95 float64 `json:"p95"`
-}
-
-// ProviderRegions are countries, by ISO 3166-1.
-type ProviderRegions struct {
-	Serves  []string `json:"serves,omitempty" doc:"Only these"`
-	Refuses []string `json:"refuses,omitempty" doc:"All but these"`
-	Source  string   `json:"source,omitempty" doc:"The page that this was read on"`
 }
 
 // ProviderSource is how it is read, and under which terms.

@@ -24,7 +24,7 @@ type Request struct {
 	clamped  map[string]int64
 }
 
-// Clamped returns the integers that were lowered to their maximum, for meta.clamped; nil if none.
+// Clamped returns the numbers that were lowered to their maximum or to what the plan allows, for meta.clamped; nil if none.
 func (r *Request) Clamped() map[string]int64 { return r.clamped }
 
 // Text returns a Text; empty where it is absent and has no default.
@@ -70,10 +70,7 @@ func (r *Request) take(i int, v value, clamped bool) {
 		return
 	}
 	if clamped {
-		if r.clamped == nil {
-			r.clamped = map[string]int64{}
-		}
-		r.clamped[r.endpoint.Params[i].Name] = v.n
+		r.clamp(r.endpoint.Params[i].Name, v.n)
 	}
 	r.values[i] = v
 }
@@ -96,6 +93,8 @@ type fiberArguments struct {
 func (a fiberArguments) path(name string) string { return a.c.Params(name) }
 
 func (a fiberArguments) bare() bool { return len(a.c.Context().URI().QueryString()) == 0 }
+
+func (a fiberArguments) has(name string) bool { return a.c.Context().QueryArgs().Has(name) }
 
 func (a fiberArguments) query(name string) string { return a.c.Query(name) }
 

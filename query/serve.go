@@ -13,7 +13,6 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/valyala/fasthttp"
-	"github.com/valyala/fasthttp/fasthttpadaptor"
 )
 
 const contentJSON = "application/json"
@@ -167,12 +166,4 @@ func (s *Server) tellLimits(ctx *fasthttp.RequestCtx, v Verdict) {
 
 func (s *Server) expositionHandler() http.Handler {
 	return promhttp.HandlerFor(s.deps.Metrics, promhttp.HandlerOpts{})
-}
-
-func (s *Server) exposition() fiber.Handler {
-	handler := fasthttpadaptor.NewFastHTTPHandler(s.expositionHandler())
-	return func(c *fiber.Ctx) error {
-		handler(c.Context())
-		return nil
-	}
 }

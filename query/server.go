@@ -3,6 +3,8 @@ package query
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -39,7 +41,8 @@ const WriteBuffer = 8 << 10
 type Config struct {
 	// Listen is the host:port of the API.
 	Listen string `koanf:"listen"`
-	// MetricsListen is where /metrics is served, needed only where Listen is not a loopback address.
+	// MetricsListen is where /metrics is served: not on Listen, since it asks for no key and a proxy on the same host
+	// would publish it.
 	MetricsListen string `koanf:"metrics_listen"`
 	// Auth says who is served.
 	Auth AuthMode `koanf:"auth"`
@@ -122,6 +125,8 @@ type Deps struct {
 	Log     *slog.Logger
 	// Listener is Config.Listen, already open; nil lets the server open it.
 	Listener net.Listener
+	// TLS encrypts what is served on the listener; nil: in the clear.
+	TLS *tls.Config
 	// Version of the service, for the OpenAPI document.
 	Version string
 }
@@ -171,6 +176,7 @@ func NewServer(cfg Config, deps Deps) (*Server, error) {
 		}
 		endpoints[i].metrics = m.operation(e.ID)
 	}
+	refuseEssential(endpoints)
 	if s.tools, s.declared, err = declareTools(endpoints); err != nil {
 		return nil, err
 	}
@@ -206,9 +212,6 @@ func NewServer(cfg Config, deps Deps) (*Server, error) {
 	s.app.Get("/healthz", s.healthz)
 	s.app.Get("/readyz", s.readyz)
 	s.app.Get("/openapi.json", s.document)
-	if loopback(cfg.Listen) {
-		s.app.Get("/metrics", s.exposition())
-	}
 	s.wrap()
 	return s, nil
 }
@@ -218,6 +221,18 @@ func (s *Server) wrap() {
 	server := s.app.Server()
 	routed := server.Handler
 	server.Handler = func(ctx *fasthttp.RequestCtx) {
+		ctx.Response.Header.Set(headerRequestID, rand.Text())
+		// The library takes any digit for a version.
+		if protocol := ctx.Request.Header.Protocol(); !bytes.HasPrefix(protocol, []byte("HTTP/1.")) {
+			s.fail(ctx, &Error{Status: http.StatusHTTPVersionNotSupported, Code: "unsupported_version", Message: "HTTP/1.1 is spoken here"})
+			ctx.SetConnectionClose()
+			return
+		}
+		// With both lengths the message ends where the chunks do, and a proxy may have seen it end elsewhere
+		// (RFC 9112, 6.3): what follows on this connection is believed no more.
+		if ctx.Request.Header.ContentLength() == -1 && twoLengths(ctx.Request.Header.RawHeaders()) {
+			ctx.SetConnectionClose()
+		}
 		if ctx.IsGet() {
 			routed(ctx)
 			return
@@ -238,6 +253,16 @@ func (s *Server) wrap() {
 			ctx.Response.Header.Set(fiber.HeaderAllow, "GET, HEAD"+string(allow[len(http.MethodGet):]))
 		}
 	}
+}
+
+// twoLengths tells whether the headers of a chunked message have a Content-Length too.
+func twoLengths(headers []byte) bool {
+	for line := range bytes.Lines(headers) {
+		if name, _, ok := bytes.Cut(line, []byte{':'}); ok && bytes.EqualFold(name, []byte(fiber.HeaderContentLength)) {
+			return true
+		}
+	}
+	return false
 }
 
 // Bind opens the listener, so that Addr tells the port before Run; Run does it otherwise.
@@ -263,7 +288,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
-		if err := s.app.Listener(lazyListener{s.listener}); err != nil {
+		if err := s.app.Listener(lazyListener{s.listener, s.deps.TLS}); err != nil {
 			return fmt.Errorf("serving on %s: %w", s.Addr(), err)
 		}
 		return nil

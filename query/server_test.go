@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -550,7 +552,12 @@ func TestMetricsPassTheLinter(t *testing.T) {
 	s := startServer(t, nil)
 	s.do(t, "GET", "/api/v1/hot", "key-pro")
 	s.do(t, "GET", "/nothing", "")
-	r := s.do(t, "GET", "/metrics", "")
+	recorder := httptest.NewRecorder()
+	s.expositionHandler().ServeHTTP(recorder, httptest.NewRequest("GET", "/metrics", nil))
+	r := reply{body: recorder.Body.String()}
+	if r := s.do(t, "GET", "/metrics", ""); r.status != http.StatusNotFound {
+		t.Errorf("/metrics beside the API, which a proxy publishes: got %d, want 404", r.status)
+	}
 	if !strings.Contains(r.body, `marketlog_http_requests_total{operation="hot",status="200"} 1`) ||
 		!strings.Contains(r.body, `marketlog_http_requests_total{operation="none",status="404"} 1`) {
 		t.Errorf("the metrics lack the requests made:\n%s", r.body)
@@ -558,5 +565,68 @@ func TestMetricsPassTheLinter(t *testing.T) {
 	problems, err := promlint.New(strings.NewReader(r.body)).Lint()
 	if err != nil || len(problems) > 0 {
 		t.Errorf("linting the metrics: %v %v", problems, err)
+	}
+}
+
+// exchange sends bytes, and returns all that comes until the server ends the connection.
+func exchange(t *testing.T, s *testServer, request string) string {
+	t.Helper()
+	conn, err := net.Dial("tcp", s.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(conn, request); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := io.ReadAll(conn)
+	if err != nil {
+		t.Fatalf("the connection is not ended: %v after %q", err, answer)
+	}
+	return string(answer)
+}
+
+func TestOtherVersionsOfHTTPAreRefused(t *testing.T) {
+	s := startServer(t, nil)
+	for _, version := range []string{"HTTP/9.9", "HTTP/2.0", "HTTP/0.9"} {
+		got := exchange(t, s, "GET /healthz "+version+"\r\nHost: x\r\n\r\n")
+		if !strings.HasPrefix(got, "HTTP/1.1 505 ") || !strings.Contains(got, "HTTP/1.1 is spoken here") {
+			t.Errorf("%s: got %q", version, got)
+		}
+	}
+}
+
+// A message with two lengths may have ended elsewhere for a proxy: what follows it is not answered.
+func TestAMessageWithTwoLengthsEndsTheConnection(t *testing.T) {
+	s := startServer(t, nil)
+	const next = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+	for _, method := range []string{"GET", "POST"} {
+		for _, lengths := range []string{"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n", "Transfer-Encoding: chunked\r\ncontent-length: 4\r\n"} {
+			got := exchange(t, s, method+" /healthz HTTP/1.1\r\nHost: x\r\n"+lengths+"\r\n0\r\n\r\n"+next)
+			if n := strings.Count(got, "HTTP/1.1 "); n != 1 || !strings.Contains(got, "Connection: close") {
+				t.Errorf("%s with %q: %d answers in %q, want one and the end", method, lengths, n, got)
+			}
+		}
+	}
+}
+
+func TestServerSpeaksTLS(t *testing.T) {
+	donor := httptest.NewTLSServer(nil)
+	defer donor.Close()
+	s := startServer(t, func(_ *Config, deps *Deps) { deps.TLS = &tls.Config{Certificates: donor.TLS.Certificates} })
+	answer, err := donor.Client().Get("https://" + s.Addr() + "/healthz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		t.Errorf("over TLS: got %s", answer.Status)
+	}
+	if answer, err := http.Get(s.base + "/healthz"); err == nil {
+		answer.Body.Close()
+		t.Errorf("in the clear: got %s, want no answer", answer.Status)
 	}
 }

@@ -126,7 +126,7 @@ func (s *Server) callTool(ctx *fasthttp.RequestCtx, who Caller, e *compiled, arg
 // body as they stand.
 type toolArguments struct {
 	texts  map[string][]string
-	fields map[string]json.RawMessage
+	fields map[string]json.RawMessage // all arguments as they were given
 }
 
 // toolArguments reads the arguments that the endpoint declares; others are ignored, as in a query.
@@ -136,6 +136,10 @@ func (c *compiled) toolArguments(arguments map[string]json.RawMessage) (toolArgu
 	for i := range c.Params {
 		p := &c.Params[i]
 		raw, given := arguments[p.Name]
+		if p.ToolDefault != "" && (!given || string(raw) == "null") {
+			args.texts[p.Name] = []string{p.ToolDefault}
+			continue
+		}
 		if !given || p.In == Field || p.Name == viewParam.Name || string(raw) == "null" {
 			continue
 		}
@@ -210,6 +214,11 @@ func (a toolArguments) query(name string) string {
 		return texts[0]
 	}
 	return ""
+}
+
+func (a toolArguments) has(name string) bool {
+	raw, given := a.fields[name]
+	return given && string(raw) != "null"
 }
 
 func (a toolArguments) queryAll(name string) []string { return a.texts[name] }

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -21,6 +22,7 @@ type toolSchema struct {
 	Enum             []any                  `json:"enum,omitempty"`
 	Default          any                    `json:"default,omitempty"`
 	Minimum          *float64               `json:"minimum,omitempty"`
+	Maximum          *float64               `json:"maximum,omitempty"`
 	ExclusiveMinimum *float64               `json:"exclusiveMinimum,omitempty"`
 	MinItems         *int                   `json:"minItems,omitempty"`
 	MaxItems         *int                   `json:"maxItems,omitempty"`
@@ -44,26 +46,21 @@ func (c *compiled) toolInput() (json.RawMessage, error) {
 
 // argument is a parameter as an argument of a tool, in JSON's own types.
 func (p *Param) argument() *toolSchema {
-	said := p.describe().Schema
+	asked := *p
+	asked.Default = cmp.Or(p.ToolDefault, p.Default)
+	said := asked.describe().Schema
 	s := &toolSchema{Type: said.Type, Description: firstSentence(p.Doc), Default: said.Default, Enum: said.Enum,
-		Minimum: said.Minimum, ExclusiveMinimum: said.ExclusiveMinimum, MinItems: said.MinItems, MaxItems: said.MaxItems}
+		Minimum: said.Minimum, Maximum: said.Maximum, ExclusiveMinimum: said.ExclusiveMinimum, MinItems: said.MinItems, MaxItems: said.MaxItems}
 	switch p.Kind {
-	case Integer:
-		s.Description += fmt.Sprintf(" At most %d.", p.Max)
-	case Flag:
-		s.Type, s.Enum = huma.TypeBoolean, nil
-		if p.Default != "" {
-			s.Default = p.Default == "true" || p.Default == "1"
-		}
 	case List:
 		s.Items = &toolSchema{Type: huma.TypeString}
 	case Hints:
-		// One type: a model that is offered two has to guess.
-		s.Type = huma.TypeObject
-		s.Properties = map[string]*toolSchema{}
+		object := &toolSchema{Type: huma.TypeObject, Properties: map[string]*toolSchema{}}
 		for _, key := range p.Allowed {
-			s.Properties[key] = &toolSchema{Type: huma.TypeString}
+			object.Properties[key] = &toolSchema{Type: huma.TypeString}
 		}
+		s.Type, s.AnyOf = "", []*toolSchema{object, {Type: huma.TypeString}}
+		s.Description += " A text alone is the " + p.Word + "."
 	}
 	return s
 }

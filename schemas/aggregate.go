@@ -10,13 +10,17 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// AggregateVersion changes whenever Aggregate could give another result for the same inputs.
-const AggregateVersion = 1
+// AggregateVersion is the version of Aggregate. Each version is a function of its own that never changes once records
+// were made by it, so that they can be made again: AggregateBy finds it.
+const AggregateVersion = 2
 
 // Bounds of the aggregation rule.
 const (
 	// FreshFor is how long a market counts after it was last heard.
 	FreshFor = 120 * time.Second
+	// PriceRepeat is how often a price that stands is published anew, in log time: its second tells when it was
+	// last looked at. A minute is a whole number of them, so that each minute begins with a price.
+	PriceRepeat = 20 * time.Second
 	// MaxDeviation is how far an input may lie from the first median, as a fraction of it;
 	// exactly this much still counts.
 	MaxDeviation = 0.5
@@ -39,6 +43,8 @@ const (
 	InputNoRate = "no_rate"
 	// InputCrossed has a bid above its ask and no fresh last price.
 	InputCrossed = "crossed"
+	// InputSilent was not heard for longer than its own pace allows.
+	InputSilent = "silent"
 	// InputWide has a quote wider than MaxSpread, or one side of it only, and no fresh last price.
 	InputWide = "wide"
 )
@@ -74,71 +80,27 @@ type Aggregated struct {
 // Aggregate is the one rule that turns the markets of a coin into its price: each provider votes
 // once, with its best fresh market; the price is the median of the votes that lie within
 // MaxDeviation of the median of all. It is used to publish, to answer for a region and to
-// explain, so all three agree.
+// explain, so all three agree. This is its current version, AggregateVersion.
 //
 // It sorts inputs in place by provider and preference and fills their Value, PriceUsd, Accepted,
 // Reason, DeviationPct and Basis; markets that are not fresh at now (Unix nanoseconds) are
 // removed from the returned slice. The result depends on nothing but inputs and now.
 func Aggregate(inputs []*eventsv1.PriceInput, now int64) (Aggregated, []*eventsv1.PriceInput) {
-	inputs = slices.DeleteFunc(inputs, func(in *eventsv1.PriceInput) bool { return !Fresh(in, now) })
-	slices.SortFunc(inputs, compareInputs)
-	var out Aggregated
-	if len(inputs) == 0 {
-		out.Reason = ReasonNoFreshInputs
-		return out, inputs
+	return aggregateV2(inputs, now)
+}
+
+// AggregateBy is Aggregate by the version that a record says it was made with, 0 for 1; false where this binary does not
+// know the version, since a newer one made the record.
+func AggregateBy(version uint32, inputs []*eventsv1.PriceInput, now int64) (out Aggregated, considered []*eventsv1.PriceInput, known bool) {
+	switch version {
+	case 0, 1:
+		out, considered = AggregateV1(inputs, now)
+	case 2:
+		out, considered = aggregateV2(inputs, now)
+	default:
+		return out, inputs, false
 	}
-	votes := make([]*eventsv1.PriceInput, 0, len(inputs))
-	providers := 0
-	for i := 0; i < len(inputs); {
-		j := i
-		voted := false
-		for ; j < len(inputs) && inputs[j].Provider == inputs[i].Provider; j++ {
-			in := inputs[j]
-			value(in, now)
-			switch {
-			case in.Reason != "":
-			case voted:
-				in.Reason = InputOtherMarket
-			default:
-				voted = true
-				votes = append(votes, in)
-			}
-		}
-		providers++
-		i = j
-	}
-	if len(votes) == 0 {
-		out.Rejected = providers
-		out.Reason = ReasonNoConsensus
-		return out, inputs
-	}
-	prices := make([]float64, 0, 3*len(votes))
-	for _, in := range votes {
-		prices = append(prices, in.PriceUsd)
-	}
-	out.Median0 = median(prices)
-	prices = prices[:0]
-	for _, in := range votes {
-		deviation := (in.PriceUsd - out.Median0) / out.Median0
-		in.DeviationPct = deviation * 100
-		if math.Abs(deviation) > MaxDeviation {
-			in.Reason = InputOutlier
-			continue
-		}
-		in.Accepted = true
-		prices = append(prices, in.PriceUsd)
-	}
-	out.Accepted = len(prices)
-	out.Rejected = providers - out.Accepted
-	if out.Accepted == 0 {
-		// Two inputs far apart stand equally far from their mean: neither can be believed.
-		out.Reason = ReasonNoConsensus
-		return out, inputs
-	}
-	out.Price = median(prices)
-	out.Min, out.Max = prices[0], prices[len(prices)-1]
-	describe(&out, votes, inputs, prices[:0], providers, now)
-	return out, inputs
+	return out, considered, true
 }
 
 // Fresh says whether a market was heard at most FreshFor before now (Unix nanoseconds).
@@ -146,73 +108,25 @@ func Fresh(in *eventsv1.PriceInput, now int64) bool {
 	return heardLately(in.LastHeard, now) || heardLately(in.QuoteHeard, now)
 }
 
-func heardLately(heard, now int64) bool { return heard != 0 && now-heard <= int64(FreshFor) }
-
-// value sets what one market says, or why it says nothing. The last price is held inside the
-// spread: a print of a minute ago must not stand against the quotes of this second.
-func value(in *eventsv1.PriceInput, now int64) {
-	in.Value, in.PriceUsd, in.Accepted, in.Reason, in.Basis, in.DeviationPct = 0, 0, false, "", "", 0
-	hasLast := in.Last > 0 && heardLately(in.LastHeard, now)
-	usable := quoteUsable(in, now)
-	switch {
-	case usable && hasLast && in.Last < in.Bid:
-		in.Value, in.Basis = in.Bid, BasisBid
-	case usable && hasLast && in.Last > in.Ask:
-		in.Value, in.Basis = in.Ask, BasisAsk
-	case hasLast:
-		in.Value, in.Basis = in.Last, BasisLast
-	case usable:
-		in.Value, in.Basis = mid(in), BasisMid
-	case in.Ask > 0 && in.Bid > in.Ask:
-		in.Reason = InputCrossed
-		return
-	default:
-		in.Reason = InputWide
-		return
+// QuoteAged says whether the bid and ask of an input were too old to count in a price that a version of the aggregation (see
+// AggregateBy) made at an instant (Unix nanoseconds).
+func QuoteAged(version uint32, in *eventsv1.PriceInput, made int64) bool {
+	longest := int64(FreshFor)
+	if version >= 2 {
+		longest = span(in)
 	}
-	if in.Unpriced || !(in.Rate > 0) {
-		in.Reason = InputNoRate
-		return
-	}
-	in.PriceUsd = in.Value * in.Rate
+	return in.QuoteHeard == 0 || made-in.QuoteHeard > longest
 }
 
-// quoteUsable says whether the quote is fresh, uncrossed and no wider than MaxSpread.
-func quoteUsable(in *eventsv1.PriceInput, now int64) bool {
-	return in.Bid > 0 && in.Ask >= in.Bid && heardLately(in.QuoteHeard, now) &&
+func heardLately(heard, now int64) bool { return heard != 0 && now-heard <= int64(FreshFor) }
+
+// quoteUsable says whether the quote was heard within a span (nanoseconds) before now, is uncrossed and no wider than MaxSpread.
+func quoteUsable(in *eventsv1.PriceInput, now, span int64) bool {
+	return in.Bid > 0 && in.Ask >= in.Bid && in.QuoteHeard != 0 && now-in.QuoteHeard <= span &&
 		in.Ask-in.Bid <= MaxSpread*mid(in)
 }
 
 func mid(in *eventsv1.PriceInput) float64 { return (in.Bid + in.Ask) / 2 }
-
-// describe adds what is told beside the price: confidence, score, volume and source. The interval
-// follows Pyth's aggregation: each vote counts as three, its value and its value plus and minus
-// its own uncertainty, and the quartiles of all give the width
-// (https://docs.pyth.network/price-feeds/how-pyth-works/price-aggregation).
-func describe(out *Aggregated, votes, inputs []*eventsv1.PriceInput, scratch []float64, providers int, now int64) {
-	var nearest *eventsv1.PriceInput
-	for _, in := range votes {
-		if !in.Accepted {
-			continue
-		}
-		half := in.Range60 * in.Rate / 2
-		if quoteUsable(in, now) {
-			half = (in.Ask - in.Bid) * in.Rate / 2
-		}
-		half = max(half, in.PriceUsd*minConfidence)
-		scratch = append(scratch, in.PriceUsd-half, in.PriceUsd, in.PriceUsd+half)
-		if nearest == nil || closer(in, nearest, out.Price) {
-			nearest = in
-		}
-	}
-	slices.Sort(scratch)
-	out.Confidence = max(out.Price-nearestRank(scratch, 0.25), nearestRank(scratch, 0.75)-out.Price)
-	out.Score = min(1, float64(out.Accepted)/fullScoreAt) *
-		float64(out.Accepted) / float64(providers) *
-		max(0, 1-100*out.Confidence/out.Price)
-	out.Source = nearest.Provider
-	out.Volume24h = acceptedVolume(inputs)
-}
 
 // acceptedVolume sums the 24 h volumes in USD of all fresh markets of the accepted providers.
 // Inputs are grouped by provider.

@@ -65,3 +65,20 @@ func JoinCandles(candles []Candle, step time.Duration) []Candle {
 	}
 	return joined
 }
+
+// Extremes are the highest and the lowest price of some candles, in USD, and the starts of the first of those that reached
+// them. The zero value is that of no candle.
+type Extremes struct {
+	High, Low     float64
+	HighAt, LowAt time.Time
+}
+
+// Reach takes a candle into e.
+func (e *Extremes) Reach(c Candle) {
+	if e.HighAt.IsZero() || c.High > e.High || c.High == e.High && c.Start.Before(e.HighAt) {
+		e.High, e.HighAt = c.High, c.Start
+	}
+	if e.LowAt.IsZero() || c.Low < e.Low || c.Low == e.Low && c.Start.Before(e.LowAt) {
+		e.Low, e.LowAt = c.Low, c.Start
+	}
+}

@@ -18,9 +18,12 @@ const DefiTVLSource = "defillama"
 const DefiProtocolsFeed = "protocols"
 
 const (
-	// DefiReadFor is how long what was read of the protocols is the newest that there is to know: they are read every
-	// six hours. Only from then on does it age.
-	DefiReadFor = 6 * time.Hour
+	// DefiReadEvery is how often the protocols are asked for. The source counts them once an hour: asked twice within one, what
+	// is known is never much older than what it says.
+	DefiReadEvery = 30 * time.Minute
+	// DefiRateFor is the age up to which a rate counts, whatever the interval of its source: answers that are older than two
+	// hours are refused, and one rate that is not told again must not end all of them.
+	DefiRateFor = 2 * time.Hour
 	// DefiForgottenAfter is how long before the last reading of the protocols one of them was told that is gone: what a
 	// source still says is written again within that time.
 	DefiForgottenAfter = 8 * 24 * time.Hour

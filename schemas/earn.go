@@ -95,16 +95,15 @@ func NewEarnVariant(e *eventsv1.RateEntry, minute int64) *eventsv1.EarnVariant {
 	v.BaseApy, v.MaxApy = e.Apy, e.Apy
 	if e.RewardApy != nil {
 		v.BaseApy = e.Apy - *e.RewardApy
+		v.BaseApy, v.MaxApy = min(v.BaseApy, e.Apy), max(v.BaseApy, e.Apy)
 	}
-	for i, t := range said.Tiers {
+	// The lowest of all that is paid: a source may list only the tiers that pay more than its rate.
+	for _, t := range said.Tiers {
 		apr, apy, err := Yearly(t.Raw, said.RawUnit, said.Compounding)
 		if err != nil {
 			continue // it was no rate when it was read either
 		}
 		v.Tiers = append(v.Tiers, &eventsv1.EarnTier{From: t.From, To: t.To, Apr: apr, Apy: apy})
-		if i == 0 {
-			v.BaseApy = apy
-		}
 		v.BaseApy, v.MaxApy = min(v.BaseApy, apy), max(v.MaxApy, apy)
 	}
 	v.Confidence = EarnConfidence(v)

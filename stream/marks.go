@@ -55,9 +55,9 @@ func LastApplied(ctx context.Context, cfg Config, topic string, partition int32,
 		lower := max(start.Offset, upper-step)
 		chunk := map[int32]Applied{}
 		err := ReadRange(ctx, cfg, topic, partition, lower, upper, func(r *kgo.Record) error {
-			rec, err := DecodeMarked(topic, r.Value)
+			rec, err := schemas.DecodeRecord(topic, r.Value)
 			if err != nil {
-				return fmt.Errorf("decoding %s/%d at %d: %w", topic, partition, r.Offset, err)
+				return nil // no fold wrote it
 			}
 			mark := rec.GetMark()
 			if mark == nil {
@@ -106,16 +106,7 @@ func complete(applied map[int32]Applied, origins int32) bool {
 	return true
 }
 
-// DecodeMarked decodes a value of a topic that is materialized.
-func DecodeMarked(topic string, value []byte) (eventsv1.Marked, error) {
-	rec, err := newMarked(topic)
-	if err != nil {
-		return nil, err
-	}
-	return rec, rec.UnmarshalVT(value)
-}
-
-// Borrower decodes the values of one topic that is materialized, one after the other. What it returns lives until the next
+// Borrower decodes the values of one topic, one after the other. What it returns lives until the next
 // is decoded, and in the value's memory: it is for readers that copy what they keep. It is used by one goroutine.
 type Borrower struct {
 	topic string
@@ -133,12 +124,23 @@ type Borrower struct {
 // NewBorrower returns one for a topic.
 func NewBorrower(topic string) *Borrower { return &Borrower{topic: topic} }
 
-// Decode decodes a value of the topic.
+// Decode decodes a value of the topic. It refuses what schemas.DecodeRecord refuses.
 func (b *Borrower) Decode(value []byte) (eventsv1.Marked, error) {
+	rec, err := b.decode(value)
+	if err != nil {
+		return nil, err
+	}
+	if err := schemas.CheckRecord(rec); err != nil {
+		return nil, err
+	}
+	return rec, nil
+}
+
+func (b *Borrower) decode(value []byte) (eventsv1.Marked, error) {
 	if b.topic == schemas.TopicTicks {
 		return b.decodeTick(value)
 	}
-	rec, err := newMarked(b.topic)
+	rec, err := schemas.NewRecord(b.topic)
 	if err != nil {
 		return nil, err
 	}
@@ -189,38 +191,6 @@ func markedTick(value []byte) bool {
 		value = value[n+length:]
 	}
 	return marks == 1 && ticks == 1
-}
-
-func newMarked(topic string) (rec eventsv1.Marked, err error) {
-	switch topic {
-	case schemas.TopicTicks:
-		rec = &eventsv1.ResolvedRecord{}
-	case schemas.TopicQuotes:
-		rec = &eventsv1.QuoteRecord{}
-	case schemas.TopicPrices:
-		rec = &eventsv1.PriceRecord{}
-	case schemas.TopicCandles:
-		rec = &eventsv1.CandleRecord{}
-	case schemas.TopicBackfillRaw:
-		rec = &eventsv1.BackfillRecord{}
-	case schemas.TopicMarkets:
-		rec = &eventsv1.MarketRecord{}
-	case schemas.TopicRates:
-		rec = &eventsv1.RateRecord{}
-	case schemas.TopicDefi:
-		rec = &eventsv1.DefiRecord{}
-	case schemas.TopicEarn:
-		rec = &eventsv1.EarnRecord{}
-	case schemas.TopicReferenceRaw, schemas.TopicCoinMarketsRaw, schemas.TopicRatesRaw:
-		rec = &eventsv1.ReferenceRecord{}
-	case schemas.TopicUsage:
-		rec = &eventsv1.UsageRecord{}
-	case schemas.TopicTicksRawDead, schemas.TopicReferenceRawDead:
-		rec = &eventsv1.DeadRecord{}
-	default:
-		return nil, fmt.Errorf("topic %s holds no derived records", topic)
-	}
-	return rec, nil
 }
 
 // readStall bounds how long a read of records that must exist may see none of them.

@@ -284,11 +284,9 @@ func (t *Tail) admit(p *position, m kafka.Message) (TailRecord, bool) {
 	if !t.marked {
 		return rec, true
 	}
-	marked, err := DecodeMarked(t.cfg.Topic, m.Value)
+	marked, err := schemas.DecodeRecord(t.cfg.Topic, m.Value)
 	if err != nil {
-		// A reader of views must outlive a bad record: the fold that owns it will report it.
-		t.bad.Add(1)
-		t.cfg.Log.Error("passing over an undecodable record", "topic", t.cfg.Topic, "partition", p.partition, "offset", m.Offset, "error", err)
+		t.bad.Add(1) // the sink of the topic reports it
 		return rec, false
 	}
 	if mark := marked.GetMark(); mark != nil {

@@ -400,7 +400,7 @@ func (s *scene) checkBackfill() {
 		At            int64
 		O, H, L, C, V string
 	}](t.Context(), s.in, `SELECT symbol, seconds, toUnixTimestamp(start) AS at,
-		toString(open) AS o, toString(high) AS h, toString(low) AS l, toString(close) AS c, toString(volume) AS v FROM v_backfill`)
+		toString(open) AS o, toString(high) AS h, toString(low) AS l, toString(close) AS c, volume_exact AS v FROM v_backfill`)
 	if err != nil {
 		t.Fatal(err)
 	}

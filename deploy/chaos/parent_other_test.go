@@ -4,5 +4,5 @@ package chaos
 
 import "syscall"
 
-// dieWithParent has no equal here: a child outlives a test binary that is killed.
-func dieWithParent() *syscall.SysProcAttr { return nil }
+// dieWithParent has no equal here: a child outlives a test binary that is killed. It leads a group of its own.
+func dieWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

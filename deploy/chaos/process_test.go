@@ -100,14 +100,14 @@ func (p *process) ended(wait time.Duration) bool {
 	}
 }
 
-// pause stops the process where it stands, for as long as wait.
+// pause stops the process where it stands, with the child of one that supervises, for as long as wait.
 func (p *process) pause(t *testing.T, wait time.Duration) {
 	t.Helper()
-	if err := p.Signal(syscall.SIGSTOP); err != nil {
+	if err := syscall.Kill(-p.Pid, syscall.SIGSTOP); err != nil {
 		t.Fatalf("sending SIGSTOP: %v\n%s", err, p.program.tail())
 	}
 	p.ended(wait)
-	_ = p.Signal(syscall.SIGCONT) // fails only when it has ended
+	_ = syscall.Kill(-p.Pid, syscall.SIGCONT) // fails only when it has ended
 }
 
 // killedBySignal says whether the process ended as by kill -9.

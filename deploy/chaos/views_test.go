@@ -83,7 +83,7 @@ func views(t *testing.T, in *installation) oracle.Views {
 		Base                   string
 		VolumeUSD              float64 `json:"volume_usd"`
 		Trades                 uint64
-	}](t.Context(), in, "SELECT *, toUnixTimestamp(start) AS second, toString(volume) AS base FROM v_candles_1m WHERE origin = 'live'")
+	}](t.Context(), in, "SELECT *, toUnixTimestamp(start) AS second, volume_exact AS base FROM v_candles_1m WHERE origin = 'live'")
 	must(err)
 	for _, c := range candles {
 		v.Candles = append(v.Candles, oracle.Candle{
@@ -100,7 +100,7 @@ func views(t *testing.T, in *installation) oracle.Views {
 		O, H, L, C, V string
 		Trades        uint64
 	}](t.Context(), in, `SELECT venue, symbol, coin_id, quote_id, trades, toUnixTimestamp(start) AS second,
-		toString(open) AS o, toString(high) AS h, toString(low) AS l, toString(close) AS c, toString(volume) AS v FROM v_venue_candles_1m`)
+		toString(open) AS o, toString(high) AS h, toString(low) AS l, toString(close) AS c, volume_exact AS v FROM v_venue_candles_1m`)
 	must(err)
 	for _, c := range markets {
 		v.VenueCandles = append(v.VenueCandles, oracle.VenueCandle{

@@ -5,11 +5,15 @@ package embedded
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -25,7 +29,12 @@ type BrokerConfig struct {
 	Listen string
 	// SyncWrites flushes every batch to the disk before it is acknowledged.
 	SyncWrites bool
-	Log        *slog.Logger
+	// Password is that of User, who alone may write.
+	Password string
+	// OwnGroups are the consumer groups that only User may join, commit to and delete; OwnGroupPrefixes begin the names of
+	// others.
+	OwnGroups, OwnGroupPrefixes []string
+	Log                         *slog.Logger
 }
 
 // sweepNever keeps the broker's own sweep from running: it would compact too, which unlinks a partition's segments
@@ -36,27 +45,61 @@ const sweepNever = 365 * 24 * time.Hour
 // Broker is a Kafka-API broker of one node in this process.
 type Broker struct {
 	cluster *kfake.Cluster
+	disk    *brokerDisk
+	dir     string
 	addr    string
+
+	mu      sync.Mutex
+	damages []Damage
 }
+
+// openTimeout bounds how long the broker, once its log is read, may take to answer its first requests.
+const openTimeout = time.Minute
 
 // StartBroker opens the log and serves it. It reads the whole log into memory once, so a start takes as long and as much
 // memory as the log is large. Committed group offsets and the ids of static members survive kill -9; the members
 // themselves only a clean Close, after a kill each joins anew. Idempotent producers' sequence windows do not survive a
 // kill: a batch in flight then may be there twice.
 func StartBroker(cfg BrokerConfig) (*Broker, error) {
+	return startBrokerOn(newBrokerDisk(cfg.Log), cfg)
+}
+
+func startBrokerOn(disk *brokerDisk, cfg BrokerConfig) (*Broker, error) {
+	if cfg.Password == "" {
+		return nil, errors.New("opening the log: it needs a password, by which those who may write are told from others")
+	}
+	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("opening the log: %w", err)
+	}
+	if err := writable(disk, cfg.Dir); err != nil {
+		return nil, fmt.Errorf("opening the log in %s: %w", cfg.Dir, err)
+	}
+	damages, err := disk.prepare(cfg.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("opening the log in %s: %w", cfg.Dir, err)
+	}
+	if err := forgetLogins(cfg.Dir); err != nil {
+		return nil, err
+	}
 	options := []kfake.Opt{
 		kfake.NumBrokers(1),
-		kfake.ClusterID("marketlog"),
+		kfake.ClusterID(clusterName),
 		kfake.DataDir(cfg.Dir),
+		withFS(disk),
 		kfake.WithLogger(brokerLog{cfg.Log}),
 		kfake.BrokerConfigs(map[string]string{
 			"log.cleaner.backoff.ms": strconv.FormatInt(sweepNever.Milliseconds(), 10),
 		}),
 		// The broker asks for 127.0.0.1 and a port of its own choice; it advertises what the listener says.
 		kfake.ListenFn(func(network, _ string) (net.Listener, error) {
-			return net.Listen(network, cfg.Listen)
+			listener, err := net.Listen(network, cfg.Listen)
+			if err != nil {
+				return nil, err
+			}
+			return newGate(listener, cfg.Password, cfg.Log), nil
 		}),
 	}
+	options = append(options, gateOptions(cfg)...)
 	if cfg.SyncWrites {
 		options = append(options, kfake.SyncWrites())
 	}
@@ -64,7 +107,14 @@ func StartBroker(cfg BrokerConfig) (*Broker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the log in %s, listening on %s: %w", cfg.Dir, cfg.Listen, err)
 	}
-	return &Broker{cluster: cluster, addr: cluster.ListenAddrs()[0]}, nil
+	broker := &Broker{cluster: cluster, disk: disk, dir: cfg.Dir, damages: damages, addr: cluster.ListenAddrs()[0]}
+	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
+	defer cancel()
+	if err := errors.Join(openReading(ctx, broker.addr, cfg), forgetLogins(cfg.Dir)); err != nil {
+		broker.Close()
+		return nil, err
+	}
+	return broker, nil
 }
 
 // Addr is the HOST:PORT that clients connect to.
@@ -85,8 +135,35 @@ func (b *Broker) Sweep(ctx context.Context, interval time.Duration) {
 	}
 }
 
-// Close ends all connections and writes down what makes the next start faster.
-func (b *Broker) Close() { b.cluster.Close() }
+// Held is why the broker stands still: an append that failed, on a full disk for one, and is tried again. It serves
+// nobody meanwhile, and nothing is lost. Nil: it works.
+func (b *Broker) Held() error { return b.disk.holding() }
+
+// Damages are what was found damaged, at this start or an earlier one, and not settled.
+func (b *Broker) Damages() []Damage {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.damages)
+}
+
+// Settle forgets all damages: whoever has to know was told, and what could be mended is.
+func (b *Broker) Settle() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := writeDamages(b.dir, nil); err != nil {
+		return fmt.Errorf("settling the damages of the log: %w", err)
+	}
+	b.damages = nil
+	return nil
+}
+
+// Close ends all connections and writes down what makes the next start faster. An append that the broker is held by is
+// given up: it was not acknowledged.
+func (b *Broker) Close() {
+	b.disk.release()
+	b.cluster.Close()
+	_ = forgetLogins(b.dir) // the next start does it too
+}
 
 // segmentShare is how much of a partition's bound one segment file takes: old records leave in whole segments, so a
 // partition's files exceed its bound by as much.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
 
 	"github.com/marketlog/marketlog/schemas"
 	"github.com/marketlog/marketlog/stream"
@@ -26,7 +27,7 @@ func TestMain(m *testing.M) {
 	if dir == "" {
 		os.Exit(m.Run())
 	}
-	broker, err := StartBroker(BrokerConfig{Dir: dir, Listen: "127.0.0.1:0"})
+	broker, err := StartBroker(BrokerConfig{Dir: dir, Listen: "127.0.0.1:0", Password: testPassword, OwnGroups: []string{"resolve"}, OwnGroupPrefixes: []string{"sink-"}})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -59,14 +60,23 @@ func brokerProcess(t *testing.T, dir string) (addr string, kill func()) {
 
 func startBroker(t *testing.T, dir string) *Broker {
 	t.Helper()
-	broker, err := StartBroker(BrokerConfig{Dir: dir, Listen: "127.0.0.1:0"})
+	broker, err := StartBroker(BrokerConfig{Dir: dir, Listen: "127.0.0.1:0", Password: testPassword, OwnGroups: []string{"resolve"}, OwnGroupPrefixes: []string{"sink-"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return broker
 }
 
+const testPassword = "only for tests"
+
+// connect opens a client of the broker's owner.
 func connect(t *testing.T, addr string, options ...kgo.Opt) *kgo.Client {
+	t.Helper()
+	return connectFrom(t, addr, append(options, kgo.SASL(plain.Auth{User: User, Pass: testPassword}.AsMechanism()))...)
+}
+
+// connectFrom opens a client of anybody.
+func connectFrom(t *testing.T, addr string, options ...kgo.Opt) *kgo.Client {
 	t.Helper()
 	client, err := kgo.NewClient(append(options, kgo.SeedBrokers(addr))...)
 	if err != nil {

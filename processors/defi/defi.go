@@ -53,6 +53,7 @@ type fold struct {
 	rates            table[rate]
 	caps             map[string]float64
 	totalCap         float64
+	capsAt           int64 // when the market caps were summed
 	marketsSimulated bool
 	// written is the last summary that was, without its time, and writtenAt that.
 	written   []byte
@@ -64,7 +65,7 @@ type fold struct {
 // rate is one that counts until it expires.
 type rate struct {
 	schemas.DefiRate
-	expires int64
+	heard, expires int64
 }
 
 // Load takes the states, and which summary was the last.
@@ -111,7 +112,7 @@ func (f *fold) Take(minute int64, _ processors.Input, rec eventsv1.Marked) {
 				f.caps[body.Market.CoinId] = *body.Market.MarketCap
 			}
 		case *eventsv1.MarketRecord_Summary:
-			f.totalCap, f.marketsSimulated = body.Summary.TotalMarketCap, body.Summary.Simulated
+			f.totalCap, f.capsAt, f.marketsSimulated = body.Summary.TotalMarketCap, body.Summary.Time, body.Summary.Simulated
 		}
 	}
 }
@@ -185,7 +186,7 @@ func (f *fold) categorize(minute int64, said *eventsv1.Coin) {
 func (f *fold) takeRate(minute int64, e *eventsv1.RateEntry) {
 	key := e.Source + "\x00" + e.Category + "\x00" + e.Pool
 	if counted, ok := schemas.NewDefiRate(e); ok {
-		f.rates.set(minute, key, rate{counted, e.Heard + staleAfter*e.Said.GetInterval()})
+		f.rates.set(minute, key, rate{counted, e.Heard, e.Heard + min(staleAfter*e.Said.GetInterval(), int64(schemas.DefiRateFor))})
 	} else {
 		f.rates.drop(minute, key)
 	}
@@ -211,13 +212,14 @@ func (f *fold) Close(minute int64, out *processors.Outputs) {
 func (f *fold) summarize(minute int64, out *processors.Outputs) {
 	in := schemas.DefiInputs{ChainCoins: map[string]string{}, Caps: f.caps, TotalMarketCap: f.totalCap}
 	simulated := f.source.Simulated || f.marketsSimulated
+	oldest := f.source.Read
 	for _, p := range f.protocols.all() {
 		in.Protocols = append(in.Protocols, p.value)
 	}
 	for _, r := range f.rates.all() {
 		if minute <= r.value.expires {
 			in.Rates = append(in.Rates, r.value.DefiRate)
-			simulated = simulated || r.value.Simulated
+			simulated, oldest = simulated || r.value.Simulated, min(oldest, r.value.heard)
 		}
 	}
 	for _, c := range f.chains.all() {
@@ -232,7 +234,10 @@ func (f *fold) summarize(minute int64, out *processors.Outputs) {
 	if s == nil {
 		return
 	}
-	s.Read, s.Simulated = f.source.Read, simulated
+	if s.DefiMarketCap != nil && f.capsAt > 0 {
+		oldest = min(oldest, f.capsAt)
+	}
+	s.Read, s.Oldest, s.Simulated = f.source.Read, oldest, simulated
 	next := withoutTime(s)
 	if bytes.Equal(next, f.written) && minute-f.writtenAt < int64(repeatAfter) {
 		return

@@ -34,7 +34,7 @@ func TestDefi(t *testing.T) {
 //	chain TIME CHAIN COIN                                                           a chain's own coin
 //	coin TIME SOURCE PART COIN [CATEGORIES]
 //	market TIME COIN CAP                                                            - for one without a cap
-//	market TIME all CAP                                                             the whole market
+//	market TIME all CAP                                                             the whole market, summed at that time
 //	rate TIME PROVIDER CATEGORY COIN APY [TVL] [chain= source= pool= heard= interval= ended= shadowed= unattached= simulated=]
 //	read TIME [feed= error=]                                                        an outcome of asking for the protocols
 //	notice TIME simulated|real
@@ -114,7 +114,7 @@ func (r *reader) Read(line string) error {
 		}
 		said.Body = &eventsv1.ReferenceRecord_Coin{Coin: c}
 	case "market":
-		r.open = append(r.open, market(args[0], args[1]))
+		r.open = append(r.open, market(at, args[0], args[1]))
 		return nil
 	case "rate":
 		rec, err := rateEntry(at, args, options)
@@ -143,10 +143,10 @@ func (r *reader) Read(line string) error {
 
 func parse(s string) (time.Time, error) { return time.Parse("2006-01-02T15:04", "2026-"+s) }
 
-func market(coin, marketCap string) eventsv1.Marked {
+func market(at int64, coin, marketCap string) eventsv1.Marked {
 	value, err := strconv.ParseFloat(marketCap, 64)
 	if coin == "all" {
-		return &eventsv1.MarketRecord{Body: &eventsv1.MarketRecord_Summary{Summary: &eventsv1.Summary{TotalMarketCap: value}}}
+		return &eventsv1.MarketRecord{Body: &eventsv1.MarketRecord_Summary{Summary: &eventsv1.Summary{Time: at, TotalMarketCap: value}}}
 	}
 	row := &eventsv1.Market{CoinId: coin}
 	if err == nil {
@@ -264,6 +264,9 @@ func (d *described) optional(name string, f *float64) {
 func totals(s *eventsv1.DefiSummary) string {
 	var d described
 	fmt.Fprintf(&d, "summary %s read %s", clock(s.Time), clock(s.Read))
+	if s.Oldest != s.Read {
+		fmt.Fprintf(&d, " oldest %s", clock(s.Oldest))
+	}
 	d.add("tvl", s.TotalTvl)
 	d.add("double", s.TotalTvlWithDoubleCount)
 	d.add("lending", s.LendingTvl)

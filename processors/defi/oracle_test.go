@@ -30,7 +30,7 @@ type oracle struct {
 	counting          []*eventsv1.RateEntry // of the minute that is worked out
 	caps              map[string]float64
 	total             float64
-	read              int64
+	read, summed      int64
 	invented, markets bool
 }
 
@@ -48,7 +48,7 @@ func (o *oracle) hear(rec eventsv1.Marked) {
 		o.rates[e.Source+e.Category+e.Pool] = e
 	case *eventsv1.MarketRecord:
 		if s := r.GetSummary(); s != nil {
-			o.total, o.markets = s.TotalMarketCap, s.Simulated
+			o.total, o.summed, o.markets = s.TotalMarketCap, s.Time, s.Simulated
 		} else if m := r.GetMarket(); m.MarketCap != nil {
 			o.caps[m.CoinId] = *m.MarketCap
 		} else {
@@ -100,7 +100,7 @@ func (o *oracle) count(minute int64) {
 	o.counting = nil
 	for _, key := range slices.Sorted(maps.Keys(o.rates)) {
 		e := o.rates[key]
-		if !e.Ended && e.Unattached == "" && e.Shadowed == "" && e.Chain != "" && minute-e.Heard <= 3*e.Said.Interval {
+		if !e.Ended && e.Unattached == "" && e.Shadowed == "" && e.Chain != "" && minute-e.Heard <= min(3*e.Said.Interval, int64(2*time.Hour)) {
 			o.counting = append(o.counting, e)
 		}
 	}
@@ -212,12 +212,16 @@ func (o *oracle) summary(minute int64) object {
 		o.part(s, "defi_market_dominance", marketCap, o.total, 100)
 	}
 	s["lending_rates"], s["staking_rates"], s["borrowing_rates"] = o.means("lending"), o.means("staking"), o.means("borrowing")
-	simulated := o.invented || o.markets
+	simulated, oldest := o.invented || o.markets, o.read
+	if _, known := o.marketCap(); known && o.summed > 0 {
+		oldest = min(oldest, o.summed)
+	}
 	for _, category := range []string{"lending", "staking", "borrowing"} {
 		for _, e := range o.counted(category, every) {
-			simulated = simulated || e.Simulated
+			simulated, oldest = simulated || e.Simulated, min(oldest, e.Heard)
 		}
 	}
+	s["oldest"] = fmt.Sprint(oldest)
 	if simulated {
 		s["simulated"] = true
 	}

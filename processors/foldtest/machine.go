@@ -385,7 +385,7 @@ func (m *machine) feed(rec *eventsv1.RawRecord) error {
 
 // derived applies a record that a fold before this one wrote.
 func (m *machine) derived(origin int32, rec *eventsv1.ResolvedRecord) error {
-	rec.Mark = &eventsv1.Mark{LogicVersion: processors.LogicVersion, Partition: origin, Offset: m.offset}
+	rec.Mark = &eventsv1.Mark{LogicVersion: processors.LogicVersion(schemas.TopicTicks), Partition: origin, Offset: m.offset}
 	value, err := rec.MarshalVT()
 	if err != nil {
 		return err

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/processors"
+	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
-	"github.com/marketlog/marketlog/stream"
 )
 
 // LogMinute is what the inputs of a MinuteFold hold of one minute, in the order of the inputs and of their offsets.
@@ -88,7 +88,7 @@ func foldMinute(t testing.TB, fold processors.MinuteFold, m LogMinute, lastToFir
 		if err != nil {
 			t.Fatal(err)
 		}
-		decoded, err := stream.DecodeMarked(o.Topic, value)
+		decoded, err := schemas.DecodeRecord(o.Topic, value)
 		if err != nil {
 			t.Fatal(err)
 		}

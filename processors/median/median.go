@@ -1,6 +1,6 @@
 // Package median publishes the price of each coin: once a second of log time it applies
 // schemas.Aggregate to the markets heard in the last two minutes, and writes what changed. Every
-// price carries the inputs that it was made from, so it can be made again.
+// price carries the inputs that it was made from and the version of the rule, so it can be made again.
 package median
 
 import (
@@ -87,7 +87,7 @@ func (f *fold) pulse(in processors.Input, mark *eventsv1.Mark, p *eventsv1.Pulse
 		return
 	}
 	if second > f.second {
-		all := schemas.Minute(second) != schemas.Minute(f.second)
+		all := second/int64(schemas.PriceRepeat) != f.second/int64(schemas.PriceRepeat)
 		f.second = second
 		for _, c := range f.coins {
 			if c.dirty || all || c.expires != 0 && c.expires < second {
@@ -101,7 +101,7 @@ func (f *fold) pulse(in processors.Input, mark *eventsv1.Mark, p *eventsv1.Pulse
 }
 
 // evaluate makes the price of one coin in one second, and writes it if it changed or if it is the
-// first of its minute.
+// first of its PriceRepeat.
 func (f *fold) evaluate(in processors.Input, c *coin, second int64, repeat bool, out *processors.Outputs) {
 	inputs := make([]*eventsv1.PriceInput, 0, len(c.markets))
 	simulated := false
@@ -113,8 +113,10 @@ func (f *fold) evaluate(in processors.Input, c *coin, second int64, repeat bool,
 			continue
 		}
 		simulated = simulated || m.Simulated()
-		inputs = append(inputs, m.Input(id, second))
-		if at := m.Expires(); c.expires == 0 || at < c.expires {
+		in := m.Input(id, second)
+		in.FreshFor = int64(m.FreshFor())
+		inputs = append(inputs, in)
+		if at := m.Expires(second); at != 0 && (c.expires == 0 || at < c.expires) {
 			c.expires = at
 		}
 	}
@@ -129,7 +131,7 @@ func (f *fold) evaluate(in processors.Input, c *coin, second int64, repeat bool,
 		Confidence: result.Confidence, Score: result.Score,
 		Accepted: uint32(result.Accepted), Rejected: uint32(result.Rejected),
 		Volume24H: result.Volume24h, Source: result.Source, Reason: result.Reason,
-		Simulated: simulated, Inputs: inputs,
+		Simulated: simulated, Inputs: inputs, Method: schemas.AggregateVersion, Published: f.origins.Now(),
 	}
 	if !repeat && !changed(c.published, price) {
 		return

@@ -49,8 +49,12 @@ func NewFixings() *Fixings { return &Fixings{} }
 // Apply takes one record of reference.raw.v1. Only fixings against EUR, as the ECB publishes them, count here, and none of
 // a day that had not begun. The order in which records are applied makes no difference.
 func (x *Fixings) Apply(value []byte) {
-	rec := &eventsv1.ReferenceRecord{}
-	if rec.UnmarshalVT(value) != nil || rec.GetFixing() == nil || rec.GetFixing().Base != "EUR" {
+	record, err := schemas.DecodeRecord(schemas.TopicReferenceRaw, value)
+	if err != nil {
+		return
+	}
+	rec, _ := record.(*eventsv1.ReferenceRecord)
+	if rec.GetFixing() == nil || rec.GetFixing().Base != "EUR" {
 		return
 	}
 	f := rec.GetFixing()

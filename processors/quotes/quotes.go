@@ -171,7 +171,7 @@ func (f *fold) evaluate(a *asset, second int64) *eventsv1.QuoteRate {
 		}
 		inputs = append(inputs, m.Input(id, second))
 	}
-	result, inputs := schemas.Aggregate(inputs, second)
+	result, inputs := schemas.AggregateV1(inputs, second)
 	fixing, fixed := f.fixings.USD(a.id, second)
 	switch {
 	case result.Reason == "" && !(fixed && doubtful(result, fixing)):

@@ -67,11 +67,12 @@ type fold struct {
 func (f *fold) Clocks() (now, watermark int64) { return f.clocks.Now(), f.clocks.Watermark() }
 
 func (f *fold) Apply(in processors.Input, out *processors.Outputs) error {
-	rec := &eventsv1.RawRecord{}
-	if err := rec.UnmarshalVT(in.Value); err != nil {
+	record, err := schemas.DecodeRecord(schemas.TopicTicksRaw, in.Value)
+	if err != nil {
 		f.refuse(in, nil, schemas.Undecodable, err.Error(), out)
 		return nil
 	}
+	rec, _ := record.(*eventsv1.RawRecord)
 	switch body := rec.Body.(type) {
 	case *eventsv1.RawRecord_Tick:
 		f.tick(in, body.Tick, out)
@@ -86,8 +87,6 @@ func (f *fold) Apply(in processors.Input, out *processors.Outputs) error {
 			out.Emit(schemas.TopicTicks, p, "", f.clocks.Now(),
 				&eventsv1.ResolvedRecord{Body: &eventsv1.ResolvedRecord_Control{Control: body.Control}})
 		}
-	default:
-		f.refuse(in, nil, schemas.Undecodable, "the record has no body that this version knows", out)
 	}
 	return nil
 }

@@ -24,10 +24,17 @@ func binance() producers.Venue {
 			REST:   "https://data-api.binance.vision",
 		},
 		Countries: producers.Countries{
-			// The list of 2026-01-05, read on 2026-11-22 at second hand: as two public repositories quote it, which agree. It
-			// names Crimea, Donetsk and Luhansk too.
+			// The list of 2026-01-05, which names Crimea, Donetsk and Luhansk too.
 			Refused: []string{"CA", "CU", "IR", "KP", "NL", "US"},
 			Terms:   "https://www.binance.com/en/about-legal/list-of-prohibited-countries",
+			Quoted:  quotedBy(eligibility), Read: "2026-11-23",
+		},
+		Evidence: producers.VenueEvidence{
+			Markets: producers.Recorded("cryptofeed/BINANCE.instruments.jsonl.gz"),
+			Trades:  producers.Recorded("tardis-node/binance.jsonl"),
+			Tickers: producers.Recorded("tardis-node/binance.jsonl"),
+			Polled:  producers.Recorded("cryptoexchange/binance-24hr.json.gz"),
+			Candles: producers.Recorded("gocryptotrader/binance-klines-1m.json"),
 		},
 		Limits: producers.Limits{
 			Connects: 300, ConnectsPer: 5 * time.Minute,

@@ -29,9 +29,16 @@ func bitfinex() producers.Venue {
 			REST:   "https://api-pub.bitfinex.com",
 		},
 		Countries: producers.Countries{
-			// An announcement of 2019-07-26, read on 2026-11-21; the terms name more, and have not been read.
+			// An announcement of 2019-07-26; the terms name more, and have not been read.
 			Refused: []string{"US"},
 			Terms:   "https://www.bitfinex.com/posts/402",
+			Read:    "2026-11-23",
+		},
+		Evidence: producers.VenueEvidence{
+			Markets: producers.Documented("https://docs.bitfinex.com/reference/rest-public-conf"),
+			Trades:  producers.Documented("https://docs.bitfinex.com/reference/ws-public-trades"),
+			Tickers: producers.Documented("https://docs.bitfinex.com/reference/ws-public-ticker"),
+			Polled:  producers.Documented("https://docs.bitfinex.com/reference/rest-public-tickers"),
 		},
 		Limits: producers.Limits{
 			Connects: 20, ConnectsPer: time.Minute,

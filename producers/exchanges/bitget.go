@@ -25,13 +25,19 @@ func bitget() producers.Venue {
 			REST:   "https://api.bitget.com",
 		},
 		Countries: producers.Countries{
-			// The terms of 2026-09-15, read on 2026-11-22 at second hand: as two public repositories quote them, which agree. They
-			// name Crimea, Donetsk and Luhansk too.
+			// The terms of 2026-09-15, which name Crimea, Donetsk and Luhansk too.
 			Refused: []string{
 				"AF", "AS", "AT", "CA", "CD", "CF", "CU", "DE", "FR", "GU", "GW", "HK", "HT", "IQ", "IR", "JP",
 				"KP", "KZ", "LB", "LY", "MP", "MY", "PR", "SD", "SG", "SO", "SS", "TH", "UM", "US", "VI", "YE",
 			},
-			Terms: "https://www.bitget.com/support/articles/360014944032",
+			Terms:  "https://www.bitget.com/support/articles/360014944032",
+			Quoted: quotedBy(eligibility), Read: "2026-11-23",
+		},
+		Evidence: producers.VenueEvidence{
+			Markets: producers.Documented("https://www.bitget.com/api-doc/spot/market/Get-Symbols"),
+			Trades:  producers.Recorded("tardis-node/bitget.jsonl"),
+			Tickers: producers.Documented("https://www.bitget.com/api-doc/spot/websocket/public/Tickers-Channel"),
+			Polled:  producers.Documented("https://www.bitget.com/api-doc/spot/market/Get-Tickers"),
 		},
 		Limits: producers.Limits{
 			Connects: 300, ConnectsPer: 5 * time.Minute,

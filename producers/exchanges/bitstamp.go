@@ -25,6 +25,13 @@ func bitstamp() producers.Venue {
 			REST:   "https://www.bitstamp.net",
 		},
 		// Countries: unknown. https://www.bitstamp.net/terms-of-use/ would name them.
+		Evidence: producers.VenueEvidence{
+			Markets: producers.Recorded("cryptofeed/BITSTAMP.instruments.jsonl.gz"),
+			Trades:  producers.Recorded("cryptofeed/BITSTAMP.ws.1.0.jsonl.gz"),
+			Polled: producers.Documented("https://www.bitstamp.net/api/#tag/Tickers").But(
+				"one market is recorded; the list of all, with the name of each, is not"),
+			Candles: producers.Recorded("gocryptotrader/bitstamp-ohlc-1m.json.gz"),
+		},
 		Limits: producers.Limits{
 			Connects: 10, ConnectsPer: time.Minute, // undocumented
 			MarketsPerSocket: 200, // undocumented; keeps one connection's loss small

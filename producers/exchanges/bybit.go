@@ -25,10 +25,18 @@ func bybit() producers.Venue {
 			REST:   "https://api.bybit.com",
 		},
 		Countries: producers.Countries{
-			// The page of 2026-09-01, read on 2026-11-22 at second hand: as four public repositories quote it, which agree on
-			// these. It names Dubai and parts of Ukraine too, and in one of the four persons in Seychelles.
+			// The page of 2026-09-01. It names Dubai and parts of Ukraine too, and persons in Seychelles that are not international
+			// business companies.
 			Refused: []string{"CA", "CN", "CU", "HK", "IR", "KP", "SD", "SG", "SY", "US", "UZ"},
 			Terms:   "https://www.bybit.com/en/help-center/article/Service-Restricted-Countries",
+			Quoted:  quotedBy(eligibility), Read: "2026-11-23",
+		},
+		Evidence: producers.VenueEvidence{
+			Markets: producers.Documented("https://bybit-exchange.github.io/docs/v5/market/instrument"),
+			Trades:  producers.Recorded("tardis-node/bybit-spot.jsonl"),
+			Tickers: producers.Documented("https://bybit-exchange.github.io/docs/v5/websocket/public/ticker"),
+			Polled:  producers.Documented("https://bybit-exchange.github.io/docs/v5/market/tickers"),
+			Candles: producers.Documented("https://bybit-exchange.github.io/docs/v5/market/kline"),
 		},
 		Limits: producers.Limits{
 			Connects: 500, ConnectsPer: 5 * time.Minute,

@@ -24,6 +24,13 @@ func coinbase() producers.Venue {
 			REST:   "https://api.exchange.coinbase.com",
 		},
 		// Countries: unknown. https://www.coinbase.com/legal/user_agreement would name them.
+		Evidence: producers.VenueEvidence{
+			Markets: producers.Recorded("cryptofeed/COINBASE.instruments.jsonl.gz"),
+			Trades:  producers.Recorded("cryptofeed/COINBASE.ws.28.0.jsonl.gz"),
+			Tickers: producers.Recorded("cryptofeed/COINBASE.ws.28.0.jsonl.gz"),
+			Polled:  producers.Recorded("cryptoexchange/gdax-ticker-btcusd.json"),
+			Candles: producers.Documented("https://docs.cdp.coinbase.com/api-reference/exchange-api/rest-api/products/get-product-candles"),
+		},
 		Limits: producers.Limits{
 			Connects: 8, ConnectsPer: time.Second,
 			MarketsPerSocket: 200, // undocumented; keeps one connection's loss small

@@ -25,6 +25,12 @@ func cryptocom() producers.Venue {
 			REST:   "https://api.crypto.com/exchange/v1",
 		},
 		// Countries: unknown. https://help.crypto.com/en/articles/6320975-spot-trading-geo-restrictions would name them.
+		Evidence: producers.VenueEvidence{
+			Markets: producers.Documented("https://exchange-docs.crypto.com/exchange/v1/rest-ws/index.html"),
+			Trades:  producers.Recorded("tardis-node/crypto-com.jsonl"),
+			Tickers: producers.Recorded("tardis-node/crypto-com.jsonl"),
+			Polled:  producers.Documented("https://exchange-docs.crypto.com/exchange/v1/rest-ws/index.html"),
+		},
 		Limits: producers.Limits{
 			Connects: 5, ConnectsPer: time.Second, // undocumented
 			MarketsPerSocket: 150, // undocumented; keeps one connection's loss small

@@ -26,13 +26,20 @@ func gate() producers.Venue {
 			REST:   "https://api.gateio.ws",
 		},
 		Countries: producers.Countries{
-			// Clause 2.5 of the agreement of 2026-07-22, read on 2026-11-22 at second hand: as two public repositories quote it,
-			// one of them in part by an older help page. It names Crimea, Donetsk and Luhansk too, and leaves its list open.
+			// Clause 2.5 of the agreement of 2026-07-22. It names Crimea, Donetsk and Luhansk too, and leaves its list open.
 			Refused: []string{
 				"AE", "AR", "AT", "CA", "CN", "CU", "DE", "ES", "FR", "GB", "HK", "ID", "IN", "IR", "JP", "KH",
 				"KP", "KR", "MM", "MT", "MY", "NL", "PH", "PK", "RU", "SD", "SG", "TH", "US", "UZ", "VE", "VN",
 			},
-			Terms: "https://www.gate.com/legal/user-agreement",
+			Terms:  "https://www.gate.com/legal/user-agreement",
+			Quoted: quotedBy(eligibility), Read: "2026-11-23",
+		},
+		Evidence: producers.VenueEvidence{
+			Markets: producers.Recorded("cryptofeed/GATEIO.instruments.jsonl.gz"),
+			Trades:  producers.Recorded("cryptofeed/GATEIO.ws.1.0.jsonl.gz"),
+			Tickers: producers.Recorded("cryptofeed/GATEIO.ws.1.0.jsonl.gz"),
+			Polled:  producers.Documented("https://www.gate.com/docs/developers/apiv4/en/#spot"),
+			Candles: producers.Documented("https://www.gate.com/docs/developers/apiv4/#market-candlesticks"),
 		},
 		Limits: producers.Limits{
 			Connects: 10, ConnectsPer: 10 * time.Second, // undocumented

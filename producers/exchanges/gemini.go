@@ -14,27 +14,33 @@ import (
 // gemini is Gemini's spot market. Its codec also reads Market Data version 2, the feed before, whose
 // documentation is archived.
 //
-//	feed    https://developer.gemini.com/websocket/streams (times in nanoseconds)
+//	feed    https://developer.gemini.com/websocket/streams (times in nanoseconds), and its schema, in which messages may
+//	        have more fields than it names: https://github.com/gemini/developer-platform, specs/asyncapi/websocket.yaml
 //	before  https://developer.gemini.com/websocket/archived/v2
 //	HTTP    https://developer.gemini.com/rest/market-data
 //	limits  https://docs.gemini.com/rate-limit (public: 120 requests a minute, one a second is
 //	        recommended) and https://docs.gemini.com/websocket-api/ (12 connections a minute)
 func gemini() producers.Venue {
 	return producers.Venue{
-		Slug: "gemini", Name: "Gemini", Version: 2,
+		Slug: "gemini", Name: "Gemini", Version: 3,
 		URLs: producers.URLs{
 			Stream: "wss://ws.gemini.com",
 			REST:   "https://api.gemini.com",
 		},
 		Countries: producers.Countries{
 			// It closed its accounts in Australia, the United Kingdom and the European Economic Area on 2026-04-06: its notice,
-			// of 2026-05-07, read on 2026-11-22 at second hand: as two public repositories quote it, which agree. Whom else
-			// it serves, https://www.gemini.com/areas-of-availability would say.
-			Refused: []string{
-				"AT", "AU", "BE", "BG", "CY", "CZ", "DE", "DK", "EE", "ES", "FI", "FR", "GB", "GR", "HR", "HU",
-				"IE", "IS", "IT", "LI", "LT", "LU", "LV", "MT", "NL", "NO", "PL", "PT", "RO", "SE", "SI", "SK",
-			},
-			Terms: "https://support.gemini.com/hc/en-us/articles/46255474469275",
+			// of 2026-05-07. Whom else it serves, https://www.gemini.com/areas-of-availability would say.
+			Refused: together([]string{"AU", "GB", "IS", "LI", "NO"}, europeanUnion),
+			Terms:   "https://support.gemini.com/hc/en-us/articles/46255474469275",
+			Quoted:  quotedBy(feeProfile("gemini")), Read: "2026-11-23",
+		},
+		Evidence: producers.VenueEvidence{
+			Markets: producers.Documented("https://developer.gemini.com/rest/market-data"),
+			Trades: producers.Documented("https://developer.gemini.com/websocket/streams").But(
+				"whether a frame names its kind, as the fixtures of its own clients do, " +
+					"which have times in milliseconds where the documentation has nanoseconds"),
+			Tickers: producers.Documented("https://developer.gemini.com/websocket/streams"),
+			Polled:  producers.Documented("https://developer.gemini.com/rest/market-data"),
 		},
 		Limits: producers.Limits{
 			Connects: 12, ConnectsPer: time.Minute,
@@ -205,9 +211,10 @@ func (geminiCodec) Decode(f producers.Frame, out *producers.Out) error {
 	case e.Type != "":
 		return geminiArchived(e.Type, f.Bytes, out)
 	case e.Event == "depthUpdate", e.Event == "markPrice", e.Event == "fundingAmount", e.LastUpdate != "":
-	case e.Event != "":
+	// The documentation shows trades and tickers without their kind, Gemini's own clients take them with it as well.
+	case e.Event != "" && e.Event != "trade" && e.Event != "bookTicker":
 		return producers.Unreadable("event %q", e.Event)
-	case e.TradeID != "" && e.Price != "":
+	case e.Event != "bookTicker" && e.TradeID != "" && e.Price != "":
 		side := producers.Side("")
 		switch string(e.Maker) {
 		case "true":
@@ -219,7 +226,7 @@ func (geminiCodec) Decode(f producers.Frame, out *producers.Out) error {
 			Kind: producers.Trade, Symbol: e.Symbol, Channel: "trades", Time: at,
 			ID: e.TradeID, Price: e.Price, Size: e.Size, Side: side,
 		})
-	case e.Update != "" && e.Symbol != "":
+	case e.Event != "trade" && e.Update != "" && e.Symbol != "":
 		out.Add(producers.Event{
 			Kind: producers.Ticker, Symbol: e.Symbol, Channel: "bookTicker", Time: at,
 			Bid: e.Bid, Ask: e.Ask, Last: e.Last, Sequence: e.Update,

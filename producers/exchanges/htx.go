@@ -24,11 +24,16 @@ func htx() producers.Venue {
 			REST:   "https://api.huobi.pro",
 		},
 		Countries: producers.Countries{
-			// Read on 2026-11-22 at second hand: what a public repository that quotes clause 1.2 of the agreement of 2026-06-18
-			// and a summary of an older one (https://datawallet.com/crypto/huobi-htx-supported-countries) agree on. The quotation
-			// has the rest of the European Union, the United Kingdom, Myanmar and parts of Ukraine too.
-			Refused: []string{"CN", "CU", "DE", "HK", "IR", "KP", "SD", "SG", "SY", "US", "VE"},
+			// Clause 1.2 of the agreement of 2026-06-18. It names Crimea, Donetsk, Luhansk and Sevastopol too.
+			Refused: together([]string{"CN", "CU", "GB", "HK", "IR", "KP", "MM", "SD", "SG", "SY", "US", "VE"}, europeanUnion),
 			Terms:   "https://www.htx.com/support/360000298561",
+			Quoted:  quotedBy(feeProfile("htx")), Read: "2026-11-23",
+		},
+		Evidence: producers.VenueEvidence{
+			Markets: producers.Recorded("cryptofeed/HUOBI.instruments.jsonl.gz"),
+			Trades:  producers.Recorded("cryptofeed/HUOBI.ws.44.0.jsonl.gz"),
+			Tickers: producers.Documented("https://www.htx.com/en-us/opend/newApiPages/?id=7ec5a0a7"),
+			Polled:  producers.Documented("https://www.htx.com/en-us/opend/newApiPages/?id=404"),
 		},
 		Limits: producers.Limits{
 			Connects: 10, ConnectsPer: time.Second, // undocumented

@@ -27,10 +27,18 @@ func kraken() producers.Venue {
 			REST:   "https://api.kraken.com",
 		},
 		Countries: producers.Countries{
-			// A summary of Kraken's list of 2025, read on 2026-11-21: the versions of Kraken's own page that could
-			// be read (https://support.kraken.com/hc/en-us/articles/360001368823) are older, without Belarus and Russia.
+			// The page of 2026-09-30. It names Crimea, Donetsk and Luhansk, Maine and New York too. A summary at
+			// https://datawallet.com/crypto/kraken-countries, which was read itself, has the same countries.
 			Refused: []string{"AF", "BY", "CD", "CU", "IQ", "IR", "JP", "KP", "LY", "RU", "SD", "SS", "SY"},
-			Terms:   "https://datawallet.com/crypto/kraken-countries",
+			Terms:   "https://support.kraken.com/articles/where-is-kraken-licensed-or-regulated",
+			Quoted:  quotedBy(eligibility), Read: "2026-11-23",
+		},
+		Evidence: producers.VenueEvidence{
+			Markets: producers.Recorded("cryptofeed/KRAKEN.instruments.jsonl.gz"),
+			Trades:  producers.Recorded("tardis-node/kraken.jsonl"),
+			Tickers: producers.Documented("https://docs.kraken.com/exchange/api-reference/spot-websocket-v2/ticker"),
+			Polled:  producers.Recorded("cryptoexchange/kraken-ticker-bcheur.json"),
+			Candles: producers.Recorded("xchange/kraken-ohlc.json.gz"),
 		},
 		Limits: producers.Limits{
 			Connects: 150, ConnectsPer: 10 * time.Minute,

@@ -17,8 +17,8 @@ import (
 //
 //	connect  https://www.kucoin.com/apidoc/project-6000000/websocket-api/base-info/introduction (a token, and
 //	         where to use it, is asked for before each connection; a ping every pingInterval, 18 s)
-//	feed     https://www.kucoin.com/docs-new/3470063w0 (ticker), 3470065w0 (snapshot, with the volumes),
-//	         3470072w0 (trades), 3470071w0 (candles)
+//	feed     https://www.kucoin.com/docs-new/3470063w0 (ticker), 3470065w0 (snapshot of one symbol a topic, with
+//	         the volumes), 3470072w0 (trades), 3470071w0 (candles)
 //	unified  https://www.kucoin.com/docs-new/3470355w0 (ticker), 3470359w0 (trades), 3470356w0 (candles)
 //	limits   https://www.kucoin.com/docs-new/rate-limit (HTTP: 2,000 weight in 30 s, a list of candles
 //	         weighs 3, all tickers 15; feed: 100 messages in 10 s, 100 symbols a message, 30
@@ -31,16 +31,25 @@ func kucoin() producers.Venue {
 			REST:   "https://api.kucoin.com",
 		},
 		Countries: producers.Countries{
-			// Article 17(5) of the terms of 2026-09-29, read on 2026-11-22 at second hand: as three public repositories quote it,
-			// which agree. It names the United States with all territories, and beside these countries Ontario, British Columbia
-			// and five regions of Ukraine.
+			// Article 17(5) of the terms of 2026-09-29. It names the United States with all territories, and beside these countries
+			// Ontario, British Columbia and five regions of Ukraine.
 			Refused: []string{"AS", "CN", "FR", "GU", "HK", "KZ", "MP", "MY", "NL", "PR", "SG", "UM", "US", "UZ", "VI"},
 			Terms:   "https://www.kucoin.com/legal/terms-of-use",
+			Quoted:  quotedBy(eligibility), Read: "2026-11-23",
+		},
+		Evidence: producers.VenueEvidence{
+			Markets: producers.Recorded("cryptofeed/KUCOIN.instruments.jsonl.gz").But(
+				"recorded of /api/v1/symbols; asked is /api/v2/symbols, whose documentation has the same fields"),
+			Trades: producers.Recorded("cryptofeed/KUCOIN.ws.1.0.jsonl.gz"),
+			Tickers: producers.Recorded("cryptofeed/KUCOIN.ws.1.0.jsonl.gz").But(
+				"the snapshots with the volumes are not recorded, but documented: https://www.kucoin.com/docs-new/3470065w0"),
+			Polled:  producers.Recorded("cryptoexchange/kucoin-alltickers.json.gz"),
+			Candles: producers.Documented("https://www.kucoin.com/docs-new/rest/spot-trading/market-data/get-klines"),
 		},
 		Limits: producers.Limits{
 			Connects: 30, ConnectsPer: time.Minute,
 			MarketsPerSocket: 100, // each is three topics
-			Messages:         10,
+			Messages:         9,   // and pings
 			Requests:         15,
 		},
 		Silence:     60 * time.Second, // every ping is answered
@@ -94,17 +103,23 @@ func kucoinEndpoint(ctx context.Context, f producers.Fetcher, urls producers.URL
 	return address + "?token=" + url.QueryEscape(grant.Token), nil
 }
 
+// kucoinRequest names up to 100 markets in a topic of trades or tickers, and one in a topic of snapshots, which takes no list.
 func kucoinRequest(kind string) func([]producers.Instrument) [][]byte {
 	return func(markets []producers.Instrument) (messages [][]byte) {
+		ask := func(topic string, names []string) {
+			messages = append(messages, message(struct {
+				ID       string `json:"id"`
+				Type     string `json:"type"`
+				Topic    string `json:"topic"`
+				Response bool   `json:"response"`
+			}{"1", kind, topic + strings.Join(names, ","), true}))
+		}
 		for batch := range slices.Chunk(symbols(markets), 100) {
-			for _, topic := range []string{"/market/match:", "/market/ticker:", "/market/snapshot:"} {
-				messages = append(messages, message(struct {
-					ID       string `json:"id"`
-					Type     string `json:"type"`
-					Topic    string `json:"topic"`
-					Response bool   `json:"response"`
-				}{"1", kind, topic + strings.Join(batch, ","), true}))
-			}
+			ask("/market/match:", batch)
+			ask("/market/ticker:", batch)
+		}
+		for one := range slices.Chunk(symbols(markets), 1) {
+			ask("/market/snapshot:", one)
 		}
 		return messages
 	}

@@ -25,10 +25,18 @@ func mexc() producers.Venue {
 			REST:   "https://api.mexc.com",
 		},
 		Countries: producers.Countries{
-			// Clause 1 of the agreement of 2025-05-29, read on 2026-11-22 at second hand: as two public repositories quote it,
-			// which agree. It names regions of Ukraine too and, without their names, countries under comprehensive sanctions.
+			// Clause 1 of the agreement of 2025-05-29. It names regions of Ukraine too and, without their names, countries under
+			// comprehensive sanctions.
 			Refused: []string{"CA", "CN", "CU", "GB", "HK", "IR", "KP", "KZ", "MY", "SD", "SG", "US"},
 			Terms:   "https://www.mexc.com/terms",
+			Quoted:  quotedBy(eligibility), Read: "2026-11-23",
+		},
+		Evidence: producers.VenueEvidence{
+			Markets: producers.Documented("https://www.mexc.com/api-docs/spot-v3/market-data-endpoints"),
+			Trades: producers.Documented("https://github.com/mexcdevelop/websocket-proto").But(
+				"recorded is the JSON that another client made of the messages, not their bytes"),
+			Tickers: producers.Documented("https://github.com/mexcdevelop/websocket-proto"),
+			Polled:  producers.Documented("https://www.mexc.com/api-docs/spot-v3/market-data-endpoints"),
 		},
 		Limits: producers.Limits{
 			Connects: 5, ConnectsPer: time.Second, // undocumented

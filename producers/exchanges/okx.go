@@ -26,11 +26,17 @@ func okx() producers.Venue {
 			REST:   "https://www.okx.com",
 		},
 		Countries: producers.Countries{
-			// Section 3 of the disclosure of 2026-07-08, read on 2026-11-22 at second hand: as two public repositories quote it,
-			// which agree on these. It names parts of the United States and of Ukraine too, and in one of the two the territories
-			// of the United States and Uzbekistan.
-			Refused: []string{"AF", "CA", "CU", "HK", "IN", "IR", "JP", "KP", "MY", "NP", "SY"},
+			// Section 3 of the disclosure of 2026-07-08. It names parts of the United States and of Ukraine too.
+			Refused: together([]string{"AF", "CA", "CU", "HK", "IN", "IR", "JP", "KP", "MY", "NP", "SY", "UZ"}, territoriesOfUS),
 			Terms:   "https://www.okx.com/help/risk-compliance-disclosure",
+			Quoted:  quotedBy(eligibility), Read: "2026-11-23",
+		},
+		Evidence: producers.VenueEvidence{
+			Markets: producers.Recorded("cryptofeed/OKX.instruments.jsonl.gz"),
+			Trades:  producers.Recorded("cryptofeed/OKX.ws.1.0.jsonl.gz"),
+			Tickers: producers.Recorded("cryptofeed/OKX.ws.1.0.jsonl.gz"),
+			Polled:  producers.Documented("https://www.okx.com/docs-v5/en/#order-book-trading-market-data-get-tickers"),
+			Candles: producers.Documented("https://www.okx.com/docs-v5/en/#order-book-trading-market-data-get-candlesticks-history"),
 		},
 		Limits: producers.Limits{
 			Connects: 3, ConnectsPer: time.Second,

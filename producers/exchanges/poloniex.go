@@ -25,11 +25,18 @@ func poloniex() producers.Venue {
 			REST:   "https://api.poloniex.com",
 		},
 		Countries: producers.Countries{
-			// Read on 2026-11-22 at second hand: what a public repository that quotes section 39 of the agreement of 2026-04-01
-			// and reports of those of 2018 and 2019 agree on. The quotation has the rest of the European Union, the United
-			// Kingdom and thirteen other countries too.
-			Refused: []string{"CN", "CU", "DE", "IR", "KP", "SD", "SY", "US"},
-			Terms:   "https://www.poloniex.com/support/terms",
+			// Section 39 of the agreement of 2026-04-01. It names Crimea, Donetsk and Luhansk too.
+			Refused: together([]string{
+				"AF", "CD", "CI", "CN", "CU", "GB", "HK", "IQ", "IR", "KP", "LY", "ML", "MM", "PS", "SD", "SG", "SO", "SY", "US", "YE", "ZW",
+			}, territoriesOfUS, europeanUnion),
+			Terms:  "https://www.poloniex.com/support/terms",
+			Quoted: quotedBy(feeProfile("poloniex")), Read: "2026-11-23",
+		},
+		Evidence: producers.VenueEvidence{
+			Markets: producers.Documented("https://api-docs.poloniex.com/spot/api/public/reference-data"),
+			Trades:  producers.Documented("https://api-docs.poloniex.com/spot/websocket/market-data"),
+			Tickers: producers.Documented("https://api-docs.poloniex.com/spot/websocket/market-data"),
+			Polled:  producers.Documented("https://api-docs.poloniex.com/spot/api/public/market-data"),
 		},
 		Limits: producers.Limits{
 			Connects: 5, ConnectsPer: time.Second, // undocumented

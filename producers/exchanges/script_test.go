@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -222,11 +223,10 @@ func TestDeclarationsAreComplete(t *testing.T) {
 		}
 		seen = v.Slug
 		for what, ok := range map[string]bool{
-			"name, version": v.Name != "" && v.Version > 0,
-			"URLs":          strings.HasPrefix(v.URLs.Stream, "wss://") && strings.HasPrefix(v.URLs.REST, "https://"),
-			"page of its countries": strings.HasPrefix(v.Countries.Terms, "https://") ||
-				v.Countries.Terms == "" && len(v.Countries.Served)+len(v.Countries.Refused) == 0,
-			"codes of countries": areCountries(v.Countries.Served) && areCountries(v.Countries.Refused),
+			"name, version":                 v.Name != "" && v.Version > 0,
+			"URLs":                          strings.HasPrefix(v.URLs.Stream, "wss://") && strings.HasPrefix(v.URLs.REST, "https://"),
+			"where its countries were read": saysWhereRead(v.Countries),
+			"codes of countries":            areCountries(v.Countries.Served) && areCountries(v.Countries.Refused),
 			"limits": v.Limits.Connects > 0 && v.Limits.ConnectsPer > 0 && v.Limits.MarketsPerSocket > 0 &&
 				v.Limits.Messages > 0 && v.Limits.Requests > 0,
 			"silence":   v.Silence > v.Heartbeat.Every || v.Silence >= 10*time.Second,
@@ -237,6 +237,31 @@ func TestDeclarationsAreComplete(t *testing.T) {
 				t.Errorf("venue %s lacks: %s", v.Slug, what)
 			}
 		}
+	}
+}
+
+// saysWhereRead: countries come with the page, the day, and who quotes the page if it was not read itself.
+func saysWhereRead(c producers.Countries) bool {
+	if c.Terms == "" {
+		return len(c.Served)+len(c.Refused)+len(c.Quoted) == 0 && c.Read == ""
+	}
+	_, err := time.Parse(time.DateOnly, c.Read)
+	pages := append([]string{c.Terms}, c.Quoted...)
+	return err == nil && len(c.Served)+len(c.Refused) > 0 && !slices.ContainsFunc(pages, func(p string) bool { return !strings.HasPrefix(p, "https://") })
+}
+
+// The terms of these venues name the United Kingdom, and all of the European Union together.
+func TestTermsThatNameTheEuropeanUnionRefuseEachMember(t *testing.T) {
+	for _, slug := range []string{"gemini", "htx", "poloniex"} {
+		v, _ := Find(slug)
+		for _, country := range []string{"GB", "FR", "DE", "IE", "PL", "CY", "HR"} {
+			if !slices.Contains(v.Countries.Refused, country) {
+				t.Errorf("%s counts as serving %s, which its terms refuse", slug, country)
+			}
+		}
+	}
+	if len(europeanUnion) != 27 {
+		t.Errorf("the European Union has %d members, want 27", len(europeanUnion))
 	}
 }
 

@@ -25,6 +25,12 @@ func upbit() producers.Venue {
 			REST:   "https://api.upbit.com",
 		},
 		// Countries: unknown. https://upbit.com/terms would name them.
+		Evidence: producers.VenueEvidence{
+			Markets: producers.Documented("https://global-docs.upbit.com/reference/list-trading-pairs"),
+			Trades:  producers.Documented("https://global-docs.upbit.com/reference/websocket-trade"),
+			Tickers: producers.Documented("https://global-docs.upbit.com/reference/websocket-ticker"),
+			Polled:  producers.Documented("https://global-docs.upbit.com/reference/list-tickers"),
+		},
 		Limits: producers.Limits{
 			Connects: 5, ConnectsPer: time.Second,
 			MarketsPerSocket: 300, // undocumented; one message names all

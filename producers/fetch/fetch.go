@@ -37,10 +37,10 @@ type Config struct {
 	MaxHold time.Duration
 	// UserAgent tells the server who asks.
 	UserAgent string
-	// KeyHeader is the header that carries Key. Another host that a server leads to is not told it.
+	// KeyHeader is the header that carries Key. Redirects stay on the host that was asked, so no other one is told it.
 	KeyHeader, Key string
 	// Sign signs each attempt with the words of Key, of which the first one goes into KeyHeader; see producers.Source. Nil
-	// sends Key as it is. Signed requests are not led to other hosts.
+	// sends Key as it is.
 	Sign func(secrets []string, r producers.Request, now time.Time) (producers.Request, error)
 }
 
@@ -140,27 +140,10 @@ func New(c Config, clock producers.Clock, transport http.RoundTripper) (*Client,
 		Build()
 	return &Client{
 		config: c, clock: clock,
-		http:    &http.Client{Transport: transport, CheckRedirect: c.redirect},
+		http:    &http.Client{Transport: transport, CheckRedirect: producers.StayOnHost},
 		budget:  producers.NewBudget(clock, c.Requests, c.Per),
 		execute: failsafe.With[answer](retry, breaker),
 	}, nil
-}
-
-// maxRedirects is what net/http follows by itself.
-const maxRedirects = 10
-
-// redirect follows a server to another address, and keeps the key from other hosts.
-func (c Config) redirect(next *http.Request, before []*http.Request) error {
-	if len(before) >= maxRedirects {
-		return fmt.Errorf("%d redirects", len(before))
-	}
-	if c.Key != "" && (next.URL.Host != before[0].URL.Host || next.URL.Scheme != before[0].URL.Scheme) {
-		if c.Sign != nil {
-			return fmt.Errorf("%w to %s", errLedAway, next.URL.Host)
-		}
-		next.Header.Del(c.KeyHeader)
-	}
-	return nil
 }
 
 // Fetch returns the body of a successful answer; see Do.
@@ -170,7 +153,7 @@ func (c *Client) Fetch(ctx context.Context, method, url string) ([]byte, error) 
 }
 
 // Do makes a request, again if that may help, and returns its outcome also if it failed. An
-// empty method is GET. The error wraps a StatusError, ErrHeld, circuitbreaker.ErrOpen or what the
+// empty method is GET. The error wraps a StatusError, ErrHeld, producers.ErrLedAway, circuitbreaker.ErrOpen or what the
 // network said.
 func (c *Client) Do(ctx context.Context, method, url string) (Result, error) {
 	result, _, err := c.do(ctx, method, url, producers.Validators{})
@@ -266,7 +249,6 @@ func (c *Client) attempt(ctx context.Context, method, url string, since producer
 // What another attempt would meet as well.
 var (
 	errTooLarge = errors.New("the answer is too large")
-	errLedAway  = errors.New("a signed request is led away")
 	errUnsigned = errors.New("the request cannot be signed")
 )
 
@@ -339,7 +321,7 @@ func retryAfter(r *http.Response, now time.Time) time.Duration {
 
 // mayPass tells failures that another attempt may not meet.
 func mayPass(err error) bool {
-	for _, lasting := range []error{context.Canceled, ErrHeld, errTooLarge, errLedAway, errUnsigned} {
+	for _, lasting := range []error{context.Canceled, ErrHeld, errTooLarge, producers.ErrLedAway, errUnsigned} {
 		if errors.Is(err, lasting) {
 			return false
 		}

@@ -214,25 +214,45 @@ func TestNotModifiedWithoutAConditionIsAFailure(t *testing.T) {
 	}
 }
 
-// A server may lead elsewhere; the key that is meant for it does not go there.
-func TestAKeyIsToldToItsHostOnly(t *testing.T) {
-	told := map[string]string{}
-	wire := keyed(func(r *http.Request) *http.Response {
-		told[r.URL.String()] = r.Header.Get("X-Key")
-		switch r.URL.String() {
-		case "http://venue/a":
-			return reply(http.StatusFound, "", "Location", "/b")
-		case "http://venue/b":
-			return reply(http.StatusFound, "", "Location", "http://elsewhere/c")
-		}
-		return reply(200, "fine")
-	})
-	c := client(t, func(c *fetch.Config) { c.KeyHeader, c.Key = "X-Key", "secret" }, wire)
-	if body, err := c.Fetch(t.Context(), "", "http://venue/a"); err != nil || string(body) != "fine" {
-		t.Fatalf("got %q, %v", body, err)
+// A redirect within the host is followed; one to another host is an error that names both, and is not tried again.
+func TestRedirectsStayOnTheHost(t *testing.T) {
+	for _, c := range []struct{ name, from, to, wrong string }{
+		{name: "a path", from: "https://venue/a", to: "/b"},
+		{name: "the host spelled out", from: "https://venue/a", to: "https://VENUE:443/b"},
+		{name: "to https", from: "http://venue/a", to: "https://venue/b"},
+		{name: "elsewhere", from: "https://venue/a", to: "https://elsewhere/b", wrong: "venue leads to elsewhere"},
+		{name: "a name that begins alike", from: "https://venue/a", to: "https://venue.elsewhere/b", wrong: "venue leads to venue.elsewhere"},
+		{name: "another port", from: "https://venue/a", to: "https://venue:8443/b", wrong: "venue leads to venue:8443"},
+		{name: "an address of the own machine", from: "http://venue/a", to: "http://127.0.0.1:8080/b", wrong: "venue leads to 127.0.0.1:8080"},
+		{name: "to http", from: "https://venue/a", to: "http://venue/b", wrong: "https://venue leads to http://venue"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var asked []string
+			wire := keyed(func(r *http.Request) *http.Response {
+				asked = append(asked, r.URL.String()+" "+r.Header.Get("X-Key"))
+				if r.URL.Path == "/a" {
+					return reply(http.StatusFound, "", "Location", c.to)
+				}
+				return reply(200, "fine")
+			})
+			x := client(t, func(c *fetch.Config) { c.KeyHeader, c.Key = "X-Key", "secret" }, wire)
+			body, err := x.Fetch(t.Context(), "", c.from)
+			switch {
+			case c.wrong == "" && (err != nil || string(body) != "fine" || len(asked) != 2 || !strings.HasSuffix(asked[1], "/b secret")):
+				t.Errorf("got %q, %v after asking %q, want the answer of the second place, and that it is told the key", body, err, asked)
+			case c.wrong != "" && (!errors.Is(err, producers.ErrLedAway) || !strings.Contains(err.Error(), c.wrong)):
+				t.Errorf("got %q, %v, want an error that says %q", body, err, c.wrong)
+			case c.wrong != "" && len(asked) != 1:
+				t.Errorf("asked %q, want the first place only, once", asked)
+			}
+		})
 	}
-	if told["http://venue/a"] != "secret" || told["http://venue/b"] != "secret" || told["http://elsewhere/c"] != "" {
-		t.Errorf("the key was told to %v", told)
+}
+
+func TestRedirectsEnd(t *testing.T) {
+	wire := keyed(func(*http.Request) *http.Response { return reply(http.StatusFound, "", "Location", "/a") })
+	if _, err := client(t, func(c *fetch.Config) { c.Attempts = 1 }, wire).Fetch(t.Context(), "", "http://venue/a"); err == nil || !strings.Contains(err.Error(), "10 redirects") {
+		t.Errorf("got %v, want an error that counts the redirects", err)
 	}
 }
 
@@ -261,7 +281,7 @@ func TestSignedRequestsGoToTheirHostOnly(t *testing.T) {
 	if answer, err := c.Get(t.Context(), "http://venue/a?x=1 {}", producers.Validators{}); err != nil || string(answer.Body) != "fine" {
 		t.Fatalf("got %q, %v", answer.Body, err)
 	}
-	if _, err := c.Fetch(t.Context(), "", "http://venue/b?x=1"); err == nil || !strings.Contains(err.Error(), "led away to elsewhere") {
+	if _, err := c.Fetch(t.Context(), "", "http://venue/b?x=1"); err == nil || !strings.Contains(err.Error(), "venue leads to elsewhere") {
 		t.Errorf("led elsewhere: %v", err)
 	}
 	want := []string{"http://venue/a?x=1&by=secret key /a?x=1 {}! 3", "http://venue/b?x=1&by=secret key /b?x=1 ! 1"}

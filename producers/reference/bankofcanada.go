@@ -38,7 +38,9 @@ func bankofcanada() producers.Source {
 			return []string{rates + "?start_date=" + from.UTC().Format(time.DateOnly)}
 		},
 		// It publishes once a working day, by 16:30 in Ottawa, and asks that such values be kept.
-		Feeds:    []producers.Feed{{Name: "latest", Interval: 6 * time.Hour, Paths: producers.Fixed(rates + "?recent=1")}},
+		Feeds: []producers.Feed{{Name: "latest",
+			Evidence: producers.Documented("https://www.bankofcanada.ca/valet/docs"),
+			Interval: 6 * time.Hour, Paths: producers.Fixed(rates + "?recent=1")}},
 		Moves:    48 * time.Hour,
 		Requests: 4, Per: time.Minute,
 		MaxBody: 4 << 20,

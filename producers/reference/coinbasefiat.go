@@ -17,12 +17,14 @@ import (
 func coinbasefiat() producers.Source {
 	return producers.Source{
 		Slug: "coinbasefiat", Name: "Coinbase exchange rates", Version: 1, Aliases: []string{"coinbase-fiat"},
-		URL:      "https://api.coinbase.com",
-		License:  "under Coinbase's terms of market data",
-		Terms:    "https://www.coinbase.com/legal/market_data",
-		Off:      "Coinbase's terms of market data ask for its consent before indexes or fixings are made of them",
-		Kinds:    []string{producers.KindFiat},
-		Feeds:    []producers.Feed{{Name: "rates", Interval: 15 * time.Minute, Paths: producers.Fixed("/v2/exchange-rates?currency=USD")}},
+		URL:     "https://api.coinbase.com",
+		License: "under Coinbase's terms of market data",
+		Terms:   "https://www.coinbase.com/legal/market_data",
+		Off:     "Coinbase's terms of market data ask for its consent before indexes or fixings are made of them",
+		Kinds:   []string{producers.KindFiat},
+		Feeds: []producers.Feed{{Name: "rates",
+			Evidence: producers.Documented("https://docs.cdp.coinbase.com/coinbase-app/track-apis/exchange-rates"),
+			Interval: 15 * time.Minute, Paths: producers.Fixed("/v2/exchange-rates?currency=USD")}},
 		Moves:    24 * time.Hour,       // paper money rests at weekends
 		Requests: 10, Per: time.Minute, // 10,000 an hour are documented for requests with a key, none for those without
 		MaxBody: 1 << 20,

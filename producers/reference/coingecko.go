@@ -39,15 +39,27 @@ func coingecko() producers.Source {
 		KeyHeader:   "x-cg-demo-api-key",
 		Kinds:       []string{producers.KindCoin, producers.KindMarket, producers.KindGlobal},
 		Feeds: []producers.Feed{
-			{Name: "top", Interval: 5 * time.Minute, Paths: producers.Fixed(coinGeckoMarkets(1, coinGeckoTop)...)},
+			{Name: "top",
+				Evidence: producers.Recorded("coingecko_ruby/coins-markets-bitcoin.json"),
+				Interval: 5 * time.Minute, Paths: producers.Fixed(coinGeckoMarkets(1, coinGeckoTop)...)},
 			// Before rest, which counts by it how many pages there are.
-			{Name: "list", Interval: 24 * time.Hour, Paths: producers.Fixed(coinGeckoCoins + "list?include_platform=true")},
-			{Name: "global", Interval: 10 * time.Minute, Paths: producers.Fixed("/global")},
-			{Name: "past", Interval: 10 * time.Minute, Skips: true, Paths: coinGeckoPasts},
-			{Name: "rest", Interval: time.Hour, Paths: coinGeckoRest},
-			{Name: "detail", Interval: 10 * time.Minute, Skips: true, Paths: func(k producers.Known) []string {
-				return overdue(k, k.Ranked, 50, coinGeckoCoins, coinGeckoDetail)
-			}},
+			{Name: "list",
+				Evidence: producers.Recorded("coingecko_ruby/coins-list.json.gz"),
+				Interval: 24 * time.Hour, Paths: producers.Fixed(coinGeckoCoins + "list?include_platform=true")},
+			{Name: "global",
+				Evidence: producers.Recorded("coingecko_ruby/global.json"),
+				Interval: 10 * time.Minute, Paths: producers.Fixed("/global")},
+			{Name: "past",
+				Evidence: producers.Recorded("coingecko_ruby/market-chart-90d.json"),
+				Interval: 10 * time.Minute, Skips: true, Paths: coinGeckoPasts},
+			{Name: "rest",
+				Evidence: producers.Recorded("coingecko_ruby/coins-markets-bitcoin.json"),
+				Interval: time.Hour, Paths: coinGeckoRest},
+			{Name: "detail",
+				Evidence: producers.Recorded("coingecko_ruby/coin-bitcoin.json.gz"),
+				Interval: 10 * time.Minute, Skips: true, Paths: func(k producers.Known) []string {
+					return overdue(k, k.Ranked, 50, coinGeckoCoins, coinGeckoDetail)
+				}},
 		},
 		Moves:    10 * time.Minute, // held at most five minutes
 		Requests: 5, Per: time.Minute,

@@ -32,12 +32,20 @@ func coinpaprika() producers.Source {
 		Off:         "its free plan is for non-commercial use only; switch it on where yours is, or where you have a plan",
 		Kinds:       []string{producers.KindCoin, producers.KindMarket, producers.KindGlobal},
 		Feeds: []producers.Feed{
-			{Name: "tickers", Interval: 10 * time.Minute, Paths: producers.Fixed("/tickers?quotes=USD")},
-			{Name: "coins", Interval: 24 * time.Hour, Paths: producers.Fixed("/coins")},
-			{Name: "global", Interval: 30 * time.Minute, Paths: producers.Fixed("/global")},
-			{Name: "detail", Interval: 30 * time.Minute, Skips: true, Paths: func(k producers.Known) []string {
-				return overdue(k, k.Ranked[:min(len(k.Ranked), coinPaprikaDetails)], 8, coinPaprikaCoins, "")
-			}},
+			{Name: "tickers",
+				Evidence: producers.Documented("https://api.coinpaprika.com"),
+				Interval: 10 * time.Minute, Paths: producers.Fixed("/tickers?quotes=USD")},
+			{Name: "coins",
+				Evidence: producers.Documented("https://api.coinpaprika.com"),
+				Interval: 24 * time.Hour, Paths: producers.Fixed("/coins")},
+			{Name: "global",
+				Evidence: producers.Documented("https://api.coinpaprika.com"),
+				Interval: 30 * time.Minute, Paths: producers.Fixed("/global")},
+			{Name: "detail",
+				Evidence: producers.Documented("https://api.coinpaprika.com"),
+				Interval: 30 * time.Minute, Skips: true, Paths: func(k producers.Known) []string {
+					return overdue(k, k.Ranked[:min(len(k.Ranked), coinPaprikaDetails)], 8, coinPaprikaCoins, "")
+				}},
 		},
 		Moves:    30 * time.Minute, // markets are reckoned anew every few minutes
 		Requests: 25, Per: time.Hour,

@@ -9,6 +9,7 @@ import (
 
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/answer"
+	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
@@ -31,10 +32,17 @@ func defillama() producers.Source {
 		Off:         "its terms allow personal, non-commercial use and no republishing without its permission",
 		Kinds:       []string{producers.KindStablecoin, producers.KindTVL},
 		Feeds: []producers.Feed{
-			{Name: "stablecoins", URL: "https://stablecoins.llama.fi", Interval: time.Hour, Paths: producers.Fixed("/stablecoins?includePrices=true")},
-			{Name: "chains", Interval: time.Hour, Paths: producers.Fixed("/v2/chains")},
-			// Its numbers change each hour, and those of 7,000 protocols would fill the kept log: 1.5 MB a round.
-			{Name: "protocols", Interval: 6 * time.Hour, Paths: producers.Fixed("/protocols")},
+			{Name: "stablecoins", URL: "https://stablecoins.llama.fi",
+				Evidence: producers.Recorded("defillama/stablecoins-2026-09-02-reshaped.json").But(
+					"the names of the fields were put back by hand"),
+				Interval: time.Hour, Paths: producers.Fixed("/stablecoins?includePrices=true")},
+			{Name: "chains",
+				Evidence: producers.Documented("https://github.com/DefiLlama/api-docs"),
+				Interval: time.Hour, Paths: producers.Fixed("/v2/chains")},
+			// Its numbers change each hour, and only what changed is written: some 1.5 MB an hour of 7,000 protocols.
+			{Name: "protocols",
+				Evidence: producers.Documented("https://github.com/DefiLlama/api-docs"),
+				Interval: schemas.DefiReadEvery, Paths: producers.Fixed("/protocols")},
 		},
 		// No limit is published; throttling is said to begin far above.
 		Moves:    time.Hour, // counted once an hour
@@ -48,7 +56,8 @@ func defillama() producers.Source {
 // defiLlamaPast is the total of all chains by days since the source began to count. Its value of a day is that of the day's
 // beginning. It leaves out what the source knows to be counted twice, which our total does not: see docs/formulas.md.
 func defiLlamaPast() *producers.Past {
-	past := dailyFile("all-chains", "", "/v2/historicalChainTvl", time.Date(2017, 9, 27, 0, 0, 0, 0, time.UTC))
+	past := dailyFile("all-chains", "", "/v2/historicalChainTvl", time.Date(2017, 9, 27, 0, 0, 0, 0, time.UTC),
+		producers.Documented("https://github.com/DefiLlama/api-docs"))
 	past.Settle = time.Hour // a day's beginning is long counted when the day ends
 	return past
 }

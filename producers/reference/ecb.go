@@ -26,9 +26,12 @@ func ecb() producers.Source {
 		Terms:       "https://www.ecb.europa.eu/home/disclaimer/html/index.en.html",
 		Attribution: "Source: ECB euro foreign exchange reference rates",
 		History:     ecbHistory,
-		Past:        dailyFile("eurofxref", "EUR", ecbWhole, time.Date(1999, 1, 4, 0, 0, 0, 0, time.UTC)),
-		Feeds:       []producers.Feed{{Name: "daily", Interval: time.Hour, Paths: producers.Fixed("/eurofxref-daily.xml")}},
-		Kinds:       []string{producers.KindFiat},
+		Past: dailyFile("eurofxref", "EUR", ecbWhole, time.Date(1999, 1, 4, 0, 0, 0, 0, time.UTC),
+			producers.Recorded("ecb/eurofxref-hist-90d-2019.json.gz")),
+		Feeds: []producers.Feed{{Name: "daily",
+			Evidence: producers.Recorded("ecb/eurofxref-daily-2015-01-07.json"),
+			Interval: time.Hour, Paths: producers.Fixed("/eurofxref-daily.xml")}},
+		Kinds: []string{producers.KindFiat},
 		// The bank names no limit; a start takes two requests, an hour one.
 		Moves:    48 * time.Hour, // at Easter TARGET rests for four days
 		Requests: 4, Per: time.Minute,

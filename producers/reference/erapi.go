@@ -20,9 +20,11 @@ func erapi() producers.Source {
 		Attribution: `<a href="https://www.exchangerate-api.com">Rates By Exchange Rate API</a>`,
 		Off:         "its terms allow to convert with the rates, not to pass them on",
 		Kinds:       []string{producers.KindFiat},
-		Feeds:       []producers.Feed{{Name: "latest", Interval: 6 * time.Hour, Paths: producers.Fixed("/v6/latest/USD")}},
-		Moves:       24 * time.Hour, // once a day
-		Requests:    3, Per: time.Hour,
+		Feeds: []producers.Feed{{Name: "latest",
+			Evidence: producers.Recorded("er-api/latest-usd-2024-08-19.json"),
+			Interval: 6 * time.Hour, Paths: producers.Fixed("/v6/latest/USD")}},
+		Moves:    24 * time.Hour, // once a day
+		Requests: 3, Per: time.Hour,
 		MaxBody: 1 << 20,
 		Decode:  decodeERAPI,
 	}

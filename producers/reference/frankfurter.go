@@ -27,7 +27,9 @@ func frankfurter() producers.Source {
 			}
 			return []string{rates + "&from=" + from.UTC().Format(time.DateOnly)}
 		},
-		Feeds: []producers.Feed{{Name: "latest", Interval: time.Hour, Paths: producers.Fixed(rates)}},
+		Feeds: []producers.Feed{{Name: "latest",
+			Evidence: producers.Documented("https://github.com/lineofflight/frankfurter/blob/main/lib/public/v2/openapi.json"),
+			Interval: time.Hour, Paths: producers.Fixed(rates)}},
 		// There are no quotas; what is too much is not said.
 		Moves:    48 * time.Hour, // central banks rest for up to four days
 		Requests: 4, Per: time.Minute,

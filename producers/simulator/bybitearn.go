@@ -68,7 +68,7 @@ func (r *Reference) bybitProducts(w http.ResponseWriter, req *http.Request) {
 			p["duration"], p["rewardDistributionType"], p["rewardIntervalMinute"] = "Flexible", "Simple", 24*60
 			switch {
 			case s.into != "":
-				p["swapCoin"], p["swapCoinPrecision"], p["rewardDistributionType"], p["rewardIntervalMinute"] = s.into, "8", "Other", 0
+				p["swapCoin"], p["swapCoinPrecision"], p["rewardDistributionType"], p["rewardIntervalMinute"] = s.into, "8", "LST", 0
 				p["stakeExchangeRate"], p["redeemExchangeRate"] = "0.93", "1.07"
 			case s.days > 0:
 				p["duration"], p["term"], p["rewardDistributionType"], p["redeemProcessingMinute"] = "Fixed", s.days, "Compound", 2880

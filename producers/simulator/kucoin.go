@@ -14,7 +14,8 @@ import (
 //
 //	connect  https://www.kucoin.com/apidoc/project-6000000/websocket-api/base-info/introduction (with a token; a
 //	         ping every 18 s, and 10 s more)
-//	feed     https://www.kucoin.com/docs-new/3470063w0 (ticker), 3470065w0 (snapshot), 3470072w0 (trades)
+//	feed     https://www.kucoin.com/docs-new/3470063w0 (ticker), 3470065w0 (snapshot, of one symbol a topic), 3470072w0
+//	         (trades)
 //	limits   https://www.kucoin.com/docs-new/rate-limit (30 connects a minute, 100 messages in 10 s, 400
 //	         topics a connection; HTTP: 2,000 weight in 30 s, here 3 a request)
 func kucoin() Venue {
@@ -79,7 +80,7 @@ func kucoinReceive(c *Conn, message []byte) {
 	case request.Type != "subscribe" && request.Type != "unsubscribe":
 		say(map[string]any{"type": "error", "code": 404, "data": "type " + request.Type + " is not supported"})
 		return
-	case !known || len(names) > 100:
+	case !known || len(names) > 100 || channel == "/market/snapshot" && len(names) > 1:
 		say(map[string]any{"type": "error", "code": 404, "data": "topic " + request.Topic + " is not found"})
 		return
 	}

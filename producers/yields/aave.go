@@ -33,9 +33,11 @@ func aave() producers.Source {
 		Attribution: "Source: Aave",
 		Kinds:       []string{producers.KindRate},
 		Feeds: []producers.Feed{
-			{Name: "chains", Interval: 24 * time.Hour,
+			{Name: "chains", Evidence: producers.Documented("https://aave.com/docs/aave-v3/markets/data"), Interval: 24 * time.Hour,
 				Paths: producers.Fixed(graphQL(`{ chains(filter: MAINNET_ONLY) { chainId } }`))},
-			{Name: "markets", Interval: 15 * time.Minute, Paths: chains.paths},
+			{Name: "markets",
+				Evidence: producers.Documented("https://aave.com/docs/aave-v3/markets/data"),
+				Interval: 15 * time.Minute, Paths: chains.paths},
 		},
 		Moves:    15 * time.Minute,     // by what is borrowed, which changes with every block
 		Requests: 10, Per: time.Minute, // no limit is published

@@ -29,8 +29,13 @@ func binanceEarn() producers.Source {
 		Sign:        signBinance,
 		Kinds:       []string{producers.KindRate},
 		Feeds: []producers.Feed{
-			{Name: "flexible", Interval: time.Hour, Paths: producers.Fixed(binancePages("/sapi/v1/simple-earn/flexible/list")...)},
-			{Name: "locked", Interval: time.Hour, Paths: producers.Fixed(binancePages("/sapi/v1/simple-earn/locked/list")...)},
+			{Name: "flexible",
+				Evidence: producers.Documented("https://developers.binance.com/docs/simple_earn/flexible-locked/account/Get-Simple-Earn-Flexible-Product-List"),
+				Interval: time.Hour, Paths: producers.Fixed(binancePages("/sapi/v1/simple-earn/flexible/list")...)},
+			{Name: "locked",
+				Evidence: producers.Documented("https://developers.binance.com/docs/simple_earn/flexible-locked/account/Get-Simple-Earn-Locked-Product-List").But(
+					"whether a product of status CREATED takes money yet: all that are not sold out count as offers"),
+				Interval: time.Hour, Paths: producers.Fixed(binancePages("/sapi/v1/simple-earn/locked/list")...)},
 		},
 		Moves:    24 * time.Hour, // rates are of the moment, but no interval is documented
 		Requests: 10, Per: time.Minute,

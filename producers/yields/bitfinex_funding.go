@@ -26,9 +26,12 @@ func bitfinexFunding() producers.Source {
 		Terms:       "https://www.bitfinex.com/legal/exchange/api-terms",
 		Attribution: "Source: Bitfinex",
 		Kinds:       []string{producers.KindRate},
-		Feeds:       []producers.Feed{{Name: "tickers", Interval: 15 * time.Minute, Paths: producers.Fixed("/v2/tickers?symbols=ALL")}},
+		Feeds: []producers.Feed{{Name: "tickers",
+			Evidence: producers.Documented("https://docs.bitfinex.com/reference/rest-public-tickers"),
+			Interval: 15 * time.Minute, Paths: producers.Fixed("/v2/tickers?symbols=ALL")}},
 		Past: &producers.Past{
-			Listing: []string{"/v2/tickers?symbols=ALL"}, Series: byRank, Interval: time.Hour,
+			Evidence: producers.Documented("https://docs.bitfinex.com/reference/rest-public-candles"),
+			Listing:  []string{"/v2/tickers?symbols=ALL"}, Series: byRank, Interval: time.Hour,
 			// Those of all periods, as Bitfinex draws them itself: of a single period many hours have no trade.
 			Path: func(s producers.Series, from, to time.Time) string {
 				return fmt.Sprintf("/v2/candles/trade:1h:%s:a30:p2:p30/hist?start=%d&end=%d&limit=%d&sort=1",

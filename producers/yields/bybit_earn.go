@@ -19,15 +19,21 @@ import (
 // public clients read, are not on that page yet.
 func bybitEarn() producers.Source {
 	return producers.Source{
-		Slug: "bybit-earn", Name: "Bybit Earn", Version: 1,
+		Slug: "bybit-earn", Name: "Bybit Earn", Version: 2,
 		URL:         "https://api.bybit.com",
 		License:     "under Bybit's terms of service",
 		Terms:       "https://www.bybit.com/en/terms-service/information/",
 		Attribution: "Source: Bybit",
 		Kinds:       []string{producers.KindRate},
 		Feeds: []producers.Feed{
-			{Name: "savings", Interval: 15 * time.Minute, Paths: producers.Fixed("/v5/earn/product?category=FlexibleSaving")},
-			{Name: "onchain", Interval: 15 * time.Minute, Paths: producers.Fixed("/v5/earn/product?category=OnChain")},
+			{Name: "savings",
+				Evidence: producers.Documented("https://bybit-exchange.github.io/docs/v5/earn/product-info").But(
+					"tierAprDetails is on no page that was read; three public clients read it"),
+				Interval: 15 * time.Minute, Paths: producers.Fixed("/v5/earn/product?category=FlexibleSaving")},
+			{Name: "onchain",
+				Evidence: producers.Documented("https://bybit-exchange.github.io/docs/v5/earn/product-info").But(
+					"that Other means what the documentation calls LST, a token whose price in the coin grows"),
+				Interval: 15 * time.Minute, Paths: producers.Fixed("/v5/earn/product?category=OnChain")},
 		},
 		Moves:    15 * time.Minute, // reckoned anew every ten minutes
 		Requests: 50, Per: time.Second,
@@ -110,7 +116,7 @@ func bybitProduct(row json.RawMessage, out *producers.Readings) error {
 	switch p.Distribution {
 	case "Compound":
 		rate.Compounding = cmp.Or(every, "daily")
-	case "Other": // a token whose price in the coin grows, as a rule once a day
+	case "LST", "Other": // a token whose price in the coin grows, as a rule once a day; Other is on no page that was read
 		rate.Compounding = "daily"
 	}
 	for _, t := range p.Tiers {

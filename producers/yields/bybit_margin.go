@@ -22,7 +22,9 @@ func bybitMargin() producers.Source {
 		Attribution: "Source: Bybit",
 		Kinds:       []string{producers.KindRate},
 		Feeds: []producers.Feed{{
-			Name: "borrowed", Interval: 15 * time.Minute, Paths: producers.Fixed("/v5/spot-margin-trade/data?vipLevel=No%20VIP"),
+			Name:     "borrowed",
+			Evidence: producers.Documented("https://bybit-exchange.github.io/docs/v5/spot-margin-uta/vip-margin"),
+			Interval: 15 * time.Minute, Paths: producers.Fixed("/v5/spot-margin-trade/data?vipLevel=No%20VIP"),
 		}},
 		Moves:    time.Hour,            // rates are those of an hour
 		Requests: 60, Per: time.Minute, // 600 within 5 seconds are allowed to an address, over all that it asks for

@@ -11,8 +11,8 @@ import (
 )
 
 // cbeth reads what holders of cbETH earn, Coinbase's wrapped staked ether: an APY as a fraction. The endpoint is described on
-// https://docs.cdp.coinbase.com/exchange/reference/exchangerestapi_getwrappedasset; public clients that read its apy multiply
-// it with 100 for percent.
+// https://docs.cdp.coinbase.com/api-reference/exchange-api/rest-api/wrapped-assets/get-wrapped-asset-details, whose sample says
+// 0.0384; public clients multiply it with 100 for percent. It may be asked for once a second.
 func cbeth() producers.Source {
 	return producers.Source{
 		Slug: "coinbase-cbeth", Name: "Coinbase cbETH", Version: 1, Aliases: []string{"cbeth", "coinbase-wrapped-staked-eth"},
@@ -21,9 +21,11 @@ func cbeth() producers.Source {
 		Terms:       "https://www.coinbase.com/legal/market_data",
 		Attribution: "Source: Coinbase",
 		Kinds:       []string{producers.KindRate},
-		Feeds:       []producers.Feed{{Name: "apy", Interval: time.Hour, Paths: producers.Fixed("/wrapped-assets/CBETH")}},
-		Moves:       24 * time.Hour, // rewards of staking are reckoned by days
-		Requests:    10, Per: time.Second,
+		Feeds: []producers.Feed{{Name: "apy",
+			Evidence: producers.Documented("https://docs.cdp.coinbase.com/api-reference/exchange-api/rest-api/wrapped-assets/get-wrapped-asset-details"),
+			Interval: time.Hour, Paths: producers.Fixed("/wrapped-assets/CBETH")}},
+		Moves:    24 * time.Hour, // rewards of staking are reckoned by days
+		Requests: 1, Per: time.Second,
 		MaxBody: 1 << 20,
 		Decode:  decodeCBETH,
 	}

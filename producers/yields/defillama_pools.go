@@ -33,11 +33,16 @@ func defillamaYields() producers.Source {
 		Off:         "its terms allow personal, non-commercial use and no republishing without its permission",
 		Kinds:       []string{producers.KindRate},
 		Feeds: []producers.Feed{
-			{Name: "pools", Interval: time.Hour, Paths: producers.Fixed("/pools")},
-			{Name: "borrowing", Interval: time.Hour, Paths: producers.Fixed("/lendBorrow")},
+			{Name: "pools",
+				Evidence: producers.Recorded("defillama/pools-2026-09-02-reshaped.json").But("the names of the fields were put back by hand"),
+				Interval: time.Hour, Paths: producers.Fixed("/pools")},
+			{Name: "borrowing",
+				Evidence: producers.Guessed("https://github.com/DefiLlama/yield-server/blob/master/src/api/routes/pools.js"),
+				Interval: time.Hour, Paths: producers.Fixed("/lendBorrow")},
 		},
 		Past: &producers.Past{
-			Listing: []string{"/pools"}, Series: byValue, Interval: 24 * time.Hour,
+			Evidence: producers.Documented("https://defillama.com/docs/api"),
+			Listing:  []string{"/pools"}, Series: byValue, Interval: 24 * time.Hour,
 			Path: func(s producers.Series, _, _ time.Time) string { return "/chart/" + s.ID },
 			// Answers are kept for up to an hour, and the last count of a day comes in its last hour.
 			Settle: 2 * time.Hour,

@@ -20,9 +20,11 @@ func frax() producers.Source {
 		Terms:       "https://docs.frax.finance/terms",
 		Attribution: "Source: Frax",
 		Kinds:       []string{producers.KindRate},
-		Feeds:       []producers.Feed{{Name: "apr", Interval: time.Hour, Paths: producers.Fixed("/v2/frxeth/summary/latest")}},
-		Moves:       0,                    // rewards come in cycles of a week, may stand for any time
-		Requests:    10, Per: time.Minute, // no limit is published
+		Feeds: []producers.Feed{{Name: "apr",
+			Evidence: producers.Guessed("https://github.com/DefiLlama/yield-server/blob/master/src/adaptors/frax-ether/index.js"),
+			Interval: time.Hour, Paths: producers.Fixed("/v2/frxeth/summary/latest")}},
+		Moves:    0,                    // rewards come in cycles of a week, may stand for any time
+		Requests: 10, Per: time.Minute, // no limit is published
 		MaxBody: 1 << 20,
 		Decode:  decodeFrax,
 	}

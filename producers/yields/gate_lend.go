@@ -21,9 +21,11 @@ func gateLend() producers.Source {
 		Terms:       "https://www.gate.com/legal/user-agreement",
 		Attribution: "Source: Gate",
 		Kinds:       []string{producers.KindRate},
-		Feeds:       []producers.Feed{{Name: "lent", Interval: 15 * time.Minute, Paths: producers.Fixed("/api/v4/earn/uni/rate")}},
-		Moves:       time.Hour, // settled each hour
-		Requests:    200, Per: 10 * time.Second,
+		Feeds: []producers.Feed{{Name: "lent",
+			Evidence: producers.Documented("https://github.com/gateio/gateapi-python/blob/master/docs/EarnUniApi.md"),
+			Interval: 15 * time.Minute, Paths: producers.Fixed("/api/v4/earn/uni/rate")}},
+		Moves:    time.Hour, // settled each hour
+		Requests: 200, Per: 10 * time.Second,
 		MaxBody: 8 << 20,
 		Decode:  decodeGateLend,
 	}

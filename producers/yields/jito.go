@@ -21,9 +21,11 @@ func jito() producers.Source {
 		Terms:       "https://www.jito.network/terms-of-service/",
 		Attribution: "Source: Jito",
 		Kinds:       []string{producers.KindRate},
-		Feeds:       []producers.Feed{{Name: "apy", Interval: time.Hour, Paths: producers.Fixed("/api/getJitoPoolStatsRecentOnly/")}},
-		Moves:       48 * time.Hour,       // an epoch of Solana, about two days
-		Requests:    10, Per: time.Minute, // no limit is published
+		Feeds: []producers.Feed{{Name: "apy",
+			Evidence: producers.Guessed("https://github.com/DefiLlama/yield-server/blob/master/src/adaptors/jito-liquid-staking/index.js"),
+			Interval: time.Hour, Paths: producers.Fixed("/api/getJitoPoolStatsRecentOnly/")}},
+		Moves:    48 * time.Hour,       // an epoch of Solana, about two days
+		Requests: 10, Per: time.Minute, // no limit is published
 		MaxBody: 1 << 20,
 		Decode:  decodeJito,
 	}

@@ -27,8 +27,12 @@ func kamino() producers.Source {
 		Attribution: "Source: Kamino",
 		Kinds:       []string{producers.KindRate},
 		Feeds: []producers.Feed{
-			{Name: "markets", Interval: 6 * time.Hour, Paths: producers.Fixed("/v2/kamino-market")},
-			{Name: "reserves", Interval: 30 * time.Minute, Paths: markets.paths, Skips: true},
+			{Name: "markets",
+				Evidence: producers.Documented("https://github.com/Kamino-Finance/kamino-api-docs"),
+				Interval: 6 * time.Hour, Paths: producers.Fixed("/v2/kamino-market")},
+			{Name: "reserves",
+				Evidence: producers.Documented("https://github.com/Kamino-Finance/kamino-api-docs"),
+				Interval: 30 * time.Minute, Paths: markets.paths, Skips: true},
 		},
 		Moves:    30 * time.Minute,     // by what is borrowed, which changes with every slot
 		Requests: 30, Per: time.Minute, // no limit is published

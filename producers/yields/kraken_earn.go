@@ -11,7 +11,7 @@ import (
 )
 
 // krakenEarn reads the strategies of Kraken Earn: APRs in percent that Kraken estimates as a range, of which the lower end is
-// taken. The endpoint is described on https://docs.kraken.com/api/docs/rest-api/list-earn-strategies. The least that may be
+// taken. The endpoint is described on https://docs.kraken.com/api/docs/rest-api/list-strategies. The least that may be
 // allocated is told in USD, and is left out.
 func krakenEarn() producers.Source {
 	return producers.Source{
@@ -25,7 +25,9 @@ func krakenEarn() producers.Source {
 		Sign:        signKraken,
 		Kinds:       []string{producers.KindRate},
 		Feeds: []producers.Feed{{
-			Name: "strategies", Interval: time.Hour, Paths: producers.Fixed(`/0/private/Earn/Strategies {"limit":500}`),
+			Name:     "strategies",
+			Evidence: producers.Documented("https://docs.kraken.com/api/docs/rest-api/list-strategies"),
+			Interval: time.Hour, Paths: producers.Fixed(`/0/private/Earn/Strategies {"limit":500}`),
 		}},
 		Moves:    0, // ranges that Kraken sets, may stand for any time
 		Requests: 10, Per: time.Minute,

@@ -12,10 +12,14 @@ import (
 )
 
 // kucoinEarn reads the products of KuCoin Earn: savings, which are lent, offers for a while, and what is staked; yearly rates
-// as fractions, as described on https://www.kucoin.com/docs-new/rest/earn/get-savings-products and the pages beside it.
+// as fractions, as described on https://www.kucoin.com/docs-new/3470271e0 and the pages beside it.
 func kucoinEarn() producers.Source {
-	feed := func(name, path string) producers.Feed {
-		return producers.Feed{Name: name, Interval: time.Hour, Paths: producers.Fixed("/api/v1/earn/" + path + "/products")}
+	const products = "https://www.kucoin.com/docs-new/3470271e0"
+	feed := func(name, path string, evidence producers.Evidence) producers.Feed {
+		return producers.Feed{
+			Name: name, Evidence: evidence,
+			Interval: time.Hour, Paths: producers.Fixed("/api/v1/earn/" + path + "/products"),
+		}
 	}
 	return producers.Source{
 		Slug: "kucoin-earn", Name: "KuCoin Earn", Version: 1,
@@ -28,8 +32,11 @@ func kucoinEarn() producers.Source {
 		Sign:        signKuCoin,
 		Kinds:       []string{producers.KindRate},
 		Feeds: []producers.Feed{
-			feed("savings", "saving"), feed("promotions", "promotion"), feed("staking", "staking"),
-			feed("kcs", "kcs-staking"), feed("eth", "eth-staking"),
+			feed("savings", "saving", producers.Documented(products)),
+			feed("promotions", "promotion", producers.Documented(products).But("the page of savings was read, not the one of these products")),
+			feed("staking", "staking", producers.Documented(products).But("the page of savings was read, not the one of these products")),
+			feed("kcs", "kcs-staking", producers.Documented("https://www.kucoin.com/docs/rest/earn/staking/get-earn-kcs-staking-products")),
+			feed("eth", "eth-staking", producers.Documented(products).But("the page of savings was read, not the one of these products")),
 		},
 		Moves:    0,                    // products with rates that KuCoin sets, may stand for any time
 		Requests: 60, Per: time.Minute, // each weighs 5 of the 2,000 and more that an account has within 30 seconds

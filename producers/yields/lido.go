@@ -21,8 +21,11 @@ func lido() producers.Source {
 		Terms:       "https://lido.fi/terms-of-use",
 		Attribution: "Source: Lido",
 		Kinds:       []string{producers.KindRate},
-		Feeds:       []producers.Feed{{Name: "apr", Interval: time.Hour, Paths: producers.Fixed("/v1/protocol/steth/apr/last")}},
+		Feeds: []producers.Feed{{Name: "apr",
+			Evidence: producers.Documented("https://docs.lido.fi/integrations/api/"),
+			Interval: time.Hour, Paths: producers.Fixed("/v1/protocol/steth/apr/last")}},
 		Past: &producers.Past{
+			Evidence: producers.Documented("https://docs.lido.fi/integrations/api/"),
 			Series: func([]*eventsv1.ReferenceRecord) []producers.Series {
 				return []producers.Series{{ID: "steth", Symbol: "stETH", Coin: "ethereum", Category: schemas.RateStaking}}
 			},

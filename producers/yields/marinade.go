@@ -21,9 +21,11 @@ func marinade() producers.Source {
 		Terms:       "https://marinade.finance/terms-of-use",
 		Attribution: "Source: Marinade",
 		Kinds:       []string{producers.KindRate},
-		Feeds:       []producers.Feed{{Name: "apy", Interval: time.Hour, Paths: producers.Fixed("/msol/apy/7d")}},
-		Moves:       48 * time.Hour,       // an epoch of Solana, about two days
-		Requests:    10, Per: time.Minute, // no limit is published
+		Feeds: []producers.Feed{{Name: "apy",
+			Evidence: producers.Guessed("https://github.com/DefiLlama/yield-server/blob/master/src/adaptors/marinade-liquid-staking/index.js"),
+			Interval: time.Hour, Paths: producers.Fixed("/msol/apy/7d")}},
+		Moves:    48 * time.Hour,       // an epoch of Solana, about two days
+		Requests: 10, Per: time.Minute, // no limit is published
 		MaxBody: 1 << 20,
 		Decode:  decodeMarinade,
 	}

@@ -25,9 +25,11 @@ func morpho() producers.Source {
 		Terms:       "https://morpho.org/terms-of-use",
 		Attribution: "Source: Morpho",
 		Kinds:       []string{producers.KindRate},
-		Feeds:       []producers.Feed{{Name: "markets", Interval: 15 * time.Minute, Paths: producers.Fixed(graphQL(morphoQuery))}},
-		Moves:       15 * time.Minute,     // by what is borrowed, which changes with every block
-		Requests:    60, Per: time.Minute, // of the 5,000 in five minutes
+		Feeds: []producers.Feed{{Name: "markets",
+			Evidence: producers.Documented("https://docs.morpho.org/developers/api/morpho-markets"),
+			Interval: 15 * time.Minute, Paths: producers.Fixed(graphQL(morphoQuery))}},
+		Moves:    15 * time.Minute,     // by what is borrowed, which changes with every block
+		Requests: 60, Per: time.Minute, // of the 5,000 in five minutes
 		MaxBody: 16 << 20,
 		Decode:  decodeMorpho,
 	}

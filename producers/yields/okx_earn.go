@@ -26,11 +26,17 @@ func okxEarn() producers.Source {
 		Attribution: "Source: OKX",
 		Kinds:       []string{producers.KindRate},
 		Feeds: []producers.Feed{
-			{Name: "lent", Interval: 15 * time.Minute, Paths: producers.Fixed(okxHistory + "?limit=1")},
-			{Name: "borrowed", Interval: 15 * time.Minute, Paths: producers.Fixed("/api/v5/finance/savings/lending-rate-summary")},
+			{Name: "lent",
+				Evidence: producers.Documented("https://www.okx.com/docs-v5/en/#financial-product-simple-earn-flexible-get-public-borrow-history-public").But(
+					"lendingRate was read once in the documentation; no public client was found that reads it"),
+				Interval: 15 * time.Minute, Paths: producers.Fixed(okxHistory + "?limit=1")},
+			{Name: "borrowed",
+				Evidence: producers.Documented("https://www.okx.com/docs-v5/en/#financial-product-simple-earn-flexible-get-public-borrow-info-public"),
+				Interval: 15 * time.Minute, Paths: producers.Fixed("/api/v5/finance/savings/lending-rate-summary")},
 		},
 		Past: &producers.Past{
-			Listing: []string{okxHistory + "?limit=1"}, Series: byRank, Interval: time.Hour,
+			Evidence: producers.Documented("https://www.okx.com/docs-v5/en/#financial-product-simple-earn-flexible-get-public-borrow-history-public"),
+			Listing:  []string{okxHistory + "?limit=1"}, Series: byRank, Interval: time.Hour,
 			Path: func(s producers.Series, _, to time.Time) string {
 				return fmt.Sprintf("%s?ccy=%s&limit=%d&after=%d", okxHistory, url.QueryEscape(s.ID), okxHours, to.UnixMilli())
 			},

@@ -21,9 +21,11 @@ func rocketpool() producers.Source {
 		Terms:       "https://rocketpool.net/files/terms-of-service.pdf",
 		Attribution: "Source: Rocket Pool",
 		Kinds:       []string{producers.KindRate},
-		Feeds:       []producers.Feed{{Name: "apr", Interval: time.Hour, Paths: producers.Fixed("/api/apr")}},
-		Moves:       24 * time.Hour,       // balances are reported about once a day
-		Requests:    10, Per: time.Minute, // no limit is published
+		Feeds: []producers.Feed{{Name: "apr",
+			Evidence: producers.Guessed("https://github.com/DefiLlama/yield-server/blob/master/src/adaptors/rocket-pool/index.js"),
+			Interval: time.Hour, Paths: producers.Fixed("/api/apr")}},
+		Moves:    24 * time.Hour,       // balances are reported about once a day
+		Requests: 10, Per: time.Minute, // no limit is published
 		MaxBody: 1 << 20,
 		Decode:  decodeRocketPool,
 	}

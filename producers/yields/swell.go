@@ -21,9 +21,11 @@ func swell() producers.Source {
 		Terms:       "https://www.swellnetwork.io/terms-of-use",
 		Attribution: "Source: Swell",
 		Kinds:       []string{producers.KindRate},
-		Feeds:       []producers.Feed{{Name: "apr", Interval: time.Hour, Paths: producers.Fixed("/api/tokens/sweth/apr")}},
-		Moves:       24 * time.Hour,       // rewards of staking are reckoned by days
-		Requests:    10, Per: time.Minute, // no limit is published
+		Feeds: []producers.Feed{{Name: "apr",
+			Evidence: producers.Guessed("https://github.com/DefiLlama/yield-server/blob/master/src/adaptors/swell-liquid-staking/index.js"),
+			Interval: time.Hour, Paths: producers.Fixed("/api/tokens/sweth/apr")}},
+		Moves:    24 * time.Hour,       // rewards of staking are reckoned by days
+		Requests: 10, Per: time.Minute, // no limit is published
 		MaxBody: 1 << 20,
 		Decode:  decodeSwell,
 	}

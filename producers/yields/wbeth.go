@@ -21,7 +21,9 @@ func wbeth() producers.Source {
 		Attribution: "Source: Binance",
 		Kinds:       []string{producers.KindRate},
 		Feeds: []producers.Feed{{
-			Name: "apr", Interval: time.Hour, Paths: producers.Fixed("/bapi/earn/v1/public/pos/cftoken/project/getPurchasableProject"),
+			Name:     "apr",
+			Evidence: producers.Guessed("https://github.com/DefiLlama/yield-server/blob/master/src/adaptors/binance-staked-eth/index.js"),
+			Interval: time.Hour, Paths: producers.Fixed("/bapi/earn/v1/public/pos/cftoken/project/getPurchasableProject"),
 		}},
 		Moves:    24 * time.Hour,       // the rate of a day
 		Requests: 10, Per: time.Minute, // no limit is published

@@ -26,7 +26,8 @@ type Current struct {
 // CurrentMeta tells about the answer.
 type CurrentMeta struct {
 	query.Meta
-	Reason string `json:"reason,omitempty" doc:"Why there is no price, or why it was kept"`
+	IsStale bool   `json:"isStale" doc:"The price is older than 30 s, or was kept for a reason"`
+	Reason  string `json:"reason,omitempty" doc:"Why there is no price, or why it was kept"`
 }
 
 func (u *Unit) current() query.Endpoint {
@@ -55,6 +56,7 @@ func (u *Unit) getCurrent(_ context.Context, r *query.Request) (query.Answer, er
 	encoded, err := u.bodies.Get(e, fresh, func() (*query.Body, error) {
 		body.Data = Current{coin.ID, &e.Price.Price, e.Price.Source, query.FormatTime(e.Price.Time), fresh.Stale}
 		body.Meta.Count, body.Meta.LastUpdated, body.Meta.Reason = 1, query.FormatTime(e.Latest.Time), e.Latest.Reason
+		body.Meta.IsStale = fresh.Stale
 		return query.NewBody(body)
 	})
 	return query.Answer{Body: encoded, Simulated: e.Price.Simulated}, err

@@ -63,7 +63,7 @@ func (u *Unit) rates() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/charts/{coinId}/rates/{category}", ID: "getRateChart", Tag: "charts",
 		Summary:     "History of what a coin earns or costs",
-		Description: "Of each provider the mean of its rates by their TVL, and of these the median, up to the interval under way. A rate stands for three intervals of its source; an interval without any is left out. At most 1,000 points, as in charts of prices.",
+		Description: "Of each provider the mean of its rates by their TVL, and of these the median, up to the interval under way. A rate stands for three intervals of its source; an interval without any is left out. At most 1,000 points, as in charts of prices. How far back one may look is up to the plan: what lies before is cut off, which meta.clamped tells in days.",
 		Params: []query.Param{coinParam,
 			{Name: "category", In: query.Path, Kind: query.Text, Required: true, Allowed: schemas.RateCategories, Example: schemas.RateLending, Doc: "What is charted."},
 			timeframeParam, formatParam,
@@ -79,7 +79,7 @@ func (u *Unit) getRates(ctx context.Context, r *query.Request) (query.Answer, er
 	}
 	frame := named(r.Text("timeframe"))
 	series, err := u.charted.Read(ctx, query.RateChart{CoinID: coin.ID, Category: r.Text("category"), Provider: strings.ToLower(r.Text("provider")),
-		Step: frame.step, Intervals: frame.intervals}, r.Now)
+		Step: frame.step, Intervals: r.HistoryIntervals(frame.intervals, frame.step, "timeframe")}, r.Now)
 	if err != nil {
 		return query.Answer{}, fmt.Errorf("reading the rates of %s: %w", coin.ID, err)
 	}
@@ -90,7 +90,7 @@ func (u *Unit) getRates(ctx context.Context, r *query.Request) (query.Answer, er
 	open := r.Now.UTC().Truncate(frame.step)
 	body := RateChartBody{Data: drawRates(line, open, r.Text("format"))}
 	body.Data.CoinID, body.Data.Category, body.Data.Timeframe, body.Data.Resolution = coin.ID, r.Text("category"), frame.name, frame.resolution
-	body.Meta.Meta = query.Meta{Count: body.Data.Stats.TotalPoints, LastUpdated: query.FormatTime(u.book.Snapshot().Time)}
+	body.Meta.Meta = query.Meta{Count: body.Data.Stats.TotalPoints, LastUpdated: query.FormatTime(u.book.Snapshot().Time), Clamped: r.Clamped()}
 	if body.Meta.Count == 0 {
 		body.Meta.Reason = "no_rates"
 	}

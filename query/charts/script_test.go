@@ -80,7 +80,7 @@ func TestFiveYearsOfDaysAreThinnedOutAndCounted(t *testing.T) {
 	var body charts.ChartBody
 	w.Must(json.NewDecoder(response.Body).Decode(&body))
 	points, stats := body.Data.DataPoints, body.Data.Stats
-	if n := len(points); n != 1000 || points[0].Timestamp != "2021-11-20T00:00:00Z" || points[n-1].Timestamp != "2026-11-18T00:00:00Z" {
+	if n := len(points); n != 1000 || points[0].Timestamp != "2021-11-20T00:00:00.000Z" || points[n-1].Timestamp != "2026-11-18T00:00:00.000Z" {
 		t.Fatalf("got %d points from %s to %s, want 1000 from 2021-11-20 to 2026-11-18", n, points[0].Timestamp, points[n-1].Timestamp)
 	}
 	least, greatest, volume := points[0].Low, points[0].High, 0.0

@@ -33,8 +33,8 @@ type Point struct {
 	Close     float64 `json:"close"`
 	Volume    float64 `json:"volume" doc:"Base traded at the accepted venues, in the minutes that have closed; of what is back-filled at all of its venues"`
 	VolumeUSD float64 `json:"volumeUsd"`
-	Trades    uint64  `json:"trades"`
-	Complete  bool    `json:"complete" doc:"Whether every minute of it has closed with a price, or is in the venues' own candle; false of the interval under way"`
+	Trades    *uint64 `json:"trades,omitempty" doc:"Left out where there was volume and the venues' own candles, which tell no trades, are all that is known"`
+	Complete  bool    `json:"complete" doc:"Whether every minute of it has closed with a price, or is in the venues' own candle; false of the interval under way. A complete live candle never changes; one whose origin is backfill or mixed changes only when more of its interval is back-filled: from another venue, with a rate that was missing, or minutes that fill a gap"`
 	Origin    string  `json:"origin" enum:"live,backfill,mixed" doc:"live: folded from published prices; backfill: made of the venues' own candles, which tell no trades; mixed: of both"`
 }
 
@@ -68,12 +68,20 @@ func draw(coin schemas.Coin, frame timeframe, format string, candles []schemas.C
 	for _, m := range merged(candles, maxPoints) {
 		c.DataPoints = append(c.DataPoints, Point{
 			Timestamp: query.FormatTime(m.Start.UnixNano()), Price: m.Close, Open: m.Open, High: m.High, Low: m.Low, Close: m.Close,
-			Volume: m.Volume.InexactFloat64(), VolumeUSD: m.VolumeUSD, Trades: m.Trades,
+			Volume: m.Volume.InexactFloat64(), VolumeUSD: m.VolumeUSD, Trades: trades(m.Candle),
 			Complete: m.Minutes == m.intervals*int(frame.step/time.Minute), Origin: string(m.Origin),
 		})
 	}
 	c.Stats.TotalPoints = len(c.DataPoints)
 	return c
+}
+
+// trades are those of a candle; nil where there were some of an unknown number.
+func trades(c schemas.Candle) *uint64 {
+	if c.Trades == 0 && !c.Volume.IsZero() {
+		return nil
+	}
+	return &c.Trades
 }
 
 func stats(candles []schemas.Candle) Stats {

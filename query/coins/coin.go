@@ -125,9 +125,7 @@ func (ix *index) coin(coin *query.CatalogCoin) Coin {
 		told.Platforms[p.Name] = p.Address
 	}
 	// A source that tells supplies and no greatest one means that there is none.
-	if market.MaxSupply != nil || market.SupplySource != "" {
-		told.MaxSupply = &query.Nullable[float64]{Value: market.MaxSupply}
-	}
+	told.MaxSupply = maxSupply(market)
 	for _, link := range coin.Detailed.GetLinks() {
 		if told.Links == nil {
 			told.Links = map[string][]string{}
@@ -167,3 +165,11 @@ func (ix *index) attribution(coin *query.CatalogCoin) []Attribution {
 
 // ownPrice is the source of prices that our own venues make.
 const ownPrice = "median"
+
+// maxSupply is null where the source of the supply tells no greatest one, and nil where no source tells a supply.
+func maxSupply(market *eventsv1.Market) *query.Nullable[float64] {
+	if market.MaxSupply == nil && market.SupplySource == "" {
+		return nil
+	}
+	return &query.Nullable[float64]{Value: market.MaxSupply}
+}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
@@ -88,7 +89,7 @@ func (u *Unit) market(symbol string, in *eventsv1.PriceInput, at int64) (Market,
 		Exchange: in.Provider, Pair: symbol + "/" + u.quote(in.QuoteId), VenueSymbol: in.Symbol, Price: in.Last, Volume24h: in.Volume24H,
 		Bid: in.Bid, Ask: in.Ask, UpdatedAt: query.FormatTime(max(in.LastHeard, in.QuoteHeard)),
 	}
-	if at-in.LastHeard > int64(query.StaleAfter) || m.Price <= 0 {
+	if at-in.LastHeard > int64(schemas.FreshFor) || m.Price <= 0 {
 		m.Price = in.Value
 	}
 	if m.Price <= 0 && in.Bid > 0 && in.Ask > 0 {

@@ -62,7 +62,7 @@ func (u *Unit) search() query.Endpoint {
 			searchParam, pageParam, limitParam("20", 500),
 			{Name: "sort", Kind: query.Text, Default: "market_cap_rank", Allowed: sorts, Doc: "What to order by."},
 			orderParam("order"), categoryParam,
-			{Name: "has_rates", Kind: query.Flag, Doc: "true: only coins with rates of lending, borrowing or staking."}},
+			{Name: "has_rates", Kind: query.Flag, Doc: "true: only coins with rates of lending, borrowing or staking; false: only those without."}},
 		Body: SearchBody{}, ToolBody: SearchToolBody{}, Hot: true, Handle: u.getSearch,
 	}
 }
@@ -93,13 +93,17 @@ func (u *Unit) getSearch(ctx context.Context, r *query.Request) (query.Answer, e
 		}
 		return SearchBody{coins, meta}
 	}
-	if !r.Flag("has_rates") {
+	if !r.Has("has_rates") {
 		return u.answer(ctx, ix, key, func() any { return list(ix.narrow(ix.order(by), &s), "") })
 	}
 	x := u.ratedAt(r.Now)
+	with := r.Flag("has_rates")
+	if !with {
+		key.d += "\nwithout"
+	}
 	return u.answerRated(ctx, ix, x, key, func() any {
-		found := slices.DeleteFunc(slices.Clone(ix.narrow(ix.order(by), &s)), func(i int32) bool { return x.coins[ix.coins[i].ID] == nil })
-		if len(found) == 0 {
+		found := slices.DeleteFunc(slices.Clone(ix.narrow(ix.order(by), &s)), func(i int32) bool { return (x.coins[ix.coins[i].ID] != nil) != with })
+		if len(found) == 0 && with {
 			return list(found, x.reason())
 		}
 		return list(found, "")

@@ -88,9 +88,7 @@ func (u *Unit) getStatistics(_ context.Context, r *query.Request) (query.Answer,
 		CirculatingSupply: market.CirculatingSupply, TotalSupply: market.TotalSupply, SupplySource: market.SupplySource,
 		LastUpdated: query.FormatTime(market.Time),
 	}
-	if market.MaxSupply != nil || market.SupplySource != "" {
-		told.MaxSupply = &query.Nullable[float64]{Value: market.MaxSupply}
-	}
+	told.MaxSupply = maxSupply(market)
 	if market.Volume24H != nil && market.MarketCap != nil && *market.MarketCap > 0 {
 		ratio := *market.Volume24H / *market.MarketCap
 		told.VolumeToMarketCap = &ratio

@@ -15,30 +15,30 @@ type TableBody struct {
 
 // TableRow is a coin in the market table, as of the end of a minute. Numbers are in USD, changes in percent.
 type TableRow struct {
-	ID                       string    `json:"id" example:"bitcoin"`
-	Symbol                   string    `json:"symbol" example:"btc" doc:"In lower case"`
-	Name                     string    `json:"name" example:"Bitcoin"`
-	ImageURL                 string    `json:"imageUrl,omitempty"`
-	CurrentPrice             float64   `json:"currentPrice"`
-	PriceSource              string    `json:"priceSource" doc:"median of our venues, or the source that tells the price of a coin which none of them trades"`
-	MarketCap                *float64  `json:"marketCap,omitempty"`
-	MarketCapRank            int       `json:"marketCapRank,omitempty"`
-	FullyDilutedValuation    *float64  `json:"fullyDilutedValuation,omitempty"`
-	TotalVolume              *float64  `json:"totalVolume,omitempty"`
-	High24h                  *float64  `json:"high24h,omitempty"`
-	Low24h                   *float64  `json:"low24h,omitempty"`
-	PriceChange24h           *float64  `json:"priceChange24h,omitempty"`
-	PriceChangePercentage1h  *float64  `json:"priceChangePercentage1h,omitempty"`
-	PriceChangePercentage24h *float64  `json:"priceChangePercentage24h,omitempty"`
-	PriceChangePercentage7d  *float64  `json:"priceChangePercentage7d,omitempty"`
-	PriceChangePercentage30d *float64  `json:"priceChangePercentage30d,omitempty"`
-	CirculatingSupply        *float64  `json:"circulatingSupply,omitempty"`
-	TotalSupply              *float64  `json:"totalSupply,omitempty"`
-	MaxSupply                *float64  `json:"maxSupply,omitempty"`
-	ATH                      *float64  `json:"ath,omitempty"`
-	ATL                      *float64  `json:"atl,omitempty"`
-	Sparkline7d              []float64 `json:"sparkline7d,omitempty" doc:"Price at the end of each hour of 7 days, the last one now's: 168 numbers, fewer for a coin whose price is not known for as long"`
-	LastUpdated              string    `json:"lastUpdated" format:"date-time"`
+	ID                       string                   `json:"id" example:"bitcoin"`
+	Symbol                   string                   `json:"symbol" example:"btc" doc:"In lower case"`
+	Name                     string                   `json:"name" example:"Bitcoin"`
+	ImageURL                 string                   `json:"imageUrl,omitempty"`
+	CurrentPrice             float64                  `json:"currentPrice"`
+	PriceSource              string                   `json:"priceSource" doc:"median of our venues, or the source that tells the price of a coin which none of them trades"`
+	MarketCap                *float64                 `json:"marketCap,omitempty"`
+	MarketCapRank            int                      `json:"marketCapRank,omitempty"`
+	FullyDilutedValuation    *float64                 `json:"fullyDilutedValuation,omitempty"`
+	TotalVolume              *float64                 `json:"totalVolume,omitempty"`
+	High24h                  *float64                 `json:"high24h,omitempty"`
+	Low24h                   *float64                 `json:"low24h,omitempty"`
+	PriceChange24h           *float64                 `json:"priceChange24h,omitempty"`
+	PriceChangePercentage1h  *float64                 `json:"priceChangePercentage1h,omitempty"`
+	PriceChangePercentage24h *float64                 `json:"priceChangePercentage24h,omitempty"`
+	PriceChangePercentage7d  *float64                 `json:"priceChangePercentage7d,omitempty"`
+	PriceChangePercentage30d *float64                 `json:"priceChangePercentage30d,omitempty"`
+	CirculatingSupply        *float64                 `json:"circulatingSupply,omitempty"`
+	TotalSupply              *float64                 `json:"totalSupply,omitempty"`
+	MaxSupply                *query.Nullable[float64] `json:"maxSupply,omitempty" doc:"null where it is unlimited"`
+	ATH                      *float64                 `json:"ath,omitempty"`
+	ATL                      *float64                 `json:"atl,omitempty"`
+	Sparkline7d              []float64                `json:"sparkline7d,omitempty" doc:"Price at the end of each hour of 7 days, the last one now's: 168 numbers, fewer for a coin whose price is not known for as long"`
+	LastUpdated              string                   `json:"lastUpdated" format:"date-time"`
 }
 
 // TableMeta tells about the answer.
@@ -112,7 +112,7 @@ func tableRow(coin *query.CatalogCoin) TableRow {
 		MarketCap: row.MarketCap, MarketCapRank: coin.Rank, FullyDilutedValuation: row.FullyDilutedValuation, TotalVolume: row.Volume24H,
 		High24h: row.High24H, Low24h: row.Low24H, PriceChange24h: row.PriceChange24H,
 		PriceChangePercentage1h: row.Change1H, PriceChangePercentage24h: row.Change24H, PriceChangePercentage7d: row.Change7D, PriceChangePercentage30d: row.Change30D,
-		CirculatingSupply: row.CirculatingSupply, TotalSupply: row.TotalSupply, MaxSupply: row.MaxSupply, ATH: row.Ath, ATL: row.Atl,
+		CirculatingSupply: row.CirculatingSupply, TotalSupply: row.TotalSupply, MaxSupply: maxSupply(row), ATH: row.Ath, ATL: row.Atl,
 		LastUpdated: query.FormatTime(row.Time),
 	}
 }

@@ -2,6 +2,7 @@ package earn
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -93,7 +94,7 @@ type Tier struct {
 	APR  float64  `json:"apr"`
 }
 
-// Countries are by ISO 3166 code; both empty where the source does not tell.
+// Countries are by ISO 3166 code: as the source tells, and as the terms of the exchange say; both empty where neither does.
 type Countries struct {
 	Allow []string `json:"allow"`
 	Deny  []string `json:"deny"`
@@ -101,9 +102,6 @@ type Countries struct {
 
 func (u *Unit) getProducts(ctx context.Context, r *query.Request) (query.Answer, error) {
 	least := r.Number("min_confidence")
-	if least > 1 {
-		return query.Answer{}, query.Invalid("min_confidence", "must be at most 1")
-	}
 	s, err := u.state(ctx, r.Now)
 	if err != nil {
 		return query.Answer{}, err
@@ -112,6 +110,9 @@ func (u *Unit) getProducts(ctx context.Context, r *query.Request) (query.Answer,
 	coin, category, provider := "", r.Text("category"), strings.ToLower(r.Text("provider"))
 	if r.Has("symbol") {
 		coin = u.coinID(r.Text("symbol"))
+		if u.catalog.Snapshot().Find(coin) == nil && !slices.ContainsFunc(s.variants, func(v *eventsv1.EarnVariant) bool { return v.CoinId == coin }) {
+			return query.Answer{}, query.NotFound("no coin has the symbol or id %q", strings.ToValidUTF8(r.Text("symbol"), "�"))
+		}
 	}
 	limit, offset := int(r.Integer("limit")), int(r.Integer("offset"))
 	for _, p := range s.products {
@@ -122,7 +123,7 @@ func (u *Unit) getProducts(ctx context.Context, r *query.Request) (query.Answer,
 		if body.Meta.Total++; body.Meta.Total <= offset || len(body.Products) == limit {
 			continue
 		}
-		body.Products = append(body.Products, p.tell(least))
+		body.Products = append(body.Products, u.tell(p, least))
 		simulated = simulated || p.simulated()
 	}
 	body.Meta.Count, body.Meta.Offset, body.Meta.Clamped = len(body.Products), offset, r.Clamped()
@@ -149,7 +150,7 @@ func (u *Unit) getProduct(ctx context.Context, r *query.Request) (query.Answer, 
 		return query.Answer{}, query.NotFound("no earn product has the id %q at %s", strings.ToValidUTF8(id, "�"), query.FormatTime(at.UnixNano()))
 	}
 	p := group(withoutOld(variants, at))[0]
-	body := ProductBody{Product: p.tell(0), Meta: ProductMeta{AsOf: query.FormatTime(at.UnixNano())}}
+	body := ProductBody{Product: u.tell(p, 0), Meta: ProductMeta{AsOf: query.FormatTime(at.UnixNano())}}
 	newest := int64(0)
 	for _, v := range variants {
 		newest = max(newest, v.Time)
@@ -185,7 +186,7 @@ func (p *product) simulated() bool {
 }
 
 // tell writes the variants of at least a confidence.
-func (p *product) tell(least float64) Product {
+func (u *Unit) tell(p *product, least float64) Product {
 	first := p.variants[0]
 	told := Product{
 		ProductID: p.id, Provider: first.Provider, ProviderName: first.ProviderName, Segment: first.Segment, CoinID: first.CoinId, Symbol: first.Symbol,
@@ -193,18 +194,34 @@ func (p *product) tell(least float64) Product {
 	}
 	for _, v := range p.variants {
 		if v.Confidence >= least {
-			told.Variants = append(told.Variants, tellVariant(v))
+			told.Variants = append(told.Variants, tellVariant(v, u.countries(v)))
 		}
 	}
 	return told
 }
 
-func tellVariant(v *eventsv1.EarnVariant) Variant {
+// countries are those of a variant as far as its source tells, and what the exchange that offers it serves at all.
+func (u *Unit) countries(v *eventsv1.EarnVariant) Countries {
+	venue := u.venues[v.Provider]
+	c := Countries{Allow: listed(v.Served), Deny: append(append([]string{}, v.Refused...), venue.Refuses...)}
+	slices.Sort(c.Deny)
+	c.Deny = slices.Compact(c.Deny)
+	switch {
+	case len(venue.Serves) == 0:
+	case len(c.Allow) == 0:
+		c.Allow = slices.Sorted(slices.Values(venue.Serves))
+	default:
+		c.Allow = slices.DeleteFunc(slices.Clone(c.Allow), func(code string) bool { return !slices.Contains(venue.Serves, code) })
+	}
+	return c
+}
+
+func tellVariant(v *eventsv1.EarnVariant, countries Countries) Variant {
 	told := Variant{
 		VariantID: v.VariantId, Status: v.Status, Rate: v.Apy, BaseRate: v.BaseApy, MaxRate: v.MaxApy, APR: v.Apr, APY: v.Apy, RewardRate: v.RewardApy,
 		Compounding: v.Compounding, Term: v.Term, LockupDays: v.LockupDays, Tiers: []Tier{}, MinDeposit: amount(v.MinAmount), Cap: amount(v.MaxAmount),
 		Payout: v.Payout, WithdrawalNotice: v.NoticeDays, TVL: v.TvlUsd, Promo: v.Promo, Confidence: v.Confidence, Collection: v.Collection,
-		VerifiedAt: query.FormatTime(v.Heard), Countries: Countries{Allow: listed(v.Served), Deny: listed(v.Refused)},
+		VerifiedAt: query.FormatTime(v.Heard), Countries: countries,
 		Source: v.Source, Pool: v.Pool, Name: v.Name, Chain: v.Chain,
 	}
 	for _, t := range v.Tiers {

@@ -51,19 +51,25 @@ type Unit struct {
 	catalog *query.Catalog
 	coins   *schemas.CoinTable
 	history History
+	// venues are the exchanges by slug.
+	venues map[string]query.Provider
 	// states and fixings are by the time they were read at, in steps of readFor.
 	states  *otter.Cache[int64, *state]
 	fixings *otter.Cache[int64, []*eventsv1.EarnFixing]
 }
 
-// New makes the unit. The table says which coins are stablecoins.
-func New(coins *schemas.CoinTable, catalog *query.Catalog, history History) *Unit {
-	return &Unit{catalog: catalog, coins: coins, history: history,
+// New makes the unit. The table says which coins are stablecoins, the venues which countries an exchange serves.
+func New(coins *schemas.CoinTable, catalog *query.Catalog, history History, venues []query.Provider) *Unit {
+	u := &Unit{catalog: catalog, coins: coins, history: history, venues: map[string]query.Provider{},
 		states: otter.Must(&otter.Options[int64, *state]{MaximumSize: 2, ExpiryCalculator: otter.ExpiryWriting[int64, *state](2 * readFor)}),
 		fixings: otter.Must(&otter.Options[int64, []*eventsv1.EarnFixing]{
 			MaximumSize: 2, ExpiryCalculator: otter.ExpiryWriting[int64, []*eventsv1.EarnFixing](2 * readFor),
 		}),
 	}
+	for _, v := range venues {
+		u.venues[v.Slug] = v
+	}
+	return u
 }
 
 // Endpoints declares what the unit answers.
@@ -86,18 +92,18 @@ func (u *Unit) Endpoints() []query.Endpoint {
 			Description: "Open ones first, the most reliable of these, then by rate; closed ones last.",
 			Params: []query.Param{
 				coinParam, {Name: "category", Kind: query.Text, Allowed: schemas.EarnCategories, Doc: "Only this category."}, providerParam,
-				{Name: "min_confidence", Kind: query.Number, OrZero: true, Doc: "Only variants of at least this confidence, 0 to 1."},
+				{Name: "min_confidence", Kind: query.Number, OrZero: true, Most: 1, Doc: "Only variants of at least this confidence."},
 				{Name: "limit", Kind: query.Integer, Default: "50", Min: 1, Max: maxProducts, Doc: "Most products to answer."},
 				{Name: "offset", Kind: query.Integer, Default: "0", Min: 0, Max: maxOffset, Doc: "Products to pass over."},
 			},
-			Body: ProductsBody{}, Handle: u.getProducts,
+			Body: ProductsBody{}, NotFound: true, Handle: u.getProducts,
 		},
 		{
 			Method: http.MethodGet, Path: "/api/v1/earn/products/{productId}", ID: "getEarnProduct", Tool: "get_earn_product", Tag: tag,
 			Summary: "One earn product, as it stands or as it stood at a time", NotFound: true,
 			Params: []query.Param{
 				{Name: "productId", In: query.Path, Kind: query.Text, Required: true, MaxLength: 256, Example: "aave-v3:usd-coin:lending", Doc: "provider:coin:category, as lists tell it."},
-				{Name: "asOf", Kind: query.Time, Example: "2026-01-31T12:00:00Z", Doc: "The time as of which it is told; now without it."},
+				{Name: "asOf", Kind: query.Time, Past: true, Essential: true, Example: "2026-01-31T12:00:00Z", Doc: "The time as of which it is told; now without it."},
 			},
 			Body: ProductBody{}, Handle: u.getProduct,
 		},

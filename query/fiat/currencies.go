@@ -67,7 +67,7 @@ func (u *Unit) one() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/fiat/{symbol}", ID: "getFiat", Tag: tag,
 		Summary: "What one US dollar costs in a currency, and by whom", Description: blended,
-		Params: []query.Param{{Name: "symbol", In: query.Path, Kind: query.Text, Required: true, Example: "EUR", Check: isCode,
+		Params: []query.Param{{Name: "symbol", In: query.Path, Kind: query.Text, Required: true, Example: "EUR", Check: isCode, Pattern: "^[A-Za-z]{3}$",
 			Doc: "ISO 4217 code, in any letter case."}},
 		Body: CurrencyBody{}, NotFound: true, MaxAge: maxAge, Hot: true, Handle: u.getOne,
 	}

@@ -59,7 +59,7 @@ func (c *current) meta(count int) Meta {
 }
 
 // attributions are those of the sources that were heard, by slug.
-func attributions(snapshot *query.Snapshot, heard map[string]schemas.FiatHeard) []Attribution {
+func attributions(snapshot *query.Snapshot, heard map[string]bool) []Attribution {
 	all := []Attribution{}
 	for _, slug := range slices.Sorted(maps.Keys(heard)) {
 		if text := snapshot.Notices[slug].GetAttribution(); text != "" {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/schemas"
-	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
 const (
@@ -27,6 +26,7 @@ const (
 type Unit struct {
 	coins   *schemas.CoinTable
 	catalog *query.Catalog
+	rated   *query.FiatRates
 	history History
 	held    query.Held[version, key]
 	// since is when each currency was first told, by code, as far as it was read.
@@ -35,7 +35,7 @@ type Unit struct {
 
 // New makes the unit. Names of currencies are those of the coin table.
 func New(coins *schemas.CoinTable, catalog *query.Catalog, history History) *Unit {
-	return &Unit{coins: coins, catalog: catalog, history: history}
+	return &Unit{coins: coins, catalog: catalog, rated: query.NewFiatRates(coins, catalog), history: history}
 }
 
 // Endpoints declares what the unit answers.
@@ -104,16 +104,14 @@ func (u *Unit) blend(v version) *current {
 	if v.since != nil {
 		now.since = *v.since
 	}
-	heard := map[string]schemas.FiatHeard{}
-	fixings := make([]*eventsv1.Fixing, 0, len(v.snapshot.Fixings))
-	for id, f := range v.snapshot.Fixings {
-		fixings = append(fixings, f)
-		if _, seen := heard[id.Source]; seen {
+	heard := map[string]bool{}
+	for id := range v.snapshot.Fixings {
+		if heard[id.Source] {
 			continue
 		}
 		notice := v.snapshot.Notices[id.Source]
 		read := v.snapshot.Read[id.Source]
-		heard[id.Source] = schemas.FiatHeard{Read: read, Interval: notice.GetInterval()}
+		heard[id.Source] = true
 		now.simulated = now.simulated || notice.GetSimulated()
 		if read > 0 && time.Unix(0, read).After(now.sync.last) {
 			now.sync.last = time.Unix(0, read).UTC()
@@ -123,11 +121,7 @@ func (u *Unit) blend(v version) *current {
 		}
 	}
 	now.sync.alive = now.minute.UnixNano()-now.at < int64(aliveFor)
-	for _, rate := range schemas.BlendFiat(fixings, heard, now.minute.UnixNano()) {
-		if _, named := u.coins.Fiat(rate.Code); named {
-			now.currencies = append(now.currencies, rate)
-		}
-	}
+	now.currencies = slices.Clone(u.rated.Of(v.snapshot, now.minute))
 	if len(now.currencies) > 0 {
 		now.addBase()
 	}

@@ -55,10 +55,16 @@ func (d *Defi) Endpoints() []query.Endpoint {
 	return []query.Endpoint{d.overview(), d.lending(), d.staking(), d.borrowing(), d.history(), d.ohlc()}
 }
 
-// defiAge is how old a summary is. It is as new as its minute while the protocols were read in time: they are asked for
-// every few hours, and from when they should have been read again it ages.
+// defiStaleAfter is three times the interval in which the protocols are read.
+const defiStaleAfter = 3 * schemas.DefiReadEvery
+
+// defiAge is the age of the oldest input of a summary, however new the minute is that it was made in.
 func defiAge(s *eventsv1.DefiSummary, now time.Time) query.Age {
-	return query.AgeOf(min(s.GetTime(), s.GetRead()+int64(schemas.DefiReadFor)), now, query.StatisticsStaleAfter)
+	oldest := s.GetOldest()
+	if oldest == 0 {
+		oldest = s.GetRead()
+	}
+	return query.AgeOf(min(s.GetTime(), oldest), now, defiStaleAfter)
 }
 
 // answer gives what tell makes of the newest summary, which is kept until that or its age changes.

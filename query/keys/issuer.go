@@ -67,6 +67,9 @@ func (i *Issuer) Revoke(ctx context.Context, rec *eventsv1.KeyRecord) error {
 	return i.expire(ctx, rec, i.now())
 }
 
+// Sign writes a record again that has no signature: one of a version before there were any.
+func (i *Issuer) Sign(ctx context.Context, rec *eventsv1.KeyRecord) error { return i.write(ctx, rec) }
+
 func (i *Issuer) issue(ctx context.Context, rec *eventsv1.KeyRecord) (string, *eventsv1.KeyRecord, error) {
 	key := Generate()
 	hash := Hash(i.pepper, []byte(key))
@@ -87,9 +90,9 @@ func (i *Issuer) expire(ctx context.Context, rec *eventsv1.KeyRecord, at time.Ti
 }
 
 func (i *Issuer) write(ctx context.Context, rec *eventsv1.KeyRecord) error {
-	value, err := rec.MarshalVT()
+	value, err := Encode(i.pepper, rec)
 	if err != nil {
-		return fmt.Errorf("encoding key %s: %w", rec.Id, err)
+		return err
 	}
 	record := &kgo.Record{Topic: schemas.TopicKeys, Key: []byte(rec.Id), Value: value, Timestamp: i.now()}
 	if err := i.producer.ProduceSync(ctx, record).FirstErr(); err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"google.golang.org/protobuf/proto"
 
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -65,9 +66,7 @@ type kept struct {
 
 func (k kept) ProduceSync(_ context.Context, records ...*kgo.Record) kgo.ProduceResults {
 	for _, r := range records {
-		if err := k.table.Follow(r.Key, r.Value); err != nil {
-			k.t.Fatal(err)
-		}
+		k.table.Follow(r.Key, r.Value)
 	}
 	return kgo.ProduceResults{{}}
 }
@@ -134,8 +133,8 @@ func TestAKeyLivesFromItsRecordToItsEnd(t *testing.T) {
 	if list := table.List(); len(list) != 2 {
 		t.Errorf("%d keys are listed, want 2", len(list))
 	}
-	if err := table.Follow([]byte(successor.KeyID), nil); err != nil || len(table.List()) != 1 {
-		t.Errorf("after a tombstone %d keys are listed (%v), want 1", len(table.List()), err)
+	if table.Follow([]byte(successor.KeyID), nil); len(table.List()) != 1 {
+		t.Errorf("after a tombstone %d keys are listed, want 1", len(table.List()))
 	}
 }
 
@@ -165,5 +164,53 @@ func BenchmarkLookup_10000Keys(b *testing.B) {
 		if _, ok := table.Lookup(key, now); !ok {
 			b.Fatal("not found")
 		}
+	}
+}
+
+// Whoever writes into the log without the pepper grants nothing and revives nothing.
+func TestOnlySignedRecordsGrant(t *testing.T) {
+	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	issuer, table := issuerAndTable(t, func() time.Time { return now })
+	key, rec, err := issuer.Create(t.Context(), "pro", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := Encode(issuer.pepper, rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	grants := func(want bool, plan, after string) {
+		t.Helper()
+		if got, ok := table.Lookup([]byte(key), now); ok != want || ok && got.Plan != plan {
+			t.Errorf("after %s: got %v with plan %q, want %v with %q", after, ok, got.Plan, want, plan)
+		}
+	}
+	forged := proto.CloneOf(rec)
+	forged.Plan = "enterprise"
+	unsigned, err := forged.MarshalVT()
+	if err != nil {
+		t.Fatal(err)
+	}
+	table.Follow([]byte(rec.Id), unsigned)
+	grants(true, "pro", "a record without a signature")
+	other, err := Encode(NewPepper(), forged)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table.Follow([]byte(rec.Id), other)
+	grants(true, "pro", "a record that another pepper signed")
+	table.Follow([]byte(rec.Id), first[:len(first)-40])
+	grants(true, "pro", "a record that was cut off")
+	if err := issuer.Revoke(t.Context(), rec); err != nil {
+		t.Fatal(err)
+	}
+	grants(false, "", "its revocation")
+	table.Follow([]byte(rec.Id), first)
+	grants(false, "", "its first record, written again")
+	table.Follow([]byte(rec.Id), nil)
+	table.Follow([]byte(rec.Id), first)
+	grants(false, "", "its end for good")
+	if got := table.Refused(); got != 4 {
+		t.Errorf("%d records are counted as refused, want 4: without a signature, of another pepper, and twice the first one again", got)
 	}
 }

@@ -3,14 +3,15 @@ package keys
 import (
 	"crypto/hmac"
 	"crypto/sha256"
-	"fmt"
 	"hash"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
@@ -18,11 +19,15 @@ import (
 // for concurrent use.
 type Table struct {
 	waiting func() string
+	pepper  []byte
+	refused atomic.Uint64
 	hashers sync.Pool // of *hasher under the pepper
 
 	mu     sync.RWMutex
 	byID   map[string]*eventsv1.KeyRecord
 	byHash map[[sha256.Size]byte]*eventsv1.KeyRecord
+	// ended are the ids whose keys ended for good.
+	ended map[string]bool
 }
 
 // hasher holds what hashing a key needs, so that a look-up allocates nothing.
@@ -37,8 +42,9 @@ func NewTable(pepper []byte, waiting func() string) (*Table, error) {
 	if err := checkPepper(pepper); err != nil {
 		return nil, err
 	}
-	t := &Table{waiting: waiting, byID: map[string]*eventsv1.KeyRecord{}, byHash: map[[sha256.Size]byte]*eventsv1.KeyRecord{}}
+	t := &Table{waiting: waiting, byID: map[string]*eventsv1.KeyRecord{}, byHash: map[[sha256.Size]byte]*eventsv1.KeyRecord{}, ended: map[string]bool{}}
 	pepper = slices.Clone(pepper)
+	t.pepper = pepper
 	t.hashers.New = func() any { return &hasher{mac: hmac.New(sha256.New, pepper)} }
 	return t, nil
 }
@@ -78,30 +84,47 @@ func valid(rec *eventsv1.KeyRecord, now time.Time) bool {
 	return rec.Expires == 0 || now.UnixNano() < rec.Expires
 }
 
-// Follow takes one record of keys.v1 as it lies in the log; an empty value ends the key for good.
-func (t *Table) Follow(key, value []byte) error {
+// Follow takes one record of keys.v1 as it lies in the log; an empty value ends the key for good. What is no record of a key
+// changes nothing, nor does a record without the signature of this installation: whoever can write into the log cannot
+// grant rights thereby.
+func (t *Table) Follow(key, value []byte) {
 	if len(value) == 0 {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.remove(string(key))
-		return nil
+		t.ended[string(key)] = true
+		return
 	}
-	rec := &eventsv1.KeyRecord{}
-	if err := rec.UnmarshalVT(value); err != nil {
-		return fmt.Errorf("decoding the record of key %s: %w", key, err)
+	record, err := schemas.DecodeRecord(schemas.TopicKeys, value)
+	if err != nil {
+		return // the sink of the topic reports it
+	}
+	rec, ok := record.(*eventsv1.KeyRecord)
+	if !ok {
+		return
+	}
+	if verify(t.pepper, value) != nil {
+		t.refused.Add(1)
+		return
 	}
 	t.Apply(rec)
-	return nil
 }
 
-// Apply takes one record of the log of keys; a later one of the same key replaces it. The table
-// keeps the record.
+// Refused counts the records without a right signature, and those that would have revived a key.
+func (t *Table) Refused() uint64 { return t.refused.Load() }
+
+// Apply takes one record of the log of keys; a later one of the same key replaces it, unless it would let the key live
+// longer: an issuer never writes that, so it is an older record that somebody wrote again. The table keeps the record.
 func (t *Table) Apply(rec *eventsv1.KeyRecord) {
 	if len(rec.Hash) != sha256.Size {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if old := t.byID[rec.Id]; old != nil && old.Expires != 0 && (rec.Expires == 0 || rec.Expires > old.Expires) || t.ended[rec.Id] {
+		t.refused.Add(1)
+		return
+	}
 	t.remove(rec.Id)
 	t.byID[rec.Id] = rec
 	t.byHash[[sha256.Size]byte(rec.Hash)] = rec

@@ -81,7 +81,7 @@ var calls = map[string]struct{ arguments, path, body string }{
 	"resolve_symbols_batch":     {`{"symbols":["XBT","nosuch"],"source":"kraken"}`, "/api/v1/symbols/resolve/batch", `{"symbols":["XBT","nosuch"],"source":"kraken"}`},
 	"similar_coins":             {`{"coinId":"eth"}`, "/api/v1/coins/eth/similar", ""},
 	"stablecoin_earn_benchmark": {`{"segment":"overall"}`, "/api/v1/earn/benchmark?segment=overall", ""},
-	"stablecoin_index":          {`{"limit":5000}`, "/api/v1/stablecoins/index?limit=5000", ""},
+	"stablecoin_index":          {`{"limit":500}`, "/api/v1/stablecoins/index?limit=500", ""},
 	"stablecoin_peg_stability":  {`{"symbol":"usdt","window":"24h"}`, "/api/v1/stablecoins/usdt/peg-stability?window=24h", ""},
 	"top_coins":                 {`{"limit":2}`, "/api/v1/coins/top?limit=2", ""},
 	"top_movers":                {`{"segment":"all","min_volume":0}`, "/api/v1/global-stats/movers?segment=all&min_volume=0", ""},

@@ -59,13 +59,13 @@ func newWorld(t testing.TB) *world {
 	var endpoints []query.Endpoint
 	states := providers.New(w.Board, w.Catalog, w.Book, w.Store, venues)
 	for _, unit := range []interface{ Endpoints() []query.Endpoint }{
-		prices.New(w.Board, w.Rates, w.Store, venues),
+		prices.New(w.Board, query.NewConverter(w.Board, w.Catalog), w.Store, venues),
 		coins.New(w.Board, w.Catalog, w.Book, candles, w.Store),
 		globalstats.New(w.Catalog, w.Store),
 		stablecoins.New(w.Board, w.Catalog, w.Store),
 		states,
 		rates.New(w.Book, w.Board, w.Catalog, w.Store, query.NewRateCharts(w.Book, w.Store), states, venues),
-		earn.New(table, w.Catalog, w.Store),
+		earn.New(table, w.Catalog, w.Store, venues),
 		symbols.New(w.Catalog, w.Board, w.Rates, w.Store, schemas.NewSymbolOverrides(refused)),
 	} {
 		endpoints = append(endpoints, unit.Endpoints()...)
@@ -86,9 +86,9 @@ func newWorld(t testing.TB) *world {
 		key := keys.Generate()
 		hash := keys.Hash(pepper, []byte(key))
 		rec := &eventsv1.KeyRecord{Id: "id-" + plan, Plan: plan, Budget: plan, Hash: hash[:], Last4: key[len(key)-4:]}
-		value, err := rec.MarshalVT()
+		value, err := keys.Encode(pepper, rec)
 		w.Must(err)
-		w.Must(issued.Follow([]byte(rec.Id), value))
+		issued.Follow([]byte(rec.Id), value)
 		w.keys[plan] = key
 	}
 	w.base = w.serve(query.AuthRequired, endpoints, plans, issued)

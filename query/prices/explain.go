@@ -19,7 +19,7 @@ type Explanation struct {
 	Price              float64    `json:"price"`
 	Median0            float64    `json:"median0" doc:"The first median, against which outliers are measured"`
 	Method             string     `json:"method" enum:"median"`
-	MethodVersion      int        `json:"methodVersion"`
+	MethodVersion      int        `json:"methodVersion" doc:"Of the rule that made this price, which may be older than the current one"`
 	Confidence         float64    `json:"confidence"`
 	ConfidenceInterval [2]float64 `json:"confidenceInterval"`
 	Score              float64    `json:"score"`
@@ -29,7 +29,8 @@ type Explanation struct {
 	View               View       `json:"view"`
 	AsOf               string     `json:"asOf" format:"date-time"`
 	Timestamp          string     `json:"timestamp" format:"date-time" doc:"The second that was evaluated"`
-	Reproduced         bool       `json:"reproduced" doc:"False is a defect of this service"`
+	Published          string     `json:"published,omitempty" format:"date-time" doc:"When it was written, in log time; left out where an earlier version did not record it"`
+	Reproduced         bool       `json:"reproduced" doc:"False is a defect of this service, or the price was made by a version newer than this one"`
 	Recomputed         *float64   `json:"recomputed,omitempty" doc:"What folding again gave, where it is another price"`
 	Region             string     `json:"region,omitempty" doc:"Only the providers of this country were folded"`
 }
@@ -49,6 +50,7 @@ type Input struct {
 	ObservedAt   string   `json:"observedAt,omitempty" format:"date-time" doc:"By the venue's clock"`
 	ReceivedAt   string   `json:"receivedAt,omitempty" format:"date-time"`
 	AgeMs        int64    `json:"ageMs" doc:"When the price was made"`
+	FreshForMs   int64    `json:"freshForMs,omitempty" doc:"How long the market counts after it was last heard, by its own pace"`
 	Weight       float64  `json:"weight"`
 	Accepted     bool     `json:"accepted"`
 	Reason       string   `json:"reason,omitempty"`
@@ -78,9 +80,10 @@ func (u *Unit) explained() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/prices/{symbol}/explain", ID: "explainPrice", Tag: "prices",
 		Summary:     "Why a price was what it was, now or at a past instant",
-		Description: "Folds the recorded inputs again with the function that published the price.",
+		Description: "Folds the recorded inputs again with the version of the function that published the price.",
 		Params: []query.Param{symbolParam,
-			{Name: "asOf", Kind: query.Time, Example: "2026-01-31T12:00:00Z", Doc: "The instant asked for; without it, the current price."}},
+			{Name: "asOf", Kind: query.Time, Past: true, Essential: true, Example: "2026-01-31T12:00:00Z",
+				Doc: "The instant asked for: the price that was answered then, which may be of an earlier second. Without it, the current price."}},
 		Body: ExplainBody{}, NotFound: true, Handle: u.getExplanation,
 	}
 }
@@ -90,32 +93,43 @@ func (u *Unit) getExplanation(ctx context.Context, r *query.Request) (query.Answ
 	if err != nil {
 		return query.Answer{}, err
 	}
-	e := u.board.Entry(coin.Coin)
 	asOf, past := r.Time("asOf")
-	if !past || e != nil && asOf.UnixNano() >= e.Price.Time {
+	if !past {
+		e := u.board.Entry(coin.Coin)
 		if e == nil {
 			return query.Answer{}, query.NotFound("%s has no price", coin.ID)
 		}
-		x := u.explainEntry(e, "")
-		if past {
-			x.AsOf = query.FormatTime(asOf.UnixNano())
-		}
-		answer, err := query.Encode(ExplainBody{x})
-		answer.Simulated = e.Price.Simulated
-		return answer, err
+		return explanation(u.explainEntry(e, ""), e.Price.Simulated)
 	}
-	rec, err := u.history.PriceAt(ctx, coin.ID, asOf)
-	if err != nil {
+	told, known := u.board.ToldAt(coin.Coin, asOf)
+	if known && told.Entry != nil {
+		x := u.explainEntry(told.Entry, "")
+		x.AsOf = query.FormatTime(asOf.UnixNano())
+		return explanation(x, told.Entry.Price.Simulated)
+	}
+	var rec *eventsv1.PriceRecord
+	if known {
+		rec, err = u.history.PriceAt(ctx, coin.ID, time.Unix(0, told.Second))
+	} else {
+		rec, err = u.history.PricePublishedAt(ctx, coin.ID, asOf)
+	}
+	switch {
+	case err != nil:
 		return query.Answer{}, fmt.Errorf("reading the price of %s as of %s: %w", coin.ID, asOf.Format(time.RFC3339Nano), err)
-	}
-	if rec.GetPrice() == nil {
+	case known && rec.GetPrice().GetTime() != told.Second:
+		return query.Answer{}, query.Starting("history has not come to the price yet")
+	case rec.GetPrice() == nil:
 		return query.Answer{}, query.NotFound("no price of %s as of %s is kept", coin.ID, query.FormatTime(asOf.UnixNano()))
 	}
 	x := u.explain(coin.Coin, rec.GetPrice(), "")
 	x.View = view(rec.Mark)
 	x.AsOf = query.FormatTime(asOf.UnixNano())
+	return explanation(x, rec.GetPrice().Simulated)
+}
+
+func explanation(x *Explanation, simulated bool) (query.Answer, error) {
 	answer, err := query.Encode(ExplainBody{x})
-	answer.Simulated = rec.GetPrice().Simulated
+	answer.Simulated = simulated
 	return answer, err
 }
 
@@ -130,25 +144,31 @@ func (u *Unit) explainEntry(e *query.Entry, region string) *Explanation {
 	return x
 }
 
-// explain folds the inputs of a published price again.
+// explain folds the inputs of a published price again, by the version of the rule that published it.
 func (u *Unit) explain(coin schemas.Coin, p *eventsv1.Price, region string) *Explanation {
-	result, inputs := schemas.Aggregate(u.available(p.Inputs, region), p.Time)
+	result, inputs, known := schemas.AggregateBy(p.Method, u.available(p.Inputs, region), p.Time)
 	x := &Explanation{
-		Symbol: coin.Symbol, CoinID: coin.ID, Price: result.Price, Median0: result.Median0, Method: "median", MethodVersion: schemas.AggregateVersion,
+		Symbol: coin.Symbol, CoinID: coin.ID, Price: result.Price, Median0: result.Median0, Method: "median", MethodVersion: max(int(p.Method), 1),
 		Confidence: result.Confidence, ConfidenceInterval: [2]float64{result.Price - result.Confidence, result.Price + result.Confidence},
 		Score: result.Score, Accepted: []string{}, Rejected: []string{}, Inputs: make([]Input, len(inputs)),
-		Timestamp: query.FormatTime(p.Time), Reproduced: true, Region: region,
+		Timestamp: query.FormatTime(p.Time), Published: query.FormatTime(p.Published), Reproduced: true, Region: region,
 	}
-	if region == "" {
+	switch {
+	case !known: // the inputs are as a newer version recorded them
+		x.Reproduced = false
+	case region == "":
 		// The answer shows what was published; what was recomputed only where it differs.
 		if x.Reproduced = reproduces(p, result); !x.Reproduced {
 			x.Recomputed = &result.Price
 		}
+	}
+	if !known || region == "" {
 		x.Price, x.Median0, x.Confidence, x.Score = p.Price, p.Median0, p.Confidence, p.Score
 		x.ConfidenceInterval = [2]float64{p.Price - p.Confidence, p.Price + p.Confidence}
+		result.Accepted = int(p.Accepted)
 	}
 	for i, in := range inputs {
-		x.Inputs[i] = input(in, p.Time, result.Accepted)
+		x.Inputs[i] = input(in, p.Method, p.Time, result.Accepted)
 	}
 	for i := 0; i < len(inputs); {
 		j, accepted := i, false
@@ -172,15 +192,23 @@ func reproduces(p *eventsv1.Price, r schemas.Aggregated) bool {
 		r.Accepted == int(p.Accepted) && r.Rejected == int(p.Rejected)
 }
 
-func input(in *eventsv1.PriceInput, made int64, accepted int) Input {
+func input(in *eventsv1.PriceInput, method uint32, made int64, accepted int) Input {
 	out := Input{
 		Provider: in.Provider, VenueSymbol: in.Symbol, Raw: in.Value, Basis: in.Basis, Bid: in.Bid, Ask: in.Ask, Last: in.Last,
 		Quote: in.QuoteId, RateUsed: in.Rate, ObservedAt: query.FormatTime(in.EventTime), ReceivedAt: query.FormatTime(heard(in)),
 		AgeMs: (made - heard(in)) / int64(time.Millisecond), Accepted: in.Accepted, Reason: in.Reason, DeviationPct: deviation(in),
-		Offset: Position{schemas.TopicTicksRaw, in.Partition, in.Offset},
+		FreshForMs: in.FreshFor / int64(time.Millisecond),
+		Offset:     Position{schemas.TopicTicksRaw, in.Partition, in.Offset},
 	}
 	if in.PriceUsd > 0 {
 		out.PriceUSD = &in.PriceUsd
+		// What was too old to count is left out, so that the value follows from what is shown.
+		if schemas.QuoteAged(method, in, made) {
+			out.Bid, out.Ask = 0, 0
+		}
+		if in.Basis == schemas.BasisMid {
+			out.Last = 0
+		}
 	}
 	if in.Accepted {
 		out.Weight = 1 / float64(accepted)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/prices"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
@@ -40,6 +41,7 @@ func TestEveryPastPriceIsReproduced(t *testing.T) {
 		}
 		w.price("bitcoin", false)
 	}
+	w.now = start.Add(published * time.Second)
 	altered := w.past["bitcoin"][42]
 	for i := range 1000 {
 		at := start.Add(time.Duration(random.IntN(published*1000)) * time.Millisecond)
@@ -64,7 +66,7 @@ func TestEveryPastPriceIsReproduced(t *testing.T) {
 		if want := i != 999; body.Data.Reproduced != want {
 			t.Fatalf("as of %s: reproduced is %v, want %v: %s", at, body.Data.Reproduced, want, content)
 		}
-		if i != 999 && body.Data.Timestamp != at.Truncate(time.Second).Format(time.RFC3339) {
+		if i != 999 && body.Data.Timestamp != query.FormatTime(at.Truncate(time.Second).UnixNano()) {
 			t.Fatalf("as of %s the price of %s is explained", at, body.Data.Timestamp)
 		}
 	}

@@ -36,6 +36,7 @@ type ListEntry struct {
 // ListMeta tells about the answer.
 type ListMeta struct {
 	query.Meta
+	Staleness
 	Missing  []Missing `json:"missing,omitempty" doc:"What was asked for and cannot be answered"`
 	Shadowed []string  `json:"shadowed,omitempty" doc:"Ids of further coins with a symbol asked for; ask for them by id"`
 	Rate     *VsRate   `json:"rate,omitempty" doc:"The rate used, where vs is not usd"`
@@ -53,6 +54,12 @@ type VsRate struct {
 	Vs  string  `json:"vs"`
 	USD float64 `json:"usd"`
 	At  string  `json:"at,omitempty" format:"date-time" doc:"Time of its newest input"`
+	// IsStale says that no source of the rate is fresh.
+	IsStale bool `json:"isStale" doc:"No source of the rate is fresh: the newest is used"`
+}
+
+func vsRate(c query.Conversion) *VsRate {
+	return &VsRate{c.Vs, c.USD, query.FormatTime(c.At), c.Stale}
 }
 
 func (u *Unit) list() query.Endpoint {
@@ -61,23 +68,14 @@ func (u *Unit) list() query.Endpoint {
 		Summary: "Current prices of several coins",
 		Params: []query.Param{
 			{Name: "symbols", Kind: query.List, Required: true, MaxItems: maxSymbols, Example: "btc,eth", Doc: "Symbols or coin ids, in any letter case."},
-			{Name: "vs", Kind: query.Text, Default: "usd", Example: "eur", Doc: "Quote currency: any fiat currency that is known, btc or eth.", Check: u.knownQuote},
-			explainParam},
+			u.vsParam(), explainParam},
 		Body: ListBody{}, Hot: true, Handle: u.getList,
 	}
 }
 
-// quoteCoins are the coins that prices can be told in.
-var quoteCoins = map[string]string{"btc": "bitcoin", "eth": "ethereum"}
-
-func (u *Unit) knownQuote(vs string) string {
-	if _, ok := quoteCoins[strings.ToLower(vs)]; ok {
-		return ""
-	}
-	if _, ok := u.board.Coins().Fiat(vs); ok {
-		return ""
-	}
-	return "must be a fiat currency that is known, btc or eth"
+func (u *Unit) vsParam() query.Param {
+	return query.Param{Name: "vs", Kind: query.Text, Essential: true, Default: usd, Example: "eur",
+		Doc: "Quote currency: any fiat currency that is known, by the rate that the fiat endpoints answer; btc or eth.", Check: u.convert.Check}
 }
 
 func (u *Unit) getList(_ context.Context, r *query.Request) (query.Answer, error) {
@@ -86,12 +84,12 @@ func (u *Unit) getList(_ context.Context, r *query.Request) (query.Answer, error
 	}
 	vs := strings.ToLower(r.Text("vs"))
 	body := ListBody{Prices: []ListEntry{}}
-	rate, known := u.rate(vs)
+	rate, known := u.convert.To(vs, r.Now)
 	switch {
 	case !known:
-		body.Meta.Reason = "no_rate"
-	case vs != "usd":
-		body.Meta.Rate = &rate
+		body.Meta.Reason = reasonNoRate
+	case vs != usd:
+		body.Meta.Rate = vsRate(rate)
 	}
 	simulated, newest, explain := false, int64(0), r.Flag("explain")
 	seen := map[string]bool{}
@@ -117,7 +115,7 @@ func (u *Unit) getList(_ context.Context, r *query.Request) (query.Answer, error
 			Ambiguous: len(coin.Alternatives) > 0, Alternatives: alternatives(coin.Alternatives),
 		}
 		if known {
-			price := e.Price.Price / rate.USD
+			price := rate.From(e.Price.Price)
 			entry.Price = &price
 		}
 		if explain {
@@ -129,26 +127,15 @@ func (u *Unit) getList(_ context.Context, r *query.Request) (query.Answer, error
 			}
 		}
 		body.Prices = append(body.Prices, entry)
+		body.Meta.count(fresh)
 		simulated = simulated || e.Price.Simulated
 		newest = max(newest, e.Latest.Time)
+	}
+	if newest == 0 { // nothing was found: the answer is as new as the board
+		newest = u.board.Now()
 	}
 	body.Meta.Count, body.Meta.LastUpdated = len(body.Prices), query.FormatTime(newest)
 	answer, err := query.Encode(body)
 	answer.Simulated = simulated
 	return answer, err
-}
-
-// rate is what one unit of a quote currency costs in USD: the dollar one, coins what the board says,
-// fiat what the fold of quotes says.
-func (u *Unit) rate(vs string) (VsRate, bool) {
-	if id, ok := quoteCoins[vs]; ok {
-		coin, _ := u.board.Coins().ByID(id)
-		e := u.board.Entry(coin)
-		if e == nil || e.Price.Price <= 0 {
-			return VsRate{}, false
-		}
-		return VsRate{vs, e.Price.Price, query.FormatTime(e.Price.Time)}, true
-	}
-	usd, at, ok := u.rates.USD(strings.ToUpper(vs))
-	return VsRate{vs, usd, query.FormatTime(at)}, ok
 }

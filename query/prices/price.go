@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -16,7 +17,13 @@ import (
 const (
 	reasonNoPrice  = "no_price"
 	reasonNoRegion = "no_provider_in_region"
+	reasonNoRate   = "no_rate"
+	// reasonNewer is where a newer version made the price than this one knows.
+	reasonNewer = "unknown_method"
 )
+
+// usd is the currency that prices are published in.
+const usd = "usd"
 
 // PriceBody answers GET /api/v1/prices/{symbol}.
 type PriceBody struct {
@@ -28,6 +35,7 @@ type PriceBody struct {
 type PriceData struct {
 	Symbol       string                     `json:"symbol"`
 	CoinID       string                     `json:"coinId"`
+	Vs           string                     `json:"vs" example:"usd" doc:"Currency of all prices here but those of explain, which are in USD"`
 	Ambiguous    bool                       `json:"ambiguous,omitempty" doc:"Other coins have this symbol too"`
 	Alternatives []Alternative              `json:"alternatives,omitempty"`
 	Aggregated   query.Nullable[Aggregated] `json:"aggregated" doc:"Null where there is no price; meta.reason says why"`
@@ -38,9 +46,11 @@ type PriceData struct {
 // PriceMeta tells about the answer.
 type PriceMeta struct {
 	query.Meta
-	Reason       string            `json:"reason,omitempty" doc:"Why there is no price"`
+	IsStale      bool              `json:"isStale" doc:"The price is older than 30 s, or was kept for a reason"`
+	Reason       string            `json:"reason,omitempty" doc:"Why there is no price; no_rate: vs cannot be converted to now"`
+	Rate         *VsRate           `json:"rate,omitempty" doc:"The rate used, where vs is not usd"`
 	Region       string            `json:"region,omitempty"`
-	RegionSource map[string]string `json:"regionSource,omitempty" doc:"Per provider the page that its countries were read on, or unknown (counts as worldwide)"`
+	RegionSource map[string]string `json:"regionSource,omitempty" doc:"Per provider the page that its countries were read on, with who quotes it where it was not read itself, or unknown (counts as worldwide)"`
 }
 
 func (u *Unit) price() query.Endpoint {
@@ -50,7 +60,7 @@ func (u *Unit) price() query.Endpoint {
 		Description: "The median over providers; prices more than 50% away from the first median are excluded. Every provider's own price is listed, with the reason where it did not count.",
 		Params: []query.Param{symbolParam,
 			{Name: "region", Kind: query.Text, Example: "DE", Doc: "Two-letter country code; only providers available there are aggregated.", Check: countryCode},
-			explainParam},
+			u.vsParam(), explainParam},
 		Body: PriceBody{}, NotFound: true, Hot: true, Handle: u.getPrice,
 	}
 }
@@ -64,15 +74,16 @@ func (u *Unit) getPrice(_ context.Context, r *query.Request) (query.Answer, erro
 		return query.Answer{}, err
 	}
 	e := u.board.Entry(coin.Coin)
+	vs := strings.ToLower(r.Text("vs"))
 	if e == nil {
 		body := u.bare(coin)
-		body.Meta.Reason = reasonNoPrice
+		body.Data.Vs, body.Meta.Reason = strings.Clone(vs), reasonNoPrice
 		return query.Encode(body)
 	}
 	fresh := u.board.Freshness(e, r.Now)
 	region, explain := country(r.Text("region")), r.Flag("explain")
 	answer := query.Answer{Simulated: e.Price.Simulated}
-	if region == "" && !explain {
+	if region == "" && !explain && vs == usd {
 		answer.Body, err = u.bodies.Get(e, fresh, func() (*query.Body, error) { return query.NewBody(u.whole(coin, e, fresh)) })
 		return answer, err
 	}
@@ -83,12 +94,15 @@ func (u *Unit) getPrice(_ context.Context, r *query.Request) (query.Answer, erro
 	if explain && body.Data.Aggregated.Value != nil {
 		body.Data.Explain = u.explainEntry(e, region)
 	}
+	if vs != usd {
+		u.tellIn(&body, vs, r.Now)
+	}
 	answer.Body, err = query.NewBody(body)
 	return answer, err
 }
 
 func (u *Unit) bare(coin query.Named) PriceBody {
-	return PriceBody{Data: PriceData{Symbol: coin.Symbol, CoinID: coin.ID, Ambiguous: len(coin.Alternatives) > 0,
+	return PriceBody{Data: PriceData{Symbol: coin.Symbol, CoinID: coin.ID, Vs: usd, Ambiguous: len(coin.Alternatives) > 0,
 		Alternatives: alternatives(coin.Alternatives), Providers: []Row{}}}
 }
 
@@ -97,22 +111,48 @@ func (u *Unit) whole(coin query.Named, e *query.Entry, fresh query.Freshness) Pr
 	body.Data.Aggregated.Value = aggregated(e, fresh)
 	body.Data.Providers = rows(coin.Coin, e.Latest.Inputs, e.Latest.Simulated)
 	body.Meta.Count = len(body.Data.Providers)
-	body.Meta.LastUpdated = query.FormatTime(e.Latest.Time)
+	body.Meta.LastUpdated, body.Meta.IsStale = query.FormatTime(e.Latest.Time), fresh.Stale
 	return body
+}
+
+// tellIn converts the prices of an answer into another currency. Without a rate there is none.
+func (u *Unit) tellIn(body *PriceBody, vs string, now time.Time) {
+	body.Data.Vs = vs
+	rate, known := u.convert.To(vs, now)
+	if !known {
+		body.Data.Aggregated.Value, body.Meta.Reason = nil, reasonNoRate
+		for i := range body.Data.Providers {
+			body.Data.Providers[i].Price = nil
+		}
+		return
+	}
+	body.Meta.Rate = vsRate(rate)
+	if a := body.Data.Aggregated.Value; a != nil {
+		converted := *a
+		for _, amount := range []*float64{&converted.Price, &converted.Median, &converted.Min, &converted.Max, &converted.Confidence, &converted.Volume24h} {
+			*amount = rate.From(*amount)
+		}
+		body.Data.Aggregated.Value = &converted
+	}
+	for i := range body.Data.Providers {
+		if price := body.Data.Providers[i].Price; price != nil {
+			converted := rate.From(*price)
+			body.Data.Providers[i].Price = &converted
+		}
+	}
 }
 
 // inRegion aggregates again what the providers of a country say.
 func (u *Unit) inRegion(body *PriceBody, e *query.Entry, fresh query.Freshness, region string) {
 	body.Meta.Region, body.Meta.RegionSource = region, map[string]string{}
 	for _, in := range e.Latest.Inputs {
-		source := u.providers[in.Provider].Terms
-		if source == "" {
-			source = "unknown"
-		}
-		body.Meta.RegionSource[in.Provider] = source
+		body.Meta.RegionSource[in.Provider] = u.providers[in.Provider].RegionSource()
 	}
 	inputs := u.available(e.Latest.Inputs, region)
-	result, inputs := schemas.Aggregate(inputs, e.Latest.Time)
+	result, inputs, known := schemas.AggregateBy(e.Latest.Method, inputs, e.Latest.Time)
+	if !known {
+		result.Reason = reasonNewer
+	}
 	body.Data.Providers = rows(e.Coin, inputs, e.Latest.Simulated)
 	body.Meta.Count = len(inputs)
 	if result.Reason != "" {

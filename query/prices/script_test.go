@@ -19,11 +19,13 @@ type world struct {
 	t       testing.TB
 	now     time.Time
 	board   *query.Board
-	rates   *query.Rates
+	catalog *query.Catalog
 	markets map[string][]*eventsv1.PriceInput
 	past    map[string][]*eventsv1.PriceRecord
 	offset  int64
 	base    string
+	// method is the version of the aggregation that prices are made by.
+	method uint32
 }
 
 var coins = func() *schemas.CoinTable {
@@ -43,13 +45,14 @@ var coins = func() *schemas.CoinTable {
 
 var providers = []query.Provider{
 	{Slug: "kraken", Name: "Kraken", Refuses: []string{"JP"}, Terms: "https://kraken.example/terms"},
-	{Slug: "coinbase", Name: "Coinbase", Serves: []string{"US", "GB"}, Terms: "https://coinbase.example/terms"},
+	{Slug: "coinbase", Name: "Coinbase", Serves: []string{"US", "GB"}, Terms: "https://coinbase.example/terms",
+		Quoted: []string{"https://reader.example/terms.md"}},
 }
 
 func newWorld(t testing.TB) *world {
-	w := &world{t: t, board: query.NewBoard(coins), rates: query.NewRates(),
+	w := &world{t: t, method: schemas.AggregateVersion, board: query.NewBoard(coins), catalog: query.NewCatalog(coins),
 		markets: map[string][]*eventsv1.PriceInput{}, past: map[string][]*eventsv1.PriceRecord{}}
-	w.base = querytest.Serve(t, func() time.Time { return w.now }, prices.New(w.board, w.rates, w, providers).Endpoints())
+	w.base = querytest.Serve(t, func() time.Time { return w.now }, prices.New(w.board, query.NewConverter(w.board, w.catalog), w, providers).Endpoints())
 	return w
 }
 
@@ -58,6 +61,17 @@ func (w *world) PriceAt(_ context.Context, coinID string, at time.Time) (*events
 	kept := w.past[coinID]
 	for i := len(kept) - 1; i >= 0; i-- {
 		if p := kept[i].GetPrice(); p.Reason == "" && p.Time <= at.UnixNano() {
+			return kept[i], nil
+		}
+	}
+	return nil, nil
+}
+
+// PricePublishedAt implements prices.History over what the script published.
+func (w *world) PricePublishedAt(_ context.Context, coinID string, at time.Time) (*eventsv1.PriceRecord, error) {
+	kept := w.past[coinID]
+	for i := len(kept) - 1; i >= 0; i-- {
+		if p := kept[i].GetPrice(); p.Reason == "" && max(p.Time, p.Published) <= at.UnixNano() {
 			return kept[i], nil
 		}
 	}
@@ -73,9 +87,13 @@ func (w *world) run(line string) string {
 		w.pulse()
 	case "clock": // the query's own, without the log's
 		w.now = querytest.Time(w.t, words[1])
-	case "rate":
-		w.must(w.rates.Apply(stream.TailRecord{Marked: &eventsv1.QuoteRecord{Body: &eventsv1.QuoteRecord_Rate{Rate: &eventsv1.QuoteRate{
-			QuoteId: words[1], Rate: w.number(words[2]), Time: w.now.UnixNano(), Method: "market"}}}}))
+	case "rate": // a currency, and what one US dollar costs in it
+		w.offset++
+		value, err := (&eventsv1.ReferenceRecord{Producer: "sources", Epoch: 1, Body: &eventsv1.ReferenceRecord_Fixing{Fixing: &eventsv1.Fixing{
+			Source: "coinbasefiat", Base: "USD", Quote: words[1], Rate: words[2], Date: w.now.Format(time.DateOnly), EventTime: w.now.UnixNano(), IngestTime: w.now.UnixNano()}}}).MarshalVT()
+		w.must(err)
+		w.must(w.catalog.ApplyReference(stream.TailRecord{Offset: w.offset, Value: value}))
+		w.must(w.catalog.ApplyMarkets(stream.TailRecord{Offset: w.offset, Marked: &eventsv1.MarketRecord{Body: &eventsv1.MarketRecord_Pulse{Pulse: &eventsv1.Pulse{Now: w.now.UnixNano()}}}}))
 	case "market":
 		w.market(words[1], words[2:])
 	case "price":
@@ -92,7 +110,6 @@ func (w *world) pulse() {
 	w.offset++
 	pulse := &eventsv1.Pulse{Now: w.now.UnixNano(), Watermark: w.now.UnixNano()}
 	w.must(w.board.Apply(stream.TailRecord{Offset: w.offset, Marked: &eventsv1.PriceRecord{Body: &eventsv1.PriceRecord_Pulse{Pulse: pulse}}}))
-	w.must(w.rates.Apply(stream.TailRecord{Marked: &eventsv1.QuoteRecord{Body: &eventsv1.QuoteRecord_Pulse{Pulse: pulse}}}))
 }
 
 // market sets what a market says: provider, its symbol, the quote, then name=value.
@@ -128,7 +145,16 @@ func (w *world) market(coin string, words []string) {
 }
 
 // price publishes what the markets of a coin say now, as the fold does.
-func (w *world) price(coin string, simulated bool) {
+func (w *world) price(coin string, simulated bool) { w.publish(w.record(coin, simulated)) }
+
+func (w *world) publish(rec *eventsv1.PriceRecord) {
+	coin := rec.GetPrice().CoinId
+	w.past[coin] = append(w.past[coin], rec)
+	w.must(w.board.Apply(stream.TailRecord{Offset: rec.Mark.Offset, Marked: rec}))
+}
+
+// record is the price that the markets of a coin give now.
+func (w *world) record(coin string, simulated bool) *eventsv1.PriceRecord {
 	var inputs []*eventsv1.PriceInput
 	for _, in := range w.markets[coin] {
 		copied := &eventsv1.PriceInput{}
@@ -138,18 +164,20 @@ func (w *world) price(coin string, simulated bool) {
 		inputs = append(inputs, copied)
 	}
 	second := w.now.Truncate(time.Second).UnixNano()
-	result, inputs := schemas.Aggregate(inputs, second)
+	result, considered, known := schemas.AggregateBy(w.method, inputs, second)
+	if !known {
+		result, considered = schemas.Aggregate(inputs, second)
+	}
 	w.offset++
-	rec := &eventsv1.PriceRecord{
+	return &eventsv1.PriceRecord{
 		Mark: &eventsv1.Mark{LogicVersion: 1, Offset: w.offset},
 		Body: &eventsv1.PriceRecord_Price{Price: &eventsv1.Price{
 			CoinId: coin, Time: second, Price: result.Price, Median0: result.Median0, Min: result.Min, Max: result.Max,
 			Confidence: result.Confidence, Score: result.Score, Accepted: uint32(result.Accepted), Rejected: uint32(result.Rejected),
-			Volume24H: result.Volume24h, Source: result.Source, Reason: result.Reason, Simulated: simulated, Inputs: inputs,
+			Volume24H: result.Volume24h, Source: result.Source, Reason: result.Reason, Simulated: simulated, Inputs: considered,
+			Method: w.method,
 		}},
 	}
-	w.past[coin] = append(w.past[coin], rec)
-	w.must(w.board.Apply(stream.TailRecord{Offset: w.offset, Marked: rec}))
 }
 
 func (w *world) number(word string) float64 { return querytest.Number(w.t, word) }

@@ -12,27 +12,40 @@ import (
 type Aggregated struct {
 	Symbol     string  `json:"symbol" example:"BTC"`
 	CoinID     string  `json:"coinId" example:"bitcoin"`
-	Price      float64 `json:"price" doc:"USD; the median over the accepted providers"`
+	Price      float64 `json:"price" doc:"The median over the accepted providers; in USD where no vs is named"`
 	Providers  int     `json:"providers" doc:"Number of accepted providers"`
 	Min        float64 `json:"min"`
 	Max        float64 `json:"max"`
 	Median     float64 `json:"median" doc:"Equal to price"`
 	Timestamp  string  `json:"timestamp" format:"date-time" doc:"The second that was evaluated"`
 	Rejected   int     `json:"rejected" doc:"Number of providers that did not count"`
-	Confidence float64 `json:"confidence" doc:"Half width of the confidence interval in USD"`
+	Confidence float64 `json:"confidence" doc:"Half width of the confidence interval, in the currency of the price"`
 	Score      float64 `json:"score" doc:"0 to 1"`
 	Source     string  `json:"source" doc:"The accepted provider nearest to the price"`
-	Volume24h  float64 `json:"volume24h" doc:"USD, over the accepted providers"`
-	IsStale    bool    `json:"isStale"`
-	IsCritical bool    `json:"isCritical"`
+	Volume24h  float64 `json:"volume24h" doc:"Over the accepted providers, in the currency of the price"`
+	IsStale    bool    `json:"isStale" doc:"Older than 30 s by the clock of the server, or kept for a reason"`
+	IsCritical bool    `json:"isCritical" doc:"Older than two hours"`
 	Reason     string  `json:"reason,omitempty" doc:"Why the last price was kept: no_fresh_inputs or no_consensus"`
+}
+
+// Staleness says of an answer with several prices how many of them are old.
+type Staleness struct {
+	IsStale    bool `json:"isStale" doc:"At least one of the prices is stale"`
+	StaleCount int  `json:"staleCount,omitempty" doc:"How many of the prices are stale: older than 30 s, or kept for a reason"`
+}
+
+func (s *Staleness) count(fresh query.Freshness) {
+	if fresh.Stale {
+		s.IsStale = true
+		s.StaleCount++
+	}
 }
 
 // Row is what one market of a provider says.
 type Row struct {
 	Provider     string   `json:"provider"`
 	Symbol       string   `json:"symbol"`
-	Price        *float64 `json:"price,omitempty" doc:"USD; left out where it could not be converted"`
+	Price        *float64 `json:"price,omitempty" doc:"In the currency of the answer; left out where it could not be converted"`
 	Category     string   `json:"category" enum:"price"`
 	UpdatedAt    string   `json:"updated_at,omitempty" format:"date-time" doc:"When the market was last heard"`
 	VenueSymbol  string   `json:"venueSymbol"`

@@ -27,6 +27,7 @@ type SummaryData struct {
 // SummaryMeta tells about the answer.
 type SummaryMeta struct {
 	query.Meta
+	Staleness
 	Shadowed []string `json:"shadowed,omitempty" doc:"Ids of coins whose symbol means a higher ranked one; ask for them by id"`
 }
 
@@ -93,6 +94,7 @@ func (u *Unit) encodeSummary(made *summary, r *query.Request) error {
 		}
 		body.Write(fragment)
 		meta.Count++
+		meta.count(fresh)
 		made.answer.Simulated = made.answer.Simulated || e.Price.Simulated
 	})
 	if failed != nil {

@@ -17,12 +17,14 @@ type History interface {
 	// PriceAt returns the newest published price of a coin (its reason is empty) whose time is at
 	// or before an instant, with its mark; nil if none is kept.
 	PriceAt(ctx context.Context, coinID string, at time.Time) (*eventsv1.PriceRecord, error)
+	// PricePublishedAt is PriceAt of what had been written by an instant of log time.
+	PricePublishedAt(ctx context.Context, coinID string, at time.Time) (*eventsv1.PriceRecord, error)
 }
 
 // Unit answers the endpoints of prices.
 type Unit struct {
 	board     *query.Board
-	rates     *query.Rates
+	convert   *query.Converter
 	history   History
 	providers map[string]query.Provider
 
@@ -32,8 +34,8 @@ type Unit struct {
 }
 
 // New makes the unit. Providers that are not listed count as worldwide.
-func New(board *query.Board, rates *query.Rates, history History, providers []query.Provider) *Unit {
-	u := &Unit{board: board, rates: rates, history: history, providers: map[string]query.Provider{},
+func New(board *query.Board, convert *query.Converter, history History, providers []query.Provider) *Unit {
+	u := &Unit{board: board, convert: convert, history: history, providers: map[string]query.Provider{},
 		bodies: query.NewMemo[*query.Body](board), fragments: query.NewMemo[[]byte](board)}
 	for _, p := range providers {
 		u.providers[p.Slug] = p
@@ -49,5 +51,5 @@ func (u *Unit) Endpoints() []query.Endpoint {
 var symbolParam = query.Param{Name: "symbol", In: query.Path, Kind: query.Text, Required: true, MaxLength: 64, Example: "BTC",
 	Doc: "Symbol or coin id, in any letter case. A symbol means the highest ranked coin that has it."}
 
-var explainParam = query.Param{Name: "explain", Kind: query.Flag, Default: "false",
+var explainParam = query.Param{Name: "explain", Kind: query.Flag, Essential: true, Default: "false",
 	Doc: "Adds what the price was made from, folded again."}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
@@ -43,7 +44,7 @@ func (u *Unit) listen(now time.Time) map[string]heard {
 			if h.coins == nil {
 				h.coins = map[string]bool{}
 			}
-			if now.UnixNano()-at <= int64(query.StaleAfter) {
+			if now.UnixNano()-at <= int64(schemas.FreshFor) {
 				h.coins[e.Coin.ID] = true
 			}
 			byVenue[in.Provider] = h
@@ -55,13 +56,14 @@ func (u *Unit) listen(now time.Time) map[string]heard {
 // describe puts together what a provider declares and how reading it goes.
 func (u *Unit) describe(n *eventsv1.SourceNotice, h query.SourceHealth, prices heard, now time.Time) query.ProviderState {
 	p := query.ProviderState{
-		Slug: n.Source, Name: n.Name, Categories: append([]string{}, n.Kinds...), Kind: kindReference, Regions: u.region(n.Source),
+		Slug: n.Source, Name: n.Name, Categories: append([]string{}, n.Kinds...), Kind: kindReference,
 		Source:      query.ProviderSource{Transport: "poll", URL: n.Url, Docs: n.Terms, License: n.License},
 		Attribution: n.Attribution, StaleAfterSeconds: 3 * n.Interval / int64(time.Second), Simulated: n.Simulated,
 	}
+	p.SetRegions(u.region(n.Source))
 	if slices.Contains(n.Kinds, categoryPrice) {
 		p.Kind, p.Source.Transport = kindExchange, "stream"
-		p.StaleAfterSeconds = int64(query.StaleAfter / time.Second)
+		p.StaleAfterSeconds = int64(schemas.FreshFor / time.Second)
 		p.SymbolCount, p.LastSuccess = len(prices.coins), query.FormatTime(prices.last)
 		p.Status = exchangeStatus(n, prices, now)
 		return p
@@ -93,7 +95,7 @@ func exchangeStatus(n *eventsv1.SourceNotice, prices heard, now time.Time) strin
 	switch silent := time.Duration(now.UnixNano() - prices.last); {
 	case !n.Enabled:
 		return disabled
-	case silent <= query.StaleAfter:
+	case silent <= schemas.FreshFor:
 		return healthy
 	case silent <= downAfter:
 		return degraded

@@ -99,14 +99,13 @@ func (u *Unit) declared(snapshot *query.Snapshot) []*eventsv1.SourceNotice {
 	return all
 }
 
-// region is where a provider may be used.
-func (u *Unit) region(slug string) *query.ProviderRegions {
-	for _, v := range u.venues {
-		if v.Slug == slug && len(v.Serves)+len(v.Refuses) > 0 {
-			return &query.ProviderRegions{Serves: v.Serves, Refuses: v.Refuses, Source: v.Terms}
-		}
+// region is where a provider may be used, as far as that is known.
+func (u *Unit) region(slug string) query.Provider {
+	i := slices.IndexFunc(u.venues, func(v query.Provider) bool { return v.Slug == slug })
+	if i < 0 {
+		return query.Provider{}
 	}
-	return nil
+	return u.venues[i]
 }
 
 // failure tells the newest request that failed, nil for none.

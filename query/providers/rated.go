@@ -110,10 +110,11 @@ func (u *Unit) describeRated(slug string, r *rated, snapshot *query.Snapshot, he
 	n := snapshot.Notices[source]
 	p := query.ProviderState{
 		Slug: slug, Name: cmp.Or(r.name, project.GetName(), snapshot.Notices[slug].GetName(), slug), Categories: r.told(), Kind: kindCefi,
-		Status: r.status(n, health[source]), Regions: u.region(slug), RateCount: r.counted, SymbolCount: len(r.coins),
+		Status: r.status(n, health[source]), RateCount: r.counted, SymbolCount: len(r.coins),
 		Source:      query.ProviderSource{Transport: "poll", URL: n.GetUrl(), Docs: n.GetTerms(), License: n.GetLicense()},
 		Attribution: n.GetAttribution(), StaleAfterSeconds: 3 * r.interval / int64(time.Second), Simulated: r.simulated || n.GetSimulated(),
 	}
+	p.SetRegions(u.region(slug))
 	if project != nil || r.onChain {
 		p.Kind = kindDefi
 	}

@@ -11,6 +11,9 @@ import (
 // maxRates bounds one list.
 const maxRates = 1000
 
+// maxOffset lies beyond all rows.
+const maxOffset = 1_000_000
+
 // ListBody answers GET /api/v1/rates.
 type ListBody struct {
 	Data List     `json:"data"`
@@ -27,7 +30,7 @@ type List struct {
 // listKey names an answer of several coins; limit is 0 for a summary.
 type listKey struct {
 	coin, category, provider string
-	limit                    int64
+	limit, offset            int64
 }
 
 func (u *Unit) list() query.Endpoint {
@@ -36,7 +39,8 @@ func (u *Unit) list() query.Endpoint {
 		Summary:     "Current rates of lending, staking and borrowing, and prices",
 		Description: "A provider with several pools of a coin has an entry for each. Prices come last, and are those that count in the coin's price. What its source has not told for three intervals is left out.",
 		Params: []query.Param{coinFilter, categoryParam, providerParam,
-			{Name: "limit", Kind: query.Integer, Default: "100", Min: 1, Max: maxRates, Doc: "Most rows to answer."}},
+			{Name: "limit", Kind: query.Integer, Default: "100", ToolDefault: "25", Min: 1, Max: maxRates, Doc: "Most rows to answer."},
+			{Name: "offset", Kind: query.Integer, Default: "0", Min: 0, Max: maxOffset, Doc: "Rows to pass over."}},
 		Body: ListBody{}, NotFound: true, Hot: true, Handle: u.getList,
 	}
 }
@@ -50,22 +54,22 @@ func (u *Unit) getList(_ context.Context, r *query.Request) (query.Answer, error
 	if err != nil {
 		return query.Answer{}, err
 	}
-	limit := int(r.Integer("limit"))
+	limit, offset := int(r.Integer("limit")), int(r.Integer("offset"))
 	candidates, whole := ix.narrowest(&f)
 	// Prices come last: where the others more than fill the answer, they change nothing in it.
-	v := u.version(ix, r, f.prices() && (!whole || len(candidates) <= limit))
-	encode := func() (query.Answer, error) { return u.encodeList(ix, &f, v, limit, r) }
+	v := u.version(ix, r, f.prices() && (!whole || len(candidates) <= offset+limit))
+	encode := func() (query.Answer, error) { return u.encodeList(ix, &f, v, offset, limit, r) }
 	if r.Clamped() != nil {
 		return encode() // it tells what was asked for
 	}
-	k := listKey{category: f.category, provider: f.provider, limit: int64(limit)}
+	k := listKey{category: f.category, provider: f.provider, limit: int64(limit), offset: int64(offset)}
 	if f.coin != nil {
 		k.coin = f.coin.id
 	}
 	return u.heldFor(v).Get(v, k, encode)
 }
 
-func (u *Unit) encodeList(ix *index, f *filter, v version, limit int, r *query.Request) (query.Answer, error) {
+func (u *Unit) encodeList(ix *index, f *filter, v version, offset, limit int, r *query.Request) (query.Answer, error) {
 	body := ListBody{Data: List{Rates: []Entry{}}}
 	simulated, newest := false, ix.current.Time
 	total := 0
@@ -74,22 +78,22 @@ func (u *Unit) encodeList(ix *index, f *filter, v version, limit int, r *query.R
 		if !f.matches(e) {
 			continue
 		}
-		if total++; total <= limit {
-			body.Data.Rates = append(body.Data.Rates, e.tell())
+		if total++; total > offset && total <= offset+limit {
+			body.Data.Rates = append(body.Data.Rates, e.tell(u, ix))
 			simulated = simulated || e.Simulated
 		}
 	}
 	if v.prices > 0 {
 		newest = max(newest, u.board.Now())
 		u.eachPrice(ix, f, r.Now, func(row Entry) {
-			if total++; total <= limit {
+			if total++; total > offset && total <= offset+limit {
 				body.Data.Rates = append(body.Data.Rates, row)
 				simulated = simulated || row.Metadata.Simulated
 			}
 		})
 	}
 	body.Data.Count, body.Data.Timestamp = len(body.Data.Rates), query.FormatTime(newest)
-	body.Meta = ListMeta{ix.meta(r, v.age, body.Data.Count), total > limit}
+	body.Meta = ListMeta{ix.meta(r, v.age, body.Data.Count), offset, total > offset+limit}
 	body.Meta.LastUpdated = body.Data.Timestamp
 	answer, err := query.Encode(body)
 	answer.Simulated = simulated

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -110,13 +109,13 @@ func (u *Unit) past() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/rates/{symbol}/history", ID: "getRateHistory", Tool: "get_rate_history", Tag: tag,
 		Summary:     "Rates of a coin in the past",
-		Description: "Single answers for up to 30 days back, then by the hour, beyond 90 days by the day. How far back one may look is up to the plan: what lies before is cut off, which meta.clamped tells. Without a category: lending, staking and borrowing.",
+		Description: "Single answers for up to 30 days back, then by the hour, beyond 90 days by the day; where nothing was read live, what the source told afterwards (metadata.origin is backfill). How far back one may look is up to the plan: what lies before is cut off, which meta.clamped tells. Without a category: lending, staking and borrowing.",
 		Params: []query.Param{symbolParam,
 			{Name: "days", Kind: query.Integer, Default: defaultDays, Min: 1, Max: maxDays, Doc: "How many days back."},
 			categoryParam, providerParam,
 			{Name: "from", Kind: query.Time, Example: "2026-01-31T00:00:00Z", Doc: "Begins here, instead of days back."},
 			{Name: "to", Kind: query.Time, Example: "2026-02-28T00:00:00Z", Doc: "Ends here, instead of now."},
-			{Name: "limit", Kind: query.Integer, Default: "100", Min: 1, Max: maxHistory, Doc: "Most entries to answer, the newest."}},
+			{Name: "limit", Kind: query.Integer, Default: "100", ToolDefault: "30", Min: 1, Max: maxHistory, Doc: "Most entries to answer, the newest."}},
 		Body: PastBody{}, NotFound: true, Handle: u.getPast,
 	}
 }
@@ -126,12 +125,10 @@ type window struct {
 	from, to    time.Time
 	step        time.Duration
 	granularity string
-	clamped     map[string]int64
 }
 
 // lookBack reads the window of a request, as far as its plan allows.
 func lookBack(r *query.Request) (w window, err error) {
-	w.clamped = maps.Clone(r.Clamped())
 	var given bool
 	if w.to, given = r.Time("to"); !given {
 		w.to = r.Now
@@ -143,15 +140,9 @@ func lookBack(r *query.Request) (w window, err error) {
 	if w.from.After(w.to) {
 		return w, query.Invalid("from", "must not be after to")
 	}
-	if oldest := r.Now.UTC().AddDate(0, 0, -r.Plan.HistoryDays); w.from.Before(oldest) {
-		w.from = oldest
-		if w.to.Before(oldest) {
-			w.to = oldest
-		}
-		if w.clamped == nil {
-			w.clamped = map[string]int64{}
-		}
-		w.clamped["days"] = int64(r.Plan.HistoryDays)
+	w.from = r.HistoryFrom(w.from, "days")
+	if w.to.Before(w.from) {
+		w.to = w.from
 	}
 	switch back := r.Now.Sub(w.from); {
 	case back <= rawDays*day:
@@ -202,7 +193,7 @@ func (u *Unit) getPast(ctx context.Context, r *query.Request) (query.Answer, err
 		simulated = simulated || p.Simulated
 	}
 	body.Data.Count = len(points)
-	body.Meta.Meta = query.Meta{Count: len(points), LastUpdated: query.FormatTime(ix.current.Time), Clamped: w.clamped}
+	body.Meta.Meta = query.Meta{Count: len(points), LastUpdated: query.FormatTime(ix.current.Time), Clamped: r.Clamped()}
 	if len(points) == 0 {
 		body.Meta.Reason = noRates
 	}

@@ -40,14 +40,14 @@ func TestHistoryReachesAsFarAsThePlan(t *testing.T) {
 		asked, from, granularity string
 		clamped                  bool
 	}{
-		{"", "2026-11-13T10:00:00Z", "raw", false},
-		{"?days=7", "2026-11-13T10:00:00Z", "raw", false},
-		{"?days=8", "2026-11-13T10:00:00Z", "raw", true},
-		{"?days=1825", "2026-11-13T10:00:00Z", "raw", true},
-		{"?days=1826", "2026-11-13T10:00:00Z", "raw", true},
-		{"?from=2021-01-01T00:00:00Z", "2026-11-13T10:00:00Z", "raw", true},
-		{"?from=2021-01-01T00:00:00Z&to=2021-01-02T00:00:00Z", "2026-11-13T10:00:00Z", "raw", true},
-		{"?from=2026-11-19T00:00:00Z&days=30", "2026-11-19T00:00:00Z", "raw", false},
+		{"", "2026-11-13T10:00:00.000Z", "raw", false},
+		{"?days=7", "2026-11-13T10:00:00.000Z", "raw", false},
+		{"?days=8", "2026-11-13T10:00:00.000Z", "raw", true},
+		{"?days=1825", "2026-11-13T10:00:00.000Z", "raw", true},
+		{"?days=1826", "2026-11-13T10:00:00.000Z", "raw", true},
+		{"?from=2021-01-01T00:00:00Z", "2026-11-13T10:00:00.000Z", "raw", true},
+		{"?from=2021-01-01T00:00:00Z&to=2021-01-02T00:00:00Z", "2026-11-13T10:00:00.000Z", "raw", true},
+		{"?from=2026-11-19T00:00:00Z&days=30", "2026-11-19T00:00:00.000Z", "raw", false},
 	} {
 		var body rates.PastBody
 		querytest.Decode(t, "http://"+server.Addr()+"/api/v1/rates/ETH/history"+test.asked, &body)

@@ -114,7 +114,7 @@ func (u *Unit) getProvider(ctx context.Context, r *query.Request) (query.Answer,
 	body := ProviderBody{Data: ProviderRates{Provider: all[i], Categories: []ProviderCategory{}, Rates: []Entry{}, Timestamp: u.newest(ix)}}
 	simulated := all[i].Simulated
 	for _, e := range ix.providers[all[i].Slug] {
-		body.Data.Rates = append(body.Data.Rates, e.tell())
+		body.Data.Rates = append(body.Data.Rates, e.tell(u, ix))
 	}
 	u.eachPrice(ix, &filter{provider: all[i].Slug}, r.Now, func(row Entry) { body.Data.Rates = append(body.Data.Rates, row) })
 	for _, category := range categories {

@@ -23,7 +23,8 @@ func TestMain(m *testing.M) {
 }
 
 var venues = []query.Provider{
-	{Slug: "kraken", Name: "Kraken", Refuses: []string{"JP"}, Terms: "https://kraken.example/terms"},
+	{Slug: "kraken", Name: "Kraken", Refuses: []string{"JP"}, Terms: "https://kraken.example/terms",
+		Quoted: []string{"https://reader.example/terms.md"}},
 	{Slug: "okx", Name: "OKX"},
 }
 
@@ -37,6 +38,7 @@ func newWorld(t testing.TB) *querytest.World {
 	))
 	w.Lines["store"] = func([]string) { w.Open(enginetest.Database(t)) }        // what is published from now on is kept
 	w.Lines["priced"] = func(words []string) { priced(w, words[1], words[2:]) } // coin, then provider:symbol:quote:last:rate of each market
+	w.Lines["past"] = func(words []string) { toldAfterwards(w, words[1:]) }     // provider, category, coin, time, APY in percent
 	past := stored{w}
 	w.Serve(rates.New(w.Book, w.Board, w.Catalog, past, query.NewRateCharts(w.Book, past), states{}, venues).Endpoints())
 	return w
@@ -84,6 +86,20 @@ func (s stored) RateSeries(ctx context.Context, q query.RateQuery) ([]query.Rate
 		return nil, nil
 	}
 	return s.w.Store.RateSeries(ctx, q)
+}
+
+// toldAfterwards publishes what a provider tells of its rate in the past, of the pool that is named after the coin's symbol.
+func toldAfterwards(w *querytest.World, words []string) {
+	coin, ok := w.Board.Coins().ByID(words[2])
+	if !ok {
+		w.T.Fatalf("script: no coin %q", words[2])
+	}
+	offset := w.Offset()
+	rec := &eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Rate{Rate: &eventsv1.Rate{Source: words[0], Project: words[0], Category: words[1], CoinId: coin.ID,
+		Symbol: coin.Symbol, Pool: strings.ToLower(coin.Symbol), Past: true, EventTime: w.Time(words[3]).UnixNano(), IngestTime: w.Now.UnixNano(), Raw: words[4], RawUnit: "apy_percent"}}}
+	var b history.Batch
+	b.Add(history.Place{Topic: schemas.TopicRatesRaw, Offset: offset}, rec)
+	w.Must(w.Store.Insert(w.T.Context(), &b, ""))
 }
 
 // priced publishes the price of a coin, made of what markets say now.

@@ -74,7 +74,7 @@ type Excluded struct {
 // SeriesMeta tells about the answer.
 type SeriesMeta struct {
 	query.Meta
-	RegionSource map[string]string `json:"regionSource" doc:"Per provider where its countries were read: a page, its rates, or unknown (counts as worldwide)"`
+	RegionSource map[string]string `json:"regionSource" doc:"Per provider where its countries were read: a page, with who quotes it where it was not read itself, its rates, or unknown (counts as worldwide)"`
 	Truncated    bool              `json:"truncated,omitempty" doc:"There are more than limit"`
 	Reason       string            `json:"reason,omitempty" doc:"Why there are none"`
 }
@@ -89,10 +89,10 @@ func (u *Unit) series() query.Endpoint {
 		Params: []query.Param{
 			{Name: "coin", Kind: query.Text, MaxLength: 64, Example: "ethereum", Doc: "Coin id or symbol, in any letter case."},
 			{Name: "platform", Kind: query.Text, MaxLength: 64, Doc: "Provider, by slug."},
-			{Name: "country", Kind: query.Text, Required: true, Example: "DE", Check: countryCode, Doc: "Two-letter country code."},
+			{Name: "country", Kind: query.Text, Required: true, Example: "DE", Check: countryCode, Pattern: "^[A-Za-z]{2}$", Doc: "Two-letter country code."},
 			{Name: "product", Kind: query.Text, Required: true, Allowed: []string{"lending-rates", "loan-rates", "staking-rewards"}, Example: "lending-rates",
 				Doc: "What is lent, owed or staked."},
-			{Name: "timeframe", Kind: query.Text, Default: "30d", Allowed: []string{"30d", "90d", "1y", "all"}, Doc: "How far back; all is 5 years."},
+			{Name: "timeframe", Kind: query.Text, Default: "30d", Allowed: []string{"30d", "90d", "1y", "all"}, Doc: "How far back; all is 5 years. The plan may allow less: what lies before is cut off, which meta.clamped tells in days."},
 			{Name: "limit", Kind: query.Integer, Default: "6", Min: 1, Max: maxSeries, Doc: "Most series to answer."}},
 		Body: SeriesBody{}, NotFound: true, Handle: u.getSeries,
 	}
@@ -111,7 +111,7 @@ func (u *Unit) getSeries(ctx context.Context, r *query.Request) (query.Answer, e
 	country := country(r.Text("country"))
 	body := SeriesBody{Data: SeriesList{Country: country, Product: r.Text("product"), Timeframe: r.Text("timeframe"), Granularity: granularityDaily,
 		Series: []Series{}, Excluded: []Excluded{}, Timestamp: query.FormatTime(ix.current.Time)}, Meta: SeriesMeta{RegionSource: map[string]string{}}}
-	chart := query.RateChart{Category: products[body.Data.Product], Step: day, Intervals: spans[body.Data.Timeframe]}
+	chart := query.RateChart{Category: products[body.Data.Product], Step: day, Intervals: r.HistoryIntervals(spans[body.Data.Timeframe], day, "timeframe")}
 	if r.Has("coin") {
 		coin, _, err := u.find(ix, r.Text("coin"))
 		if err != nil {
@@ -216,9 +216,9 @@ func (u *Unit) nameOf(ix *index, slug string) string {
 func (u *Unit) available(ix *index, provider, category, country string) (available bool, source string) {
 	if venue, ok := u.venues[provider]; ok && len(venue.Serves)+len(venue.Refuses) > 0 {
 		if !venue.Available(country) {
-			return false, cmp.Or(venue.Terms, "unknown")
+			return false, venue.RegionSource()
 		}
-		source = venue.Terms
+		source = venue.RegionSource()
 	}
 	told, serves := false, false
 	for _, e := range ix.providers[provider] {
@@ -229,7 +229,7 @@ func (u *Unit) available(ix *index, provider, category, country string) (availab
 		serves = serves || query.Provider{Serves: e.Said.GetServed(), Refuses: e.Said.GetRefused()}.Available(country)
 	}
 	if !told {
-		return true, cmp.Or(source, "unknown")
+		return true, cmp.Or(source, query.RegionUnknown)
 	}
 	return serves, "rates"
 }

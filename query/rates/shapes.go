@@ -83,7 +83,8 @@ type Meta struct {
 // ListMeta tells about a list.
 type ListMeta struct {
 	Meta
-	Truncated bool `json:"truncated,omitempty" doc:"There are more than limit"`
+	Offset    int  `json:"offset" doc:"Rows that were passed over"`
+	Truncated bool `json:"truncated,omitempty" doc:"There are more: ask again with an offset that is greater by count"`
 }
 
 // Alternative is another coin with the same symbol.
@@ -105,9 +106,9 @@ func (ix *index) meta(r *query.Request, age query.Age, count int) Meta {
 }
 
 // tell writes a rate that counts.
-func (e *rate) tell() Entry {
+func (e *rate) tell(u *Unit, ix *index) Entry {
 	return Entry{
-		Provider: e.Provider, ProviderName: e.ProviderName, Symbol: e.coin.symbol, Category: e.Category, Rate: e.Apy, CoinID: e.coin.id,
+		Provider: e.Provider, ProviderName: u.nameOf(ix, e.Provider), Symbol: e.coin.symbol, Category: e.Category, Rate: e.Apy, CoinID: e.coin.id,
 		ProviderSymbol: e.ProviderSymbol, Metadata: metadata(e.RateEntry), UnitType: unitPercentage, UnitSymbol: "%",
 		LastUpdated: query.FormatTime(e.Heard),
 	}

@@ -82,7 +82,7 @@ func (u *Unit) ratesOf(f *filter, v coinVersion, r *query.Request) (body SymbolB
 		Ambiguous: len(f.named.Alternatives) > 0, Alternatives: alternatives(f.named)}
 	for _, e := range f.coin.rates {
 		if f.matches(e) {
-			body.Data.Rates = append(body.Data.Rates, e.tell())
+			body.Data.Rates = append(body.Data.Rates, e.tell(u, v.index))
 			simulated = simulated || e.Simulated
 		}
 	}

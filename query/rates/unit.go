@@ -57,9 +57,9 @@ func (u *Unit) Endpoints() []query.Endpoint {
 type version struct {
 	index *index
 	age   query.Age
-	// prices is the board's, 0 for an answer without prices; dead says that the board stands still.
+	// prices is the board's, 0 for an answer without prices; stale is how many of its prices are.
 	prices uint64
-	dead   bool
+	stale  int
 }
 
 // age is that of the rates as they stand.
@@ -72,7 +72,7 @@ func (u *Unit) version(ix *index, r *query.Request, prices bool) version {
 	v := version{index: ix, age: ix.age(r.Now)}
 	if prices {
 		v.prices = u.board.Version()
-		v.dead = r.Now.UnixNano()-u.board.Now() > int64(query.StaleAfter)
+		v.stale = u.board.CountStale(r.Now)
 	}
 	return v
 }
@@ -84,7 +84,7 @@ var (
 		Doc: "Only this coin: symbol or coin id, in any letter case."}
 	categoryParam = query.Param{Name: "category", Kind: query.Text, Allowed: categories, Example: schemas.RateLending, Doc: "Only this category."}
 	providerParam = query.Param{Name: "provider", Kind: query.Text, MaxLength: 64, Example: "aave-v3", Doc: "Only this provider, by slug."}
-	explainParam  = query.Param{Name: "explain", Kind: query.Flag, Default: "false", Doc: "Adds what each rate was made from, worked out again."}
+	explainParam  = query.Param{Name: "explain", Kind: query.Flag, Essential: true, Default: "false", Doc: "Adds what each rate was made from, worked out again."}
 )
 
 // filter is what a request narrows an answer to.

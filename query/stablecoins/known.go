@@ -108,7 +108,7 @@ func (u *Unit) all(snapshot *query.Snapshot, now time.Time) []*known {
 		if coin := snapshot.ByID(k.id); coin != nil {
 			k.row = coin.Market
 		}
-		k.target = target(snapshot, k.peg, now)
+		k.target = u.target(snapshot, k.peg, now)
 		u.setPrice(k, snapshot, now)
 		list = append(list, k)
 	}
@@ -134,8 +134,9 @@ func (u *Unit) setPrice(k *known, snapshot *query.Snapshot, now time.Time) {
 }
 
 // target is what one unit of a currency costs in USD by the reference rates of the newest day, as the views of pegs
-// take it; 0 where there is none of the last six days.
-func target(snapshot *query.Snapshot, code string, now time.Time) float64 {
+// take it. Of a currency that has none of the last six days, such as the offshore yuan, it is the rate that the fiat endpoints
+// answer; 0 where that is not known or stale.
+func (u *Unit) target(snapshot *query.Snapshot, code string, now time.Time) float64 {
 	if code == schemas.USD {
 		return 1
 	}
@@ -159,7 +160,15 @@ func target(snapshot *query.Snapshot, code string, now time.Time) float64 {
 			newest, usd = dollar.Date, rate
 		}
 	}
-	return usd
+	if usd > 0 {
+		return usd
+	}
+	for _, rate := range u.rates.Of(snapshot, now) {
+		if rate.Code == code && !rate.Stale {
+			return 1 / rate.Rate
+		}
+	}
+	return 0
 }
 
 // number reads an exact decimal of the log as a float; 0 where it is none.

@@ -37,6 +37,7 @@ const (
 type Unit struct {
 	board   *query.Board
 	catalog *query.Catalog
+	rates   *query.FiatRates
 	history History
 	// statistics are by coin id, of a minute; pasts by coin, window and minute.
 	statistics *otter.Cache[int64, map[string]query.PegStatistic]
@@ -58,7 +59,7 @@ type past struct {
 
 // New makes the unit.
 func New(board *query.Board, catalog *query.Catalog, history History) *Unit {
-	return &Unit{board: board, catalog: catalog, history: history,
+	return &Unit{board: board, catalog: catalog, rates: query.NewFiatRates(board.Coins(), catalog), history: history,
 		statistics: otter.Must(&otter.Options[int64, map[string]query.PegStatistic]{
 			MaximumSize: 2, ExpiryCalculator: otter.ExpiryWriting[int64, map[string]query.PegStatistic](2 * statisticsFor),
 		}),

@@ -94,7 +94,14 @@ func (u *Unit) answer(ctx context.Context, r *query.Request) (query.Answer, erro
 	p := r.Plan
 	data := Data{Plan: p.Name, Windows: []Window{}, HistoryDays: p.HistoryDays, Sockets: p.Sockets, Features: Features{Bulk: p.Bulk, MCP: p.MCP},
 		Month: Month{Month: first.Format("2006-01"), Days: []Day{}}, Timestamp: query.FormatTime(now.UnixNano())}
+	logged := int64(0)
+	for _, d := range days {
+		logged += int64(d.Requests)
+	}
 	for _, w := range u.limits.Windows(r.Budget, p, now) {
+		if w.Scope == query.ScopeMonth {
+			w.Used = max(w.Used, logged) // what other replicas counted is in the log before this one hears of it
+		}
 		data.Windows = append(data.Windows, Window{w.Scope, w.Limit, w.Used, max(0, w.Limit-w.Used), query.FormatTime(w.Reset.UnixNano())})
 	}
 	for _, d := range days {

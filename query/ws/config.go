@@ -36,6 +36,9 @@ type Config struct {
 	Origins []string `koanf:"origins"`
 	// Connections bounds open streams of all clients: at most 22 kB each.
 	Connections int `koanf:"connections"`
+	// Strangers bounds open streams whose key is not known (yet), or is refused; StrangersEach those of one address.
+	Strangers     int `koanf:"strangers"`
+	StrangersEach int `koanf:"strangers_each"`
 	// KeyTimeout is how long a client without a key in its handshake has to send one.
 	KeyTimeout time.Duration `koanf:"key_timeout"`
 	// WriteTimeout is how long one write may take before its reader counts as stalled; Linger is how
@@ -55,7 +58,7 @@ type Config struct {
 
 // DefaultConfig serves 16,384 streams.
 func DefaultConfig() Config {
-	return Config{Connections: 16_384, KeyTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second, Linger: 3 * time.Second,
+	return Config{Connections: 16_384, Strangers: 1024, StrangersEach: 64, KeyTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second, Linger: 3 * time.Second,
 		Idle: 90 * time.Second, Gather: 100 * time.Millisecond, Spacing: 500 * time.Millisecond, Drain: 2 * time.Second}
 }
 
@@ -64,6 +67,9 @@ func (c Config) Validate() error {
 	var faults []error
 	if c.Connections < 1 {
 		faults = append(faults, errors.New("connections: must be at least 1"))
+	}
+	if c.Strangers < 1 || c.StrangersEach < 1 {
+		faults = append(faults, errors.New("strangers, strangers_each: must be at least 1"))
 	}
 	if c.KeyTimeout <= 0 || c.WriteTimeout <= 0 || c.Linger <= 0 || c.Idle <= 0 || c.Gather <= 0 || c.Drain <= 0 {
 		faults = append(faults, errors.New("key_timeout, write_timeout, linger, idle, gather, drain: must be more than 0"))

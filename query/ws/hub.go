@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -62,9 +63,11 @@ type Hub struct {
 	due []*subscriber
 	// sockets are all that are open, also those of clients that sent no key yet.
 	sockets map[net.Conn]struct{}
-	// budgets counts the sockets of each budget.
-	budgets map[string]int
-	dirty   selection
+	// budgets counts the sockets of each budget, strangers those without a key by address, strangersAll of all addresses.
+	budgets      map[string]int
+	strangers    map[netip.Addr]int
+	strangersAll int
+	dirty        selection
 	// told is by rank-1 what subscribers know of each coin.
 	told  []*change
 	nows  []int64
@@ -94,7 +97,7 @@ func NewHub(cfg Config, deps Deps) (*Hub, error) {
 	coins := len(deps.Board.Coins().All())
 	h := &Hub{cfg: cfg, deps: deps, epoch: rand.Text()[:12], all: everything(deps.Board), metrics: m,
 		began: make(chan struct{}, 1), whole: make(chan struct{}, 1),
-		sockets: map[net.Conn]struct{}{}, budgets: map[string]int{},
+		sockets: map[net.Conn]struct{}{}, strangers: map[netip.Addr]int{}, budgets: map[string]int{},
 		dirty: newSelection(coins), told: make([]*change, coins), nows: make([]int64, topic.Partitions)}
 	// What the board was filled with is new to all.
 	for _, coin := range deps.Board.Coins().All() {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -57,6 +58,8 @@ type admission struct {
 	known  bool
 	// refused is told after the upgrade, because a browser cannot see the status of a refused one.
 	refused *ending
+	// stranger says that it holds a place among the sockets without a key.
+	stranger bool
 	// deflated is what the handshake settled.
 	deflated bool
 }
@@ -87,12 +90,18 @@ func (h *Hub) Mount(router fiber.Router, gate Gate) {
 			h.connections.Add(-1)
 			return err
 		}
+		if !a.known && !h.receive(a) {
+			h.connections.Add(-1)
+			return &query.Error{Status: http.StatusServiceUnavailable, Code: query.CodeOverloaded,
+				Message: "too many streams without a key are open; send the key in the handshake, or come back later", RetryAfter: 5}
+		}
 		c.Locals(admissionLocal, a)
 		if err := upgrade(c); err != nil {
 			h.connections.Add(-1)
 			if a.known {
 				h.release(a.caller)
 			}
+			h.acquaint(a)
 			return upgradeRequired(c)
 		}
 		a.deflated = len(c.Response().Header.Peek("Sec-WebSocket-Extensions")) > 0
@@ -102,6 +111,7 @@ func (h *Hub) Mount(router fiber.Router, gate Gate) {
 
 func upgradeRequired(c *fiber.Ctx) error {
 	c.Set(fiber.HeaderUpgrade, "websocket")
+	c.Set("Sec-WebSocket-Version", "13")
 	return &query.Error{Status: http.StatusUpgradeRequired, Code: query.CodeUpgrade, Message: "this address speaks WebSocket (RFC 6455, version 13)"}
 }
 
@@ -186,6 +196,46 @@ func (h *Hub) release(c query.Caller) {
 	if h.budgets[c.Grant.Budget]--; h.budgets[c.Grant.Budget] == 0 {
 		delete(h.budgets, c.Grant.Budget)
 	}
+}
+
+// receive takes one of the places of sockets without a key, of all and of its address.
+func (h *Hub) receive(a *admission) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	of := address(a.from)
+	if h.strangers[of] >= h.cfg.StrangersEach || h.strangersAll >= h.cfg.Strangers {
+		return false
+	}
+	h.strangers[of]++
+	h.strangersAll++
+	a.stranger = true
+	return true
+}
+
+// acquaint gives the place back, once its key is known or it is gone.
+func (h *Hub) acquaint(a *admission) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !a.stranger {
+		return
+	}
+	a.stranger = false
+	h.strangersAll--
+	of := address(a.from)
+	if h.strangers[of]--; h.strangers[of] == 0 {
+		delete(h.strangers, of)
+	}
+}
+
+// address is what counts as one: an IPv6 host owns at least a /64.
+func address(ip net.IP) netip.Addr {
+	addr, _ := netip.AddrFromSlice(ip)
+	if addr = addr.Unmap(); addr.Is6() {
+		if network, err := addr.Prefix(64); err == nil {
+			return network.Addr()
+		}
+	}
+	return addr
 }
 
 // recover costs a panic one socket only.

@@ -11,6 +11,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/fasthttp/websocket"
 	fiberws "github.com/gofiber/contrib/websocket"
@@ -40,6 +41,8 @@ func (h *Hub) serve(c *fiberws.Conn) {
 	raw := rawConn(conn)
 	if a.known {
 		defer func() { h.release(a.caller) }()
+	} else {
+		defer h.acquaint(a)
 	}
 	if !h.begin(raw) {
 		h.sendAway(conn, &ending{code: websocket.CloseServiceRestart, reason: "the server restarts"})
@@ -53,7 +56,9 @@ func (h *Hub) serve(c *fiberws.Conn) {
 	}
 	conn.SetReadLimit(messageMax)
 	if a.refused == nil && !a.known {
-		a.refused = h.awaitKey(conn, a)
+		if a.refused = h.awaitKey(conn, a); a.known {
+			h.acquaint(a)
+		}
 	}
 	if a.refused != nil {
 		h.sendAway(conn, a.refused)
@@ -108,7 +113,8 @@ func (h *Hub) sendAway(conn *websocket.Conn, end *ending) {
 	}
 	// Closing with bytes unread would reset the connection, and the client would never see the code.
 	for range messagesBurst {
-		if _, _, err := conn.ReadMessage(); err != nil {
+		// What comes is passed over as it lies on the wire: to read a message would inflate it without bound.
+		if _, _, err := conn.NextReader(); err != nil {
 			return
 		}
 	}
@@ -122,6 +128,8 @@ func (h *Hub) awaitKey(conn *websocket.Conn, a *admission) *ending {
 	body, err := readMessage(conn)
 	var m message
 	switch {
+	case errors.Is(err, errNotUTF8):
+		return endingOfRead(err)
 	case err != nil:
 		return &ending{code: closeKey, reason: "no key came in time"}
 	case json.Unmarshal(body, &m) != nil || m.Type != "auth" || m.Key == "":
@@ -160,11 +168,16 @@ func readMessage(conn *websocket.Conn) ([]byte, error) {
 		return nil, errTooBig
 	case kind != websocket.TextMessage:
 		return nil, errNotText
+	case !utf8.Valid(body):
+		return nil, errNotUTF8
 	}
 	return body, nil
 }
 
-var errNotText = errors.New("not a text message")
+var (
+	errNotText = errors.New("not a text message")
+	errNotUTF8 = errors.New("not UTF-8")
+)
 
 // join greets a subscriber with what all others know by now, counts it among them and returns whom
 // its caller must flush.
@@ -324,6 +337,8 @@ func endingOfRead(err error) *ending {
 		return &ending{code: websocket.CloseMessageTooBig, reason: "a message may have 4096 bytes"}
 	case errors.Is(err, errNotText):
 		return &ending{code: websocket.CloseUnsupportedData, reason: "messages are JSON text"}
+	case errors.Is(err, errNotUTF8):
+		return &ending{code: websocket.CloseInvalidFramePayloadData, reason: "text messages are UTF-8"}
 	}
 	return nil
 }
@@ -460,12 +475,13 @@ func (h *Hub) selection(before selection, add, named bool, ranks []int) selectio
 	return after
 }
 
-// subscribed says what a subscriber is sent from here on.
+// subscribed says what a subscriber is sent from here on. Where that is everything, it lists what has a price.
 func (h *Hub) subscribed(s *subscriber, chosen selection) []byte {
+	everything := chosen.equal(h.all)
 	b := append(open(nil, "subscribed"), `,"symbols":[`...)
 	first := true
 	for _, coin := range h.deps.Board.Coins().All() {
-		if !chosen.has(coin.Rank) {
+		if !chosen.has(coin.Rank) || everything && h.told[coin.Rank-1] == nil {
 			continue
 		}
 		if !first {

@@ -416,7 +416,7 @@ func TestPlainRequestsAreToldToUpgrade(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer answer.Body.Close()
-	if text := body(t, answer); answer.StatusCode != http.StatusUpgradeRequired || !strings.Contains(text, query.CodeUpgrade) || answer.Header.Get("Upgrade") != "websocket" {
+	if text := body(t, answer); answer.StatusCode != http.StatusUpgradeRequired || !strings.Contains(text, query.CodeUpgrade) || answer.Header.Get("Upgrade") != "websocket" || answer.Header.Get("Sec-WebSocket-Version") != "13" {
 		t.Errorf("answered %d %v %s", answer.StatusCode, answer.Header, text)
 	}
 	request, err := http.NewRequest(http.MethodGet, "http://"+w.base+Path, nil)
@@ -578,14 +578,14 @@ func TestAnIdleClientIsPingedAndAGoneOneForgotten(t *testing.T) {
 
 func TestPricesGrowStaleWhenTheLogStandsStill(t *testing.T) {
 	w := newWorld(t, nil)
-	newMarket(w, 1, 3)
+	m := newMarket(w, 1, 3)
 	c := w.open(dialing{key: w.key(query.PlanPro)})
 	c.until(typeInitial)
 	w.now.Add(int64(query.StaleAfter/time.Second) + 10)
 	if f := c.frame(); f.Type != typeStale || len(f.Data) != 3 {
 		t.Errorf("got %+v, want 3 stale coins", f)
 	}
-	w.tick()
+	m.second(1)
 	if f := c.frame(); f.Type != typeFresh || len(f.Data) != 3 {
 		t.Errorf("got %+v, want 3 fresh coins", f)
 	}

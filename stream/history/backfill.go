@@ -37,11 +37,15 @@ func startsIn(spans []span) (condition string, args []any) {
 	return "(" + strings.Join(within, " OR ") + ")", args
 }
 
-// marketCandles reads venues' own candles of coins.
+// marketCandles reads venues' own candles of coins; of all of them where none is named.
 func (s *Store) marketCandles(ctx context.Context, coinIDs []string, length time.Duration, spans []span) ([]schemas.MarketCandle, error) {
 	starts, args := startsIn(spans)
+	of := "coin_id != ''"
+	if coinIDs != nil {
+		of, args = "coin_id IN (?)", append([]any{coinIDs}, args...)
+	}
 	candles, err := readRecords(ctx, s.conn, `SELECT coin_id, quote_id, venue, symbol, start, toFloat64(open), toFloat64(high), toFloat64(low), toFloat64(close), volume
-		FROM backfill FINAL WHERE coin_id IN (?) AND seconds = ? AND `+starts, append([]any{coinIDs, uint32(length / time.Second)}, args...),
+		FROM backfill FINAL WHERE `+of+` AND `+starts+` AND seconds = ?`, append(args, uint32(length/time.Second)),
 		func(rows driver.Rows) (c schemas.MarketCandle, err error) {
 			err = rows.Scan(&c.CoinID, &c.QuoteID, &c.Venue, &c.Symbol, &c.Start, &c.Open, &c.High, &c.Low, &c.Close, &c.Volume)
 			c.Start = c.Start.UTC()

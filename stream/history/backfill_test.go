@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
@@ -48,7 +49,7 @@ func viewed(t testing.TB, store *history.Store, coin, interval string) []string 
 	if interval == "1m" {
 		minutes = "1"
 	}
-	rows, err := store.Conn().Query(t.Context(), "SELECT start, open, high, low, close, volume, volume_usd, trades, toUInt16("+minutes+"), toString(origin) FROM default.v_candles_"+interval+
+	rows, err := store.Conn().Query(t.Context(), "SELECT start, open, high, low, close, toDecimal256(volume_exact, 18), volume_usd, trades, toUInt16("+minutes+"), toString(origin) FROM default.v_candles_"+interval+
 		" WHERE coin_id = ? ORDER BY start", coin)
 	if err != nil {
 		t.Fatal(err)
@@ -230,6 +231,7 @@ func TestChartsAndViewsAgreeOnBackfilledCandles(t *testing.T) {
 	insert(t, store, records...)
 	r.Shuffle(len(records), func(i, j int) { records[i], records[j] = records[j], records[i] })
 	insert(t, store, records[:len(records)/2]...)
+	checkAllIntervals(t, store, coins)
 	found, origins := 0, map[string]bool{}
 	for _, coin := range coins {
 		for interval := range lengths {
@@ -245,5 +247,49 @@ func TestChartsAndViewsAgreeOnBackfilledCandles(t *testing.T) {
 	}
 	if found < 100 || len(origins) < 2 {
 		t.Errorf("got %d candles of origins %v, want many of several", found, slices.Sorted(maps.Keys(origins)))
+	}
+}
+
+// checkAllIntervals compares what is read of all coins at once, and the extremes of what is back-filled, with each coin's own
+// candles.
+func checkAllIntervals(t *testing.T, store *history.Store, coins []string) {
+	t.Helper()
+	from, to := time.Unix(0, noon).Add(-12*day), time.Unix(0, noon).Add(day)
+	for _, interval := range lengths {
+		all, err := store.AllIntervals(t.Context(), interval, from, to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, coin := range coins {
+			one, err := store.Intervals(t.Context(), coin, interval, from, to)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(one, all[coin], cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s of %s: of one coin(-), of all(+):\n%s", interval, coin, diff)
+			}
+		}
+		if len(all) == 0 || len(all) > len(coins) {
+			t.Errorf("%s: got candles of %d coins, want at most %d", interval, len(all), len(coins))
+		}
+	}
+	extremes, err := store.BackfilledExtremes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, coin := range coins {
+		low, high := extremes[coin].Low, extremes[coin].High
+		if high <= low || high <= 0 {
+			t.Errorf("%s: got extremes %+v", coin, extremes[coin])
+		}
+		days, err := store.Intervals(t.Context(), coin, day, from, to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range days {
+			if c.Origin == schemas.OriginBackfill && c.Minutes == 1440 && (c.High > high || c.Low < low) {
+				t.Errorf("%s: got extremes from %g to %g, and a day from %g to %g", coin, low, high, c.Low, c.High)
+			}
+		}
 	}
 }

@@ -32,6 +32,7 @@ func (c Config) direct() http.RoundTripper {
 		// Less than the 30 s after which a server closes an idle connection by default: on one that
 		// it has just closed an insert fails.
 		IdleConnTimeout: 20 * time.Second,
+		TLSClientConfig: c.TLS.Clone(), // a nil one stays nil
 	}
 }
 
@@ -47,11 +48,11 @@ func (s *Store) send(ctx context.Context, statement string, rows io.Reader) (io.
 		// and merges do anyway. It would double the cost of an insert.
 		"optimize_on_insert": {"0"},
 	}
-	addr := s.cfg.Addr
-	if addr == "" {
-		addr = "embedded"
+	addr, scheme := cmp.Or(s.cfg.Addr, "embedded"), "http"
+	if s.cfg.TLS != nil {
+		scheme = "https"
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+addr+"/?"+values.Encode(), rows)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, scheme+"://"+addr+"/?"+values.Encode(), rows)
 	if err != nil {
 		return nil, fmt.Errorf("making the request: %w", err)
 	}

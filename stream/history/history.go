@@ -9,6 +9,7 @@ package history
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net/http"
 	"time"
@@ -24,6 +25,8 @@ type Config struct {
 	Database string
 	User     string
 	Password string
+	// TLS secures the connection to Addr; nil: in the clear.
+	TLS *tls.Config
 	// Transport replaces the network, for the embedded engine; else nil.
 	Transport http.RoundTripper
 	// Connections bounds how many statements run at once.
@@ -95,6 +98,7 @@ func (c Config) options(database string) *clickhouse.Options {
 		MaxOpenConns: c.Connections,
 		MaxIdleConns: c.Connections,
 		Settings:     clickhouse.Settings{"async_insert": 0},
+		TLS:          c.TLS,
 	}
 	if c.Transport != nil {
 		opts.Addr = []string{"embedded:8123"}

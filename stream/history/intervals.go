@@ -35,35 +35,47 @@ func (s *Store) Intervals(ctx context.Context, coinID string, interval time.Dura
 	if _, ok := liveCandles[interval]; !ok {
 		return nil, fmt.Errorf("reading candles of %s: there are none of %s", coinID, interval)
 	}
+	// Read before the live candles: so none is missing of those that it says are there.
+	closed, err := s.ClosedUntil(ctx)
+	if err != nil {
+		return nil, err
+	}
 	live, err := s.liveIntervals(ctx, coinID, interval, from, to)
 	if err != nil {
 		return nil, err
 	}
 	lacking := lackingSpan(live, interval, from, to)
-	if !lacking.from.Before(lacking.to) {
+	if !lacking.from.Before(lacking.to) || !lacking.from.Before(closed) {
 		return live, nil
 	}
 	past, err := s.backfilled(ctx, coinID, interval, []span{lacking})
 	if err != nil {
 		return nil, err
 	}
+	past = endedBy(past, interval, closed)
 	if interval == time.Minute {
 		return fillIn(interval, live, past, nil), nil
 	}
-	minutes, err := s.foldedMinutes(ctx, coinID, interval, minuteSpans(lacking, interval, live, past))
+	minutes, err := s.foldedMinutes(ctx, coinID, interval, minuteSpans(lacking, interval, live, past), closed)
 	if err != nil {
 		return nil, err
 	}
 	return fillIn(interval, live, past, minutes), nil
 }
 
-// foldedMinutes folds live and back-filled minutes into intervals, where there are back-filled ones.
-func (s *Store) foldedMinutes(ctx context.Context, coinID string, interval time.Duration, spans []span) ([]schemas.Candle, error) {
+// endedBy leaves the candles that ended by a time.
+func endedBy(candles []schemas.Candle, interval time.Duration, at time.Time) []schemas.Candle {
+	return slices.DeleteFunc(candles, func(c schemas.Candle) bool { return c.Start.Add(interval).After(at) })
+}
+
+// foldedMinutes folds live and back-filled minutes into intervals, where there are back-filled ones. Live minutes are
+// closed up to a time.
+func (s *Store) foldedMinutes(ctx context.Context, coinID string, interval time.Duration, spans []span, closed time.Time) ([]schemas.Candle, error) {
 	if len(spans) == 0 {
 		return nil, nil
 	}
 	past, err := s.backfilled(ctx, coinID, time.Minute, spans)
-	if err != nil || len(past) == 0 {
+	if past = endedBy(past, time.Minute, closed); err != nil || len(past) == 0 {
 		return nil, err
 	}
 	live, err := s.liveIntervals(ctx, coinID, time.Minute, past[0].Start.Truncate(interval), past[len(past)-1].Start.Truncate(interval).Add(interval))

@@ -14,6 +14,9 @@ type Progress struct {
 	First, Next int64
 	// LogTime is the log time of the newest of them, Unix nanoseconds.
 	LogTime int64
+	// ClosedUntil is the time, in whole minutes, up to which a sink of candles holds every live minute that there
+	// will be, Unix nanoseconds; 0 if that is not known.
+	ClosedUntil int64
 	// Marks are the last applied of each origin: a record at or below them is a twin.
 	Marks map[int32]*eventsv1.Mark
 	// Replay is the generation of the replay whose shadow tables get the rows too; 0 for none.
@@ -22,7 +25,7 @@ type Progress struct {
 
 // Progress reads the ledger of a sink, by partition.
 func (s *Store) Progress(ctx context.Context, sink string, generation uint32) (map[int32]Progress, error) {
-	rows, err := s.conn.Query(ctx, `SELECT log_partition, first_offset, next_offset, log_time, mark_partitions, mark_offsets, mark_indexes, replay
+	rows, err := s.conn.Query(ctx, `SELECT log_partition, first_offset, next_offset, log_time, mark_partitions, mark_offsets, mark_indexes, replay, closed_until
 		FROM ledger FINAL WHERE sink = ? AND generation = ?`, sink, generation)
 	if err != nil {
 		return nil, fmt.Errorf("reading the ledger of %s: %w", sink, unavailable(err))
@@ -31,14 +34,14 @@ func (s *Store) Progress(ctx context.Context, sink string, generation uint32) (m
 	progress := map[int32]Progress{}
 	for rows.Next() {
 		var p Progress
-		var logTime time.Time
+		var logTime, closed time.Time
 		var partitions []int32
 		var offsets []int64
 		var indexes []uint32
-		if err := rows.Scan(&p.Partition, &p.First, &p.Next, &logTime, &partitions, &offsets, &indexes, &p.Replay); err != nil {
+		if err := rows.Scan(&p.Partition, &p.First, &p.Next, &logTime, &partitions, &offsets, &indexes, &p.Replay, &closed); err != nil {
 			return nil, fmt.Errorf("reading the ledger of %s: %w", sink, err)
 		}
-		p.LogTime = logTime.UnixNano()
+		p.LogTime, p.ClosedUntil = logTime.UnixNano(), closed.UnixNano()
 		p.Marks = map[int32]*eventsv1.Mark{}
 		for i, partition := range partitions {
 			p.Marks[partition] = &eventsv1.Mark{Partition: partition, Offset: offsets[i], Index: indexes[i]}
@@ -62,4 +65,14 @@ func (s *Store) Record(ctx context.Context, sink string, generation uint32, prog
 		return fmt.Errorf("writing the ledger of %s: %w", sink, err)
 	}
 	return nil
+}
+
+// ClosedUntil is the time up to which live minutes are closed in all partitions, and in the store: no live candle of an
+// interval that ended by then comes any more. It must be read before the live candles are. Where there never was a
+// live minute it is far ahead.
+func (s *Store) ClosedUntil(ctx context.Context) (until time.Time, err error) {
+	if err := s.conn.QueryRow(ctx, "SELECT until FROM live_closed").Scan(&until); err != nil {
+		return time.Time{}, fmt.Errorf("reading how far live minutes are closed: %w", unavailable(err))
+	}
+	return until.UTC(), nil
 }

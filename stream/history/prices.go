@@ -60,7 +60,16 @@ func (s *Store) LatestPrices(ctx context.Context) ([]*eventsv1.PriceRecord, erro
 // prices while they are kept, else the last of an earlier minute. It is nil where none is kept. Its mark
 // names the record of ticks.v1 that caused it.
 func (s *Store) PriceAt(ctx context.Context, coinID string, at time.Time) (*eventsv1.PriceRecord, error) {
-	found, err := s.readPrices(ctx, priceQuery+"WHERE coin_id = ? AND time <= ? AND reason = '' ORDER BY time DESC LIMIT 1", coinID, at.Truncate(time.Second))
+	return s.priceAt(ctx, coinID, at, "", func(p *eventsv1.Price) int64 { return p.Time })
+}
+
+// PricePublishedAt is PriceAt of what had been written by an instant of log time, which may lie after its second.
+func (s *Store) PricePublishedAt(ctx context.Context, coinID string, at time.Time) (*eventsv1.PriceRecord, error) {
+	return s.priceAt(ctx, coinID, at, fmt.Sprintf("AND published <= %d ", at.UnixNano()), func(p *eventsv1.Price) int64 { return max(p.Time, p.Published) })
+}
+
+func (s *Store) priceAt(ctx context.Context, coinID string, at time.Time, further string, known func(*eventsv1.Price) int64) (*eventsv1.PriceRecord, error) {
+	found, err := s.readPrices(ctx, priceQuery+"WHERE coin_id = ? AND time <= ? AND reason = '' "+further+"ORDER BY time DESC LIMIT 1", coinID, at.Truncate(time.Second))
 	if err == nil && len(found) == 0 {
 		// A minute that at lies in may end later than at.
 		found, err = s.readMinutes(ctx, minuteQuery+"WHERE coin_id = ? AND minute <= ? ORDER BY minute DESC LIMIT 2", coinID, at.Truncate(time.Minute))
@@ -69,7 +78,7 @@ func (s *Store) PriceAt(ctx context.Context, coinID string, at time.Time) (*even
 		return nil, fmt.Errorf("reading the price of %s at %s: %w", coinID, at.UTC().Format(time.RFC3339), err)
 	}
 	for _, rec := range found {
-		if rec.GetPrice().Time <= at.UnixNano() {
+		if known(rec.GetPrice()) <= at.UnixNano() {
 			return rec, nil
 		}
 	}
@@ -97,25 +106,25 @@ const priceQuery = "SELECT coin_id, time, symbol, price, median0, min, max, conf
 	"inputs.provider, inputs.symbol, inputs.quote_id, inputs.bid, inputs.ask, inputs.last, inputs.quote_heard, inputs.last_heard, " +
 	"inputs.event_time, inputs.rate, inputs.rate_time, inputs.rate_offset, inputs.range60, inputs.volume_24h, inputs.partition, inputs.offset, " +
 	"inputs.unpriced, inputs.value, inputs.price_usd, inputs.accepted, inputs.reason, inputs.deviation_pct, inputs.basis, " +
-	"log_partition, log_offset, toUInt32(bitShiftRight(version, 64)) FROM prices FINAL "
+	"inputs.fresh_for, method, published, log_partition, log_offset, toUInt32(bitShiftRight(version, 64)) FROM prices FINAL "
 
 func (s *Store) readPrices(ctx context.Context, query string, args ...any) ([]*eventsv1.PriceRecord, error) {
 	return readRecords(ctx, s.conn, query, args, func(rows driver.Rows) (*eventsv1.PriceRecord, error) {
 		p, mark := &eventsv1.Price{}, &eventsv1.Mark{}
 		var second time.Time
 		var in struct {
-			provider, symbol, quoteID, reason, basis                             []string
-			bid, ask, last, rate, range60, volume24h, value, priceUSD, deviation []float64
-			quoteHeard, lastHeard, eventTime, rateTime, rateOffset, offset       []int64
-			partition                                                            []int32
-			unpriced, accepted                                                   []bool
+			provider, symbol, quoteID, reason, basis                                 []string
+			bid, ask, last, rate, range60, volume24h, value, priceUSD, deviation     []float64
+			quoteHeard, lastHeard, eventTime, rateTime, rateOffset, offset, freshFor []int64
+			partition                                                                []int32
+			unpriced, accepted                                                       []bool
 		}
 		err := rows.Scan(&p.CoinId, &second, &p.Symbol, &p.Price, &p.Median0, &p.Min, &p.Max, &p.Confidence, &p.Score, &p.Accepted, &p.Rejected,
 			&p.Volume24H, &p.Source, &p.Reason, &p.Simulated,
 			&in.provider, &in.symbol, &in.quoteID, &in.bid, &in.ask, &in.last, &in.quoteHeard, &in.lastHeard,
 			&in.eventTime, &in.rate, &in.rateTime, &in.rateOffset, &in.range60, &in.volume24h, &in.partition, &in.offset,
 			&in.unpriced, &in.value, &in.priceUSD, &in.accepted, &in.reason, &in.deviation, &in.basis,
-			&mark.Partition, &mark.Offset, &mark.LogicVersion)
+			&in.freshFor, &p.Method, &p.Published, &mark.Partition, &mark.Offset, &mark.LogicVersion)
 		if err != nil {
 			return nil, err
 		}
@@ -127,7 +136,7 @@ func (s *Store) readPrices(ctx context.Context, query string, args ...any) ([]*e
 				EventTime: in.eventTime[i], Rate: in.rate[i], RateTime: in.rateTime[i], RateOffset: in.rateOffset[i],
 				Range60: in.range60[i], Volume24H: in.volume24h[i], Partition: in.partition[i], Offset: in.offset[i],
 				Unpriced: in.unpriced[i], Value: in.value[i], PriceUsd: in.priceUSD[i], Accepted: in.accepted[i],
-				Reason: in.reason[i], DeviationPct: in.deviation[i], Basis: in.basis[i],
+				Reason: in.reason[i], DeviationPct: in.deviation[i], Basis: in.basis[i], FreshFor: in.freshFor[i],
 			})
 		}
 		return &eventsv1.PriceRecord{Mark: mark, Body: &eventsv1.PriceRecord_Price{Price: p}}, nil

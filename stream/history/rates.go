@@ -27,12 +27,6 @@ type RateQuery struct {
 	Limit int
 }
 
-// Steps of roll-ups.
-const (
-	rateHour = time.Hour
-	rateDay  = day
-)
-
 // RatePoint is what a rate was, or what it did in an hour or a day. Rates are APYs in percent.
 type RatePoint struct {
 	Provider, Source, Category, CoinID, Symbol, Pool, ProviderSymbol, Chain string
@@ -49,29 +43,26 @@ type RatePoint struct {
 }
 
 // RateHistory reads single rates, the newest first, of equal times by provider, pool and category. Answers are kept for 30
-// days, hours and days for five years; where there is no live roll-up, what sources told afterwards stands for it.
+// days, hours and days for five years. Whatever the step, it is one series: what was read live, and in the hours (in steps of
+// a day the days) in which a rate was not read live what its source told of it afterwards.
 func (s *Store) RateHistory(ctx context.Context, q RateQuery) ([]RatePoint, error) {
-	where, args := q.conditions()
 	var query string
+	var args []any
 	switch q.Step {
 	case 0:
-		// An entry is written again after it was told: the first row of an answer is its own. It is written within the
-		// minute that the answer came in, or the next.
-		query = `SELECT provider, source, category, coin_id, symbol, pool, provider_symbol, chain, heard, apy, apy, apy, apy, apy, toUInt32(1), apr, tvl_usd, simulated, 'live'
-			FROM (SELECT * FROM rates FINAL WHERE ` + where + ` AND NOT ended AND time >= ? AND time < ? + toIntervalMinute(2) AND heard >= ? AND heard < ?
-				ORDER BY time LIMIT 1 BY source, category, pool, heard)
-			ORDER BY heard DESC, provider, pool, category LIMIT ?`
-		args = append(args, q.From, q.To, q.From, q.To)
+		query, args = q.answers()
 	case rateHour, rateDay:
+		var where string
+		where, args = q.conditions()
 		query = `SELECT provider, source, category, coin_id, symbol, pool, provider_symbol, chain, toDateTime64(start, 9, 'UTC'), open, high, low, close, mean, n,
 				CAST(NULL AS Nullable(Float64)), tvl_usd, simulated, origin
 			FROM ` + rolledRates(q.Step) + ` WHERE ` + where + ` AND start >= ? AND start < ?
 			ORDER BY start DESC, provider, pool, category LIMIT ?`
-		args = append(args, q.From, q.To)
+		args = append(args, q.From, q.To, q.Limit)
 	default:
 		return nil, fmt.Errorf("reading rates: a step of %s is neither an answer, nor an hour or a day", q.Step)
 	}
-	points, err := readRecords(ctx, s.conn, query, append(args, q.Limit), scanRatePoint)
+	points, err := readRecords(ctx, s.conn, query, args, scanRatePoint)
 	if err != nil {
 		return nil, fmt.Errorf("reading rates: %w", err)
 	}
@@ -96,7 +87,13 @@ func scanRatePoint(rows driver.Rows) (p RatePoint, err error) {
 
 // conditions are those of which rates are read.
 func (q RateQuery) conditions() (where string, args []any) {
-	all := []string{"coin_id != '' AND category != '' AND shadowed = ''"}
+	where, args = q.attached()
+	return where + " AND shadowed = ''", args
+}
+
+// attached are the conditions of which rates are read, shadowed ones among them.
+func (q RateQuery) attached() (where string, args []any) {
+	all := []string{"coin_id != '' AND category != ''"}
 	for _, c := range []struct {
 		column string
 		any    []string
@@ -238,9 +235,12 @@ func (s *Store) RatesCurrent(ctx context.Context) ([]*eventsv1.RateEntry, error)
 // To; zero where there is none.
 func (s *Store) RatesSince(ctx context.Context, q RateQuery) (time.Time, error) {
 	where, args := q.conditions()
-	query := "SELECT minOrNull(heard) FROM rates WHERE " + where
-	if q.Step > 0 {
-		query = "SELECT toDateTime64(minOrNull(start), 9, 'UTC') FROM " + rolledRates(q.Step) + " WHERE " + where
+	query := "SELECT toDateTime64(minOrNull(start), 9, 'UTC') FROM " + rolledRates(q.Step) + " WHERE " + where
+	if q.Step == 0 {
+		past, more := q.attached()
+		query = "SELECT minOrNull(first) FROM (SELECT minOrNull(heard) AS first FROM rates WHERE " + where +
+			" UNION ALL SELECT minOrNull(event_time) FROM rates_past_attached WHERE " + past + ")"
+		args = append(args, more...)
 	}
 	var first *time.Time
 	if err := s.conn.QueryRow(ctx, query, args...).Scan(&first); err != nil {

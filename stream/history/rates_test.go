@@ -1,6 +1,8 @@
 package history_test
 
 import (
+	"math/rand/v2"
+	"reflect"
 	"testing"
 	"time"
 
@@ -62,6 +64,7 @@ func TestRates(t *testing.T) {
 	}{
 		{"current rates are the newest rows", currentRatesAreTheNewestRows}, {"the past stands where nothing was read", thePastStandsWhereNothingWasRead},
 		{"answers are read once", answersAreReadOnce}, {"series are means by TVL", seriesAreMeansByTVL},
+		{"single answers and the past are one series", answersAndThePastAreOneSeries},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.test(t, store) })
 	}
@@ -249,5 +252,79 @@ func seriesAreMeansByTVL(t *testing.T, store *history.Store) {
 	want[1].Points = []history.RateSeriesPoint{point(0, 1, nil, 1), point(15, 1, nil, 1), point(30, 1, nil, 1), point(45, 1, nil, 1)}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("quarters of an hour: want(-), got(+):\n%s", diff)
+	}
+}
+
+// What a source tells afterwards is read at every span, also where single answers are kept; of two spans that end alike the
+// shorter one holds the newest rows of the longer one, wherever it begins.
+func answersAndThePastAreOneSeries(t *testing.T, store *history.Store) {
+	random := rand.New(rand.NewPCG(7, 11))
+	const days = 29
+	begins := noon - days*24*anHour
+	pools := []string{"a", "b", "c"}
+	var all []logged
+	offset, live, afterwards := int64(100), 0, 0
+	said := &eventsv1.Rate{Raw: "1", RawUnit: "apy_percent", Interval: anHour}
+	hours := map[[2]int64]bool{} // of pool and hour: read live
+	type told struct {
+		pool int64
+		at   int64
+	}
+	var past []told
+	for pool, name := range pools {
+		for at := begins; at < noon; at += (1 + random.Int64N(72)) * 20 * aMinute {
+			heard := at + random.Int64N(19*aMinute)
+			e := &eventsv1.RateEntry{Provider: "lido", Source: "lido", Category: schemas.RateStaking, CoinId: "bitcoin", Symbol: "BTC", Pool: name, Apr: 1, Apy: 1, Said: said,
+				Time: heard/aMinute*aMinute + aMinute, Heard: heard}
+			all = append(all, rated(e.Time, &eventsv1.RateRecord{Body: &eventsv1.RateRecord_Entry{Entry: e}}))
+			hours[[2]int64{int64(pool), heard / anHour}] = true
+			live++
+		}
+		for at := begins; at < noon; at += (1 + random.Int64N(48)) * 30 * aMinute {
+			offset++
+			all = append(all, pastRate(offset, at, &eventsv1.Rate{Source: "lido", Project: "lido", Pool: name, Category: schemas.RateStaking, CoinId: "bitcoin", Symbol: "BTC",
+				Raw: "2", RawUnit: "apr_percent", Compounding: "none"}))
+			past = append(past, told{int64(pool), at})
+		}
+	}
+	for _, p := range past {
+		if !hours[[2]int64{p.pool, p.at / anHour}] {
+			afterwards++
+		}
+	}
+	insert(t, store, all...)
+	read := func(from int64, step time.Duration) []history.RatePoint {
+		t.Helper()
+		points, err := store.RateHistory(t.Context(), history.RateQuery{CoinIDs: []string{"bitcoin"}, From: time.Unix(0, from), To: time.Unix(0, noon), Step: step, Limit: 5000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return points
+	}
+	for _, step := range []time.Duration{0, time.Hour, 24 * time.Hour} {
+		longest := read(begins, step)
+		for range 12 {
+			span := random.Int64N(days * 24 * anHour)
+			if shorter := read(noon-span, step); !reflect.DeepEqual(longest[:len(shorter)], shorter) || len(shorter) < len(longest) && !longest[len(shorter)].Start.Before(time.Unix(0, noon-span)) {
+				t.Errorf("step %s, span %s: the %d rows are not the newest of the %d of the longest span", step, time.Duration(span), len(shorter), len(longest))
+			}
+		}
+		if step > 0 {
+			continue
+		}
+		counted := map[schemas.Origin]int{}
+		for _, p := range longest {
+			counted[p.Origin]++
+			if p.APR == nil || p.N != 1 {
+				t.Errorf("got %+v, want a single answer", p)
+			}
+		}
+		if counted[schemas.OriginLive] != live || counted[schemas.OriginBackfill] != afterwards {
+			t.Errorf("got %v, want %d live and %d told afterwards in hours without", counted, live, afterwards)
+		}
+	}
+	since, err := store.RatesSince(t.Context(), history.RateQuery{CoinIDs: []string{"bitcoin"}})
+	if err != nil || !since.Equal(time.Unix(0, begins)) {
+		t.Errorf("got since %s, %v, want the oldest that was told afterwards, %s", since, err, time.Unix(0, begins))
 	}
 }

@@ -3,11 +3,18 @@ package history
 import (
 	"encoding/hex"
 	"slices"
+	"strconv"
 
 	"github.com/ClickHouse/ch-go/proto"
 
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
+
+// InPlace stands for the topic of a dead letter that is no record of its own: the partition in which the record lies that
+// could not be decoded. The offset there is that of the letter.
+func InPlace(topic string, partition int32) string {
+	return topic + "/" + strconv.Itoa(int(partition))
+}
 
 // deadRows are rows of dead_letters. A dead letter topic has one partition.
 type deadRows struct {

@@ -18,6 +18,7 @@ type ledgerRows struct {
 	markOffsets          proto.ColInt64
 	markIndexes          proto.ColUInt32
 	replay               proto.ColUInt32
+	closedUntil          proto.ColDateTime
 }
 
 func (r *ledgerRows) table() string { return "ledger" }
@@ -39,6 +40,7 @@ func (r *ledgerRows) add(sink string, generation uint32, p Progress) {
 	}
 	r.ends = append(r.ends, uint64(len(r.markOffsets)))
 	r.replay = append(r.replay, p.Replay)
+	r.closedUntil.Data = append(r.closedUntil.Data, second(p.ClosedUntil))
 }
 
 func (r *ledgerRows) columns() []column {
@@ -53,5 +55,6 @@ func (r *ledgerRows) columns() []column {
 		{"mark_offsets", "Array(Int64)", array{&r.ends, &r.markOffsets}},
 		{"mark_indexes", "Array(UInt32)", array{&r.ends, &r.markIndexes}},
 		{"replay", "UInt32", &r.replay},
+		{"closed_until", "DateTime('UTC')", &r.closedUntil},
 	}
 }

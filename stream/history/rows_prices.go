@@ -19,18 +19,20 @@ type priceRows struct {
 	volume24h                                   proto.ColFloat64
 	source, reason                              words
 	simulated                                   proto.ColBool
+	method                                      proto.ColUInt32
+	published                                   proto.ColInt64
 	inputs                                      inputColumns
 	place                                       place
 }
 
 // inputColumns are the columns of inputs, whose arrays end at the same places.
 type inputColumns struct {
-	ends                                                                 proto.ColUInt64
-	provider, symbol, quoteID, reason, basis                             words
-	bid, ask, last, rate, range60, volume24h, value, priceUSD, deviation proto.ColFloat64
-	quoteHeard, lastHeard, eventTime, rateTime, rateOffset, offset       proto.ColInt64
-	partition                                                            proto.ColInt32
-	unpriced, accepted                                                   proto.ColBool
+	ends                                                                     proto.ColUInt64
+	provider, symbol, quoteID, reason, basis                                 words
+	bid, ask, last, rate, range60, volume24h, value, priceUSD, deviation     proto.ColFloat64
+	quoteHeard, lastHeard, eventTime, rateTime, rateOffset, offset, freshFor proto.ColInt64
+	partition                                                                proto.ColInt32
+	unpriced, accepted                                                       proto.ColBool
 }
 
 func (r *priceRows) table() string { return "prices" }
@@ -52,6 +54,8 @@ func (r *priceRows) add(mark *eventsv1.Mark, p *eventsv1.Price) {
 	r.source.add(p.Source)
 	r.reason.add(p.Reason)
 	r.simulated = append(r.simulated, p.Simulated)
+	r.method = append(r.method, max(p.Method, 1))
+	r.published = append(r.published, p.Published)
 	for _, in := range p.Inputs {
 		r.inputs.add(in)
 	}
@@ -83,6 +87,7 @@ func (c *inputColumns) add(in *eventsv1.PriceInput) {
 	c.reason.add(in.Reason)
 	c.deviation = append(c.deviation, in.DeviationPct)
 	c.basis.add(in.Basis)
+	c.freshFor = append(c.freshFor, in.FreshFor)
 }
 
 func (r *priceRows) columns() []column {
@@ -103,6 +108,8 @@ func (r *priceRows) columns() []column {
 		{"source", text, &r.source},
 		{"reason", text, &r.reason},
 		{"simulated", "Bool", &r.simulated},
+		{"method", "UInt32", &r.method},
+		{"published", "Int64", &r.published},
 	}, r.inputs.columns(), r.place.columns())
 }
 
@@ -136,6 +143,7 @@ func (c *inputColumns) columns() []column {
 		{"reason", text, &c.reason},
 		{"deviation_pct", float, &c.deviation},
 		{"basis", text, &c.basis},
+		{"fresh_for", integer, &c.freshFor},
 	}
 	for i, in := range all {
 		all[i] = column{"inputs." + in.name, "Array(" + in.kind + ")", array{&c.ends, in.values}}
@@ -145,7 +153,7 @@ func (c *inputColumns) columns() []column {
 
 func (r *priceRows) reset() {
 	reset(&r.coinID, &r.time, &r.symbol, &r.price, &r.median0, &r.min, &r.max, &r.confidence, &r.score,
-		&r.accepted, &r.rejected, &r.volume24h, &r.source, &r.reason, &r.simulated)
+		&r.accepted, &r.rejected, &r.volume24h, &r.source, &r.reason, &r.simulated, &r.method, &r.published)
 	r.inputs.reset()
 	r.place.reset()
 }
@@ -153,5 +161,5 @@ func (r *priceRows) reset() {
 func (c *inputColumns) reset() {
 	reset(&c.ends, &c.provider, &c.symbol, &c.quoteID, &c.bid, &c.ask, &c.last, &c.quoteHeard, &c.lastHeard, &c.eventTime,
 		&c.rate, &c.rateTime, &c.rateOffset, &c.range60, &c.volume24h, &c.partition, &c.offset, &c.unpriced,
-		&c.value, &c.priceUSD, &c.accepted, &c.reason, &c.deviation, &c.basis)
+		&c.value, &c.priceUSD, &c.accepted, &c.reason, &c.deviation, &c.basis, &c.freshFor)
 }

@@ -137,7 +137,7 @@ func price(offset int64, p *eventsv1.Price) logged {
 
 func fullPrice(coin string, at int64) *eventsv1.Price {
 	return &eventsv1.Price{
-		CoinId: coin, Symbol: strings.ToUpper(coin), Time: at, Price: 0.30000000000000004, Median0: 5e-324, Min: -0.5, Max: 1e300, Confidence: 3, Score: 0.7,
+		CoinId: coin, Symbol: strings.ToUpper(coin), Time: at, Method: 1, Price: 0.30000000000000004, Median0: 5e-324, Min: -0.5, Max: 1e300, Confidence: 3, Score: 0.7,
 		Accepted: 2, Rejected: 1, Volume24H: 1e9, Source: "kraken", Simulated: true,
 		Inputs: []*eventsv1.PriceInput{
 			{
@@ -152,7 +152,7 @@ func fullPrice(coin string, at int64) *eventsv1.Price {
 
 // lost is a record that says why there is no price.
 func lost(coin string, at int64) *eventsv1.Price {
-	return &eventsv1.Price{CoinId: coin, Symbol: strings.ToUpper(coin), Time: at, Reason: "no_fresh_inputs"}
+	return &eventsv1.Price{CoinId: coin, Symbol: strings.ToUpper(coin), Time: at, Method: 1, Reason: "no_fresh_inputs"}
 }
 
 func checkPrices(t *testing.T, what string, got []*eventsv1.PriceRecord, want ...logged) {
@@ -287,10 +287,10 @@ func TestOtherRowsComeBack(t *testing.T) {
 		}}}},
 	)
 	for query, want := range map[string]string{
-		"SELECT toString(tuple(*)) FROM default.v_venue_candles_1m":                                                "('upbit','KRW-BTC','2026-03-01 12:00:00','bitcoin','KRW',99999999999999999999.999999999999999999,2,0.000000000000000001,3,123456789012345678901234567890.5,9)",
+		"SELECT toString(tuple(*)) FROM default.v_venue_candles_1m":                                                "('upbit','KRW-BTC','2026-03-01 12:00:00','bitcoin','KRW',99999999999999999999.999999999999999999,2,0.000000000000000001,3,1.2345678901234568e29,9,'123456789012345678901234567890.5')",
 		"SELECT toString(tuple(* EXCEPT payload, hex(payload))) FROM default.v_dead_letters WHERE log_offset = 11": "('htx','absurd','price 0','2026-03-01 12:00:00.000000000','01ab',true,3,'2026-03-01 12:00:00.000000001',2,'ticks.raw.v1.dead.v1',11,'ticks.raw.v1',2,5,'00FF0A7B')",
 		"SELECT toString(retried_at IS NULL) FROM default.v_dead_letters WHERE log_offset = 12":                    "1",
-		"SELECT toString(tuple(*)) FROM default.v_backfill":                                                        "('gate','gate','PEPE_USDT',3600,'2026-03-01 12:00:00','PEPE','USDT','pepe','tether',0.00000711,0.00000712,0.0000071,0.00000711,98765432109876.5,0,'no_rate','2026-03-01 12:00:00.000000005')",
+		"SELECT toString(tuple(*)) FROM default.v_backfill":                                                        "('gate','gate','PEPE_USDT',3600,'2026-03-01 12:00:00','PEPE','USDT','pepe','tether',0.00000711,0.00000712,0.0000071,0.00000711,98765432109876.5,0,'no_rate','2026-03-01 12:00:00.000000005','98765432109876.5')",
 		"SELECT toString(tuple(*)) FROM default.v_gaps":                                                            "('okx','','disconnect','2026-03-01 12:00:00.000000000','2026-03-01 12:00:00.000000001',3)",
 	} {
 		if got := queryStrings(t, store, query); len(got) != 1 || got[0] != want {
@@ -517,5 +517,20 @@ func TestExpiringGoesByTheLogsTime(t *testing.T) {
 	// By then the oldest row that must be kept is of 2026-04-10.
 	if got := queryStrings(t, store, "SELECT toString(min(toDate(to_time))) FROM gaps"); got[0] != "2026-04-01" {
 		t.Errorf("got gaps from %s, want from 2026-04-01", got[0])
+	}
+}
+
+// A topic in which no clock is written falls silent without a lag; one with clocks does not.
+func TestSilenceWithoutAClockIsNoLag(t *testing.T) {
+	store := newStore(t)
+	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC).UnixNano()
+	for sink, at := range map[string]int64{"prices.v1": noon, "ticks.v1": noon - int64(5*time.Second), "usage.v1": noon - int64(time.Hour), "backfill.raw.v1": noon - int64(time.Hour)} {
+		if err := store.Record(t.Context(), sink, 0, []history.Progress{{Next: 1, LogTime: at, Marks: map[int32]*eventsv1.Mark{}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := queryStrings(t, store, "SELECT concat(sink, ' ', ifNull(toString(behind_seconds), 'NULL')) FROM default.v_lag ORDER BY sink")
+	if want := []string{"backfill.raw.v1 NULL", "prices.v1 0", "ticks.v1 5", "usage.v1 NULL"}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }

@@ -53,11 +53,23 @@ func (s *Store) createViews(ctx context.Context) error {
 var tablesInViews = sync.OnceValue(func() map[string]string {
 	return map[string]string{
 		"{quotes}": "[" + literals(schemas.QuotePreference()) + "]", "{direct}": "(" + literals(quoteCoins(schemas.DirectQuote)) + ")",
-		"{cross}": "(" + literals(quoteCoins(schemas.CrossQuote)) + ")", "{median}": medianSQL, "{coins}": coinTuples(),
-		"{stablecoins}": "[" + literals(coinFields(pegged(), func(c schemas.Coin) string { return c.ID })) + "]",
-		"{pegs}":        "[" + literals(coinFields(pegged(), func(c schemas.Coin) string { return c.Peg })) + "]",
+		"{partitions}": strconv.Itoa(int(candlePartitions())),
+		"{cross}":      "(" + literals(quoteCoins(schemas.CrossQuote)) + ")", "{median}": medianSQL, "{coins}": coinTuples(),
+		"{coin_ids}":     "[" + literals(coinFields(schemas.Coins().All(), func(c schemas.Coin) string { return c.ID })) + "]",
+		"{coin_symbols}": "[" + literals(coinFields(schemas.Coins().All(), func(c schemas.Coin) string { return c.Symbol })) + "]",
+		"{stablecoins}":  "[" + literals(coinFields(pegged(), func(c schemas.Coin) string { return c.ID })) + "]",
+		"{pegs}":         "[" + literals(coinFields(pegged(), func(c schemas.Coin) string { return c.Peg })) + "]",
 	}
 })
+
+// candlePartitions is how many partitions of candles.v1 say how far live minutes are closed.
+func candlePartitions() int32 {
+	topic, err := schemas.TopicNamed(schemas.TopicCandles)
+	if err != nil {
+		panic(err) // a name of our own
+	}
+	return topic.Partitions
+}
 
 // viewStatements fills a view's text in, once for each interval if it names one.
 func viewStatements(text, database string) []string {

@@ -1,7 +1,7 @@
 // Command figures reads what `make bench` printed, one or more runs of all benchmarks, and writes the
 // page of figures: each the median of the runs, beside what was measured in the same runs as its limit.
 //
-//	go -C tools run ./figures <bin/bench.txt >docs/figures.md
+//	go -C tools run ./figures <bin/bench.txt >bin/figures.md
 //
 // It exits 1, after writing the page, if a figure is missing from what it read.
 package main

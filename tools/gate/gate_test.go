@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -160,5 +161,31 @@ Skipped:
 `
 	if !bad || out.String() != want {
 		t.Errorf("got %v and\n%s\nwant true and\n%s", bad, out.String(), want)
+	}
+}
+
+// A database that cannot be reached is no good news and no bad news; what it knows is a failure.
+func TestVulnerabilitiesAreToldFromANetworkThatIsNotThere(t *testing.T) {
+	wrong := errors.New("exit status 1")
+	for _, test := range []struct {
+		out  string
+		err  error
+		want outcome
+	}{
+		{"No vulnerabilities found.\n", nil, passed},
+		{"Vulnerability #1: GO-2026-0001\nexit status 3\n", wrong, failed},
+		{"govulncheck: fetching vulnerabilities: Get \"https://vuln.go.dev/index/modules.json.gz\": dial tcp: lookup vuln.go.dev: no such host\nexit status 1\n", wrong, skipped},
+		{"govulncheck: loading packages: there are errors\nexit status 1\n", wrong, failed},
+	} {
+		r := judge([]byte(test.out), test.err)
+		if r.outcome != test.want {
+			t.Errorf("%q: got outcome %d, want %d", test.out, r.outcome, test.want)
+		}
+		if forgiven := (skipRules{ci: true}).apply([]result{r})[0].outcome; forgiven != test.want {
+			t.Errorf("%q: where no skip is allowed: got outcome %d, want %d", test.out, forgiven, test.want)
+		}
+		if test.want == skipped && !strings.Contains(r.reason, "no such host") {
+			t.Errorf("the reason is %q, which does not say what failed", r.reason)
+		}
 	}
 }

@@ -2,7 +2,7 @@
 // and closes with a table of tiers, tests and skips. It runs all steps, also past a failure, and
 // exits 1 if anything failed.
 //
-//	go -C tools run ./gate [format] [vet] [lint] [schemas] [tests]
+//	go -C tools run ./gate [format] [vet] [lint] [vulnerabilities] [schemas] [tests]
 //
 // A tier is what a test needs: the embedded back ends inside its process, a real broker, recordings.
 // Tests say theirs by t.Attr("tier", NAME) or by a skip that begins with "tier NAME: ". With CI set
@@ -31,6 +31,7 @@ func main() {
 		{"format", format},
 		{"vet", vet},
 		{"lint", lint},
+		{"vulnerabilities", vulnerabilities},
 		{"schemas", schemas},
 		{"tests", tests},
 	}

@@ -9,7 +9,8 @@ cache=${XDG_CACHE_HOME:-$HOME/.cache}
 [ "$(uname)" = Darwin ] && cache=$HOME/Library/Caches
 jars=$cache/marketlog/kafka-$version
 
-[ -d "$jars" ] && exit 0
+# A folder of an earlier version of this script lacks the tools.
+[ -e "$jars/kafka-tools-$version.jar" ] && exit 0
 for program in java mvn; do
   if ! command -v "$program" >/dev/null; then
     echo "kafka: no $program on PATH: the tests on real Kafka will be skipped" >&2
@@ -23,4 +24,8 @@ trap 'rm -rf "$staging"' EXIT
 echo "kafka: fetching Apache Kafka $version into $jars"
 mvn -q -B -Dstyle.color=never dependency:copy-dependencies -DoutputDirectory="$staging"
 # A rename, so that a broken download never looks complete.
-[ -d "$jars" ] || mv "$staging" "$jars"
+if [ -d "$jars" ]; then
+  cp "$staging"/*.jar "$jars"
+else
+  mv "$staging" "$jars"
+fi

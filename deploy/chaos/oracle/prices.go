@@ -2,6 +2,7 @@ package oracle
 
 import (
 	"math"
+	"slices"
 	"sort"
 	"strconv"
 	"time"
@@ -198,10 +199,10 @@ func (p *partition) pulse(r resolved, pulse *eventsv1.Pulse) {
 	p.watermarks[origin] = max(p.watermarks[origin], pulse.Watermark)
 	p.now = max(p.now, pulse.Now)
 	if at := p.now / second; at > p.evaluated {
-		newMinute := at/60 != p.evaluated/60
+		again := at/20 != p.evaluated/20
 		p.evaluated = at
 		for _, id := range sortedKeys(p.heard) {
-			p.evaluate(id, at, newMinute, r.offset)
+			p.evaluate(id, at, again, r.offset)
 		}
 	}
 	p.candles.closeUntil(p.watermark())
@@ -216,8 +217,8 @@ func sortedKeys[T any](m map[string]T) []string {
 	return keys
 }
 
-// evaluate publishes the price of one coin if it changed, or if its minute has none yet.
-func (p *partition) evaluate(id string, at int64, newMinute bool, offset int64) {
+// evaluate publishes the price of one coin if it changed, or if it is to be said again: every 20 s.
+func (p *partition) evaluate(id string, at int64, again bool, offset int64) {
 	price := priceOf(p.heard[id], at)
 	before := p.published[id]
 	if price.Reason == "no_fresh_inputs" && before == nil {
@@ -226,7 +227,7 @@ func (p *partition) evaluate(id string, at int64, newMinute bool, offset int64) 
 	price.Coin, price.Symbol, price.Second, price.Partition, price.Offset = id, symbolOf(id), at, p.number, offset
 	changed := before == nil || before.Price != price.Price || before.Min != price.Min || before.Max != price.Max ||
 		before.Accepted != price.Accepted || before.Rejected != price.Rejected || before.Reason != price.Reason
-	if !changed && !newMinute {
+	if !changed && !again {
 		return
 	}
 	p.published[id] = &price
@@ -246,9 +247,12 @@ type view struct {
 	quoteUsable    bool
 	volumeUSD      float64
 	spread         float64
+	// silent says that it was not heard for longer than its pace allows; alive is 1 less what its age takes.
+	silent bool
+	alive  float64
 }
 
-// priceOf is the rule: one vote a provider, by its best market that has a value; the median of all; out
+// priceOf is the rule: one vote a provider, by its best market that is not silent and has a value; the median of all; out
 // with what lies more than half of that away; the median of the rest.
 func priceOf(markets map[marketID][]said, at int64) Price {
 	var views []view
@@ -309,6 +313,9 @@ func priceOf(markets map[marketID][]said, at int64) Price {
 	for _, v := range views {
 		price.Inputs = append(price.Inputs, v.Input)
 	}
+	if !slices.ContainsFunc(views, func(v view) bool { return !v.silent }) {
+		return Price{Reason: "no_fresh_inputs", Rejected: price.Rejected, Inputs: price.Inputs}
+	}
 	if len(accepted) == 0 {
 		return Price{Reason: "no_consensus", Rejected: price.Rejected, Inputs: price.Inputs}
 	}
@@ -317,6 +324,32 @@ func priceOf(markets map[marketID][]said, at int64) Price {
 	price.Min, price.Max = accepted[0], accepted[len(accepted)-1]
 	describe(&price, views, len(providers))
 	return price
+}
+
+// patience is for how long a market may be silent: eight times the mean time between the seconds in which it said a
+// value, in the 40 s up to the last of them; 30 s at least, two minutes at most.
+func patience(history []said) int64 {
+	times, first, last := int64(0), int64(0), int64(0)
+	for i := len(history) - 1; i >= 0; i-- {
+		s := history[i]
+		if !s.newPrice && !(s.newQuote && s.bid > 0 && s.ask > 0) {
+			continue
+		}
+		at := s.at / second
+		if times > 0 && at <= last-40 {
+			break
+		}
+		if times == 0 {
+			last = at
+		}
+		if times == 0 || at != first {
+			times, first = times+1, at
+		}
+	}
+	if times == 0 {
+		return freshFor
+	}
+	return min(max(320*second/times, 30*second), freshFor)
 }
 
 // look is what a market says in one second, from all that was heard of it in the two minutes before.
@@ -355,14 +388,31 @@ func look(id marketID, history []said, now int64) (view, bool) {
 		v.bid, v.ask = quote.bid, quote.ask
 	}
 	v.Quote, v.Rate, v.Partition, v.Offset = last.quote, last.rate, last.partition, last.offset
+	allowed, heard := patience(history), int64(0)
+	if hasPrice {
+		heard = price.heard
+	}
+	if hasQuote {
+		heard = max(heard, quote.heard)
+	}
+	age := now - heard
+	v.silent, v.alive = age > allowed, 1
+	if age > allowed/4 {
+		v.alive = float64(allowed-age) / float64(allowed-allowed/4)
+	}
 	mid := (v.bid + v.ask) / 2
-	v.quoteUsable = hasQuote && v.bid > 0 && v.ask >= v.bid && v.ask-v.bid <= 0.1*mid
+	v.quoteUsable = hasQuote && now-quote.heard <= allowed && v.bid > 0 && v.ask >= v.bid && v.ask-v.bid <= 0.1*mid
+	if hasPrice && !v.quoteUsable && now-price.heard > allowed {
+		hasPrice = false // too old to count by itself
+	}
 	switch {
-	case v.last != 0 && v.quoteUsable && v.last < v.bid:
+	case v.silent:
+		v.Reason = "silent"
+	case hasPrice && v.quoteUsable && v.last < v.bid:
 		v.Value, v.Basis = v.bid, "bid"
-	case v.last != 0 && v.quoteUsable && v.last > v.ask:
+	case hasPrice && v.quoteUsable && v.last > v.ask:
 		v.Value, v.Basis = v.ask, "ask"
-	case v.last != 0:
+	case hasPrice:
 		v.Value, v.Basis = v.last, "last"
 	case v.quoteUsable:
 		v.Value, v.Basis = mid, "mid"
@@ -429,12 +479,13 @@ func middle(values []float64) float64 {
 // half of the spread is always known.
 func describe(price *Price, views []view, providers int) {
 	var votes []float64
-	distance, sourceVolume := math.Inf(1), 0.0
+	distance, sourceVolume, alive := math.Inf(1), 0.0, 0.0
 	for _, v := range views {
 		if !v.Accepted {
 			continue
 		}
-		half := max(v.spread/2, v.PriceUSD*0.0001)
+		half := max(v.spread/2, v.PriceUSD*0.0001) * (2 - v.alive)
+		alive += v.alive
 		votes = append(votes, v.PriceUSD-half, v.PriceUSD, v.PriceUSD+half)
 		d := math.Abs(v.PriceUSD - price.Price)
 		if d < distance || d == distance && v.volumeUSD > sourceVolume {
@@ -445,7 +496,7 @@ func describe(price *Price, views []view, providers int) {
 	rank := func(q float64) float64 { return votes[int(math.Ceil(q*float64(len(votes))))-1] }
 	price.Confidence = max(price.Price-rank(0.25), rank(0.75)-price.Price)
 	accepted := float64(price.Accepted)
-	price.Score = min(1, accepted/5) * accepted / float64(providers) * max(0, 1-100*price.Confidence/price.Price)
+	price.Score = min(1, accepted/5) * accepted / float64(providers) * max(0, 1-100*price.Confidence/price.Price) * (alive / accepted)
 	// Provider by provider, so that the order of the sum is fixed.
 	for i := 0; i < len(views); {
 		sum, counts := 0.0, false

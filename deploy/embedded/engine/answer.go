@@ -4,6 +4,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -31,11 +32,11 @@ func (e *Engine) answer(ctx context.Context, p *pool, q *request) (*answer, erro
 		return e.greet(q)
 	}
 	if p.fixed {
-		for _, s := range q.session.settings {
-			if !harmless(s.name) {
-				return nil, exception(codeReadonly, "Cannot modify '"+s.name+"' setting in readonly mode")
-			}
+		settled, err := p.rules.settle(q.session.settings)
+		if err != nil {
+			return nil, err
 		}
+		q.session.settings = settled
 	}
 	sql := q.sql
 	if q.rows != nil && !p.fixed {
@@ -55,7 +56,19 @@ func (e *Engine) answer(ctx context.Context, p *pool, q *request) (*answer, erro
 		p.give(m)
 		return nil, err
 	}
-	s, err := e.start(ctx, p, m, sql, q.format, q.params, q.shape.streams())
+	if p.fixed && q.shape.selects() {
+		s, err := e.startPiped(ctx, p, m, q)
+		if err != nil {
+			return nil, err
+		}
+		a := e.compose(q)
+		if s.whole { // of a longer one nothing is known yet
+			a.header.Set("X-ClickHouse-Summary", s.summary)
+		}
+		a.frame(s.length(), s)
+		return a, nil
+	}
+	s, err := e.start(ctx, p, m, sql, q.format, q.params, q.shape.selects() && inPieces(q.outputFormat()))
 	if err != nil {
 		return nil, err
 	}
@@ -64,11 +77,19 @@ func (e *Engine) answer(ctx context.Context, p *pool, q *request) (*answer, erro
 		// The rows counted are those written to views of the table as well, as in ClickHouse.
 		a.header.Set("X-ClickHouse-Summary", `{"written_rows":"`+strconv.FormatUint(s.written, 10)+`"}`)
 	}
-	tag := rand.Text()[:16]
-	a.header.Set("X-ClickHouse-Exception-Tag", tag)
-	a.length, a.body = s.length(), &framed{statement: s, tag: tag}
+	a.frame(s.length(), s)
 	return a, nil
 }
+
+// frame makes output the body of the answer.
+func (a *answer) frame(length int64, output io.ReadCloser) {
+	tag := rand.Text()[:16]
+	a.header.Set("X-ClickHouse-Exception-Tag", tag)
+	a.length, a.body = length, &framed{ReadCloser: output, tag: tag}
+}
+
+// outputFormat is the one that the answer to q comes in.
+func (q *request) outputFormat() string { return cmp.Or(q.shape.format, q.format) }
 
 // judge refuses what may not run, and marks connections that a statement leaves in a state of its own.
 func judge(p *pool, m *member, q *request) error {
@@ -77,7 +98,7 @@ func judge(p *pool, m *member, q *request) error {
 		return exception(codeSyntax, "Multi-statements are not allowed")
 	}
 	if p.fixed {
-		return refuse(kind, q)
+		return permit(kind, q, p.hidden)
 	}
 	// SET, USE and temporary tables must not reach the next borrower.
 	m.spoiled = kind == control
@@ -85,10 +106,7 @@ func judge(p *pool, m *member, q *request) error {
 }
 
 func (e *Engine) compose(q *request) *answer {
-	format := q.shape.format
-	if format == "" {
-		format = q.format
-	}
+	format := q.outputFormat()
 	if q.id == "" {
 		q.id = rand.Text()
 	}
@@ -148,7 +166,7 @@ func (e *Engine) greet(q *request) (*answer, error) {
 
 // framed adds ClickHouse's exception frame to output that breaks off.
 type framed struct {
-	*statement
+	io.ReadCloser
 	tag   string
 	frame []byte
 	broke error
@@ -156,7 +174,7 @@ type framed struct {
 
 func (f *framed) Read(p []byte) (int, error) {
 	if f.broke == nil {
-		n, err := f.statement.Read(p)
+		n, err := f.ReadCloser.Read(p)
 		if err == nil || err == io.EOF {
 			return n, err
 		}

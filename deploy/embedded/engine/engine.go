@@ -35,8 +35,11 @@ var (
 	errClosed = exception(codeAborted, "the engine is closed")
 	// ErrOpen means that this process has an open engine already: the library keeps its state in globals.
 	ErrOpen = errors.New("this process already runs an engine")
-	running atomic.Bool
+	opened  atomic.Bool
 )
+
+// running is a statement that can be stopped.
+type running interface{ abort(cause error) }
 
 // Engine is an open ClickHouse. Its methods and handlers may be used from any goroutine.
 type Engine struct {
@@ -50,7 +53,7 @@ type Engine struct {
 
 	mu      sync.Mutex
 	pools   []*pool
-	live    map[*statement]struct{}
+	live    map[running]struct{}
 	closed  bool
 	counter atomic.Uint64
 }
@@ -69,12 +72,12 @@ func Open(dir string, opt Options) (*Engine, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("opening the engine: %w", err)
 	}
-	if !running.CompareAndSwap(false, true) {
+	if !opened.CompareAndSwap(false, true) {
 		return nil, ErrOpen
 	}
 	e, err := open(path, dir, opt)
 	if err != nil {
-		running.Store(false)
+		opened.Store(false)
 		return nil, fmt.Errorf("opening the engine on %s: %w", dir, err)
 	}
 	return e, nil
@@ -88,7 +91,7 @@ func open(path, dir string, opt Options) (*Engine, error) {
 	if opt.Connections == 0 {
 		opt.Connections = 16
 	}
-	e := &Engine{lib: lib, path: "--path=" + dir, live: map[*statement]struct{}{}}
+	e := &Engine{lib: lib, path: "--path=" + dir, live: map[running]struct{}{}}
 	boot := []string{
 		e.path,
 		// A config.xml in the working directory or a home folder would be read otherwise.
@@ -122,20 +125,22 @@ func (e *Engine) addPool(p *pool) *pool {
 	return p
 }
 
-// ask runs a small statement on the admin connection and returns its one value.
-func (e *Engine) ask(sql string) (string, error) {
+// Ask runs a small statement with all rights and returns its output in format.
+func (e *Engine) Ask(sql, format string) (string, error) {
 	e.adminMu.Lock()
 	defer e.adminMu.Unlock()
 	if e.admin == nil {
 		return "", errClosed
 	}
-	r, err := e.admin.run(sql, "RawBLOB", nil)
+	r, err := e.admin.run(sql, format, nil)
 	if err != nil {
 		return "", err
 	}
 	defer r.close()
 	return string(r.bytes()), nil
 }
+
+func (e *Engine) ask(sql string) (string, error) { return e.Ask(sql, "RawBLOB") }
 
 // Close stops the statements that still run and closes the engine. Inserts that were cut off may or may not have
 // happened. It waits for running statements to notice.
@@ -147,7 +152,7 @@ func (e *Engine) Close() error {
 	}
 	e.closed = true
 	pools := e.pools
-	var live []*statement
+	var live []running
 	for s := range e.live {
 		live = append(live, s)
 	}
@@ -162,12 +167,12 @@ func (e *Engine) Close() error {
 	e.admin.close()
 	e.admin = nil
 	e.adminMu.Unlock()
-	running.Store(false)
+	opened.Store(false)
 	return nil
 }
 
 // begin registers a statement, so that Close can stop it.
-func (e *Engine) begin(s *statement) error {
+func (e *Engine) begin(s running) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
@@ -177,7 +182,7 @@ func (e *Engine) begin(s *statement) error {
 	return nil
 }
 
-func (e *Engine) end(s *statement) {
+func (e *Engine) end(s running) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.live, s)

@@ -56,19 +56,20 @@ func exception(code int, text string) *Exception {
 
 // Error codes of ClickHouse that this package raises itself.
 const (
-	codeBadArguments   = 36
-	codeNotImplemented = 48
-	codeSyntax         = 62
-	codeUnknownFormat  = 73
-	codeUnknownSetting = 115
-	codeTimeout        = 159
-	codeReadonly       = 164
-	codeTooManyQueries = 202
-	codeAborted        = 236
-	codeTooManyBytes   = 307
-	codeCancelled      = 394
-	codeAuthentication = 516
-	codeUnknown        = 1002
+	codeBadArguments    = 36
+	codeNotImplemented  = 48
+	codeUnknownFunction = 46
+	codeSyntax          = 62
+	codeUnknownFormat   = 73
+	codeUnknownSetting  = 115
+	codeTimeout         = 159
+	codeReadonly        = 164
+	codeTooManyQueries  = 202
+	codeAborted         = 236
+	codeTooManyBytes    = 307
+	codeCancelled       = 394
+	codeAuthentication  = 516
+	codeUnknown         = 1002
 )
 
 // httpStatuses maps error codes as ClickHouse's exceptionCodeToHTTPStatus.cpp does. Ours are: 403 for READONLY; 413 for

@@ -7,6 +7,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"io"
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -44,20 +45,33 @@ func (l Limits) Validate() error {
 	return errors.Join(faults...)
 }
 
-// Handler serves analysts ClickHouse's HTTP interface: GET and POST on /, /ping, parameters, formats, gzip. It only
+// Handler serves people ClickHouse's HTTP interface: GET and POST on /, /ping, parameters, formats, gzip and LZ4. It only
 // reads, each statement on one thread and within limits. There are no sessions and no users; whoever reaches the port
-// may read all tables, so it belongs on loopback or behind something that checks.
-func Handler(e *Engine, limits Limits) (http.Handler, error) {
+// may read all tables but those named hidden, so it belongs on loopback or behind something that checks.
+//
+// A statement can still end the process that e lives in: see package sqlport, which gives it one of its own.
+func Handler(e *Engine, limits Limits, hidden ...string) (http.Handler, error) {
 	if err := limits.Validate(); err != nil {
 		return nil, err
 	}
+	seconds := strconv.FormatFloat(limits.Time.Seconds(), 'f', -1, 64)
 	p := newPool(e.lib, limits.Statements, true, e.path, "--readonly=1", "--session_timezone="+timezone, "--max_threads=1",
 		"--allow_introspection_functions=0", "--result_overflow_mode=throw", "--timeout_overflow_mode=throw",
-		"--max_execution_time="+strconv.FormatFloat(limits.Time.Seconds(), 'f', -1, 64),
-		"--max_memory_usage="+strconv.FormatInt(limits.Memory, 10),
+		"--max_execution_time="+seconds, "--max_memory_usage="+strconv.FormatInt(limits.Memory, 10),
 		"--max_result_rows="+strconv.FormatInt(limits.Rows, 10))
-	p.wait = limits.Wait
-	return &handler{engine: e, pool: e.addPool(p), limits: limits}, nil
+	p.wait, p.hidden = limits.Wait, hidden
+	p.rules = rules{limits: map[string]float64{
+		"max_execution_time": limits.Time.Seconds(), "max_memory_usage": float64(limits.Memory), "max_result_rows": float64(limits.Rows),
+		"max_threads": 1, "max_result_bytes": math.MaxInt64, "max_rows_to_read": math.MaxInt64, "max_bytes_to_read": math.MaxInt64,
+		"max_block_size": 65_409, "max_rows_in_set": math.MaxInt64, "max_rows_to_group_by": math.MaxInt64, "max_rows_to_sort": math.MaxInt64,
+		"max_estimated_execution_time": limits.Time.Seconds(),
+	}}
+	e.addPool(p)
+	var err error
+	if p.rules.inForce, err = p.settings(e); err != nil {
+		return nil, err
+	}
+	return &handler{engine: e, pool: p, limits: limits}, nil
 }
 
 // ServerHandler serves other Marketlog processes the same interface with all rights, for clickhouse-go with Protocol
@@ -130,7 +144,11 @@ func (h *handler) send(w http.ResponseWriter, q *request, a *answer) {
 	}
 	out := io.Writer(w)
 	var zip *gzip.Writer
-	if q.gzip && a.length != 0 {
+	var blocks *blockWriter
+	if q.blocks {
+		blocks = newBlockWriter(w)
+		out = blocks
+	} else if q.gzip && a.length != 0 {
 		w.Header().Set("Content-Encoding", "gzip")
 		w.Header().Add("Vary", "Accept-Encoding")
 		zip, _ = gzip.NewWriterLevel(w, gzip.BestSpeed)
@@ -141,6 +159,9 @@ func (h *handler) send(w http.ResponseWriter, q *request, a *answer) {
 	flush := func() {
 		if zip != nil {
 			_ = zip.Flush()
+		}
+		if blocks != nil {
+			_ = blocks.Flush()
 		}
 		_ = http.NewResponseController(w).Flush()
 	}
@@ -161,6 +182,9 @@ func (h *handler) send(w http.ResponseWriter, q *request, a *answer) {
 	}
 	if zip != nil {
 		_ = zip.Close()
+	}
+	if blocks != nil {
+		_ = blocks.Flush()
 	}
 	if f, ok := a.body.(*framed); ok && f.broke != nil {
 		// As a ClickHouse server does: break off, so that the reader cannot take a part for the whole.

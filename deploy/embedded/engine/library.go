@@ -26,6 +26,8 @@ type library struct {
 	length    func(result unsafe.Pointer) uintptr
 	failure   func(result unsafe.Pointer) unsafe.Pointer
 	written   func(result unsafe.Pointer) uint64
+	rows      func(result unsafe.Pointer) uint64
+	read      func(result unsafe.Pointer) uint64
 
 	classify func(conn unsafe.Pointer, sql unsafe.Pointer, sqlLen uintptr, database unsafe.Pointer, databaseLen uintptr, out unsafe.Pointer) int32
 
@@ -66,6 +68,8 @@ func load(path string) (*library, error) {
 		"chdb_result_length":               &lib.length,
 		"chdb_result_error":                &lib.failure,
 		"chdb_result_rows_written":         &lib.written,
+		"chdb_result_rows_read":            &lib.rows,
+		"chdb_result_storage_rows_read":    &lib.read,
 		"chdb_classify_query_n":            &lib.classify,
 		"chdb_set_signal_handlers_enabled": &lib.setSignalHandlers,
 	} {
@@ -227,6 +231,11 @@ func (r *result) bytes() []byte {
 }
 
 func (r *result) rowsWritten() uint64 { return r.lib.written(r.handle) }
+
+// summary is ClickHouse's X-ClickHouse-Summary of a SELECT: how many rows it read, and how many its result has.
+func (r *result) summary() string {
+	return fmt.Sprintf(`{"read_rows":"%d","result_rows":"%d"}`, r.lib.read(r.handle), r.lib.rows(r.handle))
+}
 
 func (r *result) close() {
 	if r.handle != nil {

@@ -4,6 +4,7 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -20,6 +21,8 @@ type pool struct {
 	fixed     bool          // for analysts: settings cannot be changed after opening (readonly), so open another instead
 	wait      time.Duration // for a free connection; 0 means for ever
 	slots     chan struct{}
+	rules     rules    // of a fixed pool
+	hidden    []string // tables that a fixed pool's statements may not name
 
 	mu     sync.Mutex
 	idle   []*member
@@ -200,4 +203,26 @@ func (m *member) do(sql string) error {
 	}
 	r.close()
 	return nil
+}
+
+// settings reads what every setting of the pool's connections is.
+func (p *pool) settings(e *Engine) (map[string]string, error) {
+	text, err := e.Ask("SELECT name, value FROM system.settings", "JSONCompactEachRow")
+	if err != nil {
+		return nil, err
+	}
+	values := map[string]string{}
+	for line := range strings.Lines(text) {
+		var row [2]string
+		if err := json.Unmarshal([]byte(line), &row); err != nil {
+			return nil, fmt.Errorf("reading the settings: %w", err)
+		}
+		values[row[0]] = row[1]
+	}
+	for _, argument := range p.arguments {
+		if name, value, ok := strings.Cut(strings.TrimPrefix(argument, "--"), "="); ok {
+			values[name] = value
+		}
+	}
+	return values, nil
 }

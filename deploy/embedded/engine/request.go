@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/ClickHouse/ch-go/compress"
 )
 
 // setting is one query-level setting of ClickHouse.
@@ -41,6 +43,7 @@ type request struct {
 	params  []param
 	id      string
 	gzip    bool   // the answer may be compressed
+	blocks  bool   // the answer comes in ClickHouse's own compressed blocks
 	client  uint64 // the protocol revision of a client that says hello; else 0
 }
 
@@ -68,14 +71,16 @@ var (
 func readRequest(r *http.Request, maxText int64) (*request, error) {
 	values := r.URL.Query()
 	q := &request{format: "TabSeparated", session: session{database: "default"}}
-	for _, unsupported := range []string{"compress", "decompress"} {
-		if v := values.Get(unsupported); v != "" && v != "0" {
-			return nil, exception(codeNotImplemented, "ClickHouse block compression ("+unsupported+"=1) is not spoken here; use none, or gzip by Accept-Encoding")
-		}
-	}
+	q.blocks = flag(values.Get("compress"))
 	body := io.Reader(http.NoBody)
 	if r.Body != nil {
 		body = r.Body
+	}
+	if flag(values.Get("decompress")) {
+		if maxText < 1<<30 { // the sizes that blocks claim are believed
+			return nil, exception(codeNotImplemented, "a statement in compressed blocks (decompress=1) is not taken here; send it plain, or as gzip with Content-Encoding")
+		}
+		body = compress.NewReader(body)
 	}
 	switch encoding := r.Header.Get("Content-Encoding"); encoding {
 	case "", "identity":

@@ -20,5 +20,15 @@ func holdRows(rows io.Reader) (path string, free func(), err error) {
 		_ = file.Close()
 		return "", nil, fmt.Errorf("reading the rows: %w", err)
 	}
-	return fmt.Sprintf("/proc/self/fd/%d", fd), func() { _ = file.Close() }, nil
+	return descriptorPath(uintptr(fd)), func() { _ = file.Close() }, nil
+}
+
+// descriptorPath is a path by which this process can open a descriptor of its own anew.
+func descriptorPath(fd uintptr) string { return fmt.Sprintf("/proc/self/fd/%d", fd) }
+
+// widen asks for a pipe of so many bytes; a smaller one works too.
+func widen(pipe *os.File, bytes int) {
+	if raw, err := pipe.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { _, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, bytes) })
+	}
 }

@@ -18,6 +18,7 @@ const (
 	name           // in backticks or double quotes
 	literal
 	other
+	end // no token: behind the last one
 )
 
 // is compares a keyword.
@@ -33,7 +34,7 @@ func scan(sql string, yield func(token) bool) {
 		case c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f' || c == '\v':
 			at++
 			continue
-		case strings.HasPrefix(sql[at:], "--") || strings.HasPrefix(sql[at:], "#!") || strings.HasPrefix(sql[at:], "# "):
+		case strings.HasPrefix(sql[at:], "--") || strings.HasPrefix(sql[at:], "//") || strings.HasPrefix(sql[at:], "#!") || strings.HasPrefix(sql[at:], "# "):
 			at = after(sql, at, "\n")
 			continue
 		case strings.HasPrefix(sql[at:], "/*"):
@@ -144,19 +145,46 @@ type shape struct {
 	infileAt int    // for such an INSERT: where FROM INFILE belongs
 	rowsAt   int    // for such an INSERT: where its own text ends and rows may begin
 	values   bool   // its rows are in VALUES form, with no FORMAT named
+	outputAt int    // where INTO OUTFILE belongs: before the FORMAT clause, else at the end
 }
 
 // inspect reads the shape of sql. Of an INSERT with rows it reads only what comes before them.
 func inspect(sql string) shape {
-	var s shape
+	s := shape{outputAt: len(sql)}
+	var top []token // those outside of brackets
 	depth := 0
-	settingsAt, formatAt := -1, -1
-	inInsert, wantFormat := false, false
 	for t := range func(yield func(token) bool) { scan(sql, yield) } {
 		if s.first == "" {
 			s.first = strings.ToUpper(t.text)
-			inInsert = t.is("INSERT")
+			if t.is("INSERT") {
+				return s.insertShape(sql)
+			}
 		}
+		switch {
+		case t.kind == other && (t.text == "(" || t.text == "[" || t.text == "{"):
+			depth++
+		case t.kind == other && (t.text == ")" || t.text == "]" || t.text == "}"):
+			depth--
+		case depth <= 0:
+			top = append(top, t)
+		}
+	}
+	// FORMAT is also a name that a column may have: as a clause it is followed by one word, and then by the end or SETTINGS.
+	for i := len(top) - 2; i >= 0; i-- {
+		if top[i].is("FORMAT") && (top[i+1].kind == word || top[i+1].kind == name) && (i+2 == len(top) || top[i+2].is("SETTINGS")) {
+			s.format, s.outputAt = top[i+1].text, top[i].start
+			break
+		}
+	}
+	return s
+}
+
+// insertShape reads on in an INSERT.
+func (s shape) insertShape(sql string) shape {
+	depth := 0
+	settingsAt, formatAt := -1, -1
+	inInsert, wantFormat := true, false
+	for t := range func(yield func(token) bool) { scan(sql, yield) } {
 		switch {
 		case wantFormat:
 			s.format, wantFormat = t.text, false
@@ -189,13 +217,34 @@ func inspect(sql string) shape {
 	return s
 }
 
-// streams tells whether the library can give the output piece by piece.
-func (s shape) streams() bool {
+// selects tells whether the statement is a SELECT, whose output can be long.
+func (s shape) selects() bool {
 	switch s.first {
 	case "SELECT", "WITH", "FROM", "(":
 		return true
 	}
 	return false
+}
+
+// inPieces tells whether the library's stream of pieces is whole in a format: it writes each piece as a result of its own,
+// so that of formats with a header, a frame or an index nothing usable comes out.
+func inPieces(format string) bool {
+	switch format {
+	case "Native", "RowBinary", "TabSeparated", "TSV", "TabSeparatedRaw", "TSVRaw", "Raw", "CSV", "JSONEachRow", "JSONL", "JSONLines", "NDJSON",
+		"JSONStringsEachRow", "JSONCompactEachRow", "JSONCompactStringsEachRow", "TSKV", "LineAsString":
+		return true
+	}
+	return false
+}
+
+// intoFile is the SELECT with its output sent into the file at path, in format where it names none.
+func (s shape) intoFile(sql, path, format string) string {
+	// A line of its own: the text may end with a comment.
+	clause := "\nINTO OUTFILE " + quoteString(path) + " APPEND COMPRESSION 'none' "
+	if s.format == "" {
+		clause += "FORMAT " + format
+	}
+	return sql[:s.outputAt] + clause + sql[s.outputAt:]
 }
 
 func quoteString(s string) string {

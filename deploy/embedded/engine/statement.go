@@ -140,6 +140,11 @@ func (s *statement) finish(err error) {
 	}
 	s.ended, s.failed, s.rest = true, err, nil
 	s.stop()
+	if err != io.EOF {
+		// What a failed or broken off statement leaves in its connection would come out with the next one's answer, and its
+		// memory stays taken as long as the connection lives.
+		s.member.spoiled = true
+	}
 	if s.piece != nil {
 		s.piece.close()
 	}

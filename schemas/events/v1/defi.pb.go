@@ -171,8 +171,11 @@ type DefiSummary struct {
 	Staking         *DefiStaking   `protobuf:"bytes,17,opt,name=staking,proto3" json:"staking,omitempty"`
 	Borrowing       *DefiBorrowing `protobuf:"bytes,18,opt,name=borrowing,proto3" json:"borrowing,omitempty"`
 	Simulated       bool           `protobuf:"varint,19,opt,name=simulated,proto3" json:"simulated,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Oldest is when the oldest of all that the summary is made from was read: the protocols, the rates that count, the
+	// market caps. Unix nanoseconds; 0 in summaries from before this was noted.
+	Oldest        int64 `protobuf:"varint,20,opt,name=oldest,proto3" json:"oldest,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DefiSummary) Reset() {
@@ -336,6 +339,13 @@ func (x *DefiSummary) GetSimulated() bool {
 		return x.Simulated
 	}
 	return false
+}
+
+func (x *DefiSummary) GetOldest() int64 {
+	if x != nil {
+		return x.Oldest
+	}
+	return 0
 }
 
 // DefiRates are the means of the rates of a category.
@@ -1303,7 +1313,7 @@ const file_events_v1_defi_proto_rawDesc = "" +
 	"\x05state\x18\x03 \x01(\v2\x14.events.v1.DefiStateH\x00R\x05state\x12(\n" +
 	"\x05pulse\x18\x04 \x01(\v2\x10.events.v1.PulseH\x00R\x05pulse\x12.\n" +
 	"\acontrol\x18\x05 \x01(\v2\x12.events.v1.ControlH\x00R\acontrolB\x06\n" +
-	"\x04body\"\x85\a\n" +
+	"\x04body\"\x9d\a\n" +
 	"\vDefiSummary\x12\x12\n" +
 	"\x04time\x18\x01 \x01(\x03R\x04time\x12\x12\n" +
 	"\x04read\x18\x02 \x01(\x03R\x04read\x12\x1b\n" +
@@ -1326,7 +1336,8 @@ const file_events_v1_defi_proto_rawDesc = "" +
 	"\alending\x18\x10 \x01(\v2\x16.events.v1.DefiLendingR\alending\x120\n" +
 	"\astaking\x18\x11 \x01(\v2\x16.events.v1.DefiStakingR\astaking\x126\n" +
 	"\tborrowing\x18\x12 \x01(\v2\x18.events.v1.DefiBorrowingR\tborrowing\x12\x1c\n" +
-	"\tsimulated\x18\x13 \x01(\bR\tsimulatedB\x12\n" +
+	"\tsimulated\x18\x13 \x01(\bR\tsimulated\x12\x16\n" +
+	"\x06oldest\x18\x14 \x01(\x03R\x06oldestB\x12\n" +
 	"\x10_defi_market_capB\x18\n" +
 	"\x16_defi_market_dominanceB\x15\n" +
 	"\x13_defi_to_cefi_ratio\"\xa2\x01\n" +

@@ -179,6 +179,13 @@ func (m *DefiSummary) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.Oldest != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Oldest))
+		i--
+		dAtA[i] = 0x1
+		i--
+		dAtA[i] = 0xa0
+	}
 	if m.Simulated {
 		i--
 		if m.Simulated {
@@ -1320,6 +1327,9 @@ func (m *DefiSummary) SizeVT() (n int) {
 	if m.Simulated {
 		n += 3
 	}
+	if m.Oldest != 0 {
+		n += 2 + protohelpers.SizeOfVarint(uint64(m.Oldest))
+	}
 	n += len(m.unknownFields)
 	return n
 }
@@ -2357,6 +2367,25 @@ func (m *DefiSummary) UnmarshalVT(dAtA []byte) error {
 				}
 			}
 			m.Simulated = bool(v != 0)
+		case 20:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Oldest", wireType)
+			}
+			m.Oldest = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Oldest |= int64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
@@ -5054,6 +5083,25 @@ func (m *DefiSummary) UnmarshalVTUnsafe(dAtA []byte) error {
 				}
 			}
 			m.Simulated = bool(v != 0)
+		case 20:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Oldest", wireType)
+			}
+			m.Oldest = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Oldest |= int64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])

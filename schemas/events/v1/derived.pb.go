@@ -728,9 +728,14 @@ type Price struct {
 	Source string `protobuf:"bytes,13,opt,name=source,proto3" json:"source,omitempty"`
 	// Reason is empty, no_fresh_inputs or no_consensus. With a reason the record carries no price:
 	// readers keep the last one they have, with its own time.
-	Reason        string        `protobuf:"bytes,14,opt,name=reason,proto3" json:"reason,omitempty"`
-	Simulated     bool          `protobuf:"varint,15,opt,name=simulated,proto3" json:"simulated,omitempty"`
-	Inputs        []*PriceInput `protobuf:"bytes,16,rep,name=inputs,proto3" json:"inputs,omitempty"`
+	Reason    string        `protobuf:"bytes,14,opt,name=reason,proto3" json:"reason,omitempty"`
+	Simulated bool          `protobuf:"varint,15,opt,name=simulated,proto3" json:"simulated,omitempty"`
+	Inputs    []*PriceInput `protobuf:"bytes,16,rep,name=inputs,proto3" json:"inputs,omitempty"`
+	// Method is the version of the aggregation that made it; 0 stands for 1.
+	Method uint32 `protobuf:"varint,17,opt,name=method,proto3" json:"method,omitempty"`
+	// Published is the log time at which it was written, Unix nanoseconds: at or after its second. 0 in records of
+	// earlier versions.
+	Published     int64 `protobuf:"varint,18,opt,name=published,proto3" json:"published,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -877,6 +882,20 @@ func (x *Price) GetInputs() []*PriceInput {
 	return nil
 }
 
+func (x *Price) GetMethod() uint32 {
+	if x != nil {
+		return x.Method
+	}
+	return 0
+}
+
+func (x *Price) GetPublished() int64 {
+	if x != nil {
+		return x.Published
+	}
+	return 0
+}
+
 // PriceInput is one market as it stood when a price was made: enough to make it again.
 type PriceInput struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
@@ -903,12 +922,15 @@ type PriceInput struct {
 	Offset    int64 `protobuf:"varint,16,opt,name=offset,proto3" json:"offset,omitempty"`
 	Unpriced  bool  `protobuf:"varint,17,opt,name=unpriced,proto3" json:"unpriced,omitempty"`
 	// What the aggregation made of it.
-	Value         float64 `protobuf:"fixed64,18,opt,name=value,proto3" json:"value,omitempty"`
-	PriceUsd      float64 `protobuf:"fixed64,19,opt,name=price_usd,json=priceUsd,proto3" json:"price_usd,omitempty"`
-	Accepted      bool    `protobuf:"varint,20,opt,name=accepted,proto3" json:"accepted,omitempty"`
-	Reason        string  `protobuf:"bytes,21,opt,name=reason,proto3" json:"reason,omitempty"`
-	DeviationPct  float64 `protobuf:"fixed64,22,opt,name=deviation_pct,json=deviationPct,proto3" json:"deviation_pct,omitempty"`
-	Basis         string  `protobuf:"bytes,23,opt,name=basis,proto3" json:"basis,omitempty"`
+	Value        float64 `protobuf:"fixed64,18,opt,name=value,proto3" json:"value,omitempty"`
+	PriceUsd     float64 `protobuf:"fixed64,19,opt,name=price_usd,json=priceUsd,proto3" json:"price_usd,omitempty"`
+	Accepted     bool    `protobuf:"varint,20,opt,name=accepted,proto3" json:"accepted,omitempty"`
+	Reason       string  `protobuf:"bytes,21,opt,name=reason,proto3" json:"reason,omitempty"`
+	DeviationPct float64 `protobuf:"fixed64,22,opt,name=deviation_pct,json=deviationPct,proto3" json:"deviation_pct,omitempty"`
+	Basis        string  `protobuf:"bytes,23,opt,name=basis,proto3" json:"basis,omitempty"`
+	// Fresh for is how long after it was last heard the market counts, by the pace at which it is heard, in nanoseconds;
+	// 0 where the method does not ask for it.
+	FreshFor      int64 `protobuf:"varint,24,opt,name=fresh_for,json=freshFor,proto3" json:"fresh_for,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1102,6 +1124,13 @@ func (x *PriceInput) GetBasis() string {
 		return x.Basis
 	}
 	return ""
+}
+
+func (x *PriceInput) GetFreshFor() int64 {
+	if x != nil {
+		return x.FreshFor
+	}
+	return 0
 }
 
 // CandleRecord is one record of candles.v1.
@@ -1540,7 +1569,7 @@ const file_events_v1_derived_proto_rawDesc = "" +
 	"\x05price\x18\x02 \x01(\v2\x10.events.v1.PriceH\x00R\x05price\x12(\n" +
 	"\x05pulse\x18\x03 \x01(\v2\x10.events.v1.PulseH\x00R\x05pulse\x12.\n" +
 	"\acontrol\x18\x04 \x01(\v2\x12.events.v1.ControlH\x00R\acontrolB\x06\n" +
-	"\x04body\"\xa9\x03\n" +
+	"\x04body\"\xdf\x03\n" +
 	"\x05Price\x12\x17\n" +
 	"\acoin_id\x18\x01 \x01(\tR\x06coinId\x12\x16\n" +
 	"\x06symbol\x18\x02 \x01(\tR\x06symbol\x12\x12\n" +
@@ -1560,7 +1589,9 @@ const file_events_v1_derived_proto_rawDesc = "" +
 	"\x06source\x18\r \x01(\tR\x06source\x12\x16\n" +
 	"\x06reason\x18\x0e \x01(\tR\x06reason\x12\x1c\n" +
 	"\tsimulated\x18\x0f \x01(\bR\tsimulated\x12-\n" +
-	"\x06inputs\x18\x10 \x03(\v2\x15.events.v1.PriceInputR\x06inputs\"\xf0\x04\n" +
+	"\x06inputs\x18\x10 \x03(\v2\x15.events.v1.PriceInputR\x06inputs\x12\x16\n" +
+	"\x06method\x18\x11 \x01(\rR\x06method\x12\x1c\n" +
+	"\tpublished\x18\x12 \x01(\x03R\tpublished\"\x8d\x05\n" +
 	"\n" +
 	"PriceInput\x12\x1a\n" +
 	"\bprovider\x18\x01 \x01(\tR\bprovider\x12\x16\n" +
@@ -1590,7 +1621,8 @@ const file_events_v1_derived_proto_rawDesc = "" +
 	"\baccepted\x18\x14 \x01(\bR\baccepted\x12\x16\n" +
 	"\x06reason\x18\x15 \x01(\tR\x06reason\x12#\n" +
 	"\rdeviation_pct\x18\x16 \x01(\x01R\fdeviationPct\x12\x14\n" +
-	"\x05basis\x18\x17 \x01(\tR\x05basis\"\xff\x01\n" +
+	"\x05basis\x18\x17 \x01(\tR\x05basis\x12\x1b\n" +
+	"\tfresh_for\x18\x18 \x01(\x03R\bfreshFor\"\xff\x01\n" +
 	"\fCandleRecord\x12#\n" +
 	"\x04mark\x18\x01 \x01(\v2\x0f.events.v1.MarkR\x04mark\x12+\n" +
 	"\x06candle\x18\x02 \x01(\v2\x11.events.v1.CandleH\x00R\x06candle\x12;\n" +

@@ -1,7 +1,6 @@
 package eventsv1
 
-// Marked is a value of a topic that is materialized: a derived record, which processors write, or one
-// without marks.
+// Marked is a value of a topic: a derived record, which processors write, or one without marks.
 type Marked interface {
 	GetMark() *Mark
 	SetMark(*Mark)
@@ -39,6 +38,24 @@ func (r *EarnRecord) SetMark(m *Mark) { r.Mark = m }
 
 // SetMark sets what caused the record.
 func (r *DefiRecord) SetMark(m *Mark) { r.Mark = m }
+
+// GetMark is nil: what producers write has no cause in the log.
+func (r *RawRecord) GetMark() *Mark { return nil }
+
+// SetMark does nothing.
+func (r *RawRecord) SetMark(*Mark) {}
+
+// GetPulse is nil: clocks are what pulses are made of.
+func (r *RawRecord) GetPulse() *Pulse { return nil }
+
+// GetMark is nil: what operators write has no cause in the log.
+func (r *KeyRecord) GetMark() *Mark { return nil }
+
+// SetMark does nothing.
+func (r *KeyRecord) SetMark(*Mark) {}
+
+// GetPulse is nil: keys have no clock.
+func (r *KeyRecord) GetPulse() *Pulse { return nil }
 
 // GetMark is nil: what producers write has no cause in the log.
 func (r *BackfillRecord) GetMark() *Mark { return nil }

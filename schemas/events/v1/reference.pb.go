@@ -2933,8 +2933,11 @@ type KeyRecord struct {
 	Budget  string `protobuf:"bytes,5,opt,name=budget,proto3" json:"budget,omitempty"`
 	Created int64  `protobuf:"varint,6,opt,name=created,proto3" json:"created,omitempty"`
 	// Expires is 0 for never; a revoked key has the time of its revocation here.
-	Expires       int64  `protobuf:"varint,7,opt,name=expires,proto3" json:"expires,omitempty"`
-	Label         string `protobuf:"bytes,8,opt,name=label,proto3" json:"label,omitempty"`
+	Expires int64  `protobuf:"varint,7,opt,name=expires,proto3" json:"expires,omitempty"`
+	Label   string `protobuf:"bytes,8,opt,name=label,proto3" json:"label,omitempty"`
+	// Signature is HMAC-SHA-256 under the instance's pepper of "marketlog key record v1", a zero byte and the encoded record
+	// without this field, which is the last of it. A record without a right one grants nothing.
+	Signature     []byte `protobuf:"bytes,9,opt,name=signature,proto3" json:"signature,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3023,6 +3026,13 @@ func (x *KeyRecord) GetLabel() string {
 		return x.Label
 	}
 	return ""
+}
+
+func (x *KeyRecord) GetSignature() []byte {
+	if x != nil {
+		return x.Signature
+	}
+	return nil
 }
 
 // DeadRecord is one record of a dead letter topic.
@@ -3476,7 +3486,7 @@ const file_events_v1_reference_proto_rawDesc = "" +
 	"\ato_time\x18\a \x01(\x03R\x06toTime\x12\x12\n" +
 	"\x04rows\x18\b \x01(\x04R\x04rows\x12\x1f\n" +
 	"\vingest_time\x18\t \x01(\x03R\n" +
-	"ingestTime\"\xbb\x01\n" +
+	"ingestTime\"\xd9\x01\n" +
 	"\tKeyRecord\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04hash\x18\x02 \x01(\fR\x04hash\x12\x12\n" +
@@ -3485,7 +3495,8 @@ const file_events_v1_reference_proto_rawDesc = "" +
 	"\x06budget\x18\x05 \x01(\tR\x06budget\x12\x18\n" +
 	"\acreated\x18\x06 \x01(\x03R\acreated\x12\x18\n" +
 	"\aexpires\x18\a \x01(\x03R\aexpires\x12\x14\n" +
-	"\x05label\x18\b \x01(\tR\x05label\"\xb4\x01\n" +
+	"\x05label\x18\b \x01(\tR\x05label\x12\x1c\n" +
+	"\tsignature\x18\t \x01(\fR\tsignature\"\xb4\x01\n" +
 	"\n" +
 	"DeadRecord\x12#\n" +
 	"\x04mark\x18\x01 \x01(\v2\x0f.events.v1.MarkR\x04mark\x12-\n" +

@@ -315,7 +315,7 @@ type Gap struct {
 	Venue string                 `protobuf:"bytes,1,opt,name=venue,proto3" json:"venue,omitempty"`
 	// Symbol is empty when the whole connection was affected.
 	Symbol string `protobuf:"bytes,2,opt,name=symbol,proto3" json:"symbol,omitempty"`
-	// Reason is one of: sequence, disconnect, silence, overflow.
+	// Reason is one of: sequence, disconnect, silence, overflow, disk, damage.
 	Reason   string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
 	FromTime int64  `protobuf:"varint,4,opt,name=from_time,json=fromTime,proto3" json:"from_time,omitempty"`
 	ToTime   int64  `protobuf:"varint,5,opt,name=to_time,json=toTime,proto3" json:"to_time,omitempty"`

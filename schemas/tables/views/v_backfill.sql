@@ -13,16 +13,17 @@ CREATE OR REPLACE VIEW default.v_backfill
     high Decimal(38, 18) COMMENT 'Greatest price, in the quote',
     low Decimal(38, 18) COMMENT 'Least price, in the quote',
     close Decimal(38, 18) COMMENT 'Price of the last trade, in the quote',
-    volume Decimal(76, 18) COMMENT 'Base traded, as the venue says; 0 also where it says nothing',
+    volume Float64 COMMENT 'Base traded, as the venue says, rounded to about 16 digits; 0 also where it says nothing',
     rate Float64 COMMENT 'USD for one unit of the quote at the open; 0 if it is not known',
     reason LowCardinality(String) COMMENT 'Why no candle of a coin is made of it: unmapped, no_rate, or empty if it can be',
-    ingest_time DateTime64(9, 'UTC') COMMENT 'When it was read from the venue'
+    ingest_time DateTime64(9, 'UTC') COMMENT 'When it was read from the venue',
+    volume_exact String COMMENT 'The volume with all its digits, as text: no type that common clients read holds them'
 )
-AS SELECT producer, venue, symbol, seconds, start, base, quote, coin_id, quote_id, open, high, low, close, volume, all.rate.1 AS rate,
-    multiIf(coin_id = '' OR quote_id = '', 'unmapped', all.rate.1 > 0, '', 'no_rate') AS reason, ingest_time
+AS SELECT producer, venue, symbol, seconds, start, base, quote, coin_id, quote_id, open, high, low, close, toFloat64(b.volume) AS volume, b.rate.1 AS rate,
+    multiIf(coin_id = '' OR quote_id = '', 'unmapped', b.rate.1 > 0, '', 'no_rate') AS reason, ingest_time, toString(b.volume) AS volume_exact
 FROM (
     SELECT * FROM {database}.backfill_usd_1m
     UNION ALL SELECT * FROM {database}.backfill_usd_1h
     UNION ALL SELECT * FROM {database}.backfill_usd_1d
-) AS all
+) AS b
 COMMENT 'The venues'' own candles of the past, as `marketlog backfill` has read them, kept for ever'

@@ -9,8 +9,9 @@ CREATE OR REPLACE VIEW default.v_venue_candles_1m
     high Decimal(38, 18) COMMENT 'Greatest price, in the quote',
     low Decimal(38, 18) COMMENT 'Least price, in the quote',
     close Decimal(38, 18) COMMENT 'Price of the last trade, in the quote',
-    volume Decimal(76, 18) COMMENT 'Base traded, exact',
-    trades UInt64 COMMENT 'Number of trades'
+    volume Float64 COMMENT 'Base traded, rounded to about 16 digits',
+    trades UInt64 COMMENT 'Number of trades',
+    volume_exact String COMMENT 'The volume with all its digits, as text: no type that common clients read holds them'
 )
-AS SELECT venue, symbol, start, coin_id, quote_id, open, high, low, close, volume, trades FROM {database}.venue_candles_1m FINAL
+AS SELECT venue, symbol, start, coin_id, quote_id, open, high, low, close, toFloat64(c.volume) AS volume, trades, toString(c.volume) AS volume_exact FROM {database}.venue_candles_1m AS c FINAL
 COMMENT 'Closed minutes of each venue''s own trades, in the quote of the market, kept for at least 90 days'

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,16 +16,58 @@ import (
 
 // closes are a history of which each minute has another price of bitcoin, and none of other coins.
 type closes struct {
-	away bool
-	read int
+	mu     sync.Mutex
+	away   bool
+	read   int // how often the minutes of the hour under way were read
+	next   int64
+	folded int // how often the extremes were
+	ever   schemas.Extremes
 }
 
-func (c *closes) ClosesAt(_ context.Context, at time.Time) (map[string]float64, error) {
+var errAway = errors.New("away")
+
+// change scripts what the next readings find.
+func (c *closes) change(how func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	how()
+}
+
+func (c *closes) AllIntervals(_ context.Context, interval time.Duration, from, to time.Time) (map[string][]schemas.Candle, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.away {
-		return nil, errors.New("away")
+		return nil, errAway
 	}
-	c.read++
-	return map[string]float64{"bitcoin": float64(at.Unix() / 60)}, nil
+	if interval == time.Minute && to.Sub(from) < time.Hour {
+		c.read++
+	}
+	var candles []schemas.Candle
+	for at := from; at.Before(to); at = at.Add(interval) {
+		end := float64(at.Add(interval).Unix() / 60)
+		candles = append(candles, schemas.Candle{Start: at, Open: end, High: end + 1000, Low: end - 1000, Close: end, Newest: at.Add(interval - time.Minute)})
+	}
+	return map[string][]schemas.Candle{"bitcoin": candles}, nil
+}
+
+func (c *closes) BackfilledExtremes(context.Context) (map[string]schemas.Extremes, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.folded++
+	return map[string]schemas.Extremes{"bitcoin": c.ever}, nil
+}
+
+func (c *closes) ClosedUntil(context.Context) (time.Time, error) {
+	return time.Date(2106, 1, 1, 0, 0, 0, 0, time.UTC), nil
+}
+
+func (c *closes) BackfillNext(context.Context) (int64, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.away {
+		return 0, errAway
+	}
+	return c.next, nil
 }
 
 func TestThePriceOfADayAgoFollowsTheLogOrIsUnknown(t *testing.T) {
@@ -33,7 +76,8 @@ func TestThePriceOfADayAgoFollowsTheLogOrIsUnknown(t *testing.T) {
 		bitcoin, _ := coins.ByID("bitcoin")
 		ethereum, _ := coins.ByID("ethereum")
 		board, history := query.NewBoard(coins), &closes{}
-		day := query.NewDayAgo(board, history)
+		var told *query.AllFigures
+		day := query.NewFigures(board, history, func(next *query.AllFigures) { told = next })
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- day.Run(ctx, slog.New(slog.DiscardHandler)) }()
@@ -61,17 +105,31 @@ func TestThePriceOfADayAgoFollowsTheLogOrIsUnknown(t *testing.T) {
 		check("the first minute", bitcoin, start.Add(30*time.Second), minute(start))
 		check("a coin without history", ethereum, start, 0)
 		reach(start.Add(59 * time.Second))
+		high, low := float64(start.Add(59*time.Second).Unix()/60)+1000, float64(start.Add(-24*time.Hour).Unix()/60)-1000
+		if f := told.Of(bitcoin); f.High != high || f.Low != low+60 || !f.Whole {
+			t.Errorf("got %+v, want a high of %g and a low of %g, of all 24 hours", f, high, low+60)
+		}
 		if history.read != 1 {
 			t.Errorf("history was read %d times in one minute, want once", history.read)
 		}
 		reach(start.Add(61 * time.Second))
 		check("the next minute", bitcoin, start.Add(61*time.Second), minute(start.Add(time.Minute)))
 		check("a price from long before the log's now", bitcoin, start.Add(-5*time.Minute), 0)
-		history.away = true
+		history.change(func() { history.away = true })
 		reach(start.Add(10 * time.Minute))
 		check("while history is away", bitcoin, start.Add(10*time.Minute), 0)
-		history.away = false
+		history.change(func() { history.away = false })
 		reach(start.Add(11 * time.Minute))
 		check("when it is back", bitcoin, start.Add(11*time.Minute), minute(start.Add(11*time.Minute)))
+		history.change(func() {
+			history.next, history.ever = 7, schemas.Extremes{High: 9e9, HighAt: start, Low: 1, LowAt: start}
+		})
+		var folded int
+		history.change(func() { folded = history.folded })
+		time.Sleep(20 * time.Second)
+		synctest.Wait()
+		if f := told.Of(bitcoin); f.Ever != history.ever || history.folded != folded+1 {
+			t.Errorf("got the extremes %+v, read %d times, want %+v, read once", f.Ever, history.folded-folded, history.ever)
+		}
 	})
 }

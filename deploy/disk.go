@@ -1,0 +1,146 @@
+package deploy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+
+	"github.com/marketlog/marketlog/deploy/diskguard"
+	"github.com/marketlog/marketlog/producers"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+// reasonDisk is a gap's reason where a full disk paused ingest.
+const reasonDisk = "disk"
+
+// pausesFile remembers what is paused, for the process that writes the gap.
+const pausesFile = "paused.json"
+
+// pauses remembers since when (Unix nanoseconds) each venue has been paused, until its gap was handed over. It outlives
+// the process. Safe for concurrent use.
+type pauses struct {
+	path string
+
+	mu    sync.Mutex
+	since map[string]int64
+}
+
+func readPauses(path string) (*pauses, error) {
+	p := &pauses{path: path, since: map[string]int64{}}
+	content, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return p, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(content, &p.since)
+	}
+	if err != nil { // cut short by the very disk that it is about: the gap that was begun is in the log
+		return p, fmt.Errorf("reading what a full disk paused: %w", err)
+	}
+	return p, nil
+}
+
+// begin notes that a venue is paused from now on.
+func (p *pauses) begin(venue string, at int64) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, ok := p.since[venue]; ok {
+		return nil
+	}
+	p.since[venue] = at
+	return p.write()
+}
+
+// end takes out the given venues that were paused.
+func (p *pauses) end(venues []string) (ended map[string]int64, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	ended = map[string]int64{}
+	for _, venue := range venues {
+		if since, ok := p.since[venue]; ok {
+			ended[venue] = since
+			delete(p.since, venue)
+		}
+	}
+	if len(ended) == 0 {
+		return ended, nil
+	}
+	return ended, p.write()
+}
+
+func (p *pauses) write() error {
+	if len(p.since) == 0 {
+		if err := os.Remove(p.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("forgetting what a full disk paused: %w", err)
+		}
+		return nil
+	}
+	content, err := json.Marshal(p.since)
+	if err == nil {
+		err = os.WriteFile(p.path, content, 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("noting what a full disk pauses: %w", err)
+	}
+	return nil
+}
+
+// guardDisk begins to watch the disk of the data directory. While it is full before anything was opened, the caller goes
+// on: the reserve file that an earlier process left is given back at once.
+func (in *Instance) guardDisk() {
+	in.disk = diskguard.New(diskguard.Config{Dir: in.Dir.Path(), Reserve: in.Config.Retention.ReserveBytes, Log: in.Log})
+	in.Metrics.MustRegister(in.disk)
+	var err error
+	if in.pauses, err = readPauses(in.Dir.Path(pausesFile)); err != nil {
+		in.Log.Warn("passing over a file", "err", err)
+	}
+}
+
+// diskRole watches the disk while the instance runs.
+func diskRole(in *Instance) Role { return Role{Name: "disk", Run: in.disk.Run} }
+
+// pause tells the log, through any outbox, that venues are not read from now on: a gap without an end yet.
+func (in *Instance) pause(out producers.Outbox, venues ...string) {
+	at := in.Clock.Now().UnixNano()
+	for _, venue := range venues {
+		if err := in.pauses.begin(venue, at); err != nil {
+			in.Log.Warn("a kill would lose the beginning of a gap", "venue", venue, "err", err)
+		}
+		out.Gap(&eventsv1.Gap{Venue: venue, Reason: reasonDisk, FromTime: at, ToTime: at})
+	}
+}
+
+// resume tells the log of the gaps of those venues that were paused, in this process or an earlier one.
+func (in *Instance) resume(out producers.Outbox, venues ...string) {
+	ended, err := in.pauses.end(venues)
+	if err != nil {
+		in.Log.Warn("a gap may be written twice", "err", err)
+	}
+	at := in.Clock.Now().UnixNano()
+	for _, venue := range slices.Sorted(maps.Keys(ended)) {
+		out.Gap(&eventsv1.Gap{Venue: venue, Reason: reasonDisk, FromTime: ended[venue], ToTime: at})
+	}
+}
+
+// followSourcePauses writes the gaps of the polled sources, which have no way of their own for them, until ctx ends.
+func (in *Instance) followSourcePauses(ctx context.Context, out producers.Outbox) {
+	for {
+		level, changed := in.disk.Level()
+		if level >= diskguard.Sources {
+			in.pause(out, producers.SourcesProducer)
+		} else {
+			in.resume(out, producers.SourcesProducer)
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

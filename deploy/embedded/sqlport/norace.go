@@ -1,0 +1,6 @@
+//go:build !race
+
+package sqlport
+
+// memoryLimited says that the operating system bounds the memory of the SQL process.
+const memoryLimited = true

@@ -1,0 +1,308 @@
+//go:build linux || darwin
+
+package sqlport
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/marketlog/marketlog/deploy/embedded/engine"
+)
+
+// tryVariable makes this test's binary confine itself and then try what it must not be able to do.
+const tryVariable = "SQLPORT_TEST_TRY"
+
+func TestMain(m *testing.M) {
+	RunIfChild()
+	if text, ok := os.LookupEnv(tryVariable); ok {
+		tryToLeave(text)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// installation is an owner with tables, and a reader of them.
+type installation struct {
+	owner  *engine.Engine
+	reader *Reader
+	url    string
+}
+
+func install(t *testing.T, change ...func(*Options)) *installation {
+	t.Helper()
+	if _, err := engine.Find(""); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+	dir := t.TempDir()
+	owner, err := engine.Open(filepath.Join(dir, "tables"), engine.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = owner.Close() })
+	opt := Options{Tables: filepath.Join(dir, "tables"), Dir: filepath.Join(dir, "sql"), Hidden: []string{"v_secret"}}
+	for _, c := range change {
+		c(&opt)
+	}
+	i := &installation{owner: owner, reader: New(owner, opt)}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = i.reader.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-done })
+	server := httptest.NewServer(i.reader.People())
+	t.Cleanup(server.Close)
+	i.url = server.URL
+	i.do(t, "CREATE DATABASE m ENGINE = Atomic", "CREATE TABLE m.t (a UInt64, s LowCardinality(String)) ENGINE = ReplacingMergeTree ORDER BY a PARTITION BY a % 3",
+		"CREATE VIEW default.v_t AS SELECT a, s FROM m.t FINAL", "CREATE VIEW default.v_a AS SELECT max(a) AS a FROM v_t", "CREATE VIEW default.v_secret AS SELECT 'hidden' AS s",
+		"INSERT INTO m.t SELECT number, toString(number % 7) FROM numbers(1000)")
+	return i
+}
+
+func (i *installation) do(t *testing.T, statements ...string) {
+	t.Helper()
+	for _, s := range statements {
+		if _, err := i.owner.Ask(s, "Null"); err != nil {
+			t.Fatalf("%s: %v", s, err)
+		}
+	}
+}
+
+func (i *installation) ask(t *testing.T, statement string) (status int, body string) {
+	t.Helper()
+	response, err := http.Post(i.url, "text/plain", strings.NewReader(statement))
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return response.StatusCode, string(text) + " BROKEN OFF"
+	}
+	return response.StatusCode, string(text)
+}
+
+// wait polls until a statement answers so.
+func (i *installation) wait(t *testing.T, statement, want string) {
+	t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		status, body := i.ask(t, statement)
+		if status == 200 && body == want {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: got %d %q, want %q", statement, status, body, want)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+func (i *installation) pid() int {
+	i.reader.mu.Lock()
+	defer i.reader.mu.Unlock()
+	return i.reader.child.command.Process.Pid
+}
+
+func TestPeopleReadWhatTheOwnerWrites(t *testing.T) {
+	i := install(t)
+	if status, body := i.ask(t, "SELECT count(), max(a) FROM v_t"); status != 200 || body != "1000\t999\n" {
+		t.Fatalf("got %d %s, want 1000 rows", status, body)
+	}
+	i.do(t, "INSERT INTO m.t SELECT number + 1000, 'x' FROM numbers(500)")
+	i.wait(t, "SELECT count(), max(a) FROM v_t", "1500\t1499\n")
+	i.do(t, "OPTIMIZE TABLE m.t FINAL")
+	i.wait(t, "SELECT count(), any(v_a.a) FROM v_t, v_a", "1500\t1499\n")
+	// As a replay does: a table built beside takes the place of another.
+	i.do(t, "CREATE TABLE m.u AS m.t", "INSERT INTO m.u SELECT number, 'y' FROM numbers(7)", "EXCHANGE TABLES m.t AND m.u", "DROP TABLE m.u SYNC")
+	i.wait(t, "SELECT count() FROM v_t", "7\n")
+	i.do(t, "CREATE VIEW default.v_new AS SELECT 1 AS one")
+	i.wait(t, "SELECT one FROM v_new", "1\n")
+	for _, statement := range []string{"DROP TABLE m.t", "INSERT INTO m.t VALUES (1, 'x')", "TRUNCATE TABLE m.t", "SELECT * FROM v_secret", "SELECT * FROM `v_secret`"} {
+		if status, body := i.ask(t, statement); status != 403 {
+			t.Errorf("%s: got %d %s, want 403", statement, status, body)
+		}
+	}
+	operator := httptest.NewServer(i.reader.Operator())
+	defer operator.Close()
+	i.url = operator.URL
+	if status, body := i.ask(t, "SELECT s FROM v_secret"); status != 200 || body != "hidden\n" {
+		t.Errorf("an operator: got %d %s, want hidden", status, body)
+	}
+	if n, err := i.owner.Ask("SELECT count() FROM m.t", "TabSeparated"); err != nil || n != "7\n" {
+		t.Errorf("the owner has %s (%v), want 7", n, err)
+	}
+}
+
+// What ends the process ends one statement, and nothing of the server.
+func TestAnEndOfTheProcessIsNoEndOfTheServer(t *testing.T) {
+	i := install(t)
+	for round := range 3 {
+		i.wait(t, "SELECT 1", "1\n")
+		pid := i.pid()
+		slow := make(chan string)
+		go func() {
+			status, body := i.ask(t, "SELECT sum(cityHash64(number)) FROM numbers(1000000000000)")
+			slow <- fmt.Sprint(status, " ", body)
+		}()
+		deadline := time.Now().Add(10 * time.Second)
+		for i.reader.slots.count() == 0 && time.Now().Before(deadline) {
+			time.Sleep(time.Millisecond)
+		}
+		if err := syscall.Kill(pid, []syscall.Signal{syscall.SIGSEGV, syscall.SIGABRT, syscall.SIGKILL}[round]); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-slow; !strings.HasPrefix(got, "503 ") || !strings.Contains(got, "ended") {
+			t.Errorf("the statement that ran: got %s, want 503 that says that the process ended", got)
+		}
+		began := time.Now()
+		i.wait(t, "SELECT count() FROM v_t", "1000\n")
+		t.Logf("round %d: answered again after %v", round, time.Since(began))
+		if i.pid() == pid {
+			t.Error("the process is the same")
+		}
+		if n, err := i.owner.Ask("SELECT count() FROM m.t", "TabSeparated"); err != nil || n != "1000\n" {
+			t.Errorf("the owner has %s (%v), want 1000", n, err)
+		}
+	}
+}
+
+// The engine does not look at the clock while it plans: forty common table expressions, each of which uses the one before
+// twice, would plan for minutes.
+func TestPlanningCountsAsTime(t *testing.T) {
+	i := install(t, func(o *Options) {
+		o.Limits = engine.DefaultLimits()
+		o.Limits.Time = time.Second
+	})
+	var b strings.Builder
+	b.WriteString("WITH c0 AS (SELECT 1 AS a)")
+	for n := 1; n < 40; n++ {
+		fmt.Fprintf(&b, ", c%d AS (SELECT x.a + y.a AS a FROM c%d AS x, c%d AS y)", n, n-1, n-1)
+	}
+	b.WriteString(" SELECT * FROM c39")
+	began := time.Now()
+	if status, body := i.ask(t, b.String()); status == 200 {
+		t.Errorf("got %d %.200s, want a refusal", status, body)
+	}
+	if took := time.Since(began); took > 30*time.Second {
+		t.Errorf("it took %v, want some %v", took, time.Second+overTime)
+	}
+	i.wait(t, "SELECT 1", "1\n")
+}
+
+func TestMemoryIsBounded(t *testing.T) {
+	i := install(t, func(o *Options) { o.Memory = 512 << 20 })
+	if status, body := i.ask(t, "SELECT length(groupArray(repeat('x', 1000))) FROM numbers(3000000)"); status == 200 || status == 0 {
+		t.Errorf("got %d %s, want a refusal", status, body)
+	}
+	i.wait(t, "SELECT 1", "1\n")
+}
+
+func TestReadersThatNeverReadStopNobody(t *testing.T) {
+	i := install(t, func(o *Options) { o.Statements = 4 })
+	i.reader.slots.stall = 500 * time.Millisecond
+	i.wait(t, "SELECT 1", "1\n")
+	address := strings.TrimPrefix(i.url, "http://")
+	for range 8 {
+		conn, err := (&net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
+			return c.Control(func(fd uintptr) { _ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4096) })
+		}}).Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		fmt.Fprintf(conn, "GET /?query=%s HTTP/1.1\r\nHost: %s\r\n\r\n", url.QueryEscape("SELECT number, repeat('x', 1000) FROM numbers(40000000)"), address)
+	}
+	i.wait(t, "SELECT 2", "2\n")
+	if n := i.reader.slots.stalled(); n == 0 {
+		t.Error("no statement was ended for stalling, so nothing was tried here")
+	}
+}
+
+func TestPagesOfOthersMayNotAsk(t *testing.T) {
+	i := install(t)
+	for _, c := range []struct {
+		host, origin, site string
+		want               int
+	}{
+		{"", "", "", 200}, {"evil.example", "", "", 403}, {"", "https://evil.example", "", 403}, {"", "null", "", 403}, {"", "", "cross-site", 403},
+		{"localhost:1", "http://localhost:1", "same-origin", 200}, {"[::1]:8123", "", "", 200},
+	} {
+		request, _ := http.NewRequest("GET", i.url+"/?query=SELECT+1", nil)
+		if c.host != "" {
+			request.Host = c.host
+		}
+		if c.origin != "" {
+			request.Header.Set("Origin", c.origin)
+		}
+		if c.site != "" {
+			request.Header.Set("Sec-Fetch-Site", c.site)
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if response.StatusCode != c.want {
+			t.Errorf("%+v: got %d", c, response.StatusCode)
+		}
+	}
+}
+
+// What gets past the list of functions reaches nothing: the operating system holds the process.
+func TestTheProcessIsConfined(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("not applicable: only Linux confines the process")
+	}
+	dir, tables := t.TempDir(), t.TempDir()
+	if err := os.WriteFile(filepath.Join(tables, "part"), []byte("rows"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	secret := filepath.Join(t.TempDir(), "pepper")
+	if err := os.WriteFile(secret, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	text, err := json.Marshal(try{childOptions{Dir: dir, Tables: tables, Library: os.Args[0], DataLimit: 1 << 30}, secret, strings.TrimPrefix(server.URL, "http://")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command(os.Args[0])
+	command.Env = []string{tryVariable + "=" + string(text)}
+	out, err := command.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if bytes.Contains(out, []byte(errNoSandbox.Error())) {
+		t.Skipf("not applicable: %s", out)
+	}
+	wanted := []string{
+		"read own: ok", "write own: ok", "read table: ok", "write table: permission denied", "read secret: permission denied", "read passwd: permission denied",
+		"connect: permission denied", "run: permission denied",
+	}
+	if memoryLimited {
+		wanted = append(wanted, "memory: cannot allocate memory")
+	}
+	for _, want := range wanted {
+		if !strings.Contains(string(out), want+"\n") {
+			t.Errorf("got\n%s, want %s", out, want)
+		}
+	}
+}

@@ -1,0 +1,188 @@
+package deploy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/marketlog/marketlog/processors"
+	"github.com/marketlog/marketlog/stream/history"
+)
+
+// partsFile lists the parts that the embedded engine's tables had last.
+const partsFile = "parts.json"
+
+// partsEvery is how often the parts are listed: what is inserted and lost within it goes unnoticed.
+const partsEvery = 10 * time.Second
+
+// lostTables is what the tables lack that the ledger says is in them; empty: nothing.
+type lostTables struct{ what atomic.Pointer[string] }
+
+func (l *lostTables) set(what string) { l.what.Store(&what) }
+
+func (l *lostTables) waiting() string {
+	if what := l.what.Load(); what != nil {
+		return *what
+	}
+	return ""
+}
+
+// tablesRole compares the parts that are there with those that were, before anything is inserted. The role fills what is
+// lost from the log, then keeps the list.
+func (in *Instance) tablesRole(ctx context.Context, store *history.Store) (Role, error) {
+	known, err := readParts(in.Dir.Path(partsFile))
+	if err != nil {
+		in.Log.Warn("what the tables should have is not known", "err", err)
+	}
+	lost, err := store.LostParts(ctx, known, in.Clock.Now())
+	if err != nil {
+		return Role{}, err
+	}
+	for _, p := range lost {
+		in.Log.Error("rows are lost: a part of a table is gone", "table", p.Table, "partition", p.Partition, "rows", p.Rows)
+	}
+	if len(lost) > 0 {
+		in.lost.set(lostText(lost) + "; they are being written again from the log")
+	}
+	return Role{Name: "tables", Run: func(ctx context.Context) error {
+		if len(lost) > 0 {
+			if err := in.refillLost(ctx, store, lost); err != nil || ctx.Err() != nil {
+				return stopped(ctx, err) // the list stays as it is, so the next start finds the same
+			}
+			lost = nil
+		}
+		return in.keepParts(ctx, store)
+	}}, nil
+}
+
+func lostText(lost []history.Part) string {
+	rows := map[string]uint64{}
+	var tables []string
+	for _, p := range lost {
+		if !slices.Contains(tables, p.Table) {
+			tables = append(tables, p.Table)
+		}
+		rows[p.Table] += p.Rows
+	}
+	for i, table := range tables {
+		tables[i] = fmt.Sprintf("%d rows of %s", rows[table], table)
+	}
+	return strings.Join(tables, ", ") + " are gone"
+}
+
+// refillLost writes the rows of the tables that lost some again. It needs nobody's consent, since rows that are there are
+// only replaced by themselves; but after a replay the log may still have rows that the replay left out.
+func (in *Instance) refillLost(ctx context.Context, store *history.Store, lost []history.Part) error {
+	replays, err := store.Replays(ctx)
+	if err != nil {
+		return err
+	}
+	if len(replays) > 0 {
+		in.lost.set(lostText(lost) + "; since a view was replaced by a replay, they are not written again by themselves: `marketlog rebuild` does it, and `marketlog replay` for the view afterwards")
+		for in.lost.waiting() != "" { // until the command was given
+			select {
+			case <-time.After(time.Second):
+			case <-ctx.Done():
+				return nil
+			}
+		}
+		return nil
+	}
+	var topics []string
+	for _, p := range lost {
+		for _, topic := range processors.RefillTopics(p.Table) {
+			if !slices.Contains(topics, topic) {
+				topics = append(topics, topic)
+			}
+		}
+	}
+	began := time.Now()
+	var records int64
+	for _, topic := range topics {
+		n, err := (&processors.Refill{Topic: topic, Log: in.Stream, History: store, Logger: in.Log}).Run(ctx)
+		if err != nil {
+			return err
+		}
+		records += n
+	}
+	if err := in.expire(ctx, store); err != nil {
+		return err
+	}
+	in.Log.Warn("lost rows are written again from the log, as far as it has them", "lost", lostText(lost), "records", records, "took", time.Since(began).Round(time.Millisecond))
+	in.lost.set("")
+	return nil
+}
+
+// expire drops what a refill brought back of what need not be kept.
+func (in *Instance) expire(ctx context.Context, store *history.Store) error {
+	at, err := store.Progress(ctx, processors.SinkTopics[0], 0)
+	if err != nil || len(at) == 0 {
+		return err
+	}
+	var newest int64
+	for _, p := range at {
+		newest = max(newest, p.LogTime)
+	}
+	return store.Expire(ctx, "", newest)
+}
+
+// keepParts lists the parts until ctx ends.
+func (in *Instance) keepParts(ctx context.Context, store *history.Store) error {
+	ticker := time.NewTicker(partsEvery)
+	defer ticker.Stop()
+	var kept []history.Part
+	for {
+		parts, err := store.Parts(context.WithoutCancel(ctx))
+		if err != nil {
+			return err
+		}
+		if !slices.Equal(parts, kept) {
+			if err := writeParts(in.Dir.Path(partsFile), parts); err != nil {
+				return err
+			}
+			kept = parts
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done(): // once more, for what was inserted since
+		}
+	}
+}
+
+func readParts(path string) (parts []history.Part, err error) {
+	content, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(content, &parts)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the list of parts: %w", err)
+	}
+	return parts, nil
+}
+
+func writeParts(path string, parts []history.Part) error {
+	content, err := json.Marshal(parts)
+	if err == nil {
+		err = os.WriteFile(path+".new", content, 0o600)
+	}
+	if err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
+		return fmt.Errorf("writing the list of parts: %w", err)
+	}
+	return nil
+}

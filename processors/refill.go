@@ -1,0 +1,110 @@
+package processors
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream"
+	"github.com/marketlog/marketlog/stream/history"
+)
+
+// SinkTopics are the topics that sinks materialize.
+var SinkTopics = []string{
+	schemas.TopicTicks, schemas.TopicPrices, schemas.TopicCandles, schemas.TopicTicksRawDead, schemas.TopicBackfillRaw,
+	schemas.TopicReferenceRaw, schemas.TopicCoinMarketsRaw, schemas.TopicRatesRaw, schemas.TopicMarkets, schemas.TopicRates,
+	schemas.TopicDefi, schemas.TopicEarn, schemas.TopicUsage,
+}
+
+// Refill inserts the rows of a topic again, of all records that the log still has and the topic's sink has come past.
+// Where the rows are there it changes nothing; it writes no ledger, so the sink may run beside it.
+type Refill struct {
+	Topic   string
+	Log     stream.Config
+	History *history.Store
+	Logger  *slog.Logger
+}
+
+// Run reads and inserts, and returns how many records had rows.
+func (r *Refill) Run(ctx context.Context) (records int64, err error) {
+	topic, err := schemas.TopicNamed(r.Topic)
+	if err != nil {
+		return 0, err
+	}
+	progress, err := r.History.Progress(ctx, topic.Name, 0)
+	if err != nil {
+		return 0, err
+	}
+	client, err := r.Log.NewClient()
+	if err != nil {
+		return 0, fmt.Errorf("opening a client: %w", err)
+	}
+	defer client.Close()
+	admin := kadm.NewClient(client)
+	starts, err := admin.ListStartOffsets(ctx, topic.Name)
+	if err != nil {
+		return 0, fmt.Errorf("listing start offsets of %s: %w", topic.Name, err)
+	}
+	ends, err := admin.ListEndOffsets(ctx, topic.Name)
+	if err != nil {
+		return 0, fmt.Errorf("listing end offsets of %s: %w", topic.Name, err)
+	}
+	// The sink's own way from a record to its rows, beginning with the log: so twins are passed over as they were.
+	m := &sinkMember{
+		sink: &Sink{Topic: r.Topic, Log: r.Log, History: r.History, Logger: r.Logger}, topic: topic,
+		borrower: stream.NewBorrower(topic.Name), batch: newSinkBatch(),
+	}
+	flush := func() error {
+		records += int64(m.batch.rows.Len())
+		defer m.batch.reset()
+		return insist(ctx, r.Logger, r.Topic, func() error { return r.History.Insert(ctx, &m.batch.rows, "") })
+	}
+	for p := range topic.Partitions {
+		start, _ := starts.Lookup(topic.Name, p)
+		end, _ := ends.Lookup(topic.Name, p)
+		to := min(progress[p].Next, end.Offset)
+		if start.Offset >= to {
+			continue
+		}
+		pos := &position{progress: history.Progress{Partition: p, Marks: map[int32]*eventsv1.Mark{}}}
+		err := stream.ReadRange(ctx, r.Log, topic.Name, p, start.Offset, to, func(rec *kgo.Record) error {
+			m.take(pos, rec)
+			if m.batch.rows.Len() < sinkMaxRows && m.batch.bytes < sinkMaxBytes {
+				return nil
+			}
+			return flush()
+		})
+		if err != nil {
+			return records, err
+		}
+	}
+	return records, flush()
+}
+
+// RefillTopics are the topics whose records fill a table; none for a table that no sink writes. What sources say lies in
+// three topics, and some tables are filled from more than one of them.
+func RefillTopics(table string) []string {
+	topic := map[string]string{
+		"gaps": schemas.TopicTicks, "dead_letters": schemas.TopicTicksRawDead, "dead_retries": schemas.TopicTicksRawDead,
+		"backfill": schemas.TopicBackfillRaw, "usage": schemas.TopicUsage,
+	}[table]
+	for _, t := range rebuiltTables {
+		if t.name == table {
+			topic = t.topic
+		}
+	}
+	said := []string{schemas.TopicReferenceRaw, schemas.TopicCoinMarketsRaw, schemas.TopicRatesRaw}
+	switch {
+	case topic == "":
+		return nil
+	case slices.Contains(said, topic):
+		return said
+	}
+	return []string{topic}
+}

@@ -1,0 +1,110 @@
+package coins_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream/history"
+)
+
+// A coin that was back-filled a minute ago, and has live candles of an hour: its row, what the stream compares with, and its
+// candles tell the same change, high, low, and extremes.
+func TestRowsStreamAndCandlesTellTheSame(t *testing.T) {
+	w := newWorld(t)
+	w.Lines["store"](nil)
+	now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	w.Now = now
+	number := func(f float64) string { return fmt.Sprint(f) }
+	var past history.Batch
+	backfill := func(length time.Duration, start time.Time, open, high, low, end float64) {
+		past.Add(history.Place{Topic: schemas.TopicBackfillRaw, Offset: w.Offset()}, &eventsv1.BackfillRecord{Producer: "kraken", Body: &eventsv1.BackfillRecord_Candle{
+			Candle: &eventsv1.BackfillCandle{Venue: "kraken", Symbol: "BTC/USD", Base: "BTC", Quote: "USD", Start: start.UnixNano(), Interval: uint32(length / time.Second),
+				Open: number(open), High: number(high), Low: number(low), Close: number(end), Volume: "1"}}})
+	}
+	for day := 1; day <= 30; day++ {
+		high, low := 150.0, 50.0
+		if day == 20 {
+			high, low = 337, 20
+		}
+		backfill(24*time.Hour, now.Truncate(24*time.Hour).Add(-time.Duration(day)*24*time.Hour), 100, high, low, 100)
+	}
+	for hour := 2; hour <= 48; hour++ {
+		backfill(time.Hour, now.Add(-time.Duration(hour)*time.Hour), 100, 110+float64(hour%24), 90-float64(hour%24), 100)
+	}
+	for minute := 61; minute <= 24*60+3; minute++ {
+		backfill(time.Minute, now.Add(-time.Duration(minute)*time.Minute), 100, 101, 99, 80+float64(minute-24*60))
+	}
+	w.Must(w.Store.Insert(t.Context(), &past, ""))
+	w.Candles("bitcoin", now.Add(-time.Hour), 60, "1m", 118, 0.1)
+	price := 124.0
+	w.Price("bitcoin", now, price)
+	w.Pulse()
+	w.Folded(now, &eventsv1.MarketRecord{Body: &eventsv1.MarketRecord_Market{Market: &eventsv1.Market{
+		Time: now.UnixNano(), CoinId: "bitcoin", Symbol: "BTC", Name: "Bitcoin", Price: price, PriceSource: schemas.PriceSourceMedian, PriceTime: now.UnixNano(),
+		Rank: 1, MarketCap: new(1000.0), Change24H: new(-0.99), PriceChange24H: new(-1.0), High24H: new(111.0), Low24H: new(100.0), Ath: new(162.0), Atl: new(60.0),
+		OwnChanges: []string{"1h"}}}})
+	w.Minute(now)
+	figures := query.NewFigures(w.Board, w.Store, w.Catalog.Measure)
+	w.Must(figures.Refresh(t.Context()))
+
+	var told struct {
+		Data struct {
+			PriceChangePercentage24h, PriceChange24h, High24h, Low24h, ATH, ATL, MarketCapChangePercentage24h float64
+			ATHDate, ATLDate                                                                                  time.Time
+		}
+		Meta struct{ OwnChanges []string }
+	}
+	response, err := http.Get(w.Base() + "/api/v1/coins/bitcoin/market-data")
+	w.Must(err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	w.Must(err)
+	w.Must(json.Unmarshal(body, &told))
+
+	bitcoin, _ := w.Board.Coins().ByID("bitcoin")
+	before, known := figures.DayAgo(bitcoin, now.UnixNano())
+	minutes, err := w.Store.Intervals(t.Context(), "bitcoin", time.Minute, now.Add(-24*time.Hour-time.Minute), now.Add(-24*time.Hour))
+	w.Must(err)
+	if len(minutes) != 1 || !known || before != minutes[0].Close || before != 81 {
+		t.Fatalf("a day ago: got %g, %t, and the candles %+v; want 81", before, known, minutes)
+	}
+	near := func(what string, got, want float64) {
+		t.Helper()
+		if math.Abs(got-want) > 1e-9 {
+			t.Errorf("%s: got %g, want %g", what, got, want)
+		}
+	}
+	near("change", told.Data.PriceChangePercentage24h, 100*(price-before)/before)
+	near("change of the market cap", told.Data.MarketCapChangePercentage24h, 100*(price-before)/before)
+	near("change in USD", told.Data.PriceChange24h, price-before)
+	if fmt.Sprint(told.Meta.OwnChanges) != "[1h 24h]" {
+		t.Errorf("got own changes %v", told.Meta.OwnChanges)
+	}
+
+	extremes := func(step time.Duration, intervals int) (high, low float64, highAt time.Time) {
+		candles, err := query.NewCandles(w.Board, w.Store).Read(t.Context(), bitcoin, step, intervals, now)
+		w.Must(err)
+		var e schemas.Extremes
+		for _, c := range candles {
+			e.Reach(c)
+		}
+		return e.High, e.Low, e.HighAt
+	}
+	high, low, _ := extremes(time.Hour, 24)
+	near("high of the day", told.Data.High24h, high)
+	near("low of the day", told.Data.Low24h, low)
+	high, low, at := extremes(24*time.Hour, 1825)
+	near("all-time high", told.Data.ATH, high)
+	near("all-time low", told.Data.ATL, low)
+	if high != 337 || low != 20 || !told.Data.ATHDate.Equal(at) || !told.Data.ATLDate.Equal(at) {
+		t.Errorf("got extremes of %s and %s, want %g and %g of %s", told.Data.ATHDate, told.Data.ATLDate, high, low, at)
+	}
+}

@@ -1,0 +1,53 @@
+package query
+
+import (
+	"strings"
+	"testing"
+)
+
+// Whatever is answered, the answer names the request.
+func TestEveryAnswerNamesItsRequest(t *testing.T) {
+	s := startServer(t, nil)
+	seen := map[string]bool{}
+	for _, path := range []string{"/api/v1/hot", "/api/v1/hot", "/healthz", "/openapi.json", "/nothing", "/api/v1/hot?limit=x"} {
+		r := s.do(t, "GET", path, "key-pro")
+		id := r.header.Get("X-Request-Id")
+		if id == "" || seen[id] {
+			t.Errorf("%s: got the name %q, want a new one", path, id)
+		}
+		seen[id] = true
+	}
+}
+
+// Two keys could be read differently by a proxy in front, so neither is taken.
+func TestTwoKeysAreRefused(t *testing.T) {
+	s := startServer(t, nil)
+	for _, second := range []string{"Bearer key-free", "Bearer key-pro", ""} {
+		status, body := s.raw(t, "GET /api/v1/hot HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer key-pro\r\nAuthorization: "+second+"\r\nConnection: close\r\n\r\n")
+		if status != 400 || !strings.Contains(body, `"Authorization"`) {
+			t.Errorf("%q: got %d %s, want 400 and the header's name", second, status, body)
+		}
+	}
+	if status, body := s.raw(t, "GET /api/v1/hot HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer key-pro\r\nConnection: close\r\n\r\n"); status != 200 {
+		t.Errorf("one key: got %d %s", status, body)
+	}
+}
+
+// A parameter by which an answer would be another one is refused where the operation has none of the name; a date alone is its
+// beginning; a number beyond its most is lowered and told.
+func TestWhatIsAskedIsNeverIgnored(t *testing.T) {
+	s := startServer(t, nil)
+	if r := s.do(t, "GET", "/api/v1/hot?method=mean", "key-pro"); r.status != 400 || !strings.Contains(r.body, `"method"`) {
+		t.Errorf("method: got %d %s, want 400", r.status, r.body)
+	}
+	if r := s.do(t, "GET", "/api/v1/hot?at=2026-11-22", "key-pro"); r.status != 200 {
+		t.Errorf("a date: got %d %s", r.status, r.body)
+	}
+	p := Param{Name: "least", Kind: Number, OrZero: true, Most: 1, Doc: "x"}
+	if v, clamped, fault := p.parse([]string{"2"}); v.number != 1 || v.n != 1 || !clamped || fault != "" {
+		t.Errorf("2 of at most 1: got %v, %t, %q", v, clamped, fault)
+	}
+	if got := FormatTime(1_000_000_000); got != "1970-01-01T00:00:01.000Z" {
+		t.Errorf("a whole second is written %s, want three decimals", got)
+	}
+}

@@ -1,0 +1,33 @@
+package query
+
+import "time"
+
+// HistoryFrom is from when on the caller's plan lets rates of the past be told: from itself, or where the plan begins. What it
+// cuts off is told as the days that are left, in meta.clamped under the name of a parameter. Every operation that answers the
+// history of rates asks it, whatever it calls its span.
+func (r *Request) HistoryFrom(from time.Time, param string) time.Time {
+	oldest := r.Now.UTC().AddDate(0, 0, -r.Plan.HistoryDays)
+	if !from.Before(oldest) {
+		return from
+	}
+	r.clamp(param, int64(r.Plan.HistoryDays))
+	return oldest
+}
+
+// HistoryIntervals is HistoryFrom for a number of closed intervals of a length.
+func (r *Request) HistoryIntervals(intervals int, step time.Duration, param string) int {
+	most := int(time.Duration(r.Plan.HistoryDays) * 24 * time.Hour / step)
+	if intervals <= most {
+		return intervals
+	}
+	r.clamp(param, int64(r.Plan.HistoryDays))
+	return most
+}
+
+// clamp notes for meta.clamped to what a parameter was lowered.
+func (r *Request) clamp(param string, to int64) {
+	if r.clamped == nil {
+		r.clamped = map[string]int64{}
+	}
+	r.clamped[param] = to
+}
