@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
@@ -103,22 +104,9 @@ func (m *member) partitions() []int32 {
 // Assigned reads the ends of all output partitions, and starts a worker for each input partition
 // at the checkpoint of the output that is furthest behind.
 func (m *member) Assigned(ctx context.Context, partitions []int32) (map[int32]int64, error) {
-	applied := map[outputID]map[int32]stream.Applied{}
-	for _, p := range partitions {
-		for _, id := range m.outputsOf(p) {
-			if _, ok := applied[id]; ok {
-				continue
-			}
-			origins := m.inputs
-			if m.route(id.topic).SamePartition {
-				origins = 1
-			}
-			a, err := stream.LastApplied(ctx, m.runner.Log, id.topic, id.partition, origins)
-			if err != nil {
-				return nil, fmt.Errorf("reading where %s stands: %w", m.runner.Unit.Name, err)
-			}
-			applied[id] = a
-		}
+	applied, err := m.lastApplied(ctx, partitions)
+	if err != nil {
+		return nil, err
 	}
 	starts := map[int32]int64{}
 	for _, p := range partitions {
@@ -131,6 +119,42 @@ func (m *member) Assigned(ctx context.Context, partitions []int32) (map[int32]in
 		m.runner.Logger.Info("folding", "unit", m.runner.Unit.Name, "from", starts)
 	}
 	return starts, nil
+}
+
+// endsAtOnce is how many output partitions are read side by side: each is a few round trips to a broker that is busy while a
+// node starts, and prices wait for the last of them.
+const endsAtOnce = 8
+
+// lastApplied reads the ends of all output partitions of some input partitions.
+func (m *member) lastApplied(ctx context.Context, partitions []int32) (map[outputID]map[int32]stream.Applied, error) {
+	applied := map[outputID]map[int32]stream.Applied{}
+	var mu sync.Mutex
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(endsAtOnce)
+	begun := map[outputID]bool{}
+	for _, p := range partitions {
+		for _, id := range m.outputsOf(p) {
+			if begun[id] {
+				continue
+			}
+			begun[id] = true
+			origins := m.inputs
+			if m.route(id.topic).SamePartition {
+				origins = 1
+			}
+			g.Go(func() error {
+				a, err := stream.LastApplied(ctx, m.runner.Log, id.topic, id.partition, origins)
+				if err != nil {
+					return fmt.Errorf("reading where %s stands: %w", m.runner.Unit.Name, err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				applied[id] = a
+				return nil
+			})
+		}
+	}
+	return applied, g.Wait()
 }
 
 type outputID struct {

@@ -1,10 +1,15 @@
 package query
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
@@ -169,4 +174,30 @@ func TestIdleBudgetsAreForgotten(t *testing.T) {
 	if l.shard("b").budgets["b"] != nil || l.shard("kept").budgets["kept"] == nil {
 		t.Error("an idle budget is kept, or one with a count for its month is not")
 	}
+}
+
+// fullDisk is a store of counts that cannot be written.
+type fullDisk struct{}
+
+func (fullDisk) Load(context.Context) ([]Usage, error) { return nil, nil }
+
+func (fullDisk) Save(context.Context, []Usage) error { return errors.New("no space left on device") }
+
+func TestCountsThatCannotBeSavedAreLoggedOnceAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := NewLimiter(time.Now, fullDisk{})
+		l.Admit("key", &Plan{PerMinute: 10, PerMonth: 1000}, Plain, time.Now())
+		var lines bytes.Buffer
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- l.Run(ctx, slog.New(slog.NewTextHandler(&lines, nil))) }()
+		time.Sleep(150 * time.Second) // of the bubble's clock
+		stop()
+		if err := <-ended; err == nil {
+			t.Error("the counts are lost at the end without an error")
+		}
+		if n := strings.Count(lines.String(), "no space left"); n != 3 {
+			t.Errorf("got %d lines in two and a half minutes, want 3", n)
+		}
+	})
 }

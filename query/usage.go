@@ -17,6 +17,9 @@ import (
 // saveUsageEvery is how many requests' counts a crash may lose, in time.
 const saveUsageEvery = time.Second
 
+// logUsageEvery is how often a store that fails is logged.
+const logUsageEvery = time.Minute
+
 // Load takes up the counts of the month, without which they begin at zero, or joins the replicas that share limits.
 func (l *Limiter) Load(ctx context.Context) error {
 	if l.shared != nil {
@@ -42,6 +45,7 @@ func (l *Limiter) Run(ctx context.Context, log *slog.Logger) error {
 	}
 	ticker := time.NewTicker(saveUsageEvery)
 	defer ticker.Stop()
+	var logged time.Time
 	for {
 		select {
 		case <-ctx.Done():
@@ -49,7 +53,8 @@ func (l *Limiter) Run(ctx context.Context, log *slog.Logger) error {
 			defer cancel()
 			return l.save(saveCtx)
 		case <-ticker.C:
-			if err := l.save(ctx); err != nil && ctx.Err() == nil {
+			if err := l.save(ctx); err != nil && ctx.Err() == nil && time.Since(logged) >= logUsageEvery {
+				logged = time.Now()
 				log.Error("keeping the counts of months for the next try", "error", err)
 			}
 		}

@@ -22,7 +22,7 @@ func tests() []result {
 	if os.Getenv("MARKETLOG_KILLS") == "" {
 		_ = os.Setenv("MARKETLOG_KILLS", gateKills) // fails on a bad name only
 	}
-	flags := []string{"test", "-json", "-count=1", "-timeout=25m"}
+	flags := []string{"test", "-json", "-count=1", "-timeout=35m"}
 	var results []result
 	if err := haveCompiler(); err == nil {
 		flags = append(flags, "-race")
