@@ -92,16 +92,18 @@ func (a *App) runSupervised(ctx context.Context, program string, stderr io.Write
 	return err
 }
 
-// onLeash is the context of a child: it ends when the supervisor asks for it. When the supervisor is gone, the process is
-// killed, as the supervisor was.
+// onLeash is the context of a child: it ends when the supervisor asks for it. When the supervisor is gone without having
+// asked, the process is killed, as the supervisor was. A child that was asked ends by itself, whatever becomes of the pipe.
 func onLeash(ctx context.Context, leash io.Reader) context.Context {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
 		one := make([]byte, 1)
-		if n, _ := leash.Read(one); n > 0 {
+		n, err := leash.Read(one)
+		if n > 0 {
 			cancel()
-			_, _ = io.Copy(io.Discard, leash)
+			return
 		}
+		fmt.Fprintf(os.Stderr, "marketlog: the supervisor of the engine is gone (%v)\n", err)
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	}()
 	return ctx

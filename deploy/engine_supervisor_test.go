@@ -124,6 +124,54 @@ func TestEngineThatDiesIsStartedAgain(t *testing.T) {
 	})
 }
 
+// A supervisor that is killed while its child stops must not turn an orderly end into a kill.
+func TestEngineThatWasAskedToStopEndsInOrder(t *testing.T) {
+	if _, err := engine.Find(""); err != nil {
+		streamtest.Missing(t, streamtest.TierEmbedded, "no ClickHouse engine; make engine fetches it")
+	}
+	folder, err := os.MkdirTemp("", "engine") // t.TempDir may be longer than a socket's name can be
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	binary, password, dir := filepath.Join(folder, "marketlog"), filepath.Join(folder, "password"), filepath.Join(folder, "data")
+	if err := buildBinary(binary); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(password, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	child := exec.Command(binary, "engine", "--"+supervisedFlag, "--data-dir", dir, "--sql-listen", "", "--clickhouse-listen", freeAddr(t), "--metrics-listen", freeAddr(t))
+	child.Env = append(os.Environ(), "MARKETLOG_CLICKHOUSE_PASSWORD_FILE="+password)
+	var said bytes.Buffer
+	child.Stdout, child.Stderr = &said, &said
+	leash, err := child.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = child.Process.Kill() })
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		if info, ok, err := RunningInstance(dir); err == nil && ok && info.Engine != "" {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("within a minute: no engine\n%s", said.String())
+		}
+	}
+	if _, err := io.WriteString(leash, "stop\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := leash.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Wait(); err != nil {
+		t.Errorf("after it was asked to stop: %v\n%s", err, said.String())
+	}
+}
+
 func TestLastWordsAreTheEndInWholeLines(t *testing.T) {
 	var through bytes.Buffer
 	w := &tailWriter{to: &through, most: 16}
