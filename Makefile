@@ -22,8 +22,19 @@ run: build ## Run everything on the built-in simulator, under data/demo
 live: build ## Run everything on the public exchanges, under data/live
 	./bin/marketlog run --data-dir ./data/live --feeds live
 
-test: build kafka contract mcp $(BUF) ## The whole gate; ends with a table of tiers, tests and skips
+test: build kafka contract mcp $(BUF) ## The quick gate: format, vet, lint, schemas, most tests; ends with a table of tiers, tests and skips
+	$(GATE) format vet lint schemas quick
+
+slow: build kafka contract mcp $(BUF) ## The tests and checks that the quick gate leaves out
+	$(GATE) vulnerabilities slow
+
+gate: build kafka contract mcp $(BUF) ## The whole gate: test and slow
 	$(GATE)
+
+nightly: build kafka ## What takes hours: a thousand kills, an hour of simulated time, more seeds, fuzzing, admission, statements
+	MARKETLOG_KILLS=$${MARKETLOG_KILLS:-1000} MARKETLOG_KILL_REPORT=$(CURDIR)/bin/chaos.jsonl \
+	  go test -run '^TestKill' -count 1 -timeout 12h -v ./deploy/chaos
+	$(MAKE) hour seeds fuzz admission soak
 
 check: $(BUF) ## The gate without the tests: format, vet, lint, known vulnerabilities, schemas
 	$(GATE) format vet lint vulnerabilities schemas
@@ -84,4 +95,4 @@ $(BUF): tools/package.json tools/package-lock.json
 	cd tools && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	touch $@
 
-.PHONY: help build engine run live test check generate bench figures admission chaos seeds soak fuzz sbom clean kafka contract mcp
+.PHONY: help build engine run live test slow gate nightly check generate bench figures admission chaos seeds soak fuzz sbom clean kafka contract mcp

@@ -85,7 +85,7 @@ func TestEveryEndOfATestIsCounted(t *testing.T) {
 		if strings.HasSuffix(res.name, "TestPanics") && !strings.HasPrefix(res.said, "panic: boom") {
 			t.Errorf("%+v does not begin with the panic", res)
 		}
-		res.said = ""
+		res.said, res.packageSeconds = "", 0
 		if !want[res] {
 			t.Errorf("got %+v, which is too much or twice", res)
 		}
@@ -107,7 +107,8 @@ func TestSkipsAreForgivenByRule(t *testing.T) {
 	}
 	kafka := skip("kafka", "tier kafka: no java")
 	captured := skip(recordings, "tier recordings: MARKETLOG_RECORDINGS is not set")
-	never := skip("embedded", "not applicable: root may write everywhere")
+	never := result{tier: "embedded", name: "producers TestServeBenchmarks", outcome: skipped, reason: "only for benchmarks"}
+	byWords := skip("embedded", "not applicable: root may write everywhere")
 	for _, test := range []struct {
 		rules skipRules
 		skip  result
@@ -120,6 +121,7 @@ func TestSkipsAreForgivenByRule(t *testing.T) {
 		{skipRules{ci: true}, captured, skipped},
 		{skipRules{recordings: true}, captured, failed},
 		{skipRules{ci: true, recordings: true}, never, skipped},
+		{skipRules{ci: true}, byWords, failed},
 	} {
 		if got := test.rules.apply([]result{test.skip})[0].outcome; got != test.want {
 			t.Errorf("%+v of %+v: got outcome %d, want %d", test.rules, test.skip, got, test.want)
@@ -139,11 +141,12 @@ func TestReportClosesWithTheCounts(t *testing.T) {
 		{tier: "vet", name: "go vet"},
 		{tier: "kafka", name: "a", outcome: skipped, reason: "tier kafka: no java"},
 		{tier: "kafka", name: "b", outcome: skipped, reason: "tier kafka: no java"},
-		{tier: "redis", name: "c", outcome: failed, said: "one\ntwo"},
+		{tier: "redis", name: "p c", outcome: failed, said: "one\ntwo", packageSeconds: 3},
+		{tier: "redis", name: "q d", packageSeconds: 30},
 	})
 	want := `
 Failed:
-  redis: c
+  redis: p c
       | one
       | two
 
@@ -152,12 +155,16 @@ Skipped:
   kafka: b
     tier kafka: no java
 
+Seconds by package:
+     30.0  q
+      3.0  p
+
    tier  passed  failed  skipped
     vet       1       0        0
   kafka       0       0        2 the whole tier was skipped
-  redis       0       1        0
+  redis       1       1        0
 
-1 passed, 1 failed, 2 skipped
+2 passed, 1 failed, 2 skipped
 `
 	if !bad || out.String() != want {
 		t.Errorf("got %v and\n%s\nwant true and\n%s", bad, out.String(), want)

@@ -1,14 +1,13 @@
-// Command gate holds a checkout to everything that the repository promises of itself, step by step,
-// and closes with a table of tiers, tests and skips. It runs all steps, also past a failure, and
-// exits 1 if anything failed.
+// Command gate holds a checkout to everything that the repository promises of itself, step by step, and closes with the
+// seconds of each package and a table of tiers, tests and skips. It runs all steps, also past a failure, and exits 1 if
+// anything failed.
 //
-//	go -C tools run ./gate [format] [vet] [lint] [vulnerabilities] [schemas] [tests]
+//	go -C tools run ./gate [format] [vet] [lint] [schemas] [quick] [vulnerabilities] [slow]
 //
-// A tier is what a test needs: the embedded back ends inside its process, a real broker, recordings.
-// Tests say theirs by t.Attr("tier", NAME) or by a skip that begins with "tier NAME: ". With CI set
-// a skip is a failure, since a gate that ran without a back end proves nothing about it; skips
-// for want of recordings are one where MARKETLOG_RECORDINGS is set. A skip that begins with "not
-// applicable: " is never one: what it tests does not exist on this machine.
+// Tests belong to a stage, quick or slow (stages.go). A tier is what a test needs: the embedded back ends inside its process,
+// a real broker, recordings. Tests say theirs by t.Attr("tier", NAME) or by a skip that begins with "tier NAME: ". With CI set
+// a skip is a failure, since a gate that ran without a back end proves nothing about it; skips for want of recordings are
+// one where MARKETLOG_RECORDINGS is set. The few skips that are never one are listed by the names of their tests.
 package main
 
 import (
@@ -31,9 +30,10 @@ func main() {
 		{"format", format},
 		{"vet", vet},
 		{"lint", lint},
-		{"vulnerabilities", vulnerabilities},
 		{"schemas", schemas},
-		{"tests", tests},
+		{"quick", quick},
+		{"vulnerabilities", vulnerabilities},
+		{"slow", slowTests},
 	}
 	wanted := os.Args[1:]
 	for _, name := range wanted {

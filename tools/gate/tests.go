@@ -13,27 +13,35 @@ import (
 	"strings"
 )
 
-// gateKills is how often the kill tests kill in the gate; `make chaos` kills a thousand times.
-const gateKills = "50"
+// How often the kill tests kill; `make chaos` kills a thousand times.
+const (
+	killsVariable = "MARKETLOG_KILLS"
 
-// tests runs every test with the race detector, on whatever back ends this machine has. Results
-// are never taken from the cache: it does not see the servers that tests start.
-func tests() []result {
-	if os.Getenv("MARKETLOG_KILLS") == "" {
-		_ = os.Setenv("MARKETLOG_KILLS", gateKills) // fails on a bad name only
+	quickKills = "5"
+	slowKills  = "50"
+)
+
+// quick runs the tests of `make test`, slow those that `make gate` runs behind it, all with the race detector and on
+// whatever back ends this machine has. Results are never taken from the cache: it does not see the servers that tests start.
+func quick() []result {
+	flags, results := testFlags()
+	results = append(results, goTest("quick", "embedded", ".", quickKills, append(flags, "-skip", only(slow, killTest), "./...")...)...)
+	return append(results, goTest("tools", "tools", "tools", quickKills, append(flags, "./...")...)...)
+}
+
+func slowTests() []result {
+	flags, results := testFlags()
+	results = append(results, goTest("slow", "embedded", ".", slowKills, slices.Concat(flags, []string{"-run", only(slow, "")}, packages(slow))...)...)
+	return append(results, goTest("faults", "faults", ".", slowKills, slices.Concat(flags, []string{"-tags", "faults", "-run", only(faults, "")}, packages(faults))...)...)
+}
+
+func testFlags() (flags []string, results []result) {
+	flags = []string{"test", "-json", "-count=1", "-timeout=35m"}
+	err := haveCompiler()
+	if err != nil {
+		return flags, []result{{tier: "race", name: "race detector", outcome: skipped, reason: err.Error()}}
 	}
-	flags := []string{"test", "-json", "-count=1", "-timeout=35m"}
-	var results []result
-	if err := haveCompiler(); err == nil {
-		flags = append(flags, "-race")
-		results = append(results, result{tier: "race", name: "race detector"})
-	} else {
-		results = append(results, result{tier: "race", name: "race detector", outcome: skipped, reason: err.Error()})
-	}
-	results = append(results, goTest("embedded", ".", append(flags, "./...")...)...)
-	// The failpoints exist only with this tag.
-	results = append(results, goTest("faults", ".", append(flags, "-tags", "faults", "./producers", "./stream/faults")...)...)
-	return append(results, goTest("tools", "tools", append(flags, "./...")...)...)
+	return append(flags, "-race"), []result{{tier: "race", name: "race detector"}}
 }
 
 // haveCompiler tells why the race detector, which needs cgo, cannot be used.
@@ -52,14 +60,15 @@ func haveCompiler() error {
 	return nil
 }
 
-// goTest runs the go command in folder and returns its tests; those that name no tier get tier. The
-// whole stream of events is kept in bin, for a look at what a test printed.
-func goTest(tier, folder string, arguments ...string) []result {
+// goTest runs the go command in folder and returns its tests; those that name no tier get tier. The whole stream of events
+// is kept in bin under a name, for a look at what a test printed. Kill tests kill as often as told, unless the caller of the
+// gate has said.
+func goTest(name, tier, folder, kills string, arguments ...string) []result {
 	fail := func(err error) []result { return []result{check(tier, "go test", err)} }
 	if err := os.MkdirAll("bin", 0o755); err != nil {
 		return fail(err)
 	}
-	log, err := os.Create(filepath.Join("bin", tier+"-tests.json"))
+	log, err := os.Create(filepath.Join("bin", name+"-tests.json"))
 	if err != nil {
 		return fail(err)
 	}
@@ -68,8 +77,12 @@ func goTest(tier, folder string, arguments ...string) []result {
 	command := exec.Command("go", arguments...)
 	command.Dir = folder
 	command.Stderr = os.Stdout
+	command.Env = os.Environ()
 	if slices.Contains(arguments, "-race") {
-		command.Env = append(os.Environ(), "CGO_ENABLED=1")
+		command.Env = append(command.Env, "CGO_ENABLED=1")
+	}
+	if os.Getenv(killsVariable) == "" {
+		command.Env = append(command.Env, killsVariable+"="+kills)
 	}
 	events, err := command.StdoutPipe()
 	if err != nil {
@@ -224,7 +237,8 @@ func closePackage(out io.Writer, e event, known map[string]*test, tier string) [
 			results = append(results, result{tier: tier, name: strings.TrimPrefix(e.Package, modulePrefix), outcome: failed, reason: "the package failed outside its tests", said: gist(whole.output.String())})
 		}
 	}
-	if whole.action != "skip" { // a package without tests
+	if whole.action != "skip" && len(results) > 0 { // a package without tests, or without one that was asked for
+		results[0].packageSeconds = e.Elapsed
 		fmt.Fprintf(out, "%-4s %s  %d tests  %.1f s\n", whole.action, e.Package, len(results), e.Elapsed)
 	}
 	return results
