@@ -43,8 +43,8 @@ type FigureHistory interface {
 	BackfillNext(ctx context.Context) (int64, error)
 }
 
-// Figures holds in memory what the candles of charts, live and back-filled, say of each coin: what it cost 24 hours ago, and
-// its highest and lowest price in 24 hours and ever. Coin rows and the stream tell these numbers alike. Methods but Run and
+// Figures holds in memory what the candles of charts, live and back-filled, say of each coin: what it cost 24 hours and longer
+// ago, and its highest and lowest price in 24 hours and ever. Coin rows and the stream tell these numbers alike. Methods but Run and
 // Refresh are safe for concurrent use.
 type Figures struct {
 	board   *Board
@@ -62,6 +62,10 @@ type Figures struct {
 	read, looked   time.Time
 	extremes       map[string]schemas.Extremes
 	extremesBehind bool
+	// ago are the closes of long ago, by coin id, as of the day agoOf; agoBehind says that more was back-filled since.
+	ago       map[string]schemas.LongCloses
+	agoOf     time.Time
+	agoBehind bool
 	// hours are the closed ones, by start; first are the minutes of the hour before or in which 24 hours begin, last those of the
 	// hour under way.
 	hours       map[int64]map[string]schemas.Candle
@@ -129,7 +133,14 @@ func (f *Figures) Refresh(ctx context.Context) error {
 	}
 	f.compute(at)
 	f.publish()
-	if f.extremesBehind { // after the others: it takes longer, and changes more slowly
+	// After the others: what follows takes longer, and changes more slowly.
+	if today := at.Truncate(oneDay); f.agoBehind || !f.agoOf.Equal(today) {
+		if err := f.readAgo(ctx, today); err != nil {
+			return err
+		}
+		f.publish()
+	}
+	if f.extremesBehind {
 		extremes, err := f.history.BackfilledExtremes(ctx)
 		if err != nil {
 			return err
@@ -155,7 +166,7 @@ func (f *Figures) backfilled(ctx context.Context) (bool, error) {
 	if next == f.next || !rests && time.Since(f.read) < backfillWait {
 		return false, nil
 	}
-	f.next, f.read, f.extremesBehind = next, f.looked, true
+	f.next, f.read, f.extremesBehind, f.agoBehind = next, f.looked, true, true
 	clear(f.hours)
 	f.first, f.last = nil, nil
 	return true, nil
@@ -194,6 +205,25 @@ func (f *Figures) readMinutes(ctx context.Context, at, closed time.Time) (err er
 		return err
 	}
 	f.at, f.closed, f.lacking = at, closed, closed.Before(at)
+	return nil
+}
+
+// readAgo reads what each coin cost the long spans before a day.
+func (f *Figures) readAgo(ctx context.Context, today time.Time) error {
+	ago := map[string]schemas.LongCloses{}
+	for i, span := range schemas.LongSpans() {
+		before := today.Add(-span)
+		days, err := f.history.AllIntervals(ctx, oneDay, before.Add(-span/10).Truncate(oneDay), before)
+		if err != nil {
+			return err
+		}
+		for coin, candles := range days {
+			closes := ago[coin]
+			closes[i] = candles[len(candles)-1].Close
+			ago[coin] = closes
+		}
+	}
+	f.ago, f.agoOf, f.agoBehind = ago, today, false
 	return nil
 }
 
@@ -247,7 +277,7 @@ func (f *Figures) publish() {
 	next := *f.held.Load()
 	next.byRank = append([]schemas.CandleFigures(nil), next.byRank...)
 	for i, coin := range f.board.Coins().All() {
-		next.byRank[i].Ever = f.extremes[coin.ID]
+		next.byRank[i].Ever, next.byRank[i].Ago = f.extremes[coin.ID], f.ago[coin.ID]
 	}
 	f.held.Store(&next)
 	if f.tell != nil {

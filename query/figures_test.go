@@ -109,6 +109,12 @@ func TestThePriceOfADayAgoFollowsTheLogOrIsUnknown(t *testing.T) {
 		if f := told.Of(bitcoin); f.High != high || f.Low != low+60 || !f.Whole {
 			t.Errorf("got %+v, want a high of %g and a low of %g, of all 24 hours", f, high, low+60)
 		}
+		midnight := start.Truncate(24 * time.Hour)
+		for i, span := range schemas.LongSpans() {
+			if got, want := told.Of(bitcoin).Ago[i], float64(midnight.Add(-span).Unix()/60); got != want {
+				t.Errorf("the close %s ago: got %g, want %g, of the last day that ended before", span, got, want)
+			}
+		}
 		if history.read != 1 {
 			t.Errorf("history was read %d times in one minute, want once", history.read)
 		}

@@ -42,6 +42,13 @@ var changeSpans = [...]struct {
 	{"1y", 365 * day},
 }
 
+// changeFields are where a row tells them.
+func changeFields(row *eventsv1.Market) [len(changeSpans)]**float64 {
+	return [...]**float64{
+		&row.Change1H, &row.Change24H, &row.Change7D, &row.Change14D, &row.Change30D, &row.Change60D, &row.Change200D, &row.Change1Y,
+	}
+}
+
 // Row is the coin's row as of the end of a minute, but for its rank and names; nil where no price is known. Forget comes
 // before it. The page docs/formulas.md says the same in words.
 func (s *CoinState) Row(minute int64) *eventsv1.Market {
@@ -184,9 +191,7 @@ func (s *CoinState) setRange(row *eventsv1.Market, minute int64, own bool, belie
 // setChanges takes the change of our own price since the close that stood a span ago, where our candles reach back so far;
 // else what a source says.
 func (s *CoinState) setChanges(row *eventsv1.Market, minute int64, own bool, believed []*observation) {
-	fields := [len(changeSpans)]**float64{
-		&row.Change1H, &row.Change24H, &row.Change7D, &row.Change14D, &row.Change30D, &row.Change60D, &row.Change200D, &row.Change1Y,
-	}
+	fields := changeFields(row)
 	ranked := pricedFirst(believed, row.PriceSource)
 	for i, c := range changeSpans {
 		if own {

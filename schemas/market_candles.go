@@ -2,11 +2,27 @@ package schemas
 
 import (
 	"slices"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
+
+// longSpans is how many of the changeSpans, the last ones, are so long that days tell them.
+const longSpans = 4
+
+// LongSpans are the spans of these changes, the shortest first.
+func LongSpans() [longSpans]time.Duration {
+	var spans [longSpans]time.Duration
+	for i := range spans {
+		spans[i] = changeSpans[len(changeSpans)-longSpans+i].span
+	}
+	return spans
+}
+
+// LongCloses are prices in USD that stood each of the LongSpans ago, 0 where none is known.
+type LongCloses [longSpans]float64
 
 // CandleFigures are what the candles of a coin, live and back-filled, say of it, in USD; what is 0 is not known.
 type CandleFigures struct {
@@ -18,6 +34,8 @@ type CandleFigures struct {
 	Whole     bool
 	// Ever are the extremes of all back-filled days and hours.
 	Ever Extremes
+	// Ago are the closes of the last days that ended each of the LongSpans before, or at most a tenth of it earlier.
+	Ago LongCloses
 }
 
 // Measure returns a coin's row with the figures of its candles in the place of those that the fold of rows has made of live
@@ -35,6 +53,13 @@ func (f CandleFigures) Measure(row *eventsv1.Market) *eventsv1.Market {
 			measured.MarketCapChange24H, measured.MarketCapChangePct24H = known(risen(*row.MarketCap, *measured.Change24H)), measured.Change24H
 		}
 		measured.OwnChanges = withOwnChange(row.OwnChanges, "24h")
+	}
+	for i, before := range f.Ago {
+		at := len(changeSpans) - longSpans + i
+		if change := changeFields(measured)[at]; *change == nil && before > 0 {
+			*change = known(float64(row.Price/before-1) * 100)
+			measured.OwnChanges = withOwnChange(measured.OwnChanges, changeSpans[at].name)
+		}
 	}
 	if f.High > 0 {
 		high, low := max(f.High, row.Price), min(f.Low, row.Price)

@@ -29,7 +29,7 @@ func TestRowsStreamAndCandlesTellTheSame(t *testing.T) {
 			Candle: &eventsv1.BackfillCandle{Venue: "kraken", Symbol: "BTC/USD", Base: "BTC", Quote: "USD", Start: start.UnixNano(), Interval: uint32(length / time.Second),
 				Open: number(open), High: number(high), Low: number(low), Close: number(end), Volume: "1"}}})
 	}
-	for day := 1; day <= 30; day++ {
+	for day := 1; day <= 70; day++ {
 		high, low := 150.0, 50.0
 		if day == 20 {
 			high, low = 337, 20
@@ -57,8 +57,8 @@ func TestRowsStreamAndCandlesTellTheSame(t *testing.T) {
 
 	var told struct {
 		Data struct {
-			PriceChangePercentage24h, PriceChange24h, High24h, Low24h, ATH, ATL, MarketCapChangePercentage24h float64
-			ATHDate, ATLDate                                                                                  time.Time
+			PriceChangePercentage60d, PriceChangePercentage24h, PriceChange24h, High24h, Low24h, ATH, ATL, MarketCapChangePercentage24h float64
+			ATHDate, ATLDate                                                                                                            time.Time
 		}
 		Meta struct{ OwnChanges []string }
 	}
@@ -85,7 +85,9 @@ func TestRowsStreamAndCandlesTellTheSame(t *testing.T) {
 	near("change", told.Data.PriceChangePercentage24h, 100*(price-before)/before)
 	near("change of the market cap", told.Data.MarketCapChangePercentage24h, 100*(price-before)/before)
 	near("change in USD", told.Data.PriceChange24h, price-before)
-	if fmt.Sprint(told.Meta.OwnChanges) != "[1h 24h]" {
+	// Neither the fold nor a source tells it.
+	near("change over 60 days", told.Data.PriceChangePercentage60d, 100*(price-100)/100)
+	if fmt.Sprint(told.Meta.OwnChanges) != "[1h 24h 30d 60d]" {
 		t.Errorf("got own changes %v", told.Meta.OwnChanges)
 	}
 
