@@ -240,7 +240,7 @@ func (p *Poller) poll(ctx context.Context, feed Feed, path string) error {
 			rate.Interval = int64(feed.Interval)
 		}
 	}
-	records := append(p.changedFixings(said.Fixings), p.changed(said.Records)...)
+	records := slices.Concat(p.changedFixings(said.Fixings), p.changed(pictures(said.Records)), p.changed(said.Records))
 	address, _, _ := strings.Cut(url, " ")
 	outcome := &eventsv1.Fetch{
 		Source: p.source.Slug, Feed: feed.Name, Url: address, Status: int32(answer.Status),

@@ -229,3 +229,30 @@ func TestAFirstStartReadsAllYears(t *testing.T) {
 		})
 	}
 }
+
+// Lists of markets tell the image of each coin. It is written as a part of the coin, where readers of coins find it, and once.
+func TestImagesOfMarketsAreWrittenOnceAsPartsOfTheirCoins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		row := `{"id":%q,"symbol":"hbr","name":"Harbor","image":%q,"current_price":%d,"market_cap_rank":1,"last_updated":"2000-01-01T00:00:00Z"}`
+		const markets = "https://coingecko.example/coins/markets"
+		h := &hosts{answers: map[string]string{markets: "[" + fmt.Sprintf(row, "harbor", "https://img.example/1.png", 7) + "," + fmt.Sprintf(row, "quiet", "", 1) + "]"}}
+		out := &timedOutbox{}
+		pollSource(t, "coingecko", "https://coingecko.example", h, out, 20*time.Minute)
+		h.answers[markets] = "[" + fmt.Sprintf(row, "harbor", "https://img.example/2.png", 8) + "]"
+		pollSource(t, "coingecko", "https://coingecko.example", h, out, 20*time.Minute)
+		var images []string
+		prices := 0
+		for _, rec := range out.records {
+			if c := rec.GetCoin(); c != nil {
+				images = append(images, strings.Join([]string{c.Source, c.SourceId, c.Part, c.Symbol, c.Name, c.ImageUrl}, " "))
+			}
+			if rec.GetCoinMarket() != nil {
+				prices++
+			}
+		}
+		want := []string{"coingecko harbor market hbr Harbor https://img.example/1.png", "coingecko harbor market hbr Harbor https://img.example/2.png"}
+		if !slices.Equal(images, want) || prices < 3 {
+			t.Errorf("got the images %q beside %d prices, want %q", images, prices, want)
+		}
+	})
+}

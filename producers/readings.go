@@ -59,6 +59,22 @@ func (r *Readings) CoinMarket(m *eventsv1.CoinMarket) {
 	r.add(&eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_CoinMarket{CoinMarket: m}})
 }
 
+// partMarket is the part of a coin that a source tells beside the coin's market: its image.
+const partMarket = "market"
+
+// pictures are the images that lists of markets tell, as parts of their coins: a coin's image changes once in years, and readers
+// of coins do not read the markets, which change each minute.
+func pictures(records []*eventsv1.ReferenceRecord) []*eventsv1.ReferenceRecord {
+	var coins []*eventsv1.ReferenceRecord
+	for _, rec := range records {
+		if m := rec.GetCoinMarket(); m.GetImageUrl() != "" {
+			coins = append(coins, &eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Coin{Coin: &eventsv1.Coin{
+				SourceId: m.SourceId, Part: partMarket, Symbol: m.Symbol, Name: m.Name, ImageUrl: m.ImageUrl}}})
+		}
+	}
+	return coins
+}
+
 // Stablecoin takes what a source says about a stablecoin.
 func (r *Readings) Stablecoin(s *eventsv1.Stablecoin) {
 	numbers := []*string{&s.Price, &s.Circulating}

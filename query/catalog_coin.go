@@ -19,7 +19,7 @@ type CatalogCoin struct {
 	Market *eventsv1.Market
 	// Listed and Detailed are in a source's own words: nil where none lists the coin, or has told its details.
 	Listed, Detailed *eventsv1.Coin
-	// What follows is of the details where they tell it, else of the list.
+	// What follows is of the details where they tell it, else of the list; the image else what comes with a market.
 	ImageURL, Description string
 	// Categories by the source's names, Platforms in its order.
 	Categories []string
@@ -65,7 +65,7 @@ func (c *Catalog) row(id string) *eventsv1.Market {
 	}
 	figures := c.figures.Of(coin)
 	if !c.figures.Near(time.Unix(0, c.minute)) {
-		figures = schemas.CandleFigures{Ever: figures.Ever}
+		figures = schemas.CandleFigures{Ever: figures.Ever, Ago: figures.Ago}
 	}
 	return figures.Measure(row)
 }
@@ -73,14 +73,16 @@ func (c *Catalog) row(id string) *eventsv1.Market {
 // describe puts together what is known of a coin.
 func (c *Catalog) describe(id string) *CatalogCoin {
 	coin := &CatalogCoin{ID: id, Market: c.row(id)}
+	var traded *eventsv1.Coin
 	for _, source := range coinSources {
 		coin.Listed = cmp.Or(coin.Listed, c.said[id][part{source, "list"}])
 		coin.Detailed = cmp.Or(coin.Detailed, c.said[id][part{source, "detail"}])
+		traded = cmp.Or(traded, c.said[id][part{source, "market"}])
 	}
 	if own, ok := c.table.ByID(id); ok {
 		coin.Symbol, coin.Name, coin.tableRank = own.Symbol, own.Name, own.Rank
 	}
-	for _, said := range []*eventsv1.Coin{coin.Detailed, coin.Listed} {
+	for _, said := range []*eventsv1.Coin{coin.Detailed, coin.Listed, traded} {
 		coin.Symbol = cmp.Or(coin.Symbol, strings.ToUpper(said.GetSymbol()))
 		coin.Name = cmp.Or(coin.Name, said.GetName())
 		coin.ImageURL = cmp.Or(coin.ImageURL, said.GetImageUrl())

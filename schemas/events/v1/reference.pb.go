@@ -472,7 +472,7 @@ type Coin struct {
 	Source string                 `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
 	// SourceId is the coin's id at the source.
 	SourceId string `protobuf:"bytes,2,opt,name=source_id,json=sourceId,proto3" json:"source_id,omitempty"`
-	// Part is list or detail.
+	// Part is list, detail, or market: what a source tells beside the market of a coin, which is its image.
 	Part        string       `protobuf:"bytes,3,opt,name=part,proto3" json:"part,omitempty"`
 	Symbol      string       `protobuf:"bytes,4,opt,name=symbol,proto3" json:"symbol,omitempty"`
 	Name        string       `protobuf:"bytes,5,opt,name=name,proto3" json:"name,omitempty"`
