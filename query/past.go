@@ -18,8 +18,6 @@ type (
 	PegStatistic = history.PegStatistic
 	// SourceHealth is how requests to a source went.
 	SourceHealth = history.SourceHealth
-	// CoinFirst is when a coin was first heard of.
-	CoinFirst = history.CoinFirst
 	// EarnFilter narrows changes of earn products.
 	EarnFilter = history.EarnFilter
 	// RateQuery says which rates are read, and of when.

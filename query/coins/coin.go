@@ -37,7 +37,7 @@ type Coin struct {
 	TotalSupply              *float64                 `json:"totalSupply,omitempty"`
 	MaxSupply                *query.Nullable[float64] `json:"maxSupply,omitempty" doc:"null where it is unlimited"`
 	SupplySource             string                   `json:"supplySource,omitempty"`
-	CreatedAt                string                   `json:"createdAt,omitempty" format:"date-time" doc:"The source's listing date, else when the coin was first heard of"`
+	CreatedAt                string                   `json:"createdAt,omitempty" format:"date-time" doc:"As a source dates its beginning; left out where none does"`
 	UpdatedAt                string                   `json:"updatedAt,omitempty" format:"date-time" doc:"When the newest of this was told"`
 	DetailsUpdatedAt         string                   `json:"detailsUpdatedAt,omitempty" format:"date-time" doc:"When description, categories, links and developer statistics were read; left out before"`
 	Inactive                 bool                     `json:"inactive,omitempty" doc:"Known to the source, but traded no more"`
@@ -113,7 +113,7 @@ func (ix *index) coin(coin *query.CatalogCoin) Coin {
 		MarketCap: c.MarketCap, CurrentPrice: c.Price, PriceSource: market.PriceSource,
 		PriceChange24h: market.PriceChange24H, PriceChangePercentage24h: market.Change24H, TotalVolume: market.Volume24H,
 		CirculatingSupply: market.CirculatingSupply, TotalSupply: market.TotalSupply, SupplySource: market.SupplySource,
-		CreatedAt: query.FormatTime(ix.created(coin)), Attribution: ix.attribution(coin),
+		CreatedAt: query.FormatTime(created(coin)), Attribution: ix.attribution(coin),
 		UpdatedAt:        query.FormatTime(max(market.Time, coin.Listed.GetIngestTime(), coin.Detailed.GetIngestTime())),
 		DetailsUpdatedAt: query.FormatTime(coin.Detailed.GetIngestTime()),
 		Inactive:         coin.Listed.GetInactive(),

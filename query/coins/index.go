@@ -179,31 +179,23 @@ func page[T any](list []T, number, size int64) []T {
 	return list[from:min(from+size, int64(len(list)))]
 }
 
-// datings are when coins began, Unix nanoseconds: as a source dates it, else when they were first heard of; 0 for unknown.
+// datings are when coins began as a source dates it, Unix nanoseconds; 0 for unknown.
 func (ix *index) datings() []int64 {
-	created := make([]int64, len(ix.coins))
+	beginnings := make([]int64, len(ix.coins))
 	for i, coin := range ix.coins {
-		created[i] = ix.created(coin)
+		beginnings[i] = created(coin)
 	}
-	return created
+	return beginnings
 }
 
-func (ix *index) created(coin *query.CatalogCoin) int64 {
+// created is not when the coin was first heard of: of nearly all that is when the instance was started.
+func created(coin *query.CatalogCoin) int64 {
 	for _, layout := range []string{time.RFC3339, time.DateOnly} {
 		if at, err := time.Parse(layout, coin.CreatedAt); err == nil {
 			return at.UnixNano()
 		}
 	}
-	return firstHeard(ix.past.firstSeen[coin.ID])
-}
-
-// firstHeard is the earlier of what is known; 0 for neither.
-func firstHeard(seen query.CoinFirst) int64 {
-	first := unixNano(seen.Priced)
-	if told := unixNano(seen.Told); told != 0 && (first == 0 || told < first) {
-		first = told
-	}
-	return first
+	return 0
 }
 
 // unixNano is 0 for the zero time, which means unknown.

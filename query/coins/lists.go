@@ -114,7 +114,7 @@ func (u *Unit) getTrending(ctx context.Context, r *query.Request) (query.Answer,
 
 // RecentBody answers GET /api/v1/coins/recent.
 type RecentBody struct {
-	Coins []RecentCoin `json:"coins" doc:"The youngest first; coins whose beginning is unknown are left out"`
+	Coins []RecentCoin `json:"coins" doc:"The youngest first; coins whose beginning no source dates are left out"`
 	Meta  ListMeta     `json:"meta"`
 }
 
@@ -122,7 +122,7 @@ type RecentBody struct {
 type RecentCoin struct {
 	Compact
 	ImageURL     string `json:"imageUrl,omitempty"`
-	CreatedAt    string `json:"createdAt" format:"date-time" doc:"The source's listing date, else when it was first heard of"`
+	CreatedAt    string `json:"createdAt" format:"date-time" doc:"As a source dates its beginning"`
 	FirstPriceAt string `json:"firstPriceAt,omitempty" format:"date-time" doc:"The first minute with a price of our venues"`
 }
 
@@ -144,7 +144,7 @@ func (u *Unit) getRecent(ctx context.Context, r *query.Request) (query.Answer, e
 			}
 			coin := ix.coins[i]
 			body.Coins = append(body.Coins, RecentCoin{compact(coin), coin.ImageURL,
-				query.FormatTime(ix.createdAt()[i]), query.FormatTime(unixNano(ix.past.firstSeen[coin.ID].Priced))})
+				query.FormatTime(ix.createdAt()[i]), query.FormatTime(unixNano(ix.past.firstPriced[coin.ID]))})
 		}
 		body.Meta = ix.meta(r, len(body.Coins))
 		if len(body.Coins) == 0 {

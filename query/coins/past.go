@@ -21,7 +21,7 @@ const (
 
 // past is what history last told. It never changes.
 type past struct {
-	firstSeen map[string]query.CoinFirst
+	firstPriced map[string]time.Time
 	// hours are the closes of the last week's closed hours but one, 0 where there is none.
 	hours map[string][]float64
 }
@@ -59,7 +59,7 @@ func (u *Unit) Refresh(ctx context.Context) error {
 	defer cancel()
 	next := &past{}
 	var err error
-	if next.firstSeen, err = u.history.FirstSeen(ctx); err != nil {
+	if next.firstPriced, err = u.history.FirstPriced(ctx); err != nil {
 		return err
 	}
 	if now := u.board.Now(); now > 0 {

@@ -52,8 +52,8 @@ func (s stored) CandleTail(ctx context.Context, coinID string, step time.Duratio
 	return s.w.Store.CandleTail(ctx, coinID, step, from, to)
 }
 
-func (s stored) FirstSeen(ctx context.Context) (map[string]query.CoinFirst, error) {
-	return s.w.Store.FirstSeen(ctx)
+func (s stored) FirstPriced(ctx context.Context) (map[string]time.Time, error) {
+	return s.w.Store.FirstPriced(ctx)
 }
 
 func (s stored) HourlyCloses(ctx context.Context, from, to time.Time) (map[string][]float64, error) {

@@ -28,8 +28,8 @@ const (
 
 // History is what coins need of the past.
 type History interface {
-	// FirstSeen returns when each coin was first heard of, by coin id.
-	FirstSeen(ctx context.Context) (map[string]query.CoinFirst, error)
+	// FirstPriced returns the beginning of the first minute with a published price of each coin, by coin id.
+	FirstPriced(ctx context.Context) (map[string]time.Time, error)
 	// HourlyCloses returns the close of each hour that starts in [from, to), by coin id; an hour without a price is 0.
 	HourlyCloses(ctx context.Context, from, to time.Time) (map[string][]float64, error)
 }

@@ -8,31 +8,22 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 )
 
-// CoinFirst is when a coin was first heard of; zero where it was not.
-type CoinFirst struct {
-	// Told is when a source first named it, Priced the beginning of the first minute with a published price.
-	Told, Priced time.Time
-}
-
-// FirstSeen reads when each coin was first heard of, by coin id. It looks through all minutes of all coins: ask rarely.
-func (s *Store) FirstSeen(ctx context.Context) (map[string]CoinFirst, error) {
-	seen := map[string]CoinFirst{}
-	_, err := readRecords(ctx, s.conn, `SELECT coin_id, min(told), min(priced) FROM (
-			SELECT coin_id, min(ingest_time)::Nullable(DateTime64(9, 'UTC')) AS told, NULL::Nullable(DateTime('UTC')) AS priced FROM coin_events WHERE coin_id != '' GROUP BY coin_id
-			UNION ALL
-			SELECT toString(coin_id) AS coin_id, NULL AS told, min(start) AS priced FROM candles_1m GROUP BY coin_id
-		) GROUP BY coin_id`, nil,
+// FirstPriced reads the beginning of the first minute with a published price of each coin, by coin id. It looks through all
+// minutes of all coins: ask rarely.
+func (s *Store) FirstPriced(ctx context.Context) (map[string]time.Time, error) {
+	first := map[string]time.Time{}
+	_, err := readRecords(ctx, s.conn, "SELECT toString(coin_id), min(start) FROM candles_1m GROUP BY coin_id", nil,
 		func(rows driver.Rows) (struct{}, error) {
 			var id string
-			var told, priced *time.Time
-			err := rows.Scan(&id, &told, &priced)
-			seen[id] = CoinFirst{orZero(told), orZero(priced)}
+			var start time.Time
+			err := rows.Scan(&id, &start)
+			first[id] = start.UTC()
 			return struct{}{}, err
 		})
 	if err != nil {
-		return nil, fmt.Errorf("reading when coins were first seen: %w", err)
+		return nil, fmt.Errorf("reading when coins were first priced: %w", err)
 	}
-	return seen, nil
+	return first, nil
 }
 
 // CoinEvent is a change of what a source says about a coin.

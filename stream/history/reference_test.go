@@ -163,12 +163,12 @@ func TestAnEventOfACoinIsAChange(t *testing.T) {
 	checkRows(t, store, "SELECT toString((coin_id, part, arrayStringConcat(changed, ' '))) FROM default.v_coin_events ORDER BY time",
 		"('bitcoin','list','')", "('bitcoin','list','name')", "('bitcoin','list','symbol inactive')", "('bitcoin','detail','')", "('ethereum','list','')")
 	insert(t, store, candle(1, &eventsv1.Candle{CoinId: "bitcoin", Start: noon}), candle(2, &eventsv1.Candle{CoinId: "dash", Start: noon + 60e9}))
-	first, err := store.FirstSeen(t.Context())
+	first, err := store.FirstPriced(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(map[string]history.CoinFirst{"bitcoin": {Told: at(1), Priced: at(0)}, "ethereum": {Told: at(7)}, "dash": {Priced: at(60)}}, first); diff != "" {
-		t.Errorf("first seen: want(-), got(+):\n%s", diff)
+	if diff := cmp.Diff(map[string]time.Time{"bitcoin": at(0), "dash": at(60)}, first); diff != "" {
+		t.Errorf("first priced: want(-), got(+):\n%s", diff)
 	}
 }
 
