@@ -175,5 +175,5 @@ func SumRates(rates []float64) RateSum {
 		total += r
 	}
 	n := len(rates)
-	return RateSum{rates[0], rates[n-1], total / float64(n), (rates[(n-1)/2] + rates[n/2]) / 2}
+	return RateSum{rates[0], rates[n-1], Mean(total, n, rates[0], rates[n-1]), (rates[(n-1)/2] + rates[n/2]) / 2}
 }

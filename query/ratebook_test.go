@@ -68,3 +68,12 @@ func TestRatesAppearWithTheirMinuteAndCountWhileTheyAreTold(t *testing.T) {
 		t.Errorf("the book stands at %d", s.Time)
 	}
 }
+
+// What is summed up of equal rates, of which 0.1 has no exact half, third or tenth.
+func TestTheMeanOfRatesLiesAmongThem(t *testing.T) {
+	for _, rates := range [][]float64{{0.1, 0.1, 0.1}, {0.7, 0.7, 0.7, 0.7, 0.7, 0.7}, {-0.1, -0.1, -0.1}} {
+		if sum := SumRates(rates); sum.Mean < sum.Min || sum.Mean > sum.Max {
+			t.Errorf("%v: got the mean %v outside %v and %v", rates, sum.Mean, sum.Min, sum.Max)
+		}
+	}
+}

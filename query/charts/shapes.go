@@ -33,7 +33,7 @@ type Point struct {
 	Close     float64 `json:"close"`
 	Volume    float64 `json:"volume" doc:"Base traded at the accepted venues, in the minutes that have closed; of what is back-filled at all of its venues"`
 	VolumeUSD float64 `json:"volumeUsd"`
-	Trades    *uint64 `json:"trades,omitempty" doc:"Left out where there was volume and the venues' own candles, which tell no trades, are all that is known"`
+	Trades    *uint64 `json:"trades,omitempty" doc:"Left out where some of the volume is of the venues' own candles, which tell no trades"`
 	Complete  bool    `json:"complete" doc:"Whether every minute of it has closed with a price, or is in the venues' own candle; false of the interval under way. A complete live candle never changes; one whose origin is backfill or mixed changes only when more of its interval is back-filled: from another venue, with a rate that was missing, or minutes that fill a gap"`
 	Origin    string  `json:"origin" enum:"live,backfill,mixed" doc:"live: folded from published prices; backfill: made of the venues' own candles, which tell no trades; mixed: of both"`
 }
@@ -76,9 +76,9 @@ func draw(coin schemas.Coin, frame timeframe, format string, candles []schemas.C
 	return c
 }
 
-// trades are those of a candle; nil where there were some of an unknown number.
+// trades are those of a candle; nil where some of its volume is of an unknown number of them.
 func trades(c schemas.Candle) *uint64 {
-	if c.Trades == 0 && !c.Volume.IsZero() {
+	if c.Origin != schemas.OriginLive && !c.Volume.IsZero() {
 		return nil
 	}
 	return &c.Trades
@@ -94,7 +94,7 @@ func stats(candles []schemas.Candle) Stats {
 		least, greatest = min(least, c.Low), max(greatest, c.High)
 		sum += c.Close
 	}
-	mean := sum / float64(len(candles))
+	mean := query.Mean(sum, len(candles), least, greatest)
 	s := Stats{MinPrice: &least, MaxPrice: &greatest, AvgPrice: &mean}
 	if first.Open > 0 {
 		change := (last.Close - first.Open) / first.Open * 100

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/schemas"
 )
 
@@ -44,7 +45,7 @@ func withPastCandles(candles []MetricCandle, past []pastValue, step time.Duratio
 			c.High, c.Low = max(c.High, v.value), min(c.Low, v.value)
 			sum += v.value
 		}
-		c.Avg = min(max(sum/float64(len(values)), c.Low), c.High) // a sum of equal numbers may not divide into them
+		c.Avg = query.Mean(sum, len(values), c.Low, c.High)
 		candles = append(candles, c)
 	}
 	slices.SortFunc(candles, func(a, b MetricCandle) int { return int(a.Timestamp - b.Timestamp) })

@@ -206,7 +206,7 @@ func backfilled[T any](rows []T, told func(T) Told) (n int) {
 func measured(candles []query.SummaryOHLC) []MetricCandle {
 	var all []MetricCandle
 	for _, c := range candles {
-		all = append(all, MetricCandle{Timestamp: c.Start.Unix(), Open: c.Open, High: c.High, Low: c.Low, Close: c.Close, Avg: min(max(c.Average, c.Low), c.High), Samples: c.Samples})
+		all = append(all, MetricCandle{Timestamp: c.Start.Unix(), Open: c.Open, High: c.High, Low: c.Low, Close: c.Close, Avg: query.Mean(c.Average, 1, c.Low, c.High), Samples: c.Samples})
 	}
 	return all
 }

@@ -194,7 +194,7 @@ func (u *Unit) tellSeries(ix *index, chart query.RateChart, read query.RateSerie
 		s.Stats.MinRate, s.Stats.MaxRate = min(s.Stats.MinRate, p.Low), max(s.Stats.MaxRate, p.High)
 		sum += p.Close
 	}
-	s.Stats.AvgRate = sum / float64(len(read.Points))
+	s.Stats.AvgRate = query.Mean(sum, len(read.Points), s.Stats.MinRate, s.Stats.MaxRate)
 	if first.Open != 0 {
 		change := (last.Close - first.Open) / math.Abs(first.Open) * 100
 		s.Stats.ChangePct = &change
