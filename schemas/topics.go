@@ -23,6 +23,8 @@ type Topic struct {
 	Derived bool
 	// Minutes says that a fold of log minutes writes it: the minute stands for the offset in its marks.
 	Minutes bool
+	// Clockless topics get no clock or pulse: when nobody writes to one, it says nothing of how far its readers are behind.
+	Clockless bool
 }
 
 // Names of the topics.
@@ -56,7 +58,7 @@ var Topics = []Topic{
 	{Name: TopicTicksRaw, Partitions: 8, Key: "venue|base", Message: "RawRecord", Retention: 7 * day, EmbeddedBytes: 48 * mebibyte},
 	{Name: TopicTicksRawDead, Partitions: 1, Key: "source", Message: "DeadRecord", Retention: 90 * day, EmbeddedBytes: 64 * mebibyte, Derived: true},
 	{Name: TopicReferenceRaw, Partitions: 1, Key: "source", Message: "ReferenceRecord", EmbeddedBytes: 192 * mebibyte},
-	{Name: TopicReferenceRawDead, Partitions: 1, Key: "source", Message: "DeadRecord", Retention: 90 * day, EmbeddedBytes: 16 * mebibyte},
+	{Name: TopicReferenceRawDead, Partitions: 1, Key: "source", Message: "DeadRecord", Retention: 90 * day, EmbeddedBytes: 16 * mebibyte, Clockless: true},
 	{Name: TopicCoinMarketsRaw, Partitions: 1, Key: "source", Message: "ReferenceRecord", Retention: 90 * day, EmbeddedBytes: 64 * mebibyte},
 	{Name: TopicRatesRaw, Partitions: 1, Key: "source", Message: "ReferenceRecord", EmbeddedBytes: 64 * mebibyte},
 	{Name: TopicQuotes, Partitions: 1, Key: "quote", Message: "QuoteRecord", Retention: 30 * day, EmbeddedBytes: 64 * mebibyte, Derived: true},
@@ -67,9 +69,9 @@ var Topics = []Topic{
 	{Name: TopicRates, Partitions: 1, Key: "rate", Message: "RateRecord", Retention: 30 * day, EmbeddedBytes: 96 * mebibyte, Derived: true, Minutes: true},
 	{Name: TopicEarn, Partitions: 1, Key: "product", Message: "EarnRecord", EmbeddedBytes: 64 * mebibyte, Derived: true, Minutes: true},
 	{Name: TopicDefi, Partitions: 1, Key: "kind", Message: "DefiRecord", Retention: 30 * day, EmbeddedBytes: 48 * mebibyte, Derived: true, Minutes: true},
-	{Name: TopicBackfillRaw, Partitions: 8, Key: "venue|base", Message: "BackfillRecord", EmbeddedBytes: 24 * mebibyte},
-	{Name: TopicUsage, Partitions: 1, Key: "budget", Message: "UsageRecord", Retention: 90 * day, EmbeddedBytes: 8 * mebibyte},
-	{Name: TopicKeys, Partitions: 1, Key: "key id", Message: "KeyRecord", EmbeddedBytes: 8 * mebibyte, Compacted: true},
+	{Name: TopicBackfillRaw, Partitions: 8, Key: "venue|base", Message: "BackfillRecord", EmbeddedBytes: 24 * mebibyte, Clockless: true},
+	{Name: TopicUsage, Partitions: 1, Key: "budget", Message: "UsageRecord", Retention: 90 * day, EmbeddedBytes: 8 * mebibyte, Clockless: true},
+	{Name: TopicKeys, Partitions: 1, Key: "key id", Message: "KeyRecord", EmbeddedBytes: 8 * mebibyte, Compacted: true, Clockless: true},
 }
 
 // TopicNamed returns the row of a topic.

@@ -524,13 +524,14 @@ func TestExpiringGoesByTheLogsTime(t *testing.T) {
 func TestSilenceWithoutAClockIsNoLag(t *testing.T) {
 	store := newStore(t)
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC).UnixNano()
-	for sink, at := range map[string]int64{"prices.v1": noon, "ticks.v1": noon - int64(5*time.Second), "usage.v1": noon - int64(time.Hour), "backfill.raw.v1": noon - int64(time.Hour)} {
+	for sink, at := range map[string]int64{"prices.v1": noon, "ticks.v1": noon - int64(5*time.Second), "usage.v1": noon - int64(time.Hour), "backfill.raw.v1": noon - int64(time.Hour),
+		"reference.raw.v1.dead.v1": noon - int64(time.Hour), "keys.v1": noon - int64(time.Hour)} {
 		if err := store.Record(t.Context(), sink, 0, []history.Progress{{Next: 1, LogTime: at, Marks: map[int32]*eventsv1.Mark{}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	got := queryStrings(t, store, "SELECT concat(sink, ' ', ifNull(toString(behind_seconds), 'NULL')) FROM default.v_lag ORDER BY sink")
-	if want := []string{"backfill.raw.v1 NULL", "prices.v1 0", "ticks.v1 5", "usage.v1 NULL"}; !slices.Equal(got, want) {
+	if want := []string{"backfill.raw.v1 NULL", "keys.v1 NULL", "prices.v1 0", "reference.raw.v1.dead.v1 NULL", "ticks.v1 5", "usage.v1 NULL"}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }

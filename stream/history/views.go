@@ -59,8 +59,20 @@ var tablesInViews = sync.OnceValue(func() map[string]string {
 		"{coin_symbols}": "[" + literals(coinFields(schemas.Coins().All(), func(c schemas.Coin) string { return c.Symbol })) + "]",
 		"{stablecoins}":  "[" + literals(coinFields(pegged(), func(c schemas.Coin) string { return c.ID })) + "]",
 		"{pegs}":         "[" + literals(coinFields(pegged(), func(c schemas.Coin) string { return c.Peg })) + "]",
+		"{clockless}":    "(" + literals(clockless()) + ")",
 	}
 })
+
+// clockless are the topics in which no clock is written.
+func clockless() []string {
+	var names []string
+	for _, topic := range schemas.Topics {
+		if topic.Clockless {
+			names = append(names, topic.Name)
+		}
+	}
+	return names
+}
 
 // candlePartitions is how many partitions of candles.v1 say how far live minutes are closed.
 func candlePartitions() int32 {

@@ -7,6 +7,6 @@ CREATE OR REPLACE VIEW default.v_lag
     behind_seconds Nullable(Float64) COMMENT 'How far that lies behind the newest log time of any sink, seconds; NULL of topics in which no clock is written, where silence is no lag'
 )
 AS SELECT sink, log_partition, next_offset, log_time,
-    if(sink IN ('backfill.raw.v1', 'usage.v1'), NULL, dateDiff('millisecond', log_time, (SELECT max(log_time) FROM {database}.ledger FINAL WHERE generation = 0)) / 1000) AS behind_seconds
+    if(sink IN {clockless}, NULL, dateDiff('millisecond', log_time, (SELECT max(log_time) FROM {database}.ledger FINAL WHERE generation = 0)) / 1000) AS behind_seconds
 FROM {database}.ledger FINAL WHERE generation = 0
 COMMENT 'How far the tables have come in the log, one row a topic and partition'
