@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -54,6 +55,7 @@ const (
 // newCluster starts Kafka and Redis, and prepares the roles.
 func newCluster(t *testing.T, binary string, s *scene) *cluster {
 	t.Helper()
+	keepCores(t)
 	c := &cluster{binary: binary, dir: t.ArtifactDir(), nodes: map[string]*node{}} // kept with -artifacts
 	c.broker, c.redis = streamtest.StartKafka(t), streamtest.StartRedis(t)
 	c.acks = filepath.Join(c.dir, "acked")
@@ -73,6 +75,19 @@ func newCluster(t *testing.T, binary string, s *scene) *cluster {
 	}
 	s.in = &c.installation
 	return c
+}
+
+// keepCores lets processes that crash leave a core, as far as the machine's hard limit goes.
+func keepCores(t *testing.T) {
+	t.Helper()
+	var limit syscall.Rlimit
+	err := syscall.Getrlimit(syscall.RLIMIT_CORE, &limit)
+	if limit.Cur = limit.Max; err == nil {
+		err = syscall.Setrlimit(syscall.RLIMIT_CORE, &limit)
+	}
+	if err != nil {
+		t.Logf("no cores will be written: %v", err)
+	}
 }
 
 func (c *cluster) secret(t *testing.T, name string) string {

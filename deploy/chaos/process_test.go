@@ -52,11 +52,12 @@ func (p *program) start(t *testing.T, fault string, shift time.Duration, argumen
 	fmt.Fprintf(log, "--- %s %v fault=%s shift=%s\n", time.Now().Format(time.TimeOnly), arguments, fault, shift)
 	command := exec.Command(p.command[0], append(p.command[1:len(p.command):len(p.command)], arguments...)...)
 	command.Env = append(os.Environ(), p.environment...)
-	command.Env = append(command.Env, "MARKETLOG_FAULT_LOG="+p.killed, "MARKETLOG_FAULT_CLOCK="+shift.String())
+	command.Env = append(command.Env, "GOTRACEBACK=crash", "MARKETLOG_FAULT_LOG="+p.killed, "MARKETLOG_FAULT_CLOCK="+shift.String())
 	if fault != "" {
 		command.Env = append(command.Env, "MARKETLOG_FAULT="+fault)
 	}
 	command.Stdout, command.Stderr = log, log
+	command.Dir = filepath.Dir(p.log) // where a core is written
 	command.SysProcAttr = dieWithParent()
 	life := &process{program: p, exited: make(chan struct{})}
 	started := make(chan error, 1) // one result

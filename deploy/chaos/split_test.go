@@ -3,7 +3,10 @@ package chaos
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -70,6 +73,8 @@ type splitRound struct {
 	// operator gives its commands to the first of the processes.
 	operator *operator
 	counts   map[string]int
+	// engineDeaths is how often the engine's log says that it died by itself.
+	engineDeaths int
 }
 
 // TestKillSplitLosesNothing kills, stops and moves the roles of the split form while ticks flow.
@@ -127,6 +132,7 @@ func runSplitRound(t *testing.T, binary string, seed uint64, kills int) {
 	t.Logf("caught up after %v", time.Since(began).Round(time.Second))
 	r.operator.finishAll()
 	r.seeMinute()
+	r.seeEngine()
 
 	// Without producers the log stands still: now the views must equal it.
 	r.cluster.nodes[produceNode].life.stop(t)
@@ -224,6 +230,22 @@ func (r *splitRound) allLive() {
 		if n.life != nil {
 			r.living(name)
 		}
+	}
+	r.seeEngine()
+}
+
+// seeEngine fails the test if the engine has died by itself. Its supervisor starts it again, so that the node lives on: the
+// round goes on too, and shows whether all others survive it. Killing the node kills the supervisor, which says nothing.
+func (r *splitRound) seeEngine() {
+	r.t.Helper()
+	n := r.cluster.nodes[engineNode]
+	log, err := os.ReadFile(n.log)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if deaths := strings.Count(string(log), "the engine died"); deaths > r.engineDeaths {
+		r.engineDeaths = deaths
+		r.t.Errorf("the engine died by itself; with -artifacts its log and, where the system writes one, its core lie in %s\n%s", filepath.Dir(n.log), n.tail())
 	}
 }
 
