@@ -211,6 +211,9 @@ func evidenceInWords(e producers.Evidence) string {
 		return "–"
 	case e.Page != "":
 		words = fmt.Sprintf("[%s](%s)", words, e.Page)
+		if e.Also != "" {
+			words += fmt.Sprintf(" ([and](%s))", e.Also)
+		}
 	}
 	if e.Unconfirmed != "" {
 		words += " (unconfirmed: " + e.Unconfirmed + ")"

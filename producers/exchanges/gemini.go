@@ -37,8 +37,8 @@ func gemini() producers.Venue {
 		Evidence: producers.VenueEvidence{
 			Markets: producers.Documented("https://developer.gemini.com/rest/market-data"),
 			Trades: producers.Documented("https://developer.gemini.com/websocket/streams").But(
-				"whether a frame names its kind, as the fixtures of its own clients do, " +
-					"which have times in milliseconds where the documentation has nanoseconds"),
+				"whether a frame names its kind and has times in milliseconds, as the fixtures of its own clients, " +
+					"or neither, as the documentation, whose times are in nanoseconds: both are read"),
 			Tickers: producers.Documented("https://developer.gemini.com/websocket/streams"),
 			Polled:  producers.Documented("https://developer.gemini.com/rest/market-data"),
 		},
@@ -201,7 +201,7 @@ func (geminiCodec) Decode(f producers.Frame, out *producers.Out) error {
 	if err := parse(f.Bytes, &e); err != nil {
 		return err
 	}
-	at := producers.Unix(e.Time, time.Nanosecond)
+	at := geminiTime(e.Time)
 	switch {
 	case e.Error != nil:
 		out.Notice("%s", geminiComplaint(e.Error))
@@ -235,6 +235,15 @@ func (geminiCodec) Decode(f producers.Frame, out *producers.Out) error {
 		return producers.Unreadable("message of no known stream")
 	}
 	return nil
+}
+
+// geminiTime reads nanoseconds, as documented, or milliseconds, as the fixtures of Gemini's own clients have them: a time of this
+// century has 19 digits in the one, and 13 in the other.
+func geminiTime(n producers.Num) int64 {
+	if len(n) <= 13 {
+		return producers.Unix(n, time.Millisecond)
+	}
+	return producers.Unix(n, time.Nanosecond)
 }
 
 // geminiComplaint reads code and message of a refusal, or its bare text.

@@ -30,7 +30,8 @@ func binanceEarn() producers.Source {
 		Kinds:       []string{producers.KindRate},
 		Feeds: []producers.Feed{
 			{Name: "flexible",
-				Evidence: producers.Documented("https://developers.binance.com/docs/simple_earn/flexible-locked/account/Get-Simple-Earn-Flexible-Product-List"),
+				Evidence: producers.Documented("https://developers.binance.com/docs/simple_earn/flexible-locked/account/Get-Simple-Earn-Flexible-Product-List").But(
+					"whether tierAnnualPercentageRate holds the rate that all are paid, as it is read, or comes on top of it"),
 				Interval: time.Hour, Paths: producers.Fixed(binancePages("/sapi/v1/simple-earn/flexible/list")...)},
 			{Name: "locked",
 				Evidence: producers.Documented("https://developers.binance.com/docs/simple_earn/flexible-locked/account/Get-Simple-Earn-Locked-Product-List").But(

@@ -12,7 +12,7 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// defillamaYields reads what the pools of a thousand projects earn, and what borrowers pay them. /pools and /chart are
+// defillamaYields reads what the pools of some five hundred projects earn, and what borrowers pay them. /pools and /chart are
 // described on https://defillama.com/docs/api; /lendBorrow, which its own pages read, stands in src/api/routes/pools.js of
 // https://github.com/DefiLlama/yield-server, which says what all fields are: src/queries/yield.js and
 // src/handlers/triggerEnrichment.js. It counts once an hour.
@@ -37,7 +37,8 @@ func defillamaYields() producers.Source {
 				Evidence: producers.Recorded("defillama/pools-2026-09-02-reshaped.json").But("the names of the fields were put back by hand"),
 				Interval: time.Hour, Paths: producers.Fixed("/pools")},
 			{Name: "borrowing",
-				Evidence: producers.Guessed("https://github.com/DefiLlama/yield-server/blob/master/src/api/routes/pools.js"),
+				Evidence: producers.Guessed("https://github.com/DefiLlama/yield-server/blob/master/src/api/routes/pools.js").But(
+					"the code of the server was read; no page describes it"),
 				Interval: time.Hour, Paths: producers.Fixed("/lendBorrow")},
 		},
 		Past: &producers.Past{

@@ -21,7 +21,8 @@ func frax() producers.Source {
 		Attribution: "Source: Frax",
 		Kinds:       []string{producers.KindRate},
 		Feeds: []producers.Feed{{Name: "apr",
-			Evidence: producers.Guessed("https://github.com/DefiLlama/yield-server/blob/master/src/adaptors/frax-ether/index.js"),
+			Evidence: producers.Guessed("https://github.com/DefiLlama/yield-server/blob/master/src/adaptors/frax-ether/index.js").And(
+				"https://github.com/balancer/balancer-sdk/blob/develop/balancer-js/src/modules/data/token-yields/tokens/sfrxeth.ts"),
 			Interval: time.Hour, Paths: producers.Fixed("/v2/frxeth/summary/latest")}},
 		Moves:    0,                    // rewards come in cycles of a week, may stand for any time
 		Requests: 10, Per: time.Minute, // no limit is published

@@ -22,7 +22,8 @@ func jito() producers.Source {
 		Attribution: "Source: Jito",
 		Kinds:       []string{producers.KindRate},
 		Feeds: []producers.Feed{{Name: "apy",
-			Evidence: producers.Guessed("https://github.com/DefiLlama/yield-server/blob/master/src/adaptors/jito-liquid-staking/index.js"),
+			Evidence: producers.Guessed("https://github.com/DefiLlama/yield-server/blob/master/src/adaptors/jito-liquid-staking/index.js").But(
+				"the interface that Jito documents is another, of kobe.mainnet.jito.network"),
 			Interval: time.Hour, Paths: producers.Fixed("/api/getJitoPoolStatsRecentOnly/")}},
 		Moves:    48 * time.Hour,       // an epoch of Solana, about two days
 		Requests: 10, Per: time.Minute, // no limit is published

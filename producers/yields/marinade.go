@@ -22,7 +22,8 @@ func marinade() producers.Source {
 		Attribution: "Source: Marinade",
 		Kinds:       []string{producers.KindRate},
 		Feeds: []producers.Feed{{Name: "apy",
-			Evidence: producers.Guessed("https://github.com/DefiLlama/yield-server/blob/master/src/adaptors/marinade-liquid-staking/index.js"),
+			Evidence: producers.Guessed("https://github.com/DefiLlama/yield-server/blob/master/src/adaptors/marinade-liquid-staking/index.js").But(
+				"other clients ask for the APY of a year, /msol/apy/1y, whose value they take for a fraction too"),
 			Interval: time.Hour, Paths: producers.Fixed("/msol/apy/7d")}},
 		Moves:    48 * time.Hour,       // an epoch of Solana, about two days
 		Requests: 10, Per: time.Minute, // no limit is published

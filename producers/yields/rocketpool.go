@@ -22,7 +22,8 @@ func rocketpool() producers.Source {
 		Attribution: "Source: Rocket Pool",
 		Kinds:       []string{producers.KindRate},
 		Feeds: []producers.Feed{{Name: "apr",
-			Evidence: producers.Guessed("https://github.com/DefiLlama/yield-server/blob/master/src/adaptors/rocket-pool/index.js"),
+			Evidence: producers.Guessed("https://github.com/DefiLlama/yield-server/blob/master/src/adaptors/rocket-pool/index.js").And(
+				"https://github.com/balancer/balancer-sdk/blob/develop/balancer-js/src/modules/data/token-yields/tokens/rocketpool.ts"),
 			Interval: time.Hour, Paths: producers.Fixed("/api/apr")}},
 		Moves:    24 * time.Hour,       // balances are reported about once a day
 		Requests: 10, Per: time.Minute, // no limit is published

@@ -22,7 +22,8 @@ func swell() producers.Source {
 		Attribution: "Source: Swell",
 		Kinds:       []string{producers.KindRate},
 		Feeds: []producers.Feed{{Name: "apr",
-			Evidence: producers.Guessed("https://github.com/DefiLlama/yield-server/blob/master/src/adaptors/swell-liquid-staking/index.js"),
+			Evidence: producers.Guessed("https://github.com/DefiLlama/yield-server/blob/master/src/adaptors/swell-liquid-staking/index.js").But(
+				"other clients ask another host, v3.svc.swellnetwork.io, whose number they take for percent too"),
 			Interval: time.Hour, Paths: producers.Fixed("/api/tokens/sweth/apr")}},
 		Moves:    24 * time.Hour,       // rewards of staking are reckoned by days
 		Requests: 10, Per: time.Minute, // no limit is published

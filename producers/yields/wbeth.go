@@ -21,8 +21,9 @@ func wbeth() producers.Source {
 		Attribution: "Source: Binance",
 		Kinds:       []string{producers.KindRate},
 		Feeds: []producers.Feed{{
-			Name:     "apr",
-			Evidence: producers.Guessed("https://github.com/DefiLlama/yield-server/blob/master/src/adaptors/binance-staked-eth/index.js"),
+			Name: "apr",
+			Evidence: producers.Guessed("https://github.com/DefiLlama/yield-server/blob/master/src/adaptors/binance-staked-eth/index.js").And(
+				"https://github.com/pancakeswap/pancake-frontend/blob/develop/apps/web/src/views/LiquidStaking/hooks/useLiquidStakingApr.tsx"),
 			Interval: time.Hour, Paths: producers.Fixed("/bapi/earn/v1/public/pos/cftoken/project/getPurchasableProject"),
 		}},
 		Moves:    24 * time.Hour,       // the rate of a day
