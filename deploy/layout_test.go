@@ -24,6 +24,8 @@ type goPackage struct {
 	ImportPath, Name, Dir   string
 	GoFiles, IgnoredGoFiles []string
 	Imports                 []string
+	// TestImports are of tests in the package itself, XTestImports of those beside it.
+	TestImports, XTestImports []string
 }
 
 // Producers, processors and query never meet in code, a unit can be read without its neighbours,
@@ -35,6 +37,11 @@ func TestImportsFollowTheLayout(t *testing.T) {
 		for _, imported := range p.Imports {
 			if err := checkImport(from, imported); err != nil {
 				t.Errorf("%s imports %s: %v", p.ImportPath, imported, err)
+			}
+		}
+		for _, imported := range slices.Concat(p.TestImports, p.XTestImports) {
+			if err := checkTestImport(from, imported); err != nil {
+				t.Errorf("tests of %s import %s: %v", p.ImportPath, imported, err)
 			}
 		}
 	}
@@ -89,6 +96,34 @@ func TestLayoutRuleTellsImportsApart(t *testing.T) {
 			t.Errorf("%q imports %q: got %v, want allowed=%v", test.from, test.imported, err, test.allowed)
 		}
 	}
+	for _, test := range []struct {
+		from, imported string
+		allowed        bool
+	}{
+		{"producers", module + "/producers/exchanges", true},
+		{"producers", module + "/query", false},
+		{"producers/exchanges", module + "/processors/median", false},
+		{"processors/median", module + "/processors/foldtest", true},
+		{"processors", module + "/deploy/embedded/enginetest", true},
+		{"processors", module + "/deploy/chaos/oracle", true},
+		{"processors", module + "/deploy", false},
+		{"processors", module + "/query/querytest", false},
+		{"query/charts", module + "/stream/history", true},
+		{"query/charts", module + "/query/coins", true},
+		{"query/charts", module + "/processors", false},
+		{"stream", module + "/stream/streamtest", true},
+		{"stream/history", module + "/processors", false},
+		{"schemas", module + "/schemas/schematest", true},
+		{"schemas", module + "/stream", false},
+		{"schemas", module + "/deploy/embedded/enginetest", false},
+		{"deploy/chaos/oracle", module + "/processors/median", true},
+		{"schemas", "os", true},
+	} {
+		err := checkTestImport(test.from, test.imported)
+		if allowed := err == nil; allowed != test.allowed {
+			t.Errorf("a test of %q imports %q: got %v, want allowed=%v", test.from, test.imported, err, test.allowed)
+		}
+	}
 }
 
 // pure are the packages that must give the same for the same input, on every machine and in every
@@ -100,7 +135,7 @@ func pure(from string) bool {
 // impure reach outside the process, read a clock or draw lots. Slices of it hold also beneath.
 var impure = []string{"os", "net", "syscall", "database/sql", "log", "math/rand", "crypto/rand"}
 
-// drivers are what only the embedded form links; tests get them from streamtest.
+// drivers are what only the embedded form links, beside tests.
 var drivers = []string{
 	"github.com/twmb/franz-go/pkg/kfake", "github.com/ebitengine/purego", "github.com/alicebob/miniredis/v2",
 }
@@ -164,33 +199,131 @@ func checkOwnImport(from, to string) error {
 	}
 }
 
+// checkTestImport tells why a test of the package at from may not import another. Tests join the units of one folder with
+// each other and with real stores, and use the harnesses; but producers, processors and query do not meet in tests either,
+// except in those of deploy.
+func checkTestImport(from, imported string) error {
+	to := inModule(imported)
+	folder, _, _ := strings.Cut(from, "/")
+	switch {
+	case to == imported || within(to, "schemas") || within(to, folder):
+		return nil
+	case folder == "schemas":
+		return errors.New("schemas are tested without anything else of ours")
+	case folder == "" || folder == "deploy", within(to, "stream"), slices.Contains(harnesses, to):
+		return nil
+	}
+	return errors.New("a test may import its own folder, stream, schemas and harnesses only")
+}
+
+// harnesses are what tests of every folder may use: a real engine, and the oracles that folds are held against.
+var harnesses = []string{"deploy/embedded/enginetest", "deploy/chaos/oracle"}
+
+// timing are the functions of the runtime of folds and sinks that look at the machine's clock. None of them decides what
+// is written, only when and in which order, or tells people how long it took.
+var timing = map[string]string{
+	"Pace.Join": "patience", "Pace.Wait": "patience", "Pace.behind": "patience", "Pace.reached": "patience",
+	"Replay.Run": "how long a replay took", "Replay.awaitLive": "patience", "Replay.meter": "the rate shown", "meter.tell": "the rate shown",
+	"Replay.control":  "a time that a broker does not expire, for a topic that has none yet",
+	"sinkMember.take": "when a batch is due", "sinkMember.Due": "when a batch is due", "insist": "pauses between tries",
+}
+
 // A processor that reads a clock gives another result on every replay.
 func TestPureCodeReadsNoClock(t *testing.T) {
 	t.Attr("tier", "layout")
-	clocks := []string{"Now", "Since", "Until", "After", "AfterFunc", "Tick", "NewTicker", "NewTimer", "Sleep"}
+	used := map[string]bool{}
 	for _, p := range listPackages(t) {
-		if !pure(inModule(p.ImportPath)) {
+		from := inModule(p.ImportPath)
+		if !pure(from) && from != "processors" {
 			continue
 		}
 		for _, name := range p.GoFiles {
 			files := token.NewFileSet()
-			file, err := parser.ParseFile(files, filepath.Join(p.Dir, name), nil, 0)
+			file, err := parser.ParseFile(files, filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
 			if err != nil {
 				t.Fatal(err)
 			}
-			ast.Inspect(file, func(n ast.Node) bool {
-				selector, ok := n.(*ast.SelectorExpr)
-				if !ok {
-					return true
+			for _, read := range clockReads(file) {
+				if from == "processors" && timing[read.function] != "" {
+					used[read.function] = true
+					continue
 				}
-				from, ok := selector.X.(*ast.Ident)
-				if ok && from.Name == "time" && slices.Contains(clocks, selector.Sel.Name) {
-					t.Errorf("%s: time.%s: time comes from the log", files.Position(n.Pos()), selector.Sel.Name)
-				}
-				return true
-			})
+				t.Errorf("%s: %s reads time.%s: time comes from the log", files.Position(read.at), read.function, read.name)
+			}
 		}
 	}
+	for function := range timing {
+		if !used[function] {
+			t.Errorf("%s reads no clock: take it off the list", function)
+		}
+	}
+}
+
+func TestClockReadsAreFound(t *testing.T) {
+	t.Attr("tier", "layout")
+	const code = `package p
+import clock "time"
+type fold struct{}
+func (f *fold) Take() int64 { return clock.Now().UnixNano() }
+func pause() { <-clock.After(clock.Second) }
+var started = clock.Now
+`
+	file, err := parser.ParseFile(token.NewFileSet(), "p.go", code, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, read := range clockReads(file) {
+		got = append(got, read.function+" "+read.name)
+	}
+	if want := []string{"fold.Take Now", "pause After", " Now"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// clockRead is a place where code looks at the machine's clock, or waits by it. function is its name behind that of its
+// receiver's type, empty outside of functions.
+type clockRead struct {
+	function, name string
+	at             token.Pos
+}
+
+// clockReads are those of a file, under whatever name it imports package time.
+func clockReads(file *ast.File) (reads []clockRead) {
+	clocks := []string{"Now", "Since", "Until", "After", "AfterFunc", "Tick", "NewTicker", "NewTimer", "Sleep"}
+	local := "time"
+	for _, imported := range file.Imports {
+		if imported.Path.Value == `"time"` && imported.Name != nil {
+			local = imported.Name.Name
+		}
+	}
+	for _, declared := range file.Decls {
+		function := ""
+		if f, ok := declared.(*ast.FuncDecl); ok {
+			function = f.Name.Name
+			if f.Recv != nil {
+				of := f.Recv.List[0].Type
+				if pointer, ok := of.(*ast.StarExpr); ok {
+					of = pointer.X
+				}
+				if name, ok := of.(*ast.Ident); ok {
+					function = name.Name + "." + function
+				}
+			}
+		}
+		ast.Inspect(declared, func(n ast.Node) bool {
+			selector, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			from, ok := selector.X.(*ast.Ident)
+			if ok && from.Name == local && slices.Contains(clocks, selector.Sel.Name) {
+				reads = append(reads, clockRead{function, selector.Sel.Name, n.Pos()})
+			}
+			return true
+		})
+	}
+	return reads
 }
 
 // A name that fits everything says nothing, and what has no place collects behind it.
@@ -230,7 +363,7 @@ func TestTopLevelIsFixed(t *testing.T) {
 
 func listPackages(t *testing.T) []goPackage {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), "go", "list", "-e", "-json=ImportPath,Name,Dir,GoFiles,IgnoredGoFiles,Imports", "./...")
+	command := exec.CommandContext(t.Context(), "go", "list", "-e", "-json=ImportPath,Name,Dir,GoFiles,IgnoredGoFiles,Imports,TestImports,XTestImports", "./...")
 	command.Dir = ".."
 	command.Stderr = os.Stderr
 	out, err := command.Output()

@@ -161,7 +161,7 @@ func (a *apiRole) run(ctx context.Context) error {
 	listener := a.front.listen()
 	defer listener.Close() // then the front answers again
 	market, currencies := globalstats.New(catalog, store), fiat.New(known, catalog, store)
-	defi := globalstats.NewDefi(store)
+	defi := globalstats.NewDefi(catalog, store)
 	providing := providers.New(board, catalog, book, store, venues())
 	endpoints := slices.Concat(
 		prices.New(board, query.NewConverter(board, catalog), store, venues()).Endpoints(),

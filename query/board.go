@@ -81,6 +81,15 @@ func (b *Board) SetStaleAfter(age time.Duration) { b.staleAfter = age }
 // Coins returns the table that the board's coins are of.
 func (b *Board) Coins() *schemas.CoinTable { return b.coins }
 
+// Quote tells what a market is quoted in, which the log names by coin id or currency code: as pairs write it, the upper-case
+// symbol of a coin or code of a currency, and the id where it is a coin.
+func (b *Board) Quote(id string) (code, coinID string) {
+	if coin, ok := b.coins.ByID(id); ok {
+		return coin.Symbol, coin.ID
+	}
+	return strings.ToUpper(id), ""
+}
+
 // Apply takes one record of prices.v1: from its tail, or a latest one that was kept elsewhere when
 // the board is filled before its tail (a published one before one with a reason). A record that is
 // older than what the board holds, by the second it tells of, is passed over, wherever it comes from:

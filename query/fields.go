@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"mime"
 	"net/http"
@@ -32,8 +33,37 @@ func jsonFields(ctx *fasthttp.RequestCtx) (map[string]json.RawMessage, error) {
 	if encoding := h.Peek(fiber.HeaderContentEncoding); len(encoding) > 0 && string(encoding) != "identity" {
 		return nil, errMediaType
 	}
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(ctx.Request.Body(), &fields); err != nil || fields == nil {
+	return readFields(ctx.Request.Body())
+}
+
+// readFields reads an object whose names differ: of two fields with one name, what else reads the request may take the
+// other one than this server.
+func readFields(body []byte) (map[string]json.RawMessage, error) {
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	if opening, err := decoder.Token(); err != nil || opening != json.Delim('{') {
+		return nil, errNoObject
+	}
+	fields := map[string]json.RawMessage{}
+	for decoder.More() {
+		name, err := decoder.Token()
+		if err != nil {
+			return nil, errNoObject
+		}
+		var value json.RawMessage
+		if err := decoder.Decode(&value); err != nil {
+			return nil, errNoObject
+		}
+		key := name.(string) // before a value in an object the decoder takes nothing else
+		if _, twice := fields[key]; twice {
+			return nil, &Error{Status: http.StatusBadRequest, Code: CodeValidation, Message: errNoObject.Message,
+				Fields: map[string][]string{strings.ToValidUTF8(key[:min(len(key), 64)], "�"): {"must be given once"}}}
+		}
+		fields[key] = value
+	}
+	if _, err := decoder.Token(); err != nil {
+		return nil, errNoObject
+	}
+	if _, err := decoder.Token(); err != io.EOF {
 		return nil, errNoObject
 	}
 	return fields, nil

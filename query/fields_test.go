@@ -90,6 +90,11 @@ func TestBodiesAreReadAsDeclared(t *testing.T) {
 		{`{"symbols":["a"],"flag":2}`, "flag", "must be a string"},
 		{`{"symbols":["a"],"context":{"color":"red"}}`, "context", `"color" is unknown; it has exchange, quote`},
 		{`{"symbols":["a"],"context":{"quote":{}}}`, "context", "quote must be a string"},
+		{`{"symbols":["a"],"name":"x","symbols":["b"]}`, "symbols", "must be given once"},
+		{`{"symbols":["a"],"n\u0061me":"x","name":"x"}`, "name", "must be given once"},
+		{`{"symbols":["a"]}{}`, "body", "must be a JSON object"},
+		{`{"symbols":["a"]`, "body", "must be a JSON object"},
+		{`["symbols"]`, "body", "must be a JSON object"},
 	} {
 		status, _, text := post("/api/v1/posted", "key-pro", "application/json", "", strings.NewReader(test.body))
 		var got ErrorBody
@@ -143,9 +148,17 @@ func FuzzFields(f *testing.F) {
 		f.Add(body)
 	}
 	f.Fuzz(func(t *testing.T, body string) {
-		var fields map[string]json.RawMessage
-		if json.Unmarshal([]byte(body), &fields) != nil {
+		var decoded map[string]json.RawMessage
+		valid := json.Unmarshal([]byte(body), &decoded) == nil && decoded != nil
+		fields, err := readFields([]byte(body))
+		if err != nil {
+			if valid && err == errNoObject {
+				t.Fatalf("%q: got %v of a JSON object", body, err)
+			}
 			return
+		}
+		if !valid || len(fields) != len(decoded) {
+			t.Fatalf("%q: got %d fields, which encoding/json takes for %d", body, len(fields), len(decoded))
 		}
 		r := &Request{endpoint: c}
 		if c.parse(onlyFields{fiberArguments{fields: fields}}, r) != nil {

@@ -61,6 +61,8 @@ const (
 	// multiplied and multipliedUnknown are the confidences at most where a symbol was read as a number of units, of a coin of
 	// the table and of another.
 	multiplied, multipliedUnknown = 85, 80
+	// guessedPair is the confidence at most where letters alone say that a symbol is a pair.
+	guessedPair = 80
 	// contradicted is the confidence of the only coin there is, if the given price is off tenfold.
 	contradicted = 65
 	// maxCandidates bounds what an answer lists.
@@ -131,7 +133,8 @@ type ResolvedSymbol struct {
 	Units float64
 	// Fiat is the code of the currency that the symbol names, which is no coin.
 	Fiat string
-	// Candidates are the coins that came into question, the best first.
+	// Candidates are the coins that came into question, the best first; where there are none, those of the coin table that
+	// are called nearly so, with a score of 0.
 	Candidates []SymbolCandidate
 
 	refused bool
@@ -181,6 +184,9 @@ func (r *Resolver) Resolve(req SymbolRequest) ResolvedSymbol {
 	if found := r.search(req); found.Coin != nil {
 		return found
 	}
+	if len(first.Candidates) == 0 {
+		first.Candidates = r.misspelt(req.Symbol)
+	}
 	return first
 }
 
@@ -203,10 +209,18 @@ func (r *Resolver) spelled(req SymbolRequest, s spelling) ResolvedSymbol {
 		if _, ours := r.Table.ByID(got.Coin.ID); ours {
 			limit = multiplied
 		}
-		got.Confidence = min(got.Confidence, limit)
-		got.Candidates[0].Score = got.Confidence
+		got.limit(limit)
+	}
+	if s.guessed && got.Coin != nil && got.Method != MethodOverride {
+		got.limit(guessedPair)
 	}
 	return got
+}
+
+// limit lowers the confidence of a symbol that is resolved.
+func (s *ResolvedSymbol) limit(most int) {
+	s.Confidence = min(s.Confidence, most)
+	s.Candidates[0].Score = s.Confidence
 }
 
 // question is one spelling of a request.

@@ -9,6 +9,8 @@ type spelling struct {
 	symbol string
 	// units is how many of the coin one unit of the symbol is.
 	units float64
+	// guessed says that nothing but the letters says to read it so.
+	guessed bool
 }
 
 // renamedVenues are names that venues had, or are written by.
@@ -41,11 +43,15 @@ var multiples = []struct {
 // pairQuotes are what the symbol of a pair without a separator may end in, longer ones first.
 var pairQuotes = []string{"FDUSD", "USDT", "USDC", "BUSD", "TUSD", "ZUSD", "ZEUR", "USD", "EUR", "GBP", "JPY", "KRW", "TRY", "BRL", "BTC", "XBT", "ETH", "BNB"}
 
+// dollarQuotes are those of them that no coin's own symbol ends in as far as is known: ANKRETH and CRVUSD are coins.
+var dollarQuotes = []string{"FDUSD", "USDT", "USDC", "BUSD"}
+
 // spellings are the ways to read a symbol, the plainest first; a later one counts only if no coin has an earlier one:
 // without the mark of a staked balance at Kraken; the base of a pair, with a separator or, at a venue that knows the
-// base, without one; and without a number of units before three letters or more.
+// base, without one, or for no venue where the quote is a dollar's; and without a number of units before three letters
+// or more.
 func spellings(venue, symbol string, known func(base string) bool) []spelling {
-	all := []spelling{{symbol, 1}}
+	all := []spelling{{symbol: symbol, units: 1}}
 	upper := strings.ToUpper(symbol)
 	if isAddress(symbol) {
 		return all
@@ -53,19 +59,26 @@ func spellings(venue, symbol string, known func(base string) bool) []spelling {
 	if venue == "kraken" {
 		for _, suffix := range krakenSuffixes {
 			if base, ok := strings.CutSuffix(upper, suffix); ok && base != "" {
-				all = append(all, spelling{base, 1})
+				all = append(all, spelling{symbol: base, units: 1})
 			}
 		}
 	}
 	if base, quote, ok := cutPair(upper); ok && base != "" && isQuote(quote) {
-		all = append(all, spelling{base, 1})
-	} else if venue != "" && !ok {
+		all = append(all, spelling{symbol: base, units: 1})
+	} else if venue == "" && !ok {
+		for _, quote := range dollarQuotes {
+			if base, ends := strings.CutSuffix(upper, quote); ends && len(base) > 1 && known(base) {
+				all = append(all, spelling{symbol: base, units: 1, guessed: true})
+				break
+			}
+		}
+	} else if !ok {
 		if rest, ok := strings.CutPrefix(symbol, "t"); ok && venue == "bitfinex" && rest == strings.ToUpper(rest) {
 			upper = rest // its mark of trading pairs
 		}
 		for _, quote := range pairQuotes {
 			if base, ends := strings.CutSuffix(upper, quote); ends && len(base) > 1 && known(base) {
-				all = append(all, spelling{base, 1})
+				all = append(all, spelling{symbol: base, units: 1})
 				break
 			}
 		}
@@ -73,7 +86,7 @@ func spellings(venue, symbol string, known func(base string) bool) []spelling {
 	for _, s := range all[:len(all):len(all)] {
 		for _, m := range multiples {
 			if rest, ok := strings.CutPrefix(strings.ToUpper(s.symbol), m.prefix); ok && startsWithLetters(rest) {
-				all = append(all, spelling{rest, m.units})
+				all = append(all, spelling{rest, m.units, s.guessed})
 				break
 			}
 		}

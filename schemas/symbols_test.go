@@ -151,7 +151,10 @@ func TestSymbolsAreReadAsVenuesSpellThem(t *testing.T) {
 		{"XBTUSD", "kraken", "bitcoin", "", 1, 100},
 		{"XXBTZEUR", "kraken", "bitcoin", "", 1, 100},
 		{"tBTCUSD", "bitfinex", "bitcoin", "", 1, 100},
-		{"BTCUSDT", "", "", "", 1, 0}, // without a venue nothing says that it is a pair
+		{"BTCUSDT", "", "bitcoin", "", 1, 80}, // without a venue only its letters say that it is a pair
+		{"BTCETH", "", "", "", 1, 0},
+		{"BTCUSD", "", "", "", 1, 0},
+		{"QUOKUSDT", "", "", "", 1, 0},
 		{"QUOKUSDT", "binance", "", "", 1, 0},
 		{"DOT.S", "kraken", "polkadot", "", 1, 100},
 		{"DOT.S", "okx", "", "", 1, 0},

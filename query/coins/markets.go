@@ -5,7 +5,6 @@ import (
 	"context"
 	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/schemas"
@@ -85,8 +84,9 @@ func (u *Unit) getMarkets(_ context.Context, r *query.Request) (query.Answer, er
 
 // market reads one input as it was recorded at a time. A market that tells no price at all is none.
 func (u *Unit) market(symbol string, in *eventsv1.PriceInput, at int64) (Market, bool) {
+	quote, _ := u.board.Quote(in.QuoteId)
 	m := Market{
-		Exchange: in.Provider, Pair: symbol + "/" + u.quote(in.QuoteId), VenueSymbol: in.Symbol, Price: in.Last, Volume24h: in.Volume24H,
+		Exchange: in.Provider, Pair: symbol + "/" + quote, VenueSymbol: in.Symbol, Price: in.Last, Volume24h: in.Volume24H,
 		Bid: in.Bid, Ask: in.Ask, UpdatedAt: query.FormatTime(max(in.LastHeard, in.QuoteHeard)),
 	}
 	if at-in.LastHeard > int64(schemas.FreshFor) || m.Price <= 0 {
@@ -100,12 +100,4 @@ func (u *Unit) market(symbol string, in *eventsv1.PriceInput, at int64) (Market,
 		m.PriceUSD = &usd
 	}
 	return m, m.Price > 0
-}
-
-// quote writes a quote as pairs do: the symbol of a coin, the code of a currency.
-func (u *Unit) quote(id string) string {
-	if coin, ok := u.board.Coins().ByID(id); ok {
-		return coin.Symbol
-	}
-	return strings.ToUpper(id)
 }

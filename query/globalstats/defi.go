@@ -24,9 +24,10 @@ type DefiHistory interface {
 
 // Defi answers the endpoints about DeFi. What is current is the newest summary of its fold.
 type Defi struct {
-	newest atomic.Pointer[eventsv1.DefiSummary]
-	held   query.Held[defiVersion, string]
-	series *series
+	catalog *query.Catalog
+	newest  atomic.Pointer[eventsv1.DefiSummary]
+	held    query.Held[defiVersion, string]
+	series  *series
 }
 
 // defiVersion is what current answers are made from.
@@ -36,7 +37,9 @@ type defiVersion struct {
 }
 
 // NewDefi makes the unit.
-func NewDefi(history DefiHistory) *Defi { return &Defi{series: newDefiSeries(history)} }
+func NewDefi(catalog *query.Catalog, history DefiHistory) *Defi {
+	return &Defi{catalog: catalog, series: newDefiSeries(history)}
+}
 
 // Apply takes a record of defi.v1. One that comes twice never takes the answers back in time.
 func (d *Defi) Apply(rec query.TailRecord) error {
@@ -99,6 +102,7 @@ type DefiOverview struct {
 	CefiTVL                 float64  `json:"cefiTvl" doc:"USD held by exchanges"`
 	DefiMarketCap           *float64 `json:"defiMarketCap,omitempty" doc:"USD, of the coins in the category"`
 	DefiMarketDominance     *float64 `json:"defiMarketDominance,omitempty" doc:"Percent of the market cap of all coins"`
+	CategorizedMarketCap    *float64 `json:"categorizedMarketCap,omitempty" doc:"Percent of the market cap of all coins that is of coins whose categories a source has told. Sources tell them coin by coin: while this grows after a first start, so do defiMarketCap and defiMarketDominance"`
 	DefiToCefiRatio         *float64 `json:"defiToCefiRatio,omitempty" doc:"totalTvl / cefiTvl"`
 	LendingAPY              *float64 `json:"lendingApy,omitempty" doc:"Percent, weighted by what is supplied"`
 	StakingAPY              *float64 `json:"stakingApy,omitempty" doc:"Percent, weighted by what is staked"`
@@ -131,10 +135,27 @@ func (d *Defi) getOverview(_ context.Context, r *query.Request) (query.Answer, e
 		return DefiBody{DefiOverview{
 			TotalTVL: s.TotalTvl, TotalTVLWithDoubleCount: s.TotalTvlWithDoubleCount, LendingTVL: s.LendingTvl, StakingTVL: s.StakingTvl,
 			BorrowingTVL: s.BorrowingTvl, CefiTVL: s.CefiTvl, DefiMarketCap: s.DefiMarketCap, DefiMarketDominance: s.DefiMarketDominance,
-			DefiToCefiRatio: s.DefiToCefiRatio, LendingAPY: s.LendingRates.Weighted, StakingAPY: s.StakingRates.Weighted,
+			CategorizedMarketCap: categorized(d.catalog.Snapshot().Coins),
+			DefiToCefiRatio:      s.DefiToCefiRatio, LendingAPY: s.LendingRates.Weighted, StakingAPY: s.StakingRates.Weighted,
 			BorrowAPY: s.BorrowingRates.Weighted, ProtocolCount: s.ProtocolCount, Timestamp: seconds(s.Time),
 		}, age}
 	})
+}
+
+// categorized is how much of the market cap of coins is of those with categories, in percent; nil where there is none.
+func categorized(coins []*query.CatalogCoin) *float64 {
+	sum, all := 0.0, 0.0
+	for _, c := range coins {
+		marketCap := c.Market.GetMarketCap()
+		if all += marketCap; len(c.Categories) > 0 {
+			sum += marketCap
+		}
+	}
+	if all <= 0 {
+		return nil
+	}
+	percent := sum / all * 100
+	return &percent
 }
 
 // pastOfDefi is the metric that a source tells the past of.

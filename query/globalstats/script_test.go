@@ -46,7 +46,7 @@ func (s watched) FearGreedHistory(ctx context.Context, from, to time.Time) ([]*e
 func newWorld(t testing.TB) *world {
 	w := &world{World: querytest.NewWorld(t, querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,", "ethereum,ETH,Ethereum,2,coin,,"))}
 	store := &watched{w: w}
-	w.unit, w.defi = globalstats.New(w.Catalog, store), globalstats.NewDefi(store)
+	w.unit, w.defi = globalstats.New(w.Catalog, store), globalstats.NewDefi(w.Catalog, store)
 	w.Lines["store"] = func([]string) { // opens one: what is published from now on is kept
 		w.Open(enginetest.Database(t))
 		store.Store = w.Store

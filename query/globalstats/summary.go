@@ -28,6 +28,17 @@ type Summary struct {
 	Age               query.AgeMeta    `json:"_meta"`
 }
 
+// SummaryToolBody is the tool's form: movers, sentiment and the index of fear and greed are tools of their own.
+type SummaryToolBody struct {
+	TotalMarketCapUSD float64       `json:"totalMarketCapUsd"`
+	Volume24hUSD      float64       `json:"volume24hUsd"`
+	BTCDominance      float64       `json:"btcDominance" doc:"Percent of the total market cap"`
+	ETHDominance      float64       `json:"ethDominance" doc:"Percent of the total market cap"`
+	Trend24h          *float64      `json:"trend24h,omitempty" doc:"Change of the market cap as a fraction: 0.02 is +2%"`
+	Timestamp         int64         `json:"timestamp" doc:"Unix seconds"`
+	Age               query.AgeMeta `json:"_meta"`
+}
+
 // SummaryMovers holds the movers of each segment.
 type SummaryMovers struct {
 	Data     []Segment `json:"data"`
@@ -43,14 +54,19 @@ type SummarySentiment struct {
 func (u *Unit) summary() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/global-stats/summary", ID: "getMarketSummary", Tool: "market_summary", Tag: tag,
-		Summary: "The whole market at a glance: sums, movers, sentiment, fear and greed",
-		Body:    SummaryBody{}, ToolBody: Summary{}, Hot: true, Handle: u.getSummary,
+		Summary:     "The whole market at a glance",
+		Description: "Market cap, volume and dominance; in the reference view also movers, sentiment, and fear and greed.",
+		Body:        SummaryBody{}, ToolBody: SummaryToolBody{}, Hot: true, Handle: u.getSummary,
 	}
 }
 
 func (u *Unit) getSummary(_ context.Context, r *query.Request) (query.Answer, error) {
 	return u.answer(r, key{operation: "summary"}, func(now current) (any, error) {
-		metrics, sentiment := metricsOf(now), sentimentOf(now)
+		metrics := metricsOf(now)
+		if r.View == query.Tool {
+			return SummaryToolBody{metrics.TotalMarketCap, metrics.TotalVolume24h, metrics.BTCDominance, metrics.ETHDominance, metrics.Trend24h, metrics.Timestamp, metrics.Age}, nil
+		}
+		sentiment := sentimentOf(now)
 		s := Summary{
 			TotalMarketCapUSD: metrics.TotalMarketCap, Volume24hUSD: metrics.TotalVolume24h, BTCDominance: metrics.BTCDominance,
 			ETHDominance: metrics.ETHDominance, Trend24h: metrics.Trend24h, Metrics: metrics,
@@ -60,9 +76,6 @@ func (u *Unit) getSummary(_ context.Context, r *query.Request) (query.Answer, er
 		}
 		for _, ranks := range schemas.RankRanges {
 			s.Movers.Data = append(s.Movers.Data, now.moversIn(ranks, defaultMovers, schemas.MoversMinVolume))
-		}
-		if r.View == query.Tool {
-			return s, nil
 		}
 		return SummaryBody{s}, nil
 	})

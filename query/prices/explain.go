@@ -44,7 +44,8 @@ type Input struct {
 	Bid          float64  `json:"bid,omitempty"`
 	Ask          float64  `json:"ask,omitempty"`
 	Last         float64  `json:"last,omitempty"`
-	Quote        string   `json:"quote"`
+	Quote        string   `json:"quote" doc:"What it is told in: symbol of a coin or code of a currency"`
+	QuoteCoinID  string   `json:"quoteCoinId,omitempty" doc:"Where the quote is a coin"`
 	RateUsed     float64  `json:"rateUsed,omitempty"`
 	PriceUSD     *float64 `json:"priceUsd,omitempty"`
 	ObservedAt   string   `json:"observedAt,omitempty" format:"date-time" doc:"By the venue's clock"`
@@ -168,7 +169,7 @@ func (u *Unit) explain(coin schemas.Coin, p *eventsv1.Price, region string) *Exp
 		result.Accepted = int(p.Accepted)
 	}
 	for i, in := range inputs {
-		x.Inputs[i] = input(in, p.Method, p.Time, result.Accepted)
+		x.Inputs[i] = u.input(in, p.Method, p.Time, result.Accepted)
 	}
 	for i := 0; i < len(inputs); {
 		j, accepted := i, false
@@ -192,10 +193,11 @@ func reproduces(p *eventsv1.Price, r schemas.Aggregated) bool {
 		r.Accepted == int(p.Accepted) && r.Rejected == int(p.Rejected)
 }
 
-func input(in *eventsv1.PriceInput, method uint32, made int64, accepted int) Input {
+func (u *Unit) input(in *eventsv1.PriceInput, method uint32, made int64, accepted int) Input {
+	quote, quoteCoin := u.board.Quote(in.QuoteId)
 	out := Input{
 		Provider: in.Provider, VenueSymbol: in.Symbol, Raw: in.Value, Basis: in.Basis, Bid: in.Bid, Ask: in.Ask, Last: in.Last,
-		Quote: in.QuoteId, RateUsed: in.Rate, ObservedAt: query.FormatTime(in.EventTime), ReceivedAt: query.FormatTime(heard(in)),
+		Quote: quote, QuoteCoinID: quoteCoin, RateUsed: in.Rate, ObservedAt: query.FormatTime(in.EventTime), ReceivedAt: query.FormatTime(heard(in)),
 		AgeMs: (made - heard(in)) / int64(time.Millisecond), Accepted: in.Accepted, Reason: in.Reason, DeviationPct: deviation(in),
 		FreshForMs: in.FreshFor / int64(time.Millisecond),
 		Offset:     Position{schemas.TopicTicksRaw, in.Partition, in.Offset},

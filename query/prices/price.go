@@ -109,7 +109,7 @@ func (u *Unit) bare(coin query.Named) PriceBody {
 func (u *Unit) whole(coin query.Named, e *query.Entry, fresh query.Freshness) PriceBody {
 	body := u.bare(coin)
 	body.Data.Aggregated.Value = aggregated(e, fresh)
-	body.Data.Providers = rows(coin.Coin, e.Latest.Inputs, e.Latest.Simulated)
+	body.Data.Providers = u.rows(coin.Coin, e.Latest.Inputs, e.Latest.Simulated)
 	body.Meta.Count = len(body.Data.Providers)
 	body.Meta.LastUpdated, body.Meta.IsStale = query.FormatTime(e.Latest.Time), fresh.Stale
 	return body
@@ -153,7 +153,7 @@ func (u *Unit) inRegion(body *PriceBody, e *query.Entry, fresh query.Freshness, 
 	if !known {
 		result.Reason = reasonNewer
 	}
-	body.Data.Providers = rows(e.Coin, inputs, e.Latest.Simulated)
+	body.Data.Providers = u.rows(e.Coin, inputs, e.Latest.Simulated)
 	body.Meta.Count = len(inputs)
 	if result.Reason != "" {
 		body.Data.Aggregated.Value = nil

@@ -49,7 +49,8 @@ type Row struct {
 	Category     string   `json:"category" enum:"price"`
 	UpdatedAt    string   `json:"updated_at,omitempty" format:"date-time" doc:"When the market was last heard"`
 	VenueSymbol  string   `json:"venueSymbol"`
-	Quote        string   `json:"quote" doc:"Coin id or currency code"`
+	Quote        string   `json:"quote" doc:"What it is told in: symbol of a coin or code of a currency"`
+	QuoteCoinID  string   `json:"quoteCoinId,omitempty" doc:"Where the quote is a coin"`
 	Raw          float64  `json:"raw,omitempty" doc:"In the quote"`
 	Basis        string   `json:"basis,omitempty" doc:"last, bid, ask or mid"`
 	RateUsed     float64  `json:"rateUsed,omitempty" doc:"USD for one unit of the quote"`
@@ -75,12 +76,13 @@ func aggregated(e *query.Entry, fresh query.Freshness) *Aggregated {
 	}
 }
 
-func rows(coin schemas.Coin, inputs []*eventsv1.PriceInput, simulated bool) []Row {
+func (u *Unit) rows(coin schemas.Coin, inputs []*eventsv1.PriceInput, simulated bool) []Row {
 	all := make([]Row, len(inputs))
 	for i, in := range inputs {
+		quote, quoteCoin := u.board.Quote(in.QuoteId)
 		all[i] = Row{
 			Provider: in.Provider, Symbol: coin.Symbol, Category: "price", UpdatedAt: query.FormatTime(heard(in)),
-			VenueSymbol: in.Symbol, Quote: in.QuoteId, Raw: in.Value, Basis: in.Basis, RateUsed: in.Rate,
+			VenueSymbol: in.Symbol, Quote: quote, QuoteCoinID: quoteCoin, Raw: in.Value, Basis: in.Basis, RateUsed: in.Rate,
 			Accepted: in.Accepted, Reason: in.Reason, DeviationPct: deviation(in), Simulated: simulated,
 		}
 		if in.PriceUsd > 0 {

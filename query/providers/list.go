@@ -18,6 +18,22 @@ type Body struct {
 	Meta      query.Meta            `json:"meta"`
 }
 
+// ToolBody is the tool's form: what a model chooses a provider by. The reference view says how reading each goes.
+type ToolBody struct {
+	Providers []ToolProvider `json:"providers" doc:"By slug"`
+	Meta      query.Meta     `json:"meta"`
+}
+
+// ToolProvider is a provider in the tool's form.
+type ToolProvider struct {
+	Slug       string   `json:"slug" example:"kraken"`
+	Name       string   `json:"name" example:"Kraken"`
+	Categories []string `json:"categories" doc:"What it tells"`
+	Kind       string   `json:"kind" enum:"exchange,cefi,defi,reference"`
+	Status     string   `json:"status" enum:"healthy,degraded,down,disabled"`
+	Simulated  bool     `json:"simulated,omitempty"`
+}
+
 const (
 	categoryPrice = "price"
 	categoryRate  = "rate"
@@ -36,7 +52,7 @@ func (u *Unit) list() query.Endpoint {
 		Summary: "Every venue and source, with its terms and how reading it goes",
 		Params: []query.Param{{Name: "category", Kind: query.Text, Allowed: categories, Example: categoryPrice,
 			Doc: "Only the providers that tell this."}},
-		Body: Body{}, Handle: u.getList,
+		Body: Body{}, ToolBody: ToolBody{}, Handle: u.getList,
 	}
 }
 
@@ -56,7 +72,15 @@ func (u *Unit) getList(ctx context.Context, r *query.Request) (query.Answer, err
 	}
 	newest := max(u.catalog.Snapshot().SourcesTime, u.board.Now(), u.book.Snapshot().Time)
 	body.Meta.Count, body.Meta.LastUpdated = len(body.Providers), query.FormatTime(newest)
-	answer, err := query.Encode(body)
+	told := any(body)
+	if r.View == query.Tool {
+		short := ToolBody{Providers: make([]ToolProvider, len(body.Providers)), Meta: body.Meta}
+		for i, p := range body.Providers {
+			short.Providers[i] = ToolProvider{p.Slug, p.Name, p.Categories, p.Kind, p.Status, p.Simulated}
+		}
+		told = short
+	}
+	answer, err := query.Encode(told)
 	answer.Simulated = simulated
 	return answer, err
 }

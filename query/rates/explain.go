@@ -25,6 +25,7 @@ type Explanation struct {
 
 // Input is a rate as it was told, and what was made of it.
 type Input struct {
+	ID             string   `json:"id" doc:"As in the rates"`
 	Provider       string   `json:"provider"`
 	ProviderSymbol string   `json:"providerSymbol,omitempty"`
 	Category       string   `json:"category"`
@@ -101,7 +102,7 @@ func input(e *eventsv1.RateEntry, now int64) Input {
 		said = &eventsv1.Rate{}
 	}
 	in := Input{
-		Provider: e.Provider, ProviderSymbol: e.ProviderSymbol, Category: e.Category, Source: e.Source, Pool: e.Pool,
+		ID: rateID(e.Source, e.Category, e.Pool), Provider: e.Provider, ProviderSymbol: e.ProviderSymbol, Category: e.Category, Source: e.Source, Pool: e.Pool,
 		Raw: said.Raw, RawUnit: said.RawUnit, Compounding: said.Compounding, APR: e.Apr, APY: e.Apy, Accepted: query.RateCounts(e, now),
 		ObservedAt: query.FormatTime(said.EventTime), ReceivedAt: query.FormatTime(e.Heard), AgeMs: (now - e.Heard) / int64(time.Millisecond),
 		Offset: Position{schemas.TopicRatesRaw, 0, e.Offset},

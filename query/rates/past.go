@@ -63,6 +63,7 @@ type Past struct {
 
 // PastEntry is a rate as it was told, or what it did in an hour or a day.
 type PastEntry struct {
+	ID             string        `json:"id" doc:"As in the current rates"`
 	Provider       string        `json:"provider" example:"aave-v3"`
 	Symbol         string        `json:"symbol" example:"ETH"`
 	Category       string        `json:"category" enum:"lending,staking,borrowing,price"`
@@ -231,7 +232,9 @@ func tellPoint(coin *coinRates, p query.RatePoint, step time.Duration) PastEntry
 		Metadata: &PastMetadata{Source: p.Source, Pool: p.Pool, Chain: p.Chain, APR: p.APR, TVLUSD: p.TVL, Origin: string(p.Origin), Simulated: p.Simulated},
 	}
 	if p.Category == categoryPrice {
-		e.UnitType, e.UnitSymbol = unitAbsolute, "USD"
+		e.ID, e.UnitType, e.UnitSymbol = rateID(p.Provider, categoryPrice, p.ProviderSymbol), unitAbsolute, "USD"
+	} else {
+		e.ID = rateID(p.Source, p.Category, p.Pool)
 	}
 	if p.APR != nil && *p.APR == p.Close { // what is told as an APY says nothing else
 		e.Metadata.APR = nil

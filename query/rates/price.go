@@ -30,10 +30,11 @@ func (u *Unit) pricesOf(coin *coinRates, e *query.Entry, provider string) []Entr
 		if !in.Accepted || provider != "" && in.Provider != provider {
 			continue
 		}
+		quote, quoteCoin := u.board.Quote(in.QuoteId)
 		rows = append(rows, Entry{
-			Provider: in.Provider, ProviderName: u.venues[in.Provider].Name, Symbol: coin.symbol, Category: categoryPrice, Rate: in.PriceUsd,
+			ID: rateID(in.Provider, categoryPrice, in.Symbol), Provider: in.Provider, ProviderName: u.venues[in.Provider].Name, Symbol: coin.symbol, Category: categoryPrice, Rate: in.PriceUsd,
 			CoinID: coin.id, ProviderSymbol: in.Symbol, UnitType: unitAbsolute, UnitSymbol: "USD", LastUpdated: query.FormatTime(heard(in)),
-			Metadata: &Metadata{Raw: strconv.FormatFloat(in.Value, 'g', -1, 64), RawUnit: in.QuoteId, Quote: in.QuoteId, Pair: coin.symbol + "/" + u.symbol(in.QuoteId),
+			Metadata: &Metadata{Raw: strconv.FormatFloat(in.Value, 'g', -1, 64), RawUnit: quote, Quote: quote, QuoteCoinID: quoteCoin, Pair: coin.symbol + "/" + quote,
 				Basis: in.Basis, RateUsed: in.Rate, ObservedAt: query.FormatTime(in.EventTime), Simulated: e.Latest.Simulated},
 		})
 	}
@@ -41,14 +42,6 @@ func (u *Unit) pricesOf(coin *coinRates, e *query.Entry, provider string) []Entr
 		return cmp.Or(cmp.Compare(b.Rate, a.Rate), strings.Compare(a.Provider, b.Provider), strings.Compare(a.ProviderSymbol, b.ProviderSymbol))
 	})
 	return rows
-}
-
-// symbol is that of a quote: a coin id or a currency code.
-func (u *Unit) symbol(quote string) string {
-	if coin, ok := u.board.Coins().ByID(quote); ok {
-		return coin.Symbol
-	}
-	return quote
 }
 
 // heard is when a market was last heard.

@@ -16,6 +16,7 @@ const (
 
 // Entry is what a provider pays or asks for a coin, or the price that an exchange tells.
 type Entry struct {
+	ID             string    `json:"id" example:"defillama-yields:lending:aa70268e-4b52-42bf-a116-608b370f9501" doc:"The same for this rate in every answer, and of no other: source:category:pool, of a price provider:price:providerSymbol"`
 	Provider       string    `json:"provider" example:"aave-v3"`
 	ProviderName   string    `json:"providerName,omitempty" example:"Aave V3"`
 	Symbol         string    `json:"symbol" example:"ETH"`
@@ -50,9 +51,10 @@ type Metadata struct {
 	Countries     *Countries `json:"countries,omitempty" doc:"As far as the provider tells"`
 	Promo         bool       `json:"promo,omitempty" doc:"For a while, or for some"`
 	Raw           string     `json:"raw,omitempty" doc:"The number as it was told"`
-	RawUnit       string     `json:"rawUnit,omitempty" doc:"What it is, such as apr_fraction_hourly"`
+	RawUnit       string     `json:"rawUnit,omitempty" doc:"What it is, such as apr_fraction_hourly; of a price the quote"`
 	Compounding   string     `json:"compounding,omitempty" doc:"How often an APR is taken to be reinvested"`
-	Quote         string     `json:"quote,omitempty" doc:"Of a price, coin id or currency code"`
+	Quote         string     `json:"quote,omitempty" doc:"Of a price, what it is told in: symbol of a coin or code of a currency"`
+	QuoteCoinID   string     `json:"quoteCoinId,omitempty" doc:"Of a price that is told in a coin"`
 	Pair          string     `json:"pair,omitempty" doc:"Of a price, BASE/QUOTE"`
 	Basis         string     `json:"basis,omitempty" doc:"Of a price, what it was taken from"`
 	RateUsed      float64    `json:"rateUsed,omitempty" doc:"Of a price, USD for one unit of the quote"`
@@ -108,11 +110,15 @@ func (ix *index) meta(r *query.Request, age query.Age, count int) Meta {
 // tell writes a rate that counts.
 func (e *rate) tell(u *Unit, ix *index) Entry {
 	return Entry{
-		Provider: e.Provider, ProviderName: u.nameOf(ix, e.Provider), Symbol: e.coin.symbol, Category: e.Category, Rate: e.Apy, CoinID: e.coin.id,
+		ID: rateID(e.Source, e.Category, e.Pool), Provider: e.Provider, ProviderName: u.nameOf(ix, e.Provider), Symbol: e.coin.symbol, Category: e.Category, Rate: e.Apy, CoinID: e.coin.id,
 		ProviderSymbol: e.ProviderSymbol, Metadata: metadata(e.RateEntry), UnitType: unitPercentage, UnitSymbol: "%",
 		LastUpdated: query.FormatTime(e.Heard),
 	}
 }
+
+// rateID names a rate by what a source calls it, so it stays when the provider's name, its coin or anything that is told of it
+// changes. Slugs and categories have no colon.
+func rateID(source, category, pool string) string { return source + ":" + category + ":" + pool }
 
 func metadata(e *eventsv1.RateEntry) *Metadata {
 	said := e.Said

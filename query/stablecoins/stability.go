@@ -57,7 +57,8 @@ type Episode struct {
 type Native struct {
 	Exchange     string   `json:"exchange" example:"kraken"`
 	VenueSymbol  string   `json:"venueSymbol"`
-	Quote        string   `json:"quote" doc:"Coin id or currency code"`
+	Quote        string   `json:"quote" doc:"What it is told in: symbol of a coin or code of a currency"`
+	QuoteCoinID  string   `json:"quoteCoinId,omitempty" doc:"Where the quote is a coin"`
 	Price        float64  `json:"price" doc:"In the quote"`
 	Native       bool     `json:"native" doc:"It is quoted in the currency of the peg, so no rate stands between"`
 	DeviationBps *float64 `json:"deviationBps,omitempty" doc:"Signed basis points from the peg; left out where the quote could not be converted"`
@@ -91,7 +92,7 @@ func (u *Unit) getStability(ctx context.Context, r *query.Request) (query.Answer
 	back, _ := readWindow(r.Text("window"))
 	body := StabilityBody{
 		PegTarget: k.target, Deviation: *deviation, Window: strings.ToLower(r.Text("window")), Granularity: back.granularity,
-		History: []Point{}, Episodes: []Episode{}, NativeQuotes: k.quotes(), Ambiguous: len(others) > 0,
+		History: []Point{}, Episodes: []Episode{}, NativeQuotes: u.quotes(k), Ambiguous: len(others) > 0,
 		Alternatives: others,
 	}
 	var kept query.PegStatistic
@@ -176,15 +177,16 @@ func (b *StabilityBody) tellPast(p *past, r *query.Request) {
 }
 
 // quotes are the markets that the last price was made from.
-func (k *known) quotes() []Native {
+func (u *Unit) quotes(k *known) []Native {
 	quotes := []Native{}
 	if k.entry == nil {
 		return quotes
 	}
 	for _, in := range k.entry.Latest.Inputs {
 		if price := told(in); price > 0 {
+			quote, quoteCoin := u.board.Quote(in.QuoteId)
 			quotes = append(quotes, Native{
-				Exchange: in.Provider, VenueSymbol: in.Symbol, Quote: in.QuoteId, Price: price, Native: in.QuoteId == k.peg,
+				Exchange: in.Provider, VenueSymbol: in.Symbol, Quote: quote, QuoteCoinID: quoteCoin, Price: price, Native: in.QuoteId == k.peg,
 				DeviationBps: k.deviationIn(in, price), Accepted: in.Accepted,
 			})
 		}

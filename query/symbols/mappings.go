@@ -11,6 +11,8 @@ import (
 
 const (
 	maxMappings = 1_000
+	// maxKept bounds the mappings that are held: sixteen venues list some ten thousand symbols.
+	maxKept = 100_000
 	// mappingsFor is how long mappings are answered again: to find when each was first read looks at all ticks that are
 	// kept, and a new one is a listing or an operator's word.
 	mappingsFor = 5 * time.Minute
@@ -21,8 +23,9 @@ func (u *Unit) mappings() query.Endpoint {
 		Method: http.MethodGet, Path: "/api/v1/symbols/mappings", ID: "listSymbolMappings", Tag: "symbols",
 		Summary:     "Which coins the symbols of venues mean",
 		Description: "Overrides come first, then the symbols of venues whose ticks are kept.",
-		Params:      []query.Param{{Name: "limit", Kind: query.Integer, Default: "100", Min: 1, Max: maxMappings, Doc: "How many."}},
-		Body:        MappingsBody{}, Handle: u.getMappings,
+		Params: []query.Param{{Name: "limit", Kind: query.Integer, Default: "100", Min: 1, Max: maxMappings, Doc: "How many."},
+			{Name: "offset", Kind: query.Integer, Default: "0", Min: 0, Max: maxKept, Doc: "Mappings to pass over."}},
+		Body: MappingsBody{}, Handle: u.getMappings,
 	}
 }
 
@@ -33,12 +36,15 @@ func (u *Unit) getMappings(ctx context.Context, r *query.Request) (query.Answer,
 	}
 	now := u.catalog.Snapshot()
 	body := MappingsBody{Data: MappingsData{Mappings: []Mapping{}, Timestamp: u.timestamp(now)}}
-	for _, m := range kept[:min(len(kept), int(r.Integer("limit")))] {
+	offset := min(len(kept), int(r.Integer("offset")))
+	page := kept[offset:]
+	page = page[:min(len(page), int(r.Integer("limit")))]
+	for _, m := range page {
 		body.Data.Mappings = append(body.Data.Mappings, Mapping{Source: m.Source, Symbol: m.Symbol, CatalogID: m.CoinID, Confidence: m.Confidence,
 			Method: string(m.Method), CreatedAt: query.FormatTime(m.Since.UnixNano())})
 	}
 	body.Data.Count = len(body.Data.Mappings)
-	body.Meta = query.Meta{Count: body.Data.Count, LastUpdated: body.Data.Timestamp, Clamped: r.Clamped()}
+	body.Meta = MappingsMeta{query.Meta{Count: body.Data.Count, LastUpdated: body.Data.Timestamp, Clamped: r.Clamped()}, offset, len(kept), offset+len(page) < len(kept)}
 	answer, err := query.Encode(body)
 	answer.Simulated = now.Simulated
 	return answer, err
@@ -51,7 +57,7 @@ func (u *Unit) readMappings(ctx context.Context, now time.Time) ([]schemas.Symbo
 	if age := now.Sub(u.keptAt); u.kept != nil && age >= 0 && age < mappingsFor {
 		return u.kept, nil
 	}
-	found, err := u.history.Mappings(ctx, maxMappings)
+	found, err := u.history.Mappings(ctx, maxKept)
 	if err != nil {
 		return nil, err
 	}

@@ -55,7 +55,15 @@ type BatchData struct {
 // MappingsBody answers GET /api/v1/symbols/mappings.
 type MappingsBody struct {
 	Data MappingsData `json:"data"`
-	Meta query.Meta   `json:"meta"`
+	Meta MappingsMeta `json:"meta"`
+}
+
+// MappingsMeta tells about a page of mappings.
+type MappingsMeta struct {
+	query.Meta
+	Offset    int  `json:"offset" doc:"Mappings that were passed over"`
+	Total     int  `json:"total" doc:"Mappings that hold"`
+	Truncated bool `json:"truncated,omitempty" doc:"There are more: ask again with an offset that is greater by count"`
 }
 
 // MappingsData are the mappings that hold.

@@ -28,7 +28,7 @@ func Find(configured string) (string, error) {
 		}
 		return configured, nil
 	}
-	version, ok := pinnedVersion(runtime.GOOS, runtime.GOARCH)
+	source, version, ok := pinned(runtime.GOOS, runtime.GOARCH)
 	if !ok {
 		return "", fmt.Errorf("%w: none is pinned for %s/%s; use an outside ClickHouse, or name a libchdb of your own in the configuration",
 			ErrNoLibrary, runtime.GOOS, runtime.GOARCH)
@@ -39,22 +39,23 @@ func Find(configured string) (string, error) {
 	}
 	path := filepath.Join(cache, "marketlog", "libchdb-"+version, "libchdb.so")
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("%w: no %s; run: make engine", ErrNoLibrary, path)
+		return "", fmt.Errorf("%w: no %s; run `make engine` in a checkout, or `npm pack %s@%s` and move package/libchdb.so out of its archive to that path",
+			ErrNoLibrary, path, source, version)
 	} else if err != nil {
 		return "", fmt.Errorf("%w: %w", ErrNoLibrary, err)
 	}
 	return path, nil
 }
 
-// pinnedVersion reads pins.txt, which names platforms as uname does.
-func pinnedVersion(goos, goarch string) (version string, ok bool) {
+// pinned reads from pins.txt, which names platforms as uname does, the npm package with the library and its version.
+func pinned(goos, goarch string) (source, version string, ok bool) {
 	system := map[string]string{"linux": "Linux", "darwin": "Darwin"}[goos]
 	machine := map[string]string{"linux/amd64": "x86_64", "linux/arm64": "aarch64", "darwin/amd64": "x86_64", "darwin/arm64": "arm64"}[goos+"/"+goarch]
 	for line := range strings.Lines(pins) {
 		field := strings.Fields(line)
 		if len(field) == 5 && field[0] == system && field[1] == machine {
-			return field[3], true
+			return field[2], field[3], true
 		}
 	}
-	return "", false
+	return "", "", false
 }
