@@ -47,7 +47,7 @@ func (f *front) run(ctx context.Context, fallback http.Handler) error {
 	if err != nil {
 		return err
 	}
-	server := &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := &http.Server{ReadTimeout: arrival, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Connection", "close")
 		fallback.ServeHTTP(w, r)
 	})}

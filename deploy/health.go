@@ -80,13 +80,20 @@ func (p *port) close() {
 	}
 }
 
+// A request has to arrive within arrival, also the body of one that is refused unread; a connection may be silent for idle
+// between two of them. Handlers that read or answer for longer move the deadline themselves.
+const (
+	arrival = 10 * time.Second
+	idle    = time.Minute
+)
+
 // serveHTTP serves handler until ctx ends, then gives open answers two seconds.
 func (p *port) serveHTTP(ctx context.Context, handler http.Handler) error {
 	listener, err := p.listen()
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{Handler: handler, ReadTimeout: arrival, IdleTimeout: idle}
 	stopped := make(chan struct{})
 	serving, done := context.WithCancel(ctx)
 	go func() {

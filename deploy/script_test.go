@@ -14,7 +14,7 @@ import (
 	"github.com/marketlog/marketlog/deploy/embedded/sqlport"
 )
 
-// TestMain lets the scripts know the command `marketlog`.
+// TestMain lets the scripts know the commands `marketlog` and `drainer`.
 func TestMain(m *testing.M) {
 	sqlport.RunIfChild()
 	testscript.Main(endingTheDemo{m}, map[string]func(){
@@ -22,6 +22,7 @@ func TestMain(m *testing.M) {
 			app := App{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: os.Environ()}
 			os.Exit(app.Execute(Interruptible(), os.Args[1:]))
 		},
+		"drainer": drainer,
 	})
 }
 

@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -21,8 +22,11 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/marketlog/marketlog/deploy/embedded/engine"
+	"github.com/marketlog/marketlog/stream"
 	"github.com/marketlog/marketlog/stream/history"
 	"github.com/marketlog/marketlog/stream/streamtest"
 )
@@ -105,6 +109,79 @@ func TestCertificateIsReadAgainWhenItChanges(t *testing.T) {
 	}
 	if _, err := serverTLS(ServerTLSConfig{Cert: certFile, Key: filepath.Join(folder, "none")}, quiet); err == nil || !strings.Contains(err.Error(), "tls.key") {
 		t.Errorf("a start without a key: got %v, want an error that names it", err)
+	}
+}
+
+// A real broker that takes nothing but TLS and a login: by both clients, the one that writes and the one that tails read with.
+func TestKafkaIsReachedOverTLSWithALogin(t *testing.T) {
+	folder := t.TempDir()
+	certFile, keyFile := selfSigned(t, folder, 1)
+	addr := streamtest.StartSecureKafka(t, streamtest.KafkaSecurity{CertFile: certFile, KeyFile: keyFile, User: "marketlog", Password: "secret"})
+	password, wrong := filepath.Join(folder, "password"), filepath.Join(folder, "wrong")
+	for path, text := range map[string]string{password: "secret\n", wrong: "guessed\n"} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	configure := func(change func(*KafkaConfig)) stream.Config {
+		t.Helper()
+		cfg := DefaultConfig()
+		cfg.Kafka.Brokers, cfg.Kafka.TLS = []string{addr}, TLSConfig{Enabled: true, CAFile: certFile}
+		cfg.Kafka.SASL = SASLConfig{Mechanism: "scram-sha-512", User: "marketlog", PasswordFile: password}
+		change(&cfg.Kafka)
+		config, err := cfg.streamConfig(cfg.Kafka.Brokers)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return config
+	}
+	for _, mechanism := range []string{"plain", "scram-sha-256", "scram-sha-512"} {
+		config := configure(func(c *KafkaConfig) { c.SASL.Mechanism = mechanism })
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		producer, err := config.NewProducer()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer producer.Close()
+		if created, err := kadm.NewClient(producer).CreateTopic(ctx, 1, 1, nil, mechanism); err != nil || created.Err != nil {
+			t.Fatalf("%s: making a topic: %v, %v", mechanism, err, created.Err)
+		}
+		if err := producer.ProduceSync(ctx, &kgo.Record{Topic: mechanism, Value: []byte("over TLS")}).FirstErr(); err != nil {
+			t.Fatalf("%s: writing: %v", mechanism, err)
+		}
+		enough := errors.New("read")
+		tail := stream.NewTail(stream.TailConfig{Brokers: config.Brokers, Topic: mechanism, Dialer: config.Dialer, Log: quiet})
+		if err := tail.Run(ctx, func(rec stream.TailRecord) error { return fmt.Errorf("%w: %s", enough, rec.Value) }); !errors.Is(err, enough) || !strings.Contains(err.Error(), "over TLS") {
+			t.Errorf("%s: a tail ends with %v, want what was written", mechanism, err)
+		}
+	}
+	// reach asks for metadata by the client that writes, and opens a connection by the one of tails.
+	reach := func(config stream.Config) (written, tailed error) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		client, err := config.NewClient(kgo.RetryTimeout(2 * time.Second))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		_, written = kadm.NewClient(client).BrokerMetadata(ctx)
+		conn, tailed := config.Dialer.DialContext(ctx, "tcp", addr)
+		if tailed == nil {
+			conn.Close()
+		}
+		return written, tailed
+	}
+	for what, change := range map[string]func(*KafkaConfig){
+		"with a wrong password":                    func(c *KafkaConfig) { c.SASL.PasswordFile = wrong },
+		"with a certificate that nobody trusts":    func(c *KafkaConfig) { c.TLS.CAFile = "" },
+		"with a login in the clear":                func(c *KafkaConfig) { c.TLS.Enabled = false },
+		"with a plain login and a wrong user name": func(c *KafkaConfig) { c.SASL.Mechanism, c.SASL.User = "plain", "nobody" },
+	} {
+		if written, tailed := reach(configure(change)); written == nil || tailed == nil {
+			t.Errorf("%s: got %v and %v, want both clients refused", what, written, tailed)
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -23,7 +24,10 @@ const kafkaVersion = "4.3.1"
 
 // KafkaProcess is a real Apache Kafka broker, its own controller (KRaft), with the broker's usual
 // limits and one copy of everything. Its methods must not be called concurrently.
-type KafkaProcess struct{ server }
+type KafkaProcess struct {
+	server
+	secure string // HOST:PORT for TLS and logins; empty without
+}
 
 // Kafka returns the address of a real broker: the one of the package, where its TestMain uses
 // Share, else one of t alone, whose start takes seconds. Topics must be created; take names from
@@ -42,7 +46,7 @@ func Kafka(t testing.TB) string {
 			t.Fatal(err)
 		}
 		shared.folder = folder
-		if shared.broker, err = startKafka(install, folder); err != nil {
+		if shared.broker, err = startKafka(install, folder, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -53,12 +57,32 @@ func Kafka(t testing.TB) string {
 func StartKafka(t testing.TB) *KafkaProcess {
 	t.Helper()
 	install := findKafka(t)
-	broker, err := startKafka(install, t.TempDir())
+	broker, err := startKafka(install, t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(broker.kill)
 	return broker
+}
+
+// KafkaSecurity is what a broker asks of its clients.
+type KafkaSecurity struct {
+	// CertFile and KeyFile are the broker's own, in PEM.
+	CertFile, KeyFile string
+	// User and Password are who may log in: by SASL PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512.
+	User, Password string
+}
+
+// StartSecureKafka starts a broker for t alone and returns the address where it speaks nothing but TLS, to those who log in.
+func StartSecureKafka(t testing.TB, security KafkaSecurity) (addr string) {
+	t.Helper()
+	install := findKafka(t)
+	broker, err := startKafka(install, t.TempDir(), &security)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(broker.kill)
+	return broker.secure
 }
 
 // Addr returns HOST:PORT; it stays the same through restarts.
@@ -133,9 +157,9 @@ func findKafka(t testing.TB) kafkaInstall {
 
 // startKafka formats a log under folder and starts a broker on it. A broker that ends at once has
 // lost its port to another process, so it is tried again on others.
-func startKafka(install kafkaInstall, folder string) (*KafkaProcess, error) {
+func startKafka(install kafkaInstall, folder string, security *KafkaSecurity) (*KafkaProcess, error) {
 	for attempt := 1; ; attempt++ {
-		broker, err := tryKafka(install, filepath.Join(folder, fmt.Sprint(attempt)))
+		broker, err := tryKafka(install, filepath.Join(folder, fmt.Sprint(attempt)), security)
 		if err == nil {
 			return broker, nil
 		}
@@ -145,32 +169,46 @@ func startKafka(install kafkaInstall, folder string) (*KafkaProcess, error) {
 	}
 }
 
-func tryKafka(install kafkaInstall, folder string) (*KafkaProcess, error) {
-	ports, err := freePorts(2)
+func tryKafka(install kafkaInstall, folder string, security *KafkaSecurity) (*KafkaProcess, error) {
+	ports, err := freePorts(3)
 	if err != nil {
 		return nil, err
 	}
 	if err := os.Mkdir(folder, 0o700); err != nil {
 		return nil, err
 	}
+	listeners := fmt.Sprintf("PLAINTEXT://127.0.0.1:%d,CONTROLLER://127.0.0.1:%d", ports[0], ports[1])
+	var more []byte
+	var users []string
+	if security != nil {
+		listeners += fmt.Sprintf(",SECURE://127.0.0.1:%d", ports[2])
+		if more, err = security.properties(folder); err != nil {
+			return nil, err
+		}
+		users = security.users()
+	}
+	settings := append(kafkaProperties(folder, listeners, ports[1]), more...)
 	properties := filepath.Join(folder, "server.properties")
-	if err := os.WriteFile(properties, kafkaProperties(folder, ports[0], ports[1]), 0o600); err != nil {
+	if err := os.WriteFile(properties, settings, 0o600); err != nil {
 		return nil, err
 	}
 	// Serial collection and the first compiler halve the start; a test's load needs no more.
 	java := []string{
 		install.java, "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", install.jars,
 	}
-	format := append(java, "kafka.tools.StorageTool", "format", "-t", clusterID(), "-c", properties)
+	format := append(slices.Concat(java, []string{"kafka.tools.StorageTool", "format", "-t", clusterID(), "-c", properties}), users...)
 	if out, err := exec.Command(format[0], format[1:]...).CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("formatting the log: %w\n%s", err, out)
 	}
-	broker := &KafkaProcess{server{
-		command: append(java, "kafka.Kafka", properties),
+	broker := &KafkaProcess{server: server{
+		command: slices.Concat(java, []string{"kafka.Kafka", properties}),
 		logPath: filepath.Join(folder, "kafka.log"),
 		addr:    fmt.Sprintf("127.0.0.1:%d", ports[0]),
 		answers: kafkaAnswers,
 	}}
+	if security != nil {
+		broker.secure = fmt.Sprintf("127.0.0.1:%d", ports[2])
+	}
 	if err := broker.start(); err != nil {
 		broker.kill()
 		return nil, fmt.Errorf("%w\n%s", err, broker.logTail())
@@ -180,12 +218,12 @@ func tryKafka(install kafkaInstall, folder string) (*KafkaProcess, error) {
 
 // kafkaProperties returns the configuration. A killed broker may register again only when its old
 // session is over, so that is short; a topic of the broker's own has few partitions to start faster.
-func kafkaProperties(folder string, clients, controller int) []byte {
+func kafkaProperties(folder, listeners string, controller int) []byte {
 	return fmt.Appendf(nil, `process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:%[2]d
 controller.listener.names=CONTROLLER
-listeners=PLAINTEXT://127.0.0.1:%[1]d,CONTROLLER://127.0.0.1:%[2]d
+listeners=%[1]s
 log.dirs=%[3]s
 broker.session.timeout.ms=3000
 broker.heartbeat.interval.ms=500
@@ -198,7 +236,39 @@ transaction.state.log.num.partitions=4
 share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 group.initial.rebalance.delay.ms=0
-`, clients, controller, filepath.Join(folder, "log"))
+`, listeners, controller, filepath.Join(folder, "log"))
+}
+
+// properties are the lines of the listener SECURE, beside the plain one that the broker itself uses.
+func (s KafkaSecurity) properties(folder string) ([]byte, error) {
+	var store []byte // Kafka wants both in one file
+	for _, path := range []string{s.KeyFile, s.CertFile} {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		store = append(store, content...)
+	}
+	path := filepath.Join(folder, "keystore.pem")
+	if err := os.WriteFile(path, store, 0o600); err != nil {
+		return nil, err
+	}
+	return fmt.Appendf(nil, `listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SECURE:SASL_SSL
+listener.name.secure.ssl.keystore.type=PEM
+listener.name.secure.ssl.keystore.location=%[1]s
+listener.name.secure.sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,SCRAM-SHA-512
+listener.name.secure.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required user_%[2]s="%[3]s";
+listener.name.secure.scram-sha-256.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;
+listener.name.secure.scram-sha-512.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;
+`, path, s.User, s.Password), nil
+}
+
+// users are the arguments that put the user into a log which is being formatted.
+func (s KafkaSecurity) users() (arguments []string) {
+	for _, mechanism := range []string{"SCRAM-SHA-256", "SCRAM-SHA-512"} {
+		arguments = append(arguments, "--add-scram", fmt.Sprintf("%s=[name=%s,password=%s]", mechanism, s.User, s.Password))
+	}
+	return arguments
 }
 
 // clusterID returns what Kafka's own random-uuid prints: 16 random bytes in URL-safe base64. A

@@ -119,6 +119,10 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) {
 		fail(w, exception(codeAuthentication, "Authentication failed: password is incorrect"))
 		return
 	}
+	if h.password != nil {
+		// Who knows the password may send rows, and wait for an answer, as long as it takes.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+	}
 	if h.limits.Time > 0 {
 		// A reader that stalls must not keep its place. Not every ResponseWriter can do it; a server's can.
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(h.limits.Wait + h.limits.Time + 30*time.Second))

@@ -3,6 +3,7 @@
 package sqlport
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,6 +25,8 @@ const (
 	confinedVariable = "MARKETLOG_SQL_CONFINED"
 	// controlFD is where the child finds its control socket.
 	controlFD = 3
+	// niceness gives a statement a tenth of the processor time that a thread of the server gets, where both want it.
+	niceness = 10
 )
 
 // errNoSandbox means that this kernel cannot confine a process.
@@ -54,6 +57,19 @@ func RunIfChild() {
 	os.Exit(0)
 }
 
+// tablesLink leads from the child's folder to the owner's tables.
+const tablesLink = "tables"
+
+// here is what the child calls its own folder, dir. The engine tells readers the paths of its tables: where the system has a
+// name for it, they say nothing of where this installation lies.
+func here(dir string) string {
+	const current = "/proc/self/cwd"
+	if _, err := os.Stat(current); err != nil {
+		return dir
+	}
+	return current
+}
+
 func runChild(text string) error {
 	var o childOptions
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
@@ -77,7 +93,10 @@ func runChild(text string) error {
 		return fmt.Errorf("taking the control socket: %w", err)
 	}
 	_ = file.Close()
-	e, err := engine.Open(o.Dir, engine.Options{Library: o.Library, Connections: 2, Memory: o.Memory})
+	if err := os.Symlink(o.Tables, tablesLink); err != nil {
+		return fmt.Errorf("linking to the tables: %w", err)
+	}
+	e, err := engine.Open(here(o.Dir), engine.Options{Library: o.Library, Connections: 2, Memory: o.Memory})
 	if err != nil {
 		return err
 	}
@@ -91,7 +110,8 @@ func runChild(text string) error {
 	return nil
 }
 
-// childHandler answers the server: /hello, /catalog with what to show, /people and /operator with statements.
+// childHandler answers the server: /hello, /catalog with what to show, /people and /operator with statements, and /stop which
+// ends one of them.
 func childHandler(e *engine.Engine, o childOptions, confined string) (http.Handler, error) {
 	people, err := engine.Handler(e, o.Limits, o.Hidden...)
 	if err != nil {
@@ -117,7 +137,45 @@ func childHandler(e *engine.Engine, o childOptions, confined string) (http.Handl
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 		}
 	})
-	mux.Handle("/people/", http.StripPrefix("/people", people))
-	mux.Handle("/operator/", http.StripPrefix("/operator", operator))
+	running := &statements{stop: map[string]context.CancelFunc{}}
+	mux.HandleFunc("POST /stop/{id}", running.end)
+	mux.Handle("/people/", http.StripPrefix("/people", running.follow(people)))
+	mux.Handle("/operator/", http.StripPrefix("/operator", running.follow(operator)))
 	return mux, nil
+}
+
+// statementHeader names, between the server and its child, the statement of a request.
+const statementHeader = "X-Marketlog-Statement"
+
+// statements are those that a child runs, by the names that the server gave them.
+type statements struct {
+	mu   sync.Mutex
+	stop map[string]context.CancelFunc
+}
+
+// follow makes the statements that next runs ones that end can stop.
+func (s *statements) follow(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		id := r.Header.Get(statementHeader)
+		s.mu.Lock()
+		s.stop[id] = cancel
+		s.mu.Unlock()
+		defer func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			delete(s.stop, id)
+		}()
+		next.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
+
+// end tells a statement to end. One that has not begun yet is told again: see asked.stopAfter.
+func (s *statements) end(_ http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if cancel, ok := s.stop[r.PathValue("id")]; ok {
+		cancel()
+	}
 }

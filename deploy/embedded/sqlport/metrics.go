@@ -11,7 +11,7 @@ func newMetrics(registry prometheus.Registerer, s *slots) *metrics {
 	m := &metrics{
 		starts: prometheus.NewCounter(prometheus.CounterOpts{Name: "marketlog_sql_process_starts_total", Help: "Starts of the process that runs people's SQL."}),
 		ends: prometheus.NewCounter(prometheus.CounterOpts{Name: "marketlog_sql_process_crashes_total",
-			Help: "How often the process that runs people's SQL ended by itself; the statements it ran were answered with 503."}),
+			Help: "How often the process that runs people's SQL ended by itself, or was killed since a statement did not end in its time; the statements it ran were answered with 503."}),
 		statements: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "marketlog_sql_statements_total", Help: "Statements of people by outcome."}, []string{"outcome"}),
 	}
 	if registry != nil {

@@ -25,7 +25,7 @@ import (
 
 // Options of a Reader.
 type Options struct {
-	// Tables is the folder of the owner's engine, Dir one of the child's own, whose content is thrown away.
+	// Tables is the folder of the owner's engine, Dir one of the child's own, whose content is thrown away. Both are absolute.
 	Tables, Dir string
 	// Library is that of the engine; empty: the pinned one.
 	Library string
@@ -61,6 +61,8 @@ type Reader struct {
 	opt     Options
 	slots   *slots
 	metrics *metrics
+	// bodyWithin is how long a request may take to arrive; a test has less time.
+	bodyWithin time.Duration
 
 	mu      sync.Mutex
 	child   *child
@@ -86,7 +88,7 @@ func New(owner *engine.Engine, opt Options) *Reader {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
-	r := &Reader{owner: owner, opt: opt, slots: newSlots(opt.Statements)}
+	r := &Reader{owner: owner, opt: opt, slots: newSlots(opt.Statements), bodyWithin: bodyWithin}
 	r.metrics = newMetrics(opt.Metrics, r.slots)
 	return r
 }
@@ -199,14 +201,7 @@ func (r *Reader) start() (*child, error) {
 	if err != nil {
 		return nil, err
 	}
-	tables, err := filepath.Abs(r.opt.Tables)
-	if err != nil {
-		return nil, err
-	}
-	dir, err := filepath.Abs(r.opt.Dir)
-	if err != nil {
-		return nil, err
-	}
+	tables, dir := r.opt.Tables, r.opt.Dir
 	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o700)); err != nil {
 		return nil, fmt.Errorf("making the SQL process's folder: %w", err)
 	}
@@ -280,7 +275,7 @@ func (r *Reader) await(c *child) {
 	r.crashes++
 	r.crashed = time.Now()
 	r.metrics.ends.Inc()
-	r.opt.Log.Error("SQL process ended by itself", "err", err, "after", time.Since(c.began).Round(time.Millisecond), "stderr", c.words.String())
+	r.opt.Log.Error("SQL process ended", "err", err, "after", time.Since(c.began).Round(time.Millisecond), "stderr", c.words.String())
 }
 
 // refresh brings the catalogue of c up to date.
@@ -291,7 +286,7 @@ func (r *Reader) refresh(ctx context.Context, c *child) error {
 		return nil
 	}
 	began := time.Now()
-	objects, err := catalogOf(r.owner)
+	objects, err := catalogOf(r.owner, r.opt.Tables, filepath.Join(here(r.opt.Dir), tablesLink))
 	if err != nil {
 		return err
 	}

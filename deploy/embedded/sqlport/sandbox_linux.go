@@ -25,6 +25,8 @@ func confine(o childOptions) error {
 		}
 	}
 	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
+	// Where the processors are busy, prices come before statements. It holds for this thread and what it executes.
+	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, niceness)
 	// If memory is short for all, this process goes first.
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte(strconv.Itoa(1000)), 0)
 	abi, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)

@@ -19,6 +19,8 @@ import (
 // People serves ClickHouse's HTTP interface, read-only, to whoever reaches the port; web pages of other sites are refused.
 func (r *Reader) People() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		// Also of what is refused: the server reads the rest of a body before it answers.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(r.bodyWithin))
 		if err := r.local(q); err != nil {
 			w.WriteHeader(http.StatusForbidden)
 			fmt.Fprintf(w, "Code: 516. DB::Exception: %v. (AUTHENTICATION_FAILED)\n", err)
@@ -79,10 +81,10 @@ func (r *Reader) serve(w http.ResponseWriter, q *http.Request, to, remote string
 		return
 	}
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(bodyWithin))
+	_ = control.SetReadDeadline(time.Now().Add(r.bodyWithin))
 	body, err := io.ReadAll(io.LimitReader(q.Body, r.opt.Limits.Query+1))
 	if err != nil {
-		r.refuse(w, http.StatusRequestTimeout, 209, "SOCKET_TIMEOUT", "the statement was not sent within "+bodyWithin.String())
+		r.refuse(w, http.StatusRequestTimeout, 209, "SOCKET_TIMEOUT", "the statement was not sent within "+r.bodyWithin.String())
 		return
 	}
 	if int64(len(body)) > r.opt.Limits.Query {
@@ -105,7 +107,8 @@ func (r *Reader) serve(w http.ResponseWriter, q *http.Request, to, remote string
 	r.forward(w, q, to, body, place, control)
 }
 
-// forward has the child run the statement and copies its answer.
+// forward has the child run the statement and copies its answer. It returns when the statement has ended, and not when its
+// client has gone: until then it costs what it costs, and keeps its place.
 func (r *Reader) forward(w http.ResponseWriter, q *http.Request, to string, body []byte, place *slot, control *http.ResponseController) {
 	c, err := r.ready(q.Context())
 	if err != nil {
@@ -113,9 +116,9 @@ func (r *Reader) forward(w http.ResponseWriter, q *http.Request, to string, body
 		r.refuse(w, http.StatusServiceUnavailable, 236, "ABORTED", err.Error())
 		return
 	}
-	ctx, cancel := context.WithCancel(q.Context())
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, q.Method, "http://sql"+to+"/?"+q.URL.RawQuery, bytes.NewReader(body))
+	a := r.ask(c)
+	// The child is told to end the statement, and is not hung up on: its answer says when it has ended.
+	request, err := http.NewRequest(q.Method, "http://sql"+to+"/?"+q.URL.RawQuery, bytes.NewReader(body))
 	if err != nil {
 		r.refuse(w, http.StatusBadRequest, 36, "BAD_ARGUMENTS", err.Error())
 		return
@@ -125,22 +128,23 @@ func (r *Reader) forward(w http.ResponseWriter, q *http.Request, to string, body
 			request.Header[name] = values
 		}
 	}
-	// The engine bounds the time of what it runs, and not that of what it plans.
-	tooLong := time.AfterFunc(r.opt.Limits.Time+overTime, func() {
-		r.opt.Log.Warn("SQL process killed: a statement did not end in its time")
-		_ = c.command.Process.Kill()
-	})
-	response, err := c.client.Do(request)
-	if !tooLong.Stop() && err != nil {
+	request.Header.Set(statementHeader, a.id)
+	gone, leave := context.WithCancel(q.Context())
+	defer leave()
+	ended := make(chan struct{})
+	defer close(ended)
+	go a.stopAfter(gone, ended)
+	response, err := a.send(request)
+	switch {
+	case err == nil:
+	case q.Context().Err() != nil:
+		r.metrics.statements.WithLabelValues("gone").Inc()
+		return
+	case a.late.Load():
 		<-c.ended
 		r.refuse(w, http.StatusRequestTimeout, 159, "TIMEOUT_EXCEEDED", fmt.Sprintf("Timeout exceeded: the statement was not planned within %v", r.opt.Limits.Time+overTime))
 		return
-	}
-	if err != nil {
-		if q.Context().Err() != nil {
-			r.metrics.statements.WithLabelValues("gone").Inc()
-			return
-		}
+	default:
 		w.Header().Set("Retry-After", "1")
 		r.refuse(w, http.StatusServiceUnavailable, 236, "ABORTED", "the process that ran the statement ended"+r.why(c)+"; it is started again with the next one")
 		return
@@ -153,8 +157,8 @@ func (r *Reader) forward(w http.ResponseWriter, q *http.Request, to string, body
 	r.metrics.statements.WithLabelValues(outcome(response.StatusCode)).Inc()
 	buffer := make([]byte, 128<<10)
 	for {
-		n, err := response.Body.Read(buffer)
-		if n > 0 {
+		n, err := a.read(response.Body, buffer)
+		if n > 0 && gone.Err() == nil {
 			place.waits()
 			_ = control.SetWriteDeadline(time.Now().Add(stallAfter))
 			_, wrong := w.Write(buffer[:n])
@@ -163,7 +167,7 @@ func (r *Reader) forward(w http.ResponseWriter, q *http.Request, to string, body
 			}
 			place.took()
 			if wrong != nil {
-				return
+				leave() // what still comes is dropped, until the statement has ended
 			}
 		}
 		if errors.Is(err, io.EOF) {

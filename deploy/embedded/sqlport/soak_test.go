@@ -3,10 +3,14 @@
 package sqlport
 
 import (
+	"cmp"
+	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,25 +21,38 @@ import (
 // soakVariable says how long TestRandomStatements asks; a few seconds otherwise.
 const soakVariable = "MARKETLOG_SOAK"
 
-// soakArguments are what functions are called with, of many types and at the ends of their ranges.
-var soakArguments = []string{
-	"a", "s", "toFloat64(a)", "toDateTime(a * 1000)", "toDateTime64(a, 9)", "toDate(a % 60000)", "[a, 1, 2]", "[s, '']", "map(s, a)", "(a, s)", "toDecimal64(a, 4)",
-	"toDecimal128('-1.5', 18)", "toNullable(a)", "CAST(NULL AS Nullable(String))", "toLowCardinality(s)", "x -> x", "(x, y) -> x + y", "x -> x > 1", "INTERVAL 1 HOUR",
-	"0", "1", "-1", "2", "10", "255", "65536", "9223372036854775807", "-9223372036854775808", "18446744073709551615", "0.5", "1e308", "-1e-308", "nan", "inf", "''", "'a'", "'%'", "'\\0'",
-	"repeat('a', 65536)", "'UTC'", "'day'", "'UInt8'", "'$.a'", "'{\"a\":[1,2]}'", "'2026-01-01 00:00:00'", "'(.*)(a)'", "range(10)", "emptyArrayString()", "[[1], []]", "[NULL, 1]",
-	"toUUID('00000000-0000-0000-0000-000000000001')", "toIPv4('1.2.3.4')", "toFixedString('ab', 4)", "toInt256(-1)", "toUInt128(7)", "toBFloat16(1)", "true", "NULL",
-}
+var learn = flag.Bool("learn", false, "add the calls that TestRandomStatements found answered to testdata/calls.txt")
 
-// soak makes statements: calls of allowed functions that nest, most of them with arguments of types that went well before.
+// callsFile holds, of each function, argument lists that the engine took, so that most statements run from the first second on:
+// function and arguments, separated by tabs.
+const callsFile = "testdata/calls.txt"
+
+// soakWanted is the least share of statements, in percent, that must be answered: where most are refused, nothing is tried.
+const soakWanted = 60
+
+// soakListsKept bounds the argument lists of a function that callsFile keeps.
+const soakListsKept = 4
+
+// soak makes statements of the functions that are allowed.
 type soak struct {
 	random     *rand.Rand
 	functions  []string
 	aggregates map[string]bool
-	// good are argument lists that were accepted, by function.
-	good map[string][][]string
+	signatures map[string][]argument
+	examples   []string
+	// good are argument lists that were answered, by function; names are their functions.
+	good  map[string][][]string
+	names []string
 }
 
-func newSoak(t *testing.T, random *rand.Rand) *soak {
+// made is a statement, and what it was made of.
+type made struct {
+	text      string
+	function  string
+	arguments []string // nil: nothing is learned of it
+}
+
+func newSoak(t *testing.T, random *rand.Rand, owner *engine.Engine) *soak {
 	t.Helper()
 	list, err := os.ReadFile(filepath.Join("..", "engine", "allowed.txt"))
 	if err != nil {
@@ -48,47 +65,104 @@ func newSoak(t *testing.T, random *rand.Rand) *soak {
 			s.aggregates[name] = kind == "aggregate"
 		}
 	}
+	if s.signatures, s.examples, err = documented(owner); err != nil {
+		t.Fatal(err)
+	}
+	calls, err := os.ReadFile(callsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(calls)) {
+		if words := strings.Split(strings.TrimSuffix(line, "\n"), "\t"); slices.Contains(s.functions, words[0]) {
+			s.learn(words[0], words[1:])
+		}
+	}
 	return s
 }
 
-// call makes a call of a function, and its arguments.
-func (s *soak) call() (text, function string, arguments []string) {
-	function = s.functions[s.random.IntN(len(s.functions))]
-	if known := s.good[function]; len(known) > 0 && s.random.IntN(10) < 7 {
-		arguments = append(arguments, known[s.random.IntN(len(known))]...)
-		if len(arguments) > 0 {
-			at := s.random.IntN(len(arguments))
-			switch s.random.IntN(3) {
-			case 0:
-				arguments[at] = s.argument()
-			case 1:
-				inner, _, _ := s.call()
-				if len(inner) < 500 {
-					arguments[at] = inner
+// learn remembers an argument list that was answered.
+func (s *soak) learn(function string, arguments []string) {
+	known := s.good[function]
+	if slices.ContainsFunc(known, func(other []string) bool { return slices.Equal(other, arguments) }) || len(known) >= 50 {
+		return
+	}
+	if len(known) == 0 {
+		s.names = append(s.names, function)
+	}
+	s.good[function] = append(known, arguments)
+}
+
+// statement makes the next one.
+func (s *soak) statement() made {
+	if s.random.IntN(10) == 0 && len(s.examples) > 0 {
+		return made{text: s.vary(s.examples[s.random.IntN(len(s.examples))])}
+	}
+	m := s.call(3)
+	m.text = fmt.Sprintf("SELECT %s FROM (SELECT number AS a, toString(number) AS s FROM numbers(%d))", m.text, 1+s.random.IntN(100))
+	return m
+}
+
+// call makes a call of a function: with arguments that were taken before, one of them replaced by another of its type, or with
+// arguments of the types that are documented. At depth 0 nothing nests in it.
+func (s *soak) call(depth int) made {
+	fresh := 1 // of eight
+	if *learn {
+		fresh = 6
+	}
+	if len(s.names) > 0 && s.random.IntN(8) >= fresh {
+		m := made{function: s.names[s.random.IntN(len(s.names))]}
+		known := s.good[m.function]
+		m.arguments = slices.Clone(known[s.random.IntN(len(known))])
+		if len(m.arguments) > 0 {
+			at := s.random.IntN(len(m.arguments))
+			switch pick := s.random.IntN(8); {
+			case pick < 5:
+				m.arguments[at] = s.another(m.arguments[at])
+			case pick == 5 && depth > 0:
+				if inner := s.call(depth - 1); len(inner.text) < 500 {
+					m.arguments[at] = inner.text
 				}
 			}
 		}
-	} else {
-		for range s.random.IntN(5) {
-			arguments = append(arguments, s.argument())
+		m.text = s.write(m)
+		return m
+	}
+	m := made{function: s.functions[s.random.IntN(len(s.functions))], arguments: []string{}}
+	for _, a := range s.signatures[m.function] {
+		if a.optional && s.random.IntN(2) == 0 {
+			break
+		}
+		m.arguments = append(m.arguments, s.value(a.types[s.random.IntN(len(a.types))]))
+	}
+	if len(s.signatures[m.function]) == 0 {
+		for range s.random.IntN(4) {
+			m.arguments = append(m.arguments, s.value(""))
 		}
 	}
-	name := function
-	if s.aggregates[function] && s.random.IntN(3) == 0 {
-		name += []string{"If", "Array", "OrNull", "OrDefault", "Distinct", "ForEach", "ArgMin", "Resample", "Map"}[s.random.IntN(9)]
-	}
-	if s.aggregates[function] && s.random.IntN(3) == 0 {
-		name += "(" + s.argument() + ")"
-	}
-	return name + "(" + strings.Join(arguments, ", ") + ")", function, arguments
+	m.text = s.write(m)
+	return m
 }
 
-func (s *soak) argument() string { return soakArguments[s.random.IntN(len(soakArguments))] }
+// write is the call's text. An aggregate sometimes gets a combinator, parameters or a window.
+func (s *soak) write(m made) string {
+	name, behind := m.function, ""
+	if s.aggregates[m.function] {
+		switch s.random.IntN(8) {
+		case 0:
+			name += []string{"If", "Array", "OrNull", "OrDefault", "Distinct", "ForEach", "ArgMin", "Resample", "Map"}[s.random.IntN(9)]
+		case 1:
+			name += "(" + s.value("number") + ")"
+		case 2:
+			behind = " OVER (ORDER BY a)"
+		}
+	}
+	return name + "(" + strings.Join(m.arguments, ", ") + ")" + behind
+}
 
 // Whatever is asked, the server goes on; a statement that ends the SQL process is named, and its function belongs into
 // denied.txt.
 func TestRandomStatements(t *testing.T) {
-	span := 3 * time.Second
+	span := 5 * time.Second
 	if text := os.Getenv(soakVariable); text != "" {
 		var err error
 		if span, err = time.ParseDuration(text); err != nil {
@@ -101,35 +175,92 @@ func TestRandomStatements(t *testing.T) {
 	})
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	s := newSoak(t, rand.New(rand.NewPCG(seed, 0)))
-	asked, answered, ends := 0, 0, 0
+	s := newSoak(t, rand.New(rand.NewPCG(seed, 0)), i.owner)
+	outcomes, called := map[string]int{}, map[string]bool{}
+	asked, ends := 0, 0.0
 	for began := time.Now(); time.Since(began) < span; asked++ {
-		call, function, arguments := s.call()
-		statement := "SELECT " + call + " FROM (SELECT number AS a, toString(number) AS s FROM numbers(" + fmt.Sprint(1+s.random.IntN(100)) + "))"
-		status, body := i.ask(t, statement)
-		switch {
-		case status == 200 && !strings.HasSuffix(body, "BROKEN OFF"):
-			answered++
-			s.good[function] = append(s.good[function], arguments)
-		case status == 503 && strings.Contains(body, "ended") || status == 200 && i.crashed():
-			ends++
-			t.Logf("ended the SQL process: %.1000s\n%s", statement, body)
+		m := s.statement()
+		status, body := i.ask(t, m.text)
+		outcome := outcomeOf(status, body)
+		outcomes[outcome]++
+		switch outcome {
+		case answered:
+			if m.arguments != nil {
+				called[m.function] = true
+				s.learn(m.function, m.arguments)
+			}
+		case ended:
+			t.Logf("ended the SQL process: %.1000s\n%s", m.text, body)
+			i.recover(t)
 		}
 	}
+	ends = i.metric(t, "marketlog_sql_process_crashes_total")
 	if n, err := i.owner.Ask("SELECT count() FROM m.t", "TabSeparated"); err != nil || n != "1000\n" {
 		t.Errorf("the owner has %s (%v), want 1000 rows", n, err)
 	}
-	t.Logf("asked %d in %v: %d answered (%d%%), of %d functions %d were called well; %d ended the SQL process",
-		asked, span, answered, 100*answered/max(1, asked), len(s.functions), len(s.good), ends)
-	if asked > 50 && answered == 0 {
-		t.Error("no statement was answered, so nothing was tried")
+	share := 100 * outcomes[answered] / max(1, asked)
+	t.Logf("asked %d in %v: %d %% answered, %s; of %d functions %d were answered, %d are known to be; the SQL process ended %v times",
+		asked, span, share, list(outcomes), len(s.functions), len(called), len(s.good), ends)
+	if share < soakWanted {
+		t.Errorf("%d %% of the statements were answered, want %d or more: what is refused tries nothing", share, soakWanted)
 	}
 	i.wait(t, "SELECT count() FROM v_t", "1000\n")
+	if *learn {
+		s.save(t)
+	}
 }
 
-// crashed says whether the SQL process ended by itself since it was asked last.
-func (i *installation) crashed() bool {
-	i.reader.mu.Lock()
-	defer i.reader.mu.Unlock()
-	return i.reader.child == nil || !i.reader.child.alive()
+// What becomes of a statement.
+const (
+	answered = "answered"
+	refused  = "refused for types or arguments"
+	failed   = "failed while they ran"
+	ended    = "ended the process"
+)
+
+// ofTypes are the engine's codes of statements that it refuses before it runs them: for the number and the types of arguments,
+// for parameters, names and syntax.
+var ofTypes = []string{"34", "35", "36", "42", "43", "44", "46", "47", "48", "53", "62", "63", "70", "133", "134", "164", "184", "386"}
+
+func outcomeOf(status int, body string) string {
+	code, _, _ := strings.Cut(strings.TrimPrefix(body, "Code: "), ".")
+	switch {
+	case status == 200 && !strings.HasSuffix(body, brokenOff):
+		return answered
+	case status == 503 && strings.Contains(body, "ended") || status == 200 && !strings.Contains(body, "__exception__"):
+		return ended
+	case slices.Contains(ofTypes, code):
+		return refused
+	}
+	return failed
+}
+
+// list is a count of each outcome.
+func list(outcomes map[string]int) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(outcomes)) {
+		parts = append(parts, fmt.Sprintf("%d %s", outcomes[name], name))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// recover waits until the SQL process answers again: after several ends in a row it is started later.
+func (i *installation) recover(t *testing.T) { i.wait(t, "SELECT 1", "1\n") }
+
+// save writes what was learned, the shortest lists of each function.
+func (s *soak) save(t *testing.T) {
+	t.Helper()
+	var b strings.Builder
+	for _, function := range slices.Sorted(maps.Keys(s.good)) {
+		lists := s.good[function]
+		slices.SortStableFunc(lists, func(x, y []string) int {
+			return cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(len(strings.Join(x, "")), len(strings.Join(y, ""))))
+		})
+		for _, arguments := range lists[:min(len(lists), soakListsKept)] {
+			fmt.Fprintln(&b, strings.Join(append([]string{function}, arguments...), "\t"))
+		}
+	}
+	if err := os.WriteFile(callsFile, []byte(b.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -17,9 +18,12 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/marketlog/marketlog/deploy/embedded/engine"
 )
@@ -38,9 +42,11 @@ func TestMain(m *testing.M) {
 
 // installation is an owner with tables, and a reader of them.
 type installation struct {
-	owner  *engine.Engine
-	reader *Reader
-	url    string
+	owner   *engine.Engine
+	reader  *Reader
+	metrics *prometheus.Registry
+	dir     string
+	url     string
 }
 
 func install(t *testing.T, change ...func(*Options)) *installation {
@@ -57,11 +63,11 @@ func install(t *testing.T, change ...func(*Options)) *installation {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = owner.Close() })
-	opt := Options{Tables: filepath.Join(dir, "tables"), Dir: filepath.Join(dir, "sql"), Hidden: []string{"v_secret"}}
+	opt := Options{Tables: filepath.Join(dir, "tables"), Dir: filepath.Join(dir, "sql"), Hidden: []string{"v_secret"}, Metrics: prometheus.NewRegistry()}
 	for _, c := range change {
 		c(&opt)
 	}
-	i := &installation{owner: owner, reader: New(owner, opt)}
+	i := &installation{owner: owner, reader: New(owner, opt), metrics: opt.Metrics.(*prometheus.Registry), dir: dir}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = i.reader.Run(ctx) }()
@@ -84,6 +90,9 @@ func (i *installation) do(t *testing.T, statements ...string) {
 	}
 }
 
+// brokenOff ends what is given back of an answer that was broken off.
+const brokenOff = " BROKEN OFF"
+
 func (i *installation) ask(t *testing.T, statement string) (status int, body string) {
 	t.Helper()
 	response, err := http.Post(i.url, "text/plain", strings.NewReader(statement))
@@ -93,7 +102,7 @@ func (i *installation) ask(t *testing.T, statement string) (status int, body str
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
 	if err != nil {
-		return response.StatusCode, string(text) + " BROKEN OFF"
+		return response.StatusCode, string(text) + brokenOff
 	}
 	return response.StatusCode, string(text)
 }
@@ -112,6 +121,22 @@ func (i *installation) wait(t *testing.T, statement, want string) {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
+}
+
+// metric is the value of a counter.
+func (i *installation) metric(t *testing.T, name string) float64 {
+	t.Helper()
+	families, err := i.metrics.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == name {
+			return f.GetMetric()[0].GetCounter().GetValue()
+		}
+	}
+	t.Fatalf("no metric %s", name)
+	return 0
 }
 
 func (i *installation) pid() int {
@@ -150,6 +175,34 @@ func TestPeopleReadWhatTheOwnerWrites(t *testing.T) {
 	}
 }
 
+// Readers are not shown where the tables lie, nor what others ask.
+func TestNobodyIsShownPaths(t *testing.T) {
+	i := install(t)
+	i.wait(t, "SELECT count() FROM v_t", "1000\n")
+	tables, err := i.owner.Ask("SELECT name FROM system.tables WHERE database = 'system' ORDER BY name", "TabSeparated")
+	if err != nil {
+		t.Fatal(err)
+	}
+	statements := []string{"SHOW CREATE TABLE m.t", "SHOW CREATE VIEW default.v_t", "SHOW CREATE DATABASE m", "SELECT * FROM information_schema.tables", "EXPLAIN SELECT * FROM v_t",
+		"EXPLAIN PLAN indexes = 1 SELECT * FROM v_t", "EXPLAIN PIPELINE SELECT * FROM v_t", "SELECT _path FROM m.t", "SELECT * FROM m.t AS x, nothing AS y", "DESCRIBE m.t"}
+	for name := range strings.Lines(tables) {
+		statements = append(statements, "SELECT * FROM system."+strings.TrimSpace(name)+" LIMIT 5000")
+	}
+	answered := 0
+	for _, statement := range statements {
+		status, body := i.ask(t, statement)
+		if status == 200 {
+			answered++
+		}
+		if at := strings.Index(body, i.dir); at >= 0 {
+			t.Errorf("%s: got %d …%.300s", statement, status, body[max(0, at-100):])
+		}
+	}
+	if answered < 20 {
+		t.Errorf("only %d of %d statements were answered", answered, len(statements))
+	}
+}
+
 // What ends the process ends one statement, and nothing of the server.
 func TestAnEndOfTheProcessIsNoEndOfTheServer(t *testing.T) {
 	i := install(t)
@@ -173,7 +226,12 @@ func TestAnEndOfTheProcessIsNoEndOfTheServer(t *testing.T) {
 		}
 		began := time.Now()
 		i.wait(t, "SELECT count() FROM v_t", "1000\n")
-		t.Logf("round %d: answered again after %v", round, time.Since(began))
+		if took := time.Since(began); took > 20*time.Second { // some 2 s where nothing else runs
+			t.Errorf("round %d: answered again after %v", round, took)
+		}
+		if got := i.metric(t, "marketlog_sql_process_crashes_total"); got != float64(round+1) {
+			t.Errorf("round %d: %v ends are counted", round, got)
+		}
 		if i.pid() == pid {
 			t.Error("the process is the same")
 		}
@@ -190,20 +248,71 @@ func TestPlanningCountsAsTime(t *testing.T) {
 		o.Limits = engine.DefaultLimits()
 		o.Limits.Time = time.Second
 	})
-	var b strings.Builder
-	b.WriteString("WITH c0 AS (SELECT 1 AS a)")
-	for n := 1; n < 40; n++ {
-		fmt.Fprintf(&b, ", c%d AS (SELECT x.a + y.a AS a FROM c%d AS x, c%d AS y)", n, n-1, n-1)
-	}
-	b.WriteString(" SELECT * FROM c39")
 	began := time.Now()
-	if status, body := i.ask(t, b.String()); status == 200 {
+	if status, body := i.ask(t, manyPlans(40)); status == 200 {
 		t.Errorf("got %d %.200s, want a refusal", status, body)
 	}
 	if took := time.Since(began); took > 30*time.Second {
 		t.Errorf("it took %v, want some %v", took, time.Second+overTime)
 	}
 	i.wait(t, "SELECT 1", "1\n")
+}
+
+// Whoever sends a statement that plans for minutes and hangs up keeps his place until it has ended, here with the process:
+// otherwise he would have another one at once, and so all of the process.
+func TestAStatementWhoseClientLeftKeepsItsPlace(t *testing.T) {
+	i := install(t, func(o *Options) {
+		o.Statements = 4
+		o.Limits = engine.DefaultLimits()
+		o.Limits.Time = 3 * time.Second
+	})
+	i.wait(t, "SELECT 1", "1\n")
+	pid := i.pid()
+	ctx, hangUp := context.WithCancel(t.Context())
+	defer hangUp()
+	for range 2 {
+		request, err := http.NewRequestWithContext(ctx, http.MethodPost, i.url, strings.NewReader(manyPlans(40)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			if response, err := http.DefaultClient.Do(request); err == nil {
+				response.Body.Close()
+			}
+		}()
+	}
+	i.until(t, "two statements to run", func() bool { return i.reader.slots.count() == 2 })
+	hangUp()
+	left := time.Now()
+	i.until(t, "the places to be free", func() bool { return i.reader.slots.count() == 0 })
+	if took := time.Since(left); took < time.Second {
+		t.Errorf("the places were free %v after their clients had left, and the statements ran on", took)
+	}
+	i.wait(t, "SELECT count() FROM v_t", "1000\n")
+	if i.pid() == pid {
+		t.Error("the process is the same: what it planned was no long plan, so nothing was tried here")
+	}
+}
+
+// manyPlans is a statement of n common table expressions each of which uses the one before twice.
+func manyPlans(n int) string {
+	var b strings.Builder
+	b.WriteString("WITH c0 AS (SELECT 1 AS a)")
+	for k := 1; k < n; k++ {
+		fmt.Fprintf(&b, ", c%d AS (SELECT x.a + y.a AS a FROM c%d AS x, c%d AS y)", k, k-1, k-1)
+	}
+	fmt.Fprintf(&b, " SELECT * FROM c%d", n-1)
+	return b.String()
+}
+
+// until polls until something holds.
+func (i *installation) until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !holds(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited for %s", what)
+		}
+	}
 }
 
 func TestMemoryIsBounded(t *testing.T) {
@@ -233,6 +342,45 @@ func TestReadersThatNeverReadStopNobody(t *testing.T) {
 	if n := i.reader.slots.stalled(); n == 0 {
 		t.Error("no statement was ended for stalling, so nothing was tried here")
 	}
+}
+
+// Whatever is answered, a body that never ends is not waited for: also where nobody reads it but the server, before it answers.
+func TestBodiesThatDribbleEndTheirConnections(t *testing.T) {
+	i := install(t, func(o *Options) { o.Statements = 2 })
+	i.reader.bodyWithin = 300 * time.Millisecond
+	address := strings.TrimPrefix(i.url, "http://")
+	var open sync.WaitGroup
+	for n := range 200 {
+		line := []string{"POST / HTTP/1.1\r\nHost: " + address, "POST /ping HTTP/1.1\r\nHost: " + address, "POST /nothing HTTP/1.1\r\nHost: " + address,
+			"POST / HTTP/1.1\r\nHost: evil.example", "GET /?query=SELECT+1 HTTP/1.1\r\nHost: " + address}[n%5]
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		fmt.Fprintf(conn, "%s\r\nContent-Length: 1000\r\n\r\n", line)
+		stop := make(chan struct{})
+		go func() {
+			for tick := time.NewTicker(100 * time.Millisecond); ; {
+				select {
+				case <-tick.C:
+					_, _ = conn.Write([]byte("x")) // the server may have ended the connection
+				case <-stop:
+					tick.Stop()
+					return
+				}
+			}
+		}()
+		open.Go(func() {
+			defer close(stop)
+			_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+			if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("%.30q: the connection is open after 20 s", line)
+			}
+		})
+	}
+	i.wait(t, "SELECT 2", "2\n")
+	open.Wait()
 }
 
 func TestPagesOfOthersMayNotAsk(t *testing.T) {
@@ -295,7 +443,7 @@ func TestTheProcessIsConfined(t *testing.T) {
 	}
 	wanted := []string{
 		"read own: ok", "write own: ok", "read table: ok", "write table: permission denied", "read secret: permission denied", "read passwd: permission denied",
-		"connect: permission denied", "run: permission denied",
+		"connect: permission denied", "run: permission denied", "niceness: ok",
 	}
 	if memoryLimited {
 		wanted = append(wanted, "memory: cannot allocate memory")
