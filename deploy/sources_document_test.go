@@ -44,27 +44,27 @@ func TestTheDocumentOfSourcesIsUpToDate(t *testing.T) {
 
 const documentBegins = `# Sources
 
-Written from the declarations in ` + "`producers/reference`, `producers/yields` and `producers/exchanges`" + `; a test holds them together.
+Generated from the declarations in ` + "`producers/reference`, `producers/yields` and `producers/exchanges`" + `; a test compares them.
 
-` + "`marketlog sources list`" + ` shows what an installation asks, ` + "`marketlog sources enable NAME` and `disable NAME`" + ` change it while it runs, and
-` + "`marketlog sources check`" + ` asks each feed once and names the fields of its answers that are gone or have another type than
-they had when the adapter was written. ` + "`marketlog backfill --source NAME`" + ` reads what a source tells of the past.
+` + "`marketlog sources list`" + ` shows what an installation polls, ` + "`marketlog sources enable NAME` and `disable NAME`" + ` change it while it runs, and
+` + "`marketlog sources check`" + ` requests each feed once and names the fields of its answers that are missing or have another type than
+when the adapter was written. ` + "`marketlog backfill --source NAME`" + ` reads a source's history.
 In the configuration, ` + "`sources.NAME`" + ` takes ` + "`enabled` (auto, true or false), `url`,\n`key_file`, `interval` (of the most frequent feed; the others keep their proportion), `requests` and `per`" + `.
 
-Licences and terms are as they were read; whoever passes values on reads them anew. Beside the simulator no public
-interface is asked.
+Licences and terms are as they were read on the day of writing; read them again before you pass values on. An instance on the simulator
+sends no request to a public interface.
 
-How the format of each feed is known is one of three: *recorded*, tests decode what the provider really sent, in the recordings that
-` + "`MARKETLOG_RECORDINGS`" + ` names; *documented*, the provider's documentation was read, which is linked; *guessed*, the provider documents
-nothing that could be read, and the format is what the public client reads that is linked. What could not be confirmed is told beside it.
+The format of each feed is known in one of three ways: *recorded*, tests decode what the provider really sent, in the recordings named by
+` + "`MARKETLOG_RECORDINGS`" + `; *documented*, from the provider's documentation, which is linked; *guessed*, the provider documents nothing
+that could be read, and the format is that of a public client, which is linked. What could not be confirmed is stated beside it.
 
 ## Reference values
 
-Every attempt counts against a budget. Answers are asked for conditionally where the source names their state, and a
-Retry-After is kept. What stands behind a blank in an address is posted.
+Every attempt counts against a budget. Requests are conditional where the source gives an ETag or Last-Modified, and
+Retry-After is respected. What follows a space in an address is sent as the body of a POST.
 
-Rates of projects without a section of their own are those that DefiLlama yields tells, where it is switched on. Compound's are among them: its
-interface without a key, of its second version, is gone, and so is the one that its pages read after it.
+Yields of projects without a section of their own come from DefiLlama yields, where it is enabled. Compound's are among them: its public
+interface (version 2) is gone, and so is the one that its pages used afterwards.
 
 `
 
@@ -106,9 +106,9 @@ The venues' public feeds and interfaces, without a key. No licence is recorded f
 	doc.WriteString(`
 ### Countries
 
-Whom a venue serves, by the codes of ISO 3166, as its terms name countries; parts of a country that they name are left out. Where the
-terms themselves were not read, the last column names who quotes them. Unknown means that no page was found, neither the terms
-nor who quotes them: the venue counts as serving everyone. ` + "`meta.regionSource`" + ` of an answer for a country says the same.
+Which countries a venue serves, by ISO 3166 codes, as its terms name them; parts of a country are left out. Where the terms themselves
+were not read, the last column names who quotes them. Unknown means that neither the terms nor a page that quotes them was found: the
+venue counts as serving everyone. ` + "`meta.regionSource`" + ` of an answer for a country gives the same source.
 
 | Venue | Countries | Terms | Read | By way of |
 | --- | --- | --- | --- | --- |
@@ -150,7 +150,7 @@ func describeSource(doc *strings.Builder, s producers.Source) {
 	}
 	row("Budget", fmt.Sprintf("%d requests in %s, answers of at most %d MB", s.Requests, inWords(s.Per), s.MaxBody>>20))
 	if s.Moves > 0 {
-		row("Expected to tell something else every", inWords(s.Moves))
+		row("Some value is expected to change every", inWords(s.Moves))
 	}
 	switch {
 	case s.Sign != nil:
