@@ -30,6 +30,9 @@ const (
 // testVariables steer tests; a process under test inherits them.
 var testVariables = []string{envPrefix + "RECORDINGS", envPrefix + "KILL", envPrefix + "FAULT", envPrefix + "ACK_LOG", envPrefix + "HOUR"}
 
+// clientVariables are those that clients read: `marketlog mcp` and the examples. Who exports them runs other commands too.
+var clientVariables = []string{apiKeyVariable, envPrefix + "URL"}
+
 // variableSigns are what stands in keys and not in names of variables.
 var variableSigns = strings.NewReplacer(".", "_", "-", "_")
 
@@ -141,7 +144,7 @@ func (l *loader) environment(environ []string) (layer *koanf.Koanf, origin func(
 		TransformFunc: func(variable, value string) (string, any) {
 			key, ok := known[variable]
 			forTests := slices.ContainsFunc(testVariables, func(p string) bool { return strings.HasPrefix(variable, p) })
-			if !ok && !forTests && variable != envConfigFile {
+			if !ok && !forTests && variable != envConfigFile && !slices.Contains(clientVariables, variable) {
 				l.unknown(strings.ToLower(strings.TrimPrefix(variable, envPrefix)), value, "environment "+variable, "no setting has this name",
 					"see `marketlog config print`; "+name("kafka.listen")+" sets kafka.listen")
 			}

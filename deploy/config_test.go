@@ -55,7 +55,8 @@ sources: {ecb: {enabled: true, requests: 5}}
 `)
 	cfg, settings, err := LoadConfig(Sources{
 		Env: []string{"MARKETLOG_LISTEN=127.0.0.1:2", "MARKETLOG_SQL_LISTEN=127.0.0.1:2", "MARKETLOG_VENUES_KRAKEN_REST_URL=https://env/", "MARKETLOG_SOURCES_ECB_URL=http://env/",
-			"MARKETLOG_SOURCES_ECB_ENABLED=false", "MARKETLOG_SOURCES_ECB_INTERVAL=30m", "MARKETLOG_SOURCES_ECB_PER=1m", "PATH=/bin", "MARKETLOG_KILL_REPORT=x"},
+			"MARKETLOG_SOURCES_ECB_ENABLED=false", "MARKETLOG_SOURCES_ECB_INTERVAL=30m", "MARKETLOG_SOURCES_ECB_PER=1m", "PATH=/bin", "MARKETLOG_KILL_REPORT=x",
+			"MARKETLOG_API_KEY=ck_live_x", "MARKETLOG_URL=http://127.0.0.1:8080"},
 		Flags: parsedFlags(t, "--data-dir", dir, "--sql-listen", "127.0.0.1:3", "--sim-seed", "-7"),
 	})
 	if err != nil {

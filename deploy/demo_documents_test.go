@@ -29,7 +29,7 @@ func TestDemoRunsTheCommandsOfDocuments(t *testing.T) {
 				continue // what starts the demo
 			}
 			commands++
-			ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
+			ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
 			command := exec.CommandContext(ctx, "bash", "-c", asWritten.Replace(line))
 			command.Dir = ".."
 			command.Env = append(os.Environ(), "KEY="+d.key, "MARKETLOG_URL="+d.base)
