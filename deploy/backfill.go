@@ -292,7 +292,7 @@ func (in *Instance) backfillJob(ctx context.Context, source string, input backfi
 	}
 	j := &backfill.Job{
 		Venue: venue, REST: rest, Producer: in.backfillProducer(source), Markets: markets,
-		Fetch: client, Pace: pace, Log: log.ranges, Known: log.known, Clock: in.Clock, Tell: log.tell,
+		Fetch: pausedFetch{client, in.disk}, Pace: pace, Log: log.ranges, Known: log.known, Clock: in.Clock, Tell: log.tell,
 	}
 	j.From, j.To = in.window(input, backfilledPast)
 	return j, nil

@@ -65,7 +65,7 @@ func (in *Instance) sourceJob(ctx context.Context, declared producers.Source, in
 	}
 	j := &backfill.SourceJob{
 		Source: s.Source, URL: s.Address, Producer: in.backfillProducer(s.Slug),
-		Fetch: client, Pace: pace, Log: log.ranges, Out: log.values.Source(s.Slug), Known: log.known, Clock: in.Clock, Tell: log.tell,
+		Fetch: pausedFetch{client, in.disk}, Pace: pace, Log: log.ranges, Out: log.values.Source(s.Slug), Known: log.known, Clock: in.Clock, Tell: log.tell,
 	}
 	back := backfilledPast
 	own := input.Own || input.Gaps && slices.Contains(in.ownSources(), s.Slug)

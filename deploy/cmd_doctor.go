@@ -78,6 +78,8 @@ func (a *App) examine(cmd *cobra.Command) []finding {
 		found = append(found, finding{"instance", "failed", err.Error(), ""})
 	case ok:
 		found = append(found, examineRunning(ctx, cfg, info)...)
+		found = append(found, examineSealed(cfg)...)
+		found = append(found, examineTables(cmd.Context(), cfg, info)...)
 	default:
 		found = append(found, finding{"instance", "ok", "none is running on " + cfg.DataDir, ""})
 		found = append(found, examineEngine(cfg)...)

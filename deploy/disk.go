@@ -10,6 +10,8 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"syscall"
+	"time"
 
 	"github.com/marketlog/marketlog/deploy/diskguard"
 	"github.com/marketlog/marketlog/producers"
@@ -101,6 +103,49 @@ func (in *Instance) guardDisk() {
 		in.Log.Warn("passing over a file", "err", err)
 	}
 }
+
+// pausedFetch asks for the past while there is room for it: a back-fill waits where polled sources do, and goes on by itself.
+type pausedFetch struct {
+	producers.Fetcher
+	disk *diskguard.Guard
+}
+
+// Fetch implements producers.Fetcher.
+func (f pausedFetch) Fetch(ctx context.Context, method, url string) ([]byte, error) {
+	if !f.disk.Await(ctx, diskguard.Sources) {
+		return nil, ctx.Err()
+	}
+	return f.Fetcher.Fetch(ctx, method, url)
+}
+
+// roomFor refuses long work that writes as much as the views hold while the disk has no room for it.
+func (in *Instance) roomFor(work string) error {
+	if why := in.disk.Waiting(); why != "" {
+		return fmt.Errorf("%s writes whole views, and there is no room for them: %s; then give the command again", work, why)
+	}
+	return nil
+}
+
+// withRoom does what writes to the disk, and does it again when there is room if there was none.
+func (in *Instance) withRoom(ctx context.Context, do func() error) error {
+	for {
+		err := do()
+		if !errors.Is(err, syscall.ENOSPC) {
+			return err
+		}
+		if waited := in.disk.AwaitRoom(ctx); waited != nil {
+			return errors.Join(err, waited)
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(roomPause):
+		}
+	}
+}
+
+// roomPause is how long what a full disk refused waits before it is done again.
+const roomPause = 500 * time.Millisecond
 
 // diskRole watches the disk while the instance runs.
 func diskRole(in *Instance) Role { return Role{Name: "disk", Run: in.disk.Run} }

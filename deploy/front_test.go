@@ -15,7 +15,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"github.com/marketlog/marketlog/deploy/embedded/engine"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
@@ -50,7 +54,7 @@ func eventuallyAnswers(t *testing.T, url string, status int, part string) {
 
 // Whoever asks gets an answer, and keeps no connection to the one who only answers for another.
 func TestAddressAnswersBeforeBetweenAndAfterItsServer(t *testing.T) {
-	p, err := openPort("listen", "127.0.0.1:0")
+	p, err := openPort("listen", "127.0.0.1:0", quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +170,7 @@ func TestQueryRoleComesBack(t *testing.T) {
 	if _, err := migrate(t.Context(), in); err != nil {
 		t.Fatal(err)
 	}
-	at, err := openPorts(cfg, "query")
+	at, err := openPorts(cfg, "query", quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,6 +222,85 @@ func TestQueryRoleComesBack(t *testing.T) {
 		if life < 2 {
 			kill <- struct{}{}
 			eventuallyAnswers(t, url+"/readyz", http.StatusNotFound, "")
+		}
+	}
+}
+
+// A start reads an hour of rows, the oldest first: none of them is answered but the newest, which was answered before.
+func TestRowsAreAnsweredOnceTheLogIsRead(t *testing.T) {
+	if _, err := engine.Find(""); err != nil {
+		streamtest.Missing(t, streamtest.TierEmbedded, "no ClickHouse engine; make engine fetches it")
+	}
+	cfg := DefaultConfig()
+	cfg.DataDir, cfg.Feeds, cfg.Auth.Mode = t.TempDir(), "none", "open"
+	cfg.Listen, cfg.MetricsListen, cfg.SQLListen, cfg.Kafka.Listen = freeAddr(t), "", "", freeAddr(t)
+	in, err := OpenInstance(t.Context(), cfg, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := in.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if _, err := migrate(t.Context(), in); err != nil {
+		t.Fatal(err)
+	}
+	const rows = 100_000
+	end := time.Now().Truncate(time.Minute)
+	producer, err := in.Stream.NewProducer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer producer.Close()
+	write := func(offset int64, at time.Time, rec *eventsv1.MarketRecord) {
+		rec.Mark = &eventsv1.Mark{LogicVersion: 1, Offset: offset}
+		value, err := rec.MarshalVT()
+		if err != nil {
+			t.Fatal(err)
+		}
+		producer.Produce(t.Context(), &kgo.Record{Topic: schemas.TopicMarkets, Value: value, Timestamp: at}, func(_ *kgo.Record, err error) {
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for i := range int64(rows) {
+		at := end.Add(time.Duration(i-rows+1) * 30 * time.Millisecond) // 50 minutes of rows
+		write(2*i, at, &eventsv1.MarketRecord{Body: &eventsv1.MarketRecord_Market{Market: &eventsv1.Market{CoinId: "bitcoin", Symbol: "BTC", Time: at.UnixNano(), Price: float64(i + 1)}}})
+		write(2*i+1, at, &eventsv1.MarketRecord{Body: &eventsv1.MarketRecord_Pulse{Pulse: &eventsv1.Pulse{Now: at.UnixNano(), Watermark: at.UnixNano()}}})
+	}
+	if err := producer.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	at, err := openPorts(cfg, "query", quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roles, err := queryRoles(in, at, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := at.api.run(ctx, http.NotFoundHandler()); err != nil {
+			t.Error(err)
+		}
+	})
+	running.Go(func() { supervise(ctx, roles[0], NewHealth(time.Now), quiet) })
+	defer running.Wait()
+	defer cancel()
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		status, body := asked(t, http.DefaultClient, "http://"+cfg.Listen+"/api/v1/coins/bitcoin")
+		if status == http.StatusOK {
+			if want := fmt.Sprintf(`"currentPrice":%d,`, rows); !strings.Contains(body, want) {
+				t.Errorf("the first answer is %s, want %s", body, want)
+			}
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("still answered %d %s", status, body)
 		}
 	}
 }

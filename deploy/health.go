@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"sync"
@@ -45,29 +46,34 @@ func healthHandler(health *Health, missing func() map[string][]string, metrics p
 // when the role that serves on it is started again.
 type port struct {
 	addr string
+	log  *slog.Logger
 
 	mu     sync.Mutex
 	opened net.Listener
 }
 
-// openPort opens key's address now.
-func openPort(key, addr string) (*port, error) {
+// openPort opens key's address now; log is told where it cannot serve all who come.
+func openPort(key, addr string, log *slog.Logger) (*port, error) {
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w; choose another address", key, err)
 	}
-	return &port{addr: listener.Addr().String(), opened: listener}, nil
+	return &port{addr: listener.Addr().String(), opened: listener, log: log}, nil
 }
 
 // listen gives the listener to the next one who serves.
 func (p *port) listen() (net.Listener, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if listener := p.opened; listener != nil {
-		p.opened = nil
-		return listener, nil
+	listener := p.opened
+	p.opened = nil
+	if listener == nil {
+		var err error
+		if listener, err = net.Listen("tcp", p.addr); err != nil {
+			return nil, err
+		}
 	}
-	return net.Listen("tcp", p.addr)
+	return spareFiles(listener, p.log), nil
 }
 
 // close closes the address if nobody took it over.

@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -21,7 +22,11 @@ const limitCall = 250 * time.Millisecond
 // Done closes what it opened.
 func (in *Instance) limiter() (l *query.Limiter, done func(), err error) {
 	if len(in.Config.Redis.Addr) == 0 {
-		return query.NewLimiter(time.Now, query.NewUsageFile(in.Dir.Path("usage.json"))), func() {}, nil
+		path := in.Dir.Path("usage.json")
+		if err := in.setAside(path); err != nil {
+			return nil, nil, err
+		}
+		return query.NewLimiter(time.Now, query.NewUsageFile(path)), func() {}, nil
 	}
 	options, err := in.redisOptions(in.Config.Redis.Addr)
 	if err != nil {
@@ -42,4 +47,21 @@ func (in *Instance) limiter() (l *query.Limiter, done func(), err error) {
 		return nil, nil, errors.Join(fmt.Errorf("writing the name of the replica: %w", err), client.Close())
 	}
 	return l, func() { _ = client.Close() }, nil
+}
+
+// setAside renames a file of state that is no JSON, as a disk that failed leaves it: without it the instance begins anew, and
+// with it not at all.
+func (in *Instance) setAside(path string) error {
+	content, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && json.Valid(content) {
+		return nil
+	}
+	if err == nil {
+		err = os.Rename(path, path+".damaged")
+	}
+	if err != nil {
+		return fmt.Errorf("looking at a file of state: %w", err)
+	}
+	in.Log.Error("a file cannot be read: it is set aside, and what it counted begins anew", "file", path, "bytes", len(content), "kept", path+".damaged")
+	return nil
 }

@@ -7,17 +7,21 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/marketlog/marketlog/deploy/embedded"
 	"github.com/marketlog/marketlog/processors"
-	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream"
 )
 
-// reasonDamage is a gap's reason where records of the log itself are lost, venueLog what stands for the log there.
+// reasonDamage is a gap's reason where records of the log itself are lost, or rows that it has no records of any more;
+// venueLog and venueTables are what stands for the log and for the tables there.
 const (
 	reasonDamage = "damage"
 	venueLog     = "log"
+	venueTables  = "tables"
 )
 
 // rebuildLine is one line of a rebuild.
@@ -32,6 +36,9 @@ type rebuildLine struct {
 // rebuildVerb writes the rows of all views again from what the log has, and settles the log's damages.
 func rebuildVerb(in *Instance) Verb {
 	return Verb{Name: "rebuild", Long: true, Run: func(ctx context.Context, _ json.RawMessage, emit func(any) error) error {
+		if err := in.roomFor("a rebuild"); err != nil {
+			return err
+		}
 		if _, err := migrate(ctx, in); err != nil {
 			return err
 		}
@@ -55,6 +62,10 @@ func rebuildVerb(in *Instance) Verb {
 		broker := in.embeddedBroker()
 		if broker == nil {
 			return nil
+		}
+		// Before they are forgotten: where nothing is fed, nobody else has told them.
+		if err := in.writeGaps(ctx, in.damageGaps()); err != nil {
+			return err
 		}
 		for _, d := range broker.Damages() {
 			if err := emit(rebuildLine{Lost: d.String()}); err != nil {
@@ -127,11 +138,22 @@ func (in *Instance) logWaiting() string {
 	return fmt.Sprintf("the log is damaged in %d places, the first: %s. `marketlog rebuild` writes the views again from what the log has and settles this; the offsets themselves cannot be mended", len(damages), damages[0])
 }
 
-// tellDamages writes a gap for each damage of the log. Told again at the next start it is the same row.
-func (in *Instance) tellDamages(out producers.Outbox) {
+// damagesRole tells the log of its own damages, whether anything is fed to it or not.
+func damagesRole(in *Instance) Role {
+	return Role{Name: "damages", Run: func(ctx context.Context) error {
+		if err := in.writeGaps(ctx, in.damageGaps()); err != nil {
+			return err
+		}
+		<-ctx.Done()
+		return nil
+	}}
+}
+
+// damageGaps are the gaps of the damages of the log that are not settled.
+func (in *Instance) damageGaps() (gaps []*eventsv1.Gap) {
 	broker := in.embeddedBroker()
 	if broker == nil {
-		return
+		return nil
 	}
 	for _, d := range broker.Damages() {
 		gap := &eventsv1.Gap{Venue: venueLog, Symbol: fmt.Sprintf("%s/%d", d.Topic, d.Partition), Reason: reasonDamage, FromTime: unixNano(d.After), ToTime: unixNano(d.Before)}
@@ -144,8 +166,40 @@ func (in *Instance) tellDamages(out producers.Outbox) {
 		if !d.Open {
 			gap.Missed = uint64(d.Next - d.From)
 		}
-		out.Gap(gap)
+		gaps = append(gaps, gap)
 	}
+	return gaps
+}
+
+// writeGaps writes gaps that no producer of ticks knows of, and returns when they are kept. Written again, one is the same
+// row.
+func (in *Instance) writeGaps(ctx context.Context, gaps []*eventsv1.Gap) error {
+	if len(gaps) == 0 {
+		return nil
+	}
+	topic, err := schemas.TopicNamed(schemas.TopicTicksRaw)
+	if err != nil {
+		return err
+	}
+	producer, err := in.Stream.NewProducer()
+	if err != nil {
+		return fmt.Errorf("connecting to the log: %w", err)
+	}
+	defer producer.Close()
+	records := make([]*kgo.Record, len(gaps))
+	for i, gap := range gaps {
+		raw := &eventsv1.RawRecord{Producer: venueLog, Epoch: in.Began.UnixNano(), Body: &eventsv1.RawRecord_Gap{Gap: gap}}
+		value, err := raw.MarshalVT()
+		if err != nil {
+			return fmt.Errorf("encoding a gap of %s: %w", gap.Symbol, err)
+		}
+		key := gap.Venue + "|"
+		records[i] = &kgo.Record{Topic: topic.Name, Partition: stream.PartitionFor(key, topic.Partitions), Key: []byte(key), Value: value, Timestamp: in.Clock.Now()}
+	}
+	if err := producer.ProduceSync(ctx, records...).FirstErr(); err != nil {
+		return fmt.Errorf("writing %d gaps: %w", len(gaps), err)
+	}
+	return nil
 }
 
 func unixNano(t time.Time) int64 {

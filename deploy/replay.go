@@ -41,6 +41,11 @@ func replayVerb(in *Instance) Verb {
 		if input.Abort {
 			return abortReplay(ctx, r, emit)
 		}
+		if !input.Verify {
+			if err := in.roomFor("a replay"); err != nil {
+				return err
+			}
+		}
 		r.View, r.From, r.To, r.Verify = input.View, input.From, input.To, input.Verify
 		if r.View == processors.ViewTicks {
 			if r.Rejoin, err = in.rejoin(ctx); err != nil {

@@ -43,7 +43,7 @@ func instanceVerbs(in *Instance) Verbs {
 	if in.Stream.Brokers == nil { // an engine alone
 		return NewVerbs()
 	}
-	return NewVerbs(append(slices.Concat(keyVerbs(in), backfillVerbs(in), sourceVerbs(in), symbolVerbs(in)), replayVerb(in), rebuildVerb(in), retryVerb(in), migrateVerb(in), simFaultsVerb(in), earnVerb(in))...)
+	return NewVerbs(append(slices.Concat(keyVerbs(in), backfillVerbs(in), sourceVerbs(in), symbolVerbs(in)), replayVerb(in), rebuildVerb(in), tablesVerb(in), retryVerb(in), migrateVerb(in), simFaultsVerb(in), earnVerb(in))...)
 }
 
 // metricsRole serves the health of all others.

@@ -70,6 +70,9 @@ func processorRoles(ctx context.Context, in *Instance) ([]Role, error) {
 		minutes.Log, minutes.Logger = in.Stream, in.Log
 		roles = append(roles, Role{Name: "processors/" + minutes.Name, Run: minutes.Run})
 	}
+	if in.embeddedBroker() != nil {
+		roles = append(roles, damagesRole(in))
+	}
 	if len(in.Config.ClickHouse.Addr) == 0 {
 		role, err := in.tablesRole(ctx, store)
 		if err != nil {

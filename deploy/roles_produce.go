@@ -77,7 +77,6 @@ func (in *Instance) runProducers(ctx context.Context, simulated map[string]bool)
 		out = writer.Source(asked[0])
 	}
 	in.resume(out, asked...)
-	in.tellDamages(out)
 	feeds.Go(func() error { in.followSourcePauses(ctx, out); return nil })
 	err = feeds.Wait()
 	if level, _ := in.disk.Level(); level >= diskguard.Feeds {

@@ -163,18 +163,19 @@ func (a *apiRole) run(ctx context.Context) error {
 	market, currencies := globalstats.New(catalog, store), fiat.New(known, catalog, store)
 	defi := globalstats.NewDefi(catalog, store)
 	providing := providers.New(board, catalog, book, store, venues())
+	// Prices are there; what reads other topics answers when these have been read.
 	endpoints := slices.Concat(
-		prices.New(board, query.NewConverter(board, catalog), store, venues()).Endpoints(),
-		charts.New(board, candles, book, rateCharts).Endpoints(),
-		yields.New(book, board, catalog, store, rateCharts, providing, venues()).Endpoints(),
-		describing.Endpoints(),
-		market.Endpoints(),
-		defi.Endpoints(),
-		earn.New(known, catalog, store, venues()).Endpoints(),
-		stablecoins.New(board, catalog, store).Endpoints(),
-		currencies.Endpoints(),
-		providing.Endpoints(),
-		symbols.New(catalog, board, rates, store, overrides).Endpoints(),
+		prices.New(board, query.NewConverter(board, catalog).After(saidTail.Waiting), store, venues()).Endpoints(),
+		query.After(charts.New(board, candles, book, rateCharts).Endpoints(), bookTail.Waiting),
+		query.After(yields.New(book, board, catalog, store, rateCharts, providing, venues()).Endpoints(), bookTail.Waiting, saidTail.Waiting, rowsTail.Waiting),
+		query.After(describing.Endpoints(), saidTail.Waiting, rowsTail.Waiting, bookTail.Waiting),
+		query.After(market.Endpoints(), saidTail.Waiting, rowsTail.Waiting),
+		query.After(defi.Endpoints(), defiTail.Waiting),
+		query.After(earn.New(known, catalog, store, venues()).Endpoints(), saidTail.Waiting, rowsTail.Waiting),
+		query.After(stablecoins.New(board, catalog, store).Endpoints(), saidTail.Waiting, rowsTail.Waiting),
+		query.After(currencies.Endpoints(), saidTail.Waiting),
+		query.After(providing.Endpoints(), bookTail.Waiting, saidTail.Waiting, rowsTail.Waiting),
+		query.After(symbols.New(catalog, board, rates, store, overrides).Endpoints(), saidTail.Waiting, rowsTail.Waiting, ratesTail.Waiting),
 		usage.New(limiter, store, time.Now).Endpoints(),
 	)
 	lacking := in.lacking()
@@ -239,6 +240,8 @@ func (a *apiRole) aged(board *query.Board) string {
 	switch ages := board.Ages(a.in.Clock.Now()); {
 	case ages.Fresh > 0:
 		a.young.Store(true)
+	case ages.Stale > 0 && ages.Newest < 0:
+		return fmt.Sprintf("all prices are stale: the machine's clock was set back, and the log is %s ahead of it; prices go on when the clock has come to it", (-ages.Newest).Round(time.Second))
 	case ages.Stale > 0 && a.young.Load():
 		return fmt.Sprintf("all prices are stale, the newest is %s old", ages.Newest.Round(time.Second))
 	}
@@ -401,6 +404,9 @@ func (in *Instance) pepper() ([]byte, error) {
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the pepper of the keys: %w", err)
+	}
+	if len(secret) < keys.PepperLength {
+		return nil, fmt.Errorf("reading the pepper of the keys: %s has %d bytes instead of %d: restore it from a backup, or remove it and issue all keys anew: those that there are have ended with it", path, len(secret), keys.PepperLength)
 	}
 	return secret, nil
 }

@@ -35,7 +35,7 @@ func run(ctx context.Context, cfg Config, role string, out io.Writer, log *slog.
 		return err
 	}
 	defer func() { err = errors.Join(err, in.Close()) }()
-	at, err := openPorts(cfg, role)
+	at, err := openPorts(cfg, role, log)
 	if err != nil {
 		return err
 	}
@@ -59,6 +59,9 @@ func run(ctx context.Context, cfg Config, role string, out io.Writer, log *slog.
 	if at.metrics != nil {
 		serve(metricsRole(in, at.metrics, health))
 	}
+	if err := in.disk.AwaitRoom(ctx); err != nil {
+		return stopped(ctx, err)
+	}
 	if role != "engine" {
 		if err := awaitServers(ctx, log, func() error { return in.open(ctx) }); err != nil {
 			return stopped(ctx, err)
@@ -78,8 +81,8 @@ func run(ctx context.Context, cfg Config, role string, out io.Writer, log *slog.
 	}
 	key := ""
 	if role == "run" {
-		if err := in.carryKeysOver(ctx); err != nil {
-			return err
+		if err := in.withRoom(ctx, func() error { return in.carryKeysOver(ctx) }); err != nil {
+			return stopped(ctx, err)
 		}
 		if key, err = in.firstKey(ctx); err != nil {
 			return err
@@ -88,8 +91,8 @@ func run(ctx context.Context, cfg Config, role string, out io.Writer, log *slog.
 
 	info := in.info(at)
 	serve(Role{Name: "admin", Run: func(ctx context.Context) error { return admin.serve(ctx, info.Admin) }})
-	if err := in.Dir.Announce(info); err != nil {
-		return err
+	if err := in.withRoom(ctx, func() error { return in.Dir.Announce(info) }); err != nil {
+		return stopped(ctx, err)
 	}
 	if key != "" && !isTerminal(out) { // what is printed is kept in a log then
 		path := in.Dir.Path(firstKeyFile)
@@ -117,7 +120,7 @@ func stopped(ctx context.Context, err error) error {
 	return err
 }
 
-func openPorts(cfg Config, role string) (at ports, err error) {
+func openPorts(cfg Config, role string, log *slog.Logger) (at ports, err error) {
 	var api *port
 	for _, p := range []struct {
 		key, addr string
@@ -132,7 +135,7 @@ func openPorts(cfg Config, role string) (at ports, err error) {
 		if !p.wanted || p.addr == "" {
 			continue
 		}
-		if *p.into, err = openPort(p.key, p.addr); err != nil {
+		if *p.into, err = openPort(p.key, p.addr, log); err != nil {
 			at.close()
 			return at, err
 		}

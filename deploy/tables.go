@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/processors"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream"
 	"github.com/marketlog/marketlog/stream/history"
 )
 
@@ -60,6 +62,32 @@ func (in *Instance) tablesRole(ctx context.Context, store *history.Store) (Role,
 		}
 		return in.keepParts(ctx, store)
 	}}, nil
+}
+
+// checkedTables is what tables.check says: how many parts were read, and what is wrong with one.
+type checkedTables struct {
+	Parts int    `json:"parts,omitempty"`
+	Fault string `json:"fault,omitempty"`
+}
+
+// tablesVerb reads all parts of the tables and compares them with their checksums.
+func tablesVerb(in *Instance) Verb {
+	return Verb{Name: "tables.check", Run: func(ctx context.Context, _ json.RawMessage, emit func(any) error) error {
+		store, err := in.History(ctx)
+		if err != nil {
+			return err
+		}
+		parts, faults, err := store.CheckParts(ctx)
+		if err != nil {
+			return err
+		}
+		for _, f := range faults {
+			if err := emit(checkedTables{Fault: fmt.Sprintf("part %s of %s is damaged: %s", f.Part, f.Table, f.Says)}); err != nil {
+				return err
+			}
+		}
+		return emit(checkedTables{Parts: parts})
+	}}
 }
 
 func lostText(lost []history.Part) string {
@@ -115,9 +143,51 @@ func (in *Instance) refillLost(ctx context.Context, store *history.Store, lost [
 	if err := in.expire(ctx, store); err != nil {
 		return err
 	}
+	gaps, err := in.beyondLog(ctx, lost)
+	if err == nil {
+		err = in.writeGaps(ctx, gaps)
+	}
+	if err != nil {
+		return err
+	}
+	for _, gap := range gaps {
+		in.Log.Error("rows are lost for good: the log begins after them", "table", gap.Symbol,
+			"from", time.Unix(0, gap.FromTime).UTC(), "to", time.Unix(0, gap.ToTime).UTC())
+	}
 	in.Log.Warn("lost rows are written again from the log, as far as it has them", "lost", lostText(lost), "records", records, "took", time.Since(began).Round(time.Millisecond))
 	in.lost.set("")
 	return nil
+}
+
+// beyondLog are the gaps of lost parts that may hold rows of records which the log has no more: from the beginning of the
+// part's time to the oldest record that is kept in every partition of its topics.
+func (in *Instance) beyondLog(ctx context.Context, lost []history.Part) (gaps []*eventsv1.Gap, err error) {
+	begins := map[string]time.Time{}
+	for _, p := range lost {
+		var oldest time.Time
+		for _, topic := range processors.RefillTopics(p.Table) {
+			if _, known := begins[topic]; !known {
+				if begins[topic], err = stream.CompleteSince(ctx, in.Stream, topic); err != nil {
+					return nil, err
+				}
+			}
+			if begins[topic].After(oldest) {
+				oldest = begins[topic]
+			}
+		}
+		from, to := p.Span()
+		if !from.Before(oldest) {
+			continue
+		}
+		if to.After(oldest) {
+			to = oldest
+		}
+		if from.IsZero() {
+			from = to
+		}
+		gaps = append(gaps, &eventsv1.Gap{Venue: venueTables, Symbol: p.Table, Reason: reasonDamage, FromTime: from.UnixNano(), ToTime: to.UnixNano()})
+	}
+	return gaps, nil
 }
 
 // expire drops what a refill brought back of what need not be kept.

@@ -2,27 +2,50 @@ package deploy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/marketlog/marketlog/deploy/embedded/engine"
 	"github.com/marketlog/marketlog/processors"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream"
+	"github.com/marketlog/marketlog/stream/history"
 	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
-// A part of a table that is removed while nobody looks is named at the start, and its rows come back from the log.
+// A part of a table that is removed or cannot be read any more is named at the start, and its rows come back from the log.
 func TestLostPartIsFilledAgainFromTheLog(t *testing.T) {
 	if _, err := engine.Find(""); err != nil {
 		streamtest.Missing(t, streamtest.TierEmbedded, "no ClickHouse engine; make engine fetches it")
 	}
+	for name, damage := range map[string]func(part string) error{
+		"removed": os.RemoveAll,
+		"marks of no length": func(part string) error {
+			marks, err := filepath.Glob(filepath.Join(part, "*mrk*"))
+			if err == nil && len(marks) == 0 {
+				err = fmt.Errorf("%s has no marks", part)
+			}
+			for _, file := range marks {
+				err = errors.Join(err, os.Truncate(file, 0))
+			}
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) { losePart(t, damage) })
+	}
+}
+
+func losePart(t *testing.T, damage func(part string) error) {
 	cfg := DefaultConfig()
 	cfg.DataDir, cfg.Kafka.Listen, cfg.Retention.LogBytes = t.TempDir(), "127.0.0.1:0", minLogBytes
 	open := func() *Instance {
@@ -81,7 +104,7 @@ func TestLostPartIsFilledAgainFromTheLog(t *testing.T) {
 	if err := in.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.RemoveAll(part); err != nil {
+	if err := damage(part); err != nil {
 		t.Fatal(err)
 	}
 
@@ -91,7 +114,7 @@ func TestLostPartIsFilledAgainFromTheLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := count(in); n == ticks {
-		t.Fatalf("with the part %s removed there are still %d rows", part, n)
+		t.Fatalf("with the part %s damaged there are still %d rows", part, n)
 	}
 	role, err := in.tablesRole(t.Context(), store)
 	if err != nil {
@@ -118,6 +141,59 @@ func TestLostPartIsFilledAgainFromTheLog(t *testing.T) {
 	if role, err = in.tablesRole(t.Context(), store); err != nil || in.lost.waiting() != "" || role.Run == nil {
 		t.Errorf("once mended, the tables lack %q, %v", in.lost.waiting(), err)
 	}
+}
+
+// Rows of a lost part that the log has no records of any more cannot be written again: their time is a gap, and nothing else.
+func TestRowsThatTheLogHasNoMoreAreAGap(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.DataDir, cfg.Kafka.Listen, cfg.Retention.LogBytes = t.TempDir(), "127.0.0.1:0", minLogBytes
+	in, err := OpenInstance(t.Context(), cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	produceTicks(t, in, 10)
+	midnight := time.Now().UTC().Truncate(24 * time.Hour)
+	part := func(day time.Time) history.Part {
+		return history.Part{Table: "ticks", Partition: day.Format("2006-01-02"), Rows: 5}
+	}
+	lost := []history.Part{part(midnight), part(midnight.AddDate(0, 0, -1))}
+	if gaps, err := in.beyondLog(t.Context(), lost); err != nil || len(gaps) > 0 {
+		t.Errorf("the log has all of its records, and the gaps are %v, %v", gaps, err)
+	}
+	client, err := in.Stream.NewClient()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	ends, err := kadm.NewClient(client).ListEndOffsets(t.Context(), schemas.TopicTicks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	produceTicks(t, in, 10)
+	begins := kadm.Offsets{} // retention removes what was written first
+	ends.Each(func(end kadm.ListedOffset) { begins.AddOffset(end.Topic, end.Partition, end.Offset, -1) })
+	if _, err := kadm.NewClient(client).DeleteRecords(t.Context(), begins); err != nil {
+		t.Fatal(err)
+	}
+	since, err := stream.CompleteSince(t.Context(), in.Stream, schemas.TopicTicks)
+	if err != nil || since.Before(midnight) || since.After(time.Now()) {
+		t.Fatalf("the log is complete since %s, %v", since, err)
+	}
+	gaps, err := in.beyondLog(t.Context(), lost)
+	if err != nil || len(gaps) != 2 {
+		t.Fatalf("got gaps %v, %v, want two", gaps, err)
+	}
+	for i, want := range []struct{ from, to time.Time }{{midnight, since}, {midnight.AddDate(0, 0, -1), midnight}} {
+		if g := gaps[i]; g.Venue != venueTables || g.Symbol != "ticks" || g.Reason != reasonDamage || g.FromTime != want.from.UnixNano() || g.ToTime != want.to.UnixNano() {
+			t.Errorf("got gap %v, want %s to %s", g, want.from, want.to)
+		}
+	}
+	if err := in.writeGaps(t.Context(), gaps); err != nil {
+		t.Fatal(err)
+	}
+	read := newGapReader(t, in.Stream)
+	read.until("the gap", func() bool { return read.gaps[venueTables] != nil })
 }
 
 // produceTicks writes n resolved ticks of one coin, with the marks that a fold would give them.

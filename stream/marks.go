@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -192,6 +193,52 @@ func markedTick(value []byte) bool {
 	}
 	return marks == 1 && ticks == 1
 }
+
+// CompleteSince is the log time from which on a topic still has every record: that of the oldest record of the partition
+// that begins latest. It is zero where retention has removed nothing yet.
+func CompleteSince(ctx context.Context, cfg Config, topic string) (since time.Time, err error) {
+	client, err := cfg.NewClient()
+	if err != nil {
+		return since, fmt.Errorf("opening a client: %w", err)
+	}
+	defer client.Close()
+	admin := kadm.NewClient(client)
+	starts, err := admin.ListStartOffsets(ctx, topic)
+	if err == nil {
+		err = starts.Error()
+	}
+	if err != nil {
+		return since, fmt.Errorf("listing start offsets of %s: %w", topic, err)
+	}
+	ends, err := admin.ListEndOffsets(ctx, topic)
+	if err == nil {
+		err = ends.Error()
+	}
+	if err != nil {
+		return since, fmt.Errorf("listing end offsets of %s: %w", topic, err)
+	}
+	for partition, start := range starts[topic] {
+		end, _ := ends.Lookup(topic, partition)
+		if start.Offset == 0 || start.Offset >= end.Offset {
+			continue
+		}
+		first := time.Time{}
+		err := ReadRange(ctx, cfg, topic, partition, start.Offset, end.Offset, func(r *kgo.Record) error {
+			first = r.Timestamp
+			return errFound
+		})
+		if err != nil && !errors.Is(err, errFound) {
+			return since, err
+		}
+		if first.After(since) {
+			since = first
+		}
+	}
+	return since, nil
+}
+
+// errFound ends a read that has what it looked for.
+var errFound = errors.New("found")
 
 // readStall bounds how long a read of records that must exist may see none of them.
 const readStall = 30 * time.Second

@@ -95,7 +95,18 @@ type round struct {
 	*scene
 	in       *instance
 	operator *operator
-	counts   map[string]int
+	// rest is told of each start; nil: nobody asks.
+	rest   *reader
+	counts map[string]int
+}
+
+// start starts the process, with feeds live or none, to die at a fault, or not by itself if that is empty.
+func (r *round) start(feeds, fault string) *process {
+	r.t.Helper()
+	if r.rest != nil {
+		r.rest.starts(r.in.shift)
+	}
+	return r.in.start(r.t, feeds, fault)
 }
 
 func newRound(ctx context.Context, t *testing.T, binary string, seed uint64, environment ...string) *round {
@@ -124,6 +135,7 @@ func runRound(t *testing.T, binary string, seed uint64, kills int) {
 	r := newRound(ctx, t, binary, seed)
 	tail := follow(ctx, r.in.kafka)
 	told := listen(ctx, r.in.rest, "")
+	r.rest = read(ctx, r.in.rest)
 
 	schedule := r.schedule(kills)
 	for i := 0; i < len(schedule); i++ {
@@ -139,7 +151,7 @@ func runRound(t *testing.T, binary string, seed uint64, kills int) {
 	}
 	t.Logf("%d kills after %v", len(schedule), time.Since(began).Round(time.Second))
 	r.put(r.in.shift + time.Minute + schemas.AllowedLateness) // the minute is over
-	p := r.in.start(t, "live", "")
+	p := r.start("live", "")
 	r.catchUpLive()
 	r.operator.finishAll()
 	t.Logf("caught up after %v", time.Since(began).Round(time.Second))
@@ -148,7 +160,7 @@ func runRound(t *testing.T, binary string, seed uint64, kills int) {
 	p.stop(t)
 
 	// Without feeds the log stands still: now the views must equal it.
-	p = r.in.start(t, "none", "")
+	p = r.start("none", "")
 	r.settle()
 	t.Logf("settled after %v", time.Since(began).Round(time.Second))
 	result := report{Test: t.Name(), Seed: seed, Steps: r.counts}
@@ -161,6 +173,7 @@ func runRound(t *testing.T, binary string, seed uint64, kills int) {
 	r.operator.verify()
 	r.operator.check()
 	told.check(t, published)
+	r.rest.check(t)
 	prices, err := oracle.Read(ctx, r.in.kafka, schemas.TopicPrices)
 	if err != nil {
 		t.Fatal(err)
@@ -202,7 +215,7 @@ func (r *round) kill(s step) (reached bool) {
 	if s.name != outside {
 		fault = fmt.Sprintf("%s:%d", s.name, 1+r.random.IntN(s.often))
 	}
-	p := r.in.start(r.t, "live", fault)
+	p := r.start("live", fault)
 	began := time.Now()
 	working, stop := context.WithCancel(r.t.Context())
 	var work sync.WaitGroup

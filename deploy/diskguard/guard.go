@@ -207,7 +207,7 @@ func (g *Guard) text() string {
 // room runs it again. It returns when ctx ends, or with what run returns by itself.
 func (g *Guard) While(ctx context.Context, level Level, run func(context.Context) error) error {
 	for {
-		if !g.wait(ctx, func(at Level) bool { return at < level }) {
+		if !g.Await(ctx, level) {
 			return nil
 		}
 		running, stop := context.WithCancel(ctx)
@@ -223,6 +223,33 @@ func (g *Guard) While(ctx context.Context, level Level, run func(context.Context
 			return err
 		}
 	}
+}
+
+// Await waits until ingest of a level is not paused; false if ctx ended before.
+func (g *Guard) Await(ctx context.Context, level Level) bool {
+	return g.wait(ctx, func(at Level) bool { return at < level })
+}
+
+// AwaitRoom waits until as much is free as the reserve file gives back: with less, what is opened could write nothing, and
+// what works off the log would fail in its middle. It returns ctx's error if that ends before.
+func (g *Guard) AwaitRoom(ctx context.Context) error {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for !g.roomy() {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+			g.Look()
+		}
+	}
+	return nil
+}
+
+func (g *Guard) roomy() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.err != nil || g.space.Free >= g.reserve/fileShare
 }
 
 // wait returns true once the level fits, false when ctx ends before.

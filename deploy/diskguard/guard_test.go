@@ -98,6 +98,36 @@ func TestReserveFileTakesItsSpace(t *testing.T) {
 	}
 }
 
+// Where not even the reserve file's bytes are free, a start waits.
+func TestAStartWaitsForRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &disk{Space: Space{Free: 0, Total: 100 * reserve}}
+		g := New(Config{Dir: t.TempDir(), Reserve: reserve, Space: d.space})
+		ended := make(chan error, 1)
+		go func() { ended <- g.AwaitRoom(t.Context()) }()
+		for _, free := range []int64{0, reserve/fileShare - 1, reserve / fileShare} {
+			d.free(free)
+			time.Sleep(2 * interval) // of the bubble's clock
+			synctest.Wait()
+			select {
+			case err := <-ended:
+				if err != nil || free < reserve/fileShare {
+					t.Errorf("with %d bytes free it goes on, %v", free, err)
+				}
+				return
+			default:
+			}
+		}
+		t.Errorf("with %d bytes free it waits", reserve/fileShare)
+	})
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	d := &disk{Space: Space{Free: 0, Total: 100 * reserve}}
+	if err := New(Config{Dir: t.TempDir(), Reserve: reserve, Space: d.space}).AwaitRoom(stopped); !errors.Is(err, context.Canceled) {
+		t.Errorf("told to stop: got %v", err)
+	}
+}
+
 // What is paused ends and begins again; what ends by itself is not begun again.
 func TestWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

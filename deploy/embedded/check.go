@@ -68,6 +68,61 @@ func CheckLog(dir string) ([]Damage, error) {
 	return damages, err
 }
 
+// CheckSealed compares the sealed segments of a log with their manifests, which a broker may write to meanwhile: nothing is
+// written to them any more. It changes nothing.
+func CheckSealed(dir string) (damages []Damage, segments int, err error) {
+	root := filepath.Join(dir, "partitions")
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		return nil, 0, fmt.Errorf("listing the partitions of the log: %w", err)
+	}
+	for _, e := range entries {
+		topic, partition, ok := partitionOf(e.Name())
+		if !ok || !e.IsDir() {
+			continue
+		}
+		known, err := readManifest(filepath.Join(root, e.Name()))
+		if err != nil {
+			return nil, 0, err
+		}
+		if known == nil {
+			continue
+		}
+		for _, s := range known.Sealed {
+			what, err := sealedFault(filepath.Join(root, e.Name()), s)
+			if err != nil {
+				return nil, 0, err
+			}
+			segments++
+			if what != "" {
+				damages = append(damages, Damage{Topic: topic, Partition: partition, File: filepath.Join("partitions", e.Name(), filepath.Base(segmentName("", s.Base))),
+					What: what, From: s.Base, Next: s.Next, After: time.UnixMilli(s.Oldest), Before: time.UnixMilli(s.Newest)})
+			}
+		}
+	}
+	return damages, segments, nil
+}
+
+// sealedFault says what is wrong with a sealed segment; empty: nothing, or retention has just removed it.
+func sealedFault(dir string, s sealed) (string, error) {
+	raw, err := os.ReadFile(segmentName(dir, s.Base))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		now, err := readManifest(dir)
+		if err != nil || now == nil || !slices.ContainsFunc(now.Sealed, func(other sealed) bool { return other.Base == s.Base }) {
+			return "", err
+		}
+		return "is missing", nil
+	case err != nil:
+		return "", fmt.Errorf("reading a segment: %w", err)
+	case int64(len(raw)) != s.Size:
+		return fmt.Sprintf("has %d of %d bytes", len(raw), s.Size), nil
+	case crc32.Checksum(raw, castagnoli) != s.CRC:
+		return "does not have its checksum any more", nil
+	}
+	return "", nil
+}
+
 // partitionState is what a check found of a partition: what its manifest is to be.
 type partitionState struct {
 	manifest manifest

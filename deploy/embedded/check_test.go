@@ -203,6 +203,36 @@ func TestDamageIsNamedAndTheRestIsRead(t *testing.T) {
 	}
 }
 
+// While a broker has the log open, its sealed segments can be verified, and damage of them is found before the next start.
+func TestSealedSegmentsAreVerifiedBesideTheBroker(t *testing.T) {
+	t.Parallel()
+	dir, partition, bases := stoppedLog(t)
+	broker := startBroker(t, dir)
+	defer broker.Close()
+	check := func() string {
+		t.Helper()
+		if err := connect(t, broker.Addr()).ProduceSync(t.Context(), &kgo.Record{Topic: checkedTopic, Value: []byte("more")}).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+		found, segments, err := CheckSealed(dir)
+		if err != nil || segments < len(bases)-1 {
+			t.Fatalf("got %d segments, %v, want %d or more", segments, err, len(bases)-1)
+		}
+		return fmt.Sprint(found)
+	}
+	if found := check(); found != "[]" {
+		t.Errorf("before it is damaged: got %s", found)
+	}
+	flip(t, segmentName(partition, bases[1]), 30_000)
+	if found, want := check(), fmt.Sprintf("%d.dat does not have its checksum any more: offsets %d to %d", bases[1], bases[1], bases[2]-1); !strings.Contains(found, want) {
+		t.Errorf("got %s, want %q", found, want)
+	}
+	remove(t, segmentName(partition, bases[2]))
+	if found, want := check(), fmt.Sprintf("%d.dat is missing", bases[2]); !strings.Contains(found, want) {
+		t.Errorf("got %s, want %q", found, want)
+	}
+}
+
 func remove(t *testing.T, name string) {
 	t.Helper()
 	if err := os.Remove(name); err != nil {

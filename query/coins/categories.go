@@ -130,8 +130,8 @@ func (u *Unit) allCategories() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/coins/categories", ID: "listCoinCategories", Tag: "coins",
 		Summary: "Categories of coins", Body: CategoriesBody{}, MaxAge: setAge, Hot: true,
-		Handle: func(ctx context.Context, _ *query.Request) (query.Answer, error) {
-			ix := u.index()
+		Handle: func(ctx context.Context, r *query.Request) (query.Answer, error) {
+			ix := u.index(r.Now)
 			return u.answer(ctx, ix, bodyKey{endpoint: "categories"}, func() any {
 				body := CategoriesBody{Data: []Category{}}
 				for _, c := range ix.categories().list {

@@ -40,6 +40,7 @@ type Coin struct {
 	CreatedAt                string                   `json:"createdAt,omitempty" format:"date-time" doc:"As a source dates its beginning; left out where none does"`
 	UpdatedAt                string                   `json:"updatedAt,omitempty" format:"date-time" doc:"When the newest of this was told"`
 	DetailsUpdatedAt         string                   `json:"detailsUpdatedAt,omitempty" format:"date-time" doc:"When description, categories, links and developer statistics were read; left out before"`
+	IsStale                  bool                     `json:"isStale,omitempty" doc:"The newest minute of the numbers ended more than three minutes ago"`
 	Inactive                 bool                     `json:"inactive,omitempty" doc:"Known to the source, but traded no more"`
 	Links                    map[string][]string      `json:"links,omitempty" doc:"Addresses by kind: homepage, explorer, repository, chat, forum, twitter, reddit, telegram, whitepaper"`
 	Developer                map[string]float64       `json:"developer,omitempty" doc:"Statistics of the repositories by name"`
@@ -91,7 +92,7 @@ func (u *Unit) byID() query.Endpoint {
 }
 
 func (u *Unit) describeCoin(ctx context.Context, r *query.Request, coin *query.CatalogCoin, bySymbol bool) (query.Answer, error) {
-	ix := u.index()
+	ix := u.index(r.Now)
 	return u.answer(ctx, ix, bodyKey{endpoint: "coin", view: r.View, a: coin.ID, flag: bySymbol}, func() any {
 		told := ix.coin(coin)
 		if bySymbol {
@@ -117,6 +118,7 @@ func (ix *index) coin(coin *query.CatalogCoin) Coin {
 		UpdatedAt:        query.FormatTime(max(market.Time, coin.Listed.GetIngestTime(), coin.Detailed.GetIngestTime())),
 		DetailsUpdatedAt: query.FormatTime(coin.Detailed.GetIngestTime()),
 		Inactive:         coin.Listed.GetInactive(),
+		IsStale:          ix.stale,
 	}
 	if told.Categories == nil {
 		told.Categories = []string{}

@@ -19,7 +19,9 @@ type index struct {
 	past      *past
 	simulated bool
 	updated   string // when the newest minute ended
-	coins     []*query.CatalogCoin
+	// stale says that this was longer ago than rowsStaleAfter.
+	stale bool
+	coins []*query.CatalogCoin
 	// ranked says that coins before it have a rank.
 	ranked int
 	// priced are the coins with a market row.
@@ -40,12 +42,15 @@ type orderKey struct {
 
 var indexes atomic.Uint64
 
-// index is that of the newest snapshot. Where it is not there yet, the first who asks makes it; for those who ask
+// rowsStaleAfter is the age from which rows are stale: three times their interval.
+const rowsStaleAfter = 3 * time.Minute
+
+// index is that of the newest snapshot, by the query's clock. Where it is not there yet, the first who asks makes it; for those who ask
 // meanwhile, the one before is the newest: of 20,000 coins, all who ask in the same moment would make the same.
-func (u *Unit) index() *index {
+func (u *Unit) index(now time.Time) *index {
 	held := u.indexed.Load()
 	switch {
-	case held.of(u.catalog.Snapshot(), u.past.Load()):
+	case held.of(u.catalog.Snapshot(), u.past.Load(), now):
 		return held
 	case held == nil: // nothing is before the first
 		u.indexing.Lock()
@@ -54,17 +59,24 @@ func (u *Unit) index() *index {
 	}
 	defer u.indexing.Unlock()
 	snapshot, past := u.catalog.Snapshot(), u.past.Load()
-	if held = u.indexed.Load(); held.of(snapshot, past) {
+	if held = u.indexed.Load(); held.of(snapshot, past, now) {
 		return held
 	}
 	ix := newIndex(snapshot, past)
+	ix.stale = staleRows(snapshot, now)
 	u.indexed.Store(ix)
 	return ix
 }
 
-// of says whether an index is that of a snapshot.
-func (ix *index) of(snapshot *query.Snapshot, past *past) bool {
-	return ix != nil && ix.past == past && ix.snapshot.CoinsVersion == snapshot.CoinsVersion && ix.snapshot.Time == snapshot.Time
+// of says whether an index is that of a snapshot at a time of the query's clock.
+func (ix *index) of(snapshot *query.Snapshot, past *past, now time.Time) bool {
+	return ix != nil && ix.past == past && ix.snapshot.CoinsVersion == snapshot.CoinsVersion && ix.snapshot.Time == snapshot.Time &&
+		ix.stale == staleRows(snapshot, now)
+}
+
+// staleRows says whether the fold of markets has ended no minute for long; before its first there is none to be stale.
+func staleRows(snapshot *query.Snapshot, now time.Time) bool {
+	return snapshot.Time > 0 && now.UnixNano()-snapshot.Time > int64(rowsStaleAfter)
 }
 
 func newIndex(snapshot *query.Snapshot, past *past) *index {

@@ -2,6 +2,7 @@ package coins
 
 import (
 	"testing"
+	"time"
 
 	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/schemas"
@@ -11,17 +12,40 @@ import (
 func TestWhoAsksWhileAnIndexIsMadeReadsTheOneBefore(t *testing.T) {
 	catalog := query.NewCatalog(schemas.Coins())
 	u := New(query.NewBoard(schemas.Coins()), catalog, query.NewRateBook(), nil, nil)
-	first := u.index()
+	now := time.Unix(60, 0)
+	first := u.index(now)
 	pulse := &eventsv1.MarketRecord{Body: &eventsv1.MarketRecord_Pulse{Pulse: &eventsv1.Pulse{Now: 60e9, Watermark: 60e9}}}
 	if err := catalog.ApplyMarkets(query.TailRecord{Marked: pulse}); err != nil {
 		t.Fatal(err)
 	}
 	u.indexing.Lock()
-	if got := u.index(); got != first {
+	if got := u.index(now); got != first {
 		t.Errorf("while the next is made: got the index of %d, want that of %d", got.snapshot.Time, first.snapshot.Time)
 	}
 	u.indexing.Unlock()
-	if got := u.index(); got.snapshot.Time != 60e9 {
+	if got := u.index(now); got.snapshot.Time != 60e9 {
 		t.Errorf("got the index of %d, want that of %d", got.snapshot.Time, int64(60e9))
+	}
+}
+
+// Rows say that they are old once the fold of markets has ended no minute for three, and no more when it goes on.
+func TestRowsSayThatTheyAreStale(t *testing.T) {
+	catalog := query.NewCatalog(schemas.Coins())
+	u := New(query.NewBoard(schemas.Coins()), catalog, query.NewRateBook(), nil, nil)
+	if u.index(time.Unix(1_000, 0)).stale {
+		t.Error("before the first minute there is nothing to be stale")
+	}
+	for _, minute := range []int64{600, 1_200} {
+		pulse := &eventsv1.MarketRecord{Body: &eventsv1.MarketRecord_Pulse{Pulse: &eventsv1.Pulse{Now: minute * 1e9, Watermark: minute * 1e9}}}
+		if err := catalog.ApplyMarkets(query.TailRecord{Marked: pulse}); err != nil {
+			t.Fatal(err)
+		}
+		for _, age := range []time.Duration{0, rowsStaleAfter, rowsStaleAfter + 1} {
+			ix := u.index(time.Unix(minute, 0).Add(age))
+			coin := catalog.Snapshot().Find("bitcoin")
+			if want := age > rowsStaleAfter; ix.stale != want || ix.meta(&query.Request{}, 1).IsStale != want || ix.coin(coin).IsStale != want {
+				t.Errorf("%s after the minute: stale %v, want %v", age, ix.stale, want)
+			}
+		}
 	}
 }

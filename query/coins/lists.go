@@ -37,7 +37,7 @@ func topCoin(coin *query.CatalogCoin) TopCoin {
 }
 
 func (u *Unit) getTop(ctx context.Context, r *query.Request) (query.Answer, error) {
-	ix, limit := u.index(), int(r.Integer("limit"))
+	ix, limit := u.index(r.Now), int(r.Integer("limit"))
 	return u.answer(ctx, ix, key("top", r), func() any {
 		body := TopBody{Coins: []TopCoin{}}
 		for _, coin := range ix.coins[:min(limit, ix.ranked)] {
@@ -92,7 +92,7 @@ func (u *Unit) trending() query.Endpoint {
 }
 
 func (u *Unit) getTrending(ctx context.Context, r *query.Request) (query.Answer, error) {
-	ix, limit := u.index(), int(r.Integer("limit"))
+	ix, limit := u.index(r.Now), int(r.Integer("limit"))
 	return u.answer(ctx, ix, key("trending", r), func() any {
 		body := TrendingBody{Coins: []TrendingCoin{}}
 		for _, i := range ix.order(orderKey{by: "price_change_percentage_24h", desc: true, priced: true}) {
@@ -135,7 +135,7 @@ func (u *Unit) recent() query.Endpoint {
 }
 
 func (u *Unit) getRecent(ctx context.Context, r *query.Request) (query.Answer, error) {
-	ix, limit := u.index(), int(r.Integer("limit"))
+	ix, limit := u.index(r.Now), int(r.Integer("limit"))
 	return u.answer(ctx, ix, key("recent", r), func() any {
 		body := RecentBody{Coins: []RecentCoin{}}
 		for _, i := range ix.recent() {
@@ -196,7 +196,7 @@ func (u *Unit) slugs() query.Endpoint {
 }
 
 func (u *Unit) getSlugs(ctx context.Context, r *query.Request) (query.Answer, error) {
-	ix := u.index()
+	ix := u.index(r.Now)
 	slugs := func(list []*query.CatalogCoin) any {
 		body := SlugsBody{Slugs{Slugs: make([]string, len(list)), Count: len(list)}}
 		for i, coin := range list {
@@ -230,8 +230,8 @@ func (u *Unit) stats() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/coins/stats", ID: "getCoinStats", Tag: "coins",
 		Summary: "How many coins are known", Body: StatsBody{}, Hot: true,
-		Handle: func(ctx context.Context, _ *query.Request) (query.Answer, error) {
-			ix := u.index()
+		Handle: func(ctx context.Context, r *query.Request) (query.Answer, error) {
+			ix := u.index(r.Now)
 			return u.answer(ctx, ix, bodyKey{endpoint: "stats"}, func() any {
 				stats := Stats{TotalCoins: len(ix.coins), PricedCoins: len(ix.priced), RankedCoins: ix.ranked,
 					Categories: len(ix.categories().list), Timestamp: ix.updated}

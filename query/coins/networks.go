@@ -40,7 +40,7 @@ func (u *Unit) getNetworks(ctx context.Context, r *query.Request) (query.Answer,
 	if err != nil {
 		return query.Answer{}, err
 	}
-	return u.answer(ctx, u.index(), bodyKey{endpoint: "networks", a: coin.ID}, func() any {
+	return u.answer(ctx, u.index(r.Now), bodyKey{endpoint: "networks", a: coin.ID}, func() any {
 		told := Networks{CoinID: coin.ID, Networks: []Network{}, Count: len(coin.Platforms)}
 		for _, p := range coin.Platforms {
 			told.Networks = append(told.Networks, Network{p.Name, p.Address})

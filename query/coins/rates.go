@@ -154,7 +154,7 @@ func (u *Unit) featured() query.Endpoint {
 }
 
 func (u *Unit) getFeatured(ctx context.Context, r *query.Request) (query.Answer, error) {
-	ix, x, limit := u.index(), u.ratedAt(r.Now), int(r.Integer("limit"))
+	ix, x, limit := u.index(r.Now), u.ratedAt(r.Now), int(r.Integer("limit"))
 	return u.answerRated(ctx, ix, x, key("featured", r), func() any {
 		body := FeaturedBody{Coins: []FeaturedCoin{}}
 		for _, coin := range ix.featured(x, limit) {
@@ -235,7 +235,7 @@ func (u *Unit) withRates() query.Endpoint {
 }
 
 func (u *Unit) getWithRates(ctx context.Context, r *query.Request) (query.Answer, error) {
-	ix, x, category, limit := u.index(), u.ratedAt(r.Now), r.Text("category"), int(r.Integer("limit"))
+	ix, x, category, limit := u.index(r.Now), u.ratedAt(r.Now), r.Text("category"), int(r.Integer("limit"))
 	k := key("with-rates", r)
 	k.a, k.b = category, own(slug(r.Text("coinCategory")))
 	return u.answerRated(ctx, ix, x, k, func() any {

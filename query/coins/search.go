@@ -72,7 +72,7 @@ func orderParam(name string) query.Param {
 }
 
 func (u *Unit) getSearch(ctx context.Context, r *query.Request) (query.Answer, error) {
-	ix := u.index()
+	ix := u.index(r.Now)
 	s := seek(r.Text("q"), r.Text("search"), r.Text("symbol"), r.Text("category"))
 	by := orderKey{by: r.Text("sort"), desc: r.Text("order") == "desc"}
 	number, limit := r.Integer("page"), r.Integer("limit")
@@ -87,7 +87,8 @@ func (u *Unit) getSearch(ctx context.Context, r *query.Request) (query.Answer, e
 			coin := ix.coins[i]
 			coins = append(coins, FoundCoin{compact(coin), coin.Rank, coin.ImageURL})
 		}
-		meta.Meta, meta.Total, meta.Reason = ix.meta(r, len(coins)).Meta, len(found), reason
+		meta.ListMeta, meta.Total = ix.meta(r, len(coins)), len(found)
+		meta.Reason = reason
 		if r.View == query.Tool {
 			return SearchToolBody{coins, meta}
 		}

@@ -20,11 +20,12 @@ type Compact struct {
 // ListMeta tells about a list.
 type ListMeta struct {
 	query.Meta
-	Reason string `json:"reason,omitempty" doc:"Why the list is empty"`
+	IsStale bool   `json:"isStale,omitempty" doc:"The newest minute of the rows ended more than three minutes ago"`
+	Reason  string `json:"reason,omitempty" doc:"Why the list is empty"`
 }
 
 func (ix *index) meta(r *query.Request, count int) ListMeta {
-	return ListMeta{Meta: query.Meta{Count: count, LastUpdated: ix.updated, Clamped: r.Clamped()}}
+	return ListMeta{Meta: query.Meta{Count: count, LastUpdated: ix.updated, Clamped: r.Clamped()}, IsStale: ix.stale}
 }
 
 func compact(coin *query.CatalogCoin) Compact {

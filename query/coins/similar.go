@@ -37,7 +37,7 @@ func (u *Unit) getSimilar(ctx context.Context, r *query.Request) (query.Answer, 
 	if err != nil {
 		return query.Answer{}, err
 	}
-	ix, limit := u.index(), int(r.Integer("limit"))
+	ix, limit := u.index(r.Now), int(r.Integer("limit"))
 	key := key("similar", r)
 	key.a = coin.ID
 	return u.answer(ctx, ix, key, func() any {

@@ -17,6 +17,7 @@ type StatisticsBody struct {
 // StatisticsMeta tells about the answer.
 type StatisticsMeta struct {
 	LastUpdated string   `json:"lastUpdated,omitempty" format:"date-time"`
+	IsStale     bool     `json:"isStale,omitempty" doc:"The newest minute of the numbers ended more than three minutes ago"`
 	Reason      string   `json:"reason,omitempty" doc:"no_market: nothing is known of the coin's market"`
 	OwnChanges  []string `json:"ownChanges,omitempty" doc:"The spans whose change is from our own candles; the others are as the source tells them"`
 }
@@ -93,7 +94,7 @@ func (u *Unit) getStatistics(_ context.Context, r *query.Request) (query.Answer,
 		ratio := *market.Volume24H / *market.MarketCap
 		told.VolumeToMarketCap = &ratio
 	}
-	body := StatisticsBody{Data: told, Meta: StatisticsMeta{LastUpdated: told.LastUpdated, OwnChanges: market.OwnChanges}}
+	body := StatisticsBody{Data: told, Meta: StatisticsMeta{LastUpdated: told.LastUpdated, IsStale: staleRows(u.catalog.Snapshot(), r.Now), OwnChanges: market.OwnChanges}}
 	if coin.Market == nil {
 		body.Meta.Reason = "no_market"
 	}

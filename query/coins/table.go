@@ -74,7 +74,7 @@ func (u *Unit) table() query.Endpoint {
 }
 
 func (u *Unit) getTable(ctx context.Context, r *query.Request) (query.Answer, error) {
-	ix := u.index()
+	ix := u.index(r.Now)
 	s := seek("", r.Text("search"), "", r.Text("category"))
 	by := orderKey{by: r.Text("order"), desc: r.Text("order_dir") == "desc", priced: true}
 	number, size, sparkline := r.Integer("page"), r.Integer("per_page"), r.Flag("sparkline")

@@ -214,3 +214,36 @@ func TestOnlySignedRecordsGrant(t *testing.T) {
 		t.Errorf("%d records are counted as refused, want 4: without a signature, of another pepper, and twice the first one again", got)
 	}
 }
+
+// How long a refusal takes says nothing about the keys that there are: a key that differs from one in its last letters is
+// refused as fast as one that has nothing in common with any.
+func TestRefusalsTakeTheSameTime(t *testing.T) {
+	now := time.Now()
+	issuer, table := issuerAndTable(t, time.Now)
+	stored, _, err := issuer.Create(t.Context(), "pro", "a test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	near := []byte(stored)
+	last := len(Prefix) + bodyLength - 1
+	near[last] = alphabet[(strings.IndexByte(alphabet, near[last])+1)%len(alphabet)]
+	sum := checksum(near[:last+1])
+	copy(near[last+1:], sum[:])
+	far := []byte(Generate())
+	const rounds, lookups = 400, 100
+	least := map[string]time.Duration{"near": time.Hour, "far": time.Hour}
+	for range rounds { // in turns, so that whatever else the machine does meets both; the least of each counts
+		for name, key := range map[string][]byte{"near": near, "far": far} {
+			began := time.Now()
+			for range lookups {
+				if _, ok := table.Lookup(key, now); ok {
+					t.Fatalf("the key %s is valid", key)
+				}
+			}
+			least[name] = min(least[name], time.Since(began))
+		}
+	}
+	if ratio := float64(least["near"]) / float64(least["far"]); ratio < 0.8 || ratio > 1.25 {
+		t.Errorf("%d look-ups take %s of a key near a stored one, and %s of another", lookups, least["near"], least["far"])
+	}
+}

@@ -499,6 +499,46 @@ func TestAReaderThatNeverReadsAgainIsCutOff(t *testing.T) {
 	w.eventually("it is cut off", func() bool { m.second(1); return w.sockets() == 0 })
 }
 
+// Three hundred that never read take nothing from one that does, and are cut off.
+func TestThreeHundredThatNeverReadDelayNobody(t *testing.T) {
+	const silent, seconds = 300, 30
+	w := newWorld(t, func(s *setup) {
+		s.stream.WriteTimeout, s.stream.Linger = 50*time.Millisecond, 50*time.Millisecond
+		enterprise := s.plans[query.PlanEnterprise]
+		enterprise.PerMinute, enterprise.Sockets = 0, silent+1
+		s.plans[query.PlanEnterprise] = enterprise
+	})
+	m := newMarket(w, 1, 300)
+	key := w.key(query.PlanEnterprise)
+	reads, told := w.open(dialing{key: key}), newFollower("reads")
+	told.take(reads.until(typeInitial))
+	for range silent {
+		w.open(dialing{key: key, uncompressed: true, readBuffer: 4096})
+	}
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		for told.last["bitcoin"].Source != "last" {
+			told.take(reads.frame())
+		}
+	})
+	for range seconds {
+		m.second(0.5)
+	}
+	w.price(&eventsv1.Price{CoinId: "bitcoin", Price: 1, Source: "last"})
+	w.tick()
+	reading.Wait()
+	for _, fault := range told.faults {
+		t.Error(fault)
+	}
+	for _, c := range m.coins {
+		if c.ID != "bitcoin" && w.board.Leads(c) && told.seen[c.ID] != m.changes[c.ID] && told.merge < 2 {
+			t.Errorf("told %d changes of %s, want %d", told.seen[c.ID], c.ID, m.changes[c.ID])
+		}
+	}
+	reads.CloseNow()
+	w.eventually("all are cut off", func() bool { m.second(1); return w.sockets() == 0 })
+}
+
 func TestWhatClientsSendIsBounded(t *testing.T) {
 	w := newWorld(t, func(s *setup) { s.stream.Idle = time.Hour })
 	key := w.key(query.PlanPro)

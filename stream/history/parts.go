@@ -3,6 +3,7 @@ package history
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -21,6 +22,20 @@ type Part struct {
 	Min  int64  `json:"min"`
 	Max  int64  `json:"max"`
 	Rows uint64 `json:"rows"`
+}
+
+// Span is the time that the rows of a part are of, as far as its partition says: a day, a month or a year. From is zero and
+// to far ahead where the table has no partitions by time.
+func (p Part) Span() (from, to time.Time) {
+	for _, by := range []struct {
+		format              string
+		years, months, days int
+	}{{"2006-01-02", 0, 0, 1}, {"200601", 0, 1, 0}, {"2006", 1, 0, 0}} {
+		if start, err := time.Parse(by.format, p.Partition); err == nil {
+			return start, start.AddDate(by.years, by.months, by.days)
+		}
+	}
+	return time.Time{}, time.Unix(math.MaxInt64/int64(time.Second), 0)
 }
 
 // Parts lists the active parts of all tables, in a fixed order.
@@ -66,4 +81,38 @@ func (s *Store) LostParts(ctx context.Context, known []Part, at time.Time) (lost
 		lost = append(lost, k)
 	}
 	return lost, nil
+}
+
+// PartFault is a part whose files are not what was written.
+type PartFault struct{ Table, Part, Says string }
+
+// CheckParts reads every active part of all tables and compares it with its checksums. It returns how many were read, and
+// those that are damaged.
+func (s *Store) CheckParts(ctx context.Context) (checked int, faults []PartFault, err error) {
+	tables, err := readRecords(ctx, s.conn, "SELECT DISTINCT table FROM system.parts WHERE database = ? AND active ORDER BY table", []any{s.cfg.Database},
+		func(rows driver.Rows) (table string, err error) { return table, rows.Scan(&table) })
+	if err != nil {
+		return 0, nil, fmt.Errorf("listing the tables: %w", err)
+	}
+	for _, table := range tables {
+		parts, err := readRecords(ctx, s.conn, "CHECK TABLE "+s.cfg.Database+"."+table+" SETTINGS check_query_single_value_result = 0", nil,
+			func(rows driver.Rows) (f PartFault, err error) {
+				var passed bool
+				if err = rows.Scan(&f.Part, &passed, &f.Says); passed {
+					f = PartFault{}
+				}
+				f.Table = table
+				return f, err
+			})
+		if err != nil {
+			return checked, faults, fmt.Errorf("checking the parts of %s: %w", table, err)
+		}
+		checked += len(parts)
+		for _, p := range parts {
+			if p.Part != "" {
+				faults = append(faults, p)
+			}
+		}
+	}
+	return checked, faults, nil
 }

@@ -77,11 +77,12 @@ const (
 	Late         Bad = "late"          // a trade of three minutes ago: kept, but in no candle
 	OutOfOrder   Bad = "out_of_order"  // a trade that happened before the last one
 	EighteenTrue Bad = "eighteen_true" // 18 decimals: to be kept exactly
+	Hundredfold  Bad = "hundredfold"   // a hundred times the price: kept, and no price may follow it
 )
 
 // Bads are all kinds.
 var Bads = []Bad{
-	Zero, Negative, Precise, Absurd, Future, Stale, NotANumber, Garbage, Unknown, Duplicate, RepeatedBad, Late, OutOfOrder, EighteenTrue,
+	Zero, Negative, Precise, Absurd, Future, Stale, NotANumber, Garbage, Unknown, Duplicate, RepeatedBad, Late, OutOfOrder, EighteenTrue, Hundredfold,
 }
 
 // Reason is why the dead letter must have a message of this kind; empty if it must not have it.
@@ -163,6 +164,8 @@ func (s said) spoil(kind Bad) said {
 		s.size = "0.123456789012345678"
 	case Absurd:
 		s.price = "1000000000001"
+	case Hundredfold:
+		s.price = s.market.spell(100 * s.market.price)
 	case Future:
 		s.at = s.at.Add(time.Hour)
 	case Stale:

@@ -1,0 +1,254 @@
+package chaos
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/marketlog/marketlog/query"
+)
+
+// reader asks REST of one address through every kill, and remembers how new each answer was.
+type reader struct {
+	base string
+	// shift is how far the clock of the process that answers is ahead of the machine's. It changes only while no process
+	// runs.
+	shift atomic.Int64
+
+	mu    sync.Mutex
+	times map[string]time.Time // the newest time told, by what it is of
+	began time.Time            // the start of the present life; zero once a fresh price came
+	first []time.Duration      // from each start to the first fresh price
+	told  map[string]int       // answers by path
+	stale map[string]int       // answers that were stale, by what they are of
+	wrong []string
+}
+
+// readEvery is how often the reader asks; a life of a kill test lasts some seconds.
+const readEvery = 20 * time.Millisecond
+
+// dated is one thing that an answer tells and how new it is.
+type dated struct {
+	of string
+	at time.Time
+	// price says that it is to be stale from an age on. The row of a coin is of the last minute that changed it.
+	price, stale bool
+}
+
+// readings are what is asked for, each with the way to its times. A price is the same thing in all answers: none of them may
+// be older than another one before.
+var readings = []struct {
+	path string
+	read func(body []byte) ([]dated, error)
+}{
+	{"/api/v1/prices/BTC", readPrice},
+	{"/api/v1/prices?symbols=BTC,ETH,SOL", readPrices},
+	{"/api/v1/charts/ethereum/current", readCurrent},
+	{"/api/v1/prices/SOL", readPrice},
+	{"/api/v1/coins/bitcoin", readCoin},
+	{"/api/v1/coins/markets?per_page=5", readRows},
+}
+
+func readPrice(body []byte) ([]dated, error) {
+	var answer struct {
+		Data struct {
+			Coin       string `json:"coinId"`
+			Aggregated *struct {
+				Timestamp time.Time
+				IsStale   bool
+			}
+		}
+		Meta struct{ IsStale bool }
+	}
+	if err := json.Unmarshal(body, &answer); err != nil || answer.Data.Aggregated == nil {
+		return nil, err
+	}
+	if answer.Data.Aggregated.IsStale != answer.Meta.IsStale {
+		return nil, fmt.Errorf("the price and its meta do not agree: %.300s", body)
+	}
+	return []dated{{answer.Data.Coin, answer.Data.Aggregated.Timestamp, true, answer.Meta.IsStale}}, nil
+}
+
+func readPrices(body []byte) ([]dated, error) {
+	var answer struct {
+		Prices []struct {
+			Coin      string    `json:"coinId"`
+			UpdatedAt time.Time `json:"updatedAt"`
+			IsStale   bool
+		}
+		Meta struct{ IsStale bool }
+	}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return nil, err
+	}
+	var list []dated
+	for _, p := range answer.Prices {
+		list = append(list, dated{p.Coin, p.UpdatedAt, true, p.IsStale})
+	}
+	if slices.ContainsFunc(list, func(d dated) bool { return d.stale }) != answer.Meta.IsStale {
+		return nil, fmt.Errorf("the prices and their meta do not agree: %.300s", body)
+	}
+	return list, nil
+}
+
+func readCurrent(body []byte) ([]dated, error) {
+	var answer struct {
+		Data struct {
+			Coin      string `json:"coinId"`
+			Timestamp time.Time
+			IsStale   bool
+		}
+	}
+	if err := json.Unmarshal(body, &answer); err != nil || answer.Data.Timestamp.IsZero() {
+		return nil, err
+	}
+	return []dated{{answer.Data.Coin, answer.Data.Timestamp, true, answer.Data.IsStale}}, nil
+}
+
+// readCoin reads a row of the fold of markets, which is of another time than a price.
+func readCoin(body []byte) ([]dated, error) {
+	var answer struct {
+		Data struct {
+			ID        string
+			UpdatedAt time.Time `json:"updatedAt"`
+		}
+	}
+	if err := json.Unmarshal(body, &answer); err != nil || answer.Data.UpdatedAt.IsZero() {
+		return nil, err
+	}
+	return []dated{{"row of " + answer.Data.ID, answer.Data.UpdatedAt, false, false}}, nil
+}
+
+func readRows(body []byte) ([]dated, error) {
+	var answer struct {
+		Data []struct {
+			ID          string
+			LastUpdated time.Time `json:"lastUpdated"`
+		}
+	}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return nil, err
+	}
+	var list []dated
+	for _, row := range answer.Data {
+		list = append(list, dated{"table row of " + row.ID, row.LastUpdated, false, false})
+	}
+	return list, nil
+}
+
+// read asks until the context ends.
+func read(ctx context.Context, addr string) *reader {
+	r := &reader{base: "http://" + addr, times: map[string]time.Time{}, told: map[string]int{}, stale: map[string]int{}}
+	go func() {
+		ticker := time.NewTicker(readEvery)
+		defer ticker.Stop()
+		for i := 0; ; i++ {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+				r.ask(ctx, i%len(readings))
+			}
+		}
+	}()
+	return r
+}
+
+// starts notes that a process is started whose clock is ahead by shift.
+func (r *reader) starts(shift time.Duration) {
+	r.shift.Store(int64(shift))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.began = time.Now()
+}
+
+func (r *reader) ask(ctx context.Context, which int) {
+	path := readings[which].path
+	asking, cancel := context.WithTimeout(ctx, silence)
+	defer cancel()
+	request, err := http.NewRequestWithContext(asking, http.MethodGet, r.base+path, nil)
+	if err != nil {
+		return
+	}
+	// The clock of whoever answers says at least this.
+	now := time.Now().Add(time.Duration(r.shift.Load()))
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return // nobody is there
+	}
+	body, err := io.ReadAll(answer.Body)
+	answer.Body.Close()
+	if err != nil || answer.StatusCode == http.StatusServiceUnavailable {
+		return // it was killed in the middle, or says that it is starting
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.told[path]++
+	list, err := readings[which].read(body)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		r.wrong = append(r.wrong, fmt.Sprintf("%s answers %d, %v: %.300s", path, answer.StatusCode, err, body))
+		return
+	}
+	for _, d := range list {
+		r.note(path, d, now)
+	}
+}
+
+// note complains where a thing was newer before, or is old and does not say so.
+func (r *reader) note(path string, d dated, now time.Time) {
+	if before := r.times[d.of]; d.at.Before(before) {
+		r.wrong = append(r.wrong, fmt.Sprintf("%s tells %s of %s after one of %s", path, d.of, d.at.Format(time.RFC3339), before.Format(time.RFC3339)))
+	}
+	r.times[d.of] = d.at
+	switch age := now.Sub(d.at); {
+	case !d.price:
+	case d.stale:
+		r.stale[d.of]++
+	case age > query.StaleAfter:
+		r.wrong = append(r.wrong, fmt.Sprintf("%s tells %s of %s, %s old and not stale", path, d.of, d.at.Format(time.RFC3339), age.Round(time.Millisecond)))
+	case !r.began.IsZero():
+		r.first = append(r.first, time.Since(r.began))
+		r.began = time.Time{}
+	}
+}
+
+// check says where an answer went back or hid its age.
+func (r *reader) check(t *testing.T) {
+	t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, w := range first(r.wrong) {
+		t.Errorf("REST: %s", w)
+	}
+	for _, reading := range readings {
+		if r.told[reading.path] == 0 {
+			t.Errorf("REST never answered %s", reading.path)
+		}
+	}
+	if len(r.first) == 0 {
+		t.Error("REST never told a fresh price")
+		return
+	}
+	slices.Sort(r.first)
+	within, stale := 0, 0
+	for _, n := range r.stale {
+		stale += n
+	}
+	for _, took := range r.first {
+		if took <= freshWithin {
+			within++
+		}
+	}
+	t.Logf("REST answered %v, told %d stale prices; a fresh price came in %d lives, in %d of them within %s, in the middle one after %s, at last after %s",
+		r.told, stale, len(r.first), within, freshWithin, r.first[len(r.first)/2].Round(time.Millisecond), r.first[len(r.first)-1].Round(time.Millisecond))
+}
+
+// freshWithin is how soon after a start a fresh price is wanted on an idle machine.
+const freshWithin = 5 * time.Second
