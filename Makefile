@@ -22,7 +22,7 @@ run: build ## Run everything on the built-in simulator, under data/demo
 live: build ## Run everything on the public exchanges, under data/live
 	./bin/marketlog run --data-dir ./data/live --feeds live
 
-test: build kafka contract mcp $(BUF) ## The whole gate; ends with a table of tiers, tests and skips
+test: build kafka contract mcp promtool $(BUF) ## The whole gate; ends with a table of tiers, tests and skips
 	$(GATE)
 
 check: $(BUF) ## The gate without the tests: format, vet, lint, known vulnerabilities, schemas
@@ -80,8 +80,14 @@ contract:
 mcp:
 	tools/mcp/fetch.sh
 
+promtool:
+	tools/promtool/fetch.sh
+
+rules: promtool ## Check the alerts and run their unit tests, by Prometheus' own promtool
+	go test -run '^TestAlerts|^TestEveryAlert' -count 1 -v ./deploy
+
 $(BUF): tools/package.json tools/package-lock.json
 	cd tools && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	touch $@
 
-.PHONY: help build engine run live test check generate bench figures admission chaos seeds soak fuzz sbom clean kafka contract mcp
+.PHONY: help build engine run live test check generate bench figures admission chaos seeds soak fuzz sbom clean kafka contract mcp promtool rules
