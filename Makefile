@@ -22,13 +22,13 @@ run: build ## Run everything on the built-in simulator, under data/demo
 live: build ## Run everything on the public exchanges, under data/live
 	./bin/marketlog run --data-dir ./data/live --feeds live
 
-test: build kafka contract mcp $(BUF) ## The quick gate: format, vet, lint, schemas, most tests; ends with a table of tiers, tests and skips
+test: build kafka contract mcp promtool $(BUF) ## The quick gate: format, vet, lint, schemas, most tests; ends with a table of tiers, tests and skips
 	$(GATE) format vet lint schemas quick
 
-slow: build kafka contract mcp $(BUF) ## The tests and checks that the quick gate leaves out
+slow: build kafka contract mcp promtool $(BUF) ## The tests and checks that the quick gate leaves out
 	$(GATE) vulnerabilities slow
 
-gate: build kafka contract mcp $(BUF) ## The whole gate: test and slow
+gate: build kafka contract mcp promtool $(BUF) ## The whole gate: test and slow
 	$(GATE)
 
 nightly: build kafka ## What takes hours: a thousand kills, an hour of simulated time, more seeds, fuzzing, admission, statements
@@ -91,8 +91,14 @@ contract:
 mcp:
 	tools/mcp/fetch.sh
 
+promtool:
+	tools/promtool/fetch.sh
+
+rules: promtool ## Check the alerts and run their unit tests, by Prometheus' own promtool
+	go test -run '^TestAlerts|^TestEveryAlert' -count 1 -v ./deploy
+
 $(BUF): tools/package.json tools/package-lock.json
 	cd tools && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	touch $@
 
-.PHONY: help build engine run live test slow gate nightly check generate bench figures admission chaos seeds soak fuzz sbom clean kafka contract mcp
+.PHONY: help build engine run live test slow gate nightly check generate bench figures admission chaos seeds soak fuzz sbom clean kafka contract mcp promtool rules

@@ -2,13 +2,18 @@ package deploy
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -204,9 +209,32 @@ func examineReadiness(ctx context.Context, addr string) finding {
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
-		return finding{"readiness", "warning", fmt.Sprintf("%s answers %s", url, answer.Status), "it is catching up; curl shows which part"}
+		says := fmt.Sprintf("%s answers %s", url, answer.Status)
+		if parts := missingParts(io.LimitReader(answer.Body, 1<<20)); len(parts) > 0 {
+			says += ": " + strings.Join(parts, "; ")
+		}
+		return finding{"readiness", "warning", says, "it is catching up, or waits for what is named"}
 	}
 	return finding{"readiness", "ok", url, ""}
+}
+
+// missingParts are what an answer of /readyz names, of the address of REST or of that of the metrics, in a fixed order.
+func missingParts(body io.Reader) (parts []string) {
+	var answer struct {
+		Missing map[string][]string `json:"missing"`
+		Error   struct {
+			Errors map[string][]string `json:"errors"`
+		} `json:"error"`
+	}
+	if json.NewDecoder(body).Decode(&answer) != nil {
+		return nil // it is somebody else's
+	}
+	for _, missing := range []map[string][]string{answer.Missing, answer.Error.Errors} {
+		for _, part := range slices.Sorted(maps.Keys(missing)) {
+			parts = append(parts, part+": "+strings.Join(missing[part], ", "))
+		}
+	}
+	return parts
 }
 
 func examinePorts(cfg Config) (found []finding) {

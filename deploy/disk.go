@@ -76,6 +76,13 @@ func (p *pauses) end(venues []string) (ended map[string]int64, err error) {
 	return ended, p.write()
 }
 
+// paused are the venues whose gap has no end yet, in a fixed order.
+func (p *pauses) paused() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Sorted(maps.Keys(p.since))
+}
+
 func (p *pauses) write() error {
 	if len(p.since) == 0 {
 		if err := os.Remove(p.path); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -17,6 +17,7 @@ import (
 	"github.com/marketlog/marketlog/deploy/embedded"
 	"github.com/marketlog/marketlog/deploy/embedded/engine"
 	"github.com/marketlog/marketlog/deploy/embedded/sqlport"
+	"github.com/marketlog/marketlog/processors"
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/simulator"
 	"github.com/marketlog/marketlog/schemas"
@@ -55,6 +56,12 @@ type Instance struct {
 	// switches are the polled sources that an operator switched on or off, sources those that are asked here.
 	switches *sourceSwitches
 	sources  sourceHealth
+
+	// folding, feeds, position and jobs are what is measured of the pipeline.
+	folding  *processors.Metrics
+	feeds    *feedMetrics
+	position *logMetrics
+	jobs     *jobMetrics
 
 	// own is what this process back-fills by itself; nil: nothing.
 	own      *ownBackfill
@@ -109,6 +116,7 @@ func newInstance(cfg Config, dir *DataDir, log *slog.Logger) (*Instance, error) 
 	}
 	in.opening("opening the log")
 	in.guardDisk()
+	in.measure()
 	in.Metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return in, nil
 }
@@ -127,7 +135,10 @@ func (in *Instance) open(ctx context.Context) error {
 	if in.Stream, err = in.Config.streamConfig(brokers); err != nil {
 		return err
 	}
-	return in.createTopics(ctx)
+	if err := in.createTopics(ctx); err != nil {
+		return err
+	}
+	return in.position.open(in)
 }
 
 // opening notes what is under way before the roles run; empty: they do.

@@ -3,6 +3,7 @@ package deploy
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/marketlog/marketlog/processors"
 	"github.com/marketlog/marketlog/schemas"
 )
 
@@ -46,5 +47,37 @@ func (h *Health) Collect(out chan<- prometheus.Metric) {
 		}
 		out <- prometheus.MustNewConstMetric(roleRestarts, prometheus.CounterValue, float64(r.Restarts), r.Name)
 		out <- prometheus.MustNewConstMetric(roleRunning, prometheus.GaugeValue, running, r.Name)
+	}
+}
+
+// measure registers what is measured of the pipeline, whatever of it this process runs.
+func (in *Instance) measure() {
+	in.folding = processors.NewMetrics(in.Metrics)
+	in.feeds = &feedMetrics{now: in.Clock.Now, began: in.Began, paused: func() []string { return in.pauses.paused() }}
+	in.position = &logMetrics{now: in.Clock.Now, began: in.Began, positions: in.folding.Positions, limits: in.Config.logLimits()}
+	in.jobs = newJobMetrics(in.Metrics)
+	in.Metrics.MustRegister(in.feeds, in.position, &tableMetrics{store: in.openedHistory})
+}
+
+var (
+	instanceReady = prometheus.NewDesc("marketlog_ready", "Whether /readyz of this address answers 200.", nil, nil)
+	partWaiting   = prometheus.NewDesc("marketlog_part_waiting", "1 for each part that the instance waits for, as /readyz names them.", []string{"part"}, nil)
+)
+
+// readiness measures what /readyz answers, from the same source. Parts are roles and the parts beneath them.
+type readiness func() map[string][]string
+
+// Describe names the metrics of readiness.
+func (r readiness) Describe(out chan<- *prometheus.Desc) {
+	out <- instanceReady
+	out <- partWaiting
+}
+
+// Collect asks what is missing.
+func (r readiness) Collect(out chan<- prometheus.Metric) {
+	missing := r()
+	out <- prometheus.MustNewConstMetric(instanceReady, prometheus.GaugeValue, truth(len(missing) == 0))
+	for part := range missing {
+		out <- prometheus.MustNewConstMetric(partWaiting, prometheus.GaugeValue, 1, part)
 	}
 }

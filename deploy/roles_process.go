@@ -64,10 +64,10 @@ func processorRoles(ctx context.Context, in *Instance) ([]Role, error) {
 	roles := []Role{
 		{Name: "processors/quotes", Run: func(ctx context.Context) error { return in.runQuotes(ctx, pace) }},
 		{Name: "processors/resolve", Run: func(ctx context.Context) error { return in.runResolve(ctx, pace) }},
-		{Name: "processors/prices", Run: (&processors.Runner{Unit: pricesUnit(), Log: in.Stream, Logger: in.Log}).Run},
+		{Name: "processors/prices", Run: (&processors.Runner{Unit: pricesUnit(), Log: in.Stream, Logger: in.Log, Metrics: in.folding}).Run},
 	}
 	for _, minutes := range minuteFolds() {
-		minutes.Log, minutes.Logger = in.Stream, in.Log
+		minutes.Log, minutes.Logger, minutes.Metrics = in.Stream, in.Log, in.folding
 		roles = append(roles, Role{Name: "processors/" + minutes.Name, Run: minutes.Run})
 	}
 	if in.embeddedBroker() != nil {
@@ -85,7 +85,7 @@ func processorRoles(ctx context.Context, in *Instance) ([]Role, error) {
 		if topic.Name == schemas.TopicTicksRaw {
 			continue // the fold that resolves ticks puts what cannot be decoded into the dead letters
 		}
-		sink := &processors.Sink{Topic: topic.Name, Log: in.Stream, History: store, Logger: in.Log, Undecodable: undecodable}
+		sink := &processors.Sink{Topic: topic.Name, Log: in.Stream, History: store, Logger: in.Log, Undecodable: undecodable, Metrics: in.folding}
 		if topic.Name == schemas.TopicPrices {
 			sink.Latest = cache
 		}
@@ -119,7 +119,7 @@ func (in *Instance) runQuotes(ctx context.Context, pace *processors.Pace) error 
 			return nil
 		}
 		seconds := quotes.Seconds(schemas.Coins(), overrides, fixings)
-		seconds.Log, seconds.Logger, seconds.Pace = in.Stream, in.Log, pace
+		seconds.Log, seconds.Logger, seconds.Pace, seconds.Metrics = in.Stream, in.Log, pace, in.folding
 		return seconds.Run(ctx)
 	})
 	return g.Wait()
@@ -168,7 +168,8 @@ func (in *Instance) runResolve(ctx context.Context, pace *processors.Pace) error
 		if !caughtUp(ctx, tail) || !caughtUp(ctx, said) {
 			return nil
 		}
-		return (&processors.Runner{Unit: resolve.Unit(schemas.Coins(), overrides, rates, guard), Log: in.Stream, Logger: in.Log, Pace: pace}).Run(ctx)
+		unit := resolve.Unit(schemas.Coins(), overrides, rates, guard)
+		return (&processors.Runner{Unit: unit, Log: in.Stream, Logger: in.Log, Pace: pace, Metrics: in.folding}).Run(ctx)
 	})
 	return g.Wait()
 }

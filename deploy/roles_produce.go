@@ -51,7 +51,7 @@ func (in *Instance) runProducers(ctx context.Context, simulated map[string]bool)
 	g := &errgroup.Group{}
 	g.Go(func() error { return writer.Run(writing) })
 	feeds, ctx := errgroup.WithContext(ctx)
-	var asked []string
+	asked, reading := []string(nil), map[string]*producers.Exchange{}
 	for _, venue := range exchanges.List() {
 		v, ok := in.Config.Venues[venue.Slug]
 		if !in.asks(venue, v, ok) {
@@ -67,8 +67,9 @@ func (in *Instance) runProducers(ctx context.Context, simulated map[string]bool)
 			Select: selectMarkets(venue.Slug, v.Symbols), Simulated: simulated[venue.Slug],
 		}, client, writer.Source(venue.Slug), in.Clock, nil, in.Log)
 		feeds.Go(func() error { return exchange.Run(ctx) })
-		asked = append(asked, venue.Slug)
+		asked, reading[venue.Slug] = append(asked, venue.Slug), exchange
 	}
+	in.feeds.reading(reading, writer, cfg)
 	var out producers.Outbox
 	if len(asked) == 0 {
 		out = writer.Source(producers.SourcesProducer)

@@ -119,6 +119,9 @@ func (a *apiRole) run(ctx context.Context) error {
 		return err
 	}
 	defer done()
+	if err := query.MeasureLimiter(in.Metrics, limiter); err != nil {
+		return fmt.Errorf("registering the limits of requests: %w", err)
+	}
 	if err := limiter.Load(ctx); err != nil {
 		return err
 	}

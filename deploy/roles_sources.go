@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
@@ -13,12 +14,14 @@ import (
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/fetch"
 	"github.com/marketlog/marketlog/producers/sources"
+	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
 // sourceRoles poll reference values into the log. Their public interfaces are asked with the live feeds
 // only: beside the simulator, only at a URL that was configured.
 func sourceRoles(in *Instance) []Role {
+	in.sources.now = in.Clock.Now
 	in.Metrics.MustRegister(&in.sources)
 	run := func(ctx context.Context) error { return in.disk.While(ctx, diskguard.Sources, in.runSources) }
 	return []Role{{Name: "sources", Run: run}}
@@ -130,7 +133,7 @@ func (in *Instance) newSourcePoller(s sourceState, log *producers.SourceLog) (so
 		return sourcePoller{}, err
 	}
 	poller := producers.NewPoller(s.Source, in.Config.Sources[s.Slug].URL, client, log.Source(s.Slug), in.Clock, in.Log)
-	return sourcePoller{poller: poller, client: client}, nil
+	return sourcePoller{poller: poller, client: client, since: in.Clock.Now()}, nil
 }
 
 // sourceConfig bounds what is asked of a source, and carries its key.
@@ -157,11 +160,15 @@ func (in *Instance) sourceClient(s sourceState) (*fetch.Client, error) {
 type sourcePoller struct {
 	poller *producers.Poller
 	client *fetch.Client
+	since  time.Time // when it began to be asked
 }
 
 // sourceHealth tells how the polled sources are doing. A source that was not heard for long shows in its
 // time; it makes no instance unready, since what it said last still counts. The zero value has none.
 type sourceHealth struct {
+	// now is the clock that the sources are asked by; set before any is.
+	now func() time.Time
+
 	mu      sync.Mutex
 	pollers map[string]sourcePoller
 }
@@ -200,16 +207,18 @@ var (
 	sourceRequests = sourceMetric("requests_total", "Requests made to the source.")
 	sourceFailures = sourceMetric("failures_total", "Requests that brought nothing which could be read.")
 	sourceWritten  = sourceMetric("written_total", "Rows of the source that were new or changed.")
-	sourceRefused  = sourceMetric("refused_total", "Rows of the source that could not be read.")
+	sourceRefused  = sourceMetric("refused_total", "Rows of the source that could not be read, by reason.", "reason")
+	sourceUp       = sourceMetric("up", "Whether the last request to the source brought something that could be read.")
+	sourceAge      = sourceMetric("last_answer_age_seconds", "Time since an answer of the source was last read; since it is asked before the first.")
 )
 
-func sourceMetric(name, help string) *prometheus.Desc {
-	return prometheus.NewDesc("marketlog_source_"+name, help, []string{"source"}, nil)
+func sourceMetric(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("marketlog_source_"+name, help, append([]string{"source"}, labels...), nil)
 }
 
 // Describe names the metrics.
 func (h *sourceHealth) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{sourceHeard, sourceRequests, sourceFailures, sourceWritten, sourceRefused} {
+	for _, d := range []*prometheus.Desc{sourceHeard, sourceRequests, sourceFailures, sourceWritten, sourceRefused, sourceUp, sourceAge} {
 		out <- d
 	}
 }
@@ -225,10 +234,13 @@ func (h *sourceHealth) Collect(out chan<- prometheus.Metric) {
 			heard = float64(s.Heard.Unix())
 		}
 		out <- prometheus.MustNewConstMetric(sourceHeard, prometheus.GaugeValue, heard, slug)
-		for d, n := range map[*prometheus.Desc]int64{
-			sourceRequests: s.Requests, sourceFailures: s.Failures, sourceWritten: s.Written, sourceRefused: s.Refused,
-		} {
+		out <- prometheus.MustNewConstMetric(sourceUp, prometheus.GaugeValue, truth(s.Requests > 0 && s.Err == nil), slug)
+		out <- prometheus.MustNewConstMetric(sourceAge, prometheus.GaugeValue, age(h.now(), s.Heard, p.since), slug)
+		for d, n := range map[*prometheus.Desc]int64{sourceRequests: s.Requests, sourceFailures: s.Failures, sourceWritten: s.Written} {
 			out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), slug)
+		}
+		for _, reason := range schemas.Reasons {
+			out <- prometheus.MustNewConstMetric(sourceRefused, prometheus.CounterValue, float64(s.ByReason[reason]), slug, string(reason))
 		}
 	}
 }

@@ -46,7 +46,7 @@ func run(ctx context.Context, cfg Config, role string, out io.Writer, log *slog.
 		}
 	}
 	health := NewHealth(time.Now)
-	in.Metrics.MustRegister(health)
+	in.Metrics.MustRegister(health, readiness(func() map[string][]string { return in.missing(health) }))
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
 	var served sync.WaitGroup
 	serve := func(r Role) { served.Go(func() { supervise(serving, r, health, log) }) }
@@ -67,7 +67,7 @@ func run(ctx context.Context, cfg Config, role string, out io.Writer, log *slog.
 			return stopped(ctx, err)
 		}
 	}
-	admin := &adminServer{verbs: instanceVerbs(in), log: log, sql: in.operatorSQL}
+	admin := &adminServer{verbs: in.jobs.measured(instanceVerbs(in)), log: log, sql: in.operatorSQL}
 	if role == "run" {
 		in.own = newOwnBackfill(in, admin)
 	}

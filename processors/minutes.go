@@ -55,6 +55,8 @@ type Minutes struct {
 	New    func() MinuteFold
 	Log    stream.Config
 	Logger *slog.Logger
+	// Metrics measures the fold; nil for nobody.
+	Metrics *Metrics
 }
 
 // Run folds whenever this process holds the output partition, until the context ends.
@@ -95,6 +97,11 @@ func (m *Minutes) fold(ctx context.Context) error {
 	defer producer.Close()
 	m.Logger.Info("folding minutes", "unit", m.Name)
 	w := &soleWriter{name: m.Name, last: applied[0].Mark, producer: producer}
+	metrics := m.Metrics.fold(m.Name, m.Inputs...)
+	for _, p := range joined.partitions {
+		metrics.hold(p.topic, p.partition, p.next)
+		defer metrics.release(p.topic, p.partition)
+	}
 	for ctx.Err() == nil {
 		fetches := reader.PollFetches(ctx)
 		if ctx.Err() != nil {
@@ -104,8 +111,14 @@ func (m *Minutes) fold(ctx context.Context) error {
 			return fmt.Errorf("reading %s/%d: %w", errs[0].Topic, errs[0].Partition, errs[0].Err)
 		}
 		fetches.EachRecord(joined.add)
+		fetches.EachPartition(func(p kgo.FetchTopicPartition) { metrics.read(p.Records, 0) })
 		err := joined.close(func(minute int64, records []minuteRecord, checkpoint *eventsv1.Checkpoint) error {
-			return closeMinute(ctx, fold, w, loaded, minute, records, checkpoint)
+			began, written := time.Now(), w.written
+			if err := closeMinute(ctx, fold, w, loaded, minute, records, checkpoint); err != nil {
+				return err
+			}
+			metrics.closed(minute, len(records), w.written-written, began)
+			return nil
 		})
 		if err != nil && ctx.Err() == nil {
 			return err

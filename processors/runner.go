@@ -58,6 +58,8 @@ type Runner struct {
 	// Pace keeps the workers side by side with each other and with whoever else keeps it; nil for a
 	// unit whose input partitions do not meet in an output.
 	Pace *Pace
+	// Metrics measures the fold; nil for nobody.
+	Metrics *Metrics
 }
 
 // Run joins the group and folds until the context ends; then everything folded is written.
@@ -71,7 +73,10 @@ func (r *Runner) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	m := &member{runner: r, producer: producer, derived: input.Derived, inputs: input.Partitions, workers: map[int32]*worker{}}
+	m := &member{
+		runner: r, producer: producer, derived: input.Derived, inputs: input.Partitions, workers: map[int32]*worker{},
+		metrics: r.Metrics.fold(r.Unit.Name, r.Unit.Input),
+	}
 	err = stream.RunGroup(ctx, r.Log, r.Unit.Name, r.Unit.Input, m)
 	m.Lost(ctx, m.partitions())
 	return err
@@ -90,6 +95,7 @@ type member struct {
 	derived  bool
 	inputs   int32
 	workers  map[int32]*worker
+	metrics  *foldMetrics
 }
 
 func (m *member) partitions() []int32 {
@@ -113,6 +119,7 @@ func (m *member) Assigned(ctx context.Context, partitions []int32) (map[int32]in
 		w := m.recover(p, applied)
 		starts[p] = w.rewind.places[0].offset
 		m.workers[p] = w
+		m.metrics.hold(m.runner.Unit.Input, p, starts[p])
 		w.start(ctx)
 	}
 	if len(partitions) > 0 {
@@ -217,6 +224,7 @@ func (m *member) recover(partition int32, applied map[outputID]map[int32]stream.
 		onTheWay:  make(chan struct{}, maxOnTheWay),
 		pace:      m.runner.Pace,
 		name:      PaceName(m.runner.Unit.Name, partition),
+		metrics:   m.metrics,
 	}
 }
 
@@ -282,6 +290,7 @@ func (m *member) Lost(ctx context.Context, partitions []int32) {
 		}
 		delete(m.workers, p)
 		w.stop()
+		m.metrics.release(m.runner.Unit.Input, p)
 	}
 	if len(partitions) > 0 {
 		m.runner.Logger.Info("giving back", "unit", m.runner.Unit.Name, "partitions", partitions)
@@ -322,6 +331,8 @@ type worker struct {
 	pace      *Pace
 	name      string // in the pace
 	paced     int64  // the second of log time that the pace was last asked for
+	metrics   *foldMetrics
+	outputs   int // that the batch under way has caused
 
 	mu       sync.Mutex
 	writeErr error
@@ -354,6 +365,7 @@ func (w *worker) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case batch := <-w.batches:
+			began := time.Now()
 			for _, rec := range batch {
 				if ctx.Err() != nil {
 					return nil
@@ -368,6 +380,9 @@ func (w *worker) run(ctx context.Context) error {
 			if err := w.failure(); err != nil {
 				return err
 			}
+			now, _ := w.fold.Clocks()
+			w.metrics.folded(batch, w.outputs, now, began)
+			w.outputs = 0
 		}
 	}
 }
@@ -416,6 +431,7 @@ func (w *worker) emit(ctx context.Context, o Output) error {
 		return nil
 	}
 	w.last[id] = mark
+	w.outputs++
 	if pulse := o.Record.GetPulse(); pulse != nil {
 		pulse.Checkpoint = w.rewind.checkpoint()
 	}

@@ -36,6 +36,8 @@ type Seconds struct {
 	Logger *slog.Logger
 	// Pace keeps the fold side by side with those that read its output; nil if nobody has to.
 	Pace *Pace
+	// Metrics measures the fold; nil for nobody.
+	Metrics *Metrics
 }
 
 // RateFor is how long a rate of a quote asset counts after its second, in log time.
@@ -78,6 +80,11 @@ func (s *Seconds) fold(ctx context.Context) error {
 	}
 	defer producer.Close()
 	s.Logger.Info("folding seconds", "unit", s.Name)
+	metrics := s.Metrics.fold(s.Name, s.Input)
+	for p := range topic.Partitions {
+		metrics.hold(s.Input, p, merge.partitions[p].next)
+		defer metrics.release(s.Input, p)
+	}
 	fold, w := s.New(), &soleWriter{name: s.Name, last: applied[0].Mark, producer: producer}
 	for ctx.Err() == nil {
 		fetches := reader.PollFetches(ctx)
@@ -88,8 +95,14 @@ func (s *Seconds) fold(ctx context.Context) error {
 			return fmt.Errorf("reading %s/%d: %w", errs[0].Topic, errs[0].Partition, errs[0].Err)
 		}
 		fetches.EachRecord(func(rec *kgo.Record) { merge.add(rec) })
+		fetches.EachPartition(func(p kgo.FetchTopicPartition) { metrics.read(p.Records, 0) })
 		if err := merge.close(func(second int64, records []taken, checkpoint *eventsv1.Checkpoint) error {
-			return s.close(ctx, fold, w, second, records, checkpoint)
+			began, written := time.Now(), w.written
+			if err := s.close(ctx, fold, w, second, records, checkpoint); err != nil {
+				return err
+			}
+			metrics.closed(second, len(records), w.written-written, began)
+			return nil
 		}); err != nil && ctx.Err() == nil {
 			return err
 		}

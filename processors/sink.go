@@ -40,6 +40,8 @@ type Sink struct {
 	// Undecodable is called once for each record that is passed over, with the topic that it lies in; nil for nobody. It is
 	// called by one goroutine.
 	Undecodable func(topic string)
+	// Metrics measures the sink; nil for nobody.
+	Metrics *Metrics
 }
 
 // SinkGroups begins the names of the consumer groups of sinks; their topic follows.
@@ -53,9 +55,11 @@ func (s *Sink) Run(ctx context.Context) error {
 		return err
 	}
 	writing, stop := context.WithCancel(context.WithoutCancel(ctx))
+	metrics := s.Metrics.sink(topic.Name)
 	m := &sinkMember{
 		sink: s, topic: topic, running: ctx, positions: map[int32]*position{}, batch: newSinkBatch(),
-		borrower: stream.NewBorrower(topic.Name), writer: &sinkWriter{sink: s, topic: topic}, writing: writing,
+		borrower: stream.NewBorrower(topic.Name), writer: &sinkWriter{sink: s, topic: topic, metrics: metrics}, writing: writing,
+		metrics: metrics,
 	}
 	err = stream.RunGroup(ctx, s.Log, SinkGroups+s.Topic, s.Topic, m)
 	stop() // leaving the group has given all partitions back, and waited for what they held
@@ -126,6 +130,7 @@ type sinkMember struct {
 	writing   context.Context // ends when nobody waits for what is written any more
 	flight    *flight         // nil if nothing is on its way
 	spare     *sinkBatch      // the batch that was written last, whose memory is used again
+	metrics   *sinkMetrics
 }
 
 // Assigned begins where the ledger stands.
@@ -134,7 +139,7 @@ func (m *sinkMember) Assigned(ctx context.Context, partitions []int32) (map[int3
 	defer cancel()
 	defer context.AfterFunc(m.running, cancel)()
 	var progress map[int32]history.Progress
-	err := insist(ctx, m.sink.Logger, m.topic.Name, func() (err error) {
+	err := m.writer.insist(ctx, func() (err error) {
 		progress, err = m.sink.History.Progress(ctx, m.topic.Name, m.sink.Generation)
 		return err
 	})
@@ -161,12 +166,13 @@ func (m *sinkMember) Assigned(ctx context.Context, partitions []int32) (map[int3
 			begun = append(begun, at)
 		}
 		m.positions[p] = &position{progress: at, launched: at.Next, inserted: at.Next}
+		m.metrics.hold(p, at.Next)
 		starts[p] = at.Next
 	}
 	// Of a log that has records already the ledger says that none is kept yet: without a row readers would take it for one
 	// that has none.
 	if len(begun) > 0 {
-		if err := insist(ctx, m.sink.Logger, m.topic.Name, func() error {
+		if err := m.writer.insist(ctx, func() error {
 			return m.sink.History.Record(ctx, m.topic.Name, m.sink.Generation, begun)
 		}); err != nil {
 			return nil, err
@@ -236,8 +242,11 @@ func (m *sinkMember) take(pos *position, rec *kgo.Record) {
 	}
 	// The time of a record that is not ours may be anything.
 	pos.progress.LogTime = max(pos.progress.LogTime, rec.Timestamp.UnixNano())
-	if dead, ok := record.(*eventsv1.DeadRecord); ok && dead.Letter.GetTopic() != "" && dead.Letter.Reason == string(schemas.Undecodable) {
-		m.passedOver(dead.Letter.Topic) // a fold did, which puts it here
+	if dead, ok := record.(*eventsv1.DeadRecord); ok && dead.Letter != nil {
+		m.metrics.letter(rec.Topic, dead.Letter.Reason)
+		if dead.Letter.Topic != "" && dead.Letter.Reason == string(schemas.Undecodable) {
+			m.passedOver(dead.Letter.Topic) // a fold did, which puts it here
+		}
 	}
 	if mark := record.GetMark(); mark != nil {
 		if !mark.After(pos.progress.Marks[mark.Partition]) {
@@ -292,6 +301,7 @@ const maxBuried = 64 << 10
 func (m *sinkMember) bury(pos *position, rec *kgo.Record, why error) {
 	m.sink.Logger.Error("passing over a record that cannot be decoded", "topic", rec.Topic, "partition", rec.Partition, "offset", rec.Offset, "error", why)
 	m.passedOver(rec.Topic)
+	m.metrics.letter(rec.Topic, string(schemas.Undecodable))
 	at := pos.progress.LogTime
 	if at == 0 {
 		at = rec.Timestamp.UnixNano()
@@ -390,6 +400,7 @@ func (m *sinkMember) land(ctx context.Context) error {
 	for _, p := range f.batch.progress {
 		if pos := m.positions[p.Partition]; pos != nil {
 			pos.inserted = max(pos.inserted, p.Next)
+			m.metrics.reached(p.Partition, pos.inserted, p.LogTime)
 		}
 	}
 	f.batch.reset()
@@ -412,6 +423,7 @@ func (m *sinkMember) Lost(ctx context.Context, partitions []int32) {
 	}
 	for _, p := range partitions {
 		delete(m.positions, p)
+		m.metrics.release(p)
 	}
 	// Their rows may stay in the batch, but what they cover is not ours to say any more.
 	maps.DeleteFunc(m.batch.latest, func(_ latestField, r latest.Record) bool { return m.positions[r.Partition] == nil })

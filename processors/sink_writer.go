@@ -22,6 +22,7 @@ type sinkWriter struct {
 	topic schemas.Topic
 	// expired is the day of log time, counted from 1970, that history was last expired at.
 	expired int64
+	metrics *sinkMetrics
 }
 
 // write inserts the rows, then the latest values, then writes the ledger. While a store is away it tries
@@ -31,21 +32,23 @@ func (w *sinkWriter) write(ctx context.Context, b *sinkBatch) error {
 	faults.Hit("sink.insert")
 	// The shadow first, see InsertShadow.
 	for generation, rows := range b.shadows {
-		if err := insist(ctx, s.Logger, s.Topic, func() error { return s.History.InsertShadow(ctx, rows, generation) }); err != nil {
+		if err := w.insist(ctx, func() error { return s.History.InsertShadow(ctx, rows, generation) }); err != nil {
 			return err
 		}
 	}
-	if err := insist(ctx, s.Logger, s.Topic, func() error { return s.History.Insert(ctx, &b.rows, "") }); err != nil {
+	began := time.Now()
+	if err := w.insist(ctx, func() error { return s.History.Insert(ctx, &b.rows, "") }); err != nil {
 		return err
 	}
+	w.metrics.inserted(b.rows.Len(), time.Since(began))
 	faults.Hit("sink.inserted")
 	if s.Latest != nil && len(b.covered) > 0 {
-		if err := insist(ctx, s.Logger, s.Topic, func() error { return w.cache(ctx, b) }); err != nil {
+		if err := w.insist(ctx, func() error { return w.cache(ctx, b) }); err != nil {
 			return err
 		}
 	}
 	faults.Hit("sink.cached")
-	if err := insist(ctx, s.Logger, s.Topic, func() error { return s.History.Record(ctx, w.topic.Name, s.Generation, b.progress) }); err != nil {
+	if err := w.insist(ctx, func() error { return s.History.Record(ctx, w.topic.Name, s.Generation, b.progress) }); err != nil {
 		return err
 	}
 	faults.Hit("sink.recorded")
@@ -60,7 +63,11 @@ const cacheTimeout = 5 * time.Second
 func (w *sinkWriter) cache(ctx context.Context, b *sinkBatch) error {
 	putCtx, cancel := context.WithTimeout(ctx, cacheTimeout)
 	defer cancel()
+	began := time.Now()
 	holes, err := w.sink.Latest.Put(putCtx, w.sink.Generation, slices.Collect(maps.Values(b.latest)), b.covered)
+	if err == nil {
+		w.metrics.cached(len(b.latest), len(holes), time.Since(began))
+	}
 	if err != nil || len(holes) == 0 {
 		return err
 	}
@@ -101,7 +108,19 @@ func (w *sinkWriter) expire(ctx context.Context, b *sinkBatch) error {
 		return nil
 	}
 	w.expired = day
-	return insist(ctx, w.sink.Logger, w.sink.Topic, func() error { return w.sink.History.Expire(ctx, "", at) })
+	return w.insist(ctx, func() error { return w.sink.History.Expire(ctx, "", at) })
+}
+
+// insist repeats a call of a store that is away, and counts how often.
+func (w *sinkWriter) insist(ctx context.Context, do func() error) error {
+	again := false
+	return insist(ctx, w.sink.Logger, w.sink.Topic, func() error {
+		if again {
+			w.metrics.retried()
+		}
+		again = true
+		return do()
+	})
 }
 
 // Pauses between tries at a store that is away.

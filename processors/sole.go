@@ -80,6 +80,7 @@ type soleWriter struct {
 	name     string
 	last     *eventsv1.Mark
 	producer recordWriter
+	written  int // records handed to the producer
 
 	mu  sync.Mutex
 	err error
@@ -99,6 +100,7 @@ func (w *soleWriter) write(ctx context.Context, out *Outputs, checkpoint *events
 			continue
 		}
 		w.last = mark
+		w.written++
 		if pulse := o.Record.GetPulse(); pulse != nil {
 			pulse.Checkpoint = checkpoint
 		}

@@ -76,6 +76,7 @@ func NewExchange(v Venue, c ExchangeConfig, fetch Fetcher, out Outbox, clock Clo
 		connects: NewBudget(clock, v.Limits.Connects, v.Limits.ConnectsPer),
 		unknown:  make(chan struct{}, 1),
 		markets:  markets{byName: map[string]*market{}},
+		stats:    newExchangeStats(),
 	}
 }
 
@@ -227,7 +228,10 @@ func (x *Exchange) publish(out *Out, err error, payload, context []byte, receive
 		t.Simulated = x.config.Simulated
 		x.out.Tick(t)
 	}
-	x.stats.events.Add(int64(len(admitted)))
+	if len(admitted) > 0 {
+		x.stats.events.Add(int64(len(admitted)))
+		x.stats.lastEvent.Store(received)
+	}
 	if unknown {
 		select {
 		case x.unknown <- struct{}{}:
@@ -241,8 +245,8 @@ func (x *Exchange) publish(out *Out, err error, payload, context []byte, receive
 	if err != nil {
 		refused = append(refused, err)
 	}
-	x.stats.refused.Add(int64(len(refused)))
 	for i, r := range refused {
+		x.stats.refuse(ReasonOf(r))
 		// The message is kept whole, so once a reason is enough.
 		same := func(earlier error) bool { return ReasonOf(earlier) == ReasonOf(r) }
 		if !slices.ContainsFunc(refused[:i], same) {
@@ -254,7 +258,7 @@ func (x *Exchange) publish(out *Out, err error, payload, context []byte, receive
 }
 
 func (x *Exchange) gap(reason, symbol string, from, to int64, missed uint64) {
-	x.stats.gaps.Add(1)
+	x.stats.gap(reason, missed)
 	x.out.Gap(&eventsv1.Gap{Venue: x.venue.Slug, Symbol: symbol, Reason: reason, FromTime: from, ToTime: to, Missed: missed})
 }
 

@@ -20,12 +20,14 @@ import (
 
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/exchanges"
+	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
 // venueServer is the other end of the wire: a real WebSocket server over in-memory connections,
 // so that a test can run hours of it in no time.
 type venueServer struct {
+	x       *producers.Exchange // that reads it
 	t       *testing.T
 	pending chan net.Conn
 	closing sync.Once
@@ -192,6 +194,7 @@ func run(t *testing.T, s *venueServer, while time.Duration, change func(*produce
 		Select: func(in producers.Instrument) bool { return in.Quote == "USD" },
 	}
 	x := producers.NewExchange(venue, config, s, out, producers.WallClock{}, dialer, slog.New(slog.DiscardHandler))
+	s.x = x
 	ctx, cancel := context.WithTimeout(t.Context(), while)
 	defer cancel()
 	if err := x.Run(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
@@ -251,14 +254,18 @@ func TestASilentFeedIsReplacedAndTheGapRecorded(t *testing.T) {
 			t.Fatalf("got %d gaps, want 1", len(out.gaps))
 		}
 		g := out.gaps[0]
-		if g.Reason != "silence" || g.Venue != "coinbase" || g.FromTime != spoke.UnixNano() || g.ToTime != again.UnixNano() {
+		if g.Reason != producers.GapSilence || g.Venue != "coinbase" || g.FromTime != spoke.UnixNano() || g.ToTime != again.UnixNano() {
 			t.Errorf("got %v, want silence from %d to %d", g, spoke.UnixNano(), again.UnixNano())
 		}
 		if silent := again.Sub(spoke); silent < 30*time.Second || silent > 32*time.Second {
 			t.Errorf("the feed was replaced after %s, want 30s and a pause of at most 1s", silent)
 		}
-		if got := x.Stats().Connects; got != 2 {
-			t.Errorf("got %d connections, want 2", got)
+		stats := x.Stats()
+		if stats.Connects != 2 {
+			t.Errorf("got %d connections, want 2", stats.Connects)
+		}
+		if stats.Gaps[producers.GapSilence] != 1 || stats.Gaps[producers.GapDisconnect] != 0 || stats.OpenGaps != 0 {
+			t.Errorf("gaps %v, %d open; want one of silence that has ended", stats.Gaps, stats.OpenGaps)
 		}
 	})
 }
@@ -266,13 +273,19 @@ func TestASilentFeedIsReplacedAndTheGapRecorded(t *testing.T) {
 func TestALossThatLastsIsRecordedAtShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &venueServer{listing: products("BTC-USD")}
+		open := int64(0)
 		s.serve = func(n int, c *serverConn) {
 			if n == 1 {
 				c.receive()
 				c.send(match("match", "BTC-USD", 1, time.Now()))
+				return
 			}
+			open = s.x.Stats().OpenGaps
 		}
-		out, _ := run(t, s, time.Minute, nil)
+		out, x := run(t, s, time.Minute, nil)
+		if stats := x.Stats(); open != 1 || stats.OpenGaps != 0 || stats.Gaps[producers.GapDisconnect] != 1 {
+			t.Errorf("%d gaps were open before the second connection spoke and %d at the end, want 1 and 0; by reason %v", open, stats.OpenGaps, stats.Gaps)
+		}
 		if len(out.gaps) != 1 || out.gaps[0].Reason != "disconnect" || out.gaps[0].ToTime-out.gaps[0].FromTime < int64(50*time.Second) {
 			t.Errorf("got %v, want one disconnect of a minute", out.gaps)
 		}
@@ -317,8 +330,11 @@ func TestHolesInTheVenuesNumberingAreRecorded(t *testing.T) {
 			c.send(match("match", "ETH-USD", 100, time.Now()))
 			c.linger()
 		}
-		out, _ := run(t, s, 10*time.Second, nil)
-		if len(out.gaps) != 1 || out.gaps[0].Symbol != "BTC-USD" || out.gaps[0].Missed != 3 || out.gaps[0].Reason != "sequence" {
+		out, x := run(t, s, 10*time.Second, nil)
+		if stats := x.Stats(); stats.Gaps[producers.GapSequence] != 1 || stats.Missed != 3 {
+			t.Errorf("gaps %v with %d messages, want one of 3", stats.Gaps, stats.Missed)
+		}
+		if len(out.gaps) != 1 || out.gaps[0].Symbol != "BTC-USD" || out.gaps[0].Missed != 3 || out.gaps[0].Reason != producers.GapSequence {
 			t.Errorf("got gaps %v, want one of 3 trades of BTC-USD", out.gaps)
 		}
 	})
@@ -437,7 +453,14 @@ func TestGarbageIsKeptAndHarmsNothing(t *testing.T) {
 			c.send(match("match", "BTC-USD", 2, time.Now()))
 			c.linger()
 		}
-		out, _ := run(t, s, 10*time.Second, nil)
+		out, x := run(t, s, 10*time.Second, nil)
+		stats := x.Stats()
+		if stats.Refused[schemas.Undecodable] != 2 || stats.Refused[schemas.NotANumber] != 1 || stats.Refused[schemas.Absurd] != 0 {
+			t.Errorf("refused %v, want 2 undecodable and 1 not_a_number", stats.Refused)
+		}
+		if stats.Events != 1 || stats.LastEvent.IsZero() || stats.LastEvent.After(stats.Heard) {
+			t.Errorf("%d events, the last at %s, heard at %s; want 1 no later than the last frame", stats.Events, stats.LastEvent, stats.Heard)
+		}
 		var reasons []string
 		for _, d := range out.dead {
 			reasons = append(reasons, d.Reason)

@@ -90,8 +90,10 @@ type fixingID struct{ base, quote, date string }
 type SourceStats struct {
 	// Requests were made, Failures of them brought nothing that could be read.
 	Requests, Failures int64
-	// Written are rows that were new or changed, Refused rows that could not be read.
+	// Written are rows that were new or changed, Refused rows that could not be read, ByReason counts those by each of
+	// schemas.Reasons.
 	Written, Refused int64
+	ByReason         map[schemas.Reason]int64
 	// Heard is when an answer was last read, also one that said that nothing changed; zero before the first.
 	Heard time.Time
 	// Err is what the last request failed with, nil if it did not.
@@ -103,7 +105,7 @@ func NewPoller(s Source, url string, fetch Getter, out SourceOutbox, clock Clock
 	return &Poller{
 		source: s, url: strings.TrimRight(url, "/"), fetch: fetch, out: out, clock: clock, log: log.With("source", s.Slug),
 		fixings: map[fixingID]string{}, written: map[string]saying{}, ranks: map[string]uint32{}, read: map[string]time.Time{},
-		validators: map[string]Validators{},
+		validators: map[string]Validators{}, stats: SourceStats{ByReason: map[schemas.Reason]int64{}},
 	}
 }
 
@@ -111,7 +113,9 @@ func NewPoller(s Source, url string, fetch Getter, out SourceOutbox, clock Clock
 func (p *Poller) Stats() SourceStats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.stats
+	stats := p.stats
+	stats.ByReason = maps.Clone(stats.ByReason)
+	return stats
 }
 
 // Run reads what the log holds, then polls until ctx ends, which is no error.
@@ -266,7 +270,7 @@ func (p *Poller) poll(ctx context.Context, feed Feed, path string) error {
 	if err == nil && !slices.ContainsFunc(said.Records, func(rec *eventsv1.ReferenceRecord) bool { return rec.GetRate() != nil }) {
 		p.validators[path] = answer.Validators
 	}
-	p.count(err, n, len(said.Refused))
+	p.count(err, n, said.Refused)
 	return err
 }
 
@@ -386,12 +390,15 @@ func (p *Poller) bury(ctx context.Context, bad error, body []byte) error {
 	return err
 }
 
-func (p *Poller) count(err error, written, refused int) {
+func (p *Poller) count(err error, written int, refused []error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.stats.Requests++
 	p.stats.Written += int64(written)
-	p.stats.Refused += int64(refused)
+	p.stats.Refused += int64(len(refused))
+	for _, r := range refused {
+		p.stats.ByReason[ReasonOf(r)]++
+	}
 	p.stats.Err = err
 	if err != nil {
 		p.stats.Failures++

@@ -16,6 +16,7 @@ import (
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/fetch"
 	"github.com/marketlog/marketlog/producers/sources"
+	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
@@ -267,8 +268,8 @@ func TestARefusedRowHarmsNoOther(t *testing.T) {
 		b.says(dailyFile, days("2000-01-01 USD=1.1"))
 		stats := polling(t, b, out, time.Minute)
 		wantWritten(t, out.records, "ecb EUR/USD 1.1 2000-01-01", allFile+": 200, 1 rows", dailyFile+": 200, 1 rows")
-		if len(out.dead) != 1 || stats.Refused != 2 || stats.Err != nil {
-			t.Errorf("%d dead letters, stats %+v; want one of two rows", len(out.dead), stats)
+		if len(out.dead) != 1 || stats.Refused != 2 || stats.ByReason[schemas.Future] != 1 || stats.ByReason[schemas.NonPositive] != 1 || stats.Err != nil {
+			t.Errorf("%d dead letters, stats %+v; want one of two rows, of the future and of a rate of 0", len(out.dead), stats)
 		}
 	})
 }

@@ -57,7 +57,7 @@ func (s *socket) want(markets []Instrument) {
 func (s *socket) run(ctx context.Context) error {
 	defer func() {
 		if s.lostAt != 0 {
-			s.x.gap(s.lostReason, "", s.lostAt, s.x.clock.Now().UnixNano(), 0)
+			s.found(s.x.clock.Now().UnixNano())
 		}
 	}()
 	for failures := 0; ; failures++ {
@@ -104,12 +104,20 @@ func (s *socket) connect(ctx context.Context) error {
 	g.Go(func() error { return c.watch(living) })
 	err = g.Wait()
 	if c.spoke && ctx.Err() == nil {
-		s.lostAt, s.lostReason = c.heard.Load(), "disconnect"
+		s.lostAt, s.lostReason = c.heard.Load(), GapDisconnect
 		if errors.Is(err, errSilent) {
-			s.lostReason = "silence"
+			s.lostReason = GapSilence
 		}
+		s.x.stats.openGaps.Add(1)
 	}
 	return err
+}
+
+// found ends the gap that the loss of a connection began, in ingest time.
+func (s *socket) found(at int64) {
+	s.x.gap(s.lostReason, "", s.lostAt, at, 0)
+	s.x.stats.openGaps.Add(-1)
+	s.lostAt = 0
 }
 
 func (s *socket) dial(ctx context.Context) (*websocket.Conn, error) {
@@ -164,8 +172,7 @@ func (c *connection) read(ctx context.Context) error {
 		c.x.stats.frames.Add(1)
 		c.x.stats.heard.Store(now)
 		if c.spoke = true; c.lostAt != 0 {
-			c.x.gap(c.lostReason, "", c.lostAt, now, 0)
-			c.lostAt = 0
+			c.found(now)
 		}
 		out.Reset()
 		frame, err := Unpack(Frame{Bytes: b, Binary: kind == websocket.MessageBinary, Received: now})
@@ -194,7 +201,7 @@ func (c *connection) count(counts []Count, now int64) {
 		case known && n <= last.n:
 			continue
 		case known && n > last.n+1:
-			c.x.gap("sequence", k.Stream, last.at, now, n-last.n-1)
+			c.x.gap(GapSequence, k.Stream, last.at, now, n-last.n-1)
 		}
 		c.counts[k.Stream] = count{n, now}
 	}

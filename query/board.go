@@ -225,8 +225,9 @@ func (b *Board) Freshness(e *Entry, now time.Time) Freshness {
 
 // Ages are how old the prices of a board are.
 type Ages struct {
-	// Newest, Median and Oldest are ages of prices; 0 where there is none.
-	Newest, Median, Oldest time.Duration
+	// Newest, Median, P95 (the age that 95 % of the prices do not exceed) and Oldest are ages of prices; 0 where there is
+	// none.
+	Newest, Median, P95, Oldest time.Duration
 	// Fresh, Stale and Critical count prices; those that are critical are stale too.
 	Fresh, Stale, Critical int
 }
@@ -251,7 +252,7 @@ func (b *Board) Ages(now time.Time) Ages {
 		return ages
 	}
 	slices.Sort(all)
-	ages.Newest, ages.Median, ages.Oldest = all[0], all[len(all)/2], all[len(all)-1]
+	ages.Newest, ages.Median, ages.P95, ages.Oldest = all[0], all[len(all)/2], all[(len(all)*95-1)/100], all[len(all)-1]
 	return ages
 }
 

@@ -23,7 +23,7 @@ type measuredBoard struct {
 func MeasureBoard(registry prometheus.Registerer, b *Board, now func() time.Time) error {
 	m, err := register(registry, &boardMetrics{
 		age: prometheus.NewDesc("marketlog_price_age_seconds",
-			"Age of the current prices by the second that they were evaluated in: of the newest, the median and the oldest.", []string{"of"}, nil),
+			"Age of the current prices by the second that they were evaluated in: of the newest, the median, the 95th percentile and the oldest.", []string{"of"}, nil),
 		prices: prometheus.NewDesc("marketlog_prices",
 			"Current prices by state: fresh, stale (older than 30 s or kept for a reason), and those of the stale that are critical (older than two hours).", []string{"state"}, nil),
 	})
@@ -53,7 +53,7 @@ func (m *boardMetrics) Collect(metrics chan<- prometheus.Metric) {
 	if ages.Fresh+ages.Stale == 0 {
 		return
 	}
-	for of, age := range map[string]time.Duration{"newest": ages.Newest, "median": ages.Median, "oldest": ages.Oldest} {
+	for of, age := range map[string]time.Duration{"newest": ages.Newest, "median": ages.Median, "p95": ages.P95, "oldest": ages.Oldest} {
 		metrics <- prometheus.MustNewConstMetric(m.age, prometheus.GaugeValue, age.Seconds(), of)
 	}
 }

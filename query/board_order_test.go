@@ -154,8 +154,9 @@ func TestTheAgesOfPricesAreMeasured(t *testing.T) {
 		}
 	}
 	want := map[string]float64{
-		"marketlog_price_age_seconds newest": 1, "marketlog_price_age_seconds median": 41, "marketlog_price_age_seconds oldest": 8_001,
-		"marketlog_prices fresh": 1, "marketlog_prices stale": 2, "marketlog_prices critical": 1,
+		"marketlog_price_age_seconds newest": 1, "marketlog_price_age_seconds median": 41, "marketlog_price_age_seconds p95": 8_001,
+		"marketlog_price_age_seconds oldest": 8_001,
+		"marketlog_prices fresh":             1, "marketlog_prices stale": 2, "marketlog_prices critical": 1,
 	}
 	if !maps.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)

@@ -36,8 +36,13 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	if m.duration, err = register(registry, m.duration); err != nil {
 		return nil, err
 	}
-	m.refused, err = register(registry, m.refused)
-	return m, err
+	if m.refused, err = register(registry, m.refused); err != nil {
+		return nil, err
+	}
+	for _, scope := range []string{ScopeMinute, ScopeMonth, ScopeCharts} {
+		m.refused.WithLabelValues(scope) // so that each is there before the first
+	}
+	return m, nil
 }
 
 // register goes on with the collector of a server before, when a role begins again in its process: a
