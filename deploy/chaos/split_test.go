@@ -2,12 +2,14 @@ package chaos
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -34,6 +36,7 @@ var disturbances = []disturbance{
 	{"pause process", func(r *splitRound, _ string) { r.pause(r.processNode(), zombie) }},
 	{"producer.produce", func(r *splitRound, step string) { r.dieAt(produceNode, step, 600, "") }},
 	{"kill engine", func(r *splitRound, _ string) { r.kill(engineNode) }},
+	{"engine dies", func(r *splitRound, _ string) { r.engineDies() }},
 	{"kill query", func(r *splitRound, _ string) { r.kill(r.queryNode()) }},
 	{"rebalance", (*splitRound).rebalance},
 	{"kill redis", func(r *splitRound, _ string) { r.cluster.redis.Restart(r.t) }},
@@ -64,7 +67,7 @@ var disturbances = []disturbance{
 }
 
 // shortDisturbances is how many kinds of them the shortest run makes.
-const shortDisturbances = 10
+const shortDisturbances = 11
 
 // splitRound is one life of a cluster.
 type splitRound struct {
@@ -73,7 +76,7 @@ type splitRound struct {
 	// operator gives its commands to the first of the processes.
 	operator *operator
 	counts   map[string]int
-	// engineDeaths is how often the engine's log says that it died by itself.
+	// engineDeaths is how often the engine's log says so far that it died.
 	engineDeaths int
 }
 
@@ -234,16 +237,49 @@ func (r *splitRound) allLive() {
 	r.seeEngine()
 }
 
+// engineDies ends the process that holds the engine, and not its supervisor, as a crash of the engine's library does.
+func (r *splitRound) engineDies() {
+	r.t.Helper()
+	n := r.living(engineNode)
+	r.seeEngine()
+	eventually(r.t, "the engine's process dying", time.Minute, func() error {
+		content, err := os.ReadFile(filepath.Join(n.dir, "run.json"))
+		if err != nil {
+			return err // it has not come to serve yet
+		}
+		var info struct{ PID int }
+		if err := json.Unmarshal(content, &info); err != nil {
+			return err
+		}
+		if info.PID == n.life.Pid {
+			return fmt.Errorf("process %d is the one that was started, and serves itself", info.PID)
+		}
+		return syscall.Kill(info.PID, syscall.SIGKILL) // fails while run.json is of a life before
+	})
+	eventually(r.t, "the supervisor seeing it", time.Minute, func() error {
+		if n := r.countEngineDeaths(); n != r.engineDeaths+1 {
+			return fmt.Errorf("its log tells of %d deaths, and before of %d", n, r.engineDeaths)
+		}
+		return nil
+	})
+	r.engineDeaths++
+}
+
+func (r *splitRound) countEngineDeaths() int {
+	r.t.Helper()
+	log, err := os.ReadFile(r.cluster.nodes[engineNode].log)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return strings.Count(string(log), "the engine died")
+}
+
 // seeEngine fails the test if the engine has died by itself. Its supervisor starts it again, so that the node lives on: the
 // round goes on too, and shows whether all others survive it. Killing the node kills the supervisor, which says nothing.
 func (r *splitRound) seeEngine() {
 	r.t.Helper()
 	n := r.cluster.nodes[engineNode]
-	log, err := os.ReadFile(n.log)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	if deaths := strings.Count(string(log), "the engine died"); deaths > r.engineDeaths {
+	if deaths := r.countEngineDeaths(); deaths > r.engineDeaths {
 		r.engineDeaths = deaths
 		r.t.Errorf("the engine died by itself; with -artifacts its log and, where the system writes one, its core lie in %s\n%s", filepath.Dir(n.log), n.tail())
 	}
