@@ -67,8 +67,9 @@ seeds: ## Folds of log minutes on a hundred more random logs each, beside their 
 	MARKETLOG_SEEDS=$${MARKETLOG_SEEDS:-100} go test -count 1 -timeout 2h ./processors/apy ./processors/earn ./processors/defi ./processors/markets
 	MARKETLOG_SEEDS=$${MARKETLOG_SEEDS:-100} go test -run '^TestMarketsEqualTheOracle$$' -count 1 -timeout 2h ./deploy/chaos/oracle
 
-soak: engine ## An hour of random SQL statements against the process that runs people's; names those that end it
-	MARKETLOG_SOAK=$${MARKETLOG_SOAK:-1h} go test -run '^TestRandomStatements$$' -count 1 -timeout 3h -v ./deploy/embedded/sqlport
+soak: engine ## An hour of random SQL statements, named where they end their process (LEARN=1 keeps what ran); ten minutes of hostile ones beside the demo
+	MARKETLOG_SOAK=$${MARKETLOG_SOAK:-1h} go test -run '^TestRandomStatements$$' -count 1 -timeout 3h -v ./deploy/embedded/sqlport $(if $(LEARN),-learn)
+	MARKETLOG_BESIDE=$${MARKETLOG_BESIDE:-10m} go test -run '^TestDemoGoesOnBesideStatements$$' -count 1 -timeout 1h -v ./deploy
 
 fuzz: engine ## Guided fuzzing: every decoder of outside bytes, and the REST and MCP doors, a minute each
 	grep -rE --include='*_test.go' '^func Fuzz' producers query schemas stream deploy | sed -E 's,/[^/]+:func (Fuzz[A-Za-z]+).*, \1,' | \

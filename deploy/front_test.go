@@ -15,7 +15,11 @@ import (
 	"testing"
 	"time"
 
+<<<<<<< HEAD
 	"github.com/twmb/franz-go/pkg/kgo"
+=======
+	"github.com/prometheus/client_golang/prometheus"
+>>>>>>> c
 
 	"github.com/marketlog/marketlog/deploy/embedded/engine"
 	"github.com/marketlog/marketlog/schemas"
@@ -49,6 +53,48 @@ func eventuallyAnswers(t *testing.T, url string, status int, part string) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s answers %d %s, want %d with %q", url, gotStatus, got, status, part)
 		}
+	}
+}
+
+// Bodies that never end hold no connection of the ports that are no API's, though nobody reads them.
+func TestBodiesThatDribbleEndConnections(t *testing.T) {
+	p, err := openPort("metrics_listen", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.arrival = 200 * time.Millisecond
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	none := func() map[string][]string { return nil }
+	go func() { done <- p.serveHTTP(ctx, healthHandler(NewHealth(time.Now), none, prometheus.NewRegistry())) }()
+	for _, path := range []string{"/metrics", "/healthz", "/nothing"} {
+		conn, err := net.Dial("tcp", p.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n", path)
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			_, _ = io.Copy(io.Discard, conn)
+		}()
+		deadline := time.After(10 * time.Second)
+		for open := true; open; {
+			select {
+			case <-ended:
+				open = false
+			case <-deadline:
+				t.Errorf("%s: the connection is open after 10 s", path)
+				open = false
+			case <-time.After(20 * time.Millisecond):
+				_, _ = io.WriteString(conn, "x") // the server may have ended it
+			}
+		}
+		conn.Close()
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }
 

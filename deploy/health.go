@@ -46,7 +46,12 @@ func healthHandler(health *Health, missing func() map[string][]string, metrics p
 // when the role that serves on it is started again.
 type port struct {
 	addr string
+<<<<<<< HEAD
 	log  *slog.Logger
+=======
+	// arrival is how long a request may take to arrive, also the body of one that is refused unread.
+	arrival time.Duration
+>>>>>>> c
 
 	mu     sync.Mutex
 	opened net.Listener
@@ -58,7 +63,11 @@ func openPort(key, addr string, log *slog.Logger) (*port, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w; choose another address", key, err)
 	}
+<<<<<<< HEAD
 	return &port{addr: listener.Addr().String(), opened: listener, log: log}, nil
+=======
+	return &port{addr: listener.Addr().String(), arrival: arrival, opened: listener}, nil
+>>>>>>> c
 }
 
 // listen gives the listener to the next one who serves.
@@ -86,20 +95,20 @@ func (p *port) close() {
 	}
 }
 
-// A request has to arrive within arrival, also the body of one that is refused unread; a connection may be silent for idle
-// between two of them. Handlers that read or answer for longer move the deadline themselves.
 const (
 	arrival = 10 * time.Second
-	idle    = time.Minute
+	// idle is how long a connection may be silent between two requests.
+	idle = time.Minute
 )
 
-// serveHTTP serves handler until ctx ends, then gives open answers two seconds.
+// serveHTTP serves handler until ctx ends, then gives open answers two seconds. A handler that reads or answers for longer than
+// the port's arrival moves the deadline of reading itself.
 func (p *port) serveHTTP(ctx context.Context, handler http.Handler) error {
 	listener, err := p.listen()
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: handler, ReadTimeout: arrival, IdleTimeout: idle}
+	server := &http.Server{Handler: handler, ReadTimeout: p.arrival, IdleTimeout: idle}
 	stopped := make(chan struct{})
 	serving, done := context.WithCancel(ctx)
 	go func() {

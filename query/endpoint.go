@@ -100,6 +100,7 @@ type compiled struct {
 	defaults []value
 	// refused are the essential parameters of other endpoints.
 	refused []string
+	planned bool // one of Params is
 	metrics *operationMetrics
 }
 
@@ -142,6 +143,7 @@ func compile(e Endpoint) (*compiled, error) {
 			return nil, fmt.Errorf("endpoint %s, parameter %s: %w", e.ID, p.Name, err)
 		}
 		c.defaults = append(c.defaults, v)
+		c.planned = c.planned || p.Planned
 		if p.In == Path {
 			inPath++
 			if !strings.Contains(e.Path, "{"+p.Name+"}") {

@@ -3,6 +3,7 @@ package query
 import (
 	"strings"
 	"testing"
+	"time"
 )
 
 // Whatever is answered, the answer names the request.
@@ -49,5 +50,23 @@ func TestWhatIsAskedIsNeverIgnored(t *testing.T) {
 	}
 	if got := FormatTime(1_000_000_000); got != "1970-01-01T00:00:01.000Z" {
 		t.Errorf("a whole second is written %s, want three decimals", got)
+	}
+}
+
+// An instant that the plan does not reach is refused: the answer of another one would be taken for it.
+func TestInstantsBeforeThePlanAreRefused(t *testing.T) {
+	now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	s := startServer(t, func(_ *Config, deps *Deps) { deps.Now = func() time.Time { return now } })
+	for _, test := range []struct {
+		key, asOf string
+		want      int
+	}{
+		{"key-free", "2026-11-13T10:00:00Z", 200}, {"key-free", "2026-11-13T09:59:59Z", 402}, {"key-free", "", 200},
+		{"key-pro", "2026-11-13T09:59:59Z", 200}, {"key-pro", "2021-01-01", 402},
+	} {
+		r := s.do(t, "GET", "/api/v1/planned?asOf="+test.asOf, test.key)
+		if r.status != test.want || r.status == 402 && (r.err.Code != CodePlanRequired || !strings.Contains(r.body, "asOf may be 20")) {
+			t.Errorf("%+v: got %d %s", test, r.status, r.body)
+		}
 	}
 }

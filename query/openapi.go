@@ -133,7 +133,7 @@ func (c *compiled) operation(registry huma.Registry) *huma.Operation {
 	if c.NotFound {
 		statuses = append(statuses, 404)
 	}
-	if c.Needs != NoFeature {
+	if c.Needs != NoFeature || c.planned {
 		statuses = append(statuses, 402)
 	}
 	for _, status := range statuses {

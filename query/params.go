@@ -69,6 +69,8 @@ type Param struct {
 	Min, Max int64
 	// Past refuses a Time that lies in the future.
 	Past bool
+	// Planned refuses a Time from before what the caller's plan lets be told of rates.
+	Planned bool
 	// OrZero lets a Number be 0 too. Beyond Most it is lowered to it as an Integer is; 0 is no bound.
 	OrZero bool
 	Most   float64

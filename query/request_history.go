@@ -1,6 +1,10 @@
 package query
 
-import "time"
+import (
+	"fmt"
+	"net/http"
+	"time"
+)
 
 // HistoryFrom is from when on the caller's plan lets rates of the past be told: from itself, or where the plan begins. What it
 // cuts off is told as the days that are left, in meta.clamped under the name of a parameter. Every operation that answers the
@@ -22,6 +26,19 @@ func (r *Request) HistoryIntervals(intervals int, step time.Duration, param stri
 	}
 	r.clamp(param, int64(r.Plan.HistoryDays))
 	return most
+}
+
+// withinPlan refuses times of Planned parameters from before what the caller's plan allows. Where one instant is asked for, another
+// one would be another answer, so it is not cut.
+func (r *Request) withinPlan() error {
+	oldest := r.Now.UTC().AddDate(0, 0, -r.Plan.HistoryDays)
+	for i := range r.endpoint.Params {
+		if p := &r.endpoint.Params[i]; p.Planned && r.values[i].set && r.values[i].at.Before(oldest) {
+			return &Error{Status: http.StatusPaymentRequired, Code: CodePlanRequired,
+				Message: fmt.Sprintf("the plan %s looks back %d days: %s may be %s or later", r.Plan.Name, r.Plan.HistoryDays, p.Name, FormatTime(oldest.UnixNano()))}
+		}
+	}
+	return nil
 }
 
 // clamp notes for meta.clamped to what a parameter was lowered.

@@ -95,6 +95,11 @@ func (s *Server) answer(ctx *fasthttp.RequestCtx, e *compiled, who Caller, args 
 	if err := e.parse(args, r); err != nil {
 		return Answer{}, err
 	}
+	if e.planned {
+		if err := r.withinPlan(); err != nil {
+			return Answer{}, err
+		}
+	}
 	if e.Hot {
 		return e.Handle(ctx, r)
 	}

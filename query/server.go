@@ -316,7 +316,7 @@ func (s *Server) Run(ctx context.Context) error {
 func (s *Server) runMetrics(ctx context.Context, g *errgroup.Group) {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", s.expositionHandler())
-	server := &http.Server{Addr: s.cfg.MetricsListen, Handler: mux, ReadHeaderTimeout: readTimeout}
+	server := &http.Server{Addr: s.cfg.MetricsListen, Handler: mux, ReadTimeout: readTimeout, IdleTimeout: idleTimeout}
 	g.Go(func() error {
 		if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
 			return fmt.Errorf("serving metrics: %w", err)

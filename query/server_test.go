@@ -82,6 +82,9 @@ func testEndpoints(cold chan struct{}) []Endpoint {
 		get("/api/v1/hot", "hot", Endpoint{Hot: true, Params: echoParams}),
 		get("/api/v1/cold", "cold", Endpoint{Params: echoParams}),
 		get("/api/v1/charts/x", "charts", Endpoint{Class: Charts, Params: echoParams}),
+		get("/api/v1/planned", "planned", Endpoint{Params: []Param{{Name: "asOf", Kind: Time, Planned: true, Doc: "When."}}, Handle: func(context.Context, *Request) (Answer, error) {
+			return Encode(echoBody{})
+		}}),
 		get("/api/v1/bulk", "bulk", Endpoint{Needs: FeatureBulk, Params: echoParams}),
 		get("/api/v1/broken", "broken", Endpoint{Handle: fail(errors.New("secret at 10.0.0.1"))}),
 		get("/api/v1/panics", "panics", Endpoint{Handle: func(context.Context, *Request) (Answer, error) { panic("secret") }}),

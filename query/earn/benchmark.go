@@ -86,7 +86,7 @@ func (u *Unit) getBenchmark(ctx context.Context, r *query.Request) (query.Answer
 	if err != nil {
 		return query.Answer{}, err
 	}
-	segment, days := r.Text("segment"), int(r.Integer("history_days"))
+	segment, days := r.Text("segment"), r.HistoryIntervals(int(r.Integer("history_days")), 24*time.Hour, "history_days")
 	// What counts is open, which the fold said; when it was heard stands in its row only once an hour.
 	quotes, simulated := schemas.EarnQuotes(u.coins, s.variants, 0)
 	now, fixings := current(quotes), newest(all)

@@ -82,7 +82,7 @@ func (u *Unit) Endpoints() []query.Endpoint {
 				"Before the first fixing the answer is provisional: of now.",
 			Params: []query.Param{
 				{Name: "segment", Kind: query.Text, Allowed: schemas.EarnSegments, Default: schemas.EarnOverall, Doc: "Whose deposits: of exchanges (cefi), of protocols (defi) or of all."},
-				{Name: "history_days", Kind: query.Integer, Default: "30", Min: 1, Max: maxDays, Doc: "Days of history."},
+				{Name: "history_days", Kind: query.Integer, Default: "30", Min: 1, Max: maxDays, Doc: "Days of history. The plan may allow less, which meta.clamped tells."},
 			},
 			Body: BenchmarkBody{}, Handle: u.getBenchmark,
 		},
@@ -103,7 +103,8 @@ func (u *Unit) Endpoints() []query.Endpoint {
 			Summary: "One earn product, as it stands or as it stood at a time", NotFound: true,
 			Params: []query.Param{
 				{Name: "productId", In: query.Path, Kind: query.Text, Required: true, MaxLength: 256, Example: "aave-v3:usd-coin:lending", Doc: "provider:coin:category, as lists tell it."},
-				{Name: "asOf", Kind: query.Time, Past: true, Essential: true, Example: "2026-01-31T12:00:00Z", Doc: "The time as of which it is told; now without it."},
+				{Name: "asOf", Kind: query.Time, Past: true, Planned: true, Essential: true, Example: "2026-01-31T12:00:00Z",
+					Doc: "The time as of which it is told; now without it. How far back it may lie is up to the plan."},
 			},
 			Body: ProductBody{}, Handle: u.getProduct,
 		},

@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -322,20 +323,23 @@ func (c *child) call(ctx context.Context, method, path string, body []byte) (str
 	return string(text), err
 }
 
-// tail keeps the last that was written to it.
+// tail keeps the first and the last that was written to it: a fault is named at the beginning, and what follows is long.
 type tail struct {
-	mu   sync.Mutex
-	kept []byte
+	mu          sync.Mutex
+	first, last []byte
 }
 
-const tailBytes = 4 << 10
+// tailBytes is how much of each is kept.
+const tailBytes = 2 << 10
 
 func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.kept = append(t.kept, p...)
-	if extra := len(t.kept) - tailBytes; extra > 0 {
-		t.kept = append(t.kept[:0], t.kept[extra:]...)
+	head := min(len(p), tailBytes-len(t.first))
+	t.first = append(t.first, p[:head]...)
+	t.last = append(t.last, p[head:]...)
+	if extra := len(t.last) - tailBytes; extra > 0 {
+		t.last = append(t.last[:0], t.last[extra:]...)
 	}
 	return len(p), nil
 }
@@ -343,5 +347,8 @@ func (t *tail) Write(p []byte) (int, error) {
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return string(bytes.TrimSpace(t.kept))
+	if len(t.last) < tailBytes {
+		return string(bytes.TrimSpace(slices.Concat(t.first, t.last)))
+	}
+	return string(bytes.TrimSpace(t.first)) + " … " + string(bytes.TrimSpace(t.last))
 }

@@ -25,8 +25,6 @@ func confine(o childOptions) error {
 		}
 	}
 	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
-	// Where the processors are busy, prices come before statements. It holds for this thread and what it executes.
-	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, niceness)
 	// If memory is short for all, this process goes first.
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte(strconv.Itoa(1000)), 0)
 	abi, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
@@ -41,6 +39,27 @@ func confine(o childOptions) error {
 		return fmt.Errorf("confining the SQL process: %w", err)
 	}
 	return fmt.Errorf("starting the confined SQL process: %w", syscall.Exec(self, os.Args, append(os.Environ(), confinedVariable+"=landlock "+strconv.Itoa(int(abi)))))
+}
+
+// yield makes all threads of this process nicer. A thread that is made later takes it over from its maker.
+func yield() {
+	for again := true; again; {
+		again = false
+		threads, err := os.ReadDir("/proc/self/task")
+		if err != nil {
+			return
+		}
+		for _, thread := range threads {
+			id, err := strconv.Atoi(thread.Name())
+			if err != nil {
+				continue
+			}
+			// The kernel answers 20 less the niceness; an error means that the thread has ended.
+			if priority, err := unix.Getpriority(unix.PRIO_PROCESS, id); err == nil && priority != 20-niceness {
+				again = unix.Setpriority(unix.PRIO_PROCESS, id, niceness) == nil || again
+			}
+		}
+	}
 }
 
 const (

@@ -201,7 +201,7 @@ func TestRandomStatements(t *testing.T) {
 	share := 100 * outcomes[answered] / max(1, asked)
 	t.Logf("asked %d in %v: %d %% answered, %s; of %d functions %d were answered, %d are known to be; the SQL process ended %v times",
 		asked, span, share, list(outcomes), len(s.functions), len(called), len(s.good), ends)
-	if share < soakWanted {
+	if share < soakWanted && !*learn {
 		t.Errorf("%d %% of the statements were answered, want %d or more: what is refused tries nothing", share, soakWanted)
 	}
 	i.wait(t, "SELECT count() FROM v_t", "1000\n")

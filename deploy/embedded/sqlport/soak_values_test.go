@@ -143,8 +143,8 @@ func documented(e *engine.Engine) (signatures map[string][]argument, examples []
 func kindNamed(text string) string {
 	lower := strings.ToLower(text)
 	for _, k := range []struct{ part, kind string }{
-		{"lambda", "lambda"}, {"array(string", "strings"}, {"array(array", "arrays"}, {"array", "array"}, {"map", "map"}, {"ring", "points"}, {"polygon", "points"}, {"tuple", "tuple"},
-		{"point", "tuple"}, {"const string", "text"}, {"fixedstring", "string"}, {"string", "string"}, {"enum", "string"}, {"datetime", "datetime"}, {"date", "date"}, {"time", "datetime"},
+		{"lambda", "lambda"}, {"array(string", "strings"}, {"array(array", "arrays"}, {"array", "array"}, {"map", "map"}, {"tuple", "tuple"},
+		{"point", "tuple"}, {"const string", "text"}, {"fixedstring", "string"}, {"string", "string"}, {"ring", "points"}, {"polygon", "points"}, {"enum", "string"}, {"datetime", "datetime"}, {"date", "date"}, {"time", "datetime"},
 		{"interval", "interval"}, {"uint8", "count"}, {"int", "number"}, {"float", "number"}, {"decimal", "number"}, {"uuid", "uuid"}, {"ipv4", "ipv4"}, {"ipv6", "ipv6"}, {"bool", "bool"},
 		{"null", "null"}, {"json", "json"}, {"any", ""}, {"expression", ""}, {"number", "number"},
 	} {

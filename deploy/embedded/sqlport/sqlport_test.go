@@ -49,7 +49,7 @@ type installation struct {
 	url     string
 }
 
-func install(t *testing.T, change ...func(*Options)) *installation {
+func install(t testing.TB, change ...func(*Options)) *installation {
 	t.Helper()
 	if _, err := engine.Find(""); err != nil {
 		if os.Getenv("CI") != "" {
@@ -81,7 +81,7 @@ func install(t *testing.T, change ...func(*Options)) *installation {
 	return i
 }
 
-func (i *installation) do(t *testing.T, statements ...string) {
+func (i *installation) do(t testing.TB, statements ...string) {
 	t.Helper()
 	for _, s := range statements {
 		if _, err := i.owner.Ask(s, "Null"); err != nil {
@@ -93,7 +93,7 @@ func (i *installation) do(t *testing.T, statements ...string) {
 // brokenOff ends what is given back of an answer that was broken off.
 const brokenOff = " BROKEN OFF"
 
-func (i *installation) ask(t *testing.T, statement string) (status int, body string) {
+func (i *installation) ask(t testing.TB, statement string) (status int, body string) {
 	t.Helper()
 	response, err := http.Post(i.url, "text/plain", strings.NewReader(statement))
 	if err != nil {
@@ -108,7 +108,7 @@ func (i *installation) ask(t *testing.T, statement string) (status int, body str
 }
 
 // wait polls until a statement answers so.
-func (i *installation) wait(t *testing.T, statement, want string) {
+func (i *installation) wait(t testing.TB, statement, want string) {
 	t.Helper()
 	deadline := time.Now().Add(30 * time.Second)
 	for {
