@@ -132,7 +132,7 @@ func (a *apiRole) run(ctx context.Context) error {
 	streaming := ws.DefaultConfig()
 	streaming.Origins = in.Config.Stream.Origins
 	figures := query.NewFigures(board, store, catalog.Measure)
-	hub, err := ws.NewHub(streaming, ws.Deps{Board: board, DayAgo: figures, Waiting: pricesTail.Waiting, Now: in.Clock.Now, Metrics: in.Metrics, Log: in.Log})
+	hub, err := ws.NewHub(streaming, ws.Deps{Board: board, Catalog: catalog, DayAgo: figures, Waiting: pricesTail.Waiting, Now: in.Clock.Now, Metrics: in.Metrics, Log: in.Log})
 	if err != nil {
 		return err
 	}
@@ -164,8 +164,8 @@ func (a *apiRole) run(ctx context.Context) error {
 	defi := globalstats.NewDefi(store)
 	providing := providers.New(board, catalog, book, store, venues())
 	endpoints := slices.Concat(
-		prices.New(board, query.NewConverter(board, catalog), store, venues()).Endpoints(),
-		charts.New(board, candles, book, rateCharts).Endpoints(),
+		prices.New(board, catalog, query.NewConverter(board, catalog), store, venues()).Endpoints(),
+		charts.New(board, catalog, candles, book, rateCharts).Endpoints(),
 		yields.New(book, board, catalog, store, rateCharts, providing, venues()).Endpoints(),
 		describing.Endpoints(),
 		market.Endpoints(),
