@@ -109,6 +109,6 @@ func (n Named) Alternatives() []Alternative {
 // CoinParam declares the parameter of an operation that names a coin.
 func CoinParam(name string, in In, example string) Param {
 	return Param{Name: name, In: in, Kind: Text, Required: in == Path, MaxLength: maxName, Example: example,
-		Doc: "Symbol or id of a coin, in any letter case: of several that have it the largest is meant, but the id of a coin that venues are read for, in lower case, means that coin. `" +
-			IDPrefix + "` before an id admits nothing else."}
+		Doc: "Symbol or id of a coin, in any letter case. Of several that have it the largest is meant; the id of a coin that venues are read for, " +
+			"in lower case, means that coin, and `" + IDPrefix + "` before an id admits nothing else."}
 }

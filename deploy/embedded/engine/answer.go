@@ -85,8 +85,8 @@ func (e *Engine) answer(ctx context.Context, p *pool, q *request) (*answer, erro
 // special are formats that write no rows of any kind by themselves: they need a schema, a template or one certain column, or are the
 // frame of a protocol.
 var special = []string{
-	"AvroConfluent", "CapnProto", "CustomSeparated", "GeoJSON", "MySQLWire", "PNG", "PostgreSQLWire", "Prometheus", "Protobuf", "ProtobufList",
-	"ProtobufSingle", "Template",
+	"AvroConfluent", "CapnProto", "CustomSeparated", "GeoJSON", "Hash", "MySQLWire", "Npy", "PNG", "PostgreSQLWire", "Prometheus", "Protobuf",
+	"ProtobufList", "ProtobufSingle", "RawBLOB", "Template",
 }
 
 // suggest adds to the failure of a statement in a special format which formats hold any rows.
