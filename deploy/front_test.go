@@ -15,11 +15,8 @@ import (
 	"testing"
 	"time"
 
-<<<<<<< HEAD
-	"github.com/twmb/franz-go/pkg/kgo"
-=======
 	"github.com/prometheus/client_golang/prometheus"
->>>>>>> c
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/marketlog/marketlog/deploy/embedded/engine"
 	"github.com/marketlog/marketlog/schemas"
@@ -58,7 +55,7 @@ func eventuallyAnswers(t *testing.T, url string, status int, part string) {
 
 // Bodies that never end hold no connection of the ports that are no API's, though nobody reads them.
 func TestBodiesThatDribbleEndConnections(t *testing.T) {
-	p, err := openPort("metrics_listen", "127.0.0.1:0")
+	p, err := openPort("metrics_listen", "127.0.0.1:0", quiet)
 	if err != nil {
 		t.Fatal(err)
 	}

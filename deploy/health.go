@@ -46,12 +46,9 @@ func healthHandler(health *Health, missing func() map[string][]string, metrics p
 // when the role that serves on it is started again.
 type port struct {
 	addr string
-<<<<<<< HEAD
 	log  *slog.Logger
-=======
 	// arrival is how long a request may take to arrive, also the body of one that is refused unread.
 	arrival time.Duration
->>>>>>> c
 
 	mu     sync.Mutex
 	opened net.Listener
@@ -63,11 +60,7 @@ func openPort(key, addr string, log *slog.Logger) (*port, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w; choose another address", key, err)
 	}
-<<<<<<< HEAD
-	return &port{addr: listener.Addr().String(), opened: listener, log: log}, nil
-=======
-	return &port{addr: listener.Addr().String(), arrival: arrival, opened: listener}, nil
->>>>>>> c
+	return &port{addr: listener.Addr().String(), arrival: arrival, opened: listener, log: log}, nil
 }
 
 // listen gives the listener to the next one who serves.

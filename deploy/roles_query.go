@@ -135,7 +135,7 @@ func (a *apiRole) run(ctx context.Context) error {
 	streaming := ws.DefaultConfig()
 	streaming.Origins = in.Config.Stream.Origins
 	figures := query.NewFigures(board, store, catalog.Measure)
-	hub, err := ws.NewHub(streaming, ws.Deps{Board: board, DayAgo: figures, Waiting: pricesTail.Waiting, Now: in.Clock.Now, Metrics: in.Metrics, Log: in.Log})
+	hub, err := ws.NewHub(streaming, ws.Deps{Board: board, Catalog: catalog, DayAgo: figures, Waiting: pricesTail.Waiting, Now: in.Clock.Now, Metrics: in.Metrics, Log: in.Log})
 	if err != nil {
 		return err
 	}
@@ -154,6 +154,9 @@ func (a *apiRole) run(ctx context.Context) error {
 			return errors.Join(board.Apply(rec), hub.Apply(rec))
 		})
 	})
+	// Names of coins are of the catalog, so prices wait for it too.
+	g.Go(func() error { return saidTail.Run(ctx, catalog.ApplyReference) })
+	g.Go(func() error { return rowsTail.Run(ctx, catalog.ApplyMarkets) })
 	// Whoever was here before has answered with what the log holds up to its end: an answer from before that end could
 	// be older than one already given.
 	select {
@@ -166,10 +169,10 @@ func (a *apiRole) run(ctx context.Context) error {
 	market, currencies := globalstats.New(catalog, store), fiat.New(known, catalog, store)
 	defi := globalstats.NewDefi(catalog, store)
 	providing := providers.New(board, catalog, book, store, venues())
-	// Prices are there; what reads other topics answers when these have been read.
+	// Prices are there; what reads other topics, as the names of coins do, answers when these have been read.
 	endpoints := slices.Concat(
-		prices.New(board, query.NewConverter(board, catalog).After(saidTail.Waiting), store, venues()).Endpoints(),
-		query.After(charts.New(board, candles, book, rateCharts).Endpoints(), bookTail.Waiting),
+		query.After(prices.New(board, catalog, query.NewConverter(board, catalog), store, venues()).Endpoints(), saidTail.Waiting, rowsTail.Waiting),
+		query.After(charts.New(board, catalog, candles, book, rateCharts).Endpoints(), bookTail.Waiting, saidTail.Waiting, rowsTail.Waiting),
 		query.After(yields.New(book, board, catalog, store, rateCharts, providing, venues()).Endpoints(), bookTail.Waiting, saidTail.Waiting, rowsTail.Waiting),
 		query.After(describing.Endpoints(), saidTail.Waiting, rowsTail.Waiting, bookTail.Waiting),
 		query.After(market.Endpoints(), saidTail.Waiting, rowsTail.Waiting),
@@ -200,8 +203,6 @@ func (a *apiRole) run(ctx context.Context) error {
 	g.Go(func() error { return figures.Run(ctx, in.Log) })
 	g.Go(func() error { return ratesTail.Run(ctx, rates.Apply) })
 	g.Go(func() error { return bookTail.Run(ctx, book.Apply) })
-	g.Go(func() error { return saidTail.Run(ctx, catalog.ApplyReference) })
-	g.Go(func() error { return rowsTail.Run(ctx, catalog.ApplyMarkets) })
 	g.Go(func() error { return defiTail.Run(ctx, defi.Apply) })
 	g.Go(func() error { return describing.Run(ctx, in.Log) })
 	g.Go(func() error { return market.Run(ctx, in.Log) })

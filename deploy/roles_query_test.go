@@ -19,7 +19,7 @@ func TestAClockThatJumpsIsTold(t *testing.T) {
 	if err := board.Apply(query.TailRecord{Offset: 1, Marked: rec}); err != nil {
 		t.Fatal(err)
 	}
-	bitcoin, _ := board.Find("bitcoin")
+	bitcoin, _ := schemas.Coins().ByID("bitcoin")
 	api := &apiRole{}
 	for _, step := range []struct {
 		jump time.Duration
@@ -31,7 +31,7 @@ func TestAClockThatJumpsIsTold(t *testing.T) {
 		if (says == "") != (step.says == "") || !strings.Contains(says, step.says) {
 			t.Errorf("after a jump of %s: got %q, want %q", step.jump, says, step.says)
 		}
-		if stale := board.Freshness(board.Entry(bitcoin.Coin), clock.Now()).Stale; stale != (step.jump != 0) {
+		if stale := board.Freshness(board.Entry(bitcoin), clock.Now()).Stale; stale != (step.jump != 0) {
 			t.Errorf("after a jump of %s a price of its beginning is stale: %v", step.jump, stale)
 		}
 	}

@@ -33,7 +33,7 @@ func TestNothingIsAnsweredFromATopicThatIsBeingRead(t *testing.T) {
 		return ""
 	}
 	there := func() string { return "" }
-	w.Serve(append(prices.New(w.Board, query.NewConverter(w.Board, w.Catalog).After(waiting), nil, nil).Endpoints(),
+	w.Serve(append(query.After(prices.New(w.Board, w.Catalog, query.NewConverter(w.Board, w.Catalog), nil, nil).Endpoints(), waiting),
 		query.After(fiat.New(table, w.Catalog, nil).Endpoints(), there, waiting)...))
 	ask := func(path string) (int, string) {
 		answer, err := http.Get(w.Base() + path)
@@ -49,15 +49,14 @@ func TestNothingIsAnsweredFromATopicThatIsBeingRead(t *testing.T) {
 	}
 	for _, begun := range []bool{true, false} {
 		reading.Store(begun)
-		if status, body := ask("/api/v1/prices/BTC"); status != http.StatusOK || !strings.Contains(body, "84000") {
-			t.Errorf("reading %v: a price is answered %d %s", begun, status, body)
-		}
-		status, body := ask("/api/v1/fiat/EUR")
-		if want := map[bool]int{true: http.StatusServiceUnavailable, false: http.StatusOK}[begun]; status != want || begun != strings.Contains(body, "reference.raw.v1") {
-			t.Errorf("reading %v: a currency is answered %d %s, want %d", begun, status, body, want)
-		}
-		if status, body := ask("/api/v1/prices/BTC?vs=eur"); status != http.StatusOK || begun != strings.Contains(body, `"reason":"no_rate"`) {
-			t.Errorf("reading %v: a price in euros is answered %d %s", begun, status, body)
+		for path, holds := range map[string]string{"/api/v1/prices/BTC": "84000", "/api/v1/prices/BTC?vs=eur": `"vs":"eur"`, "/api/v1/fiat/EUR": "EUR"} {
+			want, part := http.StatusOK, holds
+			if begun {
+				want, part = http.StatusServiceUnavailable, "reference.raw.v1"
+			}
+			if status, body := ask(path); status != want || !strings.Contains(body, part) {
+				t.Errorf("reading %v: %s is answered %d %s, want %d with %s", begun, path, status, body, want, part)
+			}
 		}
 	}
 }

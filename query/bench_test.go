@@ -94,6 +94,7 @@ func hotServer(b *testing.B) (key, base string) {
 	}}}}); err != nil {
 		b.Fatal(err)
 	}
+	catalog := query.NewCatalog(board.Coins())
 	plans := query.DefaultPlans()
 	enterprise := plans[query.PlanEnterprise]
 	enterprise.PerMinute, enterprise.PerMonth = 1_000_000_000, 1_000_000_000_000
@@ -101,7 +102,7 @@ func hotServer(b *testing.B) (key, base string) {
 	cfg := query.DefaultConfig()
 	cfg.Listen = "127.0.0.1:0"
 	server, err := query.NewServer(cfg, query.Deps{
-		Keys: table, Limiter: query.NewLimiter(time.Now, nil), Plans: plans, Endpoints: prices.New(board, query.NewConverter(board, query.NewCatalog(board.Coins())), nil, nil).Endpoints(),
+		Keys: table, Limiter: query.NewLimiter(time.Now, nil), Plans: plans, Endpoints: prices.New(board, catalog, query.NewConverter(board, catalog), nil, nil).Endpoints(),
 		Now: time.Now, Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler), Version: "bench",
 	})
 	if err != nil {

@@ -162,8 +162,13 @@ func (b *Board) Now() int64 {
 	return now
 }
 
-// Entry returns the current price of a coin; nil before its first.
-func (b *Board) Entry(coin schemas.Coin) *Entry { return b.entries[coin.Rank-1].Load() }
+// Entry returns the current price of a coin; nil before its first, and for a coin that is not in the table, whose Rank is 0.
+func (b *Board) Entry(coin schemas.Coin) *Entry {
+	if coin.Rank == 0 {
+		return nil
+	}
+	return b.entries[coin.Rank-1].Load()
+}
 
 // Entries hands the current prices to visit by rank, the largest coin first.
 func (b *Board) Entries(visit func(*Entry)) {
@@ -174,39 +179,7 @@ func (b *Board) Entries(visit func(*Entry)) {
 	}
 }
 
-// Named is what a path or a list names by symbol or coin id, in any letter case.
-type Named struct {
-	schemas.Coin
-	// Alternatives are the other coins with its symbol, by rank; they are asked for by coin id.
-	Alternatives []schemas.Coin
-}
-
-// Find returns the coin that name means: the highest ranked with this symbol, else the one with
-// this id.
-func (b *Board) Find(name string) (Named, bool) {
-	found := b.coins.BySymbol(name)
-	if len(found) == 0 {
-		coin, ok := b.coins.ByID(strings.ToLower(name))
-		if !ok {
-			return Named{}, false
-		}
-		return b.name(coin), true
-	}
-	return Named{found[0], found[1:]}, true
-}
-
-// name finds the other coins with a coin's symbol.
-func (b *Board) name(coin schemas.Coin) Named {
-	n := Named{Coin: coin}
-	for _, other := range b.coins.BySymbol(coin.Symbol) {
-		if other.ID != coin.ID {
-			n.Alternatives = append(n.Alternatives, other)
-		}
-	}
-	return n
-}
-
-// Leads says whether a coin is the one that its symbol means.
+// Leads says whether a coin is the largest of the table's with its symbol.
 func (b *Board) Leads(coin schemas.Coin) bool {
 	with := b.coins.BySymbol(coin.Symbol)
 	return len(with) == 0 || with[0].ID == coin.ID
@@ -275,6 +248,7 @@ type Memo[T any] struct{ slots []atomic.Pointer[memoed[T]] }
 type memoed[T any] struct {
 	entry *Entry
 	fresh Freshness
+	of    OthersKey
 	made  T
 }
 
@@ -283,15 +257,16 @@ func NewMemo[T any](b *Board) *Memo[T] {
 	return &Memo[T]{make([]atomic.Pointer[memoed[T]], len(b.entries))}
 }
 
-// Get returns what make makes of the entry, from memory where neither entry nor freshness changed.
-func (m *Memo[T]) Get(e *Entry, fresh Freshness, make func() (T, error)) (T, error) {
+// Get returns what make makes of the entry, from memory where neither entry nor freshness changed, nor which other coins are
+// told beside it.
+func (m *Memo[T]) Get(e *Entry, fresh Freshness, of OthersKey, make func() (T, error)) (T, error) {
 	slot := &m.slots[e.Coin.Rank-1]
-	if held := slot.Load(); held != nil && held.entry == e && held.fresh == fresh {
+	if held := slot.Load(); held != nil && held.entry == e && held.fresh == fresh && held.of == of {
 		return held.made, nil
 	}
 	made, err := make()
 	if err == nil {
-		slot.Store(&memoed[T]{e, fresh, made})
+		slot.Store(&memoed[T]{e, fresh, of, made})
 	}
 	return made, err
 }

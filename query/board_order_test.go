@@ -95,13 +95,13 @@ func TestBoardNeverGoesBackHoweverItIsFilled(t *testing.T) {
 // not take its place.
 func TestATailFromBeforeTheEndReplacesNothingNewer(t *testing.T) {
 	b := NewBoard(schemas.Coins())
-	bitcoin, _ := b.Find("btc")
+	bitcoin, _ := b.Coins().ByID("bitcoin")
 	history := priceRecord("bitcoin", -1, 1_000, 7, "")
 	for _, rec := range []TailRecord{history, priceRecord("bitcoin", 50, 700, 3, ""), priceRecord("bitcoin", 51, 900, 4, schemas.ReasonNoFreshInputs), priceRecord("bitcoin", 52, 1_000, 7, "")} {
 		if err := b.Apply(rec); err != nil {
 			t.Fatal(err)
 		}
-		if e := b.Entry(bitcoin.Coin); e.Price.Price != 7 || e.Latest.Reason != "" {
+		if e := b.Entry(bitcoin); e.Price.Price != 7 || e.Latest.Reason != "" {
 			t.Fatalf("after the record at %d the price is %g of %d, reason %q", rec.Offset, e.Price.Price, e.Price.Time/int64(time.Second), e.Latest.Reason)
 		}
 	}
@@ -110,20 +110,20 @@ func TestATailFromBeforeTheEndReplacesNothingNewer(t *testing.T) {
 // While one coin of a partition is told, the age of another grows: the partition's now hides nothing.
 func TestThePartitionsNowHidesNoAge(t *testing.T) {
 	b := NewBoard(schemas.Coins())
-	bitcoin, _ := b.Find("btc")
+	bitcoin, _ := b.Coins().ByID("bitcoin")
 	for _, rec := range []TailRecord{priceRecord("bitcoin", 1, 1_000, 7, ""), priceRecord("ethereum", 2, 1_040, 3, "")} {
 		if err := b.Apply(rec); err != nil {
 			t.Fatal(err)
 		}
 	}
 	now := time.Unix(1_040, 0)
-	if !b.Freshness(b.Entry(bitcoin.Coin), now).Stale {
+	if !b.Freshness(b.Entry(bitcoin), now).Stale {
 		t.Error("a price of 40 s ago is not stale, since another one of its partition is new")
 	}
 	if n := b.CountStale(now); n != 1 {
 		t.Errorf("%d prices are stale, want 1", n)
 	}
-	if !b.Freshness(b.Entry(bitcoin.Coin), time.Unix(1_000, 0).Add(-StaleAfter-1)).Stale {
+	if !b.Freshness(b.Entry(bitcoin), time.Unix(1_000, 0).Add(-StaleAfter-1)).Stale {
 		t.Error("a price from ahead of the clock is not stale, though one of them is wrong")
 	}
 }

@@ -17,7 +17,7 @@ func priceRecord(coin string, offset, second int64, price float64, reason string
 
 func TestBoardNeverGoesBack(t *testing.T) {
 	b := NewBoard(schemas.Coins())
-	bitcoin, _ := b.Find("btc")
+	bitcoin, _ := b.Coins().ByID("bitcoin")
 	for _, c := range []struct {
 		what   string
 		rec    stream.TailRecord
@@ -36,7 +36,7 @@ func TestBoardNeverGoesBack(t *testing.T) {
 		if err := b.Apply(c.rec); err != nil {
 			t.Fatal(err)
 		}
-		e := b.Entry(bitcoin.Coin)
+		e := b.Entry(bitcoin)
 		if e.Price.Price != c.price || e.Price.Time != c.time*int64(time.Second) || e.Latest.Reason != c.reason {
 			t.Errorf("after %s: price %g of %d, reason %q; want %g of %d, %q", c.what, e.Price.Price, e.Price.Time/int64(time.Second), e.Latest.Reason, c.price, c.time, c.reason)
 		}
@@ -45,8 +45,8 @@ func TestBoardNeverGoesBack(t *testing.T) {
 	if err := b.Apply(priceRecord("no-such-coin", 14, 302, 1, "")); err != nil || b.Unknown() != 1 || b.Version() == version && b.Now() != 302*int64(time.Second) {
 		t.Errorf("a coin outside the table: %v, %d unknown, now %d", err, b.Unknown(), b.Now())
 	}
-	ethereum, _ := b.Find("ethereum")
-	if err := b.Apply(priceRecord("ethereum", 15, 303, 0, "no_consensus")); err != nil || b.Entry(ethereum.Coin) != nil {
+	ethereum, _ := b.Coins().ByID("ethereum")
+	if err := b.Apply(priceRecord("ethereum", 15, 303, 0, "no_consensus")); err != nil || b.Entry(ethereum) != nil {
 		t.Errorf("a coin that never had a price has an entry (%v)", err)
 	}
 }
@@ -54,10 +54,10 @@ func TestBoardNeverGoesBack(t *testing.T) {
 func TestAChangeIsEncodedOnceForAllReaders(t *testing.T) {
 	b := NewBoard(schemas.Coins())
 	memo := NewMemo[int](b)
-	bitcoin, _ := b.Find("btc")
+	bitcoin, _ := b.Coins().ByID("bitcoin")
 	made := 0
 	read := func(fresh Freshness) int {
-		n, err := memo.Get(b.Entry(bitcoin.Coin), fresh, func() (int, error) { made++; return made, nil })
+		n, err := memo.Get(b.Entry(bitcoin), fresh, OthersKey{}, func() (int, error) { made++; return made, nil })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,7 +80,7 @@ func TestAChangeIsEncodedOnceForAllReaders(t *testing.T) {
 
 func TestBoardIsReadWhileItChanges(t *testing.T) {
 	b := NewBoard(schemas.Coins())
-	bitcoin, _ := b.Find("btc")
+	bitcoin, _ := b.Coins().ByID("bitcoin")
 	stop := make(chan struct{})
 	var readers sync.WaitGroup
 	for range 4 {
@@ -92,7 +92,7 @@ func TestBoardIsReadWhileItChanges(t *testing.T) {
 					return
 				default:
 				}
-				if e := b.Entry(bitcoin.Coin); e != nil {
+				if e := b.Entry(bitcoin); e != nil {
 					if e.Price.Time < last || e.Price.Price != float64(e.Price.Time/int64(time.Second)) {
 						t.Errorf("read price %g of %d after %d", e.Price.Price, e.Price.Time, last)
 						return

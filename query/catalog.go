@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -95,7 +94,8 @@ type Snapshot struct {
 	// Overrides in the order of their times; a later one of the same source and symbol replaces an earlier one.
 	Overrides []*eventsv1.SymbolOverride
 
-	byID     map[string]*CatalogCoin
+	byID map[string]*CatalogCoin
+	// bySymbol holds the coins with a symbol or an old name, the largest first.
 	bySymbol map[string][]*CatalogCoin
 }
 
@@ -338,25 +338,23 @@ func (c *Catalog) rebuild(next *Snapshot) {
 			next.bySymbol[coin.Symbol] = alone[i : i+1 : i+1]
 		}
 	}
+	for alias, own := range c.table.Aliases() {
+		if coin := next.byID[own.ID]; coin.Symbol != alias {
+			next.bySymbol[alias] = append(slices.Clip(next.bySymbol[alias]), coin)
+		}
+	}
+	for _, with := range next.bySymbol {
+		if len(with) > 1 {
+			slices.SortStableFunc(with, bySize)
+		}
+	}
 }
 
 // ByID returns a coin by its canonical id, nil for none.
 func (s *Snapshot) ByID(id string) *CatalogCoin { return s.byID[id] }
 
-// BySymbol returns the coins with a symbol in upper case, by rank.
+// BySymbol returns the coins with a symbol in upper case, or with it as an old name, the largest first. The list is shared.
 func (s *Snapshot) BySymbol(symbol string) []*CatalogCoin { return s.bySymbol[symbol] }
-
-// Find returns what a path names: the coin with this id, else the highest ranked one with this symbol, in any
-// letter case; nil for none.
-func (s *Snapshot) Find(name string) *CatalogCoin {
-	if coin := s.byID[strings.ToLower(name)]; coin != nil {
-		return coin
-	}
-	if found := s.bySymbol[strings.ToUpper(name)]; len(found) > 0 {
-		return found[0]
-	}
-	return nil
-}
 
 func sorted[K cmp.Ordered, V any](m map[K]V) []V {
 	keys := make([]K, 0, len(m))

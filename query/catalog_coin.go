@@ -28,8 +28,9 @@ type CatalogCoin struct {
 	CreatedAt string
 	// Folded holds name, symbol and id as Fold writes them, one a line: what a search looks in.
 	Folded string
-	// tableRank is that of our own table, 0 for a coin that is not in it: it orders coins that have no rank yet.
-	tableRank int
+	// Own is the coin's row of our own table, whose coins venues are read for; its Rank is 0 for a coin that is not in it, and
+	// orders coins that have no rank yet.
+	Own schemas.Coin
 }
 
 // Fold writes a text as searches compare it.
@@ -40,7 +41,13 @@ var coinSources = []string{"coingecko", "coinpaprika"}
 
 // byRank orders coins: those with a rank, then those that our table ranks, then by id.
 func byRank(a, b *CatalogCoin) int {
-	return cmp.Or(rankLast(a.Rank, b.Rank), rankLast(a.tableRank, b.tableRank), strings.Compare(a.ID, b.ID))
+	return cmp.Or(rankLast(a.Rank, b.Rank), rankLast(a.Own.Rank, b.Own.Rank), strings.Compare(a.ID, b.ID))
+}
+
+// bySize orders coins that a name may mean. One of our table whose rank is not known yet counts by its rank there, so that what a
+// name means does not depend on whose row came first after a start.
+func bySize(a, b *CatalogCoin) int {
+	return cmp.Or(rankLast(cmp.Or(a.Rank, a.Own.Rank), cmp.Or(b.Rank, b.Own.Rank)), strings.Compare(a.ID, b.ID))
 }
 
 // rankLast orders ranks, 0 for none behind all others.
@@ -80,7 +87,7 @@ func (c *Catalog) describe(id string) *CatalogCoin {
 		traded = cmp.Or(traded, c.said[id][part{source, "market"}])
 	}
 	if own, ok := c.table.ByID(id); ok {
-		coin.Symbol, coin.Name, coin.tableRank = own.Symbol, own.Name, own.Rank
+		coin.Symbol, coin.Name, coin.Own = own.Symbol, own.Name, own
 	}
 	for _, said := range []*eventsv1.Coin{coin.Detailed, coin.Listed, traded} {
 		coin.Symbol = cmp.Or(coin.Symbol, strings.ToUpper(said.GetSymbol()))

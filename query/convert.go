@@ -78,20 +78,11 @@ func (c Conversion) From(usd float64) float64 {
 type Converter struct {
 	board *Board
 	fiat  *FiatRates
-	// waiting says why the rates of currencies are not to be used yet; nil: they are.
-	waiting func() string
 }
 
 // NewConverter makes one over the coins of a board and the rates in a catalog.
 func NewConverter(board *Board, catalog *Catalog) *Converter {
 	return &Converter{board: board, fiat: NewFiatRates(board.Coins(), catalog)}
-}
-
-// After makes no currency's rate known as long as waiting says why: those that a start reads first are older than the ones
-// that were used before it. It must be called before the converter is used.
-func (c *Converter) After(waiting func() string) *Converter {
-	c.waiting = waiting
-	return c
 }
 
 // quoteCoins are the coins that prices can be told in.
@@ -122,9 +113,6 @@ func (c *Converter) To(vs string, now time.Time) (Conversion, bool) {
 	code := strings.ToUpper(vs)
 	if code == schemas.USD {
 		return Conversion{Vs: vs, USD: 1, perUSD: 1}, true
-	}
-	if c.waiting != nil && c.waiting() != "" {
-		return Conversion{}, false
 	}
 	rates := c.fiat.All(now)
 	i, found := slices.BinarySearchFunc(rates, code, func(rate schemas.FiatRate, code string) int { return strings.Compare(rate.Code, code) })

@@ -35,7 +35,7 @@ func TestPricesAreConvertedByTheRatesOfFiat(t *testing.T) {
 	}
 	w.Run(`said fixing: {source: "ecb" base: "EUR" quote: "USD" rate: "1.1" date: "2026-11-19"}`)
 	w.Run("minute 2026-11-20T10:00:00Z")
-	w.Serve(append(append(prices.New(w.Board, query.NewConverter(w.Board, w.Catalog), nil, nil).Endpoints(), fiat.New(table, w.Catalog, nil).Endpoints()...),
+	w.Serve(append(append(prices.New(w.Board, w.Catalog, query.NewConverter(w.Board, w.Catalog), nil, nil).Endpoints(), fiat.New(table, w.Catalog, nil).Endpoints()...),
 		stablecoins.New(w.Board, w.Catalog, noPegs{}).Endpoints()...))
 	for _, currency := range table.Fiats() {
 		var told fiat.CurrencyBody

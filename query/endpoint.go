@@ -105,9 +105,9 @@ type compiled struct {
 }
 
 // refuseEssential finds the essential parameters of all endpoints, for each the ones that it does not declare. No endpoint has
-// a method to choose, which people ask explanations for.
+// a method to choose, nor an instant of knowledge, which people ask explanations and the past for.
 func refuseEssential(endpoints []*compiled) {
-	essential := map[string]bool{"method": true}
+	essential := map[string]bool{"method": true, "knowledge": true}
 	for _, c := range endpoints {
 		for i := range c.Params {
 			if c.Params[i].Essential {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 )
@@ -161,6 +162,14 @@ func (p *Param) parseHints(texts []string) (v value, clamped bool, fault string)
 	return v, false, ""
 }
 
+// hintType is the JSON type of a hint.
+func (p *Param) hintType(name string) string {
+	if slices.Contains(p.Numbers, name) {
+		return huma.TypeNumber
+	}
+	return huma.TypeString
+}
+
 func (p *Param) hint(v value, name, text string) (value, bool, string) {
 	if !slices.Contains(p.Allowed, name) {
 		return v, false, fmt.Sprintf("%.40q is unknown; it has %s", name, strings.Join(p.Allowed, ", "))
@@ -170,6 +179,9 @@ func (p *Param) hint(v value, name, text string) (value, bool, string) {
 	}
 	if text == "" {
 		return v, false, ""
+	}
+	if n, ok := decimal(text); slices.Contains(p.Numbers, name) && (!ok || n == 0) {
+		return v, false, name + " must be a number above 0"
 	}
 	if v.hints == nil {
 		v.hints = map[string]string{}

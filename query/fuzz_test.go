@@ -110,8 +110,8 @@ func everyEndpoint(t testing.TB) (base string) {
 	states := providers.New(w.Board, w.Catalog, w.Book, w.Store, venues)
 	var endpoints []query.Endpoint
 	for _, unit := range []interface{ Endpoints() []query.Endpoint }{
-		prices.New(w.Board, query.NewConverter(w.Board, w.Catalog), w.Store, venues),
-		charts.New(w.Board, candles, w.Book, rateCharts),
+		prices.New(w.Board, w.Catalog, query.NewConverter(w.Board, w.Catalog), w.Store, venues),
+		charts.New(w.Board, w.Catalog, candles, w.Book, rateCharts),
 		coins.New(w.Board, w.Catalog, w.Book, candles, w.Store),
 		globalstats.New(w.Catalog, w.Store),
 		stablecoins.New(w.Board, w.Catalog, w.Store),

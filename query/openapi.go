@@ -222,7 +222,7 @@ func (p *Param) describe() *huma.Param {
 	case Hints:
 		object := &huma.Schema{Type: huma.TypeObject, Properties: map[string]*huma.Schema{}}
 		for _, key := range p.Allowed {
-			object.Properties[key] = &huma.Schema{Type: huma.TypeString}
+			object.Properties[key] = &huma.Schema{Type: p.hintType(key)}
 		}
 		s = &huma.Schema{AnyOf: []*huma.Schema{object, {Type: huma.TypeString}}}
 		if p.In == Query {

@@ -80,8 +80,9 @@ type Param struct {
 	MaxLength int
 	// Allowed holds all values that a Text may have, in any letter case, or the keys of Hints.
 	Allowed []string
-	// Word is the key of Hints that a plain word means.
-	Word string
+	// Word is the key of Hints that a plain word means, Numbers are the keys whose texts are decimals above 0.
+	Word    string
+	Numbers []string
 	// Check refuses further texts by saying what is wanted; empty accepts. Pattern is what it takes as a regular expression,
 	// for documents alone; empty where that is no matter of form.
 	Pattern string
@@ -176,8 +177,8 @@ func (p *Param) parse(texts []string) (v value, clamped bool, fault string) {
 		}
 		return v, false, p.boundList(v.list)
 	case Number:
-		n, err := strconv.ParseFloat(text, 64)
-		if err != nil || math.IsNaN(n) || math.IsInf(n, 0) || n < 0 || n == 0 && !p.OrZero {
+		n, ok := decimal(text)
+		if !ok || n == 0 && !p.OrZero {
 			if p.OrZero {
 				return v, false, "must be a number of at least 0"
 			}
@@ -193,6 +194,12 @@ func (p *Param) parse(texts []string) (v value, clamped bool, fault string) {
 		return p.parseText(text)
 	}
 	return v, false, ""
+}
+
+// decimal reads a finite number of at least 0.
+func decimal(text string) (float64, bool) {
+	n, err := strconv.ParseFloat(text, 64)
+	return n, err == nil && n >= 0 && !math.IsInf(n, 0)
 }
 
 func (p *Param) parseText(text string) (v value, clamped bool, fault string) {

@@ -79,7 +79,7 @@ func TestNoOperationTellsRatesFromBeforeThePlan(t *testing.T) {
 		plans[query.PlanFree] = plan // which those without a key are served by
 		reader := query.NewRateCharts(w.Book, past)
 		endpoints := append(rates.New(w.Book, w.Board, w.Catalog, past, reader, nil, nil).Endpoints(),
-			charts.New(w.Board, query.NewCandles(w.Board, nil), w.Book, reader).Endpoints()...)
+			charts.New(w.Board, w.Catalog, query.NewCandles(w.Board, nil), w.Book, reader).Endpoints()...)
 		cfg := query.DefaultConfig()
 		cfg.Listen, cfg.Auth = "127.0.0.1:0", query.AuthOptional
 		server, err := query.NewServer(cfg, query.Deps{Limiter: query.NewLimiter(time.Now, nil), Plans: plans, Now: func() time.Time { return w.Now },

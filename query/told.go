@@ -40,6 +40,9 @@ func (b *Board) RememberBy(clock func() time.Time) { b.told.clock = clock }
 // ToldAt returns the price of a coin that the board gave at an instant; false where it does not remember so far
 // back, or gave none yet.
 func (b *Board) ToldAt(coin schemas.Coin, at time.Time) (Told, bool) {
+	if coin.Rank == 0 {
+		return Told{}, false // none of the table's
+	}
 	t := &b.told
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -57,7 +57,7 @@ func (p *Param) argument() *toolSchema {
 	case Hints:
 		object := &toolSchema{Type: huma.TypeObject, Properties: map[string]*toolSchema{}}
 		for _, key := range p.Allowed {
-			object.Properties[key] = &toolSchema{Type: huma.TypeString}
+			object.Properties[key] = &toolSchema{Type: p.hintType(key)}
 		}
 		s.Type, s.AnyOf = "", []*toolSchema{object, {Type: huma.TypeString}}
 		s.Description += " A text alone is the " + p.Word + "."

@@ -2,6 +2,7 @@ package schemas
 
 import (
 	_ "embed"
+	"iter"
 	"sync"
 )
 
@@ -123,6 +124,18 @@ func (t *CoinTable) BySymbol(symbol string) []Coin {
 		return nil
 	}
 	return t.bySymbol[string(key)]
+}
+
+// Aliases hands out the old and other names, in upper case, that a coin may have at any venue (XBT, MATIC), in no order. None
+// of them is a symbol in use.
+func (t *CoinTable) Aliases() iter.Seq2[string, Coin] {
+	return func(yield func(string, Coin) bool) {
+		for symbol, entry := range t.symbols {
+			if entry.method == ResolvedByAlias && !yield(symbol, t.coins[entry.coin]) {
+				return
+			}
+		}
+	}
 }
 
 // Fiat returns the fiat currency with a code in any letter case.

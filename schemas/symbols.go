@@ -16,12 +16,13 @@ const (
 	// MethodOverride is an operator's word on this symbol of this source: 100.
 	MethodOverride SymbolMethod = "manual_override"
 	// MethodProvider is what a source of reference data itself says: its own id of the coin, 100; the coin's contract
-	// address, 100 with the platform and 95 without.
+	// address, 100 with the platform and 95 without. A price that is not the coin's takes either down to 85.
 	MethodProvider SymbolMethod = "provider_mapping"
 	// MethodExchange is what the coin table says of this symbol at this venue, 100, or of an old name that any venue may
-	// use, 95. A price that is off tenfold takes a venue's symbol down to 85, and an old name is then none.
+	// use, 95. A price that is not the coin's takes both down to 85; if it is off tenfold, an old name is none.
 	MethodExchange SymbolMethod = "exchange_mapping"
-	// MethodUnique is that one coin alone has the symbol: 90.
+	// MethodUnique is that one coin alone has the symbol: 90. Of a coin outside the coin table a source must tell a price or a
+	// size: what nobody trades is hardly meant, and the catalog rather lacks the coin that is.
 	MethodUnique SymbolMethod = "unique_symbol"
 	// MethodPrice is that one coin alone among several has the given price, within 10 %, and all others whose price is
 	// known are more than 30 % away from it: 85.
@@ -34,7 +35,9 @@ const (
 	// ranking, which says no more than that it is not before that.
 	MethodRanking SymbolMethod = "market_cap_ranking"
 	// MethodSearch is what names tell: 80 for the one coin with this very name, 75 for an id that is no name, 70 for the one coin whose name
-	// begins with it, 65 for the likeliest among coins of unknown size.
+	// begins with it, 65 for the likeliest among coins of unknown size. It is also the word for what another method found with less
+	// certainty than that method may have: the only coin with a symbol of which nothing else is known, 75; a number of units of it, 80; and
+	// 65 for any coin whose price is not the given one.
 	MethodSearch SymbolMethod = "catalog_search"
 )
 
@@ -63,8 +66,11 @@ const (
 	multiplied, multipliedUnknown = 85, 80
 	// guessedPair is the confidence at most where letters alone say that a symbol is a pair.
 	guessedPair = 80
-	// contradicted is the confidence of the only coin there is, if the given price is off tenfold.
-	contradicted = 65
+	// contradicted is the confidence at most of a coin whose price is not the given one, mapped that of one that a source or a venue
+	// is known to mean nevertheless.
+	contradicted, mapped = 65, 85
+	// obscure is the confidence of the only coin with a symbol, if no source tells its price or its size.
+	obscure = 75
 	// maxCandidates bounds what an answer lists.
 	maxCandidates = 10
 )
@@ -199,17 +205,30 @@ func (r *Resolver) venue(req SymbolRequest) string {
 	return source
 }
 
+// ours says that a coin is one of the coin table.
+func (r *Resolver) ours(c SymbolCoin) bool {
+	_, ok := r.Table.ByID(c.ID)
+	return ok
+}
+
 func (r *Resolver) spelled(req SymbolRequest, s spelling) ResolvedSymbol {
 	symbol, venue := strings.ToUpper(s.symbol), r.venue(req)
 	q := question{r: r, req: req, symbol: symbol, venue: venue, units: s.units, price: req.Price / s.units}
 	got := q.answer()
 	got.Units = s.units
 	if s.units != 1 && got.Coin != nil && got.Method != MethodOverride {
-		limit := multipliedUnknown
-		if _, ours := r.Table.ByID(got.Coin.ID); ours {
+		limit, ours := multipliedUnknown, r.ours(*got.Coin)
+		if ours {
 			limit = multiplied
 		}
 		got.limit(limit)
+		switch { // no method may be less sure than it is documented to be
+		case got.Method == MethodUnique && ours:
+			got.Method = MethodDatabase
+		case got.Method == MethodUnique, got.Method == MethodPrice && !ours:
+			got.Method = MethodSearch
+		}
+		got.Candidates[0].Score = got.Confidence
 	}
 	if s.guessed && got.Coin != nil && got.Method != MethodOverride {
 		got.limit(guessedPair)
@@ -268,7 +287,7 @@ func (q *question) answer() ResolvedSymbol {
 func (q *question) collect() {
 	q.refused = q.r.Table.Refuses(q.venue, q.symbol)
 	for _, c := range q.r.Catalog.BySymbol(q.symbol) {
-		if _, ours := q.r.Table.ByID(c.ID); ours && q.refused {
+		if q.refused && q.r.ours(c) {
 			continue // the table knows that this venue means another coin
 		}
 		q.all = append(q.all, c)
@@ -304,6 +323,19 @@ func (q *question) contradicts(c SymbolCoin) bool {
 	return q.price > 0 && c.Price > 0 && max(c.Price/q.price, q.price/c.Price) >= priceContradicts
 }
 
+// differs says that the given price is not the coin's, though it may be one that the coin once had.
+func (q *question) differs(c SymbolCoin) bool {
+	return q.price > 0 && c.Price > 0 && math.Abs(c.Price-q.price)/q.price > priceDiffers
+}
+
+// doubted is the confidence in a coin that is known to be meant, which a given price that is not the coin's lowers.
+func (q *question) doubted(c SymbolCoin, confidence int) int {
+	if q.differs(c) {
+		return min(confidence, mapped)
+	}
+	return confidence
+}
+
 func (q *question) override() ResolvedSymbol {
 	for _, source := range []string{VenueSlug(q.req.Source), q.venue, GeneralSource} {
 		if id, ok := q.r.Overrides.At(source, q.symbol, q.req.At); ok {
@@ -329,7 +361,7 @@ func (q *question) provider() ResolvedSymbol {
 	if id, ok := CanonicalCoin(VenueSlug(q.req.Source), q.req.Symbol, "", ""); ok && q.units == 1 {
 		// A source's id of one coin may be the symbol of others: then it is not clear which was meant.
 		if c, known := q.r.Catalog.ByID(id); known && (len(q.all) == 0 || slices.ContainsFunc(q.all, func(o SymbolCoin) bool { return o.ID == id })) {
-			return q.decide(c, MethodProvider, 100)
+			return q.decide(c, MethodProvider, q.doubted(c, 100))
 		}
 	}
 	platform, contract := q.req.Context.Platform, q.req.Context.Contract
@@ -352,7 +384,7 @@ func (q *question) provider() ResolvedSymbol {
 	if len(found) != 1 {
 		return ResolvedSymbol{}
 	}
-	return q.decide(found[0], MethodProvider, confidence)
+	return q.decide(found[0], MethodProvider, q.doubted(found[0], confidence))
 }
 
 func (q *question) exchange() ResolvedSymbol {
@@ -362,12 +394,10 @@ func (q *question) exchange() ResolvedSymbol {
 	}
 	c := q.coin(coin.ID)
 	switch off := q.contradicts(c); {
-	case method == ResolvedByVenueAlias && off:
-		return q.decide(c, MethodExchange, 85)
 	case method == ResolvedByVenueAlias:
-		return q.decide(c, MethodExchange, 100)
+		return q.decide(c, MethodExchange, q.doubted(c, 100))
 	case method == ResolvedByAlias && q.venue != "" && !off && q.fits(c):
-		return q.decide(c, MethodExchange, 95)
+		return q.decide(c, MethodExchange, q.doubted(c, 95))
 	case method == ResolvedByAlias && !slices.ContainsFunc(q.all, func(o SymbolCoin) bool { return o.ID == c.ID }):
 		// For no venue in particular it is one coin among those that have the symbol.
 		q.all = append(q.all, c)
@@ -384,11 +414,14 @@ func (q *question) unique() ResolvedSymbol {
 	if len(q.all) != 1 || len(q.fitting) != 1 {
 		return ResolvedSymbol{}
 	}
-	if q.contradicts(q.fitting[0]) {
+	if q.differs(q.fitting[0]) {
 		return q.decide(q.fitting[0], MethodSearch, contradicted)
 	}
 	if name := foldName(q.req.Context.Name); name != "" && foldName(q.fitting[0].Name) != name {
 		return ResolvedSymbol{} // the catalog lacks the coin that is meant
+	}
+	if c := q.fitting[0]; !q.r.ours(c) && unsized(c) && c.Price <= 0 {
+		return q.decide(c, MethodSearch, obscure)
 	}
 	return q.decide(q.fitting[0], MethodUnique, 90)
 }
@@ -416,15 +449,15 @@ func (q *question) byPrice() ResolvedSymbol {
 }
 
 func (q *question) database() ResolvedSymbol {
-	ours := keep(q.fitting, func(c SymbolCoin) bool { _, ok := q.r.Table.ByID(c.ID); return ok })
-	if len(ours) != 1 || ours[0].ID != q.fitting[0].ID || q.contradicts(ours[0]) {
+	ours := keep(q.fitting, q.r.ours)
+	if len(ours) != 1 || ours[0].ID != q.fitting[0].ID || q.differs(ours[0]) {
 		return ResolvedSymbol{}
 	}
 	return q.decide(ours[0], MethodDatabase, 80+int(10*(1-math.Sqrt(q.rival(ours[0])))))
 }
 
 func (q *question) ranking() ResolvedSymbol {
-	if len(q.fitting) == 0 || q.fitting[0].Rank == 0 && q.fitting[0].MarketCap == 0 || q.contradicts(q.fitting[0]) {
+	if len(q.fitting) == 0 || unsized(q.fitting[0]) || q.differs(q.fitting[0]) {
 		return ResolvedSymbol{}
 	}
 	best := q.fitting[0]
@@ -445,7 +478,7 @@ func (q *question) likeliest() ResolvedSymbol {
 	if len(q.fitting) == 0 {
 		return ResolvedSymbol{}
 	}
-	if name := foldName(q.req.Context.Name); name != "" && len(q.fitting) == 1 && foldName(q.fitting[0].Name) == name {
+	if name := foldName(q.req.Context.Name); name != "" && len(q.fitting) == 1 && foldName(q.fitting[0].Name) == name && !q.differs(q.fitting[0]) {
 		return q.decide(q.fitting[0], MethodSearch, 80)
 	}
 	return q.decide(q.fitting[0], MethodSearch, contradicted)
@@ -547,6 +580,9 @@ func (r *Resolver) search(req SymbolRequest) ResolvedSymbol {
 		case 0:
 			continue
 		case 1:
+			if q.differs(q.fitting[0]) {
+				confidence = contradicted
+			}
 		default:
 			confidence = contradicted
 		}

@@ -263,8 +263,9 @@ func TestRecordedInstrumentsAreResolved(t *testing.T) {
 	if resolved*100 < (markets+funds)*95 {
 		t.Errorf("got %d of %d spot markets resolved, %d of funds among them, want 95 %%; left: %v", resolved, markets+funds, funds, slices.Sorted(maps.Keys(left)))
 	}
-	if all.sure < 1000 || all.wrong*1000 > all.sure {
-		t.Errorf("got %d of %d decisions at 85 or above wrong, want at most 1 in 1000 of 1000 or more:\n%s", all.wrong, all.sure, strings.Join(wrong, "\n"))
+	// What is not on a list is judged by nobody, so no more can be asked than that nothing on the lists is wrong.
+	if all.sure < 1000 || all.checked < 275 || all.wrong > 0 {
+		t.Errorf("got %d decisions at 85 or above, %d of them on the hand-checked lists and %d of these wrong; want at least 1,000, 275 and none:\n%s", all.sure, all.checked, all.wrong, strings.Join(wrong, "\n"))
 	}
 }
 

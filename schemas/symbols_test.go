@@ -38,6 +38,9 @@ func smallCatalog() *SymbolIndex {
 		{ID: "far-off", Symbol: "FAR", Name: "Far Off", Rank: 3000, MarketCap: 1e6},
 		{ID: "farther-off", Symbol: "FAR", Name: "Farther Off", Rank: 3900, MarketCap: 2e4},
 		{ID: "quokka", Symbol: "QUOK", Name: "Quokka Token", Price: 3},
+		{ID: "netcoin", Symbol: "NETC", Name: "Netcoin"},
+		{ID: "ssv", Symbol: "SSVX", Name: "SSV", Rank: 800, MarketCap: 2e8, Price: 0.08},
+		{ID: "bridged-ssv", Symbol: "SSVX", Name: "Bridged SSV", Price: 13.85},
 		{ID: "dusty", Symbol: "DUSTY", Name: "Dusty"},
 		{ID: "dusty-2", Symbol: "DUSTY", Name: "Dusty Road"},
 		{ID: "bulla", Symbol: "BULLA", Name: "Bulla", Rank: 700, MarketCap: 1e7},
@@ -75,6 +78,16 @@ func TestSymbolsAreResolvedByTheFirstMethodThatCan(t *testing.T) {
 
 		{"an operator's word that it is no coin", SymbolRequest{Symbol: "eth", Source: "okx", At: 100}, "", "", 0},
 
+		{"the only coin that a venue's list has, of which nobody tells a price", SymbolRequest{Symbol: "NETC"}, "netcoin", MethodSearch, 75},
+		{"a price that fits neither of two coins", SymbolRequest{Symbol: "SSVX", Price: 100}, "bridged-ssv", MethodSearch, 65},
+		{"a price that is not of the only coin", SymbolRequest{Symbol: "QUOK", Price: 5}, "quokka", MethodSearch, 65},
+		{"a source's own id, at a price that is not the coin's", SymbolRequest{Symbol: "moss-2", Source: "coingecko", Price: 100}, "moss-2", MethodProvider, 85},
+		{"an address, at a price that is not the coin's", SymbolRequest{Symbol: shibaContract, Price: 1}, "shiba-inu", MethodProvider, 85},
+		{"a venue's name, at a price that is not the coin's", SymbolRequest{Symbol: "XXBT", Source: "kraken", Price: 60_000}, "bitcoin", MethodExchange, 85},
+		{"an old name at a venue, at a price that is not the coin's", SymbolRequest{Symbol: "XBT", Source: "kraken", Price: 60_000}, "bitcoin", MethodExchange, 85},
+		{"a name, at a price that is not the coin's", SymbolRequest{Symbol: "Quokka Token", Price: 5}, "quokka", MethodSearch, 65},
+		{"the name given, at a price that is not the coin's", SymbolRequest{Symbol: "MOSS", Price: 100, Context: SymbolContext{Name: "Moss Carbon"}}, "moss-2", MethodSearch, 65},
+
 		{"a source's own id", SymbolRequest{Symbol: "moss-2", Source: "coingecko"}, "moss-2", MethodProvider, 100},
 		{"another source's own id", SymbolRequest{Symbol: "btc-bitcoin", Source: "coinpaprika"}, "bitcoin", MethodProvider, 100},
 		{"an address on its platform", SymbolRequest{Symbol: "MOSS", Context: SymbolContext{Platform: "Polygon POS", Contract: "0x00000000000000000000000000000000000000A2"}}, "moss-2", MethodProvider, 100},
@@ -83,7 +96,7 @@ func TestSymbolsAreResolvedByTheFirstMethodThatCan(t *testing.T) {
 		{"an address of nothing excludes coins with others", SymbolRequest{Symbol: "SHIB", Context: SymbolContext{Contract: "0x00000000000000000000000000000000000000ff"}}, "", "", 0},
 
 		{"a venue's name", SymbolRequest{Symbol: "XDG", Source: "kraken"}, "dogecoin", MethodExchange, 100},
-		{"a venue's name, which the price contradicts", SymbolRequest{Symbol: "UST", Source: "bitfinex", Price: 100_000}, "tether", MethodExchange, 100},
+		{"a venue's name, of a coin whose price nobody tells", SymbolRequest{Symbol: "UST", Source: "bitfinex", Price: 100_000}, "tether", MethodExchange, 100},
 		{"a venue's name in the context", SymbolRequest{Symbol: "UST", Source: GeneralSource, Context: SymbolContext{Exchange: "Bitfinex"}}, "tether", MethodExchange, 100},
 		{"an old name at a venue", SymbolRequest{Symbol: "XBT", Source: "kraken"}, "bitcoin", MethodExchange, 95},
 		{"what a venue calls otherwise is not the coin of the table", SymbolRequest{Symbol: "HOT", Source: "htx"}, "", "", 0},
@@ -96,7 +109,8 @@ func TestSymbolsAreResolvedByTheFirstMethodThatCan(t *testing.T) {
 
 		{"the coin with the price", SymbolRequest{Symbol: "MOSS", Price: 0.52}, "moss-2", MethodPrice, 85},
 		{"the coin with the price, though it is small", SymbolRequest{Symbol: "BTC", Price: 0.021}, "bitcoin-of-mars", MethodPrice, 85},
-		{"a price that is between two excludes one", SymbolRequest{Symbol: "BTC", Price: 60_000}, "bitcoin", MethodDatabase, 90},
+		{"a price that is of neither, but nearer to one", SymbolRequest{Symbol: "BTC", Price: 60_000}, "bitcoin", MethodSearch, 65},
+		{"a price that is about that of one", SymbolRequest{Symbol: "BTC", Price: 80_000}, "bitcoin", MethodDatabase, 90},
 
 		{"the coin of the table", SymbolRequest{Symbol: "BTC"}, "bitcoin", MethodDatabase, 89},
 		{"the larger of two", SymbolRequest{Symbol: "MOSS"}, "moss", MethodRanking, 97},
@@ -141,34 +155,35 @@ func TestSymbolsAreReadAsVenuesSpellThem(t *testing.T) {
 		symbol, source, coin, fiat string
 		units                      float64
 		most                       int
+		method                     SymbolMethod // empty: any
 	}{
-		{"1000SHIB", "binance", "shiba-inu", "", 1000, 85},
-		{"1000000SHIB", "okx", "shiba-inu", "", 1e6, 85},
-		{"1000QUOK", "okx", "quokka", "", 1000, 80},
-		{"1INCH", "okx", "1inch", "", 1, 100},
-		{"BTC/USDT", "", "bitcoin", "", 1, 100},
-		{"btc-usd", "coinbase", "bitcoin", "", 1, 100},
-		{"XBTUSD", "kraken", "bitcoin", "", 1, 100},
-		{"XXBTZEUR", "kraken", "bitcoin", "", 1, 100},
-		{"tBTCUSD", "bitfinex", "bitcoin", "", 1, 100},
-		{"BTCUSDT", "", "bitcoin", "", 1, 80}, // without a venue only its letters say that it is a pair
-		{"BTCETH", "", "", "", 1, 0},
-		{"BTCUSD", "", "", "", 1, 0},
-		{"QUOKUSDT", "", "", "", 1, 0},
-		{"QUOKUSDT", "binance", "", "", 1, 0},
-		{"DOT.S", "kraken", "polkadot", "", 1, 100},
-		{"DOT.S", "okx", "", "", 1, 0},
-		{"EUR", "kraken", "", "EUR", 1, 0},
-		{"zusd", "kraken", "", "USD", 1, 0},
-		{" eth ", "okx", "ethereum", "", 1, 100},
+		{"1000SHIB", "binance", "shiba-inu", "", 1000, 85, MethodDatabase},
+		{"1000000SHIB", "okx", "shiba-inu", "", 1e6, 85, MethodDatabase},
+		{"1000QUOK", "okx", "quokka", "", 1000, 80, MethodSearch},
+		{"1INCH", "okx", "1inch", "", 1, 100, ""},
+		{"BTC/USDT", "", "bitcoin", "", 1, 100, ""},
+		{"btc-usd", "coinbase", "bitcoin", "", 1, 100, ""},
+		{"XBTUSD", "kraken", "bitcoin", "", 1, 100, ""},
+		{"XXBTZEUR", "kraken", "bitcoin", "", 1, 100, ""},
+		{"tBTCUSD", "bitfinex", "bitcoin", "", 1, 100, ""},
+		{"BTCUSDT", "", "bitcoin", "", 1, 80, ""}, // without a venue only its letters say that it is a pair
+		{"BTCETH", "", "", "", 1, 0, ""},
+		{"BTCUSD", "", "", "", 1, 0, ""},
+		{"QUOKUSDT", "", "", "", 1, 0, ""},
+		{"QUOKUSDT", "binance", "", "", 1, 0, ""},
+		{"DOT.S", "kraken", "polkadot", "", 1, 100, ""},
+		{"DOT.S", "okx", "", "", 1, 0, ""},
+		{"EUR", "kraken", "", "EUR", 1, 0, ""},
+		{"zusd", "kraken", "", "USD", 1, 0, ""},
+		{" eth ", "okx", "ethereum", "", 1, 100, ""},
 	} {
 		got := resolver.Resolve(SymbolRequest{Symbol: test.symbol, Source: test.source})
 		id := ""
 		if got.Coin != nil {
 			id = got.Coin.ID
 		}
-		if id != test.coin || got.Fiat != test.fiat || got.Units != test.units || got.Confidence > test.most {
-			t.Errorf("%q at %q: got %q %q units %v at %d, want %q %q units %v at most %d", test.symbol, test.source, id, got.Fiat, got.Units, got.Confidence, test.coin, test.fiat, test.units, test.most)
+		if id != test.coin || got.Fiat != test.fiat || got.Units != test.units || got.Confidence > test.most || test.method != "" && got.Method != test.method {
+			t.Errorf("%q at %q: got %q %q units %v by %q at %d, want %q %q units %v at most %d", test.symbol, test.source, id, got.Fiat, got.Units, got.Method, got.Confidence, test.coin, test.fiat, test.units, test.most)
 		}
 	}
 }

@@ -16,17 +16,19 @@ type CurrentBody struct {
 
 // Current is where a chart ends.
 type Current struct {
-	CoinID    string   `json:"coinId" example:"bitcoin"`
-	Price     *float64 `json:"price,omitempty" doc:"USD; left out where there is none, and meta.reason says why"`
-	Source    string   `json:"source,omitempty" doc:"The accepted provider nearest to the price"`
-	Timestamp string   `json:"timestamp,omitempty" format:"date-time" doc:"The second that was evaluated"`
-	IsStale   bool     `json:"isStale"`
+	CoinID string   `json:"coinId" example:"bitcoin"`
+	Price  *float64 `json:"price,omitempty" doc:"USD; left out where there is none, and meta.reason says why"`
+	Source string   `json:"source,omitempty" doc:"The accepted provider nearest to the price, or priceSource where that is not median"`
+	// PriceSource is empty where there is no price.
+	PriceSource string `json:"priceSource,omitempty" example:"median" doc:"median: made by venues; else the reference source that tells the price, since no venue makes one"`
+	Timestamp   string `json:"timestamp,omitempty" format:"date-time" doc:"The second that was evaluated, or when priceSource told the price"`
+	IsStale     bool   `json:"isStale"`
 }
 
 // CurrentMeta tells about the answer.
 type CurrentMeta struct {
 	query.Meta
-	IsStale bool   `json:"isStale" doc:"The price is older than 30 s, or was kept for a reason"`
+	IsStale bool   `json:"isStale" doc:"The price is older than 30 s, of a reference source than 15 minutes; or was kept for a reason"`
 	Reason  string `json:"reason,omitempty" doc:"Why there is no price, or why it was kept"`
 }
 
@@ -39,7 +41,8 @@ func (u *Unit) current() query.Endpoint {
 }
 
 func (u *Unit) getCurrent(_ context.Context, r *query.Request) (query.Answer, error) {
-	coin, ok := u.find(r.Text("coinId"))
+	snapshot := u.catalog.Snapshot()
+	coin, ok := snapshot.Find(r.Text("coinId"))
 	if !ok {
 		return query.Answer{}, unknown(r.Text("coinId"))
 	}
@@ -47,17 +50,23 @@ func (u *Unit) getCurrent(_ context.Context, r *query.Request) (query.Answer, er
 		return query.Answer{}, query.Starting("no price was read yet")
 	}
 	body := CurrentBody{Data: Current{CoinID: coin.ID}}
-	e := u.board.Entry(coin)
-	if e == nil {
+	spot, ok := u.board.Spot(snapshot, coin.CatalogCoin, r.Now)
+	if !ok {
 		body.Meta.Reason = "no_price"
 		return query.Encode(body)
 	}
-	fresh := u.board.Freshness(e, r.Now)
-	encoded, err := u.bodies.Get(e, fresh, func() (*query.Body, error) {
-		body.Data = Current{coin.ID, &e.Price.Price, e.Price.Source, query.FormatTime(e.Price.Time), fresh.Stale}
-		body.Meta.Count, body.Meta.LastUpdated, body.Meta.Reason = 1, query.FormatTime(e.Latest.Time), e.Latest.Reason
-		body.Meta.IsStale = fresh.Stale
+	body.Data = Current{coin.ID, &spot.Price, spot.Source, spot.Source, query.FormatTime(spot.Time), spot.Stale}
+	body.Meta.Count, body.Meta.LastUpdated, body.Meta.IsStale = 1, query.FormatTime(spot.Time), spot.Stale
+	if spot.Entry == nil {
+		answer, err := query.Encode(body)
+		answer.Simulated = spot.Simulated
+		return answer, err
+	}
+	encoded, err := u.bodies.Get(spot.Entry, spot.Freshness, query.OthersKey{}, func() (*query.Body, error) {
+		latest := spot.Entry.Latest
+		body.Data.Source = spot.Entry.Price.Source
+		body.Meta.LastUpdated, body.Meta.Reason = query.FormatTime(latest.Time), latest.Reason
 		return query.NewBody(body)
 	})
-	return query.Answer{Body: encoded, Simulated: e.Price.Simulated}, err
+	return query.Answer{Body: encoded, Simulated: spot.Simulated}, err
 }

@@ -48,7 +48,7 @@ func (u *Unit) several() query.Endpoint {
 		Method: http.MethodGet, Path: "/api/v1/charts", ID: "listCharts", Tag: "charts",
 		Summary: "Price history of several coins",
 		Params: []query.Param{
-			{Name: "coins", Kind: query.List, Required: true, MaxItems: maxCoins, Example: "bitcoin,ethereum", Doc: "Coin ids or symbols, in any letter case."},
+			{Name: "coins", Kind: query.List, Required: true, MaxItems: maxCoins, Example: "bitcoin,ethereum", Doc: "Ids or symbols of coins, in any letter case, found as that of /charts/{coinId}."},
 			timeframeParam},
 		Body: ListBody{}, Class: query.Charts, Handle: u.getSeveral,
 	}

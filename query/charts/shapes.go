@@ -50,8 +50,14 @@ type Stats struct {
 
 // ChartBody answers GET /api/v1/charts/{coinId}.
 type ChartBody struct {
-	Data Chart      `json:"data"`
-	Meta query.Meta `json:"meta"`
+	Data Chart     `json:"data"`
+	Meta ChartMeta `json:"meta"`
+}
+
+// ChartMeta tells about a chart.
+type ChartMeta struct {
+	query.Meta
+	Reason string `json:"reason,omitempty" doc:"not_traded: it is empty, since no venue of ours traded the coin in that time"`
 }
 
 func draw(coin schemas.Coin, frame timeframe, format string, candles []schemas.Candle) Chart {

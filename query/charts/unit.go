@@ -6,7 +6,6 @@ package charts
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/maypok86/otter/v2"
@@ -59,6 +58,7 @@ const (
 // Unit answers the endpoints of charts.
 type Unit struct {
 	board   *query.Board
+	catalog *query.Catalog
 	candles *query.Candles
 	// book and charted are of rates.
 	book    *query.RateBook
@@ -81,8 +81,8 @@ type made struct {
 }
 
 // New makes the unit.
-func New(board *query.Board, candles *query.Candles, book *query.RateBook, rates *query.RateCharts) *Unit {
-	return &Unit{board: board, candles: candles, book: book, charted: rates, bodies: query.NewMemo[*query.Body](board),
+func New(board *query.Board, catalog *query.Catalog, candles *query.Candles, book *query.RateBook, rates *query.RateCharts) *Unit {
+	return &Unit{board: board, catalog: catalog, candles: candles, book: book, charted: rates, bodies: query.NewMemo[*query.Body](board),
 		held: otter.Must(&otter.Options[heldKey, *made]{
 			MaximumWeight: heldBytes,
 			// The points beside the encoded chart are about as large.
@@ -96,22 +96,27 @@ func (u *Unit) Endpoints() []query.Endpoint {
 	return []query.Endpoint{u.one(), u.several(), u.current(), u.rates()}
 }
 
-var coinParam = query.Param{Name: "coinId", In: query.Path, Kind: query.Text, Required: true, MaxLength: 64, Example: "bitcoin",
-	Doc: "Coin id, or the symbol of the highest ranked coin that has it, in any letter case."}
+var coinParam = query.CoinParam("coinId", query.Path, "bitcoin")
 
 var timeframeParam = query.Param{Name: "timeframe", Kind: query.Text, Default: "24h", Allowed: timeframeNames(),
 	Doc: "How far back: 1h is in steps of 5 minutes, 24h and 7d of an hour, the others of a day; max is 5 years."}
 
 var formatParam = query.Param{Name: "format", Kind: query.Text, Default: formatOHLC, Allowed: []string{formatOHLC, formatSimple}, Doc: "Candles, or pairs of time and value."}
 
-// find turns a name into a coin: an id comes before a symbol.
+// find turns a name into a coin as candles are kept of it: one that no venue is read for has none.
 func (u *Unit) find(name string) (schemas.Coin, bool) {
-	if coin, ok := u.board.Coins().ByID(strings.ToLower(name)); ok {
-		return coin, true
+	found, ok := u.catalog.Snapshot().Find(name)
+	switch {
+	case !ok:
+		return schemas.Coin{}, false
+	case found.Own.Rank == 0:
+		return schemas.Coin{ID: found.ID, Symbol: found.Symbol, Name: found.Name}, true
 	}
-	found, ok := u.board.Find(name)
-	return found.Coin, ok
+	return found.Own, true
 }
+
+// notTraded is why there is no chart: no venue of ours traded the coin in that time.
+const notTraded = "not_traded"
 
 // chart returns a chart that is no older than reuse.
 func (u *Unit) chart(ctx context.Context, coin schemas.Coin, frame timeframe, format string, now time.Time) (*made, error) {
@@ -132,7 +137,12 @@ func (u *Unit) make(ctx context.Context, coin schemas.Coin, frame timeframe, for
 	if n := len(candles); n > 0 {
 		m.updated = candles[n-1].Newest.UnixNano()
 	}
-	m.body, err = query.NewBody(ChartBody{Data: m.chart, Meta: query.Meta{Count: m.chart.Stats.TotalPoints, LastUpdated: query.FormatTime(m.updated)}})
+	body := ChartBody{Data: m.chart}
+	body.Meta.Count, body.Meta.LastUpdated = m.chart.Stats.TotalPoints, query.FormatTime(m.updated)
+	if body.Meta.Count == 0 {
+		body.Meta.Reason = notTraded
+	}
+	m.body, err = query.NewBody(body)
 	return m, err
 }
 

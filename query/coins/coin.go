@@ -45,8 +45,8 @@ type Coin struct {
 	Links                    map[string][]string      `json:"links,omitempty" doc:"Addresses by kind: homepage, explorer, repository, chat, forum, twitter, reddit, telegram, whitepaper"`
 	Developer                map[string]float64       `json:"developer,omitempty" doc:"Statistics of the repositories by name"`
 	Attribution              []Attribution            `json:"attribution" doc:"Whose words these are"`
-	Ambiguous                bool                     `json:"ambiguous,omitempty" doc:"It was asked for by a symbol that other coins have too"`
-	Alternatives             []Alternative            `json:"alternatives,omitempty"`
+	Ambiguous                bool                     `json:"ambiguous,omitempty" doc:"The name could mean other coins too"`
+	Alternatives             []query.Alternative      `json:"alternatives,omitempty"`
 }
 
 // Attribution names a source as its terms want it.
@@ -69,7 +69,7 @@ func (u *Unit) coin() query.Endpoint {
 			if err != nil {
 				return query.Answer{}, err
 			}
-			return u.describeCoin(ctx, r, coin, !strings.EqualFold(coin.ID, r.Text("coinId")))
+			return u.describeCoin(ctx, r, coin)
 		},
 	}
 }
@@ -86,19 +86,16 @@ func (u *Unit) byID() query.Endpoint {
 			if coin == nil {
 				return query.Answer{}, query.NotFound("no coin has the id %q", strings.ToValidUTF8(r.Text("id"), "�"))
 			}
-			return u.describeCoin(ctx, r, coin, false)
+			return u.describeCoin(ctx, r, query.Named{CatalogCoin: coin})
 		},
 	}
 }
 
-func (u *Unit) describeCoin(ctx context.Context, r *query.Request, coin *query.CatalogCoin, bySymbol bool) (query.Answer, error) {
+func (u *Unit) describeCoin(ctx context.Context, r *query.Request, coin query.Named) (query.Answer, error) {
 	ix := u.index(r.Now)
-	return u.answer(ctx, ix, bodyKey{endpoint: "coin", view: r.View, a: coin.ID, flag: bySymbol}, func() any {
-		told := ix.coin(coin)
-		if bySymbol {
-			told.Alternatives = u.alternatives(coin)
-			told.Ambiguous = len(told.Alternatives) > 0
-		}
+	return u.answer(ctx, ix, bodyKey{endpoint: "coin", view: r.View, a: coin.ID, others: coin.OthersKey()}, func() any {
+		told := ix.coin(coin.CatalogCoin)
+		told.Alternatives, told.Ambiguous = coin.Alternatives(), len(coin.Others) > 0
 		if r.View == query.Tool {
 			return told
 		}

@@ -18,12 +18,12 @@ const (
 
 // HistoryBody answers GET /api/v1/coins/history/{symbol}.
 type HistoryBody struct {
-	Symbol       string        `json:"symbol" example:"BTC"`
-	CoinID       string        `json:"coinId" example:"bitcoin"`
-	Ambiguous    bool          `json:"ambiguous,omitempty" doc:"Other coins have this symbol too"`
-	Alternatives []Alternative `json:"alternatives,omitempty"`
-	Points       []Point       `json:"points" doc:"Oldest first; an interval without a price is left out"`
-	Meta         HistoryMeta   `json:"meta"`
+	Symbol       string              `json:"symbol" example:"BTC"`
+	CoinID       string              `json:"coinId" example:"bitcoin"`
+	Ambiguous    bool                `json:"ambiguous,omitempty" doc:"The name could mean other coins too"`
+	Alternatives []query.Alternative `json:"alternatives,omitempty"`
+	Points       []Point             `json:"points" doc:"Oldest first; an interval without a price is left out"`
+	Meta         HistoryMeta         `json:"meta"`
 }
 
 // HistoryMeta tells about the answer.
@@ -46,20 +46,18 @@ func (u *Unit) priceHistory() query.Endpoint {
 		Summary:     "Price history of a coin",
 		Description: "The price at the end of each hour for up to 7 days, of each day beyond.",
 		Params: []query.Param{
-			{Name: "symbol", In: query.Path, Kind: query.Text, Required: true, MaxLength: 64, Example: "BTC",
-				Doc: "Symbol or coin id, in any letter case. A symbol means the highest ranked coin that has it."},
+			query.CoinParam("symbol", query.Path, "BTC"),
 			{Name: "days", Kind: query.Integer, Default: defaultDays, Min: 1, Max: maxDays, Doc: "How many days back."}},
 		Body: HistoryBody{}, NotFound: true, Handle: u.getHistory,
 	}
 }
 
 func (u *Unit) getHistory(ctx context.Context, r *query.Request) (query.Answer, error) {
-	coin, err := u.findBySymbol(r.Text("symbol"))
+	coin, err := u.find(r.Text("symbol"))
 	if err != nil {
 		return query.Answer{}, err
 	}
-	body := HistoryBody{Symbol: coin.Symbol, CoinID: coin.ID, Alternatives: u.alternatives(coin), Points: []Point{}}
-	body.Ambiguous = len(body.Alternatives) > 0
+	body := HistoryBody{Symbol: coin.Symbol, CoinID: coin.ID, Ambiguous: len(coin.Others) > 0, Alternatives: coin.Alternatives(), Points: []Point{}}
 	days := int(r.Integer("days"))
 	step, intervals := day, days
 	body.Meta.Granularity = "daily"
@@ -68,12 +66,11 @@ func (u *Unit) getHistory(ctx context.Context, r *query.Request) (query.Answer, 
 		body.Meta.Granularity = "hourly"
 	}
 	body.Meta.Clamped = r.Clamped()
-	own, traded := u.board.Coins().ByID(coin.ID)
-	if !traded {
+	if coin.Own.Rank == 0 {
 		body.Meta.Reason = "not_traded"
 		return query.Encode(body)
 	}
-	candles, err := u.candles.Read(ctx, own, step, intervals, r.Now)
+	candles, err := u.candles.Read(ctx, coin.Own, step, intervals, r.Now)
 	if err != nil {
 		return query.Answer{}, err
 	}
@@ -83,7 +80,7 @@ func (u *Unit) getHistory(ctx context.Context, r *query.Request) (query.Answer, 
 	}
 	body.Meta.Count = len(body.Points)
 	answer, err := query.Encode(body)
-	e := u.board.Entry(own)
+	e := u.board.Entry(coin.Own)
 	answer.Simulated = e != nil && e.Price.Simulated
 	return answer, err
 }

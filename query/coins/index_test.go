@@ -42,7 +42,8 @@ func TestRowsSayThatTheyAreStale(t *testing.T) {
 		}
 		for _, age := range []time.Duration{0, rowsStaleAfter, rowsStaleAfter + 1} {
 			ix := u.index(time.Unix(minute, 0).Add(age))
-			coin := catalog.Snapshot().Find("bitcoin")
+			named, _ := catalog.Snapshot().Find("bitcoin")
+			coin := named.CatalogCoin
 			if want := age > rowsStaleAfter; ix.stale != want || ix.meta(&query.Request{}, 1).IsStale != want || ix.coin(coin).IsStale != want {
 				t.Errorf("%s after the minute: stale %v, want %v", age, ix.stale, want)
 			}

@@ -62,7 +62,7 @@ func (u *Unit) getMarkets(_ context.Context, r *query.Request) (query.Answer, er
 	}
 	body := MarketsBody{CoinID: coin.ID, Markets: []Market{}}
 	body.Meta.Clamped = r.Clamped()
-	e := u.entry(coin.ID)
+	e := u.board.Entry(coin.Own)
 	if e == nil {
 		body.Meta.Reason = "no_price"
 		return query.Encode(body)

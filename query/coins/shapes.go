@@ -15,6 +15,8 @@ type Compact struct {
 	MarketCap *float64 `json:"marketCap,omitempty" doc:"USD"`
 	Rank      int      `json:"rank,omitempty" doc:"By market cap, 1 is the largest"`
 	Price     *float64 `json:"price,omitempty" doc:"USD"`
+	// PriceSource is empty without a price.
+	PriceSource string `json:"priceSource,omitempty" example:"median" doc:"median: made by venues; else the reference source that tells the price"`
 }
 
 // ListMeta tells about a list.
@@ -31,7 +33,7 @@ func (ix *index) meta(r *query.Request, count int) ListMeta {
 func compact(coin *query.CatalogCoin) Compact {
 	c := Compact{ID: coin.ID, Symbol: strings.ToLower(coin.Symbol), Name: coin.Name, Rank: coin.Rank}
 	if row := coin.Market; row != nil {
-		c.Price, c.MarketCap = &row.Price, row.MarketCap
+		c.Price, c.PriceSource, c.MarketCap = &row.Price, row.PriceSource, row.MarketCap
 	}
 	return c
 }

@@ -75,9 +75,9 @@ func (u *Unit) getStatistics(_ context.Context, r *query.Request) (query.Answer,
 	if err != nil {
 		return query.Answer{}, err
 	}
-	market := row(coin)
+	market := row(coin.CatalogCoin)
 	told := Statistics{
-		CoinID: coin.ID, Symbol: strings.ToLower(coin.Symbol), Price: compact(coin).Price, PriceSource: market.PriceSource,
+		CoinID: coin.ID, Symbol: strings.ToLower(coin.Symbol), Price: compact(coin.CatalogCoin).Price, PriceSource: market.PriceSource,
 		MarketCap: market.MarketCap, MarketCapRank: coin.Rank, FullyDilutedValuation: market.FullyDilutedValuation, TotalVolume: market.Volume24H,
 		High24h: market.High24H, Low24h: market.Low24H, PriceChange24h: market.PriceChange24H,
 		PriceChangePercentage1h: market.Change1H, PriceChangePercentage24h: market.Change24H, PriceChangePercentage7d: market.Change7D,
@@ -99,7 +99,7 @@ func (u *Unit) getStatistics(_ context.Context, r *query.Request) (query.Answer,
 		body.Meta.Reason = "no_market"
 	}
 	simulated := u.catalog.Snapshot().Simulated
-	if e := u.entry(coin.ID); e != nil && !u.board.Freshness(e, r.Now).Stale {
+	if e := u.board.Entry(coin.Own); e != nil && !u.board.Freshness(e, r.Now).Stale {
 		body.Data.Providers, body.Data.Confidence = int(e.Price.Accepted), &e.Price.Confidence
 		simulated = simulated || e.Price.Simulated
 	}

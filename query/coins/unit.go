@@ -79,6 +79,7 @@ type bodyKey struct {
 	// rates is the number of what rates say of coins, 0 for an answer without any.
 	rates       uint64
 	endpoint    string
+	others      query.OthersKey
 	view        query.View
 	first, last int64
 	flag        bool
@@ -96,67 +97,20 @@ func (u *Unit) answer(ctx context.Context, ix *index, key bodyKey, make func() a
 	}))
 }
 
-var coinParam = query.Param{Name: "coinId", In: query.Path, Kind: query.Text, Required: true, MaxLength: 128, Example: "bitcoin",
-	Doc: "Coin id, or the symbol of the highest ranked coin that has it, in any letter case."}
+var coinParam = query.CoinParam("coinId", query.Path, "bitcoin")
 
 // limitParam is how many rows a list has.
 func limitParam(standard string, most int64) query.Param {
 	return query.Param{Name: "limit", Kind: query.Integer, Default: standard, Min: 1, Max: most, Doc: "Most rows to answer."}
 }
 
-// find turns what a path names by id into a coin; a symbol does where no coin has that id.
-func (u *Unit) find(name string) (*query.CatalogCoin, error) {
-	if coin := u.catalog.Snapshot().Find(name); coin != nil {
-		return coin, nil
+// find turns what a path names into a coin.
+func (u *Unit) find(name string) (query.Named, error) {
+	coin, ok := u.catalog.Snapshot().Find(name)
+	if !ok {
+		return query.Named{}, query.NotFound("no coin has the id or symbol %q", strings.ToValidUTF8(name, "\uFFFD"))
 	}
-	// The table knows old and other symbols too.
-	if found, ok := u.board.Find(name); ok {
-		if coin := u.catalog.Snapshot().ByID(found.ID); coin != nil {
-			return coin, nil
-		}
-	}
-	return nil, unknown(name)
-}
-
-// findBySymbol turns what a path names by symbol into the highest ranked coin that has it, else the one with this id.
-func (u *Unit) findBySymbol(name string) (*query.CatalogCoin, error) {
-	if found := u.catalog.Snapshot().BySymbol(strings.ToUpper(name)); len(found) > 0 {
-		return found[0], nil
-	}
-	return u.find(name)
-}
-
-// entry is the price of a coin by our own venues, nil where none trades it.
-func (u *Unit) entry(id string) *query.Entry {
-	if own, ok := u.board.Coins().ByID(id); ok {
-		return u.board.Entry(own)
-	}
-	return nil
-}
-
-func unknown(name string) error {
-	return query.NotFound("no coin has the id or symbol %q", strings.ToValidUTF8(name, "�"))
-}
-
-// Alternative is another coin with the same symbol.
-type Alternative struct {
-	CoinID string `json:"coinId"`
-	Name   string `json:"name"`
-	Rank   int    `json:"rank,omitempty"`
-}
-
-// maxAlternatives bounds those of one answer: some symbols have hundreds.
-const maxAlternatives = 20
-
-// alternatives are the other coins with a coin's symbol, by rank.
-func (u *Unit) alternatives(coin *query.CatalogCoin) []Alternative {
-	var others []Alternative
-	for _, other := range u.catalog.Snapshot().BySymbol(coin.Symbol) {
-		if other.ID != coin.ID && len(others) < maxAlternatives {
-			others = append(others, Alternative{other.ID, other.Name, other.Rank})
-		}
-	}
-	return others
+	return coin, nil
 }
 
 // reserved are the words that paths have where a coin id may stand.

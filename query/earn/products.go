@@ -110,7 +110,7 @@ func (u *Unit) getProducts(ctx context.Context, r *query.Request) (query.Answer,
 	coin, category, provider := "", r.Text("category"), strings.ToLower(r.Text("provider"))
 	if r.Has("symbol") {
 		coin = u.coinID(r.Text("symbol"))
-		if u.catalog.Snapshot().Find(coin) == nil && !slices.ContainsFunc(s.variants, func(v *eventsv1.EarnVariant) bool { return v.CoinId == coin }) {
+		if u.catalog.Snapshot().ByID(coin) == nil && !slices.ContainsFunc(s.variants, func(v *eventsv1.EarnVariant) bool { return v.CoinId == coin }) {
 			return query.Answer{}, query.NotFound("no coin has the symbol or id %q", strings.ToValidUTF8(r.Text("symbol"), "�"))
 		}
 	}

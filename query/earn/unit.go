@@ -123,7 +123,7 @@ func (u *Unit) Endpoints() []query.Endpoint {
 }
 
 var (
-	coinParam     = query.Param{Name: "symbol", Kind: query.Text, MaxLength: 64, Example: "USDC", Doc: "Only this coin: symbol or coin id, in any letter case."}
+	coinParam     = query.CoinParam("symbol", query.Query, "USDC")
 	providerParam = query.Param{Name: "provider", Kind: query.Text, MaxLength: 64, Example: "aave-v3", Doc: "Only this provider, by slug."}
 )
 
@@ -157,10 +157,9 @@ func (u *Unit) state(ctx context.Context, now time.Time) (*state, error) {
 	}))
 }
 
-// coinID is the id that a name means: an id comes before a symbol, and of several with the symbol the highest ranked counts. A
-// name that nothing is called by is taken for an id, which no product has.
+// coinID is the id of the coin that a name means. A name that nothing is called by is taken for an id, which no product has.
 func (u *Unit) coinID(name string) string {
-	if coin := u.catalog.Snapshot().Find(name); coin != nil {
+	if coin, ok := u.catalog.Snapshot().Find(name); ok {
 		return coin.ID
 	}
 	return strings.ToLower(name)

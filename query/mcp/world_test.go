@@ -59,7 +59,7 @@ func newWorld(t testing.TB) *world {
 	var endpoints []query.Endpoint
 	states := providers.New(w.Board, w.Catalog, w.Book, w.Store, venues)
 	for _, unit := range []interface{ Endpoints() []query.Endpoint }{
-		prices.New(w.Board, query.NewConverter(w.Board, w.Catalog), w.Store, venues),
+		prices.New(w.Board, w.Catalog, query.NewConverter(w.Board, w.Catalog), w.Store, venues),
 		coins.New(w.Board, w.Catalog, w.Book, candles, w.Store),
 		globalstats.New(w.Catalog, w.Store),
 		stablecoins.New(w.Board, w.Catalog, w.Store),

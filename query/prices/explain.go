@@ -90,19 +90,27 @@ func (u *Unit) explained() query.Endpoint {
 }
 
 func (u *Unit) getExplanation(ctx context.Context, r *query.Request) (query.Answer, error) {
-	coin, err := u.find(r.Text("symbol"))
+	snapshot := u.catalog.Snapshot()
+	named, err := u.find(snapshot, r.Text("symbol"))
 	if err != nil {
 		return query.Answer{}, err
 	}
+	coin := named.Own
+	if coin.Rank == 0 {
+		return query.Answer{}, query.NotFound("no venue is read for %s, and only what venues make is explained", named.ID)
+	}
 	asOf, past := r.Time("asOf")
 	if !past {
-		e := u.board.Entry(coin.Coin)
-		if e == nil {
+		spot, ok := u.board.Spot(snapshot, named.CatalogCoin, r.Now)
+		switch {
+		case !ok:
 			return query.Answer{}, query.NotFound("%s has no price", coin.ID)
+		case spot.Entry == nil:
+			return query.Answer{}, query.NotFound("the price of %s is told by %s, and only what venues make is explained", coin.ID, spot.Source)
 		}
-		return explanation(u.explainEntry(e, ""), e.Price.Simulated)
+		return explanation(u.explainEntry(spot.Entry, ""), spot.Simulated)
 	}
-	told, known := u.board.ToldAt(coin.Coin, asOf)
+	told, known := u.board.ToldAt(coin, asOf)
 	if known && told.Entry != nil {
 		x := u.explainEntry(told.Entry, "")
 		x.AsOf = query.FormatTime(asOf.UnixNano())
@@ -122,7 +130,7 @@ func (u *Unit) getExplanation(ctx context.Context, r *query.Request) (query.Answ
 	case rec.GetPrice() == nil:
 		return query.Answer{}, query.NotFound("no price of %s as of %s is kept", coin.ID, query.FormatTime(asOf.UnixNano()))
 	}
-	x := u.explain(coin.Coin, rec.GetPrice(), "")
+	x := u.explain(coin, rec.GetPrice(), "")
 	x.View = view(rec.Mark)
 	x.AsOf = query.FormatTime(asOf.UnixNano())
 	return explanation(x, rec.GetPrice().Simulated)

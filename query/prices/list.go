@@ -19,18 +19,19 @@ type ListBody struct {
 
 // ListEntry is one price, in USD and in the quote currency asked for.
 type ListEntry struct {
-	Symbol       string        `json:"symbol"`
-	CoinID       string        `json:"coinId"`
-	PriceUSD     float64       `json:"priceUsd"`
-	Price        *float64      `json:"price,omitempty" doc:"In vs; left out where its rate is unknown"`
-	Vs           string        `json:"vs"`
-	UpdatedAt    string        `json:"updatedAt" format:"date-time"`
-	IsStale      bool          `json:"isStale"`
-	IsCritical   bool          `json:"isCritical"`
-	Reason       string        `json:"reason,omitempty"`
-	Ambiguous    bool          `json:"ambiguous,omitempty"`
-	Alternatives []Alternative `json:"alternatives,omitempty"`
-	Explain      *Explanation  `json:"explain,omitempty"`
+	Symbol       string              `json:"symbol"`
+	CoinID       string              `json:"coinId"`
+	PriceUSD     float64             `json:"priceUsd"`
+	Price        *float64            `json:"price,omitempty" doc:"In vs; left out where its rate is unknown"`
+	Vs           string              `json:"vs"`
+	PriceSource  string              `json:"priceSource" example:"median" doc:"median: made by venues; else the reference source that tells the price, since no venue makes one"`
+	UpdatedAt    string              `json:"updatedAt" format:"date-time"`
+	IsStale      bool                `json:"isStale"`
+	IsCritical   bool                `json:"isCritical"`
+	Reason       string              `json:"reason,omitempty"`
+	Ambiguous    bool                `json:"ambiguous,omitempty" doc:"The name could mean other coins too"`
+	Alternatives []query.Alternative `json:"alternatives,omitempty"`
+	Explain      *Explanation        `json:"explain,omitempty" doc:"Of a price that venues make"`
 }
 
 // ListMeta tells about the answer.
@@ -38,7 +39,7 @@ type ListMeta struct {
 	query.Meta
 	Staleness
 	Missing  []Missing `json:"missing,omitempty" doc:"What was asked for and cannot be answered"`
-	Shadowed []string  `json:"shadowed,omitempty" doc:"Ids of further coins with a symbol asked for; ask for them by id"`
+	Shadowed []string  `json:"shadowed,omitempty" doc:"Ids of further coins that a name asked for could mean; ask for them by id"`
 	Rate     *VsRate   `json:"rate,omitempty" doc:"The rate used, where vs is not usd"`
 	Reason   string    `json:"reason,omitempty" doc:"no_rate: vs cannot be converted to now"`
 }
@@ -67,7 +68,7 @@ func (u *Unit) list() query.Endpoint {
 		Method: http.MethodGet, Path: "/api/v1/prices", ID: "listPrices", Tool: "get_price", Tag: "prices",
 		Summary: "Current prices of several coins",
 		Params: []query.Param{
-			{Name: "symbols", Kind: query.List, Required: true, MaxItems: maxSymbols, Example: "btc,eth", Doc: "Symbols or coin ids, in any letter case."},
+			{Name: "symbols", Kind: query.List, Required: true, MaxItems: maxSymbols, Example: "btc,eth", Doc: "Symbols or ids of coins, in any letter case, found as that of /prices/{symbol}."},
 			u.vsParam(), explainParam},
 		Body: ListBody{}, Hot: true, Handle: u.getList,
 	}
@@ -93,43 +94,44 @@ func (u *Unit) getList(_ context.Context, r *query.Request) (query.Answer, error
 	}
 	simulated, newest, explain := false, int64(0), r.Flag("explain")
 	seen := map[string]bool{}
+	snapshot := u.catalog.Snapshot()
 	for _, name := range r.List("symbols") {
-		coin, ok := u.board.Find(name)
+		coin, ok := snapshot.Find(name)
 		if !ok {
-			body.Meta.Missing = append(body.Meta.Missing, Missing{strings.ToValidUTF8(name, "�"), "unknown"})
+			body.Meta.Missing = append(body.Meta.Missing, Missing{strings.ToValidUTF8(name, "\uFFFD"), "unknown"})
 			continue
 		}
 		if seen[coin.ID] {
 			continue
 		}
 		seen[coin.ID] = true
-		e := u.board.Entry(coin.Coin)
-		if e == nil {
-			body.Meta.Missing = append(body.Meta.Missing, Missing{name, "no_price"})
+		spot, ok := u.board.Spot(snapshot, coin.CatalogCoin, r.Now)
+		if !ok {
+			body.Meta.Missing = append(body.Meta.Missing, Missing{name, reasonNoPrice})
 			continue
 		}
-		fresh := u.board.Freshness(e, r.Now)
 		entry := ListEntry{
-			Symbol: coin.Symbol, CoinID: coin.ID, PriceUSD: e.Price.Price, Vs: vs, UpdatedAt: query.FormatTime(e.Price.Time),
-			IsStale: fresh.Stale, IsCritical: fresh.Critical, Reason: e.Latest.Reason,
-			Ambiguous: len(coin.Alternatives) > 0, Alternatives: alternatives(coin.Alternatives),
+			Symbol: coin.Symbol, CoinID: coin.ID, PriceUSD: spot.Price, Vs: vs, PriceSource: spot.Source, UpdatedAt: query.FormatTime(spot.Time),
+			IsStale: spot.Stale, IsCritical: spot.Critical, Ambiguous: len(coin.Others) > 0, Alternatives: coin.Alternatives(),
 		}
 		if known {
-			price := rate.From(e.Price.Price)
+			price := rate.From(spot.Price)
 			entry.Price = &price
 		}
-		if explain {
-			entry.Explain = u.explainEntry(e, "")
-		}
-		for _, other := range coin.Alternatives {
-			if !strings.EqualFold(name, coin.ID) {
-				body.Meta.Shadowed = append(body.Meta.Shadowed, other.ID)
+		told := spot.Time
+		if e := spot.Entry; e != nil {
+			entry.Reason, told = e.Latest.Reason, e.Latest.Time
+			if explain {
+				entry.Explain = u.explainEntry(e, "")
 			}
 		}
+		for _, other := range entry.Alternatives {
+			body.Meta.Shadowed = append(body.Meta.Shadowed, other.CoinID)
+		}
 		body.Prices = append(body.Prices, entry)
-		body.Meta.count(fresh)
-		simulated = simulated || e.Price.Simulated
-		newest = max(newest, e.Latest.Time)
+		body.Meta.count(spot.Freshness)
+		simulated = simulated || spot.Simulated
+		newest = max(newest, told)
 	}
 	if newest == 0 { // nothing was found: the answer is as new as the board
 		newest = u.board.Now()

@@ -18,6 +18,8 @@ const (
 	reasonNoPrice  = "no_price"
 	reasonNoRegion = "no_provider_in_region"
 	reasonNoRate   = "no_rate"
+	// reasonReference is where a reference source tells the price, so that there are no inputs to explain or to choose by country.
+	reasonReference = "reference_price"
 	// reasonNewer is where a newer version made the price than this one knows.
 	reasonNewer = "unknown_method"
 )
@@ -36,8 +38,8 @@ type PriceData struct {
 	Symbol       string                     `json:"symbol"`
 	CoinID       string                     `json:"coinId"`
 	Vs           string                     `json:"vs" example:"usd" doc:"Currency of all prices here but those of explain, which are in USD"`
-	Ambiguous    bool                       `json:"ambiguous,omitempty" doc:"Other coins have this symbol too"`
-	Alternatives []Alternative              `json:"alternatives,omitempty"`
+	Ambiguous    bool                       `json:"ambiguous,omitempty" doc:"The name could mean other coins too"`
+	Alternatives []query.Alternative        `json:"alternatives,omitempty"`
 	Aggregated   query.Nullable[Aggregated] `json:"aggregated" doc:"Null where there is no price; meta.reason says why"`
 	Providers    []Row                      `json:"providers"`
 	Explain      *Explanation               `json:"explain,omitempty"`
@@ -46,8 +48,8 @@ type PriceData struct {
 // PriceMeta tells about the answer.
 type PriceMeta struct {
 	query.Meta
-	IsStale      bool              `json:"isStale" doc:"The price is older than 30 s, or was kept for a reason"`
-	Reason       string            `json:"reason,omitempty" doc:"Why there is no price; no_rate: vs cannot be converted to now"`
+	IsStale      bool              `json:"isStale" doc:"As of the price"`
+	Reason       string            `json:"reason,omitempty" doc:"Why there is no price; no_rate: vs cannot be converted to now; reference_price: no venue makes it, priceSource tells it"`
 	Rate         *VsRate           `json:"rate,omitempty" doc:"The rate used, where vs is not usd"`
 	Region       string            `json:"region,omitempty"`
 	RegionSource map[string]string `json:"regionSource,omitempty" doc:"Per provider the page that its countries were read on, with who quotes it where it was not read itself, or unknown (counts as worldwide)"`
@@ -57,7 +59,7 @@ func (u *Unit) price() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/prices/{symbol}", ID: "getPrice", Tag: "prices",
 		Summary:     "Current price of a coin",
-		Description: "The median over providers; prices more than 50% away from the first median are excluded. Every provider's own price is listed, with the reason where it did not count.",
+		Description: "The median over providers; prices more than 50% away from the first median are excluded. Every provider's own price is listed, with the reason where it did not count. A coin that no venue of ours makes a price of has that of a reference source, named in priceSource, and no providers.",
 		Params: []query.Param{symbolParam,
 			{Name: "region", Kind: query.Text, Example: "DE", Doc: "Two-letter country code; only providers available there are aggregated.", Check: countryCode},
 			u.vsParam(), explainParam},
@@ -66,33 +68,33 @@ func (u *Unit) price() query.Endpoint {
 }
 
 func (u *Unit) getPrice(_ context.Context, r *query.Request) (query.Answer, error) {
-	coin, err := u.find(r.Text("symbol"))
+	snapshot := u.catalog.Snapshot()
+	coin, err := u.find(snapshot, r.Text("symbol"))
 	if err != nil {
 		return query.Answer{}, err
 	}
 	if err := u.started(); err != nil {
 		return query.Answer{}, err
 	}
-	e := u.board.Entry(coin.Coin)
 	vs := strings.ToLower(r.Text("vs"))
-	if e == nil {
-		body := u.bare(coin)
+	spot, ok := u.board.Spot(snapshot, coin.CatalogCoin, r.Now)
+	if !ok {
+		body := bare(coin)
 		body.Data.Vs, body.Meta.Reason = strings.Clone(vs), reasonNoPrice
 		return query.Encode(body)
 	}
-	fresh := u.board.Freshness(e, r.Now)
 	region, explain := country(r.Text("region")), r.Flag("explain")
-	answer := query.Answer{Simulated: e.Price.Simulated}
-	if region == "" && !explain && vs == usd {
-		answer.Body, err = u.bodies.Get(e, fresh, func() (*query.Body, error) { return query.NewBody(u.whole(coin, e, fresh)) })
+	answer := query.Answer{Simulated: spot.Simulated}
+	if spot.Entry != nil && region == "" && !explain && vs == usd {
+		answer.Body, err = u.bodies.Get(spot.Entry, spot.Freshness, coin.OthersKey(), func() (*query.Body, error) { return query.NewBody(u.whole(coin, spot)) })
 		return answer, err
 	}
-	body := u.whole(coin, e, fresh)
+	body := u.whole(coin, spot)
 	if region != "" {
-		u.inRegion(&body, e, fresh, region)
+		u.inRegion(&body, spot, region)
 	}
-	if explain && body.Data.Aggregated.Value != nil {
-		body.Data.Explain = u.explainEntry(e, region)
+	if explain && spot.Entry != nil && body.Data.Aggregated.Value != nil {
+		body.Data.Explain = u.explainEntry(spot.Entry, region)
 	}
 	if vs != usd {
 		u.tellIn(&body, vs, r.Now)
@@ -101,17 +103,22 @@ func (u *Unit) getPrice(_ context.Context, r *query.Request) (query.Answer, erro
 	return answer, err
 }
 
-func (u *Unit) bare(coin query.Named) PriceBody {
-	return PriceBody{Data: PriceData{Symbol: coin.Symbol, CoinID: coin.ID, Vs: usd, Ambiguous: len(coin.Alternatives) > 0,
-		Alternatives: alternatives(coin.Alternatives), Providers: []Row{}}}
+func bare(coin query.Named) PriceBody {
+	return PriceBody{Data: PriceData{Symbol: coin.Symbol, CoinID: coin.ID, Vs: usd, Ambiguous: len(coin.Others) > 0,
+		Alternatives: coin.Alternatives(), Providers: []Row{}}}
 }
 
-func (u *Unit) whole(coin query.Named, e *query.Entry, fresh query.Freshness) PriceBody {
-	body := u.bare(coin)
-	body.Data.Aggregated.Value = aggregated(e, fresh)
-	body.Data.Providers = u.rows(coin.Coin, e.Latest.Inputs, e.Latest.Simulated)
-	body.Meta.Count = len(body.Data.Providers)
-	body.Meta.LastUpdated, body.Meta.IsStale = query.FormatTime(e.Latest.Time), fresh.Stale
+func (u *Unit) whole(coin query.Named, spot query.Spot) PriceBody {
+	body := bare(coin)
+	body.Data.Aggregated.Value = aggregated(coin.CatalogCoin, spot)
+	body.Meta.LastUpdated, body.Meta.IsStale = query.FormatTime(spot.Time), spot.Stale
+	if spot.Entry == nil {
+		body.Meta.Reason = reasonReference
+		return body
+	}
+	latest := spot.Entry.Latest
+	body.Data.Providers = u.rows(coin.Symbol, latest.Inputs, latest.Simulated)
+	body.Meta.Count, body.Meta.LastUpdated = len(body.Data.Providers), query.FormatTime(latest.Time)
 	return body
 }
 
@@ -129,8 +136,12 @@ func (u *Unit) tellIn(body *PriceBody, vs string, now time.Time) {
 	body.Meta.Rate = vsRate(rate)
 	if a := body.Data.Aggregated.Value; a != nil {
 		converted := *a
-		for _, amount := range []*float64{&converted.Price, &converted.Median, &converted.Min, &converted.Max, &converted.Confidence, &converted.Volume24h} {
+		for _, amount := range []*float64{&converted.Price, &converted.Median, &converted.Min, &converted.Max, &converted.Confidence} {
 			*amount = rate.From(*amount)
+		}
+		if a.Volume24h != nil {
+			volume := rate.From(*a.Volume24h)
+			converted.Volume24h = &volume
 		}
 		body.Data.Aggregated.Value = &converted
 	}
@@ -143,30 +154,36 @@ func (u *Unit) tellIn(body *PriceBody, vs string, now time.Time) {
 }
 
 // inRegion aggregates again what the providers of a country say.
-func (u *Unit) inRegion(body *PriceBody, e *query.Entry, fresh query.Freshness, region string) {
+func (u *Unit) inRegion(body *PriceBody, spot query.Spot, region string) {
 	body.Meta.Region, body.Meta.RegionSource = region, map[string]string{}
-	for _, in := range e.Latest.Inputs {
+	if spot.Entry == nil { // no provider makes the price
+		body.Data.Aggregated.Value, body.Meta.Reason = nil, reasonNoRegion
+		return
+	}
+	latest := spot.Entry.Latest
+	for _, in := range latest.Inputs {
 		body.Meta.RegionSource[in.Provider] = u.providers[in.Provider].RegionSource()
 	}
-	inputs := u.available(e.Latest.Inputs, region)
-	result, inputs, known := schemas.AggregateBy(e.Latest.Method, inputs, e.Latest.Time)
+	inputs := u.available(latest.Inputs, region)
+	result, inputs, known := schemas.AggregateBy(latest.Method, inputs, latest.Time)
 	if !known {
 		result.Reason = reasonNewer
 	}
-	body.Data.Providers = u.rows(e.Coin, inputs, e.Latest.Simulated)
+	body.Data.Providers = u.rows(body.Data.Symbol, inputs, latest.Simulated)
 	body.Meta.Count = len(inputs)
 	if result.Reason != "" {
 		body.Data.Aggregated.Value = nil
 		body.Meta.Reason = result.Reason
-		if len(inputs) == 0 && len(e.Latest.Inputs) > 0 {
+		if len(inputs) == 0 && len(latest.Inputs) > 0 {
 			body.Meta.Reason = reasonNoRegion
 		}
 		return
 	}
 	body.Data.Aggregated.Value = &Aggregated{
-		Symbol: e.Coin.Symbol, CoinID: e.Coin.ID, Price: result.Price, Providers: result.Accepted, Min: result.Min, Max: result.Max,
-		Median: result.Price, Timestamp: query.FormatTime(e.Latest.Time), Rejected: result.Rejected, Confidence: result.Confidence,
-		Score: result.Score, Source: result.Source, Volume24h: result.Volume24h, IsStale: fresh.Stale, IsCritical: fresh.Critical,
+		Symbol: body.Data.Symbol, CoinID: body.Data.CoinID, Price: result.Price, Providers: result.Accepted, Min: result.Min, Max: result.Max,
+		Median: result.Price, Timestamp: query.FormatTime(latest.Time), Rejected: result.Rejected, Confidence: result.Confidence,
+		Score: &result.Score, Source: result.Source, PriceSource: schemas.PriceSourceMedian, Volume24h: &result.Volume24h,
+		IsStale: spot.Stale, IsCritical: spot.Critical,
 	}
 }
 

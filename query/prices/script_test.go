@@ -52,7 +52,7 @@ var providers = []query.Provider{
 func newWorld(t testing.TB) *world {
 	w := &world{t: t, method: schemas.AggregateVersion, board: query.NewBoard(coins), catalog: query.NewCatalog(coins),
 		markets: map[string][]*eventsv1.PriceInput{}, past: map[string][]*eventsv1.PriceRecord{}}
-	w.base = querytest.Serve(t, func() time.Time { return w.now }, prices.New(w.board, query.NewConverter(w.board, w.catalog), w, providers).Endpoints())
+	w.base = querytest.Serve(t, func() time.Time { return w.now }, prices.New(w.board, w.catalog, query.NewConverter(w.board, w.catalog), w, providers).Endpoints())
 	return w
 }
 

@@ -12,26 +12,28 @@ import (
 type Aggregated struct {
 	Symbol     string  `json:"symbol" example:"BTC"`
 	CoinID     string  `json:"coinId" example:"bitcoin"`
-	Price      float64 `json:"price" doc:"The median over the accepted providers; in USD where no vs is named"`
-	Providers  int     `json:"providers" doc:"Number of accepted providers"`
+	Price      float64 `json:"price" doc:"The median over the accepted providers, or what priceSource tells; in USD where no vs is named"`
+	Providers  int     `json:"providers" doc:"Number of accepted providers; 0 where priceSource is not median"`
 	Min        float64 `json:"min"`
 	Max        float64 `json:"max"`
 	Median     float64 `json:"median" doc:"Equal to price"`
-	Timestamp  string  `json:"timestamp" format:"date-time" doc:"The second that was evaluated"`
+	Timestamp  string  `json:"timestamp" format:"date-time" doc:"The second that was evaluated, or when priceSource told the price"`
 	Rejected   int     `json:"rejected" doc:"Number of providers that did not count"`
-	Confidence float64 `json:"confidence" doc:"Half width of the confidence interval, in the currency of the price"`
-	Score      float64 `json:"score" doc:"0 to 1"`
-	Source     string  `json:"source" doc:"The accepted provider nearest to the price"`
-	Volume24h  float64 `json:"volume24h" doc:"Over the accepted providers, in the currency of the price"`
-	IsStale    bool    `json:"isStale" doc:"Older than 30 s by the clock of the server, or kept for a reason"`
-	IsCritical bool    `json:"isCritical" doc:"Older than two hours"`
-	Reason     string  `json:"reason,omitempty" doc:"Why the last price was kept: no_fresh_inputs or no_consensus"`
+	Confidence float64 `json:"confidence,omitempty" doc:"Half width of the confidence interval, in the currency of the price; left out where priceSource is not median"`
+	// Score is nil where it is not known.
+	Score       *float64 `json:"score,omitempty" minimum:"0" maximum:"1" doc:"0 to 1; left out where priceSource is not median"`
+	Source      string   `json:"source" doc:"The accepted provider nearest to the price, or priceSource where that is not median"`
+	PriceSource string   `json:"priceSource" example:"median" doc:"median: made by venues; else the reference source that tells the price, since no venue makes one"`
+	Volume24h   *float64 `json:"volume24h,omitempty" doc:"Over the accepted providers, or as a source tells it, in the currency of the price"`
+	IsStale     bool     `json:"isStale" doc:"Older than 30 s by the clock of the server, of a reference source than 15 minutes; or kept for a reason"`
+	IsCritical  bool     `json:"isCritical" doc:"Older than two hours"`
+	Reason      string   `json:"reason,omitempty" doc:"Why the last price was kept: no_fresh_inputs or no_consensus"`
 }
 
 // Staleness says of an answer with several prices how many of them are old.
 type Staleness struct {
 	IsStale    bool `json:"isStale" doc:"At least one of the prices is stale"`
-	StaleCount int  `json:"staleCount,omitempty" doc:"How many of the prices are stale: older than 30 s, or kept for a reason"`
+	StaleCount int  `json:"staleCount,omitempty" doc:"How many of the prices are stale"`
 }
 
 func (s *Staleness) count(fresh query.Freshness) {
@@ -60,28 +62,26 @@ type Row struct {
 	Simulated    bool     `json:"simulated,omitempty"`
 }
 
-// Alternative is another coin with the same symbol.
-type Alternative struct {
-	CoinID string `json:"coinId"`
-	Name   string `json:"name"`
-	Rank   int    `json:"rank"`
-}
-
-func aggregated(e *query.Entry, fresh query.Freshness) *Aggregated {
-	p := e.Price
-	return &Aggregated{
-		Symbol: e.Coin.Symbol, CoinID: e.Coin.ID, Price: p.Price, Providers: int(p.Accepted), Min: p.Min, Max: p.Max, Median: p.Price,
-		Timestamp: query.FormatTime(p.Time), Rejected: int(p.Rejected), Confidence: p.Confidence, Score: p.Score,
-		Source: p.Source, Volume24h: p.Volume24H, IsStale: fresh.Stale, IsCritical: fresh.Critical, Reason: e.Latest.Reason,
+// aggregated tells a price. What a reference source tells is of no providers.
+func aggregated(coin *query.CatalogCoin, s query.Spot) *Aggregated {
+	a := &Aggregated{
+		Symbol: coin.Symbol, CoinID: coin.ID, Price: s.Price, Min: s.Price, Max: s.Price, Median: s.Price, Timestamp: query.FormatTime(s.Time),
+		Source: s.Source, PriceSource: s.Source, Volume24h: s.Volume24h, IsStale: s.Stale, IsCritical: s.Critical,
 	}
+	if s.Entry != nil {
+		p := s.Entry.Price
+		a.Providers, a.Rejected, a.Min, a.Max = int(p.Accepted), int(p.Rejected), p.Min, p.Max
+		a.Confidence, a.Score, a.Source, a.Reason = p.Confidence, &p.Score, p.Source, s.Entry.Latest.Reason
+	}
+	return a
 }
 
-func (u *Unit) rows(coin schemas.Coin, inputs []*eventsv1.PriceInput, simulated bool) []Row {
+func (u *Unit) rows(symbol string, inputs []*eventsv1.PriceInput, simulated bool) []Row {
 	all := make([]Row, len(inputs))
 	for i, in := range inputs {
 		quote, quoteCoin := u.board.Quote(in.QuoteId)
 		all[i] = Row{
-			Provider: in.Provider, Symbol: coin.Symbol, Category: "price", UpdatedAt: query.FormatTime(heard(in)),
+			Provider: in.Provider, Symbol: symbol, Category: "price", UpdatedAt: query.FormatTime(heard(in)),
 			VenueSymbol: in.Symbol, Quote: quote, QuoteCoinID: quoteCoin, Raw: in.Value, Basis: in.Basis, RateUsed: in.Rate,
 			Accepted: in.Accepted, Reason: in.Reason, DeviationPct: deviation(in), Simulated: simulated,
 		}
@@ -103,17 +103,9 @@ func deviation(in *eventsv1.PriceInput) *float64 {
 // heard is when a market was last heard.
 func heard(in *eventsv1.PriceInput) int64 { return max(in.LastHeard, in.QuoteHeard) }
 
-func alternatives(coins []schemas.Coin) []Alternative {
-	var all []Alternative
-	for _, c := range coins {
-		all = append(all, Alternative{c.ID, c.Name, c.Rank})
-	}
-	return all
-}
-
 // find turns what a path names into a coin.
-func (u *Unit) find(name string) (query.Named, error) {
-	named, ok := u.board.Find(name)
+func (u *Unit) find(snapshot *query.Snapshot, name string) (query.Named, error) {
+	named, ok := snapshot.Find(name)
 	if !ok {
 		return query.Named{}, query.NotFound("no coin has the symbol or id %q", strings.ToValidUTF8(name, "�"))
 	}

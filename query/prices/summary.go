@@ -6,9 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
+	"time"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/schemas"
 )
 
 // SummaryBody answers GET /api/v1/prices/summary.
@@ -36,13 +39,16 @@ type SummaryMeta struct {
 type summary struct {
 	version         uint64
 	stale, critical int
+	foreign         *foreign
 	answer          query.Answer
 }
 
 func (u *Unit) all() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/prices/summary", ID: "summarizePrices", Tag: "prices",
-		Summary: "Current prices of all coins", Body: SummaryBody{}, Hot: true, Handle: u.getSummary,
+		Summary:     "Current prices of all coins",
+		Description: "The order of the members says nothing. Prices that reference sources tell are joined once a minute.",
+		Body:        SummaryBody{}, Hot: true, Handle: u.getSummary,
 	}
 }
 
@@ -50,8 +56,13 @@ func (u *Unit) getSummary(_ context.Context, r *query.Request) (query.Answer, er
 	if err := u.started(); err != nil {
 		return query.Answer{}, err
 	}
+	snapshot := u.catalog.Snapshot()
+	foreign, err := u.foreignAt(snapshot, r.Now)
+	if err != nil {
+		return query.Answer{}, err
+	}
 	// Read before the entries: a change meanwhile makes the next request encode anew.
-	made := &summary{version: u.board.Version()}
+	made := &summary{version: u.board.Version(), foreign: foreign}
 	u.board.Entries(func(e *query.Entry) {
 		fresh := u.board.Freshness(e, r.Now)
 		if fresh.Stale {
@@ -61,10 +72,11 @@ func (u *Unit) getSummary(_ context.Context, r *query.Request) (query.Answer, er
 			made.critical++
 		}
 	})
-	if held := u.summary.Load(); held != nil && held.version == made.version && held.stale == made.stale && held.critical == made.critical {
+	held := u.summary.Load()
+	if held != nil && held.version == made.version && held.stale == made.stale && held.critical == made.critical && held.foreign == foreign {
 		return held.answer, nil
 	}
-	if err := u.encodeSummary(made, r); err != nil {
+	if err := u.encodeSummary(made, snapshot, r); err != nil {
 		return query.Answer{}, err
 	}
 	u.summary.Store(made)
@@ -72,19 +84,28 @@ func (u *Unit) getSummary(_ context.Context, r *query.Request) (query.Answer, er
 }
 
 // encodeSummary joins the entries' own encoded prices, so that a change costs one entry's encoding.
-func (u *Unit) encodeSummary(made *summary, r *query.Request) error {
+func (u *Unit) encodeSummary(made *summary, snapshot *query.Snapshot, r *query.Request) error {
 	var body bytes.Buffer
 	var failed error
-	meta := SummaryMeta{}
+	foreign := made.foreign
+	meta := SummaryMeta{Staleness: foreign.staleness, Shadowed: slices.Clone(foreign.shadowed)}
+	meta.Count = foreign.count
 	newest := u.board.Now()
 	body.WriteString(`{"data":{"prices":{`)
+	body.Write(foreign.members)
+	made.answer.Simulated = foreign.simulated
 	u.board.Entries(func(e *query.Entry) {
-		if !u.board.Leads(e.Coin) {
+		coin := snapshot.ByID(e.Coin.ID)
+		if foreign.coins[e.Coin.ID] {
+			return
+		}
+		if !snapshot.Leads(coin) {
 			meta.Shadowed = append(meta.Shadowed, e.Coin.ID)
 			return
 		}
 		fresh := u.board.Freshness(e, r.Now)
-		fragment, err := u.fragments.Get(e, fresh, func() ([]byte, error) { return fragment(e, fresh) })
+		spot := query.Spot{Price: e.Price.Price, Time: e.Price.Time, Source: schemas.PriceSourceMedian, Entry: e, Volume24h: &e.Price.Volume24H, Freshness: fresh}
+		text, err := u.fragments.Get(e, fresh, query.OthersKey{}, func() ([]byte, error) { return member(coin, spot) })
 		if err != nil {
 			failed = fmt.Errorf("encoding the price of %s: %w", e.Coin.ID, err)
 			return
@@ -92,7 +113,7 @@ func (u *Unit) encodeSummary(made *summary, r *query.Request) error {
 		if meta.Count > 0 {
 			body.WriteByte(',')
 		}
-		body.Write(fragment)
+		body.Write(text)
 		meta.Count++
 		meta.count(fresh)
 		made.answer.Simulated = made.answer.Simulated || e.Price.Simulated
@@ -112,13 +133,60 @@ func (u *Unit) encodeSummary(made *summary, r *query.Request) error {
 	return nil
 }
 
-// fragment is one member of the map of prices.
-func fragment(e *query.Entry, fresh query.Freshness) ([]byte, error) {
-	name, err := json.Marshal(e.Coin.Symbol)
+// foreign are the prices that reference sources tell, encoded once a minute: there may be many times as many as of venues, and
+// they change no faster.
+type foreign struct {
+	version uint64
+	minute  int64
+	// members are those of the map of prices.
+	members []byte
+	count   int
+	// coins are all that are told so, also those that are left out as shadowed.
+	coins     map[string]bool
+	shadowed  []string
+	staleness Staleness
+	simulated bool
+}
+
+func (u *Unit) foreignAt(snapshot *query.Snapshot, now time.Time) (*foreign, error) {
+	minute := now.Unix() / 60
+	if held := u.foreign.Load(); held != nil && held.minute == minute && held.version == snapshot.CoinsVersion {
+		return held, nil
+	}
+	made := &foreign{version: snapshot.CoinsVersion, minute: minute, coins: map[string]bool{}}
+	for _, coin := range snapshot.Coins {
+		spot, ok := u.board.Spot(snapshot, coin, now)
+		if !ok || spot.Entry != nil {
+			continue
+		}
+		made.coins[coin.ID] = true
+		if !snapshot.Leads(coin) {
+			made.shadowed = append(made.shadowed, coin.ID)
+			continue
+		}
+		text, err := member(coin, spot)
+		if err != nil {
+			return nil, fmt.Errorf("encoding the price of %s: %w", coin.ID, err)
+		}
+		if made.count > 0 {
+			made.members = append(made.members, ',')
+		}
+		made.members = append(made.members, text...)
+		made.count++
+		made.staleness.count(spot.Freshness)
+		made.simulated = made.simulated || spot.Simulated
+	}
+	u.foreign.Store(made)
+	return made, nil
+}
+
+// member is one member of the map of prices.
+func member(coin *query.CatalogCoin, spot query.Spot) ([]byte, error) {
+	name, err := json.Marshal(coin.Symbol)
 	if err != nil {
 		return nil, err
 	}
-	price, err := json.Marshal(aggregated(e, fresh))
+	price, err := json.Marshal(aggregated(coin, spot))
 	if err != nil {
 		return nil, err
 	}

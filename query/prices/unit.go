@@ -1,6 +1,6 @@
-// Package prices answers for current prices: each is the board's, and is explained by folding its
-// recorded inputs again with the very function that published it. A price asked for as of a past
-// instant is read from history and explained in the same way.
+// Package prices answers for current prices of all coins of the catalog. What venues make is the board's, and is explained by
+// folding its recorded inputs again with the very function that published it; what no venue makes is told by a reference
+// source. A price asked for as of a past instant is read from history and explained in the same way.
 package prices
 
 import (
@@ -24,6 +24,7 @@ type History interface {
 // Unit answers the endpoints of prices.
 type Unit struct {
 	board     *query.Board
+	catalog   *query.Catalog
 	convert   *query.Converter
 	history   History
 	providers map[string]query.Provider
@@ -31,11 +32,12 @@ type Unit struct {
 	bodies    *query.Memo[*query.Body]
 	fragments *query.Memo[[]byte]
 	summary   atomic.Pointer[summary]
+	foreign   atomic.Pointer[foreign]
 }
 
 // New makes the unit. Providers that are not listed count as worldwide.
-func New(board *query.Board, convert *query.Converter, history History, providers []query.Provider) *Unit {
-	u := &Unit{board: board, convert: convert, history: history, providers: map[string]query.Provider{},
+func New(board *query.Board, catalog *query.Catalog, convert *query.Converter, history History, providers []query.Provider) *Unit {
+	u := &Unit{board: board, catalog: catalog, convert: convert, history: history, providers: map[string]query.Provider{},
 		bodies: query.NewMemo[*query.Body](board), fragments: query.NewMemo[[]byte](board)}
 	for _, p := range providers {
 		u.providers[p.Slug] = p
@@ -48,8 +50,7 @@ func (u *Unit) Endpoints() []query.Endpoint {
 	return []query.Endpoint{u.price(), u.list(), u.all(), u.explained()}
 }
 
-var symbolParam = query.Param{Name: "symbol", In: query.Path, Kind: query.Text, Required: true, MaxLength: 64, Example: "BTC",
-	Doc: "Symbol or coin id, in any letter case. A symbol means the highest ranked coin that has it."}
+var symbolParam = query.CoinParam("symbol", query.Path, "BTC")
 
 var explainParam = query.Param{Name: "explain", Kind: query.Flag, Essential: true, Default: "false",
 	Doc: "Adds what the price was made from, folded again."}

@@ -53,12 +53,12 @@ type PastBody struct {
 
 // Past is the history of a coin's rates.
 type Past struct {
-	Symbol       string        `json:"symbol"`
-	CoinID       string        `json:"coinId"`
-	History      []PastEntry   `json:"history" doc:"Oldest first"`
-	Count        int           `json:"count"`
-	Ambiguous    bool          `json:"ambiguous,omitempty" doc:"Other coins have this symbol too"`
-	Alternatives []Alternative `json:"alternatives,omitempty"`
+	Symbol       string              `json:"symbol"`
+	CoinID       string              `json:"coinId"`
+	History      []PastEntry         `json:"history" doc:"Oldest first"`
+	Count        int                 `json:"count"`
+	Ambiguous    bool                `json:"ambiguous,omitempty" doc:"The name could mean other coins too"`
+	Alternatives []query.Alternative `json:"alternatives,omitempty"`
 }
 
 // PastEntry is a rate as it was told, or what it did in an hour or a day.
@@ -171,7 +171,7 @@ func (u *Unit) getPast(ctx context.Context, r *query.Request) (query.Answer, err
 	}
 	limit := int(r.Integer("limit"))
 	body := PastBody{
-		Data: Past{Symbol: f.coin.symbol, CoinID: f.coin.id, History: []PastEntry{}, Ambiguous: len(f.named.Alternatives) > 0, Alternatives: alternatives(f.named)},
+		Data: Past{Symbol: f.coin.symbol, CoinID: f.coin.id, History: []PastEntry{}, Ambiguous: len(f.named.Others) > 0, Alternatives: f.named.Alternatives()},
 		Meta: PastMeta{Granularity: w.granularity, From: query.FormatTime(w.from.UnixNano()), To: query.FormatTime(w.to.UnixNano())},
 	}
 	points, since, err := u.readPast(ctx, &f, w, limit)

@@ -87,7 +87,7 @@ func (u *Unit) series() query.Endpoint {
 		Summary:     "Rates over time as series for charts: of a coin by provider, or of a provider by coin",
 		Description: "Exactly one of coin and platform is asked for. Providers that do not serve the country are left out, and named.",
 		Params: []query.Param{
-			{Name: "coin", Kind: query.Text, MaxLength: 64, Example: "ethereum", Doc: "Coin id or symbol, in any letter case."},
+			query.CoinParam("coin", query.Query, "ethereum"),
 			{Name: "platform", Kind: query.Text, MaxLength: 64, Doc: "Provider, by slug."},
 			{Name: "country", Kind: query.Text, Required: true, Example: "DE", Check: countryCode, Pattern: "^[A-Za-z]{2}$", Doc: "Two-letter country code."},
 			{Name: "product", Kind: query.Text, Required: true, Allowed: []string{"lending-rates", "loan-rates", "staking-rewards"}, Example: "lending-rates",

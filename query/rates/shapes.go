@@ -89,13 +89,6 @@ type ListMeta struct {
 	Truncated bool `json:"truncated,omitempty" doc:"There are more: ask again with an offset that is greater by count"`
 }
 
-// Alternative is another coin with the same symbol.
-type Alternative struct {
-	CoinID string `json:"coinId"`
-	Name   string `json:"name"`
-	Rank   int    `json:"rank,omitempty"`
-}
-
 // noRates says why an answer about a coin or provider that is known is empty.
 const noRates = "no_rates"
 
@@ -152,12 +145,4 @@ func decimal(text string) *float64 {
 		return nil
 	}
 	return &n
-}
-
-func alternatives(named query.Named) []Alternative {
-	var all []Alternative
-	for _, c := range named.Alternatives {
-		all = append(all, Alternative{c.ID, c.Name, c.Rank})
-	}
-	return all
 }

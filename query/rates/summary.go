@@ -96,7 +96,7 @@ func (u *Unit) encodeSummary(ix *index, f *filter, v version, r *query.Request) 
 			if e == nil {
 				continue
 			}
-			row, err := u.summaries.Get(e, query.Freshness{}, func() ([]byte, error) { return u.encodePrice(coin, e) })
+			row, err := u.summaries.Get(e, query.Freshness{}, query.OthersKey{}, func() ([]byte, error) { return u.encodePrice(coin, e) })
 			if err != nil {
 				return answer, err
 			}

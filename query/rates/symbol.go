@@ -15,13 +15,13 @@ type SymbolBody struct {
 
 // SymbolRates are the rates of a coin.
 type SymbolRates struct {
-	Symbol       string        `json:"symbol"`
-	CoinID       string        `json:"coinId"`
-	Rates        []Entry       `json:"rates" doc:"By category, rate (the highest first), provider"`
-	Count        int           `json:"count"`
-	Ambiguous    bool          `json:"ambiguous,omitempty" doc:"Other coins have this symbol too"`
-	Alternatives []Alternative `json:"alternatives,omitempty"`
-	Explain      *Explanation  `json:"explain,omitempty"`
+	Symbol       string              `json:"symbol"`
+	CoinID       string              `json:"coinId"`
+	Rates        []Entry             `json:"rates" doc:"By category, rate (the highest first), provider"`
+	Count        int                 `json:"count"`
+	Ambiguous    bool                `json:"ambiguous,omitempty" doc:"The name could mean other coins too"`
+	Alternatives []query.Alternative `json:"alternatives,omitempty"`
+	Explain      *Explanation        `json:"explain,omitempty"`
 }
 
 // coinVersion is what an answer of one coin is made from.
@@ -35,8 +35,8 @@ type coinVersion struct {
 // coinKey names an answer of one coin.
 type coinKey struct {
 	category, provider string
-	// others are told only to those who ask by symbol.
-	ambiguous bool
+	// others are told only to those whose name could mean them.
+	others query.OthersKey
 }
 
 func (u *Unit) bySymbol() query.Endpoint {
@@ -69,7 +69,7 @@ func (u *Unit) getBySymbol(_ context.Context, r *query.Request) (query.Answer, e
 		answer.Simulated = simulated
 		return answer, err
 	}
-	return f.coin.held.Get(v, coinKey{f.category, f.provider, len(f.named.Alternatives) > 0}, func() (query.Answer, error) {
+	return f.coin.held.Get(v, coinKey{f.category, f.provider, f.named.OthersKey()}, func() (query.Answer, error) {
 		body, simulated := u.ratesOf(&f, v, r)
 		answer, err := query.Encode(body)
 		answer.Simulated = simulated
@@ -79,7 +79,7 @@ func (u *Unit) getBySymbol(_ context.Context, r *query.Request) (query.Answer, e
 
 func (u *Unit) ratesOf(f *filter, v coinVersion, r *query.Request) (body SymbolBody, simulated bool) {
 	body.Data = SymbolRates{Symbol: f.coin.symbol, CoinID: f.coin.id, Rates: []Entry{},
-		Ambiguous: len(f.named.Alternatives) > 0, Alternatives: alternatives(f.named)}
+		Ambiguous: len(f.named.Others) > 0, Alternatives: f.named.Alternatives()}
 	for _, e := range f.coin.rates {
 		if f.matches(e) {
 			body.Data.Rates = append(body.Data.Rates, e.tell(u, v.index))

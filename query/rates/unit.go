@@ -78,10 +78,8 @@ func (u *Unit) version(ix *index, r *query.Request, prices bool) version {
 }
 
 var (
-	symbolParam = query.Param{Name: "symbol", In: query.Path, Kind: query.Text, Required: true, MaxLength: 64, Example: "ETH",
-		Doc: "Symbol or coin id, in any letter case. A symbol means the highest ranked coin that has it."}
-	coinFilter = query.Param{Name: "symbol", Kind: query.Text, MaxLength: 64, Example: "ETH",
-		Doc: "Only this coin: symbol or coin id, in any letter case."}
+	symbolParam   = query.CoinParam("symbol", query.Path, "ETH")
+	coinFilter    = query.CoinParam("symbol", query.Query, "ETH")
 	categoryParam = query.Param{Name: "category", Kind: query.Text, Allowed: categories, Example: schemas.RateLending, Doc: "Only this category."}
 	providerParam = query.Param{Name: "provider", Kind: query.Text, MaxLength: 64, Example: "aave-v3", Doc: "Only this provider, by slug."}
 	explainParam  = query.Param{Name: "explain", Kind: query.Flag, Essential: true, Default: "false", Doc: "Adds what each rate was made from, worked out again."}
@@ -123,26 +121,14 @@ func (f *filter) matches(e *rate) bool {
 // prices says whether prices may be in the answer.
 func (f *filter) prices() bool { return f.category == "" || f.category == categoryPrice }
 
-// find turns a symbol or an id into a coin: what prices are known by comes before the whole catalog.
+// find turns a symbol or an id into a coin.
 func (u *Unit) find(ix *index, name string) (*coinRates, query.Named, error) {
-	if named, ok := u.board.Find(name); ok {
-		return ix.coins[named.ID], named, nil
+	named, ok := u.catalog.Snapshot().Find(name)
+	if !ok {
+		return nil, query.Named{}, query.NotFound("no coin has the symbol or id %q", strings.ToValidUTF8(name, "\uFFFD"))
 	}
-	coin := u.catalog.Snapshot().Find(name)
-	if coin == nil {
-		return nil, query.Named{}, query.NotFound("no coin has the symbol or id %q", strings.ToValidUTF8(name, "�"))
-	}
-	named := query.Named{Coin: schemas.Coin{ID: coin.ID, Symbol: coin.Symbol, Name: coin.Name, Rank: coin.Rank}}
-	for _, other := range u.catalog.Snapshot().BySymbol(coin.Symbol) {
-		if other.ID != coin.ID && len(named.Alternatives) < maxAlternatives {
-			named.Alternatives = append(named.Alternatives, schemas.Coin{ID: other.ID, Symbol: other.Symbol, Name: other.Name, Rank: other.Rank})
-		}
-	}
-	if known := ix.coins[coin.ID]; known != nil {
+	if known := ix.coins[named.ID]; known != nil {
 		return known, named, nil
 	}
 	return &coinRates{id: named.ID, symbol: named.Symbol}, named, nil
 }
-
-// maxAlternatives bounds those of one answer: some symbols have hundreds.
-const maxAlternatives = 20

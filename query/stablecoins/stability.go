@@ -17,23 +17,16 @@ const maxEpisodes = 100
 type StabilityBody struct {
 	Entry
 	// These stand in the entry too, and are always there here.
-	PegTarget    float64       `json:"pegTarget" doc:"What one unit of the peg costs in USD"`
-	Deviation    float64       `json:"deviation" doc:"Signed basis points, below the peg negative"`
-	Window       string        `json:"window" example:"30d"`
-	Granularity  string        `json:"granularity" enum:"5m,1h,1d"`
-	History      []Point       `json:"history" doc:"Oldest first; a step without a price is left out"`
-	Episodes     []Episode     `json:"episodes" doc:"Times in the window in which the peg was lost, by the closes of minutes, oldest first"`
-	NativeQuotes []Native      `json:"nativeQuotes" doc:"What each market says, as the last price was made from them"`
-	Ambiguous    bool          `json:"ambiguous,omitempty" doc:"Other coins have this symbol too"`
-	Alternatives []Alternative `json:"alternatives,omitempty"`
-	Meta         Meta          `json:"meta"`
-}
-
-// Alternative is another coin with the same symbol.
-type Alternative struct {
-	CoinID string `json:"coinId"`
-	Name   string `json:"name"`
-	Rank   int    `json:"rank,omitempty"`
+	PegTarget    float64             `json:"pegTarget" doc:"What one unit of the peg costs in USD"`
+	Deviation    float64             `json:"deviation" doc:"Signed basis points, below the peg negative"`
+	Window       string              `json:"window" example:"30d"`
+	Granularity  string              `json:"granularity" enum:"5m,1h,1d"`
+	History      []Point             `json:"history" doc:"Oldest first; a step without a price is left out"`
+	Episodes     []Episode           `json:"episodes" doc:"Times in the window in which the peg was lost, by the closes of minutes, oldest first"`
+	NativeQuotes []Native            `json:"nativeQuotes" doc:"What each market says, as the last price was made from them"`
+	Ambiguous    bool                `json:"ambiguous,omitempty" doc:"Other coins have this symbol too"`
+	Alternatives []query.Alternative `json:"alternatives,omitempty"`
+	Meta         Meta                `json:"meta"`
 }
 
 // Point is the deviation at the end of a step.
@@ -70,7 +63,7 @@ func (u *Unit) stability() query.Endpoint {
 		Method: http.MethodGet, Path: "/api/v1/stablecoins/{symbol}/peg-stability", ID: "getPegStability", Tool: "stablecoin_peg_stability", Tag: tag,
 		Summary:     "How well a stablecoin keeps its peg, now and over time",
 		Description: "The score is 100 less half the mean, 0.3 of the 95th percentile and 0.2 of the newest absolute deviation in basis points, over the minutes of 30 days whatever the window.",
-		Params: []query.Param{{Name: "symbol", In: query.Path, Kind: query.Text, Required: true, MaxLength: 64, Example: "USDT",
+		Params: []query.Param{{Name: "symbol", In: query.Path, Kind: query.Text, Required: true, MaxLength: 128, Example: "USDT",
 			Doc: "Symbol or coin id, in any letter case. A symbol means the largest stablecoin that has it."}, windowParam},
 		Body: StabilityBody{}, NotFound: true, Handle: u.getStability,
 	}
@@ -127,7 +120,7 @@ func (u *Unit) keptOf(ctx context.Context, k *known, r *query.Request) (query.Pe
 }
 
 // find turns a name into a stablecoin: an id comes before a symbol, and of several with the symbol the largest counts.
-func (u *Unit) find(snapshot *query.Snapshot, r *query.Request) (found *known, others []Alternative, err error) {
+func (u *Unit) find(snapshot *query.Snapshot, r *query.Request) (found *known, others []query.Alternative, err error) {
 	name := r.Text("symbol")
 	id, symbol := strings.ToLower(name), strings.ToUpper(name)
 	for _, k := range u.all(snapshot, r.Now) {
@@ -142,12 +135,12 @@ func (u *Unit) find(snapshot *query.Snapshot, r *query.Request) (found *known, o
 	if found != nil {
 		for _, coin := range snapshot.BySymbol(symbol) {
 			if coin.ID != found.id {
-				others = append(others, Alternative{coin.ID, coin.Name, coin.Rank})
+				others = append(others, query.Alternative{CoinID: coin.ID, Name: coin.Name, Rank: coin.Rank})
 			}
 		}
 		return found, others, nil
 	}
-	if coin := snapshot.Find(name); coin != nil {
+	if coin, ok := snapshot.Find(name); ok {
 		return nil, nil, query.NotFound("%s is no stablecoin", coin.ID)
 	}
 	return nil, nil, query.NotFound("no coin has the symbol or id %q", strings.ToValidUTF8(name, "�"))

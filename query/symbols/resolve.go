@@ -3,6 +3,7 @@ package symbols
 import (
 	"context"
 	"net/http"
+	"strconv"
 
 	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/schemas"
@@ -21,7 +22,7 @@ func params(in query.In) []query.Param {
 		{Name: "symbol", In: in, Kind: query.Text, Required: true, MaxLength: maxInput, Example: "XBT",
 			Doc: "What a venue or a person calls a coin: a symbol, a pair, an id, a name or a contract address, in any letter case."},
 		sourceParam(in, in == query.Field),
-		{Name: "price", In: in, Kind: query.Number, Doc: "Price of one unit, in the quote of the context, else in USD: tells coins with one symbol apart."},
+		{Name: "price", In: in, Kind: query.Number, Doc: "Price of one unit, in the quote of the context, else in USD: tells coins with one symbol apart. It comes before a price in the context."},
 		contextParam(in),
 	}
 }
@@ -36,8 +37,8 @@ func sourceParam(in query.In, required bool) query.Param {
 }
 
 func contextParam(in query.In) query.Param {
-	return query.Param{Name: "context", In: in, Kind: query.Hints, Allowed: []string{"exchange", "quote", "platform", "contract", "name"}, Word: "exchange",
-		Doc: "Hints: the exchange, the quote currency, the platform and contract that the coin is issued on, its name. A plain word is an exchange or a quote currency."}
+	return query.Param{Name: "context", In: in, Kind: query.Hints, Allowed: []string{"exchange", "quote", "platform", "contract", "name", hintPrice}, Word: "exchange", Numbers: []string{hintPrice},
+		Doc: "Hints: the exchange, the quote currency, the platform and contract that the coin is issued on, its name, its price. A plain word is an exchange or a quote currency."}
 }
 
 func (u *Unit) resolve() query.Endpoint {
@@ -67,9 +68,7 @@ func (u *Unit) getResolution(_ context.Context, r *query.Request) (query.Answer,
 	}
 	if !answer.Resolved {
 		failed := query.NotFound("no coin is known as %q", answer.Input)
-		if len(answer.Candidates) > 0 {
-			failed.Candidates = answer.Candidates
-		}
+		failed.Candidates = answer.Candidates
 		return query.Answer{}, failed
 	}
 	body, err := query.Encode(answer)
@@ -93,7 +92,7 @@ func (u *Unit) ask(resolver *schemas.Resolver, r *query.Request, symbol string) 
 		quote, req.Context.Exchange = hints["exchange"], ""
 	}
 	reason := ""
-	if price := u.price(r); price > 0 {
+	if price := price(r, hints); price > 0 {
 		if usd, ok := u.usd(resolver.Table, req, quote); ok {
 			req.Price = price * usd
 		} else {
@@ -105,12 +104,16 @@ func (u *Unit) ask(resolver *schemas.Resolver, r *query.Request, symbol string) 
 	return answer
 }
 
-// price is the one given; a batch has none, since its symbols share their hints.
-func (u *Unit) price(r *query.Request) float64 {
-	if !r.Declares("price") {
-		return 0
+// hintPrice is the hint that is a number; a batch has no other price.
+const hintPrice = "price"
+
+// price is the one given, 0 for none.
+func price(r *query.Request, hints map[string]string) float64 {
+	if r.Declares("price") && r.Has("price") {
+		return r.Number("price")
 	}
-	return r.Number("price")
+	hinted, _ := strconv.ParseFloat(hints[hintPrice], 64) // the declaration has checked it
+	return hinted
 }
 
 // isQuote says that a plain word names what markets are quoted in.

@@ -9,18 +9,19 @@ import (
 
 // Resolution is which coin a symbol means. It has the fields of both documented forms.
 type Resolution struct {
-	Input      string      `json:"input" doc:"As it was asked"`
-	Resolved   bool        `json:"resolved"`
-	CatalogID  string      `json:"catalogId,omitempty" doc:"Canonical id of the coin"`
-	CoinID     string      `json:"coinId,omitempty" doc:"The same as catalogId"`
-	Symbol     string      `json:"symbol,omitempty" doc:"The coin's own, in upper case"`
-	Name       string      `json:"name,omitempty"`
-	Confidence *int        `json:"confidence,omitempty" minimum:"0" maximum:"100" doc:"Percent"`
-	Method     string      `json:"method,omitempty" enum:"manual_override,provider_mapping,exchange_mapping,unique_symbol,price_context,coin_database,market_cap_ranking,catalog_search"`
-	Units      float64     `json:"units,omitempty" doc:"How many of the coin one unit of the symbol is, where it is not one: 1000 for 1000SHIB"`
-	Fiat       string      `json:"fiat,omitempty" doc:"Code of the currency that the symbol names, which is no coin"`
-	Reason     string      `json:"reason,omitempty" enum:"no_rate" doc:"no_rate: the price counted for nothing, since the quote of the context cannot be converted to USD now"`
-	Candidates []Candidate `json:"candidates,omitempty" doc:"What came into question, the best first"`
+	Input      string  `json:"input" doc:"As it was asked"`
+	Resolved   bool    `json:"resolved"`
+	CatalogID  string  `json:"catalogId,omitempty" doc:"Canonical id of the coin"`
+	CoinID     string  `json:"coinId,omitempty" doc:"The same as catalogId"`
+	Symbol     string  `json:"symbol,omitempty" doc:"The coin's own, in upper case"`
+	Name       string  `json:"name,omitempty"`
+	Confidence *int    `json:"confidence,omitempty" minimum:"0" maximum:"100" doc:"Percent"`
+	Method     string  `json:"method,omitempty" enum:"manual_override,provider_mapping,exchange_mapping,unique_symbol,price_context,coin_database,market_cap_ranking,catalog_search"`
+	Units      float64 `json:"units,omitempty" doc:"How many of the coin one unit of the symbol is, where it is not one: 1000 for 1000SHIB"`
+	Fiat       string  `json:"fiat,omitempty" doc:"Code of the currency that the symbol names, which is no coin"`
+	Reason     string  `json:"reason,omitempty" enum:"no_rate" doc:"no_rate: the price counted for nothing, since the quote of the context cannot be converted to USD now"`
+	// Candidates are nil where they are not told.
+	Candidates []Candidate `json:"candidates,omitzero" required:"false" doc:"What came into question, the best first"`
 }
 
 // Candidate is a coin that came into question.
@@ -84,7 +85,7 @@ type Mapping struct {
 }
 
 func describe(input string, got schemas.ResolvedSymbol) Resolution {
-	answer := Resolution{Input: strings.ToValidUTF8(input, "\uFFFD"), Method: string(got.Method), Confidence: &got.Confidence, Fiat: got.Fiat}
+	answer := Resolution{Input: strings.ToValidUTF8(input, "\uFFFD"), Method: string(got.Method), Confidence: &got.Confidence, Fiat: got.Fiat, Candidates: []Candidate{}}
 	if got.Units != 1 {
 		answer.Units = got.Units
 	}

@@ -17,7 +17,7 @@ import (
 func TestWhoJoinsAfterABacklogIsToldItsEnd(t *testing.T) {
 	waiting := "reading prices.v1 to its end"
 	hub, err := NewHub(DefaultConfig(), Deps{
-		Board: query.NewBoard(schemas.Coins()), Waiting: func() string { return waiting }, Now: time.Now,
+		Board: query.NewBoard(schemas.Coins()), Catalog: query.NewCatalog(schemas.Coins()), Waiting: func() string { return waiting }, Now: time.Now,
 		Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

@@ -29,6 +29,8 @@ type DayAgo interface {
 type Deps struct {
 	// Board holds the prices; it must be given each record before the hub is.
 	Board *query.Board
+	// Catalog tells which coin a name means.
+	Catalog *query.Catalog
 	// DayAgo adds the change over 24 hours to each price; nil leaves it out.
 	DayAgo DayAgo
 	// Waiting says why prices cannot be told yet; empty when they can.

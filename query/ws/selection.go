@@ -36,15 +36,16 @@ func everything(board *query.Board) selection {
 	return s
 }
 
-// find returns the ranks that symbols or coin ids mean, and the names that mean nothing.
-func find(board *query.Board, names []string) (ranks []int, unknown []string) {
+// find returns the ranks of the coins that names mean, as in all other operations, and the names that mean no coin which
+// venues are read for.
+func find(snapshot *query.Snapshot, names []string) (ranks []int, unknown []string) {
 	for _, name := range names {
-		named, ok := board.Find(strings.TrimSpace(name))
-		if !ok {
+		named, ok := snapshot.Find(strings.TrimSpace(name))
+		if !ok || named.Own.Rank == 0 {
 			unknown = append(unknown, name)
 			continue
 		}
-		ranks = append(ranks, named.Rank)
+		ranks = append(ranks, named.Own.Rank)
 	}
 	return ranks, unknown
 }

@@ -411,7 +411,7 @@ func (h *Hub) choose(s *subscriber, m *message) bool {
 		// Ticks are whole seconds: an interval between two of them waits for the later one.
 		interval = int64((min(time.Duration(min(ms, 1e9))*time.Millisecond, maxInterval) + time.Second - 1) / time.Second)
 	}
-	ranks, unknown := find(h.deps.Board, m.Symbols)
+	ranks, unknown := find(h.deps.Catalog.Snapshot(), m.Symbols)
 	if len(unknown) > 0 && !h.refuse(s, "no coin has the symbol or id "+strings.Join(unknown, ", ")) {
 		return false
 	}

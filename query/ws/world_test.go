@@ -79,7 +79,7 @@ func newWorld(t testing.TB, change func(*setup)) *world {
 	}
 	registry := prometheus.NewRegistry()
 	log := slog.New(slog.DiscardHandler)
-	if w.hub, err = NewHub(set.stream, Deps{Board: w.board, DayAgo: &w.ago, Waiting: ready, Now: now, Metrics: registry, Log: log}); err != nil {
+	if w.hub, err = NewHub(set.stream, Deps{Board: w.board, Catalog: query.NewCatalog(set.coins), DayAgo: &w.ago, Waiting: ready, Now: now, Metrics: registry, Log: log}); err != nil {
 		t.Fatal(err)
 	}
 	cfg := query.DefaultConfig()

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs the tools that hold the API against its document: those of npm beside this file, schemathesis into a virtual
-# environment in the user's cache folder, once. Without npm or Python it says so and succeeds: these tests are
-# then skipped.
+# Installs the tools that hold what is answered against what others make of it: those of npm beside this file, schemathesis and
+# libraries that read files of SQL answers into virtual environments in the user's cache folder, once. Without npm or
+# Python it says so and succeeds: these tests are then skipped.
 set -euo pipefail
 cd "$(dirname "$0")"
 cache=${XDG_CACHE_HOME:-$HOME/.cache}
@@ -14,19 +14,27 @@ elif [ package-lock.json -nt node_modules/.installed ]; then
   touch node_modules/.installed
 fi
 
-# Named after what is in it.
-if command -v sha256sum >/dev/null; then sum=$(sha256sum <requirements.txt); else sum=$(shasum -a 256 <requirements.txt); fi
-folder=$cache/marketlog/contract-${sum:0:12}
-[ -d "$folder" ] && exit 0
 if ! command -v python3 >/dev/null; then
-  echo "contract: no python3 on PATH: the test with schemathesis will be skipped" >&2
+  echo "contract: no python3 on PATH: the tests with schemathesis and with readers of files will be skipped" >&2
   exit 0
 fi
 mkdir -p "$cache/marketlog"
-staging=$folder.$$
+
+staging=
 trap 'rm -rf "$staging"' EXIT
-echo "contract: installing schemathesis into $folder"
-python3 -m venv "$staging"
-"$staging/bin/pip" install -q --disable-pip-version-check -r requirements.txt
-# A rename, so that a broken installation never looks complete; it is run as a module, for its scripts name the old folder.
-[ -d "$folder" ] || mv "$staging" "$folder"
+
+# environment NAME REQUIREMENTS makes a virtual environment, which is named after what is in it.
+environment() {
+  local sum folder
+  if command -v sha256sum >/dev/null; then sum=$(sha256sum <"$2"); else sum=$(shasum -a 256 <"$2"); fi
+  folder=$cache/marketlog/$1-${sum:0:12}
+  [ -d "$folder" ] && return
+  staging=$folder.$$
+  echo "contract: installing $2 into $folder"
+  python3 -m venv "$staging"
+  "$staging/bin/pip" install -q --disable-pip-version-check -r "$2"
+  # A rename, so that a broken installation never looks complete; what is in it is run as a module, for its scripts name the old folder.
+  [ -d "$folder" ] || mv "$staging" "$folder"
+}
+environment contract requirements.txt
+environment readers readers.txt

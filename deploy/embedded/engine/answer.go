@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -59,7 +60,7 @@ func (e *Engine) answer(ctx context.Context, p *pool, q *request) (*answer, erro
 	if p.fixed && q.shape.selects() {
 		s, err := e.startPiped(ctx, p, m, q)
 		if err != nil {
-			return nil, err
+			return nil, suggest(q.outputFormat(), err)
 		}
 		a := e.compose(q)
 		if s.whole { // of a longer one nothing is known yet
@@ -79,6 +80,22 @@ func (e *Engine) answer(ctx context.Context, p *pool, q *request) (*answer, erro
 	}
 	a.frame(s.length(), s)
 	return a, nil
+}
+
+// special are formats that write no rows of any kind by themselves: they need a schema, a template or one certain column, or are the
+// frame of a protocol.
+var special = []string{
+	"AvroConfluent", "CapnProto", "CustomSeparated", "GeoJSON", "Hash", "MySQLWire", "Npy", "PNG", "PostgreSQLWire", "Prometheus", "Protobuf",
+	"ProtobufList", "ProtobufSingle", "RawBLOB", "Template",
+}
+
+// suggest adds to the failure of a statement in a special format which formats hold any rows.
+func suggest(format string, err error) error {
+	var ex *Exception
+	if !slices.Contains(special, format) || !errors.As(err, &ex) {
+		return err
+	}
+	return &Exception{Code: ex.Code, Message: ex.Message + " Any rows fit into Parquet, ArrowStream, JSONEachRow and CSVWithNames."}
 }
 
 // frame makes output the body of the answer.

@@ -30,7 +30,8 @@ var unwritable = []string{
 	"Prometheus", "AvroConfluent",
 }
 
-// In every format the engine has, an answer is the same bytes as the engine's own single result, or an error.
+// In every format the engine has, an answer is the same bytes as the engine's own single result, or an error that says which
+// formats to use.
 func TestEveryFormatIsWhole(t *testing.T) {
 	e := openEngine(t)
 	server := analysts(t, e)
@@ -49,6 +50,9 @@ func TestEveryFormatIsWhole(t *testing.T) {
 			status, _, got := ask(t, server, query, "output_format_write_statistics", "0")
 			switch {
 			case wantErr != nil && status != 200:
+				if !strings.Contains(got, "Any rows fit into Parquet") {
+					t.Errorf("%s of %d rows is refused without a word on what to use: %s", format, rows, got)
+				}
 			case wantErr != nil && slices.Contains(unwritable, format):
 			case status == 200 && timed(format) && strings.Count(got, "69999") == strings.Count(want, "69999"):
 			case format == "Raw" && rows == 0 && status == 200 && got == "": // the engine's single result is "''," then
