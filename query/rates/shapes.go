@@ -16,7 +16,7 @@ const (
 
 // Entry is what a provider pays or asks for a coin, or the price that an exchange tells.
 type Entry struct {
-	ID             string    `json:"id" example:"defillama-yields:lending:aa70268e-4b52-42bf-a116-608b370f9501" doc:"The same for this rate in every answer, and of no other: source:category:pool, of a price provider:price:providerSymbol"`
+	ID             string    `json:"id" example:"defillama-yields|lending|aa70268e-4b52-42bf-a116-608b370f9501" doc:"The same for this rate in every answer, and of no other: source|category|pool, which is key in v_rates; of a price provider|price|providerSymbol"`
 	Provider       string    `json:"provider" example:"aave-v3"`
 	ProviderName   string    `json:"providerName,omitempty" example:"Aave V3"`
 	Symbol         string    `json:"symbol" example:"ETH"`
@@ -110,8 +110,8 @@ func (e *rate) tell(u *Unit, ix *index) Entry {
 }
 
 // rateID names a rate by what a source calls it, so it stays when the provider's name, its coin or anything that is told of it
-// changes. Slugs and categories have no colon.
-func rateID(source, category, pool string) string { return source + ":" + category + ":" + pool }
+// changes. It is the key of v_rates; slugs and categories have no bar.
+func rateID(source, category, pool string) string { return source + "|" + category + "|" + pool }
 
 func metadata(e *eventsv1.RateEntry) *Metadata {
 	said := e.Said
