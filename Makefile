@@ -61,7 +61,7 @@ chaos: build kafka ## 1,000 kills, detached; resumes, and appends seed and steps
 	  echo "chaos: running as process group $$! (kill -- -$$! ends it), writing bin/chaos.log and bin/chaos.jsonl"
 
 hour: build ## An hour of simulated time, up to sixty times as fast, with faults; then every view is folded again and compared
-	MARKETLOG_HOUR=$${MARKETLOG_HOUR:-60m} go test -run '^TestReplayEqualsAnAcceleratedRunWithFaults$$' -count 1 -timeout 2h -v ./deploy
+	MARKETLOG_HOUR=$${MARKETLOG_HOUR:-60m} go test -run '^TestReplayEqualsAnAcceleratedRunWithFaults$$' -count 1 -timeout 2h -v ./deploy/e2e
 
 seeds: ## Folds of log minutes on a hundred more random logs each, beside their oracles and begun again at any minute
 	MARKETLOG_SEEDS=$${MARKETLOG_SEEDS:-100} go test -count 1 -timeout 2h ./processors/apy ./processors/earn ./processors/defi ./processors/markets
@@ -69,7 +69,7 @@ seeds: ## Folds of log minutes on a hundred more random logs each, beside their 
 
 soak: engine ## An hour of random SQL statements, named where they end their process (LEARN=1 keeps what ran); ten minutes of hostile ones beside the demo
 	MARKETLOG_SOAK=$${MARKETLOG_SOAK:-1h} go test -run '^TestRandomStatements$$' -count 1 -timeout 3h -v ./deploy/embedded/sqlport $(if $(LEARN),-learn)
-	MARKETLOG_BESIDE=$${MARKETLOG_BESIDE:-10m} go test -run '^TestDemoGoesOnBesideStatements$$' -count 1 -timeout 1h -v ./deploy
+	MARKETLOG_BESIDE=$${MARKETLOG_BESIDE:-10m} go test -run '^TestDemoGoesOnBesideStatements$$' -count 1 -timeout 1h -v ./deploy/e2e
 
 fuzz: engine ## Guided fuzzing: every decoder of outside bytes, and the REST and MCP doors, a minute each
 	grep -rE --include='*_test.go' '^func Fuzz' producers query schemas stream deploy | sed -E 's,/[^/]+:func (Fuzz[A-Za-z]+).*, \1,' | \
@@ -96,7 +96,7 @@ promtool:
 	tools/promtool/fetch.sh
 
 rules: promtool ## Check the alerts and run their unit tests, by Prometheus' own promtool
-	go test -run '^TestAlerts|^TestEveryAlert' -count 1 -v ./deploy
+	go test -run '^TestAlerts|^TestEveryAlert' -count 1 -v ./deploy/e2e
 
 $(BUF): tools/package.json tools/package-lock.json
 	cd tools && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error

@@ -88,7 +88,7 @@ func TestLayoutRuleTellsImportsApart(t *testing.T) {
 		{"deploy/embedded/engine", "github.com/ebitengine/purego", true},
 		{"stream/history", "github.com/ebitengine/purego", false},
 		{"processors/candles", "math/rand", false},
-		{"deploy", module + "/query/ws", true},
+		{"deploy/roles", module + "/query/ws", true},
 		{"", module + "/deploy", true},
 	} {
 		err := checkImport(test.from, test.imported)
@@ -106,7 +106,7 @@ func TestLayoutRuleTellsImportsApart(t *testing.T) {
 		{"processors/median", module + "/processors/foldtest", true},
 		{"processors", module + "/deploy/embedded/enginetest", true},
 		{"processors", module + "/deploy/chaos/oracle", true},
-		{"processors", module + "/deploy", false},
+		{"processors", module + "/deploy/instance", false},
 		{"processors", module + "/query/querytest", false},
 		{"query/charts", module + "/stream/history", true},
 		{"query/charts", module + "/query/coins", true},
@@ -163,13 +163,25 @@ func checkImport(from, imported string) error {
 	return nil
 }
 
+// floors are the packages of deploy that join the other folders, each with its floor: they import those of lower floors, and
+// whatever they need of the other folders.
+var floors = map[string]int{
+	"deploy/cli": 5, "deploy/roles": 4, "deploy/operations": 3, "deploy/instance": 2, "deploy/admin": 1, "deploy/config": 1, "deploy/supervise": 1,
+	"deploy/deploytest": 2,
+}
+
 func checkOwnImport(from, to string) error {
 	folder, unit, inUnit := strings.Cut(from, "/")
 	unit, _, _ = strings.Cut(unit, "/")
 	switch {
 	case within(to, "schemas"):
 		return nil
-	case folder == "" || from == "deploy":
+	case folder == "":
+		return nil
+	case floors[from] > 0:
+		if floors[to] >= floors[from] {
+			return errors.New("packages of deploy import those beneath them only: cli, roles, operations, instance, then admin, config and supervise")
+		}
 		return nil
 	case folder == "schemas":
 		return errors.New("schemas import nothing of ours")
@@ -224,8 +236,12 @@ var harnesses = []string{"deploy/embedded/enginetest", "deploy/chaos/oracle"}
 var timing = map[string]string{
 	"Pace.Join": "patience", "Pace.Wait": "patience", "Pace.behind": "patience", "Pace.reached": "patience",
 	"Replay.Run": "how long a replay took", "Replay.awaitLive": "patience", "Replay.meter": "the rate shown", "meter.tell": "the rate shown",
-	"Replay.control":  "a time that a broker does not expire, for a topic that has none yet",
-	"sinkMember.take": "when a batch is due", "sinkMember.Due": "when a batch is due", "insist": "pauses between tries",
+	"Replay.control":     "a time that a broker does not expire, for a topic that has none yet",
+	"foldMetrics.folded": "how long a batch took, for a metric", "foldMetrics.closed": "how long a batch took, for a metric",
+	"Minutes.fold": "how long a batch took, for a metric", "Seconds.fold": "how long a batch took, for a metric",
+	"worker.run": "how long a batch took, for a metric", "sinkWriter.write": "how long an insert took, for a metric",
+	"sinkWriter.cache": "how long the cache took, for a metric",
+	"sinkMember.take":  "when a batch is due", "sinkMember.Due": "when a batch is due", "insist": "pauses between tries",
 }
 
 // A processor that reads a clock gives another result on every replay.

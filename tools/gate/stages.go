@@ -12,11 +12,11 @@ import (
 // slow are the tests that `make test` leaves out, by package. The go command skips by name alone, so each name is unique in
 // the repository.
 var slow = map[string][]string{
-	"deploy": {
-		"TestDemoDocumentSuitsTools", "TestDemoServesTheExamples", "TestDemoWithstandsSchemathesis", "TestFaultyVenueHarmsNoOther",
-		"TestImages", "TestMergedRecordingsAgreeWithAnIndependentCalculation", "TestReplayEqualsAnAcceleratedRunWithFaults",
-		"TestReplayOfARunningInstance", "TestStartReadsWhatChartsShow", "TestThousandPastPricesAreExplained",
-		"TestAcceleratedRunFallsToRealTime",
+	"deploy/cli": {"TestAcceleratedRunFallsToRealTime", "TestFaultyVenueHarmsNoOther", "TestStartReadsWhatChartsShow"},
+	"deploy/e2e": {
+		"TestDemoDocumentSuitsTools", "TestDemoServesTheExamples", "TestDemoWithstandsSchemathesis", "TestImages",
+		"TestMergedRecordingsAgreeWithAnIndependentCalculation", "TestReplayEqualsAnAcceleratedRunWithFaults",
+		"TestReplayOfARunningInstance", "TestThousandPastPricesAreExplained",
 	},
 	"deploy/chaos":           {"TestKillLosesNothing", "TestKillNeverTurnsBackTheCache", "TestKillSplitLosesNothing"},
 	"deploy/chaos/oracle":    {"TestPlantedMarketFaultsAreFound", "TestReferenceViewsEqualTheOracle"},
@@ -55,7 +55,7 @@ var nightly = map[string][]string{
 var forgiven = map[string]string{
 	"producers TestServeBenchmarks":                    "a process for benchmarks, no test",
 	"vulnerabilities govulncheck":                      "the vulnerability database cannot be reached from everywhere; nothing is known then",
-	"deploy TestImages":                                "a machine that is laid out otherwise than the base image, or forbids to mount",
+	"deploy/e2e TestImages":                            "a machine that is laid out otherwise than the base image, or forbids to mount",
 	"deploy/embedded/sqlport TestTheProcessIsConfined": "only Linux confines processes",
 }
 

@@ -1,0 +1,268 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/marketlog/marketlog/deploy/admin"
+	"github.com/marketlog/marketlog/deploy/config"
+	"github.com/marketlog/marketlog/deploy/embedded/engine"
+	"github.com/marketlog/marketlog/deploy/operations"
+	"github.com/marketlog/marketlog/schemas"
+	"github.com/marketlog/marketlog/stream"
+)
+
+// finding is one thing that the doctor looked at.
+type finding struct {
+	Check string `json:"check"`
+	// Verdict is ok, warning or failed.
+	Verdict string `json:"verdict"`
+	Says    string `json:"says"`
+	Remedy  string `json:"remedy,omitempty"`
+}
+
+func (a *App) doctorCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Look for what keeps an instance from working; exit 1 if something does",
+		Args:  cobra.NoArgs,
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		inJSON, err := asJSON(cmd)
+		if err != nil {
+			return err
+		}
+		failed := false
+		for _, f := range a.examine(cmd) {
+			failed = failed || f.Verdict == "failed"
+			if inJSON {
+				if err := a.printJSON(f); err != nil {
+					return err
+				}
+				continue
+			}
+			fmt.Fprintf(a.Stdout, "%-8s %-14s %s\n", f.Verdict, f.Check, f.Says)
+			if f.Remedy != "" {
+				fmt.Fprintf(a.Stdout, "%-8s %-14s → %s\n", "", "", f.Remedy)
+			}
+		}
+		if failed {
+			return errReported
+		}
+		return nil
+	}
+	config.AddConfigFlags(cmd.Flags())
+	addOutputFlag(cmd.Flags())
+	return cmd
+}
+
+func (a *App) examine(cmd *cobra.Command) []finding {
+	cfg, _, err := a.load(cmd)
+	if err != nil {
+		return []finding{{"configuration", "failed", err.Error(), "`marketlog config print` shows where each setting comes from"}}
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), 30*time.Second)
+	defer cancel()
+	found := []finding{{Check: "configuration", Verdict: "ok", Says: "right"}}
+	found = append(found, examineMachine(cfg)...)
+	info, ok, err := admin.RunningInstance(cfg.DataDir)
+	switch {
+	case err != nil:
+		found = append(found, finding{"instance", "failed", err.Error(), ""})
+	case ok:
+		found = append(found, examineRunning(ctx, cfg, info)...)
+		found = append(found, examineSealed(cfg)...)
+		found = append(found, examineTables(cmd.Context(), cfg, info)...)
+	default:
+		found = append(found, finding{"instance", "ok", "none is running on " + cfg.DataDir, ""})
+		found = append(found, examineEngine(cfg)...)
+		found = append(found, examinePorts(cfg)...)
+		found = append(found, examineLog(cfg)...)
+	}
+	for i, list := range [][]string{cfg.Kafka.Brokers, cfg.ClickHouse.Addr, cfg.Redis.Addr} {
+		for _, addr := range list {
+			found = append(found, examineServer(ctx, []string{"kafka.brokers", "clickhouse.addr", "redis.addr"}[i], addr))
+		}
+	}
+	return found
+}
+
+// comfortable is the free space that the embedded log and some weeks of views want.
+const comfortable = 10 << 30
+
+// minFiles is how many files the embedded log and engine keep open, and some hundreds of connections.
+const minFiles = 4096
+
+func examineMachine(cfg config.Config) (found []finding) {
+	existing := cfg.DataDir
+	for {
+		if _, err := os.Stat(existing); err == nil || filepath.Dir(existing) == existing {
+			break
+		}
+		existing = filepath.Dir(existing)
+	}
+	if err := unix.Access(existing, unix.W_OK); err != nil {
+		found = append(found, finding{"data directory", "failed", existing + " is not writable: " + err.Error(), "choose another --data-dir"})
+	} else {
+		found = append(found, finding{"data directory", "ok", cfg.DataDir, ""})
+	}
+	var disk unix.Statfs_t
+	if err := unix.Statfs(existing, &disk); err == nil {
+		free := int64(disk.Bavail) * int64(disk.Bsize)
+		says := fmt.Sprintf("%.1f GiB free", float64(free)/(1<<30))
+		switch {
+		case free < cfg.Retention.LogBytes:
+			found = append(found, finding{"disk", "failed", says, fmt.Sprintf("the log alone takes %.1f GiB: free some, or lower retention.log_bytes", float64(cfg.Retention.LogBytes)/(1<<30))})
+		case free < comfortable:
+			found = append(found, finding{"disk", "warning", says, "some weeks of views take about 10 GiB"})
+		default:
+			found = append(found, finding{"disk", "ok", says, ""})
+		}
+	}
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err == nil {
+		f := finding{"open files", "ok", fmt.Sprintf("%d allowed", files.Cur), ""}
+		if files.Cur < minFiles {
+			f.Verdict, f.Remedy = "warning", fmt.Sprintf("allow %d: ulimit -n %d", minFiles, minFiles)
+		}
+		found = append(found, f)
+	}
+	found = append(found, finding{"program", "ok", fmt.Sprintf("%s on %s/%s, %d processors", operations.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU()), ""})
+	return found
+}
+
+// examineEngine looks for what a start would load. A running instance has loaded its own: whoever asks may have another
+// home, in which there is none.
+func examineEngine(cfg config.Config) []finding {
+	if len(cfg.ClickHouse.Addr) > 0 {
+		return nil
+	}
+	path, err := engine.Find(cfg.ClickHouse.Library)
+	if err != nil {
+		return []finding{{"engine", "failed", err.Error(), "run `make engine`, or name a server in clickhouse.addr"}}
+	}
+	return []finding{{"engine", "ok", path, ""}}
+}
+
+func examineRunning(ctx context.Context, cfg config.Config, info admin.RunInfo) (found []finding) {
+	found = append(found, finding{"instance", "ok", fmt.Sprintf("process %d since %s", info.PID, info.Started.Format(time.RFC3339)), ""})
+	if cfg.TLS.Cert != "" && info.MetricsListen != "" {
+		info.Listen = "" // its certificate is for a name, and the metrics' address says the same
+	}
+	for _, addr := range []string{info.Listen, info.MetricsListen} {
+		if addr != "" {
+			found = append(found, examineReadiness(ctx, addr))
+		}
+	}
+	if len(info.Kafka) == 0 { // an engine alone
+		return found
+	}
+	log, err := cfg.StreamConfig(info.Kafka)
+	if err != nil {
+		return append(found, finding{"log", "failed", err.Error(), ""})
+	}
+	client, err := log.NewClient()
+	if err != nil {
+		return append(found, finding{"log", "failed", err.Error(), ""})
+	}
+	defer client.Close()
+	faults, err := stream.CheckTopics(ctx, client, schemas.Topics, cfg.TopicConfigs())
+	switch {
+	case err != nil:
+		return append(found, finding{"log", "failed", err.Error(), ""})
+	case len(faults) == 0:
+		return append(found, finding{"log", "ok", fmt.Sprintf("%d topics are as the topic table says", len(schemas.Topics)), ""})
+	}
+	for _, fault := range faults {
+		f := finding{"log", "failed", fault.Error(), ""}
+		if setting := (*stream.TopicConfigError)(nil); errors.As(fault, &setting) {
+			f.Verdict = "warning"
+		}
+		found = append(found, f)
+	}
+	return found
+}
+
+func examineReadiness(ctx context.Context, addr string) finding {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	url := "http://" + addr + "/readyz"
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return finding{"readiness", "failed", err.Error(), ""}
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return finding{"readiness", "failed", err.Error(), "its log says more"}
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		says := fmt.Sprintf("%s answers %s", url, answer.Status)
+		if parts := missingParts(io.LimitReader(answer.Body, 1<<20)); len(parts) > 0 {
+			says += ": " + strings.Join(parts, "; ")
+		}
+		return finding{"readiness", "warning", says, "it is catching up, or waits for what is named"}
+	}
+	return finding{"readiness", "ok", url, ""}
+}
+
+// missingParts are what an answer of /readyz names, of the address of REST or of that of the metrics, in a fixed order.
+func missingParts(body io.Reader) (parts []string) {
+	var answer struct {
+		Missing map[string][]string `json:"missing"`
+		Error   struct {
+			Errors map[string][]string `json:"errors"`
+		} `json:"error"`
+	}
+	if json.NewDecoder(body).Decode(&answer) != nil {
+		return nil // it is somebody else's
+	}
+	for _, missing := range []map[string][]string{answer.Missing, answer.Error.Errors} {
+		for _, part := range slices.Sorted(maps.Keys(missing)) {
+			parts = append(parts, part+": "+strings.Join(missing[part], ", "))
+		}
+	}
+	return parts
+}
+
+func examinePorts(cfg config.Config) (found []finding) {
+	for _, p := range []struct{ key, addr string }{
+		{"listen", cfg.Listen}, {"metrics_listen", cfg.MetricsListen}, {"sql_listen", cfg.SQLListen}, {"kafka.listen", cfg.Kafka.Listen},
+	} {
+		if p.addr == "" || p.key == "kafka.listen" && len(cfg.Kafka.Brokers) > 0 {
+			continue
+		}
+		listener, err := net.Listen("tcp", p.addr)
+		if err != nil {
+			found = append(found, finding{p.key, "failed", err.Error(), "choose another address"})
+			continue
+		}
+		_ = listener.Close()
+		found = append(found, finding{p.key, "ok", p.addr + " is free", ""})
+	}
+	return found
+}
+
+func examineServer(ctx context.Context, key, addr string) finding {
+	conn, err := (&net.Dialer{Timeout: 3 * time.Second}).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return finding{key, "failed", err.Error(), "start it, or correct " + key}
+	}
+	_ = conn.Close()
+	return finding{key, "ok", addr + " accepts connections", ""}
+}

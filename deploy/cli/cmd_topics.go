@@ -1,0 +1,240 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/marketlog/marketlog/deploy/config"
+	"github.com/marketlog/marketlog/deploy/instance"
+	"github.com/marketlog/marketlog/processors/quotes"
+	"github.com/marketlog/marketlog/schemas"
+	"github.com/marketlog/marketlog/stream"
+)
+
+func (a *App) topicsCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "topics", Short: "Look at the log"}
+	add := func(c *cobra.Command, run func(ctx context.Context, t topics, args []string) error) *cobra.Command {
+		c.RunE = func(cmd *cobra.Command, args []string) error { return a.onTopics(cmd, args, run) }
+		config.AddInstanceFlags(c.Flags())
+		addOutputFlag(c.Flags())
+		cmd.AddCommand(c)
+		return c
+	}
+	add(&cobra.Command{Use: "list", Short: "List the topics and what they hold", Args: cobra.NoArgs}, listTopics)
+	add(&cobra.Command{Use: "lag", Short: "Show how far each group is behind", Args: cobra.NoArgs}, topicLag)
+	add(&cobra.Command{Use: "check", Short: "Compare the broker with the topic table; exit 1 if they differ", Args: cobra.NoArgs}, checkTopics)
+
+	var o tailOptions
+	tail := add(&cobra.Command{Use: "tail TOPIC", Short: "Print records", Args: cobra.ExactArgs(1)},
+		func(ctx context.Context, t topics, args []string) error { return t.tail(ctx, args[0], o) })
+	tail.Flags().StringVar(&o.from, "from", "", "start, end, a time (RFC 3339) or an offset; default: the newest records")
+	tail.Flags().Int64VarP(&o.count, "count", "n", 10, "without --from: `N` newest records of each partition; else: stop after N in all, 0 for no end")
+	tail.Flags().Int32Var(&o.partition, "partition", -1, "only this partition")
+	tail.Flags().BoolVar(&o.all, "all", false, "clock records too, which forward the time and hold nothing else")
+	tail.Flags().BoolVarP(&o.follow, "follow", "f", false, "wait for more at the end")
+	cmd.AddCommand(a.topicSchemaCommand())
+	return cmd
+}
+
+// topics is what the sub-commands work with.
+type topics struct {
+	*App
+	cfg    config.Config
+	log    stream.Config
+	client *kgo.Client
+	admin  *kadm.Client
+	inJSON bool
+}
+
+func (a *App) onTopics(cmd *cobra.Command, args []string, run func(context.Context, topics, []string) error) (err error) {
+	inJSON, err := asJSON(cmd)
+	if err != nil {
+		return err
+	}
+	cfg, _, err := a.load(cmd)
+	if err != nil {
+		return err
+	}
+	log, done, err := a.openLog(cmd.Context(), cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	client, err := log.NewClient()
+	if err != nil {
+		return fmt.Errorf("connecting to the log: %w", err)
+	}
+	defer client.Close()
+	return run(cmd.Context(), topics{a, cfg, log, client, kadm.NewClient(client), inJSON}, args)
+}
+
+// topicRow is one topic as `topics list` shows it.
+type topicRow struct {
+	Topic      string `json:"topic"`
+	Message    string `json:"message,omitempty"` // empty: not ours
+	Key        string `json:"key,omitempty"`
+	Partitions int    `json:"partitions"`
+	// Offsets is how many offsets are kept. Pulses and other clock records have offsets too, and a compacted topic has
+	// fewer records.
+	Offsets int64 `json:"offsets"`
+	Written int64 `json:"written"`
+	Bytes   int64 `json:"bytes"`
+}
+
+func listTopics(ctx context.Context, t topics, _ []string) error {
+	details, err := t.admin.ListTopics(ctx)
+	if err != nil {
+		return fmt.Errorf("listing topics: %w", err)
+	}
+	if len(details) == 0 {
+		return nil
+	}
+	starts, err := t.admin.ListStartOffsets(ctx, details.Names()...)
+	if err != nil {
+		return fmt.Errorf("listing offsets: %w", err)
+	}
+	ends, err := t.admin.ListEndOffsets(ctx, details.Names()...)
+	if err != nil {
+		return fmt.Errorf("listing offsets: %w", err)
+	}
+	sizes := make(map[string]int64)
+	// Not every broker tells its sizes; the rest of the list is worth showing.
+	if dirs, err := t.admin.DescribeAllLogDirs(ctx, nil); err == nil {
+		dirs.Each(func(dir kadm.DescribedLogDir) {
+			dir.Topics.Each(func(p kadm.DescribedLogDirPartition) { sizes[p.Topic] += p.Size })
+		})
+	}
+	var rows []topicRow
+	for _, detail := range details.Sorted() {
+		row := topicRow{Topic: detail.Topic, Partitions: len(detail.Partitions), Bytes: sizes[detail.Topic]}
+		if known, err := schemas.TopicNamed(detail.Topic); err == nil {
+			row.Message, row.Key = known.Message, known.Key
+		}
+		for p := range detail.Partitions {
+			start, _ := starts.Lookup(detail.Topic, p)
+			end, _ := ends.Lookup(detail.Topic, p)
+			row.Offsets += end.Offset - start.Offset
+			row.Written += end.Offset
+		}
+		rows = append(rows, row)
+	}
+	if t.inJSON {
+		for _, row := range rows {
+			if err := t.printJSON(row); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	table := tabwriter.NewWriter(t.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "TOPIC\tPARTITIONS\tOFFSETS\tWRITTEN\tBYTES\tKEY\tMESSAGE")
+	for _, r := range rows {
+		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%s\t%s\n", r.Topic, r.Partitions, r.Offsets, r.Written, r.Bytes, r.Key, r.Message)
+	}
+	return table.Flush()
+}
+
+// lagRow is how far one group is behind on one partition.
+type lagRow struct {
+	Group     string `json:"group"`
+	State     string `json:"state"`
+	Topic     string `json:"topic"`
+	Partition int32  `json:"partition"`
+	// Committed is -1 where nothing is committed yet. It and Lag are missing where Lock is set.
+	Committed *int64 `json:"committed,omitempty"`
+	End       int64  `json:"end"`
+	Lag       *int64 `json:"lag,omitempty"`
+	// Lock says that the group reads nothing: its member that holds the partition of its own output is the one that folds.
+	// v_lag tells how far that has come.
+	Lock   bool   `json:"lock,omitempty"`
+	Member string `json:"member,omitempty"`
+}
+
+// locks are the groups that are joined for their lock.
+func locks() map[string]bool {
+	groups := map[string]bool{quotes.Name: true}
+	for _, fold := range instance.MinuteFolds() {
+		groups[fold.Name] = true
+	}
+	return groups
+}
+
+func topicLag(ctx context.Context, t topics, _ []string) error {
+	lags, err := t.admin.Lag(ctx)
+	if err != nil {
+		return fmt.Errorf("asking for the groups' lag: %w", err)
+	}
+	var rows []lagRow
+	locks := locks()
+	for _, group := range lags.Sorted() {
+		if err := group.Error(); err != nil {
+			return fmt.Errorf("asking for the lag of %s: %w", group.Group, err)
+		}
+		for _, lag := range group.Lag.Sorted() {
+			row := lagRow{Group: group.Group, State: group.State, Topic: lag.Topic, Partition: lag.Partition, End: lag.End.Offset}
+			if row.Lock = locks[group.Group]; !row.Lock {
+				row.Committed, row.Lag = &lag.Commit.At, &lag.Lag
+			}
+			if lag.Member != nil {
+				row.Member = lag.Member.ClientID
+			}
+			rows = append(rows, row)
+		}
+	}
+	if t.inJSON {
+		for _, row := range rows {
+			if err := t.printJSON(row); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	table := tabwriter.NewWriter(t.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "GROUP\tSTATE\tTOPIC\tPARTITION\tCOMMITTED\tEND\tLAG")
+	for _, r := range rows {
+		committed, lag := "lock", "-"
+		if !r.Lock {
+			committed, lag = strconv.FormatInt(*r.Committed, 10), strconv.FormatInt(*r.Lag, 10)
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%d\t%s\n", r.Group, r.State, r.Topic, r.Partition, committed, r.End, lag)
+	}
+	return table.Flush()
+}
+
+func checkTopics(ctx context.Context, t topics, _ []string) error {
+	faults, err := stream.CheckTopics(ctx, t.client, schemas.Topics, t.cfg.TopicConfigs())
+	if err != nil {
+		return err
+	}
+	lines := make([]string, len(faults))
+	for i, fault := range faults {
+		lines[i] = fault.Error()
+	}
+	slices.Sort(lines)
+	if t.inJSON {
+		if err := t.printJSON(map[string]any{"topics": len(schemas.Topics), "faults": lines}); err != nil {
+			return err
+		}
+	} else if len(lines) == 0 {
+		fmt.Fprintf(t.Stdout, "%d topics are as the topic table says\n", len(schemas.Topics))
+	} else {
+		fmt.Fprintln(t.Stdout, strings.Join(lines, "\n"))
+	}
+	if len(faults) > 0 {
+		return errReported
+	}
+	return nil
+}
+
+// recordTime is a record's timestamp, the log time that its writer set.
+func recordTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }

@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/marketlog/marketlog/deploy/supervise"
+)
+
+// The engine's library lives in the process that loads it and ends it when it crashes. So `marketlog engine` is two
+// processes: one that loads the engine and serves it, and one that loads nothing, which starts the other again.
+
+// supervisedFlag tells the process that serves; it is given by the one that supervises and by nobody else.
+const supervisedFlag = "supervised"
+
+// lastWords is how much of the end of the engine's standard error is repeated when it dies, in bytes.
+const lastWords = 4 << 10
+
+// superviseEngine runs this program's own command line as a child, and again when it dies, later each time up to half a
+// minute, until ctx ends. A child that refuses to start, or ends in order, ends the command as it ended itself.
+func (a *App) superviseEngine(ctx context.Context, log *slog.Logger) error {
+	program, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("finding this program: %w", err)
+	}
+	wait := backoff.NewExponentialBackOff()
+	wait.InitialInterval, wait.MaxInterval = 500*time.Millisecond, 30*time.Second
+	for {
+		began := time.Now()
+		said := &tailWriter{to: a.Stderr, most: lastWords}
+		err := a.runSupervised(ctx, program, said)
+		var ended *exec.ExitError
+		switch {
+		case err == nil, ctx.Err() != nil && !errors.As(err, &ended):
+			return err
+		case !errors.As(err, &ended):
+			return fmt.Errorf("running the engine: %w", err)
+		case ended.ExitCode() == exitFailed: // it has said why
+			return errReported
+		case ctx.Err() != nil:
+			return fmt.Errorf("stopping the engine: %w", err)
+		}
+		if time.Since(began) > supervise.Steady {
+			wait.Reset()
+		}
+		pause := wait.NextBackOff()
+		log.Error("the engine died", "pid", ended.Pid(), "how", ended.String(), "after", time.Since(began).Round(time.Millisecond).String(),
+			"last_words", said.last(), "again_in", pause.Round(time.Millisecond).String())
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause):
+		}
+	}
+}
+
+// runSupervised runs the child once. The pipe to its standard input is what holds both together: a line in it asks the child
+// to stop, and its end, which comes whenever this process ends, kills it.
+func (a *App) runSupervised(ctx context.Context, program string, stderr io.Writer) error {
+	child := exec.Command(program, append(a.args[:len(a.args):len(a.args)], "--"+supervisedFlag)...)
+	child.Env, child.Stdout, child.Stderr = a.Env, a.Stdout, stderr
+	child.WaitDelay = 2 * time.Second // for what it left that holds its standard error
+	leash, err := child.StdinPipe()
+	if err != nil {
+		return err
+	}
+	if err := child.Start(); err != nil {
+		return err
+	}
+	ended := make(chan struct{})
+	var asked sync.WaitGroup
+	asked.Go(func() {
+		select {
+		case <-ctx.Done():
+			_, _ = io.WriteString(leash, "stop\n") // fails when it has ended
+		case <-ended:
+		}
+	})
+	err = child.Wait()
+	close(ended)
+	asked.Wait()
+	return err
+}
+
+// onLeash is the context of a child: it ends when the supervisor asks for it. When the supervisor is gone without having
+// asked, the process is killed, as the supervisor was. A child that was asked ends by itself, whatever becomes of the pipe.
+func onLeash(ctx context.Context, leash io.Reader) context.Context {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		one := make([]byte, 1)
+		n, err := leash.Read(one)
+		if n > 0 {
+			cancel()
+			return
+		}
+		fmt.Fprintf(os.Stderr, "marketlog: the supervisor of the engine is gone (%v)\n", err)
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	}()
+	return ctx
+}
+
+// tailWriter passes on what is written and keeps the end of it. Safe for concurrent use.
+type tailWriter struct {
+	to   io.Writer
+	most int
+
+	mu   sync.Mutex
+	tail []byte
+}
+
+func (w *tailWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.tail = append(w.tail, p...)
+	if over := len(w.tail) - w.most; over > 0 {
+		w.tail = append(w.tail[:0], w.tail[over:]...)
+	}
+	return w.to.Write(p)
+}
+
+// last is the end of what was written, in whole lines.
+func (w *tailWriter) last() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	tail := w.tail
+	if len(tail) == w.most {
+		if line := bytes.IndexByte(tail, '\n'); line >= 0 {
+			tail = tail[line+1:]
+		}
+	}
+	return strings.TrimSpace(string(tail))
+}

@@ -1,0 +1,191 @@
+package cli
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/marketlog/marketlog/deploy/admin"
+	"github.com/marketlog/marketlog/deploy/deploytest"
+	"github.com/marketlog/marketlog/deploy/embedded/engine"
+	"github.com/marketlog/marketlog/stream/streamtest"
+)
+
+// The library ends the process that loads it when it crashes: the role answers again, and its log says how it died.
+func TestEngineThatDiesIsStartedAgain(t *testing.T) {
+	if _, err := engine.Find(""); err != nil {
+		streamtest.Missing(t, streamtest.TierEmbedded, "no ClickHouse engine; make engine fetches it")
+	}
+	folder, err := os.MkdirTemp("", "engine") // t.TempDir may be longer than a socket's name can be
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	binary, password, dir := filepath.Join(folder, "marketlog"), filepath.Join(folder, "password"), filepath.Join(folder, "data")
+	if err := deploytest.BuildBinary(binary); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(password, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sql := deploytest.FreeAddr(t)
+	log, err := os.Create(filepath.Join(folder, "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	said := func() string {
+		content, _ := os.ReadFile(log.Name()) // only for messages
+		return string(content)
+	}
+	supervisor := exec.Command(binary, "engine", "--data-dir", dir, "--sql-listen", sql, "--clickhouse-listen", deploytest.FreeAddr(t), "--metrics-listen", deploytest.FreeAddr(t))
+	supervisor.Env = append(os.Environ(), "MARKETLOG_CLICKHOUSE_PASSWORD_FILE="+password)
+	supervisor.Stdout, supervisor.Stderr = log, log
+	if err := supervisor.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- supervisor.Wait() }()
+	t.Cleanup(func() { _ = supervisor.Process.Kill() })
+
+	await := func(what string, holds func() bool) {
+		t.Helper()
+		for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("within a minute: no %s; the log says\n%s", what, said())
+			}
+		}
+	}
+	serving := 0 // the process that does
+	answersOf := func(before int) func() bool {
+		return func() bool {
+			info, ok, err := admin.RunningInstance(dir)
+			if err != nil || !ok || info.PID == before {
+				return false
+			}
+			serving = info.PID
+			answer, err := http.Get("http://" + sql + "/?query=SELECT+42")
+			if err != nil {
+				return false
+			}
+			defer answer.Body.Close()
+			body, _ := io.ReadAll(answer.Body)
+			return strings.TrimSpace(string(body)) == "42"
+		}
+	}
+	await("answer", answersOf(0))
+	if serving == supervisor.Process.Pid {
+		t.Fatal("the process that was started serves itself")
+	}
+	for _, signal := range []syscall.Signal{syscall.SIGSEGV, syscall.SIGKILL} {
+		died := serving
+		if err := syscall.Kill(died, signal); err != nil {
+			t.Fatal(err)
+		}
+		await("answer after "+signal.String(), answersOf(died))
+	}
+	for _, want := range []string{"the engine died", "signal: killed", "exit status 2", "SIGSEGV: segmentation violation", "last_words", "again_in"} {
+		if !strings.Contains(said(), want) {
+			t.Errorf("its log lacks %q:\n%s", want, said())
+		}
+	}
+
+	if err := supervisor.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("after SIGTERM: %v\n%s", err, said())
+	}
+	if _, err := os.Stat(filepath.Join(dir, admin.RunFile)); err == nil {
+		t.Error("the engine did not end in order")
+	}
+
+	supervisor = exec.Command(supervisor.Path, supervisor.Args[1:]...)
+	supervisor.Env = append(os.Environ(), "MARKETLOG_CLICKHOUSE_PASSWORD_FILE="+password)
+	if err := supervisor.Start(); err != nil {
+		t.Fatal(err)
+	}
+	await("answer of a second life", answersOf(0))
+	if err := supervisor.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = supervisor.Wait() // says that it was killed
+	await("end of the engine with its supervisor", func() bool {
+		dir, err := admin.HoldDataDir(dir)
+		if err != nil {
+			return false
+		}
+		return dir.Release() == nil
+	})
+}
+
+// A supervisor that is killed while its child stops must not turn an orderly end into a kill.
+func TestEngineThatWasAskedToStopEndsInOrder(t *testing.T) {
+	if _, err := engine.Find(""); err != nil {
+		streamtest.Missing(t, streamtest.TierEmbedded, "no ClickHouse engine; make engine fetches it")
+	}
+	folder, err := os.MkdirTemp("", "engine") // t.TempDir may be longer than a socket's name can be
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	binary, password, dir := filepath.Join(folder, "marketlog"), filepath.Join(folder, "password"), filepath.Join(folder, "data")
+	if err := deploytest.BuildBinary(binary); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(password, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	child := exec.Command(binary, "engine", "--"+supervisedFlag, "--data-dir", dir, "--sql-listen", "", "--clickhouse-listen", deploytest.FreeAddr(t), "--metrics-listen", deploytest.FreeAddr(t))
+	child.Env = append(os.Environ(), "MARKETLOG_CLICKHOUSE_PASSWORD_FILE="+password)
+	var said bytes.Buffer
+	child.Stdout, child.Stderr = &said, &said
+	leash, err := child.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = child.Process.Kill() })
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		if info, ok, err := admin.RunningInstance(dir); err == nil && ok && info.Engine != "" {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("within a minute: no engine\n%s", said.String())
+		}
+	}
+	if _, err := io.WriteString(leash, "stop\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := leash.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Wait(); err != nil {
+		t.Errorf("after it was asked to stop: %v\n%s", err, said.String())
+	}
+}
+
+func TestLastWordsAreTheEndInWholeLines(t *testing.T) {
+	var through bytes.Buffer
+	w := &tailWriter{to: &through, most: 16}
+	for _, line := range []string{"the first line\n", "second\n", "third\n"} {
+		if _, err := io.WriteString(w, line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := w.last(), "second\nthird"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got, want := through.String(), "the first line\nsecond\nthird\n"; got != want {
+		t.Errorf("passed on %q, want %q", got, want)
+	}
+}

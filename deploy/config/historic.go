@@ -1,0 +1,55 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/exchanges"
+	"github.com/marketlog/marketlog/producers/sources"
+)
+
+// HistoricVenue is a venue that tells its past.
+func HistoricVenue(source string) (producers.Venue, error) {
+	if v, ok := exchanges.Find(source); ok && v.History != nil {
+		return v, nil
+	}
+	return producers.Venue{}, fmt.Errorf("%q cannot be back-filled; use one of the venues %s, or of the sources %s", source,
+		strings.Join(historicVenues(), ", "), strings.Join(historicSources(), ", "))
+}
+
+// Historic finds nothing wrong with the name of a venue or source that tells its past.
+func Historic(source string) error {
+	if _, ok := HistoricSource(source); ok {
+		return nil
+	}
+	_, err := HistoricVenue(source)
+	return err
+}
+
+func historicVenues() (names []string) {
+	for _, v := range exchanges.List() {
+		if v.History != nil {
+			names = append(names, v.Slug)
+		}
+	}
+	return names
+}
+
+// HistoricSource is a polled source, by any of its names, that tells its past when it is asked.
+func HistoricSource(name string) (producers.Source, bool) {
+	s, ok := SourceNamed(name)
+	return s, ok && s.Past != nil
+}
+
+func historicSources() (names []string) {
+	for _, s := range sources.List() {
+		if s.Past != nil {
+			names = append(names, s.Slug)
+		}
+	}
+	return names
+}
+
+// ApiKeyVariable is where the key of a client stands, so that no list of processes shows it.
+const ApiKeyVariable = "MARKETLOG_API_KEY"

@@ -1,0 +1,94 @@
+package e2e
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// spanParams are the parameters by which an operation looks back.
+var spanParams = []string{"days", "history_days", "from", "since", "timeframe", "window", "period", "asOf"}
+
+// boundByPlan are the operations that tell rates of the past, with a request that looks back further than the plan Free may.
+var boundByPlan = map[string]string{
+	"GET /api/v1/rates/{symbol}/history":           "/api/v1/rates/ETH/history?days=1825",
+	"GET /api/v1/rates/history":                    "/api/v1/rates/history?coin=ethereum&product=staking-rewards&country=DE&timeframe=all",
+	"GET /api/v1/charts/{coinId}/rates/{category}": "/api/v1/charts/ethereum/rates/staking?timeframe=1y",
+	"GET /api/v1/earn/benchmark":                   "/api/v1/earn/benchmark?history_days=365",
+	"GET /api/v1/earn/products/{productId}":        "/api/v1/earn/products/aave-v3:usd-coin:lending?asOf=2025-01-01T00:00:00Z",
+}
+
+// boundByNone are those that look back at something else, which no plan bounds.
+var boundByNone = map[string]string{
+	"GET /api/v1/charts":                                    "prices",
+	"GET /api/v1/charts/{coinId}":                           "prices",
+	"GET /api/v1/coins/history/{symbol}":                    "prices",
+	"GET /api/v1/prices/{symbol}/explain":                   "one price",
+	"GET /api/v1/stablecoins/{symbol}/peg-stability":        "prices",
+	"GET /api/v1/earn/changes":                              "terms; rates that move are no changes",
+	"GET /api/v1/global-stats/metrics/history/{metricType}": "figures of the whole market",
+	"GET /api/v1/global-stats/metrics/ohlc/{metricType}":    "figures of the whole market",
+	"GET /api/v1/global-stats/defi/history/{metricType}":    "figures of the whole market, of 30 days",
+	"GET /api/v1/global-stats/defi/ohlc/{metricType}":       "figures of the whole market, of 30 days",
+}
+
+// Every operation that looks back is one of which somebody has decided whether the plan bounds it; and those which it bounds say
+// so to a key of the plan Free.
+func TestDemoBoundsEveryHistoryOfRatesByPlan(t *testing.T) {
+	d := filledDemo(t)
+	_, document, err := d.ask("/openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	walked := 0
+	for path, methods := range document["paths"].(map[string]any) {
+		for method, operation := range methods.(map[string]any) {
+			parameters, _ := operation.(map[string]any)["parameters"].([]any)
+			looksBack := slices.ContainsFunc(parameters, func(p any) bool {
+				name, _ := p.(map[string]any)["name"].(string)
+				return slices.Contains(spanParams, name)
+			})
+			key := strings.ToUpper(method) + " " + path
+			_, bound := boundByPlan[key]
+			_, free := boundByNone[key]
+			if looksBack {
+				walked++
+			}
+			if looksBack != (bound != free) {
+				t.Errorf("%s looks back: %t; it is listed as bound by the plan: %t, as bound by none: %t", key, looksBack, bound, free)
+			}
+		}
+	}
+	if want := len(boundByPlan) + len(boundByNone); walked != want {
+		t.Errorf("%d operations look back, want the %d that are listed", walked, want)
+	}
+	free, err := d.newKey("free")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for operation, path := range boundByPlan {
+		request, err := http.NewRequest(http.MethodGet, d.base+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Authorization", "Bearer "+free)
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var body struct {
+			Meta  struct{ Clamped map[string]int64 }
+			Error struct{ Code string }
+		}
+		err = json.NewDecoder(response.Body).Decode(&body)
+		response.Body.Close()
+		asked, _ := url.Parse(path)
+		cut := slices.ContainsFunc(spanParams, func(name string) bool { return asked.Query().Has(name) && body.Meta.Clamped[name] == 7 })
+		if refused := response.StatusCode == http.StatusPaymentRequired && body.Error.Code == "PLAN_REQUIRED"; err != nil || cut == refused || refused != asked.Query().Has("asOf") {
+			t.Errorf("%s of a Free key: got %d, %+v, %v; want it cut to 7 days, or refused where one instant is asked for", operation, response.StatusCode, body, err)
+		}
+	}
+}

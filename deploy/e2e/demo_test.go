@@ -1,0 +1,201 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/marketlog/marketlog/deploy/deploytest"
+	"github.com/marketlog/marketlog/deploy/embedded/engine"
+	"github.com/marketlog/marketlog/stream/streamtest"
+)
+
+// demo is everything in one process on the simulator, as `make run` builds it: with the race detector the simulator alone
+// would take both cores. The tests of the files demo_*_test.go share one; they run behind each other, since files are in
+// the order of their names, and the last one ends it.
+type demo struct {
+	// base and sql are where it answers, key is one of the plan enterprise.
+	base, sql, key string
+	dir, binary    string
+	process        *exec.Cmd
+	ended          chan error
+}
+
+var theDemo struct {
+	once sync.Once
+	demo *demo
+	err  error
+}
+
+// demoPatience is how long the demo may take until something is there; slow machines run many tests at once.
+const demoPatience = 8 * time.Minute
+
+// runningDemo starts the demo for the first test that asks for it.
+func runningDemo(t *testing.T) *demo {
+	t.Helper()
+	if _, err := engine.Find(""); err != nil {
+		streamtest.Missing(t, streamtest.TierEmbedded, "no ClickHouse engine; make engine fetches it")
+	}
+	theDemo.once.Do(func() {
+		theDemo.demo, theDemo.err = startDemo(deploytest.FreeAddr(t), deploytest.FreeAddr(t), deploytest.FreeAddr(t))
+	})
+	if theDemo.err != nil {
+		t.Fatal(theDemo.err)
+	}
+	d := theDemo.demo
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the demo's log ends with\n%s", d.logEnd())
+		}
+	})
+	d.await(t, "/readyz", "200", func(status int, _ map[string]any) bool { return status == http.StatusOK })
+	return d
+}
+
+// filledDemo is the demo when all its sources have been read once.
+func filledDemo(t *testing.T) *demo {
+	t.Helper()
+	d := runningDemo(t)
+	d.await(t, "/api/v1/coins/top", "at least 100 ranked coins", func(_ int, body map[string]any) bool {
+		coins, _ := body["coins"].([]any)
+		return len(coins) >= 100
+	})
+	return d
+}
+
+// startDemo builds the binary and runs it on the simulator; flags are added to those of every demo.
+func startDemo(listen, sql, kafka string, flags ...string) (*demo, error) {
+	dir, err := os.MkdirTemp("", "demo") // t.TempDir may be longer than a socket's name can be
+	if err != nil {
+		return nil, fmt.Errorf("making a folder for the demo: %w", err)
+	}
+	d := &demo{base: "http://" + listen, sql: "http://" + sql, dir: filepath.Join(dir, "data"), binary: filepath.Join(dir, "marketlog")}
+	if err := deploytest.BuildBinary(d.binary); err != nil {
+		return nil, err
+	}
+	args := []string{"run", "--feeds", "sim", "--data-dir", d.dir, "--listen", listen, "--sql-listen", sql, "--kafka-listen", kafka}
+	d.process = exec.Command(d.binary, append(args, flags...)...)
+	d.process.Env = append(os.Environ(), "MARKETLOG_BACKFILL_ENABLED=false")
+	log, err := os.Create(d.dir + ".log")
+	if err != nil {
+		return nil, fmt.Errorf("making the demo's log: %w", err)
+	}
+	defer log.Close()
+	d.process.Stdout, d.process.Stderr = log, log
+	if err := d.process.Start(); err != nil {
+		return nil, fmt.Errorf("starting the demo: %w", err)
+	}
+	d.ended = make(chan error, 1)
+	go func() { d.ended <- d.process.Wait() }()
+	if err := d.answers(); err != nil {
+		return nil, err
+	}
+	d.key, err = d.newKey("enterprise")
+	return d, err
+}
+
+// answers waits until the demo does: it then holds its data directory, and commands talk to it.
+func (d *demo) answers() error {
+	for deadline := time.Now().Add(demoPatience); ; time.Sleep(100 * time.Millisecond) {
+		response, err := http.Get(d.base + "/healthz")
+		if err == nil {
+			response.Body.Close()
+			return nil
+		}
+		select {
+		case ended := <-d.ended:
+			return fmt.Errorf("the demo ended with %w; its log ends with\n%s", ended, d.logEnd())
+		default:
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("the demo does not answer: %w", err)
+		}
+	}
+}
+
+// newKey makes a key of a plan with the command that makes them, as soon as the demo takes it.
+func (d *demo) newKey(plan string) (string, error) {
+	for deadline := time.Now().Add(demoPatience); ; time.Sleep(time.Second) {
+		out, err := exec.Command(d.binary, "keys", "create", "--plan", plan, "--data-dir", d.dir, "-o", "json").CombinedOutput()
+		var made struct{ Key string }
+		if err == nil && json.Unmarshal(out, &made) == nil && made.Key != "" {
+			return made.Key, nil
+		}
+		if time.Now().After(deadline) {
+			return "", fmt.Errorf("making a key: %w\n%s", err, out)
+		}
+	}
+}
+
+// end stops the demo as an operator does, and removes what it wrote.
+func (d *demo) end() error {
+	defer os.RemoveAll(filepath.Dir(d.dir))
+	if err := d.process.Process.Signal(syscall.SIGTERM); err != nil {
+		return fmt.Errorf("ending the demo: %w", err)
+	}
+	if err := <-d.ended; err != nil {
+		return fmt.Errorf("the demo ended with %w; its log ends with\n%s", err, d.logEnd())
+	}
+	return nil
+}
+
+// logEnd is the end of what the demo printed.
+func (d *demo) logEnd() []byte {
+	text, err := os.ReadFile(d.dir + ".log")
+	if err != nil {
+		return []byte(err.Error())
+	}
+	return text[max(0, len(text)-4096):]
+}
+
+// do asks for a path with the demo's key; where the plan's limit is used up, as soon as it lets a request pass.
+func (d *demo) do(method, path, body string) (*http.Response, error) {
+	for deadline := time.Now().Add(demoPatience); ; time.Sleep(time.Second) {
+		request, err := http.NewRequest(method, d.base+path, strings.NewReader(body))
+		if err != nil {
+			return nil, err
+		}
+		request.Header.Set("Authorization", "Bearer "+d.key)
+		if body != "" {
+			request.Header.Set("Content-Type", "application/json")
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil || response.StatusCode != http.StatusTooManyRequests || time.Now().After(deadline) {
+			return response, err
+		}
+		response.Body.Close()
+	}
+}
+
+// ask asks for a path.
+func (d *demo) ask(path string) (status int, body map[string]any, err error) {
+	response, err := d.do(http.MethodGet, path, "")
+	if err != nil {
+		return 0, nil, err
+	}
+	defer response.Body.Close()
+	err = json.NewDecoder(response.Body).Decode(&body)
+	return response.StatusCode, body, err
+}
+
+// await asks for a path until what it answers holds.
+func (d *demo) await(t *testing.T, path, want string, holds func(status int, body map[string]any) bool) {
+	t.Helper()
+	for deadline := time.Now().Add(demoPatience); ; time.Sleep(time.Second) {
+		status, body, err := d.ask(path)
+		if err == nil && holds(status, body) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: got %d %s, %v; want %s", path, status, excerpt(body), err, want)
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package e2e
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/marketlog/marketlog/stream/streamtest"
+)
+
+// Tools of others take the document as it is: a linter finds nothing in it, and clients that are generated from it compile.
+func TestDemoDocumentSuitsTools(t *testing.T) {
+	streamtest.InTier(t, streamtest.TierContract)
+	bin := npmTools(t)
+	d := runningDemo(t)
+	response, err := d.do(http.MethodGet, "/openapi.json", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	document := filepath.Join(t.TempDir(), "openapi.json")
+	out, err := os.Create(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(out, response.Body); err != nil {
+		t.Fatal(err)
+	}
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+	typed := filepath.Join(filepath.Dir(document), "client.d.ts")
+	for _, c := range []struct {
+		name, folder string
+		command      []string
+		clean        string
+	}{
+		{"redocly", "../../tools/contract", []string{filepath.Join(bin, "redocly"), "lint", document, "--config", "redocly.yaml"}, "you have"},
+		{"openapi-typescript", "../../tools/contract", []string{filepath.Join(bin, "openapi-typescript"), document, "-o", typed}, ""},
+		{"tsc", "../../tools/contract", []string{filepath.Join(bin, "tsc"), "--noEmit", "--strict", typed}, ""},
+		{"oapi-codegen", "../../tools", []string{"go", "tool", "oapi-codegen", "-generate", "types,client", "-package", "client", "-o", "contract/client/generated.go", document}, ""},
+		{"go vet", "../../tools", []string{"go", "vet", "./contract/client"}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			command := exec.CommandContext(t.Context(), c.command[0], c.command[1:]...)
+			command.Dir = c.folder
+			said, err := command.CombinedOutput()
+			if err != nil || c.clean != "" && strings.Contains(strings.ToLower(string(said)), c.clean) {
+				t.Errorf("%s: %v\n%.4000s", strings.Join(c.command, " "), err, said)
+			}
+		})
+	}
+	if err := os.Remove("../../tools/contract/client/generated.go"); err != nil {
+		t.Error(err)
+	}
+}
+
+// Whatever schemathesis makes of the document, no answer is a fault of the server, of an unknown status or of another
+// form than is documented. One worker: with several, CPython before 3.12 fails by chance where two threads parse at a time.
+func TestDemoWithstandsSchemathesis(t *testing.T) {
+	streamtest.InTier(t, streamtest.TierContract)
+	python := schemathesisPython(t)
+	d := runningDemo(t)
+	command := exec.CommandContext(t.Context(), python, "-m", "schemathesis.cli", "run", d.base+"/openapi.json",
+		"--header", "Authorization: Bearer "+d.key, "--checks", "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance",
+		"--workers", "1", "--phases", "examples,coverage,fuzzing", "--max-examples", "1", "--seed", "1", "--generation-database", "none", "--suppress-health-check", "all",
+		"--request-timeout", "60", "--warnings", "off", "--no-color")
+	said, err := command.CombinedOutput()
+	text := strings.ReplaceAll(string(said), d.key, "KEY")
+	if err != nil || !strings.Contains(text, " passed") {
+		t.Errorf("%v\n%s", err, text[max(0, len(text)-8000):])
+	}
+}
+
+func npmTools(t *testing.T) (bin string) {
+	t.Helper()
+	bin, err := filepath.Abs("../../tools/contract/node_modules/.bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(bin, "redocly")); err != nil {
+		streamtest.Missing(t, streamtest.TierContract, "no redocly; tools/contract/fetch.sh installs it")
+	}
+	return bin
+}
+
+func schemathesisPython(t *testing.T) string {
+	t.Helper()
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := filepath.Glob(filepath.Join(cache, "marketlog", "contract-*", "bin", "python"))
+	if err != nil || len(found) == 0 {
+		streamtest.Missing(t, streamtest.TierContract, "no schemathesis; tools/contract/fetch.sh installs it")
+	}
+	return found[len(found)-1]
+}

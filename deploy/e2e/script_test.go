@@ -1,0 +1,88 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/marketlog/marketlog/deploy/cli"
+	"github.com/marketlog/marketlog/deploy/deploytest"
+	"github.com/marketlog/marketlog/deploy/embedded/engine"
+	"github.com/marketlog/marketlog/deploy/embedded/sqlport"
+)
+
+// TestMain lets the scripts know the commands `marketlog` and `drainer`.
+func TestMain(m *testing.M) {
+	sqlport.RunIfChild()
+	testscript.Main(endingTheDemo{m}, map[string]func(){
+		"marketlog": func() {
+			app := cli.App{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: os.Environ()}
+			os.Exit(app.Execute(cli.Interruptible(), os.Args[1:]))
+		},
+		"drainer": drainer,
+	})
+}
+
+// endingTheDemo ends the shared demo behind the tests where the last of them, which does, was not among those that ran.
+type endingTheDemo struct{ *testing.M }
+
+func (m endingTheDemo) Run() int {
+	code := m.M.Run()
+	if theDemo.demo != nil {
+		_ = theDemo.demo.end() // it may have ended
+	}
+	return code
+}
+
+// TestCommands runs the scripts: what a person types, and what the program answers. The program is the one that users
+// have: with the race detector a whole instance would not drain in its time on a machine that is busy with other tests.
+func TestCommands(t *testing.T) {
+	library, missing := engine.Find("")
+	bin := t.TempDir()
+	if err := deploytest.BuildBinary(filepath.Join(bin, "marketlog")); err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir: filepath.Join("testdata", "script"),
+		Setup: func(e *testscript.Env) error {
+			// Kept for the sub-processes, whose home is empty.
+			e.Setenv("LIBCHDB", library)
+			e.Setenv("PATH", bin+string(filepath.ListSeparator)+e.Getenv("PATH"))
+			for _, name := range []string{"API", "SQL", "KAFKA", "METRICS"} {
+				e.Setenv(name, deploytest.FreeAddr(t))
+			}
+			return nil
+		},
+		Condition: func(name string) (bool, error) {
+			if name == "engine" {
+				return missing == nil, nil
+			}
+			return false, nil
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"await": await,
+		},
+	})
+}
+
+// await waits for a file to be there, or with ! to be gone: `await data/run.json`.
+func await(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 1 {
+		ts.Fatalf("usage: await FILE")
+	}
+	path := ts.MkAbs(args[0])
+	for deadline := time.Now().Add(3 * time.Minute); ; {
+		_, err := os.Stat(path)
+		if (err == nil) != neg {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("waiting for %s: %v", strings.Join(args, " "), err)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}

@@ -1,0 +1,87 @@
+package instance
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/marketlog/marketlog/processors"
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream"
+)
+
+// MarketsTail is how far before its end the topic of market rows is read at the start: each row was repeated within it.
+const MarketsTail = processors.StateEvery + 5*time.Minute
+
+// BoardRewind is how far before its end the topic of prices is read where neither the cache nor the ledger knows an
+// offset: every price that stands was written within it.
+const BoardRewind = time.Minute
+
+// FillBoard loads the latest prices from the cache, from ClickHouse if that is empty, and returns
+// where the tail of prices.v1 begins.
+func (in *Instance) FillBoard(ctx context.Context, board *query.Board) (map[int32]stream.TailStart, error) {
+	cache, err := in.Latest()
+	if err != nil {
+		return nil, err
+	}
+	topic, err := schemas.TopicNamed(schemas.TopicPrices)
+	if err != nil {
+		return nil, err
+	}
+	snapshot, err := cache.Load(ctx, topic.Partitions)
+	if err != nil {
+		return nil, err
+	}
+	if len(snapshot.Records) == 0 {
+		return in.fillBoardFromHistory(ctx, board)
+	}
+	for _, withReason := range []bool{false, true} {
+		for _, r := range snapshot.Records {
+			if (r.Price.Reason != "") != withReason {
+				continue
+			}
+			record := &eventsv1.PriceRecord{Mark: r.Mark, Body: &eventsv1.PriceRecord_Price{Price: r.Price}}
+			if err := board.Apply(stream.TailRecord{Partition: r.Partition, Offset: r.Offset, Marked: record}); err != nil {
+				return nil, err
+			}
+		}
+	}
+	start := map[int32]stream.TailStart{}
+	for p, next := range snapshot.Next {
+		start[p] = stream.TailStart{Offset: next}
+	}
+	return start, nil
+}
+
+// beforeAll is the offset given to what history tells: of records of one second, any of the topic is newer.
+const beforeAll = -1
+
+// fillBoardFromHistory begins the tail where the ledger stands: all before that is in history.
+func (in *Instance) fillBoardFromHistory(ctx context.Context, board *query.Board) (map[int32]stream.TailStart, error) {
+	store, err := in.History(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// Read first: rows that are written meanwhile are told twice, none is missed.
+	progress, err := store.Progress(ctx, schemas.TopicPrices, 0)
+	if err != nil {
+		return nil, err
+	}
+	records, err := store.LatestPrices(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, rec := range records {
+		if err := board.Apply(stream.TailRecord{Partition: rec.Mark.GetPartition(), Offset: beforeAll, Marked: rec}); err != nil {
+			return nil, err
+		}
+	}
+	start := map[int32]stream.TailStart{}
+	for p, at := range progress {
+		start[p] = stream.TailStart{Offset: at.Next, Marks: slices.Collect(maps.Values(at.Marks))}
+	}
+	return start, nil
+}

@@ -1,0 +1,68 @@
+package instance
+
+import (
+	"context"
+	"time"
+
+	"github.com/marketlog/marketlog/processors/resolve"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream"
+)
+
+// OverrideTail is how far before its end the topic of reference records is read for what operators have said of symbols:
+// older words are in the view, whose sink is never so far behind.
+const OverrideTail = 24 * time.Hour
+
+// ReferenceTail is how far before its end the topic of coins' markets is read for prices to hold venues' symbols against:
+// older ones do not count.
+const ReferenceTail = time.Hour
+
+// OperatorKey is what the log's records of operators are keyed by, beside those of sources.
+const OperatorKey = "operator"
+
+// Overrides are what operators have said of symbols as far as the view holds it: the topic may not reach back so far.
+func (in *Instance) Overrides(ctx context.Context) (*schemas.SymbolOverrides, error) {
+	store, err := in.History(ctx)
+	if err != nil {
+		return nil, err
+	}
+	said, err := store.Overrides(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return schemas.NewSymbolOverrides(said...), nil
+}
+
+// FollowOverrides takes what a tail of reference records says of symbols.
+func FollowOverrides(overrides *schemas.SymbolOverrides) func(stream.TailRecord) error {
+	return func(rec stream.TailRecord) error {
+		if string(rec.Key) != OperatorKey {
+			return nil
+		}
+		record, err := schemas.DecodeRecord(schemas.TopicReferenceRaw, rec.Value)
+		if err != nil {
+			return nil // the sink of the topic reports it
+		}
+		said, _ := record.(*eventsv1.ReferenceRecord)
+		if override := said.GetOverride(); override != nil {
+			overrides.Apply(override)
+		}
+		return nil
+	}
+}
+
+// FollowReferences tells a guard what sources say of coins' prices.
+func FollowReferences(guard *resolve.Guard) func(stream.TailRecord) error {
+	return func(rec stream.TailRecord) error {
+		record, err := schemas.DecodeRecord(schemas.TopicCoinMarketsRaw, rec.Value)
+		if err != nil {
+			return nil // the sink of the topic reports it
+		}
+		said, _ := record.(*eventsv1.ReferenceRecord)
+		if market := said.GetCoinMarket(); market != nil {
+			guard.Apply(market)
+		}
+		return nil
+	}
+}

@@ -1,0 +1,35 @@
+package instance
+
+import (
+	"net/http"
+
+	"github.com/marketlog/marketlog/deploy/embedded/engine"
+	"github.com/marketlog/marketlog/deploy/embedded/sqlport"
+)
+
+// hiddenFromPeople are tables and views that the SQL port, which asks for no key, keeps to operators: what each key was used
+// for.
+var hiddenFromPeople = []string{"v_usage", "usage"}
+
+// NewSQLReader makes what runs people's statements beside the owner of the tables.
+func (in *Instance) NewSQLReader(owner *engine.Engine) *sqlport.Reader {
+	reader := sqlport.New(owner, sqlport.Options{
+		Tables: in.Dir.Path("clickhouse"), Dir: in.Dir.Path("sql"), Library: in.Config.ClickHouse.Library,
+		Statements: in.Config.SQL.Statements, Memory: in.Config.SQL.MemoryBytes, Hosts: in.Config.SQL.Hosts,
+		Hidden: hiddenFromPeople, Metrics: in.Metrics, Log: in.Log,
+	})
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.people = reader
+	return reader
+}
+
+// OperatorSQL serves statements of whoever may open the admin socket; nil where no SQL is served.
+func (in *Instance) OperatorSQL() http.Handler {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.people == nil {
+		return nil
+	}
+	return in.people.Operator()
+}

@@ -1,0 +1,12 @@
+package instance
+
+import (
+	"time"
+
+	"github.com/marketlog/marketlog/stream"
+)
+
+// Tail reads a topic from rewind before its end on.
+func (in *Instance) Tail(topic string, rewind time.Duration) *stream.Tail {
+	return stream.NewTail(stream.TailConfig{Brokers: in.Stream.Brokers, Topic: topic, Rewind: rewind, Dialer: in.Stream.Dialer, Log: in.Log})
+}

@@ -1,0 +1,131 @@
+package operations
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/marketlog/marketlog/deploy/config"
+	"github.com/marketlog/marketlog/deploy/instance"
+	"github.com/marketlog/marketlog/producers"
+	described "github.com/marketlog/marketlog/producers/answer"
+	"github.com/marketlog/marketlog/producers/fetch"
+	"github.com/marketlog/marketlog/producers/sources"
+)
+
+// checkPatience is how long the check of one source may take: its budget may make a request wait.
+const checkPatience = 2 * time.Minute
+
+// CheckLine is what the check of one feed found.
+type CheckLine struct {
+	Source string `json:"source"`
+	Feed   string `json:"feed"`
+	URL    string `json:"url,omitempty"`
+	Status int    `json:"status,omitempty"`
+	Bytes  int    `json:"bytes,omitempty"`
+	// Rows could be read, Refused could not; Reasons are the first of why.
+	Rows    int      `json:"rows"`
+	Refused int      `json:"refused"`
+	Reasons []string `json:"reasons,omitempty"`
+	// Skipped says that there was nothing to ask for: the feeds that it goes by said nothing, or nothing more.
+	Skipped bool `json:"skipped,omitempty"`
+	// Drift are fields that are gone or have become something else than the adapter was written for.
+	Drift []string `json:"drift"`
+	Error string   `json:"error,omitempty"`
+}
+
+// Wrong says that somebody should look at the adapter.
+func (l CheckLine) Wrong() bool { return l.Error != "" || l.Refused > 0 || len(l.Drift) > 0 }
+
+// checkSource asks for the first path of each feed once, within the budget of the source where it is asked here. A feed
+// whose paths come from what others said follows these. Nothing is written to the log.
+func checkSource(ctx context.Context, in *instance.Instance, s instance.SourceState, emit func(any) error) error {
+	ctx, cancel := context.WithTimeout(ctx, checkPatience)
+	defer cancel()
+	var client *fetch.Client
+	if running, ok := in.Sources.Get(s.Slug); ok {
+		client = running.Client
+	} else {
+		var err error
+		if client, err = in.SourceClient(s); err != nil {
+			return err
+		}
+	}
+	known := producers.Known{Now: in.Clock.Now(), Read: map[string]time.Time{}}
+	for _, feed := range s.Feeds {
+		line := CheckLine{Source: s.Slug, Feed: feed.Name, Drift: []string{}}
+		paths := feed.Paths(known)
+		if len(paths) == 0 {
+			line.Skipped = true
+		} else {
+			checkFeed(ctx, in, client, s, feed, paths[0], &line, &known)
+		}
+		if err := emit(line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkFeed(ctx context.Context, in *instance.Instance, client *fetch.Client, s instance.SourceState, feed producers.Feed, path string, line *CheckLine, known *producers.Known) {
+	line.URL = s.Base(in.Config.Sources[s.Slug].URL, feed.Name) + path
+	answer, err := client.Get(ctx, line.URL, producers.Validators{})
+	line.Status, line.Bytes = answer.Status, len(answer.Body)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("%w; the source may be asked %d times in %s, and its feeds are among them", err, s.Requests, s.Per)
+	}
+	if err != nil {
+		line.Error = err.Error()
+		return
+	}
+	var said producers.Readings
+	if err := s.Decode(path, answer.Body, &said); err != nil {
+		line.Error = err.Error()
+	}
+	line.Rows, line.Refused = len(said.Fixings)+len(said.Records), len(said.Refused)
+	for _, refused := range said.Refused[:min(len(said.Refused), 3)] {
+		line.Reasons = append(line.Reasons, refused.Error())
+	}
+	drift, err := described.Drift(s.Source, feed.Name, answer.Body)
+	if err != nil && line.Error == "" {
+		line.Error = err.Error()
+	}
+	line.Drift = append(line.Drift, drift...)
+	ranked := map[string]bool{}
+	for _, id := range known.Ranked {
+		ranked[id] = true
+	}
+	for _, rec := range said.Records {
+		id := rec.GetCoinMarket().GetSourceId()
+		if id == "" {
+			id = rec.GetCoin().GetSourceId()
+		}
+		if id != "" && !ranked[id] {
+			ranked[id] = true
+			known.Ranked = append(known.Ranked, id)
+		}
+	}
+	known.Read[path] = known.Now
+}
+
+// checkSources checks one source, also one that is off, or all that are on.
+func checkSources(ctx context.Context, in *instance.Instance, name string, emit func(any) error) error {
+	if name != "" {
+		s, ok := config.SourceNamed(name)
+		if !ok {
+			return unknownSource(name)
+		}
+		return checkSource(ctx, in, in.SourceState(s), emit)
+	}
+	for _, declared := range sources.List() {
+		s := in.SourceState(declared)
+		if !s.Enabled && s.Why != instance.NoAnswer { // a person who asks without an instance means the public interface
+			continue
+		}
+		if err := checkSource(ctx, in, s, emit); err != nil {
+			return fmt.Errorf("checking %s: %w", s.Slug, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,19 @@
+package roles
+
+import (
+	"context"
+
+	"github.com/marketlog/marketlog/deploy/instance"
+	"github.com/marketlog/marketlog/deploy/supervise"
+)
+
+// damagesRole tells the log of its own damages, whether anything is fed to it or not.
+func damagesRole(in *instance.Instance) supervise.Role {
+	return supervise.Role{Name: "damages", Run: func(ctx context.Context) error {
+		if err := in.WriteGaps(ctx, in.DamageGaps()); err != nil {
+			return err
+		}
+		<-ctx.Done()
+		return nil
+	}}
+}

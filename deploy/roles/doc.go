@@ -1,0 +1,2 @@
+// Package roles runs what an instance consists of: producers, processors, query and engine, each on an opened instance, in stages.
+package roles

@@ -1,0 +1,161 @@
+package roles
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/marketlog/marketlog/deploy/instance"
+	"github.com/marketlog/marketlog/deploy/operations"
+	"github.com/marketlog/marketlog/deploy/supervise"
+	"github.com/marketlog/marketlog/processors"
+	"github.com/marketlog/marketlog/processors/quotes"
+	"github.com/marketlog/marketlog/processors/resolve"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream"
+)
+
+// rateTail is how far before its end the topic of quote rates is read at the start: every rate that
+// counts was repeated within it.
+const rateTail = 2 * time.Minute
+
+// ProcessorRoles turn topics into topics, and topics into views.
+func ProcessorRoles(ctx context.Context, in *instance.Instance) ([]supervise.Role, error) {
+	store, err := in.History(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := operations.SettleReplay(ctx, in); err != nil {
+		return nil, err
+	}
+	cache, err := in.Latest()
+	if err != nil {
+		return nil, err
+	}
+	pace := processors.NewPace()
+	pace.Join(quotes.Name) // whoever folds them: the first ticks wait for the first rates
+	roles := []supervise.Role{
+		{Name: "processors/quotes", Run: func(ctx context.Context) error { return runQuotes(ctx, in, pace) }},
+		{Name: "processors/resolve", Run: func(ctx context.Context) error { return runResolve(ctx, in, pace) }},
+		{Name: "processors/prices", Run: (&processors.Runner{Unit: instance.PricesUnit(), Log: in.Stream, Logger: in.Log, Metrics: in.Folding}).Run},
+	}
+	for _, minutes := range instance.MinuteFolds() {
+		minutes.Log, minutes.Logger, minutes.Metrics = in.Stream, in.Log, in.Folding
+		roles = append(roles, supervise.Role{Name: "processors/" + minutes.Name, Run: minutes.Run})
+	}
+	if in.EmbeddedBroker() != nil {
+		roles = append(roles, damagesRole(in))
+	}
+	if len(in.Config.ClickHouse.Addr) == 0 {
+		role, err := operations.TablesRole(ctx, in, store)
+		if err != nil {
+			return nil, err
+		}
+		roles = append(roles, role)
+	}
+	undecodable := instance.UndecodableRecords(in.Metrics)
+	for _, topic := range schemas.Topics {
+		if topic.Name == schemas.TopicTicksRaw {
+			continue // the fold that resolves ticks puts what cannot be decoded into the dead letters
+		}
+		sink := &processors.Sink{Topic: topic.Name, Log: in.Stream, History: store, Logger: in.Log, Undecodable: undecodable, Metrics: in.Folding}
+		if topic.Name == schemas.TopicPrices {
+			sink.Latest = cache
+		}
+		roles = append(roles, supervise.Role{Name: "sink/" + topic.Name, Run: sink.Run})
+	}
+	return roles, nil
+}
+
+// fixingTail is how far before its end the topic of fixings is read at the start: one that counts for any tick that a
+// cluster keeps was written within it.
+const fixingTail = quotes.FixingFor + 8*24*time.Hour
+
+// runQuotes folds quote rates, beside a tail of the fixings they may need and of what operators say of symbols.
+func runQuotes(ctx context.Context, in *instance.Instance, pace *processors.Pace) error {
+	fixings := quotes.NewFixings()
+	overrides, err := in.Overrides(ctx)
+	if err != nil {
+		return err
+	}
+	said := instance.FollowOverrides(overrides)
+	tail := stream.NewTail(stream.TailConfig{Brokers: in.Stream.Brokers, Topic: schemas.TopicReferenceRaw, Rewind: fixingTail, Dialer: in.Stream.Dialer, Log: in.Log})
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		return tail.Run(ctx, func(rec stream.TailRecord) error {
+			fixings.Apply(rec.Value)
+			return said(rec)
+		})
+	})
+	g.Go(func() error {
+		if !caughtUp(ctx, tail) {
+			return nil
+		}
+		seconds := quotes.Seconds(schemas.Coins(), overrides, fixings)
+		seconds.Log, seconds.Logger, seconds.Pace, seconds.Metrics = in.Stream, in.Log, pace, in.Folding
+		return seconds.Run(ctx)
+	})
+	return g.Wait()
+}
+
+// runResolve joins ticks with the rates that the tail of quotes.v1 tells, which it reads first.
+// It keeps pace with the fold of these rates, and with the workers of other processes by their pulses
+// in the topic of dead letters, which is the smallest that has them.
+func runResolve(ctx context.Context, in *instance.Instance, pace *processors.Pace) error {
+	rates := resolve.NewRateTable()
+	overrides, err := in.Overrides(ctx)
+	if err != nil {
+		return err
+	}
+	tail := stream.NewTail(stream.TailConfig{Brokers: in.Stream.Brokers, Topic: schemas.TopicQuotes, Rewind: rateTail, Dialer: in.Stream.Dialer, Log: in.Log})
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		return tail.Run(ctx, func(rec stream.TailRecord) error {
+			quote, ok := rec.Marked.(*eventsv1.QuoteRecord)
+			if !ok {
+				return fmt.Errorf("reading %s: a record of another type", schemas.TopicQuotes)
+			}
+			rates.Apply(rec.Offset, quote)
+			if pulse := quote.GetPulse(); pulse != nil {
+				pace.Heard(quotes.Name, pulse.Now)
+			}
+			return nil
+		})
+	})
+	dead := stream.NewTail(stream.TailConfig{Brokers: in.Stream.Brokers, Topic: schemas.TopicTicksRawDead, Rewind: time.Minute, Dialer: in.Stream.Dialer, Log: in.Log})
+	g.Go(func() error {
+		return dead.Run(ctx, func(rec stream.TailRecord) error {
+			if pulse := rec.Marked.GetPulse(); pulse != nil {
+				pace.Heard(processors.PaceName(resolve.Name, rec.Marked.GetMark().Partition), pulse.Now)
+			}
+			return nil
+		})
+	})
+	guard := resolve.NewGuard()
+	g.Go(func() error {
+		return in.Tail(schemas.TopicCoinMarketsRaw, instance.ReferenceTail).Run(ctx, instance.FollowReferences(guard))
+	})
+	said := in.Tail(schemas.TopicReferenceRaw, instance.OverrideTail)
+	g.Go(func() error { return said.Run(ctx, instance.FollowOverrides(overrides)) })
+	g.Go(func() error {
+		if !caughtUp(ctx, tail) || !caughtUp(ctx, said) {
+			return nil
+		}
+		unit := resolve.Unit(schemas.Coins(), overrides, rates, guard)
+		return (&processors.Runner{Unit: unit, Log: in.Stream, Logger: in.Log, Pace: pace, Metrics: in.Folding}).Run(ctx)
+	})
+	return g.Wait()
+}
+
+// caughtUp waits for a tail to reach the end that it found; false if the context ended before.
+func caughtUp(ctx context.Context, tail *stream.Tail) bool {
+	select {
+	case <-tail.CaughtUp():
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,314 @@
+package roles
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/marketlog/marketlog/deploy/instance"
+	"github.com/marketlog/marketlog/deploy/operations"
+	"github.com/marketlog/marketlog/deploy/supervise"
+	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/exchanges"
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/charts"
+	"github.com/marketlog/marketlog/query/coins"
+	"github.com/marketlog/marketlog/query/earn"
+	"github.com/marketlog/marketlog/query/fiat"
+	"github.com/marketlog/marketlog/query/globalstats"
+	"github.com/marketlog/marketlog/query/keys"
+	"github.com/marketlog/marketlog/query/mcp"
+	"github.com/marketlog/marketlog/query/prices"
+	"github.com/marketlog/marketlog/query/providers"
+	yields "github.com/marketlog/marketlog/query/rates"
+	"github.com/marketlog/marketlog/query/stablecoins"
+	"github.com/marketlog/marketlog/query/symbols"
+	"github.com/marketlog/marketlog/query/usage"
+	"github.com/marketlog/marketlog/query/ws"
+	"github.com/marketlog/marketlog/schemas"
+	"github.com/marketlog/marketlog/stream"
+)
+
+// queryRoles answer: REST and the stream.
+func queryRoles(in *instance.Instance, at Ports, folds bool, backfilling func() string) ([]supervise.Role, error) {
+	var roles []supervise.Role
+	if at.api != nil {
+		pepper, err := in.Pepper()
+		if err != nil {
+			return nil, err
+		}
+		api := &apiRole{in: in, front: at.api, pepper: pepper, folds: folds, backfilling: backfilling, stands: in.Config.Feeds == "none"}
+		roles = append(roles, supervise.Role{Name: "query/api", Run: api.run, Ready: api.ready})
+	}
+	return roles, nil
+}
+
+// apiRole serves REST. Each run builds everything anew from the log and the cache.
+type apiRole struct {
+	in     *instance.Instance
+	front  *front
+	pepper []byte
+	// folds says that the prices are made in this process, from feeds.
+	folds bool
+	// backfilling says how far the back-fill of this process is; empty: it is over, or there is none.
+	backfilling func() string
+	// stands says that nobody makes prices for this process: they may grow old.
+	stands bool
+	// young says that a price was fresh before.
+	young  atomic.Bool
+	server atomic.Pointer[query.Server]
+}
+
+func (a *apiRole) ready() bool {
+	server := a.server.Load()
+	return server != nil && len(server.Waiting()) == 0
+}
+
+func (a *apiRole) run(ctx context.Context) error {
+	in := a.in
+	store, err := in.History(ctx)
+	if err != nil {
+		return err
+	}
+	known := schemas.Coins()
+	board, rates, catalog := query.NewBoard(known), query.NewRates(), query.NewCatalog(known)
+	// What the machine needs to make and hand on a price is a longer time by an accelerated clock.
+	board.SetStaleAfter(max(query.StaleAfter, time.Duration(in.Config.Sim.Speed)*acceleratedDelay))
+	board.RememberBy(in.Clock.Now)
+	if err := query.MeasureBoard(in.Metrics, board, in.Clock.Now); err != nil {
+		return fmt.Errorf("registering the ages of prices: %w", err)
+	}
+	book := query.NewRateBook()
+	rateCharts := query.NewRateCharts(book, store)
+	start, err := in.FillBoard(ctx, board)
+	if err != nil {
+		return err
+	}
+	pricesTail := in.Tail(schemas.TopicPrices, instance.BoardRewind)
+	if start != nil {
+		pricesTail = stream.NewTail(stream.TailConfig{Brokers: in.Stream.Brokers, Topic: schemas.TopicPrices, Start: start, Rewind: instance.BoardRewind, Dialer: in.Stream.Dialer, Log: in.Log})
+	}
+	ratesTail := in.Tail(schemas.TopicQuotes, rateTail)
+	bookTail := in.Tail(schemas.TopicRates, query.RatesKept)
+	saidTail, rowsTail := in.Tail(schemas.TopicReferenceRaw, producers.RepeatedWithin), in.Tail(schemas.TopicMarkets, instance.MarketsTail)
+	defiTail := in.Tail(schemas.TopicDefi, defiSpan)
+	keysTail := in.Tail(schemas.TopicKeys, 0)
+	table, err := keys.NewTable(a.pepper, keysTail.Waiting)
+	if err != nil {
+		return err
+	}
+	refusedKeys := prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "marketlog_key_records_refused_total",
+		Help: "Records of keys.v1 that grant nothing, since they are not signed with the pepper of this installation or revive a key.",
+	}, func() float64 { return float64(table.Refused()) })
+	if err := in.Metrics.Register(refusedKeys); err != nil {
+		return fmt.Errorf("registering what was refused of the keys: %w", err)
+	}
+	defer in.Metrics.Unregister(refusedKeys)
+	limiter, done, err := newLimiter(in)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if err := query.MeasureLimiter(in.Metrics, limiter); err != nil {
+		return fmt.Errorf("registering the limits of requests: %w", err)
+	}
+	if err := limiter.Load(ctx); err != nil {
+		return err
+	}
+	producer, err := in.Stream.NewProducer()
+	if err != nil {
+		return fmt.Errorf("connecting to the log: %w", err)
+	}
+	defer producer.Close()
+	meter := query.NewMeter(limiter.Replica(), usageLog{producer}, time.Now)
+	limiter.Measure(meter)
+	streaming := ws.DefaultConfig()
+	streaming.Origins = in.Config.Stream.Origins
+	figures := query.NewFigures(board, store, catalog.Measure)
+	hub, err := ws.NewHub(streaming, ws.Deps{Board: board, Catalog: catalog, DayAgo: figures, Waiting: pricesTail.Waiting, Now: in.Clock.Now, Metrics: in.Metrics, Log: in.Log})
+	if err != nil {
+		return err
+	}
+	candles := query.NewCandles(board, store)
+	describing := coins.New(board, catalog, book, candles, store)
+	overrides, err := in.Overrides(ctx)
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		return pricesTail.Run(ctx, func(rec stream.TailRecord) error {
+			// The hub reads what changed from the board.
+			return errors.Join(board.Apply(rec), hub.Apply(rec))
+		})
+	})
+	// Names of coins are of the catalog, so prices wait for it too.
+	g.Go(func() error { return saidTail.Run(ctx, catalog.ApplyReference) })
+	g.Go(func() error { return rowsTail.Run(ctx, catalog.ApplyMarkets) })
+	// Whoever was here before has answered with what the log holds up to its end: an answer from before that end could
+	// be older than one already given.
+	select {
+	case <-pricesTail.CaughtUp():
+	case <-ctx.Done():
+		return g.Wait()
+	}
+	listener := a.front.listen()
+	defer listener.Close() // then the front answers again
+	market, currencies := globalstats.New(catalog, store), fiat.New(known, catalog, store)
+	defi := globalstats.NewDefi(catalog, store)
+	providing := providers.New(board, catalog, book, store, venues())
+	// Prices are there; what reads other topics, as the names of coins do, answers when these have been read.
+	endpoints := slices.Concat(
+		query.After(prices.New(board, catalog, query.NewConverter(board, catalog), store, venues()).Endpoints(), saidTail.Waiting, rowsTail.Waiting),
+		query.After(charts.New(board, catalog, candles, book, rateCharts).Endpoints(), bookTail.Waiting, saidTail.Waiting, rowsTail.Waiting),
+		query.After(yields.New(book, board, catalog, store, rateCharts, providing, venues()).Endpoints(), bookTail.Waiting, saidTail.Waiting, rowsTail.Waiting),
+		query.After(describing.Endpoints(), saidTail.Waiting, rowsTail.Waiting, bookTail.Waiting),
+		query.After(market.Endpoints(), saidTail.Waiting, rowsTail.Waiting),
+		query.After(defi.Endpoints(), defiTail.Waiting),
+		query.After(earn.New(known, catalog, store, venues()).Endpoints(), saidTail.Waiting, rowsTail.Waiting),
+		query.After(stablecoins.New(board, catalog, store).Endpoints(), saidTail.Waiting, rowsTail.Waiting),
+		query.After(currencies.Endpoints(), saidTail.Waiting),
+		query.After(providing.Endpoints(), bookTail.Waiting, saidTail.Waiting, rowsTail.Waiting),
+		query.After(symbols.New(catalog, board, rates, store, overrides).Endpoints(), saidTail.Waiting, rowsTail.Waiting, ratesTail.Waiting),
+		usage.New(limiter, store, time.Now).Endpoints(),
+	)
+	lacking := in.Lacking()
+	server, err := a.newServer(listener, limiter, table, endpoints, hub, a.simulated(board), []query.Readiness{
+		{Name: "disk", Waiting: lacking["disk"]},
+		{Name: "log", Waiting: lacking["log"]},
+		{Name: "tables", Waiting: lacking["tables"]},
+		{Name: "prices", Waiting: func() string { return cmp.Or(pricesTail.Waiting(), a.firstFold(board), a.aged(board)) }},
+		{Name: "rates", Waiting: func() string { return cmp.Or(ratesTail.Waiting(), bookTail.Waiting()) }},
+		{Name: "coins", Waiting: func() string { return cmp.Or(saidTail.Waiting(), rowsTail.Waiting()) }},
+		{Name: "defi", Waiting: defiTail.Waiting},
+		{Name: "backfill", Waiting: a.backfilling},
+	})
+	if err != nil {
+		return err
+	}
+	a.server.Store(server)
+	g.Go(func() error { return hub.Run(ctx) })
+	g.Go(func() error { return figures.Run(ctx, in.Log) })
+	g.Go(func() error { return ratesTail.Run(ctx, rates.Apply) })
+	g.Go(func() error { return bookTail.Run(ctx, book.Apply) })
+	g.Go(func() error { return defiTail.Run(ctx, defi.Apply) })
+	g.Go(func() error { return describing.Run(ctx, in.Log) })
+	g.Go(func() error { return market.Run(ctx, in.Log) })
+	g.Go(func() error { return currencies.Run(ctx, in.Log) })
+	g.Go(func() error {
+		return keysTail.Run(ctx, func(rec stream.TailRecord) error {
+			table.Follow(rec.Key, rec.Value)
+			return nil
+		})
+	})
+	g.Go(func() error { return limiter.Run(ctx, in.Log) })
+	g.Go(func() error { return meter.Run(ctx, in.Log) })
+	g.Go(func() error { return server.Run(ctx) })
+	return g.Wait()
+}
+
+// firstFold says what the prices lack where this process makes them: one at all, and that the folds have come to the
+// time at which it started. Where others make them, old ones are better than none.
+func (a *apiRole) firstFold(board *query.Board) string {
+	if !a.folds {
+		return ""
+	}
+	if board.Now() < a.in.Began.UnixNano() {
+		return "the folds have not come to the present yet"
+	}
+	priced := false
+	board.Entries(func(*query.Entry) { priced = true })
+	if !priced {
+		return "no coin has a price yet"
+	}
+	return ""
+}
+
+// aged says that the prices have grown old, once they were young.
+func (a *apiRole) aged(board *query.Board) string {
+	if a.stands {
+		return ""
+	}
+	switch ages := board.Ages(a.in.Clock.Now()); {
+	case ages.Fresh > 0:
+		a.young.Store(true)
+	case ages.Stale > 0 && ages.Newest < 0:
+		return fmt.Sprintf("all prices are stale: the machine's clock was set back, and the log is %s ahead of it; prices go on when the clock has come to it", (-ages.Newest).Round(time.Second))
+	case ages.Stale > 0 && a.young.Load():
+		return fmt.Sprintf("all prices are stale, the newest is %s old", ages.Newest.Round(time.Second))
+	}
+	return ""
+}
+
+func (a *apiRole) newServer(listener net.Listener, limiter *query.Limiter, table *keys.Table, endpoints []query.Endpoint, hub *ws.Hub, simulated bool, ready []query.Readiness) (*query.Server, error) {
+	cfg := query.DefaultConfig()
+	cfg.Listen, cfg.Auth = a.front.addr, query.AuthMode(a.in.Config.Auth.Mode)
+	cfg.TrustedProxies = a.in.Config.Auth.TrustedProxies
+	plans, err := a.in.Config.LoadPlans()
+	if err != nil {
+		return nil, err
+	}
+	var mounting error
+	server, err := query.NewServer(cfg, query.Deps{
+		Keys:      table,
+		Limiter:   limiter,
+		Plans:     plans,
+		Endpoints: endpoints,
+		Mount: func(router fiber.Router, server *query.Server) {
+			hub.Mount(router, server)
+			if err := operations.MountSchemas(router); err != nil {
+				mounting = fmt.Errorf("serving the schemas of the log: %w", err)
+				return
+			}
+			door, err := mcp.New(mcp.Config{Version: operations.Version(), Simulated: simulated}, server)
+			if err != nil {
+				mounting = fmt.Errorf("describing the tools: %w", err)
+				return
+			}
+			door.Mount(router)
+		},
+		Ready:    ready,
+		Listener: listener, TLS: a.front.tls,
+		Now:     a.in.Clock.Now,
+		Metrics: a.in.Metrics,
+		Log:     a.in.Log,
+		Version: operations.Version(),
+	})
+	return server, errors.Join(err, mounting)
+}
+
+// simulated says whether invented prices are served: made in this process, or by others before it began.
+func (a *apiRole) simulated(board *query.Board) bool {
+	invented := a.in.Config.Feeds == "sim"
+	board.Entries(func(e *query.Entry) { invented = invented || e.Price.Simulated })
+	return invented
+}
+
+// defiSpan is how far before its end the topic of DeFi is read at the start: a summary was written within it.
+const defiSpan = 10 * time.Minute
+
+// acceleratedDelay is what a price may take from its venue to an answer, by the machine's clock, before it counts as
+// stale on an accelerated one.
+const acceleratedDelay = 2 * time.Second
+
+// venues are the sources of prices, as the query side needs to know them.
+func venues() []query.Provider {
+	var list []query.Provider
+	for _, v := range exchanges.List() {
+		list = append(list, query.Provider{Slug: v.Slug, Name: v.Name, Serves: v.Countries.Served, Refuses: v.Countries.Refused,
+			Terms: v.Countries.Terms, Quoted: v.Countries.Quoted})
+	}
+	return list
+}

@@ -1,0 +1,208 @@
+package roles
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/marketlog/marketlog/deploy/admin"
+	"github.com/marketlog/marketlog/deploy/config"
+	"github.com/marketlog/marketlog/deploy/instance"
+	"github.com/marketlog/marketlog/deploy/operations"
+	"github.com/marketlog/marketlog/deploy/supervise"
+	"github.com/marketlog/marketlog/query"
+)
+
+// drainLimit is what stopping may take; another second or two go to closing the engine and the log.
+const drainLimit = 8 * time.Second
+
+// firstKeyFile holds the key of a first start whose output is no terminal.
+const firstKeyFile = "first-key"
+
+// Run opens an instance, starts the parts of the role on it (run: all) and waits until ctx ends. Its addresses answer
+// first: /healthz at once, /readyz with what is missing. Then follow broker, topics, engine, tables, processors, query,
+// producers; each later one finds the earlier ones there.
+func Run(ctx context.Context, cfg config.Config, role string, out io.Writer, log *slog.Logger) (err error) {
+	began := time.Now()
+	dir, err := admin.AwaitDataDir(ctx, cfg.DataDir)
+	if err != nil {
+		return err
+	}
+	dir.AwaitAddresses(ctx, cfg.Listen, cfg.MetricsListen, cfg.SQLListen, cfg.ClickHouse.Listen, cfg.Kafka.Listen)
+	in, err := instance.NewInstance(cfg, dir, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, in.Close()) }()
+	at, err := openPorts(cfg, role, log)
+	if err != nil {
+		return err
+	}
+	defer at.close()
+	if at.api != nil {
+		if at.api.tls, err = serverTLS(cfg.TLS, log); err != nil {
+			return err
+		}
+	}
+	health := supervise.NewHealth(time.Now)
+	in.Metrics.MustRegister(health, instance.Readiness(func() map[string][]string { return in.Missing(health) }))
+	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
+	var served sync.WaitGroup
+	serve := func(r supervise.Role) { served.Go(func() { supervise.Run(serving, r, health, log) }) }
+	defer func() { stopServing(); served.Wait(); at.close() }()
+	serve(diskRole(in))
+	if at.api != nil {
+		fallback := query.StartingHandler(func() map[string][]string { return in.Missing(health) })
+		serve(supervise.Role{Name: "listen", Run: func(ctx context.Context) error { return at.api.run(ctx, fallback) }})
+	}
+	if at.metrics != nil {
+		serve(metricsRole(in, at.metrics, health))
+	}
+	if err := in.Disk.AwaitRoom(ctx); err != nil {
+		return supervise.Stopped(ctx, err)
+	}
+	if role != "engine" {
+		if err := awaitServers(ctx, log, func() error { return in.Open(ctx) }); err != nil {
+			return supervise.Stopped(ctx, err)
+		}
+	}
+	server := &admin.Server{Verbs: in.Jobs.Measured(operations.InstanceVerbs(in)), Log: log, Sql: in.OperatorSQL}
+	var own *operations.OwnBackfill
+	if role == "run" {
+		own = operations.NewOwnBackfill(in, server)
+	}
+	var stages []supervise.Stage
+	err = awaitServers(ctx, log, func() (err error) {
+		stages, err = buildStages(ctx, in, role, at, own)
+		return err
+	})
+	if err != nil {
+		return supervise.Stopped(ctx, err)
+	}
+	key := ""
+	if role == "run" {
+		if err := in.WithRoom(ctx, func() error { return operations.CarryKeysOver(ctx, in) }); err != nil {
+			return supervise.Stopped(ctx, err)
+		}
+		if key, err = operations.FirstKey(ctx, in); err != nil {
+			return err
+		}
+	}
+
+	info := RunInfo(in, at)
+	serve(supervise.Role{Name: "admin", Run: func(ctx context.Context) error { return server.Serve(ctx, info.Admin) }})
+	if err := in.WithRoom(ctx, func() error { return in.Dir.Announce(info) }); err != nil {
+		return supervise.Stopped(ctx, err)
+	}
+	if key != "" && !IsTerminal(out) { // what is printed is kept in a log then
+		path := in.Dir.Path(firstKeyFile)
+		if err := os.WriteFile(path, []byte(key+"\n"), 0o600); err != nil {
+			return fmt.Errorf("writing the first key: %w", err)
+		}
+		log.Info("the first API key, of plan pro, was written; read it and remove the file", "file", path)
+		key = ""
+	}
+	printStart(out, in, role, info, key, time.Since(began))
+	for _, s := range stages {
+		for _, role := range s.Roles {
+			health.Set(role, "starting", nil)
+		}
+	}
+	in.Opening("")
+	return supervise.RunStages(ctx, stages, drainLimit, health, log)
+}
+
+func buildStages(ctx context.Context, in *instance.Instance, role string, at Ports, own *operations.OwnBackfill) ([]supervise.Stage, error) {
+	var stages []supervise.Stage
+	if role == "run" || role == "process" {
+		in.Opening("opening the tables")
+		if len(in.Config.ClickHouse.Addr) == 0 {
+			if _, err := in.Engine(); err != nil {
+				return nil, err
+			}
+		}
+		if _, err := operations.Migrate(ctx, in); err != nil {
+			return nil, err
+		}
+	}
+	for _, part := range []struct {
+		role  string
+		build func() ([]supervise.Role, error)
+	}{
+		{"engine", func() ([]supervise.Role, error) { return engineRoles(in, at) }},
+		{"process", func() ([]supervise.Role, error) { return ProcessorRoles(ctx, in) }},
+		{"query", func() ([]supervise.Role, error) {
+			return queryRoles(in, at, role == "run" && in.Config.Feeds != "none", own.Waiting)
+		}},
+		{"produce", func() ([]supervise.Role, error) { return ProducerRoles(ctx, in) }},
+	} {
+		if role != "run" && role != part.role {
+			continue
+		}
+		roles, err := part.build()
+		if err != nil {
+			return nil, err
+		}
+		stages = append(stages, supervise.Stage{Name: part.role, Roles: roles})
+	}
+	if own != nil {
+		stages = append(stages, supervise.Stage{Name: "backfill", Roles: []supervise.Role{own.Role()}})
+	}
+	return stages, nil
+}
+
+// RunInfo is what run.json says of this process.
+func RunInfo(in *instance.Instance, at Ports) admin.RunInfo {
+	addr := func(p *port) string {
+		if p == nil {
+			return ""
+		}
+		return p.addr
+	}
+	return admin.RunInfo{
+		PID: os.Getpid(), Version: operations.Version(), Started: time.Now().UTC(), Admin: in.Dir.SocketPath(),
+		Listen: addr(at.api.address()), MetricsListen: addr(at.metrics), SQLListen: addr(at.sql),
+		Engine: addr(at.engine), Kafka: in.Stream.Brokers, Redis: in.Config.Redis.Addr, Feeds: in.Config.Feeds,
+	}
+}
+
+// printStart tells who started it what runs and where.
+func printStart(out io.Writer, in *instance.Instance, role string, info admin.RunInfo, key string, took time.Duration) {
+	say := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(out, "  %-16s %s\n", name, value)
+		}
+	}
+	link := func(addr string) string {
+		if addr == "" {
+			return ""
+		}
+		return "http://" + addr
+	}
+	api := link(info.Listen)
+	if in.Config.TLS.Cert != "" {
+		api = strings.Replace(api, "http:", "https:", 1)
+	}
+	fmt.Fprintf(out, "marketlog %s: %s, after %v\n", info.Version, role, took.Round(time.Millisecond))
+	if in.Config.Feeds == "sim" && (role == "run" || role == "produce") {
+		fmt.Fprintf(out, "  SIMULATED: real coins, invented prices (seed %d); --feeds live reads the exchanges\n", in.Config.Sim.Seed)
+	}
+	say("REST and stream", api)
+	say("SQL", link(info.SQLListen))
+	say("engine", link(info.Engine))
+	say("metrics", link(info.MetricsListen))
+	say("Kafka", strings.Join(info.Kafka, ","))
+	say("Redis", strings.Join(info.Redis, ","))
+	say("ClickHouse", strings.Join(in.Config.ClickHouse.Addr, ","))
+	say("data", in.Dir.Path())
+	if key != "" {
+		say("API key", key+"  (plan pro; it is not shown again)")
+		say("try", fmt.Sprintf(`curl -H "Authorization: Bearer %s" %s/api/v1/prices/BTC`, key, api))
+	}
+}

@@ -1,0 +1,47 @@
+package roles
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/marketlog/marketlog/stream"
+)
+
+// awaitServers repeats what needs the log or a store until they let it pass, or ctx ends. Roles apart start in any
+// order, and one that is started again must not end because a server is just away too. What a server refuses for
+// good, as a wrong password, is returned.
+func awaitServers(ctx context.Context, log *slog.Logger, do func() error) error {
+	wait := backoff.NewExponentialBackOff()
+	wait.InitialInterval, wait.MaxInterval = 200*time.Millisecond, 5*time.Second
+	for {
+		err := do()
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil: // being asked to stop is no failure, whatever the attempt that it cut off says
+			return ctx.Err()
+		case !passing(err):
+			return err
+		}
+		pause := wait.NextBackOff()
+		log.Warn("waiting for a server", "err", err, "again_in", pause.Round(time.Millisecond))
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pause):
+		}
+	}
+}
+
+// passing tells a server that is away from one that refuses.
+func passing(err error) bool {
+	var broken *net.OpError
+	var unknown *net.DNSError // a container's name before it runs
+	return errors.Is(err, stream.ErrUnavailable) || errors.As(err, &broken) && broken.Op != "listen" || errors.As(err, &unknown) || kerr.IsRetriable(err)
+}

@@ -1,0 +1,2 @@
+// Package supervise starts roles again when they fail, starts and stops them in stages, and knows how each of them fares.
+package supervise
