@@ -164,18 +164,20 @@ func (a *apiRole) run(ctx context.Context) error {
 	defi := globalstats.NewDefi(store)
 	providing := providers.New(board, catalog, book, store, venues())
 	// Prices are there; what reads other topics answers when these have been read.
+	cataloged := query.Settled(catalog.Settle, saidTail.Waiting, rowsTail.Waiting)
+	rated := query.Settled(book.Settle, bookTail.Waiting)
 	endpoints := slices.Concat(
-		prices.New(board, query.NewConverter(board, catalog).After(saidTail.Waiting), store, venues()).Endpoints(),
-		query.After(charts.New(board, candles, book, rateCharts).Endpoints(), bookTail.Waiting),
-		query.After(yields.New(book, board, catalog, store, rateCharts, providing, venues()).Endpoints(), bookTail.Waiting, saidTail.Waiting, rowsTail.Waiting),
-		query.After(describing.Endpoints(), saidTail.Waiting, rowsTail.Waiting, bookTail.Waiting),
-		query.After(market.Endpoints(), saidTail.Waiting, rowsTail.Waiting),
+		prices.New(board, query.NewConverter(board, catalog).After(cataloged), store, venues()).Endpoints(),
+		query.After(charts.New(board, candles, book, rateCharts).Endpoints(), rated),
+		query.After(yields.New(book, board, catalog, store, rateCharts, providing, venues()).Endpoints(), rated, cataloged),
+		query.After(describing.Endpoints(), cataloged, rated),
+		query.After(market.Endpoints(), cataloged),
 		query.After(defi.Endpoints(), defiTail.Waiting),
-		query.After(earn.New(known, catalog, store, venues()).Endpoints(), saidTail.Waiting, rowsTail.Waiting),
-		query.After(stablecoins.New(board, catalog, store).Endpoints(), saidTail.Waiting, rowsTail.Waiting),
-		query.After(currencies.Endpoints(), saidTail.Waiting),
-		query.After(providing.Endpoints(), bookTail.Waiting, saidTail.Waiting, rowsTail.Waiting),
-		query.After(symbols.New(catalog, board, rates, store, overrides).Endpoints(), saidTail.Waiting, rowsTail.Waiting, ratesTail.Waiting),
+		query.After(earn.New(known, catalog, store, venues()).Endpoints(), cataloged),
+		query.After(stablecoins.New(board, catalog, store).Endpoints(), cataloged),
+		query.After(currencies.Endpoints(), cataloged),
+		query.After(providing.Endpoints(), rated, cataloged),
+		query.After(symbols.New(catalog, board, rates, store, overrides).Endpoints(), cataloged, ratesTail.Waiting),
 		usage.New(limiter, store, time.Now).Endpoints(),
 	)
 	lacking := in.lacking()
