@@ -1,6 +1,9 @@
 package query
 
-import "context"
+import (
+	"context"
+	"sync/atomic"
+)
 
 // After lets endpoints answer 503 STARTING as long as one of the inputs that they read says what it waits for. A process
 // that starts reads the ends of its topics, the oldest records first: answers from among them would be older than those that
@@ -18,4 +21,23 @@ func After(endpoints []Endpoint, waiting ...func() string) []Endpoint {
 		}
 	}
 	return endpoints
+}
+
+// Settled is a wait for what is made of topics: until they were read, as waiting says, and then until what was read is
+// visible to every reader. Settle is called at least once, and may be called again.
+func Settled(settle func(), waiting ...func() string) func() string {
+	var settled atomic.Bool
+	return func() string {
+		if settled.Load() {
+			return ""
+		}
+		for _, wait := range waiting {
+			if why := wait(); why != "" {
+				return why
+			}
+		}
+		settle()
+		settled.Store(true)
+		return ""
+	}
 }

@@ -129,6 +129,15 @@ func (c *Catalog) Snapshot() *Snapshot {
 	return c.snapshot.Load()
 }
 
+// Settle makes what was applied so far visible before it returns: until then a reader may get the snapshot before.
+func (c *Catalog) Settle() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.due.Swap(false) {
+		c.publish()
+	}
+}
+
 // ApplyReference takes a record of reference.raw.v1.
 func (c *Catalog) ApplyReference(rec stream.TailRecord) error {
 	record, err := schemas.DecodeRecord(schemas.TopicReferenceRaw, rec.Value)

@@ -124,6 +124,15 @@ func (b *RateBook) Snapshot() *RateSnapshot {
 	return b.snapshot.Load()
 }
 
+// Settle makes what was applied so far visible before it returns: until then a reader may get the snapshot before.
+func (b *RateBook) Settle() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.due.Swap(false) {
+		b.publish()
+	}
+}
+
 // publish makes what has changed visible. Callers hold the mutex.
 func (b *RateBook) publish() {
 	next := &RateSnapshot{Time: b.minute, Mark: b.mark}

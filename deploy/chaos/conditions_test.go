@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -100,22 +98,12 @@ func (r *round) interrupted() int {
 	return n
 }
 
-// unlimited are plans that 64 readers do not use up in some seconds.
-const unlimited = `free: {per_minute: 30, per_month: 10000, history_days: 7, sockets: 1}
-pro: {per_minute: 1000000, per_month: 0, history_days: 1825, sockets: 20}
-enterprise: {per_minute: 1000000, per_month: 0, charts_per_minute: 1000000, history_days: 1825, sockets: 100, bulk: true, mcp: true}
-`
-
 // While 64 connections read as fast as they can, prices go on being made: none grows stale.
 func TestHotReadsLeavePricesFresh(t *testing.T) {
 	const connections, lasting = 64, 8 * time.Second
-	plans := filepath.Join(t.TempDir(), "plans.yaml")
-	if err := os.WriteFile(plans, []byte(unlimited), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	r := newRound(ctx, t, build(t), seedOf(t), setting("plans_file", plans))
+	r := newRound(ctx, t, build(t), seedOf(t))
 	p := r.start("live", "")
 	eventually(t, "being ready", time.Minute, r.in.ready)
 	r.rest = read(ctx, r.in.rest)

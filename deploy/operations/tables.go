@@ -198,16 +198,21 @@ func KeepParts(ctx context.Context, in *instance.Instance, store *history.Store)
 	ticker := time.NewTicker(partsEvery)
 	defer ticker.Stop()
 	var kept []history.Part
+	var told time.Time
 	for {
 		parts, err := store.Parts(context.WithoutCancel(ctx))
 		if err != nil {
 			return err
 		}
 		if !slices.Equal(parts, kept) {
-			if err := writeParts(in.Dir.Path(partsFile), parts); err != nil {
-				return err
+			err := writeParts(in.Dir.Path(partsFile), parts)
+			switch {
+			case err == nil:
+				kept = parts
+			case time.Since(told) >= time.Minute: // a full disk: the list that is there stays, and is written anew with room
+				told = time.Now()
+				in.Log.Warn("a loss of what is inserted now would go unnoticed", "err", err)
 			}
-			kept = parts
 		}
 		if ctx.Err() != nil {
 			return nil

@@ -303,8 +303,8 @@ func TestRowsAreAnsweredOnceTheLogIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer producer.Close()
-	write := func(offset int64, at time.Time, rec *eventsv1.MarketRecord) {
-		rec.Mark = &eventsv1.Mark{LogicVersion: 1, Offset: offset}
+	write := func(at time.Time, index uint32, rec *eventsv1.MarketRecord) {
+		rec.Mark = &eventsv1.Mark{LogicVersion: 1, Offset: at.UnixNano(), Index: index}
 		value, err := rec.MarshalVT()
 		if err != nil {
 			t.Fatal(err)
@@ -317,8 +317,8 @@ func TestRowsAreAnsweredOnceTheLogIsRead(t *testing.T) {
 	}
 	for i := range int64(rows) {
 		at := end.Add(time.Duration(i-rows+1) * 30 * time.Millisecond) // 50 minutes of rows
-		write(2*i, at, &eventsv1.MarketRecord{Body: &eventsv1.MarketRecord_Market{Market: &eventsv1.Market{CoinId: "bitcoin", Symbol: "BTC", Time: at.UnixNano(), Price: float64(i + 1)}}})
-		write(2*i+1, at, &eventsv1.MarketRecord{Body: &eventsv1.MarketRecord_Pulse{Pulse: &eventsv1.Pulse{Now: at.UnixNano(), Watermark: at.UnixNano()}}})
+		write(at, 0, &eventsv1.MarketRecord{Body: &eventsv1.MarketRecord_Market{Market: &eventsv1.Market{CoinId: "bitcoin", Symbol: "BTC", Time: at.UnixNano(), Price: float64(i + 1)}}})
+		write(at, 1, &eventsv1.MarketRecord{Body: &eventsv1.MarketRecord_Pulse{Pulse: &eventsv1.Pulse{Now: at.UnixNano(), Watermark: at.UnixNano()}}})
 	}
 	if err := producer.Flush(t.Context()); err != nil {
 		t.Fatal(err)

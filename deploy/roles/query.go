@@ -169,19 +169,21 @@ func (a *apiRole) run(ctx context.Context) error {
 	market, currencies := globalstats.New(catalog, store), fiat.New(known, catalog, store)
 	defi := globalstats.NewDefi(catalog, store)
 	providing := providers.New(board, catalog, book, store, venues())
-	// Prices are there; what reads other topics, as the names of coins do, answers when these have been read.
+	// What reads topics besides those of prices answers when these have been read; names of coins are of the catalog.
+	cataloged := query.Settled(catalog.Settle, saidTail.Waiting, rowsTail.Waiting)
+	rated := query.Settled(book.Settle, bookTail.Waiting)
 	endpoints := slices.Concat(
-		query.After(prices.New(board, catalog, query.NewConverter(board, catalog), store, venues()).Endpoints(), saidTail.Waiting, rowsTail.Waiting),
-		query.After(charts.New(board, catalog, candles, book, rateCharts).Endpoints(), bookTail.Waiting, saidTail.Waiting, rowsTail.Waiting),
-		query.After(yields.New(book, board, catalog, store, rateCharts, providing, venues()).Endpoints(), bookTail.Waiting, saidTail.Waiting, rowsTail.Waiting),
-		query.After(describing.Endpoints(), saidTail.Waiting, rowsTail.Waiting, bookTail.Waiting),
-		query.After(market.Endpoints(), saidTail.Waiting, rowsTail.Waiting),
+		query.After(prices.New(board, catalog, query.NewConverter(board, catalog), store, venues()).Endpoints(), cataloged),
+		query.After(charts.New(board, catalog, candles, book, rateCharts).Endpoints(), rated, cataloged),
+		query.After(yields.New(book, board, catalog, store, rateCharts, providing, venues()).Endpoints(), rated, cataloged),
+		query.After(describing.Endpoints(), cataloged, rated),
+		query.After(market.Endpoints(), cataloged),
 		query.After(defi.Endpoints(), defiTail.Waiting),
-		query.After(earn.New(known, catalog, store, venues()).Endpoints(), saidTail.Waiting, rowsTail.Waiting),
-		query.After(stablecoins.New(board, catalog, store).Endpoints(), saidTail.Waiting, rowsTail.Waiting),
-		query.After(currencies.Endpoints(), saidTail.Waiting),
-		query.After(providing.Endpoints(), bookTail.Waiting, saidTail.Waiting, rowsTail.Waiting),
-		query.After(symbols.New(catalog, board, rates, store, overrides).Endpoints(), saidTail.Waiting, rowsTail.Waiting, ratesTail.Waiting),
+		query.After(earn.New(known, catalog, store, venues()).Endpoints(), cataloged),
+		query.After(stablecoins.New(board, catalog, store).Endpoints(), cataloged),
+		query.After(currencies.Endpoints(), cataloged),
+		query.After(providing.Endpoints(), rated, cataloged),
+		query.After(symbols.New(catalog, board, rates, store, overrides).Endpoints(), cataloged, ratesTail.Waiting),
 		usage.New(limiter, store, time.Now).Endpoints(),
 	)
 	lacking := in.Lacking()
