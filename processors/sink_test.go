@@ -487,11 +487,15 @@ func tick(partition int32, offset int64, coin string) *eventsv1.ResolvedRecord {
 	}
 }
 
-// While ClickHouse refuses, is away or hangs, the log waits: memory stays flat, and on its return
-// the same sink goes on.
+// While ClickHouse is away, has no room left or hangs, the log waits: memory stays flat, and on its return the same sink goes
+// on. It stays away until the sink has been refused with growing pauses for some three seconds.
 func TestClickHouseAwayHoldsTheLogBack(t *testing.T) {
+	const refusals = 6 // after pauses of 0.1, 0.2, 0.4, 0.8 and 1.6 s
 	for name, away := range map[string]func(*http.Request) error{
 		"away": func(*http.Request) error { return errors.New("connection refused") },
+		"full": func(*http.Request) error {
+			return &clickhouse.Exception{Code: 243, Message: "Cannot reserve 1.00 MiB, not enough space"}
+		},
 		"hangs": func(r *http.Request) error {
 			<-r.Context().Done()
 			return r.Context().Err()
@@ -508,12 +512,14 @@ func TestClickHouseAwayHoldsTheLogBack(t *testing.T) {
 			stop := start(t, &processors.Sink{Topic: s.topic, Log: log, History: store, Logger: slog.New(slog.DiscardHandler)})
 			s.settled(store)
 			release := make(chan struct{})
+			var refused atomic.Int32
 			refuse := func(r *http.Request) error {
 				select {
 				case <-release:
 					return nil
 				default:
 				}
+				refused.Add(1)
 				ctx, cancel := context.WithCancel(r.Context())
 				defer cancel()
 				go func() {
@@ -534,8 +540,14 @@ func TestClickHouseAwayHoldsTheLogBack(t *testing.T) {
 			s.expected.Reset() // as large as what the sink must not hold
 			heap := settledHeap()
 			before := heap
-			for range 10 {
-				time.Sleep(200 * time.Millisecond) // time in which a sink could take up all of the log
+			for begun := time.Now(); refused.Load() < refusals; {
+				if name == "hangs" && refused.Load() > 0 && time.Since(begun) > 3*time.Second {
+					break // one request takes longer than the test
+				}
+				if time.Since(begun) > time.Minute {
+					t.Fatalf("in a minute the sink was refused %d times, want %d", refused.Load(), refusals)
+				}
+				time.Sleep(100 * time.Millisecond)
 				heap = max(heap, settledHeap())
 			}
 			if grown := (int64(heap) - int64(before)) >> 20; grown > 64 {
@@ -616,7 +628,8 @@ func TestCacheAwayIsFilledAgain(t *testing.T) {
 	s := newScript(t, schemas.TopicPrices, producer)
 	random := rand.New(rand.NewPCG(5, 5))
 	s.somePrices(random, 1000)
-	start(t, &processors.Sink{Topic: s.topic, Log: log, History: store, Latest: cache, Logger: slog.New(slog.DiscardHandler)})
+	missed := newWaiting()
+	start(t, &processors.Sink{Topic: s.topic, Log: log, History: store, Latest: cache, Logger: slog.New(missed)})
 	s.settled(store)
 	s.checkLatest(cache)
 
@@ -630,20 +643,58 @@ func TestCacheAwayIsFilledAgain(t *testing.T) {
 
 	server.Pause(t)
 	s.somePrices(random, 1000)
-	time.Sleep(time.Second) // writes run into a server that does not answer
+	missed.await(t) // a write has run out of its time
 	server.Resume(t)
 	s.settled(store)
 	s.checkLatest(cache)
 
+	missed.forget()
 	server.Kill()
 	s.somePrices(random, 1000)
-	time.Sleep(time.Second)
+	missed.await(t)
 	server.Restart(t)
 	s.settled(store)
 	s.eachPartition()
 	s.settled(store)
 	s.checkLatest(cache)
 	s.check(store)
+}
+
+// waiting is a log that says when a sink waits for a store. Its methods may be called concurrently.
+type waiting struct {
+	slog.Handler
+	seen chan struct{}
+}
+
+func newWaiting() waiting { return waiting{slog.DiscardHandler, make(chan struct{}, 1)} }
+
+func (w waiting) Enabled(context.Context, slog.Level) bool { return true }
+
+func (w waiting) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == "waiting for a store" {
+		select {
+		case w.seen <- struct{}{}:
+		default:
+		}
+	}
+	return nil
+}
+
+// forget drops what was seen so far.
+func (w waiting) forget() {
+	select {
+	case <-w.seen:
+	default:
+	}
+}
+
+func (w waiting) await(t *testing.T) {
+	t.Helper()
+	select {
+	case <-w.seen:
+	case <-time.After(time.Minute):
+		t.Fatal("the sink did not notice that the store is away")
+	}
 }
 
 // eachPartition writes a pulse into every partition that has records.

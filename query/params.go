@@ -35,7 +35,7 @@ const (
 	Integer
 	// Flag is true, false, 1 or 0.
 	Flag
-	// Time is ISO 8601 with a zone, or a date, which is its beginning in UTC.
+	// Time is ISO 8601 with a zone, or a date, which is its beginning in UTC, from 1970-01-01 to 2261-12-31.
 	Time
 	// List is one or more texts, separated by commas or by repeating the parameter; an array in a body.
 	List
@@ -47,6 +47,9 @@ const (
 
 // maxText bounds texts whose declaration does not.
 const maxText = 128
+
+// Times are bounded by what Unix nanoseconds and the tables' columns can hold: others would wrap around or be refused by the store.
+var firstTime, endOfTime = time.Unix(0, 0), time.Date(2262, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // Param declares one parameter.
 type Param struct {
@@ -165,6 +168,9 @@ func (p *Param) parse(texts []string) (v value, clamped bool, fault string) {
 			if at, err = time.Parse(time.DateOnly, text); err != nil {
 				return v, false, "must be an ISO 8601 time with a zone, such as 2026-01-31T12:00:00Z, or a date"
 			}
+		}
+		if at.Before(firstTime) || !at.Before(endOfTime) {
+			return v, false, "must lie from 1970-01-01 to 2261-12-31"
 		}
 		v.at = at
 	case List:

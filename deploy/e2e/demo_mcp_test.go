@@ -3,6 +3,7 @@ package e2e
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -53,6 +54,56 @@ func TestDemoToolsAreThoseOfTheSpecification(t *testing.T) {
 	}
 	names, _ = listedTools(t, frame)
 	sameTools(t, "over stdio", names)
+}
+
+// answerMax bounds what a tool answers by default in bytes, some 8,000 tokens: what it is asked for stands in a model's context
+// for the rest of the conversation.
+const answerMax = 24_000
+
+// Asked for nothing but what it needs, each tool answers what a model can take, about a coin of which everything is known.
+func TestDemoToolsAnswerBriefly(t *testing.T) {
+	d := filledDemo(t)
+	status, products, err := d.ask("/api/v1/earn/products?limit=1")
+	listed, _ := products["products"].([]any)
+	if err != nil || status != http.StatusOK || len(listed) != 1 {
+		t.Fatalf("earn products: got %d %s, %v; want one", status, excerpt(products), err)
+	}
+	first, _ := listed[0].(map[string]any)
+	needed := map[string]string{
+		"get_earn_product": fmt.Sprintf(`{"productId":%q}`, first["productId"]), "coin_history": `{"symbol":"BTC"}`, "coin_markets": `{"coinId":"bitcoin"}`,
+		"get_coin": `{"coinId":"bitcoin"}`, "get_price": `{"symbols":["BTC"]}`, "get_rate_by_symbol": `{"symbol":"USDC"}`, "get_rate_history": `{"symbol":"USDC"}`,
+		"resolve_symbol": `{"symbol":"BTC"}`, "resolve_symbols_batch": `{"symbols":["BTC","ETH"],"source":"kraken"}`, "similar_coins": `{"coinId":"bitcoin"}`,
+		"stablecoin_peg_stability": `{"symbol":"USDT"}`,
+	}
+	for _, tool := range specifiedTools {
+		arguments := needed[tool]
+		if arguments == "" {
+			arguments = `{}`
+		}
+		response, err := d.do(http.MethodPost, "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+tool+`","arguments":`+arguments+`}}`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		frame, err := io.ReadAll(response.Body)
+		response.Body.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var answer struct {
+			Result struct {
+				StructuredContent json.RawMessage
+			}
+		}
+		if err := json.Unmarshal(frame, &answer); err != nil || len(answer.Result.StructuredContent) == 0 {
+			t.Errorf("%s %s: got %v %.300s, want a result", tool, arguments, err, frame)
+			continue
+		}
+		size := len(answer.Result.StructuredContent)
+		t.Logf("%s answers %d bytes", tool, size)
+		if size > answerMax {
+			t.Errorf("%s %s answers %d bytes, want at most %d", tool, arguments, size, answerMax)
+		}
+	}
 }
 
 func sameTools(t *testing.T, where string, names []string) {

@@ -65,8 +65,16 @@ func documentedSQL(t *testing.T, section string) []string {
 	return statements
 }
 
+// comparison works numbers of answers out of the views and names those that differ. waiting says what is not there yet to be
+// compared.
+type comparison func(t *testing.T, d *demo) (differs []string, waiting string)
+
+// stillFor is for how long the views must not have moved before a comparison, and must not move after it: longer than
+// sinks and the memory of the API take for what the log says.
+const stillFor = 2 * time.Second
+
 // Numbers that endpoints answer are those that SQL makes of the views, by code that shares nothing with theirs. The demo goes
-// on meanwhile, so a comparison is made again until answer and views are of the same minute.
+// on meanwhile, minute by minute. The first comparison during which nothing moved decides.
 func TestDemoNumbersAreThoseOfSQL(t *testing.T) {
 	d := filledDemo(t)
 	d.await(t, "/api/v1/rates/summary", "rates of 20 coins", func(_ int, body map[string]any) bool { return number(of(body, "data"), "count") >= 20 })
@@ -81,21 +89,48 @@ func TestDemoNumbersAreThoseOfSQL(t *testing.T) {
 			t.Fatalf("%v: %v\n%s", args, err, out)
 		}
 	}
-	for name, compare := range map[string]func(*testing.T, *demo) []string{
+	comparisons := map[string]comparison{
+		"ids of rates":         rateIDsDiffer,
 		"the summary of rates": rateSummaryDiffers, "ends of charts of rates": rateChartsDiffer, "pasts of charts of rates": rateChartsPastDiffers, "DeFi": defiDiffers, "the benchmark": benchmarkDiffers,
-	} {
-		t.Run(name, func(t *testing.T) {
-			for deadline := time.Now().Add(demoPatience); ; time.Sleep(time.Second) {
-				differs := compare(t, d)
-				if len(differs) == 0 {
-					return
-				}
-				if time.Now().After(deadline) {
-					t.Fatalf("%d numbers differ, among them %s", len(differs), strings.Join(differs[:min(len(differs), 10)], "; "))
+	}
+	waiting := ""
+	for deadline, tries := time.Now().Add(demoPatience), 1; ; tries++ {
+		before, whole := d.standing(t)
+		time.Sleep(stillFor)
+		differs := map[string][]string{}
+		waiting = ""
+		for name, compare := range comparisons {
+			var lacks string
+			if differs[name], lacks = compare(t, d); lacks != "" {
+				waiting = name + ": " + lacks
+			}
+		}
+		time.Sleep(stillFor)
+		if after, _ := d.standing(t); whole && waiting == "" && after == before {
+			t.Logf("nothing moved during comparison %d", tries)
+			for name, found := range differs {
+				if len(found) > 0 {
+					t.Errorf("%s: %d numbers differ, among them %s", name, len(found), strings.Join(found[:min(len(found), 10)], "; "))
 				}
 			}
-		})
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the views moved during each of %d comparisons, or lack something: %s", tries, waiting)
+		}
 	}
+}
+
+// standing is a fingerprint of the views that are compared with; whole says that they are of one minute.
+func (d *demo) standing(t *testing.T) (fingerprint string, whole bool) {
+	t.Helper()
+	rows := d.query(t, `SELECT toString((SELECT sum(cityHash64(source, pool, category, apy, tvl_usd, heard, ended)) FROM v_rates)) AS rates,
+		toString((SELECT sum(cityHash64(slug, tvl, borrowed, time)) FROM v_protocols)) AS protocols, toString((SELECT max(time) FROM v_defi)) AS defi,
+		toString((SELECT max(time) FROM v_global)) AS global, toString((SELECT sum(cityHash64(coin_id, market_cap)) FROM v_markets)) AS markets`)
+	if len(rows) != 1 {
+		t.Fatalf("the views' fingerprint has %d rows", len(rows))
+	}
+	return fmt.Sprint(rows[0]), rows[0]["defi"] == rows[0]["global"]
 }
 
 func of(o map[string]any, name string) map[string]any {
@@ -113,10 +148,46 @@ func near(what string, got any, want float64) []string {
 }
 
 // countingRates are the rates that count, by the view.
-const countingRates = `SELECT source, provider, category, coin_id, apy, tvl_usd, term, lockup_days, toUnixTimestamp64Nano(heard) / 1e9 AS heard_at, interval_seconds
+const countingRates = `SELECT key, source, provider, category, coin_id, apy, tvl_usd, term, lockup_days, toUnixTimestamp64Nano(heard) / 1e9 AS heard_at, interval_seconds
 FROM v_rates WHERE NOT ended AND unattached = '' AND shadowed = '' AND category IN ('lending', 'staking', 'borrowing')`
 
-func rateSummaryDiffers(t *testing.T, d *demo) (differs []string) {
+// rateIDsDiffer holds the ids of all rows of rates against the keys of the view: each is there, once.
+func rateIDsDiffer(t *testing.T, d *demo) (differs []string, waiting string) {
+	keys := map[string]bool{}
+	for _, r := range d.query(t, countingRates) {
+		if float64(time.Now().UnixNano())/1e9-number(r, "heard_at") <= 3*number(r, "interval_seconds") {
+			keys[fmt.Sprint(r["key"])] = true
+		}
+	}
+	if len(keys) < 100 {
+		return nil, fmt.Sprintf("only %d rates in v_rates", len(keys))
+	}
+	for _, category := range []string{"lending", "staking", "borrowing"} {
+		for offset, more := 0, true; more; {
+			_, body, err := d.ask(fmt.Sprintf("/api/v1/rates?category=%s&limit=1000&offset=%d", category, offset))
+			if err != nil {
+				return nil, err.Error()
+			}
+			rows, _ := of(body, "data")["rates"].([]any)
+			for _, row := range rows {
+				o, _ := row.(map[string]any)
+				id := fmt.Sprint(o["id"])
+				if !keys[id] {
+					differs = append(differs, id+" is not in v_rates, or twice in the rates")
+				}
+				delete(keys, id)
+			}
+			offset += len(rows)
+			more = of(body, "meta")["truncated"] == true && len(rows) > 0
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		differs = append(differs, key+" is in v_rates alone")
+	}
+	return differs, ""
+}
+
+func rateSummaryDiffers(t *testing.T, d *demo) (differs []string, waiting string) {
 	type sum struct {
 		values    []float64
 		providers map[string]bool
@@ -134,11 +205,11 @@ func rateSummaryDiffers(t *testing.T, d *demo) (differs []string) {
 		sums[k].providers[fmt.Sprint(r["provider"])] = true
 	}
 	if len(sums) < 20 {
-		return []string{fmt.Sprintf("only %d coins and categories in v_rates", len(sums))}
+		return nil, fmt.Sprintf("only %d coins and categories in v_rates", len(sums))
 	}
 	_, body, err := d.ask("/api/v1/rates/summary")
 	if err != nil {
-		return []string{err.Error()}
+		return nil, err.Error()
 	}
 	list, _ := of(body, "data")["summary"].([]any)
 	for _, item := range list {
@@ -165,12 +236,12 @@ func rateSummaryDiffers(t *testing.T, d *demo) (differs []string) {
 	for _, k := range slices.Sorted(maps.Keys(sums)) {
 		differs = append(differs, k+" is in v_rates alone")
 	}
-	return differs
+	return differs, ""
 }
 
 // rateChartsDiffer works out where charts of rates end, in each timeframe and format: the median over providers of the mean
 // of each one's rates by their TVL.
-func rateChartsDiffer(t *testing.T, d *demo) (differs []string) {
+func rateChartsDiffer(t *testing.T, d *demo) (differs []string, waiting string) {
 	type mean struct{ weighted, weight, plain, n float64 }
 	lines := map[string]map[string]*mean{}
 	for _, r := range d.query(t, countingRates) {
@@ -197,7 +268,7 @@ func rateChartsDiffer(t *testing.T, d *demo) (differs []string) {
 			}
 		}
 		if len(values) < 2 {
-			return []string{fmt.Sprintf("%d providers of %s", len(values), chart)}
+			return nil, fmt.Sprintf("%d providers of %s", len(values), chart)
 		}
 		slices.Sort(values)
 		for _, timeframe := range []string{"1h", "24h", "1y"} {
@@ -206,7 +277,7 @@ func rateChartsDiffer(t *testing.T, d *demo) (differs []string) {
 			_, simple, failed := d.ask("/api/v1/charts/" + chart + "?format=simple&timeframe=" + timeframe)
 			pairs, _ := of(simple, "data")["rates"].([]any)
 			if err != nil || failed != nil || len(points) == 0 || len(pairs) == 0 {
-				return []string{fmt.Sprintf("%s of %s: %d points, %d pairs, %v, %v", chart, timeframe, len(points), len(pairs), err, failed)}
+				return nil, fmt.Sprintf("%s of %s: %d points, %d pairs, %v, %v", chart, timeframe, len(points), len(pairs), err, failed)
 			}
 			last, _ := points[len(points)-1].(map[string]any)
 			pair, _ := pairs[len(pairs)-1].([]any)
@@ -215,19 +286,19 @@ func rateChartsDiffer(t *testing.T, d *demo) (differs []string) {
 				near(where+" providers", last["providers"], float64(len(values))), near(where+" pair", pair[len(pair)-1], middle(values)))
 		}
 	}
-	return differs
+	return differs, ""
 }
 
 // rateChartsPastDiffers works out every point of charts of rates before the interval under way, from what the views hold of
 // hours and days.
-func rateChartsPastDiffers(t *testing.T, d *demo) (differs []string) {
+func rateChartsPastDiffers(t *testing.T, d *demo) (differs []string, waiting string) {
 	for _, chart := range [][2]string{{"usd-coin", "lending"}, {"ethereum", "staking"}} {
 		for timeframe, view := range map[string]string{"7d": "v_rates_hourly", "1y": "v_rates_daily"} {
 			path := "/api/v1/charts/" + chart[0] + "/rates/" + chart[1] + "?format=ohlc&timeframe=" + timeframe
 			_, body, err := d.ask(path)
 			points, _ := of(body, "data")["dataPoints"].([]any)
 			if err != nil || len(points) < 2 {
-				return []string{fmt.Sprintf("%s: %d points, %v", path, len(points), err)}
+				return nil, fmt.Sprintf("%s: %d points, %v", path, len(points), err)
 			}
 			first := number(points[0].(map[string]any), "timestamp")
 			want := map[float64]map[string]*[4][]float64{} // open, high, low and close of the rates of each provider, each with its weight behind it
@@ -274,7 +345,7 @@ func rateChartsPastDiffers(t *testing.T, d *demo) (differs []string) {
 			}
 		}
 	}
-	return differs
+	return differs, ""
 }
 
 // weightedMean is that of values, each with its weight behind it; of all alike where nothing has one.
@@ -294,22 +365,22 @@ func middle(sorted []float64) float64 {
 	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
 }
 
-func defiDiffers(t *testing.T, d *demo) (differs []string) {
+func defiDiffers(t *testing.T, d *demo) (differs []string, waiting string) {
 	statements := documentedSQL(t, "DeFi")
 	if len(statements) < 3 {
 		t.Fatalf("the page of formulas has %d statements about DeFi", len(statements))
 	}
 	_, before, err := d.ask("/api/v1/global-stats/defi")
 	if err != nil {
-		return []string{err.Error()}
+		return nil, err.Error()
 	}
 	_, lending, err := d.ask("/api/v1/global-stats/defi/lending")
 	if err != nil {
-		return []string{err.Error()}
+		return nil, err.Error()
 	}
 	locked, rates, caps := d.query(t, statements[0]), d.query(t, statements[1]), d.query(t, statements[2])
 	if len(locked) != 1 || len(rates) != 3 || len(caps) != 1 {
-		return []string{fmt.Sprintf("%d, %d and %d rows", len(locked), len(rates), len(caps))}
+		return nil, fmt.Sprintf("%d, %d and %d rows", len(locked), len(rates), len(caps))
 	}
 	told, lent := of(before, "data"), of(lending, "data")
 	return slices.Concat(near("totalTvl", told["totalTvl"], number(locked[0], "total_tvl")), near("lendingTvl", told["lendingTvl"], number(locked[0], "lending_tvl")),
@@ -317,12 +388,12 @@ func defiDiffers(t *testing.T, d *demo) (differs []string) {
 		near("defiToCefiRatio", told["defiToCefiRatio"], number(locked[0], "defi_to_cefi_ratio")),
 		near("defiMarketDominance", told["defiMarketDominance"], number(caps[0], "defi_market_dominance")),
 		near("averageSupplyApy", lent["averageSupplyApy"], number(rates[1], "average")), near("medianSupplyApy", lent["medianSupplyApy"], number(rates[1], "median")),
-		near("tvlWeightedSupplyApy", lent["tvlWeightedSupplyApy"], number(rates[1], "weighted")), near("averageBorrowApy", lent["averageBorrowApy"], number(rates[0], "average")))
+		near("tvlWeightedSupplyApy", lent["tvlWeightedSupplyApy"], number(rates[1], "weighted")), near("averageBorrowApy", lent["averageBorrowApy"], number(rates[0], "average"))), ""
 }
 
 // benchmarkDiffers works the benchmark of now out of v_rates: the demo has seen no midnight, or the answer tells what holds
 // now beside the fixing.
-func benchmarkDiffers(t *testing.T, d *demo) []string {
+func benchmarkDiffers(t *testing.T, d *demo) (differs []string, waiting string) {
 	type mean struct{ weighted, weight, plain, n float64 }
 	providers := map[string]*mean{}
 	var all mean
@@ -346,7 +417,7 @@ func benchmarkDiffers(t *testing.T, d *demo) []string {
 		}
 	}
 	if len(providers) < 5 {
-		return []string{fmt.Sprintf("only %d providers pay for dollars", len(providers))}
+		return nil, fmt.Sprintf("only %d providers pay for dollars", len(providers))
 	}
 	var values []float64
 	for _, m := range providers {
@@ -359,12 +430,12 @@ func benchmarkDiffers(t *testing.T, d *demo) []string {
 	slices.Sort(values)
 	_, body, err := d.ask("/api/v1/earn/benchmark")
 	if err != nil {
-		return []string{err.Error()}
+		return nil, err.Error()
 	}
 	now := of(body, "data")
 	if current := of(now, "current"); current != nil {
 		now = current
 	}
 	return slices.Concat(near("median", now["median"], middle(values)), near("tvlWeighted", now["tvlWeighted"], all.weighted/all.weight),
-		near("providerCount", now["providerCount"], float64(len(values))))
+		near("providerCount", now["providerCount"], float64(len(values)))), ""
 }

@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/marketlog/marketlog/query/querytest"
 )
 
 // A client that knows the interface alone gets an answer from every operation, with what is documented in it.
@@ -17,14 +20,22 @@ func TestDemoAnswersEveryOperation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	operations, operation, deadline := 0, "", time.Now().Add(demoPatience)
+	operation, deadline := "", time.Now().Add(demoPatience)
+	walked := map[string]bool{}
+	declared := declaredOperations(t, d)
 	for _, block := range strings.Split(string(text), "\n") {
 		line := strings.TrimSpace(block)
 		switch {
 		case line == "" || strings.HasPrefix(line, "#"):
 		case !strings.HasPrefix(block, " "):
-			operations++
 			operation = line
+			method, rest, _ := strings.Cut(operation, " ")
+			path := strings.FieldsFunc(rest, func(r rune) bool { return r == ' ' || r == '?' })[0]
+			as := declaredAs(declared, method+" "+path)
+			if as == "" {
+				t.Errorf("%s is in the table and not in the server's document", operation)
+			}
+			walked[as] = true
 		default:
 			view := "reference"
 			if rest, ok := strings.CutPrefix(line, "tool "); ok {
@@ -33,9 +44,39 @@ func TestDemoAnswersEveryOperation(t *testing.T) {
 			d.holdsFields(t, operation, view, strings.Fields(line), deadline)
 		}
 	}
-	if operations != 57+3 {
-		t.Errorf("the table has %d operations, want 57 of the interface and 3 of ours", operations)
+	for name := range declared {
+		if !walked[name] {
+			t.Errorf("%s is in the server's document and not in the table", name)
+		}
 	}
+}
+
+// declaredOperations are those of the server's document, by method and path, with what their paths match.
+func declaredOperations(t *testing.T, d *demo) map[string]*regexp.Regexp {
+	t.Helper()
+	parameter := regexp.MustCompile(`\\\{[^/]*\\\}`)
+	declared := map[string]*regexp.Regexp{}
+	for path, item := range querytest.ReadDocument(t, d.base).Paths.Map() {
+		if !strings.HasPrefix(path, "/api/") {
+			continue
+		}
+		for method := range item.Operations() {
+			name := method + " " + path
+			declared[name] = regexp.MustCompile("^" + parameter.ReplaceAllString(regexp.QuoteMeta(name), "[^/]+") + "$")
+		}
+	}
+	return declared
+}
+
+// declaredAs finds the operation that a request is answered by: as in the server, one without parameters comes first.
+func declaredAs(declared map[string]*regexp.Regexp, request string) string {
+	found := ""
+	for name, matches := range declared {
+		if matches.MatchString(request) && (found == "" || strings.Count(name, "{") < strings.Count(found, "{")) {
+			found = name
+		}
+	}
+	return found
 }
 
 // holdsFields asks until the answer holds all fields: what is folded by minutes comes some minutes after the start.

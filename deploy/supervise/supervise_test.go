@@ -3,12 +3,15 @@ package supervise
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/marketlog/marketlog/deploy/deploytest"
 )
@@ -34,11 +37,13 @@ func TestFailedRoleIsStartedAgainLaterEachTime(t *testing.T) {
 		if got := health.Report()[0]; got.State != "waiting" || got.Ready || got.Restarts != 1 || got.Error != "reading ticks: no broker" {
 			t.Errorf("after the first failure: got %+v", got)
 		}
+		checkRoleMetrics(t, health, 1, 0)
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
 		if got := health.Report()[0]; got.State != "running" || !got.Ready || got.Restarts != 4 {
 			t.Errorf("after the last start: got %+v", got)
 		}
+		checkRoleMetrics(t, health, 4, 1)
 		if len(starts) != 5 || starts[4].Sub(starts[3]) <= starts[1].Sub(starts[0]) {
 			t.Errorf("starts at %v, want five, further and further apart", starts)
 		}
@@ -48,6 +53,26 @@ func TestFailedRoleIsStartedAgainLaterEachTime(t *testing.T) {
 			t.Errorf("at the end: got %s, want stopped", got)
 		}
 	})
+}
+
+// checkRoleMetrics holds what is measured of the one role of a test against how often it was started again, and whether it runs.
+func checkRoleMetrics(t *testing.T, health *Health, restarts, running int) {
+	t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(health)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]float64{}
+	for _, f := range families {
+		m := f.GetMetric()[0]
+		got[f.GetName()+" "+m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue() + m.GetGauge().GetValue()
+	}
+	want := map[string]float64{"marketlog_role_restarts_total median": float64(restarts), "marketlog_role_running median": float64(running)}
+	if !maps.Equal(got, want) {
+		t.Errorf("got metrics %v, want %v", got, want)
+	}
 }
 
 // What writes stops before what reads it, and each has the time that it needs within the limit.

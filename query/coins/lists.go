@@ -27,8 +27,9 @@ type TopCoin struct {
 func (u *Unit) top() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/coins/top", ID: "listTopCoins", Tool: "top_coins", Tag: "coins",
-		Summary: "The largest coins by market cap", Params: []query.Param{limitParam("100", 500)},
-		Body: TopBody{}, MaxAge: listAge, Hot: true, Handle: u.getTop,
+		Summary: "The largest coins by market cap",
+		Params:  []query.Param{{Name: "limit", Kind: query.Integer, Default: "100", ToolDefault: "50", Min: 1, Max: 500, Doc: "Most rows to answer."}},
+		Body:    TopBody{}, MaxAge: listAge, Hot: true, Handle: u.getTop,
 	}
 }
 

@@ -93,7 +93,7 @@ func (u *Unit) Endpoints() []query.Endpoint {
 			Params: []query.Param{
 				coinParam, {Name: "category", Kind: query.Text, Allowed: schemas.EarnCategories, Doc: "Only this category."}, providerParam,
 				{Name: "min_confidence", Kind: query.Number, OrZero: true, Most: 1, Doc: "Only variants of at least this confidence."},
-				{Name: "limit", Kind: query.Integer, Default: "50", Min: 1, Max: maxProducts, Doc: "Most products to answer."},
+				{Name: "limit", Kind: query.Integer, Default: "50", ToolDefault: "20", Min: 1, Max: maxProducts, Doc: "Most products to answer."},
 				{Name: "offset", Kind: query.Integer, Default: "0", Min: 0, Max: maxOffset, Doc: "Products to pass over."},
 			},
 			Body: ProductsBody{}, NotFound: true, Handle: u.getProducts,

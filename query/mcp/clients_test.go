@@ -161,21 +161,20 @@ func inspector(t *testing.T, c clients, w *world) {
 	}
 }
 
-// conformance runs the official scenarios. What fails must lie in the baseline, and what lies there must fail.
+// conformance runs the official scenarios. What fails must lie in the baseline, and what lies there must fail; each scenario
+// that is not run is named with its reason.
 func conformance(t *testing.T, c clients, w *world) {
-	baseline := map[string]bool{}
-	content, err := os.ReadFile(filepath.Join("testdata", "conformance.baseline"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(content)) {
-		if id, _, ok := strings.Cut(line, ": "); ok && line[0] != '#' {
-			baseline[id] = true
-		}
-	}
+	baseline, notRun := readReasons(t, "conformance.baseline"), readReasons(t, "conformance.not_run")
 	older := []string{"server-initialize", "ping", "tools-list", "dns-rebinding-protection"}
 	newer := append(slices.Clone(older), "server-stateless", "http-header-validation", "caching")
+	offered := map[string]bool{}
 	for module, scenarios := range map[string][]string{"conformance-released": older, "@modelcontextprotocol/conformance": newer} {
+		for _, scenario := range c.scenarios(t, module) {
+			offered[scenario] = true
+			if slices.Contains(scenarios, scenario) == notRun[scenario] {
+				t.Errorf("%s of %s: run it, or name it in conformance.not_run with a reason, and not both", scenario, module)
+			}
+		}
 		for _, scenario := range scenarios {
 			t.Run(filepath.Base(module)+"/"+scenario, func(t *testing.T) {
 				t.Parallel()
@@ -199,9 +198,49 @@ func conformance(t *testing.T, c clients, w *world) {
 			})
 		}
 	}
+	for scenario := range notRun {
+		if !offered[scenario] {
+			t.Errorf("%s is in conformance.not_run, and no release of the suite has it", scenario)
+		}
+	}
+}
+
+// scenarios are those that a release of the suite has for servers.
+func (c clients) scenarios(t *testing.T, module string) (names []string) {
+	t.Helper()
+	out, err := c.run(t, nil, c.module(module+"/dist/index.js"), "list")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, ofServers, _ := strings.Cut(out, "Server scenarios")
+	ofServers, _, _ = strings.Cut(ofServers, "Client scenarios")
+	for _, line := range scenarioLine.FindAllStringSubmatch(ofServers, -1) {
+		names = append(names, line[1])
+	}
+	if len(names) < 20 {
+		t.Fatalf("%s lists %d scenarios for servers, want at least 20: %s", module, len(names), out)
+	}
+	return names
+}
+
+// readReasons reads the names of a file whose lines are `name: reason`.
+func readReasons(t *testing.T, file string) map[string]bool {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join("testdata", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for line := range strings.Lines(string(content)) {
+		if name, reason, ok := strings.Cut(strings.TrimSpace(line), ": "); ok && line[0] != '#' && reason != "" {
+			names[name] = true
+		}
+	}
+	return names
 }
 
 var (
-	colors    = regexp.MustCompile("\x1b\\[[0-9;]*m")
-	checkLine = regexp.MustCompile(`(?m)^\S+ \[([a-z0-9-]+) *\] (SUCCESS|FAILURE) `)
+	scenarioLine = regexp.MustCompile(`(?m)^  - (\S+) \[`)
+	colors       = regexp.MustCompile("\x1b\\[[0-9;]*m")
+	checkLine    = regexp.MustCompile(`(?m)^\S+ \[([a-z0-9-]+) *\] (SUCCESS|FAILURE) `)
 )

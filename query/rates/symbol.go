@@ -3,6 +3,7 @@ package rates
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	"github.com/marketlog/marketlog/query"
 )
@@ -10,7 +11,14 @@ import (
 // SymbolBody answers GET /api/v1/rates/{symbol}.
 type SymbolBody struct {
 	Data SymbolRates `json:"data"`
-	Meta Meta        `json:"meta"`
+	Meta SymbolMeta  `json:"meta"`
+}
+
+// SymbolMeta describes the rates of a coin.
+type SymbolMeta struct {
+	Meta
+	Total     int  `json:"total" doc:"How many rows there are without the limit"`
+	Truncated bool `json:"truncated,omitempty" doc:"There are more rows than the limit: ask for one category or provider, or raise the limit"`
 }
 
 // SymbolRates are the rates of a coin.
@@ -44,8 +52,10 @@ func (u *Unit) bySymbol() query.Endpoint {
 		Method: http.MethodGet, Path: "/api/v1/rates/{symbol}", ID: "getRates", Tool: "get_rate_by_symbol", Tag: tag,
 		Summary:     "Current rates of a coin, and its prices by exchange",
 		Description: "What its source has not told for three intervals is left out; a coin that nobody pays or asks anything for has none.",
-		Params:      []query.Param{symbolParam, categoryParam, providerParam, explainParam},
-		Body:        SymbolBody{}, NotFound: true, Hot: true, Handle: u.getBySymbol,
+		Params: []query.Param{symbolParam, categoryParam, providerParam,
+			{Name: "limit", Kind: query.Integer, Default: "1000", ToolDefault: "30", Min: 1, Max: maxRates, Doc: "Most rows to answer."},
+			explainParam},
+		Body: SymbolBody{}, NotFound: true, Hot: true, Handle: u.getBySymbol,
 	}
 }
 
@@ -62,9 +72,16 @@ func (u *Unit) getBySymbol(_ context.Context, r *query.Request) (query.Answer, e
 	if f.prices() {
 		v.price = u.freshPrice(f.coin, r.Now)
 	}
-	if r.Flag("explain") {
+	most := len(f.coin.rates) // rows, whatever the filters leave
+	if v.price != nil {
+		most += len(v.price.Latest.Inputs)
+	}
+	// An answer that a limit may cut is not kept: there would be one for every limit.
+	if r.Flag("explain") || r.Clamped() != nil || int(r.Integer("limit")) < most {
 		body, simulated := u.ratesOf(&f, v, r)
-		body.Data.Explain = u.explain(&f, v, r.Now)
+		if r.Flag("explain") {
+			body.Data.Explain = u.explain(&f, v, r.Now)
+		}
 		answer, err := query.Encode(body)
 		answer.Simulated = simulated
 		return answer, err
@@ -83,19 +100,17 @@ func (u *Unit) ratesOf(f *filter, v coinVersion, r *query.Request) (body SymbolB
 	for _, e := range f.coin.rates {
 		if f.matches(e) {
 			body.Data.Rates = append(body.Data.Rates, e.tell(u, v.index))
-			simulated = simulated || e.Simulated
 		}
 	}
 	newest := v.index.current.Time
 	if v.price != nil {
-		for _, row := range u.pricesOf(f.coin, v.price, f.provider) {
-			body.Data.Rates = append(body.Data.Rates, row)
-			simulated = simulated || row.Metadata.Simulated
-		}
+		body.Data.Rates = append(body.Data.Rates, u.pricesOf(f.coin, v.price, f.provider)...)
 		newest = max(newest, v.price.Latest.Time)
 	}
+	total, limit := len(body.Data.Rates), int(r.Integer("limit"))
+	body.Data.Rates = body.Data.Rates[:min(total, limit)] // from the end, where the prices are
 	body.Data.Count = len(body.Data.Rates)
-	body.Meta = v.index.meta(r, v.age, body.Data.Count)
+	body.Meta = SymbolMeta{v.index.meta(r, v.age, body.Data.Count), total, total > limit}
 	body.Meta.LastUpdated = query.FormatTime(newest)
-	return body, simulated
+	return body, slices.ContainsFunc(body.Data.Rates, func(e Entry) bool { return e.Metadata.Simulated })
 }

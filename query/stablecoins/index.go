@@ -66,7 +66,7 @@ func (u *Unit) index() query.Endpoint {
 		Method: http.MethodGet, Path: "/api/v1/stablecoins/index", ID: "listStablecoins", Tool: "stablecoin_index", Tag: tag,
 		Summary:     "Stablecoins by how well they keep their pegs",
 		Description: "Those of a market cap of at least 1,000,000 USD that no source calls dead.",
-		Params:      []query.Param{{Name: "limit", Kind: query.Integer, Default: defaultLimit, Min: 1, Max: maxLimit, Doc: "Most stablecoins to answer."}},
+		Params:      []query.Param{{Name: "limit", Kind: query.Integer, Default: defaultLimit, ToolDefault: "25", Min: 1, Max: maxLimit, Doc: "Most stablecoins to answer."}},
 		Body:        IndexBody{}, Handle: u.getIndex,
 	}
 }
