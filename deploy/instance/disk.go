@@ -24,9 +24,9 @@ const ReasonDisk = "disk"
 // PausesFile remembers what is paused, for the process that writes the gap.
 const PausesFile = "paused.json"
 
-// pauses remembers since when (Unix nanoseconds) each venue has been paused, until its gap was handed over. It outlives
+// Pauses remembers since when (Unix nanoseconds) each venue has been paused, until its gap was handed over. It outlives
 // the process. Safe for concurrent use.
-type pauses struct {
+type Pauses struct {
 	Path string
 
 	mu    sync.Mutex
@@ -34,8 +34,8 @@ type pauses struct {
 }
 
 // ReadPauses reads what an earlier process had paused; a file that is not there holds nothing.
-func ReadPauses(path string) (*pauses, error) {
-	p := &pauses{Path: path, Since: map[string]int64{}}
+func ReadPauses(path string) (*Pauses, error) {
+	p := &Pauses{Path: path, Since: map[string]int64{}}
 	content, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return p, nil
@@ -50,7 +50,7 @@ func ReadPauses(path string) (*pauses, error) {
 }
 
 // begin notes that a venue is paused from now on.
-func (p *pauses) begin(venue string, at int64) error {
+func (p *Pauses) begin(venue string, at int64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if _, ok := p.Since[venue]; ok {
@@ -61,7 +61,7 @@ func (p *pauses) begin(venue string, at int64) error {
 }
 
 // end takes out the given venues that were paused.
-func (p *pauses) end(venues []string) (ended map[string]int64, err error) {
+func (p *Pauses) end(venues []string) (ended map[string]int64, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	ended = map[string]int64{}
@@ -78,13 +78,13 @@ func (p *pauses) end(venues []string) (ended map[string]int64, err error) {
 }
 
 // paused are the venues whose gap has no end yet, in a fixed order.
-func (p *pauses) paused() []string {
+func (p *Pauses) paused() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Sorted(maps.Keys(p.Since))
 }
 
-func (p *pauses) write() error {
+func (p *Pauses) write() error {
 	if len(p.Since) == 0 {
 		if err := os.Remove(p.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("forgetting what a full disk paused: %w", err)

@@ -52,7 +52,7 @@ type Instance struct {
 
 	// Disk pauses ingest before the disk is full, pauses remembers what it paused.
 	Disk   *diskguard.Guard
-	Pauses *pauses
+	Pauses *Pauses
 	// Lost is what the tables lack.
 	Lost lostTables
 
