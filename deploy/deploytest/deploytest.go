@@ -38,7 +38,7 @@ func FreeAddr(t *testing.T) string {
 // BuildBinary builds marketlog as users do.
 func BuildBinary(path string) error {
 	build := exec.Command("go", "build", "-trimpath", "-o", path, ".")
-	build.Dir, build.Env = "..", append(os.Environ(), "CGO_ENABLED=0")
+	build.Dir, build.Env = "../..", append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("building the binary: %w\n%s", err, out)
 	}

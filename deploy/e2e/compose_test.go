@@ -120,7 +120,7 @@ func TestComposeSecretsAreKept(t *testing.T) {
 	folder := t.TempDir()
 	secrets := filepath.Join(folder, "secrets")
 	for _, name := range []string{"secrets/make.sh", "clickhouse/analyst.xml"} {
-		content, err := os.ReadFile(name)
+		content, err := os.ReadFile(filepath.Join("..", name))
 		if err == nil {
 			err = errors.Join(os.MkdirAll(filepath.Join(folder, filepath.Dir(name)), 0o755), os.WriteFile(filepath.Join(folder, name), content, 0o600))
 		}

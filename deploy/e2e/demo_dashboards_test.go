@@ -39,11 +39,11 @@ type panel struct {
 
 func dashboards(t *testing.T) (list []dashboard) {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join("grafana", "dashboards", "*.json"))
+	paths, err := filepath.Glob(filepath.Join("..", "grafana", "dashboards", "*.json"))
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no dashboards: %v", err)
 	}
-	sources, err := os.ReadFile(filepath.Join("grafana", "provisioning", "datasources", "marketlog.yaml"))
+	sources, err := os.ReadFile(filepath.Join("..", "grafana", "provisioning", "datasources", "marketlog.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +217,7 @@ var alertExpression = regexp.MustCompile(`(?m)^      - alert: (\w+)\n        exp
 // alertQueries are the expressions of the alerts, by name.
 func alertQueries(t *testing.T) map[string]string {
 	t.Helper()
-	rules, err := os.ReadFile(filepath.Join("prometheus", "marketlog.rules.yaml"))
+	rules, err := os.ReadFile(filepath.Join("..", "prometheus", "marketlog.rules.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +234,7 @@ func alertQueries(t *testing.T) map[string]string {
 // Each alert has a paragraph to act by, under the address that it leads to, and unit tests.
 func TestEveryAlertIsExplainedAndTested(t *testing.T) {
 	read := func(path ...string) string {
-		text, err := os.ReadFile(filepath.Join(path...))
+		text, err := os.ReadFile(filepath.Join(append([]string{".."}, path...)...))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -266,7 +266,7 @@ func TestEveryAlertIsExplainedAndTested(t *testing.T) {
 func findPromtool(t *testing.T) string {
 	t.Helper()
 	streamtest.InTier(t, streamtest.TierContract)
-	pinned, err := os.ReadFile(filepath.Join("..", "tools", "promtool", "go.sum"))
+	pinned, err := os.ReadFile(filepath.Join("..", "..", "tools", "promtool", "go.sum"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -296,7 +296,7 @@ func TestAlertsPassTheirUnitTests(t *testing.T) {
 	for _, args := range [][]string{
 		{"check", "rules", "marketlog.rules.yaml"}, {"test", "rules", "marketlog.rules.test.yaml"}, {"check", "config", "--syntax-only", "prometheus.yaml"},
 	} {
-		path, err := filepath.Abs(filepath.Join("prometheus", args[len(args)-1]))
+		path, err := filepath.Abs(filepath.Join("..", "prometheus", args[len(args)-1]))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -149,7 +149,7 @@ func TestRegistrationIsTheCards(t *testing.T) {
 	if err := encoder.Encode(mcp.Registration("1.0.0")); err != nil {
 		t.Fatal(err)
 	}
-	got, err := os.ReadFile(filepath.Join("mcp", "server.json"))
+	got, err := os.ReadFile(filepath.Join("..", "mcp", "server.json"))
 	if err != nil {
 		t.Fatal(err)
 	}

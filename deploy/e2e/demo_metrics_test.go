@@ -229,7 +229,7 @@ func TestTheDocumentOfMetricsIsUpToDate(t *testing.T) {
 		return ""
 	})
 	s := d.scrape(t)
-	path := filepath.Join("..", "docs", "metrics.md")
+	path := filepath.Join("..", "..", "docs", "metrics.md")
 	want := metricsDocument(s.families)
 	if *querytest.Update {
 		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {

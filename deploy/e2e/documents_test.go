@@ -40,7 +40,7 @@ func documents(t *testing.T) (list []document) {
 		t.Fatalf("got %d documents, %v; want README.md and all of docs", len(paths), err)
 	}
 	for _, path := range paths {
-		text, err := os.ReadFile(filepath.Join("..", path))
+		text, err := os.ReadFile(filepath.Join("..", "..", path))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,9 +115,9 @@ func TestLinksOfDocumentsLeadSomewhere(t *testing.T) {
 			if strings.Contains(target, "://") {
 				continue
 			}
-			linked := filepath.Join("..", filepath.Dir(d.path), target)
+			linked := filepath.Join("..", "..", filepath.Dir(d.path), target)
 			if target == "" {
-				linked = filepath.Join("..", d.path)
+				linked = filepath.Join("..", "..", d.path)
 			}
 			text, err := os.ReadFile(linked)
 			if info, statErr := os.Stat(linked); statErr != nil || !info.IsDir() && err != nil {
@@ -161,7 +161,7 @@ func TestPathsInDocumentsExist(t *testing.T) {
 				continue // with a place to fill in, or the name of a role or of a method of MCP
 			}
 			named++
-			if found, err := filepath.Glob(filepath.Join("..", path)); err != nil || len(found) == 0 {
+			if found, err := filepath.Glob(filepath.Join("..", "..", path)); err != nil || len(found) == 0 {
 				t.Errorf("%s names %s, which is not there", d.path, path)
 			}
 		}
@@ -174,7 +174,7 @@ func TestPathsInDocumentsExist(t *testing.T) {
 // What a page calls a proof is a test that exists.
 func TestTestsInDocumentsExist(t *testing.T) {
 	tests := map[string]bool{}
-	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+	err := filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() && slices.Contains([]string{".git", "node_modules", "bin", "data"}, entry.Name()) {
 			return cmpErr(err, fs.SkipDir)
 		}

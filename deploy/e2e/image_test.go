@@ -47,7 +47,7 @@ type image struct {
 // assemble builds the stage target of the Dockerfile, empty for the last, with the binary that was built for it.
 func assemble(t *testing.T, target, binary string) *image {
 	t.Helper()
-	content, err := os.ReadFile("Dockerfile")
+	content, err := os.ReadFile("../Dockerfile")
 	if err != nil {
 		t.Fatal(err)
 	}

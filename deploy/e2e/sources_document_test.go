@@ -16,7 +16,7 @@ import (
 
 // TestTheDocumentOfSourcesIsUpToDate holds docs/sources.md against the declarations; with -update it writes it.
 func TestTheDocumentOfSourcesIsUpToDate(t *testing.T) {
-	path := filepath.Join("..", "docs", "sources.md")
+	path := filepath.Join("..", "..", "docs", "sources.md")
 	want := sourcesDocument()
 	if *querytest.Update {
 		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
