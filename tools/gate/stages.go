@@ -15,10 +15,13 @@ var slow = map[string][]string{
 	"deploy/cli": {"TestAcceleratedRunFallsToRealTime", "TestFaultyVenueHarmsNoOther", "TestStartReadsWhatChartsShow"},
 	"deploy/e2e": {
 		"TestDemoDocumentSuitsTools", "TestDemoServesTheExamples", "TestDemoWithstandsSchemathesis", "TestImages",
-		"TestMergedRecordingsAgreeWithAnIndependentCalculation", "TestReplayEqualsAnAcceleratedRunWithFaults",
+		"TestDemoGoesOnBesideStatements", "TestMergedRecordingsAgreeWithAnIndependentCalculation", "TestReplayEqualsAnAcceleratedRunWithFaults",
 		"TestReplayOfARunningInstance", "TestThousandPastPricesAreExplained",
 	},
-	"deploy/chaos":           {"TestKillLosesNothing", "TestKillNeverTurnsBackTheCache", "TestKillSplitLosesNothing"},
+	"deploy/chaos": {
+		"TestFullDiskLosesNothing", "TestHotReadsLeavePricesFresh", "TestKillLosesNothing", "TestKillNeverTurnsBackTheCache",
+		"TestKillSplitLosesNothing", "TestKillsInTheFirstBackfillLoseNothing", "TestStopsDuringAReplay",
+	},
 	"deploy/chaos/oracle":    {"TestPlantedMarketFaultsAreFound", "TestReferenceViewsEqualTheOracle"},
 	"deploy/embedded":        {"TestStateIsMadeAnew", "TestToolsOfKafkaWork"},
 	"deploy/embedded/engine": {"TestLongAnswersParse"},
