@@ -18,8 +18,9 @@ import (
 	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
-// The library ends the process that loads it when it crashes: the role answers again, and its log says how it died.
-func TestEngineThatDiesIsStartedAgain(t *testing.T) {
+// engineFiles builds the program into a new folder, and gives a password file and the place of a data directory there.
+func engineFiles(t *testing.T) (folder, binary, password, dir string) {
+	t.Helper()
 	if _, err := engine.Find(""); err != nil {
 		streamtest.Missing(t, streamtest.TierEmbedded, "no ClickHouse engine; make engine fetches it")
 	}
@@ -28,13 +29,19 @@ func TestEngineThatDiesIsStartedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
-	binary, password, dir := filepath.Join(folder, "marketlog"), filepath.Join(folder, "password"), filepath.Join(folder, "data")
+	binary, password, dir = filepath.Join(folder, "marketlog"), filepath.Join(folder, "password"), filepath.Join(folder, "data")
 	if err := deploytest.BuildBinary(binary); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(password, []byte("secret"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	return folder, binary, password, dir
+}
+
+// The library ends the process that loads it when it crashes: the role answers again, and its log says how it died.
+func TestEngineThatDiesIsStartedAgain(t *testing.T) {
+	folder, binary, password, dir := engineFiles(t)
 	sql := deploytest.FreeAddr(t)
 	log, err := os.Create(filepath.Join(folder, "log"))
 	if err != nil {
@@ -128,21 +135,7 @@ func TestEngineThatDiesIsStartedAgain(t *testing.T) {
 
 // A supervisor that is killed while its child stops must not turn an orderly end into a kill.
 func TestEngineThatWasAskedToStopEndsInOrder(t *testing.T) {
-	if _, err := engine.Find(""); err != nil {
-		streamtest.Missing(t, streamtest.TierEmbedded, "no ClickHouse engine; make engine fetches it")
-	}
-	folder, err := os.MkdirTemp("", "engine") // t.TempDir may be longer than a socket's name can be
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(folder) })
-	binary, password, dir := filepath.Join(folder, "marketlog"), filepath.Join(folder, "password"), filepath.Join(folder, "data")
-	if err := deploytest.BuildBinary(binary); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(password, []byte("secret"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	_, binary, password, dir := engineFiles(t)
 	child := exec.Command(binary, "engine", "--"+supervisedFlag, "--data-dir", dir, "--sql-listen", "", "--clickhouse-listen", deploytest.FreeAddr(t), "--metrics-listen", deploytest.FreeAddr(t))
 	child.Env = append(os.Environ(), "MARKETLOG_CLICKHOUSE_PASSWORD_FILE="+password)
 	var said bytes.Buffer
