@@ -134,13 +134,22 @@ func (o *operator) window() map[string]any {
 
 var errDetached = errors.New("the instance ended before its answer did")
 
-// finishAll lets the work end that was interrupted.
+// finishAll lets the work end that was interrupted, and sees to it that each kind of work was done to its end once.
 func (o *operator) finishAll() {
 	o.t.Helper()
 	ctx, cancel := context.WithTimeout(o.t.Context(), 2*time.Minute)
 	defer cancel()
 	if err := o.finish(ctx); err != nil {
 		o.t.Errorf("finishing what was interrupted: %v", err)
+	}
+	// A round of few kills may not have come to a step of either kind.
+	for _, kind := range []string{jobReplay, jobBackfill} {
+		if o.finished[kind] > 0 {
+			continue
+		}
+		if err := o.once(ctx, kind); err != nil {
+			o.t.Errorf("%s: %v", kind, err)
+		}
 	}
 }
 
