@@ -139,14 +139,19 @@ func (s *Store) fixings(ctx context.Context, currencies []string, from, to time.
 	if len(fiats) == 0 {
 		return nil, nil
 	}
-	fixings, err := readRecords(ctx, s.conn, "SELECT currency, day, usd FROM fixings_usd WHERE currency IN (?) AND day >= ? AND day < ?",
-		[]any{fiats, from.UTC().AddDate(0, 0, -schemas.FixingDays).Format(time.DateOnly), to.UTC().AddDate(0, 0, 1).Format(time.DateOnly)},
+	return s.dayRates(ctx, "fixings_usd", fiats, from, to)
+}
+
+// dayRates reads from a view of daily rates those of currencies that count in [from, to).
+func (s *Store) dayRates(ctx context.Context, view string, currencies []string, from, to time.Time) ([]schemas.Fixing, error) {
+	rates, err := readRecords(ctx, s.conn, "SELECT currency, day, usd FROM "+view+" WHERE currency IN (?) AND day >= ? AND day < ?",
+		[]any{currencies, from.UTC().AddDate(0, 0, -schemas.FixingDays).Format(time.DateOnly), to.UTC().AddDate(0, 0, 1).Format(time.DateOnly)},
 		func(rows driver.Rows) (f schemas.Fixing, err error) {
 			err = rows.Scan(&f.Currency, &f.Day, &f.USD)
 			return f, err
 		})
 	if err != nil {
-		return nil, fmt.Errorf("reading fixings of %v: %w", fiats, err)
+		return nil, fmt.Errorf("reading daily rates of %v: %w", currencies, err)
 	}
-	return fixings, nil
+	return rates, nil
 }

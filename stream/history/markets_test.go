@@ -265,6 +265,58 @@ func TestADeviationIsToldToTheSecondWhereSecondsAreKept(t *testing.T) {
 		"tether 2026-03-01 12:00:01 USD 0.5 1 -5000 second")
 }
 
+// No central bank fixes the offshore yuan: its stablecoins have a past all the same, by what other sources gave last for a day. Those
+// sources do not count for a currency that has fixings.
+func TestAPegWithoutFixingsIsMeasuredByOtherSources(t *testing.T) {
+	store := newStore(t)
+	offset := int64(0)
+	given := func(source, quote, rate string, day time.Time, event time.Time) {
+		offset++
+		l := fixing(offset, quote, rate, day)
+		f := l.record.(*eventsv1.ReferenceRecord).GetFixing()
+		f.Source, f.Base, f.EventTime = source, "USD", event.UnixNano()
+		insert(t, store, l)
+	}
+	close := func(start int64, coin string, end float64) {
+		offset++
+		insert(t, store, candle(offset, &eventsv1.Candle{CoinId: coin, Start: noon + start*aMinute, Open: end, High: end, Low: end, Close: end, Volume: "1"}))
+	}
+	const aDay = 24 * 60
+	insert(t, store, fixing(1000, "USD", "1.25", at(-8*86400)), fixing(1001, "USD", "1.25", at(0)))
+	given("coinbasefiat", "CNH", "6", at(0), at(-7200))
+	given("coinbasefiat", "CNH", "7", at(0), at(-3600)) // the last of the day counts
+	given("coinbasefiat", "EUR", "0.5", at(0), at(-3600))
+	given("frankfurter", "CNH", "9", at(0), time.Unix(0, 0)) // the median of both is 8
+	given("frankfurter", "CNH", "5", at(-8*86400), time.Unix(0, 0))
+	given("frankfurter", "CNH", "0", at(-86400), time.Unix(0, 0)) // no rate
+	close(-8*aDay, "cnh-tether", 0.21)
+	close(-aDay, "cnh-tether", 0.2) // the rate of seven days before is too old
+	close(-1, "cnh-tether", 0.126)
+	close(-1, "euro-coin", 1.25)
+	checkRows(t, store, "SELECT concatWithSeparator(' ', coin_id, time, peg, target_usd, round(deviation_bps, 6)) FROM default.v_peg WHERE resolution = 'minute' ORDER BY coin_id, time",
+		"cnh-tether 2026-02-21 12:01:00 CNH 0.2 500", "cnh-tether 2026-03-01 12:00:00 CNH 0.125 80", "euro-coin 2026-03-01 12:00:00 EUR 1.25 0")
+	series, err := store.PegSeries(t.Context(), "cnh-tether", at(-9*86400), at(0), time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var read []string
+	for _, s := range series {
+		read = append(read, fmt.Sprintf("%s %g %.6f", s.Time.Format(time.DateTime), s.Target, s.DeviationBps))
+	}
+	if want := []string{"2026-02-21 12:01:00 0.2 500.000000", "2026-03-01 12:00:00 0.125 80.000000"}; !slices.Equal(read, want) {
+		t.Errorf("the series of CNHT: got %q, want %q", read, want)
+	}
+	scored, err := store.PegStatistics(t.Context(), at(-3600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(scored, func(s history.PegStatistic) bool {
+		return s.CoinID == "cnh-tether" && s.Samples == 1 && math.Abs(s.NowBps-80) < 1e-6
+	}) {
+		t.Errorf("the scores are %+v, want one of cnh-tether with 80 basis points now", scored)
+	}
+}
+
 func TestCoinsAreDescribedByTheFirstSourceThatTells(t *testing.T) {
 	store := newStore(t)
 	insert(t, store,

@@ -51,7 +51,7 @@ var chapters = []struct {
 }
 
 // traded are the coins with candles of our own.
-var traded = []string{"bitcoin", "ethereum", "tether", "usd-coin", "dai", "euro-coin", "eurite", "n-coin"}
+var traded = []string{"bitcoin", "ethereum", "tether", "usd-coin", "dai", "euro-coin", "eurite", "n-coin", "cnh-tether"}
 
 func tell(t testing.TB, seed uint64) *story {
 	s := &story{
@@ -161,6 +161,9 @@ func (s *story) trade(i int) {
 func (s *story) unit(id string) float64 {
 	if id == "euro-coin" || id == "eurite" {
 		return 1.1652
+	}
+	if id == "cnh-tether" {
+		return 0.139
 	}
 	return 1
 }

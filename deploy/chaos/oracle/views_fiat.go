@@ -67,6 +67,38 @@ func (said Reference) fixings() []fixing {
 	return list
 }
 
+// pegRates are the fixings, and of currencies without any the middle of what each source gave last for a day in units for a dollar.
+func (said Reference) pegRates() []fixing {
+	list := said.fixings()
+	fixed := map[string]bool{}
+	for _, f := range list {
+		fixed[f.currency] = true
+	}
+	last := map[string]dated{}
+	for _, f := range newest(said.rates(), func(f dated) string {
+		return fmt.Sprint(f.Source, "|", f.Base, "|", f.Quote, "|", f.day, "|", f.EventTime)
+	}) {
+		key := fmt.Sprint(f.Source, "|", f.Quote, "|", f.day)
+		if before, ok := last[key]; f.Base == "USD" && !fixed[f.Quote] && (!ok || f.EventTime > before.EventTime) {
+			last[key] = f
+		}
+	}
+	type currencyDay struct {
+		currency string
+		day      int64
+	}
+	units := map[currencyDay][]float64{}
+	for _, f := range last {
+		key := currencyDay{f.Quote, f.day}
+		units[key] = append(units[key], f.units)
+	}
+	for key, rates := range units {
+		sort.Float64s(rates)
+		list = append(list, fixing{key.currency, key.day, 1 / middle(rates), ""})
+	}
+	return list
+}
+
 // FixingsView works out v_fixings.
 func (said Reference) FixingsView() View {
 	v := View{Name: "v_fixings", Key: []string{"currency", "day"}}

@@ -26,9 +26,9 @@ type Pegs struct {
 	begin int64
 }
 
-// Pegs joins candles and prices with the fixings of their days.
+// Pegs joins candles and prices with what the currencies of pegs cost on their days.
 func (m Market) Pegs(said Reference, d Derived) Pegs {
-	fixings := said.fixings()
+	fixings := said.pegRates()
 	target := func(peg string, at int64) float64 {
 		if peg == "USD" {
 			return 1

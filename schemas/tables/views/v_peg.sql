@@ -4,7 +4,7 @@ CREATE OR REPLACE VIEW default.v_peg
     coin_id String COMMENT 'Canonical id of the stablecoin',
     peg String COMMENT 'Currency that it aims at one unit of',
     price Float64 COMMENT 'Price, USD',
-    target_usd Float64 COMMENT 'What the unit of its peg cost, USD: by the fixing of that day, or the newest of the 6 days before',
+    target_usd Float64 COMMENT 'What the unit of its peg cost, USD: the fixing of that day or the newest of the 6 days before; of a currency without fixings, what sources gave last for the day',
     deviation_bps Float64 COMMENT '(price - target) / target, basis points; negative below the peg',
     resolution Enum8('second' = 1, 'minute' = 2) COMMENT 'second: a published price; minute: the close of a live minute, where the seconds are not kept any more'
 )
@@ -14,7 +14,7 @@ FROM (
     SELECT time, coin_id, price, transform(toString(coin_id), {stablecoins}, {pegs}, '') AS peg
     FROM {database}.prices FINAL WHERE coin_id IN {stablecoins} AND reason = ''
 ) AS p
-ASOF LEFT JOIN {database}.fixings_usd AS f ON f.currency = p.peg AND toDate(p.time) >= f.day
+ASOF LEFT JOIN {database}.peg_rates AS f ON f.currency = p.peg AND toDate(p.time) >= f.day
 WHERE p.peg = 'USD' OR f.usd > 0 AND toDate(p.time) - f.day <= 6
 UNION ALL
 SELECT m.time, m.coin_id, m.peg, m.price, m.target_usd, m.deviation_bps, 'minute' FROM {database}.peg_minutes AS m
