@@ -24,7 +24,7 @@ var slow = map[string][]string{
 	},
 	"deploy/chaos/oracle":    {"TestPlantedMarketFaultsAreFound", "TestReferenceViewsEqualTheOracle"},
 	"deploy/embedded":        {"TestStateIsMadeAnew", "TestToolsOfKafkaWork"},
-	"deploy/embedded/engine": {"TestLongAnswersParse"},
+	"deploy/embedded/engine": {"TestLongAnswersAreReadByOtherParsers", "TestLongAnswersParse"},
 	"processors": {
 		"TestClickHouseAwayHoldsTheLogBack", "TestDyingAnywhereLosesAndDoublesNothing", "TestKilledMembersLeaveTheLogWhole",
 		"TestKilledReplayIsTakenUpOrGivenUp", "TestReplaysOfTheSameLogAgree", "TestRestartedFoldsWriteWhatUninterruptedOnesWrite",

@@ -33,6 +33,9 @@ func (e *Engine) answer(ctx context.Context, p *pool, q *request) (*answer, erro
 		return e.greet(q)
 	}
 	if p.fixed {
+		if err := permitFormat(q.outputFormat()); err != nil {
+			return nil, err
+		}
 		settled, err := p.rules.settle(q.session.settings)
 		if err != nil {
 			return nil, err
@@ -82,20 +85,31 @@ func (e *Engine) answer(ctx context.Context, p *pool, q *request) (*answer, erro
 	return a, nil
 }
 
-// special are formats that write no rows of any kind by themselves: they need a schema, a template or one certain column, or are the
-// frame of a protocol.
-var special = []string{
-	"AvroConfluent", "CapnProto", "CustomSeparated", "GeoJSON", "Hash", "MySQLWire", "Npy", "PNG", "PostgreSQLWire", "Prometheus", "Protobuf",
-	"ProtobufList", "ProtobufSingle", "RawBLOB", "Template",
+// unserved are formats that nobody gets: they need a schema, a template, a registry or certain columns, hold no bounds of rows, or are
+// the frame of another protocol, so that nothing but their own program could tell whether an answer is whole.
+var unserved = []string{
+	"AvroConfluent", "CapnProto", "GeoJSON", "MySQLWire", "PNG", "PostgreSQLWire", "Prometheus", "Protobuf", "ProtobufList", "ProtobufSingle",
+	"RawBLOB", "Template",
 }
 
-// suggest adds to the failure of a statement in a special format which formats hold any rows.
+// anyRows says which formats hold any rows.
+const anyRows = " Any rows fit into Parquet, ArrowStream, JSONEachRow and CSVWithNames."
+
+// permitFormat refuses a format that is not served; its name counts in any letter case.
+func permitFormat(format string) error {
+	if slices.ContainsFunc(unserved, func(name string) bool { return strings.EqualFold(name, format) }) {
+		return exception(codeBadArguments, "The format "+format+" is not served."+anyRows)
+	}
+	return nil
+}
+
+// suggest adds to the failure of a statement in a format of one column which formats hold any rows.
 func suggest(format string, err error) error {
 	var ex *Exception
-	if !slices.Contains(special, format) || !errors.As(err, &ex) {
+	if !strings.EqualFold(format, "Npy") || !errors.As(err, &ex) {
 		return err
 	}
-	return &Exception{Code: ex.Code, Message: ex.Message + " Any rows fit into Parquet, ArrowStream, JSONEachRow and CSVWithNames."}
+	return &Exception{Code: ex.Code, Message: ex.Message + anyRows}
 }
 
 // frame makes output the body of the answer.

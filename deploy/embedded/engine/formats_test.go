@@ -23,13 +23,6 @@ import (
 // tested formats take a third of them.
 const longRows = 3_000_000
 
-// unwritable are formats that need a schema or a template to write, are a protocol's own frame, or take one value or one
-// picture only. The engine refuses them itself.
-var unwritable = []string{
-	"Template", "CustomSeparated", "Protobuf", "ProtobufSingle", "ProtobufList", "CapnProto", "MySQLWire", "PostgreSQLWire", "RawBLOB", "PNG", "GeoJSON", "Hash",
-	"Prometheus", "AvroConfluent",
-}
-
 // In every format the engine has, an answer is the same bytes as the engine's own single result, or an error that says which
 // formats to use.
 func TestEveryFormatIsWhole(t *testing.T) {
@@ -46,14 +39,13 @@ func TestEveryFormatIsWhole(t *testing.T) {
 	for _, format := range formats {
 		for _, rows := range []int{0, 70_000} {
 			query := "SELECT number, toString(number) AS text FROM numbers(" + strconv.Itoa(rows) + ") FORMAT " + format
-			want, wantErr := e.Ask(query+" SETTINGS output_format_write_statistics = 0, max_threads = 1", "TabSeparated")
+			want, wantErr := e.Ask(query+" SETTINGS output_format_write_statistics = 0, max_threads = 1, output_format_pretty_max_rows = 50000000", "TabSeparated")
 			status, _, got := ask(t, server, query, "output_format_write_statistics", "0")
 			switch {
-			case wantErr != nil && status != 200:
-				if !strings.Contains(got, "Any rows fit into Parquet") {
+			case slices.Contains(unserved, format) || wantErr != nil && status != 200:
+				if status == 200 || !strings.Contains(got, "Any rows fit into Parquet") {
 					t.Errorf("%s of %d rows is refused without a word on what to use: %s", format, rows, got)
 				}
-			case wantErr != nil && slices.Contains(unwritable, format):
 			case status == 200 && timed(format) && strings.Count(got, "69999") == strings.Count(want, "69999"):
 			case format == "Raw" && rows == 0 && status == 200 && got == "": // the engine's single result is "''," then
 			case status != 200 || got != want:
@@ -63,9 +55,10 @@ func TestEveryFormatIsWhole(t *testing.T) {
 	}
 }
 
-// timed tells formats that hold something else at every writing: an id, a sync marker, the progress.
+// timed tells formats that hold something else at every writing: an id, a sync marker, the progress, columns as wide as the blocks that
+// came together.
 func timed(format string) bool {
-	return format == "Avro" || strings.Contains(format, "Progress")
+	return format == "Avro" || strings.Contains(format, "Progress") || strings.HasPrefix(format, "Pretty")
 }
 
 // What is long is read by other programs' parsers.
@@ -123,6 +116,36 @@ func TestLongAnswersParse(t *testing.T) {
 		response.Body.Close()
 		if n != longRows || err != nil {
 			t.Errorf("%s: got %d rows (%v), want %d", format, n, err, longRows)
+		}
+	}
+}
+
+// What is not served is rejected however it is asked for.
+func TestUnservedFormatsAreRejected(t *testing.T) {
+	server := analysts(t, openEngine(t))
+	for _, asked := range [][]string{
+		{"SELECT 'x' FORMAT rawblob"}, {"SELECT 'x' FORMAT `RawBLOB`"}, {"SELECT 'x' FORMAT RawBLOB SETTINGS max_threads = 1"},
+		{"SELECT 'x'", "default_format", "MySQLWire"}, {"SHOW TABLES FORMAT Protobuf"}, {"(SELECT 1) UNION ALL (SELECT 2) FORMAT PROMETHEUS"},
+	} {
+		status, _, got := ask(t, server, asked[0], asked[1:]...)
+		if status != http.StatusBadRequest || !strings.Contains(got, "is not served. Any rows fit into Parquet") {
+			t.Errorf("%q: got %d %s, want 400 with the formats to use", asked, status, got)
+		}
+	}
+}
+
+// Formats for people cut nothing that they were not asked to cut: neither rows, nor values, nor names.
+func TestFormatsForPeopleCutNothing(t *testing.T) {
+	server := analysts(t, openEngine(t))
+	name, value := strings.Repeat("n", 100), strings.Repeat("v", 30_000)
+	for _, format := range []string{"Pretty", "PrettyCompact", "PrettySpaceMonoBlock", "Vertical"} {
+		status, _, got := ask(t, server, "SELECT repeat('v', 30000) AS "+name+" FROM numbers(2000) FORMAT "+format)
+		if rows := strings.Count(got, value); status != 200 || rows != 2000 || !strings.Contains(got, name) {
+			t.Errorf("%s: got %d with %d whole values (the name is there: %v), want 2000", format, status, rows, strings.Contains(got, name))
+		}
+		_, _, got = ask(t, server, "SELECT 'row' FROM numbers(2000) FORMAT "+format, "output_format_pretty_max_rows", "7")
+		if rows := strings.Count(got, "row"); rows < 7 || rows > 40 {
+			t.Errorf("%s: got %d rows, want those that the client asked for", format, rows)
 		}
 	}
 }

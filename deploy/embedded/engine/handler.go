@@ -58,7 +58,10 @@ func Handler(e *Engine, limits Limits, hidden ...string) (http.Handler, error) {
 	p := newPool(e.lib, limits.Statements, true, e.path, "--readonly=1", "--session_timezone="+timezone, "--max_threads=1",
 		"--allow_introspection_functions=0", "--result_overflow_mode=throw", "--timeout_overflow_mode=throw",
 		"--max_execution_time="+seconds, "--max_memory_usage="+strconv.FormatInt(limits.Memory, 10),
-		"--max_result_rows="+strconv.FormatInt(limits.Rows, 10))
+		"--max_result_rows="+strconv.FormatInt(limits.Rows, 10),
+		// These formats would leave out rows beyond a thousand, and cut long values and names.
+		"--output_format_pretty_max_rows="+strconv.FormatInt(limits.Rows, 10), "--output_format_pretty_max_value_width=0",
+		"--output_format_pretty_max_column_name_width_cut_to=0")
 	p.wait, p.hidden = limits.Wait, hidden
 	p.rules = rules{limits: map[string]float64{
 		"max_execution_time": limits.Time.Seconds(), "max_memory_usage": float64(limits.Memory), "max_result_rows": float64(limits.Rows),
