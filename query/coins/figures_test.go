@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/querytest"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream/history"
@@ -108,5 +109,51 @@ func TestRowsStreamAndCandlesTellTheSame(t *testing.T) {
 	near("all-time low", told.Data.ATL, low)
 	if high != 337 || low != 20 || !told.Data.ATHDate.Equal(at) || !told.Data.ATLDate.Equal(at) {
 		t.Errorf("got extremes of %s and %s, want %g and %g of %s", told.Data.ATHDate, told.Data.ATLDate, high, low, at)
+	}
+}
+
+// A coin has a change over 60 days exactly if a candle of a day, live or back-filled from whatever venue, ended 60 to 66 days ago, and it
+// could be converted; otherwise the field is left out.
+func TestAChangeIsToldExactlyWhereACandleReachesItsSpan(t *testing.T) {
+	w := newWorld(t)
+	w.Lines["store"](nil)
+	now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	w.Now = now
+	cases := []struct {
+		coin, symbol, quote string
+		started             int // the day of its only candle, in days before today
+		told                bool
+	}{
+		{"bitcoin", "BTC", "USD", 61, true}, {"ethereum", "ETH", "USD", 66, true}, {"solana", "SOL", "USD", 67, false},
+		{"ripple", "XRP", "USD", 60, false}, {"cardano", "ADA", "KRW", 61, false}, {"dogecoin", "DOGE", "USD", 0, false},
+	}
+	var past history.Batch
+	for _, c := range cases {
+		if c.started > 0 {
+			past.Add(history.Place{Topic: schemas.TopicBackfillRaw, Offset: w.Offset()}, &eventsv1.BackfillRecord{Producer: "kraken", Body: &eventsv1.BackfillRecord_Candle{
+				Candle: &eventsv1.BackfillCandle{Venue: "kraken", Symbol: c.symbol + "/" + c.quote, Base: c.symbol, Quote: c.quote, Interval: 86400,
+					Start: now.Truncate(24*time.Hour).AddDate(0, 0, -c.started).UnixNano(), Open: "1", High: "1", Low: "1", Close: "1", Volume: "1"}}})
+		}
+		w.Price(c.coin, now, 3)
+	}
+	w.Must(w.Store.Insert(t.Context(), &past, ""))
+	w.Pulse()
+	for i, c := range cases {
+		w.Folded(now, &eventsv1.MarketRecord{Body: &eventsv1.MarketRecord_Market{Market: &eventsv1.Market{
+			Time: now.UnixNano(), CoinId: c.coin, Symbol: c.symbol, Price: 3, PriceSource: schemas.PriceSourceMedian, PriceTime: now.UnixNano(), Rank: uint32(i + 1)}}})
+	}
+	w.Minute(now)
+	w.Must(query.NewFigures(w.Board, w.Store, w.Catalog.Measure).Refresh(t.Context()))
+	for _, c := range cases {
+		var told struct {
+			Data struct{ PriceChangePercentage60d *float64 }
+		}
+		querytest.Decode(t, w.Base()+"/api/v1/coins/"+c.coin+"/market-data", &told)
+		switch change := told.Data.PriceChangePercentage60d; {
+		case (change != nil) != c.told:
+			t.Errorf("%s, whose candle began %d days before today in %s: a change is told: %v, want %v", c.coin, c.started, c.quote, change != nil, c.told)
+		case change != nil && math.Abs(*change-200) > 1e-9:
+			t.Errorf("%s: got %g, want 200", c.coin, *change)
+		}
 	}
 }
