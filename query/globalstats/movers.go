@@ -14,6 +14,8 @@ import (
 const (
 	defaultMovers = 10
 	maxMovers     = 50
+	// maxMoversOffset is beyond any catalog.
+	maxMoversOffset = 100_000
 	// toolSegment is what the tool view answers unless it is asked for another segment.
 	toolSegment = "top100"
 	// flatRange is the segment whose gainers and losers are told in one list.
@@ -40,8 +42,15 @@ type MoversToolBody struct {
 	RankRange string  `json:"rankRange"`
 	Gainers   []Mover `json:"gainers"`
 	Losers    []Mover `json:"losers"`
-	Timestamp int64   `json:"timestamp" doc:"Unix seconds"`
-	Meta      Meta    `json:"meta"`
+	MoversTotals
+	Timestamp int64 `json:"timestamp" doc:"Unix seconds"`
+	Meta      Meta  `json:"meta"`
+}
+
+// MoversTotals are how many coins there are to page through.
+type MoversTotals struct {
+	TotalGainers int `json:"totalGainers" doc:"Coins of the segment that rose, with the least volume"`
+	TotalLosers  int `json:"totalLosers" doc:"Coins of the segment that fell, with the least volume"`
 }
 
 // Segment is what moved most of a segment of ranks.
@@ -49,14 +58,16 @@ type Segment struct {
 	RankRange string  `json:"rankRange" example:"1-50"`
 	Gainers   []Mover `json:"gainers" doc:"The strongest rise first"`
 	Losers    []Mover `json:"losers" doc:"The deepest fall first"`
-	Timestamp int64   `json:"timestamp" doc:"Unix seconds"`
+	MoversTotals
+	Timestamp int64 `json:"timestamp" doc:"Unix seconds"`
 }
 
 // FlatSegment is what moved most of the 250 largest coins, gainers first.
 type FlatSegment struct {
 	RankRange string      `json:"rankRange"`
 	Movers    []FlatMover `json:"movers"`
-	Timestamp int64       `json:"timestamp" doc:"Unix seconds"`
+	MoversTotals
+	Timestamp int64 `json:"timestamp" doc:"Unix seconds"`
 }
 
 // FlatMover is a mover of either side.
@@ -89,8 +100,9 @@ type MoversOfBody struct {
 }
 
 var (
-	limitParam = query.Param{Name: "limit", Kind: query.Integer, Default: strconv.Itoa(defaultMovers), Min: 1, Max: maxMovers, Doc: "Most coins on either side of a segment."}
-	floorParam = query.Param{Name: "min_volume", Kind: query.Integer, Default: strconv.Itoa(schemas.MoversMinVolume), Min: 0, Max: maxMinVolume,
+	limitParam  = query.Param{Name: "limit", Kind: query.Integer, Default: strconv.Itoa(defaultMovers), Min: 1, Max: maxMovers, Doc: "Most coins on either side of a segment."}
+	offsetParam = query.Param{Name: "offset", Kind: query.Integer, Default: "0", Min: 0, Max: maxMoversOffset, Doc: "Coins to pass over on either side of a segment."}
+	floorParam  = query.Param{Name: "min_volume", Kind: query.Integer, Default: strconv.Itoa(schemas.MoversMinVolume), Min: 0, Max: maxMinVolume,
 		Doc: "Least volume of 24 hours in USD: what hardly trades moves by noise."}
 )
 
@@ -101,7 +113,7 @@ func (u *Unit) movers() query.Endpoint {
 		Params: []query.Param{{Name: "segment", Kind: query.Text, Example: "1-50",
 			Allowed: append([]string{"top50", "top100", "top250", "all", "1-100", flatRange}, rangeNames()...),
 			Doc:     "Ranks by market cap. Without it the tool view answers " + toolSegment + ", the reference view each of the three segments."},
-			limitParam, floorParam},
+			limitParam, offsetParam, floorParam},
 		Body: MoversBody{}, ToolBody: MoversToolBody{}, Hot: true, Handle: u.getMovers,
 	}
 }
@@ -114,7 +126,7 @@ func (u *Unit) getMovers(_ context.Context, r *query.Request) (query.Answer, err
 				name = toolSegment
 			}
 			s := now.segment(rangeNamed(name), r)
-			return MoversToolBody{s.RankRange, s.Gainers, s.Losers, s.Timestamp, now.meta(r, len(s.Gainers)+len(s.Losers))}, nil
+			return MoversToolBody{s.RankRange, s.Gainers, s.Losers, s.MoversTotals, s.Timestamp, now.meta(r, len(s.Gainers)+len(s.Losers))}, nil
 		}
 		ranges := schemas.RankRanges
 		if name != "" {
@@ -132,7 +144,7 @@ func (u *Unit) moversOf() query.Endpoint {
 		Params: []query.Param{{Name: "rankRange", In: query.Path, Kind: query.Text, Required: true, Example: "1-50",
 			Allowed: append(rangeNames(), flatRange, schemas.AllRanks.String()),
 			Doc:     "Ranks by market cap; " + flatRange + " answers one list of both sides, all every segment."},
-			limitParam, floorParam},
+			limitParam, offsetParam, floorParam},
 		Body: MoversOfBody{}, Hot: true, Handle: u.getMoversOf,
 	}
 }
@@ -149,7 +161,7 @@ func (u *Unit) getMoversOf(_ context.Context, r *query.Request) (query.Answer, e
 		if name != flatRange {
 			return MoversOfBody{MoversOf{s}, now.meta(r, count)}, nil
 		}
-		flat := FlatSegment{RankRange: s.RankRange, Movers: make([]FlatMover, 0, count), Timestamp: s.Timestamp}
+		flat := FlatSegment{RankRange: s.RankRange, Movers: make([]FlatMover, 0, count), MoversTotals: s.MoversTotals, Timestamp: s.Timestamp}
 		for _, m := range s.Gainers {
 			flat.Movers = append(flat.Movers, FlatMover{m, true})
 		}
@@ -161,7 +173,7 @@ func (u *Unit) getMoversOf(_ context.Context, r *query.Request) (query.Answer, e
 }
 
 func moversKey(operation, segment string, r *query.Request) key {
-	return key{operation: operation, segment: segment, limit: r.Integer("limit"), minVolume: r.Integer("min_volume")}
+	return key{operation: operation, segment: segment, limit: r.Integer("limit"), offset: r.Integer("offset"), minVolume: r.Integer("min_volume")}
 }
 
 // rangeNamed reads a segment that the declaration allows.
@@ -182,10 +194,10 @@ func (c current) segments(ranges []schemas.RankRange, r *query.Request) MoversDa
 }
 
 func (c current) segment(ranks schemas.RankRange, r *query.Request) Segment {
-	return c.moversIn(ranks, int(r.Integer("limit")), float64(r.Integer("min_volume")))
+	return c.moversIn(ranks, int(r.Integer("limit")), int(r.Integer("offset")), float64(r.Integer("min_volume")))
 }
 
-func (c current) moversIn(ranks schemas.RankRange, limit int, minVolume float64) Segment {
+func (c current) moversIn(ranks schemas.RankRange, limit, offset int, minVolume float64) Segment {
 	var rows []*eventsv1.Market
 	for _, coin := range c.Coins { // by rank, those without one last
 		if coin.Rank == 0 || ranks.To > 0 && coin.Rank > ranks.To {
@@ -193,15 +205,21 @@ func (c current) moversIn(ranks schemas.RankRange, limit int, minVolume float64)
 		}
 		rows = append(rows, coin.Market)
 	}
-	gainers, losers := schemas.Movers(rows, ranks, limit, minVolume)
-	return Segment{RankRange: ranks.String(), Gainers: c.tell(gainers), Losers: c.tell(losers), Timestamp: seconds(c.Summary.Time)}
+	gainers, losers := schemas.Movers(rows, ranks, len(rows), minVolume)
+	return Segment{
+		RankRange: ranks.String(), Gainers: c.tell(gainers, limit, offset), Losers: c.tell(losers, limit, offset),
+		MoversTotals: MoversTotals{len(gainers), len(losers)}, Timestamp: seconds(c.Summary.Time),
+	}
 }
 
-func (c current) tell(rows []*eventsv1.Market) []Mover {
-	movers := make([]Mover, len(rows))
-	for i, row := range rows {
+// tell writes a page of the movers of a side.
+func (c current) tell(rows []*eventsv1.Market, limit, offset int) []Mover {
+	page := rows[min(len(rows), offset):]
+	page = page[:min(len(page), limit)]
+	movers := make([]Mover, len(page))
+	for i, row := range page {
 		movers[i] = Mover{
-			RankInSegment: i + 1, ID: row.CoinId, Slug: row.CoinId, Symbol: strings.ToLower(row.Symbol), Name: row.Name, Price: row.Price,
+			RankInSegment: offset + i + 1, ID: row.CoinId, Slug: row.CoinId, Symbol: strings.ToLower(row.Symbol), Name: row.Name, Price: row.Price,
 			PriceChange24h: row.GetChange24H(), MarketCap: row.MarketCap, MarketCapRank: row.Rank, Rank: row.Rank, Volume24h: row.Volume24H,
 			LastUpdated: query.FormatTime(row.PriceTime),
 		}

@@ -75,7 +75,7 @@ func (u *Unit) getSummary(_ context.Context, r *query.Request) (query.Answer, er
 			FearGreed: fearGreedOf(now), Timestamp: metrics.Timestamp, Age: metrics.Age,
 		}
 		for _, ranks := range schemas.RankRanges {
-			s.Movers.Data = append(s.Movers.Data, now.moversIn(ranks, defaultMovers, schemas.MoversMinVolume))
+			s.Movers.Data = append(s.Movers.Data, now.moversIn(ranks, defaultMovers, 0, schemas.MoversMinVolume))
 		}
 		return SummaryBody{s}, nil
 	})

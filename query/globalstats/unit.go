@@ -50,7 +50,8 @@ type version struct {
 type key struct {
 	operation, segment string
 	view               query.View
-	limit, minVolume   int64
+	limit, offset      int64
+	minVolume          int64
 }
 
 // current is the market as it stands for one request.
