@@ -15,19 +15,28 @@ import (
 	"github.com/marketlog/marketlog/stream"
 )
 
-// logicVersions are those of the topics whose folds have changed since the first.
+// logicVersions are by the topic that a fold derives; each derived topic has its own.
 var logicVersions = map[string]uint32{
-	schemas.TopicPrices:  2, // schemas.AggregateVersion 2, and a price that stands every schemas.PriceRepeat
-	schemas.TopicCandles: 2, // what those prices give
+	schemas.TopicTicks:        1,
+	schemas.TopicTicksRawDead: 1,
+	schemas.TopicQuotes:       1,
+	schemas.TopicPrices:       2, // schemas.AggregateVersion 2, and a price that stands every schemas.PriceRepeat
+	schemas.TopicCandles:      2, // what those prices give
+	schemas.TopicMarkets:      1,
+	schemas.TopicRates:        2, // an entry names the version of schemas.RateRule that made it
+	schemas.TopicEarn:         1,
+	schemas.TopicDefi:         1,
 }
 
 // LogicVersion is that of the fold which derives a topic: it changes whenever that fold could derive another record from
-// the same input, and with it only the version of its own rows. It is the upper half of the version of every row.
+// the same input, and with it only the version of its own rows. It is the upper half of the version of every row. What each version
+// of prices, candles and the folds of log minutes derives is frozen in testdata. It panics for a topic that no fold derives.
 func LogicVersion(topic string) uint32 {
-	if v, ok := logicVersions[topic]; ok {
-		return v
+	v, ok := logicVersions[topic]
+	if !ok {
+		panic("processors: no fold derives the topic " + topic)
 	}
-	return 1
+	return v
 }
 
 // WindowMemory is the span behind now of a fold's window state: a minute that is still open, the

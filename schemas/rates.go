@@ -1,12 +1,6 @@
 package schemas
 
-import (
-	"fmt"
-	"math"
-	"slices"
-	"strconv"
-	"strings"
-)
+import "slices"
 
 // Categories of rates. The first three are what the API calls so; the others are kept beside them.
 const (
@@ -40,79 +34,43 @@ var Compoundings = map[string]float64{
 	"none": 0, "yearly": 1, "monthly": 12, "weekly": 52, "epochly": 365.0 / 2, "daily": 365, "hourly": 8760, "secondly": 31_536_000,
 }
 
-// Bounds of an APY in percent: nothing can be lost more than wholly, and no rate beyond the upper one is meant.
-const (
-	minAPY = -100
-	maxAPY = 1e6
-)
-
-// Yearly turns a rate as a source says it into percent a year: without compounding (APR), and compounded (APY). Units
-// are RateUnits, compounding is a key of Compoundings, and empty beside an APY, which then stands for both: how it was
-// compounded is not known. With n periods in a year APY = (1 + APR/n)^n - 1. A number that is none wraps NotANumber, one
-// out of bounds Absurd.
-func Yearly(raw, unit, compounding string) (apr, apy float64, err error) {
-	n, err := strconv.ParseFloat(raw, 64)
-	if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
-		return 0, 0, fmt.Errorf("%w: the rate %.40q", NotANumber, raw)
-	}
-	kind, rest, _ := strings.Cut(unit, "_")
-	if !slices.Contains(RateUnits, unit) {
-		return 0, 0, fmt.Errorf("%w: rates in %.40q", Undecodable, unit)
-	}
-	if strings.HasPrefix(rest, "fraction") {
-		n = float64(n * 100)
-	}
-	switch {
-	case strings.HasSuffix(rest, "_hourly"):
-		n = float64(n * HoursOfYear)
-	case strings.HasSuffix(rest, "_daily"):
-		n = float64(n * DaysOfYear)
-	}
-	apr, apy = n, n
-	if kind == "apr" {
-		periods, known := Compoundings[compounding]
-		if !known {
-			return 0, 0, fmt.Errorf("%w: an APR compounded %.40q", Undecodable, compounding)
-		}
-		apy = compounded(apr, periods)
-	}
-	if math.IsNaN(apy) || apy < minAPY || apy > maxAPY {
-		return 0, 0, fmt.Errorf("%w: %.40s %s makes %g %% a year", Absurd, raw, unit, apy)
-	}
-	return apr, apy, nil
-}
-
-// RewardAPY is the part of a rate's APY that is paid in other tokens, in percent; nil where the source does not tell it. Of
-// an APR it is what the APY would be less without it.
-func RewardAPY(raw, reward, unit, compounding string) *float64 {
-	if reward == "" {
-		return nil
-	}
-	part, apy, err := Yearly(reward, unit, compounding)
-	if err != nil {
-		return nil
-	}
-	if strings.HasPrefix(unit, "apr_") {
-		apr, whole, err := Yearly(raw, unit, compounding)
-		if err != nil {
-			return nil
-		}
-		apy = whole - compounded(apr-part, Compoundings[compounding])
-	}
-	return &apy
-}
-
 // What rates told for an hour or a day are multiplied by: lenders count 365 days.
 const (
 	HoursOfYear = 8760
 	DaysOfYear  = 365
 )
 
-// compounded is an APR of percent that is reinvested so often in a year. By logarithms, since 1 + APR/n of an APR by the
-// second has few digits left.
-func compounded(apr, periods float64) float64 {
-	if periods == 0 || apr <= -100*periods {
-		return apr
+// RateVersion is the version of Yearly and RewardAPY. Each version is a rule of its own that never changes once rows were made by it,
+// so that they can be made again: RateRuleBy finds it.
+const RateVersion = 1
+
+// Yearly turns a rate as a source says it into percent a year: without compounding (APR), and compounded (APY). Units
+// are RateUnits, compounding is a key of Compoundings, and empty beside an APY, which then stands for both: how it was
+// compounded is not known. A number that is none wraps NotANumber, one out of bounds (-100 to 1e6 percent) Absurd. This is its
+// current version, RateVersion.
+func Yearly(raw, unit, compounding string) (apr, apy float64, err error) {
+	return yearlyV1(raw, unit, compounding)
+}
+
+// RewardAPY is the part of a rate's APY that is paid in other tokens, in percent; nil where the source does not tell it. This is its
+// current version, RateVersion.
+func RewardAPY(raw, reward, unit, compounding string) *float64 {
+	return rewardAPYV1(raw, reward, unit, compounding)
+}
+
+// RateRule is one version of how a rate becomes one by the year, called as Yearly and RewardAPY are.
+type RateRule struct {
+	Yearly    func(raw, unit, compounding string) (apr, apy float64, err error)
+	RewardAPY func(raw, reward, unit, compounding string) *float64
+}
+
+// RateRuleBy is the rule by the version that a row says it was made with, 0 for 1; false where this binary does not know the
+// version, since a newer one made the row.
+func RateRuleBy(version uint32) (RateRule, bool) {
+	switch version {
+	case 0, 1:
+		return RateRule{yearlyV1, rewardAPYV1}, true
+	default:
+		return RateRule{}, false
 	}
-	return float64(math.Expm1(float64(periods*math.Log1p(apr/100/periods))) * 100)
 }

@@ -103,7 +103,10 @@ func (f *fold) takeRate(minute, offset int64, said *eventsv1.Rate) {
 		return // no source's decoder lets it pass
 	}
 	if r := f.rate(rateKey{said.Source, said.Category, said.Pool}); minute > r.loaded {
-		r.told = append(r.told, observation{said: said, offset: offset, apr: apr, apy: apy})
+		r.told = append(r.told, observation{
+			said: said, offset: offset, apr: apr, apy: apy, method: schemas.RateVersion,
+			reward: schemas.RewardAPY(said.Raw, said.Reward, said.RawUnit, said.Compounding),
+		})
 	}
 }
 

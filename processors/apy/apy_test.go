@@ -207,3 +207,13 @@ func of(coin, symbol, category string) string {
 func figure(f float64) string { return strconv.FormatFloat(f, 'g', 8, 64) }
 
 func moment(at int64) string { return time.Unix(0, at).UTC().Format("01-02T15:04") }
+
+// What this version of the fold derives stays as it is.
+func TestFrozenRates(t *testing.T) {
+	root, err := os.OpenRoot("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	foldtest.Frozen(t, root, apy.Minutes(), func() []foldtest.LogMinute { return random(3, 90) })
+}

@@ -32,11 +32,13 @@ type rate struct {
 	writtenEnded bool
 }
 
-// observation is an answer, with its rate by the year.
+// observation is an answer, with its rate by the year and the version of the rule that made it.
 type observation struct {
 	said     *eventsv1.Rate
 	offset   int64
 	apr, apy float64
+	reward   *float64 // the part of apy in other tokens, nil where the source does not tell it
+	method   uint32
 }
 
 // attachment is what a rate is of.
@@ -126,7 +128,7 @@ func (r *rate) entry(d row, minute int64) *eventsv1.RateEntry {
 	return &eventsv1.RateEntry{
 		Provider: r.said.Project, Source: r.key.source, Category: d.category, CoinId: d.coinID, Symbol: d.symbol,
 		Pool: r.key.pool, ProviderSymbol: r.said.Symbol, Chain: r.said.Chain, Name: r.said.Name,
-		Apr: r.apr, Apy: r.apy, RewardApy: schemas.RewardAPY(r.said.Raw, r.said.Reward, r.said.RawUnit, r.said.Compounding),
+		Apr: r.apr, Apy: r.apy, RewardApy: r.reward, Method: r.method,
 		TvlUsd: number(r.said.TvlUsd), Term: r.said.Term, Said: r.said,
 		Time: minute, Heard: r.heard, Ended: r.ended, Unattached: string(d.unattached), Shadowed: d.shadowed, Simulated: d.simulated,
 		Offset: r.offset, ProviderName: d.providerName,
@@ -140,7 +142,7 @@ func (r *rate) remembered(minute int64) *eventsv1.RateState {
 // recall takes back what was written.
 func (r *rate) recall(e *eventsv1.RateEntry, state *eventsv1.RateState) {
 	r.loaded, r.written = state.Minute, e.Time
-	r.observation = observation{said: e.Said, offset: e.Offset, apr: e.Apr, apy: e.Apy}
+	r.observation = observation{said: e.Said, offset: e.Offset, apr: e.Apr, apy: e.Apy, reward: e.RewardApy, method: max(e.Method, 1)}
 	r.heard, r.ended, r.writtenEnded = e.Heard, e.Ended, e.Ended
 	r.row = row{attachment{e.Category, e.CoinId, e.Symbol, schemas.RateReason(e.Unattached)}, e.ProviderName, e.Shadowed, e.Simulated}
 	r.hour, r.day = recallBucket(state.Hour), recallBucket(state.Day)

@@ -29,3 +29,13 @@ func TestCandles(t *testing.T) {
 		})
 	}
 }
+
+// What this version of the fold derives stays as it is.
+func TestFrozenCandles(t *testing.T) {
+	root, err := os.OpenRoot("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	foldtest.RunFrozen(t, root, schemas.TopicCandles, foldtest.Script{New: func() processors.Fold { return candles.New(1) }, Topic: schemas.TopicTicks})
+}

@@ -343,3 +343,27 @@ func rows(list []*eventsv1.DefiRow) string {
 func figure(f float64) string { return strconv.FormatFloat(f, 'g', 6, 64) }
 
 func clock(at int64) string { return time.Unix(0, at).UTC().Format("01-02T15:04") }
+
+// What this version of the fold derives stays as it is.
+func TestFrozenDefi(t *testing.T) {
+	root, err := os.OpenRoot("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	foldtest.Frozen(t, root, defi.Minutes(), func() []foldtest.LogMinute {
+		var minutes []foldtest.LogMinute
+		for _, m := range random(3, 60) {
+			minute := foldtest.LogMinute{End: m.end}
+			for _, records := range m.topics {
+				var input []foldtest.LogRecord
+				for _, rec := range records {
+					input = append(input, foldtest.LogRecord{Record: rec})
+				}
+				minute.Inputs = append(minute.Inputs, input)
+			}
+			minutes = append(minutes, minute)
+		}
+		return minutes
+	})
+}

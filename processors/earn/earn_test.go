@@ -196,3 +196,23 @@ func optional(name string, f *float64) string {
 func figure(f float64) string { return strconv.FormatFloat(f, 'g', 8, 64) }
 
 func moment(at int64) string { return time.Unix(0, at).UTC().Format("01-02T15:04") }
+
+// What this version of the fold derives stays as it is.
+func TestFrozenEarn(t *testing.T) {
+	root, err := os.OpenRoot("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	foldtest.Frozen(t, root, earn.Minutes(schemas.Coins()), func() []foldtest.LogMinute {
+		var minutes []foldtest.LogMinute
+		for _, m := range random(3, 200) {
+			var input []foldtest.LogRecord
+			for _, e := range m.entries {
+				input = append(input, foldtest.LogRecord{Record: &eventsv1.RateRecord{Body: &eventsv1.RateRecord_Entry{Entry: e}}})
+			}
+			minutes = append(minutes, foldtest.LogMinute{End: m.end, Inputs: [][]foldtest.LogRecord{input}})
+		}
+		return minutes
+	})
+}

@@ -234,3 +234,28 @@ func summary(m *eventsv1.Summary) string {
 func figure(f float64) string { return strconv.FormatFloat(f, 'g', 6, 64) }
 
 func moment(at int64) string { return time.Unix(0, at).UTC().Format("01-02T15:04") }
+
+// What this version of the fold derives stays as it is.
+func TestFrozenMarkets(t *testing.T) {
+	root, err := os.OpenRoot("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	foldtest.Frozen(t, root, markets.Minutes(schemas.Coins()), func() []foldtest.LogMinute {
+		var minutes []foldtest.LogMinute
+		for _, m := range random(3, 45) {
+			minutes = append(minutes, foldtest.LogMinute{End: m.end, Inputs: [][]foldtest.LogRecord{unplaced(m.candles), unplaced(m.observations)}})
+		}
+		return minutes
+	})
+}
+
+// unplaced are records whose offsets make no difference.
+func unplaced(records []eventsv1.Marked) []foldtest.LogRecord {
+	var list []foldtest.LogRecord
+	for _, rec := range records {
+		list = append(list, foldtest.LogRecord{Record: rec})
+	}
+	return list
+}

@@ -29,3 +29,13 @@ func TestMedian(t *testing.T) {
 		})
 	}
 }
+
+// What this version of the fold derives stays as it is.
+func TestFrozenPrices(t *testing.T) {
+	root, err := os.OpenRoot("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	foldtest.RunFrozen(t, root, schemas.TopicPrices, foldtest.Script{New: func() processors.Fold { return median.New(schemas.Coins(), 1) }, Topic: schemas.TopicTicks})
+}

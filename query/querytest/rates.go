@@ -63,6 +63,14 @@ func (w *World) rate(words []string) {
 			var err error
 			e.Apr, e.Apy, err = schemas.Yearly(said[0], said[1], said[2])
 			w.Must(err)
+		case "apy": // another than raw makes
+			e.Apy = w.Number(value)
+		case "method":
+			e.Method = uint32(w.Number(value))
+		case "reward": // of what was told, and the part of the rate that it became
+			said, made, _ := strings.Cut(value, ",")
+			part := w.Number(made)
+			e.Said.Reward, e.RewardApy = said, &part
 		case "max":
 			e.Said.MaxAmount = value
 		case "tier": // from, to, value

@@ -20,7 +20,7 @@ type Explanation struct {
 	Inputs     []Input  `json:"inputs" doc:"Every rate that was told of the coin; prices are explained by /prices/{symbol}/explain"`
 	View       View     `json:"view"`
 	AsOf       string   `json:"asOf" format:"date-time"`
-	Reproduced bool     `json:"reproduced" doc:"False is a defect of this service"`
+	Reproduced bool     `json:"reproduced" doc:"Whether all inputs are. False is a defect of this service, or an input was made by a newer version of it"`
 }
 
 // Input is a rate as it was told, and what was made of it.
@@ -37,7 +37,10 @@ type Input struct {
 	Conversion     string   `json:"conversion" doc:"How the rate was made of it"`
 	APR            float64  `json:"apr" doc:"Percent a year, not compounded"`
 	APY            float64  `json:"apy" doc:"Percent a year, compounded"`
-	Recomputed     *float64 `json:"recomputed,omitempty" doc:"What working it out again gave, where it is another APY"`
+	RewardAPY      *float64 `json:"rewardApy,omitempty" doc:"The part of the APY that is paid in other tokens"`
+	MethodVersion  uint32   `json:"methodVersion" doc:"Version of the rule that made apr, apy and rewardApy of raw, by which they are worked out again"`
+	Recomputed     *float64 `json:"recomputed,omitempty" doc:"The APY that working it out again gave, where that is not what was told"`
+	Reproduced     bool     `json:"reproduced" doc:"Whether working it out again by the rule of its version gave the same; false too where this version of the server does not know the rule"`
 	Accepted       bool     `json:"accepted"`
 	Reason         string   `json:"reason,omitempty" doc:"Why it does not count: stale, or told better by the source named behind shadowed_by"`
 	ObservedAt     string   `json:"observedAt,omitempty" format:"date-time" doc:"By the source's clock"`
@@ -81,7 +84,7 @@ func (u *Unit) explain(f *filter, v coinVersion, now time.Time) *Explanation {
 			in.SourceURL, in.FetchedAt, in.BodySHA256 = fetch.Url, query.FormatTime(fetch.Started), fetch.BodySha256
 		}
 		x.Inputs = append(x.Inputs, in)
-		x.Reproduced = x.Reproduced && in.Recomputed == nil
+		x.Reproduced = x.Reproduced && in.Reproduced
 		if in.Accepted && !slices.Contains(x.Accepted, e.Provider) {
 			x.Accepted = append(x.Accepted, e.Provider)
 		}
@@ -103,7 +106,7 @@ func input(e *eventsv1.RateEntry, now int64) Input {
 	}
 	in := Input{
 		ID: rateID(e.Source, e.Category, e.Pool), Provider: e.Provider, ProviderSymbol: e.ProviderSymbol, Category: e.Category, Source: e.Source, Pool: e.Pool,
-		Raw: said.Raw, RawUnit: said.RawUnit, Compounding: said.Compounding, APR: e.Apr, APY: e.Apy, Accepted: query.RateCounts(e, now),
+		Raw: said.Raw, RawUnit: said.RawUnit, Compounding: said.Compounding, APR: e.Apr, APY: e.Apy, RewardAPY: e.RewardApy, MethodVersion: max(e.Method, 1), Accepted: query.RateCounts(e, now),
 		ObservedAt: query.FormatTime(said.EventTime), ReceivedAt: query.FormatTime(e.Heard), AgeMs: (now - e.Heard) / int64(time.Millisecond),
 		Offset: Position{schemas.TopicRatesRaw, 0, e.Offset},
 	}
@@ -114,12 +117,21 @@ func input(e *eventsv1.RateEntry, now int64) Input {
 	default:
 		in.Reason = reasonStale
 	}
-	apr, apy, err := schemas.Yearly(said.Raw, said.RawUnit, said.Compounding)
-	if err != nil || apr != e.Apr || apy != e.Apy {
+	in.Conversion = conversion(said.RawUnit, said.Compounding)
+	if rule, known := schemas.RateRuleBy(e.Method); known {
+		in.reproduce(rule, e)
+	}
+	return in
+}
+
+// reproduce works the rate out again by the rule that made it.
+func (in *Input) reproduce(rule schemas.RateRule, e *eventsv1.RateEntry) {
+	apr, apy, err := rule.Yearly(in.Raw, in.RawUnit, in.Compounding)
+	reward := rule.RewardAPY(in.Raw, e.Said.GetReward(), in.RawUnit, in.Compounding)
+	same := (reward == nil) == (e.RewardApy == nil) && (reward == nil || *reward == *e.RewardApy)
+	if in.Reproduced = err == nil && apr == e.Apr && apy == e.Apy && same; !in.Reproduced && err == nil {
 		in.Recomputed = &apy
 	}
-	in.Conversion = conversion(said.RawUnit, said.Compounding)
-	return in
 }
 
 // answering is the answer that told what was read at a time: the last one that was asked for before it.

@@ -127,9 +127,11 @@ func metadata(e *eventsv1.RateEntry) *Metadata {
 	if said.Compounding != "" { // how an APY was compounded is not known
 		m.APR = &e.Apr
 	}
-	for _, tier := range said.Tiers {
-		if _, apy, err := schemas.Yearly(tier.Raw, said.RawUnit, said.Compounding); err == nil {
-			m.Tiers = append(m.Tiers, Tier{decimal(tier.From), decimal(tier.To), apy})
+	if rule, known := schemas.RateRuleBy(e.Method); known {
+		for _, tier := range said.Tiers {
+			if _, apy, err := rule.Yearly(tier.Raw, said.RawUnit, said.Compounding); err == nil {
+				m.Tiers = append(m.Tiers, Tier{decimal(tier.From), decimal(tier.To), apy})
+			}
 		}
 	}
 	if len(said.Served)+len(said.Refused) > 0 {

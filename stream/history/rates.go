@@ -197,7 +197,7 @@ func (b *seriesBuilder) list() []RateSeries {
 }
 
 // entryColumns are read by scanEntry.
-const entryColumns = `provider, source, category, coin_id, symbol, pool, provider_symbol, chain, name, apr, apy, reward_apy, tvl_usd, term,
+const entryColumns = `provider, source, category, coin_id, symbol, pool, provider_symbol, chain, name, apr, apy, method, reward_apy, tvl_usd, term,
 	raw, raw_unit, compounding, ifNull(toString(min_amount), ''), ifNull(toString(max_amount), ''), lockup_days, notice_days, tiers.from, tiers.to, tiers.raw, served, refused, promo, payout,
 	ifNull(toString(collateral_usd), ''), ifNull(toString(max_ltv), ''), tokens, event_time, interval_ns, time, heard, ended, unattached, shadowed, simulated, raw_offset, provider_name`
 
@@ -206,7 +206,7 @@ func scanEntry(rows driver.Rows) (*eventsv1.RateEntry, error) {
 	e := &eventsv1.RateEntry{Said: said}
 	var from, to, raw []string
 	var event, at, heard time.Time
-	err := rows.Scan(&e.Provider, &e.Source, &e.Category, &e.CoinId, &e.Symbol, &e.Pool, &e.ProviderSymbol, &e.Chain, &e.Name, &e.Apr, &e.Apy, &e.RewardApy, &e.TvlUsd, &e.Term,
+	err := rows.Scan(&e.Provider, &e.Source, &e.Category, &e.CoinId, &e.Symbol, &e.Pool, &e.ProviderSymbol, &e.Chain, &e.Name, &e.Apr, &e.Apy, &e.Method, &e.RewardApy, &e.TvlUsd, &e.Term,
 		&said.Raw, &said.RawUnit, &said.Compounding, &said.MinAmount, &said.MaxAmount, &said.LockupDays, &said.NoticeDays, &from, &to, &raw, &said.Served, &said.Refused, &said.Promo, &said.Payout,
 		&said.CollateralUsd, &said.MaxLtv, &said.Tokens, &event, &said.Interval, &at, &heard, &e.Ended, &e.Unattached, &e.Shadowed, &e.Simulated, &e.Offset, &e.ProviderName)
 	if err != nil {

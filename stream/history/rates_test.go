@@ -51,7 +51,7 @@ func fullEntry() *eventsv1.RateEntry {
 			LockupDays: amount(1.5), NoticeDays: amount(2), Tiers: []*eventsv1.RateTier{{From: "0", To: "100", Raw: "0.01"}, {From: "100", Raw: "0.02"}}, Served: []string{"CH", "DE"},
 			Refused: []string{"US"}, Promo: true, Payout: "hourly", CollateralUsd: "2000000000", MaxLtv: "0.75", Tokens: []string{"0xa0b8"}, Interval: int64(5 * time.Minute), EventTime: noon - 1,
 		},
-		Shadowed: "other", Simulated: true, Offset: 77,
+		Shadowed: "other", Simulated: true, Offset: 77, Method: 3,
 	}
 }
 
@@ -81,9 +81,9 @@ func currentRatesAreTheNewestRows(t *testing.T, store *history.Store) {
 		entry(2, &eventsv1.RateEntry{Source: "lido", Pool: "x", Symbol: "X", Apy: 3, Said: said, Unattached: string(schemas.RateCoinUnknown)}),
 	)
 	checkRows(t, store, "SELECT toString(tuple(*)) FROM default.v_rates ORDER BY key",
-		`('aave|borrowing|core/usdc','aave-v3','Aave V3','aave','borrowing','usd-coin','USDC','core/usdc','USDC.e','Ethereum','Core market','',-0.5,-0.4987,0.1,'-0.005','apr_fraction','secondly',1000000000,2000000000,0.75,'flexible',0.5,1000000,1.5,2,true,'other',false,'2026-03-01 12:01:40.000000000','2026-03-01 11:59:59.999999999',300,'2026-03-01 12:02:00',true,77)`,
-		`('lido|staking|steth','','','lido','staking','ethereum','ETH','steth','','','','',0,3,NULL,'1','apy_percent','',NULL,NULL,NULL,'',NULL,NULL,NULL,NULL,false,'',true,'2026-03-01 12:01:40.000000000','2026-03-01 12:01:40.000000000',3600,'2026-03-01 12:02:00',false,0)`,
-		`('lido||x','','','lido','','','X','x','','','','coin_unknown',0,3,NULL,'1','apy_percent','',NULL,NULL,NULL,'',NULL,NULL,NULL,NULL,false,'',false,'2026-03-01 12:01:40.000000000','2026-03-01 12:01:40.000000000',3600,'2026-03-01 12:02:00',false,0)`)
+		`('aave|borrowing|core/usdc','aave-v3','Aave V3','aave','borrowing','usd-coin','USDC','core/usdc','USDC.e','Ethereum','Core market','',-0.5,-0.4987,3,0.1,'-0.005','apr_fraction','secondly',1000000000,2000000000,0.75,'flexible',0.5,1000000,1.5,2,true,'other',false,'2026-03-01 12:01:40.000000000','2026-03-01 11:59:59.999999999',300,'2026-03-01 12:02:00',true,77)`,
+		`('lido|staking|steth','','','lido','staking','ethereum','ETH','steth','','','','',0,3,1,NULL,'1','apy_percent','',NULL,NULL,NULL,'',NULL,NULL,NULL,NULL,false,'',true,'2026-03-01 12:01:40.000000000','2026-03-01 12:01:40.000000000',3600,'2026-03-01 12:02:00',false,0)`,
+		`('lido||x','','','lido','','','X','x','','','','coin_unknown',0,3,1,NULL,'1','apy_percent','',NULL,NULL,NULL,'',NULL,NULL,NULL,NULL,false,'',false,'2026-03-01 12:01:40.000000000','2026-03-01 12:01:40.000000000',3600,'2026-03-01 12:02:00',false,0)`)
 	got, err := store.RatesCurrent(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -224,7 +224,9 @@ type RateEntry struct {
 	// Offset is of the observation in rates.raw.v1.
 	Offset int64 `protobuf:"varint,22,opt,name=offset,proto3" json:"offset,omitempty"`
 	// ProviderName is what the project is called, where that is known.
-	ProviderName  string `protobuf:"bytes,23,opt,name=provider_name,json=providerName,proto3" json:"provider_name,omitempty"`
+	ProviderName string `protobuf:"bytes,23,opt,name=provider_name,json=providerName,proto3" json:"provider_name,omitempty"`
+	// Method is the version of the rule that made apr, apy and reward_apy of what the source said; 0 stands for 1.
+	Method        uint32 `protobuf:"varint,24,opt,name=method,proto3" json:"method,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -418,6 +420,13 @@ func (x *RateEntry) GetProviderName() string {
 		return x.ProviderName
 	}
 	return ""
+}
+
+func (x *RateEntry) GetMethod() uint32 {
+	if x != nil {
+		return x.Method
+	}
+	return 0
 }
 
 // RateRollup is what a rate did in an hour or a day, by the answers that were read in it.
@@ -914,7 +923,7 @@ const file_events_v1_rates_proto_rawDesc = "" +
 	"\acontrol\x18\x06 \x01(\v2\x12.events.v1.ControlH\x00R\acontrol\x12/\n" +
 	"\x06source\x18\b \x01(\v2\x15.events.v1.RateSourceH\x00R\x06source\x12*\n" +
 	"\x05state\x18\a \x01(\v2\x14.events.v1.RateStateR\x05stateB\x06\n" +
-	"\x04body\"\x84\x05\n" +
+	"\x04body\"\x9c\x05\n" +
 	"\tRateEntry\x12\x1a\n" +
 	"\bprovider\x18\x01 \x01(\tR\bprovider\x12\x16\n" +
 	"\x06source\x18\x02 \x01(\tR\x06source\x12\x1a\n" +
@@ -942,7 +951,8 @@ const file_events_v1_rates_proto_rawDesc = "" +
 	"\bshadowed\x18\x14 \x01(\tR\bshadowed\x12\x1c\n" +
 	"\tsimulated\x18\x15 \x01(\bR\tsimulated\x12\x16\n" +
 	"\x06offset\x18\x16 \x01(\x03R\x06offset\x12#\n" +
-	"\rprovider_name\x18\x17 \x01(\tR\fproviderNameB\r\n" +
+	"\rprovider_name\x18\x17 \x01(\tR\fproviderName\x12\x16\n" +
+	"\x06method\x18\x18 \x01(\rR\x06methodB\r\n" +
 	"\v_reward_apyB\n" +
 	"\n" +
 	"\b_tvl_usd\"\xe8\x03\n" +

@@ -227,6 +227,13 @@ func (m *RateEntry) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.Method != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Method))
+		i--
+		dAtA[i] = 0x1
+		i--
+		dAtA[i] = 0xc0
+	}
 	if len(m.ProviderName) > 0 {
 		i -= len(m.ProviderName)
 		copy(dAtA[i:], m.ProviderName)
@@ -997,6 +1004,9 @@ func (m *RateEntry) SizeVT() (n int) {
 	l = len(m.ProviderName)
 	if l > 0 {
 		n += 2 + l + protohelpers.SizeOfVarint(uint64(l))
+	}
+	if m.Method != 0 {
+		n += 2 + protohelpers.SizeOfVarint(uint64(m.Method))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -2168,6 +2178,25 @@ func (m *RateEntry) UnmarshalVT(dAtA []byte) error {
 			}
 			m.ProviderName = string(dAtA[iNdEx:postIndex])
 			iNdEx = postIndex
+		case 24:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Method", wireType)
+			}
+			m.Method = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Method |= uint32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
@@ -4292,6 +4321,25 @@ func (m *RateEntry) UnmarshalVTUnsafe(dAtA []byte) error {
 			}
 			m.ProviderName = stringValue
 			iNdEx = postIndex
+		case 24:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Method", wireType)
+			}
+			m.Method = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Method |= uint32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])

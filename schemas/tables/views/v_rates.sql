@@ -14,6 +14,7 @@ CREATE OR REPLACE VIEW default.v_rates
     unattached LowCardinality(String) COMMENT 'Why it has no coin or no category: coin_unknown, category_unknown; empty where it has both',
     apr Float64 COMMENT 'Percent a year, without compounding',
     apy Float64 COMMENT 'Percent a year, compounded',
+    method UInt32 COMMENT 'Version of the rule that made apr, apy and reward_apy of raw',
     reward_apy Nullable(Float64) COMMENT 'The part of apy that is paid in other tokens',
     raw String COMMENT 'The rate as the source tells it',
     raw_unit LowCardinality(String) COMMENT 'Unit of raw',
@@ -37,7 +38,7 @@ CREATE OR REPLACE VIEW default.v_rates
     raw_offset Int64 COMMENT 'Place of the answer in rates.raw.v1'
 )
 AS SELECT concat(source, '|', category, '|', pool) AS key, provider, provider_name, source, category, coin_id, symbol, pool, provider_symbol, chain, name, unattached,
-    apr, apy, reward_apy, raw, raw_unit, compounding, tvl_usd, collateral_usd, max_ltv, term, min_amount, max_amount, lockup_days, notice_days, promo, shadowed, ended, heard,
+    apr, apy, method, reward_apy, raw, raw_unit, compounding, tvl_usd, collateral_usd, max_ltv, term, min_amount, max_amount, lockup_days, notice_days, promo, shadowed, ended, heard,
     if(toUnixTimestamp64Nano(event_time) = 0, heard, event_time) AS last_updated, interval_ns / 1e9 AS interval_seconds, time, simulated, raw_offset
 FROM {database}.rates_now FINAL
 COMMENT 'Each rate as of its last row, attached to a coin or not'
