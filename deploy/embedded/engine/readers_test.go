@@ -42,8 +42,8 @@ func readEveryFormat(t *testing.T, counts ...int) {
 	formats := slices.DeleteFunc(strings.Fields(text), func(format string) bool {
 		return slices.Contains(rowless, format) || slices.Contains(unserved, format)
 	})
-	if len(formats) < 75 {
-		t.Fatalf("got %d formats, want all of system.formats but %d", len(formats), len(rowless)+len(unserved))
+	if len(formats) < 83 {
+		t.Fatalf("got %d formats, want at least the 83 that the engine had once beside those without rows and those not served", len(formats))
 	}
 	for _, rows := range counts {
 		arguments := append([]string{filepath.Join("testdata", "read.py"), server, strconv.Itoa(rows)}, formats...)
