@@ -29,8 +29,9 @@ var logicVersions = map[string]uint32{
 }
 
 // LogicVersion is that of the fold which derives a topic: it changes whenever that fold could derive another record from
-// the same input, and with it only the version of its own rows. It is the upper half of the version of every row. What each version
-// of prices, candles and the folds of log minutes derives is frozen in testdata. It panics for a topic that no fold derives.
+// the same input, and with it only the version of its own rows. It is the upper half of the version of every row. What each
+// version of prices, candles and the folds of log minutes derives is frozen in testdata. It panics for a topic that no fold
+// derives.
 func LogicVersion(topic string) uint32 {
 	v, ok := logicVersions[topic]
 	if !ok {

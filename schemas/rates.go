@@ -40,8 +40,8 @@ const (
 	DaysOfYear  = 365
 )
 
-// RateVersion is the version of Yearly and RewardAPY. Each version is a rule of its own that never changes once rows were made by it,
-// so that they can be made again: RateRuleBy finds it.
+// RateVersion is the version of Yearly and RewardAPY. Each version is a rule of its own that never changes once rows were
+// made by it, so that they can be made again: RateRuleBy finds it.
 const RateVersion = 1
 
 // Yearly turns a rate as a source says it into percent a year: without compounding (APR), and compounded (APY). Units
@@ -52,8 +52,8 @@ func Yearly(raw, unit, compounding string) (apr, apy float64, err error) {
 	return yearlyV1(raw, unit, compounding)
 }
 
-// RewardAPY is the part of a rate's APY that is paid in other tokens, in percent; nil where the source does not tell it. This is its
-// current version, RateVersion.
+// RewardAPY is the part of a rate's APY that is paid in other tokens, in percent; nil where the source does not tell it. This
+// is its current version, RateVersion.
 func RewardAPY(raw, reward, unit, compounding string) *float64 {
 	return rewardAPYV1(raw, reward, unit, compounding)
 }

@@ -36,8 +36,8 @@ func (v rateVector) by(rule schemas.RateRule) rateVector {
 	return v
 }
 
-// Rows say by which version of the rule they were made, and are explained by it for as long as they are kept: each version gives for
-// ever what its vectors hold.
+// Rows say by which version of the rule they were made, and are explained by it for as long as they are kept: each version
+// gives for ever what its vectors hold.
 func TestEveryVersionOfTheRuleOfRatesGivesItsVectors(t *testing.T) {
 	for version := uint32(1); version <= schemas.RateVersion; version++ {
 		t.Run(fmt.Sprint(version), func(t *testing.T) {
@@ -105,7 +105,8 @@ func makeRateVectors(t *testing.T, rule schemas.RateRule) []byte {
 		out.Write(append(line, '\n'))
 	}
 	chance := rand.New(rand.NewPCG(1, 2))
-	raws := []string{"0", "0.05", "-0.0125", "3.75", "12", "-40", "1e-9", "0.000002853881278538813", "250", "99999", "-250", "none", "NaN", "1e300"}
+	raws := []string{"0", "0.05", "-0.0125", "3.75", "12", "-40", "1e-9", "0.000002853881278538813", "250", "99999", "-250",
+		"none", "NaN", "1e300"}
 	for _, unit := range append([]string{"percents"}, schemas.RateUnits...) {
 		for _, compounding := range []string{"", "none", "yearly", "monthly", "weekly", "epochly", "daily", "hourly", "secondly", "often"} {
 			for i, raw := range raws {

@@ -142,7 +142,9 @@ func (r *rate) remembered(minute int64) *eventsv1.RateState {
 // recall takes back what was written.
 func (r *rate) recall(e *eventsv1.RateEntry, state *eventsv1.RateState) {
 	r.loaded, r.written = state.Minute, e.Time
-	r.observation = observation{said: e.Said, offset: e.Offset, apr: e.Apr, apy: e.Apy, reward: e.RewardApy, method: max(e.Method, 1)}
+	r.observation = observation{
+		said: e.Said, offset: e.Offset, apr: e.Apr, apy: e.Apy, reward: e.RewardApy, method: max(e.Method, 1),
+	}
 	r.heard, r.ended, r.writtenEnded = e.Heard, e.Ended, e.Ended
 	r.row = row{attachment{e.Category, e.CoinId, e.Symbol, schemas.RateReason(e.Unattached)}, e.ProviderName, e.Shadowed, e.Simulated}
 	r.hour, r.day = recallBucket(state.Hour), recallBucket(state.Day)

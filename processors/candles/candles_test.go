@@ -37,5 +37,6 @@ func TestFrozenCandles(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	foldtest.RunFrozen(t, root, schemas.TopicCandles, foldtest.Script{New: func() processors.Fold { return candles.New(1) }, Topic: schemas.TopicTicks})
+	foldtest.RunFrozen(t, root, schemas.TopicCandles, foldtest.Script{New: func() processors.Fold { return candles.New(1) },
+		Topic: schemas.TopicTicks})
 }

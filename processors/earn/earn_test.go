@@ -209,7 +209,8 @@ func TestFrozenEarn(t *testing.T) {
 		for _, m := range random(3, 200) {
 			var input []foldtest.LogRecord
 			for _, e := range m.entries {
-				input = append(input, foldtest.LogRecord{Record: &eventsv1.RateRecord{Body: &eventsv1.RateRecord_Entry{Entry: e}}})
+				input = append(input,
+					foldtest.LogRecord{Record: &eventsv1.RateRecord{Body: &eventsv1.RateRecord_Entry{Entry: e}}})
 			}
 			minutes = append(minutes, foldtest.LogMinute{End: m.end, Inputs: [][]foldtest.LogRecord{input}})
 		}

@@ -81,11 +81,13 @@ type Reader interface {
 	Told() string
 }
 
-// RunFrozen runs the script of the logic version of the topic that the fold derives, frozen_v1.txt in the folder. The flag -update does not
-// change it: a fold that is to derive other records gets another version in processors.LogicVersion, and with it another script.
+// RunFrozen runs the script of the logic version of the topic that the fold derives, frozen_v1.txt in the folder. The flag
+// -update does not change it: a fold that is to derive other records gets another version in processors.LogicVersion, and
+// with it another script.
 func RunFrozen(t *testing.T, folder Folder, derived string, s Script) {
 	t.Helper()
-	runCases(t, folder, fmt.Sprintf("frozen_v%d.txt", processors.LogicVersion(derived)), func() Reader { return newMachine(s) }, false)
+	runCases(t, folder, fmt.Sprintf("frozen_v%d.txt", processors.LogicVersion(derived)),
+		func() Reader { return newMachine(s) }, false)
 }
 
 // RunCases runs the cases of one script, each but those that continue the one before with a fresh reader.

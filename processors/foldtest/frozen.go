@@ -13,9 +13,9 @@ import (
 )
 
 // Frozen fails the test if a fold of log minutes does not derive, byte for byte, what the file of its logic version holds:
-// frozen_v1.jsonl in the folder, a line a minute with its inputs and outputs. The file of a version is written once, with the flag
-// -update, from the minutes that example gives, and never again: a fold that is to derive other records gets another version in
-// processors.LogicVersion, and with it another file.
+// frozen_v1.jsonl in the folder, a line a minute with its inputs and outputs. The file of a version is written once, with the
+// flag -update, from the minutes that example gives, and never again: a fold that is to derive other records gets another
+// version in processors.LogicVersion, and with it another file.
 func Frozen(t *testing.T, folder Folder, declared *processors.Minutes, example func() []LogMinute) {
 	t.Helper()
 	name := fmt.Sprintf("frozen_v%d.jsonl", processors.LogicVersion(declared.Output))
@@ -32,7 +32,8 @@ func Frozen(t *testing.T, folder Folder, declared *processors.Minutes, example f
 	records := 0
 	for i, got := range FoldMinutes(t, declared.New(), minutes, false) {
 		if !got.Equal(want[i]) {
-			t.Fatalf("minute %d of %s: a version of a fold never changes, make another one:\n%s", i, name, got.Difference(want[i]))
+			t.Fatalf("minute %d of %s: a version of a fold never changes, make another one:\n%s", i, name,
+				got.Difference(want[i]))
 		}
 		records += len(got.Records)
 	}

@@ -245,7 +245,8 @@ func TestFrozenMarkets(t *testing.T) {
 	foldtest.Frozen(t, root, markets.Minutes(schemas.Coins()), func() []foldtest.LogMinute {
 		var minutes []foldtest.LogMinute
 		for _, m := range random(3, 45) {
-			minutes = append(minutes, foldtest.LogMinute{End: m.end, Inputs: [][]foldtest.LogRecord{unplaced(m.candles), unplaced(m.observations)}})
+			minutes = append(minutes, foldtest.LogMinute{End: m.end, Inputs: [][]foldtest.LogRecord{unplaced(m.candles),
+				unplaced(m.observations)}})
 		}
 		return minutes
 	})

@@ -37,5 +37,6 @@ func TestFrozenPrices(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	foldtest.RunFrozen(t, root, schemas.TopicPrices, foldtest.Script{New: func() processors.Fold { return median.New(schemas.Coins(), 1) }, Topic: schemas.TopicTicks})
+	foldtest.RunFrozen(t, root, schemas.TopicPrices,
+		foldtest.Script{New: func() processors.Fold { return median.New(schemas.Coins(), 1) }, Topic: schemas.TopicTicks})
 }

@@ -112,8 +112,8 @@ func TestRowsStreamAndCandlesTellTheSame(t *testing.T) {
 	}
 }
 
-// A coin has a change over 60 days exactly if a candle of a day, live or back-filled from whatever venue, ended 60 to 66 days ago, and it
-// could be converted; otherwise the field is left out.
+// A coin has a change over 60 days exactly if a candle of a day, live or back-filled from whatever venue, ended 60 to 66 days
+// ago, and it could be converted; otherwise the field is left out.
 func TestAChangeIsToldExactlyWhereACandleReachesItsSpan(t *testing.T) {
 	w := newWorld(t)
 	w.Lines["store"](nil)
@@ -130,9 +130,12 @@ func TestAChangeIsToldExactlyWhereACandleReachesItsSpan(t *testing.T) {
 	var past history.Batch
 	for _, c := range cases {
 		if c.started > 0 {
-			past.Add(history.Place{Topic: schemas.TopicBackfillRaw, Offset: w.Offset()}, &eventsv1.BackfillRecord{Producer: "kraken", Body: &eventsv1.BackfillRecord_Candle{
-				Candle: &eventsv1.BackfillCandle{Venue: "kraken", Symbol: c.symbol + "/" + c.quote, Base: c.symbol, Quote: c.quote, Interval: 86400,
-					Start: now.Truncate(24*time.Hour).AddDate(0, 0, -c.started).UnixNano(), Open: "1", High: "1", Low: "1", Close: "1", Volume: "1"}}})
+			past.Add(history.Place{Topic: schemas.TopicBackfillRaw, Offset: w.Offset()},
+				&eventsv1.BackfillRecord{Producer: "kraken", Body: &eventsv1.BackfillRecord_Candle{
+					Candle: &eventsv1.BackfillCandle{Venue: "kraken", Symbol: c.symbol + "/" + c.quote, Base: c.symbol,
+						Quote: c.quote, Interval: 86400,
+						Start: now.Truncate(24*time.Hour).AddDate(0, 0, -c.started).UnixNano(), Open: "1", High: "1", Low: "1",
+						Close: "1", Volume: "1"}}})
 		}
 		w.Price(c.coin, now, 3)
 	}
@@ -140,7 +143,8 @@ func TestAChangeIsToldExactlyWhereACandleReachesItsSpan(t *testing.T) {
 	w.Pulse()
 	for i, c := range cases {
 		w.Folded(now, &eventsv1.MarketRecord{Body: &eventsv1.MarketRecord_Market{Market: &eventsv1.Market{
-			Time: now.UnixNano(), CoinId: c.coin, Symbol: c.symbol, Price: 3, PriceSource: schemas.PriceSourceMedian, PriceTime: now.UnixNano(), Rank: uint32(i + 1)}}})
+			Time: now.UnixNano(), CoinId: c.coin, Symbol: c.symbol, Price: 3, PriceSource: schemas.PriceSourceMedian,
+			PriceTime: now.UnixNano(), Rank: uint32(i + 1)}}})
 	}
 	w.Minute(now)
 	w.Must(query.NewFigures(w.Board, w.Store, w.Catalog.Measure).Refresh(t.Context()))
@@ -151,7 +155,8 @@ func TestAChangeIsToldExactlyWhereACandleReachesItsSpan(t *testing.T) {
 		querytest.Decode(t, w.Base()+"/api/v1/coins/"+c.coin+"/market-data", &told)
 		switch change := told.Data.PriceChangePercentage60d; {
 		case (change != nil) != c.told:
-			t.Errorf("%s, whose candle began %d days before today in %s: a change is told: %v, want %v", c.coin, c.started, c.quote, change != nil, c.told)
+			t.Errorf("%s, whose candle began %d days before today in %s: a change is told: %v, want %v", c.coin, c.started,
+				c.quote, change != nil, c.told)
 		case change != nil && math.Abs(*change-200) > 1e-9:
 			t.Errorf("%s: got %g, want 200", c.coin, *change)
 		}

@@ -100,9 +100,12 @@ type MoversOfBody struct {
 }
 
 var (
-	limitParam  = query.Param{Name: "limit", Kind: query.Integer, Default: strconv.Itoa(defaultMovers), Min: 1, Max: maxMovers, Doc: "Most coins on either side of a segment."}
-	offsetParam = query.Param{Name: "offset", Kind: query.Integer, Default: "0", Min: 0, Max: maxMoversOffset, Doc: "Coins to pass over on either side of a segment."}
-	floorParam  = query.Param{Name: "min_volume", Kind: query.Integer, Default: strconv.Itoa(schemas.MoversMinVolume), Min: 0, Max: maxMinVolume,
+	limitParam = query.Param{Name: "limit", Kind: query.Integer, Default: strconv.Itoa(defaultMovers), Min: 1,
+		Max: maxMovers, Doc: "Most coins on either side of a segment."}
+	offsetParam = query.Param{Name: "offset", Kind: query.Integer, Default: "0", Min: 0, Max: maxMoversOffset,
+		Doc: "Coins to pass over on either side of a segment."}
+	floorParam = query.Param{Name: "min_volume", Kind: query.Integer, Default: strconv.Itoa(schemas.MoversMinVolume), Min: 0,
+		Max: maxMinVolume,
 		Doc: "Least volume of 24 hours in USD: what hardly trades moves by noise."}
 )
 
@@ -161,7 +164,8 @@ func (u *Unit) getMoversOf(_ context.Context, r *query.Request) (query.Answer, e
 		if name != flatRange {
 			return MoversOfBody{MoversOf{s}, now.meta(r, count)}, nil
 		}
-		flat := FlatSegment{RankRange: s.RankRange, Movers: make([]FlatMover, 0, count), MoversTotals: s.MoversTotals, Timestamp: s.Timestamp}
+		flat := FlatSegment{RankRange: s.RankRange, Movers: make([]FlatMover, 0, count), MoversTotals: s.MoversTotals,
+			Timestamp: s.Timestamp}
 		for _, m := range s.Gainers {
 			flat.Movers = append(flat.Movers, FlatMover{m, true})
 		}
@@ -173,7 +177,8 @@ func (u *Unit) getMoversOf(_ context.Context, r *query.Request) (query.Answer, e
 }
 
 func moversKey(operation, segment string, r *query.Request) key {
-	return key{operation: operation, segment: segment, limit: r.Integer("limit"), offset: r.Integer("offset"), minVolume: r.Integer("min_volume")}
+	return key{operation: operation, segment: segment, limit: r.Integer("limit"), offset: r.Integer("offset"),
+		minVolume: r.Integer("min_volume")}
 }
 
 // rangeNamed reads a segment that the declaration allows.
@@ -219,7 +224,8 @@ func (c current) tell(rows []*eventsv1.Market, limit, offset int) []Mover {
 	movers := make([]Mover, len(page))
 	for i, row := range page {
 		movers[i] = Mover{
-			RankInSegment: offset + i + 1, ID: row.CoinId, Slug: row.CoinId, Symbol: strings.ToLower(row.Symbol), Name: row.Name, Price: row.Price,
+			RankInSegment: offset + i + 1, ID: row.CoinId, Slug: row.CoinId, Symbol: strings.ToLower(row.Symbol),
+			Name: row.Name, Price: row.Price,
 			PriceChange24h: row.GetChange24H(), MarketCap: row.MarketCap, MarketCapRank: row.Rank, Rank: row.Rank, Volume24h: row.Volume24H,
 			LastUpdated: query.FormatTime(row.PriceTime),
 		}

@@ -7,14 +7,16 @@ import (
 	"github.com/marketlog/marketlog/query/rates"
 )
 
-// Each rate is worked out again by the version of the rule that its row names. A row that a newer version made is shown as it is and not
-// called wrong; a row of a known version that comes out otherwise is.
+// Each rate is worked out again by the version of the rule that its row names. A row that a newer version made is shown as it
+// is and not called wrong; a row of a known version that comes out otherwise is.
 func TestARateIsExplainedByTheRuleThatMadeIt(t *testing.T) {
 	w := newWorld(t)
 	for _, line := range []string{
 		"now 2026-11-20T10:00:00Z",
-		"rate unnamed lending ethereum 0 raw=12,apr_percent,monthly", "rate first lending ethereum 0 raw=12,apr_percent,monthly reward=2,2.2111962690672478 method=1",
-		"rate newer lending ethereum 13 method=9 tier=0,,5", "rate rewarded lending ethereum 4 reward=1,7 method=1", "rate wrong lending ethereum 4 apy=4.5 method=1",
+		"rate unnamed lending ethereum 0 raw=12,apr_percent,monthly",
+		"rate first lending ethereum 0 raw=12,apr_percent,monthly reward=2,2.2111962690672478 method=1",
+		"rate newer lending ethereum 13 method=9 tier=0,,5", "rate rewarded lending ethereum 4 reward=1,7 method=1",
+		"rate wrong lending ethereum 4 apy=4.5 method=1",
 		"rated 2026-11-20T10:00:00Z",
 	} {
 		w.Run(line)

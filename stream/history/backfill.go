@@ -144,8 +144,12 @@ func (s *Store) fixings(ctx context.Context, currencies []string, from, to time.
 
 // dayRates reads from a view of daily rates those of currencies that count in [from, to).
 func (s *Store) dayRates(ctx context.Context, view string, currencies []string, from, to time.Time) ([]schemas.Fixing, error) {
-	rates, err := readRecords(ctx, s.conn, "SELECT currency, day, usd FROM "+view+" WHERE currency IN (?) AND day >= ? AND day < ?",
-		[]any{currencies, from.UTC().AddDate(0, 0, -schemas.FixingDays).Format(time.DateOnly), to.UTC().AddDate(0, 0, 1).Format(time.DateOnly)},
+	rates, err := readRecords(ctx, s.conn,
+		"SELECT currency, day, usd FROM "+view+" WHERE currency IN (?) AND day >= ? AND day < ?",
+		[]any{
+			currencies, from.UTC().AddDate(0, 0, -schemas.FixingDays).Format(time.DateOnly),
+			to.UTC().AddDate(0, 0, 1).Format(time.DateOnly),
+		},
 		func(rows driver.Rows) (f schemas.Fixing, err error) {
 			err = rows.Scan(&f.Currency, &f.Day, &f.USD)
 			return f, err

@@ -265,8 +265,8 @@ func TestADeviationIsToldToTheSecondWhereSecondsAreKept(t *testing.T) {
 		"tether 2026-03-01 12:00:01 USD 0.5 1 -5000 second")
 }
 
-// No central bank fixes the offshore yuan: its stablecoins have a past all the same, by what other sources gave last for a day. Those
-// sources do not count for a currency that has fixings.
+// No central bank fixes the offshore yuan: its stablecoins have a past all the same, by what other sources gave last for a
+// day. Those sources do not count for a currency that has fixings.
 func TestAPegWithoutFixingsIsMeasuredByOtherSources(t *testing.T) {
 	store := newStore(t)
 	offset := int64(0)
@@ -279,7 +279,8 @@ func TestAPegWithoutFixingsIsMeasuredByOtherSources(t *testing.T) {
 	}
 	close := func(start int64, coin string, end float64) {
 		offset++
-		insert(t, store, candle(offset, &eventsv1.Candle{CoinId: coin, Start: noon + start*aMinute, Open: end, High: end, Low: end, Close: end, Volume: "1"}))
+		insert(t, store, candle(offset, &eventsv1.Candle{CoinId: coin, Start: noon + start*aMinute, Open: end, High: end,
+			Low: end, Close: end, Volume: "1"}))
 	}
 	const aDay = 24 * 60
 	insert(t, store, fixing(1000, "USD", "1.25", at(-8*86400)), fixing(1001, "USD", "1.25", at(0)))
@@ -293,8 +294,10 @@ func TestAPegWithoutFixingsIsMeasuredByOtherSources(t *testing.T) {
 	close(-aDay, "cnh-tether", 0.2) // the rate of seven days before is too old
 	close(-1, "cnh-tether", 0.126)
 	close(-1, "euro-coin", 1.25)
-	checkRows(t, store, "SELECT concatWithSeparator(' ', coin_id, time, peg, target_usd, round(deviation_bps, 6)) FROM default.v_peg WHERE resolution = 'minute' ORDER BY coin_id, time",
-		"cnh-tether 2026-02-21 12:01:00 CNH 0.2 500", "cnh-tether 2026-03-01 12:00:00 CNH 0.125 80", "euro-coin 2026-03-01 12:00:00 EUR 1.25 0")
+	checkRows(t, store,
+		"SELECT concatWithSeparator(' ', coin_id, time, peg, target_usd, round(deviation_bps, 6)) FROM default.v_peg WHERE resolution = 'minute' ORDER BY coin_id, time",
+		"cnh-tether 2026-02-21 12:01:00 CNH 0.2 500", "cnh-tether 2026-03-01 12:00:00 CNH 0.125 80",
+		"euro-coin 2026-03-01 12:00:00 EUR 1.25 0")
 	series, err := store.PegSeries(t.Context(), "cnh-tether", at(-9*86400), at(0), time.Minute)
 	if err != nil {
 		t.Fatal(err)

@@ -21,8 +21,8 @@ type PegSample struct {
 
 // PegSeries reads how far a stablecoin lay from its peg in (from, to], oldest first: of each step the last close of a minute, or
 // where no minutes are kept of a longer candle, at its own time. Back-filled candles count where there are no live
-// ones. The unit of the peg costs what central banks fixed; where none fixes the currency, the median of what sources gave last for
-// the day. A time for which there is neither is left out. The coin table names the peg; a coin without one is an error.
+// ones. The unit of the peg costs what central banks fixed; where none fixes the currency, the median of what sources gave
+// last for the day. A time for which there is neither is left out. The coin table names the peg; a coin without one is an error.
 func (s *Store) PegSeries(ctx context.Context, coinID string, from, to time.Time, step time.Duration) ([]PegSample, error) {
 	coin, _ := schemas.Coins().ByID(coinID)
 	if coin.Peg == "" {

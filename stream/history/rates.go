@@ -206,7 +206,8 @@ func scanEntry(rows driver.Rows) (*eventsv1.RateEntry, error) {
 	e := &eventsv1.RateEntry{Said: said}
 	var from, to, raw []string
 	var event, at, heard time.Time
-	err := rows.Scan(&e.Provider, &e.Source, &e.Category, &e.CoinId, &e.Symbol, &e.Pool, &e.ProviderSymbol, &e.Chain, &e.Name, &e.Apr, &e.Apy, &e.Method, &e.RewardApy, &e.TvlUsd, &e.Term,
+	err := rows.Scan(&e.Provider, &e.Source, &e.Category, &e.CoinId, &e.Symbol, &e.Pool, &e.ProviderSymbol, &e.Chain, &e.Name,
+		&e.Apr, &e.Apy, &e.Method, &e.RewardApy, &e.TvlUsd, &e.Term,
 		&said.Raw, &said.RawUnit, &said.Compounding, &said.MinAmount, &said.MaxAmount, &said.LockupDays, &said.NoticeDays, &from, &to, &raw, &said.Served, &said.Refused, &said.Promo, &said.Payout,
 		&said.CollateralUsd, &said.MaxLtv, &said.Tokens, &event, &said.Interval, &at, &heard, &e.Ended, &e.Unattached, &e.Shadowed, &e.Simulated, &e.Offset, &e.ProviderName)
 	if err != nil {

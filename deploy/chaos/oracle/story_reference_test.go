@@ -110,7 +110,8 @@ func (s *story) floor(chapter, i int) {
 	}
 	// No bank fixes it: both sources count, each with its last word of a day.
 	s.fixing(&eventsv1.Fixing{Source: "floor", Base: "USD", Quote: "CNH", Rate: near(7.1), EventTime: event}, 0)
-	s.fixing(&eventsv1.Fixing{Source: "blend", Base: "USD", Quote: "CNH", Rate: near(7.2), Providers: []string{"PBOC"}}, int64(i)%2)
+	s.fixing(&eventsv1.Fixing{Source: "blend", Base: "USD", Quote: "CNH", Rate: near(7.2), Providers: []string{"PBOC"}},
+		int64(i)%2)
 	s.fixing(&eventsv1.Fixing{Source: "blend", Base: "USD", Quote: "EUR", Rate: near(0.861), Providers: []string{"ECB", "Floor"}}, 1)
 	s.fixing(&eventsv1.Fixing{Source: "blend", Base: "USD", Quote: "JPY", Rate: near(158), Providers: []string{"ECB", "BOJ"}}, 1)
 }

@@ -67,7 +67,8 @@ func (said Reference) fixings() []fixing {
 	return list
 }
 
-// pegRates are the fixings, and of currencies without any the middle of what each source gave last for a day in units for a dollar.
+// pegRates are the fixings, and of currencies without any the middle of what each source gave last for a day in units for a
+// dollar.
 func (said Reference) pegRates() []fixing {
 	list := said.fixings()
 	fixed := map[string]bool{}

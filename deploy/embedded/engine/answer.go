@@ -85,10 +85,11 @@ func (e *Engine) answer(ctx context.Context, p *pool, q *request) (*answer, erro
 	return a, nil
 }
 
-// unserved are formats that nobody gets: they need a schema, a template, a registry or certain columns, hold no bounds of rows, or are
-// the frame of another protocol, so that nothing but their own program could tell whether an answer is whole.
+// unserved are formats that nobody gets: they need a schema, a template, a registry or certain columns, hold no bounds of
+// rows, or are the frame of another protocol, so that nothing but their own program could tell whether an answer is whole.
 var unserved = []string{
-	"AvroConfluent", "CapnProto", "GeoJSON", "MySQLWire", "PNG", "PostgreSQLWire", "Prometheus", "Protobuf", "ProtobufList", "ProtobufSingle",
+	"AvroConfluent", "CapnProto", "GeoJSON", "MySQLWire", "PNG", "PostgreSQLWire", "Prometheus", "Protobuf", "ProtobufList",
+	"ProtobufSingle",
 	"RawBLOB", "Template",
 }
 

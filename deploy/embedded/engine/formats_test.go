@@ -39,7 +39,8 @@ func TestEveryFormatIsWhole(t *testing.T) {
 	for _, format := range formats {
 		for _, rows := range []int{0, 70_000} {
 			query := "SELECT number, toString(number) AS text FROM numbers(" + strconv.Itoa(rows) + ") FORMAT " + format
-			want, wantErr := e.Ask(query+" SETTINGS output_format_write_statistics = 0, max_threads = 1, output_format_pretty_max_rows = 50000000", "TabSeparated")
+			settings := " SETTINGS output_format_write_statistics = 0, max_threads = 1, output_format_pretty_max_rows = 50000000"
+			want, wantErr := e.Ask(query+settings, "TabSeparated")
 			status, _, got := ask(t, server, query, "output_format_write_statistics", "0")
 			switch {
 			case slices.Contains(unserved, format) || wantErr != nil && status != 200:
@@ -55,8 +56,8 @@ func TestEveryFormatIsWhole(t *testing.T) {
 	}
 }
 
-// timed tells formats that hold something else at every writing: an id, a sync marker, the progress, columns as wide as the blocks that
-// came together.
+// timed tells formats that hold something else at every writing: an id, a sync marker, the progress, columns as wide as the
+// blocks that came together.
 func timed(format string) bool {
 	return format == "Avro" || strings.Contains(format, "Progress") || strings.HasPrefix(format, "Pretty")
 }
@@ -125,7 +126,8 @@ func TestUnservedFormatsAreRejected(t *testing.T) {
 	server := analysts(t, openEngine(t))
 	for _, asked := range [][]string{
 		{"SELECT 'x' FORMAT rawblob"}, {"SELECT 'x' FORMAT `RawBLOB`"}, {"SELECT 'x' FORMAT RawBLOB SETTINGS max_threads = 1"},
-		{"SELECT 'x'", "default_format", "MySQLWire"}, {"SHOW TABLES FORMAT Protobuf"}, {"(SELECT 1) UNION ALL (SELECT 2) FORMAT PROMETHEUS"},
+		{"SELECT 'x'", "default_format", "MySQLWire"}, {"SHOW TABLES FORMAT Protobuf"},
+		{"(SELECT 1) UNION ALL (SELECT 2) FORMAT PROMETHEUS"},
 	} {
 		status, _, got := ask(t, server, asked[0], asked[1:]...)
 		if status != http.StatusBadRequest || !strings.Contains(got, "is not served. Any rows fit into Parquet") {
@@ -141,7 +143,8 @@ func TestFormatsForPeopleCutNothing(t *testing.T) {
 	for _, format := range []string{"Pretty", "PrettyCompact", "PrettySpaceMonoBlock", "Vertical"} {
 		status, _, got := ask(t, server, "SELECT repeat('v', 30000) AS "+name+" FROM numbers(2000) FORMAT "+format)
 		if rows := strings.Count(got, value); status != 200 || rows != 2000 || !strings.Contains(got, name) {
-			t.Errorf("%s: got %d with %d whole values (the name is there: %v), want 2000", format, status, rows, strings.Contains(got, name))
+			t.Errorf("%s: got %d with %d whole values (the name is there: %v), want 2000", format, status, rows,
+				strings.Contains(got, name))
 		}
 		_, _, got = ask(t, server, "SELECT 'row' FROM numbers(2000) FORMAT "+format, "output_format_pretty_max_rows", "7")
 		if rows := strings.Count(got, "row"); rows < 7 || rows > 40 {

@@ -65,7 +65,8 @@ func readEveryFormat(t *testing.T, counts ...int) {
 	}
 }
 
-// readersPython is the interpreter with the libraries that tools/contract/readers.txt names, for which fetch.sh names the environment.
+// readersPython is the interpreter with the libraries that tools/contract/readers.txt names, for which fetch.sh names the
+// environment.
 func readersPython(t *testing.T) string {
 	t.Helper()
 	named, err := os.ReadFile(filepath.Join("..", "..", "..", "tools", "contract", "readers.txt"))
