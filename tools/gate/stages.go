@@ -20,7 +20,7 @@ var slow = map[string][]string{
 	},
 	"deploy/chaos": {
 		"TestFullDiskLosesNothing", "TestHotReadsLeavePricesFresh", "TestKillLosesNothing", "TestKillNeverTurnsBackTheCache",
-		"TestKillSplitLosesNothing", "TestKillsInTheFirstBackfillLoseNothing", "TestStopsDuringAReplay",
+		"TestKillSplitLosesNothing", "TestKillsInTheFirstBackfillLoseNothing", "TestStopOfAMinuteHidesNoAge", "TestStopsDuringAReplay",
 	},
 	"deploy/chaos/oracle":    {"TestPlantedMarketFaultsAreFound", "TestReferenceViewsEqualTheOracle"},
 	"deploy/embedded":        {"TestStateIsMadeAnew", "TestToolsOfKafkaWork"},
@@ -40,7 +40,7 @@ var slow = map[string][]string{
 // faults are the tests that exist only with the tag of that name, all of them slow.
 var faults = map[string][]string{
 	"producers":     {"TestKilledWriterLosesNothingAcknowledged"},
-	"stream/faults": {"TestDiesAtTheNamedHit", "TestClockIsMovedAsAsked"},
+	"stream/faults": {"TestDiesAtTheNamedHit", "TestClockIsMovedAsAsked", "TestClockJumpsWithItsFile"},
 }
 
 // killTest is slow, and runs with a few kills in the quick stage besides.
