@@ -79,6 +79,7 @@ func newSleeper(t *testing.T) (*sleeper, *process) {
 	r.rest = read(ctx, r.in.rest)
 	p := r.start("live", "")
 	eventually(t, "being ready", time.Minute, r.in.ready)
+	r.awaitAnswers(50)
 	return r, p
 }
 
