@@ -30,6 +30,9 @@ const firstKeyFile = "first-key"
 // producers; each later one finds the earlier ones there.
 func Run(ctx context.Context, cfg config.Config, role string, out io.Writer, log *slog.Logger) (err error) {
 	began := time.Now()
+	if err := enoughFiles(); err != nil {
+		return err
+	}
 	dir, err := admin.AwaitDataDir(ctx, cfg.DataDir)
 	if err != nil {
 		return err
@@ -50,6 +53,7 @@ func Run(ctx context.Context, cfg config.Config, role string, out io.Writer, log
 		if at.api.tls, err = serverTLS(cfg.TLS, log); err != nil {
 			return err
 		}
+		at.api.encrypted = at.api.tls != nil
 	}
 	health := supervise.NewHealth(time.Now)
 	in.Metrics.MustRegister(health, instance.Readiness(func() map[string][]string { return in.Missing(health) }))

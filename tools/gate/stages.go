@@ -14,13 +14,13 @@ import (
 var slow = map[string][]string{
 	"deploy/cli": {"TestAcceleratedRunFallsToRealTime", "TestFaultyVenueHarmsNoOther", "TestStartReadsWhatChartsShow"},
 	"deploy/e2e": {
-		"TestDemoDocumentSuitsTools", "TestDemoServesTheExamples", "TestDemoWithstandsSchemathesis", "TestImages",
+		"TestDamagesOfADemoAreMended", "TestDemoDocumentSuitsTools", "TestDemoServesTheExamples", "TestDemoWithstandsSchemathesis", "TestImages",
 		"TestDemoGoesOnBesideStatements", "TestMergedRecordingsAgreeWithAnIndependentCalculation", "TestReplayEqualsAnAcceleratedRunWithFaults",
 		"TestReplayOfARunningInstance", "TestThousandPastPricesAreExplained",
 	},
 	"deploy/chaos": {
 		"TestFullDiskLosesNothing", "TestHotReadsLeavePricesFresh", "TestKillLosesNothing", "TestKillNeverTurnsBackTheCache",
-		"TestKillSplitLosesNothing", "TestKillsInTheFirstBackfillLoseNothing", "TestStopOfAMinuteHidesNoAge", "TestStopsDuringAReplay",
+		"TestKillSplitLosesNothing", "TestKillsInTheFirstBackfillLoseNothing", "TestMoreSocketsThanFiles", "TestStopOfAMinuteHidesNoAge", "TestStopsDuringAReplay",
 	},
 	"deploy/chaos/oracle":    {"TestPlantedMarketFaultsAreFound", "TestReferenceViewsEqualTheOracle"},
 	"deploy/embedded":        {"TestStateIsMadeAnew", "TestToolsOfKafkaWork"},
