@@ -14,12 +14,12 @@ import (
 var slow = map[string][]string{
 	"deploy/cli": {"TestAcceleratedRunFallsToRealTime", "TestFaultyVenueHarmsNoOther", "TestStartReadsWhatChartsShow"},
 	"deploy/e2e": {
-		"TestDamagesOfADemoAreMended", "TestDemoDocumentSuitsTools", "TestDemoServesTheExamples", "TestDemoWithstandsSchemathesis", "TestImages",
+		"TestDemoDocumentSuitsTools", "TestDemoServesTheExamples", "TestDemoWithstandsSchemathesis", "TestImages",
 		"TestDemoGoesOnBesideStatements", "TestMergedRecordingsAgreeWithAnIndependentCalculation", "TestReplayEqualsAnAcceleratedRunWithFaults",
 		"TestReplayOfARunningInstance", "TestThousandPastPricesAreExplained",
 	},
 	"deploy/chaos": {
-		"TestFullDiskLosesNothing", "TestHotReadsLeavePricesFresh", "TestKillLosesNothing", "TestKillNeverTurnsBackTheCache",
+		"TestAllSocketsComeBackAtOnce", "TestFullDiskLosesNothing", "TestHotReadsLeavePricesFresh", "TestKillLosesNothing", "TestKillNeverTurnsBackTheCache",
 		"TestKillSplitLosesNothing", "TestKillsInTheFirstBackfillLoseNothing", "TestMoreSocketsThanFiles", "TestStopOfAMinuteHidesNoAge", "TestStopsDuringAReplay",
 	},
 	"deploy/chaos/oracle":    {"TestPlantedMarketFaultsAreFound", "TestReferenceViewsEqualTheOracle"},
@@ -48,10 +48,11 @@ const killTest = "TestKillLosesNothing"
 
 // nightly are the tests whose long form a variable asks for, by the make target that sets it.
 var nightly = map[string][]string{
-	"chaos":     {"TestKillLosesNothing", "TestKillSplitLosesNothing"},
-	"hour":      {"TestReplayEqualsAnAcceleratedRunWithFaults"},
-	"admission": {"TestAdmissionOverRedis"},
-	"soak":      {"TestRandomStatements"},
+	"chaos":      {"TestKillLosesNothing", "TestKillSplitLosesNothing"},
+	"hour":       {"TestReplayEqualsAnAcceleratedRunWithFaults"},
+	"admission":  {"TestAdmissionOverRedis"},
+	"soak":       {"TestRandomStatements"},
+	"conditions": {"TestAllSocketsComeBackAtOnce", "TestFullDiskLosesNothing"},
 }
 
 // forgiven are the skips that are no failure anywhere, by package and test, with the reason.
