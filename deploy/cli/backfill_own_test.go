@@ -20,6 +20,7 @@ import (
 
 	"github.com/marketlog/marketlog/deploy/config"
 	"github.com/marketlog/marketlog/deploy/deploytest"
+	"github.com/marketlog/marketlog/deploy/diskguard"
 	"github.com/marketlog/marketlog/deploy/embedded/engine"
 	"github.com/marketlog/marketlog/deploy/instance"
 	"github.com/marketlog/marketlog/deploy/operations"
@@ -33,6 +34,8 @@ import (
 type pastVenue struct {
 	*httptest.Server
 	calls atomic.Int64
+	// onCall is called with the number of each call before it is answered; nil: nothing is.
+	onCall func(n int64)
 	// pages are calls for what was lent in the past.
 	pages atomic.Int64
 	// broken refuses all; stuck answers nothing until it is closed.
@@ -53,7 +56,9 @@ func newPastVenue(t *testing.T) *pastVenue {
 			{"id":"USDT-USD","base_currency":"USDT","quote_currency":"USD","status":"online"}]`)
 	})
 	mux.HandleFunc("GET /products/{id}/candles", func(w http.ResponseWriter, r *http.Request) {
-		v.calls.Add(1)
+		if n := v.calls.Add(1); v.onCall != nil {
+			v.onCall(n)
+		}
 		select {
 		case v.asked <- struct{}{}:
 		default:
@@ -272,6 +277,55 @@ func TestOwnBackfillIsEndedLikeAnother(t *testing.T) {
 	}
 	backfilled(t, cfg)
 	stop()
+}
+
+// A back-fill waits while the disk is nearly full, its venue unasked, and goes on by itself when there is room: nothing is
+// missing then.
+func TestBackfillWaitsForRoom(t *testing.T) {
+	venue := newPastVenue(t)
+	cfg := venue.charted(t)
+	in, err := instance.OpenInstance(t.Context(), cfg, deploytest.Quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	free := atomic.Int64{}
+	free.Store(1 << 40)
+	in.Disk = diskguard.New(diskguard.Config{Dir: cfg.DataDir, Reserve: config.MinReserveBytes, Space: func(string) (diskguard.Space, error) {
+		return diskguard.Space{Free: free.Load(), Total: 1 << 41}, nil
+	}})
+	const full, inFlight = 5, 4 // the call behind which the disk has no room, and how many there are at a time
+	waiting := make(chan struct{})
+	venue.onCall = func(n int64) {
+		if n == full {
+			free.Store(0)
+			in.Disk.Look()
+			close(waiting)
+		}
+	}
+	ended := make(chan error, 1)
+	go func() {
+		verb := operations.InstanceVerbs(in)["backfill"]
+		ended <- verb.Run(t.Context(), []byte(`{"own":true}`), func(any) error { return nil })
+	}()
+	<-waiting
+	select {
+	case err := <-ended:
+		t.Fatalf("without room the back-fill ended: %v", err)
+	case <-time.After(time.Second): // at its pace it would have called some more times
+	}
+	// Calls that wait for their turn in the venue's budget are made.
+	if calls := venue.calls.Load(); calls >= full+inFlight {
+		t.Errorf("without room the venue was asked %d times, want %d and those that were on their way", calls, full)
+	}
+	free.Store(1 << 40)
+	in.Disk.Look()
+	if err := <-ended; err != nil {
+		t.Errorf("with room again the back-fill ends with %v", err)
+	}
+	if calls := venue.calls.Load(); calls < 2*15 || calls > 2*16 {
+		t.Errorf("the venue was asked %d times, want some 15 for each of two markets", calls)
+	}
 }
 
 // What quotes are worth comes first, and of each coin the market that needs the fewest conversions.

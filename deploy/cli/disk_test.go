@@ -94,6 +94,69 @@ func TestFullDiskPausesProducersWithAGap(t *testing.T) {
 	})
 }
 
+// A replay and a rebuild write as much as the views hold: without room they are refused before they write anything, with
+// the disk's name and what to do. Comparing writes nothing, and giving up makes room: both are done.
+func TestLongWorkIsRefusedWithoutRoom(t *testing.T) {
+	if _, err := engine.Find(""); err != nil {
+		streamtest.Missing(t, streamtest.TierEmbedded, "no ClickHouse engine; make engine fetches it")
+	}
+	cfg := config.DefaultConfig()
+	cfg.DataDir, cfg.Kafka.Listen, cfg.Feeds, cfg.Retention.LogBytes = t.TempDir(), "127.0.0.1:0", "none", config.MinLogBytes
+	in, err := instance.OpenInstance(t.Context(), cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	var free atomic.Int64
+	in.Disk = diskguard.New(diskguard.Config{Dir: cfg.DataDir, Reserve: config.MinReserveBytes, Space: func(string) (diskguard.Space, error) {
+		return diskguard.Space{Free: free.Load(), Total: 1 << 41}, nil
+	}})
+	produceTicks(t, in, 10)
+	verbs := operations.InstanceVerbs(in)
+	run := func(verb, input string) (lines int, err error) {
+		t.Helper()
+		v, ok := verbs[verb]
+		if !ok {
+			t.Fatalf("there is no verb %s", verb)
+		}
+		err = v.Run(t.Context(), []byte(input), func(any) error { lines++; return nil })
+		return lines, err
+	}
+	const replayed, compared, abandoned = `{"view":"ticks"}`, `{"view":"ticks","verify":true}`, `{"abort":true}`
+	for verb, input := range map[string]string{"replay": replayed, "rebuild": `{}`} {
+		lines, err := run(verb, input)
+		if err == nil || lines > 0 {
+			t.Errorf("%s without room: %d lines, %v; want a refusal", verb, lines, err)
+			continue
+		}
+		for _, part := range []string{"a " + verb + " writes", cfg.DataDir, "0 bytes free", "retention.reserve_bytes", "give the command again"} {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("%s without room: %q does not name %q", verb, err, part)
+			}
+		}
+	}
+	store, err := in.History(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	replays, err := store.Replays(t.Context())
+	if err != nil || len(replays) > 0 {
+		t.Errorf("a refused replay left %v, %v", replays, err)
+	}
+	for _, input := range []string{compared, abandoned} {
+		if _, err := run("replay", input); err != nil {
+			t.Errorf("replay %s without room: %v", input, err)
+		}
+	}
+	free.Store(1 << 40)
+	in.Disk.Look()
+	for verb, input := range map[string]string{"replay": replayed, "rebuild": `{}`} {
+		if _, err := run(verb, input); err != nil {
+			t.Errorf("%s with room: %v", verb, err)
+		}
+	}
+}
+
 // gapReader follows ticks.raw.v1.
 type gapReader struct {
 	t      *testing.T
@@ -173,6 +236,11 @@ func TestDamagedLogIsToldUntilItIsSettled(t *testing.T) {
 	}
 	var told []string
 	err = operations.RebuildVerb(in).Run(t.Context(), nil, func(line any) error {
+		if l := line.(operations.RebuildLine); l.Topic != "" {
+			if what := in.Lacking()["tables"](); !strings.Contains(what, "`marketlog rebuild`") || !strings.Contains(what, l.Topic) {
+				t.Errorf("while %s is written again the tables lack %q", l.Topic, what)
+			}
+		}
 		if l := line.(operations.RebuildLine); l.Lost != "" {
 			told = append(told, l.Lost)
 		}
@@ -181,8 +249,10 @@ func TestDamagedLogIsToldUntilItIsSettled(t *testing.T) {
 	if err != nil || len(told) != 1 {
 		t.Errorf("the rebuild told %q, %v", told, err)
 	}
-	if what := in.Lacking()["log"](); what != "" {
-		t.Errorf("settled, the log lacks %q", what)
+	for part, lacking := range in.Lacking() {
+		if what := lacking(); what != "" {
+			t.Errorf("settled, the %s lacks %q", part, what)
+		}
 	}
 	// It is told although nothing is fed, and the damage is settled already.
 	read := newGapReader(t, in.Stream)

@@ -6,14 +6,20 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/marketlog/marketlog/deploy/admin"
 	"github.com/marketlog/marketlog/deploy/config"
 	"github.com/marketlog/marketlog/deploy/embedded"
+	"github.com/marketlog/marketlog/deploy/instance"
 	"github.com/marketlog/marketlog/deploy/operations"
+	"github.com/marketlog/marketlog/stream/history"
 )
 
 // examineLog reads the whole embedded log of an instance that does not run.
@@ -56,25 +62,38 @@ func examineSealed(cfg config.Config) (found []finding) {
 // verifyLimit bounds the reading of all parts of the tables, which may be some gigabytes.
 const verifyLimit = 10 * time.Minute
 
-// examineTables lets a running instance verify the parts of its tables.
-func examineTables(ctx context.Context, cfg config.Config, info admin.RunInfo) (found []finding) {
-	if len(cfg.ClickHouse.Addr) > 0 || len(info.Kafka) == 0 {
+// examineTables verifies the parts of the embedded tables: a running instance does it, of one that does not run the engine is
+// opened here, and nothing else of it.
+func examineTables(ctx context.Context, cfg config.Config, running *admin.RunInfo) (found []finding) {
+	if len(cfg.ClickHouse.Addr) > 0 || running != nil && len(running.Kafka) == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, verifyLimit)
 	defer cancel()
-	parts := 0
-	err := admin.CallRunning(ctx, info.Admin, admin.Verb{Name: "tables.check"}, admin.Start, struct{}{}, func(raw json.RawMessage) error {
-		var line operations.CheckedTables
-		if err := json.Unmarshal(raw, &line); err != nil {
-			return fmt.Errorf("reading what the instance says of its tables: %w", err)
+	var parts int
+	var faults []history.PartFault
+	var err error
+	if running == nil {
+		if _, missing := os.Stat(filepath.Join(cfg.DataDir, "clickhouse")); missing != nil {
+			return nil // there are no tables yet
 		}
-		parts += line.Parts
-		if line.Fault != "" {
-			found = append(found, finding{"tables", "failed", line.Fault, "stop the instance, remove the folder of the part, start it again: its rows are written again from the log"})
-		}
-		return nil
-	})
+		parts, faults, err = checkStopped(ctx, cfg)
+	} else {
+		err = admin.CallRunning(ctx, running.Admin, admin.Verb{Name: "tables.check"}, admin.Start, struct{}{}, func(raw json.RawMessage) error {
+			var line operations.CheckedTables
+			if err := json.Unmarshal(raw, &line); err != nil {
+				return fmt.Errorf("reading what the instance says of its tables: %w", err)
+			}
+			if parts += line.Parts; line.Fault.Part != "" {
+				faults = append(faults, line.Fault)
+			}
+			return nil
+		})
+	}
+	for _, f := range faults {
+		found = append(found, finding{"tables", "failed", fmt.Sprintf("part %s of %s is damaged: %s", f.Part, f.Table, f.Says),
+			"stop the instance, remove the folder " + f.Path + ", start it again: its rows are written again from the log"})
+	}
 	switch {
 	case err != nil:
 		return append(found, finding{"tables", "failed", err.Error(), ""})
@@ -82,4 +101,70 @@ func examineTables(ctx context.Context, cfg config.Config, info admin.RunInfo) (
 		found = append(found, finding{"tables", "ok", fmt.Sprintf("all %d parts have their checksums", parts), ""})
 	}
 	return found
+}
+
+// checkStopped verifies the parts of an instance that does not run. It holds the data directory meanwhile.
+func checkStopped(ctx context.Context, cfg config.Config) (parts int, faults []history.PartFault, err error) {
+	in, err := instance.HoldInstance(cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return 0, nil, err
+	}
+	defer func() { err = errors.Join(err, in.Close()) }()
+	store, err := in.History(ctx)
+	if err != nil {
+		return 0, nil, err
+	}
+	return store.CheckParts(ctx)
+}
+
+// examineGrowth compares what ticks and prices will take, by the rate of the last minutes, with the room that there is.
+func examineGrowth(ctx context.Context, cfg config.Config, info admin.RunInfo) []finding {
+	if len(cfg.ClickHouse.Addr) > 0 || len(info.Kafka) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, growthLimit)
+	defer cancel()
+	var growth []history.Growth
+	err := admin.CallRunning(ctx, info.Admin, admin.Verb{Name: "tables.growth"}, admin.Start, struct{}{}, func(raw json.RawMessage) error {
+		var line history.Growth
+		if err := json.Unmarshal(raw, &line); err != nil {
+			return fmt.Errorf("reading how fast the tables grow: %w", err)
+		}
+		growth = append(growth, line)
+		return nil
+	})
+	if err != nil {
+		return []finding{{"growth", "failed", err.Error(), ""}}
+	}
+	var disk unix.Statfs_t
+	if err := unix.Statfs(cfg.DataDir, &disk); err != nil {
+		return []finding{{"growth", "failed", "measuring the disk of " + cfg.DataDir + ": " + err.Error(), ""}}
+	}
+	return judgeGrowth(growth, int64(disk.Bavail)*int64(disk.Bsize))
+}
+
+// growthLimit bounds the counting of the last minutes' rows.
+const growthLimit = time.Minute
+
+// judgeGrowth says what the tables grow to before the oldest day is dropped, and whether as much is free.
+func judgeGrowth(growth []history.Growth, free int64) []finding {
+	if len(growth) == 0 {
+		return []finding{{"growth", "ok", "not known yet: there are no ticks or prices of a minute", ""}}
+	}
+	gigabytes := func(bytes float64) string { return fmt.Sprintf("%.1f GB", bytes/1e9) }
+	var says []string
+	var lacking float64 // beside what is there
+	for _, g := range growth {
+		// The day that has begun is kept besides.
+		full := g.BytesPerDay * float64(g.Kept+1)
+		says = append(says, fmt.Sprintf("%s grow by %s a day, to %s in %d days (now %s)", g.Table, gigabytes(g.BytesPerDay), gigabytes(full), g.Kept+1, gigabytes(float64(g.Bytes))))
+		lacking += max(0, full-float64(g.Bytes))
+	}
+	f := finding{"growth", "ok", "by the rate of the last minutes " + strings.Join(says, "; ") + "; free are " + gigabytes(float64(free)), ""}
+	if lacking > float64(free) {
+		f.Verdict = "warning"
+		f.Remedy = "ingest will pause when the disk is nearly full: give it " + gigabytes(lacking-float64(free)) +
+			" more, subscribe to fewer markets (venues.NAME.symbols), or lower retention.price_days"
+	}
+	return []finding{f}
 }

@@ -146,6 +146,67 @@ func losePart(t *testing.T, damage func(part string) error) {
 	}
 }
 
+// With a directory of tables that is new beside a log that is not, the instance is not ready until the tables have what the
+// log had at the start; what comes later is not waited for.
+func TestTablesBehindTheLogAreWaitedFor(t *testing.T) {
+	if _, err := engine.Find(""); err != nil {
+		streamtest.Missing(t, streamtest.TierEmbedded, "no ClickHouse engine; make engine fetches it")
+	}
+	cfg := config.DefaultConfig()
+	cfg.DataDir, cfg.Kafka.Listen, cfg.Retention.LogBytes = t.TempDir(), "127.0.0.1:0", config.MinLogBytes
+	in, err := instance.OpenInstance(t.Context(), cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	if _, err := operations.Migrate(t.Context(), in); err != nil {
+		t.Fatal(err)
+	}
+	store, err := in.History(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	lacking := in.Lacking()["tables"]
+	await := func(what string, holds func(lacked string) bool) {
+		t.Helper()
+		for deadline := time.Now().Add(30 * time.Second); !holds(lacking()); time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("the tables lack %q, want %s", lacking(), what)
+			}
+		}
+	}
+	produceTicks(t, in, 500)
+	role := operations.BehindRole(in, store)
+	if lacking() == "" {
+		t.Error("before the log was looked at the tables lack nothing")
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	ended := make(chan error, 2)
+	go func() { ended <- role.Run(ctx) }()
+	await("500 records", func(lacked string) bool {
+		return strings.Contains(lacked, "500 records") && strings.Contains(lacked, schemas.TopicTicks)
+	})
+	sinking, end := context.WithCancel(ctx)
+	defer end()
+	go func() {
+		ended <- (&processors.Sink{Topic: schemas.TopicTicks, Log: in.Stream, History: store, Logger: in.Log}).Run(sinking)
+	}()
+	await("nothing", func(lacked string) bool { return lacked == "" })
+	end()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	produceTicks(t, in, 10)
+	if what := lacking(); what != "" {
+		t.Errorf("after the start the tables lack %q", what)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
 // Rows of a lost part that the log has no records of any more cannot be written again: their time is a gap, and nothing else.
 func TestRowsThatTheLogHasNoMoreAreAGap(t *testing.T) {
 	cfg := config.DefaultConfig()

@@ -2,8 +2,10 @@ package config
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -80,6 +82,43 @@ sources: {ecb: {enabled: true, requests: 5}}
 	} {
 		if origins[key] != want {
 			t.Errorf("origin of %s: got %q, want %q", key, origins[key], want)
+		}
+	}
+}
+
+// A process under test inherits the variables that steer its test: none of them is taken for a setting with a wrong name.
+func TestVariablesOfTestsAreNoSettings(t *testing.T) {
+	root := filepath.Join("..", "..")
+	read := regexp.MustCompile(`(?:Getenv\(|Variable = )"(MARKETLOG_[A-Z_]+)"`)
+	passed := regexp.MustCompile(`(MARKETLOG_[A-Z_]+)=`)
+	found := map[string]string{}
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		of := read
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (entry.Name() == ".git" || entry.Name() == "node_modules"):
+			return filepath.SkipDir
+		case entry.Name() == "Makefile":
+			of = passed
+		case entry.IsDir() || !strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		content, err := os.ReadFile(path)
+		for _, match := range of.FindAllStringSubmatch(string(content), -1) {
+			found[match[1]] = path
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found) < 8 {
+		t.Errorf("only %v are found", found)
+	}
+	for name, path := range found {
+		if _, _, err := LoadConfig(Sources{Env: []string{name + "=1"}, Flags: parsedFlags(t, "--data-dir", t.TempDir())}); err != nil {
+			t.Errorf("%s, of %s: %v", name, path, err)
 		}
 	}
 }

@@ -27,8 +27,12 @@ const (
 	envConfigFile  = envPrefix + "CONFIG"
 )
 
-// testVariables steer tests; a process under test inherits them.
-var testVariables = []string{envPrefix + "RECORDINGS", envPrefix + "KILL", envPrefix + "FAULT", envPrefix + "ACK_LOG", envPrefix + "HOUR"}
+// testVariables steer tests, by how they begin; a process under test inherits them.
+var testVariables = []string{
+	envPrefix + "ACK_LOG", envPrefix + "ADMISSION", envPrefix + "BESIDE", envPrefix + "EXPLAIN_SEED", envPrefix + "FAULT",
+	envPrefix + "FULL_DISKS", envPrefix + "FIGURES", envPrefix + "FUZZ", envPrefix + "HOUR", envPrefix + "KILL", envPrefix + "RECORDINGS", envPrefix + "SEEDS",
+	envPrefix + "SOAK", envPrefix + "SOCKETS", envPrefix + "STREAM_READERS",
+}
 
 // clientVariables are those that clients read: `marketlog mcp` and the examples. Who exports them runs other commands too.
 var clientVariables = []string{ApiKeyVariable, envPrefix + "URL"}

@@ -74,6 +74,7 @@ func startBrokerOn(disk *brokerDisk, cfg BrokerConfig) (*Broker, error) {
 	if err := writable(disk, cfg.Dir); err != nil {
 		return nil, fmt.Errorf("opening the log in %s: %w", cfg.Dir, err)
 	}
+	disk.durable = cfg.SyncWrites
 	damages, err := disk.prepare(cfg.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("opening the log in %s: %w", cfg.Dir, err)

@@ -69,9 +69,13 @@ const (
 // place and go on behind it, where its next start does not look.
 type brokerDisk struct {
 	log *slog.Logger
-	// write and open are those of os, but for tests.
-	write func(*os.File, []byte) (int, error)
-	open  func(name string, flag int, perm os.FileMode) (*os.File, error)
+	// write, open and sync are those of os, but for tests; syncDir flushes which files a directory has.
+	write   func(*os.File, []byte) (int, error)
+	open    func(name string, flag int, perm os.FileMode) (*os.File, error)
+	sync    func(*os.File) error
+	syncDir func(dir string) error
+	// durable says that what is appended survives a power failure: then so do the names of new files.
+	durable bool
 
 	// closing is closed when appends are not waited for any more.
 	closing chan struct{}
@@ -90,7 +94,8 @@ func newBrokerDisk(log *slog.Logger) *brokerDisk {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &brokerDisk{log: log, write: (*os.File).Write, open: os.OpenFile, closing: make(chan struct{}), partitions: map[string]*partitionState{}}
+	return &brokerDisk{log: log, write: (*os.File).Write, open: os.OpenFile, sync: (*os.File).Sync, syncDir: syncDir,
+		closing: make(chan struct{}), partitions: map[string]*partitionState{}}
 }
 
 // prepare makes what is in dir readable before the broker reads it, and returns what is damaged and not settled. Without
@@ -236,6 +241,11 @@ func (d *brokerDisk) OpenFile(name string, flag int, perm os.FileMode) (brokerFi
 			return errors.Join(err, f.File.Close())
 		}
 		f.size = info.Size()
+		if d.durable && f.size == 0 {
+			if err := d.syncDir(filepath.Dir(name)); err != nil {
+				return errors.Join(err, f.File.Close())
+			}
+		}
 		return nil
 	})
 	if err != nil {
@@ -250,7 +260,24 @@ func (d *brokerDisk) OpenFile(name string, flag int, perm os.FileMode) (brokerFi
 
 // MkdirAll makes the directory of a partition that is about to be appended to.
 func (d *brokerDisk) MkdirAll(path string, perm os.FileMode) error {
-	return d.insist(func() error { return os.MkdirAll(path, perm) })
+	return d.insist(func() error {
+		if err := os.MkdirAll(path, perm); err != nil || !d.durable {
+			return err
+		}
+		return d.syncDir(filepath.Dir(path))
+	})
+}
+
+// syncDir flushes the names in a directory: without it a power failure takes new files away, whatever was flushed of them.
+func syncDir(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("flushing a directory of the log: %w", err)
+	}
+	if err := errors.Join(dir.Sync(), dir.Close()); err != nil {
+		return fmt.Errorf("flushing a directory of the log: %w", err)
+	}
+	return nil
 }
 
 // Rename, ReadDir, ReadFile and Stat are those of os.
@@ -306,6 +333,17 @@ func (f *appended) Write(b []byte) (int, error) {
 		f.disk.wrote(f.name, b)
 	}
 	return len(b), nil
+}
+
+// Sync flushes the file. The broker acknowledges a batch whatever comes of it, and asked again the system answers that all is
+// well, since it forgets the pages that it could not write: so after a flush that failed the broker stands still until it is
+// stopped. The next start reads what the disk has.
+func (f *appended) Sync() error {
+	err := f.disk.sync(f.File)
+	if err == nil {
+		return nil
+	}
+	return f.disk.insist(func() error { return fmt.Errorf("flushing %s: %w; restart when the disk is well", f.name, err) })
 }
 
 // mend cuts off what a failed append left.

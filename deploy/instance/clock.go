@@ -15,14 +15,14 @@ type ShiftedClock struct {
 }
 
 // Now returns the moved time.
-func (c ShiftedClock) Now() time.Time { return c.WallClock.Now().Add(c.By) }
+func (c ShiftedClock) Now() time.Time { return c.WallClock.Now().Add(c.By + faults.ClockJump()) }
 
 // AcceleratedPast is how far in the past an accelerated run begins: what the venues' minutes reach back.
 const AcceleratedPast = 30 * 24 * time.Hour
 
 // NewClock is the machine's, or one that runs ahead of it for an accelerated simulator.
 func NewClock(cfg config.Config) producers.Clock {
-	if shift := faults.ClockShift(); shift != 0 {
+	if shift := faults.ClockShift(); shift != 0 || faults.ClockJumps() {
 		return ShiftedClock{By: shift}
 	}
 	if cfg.Feeds != "sim" || cfg.Sim.Speed <= 1 {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"os"
 	"slices"
@@ -101,10 +102,11 @@ func (p *Pauses) write() error {
 	return nil
 }
 
-// guardDisk begins to watch the disk of the data directory. While it is full before anything was opened, the caller goes
+// guardDisk begins to watch the disk of the data directory, and keeps the log quiet about what a full one does. While it is full before anything was opened, the caller goes
 // on: the reserve file that an earlier process left is given back at once.
 func (in *Instance) guardDisk() {
 	in.Disk = diskguard.New(diskguard.Config{Dir: in.Dir.Path(), Reserve: in.Config.Retention.ReserveBytes, Log: in.Log})
+	in.Log = slog.New(in.Disk.Quiet(in.Log.Handler()))
 	in.Metrics.MustRegister(in.Disk)
 	var err error
 	if in.Pauses, err = ReadPauses(in.Dir.Path(PausesFile)); err != nil {

@@ -1,6 +1,7 @@
 package instance
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,8 +54,8 @@ type Instance struct {
 	// Disk pauses ingest before the disk is full, pauses remembers what it paused.
 	Disk   *diskguard.Guard
 	Pauses *Pauses
-	// Lost is what the tables lack.
-	Lost lostTables
+	// Lost is what the tables lack that they had, Behind what they do not have yet of what the log had at the start.
+	Lost, Behind lostTables
 
 	// Switches are the polled sources that an operator switched on or off, sources those that are asked here.
 	Switches *SourceSwitches
@@ -170,7 +171,8 @@ func (in *Instance) Missing(health *supervise.Health) map[string][]string {
 
 // Lacking are the parts beneath the roles that may keep an instance from being ready, and what each lacks.
 func (in *Instance) Lacking() map[string]func() string {
-	return map[string]func() string{"disk": in.Disk.Waiting, "log": in.logWaiting, "tables": in.Lost.Waiting}
+	tables := func() string { return cmp.Or(in.Lost.Waiting(), in.Behind.Waiting()) }
+	return map[string]func() string{"disk": in.Disk.Waiting, "log": in.logWaiting, "tables": tables}
 }
 
 func (in *Instance) openBroker(ctx context.Context) (addr string, err error) {

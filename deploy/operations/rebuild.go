@@ -3,6 +3,7 @@ package operations
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 
 	"github.com/marketlog/marketlog/deploy/admin"
 	"github.com/marketlog/marketlog/deploy/instance"
@@ -20,7 +21,7 @@ type RebuildLine struct {
 
 // RebuildVerb writes the rows of all views again from what the log has, and settles the log's damages.
 func RebuildVerb(in *instance.Instance) admin.Verb {
-	return admin.Verb{Name: "rebuild", Long: true, Run: func(ctx context.Context, _ json.RawMessage, emit func(any) error) error {
+	return admin.Verb{Name: "rebuild", Long: true, Run: func(ctx context.Context, _ json.RawMessage, emit func(any) error) (err error) {
 		if err := in.RoomFor("a rebuild"); err != nil {
 			return err
 		}
@@ -31,7 +32,15 @@ func RebuildVerb(in *instance.Instance) admin.Verb {
 		if err != nil {
 			return err
 		}
-		for _, topic := range processors.SinkTopics {
+		// Who gives the command holds rows for lost: until it is over, the instance does not say that it serves everything.
+		lacked := in.Lost.Waiting()
+		defer func() {
+			if err != nil {
+				in.Lost.Set(lacked)
+			}
+		}()
+		for i, topic := range processors.SinkTopics {
+			in.Lost.Set(fmt.Sprintf("`marketlog rebuild` writes their rows again: %s, topic %d of %d", topic, i+1, len(processors.SinkTopics)))
 			records, err := (&processors.Refill{Topic: topic, Log: in.Stream, History: store, Logger: in.Log}).Run(ctx)
 			if err != nil {
 				return err

@@ -56,28 +56,42 @@ func TablesRole(ctx context.Context, in *instance.Instance, store *history.Store
 
 // CheckedTables is what tables.check says: how many parts were read, and what is wrong with one.
 type CheckedTables struct {
-	Parts int    `json:"parts,omitempty"`
-	Fault string `json:"fault,omitempty"`
+	Parts int               `json:"parts,omitempty"`
+	Fault history.PartFault `json:"fault,omitzero"`
 }
 
-// tablesVerb reads all parts of the tables and compares them with their checksums.
-func tablesVerb(in *instance.Instance) admin.Verb {
-	return admin.Verb{Name: "tables.check", Run: func(ctx context.Context, _ json.RawMessage, emit func(any) error) error {
-		store, err := in.History(ctx)
-		if err != nil {
-			return err
-		}
-		parts, faults, err := store.CheckParts(ctx)
-		if err != nil {
-			return err
-		}
-		for _, f := range faults {
-			if err := emit(CheckedTables{Fault: fmt.Sprintf("part %s of %s is damaged: %s", f.Part, f.Table, f.Says)}); err != nil {
+// tablesVerbs look at the tables: tables.check reads all parts and compares them with their checksums, tables.growth says how
+// fast the largest tables grow.
+func tablesVerbs(in *instance.Instance) []admin.Verb {
+	return []admin.Verb{
+		{Name: "tables.check", Run: func(ctx context.Context, _ json.RawMessage, emit func(any) error) error {
+			store, err := in.History(ctx)
+			if err != nil {
 				return err
 			}
-		}
-		return emit(CheckedTables{Parts: parts})
-	}}
+			parts, faults, err := store.CheckParts(ctx)
+			for _, f := range faults {
+				if err := emit(CheckedTables{Fault: f}); err != nil {
+					return err
+				}
+			}
+			if err != nil {
+				return err
+			}
+			return emit(CheckedTables{Parts: parts})
+		}},
+		{Name: "tables.growth", Run: func(ctx context.Context, _ json.RawMessage, emit func(any) error) error {
+			store, err := in.History(ctx)
+			if err != nil {
+				return err
+			}
+			growth, err := store.Growth(ctx)
+			for _, g := range growth {
+				err = errors.Join(err, emit(g))
+			}
+			return err
+		}},
+	}
 }
 
 func lostText(lost []history.Part) string {

@@ -1,6 +1,8 @@
 package roles
 
 import (
+	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"sync/atomic"
@@ -18,6 +20,26 @@ const (
 	filesTold   = time.Minute
 )
 
+// leastFiles is what an instance needs before its first client: one process with two venues has some 450 open, of the log, the
+// engine and the connections of its own roles, and more while parts are merged.
+const leastFiles = 768
+
+// enoughFiles refuses to start where the roles would keep each other from opening files, again and again.
+func enoughFiles() error {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil || limit.Cur >= leastFiles {
+		return nil // where the limit is not known, there may be none
+	}
+	return fmt.Errorf("this process may open %d files, and needs %d before its first client: allow 4096 or more with ulimit -n, or LimitNOFILE of systemd", limit.Cur, leastFiles)
+}
+
+// refusal is what a connection is answered that comes while files are short, before its request is read: any client of HTTP
+// understands it. What encrypts is ended without a word.
+const refusal = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 5\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s"
+
+// refusalBody is the body of that answer, as others are.
+const refusalBody = `{"error":{"code":"OVERLOADED","message":"too many connections are open; try again in some seconds","retryAfter":5}}`
+
 // sparingListener ends connections at once while the process has few files left to open.
 type sparingListener struct {
 	net.Listener
@@ -25,15 +47,24 @@ type sparingListener struct {
 	most uintptr
 	log  *slog.Logger
 	told atomic.Int64
+	// plain says that who connects speaks HTTP in the clear.
+	plain bool
+	// lingering holds a value for each refused connection that is waited for.
+	lingering chan struct{}
 }
 
-// spareFiles bounds what the clients of a listener may take of the files that this process may open.
-func spareFiles(l net.Listener, log *slog.Logger) net.Listener {
+// spareFiles bounds what the clients of a listener may take of the files that this process may open. With plain they speak
+// HTTP, and are told.
+func spareFiles(l net.Listener, plain bool, log *slog.Logger) net.Listener {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		return l
 	}
-	return &sparingListener{Listener: l, most: uintptr(limit.Cur - min(limit.Cur/filesShare, filesSpared)), log: log}
+	return newSparingListener(l, uintptr(limit.Cur-min(limit.Cur/filesShare, filesSpared)), plain, log)
+}
+
+func newSparingListener(l net.Listener, most uintptr, plain bool, log *slog.Logger) *sparingListener {
+	return &sparingListener{Listener: l, most: most, plain: plain, log: log, lingering: make(chan struct{}, mostLingering)}
 }
 
 // Accept returns the next connection that leaves enough.
@@ -43,7 +74,7 @@ func (l *sparingListener) Accept() (net.Conn, error) {
 		if err != nil || !l.short(conn) {
 			return conn, err
 		}
-		_ = conn.Close()
+		l.refuse(conn)
 		if now := time.Now().UnixNano(); now-l.told.Load() >= int64(filesTold) {
 			l.told.Store(now)
 			l.log.Error("too many files are open: new connections are ended at once; allow more with ulimit -n",
@@ -51,6 +82,41 @@ func (l *sparingListener) Accept() (net.Conn, error) {
 		}
 	}
 }
+
+// refuse answers a connection and ends it. A request that has come or is on its way is read for as long as lingering allows:
+// closed before, the connection would be reset, and the answer with it.
+func (l *sparingListener) refuse(conn net.Conn) {
+	_ = conn.SetDeadline(time.Now().Add(lingerFor))
+	if !l.plain {
+		_ = conn.Close()
+		return
+	}
+	// It fits into the socket's buffer, so nobody is waited for.
+	if _, err := fmt.Fprintf(conn, refusal, len(refusalBody), refusalBody); err != nil {
+		_ = conn.Close()
+		return
+	}
+	select {
+	case l.lingering <- struct{}{}:
+	default: // too many are waited for already
+		_ = conn.Close()
+		return
+	}
+	go func() {
+		defer func() { <-l.lingering }()
+		defer conn.Close()
+		if half, ok := conn.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
+			_, _ = io.Copy(io.Discard, io.LimitReader(conn, lingerBytes))
+		}
+	}()
+}
+
+// How many refused connections are waited for at a time, each for how long and how many bytes.
+const (
+	mostLingering = 32
+	lingerFor     = time.Second
+	lingerBytes   = 64 << 10
+)
 
 func (l *sparingListener) short(conn net.Conn) (short bool) {
 	raw, ok := conn.(syscall.Conn)

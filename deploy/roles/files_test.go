@@ -1,13 +1,18 @@
 package roles
 
 import (
+	"bufio"
 	"bytes"
+	"encoding/json"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/marketlog/marketlog/query"
 )
 
 // Clients take only so many of the files that the process may open, and when some go others are served.
@@ -22,7 +27,7 @@ func TestClientsLeaveFilesToOpen(t *testing.T) {
 	}
 	const room = 20
 	var said bytes.Buffer
-	l := &sparingListener{Listener: inner, most: free.Fd() + room, log: slog.New(slog.NewTextHandler(&said, nil))}
+	l := newSparingListener(inner, free.Fd()+room, true, slog.New(slog.NewTextHandler(&said, nil)))
 	free.Close()
 	accepted := make(chan net.Conn, 2*room)
 	ended := make(chan struct{})
@@ -39,7 +44,8 @@ func TestClientsLeaveFilesToOpen(t *testing.T) {
 			accepted <- conn
 		}
 	}()
-	// served dials, and says whether it is greeted or ended.
+	told := 0
+	// served dials and asks, and says whether it is greeted or refused, with an answer or without.
 	served := func() bool {
 		t.Helper()
 		conn, err := net.Dial("tcp", inner.Addr().String())
@@ -50,11 +56,33 @@ func TestClientsLeaveFilesToOpen(t *testing.T) {
 		if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
 			t.Fatal(err)
 		}
-		n, err := conn.Read(make([]byte, 1))
-		if n == 0 && os.IsTimeout(err) {
+		if _, err := conn.Write([]byte("GET /api/v1/prices/BTC HTTP/1.1\r\nHost: localhost\r\n\r\n")); err != nil {
+			return false // it was ended already
+		}
+		in := bufio.NewReader(conn)
+		first, err := in.Peek(1)
+		if os.IsTimeout(err) {
 			t.Fatal("the connection is neither greeted nor ended")
 		}
-		return n == 1
+		if err != nil || first[0] == 1 {
+			return err == nil
+		}
+		answer, err := http.ReadResponse(in, nil)
+		if err != nil {
+			t.Fatalf("the refusal is no answer: %v", err)
+		}
+		defer answer.Body.Close()
+		var body struct {
+			Error struct{ Code, Message string }
+		}
+		if err := json.NewDecoder(answer.Body).Decode(&body); err != nil {
+			t.Fatalf("the refusal is no answer: %v", err)
+		}
+		if answer.StatusCode != http.StatusServiceUnavailable || body.Error.Code != query.CodeOverloaded || answer.Header.Get("Retry-After") == "" {
+			t.Errorf("refused with %s and %+v", answer.Status, body)
+		}
+		told++
+		return false
 	}
 	greeted := 0
 	for range 2 * room { // the clients' descriptors are this process's too
@@ -64,6 +92,9 @@ func TestClientsLeaveFilesToOpen(t *testing.T) {
 	}
 	if greeted == 0 || greeted > room {
 		t.Errorf("%d of %d connections are served, want some and at most %d", greeted, 2*room, room)
+	}
+	if told == 0 {
+		t.Error("no refusal was answered")
 	}
 	for range greeted {
 		(<-accepted).Close()

@@ -20,6 +20,8 @@ type port struct {
 	log  *slog.Logger
 	// arrival is how long a request may take to arrive, also the body of one that is refused unread.
 	arrival time.Duration
+	// encrypted says that who connects begins with TLS; set before listen.
+	encrypted bool
 
 	mu     sync.Mutex
 	opened net.Listener
@@ -46,7 +48,7 @@ func (p *port) listen() (net.Listener, error) {
 			return nil, err
 		}
 	}
-	return spareFiles(listener, p.log), nil
+	return spareFiles(listener, !p.encrypted, p.log), nil
 }
 
 // close closes the address if nobody took it over.

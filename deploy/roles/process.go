@@ -49,6 +49,7 @@ func ProcessorRoles(ctx context.Context, in *instance.Instance) ([]supervise.Rol
 	if in.EmbeddedBroker() != nil {
 		roles = append(roles, damagesRole(in))
 	}
+	roles = append(roles, operations.BehindRole(in, store))
 	if len(in.Config.ClickHouse.Addr) == 0 {
 		role, err := operations.TablesRole(ctx, in, store)
 		if err != nil {

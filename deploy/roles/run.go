@@ -30,6 +30,9 @@ const firstKeyFile = "first-key"
 // producers; each later one finds the earlier ones there.
 func Run(ctx context.Context, cfg config.Config, role string, out io.Writer, log *slog.Logger) (err error) {
 	began := time.Now()
+	if err := enoughFiles(); err != nil {
+		return err
+	}
 	dir, err := admin.AwaitDataDir(ctx, cfg.DataDir)
 	if err != nil {
 		return err
@@ -40,6 +43,7 @@ func Run(ctx context.Context, cfg config.Config, role string, out io.Writer, log
 		return err
 	}
 	defer func() { err = errors.Join(err, in.Close()) }()
+	log = in.Log // which says less while the disk is full
 	at, err := openPorts(cfg, role, log)
 	if err != nil {
 		return err
@@ -49,6 +53,7 @@ func Run(ctx context.Context, cfg config.Config, role string, out io.Writer, log
 		if at.api.tls, err = serverTLS(cfg.TLS, log); err != nil {
 			return err
 		}
+		at.api.encrypted = at.api.tls != nil
 	}
 	health := supervise.NewHealth(time.Now)
 	in.Metrics.MustRegister(health, instance.Readiness(func() map[string][]string { return in.Missing(health) }))

@@ -15,3 +15,9 @@ func Acked(...[]byte) {}
 
 // ClockShift is how far the producers' clock is ahead of the machine's.
 func ClockShift() time.Duration { return 0 }
+
+// ClockJumps says whether that clock may be moved while the process runs.
+func ClockJumps() bool { return false }
+
+// ClockJump is how far it was moved since the start.
+func ClockJump() time.Duration { return 0 }

@@ -4,7 +4,9 @@ package faults
 
 import (
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strconv"
 	"strings"
@@ -25,10 +27,12 @@ type plan struct {
 	hits atomic.Int64
 	log  string
 	acks *os.File
+	// jumps is the file that says how far the clock is moved; empty: it is not.
+	jumps string
 }
 
 var thePlan = sync.OnceValue(func() *plan {
-	p := &plan{log: os.Getenv("MARKETLOG_FAULT_LOG")}
+	p := &plan{log: os.Getenv("MARKETLOG_FAULT_LOG"), jumps: os.Getenv("MARKETLOG_FAULT_CLOCK_FILE")}
 	if fault := os.Getenv("MARKETLOG_FAULT"); fault != "" {
 		step, nth, _ := strings.Cut(fault, ":")
 		n, err := strconv.ParseInt(nth, 10, 64)
@@ -78,6 +82,26 @@ func ClockShift() time.Duration {
 		panic(fmt.Sprintf("MARKETLOG_FAULT_CLOCK=%q: want a duration, as -5m", text))
 	}
 	return shift
+}
+
+// ClockJumps says whether that clock may be moved while the process runs.
+func ClockJumps() bool { return thePlan().jumps != "" }
+
+// ClockJump is how far it was moved since the start: what the file holds at this moment, or nothing if there is none.
+func ClockJump() time.Duration {
+	name := thePlan().jumps
+	if name == "" {
+		return 0
+	}
+	text, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0
+	}
+	jump, parseErr := time.ParseDuration(string(text))
+	if err != nil || parseErr != nil {
+		panic(fmt.Sprintf("MARKETLOG_FAULT_CLOCK_FILE=%s holds %q, %v: want a duration, as 1m", name, text, err))
+	}
+	return jump
 }
 
 // Acked appends event ids that the log acknowledged, in one write. Safe for concurrent use.

@@ -50,3 +50,29 @@ func TestClockIsMovedAsAsked(t *testing.T) {
 		t.Errorf("asked for -5m: got %v", got)
 	}
 }
+
+// The test runs itself again, since the file's name is read once.
+func TestClockJumpsWithItsFile(t *testing.T) {
+	if ClockJumps() {
+		name := os.Getenv("MARKETLOG_FAULT_CLOCK_FILE")
+		for _, step := range []struct {
+			text string
+			want time.Duration
+		}{{"", 0}, {"1m", time.Minute}, {"90s", 90 * time.Second}} {
+			if step.text != "" {
+				if err := os.WriteFile(name, []byte(step.text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := ClockJump(); got != step.want {
+				t.Errorf("with %q in its file the clock is %v ahead, want %v", step.text, got, step.want)
+			}
+		}
+		return
+	}
+	child := exec.Command(os.Args[0], "-test.run=^TestClockJumpsWithItsFile$")
+	child.Env = append(os.Environ(), "MARKETLOG_FAULT_CLOCK_FILE="+filepath.Join(t.TempDir(), "jump"))
+	if out, err := child.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

@@ -2,9 +2,19 @@ package history_test
 
 import (
 	"errors"
+	"fmt"
+	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/database"
+
+	"github.com/marketlog/marketlog/schemas/tables"
+	"github.com/marketlog/marketlog/stream/history"
 )
 
 const schema = "SELECT create_table_query FROM system.tables WHERE database IN (?, 'default') AND name != 'goose_db_version' ORDER BY name"
@@ -25,6 +35,99 @@ func TestMigratingTwiceChangesNothing(t *testing.T) {
 	}
 	if after := queryStrings(t, store, schema, store.Database()); !slices.Equal(before, after) {
 		t.Errorf("the second time: got\n%s\nwant\n%s", strings.Join(after, "\n"), strings.Join(before, "\n"))
+	}
+}
+
+// A version changes nothing of tables that a newer one has migrated, not even the views, and says which version is needed.
+func TestTablesOfANewerVersionAreRefused(t *testing.T) {
+	store := newStore(t)
+	newest := newestMigration(t)
+	for _, statement := range []string{
+		"INSERT INTO goose_db_version (version_id, is_applied, date, tstamp) VALUES (9999, 1, today(), now())",
+		"ALTER TABLE ticks ADD COLUMN of_tomorrow UInt8",
+		"CREATE OR REPLACE VIEW default.v_ticks AS SELECT of_tomorrow FROM " + store.Database() + ".ticks",
+	} {
+		if err := store.Conn().Exec(t.Context(), statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+	before := queryStrings(t, store, schema, store.Database())
+	made, err := store.Migrate(t.Context())
+	var newer *history.NewerError
+	if !errors.As(err, &newer) || len(made) > 0 || newer.Found != 9999 || newer.Known != newest || newer.Database != store.Database() {
+		t.Fatalf("got %v, %v, want a refusal of migration 9999 by a version that knows %d", made, err, newest)
+	}
+	for _, part := range []string{store.Database(), "9999", fmt.Sprint(newest), "backup"} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("%q does not name %q", err, part)
+		}
+	}
+	if after := queryStrings(t, store, schema, store.Database()); !slices.Equal(before, after) {
+		t.Errorf("refused, it left\n%s\nwant\n%s", strings.Join(after, "\n"), strings.Join(before, "\n"))
+	}
+}
+
+// newestMigration is the last one of this version, by the names of the files.
+func newestMigration(t *testing.T) (newest int64) {
+	t.Helper()
+	for _, version := range migrationVersions(t) {
+		newest = max(newest, version)
+	}
+	return newest
+}
+
+func migrationVersions(t *testing.T) (versions []int64) {
+	t.Helper()
+	entries, err := tables.Files.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		number, _, _ := strings.Cut(e.Name(), "_")
+		version, err := strconv.ParseInt(number, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		versions = append(versions, version)
+	}
+	return versions
+}
+
+// Tables of every earlier version are migrated with the rows that they have.
+func TestOlderTablesAreMigratedWithTheirRows(t *testing.T) {
+	whole := newStore(t)
+	want := queryStrings(t, whole, schema, whole.Database())
+	versions := migrationVersions(t)
+	for _, begun := range []int64{1, 2, 40, versions[len(versions)-2]} {
+		cfg := newConfig(t)
+		store := openStore(t, cfg)
+		older, err := goose.NewProvider(database.DialectClickHouse, clickhouse.OpenDB(&clickhouse.Options{
+			Protocol: clickhouse.HTTP, Addr: []string{"embedded:8123"}, Auth: clickhouse.Auth{Database: cfg.Database},
+			TransportFunc: func(*http.Transport) (http.RoundTripper, error) { return cfg.Transport, nil },
+		}), tables.Files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := older.UpTo(t.Context(), begun); err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Conn().Exec(t.Context(), "INSERT INTO ticks (coin_id, day, trade_id) VALUES ('bitcoin', '2026-11-24', 'kept')"); err != nil {
+			t.Fatal(err)
+		}
+		made, err := store.Migrate(t.Context())
+		if err != nil || len(made) == 0 || made[0].Version <= begun {
+			t.Fatalf("from migration %d: got %v, %v", begun, made, err)
+		}
+		if rows := queryStrings(t, store, "SELECT trade_id FROM ticks"); !slices.Equal(rows, []string{"kept"}) {
+			t.Errorf("from migration %d: the rows are %v", begun, rows)
+		}
+		got := queryStrings(t, store, schema, store.Database())
+		for i := range got {
+			got[i] = strings.ReplaceAll(got[i], store.Database()+".", whole.Database()+".")
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("from migration %d: got\n%s\nwant\n%s", begun, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
 	}
 }
 

@@ -83,8 +83,8 @@ func (s *Store) LostParts(ctx context.Context, known []Part, at time.Time) (lost
 	return lost, nil
 }
 
-// PartFault is a part whose files are not what was written.
-type PartFault struct{ Table, Part, Says string }
+// PartFault is a part whose files are not what was written. Path is its folder, where ClickHouse sees it.
+type PartFault struct{ Table, Part, Path, Says string }
 
 // CheckParts reads every active part of all tables and compares it with its checksums. It returns how many were read, and
 // those that are damaged.
@@ -93,6 +93,12 @@ func (s *Store) CheckParts(ctx context.Context) (checked int, faults []PartFault
 		func(rows driver.Rows) (table string, err error) { return table, rows.Scan(&table) })
 	if err != nil {
 		return 0, nil, fmt.Errorf("listing the tables: %w", err)
+	}
+	type place struct{ table, part, path string }
+	places, err := readRecords(ctx, s.conn, "SELECT table, name, path FROM system.parts WHERE database = ? AND active", []any{s.cfg.Database},
+		func(rows driver.Rows) (p place, err error) { return p, rows.Scan(&p.table, &p.part, &p.path) })
+	if err != nil {
+		return 0, nil, fmt.Errorf("listing the parts: %w", err)
 	}
 	for _, table := range tables {
 		parts, err := readRecords(ctx, s.conn, "CHECK TABLE "+s.cfg.Database+"."+table+" SETTINGS check_query_single_value_result = 0", nil,
@@ -109,9 +115,13 @@ func (s *Store) CheckParts(ctx context.Context) (checked int, faults []PartFault
 		}
 		checked += len(parts)
 		for _, p := range parts {
-			if p.Part != "" {
-				faults = append(faults, p)
+			if p.Part == "" {
+				continue
 			}
+			if i := slices.IndexFunc(places, func(at place) bool { return at.table == table && at.part == p.Part }); i >= 0 {
+				p.Path = places[i].path
+			}
+			faults = append(faults, p)
 		}
 	}
 	return checked, faults, nil

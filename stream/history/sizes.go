@@ -58,3 +58,51 @@ func (s *Store) Retention() map[string]time.Duration {
 	}
 	return kept
 }
+
+// Growth is how fast a table grows that is dropped by the day.
+type Growth struct {
+	Table string `json:"table"`
+	// BytesPerDay is the size on disk of what a day brings, by the rows of the last minutes.
+	BytesPerDay float64 `json:"bytesPerDay"`
+	// Kept is how many days the table keeps.
+	Kept int `json:"keptDays"`
+	// Bytes is what it has now.
+	Bytes uint64 `json:"bytes"`
+}
+
+const (
+	// growthSpan is the time whose rows are counted; leastGrowthSpan is less than that in a table that has just begun.
+	growthSpan, leastGrowthSpan = 10 * time.Minute, time.Minute
+)
+
+// Growth measures the tables that take nearly all of the disk, ticks and prices to the second: the rows of the last ten
+// minutes before the newest one, and what a row takes. A table of less than a minute is left out.
+func (s *Store) Growth(ctx context.Context) ([]Growth, error) {
+	sizes, err := s.Sizes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []Growth
+	for _, of := range []struct{ table, time string }{{"ticks", "ingest_time"}, {"prices", "time"}} {
+		newest := "SELECT max(" + of.time + ") FROM " + of.table + " WHERE _partition_id = (SELECT max(_partition_id) FROM " + of.table + ")"
+		type window struct {
+			rows        uint64
+			first, last time.Time
+		}
+		found, err := readRecords(ctx, s.conn, "SELECT count(), min("+of.time+"), max("+of.time+") FROM "+of.table+
+			" WHERE _partition_id = (SELECT max(_partition_id) FROM "+of.table+") AND "+of.time+" > ("+newest+") - toIntervalSecond(?)",
+			[]any{int(growthSpan.Seconds())},
+			func(rows driver.Rows) (w window, err error) { return w, rows.Scan(&w.rows, &w.first, &w.last) })
+		if err != nil {
+			return nil, fmt.Errorf("measuring the growth of %s: %w", of.table, err)
+		}
+		for _, size := range sizes.Tables {
+			w := found[0]
+			if span := w.last.Sub(w.first); size.Table == of.table && size.Rows > 0 && span >= leastGrowthSpan {
+				perDay := float64(w.rows) / span.Hours() * 24 * float64(size.Bytes) / float64(size.Rows)
+				all = append(all, Growth{Table: of.table, BytesPerDay: perDay, Kept: int(s.Retention()[of.table].Hours() / 24), Bytes: size.Bytes})
+			}
+		}
+	}
+	return all, nil
+}

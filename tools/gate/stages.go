@@ -19,8 +19,8 @@ var slow = map[string][]string{
 		"TestReplayOfARunningInstance", "TestThousandPastPricesAreExplained",
 	},
 	"deploy/chaos": {
-		"TestFullDiskLosesNothing", "TestHotReadsLeavePricesFresh", "TestKillLosesNothing", "TestKillNeverTurnsBackTheCache",
-		"TestKillSplitLosesNothing", "TestKillsInTheFirstBackfillLoseNothing", "TestStopsDuringAReplay",
+		"TestAllSocketsComeBackAtOnce", "TestFullDiskLosesNothing", "TestHotReadsLeavePricesFresh", "TestKillLosesNothing", "TestKillNeverTurnsBackTheCache",
+		"TestKillSplitLosesNothing", "TestKillsInTheFirstBackfillLoseNothing", "TestMoreSocketsThanFiles", "TestStopOfAMinuteHidesNoAge", "TestStopsDuringAReplay",
 	},
 	"deploy/chaos/oracle":    {"TestPlantedMarketFaultsAreFound", "TestReferenceViewsEqualTheOracle"},
 	"deploy/embedded":        {"TestStateIsMadeAnew", "TestToolsOfKafkaWork"},
@@ -40,7 +40,7 @@ var slow = map[string][]string{
 // faults are the tests that exist only with the tag of that name, all of them slow.
 var faults = map[string][]string{
 	"producers":     {"TestKilledWriterLosesNothingAcknowledged"},
-	"stream/faults": {"TestDiesAtTheNamedHit", "TestClockIsMovedAsAsked"},
+	"stream/faults": {"TestDiesAtTheNamedHit", "TestClockIsMovedAsAsked", "TestClockJumpsWithItsFile"},
 }
 
 // killTest is slow, and runs with a few kills in the quick stage besides.
@@ -48,10 +48,11 @@ const killTest = "TestKillLosesNothing"
 
 // nightly are the tests whose long form a variable asks for, by the make target that sets it.
 var nightly = map[string][]string{
-	"chaos":     {"TestKillLosesNothing", "TestKillSplitLosesNothing"},
-	"hour":      {"TestReplayEqualsAnAcceleratedRunWithFaults"},
-	"admission": {"TestAdmissionOverRedis"},
-	"soak":      {"TestRandomStatements"},
+	"chaos":      {"TestKillLosesNothing", "TestKillSplitLosesNothing"},
+	"hour":       {"TestReplayEqualsAnAcceleratedRunWithFaults"},
+	"admission":  {"TestAdmissionOverRedis"},
+	"soak":       {"TestRandomStatements"},
+	"conditions": {"TestAllSocketsComeBackAtOnce", "TestFullDiskLosesNothing"},
 }
 
 // forgiven are the skips that are no failure anywhere, by package and test, with the reason.
