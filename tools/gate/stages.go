@@ -22,9 +22,10 @@ var slow = map[string][]string{
 		"TestFullDiskLosesNothing", "TestHotReadsLeavePricesFresh", "TestKillLosesNothing", "TestKillNeverTurnsBackTheCache",
 		"TestKillSplitLosesNothing", "TestKillsInTheFirstBackfillLoseNothing", "TestStopsDuringAReplay",
 	},
-	"deploy/chaos/oracle":    {"TestPlantedMarketFaultsAreFound", "TestReferenceViewsEqualTheOracle"},
-	"deploy/embedded":        {"TestStateIsMadeAnew", "TestToolsOfKafkaWork"},
-	"deploy/embedded/engine": {"TestLongAnswersParse"},
+	"deploy/chaos/oracle":     {"TestPlantedMarketFaultsAreFound", "TestReferenceViewsEqualTheOracle"},
+	"deploy/embedded":         {"TestStateIsMadeAnew", "TestToolsOfKafkaWork"},
+	"deploy/embedded/engine":  {"TestLongAnswersParse"},
+	"deploy/embedded/sqlport": {"TestReadersThatHangUpEndNoProcess"},
 	"processors": {
 		"TestClickHouseAwayHoldsTheLogBack", "TestDyingAnywhereLosesAndDoublesNothing", "TestKilledMembersLeaveTheLogWhole",
 		"TestKilledReplayIsTakenUpOrGivenUp", "TestReplaysOfTheSameLogAgree", "TestRestartedFoldsWriteWhatUninterruptedOnesWrite",
