@@ -6,11 +6,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/marketlog/marketlog/deploy/instance"
 	"github.com/marketlog/marketlog/deploy/supervise"
 	"github.com/marketlog/marketlog/processors/quotes"
 	"github.com/marketlog/marketlog/processors/resolve"
-
-	"github.com/marketlog/marketlog/deploy/instance"
 )
 
 const (
