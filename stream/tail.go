@@ -157,19 +157,22 @@ type position struct {
 func (t *Tail) locate(ctx context.Context) ([]*position, error) {
 	var positions []*position
 	err := t.retry(ctx, func() error {
-		positions = positions[:0]
 		partitions, err := t.partitions(ctx)
 		if err != nil {
 			return err
 		}
-		for _, p := range partitions {
-			position, err := t.locatePartition(ctx, p.ID)
-			if err != nil {
-				return fmt.Errorf("locating %s/%d: %w", t.cfg.Topic, p.ID, err)
-			}
-			positions = append(positions, position)
+		positions = make([]*position, len(partitions))
+		// Side by side: each takes several round trips, and those are slow where a node that starts is busy.
+		g, ctx := errgroup.WithContext(ctx)
+		for i, p := range partitions {
+			g.Go(func() (err error) {
+				if positions[i], err = t.locatePartition(ctx, p); err != nil {
+					return fmt.Errorf("locating %s/%d: %w", t.cfg.Topic, p.ID, err)
+				}
+				return nil
+			})
 		}
-		return nil
+		return g.Wait()
 	})
 	return positions, err
 }
@@ -186,10 +189,10 @@ func (t *Tail) partitions(ctx context.Context) ([]kafka.Partition, error) {
 	return nil, fmt.Errorf("looking up the partitions of %s: %w", t.cfg.Topic, failed)
 }
 
-func (t *Tail) locatePartition(ctx context.Context, id int) (*position, error) {
-	conn, err := t.dialLeader(ctx, id)
+func (t *Tail) locatePartition(ctx context.Context, partition kafka.Partition) (*position, error) {
+	conn, err := t.cfg.Dialer.DialPartition(ctx, "tcp", "", partition)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("reaching its leader: %w", err)
 	}
 	defer conn.Close()
 	if err := conn.SetDeadline(time.Now().Add(2 * tailDialTimeout)); err != nil {
@@ -199,7 +202,7 @@ func (t *Tail) locatePartition(ctx context.Context, id int) (*position, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading its bounds: %w", err)
 	}
-	p := &position{partition: int32(id), next: first, end: end, marks: map[int32]*eventsv1.Mark{}}
+	p := &position{partition: int32(partition.ID), next: first, end: end, marks: map[int32]*eventsv1.Mark{}}
 	if start, ok := t.cfg.Start[p.partition]; ok {
 		if start.Offset > end {
 			return nil, backoff.Permanent(&PastEndError{t.cfg.Topic, p.partition, start.Offset, end})
@@ -229,18 +232,6 @@ func (t *Tail) locatePartition(ctx context.Context, id int) (*position, error) {
 		p.next = min(at, end)
 	}
 	return p, nil
-}
-
-func (t *Tail) dialLeader(ctx context.Context, partition int) (*kafka.Conn, error) {
-	var failed error
-	for _, broker := range t.cfg.Brokers {
-		conn, err := t.cfg.Dialer.DialLeader(ctx, "tcp", broker, t.cfg.Topic, partition)
-		if err == nil {
-			return conn, nil
-		}
-		failed = errors.Join(failed, err)
-	}
-	return nil, fmt.Errorf("reaching its leader: %w", failed)
 }
 
 // follow reads one partition for ever. A reader that reports an error is closed and another one

@@ -224,7 +224,7 @@ func TestQueryRoleComesBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	started, err := queryRoles(in, at, false, func() string { return "" })
+	started, err := queryRoles(in, at, false, func() string { return "" }, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -327,7 +327,7 @@ func TestRowsAreAnsweredOnceTheLogIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	started, err := queryRoles(in, at, false, func() string { return "" })
+	started, err := queryRoles(in, at, false, func() string { return "" }, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,14 +39,15 @@ import (
 )
 
 // queryRoles answer: REST and the stream.
-func queryRoles(in *instance.Instance, at Ports, folds bool, backfilling func() string) ([]supervise.Role, error) {
+// fresh, unless it is nil, is opened by the first fresh price.
+func queryRoles(in *instance.Instance, at Ports, folds bool, backfilling func() string, fresh *firstFresh) ([]supervise.Role, error) {
 	var roles []supervise.Role
 	if at.api != nil {
 		pepper, err := in.Pepper()
 		if err != nil {
 			return nil, err
 		}
-		api := &apiRole{in: in, front: at.api, pepper: pepper, folds: folds, backfilling: backfilling, stands: in.Config.Feeds == "none"}
+		api := &apiRole{in: in, front: at.api, pepper: pepper, folds: folds, backfilling: backfilling, fresh: fresh, stands: in.Config.Feeds == "none"}
 		roles = append(roles, supervise.Role{Name: "query/api", Run: api.run, Ready: api.ready})
 	}
 	return roles, nil
@@ -63,6 +64,8 @@ type apiRole struct {
 	backfilling func() string
 	// stands says that nobody makes prices for this process: they may grow old.
 	stands bool
+	// fresh is told of the first price that the folds have brought to the present; nil: nobody waits for it.
+	fresh *firstFresh
 	// young says that a price was fresh before.
 	young  atomic.Bool
 	server atomic.Pointer[query.Server]
@@ -89,14 +92,6 @@ func (a *apiRole) run(ctx context.Context) error {
 	}
 	book := query.NewRateBook()
 	rateCharts := query.NewRateCharts(book, store)
-	start, err := in.FillBoard(ctx, board)
-	if err != nil {
-		return err
-	}
-	pricesTail := in.Tail(schemas.TopicPrices, instance.BoardRewind)
-	if start != nil {
-		pricesTail = stream.NewTail(stream.TailConfig{Brokers: in.Stream.Brokers, Topic: schemas.TopicPrices, Start: start, Rewind: instance.BoardRewind, Dialer: in.Stream.Dialer, Log: in.Log})
-	}
 	ratesTail := in.Tail(schemas.TopicQuotes, rateTail)
 	bookTail := in.Tail(schemas.TopicRates, query.RatesKept)
 	saidTail, rowsTail := in.Tail(schemas.TopicReferenceRaw, producers.RepeatedWithin), in.Tail(schemas.TopicMarkets, instance.MarketsTail)
@@ -105,6 +100,31 @@ func (a *apiRole) run(ctx context.Context) error {
 	table, err := keys.NewTable(a.pepper, keysTail.Waiting)
 	if err != nil {
 		return err
+	}
+	defi := globalstats.NewDefi(catalog, store)
+	ctx, stop := context.WithCancel(ctx)
+	g, ctx := errgroup.WithContext(ctx)
+	defer func() { stop(); _ = g.Wait() }()
+	// What every answer needs is read first of all: as soon as the folds work off what came before the start, each round trip to
+	// the log takes a tenth of a second and more.
+	g.Go(func() error {
+		return keysTail.Run(ctx, func(rec stream.TailRecord) error {
+			table.Follow(rec.Key, rec.Value)
+			return nil
+		})
+	})
+	g.Go(func() error { return saidTail.Run(ctx, catalog.ApplyReference) })
+	g.Go(func() error { return rowsTail.Run(ctx, catalog.ApplyMarkets) })
+	g.Go(func() error { return ratesTail.Run(ctx, rates.Apply) })
+	g.Go(func() error { return bookTail.Run(ctx, book.Apply) })
+	g.Go(func() error { return defiTail.Run(ctx, defi.Apply) })
+	start, err := in.FillBoard(ctx, board)
+	if err != nil {
+		return err
+	}
+	pricesTail := in.Tail(schemas.TopicPrices, instance.BoardRewind)
+	if start != nil {
+		pricesTail = stream.NewTail(stream.TailConfig{Brokers: in.Stream.Brokers, Topic: schemas.TopicPrices, Start: start, Rewind: instance.BoardRewind, Dialer: in.Stream.Dialer, Log: in.Log})
 	}
 	refusedKeys := prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "marketlog_key_records_refused_total",
@@ -145,18 +165,13 @@ func (a *apiRole) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		return pricesTail.Run(ctx, func(rec stream.TailRecord) error {
 			// The hub reads what changed from the board.
 			return errors.Join(board.Apply(rec), hub.Apply(rec))
 		})
 	})
-	// Names of coins are of the catalog, so prices wait for it too.
-	g.Go(func() error { return saidTail.Run(ctx, catalog.ApplyReference) })
-	g.Go(func() error { return rowsTail.Run(ctx, catalog.ApplyMarkets) })
+	g.Go(func() error { return a.awaitFresh(ctx, board) })
 	// Whoever was here before has answered with what the log holds up to its end: an answer from before that end could
 	// be older than one already given.
 	select {
@@ -167,7 +182,6 @@ func (a *apiRole) run(ctx context.Context) error {
 	listener := a.front.listen()
 	defer listener.Close() // then the front answers again
 	market, currencies := globalstats.New(catalog, store), fiat.New(known, catalog, store)
-	defi := globalstats.NewDefi(catalog, store)
 	providing := providers.New(board, catalog, book, store, venues())
 	// What reads topics besides those of prices answers when these have been read; names of coins are of the catalog.
 	cataloged := query.Settled(catalog.Settle, saidTail.Waiting, rowsTail.Waiting)
@@ -203,18 +217,9 @@ func (a *apiRole) run(ctx context.Context) error {
 	a.server.Store(server)
 	g.Go(func() error { return hub.Run(ctx) })
 	g.Go(func() error { return figures.Run(ctx, in.Log) })
-	g.Go(func() error { return ratesTail.Run(ctx, rates.Apply) })
-	g.Go(func() error { return bookTail.Run(ctx, book.Apply) })
-	g.Go(func() error { return defiTail.Run(ctx, defi.Apply) })
 	g.Go(func() error { return describing.Run(ctx, in.Log) })
 	g.Go(func() error { return market.Run(ctx, in.Log) })
 	g.Go(func() error { return currencies.Run(ctx, in.Log) })
-	g.Go(func() error {
-		return keysTail.Run(ctx, func(rec stream.TailRecord) error {
-			table.Follow(rec.Key, rec.Value)
-			return nil
-		})
-	})
 	g.Go(func() error { return limiter.Run(ctx, in.Log) })
 	g.Go(func() error { return meter.Run(ctx, in.Log) })
 	g.Go(func() error { return server.Run(ctx) })
@@ -236,6 +241,24 @@ func (a *apiRole) firstFold(board *query.Board) string {
 		return "no coin has a price yet"
 	}
 	return ""
+}
+
+// awaitFresh looks for the first fresh price of the folds, and tells who waits for it.
+func (a *apiRole) awaitFresh(ctx context.Context, board *query.Board) error {
+	if a.fresh == nil {
+		return nil
+	}
+	look := time.NewTicker(freshLook)
+	defer look.Stop()
+	for a.firstFold(board) != "" || board.Ages(a.in.Clock.Now()).Fresh == 0 {
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	a.fresh.open()
+	return nil
 }
 
 // aged says that the prices have grown old, once they were young.

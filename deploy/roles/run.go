@@ -136,6 +136,10 @@ func buildStages(ctx context.Context, in *instance.Instance, role string, at Por
 			return nil, err
 		}
 	}
+	var fresh *firstFresh
+	if role == "run" && in.Config.Feeds != "none" {
+		fresh = newFirstFresh()
+	}
 	for _, part := range []struct {
 		role  string
 		build func() ([]supervise.Role, error)
@@ -143,7 +147,7 @@ func buildStages(ctx context.Context, in *instance.Instance, role string, at Por
 		{"engine", func() ([]supervise.Role, error) { return engineRoles(in, at) }},
 		{"process", func() ([]supervise.Role, error) { return ProcessorRoles(ctx, in) }},
 		{"query", func() ([]supervise.Role, error) {
-			return queryRoles(in, at, role == "run" && in.Config.Feeds != "none", own.Waiting)
+			return queryRoles(in, at, role == "run" && in.Config.Feeds != "none", own.Waiting, fresh)
 		}},
 		{"produce", func() ([]supervise.Role, error) { return ProducerRoles(ctx, in) }},
 	} {
@@ -158,6 +162,15 @@ func buildStages(ctx context.Context, in *instance.Instance, role string, at Por
 	}
 	if own != nil {
 		stages = append(stages, supervise.Stage{Name: "backfill", Roles: []supervise.Role{own.Role()}})
+	}
+	if fresh != nil {
+		for _, stage := range stages {
+			for i, role := range stage.Roles {
+				if waitsForPrices(role.Name) {
+					stage.Roles[i] = fresh.before(role)
+				}
+			}
+		}
 	}
 	return stages, nil
 }

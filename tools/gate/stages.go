@@ -22,9 +22,10 @@ var slow = map[string][]string{
 		"TestAllSocketsComeBackAtOnce", "TestFullDiskLosesNothing", "TestHotReadsLeavePricesFresh", "TestKillLosesNothing", "TestKillNeverTurnsBackTheCache",
 		"TestKillSplitLosesNothing", "TestKillsInTheFirstBackfillLoseNothing", "TestMoreSocketsThanFiles", "TestStopOfAMinuteHidesNoAge", "TestStopsDuringAReplay",
 	},
-	"deploy/chaos/oracle":    {"TestPlantedMarketFaultsAreFound", "TestReferenceViewsEqualTheOracle"},
-	"deploy/embedded":        {"TestStateIsMadeAnew", "TestToolsOfKafkaWork"},
-	"deploy/embedded/engine": {"TestLongAnswersAreReadByOtherParsers", "TestLongAnswersParse"},
+	"deploy/chaos/oracle":     {"TestPlantedMarketFaultsAreFound", "TestReferenceViewsEqualTheOracle"},
+	"deploy/embedded":         {"TestStateIsMadeAnew", "TestToolsOfKafkaWork"},
+	"deploy/embedded/engine":  {"TestLongAnswersAreReadByOtherParsers", "TestLongAnswersParse"},
+	"deploy/embedded/sqlport": {"TestReadersThatHangUpEndNoProcess"},
 	"processors": {
 		"TestClickHouseAwayHoldsTheLogBack", "TestDyingAnywhereLosesAndDoublesNothing", "TestKilledMembersLeaveTheLogWhole",
 		"TestKilledReplayIsTakenUpOrGivenUp", "TestReplaysOfTheSameLogAgree", "TestRestartedFoldsWriteWhatUninterruptedOnesWrite",

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -27,6 +28,10 @@ const (
 	controlFD = 3
 	// niceness gives a statement a tenth of the processor time that a thread of the server gets, where both want it.
 	niceness = 10
+	// allocatorOptions are those of the engine's allocator, jemalloc. The limit of the operating system counts address space that
+	// is mapped, not memory that is used: what statements gave back must be unmapped, and soon, or a few long answers that are
+	// broken off in a row reach the limit with a third of it in use.
+	allocatorOptions = "JE_MALLOC_CONF=retain:false,dirty_decay_ms:500"
 )
 
 // errNoSandbox means that this kernel cannot confine a process.
@@ -96,6 +101,8 @@ func runChild(text string) error {
 	if err := os.Symlink(o.Tables, tablesLink); err != nil {
 		return fmt.Errorf("linking to the tables: %w", err)
 	}
+	// Each statement holds a thread, one that is ended another, and requests beside them a few.
+	reserveThreads(2*o.Limits.Statements + 8)
 	e, err := engine.Open(here(o.Dir), engine.Options{Library: o.Library, Connections: 2, Memory: o.Memory})
 	if err != nil {
 		return err
@@ -109,6 +116,22 @@ func runChild(text string) error {
 	// It ends when the server is gone, and with it whoever could read an answer: statements that still run end with the process.
 	_ = server.Serve(listener{control.(*net.UnixConn)})
 	return nil
+}
+
+// reserveThreads makes the Go runtime have n threads, which it keeps. It ends the process if it cannot start one when it needs
+// one, and a thread's stack counts as memory: without a reserve, that is what happens when statements use all memory there is.
+func reserveThreads(n int) {
+	var started, ended sync.WaitGroup
+	started.Add(n)
+	for range n {
+		ended.Go(func() {
+			runtime.LockOSThread() // so that no other of these runs on this thread
+			defer runtime.UnlockOSThread()
+			started.Done()
+			started.Wait()
+		})
+	}
+	ended.Wait()
 }
 
 // childHandler answers the server: /hello, /catalog with what to show, /people and /operator with statements, and /stop which

@@ -32,7 +32,7 @@ type Options struct {
 	Library string
 	// Statements bounds how many run at once; more wait. 0 means 8. One client has at most half of them.
 	Statements int
-	// Memory bounds what all of them together may allocate, in bytes; 0 means 2 GiB. The operating system stops the process at 1 GiB more.
+	// Memory bounds what all of them together may allocate, in bytes; 0 means 2 GiB. The operating system stops the process at 1.5 GiB more.
 	Memory int64
 	// Limits are those of one statement; the zero value means engine.DefaultLimits.
 	Limits engine.Limits
@@ -51,6 +51,9 @@ const (
 	startWithin = 60 * time.Second
 	// lookEvery is how old the child's catalogue may be.
 	lookEvery = time.Second
+	// beyondMemory is what the child's limit by the operating system lies above the engine's own, in bytes: for the stacks of some
+	// fifty threads, 8 MB of address space each, and for what the allocator has not unmapped yet.
+	beyondMemory = 3 << 29
 	// overTime is what a statement may take beyond its limit until the child is killed: the engine does not look at the
 	// clock while it plans.
 	overTime = 5 * time.Second
@@ -207,7 +210,7 @@ func (r *Reader) start() (*child, error) {
 		return nil, fmt.Errorf("making the SQL process's folder: %w", err)
 	}
 	o, err := json.Marshal(childOptions{
-		Library: library, Tables: tables, Dir: dir, Memory: r.opt.Memory, DataLimit: r.opt.Memory + 1<<30, Limits: r.opt.Limits, Hidden: r.opt.Hidden,
+		Library: library, Tables: tables, Dir: dir, Memory: r.opt.Memory, DataLimit: r.opt.Memory + beyondMemory, Limits: r.opt.Limits, Hidden: r.opt.Hidden,
 	})
 	if err != nil {
 		return nil, err
@@ -224,7 +227,7 @@ func (r *Reader) start() (*child, error) {
 	c := &child{began: began, control: ours, words: &tail{}, ended: make(chan struct{})}
 	c.command = exec.Command(self)
 	c.command.Args[0] = "marketlog-sql"
-	c.command.Env = []string{childVariable + "=" + string(o), "GOTRACEBACK=single", "TZ=UTC"} // no secret of this process's own
+	c.command.Env = []string{childVariable + "=" + string(o), "GOTRACEBACK=single", "TZ=UTC", allocatorOptions} // no secret of this process's own
 	c.command.Dir = dir
 	c.command.Stderr = c.words
 	c.command.ExtraFiles = []*os.File{theirs}

@@ -12,7 +12,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -327,17 +326,7 @@ func TestReadersThatNeverReadStopNobody(t *testing.T) {
 	i := install(t, func(o *Options) { o.Statements = 4 })
 	i.reader.slots.stall = 500 * time.Millisecond
 	i.wait(t, "SELECT 1", "1\n")
-	address := strings.TrimPrefix(i.url, "http://")
-	for range 8 {
-		conn, err := (&net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
-			return c.Control(func(fd uintptr) { _ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4096) })
-		}}).Dial("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		fmt.Fprintf(conn, "GET /?query=%s HTTP/1.1\r\nHost: %s\r\n\r\n", url.QueryEscape("SELECT number, repeat('x', 1000) FROM numbers(40000000)"), address)
-	}
+	i.stalledReaders(t, 8)
 	i.wait(t, "SELECT 2", "2\n")
 	if n := i.reader.slots.stalled(); n == 0 {
 		t.Error("no statement was ended for stalling, so nothing was tried here")

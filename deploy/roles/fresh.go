@@ -1,0 +1,58 @@
+package roles
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/marketlog/marketlog/deploy/instance"
+	"github.com/marketlog/marketlog/deploy/supervise"
+	"github.com/marketlog/marketlog/processors/quotes"
+	"github.com/marketlog/marketlog/processors/resolve"
+)
+
+const (
+	// freshWithin is how long a start holds back what prices do not need. With no venue in reach no price comes.
+	freshWithin = 10 * time.Second
+	// freshLook is how often the board is looked at for the first fresh price.
+	freshLook = 20 * time.Millisecond
+)
+
+// firstFresh is the first fresh price of a start that makes its own. Until it is there, whatever does not make prices leaves the
+// processors to what does: the folds then work off some minutes of ticks. Safe for concurrent use.
+type firstFresh struct {
+	once sync.Once
+	done chan struct{}
+}
+
+func newFirstFresh() *firstFresh { return &firstFresh{done: make(chan struct{})} }
+
+// open says that it is there.
+func (f *firstFresh) open() { f.once.Do(func() { close(f.done) }) }
+
+// before makes a role begin when the price is there, and after freshWithin at the latest.
+func (f *firstFresh) before(role supervise.Role) supervise.Role {
+	run := role.Run
+	role.Run = func(ctx context.Context) error {
+		late := time.NewTimer(freshWithin)
+		defer late.Stop()
+		select {
+		case <-f.done:
+		case <-late.C:
+			f.open() // also for those that are started again
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		return run(ctx)
+	}
+	return role
+}
+
+// waitsForPrices tells whether a role makes no prices: sinks, the folds of minutes, and the back-fill.
+func waitsForPrices(role string) bool {
+	if name, ok := strings.CutPrefix(role, "processors/"); ok {
+		return name != quotes.Name && name != resolve.Name && name != instance.PricesUnit().Name
+	}
+	return strings.HasPrefix(role, "sink/") || role == "backfill"
+}
