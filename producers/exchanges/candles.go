@@ -1,0 +1,68 @@
+package exchanges
+
+import (
+	"time"
+
+	"github.com/marketlog/marketlog/producers"
+)
+
+// candleColumns says which place of a row holds what of a candle, where a venue tells candles as lists.
+type candleColumns struct {
+	// Start counts Unit since 1970.
+	Start, Open, High, Low, Close, Volume int
+	Unit                                  time.Duration
+	// Closed is the place of what tells that the candle is complete, by "true" or "1"; 0: the row does not tell.
+	Closed int
+}
+
+// least is how many places a row has at least; volume and state may be missing in old answers.
+func (c candleColumns) least() int { return max(c.Start, c.Open, c.High, c.Low, c.Close) + 1 }
+
+// add reads rows into candles like e, which has what they share: market, channel, interval.
+func (c candleColumns) add(rows [][]producers.Num, e producers.Event, out *producers.Out) error {
+	e.Kind = producers.Candle
+	for _, row := range rows {
+		if len(row) < c.least() {
+			return producers.Unreadable("a candle of %d fields", len(row))
+		}
+		e.Start = producers.Unix(row[c.Start], c.Unit)
+		e.OpenPrice, e.High, e.Low, e.ClosePrice = row[c.Open], row[c.High], row[c.Low], row[c.Close]
+		e.Volume, e.State = "", ""
+		if len(row) > c.Volume {
+			e.Volume = row[c.Volume]
+		}
+		if c.Closed > 0 && len(row) > c.Closed {
+			e.State = stateOf(row[c.Closed])
+		}
+		out.Add(e)
+	}
+	return nil
+}
+
+// stateOf reads whether a candle is complete; what is neither yes nor no leaves it open to doubt.
+func stateOf(closed producers.Num) producers.CandleState {
+	switch closed {
+	case "true", "1":
+		return producers.Closed
+	case "false", "0":
+		return producers.Open
+	}
+	return ""
+}
+
+// candleState is of a field that is always told.
+func candleState(closed bool) producers.CandleState {
+	if closed {
+		return producers.Closed
+	}
+	return producers.Open
+}
+
+// seconds spells an interval that a request gives in seconds.
+func seconds(n string) string {
+	d := producers.Unix(producers.Num(n), time.Second)
+	if d == producers.BadTime {
+		return ""
+	}
+	return producers.Interval(time.Duration(d))
+}
