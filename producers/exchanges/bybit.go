@@ -46,16 +46,14 @@ func bybit() producers.Venue {
 		},
 		Silence:     60 * time.Second,
 		Listing:     []string{"/v5/market/instruments-info?category=spot&limit=1000"},
-		Instruments: bybitInstruments,
+		Instruments: markets(bybitList[bybitMarket], (*bybitMarket).instrument),
 		Subscribe:   bybitRequest("subscribe"),
 		Unsubscribe: bybitRequest("unsubscribe"),
-		Heartbeat:   producers.Heartbeat{Every: 20 * time.Second, Message: func() []byte { return []byte(`{"op":"ping"}`) }},
+		Heartbeat:   producers.Heartbeat{Every: 20 * time.Second, Message: heartbeat(`{"op":"ping"}`)},
 		NewCodec:    func() producers.Codec { return &bybitCodec{best: map[string]*bybitBest{}} },
-		Tickers: func([]producers.Instrument) []producers.Query {
-			return []producers.Query{{Path: "/v5/market/tickers?category=spot"}}
-		},
-		DecodeREST: bybitREST,
-		History:    bybitHistory(),
+		Tickers:     one("/v5/market/tickers?category=spot"),
+		DecodeREST:  bybitREST,
+		History:     bybitHistory(),
 	}
 }
 
@@ -69,25 +67,15 @@ func bybitHistory() *producers.History {
 	}}
 }
 
-// bybitBatch is how many topics a request may name.
-const bybitBatch = 10
-
-func bybitRequest(op string) func([]producers.Instrument) [][]byte {
-	return func(markets []producers.Instrument) (messages [][]byte) {
-		var topics []string
-		for _, m := range markets {
-			topics = append(topics, "publicTrade."+m.Symbol, "tickers."+m.Symbol)
-		}
-		for len(topics) > 0 {
-			n := min(bybitBatch, len(topics))
-			messages = append(messages, message(struct {
+// bybitRequest names at most ten topics, which is the limit.
+func bybitRequest(op string) requester {
+	return requests(10, func(symbol string) []string { return []string{"publicTrade." + symbol, "tickers." + symbol} },
+		func(topics []string, _ int) any {
+			return struct {
 				Op   string   `json:"op"`
 				Args []string `json:"args"`
-			}{op, topics[:n]}))
-			topics = topics[n:]
-		}
-		return messages
-	}
+			}{op, topics}
+		})
 }
 
 // bybitAnswer is the envelope of the HTTP interface; a code other than 0 is an error, also with
@@ -114,23 +102,20 @@ func parseBybit[T any](body []byte) (bybitAnswer[T], error) {
 	return answer, nil
 }
 
-func bybitInstruments(_ string, body []byte) ([]producers.Instrument, error) {
-	answer, err := parseBybit[struct {
-		Symbol string `json:"symbol"`
-		Base   string `json:"baseCoin"`
-		Quote  string `json:"quoteCoin"`
-		Status string `json:"status"`
-	}](body)
-	if err != nil {
-		return nil, err
-	}
-	var list []producers.Instrument
-	for _, s := range answer.Result.List {
-		if s.Status == "Trading" {
-			list = append(list, producers.Instrument{Symbol: s.Symbol, Base: s.Base, Quote: s.Quote})
-		}
-	}
-	return list, nil
+func bybitList[T any](body []byte) ([]T, error) {
+	answer, err := parseBybit[T](body)
+	return answer.Result.List, err
+}
+
+type bybitMarket struct {
+	Symbol string `json:"symbol"`
+	Base   string `json:"baseCoin"`
+	Quote  string `json:"quoteCoin"`
+	Status string `json:"status"`
+}
+
+func (m *bybitMarket) instrument() (producers.Instrument, bool) {
+	return producers.Instrument{Symbol: m.Symbol, Base: m.Base, Quote: m.Quote}, m.Status == "Trading"
 }
 
 // bybitCodec knows the best bid and ask of each market whose book of one level it was told: a message
@@ -198,6 +183,13 @@ type bybitTrade struct {
 	Block  json.RawMessage `json:"BT"`
 }
 
+func (t *bybitTrade) event() producers.Event {
+	return producers.Event{
+		Kind: producers.Trade, Symbol: t.Symbol, Channel: "publicTrade", Time: producers.Unix(t.Time, time.Millisecond),
+		ID: t.ID, Price: t.Price, Size: t.Size, Side: producers.Side(strings.ToLower(t.Side)),
+	}
+}
+
 // bybitTicker is a ticker of the feed or of the HTTP interface; only the latter has the quote.
 type bybitTicker struct {
 	Symbol   string        `json:"symbol"`
@@ -235,17 +227,11 @@ func (c *bybitCodec) Decode(f producers.Frame, out *producers.Out) error {
 	case m.Params != nil:
 		return producers.Retired("topic %q of version 3 or before", m.Topic)
 	case channel == "publicTrade":
-		var trades []bybitTrade
-		if err := parse(m.Data, &trades); err != nil {
-			return err
-		}
-		for _, t := range trades {
-			out.Add(producers.Event{
-				Kind: producers.Trade, Symbol: t.Symbol, Channel: "publicTrade", Time: producers.Unix(t.Time, time.Millisecond),
-				ID: t.ID, Price: t.Price, Size: t.Size, Side: producers.Side(strings.ToLower(t.Side)),
-				NotSpot: t.Symbol != symbol, // options are subscribed to by their base
-			})
-		}
+		return parseAll(m.Data, func(t *bybitTrade) producers.Event {
+			e := t.event()
+			e.NotSpot = t.Symbol != symbol // options are subscribed to by their base
+			return e
+		}, out)
 	case channel == "tickers" && strings.HasSuffix(symbol, "_NAV"): // what a leveraged token is worth by its assets
 	case channel == "tickers":
 		var t bybitTicker
@@ -276,7 +262,7 @@ func (c *bybitCodec) Decode(f producers.Frame, out *producers.Out) error {
 
 func decodeBybitKlines(topic string, at producers.Num, data []byte, out *producers.Out) error {
 	interval, symbol, _ := strings.Cut(topic, ".")
-	var rows []struct {
+	type kline struct {
 		Start    producers.Num `json:"start"`
 		Interval string        `json:"interval"`
 		Open     producers.Num `json:"open"`
@@ -286,21 +272,13 @@ func decodeBybitKlines(topic string, at producers.Num, data []byte, out *produce
 		Volume   producers.Num `json:"volume"`
 		Confirm  bool          `json:"confirm"`
 	}
-	if err := parse(data, &rows); err != nil {
-		return err
-	}
-	for _, c := range rows {
-		state := producers.Open
-		if c.Confirm {
-			state = producers.Closed
-		}
-		out.Add(producers.Event{
-			Kind: producers.Candle, Symbol: symbol, Channel: "kline", Time: producers.Unix(at, time.Millisecond), State: state,
+	return parseAll(data, func(c *kline) producers.Event {
+		return producers.Event{
+			Kind: producers.Candle, Symbol: symbol, Channel: "kline", Time: producers.Unix(at, time.Millisecond), State: candleState(c.Confirm),
 			Start: producers.Unix(c.Start, time.Millisecond), Interval: bybitInterval(interval),
 			OpenPrice: c.Open, High: c.High, Low: c.Low, ClosePrice: c.Close, Volume: c.Volume,
-		})
-	}
-	return nil
+		}
+	}, out)
 }
 
 // bybitInterval spells an interval, which Bybit gives in minutes or as a letter.
@@ -334,39 +312,30 @@ func bybitREST(target string, body []byte, out *producers.Out) error {
 			out.Add(t.event("rest", answer.Time))
 		}
 	case "recent-trade":
-		answer, err := parseBybit[struct {
-			ID     producers.Num `json:"execId"`
-			Symbol string        `json:"symbol"`
-			Price  producers.Num `json:"price"`
-			Size   producers.Num `json:"size"`
-			Side   string        `json:"side"`
-			Time   producers.Num `json:"time"`
-		}](body)
-		if err != nil {
-			return err
-		}
-		for _, t := range answer.Result.List {
-			out.Add(producers.Event{
-				Kind: producers.Trade, Symbol: t.Symbol, Channel: "publicTrade", Time: producers.Unix(t.Time, time.Millisecond),
-				ID: t.ID, Price: t.Price, Size: t.Size, Side: producers.Side(strings.ToLower(t.Side)),
-			})
-		}
+		return rows(bybitList[bybitRecent], (*bybitRecent).event)(query, body, out)
 	case "kline":
 		answer, err := parseBybit[[]producers.Num](body) // start, open, high, low, close, volume, turnover
 		if err != nil {
 			return err
 		}
-		for _, c := range answer.Result.List {
-			if len(c) < 6 {
-				return producers.Unreadable("a kline of %d fields", len(c))
-			}
-			out.Add(producers.Event{
-				Kind: producers.Candle, Symbol: answer.Result.Symbol, Channel: "rest", Interval: bybitInterval(query.Get("interval")),
-				Start: producers.Unix(c[0], time.Millisecond), OpenPrice: c[1], High: c[2], Low: c[3], ClosePrice: c[4], Volume: c[5],
-			})
-		}
+		return candleColumns{Start: 0, Open: 1, High: 2, Low: 3, Close: 4, Volume: 5, Unit: time.Millisecond}.add(answer.Result.List,
+			producers.Event{Symbol: answer.Result.Symbol, Channel: "rest", Interval: bybitInterval(query.Get("interval"))}, out)
 	default:
 		return unreadAnswer(path)
 	}
 	return nil
+}
+
+// bybitRecent is a trade of the HTTP interface.
+type bybitRecent struct {
+	ID     producers.Num `json:"execId"`
+	Symbol string        `json:"symbol"`
+	Price  producers.Num `json:"price"`
+	Size   producers.Num `json:"size"`
+	Side   string        `json:"side"`
+	Time   producers.Num `json:"time"`
+}
+
+func (t *bybitRecent) event() producers.Event {
+	return (&bybitTrade{ID: t.ID, Time: t.Time, Price: t.Price, Size: t.Size, Side: t.Side, Symbol: t.Symbol}).event()
 }
