@@ -36,9 +36,10 @@ func bitfinex() producers.Venue {
 		},
 		Evidence: producers.VenueEvidence{
 			Markets: producers.Documented("https://docs.bitfinex.com/reference/rest-public-conf"),
-			Trades:  producers.Documented("https://docs.bitfinex.com/reference/ws-public-trades"),
-			Tickers: producers.Documented("https://docs.bitfinex.com/reference/ws-public-ticker"),
-			Polled:  producers.Documented("https://docs.bitfinex.com/reference/rest-public-tickers"),
+			Trades:  producers.Documented("https://docs.bitfinex.com/reference/ws-public-trades").And(bitfinexClient),
+			Tickers: producers.Documented("https://docs.bitfinex.com/reference/ws-public-ticker").And(bitfinexClient),
+			Polled: producers.Documented("https://docs.bitfinex.com/reference/rest-public-tickers").And(
+				bitfinexClient, gocryptotrader("bitfinex/bitfinex_types.go")),
 		},
 		Limits: producers.Limits{
 			Connects: 20, ConnectsPer: time.Minute,
@@ -60,6 +61,9 @@ func bitfinex() producers.Venue {
 		DecodeREST: bitfinexREST,
 	}
 }
+
+// bitfinexClient is the venue's own client, which names each place of its lists.
+const bitfinexClient = "https://github.com/bitfinexcom/bitfinex-api-py/blob/master/bfxapi/types/serializers.py"
 
 // bitfinexSequences is the flag of a conf event that asks for a sequence number of the connection at the
 // end of every list.

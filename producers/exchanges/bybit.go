@@ -36,7 +36,8 @@ func bybit() producers.Venue {
 			Trades:  producers.Recorded("tardis-node/bybit-spot.jsonl"),
 			Tickers: producers.Documented("https://bybit-exchange.github.io/docs/v5/websocket/public/ticker"),
 			Polled:  producers.Documented("https://bybit-exchange.github.io/docs/v5/market/tickers"),
-			Candles: producers.Documented("https://bybit-exchange.github.io/docs/v5/market/kline"),
+			Candles: producers.Documented("https://bybit-exchange.github.io/docs/v5/market/kline").And(
+				hummingbotCandles("bybit"), gocryptotrader("bybit/bybit_types.go")),
 		},
 		Limits: producers.Limits{
 			Connects: 500, ConnectsPer: 5 * time.Minute,

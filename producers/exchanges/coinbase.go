@@ -29,7 +29,8 @@ func coinbase() producers.Venue {
 			Trades:  producers.Recorded("cryptofeed/COINBASE.ws.28.0.jsonl.gz"),
 			Tickers: producers.Recorded("cryptofeed/COINBASE.ws.28.0.jsonl.gz"),
 			Polled:  producers.Recorded("cryptoexchange/gdax-ticker-btcusd.json"),
-			Candles: producers.Documented("https://docs.cdp.coinbase.com/api-reference/exchange-api/rest-api/products/get-product-candles"),
+			Candles: producers.Documented("https://docs.cdp.coinbase.com/api-reference/exchange-api/rest-api/products/get-product-candles").And(
+				ccxt("coinbaseexchange.ts")),
 		},
 		Limits: producers.Limits{
 			Connects: 8, ConnectsPer: time.Second,

@@ -39,7 +39,8 @@ func gate() producers.Venue {
 			Trades:  producers.Recorded("cryptofeed/GATEIO.ws.1.0.jsonl.gz"),
 			Tickers: producers.Recorded("cryptofeed/GATEIO.ws.1.0.jsonl.gz"),
 			Polled:  producers.Documented("https://www.gate.com/docs/developers/apiv4/en/#spot"),
-			Candles: producers.Documented("https://www.gate.com/docs/developers/apiv4/#market-candlesticks"),
+			Candles: producers.Documented("https://www.gate.com/docs/developers/apiv4/#market-candlesticks").And(
+				hummingbotCandles("gate_io"), gocryptotrader("gateio/gateio_types.go")),
 		},
 		Limits: producers.Limits{
 			Connects: 10, ConnectsPer: 10 * time.Second, // undocumented

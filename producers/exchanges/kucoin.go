@@ -43,8 +43,9 @@ func kucoin() producers.Venue {
 			Trades: producers.Recorded("cryptofeed/KUCOIN.ws.1.0.jsonl.gz"),
 			Tickers: producers.Recorded("cryptofeed/KUCOIN.ws.1.0.jsonl.gz").But(
 				"the snapshots with the volumes are not recorded, but documented: https://www.kucoin.com/docs-new/3470065w0"),
-			Polled:  producers.Recorded("cryptoexchange/kucoin-alltickers.json.gz"),
-			Candles: producers.Documented("https://www.kucoin.com/docs-new/rest/spot-trading/market-data/get-klines"),
+			Polled: producers.Recorded("cryptoexchange/kucoin-alltickers.json.gz"),
+			Candles: producers.Documented("https://www.kucoin.com/docs-new/rest/spot-trading/market-data/get-klines").And(
+				hummingbotCandles("kucoin"), gocryptotrader("kucoin/kucoin_types.go")),
 		},
 		Limits: producers.Limits{
 			Connects: 30, ConnectsPer: time.Minute,

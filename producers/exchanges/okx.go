@@ -36,7 +36,8 @@ func okx() producers.Venue {
 			Trades:  producers.Recorded("cryptofeed/OKX.ws.1.0.jsonl.gz"),
 			Tickers: producers.Recorded("cryptofeed/OKX.ws.1.0.jsonl.gz"),
 			Polled:  producers.Documented("https://www.okx.com/docs-v5/en/#order-book-trading-market-data-get-tickers"),
-			Candles: producers.Documented("https://www.okx.com/docs-v5/en/#order-book-trading-market-data-get-candlesticks-history"),
+			Candles: producers.Documented("https://www.okx.com/docs-v5/en/#order-book-trading-market-data-get-candlesticks-history").And(
+				hummingbotCandles("okx"), gocryptotrader("okx/okx_types.go")),
 		},
 		Limits: producers.Limits{
 			Connects: 3, ConnectsPer: time.Second,

@@ -34,10 +34,14 @@ func poloniex() producers.Venue {
 			Quoted: quotedBy(feeProfile("poloniex")), Read: "2026-11-23",
 		},
 		Evidence: producers.VenueEvidence{
-			Markets: producers.Documented("https://api-docs.poloniex.com/spot/api/public/reference-data"),
-			Trades:  producers.Documented("https://api-docs.poloniex.com/spot/websocket/market-data"),
-			Tickers: producers.Documented("https://api-docs.poloniex.com/spot/websocket/market-data"),
-			Polled:  producers.Documented("https://api-docs.poloniex.com/spot/api/public/market-data"),
+			Markets: producers.Documented("https://api-docs.poloniex.com/spot/api/public/reference-data").And(
+				ccxt("poloniex.ts"), gocryptotrader("poloniex/poloniex_types.go")),
+			Trades: producers.Documented("https://api-docs.poloniex.com/spot/websocket/market-data").And(
+				ccxt("pro/poloniex.ts")),
+			Tickers: producers.Documented("https://api-docs.poloniex.com/spot/websocket/market-data").And(
+				ccxt("pro/poloniex.ts")),
+			Polled: producers.Documented("https://api-docs.poloniex.com/spot/api/public/market-data").And(
+				ccxt("poloniex.ts"), gocryptotrader("poloniex/poloniex_types.go")),
 		},
 		Limits: producers.Limits{
 			Connects: 5, ConnectsPer: time.Second, // undocumented
