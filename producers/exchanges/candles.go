@@ -1,6 +1,7 @@
 package exchanges
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/marketlog/marketlog/producers"
@@ -65,4 +66,22 @@ func seconds(n string) string {
 		return ""
 	}
 	return producers.Interval(time.Duration(d))
+}
+
+// candleObject is a candle under the names that several venues give its parts.
+type candleObject struct {
+	Start     producers.Num `json:"start"`
+	Timestamp producers.Num `json:"timestamp"` // of its start
+	Open      producers.Num `json:"open"`
+	High      producers.Num `json:"high"`
+	Low       producers.Num `json:"low"`
+	Close     producers.Num `json:"close"`
+	Volume    producers.Num `json:"volume"`
+}
+
+// event is a candle like e, which has what the row does not tell. unit is that of its start.
+func (c *candleObject) event(e producers.Event, unit time.Duration) producers.Event {
+	e.Kind, e.Start = producers.Candle, producers.Unix(cmp.Or(c.Start, c.Timestamp), unit)
+	e.OpenPrice, e.High, e.Low, e.ClosePrice, e.Volume = c.Open, c.High, c.Low, c.Close, c.Volume
+	return e
 }

@@ -3,7 +3,6 @@ package exchanges
 import (
 	"fmt"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -40,19 +39,20 @@ func coinbase() producers.Venue {
 		},
 		Silence:     30 * time.Second,
 		Listing:     []string{"/products"},
-		Instruments: coinbaseInstruments,
+		Instruments: markets(list[coinbaseMarket], (*coinbaseMarket).instrument),
 		Subscribe:   coinbaseRequest("subscribe"),
 		Unsubscribe: coinbaseRequest("unsubscribe"),
 		NewCodec:    func() producers.Codec { return coinbaseCodec{} },
-		Tickers: func(markets []producers.Instrument) []producers.Query {
-			var queries []producers.Query
-			for _, m := range markets {
-				queries = append(queries, producers.Query{Path: "/products/" + m.Symbol + "/ticker", Symbol: m.Symbol})
-			}
-			return queries
-		},
-		DecodeREST: coinbaseREST,
-		History:    coinbaseHistory(),
+		Tickers:     each(func(symbol string) string { return "/products/" + symbol + "/ticker" }),
+		DecodeREST: endpoints{
+			"products": nil,
+			"ticker":   coinbaseTicker,
+			"trades":   rows(list[coinbaseTrade], func(t *coinbaseTrade) producers.Event { return t.event("matches") }),
+			"candles": candleRows(list[[]producers.Num],
+				candleColumns{Start: 0, Low: 1, High: 2, Open: 3, Close: 4, Volume: 5, Unit: time.Second},
+				func(q url.Values) string { return seconds(q.Get("granularity")) }),
+		}.read,
+		History: coinbaseHistory(),
 	}
 }
 
@@ -75,24 +75,16 @@ func coinbaseRequest(kind string) func([]producers.Instrument) [][]byte {
 	}
 }
 
-func coinbaseInstruments(_ string, body []byte) ([]producers.Instrument, error) {
-	var products []struct {
-		ID       string `json:"id"`
-		Base     string `json:"base_currency"`
-		Quote    string `json:"quote_currency"`
-		Status   string `json:"status"`
-		Disabled bool   `json:"trading_disabled"`
-	}
-	if err := parse(body, &products); err != nil {
-		return nil, err
-	}
-	var list []producers.Instrument
-	for _, p := range products {
-		if p.Status == "online" && !p.Disabled {
-			list = append(list, producers.Instrument{Symbol: p.ID, Base: p.Base, Quote: p.Quote})
-		}
-	}
-	return list, nil
+type coinbaseMarket struct {
+	ID       string `json:"id"`
+	Base     string `json:"base_currency"`
+	Quote    string `json:"quote_currency"`
+	Status   string `json:"status"`
+	Disabled bool   `json:"trading_disabled"`
+}
+
+func (m *coinbaseMarket) instrument() (producers.Instrument, bool) {
+	return producers.Instrument{Symbol: m.ID, Base: m.Base, Quote: m.Quote}, m.Status == "online" && !m.Disabled
 }
 
 // coinbaseCodec needs no state: every message names its product.
@@ -175,13 +167,8 @@ func decodeAdvanced(b []byte, out *producers.Out) error {
 				Volume  producers.Num `json:"volume_24_h"`
 			} `json:"tickers"`
 			Candles []struct {
-				Product string        `json:"product_id"`
-				Start   producers.Num `json:"start"`
-				Open    producers.Num `json:"open"`
-				High    producers.Num `json:"high"`
-				Low     producers.Num `json:"low"`
-				Close   producers.Num `json:"close"`
-				Volume  producers.Num `json:"volume"`
+				Product string `json:"product_id"`
+				candleObject
 			} `json:"candles"`
 		} `json:"events"`
 	}
@@ -207,11 +194,9 @@ func decodeAdvanced(b []byte, out *producers.Out) error {
 			}
 		case "candles":
 			for _, c := range group.Candles {
-				out.Add(producers.Event{
-					Kind: producers.Candle, Symbol: c.Product, Channel: m.Channel, Time: producers.RFC3339(m.Time),
-					Start: producers.Unix(c.Start, time.Second), Interval: "5m", Snapshot: snapshot,
-					OpenPrice: c.Open, High: c.High, Low: c.Low, ClosePrice: c.Close, Volume: c.Volume,
-				})
+				out.Add(c.event(producers.Event{
+					Symbol: c.Product, Channel: m.Channel, Time: producers.RFC3339(m.Time), Interval: "5m", Snapshot: snapshot,
+				}, time.Second))
 			}
 		case "subscriptions", "heartbeats", "status", "l2_data", "level2", "user", "futures_balance_summary":
 		default:
@@ -221,48 +206,20 @@ func decodeAdvanced(b []byte, out *producers.Out) error {
 	return nil
 }
 
-func coinbaseREST(target string, body []byte, out *producers.Out) error {
-	path, query := endpoint(target)
-	switch path[strings.LastIndexByte(path, '/')+1:] {
-	case "products":
-	case "ticker":
-		var t struct {
-			Price  producers.Num `json:"price"`
-			Bid    producers.Num `json:"bid"`
-			Ask    producers.Num `json:"ask"`
-			Volume producers.Num `json:"volume"`
-			Time   string        `json:"time"`
-		}
-		if err := parse(body, &t); err != nil {
-			return err
-		}
-		out.Add(producers.Event{
-			Kind: producers.Ticker, Channel: "rest", Time: producers.RFC3339(t.Time),
-			Last: t.Price, Bid: t.Bid, Ask: t.Ask, VolumeBase: t.Volume,
-		})
-	case "trades":
-		var trades []coinbaseTrade
-		if err := parse(body, &trades); err != nil {
-			return err
-		}
-		for _, t := range trades {
-			out.Add(t.event("matches"))
-		}
-	case "candles":
-		var rows [][6]producers.Num // start, low, high, open, close, volume
-		if err := parse(body, &rows); err != nil {
-			return err
-		}
-		seconds, _ := strconv.Atoi(query.Get("granularity"))
-		for _, c := range rows {
-			out.Add(producers.Event{
-				Kind: producers.Candle, Channel: "rest",
-				Start: producers.Unix(c[0], time.Second), Interval: producers.Interval(time.Duration(seconds) * time.Second),
-				Low: c[1], High: c[2], OpenPrice: c[3], ClosePrice: c[4], Volume: c[5],
-			})
-		}
-	default:
-		return unreadAnswer(path)
+func coinbaseTicker(_ url.Values, body []byte, out *producers.Out) error {
+	var t struct {
+		Price  producers.Num `json:"price"`
+		Bid    producers.Num `json:"bid"`
+		Ask    producers.Num `json:"ask"`
+		Volume producers.Num `json:"volume"`
+		Time   string        `json:"time"`
 	}
+	if err := parse(body, &t); err != nil {
+		return err
+	}
+	out.Add(producers.Event{
+		Kind: producers.Ticker, Channel: "rest", Time: producers.RFC3339(t.Time),
+		Last: t.Price, Bid: t.Bid, Ask: t.Ask, VolumeBase: t.Volume,
+	})
 	return nil
 }

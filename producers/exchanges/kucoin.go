@@ -55,20 +55,25 @@ func kucoin() producers.Venue {
 		},
 		Silence:     60 * time.Second, // every ping is answered
 		Listing:     []string{"/api/v2/symbols"},
-		Instruments: kucoinInstruments,
+		Instruments: markets(parseKucoin[[]kucoinMarket], (*kucoinMarket).instrument),
 		Endpoint:    kucoinEndpoint,
 		Subscribe:   kucoinRequest("subscribe"),
 		Unsubscribe: kucoinRequest("unsubscribe"),
 		Heartbeat: producers.Heartbeat{
 			Every:   15 * time.Second,
-			Message: func() []byte { return []byte(`{"id":"1","type":"ping"}`) },
+			Message: heartbeat(`{"id":"1","type":"ping"}`),
 		},
 		NewCodec: func() producers.Codec { return kucoinCodec{} },
-		Tickers: func([]producers.Instrument) []producers.Query {
-			return []producers.Query{{Path: "/api/v1/market/allTickers"}}
-		},
-		DecodeREST: kucoinREST,
-		History:    kucoinHistory(),
+		Tickers:  one("/api/v1/market/allTickers"),
+		DecodeREST: endpoints{
+			"symbols":    nil,
+			"allTickers": kucoinTickers,
+			"histories":  rows(parseKucoin[[]kucoinTrade], (*kucoinTrade).event),
+			"candles": candleRows(parseKucoin[[][]producers.Num], kucoinColumns, func(q url.Values) string {
+				return kucoinInterval(q.Get("type"))
+			}),
+		}.read,
+		History: kucoinHistory(),
 	}
 }
 
@@ -143,30 +148,21 @@ func parseKucoin[T any](body []byte) (T, error) {
 	return answer.Data, nil
 }
 
-func kucoinInstruments(_ string, body []byte) ([]producers.Instrument, error) {
-	rows, err := parseKucoin[[]struct {
-		Symbol string `json:"symbol"`
-		// The symbol stays when an asset is renamed, the others do not: BCHSV-USDT is BSV-USDT.
-		Name   string `json:"name"`
-		Base   string `json:"baseCurrency"`
-		Quote  string `json:"quoteCurrency"`
-		Trades bool   `json:"enableTrading"`
-	}](body)
-	if err != nil {
-		return nil, err
+type kucoinMarket struct {
+	Symbol string `json:"symbol"`
+	// The symbol stays when an asset is renamed, the others do not: BCHSV-USDT is BSV-USDT.
+	Name   string `json:"name"`
+	Base   string `json:"baseCurrency"`
+	Quote  string `json:"quoteCurrency"`
+	Trades bool   `json:"enableTrading"`
+}
+
+func (m *kucoinMarket) instrument() (producers.Instrument, bool) {
+	in := producers.Instrument{Symbol: m.Symbol, Base: m.Base, Quote: m.Quote}
+	if m.Name != "" && m.Name != m.Symbol {
+		in.Aliases = []string{m.Name}
 	}
-	var list []producers.Instrument
-	for _, s := range rows {
-		if !s.Trades {
-			continue
-		}
-		in := producers.Instrument{Symbol: s.Symbol, Base: s.Base, Quote: s.Quote}
-		if s.Name != "" && s.Name != s.Symbol {
-			in.Aliases = []string{s.Name}
-		}
-		list = append(list, in)
-	}
-	return list, nil
+	return in, m.Trades
 }
 
 // kucoinCodec needs no state: the topic or the row names the symbol.
@@ -257,15 +253,14 @@ func kucoinTopic(topic, subject string, data []byte, out *producers.Out) error {
 	case "/market/candles":
 		symbol, interval, _ := strings.Cut(symbol, "_")
 		var c struct {
-			Row  kucoinCandle  `json:"candles"`
-			Time producers.Num `json:"time"`
+			Row  []producers.Num `json:"candles"`
+			Time producers.Num   `json:"time"`
 		}
 		if err := parse(data, &c); err != nil {
 			return err
 		}
-		e := c.Row.event(interval)
-		e.Symbol, e.Time = symbol, producers.Unix(c.Time, time.Nanosecond)
-		out.Add(e)
+		e := producers.Event{Symbol: symbol, Channel: "candles", Interval: kucoinInterval(interval), Time: producers.Unix(c.Time, time.Nanosecond)}
+		return kucoinColumns.add([][]producers.Num{c.Row}, e, out)
 	case "/spotMarket/level1":
 		var t struct {
 			Bid  []producers.Num `json:"bids"` // price and size
@@ -309,16 +304,8 @@ func (t *kucoinTrade) event() producers.Event {
 	}
 }
 
-// kucoinCandle is start, open, close, high, low, volume in the base and in the quote.
-type kucoinCandle [7]producers.Num
-
-func (c *kucoinCandle) event(interval string) producers.Event {
-	return producers.Event{
-		Kind: producers.Candle, Channel: "candles", Interval: kucoinInterval(interval),
-		Start:     producers.Unix(c[0], time.Second),
-		OpenPrice: c[1], ClosePrice: c[2], High: c[3], Low: c[4], Volume: c[5],
-	}
-}
+// kucoinColumns are those of candles; the last place has the volume in the quote.
+var kucoinColumns = candleColumns{Start: 0, Open: 1, Close: 2, High: 3, Low: 4, Volume: 5, Unit: time.Second}
 
 // kucoinInterval spells 1min, 1hour, 1day, 1week. Months differ in length and have no spelling.
 func kucoinInterval(s string) string {
@@ -387,12 +374,8 @@ func kucoinUnified(channel string, payload []byte, out *producers.Out) error {
 		if err := parse(payload, &c); err != nil {
 			return err
 		}
-		state := producers.Open
-		if c.Closed == "true" {
-			state = producers.Closed
-		}
 		out.Add(producers.Event{
-			Kind: producers.Candle, Symbol: c.Symbol, Channel: "candles", NotSpot: notSpot, State: state,
+			Kind: producers.Candle, Symbol: c.Symbol, Channel: "candles", NotSpot: notSpot, State: candleState(c.Closed == "true"),
 			Start: producers.Unix(c.Start, time.Second), Interval: kucoinInterval(c.Interval),
 			OpenPrice: c.Open, High: c.High, Low: c.Low, ClosePrice: c.Close, Volume: c.Volume,
 		})
@@ -403,51 +386,27 @@ func kucoinUnified(channel string, payload []byte, out *producers.Out) error {
 	return nil
 }
 
-func kucoinREST(target string, body []byte, out *producers.Out) error {
-	path, query := endpoint(target)
-	switch path[strings.LastIndexByte(path, '/')+1:] {
-	case "symbols":
-	case "allTickers":
-		answer, err := parseKucoin[struct {
-			Time    producers.Num `json:"time"`
-			Tickers []struct {
-				Symbol string        `json:"symbol"`
-				Last   producers.Num `json:"last"`
-				Bid    producers.Num `json:"buy"`
-				Ask    producers.Num `json:"sell"`
-				Base   producers.Num `json:"vol"`
-				Quote  producers.Num `json:"volValue"`
-			} `json:"ticker"`
-		}](body)
-		if err != nil {
-			return err
-		}
-		for _, t := range answer.Tickers {
-			out.Add(producers.Event{
-				Kind: producers.Ticker, Symbol: t.Symbol, Channel: "rest", Time: producers.Unix(answer.Time, time.Millisecond),
-				Last: t.Last, Bid: t.Bid, Ask: t.Ask, VolumeBase: t.Base, VolumeQuote: t.Quote,
-			})
-		}
-	case "histories":
-		trades, err := parseKucoin[[]kucoinTrade](body)
-		if err != nil {
-			return err
-		}
-		for i := range trades {
-			out.Add(trades[i].event())
-		}
-	case "candles":
-		rows, err := parseKucoin[[]kucoinCandle](body)
-		if err != nil {
-			return err
-		}
-		for i := range rows {
-			e := rows[i].event(query.Get("type"))
-			e.Channel = "rest"
-			out.Add(e)
-		}
-	default:
-		return unreadAnswer(path)
+// kucoinTickers reads all markets', which share the time of the answer.
+func kucoinTickers(_ url.Values, body []byte, out *producers.Out) error {
+	answer, err := parseKucoin[struct {
+		Time    producers.Num `json:"time"`
+		Tickers []struct {
+			Symbol string        `json:"symbol"`
+			Last   producers.Num `json:"last"`
+			Bid    producers.Num `json:"buy"`
+			Ask    producers.Num `json:"sell"`
+			Base   producers.Num `json:"vol"`
+			Quote  producers.Num `json:"volValue"`
+		} `json:"ticker"`
+	}](body)
+	if err != nil {
+		return err
+	}
+	for _, t := range answer.Tickers {
+		out.Add(producers.Event{
+			Kind: producers.Ticker, Symbol: t.Symbol, Channel: "rest", Time: producers.Unix(answer.Time, time.Millisecond),
+			Last: t.Last, Bid: t.Bid, Ask: t.Ask, VolumeBase: t.Base, VolumeQuote: t.Quote,
+		})
 	}
 	return nil
 }
