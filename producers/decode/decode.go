@@ -129,8 +129,17 @@ func (d *decoder) input(in input) error {
 		err = d.venue.DecodeREST(in.target, in.frame.Bytes, &d.said)
 	case frameInput:
 		frame, bad := producers.Unpack(in.frame)
-		if err = bad; err == nil {
-			err = d.codec.Decode(frame, &d.said)
+		if err = bad; err != nil {
+			break
+		}
+		frames := [][]byte{frame.Bytes}
+		if undo := framings[d.venue.Slug]; undo != nil {
+			frames = undo(frame.Bytes)
+		}
+		for _, frame.Bytes = range frames {
+			if err = d.codec.Decode(frame, &d.said); err != nil {
+				break
+			}
 		}
 	}
 	for i := range d.said.Events {

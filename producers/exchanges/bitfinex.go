@@ -55,9 +55,7 @@ func bitfinex() producers.Venue {
 		NewCodec: func() producers.Codec {
 			return &bitfinexCodec{channels: map[string]bitfinexChannel{}, seen: map[bitfinexID]bool{}}
 		},
-		Tickers: func([]producers.Instrument) []producers.Query {
-			return []producers.Query{{Path: "/v2/tickers?symbols=ALL"}}
-		},
+		Tickers:    one("/v2/tickers?symbols=ALL"),
 		DecodeREST: bitfinexREST,
 	}
 }
@@ -73,20 +71,17 @@ const bitfinexSequences = 65536
 // times: they are when a list was sent, which differs by connection, so that of two producers each would
 // tell the same ticker as another.
 func bitfinexSubscribe(markets []producers.Instrument) (messages [][]byte) {
-	messages = append(messages, message(struct {
+	conf := message(struct {
 		Event string `json:"event"`
 		Flags int    `json:"flags"`
-	}{"conf", bitfinexSequences}))
-	for _, m := range markets {
-		for _, channel := range []string{"trades", "ticker"} {
-			messages = append(messages, message(struct {
-				Event   string `json:"event"`
-				Channel string `json:"channel"`
-				Symbol  string `json:"symbol"`
-			}{"subscribe", channel, m.Symbol}))
-		}
-	}
-	return messages
+	}{"conf", bitfinexSequences})
+	return append([][]byte{conf}, channelRequests(1, []string{"trades", "ticker"}, func(channel string, symbols []string) any {
+		return struct {
+			Event   string `json:"event"`
+			Channel string `json:"channel"`
+			Symbol  string `json:"symbol"`
+		}{"subscribe", channel, symbols[0]}
+	})(markets)...)
 }
 
 // bitfinexSplit reads tBTCUSD and tDUSK:USD. Funding ("fUSD") and derivatives (codes that end in
@@ -188,9 +183,6 @@ func (c *bitfinexCodec) Decode(f producers.Frame, out *producers.Out) error {
 	}
 	channel, known := c.channels[string(parts[0])]
 	tail := bitfinexTailOf(rest)
-	if tail.channel.name != "" {
-		channel, known = tail.channel, true
-	}
 	if tail.sequence != "" {
 		out.Count("", tail.sequence)
 	}
@@ -221,30 +213,17 @@ func (c *bitfinexCodec) Decode(f producers.Frame, out *producers.Out) error {
 type bitfinexTail struct {
 	sequence producers.Num
 	at       int64
-	channel  bitfinexChannel
 }
 
-// bitfinexTailOf reads what comes after a list's content: a sequence number and a time where the
-// connection asked for them, and in recordings that hold several connections as one the channel's name
-// and its market.
+// bitfinexTailOf reads what comes after a list's content: a sequence number and a time, where the connection asked for them.
 func bitfinexTailOf(parts []json.RawMessage) (tail bitfinexTail) {
-	var names []string
 	for _, part := range parts {
-		var name string
 		switch text := string(part); {
-		case text[0] == '"' && json.Unmarshal(part, &name) == nil:
-			names = append(names, name)
 		case strings.Trim(text, "0123456789") != "":
 		case len(text) < 13: // the sequence of a connection begins at 1: it never grows as long as a time
 			tail.sequence = producers.Num(text)
 		case len(text) == 13:
 			tail.at = producers.Unix(producers.Num(text), time.Millisecond)
-		}
-	}
-	if len(names) == 2 {
-		tail.channel = bitfinexChannel{name: names[0], symbol: "t" + names[1]}
-		if len(names[1]) < 6 { // a currency: a funding market
-			tail.channel.symbol = "f" + names[1]
 		}
 	}
 	return tail
@@ -373,13 +352,8 @@ func bitfinexCandles(channel bitfinexChannel, at int64, b []byte, out *producers
 	if err != nil {
 		return err
 	}
-	for _, c := range rows {
-		out.Add(producers.Event{
-			Kind: producers.Candle, Symbol: channel.symbol, Channel: "candles", Interval: bitfinexInterval(channel.interval),
-			Time: at, Start: producers.Unix(c[0], time.Millisecond), OpenPrice: c[1], ClosePrice: c[2], High: c[3], Low: c[4], Volume: c[5],
-		})
-	}
-	return nil
+	return candleColumns{Start: 0, Open: 1, Close: 2, High: 3, Low: 4, Volume: 5, Unit: time.Millisecond}.add(rows,
+		producers.Event{Symbol: channel.symbol, Channel: "candles", Interval: bitfinexInterval(channel.interval), Time: at}, out)
 }
 
 // bitfinexInterval spells 1D, 7D and 14D as others do; 1M is a month, unlike 1m.

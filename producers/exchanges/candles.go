@@ -19,7 +19,7 @@ type candleColumns struct {
 // least is how many places a row has at least; volume and state may be missing in old answers.
 func (c candleColumns) least() int { return max(c.Start, c.Open, c.High, c.Low, c.Close) + 1 }
 
-// add reads rows into candles like e, which has what they share: market, channel, interval.
+// add reads rows into candles like e, which has what they share: market, channel, interval, and state where no place tells it.
 func (c candleColumns) add(rows [][]producers.Num, e producers.Event, out *producers.Out) error {
 	e.Kind = producers.Candle
 	for _, row := range rows {
@@ -28,12 +28,13 @@ func (c candleColumns) add(rows [][]producers.Num, e producers.Event, out *produ
 		}
 		e.Start = producers.Unix(row[c.Start], c.Unit)
 		e.OpenPrice, e.High, e.Low, e.ClosePrice = row[c.Open], row[c.High], row[c.Low], row[c.Close]
-		e.Volume, e.State = "", ""
-		if len(row) > c.Volume {
+		if e.Volume = ""; len(row) > c.Volume {
 			e.Volume = row[c.Volume]
 		}
-		if c.Closed > 0 && len(row) > c.Closed {
-			e.State = stateOf(row[c.Closed])
+		if c.Closed > 0 {
+			if e.State = ""; len(row) > c.Closed {
+				e.State = stateOf(row[c.Closed])
+			}
 		}
 		out.Add(e)
 	}

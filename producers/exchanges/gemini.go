@@ -54,41 +54,23 @@ func gemini() producers.Venue {
 		Split:       geminiSplit,
 		Subscribe:   geminiRequest("SUBSCRIBE"),
 		Unsubscribe: geminiRequest("UNSUBSCRIBE"),
-		Heartbeat: producers.Heartbeat{Every: 20 * time.Second, Message: func() []byte {
-			return []byte(`{"id":"ping","method":"ping"}`)
-		}},
-		NewCodec: func() producers.Codec { return geminiCodec{} },
-		Tickers: func(markets []producers.Instrument) []producers.Query {
-			var queries []producers.Query
-			for _, m := range markets {
-				queries = append(queries, producers.Query{Path: "/v2/ticker/" + m.Symbol, Symbol: m.Symbol})
-			}
-			return queries
-		},
-		DecodeREST: geminiREST,
+		Heartbeat:   producers.Heartbeat{Every: 20 * time.Second, Message: heartbeat(`{"id":"ping","method":"ping"}`)},
+		NewCodec:    func() producers.Codec { return geminiCodec{} },
+		Tickers:     each(func(symbol string) string { return "/v2/ticker/" + symbol }),
+		DecodeREST:  geminiREST,
 	}
 }
 
-// geminiBatch is how many streams one message names: some 2 kB.
-const geminiBatch = 100
-
-func geminiRequest(method string) func([]producers.Instrument) [][]byte {
-	return func(markets []producers.Instrument) (messages [][]byte) {
-		var streams []string
-		for _, m := range markets {
-			streams = append(streams, m.Symbol+"@trade", m.Symbol+"@bookTicker")
-		}
-		for len(streams) > 0 {
-			n := min(geminiBatch, len(streams))
-			messages = append(messages, message(struct {
+// geminiRequest names at most 100 streams, some 2 kB.
+func geminiRequest(method string) requester {
+	return requests(100, func(symbol string) []string { return []string{symbol + "@trade", symbol + "@bookTicker"} },
+		func(streams []string, _ int) any {
+			return struct {
 				ID     string   `json:"id"`
 				Method string   `json:"method"`
 				Params []string `json:"params"`
-			}{strings.ToLower(method), method, streams[:n]}))
-			streams = streams[n:]
-		}
-		return messages
-	}
+			}{strings.ToLower(method), method, streams}
+		})
 }
 
 // geminiQuotes are what Gemini's markets are quoted in; a longer one goes before one that it ends in.
@@ -215,16 +197,9 @@ func (geminiCodec) Decode(f producers.Frame, out *producers.Out) error {
 	case e.Event != "" && e.Event != "trade" && e.Event != "bookTicker":
 		return producers.Unreadable("event %q", e.Event)
 	case e.Event != "bookTicker" && e.TradeID != "" && e.Price != "":
-		side := producers.Side("")
-		switch string(e.Maker) {
-		case "true":
-			side = producers.Sell
-		case "false":
-			side = producers.Buy
-		}
 		out.Add(producers.Event{
 			Kind: producers.Trade, Symbol: e.Symbol, Channel: "trades", Time: at,
-			ID: e.TradeID, Price: e.Price, Size: e.Size, Side: side,
+			ID: e.TradeID, Price: e.Price, Size: e.Size, Side: buyerMaker(e.Maker),
 		})
 	case e.Event != "trade" && e.Update != "" && e.Symbol != "":
 		out.Add(producers.Event{
@@ -329,18 +304,10 @@ func geminiArchived(kind string, b []byte, out *producers.Out) error {
 
 // geminiCandles reads start, open, high, low, close, volume, newest first. HTTP names hours and days
 // 1hr, 6hr and 1day.
-func geminiCandles(symbol, channel, interval string, rows [][]producers.Num, out *producers.Out) error {
+func geminiCandles(symbol, channel, interval string, all [][]producers.Num, out *producers.Out) error {
 	interval = strings.Replace(strings.Replace(interval, "hr", "h", 1), "day", "d", 1)
-	for _, c := range rows {
-		if len(c) < 6 {
-			return producers.Unreadable("a candle of %d fields", len(c))
-		}
-		out.Add(producers.Event{
-			Kind: producers.Candle, Symbol: symbol, Channel: channel, Interval: interval,
-			Start: producers.Unix(c[0], time.Millisecond), OpenPrice: c[1], High: c[2], Low: c[3], ClosePrice: c[4], Volume: c[5],
-		})
-	}
-	return nil
+	return candleColumns{Start: 0, Open: 1, High: 2, Low: 3, Close: 4, Volume: 5, Unit: time.Millisecond}.add(
+		all, producers.Event{Symbol: symbol, Channel: channel, Interval: interval}, out)
 }
 
 func geminiREST(target string, body []byte, out *producers.Out) error {
@@ -380,16 +347,13 @@ func geminiREST(target string, body []byte, out *producers.Out) error {
 			VolumeBase: t.Volume[base], VolumeQuote: t.Volume[quote],
 		})
 	case "v1/pricefeed":
-		var rows []struct {
+		type price struct {
 			Pair  string        `json:"pair"`
 			Price producers.Num `json:"price"`
 		}
-		if err := parse(body, &rows); err != nil {
-			return err
-		}
-		for _, r := range rows {
-			out.Add(producers.Event{Kind: producers.Ticker, Symbol: r.Pair, Channel: "rest", Last: r.Price})
-		}
+		return parseAll(body, func(p *price) producers.Event {
+			return producers.Event{Kind: producers.Ticker, Symbol: p.Pair, Channel: "rest", Last: p.Price}
+		}, out)
 	case "v1/trades":
 		var trades []struct {
 			ID      producers.Num `json:"tid"`
@@ -417,11 +381,11 @@ func geminiREST(target string, body []byte, out *producers.Out) error {
 			})
 		}
 	case "v2/candles":
-		var rows [][]producers.Num
-		if err := parse(body, &rows); err != nil {
+		all, err := list[[]producers.Num](body)
+		if err != nil {
 			return err
 		}
-		return geminiCandles("", "rest", parts[len(parts)-1], rows, out)
+		return geminiCandles("", "rest", parts[len(parts)-1], all, out)
 	default:
 		return unreadAnswer(path)
 	}

@@ -1,6 +1,7 @@
 package exchanges
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -39,7 +40,7 @@ func upbit() producers.Venue {
 		},
 		Silence:     60 * time.Second,
 		Listing:     []string{"/v1/market/all"},
-		Instruments: upbitInstruments,
+		Instruments: markets(list[upbitMarket], (*upbitMarket).instrument),
 		Split:       upbitSplit,
 		Subscribe:   upbitSubscribe,
 		Replaces:    true,
@@ -72,30 +73,21 @@ func upbitSubscribe(markets []producers.Instrument) [][]byte {
 	})}
 }
 
-func upbitInstruments(_ string, body []byte) ([]producers.Instrument, error) {
-	var rows []struct {
-		Market string `json:"market"`
-	}
-	if err := parse(body, &rows); err != nil {
-		return nil, err
-	}
-	var list []producers.Instrument
-	for _, r := range rows {
-		if base, quote, ok := upbitSplit(r.Market); ok {
-			list = append(list, producers.Instrument{Symbol: r.Market, Base: base, Quote: quote})
-		}
-	}
-	return list, nil
+type upbitMarket struct {
+	Market string `json:"market"`
+}
+
+func (m *upbitMarket) instrument() (producers.Instrument, bool) {
+	base, quote, ok := upbitSplit(m.Market)
+	return producers.Instrument{Symbol: m.Market, Base: base, Quote: quote}, ok
 }
 
 // upbitTickersMax keeps the address of a request near 1 kB.
 const upbitTickersMax = 100
 
 func upbitTickers(markets []producers.Instrument) (queries []producers.Query) {
-	for len(markets) > 0 {
-		n := min(upbitTickersMax, len(markets))
-		queries = append(queries, producers.Query{Path: "/v1/ticker?markets=" + strings.Join(symbols(markets[:n]), ",")})
-		markets = markets[n:]
+	for batch := range slices.Chunk(symbols(markets), upbitTickersMax) {
+		queries = append(queries, producers.Query{Path: "/v1/ticker?markets=" + strings.Join(batch, ",")})
 	}
 	return queries
 }
@@ -124,10 +116,11 @@ type upbitEvent struct {
 	CandleVol producers.Num `json:"candle_acc_trade_volume"`
 }
 
-// upbitSimple is the same under its short names.
+// upbitSimple is the same under its short names: the fields are those of upbitEvent, in its order.
 type upbitSimple struct {
 	Type      string        `json:"ty"`
 	Code      string        `json:"cd"`
+	Market    string        `json:"-"`
 	Price     producers.Num `json:"tp"`
 	Size      producers.Num `json:"tv"`
 	AskBid    string        `json:"ab"`
@@ -142,14 +135,6 @@ type upbitSimple struct {
 	High      producers.Num `json:"hp"`
 	Low       producers.Num `json:"lp"`
 	CandleVol producers.Num `json:"catv"`
-}
-
-func (s *upbitSimple) long() upbitEvent {
-	return upbitEvent{
-		Type: s.Type, Code: s.Code, Price: s.Price, Size: s.Size, AskBid: s.AskBid, ID: s.ID, Traded: s.Traded, Time: s.Time,
-		Base24h: s.Base24h, Quote24h: s.Quote24h, Stream: s.Stream, StartUTC: s.StartUTC,
-		Open: s.Open, High: s.High, Low: s.Low, CandleVol: s.CandleVol,
-	}
 }
 
 func (upbitCodec) Decode(f producers.Frame, out *producers.Out) error {
@@ -182,7 +167,7 @@ func (upbitCodec) Decode(f producers.Frame, out *producers.Out) error {
 					return err
 				}
 			}
-			e = short[i].long()
+			e = upbitEvent(short[i])
 		}
 		if err := e.decode(out); err != nil {
 			return err
@@ -206,17 +191,13 @@ func (e *upbitEvent) decode(out *producers.Out) error {
 	return nil
 }
 
+// upbitSides are the taker's.
+var upbitSides = map[string]producers.Side{"ASK": producers.Sell, "BID": producers.Buy}
+
 func (e *upbitEvent) trade(symbol string, at producers.Num) producers.Event {
-	side := producers.Side("")
-	switch e.AskBid { // the taker's
-	case "ASK":
-		side = producers.Sell
-	case "BID":
-		side = producers.Buy
-	}
 	return producers.Event{
 		Kind: producers.Trade, Symbol: symbol, Channel: "trade", Time: producers.Unix(at, time.Millisecond),
-		ID: e.ID, Price: e.Price, Size: e.Size, Side: side, Snapshot: e.Stream == "SNAPSHOT",
+		ID: e.ID, Price: e.Price, Size: e.Size, Side: upbitSides[e.AskBid], Snapshot: e.Stream == "SNAPSHOT",
 	}
 }
 
@@ -260,32 +241,21 @@ func upbitREST(target string, body []byte, out *producers.Out) error {
 		return producers.Retired("answer of %s", path)
 	}
 	parts := strings.Split(strings.Trim(path, "/"), "/")
-	var rows []upbitEvent
-	if !strings.HasSuffix(path, "/market/all") {
-		if err := parse(body, &rows); err != nil {
-			return err
-		}
-	}
-	switch last := parts[len(parts)-1]; {
+	last := parts[len(parts)-1]
+	var event func(*upbitEvent) producers.Event
+	switch {
 	case strings.HasSuffix(path, "/market/all"):
+		return nil
 	case last == "ticker", strings.HasSuffix(path, "/ticker/all"):
-		for i := range rows {
-			out.Add(rows[i].ticker(rows[i].Market, "rest"))
-		}
+		event = func(e *upbitEvent) producers.Event { return e.ticker(e.Market, "rest") }
 	case last == "ticks":
-		for i := range rows {
-			out.Add(rows[i].trade(rows[i].Market, rows[i].Time))
-		}
+		event = func(e *upbitEvent) producers.Event { return e.trade(e.Market, e.Time) }
 	case len(parts) > 1 && parts[len(parts)-2] == "minutes":
-		for i := range rows {
-			out.Add(rows[i].candle(rows[i].Market, upbitInterval(last+"m")))
-		}
+		event = func(e *upbitEvent) producers.Event { return e.candle(e.Market, upbitInterval(last+"m")) }
 	case upbitCandles[last] != "":
-		for i := range rows {
-			out.Add(rows[i].candle(rows[i].Market, upbitCandles[last]))
-		}
+		event = func(e *upbitEvent) producers.Event { return e.candle(e.Market, upbitCandles[last]) }
 	default:
 		return unreadAnswer(path)
 	}
-	return nil
+	return parseAll(body, event, out)
 }
