@@ -14,16 +14,16 @@ type candleColumns struct {
 	Unit                                  time.Duration
 	// Closed is the place of what tells that the candle is complete, by "true" or "1"; 0: the row does not tell.
 	Closed int
+	// Least is how many places a row has at least, where old answers lack the last ones; 0: up to the volume.
+	Least int
 }
-
-// least is how many places a row has at least; volume and state may be missing in old answers.
-func (c candleColumns) least() int { return max(c.Start, c.Open, c.High, c.Low, c.Close) + 1 }
 
 // add reads rows into candles like e, which has what they share: market, channel, interval, and state where no place tells it.
 func (c candleColumns) add(rows [][]producers.Num, e producers.Event, out *producers.Out) error {
 	e.Kind = producers.Candle
+	least := cmp.Or(c.Least, max(c.Start, c.Open, c.High, c.Low, c.Close, c.Volume)+1)
 	for _, row := range rows {
-		if len(row) < c.least() {
+		if len(row) < least {
 			return producers.Unreadable("a candle of %d fields", len(row))
 		}
 		e.Start = producers.Unix(row[c.Start], c.Unit)

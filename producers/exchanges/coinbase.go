@@ -9,7 +9,7 @@ import (
 	"github.com/marketlog/marketlog/producers"
 )
 
-// coinbase is Coinbase Exchange; its codec also reads Advanced Trade, the same market's other feed.
+// coinbase is Coinbase Exchange; recordings may be of Advanced Trade, the same market's other feed.
 //
 //	feed      https://docs.cdp.coinbase.com/exchange/websocket-feed/channels
 //	advanced  https://docs.cdp.coinbase.com/coinbase-app/advanced-trade-apis/websocket/websocket-channels
@@ -43,6 +43,7 @@ func coinbase() producers.Venue {
 		Subscribe:   coinbaseRequest("subscribe"),
 		Unsubscribe: coinbaseRequest("unsubscribe"),
 		NewCodec:    func() producers.Codec { return coinbaseCodec{} },
+		NewRecorded: func() producers.Codec { return coinbaseRecorded{} },
 		Tickers:     each(func(symbol string) string { return "/products/" + symbol + "/ticker" }),
 		DecodeREST: endpoints{
 			"products": nil,
@@ -112,7 +113,6 @@ func (t *coinbaseTrade) event(channel string) producers.Event {
 func (coinbaseCodec) Decode(f producers.Frame, out *producers.Out) error {
 	var m struct {
 		Type     string        `json:"type"`
-		Channel  string        `json:"channel"` // Advanced Trade
 		Sequence producers.Num `json:"sequence"`
 		Bid      producers.Num `json:"best_bid"`
 		Ask      producers.Num `json:"best_ask"`
@@ -123,9 +123,6 @@ func (coinbaseCodec) Decode(f producers.Frame, out *producers.Out) error {
 	}
 	if err := parse(f.Bytes, &m); err != nil {
 		return err
-	}
-	if m.Type == "" && m.Channel != "" {
-		return decodeAdvanced(f.Bytes, out)
 	}
 	switch m.Type {
 	case "match", "last_match":
@@ -147,61 +144,6 @@ func (coinbaseCodec) Decode(f producers.Frame, out *producers.Out) error {
 		"rfq_match": // a price that was asked for beside the book
 	default:
 		return producers.Unreadable("message of type %q", m.Type)
-	}
-	return nil
-}
-
-func decodeAdvanced(b []byte, out *producers.Out) error {
-	var m struct {
-		Channel  string        `json:"channel"`
-		Time     string        `json:"timestamp"`
-		Sequence producers.Num `json:"sequence_num"`
-		Events   []struct {
-			Type    string          `json:"type"`
-			Trades  []coinbaseTrade `json:"trades"`
-			Tickers []struct {
-				Product string        `json:"product_id"`
-				Price   producers.Num `json:"price"`
-				Bid     producers.Num `json:"best_bid"`
-				Ask     producers.Num `json:"best_ask"`
-				Volume  producers.Num `json:"volume_24_h"`
-			} `json:"tickers"`
-			Candles []struct {
-				Product string `json:"product_id"`
-				candleObject
-			} `json:"candles"`
-		} `json:"events"`
-	}
-	if err := parse(b, &m); err != nil {
-		return err
-	}
-	out.Count("", m.Sequence)
-	for _, group := range m.Events {
-		snapshot := group.Type == "snapshot"
-		switch m.Channel {
-		case "market_trades":
-			for _, t := range group.Trades {
-				e := t.event("market_trades")
-				e.Snapshot = snapshot
-				out.Add(e)
-			}
-		case "ticker", "ticker_batch":
-			for _, t := range group.Tickers {
-				out.Add(producers.Event{
-					Kind: producers.Ticker, Symbol: t.Product, Channel: m.Channel, Time: producers.RFC3339(m.Time),
-					Last: t.Price, Bid: t.Bid, Ask: t.Ask, VolumeBase: t.Volume, Snapshot: snapshot,
-				})
-			}
-		case "candles":
-			for _, c := range group.Candles {
-				out.Add(c.event(producers.Event{
-					Symbol: c.Product, Channel: m.Channel, Time: producers.RFC3339(m.Time), Interval: "5m", Snapshot: snapshot,
-				}, time.Second))
-			}
-		case "subscriptions", "heartbeats", "status", "l2_data", "level2", "user", "futures_balance_summary":
-		default:
-			return producers.Unreadable("message of channel %q", m.Channel)
-		}
 	}
 	return nil
 }

@@ -65,7 +65,7 @@ func gate() producers.Venue {
 			"trades":         rows(list[gateTrade], (*gateTrade).event),
 			// Start, volume in the quote, close, high, low, open, volume in the base, whether it is closed.
 			"candlesticks": candleRows(list[[]producers.Num],
-				candleColumns{Start: 0, Close: 2, High: 3, Low: 4, Open: 5, Volume: 6, Closed: 7, Unit: time.Second},
+				candleColumns{Start: 0, Close: 2, High: 3, Low: 4, Open: 5, Volume: 6, Closed: 7, Least: 6, Unit: time.Second},
 				func(q url.Values) string { return gateInterval(q.Get("interval")) }),
 		}.below("/v4/spot/"),
 		History: gateHistory(),

@@ -1,7 +1,6 @@
 package exchanges
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -11,8 +10,7 @@ import (
 	"github.com/marketlog/marketlog/producers"
 )
 
-// gemini is Gemini's spot market. Its codec also reads Market Data version 2, the feed before, whose
-// documentation is archived.
+// gemini is Gemini's spot market. Recordings may be of Market Data version 2, the feed before, whose documentation is archived.
 //
 //	feed    https://developer.gemini.com/websocket/streams (times in nanoseconds), and its schema, in which messages may
 //	        have more fields than it names: https://github.com/gemini/developer-platform, specs/asyncapi/websocket.yaml
@@ -56,6 +54,7 @@ func gemini() producers.Venue {
 		Unsubscribe: geminiRequest("UNSUBSCRIBE"),
 		Heartbeat:   producers.Heartbeat{Every: 20 * time.Second, Message: heartbeat(`{"id":"ping","method":"ping"}`)},
 		NewCodec:    func() producers.Codec { return geminiCodec{} },
+		NewRecorded: func() producers.Codec { return geminiRecorded{} },
 		Tickers:     each(func(symbol string) string { return "/v2/ticker/" + symbol }),
 		DecodeREST:  geminiREST,
 	}
@@ -171,11 +170,7 @@ type geminiEvent struct {
 	LastUpdate producers.Num   `json:"lastUpdateId"` // of a partial book
 	ID         json.RawMessage `json:"id"`           // of an answer to a request
 	Error      json.RawMessage `json:"error"`
-
-	// Of the feed before.
-	Type   string          `json:"type"`
-	Result json.RawMessage `json:"result"`
-	Reason string          `json:"reason"`
+	Result     json.RawMessage `json:"result"`
 }
 
 func (geminiCodec) Decode(f producers.Frame, out *producers.Out) error {
@@ -187,11 +182,7 @@ func (geminiCodec) Decode(f producers.Frame, out *producers.Out) error {
 	switch {
 	case e.Error != nil:
 		out.Notice("%s", geminiComplaint(e.Error))
-	case string(e.Result) == `"error"`:
-		out.Notice("%s", e.Reason)
 	case e.ID != nil, e.Result != nil: // an acknowledgement, or the answer to the heartbeat
-	case e.Type != "":
-		return geminiArchived(e.Type, f.Bytes, out)
 	case e.Event == "depthUpdate", e.Event == "markPrice", e.Event == "fundingAmount", e.LastUpdate != "":
 	// The documentation shows trades and tickers without their kind, Gemini's own clients take them with it as well.
 	case e.Event != "" && e.Event != "trade" && e.Event != "bookTicker":
@@ -233,24 +224,6 @@ func geminiComplaint(b []byte) string {
 	return strings.Trim(string(b), `"`)
 }
 
-// geminiTrade is a trade of Market Data version 2. Its event's number is of that feed alone.
-type geminiTrade struct {
-	Symbol string        `json:"symbol"`
-	Event  producers.Num `json:"event_id"`
-	ID     producers.Num `json:"tid"`
-	Time   producers.Num `json:"timestamp"`
-	Price  producers.Num `json:"price"`
-	Size   producers.Num `json:"quantity"`
-	Side   string        `json:"side"` // the taker's
-}
-
-func (t *geminiTrade) event(snapshot bool) producers.Event {
-	return producers.Event{
-		Kind: producers.Trade, Symbol: t.Symbol, Channel: "marketdata", Time: producers.Unix(t.Time, time.Millisecond),
-		ID: cmp.Or(t.Event, t.ID), Price: t.Price, Size: t.Size, Side: geminiSide(t.Side), Snapshot: snapshot,
-	}
-}
-
 // geminiSide leaves out the trades of auctions and blocks, which have no taker.
 func geminiSide(name string) producers.Side {
 	switch side := producers.Side(name); side {
@@ -258,48 +231,6 @@ func geminiSide(name string) producers.Side {
 		return side
 	}
 	return ""
-}
-
-// geminiArchived reads Market Data version 2. Version 1 names no market: each had a connection.
-func geminiArchived(kind string, b []byte, out *producers.Out) error {
-	switch {
-	case kind == "trade":
-		var t geminiTrade
-		if err := parse(b, &t); err != nil {
-			return err
-		}
-		out.Add(t.event(false))
-	case kind == "l2_updates": // the first has the newest trades
-		var m struct {
-			Symbol string        `json:"symbol"`
-			Trades []geminiTrade `json:"trades"`
-		}
-		if err := parse(b, &m); err != nil {
-			return err
-		}
-		for i := range m.Trades {
-			t := &m.Trades[i]
-			t.Symbol = cmp.Or(t.Symbol, m.Symbol)
-			out.Add(t.event(true))
-		}
-	case strings.HasPrefix(kind, "candles_"):
-		var m struct {
-			Symbol  string            `json:"symbol"`
-			Changes [][]producers.Num `json:"changes"`
-		}
-		if err := parse(b, &m); err != nil {
-			return err
-		}
-		name := strings.TrimSuffix(strings.TrimPrefix(kind, "candles_"), "_updates")
-		return geminiCandles(m.Symbol, "candles", name, m.Changes, out)
-	case kind == "update":
-		return producers.Retired("message of version 1")
-	case kind == "heartbeat", kind == "subscription_ack", strings.HasPrefix(kind, "auction_"),
-		kind == "mark_price_updates", kind == "funding_amount_updates", kind == "block_trade":
-	default:
-		return producers.Unreadable("message of type %q", kind)
-	}
-	return nil
 }
 
 // geminiCandles reads start, open, high, low, close, volume, newest first. HTTP names hours and days

@@ -248,10 +248,12 @@ func htxREST(target string, body []byte, out *producers.Out) error {
 		out.Add(answer.Tick.ticker(symbol, "rest", answer.Time))
 	case "/market/history/trade", "/market/trade":
 		orders, err := list[htxTick](answer.Data) // each taker's, with the trades that it came to
+		if err != nil {
+			return err
+		}
 		for i := range orders {
 			addAll(orders[i].Trades, func(t *htxTrade) producers.Event { return t.event(symbol) }, out)
 		}
-		return err
 	case "/market/history/kline":
 		return parseAll(answer.Data, func(t *htxTick) producers.Event { return t.candle(symbol, query.Get("period")) }, out)
 	default:

@@ -13,7 +13,7 @@ import (
 	"github.com/marketlog/marketlog/producers"
 )
 
-// kucoin is KuCoin's spot market, read by its classic feed; the codec also reads the unified one.
+// kucoin is KuCoin's spot market, read by its classic feed; recordings may be of the unified one.
 //
 //	connect  https://www.kucoin.com/apidoc/project-6000000/websocket-api/base-info/introduction (a token, and
 //	         where to use it, is asked for before each connection; a ping every pingInterval, 18 s)
@@ -63,8 +63,9 @@ func kucoin() producers.Venue {
 			Every:   15 * time.Second,
 			Message: heartbeat(`{"id":"1","type":"ping"}`),
 		},
-		NewCodec: func() producers.Codec { return kucoinCodec{} },
-		Tickers:  one("/api/v1/market/allTickers"),
+		NewCodec:    func() producers.Codec { return kucoinCodec{} },
+		NewRecorded: func() producers.Codec { return kucoinRecorded{} },
+		Tickers:     one("/api/v1/market/allTickers"),
 		DecodeREST: endpoints{
 			"symbols":    nil,
 			"allTickers": kucoinTickers,
@@ -174,29 +175,16 @@ func (kucoinCodec) Decode(f producers.Frame, out *producers.Out) error {
 		Topic   string          `json:"topic"`
 		Subject string          `json:"subject"`
 		Data    json.RawMessage `json:"data"`
-		// The unified feed: channel and kind of market, the acknowledgement of a request, a pong.
-		Channel string          `json:"T"`
-		Update  string          `json:"t"` // unused, but "T" would take it
-		Payload json.RawMessage `json:"d"`
-		Result  json.RawMessage `json:"result"`
-		Op      string          `json:"op"`
-		Message string          `json:"message"`
-		Reason  string          `json:"reason"`
 	}
 	if err := parse(f.Bytes, &m); err != nil {
 		return err
 	}
-	switch {
-	case m.Channel != "":
-		return kucoinUnified(m.Channel, m.Payload, out)
-	case m.Type == "message":
+	switch m.Type {
+	case "message":
 		return kucoinTopic(m.Topic, m.Subject, m.Data, out)
-	case m.Type == "error":
+	case "error":
 		out.Notice("%s", m.Data)
-	case strings.Trim(string(m.Result), `"`) == "false":
-		out.Notice("%s%s", m.Message, m.Reason)
-	case len(m.Result) > 0, m.Op == "pong", m.Message == "welcome", string(m.Data) == `"welcome"`:
-	case m.Type == "welcome", m.Type == "ack", m.Type == "pong", m.Type == "notice":
+	case "welcome", "ack", "pong", "notice":
 	default:
 		return producers.Unreadable("message of type %q", m.Type)
 	}
@@ -315,75 +303,6 @@ func kucoinInterval(s string) string {
 		}
 	}
 	return ""
-}
-
-// kucoinUnified reads a push of the unified feed. Keys differ by case alone: s is the symbol, S the side
-// or whether a candle is closed.
-func kucoinUnified(channel string, payload []byte, out *producers.Out) error {
-	name, market, _ := strings.Cut(channel, ".")
-	notSpot := market != "SPOT"
-	switch name {
-	case "trade":
-		var t struct {
-			Symbol string        `json:"s"`
-			Side   string        `json:"S"`
-			ID     producers.Num `json:"ti"`
-			Price  producers.Num `json:"p"`
-			Size   producers.Num `json:"q"`
-			Time   producers.Num `json:"M"` // nanoseconds
-		}
-		if err := parse(payload, &t); err != nil {
-			return err
-		}
-		out.Add(producers.Event{
-			Kind: producers.Trade, Symbol: t.Symbol, Channel: "trades", Time: producers.Unix(t.Time, time.Nanosecond), NotSpot: notSpot,
-			ID: t.ID, Price: t.Price, Size: t.Size, Side: producers.Side(strings.ToLower(t.Side)),
-		})
-	case "ticker":
-		var t struct {
-			Symbol   string        `json:"s"`
-			Side     string        `json:"S"` // unused, as are the two sizes, but s, b and a would take them
-			Bid      producers.Num `json:"b"`
-			BidSize  producers.Num `json:"B"`
-			Ask      producers.Num `json:"a"`
-			AskSize  producers.Num `json:"A"`
-			Last     producers.Num `json:"l"`
-			Sequence producers.Num `json:"E"`
-			Time     producers.Num `json:"M"`
-		}
-		if err := parse(payload, &t); err != nil {
-			return err
-		}
-		out.Add(producers.Event{
-			Kind: producers.Ticker, Symbol: t.Symbol, Channel: "ticker", Time: producers.Unix(t.Time, time.Nanosecond), NotSpot: notSpot,
-			Last: t.Last, Bid: t.Bid, Ask: t.Ask, Sequence: t.Sequence,
-		})
-	case "kline":
-		var c struct {
-			Symbol   string        `json:"s"`
-			Closed   producers.Num `json:"S"` // true or "true"
-			Interval string        `json:"i"`
-			Start    producers.Num `json:"O"`
-			End      producers.Num `json:"C"`
-			Open     producers.Num `json:"o"`
-			High     producers.Num `json:"h"`
-			Low      producers.Num `json:"l"`
-			Close    producers.Num `json:"c"`
-			Volume   producers.Num `json:"v"`
-		}
-		if err := parse(payload, &c); err != nil {
-			return err
-		}
-		out.Add(producers.Event{
-			Kind: producers.Candle, Symbol: c.Symbol, Channel: "candles", NotSpot: notSpot, State: candleState(c.Closed == "true"),
-			Start: producers.Unix(c.Start, time.Second), Interval: kucoinInterval(c.Interval),
-			OpenPrice: c.Open, High: c.High, Low: c.Low, ClosePrice: c.Close, Volume: c.Volume,
-		})
-	case "obu", "callAuctionInfo", "mark-price", "funding-fee", "funding-fee-all-symbols":
-	default:
-		return producers.Unreadable("message of channel %q", channel)
-	}
-	return nil
 }
 
 // kucoinTickers reads all markets', which share the time of the answer.

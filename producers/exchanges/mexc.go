@@ -54,8 +54,9 @@ func mexc() producers.Venue {
 			Every:   20 * time.Second,
 			Message: heartbeat(`{"method":"PING"}`),
 		},
-		NewCodec: func() producers.Codec { return mexcCodec{} },
-		Tickers:  one("/api/v3/ticker/24hr"),
+		NewCodec:    func() producers.Codec { return mexcCodec{} },
+		NewRecorded: func() producers.Codec { return mexcRecorded{} },
+		Tickers:     one("/api/v3/ticker/24hr"),
 		DecodeREST: endpoints{
 			"exchangeInfo": nil,
 			"ticker/24hr":  mexcTickers,
@@ -156,31 +157,25 @@ type mexcCandle struct {
 }
 
 func (mexcCodec) Decode(f producers.Frame, out *producers.Out) error {
-	var push mexcPush
 	// A protobuf message cannot begin with a brace: that would be the start of a group.
 	if text := strings.TrimLeft(string(f.Bytes[:min(8, len(f.Bytes))]), " \t\r\n"); !strings.HasPrefix(text, "{") {
 		if !f.Binary {
 			return producers.Unreadable("text that is no object")
 		}
+		var push mexcPush
 		if err := push.unmarshal(f.Bytes); err != nil {
 			return err
 		}
 		return push.add(out)
 	}
-	var m struct {
-		mexcPush
-		Code    *int   `json:"code"` // answers to requests
+	var m struct { // the answer to a request
+		Code    *int   `json:"code"`
 		Message string `json:"msg"`
-		Old     string `json:"c"` // JSON as it was before protobuf
 	}
 	if err := parse(f.Bytes, &m); err != nil {
 		return err
 	}
 	switch {
-	case m.Old != "", strings.HasPrefix(m.Channel, "push."):
-		return producers.Retired("message of channel %q", m.Old+m.Channel)
-	case m.Channel != "":
-		return m.add(out)
 	case m.Code == nil:
 		return producers.Unreadable("message without channel or code")
 	case *m.Code != 0, strings.HasPrefix(m.Message, "Not Subscribed"):
