@@ -24,12 +24,7 @@ func binance() producers.Venue {
 			Stream: "wss://data-stream.binance.vision/stream",
 			REST:   "https://data-api.binance.vision",
 		},
-		Countries: producers.Countries{
-			// The list of 2026-01-05, which names Crimea, Donetsk and Luhansk too.
-			Refused: []string{"CA", "CU", "IR", "KP", "NL", "US"},
-			Terms:   "https://www.binance.com/en/about-legal/list-of-prohibited-countries",
-			Quoted:  quotedBy(eligibility), Read: "2026-11-23",
-		},
+		Countries: countriesOf["binance"],
 		Evidence: producers.VenueEvidence{
 			Markets: producers.Recorded("cryptofeed/BINANCE.instruments.jsonl.gz"),
 			Trades:  producers.Recorded("tardis-node/binance.jsonl"),

@@ -28,12 +28,7 @@ func bitfinex() producers.Venue {
 			Stream: "wss://api-pub.bitfinex.com/ws/2",
 			REST:   "https://api-pub.bitfinex.com",
 		},
-		Countries: producers.Countries{
-			// An announcement of 2019-07-26; the terms name more, and have not been read.
-			Refused: []string{"US"},
-			Terms:   "https://www.bitfinex.com/posts/402",
-			Read:    "2026-11-23",
-		},
+		Countries: countriesOf["bitfinex"],
 		Evidence: producers.VenueEvidence{
 			Markets: producers.Documented("https://docs.bitfinex.com/reference/rest-public-conf"),
 			Trades:  producers.Documented("https://docs.bitfinex.com/reference/ws-public-trades").And(bitfinexClient),

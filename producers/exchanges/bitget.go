@@ -26,15 +26,7 @@ func bitget() producers.Venue {
 			Stream: "wss://ws.bitget.com/v2/ws/public",
 			REST:   "https://api.bitget.com",
 		},
-		Countries: producers.Countries{
-			// The terms of 2026-09-15, which name Crimea, Donetsk and Luhansk too.
-			Refused: []string{
-				"AF", "AS", "AT", "CA", "CD", "CF", "CU", "DE", "FR", "GU", "GW", "HK", "HT", "IQ", "IR", "JP",
-				"KP", "KZ", "LB", "LY", "MP", "MY", "PR", "SD", "SG", "SO", "SS", "TH", "UM", "US", "VI", "YE",
-			},
-			Terms:  "https://www.bitget.com/support/articles/360014944032",
-			Quoted: quotedBy(eligibility), Read: "2026-11-23",
-		},
+		Countries: countriesOf["bitget"],
 		Evidence: producers.VenueEvidence{
 			Markets: producers.Documented("https://www.bitget.com/api-doc/spot/market/Get-Symbols"),
 			Trades:  producers.Recorded("tardis-node/bitget.jsonl"),

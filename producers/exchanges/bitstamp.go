@@ -23,7 +23,6 @@ func bitstamp() producers.Venue {
 			Stream: "wss://ws.bitstamp.net",
 			REST:   "https://www.bitstamp.net",
 		},
-		// Countries: unknown. https://www.bitstamp.net/terms-of-use/ would name them.
 		Evidence: producers.VenueEvidence{
 			Markets: producers.Recorded("cryptofeed/BITSTAMP.instruments.jsonl.gz"),
 			Trades:  producers.Recorded("cryptofeed/BITSTAMP.ws.1.0.jsonl.gz"),

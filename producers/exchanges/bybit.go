@@ -24,13 +24,7 @@ func bybit() producers.Venue {
 			Stream: "wss://stream.bybit.com/v5/public/spot",
 			REST:   "https://api.bybit.com",
 		},
-		Countries: producers.Countries{
-			// The page of 2026-09-01. It names Dubai and parts of Ukraine too, and persons in Seychelles that are not international
-			// business companies.
-			Refused: []string{"CA", "CN", "CU", "HK", "IR", "KP", "SD", "SG", "SY", "US", "UZ"},
-			Terms:   "https://www.bybit.com/en/help-center/article/Service-Restricted-Countries",
-			Quoted:  quotedBy(eligibility), Read: "2026-11-23",
-		},
+		Countries: countriesOf["bybit"],
 		Evidence: producers.VenueEvidence{
 			Markets: producers.Documented("https://bybit-exchange.github.io/docs/v5/market/instrument"),
 			Trades:  producers.Recorded("tardis-node/bybit-spot.jsonl"),

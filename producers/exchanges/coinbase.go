@@ -22,7 +22,6 @@ func coinbase() producers.Venue {
 			Stream: "wss://ws-feed.exchange.coinbase.com",
 			REST:   "https://api.exchange.coinbase.com",
 		},
-		// Countries: unknown. https://www.coinbase.com/legal/user_agreement would name them.
 		Evidence: producers.VenueEvidence{
 			Markets: producers.Recorded("cryptofeed/COINBASE.instruments.jsonl.gz"),
 			Trades:  producers.Recorded("cryptofeed/COINBASE.ws.28.0.jsonl.gz"),

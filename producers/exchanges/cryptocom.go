@@ -25,7 +25,6 @@ func cryptocom() producers.Venue {
 			Stream: "wss://stream.crypto.com/exchange/v1/market",
 			REST:   "https://api.crypto.com/exchange/v1",
 		},
-		// Countries: unknown. https://help.crypto.com/en/articles/6320975-spot-trading-geo-restrictions would name them.
 		Evidence: producers.VenueEvidence{
 			Markets: producers.Documented("https://exchange-docs.crypto.com/exchange/v1/rest-ws/index.html"),
 			Trades:  producers.Recorded("tardis-node/crypto-com.jsonl"),

@@ -25,15 +25,7 @@ func gate() producers.Venue {
 			Stream: "wss://api.gateio.ws/ws/v4/",
 			REST:   "https://api.gateio.ws",
 		},
-		Countries: producers.Countries{
-			// Clause 2.5 of the agreement of 2026-07-22. It names Crimea, Donetsk and Luhansk too, and leaves its list open.
-			Refused: []string{
-				"AE", "AR", "AT", "CA", "CN", "CU", "DE", "ES", "FR", "GB", "HK", "ID", "IN", "IR", "JP", "KH",
-				"KP", "KR", "MM", "MT", "MY", "NL", "PH", "PK", "RU", "SD", "SG", "TH", "US", "UZ", "VE", "VN",
-			},
-			Terms:  "https://www.gate.com/legal/user-agreement",
-			Quoted: quotedBy(eligibility), Read: "2026-11-23",
-		},
+		Countries: countriesOf["gate"],
 		Evidence: producers.VenueEvidence{
 			Markets: producers.Recorded("cryptofeed/GATEIO.instruments.jsonl.gz"),
 			Trades:  producers.Recorded("cryptofeed/GATEIO.ws.1.0.jsonl.gz"),

@@ -25,13 +25,7 @@ func gemini() producers.Venue {
 			Stream: "wss://ws.gemini.com",
 			REST:   "https://api.gemini.com",
 		},
-		Countries: producers.Countries{
-			// It closed its accounts in Australia, the United Kingdom and the European Economic Area on 2026-04-06: its notice,
-			// of 2026-05-07. Whom else it serves, https://www.gemini.com/areas-of-availability would say.
-			Refused: together([]string{"AU", "GB", "IS", "LI", "NO"}, europeanUnion),
-			Terms:   "https://support.gemini.com/hc/en-us/articles/46255474469275",
-			Quoted:  quotedBy(feeProfile("gemini")), Read: "2026-11-23",
-		},
+		Countries: countriesOf["gemini"],
 		Evidence: producers.VenueEvidence{
 			Markets: producers.Documented("https://developer.gemini.com/rest/market-data"),
 			Trades: producers.Documented("https://developer.gemini.com/websocket/streams").But(

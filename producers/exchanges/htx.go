@@ -24,12 +24,7 @@ func htx() producers.Venue {
 			Stream: "wss://api.huobi.pro/ws",
 			REST:   "https://api.huobi.pro",
 		},
-		Countries: producers.Countries{
-			// Clause 1.2 of the agreement of 2026-06-18. It names Crimea, Donetsk, Luhansk and Sevastopol too.
-			Refused: together([]string{"CN", "CU", "GB", "HK", "IR", "KP", "MM", "SD", "SG", "SY", "US", "VE"}, europeanUnion),
-			Terms:   "https://www.htx.com/support/360000298561",
-			Quoted:  quotedBy(feeProfile("htx")), Read: "2026-11-23",
-		},
+		Countries: countriesOf["htx"],
 		Evidence: producers.VenueEvidence{
 			Markets: producers.Recorded("cryptofeed/HUOBI.instruments.jsonl.gz"),
 			Trades:  producers.Recorded("cryptofeed/HUOBI.ws.44.0.jsonl.gz"),

@@ -26,13 +26,7 @@ func kraken() producers.Venue {
 			Stream: "wss://ws.kraken.com/v2",
 			REST:   "https://api.kraken.com",
 		},
-		Countries: producers.Countries{
-			// The page of 2026-09-30. It names Crimea, Donetsk and Luhansk, Maine and New York too. A summary at
-			// https://datawallet.com/crypto/kraken-countries, which was read itself, has the same countries.
-			Refused: []string{"AF", "BY", "CD", "CU", "IQ", "IR", "JP", "KP", "LY", "RU", "SD", "SS", "SY"},
-			Terms:   "https://support.kraken.com/articles/where-is-kraken-licensed-or-regulated",
-			Quoted:  quotedBy(eligibility), Read: "2026-11-23",
-		},
+		Countries: countriesOf["kraken"],
 		Evidence: producers.VenueEvidence{
 			Markets: producers.Recorded("cryptofeed/KRAKEN.instruments.jsonl.gz"),
 			Trades:  producers.Recorded("tardis-node/kraken.jsonl"),

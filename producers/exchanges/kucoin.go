@@ -30,13 +30,7 @@ func kucoin() producers.Venue {
 			Stream: "wss://ws-api-spot.kucoin.com",
 			REST:   "https://api.kucoin.com",
 		},
-		Countries: producers.Countries{
-			// Article 17(5) of the terms of 2026-09-29. It names the United States with all territories, and beside these countries
-			// Ontario, British Columbia and five regions of Ukraine.
-			Refused: []string{"AS", "CN", "FR", "GU", "HK", "KZ", "MP", "MY", "NL", "PR", "SG", "UM", "US", "UZ", "VI"},
-			Terms:   "https://www.kucoin.com/legal/terms-of-use",
-			Quoted:  quotedBy(eligibility), Read: "2026-11-23",
-		},
+		Countries: countriesOf["kucoin"],
 		Evidence: producers.VenueEvidence{
 			Markets: producers.Recorded("cryptofeed/KUCOIN.instruments.jsonl.gz").But(
 				"recorded of /api/v1/symbols; asked is /api/v2/symbols, whose documentation has the same fields"),

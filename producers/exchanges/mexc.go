@@ -25,13 +25,7 @@ func mexc() producers.Venue {
 			Stream: "wss://wbs-api.mexc.com/ws",
 			REST:   "https://api.mexc.com",
 		},
-		Countries: producers.Countries{
-			// Clause 1 of the agreement of 2025-05-29. It names regions of Ukraine too and, without their names, countries under
-			// comprehensive sanctions.
-			Refused: []string{"CA", "CN", "CU", "GB", "HK", "IR", "KP", "KZ", "MY", "SD", "SG", "US"},
-			Terms:   "https://www.mexc.com/terms",
-			Quoted:  quotedBy(eligibility), Read: "2026-11-23",
-		},
+		Countries: countriesOf["mexc"],
 		Evidence: producers.VenueEvidence{
 			Markets: producers.Documented("https://www.mexc.com/api-docs/spot-v3/market-data-endpoints"),
 			Trades: producers.Documented("https://github.com/mexcdevelop/websocket-proto").But(

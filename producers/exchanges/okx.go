@@ -25,12 +25,7 @@ func okx() producers.Venue {
 			Stream: "wss://ws.okx.com:8443/ws/v5/public",
 			REST:   "https://www.okx.com",
 		},
-		Countries: producers.Countries{
-			// Section 3 of the disclosure of 2026-07-08. It names parts of the United States and of Ukraine too.
-			Refused: together([]string{"AF", "CA", "CU", "HK", "IN", "IR", "JP", "KP", "MY", "NP", "SY", "UZ"}, territoriesOfUS),
-			Terms:   "https://www.okx.com/help/risk-compliance-disclosure",
-			Quoted:  quotedBy(eligibility), Read: "2026-11-23",
-		},
+		Countries: countriesOf["okx"],
 		Evidence: producers.VenueEvidence{
 			Markets: producers.Recorded("cryptofeed/OKX.instruments.jsonl.gz"),
 			Trades:  producers.Recorded("cryptofeed/OKX.ws.1.0.jsonl.gz"),

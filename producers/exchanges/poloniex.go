@@ -25,14 +25,7 @@ func poloniex() producers.Venue {
 			Stream: "wss://ws.poloniex.com/ws/public",
 			REST:   "https://api.poloniex.com",
 		},
-		Countries: producers.Countries{
-			// Section 39 of the agreement of 2026-04-01. It names Crimea, Donetsk and Luhansk too.
-			Refused: together([]string{
-				"AF", "CD", "CI", "CN", "CU", "GB", "HK", "IQ", "IR", "KP", "LY", "ML", "MM", "PS", "SD", "SG", "SO", "SY", "US", "YE", "ZW",
-			}, territoriesOfUS, europeanUnion),
-			Terms:  "https://www.poloniex.com/support/terms",
-			Quoted: quotedBy(feeProfile("poloniex")), Read: "2026-11-23",
-		},
+		Countries: countriesOf["poloniex"],
 		Evidence: producers.VenueEvidence{
 			Markets: producers.Documented("https://api-docs.poloniex.com/spot/api/public/reference-data").And(
 				ccxt("poloniex.ts"), gocryptotrader("poloniex/poloniex_types.go")),

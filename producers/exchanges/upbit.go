@@ -25,7 +25,6 @@ func upbit() producers.Venue {
 			Stream: "wss://api.upbit.com/websocket/v1",
 			REST:   "https://api.upbit.com",
 		},
-		// Countries: unknown. https://upbit.com/terms would name them.
 		Evidence: producers.VenueEvidence{
 			Markets: producers.Documented("https://global-docs.upbit.com/reference/list-trading-pairs"),
 			Trades:  producers.Documented("https://global-docs.upbit.com/reference/websocket-trade"),
