@@ -45,7 +45,8 @@ func bybit() producers.Venue {
 		Subscribe:   bybitRequest("subscribe"),
 		Unsubscribe: bybitRequest("unsubscribe"),
 		Heartbeat:   producers.Heartbeat{Every: 20 * time.Second, Message: heartbeat(`{"op":"ping"}`)},
-		NewCodec:    func() producers.Codec { return &bybitCodec{best: map[string]*bybitBest{}} },
+		NewCodec:    func() producers.Codec { return bybitCodec{} },
+		NewRecorded: func() producers.Codec { return &bybitRecorded{best: map[string]*bybitBest{}} },
 		Tickers:     one("/v5/market/tickers?category=spot"),
 		DecodeREST:  bybitREST,
 		History:     bybitHistory(),
@@ -113,59 +114,8 @@ func (m *bybitMarket) instrument() (producers.Instrument, bool) {
 	return producers.Instrument{Symbol: m.Symbol, Base: m.Base, Quote: m.Quote}, m.Status == "Trading"
 }
 
-// bybitCodec knows the best bid and ask of each market whose book of one level it was told: a message
-// may hold only the side that changed.
-type bybitCodec struct{ best map[string]*bybitBest }
-
-type bybitBest struct{ bid, ask producers.Num }
-
-// bybitLevel is price and size; a size of zero takes the level away.
-type bybitLevel [2]producers.Num
-
-func (n bybitLevel) gone() bool { return strings.Trim(string(n[1]), "0.") == "" }
-
-// bybitSide is the best price of a side after its changes; "" if the side is empty.
-func bybitSide(price producers.Num, changes []bybitLevel) producers.Num {
-	for _, level := range changes {
-		switch {
-		case !level.gone():
-			price = level[0]
-		case level[0] == price:
-			price = ""
-		}
-	}
-	return price
-}
-
-// book reads the book of one level: the best bid and ask. Deeper books are left out.
-func (c *bybitCodec) book(snapshot bool, at producers.Num, data []byte, out *producers.Out) error {
-	var b struct {
-		Symbol   string        `json:"s"`
-		Bids     []bybitLevel  `json:"b"`
-		Asks     []bybitLevel  `json:"a"`
-		Sequence producers.Num `json:"seq"`
-	}
-	if err := parse(data, &b); err != nil {
-		return err
-	}
-	best := c.best[b.Symbol]
-	switch {
-	case snapshot && (best != nil || len(c.best) < bybitMemory):
-		best = &bybitBest{}
-		c.best[b.Symbol] = best
-	case best == nil: // a change of what was never told
-		return nil
-	}
-	best.bid, best.ask = bybitSide(best.bid, b.Bids), bybitSide(best.ask, b.Asks)
-	out.Add(producers.Event{
-		Kind: producers.Ticker, Symbol: b.Symbol, Channel: "orderbook.1", Time: producers.Unix(at, time.Millisecond),
-		Bid: best.bid, Ask: best.ask, Sequence: b.Sequence,
-	})
-	return nil
-}
-
-// bybitMemory bounds the markets whose best prices a connection remembers; the venue has some 700.
-const bybitMemory = 4096
+// bybitCodec needs no state: every message names its market.
+type bybitCodec struct{}
 
 // bybitTrade is a public trade; "S" is the taker's side.
 type bybitTrade struct {
@@ -203,7 +153,7 @@ func (t *bybitTicker) event(channel string, at producers.Num) producers.Event {
 	}
 }
 
-func (c *bybitCodec) Decode(f producers.Frame, out *producers.Out) error {
+func (bybitCodec) Decode(f producers.Frame, out *producers.Out) error {
 	var m struct {
 		Topic   string          `json:"topic"`
 		Type    string          `json:"type"`
@@ -237,10 +187,6 @@ func (c *bybitCodec) Decode(f producers.Frame, out *producers.Out) error {
 		// A spot ticker is always whole, and has no mark price.
 		e.NotSpot = t.Mark != "" || m.Type == "delta"
 		out.Add(e)
-	case channel == "kline":
-		return decodeBybitKlines(symbol, m.Time, m.Data, out)
-	case channel == "orderbook" && strings.HasPrefix(symbol, "1."):
-		return c.book(m.Type == "snapshot", m.Time, m.Data, out)
 	case channel == "orderbook", channel == "allLiquidation", channel == "liquidation", channel == "priceLimit",
 		channel == "insurance", channel == "adlAlert", channel == "system":
 	case channel == "trade", channel == "instrument_info", channel == "orderBookL2_25", channel == "orderBook_200", channel == "klineV2", channel == "candle":
@@ -253,27 +199,6 @@ func (c *bybitCodec) Decode(f producers.Frame, out *producers.Out) error {
 		return producers.Unreadable("message of topic %q", m.Topic)
 	}
 	return nil
-}
-
-func decodeBybitKlines(topic string, at producers.Num, data []byte, out *producers.Out) error {
-	interval, symbol, _ := strings.Cut(topic, ".")
-	type kline struct {
-		Start    producers.Num `json:"start"`
-		Interval string        `json:"interval"`
-		Open     producers.Num `json:"open"`
-		Close    producers.Num `json:"close"`
-		High     producers.Num `json:"high"`
-		Low      producers.Num `json:"low"`
-		Volume   producers.Num `json:"volume"`
-		Confirm  bool          `json:"confirm"`
-	}
-	return parseAll(data, func(c *kline) producers.Event {
-		return producers.Event{
-			Kind: producers.Candle, Symbol: symbol, Channel: "kline", Time: producers.Unix(at, time.Millisecond), State: candleState(c.Confirm),
-			Start: producers.Unix(c.Start, time.Millisecond), Interval: bybitInterval(interval),
-			OpenPrice: c.Open, High: c.High, Low: c.Low, ClosePrice: c.Close, Volume: c.Volume,
-		}
-	}, out)
 }
 
 // bybitInterval spells an interval, which Bybit gives in minutes or as a letter.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/marketlog/marketlog/producers"
@@ -49,8 +48,9 @@ func gate() producers.Venue {
 			Every:   15 * time.Second,
 			Message: func() []byte { return gateRequest("spot.ping", "", nil) },
 		},
-		NewCodec: func() producers.Codec { return gateCodec{} },
-		Tickers:  one("/api/v4/spot/tickers"),
+		NewCodec:    func() producers.Codec { return gateCodec{} },
+		NewRecorded: func() producers.Codec { return gateRecorded{} },
+		Tickers:     one("/api/v4/spot/tickers"),
 		DecodeREST: endpoints{
 			"currency_pairs": nil,
 			"tickers":        rows(list[gateTicker], (*gateTicker).polled),
@@ -180,55 +180,11 @@ func (gateCodec) Decode(f producers.Frame, out *producers.Out) error {
 			e.Channel, e.Time = "tickers", producers.Unix(m.Time, time.Second) // the row has none
 			return e
 		})(nil, m.Result, out)
-	case "spot.book_ticker":
-		var t struct {
-			Symbol  string        `json:"s"`
-			Bid     producers.Num `json:"b"`
-			BidSize producers.Num `json:"B"` // unused, but b and a would take the sizes
-			Ask     producers.Num `json:"a"`
-			AskSize producers.Num `json:"A"`
-			Update  producers.Num `json:"u"`
-			Millis  producers.Num `json:"t"`
-		}
-		if err := parse(m.Result, &t); err != nil {
-			return err
-		}
-		out.Add(producers.Event{
-			Kind: producers.Ticker, Symbol: t.Symbol, Channel: "book_ticker", Time: producers.Unix(t.Millis, time.Millisecond),
-			Bid: t.Bid, Ask: t.Ask, Sequence: t.Update,
-		})
-	case "spot.candlesticks":
-		return rows(listOrOne[gateCandle], (*gateCandle).event)(nil, m.Result, out)
 	case "spot.order_book", "spot.order_book_update", "spot.obu":
 	default:
 		return producers.Unreadable("message of channel %q", m.Channel)
 	}
 	return nil
-}
-
-// gateCandle also has "v", the volume in the quote.
-type gateCandle struct {
-	Start  producers.Num `json:"t"`
-	Name   string        `json:"n"` // 1m_BTC_USDT
-	Open   producers.Num `json:"o"`
-	High   producers.Num `json:"h"`
-	Low    producers.Num `json:"l"`
-	Close  producers.Num `json:"c"`
-	Volume producers.Num `json:"a"` // in the base; since 2022
-	Closed *bool         `json:"w"` // since 2024
-}
-
-func (c *gateCandle) event() producers.Event {
-	interval, symbol, _ := strings.Cut(c.Name, "_")
-	e := producers.Event{
-		Kind: producers.Candle, Symbol: symbol, Channel: "candles",
-		Start: producers.Unix(c.Start, time.Second), Interval: gateInterval(interval),
-		OpenPrice: c.Open, High: c.High, Low: c.Low, ClosePrice: c.Close, Volume: c.Volume,
-	}
-	if c.Closed != nil {
-		e.State = candleState(*c.Closed)
-	}
-	return e
 }
 
 // gateInterval spells an interval. 30d is a month of the calendar, which has no spelling.

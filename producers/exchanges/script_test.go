@@ -116,6 +116,9 @@ func TestLiveCodecsRefuseWhatOnlyRecordingsHave(t *testing.T) {
 		"gemini":   `{"type":"trade","symbol":"BTCUSD","event_id":1,"timestamp":1751508438600,"price":"1","quantity":"1","side":"buy"}`,
 		"kucoin":   `{"T":"trade.SPOT","t":"update","d":{"s":"BTC-USDT","S":"buy","ti":"1","p":"1","q":"1","M":1729843222921000000}}`,
 		"mexc":     `{"channel":"spot@public.aggre.deals.v3.api.pb@100ms@BTCUSDT","symbol":"BTCUSDT","publicAggreDeals":{"deals":[{"price":"1","quantity":"1","tradeType":1,"time":1736412092433}]}}`,
+		"bybit":    `{"topic":"kline.5.BTCUSDT","ts":1672324988882,"type":"snapshot","data":[{"start":1672324800000,"interval":"5","open":"1","close":"1","high":"1","low":"1","volume":"1","confirm":false}]}`,
+		"gate":     `{"time":1712059201,"channel":"spot.book_ticker","event":"update","result":{"t":1712059201123,"u":1,"s":"BTC_USDT","b":"1","B":"1","a":"2","A":"1"}}`,
+		"upbit":    `{"ty":"trade","cd":"KRW-BTC","tp":1,"tv":1,"ab":"BID","sid":1,"ttms":1730336862047,"tms":1730336862082}`,
 	} {
 		v, _ := Find(slug)
 		var live, recorded producers.Out

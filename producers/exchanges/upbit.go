@@ -45,6 +45,7 @@ func upbit() producers.Venue {
 		Replaces:    true,
 		Heartbeat:   producers.Heartbeat{Every: 30 * time.Second, Message: func() []byte { return []byte("PING") }},
 		NewCodec:    func() producers.Codec { return upbitCodec{} },
+		NewRecorded: func() producers.Codec { return upbitRecorded{} },
 		Tickers:     upbitTickers,
 		DecodeREST:  upbitREST,
 	}
@@ -115,28 +116,12 @@ type upbitEvent struct {
 	CandleVol producers.Num `json:"candle_acc_trade_volume"`
 }
 
-// upbitSimple is the same under its short names: the fields are those of upbitEvent, in its order.
-type upbitSimple struct {
-	Type      string        `json:"ty"`
-	Code      string        `json:"cd"`
-	Market    string        `json:"-"`
-	Price     producers.Num `json:"tp"`
-	Size      producers.Num `json:"tv"`
-	AskBid    string        `json:"ab"`
-	ID        producers.Num `json:"sid"`
-	Traded    producers.Num `json:"ttms"`
-	Time      producers.Num `json:"tms"`
-	Base24h   producers.Num `json:"atv24h"`
-	Quote24h  producers.Num `json:"atp24h"`
-	Stream    string        `json:"st"`
-	StartUTC  string        `json:"cdttmu"`
-	Open      producers.Num `json:"op"`
-	High      producers.Num `json:"hp"`
-	Low       producers.Num `json:"lp"`
-	CandleVol producers.Num `json:"catv"`
+func (upbitCodec) Decode(f producers.Frame, out *producers.Out) error {
+	return decodeUpbit(f.Bytes, nil, out)
 }
 
-func (upbitCodec) Decode(f producers.Frame, out *producers.Out) error {
+// decodeUpbit reads rows; of those without a type, the one of short, if there are such.
+func decodeUpbit(b []byte, short []upbitSimple, out *producers.Out) error {
 	var rows []struct {
 		upbitEvent
 		Status string `json:"status"` // the answer to PING
@@ -146,10 +131,9 @@ func (upbitCodec) Decode(f producers.Frame, out *producers.Out) error {
 			Message string `json:"message"`
 		} `json:"error"`
 	}
-	if err := parseRows(f.Bytes, &rows); err != nil {
+	if err := parseRows(b, &rows); err != nil {
 		return err
 	}
-	var short []upbitSimple
 	for i := range rows {
 		r := &rows[i]
 		if r.Error != nil {
@@ -160,12 +144,7 @@ func (upbitCodec) Decode(f producers.Frame, out *producers.Out) error {
 			continue
 		}
 		e := r.upbitEvent
-		if e.Type == "" {
-			if short == nil {
-				if err := parseRows(f.Bytes, &short); err != nil {
-					return err
-				}
-			}
+		if e.Type == "" && i < len(short) {
 			e = upbitEvent(short[i])
 		}
 		if err := e.decode(out); err != nil {
