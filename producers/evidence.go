@@ -18,9 +18,9 @@ type Evidence struct {
 	Standing Standing
 	// Page is the documentation that was read; of a guessed format, the public code of a client that reads it.
 	Page string
-	// Also is, of a guessed format, the public code of a second client, independent of the first, that reads the same fields in the
-	// same unit; empty where none is named.
-	Also string
+	// Clients are pages with the public code of clients, independent of Page and of each other, that read the same fields with the
+	// same names, types, units and order; empty where none was read.
+	Clients []string
 	// Recording is what the provider sent, a file below MARKETLOG_RECORDINGS; recorded formats only.
 	Recording string
 	// Unconfirmed says what of the format could not be confirmed; empty if nothing is known to be open.
@@ -36,9 +36,9 @@ func Documented(page string) Evidence { return Evidence{Standing: IsDocumented, 
 // Guessed is the evidence of a format that was read in the public code of a client.
 func Guessed(client string) Evidence { return Evidence{Standing: IsGuessed, Page: client} }
 
-// And adds the public code of a second client that reads a guessed format alike.
-func (e Evidence) And(client string) Evidence {
-	e.Also = client
+// And adds the public code of clients that read the format alike.
+func (e Evidence) And(clients ...string) Evidence {
+	e.Clients = clients
 	return e
 }
 

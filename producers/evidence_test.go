@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -56,7 +57,7 @@ func TestEveryFeedSaysHowItsFormatIsKnown(t *testing.T) {
 	for _, d := range allEvidence() {
 		e := d.evidence
 		if !d.has {
-			if e != (producers.Evidence{}) {
+			if !reflect.DeepEqual(e, producers.Evidence{}) {
 				t.Errorf("%s has no %s, and says how their format is known", d.slug, d.part)
 			}
 			continue
@@ -69,8 +70,13 @@ func TestEveryFeedSaysHowItsFormatIsKnown(t *testing.T) {
 			t.Errorf("%s, %s: %+v, want a recording, or a page of https", d.slug, d.part, e)
 		}
 		// One client alone may be wrong about a unit.
-		if e.Standing == producers.IsGuessed && !strings.HasPrefix(e.Also, "https://") && e.Unconfirmed == "" {
+		if e.Standing == producers.IsGuessed && len(e.Clients) == 0 && e.Unconfirmed == "" {
 			t.Errorf("%s, %s: %+v, want a second client, or what could not be confirmed", d.slug, d.part, e)
+		}
+		for i, client := range e.Clients {
+			if !strings.HasPrefix(client, "https://") || client == e.Page || slices.Contains(e.Clients[:i], client) {
+				t.Errorf("%s, %s: client %q, want a page of its own", d.slug, d.part, client)
+			}
 		}
 	}
 }

@@ -38,6 +38,9 @@ type Venue struct {
 	Heartbeat Heartbeat
 	// NewCodec makes the reader of one connection.
 	NewCodec func() Codec
+	// NewRecorded makes the reader of a recorded connection, where recordings have what the engine never asks for: another feed of
+	// the venue, or another form of the same messages. It also reads what NewCodec's does; nil is NewCodec.
+	NewRecorded func() Codec
 
 	// Tickers gives what to ask URLs.REST for the state of these markets; nil if the venue has no
 	// such endpoint. It is asked for markets that the feed has been silent on.

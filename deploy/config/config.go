@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/marketlog/marketlog/producers/exchanges"
 	"github.com/marketlog/marketlog/producers/sources"
 	"github.com/marketlog/marketlog/schemas"
 )
@@ -222,8 +223,8 @@ func DefaultConfig() Config {
 		Auth: AuthConfig{Mode: "required"},
 		Log:  LogConfig{Level: "info", Format: "auto"},
 	}
-	for _, venue := range venueNames {
-		cfg.Venues[venue] = VenueConfig{Enabled: true}
+	for _, venue := range exchanges.List() {
+		cfg.Venues[venue.Slug] = VenueConfig{Enabled: true}
 	}
 	for _, source := range sources.List() {
 		cfg.Sources[source.Slug] = SourceConfig{Enabled: SourceAuto}

@@ -28,7 +28,7 @@ func TestTheDocumentOfSourcesIsUpToDate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(got) != want {
-		t.Errorf("docs/sources.md is not what the declarations say; `go test ./deploy -run TestTheDocumentOfSources -update` writes it")
+		t.Errorf("docs/sources.md is not what the declarations say; `go test ./deploy/e2e -run TestTheDocumentOfSources -update` writes it")
 	}
 	for _, s := range sources.List() {
 		if !strings.Contains(want, "### "+s.Name+"\n") {
@@ -56,7 +56,8 @@ sends no request to a public interface.
 
 The format of each feed is known in one of three ways: *recorded*, tests decode what the provider really sent, in the recordings named by
 ` + "`MARKETLOG_RECORDINGS`" + `; *documented*, from the provider's documentation, which is linked; *guessed*, the provider documents nothing
-that could be read, and the format is that of a public client, which is linked. What could not be confirmed is stated beside it.
+that could be read, and the format is that of a public client, which is linked. Clients that are named behind it are independent of each
+other and read the same fields with the same names, types, units and order. What could not be confirmed is stated beside it.
 
 ## Reference values
 
@@ -211,14 +212,28 @@ func evidenceInWords(e producers.Evidence) string {
 		return "–"
 	case e.Page != "":
 		words = fmt.Sprintf("[%s](%s)", words, e.Page)
-		if e.Also != "" {
-			words += fmt.Sprintf(" ([and](%s))", e.Also)
+	}
+	for i, client := range e.Clients {
+		before := ", "
+		if i == 0 {
+			before = "; as read by "
 		}
+		words += fmt.Sprintf("%s[%s](%s)", before, clientName(client), client)
 	}
 	if e.Unconfirmed != "" {
 		words += " (unconfirmed: " + e.Unconfirmed + ")"
 	}
 	return words
+}
+
+// clientName is the repository of a page on GitHub, else its host.
+func clientName(page string) string {
+	path := strings.TrimPrefix(page, "https://")
+	parts := strings.Split(path, "/")
+	if len(parts) > 2 && parts[0] == "github.com" {
+		return parts[2]
+	}
+	return parts[0]
 }
 
 // inWords writes a duration without the units that are nought.

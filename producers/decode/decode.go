@@ -61,7 +61,7 @@ func run(ctx context.Context, o Options, venues []producers.Venue, sources []pro
 	if err != nil {
 		return err
 	}
-	d := &decoder{ctx: ctx, venue: venue, codec: venue.NewCodec(), out: out}
+	d := &decoder{ctx: ctx, venue: venue, codec: recordedCodec(venue), out: out}
 	if o.Instruments != "" {
 		f, err := os.Open(o.Instruments)
 		if err != nil {
@@ -94,6 +94,14 @@ func withFile(name string, stdin io.Reader, read func(io.Reader) error) error {
 	return nil
 }
 
+// recordedCodec reads a recorded connection of a venue.
+func recordedCodec(v producers.Venue) producers.Codec {
+	if v.NewRecorded != nil {
+		return v.NewRecorded()
+	}
+	return v.NewCodec()
+}
+
 func find(venues []producers.Venue, slug string) (producers.Venue, error) {
 	for _, v := range venues {
 		if v.Slug == slug {
@@ -120,7 +128,7 @@ func (d *decoder) input(in input) error {
 	var err error
 	switch in.kind {
 	case connectInput:
-		d.codec = d.venue.NewCodec()
+		d.codec = recordedCodec(d.venue)
 	case answerInput:
 		if in.status >= 300 {
 			err = producers.Unreadable("the venue answered with status %d", in.status)
@@ -129,8 +137,17 @@ func (d *decoder) input(in input) error {
 		err = d.venue.DecodeREST(in.target, in.frame.Bytes, &d.said)
 	case frameInput:
 		frame, bad := producers.Unpack(in.frame)
-		if err = bad; err == nil {
-			err = d.codec.Decode(frame, &d.said)
+		if err = bad; err != nil {
+			break
+		}
+		frames := [][]byte{frame.Bytes}
+		if undo := framings[d.venue.Slug]; undo != nil {
+			frames = undo(frame.Bytes)
+		}
+		for _, frame.Bytes = range frames {
+			if err = d.codec.Decode(frame, &d.said); err != nil {
+				break
+			}
 		}
 	}
 	for i := range d.said.Events {

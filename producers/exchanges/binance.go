@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,12 +24,7 @@ func binance() producers.Venue {
 			Stream: "wss://data-stream.binance.vision/stream",
 			REST:   "https://data-api.binance.vision",
 		},
-		Countries: producers.Countries{
-			// The list of 2026-01-05, which names Crimea, Donetsk and Luhansk too.
-			Refused: []string{"CA", "CU", "IR", "KP", "NL", "US"},
-			Terms:   "https://www.binance.com/en/about-legal/list-of-prohibited-countries",
-			Quoted:  quotedBy(eligibility), Read: "2026-11-23",
-		},
+		Countries: countriesOf["binance"],
 		Evidence: producers.VenueEvidence{
 			Markets: producers.Recorded("cryptofeed/BINANCE.instruments.jsonl.gz"),
 			Trades:  producers.Recorded("tardis-node/binance.jsonl"),
@@ -44,13 +40,21 @@ func binance() producers.Venue {
 		},
 		Silence:     30 * time.Second,
 		Listing:     []string{"/api/v3/exchangeInfo?permissions=SPOT"},
-		Instruments: binanceInstruments,
+		Instruments: markets(symbolList[binanceMarket], (*binanceMarket).instrument),
 		Subscribe:   binanceRequest("SUBSCRIBE"),
 		Unsubscribe: binanceRequest("UNSUBSCRIBE"),
 		NewCodec:    func() producers.Codec { return binanceCodec{} },
 		Tickers:     binanceTickers,
-		DecodeREST:  binanceREST,
-		History:     binanceHistory(),
+		DecodeREST: endpoints{
+			"exchangeInfo":     nil,
+			"24hr":             rows(listOrOne[binanceRow], (*binanceRow).ticker),
+			"bookTicker":       rows(listOrOne[binanceRow], (*binanceRow).ticker),
+			"price":            rows(listOrOne[binanceRow], (*binanceRow).price),
+			"trades":           rows(list[binanceTrade], (*binanceTrade).event),
+			"historicalTrades": rows(list[binanceTrade], (*binanceTrade).event),
+			"klines":           binanceKlines,
+		}.read,
+		History: binanceHistory(),
 	}
 }
 
@@ -67,60 +71,39 @@ func binanceHistory() *producers.History {
 // bid, ask, last and volumes.
 var binanceStreams = []string{"trade", "ticker"}
 
-// binanceBatch is how many streams one message names: it keeps messages near 4 kB.
-const binanceBatch = 200
-
-func binanceRequest(method string) func([]producers.Instrument) [][]byte {
-	return func(markets []producers.Instrument) (messages [][]byte) {
-		var streams []string
-		for _, m := range markets {
-			for _, stream := range binanceStreams {
-				streams = append(streams, strings.ToLower(m.Symbol)+"@"+stream)
-			}
+// binanceRequest names at most 200 streams, which keeps messages near 4 kB.
+func binanceRequest(method string) requester {
+	return requests(200, func(symbol string) (streams []string) {
+		for _, stream := range binanceStreams {
+			streams = append(streams, strings.ToLower(symbol)+"@"+stream)
 		}
-		for id := 1; len(streams) > 0; id++ {
-			n := min(binanceBatch, len(streams))
-			messages = append(messages, message(struct {
-				Method string   `json:"method"`
-				Params []string `json:"params"`
-				ID     int      `json:"id"`
-			}{method, streams[:n], id}))
-			streams = streams[n:]
-		}
-		return messages
-	}
+		return streams
+	}, func(streams []string, n int) any {
+		return struct {
+			Method string   `json:"method"`
+			Params []string `json:"params"`
+			ID     int      `json:"id"`
+		}{method, streams, n + 1}
+	})
 }
 
-func binanceInstruments(_ string, body []byte) ([]producers.Instrument, error) {
-	var info struct {
-		Symbols []struct {
-			Symbol string `json:"symbol"`
-			Status string `json:"status"`
-			Base   string `json:"baseAsset"`
-			Quote  string `json:"quoteAsset"`
-		} `json:"symbols"`
-	}
-	if err := parse(body, &info); err != nil {
-		return nil, err
-	}
-	var list []producers.Instrument
-	for _, s := range info.Symbols {
-		if s.Status == "TRADING" {
-			list = append(list, producers.Instrument{Symbol: s.Symbol, Base: s.Base, Quote: s.Quote})
-		}
-	}
-	return list, nil
+type binanceMarket struct {
+	Symbol string `json:"symbol"`
+	Status string `json:"status"`
+	Base   string `json:"baseAsset"`
+	Quote  string `json:"quoteAsset"`
+}
+
+func (m *binanceMarket) instrument() (producers.Instrument, bool) {
+	return producers.Instrument{Symbol: m.Symbol, Base: m.Base, Quote: m.Quote}, m.Status == "TRADING"
 }
 
 // binanceTickersMax is how many symbols one request may name at the weight of 40.
 const binanceTickersMax = 100
 
 func binanceTickers(markets []producers.Instrument) (queries []producers.Query) {
-	for len(markets) > 0 {
-		n := min(binanceTickersMax, len(markets))
-		list := message(symbols(markets[:n]))
-		queries = append(queries, producers.Query{Path: "/api/v3/ticker/24hr?symbols=" + url.QueryEscape(string(list))})
-		markets = markets[n:]
+	for batch := range slices.Chunk(symbols(markets), binanceTickersMax) {
+		queries = append(queries, producers.Query{Path: "/api/v3/ticker/24hr?symbols=" + url.QueryEscape(string(message(batch)))})
 	}
 	return queries
 }
@@ -235,13 +218,9 @@ func (e *binanceEvent) decode(stream string, received int64, out *producers.Out)
 		out.Add(ticker)
 	case e.Type == "kline" && e.Kline != nil:
 		k := e.Kline
-		state := producers.Open
-		if k.Closed {
-			state = producers.Closed
-		}
 		out.Add(producers.Event{
 			Kind: producers.Candle, Symbol: e.Symbol, Channel: "kline", Time: at,
-			Start: producers.Unix(k.Start, binanceUnit(k.Start)), Interval: k.Interval, State: state,
+			Start: producers.Unix(k.Start, binanceUnit(k.Start)), Interval: k.Interval, State: candleState(k.Closed),
 			OpenPrice: k.Open, High: k.High, Low: k.Low, ClosePrice: k.Close, Volume: k.Volume,
 		})
 	case e.Type == "" && e.Update != "" && e.Symbol != "" && e.First == "":
@@ -261,17 +240,10 @@ func (e *binanceEvent) decode(stream string, received int64, out *producers.Out)
 }
 
 func (e *binanceEvent) trade(id producers.Num, channel string, out *producers.Out) {
-	side := producers.Side("")
-	switch string(e.Maker) {
-	case "true":
-		side = producers.Sell
-	case "false":
-		side = producers.Buy
-	}
-	out.Add(producers.Event{
-		Kind: producers.Trade, Symbol: e.Symbol, Channel: channel, Time: producers.Unix(e.Traded, binanceUnit(e.Traded)),
-		ID: id, Price: e.Price, Size: e.Amount, Side: side,
-	})
+	t := binanceTrade{ID: id, Price: e.Price, Size: e.Amount, Time: e.Traded, Maker: e.Maker}
+	trade := t.event()
+	trade.Symbol, trade.Channel = e.Symbol, channel
+	out.Add(trade)
 }
 
 // binanceUnit tells milliseconds from microseconds, which a connection may ask for and archives have
@@ -295,56 +267,49 @@ type binanceRow struct {
 	CloseTime   producers.Num `json:"closeTime"`
 }
 
-func binanceREST(target string, body []byte, out *producers.Out) error {
-	path, query := endpoint(target)
-	switch name := path[strings.LastIndexByte(path, '/')+1:]; name {
-	case "exchangeInfo":
-	case "24hr", "bookTicker", "price":
-		var rows []binanceRow
-		if err := parseRows(body, &rows); err != nil {
+func (r *binanceRow) ticker() producers.Event {
+	return producers.Event{
+		Kind: producers.Ticker, Symbol: r.Symbol, Channel: "rest", Time: producers.Unix(r.CloseTime, binanceUnit(r.CloseTime)),
+		Last: r.Last, Bid: r.Bid, Ask: r.Ask, VolumeBase: r.Volume, VolumeQuote: r.QuoteVolume,
+	}
+}
+
+func (r *binanceRow) price() producers.Event {
+	e := r.ticker()
+	e.Last = r.Price
+	return e
+}
+
+// binanceTrade is a trade of the HTTP interface.
+type binanceTrade struct {
+	ID    producers.Num   `json:"id"`
+	Price producers.Num   `json:"price"`
+	Size  producers.Num   `json:"qty"`
+	Time  producers.Num   `json:"time"`
+	Maker json.RawMessage `json:"isBuyerMaker"`
+}
+
+func (t *binanceTrade) event() producers.Event {
+	return producers.Event{
+		Kind: producers.Trade, Channel: "trade", Time: producers.Unix(t.Time, binanceUnit(t.Time)),
+		ID: t.ID, Price: t.Price, Size: t.Size, Side: buyerMaker(t.Maker),
+	}
+}
+
+// binanceKlines reads open time, open, high, low, close, volume and more; archives may have microseconds.
+func binanceKlines(query url.Values, body []byte, out *producers.Out) error {
+	all, err := list[[]producers.Num](body)
+	if err != nil {
+		return err
+	}
+	for _, row := range all {
+		columns := candleColumns{Start: 0, Open: 1, High: 2, Low: 3, Close: 4, Volume: 5, Unit: time.Millisecond}
+		if len(row) > 0 {
+			columns.Unit = binanceUnit(row[0])
+		}
+		if err := columns.add([][]producers.Num{row}, producers.Event{Channel: "rest", Interval: query.Get("interval")}, out); err != nil {
 			return err
 		}
-		for _, r := range rows {
-			last := r.Last
-			if name == "price" {
-				last = r.Price
-			}
-			out.Add(producers.Event{
-				Kind: producers.Ticker, Symbol: r.Symbol, Channel: "rest", Time: producers.Unix(r.CloseTime, binanceUnit(r.CloseTime)),
-				Last: last, Bid: r.Bid, Ask: r.Ask, VolumeBase: r.Volume, VolumeQuote: r.QuoteVolume,
-			})
-		}
-	case "trades", "historicalTrades":
-		var trades []struct {
-			ID    producers.Num   `json:"id"`
-			Price producers.Num   `json:"price"`
-			Size  producers.Num   `json:"qty"`
-			Time  producers.Num   `json:"time"`
-			Maker json.RawMessage `json:"isBuyerMaker"`
-		}
-		if err := parse(body, &trades); err != nil {
-			return err
-		}
-		for _, t := range trades {
-			e := binanceEvent{Price: t.Price, Amount: t.Size, Traded: t.Time, Maker: t.Maker}
-			e.trade(t.ID, "trade", out)
-		}
-	case "klines":
-		var rows [][]producers.Num // open time, open, high, low, close, volume, close time, …
-		if err := parse(body, &rows); err != nil {
-			return err
-		}
-		for _, c := range rows {
-			if len(c) < 6 {
-				return producers.Unreadable("a kline of %d fields", len(c))
-			}
-			out.Add(producers.Event{
-				Kind: producers.Candle, Channel: "rest", Interval: query.Get("interval"),
-				Start: producers.Unix(c[0], binanceUnit(c[0])), OpenPrice: c[1], High: c[2], Low: c[3], ClosePrice: c[4], Volume: c[5],
-			})
-		}
-	default:
-		return unreadAnswer(path)
 	}
 	return nil
 }

@@ -28,17 +28,13 @@ func bitfinex() producers.Venue {
 			Stream: "wss://api-pub.bitfinex.com/ws/2",
 			REST:   "https://api-pub.bitfinex.com",
 		},
-		Countries: producers.Countries{
-			// An announcement of 2019-07-26; the terms name more, and have not been read.
-			Refused: []string{"US"},
-			Terms:   "https://www.bitfinex.com/posts/402",
-			Read:    "2026-11-23",
-		},
+		Countries: countriesOf["bitfinex"],
 		Evidence: producers.VenueEvidence{
 			Markets: producers.Documented("https://docs.bitfinex.com/reference/rest-public-conf"),
-			Trades:  producers.Documented("https://docs.bitfinex.com/reference/ws-public-trades"),
-			Tickers: producers.Documented("https://docs.bitfinex.com/reference/ws-public-ticker"),
-			Polled:  producers.Documented("https://docs.bitfinex.com/reference/rest-public-tickers"),
+			Trades:  producers.Documented("https://docs.bitfinex.com/reference/ws-public-trades").And(bitfinexClient),
+			Tickers: producers.Documented("https://docs.bitfinex.com/reference/ws-public-ticker").And(bitfinexClient),
+			Polled: producers.Documented("https://docs.bitfinex.com/reference/rest-public-tickers").And(
+				bitfinexClient, gocryptotrader("bitfinex/bitfinex_types.go")),
 		},
 		Limits: producers.Limits{
 			Connects: 20, ConnectsPer: time.Minute,
@@ -54,12 +50,13 @@ func bitfinex() producers.Venue {
 		NewCodec: func() producers.Codec {
 			return &bitfinexCodec{channels: map[string]bitfinexChannel{}, seen: map[bitfinexID]bool{}}
 		},
-		Tickers: func([]producers.Instrument) []producers.Query {
-			return []producers.Query{{Path: "/v2/tickers?symbols=ALL"}}
-		},
+		Tickers:    one("/v2/tickers?symbols=ALL"),
 		DecodeREST: bitfinexREST,
 	}
 }
+
+// bitfinexClient is the venue's own client, which names each place of its lists.
+const bitfinexClient = "https://github.com/bitfinexcom/bitfinex-api-py/blob/master/bfxapi/types/serializers.py"
 
 // bitfinexSequences is the flag of a conf event that asks for a sequence number of the connection at the
 // end of every list.
@@ -69,20 +66,17 @@ const bitfinexSequences = 65536
 // times: they are when a list was sent, which differs by connection, so that of two producers each would
 // tell the same ticker as another.
 func bitfinexSubscribe(markets []producers.Instrument) (messages [][]byte) {
-	messages = append(messages, message(struct {
+	conf := message(struct {
 		Event string `json:"event"`
 		Flags int    `json:"flags"`
-	}{"conf", bitfinexSequences}))
-	for _, m := range markets {
-		for _, channel := range []string{"trades", "ticker"} {
-			messages = append(messages, message(struct {
-				Event   string `json:"event"`
-				Channel string `json:"channel"`
-				Symbol  string `json:"symbol"`
-			}{"subscribe", channel, m.Symbol}))
-		}
-	}
-	return messages
+	}{"conf", bitfinexSequences})
+	return append([][]byte{conf}, channelRequests(1, []string{"trades", "ticker"}, func(channel string, symbols []string) any {
+		return struct {
+			Event   string `json:"event"`
+			Channel string `json:"channel"`
+			Symbol  string `json:"symbol"`
+		}{"subscribe", channel, symbols[0]}
+	})(markets)...)
 }
 
 // bitfinexSplit reads tBTCUSD and tDUSK:USD. Funding ("fUSD") and derivatives (codes that end in
@@ -184,9 +178,6 @@ func (c *bitfinexCodec) Decode(f producers.Frame, out *producers.Out) error {
 	}
 	channel, known := c.channels[string(parts[0])]
 	tail := bitfinexTailOf(rest)
-	if tail.channel.name != "" {
-		channel, known = tail.channel, true
-	}
 	if tail.sequence != "" {
 		out.Count("", tail.sequence)
 	}
@@ -217,30 +208,17 @@ func (c *bitfinexCodec) Decode(f producers.Frame, out *producers.Out) error {
 type bitfinexTail struct {
 	sequence producers.Num
 	at       int64
-	channel  bitfinexChannel
 }
 
-// bitfinexTailOf reads what comes after a list's content: a sequence number and a time where the
-// connection asked for them, and in recordings that hold several connections as one the channel's name
-// and its market.
+// bitfinexTailOf reads what comes after a list's content: a sequence number and a time, where the connection asked for them.
 func bitfinexTailOf(parts []json.RawMessage) (tail bitfinexTail) {
-	var names []string
 	for _, part := range parts {
-		var name string
 		switch text := string(part); {
-		case text[0] == '"' && json.Unmarshal(part, &name) == nil:
-			names = append(names, name)
 		case strings.Trim(text, "0123456789") != "":
 		case len(text) < 13: // the sequence of a connection begins at 1: it never grows as long as a time
 			tail.sequence = producers.Num(text)
 		case len(text) == 13:
 			tail.at = producers.Unix(producers.Num(text), time.Millisecond)
-		}
-	}
-	if len(names) == 2 {
-		tail.channel = bitfinexChannel{name: names[0], symbol: "t" + names[1]}
-		if len(names[1]) < 6 { // a currency: a funding market
-			tail.channel.symbol = "f" + names[1]
 		}
 	}
 	return tail
@@ -369,13 +347,8 @@ func bitfinexCandles(channel bitfinexChannel, at int64, b []byte, out *producers
 	if err != nil {
 		return err
 	}
-	for _, c := range rows {
-		out.Add(producers.Event{
-			Kind: producers.Candle, Symbol: channel.symbol, Channel: "candles", Interval: bitfinexInterval(channel.interval),
-			Time: at, Start: producers.Unix(c[0], time.Millisecond), OpenPrice: c[1], ClosePrice: c[2], High: c[3], Low: c[4], Volume: c[5],
-		})
-	}
-	return nil
+	return candleColumns{Start: 0, Open: 1, Close: 2, High: 3, Low: 4, Volume: 5, Unit: time.Millisecond}.add(rows,
+		producers.Event{Symbol: channel.symbol, Channel: "candles", Interval: bitfinexInterval(channel.interval), Time: at}, out)
 }
 
 // bitfinexInterval spells 1D, 7D and 14D as others do; 1M is a month, unlike 1m.

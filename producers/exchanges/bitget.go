@@ -1,7 +1,9 @@
 package exchanges
 
 import (
+	"cmp"
 	"encoding/json"
+	"net/url"
 	"strings"
 	"time"
 
@@ -24,15 +26,7 @@ func bitget() producers.Venue {
 			Stream: "wss://ws.bitget.com/v2/ws/public",
 			REST:   "https://api.bitget.com",
 		},
-		Countries: producers.Countries{
-			// The terms of 2026-09-15, which name Crimea, Donetsk and Luhansk too.
-			Refused: []string{
-				"AF", "AS", "AT", "CA", "CD", "CF", "CU", "DE", "FR", "GU", "GW", "HK", "HT", "IQ", "IR", "JP",
-				"KP", "KZ", "LB", "LY", "MP", "MY", "PR", "SD", "SG", "SO", "SS", "TH", "UM", "US", "VI", "YE",
-			},
-			Terms:  "https://www.bitget.com/support/articles/360014944032",
-			Quoted: quotedBy(eligibility), Read: "2026-11-23",
-		},
+		Countries: countriesOf["bitget"],
 		Evidence: producers.VenueEvidence{
 			Markets: producers.Documented("https://www.bitget.com/api-doc/spot/market/Get-Symbols"),
 			Trades:  producers.Recorded("tardis-node/bitget.jsonl"),
@@ -47,15 +41,18 @@ func bitget() producers.Venue {
 		},
 		Silence:     60 * time.Second,
 		Listing:     []string{"/api/v2/spot/public/symbols"},
-		Instruments: bitgetInstruments,
+		Instruments: markets(parseBitget[bitgetMarket], (*bitgetMarket).instrument),
 		Subscribe:   bitgetRequest("subscribe"),
 		Unsubscribe: bitgetRequest("unsubscribe"),
-		Heartbeat:   producers.Heartbeat{Every: 25 * time.Second, Message: func() []byte { return []byte("ping") }},
+		Heartbeat:   producers.Heartbeat{Every: 25 * time.Second, Message: heartbeat("ping")},
 		NewCodec:    func() producers.Codec { return bitgetCodec{} },
-		Tickers: func([]producers.Instrument) []producers.Query {
-			return []producers.Query{{Path: "/api/v2/spot/market/tickers"}}
+		Tickers:     one("/api/v2/spot/market/tickers"),
+		DecodeREST: func(target string, body []byte, out *producers.Out) error {
+			if path, _ := endpoint(target); !strings.Contains(path, "/v2/") {
+				return producers.Retired("answer of %s", path)
+			}
+			return bitgetEndpoints.read(target, body, out)
 		},
-		DecodeREST: bitgetREST,
 	}
 }
 
@@ -69,25 +66,25 @@ type bitgetArg struct {
 	Interval string `json:"interval,omitempty"`
 }
 
-// bitgetBatch is how many channels one message names: it stays below 4,096 bytes.
-const bitgetBatch = 40
+// bitgetRequest names at most 40 channels, which stays below 4,096 bytes.
+func bitgetRequest(op string) requester {
+	return requests(40, func(symbol string) []bitgetArg {
+		return []bitgetArg{{Type: "SPOT", Channel: "trade", ID: symbol}, {Type: "SPOT", Channel: "ticker", ID: symbol}}
+	}, func(args []bitgetArg, _ int) any {
+		return struct {
+			Op   string      `json:"op"`
+			Args []bitgetArg `json:"args"`
+		}{op, args}
+	})
+}
 
-func bitgetRequest(op string) func([]producers.Instrument) [][]byte {
-	return func(markets []producers.Instrument) (messages [][]byte) {
-		var args []bitgetArg
-		for _, m := range markets {
-			args = append(args, bitgetArg{Type: "SPOT", Channel: "trade", ID: m.Symbol}, bitgetArg{Type: "SPOT", Channel: "ticker", ID: m.Symbol})
-		}
-		for len(args) > 0 {
-			n := min(bitgetBatch, len(args))
-			messages = append(messages, message(struct {
-				Op   string      `json:"op"`
-				Args []bitgetArg `json:"args"`
-			}{op, args[:n]}))
-			args = args[n:]
-		}
-		return messages
-	}
+var bitgetEndpoints = endpoints{
+	"symbols":         nil,
+	"tickers":         rows(parseBitget[bitgetTicker], (*bitgetTicker).polled),
+	"fills":           rows(parseBitget[bitgetTrade], (*bitgetTrade).event),
+	"fills-history":   rows(parseBitget[bitgetTrade], (*bitgetTrade).event),
+	"candles":         bitgetPast,
+	"history-candles": bitgetPast,
 }
 
 // parseBitget reads the envelope of the HTTP interface.
@@ -106,27 +103,49 @@ func parseBitget[T any](body []byte) ([]T, error) {
 	return answer.Data, nil
 }
 
-func bitgetInstruments(_ string, body []byte) ([]producers.Instrument, error) {
-	rows, err := parseBitget[struct {
-		Symbol string `json:"symbol"`
-		Base   string `json:"baseCoin"`
-		Quote  string `json:"quoteCoin"`
-		Status string `json:"status"`
-	}](body)
-	if err != nil {
-		return nil, err
-	}
-	var list []producers.Instrument
-	for _, s := range rows {
-		if s.Status == "online" {
-			list = append(list, producers.Instrument{Symbol: s.Symbol, Base: s.Base, Quote: s.Quote})
-		}
-	}
-	return list, nil
+type bitgetMarket struct {
+	Symbol string `json:"symbol"`
+	Base   string `json:"baseCoin"`
+	Quote  string `json:"quoteCoin"`
+	Status string `json:"status"`
+}
+
+func (m *bitgetMarket) instrument() (producers.Instrument, bool) {
+	return producers.Instrument{Symbol: m.Symbol, Base: m.Base, Quote: m.Quote}, m.Status == "online"
 }
 
 // bitgetCodec needs no state: every message names its channel.
 type bitgetCodec struct{}
+
+// bitgetTrade is a trade of version 2, also of the HTTP interface, which alone names its symbol.
+type bitgetTrade struct {
+	ID     producers.Num `json:"tradeId"`
+	Symbol string        `json:"symbol"`
+	Time   producers.Num `json:"ts"`
+	Price  producers.Num `json:"price"`
+	Size   producers.Num `json:"size"`
+	Side   string        `json:"side"`
+}
+
+func (t *bitgetTrade) event() producers.Event {
+	return producers.Event{
+		Kind: producers.Trade, Symbol: t.Symbol, Channel: "trade", Time: producers.Unix(t.Time, time.Millisecond),
+		ID: t.ID, Price: t.Price, Size: t.Size, Side: producers.Side(strings.ToLower(t.Side)),
+	}
+}
+
+// bitgetTrade3 is one of version 3.
+type bitgetTrade3 struct {
+	ID    producers.Num `json:"i"`
+	Time  producers.Num `json:"T"`
+	Price producers.Num `json:"p"`
+	Size  producers.Num `json:"v"`
+	Side  string        `json:"S"`
+}
+
+func (t *bitgetTrade3) event() producers.Event {
+	return (&bitgetTrade{ID: t.ID, Time: t.Time, Price: t.Price, Size: t.Size, Side: t.Side}).event()
+}
 
 // bitgetTicker has the fields of both versions.
 type bitgetTicker struct {
@@ -155,6 +174,8 @@ func (t *bitgetTicker) event(symbol, channel string, at producers.Num) producers
 	return e
 }
 
+func (t *bitgetTicker) polled() producers.Event { return t.event(t.Symbol, "rest", t.Time) }
+
 func (bitgetCodec) Decode(f producers.Frame, out *producers.Out) error {
 	if string(f.Bytes) == "pong" {
 		return nil
@@ -170,8 +191,12 @@ func (bitgetCodec) Decode(f producers.Frame, out *producers.Out) error {
 	if err := parse(f.Bytes, &m); err != nil {
 		return err
 	}
-	symbol, snapshot := m.Arg.ID+m.Arg.Symbol, m.Action == "snapshot"
-	notSpot := !strings.EqualFold(m.Arg.Type, "spot")
+	symbol, notSpot := m.Arg.ID+m.Arg.Symbol, !strings.EqualFold(m.Arg.Type, "spot")
+	// like adds what the whole message tells of its trades.
+	like := func(e producers.Event) producers.Event {
+		e.Symbol, e.NotSpot, e.Snapshot = symbol, notSpot, m.Action == "snapshot"
+		return e
+	}
 	switch channel := m.Arg.Channel + m.Arg.Topic; {
 	case m.Event == "error":
 		out.Notice("%s", m.Message)
@@ -179,74 +204,24 @@ func (bitgetCodec) Decode(f producers.Frame, out *producers.Out) error {
 	case m.Arg.Type == "sp" || m.Arg.Type == "mc":
 		return producers.Retired("channel %q of version 1", channel)
 	case channel == "trade":
-		var trades []struct {
-			ID    producers.Num `json:"tradeId"`
-			Time  producers.Num `json:"ts"`
-			Price producers.Num `json:"price"`
-			Size  producers.Num `json:"size"`
-			Side  string        `json:"side"`
-		}
-		if err := parse(m.Data, &trades); err != nil {
-			return err
-		}
-		for _, t := range trades {
-			out.Add(producers.Event{
-				Kind: producers.Trade, Symbol: symbol, Channel: "trade", Time: producers.Unix(t.Time, time.Millisecond),
-				ID: t.ID, Price: t.Price, Size: t.Size, Side: producers.Side(t.Side), Snapshot: snapshot, NotSpot: notSpot,
-			})
-		}
+		return parseAll(m.Data, func(t *bitgetTrade) producers.Event { return like(t.event()) }, out)
 	case channel == "publicTrade":
-		var trades []struct {
-			ID    producers.Num `json:"i"`
-			Time  producers.Num `json:"T"`
-			Price producers.Num `json:"p"`
-			Size  producers.Num `json:"v"`
-			Side  string        `json:"S"`
-		}
-		if err := parse(m.Data, &trades); err != nil {
-			return err
-		}
-		for _, t := range trades {
-			out.Add(producers.Event{
-				Kind: producers.Trade, Symbol: symbol, Channel: "trade", Time: producers.Unix(t.Time, time.Millisecond),
-				ID: t.ID, Price: t.Price, Size: t.Size, Side: producers.Side(strings.ToLower(t.Side)), Snapshot: snapshot, NotSpot: notSpot,
-			})
-		}
+		return parseAll(m.Data, func(t *bitgetTrade3) producers.Event { return like(t.event()) }, out)
 	case channel == "ticker":
-		var tickers []bitgetTicker
-		if err := parse(m.Data, &tickers); err != nil {
-			return err
-		}
-		for i := range tickers {
-			at := tickers[i].Time
-			if at == "" {
-				at = m.Time
-			}
-			e := tickers[i].event(symbol, "ticker", at)
+		return parseAll(m.Data, func(t *bitgetTicker) producers.Event {
+			e := t.event(symbol, "ticker", cmp.Or(t.Time, m.Time))
 			e.NotSpot = notSpot
-			out.Add(e)
-		}
+			return e
+		}, out)
 	case strings.HasPrefix(channel, "candle"):
 		return bitgetCandles(symbol, strings.TrimPrefix(channel, "candle"), notSpot, m.Data, out)
 	case channel == "kline":
-		var candles []struct {
-			Start  producers.Num `json:"start"`
-			Open   producers.Num `json:"open"`
-			High   producers.Num `json:"high"`
-			Low    producers.Num `json:"low"`
-			Close  producers.Num `json:"close"`
-			Volume producers.Num `json:"volume"`
-		}
-		if err := parse(m.Data, &candles); err != nil {
-			return err
-		}
-		for _, c := range candles {
-			out.Add(producers.Event{
-				Kind: producers.Candle, Symbol: symbol, Channel: "candle", Interval: bitgetInterval(m.Arg.Interval), NotSpot: notSpot,
-				Time: producers.Unix(m.Time, time.Millisecond), Start: producers.Unix(c.Start, time.Millisecond),
-				OpenPrice: c.Open, High: c.High, Low: c.Low, ClosePrice: c.Close, Volume: c.Volume,
-			})
-		}
+		return parseAll(m.Data, func(c *candleObject) producers.Event {
+			return c.event(producers.Event{
+				Symbol: symbol, Channel: "candle", Interval: bitgetInterval(m.Arg.Interval), NotSpot: notSpot,
+				Time: producers.Unix(m.Time, time.Millisecond),
+			}, time.Millisecond)
+		}, out)
 	case channel == "books1":
 		return bitgetBest(symbol, notSpot, m.Data, out)
 	case strings.HasPrefix(channel, "books"), channel == "auction":
@@ -259,7 +234,7 @@ func (bitgetCodec) Decode(f producers.Frame, out *producers.Out) error {
 // bitgetBest reads the book of one level, which always comes whole: the best bid and ask. Version 3 has
 // shorter names.
 func bitgetBest(symbol string, notSpot bool, data []byte, out *producers.Out) error {
-	var books []struct {
+	type book struct {
 		Bids     [][]producers.Num `json:"bids"`
 		Asks     [][]producers.Num `json:"asks"`
 		Bids3    [][]producers.Num `json:"b"`
@@ -267,34 +242,33 @@ func bitgetBest(symbol string, notSpot bool, data []byte, out *producers.Out) er
 		Time     producers.Num     `json:"ts"`
 		Sequence producers.Num     `json:"seq"`
 	}
-	if err := parse(data, &books); err != nil {
-		return err
-	}
-	for _, b := range books {
-		out.Add(producers.Event{
+	return parseAll(data, func(b *book) producers.Event {
+		return producers.Event{
 			Kind: producers.Ticker, Symbol: symbol, Channel: "books1", Time: producers.Unix(b.Time, time.Millisecond), NotSpot: notSpot,
 			Bid: bestPrice(append(b.Bids, b.Bids3...)), Ask: bestPrice(append(b.Asks, b.Asks3...)), Sequence: b.Sequence,
-		})
-	}
-	return nil
+		}
+	}, out)
 }
 
-// bitgetCandles adds rows of start, open, high, low, close, volume in the base, and in others.
+// bitgetColumns are those of candles; the places behind have the volumes in other assets.
+var bitgetColumns = candleColumns{Start: 0, Open: 1, High: 2, Low: 3, Close: 4, Volume: 5, Unit: time.Millisecond}
+
 func bitgetCandles(symbol, interval string, notSpot bool, data []byte, out *producers.Out) error {
-	var rows [][]producers.Num
-	if err := parse(data, &rows); err != nil {
+	all, err := list[[]producers.Num](data)
+	if err != nil {
 		return err
 	}
-	for _, c := range rows {
-		if len(c) < 6 {
-			return producers.Unreadable("a candle of %d fields", len(c))
-		}
-		out.Add(producers.Event{
-			Kind: producers.Candle, Symbol: symbol, Channel: "candle", Interval: bitgetInterval(interval), NotSpot: notSpot,
-			Start: producers.Unix(c[0], time.Millisecond), OpenPrice: c[1], High: c[2], Low: c[3], ClosePrice: c[4], Volume: c[5],
-		})
+	e := producers.Event{Symbol: symbol, Channel: "candle", Interval: bitgetInterval(interval), NotSpot: notSpot}
+	return bitgetColumns.add(all, e, out)
+}
+
+// bitgetPast reads the candles of the HTTP interface.
+func bitgetPast(query url.Values, body []byte, out *producers.Out) error {
+	all, err := parseBitget[[]producers.Num](body)
+	if err != nil {
+		return err
 	}
-	return nil
+	return bitgetColumns.add(all, producers.Event{Channel: "candle", Interval: bitgetInterval(query.Get("granularity"))}, out)
 }
 
 // bitgetInterval spells an interval: 1m, 1H, 1Dutc of the feed, 1min, 1h, 1day of the HTTP interface.
@@ -304,56 +278,4 @@ func bitgetInterval(s string) string {
 		s = strings.TrimSuffix(s, long)
 	}
 	return s
-}
-
-func bitgetREST(target string, body []byte, out *producers.Out) error {
-	path, query := endpoint(target)
-	if !strings.Contains(path, "/v2/") {
-		return producers.Retired("answer of %s", path)
-	}
-	switch path[strings.LastIndexByte(path, '/')+1:] {
-	case "symbols":
-	case "tickers":
-		rows, err := parseBitget[bitgetTicker](body)
-		if err != nil {
-			return err
-		}
-		for i := range rows {
-			out.Add(rows[i].event(rows[i].Symbol, "rest", rows[i].Time))
-		}
-	case "fills", "fills-history":
-		rows, err := parseBitget[struct {
-			ID     producers.Num `json:"tradeId"`
-			Symbol string        `json:"symbol"`
-			Time   producers.Num `json:"ts"`
-			Price  producers.Num `json:"price"`
-			Size   producers.Num `json:"size"`
-			Side   string        `json:"side"`
-		}](body)
-		if err != nil {
-			return err
-		}
-		for _, t := range rows {
-			out.Add(producers.Event{
-				Kind: producers.Trade, Symbol: t.Symbol, Channel: "trade", Time: producers.Unix(t.Time, time.Millisecond),
-				ID: t.ID, Price: t.Price, Size: t.Size, Side: producers.Side(strings.ToLower(t.Side)),
-			})
-		}
-	case "candles", "history-candles":
-		var answer struct {
-			Code    string          `json:"code"`
-			Message string          `json:"msg"`
-			Data    json.RawMessage `json:"data"`
-		}
-		if err := parse(body, &answer); err != nil {
-			return err
-		}
-		if answer.Code != "00000" {
-			return producers.Unreadable("error %q: %s", answer.Code, answer.Message)
-		}
-		return bitgetCandles("", query.Get("granularity"), false, answer.Data, out)
-	default:
-		return unreadAnswer(path)
-	}
-	return nil
 }

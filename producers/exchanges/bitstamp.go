@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -24,7 +23,6 @@ func bitstamp() producers.Venue {
 			Stream: "wss://ws.bitstamp.net",
 			REST:   "https://www.bitstamp.net",
 		},
-		// Countries: unknown. https://www.bitstamp.net/terms-of-use/ would name them.
 		Evidence: producers.VenueEvidence{
 			Markets: producers.Recorded("cryptofeed/BITSTAMP.instruments.jsonl.gz"),
 			Trades:  producers.Recorded("cryptofeed/BITSTAMP.ws.1.0.jsonl.gz"),
@@ -40,21 +38,28 @@ func bitstamp() producers.Venue {
 		},
 		Silence:     60 * time.Second, // the server answers every heartbeat
 		Listing:     []string{"/api/v2/trading-pairs-info/"},
-		Instruments: bitstampInstruments,
+		Instruments: markets(list[bitstampMarket], (*bitstampMarket).instrument),
 		Split:       bitstampSplit,
 		Subscribe:   bitstampRequest("bts:subscribe"),
 		Unsubscribe: bitstampRequest("bts:unsubscribe"),
 		Heartbeat: producers.Heartbeat{
 			Every:   20 * time.Second,
-			Message: func() []byte { return []byte(`{"event":"bts:heartbeat"}`) },
+			Message: heartbeat(`{"event":"bts:heartbeat"}`),
 		},
 		NewCodec: func() producers.Codec { return bitstampCodec{} },
-		Tickers: func([]producers.Instrument) []producers.Query {
-			return []producers.Query{{Path: "/api/v2/ticker/"}} // all markets at once
+		Tickers:  one("/api/v2/ticker/"),
+		Polled:   5 * time.Second,
+		DecodeREST: func(target string, body []byte, out *producers.Out) error {
+			path, query := endpoint(target)
+			_, path, ok := strings.Cut(path, "api/v2/")
+			if !ok {
+				return producers.Retired("answer of %s", target)
+			}
+			// What follows the name of the endpoint is the market.
+			name, _, _ := strings.Cut(path, "/")
+			return bitstampEndpoints.answer(name, target, query, body, out)
 		},
-		Polled:     5 * time.Second,
-		DecodeREST: bitstampREST,
-		History:    bitstampHistory(),
+		History: bitstampHistory(),
 	}
 }
 
@@ -69,40 +74,29 @@ func bitstampHistory() *producers.History {
 
 const bitstampTrades = "live_trades_"
 
-func bitstampRequest(event string) func([]producers.Instrument) [][]byte {
+func bitstampRequest(event string) requester {
 	type channel struct {
 		Channel string `json:"channel"`
 	}
-	return func(markets []producers.Instrument) (messages [][]byte) {
-		for _, m := range markets {
-			messages = append(messages, message(struct {
-				Event string  `json:"event"`
-				Data  channel `json:"data"`
-			}{event, channel{bitstampTrades + m.Symbol}}))
-		}
-		return messages
-	}
+	return channelRequests(1, []string{bitstampTrades}, func(trades string, symbols []string) any {
+		return struct {
+			Event string  `json:"event"`
+			Data  channel `json:"data"`
+		}{event, channel{trades + symbols[0]}}
+	})
 }
 
-func bitstampInstruments(_ string, body []byte) ([]producers.Instrument, error) {
-	var pairs []struct {
-		Name    string `json:"name"`
-		Symbol  string `json:"url_symbol"`
-		Trading string `json:"trading"`
-	}
-	if err := parse(body, &pairs); err != nil {
-		return nil, err
-	}
-	var list []producers.Instrument
-	for _, p := range pairs {
-		base, quote, ok := strings.Cut(p.Name, "/")
-		// A dash marks a perpetual contract: BTC/USD-PERP.
-		if !ok || p.Trading != "Enabled" || strings.Contains(p.Name, "-") {
-			continue
-		}
-		list = append(list, producers.Instrument{Symbol: p.Symbol, Base: base, Quote: quote, Aliases: []string{p.Name}})
-	}
-	return list, nil
+type bitstampMarket struct {
+	Name    string `json:"name"`
+	Symbol  string `json:"url_symbol"`
+	Trading string `json:"trading"`
+}
+
+// instrument leaves out perpetual contracts, which a dash marks: BTC/USD-PERP.
+func (m *bitstampMarket) instrument() (producers.Instrument, bool) {
+	base, quote, ok := strings.Cut(m.Name, "/")
+	in := producers.Instrument{Symbol: m.Symbol, Base: base, Quote: quote, Aliases: []string{m.Name}}
+	return in, ok && m.Trading == "Enabled" && !strings.Contains(m.Name, "-")
 }
 
 func bitstampSplit(symbol string) (base, quote string, ok bool) {
@@ -175,77 +169,52 @@ func (bitstampCodec) Decode(f producers.Frame, out *producers.Out) error {
 	return nil
 }
 
-func bitstampREST(target string, body []byte, out *producers.Out) error {
-	path, query := endpoint(target)
-	_, path, ok := strings.Cut(path, "api/v2/")
-	if !ok {
-		return producers.Retired("answer of %s", target)
-	}
-	// What follows the name of the endpoint is the market.
-	name, _, _ := strings.Cut(path, "/")
-	switch name {
-	case "trading-pairs-info":
-	case "ticker":
-		var tickers []struct {
-			Pair   string        `json:"pair"` // only among all
-			Last   producers.Num `json:"last"`
-			Bid    producers.Num `json:"bid"`
-			Ask    producers.Num `json:"ask"`
-			Volume producers.Num `json:"volume"`
-			Time   producers.Num `json:"timestamp"`
-		}
-		if err := parseRows(body, &tickers); err != nil {
-			return err
-		}
-		for _, t := range tickers {
-			out.Add(producers.Event{
-				Kind: producers.Ticker, Symbol: t.Pair, Channel: "rest", Time: producers.Unix(t.Time, time.Second),
-				Last: t.Last, Bid: t.Bid, Ask: t.Ask, VolumeBase: t.Volume,
-			})
-		}
-	case "transactions":
-		var trades []struct {
-			ID     producers.Num `json:"tid"`
-			Price  producers.Num `json:"price"`
-			Amount producers.Num `json:"amount"`
-			Kind   producers.Num `json:"type"`
-			Time   producers.Num `json:"date"`
-		}
-		if err := parse(body, &trades); err != nil {
-			return err
-		}
-		for _, t := range trades {
-			out.Add(producers.Event{
-				Kind: producers.Trade, Channel: "trades", Time: producers.Unix(t.Time, time.Second),
-				ID: t.ID, Price: t.Price, Size: t.Amount, Side: bitstampSide(t.Kind),
-			})
-		}
-	case "ohlc":
+var bitstampEndpoints = endpoints{
+	"trading-pairs-info": nil,
+	"ticker":             rows(listOrOne[bitstampTicker], (*bitstampTicker).event),
+	"transactions":       rows(list[bitstampTransaction], (*bitstampTransaction).event),
+	"ohlc": func(query url.Values, body []byte, out *producers.Out) error {
 		var answer struct {
 			Data struct {
-				Candles []struct {
-					Start  producers.Num `json:"timestamp"`
-					Open   producers.Num `json:"open"`
-					High   producers.Num `json:"high"`
-					Low    producers.Num `json:"low"`
-					Close  producers.Num `json:"close"`
-					Volume producers.Num `json:"volume"`
-				} `json:"ohlc"`
+				Candles []candleObject `json:"ohlc"`
 			} `json:"data"`
 		}
 		if err := parse(body, &answer); err != nil {
 			return err
 		}
-		seconds, _ := strconv.Atoi(query.Get("step"))
-		for _, c := range answer.Data.Candles {
-			out.Add(producers.Event{
-				Kind: producers.Candle, Channel: "rest",
-				Start: producers.Unix(c.Start, time.Second), Interval: producers.Interval(time.Duration(seconds) * time.Second),
-				OpenPrice: c.Open, High: c.High, Low: c.Low, ClosePrice: c.Close, Volume: c.Volume,
-			})
-		}
-	default:
-		return unreadAnswer(target)
+		e := producers.Event{Channel: "rest", Interval: seconds(query.Get("step"))}
+		addAll(answer.Data.Candles, func(c *candleObject) producers.Event { return c.event(e, time.Second) }, out)
+		return nil
+	},
+}
+
+type bitstampTicker struct {
+	Pair   string        `json:"pair"` // only among all
+	Last   producers.Num `json:"last"`
+	Bid    producers.Num `json:"bid"`
+	Ask    producers.Num `json:"ask"`
+	Volume producers.Num `json:"volume"`
+	Time   producers.Num `json:"timestamp"`
+}
+
+func (t *bitstampTicker) event() producers.Event {
+	return producers.Event{
+		Kind: producers.Ticker, Symbol: t.Pair, Channel: "rest", Time: producers.Unix(t.Time, time.Second),
+		Last: t.Last, Bid: t.Bid, Ask: t.Ask, VolumeBase: t.Volume,
 	}
-	return nil
+}
+
+type bitstampTransaction struct {
+	ID     producers.Num `json:"tid"`
+	Price  producers.Num `json:"price"`
+	Amount producers.Num `json:"amount"`
+	Kind   producers.Num `json:"type"`
+	Time   producers.Num `json:"date"`
+}
+
+func (t *bitstampTransaction) event() producers.Event {
+	return producers.Event{
+		Kind: producers.Trade, Channel: "trades", Time: producers.Unix(t.Time, time.Second),
+		ID: t.ID, Price: t.Price, Size: t.Amount, Side: bitstampSide(t.Kind),
+	}
 }

@@ -24,19 +24,14 @@ func bybit() producers.Venue {
 			Stream: "wss://stream.bybit.com/v5/public/spot",
 			REST:   "https://api.bybit.com",
 		},
-		Countries: producers.Countries{
-			// The page of 2026-09-01. It names Dubai and parts of Ukraine too, and persons in Seychelles that are not international
-			// business companies.
-			Refused: []string{"CA", "CN", "CU", "HK", "IR", "KP", "SD", "SG", "SY", "US", "UZ"},
-			Terms:   "https://www.bybit.com/en/help-center/article/Service-Restricted-Countries",
-			Quoted:  quotedBy(eligibility), Read: "2026-11-23",
-		},
+		Countries: countriesOf["bybit"],
 		Evidence: producers.VenueEvidence{
 			Markets: producers.Documented("https://bybit-exchange.github.io/docs/v5/market/instrument"),
 			Trades:  producers.Recorded("tardis-node/bybit-spot.jsonl"),
 			Tickers: producers.Documented("https://bybit-exchange.github.io/docs/v5/websocket/public/ticker"),
 			Polled:  producers.Documented("https://bybit-exchange.github.io/docs/v5/market/tickers"),
-			Candles: producers.Documented("https://bybit-exchange.github.io/docs/v5/market/kline"),
+			Candles: producers.Documented("https://bybit-exchange.github.io/docs/v5/market/kline").And(
+				hummingbotCandles("bybit"), gocryptotrader("bybit/bybit_types.go")),
 		},
 		Limits: producers.Limits{
 			Connects: 500, ConnectsPer: 5 * time.Minute,
@@ -46,16 +41,15 @@ func bybit() producers.Venue {
 		},
 		Silence:     60 * time.Second,
 		Listing:     []string{"/v5/market/instruments-info?category=spot&limit=1000"},
-		Instruments: bybitInstruments,
+		Instruments: markets(bybitList[bybitMarket], (*bybitMarket).instrument),
 		Subscribe:   bybitRequest("subscribe"),
 		Unsubscribe: bybitRequest("unsubscribe"),
-		Heartbeat:   producers.Heartbeat{Every: 20 * time.Second, Message: func() []byte { return []byte(`{"op":"ping"}`) }},
-		NewCodec:    func() producers.Codec { return &bybitCodec{best: map[string]*bybitBest{}} },
-		Tickers: func([]producers.Instrument) []producers.Query {
-			return []producers.Query{{Path: "/v5/market/tickers?category=spot"}}
-		},
-		DecodeREST: bybitREST,
-		History:    bybitHistory(),
+		Heartbeat:   producers.Heartbeat{Every: 20 * time.Second, Message: heartbeat(`{"op":"ping"}`)},
+		NewCodec:    func() producers.Codec { return bybitCodec{} },
+		NewRecorded: func() producers.Codec { return &bybitRecorded{best: map[string]*bybitBest{}} },
+		Tickers:     one("/v5/market/tickers?category=spot"),
+		DecodeREST:  bybitREST,
+		History:     bybitHistory(),
 	}
 }
 
@@ -69,25 +63,15 @@ func bybitHistory() *producers.History {
 	}}
 }
 
-// bybitBatch is how many topics a request may name.
-const bybitBatch = 10
-
-func bybitRequest(op string) func([]producers.Instrument) [][]byte {
-	return func(markets []producers.Instrument) (messages [][]byte) {
-		var topics []string
-		for _, m := range markets {
-			topics = append(topics, "publicTrade."+m.Symbol, "tickers."+m.Symbol)
-		}
-		for len(topics) > 0 {
-			n := min(bybitBatch, len(topics))
-			messages = append(messages, message(struct {
+// bybitRequest names at most ten topics, which is the limit.
+func bybitRequest(op string) requester {
+	return requests(10, func(symbol string) []string { return []string{"publicTrade." + symbol, "tickers." + symbol} },
+		func(topics []string, _ int) any {
+			return struct {
 				Op   string   `json:"op"`
 				Args []string `json:"args"`
-			}{op, topics[:n]}))
-			topics = topics[n:]
-		}
-		return messages
-	}
+			}{op, topics}
+		})
 }
 
 // bybitAnswer is the envelope of the HTTP interface; a code other than 0 is an error, also with
@@ -114,78 +98,24 @@ func parseBybit[T any](body []byte) (bybitAnswer[T], error) {
 	return answer, nil
 }
 
-func bybitInstruments(_ string, body []byte) ([]producers.Instrument, error) {
-	answer, err := parseBybit[struct {
-		Symbol string `json:"symbol"`
-		Base   string `json:"baseCoin"`
-		Quote  string `json:"quoteCoin"`
-		Status string `json:"status"`
-	}](body)
-	if err != nil {
-		return nil, err
-	}
-	var list []producers.Instrument
-	for _, s := range answer.Result.List {
-		if s.Status == "Trading" {
-			list = append(list, producers.Instrument{Symbol: s.Symbol, Base: s.Base, Quote: s.Quote})
-		}
-	}
-	return list, nil
+func bybitList[T any](body []byte) ([]T, error) {
+	answer, err := parseBybit[T](body)
+	return answer.Result.List, err
 }
 
-// bybitCodec knows the best bid and ask of each market whose book of one level it was told: a message
-// may hold only the side that changed.
-type bybitCodec struct{ best map[string]*bybitBest }
-
-type bybitBest struct{ bid, ask producers.Num }
-
-// bybitLevel is price and size; a size of zero takes the level away.
-type bybitLevel [2]producers.Num
-
-func (n bybitLevel) gone() bool { return strings.Trim(string(n[1]), "0.") == "" }
-
-// bybitSide is the best price of a side after its changes; "" if the side is empty.
-func bybitSide(price producers.Num, changes []bybitLevel) producers.Num {
-	for _, level := range changes {
-		switch {
-		case !level.gone():
-			price = level[0]
-		case level[0] == price:
-			price = ""
-		}
-	}
-	return price
+type bybitMarket struct {
+	Symbol string `json:"symbol"`
+	Base   string `json:"baseCoin"`
+	Quote  string `json:"quoteCoin"`
+	Status string `json:"status"`
 }
 
-// book reads the book of one level: the best bid and ask. Deeper books are left out.
-func (c *bybitCodec) book(snapshot bool, at producers.Num, data []byte, out *producers.Out) error {
-	var b struct {
-		Symbol   string        `json:"s"`
-		Bids     []bybitLevel  `json:"b"`
-		Asks     []bybitLevel  `json:"a"`
-		Sequence producers.Num `json:"seq"`
-	}
-	if err := parse(data, &b); err != nil {
-		return err
-	}
-	best := c.best[b.Symbol]
-	switch {
-	case snapshot && (best != nil || len(c.best) < bybitMemory):
-		best = &bybitBest{}
-		c.best[b.Symbol] = best
-	case best == nil: // a change of what was never told
-		return nil
-	}
-	best.bid, best.ask = bybitSide(best.bid, b.Bids), bybitSide(best.ask, b.Asks)
-	out.Add(producers.Event{
-		Kind: producers.Ticker, Symbol: b.Symbol, Channel: "orderbook.1", Time: producers.Unix(at, time.Millisecond),
-		Bid: best.bid, Ask: best.ask, Sequence: b.Sequence,
-	})
-	return nil
+func (m *bybitMarket) instrument() (producers.Instrument, bool) {
+	return producers.Instrument{Symbol: m.Symbol, Base: m.Base, Quote: m.Quote}, m.Status == "Trading"
 }
 
-// bybitMemory bounds the markets whose best prices a connection remembers; the venue has some 700.
-const bybitMemory = 4096
+// bybitCodec needs no state: every message names its market.
+type bybitCodec struct{}
 
 // bybitTrade is a public trade; "S" is the taker's side.
 type bybitTrade struct {
@@ -196,6 +126,13 @@ type bybitTrade struct {
 	Side   string          `json:"S"`
 	Symbol string          `json:"s"`
 	Block  json.RawMessage `json:"BT"`
+}
+
+func (t *bybitTrade) event() producers.Event {
+	return producers.Event{
+		Kind: producers.Trade, Symbol: t.Symbol, Channel: "publicTrade", Time: producers.Unix(t.Time, time.Millisecond),
+		ID: t.ID, Price: t.Price, Size: t.Size, Side: producers.Side(strings.ToLower(t.Side)),
+	}
 }
 
 // bybitTicker is a ticker of the feed or of the HTTP interface; only the latter has the quote.
@@ -216,7 +153,7 @@ func (t *bybitTicker) event(channel string, at producers.Num) producers.Event {
 	}
 }
 
-func (c *bybitCodec) Decode(f producers.Frame, out *producers.Out) error {
+func (bybitCodec) Decode(f producers.Frame, out *producers.Out) error {
 	var m struct {
 		Topic   string          `json:"topic"`
 		Type    string          `json:"type"`
@@ -235,17 +172,11 @@ func (c *bybitCodec) Decode(f producers.Frame, out *producers.Out) error {
 	case m.Params != nil:
 		return producers.Retired("topic %q of version 3 or before", m.Topic)
 	case channel == "publicTrade":
-		var trades []bybitTrade
-		if err := parse(m.Data, &trades); err != nil {
-			return err
-		}
-		for _, t := range trades {
-			out.Add(producers.Event{
-				Kind: producers.Trade, Symbol: t.Symbol, Channel: "publicTrade", Time: producers.Unix(t.Time, time.Millisecond),
-				ID: t.ID, Price: t.Price, Size: t.Size, Side: producers.Side(strings.ToLower(t.Side)),
-				NotSpot: t.Symbol != symbol, // options are subscribed to by their base
-			})
-		}
+		return parseAll(m.Data, func(t *bybitTrade) producers.Event {
+			e := t.event()
+			e.NotSpot = t.Symbol != symbol // options are subscribed to by their base
+			return e
+		}, out)
 	case channel == "tickers" && strings.HasSuffix(symbol, "_NAV"): // what a leveraged token is worth by its assets
 	case channel == "tickers":
 		var t bybitTicker
@@ -256,10 +187,6 @@ func (c *bybitCodec) Decode(f producers.Frame, out *producers.Out) error {
 		// A spot ticker is always whole, and has no mark price.
 		e.NotSpot = t.Mark != "" || m.Type == "delta"
 		out.Add(e)
-	case channel == "kline":
-		return decodeBybitKlines(symbol, m.Time, m.Data, out)
-	case channel == "orderbook" && strings.HasPrefix(symbol, "1."):
-		return c.book(m.Type == "snapshot", m.Time, m.Data, out)
 	case channel == "orderbook", channel == "allLiquidation", channel == "liquidation", channel == "priceLimit",
 		channel == "insurance", channel == "adlAlert", channel == "system":
 	case channel == "trade", channel == "instrument_info", channel == "orderBookL2_25", channel == "orderBook_200", channel == "klineV2", channel == "candle":
@@ -270,35 +197,6 @@ func (c *bybitCodec) Decode(f producers.Frame, out *producers.Out) error {
 		}
 	default:
 		return producers.Unreadable("message of topic %q", m.Topic)
-	}
-	return nil
-}
-
-func decodeBybitKlines(topic string, at producers.Num, data []byte, out *producers.Out) error {
-	interval, symbol, _ := strings.Cut(topic, ".")
-	var rows []struct {
-		Start    producers.Num `json:"start"`
-		Interval string        `json:"interval"`
-		Open     producers.Num `json:"open"`
-		Close    producers.Num `json:"close"`
-		High     producers.Num `json:"high"`
-		Low      producers.Num `json:"low"`
-		Volume   producers.Num `json:"volume"`
-		Confirm  bool          `json:"confirm"`
-	}
-	if err := parse(data, &rows); err != nil {
-		return err
-	}
-	for _, c := range rows {
-		state := producers.Open
-		if c.Confirm {
-			state = producers.Closed
-		}
-		out.Add(producers.Event{
-			Kind: producers.Candle, Symbol: symbol, Channel: "kline", Time: producers.Unix(at, time.Millisecond), State: state,
-			Start: producers.Unix(c.Start, time.Millisecond), Interval: bybitInterval(interval),
-			OpenPrice: c.Open, High: c.High, Low: c.Low, ClosePrice: c.Close, Volume: c.Volume,
-		})
 	}
 	return nil
 }
@@ -334,39 +232,30 @@ func bybitREST(target string, body []byte, out *producers.Out) error {
 			out.Add(t.event("rest", answer.Time))
 		}
 	case "recent-trade":
-		answer, err := parseBybit[struct {
-			ID     producers.Num `json:"execId"`
-			Symbol string        `json:"symbol"`
-			Price  producers.Num `json:"price"`
-			Size   producers.Num `json:"size"`
-			Side   string        `json:"side"`
-			Time   producers.Num `json:"time"`
-		}](body)
-		if err != nil {
-			return err
-		}
-		for _, t := range answer.Result.List {
-			out.Add(producers.Event{
-				Kind: producers.Trade, Symbol: t.Symbol, Channel: "publicTrade", Time: producers.Unix(t.Time, time.Millisecond),
-				ID: t.ID, Price: t.Price, Size: t.Size, Side: producers.Side(strings.ToLower(t.Side)),
-			})
-		}
+		return rows(bybitList[bybitRecent], (*bybitRecent).event)(query, body, out)
 	case "kline":
 		answer, err := parseBybit[[]producers.Num](body) // start, open, high, low, close, volume, turnover
 		if err != nil {
 			return err
 		}
-		for _, c := range answer.Result.List {
-			if len(c) < 6 {
-				return producers.Unreadable("a kline of %d fields", len(c))
-			}
-			out.Add(producers.Event{
-				Kind: producers.Candle, Symbol: answer.Result.Symbol, Channel: "rest", Interval: bybitInterval(query.Get("interval")),
-				Start: producers.Unix(c[0], time.Millisecond), OpenPrice: c[1], High: c[2], Low: c[3], ClosePrice: c[4], Volume: c[5],
-			})
-		}
+		return candleColumns{Start: 0, Open: 1, High: 2, Low: 3, Close: 4, Volume: 5, Unit: time.Millisecond}.add(answer.Result.List,
+			producers.Event{Symbol: answer.Result.Symbol, Channel: "rest", Interval: bybitInterval(query.Get("interval"))}, out)
 	default:
 		return unreadAnswer(path)
 	}
 	return nil
+}
+
+// bybitRecent is a trade of the HTTP interface.
+type bybitRecent struct {
+	ID     producers.Num `json:"execId"`
+	Symbol string        `json:"symbol"`
+	Price  producers.Num `json:"price"`
+	Size   producers.Num `json:"size"`
+	Side   string        `json:"side"`
+	Time   producers.Num `json:"time"`
+}
+
+func (t *bybitRecent) event() producers.Event {
+	return (&bybitTrade{ID: t.ID, Time: t.Time, Price: t.Price, Size: t.Size, Side: t.Side, Symbol: t.Symbol}).event()
 }

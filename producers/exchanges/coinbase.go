@@ -3,14 +3,13 @@ package exchanges
 import (
 	"fmt"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/marketlog/marketlog/producers"
 )
 
-// coinbase is Coinbase Exchange; its codec also reads Advanced Trade, the same market's other feed.
+// coinbase is Coinbase Exchange; recordings may be of Advanced Trade, the same market's other feed.
 //
 //	feed      https://docs.cdp.coinbase.com/exchange/websocket-feed/channels
 //	advanced  https://docs.cdp.coinbase.com/coinbase-app/advanced-trade-apis/websocket/websocket-channels
@@ -23,13 +22,13 @@ func coinbase() producers.Venue {
 			Stream: "wss://ws-feed.exchange.coinbase.com",
 			REST:   "https://api.exchange.coinbase.com",
 		},
-		// Countries: unknown. https://www.coinbase.com/legal/user_agreement would name them.
 		Evidence: producers.VenueEvidence{
 			Markets: producers.Recorded("cryptofeed/COINBASE.instruments.jsonl.gz"),
 			Trades:  producers.Recorded("cryptofeed/COINBASE.ws.28.0.jsonl.gz"),
 			Tickers: producers.Recorded("cryptofeed/COINBASE.ws.28.0.jsonl.gz"),
 			Polled:  producers.Recorded("cryptoexchange/gdax-ticker-btcusd.json"),
-			Candles: producers.Documented("https://docs.cdp.coinbase.com/api-reference/exchange-api/rest-api/products/get-product-candles"),
+			Candles: producers.Documented("https://docs.cdp.coinbase.com/api-reference/exchange-api/rest-api/products/get-product-candles").And(
+				ccxt("coinbaseexchange.ts")),
 		},
 		Limits: producers.Limits{
 			Connects: 8, ConnectsPer: time.Second,
@@ -39,19 +38,21 @@ func coinbase() producers.Venue {
 		},
 		Silence:     30 * time.Second,
 		Listing:     []string{"/products"},
-		Instruments: coinbaseInstruments,
+		Instruments: markets(list[coinbaseMarket], (*coinbaseMarket).instrument),
 		Subscribe:   coinbaseRequest("subscribe"),
 		Unsubscribe: coinbaseRequest("unsubscribe"),
 		NewCodec:    func() producers.Codec { return coinbaseCodec{} },
-		Tickers: func(markets []producers.Instrument) []producers.Query {
-			var queries []producers.Query
-			for _, m := range markets {
-				queries = append(queries, producers.Query{Path: "/products/" + m.Symbol + "/ticker", Symbol: m.Symbol})
-			}
-			return queries
-		},
-		DecodeREST: coinbaseREST,
-		History:    coinbaseHistory(),
+		NewRecorded: func() producers.Codec { return coinbaseRecorded{} },
+		Tickers:     each(func(symbol string) string { return "/products/" + symbol + "/ticker" }),
+		DecodeREST: endpoints{
+			"products": nil,
+			"ticker":   coinbaseTicker,
+			"trades":   rows(list[coinbaseTrade], func(t *coinbaseTrade) producers.Event { return t.event("matches") }),
+			"candles": candleRows(list[[]producers.Num],
+				candleColumns{Start: 0, Low: 1, High: 2, Open: 3, Close: 4, Volume: 5, Unit: time.Second},
+				func(q url.Values) string { return seconds(q.Get("granularity")) }),
+		}.read,
+		History: coinbaseHistory(),
 	}
 }
 
@@ -74,24 +75,16 @@ func coinbaseRequest(kind string) func([]producers.Instrument) [][]byte {
 	}
 }
 
-func coinbaseInstruments(_ string, body []byte) ([]producers.Instrument, error) {
-	var products []struct {
-		ID       string `json:"id"`
-		Base     string `json:"base_currency"`
-		Quote    string `json:"quote_currency"`
-		Status   string `json:"status"`
-		Disabled bool   `json:"trading_disabled"`
-	}
-	if err := parse(body, &products); err != nil {
-		return nil, err
-	}
-	var list []producers.Instrument
-	for _, p := range products {
-		if p.Status == "online" && !p.Disabled {
-			list = append(list, producers.Instrument{Symbol: p.ID, Base: p.Base, Quote: p.Quote})
-		}
-	}
-	return list, nil
+type coinbaseMarket struct {
+	ID       string `json:"id"`
+	Base     string `json:"base_currency"`
+	Quote    string `json:"quote_currency"`
+	Status   string `json:"status"`
+	Disabled bool   `json:"trading_disabled"`
+}
+
+func (m *coinbaseMarket) instrument() (producers.Instrument, bool) {
+	return producers.Instrument{Symbol: m.ID, Base: m.Base, Quote: m.Quote}, m.Status == "online" && !m.Disabled
 }
 
 // coinbaseCodec needs no state: every message names its product.
@@ -119,7 +112,6 @@ func (t *coinbaseTrade) event(channel string) producers.Event {
 func (coinbaseCodec) Decode(f producers.Frame, out *producers.Out) error {
 	var m struct {
 		Type     string        `json:"type"`
-		Channel  string        `json:"channel"` // Advanced Trade
 		Sequence producers.Num `json:"sequence"`
 		Bid      producers.Num `json:"best_bid"`
 		Ask      producers.Num `json:"best_ask"`
@@ -130,9 +122,6 @@ func (coinbaseCodec) Decode(f producers.Frame, out *producers.Out) error {
 	}
 	if err := parse(f.Bytes, &m); err != nil {
 		return err
-	}
-	if m.Type == "" && m.Channel != "" {
-		return decodeAdvanced(f.Bytes, out)
 	}
 	switch m.Type {
 	case "match", "last_match":
@@ -158,110 +147,20 @@ func (coinbaseCodec) Decode(f producers.Frame, out *producers.Out) error {
 	return nil
 }
 
-func decodeAdvanced(b []byte, out *producers.Out) error {
-	var m struct {
-		Channel  string        `json:"channel"`
-		Time     string        `json:"timestamp"`
-		Sequence producers.Num `json:"sequence_num"`
-		Events   []struct {
-			Type    string          `json:"type"`
-			Trades  []coinbaseTrade `json:"trades"`
-			Tickers []struct {
-				Product string        `json:"product_id"`
-				Price   producers.Num `json:"price"`
-				Bid     producers.Num `json:"best_bid"`
-				Ask     producers.Num `json:"best_ask"`
-				Volume  producers.Num `json:"volume_24_h"`
-			} `json:"tickers"`
-			Candles []struct {
-				Product string        `json:"product_id"`
-				Start   producers.Num `json:"start"`
-				Open    producers.Num `json:"open"`
-				High    producers.Num `json:"high"`
-				Low     producers.Num `json:"low"`
-				Close   producers.Num `json:"close"`
-				Volume  producers.Num `json:"volume"`
-			} `json:"candles"`
-		} `json:"events"`
+func coinbaseTicker(_ url.Values, body []byte, out *producers.Out) error {
+	var t struct {
+		Price  producers.Num `json:"price"`
+		Bid    producers.Num `json:"bid"`
+		Ask    producers.Num `json:"ask"`
+		Volume producers.Num `json:"volume"`
+		Time   string        `json:"time"`
 	}
-	if err := parse(b, &m); err != nil {
+	if err := parse(body, &t); err != nil {
 		return err
 	}
-	out.Count("", m.Sequence)
-	for _, group := range m.Events {
-		snapshot := group.Type == "snapshot"
-		switch m.Channel {
-		case "market_trades":
-			for _, t := range group.Trades {
-				e := t.event("market_trades")
-				e.Snapshot = snapshot
-				out.Add(e)
-			}
-		case "ticker", "ticker_batch":
-			for _, t := range group.Tickers {
-				out.Add(producers.Event{
-					Kind: producers.Ticker, Symbol: t.Product, Channel: m.Channel, Time: producers.RFC3339(m.Time),
-					Last: t.Price, Bid: t.Bid, Ask: t.Ask, VolumeBase: t.Volume, Snapshot: snapshot,
-				})
-			}
-		case "candles":
-			for _, c := range group.Candles {
-				out.Add(producers.Event{
-					Kind: producers.Candle, Symbol: c.Product, Channel: m.Channel, Time: producers.RFC3339(m.Time),
-					Start: producers.Unix(c.Start, time.Second), Interval: "5m", Snapshot: snapshot,
-					OpenPrice: c.Open, High: c.High, Low: c.Low, ClosePrice: c.Close, Volume: c.Volume,
-				})
-			}
-		case "subscriptions", "heartbeats", "status", "l2_data", "level2", "user", "futures_balance_summary":
-		default:
-			return producers.Unreadable("message of channel %q", m.Channel)
-		}
-	}
-	return nil
-}
-
-func coinbaseREST(target string, body []byte, out *producers.Out) error {
-	path, query := endpoint(target)
-	switch path[strings.LastIndexByte(path, '/')+1:] {
-	case "products":
-	case "ticker":
-		var t struct {
-			Price  producers.Num `json:"price"`
-			Bid    producers.Num `json:"bid"`
-			Ask    producers.Num `json:"ask"`
-			Volume producers.Num `json:"volume"`
-			Time   string        `json:"time"`
-		}
-		if err := parse(body, &t); err != nil {
-			return err
-		}
-		out.Add(producers.Event{
-			Kind: producers.Ticker, Channel: "rest", Time: producers.RFC3339(t.Time),
-			Last: t.Price, Bid: t.Bid, Ask: t.Ask, VolumeBase: t.Volume,
-		})
-	case "trades":
-		var trades []coinbaseTrade
-		if err := parse(body, &trades); err != nil {
-			return err
-		}
-		for _, t := range trades {
-			out.Add(t.event("matches"))
-		}
-	case "candles":
-		var rows [][6]producers.Num // start, low, high, open, close, volume
-		if err := parse(body, &rows); err != nil {
-			return err
-		}
-		seconds, _ := strconv.Atoi(query.Get("granularity"))
-		for _, c := range rows {
-			out.Add(producers.Event{
-				Kind: producers.Candle, Channel: "rest",
-				Start: producers.Unix(c[0], time.Second), Interval: producers.Interval(time.Duration(seconds) * time.Second),
-				Low: c[1], High: c[2], OpenPrice: c[3], ClosePrice: c[4], Volume: c[5],
-			})
-		}
-	default:
-		return unreadAnswer(path)
-	}
+	out.Add(producers.Event{
+		Kind: producers.Ticker, Channel: "rest", Time: producers.RFC3339(t.Time),
+		Last: t.Price, Bid: t.Bid, Ask: t.Ask, VolumeBase: t.Volume,
+	})
 	return nil
 }

@@ -1,6 +1,7 @@
 package exchanges
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -24,7 +25,6 @@ func cryptocom() producers.Venue {
 			Stream: "wss://stream.crypto.com/exchange/v1/market",
 			REST:   "https://api.crypto.com/exchange/v1",
 		},
-		// Countries: unknown. https://help.crypto.com/en/articles/6320975-spot-trading-geo-restrictions would name them.
 		Evidence: producers.VenueEvidence{
 			Markets: producers.Documented("https://exchange-docs.crypto.com/exchange/v1/rest-ws/index.html"),
 			Trades:  producers.Recorded("tardis-node/crypto-com.jsonl"),
@@ -39,66 +39,51 @@ func cryptocom() producers.Venue {
 		},
 		Silence:     90 * time.Second,
 		Listing:     []string{"/public/get-instruments"},
-		Instruments: cryptocomInstruments,
+		Instruments: markets(cryptocomMarkets, (*cryptocomMarket).instrument),
 		Subscribe:   cryptocomRequest("subscribe"),
 		Unsubscribe: cryptocomRequest("unsubscribe"),
 		NewCodec:    func() producers.Codec { return cryptocomCodec{} },
-		Tickers: func([]producers.Instrument) []producers.Query {
-			return []producers.Query{{Path: "/public/get-tickers"}}
-		},
-		DecodeREST: cryptocomREST,
+		Tickers:     one("/public/get-tickers"),
+		DecodeREST:  cryptocomREST,
 	}
 }
 
-// cryptocomBatch is how many channels one message names.
-const cryptocomBatch = 100
-
-func cryptocomRequest(method string) func([]producers.Instrument) [][]byte {
-	return func(markets []producers.Instrument) (messages [][]byte) {
-		var channels []string
-		for _, m := range markets {
-			channels = append(channels, "trade."+m.Symbol, "ticker."+m.Symbol)
-		}
-		for id := 1; len(channels) > 0; id++ {
-			n := min(cryptocomBatch, len(channels))
-			var request struct {
+// cryptocomRequest names at most 100 channels.
+func cryptocomRequest(method string) requester {
+	type params struct {
+		Channels []string `json:"channels"`
+	}
+	return requests(100, func(symbol string) []string { return []string{"trade." + symbol, "ticker." + symbol} },
+		func(channels []string, n int) any {
+			return struct {
 				ID     int    `json:"id"`
 				Method string `json:"method"`
-				Params struct {
-					Channels []string `json:"channels"`
-				} `json:"params"`
-			}
-			request.ID, request.Method, request.Params.Channels = id, method, channels[:n]
-			messages = append(messages, message(request))
-			channels = channels[n:]
-		}
-		return messages
-	}
+				Params params `json:"params"`
+			}{n + 1, method, params{channels}}
+		})
 }
 
-func cryptocomInstruments(_ string, body []byte) ([]producers.Instrument, error) {
+type cryptocomMarket struct {
+	Symbol   string `json:"symbol"`
+	Type     string `json:"inst_type"`
+	Base     string `json:"base_ccy"`
+	Quote    string `json:"quote_ccy"`
+	Tradable bool   `json:"tradable"`
+}
+
+func cryptocomMarkets(body []byte) ([]cryptocomMarket, error) {
 	var answer struct {
 		Code   int `json:"code"`
 		Result struct {
-			Data []struct {
-				Symbol   string `json:"symbol"`
-				Type     string `json:"inst_type"`
-				Base     string `json:"base_ccy"`
-				Quote    string `json:"quote_ccy"`
-				Tradable bool   `json:"tradable"`
-			} `json:"data"`
+			Data []cryptocomMarket `json:"data"`
 		} `json:"result"`
 	}
-	if err := parse(body, &answer); err != nil {
-		return nil, err
-	}
-	var list []producers.Instrument
-	for _, s := range answer.Result.Data {
-		if s.Type == "CCY_PAIR" && s.Tradable {
-			list = append(list, producers.Instrument{Symbol: s.Symbol, Base: s.Base, Quote: s.Quote})
-		}
-	}
-	return list, nil
+	err := parse(body, &answer)
+	return answer.Result.Data, err
+}
+
+func (m *cryptocomMarket) instrument() (producers.Instrument, bool) {
+	return producers.Instrument{Symbol: m.Symbol, Base: m.Base, Quote: m.Quote}, m.Type == "CCY_PAIR" && m.Tradable
 }
 
 // cryptocomCodec needs no state: every result names its channel.
@@ -155,12 +140,12 @@ func (r *cryptocomResult) decode(snapshot bool, out *producers.Out) error {
 		}
 		for _, t := range slices.Backward(trades) {
 			out.Add(producers.Event{
-				Kind: producers.Trade, Symbol: r.symbol(t.Instrument), Channel: "trade", Time: producers.Unix(t.Time, time.Millisecond),
+				Kind: producers.Trade, Symbol: cmp.Or(r.Instrument, t.Instrument), Channel: "trade", Time: producers.Unix(t.Time, time.Millisecond),
 				ID: t.ID, Price: t.Price, Size: t.Size, Side: producers.Side(strings.ToLower(t.Side)), Snapshot: snapshot,
 			})
 		}
 	case "ticker":
-		var tickers []struct {
+		type ticker struct {
 			Instrument string        `json:"i"`
 			Last       producers.Num `json:"a"`
 			Bid        producers.Num `json:"b"`
@@ -168,21 +153,14 @@ func (r *cryptocomResult) decode(snapshot bool, out *producers.Out) error {
 			Volume     producers.Num `json:"v"`
 			Time       producers.Num `json:"t"`
 		}
-		if err := parse(r.Data, &tickers); err != nil {
-			return err
-		}
-		for _, t := range tickers {
-			symbol := t.Instrument
-			if symbol == "" {
-				symbol = r.Instrument
-			}
-			out.Add(producers.Event{
-				Kind: producers.Ticker, Symbol: symbol, Channel: "ticker", Time: producers.Unix(t.Time, time.Millisecond),
+		return parseAll(r.Data, func(t *ticker) producers.Event {
+			return producers.Event{
+				Kind: producers.Ticker, Symbol: cmp.Or(t.Instrument, r.Instrument), Channel: "ticker", Time: producers.Unix(t.Time, time.Millisecond),
 				Last: t.Last, Bid: t.Bid, Ask: t.Ask, VolumeBase: t.Volume,
-			})
-		}
+			}
+		}, out)
 	case "candlestick":
-		var candles []struct {
+		type candle struct {
 			Start  producers.Num `json:"t"`
 			Open   producers.Num `json:"o"`
 			High   producers.Num `json:"h"`
@@ -190,29 +168,18 @@ func (r *cryptocomResult) decode(snapshot bool, out *producers.Out) error {
 			Close  producers.Num `json:"c"`
 			Volume producers.Num `json:"v"`
 		}
-		if err := parse(r.Data, &candles); err != nil {
-			return err
-		}
-		for _, c := range candles {
-			out.Add(producers.Event{
+		return parseAll(r.Data, func(c *candle) producers.Event {
+			return producers.Event{
 				Kind: producers.Candle, Symbol: r.Instrument, Channel: "candlestick", Interval: cryptocomInterval(r.Interval),
 				Start: producers.Unix(c.Start, time.Millisecond), OpenPrice: c.Open, High: c.High, Low: c.Low, ClosePrice: c.Close, Volume: c.Volume,
-			})
-		}
+			}
+		}, out)
 	case "book", "book.update", "":
 	case "index", "mark", "settlement", "funding", "estimatedfunding": // of contracts, which are not read
 	default:
 		return producers.Unreadable("message of channel %q", r.Channel)
 	}
 	return nil
-}
-
-// symbol is the subscription's, else the row's: the two agree where both are there.
-func (r *cryptocomResult) symbol(row string) string {
-	if r.Instrument != "" {
-		return r.Instrument
-	}
-	return row
 }
 
 // cryptocomInterval spells an interval: M1, H4, 1D as well as 1m, 4h, 1D are in use.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/marketlog/marketlog/producers"
@@ -25,21 +24,14 @@ func gate() producers.Venue {
 			Stream: "wss://api.gateio.ws/ws/v4/",
 			REST:   "https://api.gateio.ws",
 		},
-		Countries: producers.Countries{
-			// Clause 2.5 of the agreement of 2026-07-22. It names Crimea, Donetsk and Luhansk too, and leaves its list open.
-			Refused: []string{
-				"AE", "AR", "AT", "CA", "CN", "CU", "DE", "ES", "FR", "GB", "HK", "ID", "IN", "IR", "JP", "KH",
-				"KP", "KR", "MM", "MT", "MY", "NL", "PH", "PK", "RU", "SD", "SG", "TH", "US", "UZ", "VE", "VN",
-			},
-			Terms:  "https://www.gate.com/legal/user-agreement",
-			Quoted: quotedBy(eligibility), Read: "2026-11-23",
-		},
+		Countries: countriesOf["gate"],
 		Evidence: producers.VenueEvidence{
 			Markets: producers.Recorded("cryptofeed/GATEIO.instruments.jsonl.gz"),
 			Trades:  producers.Recorded("cryptofeed/GATEIO.ws.1.0.jsonl.gz"),
 			Tickers: producers.Recorded("cryptofeed/GATEIO.ws.1.0.jsonl.gz"),
 			Polled:  producers.Documented("https://www.gate.com/docs/developers/apiv4/en/#spot"),
-			Candles: producers.Documented("https://www.gate.com/docs/developers/apiv4/#market-candlesticks"),
+			Candles: producers.Documented("https://www.gate.com/docs/developers/apiv4/#market-candlesticks").And(
+				hummingbotCandles("gate_io"), gocryptotrader("gateio/gateio_types.go")),
 		},
 		Limits: producers.Limits{
 			Connects: 10, ConnectsPer: 10 * time.Second, // undocumented
@@ -49,19 +41,26 @@ func gate() producers.Venue {
 		},
 		Silence:     60 * time.Second, // every ping is answered
 		Listing:     []string{"/api/v4/spot/currency_pairs"},
-		Instruments: gateInstruments,
+		Instruments: markets(list[gateMarket], (*gateMarket).instrument),
 		Subscribe:   gateRequests("subscribe"),
 		Unsubscribe: gateRequests("unsubscribe"),
 		Heartbeat: producers.Heartbeat{
 			Every:   15 * time.Second,
 			Message: func() []byte { return gateRequest("spot.ping", "", nil) },
 		},
-		NewCodec: func() producers.Codec { return gateCodec{} },
-		Tickers: func([]producers.Instrument) []producers.Query {
-			return []producers.Query{{Path: "/api/v4/spot/tickers"}}
-		},
-		DecodeREST: gateREST,
-		History:    gateHistory(),
+		NewCodec:    func() producers.Codec { return gateCodec{} },
+		NewRecorded: func() producers.Codec { return gateRecorded{} },
+		Tickers:     one("/api/v4/spot/tickers"),
+		DecodeREST: endpoints{
+			"currency_pairs": nil,
+			"tickers":        rows(list[gateTicker], (*gateTicker).polled),
+			"trades":         rows(list[gateTrade], (*gateTrade).event),
+			// Start, volume in the quote, close, high, low, open, volume in the base, whether it is closed.
+			"candlesticks": candleRows(list[[]producers.Num],
+				candleColumns{Start: 0, Close: 2, High: 3, Low: 4, Open: 5, Volume: 6, Closed: 7, Least: 6, Unit: time.Second},
+				func(q url.Values) string { return gateInterval(q.Get("interval")) }),
+		}.below("/v4/spot/"),
+		History: gateHistory(),
 	}
 }
 
@@ -85,7 +84,7 @@ func gateRequest(channel, event string, payload []string) []byte {
 	}{time.Now().Unix(), channel, event, payload})
 }
 
-func gateRequests(event string) func([]producers.Instrument) [][]byte {
+func gateRequests(event string) requester {
 	return func(markets []producers.Instrument) (messages [][]byte) {
 		for batch := range slices.Chunk(symbols(markets), 100) {
 			messages = append(messages, gateRequest("spot.trades", event, batch), gateRequest("spot.tickers", event, batch))
@@ -94,25 +93,17 @@ func gateRequests(event string) func([]producers.Instrument) [][]byte {
 	}
 }
 
-func gateInstruments(_ string, body []byte) ([]producers.Instrument, error) {
-	var pairs []struct {
-		Symbol string `json:"id"`
-		Base   string `json:"base"`
-		Quote  string `json:"quote"`
-		Status string `json:"trade_status"`
-		Type   string `json:"type"`
-	}
-	if err := parse(body, &pairs); err != nil {
-		return nil, err
-	}
-	var list []producers.Instrument
-	for _, p := range pairs {
-		// What is traded before its launch has no price of a coin that exists.
-		if p.Status == "tradable" && p.Type != "premarket" {
-			list = append(list, producers.Instrument{Symbol: p.Symbol, Base: p.Base, Quote: p.Quote})
-		}
-	}
-	return list, nil
+type gateMarket struct {
+	Symbol string `json:"id"`
+	Base   string `json:"base"`
+	Quote  string `json:"quote"`
+	Status string `json:"trade_status"`
+	Type   string `json:"type"`
+}
+
+// instrument leaves out what is traded before its launch: that has no price of a coin that exists.
+func (m *gateMarket) instrument() (producers.Instrument, bool) {
+	return producers.Instrument{Symbol: m.Symbol, Base: m.Base, Quote: m.Quote}, m.Status == "tradable" && m.Type != "premarket"
 }
 
 // gateCodec needs no state: every row names its pair.
@@ -144,9 +135,10 @@ type gateTicker struct {
 	Quote  producers.Num `json:"quote_volume"`
 }
 
-func (t *gateTicker) event(channel string) producers.Event {
+// polled has no time: neither the row nor the answer tells one.
+func (t *gateTicker) polled() producers.Event {
 	return producers.Event{
-		Kind: producers.Ticker, Symbol: t.Symbol, Channel: channel,
+		Kind: producers.Ticker, Symbol: t.Symbol, Channel: "rest",
 		Last: t.Last, Bid: t.Bid, Ask: t.Ask, VolumeBase: t.Base, VolumeQuote: t.Quote,
 	}
 }
@@ -181,85 +173,18 @@ func (gateCodec) Decode(f producers.Frame, out *producers.Out) error {
 	}
 	switch m.Channel {
 	case "spot.trades", "spot.trades_v2":
-		var trades []gateTrade
-		if err := parseRows(m.Result, &trades); err != nil {
-			return err
-		}
-		for i := range trades {
-			out.Add(trades[i].event())
-		}
+		return rows(listOrOne[gateTrade], (*gateTrade).event)(nil, m.Result, out)
 	case "spot.tickers":
-		var tickers []gateTicker
-		if err := parseRows(m.Result, &tickers); err != nil {
-			return err
-		}
-		for i := range tickers {
-			e := tickers[i].event("tickers")
-			e.Time = producers.Unix(m.Time, time.Second) // the row has none
-			out.Add(e)
-		}
-	case "spot.book_ticker":
-		var t struct {
-			Symbol  string        `json:"s"`
-			Bid     producers.Num `json:"b"`
-			BidSize producers.Num `json:"B"` // unused, but b and a would take the sizes
-			Ask     producers.Num `json:"a"`
-			AskSize producers.Num `json:"A"`
-			Update  producers.Num `json:"u"`
-			Millis  producers.Num `json:"t"`
-		}
-		if err := parse(m.Result, &t); err != nil {
-			return err
-		}
-		out.Add(producers.Event{
-			Kind: producers.Ticker, Symbol: t.Symbol, Channel: "book_ticker", Time: producers.Unix(t.Millis, time.Millisecond),
-			Bid: t.Bid, Ask: t.Ask, Sequence: t.Update,
-		})
-	case "spot.candlesticks":
-		var rows []gateCandle
-		if err := parseRows(m.Result, &rows); err != nil {
-			return err
-		}
-		for i := range rows {
-			out.Add(rows[i].event())
-		}
+		return rows(listOrOne[gateTicker], func(t *gateTicker) producers.Event {
+			e := t.polled()
+			e.Channel, e.Time = "tickers", producers.Unix(m.Time, time.Second) // the row has none
+			return e
+		})(nil, m.Result, out)
 	case "spot.order_book", "spot.order_book_update", "spot.obu":
 	default:
 		return producers.Unreadable("message of channel %q", m.Channel)
 	}
 	return nil
-}
-
-// gateCandle also has "v", the volume in the quote.
-type gateCandle struct {
-	Start  producers.Num `json:"t"`
-	Name   string        `json:"n"` // 1m_BTC_USDT
-	Open   producers.Num `json:"o"`
-	High   producers.Num `json:"h"`
-	Low    producers.Num `json:"l"`
-	Close  producers.Num `json:"c"`
-	Volume producers.Num `json:"a"` // in the base; since 2022
-	Closed *bool         `json:"w"` // since 2024
-}
-
-func (c *gateCandle) event() producers.Event {
-	interval, symbol, _ := strings.Cut(c.Name, "_")
-	e := producers.Event{
-		Kind: producers.Candle, Symbol: symbol, Channel: "candles",
-		Start: producers.Unix(c.Start, time.Second), Interval: gateInterval(interval),
-		OpenPrice: c.Open, High: c.High, Low: c.Low, ClosePrice: c.Close, Volume: c.Volume,
-	}
-	if c.Closed != nil {
-		e.State = gateState(*c.Closed)
-	}
-	return e
-}
-
-func gateState(closed bool) producers.CandleState {
-	if closed {
-		return producers.Closed
-	}
-	return producers.Open
 }
 
 // gateInterval spells an interval. 30d is a month of the calendar, which has no spelling.
@@ -271,51 +196,4 @@ func gateInterval(s string) string {
 		return ""
 	}
 	return s
-}
-
-func gateREST(target string, body []byte, out *producers.Out) error {
-	path, query := endpoint(target)
-	_, name, ok := strings.Cut(path, "/v4/spot/")
-	if !ok {
-		return producers.Retired("answer of %s", path)
-	}
-	switch name {
-	case "currency_pairs":
-	case "tickers":
-		var tickers []gateTicker
-		if err := parse(body, &tickers); err != nil {
-			return err
-		}
-		for i := range tickers {
-			out.Add(tickers[i].event("rest"))
-		}
-	case "trades":
-		var trades []gateTrade
-		if err := parse(body, &trades); err != nil {
-			return err
-		}
-		for i := range trades {
-			out.Add(trades[i].event())
-		}
-	case "candlesticks":
-		// Start, volume in the quote, close, high, low, open, volume in the base, whether it is closed.
-		var rows [][8]producers.Num
-		if err := parse(body, &rows); err != nil {
-			return err
-		}
-		for _, c := range rows {
-			e := producers.Event{
-				Kind: producers.Candle, Channel: "rest", Start: producers.Unix(c[0], time.Second),
-				Interval:   gateInterval(query.Get("interval")),
-				ClosePrice: c[2], High: c[3], Low: c[4], OpenPrice: c[5], Volume: c[6],
-			}
-			if c[7] != "" {
-				e.State = gateState(c[7] == "true")
-			}
-			out.Add(e)
-		}
-	default:
-		return unreadAnswer(path)
-	}
-	return nil
 }

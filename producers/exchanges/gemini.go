@@ -1,7 +1,6 @@
 package exchanges
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -11,8 +10,7 @@ import (
 	"github.com/marketlog/marketlog/producers"
 )
 
-// gemini is Gemini's spot market. Its codec also reads Market Data version 2, the feed before, whose
-// documentation is archived.
+// gemini is Gemini's spot market. Recordings may be of Market Data version 2, the feed before, whose documentation is archived.
 //
 //	feed    https://developer.gemini.com/websocket/streams (times in nanoseconds), and its schema, in which messages may
 //	        have more fields than it names: https://github.com/gemini/developer-platform, specs/asyncapi/websocket.yaml
@@ -27,13 +25,7 @@ func gemini() producers.Venue {
 			Stream: "wss://ws.gemini.com",
 			REST:   "https://api.gemini.com",
 		},
-		Countries: producers.Countries{
-			// It closed its accounts in Australia, the United Kingdom and the European Economic Area on 2026-04-06: its notice,
-			// of 2026-05-07. Whom else it serves, https://www.gemini.com/areas-of-availability would say.
-			Refused: together([]string{"AU", "GB", "IS", "LI", "NO"}, europeanUnion),
-			Terms:   "https://support.gemini.com/hc/en-us/articles/46255474469275",
-			Quoted:  quotedBy(feeProfile("gemini")), Read: "2026-11-23",
-		},
+		Countries: countriesOf["gemini"],
 		Evidence: producers.VenueEvidence{
 			Markets: producers.Documented("https://developer.gemini.com/rest/market-data"),
 			Trades: producers.Documented("https://developer.gemini.com/websocket/streams").But(
@@ -54,41 +46,24 @@ func gemini() producers.Venue {
 		Split:       geminiSplit,
 		Subscribe:   geminiRequest("SUBSCRIBE"),
 		Unsubscribe: geminiRequest("UNSUBSCRIBE"),
-		Heartbeat: producers.Heartbeat{Every: 20 * time.Second, Message: func() []byte {
-			return []byte(`{"id":"ping","method":"ping"}`)
-		}},
-		NewCodec: func() producers.Codec { return geminiCodec{} },
-		Tickers: func(markets []producers.Instrument) []producers.Query {
-			var queries []producers.Query
-			for _, m := range markets {
-				queries = append(queries, producers.Query{Path: "/v2/ticker/" + m.Symbol, Symbol: m.Symbol})
-			}
-			return queries
-		},
-		DecodeREST: geminiREST,
+		Heartbeat:   producers.Heartbeat{Every: 20 * time.Second, Message: heartbeat(`{"id":"ping","method":"ping"}`)},
+		NewCodec:    func() producers.Codec { return geminiCodec{} },
+		NewRecorded: func() producers.Codec { return geminiRecorded{} },
+		Tickers:     each(func(symbol string) string { return "/v2/ticker/" + symbol }),
+		DecodeREST:  geminiREST,
 	}
 }
 
-// geminiBatch is how many streams one message names: some 2 kB.
-const geminiBatch = 100
-
-func geminiRequest(method string) func([]producers.Instrument) [][]byte {
-	return func(markets []producers.Instrument) (messages [][]byte) {
-		var streams []string
-		for _, m := range markets {
-			streams = append(streams, m.Symbol+"@trade", m.Symbol+"@bookTicker")
-		}
-		for len(streams) > 0 {
-			n := min(geminiBatch, len(streams))
-			messages = append(messages, message(struct {
+// geminiRequest names at most 100 streams, some 2 kB.
+func geminiRequest(method string) requester {
+	return requests(100, func(symbol string) []string { return []string{symbol + "@trade", symbol + "@bookTicker"} },
+		func(streams []string, _ int) any {
+			return struct {
 				ID     string   `json:"id"`
 				Method string   `json:"method"`
 				Params []string `json:"params"`
-			}{strings.ToLower(method), method, streams[:n]}))
-			streams = streams[n:]
-		}
-		return messages
-	}
+			}{strings.ToLower(method), method, streams}
+		})
 }
 
 // geminiQuotes are what Gemini's markets are quoted in; a longer one goes before one that it ends in.
@@ -189,11 +164,7 @@ type geminiEvent struct {
 	LastUpdate producers.Num   `json:"lastUpdateId"` // of a partial book
 	ID         json.RawMessage `json:"id"`           // of an answer to a request
 	Error      json.RawMessage `json:"error"`
-
-	// Of the feed before.
-	Type   string          `json:"type"`
-	Result json.RawMessage `json:"result"`
-	Reason string          `json:"reason"`
+	Result     json.RawMessage `json:"result"`
 }
 
 func (geminiCodec) Decode(f producers.Frame, out *producers.Out) error {
@@ -205,26 +176,15 @@ func (geminiCodec) Decode(f producers.Frame, out *producers.Out) error {
 	switch {
 	case e.Error != nil:
 		out.Notice("%s", geminiComplaint(e.Error))
-	case string(e.Result) == `"error"`:
-		out.Notice("%s", e.Reason)
 	case e.ID != nil, e.Result != nil: // an acknowledgement, or the answer to the heartbeat
-	case e.Type != "":
-		return geminiArchived(e.Type, f.Bytes, out)
 	case e.Event == "depthUpdate", e.Event == "markPrice", e.Event == "fundingAmount", e.LastUpdate != "":
 	// The documentation shows trades and tickers without their kind, Gemini's own clients take them with it as well.
 	case e.Event != "" && e.Event != "trade" && e.Event != "bookTicker":
 		return producers.Unreadable("event %q", e.Event)
 	case e.Event != "bookTicker" && e.TradeID != "" && e.Price != "":
-		side := producers.Side("")
-		switch string(e.Maker) {
-		case "true":
-			side = producers.Sell
-		case "false":
-			side = producers.Buy
-		}
 		out.Add(producers.Event{
 			Kind: producers.Trade, Symbol: e.Symbol, Channel: "trades", Time: at,
-			ID: e.TradeID, Price: e.Price, Size: e.Size, Side: side,
+			ID: e.TradeID, Price: e.Price, Size: e.Size, Side: buyerMaker(e.Maker),
 		})
 	case e.Event != "trade" && e.Update != "" && e.Symbol != "":
 		out.Add(producers.Event{
@@ -258,24 +218,6 @@ func geminiComplaint(b []byte) string {
 	return strings.Trim(string(b), `"`)
 }
 
-// geminiTrade is a trade of Market Data version 2. Its event's number is of that feed alone.
-type geminiTrade struct {
-	Symbol string        `json:"symbol"`
-	Event  producers.Num `json:"event_id"`
-	ID     producers.Num `json:"tid"`
-	Time   producers.Num `json:"timestamp"`
-	Price  producers.Num `json:"price"`
-	Size   producers.Num `json:"quantity"`
-	Side   string        `json:"side"` // the taker's
-}
-
-func (t *geminiTrade) event(snapshot bool) producers.Event {
-	return producers.Event{
-		Kind: producers.Trade, Symbol: t.Symbol, Channel: "marketdata", Time: producers.Unix(t.Time, time.Millisecond),
-		ID: cmp.Or(t.Event, t.ID), Price: t.Price, Size: t.Size, Side: geminiSide(t.Side), Snapshot: snapshot,
-	}
-}
-
 // geminiSide leaves out the trades of auctions and blocks, which have no taker.
 func geminiSide(name string) producers.Side {
 	switch side := producers.Side(name); side {
@@ -285,62 +227,12 @@ func geminiSide(name string) producers.Side {
 	return ""
 }
 
-// geminiArchived reads Market Data version 2. Version 1 names no market: each had a connection.
-func geminiArchived(kind string, b []byte, out *producers.Out) error {
-	switch {
-	case kind == "trade":
-		var t geminiTrade
-		if err := parse(b, &t); err != nil {
-			return err
-		}
-		out.Add(t.event(false))
-	case kind == "l2_updates": // the first has the newest trades
-		var m struct {
-			Symbol string        `json:"symbol"`
-			Trades []geminiTrade `json:"trades"`
-		}
-		if err := parse(b, &m); err != nil {
-			return err
-		}
-		for i := range m.Trades {
-			t := &m.Trades[i]
-			t.Symbol = cmp.Or(t.Symbol, m.Symbol)
-			out.Add(t.event(true))
-		}
-	case strings.HasPrefix(kind, "candles_"):
-		var m struct {
-			Symbol  string            `json:"symbol"`
-			Changes [][]producers.Num `json:"changes"`
-		}
-		if err := parse(b, &m); err != nil {
-			return err
-		}
-		name := strings.TrimSuffix(strings.TrimPrefix(kind, "candles_"), "_updates")
-		return geminiCandles(m.Symbol, "candles", name, m.Changes, out)
-	case kind == "update":
-		return producers.Retired("message of version 1")
-	case kind == "heartbeat", kind == "subscription_ack", strings.HasPrefix(kind, "auction_"),
-		kind == "mark_price_updates", kind == "funding_amount_updates", kind == "block_trade":
-	default:
-		return producers.Unreadable("message of type %q", kind)
-	}
-	return nil
-}
-
 // geminiCandles reads start, open, high, low, close, volume, newest first. HTTP names hours and days
 // 1hr, 6hr and 1day.
-func geminiCandles(symbol, channel, interval string, rows [][]producers.Num, out *producers.Out) error {
+func geminiCandles(symbol, channel, interval string, all [][]producers.Num, out *producers.Out) error {
 	interval = strings.Replace(strings.Replace(interval, "hr", "h", 1), "day", "d", 1)
-	for _, c := range rows {
-		if len(c) < 6 {
-			return producers.Unreadable("a candle of %d fields", len(c))
-		}
-		out.Add(producers.Event{
-			Kind: producers.Candle, Symbol: symbol, Channel: channel, Interval: interval,
-			Start: producers.Unix(c[0], time.Millisecond), OpenPrice: c[1], High: c[2], Low: c[3], ClosePrice: c[4], Volume: c[5],
-		})
-	}
-	return nil
+	return candleColumns{Start: 0, Open: 1, High: 2, Low: 3, Close: 4, Volume: 5, Unit: time.Millisecond}.add(
+		all, producers.Event{Symbol: symbol, Channel: channel, Interval: interval}, out)
 }
 
 func geminiREST(target string, body []byte, out *producers.Out) error {
@@ -380,16 +272,13 @@ func geminiREST(target string, body []byte, out *producers.Out) error {
 			VolumeBase: t.Volume[base], VolumeQuote: t.Volume[quote],
 		})
 	case "v1/pricefeed":
-		var rows []struct {
+		type price struct {
 			Pair  string        `json:"pair"`
 			Price producers.Num `json:"price"`
 		}
-		if err := parse(body, &rows); err != nil {
-			return err
-		}
-		for _, r := range rows {
-			out.Add(producers.Event{Kind: producers.Ticker, Symbol: r.Pair, Channel: "rest", Last: r.Price})
-		}
+		return parseAll(body, func(p *price) producers.Event {
+			return producers.Event{Kind: producers.Ticker, Symbol: p.Pair, Channel: "rest", Last: p.Price}
+		}, out)
 	case "v1/trades":
 		var trades []struct {
 			ID      producers.Num `json:"tid"`
@@ -417,11 +306,11 @@ func geminiREST(target string, body []byte, out *producers.Out) error {
 			})
 		}
 	case "v2/candles":
-		var rows [][]producers.Num
-		if err := parse(body, &rows); err != nil {
+		all, err := list[[]producers.Num](body)
+		if err != nil {
 			return err
 		}
-		return geminiCandles("", "rest", parts[len(parts)-1], rows, out)
+		return geminiCandles("", "rest", parts[len(parts)-1], all, out)
 	default:
 		return unreadAnswer(path)
 	}

@@ -1,6 +1,7 @@
 package exchanges
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -23,12 +24,7 @@ func htx() producers.Venue {
 			Stream: "wss://api.huobi.pro/ws",
 			REST:   "https://api.huobi.pro",
 		},
-		Countries: producers.Countries{
-			// Clause 1.2 of the agreement of 2026-06-18. It names Crimea, Donetsk, Luhansk and Sevastopol too.
-			Refused: together([]string{"CN", "CU", "GB", "HK", "IR", "KP", "MM", "SD", "SG", "SY", "US", "VE"}, europeanUnion),
-			Terms:   "https://www.htx.com/support/360000298561",
-			Quoted:  quotedBy(feeProfile("htx")), Read: "2026-11-23",
-		},
+		Countries: countriesOf["htx"],
 		Evidence: producers.VenueEvidence{
 			Markets: producers.Recorded("cryptofeed/HUOBI.instruments.jsonl.gz"),
 			Trades:  producers.Recorded("cryptofeed/HUOBI.ws.44.0.jsonl.gz"),
@@ -43,49 +39,40 @@ func htx() producers.Venue {
 		},
 		Silence:     30 * time.Second,
 		Listing:     []string{"/v1/common/symbols"},
-		Instruments: htxInstruments,
+		Instruments: markets(htxMarkets, (*htxMarket).instrument),
 		Split:       htxSplit,
 		Subscribe:   htxRequest("sub"),
 		Unsubscribe: htxRequest("unsub"),
 		NewCodec:    func() producers.Codec { return htxCodec{} },
-		Tickers: func([]producers.Instrument) []producers.Query {
-			return []producers.Query{{Path: "/market/tickers"}}
-		},
-		DecodeREST: htxREST,
+		Tickers:     one("/market/tickers"),
+		DecodeREST:  htxREST,
 	}
 }
 
-func htxRequest(op string) func([]producers.Instrument) [][]byte {
-	return func(markets []producers.Instrument) (messages [][]byte) {
-		for _, m := range markets {
-			for _, channel := range []string{"trade.detail", "ticker"} {
-				topic := "market." + m.Symbol + "." + channel
-				messages = append(messages, message(map[string]string{op: topic, "id": topic}))
-			}
-		}
-		return messages
-	}
+// htxRequest names one topic in a message.
+func htxRequest(op string) requester {
+	return requests(1, func(symbol string) []string {
+		return []string{"market." + symbol + ".trade.detail", "market." + symbol + ".ticker"}
+	}, func(topics []string, _ int) any { return map[string]string{op: topics[0], "id": topics[0]} })
 }
 
-func htxInstruments(_ string, body []byte) ([]producers.Instrument, error) {
+type htxMarket struct {
+	Symbol string `json:"symbol"`
+	Base   string `json:"base-currency"`
+	Quote  string `json:"quote-currency"`
+	State  string `json:"state"`
+}
+
+func htxMarkets(body []byte) ([]htxMarket, error) {
 	var answer struct {
-		Symbols []struct {
-			Symbol string `json:"symbol"`
-			Base   string `json:"base-currency"`
-			Quote  string `json:"quote-currency"`
-			State  string `json:"state"`
-		} `json:"data"`
+		Data []htxMarket `json:"data"`
 	}
-	if err := parse(body, &answer); err != nil {
-		return nil, err
-	}
-	var list []producers.Instrument
-	for _, s := range answer.Symbols {
-		if s.State == "online" {
-			list = append(list, producers.Instrument{Symbol: s.Symbol, Base: strings.ToUpper(s.Base), Quote: strings.ToUpper(s.Quote)})
-		}
-	}
-	return list, nil
+	err := parse(body, &answer)
+	return answer.Data, err
+}
+
+func (m *htxMarket) instrument() (producers.Instrument, bool) {
+	return producers.Instrument{Symbol: m.Symbol, Base: strings.ToUpper(m.Base), Quote: strings.ToUpper(m.Quote)}, m.State == "online"
 }
 
 // htxSplit reads ethbtc: spot markets have no separator, contracts do (BTC-USDT, BTC_CW).
@@ -130,43 +117,30 @@ type htxTrade struct {
 }
 
 func (t *htxTrade) event(symbol string) producers.Event {
-	id := t.TradeID
-	if id == "" {
-		id = t.AltID
-	}
-	if id == "" {
-		id = t.ID
-	}
 	return producers.Event{
 		Kind: producers.Trade, Symbol: symbol, Channel: "trade.detail", Time: producers.Unix(t.Time, time.Millisecond),
-		ID: id, Price: t.Price, Size: t.Amount, Side: producers.Side(t.Direction),
+		ID: cmp.Or(t.TradeID, t.AltID, t.ID), Price: t.Price, Size: t.Amount, Side: producers.Side(t.Direction),
 	}
 }
 
 // htxPrice reads the first number of a list, or a number.
 func htxPrice(raw json.RawMessage) producers.Num {
 	var list []producers.Num
-	if json.Unmarshal(raw, &list) == nil {
-		if len(list) == 0 {
-			return ""
-		}
-		return list[0]
-	}
 	var n producers.Num
-	if raw == nil || json.Unmarshal(raw, &n) != nil {
-		return ""
+	switch {
+	case raw == nil:
+	case json.Unmarshal(raw, &list) == nil:
+		n = bestPrice([][]producers.Num{list})
+	default:
+		_ = json.Unmarshal(raw, &n) // fails never: a Num takes whatever it is
 	}
 	return n
 }
 
 func (t *htxTick) ticker(symbol, channel string, at producers.Num) producers.Event {
-	last := t.Last
-	if last == "" {
-		last = t.Close
-	}
 	return producers.Event{
 		Kind: producers.Ticker, Symbol: symbol, Channel: channel, Time: producers.Unix(at, time.Millisecond),
-		Last: last, Bid: htxPrice(t.Bid), Ask: htxPrice(t.Ask), VolumeBase: t.Amount, VolumeQuote: t.Vol,
+		Last: cmp.Or(t.Last, t.Close), Bid: htxPrice(t.Bid), Ask: htxPrice(t.Ask), VolumeBase: t.Amount, VolumeQuote: t.Vol,
 	}
 }
 
@@ -224,31 +198,19 @@ func (htxCodec) Decode(f producers.Frame, out *producers.Out) error {
 	}
 	switch {
 	case channel == "trade.detail":
-		for i := range tick.Trades {
-			out.Add(tick.Trades[i].event(symbol))
-		}
+		addAll(tick.Trades, func(t *htxTrade) producers.Event { return t.event(symbol) }, out)
 	case channel == "ticker":
 		out.Add(tick.ticker(symbol, "ticker", m.Time))
 	case strings.HasPrefix(channel, "kline."):
 		out.Add(tick.candle(symbol, strings.TrimPrefix(channel, "kline.")))
 	case channel == "bbo":
-		at := tick.Quoted
-		if at == "" {
-			at = m.Time
-		}
-		out.Add(tick.ticker(symbol, "bbo", at))
+		out.Add(tick.ticker(symbol, "bbo", cmp.Or(tick.Quoted, m.Time)))
 	case channel == "detail":
 		if _, _, spot := htxSplit(symbol); spot { // a contract's has volumes in contracts
 			out.Add(tick.ticker(symbol, "detail", m.Time))
 		}
 	case symbol == "tickers" && channel == "":
-		var ticks []htxTick
-		if err := parse(m.Data, &ticks); err != nil {
-			return err
-		}
-		for i := range ticks {
-			out.Add(ticks[i].ticker(ticks[i].Symbol, "tickers", m.Time))
-		}
+		return parseAll(m.Data, func(t *htxTick) producers.Event { return t.ticker(t.Symbol, "tickers", m.Time) }, out)
 	case strings.HasPrefix(channel, "depth"), strings.HasPrefix(channel, "mbp"), channel == "etp":
 	default:
 		return producers.Unreadable("message of channel %q", m.Channel)
@@ -273,34 +235,22 @@ func htxREST(target string, body []byte, out *producers.Out) error {
 		return producers.Unreadable("status %q: %s", answer.Status, answer.Message)
 	}
 	symbol, _, _ := strings.Cut(strings.TrimPrefix(answer.Channel, "market."), ".")
-	var rows []htxTick
 	switch path {
 	case "/v1/common/symbols":
 	case "/market/tickers":
-		if err := parse(answer.Data, &rows); err != nil {
-			return err
-		}
-		for i := range rows {
-			out.Add(rows[i].ticker(rows[i].Symbol, "rest", answer.Time))
-		}
+		return parseAll(answer.Data, func(t *htxTick) producers.Event { return t.ticker(t.Symbol, "rest", answer.Time) }, out)
 	case "/market/detail/merged":
 		out.Add(answer.Tick.ticker(symbol, "rest", answer.Time))
 	case "/market/history/trade", "/market/trade":
-		if err := parse(answer.Data, &rows); err != nil {
+		orders, err := list[htxTick](answer.Data) // each taker's, with the trades that it came to
+		if err != nil {
 			return err
 		}
-		for i := range rows {
-			for j := range rows[i].Trades {
-				out.Add(rows[i].Trades[j].event(symbol))
-			}
+		for i := range orders {
+			addAll(orders[i].Trades, func(t *htxTrade) producers.Event { return t.event(symbol) }, out)
 		}
 	case "/market/history/kline":
-		if err := parse(answer.Data, &rows); err != nil {
-			return err
-		}
-		for i := range rows {
-			out.Add(rows[i].candle(symbol, query.Get("period")))
-		}
+		return parseAll(answer.Data, func(t *htxTick) producers.Event { return t.candle(symbol, query.Get("period")) }, out)
 	default:
 		return unreadAnswer(path)
 	}

@@ -26,13 +26,7 @@ func kraken() producers.Venue {
 			Stream: "wss://ws.kraken.com/v2",
 			REST:   "https://api.kraken.com",
 		},
-		Countries: producers.Countries{
-			// The page of 2026-09-30. It names Crimea, Donetsk and Luhansk, Maine and New York too. A summary at
-			// https://datawallet.com/crypto/kraken-countries, which was read itself, has the same countries.
-			Refused: []string{"AF", "BY", "CD", "CU", "IQ", "IR", "JP", "KP", "LY", "RU", "SD", "SS", "SY"},
-			Terms:   "https://support.kraken.com/articles/where-is-kraken-licensed-or-regulated",
-			Quoted:  quotedBy(eligibility), Read: "2026-11-23",
-		},
+		Countries: countriesOf["kraken"],
 		Evidence: producers.VenueEvidence{
 			Markets: producers.Recorded("cryptofeed/KRAKEN.instruments.jsonl.gz"),
 			Trades:  producers.Recorded("tardis-node/kraken.jsonl"),
@@ -54,14 +48,17 @@ func kraken() producers.Venue {
 		Unsubscribe: krakenRequest("unsubscribe"),
 		Heartbeat: producers.Heartbeat{
 			Every:   30 * time.Second,
-			Message: func() []byte { return []byte(`{"method":"ping"}`) },
+			Message: heartbeat(`{"method":"ping"}`),
 		},
 		NewCodec: func() producers.Codec { return krakenCodec{} },
-		Tickers: func([]producers.Instrument) []producers.Query {
-			return []producers.Query{{Path: "/0/public/Ticker"}} // all markets at once
-		},
-		DecodeREST: krakenREST,
-		History:    krakenHistory(),
+		Tickers:  one("/0/public/Ticker"),
+		DecodeREST: endpoints{
+			"AssetPairs": nil,
+			"Ticker":     krakenTickers,
+			"Trades":     krakenTrades,
+			"OHLC":       krakenCandles,
+		}.read,
+		History: krakenHistory(),
 	}
 }
 
@@ -78,24 +75,23 @@ func krakenHistory() *producers.History {
 	}}
 }
 
-func krakenRequest(method string) func([]producers.Instrument) [][]byte {
+func krakenRequest(method string) requester {
 	type params struct {
 		Channel string   `json:"channel"`
 		Symbols []string `json:"symbol"`
 		// By default a ticker tells a new bid or ask only with the next trade.
 		Trigger string `json:"event_trigger,omitempty"`
 	}
-	return func(markets []producers.Instrument) (messages [][]byte) {
-		for batch := range slices.Chunk(symbols(markets), 100) {
-			for _, p := range []params{{"trade", batch, ""}, {"ticker", batch, "bbo"}} {
-				messages = append(messages, message(struct {
-					Method string `json:"method"`
-					Params params `json:"params"`
-				}{method, p}))
-			}
+	return channelRequests(100, []string{"trade", "ticker"}, func(channel string, symbols []string) any {
+		p := params{Channel: channel, Symbols: symbols}
+		if channel == "ticker" {
+			p.Trigger = "bbo"
 		}
-		return messages
-	}
+		return struct {
+			Method string `json:"method"`
+			Params params `json:"params"`
+		}{method, p}
+	})
 }
 
 // krakenAsset turns the asset codes of Kraken's older interfaces into those of the feed.
@@ -264,76 +260,67 @@ func krakenResult[T any](body []byte) (map[string]T, error) {
 	return result, nil
 }
 
-func krakenREST(target string, body []byte, out *producers.Out) error {
-	path, query := endpoint(target)
-	switch path[strings.LastIndexByte(path, '/')+1:] {
-	case "AssetPairs":
-	case "Ticker":
-		return krakenRows(body, func(symbol string, t struct {
-			Ask    []producers.Num `json:"a"` // price, whole lots, lots
-			Bid    []producers.Num `json:"b"`
-			Last   []producers.Num `json:"c"` // price, size
-			Volume []producers.Num `json:"v"` // today, 24 hours
-		},
-		) error {
-			if len(t.Ask) < 1 || len(t.Bid) < 1 || len(t.Last) < 1 || len(t.Volume) < 2 {
-				return producers.Unreadable("ticker of %s is incomplete", symbol)
-			}
-			out.Add(producers.Event{
-				Kind: producers.Ticker, Symbol: symbol, Channel: "rest",
-				Ask: t.Ask[0], Bid: t.Bid[0], Last: t.Last[0], VolumeBase: t.Volume[1],
-			})
-			return nil
-		})
-	case "Trades":
-		return krakenRows(body, func(symbol string, trades [][]producers.Num) error {
-			for _, t := range trades { // price, size, seconds, side, order type, remark, id (of late)
-				if len(t) < 6 {
-					return producers.Unreadable("trade of %d elements", len(t))
-				}
-				e := producers.Event{
-					Kind: producers.Trade, Symbol: symbol, Channel: "trade",
-					Price: t[0], Size: t[1], Time: producers.Unix(t[2], time.Second),
-				}
-				switch t[3] {
-				case "b":
-					e.Side = producers.Buy
-				case "s":
-					e.Side = producers.Sell
-				}
-				if len(t) > 6 {
-					e.ID = t[6]
-				}
-				out.Add(e)
-			}
-			return nil
-		})
-	case "OHLC":
-		minutes, err := strconv.Atoi(query.Get("interval"))
-		if err != nil {
-			minutes = 1 // the documented default
+func krakenTickers(_ url.Values, body []byte, out *producers.Out) error {
+	return krakenRows(body, func(symbol string, t struct {
+		Ask    []producers.Num `json:"a"` // price, whole lots, lots
+		Bid    []producers.Num `json:"b"`
+		Last   []producers.Num `json:"c"` // price, size
+		Volume []producers.Num `json:"v"` // today, 24 hours
+	},
+	) error {
+		if len(t.Ask) < 1 || len(t.Bid) < 1 || len(t.Last) < 1 || len(t.Volume) < 2 {
+			return producers.Unreadable("ticker of %s is incomplete", symbol)
 		}
-		return krakenRows(body, func(symbol string, candles [][]producers.Num) error {
-			for i, c := range candles { // seconds, open, high, low, close, average, volume, trades
-				if len(c) < 7 {
-					return producers.Unreadable("candle of %d elements", len(c))
-				}
-				state := producers.Closed
-				if i == len(candles)-1 {
-					state = producers.Open
-				}
-				out.Add(producers.Event{
-					Kind: producers.Candle, Symbol: symbol, Channel: "rest", State: state,
-					Start: producers.Unix(c[0], time.Second), Interval: producers.Interval(time.Duration(minutes) * time.Minute),
-					OpenPrice: c[1], High: c[2], Low: c[3], ClosePrice: c[4], Volume: c[6],
-				})
-			}
-			return nil
+		out.Add(producers.Event{
+			Kind: producers.Ticker, Symbol: symbol, Channel: "rest",
+			Ask: t.Ask[0], Bid: t.Bid[0], Last: t.Last[0], VolumeBase: t.Volume[1],
 		})
-	default:
-		return unreadAnswer(path)
+		return nil
+	})
+}
+
+// krakenSides are the sides of trades of the HTTP interface.
+var krakenSides = map[producers.Num]producers.Side{"b": producers.Buy, "s": producers.Sell}
+
+// krakenTrades reads price, size, seconds, side, order type, remark and, of late, the id.
+func krakenTrades(_ url.Values, body []byte, out *producers.Out) error {
+	return krakenRows(body, func(symbol string, trades [][]producers.Num) error {
+		for _, t := range trades {
+			if len(t) < 6 {
+				return producers.Unreadable("trade of %d elements", len(t))
+			}
+			e := producers.Event{
+				Kind: producers.Trade, Symbol: symbol, Channel: "trade",
+				Price: t[0], Size: t[1], Time: producers.Unix(t[2], time.Second), Side: krakenSides[t[3]],
+			}
+			if len(t) > 6 {
+				e.ID = t[6]
+			}
+			out.Add(e)
+		}
+		return nil
+	})
+}
+
+// krakenCandles reads seconds, open, high, low, close, average, volume, trades. The last one is of the interval that goes on.
+func krakenCandles(query url.Values, body []byte, out *producers.Out) error {
+	minutes, err := strconv.Atoi(query.Get("interval"))
+	if err != nil {
+		minutes = 1 // the documented default
 	}
-	return nil
+	columns := candleColumns{Start: 0, Open: 1, High: 2, Low: 3, Close: 4, Volume: 6, Unit: time.Second}
+	return krakenRows(body, func(symbol string, candles [][]producers.Num) error {
+		closed := max(0, len(candles)-1)
+		e := producers.Event{
+			Symbol: symbol, Channel: "rest", State: producers.Closed,
+			Interval: producers.Interval(time.Duration(minutes) * time.Minute),
+		}
+		if err := columns.add(candles[:closed], e, out); err != nil {
+			return err
+		}
+		e.State = producers.Open
+		return columns.add(candles[closed:], e, out)
+	})
 }
 
 // krakenRows visits the markets of an HTTP answer in the order of their names.

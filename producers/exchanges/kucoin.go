@@ -13,7 +13,7 @@ import (
 	"github.com/marketlog/marketlog/producers"
 )
 
-// kucoin is KuCoin's spot market, read by its classic feed; the codec also reads the unified one.
+// kucoin is KuCoin's spot market, read by its classic feed; recordings may be of the unified one.
 //
 //	connect  https://www.kucoin.com/apidoc/project-6000000/websocket-api/base-info/introduction (a token, and
 //	         where to use it, is asked for before each connection; a ping every pingInterval, 18 s)
@@ -30,21 +30,16 @@ func kucoin() producers.Venue {
 			Stream: "wss://ws-api-spot.kucoin.com",
 			REST:   "https://api.kucoin.com",
 		},
-		Countries: producers.Countries{
-			// Article 17(5) of the terms of 2026-09-29. It names the United States with all territories, and beside these countries
-			// Ontario, British Columbia and five regions of Ukraine.
-			Refused: []string{"AS", "CN", "FR", "GU", "HK", "KZ", "MP", "MY", "NL", "PR", "SG", "UM", "US", "UZ", "VI"},
-			Terms:   "https://www.kucoin.com/legal/terms-of-use",
-			Quoted:  quotedBy(eligibility), Read: "2026-11-23",
-		},
+		Countries: countriesOf["kucoin"],
 		Evidence: producers.VenueEvidence{
 			Markets: producers.Recorded("cryptofeed/KUCOIN.instruments.jsonl.gz").But(
 				"recorded of /api/v1/symbols; asked is /api/v2/symbols, whose documentation has the same fields"),
 			Trades: producers.Recorded("cryptofeed/KUCOIN.ws.1.0.jsonl.gz"),
 			Tickers: producers.Recorded("cryptofeed/KUCOIN.ws.1.0.jsonl.gz").But(
 				"the snapshots with the volumes are not recorded, but documented: https://www.kucoin.com/docs-new/3470065w0"),
-			Polled:  producers.Recorded("cryptoexchange/kucoin-alltickers.json.gz"),
-			Candles: producers.Documented("https://www.kucoin.com/docs-new/rest/spot-trading/market-data/get-klines"),
+			Polled: producers.Recorded("cryptoexchange/kucoin-alltickers.json.gz"),
+			Candles: producers.Documented("https://www.kucoin.com/docs-new/rest/spot-trading/market-data/get-klines").And(
+				hummingbotCandles("kucoin"), gocryptotrader("kucoin/kucoin_types.go")),
 		},
 		Limits: producers.Limits{
 			Connects: 30, ConnectsPer: time.Minute,
@@ -54,20 +49,26 @@ func kucoin() producers.Venue {
 		},
 		Silence:     60 * time.Second, // every ping is answered
 		Listing:     []string{"/api/v2/symbols"},
-		Instruments: kucoinInstruments,
+		Instruments: markets(parseKucoin[[]kucoinMarket], (*kucoinMarket).instrument),
 		Endpoint:    kucoinEndpoint,
 		Subscribe:   kucoinRequest("subscribe"),
 		Unsubscribe: kucoinRequest("unsubscribe"),
 		Heartbeat: producers.Heartbeat{
 			Every:   15 * time.Second,
-			Message: func() []byte { return []byte(`{"id":"1","type":"ping"}`) },
+			Message: heartbeat(`{"id":"1","type":"ping"}`),
 		},
-		NewCodec: func() producers.Codec { return kucoinCodec{} },
-		Tickers: func([]producers.Instrument) []producers.Query {
-			return []producers.Query{{Path: "/api/v1/market/allTickers"}}
-		},
-		DecodeREST: kucoinREST,
-		History:    kucoinHistory(),
+		NewCodec:    func() producers.Codec { return kucoinCodec{} },
+		NewRecorded: func() producers.Codec { return kucoinRecorded{} },
+		Tickers:     one("/api/v1/market/allTickers"),
+		DecodeREST: endpoints{
+			"symbols":    nil,
+			"allTickers": kucoinTickers,
+			"histories":  rows(parseKucoin[[]kucoinTrade], (*kucoinTrade).event),
+			"candles": candleRows(parseKucoin[[][]producers.Num], kucoinColumns, func(q url.Values) string {
+				return kucoinInterval(q.Get("type"))
+			}),
+		}.read,
+		History: kucoinHistory(),
 	}
 }
 
@@ -142,30 +143,21 @@ func parseKucoin[T any](body []byte) (T, error) {
 	return answer.Data, nil
 }
 
-func kucoinInstruments(_ string, body []byte) ([]producers.Instrument, error) {
-	rows, err := parseKucoin[[]struct {
-		Symbol string `json:"symbol"`
-		// The symbol stays when an asset is renamed, the others do not: BCHSV-USDT is BSV-USDT.
-		Name   string `json:"name"`
-		Base   string `json:"baseCurrency"`
-		Quote  string `json:"quoteCurrency"`
-		Trades bool   `json:"enableTrading"`
-	}](body)
-	if err != nil {
-		return nil, err
+type kucoinMarket struct {
+	Symbol string `json:"symbol"`
+	// The symbol stays when an asset is renamed, the others do not: BCHSV-USDT is BSV-USDT.
+	Name   string `json:"name"`
+	Base   string `json:"baseCurrency"`
+	Quote  string `json:"quoteCurrency"`
+	Trades bool   `json:"enableTrading"`
+}
+
+func (m *kucoinMarket) instrument() (producers.Instrument, bool) {
+	in := producers.Instrument{Symbol: m.Symbol, Base: m.Base, Quote: m.Quote}
+	if m.Name != "" && m.Name != m.Symbol {
+		in.Aliases = []string{m.Name}
 	}
-	var list []producers.Instrument
-	for _, s := range rows {
-		if !s.Trades {
-			continue
-		}
-		in := producers.Instrument{Symbol: s.Symbol, Base: s.Base, Quote: s.Quote}
-		if s.Name != "" && s.Name != s.Symbol {
-			in.Aliases = []string{s.Name}
-		}
-		list = append(list, in)
-	}
-	return list, nil
+	return in, m.Trades
 }
 
 // kucoinCodec needs no state: the topic or the row names the symbol.
@@ -177,29 +169,16 @@ func (kucoinCodec) Decode(f producers.Frame, out *producers.Out) error {
 		Topic   string          `json:"topic"`
 		Subject string          `json:"subject"`
 		Data    json.RawMessage `json:"data"`
-		// The unified feed: channel and kind of market, the acknowledgement of a request, a pong.
-		Channel string          `json:"T"`
-		Update  string          `json:"t"` // unused, but "T" would take it
-		Payload json.RawMessage `json:"d"`
-		Result  json.RawMessage `json:"result"`
-		Op      string          `json:"op"`
-		Message string          `json:"message"`
-		Reason  string          `json:"reason"`
 	}
 	if err := parse(f.Bytes, &m); err != nil {
 		return err
 	}
-	switch {
-	case m.Channel != "":
-		return kucoinUnified(m.Channel, m.Payload, out)
-	case m.Type == "message":
+	switch m.Type {
+	case "message":
 		return kucoinTopic(m.Topic, m.Subject, m.Data, out)
-	case m.Type == "error":
+	case "error":
 		out.Notice("%s", m.Data)
-	case strings.Trim(string(m.Result), `"`) == "false":
-		out.Notice("%s%s", m.Message, m.Reason)
-	case len(m.Result) > 0, m.Op == "pong", m.Message == "welcome", string(m.Data) == `"welcome"`:
-	case m.Type == "welcome", m.Type == "ack", m.Type == "pong", m.Type == "notice":
+	case "welcome", "ack", "pong", "notice":
 	default:
 		return producers.Unreadable("message of type %q", m.Type)
 	}
@@ -256,15 +235,14 @@ func kucoinTopic(topic, subject string, data []byte, out *producers.Out) error {
 	case "/market/candles":
 		symbol, interval, _ := strings.Cut(symbol, "_")
 		var c struct {
-			Row  kucoinCandle  `json:"candles"`
-			Time producers.Num `json:"time"`
+			Row  []producers.Num `json:"candles"`
+			Time producers.Num   `json:"time"`
 		}
 		if err := parse(data, &c); err != nil {
 			return err
 		}
-		e := c.Row.event(interval)
-		e.Symbol, e.Time = symbol, producers.Unix(c.Time, time.Nanosecond)
-		out.Add(e)
+		e := producers.Event{Symbol: symbol, Channel: "candles", Interval: kucoinInterval(interval), Time: producers.Unix(c.Time, time.Nanosecond)}
+		return kucoinColumns.add([][]producers.Num{c.Row}, e, out)
 	case "/spotMarket/level1":
 		var t struct {
 			Bid  []producers.Num `json:"bids"` // price and size
@@ -308,16 +286,8 @@ func (t *kucoinTrade) event() producers.Event {
 	}
 }
 
-// kucoinCandle is start, open, close, high, low, volume in the base and in the quote.
-type kucoinCandle [7]producers.Num
-
-func (c *kucoinCandle) event(interval string) producers.Event {
-	return producers.Event{
-		Kind: producers.Candle, Channel: "candles", Interval: kucoinInterval(interval),
-		Start:     producers.Unix(c[0], time.Second),
-		OpenPrice: c[1], ClosePrice: c[2], High: c[3], Low: c[4], Volume: c[5],
-	}
-}
+// kucoinColumns are those of candles; the last place has the volume in the quote.
+var kucoinColumns = candleColumns{Start: 0, Open: 1, Close: 2, High: 3, Low: 4, Volume: 5, Unit: time.Second}
 
 // kucoinInterval spells 1min, 1hour, 1day, 1week. Months differ in length and have no spelling.
 func kucoinInterval(s string) string {
@@ -329,124 +299,27 @@ func kucoinInterval(s string) string {
 	return ""
 }
 
-// kucoinUnified reads a push of the unified feed. Keys differ by case alone: s is the symbol, S the side
-// or whether a candle is closed.
-func kucoinUnified(channel string, payload []byte, out *producers.Out) error {
-	name, market, _ := strings.Cut(channel, ".")
-	notSpot := market != "SPOT"
-	switch name {
-	case "trade":
-		var t struct {
-			Symbol string        `json:"s"`
-			Side   string        `json:"S"`
-			ID     producers.Num `json:"ti"`
-			Price  producers.Num `json:"p"`
-			Size   producers.Num `json:"q"`
-			Time   producers.Num `json:"M"` // nanoseconds
-		}
-		if err := parse(payload, &t); err != nil {
-			return err
-		}
-		out.Add(producers.Event{
-			Kind: producers.Trade, Symbol: t.Symbol, Channel: "trades", Time: producers.Unix(t.Time, time.Nanosecond), NotSpot: notSpot,
-			ID: t.ID, Price: t.Price, Size: t.Size, Side: producers.Side(strings.ToLower(t.Side)),
-		})
-	case "ticker":
-		var t struct {
-			Symbol   string        `json:"s"`
-			Side     string        `json:"S"` // unused, as are the two sizes, but s, b and a would take them
-			Bid      producers.Num `json:"b"`
-			BidSize  producers.Num `json:"B"`
-			Ask      producers.Num `json:"a"`
-			AskSize  producers.Num `json:"A"`
-			Last     producers.Num `json:"l"`
-			Sequence producers.Num `json:"E"`
-			Time     producers.Num `json:"M"`
-		}
-		if err := parse(payload, &t); err != nil {
-			return err
-		}
-		out.Add(producers.Event{
-			Kind: producers.Ticker, Symbol: t.Symbol, Channel: "ticker", Time: producers.Unix(t.Time, time.Nanosecond), NotSpot: notSpot,
-			Last: t.Last, Bid: t.Bid, Ask: t.Ask, Sequence: t.Sequence,
-		})
-	case "kline":
-		var c struct {
-			Symbol   string        `json:"s"`
-			Closed   producers.Num `json:"S"` // true or "true"
-			Interval string        `json:"i"`
-			Start    producers.Num `json:"O"`
-			End      producers.Num `json:"C"`
-			Open     producers.Num `json:"o"`
-			High     producers.Num `json:"h"`
-			Low      producers.Num `json:"l"`
-			Close    producers.Num `json:"c"`
-			Volume   producers.Num `json:"v"`
-		}
-		if err := parse(payload, &c); err != nil {
-			return err
-		}
-		state := producers.Open
-		if c.Closed == "true" {
-			state = producers.Closed
-		}
-		out.Add(producers.Event{
-			Kind: producers.Candle, Symbol: c.Symbol, Channel: "candles", NotSpot: notSpot, State: state,
-			Start: producers.Unix(c.Start, time.Second), Interval: kucoinInterval(c.Interval),
-			OpenPrice: c.Open, High: c.High, Low: c.Low, ClosePrice: c.Close, Volume: c.Volume,
-		})
-	case "obu", "callAuctionInfo", "mark-price", "funding-fee", "funding-fee-all-symbols":
-	default:
-		return producers.Unreadable("message of channel %q", channel)
+// kucoinTickers reads all markets', which share the time of the answer.
+func kucoinTickers(_ url.Values, body []byte, out *producers.Out) error {
+	answer, err := parseKucoin[struct {
+		Time    producers.Num `json:"time"`
+		Tickers []struct {
+			Symbol string        `json:"symbol"`
+			Last   producers.Num `json:"last"`
+			Bid    producers.Num `json:"buy"`
+			Ask    producers.Num `json:"sell"`
+			Base   producers.Num `json:"vol"`
+			Quote  producers.Num `json:"volValue"`
+		} `json:"ticker"`
+	}](body)
+	if err != nil {
+		return err
 	}
-	return nil
-}
-
-func kucoinREST(target string, body []byte, out *producers.Out) error {
-	path, query := endpoint(target)
-	switch path[strings.LastIndexByte(path, '/')+1:] {
-	case "symbols":
-	case "allTickers":
-		answer, err := parseKucoin[struct {
-			Time    producers.Num `json:"time"`
-			Tickers []struct {
-				Symbol string        `json:"symbol"`
-				Last   producers.Num `json:"last"`
-				Bid    producers.Num `json:"buy"`
-				Ask    producers.Num `json:"sell"`
-				Base   producers.Num `json:"vol"`
-				Quote  producers.Num `json:"volValue"`
-			} `json:"ticker"`
-		}](body)
-		if err != nil {
-			return err
-		}
-		for _, t := range answer.Tickers {
-			out.Add(producers.Event{
-				Kind: producers.Ticker, Symbol: t.Symbol, Channel: "rest", Time: producers.Unix(answer.Time, time.Millisecond),
-				Last: t.Last, Bid: t.Bid, Ask: t.Ask, VolumeBase: t.Base, VolumeQuote: t.Quote,
-			})
-		}
-	case "histories":
-		trades, err := parseKucoin[[]kucoinTrade](body)
-		if err != nil {
-			return err
-		}
-		for i := range trades {
-			out.Add(trades[i].event())
-		}
-	case "candles":
-		rows, err := parseKucoin[[]kucoinCandle](body)
-		if err != nil {
-			return err
-		}
-		for i := range rows {
-			e := rows[i].event(query.Get("type"))
-			e.Channel = "rest"
-			out.Add(e)
-		}
-	default:
-		return unreadAnswer(path)
+	for _, t := range answer.Tickers {
+		out.Add(producers.Event{
+			Kind: producers.Ticker, Symbol: t.Symbol, Channel: "rest", Time: producers.Unix(answer.Time, time.Millisecond),
+			Last: t.Last, Bid: t.Bid, Ask: t.Ask, VolumeBase: t.Base, VolumeQuote: t.Quote,
+		})
 	}
 	return nil
 }

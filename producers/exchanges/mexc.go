@@ -1,6 +1,7 @@
 package exchanges
 
 import (
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -24,13 +25,7 @@ func mexc() producers.Venue {
 			Stream: "wss://wbs-api.mexc.com/ws",
 			REST:   "https://api.mexc.com",
 		},
-		Countries: producers.Countries{
-			// Clause 1 of the agreement of 2025-05-29. It names regions of Ukraine too and, without their names, countries under
-			// comprehensive sanctions.
-			Refused: []string{"CA", "CN", "CU", "GB", "HK", "IR", "KP", "KZ", "MY", "SD", "SG", "US"},
-			Terms:   "https://www.mexc.com/terms",
-			Quoted:  quotedBy(eligibility), Read: "2026-11-23",
-		},
+		Countries: countriesOf["mexc"],
 		Evidence: producers.VenueEvidence{
 			Markets: producers.Documented("https://www.mexc.com/api-docs/spot-v3/market-data-endpoints"),
 			Trades: producers.Documented("https://github.com/mexcdevelop/websocket-proto").But(
@@ -46,18 +41,25 @@ func mexc() producers.Venue {
 		},
 		Silence:     60 * time.Second, // every ping is answered
 		Listing:     []string{"/api/v3/exchangeInfo"},
-		Instruments: mexcInstruments,
+		Instruments: markets(symbolList[binanceMarket], mexcInstrument),
 		Subscribe:   mexcRequest("SUBSCRIPTION"),
 		Unsubscribe: mexcRequest("UNSUBSCRIPTION"),
 		Heartbeat: producers.Heartbeat{
 			Every:   20 * time.Second,
-			Message: func() []byte { return []byte(`{"method":"PING"}`) },
+			Message: heartbeat(`{"method":"PING"}`),
 		},
-		NewCodec: func() producers.Codec { return mexcCodec{} },
-		Tickers: func([]producers.Instrument) []producers.Query {
-			return []producers.Query{{Path: "/api/v3/ticker/24hr"}}
-		},
-		DecodeREST: mexcREST,
+		NewCodec:    func() producers.Codec { return mexcCodec{} },
+		NewRecorded: func() producers.Codec { return mexcRecorded{} },
+		Tickers:     one("/api/v3/ticker/24hr"),
+		DecodeREST: endpoints{
+			"exchangeInfo": nil,
+			"ticker/24hr":  mexcTickers,
+			"trades":       rows(list[mexcTrade], (*mexcTrade).event),
+			// Start, open, high, low, close, volume in the base, end, volume in the quote.
+			"klines": candleRows(list[[]producers.Num],
+				candleColumns{Start: 0, Open: 1, High: 2, Low: 3, Close: 4, Volume: 5, Unit: time.Millisecond},
+				func(q url.Values) string { return mexcInterval(q.Get("interval")) }),
+		}.below("/api/v3/"),
 	}
 }
 
@@ -68,44 +70,25 @@ var mexcStreams = [...]string{
 	"spot@public.miniTicker.v3.api.pb@%@24H", // the last 24 hours, not a day of some time zone
 }
 
-func mexcRequest(method string) func([]producers.Instrument) [][]byte {
-	return func(markets []producers.Instrument) (messages [][]byte) {
-		for batch := range slices.Chunk(symbols(markets), 30/len(mexcStreams)) {
-			var streams []string
-			for _, symbol := range batch {
-				for _, stream := range mexcStreams {
-					streams = append(streams, strings.Replace(stream, "%", symbol, 1))
-				}
-			}
-			messages = append(messages, message(struct {
-				Method string   `json:"method"`
-				Params []string `json:"params"`
-			}{method, streams}))
+func mexcRequest(method string) requester {
+	return requests(30, func(symbol string) (streams []string) {
+		for _, stream := range mexcStreams {
+			streams = append(streams, strings.Replace(stream, "%", symbol, 1))
 		}
-		return messages
-	}
+		return streams
+	}, func(streams []string, _ int) any {
+		return struct {
+			Method string   `json:"method"`
+			Params []string `json:"params"`
+		}{method, streams}
+	})
 }
 
-func mexcInstruments(_ string, body []byte) ([]producers.Instrument, error) {
-	var answer struct {
-		Symbols []struct {
-			Symbol string `json:"symbol"`
-			Status string `json:"status"`
-			Base   string `json:"baseAsset"`
-			Quote  string `json:"quoteAsset"`
-		} `json:"symbols"`
-	}
-	if err := parse(body, &answer); err != nil {
-		return nil, err
-	}
-	var list []producers.Instrument
-	for _, s := range answer.Symbols {
-		// Whether orders may come by this interface ("isSpotTradingAllowed") is not whether it trades.
-		if s.Status == "1" || s.Status == "ENABLED" {
-			list = append(list, producers.Instrument{Symbol: s.Symbol, Base: s.Base, Quote: s.Quote})
-		}
-	}
-	return list, nil
+// mexcInstrument reads a row that is like Binance's. Whether orders may come by this interface ("isSpotTradingAllowed") is not
+// whether it trades.
+func mexcInstrument(m *binanceMarket) (producers.Instrument, bool) {
+	in, _ := m.instrument()
+	return in, m.Status == "1" || m.Status == "ENABLED"
 }
 
 // mexcCodec needs no state: every push names its symbol.
@@ -168,31 +151,25 @@ type mexcCandle struct {
 }
 
 func (mexcCodec) Decode(f producers.Frame, out *producers.Out) error {
-	var push mexcPush
 	// A protobuf message cannot begin with a brace: that would be the start of a group.
 	if text := strings.TrimLeft(string(f.Bytes[:min(8, len(f.Bytes))]), " \t\r\n"); !strings.HasPrefix(text, "{") {
 		if !f.Binary {
 			return producers.Unreadable("text that is no object")
 		}
+		var push mexcPush
 		if err := push.unmarshal(f.Bytes); err != nil {
 			return err
 		}
 		return push.add(out)
 	}
-	var m struct {
-		mexcPush
-		Code    *int   `json:"code"` // answers to requests
+	var m struct { // the answer to a request
+		Code    *int   `json:"code"`
 		Message string `json:"msg"`
-		Old     string `json:"c"` // JSON as it was before protobuf
 	}
 	if err := parse(f.Bytes, &m); err != nil {
 		return err
 	}
 	switch {
-	case m.Old != "", strings.HasPrefix(m.Channel, "push."):
-		return producers.Retired("message of channel %q", m.Old+m.Channel)
-	case m.Channel != "":
-		return m.add(out)
 	case m.Code == nil:
 		return producers.Unreadable("message without channel or code")
 	case *m.Code != 0, strings.HasPrefix(m.Message, "Not Subscribed"):
@@ -270,72 +247,39 @@ func mexcInterval(s string) string {
 	return s
 }
 
-func mexcREST(target string, body []byte, out *producers.Out) error {
-	path, query := endpoint(target)
-	_, name, ok := strings.Cut(path, "/api/v3/")
-	if !ok {
-		return producers.Retired("answer of %s", path)
+// mexcTickers reads rows that are like Binance's.
+func mexcTickers(_ url.Values, body []byte, out *producers.Out) error {
+	all, err := listOrOne[binanceRow](body)
+	if err != nil {
+		return err
 	}
-	switch name {
-	case "exchangeInfo":
-	case "ticker/24hr":
-		var tickers []struct {
-			Symbol string        `json:"symbol"`
-			Last   producers.Num `json:"lastPrice"`
-			Bid    producers.Num `json:"bidPrice"`
-			Ask    producers.Num `json:"askPrice"`
-			Base   producers.Num `json:"volume"`
-			Quote  producers.Num `json:"quoteVolume"`
-			Millis producers.Num `json:"closeTime"`
+	for i := range all {
+		if all[i].Symbol == "" {
+			return producers.Unreadable("a ticker without symbol")
 		}
-		if err := parseRows(body, &tickers); err != nil {
-			return err
-		}
-		for _, t := range tickers {
-			if t.Symbol == "" {
-				return producers.Unreadable("a ticker without symbol")
-			}
-			out.Add(producers.Event{
-				Kind: producers.Ticker, Symbol: t.Symbol, Channel: "rest", Time: producers.Unix(t.Millis, time.Millisecond),
-				Last: t.Last, Bid: t.Bid, Ask: t.Ask, VolumeBase: t.Base, VolumeQuote: t.Quote,
-			})
-		}
-	case "trades":
-		var trades []struct {
-			ID         producers.Num `json:"id"` // null
-			Price      producers.Num `json:"price"`
-			Size       producers.Num `json:"qty"`
-			BuyerMakes bool          `json:"isBuyerMaker"`
-			Millis     producers.Num `json:"time"`
-		}
-		if err := parse(body, &trades); err != nil {
-			return err
-		}
-		for _, t := range trades {
-			side := producers.Buy
-			if t.BuyerMakes {
-				side = producers.Sell
-			}
-			out.Add(producers.Event{
-				Kind: producers.Trade, Channel: "rest", Time: producers.Unix(t.Millis, time.Millisecond),
-				ID: t.ID, Price: t.Price, Size: t.Size, Side: side,
-			})
-		}
-	case "klines":
-		// Start, open, high, low, close, volume in the base, end, volume in the quote.
-		var rows [][8]producers.Num
-		if err := parse(body, &rows); err != nil {
-			return err
-		}
-		for _, c := range rows {
-			out.Add(producers.Event{
-				Kind: producers.Candle, Channel: "rest", Interval: mexcInterval(query.Get("interval")),
-				Start:     producers.Unix(c[0], time.Millisecond),
-				OpenPrice: c[1], High: c[2], Low: c[3], ClosePrice: c[4], Volume: c[5],
-			})
-		}
-	default:
-		return unreadAnswer(path)
+		e := all[i].ticker()
+		e.Time = producers.Unix(all[i].CloseTime, time.Millisecond)
+		out.Add(e)
 	}
 	return nil
+}
+
+// mexcTrade is like Binance's, but its id is null.
+type mexcTrade struct {
+	ID         producers.Num `json:"id"`
+	Price      producers.Num `json:"price"`
+	Size       producers.Num `json:"qty"`
+	BuyerMakes bool          `json:"isBuyerMaker"`
+	Millis     producers.Num `json:"time"`
+}
+
+func (t *mexcTrade) event() producers.Event {
+	side := producers.Buy
+	if t.BuyerMakes {
+		side = producers.Sell
+	}
+	return producers.Event{
+		Kind: producers.Trade, Channel: "rest", Time: producers.Unix(t.Millis, time.Millisecond),
+		ID: t.ID, Price: t.Price, Size: t.Size, Side: side,
+	}
 }

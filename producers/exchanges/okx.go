@@ -25,18 +25,14 @@ func okx() producers.Venue {
 			Stream: "wss://ws.okx.com:8443/ws/v5/public",
 			REST:   "https://www.okx.com",
 		},
-		Countries: producers.Countries{
-			// Section 3 of the disclosure of 2026-07-08. It names parts of the United States and of Ukraine too.
-			Refused: together([]string{"AF", "CA", "CU", "HK", "IN", "IR", "JP", "KP", "MY", "NP", "SY", "UZ"}, territoriesOfUS),
-			Terms:   "https://www.okx.com/help/risk-compliance-disclosure",
-			Quoted:  quotedBy(eligibility), Read: "2026-11-23",
-		},
+		Countries: countriesOf["okx"],
 		Evidence: producers.VenueEvidence{
 			Markets: producers.Recorded("cryptofeed/OKX.instruments.jsonl.gz"),
 			Trades:  producers.Recorded("cryptofeed/OKX.ws.1.0.jsonl.gz"),
 			Tickers: producers.Recorded("cryptofeed/OKX.ws.1.0.jsonl.gz"),
 			Polled:  producers.Documented("https://www.okx.com/docs-v5/en/#order-book-trading-market-data-get-tickers"),
-			Candles: producers.Documented("https://www.okx.com/docs-v5/en/#order-book-trading-market-data-get-candlesticks-history"),
+			Candles: producers.Documented("https://www.okx.com/docs-v5/en/#order-book-trading-market-data-get-candlesticks-history").And(
+				hummingbotCandles("okx"), gocryptotrader("okx/okx_types.go")),
 		},
 		Limits: producers.Limits{
 			Connects: 3, ConnectsPer: time.Second,
@@ -46,16 +42,19 @@ func okx() producers.Venue {
 		},
 		Silence:     60 * time.Second,
 		Listing:     []string{"/api/v5/public/instruments?instType=SPOT"},
-		Instruments: okxInstruments,
+		Instruments: markets(okxData[okxMarket], (*okxMarket).instrument),
 		Subscribe:   okxRequest("subscribe"),
 		Unsubscribe: okxRequest("unsubscribe"),
-		Heartbeat:   producers.Heartbeat{Every: 20 * time.Second, Message: func() []byte { return []byte("ping") }},
+		Heartbeat:   producers.Heartbeat{Every: 20 * time.Second, Message: heartbeat("ping")},
 		NewCodec:    func() producers.Codec { return okxCodec{} },
-		Tickers: func([]producers.Instrument) []producers.Query {
-			return []producers.Query{{Path: "/api/v5/market/tickers?instType=SPOT"}}
+		Tickers:     one("/api/v5/market/tickers?instType=SPOT"),
+		DecodeREST: func(target string, body []byte, out *producers.Out) error {
+			if path, _ := endpoint(target); !strings.Contains(path, "/v5/") {
+				return producers.Retired("answer of %s", path)
+			}
+			return okxEndpoints.read(target, body, out)
 		},
-		DecodeREST: okxREST,
-		History:    okxHistory(),
+		History: okxHistory(),
 	}
 }
 
@@ -75,30 +74,19 @@ type okxArg struct {
 	Symbol  string `json:"instId"`
 }
 
-// okxBatch is how many channels a request names: some 12 kB.
-const okxBatch = 200
-
-func okxRequest(op string) func([]producers.Instrument) [][]byte {
-	return func(markets []producers.Instrument) (messages [][]byte) {
-		var args []okxArg
-		for _, m := range markets {
-			args = append(args, okxArg{"trades", m.Symbol}, okxArg{"tickers", m.Symbol})
-		}
-		for len(args) > 0 {
-			n := min(okxBatch, len(args))
-			messages = append(messages, message(struct {
+// okxRequest names at most 200 channels, some 12 kB.
+func okxRequest(op string) requester {
+	return requests(200, func(symbol string) []okxArg { return []okxArg{{"trades", symbol}, {"tickers", symbol}} },
+		func(args []okxArg, _ int) any {
+			return struct {
 				Op   string   `json:"op"`
 				Args []okxArg `json:"args"`
-			}{op, args[:n]}))
-			args = args[n:]
-		}
-		return messages
-	}
+			}{op, args}
+		})
 }
 
-// parseOKX reads the envelope of the HTTP interface; a code other than 0 is an error, also with
-// status 200.
-func parseOKX[T any](body []byte) ([]T, error) {
+// okxData opens the envelope of the HTTP interface; a code other than 0 is an error, also with status 200.
+func okxData[T any](body []byte) ([]T, error) {
 	var answer struct {
 		Code    string `json:"code"`
 		Message string `json:"msg"`
@@ -113,24 +101,26 @@ func parseOKX[T any](body []byte) ([]T, error) {
 	return answer.Data, nil
 }
 
-func okxInstruments(_ string, body []byte) ([]producers.Instrument, error) {
-	rows, err := parseOKX[struct {
-		Symbol string `json:"instId"`
-		Type   string `json:"instType"`
-		Base   string `json:"baseCcy"`
-		Quote  string `json:"quoteCcy"`
-		State  string `json:"state"`
-	}](body)
-	if err != nil {
-		return nil, err
-	}
-	var list []producers.Instrument
-	for _, s := range rows {
-		if s.Type == "SPOT" && s.State == "live" {
-			list = append(list, producers.Instrument{Symbol: s.Symbol, Base: s.Base, Quote: s.Quote})
-		}
-	}
-	return list, nil
+var okxEndpoints = endpoints{
+	"instruments":     nil,
+	"tickers":         rows(okxData[okxTicker], (*okxTicker).polled),
+	"ticker":          rows(okxData[okxTicker], (*okxTicker).polled),
+	"trades":          rows(okxData[okxTrade], (*okxTrade).event),
+	"history-trades":  rows(okxData[okxTrade], (*okxTrade).event),
+	"candles":         okxPast,
+	"history-candles": okxPast,
+}
+
+type okxMarket struct {
+	Symbol string `json:"instId"`
+	Type   string `json:"instType"`
+	Base   string `json:"baseCcy"`
+	Quote  string `json:"quoteCcy"`
+	State  string `json:"state"`
+}
+
+func (m *okxMarket) instrument() (producers.Instrument, bool) {
+	return producers.Instrument{Symbol: m.Symbol, Base: m.Base, Quote: m.Quote}, m.Type == "SPOT" && m.State == "live"
 }
 
 // okxCodec needs no state: every row names its instrument.
@@ -164,14 +154,20 @@ type okxTicker struct {
 	Time   producers.Num `json:"ts"`
 }
 
-func (t *okxTicker) event(channel string) producers.Event {
+func (t *okxTicker) event() producers.Event {
 	e := producers.Event{
-		Kind: producers.Ticker, Symbol: t.Symbol, Channel: channel, Time: producers.Unix(t.Time, time.Millisecond),
+		Kind: producers.Ticker, Symbol: t.Symbol, Channel: "tickers", Time: producers.Unix(t.Time, time.Millisecond),
 		Last: t.Last, Bid: t.Bid, Ask: t.Ask,
 	}
 	if t.Type == "SPOT" {
 		e.VolumeBase, e.VolumeQuote = t.Base, t.Quote
 	}
+	return e
+}
+
+func (t *okxTicker) polled() producers.Event {
+	e := t.event()
+	e.Channel = "rest"
 	return e
 }
 
@@ -196,27 +192,15 @@ func (okxCodec) Decode(f producers.Frame, out *producers.Out) error {
 		out.Notice("%s", m.Message)
 	case m.Event != "":
 	case channel == "trades", channel == "trades-all":
-		var trades []okxTrade
-		if err := parse(m.Data, &trades); err != nil {
-			return err
-		}
-		for i := range trades {
-			out.Add(trades[i].event())
-		}
+		return parseAll(m.Data, (*okxTrade).event, out)
 	case channel == "tickers":
-		var tickers []okxTicker
-		if err := parse(m.Data, &tickers); err != nil {
-			return err
-		}
-		for i := range tickers {
-			out.Add(tickers[i].event("tickers"))
-		}
+		return parseAll(m.Data, (*okxTicker).event, out)
 	case strings.HasPrefix(channel, "candle"):
-		var rows [][]producers.Num
-		if err := parse(m.Data, &rows); err != nil {
+		all, err := list[[]producers.Num](m.Data)
+		if err != nil {
 			return err
 		}
-		return okxCandles(m.Arg.Symbol, strings.TrimPrefix(channel, "candle"), rows, out)
+		return okxCandles(m.Arg.Symbol, strings.TrimPrefix(channel, "candle"), all, out)
 	case channel == "bbo-tbt":
 		return okxBest(m.Arg.Symbol, m.Data, out)
 	case strings.HasPrefix(channel, "books"):
@@ -236,49 +220,46 @@ var okxUnpriced = []string{
 
 // okxBest reads the best bid and ask of a book; a side without orders is left out.
 func okxBest(symbol string, data []byte, out *producers.Out) error {
-	var books []struct {
+	type book struct {
 		Bids     [][]producers.Num `json:"bids"`
 		Asks     [][]producers.Num `json:"asks"`
 		Time     producers.Num     `json:"ts"`
 		Sequence producers.Num     `json:"seqId"`
 	}
-	if err := parse(data, &books); err != nil {
-		return err
-	}
-	for _, b := range books {
-		out.Add(producers.Event{
+	return parseAll(data, func(b *book) producers.Event {
+		return producers.Event{
 			Kind: producers.Ticker, Symbol: symbol, Channel: "bbo-tbt", Time: producers.Unix(b.Time, time.Millisecond),
 			Bid: bestPrice(b.Bids), Ask: bestPrice(b.Asks), Sequence: b.Sequence,
-		})
-	}
-	return nil
+		}
+	}, out)
 }
 
 // okxCandles adds rows of start, open, high, low, close, volume in contracts or base, in base or
 // quote, in quote, and whether it is closed.
-func okxCandles(symbol, bar string, rows [][]producers.Num, out *producers.Out) error {
-	for _, c := range rows {
-		if len(c) < 6 {
-			return producers.Unreadable("a candle of %d fields", len(c))
+func okxCandles(symbol, bar string, all [][]producers.Num, out *producers.Out) error {
+	for _, row := range all {
+		columns := candleColumns{Start: 0, Open: 1, High: 2, Low: 3, Close: 4, Volume: 5, Closed: len(row) - 1, Unit: time.Millisecond}
+		if len(row) < 6 {
+			return producers.Unreadable("a candle of %d fields", len(row))
 		}
-		state := producers.CandleState("")
-		switch c[len(c)-1] {
-		case "0":
-			state = producers.Open
-		case "1":
-			state = producers.Closed
+		if strings.Count(symbol, "-") > 1 && len(row) > 6 { // a contract: the base comes after the contracts
+			columns.Volume = 6
 		}
-		volume := c[5]
-		if strings.Count(symbol, "-") > 1 && len(c) > 6 { // a contract: the base comes after the contracts
-			volume = c[6]
+		e := producers.Event{Symbol: symbol, Channel: "candle", Interval: okxBar(bar)}
+		if err := columns.add([][]producers.Num{row}, e, out); err != nil {
+			return err
 		}
-		out.Add(producers.Event{
-			Kind: producers.Candle, Symbol: symbol, Channel: "candle", State: state,
-			Start: producers.Unix(c[0], time.Millisecond), Interval: okxBar(bar),
-			OpenPrice: c[1], High: c[2], Low: c[3], ClosePrice: c[4], Volume: volume,
-		})
 	}
 	return nil
+}
+
+// okxPast reads the candles of the HTTP interface.
+func okxPast(query url.Values, body []byte, out *producers.Out) error {
+	all, err := okxData[[]producers.Num](body)
+	if err != nil {
+		return err
+	}
+	return okxCandles("", query.Get("bar"), all, out)
 }
 
 // okxBar spells an interval: OKX writes hours and longer in capitals, with "utc" behind for days
@@ -291,39 +272,4 @@ func okxBar(bar string) string {
 		return strings.TrimSuffix(bar, "utc")
 	}
 	return strings.ToLower(strings.TrimSuffix(bar, "utc"))
-}
-
-func okxREST(target string, body []byte, out *producers.Out) error {
-	path, query := endpoint(target)
-	if !strings.Contains(path, "/v5/") {
-		return producers.Retired("answer of %s", path)
-	}
-	switch path[strings.LastIndexByte(path, '/')+1:] {
-	case "instruments":
-	case "tickers", "ticker":
-		tickers, err := parseOKX[okxTicker](body)
-		if err != nil {
-			return err
-		}
-		for i := range tickers {
-			out.Add(tickers[i].event("rest"))
-		}
-	case "trades", "history-trades":
-		trades, err := parseOKX[okxTrade](body)
-		if err != nil {
-			return err
-		}
-		for i := range trades {
-			out.Add(trades[i].event())
-		}
-	case "candles", "history-candles":
-		rows, err := parseOKX[[]producers.Num](body)
-		if err != nil {
-			return err
-		}
-		return okxCandles("", query.Get("bar"), rows, out)
-	default:
-		return unreadAnswer(path)
-	}
-	return nil
 }

@@ -2,6 +2,7 @@ package exchanges
 
 import (
 	"encoding/json"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -24,19 +25,16 @@ func poloniex() producers.Venue {
 			Stream: "wss://ws.poloniex.com/ws/public",
 			REST:   "https://api.poloniex.com",
 		},
-		Countries: producers.Countries{
-			// Section 39 of the agreement of 2026-04-01. It names Crimea, Donetsk and Luhansk too.
-			Refused: together([]string{
-				"AF", "CD", "CI", "CN", "CU", "GB", "HK", "IQ", "IR", "KP", "LY", "ML", "MM", "PS", "SD", "SG", "SO", "SY", "US", "YE", "ZW",
-			}, territoriesOfUS, europeanUnion),
-			Terms:  "https://www.poloniex.com/support/terms",
-			Quoted: quotedBy(feeProfile("poloniex")), Read: "2026-11-23",
-		},
+		Countries: countriesOf["poloniex"],
 		Evidence: producers.VenueEvidence{
-			Markets: producers.Documented("https://api-docs.poloniex.com/spot/api/public/reference-data"),
-			Trades:  producers.Documented("https://api-docs.poloniex.com/spot/websocket/market-data"),
-			Tickers: producers.Documented("https://api-docs.poloniex.com/spot/websocket/market-data"),
-			Polled:  producers.Documented("https://api-docs.poloniex.com/spot/api/public/market-data"),
+			Markets: producers.Documented("https://api-docs.poloniex.com/spot/api/public/reference-data").And(
+				ccxt("poloniex.ts"), gocryptotrader("poloniex/poloniex_types.go")),
+			Trades: producers.Documented("https://api-docs.poloniex.com/spot/websocket/market-data").And(
+				ccxt("pro/poloniex.ts")),
+			Tickers: producers.Documented("https://api-docs.poloniex.com/spot/websocket/market-data").And(
+				ccxt("pro/poloniex.ts")),
+			Polled: producers.Documented("https://api-docs.poloniex.com/spot/api/public/market-data").And(
+				ccxt("poloniex.ts"), gocryptotrader("poloniex/poloniex_types.go")),
 		},
 		Limits: producers.Limits{
 			Connects: 5, ConnectsPer: time.Second, // undocumented
@@ -46,55 +44,43 @@ func poloniex() producers.Venue {
 		},
 		Silence:     60 * time.Second,
 		Listing:     []string{"/markets"},
-		Instruments: poloniexInstruments,
+		Instruments: markets(list[poloniexMarket], (*poloniexMarket).instrument),
 		Subscribe:   poloniexRequest("subscribe"),
 		Unsubscribe: poloniexRequest("unsubscribe"),
-		Heartbeat:   producers.Heartbeat{Every: 15 * time.Second, Message: func() []byte { return []byte(`{"event":"ping"}`) }},
+		Heartbeat:   producers.Heartbeat{Every: 15 * time.Second, Message: heartbeat(`{"event":"ping"}`)},
 		NewCodec:    func() producers.Codec { return poloniexCodec{} },
-		Tickers: func([]producers.Instrument) []producers.Query {
-			return []producers.Query{{Path: "/markets/ticker24h"}}
-		},
-		DecodeREST: poloniexREST,
+		Tickers:     one("/markets/ticker24h"),
+		DecodeREST: endpoints{
+			"markets":   nil,
+			"ticker24h": rows(listOrOne[poloniexRow], (*poloniexRow).polled),
+			"trades":    rows(listOrOne[poloniexRow], (*poloniexRow).trade),
+			"price":     rows(listOrOne[poloniexRow], (*poloniexRow).price),
+			"candles":   poloniexCandles,
+			"public":    retired, // returnTicker and its like
+		}.read,
 	}
 }
 
-// poloniexBatch is how many markets one message names: some 1 kB.
-const poloniexBatch = 100
-
-func poloniexRequest(event string) func([]producers.Instrument) [][]byte {
-	return func(markets []producers.Instrument) (messages [][]byte) {
-		for names := symbols(markets); len(names) > 0; {
-			n := min(poloniexBatch, len(names))
-			for _, channel := range []string{"trades", "ticker"} {
-				messages = append(messages, message(struct {
-					Event   string   `json:"event"`
-					Channel []string `json:"channel"`
-					Symbols []string `json:"symbols"`
-				}{event, []string{channel}, names[:n]}))
-			}
-			names = names[n:]
-		}
-		return messages
-	}
+// poloniexRequest names at most 100 markets in a message, some 1 kB.
+func poloniexRequest(event string) requester {
+	return channelRequests(100, []string{"trades", "ticker"}, func(channel string, symbols []string) any {
+		return struct {
+			Event   string   `json:"event"`
+			Channel []string `json:"channel"`
+			Symbols []string `json:"symbols"`
+		}{event, []string{channel}, symbols}
+	})
 }
 
-func poloniexInstruments(_ string, body []byte) ([]producers.Instrument, error) {
-	var markets []struct {
-		Symbol string `json:"symbol"`
-		Base   string `json:"baseCurrencyName"`
-		Quote  string `json:"quoteCurrencyName"`
-		State  string `json:"state"` // NORMAL, PAUSE or POST_ONLY
-	}
-	if err := parse(body, &markets); err != nil {
-		return nil, err
-	}
-	var list []producers.Instrument
-	for _, m := range markets {
-		if m.State == "NORMAL" {
-			list = append(list, producers.Instrument{Symbol: m.Symbol, Base: m.Base, Quote: m.Quote})
-		}
-	}
-	return list, nil
+type poloniexMarket struct {
+	Symbol string `json:"symbol"`
+	Base   string `json:"baseCurrencyName"`
+	Quote  string `json:"quoteCurrencyName"`
+	State  string `json:"state"` // NORMAL, PAUSE or POST_ONLY
+}
+
+func (m *poloniexMarket) instrument() (producers.Instrument, bool) {
+	return producers.Instrument{Symbol: m.Symbol, Base: m.Base, Quote: m.Quote}, m.State == "NORMAL"
 }
 
 // poloniexCodec needs no state: every row names its market.
@@ -120,17 +106,37 @@ type poloniexRow struct {
 	Ask      producers.Num `json:"ask"`
 }
 
-func (r *poloniexRow) trade(snapshot bool) producers.Event {
+func (r *poloniexRow) trade() producers.Event {
 	return producers.Event{
 		Kind: producers.Trade, Symbol: r.Symbol, Channel: "trades", Time: producers.Unix(r.Created, time.Millisecond),
-		ID: r.ID, Price: r.Price, Size: r.Quantity, Side: producers.Side(strings.ToLower(r.Side)), Snapshot: snapshot,
+		ID: r.ID, Price: r.Price, Size: r.Quantity, Side: producers.Side(strings.ToLower(r.Side)),
 	}
 }
 
-func (r *poloniexRow) ticker(channel string, snapshot bool) producers.Event {
+func (r *poloniexRow) ticker() producers.Event {
 	return producers.Event{
-		Kind: producers.Ticker, Symbol: r.Symbol, Channel: channel, Time: producers.Unix(r.Pushed, time.Millisecond),
-		Last: r.Close, Bid: r.Bid, Ask: r.Ask, VolumeBase: r.Quantity, VolumeQuote: r.Amount, Snapshot: snapshot,
+		Kind: producers.Ticker, Symbol: r.Symbol, Channel: "ticker", Time: producers.Unix(r.Pushed, time.Millisecond),
+		Last: r.Close, Bid: r.Bid, Ask: r.Ask, VolumeBase: r.Quantity, VolumeQuote: r.Amount,
+	}
+}
+
+func (r *poloniexRow) polled() producers.Event {
+	e := r.ticker()
+	e.Channel = "rest"
+	return e
+}
+
+func (r *poloniexRow) price() producers.Event {
+	return producers.Event{
+		Kind: producers.Ticker, Symbol: r.Symbol, Channel: "rest", Time: producers.Unix(r.Recorded, time.Millisecond), Last: r.Price,
+	}
+}
+
+func (r *poloniexRow) candle(interval string) producers.Event {
+	return producers.Event{
+		Kind: producers.Candle, Symbol: r.Symbol, Channel: "candles", Time: producers.Unix(r.Pushed, time.Millisecond),
+		Start: producers.Unix(r.Start, time.Millisecond), Interval: interval,
+		OpenPrice: r.Open, High: r.High, Low: r.Low, ClosePrice: r.Close, Volume: r.Quantity,
 	}
 }
 
@@ -151,6 +157,7 @@ func (poloniexCodec) Decode(f producers.Frame, out *producers.Out) error {
 	if err := parse(f.Bytes, &m); err != nil {
 		return err
 	}
+	event := (*poloniexRow).trade
 	interval, candles := strings.CutPrefix(m.Channel, "candles_")
 	switch {
 	case m.Event == "error":
@@ -158,32 +165,21 @@ func (poloniexCodec) Decode(f producers.Frame, out *producers.Out) error {
 		return nil
 	case m.Event != "": // an acknowledgement, or a pong
 		return nil
-	case m.Channel == "trades", m.Channel == "ticker", candles:
+	case m.Channel == "trades":
+	case m.Channel == "ticker":
+		event = (*poloniexRow).ticker
+	case candles:
+		event = func(r *poloniexRow) producers.Event { return r.candle(poloniexInterval(interval)) }
 	case strings.HasPrefix(m.Channel, "book"), m.Channel == "symbols", m.Channel == "currencies", m.Channel == "exchange":
 		return nil
 	default:
 		return producers.Unreadable("message of channel %q", m.Channel)
 	}
-	var rows []poloniexRow
-	if err := parse(m.Data, &rows); err != nil {
-		return err
-	}
-	snapshot := m.Action == "snapshot"
-	for i := range rows {
-		switch r := &rows[i]; m.Channel {
-		case "trades":
-			out.Add(r.trade(snapshot))
-		case "ticker":
-			out.Add(r.ticker("ticker", snapshot))
-		default:
-			out.Add(producers.Event{
-				Kind: producers.Candle, Symbol: r.Symbol, Channel: "candles", Time: producers.Unix(r.Pushed, time.Millisecond),
-				Start: producers.Unix(r.Start, time.Millisecond), Interval: poloniexInterval(interval),
-				OpenPrice: r.Open, High: r.High, Low: r.Low, ClosePrice: r.Close, Volume: r.Quantity, Snapshot: snapshot,
-			})
-		}
-	}
-	return nil
+	return parseAll(m.Data, func(r *poloniexRow) producers.Event {
+		e := event(r)
+		e.Snapshot = m.Action == "snapshot"
+		return e
+	}, out)
 }
 
 // poloniexInterval spells minute_5, or HOUR_1.
@@ -208,49 +204,22 @@ func poloniexInterval(name string) string {
 	return ""
 }
 
-func poloniexREST(target string, body []byte, out *producers.Out) error {
-	path, _ := endpoint(target)
-	name := path[strings.LastIndexByte(path, '/')+1:]
-	switch name {
-	case "markets":
-	case "ticker24h", "trades", "price":
-		var rows []poloniexRow
-		if err := parseRows(body, &rows); err != nil {
+// poloniexCandles reads low, high, open, close, amount, quantity, the same two of takers who bought, count, time of the answer,
+// average, interval, start, end. Each row names its interval.
+func poloniexCandles(_ url.Values, body []byte, out *producers.Out) error {
+	all, err := list[[]producers.Num](body)
+	if err != nil {
+		return err
+	}
+	columns := candleColumns{Low: 0, High: 1, Open: 2, Close: 3, Volume: 5, Start: 12, Unit: time.Millisecond}
+	for _, row := range all {
+		if len(row) < 14 {
+			return producers.Unreadable("a candle of %d fields", len(row))
+		}
+		e := producers.Event{Channel: "rest", Interval: poloniexInterval(string(row[11]))}
+		if err := columns.add([][]producers.Num{row}, e, out); err != nil {
 			return err
 		}
-		for i := range rows {
-			switch r := &rows[i]; name {
-			case "ticker24h":
-				out.Add(r.ticker("rest", false))
-			case "trades":
-				out.Add(r.trade(false))
-			case "price":
-				out.Add(producers.Event{
-					Kind: producers.Ticker, Symbol: r.Symbol, Channel: "rest", Time: producers.Unix(r.Recorded, time.Millisecond), Last: r.Price,
-				})
-			}
-		}
-	case "candles":
-		// low, high, open, close, amount, quantity, the same two of takers who bought, count, time of
-		// the answer, average, interval, start, end
-		var rows [][]producers.Num
-		if err := parse(body, &rows); err != nil {
-			return err
-		}
-		for _, c := range rows {
-			if len(c) < 14 {
-				return producers.Unreadable("a candle of %d fields", len(c))
-			}
-			out.Add(producers.Event{
-				Kind: producers.Candle, Channel: "rest",
-				Start: producers.Unix(c[12], time.Millisecond), Interval: poloniexInterval(string(c[11])),
-				OpenPrice: c[2], High: c[1], Low: c[0], ClosePrice: c[3], Volume: c[5],
-			})
-		}
-	case "public": // returnTicker and its like
-		return producers.Retired("answer of %s", path)
-	default:
-		return unreadAnswer(path)
 	}
 	return nil
 }

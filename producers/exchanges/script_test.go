@@ -48,7 +48,7 @@ func runScript(t *testing.T, v producers.Venue, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	codec := v.NewCodec()
+	codec := newRecorded(v)
 	lines := strings.Split(string(text), "\n")
 	for i := 0; i < len(lines); i++ {
 		line := lines[i]
@@ -65,7 +65,7 @@ func runScript(t *testing.T, v producers.Venue, path string) {
 		var got []string
 		switch verb {
 		case "conn":
-			codec = v.NewCodec()
+			codec = newRecorded(v)
 		case "ws":
 			var out producers.Out
 			err := codec.Decode(producers.Frame{Bytes: []byte(rest)}, &out)
@@ -97,6 +97,36 @@ func runScript(t *testing.T, v producers.Venue, path string) {
 		}
 		if g, w := strings.Join(got, "\n    "), strings.Join(want, "\n    "); g != w {
 			t.Errorf("%s:%d: %.100s\n  got:\n    %s\n  want:\n    %s", path, at, line, g, w)
+		}
+	}
+}
+
+// newRecorded reads what a venue's codec reads and, of some, what only recordings have.
+func newRecorded(v producers.Venue) producers.Codec {
+	if v.NewRecorded != nil {
+		return v.NewRecorded()
+	}
+	return v.NewCodec()
+}
+
+// TestLiveCodecsRefuseWhatOnlyRecordingsHave: what the engine never asks for is not read from a venue.
+func TestLiveCodecsRefuseWhatOnlyRecordingsHave(t *testing.T) {
+	for slug, frame := range map[string]string{
+		"coinbase": `{"channel":"ticker","sequence_num":1,"events":[{"type":"update","tickers":[{"product_id":"BTC-USD","price":"1"}]}]}`,
+		"gemini":   `{"type":"trade","symbol":"BTCUSD","event_id":1,"timestamp":1751508438600,"price":"1","quantity":"1","side":"buy"}`,
+		"kucoin":   `{"T":"trade.SPOT","t":"update","d":{"s":"BTC-USDT","S":"buy","ti":"1","p":"1","q":"1","M":1729843222921000000}}`,
+		"mexc":     `{"channel":"spot@public.aggre.deals.v3.api.pb@100ms@BTCUSDT","symbol":"BTCUSDT","publicAggreDeals":{"deals":[{"price":"1","quantity":"1","tradeType":1,"time":1736412092433}]}}`,
+		"bybit":    `{"topic":"kline.5.BTCUSDT","ts":1672324988882,"type":"snapshot","data":[{"start":1672324800000,"interval":"5","open":"1","close":"1","high":"1","low":"1","volume":"1","confirm":false}]}`,
+		"gate":     `{"time":1712059201,"channel":"spot.book_ticker","event":"update","result":{"t":1712059201123,"u":1,"s":"BTC_USDT","b":"1","B":"1","a":"2","A":"1"}}`,
+		"upbit":    `{"ty":"trade","cd":"KRW-BTC","tp":1,"tv":1,"ab":"BID","sid":1,"ttms":1730336862047,"tms":1730336862082}`,
+	} {
+		v, _ := Find(slug)
+		var live, recorded producers.Out
+		if err := v.NewCodec().Decode(producers.Frame{Bytes: []byte(frame)}, &live); err == nil || len(live.Events) > 0 {
+			t.Errorf("%s reads %s live, as %v", slug, frame, live.Events)
+		}
+		if err := v.NewRecorded().Decode(producers.Frame{Bytes: []byte(frame)}, &recorded); err != nil || len(recorded.Events) != 1 {
+			t.Errorf("%s reads %s as %v from a recording: %v", slug, frame, recorded.Events, err)
 		}
 	}
 }
@@ -311,7 +341,7 @@ func FuzzCodecs(f *testing.F) {
 				var out producers.Out
 				frame, err := producers.Unpack(producers.Frame{Bytes: b, Binary: binary})
 				if err == nil {
-					err = v.NewCodec().Decode(frame, &out)
+					err = newRecorded(v).Decode(frame, &out)
 				}
 				lines := spell(&out, err)
 				out.Reset()
@@ -353,7 +383,7 @@ func FuzzConnections(f *testing.F) {
 	f.Fuzz(func(t *testing.T, venue byte, session string) {
 		v := venues[int(venue)%len(venues)]
 		read := func() string {
-			codec := v.NewCodec()
+			codec := newRecorded(v)
 			var lines []string
 			for frame := range strings.SplitSeq(session, "\n") {
 				var out producers.Out

@@ -1,6 +1,7 @@
 package exchanges
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -24,7 +25,6 @@ func upbit() producers.Venue {
 			Stream: "wss://api.upbit.com/websocket/v1",
 			REST:   "https://api.upbit.com",
 		},
-		// Countries: unknown. https://upbit.com/terms would name them.
 		Evidence: producers.VenueEvidence{
 			Markets: producers.Documented("https://global-docs.upbit.com/reference/list-trading-pairs"),
 			Trades:  producers.Documented("https://global-docs.upbit.com/reference/websocket-trade"),
@@ -39,12 +39,13 @@ func upbit() producers.Venue {
 		},
 		Silence:     60 * time.Second,
 		Listing:     []string{"/v1/market/all"},
-		Instruments: upbitInstruments,
+		Instruments: markets(list[upbitMarket], (*upbitMarket).instrument),
 		Split:       upbitSplit,
 		Subscribe:   upbitSubscribe,
 		Replaces:    true,
 		Heartbeat:   producers.Heartbeat{Every: 30 * time.Second, Message: func() []byte { return []byte("PING") }},
 		NewCodec:    func() producers.Codec { return upbitCodec{} },
+		NewRecorded: func() producers.Codec { return upbitRecorded{} },
 		Tickers:     upbitTickers,
 		DecodeREST:  upbitREST,
 	}
@@ -72,30 +73,21 @@ func upbitSubscribe(markets []producers.Instrument) [][]byte {
 	})}
 }
 
-func upbitInstruments(_ string, body []byte) ([]producers.Instrument, error) {
-	var rows []struct {
-		Market string `json:"market"`
-	}
-	if err := parse(body, &rows); err != nil {
-		return nil, err
-	}
-	var list []producers.Instrument
-	for _, r := range rows {
-		if base, quote, ok := upbitSplit(r.Market); ok {
-			list = append(list, producers.Instrument{Symbol: r.Market, Base: base, Quote: quote})
-		}
-	}
-	return list, nil
+type upbitMarket struct {
+	Market string `json:"market"`
+}
+
+func (m *upbitMarket) instrument() (producers.Instrument, bool) {
+	base, quote, ok := upbitSplit(m.Market)
+	return producers.Instrument{Symbol: m.Market, Base: base, Quote: quote}, ok
 }
 
 // upbitTickersMax keeps the address of a request near 1 kB.
 const upbitTickersMax = 100
 
 func upbitTickers(markets []producers.Instrument) (queries []producers.Query) {
-	for len(markets) > 0 {
-		n := min(upbitTickersMax, len(markets))
-		queries = append(queries, producers.Query{Path: "/v1/ticker?markets=" + strings.Join(symbols(markets[:n]), ",")})
-		markets = markets[n:]
+	for batch := range slices.Chunk(symbols(markets), upbitTickersMax) {
+		queries = append(queries, producers.Query{Path: "/v1/ticker?markets=" + strings.Join(batch, ",")})
 	}
 	return queries
 }
@@ -124,35 +116,12 @@ type upbitEvent struct {
 	CandleVol producers.Num `json:"candle_acc_trade_volume"`
 }
 
-// upbitSimple is the same under its short names.
-type upbitSimple struct {
-	Type      string        `json:"ty"`
-	Code      string        `json:"cd"`
-	Price     producers.Num `json:"tp"`
-	Size      producers.Num `json:"tv"`
-	AskBid    string        `json:"ab"`
-	ID        producers.Num `json:"sid"`
-	Traded    producers.Num `json:"ttms"`
-	Time      producers.Num `json:"tms"`
-	Base24h   producers.Num `json:"atv24h"`
-	Quote24h  producers.Num `json:"atp24h"`
-	Stream    string        `json:"st"`
-	StartUTC  string        `json:"cdttmu"`
-	Open      producers.Num `json:"op"`
-	High      producers.Num `json:"hp"`
-	Low       producers.Num `json:"lp"`
-	CandleVol producers.Num `json:"catv"`
-}
-
-func (s *upbitSimple) long() upbitEvent {
-	return upbitEvent{
-		Type: s.Type, Code: s.Code, Price: s.Price, Size: s.Size, AskBid: s.AskBid, ID: s.ID, Traded: s.Traded, Time: s.Time,
-		Base24h: s.Base24h, Quote24h: s.Quote24h, Stream: s.Stream, StartUTC: s.StartUTC,
-		Open: s.Open, High: s.High, Low: s.Low, CandleVol: s.CandleVol,
-	}
-}
-
 func (upbitCodec) Decode(f producers.Frame, out *producers.Out) error {
+	return decodeUpbit(f.Bytes, nil, out)
+}
+
+// decodeUpbit reads rows; of those without a type, the one of short, if there are such.
+func decodeUpbit(b []byte, short []upbitSimple, out *producers.Out) error {
 	var rows []struct {
 		upbitEvent
 		Status string `json:"status"` // the answer to PING
@@ -162,10 +131,9 @@ func (upbitCodec) Decode(f producers.Frame, out *producers.Out) error {
 			Message string `json:"message"`
 		} `json:"error"`
 	}
-	if err := parseRows(f.Bytes, &rows); err != nil {
+	if err := parseRows(b, &rows); err != nil {
 		return err
 	}
-	var short []upbitSimple
 	for i := range rows {
 		r := &rows[i]
 		if r.Error != nil {
@@ -176,13 +144,8 @@ func (upbitCodec) Decode(f producers.Frame, out *producers.Out) error {
 			continue
 		}
 		e := r.upbitEvent
-		if e.Type == "" {
-			if short == nil {
-				if err := parseRows(f.Bytes, &short); err != nil {
-					return err
-				}
-			}
-			e = short[i].long()
+		if e.Type == "" && i < len(short) {
+			e = upbitEvent(short[i])
 		}
 		if err := e.decode(out); err != nil {
 			return err
@@ -206,17 +169,13 @@ func (e *upbitEvent) decode(out *producers.Out) error {
 	return nil
 }
 
+// upbitSides are the taker's.
+var upbitSides = map[string]producers.Side{"ASK": producers.Sell, "BID": producers.Buy}
+
 func (e *upbitEvent) trade(symbol string, at producers.Num) producers.Event {
-	side := producers.Side("")
-	switch e.AskBid { // the taker's
-	case "ASK":
-		side = producers.Sell
-	case "BID":
-		side = producers.Buy
-	}
 	return producers.Event{
 		Kind: producers.Trade, Symbol: symbol, Channel: "trade", Time: producers.Unix(at, time.Millisecond),
-		ID: e.ID, Price: e.Price, Size: e.Size, Side: side, Snapshot: e.Stream == "SNAPSHOT",
+		ID: e.ID, Price: e.Price, Size: e.Size, Side: upbitSides[e.AskBid], Snapshot: e.Stream == "SNAPSHOT",
 	}
 }
 
@@ -260,32 +219,21 @@ func upbitREST(target string, body []byte, out *producers.Out) error {
 		return producers.Retired("answer of %s", path)
 	}
 	parts := strings.Split(strings.Trim(path, "/"), "/")
-	var rows []upbitEvent
-	if !strings.HasSuffix(path, "/market/all") {
-		if err := parse(body, &rows); err != nil {
-			return err
-		}
-	}
-	switch last := parts[len(parts)-1]; {
+	last := parts[len(parts)-1]
+	var event func(*upbitEvent) producers.Event
+	switch {
 	case strings.HasSuffix(path, "/market/all"):
+		return nil
 	case last == "ticker", strings.HasSuffix(path, "/ticker/all"):
-		for i := range rows {
-			out.Add(rows[i].ticker(rows[i].Market, "rest"))
-		}
+		event = func(e *upbitEvent) producers.Event { return e.ticker(e.Market, "rest") }
 	case last == "ticks":
-		for i := range rows {
-			out.Add(rows[i].trade(rows[i].Market, rows[i].Time))
-		}
+		event = func(e *upbitEvent) producers.Event { return e.trade(e.Market, e.Time) }
 	case len(parts) > 1 && parts[len(parts)-2] == "minutes":
-		for i := range rows {
-			out.Add(rows[i].candle(rows[i].Market, upbitInterval(last+"m")))
-		}
+		event = func(e *upbitEvent) producers.Event { return e.candle(e.Market, upbitInterval(last+"m")) }
 	case upbitCandles[last] != "":
-		for i := range rows {
-			out.Add(rows[i].candle(rows[i].Market, upbitCandles[last]))
-		}
+		event = func(e *upbitEvent) producers.Event { return e.candle(e.Market, upbitCandles[last]) }
 	default:
 		return unreadAnswer(path)
 	}
-	return nil
+	return parseAll(body, event, out)
 }

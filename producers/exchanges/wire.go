@@ -74,3 +74,24 @@ func parseRows[T any](b []byte, rows *[]T) error {
 	}
 	return parse(b, rows)
 }
+
+// buyerMaker is the taker's side where a venue tells whether the buyer was the maker: the taker sold then. What is neither true nor
+// false is unknown.
+func buyerMaker(b json.RawMessage) producers.Side {
+	switch string(b) {
+	case "true":
+		return producers.Sell
+	case "false":
+		return producers.Buy
+	}
+	return ""
+}
+
+// symbolList opens an answer whose rows are its "symbols".
+func symbolList[T any](body []byte) ([]T, error) {
+	var answer struct {
+		Symbols []T `json:"symbols"`
+	}
+	err := parse(body, &answer)
+	return answer.Symbols, err
+}

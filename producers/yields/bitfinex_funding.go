@@ -27,7 +27,9 @@ func bitfinexFunding() producers.Source {
 		Attribution: "Source: Bitfinex",
 		Kinds:       []string{producers.KindRate},
 		Feeds: []producers.Feed{{Name: "tickers",
-			Evidence: producers.Documented("https://docs.bitfinex.com/reference/rest-public-tickers"),
+			Evidence: producers.Documented("https://docs.bitfinex.com/reference/rest-public-tickers").And(
+				"https://github.com/bitfinexcom/bitfinex-api-py/blob/master/bfxapi/types/serializers.py",
+				"https://github.com/thrasher-corp/gocryptotrader/blob/master/exchanges/bitfinex/bitfinex_types.go"),
 			Interval: 15 * time.Minute, Paths: producers.Fixed("/v2/tickers?symbols=ALL")}},
 		Past: &producers.Past{
 			Evidence: producers.Documented("https://docs.bitfinex.com/reference/rest-public-candles"),

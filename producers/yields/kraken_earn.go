@@ -25,8 +25,9 @@ func krakenEarn() producers.Source {
 		Sign:        signKraken,
 		Kinds:       []string{producers.KindRate},
 		Feeds: []producers.Feed{{
-			Name:     "strategies",
-			Evidence: producers.Documented("https://docs.kraken.com/api/docs/rest-api/list-strategies"),
+			Name: "strategies",
+			Evidence: producers.Documented("https://docs.kraken.com/api/docs/rest-api/list-strategies").And(
+				"https://github.com/thrasher-corp/gocryptotrader/tree/master/exchanges/kraken"),
 			Interval: time.Hour, Paths: producers.Fixed(`/0/private/Earn/Strategies {"limit":500}`),
 		}},
 		Moves:    0, // ranges that Kraken sets, may stand for any time
@@ -41,6 +42,8 @@ func decodeKrakenEarn(_ string, body []byte, out *producers.Readings) error {
 		Errors []string `json:"error"`
 		Result struct {
 			Items []json.RawMessage `json:"items"`
+			// Next is where the next page begins; empty on the last one.
+			Next string `json:"next_cursor"`
 		} `json:"result"`
 	}
 	if err := json.Unmarshal(body, &told); err != nil {
@@ -50,6 +53,9 @@ func decodeKrakenEarn(_ string, body []byte, out *producers.Readings) error {
 		return producers.Unreadable("no strategies in it; it says %.200q", told.Errors)
 	}
 	answer.EachRow(told.Result.Items, out, krakenStrategy)
+	if told.Result.Next != "" { // a page may be capped below what is asked for
+		answer.Refuse(out, producers.Unreadable("next_cursor: %d strategies are not all there are", len(told.Result.Items)), "the list")
+	}
 	return nil
 }
 

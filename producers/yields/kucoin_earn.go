@@ -32,17 +32,23 @@ func kucoinEarn() producers.Source {
 		Sign:        signKuCoin,
 		Kinds:       []string{producers.KindRate},
 		Feeds: []producers.Feed{
-			feed("savings", "saving", producers.Documented(products)),
-			feed("promotions", "promotion", producers.Documented(products).But("the page of savings was read, not the one of these products")),
-			feed("staking", "staking", producers.Documented(products).But("the page of savings was read, not the one of these products")),
-			feed("kcs", "kcs-staking", producers.Documented("https://www.kucoin.com/docs/rest/earn/staking/get-earn-kcs-staking-products")),
-			feed("eth", "eth-staking", producers.Documented(products).But("the page of savings was read, not the one of these products")),
+			feed("savings", "saving", producers.Documented(products).And(kucoinClients...)),
+			feed("promotions", "promotion", producers.Documented(products).And(kucoinClients...)),
+			feed("staking", "staking", producers.Documented(products).And(kucoinClients...)),
+			feed("kcs", "kcs-staking", producers.Documented("https://www.kucoin.com/docs/rest/earn/staking/get-earn-kcs-staking-products").
+				And(kucoinClients...)),
+			feed("eth", "eth-staking", producers.Documented(products).And(kucoinClients...)),
 		},
 		Moves:    0,                    // products with rates that KuCoin sets, may stand for any time
 		Requests: 60, Per: time.Minute, // each weighs 5 of the 2,000 and more that an account has within 30 seconds
 		MaxBody: 8 << 20,
 		Decode:  decodeKuCoinEarn,
 	}
+}
+
+// kucoinClients are KuCoin's own client, whose tests hold a sample answer of each list, and one of another's.
+var kucoinClients = []string{
+	"https://github.com/Kucoin/kucoin-universal-sdk", "https://github.com/tiagosiebler/kucoin-api/blob/master/src/types/response/spot-earn.ts",
 }
 
 func decodeKuCoinEarn(_ string, body []byte, out *producers.Readings) error {

@@ -26,7 +26,9 @@ func morpho() producers.Source {
 		Attribution: "Source: Morpho",
 		Kinds:       []string{producers.KindRate},
 		Feeds: []producers.Feed{{Name: "markets",
-			Evidence: producers.Documented("https://docs.morpho.org/developers/api/morpho-markets"),
+			Evidence: producers.Documented("https://docs.morpho.org/developers/api/morpho-markets").And(
+				"https://github.com/DefiLlama/yield-server/blob/master/src/adaptors/morpho-blue/index.js").But(
+				"the client asks for marketId and listed by their former names, uniqueKey and whitelisted"),
 			Interval: 15 * time.Minute, Paths: producers.Fixed(graphQL(morphoQuery))}},
 		Moves:    15 * time.Minute,     // by what is borrowed, which changes with every block
 		Requests: 60, Per: time.Minute, // of the 5,000 in five minutes

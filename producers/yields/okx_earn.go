@@ -27,8 +27,7 @@ func okxEarn() producers.Source {
 		Kinds:       []string{producers.KindRate},
 		Feeds: []producers.Feed{
 			{Name: "lent",
-				Evidence: producers.Documented("https://www.okx.com/docs-v5/en/#financial-product-simple-earn-flexible-get-public-borrow-history-public").But(
-					"lendingRate was read once in the documentation; no public client was found that reads it"),
+				Evidence: producers.Documented("https://www.okx.com/docs-v5/en/#financial-product-simple-earn-flexible-get-public-borrow-history-public"),
 				Interval: 15 * time.Minute, Paths: producers.Fixed(okxHistory + "?limit=1")},
 			{Name: "borrowed",
 				Evidence: producers.Documented("https://www.okx.com/docs-v5/en/#financial-product-simple-earn-flexible-get-public-borrow-info-public"),

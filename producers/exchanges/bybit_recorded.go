@@ -1,0 +1,108 @@
+package exchanges
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/marketlog/marketlog/producers"
+)
+
+// bybitRecorded also reads candles and books of one level, which the engine does not ask for. It knows the best bid and ask of each
+// market whose book it was told: a message may hold only the side that changed.
+type bybitRecorded struct {
+	bybitCodec
+	best map[string]*bybitBest
+}
+
+func (c *bybitRecorded) Decode(f producers.Frame, out *producers.Out) error {
+	var m struct {
+		Topic  string          `json:"topic"`
+		Type   string          `json:"type"`
+		Time   producers.Num   `json:"ts"`
+		Params json.RawMessage `json:"params"`
+		Data   json.RawMessage `json:"data"`
+	}
+	if err := parse(f.Bytes, &m); err != nil {
+		return err
+	}
+	switch channel, symbol, _ := strings.Cut(m.Topic, "."); {
+	case m.Params != nil: // retired
+	case channel == "kline":
+		return decodeBybitKlines(symbol, m.Time, m.Data, out)
+	case channel == "orderbook" && strings.HasPrefix(symbol, "1."):
+		return c.book(m.Type == "snapshot", m.Time, m.Data, out)
+	}
+	return c.bybitCodec.Decode(f, out)
+}
+
+type bybitBest struct{ bid, ask producers.Num }
+
+// bybitLevel is price and size; a size of zero takes the level away.
+type bybitLevel [2]producers.Num
+
+func (n bybitLevel) gone() bool { return strings.Trim(string(n[1]), "0.") == "" }
+
+// bybitSide is the best price of a side after its changes; "" if the side is empty.
+func bybitSide(price producers.Num, changes []bybitLevel) producers.Num {
+	for _, level := range changes {
+		switch {
+		case !level.gone():
+			price = level[0]
+		case level[0] == price:
+			price = ""
+		}
+	}
+	return price
+}
+
+// book reads the book of one level: the best bid and ask. Deeper books are left out.
+func (c *bybitRecorded) book(snapshot bool, at producers.Num, data []byte, out *producers.Out) error {
+	var b struct {
+		Symbol   string        `json:"s"`
+		Bids     []bybitLevel  `json:"b"`
+		Asks     []bybitLevel  `json:"a"`
+		Sequence producers.Num `json:"seq"`
+	}
+	if err := parse(data, &b); err != nil {
+		return err
+	}
+	best := c.best[b.Symbol]
+	switch {
+	case snapshot && (best != nil || len(c.best) < bybitMemory):
+		best = &bybitBest{}
+		c.best[b.Symbol] = best
+	case best == nil: // a change of what was never told
+		return nil
+	}
+	best.bid, best.ask = bybitSide(best.bid, b.Bids), bybitSide(best.ask, b.Asks)
+	out.Add(producers.Event{
+		Kind: producers.Ticker, Symbol: b.Symbol, Channel: "orderbook.1", Time: producers.Unix(at, time.Millisecond),
+		Bid: best.bid, Ask: best.ask, Sequence: b.Sequence,
+	})
+	return nil
+}
+
+// bybitMemory bounds the markets whose best prices a connection remembers; the venue has some 700.
+const bybitMemory = 4096
+
+func decodeBybitKlines(topic string, at producers.Num, data []byte, out *producers.Out) error {
+	interval, symbol, _ := strings.Cut(topic, ".")
+	type kline struct {
+		Start    producers.Num `json:"start"`
+		Interval string        `json:"interval"`
+		Open     producers.Num `json:"open"`
+		Close    producers.Num `json:"close"`
+		High     producers.Num `json:"high"`
+		Low      producers.Num `json:"low"`
+		Volume   producers.Num `json:"volume"`
+		Confirm  bool          `json:"confirm"`
+	}
+	return parseAll(data, func(c *kline) producers.Event {
+		return producers.Event{
+			Kind: producers.Candle, Symbol: symbol, Channel: "kline", Time: producers.Unix(at, time.Millisecond), State: candleState(c.Confirm),
+			Start: producers.Unix(c.Start, time.Millisecond), Interval: bybitInterval(interval),
+			OpenPrice: c.Open, High: c.High, Low: c.Low, ClosePrice: c.Close, Volume: c.Volume,
+		}
+	}, out)
+}

@@ -1,0 +1,88 @@
+package exchanges
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/marketlog/marketlog/producers"
+)
+
+// candleColumns says which place of a row holds what of a candle, where a venue tells candles as lists.
+type candleColumns struct {
+	// Start counts Unit since 1970.
+	Start, Open, High, Low, Close, Volume int
+	Unit                                  time.Duration
+	// Closed is the place of what tells that the candle is complete, by "true" or "1"; 0: the row does not tell.
+	Closed int
+	// Least is how many places a row has at least, where old answers lack the last ones; 0: up to the volume.
+	Least int
+}
+
+// add reads rows into candles like e, which has what they share: market, channel, interval, and state where no place tells it.
+func (c candleColumns) add(rows [][]producers.Num, e producers.Event, out *producers.Out) error {
+	e.Kind = producers.Candle
+	least := cmp.Or(c.Least, max(c.Start, c.Open, c.High, c.Low, c.Close, c.Volume)+1)
+	for _, row := range rows {
+		if len(row) < least {
+			return producers.Unreadable("a candle of %d fields", len(row))
+		}
+		e.Start = producers.Unix(row[c.Start], c.Unit)
+		e.OpenPrice, e.High, e.Low, e.ClosePrice = row[c.Open], row[c.High], row[c.Low], row[c.Close]
+		if e.Volume = ""; len(row) > c.Volume {
+			e.Volume = row[c.Volume]
+		}
+		if c.Closed > 0 {
+			if e.State = ""; len(row) > c.Closed {
+				e.State = stateOf(row[c.Closed])
+			}
+		}
+		out.Add(e)
+	}
+	return nil
+}
+
+// stateOf reads whether a candle is complete; what is neither yes nor no leaves it open to doubt.
+func stateOf(closed producers.Num) producers.CandleState {
+	switch closed {
+	case "true", "1":
+		return producers.Closed
+	case "false", "0":
+		return producers.Open
+	}
+	return ""
+}
+
+// candleState is of a field that is always told.
+func candleState(closed bool) producers.CandleState {
+	if closed {
+		return producers.Closed
+	}
+	return producers.Open
+}
+
+// seconds spells an interval that a request gives in seconds.
+func seconds(n string) string {
+	d := producers.Unix(producers.Num(n), time.Second)
+	if d == producers.BadTime {
+		return ""
+	}
+	return producers.Interval(time.Duration(d))
+}
+
+// candleObject is a candle under the names that several venues give its parts.
+type candleObject struct {
+	Start     producers.Num `json:"start"`
+	Timestamp producers.Num `json:"timestamp"` // of its start
+	Open      producers.Num `json:"open"`
+	High      producers.Num `json:"high"`
+	Low       producers.Num `json:"low"`
+	Close     producers.Num `json:"close"`
+	Volume    producers.Num `json:"volume"`
+}
+
+// event is a candle like e, which has what the row does not tell. unit is that of its start.
+func (c *candleObject) event(e producers.Event, unit time.Duration) producers.Event {
+	e.Kind, e.Start = producers.Candle, producers.Unix(cmp.Or(c.Start, c.Timestamp), unit)
+	e.OpenPrice, e.High, e.Low, e.ClosePrice, e.Volume = c.Open, c.High, c.Low, c.Close, c.Volume
+	return e
+}

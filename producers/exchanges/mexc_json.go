@@ -1,0 +1,30 @@
+package exchanges
+
+import (
+	"strings"
+
+	"github.com/marketlog/marketlog/producers"
+)
+
+// mexcRecorded also reads the JSON form of the feed's messages, which recordings and the documentation have.
+type mexcRecorded struct{ mexcCodec }
+
+func (c mexcRecorded) Decode(f producers.Frame, out *producers.Out) error {
+	if text := strings.TrimLeft(string(f.Bytes[:min(8, len(f.Bytes))]), " \t\r\n"); !strings.HasPrefix(text, "{") {
+		return c.mexcCodec.Decode(f, out)
+	}
+	var m struct {
+		mexcPush
+		Old string `json:"c"` // JSON as it was before protobuf
+	}
+	if err := parse(f.Bytes, &m); err != nil {
+		return err
+	}
+	switch {
+	case m.Old != "", strings.HasPrefix(m.Channel, "push."):
+		return producers.Retired("message of channel %q", m.Old+m.Channel)
+	case m.Channel != "":
+		return m.add(out)
+	}
+	return c.mexcCodec.Decode(f, out)
+}
