@@ -53,7 +53,7 @@ figures: bench ## Measure them in one go and write docs/figures.md whole; what i
 admission: ## Ten minutes of three replicas over a Redis that is killed, frozen and flushed, at three limits; logs to bin/admission-*.jsonl
 	mkdir -p bin
 	MARKETLOG_ADMISSION=$${MARKETLOG_ADMISSION:-10m} MARKETLOG_ADMISSION_LOG=$(CURDIR)/bin \
-	  go test -run '^TestAdmissionOverRedis$$' -count 1 -timeout 2h -v ./query
+	  go test -run '^TestAdmissionOverRedis$$' -count 1 -timeout 2h -v ./query/limits
 
 chaos: build kafka ## 1,000 kills, detached; resumes, and appends seed and steps to bin/chaos.jsonl
 	set -m; MARKETLOG_KILLS=$${MARKETLOG_KILLS:-1000} MARKETLOG_KILL_REPORT=$(CURDIR)/bin/chaos.jsonl \

@@ -70,6 +70,19 @@ func TestLayoutRuleTellsImportsApart(t *testing.T) {
 		{"producers/exchanges", module + "/schemas", true},
 		{"producers/exchanges", module + "/stream", false},
 		{"producers/exchanges", module + "/producers/simulator", false},
+		{"producers/exchanges", module + "/producers/adapter", true},
+		{"producers/adapter", module + "/producers", true},
+		{"producers", module + "/producers/adapter", false},
+		{"producers/adapter", module + "/producers/outbox", false},
+		{"producers/adapter", module + "/stream", false},
+		{"producers/outbox", module + "/stream", true},
+		{"producers/poll", module + "/producers/yields", false},
+		{"producers/poll", module + "/query", false},
+		{"query", module + "/query/views", true},
+		{"query/views", module + "/query", false},
+		{"query/views", module + "/stream/history", true},
+		{"query/prices", module + "/query/views", true},
+		{"query/limits", module + "/query/prices", false},
 		{"producers/exchanges/wire", module + "/producers/exchanges", true},
 		{"producers/yields", module + "/producers/answer", true},
 		{"producers/yields", module + "/producers/reference", false},
@@ -163,11 +176,15 @@ func checkImport(from, imported string) error {
 	return nil
 }
 
-// floors are the packages of deploy that join the other folders, each with its floor: they import those of lower floors, and
-// whatever they need of the other folders.
+// floors are the packages that a folder is built up of, each with its floor: they import those of lower floors only. Those of
+// deploy join the other folders, and import whatever they need of these; those of producers and query import stream and
+// schemas beside their own folder. All other packages of a folder are units: they import floors, and no other unit.
 var floors = map[string]int{
 	"deploy/cli": 5, "deploy/roles": 4, "deploy/operations": 3, "deploy/instance": 2, "deploy/admin": 1, "deploy/config": 1, "deploy/supervise": 1,
 	"deploy/deploytest": 2,
+	"producers":         1, "producers/adapter": 2, "producers/outbox": 2, "producers/poll": 3, "producers/answer": 4, "producers/fetch": 4,
+	"query/collectors": 1, "query/limits": 2, "query/views": 2, "query": 3,
+	"processors": 1,
 }
 
 func checkOwnImport(from, to string) error {
@@ -178,10 +195,12 @@ func checkOwnImport(from, to string) error {
 		return nil
 	case folder == "":
 		return nil
-	case floors[from] > 0:
-		if floors[to] >= floors[from] {
-			return errors.New("packages of deploy import those beneath them only: cli, roles, operations, instance, then admin, config and supervise")
+	case floors[from] > 0 && within(to, folder):
+		if floors[to] >= floors[from] || floors[to] == 0 && folder != "deploy" {
+			return errors.New("it may import packages of lower floors only")
 		}
+		return nil
+	case floors[from] > 0 && folder == "deploy":
 		return nil
 	case folder == "schemas":
 		return errors.New("schemas import nothing of ours")
@@ -191,18 +210,21 @@ func checkOwnImport(from, to string) error {
 		}
 		return errors.New("it may import stream and schemas only")
 	case inUnit:
-		if to == folder || within(to, folder+"/"+unit) {
+		if within(to, folder) && floors[to] > 0 || within(to, folder+"/"+unit) {
 			return nil
 		}
-		// Decoders of polled sources share the words that they read answers with; the list of sources is what it names.
-		if folder == "producers" && (to == "producers/answer" || from == "producers/sources") {
+		// The list of sources is what it names.
+		if within(to, folder) && from == "producers/sources" {
+			return nil
+		}
+		if within(to, "stream") && floors[from] > 0 && from != "producers/answer" && from != "producers/adapter" {
 			return nil
 		}
 		// What only tests import stands up real stores, as their roots may.
 		if strings.HasSuffix(unit, "test") && within(to, "stream") {
 			return nil
 		}
-		return fmt.Errorf("a unit may import itself, %s and schemas only", folder)
+		return fmt.Errorf("a unit may import itself, the floors of %s and schemas only", folder)
 	default:
 		if within(to, "stream") {
 			return nil
@@ -234,14 +256,14 @@ var harnesses = []string{"deploy/embedded/enginetest", "deploy/chaos/oracle"}
 // timing are the functions of the runtime of folds and sinks that look at the machine's clock. None of them decides what
 // is written, only when and in which order, or tells people how long it took.
 var timing = map[string]string{
-	"Pace.Join": "patience", "Pace.Wait": "patience", "Pace.behind": "patience", "Pace.reached": "patience",
-	"Replay.Run": "how long a replay took", "Replay.awaitLive": "patience", "Replay.meter": "the rate shown", "meter.tell": "the rate shown",
+	"LagLimiter.Join": "patience", "LagLimiter.Wait": "patience", "LagLimiter.behind": "patience", "LagLimiter.reached": "patience",
+	"Replay.Run": "how long a replay took", "Replay.awaitLive": "patience", "Replay.meter": "the rate shown", "meter.report": "the rate shown",
 	"Replay.control":     "a time that a broker does not expire, for a topic that has none yet",
 	"foldMetrics.folded": "how long a batch took, for a metric", "foldMetrics.closed": "how long a batch took, for a metric",
 	"Minutes.fold": "how long a batch took, for a metric", "Seconds.fold": "how long a batch took, for a metric",
 	"worker.run": "how long a batch took, for a metric", "sinkWriter.write": "how long an insert took, for a metric",
 	"sinkWriter.cache": "how long the cache took, for a metric",
-	"sinkMember.take":  "when a batch is due", "sinkMember.Due": "when a batch is due", "insist": "pauses between tries",
+	"sinkMember.take":  "when a batch is due", "sinkMember.Due": "when a batch is due", "retryUntilAvailable": "pauses between tries",
 }
 
 // A processor that reads a clock gives another result on every replay.

@@ -61,7 +61,7 @@ type Minutes struct {
 
 // Run folds whenever this process holds the output partition, until the context ends.
 func (m *Minutes) Run(ctx context.Context) error {
-	return runSole(ctx, m.Log, m.Name, m.Output, m.fold)
+	return runSingleton(ctx, m.Log, m.Name, m.Output, m.fold)
 }
 
 func (m *Minutes) fold(ctx context.Context) error {
@@ -96,7 +96,7 @@ func (m *Minutes) fold(ctx context.Context) error {
 	}
 	defer producer.Close()
 	m.Logger.Info("folding minutes", "unit", m.Name)
-	w := &soleWriter{name: m.Name, last: applied[0].Mark, producer: producer}
+	w := &singleWriter{name: m.Name, last: applied[0].Mark, producer: producer}
 	metrics := m.Metrics.fold(m.Name, m.Inputs...)
 	for _, p := range joined.partitions {
 		metrics.hold(p.topic, p.partition, p.next)
@@ -135,7 +135,7 @@ func (m *Minutes) fold(ctx context.Context) error {
 }
 
 // closeMinute folds one minute and writes what the log does not hold yet.
-func closeMinute(ctx context.Context, fold MinuteFold, w *soleWriter, loaded, minute int64, records []minuteRecord, checkpoint *eventsv1.Checkpoint) error {
+func closeMinute(ctx context.Context, fold MinuteFold, w *singleWriter, loaded, minute int64, records []minuteRecord, checkpoint *eventsv1.Checkpoint) error {
 	for _, r := range records {
 		fold.Take(minute, r.in, r.rec)
 	}

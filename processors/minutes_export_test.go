@@ -14,7 +14,7 @@ import (
 type MinutesTakeover struct {
 	fold   MinuteFold
 	joined *minuteJoin
-	writer *soleWriter
+	writer *singleWriter
 	loaded int64
 }
 
@@ -46,7 +46,7 @@ func TakeOverMinutes(fold MinuteFold, inputs []string, output []*kgo.Record, wri
 	if err != nil {
 		panic(err)
 	}
-	return &MinutesTakeover{fold: fold, joined: joined, loaded: l.whole, writer: &soleWriter{name: "test", last: last, producer: writer}}
+	return &MinutesTakeover{fold: fold, joined: joined, loaded: l.whole, writer: &singleWriter{name: "test", last: last, producer: writer}}
 }
 
 // From is the offset at which a partition of an input is read.

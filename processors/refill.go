@@ -63,7 +63,7 @@ func (r *Refill) Run(ctx context.Context) (records int64, err error) {
 	flush := func() error {
 		records += int64(m.batch.rows.Len())
 		defer m.batch.reset()
-		return insist(ctx, r.Logger, r.Topic, func() error { return r.History.Insert(ctx, &m.batch.rows, "") })
+		return retryUntilAvailable(ctx, r.Logger, r.Topic, func() error { return r.History.Insert(ctx, &m.batch.rows, "") })
 	}
 	for p := range topic.Partitions {
 		start, _ := starts.Lookup(topic.Name, p)

@@ -146,7 +146,7 @@ type Replay struct {
 	// Unit and Minutes are the very ones that are live; a topic of rows of minutes that no fold is here for has no rows.
 	Unit    Unit
 	Minutes []*Minutes
-	// Rejoin resolves a recorded tick anew, at the log time now; it must not change it. For view ticks.
+	// Reresolve resolves a recorded tick anew, at the log time now; it must not change it. For view ticks.
 	Rejoin  func(recorded *eventsv1.ResolvedTick, now int64) *eventsv1.ResolvedTick
 	Log     stream.Config
 	History *history.Store
@@ -236,7 +236,7 @@ func (r *Replay) Run(ctx context.Context) (ReplayResult, error) {
 // rebuild folds the log into the shadow tables and compares.
 func (r *Replay) rebuild(ctx context.Context, j *journal) (ReplayResult, error) {
 	result := ReplayResult{View: r.View}
-	parts, err := r.refold(ctx, j)
+	parts, err := r.replayFolds(ctx, j)
 	if err != nil {
 		return result, err
 	}

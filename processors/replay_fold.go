@@ -82,10 +82,10 @@ func (p *partReplay) bounds(t rebuilt) history.Bounds {
 }
 
 // refold makes all rows of the view anew in the shadow tables, as far as the log reached when it began.
-func (r *Replay) refold(ctx context.Context, j *journal) (parts []*partReplay, err error) {
+func (r *Replay) replayFolds(ctx context.Context, j *journal) (parts []*partReplay, err error) {
 	topics := viewTopics(r.View)
 	if slices.ContainsFunc(topics, fromTicks) {
-		if parts, err = r.refoldTicks(ctx, j); err != nil {
+		if parts, err = r.replayTicks(ctx, j); err != nil {
 			return nil, err
 		}
 	}
@@ -93,9 +93,9 @@ func (r *Replay) refold(ctx context.Context, j *journal) (parts []*partReplay, e
 		var p *partReplay
 		switch topic {
 		case schemas.TopicMarkets, schemas.TopicRates, schemas.TopicDefi, schemas.TopicEarn:
-			p, err = r.refoldMinutes(ctx, j, topic)
+			p, err = r.replayMinutes(ctx, j, topic)
 		case schemas.TopicReferenceRaw, schemas.TopicCoinMarketsRaw, schemas.TopicRatesRaw:
-			p, err = r.reread(ctx, j, topic)
+			p, err = r.replayRaw(ctx, j, topic)
 		default:
 			continue
 		}
@@ -108,7 +108,7 @@ func (r *Replay) refold(ctx context.Context, j *journal) (parts []*partReplay, e
 }
 
 // refoldTicks folds all partitions of ticks.v1.
-func (r *Replay) refoldTicks(ctx context.Context, j *journal) ([]*partReplay, error) {
+func (r *Replay) replayTicks(ctx context.Context, j *journal) ([]*partReplay, error) {
 	parts, ends, err := r.locate(ctx, j)
 	if err != nil {
 		return nil, err
@@ -301,7 +301,7 @@ func (f *partFold) whole(now int64) bool {
 
 func (f *partFold) derive(in Input) error {
 	if f.fold == nil {
-		return f.remap(in)
+		return f.reresolve(in)
 	}
 	f.out.Begin(in)
 	if err := f.fold.Apply(in, &f.out); err != nil {
@@ -329,7 +329,7 @@ func (f *partFold) past(now int64) bool {
 	return !to.IsZero() && now >= to.UnixNano()
 }
 
-func (f *partFold) remap(in Input) error {
+func (f *partFold) reresolve(in Input) error {
 	rec, change := f.ticks.apply(in.Record.(*eventsv1.ResolvedRecord))
 	if f.past(f.ticks.origins.Now()) {
 		return errReachedTo
@@ -352,7 +352,7 @@ func (f *partFold) remap(in Input) error {
 // inserted but not written down is inserted again, which changes nothing.
 func (f *partFold) flush(ctx context.Context) error {
 	if f.batch.Len() > 0 {
-		err := insist(ctx, f.replay.Logger, schemas.TopicTicks, func() error {
+		err := retryUntilAvailable(ctx, f.replay.Logger, schemas.TopicTicks, func() error {
 			return f.replay.History.Insert(ctx, &f.batch, history.ShadowSuffix(f.gen))
 		})
 		if err != nil {
@@ -377,7 +377,7 @@ func (f *partFold) flush(ctx context.Context) error {
 		return fmt.Errorf("encoding the journal: %w", err)
 	}
 	p.revision++
-	return insist(ctx, f.replay.Logger, schemas.TopicTicks, func() error {
+	return retryUntilAvailable(ctx, f.replay.Logger, schemas.TopicTicks, func() error {
 		return f.replay.History.RecordReplay(ctx, history.Replay{
 			Generation: f.gen, Partition: p.Partition, Revision: p.revision, State: stateFolding, Record: record,
 		})

@@ -31,17 +31,17 @@ func (m *meter) add(n int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.done += n
-	m.tell()
+	m.report()
 }
 
 func (m *meter) set(done, total int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.done, m.total = done, total
-	m.tell()
+	m.report()
 }
 
-func (m *meter) tell() {
+func (m *meter) report() {
 	whole := m.done >= m.total
 	if !whole && time.Since(m.told) < meterInterval {
 		return

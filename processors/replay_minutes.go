@@ -24,7 +24,7 @@ import (
 //
 // Where the log holds all inputs and all that was made of them, it begins with the first. Else it begins as a fold that is
 // started again does, at the first checkpoint that lies in the log with all that it needs; rows of minutes before lie outside.
-func (r *Replay) refoldMinutes(ctx context.Context, j *journal, topic string) (*partReplay, error) {
+func (r *Replay) replayMinutes(ctx context.Context, j *journal, topic string) (*partReplay, error) {
 	part := &partReplay{makes: topic, Last: map[string]markEntry{}}
 	i := slices.IndexFunc(r.Minutes, func(m *Minutes) bool { return m.Output == topic })
 	if i < 0 {
@@ -57,7 +57,7 @@ func (r *Replay) refoldMinutes(ctx context.Context, j *journal, topic string) (*
 		part.From, part.FromNow = outside+1, outside
 	}
 	f := &minuteReplay{replay: r, part: part, fold: fold, loaded: loaded, gen: j.Generation, most: cmp.Or(r.BatchRows, replayBatchRows)}
-	err = m.reread(ctx, found, ends, r.meter("folding "+m.Name), f.close)
+	err = m.readAgain(ctx, found, ends, r.meter("folding "+m.Name), f.close)
 	if err != nil && !errors.Is(err, errReachedTo) {
 		return nil, fmt.Errorf("replaying %s: %w", m.Name, err)
 	}
@@ -113,7 +113,7 @@ func (r *Replay) insertShadow(ctx context.Context, b *history.Batch, gen uint32)
 	if b.Len() == 0 {
 		return nil
 	}
-	err := insist(ctx, r.Logger, r.View, func() error { return r.History.Insert(ctx, b, history.ShadowSuffix(gen)) })
+	err := retryUntilAvailable(ctx, r.Logger, r.View, func() error { return r.History.Insert(ctx, b, history.ShadowSuffix(gen)) })
 	if err != nil {
 		return err
 	}
@@ -203,7 +203,7 @@ func (m *Minutes) firstCheckpoint(ctx context.Context, starts, ends logBounds) (
 }
 
 // reread reads the inputs from a checkpoint to their ends and hands over the minutes that are whole by then.
-func (m *Minutes) reread(ctx context.Context, from *eventsv1.Checkpoint, ends logBounds, meter *meter, fold func(ctx context.Context, minute int64, records []minuteRecord) error) error {
+func (m *Minutes) readAgain(ctx context.Context, from *eventsv1.Checkpoint, ends logBounds, meter *meter, fold func(ctx context.Context, minute int64, records []minuteRecord) error) error {
 	joined, err := newMinuteJoin(m.Inputs, from)
 	if err != nil {
 		return err
@@ -267,7 +267,7 @@ func (j *minuteJoin) exhausted(ends logBounds) bool {
 }
 
 // reread makes the rows of a topic of sources anew.
-func (r *Replay) reread(ctx context.Context, j *journal, name string) (*partReplay, error) {
+func (r *Replay) replayRaw(ctx context.Context, j *journal, name string) (*partReplay, error) {
 	starts, ends, err := (&Minutes{Output: name, Log: r.Log}).bounds(ctx)
 	if err != nil {
 		return nil, err

@@ -55,9 +55,9 @@ type Runner struct {
 	Unit   Unit
 	Log    stream.Config
 	Logger *slog.Logger
-	// Pace keeps the workers side by side with each other and with whoever else keeps it; nil for a
+	// LagLimiter keeps the workers side by side with each other and with whoever else keeps it; nil for a
 	// unit whose input partitions do not meet in an output.
-	Pace *Pace
+	Pace *LagLimiter
 	// Metrics measures the fold; nil for nobody.
 	Metrics *Metrics
 }
@@ -228,7 +228,7 @@ func (m *member) recover(partition int32, applied map[outputID]map[int32]stream.
 	}
 }
 
-// PaceName is what a Pace knows the worker of an input partition by.
+// PaceName is what a LagLimiter knows the worker of an input partition by.
 func PaceName(unit string, partition int32) string {
 	return unit + "/" + strconv.Itoa(int(partition))
 }
@@ -328,7 +328,7 @@ type worker struct {
 	folded    atomic.Int64
 	err       error
 	full      bool
-	pace      *Pace
+	pace      *LagLimiter
 	name      string // in the pace
 	paced     int64  // the second of log time that the pace was last asked for
 	metrics   *foldMetrics

@@ -34,8 +34,8 @@ type Seconds struct {
 	New    func() SecondFold
 	Log    stream.Config
 	Logger *slog.Logger
-	// Pace keeps the fold side by side with those that read its output; nil if nobody has to.
-	Pace *Pace
+	// LagLimiter keeps the fold side by side with those that read its output; nil if nobody has to.
+	Pace *LagLimiter
 	// Metrics measures the fold; nil for nobody.
 	Metrics *Metrics
 }
@@ -51,7 +51,7 @@ const secondsMemory = 2*(schemas.FreshFor+maxLead) + RateFor + WindowMemory
 
 // Run folds whenever this process holds the output partition, until the context ends.
 func (s *Seconds) Run(ctx context.Context) error {
-	return runSole(ctx, s.Log, s.Name, s.Output, s.fold)
+	return runSingleton(ctx, s.Log, s.Name, s.Output, s.fold)
 }
 
 // fold reads the input from where the output says, and writes what each second causes.
@@ -85,7 +85,7 @@ func (s *Seconds) fold(ctx context.Context) error {
 		metrics.hold(s.Input, p, merge.partitions[p].next)
 		defer metrics.release(s.Input, p)
 	}
-	fold, w := s.New(), &soleWriter{name: s.Name, last: applied[0].Mark, producer: producer}
+	fold, w := s.New(), &singleWriter{name: s.Name, last: applied[0].Mark, producer: producer}
 	for ctx.Err() == nil {
 		fetches := reader.PollFetches(ctx)
 		if ctx.Err() != nil {
@@ -118,7 +118,7 @@ func (s *Seconds) fold(ctx context.Context) error {
 }
 
 // close folds one second and writes what the log does not hold yet.
-func (s *Seconds) close(ctx context.Context, fold SecondFold, w *soleWriter, second int64, records []taken, checkpoint *eventsv1.Checkpoint) error {
+func (s *Seconds) close(ctx context.Context, fold SecondFold, w *singleWriter, second int64, records []taken, checkpoint *eventsv1.Checkpoint) error {
 	if s.Pace != nil {
 		if err := s.Pace.Wait(ctx, s.Name, second); err != nil {
 			return err

@@ -14,14 +14,14 @@ type SecondsTakeover struct {
 	seconds *Seconds
 	fold    SecondFold
 	merge   *merge
-	writer  *soleWriter
+	writer  *singleWriter
 }
 
 // TakeOverSeconds begins where a checkpoint says, and writes what lies behind the last mark.
 func TakeOverSeconds(fold SecondFold, partitions int32, checkpoint *eventsv1.Checkpoint, last *eventsv1.Mark, writer Writer) *SecondsTakeover {
 	return &SecondsTakeover{
 		seconds: &Seconds{Name: "test"}, fold: fold, merge: newMerge(partitions, checkpoint),
-		writer: &soleWriter{name: "test", last: last, producer: writer},
+		writer: &singleWriter{name: "test", last: last, producer: writer},
 	}
 }
 

@@ -139,7 +139,7 @@ func (m *sinkMember) Assigned(ctx context.Context, partitions []int32) (map[int3
 	defer cancel()
 	defer context.AfterFunc(m.running, cancel)()
 	var progress map[int32]history.Progress
-	err := m.writer.insist(ctx, func() (err error) {
+	err := m.writer.retryUntilAvailable(ctx, func() (err error) {
 		progress, err = m.sink.History.Progress(ctx, m.topic.Name, m.sink.Generation)
 		return err
 	})
@@ -172,7 +172,7 @@ func (m *sinkMember) Assigned(ctx context.Context, partitions []int32) (map[int3
 	// Of a log that has records already the ledger says that none is kept yet: without a row readers would take it for one
 	// that has none.
 	if len(begun) > 0 {
-		if err := m.writer.insist(ctx, func() error {
+		if err := m.writer.retryUntilAvailable(ctx, func() error {
 			return m.sink.History.Record(ctx, m.topic.Name, m.sink.Generation, begun)
 		}); err != nil {
 			return nil, err
@@ -237,7 +237,7 @@ func (m *sinkMember) take(pos *position, rec *kgo.Record) {
 	}
 	record, err := m.borrower.Decode(rec.Value)
 	if err != nil {
-		m.bury(pos, rec, err)
+		m.deadLetter(pos, rec, err)
 		return
 	}
 	// The time of a record that is not ours may be anything.
@@ -262,7 +262,7 @@ func (m *sinkMember) take(pos *position, rec *kgo.Record) {
 		if !slices.Contains(viewTopics(c.GetControl().View), m.topic.Name) {
 			return // it concerns another sink: folds hand on what they find in their input
 		}
-		pos.progress.Replay = obey(c.GetControl(), pos.progress.Replay)
+		pos.progress.Replay = applyControl(c.GetControl(), pos.progress.Replay)
 		return
 	}
 	if candle, ok := record.(*eventsv1.CandleRecord); ok {
@@ -298,7 +298,7 @@ const maxBuried = 64 << 10
 
 // bury makes a dead letter of a record that cannot be decoded. It is a row like those of other records: inserted twice it
 // counts once, and it is not made again once the ledger has come past its record.
-func (m *sinkMember) bury(pos *position, rec *kgo.Record, why error) {
+func (m *sinkMember) deadLetter(pos *position, rec *kgo.Record, why error) {
 	m.sink.Logger.Error("passing over a record that cannot be decoded", "topic", rec.Topic, "partition", rec.Partition, "offset", rec.Offset, "error", why)
 	m.passedOver(rec.Topic)
 	m.metrics.letter(rec.Topic, string(schemas.Undecodable))
@@ -325,7 +325,7 @@ func copyOf(m *eventsv1.Mark) *eventsv1.Mark {
 }
 
 // obey returns the replay that gets a partition's rows too from a control on.
-func obey(c *eventsv1.Control, replay uint32) uint32 {
+func applyControl(c *eventsv1.Control, replay uint32) uint32 {
 	switch {
 	case c.Action == controlPrepare:
 		return c.Generation

@@ -32,23 +32,23 @@ func (w *sinkWriter) write(ctx context.Context, b *sinkBatch) error {
 	faults.Hit("sink.insert")
 	// The shadow first, see InsertShadow.
 	for generation, rows := range b.shadows {
-		if err := w.insist(ctx, func() error { return s.History.InsertShadow(ctx, rows, generation) }); err != nil {
+		if err := w.retryUntilAvailable(ctx, func() error { return s.History.InsertShadow(ctx, rows, generation) }); err != nil {
 			return err
 		}
 	}
 	began := time.Now()
-	if err := w.insist(ctx, func() error { return s.History.Insert(ctx, &b.rows, "") }); err != nil {
+	if err := w.retryUntilAvailable(ctx, func() error { return s.History.Insert(ctx, &b.rows, "") }); err != nil {
 		return err
 	}
 	w.metrics.inserted(b.rows.Len(), time.Since(began))
 	faults.Hit("sink.inserted")
 	if s.Latest != nil && len(b.covered) > 0 {
-		if err := w.insist(ctx, func() error { return w.cache(ctx, b) }); err != nil {
+		if err := w.retryUntilAvailable(ctx, func() error { return w.cache(ctx, b) }); err != nil {
 			return err
 		}
 	}
 	faults.Hit("sink.cached")
-	if err := w.insist(ctx, func() error { return s.History.Record(ctx, w.topic.Name, s.Generation, b.progress) }); err != nil {
+	if err := w.retryUntilAvailable(ctx, func() error { return s.History.Record(ctx, w.topic.Name, s.Generation, b.progress) }); err != nil {
 		return err
 	}
 	faults.Hit("sink.recorded")
@@ -108,13 +108,13 @@ func (w *sinkWriter) expire(ctx context.Context, b *sinkBatch) error {
 		return nil
 	}
 	w.expired = day
-	return w.insist(ctx, func() error { return w.sink.History.Expire(ctx, "", at) })
+	return w.retryUntilAvailable(ctx, func() error { return w.sink.History.Expire(ctx, "", at) })
 }
 
 // insist repeats a call of a store that is away, and counts how often.
-func (w *sinkWriter) insist(ctx context.Context, do func() error) error {
+func (w *sinkWriter) retryUntilAvailable(ctx context.Context, do func() error) error {
 	again := false
-	return insist(ctx, w.sink.Logger, w.sink.Topic, func() error {
+	return retryUntilAvailable(ctx, w.sink.Logger, w.sink.Topic, func() error {
 		if again {
 			w.metrics.retried()
 		}
@@ -134,7 +134,7 @@ const toldEvery = time.Minute
 
 // insist repeats what may be repeated until it succeeds or the context ends. What a store itself
 // refuses for good is a defect of ours and ends the role.
-func insist(ctx context.Context, logger *slog.Logger, topic string, do func() error) error {
+func retryUntilAvailable(ctx context.Context, logger *slog.Logger, topic string, do func() error) error {
 	var told time.Time
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
 		err := do()

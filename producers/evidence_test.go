@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
 	"github.com/marketlog/marketlog/producers/decode"
 	"github.com/marketlog/marketlog/producers/exchanges"
 	"github.com/marketlog/marketlog/producers/sources"
@@ -29,7 +30,7 @@ type declaredEvidence struct {
 	has bool
 }
 
-func evidenceOf(v producers.Venue) []declaredEvidence {
+func evidenceOf(v adapter.Venue) []declaredEvidence {
 	e := v.Evidence
 	return []declaredEvidence{
 		{v.Slug, "markets", e.Markets, true}, {v.Slug, "trades", e.Trades, true}, {v.Slug, "tickers", e.Tickers, v.Polled == 0},
@@ -128,7 +129,7 @@ func TestRecordedFormatsAreDecoded(t *testing.T) {
 }
 
 // recordedMarkets counts the markets in the recorded answers with a venue's instruments.
-func recordedMarkets(t *testing.T, v producers.Venue, path string) (n int) {
+func recordedMarkets(t *testing.T, v adapter.Venue, path string) (n int) {
 	packed, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
 )
 
 func TestNumbersKeepTheirSpelling(t *testing.T) {
@@ -58,7 +59,7 @@ func TestIntervalsHaveOneSpelling(t *testing.T) {
 		time.Minute: "1m", 5 * time.Minute: "5m", time.Hour: "1h", 4 * time.Hour: "4h", 90 * time.Minute: "90m",
 		24 * time.Hour: "1d", 7 * 24 * time.Hour: "1w", 15 * 24 * time.Hour: "15d", time.Second: "1s", 0: "",
 	} {
-		if got := producers.Interval(d); got != want {
+		if got := adapter.Interval(d); got != want {
 			t.Errorf("Interval(%s): got %q, want %q", d, got, want)
 		}
 	}
@@ -71,7 +72,7 @@ func TestSymbolsSplitIntoBaseAndQuote(t *testing.T) {
 		"BTCUSD-PERP": "", "BTC-26DEC25": "", "BTCUSDT_240329": "", "ETH_CQ": "", "BTC-USD1": "BTC/USD1", "1INCH-USD": "1INCH/USD", "USDT": "", "T": "",
 	} {
 		got := ""
-		if base, quote, ok := producers.SplitSymbol(symbol); ok {
+		if base, quote, ok := adapter.SplitSymbol(symbol); ok {
 			got = base + "/" + quote
 		}
 		if got != want {

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/poll"
 	"github.com/marketlog/marketlog/producers/sources"
 	"github.com/marketlog/marketlog/schemas"
 )
@@ -17,7 +17,7 @@ import (
 // TVL both are known. The others are listed with the reason.
 func TestRecordedPoolsAreAttached(t *testing.T) {
 	root, answers := expectedAnswers(t)
-	i := slices.IndexFunc(sources.List(), func(s producers.Source) bool { return s.Slug == "defillama-yields" })
+	i := slices.IndexFunc(sources.List(), func(s poll.Source) bool { return s.Slug == "defillama-yields" })
 	source := sources.List()[i]
 	whole, attached := 0.0, 0.0
 	for _, file := range slices.Sorted(maps.Keys(answers)) {
@@ -30,7 +30,7 @@ func TestRecordedPoolsAreAttached(t *testing.T) {
 		}
 		var recording struct{ Body string }
 		mustParse(t, text, &recording)
-		var out producers.Readings
+		var out poll.Readings
 		if err := source.Decode("/pools", []byte(recording.Body), &out); err != nil || len(out.Refused) > 0 {
 			t.Fatal(err, out.Refused)
 		}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/shopspring/decimal"
 
-	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
 	"github.com/marketlog/marketlog/producers/decode"
 	"github.com/marketlog/marketlog/producers/exchanges"
 	"github.com/marketlog/marketlog/stream/streamtest"
@@ -179,7 +179,7 @@ func TestRecordingsDecodeAsExpected(t *testing.T) {
 	}
 }
 
-func compareFile(t *testing.T, v producers.Venue, path, file string, want expectation) {
+func compareFile(t *testing.T, v adapter.Venue, path, file string, want expectation) {
 	if want.Expected != nil {
 		compareMessages(t, v, path, want.Expected)
 		return
@@ -221,10 +221,10 @@ func refusedWhole(lines []printed) bool {
 	return len(lines) > 0
 }
 
-func decodeAll(t *testing.T, v producers.Venue, path string, stdin []byte) []printed {
+func decodeAll(t *testing.T, v adapter.Venue, path string, stdin []byte) []printed {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	code := decode.Run(context.Background(), decode.Options{Source: v.Slug, File: path}, []producers.Venue{v}, nil, bytes.NewReader(stdin), &stdout, &stderr)
+	code := decode.Run(context.Background(), decode.Options{Source: v.Slug, File: path}, []adapter.Venue{v}, nil, bytes.NewReader(stdin), &stdout, &stderr)
 	if code != 0 {
 		t.Fatalf("decode %s: exit %d: %s", path, code, &stderr)
 	}
@@ -426,7 +426,7 @@ func tsOfCandle(p printed) *int64 {
 }
 
 // compareMessages decodes each line by itself, since the expectations are by message.
-func compareMessages(t *testing.T, v producers.Venue, path string, want map[string][]sampleEvent) {
+func compareMessages(t *testing.T, v adapter.Venue, path string, want map[string][]sampleEvent) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
 	"github.com/marketlog/marketlog/producers/exchanges"
 	"github.com/marketlog/marketlog/producers/fetch"
 	"github.com/marketlog/marketlog/producers/simulator"
@@ -86,7 +87,7 @@ func TestAdaptersReadTheSimulator(t *testing.T) {
 	}
 }
 
-func readSimulated(t *testing.T, venue producers.Venue, sim *simulator.Simulator) {
+func readSimulated(t *testing.T, venue adapter.Venue, sim *simulator.Simulator) {
 	urls := sim.URLs()[venue.Slug]
 	budget := fetch.DefaultConfig(max(1, int(venue.Limits.Requests)), max(time.Second, time.Duration(float64(time.Second)/venue.Limits.Requests)))
 	client, err := fetch.New(budget, producers.WallClock{}, nil)
@@ -95,8 +96,8 @@ func readSimulated(t *testing.T, venue producers.Venue, sim *simulator.Simulator
 	}
 	coins := schemas.Coins()
 	var mu sync.Mutex
-	selected := map[string]producers.Instrument{}
-	choose := func(in producers.Instrument) bool {
+	selected := map[string]adapter.Instrument{}
+	choose := func(in adapter.Instrument) bool {
 		mu.Lock()
 		defer mu.Unlock()
 		if coin, _, ok := coins.Resolve(venue.Slug, in.Base); !ok || coin.Rank > 60 {
@@ -107,8 +108,8 @@ func readSimulated(t *testing.T, venue producers.Venue, sim *simulator.Simulator
 	}
 	out := &keptOutbox{}
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
-	x := producers.NewExchange(venue, producers.ExchangeConfig{
-		URLs: producers.URLs(urls), Select: choose, Simulated: true,
+	x := adapter.NewExchange(venue, adapter.ExchangeConfig{
+		URLs: adapter.URLs(urls), Select: choose, Simulated: true,
 	}, client, out, producers.WallClock{}, nil, quiet)
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
@@ -117,7 +118,7 @@ func readSimulated(t *testing.T, venue producers.Venue, sim *simulator.Simulator
 		defer close(ended)
 		_ = x.Run(ctx)
 	}()
-	var stats producers.ExchangeStats
+	var stats adapter.ExchangeStats
 	var served simulator.Stats
 	// A connection that is being made counts at one end first.
 	settled := func() bool {

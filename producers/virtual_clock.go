@@ -153,8 +153,8 @@ func (c *VirtualClock) catchUp() bool {
 	return true
 }
 
-// pacer is a clock that waits for the clock records of whoever reads it.
-type pacer interface {
+// Pacer is a clock that waits for the clock records of whoever reads it.
+type Pacer interface {
 	Join(name string)
 	Finished(name string, t time.Time)
 }

@@ -3,11 +3,9 @@ package query
 import (
 	"strconv"
 	"time"
-)
 
-// StatisticsStaleAfter is the age from which statistics of the whole market are stale: three times their interval of
-// refresh, of which the longest is five minutes.
-const StatisticsStaleAfter = 15 * time.Minute
+	"github.com/marketlog/marketlog/query/views"
+)
 
 // Age is how old a value was when it was asked for. Two that are equal read the same, so that an answer which holds one
 // can be kept as long as it stands.
@@ -22,7 +20,7 @@ type Age struct {
 // CriticalAfter on.
 func AgeOf(at int64, now time.Time, staleAfter time.Duration) Age {
 	age := time.Duration(now.UnixNano() - at)
-	return Age{at, int64(max(age, 0) / time.Minute), age > staleAfter, age > CriticalAfter}
+	return Age{at, int64(max(age, 0) / time.Minute), age > staleAfter, age > views.CriticalAfter}
 }
 
 // AgeMeta is an age as answers tell it.

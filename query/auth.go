@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gofiber/fiber/v2"
+	"github.com/marketlog/marketlog/query/limits"
 	"github.com/valyala/fasthttp"
 )
 
@@ -57,7 +58,7 @@ var bearer = []byte("bearer ")
 // Caller is who something is served for.
 type Caller struct {
 	Grant Grant
-	Plan  *Plan
+	Plan  *limits.Plan
 }
 
 // authenticate finds out who asks by a request's header.
@@ -113,11 +114,11 @@ var errBadKey = errors.New("a bad key")
 
 func (s *Server) identify(key []byte, from net.IP, now time.Time) (Caller, error) {
 	if s.cfg.Auth == AuthOpen {
-		return Caller{Grant{Plan: PlanPro, Budget: "open"}, s.plans[PlanPro]}, nil
+		return Caller{Grant{Plan: limits.PlanPro, Budget: "open"}, s.plans[limits.PlanPro]}, nil
 	}
 	if key == nil {
 		if s.cfg.Auth == AuthOptional {
-			return Caller{Grant{Plan: PlanFree, Budget: "address:" + network(from)}, s.plans[PlanFree]}, nil
+			return Caller{Grant{Plan: limits.PlanFree, Budget: "address:" + network(from)}, s.plans[limits.PlanFree]}, nil
 		}
 		return Caller{}, errInvalidKey
 	}
@@ -143,11 +144,11 @@ func (s *Server) Stands(c Caller, now time.Time) bool {
 // Count counts one request against a caller's limits, or refuses it. The limits are told in the
 // headers of ctx; it is nil where no answer will carry any.
 func (s *Server) Count(ctx *fasthttp.RequestCtx, c Caller, now time.Time) error {
-	_, err := s.admit(ctx, c, Plain, now)
+	_, err := s.admit(ctx, c, limits.Plain, now)
 	return err
 }
 
-func (s *Server) admit(ctx *fasthttp.RequestCtx, c Caller, class Class, now time.Time) (Verdict, error) {
+func (s *Server) admit(ctx *fasthttp.RequestCtx, c Caller, class limits.Class, now time.Time) (limits.Decision, error) {
 	verdict := s.deps.Limiter.Admit(c.Grant.Budget, c.Plan, class, now)
 	if ctx != nil {
 		s.tellLimits(ctx, verdict)

@@ -16,8 +16,10 @@ import (
 	"github.com/marketlog/marketlog/deploy/embedded/enginetest"
 	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/keys"
+	"github.com/marketlog/marketlog/query/limits"
 	"github.com/marketlog/marketlog/query/prices"
 	"github.com/marketlog/marketlog/query/querytest"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream"
@@ -83,10 +85,10 @@ func hotServer(b *testing.B) (key, base string) {
 		key = keys.Generate()
 		hash := keys.Hash(pepper, []byte(key))
 		id := "key_" + strconv.Itoa(i)
-		table.Apply(&eventsv1.KeyRecord{Id: id, Hash: hash[:], Plan: query.PlanEnterprise, Budget: id})
+		table.Apply(&eventsv1.KeyRecord{Id: id, Hash: hash[:], Plan: limits.PlanEnterprise, Budget: id})
 	}
 	now := time.Now()
-	board := query.NewBoard(schemas.Coins())
+	board := views.NewPriceCache(schemas.Coins())
 	inputs := []*eventsv1.PriceInput{{Provider: "kraken", Symbol: "BTC/USD", QuoteId: "USD", Last: 100_000, LastHeard: now.UnixNano(), Rate: 1}}
 	result, inputs := schemas.Aggregate(inputs, now.UnixNano())
 	if err := board.Apply(stream.TailRecord{Marked: &eventsv1.PriceRecord{Body: &eventsv1.PriceRecord_Price{Price: &eventsv1.Price{
@@ -94,15 +96,15 @@ func hotServer(b *testing.B) (key, base string) {
 	}}}}); err != nil {
 		b.Fatal(err)
 	}
-	catalog := query.NewCatalog(board.Coins())
-	plans := query.DefaultPlans()
-	enterprise := plans[query.PlanEnterprise]
+	catalog := views.NewCatalog(board.Coins())
+	plans := limits.DefaultPlans()
+	enterprise := plans[limits.PlanEnterprise]
 	enterprise.PerMinute, enterprise.PerMonth = 1_000_000_000, 1_000_000_000_000
-	plans[query.PlanEnterprise] = enterprise
+	plans[limits.PlanEnterprise] = enterprise
 	cfg := query.DefaultConfig()
 	cfg.Listen = "127.0.0.1:0"
 	server, err := query.NewServer(cfg, query.Deps{
-		Keys: table, Limiter: query.NewLimiter(time.Now, nil), Plans: plans, Endpoints: prices.New(board, catalog, query.NewConverter(board, catalog), nil, nil).Endpoints(),
+		Keys: table, Limiter: limits.NewLimiter(time.Now, nil), Plans: plans, Endpoints: prices.New(board, catalog, views.NewConverter(board, catalog), nil, nil).Endpoints(),
 		Now: time.Now, Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler), Version: "bench",
 	})
 	if err != nil {

@@ -4,6 +4,6 @@
 // key, plan, limit, validation. Whatever goes wrong is answered in one body, and nothing internal
 // leaves the process.
 //
-// Current prices are held by the Board, in memory and encoded once per change, so that a hot read
+// Current prices are held by the PriceCache, in memory and encoded once per change, so that a hot read
 // never leaves the process.
 package query

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/marketlog/marketlog/query/limits"
 )
 
 // View is which of the two documented forms an answer takes.
@@ -17,16 +19,6 @@ type View uint8
 const (
 	Reference View = iota
 	Tool
-)
-
-// Class says which windows beside the plan's own a request counts in.
-type Class uint8
-
-// Classes of cost.
-const (
-	Plain Class = iota
-	// Charts counts in the plan's window for charts too.
-	Charts
 )
 
 // ToolSet is which tools are offered.
@@ -64,11 +56,11 @@ type Endpoint struct {
 	// MaxAge is how long a client may reuse an answer; 0 makes it ask again each time.
 	MaxAge time.Duration
 	// Class is what a request costs.
-	Class Class
+	Class limits.Class
 	// Uncounted requests count against no limit. Such an endpoint is no tool.
 	Uncounted bool
 	// Needs is what the plan must allow.
-	Needs Feature
+	Needs limits.Feature
 	// Hot says that Handle only reads memory: it is routed first and bypasses the bound on
 	// requests that wait for a store.
 	Hot bool

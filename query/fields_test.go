@@ -9,9 +9,11 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/marketlog/marketlog/query/limits"
 )
 
-func postEndpoint(path, id string, needs Feature) Endpoint {
+func postEndpoint(path, id string, needs limits.Feature) Endpoint {
 	return Endpoint{
 		Method: http.MethodPost, Path: path, ID: id, Tag: "test", Summary: "A test.", Body: echoBody{}, Needs: needs, Hot: true,
 		Params: []Param{
@@ -33,7 +35,7 @@ func postEndpoint(path, id string, needs Feature) Endpoint {
 
 func TestBodiesAreReadAsDeclared(t *testing.T) {
 	s := startServer(t, func(_ *Config, d *Deps) {
-		d.Endpoints = append(d.Endpoints, postEndpoint("/api/v1/posted", "posted", NoFeature), postEndpoint("/api/v1/posted/bulk", "postedBulk", FeatureBulk))
+		d.Endpoints = append(d.Endpoints, postEndpoint("/api/v1/posted", "posted", limits.NoFeature), postEndpoint("/api/v1/posted/bulk", "postedBulk", limits.FeatureBulk))
 	})
 	post := func(path, key, kind, encoding string, body io.Reader) (int, http.Header, string) {
 		t.Helper()
@@ -139,7 +141,7 @@ type onlyFields struct{ fiberArguments }
 func (onlyFields) bare() bool { return true }
 
 func FuzzFields(f *testing.F) {
-	e := postEndpoint("/x", "x", NoFeature)
+	e := postEndpoint("/x", "x", limits.NoFeature)
 	c, err := compile(e)
 	if err != nil {
 		f.Fatal(err)

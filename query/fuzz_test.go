@@ -21,6 +21,7 @@ import (
 	"github.com/marketlog/marketlog/query/earn"
 	"github.com/marketlog/marketlog/query/fiat"
 	"github.com/marketlog/marketlog/query/globalstats"
+	"github.com/marketlog/marketlog/query/limits"
 	"github.com/marketlog/marketlog/query/prices"
 	"github.com/marketlog/marketlog/query/providers"
 	"github.com/marketlog/marketlog/query/querytest"
@@ -28,6 +29,7 @@ import (
 	"github.com/marketlog/marketlog/query/stablecoins"
 	"github.com/marketlog/marketlog/query/symbols"
 	"github.com/marketlog/marketlog/query/usage"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 )
 
@@ -105,12 +107,12 @@ func everyEndpoint(t testing.TB) (base string) {
 		w.Run(line)
 	}
 	now := func() time.Time { return w.Now }
-	venues := []query.Provider{{Slug: "kraken", Name: "Kraken"}, {Slug: "okx", Name: "OKX"}}
-	candles, rateCharts := query.NewCandles(w.Board, w.Store), query.NewRateCharts(w.Book, w.Store)
+	venues := []views.Provider{{Slug: "kraken", Name: "Kraken"}, {Slug: "okx", Name: "OKX"}}
+	candles, rateCharts := views.NewCandles(w.Board, w.Store), views.NewRateCharts(w.Book, w.Store)
 	states := providers.New(w.Board, w.Catalog, w.Book, w.Store, venues)
 	var endpoints []query.Endpoint
 	for _, unit := range []interface{ Endpoints() []query.Endpoint }{
-		prices.New(w.Board, w.Catalog, query.NewConverter(w.Board, w.Catalog), w.Store, venues),
+		prices.New(w.Board, w.Catalog, views.NewConverter(w.Board, w.Catalog), w.Store, venues),
 		charts.New(w.Board, w.Catalog, candles, w.Book, rateCharts),
 		coins.New(w.Board, w.Catalog, w.Book, candles, w.Store),
 		globalstats.New(w.Catalog, w.Store),
@@ -120,7 +122,7 @@ func everyEndpoint(t testing.TB) (base string) {
 		rates.New(w.Book, w.Board, w.Catalog, w.Store, rateCharts, states, venues),
 		earn.New(table, w.Catalog, w.Store, venues),
 		symbols.New(w.Catalog, w.Board, w.Rates, w.Store, schemas.NewSymbolOverrides()),
-		usage.New(query.NewLimiter(now, nil), w.Store, now),
+		usage.New(limits.NewLimiter(now, nil), w.Store, now),
 	} {
 		endpoints = append(endpoints, unit.Endpoints()...)
 	}

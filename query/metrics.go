@@ -1,11 +1,12 @@
 package query
 
 import (
-	"errors"
 	"strconv"
 	"sync"
 	"time"
 
+	"github.com/marketlog/marketlog/query/collectors"
+	"github.com/marketlog/marketlog/query/limits"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -30,32 +31,19 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 		}, []string{"scope"}),
 	}
 	var err error
-	if m.requests, err = register(registry, m.requests); err != nil {
+	if m.requests, err = collectors.Register(registry, m.requests); err != nil {
 		return nil, err
 	}
-	if m.duration, err = register(registry, m.duration); err != nil {
+	if m.duration, err = collectors.Register(registry, m.duration); err != nil {
 		return nil, err
 	}
-	if m.refused, err = register(registry, m.refused); err != nil {
+	if m.refused, err = collectors.Register(registry, m.refused); err != nil {
 		return nil, err
 	}
-	for _, scope := range []string{ScopeMinute, ScopeMonth, ScopeCharts} {
+	for _, scope := range []string{limits.ScopeMinute, limits.ScopeMonth, limits.ScopeCharts} {
 		m.refused.WithLabelValues(scope) // so that each is there before the first
 	}
 	return m, nil
-}
-
-// register goes on with the collector of a server before, when a role begins again in its process: a
-// counter that began anew would look as a restart does.
-func register[C prometheus.Collector](registry prometheus.Registerer, c C) (C, error) {
-	err := registry.Register(c)
-	var before prometheus.AlreadyRegisteredError
-	if errors.As(err, &before) {
-		if held, ok := before.ExistingCollector.(C); ok {
-			return held, nil
-		}
-	}
-	return c, err
 }
 
 // operationMetrics are those of one operation, looked up once per status.

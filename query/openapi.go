@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/marketlog/marketlog/query/limits"
 )
 
 const errorSchemaRef = "#/components/responses/"
@@ -133,7 +134,7 @@ func (c *compiled) operation(registry huma.Registry) *huma.Operation {
 	if c.NotFound {
 		statuses = append(statuses, 404)
 	}
-	if c.Needs != NoFeature || c.planned {
+	if c.Needs != limits.NoFeature || c.planned {
 		statuses = append(statuses, 402)
 	}
 	for _, status := range statuses {

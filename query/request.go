@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gofiber/fiber/v2"
+	"github.com/marketlog/marketlog/query/limits"
 )
 
 // Request is a checked request. It and its texts are valid until its handler returns: what goes
@@ -16,7 +17,7 @@ type Request struct {
 	// Now is the query's own clock, by which ages are taken.
 	Now time.Time
 	// Plan is the caller's, Budget names what its requests count against.
-	Plan   *Plan
+	Plan   *limits.Plan
 	Budget string
 
 	endpoint *compiled

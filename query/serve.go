@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gofiber/fiber/v2"
+	"github.com/marketlog/marketlog/query/limits"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/valyala/fasthttp"
 )
@@ -54,7 +55,7 @@ func (s *Server) serve(c *fiber.Ctx, ctx *fasthttp.RequestCtx, e *compiled, star
 		s.tellLimits(ctx, s.deps.Limiter.Peek(who.Grant.Budget, who.Plan, e.Class, started))
 		return s.fail(ctx, planRequired(who.Plan))
 	}
-	var verdict Verdict
+	var verdict limits.Decision
 	if e.Uncounted {
 		s.tellLimits(ctx, s.deps.Limiter.Peek(who.Grant.Budget, who.Plan, e.Class, started))
 	} else if verdict, err = s.admit(ctx, who, e.Class, started); err != nil {
@@ -78,7 +79,7 @@ func (s *Server) serve(c *fiber.Ctx, ctx *fasthttp.RequestCtx, e *compiled, star
 }
 
 // planRequired refuses what a plan does not include.
-func planRequired(plan *Plan) *Error {
+func planRequired(plan *limits.Plan) *Error {
 	return &Error{Status: http.StatusPaymentRequired, Code: CodePlanRequired, Message: "the plan " + plan.Name + " does not include this operation"}
 }
 
@@ -157,7 +158,7 @@ func matches(header, tag []byte) bool {
 }
 
 // tellLimits writes how the tightest window stands.
-func (s *Server) tellLimits(ctx *fasthttp.RequestCtx, v Verdict) {
+func (s *Server) tellLimits(ctx *fasthttp.RequestCtx, v limits.Decision) {
 	if v.Limit == 0 {
 		return
 	}

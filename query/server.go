@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/gofiber/fiber/v2"
+	"github.com/marketlog/marketlog/query/limits"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 	"golang.org/x/sync/errgroup"
@@ -110,9 +111,9 @@ type Readiness struct {
 // Deps is what the server is put together from.
 type Deps struct {
 	Keys    Keyring
-	Limiter *Limiter
+	Limiter *limits.Limiter
 	// Plans by name; DefaultPlans or a changed copy.
-	Plans     map[string]Plan
+	Plans     map[string]limits.Plan
 	Endpoints []Endpoint
 	// Mount adds routes that are no endpoints (sockets, pages) ahead of all others, which can ask
 	// the server who is served; nil for none.
@@ -135,14 +136,14 @@ type Deps struct {
 type Server struct {
 	cfg     Config
 	deps    Deps
-	plans   map[string]*Plan
+	plans   map[string]*limits.Plan
 	app     *fiber.App
 	openAPI *Body
 	// tools are the endpoints that tools ask, by the tools' names; declared is what they declare.
 	tools    map[string]*compiled
 	declared []ToolDeclaration
 	metrics  *metrics
-	guard    *guard
+	guard    *authThrottle
 	trusted  []netip.Prefix
 	waiting  chan struct{}
 	draining atomic.Bool
@@ -158,7 +159,7 @@ func NewServer(cfg Config, deps Deps) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("registering metrics: %w", err)
 	}
-	s := &Server{cfg: cfg, deps: deps, listener: deps.Listener, plans: map[string]*Plan{}, metrics: m, guard: newGuard(), waiting: make(chan struct{}, cfg.Waiting)}
+	s := &Server{cfg: cfg, deps: deps, listener: deps.Listener, plans: map[string]*limits.Plan{}, metrics: m, guard: newGuard(), waiting: make(chan struct{}, cfg.Waiting)}
 	if s.trusted, err = ParseProxies(cfg.TrustedProxies); err != nil {
 		return nil, fmt.Errorf("configuring the query server: %w", err)
 	}
@@ -166,7 +167,7 @@ func NewServer(cfg Config, deps Deps) (*Server, error) {
 		p.Name = name
 		s.plans[name] = &p
 	}
-	if s.plans[PlanFree] == nil || s.plans[PlanPro] == nil {
+	if s.plans[limits.PlanFree] == nil || s.plans[limits.PlanPro] == nil {
 		return nil, errors.New("configuring the query server: the plans free and pro are needed")
 	}
 	endpoints := make([]*compiled, len(deps.Endpoints))

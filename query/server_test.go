@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/marketlog/marketlog/query/limits"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 )
@@ -81,11 +82,11 @@ func testEndpoints(cold chan struct{}) []Endpoint {
 		get("/api/v1/things/top", "topThings", Endpoint{MaxAge: 5 * time.Minute, Params: echoParams}),
 		get("/api/v1/hot", "hot", Endpoint{Hot: true, Params: echoParams}),
 		get("/api/v1/cold", "cold", Endpoint{Params: echoParams}),
-		get("/api/v1/charts/x", "charts", Endpoint{Class: Charts, Params: echoParams}),
+		get("/api/v1/charts/x", "charts", Endpoint{Class: limits.Charts, Params: echoParams}),
 		get("/api/v1/planned", "planned", Endpoint{Params: []Param{{Name: "asOf", Kind: Time, Planned: true, Doc: "When."}}, Handle: func(context.Context, *Request) (Answer, error) {
 			return Encode(echoBody{})
 		}}),
-		get("/api/v1/bulk", "bulk", Endpoint{Needs: FeatureBulk, Params: echoParams}),
+		get("/api/v1/bulk", "bulk", Endpoint{Needs: limits.FeatureBulk, Params: echoParams}),
 		get("/api/v1/broken", "broken", Endpoint{Handle: fail(errors.New("secret at 10.0.0.1"))}),
 		get("/api/v1/panics", "panics", Endpoint{Handle: func(context.Context, *Request) (Answer, error) { panic("secret") }}),
 		get("/api/v1/large", "large", Endpoint{Handle: func(context.Context, *Request) (Answer, error) {
@@ -115,7 +116,7 @@ func startServer(t testing.TB, change func(*Config, *Deps)) *testServer {
 	cfg := DefaultConfig()
 	cfg.Listen = "127.0.0.1:0"
 	deps := Deps{
-		Keys: stubKeys{}, Limiter: NewLimiter(time.Now, nil), Plans: DefaultPlans(), Endpoints: testEndpoints(cold),
+		Keys: stubKeys{}, Limiter: limits.NewLimiter(time.Now, nil), Plans: limits.DefaultPlans(), Endpoints: testEndpoints(cold),
 		Now: time.Now, Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler), Version: "test",
 	}
 	if change != nil {
@@ -409,9 +410,9 @@ func TestHeadIsGetWithoutItsBody(t *testing.T) {
 
 func TestLimitsAreToldAndHeld(t *testing.T) {
 	s := startServer(t, func(_ *Config, d *Deps) {
-		p := d.Plans[PlanFree]
+		p := d.Plans[limits.PlanFree]
 		p.PerMinute, p.ChartsPerMinute = 3, 2
-		d.Plans[PlanFree] = p
+		d.Plans[limits.PlanFree] = p
 	})
 	for i := range 2 {
 		r := s.do(t, "GET", "/api/v1/charts/x", "key-free")
@@ -420,7 +421,7 @@ func TestLimitsAreToldAndHeld(t *testing.T) {
 		}
 	}
 	r := s.do(t, "GET", "/api/v1/charts/x", "key-free")
-	if r.status != 429 || r.err.Scope != ScopeCharts || r.err.Code != CodeRateLimit || r.err.RetryAfter < 55 || r.err.RetryAfter > 60 ||
+	if r.status != 429 || r.err.Scope != limits.ScopeCharts || r.err.Code != CodeRateLimit || r.err.RetryAfter < 55 || r.err.RetryAfter > 60 ||
 		r.header.Get("Retry-After") != fmt.Sprint(r.err.RetryAfter) || r.header.Get("X-RateLimit-Remaining") != "0" {
 		t.Errorf("the third chart: got %d %+v %v", r.status, r.err, r.header)
 	}
@@ -430,7 +431,7 @@ func TestLimitsAreToldAndHeld(t *testing.T) {
 	if r := s.do(t, "GET", "/api/v1/hot?limit=x", "key-free"); r.status != 400 || r.header.Get("X-RateLimit-Remaining") != "0" {
 		t.Errorf("the third request: got %d with %s left, want 400 with 0", r.status, r.header.Get("X-RateLimit-Remaining"))
 	}
-	if r := s.do(t, "GET", "/api/v1/hot", "key-free"); r.status != 429 || r.err.Scope != ScopeMinute {
+	if r := s.do(t, "GET", "/api/v1/hot", "key-free"); r.status != 429 || r.err.Scope != limits.ScopeMinute {
 		t.Errorf("the fourth request: got %d %+v, want 429 by the minute", r.status, r.err)
 	}
 	if r := s.do(t, "GET", "/api/v1/hot", "key-pro"); r.status != 200 {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/marketlog/marketlog/query/limits"
 	"github.com/valyala/fasthttp"
 )
 
@@ -74,8 +75,8 @@ func (s *Server) Authenticate(ctx *fasthttp.RequestCtx, now time.Time) (Caller, 
 
 // RequirePlan refuses a caller whose plan lacks a feature. It counts nothing and tells in the headers of
 // ctx how the caller's limits stand.
-func (s *Server) RequirePlan(ctx *fasthttp.RequestCtx, who Caller, needs Feature, now time.Time) error {
-	s.tellLimits(ctx, s.deps.Limiter.Peek(who.Grant.Budget, who.Plan, Plain, now))
+func (s *Server) RequirePlan(ctx *fasthttp.RequestCtx, who Caller, needs limits.Feature, now time.Time) error {
+	s.tellLimits(ctx, s.deps.Limiter.Peek(who.Grant.Budget, who.Plan, limits.Plain, now))
 	if !who.Plan.Allows(needs) {
 		return planRequired(who.Plan)
 	}

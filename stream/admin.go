@@ -70,7 +70,7 @@ func (e *TopicConfigError) Error() string {
 // CreateTopics creates the missing topics of table and refuses those with another number of partitions, naming all of
 // them at once. Several processes may do it at the same time. A replication factor of -1 is the broker's default.
 func CreateTopics(ctx context.Context, client *kgo.Client, table []schemas.Topic, replication int16, configs TopicConfigs) error {
-	existing, err := insistentCounts(ctx, client, table)
+	existing, err := partitionCountsWithRetry(ctx, client, table)
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ const (
 )
 
 // insistentCounts are partitionCounts, asked for again while they cannot be had.
-func insistentCounts(ctx context.Context, client *kgo.Client, table []schemas.Topic) (map[string]int32, error) {
+func partitionCountsWithRetry(ctx context.Context, client *kgo.Client, table []schemas.Topic) (map[string]int32, error) {
 	for deadline := time.Now().Add(startPatience); ; {
 		existing, err := partitionCounts(ctx, client, table)
 		if err == nil || time.Now().After(deadline) {
@@ -120,7 +120,7 @@ func awaitTopics(ctx context.Context, client *kgo.Client, table []schemas.Topic)
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	for {
-		existing, err := insistentCounts(ctx, client, table)
+		existing, err := partitionCountsWithRetry(ctx, client, table)
 		if err != nil || len(existing) == len(table) {
 			return existing, err
 		}

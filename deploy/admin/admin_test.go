@@ -17,7 +17,7 @@ import (
 )
 
 // testAdmin serves verbs on a socket of its own; stop ends it and waits, and may be called again.
-func testAdmin(t *testing.T, verbs ...Verb) (socket string, stop func()) {
+func testAdmin(t *testing.T, verbs ...Command) (socket string, stop func()) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "admin") // t.TempDir may be longer than a socket's name can be
 	if err != nil {
@@ -49,7 +49,7 @@ func collect(lines *[]string) func(json.RawMessage) error {
 }
 
 func TestShortVerbAnswersLinesAndErrors(t *testing.T) {
-	socket, stop := testAdmin(t, Verb{Name: "keys.create", Run: func(_ context.Context, input json.RawMessage, emit func(any) error) error {
+	socket, stop := testAdmin(t, Command{Name: "keys.create", Run: func(_ context.Context, input json.RawMessage, emit func(any) error) error {
 		var in struct{ Plan string }
 		if err := json.Unmarshal(input, &in); err != nil {
 			return err
@@ -64,14 +64,14 @@ func TestShortVerbAnswersLinesAndErrors(t *testing.T) {
 		t.Errorf("the socket's mode is %v (%v), want 0600", info.Mode().Perm(), err)
 	}
 	var lines []string
-	err := CallRunning(t.Context(), socket, Verb{Name: "keys.create"}, Start, map[string]string{"plan": "gold"}, collect(&lines))
+	err := CallRunning(t.Context(), socket, Command{Name: "keys.create"}, Start, map[string]string{"plan": "gold"}, collect(&lines))
 	if err == nil || err.Error() != "creating a key: no such plan" {
 		t.Errorf("got error %v, want the verb's own", err)
 	}
 	if want := []string{`{"key":"of gold"}`}; !slices.Equal(lines, want) {
 		t.Errorf("got %q, want %q", lines, want)
 	}
-	if err := CallRunning(t.Context(), socket, Verb{Name: "keys.burn"}, Start, nil, collect(&lines)); err == nil || !strings.Contains(err.Error(), `cannot "keys.burn"`) {
+	if err := CallRunning(t.Context(), socket, Command{Name: "keys.burn"}, Start, nil, collect(&lines)); err == nil || !strings.Contains(err.Error(), `cannot "keys.burn"`) {
 		t.Errorf("an unknown verb: got %v", err)
 	}
 }
@@ -79,7 +79,7 @@ func TestShortVerbAnswersLinesAndErrors(t *testing.T) {
 // Whoever starts long work may leave; others see it from its beginning, and can end it.
 func TestLongWorkOutlivesItsCaller(t *testing.T) {
 	step := make(chan int)
-	replay := Verb{Name: "replay", Long: true}
+	replay := Command{Name: "replay", Long: true}
 	served := replay
 	served.Run = func(ctx context.Context, _ json.RawMessage, emit func(any) error) error {
 		for {
@@ -141,7 +141,7 @@ func TestLongWorkOutlivesItsCaller(t *testing.T) {
 }
 
 func TestSlowFollowerStillSeesTheEnd(t *testing.T) {
-	v := Verb{Name: "v", Long: true, Run: func(_ context.Context, _ json.RawMessage, emit func(any) error) error {
+	v := Command{Name: "v", Long: true, Run: func(_ context.Context, _ json.RawMessage, emit func(any) error) error {
 		for i := range 3 * jobLines {
 			if err := emit(i); err != nil {
 				return err
@@ -159,7 +159,7 @@ func TestSlowFollowerStillSeesTheEnd(t *testing.T) {
 }
 
 func TestWithoutInstanceNothingCanBeAttachedTo(t *testing.T) {
-	err := CallHere(t.Context(), Verb{Name: "replay", Long: true}, Attach, nil, nil)
+	err := CallHere(t.Context(), Command{Name: "replay", Long: true}, Attach, nil, nil)
 	if err == nil || !strings.Contains(err.Error(), "no instance is running") {
 		t.Errorf("got %v", err)
 	}

@@ -26,7 +26,7 @@ const (
 var errDetached = errors.New("detached: the work goes on in the running instance; --attach shows it, --cancel ends it")
 
 // CallRunning calls a verb of a running instance and hands each line of the answer to onLine.
-func CallRunning(ctx context.Context, socket string, v Verb, action Action, input any, onLine func(json.RawMessage) error) error {
+func CallRunning(ctx context.Context, socket string, v Command, action Action, input any, onLine func(json.RawMessage) error) error {
 	body, err := json.Marshal(input)
 	if err != nil {
 		return fmt.Errorf("encoding the input of %s: %w", v.Name, err)
@@ -80,7 +80,7 @@ func unixTransport(socket string) *http.Transport {
 
 // CallHere calls a verb on parts that this process opened itself: there is nobody to leave long work to, so it ends
 // with ctx.
-func CallHere(ctx context.Context, v Verb, action Action, input any, onLine func(json.RawMessage) error) error {
+func CallHere(ctx context.Context, v Command, action Action, input any, onLine func(json.RawMessage) error) error {
 	if v.Long && action != Start {
 		return fmt.Errorf("no instance is running, so no %s is", v.Name)
 	}

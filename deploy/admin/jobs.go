@@ -22,7 +22,7 @@ type Job struct {
 	more  chan struct{}
 }
 
-func startJob(ctx context.Context, v Verb, input json.RawMessage) *Job {
+func startJob(ctx context.Context, v Command, input json.RawMessage) *Job {
 	ctx, cancel := context.WithCancel(ctx)
 	j := &Job{cancel: cancel, done: make(chan struct{}), more: make(chan struct{})}
 	go func() {

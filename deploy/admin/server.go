@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// Verb is one thing that a command can ask of an instance: of the running one through its admin socket, else of the
+// Command is one thing that a command can ask of an instance: of the running one through its admin socket, else of the
 // parts that the command itself opened.
-type Verb struct {
+type Command struct {
 	// Name is the command's, with a dot before the sub-command: "keys.create".
 	Name string
 	// Long work belongs to the instance: whoever started it may leave, come back and cancel it. One job of a name runs
@@ -27,10 +27,10 @@ type Verb struct {
 }
 
 // Verbs are the verbs of an instance, by name.
-type Verbs map[string]Verb
+type Verbs map[string]Command
 
 // NewVerbs indexes verbs.
-func NewVerbs(verbs ...Verb) Verbs {
+func NewVerbs(verbs ...Command) Verbs {
 	byName := make(Verbs, len(verbs))
 	for _, v := range verbs {
 		byName[v.Name] = v
@@ -115,7 +115,7 @@ func listenPrivately(path string) (net.Listener, error) {
 	return listener, nil
 }
 
-func (s *Server) verb(w http.ResponseWriter, r *http.Request, long bool) (v Verb, input json.RawMessage, ok bool) {
+func (s *Server) verb(w http.ResponseWriter, r *http.Request, long bool) (v Command, input json.RawMessage, ok bool) {
 	v, ok = s.Verbs[r.PathValue("name")]
 	if !ok || v.Long != long {
 		http.Error(w, fmt.Sprintf("this instance cannot %q", r.PathValue("name")), http.StatusNotFound)
@@ -170,7 +170,7 @@ func (s *Server) Begin(ctx context.Context, name string, input any) (*Job, error
 }
 
 // launch starts a job unless one of its name is running, which it returns then.
-func (s *Server) launch(ctx context.Context, v Verb, input json.RawMessage) (j *Job, fresh bool) {
+func (s *Server) launch(ctx context.Context, v Command, input json.RawMessage) (j *Job, fresh bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if running := s.jobs[v.Name]; running != nil && !running.ended() {

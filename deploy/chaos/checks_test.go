@@ -314,7 +314,7 @@ func (s *scene) checkViews(result *report) map[tellingKey]float64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := views(t, s.in)
+	got := servedRows(t, s.in)
 	wrong := oracle.Compare(want, got)
 	for _, w := range first(wrong) {
 		t.Error(w)

@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
@@ -148,8 +148,8 @@ func TestFullDiskLosesNothing(t *testing.T) {
 	for i := range times {
 		began, before := time.Now(), r.in.lines(t)
 		free := fill(t, r.in.dir)
-		eventually(t, "telling that the disk is full", 2*query.StaleAfter, r.in.noRoom)
-		if p.ended(query.StaleAfter) {
+		eventually(t, "telling that the disk is full", 2*views.StaleAfter, r.in.noRoom)
+		if p.ended(views.StaleAfter) {
 			t.Fatalf("on a full disk it ended by itself: %v\n%s", p.state, r.in.tail())
 		}
 		free()

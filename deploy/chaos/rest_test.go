@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 )
 
 // reader asks REST of one address through every kill, and remembers how new each answer was.
@@ -211,7 +211,7 @@ func (r *reader) note(path string, d dated, now time.Time) {
 	case !d.price:
 	case d.stale:
 		r.stale[d.of]++
-	case age > query.StaleAfter:
+	case age > views.StaleAfter:
 		r.wrong = append(r.wrong, fmt.Sprintf("%s tells %s of %s, %s old and not stale", path, d.of, d.at.Format(time.RFC3339), age.Round(time.Millisecond)))
 	case !r.began.IsZero():
 		r.first = append(r.first, time.Since(r.began))

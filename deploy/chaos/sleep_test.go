@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 )
 
 // slept is how long a machine sleeps: far longer than a price is fresh.
@@ -169,10 +169,10 @@ func (in *instance) saysOld() error {
 			continue
 		}
 		age, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
-		if err == nil && age > query.StaleAfter.Seconds() {
+		if err == nil && age > views.StaleAfter.Seconds() {
 			return nil
 		}
-		return fmt.Errorf("the newest price is %s s old by the metrics, want more than %s", value, query.StaleAfter)
+		return fmt.Errorf("the newest price is %s s old by the metrics, want more than %s", value, views.StaleAfter)
 	}
 	return errors.New("there is no metric of the newest price")
 }

@@ -31,7 +31,7 @@ func rows[T any](ctx context.Context, in *installation, statement string) ([]T, 
 }
 
 // views reads the prices and candles that analysts see.
-func views(t *testing.T, in *installation) oracle.Views {
+func servedRows(t *testing.T, in *installation) oracle.Views {
 	t.Helper()
 	must := func(err error) {
 		if err != nil {

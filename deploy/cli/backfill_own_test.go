@@ -25,7 +25,8 @@ import (
 	"github.com/marketlog/marketlog/deploy/instance"
 	"github.com/marketlog/marketlog/deploy/operations"
 	"github.com/marketlog/marketlog/deploy/roles"
-	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
+	"github.com/marketlog/marketlog/producers/poll"
 	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
@@ -330,10 +331,10 @@ func TestBackfillWaitsForRoom(t *testing.T) {
 
 // What quotes are worth comes first, and of each coin the market that needs the fewest conversions.
 func TestChartedMarketsBeginWithQuotes(t *testing.T) {
-	market := func(base, quote string) producers.Instrument {
-		return producers.Instrument{Symbol: base + "-" + quote, Base: base, Quote: quote}
+	market := func(base, quote string) adapter.Instrument {
+		return adapter.Instrument{Symbol: base + "-" + quote, Base: base, Quote: quote}
 	}
-	list := []producers.Instrument{
+	list := []adapter.Instrument{
 		market("SOL", "USDT"), market("DOGE", "USDT"), market("DOGE", "BTC"), market("NOBODYKNOWS", "USD"), market("BTC", "USDT"),
 		market("USDT", "USD"), market("SOL", "USD"), market("BTC", "USD"), market("ETH", "XYZ"), market("EUR", "USD"), market("EUR", "USDT"),
 	}
@@ -352,10 +353,10 @@ func TestChartedMarketsBeginWithQuotes(t *testing.T) {
 
 // Of a source's series the best known of each coin and category come first, by the rank of the coin, and known ones last.
 func TestOwnSeriesBeginWithTheBestKnownCoins(t *testing.T) {
-	series := func(id, coin, category string) producers.Series {
-		return producers.Series{ID: id, Coin: coin, Category: category}
+	series := func(id, coin, category string) poll.Series {
+		return poll.Series{ID: id, Coin: coin, Category: category}
 	}
-	listed := []producers.Series{
+	listed := []poll.Series{
 		series("steth", "ethereum", "staking"), series("reth", "ethereum", "staking"), series("usdc", "usd-coin", "lending"), series("weth", "ethereum", "lending"),
 		series("nobody knows", "", ""), series("btc", "bitcoin", "lending"),
 	}
@@ -376,7 +377,7 @@ func TestOwnSeriesBeginWithTheBestKnownCoins(t *testing.T) {
 func TestChartedMarketsFitIntoTheTime(t *testing.T) {
 	in := &instance.Instance{Config: config.DefaultConfig()}
 	for rows, want := range map[int]int{1000: 88, 300: 29, 720: 73} {
-		if got := operations.ChartedMost(in, &producers.History{Rows: rows}, 5); got != want {
+		if got := operations.ChartedMost(in, &adapter.History{Rows: rows}, 5); got != want {
 			t.Errorf("at 5 calls a second of %d candles: %d markets, want %d", rows, got, want)
 		}
 	}

@@ -30,7 +30,7 @@ The work runs inside the instance: interrupting this command leaves it running. 
 when the same command is given again.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			action, v := admin.Start, admin.Verb{Name: "backfill", Long: true}
+			action, v := admin.Start, admin.Command{Name: "backfill", Long: true}
 			switch {
 			case attach:
 				action = admin.Attach
@@ -44,7 +44,7 @@ when the same command is given again.`,
 					return errors.New("--source is missing: name a venue or a polled source, or fill all gaps with --gaps")
 				}
 				if dryRun {
-					v = admin.Verb{Name: "backfill.plan"}
+					v = admin.Command{Name: "backfill.plan"}
 				}
 			}
 			return a.backfill(cmd, v, action, input)
@@ -74,7 +74,7 @@ read and is counted only; --unavailable lists it.`,
 			if err := input.Parse(from, to); err != nil {
 				return err
 			}
-			return a.backfill(cmd, admin.Verb{Name: "gaps"}, admin.Start, input)
+			return a.backfill(cmd, admin.Command{Name: "gaps"}, admin.Start, input)
 		},
 	}
 	addBackfillFlags(cmd, &input, &from, &to)
@@ -92,7 +92,7 @@ func addBackfillFlags(cmd *cobra.Command, input *operations.BackfillInput, from,
 	addOutputFlag(flags)
 }
 
-func (a *App) backfill(cmd *cobra.Command, v admin.Verb, action admin.Action, input operations.BackfillInput) error {
+func (a *App) backfill(cmd *cobra.Command, v admin.Command, action admin.Action, input operations.BackfillInput) error {
 	inJSON, err := asJSON(cmd)
 	if err != nil {
 		return err

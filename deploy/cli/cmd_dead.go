@@ -81,7 +81,7 @@ Letters of the last minutes are left to a later time. Interrupted or killed, it 
 			if err != nil {
 				return err
 			}
-			return a.call(cmd.Context(), cfg, admin.Verb{Name: "dead.retry"}, admin.Start, input, func(raw json.RawMessage) error {
+			return a.call(cmd.Context(), cfg, admin.Command{Name: "dead.retry"}, admin.Start, input, func(raw json.RawMessage) error {
 				if inJSON {
 					return a.printJSON(raw)
 				}

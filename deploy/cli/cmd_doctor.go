@@ -30,7 +30,7 @@ import (
 // finding is one thing that the doctor looked at.
 type finding struct {
 	Check string `json:"check"`
-	// Verdict is ok, warning or failed.
+	// Decision is ok, warning or failed.
 	Verdict string `json:"verdict"`
 	Says    string `json:"says"`
 	Remedy  string `json:"remedy,omitempty"`

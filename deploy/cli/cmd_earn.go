@@ -43,7 +43,7 @@ func (a *App) correctEarn(cmd *cobra.Command, input operations.CorrectInput) err
 		return err
 	}
 	table := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
-	err = a.call(cmd.Context(), cfg, admin.Verb{Name: "earn.correct"}, admin.Start, input, func(raw json.RawMessage) error {
+	err = a.call(cmd.Context(), cfg, admin.Command{Name: "earn.correct"}, admin.Start, input, func(raw json.RawMessage) error {
 		if inJSON {
 			return a.printJSON(raw)
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/marketlog/marketlog/deploy/admin"
 	"github.com/marketlog/marketlog/deploy/config"
 	"github.com/marketlog/marketlog/deploy/operations"
-	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/limits"
 )
 
 func (a *App) keysCommand() *cobra.Command {
@@ -30,7 +30,7 @@ func (a *App) keysCommand() *cobra.Command {
 		return c
 	}
 	create := add("create", "Issue a key; it is printed once", "keys.create", cobra.NoArgs)
-	create.Flags().StringVar(&input.Plan, "plan", query.PlanFree, "free, starter, growth, pro or enterprise")
+	create.Flags().StringVar(&input.Plan, "plan", limits.PlanFree, "free, starter, growth, pro or enterprise")
 	create.Flags().StringVar(&input.Label, "label", "", "what the key is for")
 	add("list", "List the keys", "keys.list", cobra.NoArgs)
 	rotate := add("rotate ID", "Issue a key that replaces another and shares its budget", "keys.rotate", cobra.ExactArgs(1))
@@ -50,7 +50,7 @@ func (a *App) keysCall(cmd *cobra.Command, verb string, input operations.KeyInpu
 		return err
 	}
 	table := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
-	err = a.call(cmd.Context(), cfg, admin.Verb{Name: verb}, admin.Start, input, func(raw json.RawMessage) error {
+	err = a.call(cmd.Context(), cfg, admin.Command{Name: verb}, admin.Start, input, func(raw json.RawMessage) error {
 		if inJSON {
 			_, err := fmt.Fprintf(a.Stdout, "%s\n", raw)
 			return err

@@ -40,9 +40,9 @@ func (a *App) migrateCommand() *cobra.Command {
 			return nil
 		}
 		if ok {
-			err = admin.CallRunning(cmd.Context(), info.Admin, admin.Verb{Name: "migrate"}, admin.Start, nil, printLine)
+			err = admin.CallRunning(cmd.Context(), info.Admin, admin.Command{Name: "migrate"}, admin.Start, nil, printLine)
 		} else { // it makes what is missing, and be it all
-			err = a.callOpened(cmd.Context(), cfg, admin.Verb{Name: "migrate"}, admin.Start, nil, printLine)
+			err = a.callOpened(cmd.Context(), cfg, admin.Command{Name: "migrate"}, admin.Start, nil, printLine)
 		}
 		if err == nil && made == 0 && !inJSON {
 			fmt.Fprintln(a.Stdout, "topics and tables are up to date")

@@ -28,7 +28,7 @@ with venue log and reason damage. Views that were made before keep their rows; `
 			if err != nil {
 				return err
 			}
-			return a.call(cmd.Context(), cfg, admin.Verb{Name: "rebuild", Long: true}, admin.Start, struct{}{}, func(raw json.RawMessage) error {
+			return a.call(cmd.Context(), cfg, admin.Command{Name: "rebuild", Long: true}, admin.Start, struct{}{}, func(raw json.RawMessage) error {
 				if inJSON {
 					return a.printJSON(raw)
 				}

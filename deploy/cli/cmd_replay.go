@@ -76,7 +76,7 @@ func (a *App) replay(cmd *cobra.Command, action admin.Action, input operations.R
 		return err
 	}
 	p := &replayPrinter{App: a, inJSON: inJSON}
-	v := admin.Verb{Name: "replay", Long: true}
+	v := admin.Command{Name: "replay", Long: true}
 	if action == admin.Cancel {
 		// First it is stopped, wherever it runs; then what it left is removed.
 		if info, ok, err := runningInstance(cmd.Context(), cfg.DataDir); err != nil {

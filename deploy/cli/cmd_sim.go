@@ -57,7 +57,7 @@ func (a *App) simFaults(cmd *cobra.Command, input operations.FaultInput) error {
 		return fmt.Errorf("no instance runs in %s: start one with `marketlog run --feeds sim --data-dir %s`", cfg.DataDir, cfg.DataDir)
 	}
 	var lines []operations.FaultLine
-	err = admin.CallRunning(cmd.Context(), info.Admin, admin.Verb{Name: "sim.faults"}, admin.Start, input, func(raw json.RawMessage) error {
+	err = admin.CallRunning(cmd.Context(), info.Admin, admin.Command{Name: "sim.faults"}, admin.Start, input, func(raw json.RawMessage) error {
 		var line operations.FaultLine
 		if err := json.Unmarshal(raw, &line); err != nil {
 			return fmt.Errorf("reading the answer: %w", err)

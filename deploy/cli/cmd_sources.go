@@ -48,7 +48,7 @@ func (a *App) sourcesCall(cmd *cobra.Command, verb string, input operations.Sour
 		return err
 	}
 	if ok {
-		return admin.CallRunning(cmd.Context(), info.Admin, admin.Verb{Name: verb}, admin.Start, input, onLine)
+		return admin.CallRunning(cmd.Context(), info.Admin, admin.Command{Name: verb}, admin.Start, input, onLine)
 	}
 	if verb != "sources.switch" { // which is for the first start too
 		if err := findInstance(cfg, "."); err != nil {

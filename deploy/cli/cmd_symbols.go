@@ -89,7 +89,7 @@ func (a *App) symbolsCall(cmd *cobra.Command, verb string, input operations.Symb
 	}
 	table := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
 	lines := 0
-	err = a.call(cmd.Context(), cfg, admin.Verb{Name: verb}, admin.Start, input, func(raw json.RawMessage) error {
+	err = a.call(cmd.Context(), cfg, admin.Command{Name: verb}, admin.Start, input, func(raw json.RawMessage) error {
 		lines++
 		if inJSON {
 			return a.printJSON(raw)

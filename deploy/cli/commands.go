@@ -147,7 +147,7 @@ func runningInstance(ctx context.Context, dir string) (info admin.RunInfo, ok bo
 
 // call asks the instance for a verb: the running one, else one that this command opens. v needs its name and length
 // only. Without an instance in the data directory it is an error: a command never makes one.
-func (a *App) call(ctx context.Context, cfg config.Config, v admin.Verb, action admin.Action, input any, onLine func(json.RawMessage) error) error {
+func (a *App) call(ctx context.Context, cfg config.Config, v admin.Command, action admin.Action, input any, onLine func(json.RawMessage) error) error {
 	info, ok, err := runningInstance(ctx, cfg.DataDir)
 	if err != nil {
 		return err
@@ -162,7 +162,7 @@ func (a *App) call(ctx context.Context, cfg config.Config, v admin.Verb, action 
 }
 
 // callOpened calls a verb of the instance in the data directory, which nobody runs.
-func (a *App) callOpened(ctx context.Context, cfg config.Config, v admin.Verb, action admin.Action, input any, onLine func(json.RawMessage) error) error {
+func (a *App) callOpened(ctx context.Context, cfg config.Config, v admin.Command, action admin.Action, input any, onLine func(json.RawMessage) error) error {
 	in, err := instance.OpenInstance(ctx, alone(cfg), a.quietLogger(cfg))
 	if err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 	"github.com/marketlog/marketlog/deploy/deploytest"
 	"github.com/marketlog/marketlog/deploy/embedded/engine"
 	"github.com/marketlog/marketlog/deploy/operations"
-	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
 	"github.com/marketlog/marketlog/producers/exchanges"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
@@ -156,9 +156,9 @@ func TestDeadLettersAreReadAgainOnce(t *testing.T) {
 
 	// A retry that was killed had written its tick already.
 	kraken, _ := exchanges.Find("kraken")
-	list := producers.Index([]producers.Instrument{{Symbol: "BTC/USD", Base: "BTC", Quote: "USD"}})
-	everything := func(producers.Instrument) bool { return true }
-	ticks, err := producers.Redecode(&kraken, list, everything, &eventsv1.DeadLetter{Payload: krakenTrades(then, 8), IngestTime: then.UnixNano()})
+	list := adapter.Index([]adapter.Instrument{{Symbol: "BTC/USD", Base: "BTC", Quote: "USD"}})
+	everything := func(adapter.Instrument) bool { return true }
+	ticks, err := adapter.Redecode(&kraken, list, everything, &eventsv1.DeadLetter{Payload: krakenTrades(then, 8), IngestTime: then.UnixNano()})
 	if err != nil || len(ticks) != 1 {
 		t.Fatalf("reading a frame again: %v, %v", ticks, err)
 	}

@@ -79,7 +79,7 @@ func examineTables(ctx context.Context, cfg config.Config, running *admin.RunInf
 		}
 		parts, faults, err = checkStopped(ctx, cfg)
 	} else {
-		err = admin.CallRunning(ctx, running.Admin, admin.Verb{Name: "tables.check"}, admin.Start, struct{}{}, func(raw json.RawMessage) error {
+		err = admin.CallRunning(ctx, running.Admin, admin.Command{Name: "tables.check"}, admin.Start, struct{}{}, func(raw json.RawMessage) error {
 			var line operations.CheckedTables
 			if err := json.Unmarshal(raw, &line); err != nil {
 				return fmt.Errorf("reading what the instance says of its tables: %w", err)
@@ -125,7 +125,7 @@ func examineGrowth(ctx context.Context, cfg config.Config, info admin.RunInfo) [
 	ctx, cancel := context.WithTimeout(ctx, growthLimit)
 	defer cancel()
 	var growth []history.Growth
-	err := admin.CallRunning(ctx, info.Admin, admin.Verb{Name: "tables.growth"}, admin.Start, struct{}{}, func(raw json.RawMessage) error {
+	err := admin.CallRunning(ctx, info.Admin, admin.Command{Name: "tables.growth"}, admin.Start, struct{}{}, func(raw json.RawMessage) error {
 		var line history.Growth
 		if err := json.Unmarshal(raw, &line); err != nil {
 			return fmt.Errorf("reading how fast the tables grow: %w", err)

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/marketlog/marketlog/deploy/instance"
-	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/poll"
 )
 
 // Whoever reads rates only, and no venue, has minutes too: they end by the log's time in the topics of ticks.
@@ -17,5 +17,5 @@ func TestTimeGoesOnWithoutVenues(t *testing.T) {
 	})
 	produce(t, in)
 	log := readRawLog(t, in)
-	log.until("the clock has moved", func() bool { return len(log.seconds[producers.SourcesProducer]) > 1 })
+	log.until("the clock has moved", func() bool { return len(log.seconds[poll.SourcesProducer]) > 1 })
 }

@@ -4,17 +4,18 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
 	"github.com/marketlog/marketlog/producers/exchanges"
+	"github.com/marketlog/marketlog/producers/poll"
 	"github.com/marketlog/marketlog/producers/sources"
 )
 
 // HistoricVenue is a venue that tells its past.
-func HistoricVenue(source string) (producers.Venue, error) {
+func HistoricVenue(source string) (adapter.Venue, error) {
 	if v, ok := exchanges.Find(source); ok && v.History != nil {
 		return v, nil
 	}
-	return producers.Venue{}, fmt.Errorf("%q cannot be back-filled; use one of the venues %s, or of the sources %s", source,
+	return adapter.Venue{}, fmt.Errorf("%q cannot be back-filled; use one of the venues %s, or of the sources %s", source,
 		strings.Join(historicVenues(), ", "), strings.Join(historicSources(), ", "))
 }
 
@@ -37,7 +38,7 @@ func historicVenues() (names []string) {
 }
 
 // HistoricSource is a polled source, by any of its names, that tells its past when it is asked.
-func HistoricSource(name string) (producers.Source, bool) {
+func HistoricSource(name string) (poll.Source, bool) {
 	s, ok := SourceNamed(name)
 	return s, ok && s.Past != nil
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/limits"
 )
 
 // PlansConfig says what keys may do.
@@ -16,15 +17,15 @@ type PlansConfig struct {
 }
 
 // load reads the table of plans.
-func (c PlansConfig) load() (map[string]query.Plan, Faults) {
+func (c PlansConfig) load() (map[string]limits.Plan, Faults) {
 	if c.File == "" {
-		return query.DefaultPlans(), nil
+		return limits.DefaultPlans(), nil
 	}
 	content, err := os.ReadFile(c.File)
 	if err != nil {
 		return nil, Faults{{Key: "plans.file", Value: c.File, Problem: "cannot be read: " + err.Error(), Remedy: "name a file that this process may read"}}
 	}
-	plans, found := query.ParsePlans(content)
+	plans, found := limits.ParsePlans(content)
 	var faults Faults
 	for _, f := range found {
 		key := strings.TrimSuffix("plans."+f.Key, ".")
@@ -34,7 +35,7 @@ func (c PlansConfig) load() (map[string]query.Plan, Faults) {
 }
 
 // LoadPlans is the table of plans of this installation.
-func (c Config) LoadPlans() (map[string]query.Plan, error) {
+func (c Config) LoadPlans() (map[string]limits.Plan, error) {
 	plans, faults := c.Plans.load()
 	if err := faults.Err(); err != nil {
 		return nil, fmt.Errorf("reading the plans: %w", err)

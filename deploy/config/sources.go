@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/poll"
 	"github.com/marketlog/marketlog/producers/sources"
 )
 
@@ -44,17 +44,17 @@ func (f *Faults) within(key string, d, least, most time.Duration) {
 }
 
 // SourceNamed finds a polled source by any of its names.
-func SourceNamed(name string) (producers.Source, bool) {
+func SourceNamed(name string) (poll.Source, bool) {
 	sources := sources.List()
-	i := slices.IndexFunc(sources, func(s producers.Source) bool { return s.Named(name) })
+	i := slices.IndexFunc(sources, func(s poll.Source) bool { return s.Named(name) })
 	if i < 0 {
-		return producers.Source{}, false
+		return poll.Source{}, false
 	}
 	return sources[i], true
 }
 
 // Configured is a source as the configuration has it.
-func (c SourceConfig) Configured(s producers.Source) producers.Source {
+func (c SourceConfig) Configured(s poll.Source) poll.Source {
 	if c.Interval > 0 {
 		own := s.Interval()
 		s.Feeds = slices.Clone(s.Feeds)

@@ -23,8 +23,10 @@ import (
 	"github.com/marketlog/marketlog/deploy/roles"
 	"github.com/marketlog/marketlog/deploy/supervise"
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
 	"github.com/marketlog/marketlog/producers/exchanges"
 	"github.com/marketlog/marketlog/producers/fetch"
+	"github.com/marketlog/marketlog/producers/outbox"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream/streamtest"
@@ -182,7 +184,7 @@ type recordedLog struct {
 	t      *testing.T
 	in     *instance.Instance
 	clock  *scriptedClock
-	writer *producers.Writer
+	writer *outbox.Writer
 	rates  *feed
 	// opened says that the folds have seen enough clocks to move theirs, and know the rates.
 	opened bool
@@ -230,9 +232,9 @@ func newRecordedLog(t *testing.T, e *engine.Engine, database string, begin time.
 	if err != nil {
 		t.Fatal(err)
 	}
-	writing := producers.DefaultWriterConfig()
+	writing := outbox.DefaultWriterConfig()
 	writing.Log, writing.SpoolDir, writing.Clock, writing.Logger = in.Stream, in.Dir.Path("spool"), l.clock, quiet
-	if l.writer, err = producers.NewWriter(writing); err != nil {
+	if l.writer, err = outbox.NewWriter(writing); err != nil {
 		t.Fatal(err)
 	}
 	started = append(started, supervise.Role{Name: "producers", Run: l.writer.Run}, supervise.Role{Name: "reader", Run: l.read})
@@ -396,11 +398,11 @@ type feed struct {
 	venue *loopbackVenue
 	out   *recordingOutbox
 	stop  func()
-	x     *producers.Exchange
+	x     *adapter.Exchange
 }
 
 // openFeed connects the venue's adapter to a loopback venue and returns once it has subscribed.
-func (l *recordedLog) openFeed(v producers.Venue, server *loopbackVenue, shift time.Duration, wanted func(producers.Instrument) bool) *feed {
+func (l *recordedLog) openFeed(v adapter.Venue, server *loopbackVenue, shift time.Duration, wanted func(adapter.Instrument) bool) *feed {
 	l.t.Helper()
 	clock := recordingClock{l.clock, shift}
 	client, err := fetch.New(instance.RequestBudget(v.Limits), clock, nil)
@@ -409,8 +411,8 @@ func (l *recordedLog) openFeed(v producers.Venue, server *loopbackVenue, shift t
 	}
 	f := &feed{l: l, venue: server, out: &recordingOutbox{Outbox: l.writer.Source(v.Slug), shift: int64(shift)}}
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
-	f.x = producers.NewExchange(v, producers.ExchangeConfig{
-		URLs: producers.URLs{Stream: server.streamURL(), REST: server.restURL()}, Select: wanted,
+	f.x = adapter.NewExchange(v, adapter.ExchangeConfig{
+		URLs: adapter.URLs{Stream: server.streamURL(), REST: server.restURL()}, Select: wanted,
 	}, client, f.out, clock, nil, quiet)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -480,7 +482,7 @@ func (l *recordedLog) openRates() {
 		pairs = append(pairs, m.pair)
 	}
 	server := newLoopbackVenue(l.t, scriptedSlug, map[string]string{venue.Listing[0]: listing(l.t, scriptedSlug, pairs)})
-	l.rates = l.openFeed(venue, server, 0, func(producers.Instrument) bool { return true })
+	l.rates = l.openFeed(venue, server, 0, func(adapter.Instrument) bool { return true })
 	for range 50 {
 		spoke := l.clock.Now().Truncate(time.Second).Add(time.Second + scriptedAt)
 		l.advance(spoke.Truncate(time.Second).Add(time.Second))

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
 	"github.com/marketlog/marketlog/producers/decode"
 )
 
@@ -150,7 +150,7 @@ type decodedLine struct {
 }
 
 // decodeFrames is what `marketlog decode` prints of a session of these frames.
-func decodeFrames(t *testing.T, venue producers.Venue, frames []recordedFrame) (lines []decodedLine) {
+func decodeFrames(t *testing.T, venue adapter.Venue, frames []recordedFrame) (lines []decodedLine) {
 	t.Helper()
 	var session, stdout, stderr bytes.Buffer
 	for _, f := range frames {
@@ -166,7 +166,7 @@ func decodeFrames(t *testing.T, venue producers.Venue, frames []recordedFrame) (
 		session.Write(append(b, '\n'))
 	}
 	options := decode.Options{Source: venue.Slug, File: "-"}
-	if code := decode.Run(context.Background(), options, []producers.Venue{venue}, nil, &session, &stdout, &stderr); code != 0 {
+	if code := decode.Run(context.Background(), options, []adapter.Venue{venue}, nil, &session, &stdout, &stderr); code != 0 {
 		t.Fatalf("decoding: exit %d: %s", code, &stderr)
 	}
 	for line := range bytes.Lines(stdout.Bytes()) {

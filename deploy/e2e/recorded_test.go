@@ -17,7 +17,7 @@ import (
 
 	"github.com/marketlog/marketlog/deploy/chaos/oracle"
 	"github.com/marketlog/marketlog/deploy/embedded/engine"
-	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
 	"github.com/marketlog/marketlog/producers/exchanges"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
@@ -89,7 +89,7 @@ func (r recording) open(t *testing.T) (parts []*part) {
 }
 
 // undated dates messages whose receipt was not recorded by the newest time that they tell.
-func undated(t *testing.T, venue producers.Venue, frames []recordedFrame) {
+func undated(t *testing.T, venue adapter.Venue, frames []recordedFrame) {
 	t.Helper()
 	if len(frames) == 0 || frames[0].at != 0 {
 		return
@@ -106,13 +106,13 @@ func undated(t *testing.T, venue producers.Venue, frames []recordedFrame) {
 }
 
 // list makes the venue's list of instruments: the recorded one, else one of the markets spoken of.
-func (p *part) list(t *testing.T, venue producers.Venue, recorded map[string]string) {
+func (p *part) list(t *testing.T, venue adapter.Venue, recorded map[string]string) {
 	t.Helper()
 	var pairs []pair
-	index := producers.Instruments{}
+	index := adapter.Instruments{}
 	for path, body := range recorded {
 		if list, err := venue.Instruments(path, []byte(body)); err == nil {
-			maps.Copy(index, producers.Index(list))
+			maps.Copy(index, adapter.Index(list))
 		}
 	}
 	for i, l := range p.expected {
@@ -164,7 +164,7 @@ func (l *recordedLog) play(parts []scheduled) {
 		venue, _ := exchanges.Find(s.slug)
 		actions = append(actions, action{s.begin() + int64(s.shift), func() {
 			server := newLoopbackVenue(l.t, s.slug, s.listings)
-			s.feed = l.openFeed(venue, server, s.shift, func(in producers.Instrument) bool {
+			s.feed = l.openFeed(venue, server, s.shift, func(in adapter.Instrument) bool {
 				return s.symbols[in.Symbol] || slices.ContainsFunc(in.Aliases, func(name string) bool { return s.symbols[name] })
 			})
 		}, false})
@@ -342,7 +342,7 @@ func (s scheduled) expectedTicks() (ticks []string, reasons map[string]int) {
 		if l.Kind == "candle" || l.Kind == "trade" && stale || l.Kind == "ticker" && l.Bid+l.Ask+l.Last == "" {
 			continue
 		}
-		if _, _, spot := producers.SplitSymbol(symbol); spot && l.Base == nil {
+		if _, _, spot := adapter.SplitSymbol(symbol); spot && l.Base == nil {
 			continue // a market of another kind that bears the name of one
 		}
 		base, quote := "", ""

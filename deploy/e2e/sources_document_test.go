@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
 	"github.com/marketlog/marketlog/producers/exchanges"
+	"github.com/marketlog/marketlog/producers/poll"
 	"github.com/marketlog/marketlog/producers/sources"
 	"github.com/marketlog/marketlog/query/querytest"
 )
@@ -129,7 +131,7 @@ venue counts as serving everyone. ` + "`meta.regionSource`" + ` of an answer for
 	return doc.String()
 }
 
-func describeSource(doc *strings.Builder, s producers.Source) {
+func describeSource(doc *strings.Builder, s poll.Source) {
 	fmt.Fprintf(doc, "### %s\n\n", s.Name)
 	row := func(name, value string) {
 		if value != "" {
@@ -172,7 +174,7 @@ func describeSource(doc *strings.Builder, s producers.Source) {
 }
 
 // pastInWords says what a back-fill reads of a source, and how far back.
-func pastInWords(p *producers.Past) string {
+func pastInWords(p *poll.Past) string {
 	words := map[time.Duration]string{time.Hour: "a value an hour", 24 * time.Hour: "a value a day"}[p.Interval]
 	switch {
 	case p.Back > 0:
@@ -189,15 +191,15 @@ func pastInWords(p *producers.Past) string {
 }
 
 // documentedKnown is what a first start knows, and a list of coins, by which some feeds go.
-func documentedKnown() producers.Known {
-	known := producers.Known{Now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Read: map[string]time.Time{}, Ranked: []string{"bitcoin"}}
+func documentedKnown() poll.Known {
+	known := poll.Known{Now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Read: map[string]time.Time{}, Ranked: []string{"bitcoin"}}
 	for i := range 2000 {
 		known.Ranked = append(known.Ranked, fmt.Sprintf("coin-%d", i+2))
 	}
 	return known
 }
 
-func countries(c producers.Countries) string {
+func countries(c adapter.Countries) string {
 	if len(c.Served) > 0 {
 		return "only " + strings.Join(c.Served, " ")
 	}

@@ -188,7 +188,7 @@ func (d *brokerDisk) holding() error {
 var errGivenUp = errors.New("an earlier append was given up")
 
 // insist does what an append needs until it succeeds or the disk is released.
-func (d *brokerDisk) insist(do func() error) error {
+func (d *brokerDisk) retry(do func() error) error {
 	d.mu.Lock()
 	failed := d.failed
 	d.mu.Unlock()
@@ -232,7 +232,7 @@ func (d *brokerDisk) OpenFile(name string, flag int, perm os.FileMode) (brokerFi
 		return d.open(name, flag, perm)
 	}
 	f := &appended{disk: d, name: name}
-	err := d.insist(func() (err error) {
+	err := d.retry(func() (err error) {
 		if f.File, err = d.open(name, flag, perm); err != nil {
 			return err
 		}
@@ -260,7 +260,7 @@ func (d *brokerDisk) OpenFile(name string, flag int, perm os.FileMode) (brokerFi
 
 // MkdirAll makes the directory of a partition that is about to be appended to.
 func (d *brokerDisk) MkdirAll(path string, perm os.FileMode) error {
-	return d.insist(func() error {
+	return d.retry(func() error {
 		if err := os.MkdirAll(path, perm); err != nil || !d.durable {
 			return err
 		}
@@ -315,7 +315,7 @@ type appended struct {
 
 // Write appends all of b or, once the disk is released, nothing.
 func (f *appended) Write(b []byte) (int, error) {
-	err := f.disk.insist(func() error {
+	err := f.disk.retry(func() error {
 		if err := f.mend(); err != nil {
 			return err
 		}
@@ -343,7 +343,7 @@ func (f *appended) Sync() error {
 	if err == nil {
 		return nil
 	}
-	return f.disk.insist(func() error { return fmt.Errorf("flushing %s: %w; restart when the disk is well", f.name, err) })
+	return f.disk.retry(func() error { return fmt.Errorf("flushing %s: %w; restart when the disk is well", f.name, err) })
 }
 
 // mend cuts off what a failed append left.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/processors"
-	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream"
@@ -22,7 +22,7 @@ const BoardRewind = time.Minute
 
 // FillBoard loads the latest prices from the cache, from ClickHouse if that is empty, and returns
 // where the tail of prices.v1 begins.
-func (in *Instance) FillBoard(ctx context.Context, board *query.Board) (map[int32]stream.TailStart, error) {
+func (in *Instance) FillBoard(ctx context.Context, board *views.PriceCache) (map[int32]stream.TailStart, error) {
 	cache, err := in.Latest()
 	if err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func (in *Instance) FillBoard(ctx context.Context, board *query.Board) (map[int3
 const beforeAll = -1
 
 // fillBoardFromHistory begins the tail where the ledger stands: all before that is in history.
-func (in *Instance) fillBoardFromHistory(ctx context.Context, board *query.Board) (map[int32]stream.TailStart, error) {
+func (in *Instance) fillBoardFromHistory(ctx context.Context, board *views.PriceCache) (map[int32]stream.TailStart, error) {
 	store, err := in.History(ctx)
 	if err != nil {
 		return nil, err

@@ -16,6 +16,8 @@ import (
 
 	"github.com/marketlog/marketlog/deploy/diskguard"
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
+	"github.com/marketlog/marketlog/producers/poll"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
@@ -116,7 +118,7 @@ func (in *Instance) guardDisk() {
 
 // pausedFetch asks for the past while there is room for it: a back-fill waits where polled sources do, and goes on by itself.
 type pausedFetch struct {
-	producers.Fetcher
+	adapter.Fetcher
 	disk *diskguard.Guard
 }
 
@@ -129,7 +131,7 @@ func (f pausedFetch) Fetch(ctx context.Context, method, url string) ([]byte, err
 }
 
 // PausedFetch asks by a client, while the disk has room for what it brings.
-func (in *Instance) PausedFetch(client producers.Fetcher) producers.Fetcher {
+func (in *Instance) PausedFetch(client adapter.Fetcher) adapter.Fetcher {
 	return pausedFetch{client, in.Disk}
 }
 
@@ -190,9 +192,9 @@ func (in *Instance) FollowSourcePauses(ctx context.Context, out producers.Outbox
 	for {
 		level, changed := in.Disk.Level()
 		if level >= diskguard.Sources {
-			in.Pause(out, producers.SourcesProducer)
+			in.Pause(out, poll.SourcesProducer)
 		} else {
-			in.Resume(out, producers.SourcesProducer)
+			in.Resume(out, poll.SourcesProducer)
 		}
 		select {
 		case <-changed:

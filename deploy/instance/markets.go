@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
 	"github.com/marketlog/marketlog/producers/fetch"
 	"github.com/marketlog/marketlog/schemas"
 )
@@ -13,7 +13,7 @@ import (
 const subscribedRank = 300
 
 // RequestBudget allows a venue's HTTP interface what the venue documents.
-func RequestBudget(l producers.Limits) fetch.Config {
+func RequestBudget(l adapter.Limits) fetch.Config {
 	if l.Requests < 1 {
 		return fetch.DefaultConfig(1, time.Duration(float64(time.Second)/l.Requests))
 	}
@@ -22,13 +22,13 @@ func RequestBudget(l producers.Limits) fetch.Config {
 
 // SelectMarkets picks the configured symbols, else the markets of well-known coins whose quote can
 // be converted to USD, and those of quote assets themselves.
-func SelectMarkets(venue string, symbols []string) func(producers.Instrument) bool {
+func SelectMarkets(venue string, symbols []string) func(adapter.Instrument) bool {
 	wanted := map[string]bool{}
 	for _, s := range symbols {
 		wanted[strings.ToUpper(s)] = true
 	}
 	coins := schemas.Coins()
-	return func(in producers.Instrument) bool {
+	return func(in adapter.Instrument) bool {
 		if len(wanted) > 0 {
 			return wanted[strings.ToUpper(in.Symbol)]
 		}

@@ -6,7 +6,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
+	"github.com/marketlog/marketlog/producers/outbox"
 	"github.com/marketlog/marketlog/schemas"
 )
 
@@ -21,9 +22,9 @@ type feedMetrics struct {
 	paused func() []string
 
 	mu     sync.Mutex
-	venues map[string]*producers.Exchange
-	writer *producers.Writer
-	bounds producers.WriterConfig
+	venues map[string]*adapter.Exchange
+	writer *outbox.Writer
+	bounds outbox.WriterConfig
 	since  time.Time // when the writer began, by the machine's clock
 }
 
@@ -31,7 +32,7 @@ type feedMetrics struct {
 const reasonConnection = "connection"
 
 // Reading begins to measure venues and their writer.
-func (f *feedMetrics) Reading(venues map[string]*producers.Exchange, writer *producers.Writer, bounds producers.WriterConfig) {
+func (f *feedMetrics) Reading(venues map[string]*adapter.Exchange, writer *outbox.Writer, bounds outbox.WriterConfig) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.venues, f.writer, f.bounds, f.since = venues, writer, bounds, time.Now()

@@ -111,7 +111,7 @@ func TestJobsAreMeasured(t *testing.T) {
 		}
 		return nil
 	}
-	verbs := m.Measured(admin.NewVerbs(admin.Verb{Name: "replay", Long: true, Run: run}, admin.Verb{Name: "keys.list", Run: run}))
+	verbs := m.Measured(admin.NewVerbs(admin.Command{Name: "replay", Long: true, Run: run}, admin.Command{Name: "keys.list", Run: run}))
 	var lines []any
 	for _, input := range []string{`"ends"`, `"ends"`, `"fails"`, `"cancelled"`} {
 		err := verbs["replay"].Run(ctx, json.RawMessage(input), func(line any) error { lines = append(lines, line); return nil })

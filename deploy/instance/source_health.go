@@ -4,15 +4,15 @@ import (
 	"sync"
 	"time"
 
-	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/fetch"
+	"github.com/marketlog/marketlog/producers/poll"
 	"github.com/marketlog/marketlog/schemas"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
 // SourcePoller is a source that is being asked, and the client that keeps to its budget.
 type SourcePoller struct {
-	Poller *producers.Poller
+	Poller *poll.Poller
 	Client *fetch.Client
 	Since  time.Time // when it began to be asked
 }

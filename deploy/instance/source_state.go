@@ -7,8 +7,9 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/deploy/config"
-	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
 	"github.com/marketlog/marketlog/producers/exchanges"
+	"github.com/marketlog/marketlog/producers/poll"
 	"github.com/marketlog/marketlog/producers/sources"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -21,7 +22,7 @@ const NoAnswer = "feeds is sim, and the simulator does not answer for it"
 
 // SourceState is a source as this instance has it.
 type SourceState struct {
-	producers.Source
+	poll.Source
 	Enabled bool
 	// Why says who decided that; in words for people.
 	Why string
@@ -33,7 +34,7 @@ type SourceState struct {
 
 // SourceState decides whether a source is asked: an explicit configuration wins over the operator's last command, and
 // that over the declaration. What the terms of the public interface forbid, the simulator may be asked for.
-func (in *Instance) SourceState(declared producers.Source) SourceState {
+func (in *Instance) SourceState(declared poll.Source) SourceState {
 	cfg := in.Config.Sources[declared.Slug]
 	s := SourceState{Source: cfg.Configured(declared), Simulated: in.AtSimulator(cfg.URL)}
 	s.Address = cmp.Or(strings.TrimRight(cfg.URL, "/"), declared.URL)
@@ -98,7 +99,7 @@ func (in *Instance) Notices() []*eventsv1.SourceNotice {
 
 // Asks says that a venue is read. Beside the simulator, none is asked at its public address: one that is not simulated
 // must have been given another.
-func (in *Instance) Asks(v producers.Venue, cfg config.VenueConfig, configured bool) bool {
+func (in *Instance) Asks(v adapter.Venue, cfg config.VenueConfig, configured bool) bool {
 	return (!configured || cfg.Enabled) && (in.Config.Feeds != "sim" || in.Simulated[v.Slug] || cfg.WSURL != "" && cfg.RESTURL != "")
 }
 

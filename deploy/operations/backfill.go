@@ -15,9 +15,12 @@ import (
 	"github.com/marketlog/marketlog/deploy/config"
 	"github.com/marketlog/marketlog/deploy/instance"
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
 	"github.com/marketlog/marketlog/producers/backfill"
 	"github.com/marketlog/marketlog/producers/exchanges"
 	"github.com/marketlog/marketlog/producers/fetch"
+	"github.com/marketlog/marketlog/producers/outbox"
+	"github.com/marketlog/marketlog/producers/poll"
 	"github.com/marketlog/marketlog/schemas"
 )
 
@@ -94,9 +97,9 @@ type pastJob interface {
 }
 
 // backfillVerbs read venues' and sources' own past into the log. Cancelled or killed, the work can be taken up.
-func backfillVerbs(in *instance.Instance) []admin.Verb {
-	verb := func(name string, long bool, each func(ctx context.Context, j pastJob, input BackfillInput, emit func(any) error) error) admin.Verb {
-		return admin.Verb{Name: name, Long: long, Run: func(ctx context.Context, raw json.RawMessage, emit func(any) error) error {
+func backfillVerbs(in *instance.Instance) []admin.Command {
+	verb := func(name string, long bool, each func(ctx context.Context, j pastJob, input BackfillInput, emit func(any) error) error) admin.Command {
+		return admin.Command{Name: name, Long: long, Run: func(ctx context.Context, raw json.RawMessage, emit func(any) error) error {
 			var input BackfillInput
 			if err := json.Unmarshal(raw, &input); err != nil {
 				return fmt.Errorf("reading the input of %s: %w", name, err)
@@ -107,7 +110,7 @@ func backfillVerbs(in *instance.Instance) []admin.Verb {
 			return eachBackfill(ctx, in, input, emit, func(j pastJob) error { return each(ctx, j, input, emit) })
 		}}
 	}
-	return []admin.Verb{
+	return []admin.Command{
 		verb("backfill", true, func(ctx context.Context, j pastJob, _ BackfillInput, emit func(any) error) error {
 			result, err := j.Run(ctx)
 			if result.Calls > 0 || err == nil {
@@ -138,7 +141,7 @@ func planBackfill(ctx context.Context, j pastJob, gaps, unavailable bool, emit f
 	line := func(r backfill.Range, status string) RangeLine {
 		l := RangeLine{
 			Source: plan.Source, Symbol: r.Market.Symbol, Base: r.Market.Base, Quote: r.Market.Quote,
-			Interval: producers.Interval(r.Interval), Status: status, From: r.From, To: r.To, Candles: r.Candles(),
+			Interval: adapter.Interval(r.Interval), Status: status, From: r.From, To: r.To, Candles: r.Candles(),
 		}
 		if polled {
 			l.Candles, l.Values = 0, l.Candles
@@ -221,8 +224,8 @@ func eachBackfill(ctx context.Context, in *instance.Instance, input BackfillInpu
 
 // pastLog is what back-fills read and write.
 type pastLog struct {
-	ranges *producers.BackfillLog
-	values *producers.SourceLog
+	ranges *outbox.BackfillLog
+	values *poll.SourceLog
 	// known is what the log held, nil once that has changed.
 	known backfill.State
 	tell  func(backfill.Progress) error
@@ -231,11 +234,11 @@ type pastLog struct {
 // openPast opens the log for back-fills. What sources tell of the past comes beside what they tell of now, through a way of
 // its own, by which no clock is written: an accelerated clock does not wait for it.
 func openPast(in *instance.Instance) (*pastLog, error) {
-	ranges, err := producers.NewBackfillLog(in.Stream, in.Clock)
+	ranges, err := outbox.NewBackfillLog(in.Stream, in.Clock)
 	if err != nil {
 		return nil, err
 	}
-	values, err := producers.NewSourceLog(in.Stream, struct{ producers.Clock }{in.Clock}, in.Log)
+	values, err := poll.NewSourceLog(in.Stream, struct{ producers.Clock }{in.Clock}, in.Log)
 	if err != nil {
 		ranges.Close()
 		return nil, err
@@ -279,7 +282,7 @@ func backfillJob(ctx context.Context, in *instance.Instance, source string, inpu
 	if err != nil {
 		return nil, fmt.Errorf("preparing %s: %w", source, err)
 	}
-	markets, err := backfill.Markets(ctx, venue, rest, client, func(producers.Instrument) bool { return true })
+	markets, err := backfill.Markets(ctx, venue, rest, client, func(adapter.Instrument) bool { return true })
 	if err != nil {
 		return nil, err
 	}
@@ -315,7 +318,7 @@ func window(in *instance.Instance, input BackfillInput, back time.Duration) (fro
 }
 
 // venueAt is a venue and where its HTTP interface is asked. Beside the simulator no venue is asked at its public address.
-func venueAt(in *instance.Instance, source string) (venue producers.Venue, rest string, err error) {
+func venueAt(in *instance.Instance, source string) (venue adapter.Venue, rest string, err error) {
 	venue, ok := exchanges.Find(source)
 	if !ok {
 		return venue, "", fmt.Errorf("there is no venue %q", source)
@@ -330,12 +333,12 @@ func venueAt(in *instance.Instance, source string) (venue producers.Venue, rest 
 // backfilledMarkets picks from a venue's list, by the rank of their coins: the named markets and those of named coins,
 // else the known ones, else those of the best known coins. Their quotes can be converted to USD, unless a market was
 // named itself. A name that fits none is an error.
-func backfilledMarkets(venue string, list []producers.Instrument, names []string, known map[string]bool) ([]producers.Instrument, error) {
+func backfilledMarkets(venue string, list []adapter.Instrument, names []string, known map[string]bool) ([]adapter.Instrument, error) {
 	coins := schemas.Coins()
 	convertible := instance.SelectMarkets(venue, nil)
 	found := make([]bool, len(names))
 	rank := map[string]int{}
-	var picked []producers.Instrument
+	var picked []adapter.Instrument
 	for _, in := range list {
 		coin, _, ok := coins.Resolve(venue, in.Base)
 		wanted := false
@@ -363,7 +366,7 @@ func backfilledMarkets(venue string, list []producers.Instrument, names []string
 			faults = append(faults, fmt.Errorf("%s lists no market %q whose price can be told in USD", venue, name))
 		}
 	}
-	slices.SortFunc(picked, func(a, b producers.Instrument) int {
+	slices.SortFunc(picked, func(a, b adapter.Instrument) int {
 		return cmp.Or(cmp.Compare(rank[a.Symbol], rank[b.Symbol]), strings.Compare(a.Symbol, b.Symbol))
 	})
 	return picked, errors.Join(faults...)

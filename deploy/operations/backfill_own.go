@@ -19,6 +19,7 @@ import (
 	"github.com/marketlog/marketlog/deploy/instance"
 	"github.com/marketlog/marketlog/deploy/supervise"
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
 	"github.com/marketlog/marketlog/producers/backfill"
 	"github.com/marketlog/marketlog/schemas"
 )
@@ -278,9 +279,9 @@ func tryOwnBackfill(ctx context.Context, in *instance.Instance, source string, l
 // ChartedMarkets are the markets that charts need most, one of each coin: first those that tell what quotes are worth
 // in USD, since the candles of other markets cannot be converted without; then the best of each coin, by rank; no more
 // than most. At the end stand the known ones beside them.
-func ChartedMarkets(venue string, list []producers.Instrument, most int, known map[string]bool) []producers.Instrument {
+func ChartedMarkets(venue string, list []adapter.Instrument, most int, known map[string]bool) []adapter.Instrument {
 	type market struct {
-		producers.Instrument
+		adapter.Instrument
 		rank, quote int
 	}
 	coins := schemas.Coins()
@@ -308,7 +309,7 @@ func ChartedMarkets(venue string, list []producers.Instrument, most int, known m
 		sorted = append(sorted, m)
 	}
 	slices.SortFunc(sorted, func(a, b market) int { return cmp.Or(a.rank-b.rank, strings.Compare(a.Symbol, b.Symbol)) })
-	picked, chosen := make([]producers.Instrument, 0, most), map[string]bool{}
+	picked, chosen := make([]adapter.Instrument, 0, most), map[string]bool{}
 	for _, m := range sorted[:min(most, len(sorted))] {
 		picked, chosen[m.Symbol] = append(picked, m.Instrument), true
 	}
@@ -322,7 +323,7 @@ func ChartedMarkets(venue string, list []producers.Instrument, most int, known m
 
 // ChartedMost is how many markets of a venue fit into the time of a start. It is the same at every start, so that a
 // later one reads what was missed and is ready soon.
-func ChartedMost(in *instance.Instance, h *producers.History, pace float64) int {
+func ChartedMost(in *instance.Instance, h *adapter.History, pace float64) int {
 	calls := 0
 	for _, reach := range ownReaches {
 		candles := int(cmp.Or(reach.Back, BackfilledPast) / reach.Interval)

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/deploy/instance"
-	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/backfill"
 	"github.com/marketlog/marketlog/producers/fetch"
+	"github.com/marketlog/marketlog/producers/poll"
 	"github.com/marketlog/marketlog/schemas"
 )
 
@@ -29,7 +29,7 @@ const (
 )
 
 // sourceJob prepares the back-fill of a polled source, within a share of its budget.
-func sourceJob(ctx context.Context, in *instance.Instance, declared producers.Source, input BackfillInput, known map[string]bool, log *pastLog) (*backfill.SourceJob, error) {
+func sourceJob(ctx context.Context, in *instance.Instance, declared poll.Source, input BackfillInput, known map[string]bool, log *pastLog) (*backfill.SourceJob, error) {
 	s := in.SourceState(declared)
 	if !s.Enabled {
 		return nil, fmt.Errorf("%s is not asked, so neither is its past: %s", s.Slug, s.Why)
@@ -66,37 +66,37 @@ func sourceJob(ctx context.Context, in *instance.Instance, declared producers.So
 
 // OwnPicked are the series that charts need most: the best known of each coin and category by the rank of the coin, then the
 // others as they are listed. At the end stand the known ones beside them.
-func OwnPicked(listed []producers.Series, known map[string]bool) []producers.Series {
+func OwnPicked(listed []poll.Series, known map[string]bool) []poll.Series {
 	coins := schemas.Coins()
-	first := map[producers.Series]bool{}
-	var picked, others []producers.Series
+	first := map[poll.Series]bool{}
+	var picked, others []poll.Series
 	for _, s := range listed {
-		if of := (producers.Series{Coin: s.Coin, Category: s.Category}); s.Coin != "" && !first[of] {
+		if of := (poll.Series{Coin: s.Coin, Category: s.Category}); s.Coin != "" && !first[of] {
 			first[of] = true
 			picked = append(picked, s)
 		} else {
 			others = append(others, s)
 		}
 	}
-	rank := func(s producers.Series) int {
+	rank := func(s poll.Series) int {
 		coin, _ := coins.ByID(s.Coin)
 		return cmp.Or(coin.Rank, len(coins.All())+1)
 	}
-	slices.SortStableFunc(picked, func(a, b producers.Series) int { return rank(a) - rank(b) })
+	slices.SortStableFunc(picked, func(a, b poll.Series) int { return rank(a) - rank(b) })
 	picked = append(picked, others...)
 	most := min(len(picked), OwnSeries)
-	beside := slices.DeleteFunc(slices.Clone(picked[most:]), func(s producers.Series) bool { return !known[s.ID] })
+	beside := slices.DeleteFunc(slices.Clone(picked[most:]), func(s poll.Series) bool { return !known[s.ID] })
 	return append(picked[:most], beside...)
 }
 
 // pickSeries picks from what a source has a past of: what was named by its id, its symbol or its coin, else
 // what is known, else the best known. A name that fits none is an error.
-func pickSeries(source string, listed []producers.Series, names []string, known map[string]bool) ([]producers.Series, error) {
+func pickSeries(source string, listed []poll.Series, names []string, known map[string]bool) ([]poll.Series, error) {
 	if len(names) == 0 && len(known) == 0 {
 		return listed[:min(len(listed), backfilledSeries)], nil
 	}
 	found := make([]bool, len(names))
-	var picked []producers.Series
+	var picked []poll.Series
 	for _, s := range listed {
 		wanted := len(names) == 0 && known[s.ID]
 		coin, _ := schemas.Coins().ByID(s.Coin)

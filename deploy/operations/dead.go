@@ -19,6 +19,7 @@ import (
 	"github.com/marketlog/marketlog/processors"
 	"github.com/marketlog/marketlog/processors/resolve"
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
 	"github.com/marketlog/marketlog/producers/backfill"
 	"github.com/marketlog/marketlog/producers/fetch"
 	"github.com/marketlog/marketlog/schemas"
@@ -80,8 +81,8 @@ const settleLimit = 30 * time.Second
 // after writing, its id is looked up in the view, which the processors have brought to the end of the log by then. A
 // letter counts as retried only once its events are seen there, so that a retry killed anywhere is repeated as a whole
 // and writes nothing twice.
-func retryVerb(in *instance.Instance) admin.Verb {
-	return admin.Verb{Name: "dead.retry", Run: func(ctx context.Context, raw json.RawMessage, emit func(any) error) error {
+func retryVerb(in *instance.Instance) admin.Command {
+	return admin.Command{Name: "dead.retry", Run: func(ctx context.Context, raw json.RawMessage, emit func(any) error) error {
 		var input RetryInput
 		if err := json.Unmarshal(raw, &input); err != nil {
 			return fmt.Errorf("reading the input of dead.retry: %w", err)
@@ -107,9 +108,9 @@ type retry struct {
 
 // retriedMarkets are those of a venue.
 type retriedMarkets struct {
-	venue producers.Venue
-	list  producers.Instruments
-	want  func(producers.Instrument) bool
+	venue adapter.Venue
+	list  adapter.Instruments
+	want  func(adapter.Instrument) bool
 	err   error
 }
 
@@ -223,7 +224,7 @@ func (r *retry) read(ctx context.Context, offset int64, l *eventsv1.DeadLetter) 
 			err = errors.New("the record holds no tick")
 		}
 		if l.Truncated {
-			err = producers.ErrNotKept
+			err = adapter.ErrNotKept
 		}
 		ticks = []*eventsv1.RawRecord{rec}
 	} else {
@@ -264,7 +265,7 @@ func (r *retry) redecode(ctx context.Context, l *eventsv1.DeadLetter) ([]*events
 	if m.err != nil {
 		return nil, 0, m.err
 	}
-	ticks, err := producers.Redecode(&m.venue, m.list, m.want, l)
+	ticks, err := adapter.Redecode(&m.venue, m.list, m.want, l)
 	records := make([]*eventsv1.RawRecord, len(ticks))
 	for i, t := range ticks {
 		t.Simulated = r.in.Simulated[l.Source]
@@ -286,8 +287,8 @@ func marketsOfRetry(ctx context.Context, in *instance.Instance, source string) *
 		m.err = fmt.Errorf("preparing %s: %w", source, err)
 		return m
 	}
-	list, err := backfill.Markets(ctx, venue, rest, client, func(producers.Instrument) bool { return true })
-	m.venue, m.list, m.want, m.err = venue, producers.Index(list), instance.SelectMarkets(source, in.Config.Venues[source].Symbols), err
+	list, err := backfill.Markets(ctx, venue, rest, client, func(adapter.Instrument) bool { return true })
+	m.venue, m.list, m.want, m.err = venue, adapter.Index(list), instance.SelectMarkets(source, in.Config.Venues[source].Symbols), err
 	return m
 }
 

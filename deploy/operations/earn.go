@@ -34,8 +34,8 @@ type CorrectionLine struct {
 }
 
 // earnVerb corrects the fixings of a day.
-func earnVerb(in *instance.Instance) admin.Verb {
-	return admin.Verb{Name: "earn.correct", Run: func(ctx context.Context, raw json.RawMessage, emit func(any) error) error {
+func earnVerb(in *instance.Instance) admin.Command {
+	return admin.Command{Name: "earn.correct", Run: func(ctx context.Context, raw json.RawMessage, emit func(any) error) error {
 		var input CorrectInput
 		if err := json.Unmarshal(raw, &input); err != nil {
 			return fmt.Errorf("reading the input: %w", err)

@@ -11,8 +11,8 @@ import (
 
 	"github.com/marketlog/marketlog/deploy/admin"
 	"github.com/marketlog/marketlog/deploy/instance"
-	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/keys"
+	"github.com/marketlog/marketlog/query/limits"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream"
@@ -49,9 +49,9 @@ func describeKey(key string, rec *eventsv1.KeyRecord) KeyLine {
 }
 
 // keyVerbs issue, list and end keys.
-func keyVerbs(in *instance.Instance) []admin.Verb {
-	verb := func(name string, run func(ctx context.Context, k *keyDesk, input KeyInput, emit func(any) error) error) admin.Verb {
-		return admin.Verb{Name: name, Run: func(ctx context.Context, raw json.RawMessage, emit func(any) error) error {
+func keyVerbs(in *instance.Instance) []admin.Command {
+	verb := func(name string, run func(ctx context.Context, k *keyDesk, input KeyInput, emit func(any) error) error) admin.Command {
+		return admin.Command{Name: name, Run: func(ctx context.Context, raw json.RawMessage, emit func(any) error) error {
 			var input KeyInput
 			if err := json.Unmarshal(raw, &input); err != nil {
 				return fmt.Errorf("reading the input: %w", err)
@@ -64,7 +64,7 @@ func keyVerbs(in *instance.Instance) []admin.Verb {
 			return run(ctx, desk, input, emit)
 		}}
 	}
-	return []admin.Verb{
+	return []admin.Command{
 		verb("keys.create", func(ctx context.Context, k *keyDesk, input KeyInput, emit func(any) error) error {
 			key, rec, err := k.issuer.Create(ctx, input.Plan, input.Label)
 			if err != nil {
@@ -244,7 +244,7 @@ func FirstKey(ctx context.Context, in *instance.Instance) (string, error) {
 	if len(desk.table.List()) > 0 {
 		return "", nil
 	}
-	key, _, err := desk.issuer.Create(ctx, query.PlanPro, "made on the first start")
+	key, _, err := desk.issuer.Create(ctx, limits.PlanPro, "made on the first start")
 	return key, err
 }
 

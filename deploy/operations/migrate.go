@@ -17,8 +17,8 @@ type MigrationLine struct {
 
 // migrateVerb creates missing topics and brings the tables up to date. Roles do so when they start; on a cluster it can
 // be done before.
-func migrateVerb(in *instance.Instance) admin.Verb {
-	return admin.Verb{Name: "migrate", Run: func(ctx context.Context, _ json.RawMessage, emit func(any) error) error {
+func migrateVerb(in *instance.Instance) admin.Command {
+	return admin.Command{Name: "migrate", Run: func(ctx context.Context, _ json.RawMessage, emit func(any) error) error {
 		made, err := Migrate(ctx, in)
 		for _, m := range made {
 			if err := emit(MigrationLine(m)); err != nil {

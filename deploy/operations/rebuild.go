@@ -20,8 +20,8 @@ type RebuildLine struct {
 }
 
 // RebuildVerb writes the rows of all views again from what the log has, and settles the log's damages.
-func RebuildVerb(in *instance.Instance) admin.Verb {
-	return admin.Verb{Name: "rebuild", Long: true, Run: func(ctx context.Context, _ json.RawMessage, emit func(any) error) (err error) {
+func RebuildVerb(in *instance.Instance) admin.Command {
+	return admin.Command{Name: "rebuild", Long: true, Run: func(ctx context.Context, _ json.RawMessage, emit func(any) error) (err error) {
 		if err := in.RoomFor("a rebuild"); err != nil {
 			return err
 		}

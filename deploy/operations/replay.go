@@ -31,8 +31,8 @@ type ReplayInput struct {
 }
 
 // replayVerb rebuilds a view from the log beside the live one. Cancelled or killed, it can be taken up.
-func replayVerb(in *instance.Instance) admin.Verb {
-	return admin.Verb{Name: "replay", Long: true, Run: func(ctx context.Context, raw json.RawMessage, emit func(any) error) error {
+func replayVerb(in *instance.Instance) admin.Command {
+	return admin.Command{Name: "replay", Long: true, Run: func(ctx context.Context, raw json.RawMessage, emit func(any) error) error {
 		var input ReplayInput
 		if err := json.Unmarshal(raw, &input); err != nil {
 			return fmt.Errorf("reading the input of replay: %w", err)
@@ -143,7 +143,7 @@ func rejoin(ctx context.Context, in *instance.Instance) (func(*eventsv1.Resolved
 		return nil, err
 	}
 	return func(recorded *eventsv1.ResolvedTick, now int64) *eventsv1.ResolvedTick {
-		return resolve.Rejoin(schemas.Coins(), overrides, past, recorded, now)
+		return resolve.Reresolve(schemas.Coins(), overrides, past, recorded, now)
 	}, nil
 }
 

@@ -53,8 +53,8 @@ type FaultLine struct {
 }
 
 // SimFaultsVerb makes a venue of the simulator that runs here misbehave, and tells what is in force then.
-func SimFaultsVerb(in *instance.Instance) admin.Verb {
-	return admin.Verb{Name: "sim.faults", Run: func(_ context.Context, raw json.RawMessage, emit func(any) error) error {
+func SimFaultsVerb(in *instance.Instance) admin.Command {
+	return admin.Command{Name: "sim.faults", Run: func(_ context.Context, raw json.RawMessage, emit func(any) error) error {
 		var input FaultInput
 		if err := json.Unmarshal(raw, &input); err != nil {
 			return fmt.Errorf("reading the input: %w", err)

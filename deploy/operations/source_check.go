@@ -8,9 +8,9 @@ import (
 
 	"github.com/marketlog/marketlog/deploy/config"
 	"github.com/marketlog/marketlog/deploy/instance"
-	"github.com/marketlog/marketlog/producers"
 	described "github.com/marketlog/marketlog/producers/answer"
 	"github.com/marketlog/marketlog/producers/fetch"
+	"github.com/marketlog/marketlog/producers/poll"
 	"github.com/marketlog/marketlog/producers/sources"
 )
 
@@ -52,7 +52,7 @@ func checkSource(ctx context.Context, in *instance.Instance, s instance.SourceSt
 			return err
 		}
 	}
-	known := producers.Known{Now: in.Clock.Now(), Read: map[string]time.Time{}}
+	known := poll.Known{Now: in.Clock.Now(), Read: map[string]time.Time{}}
 	for _, feed := range s.Feeds {
 		line := CheckLine{Source: s.Slug, Feed: feed.Name, Drift: []string{}}
 		paths := feed.Paths(known)
@@ -68,9 +68,9 @@ func checkSource(ctx context.Context, in *instance.Instance, s instance.SourceSt
 	return nil
 }
 
-func checkFeed(ctx context.Context, in *instance.Instance, client *fetch.Client, s instance.SourceState, feed producers.Feed, path string, line *CheckLine, known *producers.Known) {
+func checkFeed(ctx context.Context, in *instance.Instance, client *fetch.Client, s instance.SourceState, feed poll.Feed, path string, line *CheckLine, known *poll.Known) {
 	line.URL = s.Base(in.Config.Sources[s.Slug].URL, feed.Name) + path
-	answer, err := client.Get(ctx, line.URL, producers.Validators{})
+	answer, err := client.Get(ctx, line.URL, poll.Validators{})
 	line.Status, line.Bytes = answer.Status, len(answer.Body)
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = fmt.Errorf("%w; the source may be asked %d times in %s, and its feeds are among them", err, s.Requests, s.Per)
@@ -79,7 +79,7 @@ func checkFeed(ctx context.Context, in *instance.Instance, client *fetch.Client,
 		line.Error = err.Error()
 		return
 	}
-	var said producers.Readings
+	var said poll.Readings
 	if err := s.Decode(path, answer.Body, &said); err != nil {
 		line.Error = err.Error()
 	}

@@ -63,9 +63,9 @@ func unknownSource(name string) error {
 }
 
 // SourceVerbs list, switch and check the polled sources.
-func SourceVerbs(in *instance.Instance) []admin.Verb {
-	verb := func(name string, run func(ctx context.Context, input SourceInput, emit func(any) error) error) admin.Verb {
-		return admin.Verb{Name: name, Run: func(ctx context.Context, raw json.RawMessage, emit func(any) error) error {
+func SourceVerbs(in *instance.Instance) []admin.Command {
+	verb := func(name string, run func(ctx context.Context, input SourceInput, emit func(any) error) error) admin.Command {
+		return admin.Command{Name: name, Run: func(ctx context.Context, raw json.RawMessage, emit func(any) error) error {
 			var input SourceInput
 			if err := json.Unmarshal(raw, &input); err != nil {
 				return fmt.Errorf("reading the input: %w", err)
@@ -73,7 +73,7 @@ func SourceVerbs(in *instance.Instance) []admin.Verb {
 			return run(ctx, input, emit)
 		}}
 	}
-	return []admin.Verb{
+	return []admin.Command{
 		verb("sources.list", func(_ context.Context, _ SourceInput, emit func(any) error) error {
 			for _, s := range sources.List() {
 				if err := emit(sourceLineOf(in, in.SourceState(s))); err != nil {

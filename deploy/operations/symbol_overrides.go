@@ -10,9 +10,9 @@ import (
 
 	"github.com/marketlog/marketlog/deploy/admin"
 	"github.com/marketlog/marketlog/deploy/instance"
-	"github.com/marketlog/marketlog/producers"
-	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/producers/poll"
 	"github.com/marketlog/marketlog/query/symbols"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream"
@@ -59,9 +59,9 @@ func describeOverride(o *eventsv1.SymbolOverride) OverrideLine {
 }
 
 // symbolVerbs resolve symbols, and write, list and take back overrides.
-func symbolVerbs(in *instance.Instance) []admin.Verb {
-	verb := func(name string, run func(ctx context.Context, input SymbolInput, emit func(any) error) error) admin.Verb {
-		return admin.Verb{Name: name, Run: func(ctx context.Context, raw json.RawMessage, emit func(any) error) error {
+func symbolVerbs(in *instance.Instance) []admin.Command {
+	verb := func(name string, run func(ctx context.Context, input SymbolInput, emit func(any) error) error) admin.Command {
+		return admin.Command{Name: name, Run: func(ctx context.Context, raw json.RawMessage, emit func(any) error) error {
 			var input SymbolInput
 			if err := json.Unmarshal(raw, &input); err != nil {
 				return fmt.Errorf("reading the input: %w", err)
@@ -69,7 +69,7 @@ func symbolVerbs(in *instance.Instance) []admin.Verb {
 			return run(ctx, input, emit)
 		}}
 	}
-	return []admin.Verb{
+	return []admin.Command{
 		verb("symbols.resolve", func(ctx context.Context, input SymbolInput, emit func(any) error) error {
 			known, err := openSymbols(ctx, in)
 			if err != nil {
@@ -171,7 +171,7 @@ func writeOverride(ctx context.Context, in *instance.Instance, said *eventsv1.Sy
 
 // knownSymbols is what the log and the views know of symbols at one moment.
 type knownSymbols struct {
-	catalog   *query.Catalog
+	catalog   *views.Catalog
 	overrides *schemas.SymbolOverrides
 	unit      *symbols.Unit
 }
@@ -183,7 +183,7 @@ func openSymbols(ctx context.Context, in *instance.Instance) (*knownSymbols, err
 		return nil, err
 	}
 	table := schemas.Coins()
-	catalog, board := query.NewCatalog(table), query.NewBoard(table)
+	catalog, board := views.NewCatalog(table), views.NewPriceCache(table)
 	if _, err := in.FillBoard(ctx, board); err != nil {
 		return nil, err
 	}
@@ -191,7 +191,7 @@ func openSymbols(ctx context.Context, in *instance.Instance) (*knownSymbols, err
 		tail  *stream.Tail
 		apply func(stream.TailRecord) error
 	}{
-		{in.Tail(schemas.TopicReferenceRaw, producers.RepeatedWithin), func(rec stream.TailRecord) error {
+		{in.Tail(schemas.TopicReferenceRaw, poll.RepeatedWithin), func(rec stream.TailRecord) error {
 			return errors.Join(instance.FollowOverrides(overrides)(rec), catalog.ApplyReference(rec))
 		}},
 		{in.Tail(schemas.TopicMarkets, instance.MarketsTail), catalog.ApplyMarkets},
@@ -202,7 +202,7 @@ func openSymbols(ctx context.Context, in *instance.Instance) (*knownSymbols, err
 	}
 	// A command reads while no minute ends.
 	catalog.Snapshot()
-	return &knownSymbols{catalog, overrides, symbols.New(catalog, board, query.NewRates(), nil, overrides)}, nil
+	return &knownSymbols{catalog, overrides, symbols.New(catalog, board, views.NewFXRates(), nil, overrides)}, nil
 }
 
 // readTail reads a tail to the end that it found.

@@ -62,8 +62,8 @@ type CheckedTables struct {
 
 // tablesVerbs look at the tables: tables.check reads all parts and compares them with their checksums, tables.growth says how
 // fast the largest tables grow.
-func tablesVerbs(in *instance.Instance) []admin.Verb {
-	return []admin.Verb{
+func tablesVerbs(in *instance.Instance) []admin.Command {
+	return []admin.Command{
 		{Name: "tables.check", Run: func(ctx context.Context, _ json.RawMessage, emit func(any) error) error {
 			store, err := in.History(ctx)
 			if err != nil {

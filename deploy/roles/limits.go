@@ -12,8 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/marketlog/marketlog/deploy/instance"
-	"github.com/marketlog/marketlog/query"
-	"github.com/marketlog/marketlog/stream/latest"
+	"github.com/marketlog/marketlog/query/limits"
 )
 
 // limitCall bounds a call of the store of limits: requests may wait for it.
@@ -21,13 +20,13 @@ const limitCall = 250 * time.Millisecond
 
 // limiter is who admits requests: over all replicas where a Redis is named, else alone, with a file for the counts of months.
 // Done closes what it opened.
-func newLimiter(in *instance.Instance) (l *query.Limiter, done func(), err error) {
+func newLimiter(in *instance.Instance) (l *limits.Limiter, done func(), err error) {
 	if len(in.Config.Redis.Addr) == 0 {
 		path := in.Dir.Path("usage.json")
 		if err := setAside(in, path); err != nil {
 			return nil, nil, err
 		}
-		return query.NewLimiter(time.Now, query.NewUsageFile(path)), func() {}, nil
+		return limits.NewLimiter(time.Now, limits.NewUsageFile(path)), func() {}, nil
 	}
 	options, err := in.RedisOptions(in.Config.Redis.Addr)
 	if err != nil {
@@ -43,7 +42,7 @@ func newLimiter(in *instance.Instance) (l *query.Limiter, done func(), err error
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, errors.Join(fmt.Errorf("reading the name of the replica before: %w", err), client.Close())
 	}
-	l = query.NewSharedLimiter(time.Now, latest.NewLimits(client), strings.TrimSpace(string(before)), in.Log)
+	l = limits.NewSharedLimiter(time.Now, limits.NewLeaseStore(client), strings.TrimSpace(string(before)), in.Log)
 	if err := os.WriteFile(path, []byte(l.Replica()+"\n"), 0o600); err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("writing the name of the replica: %w", err), client.Close())
 	}

@@ -91,7 +91,7 @@ func (p *port) serveHTTP(ctx context.Context, handler http.Handler) error {
 
 // Ports are the addresses of an instance, opened; nil where it does not serve.
 type Ports struct {
-	api                  *front
+	api                  *switchListener
 	metrics, sql, engine *port
 }
 

@@ -76,7 +76,7 @@ func ProcessorRoles(ctx context.Context, in *instance.Instance) ([]supervise.Rol
 const fixingTail = quotes.FixingFor + 8*24*time.Hour
 
 // runQuotes folds quote rates, beside a tail of the fixings they may need and of what operators say of symbols.
-func runQuotes(ctx context.Context, in *instance.Instance, pace *processors.Pace) error {
+func runQuotes(ctx context.Context, in *instance.Instance, pace *processors.LagLimiter) error {
 	fixings := quotes.NewFixings()
 	overrides, err := in.Overrides(ctx)
 	if err != nil {
@@ -105,7 +105,7 @@ func runQuotes(ctx context.Context, in *instance.Instance, pace *processors.Pace
 // runResolve joins ticks with the rates that the tail of quotes.v1 tells, which it reads first.
 // It keeps pace with the fold of these rates, and with the workers of other processes by their pulses
 // in the topic of dead letters, which is the smallest that has them.
-func runResolve(ctx context.Context, in *instance.Instance, pace *processors.Pace) error {
+func runResolve(ctx context.Context, in *instance.Instance, pace *processors.LagLimiter) error {
 	rates := resolve.NewRateTable()
 	overrides, err := in.Overrides(ctx)
 	if err != nil {

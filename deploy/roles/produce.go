@@ -10,8 +10,11 @@ import (
 	"github.com/marketlog/marketlog/deploy/instance"
 	"github.com/marketlog/marketlog/deploy/supervise"
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
 	"github.com/marketlog/marketlog/producers/exchanges"
 	"github.com/marketlog/marketlog/producers/fetch"
+	"github.com/marketlog/marketlog/producers/outbox"
+	"github.com/marketlog/marketlog/producers/poll"
 )
 
 // ProducerRoles read the feeds into the log. Those of exchanges share one writer, and end before it does.
@@ -37,9 +40,9 @@ func ProducerRoles(ctx context.Context, in *instance.Instance) ([]supervise.Role
 // RunProducers reads all venues that are enabled. Without any it writes a clock all the same: minutes of markets and rates
 // end when the log's time in the topics of ticks has passed them.
 func RunProducers(ctx context.Context, in *instance.Instance, simulated map[string]bool) error {
-	cfg := producers.DefaultWriterConfig()
+	cfg := outbox.DefaultWriterConfig()
 	cfg.Log, cfg.SpoolDir, cfg.Clock, cfg.Logger = in.Stream, in.Dir.Path("spool"), in.Clock, in.Log
-	writer, err := producers.NewWriter(cfg)
+	writer, err := outbox.NewWriter(cfg)
 	if err != nil {
 		return err
 	}
@@ -47,7 +50,7 @@ func RunProducers(ctx context.Context, in *instance.Instance, simulated map[stri
 	g := &errgroup.Group{}
 	g.Go(func() error { return writer.Run(writing) })
 	feeds, ctx := errgroup.WithContext(ctx)
-	asked, reading := []string(nil), map[string]*producers.Exchange{}
+	asked, reading := []string(nil), map[string]*adapter.Exchange{}
 	for _, venue := range exchanges.List() {
 		v, ok := in.Config.Venues[venue.Slug]
 		if !in.Asks(venue, v, ok) {
@@ -58,8 +61,8 @@ func RunProducers(ctx context.Context, in *instance.Instance, simulated map[stri
 			stop()
 			return fmt.Errorf("preparing %s: %w", venue.Slug, err)
 		}
-		exchange := producers.NewExchange(venue, producers.ExchangeConfig{
-			URLs:   producers.URLs{Stream: v.WSURL, REST: v.RESTURL},
+		exchange := adapter.NewExchange(venue, adapter.ExchangeConfig{
+			URLs:   adapter.URLs{Stream: v.WSURL, REST: v.RESTURL},
 			Select: instance.SelectMarkets(venue.Slug, v.Symbols), Simulated: simulated[venue.Slug],
 		}, client, writer.Source(venue.Slug), in.Clock, nil, in.Log)
 		feeds.Go(func() error { return exchange.Run(ctx) })
@@ -68,7 +71,7 @@ func RunProducers(ctx context.Context, in *instance.Instance, simulated map[stri
 	in.Feeds.Reading(reading, writer, cfg)
 	var out producers.Outbox
 	if len(asked) == 0 {
-		out = writer.Source(producers.SourcesProducer)
+		out = writer.Source(poll.SourcesProducer)
 		feeds.Go(func() error { <-ctx.Done(); return nil })
 	} else {
 		out = writer.Source(asked[0])

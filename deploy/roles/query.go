@@ -17,8 +17,8 @@ import (
 	"github.com/marketlog/marketlog/deploy/instance"
 	"github.com/marketlog/marketlog/deploy/operations"
 	"github.com/marketlog/marketlog/deploy/supervise"
-	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/exchanges"
+	"github.com/marketlog/marketlog/producers/poll"
 	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/charts"
 	"github.com/marketlog/marketlog/query/coins"
@@ -26,6 +26,7 @@ import (
 	"github.com/marketlog/marketlog/query/fiat"
 	"github.com/marketlog/marketlog/query/globalstats"
 	"github.com/marketlog/marketlog/query/keys"
+	"github.com/marketlog/marketlog/query/limits"
 	"github.com/marketlog/marketlog/query/mcp"
 	"github.com/marketlog/marketlog/query/prices"
 	"github.com/marketlog/marketlog/query/providers"
@@ -33,6 +34,7 @@ import (
 	"github.com/marketlog/marketlog/query/stablecoins"
 	"github.com/marketlog/marketlog/query/symbols"
 	"github.com/marketlog/marketlog/query/usage"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/query/ws"
 	"github.com/marketlog/marketlog/schemas"
 	"github.com/marketlog/marketlog/stream"
@@ -56,7 +58,7 @@ func queryRoles(in *instance.Instance, at Ports, folds bool, backfilling func() 
 // apiRole serves REST. Each run builds everything anew from the log and the cache.
 type apiRole struct {
 	in     *instance.Instance
-	front  *front
+	front  *switchListener
 	pepper []byte
 	// folds says that the prices are made in this process, from feeds.
 	folds bool
@@ -83,18 +85,18 @@ func (a *apiRole) run(ctx context.Context) error {
 		return err
 	}
 	known := schemas.Coins()
-	board, rates, catalog := query.NewBoard(known), query.NewRates(), query.NewCatalog(known)
+	board, rates, catalog := views.NewPriceCache(known), views.NewFXRates(), views.NewCatalog(known)
 	// What the machine needs to make and hand on a price is a longer time by an accelerated clock.
-	board.SetStaleAfter(max(query.StaleAfter, time.Duration(in.Config.Sim.Speed)*acceleratedDelay))
+	board.SetStaleAfter(max(views.StaleAfter, time.Duration(in.Config.Sim.Speed)*acceleratedDelay))
 	board.RememberBy(in.Clock.Now)
-	if err := query.MeasureBoard(in.Metrics, board, in.Clock.Now); err != nil {
+	if err := views.MeasureBoard(in.Metrics, board, in.Clock.Now); err != nil {
 		return fmt.Errorf("registering the ages of prices: %w", err)
 	}
-	book := query.NewRateBook()
-	rateCharts := query.NewRateCharts(book, store)
+	book := views.NewYieldStore()
+	rateCharts := views.NewRateCharts(book, store)
 	ratesTail := in.Tail(schemas.TopicQuotes, rateTail)
-	bookTail := in.Tail(schemas.TopicRates, query.RatesKept)
-	saidTail, rowsTail := in.Tail(schemas.TopicReferenceRaw, producers.RepeatedWithin), in.Tail(schemas.TopicMarkets, instance.MarketsTail)
+	bookTail := in.Tail(schemas.TopicRates, views.RatesKept)
+	saidTail, rowsTail := in.Tail(schemas.TopicReferenceRaw, poll.RepeatedWithin), in.Tail(schemas.TopicMarkets, instance.MarketsTail)
 	defiTail := in.Tail(schemas.TopicDefi, defiSpan)
 	keysTail := in.Tail(schemas.TopicKeys, 0)
 	table, err := keys.NewTable(a.pepper, keysTail.Waiting)
@@ -139,7 +141,7 @@ func (a *apiRole) run(ctx context.Context) error {
 		return err
 	}
 	defer done()
-	if err := query.MeasureLimiter(in.Metrics, limiter); err != nil {
+	if err := limits.MeasureLimiter(in.Metrics, limiter); err != nil {
 		return fmt.Errorf("registering the limits of requests: %w", err)
 	}
 	if err := limiter.Load(ctx); err != nil {
@@ -150,16 +152,16 @@ func (a *apiRole) run(ctx context.Context) error {
 		return fmt.Errorf("connecting to the log: %w", err)
 	}
 	defer producer.Close()
-	meter := query.NewMeter(limiter.Replica(), usageLog{producer}, time.Now)
+	meter := limits.NewMeter(limiter.Replica(), usageLog{producer}, time.Now)
 	limiter.Measure(meter)
 	streaming := ws.DefaultConfig()
 	streaming.Origins = in.Config.Stream.Origins
-	figures := query.NewFigures(board, store, catalog.Measure)
+	figures := views.NewFigures(board, store, catalog.Measure)
 	hub, err := ws.NewHub(streaming, ws.Deps{Board: board, Catalog: catalog, DayAgo: figures, Waiting: pricesTail.Waiting, Now: in.Clock.Now, Metrics: in.Metrics, Log: in.Log})
 	if err != nil {
 		return err
 	}
-	candles := query.NewCandles(board, store)
+	candles := views.NewCandles(board, store)
 	describing := coins.New(board, catalog, book, candles, store)
 	overrides, err := in.Overrides(ctx)
 	if err != nil {
@@ -187,7 +189,7 @@ func (a *apiRole) run(ctx context.Context) error {
 	cataloged := query.Settled(catalog.Settle, saidTail.Waiting, rowsTail.Waiting)
 	rated := query.Settled(book.Settle, bookTail.Waiting)
 	endpoints := slices.Concat(
-		query.After(prices.New(board, catalog, query.NewConverter(board, catalog), store, venues()).Endpoints(), cataloged),
+		query.After(prices.New(board, catalog, views.NewConverter(board, catalog), store, venues()).Endpoints(), cataloged),
 		query.After(charts.New(board, catalog, candles, book, rateCharts).Endpoints(), rated, cataloged),
 		query.After(yields.New(book, board, catalog, store, rateCharts, providing, venues()).Endpoints(), rated, cataloged),
 		query.After(describing.Endpoints(), cataloged, rated),
@@ -228,7 +230,7 @@ func (a *apiRole) run(ctx context.Context) error {
 
 // firstFold says what the prices lack where this process makes them: one at all, and that the folds have come to the
 // time at which it started. Where others make them, old ones are better than none.
-func (a *apiRole) firstFold(board *query.Board) string {
+func (a *apiRole) firstFold(board *views.PriceCache) string {
 	if !a.folds {
 		return ""
 	}
@@ -236,7 +238,7 @@ func (a *apiRole) firstFold(board *query.Board) string {
 		return "the folds have not come to the present yet"
 	}
 	priced := false
-	board.Entries(func(*query.Entry) { priced = true })
+	board.Entries(func(*views.Entry) { priced = true })
 	if !priced {
 		return "no coin has a price yet"
 	}
@@ -244,7 +246,7 @@ func (a *apiRole) firstFold(board *query.Board) string {
 }
 
 // awaitFresh looks for the first fresh price of the folds, and tells who waits for it.
-func (a *apiRole) awaitFresh(ctx context.Context, board *query.Board) error {
+func (a *apiRole) awaitFresh(ctx context.Context, board *views.PriceCache) error {
 	if a.fresh == nil {
 		return nil
 	}
@@ -262,7 +264,7 @@ func (a *apiRole) awaitFresh(ctx context.Context, board *query.Board) error {
 }
 
 // aged says that the prices have grown old, once they were young.
-func (a *apiRole) aged(board *query.Board) string {
+func (a *apiRole) aged(board *views.PriceCache) string {
 	if a.stands {
 		return ""
 	}
@@ -277,7 +279,7 @@ func (a *apiRole) aged(board *query.Board) string {
 	return ""
 }
 
-func (a *apiRole) newServer(listener net.Listener, limiter *query.Limiter, table *keys.Table, endpoints []query.Endpoint, hub *ws.Hub, simulated bool, ready []query.Readiness) (*query.Server, error) {
+func (a *apiRole) newServer(listener net.Listener, limiter *limits.Limiter, table *keys.Table, endpoints []query.Endpoint, hub *ws.Hub, simulated bool, ready []query.Readiness) (*query.Server, error) {
 	cfg := query.DefaultConfig()
 	cfg.Listen, cfg.Auth = a.front.addr, query.AuthMode(a.in.Config.Auth.Mode)
 	cfg.TrustedProxies = a.in.Config.Auth.TrustedProxies
@@ -315,9 +317,9 @@ func (a *apiRole) newServer(listener net.Listener, limiter *query.Limiter, table
 }
 
 // simulated says whether invented prices are served: made in this process, or by others before it began.
-func (a *apiRole) simulated(board *query.Board) bool {
+func (a *apiRole) simulated(board *views.PriceCache) bool {
 	invented := a.in.Config.Feeds == "sim"
-	board.Entries(func(e *query.Entry) { invented = invented || e.Price.Simulated })
+	board.Entries(func(e *views.Entry) { invented = invented || e.Price.Simulated })
 	return invented
 }
 
@@ -329,10 +331,10 @@ const defiSpan = 10 * time.Minute
 const acceleratedDelay = 2 * time.Second
 
 // venues are the sources of prices, as the query side needs to know them.
-func venues() []query.Provider {
-	var list []query.Provider
+func venues() []views.Provider {
+	var list []views.Provider
 	for _, v := range exchanges.List() {
-		list = append(list, query.Provider{Slug: v.Slug, Name: v.Name, Serves: v.Countries.Served, Refuses: v.Countries.Refused,
+		list = append(list, views.Provider{Slug: v.Slug, Name: v.Name, Serves: v.Countries.Served, Refuses: v.Countries.Refused,
 			Terms: v.Countries.Terms, Quoted: v.Countries.Quoted})
 	}
 	return list

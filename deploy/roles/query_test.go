@@ -6,18 +6,18 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/deploy/instance"
-	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
 // A clock that jumps makes no old price a fresh one, and readiness says what is wrong with it.
 func TestAClockThatJumpsIsTold(t *testing.T) {
-	board := query.NewBoard(schemas.Coins())
+	board := views.NewPriceCache(schemas.Coins())
 	priced := time.Now()
 	rec := &eventsv1.PriceRecord{Mark: &eventsv1.Mark{Offset: 1}, Body: &eventsv1.PriceRecord_Price{
 		Price: &eventsv1.Price{CoinId: "bitcoin", Time: priced.UnixNano(), Price: 1}}}
-	if err := board.Apply(query.TailRecord{Offset: 1, Marked: rec}); err != nil {
+	if err := board.Apply(views.TailRecord{Offset: 1, Marked: rec}); err != nil {
 		t.Fatal(err)
 	}
 	bitcoin, _ := schemas.Coins().ByID("bitcoin")

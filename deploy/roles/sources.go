@@ -9,7 +9,7 @@ import (
 	"github.com/marketlog/marketlog/deploy/diskguard"
 	"github.com/marketlog/marketlog/deploy/instance"
 	"github.com/marketlog/marketlog/deploy/supervise"
-	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/poll"
 	"github.com/marketlog/marketlog/producers/sources"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -28,7 +28,7 @@ func sourceRoles(in *instance.Instance) []supervise.Role {
 // RunSources reads the sources that are enabled, starts and ends them as they are switched, and tells the log of each
 // what it is.
 func RunSources(ctx context.Context, in *instance.Instance) error {
-	log, err := producers.NewSourceLog(in.Stream, in.Clock, in.Log)
+	log, err := poll.NewSourceLog(in.Stream, in.Clock, in.Log)
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func RunSources(ctx context.Context, in *instance.Instance) error {
 
 // declareSources writes a notice of each source and venue at the start, when it changes, and once a day. It closes declared
 // after the first of all.
-func declareSources(ctx context.Context, in *instance.Instance, log *producers.SourceLog, declared chan<- struct{}) error {
+func declareSources(ctx context.Context, in *instance.Instance, log *poll.SourceLog, declared chan<- struct{}) error {
 	said := map[string]*eventsv1.SourceNotice{}
 	for first := true; ; first = false {
 		switched, day := in.Switches.Change(), in.Clock.After(instance.NoticeInterval)
@@ -79,7 +79,7 @@ func declareSources(ctx context.Context, in *instance.Instance, log *producers.S
 }
 
 // superviseSources keeps a poller for each source that is enabled, until ctx ends or one cannot go on.
-func superviseSources(ctx context.Context, in *instance.Instance, log *producers.SourceLog) error {
+func superviseSources(ctx context.Context, in *instance.Instance, log *poll.SourceLog) error {
 	g, ctx := errgroup.WithContext(ctx)
 	running := map[string]context.CancelFunc{}
 	ended := map[string]chan struct{}{}
@@ -125,11 +125,11 @@ func superviseSources(ctx context.Context, in *instance.Instance, log *producers
 }
 
 // newSourcePoller prepares to ask a source with its key and within its budget.
-func newSourcePoller(in *instance.Instance, s instance.SourceState, log *producers.SourceLog) (instance.SourcePoller, error) {
+func newSourcePoller(in *instance.Instance, s instance.SourceState, log *poll.SourceLog) (instance.SourcePoller, error) {
 	client, err := in.SourceClient(s)
 	if err != nil {
 		return instance.SourcePoller{}, err
 	}
-	poller := producers.NewPoller(s.Source, in.Config.Sources[s.Slug].URL, client, log.Source(s.Slug), in.Clock, in.Log)
+	poller := poll.NewPoller(s.Source, in.Config.Sources[s.Slug].URL, client, log.Source(s.Slug), in.Clock, in.Log)
 	return instance.SourcePoller{Poller: poller, Client: client, Since: in.Clock.Now()}, nil
 }

@@ -94,7 +94,7 @@ func TestRejoinKeepsWhatWasRecorded(t *testing.T) {
 		},
 	} {
 		before := proto.Clone(test.recorded)
-		got := Rejoin(schemas.Coins(), overrides, past, test.recorded, noon+5*int64(time.Second))
+		got := Reresolve(schemas.Coins(), overrides, past, test.recorded, noon+5*int64(time.Second))
 		if !proto.Equal(got, test.want) {
 			t.Errorf("%s: got %v, want %v", test.name, got, test.want)
 		}

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/poll"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -60,14 +61,14 @@ func SomeRow(rows []json.RawMessage, names ...string) bool {
 }
 
 // EachRow reads every row of a list. What read refuses is refused alone.
-func EachRow(rows []json.RawMessage, out *producers.Readings, read func(json.RawMessage, *producers.Readings) error) {
+func EachRow(rows []json.RawMessage, out *poll.Readings, read func(json.RawMessage, *poll.Readings) error) {
 	for i, row := range rows {
 		Refuse(out, read(row, out), "row %d", i)
 	}
 }
 
 // Refuse keeps what could not be read, if anything: it is refused alone.
-func Refuse(out *producers.Readings, err error, what string, args ...any) {
+func Refuse(out *poll.Readings, err error, what string, args ...any) {
 	if err != nil {
 		out.Refused = append(out.Refused, fmt.Errorf("reading %s: %w", fmt.Sprintf(what, args...), err))
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/poll"
 )
 
 // maxDepth is how deep elements of XML may be nested.
@@ -28,7 +29,7 @@ type formatField struct {
 // feed; the others are "PATH TYPE …": the members from the outside in, joined by dots, [] behind what is a list, * for any
 // name, ? behind what may be missing; and the types it may have: string, number, boolean, object, list, null. XML counts
 // as objects whose members are lists of elements, and @NAME is an attribute.
-func describedFormat(s producers.Source, feed string) ([]formatField, error) {
+func describedFormat(s poll.Source, feed string) ([]formatField, error) {
 	text, err := fs.ReadFile(s.Formats, "testdata/"+s.Slug+"/format")
 	if err != nil {
 		return nil, nil // no such file: the set of files is fixed when the program is built
@@ -54,7 +55,7 @@ func describedFormat(s producers.Source, feed string) ([]formatField, error) {
 
 // Drift compares an answer with the description of its format, and names each field that is gone or has become
 // something else. What was added is no drift.
-func Drift(s producers.Source, feed string, body []byte) ([]string, error) {
+func Drift(s poll.Source, feed string, body []byte) ([]string, error) {
 	fields, err := describedFormat(s, feed)
 	if err != nil || len(fields) == 0 {
 		return nil, err

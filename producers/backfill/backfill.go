@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -34,13 +35,13 @@ type Log interface {
 
 // Job is a back-fill of one venue. Of each venue one may work on a log at a time.
 type Job struct {
-	Venue producers.Venue
+	Venue adapter.Venue
 	// REST is where the venue is asked, without a slash at the end.
 	REST string
 	// Producer tells apart what is not the same past: that of the venue and that of a simulator.
 	Producer string
 	// Markets are read in this order.
-	Markets []producers.Instrument
+	Markets []adapter.Instrument
 	// Candles that start in [From, To) are wanted, if they are closed.
 	From, To time.Time
 	// Reaches is what is read of each market; nil is Reaches.
@@ -49,8 +50,8 @@ type Job struct {
 	Folded bool
 	// MaxCalls leaves the last markets to another time, those that would need more calls in all; 0 leaves none.
 	MaxCalls int
-	// Fetch keeps within the budget, which is Pace calls a second.
-	Fetch producers.Fetcher
+	// Fetch keeps within the budget, which is LagLimiter calls a second.
+	Fetch adapter.Fetcher
 	Pace  float64
 	Log   Log
 	// Known is what the log held just now, where it was read for several jobs; nil: it is read. A job that ran needs
@@ -89,8 +90,8 @@ const (
 )
 
 // Markets reads the venue's list and returns the markets that are wanted, in its order.
-func Markets(ctx context.Context, v producers.Venue, rest string, f producers.Fetcher, want func(producers.Instrument) bool) ([]producers.Instrument, error) {
-	var markets []producers.Instrument
+func Markets(ctx context.Context, v adapter.Venue, rest string, f adapter.Fetcher, want func(adapter.Instrument) bool) ([]adapter.Instrument, error) {
+	var markets []adapter.Instrument
 	for _, path := range v.Listing {
 		body, err := f.Fetch(ctx, http.MethodGet, rest+path)
 		if err != nil {
@@ -171,7 +172,7 @@ func (r *run) call(ctx context.Context, c Range) error {
 		return ctx.Err()
 	}
 	if err != nil {
-		return r.count(Result{}, fmt.Errorf("%s %s of %s from %s: %w", r.Venue.Slug, producers.Interval(c.Interval), c.Market.Symbol, c.From.Format(time.RFC3339), err))
+		return r.count(Result{}, fmt.Errorf("%s %s of %s from %s: %w", r.Venue.Slug, adapter.Interval(c.Interval), c.Market.Symbol, c.From.Format(time.RFC3339), err))
 	}
 	recs := make([]*eventsv1.BackfillRecord, 0, len(candles)+1)
 	one := r.known[r.key(c.Market, c.Interval)]
@@ -198,7 +199,7 @@ func (r *run) fetch(ctx context.Context, c Range) ([]*eventsv1.BackfillCandle, e
 	if err != nil {
 		return nil, err
 	}
-	var out producers.Out
+	var out adapter.Out
 	if err := r.Venue.DecodeREST(q.Path, body, &out); err != nil {
 		return nil, fmt.Errorf("reading the answer: %w", err)
 	}
@@ -210,8 +211,8 @@ func (r *run) fetch(ctx context.Context, c Range) ([]*eventsv1.BackfillCandle, e
 	var candles []*eventsv1.BackfillCandle
 	for _, e := range out.Events {
 		switch {
-		case e.Kind != producers.Candle || e.Interval != producers.Interval(c.Interval):
-			return nil, producers.Unreadable("the answer is not about candles of %s", producers.Interval(c.Interval))
+		case e.Kind != adapter.Candle || e.Interval != adapter.Interval(c.Interval):
+			return nil, producers.Unreadable("the answer is not about candles of %s", adapter.Interval(c.Interval))
 		case e.Start < c.From.UnixNano() || e.Start >= c.To.UnixNano() || byStart[e.Start]:
 			continue
 		case e.Start%int64(c.Interval) != 0:

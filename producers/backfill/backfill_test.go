@@ -18,8 +18,9 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 
-	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
 	"github.com/marketlog/marketlog/producers/exchanges"
+	"github.com/marketlog/marketlog/producers/outbox"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream"
@@ -107,15 +108,15 @@ func (c *coinbase) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, "[%s]", strings.Join(rows, ","))
 }
 
-func newJob(t interface{ Fatal(...any) }, broker, rest string) (*Job, *producers.BackfillLog) {
+func newJob(t interface{ Fatal(...any) }, broker, rest string) (*Job, *outbox.BackfillLog) {
 	venue, _ := exchanges.Find("coinbase")
-	log, err := producers.NewBackfillLog(stream.Config{Brokers: []string{broker}, ClientID: "test"}, stopped{})
+	log, err := outbox.NewBackfillLog(stream.Config{Brokers: []string{broker}, ClientID: "test"}, stopped{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return &Job{
 		Venue: venue, REST: rest, Producer: "coinbase",
-		Markets: []producers.Instrument{{Symbol: "BTC-USD", Base: "BTC", Quote: "USD"}, {Symbol: "ETH-EUR", Base: "ETH", Quote: "EUR"}},
+		Markets: []adapter.Instrument{{Symbol: "BTC-USD", Base: "BTC", Quote: "USD"}, {Symbol: "ETH-EUR", Base: "ETH", Quote: "EUR"}},
 		From:    now.Add(-12 * day), To: now, Fetch: fetcher{}, Pace: 5, Log: log, Clock: stopped{},
 	}, log
 }
@@ -136,7 +137,7 @@ func broker(t *testing.T) string {
 }
 
 // holdsAllOnce compares the topic with what the venue has: each closed candle once, with its values.
-func holdsAllOnce(t *testing.T, j *Job, log *producers.BackfillLog) {
+func holdsAllOnce(t *testing.T, j *Job, log *outbox.BackfillLog) {
 	t.Helper()
 	type key struct {
 		symbol   string
@@ -363,7 +364,7 @@ func TestPlan(t *testing.T) {
 		}
 		var got strings.Builder
 		spell := func(r Range) string {
-			return fmt.Sprintf("%s %s %s %s %d", r.Market.Symbol, producers.Interval(r.Interval), r.From.Format(time.RFC3339), r.To.Format(time.RFC3339), r.Candles())
+			return fmt.Sprintf("%s %s %s %s %d", r.Market.Symbol, adapter.Interval(r.Interval), r.From.Format(time.RFC3339), r.To.Format(time.RFC3339), r.Candles())
 		}
 		for _, r := range p.Missing {
 			fmt.Fprintln(&got, "missing", spell(r))
@@ -400,7 +401,7 @@ func TestPlan(t *testing.T) {
 		unavailable BTC-USD 1h 2025-03-01T13:00:00Z 2026-02-19T13:00:00Z 8520: read, and the venue had nothing
 		unavailable BTC-USD 1m 2026-01-30T12:35:00Z 2026-02-19T22:35:00Z 29400: read, and the venue had nothing
 		0 calls, 0s`)
-	j.Venue.History = &producers.History{Query: j.Venue.History.Query, Rows: 300, Newest: 720}
+	j.Venue.History = &adapter.History{Query: j.Venue.History.Query, Rows: 300, Newest: 720}
 	j.Producer = "another past"
 	show("a venue keeps the newest 720 only", `missing BTC-USD 1d 2024-10-18T00:00:00Z 2026-03-01T00:00:00Z 499
 		missing BTC-USD 1h 2026-01-30T13:00:00Z 2026-03-01T12:00:00Z 719
@@ -413,7 +414,7 @@ func TestPlan(t *testing.T) {
 // TestVenuesAreAskedForARange holds what each venue documents of the question.
 func TestVenuesAreAskedForARange(t *testing.T) {
 	from := time.Date(2026, 2, 28, 0, 0, 0, 0, time.UTC)
-	btc := map[string]producers.Instrument{
+	btc := map[string]adapter.Instrument{
 		"binance": {Symbol: "BTCUSDT"}, "bitstamp": {Symbol: "btcusd"}, "bybit": {Symbol: "BTCUSDT"}, "coinbase": {Symbol: "BTC-USD"},
 		"gate": {Symbol: "BTC_USDT"}, "kraken": {Symbol: "BTC/USD", Aliases: []string{"XXBTZUSD"}}, "kucoin": {Symbol: "BTC-USDT"}, "okx": {Symbol: "BTC-USDT"},
 	}

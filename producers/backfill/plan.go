@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
 )
 
 const day = 24 * time.Hour
@@ -25,7 +25,7 @@ const settle = time.Minute
 // Range is a time of one market's candles: those of Interval that start in [From, To). Of a polled source it is the time of
 // a series' values, and Market names the series.
 type Range struct {
-	Market   producers.Instrument
+	Market   adapter.Instrument
 	Interval time.Duration
 	From, To time.Time
 }
@@ -60,7 +60,7 @@ type Plan struct {
 	Missing []Range
 	// Unavailable is what the venue no longer has, or never had.
 	Unavailable []Absence
-	// Pace is how many calls may be made a second.
+	// LagLimiter is how many calls may be made a second.
 	Pace float64
 }
 
@@ -78,7 +78,7 @@ func (j *Job) plan(known State) Plan {
 		reaches = Reaches
 	}
 	// minutes are those of a market that are read, or will be.
-	minutes := func(m producers.Instrument) (spans []span) {
+	minutes := func(m adapter.Instrument) (spans []span) {
 		for _, reach := range reaches {
 			if reach.Interval == time.Minute {
 				s := j.wanted(now, reach)
@@ -123,7 +123,7 @@ func (j *Job) plan(known State) Plan {
 
 // fit leaves only the first markets in, as many as can be read to their ends in so many calls, and reads one after the
 // other: whatever ends it early has read most of them whole. 0 is any number.
-func (p *Plan) fit(markets []producers.Instrument, calls int) {
+func (p *Plan) fit(markets []adapter.Instrument, calls int) {
 	if calls == 0 {
 		return
 	}
@@ -161,11 +161,11 @@ func (j *Job) oldest(now time.Time, interval time.Duration) int64 {
 	return ceil(now.Add(-interval*time.Duration(j.Venue.History.Newest)), interval)
 }
 
-func (j *Job) key(m producers.Instrument, interval time.Duration) seriesKey {
+func (j *Job) key(m adapter.Instrument, interval time.Duration) seriesKey {
 	return seriesKey{j.Producer, j.Venue.Slug, m.Symbol, interval}
 }
 
-func newRange(m producers.Instrument, interval time.Duration, s span) Range {
+func newRange(m adapter.Instrument, interval time.Duration, s span) Range {
 	return Range{m, interval, time.Unix(0, s.from).UTC(), time.Unix(0, s.to).UTC()}
 }
 

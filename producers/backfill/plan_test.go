@@ -7,14 +7,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
 )
 
 // asked are the calls of a plan, each as market, interval and start.
 func asked(p Plan) string {
 	var calls []string
 	for _, c := range p.Calls {
-		calls = append(calls, fmt.Sprintf("%s %s %s", c.Market.Symbol, producers.Interval(c.Interval), c.From.Format("01-02T15:04")))
+		calls = append(calls, fmt.Sprintf("%s %s %s", c.Market.Symbol, adapter.Interval(c.Interval), c.From.Format("01-02T15:04")))
 	}
 	return strings.Join(calls, "\n")
 }
@@ -26,7 +26,7 @@ func TestMarketsBeyondTheCallsAreLeftForAnotherTime(t *testing.T) {
 	defer server.Close()
 	j, log := newJob(t, broker(t), server.URL)
 	defer log.Close()
-	j.Markets = append(j.Markets, producers.Instrument{Symbol: "SOL-USD", Base: "SOL", Quote: "USD"})
+	j.Markets = append(j.Markets, adapter.Instrument{Symbol: "SOL-USD", Base: "SOL", Quote: "USD"})
 	j.Reaches = []Reach{{day, 0}, {time.Hour, 4 * time.Hour}, {time.Minute, 301 * time.Minute}}
 	for _, want := range []string{
 		`BTC-USD 1d 02-18T00:00

@@ -11,6 +11,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
+	"github.com/marketlog/marketlog/producers/poll"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
@@ -24,19 +26,19 @@ type Outbox interface {
 // SourceJob is a back-fill of one polled source. Of each source one may work on a log at a time.
 type SourceJob struct {
 	// Source has a Past, and is the one by which its listing was decoded.
-	Source producers.Source
+	Source poll.Source
 	// URL is where the source is asked, without a slash at the end.
 	URL string
 	// Producer tells apart what is not the same past: that of the source and that of a simulator.
 	Producer string
 	// Series are read in this order.
-	Series []producers.Series
+	Series []poll.Series
 	// Values of [From, To) are wanted, in whole intervals of the source.
 	From, To time.Time
 	// MaxCalls leaves the last series to another time, those that would need more calls in all; 0 leaves none.
 	MaxCalls int
-	// Fetch keeps within the budget, which is Pace calls a second.
-	Fetch producers.Fetcher
+	// Fetch keeps within the budget, which is LagLimiter calls a second.
+	Fetch adapter.Fetcher
 	Pace  float64
 	// Log keeps the ranges, Out the values.
 	Log Log
@@ -50,8 +52,8 @@ type SourceJob struct {
 }
 
 // Listed asks a source what it has a past of, the best known first.
-func Listed(ctx context.Context, s producers.Source, url string, f producers.Fetcher) ([]producers.Series, error) {
-	var said producers.Readings
+func Listed(ctx context.Context, s poll.Source, url string, f adapter.Fetcher) ([]poll.Series, error) {
+	var said poll.Readings
 	for _, path := range s.Past.Listing {
 		body, err := f.Fetch(ctx, http.MethodGet, url+path)
 		if err != nil {
@@ -110,7 +112,7 @@ type sourceRun struct {
 }
 
 // series reads what is missing of one series, answer by answer. What fails ends it, not the run.
-func (r *sourceRun) series(ctx context.Context, s producers.Series, missing []span) error {
+func (r *sourceRun) series(ctx context.Context, s poll.Series, missing []span) error {
 	past := r.Source.Past
 	planned, made := len(r.calls(instrument(s), missing)), 0
 	defer func() { r.expect(made - planned) }()
@@ -131,7 +133,7 @@ func (r *sourceRun) series(ctx context.Context, s producers.Series, missing []sp
 			from, to := time.Unix(0, asked.from).UTC(), time.Unix(0, asked.to).UTC()
 			return r.count(Result{}, fmt.Errorf("%s of %s from %s to %s: %w", r.Source.Slug, s.ID, from.Format(time.RFC3339), to.Format(time.RFC3339), err))
 		}
-		read, left := r.told(asked, missing, said)
+		read, left := r.alreadyRead(asked, missing, said)
 		values, err := r.write(ctx, s, said, read)
 		if err != nil {
 			return err
@@ -145,7 +147,7 @@ func (r *sourceRun) series(ctx context.Context, s producers.Series, missing []sp
 }
 
 // ask returns what the source says of a time of a series, the oldest first; it may say more.
-func (r *sourceRun) ask(ctx context.Context, s producers.Series, asked span) ([]*eventsv1.ReferenceRecord, error) {
+func (r *sourceRun) ask(ctx context.Context, s poll.Series, asked span) ([]*eventsv1.ReferenceRecord, error) {
 	path := r.Source.Past.Path(s, time.Unix(0, asked.from).UTC(), time.Unix(0, asked.to).UTC())
 	body, err := r.Fetch.Fetch(ctx, http.MethodGet, r.URL+path)
 	if err != nil {
@@ -168,7 +170,7 @@ func (r *sourceRun) ask(ctx context.Context, s producers.Series, asked span) ([]
 // told says what of the missing was read by an answer, and what is left. An answer that does not reach to the end of what was
 // asked for is followed by another, and only an empty one says that nothing more is there: how much an answer holds is the
 // source's to change.
-func (r *sourceRun) told(asked span, missing []span, said []*eventsv1.ReferenceRecord) (read, left []span) {
+func (r *sourceRun) alreadyRead(asked span, missing []span, said []*eventsv1.ReferenceRecord) (read, left []span) {
 	past := r.Source.Past
 	if past.Rows == 0 {
 		return missing, nil
@@ -197,7 +199,7 @@ func (r *sourceRun) told(asked span, missing []span, said []*eventsv1.ReferenceR
 }
 
 // write puts the values of what was read into the log, and then that it was read.
-func (r *sourceRun) write(ctx context.Context, s producers.Series, said []*eventsv1.ReferenceRecord, read []span) (values int, err error) {
+func (r *sourceRun) write(ctx context.Context, s poll.Series, said []*eventsv1.ReferenceRecord, read []span) (values int, err error) {
 	now := r.Clock.Now().UnixNano()
 	var kept []*eventsv1.ReferenceRecord
 	ranges := make([]*eventsv1.BackfillRecord, 0, len(read))
@@ -223,6 +225,6 @@ func (r *sourceRun) write(ctx context.Context, s producers.Series, said []*event
 
 // moment is the one that a record speaks of.
 func moment(rec *eventsv1.ReferenceRecord) int64 {
-	at, _ := producers.EventTime(rec)
+	at, _ := poll.EventTime(rec)
 	return at
 }

@@ -5,7 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
+	"github.com/marketlog/marketlog/producers/poll"
 )
 
 // Plan says what is left to do; it asks the log only.
@@ -31,7 +32,7 @@ func (j *SourceJob) plan(known State) Plan {
 	if past.Back > 0 {
 		oldest, why = ceil(now.Add(-past.Back), past.Interval), "the source no longer has it"
 	}
-	named := make([]producers.Instrument, len(j.Series))
+	named := make([]adapter.Instrument, len(j.Series))
 	for i, s := range j.Series {
 		named[i] = instrument(s)
 		var read, empty []span
@@ -57,7 +58,7 @@ func (j *SourceJob) plan(known State) Plan {
 
 // calls cuts what is missing of a series into what one answer holds, in the order of asking. How many there are in the end
 // the answers tell: a series may begin late, or have gaps.
-func (j *SourceJob) calls(named producers.Instrument, missing []span) []Range {
+func (j *SourceJob) calls(named adapter.Instrument, missing []span) []Range {
 	past := j.Source.Past
 	if len(missing) == 0 {
 		return nil
@@ -78,13 +79,13 @@ func (j *SourceJob) calls(named producers.Instrument, missing []span) []Range {
 	return calls
 }
 
-func (j *SourceJob) key(s producers.Series) seriesKey {
+func (j *SourceJob) key(s poll.Series) seriesKey {
 	return seriesKey{j.Producer, j.Source.Slug, s.ID, j.Source.Past.Interval}
 }
 
 // instrument is a series in the terms of a market.
-func instrument(s producers.Series) producers.Instrument {
-	return producers.Instrument{Symbol: s.ID, Base: s.Symbol}
+func instrument(s poll.Series) adapter.Instrument {
+	return adapter.Instrument{Symbol: s.ID, Base: s.Symbol}
 }
 
 func floor(at int64, interval time.Duration) int64 { return at - at%int64(interval) }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
+	"github.com/marketlog/marketlog/producers/poll"
 	"github.com/marketlog/marketlog/producers/sources"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
@@ -103,12 +105,12 @@ func worth(series string, at time.Time) string {
 }
 
 // archiveOf is a declaration of a source of hours that is asked for in one of three ways.
-func archiveOf(past producers.Past) producers.Source {
+func archiveOf(past poll.Past) poll.Source {
 	past.Interval = time.Hour
-	past.Path = func(s producers.Series, from, to time.Time) string {
+	past.Path = func(s poll.Series, from, to time.Time) string {
 		return fmt.Sprintf("/%s/%d/%d", s.ID, from.Unix(), to.Unix())
 	}
-	return producers.Source{Slug: "archive", Version: 1, Past: &past, Decode: func(path string, body []byte, out *producers.Readings) error {
+	return poll.Source{Slug: "archive", Version: 1, Past: &past, Decode: func(path string, body []byte, out *poll.Readings) error {
 		var told []struct{ Time, Value string }
 		if err := json.Unmarshal(body, &told); err != nil {
 			return producers.Unreadable("parsing: %w", err)
@@ -125,7 +127,7 @@ func archiveOf(past producers.Past) producers.Source {
 }
 
 // fetcherOf answers as the declaration says: the newest rows before the end, the oldest from the beginning on, or all.
-func (a *archive) fetcherOf(past *producers.Past) producers.Fetcher {
+func (a *archive) fetcherOf(past *poll.Past) adapter.Fetcher {
 	return fetchFunc(func(url string) ([]byte, error) {
 		path := strings.TrimPrefix(url, "http://archive")
 		a.mu.Lock()
@@ -163,17 +165,17 @@ type fetchFunc func(url string) ([]byte, error)
 func (f fetchFunc) Fetch(_ context.Context, _, url string) ([]byte, error) { return f(url) }
 
 // ways are the ways in which pasts are told.
-var ways = map[string]producers.Past{
+var ways = map[string]poll.Past{
 	"whole":        {},
 	"newest first": {Rows: 8},
 	"oldest first": {Rows: 8, OldestFirst: true},
 }
 
 // newSourceJob wants the last 30 hours of two series, of which the source has 24 less one.
-func newSourceJob(a *archive, past producers.Past, log *tape) *SourceJob {
+func newSourceJob(a *archive, past poll.Past, log *tape) *SourceJob {
 	s := archiveOf(past)
 	return &SourceJob{
-		Source: s, URL: "http://archive", Producer: "archive", Series: []producers.Series{{ID: "a", Symbol: "USDC"}, {ID: "pool", Symbol: "USDT"}},
+		Source: s, URL: "http://archive", Producer: "archive", Series: []poll.Series{{ID: "a", Symbol: "USDC"}, {ID: "pool", Symbol: "USDT"}},
 		From: now.Add(-30 * time.Hour), To: now, Fetch: a.fetcherOf(s.Past), Pace: 5, Log: lines{log}, Out: readings{log}, Clock: stopped{},
 	}
 }
@@ -313,12 +315,12 @@ func TestUnreadableRowOfThePastIsKept(t *testing.T) {
 		return fmt.Sprintf(`[{"time": "%d", "value": "much"}, {"time": "%d", "value": "%s"}]`, archived.Unix(), archived.Add(time.Hour).Unix(),
 			worth(strings.Split(path, "/")[1], archived.Add(time.Hour))), nil
 	}}
-	result, err := newSourceJob(a, producers.Past{}, log).Run(t.Context())
+	result, err := newSourceJob(a, poll.Past{}, log).Run(t.Context())
 	if err != nil || result.Refused != 2 || result.Values != 2 || len(log.dead) != 2 || log.dead[0].Reason != string(schemas.NotANumber) || log.dead[0].Source != "archive" {
 		t.Errorf("%+v, %v, dead letters %v, want one and a value of each series", result, err, log.dead)
 	}
 	a.instead = func(int, string) (string, error) { return "<html>", nil }
-	j := newSourceJob(a, producers.Past{}, &tape{diesAt: -1})
+	j := newSourceJob(a, poll.Past{}, &tape{diesAt: -1})
 	if result, err := j.Run(t.Context()); !errors.Is(err, ErrIncomplete) || result.Failed != 2 {
 		t.Errorf("a page: %+v, %v, want two failures", result, err)
 	}
@@ -329,7 +331,7 @@ func TestSourceThatIsDownEndsTheRun(t *testing.T) {
 	a := &archive{instead: func(int, string) (string, error) { return "", errors.New("status 503") }}
 	j := newSourceJob(a, ways["newest first"], &tape{diesAt: -1})
 	for i := range 100 {
-		j.Series = append(j.Series, producers.Series{ID: strconv.Itoa(i)})
+		j.Series = append(j.Series, poll.Series{ID: strconv.Itoa(i)})
 	}
 	if _, err := j.Run(t.Context()); err == nil || errors.Is(err, ErrIncomplete) {
 		t.Errorf("got %v, want an end", err)
@@ -348,27 +350,27 @@ func TestPlanOfASource(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name string
-		past producers.Past
+		past poll.Past
 		log  *tape
 		most int
 		want string
 	}{
-		{"nothing is read yet", producers.Past{Rows: 8, Settle: 40 * time.Minute}, &tape{}, 0, `missing a 02-28T07:00 28 4
+		{"nothing is read yet", poll.Past{Rows: 8, Settle: 40 * time.Minute}, &tape{}, 0, `missing a 02-28T07:00 28 4
 			missing pool 02-28T07:00 28 4
 			8 calls, 1.6s`},
-		{"calls for one series", producers.Past{Rows: 8}, &tape{}, 7, `missing a 02-28T07:00 29 4
+		{"calls for one series", poll.Past{Rows: 8}, &tape{}, 7, `missing a 02-28T07:00 29 4
 			4 calls, 800ms`},
-		{"a source that keeps a day", producers.Past{Back: day}, &tape{}, 0, `missing a 02-28T13:00 23 1
+		{"a source that keeps a day", poll.Past{Back: day}, &tape{}, 0, `missing a 02-28T13:00 23 1
 			missing pool 02-28T13:00 23 1
 			unavailable a 02-28T07:00 6: the source no longer has it
 			unavailable pool 02-28T07:00 6: the source no longer has it
 			2 calls, 400ms`},
-		{"a source that begins late", producers.Past{Since: now.Truncate(day)}, &tape{}, 0, `missing a 03-01T00:00 12 1
+		{"a source that begins late", poll.Past{Since: now.Truncate(day)}, &tape{}, 0, `missing a 03-01T00:00 12 1
 			missing pool 03-01T00:00 12 1
 			unavailable a 02-28T07:00 17: the source's past begins later
 			unavailable pool 02-28T07:00 17: the source's past begins later
 			2 calls, 400ms`},
-		{"all but the last four hours is read", producers.Past{Rows: 8}, read, 0, `missing a 03-01T08:00 4 1
+		{"all but the last four hours is read", poll.Past{Rows: 8}, read, 0, `missing a 03-01T08:00 4 1
 			missing pool 03-01T08:00 4 1
 			unavailable a 02-28T07:00 5: read, and the source had nothing
 			unavailable pool 02-28T07:00 5: read, and the source had nothing
@@ -410,7 +412,7 @@ func TestSourcesAreAskedForTheirPast(t *testing.T) {
 		if s.Past == nil {
 			continue
 		}
-		if got := s.Past.Path(producers.Series{ID: "fUSD"}, from, from.Add(3*day)); got != want[s.Slug] {
+		if got := s.Past.Path(poll.Series{ID: "fUSD"}, from, from.Add(3*day)); got != want[s.Slug] {
 			t.Errorf("%s is asked for %s\nwant %s", s.Slug, got, want[s.Slug])
 		}
 		if s.Past.Interval <= 0 || s.Past.Settle <= 0 {

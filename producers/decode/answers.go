@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/poll"
 )
 
 // answers prints what a polled source answered: one file as it was sent, or recorded answers in the framings
 // of recordings.
 type answers struct {
 	ctx    context.Context
-	source producers.Source
+	source poll.Source
 	out    *json.Encoder
 }
 
@@ -73,7 +74,7 @@ func (a *answers) answer(target string, body []byte, received int64) error {
 	if err := a.ctx.Err(); err != nil {
 		return err
 	}
-	var said producers.Readings
+	var said poll.Readings
 	if err := a.source.Decode(target, body, &said); err != nil {
 		return a.refuse(err, received)
 	}

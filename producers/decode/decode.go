@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
+	"github.com/marketlog/marketlog/producers/poll"
 )
 
 // Options say what to decode.
@@ -30,7 +32,7 @@ type Options struct {
 
 // Run decodes and returns the exit status: 0 also if messages could not be read, 1, with a word
 // on stderr, for an unknown source or an unreadable file.
-func Run(ctx context.Context, o Options, venues []producers.Venue, sources []producers.Source, stdin io.Reader, stdout, stderr io.Writer) int {
+func Run(ctx context.Context, o Options, venues []adapter.Venue, sources []poll.Source, stdin io.Reader, stdout, stderr io.Writer) int {
 	if err := run(ctx, o, venues, sources, stdin, stdout); err != nil {
 		fmt.Fprintf(stderr, "marketlog decode: %v\n", err)
 		return 1
@@ -38,7 +40,7 @@ func Run(ctx context.Context, o Options, venues []producers.Venue, sources []pro
 	return 0
 }
 
-func run(ctx context.Context, o Options, venues []producers.Venue, sources []producers.Source, stdin io.Reader, stdout io.Writer) (err error) {
+func run(ctx context.Context, o Options, venues []adapter.Venue, sources []poll.Source, stdin io.Reader, stdout io.Writer) (err error) {
 	w := bufio.NewWriterSize(stdout, 1<<16)
 	defer func() { err = errors.Join(err, w.Flush()) }()
 	if o.List {
@@ -95,28 +97,28 @@ func withFile(name string, stdin io.Reader, read func(io.Reader) error) error {
 }
 
 // recordedCodec reads a recorded connection of a venue.
-func recordedCodec(v producers.Venue) producers.Codec {
+func recordedCodec(v adapter.Venue) adapter.Codec {
 	if v.NewRecorded != nil {
 		return v.NewRecorded()
 	}
 	return v.NewCodec()
 }
 
-func find(venues []producers.Venue, slug string) (producers.Venue, error) {
+func find(venues []adapter.Venue, slug string) (adapter.Venue, error) {
 	for _, v := range venues {
 		if v.Slug == slug {
 			return v, nil
 		}
 	}
-	return producers.Venue{}, fmt.Errorf("unknown source %q; decode --list names them", slug)
+	return adapter.Venue{}, fmt.Errorf("unknown source %q; decode --list names them", slug)
 }
 
 type decoder struct {
 	ctx         context.Context
-	venue       producers.Venue
-	codec       producers.Codec
-	instruments producers.Instruments
-	said        producers.Out
+	venue       adapter.Venue
+	codec       adapter.Codec
+	instruments adapter.Instruments
+	said        adapter.Out
 	out         *json.Encoder
 }
 
@@ -136,7 +138,7 @@ func (d *decoder) input(in input) error {
 		}
 		err = d.venue.DecodeREST(in.target, in.frame.Bytes, &d.said)
 	case frameInput:
-		frame, bad := producers.Unpack(in.frame)
+		frame, bad := adapter.Unpack(in.frame)
 		if err = bad; err != nil {
 			break
 		}
@@ -211,7 +213,7 @@ type errorLine struct {
 	ReceivedTime *string `json:"receivedTime"`
 }
 
-func (d *decoder) line(e *producers.Event, received int64) any {
+func (d *decoder) line(e *adapter.Event, received int64) any {
 	base, quote := d.pair(e.Symbol)
 	if e.NotSpot {
 		base, quote = nil, nil
@@ -222,15 +224,15 @@ func (d *decoder) line(e *producers.Event, received int64) any {
 		Side: known(e.Side), ID: known(e.ID), EventTime: stamp(e.Time), ReceivedTime: stamp(received), Snapshot: e.Snapshot,
 	}
 	switch e.Kind {
-	case producers.Ticker:
+	case adapter.Ticker:
 		return tickerLine{l, known(e.VolumeBase), known(e.VolumeQuote)}
-	case producers.Candle:
+	case adapter.Candle:
 		c := candleLine{
 			eventLine: l, Open: known(e.OpenPrice), High: known(e.High), Low: known(e.Low), Close: known(e.ClosePrice),
 			Volume: known(e.Volume), Start: stamp(e.Start), Interval: known(e.Interval),
 		}
 		if e.State != "" {
-			closed := e.State == producers.Closed
+			closed := e.State == adapter.Closed
 			c.Closed = &closed
 		}
 		return c
@@ -245,7 +247,7 @@ func (d *decoder) pair(symbol string) (base, quote *string) {
 	}
 	split := d.venue.Split
 	if split == nil {
-		split = producers.SplitSymbol
+		split = adapter.SplitSymbol
 	}
 	if b, q, ok := split(symbol); ok {
 		return &b, &q

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
 	"github.com/marketlog/marketlog/schemas"
 )
 
@@ -24,7 +25,7 @@ const maxLine = 64 << 20
 type input struct {
 	kind inputKind
 	// frame is what arrived on the WebSocket.
-	frame producers.Frame
+	frame adapter.Frame
 	// An HTTP answer: what was asked, and the body in frame.Bytes.
 	target string
 	status int
@@ -219,11 +220,11 @@ func parse(text []byte) (in input, ok bool, err error) {
 		}
 		return in, true, nil
 	case o.Message != nil:
-		in.frame = producers.Frame{Bytes: o.Message, Received: max(0, producers.RFC3339(o.ReceivedAt))}
+		in.frame = adapter.Frame{Bytes: o.Message, Received: max(0, producers.RFC3339(o.ReceivedAt))}
 		return in, true, nil
 	case o.Body != nil:
 		in.kind, in.target, in.status = answerInput, o.URL, o.Status
-		in.frame = producers.Frame{Bytes: []byte(*o.Body), Received: recorded(o.RecordedAt)}
+		in.frame = adapter.Frame{Bytes: []byte(*o.Body), Received: recorded(o.RecordedAt)}
 		return in, true, nil
 	}
 	return in, false, producers.Unreadable("line of no known framing")
@@ -251,7 +252,7 @@ func readTranscript(r *bufio.Reader, visit func(input) error, bad func(error) er
 		if !json.Valid(text) {
 			text = strict(text)
 		}
-		return visit(input{frame: producers.Frame{Bytes: text}})
+		return visit(input{frame: adapter.Frame{Bytes: text}})
 	}
 	for {
 		text, err := line(r, buf)
@@ -285,7 +286,7 @@ func readTranscript(r *bufio.Reader, visit func(input) error, bad func(error) er
 }
 
 // instruments reads a venue's list from a recording, or from the venue's answer as it came.
-func instruments(r io.Reader, v producers.Venue) (producers.Instruments, error) {
+func instruments(r io.Reader, v adapter.Venue) (adapter.Instruments, error) {
 	text, err := func() ([]byte, error) {
 		plain, err := gunzip(r)
 		if err != nil {
@@ -297,9 +298,9 @@ func instruments(r io.Reader, v producers.Venue) (producers.Instruments, error) 
 		return nil, err
 	}
 	if list, err := v.Instruments("", text); err == nil && len(list) > 0 {
-		return producers.Index(list), nil
+		return adapter.Index(list), nil
 	}
-	var all []producers.Instrument
+	var all []adapter.Instrument
 	var problems []error
 	err = read(bytes.NewReader(text), func(in input) error {
 		if in.kind != answerInput {
@@ -316,5 +317,5 @@ func instruments(r io.Reader, v producers.Venue) (producers.Instruments, error) 
 	if err == nil && len(all) == 0 {
 		err = fmt.Errorf("no instruments of %s in it: %w", v.Slug, errors.Join(problems...))
 	}
-	return producers.Index(all), err
+	return adapter.Index(all), err
 }

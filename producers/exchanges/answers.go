@@ -7,35 +7,36 @@ import (
 	"strings"
 
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
 )
 
 // reader reads an HTTP answer of one endpoint. Query are the parameters that were asked with.
-type reader func(query url.Values, body []byte, out *producers.Out) error
+type reader func(query url.Values, body []byte, out *adapter.Out) error
 
 // endpoints are what a venue's HTTP interface answers, by the last part of the path. Those that are known and hold no price have
 // no reader; what is not in the list is unreadable, unless it is an order book.
 type endpoints map[string]reader
 
 // read is Venue.DecodeREST.
-func (all endpoints) read(target string, body []byte, out *producers.Out) error {
+func (all endpoints) read(target string, body []byte, out *adapter.Out) error {
 	path, query := endpoint(target)
 	return all.answer(path[strings.LastIndexByte(path, '/')+1:], path, query, body, out)
 }
 
 // below is Venue.DecodeREST of a venue whose paths all hold a part, such as its version, and whose endpoints are named by what
 // follows it. An answer of another path is of a generation that is retired.
-func (all endpoints) below(part string) func(string, []byte, *producers.Out) error {
-	return func(target string, body []byte, out *producers.Out) error {
+func (all endpoints) below(part string) func(string, []byte, *adapter.Out) error {
+	return func(target string, body []byte, out *adapter.Out) error {
 		path, query := endpoint(target)
 		_, name, found := strings.Cut(path, part)
 		if !found {
-			return producers.Retired("answer of %s", path)
+			return adapter.Retired("answer of %s", path)
 		}
 		return all.answer(name, path, query, body, out)
 	}
 }
 
-func (all endpoints) answer(name, path string, query url.Values, body []byte, out *producers.Out) error {
+func (all endpoints) answer(name, path string, query url.Values, body []byte, out *adapter.Out) error {
 	read, known := all[name]
 	switch {
 	case !known:
@@ -45,7 +46,7 @@ func (all endpoints) answer(name, path string, query url.Values, body []byte, ou
 	}
 	err := read(query, body, out)
 	if errors.Is(err, errRetired) {
-		return producers.Retired("answer of %s", path)
+		return adapter.Retired("answer of %s", path)
 	}
 	return err
 }
@@ -53,7 +54,7 @@ func (all endpoints) answer(name, path string, query url.Values, body []byte, ou
 var errRetired = errors.New("retired")
 
 // retired is the reader of an endpoint of a generation that the venue has replaced.
-func retired(url.Values, []byte, *producers.Out) error { return errRetired }
+func retired(url.Values, []byte, *adapter.Out) error { return errRetired }
 
 // opener takes the rows out of an answer: parse, parseRows or what opens a venue's envelope.
 type opener[T any] func(body []byte) ([]T, error)
@@ -65,8 +66,8 @@ func list[T any](body []byte) (rows []T, err error) { return rows, parse(body, &
 func listOrOne[T any](body []byte) (rows []T, err error) { return rows, parseRows(body, &rows) }
 
 // rows is the reader of an endpoint each of whose rows is an event.
-func rows[T any](open opener[T], event func(*T) producers.Event) reader {
-	return func(_ url.Values, body []byte, out *producers.Out) error {
+func rows[T any](open opener[T], event func(*T) adapter.Event) reader {
+	return func(_ url.Values, body []byte, out *adapter.Out) error {
 		all, err := open(body)
 		if err != nil {
 			return err
@@ -77,14 +78,14 @@ func rows[T any](open opener[T], event func(*T) producers.Event) reader {
 }
 
 // addAll adds what each row says.
-func addAll[T any](rows []T, event func(*T) producers.Event, out *producers.Out) {
+func addAll[T any](rows []T, event func(*T) adapter.Event, out *adapter.Out) {
 	for i := range rows {
 		out.Add(event(&rows[i]))
 	}
 }
 
 // parseAll reads a list of rows and adds what each says.
-func parseAll[T any](data json.RawMessage, event func(*T) producers.Event, out *producers.Out) error {
+func parseAll[T any](data json.RawMessage, event func(*T) adapter.Event, out *adapter.Out) error {
 	all, err := list[T](data)
 	if err == nil {
 		addAll(all, event, out)
@@ -94,23 +95,23 @@ func parseAll[T any](data json.RawMessage, event func(*T) producers.Event, out *
 
 // candleRows is the reader of an endpoint that tells candles as lists; interval spells theirs.
 func candleRows(open opener[[]producers.Num], columns candleColumns, interval func(url.Values) string) reader {
-	return func(query url.Values, body []byte, out *producers.Out) error {
+	return func(query url.Values, body []byte, out *adapter.Out) error {
 		all, err := open(body)
 		if err != nil {
 			return err
 		}
-		return columns.add(all, producers.Event{Channel: "rest", Interval: interval(query)}, out)
+		return columns.add(all, adapter.Event{Channel: "rest", Interval: interval(query)}, out)
 	}
 }
 
 // markets is Venue.Instruments of a list of rows: those of which market says that they are spot and trade now.
-func markets[T any](open opener[T], market func(*T) (producers.Instrument, bool)) func(string, []byte) ([]producers.Instrument, error) {
-	return func(_ string, body []byte) ([]producers.Instrument, error) {
+func markets[T any](open opener[T], market func(*T) (adapter.Instrument, bool)) func(string, []byte) ([]adapter.Instrument, error) {
+	return func(_ string, body []byte) ([]adapter.Instrument, error) {
 		all, err := open(body)
 		if err != nil {
 			return nil, err
 		}
-		var trading []producers.Instrument
+		var trading []adapter.Instrument
 		for i := range all {
 			if in, ok := market(&all[i]); ok {
 				trading = append(trading, in)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
 )
 
 // binance is Binance Spot, by its market-data-only hosts. Binance.US and Binance TR speak the same.
@@ -17,10 +18,10 @@ import (
 //	        second, 1,024 streams a connection, 300 connections in 5 minutes, a ping every 20 s)
 //	hosts   https://developers.binance.com/docs/binance-spot-api-docs/faqs/market_data_only
 //	HTTP    https://developers.binance.com/docs/binance-spot-api-docs/rest-api (6,000 weight a minute)
-func binance() producers.Venue {
-	return producers.Venue{
+func binance() adapter.Venue {
+	return adapter.Venue{
 		Slug: "binance", Name: "Binance", Version: 2,
-		URLs: producers.URLs{
+		URLs: adapter.URLs{
 			Stream: "wss://data-stream.binance.vision/stream",
 			REST:   "https://data-api.binance.vision",
 		},
@@ -32,7 +33,7 @@ func binance() producers.Venue {
 			Polled:  producers.Recorded("cryptoexchange/binance-24hr.json.gz"),
 			Candles: producers.Recorded("gocryptotrader/binance-klines-1m.json"),
 		},
-		Limits: producers.Limits{
+		Limits: adapter.Limits{
 			Connects: 300, ConnectsPer: 5 * time.Minute,
 			MarketsPerSocket: 1024 / len(binanceStreams),
 			Messages:         5,
@@ -43,7 +44,7 @@ func binance() producers.Venue {
 		Instruments: markets(symbolList[binanceMarket], (*binanceMarket).instrument),
 		Subscribe:   binanceRequest("SUBSCRIBE"),
 		Unsubscribe: binanceRequest("UNSUBSCRIBE"),
-		NewCodec:    func() producers.Codec { return binanceCodec{} },
+		NewCodec:    func() adapter.Codec { return binanceCodec{} },
 		Tickers:     binanceTickers,
 		DecodeREST: endpoints{
 			"exchangeInfo":     nil,
@@ -60,10 +61,10 @@ func binance() producers.Venue {
 
 // binanceHistory: https://developers.binance.com/docs/binance-spot-api-docs/rest-api/market-data-endpoints
 // Both bounds are compared with a candle's start, and are part of the answer.
-func binanceHistory() *producers.History {
-	return &producers.History{Rows: 1000, Query: func(m producers.Instrument, interval time.Duration, from, to time.Time) producers.Query {
-		return producers.Query{Symbol: m.Symbol, Path: fmt.Sprintf("/api/v3/klines?symbol=%s&interval=%s&startTime=%d&endTime=%d&limit=1000",
-			url.QueryEscape(m.Symbol), producers.Interval(interval), from.UnixMilli(), to.UnixMilli()-1)}
+func binanceHistory() *adapter.History {
+	return &adapter.History{Rows: 1000, Query: func(m adapter.Instrument, interval time.Duration, from, to time.Time) adapter.Query {
+		return adapter.Query{Symbol: m.Symbol, Path: fmt.Sprintf("/api/v3/klines?symbol=%s&interval=%s&startTime=%d&endTime=%d&limit=1000",
+			url.QueryEscape(m.Symbol), adapter.Interval(interval), from.UnixMilli(), to.UnixMilli()-1)}
 	}}
 }
 
@@ -94,16 +95,16 @@ type binanceMarket struct {
 	Quote  string `json:"quoteAsset"`
 }
 
-func (m *binanceMarket) instrument() (producers.Instrument, bool) {
-	return producers.Instrument{Symbol: m.Symbol, Base: m.Base, Quote: m.Quote}, m.Status == "TRADING"
+func (m *binanceMarket) instrument() (adapter.Instrument, bool) {
+	return adapter.Instrument{Symbol: m.Symbol, Base: m.Base, Quote: m.Quote}, m.Status == "TRADING"
 }
 
 // binanceTickersMax is how many symbols one request may name at the weight of 40.
 const binanceTickersMax = 100
 
-func binanceTickers(markets []producers.Instrument) (queries []producers.Query) {
+func binanceTickers(markets []adapter.Instrument) (queries []adapter.Query) {
 	for batch := range slices.Chunk(symbols(markets), binanceTickersMax) {
-		queries = append(queries, producers.Query{Path: "/api/v3/ticker/24hr?symbols=" + url.QueryEscape(string(message(batch)))})
+		queries = append(queries, adapter.Query{Path: "/api/v3/ticker/24hr?symbols=" + url.QueryEscape(string(message(batch)))})
 	}
 	return queries
 }
@@ -164,7 +165,7 @@ type binanceKline struct {
 	Trades      json.RawMessage `json:"n"`
 }
 
-func (binanceCodec) Decode(f producers.Frame, out *producers.Out) error {
+func (binanceCodec) Decode(f adapter.Frame, out *adapter.Out) error {
 	var wrapped struct {
 		Stream string          `json:"stream"`
 		Data   json.RawMessage `json:"data"`
@@ -197,7 +198,7 @@ func (binanceCodec) Decode(f producers.Frame, out *producers.Out) error {
 	return e.decode(wrapped.Stream, f.Received, out)
 }
 
-func (e *binanceEvent) decode(stream string, received int64, out *producers.Out) error {
+func (e *binanceEvent) decode(stream string, received int64, out *adapter.Out) error {
 	at := producers.Unix(e.Time, binanceUnit(e.Time))
 	switch {
 	case e.Error != nil:
@@ -208,8 +209,8 @@ func (e *binanceEvent) decode(stream string, received int64, out *producers.Out)
 	case e.Type == "aggTrade":
 		e.trade(e.Ask, "aggTrade", out)
 	case e.Type == "24hrTicker" || e.Type == "24hrMiniTicker":
-		ticker := producers.Event{
-			Kind: producers.Ticker, Symbol: e.Symbol, Channel: e.Type, Time: at,
+		ticker := adapter.Event{
+			Kind: adapter.Ticker, Symbol: e.Symbol, Channel: e.Type, Time: at,
 			Last: e.Last, VolumeBase: e.Volume, VolumeQuote: e.Amount,
 		}
 		if e.Type == "24hrTicker" {
@@ -218,15 +219,15 @@ func (e *binanceEvent) decode(stream string, received int64, out *producers.Out)
 		out.Add(ticker)
 	case e.Type == "kline" && e.Kline != nil:
 		k := e.Kline
-		out.Add(producers.Event{
-			Kind: producers.Candle, Symbol: e.Symbol, Channel: "kline", Time: at,
+		out.Add(adapter.Event{
+			Kind: adapter.Candle, Symbol: e.Symbol, Channel: "kline", Time: at,
 			Start: producers.Unix(k.Start, binanceUnit(k.Start)), Interval: k.Interval, State: candleState(k.Closed),
 			OpenPrice: k.Open, High: k.High, Low: k.Low, ClosePrice: k.Close, Volume: k.Volume,
 		})
 	case e.Type == "" && e.Update != "" && e.Symbol != "" && e.First == "":
 		// The book ticker has neither a type nor a time.
-		out.Add(producers.Event{
-			Kind: producers.Ticker, Symbol: e.Symbol, Channel: "bookTicker",
+		out.Add(adapter.Event{
+			Kind: adapter.Ticker, Symbol: e.Symbol, Channel: "bookTicker",
 			Bid: e.Bid, Ask: e.Ask, Sequence: e.Update,
 		})
 	case e.Type == "depthUpdate", e.Type == "serverShutdown", e.Type == "avgPrice", e.Type == "1hTicker", e.Type == "4hTicker", e.Type == "1dTicker":
@@ -239,7 +240,7 @@ func (e *binanceEvent) decode(stream string, received int64, out *producers.Out)
 	return nil
 }
 
-func (e *binanceEvent) trade(id producers.Num, channel string, out *producers.Out) {
+func (e *binanceEvent) trade(id producers.Num, channel string, out *adapter.Out) {
 	t := binanceTrade{ID: id, Price: e.Price, Size: e.Amount, Time: e.Traded, Maker: e.Maker}
 	trade := t.event()
 	trade.Symbol, trade.Channel = e.Symbol, channel
@@ -267,14 +268,14 @@ type binanceRow struct {
 	CloseTime   producers.Num `json:"closeTime"`
 }
 
-func (r *binanceRow) ticker() producers.Event {
-	return producers.Event{
-		Kind: producers.Ticker, Symbol: r.Symbol, Channel: "rest", Time: producers.Unix(r.CloseTime, binanceUnit(r.CloseTime)),
+func (r *binanceRow) ticker() adapter.Event {
+	return adapter.Event{
+		Kind: adapter.Ticker, Symbol: r.Symbol, Channel: "rest", Time: producers.Unix(r.CloseTime, binanceUnit(r.CloseTime)),
 		Last: r.Last, Bid: r.Bid, Ask: r.Ask, VolumeBase: r.Volume, VolumeQuote: r.QuoteVolume,
 	}
 }
 
-func (r *binanceRow) price() producers.Event {
+func (r *binanceRow) price() adapter.Event {
 	e := r.ticker()
 	e.Last = r.Price
 	return e
@@ -289,15 +290,15 @@ type binanceTrade struct {
 	Maker json.RawMessage `json:"isBuyerMaker"`
 }
 
-func (t *binanceTrade) event() producers.Event {
-	return producers.Event{
-		Kind: producers.Trade, Channel: "trade", Time: producers.Unix(t.Time, binanceUnit(t.Time)),
+func (t *binanceTrade) event() adapter.Event {
+	return adapter.Event{
+		Kind: adapter.Trade, Channel: "trade", Time: producers.Unix(t.Time, binanceUnit(t.Time)),
 		ID: t.ID, Price: t.Price, Size: t.Size, Side: buyerMaker(t.Maker),
 	}
 }
 
 // binanceKlines reads open time, open, high, low, close, volume and more; archives may have microseconds.
-func binanceKlines(query url.Values, body []byte, out *producers.Out) error {
+func binanceKlines(query url.Values, body []byte, out *adapter.Out) error {
 	all, err := list[[]producers.Num](body)
 	if err != nil {
 		return err
@@ -307,7 +308,7 @@ func binanceKlines(query url.Values, body []byte, out *producers.Out) error {
 		if len(row) > 0 {
 			columns.Unit = binanceUnit(row[0])
 		}
-		if err := columns.add([][]producers.Num{row}, producers.Event{Channel: "rest", Interval: query.Get("interval")}, out); err != nil {
+		if err := columns.add([][]producers.Num{row}, adapter.Event{Channel: "rest", Interval: query.Get("interval")}, out); err != nil {
 			return err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
 )
 
 // bitfinex is Bitfinex's spot market, by version 2 of its interface. Messages are lists that name
@@ -21,10 +22,10 @@ import (
 //	         little later: one trade)
 //	candles  https://docs.bitfinex.com/reference/ws-public-candles
 //	HTTP     https://docs.bitfinex.com/reference/rest-public-tickers (30 requests a minute)
-func bitfinex() producers.Venue {
-	return producers.Venue{
+func bitfinex() adapter.Venue {
+	return adapter.Venue{
 		Slug: "bitfinex", Name: "Bitfinex", Version: 2,
-		URLs: producers.URLs{
+		URLs: adapter.URLs{
 			Stream: "wss://api-pub.bitfinex.com/ws/2",
 			REST:   "https://api-pub.bitfinex.com",
 		},
@@ -36,7 +37,7 @@ func bitfinex() producers.Venue {
 			Polled: producers.Documented("https://docs.bitfinex.com/reference/rest-public-tickers").And(
 				bitfinexClient, gocryptotrader("bitfinex/bitfinex_types.go")),
 		},
-		Limits: producers.Limits{
+		Limits: adapter.Limits{
 			Connects: 20, ConnectsPer: time.Minute,
 			MarketsPerSocket: 12, // two channels each
 			Messages:         5,
@@ -47,7 +48,7 @@ func bitfinex() producers.Venue {
 		Instruments: bitfinexInstruments,
 		Split:       bitfinexSplit,
 		Subscribe:   bitfinexSubscribe,
-		NewCodec: func() producers.Codec {
+		NewCodec: func() adapter.Codec {
 			return &bitfinexCodec{channels: map[string]bitfinexChannel{}, seen: map[bitfinexID]bool{}}
 		},
 		Tickers:    one("/v2/tickers?symbols=ALL"),
@@ -65,7 +66,7 @@ const bitfinexSequences = 65536
 // bitfinexSubscribe asks for sequence numbers first: holes are not seen otherwise. It does not ask for
 // times: they are when a list was sent, which differs by connection, so that of two producers each would
 // tell the same ticker as another.
-func bitfinexSubscribe(markets []producers.Instrument) (messages [][]byte) {
+func bitfinexSubscribe(markets []adapter.Instrument) (messages [][]byte) {
 	conf := message(struct {
 		Event string `json:"event"`
 		Flags int    `json:"flags"`
@@ -101,7 +102,7 @@ func bitfinexSplit(symbol string) (base, quote string, ok bool) {
 
 // bitfinexInstruments reads the list of pairs, the first of the lists that the path asks for: others, of
 // currencies for example, have codes that look like pairs (BCHABC).
-func bitfinexInstruments(path string, body []byte) ([]producers.Instrument, error) {
+func bitfinexInstruments(path string, body []byte) ([]adapter.Instrument, error) {
 	if _, list, asked := strings.Cut(path, "/conf/"); asked && !strings.HasPrefix(list, "pub:list:pair:exchange") {
 		return nil, producers.Unreadable("list %q is not of pairs", list)
 	}
@@ -112,11 +113,11 @@ func bitfinexInstruments(path string, body []byte) ([]producers.Instrument, erro
 	if len(lists) == 0 {
 		return nil, producers.Unreadable("no list of pairs")
 	}
-	var instruments []producers.Instrument
+	var instruments []adapter.Instrument
 	for _, pair := range lists[0] {
 		// Names that begin with TEST are paper markets.
 		if base, quote, ok := bitfinexSplit("t" + pair); ok && !strings.HasPrefix(base, "TEST") {
-			instruments = append(instruments, producers.Instrument{Symbol: "t" + pair, Base: base, Quote: quote})
+			instruments = append(instruments, adapter.Instrument{Symbol: "t" + pair, Base: base, Quote: quote})
 		}
 	}
 	return instruments, nil
@@ -154,7 +155,7 @@ func (c *bitfinexCodec) once(symbol string, id producers.Num) bool {
 	return true
 }
 
-func (c *bitfinexCodec) Decode(f producers.Frame, out *producers.Out) error {
+func (c *bitfinexCodec) Decode(f adapter.Frame, out *adapter.Out) error {
 	if len(f.Bytes) == 0 || f.Bytes[0] != '[' {
 		return c.event(f.Bytes, out)
 	}
@@ -172,7 +173,7 @@ func (c *bitfinexCodec) Decode(f producers.Frame, out *producers.Out) error {
 		case len(rest) == 0:
 			return producers.Unreadable("message %s without content", kind)
 		case isTrade && rest[0][0] != '[':
-			return producers.Retired("a trade of version 1")
+			return adapter.Retired("a trade of version 1")
 		}
 		rest = rest[1:]
 	}
@@ -224,7 +225,7 @@ func bitfinexTailOf(parts []json.RawMessage) (tail bitfinexTail) {
 	return tail
 }
 
-func (c *bitfinexCodec) event(b []byte, out *producers.Out) error {
+func (c *bitfinexCodec) event(b []byte, out *adapter.Out) error {
 	var m struct {
 		Event   string          `json:"event"`
 		Channel string          `json:"channel"`
@@ -265,7 +266,7 @@ func (c *bitfinexCodec) event(b []byte, out *producers.Out) error {
 }
 
 // trade adds what "te" or "tu" tells, whichever comes first.
-func (c *bitfinexCodec) trade(symbol string, row []byte, out *producers.Out) error {
+func (c *bitfinexCodec) trade(symbol string, row []byte, out *adapter.Out) error {
 	t, err := bitfinexRow(row, 4)
 	if err != nil {
 		return err
@@ -304,19 +305,19 @@ func bitfinexRows(b []byte, n int) ([][]producers.Num, error) {
 }
 
 // bitfinexTrade reads id, time, amount and price; a negative amount was sold by the taker.
-func bitfinexTrade(symbol string, t []producers.Num, snapshot bool) producers.Event {
-	side, amount := producers.Buy, t[2]
+func bitfinexTrade(symbol string, t []producers.Num, snapshot bool) adapter.Event {
+	side, amount := adapter.Buy, t[2]
 	if sold, ok := strings.CutPrefix(string(amount), "-"); ok {
-		side, amount = producers.Sell, producers.Num(sold)
+		side, amount = adapter.Sell, producers.Num(sold)
 	}
-	return producers.Event{
-		Kind: producers.Trade, Symbol: symbol, Channel: "trades", Time: producers.Unix(t[1], time.Millisecond),
+	return adapter.Event{
+		Kind: adapter.Trade, Symbol: symbol, Channel: "trades", Time: producers.Unix(t[1], time.Millisecond),
 		ID: t[0], Price: t[3], Size: amount, Side: side, Snapshot: snapshot,
 	}
 }
 
 // history reads the trades sent on subscribing, newest first.
-func (c *bitfinexCodec) history(symbol string, b []byte, out *producers.Out) error {
+func (c *bitfinexCodec) history(symbol string, b []byte, out *adapter.Out) error {
 	rows, err := bitfinexRows(b, 4)
 	if err != nil {
 		return err
@@ -330,25 +331,25 @@ func (c *bitfinexCodec) history(symbol string, b []byte, out *producers.Out) err
 }
 
 // bitfinexTicker reads bid, its size, ask, its size, change, relative change, last, volume, high, low.
-func bitfinexTicker(symbol string, at int64, b []byte, out *producers.Out) error {
+func bitfinexTicker(symbol string, at int64, b []byte, out *adapter.Out) error {
 	t, err := bitfinexRow(b, 10)
 	if err != nil {
 		return err
 	}
-	out.Add(producers.Event{
-		Kind: producers.Ticker, Symbol: symbol, Channel: "ticker", Time: at, Bid: t[0], Ask: t[2], Last: t[6], VolumeBase: t[7],
+	out.Add(adapter.Event{
+		Kind: adapter.Ticker, Symbol: symbol, Channel: "ticker", Time: at, Bid: t[0], Ask: t[2], Last: t[6], VolumeBase: t[7],
 	})
 	return nil
 }
 
 // bitfinexCandles reads one candle or a list of them: start, open, close, high, low, volume.
-func bitfinexCandles(channel bitfinexChannel, at int64, b []byte, out *producers.Out) error {
+func bitfinexCandles(channel bitfinexChannel, at int64, b []byte, out *adapter.Out) error {
 	rows, err := bitfinexRows(b, 6)
 	if err != nil {
 		return err
 	}
 	return candleColumns{Start: 0, Open: 1, Close: 2, High: 3, Low: 4, Volume: 5, Unit: time.Millisecond}.add(rows,
-		producers.Event{Symbol: channel.symbol, Channel: "candles", Interval: bitfinexInterval(channel.interval), Time: at}, out)
+		adapter.Event{Symbol: channel.symbol, Channel: "candles", Interval: bitfinexInterval(channel.interval), Time: at}, out)
 }
 
 // bitfinexInterval spells 1D, 7D and 14D as others do; 1M is a month, unlike 1m.
@@ -364,10 +365,10 @@ func bitfinexInterval(name string) string {
 	return name
 }
 
-func bitfinexREST(target string, body []byte, out *producers.Out) error {
+func bitfinexREST(target string, body []byte, out *adapter.Out) error {
 	path, _ := endpoint(target)
 	if strings.Contains(path, "/v1/") {
-		return producers.Retired("answer of %s", path)
+		return adapter.Retired("answer of %s", path)
 	}
 	_, after, _ := strings.Cut(path, "/v2/")
 	parts := strings.Split(after, "/")
@@ -384,8 +385,8 @@ func bitfinexREST(target string, body []byte, out *producers.Out) error {
 				return err
 			}
 			if strings.HasPrefix(string(t[0]), "t") {
-				out.Add(producers.Event{
-					Kind: producers.Ticker, Symbol: string(t[0]), Channel: "ticker", Bid: t[1], Ask: t[3], Last: t[7], VolumeBase: t[8],
+				out.Add(adapter.Event{
+					Kind: adapter.Ticker, Symbol: string(t[0]), Channel: "ticker", Bid: t[1], Ask: t[3], Last: t[7], VolumeBase: t[8],
 				})
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
 )
 
 // bitget is Bitget's spot market, by version 2 of its interface; its codec also reads version 3, the
@@ -19,10 +20,10 @@ import (
 //	channels  https://www.bitget.com/api-doc/spot/websocket/public/Tickers-Channel, …/Trades-Channel
 //	version 3 https://www.bitget.com/api-doc/uta/websocket/public/New-Trades-Channel
 //	HTTP      https://www.bitget.com/api-doc/spot/market/Get-Tickers (20 requests a second)
-func bitget() producers.Venue {
-	return producers.Venue{
+func bitget() adapter.Venue {
+	return adapter.Venue{
 		Slug: "bitget", Name: "Bitget", Version: 2,
-		URLs: producers.URLs{
+		URLs: adapter.URLs{
 			Stream: "wss://ws.bitget.com/v2/ws/public",
 			REST:   "https://api.bitget.com",
 		},
@@ -33,7 +34,7 @@ func bitget() producers.Venue {
 			Tickers: producers.Documented("https://www.bitget.com/api-doc/spot/websocket/public/Tickers-Channel"),
 			Polled:  producers.Documented("https://www.bitget.com/api-doc/spot/market/Get-Tickers"),
 		},
-		Limits: producers.Limits{
+		Limits: adapter.Limits{
 			Connects: 300, ConnectsPer: 5 * time.Minute,
 			MarketsPerSocket: 250, // half of the channels allowed: the venue advises fewer
 			Messages:         5,
@@ -44,12 +45,12 @@ func bitget() producers.Venue {
 		Instruments: markets(parseBitget[bitgetMarket], (*bitgetMarket).instrument),
 		Subscribe:   bitgetRequest("subscribe"),
 		Unsubscribe: bitgetRequest("unsubscribe"),
-		Heartbeat:   producers.Heartbeat{Every: 25 * time.Second, Message: heartbeat("ping")},
-		NewCodec:    func() producers.Codec { return bitgetCodec{} },
+		Heartbeat:   adapter.Heartbeat{Every: 25 * time.Second, Message: heartbeat("ping")},
+		NewCodec:    func() adapter.Codec { return bitgetCodec{} },
 		Tickers:     one("/api/v2/spot/market/tickers"),
-		DecodeREST: func(target string, body []byte, out *producers.Out) error {
+		DecodeREST: func(target string, body []byte, out *adapter.Out) error {
 			if path, _ := endpoint(target); !strings.Contains(path, "/v2/") {
-				return producers.Retired("answer of %s", path)
+				return adapter.Retired("answer of %s", path)
 			}
 			return bitgetEndpoints.read(target, body, out)
 		},
@@ -110,8 +111,8 @@ type bitgetMarket struct {
 	Status string `json:"status"`
 }
 
-func (m *bitgetMarket) instrument() (producers.Instrument, bool) {
-	return producers.Instrument{Symbol: m.Symbol, Base: m.Base, Quote: m.Quote}, m.Status == "online"
+func (m *bitgetMarket) instrument() (adapter.Instrument, bool) {
+	return adapter.Instrument{Symbol: m.Symbol, Base: m.Base, Quote: m.Quote}, m.Status == "online"
 }
 
 // bitgetCodec needs no state: every message names its channel.
@@ -127,10 +128,10 @@ type bitgetTrade struct {
 	Side   string        `json:"side"`
 }
 
-func (t *bitgetTrade) event() producers.Event {
-	return producers.Event{
-		Kind: producers.Trade, Symbol: t.Symbol, Channel: "trade", Time: producers.Unix(t.Time, time.Millisecond),
-		ID: t.ID, Price: t.Price, Size: t.Size, Side: producers.Side(strings.ToLower(t.Side)),
+func (t *bitgetTrade) event() adapter.Event {
+	return adapter.Event{
+		Kind: adapter.Trade, Symbol: t.Symbol, Channel: "trade", Time: producers.Unix(t.Time, time.Millisecond),
+		ID: t.ID, Price: t.Price, Size: t.Size, Side: adapter.Side(strings.ToLower(t.Side)),
 	}
 }
 
@@ -143,7 +144,7 @@ type bitgetTrade3 struct {
 	Side  string        `json:"S"`
 }
 
-func (t *bitgetTrade3) event() producers.Event {
+func (t *bitgetTrade3) event() adapter.Event {
 	return (&bitgetTrade{ID: t.ID, Time: t.Time, Price: t.Price, Size: t.Size, Side: t.Side}).event()
 }
 
@@ -163,9 +164,9 @@ type bitgetTicker struct {
 	Quote3 producers.Num `json:"turnover24h"`
 }
 
-func (t *bitgetTicker) event(symbol, channel string, at producers.Num) producers.Event {
-	e := producers.Event{
-		Kind: producers.Ticker, Symbol: symbol, Channel: channel, Time: producers.Unix(at, time.Millisecond),
+func (t *bitgetTicker) event(symbol, channel string, at producers.Num) adapter.Event {
+	e := adapter.Event{
+		Kind: adapter.Ticker, Symbol: symbol, Channel: channel, Time: producers.Unix(at, time.Millisecond),
 		Last: t.Last, Bid: t.Bid, Ask: t.Ask, VolumeBase: t.Base, VolumeQuote: t.Quote,
 	}
 	if t.Last3 != "" {
@@ -174,9 +175,9 @@ func (t *bitgetTicker) event(symbol, channel string, at producers.Num) producers
 	return e
 }
 
-func (t *bitgetTicker) polled() producers.Event { return t.event(t.Symbol, "rest", t.Time) }
+func (t *bitgetTicker) polled() adapter.Event { return t.event(t.Symbol, "rest", t.Time) }
 
-func (bitgetCodec) Decode(f producers.Frame, out *producers.Out) error {
+func (bitgetCodec) Decode(f adapter.Frame, out *adapter.Out) error {
 	if string(f.Bytes) == "pong" {
 		return nil
 	}
@@ -193,7 +194,7 @@ func (bitgetCodec) Decode(f producers.Frame, out *producers.Out) error {
 	}
 	symbol, notSpot := m.Arg.ID+m.Arg.Symbol, !strings.EqualFold(m.Arg.Type, "spot")
 	// like adds what the whole message tells of its trades.
-	like := func(e producers.Event) producers.Event {
+	like := func(e adapter.Event) adapter.Event {
 		e.Symbol, e.NotSpot, e.Snapshot = symbol, notSpot, m.Action == "snapshot"
 		return e
 	}
@@ -202,13 +203,13 @@ func (bitgetCodec) Decode(f producers.Frame, out *producers.Out) error {
 		out.Notice("%s", m.Message)
 	case m.Event != "":
 	case m.Arg.Type == "sp" || m.Arg.Type == "mc":
-		return producers.Retired("channel %q of version 1", channel)
+		return adapter.Retired("channel %q of version 1", channel)
 	case channel == "trade":
-		return parseAll(m.Data, func(t *bitgetTrade) producers.Event { return like(t.event()) }, out)
+		return parseAll(m.Data, func(t *bitgetTrade) adapter.Event { return like(t.event()) }, out)
 	case channel == "publicTrade":
-		return parseAll(m.Data, func(t *bitgetTrade3) producers.Event { return like(t.event()) }, out)
+		return parseAll(m.Data, func(t *bitgetTrade3) adapter.Event { return like(t.event()) }, out)
 	case channel == "ticker":
-		return parseAll(m.Data, func(t *bitgetTicker) producers.Event {
+		return parseAll(m.Data, func(t *bitgetTicker) adapter.Event {
 			e := t.event(symbol, "ticker", cmp.Or(t.Time, m.Time))
 			e.NotSpot = notSpot
 			return e
@@ -216,8 +217,8 @@ func (bitgetCodec) Decode(f producers.Frame, out *producers.Out) error {
 	case strings.HasPrefix(channel, "candle"):
 		return bitgetCandles(symbol, strings.TrimPrefix(channel, "candle"), notSpot, m.Data, out)
 	case channel == "kline":
-		return parseAll(m.Data, func(c *candleObject) producers.Event {
-			return c.event(producers.Event{
+		return parseAll(m.Data, func(c *candleObject) adapter.Event {
+			return c.event(adapter.Event{
 				Symbol: symbol, Channel: "candle", Interval: bitgetInterval(m.Arg.Interval), NotSpot: notSpot,
 				Time: producers.Unix(m.Time, time.Millisecond),
 			}, time.Millisecond)
@@ -233,7 +234,7 @@ func (bitgetCodec) Decode(f producers.Frame, out *producers.Out) error {
 
 // bitgetBest reads the book of one level, which always comes whole: the best bid and ask. Version 3 has
 // shorter names.
-func bitgetBest(symbol string, notSpot bool, data []byte, out *producers.Out) error {
+func bitgetBest(symbol string, notSpot bool, data []byte, out *adapter.Out) error {
 	type book struct {
 		Bids     [][]producers.Num `json:"bids"`
 		Asks     [][]producers.Num `json:"asks"`
@@ -242,9 +243,9 @@ func bitgetBest(symbol string, notSpot bool, data []byte, out *producers.Out) er
 		Time     producers.Num     `json:"ts"`
 		Sequence producers.Num     `json:"seq"`
 	}
-	return parseAll(data, func(b *book) producers.Event {
-		return producers.Event{
-			Kind: producers.Ticker, Symbol: symbol, Channel: "books1", Time: producers.Unix(b.Time, time.Millisecond), NotSpot: notSpot,
+	return parseAll(data, func(b *book) adapter.Event {
+		return adapter.Event{
+			Kind: adapter.Ticker, Symbol: symbol, Channel: "books1", Time: producers.Unix(b.Time, time.Millisecond), NotSpot: notSpot,
 			Bid: bestPrice(append(b.Bids, b.Bids3...)), Ask: bestPrice(append(b.Asks, b.Asks3...)), Sequence: b.Sequence,
 		}
 	}, out)
@@ -253,22 +254,22 @@ func bitgetBest(symbol string, notSpot bool, data []byte, out *producers.Out) er
 // bitgetColumns are those of candles; the places behind have the volumes in other assets.
 var bitgetColumns = candleColumns{Start: 0, Open: 1, High: 2, Low: 3, Close: 4, Volume: 5, Unit: time.Millisecond}
 
-func bitgetCandles(symbol, interval string, notSpot bool, data []byte, out *producers.Out) error {
+func bitgetCandles(symbol, interval string, notSpot bool, data []byte, out *adapter.Out) error {
 	all, err := list[[]producers.Num](data)
 	if err != nil {
 		return err
 	}
-	e := producers.Event{Symbol: symbol, Channel: "candle", Interval: bitgetInterval(interval), NotSpot: notSpot}
+	e := adapter.Event{Symbol: symbol, Channel: "candle", Interval: bitgetInterval(interval), NotSpot: notSpot}
 	return bitgetColumns.add(all, e, out)
 }
 
 // bitgetPast reads the candles of the HTTP interface.
-func bitgetPast(query url.Values, body []byte, out *producers.Out) error {
+func bitgetPast(query url.Values, body []byte, out *adapter.Out) error {
 	all, err := parseBitget[[]producers.Num](body)
 	if err != nil {
 		return err
 	}
-	return bitgetColumns.add(all, producers.Event{Channel: "candle", Interval: bitgetInterval(query.Get("granularity"))}, out)
+	return bitgetColumns.add(all, adapter.Event{Channel: "candle", Interval: bitgetInterval(query.Get("granularity"))}, out)
 }
 
 // bitgetInterval spells an interval: 1m, 1H, 1Dutc of the feed, 1min, 1h, 1day of the HTTP interface.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
 )
 
 // bitstamp is Bitstamp's spot market, by version 2 of its interfaces. Its feed has trades and depth
@@ -16,10 +17,10 @@ import (
 //	feed    https://www.bitstamp.net/websocket/v2/ (one channel a message; no limits given)
 //	HTTP    https://www.bitstamp.net/api/#tag/Tickers, #tag/Market-info and #tag/Transactions-public
 //	        (8,000 requests in 10 minutes)
-func bitstamp() producers.Venue {
-	return producers.Venue{
+func bitstamp() adapter.Venue {
+	return adapter.Venue{
 		Slug: "bitstamp", Name: "Bitstamp", Version: 2,
-		URLs: producers.URLs{
+		URLs: adapter.URLs{
 			Stream: "wss://ws.bitstamp.net",
 			REST:   "https://www.bitstamp.net",
 		},
@@ -30,7 +31,7 @@ func bitstamp() producers.Venue {
 				"one market is recorded; the list of all, with the name of each, is not"),
 			Candles: producers.Recorded("gocryptotrader/bitstamp-ohlc-1m.json.gz"),
 		},
-		Limits: producers.Limits{
+		Limits: adapter.Limits{
 			Connects: 10, ConnectsPer: time.Minute, // undocumented
 			MarketsPerSocket: 200, // undocumented; keeps one connection's loss small
 			Messages:         10,  // undocumented
@@ -42,18 +43,18 @@ func bitstamp() producers.Venue {
 		Split:       bitstampSplit,
 		Subscribe:   bitstampRequest("bts:subscribe"),
 		Unsubscribe: bitstampRequest("bts:unsubscribe"),
-		Heartbeat: producers.Heartbeat{
+		Heartbeat: adapter.Heartbeat{
 			Every:   20 * time.Second,
 			Message: heartbeat(`{"event":"bts:heartbeat"}`),
 		},
-		NewCodec: func() producers.Codec { return bitstampCodec{} },
+		NewCodec: func() adapter.Codec { return bitstampCodec{} },
 		Tickers:  one("/api/v2/ticker/"),
 		Polled:   5 * time.Second,
-		DecodeREST: func(target string, body []byte, out *producers.Out) error {
+		DecodeREST: func(target string, body []byte, out *adapter.Out) error {
 			path, query := endpoint(target)
 			_, path, ok := strings.Cut(path, "api/v2/")
 			if !ok {
-				return producers.Retired("answer of %s", target)
+				return adapter.Retired("answer of %s", target)
 			}
 			// What follows the name of the endpoint is the market.
 			name, _, _ := strings.Cut(path, "/")
@@ -65,9 +66,9 @@ func bitstamp() producers.Venue {
 
 // bitstampHistory: https://www.bitstamp.net/api/#tag/Market-info/operation/GetOHLCData
 // Where start and end are both given, end and limit decide; so limit is what lies between them.
-func bitstampHistory() *producers.History {
-	return &producers.History{Rows: 1000, Query: func(m producers.Instrument, interval time.Duration, from, to time.Time) producers.Query {
-		return producers.Query{Symbol: m.Symbol, Path: fmt.Sprintf("/api/v2/ohlc/%s/?step=%d&limit=%d&start=%d&end=%d",
+func bitstampHistory() *adapter.History {
+	return &adapter.History{Rows: 1000, Query: func(m adapter.Instrument, interval time.Duration, from, to time.Time) adapter.Query {
+		return adapter.Query{Symbol: m.Symbol, Path: fmt.Sprintf("/api/v2/ohlc/%s/?step=%d&limit=%d&start=%d&end=%d",
 			url.PathEscape(m.Symbol), interval/time.Second, to.Sub(from)/interval, from.Unix(), to.Add(-interval).Unix())}
 	}}
 }
@@ -93,9 +94,9 @@ type bitstampMarket struct {
 }
 
 // instrument leaves out perpetual contracts, which a dash marks: BTC/USD-PERP.
-func (m *bitstampMarket) instrument() (producers.Instrument, bool) {
+func (m *bitstampMarket) instrument() (adapter.Instrument, bool) {
 	base, quote, ok := strings.Cut(m.Name, "/")
-	in := producers.Instrument{Symbol: m.Symbol, Base: base, Quote: quote, Aliases: []string{m.Name}}
+	in := adapter.Instrument{Symbol: m.Symbol, Base: base, Quote: quote, Aliases: []string{m.Name}}
 	return in, ok && m.Trading == "Enabled" && !strings.Contains(m.Name, "-")
 }
 
@@ -103,24 +104,24 @@ func bitstampSplit(symbol string) (base, quote string, ok bool) {
 	if strings.Contains(symbol, "-") {
 		return "", "", false
 	}
-	return producers.SplitSymbol(symbol)
+	return adapter.SplitSymbol(symbol)
 }
 
 // bitstampCodec needs no state: the channel names the market.
 type bitstampCodec struct{}
 
 // bitstampSide reads the taker's side.
-func bitstampSide(kind producers.Num) producers.Side {
+func bitstampSide(kind producers.Num) adapter.Side {
 	switch kind {
 	case "0":
-		return producers.Buy
+		return adapter.Buy
 	case "1":
-		return producers.Sell
+		return adapter.Sell
 	}
 	return ""
 }
 
-func (bitstampCodec) Decode(f producers.Frame, out *producers.Out) error {
+func (bitstampCodec) Decode(f adapter.Frame, out *adapter.Out) error {
 	var m struct {
 		Event   string          `json:"event"`
 		Channel string          `json:"channel"`
@@ -146,8 +147,8 @@ func (bitstampCodec) Decode(f producers.Frame, out *producers.Out) error {
 		if err := parse(m.Data, &t); err != nil {
 			return err
 		}
-		out.Add(producers.Event{
-			Kind: producers.Trade, Symbol: symbol, Channel: "trades", Time: producers.Unix(t.Micros, time.Microsecond),
+		out.Add(adapter.Event{
+			Kind: adapter.Trade, Symbol: symbol, Channel: "trades", Time: producers.Unix(t.Micros, time.Microsecond),
 			ID: t.ID, Price: t.Price, Size: t.Amount, Side: bitstampSide(t.Kind),
 		})
 	case "bts:error":
@@ -173,7 +174,7 @@ var bitstampEndpoints = endpoints{
 	"trading-pairs-info": nil,
 	"ticker":             rows(listOrOne[bitstampTicker], (*bitstampTicker).event),
 	"transactions":       rows(list[bitstampTransaction], (*bitstampTransaction).event),
-	"ohlc": func(query url.Values, body []byte, out *producers.Out) error {
+	"ohlc": func(query url.Values, body []byte, out *adapter.Out) error {
 		var answer struct {
 			Data struct {
 				Candles []candleObject `json:"ohlc"`
@@ -182,8 +183,8 @@ var bitstampEndpoints = endpoints{
 		if err := parse(body, &answer); err != nil {
 			return err
 		}
-		e := producers.Event{Channel: "rest", Interval: seconds(query.Get("step"))}
-		addAll(answer.Data.Candles, func(c *candleObject) producers.Event { return c.event(e, time.Second) }, out)
+		e := adapter.Event{Channel: "rest", Interval: seconds(query.Get("step"))}
+		addAll(answer.Data.Candles, func(c *candleObject) adapter.Event { return c.event(e, time.Second) }, out)
 		return nil
 	},
 }
@@ -197,9 +198,9 @@ type bitstampTicker struct {
 	Time   producers.Num `json:"timestamp"`
 }
 
-func (t *bitstampTicker) event() producers.Event {
-	return producers.Event{
-		Kind: producers.Ticker, Symbol: t.Pair, Channel: "rest", Time: producers.Unix(t.Time, time.Second),
+func (t *bitstampTicker) event() adapter.Event {
+	return adapter.Event{
+		Kind: adapter.Ticker, Symbol: t.Pair, Channel: "rest", Time: producers.Unix(t.Time, time.Second),
 		Last: t.Last, Bid: t.Bid, Ask: t.Ask, VolumeBase: t.Volume,
 	}
 }
@@ -212,9 +213,9 @@ type bitstampTransaction struct {
 	Time   producers.Num `json:"date"`
 }
 
-func (t *bitstampTransaction) event() producers.Event {
-	return producers.Event{
-		Kind: producers.Trade, Channel: "trades", Time: producers.Unix(t.Time, time.Second),
+func (t *bitstampTransaction) event() adapter.Event {
+	return adapter.Event{
+		Kind: adapter.Trade, Channel: "trades", Time: producers.Unix(t.Time, time.Second),
 		ID: t.ID, Price: t.Price, Size: t.Amount, Side: bitstampSide(t.Kind),
 	}
 }

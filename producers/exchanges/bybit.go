@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
 )
 
 // bybit is Bybit's spot market, by version 5 of its interface.
@@ -17,10 +18,10 @@ import (
 //	trades  https://bybit-exchange.github.io/docs/v5/websocket/public/trade
 //	ticker  https://bybit-exchange.github.io/docs/v5/websocket/public/ticker (of spot: no bid, no ask)
 //	HTTP    https://bybit-exchange.github.io/docs/v5/market/tickers (600 requests in 5 s)
-func bybit() producers.Venue {
-	return producers.Venue{
+func bybit() adapter.Venue {
+	return adapter.Venue{
 		Slug: "bybit", Name: "Bybit", Version: 2,
-		URLs: producers.URLs{
+		URLs: adapter.URLs{
 			Stream: "wss://stream.bybit.com/v5/public/spot",
 			REST:   "https://api.bybit.com",
 		},
@@ -33,7 +34,7 @@ func bybit() producers.Venue {
 			Candles: producers.Documented("https://bybit-exchange.github.io/docs/v5/market/kline").And(
 				hummingbotCandles("bybit"), gocryptotrader("bybit/bybit_types.go")),
 		},
-		Limits: producers.Limits{
+		Limits: adapter.Limits{
 			Connects: 500, ConnectsPer: 5 * time.Minute,
 			MarketsPerSocket: 200, // undocumented for spot; keeps one connection's loss small
 			Messages:         10,
@@ -44,9 +45,9 @@ func bybit() producers.Venue {
 		Instruments: markets(bybitList[bybitMarket], (*bybitMarket).instrument),
 		Subscribe:   bybitRequest("subscribe"),
 		Unsubscribe: bybitRequest("unsubscribe"),
-		Heartbeat:   producers.Heartbeat{Every: 20 * time.Second, Message: heartbeat(`{"op":"ping"}`)},
-		NewCodec:    func() producers.Codec { return bybitCodec{} },
-		NewRecorded: func() producers.Codec { return &bybitRecorded{best: map[string]*bybitBest{}} },
+		Heartbeat:   adapter.Heartbeat{Every: 20 * time.Second, Message: heartbeat(`{"op":"ping"}`)},
+		NewCodec:    func() adapter.Codec { return bybitCodec{} },
+		NewRecorded: func() adapter.Codec { return &bybitRecorded{best: map[string]*bybitBest{}} },
 		Tickers:     one("/v5/market/tickers?category=spot"),
 		DecodeREST:  bybitREST,
 		History:     bybitHistory(),
@@ -55,10 +56,10 @@ func bybit() producers.Venue {
 
 // bybitHistory: https://bybit-exchange.github.io/docs/v5/market/kline
 // Both bounds are part of the answer.
-func bybitHistory() *producers.History {
-	return &producers.History{Rows: 1000, Query: func(m producers.Instrument, interval time.Duration, from, to time.Time) producers.Query {
+func bybitHistory() *adapter.History {
+	return &adapter.History{Rows: 1000, Query: func(m adapter.Instrument, interval time.Duration, from, to time.Time) adapter.Query {
 		code := map[time.Duration]string{time.Minute: "1", time.Hour: "60", 24 * time.Hour: "D"}[interval]
-		return producers.Query{Symbol: m.Symbol, Path: fmt.Sprintf("/v5/market/kline?category=spot&symbol=%s&interval=%s&start=%d&end=%d&limit=1000",
+		return adapter.Query{Symbol: m.Symbol, Path: fmt.Sprintf("/v5/market/kline?category=spot&symbol=%s&interval=%s&start=%d&end=%d&limit=1000",
 			url.QueryEscape(m.Symbol), code, from.UnixMilli(), to.UnixMilli()-1)}
 	}}
 }
@@ -110,8 +111,8 @@ type bybitMarket struct {
 	Status string `json:"status"`
 }
 
-func (m *bybitMarket) instrument() (producers.Instrument, bool) {
-	return producers.Instrument{Symbol: m.Symbol, Base: m.Base, Quote: m.Quote}, m.Status == "Trading"
+func (m *bybitMarket) instrument() (adapter.Instrument, bool) {
+	return adapter.Instrument{Symbol: m.Symbol, Base: m.Base, Quote: m.Quote}, m.Status == "Trading"
 }
 
 // bybitCodec needs no state: every message names its market.
@@ -128,10 +129,10 @@ type bybitTrade struct {
 	Block  json.RawMessage `json:"BT"`
 }
 
-func (t *bybitTrade) event() producers.Event {
-	return producers.Event{
-		Kind: producers.Trade, Symbol: t.Symbol, Channel: "publicTrade", Time: producers.Unix(t.Time, time.Millisecond),
-		ID: t.ID, Price: t.Price, Size: t.Size, Side: producers.Side(strings.ToLower(t.Side)),
+func (t *bybitTrade) event() adapter.Event {
+	return adapter.Event{
+		Kind: adapter.Trade, Symbol: t.Symbol, Channel: "publicTrade", Time: producers.Unix(t.Time, time.Millisecond),
+		ID: t.ID, Price: t.Price, Size: t.Size, Side: adapter.Side(strings.ToLower(t.Side)),
 	}
 }
 
@@ -146,14 +147,14 @@ type bybitTicker struct {
 	Mark     producers.Num `json:"markPrice"` // of a contract
 }
 
-func (t *bybitTicker) event(channel string, at producers.Num) producers.Event {
-	return producers.Event{
-		Kind: producers.Ticker, Symbol: t.Symbol, Channel: channel, Time: producers.Unix(at, time.Millisecond),
+func (t *bybitTicker) event(channel string, at producers.Num) adapter.Event {
+	return adapter.Event{
+		Kind: adapter.Ticker, Symbol: t.Symbol, Channel: channel, Time: producers.Unix(at, time.Millisecond),
 		Last: t.Last, Bid: t.Bid, Ask: t.Ask, VolumeBase: t.Volume, VolumeQuote: t.Turnover,
 	}
 }
 
-func (bybitCodec) Decode(f producers.Frame, out *producers.Out) error {
+func (bybitCodec) Decode(f adapter.Frame, out *adapter.Out) error {
 	var m struct {
 		Topic   string          `json:"topic"`
 		Type    string          `json:"type"`
@@ -170,9 +171,9 @@ func (bybitCodec) Decode(f producers.Frame, out *producers.Out) error {
 	channel, symbol, _ := strings.Cut(m.Topic, ".")
 	switch {
 	case m.Params != nil:
-		return producers.Retired("topic %q of version 3 or before", m.Topic)
+		return adapter.Retired("topic %q of version 3 or before", m.Topic)
 	case channel == "publicTrade":
-		return parseAll(m.Data, func(t *bybitTrade) producers.Event {
+		return parseAll(m.Data, func(t *bybitTrade) adapter.Event {
 			e := t.event()
 			e.NotSpot = t.Symbol != symbol // options are subscribed to by their base
 			return e
@@ -190,7 +191,7 @@ func (bybitCodec) Decode(f producers.Frame, out *producers.Out) error {
 	case channel == "orderbook", channel == "allLiquidation", channel == "liquidation", channel == "priceLimit",
 		channel == "insurance", channel == "adlAlert", channel == "system":
 	case channel == "trade", channel == "instrument_info", channel == "orderBookL2_25", channel == "orderBook_200", channel == "klineV2", channel == "candle":
-		return producers.Retired("topic %q of version 2", m.Topic)
+		return adapter.Retired("topic %q of version 2", m.Topic)
 	case m.Topic == "" && (m.Op != "" || m.Success != nil):
 		if m.Success != nil && !*m.Success {
 			out.Notice("%s: %s", m.Op, m.Message)
@@ -213,16 +214,16 @@ func bybitInterval(s string) string {
 	if minutes == producers.BadTime {
 		return s
 	}
-	return producers.Interval(time.Duration(minutes))
+	return adapter.Interval(time.Duration(minutes))
 }
 
-func bybitREST(target string, body []byte, out *producers.Out) error {
+func bybitREST(target string, body []byte, out *adapter.Out) error {
 	path, query := endpoint(target)
 	switch path[strings.LastIndexByte(path, '/')+1:] {
 	case "instruments-info":
 	case "tickers":
 		if !strings.Contains(path, "/v5/") {
-			return producers.Retired("answer of %s", path)
+			return adapter.Retired("answer of %s", path)
 		}
 		answer, err := parseBybit[bybitTicker](body)
 		if err != nil {
@@ -239,7 +240,7 @@ func bybitREST(target string, body []byte, out *producers.Out) error {
 			return err
 		}
 		return candleColumns{Start: 0, Open: 1, High: 2, Low: 3, Close: 4, Volume: 5, Unit: time.Millisecond}.add(answer.Result.List,
-			producers.Event{Symbol: answer.Result.Symbol, Channel: "rest", Interval: bybitInterval(query.Get("interval"))}, out)
+			adapter.Event{Symbol: answer.Result.Symbol, Channel: "rest", Interval: bybitInterval(query.Get("interval"))}, out)
 	default:
 		return unreadAnswer(path)
 	}
@@ -256,6 +257,6 @@ type bybitRecent struct {
 	Time   producers.Num `json:"time"`
 }
 
-func (t *bybitRecent) event() producers.Event {
+func (t *bybitRecent) event() adapter.Event {
 	return (&bybitTrade{ID: t.ID, Time: t.Time, Price: t.Price, Size: t.Size, Side: t.Side, Symbol: t.Symbol}).event()
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
 )
 
 // bybitRecorded also reads candles and books of one level, which the engine does not ask for. It knows the best bid and ask of each
@@ -15,7 +16,7 @@ type bybitRecorded struct {
 	best map[string]*bybitBest
 }
 
-func (c *bybitRecorded) Decode(f producers.Frame, out *producers.Out) error {
+func (c *bybitRecorded) Decode(f adapter.Frame, out *adapter.Out) error {
 	var m struct {
 		Topic  string          `json:"topic"`
 		Type   string          `json:"type"`
@@ -57,7 +58,7 @@ func bybitSide(price producers.Num, changes []bybitLevel) producers.Num {
 }
 
 // book reads the book of one level: the best bid and ask. Deeper books are left out.
-func (c *bybitRecorded) book(snapshot bool, at producers.Num, data []byte, out *producers.Out) error {
+func (c *bybitRecorded) book(snapshot bool, at producers.Num, data []byte, out *adapter.Out) error {
 	var b struct {
 		Symbol   string        `json:"s"`
 		Bids     []bybitLevel  `json:"b"`
@@ -76,8 +77,8 @@ func (c *bybitRecorded) book(snapshot bool, at producers.Num, data []byte, out *
 		return nil
 	}
 	best.bid, best.ask = bybitSide(best.bid, b.Bids), bybitSide(best.ask, b.Asks)
-	out.Add(producers.Event{
-		Kind: producers.Ticker, Symbol: b.Symbol, Channel: "orderbook.1", Time: producers.Unix(at, time.Millisecond),
+	out.Add(adapter.Event{
+		Kind: adapter.Ticker, Symbol: b.Symbol, Channel: "orderbook.1", Time: producers.Unix(at, time.Millisecond),
 		Bid: best.bid, Ask: best.ask, Sequence: b.Sequence,
 	})
 	return nil
@@ -86,7 +87,7 @@ func (c *bybitRecorded) book(snapshot bool, at producers.Num, data []byte, out *
 // bybitMemory bounds the markets whose best prices a connection remembers; the venue has some 700.
 const bybitMemory = 4096
 
-func decodeBybitKlines(topic string, at producers.Num, data []byte, out *producers.Out) error {
+func decodeBybitKlines(topic string, at producers.Num, data []byte, out *adapter.Out) error {
 	interval, symbol, _ := strings.Cut(topic, ".")
 	type kline struct {
 		Start    producers.Num `json:"start"`
@@ -98,9 +99,9 @@ func decodeBybitKlines(topic string, at producers.Num, data []byte, out *produce
 		Volume   producers.Num `json:"volume"`
 		Confirm  bool          `json:"confirm"`
 	}
-	return parseAll(data, func(c *kline) producers.Event {
-		return producers.Event{
-			Kind: producers.Candle, Symbol: symbol, Channel: "kline", Time: producers.Unix(at, time.Millisecond), State: candleState(c.Confirm),
+	return parseAll(data, func(c *kline) adapter.Event {
+		return adapter.Event{
+			Kind: adapter.Candle, Symbol: symbol, Channel: "kline", Time: producers.Unix(at, time.Millisecond), State: candleState(c.Confirm),
 			Start: producers.Unix(c.Start, time.Millisecond), Interval: bybitInterval(interval),
 			OpenPrice: c.Open, High: c.High, Low: c.Low, ClosePrice: c.Close, Volume: c.Volume,
 		}

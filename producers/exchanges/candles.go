@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
 )
 
 // candleColumns says which place of a row holds what of a candle, where a venue tells candles as lists.
@@ -19,8 +20,8 @@ type candleColumns struct {
 }
 
 // add reads rows into candles like e, which has what they share: market, channel, interval, and state where no place tells it.
-func (c candleColumns) add(rows [][]producers.Num, e producers.Event, out *producers.Out) error {
-	e.Kind = producers.Candle
+func (c candleColumns) add(rows [][]producers.Num, e adapter.Event, out *adapter.Out) error {
+	e.Kind = adapter.Candle
 	least := cmp.Or(c.Least, max(c.Start, c.Open, c.High, c.Low, c.Close, c.Volume)+1)
 	for _, row := range rows {
 		if len(row) < least {
@@ -42,22 +43,22 @@ func (c candleColumns) add(rows [][]producers.Num, e producers.Event, out *produ
 }
 
 // stateOf reads whether a candle is complete; what is neither yes nor no leaves it open to doubt.
-func stateOf(closed producers.Num) producers.CandleState {
+func stateOf(closed producers.Num) adapter.CandleState {
 	switch closed {
 	case "true", "1":
-		return producers.Closed
+		return adapter.Closed
 	case "false", "0":
-		return producers.Open
+		return adapter.Open
 	}
 	return ""
 }
 
 // candleState is of a field that is always told.
-func candleState(closed bool) producers.CandleState {
+func candleState(closed bool) adapter.CandleState {
 	if closed {
-		return producers.Closed
+		return adapter.Closed
 	}
-	return producers.Open
+	return adapter.Open
 }
 
 // seconds spells an interval that a request gives in seconds.
@@ -66,7 +67,7 @@ func seconds(n string) string {
 	if d == producers.BadTime {
 		return ""
 	}
-	return producers.Interval(time.Duration(d))
+	return adapter.Interval(time.Duration(d))
 }
 
 // candleObject is a candle under the names that several venues give its parts.
@@ -81,8 +82,8 @@ type candleObject struct {
 }
 
 // event is a candle like e, which has what the row does not tell. unit is that of its start.
-func (c *candleObject) event(e producers.Event, unit time.Duration) producers.Event {
-	e.Kind, e.Start = producers.Candle, producers.Unix(cmp.Or(c.Start, c.Timestamp), unit)
+func (c *candleObject) event(e adapter.Event, unit time.Duration) adapter.Event {
+	e.Kind, e.Start = adapter.Candle, producers.Unix(cmp.Or(c.Start, c.Timestamp), unit)
 	e.OpenPrice, e.High, e.Low, e.ClosePrice, e.Volume = c.Open, c.High, c.Low, c.Close, c.Volume
 	return e
 }

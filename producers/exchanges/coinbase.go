@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
 )
 
 // coinbase is Coinbase Exchange; recordings may be of Advanced Trade, the same market's other feed.
@@ -15,10 +16,10 @@ import (
 //	advanced  https://docs.cdp.coinbase.com/coinbase-app/advanced-trade-apis/websocket/websocket-channels
 //	limits    https://docs.cdp.coinbase.com/exchange/websocket-feed/rate-limits (8 requests a second
 //	          and address; 10 messages a second) and https://docs.cdp.coinbase.com/exchange/rest-api/rate-limits
-func coinbase() producers.Venue {
-	return producers.Venue{
+func coinbase() adapter.Venue {
+	return adapter.Venue{
 		Slug: "coinbase", Name: "Coinbase", Version: 2,
-		URLs: producers.URLs{
+		URLs: adapter.URLs{
 			Stream: "wss://ws-feed.exchange.coinbase.com",
 			REST:   "https://api.exchange.coinbase.com",
 		},
@@ -30,7 +31,7 @@ func coinbase() producers.Venue {
 			Candles: producers.Documented("https://docs.cdp.coinbase.com/api-reference/exchange-api/rest-api/products/get-product-candles").And(
 				ccxt("coinbaseexchange.ts")),
 		},
-		Limits: producers.Limits{
+		Limits: adapter.Limits{
 			Connects: 8, ConnectsPer: time.Second,
 			MarketsPerSocket: 200, // undocumented; keeps one connection's loss small
 			Messages:         10,
@@ -41,13 +42,13 @@ func coinbase() producers.Venue {
 		Instruments: markets(list[coinbaseMarket], (*coinbaseMarket).instrument),
 		Subscribe:   coinbaseRequest("subscribe"),
 		Unsubscribe: coinbaseRequest("unsubscribe"),
-		NewCodec:    func() producers.Codec { return coinbaseCodec{} },
-		NewRecorded: func() producers.Codec { return coinbaseRecorded{} },
+		NewCodec:    func() adapter.Codec { return coinbaseCodec{} },
+		NewRecorded: func() adapter.Codec { return coinbaseRecorded{} },
 		Tickers:     each(func(symbol string) string { return "/products/" + symbol + "/ticker" }),
 		DecodeREST: endpoints{
 			"products": nil,
 			"ticker":   coinbaseTicker,
-			"trades":   rows(list[coinbaseTrade], func(t *coinbaseTrade) producers.Event { return t.event("matches") }),
+			"trades":   rows(list[coinbaseTrade], func(t *coinbaseTrade) adapter.Event { return t.event("matches") }),
 			"candles": candleRows(list[[]producers.Num],
 				candleColumns{Start: 0, Low: 1, High: 2, Open: 3, Close: 4, Volume: 5, Unit: time.Second},
 				func(q url.Values) string { return seconds(q.Get("granularity")) }),
@@ -58,15 +59,15 @@ func coinbase() producers.Venue {
 
 // coinbaseHistory: https://docs.cdp.coinbase.com/api-reference/exchange-api/rest-api/products/get-product-candles
 // The candle that starts at end is part of the answer.
-func coinbaseHistory() *producers.History {
-	return &producers.History{Rows: 300, Query: func(m producers.Instrument, interval time.Duration, from, to time.Time) producers.Query {
-		return producers.Query{Symbol: m.Symbol, Path: fmt.Sprintf("/products/%s/candles?granularity=%d&start=%s&end=%s",
+func coinbaseHistory() *adapter.History {
+	return &adapter.History{Rows: 300, Query: func(m adapter.Instrument, interval time.Duration, from, to time.Time) adapter.Query {
+		return adapter.Query{Symbol: m.Symbol, Path: fmt.Sprintf("/products/%s/candles?granularity=%d&start=%s&end=%s",
 			url.PathEscape(m.Symbol), interval/time.Second, from.UTC().Format(time.RFC3339), to.Add(-interval).UTC().Format(time.RFC3339))}
 	}}
 }
 
-func coinbaseRequest(kind string) func([]producers.Instrument) [][]byte {
-	return func(markets []producers.Instrument) [][]byte {
+func coinbaseRequest(kind string) func([]adapter.Instrument) [][]byte {
+	return func(markets []adapter.Instrument) [][]byte {
 		return [][]byte{message(struct {
 			Type     string   `json:"type"`
 			Products []string `json:"product_ids"`
@@ -83,8 +84,8 @@ type coinbaseMarket struct {
 	Disabled bool   `json:"trading_disabled"`
 }
 
-func (m *coinbaseMarket) instrument() (producers.Instrument, bool) {
-	return producers.Instrument{Symbol: m.ID, Base: m.Base, Quote: m.Quote}, m.Status == "online" && !m.Disabled
+func (m *coinbaseMarket) instrument() (adapter.Instrument, bool) {
+	return adapter.Instrument{Symbol: m.ID, Base: m.Base, Quote: m.Quote}, m.Status == "online" && !m.Disabled
 }
 
 // coinbaseCodec needs no state: every message names its product.
@@ -100,16 +101,16 @@ type coinbaseTrade struct {
 	Time    string        `json:"time"`
 }
 
-func (t *coinbaseTrade) event(channel string) producers.Event {
-	return producers.Event{
-		Kind: producers.Trade, Symbol: t.Product, Channel: channel,
+func (t *coinbaseTrade) event(channel string) adapter.Event {
+	return adapter.Event{
+		Kind: adapter.Trade, Symbol: t.Product, Channel: channel,
 		ID: t.ID, Price: t.Price, Size: t.Size, Time: producers.RFC3339(t.Time),
 		// All of Coinbase's feeds tell the maker's side.
-		Side: producers.Side(strings.ToLower(t.Side)).Opposite(),
+		Side: adapter.Side(strings.ToLower(t.Side)).Opposite(),
 	}
 }
 
-func (coinbaseCodec) Decode(f producers.Frame, out *producers.Out) error {
+func (coinbaseCodec) Decode(f adapter.Frame, out *adapter.Out) error {
 	var m struct {
 		Type     string        `json:"type"`
 		Sequence producers.Num `json:"sequence"`
@@ -132,8 +133,8 @@ func (coinbaseCodec) Decode(f producers.Frame, out *producers.Out) error {
 		// that are not subscribed to.
 		out.Count(m.Product, m.ID)
 	case "ticker":
-		out.Add(producers.Event{
-			Kind: producers.Ticker, Symbol: m.Product, Channel: "ticker", Time: producers.RFC3339(m.Time),
+		out.Add(adapter.Event{
+			Kind: adapter.Ticker, Symbol: m.Product, Channel: "ticker", Time: producers.RFC3339(m.Time),
 			Last: m.Price, Bid: m.Bid, Ask: m.Ask, VolumeBase: m.Volume, Sequence: m.Sequence,
 		})
 	case "error":
@@ -147,7 +148,7 @@ func (coinbaseCodec) Decode(f producers.Frame, out *producers.Out) error {
 	return nil
 }
 
-func coinbaseTicker(_ url.Values, body []byte, out *producers.Out) error {
+func coinbaseTicker(_ url.Values, body []byte, out *adapter.Out) error {
 	var t struct {
 		Price  producers.Num `json:"price"`
 		Bid    producers.Num `json:"bid"`
@@ -158,8 +159,8 @@ func coinbaseTicker(_ url.Values, body []byte, out *producers.Out) error {
 	if err := parse(body, &t); err != nil {
 		return err
 	}
-	out.Add(producers.Event{
-		Kind: producers.Ticker, Channel: "rest", Time: producers.RFC3339(t.Time),
+	out.Add(adapter.Event{
+		Kind: adapter.Ticker, Channel: "rest", Time: producers.RFC3339(t.Time),
 		Last: t.Price, Bid: t.Bid, Ask: t.Ask, VolumeBase: t.Volume,
 	})
 	return nil

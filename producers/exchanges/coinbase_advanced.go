@@ -4,12 +4,13 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
 )
 
 // coinbaseRecorded also reads Advanced Trade, whose messages have a channel and no type.
 type coinbaseRecorded struct{ coinbaseCodec }
 
-func (c coinbaseRecorded) Decode(f producers.Frame, out *producers.Out) error {
+func (c coinbaseRecorded) Decode(f adapter.Frame, out *adapter.Out) error {
 	var m struct {
 		Type    string `json:"type"`
 		Channel string `json:"channel"`
@@ -23,7 +24,7 @@ func (c coinbaseRecorded) Decode(f producers.Frame, out *producers.Out) error {
 	return c.coinbaseCodec.Decode(f, out)
 }
 
-func decodeAdvanced(b []byte, out *producers.Out) error {
+func decodeAdvanced(b []byte, out *adapter.Out) error {
 	var m struct {
 		Channel  string        `json:"channel"`
 		Time     string        `json:"timestamp"`
@@ -59,14 +60,14 @@ func decodeAdvanced(b []byte, out *producers.Out) error {
 			}
 		case "ticker", "ticker_batch":
 			for _, t := range group.Tickers {
-				out.Add(producers.Event{
-					Kind: producers.Ticker, Symbol: t.Product, Channel: m.Channel, Time: producers.RFC3339(m.Time),
+				out.Add(adapter.Event{
+					Kind: adapter.Ticker, Symbol: t.Product, Channel: m.Channel, Time: producers.RFC3339(m.Time),
 					Last: t.Price, Bid: t.Bid, Ask: t.Ask, VolumeBase: t.Volume, Snapshot: snapshot,
 				})
 			}
 		case "candles":
 			for _, c := range group.Candles {
-				out.Add(c.event(producers.Event{
+				out.Add(c.event(adapter.Event{
 					Symbol: c.Product, Channel: m.Channel, Time: producers.RFC3339(m.Time), Interval: "5m", Snapshot: snapshot,
 				}, time.Second))
 			}

@@ -3,7 +3,7 @@ package exchanges
 import (
 	"slices"
 
-	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
 )
 
 // Countries that terms name together, by ISO 3166.
@@ -38,7 +38,7 @@ func together(lists ...[]string) []string {
 }
 
 // countriesOf are the countries that each venue serves, as its terms say, by slug.
-var countriesOf = map[string]producers.Countries{
+var countriesOf = map[string]adapter.Countries{
 	"binance": {
 		// The list of 2026-01-05, which names Crimea, Donetsk and Luhansk too.
 		Refused: []string{"CA", "CU", "IR", "KP", "NL", "US"},

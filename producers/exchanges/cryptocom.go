@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
 )
 
 // cryptocom is the Crypto.com Exchange, by version 1 of its interface.
@@ -18,10 +19,10 @@ import (
 // A heartbeat comes every 30 s and must be answered within 5; market data allows 100 messages a
 // second; the first message should wait a second after connecting. "vv" of a ticker is in USD
 // whatever the quote, and is left out.
-func cryptocom() producers.Venue {
-	return producers.Venue{
+func cryptocom() adapter.Venue {
+	return adapter.Venue{
 		Slug: "cryptocom", Name: "Crypto.com", Version: 2,
-		URLs: producers.URLs{
+		URLs: adapter.URLs{
 			Stream: "wss://stream.crypto.com/exchange/v1/market",
 			REST:   "https://api.crypto.com/exchange/v1",
 		},
@@ -31,7 +32,7 @@ func cryptocom() producers.Venue {
 			Tickers: producers.Recorded("tardis-node/crypto-com.jsonl"),
 			Polled:  producers.Documented("https://exchange-docs.crypto.com/exchange/v1/rest-ws/index.html"),
 		},
-		Limits: producers.Limits{
+		Limits: adapter.Limits{
 			Connects: 5, ConnectsPer: time.Second, // undocumented
 			MarketsPerSocket: 150, // undocumented; keeps one connection's loss small
 			Messages:         5,
@@ -42,7 +43,7 @@ func cryptocom() producers.Venue {
 		Instruments: markets(cryptocomMarkets, (*cryptocomMarket).instrument),
 		Subscribe:   cryptocomRequest("subscribe"),
 		Unsubscribe: cryptocomRequest("unsubscribe"),
-		NewCodec:    func() producers.Codec { return cryptocomCodec{} },
+		NewCodec:    func() adapter.Codec { return cryptocomCodec{} },
 		Tickers:     one("/public/get-tickers"),
 		DecodeREST:  cryptocomREST,
 	}
@@ -82,8 +83,8 @@ func cryptocomMarkets(body []byte) ([]cryptocomMarket, error) {
 	return answer.Result.Data, err
 }
 
-func (m *cryptocomMarket) instrument() (producers.Instrument, bool) {
-	return producers.Instrument{Symbol: m.Symbol, Base: m.Base, Quote: m.Quote}, m.Type == "CCY_PAIR" && m.Tradable
+func (m *cryptocomMarket) instrument() (adapter.Instrument, bool) {
+	return adapter.Instrument{Symbol: m.Symbol, Base: m.Base, Quote: m.Quote}, m.Type == "CCY_PAIR" && m.Tradable
 }
 
 // cryptocomCodec needs no state: every result names its channel.
@@ -96,7 +97,7 @@ type cryptocomResult struct {
 	Data       json.RawMessage `json:"data"`
 }
 
-func (cryptocomCodec) Decode(f producers.Frame, out *producers.Out) error {
+func (cryptocomCodec) Decode(f adapter.Frame, out *adapter.Out) error {
 	var m struct {
 		ID      producers.Num    `json:"id"`
 		Method  string           `json:"method"`
@@ -124,7 +125,7 @@ func (cryptocomCodec) Decode(f producers.Frame, out *producers.Out) error {
 }
 
 // decode reads the rows of a channel. They come newest first.
-func (r *cryptocomResult) decode(snapshot bool, out *producers.Out) error {
+func (r *cryptocomResult) decode(snapshot bool, out *adapter.Out) error {
 	switch r.Channel {
 	case "trade":
 		var trades []struct {
@@ -139,9 +140,9 @@ func (r *cryptocomResult) decode(snapshot bool, out *producers.Out) error {
 			return err
 		}
 		for _, t := range slices.Backward(trades) {
-			out.Add(producers.Event{
-				Kind: producers.Trade, Symbol: cmp.Or(r.Instrument, t.Instrument), Channel: "trade", Time: producers.Unix(t.Time, time.Millisecond),
-				ID: t.ID, Price: t.Price, Size: t.Size, Side: producers.Side(strings.ToLower(t.Side)), Snapshot: snapshot,
+			out.Add(adapter.Event{
+				Kind: adapter.Trade, Symbol: cmp.Or(r.Instrument, t.Instrument), Channel: "trade", Time: producers.Unix(t.Time, time.Millisecond),
+				ID: t.ID, Price: t.Price, Size: t.Size, Side: adapter.Side(strings.ToLower(t.Side)), Snapshot: snapshot,
 			})
 		}
 	case "ticker":
@@ -153,9 +154,9 @@ func (r *cryptocomResult) decode(snapshot bool, out *producers.Out) error {
 			Volume     producers.Num `json:"v"`
 			Time       producers.Num `json:"t"`
 		}
-		return parseAll(r.Data, func(t *ticker) producers.Event {
-			return producers.Event{
-				Kind: producers.Ticker, Symbol: cmp.Or(t.Instrument, r.Instrument), Channel: "ticker", Time: producers.Unix(t.Time, time.Millisecond),
+		return parseAll(r.Data, func(t *ticker) adapter.Event {
+			return adapter.Event{
+				Kind: adapter.Ticker, Symbol: cmp.Or(t.Instrument, r.Instrument), Channel: "ticker", Time: producers.Unix(t.Time, time.Millisecond),
 				Last: t.Last, Bid: t.Bid, Ask: t.Ask, VolumeBase: t.Volume,
 			}
 		}, out)
@@ -168,9 +169,9 @@ func (r *cryptocomResult) decode(snapshot bool, out *producers.Out) error {
 			Close  producers.Num `json:"c"`
 			Volume producers.Num `json:"v"`
 		}
-		return parseAll(r.Data, func(c *candle) producers.Event {
-			return producers.Event{
-				Kind: producers.Candle, Symbol: r.Instrument, Channel: "candlestick", Interval: cryptocomInterval(r.Interval),
+		return parseAll(r.Data, func(c *candle) adapter.Event {
+			return adapter.Event{
+				Kind: adapter.Candle, Symbol: r.Instrument, Channel: "candlestick", Interval: cryptocomInterval(r.Interval),
 				Start: producers.Unix(c.Start, time.Millisecond), OpenPrice: c.Open, High: c.High, Low: c.Low, ClosePrice: c.Close, Volume: c.Volume,
 			}
 		}, out)
@@ -190,7 +191,7 @@ func cryptocomInterval(s string) string {
 	return strings.ToLower(s)
 }
 
-func cryptocomREST(target string, body []byte, out *producers.Out) error {
+func cryptocomREST(target string, body []byte, out *adapter.Out) error {
 	path, query := endpoint(target)
 	var answer struct {
 		Code    producers.Num   `json:"code"`

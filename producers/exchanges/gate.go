@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
 )
 
 // gate is Gate's spot market, by version 4 of its interfaces.
@@ -17,10 +18,10 @@ import (
 //	HTTP    https://www.gate.com/docs/developers/apiv4/en/#spot
 //	limits  https://www.gate.com/docs/developers/apiv4/en/#frequency-limit-rule (200 requests in 10 s,
 //	        for each public endpoint and address)
-func gate() producers.Venue {
-	return producers.Venue{
+func gate() adapter.Venue {
+	return adapter.Venue{
 		Slug: "gate", Name: "Gate", Version: 1,
-		URLs: producers.URLs{
+		URLs: adapter.URLs{
 			Stream: "wss://api.gateio.ws/ws/v4/",
 			REST:   "https://api.gateio.ws",
 		},
@@ -33,7 +34,7 @@ func gate() producers.Venue {
 			Candles: producers.Documented("https://www.gate.com/docs/developers/apiv4/#market-candlesticks").And(
 				hummingbotCandles("gate_io"), gocryptotrader("gateio/gateio_types.go")),
 		},
-		Limits: producers.Limits{
+		Limits: adapter.Limits{
 			Connects: 10, ConnectsPer: 10 * time.Second, // undocumented
 			MarketsPerSocket: 200, // undocumented; keeps one connection's loss small
 			Messages:         10,  // undocumented
@@ -44,12 +45,12 @@ func gate() producers.Venue {
 		Instruments: markets(list[gateMarket], (*gateMarket).instrument),
 		Subscribe:   gateRequests("subscribe"),
 		Unsubscribe: gateRequests("unsubscribe"),
-		Heartbeat: producers.Heartbeat{
+		Heartbeat: adapter.Heartbeat{
 			Every:   15 * time.Second,
 			Message: func() []byte { return gateRequest("spot.ping", "", nil) },
 		},
-		NewCodec:    func() producers.Codec { return gateCodec{} },
-		NewRecorded: func() producers.Codec { return gateRecorded{} },
+		NewCodec:    func() adapter.Codec { return gateCodec{} },
+		NewRecorded: func() adapter.Codec { return gateRecorded{} },
 		Tickers:     one("/api/v4/spot/tickers"),
 		DecodeREST: endpoints{
 			"currency_pairs": nil,
@@ -67,10 +68,10 @@ func gate() producers.Venue {
 // gateHistory: https://www.gate.com/docs/developers/apiv4/#market-candlesticks
 // Both bounds are part of the answer. What begins more than 10,000 candles ago is refused; a few are left
 // for the time until the question is there.
-func gateHistory() *producers.History {
-	return &producers.History{Rows: 999, Newest: 9_980, Query: func(m producers.Instrument, interval time.Duration, from, to time.Time) producers.Query {
-		return producers.Query{Symbol: m.Symbol, Path: fmt.Sprintf("/api/v4/spot/candlesticks?currency_pair=%s&interval=%s&from=%d&to=%d",
-			url.QueryEscape(m.Symbol), producers.Interval(interval), from.Unix(), to.Add(-interval).Unix())}
+func gateHistory() *adapter.History {
+	return &adapter.History{Rows: 999, Newest: 9_980, Query: func(m adapter.Instrument, interval time.Duration, from, to time.Time) adapter.Query {
+		return adapter.Query{Symbol: m.Symbol, Path: fmt.Sprintf("/api/v4/spot/candlesticks?currency_pair=%s&interval=%s&from=%d&to=%d",
+			url.QueryEscape(m.Symbol), adapter.Interval(interval), from.Unix(), to.Add(-interval).Unix())}
 	}}
 }
 
@@ -85,7 +86,7 @@ func gateRequest(channel, event string, payload []string) []byte {
 }
 
 func gateRequests(event string) requester {
-	return func(markets []producers.Instrument) (messages [][]byte) {
+	return func(markets []adapter.Instrument) (messages [][]byte) {
 		for batch := range slices.Chunk(symbols(markets), 100) {
 			messages = append(messages, gateRequest("spot.trades", event, batch), gateRequest("spot.tickers", event, batch))
 		}
@@ -102,8 +103,8 @@ type gateMarket struct {
 }
 
 // instrument leaves out what is traded before its launch: that has no price of a coin that exists.
-func (m *gateMarket) instrument() (producers.Instrument, bool) {
-	return producers.Instrument{Symbol: m.Symbol, Base: m.Base, Quote: m.Quote}, m.Status == "tradable" && m.Type != "premarket"
+func (m *gateMarket) instrument() (adapter.Instrument, bool) {
+	return adapter.Instrument{Symbol: m.Symbol, Base: m.Base, Quote: m.Quote}, m.Status == "tradable" && m.Type != "premarket"
 }
 
 // gateCodec needs no state: every row names its pair.
@@ -118,10 +119,10 @@ type gateTrade struct {
 	Millis producers.Num `json:"create_time_ms"` // with a fraction
 }
 
-func (t *gateTrade) event() producers.Event {
-	return producers.Event{
-		Kind: producers.Trade, Symbol: t.Symbol, Channel: "trades", Time: producers.Unix(t.Millis, time.Millisecond),
-		ID: t.ID, Price: t.Price, Size: t.Amount, Side: producers.Side(t.Side),
+func (t *gateTrade) event() adapter.Event {
+	return adapter.Event{
+		Kind: adapter.Trade, Symbol: t.Symbol, Channel: "trades", Time: producers.Unix(t.Millis, time.Millisecond),
+		ID: t.ID, Price: t.Price, Size: t.Amount, Side: adapter.Side(t.Side),
 	}
 }
 
@@ -136,14 +137,14 @@ type gateTicker struct {
 }
 
 // polled has no time: neither the row nor the answer tells one.
-func (t *gateTicker) polled() producers.Event {
-	return producers.Event{
-		Kind: producers.Ticker, Symbol: t.Symbol, Channel: "rest",
+func (t *gateTicker) polled() adapter.Event {
+	return adapter.Event{
+		Kind: adapter.Ticker, Symbol: t.Symbol, Channel: "rest",
 		Last: t.Last, Bid: t.Bid, Ask: t.Ask, VolumeBase: t.Base, VolumeQuote: t.Quote,
 	}
 }
 
-func (gateCodec) Decode(f producers.Frame, out *producers.Out) error {
+func (gateCodec) Decode(f adapter.Frame, out *adapter.Out) error {
 	var m struct {
 		Channel string          `json:"channel"`
 		Event   string          `json:"event"`
@@ -161,7 +162,7 @@ func (gateCodec) Decode(f producers.Frame, out *producers.Out) error {
 	}
 	switch {
 	case m.Method != "":
-		return producers.Retired("method %q of version 3", m.Method)
+		return adapter.Retired("method %q of version 3", m.Method)
 	case m.Error != nil:
 		out.Notice("%s: %s", m.Channel, m.Error.Message)
 		return nil
@@ -175,7 +176,7 @@ func (gateCodec) Decode(f producers.Frame, out *producers.Out) error {
 	case "spot.trades", "spot.trades_v2":
 		return rows(listOrOne[gateTrade], (*gateTrade).event)(nil, m.Result, out)
 	case "spot.tickers":
-		return rows(listOrOne[gateTicker], func(t *gateTicker) producers.Event {
+		return rows(listOrOne[gateTicker], func(t *gateTicker) adapter.Event {
 			e := t.polled()
 			e.Channel, e.Time = "tickers", producers.Unix(m.Time, time.Second) // the row has none
 			return e

@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
 )
 
 // gateRecorded also reads the best bid and ask, and candles, which the engine does not ask for.
 type gateRecorded struct{ gateCodec }
 
-func (c gateRecorded) Decode(f producers.Frame, out *producers.Out) error {
+func (c gateRecorded) Decode(f adapter.Frame, out *adapter.Out) error {
 	var m struct {
 		Channel string          `json:"channel"`
 		Event   string          `json:"event"`
@@ -32,7 +33,7 @@ func (c gateRecorded) Decode(f producers.Frame, out *producers.Out) error {
 	return c.gateCodec.Decode(f, out)
 }
 
-func gateBest(data []byte, out *producers.Out) error {
+func gateBest(data []byte, out *adapter.Out) error {
 	var t struct {
 		Symbol  string        `json:"s"`
 		Bid     producers.Num `json:"b"`
@@ -45,8 +46,8 @@ func gateBest(data []byte, out *producers.Out) error {
 	if err := parse(data, &t); err != nil {
 		return err
 	}
-	out.Add(producers.Event{
-		Kind: producers.Ticker, Symbol: t.Symbol, Channel: "book_ticker", Time: producers.Unix(t.Millis, time.Millisecond),
+	out.Add(adapter.Event{
+		Kind: adapter.Ticker, Symbol: t.Symbol, Channel: "book_ticker", Time: producers.Unix(t.Millis, time.Millisecond),
 		Bid: t.Bid, Ask: t.Ask, Sequence: t.Update,
 	})
 	return nil
@@ -64,10 +65,10 @@ type gateCandle struct {
 	Closed *bool         `json:"w"` // since 2024
 }
 
-func (c *gateCandle) event() producers.Event {
+func (c *gateCandle) event() adapter.Event {
 	interval, symbol, _ := strings.Cut(c.Name, "_")
-	e := producers.Event{
-		Kind: producers.Candle, Symbol: symbol, Channel: "candles",
+	e := adapter.Event{
+		Kind: adapter.Candle, Symbol: symbol, Channel: "candles",
 		Start: producers.Unix(c.Start, time.Second), Interval: gateInterval(interval),
 		OpenPrice: c.Open, High: c.High, Low: c.Low, ClosePrice: c.Close, Volume: c.Volume,
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
 )
 
 // gemini is Gemini's spot market. Recordings may be of Market Data version 2, the feed before, whose documentation is archived.
@@ -18,10 +19,10 @@ import (
 //	HTTP    https://developer.gemini.com/rest/market-data
 //	limits  https://docs.gemini.com/rate-limit (public: 120 requests a minute, one a second is
 //	        recommended) and https://docs.gemini.com/websocket-api/ (12 connections a minute)
-func gemini() producers.Venue {
-	return producers.Venue{
+func gemini() adapter.Venue {
+	return adapter.Venue{
 		Slug: "gemini", Name: "Gemini", Version: 3,
-		URLs: producers.URLs{
+		URLs: adapter.URLs{
 			Stream: "wss://ws.gemini.com",
 			REST:   "https://api.gemini.com",
 		},
@@ -34,7 +35,7 @@ func gemini() producers.Venue {
 			Tickers: producers.Documented("https://developer.gemini.com/websocket/streams"),
 			Polled:  producers.Documented("https://developer.gemini.com/rest/market-data"),
 		},
-		Limits: producers.Limits{
+		Limits: adapter.Limits{
 			Connects: 12, ConnectsPer: time.Minute,
 			MarketsPerSocket: 200, // undocumented; keeps one connection's loss small
 			Messages:         2,
@@ -46,9 +47,9 @@ func gemini() producers.Venue {
 		Split:       geminiSplit,
 		Subscribe:   geminiRequest("SUBSCRIBE"),
 		Unsubscribe: geminiRequest("UNSUBSCRIBE"),
-		Heartbeat:   producers.Heartbeat{Every: 20 * time.Second, Message: heartbeat(`{"id":"ping","method":"ping"}`)},
-		NewCodec:    func() producers.Codec { return geminiCodec{} },
-		NewRecorded: func() producers.Codec { return geminiRecorded{} },
+		Heartbeat:   adapter.Heartbeat{Every: 20 * time.Second, Message: heartbeat(`{"id":"ping","method":"ping"}`)},
+		NewCodec:    func() adapter.Codec { return geminiCodec{} },
+		NewRecorded: func() adapter.Codec { return geminiRecorded{} },
 		Tickers:     each(func(symbol string) string { return "/v2/ticker/" + symbol }),
 		DecodeREST:  geminiREST,
 	}
@@ -91,7 +92,7 @@ func geminiSplit(symbol string) (base, quote string, ok bool) {
 
 // geminiInstruments reads a list of bare symbols, or what the venue tells of one of them. The feed
 // echoes them in lower case, the feed before and HTTP answers have upper case.
-func geminiInstruments(path string, body []byte) ([]producers.Instrument, error) {
+func geminiInstruments(path string, body []byte) ([]adapter.Instrument, error) {
 	if strings.Contains(path, "/v1/symbols/details/") {
 		var d struct {
 			Symbol  string `json:"symbol"`
@@ -106,7 +107,7 @@ func geminiInstruments(path string, body []byte) ([]producers.Instrument, error)
 		if _, _, spot := geminiSplit(d.Symbol); !spot || d.Product != "" && d.Product != "spot" || d.Status != "open" {
 			return nil, nil
 		}
-		return []producers.Instrument{{
+		return []adapter.Instrument{{
 			Symbol: strings.ToLower(d.Symbol), Base: d.Base, Quote: d.Quote, Aliases: []string{strings.ToUpper(d.Symbol)},
 		}}, nil
 	}
@@ -114,7 +115,7 @@ func geminiInstruments(path string, body []byte) ([]producers.Instrument, error)
 	if err := parse(body, &symbols); err != nil {
 		return nil, err
 	}
-	var list []producers.Instrument
+	var list []adapter.Instrument
 	for i := range symbols {
 		symbols[i] = strings.ToUpper(symbols[i])
 	}
@@ -125,7 +126,7 @@ func geminiInstruments(path string, body []byte) ([]producers.Instrument, error)
 			base, quote = base+"G", "USD"
 		}
 		if ok {
-			list = append(list, producers.Instrument{
+			list = append(list, adapter.Instrument{
 				Symbol: strings.ToLower(s), Base: base, Quote: quote, Aliases: []string{s},
 			})
 		}
@@ -167,7 +168,7 @@ type geminiEvent struct {
 	Result     json.RawMessage `json:"result"`
 }
 
-func (geminiCodec) Decode(f producers.Frame, out *producers.Out) error {
+func (geminiCodec) Decode(f adapter.Frame, out *adapter.Out) error {
 	var e geminiEvent
 	if err := parse(f.Bytes, &e); err != nil {
 		return err
@@ -182,13 +183,13 @@ func (geminiCodec) Decode(f producers.Frame, out *producers.Out) error {
 	case e.Event != "" && e.Event != "trade" && e.Event != "bookTicker":
 		return producers.Unreadable("event %q", e.Event)
 	case e.Event != "bookTicker" && e.TradeID != "" && e.Price != "":
-		out.Add(producers.Event{
-			Kind: producers.Trade, Symbol: e.Symbol, Channel: "trades", Time: at,
+		out.Add(adapter.Event{
+			Kind: adapter.Trade, Symbol: e.Symbol, Channel: "trades", Time: at,
 			ID: e.TradeID, Price: e.Price, Size: e.Size, Side: buyerMaker(e.Maker),
 		})
 	case e.Event != "trade" && e.Update != "" && e.Symbol != "":
-		out.Add(producers.Event{
-			Kind: producers.Ticker, Symbol: e.Symbol, Channel: "bookTicker", Time: at,
+		out.Add(adapter.Event{
+			Kind: adapter.Ticker, Symbol: e.Symbol, Channel: "bookTicker", Time: at,
 			Bid: e.Bid, Ask: e.Ask, Last: e.Last, Sequence: e.Update,
 		})
 	default:
@@ -219,9 +220,9 @@ func geminiComplaint(b []byte) string {
 }
 
 // geminiSide leaves out the trades of auctions and blocks, which have no taker.
-func geminiSide(name string) producers.Side {
-	switch side := producers.Side(name); side {
-	case producers.Buy, producers.Sell:
+func geminiSide(name string) adapter.Side {
+	switch side := adapter.Side(name); side {
+	case adapter.Buy, adapter.Sell:
 		return side
 	}
 	return ""
@@ -229,13 +230,13 @@ func geminiSide(name string) producers.Side {
 
 // geminiCandles reads start, open, high, low, close, volume, newest first. HTTP names hours and days
 // 1hr, 6hr and 1day.
-func geminiCandles(symbol, channel, interval string, all [][]producers.Num, out *producers.Out) error {
+func geminiCandles(symbol, channel, interval string, all [][]producers.Num, out *adapter.Out) error {
 	interval = strings.Replace(strings.Replace(interval, "hr", "h", 1), "day", "d", 1)
 	return candleColumns{Start: 0, Open: 1, High: 2, Low: 3, Close: 4, Volume: 5, Unit: time.Millisecond}.add(
-		all, producers.Event{Symbol: symbol, Channel: channel, Interval: interval}, out)
+		all, adapter.Event{Symbol: symbol, Channel: channel, Interval: interval}, out)
 }
 
-func geminiREST(target string, body []byte, out *producers.Out) error {
+func geminiREST(target string, body []byte, out *adapter.Out) error {
 	path, _ := endpoint(target)
 	parts := strings.Split(strings.Trim(path, "/"), "/") // v1, pubticker, btcusd
 	if len(parts) < 2 {
@@ -253,7 +254,7 @@ func geminiREST(target string, body []byte, out *producers.Out) error {
 		if err := parse(body, &t); err != nil {
 			return err
 		}
-		out.Add(producers.Event{Kind: producers.Ticker, Symbol: t.Symbol, Channel: "rest", Last: t.Last, Bid: t.Bid, Ask: t.Ask})
+		out.Add(adapter.Event{Kind: adapter.Ticker, Symbol: t.Symbol, Channel: "rest", Last: t.Last, Bid: t.Bid, Ask: t.Ask})
 	case "v1/pubticker":
 		// The volumes are named by asset. Their time is the end of the day that they are of, in steps
 		// of minutes: it is not the time of the prices.
@@ -267,8 +268,8 @@ func geminiREST(target string, body []byte, out *producers.Out) error {
 			return err
 		}
 		base, quote, _ := geminiSplit(parts[len(parts)-1])
-		out.Add(producers.Event{
-			Kind: producers.Ticker, Channel: "rest", Last: t.Last, Bid: t.Bid, Ask: t.Ask,
+		out.Add(adapter.Event{
+			Kind: adapter.Ticker, Channel: "rest", Last: t.Last, Bid: t.Bid, Ask: t.Ask,
 			VolumeBase: t.Volume[base], VolumeQuote: t.Volume[quote],
 		})
 	case "v1/pricefeed":
@@ -276,8 +277,8 @@ func geminiREST(target string, body []byte, out *producers.Out) error {
 			Pair  string        `json:"pair"`
 			Price producers.Num `json:"price"`
 		}
-		return parseAll(body, func(p *price) producers.Event {
-			return producers.Event{Kind: producers.Ticker, Symbol: p.Pair, Channel: "rest", Last: p.Price}
+		return parseAll(body, func(p *price) adapter.Event {
+			return adapter.Event{Kind: adapter.Ticker, Symbol: p.Pair, Channel: "rest", Last: p.Price}
 		}, out)
 	case "v1/trades":
 		var trades []struct {
@@ -300,8 +301,8 @@ func geminiREST(target string, body []byte, out *producers.Out) error {
 			if t.Millis == "" {
 				at = producers.Unix(t.Seconds, time.Second)
 			}
-			out.Add(producers.Event{
-				Kind: producers.Trade, Channel: "trades", Time: at,
+			out.Add(adapter.Event{
+				Kind: adapter.Trade, Channel: "trades", Time: at,
 				ID: t.ID, Price: t.Price, Size: t.Size, Side: geminiSide(t.Type),
 			})
 		}

@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
 )
 
 // geminiRecorded also reads Market Data version 2, whose messages have a type, and whose refusals are a result.
 type geminiRecorded struct{ geminiCodec }
 
-func (c geminiRecorded) Decode(f producers.Frame, out *producers.Out) error {
+func (c geminiRecorded) Decode(f adapter.Frame, out *adapter.Out) error {
 	var m struct {
 		Type   string          `json:"type"`
 		Result json.RawMessage `json:"result"`
@@ -44,15 +45,15 @@ type geminiTrade struct {
 	Side   string        `json:"side"` // the taker's
 }
 
-func (t *geminiTrade) event(snapshot bool) producers.Event {
-	return producers.Event{
-		Kind: producers.Trade, Symbol: t.Symbol, Channel: "marketdata", Time: producers.Unix(t.Time, time.Millisecond),
+func (t *geminiTrade) event(snapshot bool) adapter.Event {
+	return adapter.Event{
+		Kind: adapter.Trade, Symbol: t.Symbol, Channel: "marketdata", Time: producers.Unix(t.Time, time.Millisecond),
 		ID: cmp.Or(t.Event, t.ID), Price: t.Price, Size: t.Size, Side: geminiSide(t.Side), Snapshot: snapshot,
 	}
 }
 
 // geminiArchived reads Market Data version 2. Version 1 names no market: each had a connection.
-func geminiArchived(kind string, b []byte, out *producers.Out) error {
+func geminiArchived(kind string, b []byte, out *adapter.Out) error {
 	switch {
 	case kind == "trade":
 		var t geminiTrade
@@ -84,7 +85,7 @@ func geminiArchived(kind string, b []byte, out *producers.Out) error {
 		name := strings.TrimSuffix(strings.TrimPrefix(kind, "candles_"), "_updates")
 		return geminiCandles(m.Symbol, "candles", name, m.Changes, out)
 	case kind == "update":
-		return producers.Retired("message of version 1")
+		return adapter.Retired("message of version 1")
 	case kind == "heartbeat", kind == "subscription_ack", strings.HasPrefix(kind, "auction_"),
 		kind == "mark_price_updates", kind == "funding_amount_updates", kind == "block_trade":
 	default:

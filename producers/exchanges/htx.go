@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
 )
 
 // htx is HTX (formerly Huobi), spot. Every frame is gzip.
@@ -17,10 +18,10 @@ import (
 //	ticker  https://www.htx.com/en-us/opend/newApiPages/?id=7ec5a0a7 (amount is in the base, vol in the quote)
 //	HTTP    https://www.htx.com/en-us/opend/newApiPages/?id=404 (market data: 800 requests a second and
 //	        address; far less is used)
-func htx() producers.Venue {
-	return producers.Venue{
+func htx() adapter.Venue {
+	return adapter.Venue{
 		Slug: "htx", Name: "HTX", Version: 2,
-		URLs: producers.URLs{
+		URLs: adapter.URLs{
 			Stream: "wss://api.huobi.pro/ws",
 			REST:   "https://api.huobi.pro",
 		},
@@ -31,7 +32,7 @@ func htx() producers.Venue {
 			Tickers: producers.Documented("https://www.htx.com/en-us/opend/newApiPages/?id=7ec5a0a7"),
 			Polled:  producers.Documented("https://www.htx.com/en-us/opend/newApiPages/?id=404"),
 		},
-		Limits: producers.Limits{
+		Limits: adapter.Limits{
 			Connects: 10, ConnectsPer: time.Second, // undocumented
 			MarketsPerSocket: 150, // undocumented; keeps one connection's loss small
 			Messages:         20,  // undocumented; each message subscribes to one topic
@@ -43,7 +44,7 @@ func htx() producers.Venue {
 		Split:       htxSplit,
 		Subscribe:   htxRequest("sub"),
 		Unsubscribe: htxRequest("unsub"),
-		NewCodec:    func() producers.Codec { return htxCodec{} },
+		NewCodec:    func() adapter.Codec { return htxCodec{} },
 		Tickers:     one("/market/tickers"),
 		DecodeREST:  htxREST,
 	}
@@ -71,8 +72,8 @@ func htxMarkets(body []byte) ([]htxMarket, error) {
 	return answer.Data, err
 }
 
-func (m *htxMarket) instrument() (producers.Instrument, bool) {
-	return producers.Instrument{Symbol: m.Symbol, Base: strings.ToUpper(m.Base), Quote: strings.ToUpper(m.Quote)}, m.State == "online"
+func (m *htxMarket) instrument() (adapter.Instrument, bool) {
+	return adapter.Instrument{Symbol: m.Symbol, Base: strings.ToUpper(m.Base), Quote: strings.ToUpper(m.Quote)}, m.State == "online"
 }
 
 // htxSplit reads ethbtc: spot markets have no separator, contracts do (BTC-USDT, BTC_CW).
@@ -80,7 +81,7 @@ func htxSplit(symbol string) (base, quote string, ok bool) {
 	if strings.ContainsAny(symbol, "-_") {
 		return "", "", false
 	}
-	return producers.SplitSymbol(symbol)
+	return adapter.SplitSymbol(symbol)
 }
 
 // htxCodec needs no state: the topic names the symbol.
@@ -116,10 +117,10 @@ type htxTrade struct {
 	Direction string        `json:"direction"` // the taker's
 }
 
-func (t *htxTrade) event(symbol string) producers.Event {
-	return producers.Event{
-		Kind: producers.Trade, Symbol: symbol, Channel: "trade.detail", Time: producers.Unix(t.Time, time.Millisecond),
-		ID: cmp.Or(t.TradeID, t.AltID, t.ID), Price: t.Price, Size: t.Amount, Side: producers.Side(t.Direction),
+func (t *htxTrade) event(symbol string) adapter.Event {
+	return adapter.Event{
+		Kind: adapter.Trade, Symbol: symbol, Channel: "trade.detail", Time: producers.Unix(t.Time, time.Millisecond),
+		ID: cmp.Or(t.TradeID, t.AltID, t.ID), Price: t.Price, Size: t.Amount, Side: adapter.Side(t.Direction),
 	}
 }
 
@@ -137,16 +138,16 @@ func htxPrice(raw json.RawMessage) producers.Num {
 	return n
 }
 
-func (t *htxTick) ticker(symbol, channel string, at producers.Num) producers.Event {
-	return producers.Event{
-		Kind: producers.Ticker, Symbol: symbol, Channel: channel, Time: producers.Unix(at, time.Millisecond),
+func (t *htxTick) ticker(symbol, channel string, at producers.Num) adapter.Event {
+	return adapter.Event{
+		Kind: adapter.Ticker, Symbol: symbol, Channel: channel, Time: producers.Unix(at, time.Millisecond),
 		Last: cmp.Or(t.Last, t.Close), Bid: htxPrice(t.Bid), Ask: htxPrice(t.Ask), VolumeBase: t.Amount, VolumeQuote: t.Vol,
 	}
 }
 
-func (t *htxTick) candle(symbol, period string) producers.Event {
-	return producers.Event{
-		Kind: producers.Candle, Symbol: symbol, Channel: "kline", Interval: htxPeriod(period),
+func (t *htxTick) candle(symbol, period string) adapter.Event {
+	return adapter.Event{
+		Kind: adapter.Candle, Symbol: symbol, Channel: "kline", Interval: htxPeriod(period),
 		Start: producers.Unix(t.ID, time.Second), OpenPrice: t.Open, High: t.High, Low: t.Low, ClosePrice: t.Close, Volume: t.Amount,
 	}
 }
@@ -159,14 +160,14 @@ func htxPeriod(period string) string {
 	}{{"min", time.Minute}, {"hour", time.Hour}, {"day", 24 * time.Hour}, {"week", 7 * 24 * time.Hour}} {
 		if n, ok := strings.CutSuffix(period, unit.name); ok {
 			if length := producers.Unix(producers.Num(n), unit.length); length != producers.BadTime {
-				return producers.Interval(time.Duration(length))
+				return adapter.Interval(time.Duration(length))
 			}
 		}
 	}
 	return period
 }
 
-func (htxCodec) Decode(f producers.Frame, out *producers.Out) error {
+func (htxCodec) Decode(f adapter.Frame, out *adapter.Out) error {
 	var m struct {
 		Ping    producers.Num   `json:"ping"`
 		Channel string          `json:"ch"`
@@ -198,7 +199,7 @@ func (htxCodec) Decode(f producers.Frame, out *producers.Out) error {
 	}
 	switch {
 	case channel == "trade.detail":
-		addAll(tick.Trades, func(t *htxTrade) producers.Event { return t.event(symbol) }, out)
+		addAll(tick.Trades, func(t *htxTrade) adapter.Event { return t.event(symbol) }, out)
 	case channel == "ticker":
 		out.Add(tick.ticker(symbol, "ticker", m.Time))
 	case strings.HasPrefix(channel, "kline."):
@@ -210,7 +211,7 @@ func (htxCodec) Decode(f producers.Frame, out *producers.Out) error {
 			out.Add(tick.ticker(symbol, "detail", m.Time))
 		}
 	case symbol == "tickers" && channel == "":
-		return parseAll(m.Data, func(t *htxTick) producers.Event { return t.ticker(t.Symbol, "tickers", m.Time) }, out)
+		return parseAll(m.Data, func(t *htxTick) adapter.Event { return t.ticker(t.Symbol, "tickers", m.Time) }, out)
 	case strings.HasPrefix(channel, "depth"), strings.HasPrefix(channel, "mbp"), channel == "etp":
 	default:
 		return producers.Unreadable("message of channel %q", m.Channel)
@@ -218,7 +219,7 @@ func (htxCodec) Decode(f producers.Frame, out *producers.Out) error {
 	return nil
 }
 
-func htxREST(target string, body []byte, out *producers.Out) error {
+func htxREST(target string, body []byte, out *adapter.Out) error {
 	path, query := endpoint(target)
 	var answer struct {
 		Status  string          `json:"status"`
@@ -238,7 +239,7 @@ func htxREST(target string, body []byte, out *producers.Out) error {
 	switch path {
 	case "/v1/common/symbols":
 	case "/market/tickers":
-		return parseAll(answer.Data, func(t *htxTick) producers.Event { return t.ticker(t.Symbol, "rest", answer.Time) }, out)
+		return parseAll(answer.Data, func(t *htxTick) adapter.Event { return t.ticker(t.Symbol, "rest", answer.Time) }, out)
 	case "/market/detail/merged":
 		out.Add(answer.Tick.ticker(symbol, "rest", answer.Time))
 	case "/market/history/trade", "/market/trade":
@@ -247,10 +248,10 @@ func htxREST(target string, body []byte, out *producers.Out) error {
 			return err
 		}
 		for i := range orders {
-			addAll(orders[i].Trades, func(t *htxTrade) producers.Event { return t.event(symbol) }, out)
+			addAll(orders[i].Trades, func(t *htxTrade) adapter.Event { return t.event(symbol) }, out)
 		}
 	case "/market/history/kline":
-		return parseAll(answer.Data, func(t *htxTick) producers.Event { return t.candle(symbol, query.Get("period")) }, out)
+		return parseAll(answer.Data, func(t *htxTick) adapter.Event { return t.candle(symbol, query.Get("period")) }, out)
 	default:
 		return unreadAnswer(path)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
 )
 
 // kraken is Kraken's spot market, feed version 2.
@@ -19,10 +20,10 @@ import (
 //	limits    https://docs.kraken.com/api/docs/guides/spot-ratelimits (messages: dynamic, no number
 //	          given), https://support.kraken.com/articles/206548367-what-are-the-api-rate-limits (public
 //	          calls by address); 150 connection attempts in 10 minutes are said to be tolerated
-func kraken() producers.Venue {
-	return producers.Venue{
+func kraken() adapter.Venue {
+	return adapter.Venue{
 		Slug: "kraken", Name: "Kraken", Version: 1,
-		URLs: producers.URLs{
+		URLs: adapter.URLs{
 			Stream: "wss://ws.kraken.com/v2",
 			REST:   "https://api.kraken.com",
 		},
@@ -34,7 +35,7 @@ func kraken() producers.Venue {
 			Polled:  producers.Recorded("cryptoexchange/kraken-ticker-bcheur.json"),
 			Candles: producers.Recorded("xchange/kraken-ohlc.json.gz"),
 		},
-		Limits: producers.Limits{
+		Limits: adapter.Limits{
 			Connects: 150, ConnectsPer: 10 * time.Minute,
 			MarketsPerSocket: 200, // undocumented; keeps one connection's loss small
 			Messages:         5,   // undocumented
@@ -46,11 +47,11 @@ func kraken() producers.Venue {
 		Split:       krakenSplit,
 		Subscribe:   krakenRequest("subscribe"),
 		Unsubscribe: krakenRequest("unsubscribe"),
-		Heartbeat: producers.Heartbeat{
+		Heartbeat: adapter.Heartbeat{
 			Every:   30 * time.Second,
 			Message: heartbeat(`{"method":"ping"}`),
 		},
-		NewCodec: func() producers.Codec { return krakenCodec{} },
+		NewCodec: func() adapter.Codec { return krakenCodec{} },
 		Tickers:  one("/0/public/Ticker"),
 		DecodeREST: endpoints{
 			"AssetPairs": nil,
@@ -64,13 +65,13 @@ func kraken() producers.Venue {
 
 // krakenHistory: https://docs.kraken.com/api/docs/rest-api/get-ohlc-data
 // Whatever since says, the newest 720 candles are all there are; since itself is left out of the answer.
-func krakenHistory() *producers.History {
-	return &producers.History{Rows: 720, Newest: 720, Query: func(m producers.Instrument, interval time.Duration, from, _ time.Time) producers.Query {
+func krakenHistory() *adapter.History {
+	return &adapter.History{Rows: 720, Newest: 720, Query: func(m adapter.Instrument, interval time.Duration, from, _ time.Time) adapter.Query {
 		pair := strings.ReplaceAll(m.Symbol, "/", "")
 		if len(m.Aliases) > 0 {
 			pair = m.Aliases[0] // the list's key, which names the market in every HTTP answer
 		}
-		return producers.Query{Symbol: m.Symbol, Path: fmt.Sprintf("/0/public/OHLC?pair=%s&interval=%d&since=%d",
+		return adapter.Query{Symbol: m.Symbol, Path: fmt.Sprintf("/0/public/OHLC?pair=%s&interval=%d&since=%d",
 			url.QueryEscape(pair), interval/time.Minute, from.Unix()-1)}
 	}}
 }
@@ -105,7 +106,7 @@ func krakenAsset(code string) string {
 	return code
 }
 
-func krakenInstruments(_ string, body []byte) ([]producers.Instrument, error) {
+func krakenInstruments(_ string, body []byte) ([]adapter.Instrument, error) {
 	type pair struct {
 		Class   string `json:"aclass_base"`
 		AltName string `json:"altname"`
@@ -116,7 +117,7 @@ func krakenInstruments(_ string, body []byte) ([]producers.Instrument, error) {
 	if err != nil {
 		return nil, err
 	}
-	var list []producers.Instrument
+	var list []adapter.Instrument
 	for _, key := range slices.Sorted(maps.Keys(pairs)) {
 		p := pairs[key]
 		base, quote, ok := strings.Cut(p.WSName, "/")
@@ -126,7 +127,7 @@ func krakenInstruments(_ string, body []byte) ([]producers.Instrument, error) {
 			continue
 		}
 		base, quote = krakenAsset(base), krakenAsset(quote)
-		list = append(list, producers.Instrument{
+		list = append(list, adapter.Instrument{
 			Symbol: base + "/" + quote, Base: base, Quote: quote,
 			Aliases: []string{key, p.AltName, p.WSName},
 		})
@@ -139,14 +140,14 @@ func krakenSplit(symbol string) (base, quote string, ok bool) {
 	if len(symbol) == 8 && symbol[0] == 'X' && (symbol[4] == 'Z' || symbol[4] == 'X') {
 		return krakenAsset(symbol[1:4]), krakenAsset(symbol[5:]), true
 	}
-	base, quote, ok = producers.SplitSymbol(symbol)
+	base, quote, ok = adapter.SplitSymbol(symbol)
 	return krakenAsset(base), krakenAsset(quote), ok
 }
 
 // krakenCodec needs no state: every row names its market.
 type krakenCodec struct{}
 
-func (krakenCodec) Decode(f producers.Frame, out *producers.Out) error {
+func (krakenCodec) Decode(f adapter.Frame, out *adapter.Out) error {
 	if len(f.Bytes) > 0 && f.Bytes[0] == '[' {
 		return krakenVersion1(f.Bytes)
 	}
@@ -199,18 +200,18 @@ func (krakenCodec) Decode(f producers.Frame, out *producers.Out) error {
 	}
 	snapshot := m.Type == "snapshot"
 	for _, r := range rows {
-		e := producers.Event{Symbol: r.Symbol, Channel: m.Channel, Time: producers.RFC3339(r.Time), Snapshot: snapshot}
+		e := adapter.Event{Symbol: r.Symbol, Channel: m.Channel, Time: producers.RFC3339(r.Time), Snapshot: snapshot}
 		switch m.Channel {
 		case "trade":
-			e.Kind, e.ID, e.Side, e.Price, e.Size = producers.Trade, r.ID, producers.Side(r.Side), r.Price, r.Size
+			e.Kind, e.ID, e.Side, e.Price, e.Size = adapter.Trade, r.ID, adapter.Side(r.Side), r.Price, r.Size
 			if !snapshot {
 				out.Count(r.Symbol, r.ID) // numbered without holes within a market
 			}
 		case "ticker":
-			e.Kind, e.Bid, e.Ask, e.Last, e.VolumeBase = producers.Ticker, r.Bid, r.Ask, r.Last, r.Volume
+			e.Kind, e.Bid, e.Ask, e.Last, e.VolumeBase = adapter.Ticker, r.Bid, r.Ask, r.Last, r.Volume
 		case "ohlc":
-			e.Kind, e.Start = producers.Candle, producers.RFC3339(r.Begin)
-			e.Interval = producers.Interval(time.Duration(r.Interval) * time.Minute)
+			e.Kind, e.Start = adapter.Candle, producers.RFC3339(r.Begin)
+			e.Interval = adapter.Interval(time.Duration(r.Interval) * time.Minute)
 			e.OpenPrice, e.High, e.Low, e.ClosePrice, e.Volume = r.Open, r.High, r.Low, r.Close, r.Volume
 		}
 		out.Add(e)
@@ -232,7 +233,7 @@ func krakenVersion1(b []byte) error {
 	if strings.HasPrefix(name, "book-") {
 		return nil
 	}
-	return producers.Retired("channel %q of version 1", name)
+	return adapter.Retired("channel %q of version 1", name)
 }
 
 // krakenResult opens an HTTP answer: errors, else a value for each market.
@@ -260,7 +261,7 @@ func krakenResult[T any](body []byte) (map[string]T, error) {
 	return result, nil
 }
 
-func krakenTickers(_ url.Values, body []byte, out *producers.Out) error {
+func krakenTickers(_ url.Values, body []byte, out *adapter.Out) error {
 	return krakenRows(body, func(symbol string, t struct {
 		Ask    []producers.Num `json:"a"` // price, whole lots, lots
 		Bid    []producers.Num `json:"b"`
@@ -271,8 +272,8 @@ func krakenTickers(_ url.Values, body []byte, out *producers.Out) error {
 		if len(t.Ask) < 1 || len(t.Bid) < 1 || len(t.Last) < 1 || len(t.Volume) < 2 {
 			return producers.Unreadable("ticker of %s is incomplete", symbol)
 		}
-		out.Add(producers.Event{
-			Kind: producers.Ticker, Symbol: symbol, Channel: "rest",
+		out.Add(adapter.Event{
+			Kind: adapter.Ticker, Symbol: symbol, Channel: "rest",
 			Ask: t.Ask[0], Bid: t.Bid[0], Last: t.Last[0], VolumeBase: t.Volume[1],
 		})
 		return nil
@@ -280,17 +281,17 @@ func krakenTickers(_ url.Values, body []byte, out *producers.Out) error {
 }
 
 // krakenSides are the sides of trades of the HTTP interface.
-var krakenSides = map[producers.Num]producers.Side{"b": producers.Buy, "s": producers.Sell}
+var krakenSides = map[producers.Num]adapter.Side{"b": adapter.Buy, "s": adapter.Sell}
 
 // krakenTrades reads price, size, seconds, side, order type, remark and, of late, the id.
-func krakenTrades(_ url.Values, body []byte, out *producers.Out) error {
+func krakenTrades(_ url.Values, body []byte, out *adapter.Out) error {
 	return krakenRows(body, func(symbol string, trades [][]producers.Num) error {
 		for _, t := range trades {
 			if len(t) < 6 {
 				return producers.Unreadable("trade of %d elements", len(t))
 			}
-			e := producers.Event{
-				Kind: producers.Trade, Symbol: symbol, Channel: "trade",
+			e := adapter.Event{
+				Kind: adapter.Trade, Symbol: symbol, Channel: "trade",
 				Price: t[0], Size: t[1], Time: producers.Unix(t[2], time.Second), Side: krakenSides[t[3]],
 			}
 			if len(t) > 6 {
@@ -303,7 +304,7 @@ func krakenTrades(_ url.Values, body []byte, out *producers.Out) error {
 }
 
 // krakenCandles reads seconds, open, high, low, close, average, volume, trades. The last one is of the interval that goes on.
-func krakenCandles(query url.Values, body []byte, out *producers.Out) error {
+func krakenCandles(query url.Values, body []byte, out *adapter.Out) error {
 	minutes, err := strconv.Atoi(query.Get("interval"))
 	if err != nil {
 		minutes = 1 // the documented default
@@ -311,14 +312,14 @@ func krakenCandles(query url.Values, body []byte, out *producers.Out) error {
 	columns := candleColumns{Start: 0, Open: 1, High: 2, Low: 3, Close: 4, Volume: 6, Unit: time.Second}
 	return krakenRows(body, func(symbol string, candles [][]producers.Num) error {
 		closed := max(0, len(candles)-1)
-		e := producers.Event{
-			Symbol: symbol, Channel: "rest", State: producers.Closed,
-			Interval: producers.Interval(time.Duration(minutes) * time.Minute),
+		e := adapter.Event{
+			Symbol: symbol, Channel: "rest", State: adapter.Closed,
+			Interval: adapter.Interval(time.Duration(minutes) * time.Minute),
 		}
 		if err := columns.add(candles[:closed], e, out); err != nil {
 			return err
 		}
-		e.State = producers.Open
+		e.State = adapter.Open
 		return columns.add(candles[closed:], e, out)
 	})
 }

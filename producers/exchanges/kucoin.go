@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
 )
 
 // kucoin is KuCoin's spot market, read by its classic feed; recordings may be of the unified one.
@@ -23,10 +24,10 @@ import (
 //	limits   https://www.kucoin.com/docs-new/rate-limit (HTTP: 2,000 weight in 30 s, a list of candles
 //	         weighs 3, all tickers 15; feed: 100 messages in 10 s, 100 symbols a message, 30
 //	         connections a minute, 300 to 400 topics a connection as the editions have it)
-func kucoin() producers.Venue {
-	return producers.Venue{
+func kucoin() adapter.Venue {
+	return adapter.Venue{
 		Slug: "kucoin", Name: "KuCoin", Version: 2,
-		URLs: producers.URLs{
+		URLs: adapter.URLs{
 			Stream: "wss://ws-api-spot.kucoin.com",
 			REST:   "https://api.kucoin.com",
 		},
@@ -41,7 +42,7 @@ func kucoin() producers.Venue {
 			Candles: producers.Documented("https://www.kucoin.com/docs-new/rest/spot-trading/market-data/get-klines").And(
 				hummingbotCandles("kucoin"), gocryptotrader("kucoin/kucoin_types.go")),
 		},
-		Limits: producers.Limits{
+		Limits: adapter.Limits{
 			Connects: 30, ConnectsPer: time.Minute,
 			MarketsPerSocket: 100, // each is three topics
 			Messages:         9,   // and pings
@@ -53,12 +54,12 @@ func kucoin() producers.Venue {
 		Endpoint:    kucoinEndpoint,
 		Subscribe:   kucoinRequest("subscribe"),
 		Unsubscribe: kucoinRequest("unsubscribe"),
-		Heartbeat: producers.Heartbeat{
+		Heartbeat: adapter.Heartbeat{
 			Every:   15 * time.Second,
 			Message: heartbeat(`{"id":"1","type":"ping"}`),
 		},
-		NewCodec:    func() producers.Codec { return kucoinCodec{} },
-		NewRecorded: func() producers.Codec { return kucoinRecorded{} },
+		NewCodec:    func() adapter.Codec { return kucoinCodec{} },
+		NewRecorded: func() adapter.Codec { return kucoinRecorded{} },
 		Tickers:     one("/api/v1/market/allTickers"),
 		DecodeREST: endpoints{
 			"symbols":    nil,
@@ -74,16 +75,16 @@ func kucoin() producers.Venue {
 
 // kucoinHistory: https://www.kucoin.com/docs-new/rest/spot-trading/market-data/get-klines
 // An answer has 1500 candles at most; the bounds stay below, since both may be part of it.
-func kucoinHistory() *producers.History {
-	return &producers.History{Rows: 1440, Query: func(m producers.Instrument, interval time.Duration, from, to time.Time) producers.Query {
+func kucoinHistory() *adapter.History {
+	return &adapter.History{Rows: 1440, Query: func(m adapter.Instrument, interval time.Duration, from, to time.Time) adapter.Query {
 		kind := map[time.Duration]string{time.Minute: "1min", time.Hour: "1hour", 24 * time.Hour: "1day"}[interval]
-		return producers.Query{Symbol: m.Symbol, Path: fmt.Sprintf("/api/v1/market/candles?symbol=%s&type=%s&startAt=%d&endAt=%d",
+		return adapter.Query{Symbol: m.Symbol, Path: fmt.Sprintf("/api/v1/market/candles?symbol=%s&type=%s&startAt=%d&endAt=%d",
 			url.QueryEscape(m.Symbol), kind, from.Unix(), to.Unix())}
 	}}
 }
 
 // kucoinEndpoint asks for a token. The answer also names the server, which replaces urls.Stream.
-func kucoinEndpoint(ctx context.Context, f producers.Fetcher, urls producers.URLs) (string, error) {
+func kucoinEndpoint(ctx context.Context, f adapter.Fetcher, urls adapter.URLs) (string, error) {
 	body, err := f.Fetch(ctx, http.MethodPost, urls.REST+"/api/v1/bullet-public")
 	if err != nil {
 		return "", err
@@ -105,8 +106,8 @@ func kucoinEndpoint(ctx context.Context, f producers.Fetcher, urls producers.URL
 }
 
 // kucoinRequest names up to 100 markets in a topic of trades or tickers, and one in a topic of snapshots, which takes no list.
-func kucoinRequest(kind string) func([]producers.Instrument) [][]byte {
-	return func(markets []producers.Instrument) (messages [][]byte) {
+func kucoinRequest(kind string) func([]adapter.Instrument) [][]byte {
+	return func(markets []adapter.Instrument) (messages [][]byte) {
 		ask := func(topic string, names []string) {
 			messages = append(messages, message(struct {
 				ID       string `json:"id"`
@@ -152,8 +153,8 @@ type kucoinMarket struct {
 	Trades bool   `json:"enableTrading"`
 }
 
-func (m *kucoinMarket) instrument() (producers.Instrument, bool) {
-	in := producers.Instrument{Symbol: m.Symbol, Base: m.Base, Quote: m.Quote}
+func (m *kucoinMarket) instrument() (adapter.Instrument, bool) {
+	in := adapter.Instrument{Symbol: m.Symbol, Base: m.Base, Quote: m.Quote}
 	if m.Name != "" && m.Name != m.Symbol {
 		in.Aliases = []string{m.Name}
 	}
@@ -163,7 +164,7 @@ func (m *kucoinMarket) instrument() (producers.Instrument, bool) {
 // kucoinCodec needs no state: the topic or the row names the symbol.
 type kucoinCodec struct{}
 
-func (kucoinCodec) Decode(f producers.Frame, out *producers.Out) error {
+func (kucoinCodec) Decode(f adapter.Frame, out *adapter.Out) error {
 	var m struct {
 		Type    string          `json:"type"`
 		Topic   string          `json:"topic"`
@@ -185,7 +186,7 @@ func (kucoinCodec) Decode(f producers.Frame, out *producers.Out) error {
 	return nil
 }
 
-func kucoinTopic(topic, subject string, data []byte, out *producers.Out) error {
+func kucoinTopic(topic, subject string, data []byte, out *adapter.Out) error {
 	channel, symbol, _ := strings.Cut(topic, ":")
 	switch channel {
 	case "/market/match":
@@ -208,8 +209,8 @@ func kucoinTopic(topic, subject string, data []byte, out *producers.Out) error {
 		if err := parse(data, &t); err != nil {
 			return err
 		}
-		out.Add(producers.Event{
-			Kind: producers.Ticker, Symbol: symbol, Channel: "ticker", Time: producers.Unix(t.Time, time.Millisecond),
+		out.Add(adapter.Event{
+			Kind: adapter.Ticker, Symbol: symbol, Channel: "ticker", Time: producers.Unix(t.Time, time.Millisecond),
 			Last: t.Price, Bid: t.Bid, Ask: t.Ask, Sequence: t.Sequence,
 		})
 	case "/market/snapshot":
@@ -228,8 +229,8 @@ func kucoinTopic(topic, subject string, data []byte, out *producers.Out) error {
 		if err := parse(data, &t); err != nil {
 			return err
 		}
-		out.Add(producers.Event{
-			Kind: producers.Ticker, Symbol: t.Data.Symbol, Channel: "snapshot", Time: producers.Unix(t.Data.Time, time.Millisecond),
+		out.Add(adapter.Event{
+			Kind: adapter.Ticker, Symbol: t.Data.Symbol, Channel: "snapshot", Time: producers.Unix(t.Data.Time, time.Millisecond),
 			Last: t.Data.Last, Bid: t.Data.Bid, Ask: t.Data.Ask, VolumeBase: t.Data.Base, VolumeQuote: t.Data.Quote,
 		})
 	case "/market/candles":
@@ -241,7 +242,7 @@ func kucoinTopic(topic, subject string, data []byte, out *producers.Out) error {
 		if err := parse(data, &c); err != nil {
 			return err
 		}
-		e := producers.Event{Symbol: symbol, Channel: "candles", Interval: kucoinInterval(interval), Time: producers.Unix(c.Time, time.Nanosecond)}
+		e := adapter.Event{Symbol: symbol, Channel: "candles", Interval: kucoinInterval(interval), Time: producers.Unix(c.Time, time.Nanosecond)}
 		return kucoinColumns.add([][]producers.Num{c.Row}, e, out)
 	case "/spotMarket/level1":
 		var t struct {
@@ -252,7 +253,7 @@ func kucoinTopic(topic, subject string, data []byte, out *producers.Out) error {
 		if err := parse(data, &t); err != nil {
 			return err
 		}
-		e := producers.Event{Kind: producers.Ticker, Symbol: symbol, Channel: "level1", Time: producers.Unix(t.Time, time.Millisecond)}
+		e := adapter.Event{Kind: adapter.Ticker, Symbol: symbol, Channel: "level1", Time: producers.Unix(t.Time, time.Millisecond)}
 		if len(t.Bid) > 0 {
 			e.Bid = t.Bid[0]
 		}
@@ -279,10 +280,10 @@ type kucoinTrade struct {
 	Time   producers.Num `json:"time"` // nanoseconds
 }
 
-func (t *kucoinTrade) event() producers.Event {
-	return producers.Event{
-		Kind: producers.Trade, Symbol: t.Symbol, Channel: "trades", Time: producers.Unix(t.Time, time.Nanosecond),
-		ID: t.ID, Price: t.Price, Size: t.Size, Side: producers.Side(t.Side),
+func (t *kucoinTrade) event() adapter.Event {
+	return adapter.Event{
+		Kind: adapter.Trade, Symbol: t.Symbol, Channel: "trades", Time: producers.Unix(t.Time, time.Nanosecond),
+		ID: t.ID, Price: t.Price, Size: t.Size, Side: adapter.Side(t.Side),
 	}
 }
 
@@ -300,7 +301,7 @@ func kucoinInterval(s string) string {
 }
 
 // kucoinTickers reads all markets', which share the time of the answer.
-func kucoinTickers(_ url.Values, body []byte, out *producers.Out) error {
+func kucoinTickers(_ url.Values, body []byte, out *adapter.Out) error {
 	answer, err := parseKucoin[struct {
 		Time    producers.Num `json:"time"`
 		Tickers []struct {
@@ -316,8 +317,8 @@ func kucoinTickers(_ url.Values, body []byte, out *producers.Out) error {
 		return err
 	}
 	for _, t := range answer.Tickers {
-		out.Add(producers.Event{
-			Kind: producers.Ticker, Symbol: t.Symbol, Channel: "rest", Time: producers.Unix(answer.Time, time.Millisecond),
+		out.Add(adapter.Event{
+			Kind: adapter.Ticker, Symbol: t.Symbol, Channel: "rest", Time: producers.Unix(answer.Time, time.Millisecond),
 			Last: t.Last, Bid: t.Bid, Ask: t.Ask, VolumeBase: t.Base, VolumeQuote: t.Quote,
 		})
 	}

@@ -6,16 +6,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
 )
 
 // The topics of trades and tickers take a list of symbols (3470072w0, 3470063w0), up to 100; the topic of snapshots takes one
 // (3470065w0, "get snapshot data for a single symbol"). A connection may send 100 messages in 10 s.
 func TestKucoinAsksForOneSnapshotATopic(t *testing.T) {
 	v := kucoin()
-	var markets []producers.Instrument
+	var markets []adapter.Instrument
 	for i := range v.Limits.MarketsPerSocket {
-		markets = append(markets, producers.Instrument{Symbol: fmt.Sprintf("C%d-USDT", i)})
+		markets = append(markets, adapter.Instrument{Symbol: fmt.Sprintf("C%d-USDT", i)})
 	}
 	for kind, messages := range map[string][][]byte{"subscribe": v.Subscribe(markets), "unsubscribe": v.Unsubscribe(markets)} {
 		asked := map[string]int{}

@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
 )
 
 // kucoinRecorded also reads the unified feed, whose pushes name their channel by "T" and whose answers have no type.
 type kucoinRecorded struct{ kucoinCodec }
 
-func (c kucoinRecorded) Decode(f producers.Frame, out *producers.Out) error {
+func (c kucoinRecorded) Decode(f adapter.Frame, out *adapter.Out) error {
 	var m struct {
 		Type    string          `json:"type"`
 		Data    json.RawMessage `json:"data"`
@@ -41,7 +42,7 @@ func (c kucoinRecorded) Decode(f producers.Frame, out *producers.Out) error {
 
 // kucoinUnified reads a push of the unified feed. Keys differ by case alone: s is the symbol, S the side
 // or whether a candle is closed.
-func kucoinUnified(channel string, payload []byte, out *producers.Out) error {
+func kucoinUnified(channel string, payload []byte, out *adapter.Out) error {
 	name, market, _ := strings.Cut(channel, ".")
 	notSpot := market != "SPOT"
 	switch name {
@@ -57,9 +58,9 @@ func kucoinUnified(channel string, payload []byte, out *producers.Out) error {
 		if err := parse(payload, &t); err != nil {
 			return err
 		}
-		out.Add(producers.Event{
-			Kind: producers.Trade, Symbol: t.Symbol, Channel: "trades", Time: producers.Unix(t.Time, time.Nanosecond), NotSpot: notSpot,
-			ID: t.ID, Price: t.Price, Size: t.Size, Side: producers.Side(strings.ToLower(t.Side)),
+		out.Add(adapter.Event{
+			Kind: adapter.Trade, Symbol: t.Symbol, Channel: "trades", Time: producers.Unix(t.Time, time.Nanosecond), NotSpot: notSpot,
+			ID: t.ID, Price: t.Price, Size: t.Size, Side: adapter.Side(strings.ToLower(t.Side)),
 		})
 	case "ticker":
 		var t struct {
@@ -76,8 +77,8 @@ func kucoinUnified(channel string, payload []byte, out *producers.Out) error {
 		if err := parse(payload, &t); err != nil {
 			return err
 		}
-		out.Add(producers.Event{
-			Kind: producers.Ticker, Symbol: t.Symbol, Channel: "ticker", Time: producers.Unix(t.Time, time.Nanosecond), NotSpot: notSpot,
+		out.Add(adapter.Event{
+			Kind: adapter.Ticker, Symbol: t.Symbol, Channel: "ticker", Time: producers.Unix(t.Time, time.Nanosecond), NotSpot: notSpot,
 			Last: t.Last, Bid: t.Bid, Ask: t.Ask, Sequence: t.Sequence,
 		})
 	case "kline":
@@ -96,8 +97,8 @@ func kucoinUnified(channel string, payload []byte, out *producers.Out) error {
 		if err := parse(payload, &c); err != nil {
 			return err
 		}
-		out.Add(producers.Event{
-			Kind: producers.Candle, Symbol: c.Symbol, Channel: "candles", NotSpot: notSpot, State: candleState(c.Closed == "true"),
+		out.Add(adapter.Event{
+			Kind: adapter.Candle, Symbol: c.Symbol, Channel: "candles", NotSpot: notSpot, State: candleState(c.Closed == "true"),
 			Start: producers.Unix(c.Start, time.Second), Interval: kucoinInterval(c.Interval),
 			OpenPrice: c.Open, High: c.High, Low: c.Low, ClosePrice: c.Close, Volume: c.Volume,
 		})

@@ -3,11 +3,13 @@
 // maps a field only where it means the same; it computes nothing and leaves out what it was not told.
 package exchanges
 
-import "github.com/marketlog/marketlog/producers"
+import (
+	"github.com/marketlog/marketlog/producers/adapter"
+)
 
 // List returns every venue, in alphabetical order.
-func List() []producers.Venue {
-	return []producers.Venue{
+func List() []adapter.Venue {
+	return []adapter.Venue{
 		binance(),
 		bitfinex(),
 		bitget(),
@@ -28,11 +30,11 @@ func List() []producers.Venue {
 }
 
 // Find returns the venue with this slug.
-func Find(slug string) (producers.Venue, bool) {
+func Find(slug string) (adapter.Venue, bool) {
 	for _, v := range List() {
 		if v.Slug == slug {
 			return v, true
 		}
 	}
-	return producers.Venue{}, false
+	return adapter.Venue{}, false
 }

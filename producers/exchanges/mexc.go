@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
 )
 
 // mexc is MEXC's spot market, by version 3 of its interfaces, whose feed is protobuf.
@@ -18,10 +19,10 @@ import (
 //	HTTP      https://www.mexc.com/api-docs/spot-v3/market-data-endpoints
 //	limits    https://www.mexc.com/api-docs/spot-v3/general-info (100 messages a second; 500 weight in
 //	          10 s for each endpoint and address, all tickers weigh 40)
-func mexc() producers.Venue {
-	return producers.Venue{
+func mexc() adapter.Venue {
+	return adapter.Venue{
 		Slug: "mexc", Name: "MEXC", Version: 1,
-		URLs: producers.URLs{
+		URLs: adapter.URLs{
 			Stream: "wss://wbs-api.mexc.com/ws",
 			REST:   "https://api.mexc.com",
 		},
@@ -33,7 +34,7 @@ func mexc() producers.Venue {
 			Tickers: producers.Documented("https://github.com/mexcdevelop/websocket-proto"),
 			Polled:  producers.Documented("https://www.mexc.com/api-docs/spot-v3/market-data-endpoints"),
 		},
-		Limits: producers.Limits{
+		Limits: adapter.Limits{
 			Connects: 5, ConnectsPer: time.Second, // undocumented
 			MarketsPerSocket: 30 / len(mexcStreams),
 			Messages:         10,
@@ -44,12 +45,12 @@ func mexc() producers.Venue {
 		Instruments: markets(symbolList[binanceMarket], mexcInstrument),
 		Subscribe:   mexcRequest("SUBSCRIPTION"),
 		Unsubscribe: mexcRequest("UNSUBSCRIPTION"),
-		Heartbeat: producers.Heartbeat{
+		Heartbeat: adapter.Heartbeat{
 			Every:   20 * time.Second,
 			Message: heartbeat(`{"method":"PING"}`),
 		},
-		NewCodec:    func() producers.Codec { return mexcCodec{} },
-		NewRecorded: func() producers.Codec { return mexcRecorded{} },
+		NewCodec:    func() adapter.Codec { return mexcCodec{} },
+		NewRecorded: func() adapter.Codec { return mexcRecorded{} },
 		Tickers:     one("/api/v3/ticker/24hr"),
 		DecodeREST: endpoints{
 			"exchangeInfo": nil,
@@ -86,7 +87,7 @@ func mexcRequest(method string) requester {
 
 // mexcInstrument reads a row that is like Binance's. Whether orders may come by this interface ("isSpotTradingAllowed") is not
 // whether it trades.
-func mexcInstrument(m *binanceMarket) (producers.Instrument, bool) {
+func mexcInstrument(m *binanceMarket) (adapter.Instrument, bool) {
 	in, _ := m.instrument()
 	return in, m.Status == "1" || m.Status == "ENABLED"
 }
@@ -150,7 +151,7 @@ type mexcCandle struct {
 	Volume   producers.Num `json:"volume"`
 }
 
-func (mexcCodec) Decode(f producers.Frame, out *producers.Out) error {
+func (mexcCodec) Decode(f adapter.Frame, out *adapter.Out) error {
 	// A protobuf message cannot begin with a brace: that would be the start of a group.
 	if text := strings.TrimLeft(string(f.Bytes[:min(8, len(f.Bytes))]), " \t\r\n"); !strings.HasPrefix(text, "{") {
 		if !f.Binary {
@@ -178,21 +179,21 @@ func (mexcCodec) Decode(f producers.Frame, out *producers.Out) error {
 	return nil
 }
 
-func (p *mexcPush) add(out *producers.Out) error {
+func (p *mexcPush) add(out *adapter.Out) error {
 	if !strings.Contains(p.Channel, ".v3.api") {
 		return producers.Unreadable("message of channel %q", p.Channel)
 	}
 	sent := producers.Unix(p.Sent, time.Millisecond)
 	for _, d := range slices.Concat(p.AggregateDeals.Deals, p.AggregateDeals.List, p.Deals.Deals, p.Deals.List) {
-		e := producers.Event{
-			Kind: producers.Trade, Symbol: p.Symbol, Channel: "deals", Time: producers.Unix(d.Millis, time.Millisecond),
+		e := adapter.Event{
+			Kind: adapter.Trade, Symbol: p.Symbol, Channel: "deals", Time: producers.Unix(d.Millis, time.Millisecond),
 			ID: d.ID, Price: d.Price, Size: d.Size,
 		}
 		switch d.Side {
 		case "1":
-			e.Side = producers.Buy
+			e.Side = adapter.Buy
 		case "2":
-			e.Side = producers.Sell
+			e.Side = adapter.Sell
 		}
 		out.Add(e)
 	}
@@ -203,21 +204,21 @@ func (p *mexcPush) add(out *producers.Out) error {
 		}
 	}
 	for _, b := range books {
-		out.Add(producers.Event{Kind: producers.Ticker, Symbol: p.Symbol, Channel: "bookTicker", Time: sent, Bid: b.Bid, Ask: b.Ask})
+		out.Add(adapter.Event{Kind: adapter.Ticker, Symbol: p.Symbol, Channel: "bookTicker", Time: sent, Bid: b.Bid, Ask: b.Ask})
 	}
 	minis := p.Minis.Items
 	if p.Mini != nil {
 		minis = append(minis, *p.Mini)
 	}
 	for _, t := range minis {
-		out.Add(producers.Event{
-			Kind: producers.Ticker, Symbol: t.Symbol, Channel: "miniTicker", Time: sent,
+		out.Add(adapter.Event{
+			Kind: adapter.Ticker, Symbol: t.Symbol, Channel: "miniTicker", Time: sent,
 			Last: t.Last, VolumeBase: t.Base, VolumeQuote: t.Quote,
 		})
 	}
 	if c := p.Candle; c != nil {
-		out.Add(producers.Event{
-			Kind: producers.Candle, Symbol: p.Symbol, Channel: "kline", Time: producers.Unix(p.Created, time.Millisecond),
+		out.Add(adapter.Event{
+			Kind: adapter.Candle, Symbol: p.Symbol, Channel: "kline", Time: producers.Unix(p.Created, time.Millisecond),
 			Start: producers.Unix(c.Start, time.Second), Interval: mexcInterval(c.Interval),
 			OpenPrice: c.Open, High: c.High, Low: c.Low, ClosePrice: c.Close, Volume: c.Volume,
 		})
@@ -248,7 +249,7 @@ func mexcInterval(s string) string {
 }
 
 // mexcTickers reads rows that are like Binance's.
-func mexcTickers(_ url.Values, body []byte, out *producers.Out) error {
+func mexcTickers(_ url.Values, body []byte, out *adapter.Out) error {
 	all, err := listOrOne[binanceRow](body)
 	if err != nil {
 		return err
@@ -273,13 +274,13 @@ type mexcTrade struct {
 	Millis     producers.Num `json:"time"`
 }
 
-func (t *mexcTrade) event() producers.Event {
-	side := producers.Buy
+func (t *mexcTrade) event() adapter.Event {
+	side := adapter.Buy
 	if t.BuyerMakes {
-		side = producers.Sell
+		side = adapter.Sell
 	}
-	return producers.Event{
-		Kind: producers.Trade, Channel: "rest", Time: producers.Unix(t.Millis, time.Millisecond),
+	return adapter.Event{
+		Kind: adapter.Trade, Channel: "rest", Time: producers.Unix(t.Millis, time.Millisecond),
 		ID: t.ID, Price: t.Price, Size: t.Size, Side: side,
 	}
 }

@@ -3,13 +3,13 @@ package exchanges
 import (
 	"strings"
 
-	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
 )
 
 // mexcRecorded also reads the JSON form of the feed's messages, which recordings and the documentation have.
 type mexcRecorded struct{ mexcCodec }
 
-func (c mexcRecorded) Decode(f producers.Frame, out *producers.Out) error {
+func (c mexcRecorded) Decode(f adapter.Frame, out *adapter.Out) error {
 	if text := strings.TrimLeft(string(f.Bytes[:min(8, len(f.Bytes))]), " \t\r\n"); !strings.HasPrefix(text, "{") {
 		return c.mexcCodec.Decode(f, out)
 	}
@@ -22,7 +22,7 @@ func (c mexcRecorded) Decode(f producers.Frame, out *producers.Out) error {
 	}
 	switch {
 	case m.Old != "", strings.HasPrefix(m.Channel, "push."):
-		return producers.Retired("message of channel %q", m.Old+m.Channel)
+		return adapter.Retired("message of channel %q", m.Old+m.Channel)
 	case m.Channel != "":
 		return m.add(out)
 	}

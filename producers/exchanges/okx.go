@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
 )
 
 // okx is OKX's spot market, by version 5 of its interface.
@@ -18,10 +19,10 @@ import (
 //	ticker  https://www.okx.com/docs-v5/en/#order-book-trading-market-data-ws-tickers-channel
 //	trades  https://www.okx.com/docs-v5/en/#order-book-trading-market-data-ws-trades-channel
 //	HTTP    https://www.okx.com/docs-v5/en/#order-book-trading-market-data-get-tickers (20 in 2 s)
-func okx() producers.Venue {
-	return producers.Venue{
+func okx() adapter.Venue {
+	return adapter.Venue{
 		Slug: "okx", Name: "OKX", Version: 2,
-		URLs: producers.URLs{
+		URLs: adapter.URLs{
 			Stream: "wss://ws.okx.com:8443/ws/v5/public",
 			REST:   "https://www.okx.com",
 		},
@@ -34,7 +35,7 @@ func okx() producers.Venue {
 			Candles: producers.Documented("https://www.okx.com/docs-v5/en/#order-book-trading-market-data-get-candlesticks-history").And(
 				hummingbotCandles("okx"), gocryptotrader("okx/okx_types.go")),
 		},
-		Limits: producers.Limits{
+		Limits: adapter.Limits{
 			Connects: 3, ConnectsPer: time.Second,
 			MarketsPerSocket: 300, // undocumented; two channels each stay below 64 kB in two requests
 			Messages:         3,
@@ -45,12 +46,12 @@ func okx() producers.Venue {
 		Instruments: markets(okxData[okxMarket], (*okxMarket).instrument),
 		Subscribe:   okxRequest("subscribe"),
 		Unsubscribe: okxRequest("unsubscribe"),
-		Heartbeat:   producers.Heartbeat{Every: 20 * time.Second, Message: heartbeat("ping")},
-		NewCodec:    func() producers.Codec { return okxCodec{} },
+		Heartbeat:   adapter.Heartbeat{Every: 20 * time.Second, Message: heartbeat("ping")},
+		NewCodec:    func() adapter.Codec { return okxCodec{} },
 		Tickers:     one("/api/v5/market/tickers?instType=SPOT"),
-		DecodeREST: func(target string, body []byte, out *producers.Out) error {
+		DecodeREST: func(target string, body []byte, out *adapter.Out) error {
 			if path, _ := endpoint(target); !strings.Contains(path, "/v5/") {
-				return producers.Retired("answer of %s", path)
+				return adapter.Retired("answer of %s", path)
 			}
 			return okxEndpoints.read(target, body, out)
 		},
@@ -61,10 +62,10 @@ func okx() producers.Venue {
 // okxHistory: https://www.okx.com/docs-v5/en/#order-book-trading-market-data-get-candlesticks-history
 // "after" asks for what is older than it, "before" for what is newer. Days begin in Hong Kong unless
 // the bar says utc.
-func okxHistory() *producers.History {
-	return &producers.History{Rows: 100, Query: func(m producers.Instrument, interval time.Duration, from, to time.Time) producers.Query {
+func okxHistory() *adapter.History {
+	return &adapter.History{Rows: 100, Query: func(m adapter.Instrument, interval time.Duration, from, to time.Time) adapter.Query {
 		bar := map[time.Duration]string{time.Minute: "1m", time.Hour: "1H", 24 * time.Hour: "1Dutc"}[interval]
-		return producers.Query{Symbol: m.Symbol, Path: fmt.Sprintf("/api/v5/market/history-candles?instId=%s&bar=%s&after=%d&before=%d&limit=100",
+		return adapter.Query{Symbol: m.Symbol, Path: fmt.Sprintf("/api/v5/market/history-candles?instId=%s&bar=%s&after=%d&before=%d&limit=100",
 			url.QueryEscape(m.Symbol), bar, to.UnixMilli(), from.UnixMilli()-1)}
 	}}
 }
@@ -119,8 +120,8 @@ type okxMarket struct {
 	State  string `json:"state"`
 }
 
-func (m *okxMarket) instrument() (producers.Instrument, bool) {
-	return producers.Instrument{Symbol: m.Symbol, Base: m.Base, Quote: m.Quote}, m.Type == "SPOT" && m.State == "live"
+func (m *okxMarket) instrument() (adapter.Instrument, bool) {
+	return adapter.Instrument{Symbol: m.Symbol, Base: m.Base, Quote: m.Quote}, m.Type == "SPOT" && m.State == "live"
 }
 
 // okxCodec needs no state: every row names its instrument.
@@ -135,10 +136,10 @@ type okxTrade struct {
 	Time   producers.Num `json:"ts"`
 }
 
-func (t *okxTrade) event() producers.Event {
-	return producers.Event{
-		Kind: producers.Trade, Symbol: t.Symbol, Channel: "trades", Time: producers.Unix(t.Time, time.Millisecond),
-		ID: t.ID, Price: t.Price, Size: t.Size, Side: producers.Side(t.Side),
+func (t *okxTrade) event() adapter.Event {
+	return adapter.Event{
+		Kind: adapter.Trade, Symbol: t.Symbol, Channel: "trades", Time: producers.Unix(t.Time, time.Millisecond),
+		ID: t.ID, Price: t.Price, Size: t.Size, Side: adapter.Side(t.Side),
 	}
 }
 
@@ -154,9 +155,9 @@ type okxTicker struct {
 	Time   producers.Num `json:"ts"`
 }
 
-func (t *okxTicker) event() producers.Event {
-	e := producers.Event{
-		Kind: producers.Ticker, Symbol: t.Symbol, Channel: "tickers", Time: producers.Unix(t.Time, time.Millisecond),
+func (t *okxTicker) event() adapter.Event {
+	e := adapter.Event{
+		Kind: adapter.Ticker, Symbol: t.Symbol, Channel: "tickers", Time: producers.Unix(t.Time, time.Millisecond),
 		Last: t.Last, Bid: t.Bid, Ask: t.Ask,
 	}
 	if t.Type == "SPOT" {
@@ -165,13 +166,13 @@ func (t *okxTicker) event() producers.Event {
 	return e
 }
 
-func (t *okxTicker) polled() producers.Event {
+func (t *okxTicker) polled() adapter.Event {
 	e := t.event()
 	e.Channel = "rest"
 	return e
 }
 
-func (okxCodec) Decode(f producers.Frame, out *producers.Out) error {
+func (okxCodec) Decode(f adapter.Frame, out *adapter.Out) error {
 	if string(f.Bytes) == "pong" {
 		return nil
 	}
@@ -187,7 +188,7 @@ func (okxCodec) Decode(f producers.Frame, out *producers.Out) error {
 	}
 	switch channel := m.Arg.Channel; {
 	case m.Table != "":
-		return producers.Retired("table %q of version 3", m.Table)
+		return adapter.Retired("table %q of version 3", m.Table)
 	case m.Event == "error":
 		out.Notice("%s", m.Message)
 	case m.Event != "":
@@ -219,16 +220,16 @@ var okxUnpriced = []string{
 }
 
 // okxBest reads the best bid and ask of a book; a side without orders is left out.
-func okxBest(symbol string, data []byte, out *producers.Out) error {
+func okxBest(symbol string, data []byte, out *adapter.Out) error {
 	type book struct {
 		Bids     [][]producers.Num `json:"bids"`
 		Asks     [][]producers.Num `json:"asks"`
 		Time     producers.Num     `json:"ts"`
 		Sequence producers.Num     `json:"seqId"`
 	}
-	return parseAll(data, func(b *book) producers.Event {
-		return producers.Event{
-			Kind: producers.Ticker, Symbol: symbol, Channel: "bbo-tbt", Time: producers.Unix(b.Time, time.Millisecond),
+	return parseAll(data, func(b *book) adapter.Event {
+		return adapter.Event{
+			Kind: adapter.Ticker, Symbol: symbol, Channel: "bbo-tbt", Time: producers.Unix(b.Time, time.Millisecond),
 			Bid: bestPrice(b.Bids), Ask: bestPrice(b.Asks), Sequence: b.Sequence,
 		}
 	}, out)
@@ -236,7 +237,7 @@ func okxBest(symbol string, data []byte, out *producers.Out) error {
 
 // okxCandles adds rows of start, open, high, low, close, volume in contracts or base, in base or
 // quote, in quote, and whether it is closed.
-func okxCandles(symbol, bar string, all [][]producers.Num, out *producers.Out) error {
+func okxCandles(symbol, bar string, all [][]producers.Num, out *adapter.Out) error {
 	for _, row := range all {
 		columns := candleColumns{Start: 0, Open: 1, High: 2, Low: 3, Close: 4, Volume: 5, Closed: len(row) - 1, Unit: time.Millisecond}
 		if len(row) < 6 {
@@ -245,7 +246,7 @@ func okxCandles(symbol, bar string, all [][]producers.Num, out *producers.Out) e
 		if strings.Count(symbol, "-") > 1 && len(row) > 6 { // a contract: the base comes after the contracts
 			columns.Volume = 6
 		}
-		e := producers.Event{Symbol: symbol, Channel: "candle", Interval: okxBar(bar)}
+		e := adapter.Event{Symbol: symbol, Channel: "candle", Interval: okxBar(bar)}
 		if err := columns.add([][]producers.Num{row}, e, out); err != nil {
 			return err
 		}
@@ -254,7 +255,7 @@ func okxCandles(symbol, bar string, all [][]producers.Num, out *producers.Out) e
 }
 
 // okxPast reads the candles of the HTTP interface.
-func okxPast(query url.Values, body []byte, out *producers.Out) error {
+func okxPast(query url.Values, body []byte, out *adapter.Out) error {
 	all, err := okxData[[]producers.Num](body)
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
 )
 
 // poloniex is Poloniex's spot market. Throughout, "quantity" is in the base and "amount" in the quote.
@@ -18,10 +19,10 @@ import (
 //	HTTP    https://api-docs.poloniex.com/spot/api/public/market-data
 //	limits  https://api-docs.poloniex.com/spot/api/#rate-limits (public: 10 requests a second for all
 //	        markets at once, 200 for one)
-func poloniex() producers.Venue {
-	return producers.Venue{
+func poloniex() adapter.Venue {
+	return adapter.Venue{
 		Slug: "poloniex", Name: "Poloniex", Version: 1,
-		URLs: producers.URLs{
+		URLs: adapter.URLs{
 			Stream: "wss://ws.poloniex.com/ws/public",
 			REST:   "https://api.poloniex.com",
 		},
@@ -36,7 +37,7 @@ func poloniex() producers.Venue {
 			Polled: producers.Documented("https://api-docs.poloniex.com/spot/api/public/market-data").And(
 				ccxt("poloniex.ts"), gocryptotrader("poloniex/poloniex_types.go")),
 		},
-		Limits: producers.Limits{
+		Limits: adapter.Limits{
 			Connects: 5, ConnectsPer: time.Second, // undocumented
 			MarketsPerSocket: 300, // undocumented; keeps one connection's loss small
 			Messages:         10,
@@ -47,8 +48,8 @@ func poloniex() producers.Venue {
 		Instruments: markets(list[poloniexMarket], (*poloniexMarket).instrument),
 		Subscribe:   poloniexRequest("subscribe"),
 		Unsubscribe: poloniexRequest("unsubscribe"),
-		Heartbeat:   producers.Heartbeat{Every: 15 * time.Second, Message: heartbeat(`{"event":"ping"}`)},
-		NewCodec:    func() producers.Codec { return poloniexCodec{} },
+		Heartbeat:   adapter.Heartbeat{Every: 15 * time.Second, Message: heartbeat(`{"event":"ping"}`)},
+		NewCodec:    func() adapter.Codec { return poloniexCodec{} },
 		Tickers:     one("/markets/ticker24h"),
 		DecodeREST: endpoints{
 			"markets":   nil,
@@ -79,8 +80,8 @@ type poloniexMarket struct {
 	State  string `json:"state"` // NORMAL, PAUSE or POST_ONLY
 }
 
-func (m *poloniexMarket) instrument() (producers.Instrument, bool) {
-	return producers.Instrument{Symbol: m.Symbol, Base: m.Base, Quote: m.Quote}, m.State == "NORMAL"
+func (m *poloniexMarket) instrument() (adapter.Instrument, bool) {
+	return adapter.Instrument{Symbol: m.Symbol, Base: m.Base, Quote: m.Quote}, m.State == "NORMAL"
 }
 
 // poloniexCodec needs no state: every row names its market.
@@ -106,46 +107,46 @@ type poloniexRow struct {
 	Ask      producers.Num `json:"ask"`
 }
 
-func (r *poloniexRow) trade() producers.Event {
-	return producers.Event{
-		Kind: producers.Trade, Symbol: r.Symbol, Channel: "trades", Time: producers.Unix(r.Created, time.Millisecond),
-		ID: r.ID, Price: r.Price, Size: r.Quantity, Side: producers.Side(strings.ToLower(r.Side)),
+func (r *poloniexRow) trade() adapter.Event {
+	return adapter.Event{
+		Kind: adapter.Trade, Symbol: r.Symbol, Channel: "trades", Time: producers.Unix(r.Created, time.Millisecond),
+		ID: r.ID, Price: r.Price, Size: r.Quantity, Side: adapter.Side(strings.ToLower(r.Side)),
 	}
 }
 
-func (r *poloniexRow) ticker() producers.Event {
-	return producers.Event{
-		Kind: producers.Ticker, Symbol: r.Symbol, Channel: "ticker", Time: producers.Unix(r.Pushed, time.Millisecond),
+func (r *poloniexRow) ticker() adapter.Event {
+	return adapter.Event{
+		Kind: adapter.Ticker, Symbol: r.Symbol, Channel: "ticker", Time: producers.Unix(r.Pushed, time.Millisecond),
 		Last: r.Close, Bid: r.Bid, Ask: r.Ask, VolumeBase: r.Quantity, VolumeQuote: r.Amount,
 	}
 }
 
-func (r *poloniexRow) polled() producers.Event {
+func (r *poloniexRow) polled() adapter.Event {
 	e := r.ticker()
 	e.Channel = "rest"
 	return e
 }
 
-func (r *poloniexRow) price() producers.Event {
-	return producers.Event{
-		Kind: producers.Ticker, Symbol: r.Symbol, Channel: "rest", Time: producers.Unix(r.Recorded, time.Millisecond), Last: r.Price,
+func (r *poloniexRow) price() adapter.Event {
+	return adapter.Event{
+		Kind: adapter.Ticker, Symbol: r.Symbol, Channel: "rest", Time: producers.Unix(r.Recorded, time.Millisecond), Last: r.Price,
 	}
 }
 
-func (r *poloniexRow) candle(interval string) producers.Event {
-	return producers.Event{
-		Kind: producers.Candle, Symbol: r.Symbol, Channel: "candles", Time: producers.Unix(r.Pushed, time.Millisecond),
+func (r *poloniexRow) candle(interval string) adapter.Event {
+	return adapter.Event{
+		Kind: adapter.Candle, Symbol: r.Symbol, Channel: "candles", Time: producers.Unix(r.Pushed, time.Millisecond),
 		Start: producers.Unix(r.Start, time.Millisecond), Interval: interval,
 		OpenPrice: r.Open, High: r.High, Low: r.Low, ClosePrice: r.Close, Volume: r.Quantity,
 	}
 }
 
-func (poloniexCodec) Decode(f producers.Frame, out *producers.Out) error {
+func (poloniexCodec) Decode(f adapter.Frame, out *adapter.Out) error {
 	switch {
 	case strings.EqualFold(string(f.Bytes), "pong"):
 		return nil
 	case len(f.Bytes) > 0 && f.Bytes[0] == '[':
-		return producers.Retired("a list, as of api2.poloniex.com")
+		return adapter.Retired("a list, as of api2.poloniex.com")
 	}
 	var m struct {
 		Event   string          `json:"event"`
@@ -169,13 +170,13 @@ func (poloniexCodec) Decode(f producers.Frame, out *producers.Out) error {
 	case m.Channel == "ticker":
 		event = (*poloniexRow).ticker
 	case candles:
-		event = func(r *poloniexRow) producers.Event { return r.candle(poloniexInterval(interval)) }
+		event = func(r *poloniexRow) adapter.Event { return r.candle(poloniexInterval(interval)) }
 	case strings.HasPrefix(m.Channel, "book"), m.Channel == "symbols", m.Channel == "currencies", m.Channel == "exchange":
 		return nil
 	default:
 		return producers.Unreadable("message of channel %q", m.Channel)
 	}
-	return parseAll(m.Data, func(r *poloniexRow) producers.Event {
+	return parseAll(m.Data, func(r *poloniexRow) adapter.Event {
 		e := event(r)
 		e.Snapshot = m.Action == "snapshot"
 		return e
@@ -191,13 +192,13 @@ func poloniexInterval(name string) string {
 	}
 	switch unit {
 	case "minute":
-		return producers.Interval(time.Duration(n) * time.Minute)
+		return adapter.Interval(time.Duration(n) * time.Minute)
 	case "hour":
-		return producers.Interval(time.Duration(n) * time.Hour)
+		return adapter.Interval(time.Duration(n) * time.Hour)
 	case "day":
-		return producers.Interval(time.Duration(n) * 24 * time.Hour)
+		return adapter.Interval(time.Duration(n) * 24 * time.Hour)
 	case "week":
-		return producers.Interval(time.Duration(n) * 7 * 24 * time.Hour)
+		return adapter.Interval(time.Duration(n) * 7 * 24 * time.Hour)
 	case "month":
 		return count + "M"
 	}
@@ -206,7 +207,7 @@ func poloniexInterval(name string) string {
 
 // poloniexCandles reads low, high, open, close, amount, quantity, the same two of takers who bought, count, time of the answer,
 // average, interval, start, end. Each row names its interval.
-func poloniexCandles(_ url.Values, body []byte, out *producers.Out) error {
+func poloniexCandles(_ url.Values, body []byte, out *adapter.Out) error {
 	all, err := list[[]producers.Num](body)
 	if err != nil {
 		return err
@@ -216,7 +217,7 @@ func poloniexCandles(_ url.Values, body []byte, out *producers.Out) error {
 		if len(row) < 14 {
 			return producers.Unreadable("a candle of %d fields", len(row))
 		}
-		e := producers.Event{Channel: "rest", Interval: poloniexInterval(string(row[11]))}
+		e := adapter.Event{Channel: "rest", Interval: poloniexInterval(string(row[11]))}
 		if err := columns.add([][]producers.Num{row}, e, out); err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
 )
 
 // TestVenuesReadTheirWire runs testdata/<venue>/*.txt. A script is a list of messages, each
@@ -43,7 +44,7 @@ func TestVenuesReadTheirWire(t *testing.T) {
 	}
 }
 
-func runScript(t *testing.T, v producers.Venue, path string) {
+func runScript(t *testing.T, v adapter.Venue, path string) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -67,20 +68,20 @@ func runScript(t *testing.T, v producers.Venue, path string) {
 		case "conn":
 			codec = newRecorded(v)
 		case "ws":
-			var out producers.Out
-			err := codec.Decode(producers.Frame{Bytes: []byte(rest)}, &out)
+			var out adapter.Out
+			err := codec.Decode(adapter.Frame{Bytes: []byte(rest)}, &out)
 			got = spell(&out, err)
 		case "bin":
 			frame, err := base64.StdEncoding.DecodeString(rest)
 			if err != nil {
 				t.Fatalf("%s:%d: %v", path, at, err)
 			}
-			var out producers.Out
-			err = codec.Decode(producers.Frame{Bytes: frame, Binary: true}, &out)
+			var out adapter.Out
+			err = codec.Decode(adapter.Frame{Bytes: frame, Binary: true}, &out)
 			got = spell(&out, err)
 		case "rest":
 			target, body, _ := strings.Cut(rest, " ")
-			var out producers.Out
+			var out adapter.Out
 			err := v.DecodeREST(target, []byte(body), &out)
 			got = spell(&out, err)
 		case "list":
@@ -102,7 +103,7 @@ func runScript(t *testing.T, v producers.Venue, path string) {
 }
 
 // newRecorded reads what a venue's codec reads and, of some, what only recordings have.
-func newRecorded(v producers.Venue) producers.Codec {
+func newRecorded(v adapter.Venue) adapter.Codec {
 	if v.NewRecorded != nil {
 		return v.NewRecorded()
 	}
@@ -121,17 +122,17 @@ func TestLiveCodecsRefuseWhatOnlyRecordingsHave(t *testing.T) {
 		"upbit":    `{"ty":"trade","cd":"KRW-BTC","tp":1,"tv":1,"ab":"BID","sid":1,"ttms":1730336862047,"tms":1730336862082}`,
 	} {
 		v, _ := Find(slug)
-		var live, recorded producers.Out
-		if err := v.NewCodec().Decode(producers.Frame{Bytes: []byte(frame)}, &live); err == nil || len(live.Events) > 0 {
+		var live, recorded adapter.Out
+		if err := v.NewCodec().Decode(adapter.Frame{Bytes: []byte(frame)}, &live); err == nil || len(live.Events) > 0 {
 			t.Errorf("%s reads %s live, as %v", slug, frame, live.Events)
 		}
-		if err := v.NewRecorded().Decode(producers.Frame{Bytes: []byte(frame)}, &recorded); err != nil || len(recorded.Events) != 1 {
+		if err := v.NewRecorded().Decode(adapter.Frame{Bytes: []byte(frame)}, &recorded); err != nil || len(recorded.Events) != 1 {
 			t.Errorf("%s reads %s as %v from a recording: %v", slug, frame, recorded.Events, err)
 		}
 	}
 }
 
-func spell(out *producers.Out, err error) []string {
+func spell(out *adapter.Out, err error) []string {
 	var lines []string
 	for i := range out.Events {
 		lines = append(lines, spellEvent(&out.Events[i]))
@@ -154,7 +155,7 @@ func spell(out *producers.Out, err error) []string {
 	return lines
 }
 
-func spellEvent(e *producers.Event) string {
+func spellEvent(e *adapter.Event) string {
 	parts := []string{string(e.Kind)}
 	add := func(name, value string) {
 		if value != "" {
@@ -230,7 +231,7 @@ func TestSymbolsNameTheirAssets(t *testing.T) {
 		}
 		split := v.Split
 		if split == nil {
-			split = producers.SplitSymbol
+			split = adapter.SplitSymbol
 		}
 		for symbol, want := range symbols {
 			got := ""
@@ -271,7 +272,7 @@ func TestDeclarationsAreComplete(t *testing.T) {
 }
 
 // saysWhereRead: countries come with the page, the day, and who quotes the page if it was not read itself.
-func saysWhereRead(c producers.Countries) bool {
+func saysWhereRead(c adapter.Countries) bool {
 	if c.Terms == "" {
 		return len(c.Served)+len(c.Refused)+len(c.Quoted) == 0 && c.Read == ""
 	}
@@ -338,8 +339,8 @@ func FuzzCodecs(f *testing.F) {
 	f.Fuzz(func(t *testing.T, target string, b []byte, binary bool) {
 		for _, v := range venues {
 			read := func() string {
-				var out producers.Out
-				frame, err := producers.Unpack(producers.Frame{Bytes: b, Binary: binary})
+				var out adapter.Out
+				frame, err := adapter.Unpack(adapter.Frame{Bytes: b, Binary: binary})
 				if err == nil {
 					err = newRecorded(v).Decode(frame, &out)
 				}
@@ -386,8 +387,8 @@ func FuzzConnections(f *testing.F) {
 			codec := newRecorded(v)
 			var lines []string
 			for frame := range strings.SplitSeq(session, "\n") {
-				var out producers.Out
-				lines = append(lines, spell(&out, codec.Decode(producers.Frame{Bytes: []byte(frame)}, &out))...)
+				var out adapter.Out
+				lines = append(lines, spell(&out, codec.Decode(adapter.Frame{Bytes: []byte(frame)}, &out))...)
 			}
 			return strings.Join(lines, "\n")
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
 )
 
 // upbit is Upbit's Korean market. Its frames are binary, and come with long names (DEFAULT) or short
@@ -18,10 +19,10 @@ import (
 //	trades  https://global-docs.upbit.com/reference/websocket-trade
 //	candles https://global-docs.upbit.com/reference/websocket-candle
 //	HTTP    https://global-docs.upbit.com/reference/list-tickers (10 requests a second)
-func upbit() producers.Venue {
-	return producers.Venue{
+func upbit() adapter.Venue {
+	return adapter.Venue{
 		Slug: "upbit", Name: "Upbit", Version: 2,
-		URLs: producers.URLs{
+		URLs: adapter.URLs{
 			Stream: "wss://api.upbit.com/websocket/v1",
 			REST:   "https://api.upbit.com",
 		},
@@ -31,7 +32,7 @@ func upbit() producers.Venue {
 			Tickers: producers.Documented("https://global-docs.upbit.com/reference/websocket-ticker"),
 			Polled:  producers.Documented("https://global-docs.upbit.com/reference/list-tickers"),
 		},
-		Limits: producers.Limits{
+		Limits: adapter.Limits{
 			Connects: 5, ConnectsPer: time.Second,
 			MarketsPerSocket: 300, // undocumented; one message names all
 			Messages:         1,
@@ -43,9 +44,9 @@ func upbit() producers.Venue {
 		Split:       upbitSplit,
 		Subscribe:   upbitSubscribe,
 		Replaces:    true,
-		Heartbeat:   producers.Heartbeat{Every: 30 * time.Second, Message: func() []byte { return []byte("PING") }},
-		NewCodec:    func() producers.Codec { return upbitCodec{} },
-		NewRecorded: func() producers.Codec { return upbitRecorded{} },
+		Heartbeat:   adapter.Heartbeat{Every: 30 * time.Second, Message: func() []byte { return []byte("PING") }},
+		NewCodec:    func() adapter.Codec { return upbitCodec{} },
+		NewRecorded: func() adapter.Codec { return upbitRecorded{} },
 		Tickers:     upbitTickers,
 		DecodeREST:  upbitREST,
 	}
@@ -57,7 +58,7 @@ func upbitSplit(symbol string) (base, quote string, ok bool) {
 	return base, quote, ok && base != "" && quote != ""
 }
 
-func upbitSubscribe(markets []producers.Instrument) [][]byte {
+func upbitSubscribe(markets []adapter.Instrument) [][]byte {
 	type request struct {
 		Ticket string   `json:"ticket,omitempty"`
 		Type   string   `json:"type,omitempty"`
@@ -77,17 +78,17 @@ type upbitMarket struct {
 	Market string `json:"market"`
 }
 
-func (m *upbitMarket) instrument() (producers.Instrument, bool) {
+func (m *upbitMarket) instrument() (adapter.Instrument, bool) {
 	base, quote, ok := upbitSplit(m.Market)
-	return producers.Instrument{Symbol: m.Market, Base: base, Quote: quote}, ok
+	return adapter.Instrument{Symbol: m.Market, Base: base, Quote: quote}, ok
 }
 
 // upbitTickersMax keeps the address of a request near 1 kB.
 const upbitTickersMax = 100
 
-func upbitTickers(markets []producers.Instrument) (queries []producers.Query) {
+func upbitTickers(markets []adapter.Instrument) (queries []adapter.Query) {
 	for batch := range slices.Chunk(symbols(markets), upbitTickersMax) {
-		queries = append(queries, producers.Query{Path: "/v1/ticker?markets=" + strings.Join(batch, ",")})
+		queries = append(queries, adapter.Query{Path: "/v1/ticker?markets=" + strings.Join(batch, ",")})
 	}
 	return queries
 }
@@ -116,12 +117,12 @@ type upbitEvent struct {
 	CandleVol producers.Num `json:"candle_acc_trade_volume"`
 }
 
-func (upbitCodec) Decode(f producers.Frame, out *producers.Out) error {
+func (upbitCodec) Decode(f adapter.Frame, out *adapter.Out) error {
 	return decodeUpbit(f.Bytes, nil, out)
 }
 
 // decodeUpbit reads rows; of those without a type, the one of short, if there are such.
-func decodeUpbit(b []byte, short []upbitSimple, out *producers.Out) error {
+func decodeUpbit(b []byte, short []upbitSimple, out *adapter.Out) error {
 	var rows []struct {
 		upbitEvent
 		Status string `json:"status"` // the answer to PING
@@ -154,7 +155,7 @@ func decodeUpbit(b []byte, short []upbitSimple, out *producers.Out) error {
 	return nil
 }
 
-func (e *upbitEvent) decode(out *producers.Out) error {
+func (e *upbitEvent) decode(out *adapter.Out) error {
 	switch {
 	case e.Type == "trade":
 		out.Add(e.trade(e.Code, e.Traded))
@@ -170,18 +171,18 @@ func (e *upbitEvent) decode(out *producers.Out) error {
 }
 
 // upbitSides are the taker's.
-var upbitSides = map[string]producers.Side{"ASK": producers.Sell, "BID": producers.Buy}
+var upbitSides = map[string]adapter.Side{"ASK": adapter.Sell, "BID": adapter.Buy}
 
-func (e *upbitEvent) trade(symbol string, at producers.Num) producers.Event {
-	return producers.Event{
-		Kind: producers.Trade, Symbol: symbol, Channel: "trade", Time: producers.Unix(at, time.Millisecond),
+func (e *upbitEvent) trade(symbol string, at producers.Num) adapter.Event {
+	return adapter.Event{
+		Kind: adapter.Trade, Symbol: symbol, Channel: "trade", Time: producers.Unix(at, time.Millisecond),
 		ID: e.ID, Price: e.Price, Size: e.Size, Side: upbitSides[e.AskBid], Snapshot: e.Stream == "SNAPSHOT",
 	}
 }
 
-func (e *upbitEvent) ticker(symbol, channel string) producers.Event {
-	return producers.Event{
-		Kind: producers.Ticker, Symbol: symbol, Channel: channel, Time: producers.Unix(e.Time, time.Millisecond),
+func (e *upbitEvent) ticker(symbol, channel string) adapter.Event {
+	return adapter.Event{
+		Kind: adapter.Ticker, Symbol: symbol, Channel: channel, Time: producers.Unix(e.Time, time.Millisecond),
 		Last: e.Price, VolumeBase: e.Base24h, VolumeQuote: e.Quote24h, Snapshot: e.Stream == "SNAPSHOT",
 	}
 }
@@ -189,15 +190,15 @@ func (e *upbitEvent) ticker(symbol, channel string) producers.Event {
 // upbitInterval spells hours as others do: Upbit's longest are 60m and 240m.
 func upbitInterval(name string) string {
 	if d, err := time.ParseDuration(name); err == nil {
-		return producers.Interval(d)
+		return adapter.Interval(d)
 	}
 	return name
 }
 
 // candle reads a start that is UTC without saying so. Its time is that of the last trade in it.
-func (e *upbitEvent) candle(symbol, interval string) producers.Event {
-	return producers.Event{
-		Kind: producers.Candle, Symbol: symbol, Channel: "candle", Interval: interval,
+func (e *upbitEvent) candle(symbol, interval string) adapter.Event {
+	return adapter.Event{
+		Kind: adapter.Candle, Symbol: symbol, Channel: "candle", Interval: interval,
 		Start: upbitStart(e.StartUTC), Time: producers.Unix(e.Time, time.Millisecond), Snapshot: e.Stream == "SNAPSHOT",
 		OpenPrice: e.Open, High: e.High, Low: e.Low, ClosePrice: e.Price, Volume: e.CandleVol,
 	}
@@ -213,25 +214,25 @@ func upbitStart(text string) int64 {
 	return producers.RFC3339(strings.TrimSuffix(text, "Z") + "Z")
 }
 
-func upbitREST(target string, body []byte, out *producers.Out) error {
+func upbitREST(target string, body []byte, out *adapter.Out) error {
 	path, _ := endpoint(target)
 	if strings.Contains(path, "/crix/") {
-		return producers.Retired("answer of %s", path)
+		return adapter.Retired("answer of %s", path)
 	}
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	last := parts[len(parts)-1]
-	var event func(*upbitEvent) producers.Event
+	var event func(*upbitEvent) adapter.Event
 	switch {
 	case strings.HasSuffix(path, "/market/all"):
 		return nil
 	case last == "ticker", strings.HasSuffix(path, "/ticker/all"):
-		event = func(e *upbitEvent) producers.Event { return e.ticker(e.Market, "rest") }
+		event = func(e *upbitEvent) adapter.Event { return e.ticker(e.Market, "rest") }
 	case last == "ticks":
-		event = func(e *upbitEvent) producers.Event { return e.trade(e.Market, e.Time) }
+		event = func(e *upbitEvent) adapter.Event { return e.trade(e.Market, e.Time) }
 	case len(parts) > 1 && parts[len(parts)-2] == "minutes":
-		event = func(e *upbitEvent) producers.Event { return e.candle(e.Market, upbitInterval(last+"m")) }
+		event = func(e *upbitEvent) adapter.Event { return e.candle(e.Market, upbitInterval(last+"m")) }
 	case upbitCandles[last] != "":
-		event = func(e *upbitEvent) producers.Event { return e.candle(e.Market, upbitCandles[last]) }
+		event = func(e *upbitEvent) adapter.Event { return e.candle(e.Market, upbitCandles[last]) }
 	default:
 		return unreadAnswer(path)
 	}

@@ -1,6 +1,9 @@
 package exchanges
 
-import "github.com/marketlog/marketlog/producers"
+import (
+	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
+)
 
 // upbitSimple is the same under its short names: the fields are those of upbitEvent, in its order.
 type upbitSimple struct {
@@ -26,7 +29,7 @@ type upbitSimple struct {
 // upbitRecorded also reads messages under short names, which a request may ask for and the engine does not.
 type upbitRecorded struct{}
 
-func (upbitRecorded) Decode(f producers.Frame, out *producers.Out) error {
+func (upbitRecorded) Decode(f adapter.Frame, out *adapter.Out) error {
 	var short []upbitSimple
 	if err := parseRows(f.Bytes, &short); err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/adapter"
 )
 
 // parse reads JSON into v; what does not fit is unreadable. Beware of keys that differ only in
@@ -28,7 +29,7 @@ func message(v any) []byte {
 }
 
 // symbols names the markets of a request.
-func symbols(markets []producers.Instrument) []string {
+func symbols(markets []adapter.Instrument) []string {
 	names := make([]string, len(markets))
 	for i, m := range markets {
 		names[i] = m.Symbol
@@ -77,12 +78,12 @@ func parseRows[T any](b []byte, rows *[]T) error {
 
 // buyerMaker is the taker's side where a venue tells whether the buyer was the maker: the taker sold then. What is neither true nor
 // false is unknown.
-func buyerMaker(b json.RawMessage) producers.Side {
+func buyerMaker(b json.RawMessage) adapter.Side {
 	switch string(b) {
 	case "true":
-		return producers.Sell
+		return adapter.Sell
 	case "false":
-		return producers.Buy
+		return adapter.Buy
 	}
 	return ""
 }

@@ -11,15 +11,15 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/fetch"
+	"github.com/marketlog/marketlog/producers/poll"
 )
 
 // A server that is overrun without saying until when is asked again, later each time, and given up in the end.
 func TestTooManyRequestsWithoutATimeAreTriedAgainLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wire := &counting{answer: func(int) *http.Response { return reply(429, `{"status":{"error_code":429}}`) }}
-		_, err := client(t, nil, wire).Get(t.Context(), "http://source/x", producers.Validators{})
+		_, err := client(t, nil, wire).Get(t.Context(), "http://source/x", poll.Validators{})
 		var status *fetch.StatusError
 		if !errors.As(err, &status) || status.Status != 429 || status.RefusedForGood() {
 			t.Errorf("got %v, want status 429, which may pass", err)
@@ -78,7 +78,7 @@ func TestATruncatedAnswerIsNone(t *testing.T) {
 				cut(w)
 			})
 			c := client(t, func(c *fetch.Config) { c.Attempts = 1 }, nil)
-			answer, err := c.Get(t.Context(), address, producers.Validators{})
+			answer, err := c.Get(t.Context(), address, poll.Validators{})
 			if err == nil || len(answer.Body) > 0 || requests.Load() != 1 {
 				t.Errorf("got %d bytes, %v after %d requests, want a failure", len(answer.Body), err, requests.Load())
 			}
@@ -97,7 +97,7 @@ func TestATruncatedAnswerIsAskedForAgain(t *testing.T) {
 			r.Body = cutOff{strings.NewReader("who")}
 			return r
 		}}
-		answer, err := client(t, nil, wire).Get(t.Context(), "http://source/x", producers.Validators{})
+		answer, err := client(t, nil, wire).Get(t.Context(), "http://source/x", poll.Validators{})
 		if err != nil || string(answer.Body) != "whole" || wire.n != 2 {
 			t.Errorf("got %q, %v after %d requests, want the second answer", answer.Body, err, wire.n)
 		}
@@ -131,7 +131,7 @@ func TestAHugeAnswerIsLeftUnread(t *testing.T) {
 		}
 	})
 	c := client(t, func(c *fetch.Config) { c.MaxBody = 1 << 20 }, nil)
-	answer, err := c.Get(t.Context(), address, producers.Validators{})
+	answer, err := c.Get(t.Context(), address, poll.Validators{})
 	if err == nil || !strings.Contains(err.Error(), "too large: more than 1048576 bytes") || len(answer.Body) > 0 {
 		t.Errorf("got %d bytes, %v, want a refusal that names the bound", len(answer.Body), err)
 	}

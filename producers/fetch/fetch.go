@@ -19,6 +19,7 @@ import (
 	"github.com/failsafe-go/failsafe-go/retrypolicy"
 
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/poll"
 )
 
 // Config bounds what a Client does.
@@ -41,7 +42,7 @@ type Config struct {
 	KeyHeader, Key string
 	// Sign signs each attempt with the words of Key, of which the first one goes into KeyHeader; see producers.Source. Nil
 	// sends Key as it is.
-	Sign func(secrets []string, r producers.Request, now time.Time) (producers.Request, error)
+	Sign func(secrets []string, r poll.Request, now time.Time) (poll.Request, error)
 }
 
 // DefaultConfig suits a public interface that allows n requests within per.
@@ -53,7 +54,7 @@ func DefaultConfig(n int, per time.Duration) Config {
 }
 
 // SourceConfig suits a polled source. What may be large has time to come, at 256 kB a second.
-func SourceConfig(s producers.Source) Config {
+func SourceConfig(s poll.Source) Config {
 	c := DefaultConfig(s.Requests, s.Per)
 	c.MaxBody = s.MaxBody
 	c.Timeout += time.Duration(s.MaxBody>>18) * time.Second
@@ -116,7 +117,7 @@ type answer struct {
 	body   []byte
 	status int
 	// state is what the server calls this state of the answer.
-	state producers.Validators
+	state poll.Validators
 }
 
 // New prepares a client; transport nil is the default one.
@@ -156,25 +157,25 @@ func (c *Client) Fetch(ctx context.Context, method, url string) ([]byte, error) 
 // empty method is GET. The error wraps a StatusError, ErrHeld, producers.ErrLedAway, circuitbreaker.ErrOpen or what the
 // network said.
 func (c *Client) Do(ctx context.Context, method, url string) (Result, error) {
-	result, _, err := c.do(ctx, method, url, producers.Validators{})
+	result, _, err := c.do(ctx, method, url, poll.Validators{})
 	return result, err
 }
 
 // Get asks for what changed since an answer with the given validators (RFC 9110, 13.1); the zero value
 // asks for it in any case. Behind a blank in the URL stands a JSON body, which is posted. What did not change comes back with status 304, without a body and without
 // an error.
-func (c *Client) Get(ctx context.Context, url string, since producers.Validators) (producers.Answer, error) {
+func (c *Client) Get(ctx context.Context, url string, since poll.Validators) (poll.Answer, error) {
 	method := http.MethodGet
 	if strings.ContainsRune(url, ' ') {
 		method = http.MethodPost
 	}
 	result, state, err := c.do(ctx, method, url, since)
-	return producers.Answer{
+	return poll.Answer{
 		Body: result.Body, Status: result.Status, Started: result.Started, Duration: result.Duration, Validators: state,
 	}, err
 }
 
-func (c *Client) do(ctx context.Context, method, url string, since producers.Validators) (Result, producers.Validators, error) {
+func (c *Client) do(ctx context.Context, method, url string, since poll.Validators) (Result, poll.Validators, error) {
 	result := Result{Started: c.clock.Now()}
 	a, err := c.execute.WithContext(ctx).GetWithExecution(func(failsafe.Execution[answer]) (answer, error) {
 		result.Attempts++
@@ -184,13 +185,13 @@ func (c *Client) do(ctx context.Context, method, url string, since producers.Val
 	})
 	result.Duration = c.clock.Now().Sub(result.Started)
 	if err != nil {
-		return result, producers.Validators{}, fmt.Errorf("fetching %s: %w", url, err)
+		return result, poll.Validators{}, fmt.Errorf("fetching %s: %w", url, err)
 	}
 	result.Body = a.body
 	return result, a.state, nil
 }
 
-func (c *Client) attempt(ctx context.Context, method, url string, since producers.Validators) (answer, error) {
+func (c *Client) attempt(ctx context.Context, method, url string, since poll.Validators) (answer, error) {
 	if err := c.wait(ctx); err != nil {
 		return answer{}, err
 	}
@@ -211,7 +212,7 @@ func (c *Client) attempt(ctx context.Context, method, url string, since producer
 			return answer{}, err
 		}
 	}
-	conditional := since != producers.Validators{}
+	conditional := since != poll.Validators{}
 	if since.ETag != "" {
 		request.Header.Set("If-None-Match", since.ETag)
 	}
@@ -229,7 +230,7 @@ func (c *Client) attempt(ctx context.Context, method, url string, since producer
 	if conditional && response.StatusCode == http.StatusNotModified {
 		return answer{status: response.StatusCode, state: since}, nil
 	}
-	a := answer{status: response.StatusCode, state: producers.Validators{
+	a := answer{status: response.StatusCode, state: poll.Validators{
 		ETag: response.Header.Get("ETag"), LastModified: response.Header.Get("Last-Modified"),
 	}}
 	// The transport unpacks gzip, so the bound is on what comes out of it.
@@ -259,7 +260,7 @@ func (c *Client) authorize(request *http.Request, body string) error {
 		return nil
 	}
 	secrets := strings.Fields(c.config.Key)
-	signed, err := c.config.Sign(secrets, producers.Request{Path: request.URL.RequestURI(), Body: body}, c.clock.Now())
+	signed, err := c.config.Sign(secrets, poll.Request{Path: request.URL.RequestURI(), Body: body}, c.clock.Now())
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUnsigned, err)
 	}

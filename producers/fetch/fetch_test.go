@@ -18,6 +18,7 @@ import (
 
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/fetch"
+	"github.com/marketlog/marketlog/producers/poll"
 )
 
 // server answers requests without a network, so that time can be fake.
@@ -194,7 +195,7 @@ func TestWhatDidNotChangeIsNotSentAgain(t *testing.T) {
 		_, _ = w.Write([]byte("rates"))
 	})
 	c := client(t, nil, nil)
-	first, err := c.Get(t.Context(), address, producers.Validators{})
+	first, err := c.Get(t.Context(), address, poll.Validators{})
 	if err != nil || first.Status != 200 || string(first.Body) != "rates" {
 		t.Fatalf("first answer = %+v, %v, want a whole one", first, err)
 	}
@@ -207,7 +208,7 @@ func TestWhatDidNotChangeIsNotSentAgain(t *testing.T) {
 // A server that says "not modified" to a question without a condition has nothing that we hold.
 func TestNotModifiedWithoutAConditionIsAFailure(t *testing.T) {
 	wire := &counting{answer: func(int) *http.Response { return reply(304, "") }}
-	_, err := client(t, nil, wire).Get(t.Context(), "http://venue/x", producers.Validators{})
+	_, err := client(t, nil, wire).Get(t.Context(), "http://venue/x", poll.Validators{})
 	var status *fetch.StatusError
 	if !errors.As(err, &status) || status.Status != 304 || wire.n != 1 {
 		t.Errorf("got %v after %d requests, want status 304 after 1", err, wire.n)
@@ -274,11 +275,11 @@ func TestSignedRequestsGoToTheirHostOnly(t *testing.T) {
 	})
 	c := client(t, func(c *fetch.Config) {
 		c.KeyHeader, c.Key = "X-Key", "key secret"
-		c.Sign = func(secrets []string, r producers.Request, _ time.Time) (producers.Request, error) {
-			return producers.Request{Path: r.Path + "&by=" + secrets[1], Body: r.Body + "!", Header: map[string]string{"X-Sign": r.Path}}, nil
+		c.Sign = func(secrets []string, r poll.Request, _ time.Time) (poll.Request, error) {
+			return poll.Request{Path: r.Path + "&by=" + secrets[1], Body: r.Body + "!", Header: map[string]string{"X-Sign": r.Path}}, nil
 		}
 	}, wire)
-	if answer, err := c.Get(t.Context(), "http://venue/a?x=1 {}", producers.Validators{}); err != nil || string(answer.Body) != "fine" {
+	if answer, err := c.Get(t.Context(), "http://venue/a?x=1 {}", poll.Validators{}); err != nil || string(answer.Body) != "fine" {
 		t.Fatalf("got %q, %v", answer.Body, err)
 	}
 	if _, err := c.Fetch(t.Context(), "", "http://venue/b?x=1"); err == nil || !strings.Contains(err.Error(), "venue leads to elsewhere") {

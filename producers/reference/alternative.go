@@ -7,29 +7,30 @@ import (
 
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/answer"
+	"github.com/marketlog/marketlog/producers/poll"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
 // alternative reads the Crypto Fear & Greed Index of alternative.me: one whole number a day, from 0 to 100. Format and
 // rules stand below the index on https://alternative.me/crypto/fear-and-greed-index/.
-func alternative() producers.Source {
-	return producers.Source{
+func alternative() poll.Source {
+	return poll.Source{
 		Slug: "alternative", Name: "alternative.me", Version: 1, Aliases: []string{"alternative.me", "fng"},
 		URL:         "https://api.alternative.me",
 		License:     "free, also commercially, with the source named beside the value",
 		Terms:       "https://alternative.me/crypto/fear-and-greed-index/",
 		Attribution: "Source: alternative.me, Crypto Fear & Greed Index",
-		Kinds:       []string{producers.KindFearGreed},
-		History: func(k producers.Known) []string {
+		Kinds:       []string{poll.KindFearGreed},
+		History: func(k poll.Known) []string {
 			if k.Newest.Before(k.Now.AddDate(0, 0, -25)) {
 				return []string{alternativeWhole}
 			}
 			return []string{"/fng/?limit=30&format=json"}
 		},
 		// The day's value comes soon after midnight UTC. The day before is read with it: it may have been corrected.
-		Feeds: []producers.Feed{{Name: "index",
+		Feeds: []poll.Feed{{Name: "index",
 			Evidence: producers.Recorded("fng/fng-2022-09-12.json"),
-			Interval: time.Hour, Paths: producers.Fixed("/fng/?limit=2&format=json")}},
+			Interval: time.Hour, Paths: poll.Fixed("/fng/?limit=2&format=json")}},
 		Past: dailyFile("index", "", alternativeWhole, time.Date(2018, 2, 1, 0, 0, 0, 0, time.UTC),
 			producers.Recorded("fng/fng-2022-09-12.json")),
 		Moves:    24 * time.Hour,       // one index a day
@@ -42,7 +43,7 @@ func alternative() producers.Source {
 // alternativeWhole is all since 2018.
 const alternativeWhole = "/fng/?limit=0&format=json"
 
-func decodeAlternative(_ string, body []byte, out *producers.Readings) error {
+func decodeAlternative(_ string, body []byte, out *poll.Readings) error {
 	var told struct {
 		Data     []json.RawMessage `json:"data"`
 		Metadata struct {
@@ -64,7 +65,7 @@ func decodeAlternative(_ string, body []byte, out *producers.Readings) error {
 
 // alternativeDay reads a day, whose timestamp is its beginning. The newest one counts the seconds to the next, which
 // is due when the day ends.
-func alternativeDay(row json.RawMessage, out *producers.Readings) error {
+func alternativeDay(row json.RawMessage, out *poll.Readings) error {
 	var day struct {
 		Value          producers.Num `json:"value"`
 		Classification string        `json:"value_classification"`

@@ -9,6 +9,7 @@ import (
 
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/answer"
+	"github.com/marketlog/marketlog/producers/poll"
 )
 
 // bankOfCanadaQuotes are the currencies that the Bank of Canada publishes a rate of each working day.
@@ -16,21 +17,21 @@ const bankOfCanadaQuotes = "AUD BRL CHF CNY EUR GBP HKD IDR INR JPY KRW MXN NOK 
 
 // bankofcanada reads what a Canadian dollar costs by the Bank of Canada, by its Valet interface as described on
 // https://www.bankofcanada.ca/valet/docs: series FXCADxxx, each observation by its day.
-func bankofcanada() producers.Source {
+func bankofcanada() poll.Source {
 	var series []string
 	for _, code := range strings.Fields(bankOfCanadaQuotes) {
 		series = append(series, "FXCAD"+code)
 	}
 	rates := "/observations/" + strings.Join(series, ",") + "/json"
-	return producers.Source{
+	return poll.Source{
 		Slug: "bankofcanada", Name: "Bank of Canada", Version: 1, Aliases: []string{"boc"},
 		URL:         "https://www.bankofcanada.ca/valet",
 		License:     "not for commercial purposes without its permission; with the source named",
 		Terms:       "https://www.bankofcanada.ca/terms/",
 		Attribution: "Source: Bank of Canada",
 		Off:         "its terms allow no commercial use without written permission",
-		Kinds:       []string{producers.KindFiat},
-		History: func(k producers.Known) []string {
+		Kinds:       []string{poll.KindFiat},
+		History: func(k poll.Known) []string {
 			from := k.Now.AddDate(0, 0, -90)
 			if k.Newest.After(from) {
 				from = k.Newest
@@ -38,9 +39,9 @@ func bankofcanada() producers.Source {
 			return []string{rates + "?start_date=" + from.UTC().Format(time.DateOnly)}
 		},
 		// It publishes once a working day, by 16:30 in Ottawa, and asks that such values be kept.
-		Feeds: []producers.Feed{{Name: "latest",
+		Feeds: []poll.Feed{{Name: "latest",
 			Evidence: producers.Documented("https://www.bankofcanada.ca/valet/docs"),
-			Interval: 6 * time.Hour, Paths: producers.Fixed(rates + "?recent=1")}},
+			Interval: 6 * time.Hour, Paths: poll.Fixed(rates + "?recent=1")}},
 		Moves:    48 * time.Hour,
 		Requests: 4, Per: time.Minute,
 		MaxBody: 4 << 20,
@@ -48,7 +49,7 @@ func bankofcanada() producers.Source {
 	}
 }
 
-func decodeBankOfCanada(_ string, body []byte, out *producers.Readings) error {
+func decodeBankOfCanada(_ string, body []byte, out *poll.Readings) error {
 	var told struct {
 		Message      string                       `json:"message"`
 		Observations []map[string]json.RawMessage `json:"observations"`
@@ -80,7 +81,7 @@ func decodeBankOfCanada(_ string, body []byte, out *producers.Readings) error {
 				answer.Refuse(out, producers.Unreadable("parsing: %w", err), "%.40q on %.40q", name, date)
 				continue
 			}
-			out.Fixing(producers.Fixing{Base: "CAD", Quote: code, Rate: string(told.Value), Date: date})
+			out.Fixing(poll.Fixing{Base: "CAD", Quote: code, Rate: string(told.Value), Date: date})
 		}
 	}
 	return nil

@@ -8,23 +8,24 @@ import (
 
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/answer"
+	"github.com/marketlog/marketlog/producers/poll"
 	"github.com/marketlog/marketlog/schemas"
 )
 
 // coinbasefiat reads what a dollar costs at Coinbase now, as described on
 // https://docs.cdp.coinbase.com/coinbase-app/track-apis/exchange-rates. Coins are in the same list as currencies and are
 // left out: a code counts that our table of currencies has.
-func coinbasefiat() producers.Source {
-	return producers.Source{
+func coinbasefiat() poll.Source {
+	return poll.Source{
 		Slug: "coinbasefiat", Name: "Coinbase exchange rates", Version: 1, Aliases: []string{"coinbase-fiat"},
 		URL:     "https://api.coinbase.com",
 		License: "under Coinbase's terms of market data",
 		Terms:   "https://www.coinbase.com/legal/market_data",
 		Off:     "Coinbase's terms of market data ask for its consent before indexes or fixings are made of them",
-		Kinds:   []string{producers.KindFiat},
-		Feeds: []producers.Feed{{Name: "rates",
+		Kinds:   []string{poll.KindFiat},
+		Feeds: []poll.Feed{{Name: "rates",
 			Evidence: producers.Documented("https://docs.cdp.coinbase.com/coinbase-app/track-apis/exchange-rates"),
-			Interval: 15 * time.Minute, Paths: producers.Fixed("/v2/exchange-rates?currency=USD")}},
+			Interval: 15 * time.Minute, Paths: poll.Fixed("/v2/exchange-rates?currency=USD")}},
 		Moves:    24 * time.Hour,       // paper money rests at weekends
 		Requests: 10, Per: time.Minute, // 10,000 an hour are documented for requests with a key, none for those without
 		MaxBody: 1 << 20,
@@ -32,7 +33,7 @@ func coinbasefiat() producers.Source {
 	}
 }
 
-func decodeCoinbaseFiat(_ string, body []byte, out *producers.Readings) error {
+func decodeCoinbaseFiat(_ string, body []byte, out *poll.Readings) error {
 	var told struct {
 		Data struct {
 			Currency string                   `json:"currency"`
@@ -48,7 +49,7 @@ func decodeCoinbaseFiat(_ string, body []byte, out *producers.Readings) error {
 	table := schemas.Coins()
 	for _, code := range slices.Sorted(maps.Keys(told.Data.Rates)) {
 		if fiat, ok := table.Fiat(code); ok && fiat.Code == code && code != told.Data.Currency {
-			out.Fixing(producers.Fixing{Base: told.Data.Currency, Quote: code, Rate: string(told.Data.Rates[code]), Now: true})
+			out.Fixing(poll.Fixing{Base: told.Data.Currency, Quote: code, Rate: string(told.Data.Rates[code]), Now: true})
 		}
 	}
 	return nil

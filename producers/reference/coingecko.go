@@ -10,6 +10,7 @@ import (
 
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/answer"
+	"github.com/marketlog/marketlog/producers/poll"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
@@ -29,26 +30,26 @@ const (
 //
 // Of five requests a minute that it allows without a key, the largest coins take less than one, the others one, the
 // sums a tenth; the rest reads the past of the largest, and then the coins one by one: 17,000 in four or five days.
-func coingecko() producers.Source {
-	return producers.Source{
+func coingecko() poll.Source {
+	return poll.Source{
 		Slug: "coingecko", Name: "CoinGecko", Version: 1,
 		URL:         "https://api.coingecko.com/api/v3",
 		License:     "free plan, with the source named",
 		Terms:       "https://www.coingecko.com/en/api_terms",
 		Attribution: "Data provided by CoinGecko, https://www.coingecko.com",
 		KeyHeader:   "x-cg-demo-api-key",
-		Kinds:       []string{producers.KindCoin, producers.KindMarket, producers.KindGlobal},
-		Feeds: []producers.Feed{
+		Kinds:       []string{poll.KindCoin, poll.KindMarket, poll.KindGlobal},
+		Feeds: []poll.Feed{
 			{Name: "top",
 				Evidence: producers.Recorded("coingecko_ruby/coins-markets-bitcoin.json"),
-				Interval: 5 * time.Minute, Paths: producers.Fixed(coinGeckoMarkets(1, coinGeckoTop)...)},
+				Interval: 5 * time.Minute, Paths: poll.Fixed(coinGeckoMarkets(1, coinGeckoTop)...)},
 			// Before rest, which counts by it how many pages there are.
 			{Name: "list",
 				Evidence: producers.Recorded("coingecko_ruby/coins-list.json.gz"),
-				Interval: 24 * time.Hour, Paths: producers.Fixed(coinGeckoCoins + "list?include_platform=true")},
+				Interval: 24 * time.Hour, Paths: poll.Fixed(coinGeckoCoins + "list?include_platform=true")},
 			{Name: "global",
 				Evidence: producers.Recorded("coingecko_ruby/global.json"),
-				Interval: 10 * time.Minute, Paths: producers.Fixed("/global")},
+				Interval: 10 * time.Minute, Paths: poll.Fixed("/global")},
 			{Name: "past",
 				Evidence: producers.Recorded("coingecko_ruby/market-chart-90d.json"),
 				Interval: 10 * time.Minute, Skips: true, Paths: coinGeckoPasts},
@@ -57,7 +58,7 @@ func coingecko() producers.Source {
 				Interval: time.Hour, Paths: coinGeckoRest},
 			{Name: "detail",
 				Evidence: producers.Recorded("coingecko_ruby/coin-bitcoin.json.gz"),
-				Interval: 10 * time.Minute, Skips: true, Paths: func(k producers.Known) []string {
+				Interval: 10 * time.Minute, Skips: true, Paths: func(k poll.Known) []string {
 					return overdue(k, k.Ranked, 50, coinGeckoCoins, coinGeckoDetail)
 				}},
 		},
@@ -78,7 +79,7 @@ func coinGeckoMarkets(first, last int) []string {
 	return paths
 }
 
-func coinGeckoRest(k producers.Known) []string {
+func coinGeckoRest(k poll.Known) []string {
 	pages := (len(k.Ranked) + coinGeckoPerPage - 1) / coinGeckoPerPage
 	return coinGeckoMarkets(coinGeckoTop+1, min(pages, coinGeckoPages))
 }
@@ -89,7 +90,7 @@ const refreshAfter = 7 * 24 * time.Hour
 
 // overdue are the paths of up to n coins, prefix + id + suffix: those never asked for, in the order of ids, then those
 // asked for longest ago.
-func overdue(k producers.Known, ids []string, n int, prefix, suffix string) []string {
+func overdue(k poll.Known, ids []string, n int, prefix, suffix string) []string {
 	var paths, again []string
 	for _, id := range ids {
 		path := prefix + url.PathEscape(id) + suffix
@@ -108,7 +109,7 @@ func overdue(k producers.Known, ids []string, n int, prefix, suffix string) []st
 }
 
 // decodeCoinGecko reads the list of coins, a page of markets, one coin or the sums.
-func decodeCoinGecko(path string, body []byte, out *producers.Readings) error {
+func decodeCoinGecko(path string, body []byte, out *poll.Readings) error {
 	body = bytes.TrimLeft(body, " \t\r\n")
 	if bytes.HasPrefix(body, []byte("[")) {
 		return decodeCoinGeckoRows(path, body, out)
@@ -133,7 +134,7 @@ func decodeCoinGecko(path string, body []byte, out *producers.Readings) error {
 	}
 }
 
-func decodeCoinGeckoRows(path string, body []byte, out *producers.Readings) error {
+func decodeCoinGeckoRows(path string, body []byte, out *poll.Readings) error {
 	rows, err := answer.Rows(body)
 	if err != nil {
 		return err
@@ -169,7 +170,7 @@ func firstPage(path string) bool {
 	return page == "" || page == "1"
 }
 
-func coinGeckoListed(row json.RawMessage, out *producers.Readings) error {
+func coinGeckoListed(row json.RawMessage, out *poll.Readings) error {
 	var c struct {
 		ID        string            `json:"id"`
 		Symbol    string            `json:"symbol"`
@@ -195,7 +196,7 @@ func platforms(of map[string]string) []*eventsv1.Platform {
 	return list
 }
 
-func coinGeckoMarket(row json.RawMessage, out *producers.Readings) error {
+func coinGeckoMarket(row json.RawMessage, out *poll.Readings) error {
 	var m struct {
 		ID                string        `json:"id"`
 		Symbol            string        `json:"symbol"`
@@ -248,7 +249,7 @@ func coinGeckoMarket(row json.RawMessage, out *producers.Readings) error {
 	return f.Err
 }
 
-func coinGeckoGlobal(data json.RawMessage, out *producers.Readings) error {
+func coinGeckoGlobal(data json.RawMessage, out *poll.Readings) error {
 	var g struct {
 		Coins     producers.Num            `json:"active_cryptocurrencies"`
 		Markets   producers.Num            `json:"markets"`

@@ -7,6 +7,7 @@ import (
 
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/answer"
+	"github.com/marketlog/marketlog/producers/poll"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
@@ -94,7 +95,7 @@ type coinGeckoMarketData struct {
 }
 
 // coinGeckoCoin reads the page of a coin; one that was asked for with its market tells that too.
-func coinGeckoCoin(body []byte, out *producers.Readings) error {
+func coinGeckoCoin(body []byte, out *poll.Readings) error {
 	var p coinGeckoPage
 	var f answer.Fields
 	if !f.Parse(body, &p) {

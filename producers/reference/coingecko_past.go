@@ -8,6 +8,7 @@ import (
 
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/answer"
+	"github.com/marketlog/marketlog/producers/poll"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
@@ -26,7 +27,7 @@ const (
 // coinGeckoPasts are the charts of the largest coins, as described on
 // https://docs.coingecko.com/v3.0.1/reference/coins-id-market-chart: all of the span of a coin whose past was not read
 // lately, then each day what is new. The past of the whole market is documented for paid plans alone.
-func coinGeckoPasts(k producers.Known) []string {
+func coinGeckoPasts(k poll.Known) []string {
 	if k.Read[coinGeckoMarkets(1, 1)[0]].IsZero() {
 		return nil // ranks are not known: the first by name would be asked for
 	}
@@ -53,7 +54,7 @@ func coinGeckoChart(id string, days int) string {
 
 // coinGeckoPast reads a chart: points of [milliseconds, value], the same times in each list. 0 and null are not known.
 // The answer does not say which coin it is of.
-func coinGeckoPast(id string, body []byte, out *producers.Readings) error {
+func coinGeckoPast(id string, body []byte, out *poll.Readings) error {
 	var chart struct {
 		Caps    [][]producers.Num `json:"market_caps"`
 		Volumes [][]producers.Num `json:"total_volumes"`

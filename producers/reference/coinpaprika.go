@@ -7,6 +7,7 @@ import (
 
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/answer"
+	"github.com/marketlog/marketlog/producers/poll"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
@@ -22,28 +23,28 @@ const (
 //
 // It allows 20,000 requests a month without a key. Six an hour for the markets, two for the sums and sixteen for the
 // coins are 24; the budget is 25 an hour, which are 18,600 in the longest month.
-func coinpaprika() producers.Source {
-	return producers.Source{
+func coinpaprika() poll.Source {
+	return poll.Source{
 		Slug: "coinpaprika", Name: "CoinPaprika", Version: 1,
 		URL:         "https://api.coinpaprika.com/v1",
 		License:     "free plan for non-commercial use, with the source named",
 		Terms:       "https://coinpaprika.com/api-terms-of-use/",
 		Attribution: "Data provided by CoinPaprika, https://coinpaprika.com",
 		Off:         "its free plan is for non-commercial use only; switch it on where yours is, or where you have a plan",
-		Kinds:       []string{producers.KindCoin, producers.KindMarket, producers.KindGlobal},
-		Feeds: []producers.Feed{
+		Kinds:       []string{poll.KindCoin, poll.KindMarket, poll.KindGlobal},
+		Feeds: []poll.Feed{
 			{Name: "tickers",
 				Evidence: producers.Documented("https://api.coinpaprika.com"),
-				Interval: 10 * time.Minute, Paths: producers.Fixed("/tickers?quotes=USD")},
+				Interval: 10 * time.Minute, Paths: poll.Fixed("/tickers?quotes=USD")},
 			{Name: "coins",
 				Evidence: producers.Documented("https://api.coinpaprika.com"),
-				Interval: 24 * time.Hour, Paths: producers.Fixed("/coins")},
+				Interval: 24 * time.Hour, Paths: poll.Fixed("/coins")},
 			{Name: "global",
 				Evidence: producers.Documented("https://api.coinpaprika.com"),
-				Interval: 30 * time.Minute, Paths: producers.Fixed("/global")},
+				Interval: 30 * time.Minute, Paths: poll.Fixed("/global")},
 			{Name: "detail",
 				Evidence: producers.Documented("https://api.coinpaprika.com"),
-				Interval: 30 * time.Minute, Skips: true, Paths: func(k producers.Known) []string {
+				Interval: 30 * time.Minute, Skips: true, Paths: func(k poll.Known) []string {
 					return overdue(k, k.Ranked[:min(len(k.Ranked), coinPaprikaDetails)], 8, coinPaprikaCoins, "")
 				}},
 		},
@@ -55,7 +56,7 @@ func coinpaprika() producers.Source {
 }
 
 // decodeCoinPaprika reads the markets, the market of one coin, the list of coins, one coin or the sums.
-func decodeCoinPaprika(path string, body []byte, out *producers.Readings) error {
+func decodeCoinPaprika(path string, body []byte, out *poll.Readings) error {
 	body = bytes.TrimLeft(body, " \t\r\n")
 	asked := answer.Endpoint(path)
 	name := asked[len(asked)-1]
@@ -105,7 +106,7 @@ func unlessZero(n producers.Num) string {
 	return ""
 }
 
-func coinPaprikaTicker(row json.RawMessage, out *producers.Readings) error {
+func coinPaprikaTicker(row json.RawMessage, out *poll.Readings) error {
 	var t struct {
 		ID                string        `json:"id"`
 		Symbol            string        `json:"symbol"`
@@ -167,7 +168,7 @@ func (c *coinPaprikaBasics) coin(part string, f *answer.Fields) *eventsv1.Coin {
 	}
 }
 
-func coinPaprikaListed(row json.RawMessage, out *producers.Readings) error {
+func coinPaprikaListed(row json.RawMessage, out *poll.Readings) error {
 	var c coinPaprikaBasics
 	var f answer.Fields
 	if !f.Parse(row, &c) {
@@ -180,7 +181,7 @@ func coinPaprikaListed(row json.RawMessage, out *producers.Readings) error {
 	return f.Err
 }
 
-func coinPaprikaCoin(body []byte, out *producers.Readings) error {
+func coinPaprikaCoin(body []byte, out *poll.Readings) error {
 	var p struct {
 		coinPaprikaBasics
 		Logo        string `json:"logo"`
@@ -249,7 +250,7 @@ var coinPaprikaLinkKinds = map[string]string{
 	"message_board": "forum", "announcement": "forum", "twitter": "twitter", "reddit": "reddit", "telegram": "telegram",
 }
 
-func coinPaprikaGlobal(body []byte, out *producers.Readings) error {
+func coinPaprikaGlobal(body []byte, out *poll.Readings) error {
 	var g struct {
 		MarketCap producers.Num `json:"market_cap_usd"`
 		Volume    producers.Num `json:"volume_24h_usd"`

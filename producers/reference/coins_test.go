@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/poll"
 )
 
 // What was asked for tells how an answer is read: an empty page behind the last coin is none of a list without coins.
@@ -18,7 +18,7 @@ func TestAnswersAreReadByWhatWasAskedFor(t *testing.T) {
 		ticker = `{"id":"hbr-harbor","symbol":"HBR","name":"Harbor","quotes":{"USD":{"price":1}}}`
 	)
 	for _, c := range []struct {
-		source       producers.Source
+		source       poll.Source
 		path, answer string
 		records      int
 		reads        bool
@@ -53,7 +53,7 @@ func TestAnswersAreReadByWhatWasAskedFor(t *testing.T) {
 		{coinpaprika(), "/people/satoshi", listed, 0, false},
 		{coinpaprika(), "%zz", listed, 0, false},
 	} {
-		var said producers.Readings
+		var said poll.Readings
 		err := c.source.Decode(c.path, []byte(c.answer), &said)
 		if (err == nil) != c.reads || len(said.Records) != c.records || len(said.Refused) > 0 {
 			t.Errorf("%s of %s: %d records, %v, refused %v, want %d and read: %t", c.path, c.source.Slug, len(said.Records), err, said.Refused, c.records, c.reads)
@@ -65,7 +65,7 @@ func TestAnswersAreReadByWhatWasAskedFor(t *testing.T) {
 func TestChartsAreReadByDays(t *testing.T) {
 	const body = `{"prices":[[1767567600123,2]],"market_caps":[[1767567600123,7e0],[1767571200000,8.5],[1767574800000,null],[1767578400000,0],[1767582000000]],` +
 		`"total_volumes":[[1767567600123,1.50],[1767571200000,null],[1767574800000,3]]}`
-	var said producers.Readings
+	var said poll.Readings
 	if err := decodeCoinGecko("/coins/harbor/market_chart?days=30", []byte(body), &said); err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestChartsAreReadByDays(t *testing.T) {
 		"a negative cap": `{"market_caps":[[1767567600000,-7]],"total_volumes":[]}`, "no number": `{"market_caps":[[1767567600000,"much"]],"total_volumes":[]}`,
 		"no time": `{"market_caps":[["then",7]],"total_volumes":[]}`,
 	} {
-		var said producers.Readings
+		var said poll.Readings
 		if err := decodeCoinGecko("/coins/harbor/market_chart", []byte(body), &said); err != nil || len(said.Records) > 0 || len(said.Refused) != 1 {
 			t.Errorf("%s: read are %v, refused %v, %v, want one refusal", name, said.Records, said.Refused, err)
 		}
@@ -130,8 +130,8 @@ func TestThePastOfTheLargestIsReadOnce(t *testing.T) {
 }
 
 // knownCoins are more than the sources have.
-func knownCoins(n int) producers.Known {
-	k := producers.Known{Now: time.Unix(1e9, 0), Read: map[string]time.Time{}}
+func knownCoins(n int) poll.Known {
+	k := poll.Known{Now: time.Unix(1e9, 0), Read: map[string]time.Time{}}
 	for i := range n {
 		k.Ranked = append(k.Ranked, fmt.Sprintf("coin-%05d", i))
 	}
@@ -139,13 +139,13 @@ func knownCoins(n int) producers.Known {
 }
 
 // hourly is what the rounds of a feed ask for in an hour.
-func hourly(f producers.Feed, k producers.Known) float64 {
+func hourly(f poll.Feed, k poll.Known) float64 {
 	return float64(len(f.Paths(k))) * float64(time.Hour) / float64(f.Interval)
 }
 
 // The crawl of coins takes what the other feeds leave, which is not nothing.
 func TestFeedsLeaveRoomForTheCrawl(t *testing.T) {
-	for _, s := range []producers.Source{coingecko(), coinpaprika()} {
+	for _, s := range []poll.Source{coingecko(), coinpaprika()} {
 		allowed := float64(s.Requests) * float64(time.Hour) / float64(s.Per)
 		needed := 0.0
 		for _, f := range s.Feeds {
@@ -173,7 +173,7 @@ func TestCoinPaprikaStaysWithinItsMonth(t *testing.T) {
 		t.Errorf("the feeds need %.1f requests an hour of %.1f", needed, allowed)
 	}
 	// All of the coins that are crawled have their turn in the time after which they are read again.
-	crawl := s.Feeds[slices.IndexFunc(s.Feeds, func(f producers.Feed) bool { return f.Skips })]
+	crawl := s.Feeds[slices.IndexFunc(s.Feeds, func(f poll.Feed) bool { return f.Skips })]
 	if turns := hourly(crawl, knownCoins(60_000)) * refreshAfter.Hours(); turns < coinPaprikaDetails {
 		t.Errorf("%.0f coins are read in %s, want all %d", turns, refreshAfter, coinPaprikaDetails)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/answer"
+	"github.com/marketlog/marketlog/producers/poll"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -22,27 +23,27 @@ import (
 // switched on and off as one. Those of 2025-06-24 count the public interface among what they cover (clause 1), and allow
 // neither commercial use nor to republish the values (clauses 7 and 8): src/pages/terms.tsx of
 // https://github.com/DefiLlama/defillama-app, which is the page of Terms.
-func defillama() producers.Source {
-	return producers.Source{
+func defillama() poll.Source {
+	return poll.Source{
 		Slug: "defillama", Name: "DefiLlama", Version: 1, Aliases: []string{"defillama-stablecoins"},
 		URL:         "https://api.llama.fi",
 		License:     "personal, non-commercial use; republished in no form without its permission",
 		Terms:       "https://defillama.com/terms",
 		Attribution: "Data: DefiLlama, https://defillama.com",
 		Off:         "its terms allow personal, non-commercial use and no republishing without its permission",
-		Kinds:       []string{producers.KindStablecoin, producers.KindTVL},
-		Feeds: []producers.Feed{
+		Kinds:       []string{poll.KindStablecoin, poll.KindTVL},
+		Feeds: []poll.Feed{
 			{Name: "stablecoins", URL: "https://stablecoins.llama.fi",
 				Evidence: producers.Recorded("defillama/stablecoins-2026-09-02-reshaped.json").But(
 					"the names of the fields were put back by hand"),
-				Interval: time.Hour, Paths: producers.Fixed("/stablecoins?includePrices=true")},
+				Interval: time.Hour, Paths: poll.Fixed("/stablecoins?includePrices=true")},
 			{Name: "chains",
 				Evidence: producers.Documented("https://github.com/DefiLlama/api-docs"),
-				Interval: time.Hour, Paths: producers.Fixed("/v2/chains")},
+				Interval: time.Hour, Paths: poll.Fixed("/v2/chains")},
 			// Its numbers change each hour, and only what changed is written: some 1.5 MB an hour of 7,000 protocols.
 			{Name: "protocols",
 				Evidence: producers.Documented("https://github.com/DefiLlama/api-docs"),
-				Interval: schemas.DefiReadEvery, Paths: producers.Fixed("/protocols")},
+				Interval: schemas.DefiReadEvery, Paths: poll.Fixed("/protocols")},
 		},
 		// No limit is published; throttling is said to begin far above.
 		Moves:    time.Hour, // counted once an hour
@@ -55,14 +56,14 @@ func defillama() producers.Source {
 
 // defiLlamaPast is the total of all chains by days since the source began to count. Its value of a day is that of the day's
 // beginning. It leaves out what the source knows to be counted twice, which our total does not: see docs/formulas.md.
-func defiLlamaPast() *producers.Past {
+func defiLlamaPast() *poll.Past {
 	past := dailyFile("all-chains", "", "/v2/historicalChainTvl", time.Date(2017, 9, 27, 0, 0, 0, 0, time.UTC),
 		producers.Documented("https://github.com/DefiLlama/api-docs"))
 	past.Settle = time.Hour // a day's beginning is long counted when the day ends
 	return past
 }
 
-func decodeDefiLlama(path string, body []byte, out *producers.Readings) error {
+func decodeDefiLlama(path string, body []byte, out *poll.Readings) error {
 	if bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) {
 		return llamaStablecoins(body, out)
 	}
@@ -87,7 +88,7 @@ func decodeDefiLlama(path string, body []byte, out *producers.Readings) error {
 	return nil
 }
 
-func llamaStablecoins(body []byte, out *producers.Readings) error {
+func llamaStablecoins(body []byte, out *poll.Readings) error {
 	var told struct {
 		PeggedAssets []json.RawMessage `json:"peggedAssets"`
 	}
@@ -102,7 +103,7 @@ func llamaStablecoins(body []byte, out *producers.Readings) error {
 }
 
 // llamaStablecoin reads amounts under the name of what they are pegged to: {"peggedUSD": 1000}.
-func llamaStablecoin(row json.RawMessage, out *producers.Readings) error {
+func llamaStablecoin(row json.RawMessage, out *poll.Readings) error {
 	type amounts map[string]producers.Num
 	var s struct {
 		ID           producers.Num `json:"id"`
@@ -140,7 +141,7 @@ func llamaStablecoin(row json.RawMessage, out *producers.Readings) error {
 	return nil
 }
 
-func llamaProtocol(row json.RawMessage, out *producers.Readings) error {
+func llamaProtocol(row json.RawMessage, out *poll.Readings) error {
 	var p struct {
 		Slug      string                   `json:"slug"`
 		Name      string                   `json:"name"`
@@ -170,7 +171,7 @@ func llamaProtocol(row json.RawMessage, out *producers.Readings) error {
 	return nil
 }
 
-func llamaChain(row json.RawMessage, out *producers.Readings) error {
+func llamaChain(row json.RawMessage, out *poll.Readings) error {
 	var c struct {
 		Name    string        `json:"name"`
 		Symbol  string        `json:"tokenSymbol"`
@@ -186,7 +187,7 @@ func llamaChain(row json.RawMessage, out *producers.Readings) error {
 }
 
 // llamaPast reads what was locked at a moment, in Unix seconds. Of one without a number nothing is known.
-func llamaPast(row json.RawMessage, out *producers.Readings) error {
+func llamaPast(row json.RawMessage, out *poll.Readings) error {
 	var day struct {
 		Date producers.Num `json:"date"`
 		TVL  producers.Num `json:"tvl"`

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/poll"
 )
 
 // ecb reads the euro foreign exchange reference rates of the European Central Bank: units of a currency for
@@ -18,8 +19,8 @@ import (
 // files are described on
 // https://www.ecb.europa.eu/stats/policy_and_exchange_rates/euro_reference_exchange_rates/html/index.en.html,
 // the series of the data portal, which holds the same rates, on https://data.ecb.europa.eu/help/api/data.
-func ecb() producers.Source {
-	return producers.Source{
+func ecb() poll.Source {
+	return poll.Source{
 		Slug: "ecb", Name: "European Central Bank", Version: 1,
 		URL:         "https://www.ecb.europa.eu/stats/eurofxref",
 		License:     "free reuse, unchanged and with the source named (statistics of the ESCB)",
@@ -28,10 +29,10 @@ func ecb() producers.Source {
 		History:     ecbHistory,
 		Past: dailyFile("eurofxref", "EUR", ecbWhole, time.Date(1999, 1, 4, 0, 0, 0, 0, time.UTC),
 			producers.Recorded("ecb/eurofxref-hist-90d-2019.json.gz")),
-		Feeds: []producers.Feed{{Name: "daily",
+		Feeds: []poll.Feed{{Name: "daily",
 			Evidence: producers.Recorded("ecb/eurofxref-daily-2015-01-07.json"),
-			Interval: time.Hour, Paths: producers.Fixed("/eurofxref-daily.xml")}},
-		Kinds: []string{producers.KindFiat},
+			Interval: time.Hour, Paths: poll.Fixed("/eurofxref-daily.xml")}},
+		Kinds: []string{poll.KindFiat},
 		// The bank names no limit; a start takes two requests, an hour one.
 		Moves:    48 * time.Hour, // at Easter TARGET rests for four days
 		Requests: 4, Per: time.Minute,
@@ -44,7 +45,7 @@ const ecbWhole = "/eurofxref-hist.xml"
 
 // ecbHistory is the file of all days since 1999 for a log that holds none, or none of the last 90: candles of all
 // years are converted with them.
-func ecbHistory(k producers.Known) []string {
+func ecbHistory(k poll.Known) []string {
 	if k.Newest.Before(k.Now.AddDate(0, 0, -80)) {
 		return []string{ecbWhole}
 	}
@@ -53,9 +54,9 @@ func ecbHistory(k producers.Known) []string {
 
 // decodeECB reads the XML of one day, of 90 days or of all, the CSV of all days with
 // one column a currency, and the CSV of the data portal with one row a rate.
-func decodeECB(_ string, body []byte, out *producers.Readings) error {
+func decodeECB(_ string, body []byte, out *poll.Readings) error {
 	body = bytes.TrimLeft(bytes.TrimPrefix(body, []byte("\uFEFF")), " \t\r\n")
-	var fixings []producers.Fixing
+	var fixings []poll.Fixing
 	var err error
 	if bytes.HasPrefix(body, []byte("<")) {
 		fixings, err = ecbXML(body)
@@ -86,9 +87,9 @@ const (
 
 // ecbXML reads <Envelope><Cube><Cube time=…><Cube currency=… rate=…/>. A document type is refused: the files
 // have none, and it could define entities that grow without end.
-func ecbXML(body []byte) ([]producers.Fixing, error) {
+func ecbXML(body []byte) ([]poll.Fixing, error) {
 	decoder := xml.NewDecoder(bytes.NewReader(body))
-	var fixings []producers.Fixing
+	var fixings []poll.Fixing
 	var date string
 	depth := 0
 	for {
@@ -122,7 +123,7 @@ func ecbXML(body []byte) ([]producers.Fixing, error) {
 				date = day
 			}
 			if currency := attribute(t, "currency"); currency != "" {
-				fixings = append(fixings, producers.Fixing{Quote: currency, Rate: attribute(t, "rate"), Date: date})
+				fixings = append(fixings, poll.Fixing{Quote: currency, Rate: attribute(t, "rate"), Date: date})
 			}
 		}
 	}
@@ -137,7 +138,7 @@ func attribute(e xml.StartElement, name string) string {
 	return ""
 }
 
-func ecbCSV(body []byte) ([]producers.Fixing, error) {
+func ecbCSV(body []byte) ([]poll.Fixing, error) {
 	reader := csv.NewReader(bytes.NewReader(body))
 	reader.TrimLeadingSpace, reader.ReuseRecord = true, true
 	header, err := reader.Read()
@@ -151,7 +152,7 @@ func ecbCSV(body []byte) ([]producers.Fixing, error) {
 	} else if !slices.Contains(header, "OBS_VALUE") {
 		return nil, producers.Unreadable("columns %.80q of no known file", strings.Join(header, ","))
 	}
-	var fixings []producers.Fixing
+	var fixings []poll.Fixing
 	for {
 		row, err := reader.Read()
 		if errors.Is(err, io.EOF) {
@@ -165,10 +166,10 @@ func ecbCSV(body []byte) ([]producers.Fixing, error) {
 }
 
 // ecbDays reads a row "date, rate, rate, …"; the lines end with a comma.
-func ecbDays(fixings []producers.Fixing, header, row []string) []producers.Fixing {
+func ecbDays(fixings []poll.Fixing, header, row []string) []poll.Fixing {
 	for i := 1; i < len(row); i++ {
 		if header[i] != "" {
-			fixings = append(fixings, producers.Fixing{Quote: header[i], Rate: row[i], Date: row[0]})
+			fixings = append(fixings, poll.Fixing{Quote: header[i], Rate: row[i], Date: row[0]})
 		}
 	}
 	return fixings
@@ -176,8 +177,8 @@ func ecbDays(fixings []producers.Fixing, header, row []string) []producers.Fixin
 
 // ecbSeries reads a row of series D.<currency>.EUR.SP00.A; others are left out. Not every answer has all
 // columns of the key.
-func ecbSeries(fixings []producers.Fixing, header, row []string) []producers.Fixing {
-	var f producers.Fixing
+func ecbSeries(fixings []poll.Fixing, header, row []string) []poll.Fixing {
+	var f poll.Fixing
 	for i, column := range header {
 		want := ""
 		switch column {

@@ -7,22 +7,23 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/poll"
 )
 
 // erapi reads the daily rates of ExchangeRate-API's open endpoint, as described on
 // https://www.exchangerate-api.com/docs/free: once an hour is never too often.
-func erapi() producers.Source {
-	return producers.Source{
+func erapi() poll.Source {
+	return poll.Source{
 		Slug: "erapi", Name: "ExchangeRate-API", Version: 1, Aliases: []string{"er-api", "open.er-api.com"},
 		URL:         "https://open.er-api.com",
 		License:     "free for currency conversion, with attribution; not to be passed on",
 		Terms:       "https://www.exchangerate-api.com/terms",
 		Attribution: `<a href="https://www.exchangerate-api.com">Rates By Exchange Rate API</a>`,
 		Off:         "its terms allow to convert with the rates, not to pass them on",
-		Kinds:       []string{producers.KindFiat},
-		Feeds: []producers.Feed{{Name: "latest",
+		Kinds:       []string{poll.KindFiat},
+		Feeds: []poll.Feed{{Name: "latest",
 			Evidence: producers.Recorded("er-api/latest-usd-2024-08-19.json"),
-			Interval: 6 * time.Hour, Paths: producers.Fixed("/v6/latest/USD")}},
+			Interval: 6 * time.Hour, Paths: poll.Fixed("/v6/latest/USD")}},
 		Moves:    24 * time.Hour, // once a day
 		Requests: 3, Per: time.Hour,
 		MaxBody: 1 << 20,
@@ -31,7 +32,7 @@ func erapi() producers.Source {
 }
 
 // decodeERAPI gives the rates the day on which they were set.
-func decodeERAPI(_ string, body []byte, out *producers.Readings) error {
+func decodeERAPI(_ string, body []byte, out *poll.Readings) error {
 	var told struct {
 		Result  string                   `json:"result"`
 		Error   string                   `json:"error-type"`
@@ -54,7 +55,7 @@ func decodeERAPI(_ string, body []byte, out *producers.Readings) error {
 	date := time.Unix(0, at).UTC().Format(time.DateOnly)
 	for _, code := range slices.Sorted(maps.Keys(told.Rates)) {
 		if code != told.Base { // one for one
-			out.Fixing(producers.Fixing{Base: told.Base, Quote: code, Rate: string(told.Rates[code]), Date: date})
+			out.Fixing(poll.Fixing{Base: told.Base, Quote: code, Rate: string(told.Rates[code]), Date: date})
 		}
 	}
 	return nil

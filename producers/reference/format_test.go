@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/answer"
+	"github.com/marketlog/marketlog/producers/poll"
 )
 
 const stablecoinsAnswer = `{"peggedAssets": [
@@ -92,10 +92,10 @@ func TestRecordedAnswersHaveNoDrift(t *testing.T) {
 	}
 }
 
-func sourceNamed(t *testing.T, slug string) producers.Source {
+func sourceNamed(t *testing.T, slug string) poll.Source {
 	t.Helper()
 	list := List()
-	i := slices.IndexFunc(list, func(s producers.Source) bool { return s.Slug == slug })
+	i := slices.IndexFunc(list, func(s poll.Source) bool { return s.Slug == slug })
 	if i < 0 {
 		t.Fatalf("no source is called %s", slug)
 	}

@@ -6,30 +6,31 @@ import (
 
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/answer"
+	"github.com/marketlog/marketlog/producers/poll"
 )
 
 // frankfurter reads the blend that Frankfurter makes of the daily rates of some dozens of central banks, with the banks
 // whose rates are in it: version 2, as described on https://frankfurter.dev and in
 // https://github.com/lineofflight/frankfurter/blob/main/lib/public/v2/openapi.json.
-func frankfurter() producers.Source {
+func frankfurter() poll.Source {
 	const rates = "/v2/rates?base=USD&expand=providers"
-	return producers.Source{
+	return poll.Source{
 		Slug: "frankfurter", Name: "Frankfurter", Version: 1,
 		URL: "https://api.frankfurter.dev",
 		// Its author on the blended rates: https://github.com/lineofflight/frankfurter/discussions/774.
 		License: "free, also commercially; the blend is its own, the rates in it are their central banks'",
 		Terms:   "https://frankfurter.dev",
-		Kinds:   []string{producers.KindFiat},
-		History: func(k producers.Known) []string {
+		Kinds:   []string{poll.KindFiat},
+		History: func(k poll.Known) []string {
 			from := k.Now.AddDate(0, 0, -90)
 			if k.Newest.After(from) {
 				from = k.Newest
 			}
 			return []string{rates + "&from=" + from.UTC().Format(time.DateOnly)}
 		},
-		Feeds: []producers.Feed{{Name: "latest",
+		Feeds: []poll.Feed{{Name: "latest",
 			Evidence: producers.Documented("https://github.com/lineofflight/frankfurter/blob/main/lib/public/v2/openapi.json"),
-			Interval: time.Hour, Paths: producers.Fixed(rates)}},
+			Interval: time.Hour, Paths: poll.Fixed(rates)}},
 		// There are no quotas; what is too much is not said.
 		Moves:    48 * time.Hour, // central banks rest for up to four days
 		Requests: 4, Per: time.Minute,
@@ -38,7 +39,7 @@ func frankfurter() producers.Source {
 	}
 }
 
-func decodeFrankfurter(_ string, body []byte, out *producers.Readings) error {
+func decodeFrankfurter(_ string, body []byte, out *poll.Readings) error {
 	if keys := answer.Keys(body); keys["message"] != nil {
 		return producers.Unreadable("it says %.200s", keys["message"])
 	}
@@ -55,7 +56,7 @@ func decodeFrankfurter(_ string, body []byte, out *producers.Readings) error {
 
 // frankfurterRate leaves out the providers that were. A currency that is bound to another has none: its rate is that
 // of its peg.
-func frankfurterRate(row json.RawMessage, out *producers.Readings) error {
+func frankfurterRate(row json.RawMessage, out *poll.Readings) error {
 	var r struct {
 		Date      string        `json:"date"`
 		Base      string        `json:"base"`
@@ -79,6 +80,6 @@ func frankfurterRate(row json.RawMessage, out *producers.Readings) error {
 			providers = append(providers, p.Key)
 		}
 	}
-	out.Fixing(producers.Fixing{Base: r.Base, Quote: r.Quote, Rate: string(r.Rate), Date: r.Date, Providers: providers})
+	out.Fixing(poll.Fixing{Base: r.Base, Quote: r.Quote, Rate: string(r.Rate), Date: r.Date, Providers: providers})
 	return nil
 }

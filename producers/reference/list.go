@@ -6,15 +6,15 @@ package reference
 import (
 	"embed"
 
-	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/poll"
 )
 
 //go:embed testdata/*/format
 var formats embed.FS
 
 // List returns every source of reference values, in alphabetical order.
-func List() []producers.Source {
-	list := []producers.Source{
+func List() []poll.Source {
+	list := []poll.Source{
 		alternative(),
 		bankofcanada(),
 		coinbasefiat(),

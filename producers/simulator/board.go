@@ -13,19 +13,19 @@ import (
 
 // teller is how one source sees the market: each coin as it was when the source last looked, at a price that
 // is a little off the world's, as everybody's is.
-type teller struct {
+type marketReporter struct {
 	catalogue *catalogue
 	seed      seed
 	// spread is the greatest share by which its prices are off.
 	spread float64
 
-	newest atomic.Pointer[board]
+	newest atomic.Pointer[marketSnapshot]
 	mu     sync.Mutex // one board is made at a time
 }
 
 // board is the market in one minute as a teller sees it.
-type board struct {
-	teller *teller
+type marketSnapshot struct {
+	teller *marketReporter
 	minute int64
 	// By the place of a coin in the catalogue: when it was looked at and its price and capitalization then; 0
 	// if it has none.
@@ -75,7 +75,7 @@ var spans = [...]time.Duration{
 }
 
 // board is what the teller knows at a time.
-func (t *teller) board(now time.Time) *board {
+func (t *marketReporter) board(now time.Time) *marketSnapshot {
 	minute := floorDiv(now.UnixNano(), minute)
 	if b := t.newest.Load(); b != nil && b.minute == minute {
 		return b
@@ -90,9 +90,9 @@ func (t *teller) board(now time.Time) *board {
 	return b
 }
 
-func (t *teller) look(index int64) *board {
+func (t *marketReporter) look(index int64) *marketSnapshot {
 	n := len(t.catalogue.coins)
-	b := &board{
+	b := &marketSnapshot{
 		teller: t, minute: index, at: make([]int64, n), prices: make([]float64, n), caps: make([]float64, n),
 		rank: make([]int, n), figures: make([]atomic.Pointer[figures], n),
 	}
@@ -121,12 +121,12 @@ func (t *teller) look(index int64) *board {
 }
 
 // factor sets the teller's price of a coin apart from the world's.
-func (t *teller) factor(place int) float64 {
+func (t *marketReporter) factor(place int) float64 {
 	return 1 + t.spread*(2*t.seed.unit(int64(place)+1<<32)-1)
 }
 
 // of are a coin's figures; the coin has a price.
-func (b *board) of(c *coin) *figures {
+func (b *marketSnapshot) of(c *coin) *figures {
 	if f := b.figures[c.place].Load(); f != nil {
 		return f
 	}
@@ -159,7 +159,7 @@ func (b *board) of(c *coin) *figures {
 }
 
 // totals are what all coins together are worth and what is traded of them in a day, and a day before.
-func (b *board) totals() (volume, capBefore, volumeBefore float64) {
+func (b *marketSnapshot) totals() (volume, capBefore, volumeBefore float64) {
 	for i, c := range b.teller.catalogue.coins {
 		if price, at := b.prices[i], b.at[i]; price > 0 {
 			before := c.past(at - day)
@@ -217,7 +217,7 @@ func (c *coin) dayBefore(t int64) (high, low float64) {
 }
 
 // dominance is the share of a coin's capitalization in all, in percent.
-func (b *board) dominance(id string) float64 {
+func (b *marketSnapshot) dominance(id string) float64 {
 	c := b.teller.catalogue.byID[id]
 	if c == nil || b.cap == 0 {
 		return 0

@@ -24,7 +24,7 @@ func coinGecko() Source {
 			}})
 		},
 		Routes: func(r *Reference) map[string]http.HandlerFunc {
-			g := &gecko{Reference: r, teller: &teller{catalogue: r.catalogue, seed: r.world.seed.of("coingecko"), spread: 0.0004}}
+			g := &gecko{Reference: r, teller: &marketReporter{catalogue: r.catalogue, seed: r.world.seed.of("coingecko"), spread: 0.0004}}
 			return map[string]http.HandlerFunc{
 				"GET /api/v3/ping": func(w http.ResponseWriter, _ *http.Request) {
 					respond(w, http.StatusOK, map[string]string{"gecko_says": "(V3) To the Moon!"})
@@ -42,7 +42,7 @@ func coinGecko() Source {
 
 type gecko struct {
 	*Reference
-	teller *teller
+	teller *marketReporter
 }
 
 func (g *gecko) refuse(w http.ResponseWriter, status int, text string) {
@@ -170,7 +170,7 @@ func (g *gecko) markets(w http.ResponseWriter, r *http.Request) {
 }
 
 // order are the listed coins as a client asks for them; those without the value that they are ordered by come last.
-func (g *gecko) order(b *board, by string) []*coin {
+func (g *gecko) order(b *marketSnapshot, by string) []*coin {
 	list := make([]*coin, 0, b.listed)
 	for _, i := range b.ranked {
 		list = append(list, g.catalogue.coins[i])
@@ -205,7 +205,7 @@ func (g *gecko) image(c *coin, size string) string {
 }
 
 // market is a row of the list; shown is how prices are rounded.
-func (g *gecko) market(b *board, c *coin, shown func(float64) nullable, spansAsked []string) geckoMarket {
+func (g *gecko) market(b *marketSnapshot, c *coin, shown func(float64) nullable, spansAsked []string) geckoMarket {
 	unknown := nullable(math.NaN())
 	m := geckoMarket{
 		ID: c.id, Symbol: lower(c.symbol), Name: c.name, Image: g.image(c, "large"),
@@ -268,7 +268,7 @@ func (g *gecko) market(b *board, c *coin, shown func(float64) nullable, spansAsk
 }
 
 // week are the prices at the last 168 full hours.
-func (g *gecko) week(b *board, c *coin) *geckoWeek {
+func (g *gecko) week(b *marketSnapshot, c *coin) *geckoWeek {
 	week := &geckoWeek{Price: []float64{}}
 	if b.prices[c.place] == 0 {
 		return week

@@ -146,7 +146,7 @@ func (n *coin) developer(t int64) map[string]any {
 }
 
 // marketData tells what the list of markets tells, in every currency.
-func (g *gecko) marketData(b *board, c *coin, sparkline bool) map[string]any {
+func (g *gecko) marketData(b *marketSnapshot, c *coin, sparkline bool) map[string]any {
 	at := b.at[c.place]
 	each := func(usd float64) map[string]nullable {
 		said := map[string]nullable{}

@@ -22,7 +22,7 @@ func coinPaprika() Source {
 		},
 		Routes: func(r *Reference) map[string]http.HandlerFunc {
 			p := &paprika{Reference: r, byID: map[string]*coin{}}
-			p.teller = &teller{catalogue: r.catalogue, seed: r.world.seed.of("coinpaprika"), spread: 0.0008}
+			p.teller = &marketReporter{catalogue: r.catalogue, seed: r.world.seed.of("coinpaprika"), spread: 0.0008}
 			for _, c := range r.catalogue.coins {
 				p.byID[c.paprikaID()] = c
 			}
@@ -36,7 +36,7 @@ func coinPaprika() Source {
 
 type paprika struct {
 	*Reference
-	teller *teller
+	teller *marketReporter
 	byID   map[string]*coin
 }
 
@@ -110,7 +110,7 @@ func (p *paprika) ticker(w http.ResponseWriter, r *http.Request) {
 	respond(w, http.StatusOK, p.row(b, c))
 }
 
-func (p *paprika) row(b *board, c *coin) paprikaTicker {
+func (p *paprika) row(b *marketSnapshot, c *coin) paprikaTicker {
 	f, at, price := b.of(c), b.at[c.place], b.prices[c.place]
 	change := func(span int) float64 { return hundredths(f.change[span]) }
 	q := paprikaQuote{
@@ -154,7 +154,7 @@ type paprikaCoin struct {
 // newFor is how long a coin counts as new.
 const newFor = 14 * 24 * time.Hour
 
-func (p *paprika) described(b *board, c *coin) paprikaCoin {
+func (p *paprika) described(b *marketSnapshot, c *coin) paprikaCoin {
 	kind := "token"
 	if c.native {
 		kind = "coin"

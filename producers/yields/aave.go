@@ -10,6 +10,7 @@ import (
 
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/answer"
+	"github.com/marketlog/marketlog/producers/poll"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -23,18 +24,18 @@ import (
 //
 // The markets of all chains are asked for at once, and the chains have to be named, so those that the protocol is on are
 // asked for first.
-func aave() producers.Source {
+func aave() poll.Source {
 	chains := &aaveChains{}
-	return producers.Source{
+	return poll.Source{
 		Slug: "aave", Name: "Aave", Version: 1, Aliases: []string{"aave-v3"},
 		URL:         "https://api.v3.aave.com",
 		License:     "public interface without a key; no licence of the values is stated",
 		Terms:       "https://aave.com/terms-of-service",
 		Attribution: "Source: Aave",
-		Kinds:       []string{producers.KindRate},
-		Feeds: []producers.Feed{
+		Kinds:       []string{poll.KindRate},
+		Feeds: []poll.Feed{
 			{Name: "chains", Evidence: producers.Documented("https://aave.com/docs/aave-v3/markets/data"), Interval: 24 * time.Hour,
-				Paths: producers.Fixed(graphQL(`{ chains(filter: MAINNET_ONLY) { chainId } }`))},
+				Paths: poll.Fixed(graphQL(`{ chains(filter: MAINNET_ONLY) { chainId } }`))},
 			{Name: "markets",
 				Evidence: producers.Documented("https://aave.com/docs/aave-v3/markets/data"),
 				Interval: 15 * time.Minute, Paths: chains.paths},
@@ -52,7 +53,7 @@ type aaveChains struct{ told atomic.Pointer[[]string] }
 // aaveFirst are asked for before the chains are known: Ethereum, Arbitrum, Base, Avalanche, Polygon, Optimism and BNB.
 var aaveFirst = []string{"1", "42161", "8453", "43114", "137", "10", "56"}
 
-func (c *aaveChains) paths(producers.Known) []string {
+func (c *aaveChains) paths(poll.Known) []string {
 	chains := aaveFirst
 	if told := c.told.Load(); told != nil {
 		chains = *told
@@ -118,7 +119,7 @@ type aaveMarket struct {
 	Reserves []json.RawMessage `json:"reserves"`
 }
 
-func (c *aaveChains) decode(_ string, body []byte, out *producers.Readings) error {
+func (c *aaveChains) decode(_ string, body []byte, out *poll.Readings) error {
 	told, err := graphQLAnswer[struct {
 		Chains []struct {
 			Number producers.Num `json:"chainId"`
@@ -153,7 +154,7 @@ func (c *aaveChains) decode(_ string, body []byte, out *producers.Readings) erro
 }
 
 // read takes what a reserve of the market pays and costs.
-func (m *aaveMarket) read(row json.RawMessage, out *producers.Readings) error {
+func (m *aaveMarket) read(row json.RawMessage, out *poll.Readings) error {
 	var r aaveReserve
 	var f answer.Fields
 	if !f.Parse(row, &r) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/answer"
+	"github.com/marketlog/marketlog/producers/poll"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -17,8 +18,8 @@ import (
 // binanceEarn reads the products of Binance's Simple Earn, flexible and locked ones: yearly rates as fractions, as described
 // on https://developers.binance.com/docs/simple_earn/account/Get-Simple-Earn-Flexible-Product-List and the page of locked
 // ones beside it. Both weigh 150 of the 6,000 that an address has in a minute.
-func binanceEarn() producers.Source {
-	return producers.Source{
+func binanceEarn() poll.Source {
+	return poll.Source{
 		Slug: "binance-earn", Name: "Binance Simple Earn", Version: 1,
 		URL:         "https://api.binance.com",
 		License:     "under Binance's terms of use",
@@ -27,16 +28,16 @@ func binanceEarn() producers.Source {
 		Off:         "it answers accounts only: the key file has to hold an API key that may read, and its secret",
 		KeyHeader:   "X-MBX-APIKEY",
 		Sign:        signBinance,
-		Kinds:       []string{producers.KindRate},
-		Feeds: []producers.Feed{
+		Kinds:       []string{poll.KindRate},
+		Feeds: []poll.Feed{
 			{Name: "flexible",
 				Evidence: producers.Documented("https://developers.binance.com/docs/simple_earn/flexible-locked/account/Get-Simple-Earn-Flexible-Product-List").But(
 					"whether tierAnnualPercentageRate holds the rate that all are paid, as it is read, or comes on top of it"),
-				Interval: time.Hour, Paths: producers.Fixed(binancePages("/sapi/v1/simple-earn/flexible/list")...)},
+				Interval: time.Hour, Paths: poll.Fixed(binancePages("/sapi/v1/simple-earn/flexible/list")...)},
 			{Name: "locked",
 				Evidence: producers.Documented("https://developers.binance.com/docs/simple_earn/flexible-locked/account/Get-Simple-Earn-Locked-Product-List").But(
 					"whether a product of status CREATED takes money yet: all that are not sold out count as offers"),
-				Interval: time.Hour, Paths: producers.Fixed(binancePages("/sapi/v1/simple-earn/locked/list")...)},
+				Interval: time.Hour, Paths: poll.Fixed(binancePages("/sapi/v1/simple-earn/locked/list")...)},
 		},
 		Moves:    24 * time.Hour, // rates are of the moment, but no interval is documented
 		Requests: 10, Per: time.Minute,
@@ -53,7 +54,7 @@ func binancePages(path string) (pages []string) {
 	return pages
 }
 
-func decodeBinanceEarn(path string, body []byte, out *producers.Readings) error {
+func decodeBinanceEarn(path string, body []byte, out *poll.Readings) error {
 	var told struct {
 		Rows    []json.RawMessage `json:"rows"`
 		Total   producers.Num     `json:"total"`
@@ -74,7 +75,7 @@ func decodeBinanceEarn(path string, body []byte, out *producers.Readings) error 
 	return nil
 }
 
-func binanceFlexible(row json.RawMessage, out *producers.Readings) error {
+func binanceFlexible(row json.RawMessage, out *poll.Readings) error {
 	var p struct {
 		ID      string                   `json:"productId"`
 		Asset   string                   `json:"asset"`
@@ -104,7 +105,7 @@ func binanceFlexible(row json.RawMessage, out *producers.Readings) error {
 	return nil
 }
 
-func binanceLocked(row json.RawMessage, out *producers.Readings) error {
+func binanceLocked(row json.RawMessage, out *poll.Readings) error {
 	var p struct {
 		ID     string `json:"projectId"`
 		Detail struct {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/answer"
+	"github.com/marketlog/marketlog/producers/poll"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -18,24 +19,24 @@ import (
 // the mean of all fixed rates of the last hour, and what borrowers pay is the lowest rate that somebody offers. Tickers are
 // described on https://docs.bitfinex.com/reference/rest-public-tickers, candles of the past, which are in fractions a day as
 // well, on https://docs.bitfinex.com/reference/rest-public-candles.
-func bitfinexFunding() producers.Source {
-	return producers.Source{
+func bitfinexFunding() poll.Source {
+	return poll.Source{
 		Slug: "bitfinex-funding", Name: "Bitfinex margin funding", Version: 1,
 		URL:         "https://api-pub.bitfinex.com",
 		License:     "under Bitfinex's API terms of service",
 		Terms:       "https://www.bitfinex.com/legal/exchange/api-terms",
 		Attribution: "Source: Bitfinex",
-		Kinds:       []string{producers.KindRate},
-		Feeds: []producers.Feed{{Name: "tickers",
+		Kinds:       []string{poll.KindRate},
+		Feeds: []poll.Feed{{Name: "tickers",
 			Evidence: producers.Documented("https://docs.bitfinex.com/reference/rest-public-tickers").And(
 				"https://github.com/bitfinexcom/bitfinex-api-py/blob/master/bfxapi/types/serializers.py",
 				"https://github.com/thrasher-corp/gocryptotrader/blob/master/exchanges/bitfinex/bitfinex_types.go"),
-			Interval: 15 * time.Minute, Paths: producers.Fixed("/v2/tickers?symbols=ALL")}},
-		Past: &producers.Past{
+			Interval: 15 * time.Minute, Paths: poll.Fixed("/v2/tickers?symbols=ALL")}},
+		Past: &poll.Past{
 			Evidence: producers.Documented("https://docs.bitfinex.com/reference/rest-public-candles"),
 			Listing:  []string{"/v2/tickers?symbols=ALL"}, Series: byRank, Interval: time.Hour,
 			// Those of all periods, as Bitfinex draws them itself: of a single period many hours have no trade.
-			Path: func(s producers.Series, from, to time.Time) string {
+			Path: func(s poll.Series, from, to time.Time) string {
 				return fmt.Sprintf("/v2/candles/trade:1h:%s:a30:p2:p30/hist?start=%d&end=%d&limit=%d&sort=1",
 					url.PathEscape(s.ID), from.UnixMilli(), to.UnixMilli()-1, bitfinexHours)
 			},
@@ -51,7 +52,7 @@ func bitfinexFunding() producers.Source {
 // bitfinexHours are the most candles that an answer has.
 const bitfinexHours = 10_000
 
-func decodeBitfinexFunding(path string, body []byte, out *producers.Readings) error {
+func decodeBitfinexFunding(path string, body []byte, out *poll.Readings) error {
 	rows, err := answer.Rows(body)
 	if err != nil {
 		return err
@@ -60,7 +61,7 @@ func decodeBitfinexFunding(path string, body []byte, out *producers.Readings) er
 		return producers.Unreadable("it says %.200s", body)
 	}
 	if symbol, asked := bitfinexCandles(path); asked {
-		answer.EachRow(rows, out, func(row json.RawMessage, out *producers.Readings) error { return bitfinexCandle(symbol, row, out) })
+		answer.EachRow(rows, out, func(row json.RawMessage, out *poll.Readings) error { return bitfinexCandle(symbol, row, out) })
 		return nil
 	}
 	funding := 0
@@ -90,7 +91,7 @@ const (
 	bitfinexPlaces                            = 15
 )
 
-func bitfinexTicker(symbol string, row json.RawMessage, out *producers.Readings) error {
+func bitfinexTicker(symbol string, row json.RawMessage, out *poll.Readings) error {
 	var cells []producers.Num
 	var f answer.Fields
 	if !f.Parse(row, &cells) {
@@ -141,7 +142,7 @@ func bitfinexCandles(path string) (symbol string, asked bool) {
 }
 
 // bitfinexCandle is what was agreed on last in a span of the past, at which lenders earn and borrowers pay the same.
-func bitfinexCandle(symbol string, row json.RawMessage, out *producers.Readings) error {
+func bitfinexCandle(symbol string, row json.RawMessage, out *poll.Readings) error {
 	var cells []producers.Num
 	var f answer.Fields
 	if !f.Parse(row, &cells) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/answer"
+	"github.com/marketlog/marketlog/producers/poll"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -17,23 +18,23 @@ import (
 // percent with the sign ("3%"), reckoned anew every ten minutes and without the rewards of the platform. The endpoint is
 // described on https://bybit-exchange.github.io/docs/v5/earn/product-info; tierAprDetails and remainingPoolAmount, which
 // public clients read, are not on that page yet.
-func bybitEarn() producers.Source {
-	return producers.Source{
+func bybitEarn() poll.Source {
+	return poll.Source{
 		Slug: "bybit-earn", Name: "Bybit Earn", Version: 2,
 		URL:         "https://api.bybit.com",
 		License:     "under Bybit's terms of service",
 		Terms:       "https://www.bybit.com/en/terms-service/information/",
 		Attribution: "Source: Bybit",
-		Kinds:       []string{producers.KindRate},
-		Feeds: []producers.Feed{
+		Kinds:       []string{poll.KindRate},
+		Feeds: []poll.Feed{
 			{Name: "savings",
 				Evidence: producers.Documented("https://bybit-exchange.github.io/docs/v5/earn/product-info").But(
 					"tierAprDetails is on no page that was read; three public clients read it"),
-				Interval: 15 * time.Minute, Paths: producers.Fixed("/v5/earn/product?category=FlexibleSaving")},
+				Interval: 15 * time.Minute, Paths: poll.Fixed("/v5/earn/product?category=FlexibleSaving")},
 			{Name: "onchain",
 				Evidence: producers.Documented("https://bybit-exchange.github.io/docs/v5/earn/product-info").But(
 					"that Other means what the documentation calls LST, a token whose price in the coin grows"),
-				Interval: 15 * time.Minute, Paths: producers.Fixed("/v5/earn/product?category=OnChain")},
+				Interval: 15 * time.Minute, Paths: poll.Fixed("/v5/earn/product?category=OnChain")},
 		},
 		Moves:    15 * time.Minute, // reckoned anew every ten minutes
 		Requests: 50, Per: time.Second,
@@ -42,7 +43,7 @@ func bybitEarn() producers.Source {
 	}
 }
 
-func decodeBybitEarn(_ string, body []byte, out *producers.Readings) error {
+func decodeBybitEarn(_ string, body []byte, out *poll.Readings) error {
 	rows, err := bybitRows(body, "list")
 	if err != nil {
 		return err
@@ -70,7 +71,7 @@ func bybitRows(body []byte, name string) ([]json.RawMessage, error) {
 	return answer.Rows(told.Result[name])
 }
 
-func bybitProduct(row json.RawMessage, out *producers.Readings) error {
+func bybitProduct(row json.RawMessage, out *poll.Readings) error {
 	var p struct {
 		ID       string        `json:"productId"`
 		Category string        `json:"category"`

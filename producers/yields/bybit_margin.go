@@ -6,6 +6,7 @@ import (
 
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/answer"
+	"github.com/marketlog/marketlog/producers/poll"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -13,18 +14,18 @@ import (
 // bybitMargin reads what borrowing costs in Bybit's unified accounts: fractions an hour, as described on
 // https://bybit-exchange.github.io/docs/v5/spot-margin-uta/vip-margin. They differ by the level of the customer; asked for and
 // read are those without a level, which everybody is offered.
-func bybitMargin() producers.Source {
-	return producers.Source{
+func bybitMargin() poll.Source {
+	return poll.Source{
 		Slug: "bybit-margin", Name: "Bybit margin borrowing", Version: 1,
 		URL:         "https://api.bybit.com",
 		License:     "under Bybit's terms of service",
 		Terms:       "https://www.bybit.com/en/terms-service/information/",
 		Attribution: "Source: Bybit",
-		Kinds:       []string{producers.KindRate},
-		Feeds: []producers.Feed{{
+		Kinds:       []string{poll.KindRate},
+		Feeds: []poll.Feed{{
 			Name:     "borrowed",
 			Evidence: producers.Documented("https://bybit-exchange.github.io/docs/v5/spot-margin-uta/vip-margin"),
-			Interval: 15 * time.Minute, Paths: producers.Fixed("/v5/spot-margin-trade/data?vipLevel=No%20VIP"),
+			Interval: 15 * time.Minute, Paths: poll.Fixed("/v5/spot-margin-trade/data?vipLevel=No%20VIP"),
 		}},
 		Moves:    time.Hour,            // rates are those of an hour
 		Requests: 60, Per: time.Minute, // 600 within 5 seconds are allowed to an address, over all that it asks for
@@ -33,7 +34,7 @@ func bybitMargin() producers.Source {
 	}
 }
 
-func decodeBybitMargin(_ string, body []byte, out *producers.Readings) error {
+func decodeBybitMargin(_ string, body []byte, out *poll.Readings) error {
 	levels, err := bybitRows(body, "vipCoinList")
 	if err != nil {
 		return err
@@ -52,7 +53,7 @@ func decodeBybitMargin(_ string, body []byte, out *producers.Readings) error {
 	return producers.Unreadable("no rates without a level in it")
 }
 
-func bybitBorrowed(row json.RawMessage, out *producers.Readings) error {
+func bybitBorrowed(row json.RawMessage, out *poll.Readings) error {
 	var told struct {
 		Currency   string        `json:"currency"`
 		Borrowable bool          `json:"borrowable"`

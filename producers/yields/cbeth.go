@@ -6,6 +6,7 @@ import (
 
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/answer"
+	"github.com/marketlog/marketlog/producers/poll"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -13,17 +14,17 @@ import (
 // cbeth reads what holders of cbETH earn, Coinbase's wrapped staked ether: an APY as a fraction. The endpoint is described on
 // https://docs.cdp.coinbase.com/api-reference/exchange-api/rest-api/wrapped-assets/get-wrapped-asset-details, whose sample says
 // 0.0384; public clients multiply it with 100 for percent. It may be asked for once a second.
-func cbeth() producers.Source {
-	return producers.Source{
+func cbeth() poll.Source {
+	return poll.Source{
 		Slug: "coinbase-cbeth", Name: "Coinbase cbETH", Version: 1, Aliases: []string{"cbeth", "coinbase-wrapped-staked-eth"},
 		URL:         "https://api.exchange.coinbase.com",
 		License:     "under Coinbase's terms of market data",
 		Terms:       "https://www.coinbase.com/legal/market_data",
 		Attribution: "Source: Coinbase",
-		Kinds:       []string{producers.KindRate},
-		Feeds: []producers.Feed{{Name: "apy",
+		Kinds:       []string{poll.KindRate},
+		Feeds: []poll.Feed{{Name: "apy",
 			Evidence: producers.Documented("https://docs.cdp.coinbase.com/api-reference/exchange-api/rest-api/wrapped-assets/get-wrapped-asset-details"),
-			Interval: time.Hour, Paths: producers.Fixed("/wrapped-assets/CBETH")}},
+			Interval: time.Hour, Paths: poll.Fixed("/wrapped-assets/CBETH")}},
 		Moves:    24 * time.Hour, // rewards of staking are reckoned by days
 		Requests: 1, Per: time.Second,
 		MaxBody: 1 << 20,
@@ -31,7 +32,7 @@ func cbeth() producers.Source {
 	}
 }
 
-func decodeCBETH(_ string, body []byte, out *producers.Readings) error {
+func decodeCBETH(_ string, body []byte, out *poll.Readings) error {
 	var told struct {
 		APY producers.Num `json:"apy"`
 	}

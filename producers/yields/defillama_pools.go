@@ -8,6 +8,7 @@ import (
 
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/answer"
+	"github.com/marketlog/marketlog/producers/poll"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -22,29 +23,29 @@ import (
 //
 // The terms are those of DefiLlama's other values: see its declaration in producers/reference. They ask beside that that no
 // interface but the official public one be used, and /lendBorrow is not described as one of it.
-func defillamaYields() producers.Source {
+func defillamaYields() poll.Source {
 	pools := &llamaPools{}
-	return producers.Source{
+	return poll.Source{
 		Slug: "defillama-yields", Name: "DefiLlama yields", Version: 1, Aliases: []string{"yields.llama.fi"},
 		URL:         "https://yields.llama.fi",
 		License:     "personal, non-commercial use; republished in no form without its permission",
 		Terms:       "https://defillama.com/terms",
 		Attribution: "Data: DefiLlama, https://defillama.com",
 		Off:         "its terms allow personal, non-commercial use and no republishing without its permission",
-		Kinds:       []string{producers.KindRate},
-		Feeds: []producers.Feed{
+		Kinds:       []string{poll.KindRate},
+		Feeds: []poll.Feed{
 			{Name: "pools",
 				Evidence: producers.Recorded("defillama/pools-2026-09-02-reshaped.json").But("the names of the fields were put back by hand"),
-				Interval: time.Hour, Paths: producers.Fixed("/pools")},
+				Interval: time.Hour, Paths: poll.Fixed("/pools")},
 			{Name: "borrowing",
 				Evidence: producers.Guessed("https://github.com/DefiLlama/yield-server/blob/master/src/api/routes/pools.js").But(
 					"the code of the server was read; no page describes it"),
-				Interval: time.Hour, Paths: producers.Fixed("/lendBorrow")},
+				Interval: time.Hour, Paths: poll.Fixed("/lendBorrow")},
 		},
-		Past: &producers.Past{
+		Past: &poll.Past{
 			Evidence: producers.Documented("https://defillama.com/docs/api"),
 			Listing:  []string{"/pools"}, Series: byValue, Interval: 24 * time.Hour,
-			Path: func(s producers.Series, _, _ time.Time) string { return "/chart/" + s.ID },
+			Path: func(s poll.Series, _, _ time.Time) string { return "/chart/" + s.ID },
 			// Answers are kept for up to an hour, and the last count of a day comes in its last hour.
 			Settle: 2 * time.Hour,
 		},
@@ -90,7 +91,7 @@ func (p *llamaPool) category() string {
 	return category
 }
 
-func (l *llamaPools) decode(path string, body []byte, out *producers.Readings) error {
+func (l *llamaPools) decode(path string, body []byte, out *poll.Readings) error {
 	if bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")) {
 		return l.borrowing(body, out)
 	}
@@ -111,7 +112,7 @@ func (l *llamaPools) decode(path string, body []byte, out *producers.Readings) e
 		return producers.Unreadable("rows, and none of them is a pool with an apy")
 	}
 	pools := make(map[string]llamaPool, len(told.Data))
-	answer.EachRow(told.Data, out, func(row json.RawMessage, out *producers.Readings) error { return readLlamaPool(row, pools, out) })
+	answer.EachRow(told.Data, out, func(row json.RawMessage, out *poll.Readings) error { return readLlamaPool(row, pools, out) })
 	l.told.Store(&pools)
 	return nil
 }
@@ -134,7 +135,7 @@ func (a *llamaAPY) into(rate *eventsv1.Rate) *eventsv1.Rate {
 	return rate
 }
 
-func readLlamaPool(row json.RawMessage, pools map[string]llamaPool, out *producers.Readings) error {
+func readLlamaPool(row json.RawMessage, pools map[string]llamaPool, out *poll.Readings) error {
 	var p struct {
 		ID string `json:"pool"`
 		llamaPool
@@ -151,7 +152,7 @@ func readLlamaPool(row json.RawMessage, pools map[string]llamaPool, out *produce
 
 // borrowing reads what borrowers pay, less what they are rewarded with. Where a coin is minted or lent by another market it
 // is mintedCoin that is owed, and the pool's own is what is pledged.
-func (l *llamaPools) borrowing(body []byte, out *producers.Readings) error {
+func (l *llamaPools) borrowing(body []byte, out *poll.Readings) error {
 	rows, err := answer.Rows(body)
 	if err != nil {
 		return err
@@ -163,11 +164,11 @@ func (l *llamaPools) borrowing(body []byte, out *producers.Readings) error {
 	if pools == nil {
 		return producers.Unreadable("which pools these are is not known before /pools was read")
 	}
-	answer.EachRow(rows, out, func(row json.RawMessage, out *producers.Readings) error { return readLlamaBorrowing(row, *pools, out) })
+	answer.EachRow(rows, out, func(row json.RawMessage, out *poll.Readings) error { return readLlamaBorrowing(row, *pools, out) })
 	return nil
 }
 
-func readLlamaBorrowing(row json.RawMessage, pools map[string]llamaPool, out *producers.Readings) error {
+func readLlamaBorrowing(row json.RawMessage, pools map[string]llamaPool, out *poll.Readings) error {
 	var b struct {
 		ID         string        `json:"pool"`
 		Base       producers.Num `json:"apyBaseBorrow"`
@@ -215,7 +216,7 @@ func llamaCharted(path string) string {
 }
 
 // chart reads what a pool paid at the end of each day, and its newest value.
-func (l *llamaPools) chart(path string, rows []json.RawMessage, out *producers.Readings) error {
+func (l *llamaPools) chart(path string, rows []json.RawMessage, out *poll.Readings) error {
 	id := llamaCharted(path)
 	if id == "" {
 		return producers.Unreadable("a chart does not say of which pool it is, and its path is not known")
@@ -227,7 +228,7 @@ func (l *llamaPools) chart(path string, rows []json.RawMessage, out *producers.R
 	if pool.Project == "" {
 		return producers.Unreadable("which project the pool %.40q is of is not known before /pools was read", id)
 	}
-	answer.EachRow(rows, out, func(row json.RawMessage, out *producers.Readings) error {
+	answer.EachRow(rows, out, func(row json.RawMessage, out *poll.Readings) error {
 		var day struct {
 			Time string `json:"timestamp"`
 			llamaAPY

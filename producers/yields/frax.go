@@ -6,24 +6,25 @@ import (
 
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/answer"
+	"github.com/marketlog/marketlog/producers/poll"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
 // frax reads what holders of sfrxETH earn: an APR in percent. The address and the field are those that DefiLlama reads
 // (src/adaptors/frax-ether of github.com/DefiLlama/yield-server), which takes the number for percent as well.
-func frax() producers.Source {
-	return producers.Source{
+func frax() poll.Source {
+	return poll.Source{
 		Slug: "frax", Name: "Frax", Version: 1, Aliases: []string{"frax-ether"},
 		URL:         "https://api.frax.finance",
 		License:     "public interface of the protocol; no licence of the values is stated",
 		Terms:       "https://docs.frax.finance/terms",
 		Attribution: "Source: Frax",
-		Kinds:       []string{producers.KindRate},
-		Feeds: []producers.Feed{{Name: "apr",
+		Kinds:       []string{poll.KindRate},
+		Feeds: []poll.Feed{{Name: "apr",
 			Evidence: producers.Guessed("https://github.com/DefiLlama/yield-server/blob/master/src/adaptors/frax-ether/index.js").And(
 				"https://github.com/balancer/balancer-sdk/blob/develop/balancer-js/src/modules/data/token-yields/tokens/sfrxeth.ts"),
-			Interval: time.Hour, Paths: producers.Fixed("/v2/frxeth/summary/latest")}},
+			Interval: time.Hour, Paths: poll.Fixed("/v2/frxeth/summary/latest")}},
 		Moves:    0,                    // rewards come in cycles of a week, may stand for any time
 		Requests: 10, Per: time.Minute, // no limit is published
 		MaxBody: 1 << 20,
@@ -31,7 +32,7 @@ func frax() producers.Source {
 	}
 }
 
-func decodeFrax(_ string, body []byte, out *producers.Readings) error {
+func decodeFrax(_ string, body []byte, out *poll.Readings) error {
 	var told struct {
 		APR producers.Num `json:"sfrxethApr"`
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/answer"
+	"github.com/marketlog/marketlog/producers/poll"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -13,17 +14,17 @@ import (
 // gateLend reads what lenders earn in Gate's Lend & Earn: estimated yearly rates as fractions, settled each hour, as described
 // on https://www.gate.com/docs/developers/apiv4/en/#currency-estimated-annualized-interest-rate. The list of currencies
 // beside it tells no rate that is paid, but the bounds of what a lender may ask for, so it is not read.
-func gateLend() producers.Source {
-	return producers.Source{
+func gateLend() poll.Source {
+	return poll.Source{
 		Slug: "gate-lend", Name: "Gate Lend & Earn", Version: 1,
 		URL:         "https://api.gateio.ws",
 		License:     "under Gate's user agreement",
 		Terms:       "https://www.gate.com/legal/user-agreement",
 		Attribution: "Source: Gate",
-		Kinds:       []string{producers.KindRate},
-		Feeds: []producers.Feed{{Name: "lent",
+		Kinds:       []string{poll.KindRate},
+		Feeds: []poll.Feed{{Name: "lent",
 			Evidence: producers.Documented("https://github.com/gateio/gateapi-python/blob/master/docs/EarnUniApi.md"),
-			Interval: 15 * time.Minute, Paths: producers.Fixed("/api/v4/earn/uni/rate")}},
+			Interval: 15 * time.Minute, Paths: poll.Fixed("/api/v4/earn/uni/rate")}},
 		Moves:    time.Hour, // settled each hour
 		Requests: 200, Per: 10 * time.Second,
 		MaxBody: 8 << 20,
@@ -31,7 +32,7 @@ func gateLend() producers.Source {
 	}
 }
 
-func decodeGateLend(_ string, body []byte, out *producers.Readings) error {
+func decodeGateLend(_ string, body []byte, out *poll.Readings) error {
 	rows, err := answer.Rows(body)
 	if err != nil {
 		return err
@@ -39,7 +40,7 @@ func decodeGateLend(_ string, body []byte, out *producers.Readings) error {
 	if !answer.SomeRow(rows, "currency", "est_rate") {
 		return producers.Unreadable("no rates in it")
 	}
-	answer.EachRow(rows, out, func(row json.RawMessage, out *producers.Readings) error {
+	answer.EachRow(rows, out, func(row json.RawMessage, out *poll.Readings) error {
 		var told struct {
 			Currency string        `json:"currency"`
 			Rate     producers.Num `json:"est_rate"`

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/poll"
 )
 
 // graphQL is the path of a query: what stands behind the blank is posted. Line ends and indentation of a query mean
@@ -23,7 +24,7 @@ func graphQL(query string) string {
 
 // graphQLAnswer reads the answer to a query, which says errors with a good status: in place of data, or beside as much of
 // it as could be had, and then they are refused alone.
-func graphQLAnswer[T any](body []byte, out *producers.Readings) (*T, error) {
+func graphQLAnswer[T any](body []byte, out *poll.Readings) (*T, error) {
 	var told struct {
 		Data   *T `json:"data"`
 		Errors []struct {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/answer"
+	"github.com/marketlog/marketlog/producers/poll"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -13,18 +14,18 @@ import (
 // jito reads what holders of JitoSOL earn: an APY in percent. It is the interface behind Jito's own page; the address and
 // the field are those that DefiLlama reads (src/adaptors/jito-liquid-staking of github.com/DefiLlama/yield-server), which
 // takes the number for percent as well.
-func jito() producers.Source {
-	return producers.Source{
+func jito() poll.Source {
+	return poll.Source{
 		Slug: "jito", Name: "Jito", Version: 1, Aliases: []string{"jito-liquid-staking"},
 		URL:         "https://www.jito.network",
 		License:     "interface behind the public page; no licence of the values is stated",
 		Terms:       "https://www.jito.network/terms-of-service/",
 		Attribution: "Source: Jito",
-		Kinds:       []string{producers.KindRate},
-		Feeds: []producers.Feed{{Name: "apy",
+		Kinds:       []string{poll.KindRate},
+		Feeds: []poll.Feed{{Name: "apy",
 			Evidence: producers.Guessed("https://github.com/DefiLlama/yield-server/blob/master/src/adaptors/jito-liquid-staking/index.js").But(
 				"the interface that Jito documents is another, of kobe.mainnet.jito.network"),
-			Interval: time.Hour, Paths: producers.Fixed("/api/getJitoPoolStatsRecentOnly/")}},
+			Interval: time.Hour, Paths: poll.Fixed("/api/getJitoPoolStatsRecentOnly/")}},
 		Moves:    48 * time.Hour,       // an epoch of Solana, about two days
 		Requests: 10, Per: time.Minute, // no limit is published
 		MaxBody: 1 << 20,
@@ -32,7 +33,7 @@ func jito() producers.Source {
 	}
 }
 
-func decodeJito(_ string, body []byte, out *producers.Readings) error {
+func decodeJito(_ string, body []byte, out *poll.Readings) error {
 	var told struct {
 		APY producers.Num `json:"latestApy"`
 	}

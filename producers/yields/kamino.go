@@ -9,6 +9,7 @@ import (
 
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/answer"
+	"github.com/marketlog/marketlog/producers/poll"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -17,19 +18,19 @@ import (
 // of each. Paths and fields stand on https://kamino.com/docs/build/recipes/borrow/get-market-reserve-apys and
 // https://kamino.com/build/api-reference/borrow, with sample answers in
 // https://github.com/Kamino-Finance/kamino-api-docs. Rates are fractions, compounded; numbers come as text.
-func kamino() producers.Source {
+func kamino() poll.Source {
 	markets := &kaminoMarkets{}
-	return producers.Source{
+	return poll.Source{
 		Slug: "kamino", Name: "Kamino", Version: 1, Aliases: []string{"kamino-lend"},
 		URL:         "https://api.kamino.finance",
 		License:     "public interface without a key; no licence of the values is stated",
 		Terms:       "https://kamino.com/terms",
 		Attribution: "Source: Kamino",
-		Kinds:       []string{producers.KindRate},
-		Feeds: []producers.Feed{
+		Kinds:       []string{poll.KindRate},
+		Feeds: []poll.Feed{
 			{Name: "markets",
 				Evidence: producers.Documented("https://github.com/Kamino-Finance/kamino-api-docs"),
-				Interval: 6 * time.Hour, Paths: producers.Fixed("/v2/kamino-market")},
+				Interval: 6 * time.Hour, Paths: poll.Fixed("/v2/kamino-market")},
 			{Name: "reserves",
 				Evidence: producers.Documented("https://github.com/Kamino-Finance/kamino-api-docs"),
 				Interval: 30 * time.Minute, Paths: markets.paths, Skips: true},
@@ -49,7 +50,7 @@ type kaminoMarkets struct {
 // kaminoMain is the market that is read before the list is known.
 const kaminoMain = "7u3HeHxYDLhnCoErrtycNokbQYbWGzLs6JSDqGAv5PfF"
 
-func (k *kaminoMarkets) paths(producers.Known) []string {
+func (k *kaminoMarkets) paths(poll.Known) []string {
 	markets := []string{kaminoMain}
 	if names := k.names.Load(); names != nil {
 		markets = slices.Sorted(maps.Keys(*names))
@@ -60,7 +61,7 @@ func (k *kaminoMarkets) paths(producers.Known) []string {
 	return markets
 }
 
-func (k *kaminoMarkets) decode(path string, body []byte, out *producers.Readings) error {
+func (k *kaminoMarkets) decode(path string, body []byte, out *poll.Readings) error {
 	rows, err := answer.Rows(body)
 	if err != nil {
 		return err
@@ -73,7 +74,7 @@ func (k *kaminoMarkets) decode(path string, body []byte, out *producers.Readings
 			market = parts[1]
 		}
 		name := k.name(market)
-		answer.EachRow(rows, out, func(row json.RawMessage, out *producers.Readings) error { return readKaminoReserve(row, name, out) })
+		answer.EachRow(rows, out, func(row json.RawMessage, out *poll.Readings) error { return readKaminoReserve(row, name, out) })
 		return nil
 	case answer.SomeRow(rows, "lendingMarket"):
 		k.take(rows, out)
@@ -91,9 +92,9 @@ func (k *kaminoMarkets) name(market string) string {
 	return ""
 }
 
-func (k *kaminoMarkets) take(rows []json.RawMessage, out *producers.Readings) {
+func (k *kaminoMarkets) take(rows []json.RawMessage, out *poll.Readings) {
 	names := map[string]string{}
-	answer.EachRow(rows, out, func(row json.RawMessage, _ *producers.Readings) error {
+	answer.EachRow(rows, out, func(row json.RawMessage, _ *poll.Readings) error {
 		var m struct {
 			Market string `json:"lendingMarket"`
 			Name   string `json:"name"`
@@ -123,7 +124,7 @@ func base58Only(s string) bool {
 	return len(s) >= 32 && len(s) <= 44
 }
 
-func readKaminoReserve(row json.RawMessage, market string, out *producers.Readings) error {
+func readKaminoReserve(row json.RawMessage, market string, out *poll.Readings) error {
 	var r struct {
 		Reserve   string        `json:"reserve"`
 		Symbol    string        `json:"liquidityToken"`

@@ -6,6 +6,7 @@ import (
 
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/answer"
+	"github.com/marketlog/marketlog/producers/poll"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -13,8 +14,8 @@ import (
 // krakenEarn reads the strategies of Kraken Earn: APRs in percent that Kraken estimates as a range, of which the lower end is
 // taken. The endpoint is described on https://docs.kraken.com/api/docs/rest-api/list-strategies. The least that may be
 // allocated is told in USD, and is left out.
-func krakenEarn() producers.Source {
-	return producers.Source{
+func krakenEarn() poll.Source {
+	return poll.Source{
 		Slug: "kraken-earn", Name: "Kraken Earn", Version: 1,
 		URL:         "https://api.kraken.com",
 		License:     "under Kraken's terms of service",
@@ -23,12 +24,12 @@ func krakenEarn() producers.Source {
 		Off:         "it answers accounts only: the key file has to hold an API key that may query funds, and its private key",
 		KeyHeader:   "API-Key",
 		Sign:        signKraken,
-		Kinds:       []string{producers.KindRate},
-		Feeds: []producers.Feed{{
+		Kinds:       []string{poll.KindRate},
+		Feeds: []poll.Feed{{
 			Name: "strategies",
 			Evidence: producers.Documented("https://docs.kraken.com/api/docs/rest-api/list-strategies").And(
 				"https://github.com/thrasher-corp/gocryptotrader/tree/master/exchanges/kraken"),
-			Interval: time.Hour, Paths: producers.Fixed(`/0/private/Earn/Strategies {"limit":500}`),
+			Interval: time.Hour, Paths: poll.Fixed(`/0/private/Earn/Strategies {"limit":500}`),
 		}},
 		Moves:    0, // ranges that Kraken sets, may stand for any time
 		Requests: 10, Per: time.Minute,
@@ -37,7 +38,7 @@ func krakenEarn() producers.Source {
 	}
 }
 
-func decodeKrakenEarn(_ string, body []byte, out *producers.Readings) error {
+func decodeKrakenEarn(_ string, body []byte, out *poll.Readings) error {
 	var told struct {
 		Errors []string `json:"error"`
 		Result struct {
@@ -59,7 +60,7 @@ func decodeKrakenEarn(_ string, body []byte, out *producers.Readings) error {
 	return nil
 }
 
-func krakenStrategy(row json.RawMessage, out *producers.Readings) error {
+func krakenStrategy(row json.RawMessage, out *poll.Readings) error {
 	var s struct {
 		ID    string `json:"id"`
 		Asset string `json:"asset"`

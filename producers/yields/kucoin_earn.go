@@ -7,21 +7,22 @@ import (
 
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/answer"
+	"github.com/marketlog/marketlog/producers/poll"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
 // kucoinEarn reads the products of KuCoin Earn: savings, which are lent, offers for a while, and what is staked; yearly rates
 // as fractions, as described on https://www.kucoin.com/docs-new/3470271e0 and the pages beside it.
-func kucoinEarn() producers.Source {
+func kucoinEarn() poll.Source {
 	const products = "https://www.kucoin.com/docs-new/3470271e0"
-	feed := func(name, path string, evidence producers.Evidence) producers.Feed {
-		return producers.Feed{
+	feed := func(name, path string, evidence producers.Evidence) poll.Feed {
+		return poll.Feed{
 			Name: name, Evidence: evidence,
-			Interval: time.Hour, Paths: producers.Fixed("/api/v1/earn/" + path + "/products"),
+			Interval: time.Hour, Paths: poll.Fixed("/api/v1/earn/" + path + "/products"),
 		}
 	}
-	return producers.Source{
+	return poll.Source{
 		Slug: "kucoin-earn", Name: "KuCoin Earn", Version: 1,
 		URL:         "https://api.kucoin.com",
 		License:     "under KuCoin's terms of use",
@@ -30,8 +31,8 @@ func kucoinEarn() producers.Source {
 		Off:         "it answers accounts only: the key file has to hold an API key of general permission, its secret and its passphrase",
 		KeyHeader:   "KC-API-KEY",
 		Sign:        signKuCoin,
-		Kinds:       []string{producers.KindRate},
-		Feeds: []producers.Feed{
+		Kinds:       []string{poll.KindRate},
+		Feeds: []poll.Feed{
 			feed("savings", "saving", producers.Documented(products).And(kucoinClients...)),
 			feed("promotions", "promotion", producers.Documented(products).And(kucoinClients...)),
 			feed("staking", "staking", producers.Documented(products).And(kucoinClients...)),
@@ -51,7 +52,7 @@ var kucoinClients = []string{
 	"https://github.com/Kucoin/kucoin-universal-sdk", "https://github.com/tiagosiebler/kucoin-api/blob/master/src/types/response/spot-earn.ts",
 }
 
-func decodeKuCoinEarn(_ string, body []byte, out *producers.Readings) error {
+func decodeKuCoinEarn(_ string, body []byte, out *poll.Readings) error {
 	var told struct {
 		Code    producers.Num     `json:"code"`
 		Message string            `json:"msg"`
@@ -68,7 +69,7 @@ func decodeKuCoinEarn(_ string, body []byte, out *producers.Readings) error {
 	return nil
 }
 
-func kucoinProduct(row json.RawMessage, out *producers.Readings) error {
+func kucoinProduct(row json.RawMessage, out *poll.Readings) error {
 	var p struct {
 		ID       string        `json:"id"`
 		Currency string        `json:"currency"`

@@ -6,6 +6,7 @@ import (
 
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/answer"
+	"github.com/marketlog/marketlog/producers/poll"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -13,23 +14,23 @@ import (
 // lido reads what staking ether with Lido earns: an APR in percent that Lido works out of each rebase of stETH, once a day.
 // Addresses and the formula stand on https://docs.lido.fi/integrations/api/, the fields in the Swagger description that it
 // links to.
-func lido() producers.Source {
-	return producers.Source{
+func lido() poll.Source {
+	return poll.Source{
 		Slug: "lido", Name: "Lido", Version: 1,
 		URL:         "https://eth-api.lido.fi",
 		License:     "public interface for integrations; no licence of the values is stated",
 		Terms:       "https://lido.fi/terms-of-use",
 		Attribution: "Source: Lido",
-		Kinds:       []string{producers.KindRate},
-		Feeds: []producers.Feed{{Name: "apr",
+		Kinds:       []string{poll.KindRate},
+		Feeds: []poll.Feed{{Name: "apr",
 			Evidence: producers.Documented("https://docs.lido.fi/integrations/api/"),
-			Interval: time.Hour, Paths: producers.Fixed("/v1/protocol/steth/apr/last")}},
-		Past: &producers.Past{
+			Interval: time.Hour, Paths: poll.Fixed("/v1/protocol/steth/apr/last")}},
+		Past: &poll.Past{
 			Evidence: producers.Documented("https://docs.lido.fi/integrations/api/"),
-			Series: func([]*eventsv1.ReferenceRecord) []producers.Series {
-				return []producers.Series{{ID: "steth", Symbol: "stETH", Coin: "ethereum", Category: schemas.RateStaking}}
+			Series: func([]*eventsv1.ReferenceRecord) []poll.Series {
+				return []poll.Series{{ID: "steth", Symbol: "stETH", Coin: "ethereum", Category: schemas.RateStaking}}
 			},
-			Path:     func(producers.Series, time.Time, time.Time) string { return "/v1/protocol/steth/apr/sma" },
+			Path:     func(poll.Series, time.Time, time.Time) string { return "/v1/protocol/steth/apr/sma" },
 			Interval: 24 * time.Hour, Back: 7 * 24 * time.Hour, Settle: time.Hour,
 		},
 		Moves:    24 * time.Hour,       // one rebase a day
@@ -45,7 +46,7 @@ type lidoAPR struct {
 	APR      producers.Num `json:"apr"`
 }
 
-func decodeLido(_ string, body []byte, out *producers.Readings) error {
+func decodeLido(_ string, body []byte, out *poll.Readings) error {
 	var told struct {
 		Data *struct {
 			lidoAPR

@@ -7,15 +7,15 @@ package yields
 import (
 	"embed"
 
-	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/poll"
 )
 
 //go:embed testdata/*/format
 var formats embed.FS
 
 // List returns every source of rates, in alphabetical order.
-func List() []producers.Source {
-	list := []producers.Source{
+func List() []poll.Source {
+	list := []poll.Source{
 		aave(),
 		binanceEarn(),
 		wbeth(),

@@ -6,6 +6,7 @@ import (
 
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/answer"
+	"github.com/marketlog/marketlog/producers/poll"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -13,18 +14,18 @@ import (
 // marinade reads what holders of mSOL earn: an APY as a fraction, by which the price of mSOL in SOL grew within the last
 // seven days. The address and the field are those that DefiLlama reads (src/adaptors/marinade-liquid-staking of
 // github.com/DefiLlama/yield-server), which takes the number for a fraction as well.
-func marinade() producers.Source {
-	return producers.Source{
+func marinade() poll.Source {
+	return poll.Source{
 		Slug: "marinade", Name: "Marinade", Version: 1, Aliases: []string{"marinade-liquid-staking"},
 		URL:         "https://api.marinade.finance",
 		License:     "public interface of the protocol; no licence of the values is stated",
 		Terms:       "https://marinade.finance/terms-of-use",
 		Attribution: "Source: Marinade",
-		Kinds:       []string{producers.KindRate},
-		Feeds: []producers.Feed{{Name: "apy",
+		Kinds:       []string{poll.KindRate},
+		Feeds: []poll.Feed{{Name: "apy",
 			Evidence: producers.Guessed("https://github.com/DefiLlama/yield-server/blob/master/src/adaptors/marinade-liquid-staking/index.js").But(
 				"other clients ask for the APY of a year, /msol/apy/1y, whose value they take for a fraction too"),
-			Interval: time.Hour, Paths: producers.Fixed("/msol/apy/7d")}},
+			Interval: time.Hour, Paths: poll.Fixed("/msol/apy/7d")}},
 		Moves:    48 * time.Hour,       // an epoch of Solana, about two days
 		Requests: 10, Per: time.Minute, // no limit is published
 		MaxBody: 1 << 20,
@@ -32,7 +33,7 @@ func marinade() producers.Source {
 	}
 }
 
-func decodeMarinade(_ string, body []byte, out *producers.Readings) error {
+func decodeMarinade(_ string, body []byte, out *poll.Readings) error {
 	var told struct {
 		APY producers.Num `json:"value"`
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/answer"
+	"github.com/marketlog/marketlog/producers/poll"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -17,19 +18,19 @@ import (
 // number or as text; lltv has 18 decimals, and amounts those of their asset.
 //
 // What its vaults earn is what the markets pay, less their curators' fees: it is not told here.
-func morpho() producers.Source {
-	return producers.Source{
+func morpho() poll.Source {
+	return poll.Source{
 		Slug: "morpho", Name: "Morpho", Version: 1, Aliases: []string{"morpho-blue"},
 		URL:         "https://api.morpho.org",
 		License:     "public interface without a key; no licence of the values is stated",
 		Terms:       "https://morpho.org/terms-of-use",
 		Attribution: "Source: Morpho",
-		Kinds:       []string{producers.KindRate},
-		Feeds: []producers.Feed{{Name: "markets",
+		Kinds:       []string{poll.KindRate},
+		Feeds: []poll.Feed{{Name: "markets",
 			Evidence: producers.Documented("https://docs.morpho.org/developers/api/morpho-markets").And(
 				"https://github.com/DefiLlama/yield-server/blob/master/src/adaptors/morpho-blue/index.js").But(
 				"the client asks for marketId and listed by their former names, uniqueKey and whitelisted"),
-			Interval: 15 * time.Minute, Paths: producers.Fixed(graphQL(morphoQuery))}},
+			Interval: 15 * time.Minute, Paths: poll.Fixed(graphQL(morphoQuery))}},
 		Moves:    15 * time.Minute,     // by what is borrowed, which changes with every block
 		Requests: 60, Per: time.Minute, // of the 5,000 in five minutes
 		MaxBody: 16 << 20,
@@ -79,7 +80,7 @@ type morphoMarket struct {
 	} `json:"state"`
 }
 
-func decodeMorpho(_ string, body []byte, out *producers.Readings) error {
+func decodeMorpho(_ string, body []byte, out *poll.Readings) error {
 	told, err := graphQLAnswer[struct {
 		Markets *struct {
 			Items []json.RawMessage `json:"items"`
@@ -96,7 +97,7 @@ func decodeMorpho(_ string, body []byte, out *producers.Readings) error {
 	return nil
 }
 
-func readMorphoMarket(row json.RawMessage, out *producers.Readings) error {
+func readMorphoMarket(row json.RawMessage, out *poll.Readings) error {
 	var m morphoMarket
 	var f answer.Fields
 	if !f.Parse(row, &m) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/answer"
+	"github.com/marketlog/marketlog/producers/poll"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -17,26 +18,26 @@ import (
 // Simple earn flexible": the summary tells borrowing rates alone, the history has had the lending rate beside the borrowing
 // rate since 2026-02-27, and asked without a currency it tells all currencies of one hour. It holds what was since 2021-12-14,
 // a hundred hours in an answer, those that lie before "after".
-func okxEarn() producers.Source {
-	return producers.Source{
+func okxEarn() poll.Source {
+	return poll.Source{
 		Slug: "okx-earn", Name: "OKX Simple Earn", Version: 1, Aliases: []string{"okx-simple-earn"},
 		URL:         "https://www.okx.com",
 		License:     "under OKX's API agreement",
 		Terms:       "https://www.okx.com/help/okx-api-agreement",
 		Attribution: "Source: OKX",
-		Kinds:       []string{producers.KindRate},
-		Feeds: []producers.Feed{
+		Kinds:       []string{poll.KindRate},
+		Feeds: []poll.Feed{
 			{Name: "lent",
 				Evidence: producers.Documented("https://www.okx.com/docs-v5/en/#financial-product-simple-earn-flexible-get-public-borrow-history-public"),
-				Interval: 15 * time.Minute, Paths: producers.Fixed(okxHistory + "?limit=1")},
+				Interval: 15 * time.Minute, Paths: poll.Fixed(okxHistory + "?limit=1")},
 			{Name: "borrowed",
 				Evidence: producers.Documented("https://www.okx.com/docs-v5/en/#financial-product-simple-earn-flexible-get-public-borrow-info-public"),
-				Interval: 15 * time.Minute, Paths: producers.Fixed("/api/v5/finance/savings/lending-rate-summary")},
+				Interval: 15 * time.Minute, Paths: poll.Fixed("/api/v5/finance/savings/lending-rate-summary")},
 		},
-		Past: &producers.Past{
+		Past: &poll.Past{
 			Evidence: producers.Documented("https://www.okx.com/docs-v5/en/#financial-product-simple-earn-flexible-get-public-borrow-history-public"),
 			Listing:  []string{okxHistory + "?limit=1"}, Series: byRank, Interval: time.Hour,
-			Path: func(s producers.Series, _, to time.Time) string {
+			Path: func(s poll.Series, _, to time.Time) string {
 				return fmt.Sprintf("%s?ccy=%s&limit=%d&after=%d", okxHistory, url.QueryEscape(s.ID), okxHours, to.UnixMilli())
 			},
 			Rows: okxHours, Since: time.Date(2021, 12, 14, 0, 0, 0, 0, time.UTC), Settle: 5 * time.Minute,
@@ -54,7 +55,7 @@ const (
 	okxHours = 100
 )
 
-func decodeOKXEarn(path string, body []byte, out *producers.Readings) error {
+func decodeOKXEarn(path string, body []byte, out *poll.Readings) error {
 	var told struct {
 		Code    producers.Num     `json:"code"`
 		Message string            `json:"msg"`
@@ -94,7 +95,7 @@ type okxHour struct {
 
 // decodeOKXHistory tells the newest hour of each currency as the rate of lenders that holds, and all other hours, or all of
 // them where one currency was asked for, as the past of lenders and borrowers.
-func decodeOKXHistory(path string, rows []json.RawMessage, out *producers.Readings) error {
+func decodeOKXHistory(path string, rows []json.RawMessage, out *poll.Readings) error {
 	newest, lent := map[string]int64{}, false
 	for _, row := range rows {
 		var h okxHour
@@ -107,7 +108,7 @@ func decodeOKXHistory(path string, rows []json.RawMessage, out *producers.Readin
 	if !lent && !one {
 		return producers.Unreadable("no lendingRate in it")
 	}
-	answer.EachRow(rows, out, func(row json.RawMessage, out *producers.Readings) error {
+	answer.EachRow(rows, out, func(row json.RawMessage, out *poll.Readings) error {
 		var f answer.Fields
 		var h okxHour
 		if !f.Parse(row, &h) {
@@ -135,7 +136,7 @@ func decodeOKXHistory(path string, rows []json.RawMessage, out *producers.Readin
 
 // okxBorrowed tells the rate of the last hour, which is also what the history will have of it; the other two are the mean of a
 // day and an estimate of the next hour.
-func okxBorrowed(row json.RawMessage, out *producers.Readings) error {
+func okxBorrowed(row json.RawMessage, out *poll.Readings) error {
 	var told struct {
 		Currency string        `json:"ccy"`
 		Last     producers.Num `json:"preRate"`

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/poll"
 )
 
 // What a path asks for decides whether an answer is the past, and of what.
@@ -12,7 +12,7 @@ func TestThePastIsReadByItsPath(t *testing.T) {
 	const hours = `{"code":"0","data":[{"ccy":"BTC","rate":"0.021","lendingRate":"0.005","ts":"1767571200000"}]}`
 	const candles = `[[1767571200000, 0.0003, 0.00031, 0.00035, 0.0002, 123456.7],[1767574800000, 0.00031, null, 0.00035, 0.0002, 0]]`
 	for _, test := range []struct {
-		source     producers.Source
+		source     poll.Source
 		path, body string
 		want       []string
 	}{
@@ -25,7 +25,7 @@ func TestThePastIsReadByItsPath(t *testing.T) {
 		{bitfinexFunding(), "/v2/candles/trade:1h:fUSD:p30/hist?limit=2", candles, []string{"past lending fUSD 0.00031", "past borrowing fUSD 0.00031"}},
 		{bitfinexFunding(), "/v2/candles/trade:1D:fUST:a30:p2:p30/hist", `[]`, nil},
 	} {
-		var said producers.Readings
+		var said poll.Readings
 		if err := test.source.Decode(test.path, []byte(test.body), &said); err != nil || len(said.Refused) > 0 {
 			t.Errorf("%s: %v, %v", test.path, err, said.Refused)
 		}
@@ -50,7 +50,7 @@ func TestThePastIsReadByItsPath(t *testing.T) {
 // What has a past is told best first: coins by their rank, pools by what is in them, and behind them what no coin's rates show.
 func TestThePastIsOfferedBestFirst(t *testing.T) {
 	for _, test := range []struct {
-		source producers.Source
+		source poll.Source
 		body   string
 		want   []string
 	}{
@@ -64,7 +64,7 @@ func TestThePastIsOfferedBestFirst(t *testing.T) {
 			[]string{"b STETH ethereum staking", "d WETH ethereum lending", "a USDC usd-coin lending", "c USDC-WETH  liquidity"},
 		},
 	} {
-		var said producers.Readings
+		var said poll.Readings
 		if err := test.source.Decode(test.source.Past.Listing[0], []byte(test.body), &said); err != nil {
 			t.Fatal(err)
 		}

@@ -6,14 +6,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/poll"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
 // decoded are the rates of an answer.
-func decoded(t testing.TB, s producers.Source, path, body string) []*eventsv1.Rate {
+func decoded(t testing.TB, s poll.Source, path, body string) []*eventsv1.Rate {
 	t.Helper()
-	var said producers.Readings
+	var said poll.Readings
 	if err := s.Decode(path, []byte(body), &said); err != nil {
 		t.Fatalf("%s: %v", path, err)
 	}
@@ -24,9 +24,9 @@ func decoded(t testing.TB, s producers.Source, path, body string) []*eventsv1.Ra
 	return rates
 }
 
-func refused(t *testing.T, s producers.Source, path, body, why string) {
+func refused(t *testing.T, s poll.Source, path, body, why string) {
 	t.Helper()
-	var said producers.Readings
+	var said poll.Readings
 	if err := s.Decode(path, []byte(body), &said); err == nil || !strings.Contains(err.Error(), why) || len(said.Records) > 0 {
 		t.Errorf("%s: error %v with %d records, want none and %q", path, err, len(said.Records), why)
 	}
@@ -67,7 +67,7 @@ func TestPoolsOfDefiLlamaAreRemembered(t *testing.T) {
 func TestMarketsAreAskedForAsTheyWereNamed(t *testing.T) {
 	const metrics = "/kamino-market/%s/reserves/metrics?env=mainnet-beta"
 	for _, test := range []struct {
-		source      producers.Source
+		source      poll.Source
 		list        string
 		first, then []string
 	}{
@@ -83,13 +83,13 @@ func TestMarketsAreAskedForAsTheyWereNamed(t *testing.T) {
 		},
 	} {
 		feed := test.source.Feeds[1]
-		if got := feed.Paths(producers.Known{}); !slices.Equal(got, test.first) {
+		if got := feed.Paths(poll.Known{}); !slices.Equal(got, test.first) {
 			t.Errorf("%s asks first for %q, want %q", test.source.Slug, got, test.first)
 		}
-		if rates := decoded(t, test.source, test.source.Feeds[0].Paths(producers.Known{})[0], test.list); len(rates) > 0 {
+		if rates := decoded(t, test.source, test.source.Feeds[0].Paths(poll.Known{})[0], test.list); len(rates) > 0 {
 			t.Errorf("%s read %v in a list of markets", test.source.Slug, rates)
 		}
-		if got := feed.Paths(producers.Known{}); !slices.Equal(got, test.then) {
+		if got := feed.Paths(poll.Known{}); !slices.Equal(got, test.then) {
 			t.Errorf("%s asks then for %q, want %q", test.source.Slug, got, test.then)
 		}
 	}
@@ -125,7 +125,7 @@ func BenchmarkDecode_20000Pools(b *testing.B) {
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		var said producers.Readings
+		var said poll.Readings
 		if err := s.Decode("/pools", body, &said); err != nil || len(said.Records) != len(rows) {
 			b.Fatal(err, len(said.Records))
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/answer"
+	"github.com/marketlog/marketlog/producers/poll"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -13,18 +14,18 @@ import (
 // rocketpool reads what holders of rETH earn: an APR in percent, by which the exchange rate of rETH grew lately. The address
 // and the field are those that DefiLlama reads (src/adaptors/rocket-pool of github.com/DefiLlama/yield-server), which takes
 // the number for percent as well.
-func rocketpool() producers.Source {
-	return producers.Source{
+func rocketpool() poll.Source {
+	return poll.Source{
 		Slug: "rocketpool", Name: "Rocket Pool", Version: 1, Aliases: []string{"rocket-pool"},
 		URL:         "https://api.rocketpool.net",
 		License:     "public interface of the protocol; no licence of the values is stated",
 		Terms:       "https://rocketpool.net/files/terms-of-service.pdf",
 		Attribution: "Source: Rocket Pool",
-		Kinds:       []string{producers.KindRate},
-		Feeds: []producers.Feed{{Name: "apr",
+		Kinds:       []string{poll.KindRate},
+		Feeds: []poll.Feed{{Name: "apr",
 			Evidence: producers.Guessed("https://github.com/DefiLlama/yield-server/blob/master/src/adaptors/rocket-pool/index.js").And(
 				"https://github.com/balancer/balancer-sdk/blob/develop/balancer-js/src/modules/data/token-yields/tokens/rocketpool.ts"),
-			Interval: time.Hour, Paths: producers.Fixed("/api/apr")}},
+			Interval: time.Hour, Paths: poll.Fixed("/api/apr")}},
 		Moves:    24 * time.Hour,       // balances are reported about once a day
 		Requests: 10, Per: time.Minute, // no limit is published
 		MaxBody: 1 << 20,
@@ -32,7 +33,7 @@ func rocketpool() producers.Source {
 	}
 }
 
-func decodeRocketPool(_ string, body []byte, out *producers.Readings) error {
+func decodeRocketPool(_ string, body []byte, out *poll.Readings) error {
 	var told struct {
 		APR producers.Num `json:"yearlyAPR"`
 	}

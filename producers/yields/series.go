@@ -6,25 +6,25 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/poll"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
 // pastSeries is a series with what it is sorted by.
 type pastSeries struct {
-	producers.Series
+	poll.Series
 	rank  int // of its coin
 	value float64
 }
 
 // byRank are the pools of rates by the rank of their coins; those of none follow by their symbols.
-func byRank(said []*eventsv1.ReferenceRecord) []producers.Series {
+func byRank(said []*eventsv1.ReferenceRecord) []poll.Series {
 	return seriesOf(said, func(a, b pastSeries) int { return cmp.Or(a.rank-b.rank, strings.Compare(a.Symbol, b.Symbol)) })
 }
 
 // byValue are the pools of rates by what is supplied to them, the largest first; those that are among no coin's rates follow.
-func byValue(said []*eventsv1.ReferenceRecord) []producers.Series {
+func byValue(said []*eventsv1.ReferenceRecord) []poll.Series {
 	apart := func(s pastSeries) int {
 		if s.Coin == "" {
 			return 1
@@ -35,7 +35,7 @@ func byValue(said []*eventsv1.ReferenceRecord) []producers.Series {
 }
 
 // seriesOf are the pools of rates, each once.
-func seriesOf(said []*eventsv1.ReferenceRecord, order func(a, b pastSeries) int) []producers.Series {
+func seriesOf(said []*eventsv1.ReferenceRecord, order func(a, b pastSeries) int) []poll.Series {
 	told := map[string]bool{}
 	var found []pastSeries
 	for _, rec := range said {
@@ -45,7 +45,7 @@ func seriesOf(said []*eventsv1.ReferenceRecord, order func(a, b pastSeries) int)
 		}
 		told[rate.Pool] = true
 		category := schemas.RateCategory(rate, "")
-		s := pastSeries{Series: producers.Series{ID: rate.Pool, Symbol: rate.Symbol, Category: category}, rank: len(schemas.Coins().All()) + 1}
+		s := pastSeries{Series: poll.Series{ID: rate.Pool, Symbol: rate.Symbol, Category: category}, rank: len(schemas.Coins().All()) + 1}
 		served := category == "" || slices.Contains(schemas.RateCategories, category)
 		if coin, ok := schemas.RateCoin(rate, category); ok && served {
 			s.Coin, s.rank = coin.ID, cmp.Or(coin.Rank, s.rank)
@@ -54,7 +54,7 @@ func seriesOf(said []*eventsv1.ReferenceRecord, order func(a, b pastSeries) int)
 		found = append(found, s)
 	}
 	slices.SortStableFunc(found, func(a, b pastSeries) int { return cmp.Or(order(a, b), strings.Compare(a.ID, b.ID)) })
-	series := make([]producers.Series, len(found))
+	series := make([]poll.Series, len(found))
 	for i, s := range found {
 		series[i] = s.Series
 	}

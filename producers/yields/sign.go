@@ -14,13 +14,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/poll"
 )
 
 // signBinance adds the time and the signature of all parameters, as described on
 // https://developers.binance.com/docs/binance-spot-api-docs/rest-api/request-security. The secrets are the key and its
 // secret.
-func signBinance(secrets []string, r producers.Request, now time.Time) (producers.Request, error) {
+func signBinance(secrets []string, r poll.Request, now time.Time) (poll.Request, error) {
 	if len(secrets) != 2 {
 		return r, fmt.Errorf("signing: %d words in the key file, want the key and its secret", len(secrets))
 	}
@@ -35,7 +35,7 @@ func signBinance(secrets []string, r producers.Request, now time.Time) (producer
 
 // signKuCoin signs time, method, path and body, as described on https://www.kucoin.com/docs-new/authentication. The secrets are
 // the key, its secret and its passphrase.
-func signKuCoin(secrets []string, r producers.Request, now time.Time) (producers.Request, error) {
+func signKuCoin(secrets []string, r poll.Request, now time.Time) (poll.Request, error) {
 	if len(secrets) != 3 {
 		return r, fmt.Errorf("signing: %d words in the key file, want the key, its secret and its passphrase", len(secrets))
 	}
@@ -55,7 +55,7 @@ func signKuCoin(secrets []string, r producers.Request, now time.Time) (producers
 
 // signKraken adds a nonce to the body and signs path and body, as described on
 // https://docs.kraken.com/api/docs/guides/spot-rest-auth. The secrets are the key and its private key.
-func signKraken(secrets []string, r producers.Request, now time.Time) (producers.Request, error) {
+func signKraken(secrets []string, r poll.Request, now time.Time) (poll.Request, error) {
 	if len(secrets) != 2 {
 		return r, fmt.Errorf("signing: %d words in the key file, want the key and its private key", len(secrets))
 	}

@@ -6,12 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/poll"
 )
 
 // The examples of the documentation of Binance and Kraken.
 func TestSignaturesAreThoseOfTheDocumentation(t *testing.T) {
-	r, err := signBinance([]string{"key", "NhqPtmdSJYdKjVHjA7PZj4Mge3R5YNiP1e3UZjInClVN65XAbvqqM6A7H5fATj0j"}, producers.Request{
+	r, err := signBinance([]string{"key", "NhqPtmdSJYdKjVHjA7PZj4Mge3R5YNiP1e3UZjInClVN65XAbvqqM6A7H5fATj0j"}, poll.Request{
 		Path: "/api/v3/order?symbol=LTCBTC&side=BUY&type=LIMIT&timeInForce=GTC&quantity=1&price=0.1&recvWindow=5000",
 	}, time.UnixMilli(1499827319559))
 	if err != nil {
@@ -34,11 +34,11 @@ func TestSignaturesAreThoseOfTheDocumentation(t *testing.T) {
 
 func TestSignedRequestsCarryWhatTheirSourcesAskFor(t *testing.T) {
 	now := time.UnixMilli(1767571200123)
-	r, err := signKraken([]string{"key", "c2VjcmV0"}, producers.Request{Path: "/0/private/Earn/Strategies", Body: `{"limit":500}`}, now)
+	r, err := signKraken([]string{"key", "c2VjcmV0"}, poll.Request{Path: "/0/private/Earn/Strategies", Body: `{"limit":500}`}, now)
 	if err != nil || r.Body != `{"limit":500,"nonce":"1767571200123000"}` || r.Header["API-Sign"] == "" {
 		t.Errorf("Kraken is sent %+v, %v", r, err)
 	}
-	r, err = signKuCoin([]string{"key", "secret", "phrase"}, producers.Request{Path: "/api/v1/earn/saving/products"}, now)
+	r, err = signKuCoin([]string{"key", "secret", "phrase"}, poll.Request{Path: "/api/v1/earn/saving/products"}, now)
 	if err != nil || r.Header["KC-API-TIMESTAMP"] != "1767571200123" ||
 		r.Header["KC-API-PASSPHRASE"] != "+n/mrTSNU7CrscsmDK22syRThdivpLcovw6amkVEEug=" || r.Header["KC-API-SIGN"] == "" || r.Header["KC-API-KEY-VERSION"] != "2" {
 		t.Errorf("KuCoin is sent %+v, %v", r, err)
@@ -50,7 +50,7 @@ func TestSignedRequestsCarryWhatTheirSourcesAskFor(t *testing.T) {
 		if s.Off == "" || s.KeyHeader == "" {
 			t.Errorf("%s signs its requests, and is asked without a key", s.Slug)
 		}
-		if _, err := s.Sign([]string{"key"}, producers.Request{Path: "/"}, now); err == nil {
+		if _, err := s.Sign([]string{"key"}, poll.Request{Path: "/"}, now); err == nil {
 			t.Errorf("%s signs without a secret", s.Slug)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/answer"
+	"github.com/marketlog/marketlog/producers/poll"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -13,18 +14,18 @@ import (
 // swell reads what holders of swETH earn: an APR in percent, which is the whole answer. The address is the one that DefiLlama
 // reads (src/adaptors/swell-liquid-staking of github.com/DefiLlama/yield-server), which takes the number for the percent of
 // the last seven days.
-func swell() producers.Source {
-	return producers.Source{
+func swell() poll.Source {
+	return poll.Source{
 		Slug: "swell", Name: "Swell", Version: 1, Aliases: []string{"swell-liquid-staking"},
 		URL:         "https://v3-public.svc.swellnetwork.io",
 		License:     "public interface of the protocol; no licence of the values is stated",
 		Terms:       "https://www.swellnetwork.io/terms-of-use",
 		Attribution: "Source: Swell",
-		Kinds:       []string{producers.KindRate},
-		Feeds: []producers.Feed{{Name: "apr",
+		Kinds:       []string{poll.KindRate},
+		Feeds: []poll.Feed{{Name: "apr",
 			Evidence: producers.Guessed("https://github.com/DefiLlama/yield-server/blob/master/src/adaptors/swell-liquid-staking/index.js").But(
 				"other clients ask another host, v3.svc.swellnetwork.io, whose number they take for percent too"),
-			Interval: time.Hour, Paths: producers.Fixed("/api/tokens/sweth/apr")}},
+			Interval: time.Hour, Paths: poll.Fixed("/api/tokens/sweth/apr")}},
 		Moves:    24 * time.Hour,       // rewards of staking are reckoned by days
 		Requests: 10, Per: time.Minute, // no limit is published
 		MaxBody: 1 << 20,
@@ -32,7 +33,7 @@ func swell() producers.Source {
 	}
 }
 
-func decodeSwell(_ string, body []byte, out *producers.Readings) error {
+func decodeSwell(_ string, body []byte, out *poll.Readings) error {
 	var apr json.Number // an object, and a text that is no number, are refused here
 	if err := json.Unmarshal(body, &apr); err != nil || apr == "" {
 		return producers.Unreadable("no number; it says %.200s", answer.SaysError(answer.Keys(body)))

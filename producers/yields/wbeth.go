@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/poll"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -12,19 +13,19 @@ import (
 // wbeth reads what holders of WBETH earn, Binance's wrapped beacon ether: an APR as a fraction. Binance documents no such
 // interface; the address and the field are those that DefiLlama reads (src/adaptors/binance-staked-eth of
 // github.com/DefiLlama/yield-server), which multiplies the number with 100 for percent.
-func wbeth() producers.Source {
-	return producers.Source{
+func wbeth() poll.Source {
+	return poll.Source{
 		Slug: "binance-wbeth", Name: "Binance WBETH", Version: 1, Aliases: []string{"wbeth", "binance-staked-eth"},
 		URL:         "https://www.binance.com",
 		License:     "interface behind the public page; no licence of the values is stated",
 		Terms:       "https://www.binance.com/en/terms",
 		Attribution: "Source: Binance",
-		Kinds:       []string{producers.KindRate},
-		Feeds: []producers.Feed{{
+		Kinds:       []string{poll.KindRate},
+		Feeds: []poll.Feed{{
 			Name: "apr",
 			Evidence: producers.Guessed("https://github.com/DefiLlama/yield-server/blob/master/src/adaptors/binance-staked-eth/index.js").And(
 				"https://github.com/pancakeswap/pancake-frontend/blob/develop/apps/web/src/views/LiquidStaking/hooks/useLiquidStakingApr.tsx"),
-			Interval: time.Hour, Paths: producers.Fixed("/bapi/earn/v1/public/pos/cftoken/project/getPurchasableProject"),
+			Interval: time.Hour, Paths: poll.Fixed("/bapi/earn/v1/public/pos/cftoken/project/getPurchasableProject"),
 		}},
 		Moves:    24 * time.Hour,       // the rate of a day
 		Requests: 10, Per: time.Minute, // no limit is published
@@ -33,7 +34,7 @@ func wbeth() producers.Source {
 	}
 }
 
-func decodeWBETH(_ string, body []byte, out *producers.Readings) error {
+func decodeWBETH(_ string, body []byte, out *poll.Readings) error {
 	var told struct {
 		Code    producers.Num `json:"code"`
 		Message string        `json:"message"`

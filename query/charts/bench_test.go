@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/deploy/embedded/enginetest"
-	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/charts"
 	"github.com/marketlog/marketlog/query/querytest"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 )
 
@@ -50,7 +50,7 @@ func BenchmarkChart_100MillionCandles(b *testing.B) {
 	table := schemas.Coins()
 	w := &world{World: querytest.NewWorld(b, table)}
 	w.Open(enginetest.Database(b))
-	w.Serve(charts.New(w.Board, w.Catalog, query.NewCandles(w.Board, counted{w.Store, &w.reads}), w.Book, query.NewRateCharts(w.Book, w.Store)).Endpoints())
+	w.Serve(charts.New(w.Board, w.Catalog, views.NewCandles(w.Board, counted{w.Store, &w.reads}), w.Book, views.NewRateCharts(w.Book, w.Store)).Endpoints())
 	w.Now = w.Time("2026-11-20T10:00:30Z")
 	w.Pulse()
 	ids := make([]string, coins)

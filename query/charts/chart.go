@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/limits"
 )
 
 func (u *Unit) one() query.Endpoint {
@@ -14,7 +15,7 @@ func (u *Unit) one() query.Endpoint {
 		Summary:     "Price history of a coin",
 		Description: "Candles of the published price, up to the one under way, whose complete is false. Where it was not published, they are made of the venues' own candles of that time, if these were back-filled: origin says so. An interval without either is left out. At most 1,000 points: beyond, ohlc joins neighbours and simple keeps the points that shape the line; the first and the last stay, and stats are over all.",
 		Params:      []query.Param{coinParam, timeframeParam, formatParam},
-		Body:        ChartBody{}, NotFound: true, Class: query.Charts, Handle: u.getOne,
+		Body:        ChartBody{}, NotFound: true, Class: limits.Charts, Handle: u.getOne,
 	}
 }
 

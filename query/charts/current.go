@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/limits"
+	"github.com/marketlog/marketlog/query/views"
 )
 
 // CurrentBody answers GET /api/v1/charts/{coinId}/current.
@@ -36,7 +38,7 @@ func (u *Unit) current() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/charts/{coinId}/current", ID: "getChartCurrent", Tag: "charts",
 		Summary: "Current price of a coin, where its chart ends",
-		Params:  []query.Param{coinParam}, Body: CurrentBody{}, NotFound: true, MaxAge: 30 * time.Second, Class: query.Charts, Hot: true, Handle: u.getCurrent,
+		Params:  []query.Param{coinParam}, Body: CurrentBody{}, NotFound: true, MaxAge: 30 * time.Second, Class: limits.Charts, Hot: true, Handle: u.getCurrent,
 	}
 }
 
@@ -62,7 +64,7 @@ func (u *Unit) getCurrent(_ context.Context, r *query.Request) (query.Answer, er
 		answer.Simulated = spot.Simulated
 		return answer, err
 	}
-	encoded, err := u.bodies.Get(spot.Entry, spot.Freshness, query.OthersKey{}, func() (*query.Body, error) {
+	encoded, err := u.bodies.Get(spot.Entry, spot.Freshness, views.OthersKey{}, func() (*query.Body, error) {
 		latest := spot.Entry.Latest
 		body.Data.Source = spot.Entry.Price.Source
 		body.Meta.LastUpdated, body.Meta.Reason = query.FormatTime(latest.Time), latest.Reason

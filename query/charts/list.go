@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/limits"
 	"github.com/marketlog/marketlog/schemas"
 )
 
@@ -50,7 +51,7 @@ func (u *Unit) several() query.Endpoint {
 		Params: []query.Param{
 			{Name: "coins", Kind: query.List, Required: true, MaxItems: maxCoins, Example: "bitcoin,ethereum", Doc: "Ids or symbols of coins, in any letter case, found as that of /charts/{coinId}."},
 			timeframeParam},
-		Body: ListBody{}, Class: query.Charts, Handle: u.getSeveral,
+		Body: ListBody{}, Class: limits.Charts, Handle: u.getSeveral,
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/limits"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -68,7 +70,7 @@ func (u *Unit) rates() query.Endpoint {
 			{Name: "category", In: query.Path, Kind: query.Text, Required: true, Allowed: schemas.RateCategories, Example: schemas.RateLending, Doc: "What is charted."},
 			timeframeParam, formatParam,
 			{Name: "provider", Kind: query.Text, MaxLength: 64, Example: "aave-v3", Doc: "Only this provider, by slug."}},
-		Body: RateChartBody{}, NotFound: true, Class: query.Charts, Handle: u.getRates,
+		Body: RateChartBody{}, NotFound: true, Class: limits.Charts, Handle: u.getRates,
 	}
 }
 
@@ -78,7 +80,7 @@ func (u *Unit) getRates(ctx context.Context, r *query.Request) (query.Answer, er
 		return query.Answer{}, unknown(r.Text("coinId"))
 	}
 	frame := named(r.Text("timeframe"))
-	series, err := u.charted.Read(ctx, query.RateChart{CoinID: coin.ID, Category: r.Text("category"), Provider: strings.ToLower(r.Text("provider")),
+	series, err := u.charted.Read(ctx, views.RateChart{CoinID: coin.ID, Category: r.Text("category"), Provider: strings.ToLower(r.Text("provider")),
 		Step: frame.step, Intervals: r.HistoryIntervals(frame.intervals, frame.step, "timeframe")}, r.Now)
 	if err != nil {
 		return query.Answer{}, fmt.Errorf("reading the rates of %s: %w", coin.ID, err)
@@ -95,7 +97,7 @@ func (u *Unit) getRates(ctx context.Context, r *query.Request) (query.Answer, er
 		body.Meta.Reason = "no_rates"
 	}
 	answer, err := query.Encode(body)
-	answer.Simulated = slices.ContainsFunc(series, func(s query.RateSeries) bool { return s.Simulated })
+	answer.Simulated = slices.ContainsFunc(series, func(s views.RateSeries) bool { return s.Simulated })
 	return answer, err
 }
 
@@ -113,8 +115,8 @@ type rated struct {
 }
 
 // medians makes one line of the series of providers.
-func medians(series []query.RateSeries) []rated {
-	byStart := map[time.Time][]query.RateSeriesPoint{}
+func medians(series []views.RateSeries) []rated {
+	byStart := map[time.Time][]views.RateSeriesPoint{}
 	for _, s := range series {
 		for _, p := range s.Points {
 			byStart[p.Start] = append(byStart[p.Start], p)
@@ -122,16 +124,16 @@ func medians(series []query.RateSeries) []rated {
 	}
 	line := make([]rated, 0, len(byStart))
 	for start, points := range byStart {
-		of := func(value func(query.RateSeriesPoint) float64) float64 {
+		of := func(value func(views.RateSeriesPoint) float64) float64 {
 			values := make([]float64, len(points))
 			for i, p := range points {
 				values[i] = value(p)
 			}
-			return query.SumRates(values).Median
+			return views.SumRates(values).Median
 		}
 		line = append(line, rated{schemas.Candle{
-			Start: start, Open: of(func(p query.RateSeriesPoint) float64 { return p.Open }), High: of(func(p query.RateSeriesPoint) float64 { return p.High }),
-			Low: of(func(p query.RateSeriesPoint) float64 { return p.Low }), Close: of(func(p query.RateSeriesPoint) float64 { return p.Close }),
+			Start: start, Open: of(func(p views.RateSeriesPoint) float64 { return p.Open }), High: of(func(p views.RateSeriesPoint) float64 { return p.High }),
+			Low: of(func(p views.RateSeriesPoint) float64 { return p.Low }), Close: of(func(p views.RateSeriesPoint) float64 { return p.Close }),
 		}, len(points)})
 	}
 	slices.SortFunc(line, func(a, b rated) int { return a.Start.Compare(b.Start) })

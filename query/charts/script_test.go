@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/marketlog/marketlog/deploy/embedded/enginetest"
-	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/charts"
 	"github.com/marketlog/marketlog/query/querytest"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream/history"
@@ -44,7 +44,7 @@ func newWorld(t testing.TB) *world {
 	w := &world{World: querytest.NewWorld(t, querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,*:XBT", "ethereum,ETH,Ethereum,2,coin,,", "solana,SOL,Solana,3,coin,,"))}
 	w.Open(enginetest.Database(t))
 	w.Lines["past"] = w.past // seconds, venue, base, quote, first start, number, open, high, low, close, volume: as the venue says
-	w.Serve(charts.New(w.Board, w.Catalog, query.NewCandles(w.Board, counted{w.Store, &w.reads}), w.Book, query.NewRateCharts(w.Book, w.Store)).Endpoints())
+	w.Serve(charts.New(w.Board, w.Catalog, views.NewCandles(w.Board, counted{w.Store, &w.reads}), w.Book, views.NewRateCharts(w.Book, w.Store)).Endpoints())
 	return w
 }
 

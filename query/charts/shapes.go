@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 )
 
@@ -100,7 +101,7 @@ func stats(candles []schemas.Candle) Stats {
 		least, greatest = min(least, c.Low), max(greatest, c.High)
 		sum += c.Close
 	}
-	mean := query.Mean(sum, len(candles), least, greatest)
+	mean := views.Mean(sum, len(candles), least, greatest)
 	s := Stats{MinPrice: &least, MaxPrice: &greatest, AvgPrice: &mean}
 	if first.Open > 0 {
 		change := (last.Close - first.Open) / first.Open * 100

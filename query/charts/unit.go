@@ -11,6 +11,7 @@ import (
 	"github.com/maypok86/otter/v2"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 )
 
@@ -57,14 +58,14 @@ const (
 
 // Unit answers the endpoints of charts.
 type Unit struct {
-	board   *query.Board
-	catalog *query.Catalog
-	candles *query.Candles
+	board   *views.PriceCache
+	catalog *views.Catalog
+	candles *views.Candles
 	// book and charted are of rates.
-	book    *query.RateBook
-	charted *query.RateCharts
+	book    *views.YieldStore
+	charted *views.RateCharts
 	held    *otter.Cache[heldKey, *made]
-	bodies  *query.Memo[*query.Body]
+	bodies  *views.EntryCache[*query.Body]
 }
 
 // heldKey names a chart of a stretch of reuse.
@@ -81,8 +82,8 @@ type made struct {
 }
 
 // New makes the unit.
-func New(board *query.Board, catalog *query.Catalog, candles *query.Candles, book *query.RateBook, rates *query.RateCharts) *Unit {
-	return &Unit{board: board, catalog: catalog, candles: candles, book: book, charted: rates, bodies: query.NewMemo[*query.Body](board),
+func New(board *views.PriceCache, catalog *views.Catalog, candles *views.Candles, book *views.YieldStore, rates *views.RateCharts) *Unit {
+	return &Unit{board: board, catalog: catalog, candles: candles, book: book, charted: rates, bodies: views.NewEntryCache[*query.Body](board),
 		held: otter.Must(&otter.Options[heldKey, *made]{
 			MaximumWeight: heldBytes,
 			// The points beside the encoded chart are about as large.

@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 )
 
 // categories are the kinds that sources put coins in.
@@ -89,7 +90,7 @@ func (c *categories) named(name string) *category {
 
 // add counts a coin. A sum is over the coins that tell the figure; the change is over those whose cap of a day ago
 // is known too.
-func (c *category) add(i int32, coin *query.CatalogCoin) {
+func (c *category) add(i int32, coin *views.CatalogCoin) {
 	c.coins = append(c.coins, i)
 	row := coin.Market
 	if row == nil {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
@@ -46,7 +47,7 @@ type Coin struct {
 	Developer                map[string]float64       `json:"developer,omitempty" doc:"Statistics of the repositories by name"`
 	Attribution              []Attribution            `json:"attribution" doc:"Whose words these are"`
 	Ambiguous                bool                     `json:"ambiguous,omitempty" doc:"The name could mean other coins too"`
-	Alternatives             []query.Alternative      `json:"alternatives,omitempty"`
+	Alternatives             []views.Alternative      `json:"alternatives,omitempty"`
 }
 
 // Attribution names a source as its terms want it.
@@ -86,12 +87,12 @@ func (u *Unit) byID() query.Endpoint {
 			if coin == nil {
 				return query.Answer{}, query.NotFound("no coin has the id %q", strings.ToValidUTF8(r.Text("id"), "�"))
 			}
-			return u.describeCoin(ctx, r, query.Named{CatalogCoin: coin})
+			return u.describeCoin(ctx, r, views.Named{CatalogCoin: coin})
 		},
 	}
 }
 
-func (u *Unit) describeCoin(ctx context.Context, r *query.Request, coin query.Named) (query.Answer, error) {
+func (u *Unit) describeCoin(ctx context.Context, r *query.Request, coin views.Named) (query.Answer, error) {
 	ix := u.index(r.Now)
 	return u.answer(ctx, ix, bodyKey{endpoint: "coin", view: r.View, a: coin.ID, others: coin.OthersKey()}, func() any {
 		told := ix.coin(coin.CatalogCoin)
@@ -103,7 +104,7 @@ func (u *Unit) describeCoin(ctx context.Context, r *query.Request, coin query.Na
 	})
 }
 
-func (ix *index) coin(coin *query.CatalogCoin) Coin {
+func (ix *index) coin(coin *views.CatalogCoin) Coin {
 	c, market := compact(coin), row(coin)
 	told := Coin{
 		ID: c.ID, Symbol: c.Symbol, Name: c.Name, Description: coin.Description, ImageURL: coin.ImageURL, MarketCapRank: c.Rank,
@@ -144,7 +145,7 @@ func (ix *index) coin(coin *query.CatalogCoin) Coin {
 }
 
 // attribution names the sources of what is told of a coin, by slug.
-func (ix *index) attribution(coin *query.CatalogCoin) []Attribution {
+func (ix *index) attribution(coin *views.CatalogCoin) []Attribution {
 	market := row(coin)
 	sources := []string{coin.Listed.GetSource(), coin.Detailed.GetSource(), market.SupplySource}
 	if market.PriceSource != ownPrice {

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/querytest"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream/history"
@@ -53,7 +53,7 @@ func TestRowsStreamAndCandlesTellTheSame(t *testing.T) {
 		Rank: 1, MarketCap: new(1000.0), Change24H: new(-0.99), PriceChange24H: new(-1.0), High24H: new(111.0), Low24H: new(100.0), Ath: new(162.0), Atl: new(60.0),
 		OwnChanges: []string{"1h"}}}})
 	w.Minute(now)
-	figures := query.NewFigures(w.Board, w.Store, w.Catalog.Measure)
+	figures := views.NewFigures(w.Board, w.Store, w.Catalog.Measure)
 	w.Must(figures.Refresh(t.Context()))
 
 	var told struct {
@@ -93,7 +93,7 @@ func TestRowsStreamAndCandlesTellTheSame(t *testing.T) {
 	}
 
 	extremes := func(step time.Duration, intervals int) (high, low float64, highAt time.Time) {
-		candles, err := query.NewCandles(w.Board, w.Store).Read(t.Context(), bitcoin, step, intervals, now)
+		candles, err := views.NewCandles(w.Board, w.Store).Read(t.Context(), bitcoin, step, intervals, now)
 		w.Must(err)
 		var e schemas.Extremes
 		for _, c := range candles {
@@ -147,7 +147,7 @@ func TestAChangeIsToldExactlyWhereACandleReachesItsSpan(t *testing.T) {
 			PriceTime: now.UnixNano(), Rank: uint32(i + 1)}}})
 	}
 	w.Minute(now)
-	w.Must(query.NewFigures(w.Board, w.Store, w.Catalog.Measure).Refresh(t.Context()))
+	w.Must(views.NewFigures(w.Board, w.Store, w.Catalog.Measure).Refresh(t.Context()))
 	for _, c := range cases {
 		var told struct {
 			Data struct{ PriceChangePercentage60d *float64 }

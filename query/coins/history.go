@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 )
 
 const (
@@ -21,7 +22,7 @@ type HistoryBody struct {
 	Symbol       string              `json:"symbol" example:"BTC"`
 	CoinID       string              `json:"coinId" example:"bitcoin"`
 	Ambiguous    bool                `json:"ambiguous,omitempty" doc:"The name could mean other coins too"`
-	Alternatives []query.Alternative `json:"alternatives,omitempty"`
+	Alternatives []views.Alternative `json:"alternatives,omitempty"`
 	Points       []Point             `json:"points" doc:"Oldest first; an interval without a price is left out"`
 	Meta         HistoryMeta         `json:"meta"`
 }

@@ -9,19 +9,20 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 )
 
 // index is what requests need of a catalog's coins, made once for all who ask while these stay the same. Coins are
 // named by their place in coins.
 type index struct {
 	number    uint64
-	snapshot  *query.Snapshot
+	snapshot  *views.Snapshot
 	past      *past
 	simulated bool
 	updated   string // when the newest minute ended
 	// stale says that this was longer ago than rowsStaleAfter.
 	stale bool
-	coins []*query.CatalogCoin
+	coins []*views.CatalogCoin
 	// ranked says that coins before it have a rank.
 	ranked int
 	// priced are the coins with a market row.
@@ -69,22 +70,22 @@ func (u *Unit) index(now time.Time) *index {
 }
 
 // of says whether an index is that of a snapshot at a time of the query's clock.
-func (ix *index) of(snapshot *query.Snapshot, past *past, now time.Time) bool {
+func (ix *index) of(snapshot *views.Snapshot, past *past, now time.Time) bool {
 	return ix != nil && ix.past == past && ix.snapshot.CoinsVersion == snapshot.CoinsVersion && ix.snapshot.Time == snapshot.Time &&
 		ix.stale == staleRows(snapshot, now)
 }
 
 // staleRows says whether the fold of markets has ended no minute for long; before its first there is none to be stale.
-func staleRows(snapshot *query.Snapshot, now time.Time) bool {
+func staleRows(snapshot *views.Snapshot, now time.Time) bool {
 	return snapshot.Time > 0 && now.UnixNano()-snapshot.Time > int64(rowsStaleAfter)
 }
 
-func newIndex(snapshot *query.Snapshot, past *past) *index {
+func newIndex(snapshot *views.Snapshot, past *past) *index {
 	ix := &index{
 		number: indexes.Add(1), snapshot: snapshot, past: past, simulated: snapshot.Simulated, coins: snapshot.Coins,
 		updated: query.FormatTime(snapshot.Time), orders: map[orderKey][]int32{},
 	}
-	ix.ranked, _ = slices.BinarySearchFunc(ix.coins, 0, func(c *query.CatalogCoin, _ int) int {
+	ix.ranked, _ = slices.BinarySearchFunc(ix.coins, 0, func(c *views.CatalogCoin, _ int) int {
 		if c.Rank > 0 {
 			return -1
 		}
@@ -103,7 +104,7 @@ func newIndex(snapshot *query.Snapshot, past *past) *index {
 }
 
 // value is what coins are ordered by; what is not known comes last in either direction.
-type value func(*query.CatalogCoin) (number float64, text string, known bool)
+type value func(*views.CatalogCoin) (number float64, text string, known bool)
 
 func number(v *float64) (float64, string, bool) {
 	if v == nil {
@@ -113,22 +114,22 @@ func number(v *float64) (float64, string, bool) {
 }
 
 var values = map[string]value{
-	"market_cap_rank": func(c *query.CatalogCoin) (float64, string, bool) { return float64(c.Rank), "", c.Rank > 0 },
-	"name":            func(c *query.CatalogCoin) (float64, string, bool) { return 0, query.Fold(c.Name), true },
-	"symbol":          func(c *query.CatalogCoin) (float64, string, bool) { return 0, c.Symbol, true },
-	"market_cap":      func(c *query.CatalogCoin) (float64, string, bool) { return number(c.Market.MarketCap) },
-	"current_price":   func(c *query.CatalogCoin) (float64, string, bool) { return c.Market.Price, "", true },
-	"total_volume":    func(c *query.CatalogCoin) (float64, string, bool) { return number(c.Market.Volume24H) },
-	"price_change_percentage_1h": func(c *query.CatalogCoin) (float64, string, bool) {
+	"market_cap_rank": func(c *views.CatalogCoin) (float64, string, bool) { return float64(c.Rank), "", c.Rank > 0 },
+	"name":            func(c *views.CatalogCoin) (float64, string, bool) { return 0, views.Fold(c.Name), true },
+	"symbol":          func(c *views.CatalogCoin) (float64, string, bool) { return 0, c.Symbol, true },
+	"market_cap":      func(c *views.CatalogCoin) (float64, string, bool) { return number(c.Market.MarketCap) },
+	"current_price":   func(c *views.CatalogCoin) (float64, string, bool) { return c.Market.Price, "", true },
+	"total_volume":    func(c *views.CatalogCoin) (float64, string, bool) { return number(c.Market.Volume24H) },
+	"price_change_percentage_1h": func(c *views.CatalogCoin) (float64, string, bool) {
 		return number(c.Market.Change1H)
 	},
-	"price_change_percentage_24h": func(c *query.CatalogCoin) (float64, string, bool) {
+	"price_change_percentage_24h": func(c *views.CatalogCoin) (float64, string, bool) {
 		return number(c.Market.Change24H)
 	},
-	"price_change_percentage_7d": func(c *query.CatalogCoin) (float64, string, bool) {
+	"price_change_percentage_7d": func(c *views.CatalogCoin) (float64, string, bool) {
 		return number(c.Market.Change7D)
 	},
-	"price_change_percentage_30d": func(c *query.CatalogCoin) (float64, string, bool) {
+	"price_change_percentage_30d": func(c *views.CatalogCoin) (float64, string, bool) {
 		return number(c.Market.Change30D)
 	},
 }
@@ -201,7 +202,7 @@ func (ix *index) datings() []int64 {
 }
 
 // created is not when the coin was first heard of: of nearly all that is when the instance was started.
-func created(coin *query.CatalogCoin) int64 {
+func created(coin *views.CatalogCoin) int64 {
 	for _, layout := range []string{time.RFC3339, time.DateOnly} {
 		if at, err := time.Parse(layout, coin.CreatedAt); err == nil {
 			return at.UnixNano()

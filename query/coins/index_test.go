@@ -5,17 +5,18 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
 func TestWhoAsksWhileAnIndexIsMadeReadsTheOneBefore(t *testing.T) {
-	catalog := query.NewCatalog(schemas.Coins())
-	u := New(query.NewBoard(schemas.Coins()), catalog, query.NewRateBook(), nil, nil)
+	catalog := views.NewCatalog(schemas.Coins())
+	u := New(views.NewPriceCache(schemas.Coins()), catalog, views.NewYieldStore(), nil, nil)
 	now := time.Unix(60, 0)
 	first := u.index(now)
 	pulse := &eventsv1.MarketRecord{Body: &eventsv1.MarketRecord_Pulse{Pulse: &eventsv1.Pulse{Now: 60e9, Watermark: 60e9}}}
-	if err := catalog.ApplyMarkets(query.TailRecord{Marked: pulse}); err != nil {
+	if err := catalog.ApplyMarkets(views.TailRecord{Marked: pulse}); err != nil {
 		t.Fatal(err)
 	}
 	u.indexing.Lock()
@@ -30,14 +31,14 @@ func TestWhoAsksWhileAnIndexIsMadeReadsTheOneBefore(t *testing.T) {
 
 // Rows say that they are old once the fold of markets has ended no minute for three, and no more when it goes on.
 func TestRowsSayThatTheyAreStale(t *testing.T) {
-	catalog := query.NewCatalog(schemas.Coins())
-	u := New(query.NewBoard(schemas.Coins()), catalog, query.NewRateBook(), nil, nil)
+	catalog := views.NewCatalog(schemas.Coins())
+	u := New(views.NewPriceCache(schemas.Coins()), catalog, views.NewYieldStore(), nil, nil)
 	if u.index(time.Unix(1_000, 0)).stale {
 		t.Error("before the first minute there is nothing to be stale")
 	}
 	for _, minute := range []int64{600, 1_200} {
 		pulse := &eventsv1.MarketRecord{Body: &eventsv1.MarketRecord_Pulse{Pulse: &eventsv1.Pulse{Now: minute * 1e9, Watermark: minute * 1e9}}}
-		if err := catalog.ApplyMarkets(query.TailRecord{Marked: pulse}); err != nil {
+		if err := catalog.ApplyMarkets(views.TailRecord{Marked: pulse}); err != nil {
 			t.Fatal(err)
 		}
 		for _, age := range []time.Duration{0, rowsStaleAfter, rowsStaleAfter + 1} {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 )
 
@@ -33,7 +34,7 @@ func (u *Unit) top() query.Endpoint {
 	}
 }
 
-func topCoin(coin *query.CatalogCoin) TopCoin {
+func topCoin(coin *views.CatalogCoin) TopCoin {
 	return TopCoin{Compact: compact(coin), ImageURL: coin.ImageURL, PriceChangePercentage24h: row(coin).Change24H, TotalVolume: row(coin).Volume24H}
 }
 
@@ -198,7 +199,7 @@ func (u *Unit) slugs() query.Endpoint {
 
 func (u *Unit) getSlugs(ctx context.Context, r *query.Request) (query.Answer, error) {
 	ix := u.index(r.Now)
-	slugs := func(list []*query.CatalogCoin) any {
+	slugs := func(list []*views.CatalogCoin) any {
 		body := SlugsBody{Slugs{Slugs: make([]string, len(list)), Count: len(list)}}
 		for i, coin := range list {
 			body.Data.Slugs[i] = coin.ID

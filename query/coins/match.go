@@ -3,7 +3,7 @@ package coins
 import (
 	"strings"
 
-	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 )
 
 // mask holds a bit for each pair of neighbouring letters of a text. A text that holds another has all its bits, so
@@ -29,7 +29,7 @@ type sought struct {
 }
 
 func seek(q, search, symbol, category string) sought {
-	s := sought{words: [2]string{query.Fold(q), query.Fold(search)}, symbol: strings.ToUpper(strings.TrimSpace(symbol)), category: slug(category)}
+	s := sought{words: [2]string{views.Fold(q), views.Fold(search)}, symbol: strings.ToUpper(strings.TrimSpace(symbol)), category: slug(category)}
 	for _, word := range s.words {
 		m := maskOf(word)
 		s.mask[0] |= m[0]

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 )
 
 const (
@@ -74,7 +74,7 @@ func (u *Unit) Refresh(ctx context.Context) error {
 
 // sparkline is the price at the end of each hour of a week, the last one now's: an hour without a price repeats the
 // one before, and what lies before the first price is left out.
-func (p *past) sparkline(coin *query.CatalogCoin) []float64 {
+func (p *past) sparkline(coin *views.CatalogCoin) []float64 {
 	line := make([]float64, 0, sparklineHours)
 	last := 0.0
 	for _, hour := range p.hours[coin.ID] {

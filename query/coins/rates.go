@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -16,7 +17,7 @@ import (
 // rated is what rates say of coins, made once for all who ask while the same rates count.
 type rated struct {
 	number    uint64
-	current   *query.CurrentRates
+	current   *views.CurrentRates
 	simulated bool
 	coins     map[string]*coinRated
 }
@@ -98,7 +99,7 @@ func rateCategory(category string, entries []*eventsv1.RateEntry) categoryRated 
 		values[i], providers[e.Provider] = e.Apy, true
 		c.heard = max(c.heard, e.Heard)
 	}
-	s := query.SumRates(values)
+	s := views.SumRates(values)
 	c.Min, c.Max, c.Average, c.Median, c.ProviderCount = s.Min, s.Max, s.Mean, s.Median, len(providers)
 	return c
 }
@@ -171,14 +172,14 @@ func (u *Unit) getFeatured(ctx context.Context, r *query.Request) (query.Answer,
 }
 
 // featured are the coins with the most providers of rates, filled up by rank.
-func (ix *index) featured(x *rated, limit int) []*query.CatalogCoin {
-	var list []*query.CatalogCoin
+func (ix *index) featured(x *rated, limit int) []*views.CatalogCoin {
+	var list []*views.CatalogCoin
 	for _, coin := range ix.coins {
 		if x.coins[coin.ID] != nil {
 			list = append(list, coin)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b *query.CatalogCoin) int {
+	slices.SortStableFunc(list, func(a, b *views.CatalogCoin) int {
 		return cmp.Compare(x.coins[b.ID].providers, x.coins[a.ID].providers)
 	})
 	for _, coin := range ix.coins[:ix.ranked] {

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/deploy/embedded/enginetest"
-	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/coins"
 	"github.com/marketlog/marketlog/query/querytest"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 )
 
@@ -29,7 +29,7 @@ func newWorld(t testing.TB) *querytest.World {
 	))
 	w.Lines["store"] = func([]string) { w.Open(enginetest.Database(t)) } // what is published from now on is kept
 	past := stored{w}
-	unit := coins.New(w.Board, w.Catalog, w.Book, query.NewCandles(w.Board, past), past)
+	unit := coins.New(w.Board, w.Catalog, w.Book, views.NewCandles(w.Board, past), past)
 	w.Lines["refresh"] = func([]string) { w.Must(unit.Refresh(t.Context())) } // what is kept of the past is read anew
 	w.Serve(unit.Endpoints())
 	return w

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
@@ -30,7 +31,7 @@ func (ix *index) meta(r *query.Request, count int) ListMeta {
 	return ListMeta{Meta: query.Meta{Count: count, LastUpdated: ix.updated, Clamped: r.Clamped()}, IsStale: ix.stale}
 }
 
-func compact(coin *query.CatalogCoin) Compact {
+func compact(coin *views.CatalogCoin) Compact {
 	c := Compact{ID: coin.ID, Symbol: strings.ToLower(coin.Symbol), Name: coin.Name, Rank: coin.Rank}
 	if row := coin.Market; row != nil {
 		c.Price, c.PriceSource, c.MarketCap = &row.Price, row.PriceSource, row.MarketCap
@@ -41,7 +42,7 @@ func compact(coin *query.CatalogCoin) Compact {
 // noRow stands for the row of a coin that has none: nothing is known.
 var noRow = &eventsv1.Market{}
 
-func row(coin *query.CatalogCoin) *eventsv1.Market {
+func row(coin *views.CatalogCoin) *eventsv1.Market {
 	if coin.Market == nil {
 		return noRow
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 )
 
 // SimilarBody answers GET /api/v1/coins/{coinId}/similar.
@@ -64,7 +65,7 @@ type resemblance struct {
 
 // similar are the coins that share a category with a coin, by the Jaccard index of their categories; ties are by rank.
 func (ix *index) similar(id string) []resemblance {
-	self := slices.IndexFunc(ix.coins, func(c *query.CatalogCoin) bool { return c.ID == id })
+	self := slices.IndexFunc(ix.coins, func(c *views.CatalogCoin) bool { return c.ID == id })
 	if self < 0 {
 		return nil
 	}

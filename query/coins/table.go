@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 )
 
 // TableBody answers GET /api/v1/coins/markets.
@@ -105,7 +106,7 @@ func (u *Unit) getTable(ctx context.Context, r *query.Request) (query.Answer, er
 	})
 }
 
-func tableRow(coin *query.CatalogCoin) TableRow {
+func tableRow(coin *views.CatalogCoin) TableRow {
 	row, c := coin.Market, compact(coin)
 	return TableRow{
 		ID: c.ID, Symbol: c.Symbol, Name: c.Name, ImageURL: coin.ImageURL, CurrentPrice: row.Price, PriceSource: row.PriceSource,

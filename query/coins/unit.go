@@ -14,6 +14,7 @@ import (
 	"github.com/maypok86/otter/v2"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 )
 
 const (
@@ -36,10 +37,10 @@ type History interface {
 
 // Unit answers the endpoints of coins.
 type Unit struct {
-	board   *query.Board
-	catalog *query.Catalog
-	book    *query.RateBook
-	candles *query.Candles
+	board   *views.PriceCache
+	catalog *views.Catalog
+	book    *views.YieldStore
+	candles *views.Candles
 	history History
 
 	ratings atomic.Pointer[rated]
@@ -53,7 +54,7 @@ type Unit struct {
 }
 
 // New makes the unit. What it tells of the past is unknown until Run has read it.
-func New(board *query.Board, catalog *query.Catalog, book *query.RateBook, candles *query.Candles, history History) *Unit {
+func New(board *views.PriceCache, catalog *views.Catalog, book *views.YieldStore, candles *views.Candles, history History) *Unit {
 	u := &Unit{board: board, catalog: catalog, book: book, candles: candles, history: history, warned: map[string]bool{}, bodies: otter.Must(&otter.Options[bodyKey, query.Answer]{
 		MaximumWeight: heldBytes,
 		// The compressed form may be beside it.
@@ -79,7 +80,7 @@ type bodyKey struct {
 	// rates is the number of what rates say of coins, 0 for an answer without any.
 	rates       uint64
 	endpoint    string
-	others      query.OthersKey
+	others      views.OthersKey
 	view        query.View
 	first, last int64
 	flag        bool
@@ -105,10 +106,10 @@ func limitParam(standard string, most int64) query.Param {
 }
 
 // find turns what a path names into a coin.
-func (u *Unit) find(name string) (query.Named, error) {
+func (u *Unit) find(name string) (views.Named, error) {
 	coin, ok := u.catalog.Snapshot().Find(name)
 	if !ok {
-		return query.Named{}, query.NotFound("no coin has the id or symbol %q", strings.ToValidUTF8(name, "\uFFFD"))
+		return views.Named{}, query.NotFound("no coin has the id or symbol %q", strings.ToValidUTF8(name, "\uFFFD"))
 	}
 	return coin, nil
 }

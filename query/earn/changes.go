@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 )
 
 const (
@@ -49,7 +50,7 @@ func (u *Unit) getChanges(ctx context.Context, r *query.Request) (query.Answer, 
 	if since.After(r.Now) {
 		return query.Answer{}, query.Invalid("since", "lies ahead of %s", query.FormatTime(r.Now.UnixNano()))
 	}
-	filter := query.EarnFilter{Provider: strings.ToLower(r.Text("provider")), Since: since}
+	filter := views.EarnFilter{Provider: strings.ToLower(r.Text("provider")), Since: since}
 	if r.Has("symbol") {
 		filter.CoinID = u.coinID(r.Text("symbol"))
 	}

@@ -123,7 +123,7 @@ func (u *Unit) getProducts(ctx context.Context, r *query.Request) (query.Answer,
 		if body.Meta.Total++; body.Meta.Total <= offset || len(body.Products) == limit {
 			continue
 		}
-		body.Products = append(body.Products, u.tell(p, least))
+		body.Products = append(body.Products, u.response(p, least))
 		simulated = simulated || p.simulated()
 	}
 	body.Meta.Count, body.Meta.Offset, body.Meta.Clamped = len(body.Products), offset, r.Clamped()
@@ -150,7 +150,7 @@ func (u *Unit) getProduct(ctx context.Context, r *query.Request) (query.Answer, 
 		return query.Answer{}, query.NotFound("no earn product has the id %q at %s", strings.ToValidUTF8(id, "�"), query.FormatTime(at.UnixNano()))
 	}
 	p := group(withoutOld(variants, at))[0]
-	body := ProductBody{Product: u.tell(p, 0), Meta: ProductMeta{AsOf: query.FormatTime(at.UnixNano())}}
+	body := ProductBody{Product: u.response(p, 0), Meta: ProductMeta{AsOf: query.FormatTime(at.UnixNano())}}
 	newest := int64(0)
 	for _, v := range variants {
 		newest = max(newest, v.Time)
@@ -186,7 +186,7 @@ func (p *product) simulated() bool {
 }
 
 // tell writes the variants of at least a confidence.
-func (u *Unit) tell(p *product, least float64) Product {
+func (u *Unit) response(p *product, least float64) Product {
 	first := p.variants[0]
 	told := Product{
 		ProductID: p.id, Provider: first.Provider, ProviderName: first.ProviderName, Segment: first.Segment, CoinID: first.CoinId, Symbol: first.Symbol,

@@ -4,9 +4,9 @@ import (
 	"testing"
 
 	"github.com/marketlog/marketlog/deploy/embedded/enginetest"
-	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/earn"
 	"github.com/marketlog/marketlog/query/querytest"
+	"github.com/marketlog/marketlog/query/views"
 )
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
@@ -16,7 +16,7 @@ func newWorld(t testing.TB) *querytest.World {
 		"other-tether,USDT,Other Tether,5,token,,")
 	w := querytest.NewWorld(t, coins)
 	w.Open(enginetest.Database(t))
-	w.Serve(earn.New(coins, w.Catalog, w.Store, []query.Provider{{Slug: "okx", Refuses: []string{"US", "CA"}}}).Endpoints())
+	w.Serve(earn.New(coins, w.Catalog, w.Store, []views.Provider{{Slug: "okx", Refuses: []string{"US", "CA"}}}).Endpoints())
 	return w
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/maypok86/otter/v2"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -30,7 +31,7 @@ type History interface {
 	// EarnVariantsAt returns those of one product as they stood at a time.
 	EarnVariantsAt(ctx context.Context, productID string, at time.Time) ([]*eventsv1.EarnVariant, error)
 	// EarnChanges returns the newest changes, the newest first.
-	EarnChanges(ctx context.Context, filter query.EarnFilter, limit int) ([]*eventsv1.EarnChange, error)
+	EarnChanges(ctx context.Context, filter views.EarnFilter, limit int) ([]*eventsv1.EarnChange, error)
 	// EarnFixings returns the fixings of the days from one on, by date, segment and revision.
 	EarnFixings(ctx context.Context, from time.Time) ([]*eventsv1.EarnFixing, error)
 }
@@ -43,24 +44,24 @@ const (
 	// closedFor is how long a product stays in lists after it was closed.
 	closedFor = 90 * day
 	// staleAfter is the age from which the whole is stale: each variant that is offered is written once an hour.
-	staleAfter = time.Hour + query.StatisticsStaleAfter
+	staleAfter = time.Hour + views.StatisticsStaleAfter
 )
 
 // Unit answers the endpoints of earn products.
 type Unit struct {
-	catalog *query.Catalog
+	catalog *views.Catalog
 	coins   *schemas.CoinTable
 	history History
 	// venues are the exchanges by slug.
-	venues map[string]query.Provider
+	venues map[string]views.Provider
 	// states and fixings are by the time they were read at, in steps of readFor.
 	states  *otter.Cache[int64, *state]
 	fixings *otter.Cache[int64, []*eventsv1.EarnFixing]
 }
 
 // New makes the unit. The table says which coins are stablecoins, the venues which countries an exchange serves.
-func New(coins *schemas.CoinTable, catalog *query.Catalog, history History, venues []query.Provider) *Unit {
-	u := &Unit{catalog: catalog, coins: coins, history: history, venues: map[string]query.Provider{},
+func New(coins *schemas.CoinTable, catalog *views.Catalog, history History, venues []views.Provider) *Unit {
+	u := &Unit{catalog: catalog, coins: coins, history: history, venues: map[string]views.Provider{},
 		states: otter.Must(&otter.Options[int64, *state]{MaximumSize: 2, ExpiryCalculator: otter.ExpiryWriting[int64, *state](2 * readFor)}),
 		fixings: otter.Must(&otter.Options[int64, []*eventsv1.EarnFixing]{
 			MaximumSize: 2, ExpiryCalculator: otter.ExpiryWriting[int64, []*eventsv1.EarnFixing](2 * readFor),

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 )
 
@@ -59,7 +60,7 @@ func (c *current) meta(count int) Meta {
 }
 
 // attributions are those of the sources that were heard, by slug.
-func attributions(snapshot *query.Snapshot, heard map[string]bool) []Attribution {
+func attributions(snapshot *views.Snapshot, heard map[string]bool) []Attribution {
 	all := []Attribution{}
 	for _, slug := range slices.Sorted(maps.Keys(heard)) {
 		if text := snapshot.Notices[slug].GetAttribution(); text != "" {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 )
 
@@ -25,17 +26,17 @@ const (
 // Unit answers the endpoints of fiat currencies.
 type Unit struct {
 	coins   *schemas.CoinTable
-	catalog *query.Catalog
-	rated   *query.FiatRates
+	catalog *views.Catalog
+	rated   *views.Rates
 	history History
-	held    query.Held[version, key]
+	held    query.ResponseCache[version, key]
 	// since is when each currency was first told, by code, as far as it was read.
 	since atomic.Pointer[map[string]time.Time]
 }
 
 // New makes the unit. Names of currencies are those of the coin table.
-func New(coins *schemas.CoinTable, catalog *query.Catalog, history History) *Unit {
-	return &Unit{coins: coins, catalog: catalog, rated: query.NewFiatRates(coins, catalog), history: history}
+func New(coins *schemas.CoinTable, catalog *views.Catalog, history History) *Unit {
+	return &Unit{coins: coins, catalog: catalog, rated: views.NewFiatRates(coins, catalog), history: history}
 }
 
 // Endpoints declares what the unit answers.
@@ -45,7 +46,7 @@ func (u *Unit) Endpoints() []query.Endpoint {
 
 // version is what answers are made from: facts, and the minute, since currencies grow stale.
 type version struct {
-	snapshot *query.Snapshot
+	snapshot *views.Snapshot
 	since    *map[string]time.Time
 	minute   int64
 }

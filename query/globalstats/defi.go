@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -15,18 +16,18 @@ import (
 // DefiHistory is what the past of DeFi is read from.
 type DefiHistory interface {
 	// DefiSeries returns of each step in (from, to] the last known value of a metric, oldest first.
-	DefiSeries(ctx context.Context, metric string, from, to time.Time, step time.Duration) ([]query.FigurePoint, error)
+	DefiSeries(ctx context.Context, metric string, from, to time.Time, step time.Duration) ([]views.FigurePoint, error)
 	// DefiOHLC returns what a metric did in the steps that begin in [from, to), oldest first, as far as there are any.
-	DefiOHLC(ctx context.Context, metric string, from, to time.Time, step time.Duration) ([]query.SummaryOHLC, error)
+	DefiOHLC(ctx context.Context, metric string, from, to time.Time, step time.Duration) ([]views.SummaryOHLC, error)
 	// DefiPast returns what a source told afterwards of all of DeFi in (from, to], oldest first, before anything was measured.
-	DefiPast(ctx context.Context, from, to time.Time) ([]query.DefiPast, error)
+	DefiPast(ctx context.Context, from, to time.Time) ([]views.DefiPast, error)
 }
 
 // Defi answers the endpoints about DeFi. What is current is the newest summary of its fold.
 type Defi struct {
-	catalog *query.Catalog
+	catalog *views.Catalog
 	newest  atomic.Pointer[eventsv1.DefiSummary]
-	held    query.Held[defiVersion, string]
+	held    query.ResponseCache[defiVersion, string]
 	series  *series
 }
 
@@ -37,12 +38,12 @@ type defiVersion struct {
 }
 
 // NewDefi makes the unit.
-func NewDefi(catalog *query.Catalog, history DefiHistory) *Defi {
+func NewDefi(catalog *views.Catalog, history DefiHistory) *Defi {
 	return &Defi{catalog: catalog, series: newDefiSeries(history)}
 }
 
 // Apply takes a record of defi.v1. One that comes twice never takes the answers back in time.
-func (d *Defi) Apply(rec query.TailRecord) error {
+func (d *Defi) Apply(rec views.TailRecord) error {
 	r, ok := rec.Marked.(*eventsv1.DefiRecord)
 	if !ok {
 		return fmt.Errorf("reading %s: a record of another type", schemas.TopicDefi)
@@ -143,7 +144,7 @@ func (d *Defi) getOverview(_ context.Context, r *query.Request) (query.Answer, e
 }
 
 // categorized is how much of the market cap of coins is of those with categories, in percent; nil where there is none.
-func categorized(coins []*query.CatalogCoin) *float64 {
+func categorized(coins []*views.CatalogCoin) *float64 {
 	sum, all := 0.0, 0.0
 	for _, c := range coins {
 		marketCap := c.Market.GetMarketCap()

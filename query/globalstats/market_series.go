@@ -4,21 +4,21 @@ import (
 	"context"
 	"time"
 
-	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
 // marketMetric is a metric of the whole market: what a summary says of it, and an hour of the past.
 type marketMetric struct {
 	measured func(*eventsv1.Summary) float64
-	told     func(query.GlobalPast) float64
+	told     func(views.GlobalPast) float64
 }
 
 var ofMarket = map[string]marketMetric{
-	"total_market_cap": {(*eventsv1.Summary).GetTotalMarketCap, func(p query.GlobalPast) float64 { return p.TotalMarketCap }},
-	"total_volume_24h": {(*eventsv1.Summary).GetTotalVolume24H, func(p query.GlobalPast) float64 { return p.TotalVolume24h }},
-	"btc_dominance":    {(*eventsv1.Summary).GetBtcDominance, func(p query.GlobalPast) float64 { return p.BTCDominance }},
-	"eth_dominance":    {(*eventsv1.Summary).GetEthDominance, func(p query.GlobalPast) float64 { return p.ETHDominance }},
+	"total_market_cap": {(*eventsv1.Summary).GetTotalMarketCap, func(p views.GlobalPast) float64 { return p.TotalMarketCap }},
+	"total_volume_24h": {(*eventsv1.Summary).GetTotalVolume24H, func(p views.GlobalPast) float64 { return p.TotalVolume24h }},
+	"btc_dominance":    {(*eventsv1.Summary).GetBtcDominance, func(p views.GlobalPast) float64 { return p.BTCDominance }},
+	"eth_dominance":    {(*eventsv1.Summary).GetEthDominance, func(p views.GlobalPast) float64 { return p.ETHDominance }},
 }
 
 func (u *Unit) newSeries() *series {

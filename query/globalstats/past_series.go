@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 )
 
@@ -23,7 +23,7 @@ func withPastPoints(points []MetricPoint, past []pastValue, step time.Duration) 
 	}
 	for _, values := range untaken(past, step, taken) {
 		last := values[len(values)-1]
-		points = append(points, MetricPoint{Timestamp: last.time.Unix(), Value: last.value, Told: told(values)})
+		points = append(points, MetricPoint{Timestamp: last.time.Unix(), Value: last.value, ProviderTold: told(values)})
 	}
 	slices.SortFunc(points, func(a, b MetricPoint) int { return int(a.Timestamp - b.Timestamp) })
 	return points
@@ -38,14 +38,14 @@ func withPastCandles(candles []MetricCandle, past []pastValue, step time.Duratio
 	for _, values := range untaken(past, step, taken) {
 		c := MetricCandle{
 			Timestamp: stepOf(values[0].time.UnixNano(), step) * int64(step/time.Second), Open: values[0].value, High: values[0].value, Low: values[0].value,
-			Close: values[len(values)-1].value, Samples: len(values), Told: told(values),
+			Close: values[len(values)-1].value, Samples: len(values), ProviderTold: told(values),
 		}
 		sum := 0.0
 		for _, v := range values {
 			c.High, c.Low = max(c.High, v.value), min(c.Low, v.value)
 			sum += v.value
 		}
-		c.Avg = query.Mean(sum, len(values), c.Low, c.High)
+		c.Avg = views.Mean(sum, len(values), c.Low, c.High)
 		candles = append(candles, c)
 	}
 	slices.SortFunc(candles, func(a, b MetricCandle) int { return int(a.Timestamp - b.Timestamp) })
@@ -73,8 +73,8 @@ func untaken(past []pastValue, step time.Duration, taken map[int64]bool) [][]pas
 func stepOf(at int64, step time.Duration) int64 { return (at - 1) / int64(step) }
 
 // told marks a row that was told afterwards, by the least that its values cover.
-func told(values []pastValue) Told {
-	t := Told{Origin: string(schemas.OriginBackfill)}
+func told(values []pastValue) ProviderTold {
+	t := ProviderTold{Origin: string(schemas.OriginBackfill)}
 	for _, v := range values {
 		if v.coverage != nil && (t.Coverage == nil || *v.coverage < *t.Coverage) {
 			t.Coverage = v.coverage

@@ -9,6 +9,7 @@ import (
 	"github.com/maypok86/otter/v2"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
@@ -17,9 +18,9 @@ type History interface {
 	// Summaries returns of each step in (from, to] the last summary, oldest first.
 	Summaries(ctx context.Context, from, to time.Time, step time.Duration) ([]*eventsv1.Summary, error)
 	// SummaryOHLC returns what a metric did in the steps that begin in [from, to), oldest first, as far as there are any.
-	SummaryOHLC(ctx context.Context, metric string, from, to time.Time, step time.Duration) ([]query.SummaryOHLC, error)
+	SummaryOHLC(ctx context.Context, metric string, from, to time.Time, step time.Duration) ([]views.SummaryOHLC, error)
 	// GlobalPast returns the full hours in (from, to], oldest first, that a source told afterwards.
-	GlobalPast(ctx context.Context, from, to time.Time) ([]query.GlobalPast, error)
+	GlobalPast(ctx context.Context, from, to time.Time) ([]views.GlobalPast, error)
 	// FearGreedHistory returns what sources said of the days that begin in [from, to), by day.
 	FearGreedHistory(ctx context.Context, from, to time.Time) ([]*eventsv1.FearGreed, error)
 }
@@ -104,11 +105,11 @@ type MetricHistory struct {
 type MetricPoint struct {
 	Timestamp int64   `json:"timestamp" doc:"Unix seconds"`
 	Value     float64 `json:"value" doc:"USD, or percent"`
-	Told
+	ProviderTold
 }
 
-// Told marks what was not measured here.
-type Told struct {
+// ProviderTold marks what was not measured here.
+type ProviderTold struct {
 	Origin   string   `json:"origin,omitempty" enum:"backfill" doc:"backfill: a source told it afterwards, of the whole market that of its largest coins and of DeFi by a count of its own, and nothing was measured in this step; left out where it was measured"`
 	Coverage *float64 `json:"coverage,omitempty" doc:"Of what is back-filled: what the coins that were told hold now of the total market cap, of DeFi the newest total that was told as a share of ours, percent. Sums are too low by what it lacks, dominances too high"`
 }
@@ -136,7 +137,7 @@ type MetricCandle struct {
 	Close     float64 `json:"close"`
 	Avg       float64 `json:"avg" doc:"Mean of the samples"`
 	Samples   int     `json:"samples" doc:"Minutes of which a value was written: of the whole market all, of DeFi those in which it changed and one at least every five; of what is back-filled full hours"`
-	Told
+	ProviderTold
 }
 
 // params are those of a path that ends with a metric's name.
@@ -154,7 +155,7 @@ func (s *series) history(ctx context.Context, r *query.Request, to newest) (quer
 	return s.answer(ctx, r, to, false, func(ctx context.Context, metric string, p period, to time.Time) (any, int, int, error) {
 		points, err := s.points(ctx, metric, ceilTo(to, p.point).Add(-p.span), to, p.point)
 		data := MetricHistory{MetricType: metric, Period: p.name, Granularity: p.granularity, History: append([]MetricPoint{}, points...)}
-		return data, len(points), backfilled(points, func(p MetricPoint) Told { return p.Told }), err
+		return data, len(points), backfilled(points, func(p MetricPoint) ProviderTold { return p.ProviderTold }), err
 	})
 }
 
@@ -164,7 +165,7 @@ func (s *series) ohlc(ctx context.Context, r *query.Request, to newest) (query.A
 		end := ceilTo(to, p.candle)
 		candles, err := s.candles(ctx, metric, end.Add(-p.span), end, to, p.candle)
 		data := MetricOHLC{MetricType: metric, Period: p.name, Granularity: p.candles, OHLC: append([]MetricCandle{}, candles...)}
-		return data, len(candles), backfilled(candles, func(c MetricCandle) Told { return c.Told }), err
+		return data, len(candles), backfilled(candles, func(c MetricCandle) ProviderTold { return c.ProviderTold }), err
 	})
 }
 
@@ -193,7 +194,7 @@ func (s *series) answer(ctx context.Context, r *query.Request, to newest, candle
 }
 
 // backfilled counts the rows that were told afterwards.
-func backfilled[T any](rows []T, told func(T) Told) (n int) {
+func backfilled[T any](rows []T, told func(T) ProviderTold) (n int) {
 	for _, row := range rows {
 		if told(row).Origin != "" {
 			n++
@@ -203,10 +204,10 @@ func backfilled[T any](rows []T, told func(T) Told) (n int) {
 }
 
 // measured makes candles of what was measured.
-func measured(candles []query.SummaryOHLC) []MetricCandle {
+func measured(candles []views.SummaryOHLC) []MetricCandle {
 	var all []MetricCandle
 	for _, c := range candles {
-		all = append(all, MetricCandle{Timestamp: c.Start.Unix(), Open: c.Open, High: c.High, Low: c.Low, Close: c.Close, Avg: query.Mean(c.Average, 1, c.Low, c.High), Samples: c.Samples})
+		all = append(all, MetricCandle{Timestamp: c.Start.Unix(), Open: c.Open, High: c.High, Low: c.Low, Close: c.Close, Avg: views.Mean(c.Average, 1, c.Low, c.High), Samples: c.Samples})
 	}
 	return all
 }
@@ -241,7 +242,7 @@ func (u *Unit) upToNow(answer func(context.Context, *query.Request, newest) (que
 			return query.Answer{}, errNoMinute
 		}
 		at := snapshot.Summary.Time
-		return answer(ctx, r, newest{at, query.AgeOf(at, r.Now, query.StatisticsStaleAfter), snapshot.Summary.Simulated || snapshot.Simulated})
+		return answer(ctx, r, newest{at, query.AgeOf(at, r.Now, views.StatisticsStaleAfter), snapshot.Summary.Simulated || snapshot.Simulated})
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
@@ -15,16 +16,16 @@ const tag = "global statistics"
 
 // Unit answers the endpoints of global statistics.
 type Unit struct {
-	catalog *query.Catalog
+	catalog *views.Catalog
 	history History
-	held    query.Held[version, key]
+	held    query.ResponseCache[version, key]
 	series  *series
 	// past are the days of fear and greed that history holds, oldest first.
 	past atomic.Pointer[[]*eventsv1.FearGreed]
 }
 
 // New makes the unit.
-func New(catalog *query.Catalog, history History) *Unit {
+func New(catalog *views.Catalog, history History) *Unit {
 	u := &Unit{catalog: catalog, history: history}
 	u.series = u.newSeries()
 	return u
@@ -40,7 +41,7 @@ func (u *Unit) Endpoints() []query.Endpoint {
 
 // version is what current answers are made from. They hold ages and times to come, both told to the minute.
 type version struct {
-	snapshot *query.Snapshot
+	snapshot *views.Snapshot
 	past     *[]*eventsv1.FearGreed
 	age      query.Age
 	minute   int64
@@ -56,7 +57,7 @@ type key struct {
 
 // current is the market as it stands for one request.
 type current struct {
-	*query.Snapshot
+	*views.Snapshot
 	past []*eventsv1.FearGreed
 	age  query.Age
 	// minute is that of the request, by the query's clock.
@@ -77,11 +78,11 @@ var errNoMinute = query.Starting("no minute in which a coin had a market cap was
 
 // folded says that a minute of the whole market was folded which says something: those before any source has told a
 // supply sum up to nothing.
-func folded(s *query.Snapshot) bool { return s.Summary.GetTotalMarketCap() > 0 }
+func folded(s *views.Snapshot) bool { return s.Summary.GetTotalMarketCap() > 0 }
 
 // answerOf is answer for what sources alone may tell.
-func (u *Unit) answerOf(snapshot *query.Snapshot, r *query.Request, k key, make func(current) (any, error)) (query.Answer, error) {
-	now := current{Snapshot: snapshot, age: query.AgeOf(snapshot.Summary.GetTime(), r.Now, query.StatisticsStaleAfter), minute: r.Now.Truncate(time.Minute)}
+func (u *Unit) answerOf(snapshot *views.Snapshot, r *query.Request, k key, make func(current) (any, error)) (query.Answer, error) {
+	now := current{Snapshot: snapshot, age: query.AgeOf(snapshot.Summary.GetTime(), r.Now, views.StatisticsStaleAfter), minute: r.Now.Truncate(time.Minute)}
 	v := version{snapshot: snapshot, past: u.past.Load(), age: now.age, minute: now.minute.Unix()}
 	if v.past != nil {
 		now.past = *v.past

@@ -146,7 +146,7 @@ func (i identity) aiCatalog(base, host string) aiCatalog {
 		Description: c.Description, Version: c.Version}}}
 }
 
-func (d *Door) catalog(c *fiber.Ctx) error {
+func (d *Handler) catalog(c *fiber.Ctx) error {
 	set, known := sets[strings.ToLower(c.Query("toolset", "default"))]
 	if !known {
 		return query.Invalid("toolset", "must be default or full")
@@ -156,17 +156,17 @@ func (d *Door) catalog(c *fiber.Ctx) error {
 	return nil
 }
 
-func (d *Door) serverCard(c *fiber.Ctx) error {
+func (d *Handler) serverCard(c *fiber.Ctx) error {
 	base, _ := address(c.Context())
 	return d.document(c, typeCard, d.who.card(base))
 }
 
-func (d *Door) wellKnown(c *fiber.Ctx) error {
+func (d *Handler) wellKnown(c *fiber.Ctx) error {
 	base, _ := address(c.Context())
 	return d.document(c, contentJSON, d.who.wellKnown(base, d.server.Open()))
 }
 
-func (d *Door) aiCatalog(c *fiber.Ctx) error {
+func (d *Handler) aiCatalog(c *fiber.Ctx) error {
 	base, host := address(c.Context())
 	return d.document(c, typeCatalog, d.who.aiCatalog(base, host))
 }
@@ -186,7 +186,7 @@ func address(ctx *fasthttp.RequestCtx) (base, host string) {
 }
 
 // document sends what depends on the address by which the client knows us.
-func (d *Door) document(c *fiber.Ctx, kind string, v any) error {
+func (d *Handler) document(c *fiber.Ctx, kind string, v any) error {
 	body, err := query.NewBody(v)
 	if err != nil {
 		return err

@@ -23,6 +23,7 @@ import (
 	"github.com/marketlog/marketlog/query/earn"
 	"github.com/marketlog/marketlog/query/globalstats"
 	"github.com/marketlog/marketlog/query/keys"
+	"github.com/marketlog/marketlog/query/limits"
 	"github.com/marketlog/marketlog/query/mcp"
 	"github.com/marketlog/marketlog/query/prices"
 	"github.com/marketlog/marketlog/query/providers"
@@ -30,6 +31,7 @@ import (
 	"github.com/marketlog/marketlog/query/rates"
 	"github.com/marketlog/marketlog/query/stablecoins"
 	"github.com/marketlog/marketlog/query/symbols"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -53,18 +55,18 @@ func newWorld(t testing.TB) *world {
 		"solana,SOL,Solana,4,coin,,", "sol-wormhole,SOL,SOL (Wormhole),5,wrapped,,")
 	w := &world{World: querytest.NewWorld(t, table), keys: map[string]string{}}
 	w.Open(enginetest.Database(t))
-	candles := query.NewCandles(w.Board, w.Store)
-	venues := []query.Provider{{Slug: "kraken", Name: "Kraken"}, {Slug: "okx", Name: "OKX"}}
+	candles := views.NewCandles(w.Board, w.Store)
+	venues := []views.Provider{{Slug: "kraken", Name: "Kraken"}, {Slug: "okx", Name: "OKX"}}
 	refused := &eventsv1.SymbolOverride{Source: "gate", Symbol: "SOL", CoinId: schemas.NoCoin, Time: 1} // an operator said: none of the coins
 	var endpoints []query.Endpoint
 	states := providers.New(w.Board, w.Catalog, w.Book, w.Store, venues)
 	for _, unit := range []interface{ Endpoints() []query.Endpoint }{
-		prices.New(w.Board, w.Catalog, query.NewConverter(w.Board, w.Catalog), w.Store, venues),
+		prices.New(w.Board, w.Catalog, views.NewConverter(w.Board, w.Catalog), w.Store, venues),
 		coins.New(w.Board, w.Catalog, w.Book, candles, w.Store),
 		globalstats.New(w.Catalog, w.Store),
 		stablecoins.New(w.Board, w.Catalog, w.Store),
 		states,
-		rates.New(w.Book, w.Board, w.Catalog, w.Store, query.NewRateCharts(w.Book, w.Store), states, venues),
+		rates.New(w.Book, w.Board, w.Catalog, w.Store, views.NewRateCharts(w.Book, w.Store), states, venues),
 		earn.New(table, w.Catalog, w.Store, venues),
 		symbols.New(w.Catalog, w.Board, w.Rates, w.Store, schemas.NewSymbolOverrides(refused)),
 	} {
@@ -74,11 +76,11 @@ func newWorld(t testing.TB) *world {
 		faulty("stale", func() error {
 			return &query.Error{Status: http.StatusServiceUnavailable, Code: query.CodeStale, Message: "older than two hours", RetryAfter: 60}
 		}))
-	plans := query.DefaultPlans()
+	plans := limits.DefaultPlans()
 	for _, name := range []string{"tiny", "small", "spent"} {
-		plans[name] = query.Plan{PerMinute: 2, MCP: true, Bulk: true}
+		plans[name] = limits.Plan{PerMinute: 2, MCP: true, Bulk: true}
 	}
-	plans["bulkless"] = query.Plan{MCP: true}
+	plans["bulkless"] = limits.Plan{MCP: true}
 	pepper := keys.NewPepper()
 	issued, err := keys.NewTable(pepper, func() string { return "" })
 	w.Must(err)
@@ -114,11 +116,11 @@ func faulty(name string, err func() error) query.Endpoint {
 		Body: struct{}{}, Handle: func(context.Context, *query.Request) (query.Answer, error) { return query.Answer{}, err() }}
 }
 
-func (w *world) serve(auth query.AuthMode, endpoints []query.Endpoint, plans map[string]query.Plan, table query.Keyring) (base string) {
+func (w *world) serve(auth query.AuthMode, endpoints []query.Endpoint, plans map[string]limits.Plan, table query.Keyring) (base string) {
 	cfg := query.DefaultConfig()
 	cfg.Listen, cfg.Auth = "127.0.0.1:0", auth
 	server, err := query.NewServer(cfg, query.Deps{
-		Keys: table, Limiter: query.NewLimiter(time.Now, nil), Plans: plans, Endpoints: endpoints,
+		Keys: table, Limiter: limits.NewLimiter(time.Now, nil), Plans: plans, Endpoints: endpoints,
 		Now: func() time.Time { return w.Now }, Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler), Version: "test",
 		Mount: func(router fiber.Router, s *query.Server) {
 			door, err := mcp.New(mcp.Config{Version: "1.2.3", Simulated: true}, s)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -110,7 +111,7 @@ func (u *Unit) getExplanation(ctx context.Context, r *query.Request) (query.Answ
 		}
 		return explanation(u.explainEntry(spot.Entry, ""), spot.Simulated)
 	}
-	told, known := u.board.ToldAt(coin, asOf)
+	told, known := u.board.ServedAt(coin, asOf)
 	if known && told.Entry != nil {
 		x := u.explainEntry(told.Entry, "")
 		x.AsOf = query.FormatTime(asOf.UnixNano())
@@ -146,7 +147,7 @@ func view(mark *eventsv1.Mark) View {
 	return View{mark.GetLogicVersion(), map[string]int64{strconv.Itoa(int(mark.GetPartition())): mark.GetOffset()}}
 }
 
-func (u *Unit) explainEntry(e *query.Entry, region string) *Explanation {
+func (u *Unit) explainEntry(e *views.Entry, region string) *Explanation {
 	x := u.explain(e.Coin, e.Price, region)
 	x.View = view(e.Mark)
 	x.AsOf = x.Timestamp

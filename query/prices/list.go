@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 )
 
 // maxSymbols bounds one list.
@@ -30,7 +31,7 @@ type ListEntry struct {
 	IsCritical   bool                `json:"isCritical"`
 	Reason       string              `json:"reason,omitempty"`
 	Ambiguous    bool                `json:"ambiguous,omitempty" doc:"The name could mean other coins too"`
-	Alternatives []query.Alternative `json:"alternatives,omitempty"`
+	Alternatives []views.Alternative `json:"alternatives,omitempty"`
 	Explain      *Explanation        `json:"explain,omitempty" doc:"Of a price that venues make"`
 }
 
@@ -59,7 +60,7 @@ type VsRate struct {
 	IsStale bool `json:"isStale" doc:"No source of the rate is fresh: the newest is used"`
 }
 
-func vsRate(c query.Conversion) *VsRate {
+func vsRate(c views.Conversion) *VsRate {
 	return &VsRate{c.Vs, c.USD, query.FormatTime(c.At), c.Stale}
 }
 

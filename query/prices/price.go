@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -39,7 +40,7 @@ type PriceData struct {
 	CoinID       string                     `json:"coinId"`
 	Vs           string                     `json:"vs" example:"usd" doc:"Currency of all prices here but those of explain, which are in USD"`
 	Ambiguous    bool                       `json:"ambiguous,omitempty" doc:"The name could mean other coins too"`
-	Alternatives []query.Alternative        `json:"alternatives,omitempty"`
+	Alternatives []views.Alternative        `json:"alternatives,omitempty"`
 	Aggregated   query.Nullable[Aggregated] `json:"aggregated" doc:"Null where there is no price; meta.reason says why"`
 	Providers    []Row                      `json:"providers"`
 	Explain      *Explanation               `json:"explain,omitempty"`
@@ -103,12 +104,12 @@ func (u *Unit) getPrice(_ context.Context, r *query.Request) (query.Answer, erro
 	return answer, err
 }
 
-func bare(coin query.Named) PriceBody {
+func bare(coin views.Named) PriceBody {
 	return PriceBody{Data: PriceData{Symbol: coin.Symbol, CoinID: coin.ID, Vs: usd, Ambiguous: len(coin.Others) > 0,
 		Alternatives: coin.Alternatives(), Providers: []Row{}}}
 }
 
-func (u *Unit) whole(coin query.Named, spot query.Spot) PriceBody {
+func (u *Unit) whole(coin views.Named, spot views.Spot) PriceBody {
 	body := bare(coin)
 	body.Data.Aggregated.Value = aggregated(coin.CatalogCoin, spot)
 	body.Meta.LastUpdated, body.Meta.IsStale = query.FormatTime(spot.Time), spot.Stale
@@ -154,7 +155,7 @@ func (u *Unit) tellIn(body *PriceBody, vs string, now time.Time) {
 }
 
 // inRegion aggregates again what the providers of a country say.
-func (u *Unit) inRegion(body *PriceBody, spot query.Spot, region string) {
+func (u *Unit) inRegion(body *PriceBody, spot views.Spot, region string) {
 	body.Meta.Region, body.Meta.RegionSource = region, map[string]string{}
 	if spot.Entry == nil { // no provider makes the price
 		body.Data.Aggregated.Value, body.Meta.Reason = nil, reasonNoRegion

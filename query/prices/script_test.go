@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/prices"
 	"github.com/marketlog/marketlog/query/querytest"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream"
@@ -18,8 +18,8 @@ import (
 type world struct {
 	t       testing.TB
 	now     time.Time
-	board   *query.Board
-	catalog *query.Catalog
+	board   *views.PriceCache
+	catalog *views.Catalog
 	markets map[string][]*eventsv1.PriceInput
 	past    map[string][]*eventsv1.PriceRecord
 	offset  int64
@@ -43,16 +43,16 @@ var coins = func() *schemas.CoinTable {
 	return table
 }()
 
-var providers = []query.Provider{
+var providers = []views.Provider{
 	{Slug: "kraken", Name: "Kraken", Refuses: []string{"JP"}, Terms: "https://kraken.example/terms"},
 	{Slug: "coinbase", Name: "Coinbase", Serves: []string{"US", "GB"}, Terms: "https://coinbase.example/terms",
 		Quoted: []string{"https://reader.example/terms.md"}},
 }
 
 func newWorld(t testing.TB) *world {
-	w := &world{t: t, method: schemas.AggregateVersion, board: query.NewBoard(coins), catalog: query.NewCatalog(coins),
+	w := &world{t: t, method: schemas.AggregateVersion, board: views.NewPriceCache(coins), catalog: views.NewCatalog(coins),
 		markets: map[string][]*eventsv1.PriceInput{}, past: map[string][]*eventsv1.PriceRecord{}}
-	w.base = querytest.Serve(t, func() time.Time { return w.now }, prices.New(w.board, w.catalog, query.NewConverter(w.board, w.catalog), w, providers).Endpoints())
+	w.base = querytest.Serve(t, func() time.Time { return w.now }, prices.New(w.board, w.catalog, views.NewConverter(w.board, w.catalog), w, providers).Endpoints())
 	return w
 }
 

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -36,7 +37,7 @@ type Staleness struct {
 	StaleCount int  `json:"staleCount,omitempty" doc:"How many of the prices are stale"`
 }
 
-func (s *Staleness) count(fresh query.Freshness) {
+func (s *Staleness) count(fresh views.Freshness) {
 	if fresh.Stale {
 		s.IsStale = true
 		s.StaleCount++
@@ -63,7 +64,7 @@ type Row struct {
 }
 
 // aggregated tells a price. What a reference source tells is of no providers.
-func aggregated(coin *query.CatalogCoin, s query.Spot) *Aggregated {
+func aggregated(coin *views.CatalogCoin, s views.Spot) *Aggregated {
 	a := &Aggregated{
 		Symbol: coin.Symbol, CoinID: coin.ID, Price: s.Price, Min: s.Price, Max: s.Price, Median: s.Price, Timestamp: query.FormatTime(s.Time),
 		Source: s.Source, PriceSource: s.Source, Volume24h: s.Volume24h, IsStale: s.Stale, IsCritical: s.Critical,
@@ -104,10 +105,10 @@ func deviation(in *eventsv1.PriceInput) *float64 {
 func heard(in *eventsv1.PriceInput) int64 { return max(in.LastHeard, in.QuoteHeard) }
 
 // find turns what a path names into a coin.
-func (u *Unit) find(snapshot *query.Snapshot, name string) (query.Named, error) {
+func (u *Unit) find(snapshot *views.Snapshot, name string) (views.Named, error) {
 	named, ok := snapshot.Find(name)
 	if !ok {
-		return query.Named{}, query.NotFound("no coin has the symbol or id %q", strings.ToValidUTF8(name, "�"))
+		return views.Named{}, query.NotFound("no coin has the symbol or id %q", strings.ToValidUTF8(name, "�"))
 	}
 	return named, nil
 }

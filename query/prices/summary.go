@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 )
 
@@ -63,7 +64,7 @@ func (u *Unit) getSummary(_ context.Context, r *query.Request) (query.Answer, er
 	}
 	// Read before the entries: a change meanwhile makes the next request encode anew.
 	made := &summary{version: u.board.Version(), foreign: foreign}
-	u.board.Entries(func(e *query.Entry) {
+	u.board.Entries(func(e *views.Entry) {
 		fresh := u.board.Freshness(e, r.Now)
 		if fresh.Stale {
 			made.stale++
@@ -84,7 +85,7 @@ func (u *Unit) getSummary(_ context.Context, r *query.Request) (query.Answer, er
 }
 
 // encodeSummary joins the entries' own encoded prices, so that a change costs one entry's encoding.
-func (u *Unit) encodeSummary(made *summary, snapshot *query.Snapshot, r *query.Request) error {
+func (u *Unit) encodeSummary(made *summary, snapshot *views.Snapshot, r *query.Request) error {
 	var body bytes.Buffer
 	var failed error
 	foreign := made.foreign
@@ -94,7 +95,7 @@ func (u *Unit) encodeSummary(made *summary, snapshot *query.Snapshot, r *query.R
 	body.WriteString(`{"data":{"prices":{`)
 	body.Write(foreign.members)
 	made.answer.Simulated = foreign.simulated
-	u.board.Entries(func(e *query.Entry) {
+	u.board.Entries(func(e *views.Entry) {
 		coin := snapshot.ByID(e.Coin.ID)
 		if foreign.coins[e.Coin.ID] {
 			return
@@ -104,8 +105,8 @@ func (u *Unit) encodeSummary(made *summary, snapshot *query.Snapshot, r *query.R
 			return
 		}
 		fresh := u.board.Freshness(e, r.Now)
-		spot := query.Spot{Price: e.Price.Price, Time: e.Price.Time, Source: schemas.PriceSourceMedian, Entry: e, Volume24h: &e.Price.Volume24H, Freshness: fresh}
-		text, err := u.fragments.Get(e, fresh, query.OthersKey{}, func() ([]byte, error) { return member(coin, spot) })
+		spot := views.Spot{Price: e.Price.Price, Time: e.Price.Time, Source: schemas.PriceSourceMedian, Entry: e, Volume24h: &e.Price.Volume24H, Freshness: fresh}
+		text, err := u.fragments.Get(e, fresh, views.OthersKey{}, func() ([]byte, error) { return member(coin, spot) })
 		if err != nil {
 			failed = fmt.Errorf("encoding the price of %s: %w", e.Coin.ID, err)
 			return
@@ -148,7 +149,7 @@ type foreign struct {
 	simulated bool
 }
 
-func (u *Unit) foreignAt(snapshot *query.Snapshot, now time.Time) (*foreign, error) {
+func (u *Unit) foreignAt(snapshot *views.Snapshot, now time.Time) (*foreign, error) {
 	minute := now.Unix() / 60
 	if held := u.foreign.Load(); held != nil && held.minute == minute && held.version == snapshot.CoinsVersion {
 		return held, nil
@@ -181,7 +182,7 @@ func (u *Unit) foreignAt(snapshot *query.Snapshot, now time.Time) (*foreign, err
 }
 
 // member is one member of the map of prices.
-func member(coin *query.CatalogCoin, spot query.Spot) ([]byte, error) {
+func member(coin *views.CatalogCoin, spot views.Spot) ([]byte, error) {
 	name, err := json.Marshal(coin.Symbol)
 	if err != nil {
 		return nil, err

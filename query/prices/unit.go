@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
@@ -23,22 +24,22 @@ type History interface {
 
 // Unit answers the endpoints of prices.
 type Unit struct {
-	board     *query.Board
-	catalog   *query.Catalog
-	convert   *query.Converter
+	board     *views.PriceCache
+	catalog   *views.Catalog
+	convert   *views.Converter
 	history   History
-	providers map[string]query.Provider
+	providers map[string]views.Provider
 
-	bodies    *query.Memo[*query.Body]
-	fragments *query.Memo[[]byte]
+	bodies    *views.EntryCache[*query.Body]
+	fragments *views.EntryCache[[]byte]
 	summary   atomic.Pointer[summary]
 	foreign   atomic.Pointer[foreign]
 }
 
 // New makes the unit. Providers that are not listed count as worldwide.
-func New(board *query.Board, catalog *query.Catalog, convert *query.Converter, history History, providers []query.Provider) *Unit {
-	u := &Unit{board: board, catalog: catalog, convert: convert, history: history, providers: map[string]query.Provider{},
-		bodies: query.NewMemo[*query.Body](board), fragments: query.NewMemo[[]byte](board)}
+func New(board *views.PriceCache, catalog *views.Catalog, convert *views.Converter, history History, providers []views.Provider) *Unit {
+	u := &Unit{board: board, catalog: catalog, convert: convert, history: history, providers: map[string]views.Provider{},
+		bodies: views.NewEntryCache[*query.Body](board), fragments: views.NewEntryCache[[]byte](board)}
 	for _, p := range providers {
 		u.providers[p.Slug] = p
 	}

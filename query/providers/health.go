@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -37,7 +38,7 @@ type heard struct {
 // listen goes through the inputs of all current prices.
 func (u *Unit) listen(now time.Time) map[string]heard {
 	byVenue := map[string]heard{}
-	u.board.Entries(func(e *query.Entry) {
+	u.board.Entries(func(e *views.Entry) {
 		for _, in := range e.Latest.Inputs {
 			h, at := byVenue[in.Provider], max(in.LastHeard, in.QuoteHeard)
 			h.last = max(h.last, at)
@@ -54,10 +55,10 @@ func (u *Unit) listen(now time.Time) map[string]heard {
 }
 
 // describe puts together what a provider declares and how reading it goes.
-func (u *Unit) describe(n *eventsv1.SourceNotice, h query.SourceHealth, prices heard, now time.Time) query.ProviderState {
-	p := query.ProviderState{
+func (u *Unit) describe(n *eventsv1.SourceNotice, h views.SourceHealth, prices heard, now time.Time) views.ProviderState {
+	p := views.ProviderState{
 		Slug: n.Source, Name: n.Name, Categories: append([]string{}, n.Kinds...), Kind: kindReference,
-		Source:      query.ProviderSource{Transport: "poll", URL: n.Url, Docs: n.Terms, License: n.License},
+		Source:      views.ProviderSource{Transport: "poll", URL: n.Url, Docs: n.Terms, License: n.License},
 		Attribution: n.Attribution, StaleAfterSeconds: 3 * n.Interval / int64(time.Second), Simulated: n.Simulated,
 	}
 	p.SetRegions(u.region(n.Source))
@@ -74,7 +75,7 @@ func (u *Unit) describe(n *eventsv1.SourceNotice, h query.SourceHealth, prices h
 }
 
 // tellRequests adds how requests to a source went.
-func tellRequests(p *query.ProviderState, h query.SourceHealth) {
+func tellRequests(p *views.ProviderState, h views.SourceHealth) {
 	p.ConsecutiveFailures, p.LastError = h.ConsecutiveFailures, failure(h)
 	p.SuccessRate24h, p.SuccessRate7d = percent(h.Succeeded24h, h.Requests24h), percent(h.Succeeded7d, h.Requests7d)
 	if !h.LastSuccess.IsZero() {
@@ -84,10 +85,10 @@ func tellRequests(p *query.ProviderState, h query.SourceHealth) {
 		p.LastAttempt = query.FormatTime(h.LastAttempt.UnixNano())
 	}
 	if h.Standstill != "" {
-		p.Standstill = &query.Standstill{Reason: h.Standstill, Since: query.FormatTime(h.StandstillSince.UnixNano())}
+		p.Standstill = &views.Standstill{Reason: h.Standstill, Since: query.FormatTime(h.StandstillSince.UnixNano())}
 	}
 	if h.Succeeded24h > 0 {
-		p.LatencyMs = &query.ProviderLatency{P50: milliseconds(h.LatencyP50), P95: milliseconds(h.LatencyP95)}
+		p.LatencyMs = &views.ProviderLatency{P50: milliseconds(h.LatencyP50), P95: milliseconds(h.LatencyP95)}
 	}
 }
 
@@ -104,7 +105,7 @@ func exchangeStatus(n *eventsv1.SourceNotice, prices heard, now time.Time) strin
 }
 
 // sourceStatus is by the rule of v_sources.
-func sourceStatus(n *eventsv1.SourceNotice, h query.SourceHealth) string {
+func sourceStatus(n *eventsv1.SourceNotice, h views.SourceHealth) string {
 	switch {
 	case !n.Enabled:
 		return disabled

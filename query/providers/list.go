@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
 // Body answers GET /api/v1/providers.
 type Body struct {
-	Providers []query.ProviderState `json:"providers" doc:"By slug"`
+	Providers []views.ProviderState `json:"providers" doc:"By slug"`
 	Meta      query.Meta            `json:"meta"`
 }
 
@@ -62,7 +63,7 @@ func (u *Unit) getList(ctx context.Context, r *query.Request) (query.Answer, err
 		return query.Answer{}, err
 	}
 	category, simulated := r.Text("category"), false
-	body := Body{Providers: []query.ProviderState{}}
+	body := Body{Providers: []views.ProviderState{}}
 	for _, p := range all {
 		if category != "" && !slices.Contains(p.Categories, category) {
 			continue
@@ -86,13 +87,13 @@ func (u *Unit) getList(ctx context.Context, r *query.Request) (query.Answer, err
 }
 
 // All are the providers as they stand, by slug.
-func (u *Unit) All(ctx context.Context, now time.Time) ([]query.ProviderState, error) {
+func (u *Unit) All(ctx context.Context, now time.Time) ([]views.ProviderState, error) {
 	health, err := u.healthAt(ctx, now)
 	if err != nil {
 		return nil, err
 	}
 	snapshot, heard, rated := u.catalog.Snapshot(), u.listen(now), u.ratedAt(now)
-	all := []query.ProviderState{}
+	all := []views.ProviderState{}
 	for _, n := range u.declared(snapshot) {
 		if rated[n.Source] == nil || slices.Contains(n.Kinds, categoryPrice) {
 			p := u.describe(n, health[n.Source], heard[n.Source], now)
@@ -104,12 +105,12 @@ func (u *Unit) All(ctx context.Context, now time.Time) ([]query.ProviderState, e
 	for slug, r := range rated {
 		all = append(all, u.describeRated(slug, r, snapshot, health))
 	}
-	slices.SortFunc(all, func(a, b query.ProviderState) int { return cmp.Compare(a.Slug, b.Slug) })
+	slices.SortFunc(all, func(a, b views.ProviderState) int { return cmp.Compare(a.Slug, b.Slug) })
 	return all, nil
 }
 
 // declared are the notices of all providers by slug. A venue that no process has declared yet declares its name.
-func (u *Unit) declared(snapshot *query.Snapshot) []*eventsv1.SourceNotice {
+func (u *Unit) declared(snapshot *views.Snapshot) []*eventsv1.SourceNotice {
 	var all []*eventsv1.SourceNotice
 	for _, n := range snapshot.Notices {
 		all = append(all, n)
@@ -124,20 +125,20 @@ func (u *Unit) declared(snapshot *query.Snapshot) []*eventsv1.SourceNotice {
 }
 
 // region is where a provider may be used, as far as that is known.
-func (u *Unit) region(slug string) query.Provider {
-	i := slices.IndexFunc(u.venues, func(v query.Provider) bool { return v.Slug == slug })
+func (u *Unit) region(slug string) views.Provider {
+	i := slices.IndexFunc(u.venues, func(v views.Provider) bool { return v.Slug == slug })
 	if i < 0 {
-		return query.Provider{}
+		return views.Provider{}
 	}
 	return u.venues[i]
 }
 
 // failure tells the newest request that failed, nil for none.
-func failure(h query.SourceHealth) *query.ProviderFailure {
+func failure(h views.SourceHealth) *views.ProviderFailure {
 	if h.LastError == "" {
 		return nil
 	}
-	f := &query.ProviderFailure{Code: "refused", Status: h.LastStatus, Message: strings.ToValidUTF8(h.LastError, "�")}
+	f := &views.ProviderFailure{Code: "refused", Status: h.LastStatus, Message: strings.ToValidUTF8(h.LastError, "�")}
 	switch {
 	case h.LastStatus == 0:
 		f.Code = "no_answer"

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -15,7 +15,7 @@ import (
 type rated struct {
 	name string
 	// sources tell so many of its rates, and so many that count.
-	sources map[string]told
+	sources map[string]rateCounts
 	// categories that it has a rate in, coins of which one counts.
 	categories, coins map[string]bool
 	counted           int
@@ -25,7 +25,7 @@ type rated struct {
 }
 
 // told counts rates.
-type told struct{ counted, all int }
+type rateCounts struct{ counted, all int }
 
 // ratedAt goes through the rates that have a coin and a category of the API, and that no other source tells better.
 func (u *Unit) ratedAt(now time.Time) map[string]*rated {
@@ -36,14 +36,14 @@ func (u *Unit) ratedAt(now time.Time) map[string]*rated {
 		}
 		r := byProvider[e.Provider]
 		if r == nil {
-			r = &rated{sources: map[string]told{}, categories: map[string]bool{}, coins: map[string]bool{}}
+			r = &rated{sources: map[string]rateCounts{}, categories: map[string]bool{}, coins: map[string]bool{}}
 			byProvider[e.Provider] = r
 		}
 		t := r.sources[e.Source]
 		t.all++
 		r.name, r.categories[e.Category], r.onChain = cmp.Or(r.name, e.ProviderName), true, r.onChain || e.Chain != ""
 		r.interval, r.simulated = max(r.interval, e.Said.GetInterval()), r.simulated || e.Simulated
-		if query.RateCounts(e, now.UnixNano()) {
+		if views.RateCounts(e, now.UnixNano()) {
 			t.counted++
 			r.counted++
 			r.coins[e.CoinId] = true
@@ -61,7 +61,7 @@ func (r *rated) source() string {
 }
 
 // status is that of its source, and down without a rate that counts.
-func (r *rated) status(source *eventsv1.SourceNotice, h query.SourceHealth) string {
+func (r *rated) status(source *eventsv1.SourceNotice, h views.SourceHealth) string {
 	switch {
 	case r.counted == 0:
 		return down
@@ -72,7 +72,7 @@ func (r *rated) status(source *eventsv1.SourceNotice, h query.SourceHealth) stri
 }
 
 // told are its categories in the order of the API.
-func (r *rated) told() []string {
+func (r *rated) counts() []string {
 	var list []string
 	for _, category := range schemas.RateCategories {
 		if r.categories[category] {
@@ -86,7 +86,7 @@ func (r *rated) told() []string {
 var worst = []string{disabled, healthy, degraded, down}
 
 // join adds to an exchange what it pays and asks; nil adds nothing.
-func (r *rated) join(p *query.ProviderState, snapshot *query.Snapshot, health map[string]query.SourceHealth, prices heard) {
+func (r *rated) join(p *views.ProviderState, snapshot *views.Snapshot, health map[string]views.SourceHealth, prices heard) {
 	if r == nil {
 		return
 	}
@@ -97,7 +97,7 @@ func (r *rated) join(p *query.ProviderState, snapshot *query.Snapshot, health ma
 	heardLast := p.LastSuccess
 	tellRequests(p, health[source])
 	p.LastSuccess = heardLast // prices come more often
-	p.Categories = append(r.told(), p.Categories...)
+	p.Categories = append(r.counts(), p.Categories...)
 	p.RateCount = r.counted
 	coins := maps.Clone(r.coins)
 	maps.Copy(coins, prices.coins)
@@ -105,13 +105,13 @@ func (r *rated) join(p *query.ProviderState, snapshot *query.Snapshot, health ma
 }
 
 // describeRated puts together what is known of one whose rates a source tells, which may be itself.
-func (u *Unit) describeRated(slug string, r *rated, snapshot *query.Snapshot, health map[string]query.SourceHealth) query.ProviderState {
+func (u *Unit) describeRated(slug string, r *rated, snapshot *views.Snapshot, health map[string]views.SourceHealth) views.ProviderState {
 	source, project := r.source(), u.book.Snapshot().Projects[slug]
 	n := snapshot.Notices[source]
-	p := query.ProviderState{
-		Slug: slug, Name: cmp.Or(r.name, project.GetName(), snapshot.Notices[slug].GetName(), slug), Categories: r.told(), Kind: kindCefi,
+	p := views.ProviderState{
+		Slug: slug, Name: cmp.Or(r.name, project.GetName(), snapshot.Notices[slug].GetName(), slug), Categories: r.counts(), Kind: kindCefi,
 		Status: r.status(n, health[source]), RateCount: r.counted, SymbolCount: len(r.coins),
-		Source:      query.ProviderSource{Transport: "poll", URL: n.GetUrl(), Docs: n.GetTerms(), License: n.GetLicense()},
+		Source:      views.ProviderSource{Transport: "poll", URL: n.GetUrl(), Docs: n.GetTerms(), License: n.GetLicense()},
 		Attribution: n.GetAttribution(), StaleAfterSeconds: 3 * r.interval / int64(time.Second), Simulated: r.simulated || n.GetSimulated(),
 	}
 	p.SetRegions(u.region(slug))

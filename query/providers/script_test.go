@@ -4,9 +4,9 @@ import (
 	"testing"
 
 	"github.com/marketlog/marketlog/deploy/embedded/enginetest"
-	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/providers"
 	"github.com/marketlog/marketlog/query/querytest"
+	"github.com/marketlog/marketlog/query/views"
 )
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
@@ -14,7 +14,7 @@ func TestMain(m *testing.M) { enginetest.Main(m) }
 func newWorld(t testing.TB) *querytest.World {
 	w := querytest.NewWorld(t, querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,", "ethereum,ETH,Ethereum,2,coin,,"))
 	w.Open(enginetest.Database(t))
-	w.Serve(providers.New(w.Board, w.Catalog, w.Book, w.Store, []query.Provider{
+	w.Serve(providers.New(w.Board, w.Catalog, w.Book, w.Store, []views.Provider{
 		{Slug: "kraken", Name: "Kraken", Refuses: []string{"JP"}, Terms: "https://kraken.example/terms"},
 		{Slug: "okx", Name: "OKX"},
 		{Slug: "upbit", Name: "Upbit"},

@@ -9,12 +9,13 @@ import (
 	"github.com/maypok86/otter/v2"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 )
 
 // History is what the health of sources is read from.
 type History interface {
 	// SourceHealth returns how requests to each polled source went, by source.
-	SourceHealth(ctx context.Context) ([]query.SourceHealth, error)
+	SourceHealth(ctx context.Context) ([]views.SourceHealth, error)
 }
 
 const (
@@ -26,20 +27,20 @@ const (
 
 // Unit answers the endpoint of providers.
 type Unit struct {
-	board   *query.Board
-	catalog *query.Catalog
-	book    *query.RateBook
+	board   *views.PriceCache
+	catalog *views.Catalog
+	book    *views.YieldStore
 	history History
-	venues  []query.Provider
+	venues  []views.Provider
 	// health is by source, of a stretch of healthFor.
-	health *otter.Cache[int64, map[string]query.SourceHealth]
+	health *otter.Cache[int64, map[string]views.SourceHealth]
 }
 
 // New makes the unit. Venues are the sources of prices, with the countries that they serve.
-func New(board *query.Board, catalog *query.Catalog, book *query.RateBook, history History, venues []query.Provider) *Unit {
+func New(board *views.PriceCache, catalog *views.Catalog, book *views.YieldStore, history History, venues []views.Provider) *Unit {
 	return &Unit{board: board, catalog: catalog, book: book, history: history, venues: venues,
-		health: otter.Must(&otter.Options[int64, map[string]query.SourceHealth]{
-			MaximumSize: 2, ExpiryCalculator: otter.ExpiryWriting[int64, map[string]query.SourceHealth](2 * healthFor),
+		health: otter.Must(&otter.Options[int64, map[string]views.SourceHealth]{
+			MaximumSize: 2, ExpiryCalculator: otter.ExpiryWriting[int64, map[string]views.SourceHealth](2 * healthFor),
 		})}
 }
 
@@ -47,14 +48,14 @@ func New(board *query.Board, catalog *query.Catalog, book *query.RateBook, histo
 func (u *Unit) Endpoints() []query.Endpoint { return []query.Endpoint{u.list()} }
 
 // healthAt is how requests went, as of a moment that is at most healthFor before now.
-func (u *Unit) healthAt(ctx context.Context, now time.Time) (map[string]query.SourceHealth, error) {
+func (u *Unit) healthAt(ctx context.Context, now time.Time) (map[string]views.SourceHealth, error) {
 	// What is read for all who wait must not end with the first of them.
-	return u.health.Get(context.WithoutCancel(ctx), now.UnixNano()/int64(healthFor), otter.LoaderFunc[int64, map[string]query.SourceHealth](
-		func(ctx context.Context, _ int64) (map[string]query.SourceHealth, error) {
+	return u.health.Get(context.WithoutCancel(ctx), now.UnixNano()/int64(healthFor), otter.LoaderFunc[int64, map[string]views.SourceHealth](
+		func(ctx context.Context, _ int64) (map[string]views.SourceHealth, error) {
 			ctx, cancel := context.WithTimeout(ctx, patience)
 			defer cancel()
 			all, err := u.history.SourceHealth(ctx)
-			bySource := make(map[string]query.SourceHealth, len(all))
+			bySource := make(map[string]views.SourceHealth, len(all))
 			for _, h := range all {
 				bySource[h.Source] = h
 			}

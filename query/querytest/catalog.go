@@ -6,7 +6,7 @@ import (
 	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream/history"
@@ -23,7 +23,7 @@ func (w *World) Said(rec *eventsv1.ReferenceRecord) {
 		b.Add(history.Place{Topic: schemas.TopicReferenceRaw, Offset: offset}, rec)
 		w.Must(w.Store.Insert(w.T.Context(), &b, ""))
 	}
-	w.Must(w.Catalog.ApplyReference(query.TailRecord{Offset: offset, Value: value}))
+	w.Must(w.Catalog.ApplyReference(views.TailRecord{Offset: offset, Value: value}))
 }
 
 // Minute publishes the end of a minute of the markets fold, and a clock of the sources at that time.
@@ -42,7 +42,7 @@ func (w *World) Folded(at time.Time, rec *eventsv1.MarketRecord) {
 		b.Add(history.Place{Topic: schemas.TopicMarkets, Offset: offset}, rec)
 		w.Must(w.Store.Insert(w.T.Context(), &b, ""))
 	}
-	w.Must(w.Catalog.ApplyMarkets(query.TailRecord{Offset: offset, Marked: rec}))
+	w.Must(w.Catalog.ApplyMarkets(views.TailRecord{Offset: offset, Marked: rec}))
 }
 
 func (w *World) said(text string) {

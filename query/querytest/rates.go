@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream/history"
@@ -19,7 +19,7 @@ func (w *World) RateFolded(rec *eventsv1.RateRecord) {
 		b.Add(history.Place{Topic: schemas.TopicRates, Offset: offset}, rec)
 		w.Must(w.Store.Insert(w.T.Context(), &b, ""))
 	}
-	w.Must(w.Book.Apply(query.TailRecord{Offset: offset, Marked: rec}))
+	w.Must(w.Book.Apply(views.TailRecord{Offset: offset, Marked: rec}))
 }
 
 // rate publishes what a provider pays or asks, told by itself in a pool named after its symbol unless the script says

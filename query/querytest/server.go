@@ -11,20 +11,21 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/limits"
 )
 
 // Serve runs a server with the given endpoints, open to all and without limits, until the test ends. It
 // returns where it listens. Now is the server's clock.
 func Serve(t testing.TB, now func() time.Time, endpoints []query.Endpoint) (base string) {
 	t.Helper()
-	plans := query.DefaultPlans()
-	pro := plans[query.PlanPro]
+	plans := limits.DefaultPlans()
+	pro := plans[limits.PlanPro]
 	pro.PerMinute, pro.PerMonth = 0, 0
-	plans[query.PlanPro] = pro
+	plans[limits.PlanPro] = pro
 	cfg := query.DefaultConfig()
 	cfg.Listen, cfg.Auth = "127.0.0.1:0", query.AuthOpen
 	server, err := query.NewServer(cfg, query.Deps{
-		Limiter: query.NewLimiter(time.Now, nil), Plans: plans, Endpoints: endpoints,
+		Limiter: limits.NewLimiter(time.Now, nil), Plans: plans, Endpoints: endpoints,
 		Now: now, Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler), Version: "test",
 	})
 	if err != nil {

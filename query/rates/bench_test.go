@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/querytest"
 	"github.com/marketlog/marketlog/query/rates"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -81,7 +81,7 @@ func many(b *testing.B) *querytest.World {
 	w := querytest.NewWorld(b, schemas.Coins())
 	w.Now = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	past := stored{w}
-	w.Serve(rates.New(w.Book, w.Board, w.Catalog, past, query.NewRateCharts(w.Book, past), states{}, venues).Endpoints())
+	w.Serve(rates.New(w.Book, w.Board, w.Catalog, past, views.NewRateCharts(w.Book, past), states{}, venues).Endpoints())
 	tell(w)
 	w.Pulse()
 	for i, coin := range w.Board.Coins().All() {
@@ -106,7 +106,7 @@ func tell(w *querytest.World) {
 		coin := coins[i*i%500]
 		tvl := float64(i) * 1000
 		provider := fmt.Sprintf("provider-%d", i%100)
-		w.Must(w.Book.Apply(query.TailRecord{Offset: w.Offset(), Marked: &eventsv1.RateRecord{Body: &eventsv1.RateRecord_Entry{Entry: &eventsv1.RateEntry{
+		w.Must(w.Book.Apply(views.TailRecord{Offset: w.Offset(), Marked: &eventsv1.RateRecord{Body: &eventsv1.RateRecord_Entry{Entry: &eventsv1.RateEntry{
 			Provider: provider, ProviderName: provider, Source: "defillama-yields", Category: schemas.RateCategories[i%3], CoinId: coin.ID, Symbol: coin.Symbol,
 			ProviderSymbol: coin.Symbol, Pool: fmt.Sprintf("00000000-0000-0000-0000-%012d", i), Chain: "Ethereum", Apr: float64(i%1000) / 100, Apy: float64(i%1000) / 100, TvlUsd: &tvl,
 			Time: at, Heard: at, Said: &eventsv1.Rate{Raw: fmt.Sprint(float64(i%1000) / 100), RawUnit: "apy_percent", Interval: int64(time.Hour)},

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -107,7 +108,7 @@ func input(e *eventsv1.RateEntry, now int64) Input {
 	in := Input{
 		ID: rateID(e.Source, e.Category, e.Pool), Provider: e.Provider, ProviderSymbol: e.ProviderSymbol, Category: e.Category, Source: e.Source, Pool: e.Pool,
 		Raw: said.Raw, RawUnit: said.RawUnit, Compounding: said.Compounding, APR: e.Apr, APY: e.Apy, RewardAPY: e.RewardApy,
-		MethodVersion: max(e.Method, 1), Accepted: query.RateCounts(e, now),
+		MethodVersion: max(e.Method, 1), Accepted: views.RateCounts(e, now),
 		ObservedAt: query.FormatTime(said.EventTime), ReceivedAt: query.FormatTime(e.Heard), AgeMs: (now - e.Heard) / int64(time.Millisecond),
 		Offset: Position{schemas.TopicRatesRaw, 0, e.Offset},
 	}

@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
 // index holds the rates that count in the order of answers. It never changes.
 type index struct {
-	current      *query.CurrentRates
+	current      *views.CurrentRates
 	coinsVersion uint64
 	// all by category, rank of the coin, rate, the highest first, provider and its symbol.
 	all []*rate
@@ -47,7 +48,7 @@ type coinRates struct {
 	place int
 	rates []*rate
 	// held are answers of this coin alone.
-	held query.Held[coinVersion, coinKey]
+	held query.ResponseCache[coinVersion, coinKey]
 }
 
 // index is that of the rates as they stand. Two that ask at once may both make it, which costs time only.
@@ -98,7 +99,7 @@ func (u *Unit) index(now time.Time) (*index, error) {
 }
 
 // rank gives coins their places.
-func (ix *index) rank(snapshot *query.Snapshot) {
+func (ix *index) rank(snapshot *views.Snapshot) {
 	for i, described := range snapshot.Coins {
 		if coin := ix.coins[described.ID]; coin != nil {
 			coin.place = i + 1

@@ -79,7 +79,7 @@ func (u *Unit) encodeList(ix *index, f *filter, v version, offset, limit int, r 
 			continue
 		}
 		if total++; total > offset && total <= offset+limit {
-			body.Data.Rates = append(body.Data.Rates, e.tell(u, ix))
+			body.Data.Rates = append(body.Data.Rates, e.response(u, ix))
 			simulated = simulated || e.Simulated
 		}
 	}
@@ -101,7 +101,7 @@ func (u *Unit) encodeList(ix *index, f *filter, v version, offset, limit int, r 
 }
 
 // heldFor is where answers of a version are held.
-func (u *Unit) heldFor(v version) *query.Held[version, listKey] {
+func (u *Unit) heldFor(v version) *query.ResponseCache[version, listKey] {
 	if v.prices > 0 {
 		return &u.heldPriced
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 )
 
@@ -35,14 +36,14 @@ const (
 
 // History is what rates need of the past.
 type History interface {
-	query.RateSeriesHistory
+	views.RateSeriesHistory
 	// RateHistory returns single rates, or what they did in hours and days, the newest first.
-	RateHistory(ctx context.Context, q query.RateQuery) ([]query.RatePoint, error)
+	RateHistory(ctx context.Context, q views.RateQuery) ([]views.RatePoint, error)
 	// RatesSince returns when the oldest of a query's rates is of, whatever its From and To; zero for none.
-	RatesSince(ctx context.Context, q query.RateQuery) (time.Time, error)
+	RatesSince(ctx context.Context, q views.RateQuery) (time.Time, error)
 	// PriceHistory and PricesSince do so for the prices that exchanges told of the one coin of a query.
-	PriceHistory(ctx context.Context, q query.RateQuery) ([]query.RatePoint, error)
-	PricesSince(ctx context.Context, q query.RateQuery) (time.Time, error)
+	PriceHistory(ctx context.Context, q views.RateQuery) ([]views.RatePoint, error)
+	PricesSince(ctx context.Context, q views.RateQuery) (time.Time, error)
 }
 
 // PastBody answers GET /api/v1/rates/{symbol}/history.
@@ -58,7 +59,7 @@ type Past struct {
 	History      []PastEntry         `json:"history" doc:"Oldest first"`
 	Count        int                 `json:"count"`
 	Ambiguous    bool                `json:"ambiguous,omitempty" doc:"The name could mean other coins too"`
-	Alternatives []query.Alternative `json:"alternatives,omitempty"`
+	Alternatives []views.Alternative `json:"alternatives,omitempty"`
 }
 
 // PastEntry is a rate as it was told, or what it did in an hour or a day.
@@ -184,7 +185,7 @@ func (u *Unit) getPast(ctx context.Context, r *query.Request) (query.Answer, err
 	if len(points) > limit {
 		points, body.Meta.Truncated = points[:limit], true
 	}
-	slices.SortFunc(points, func(a, b query.RatePoint) int {
+	slices.SortFunc(points, func(a, b views.RatePoint) int {
 		return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(slices.Index(categories, a.Category), slices.Index(categories, b.Category)),
 			strings.Compare(a.Provider, b.Provider), strings.Compare(a.ProviderSymbol, b.ProviderSymbol), strings.Compare(a.Source, b.Source), strings.Compare(a.Pool, b.Pool))
 	})
@@ -204,8 +205,8 @@ func (u *Unit) getPast(ctx context.Context, r *query.Request) (query.Answer, err
 }
 
 // readPast reads one more than the limit, the newest first, and since when there is anything.
-func (u *Unit) readPast(ctx context.Context, f *filter, w window, limit int) (points []query.RatePoint, since time.Time, err error) {
-	q := query.RateQuery{CoinIDs: []string{f.coin.id}, Categories: schemas.RateCategories, From: w.from, To: w.to, Step: w.step, Limit: limit + 1}
+func (u *Unit) readPast(ctx context.Context, f *filter, w window, limit int) (points []views.RatePoint, since time.Time, err error) {
+	q := views.RateQuery{CoinIDs: []string{f.coin.id}, Categories: schemas.RateCategories, From: w.from, To: w.to, Step: w.step, Limit: limit + 1}
 	if f.provider != "" {
 		q.Providers = []string{f.provider}
 	}
@@ -224,7 +225,7 @@ func (u *Unit) readPast(ctx context.Context, f *filter, w window, limit int) (po
 	return points, since, err
 }
 
-func tellPoint(coin *coinRates, p query.RatePoint, step time.Duration) PastEntry {
+func tellPoint(coin *coinRates, p views.RatePoint, step time.Duration) PastEntry {
 	at := query.FormatTime(p.Start.UnixNano())
 	e := PastEntry{
 		Provider: p.Provider, Symbol: coin.symbol, Category: p.Category, Rate: p.Close, CoinID: coin.id, ProviderSymbol: p.ProviderSymbol,

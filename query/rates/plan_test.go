@@ -9,8 +9,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/limits"
 	"github.com/marketlog/marketlog/query/querytest"
 	"github.com/marketlog/marketlog/query/rates"
+	"github.com/marketlog/marketlog/query/views"
 )
 
 // Those without a key are served as the plan Free, which looks back seven days; a longer window is cut, and the answer says so.
@@ -23,8 +25,8 @@ func TestHistoryReachesAsFarAsThePlan(t *testing.T) {
 	cfg := query.DefaultConfig()
 	cfg.Listen, cfg.Auth = "127.0.0.1:0", query.AuthOptional
 	server, err := query.NewServer(cfg, query.Deps{
-		Limiter: query.NewLimiter(time.Now, nil), Plans: query.DefaultPlans(), Now: func() time.Time { return w.Now },
-		Endpoints: rates.New(w.Book, w.Board, w.Catalog, past, query.NewRateCharts(w.Book, past), states{}, venues).Endpoints(),
+		Limiter: limits.NewLimiter(time.Now, nil), Plans: limits.DefaultPlans(), Now: func() time.Time { return w.Now },
+		Endpoints: rates.New(w.Book, w.Board, w.Catalog, past, views.NewRateCharts(w.Book, past), states{}, venues).Endpoints(),
 		Metrics:   prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler), Version: "test",
 	})
 	w.Must(err)

@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
 // freshPrice is the current price of a coin, nil where none is fresh.
-func (u *Unit) freshPrice(coin *coinRates, now time.Time) *query.Entry {
+func (u *Unit) freshPrice(coin *coinRates, now time.Time) *views.Entry {
 	if coin.own.Rank == 0 {
 		return nil
 	}
@@ -24,7 +25,7 @@ func (u *Unit) freshPrice(coin *coinRates, now time.Time) *query.Entry {
 }
 
 // pricesOf are what exchanges tell of a coin, as far as it counts in the price; of one exchange where it is named.
-func (u *Unit) pricesOf(coin *coinRates, e *query.Entry, provider string) []Entry {
+func (u *Unit) pricesOf(coin *coinRates, e *views.Entry, provider string) []Entry {
 	var rows []Entry
 	for _, in := range e.Latest.Inputs {
 		if !in.Accepted || provider != "" && in.Provider != provider {

@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 )
 
 // Providers tells how providers stand.
 type Providers interface {
 	// All returns them by slug.
-	All(ctx context.Context, now time.Time) ([]query.ProviderState, error)
+	All(ctx context.Context, now time.Time) ([]views.ProviderState, error)
 }
 
 // ProvidersBody answers GET /api/v1/rates/providers.
@@ -25,7 +26,7 @@ type ProvidersBody struct {
 
 // ProviderList holds those whose rates or prices are told.
 type ProviderList struct {
-	Providers []query.ProviderState `json:"providers" doc:"By slug"`
+	Providers []views.ProviderState `json:"providers" doc:"By slug"`
 	Count     int                   `json:"count"`
 	Timestamp string                `json:"timestamp" format:"date-time" doc:"The last clock that was folded"`
 }
@@ -38,7 +39,7 @@ type ProviderBody struct {
 
 // ProviderRates is a provider with what it pays and asks.
 type ProviderRates struct {
-	Provider   query.ProviderState `json:"provider"`
+	Provider   views.ProviderState `json:"provider"`
 	Categories []ProviderCategory  `json:"categories"`
 	Rates      []Entry             `json:"rates" doc:"By category, rank of the coin, rate, the highest first"`
 	Count      int                 `json:"count"`
@@ -72,16 +73,16 @@ func (u *Unit) getProviders(ctx context.Context, r *query.Request) (query.Answer
 	if err != nil {
 		return query.Answer{}, fmt.Errorf("reading how providers stand: %w", err)
 	}
-	rated := slices.DeleteFunc(all, func(p query.ProviderState) bool { return !rates(p) })
+	rated := slices.DeleteFunc(all, func(p views.ProviderState) bool { return !rates(p) })
 	body := ProvidersBody{Data: ProviderList{rated, len(rated), u.newest(ix)}, Meta: ix.meta(r, ix.age(r.Now), len(rated))}
 	body.Meta.LastUpdated = body.Data.Timestamp
 	answer, err := query.Encode(body)
-	answer.Simulated = slices.ContainsFunc(rated, func(p query.ProviderState) bool { return p.Simulated })
+	answer.Simulated = slices.ContainsFunc(rated, func(p views.ProviderState) bool { return p.Simulated })
 	return answer, err
 }
 
 // rates says that a provider has a category of rates or prices.
-func rates(p query.ProviderState) bool {
+func rates(p views.ProviderState) bool {
 	return slices.ContainsFunc(p.Categories, func(c string) bool { return slices.Contains(categories, c) })
 }
 
@@ -107,14 +108,14 @@ func (u *Unit) getProvider(ctx context.Context, r *query.Request) (query.Answer,
 	if err != nil {
 		return query.Answer{}, fmt.Errorf("reading how providers stand: %w", err)
 	}
-	i := slices.IndexFunc(all, func(p query.ProviderState) bool { return strings.EqualFold(p.Slug, r.Text("provider")) && rates(p) })
+	i := slices.IndexFunc(all, func(p views.ProviderState) bool { return strings.EqualFold(p.Slug, r.Text("provider")) && rates(p) })
 	if i < 0 {
 		return query.Answer{}, query.NotFound("no provider of rates has the slug %q", strings.ToValidUTF8(r.Text("provider"), "�"))
 	}
 	body := ProviderBody{Data: ProviderRates{Provider: all[i], Categories: []ProviderCategory{}, Rates: []Entry{}, Timestamp: u.newest(ix)}}
 	simulated := all[i].Simulated
 	for _, e := range ix.providers[all[i].Slug] {
-		body.Data.Rates = append(body.Data.Rates, e.tell(u, ix))
+		body.Data.Rates = append(body.Data.Rates, e.response(u, ix))
 	}
 	u.eachPrice(ix, &filter{provider: all[i].Slug}, r.Now, func(row Entry) { body.Data.Rates = append(body.Data.Rates, row) })
 	for _, category := range categories {
@@ -145,7 +146,7 @@ func breakDown(category string, all []Entry) ProviderCategory {
 		}
 	}
 	if c.Count > 0 && category != categoryPrice {
-		s := query.SumRates(values)
+		s := views.SumRates(values)
 		c.MinRate, c.MaxRate, c.AverageRate = &s.Min, &s.Max, &s.Mean
 	}
 	return c

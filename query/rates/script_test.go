@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/deploy/embedded/enginetest"
-	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/querytest"
 	"github.com/marketlog/marketlog/query/rates"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream/history"
@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	enginetest.Main(m)
 }
 
-var venues = []query.Provider{
+var venues = []views.Provider{
 	{Slug: "kraken", Name: "Kraken", Refuses: []string{"JP"}, Terms: "https://kraken.example/terms",
 		Quoted: []string{"https://reader.example/terms.md"}},
 	{Slug: "okx", Name: "OKX"},
@@ -40,48 +40,48 @@ func newWorld(t testing.TB) *querytest.World {
 	w.Lines["priced"] = func(words []string) { priced(w, words[1], words[2:]) } // coin, then provider:symbol:quote:last:rate of each market
 	w.Lines["past"] = func(words []string) { toldAfterwards(w, words[1:]) }     // provider, category, coin, time, APY in percent
 	past := stored{w}
-	w.Serve(rates.New(w.Book, w.Board, w.Catalog, past, query.NewRateCharts(w.Book, past), states{}, venues).Endpoints())
+	w.Serve(rates.New(w.Book, w.Board, w.Catalog, past, views.NewRateCharts(w.Book, past), states{}, venues).Endpoints())
 	return w
 }
 
 // states stand in for the unit of providers, which is no neighbour of this one.
 type states struct{}
 
-func (states) All(context.Context, time.Time) ([]query.ProviderState, error) {
-	return []query.ProviderState{
-		{Slug: "aave-v3", Name: "Aave V3", Categories: []string{"lending", "borrowing"}, Kind: "defi", Status: "healthy", RateCount: 4, SymbolCount: 3, Source: query.ProviderSource{Transport: "poll"}},
-		{Slug: "dead-protocol", Name: "Dead Protocol", Categories: []string{"lending"}, Kind: "defi", Status: "down", Source: query.ProviderSource{Transport: "poll"}},
-		{Slug: "defillama-yields", Name: "DefiLlama", Categories: []string{"rate"}, Kind: "reference", Status: "healthy", Source: query.ProviderSource{Transport: "poll"}},
-		{Slug: "okx", Name: "OKX", Categories: []string{"lending", "price"}, Kind: "exchange", Status: "healthy", Source: query.ProviderSource{Transport: "stream"}, Simulated: true},
+func (states) All(context.Context, time.Time) ([]views.ProviderState, error) {
+	return []views.ProviderState{
+		{Slug: "aave-v3", Name: "Aave V3", Categories: []string{"lending", "borrowing"}, Kind: "defi", Status: "healthy", RateCount: 4, SymbolCount: 3, Source: views.ProviderSource{Transport: "poll"}},
+		{Slug: "dead-protocol", Name: "Dead Protocol", Categories: []string{"lending"}, Kind: "defi", Status: "down", Source: views.ProviderSource{Transport: "poll"}},
+		{Slug: "defillama-yields", Name: "DefiLlama", Categories: []string{"rate"}, Kind: "reference", Status: "healthy", Source: views.ProviderSource{Transport: "poll"}},
+		{Slug: "okx", Name: "OKX", Categories: []string{"lending", "price"}, Kind: "exchange", Status: "healthy", Source: views.ProviderSource{Transport: "stream"}, Simulated: true},
 	}, nil
 }
 
 // stored is the world's store; where none is open, which takes seconds, nothing is kept.
 type stored struct{ w *querytest.World }
 
-func (s stored) RateHistory(ctx context.Context, q query.RateQuery) ([]query.RatePoint, error) {
+func (s stored) RateHistory(ctx context.Context, q views.RateQuery) ([]views.RatePoint, error) {
 	if s.w.Store == nil {
 		return nil, nil
 	}
 	return s.w.Store.RateHistory(ctx, q)
 }
 
-func (s stored) RatesSince(ctx context.Context, q query.RateQuery) (time.Time, error) {
+func (s stored) RatesSince(ctx context.Context, q views.RateQuery) (time.Time, error) {
 	if s.w.Store == nil {
 		return time.Time{}, nil
 	}
 	return s.w.Store.RatesSince(ctx, q)
 }
 
-func (s stored) PriceHistory(ctx context.Context, q query.RateQuery) ([]query.RatePoint, error) {
+func (s stored) PriceHistory(ctx context.Context, q views.RateQuery) ([]views.RatePoint, error) {
 	return s.w.Store.PriceHistory(ctx, q)
 }
 
-func (s stored) PricesSince(ctx context.Context, q query.RateQuery) (time.Time, error) {
+func (s stored) PricesSince(ctx context.Context, q views.RateQuery) (time.Time, error) {
 	return s.w.Store.PricesSince(ctx, q)
 }
 
-func (s stored) RateSeries(ctx context.Context, q query.RateQuery) ([]query.RateSeries, error) {
+func (s stored) RateSeries(ctx context.Context, q views.RateQuery) ([]views.RateSeries, error) {
 	if s.w.Store == nil {
 		return nil, nil
 	}
@@ -119,7 +119,7 @@ func priced(w *querytest.World, coin string, markets []string) {
 		b.Add(history.Place{Topic: schemas.TopicPrices, Offset: offset}, rec)
 		w.Must(w.Store.Insert(w.T.Context(), &b, ""))
 	}
-	w.Must(w.Board.Apply(query.TailRecord{Offset: offset, Marked: rec}))
+	w.Must(w.Board.Apply(views.TailRecord{Offset: offset, Marked: rec}))
 }
 
 func TestAnswersReadAsTheirScripts(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 )
 
@@ -111,7 +112,7 @@ func (u *Unit) getSeries(ctx context.Context, r *query.Request) (query.Answer, e
 	country := country(r.Text("country"))
 	body := SeriesBody{Data: SeriesList{Country: country, Product: r.Text("product"), Timeframe: r.Text("timeframe"), Granularity: granularityDaily,
 		Series: []Series{}, Excluded: []Excluded{}, Timestamp: query.FormatTime(ix.current.Time)}, Meta: SeriesMeta{RegionSource: map[string]string{}}}
-	chart := query.RateChart{Category: products[body.Data.Product], Step: day, Intervals: r.HistoryIntervals(spans[body.Data.Timeframe], day, "timeframe")}
+	chart := views.RateChart{Category: products[body.Data.Product], Step: day, Intervals: r.HistoryIntervals(spans[body.Data.Timeframe], day, "timeframe")}
 	if r.Has("coin") {
 		coin, _, err := u.find(ix, r.Text("coin"))
 		if err != nil {
@@ -137,7 +138,7 @@ func (u *Unit) getSeries(ctx context.Context, r *query.Request) (query.Answer, e
 }
 
 // fill tells the series of the providers that serve the country.
-func (u *Unit) fill(body *SeriesBody, ix *index, chart query.RateChart, read []query.RateSeries, country string, limit int) (simulated bool) {
+func (u *Unit) fill(body *SeriesBody, ix *index, chart views.RateChart, read []views.RateSeries, country string, limit int) (simulated bool) {
 	all := []Series{}
 	for _, series := range read {
 		if len(series.Points) == 0 {
@@ -176,7 +177,7 @@ func locked(s Series) float64 {
 	return *s.TVLUSD
 }
 
-func (u *Unit) tellSeries(ix *index, chart query.RateChart, read query.RateSeries) Series {
+func (u *Unit) tellSeries(ix *index, chart views.RateChart, read views.RateSeries) Series {
 	s := Series{Key: read.Provider, Provider: read.Provider, ProviderName: u.nameOf(ix, read.Provider), CoinID: read.CoinID, Symbol: read.Symbol,
 		Category: chart.Category, Simulated: read.Simulated, Points: make([][2]float64, len(read.Points))}
 	if chart.Provider != "" {
@@ -194,7 +195,7 @@ func (u *Unit) tellSeries(ix *index, chart query.RateChart, read query.RateSerie
 		s.Stats.MinRate, s.Stats.MaxRate = min(s.Stats.MinRate, p.Low), max(s.Stats.MaxRate, p.High)
 		sum += p.Close
 	}
-	s.Stats.AvgRate = query.Mean(sum, len(read.Points), s.Stats.MinRate, s.Stats.MaxRate)
+	s.Stats.AvgRate = views.Mean(sum, len(read.Points), s.Stats.MinRate, s.Stats.MaxRate)
 	if first.Open != 0 {
 		change := (last.Close - first.Open) / math.Abs(first.Open) * 100
 		s.Stats.ChangePct = &change
@@ -226,10 +227,10 @@ func (u *Unit) available(ix *index, provider, category, country string) (availab
 			continue
 		}
 		told = told || len(e.Said.GetServed())+len(e.Said.GetRefused()) > 0
-		serves = serves || query.Provider{Serves: e.Said.GetServed(), Refuses: e.Said.GetRefused()}.Available(country)
+		serves = serves || views.Provider{Serves: e.Said.GetServed(), Refuses: e.Said.GetRefused()}.Available(country)
 	}
 	if !told {
-		return true, cmp.Or(source, query.RegionUnknown)
+		return true, cmp.Or(source, views.RegionUnknown)
 	}
 	return serves, "rates"
 }

@@ -101,7 +101,7 @@ func (ix *index) meta(r *query.Request, age query.Age, count int) Meta {
 }
 
 // tell writes a rate that counts.
-func (e *rate) tell(u *Unit, ix *index) Entry {
+func (e *rate) response(u *Unit, ix *index) Entry {
 	return Entry{
 		ID: rateID(e.Source, e.Category, e.Pool), Provider: e.Provider, ProviderName: u.nameOf(ix, e.Provider), Symbol: e.coin.symbol, Category: e.Category, Rate: e.Apy, CoinID: e.coin.id,
 		ProviderSymbol: e.ProviderSymbol, Metadata: metadata(e.RateEntry), UnitType: unitPercentage, UnitSymbol: "%",

@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 )
 
 // SummaryBody answers GET /api/v1/rates/summary.
@@ -96,7 +97,7 @@ func (u *Unit) encodeSummary(ix *index, f *filter, v version, r *query.Request) 
 			if e == nil {
 				continue
 			}
-			row, err := u.summaries.Get(e, query.Freshness{}, query.OthersKey{}, func() ([]byte, error) { return u.encodePrice(coin, e) })
+			row, err := u.summaries.Get(e, views.Freshness{}, views.OthersKey{}, func() ([]byte, error) { return u.encodePrice(coin, e) })
 			if err != nil {
 				return answer, err
 			}
@@ -128,7 +129,7 @@ func (u *Unit) encodeSummary(ix *index, f *filter, v version, r *query.Request) 
 }
 
 // encodePrice is the row of a coin's prices; empty where no exchange counts.
-func (u *Unit) encodePrice(coin *coinRates, e *query.Entry) ([]byte, error) {
+func (u *Unit) encodePrice(coin *coinRates, e *views.Entry) ([]byte, error) {
 	var values []float64
 	var newest int64
 	for _, in := range e.Latest.Inputs {
@@ -167,7 +168,7 @@ func (ix *index) summarize() []SummaryEntry {
 
 // sum makes a row of values, of which there is at least one.
 func sum(coin *coinRates, category string, values []float64, providers int, newest int64) SummaryEntry {
-	s := query.SumRates(values)
+	s := views.SumRates(values)
 	return SummaryEntry{
 		Symbol: coin.symbol, CoinID: coin.id, Category: category, MinRate: s.Min, MaxRate: s.Max, AverageRate: s.Mean, MedianRate: s.Median,
 		ProviderCount: providers, RateCount: len(values), LatestUpdate: query.FormatTime(newest),

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 )
 
 // SymbolBody answers GET /api/v1/rates/{symbol}.
@@ -28,7 +29,7 @@ type SymbolRates struct {
 	Rates        []Entry             `json:"rates" doc:"By category, rate (the highest first), provider"`
 	Count        int                 `json:"count"`
 	Ambiguous    bool                `json:"ambiguous,omitempty" doc:"The name could mean other coins too"`
-	Alternatives []query.Alternative `json:"alternatives,omitempty"`
+	Alternatives []views.Alternative `json:"alternatives,omitempty"`
 	Explain      *Explanation        `json:"explain,omitempty"`
 }
 
@@ -37,14 +38,14 @@ type coinVersion struct {
 	index *index
 	age   query.Age
 	// price is nil for an answer without prices.
-	price *query.Entry
+	price *views.Entry
 }
 
 // coinKey names an answer of one coin.
 type coinKey struct {
 	category, provider string
 	// others are told only to those whose name could mean them.
-	others query.OthersKey
+	others views.OthersKey
 }
 
 func (u *Unit) bySymbol() query.Endpoint {
@@ -99,7 +100,7 @@ func (u *Unit) ratesOf(f *filter, v coinVersion, r *query.Request) (body SymbolB
 		Ambiguous: len(f.named.Others) > 0, Alternatives: f.named.Alternatives()}
 	for _, e := range f.coin.rates {
 		if f.matches(e) {
-			body.Data.Rates = append(body.Data.Rates, e.tell(u, v.index))
+			body.Data.Rates = append(body.Data.Rates, e.response(u, v.index))
 		}
 	}
 	newest := v.index.current.Time

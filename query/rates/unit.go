@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 )
 
@@ -24,24 +25,24 @@ var categories = append(slices.Clone(schemas.RateCategories), categoryPrice)
 
 // Unit answers the endpoints of rates.
 type Unit struct {
-	book    *query.RateBook
-	board   *query.Board
-	catalog *query.Catalog
+	book    *views.YieldStore
+	board   *views.PriceCache
+	catalog *views.Catalog
 	history History
-	charts  *query.RateCharts
+	charts  *views.RateCharts
 	states  Providers
-	venues  map[string]query.Provider
+	venues  map[string]views.Provider
 
 	indexed atomic.Pointer[index]
 	// held and heldPriced are answers without and with prices, which change each second.
-	held, heldPriced query.Held[version, listKey]
+	held, heldPriced query.ResponseCache[version, listKey]
 	// summaries are of prices alone, encoded by coin.
-	summaries *query.Memo[[]byte]
+	summaries *views.EntryCache[[]byte]
 }
 
 // New makes the unit. Venues are the sources of prices, with the countries that they serve.
-func New(book *query.RateBook, board *query.Board, catalog *query.Catalog, history History, charts *query.RateCharts, states Providers, venues []query.Provider) *Unit {
-	u := &Unit{book: book, board: board, catalog: catalog, history: history, charts: charts, states: states, venues: map[string]query.Provider{}, summaries: query.NewMemo[[]byte](board)}
+func New(book *views.YieldStore, board *views.PriceCache, catalog *views.Catalog, history History, charts *views.RateCharts, states Providers, venues []views.Provider) *Unit {
+	u := &Unit{book: book, board: board, catalog: catalog, history: history, charts: charts, states: states, venues: map[string]views.Provider{}, summaries: views.NewEntryCache[[]byte](board)}
 	for _, v := range venues {
 		u.venues[v.Slug] = v
 	}
@@ -64,7 +65,7 @@ type version struct {
 
 // age is that of the rates as they stand.
 func (ix *index) age(now time.Time) query.Age {
-	return query.AgeOf(ix.current.Time, now, query.StatisticsStaleAfter)
+	return query.AgeOf(ix.current.Time, now, views.StatisticsStaleAfter)
 }
 
 // version is that of an answer to a request.
@@ -90,7 +91,7 @@ type filter struct {
 	// coin is nil for all.
 	coin *coinRates
 	// named is how the coin was found.
-	named query.Named
+	named views.Named
 	// category and provider are empty for all; neither is a text of the request.
 	category, provider string
 }
@@ -122,10 +123,10 @@ func (f *filter) matches(e *rate) bool {
 func (f *filter) prices() bool { return f.category == "" || f.category == categoryPrice }
 
 // find turns a symbol or an id into a coin.
-func (u *Unit) find(ix *index, name string) (*coinRates, query.Named, error) {
+func (u *Unit) find(ix *index, name string) (*coinRates, views.Named, error) {
 	named, ok := u.catalog.Snapshot().Find(name)
 	if !ok {
-		return nil, query.Named{}, query.NotFound("no coin has the symbol or id %q", strings.ToValidUTF8(name, "\uFFFD"))
+		return nil, views.Named{}, query.NotFound("no coin has the symbol or id %q", strings.ToValidUTF8(name, "\uFFFD"))
 	}
 	if known := ix.coins[named.ID]; known != nil {
 		return known, named, nil

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 )
 
@@ -85,7 +86,7 @@ func (u *Unit) getIndex(ctx context.Context, r *query.Request) (query.Answer, er
 		if k.said.GetDead() {
 			continue
 		}
-		entry := k.tell(kept[k.id])
+		entry := k.response(kept[k.id])
 		if entry.MarketCap == nil || *entry.MarketCap < minMarketCap {
 			continue
 		}
@@ -113,7 +114,7 @@ func score(e Entry) float64 {
 	return *e.StabilityScore
 }
 
-func (k *known) tell(kept query.PegStatistic) Entry {
+func (k *known) response(kept views.PegStatistic) Entry {
 	e := Entry{
 		Symbol: k.symbol, Name: k.name, ID: k.id, CoinID: k.id, MarketCap: k.marketCap(), PegDeviation: k.deviation(),
 		PegCurrency: k.peg, PegMechanism: k.said.GetPegMechanism(), IsStale: k.stale,
@@ -137,7 +138,7 @@ func (k *known) tell(kept query.PegStatistic) Entry {
 }
 
 // attributions are those of the sources of stablecoins.
-func attributions(snapshot *query.Snapshot) []string {
+func attributions(snapshot *views.Snapshot) []string {
 	var texts []string
 	for _, said := range snapshot.Stablecoins {
 		if text := snapshot.Notices[said.Source].GetAttribution(); text != "" && !slices.Contains(texts, text) {

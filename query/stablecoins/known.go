@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -22,7 +22,7 @@ type known struct {
 	said *eventsv1.Stablecoin
 	// own says that the coin table has it, so that prices and history of our own are of it.
 	own   bool
-	entry *query.Entry
+	entry *views.Entry
 	// price is in USD, 0 where none is known; target is what the unit of its peg costs, 0 where that is not.
 	price, target float64
 	priceSource   string
@@ -54,7 +54,7 @@ func (k *known) marketCap() *float64 {
 }
 
 // score is of the closes of 30 days and the deviation now; nil without either.
-func (k *known) score(kept query.PegStatistic) *schemas.PegScore {
+func (k *known) score(kept views.PegStatistic) *schemas.PegScore {
 	deviation := k.deviation()
 	if deviation == nil || kept.Samples == 0 {
 		return nil
@@ -77,7 +77,7 @@ func pegOf(coins *schemas.CoinTable, pegType string) string {
 }
 
 // all are the stablecoins that the coin table or a source names with a peg, by coin id.
-func (u *Unit) all(snapshot *query.Snapshot, now time.Time) []*known {
+func (u *Unit) all(snapshot *views.Snapshot, now time.Time) []*known {
 	coins := u.board.Coins()
 	byID := map[string]*known{}
 	for _, coin := range coins.All() {
@@ -117,7 +117,7 @@ func (u *Unit) all(snapshot *query.Snapshot, now time.Time) []*known {
 }
 
 // setPrice takes our own live price, else that of the markets fold, else that of the source.
-func (u *Unit) setPrice(k *known, snapshot *query.Snapshot, now time.Time) {
+func (u *Unit) setPrice(k *known, snapshot *views.Snapshot, now time.Time) {
 	switch {
 	case k.entry != nil:
 		k.price, k.priceSource, k.priceTime = k.entry.Price.Price, "median", k.entry.Price.Time
@@ -136,7 +136,7 @@ func (u *Unit) setPrice(k *known, snapshot *query.Snapshot, now time.Time) {
 // target is what one unit of a currency costs in USD by the reference rates of the newest day, as the views of pegs
 // take it. Of a currency that has none of the last six days, such as the offshore yuan, it is the rate that the fiat endpoints
 // answer; 0 where that is not known or stale.
-func (u *Unit) target(snapshot *query.Snapshot, code string, now time.Time) float64 {
+func (u *Unit) target(snapshot *views.Snapshot, code string, now time.Time) float64 {
 	if code == schemas.USD {
 		return 1
 	}
@@ -147,7 +147,7 @@ func (u *Unit) target(snapshot *query.Snapshot, code string, now time.Time) floa
 		}
 		rate := number(dollar.Rate)
 		if code != "EUR" {
-			other := snapshot.Fixings[query.FiatID{Source: id.Source, Base: "EUR", Quote: code}]
+			other := snapshot.Fixings[views.FiatID{Source: id.Source, Base: "EUR", Quote: code}]
 			if other == nil || other.Date != dollar.Date || number(other.Rate) <= 0 {
 				continue
 			}

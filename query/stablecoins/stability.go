@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -25,7 +26,7 @@ type StabilityBody struct {
 	Episodes     []Episode           `json:"episodes" doc:"Times in the window in which the peg was lost, by the closes of minutes, oldest first"`
 	NativeQuotes []Native            `json:"nativeQuotes" doc:"What each market says, as the last price was made from them"`
 	Ambiguous    bool                `json:"ambiguous,omitempty" doc:"Other coins have this symbol too"`
-	Alternatives []query.Alternative `json:"alternatives,omitempty"`
+	Alternatives []views.Alternative `json:"alternatives,omitempty"`
 	Meta         Meta                `json:"meta"`
 }
 
@@ -88,7 +89,7 @@ func (u *Unit) getStability(ctx context.Context, r *query.Request) (query.Answer
 		History: []Point{}, Episodes: []Episode{}, NativeQuotes: u.quotes(k), Ambiguous: len(others) > 0,
 		Alternatives: others,
 	}
-	var kept query.PegStatistic
+	var kept views.PegStatistic
 	if k.own {
 		if kept, err = u.keptOf(ctx, k, r); err != nil {
 			return query.Answer{}, err
@@ -101,7 +102,7 @@ func (u *Unit) getStability(ctx context.Context, r *query.Request) (query.Answer
 	} else {
 		body.Meta.Reason = "no_history"
 	}
-	body.Entry = k.tell(kept)
+	body.Entry = k.response(kept)
 	body.Meta.Count, body.Meta.LastUpdated = len(body.History), query.FormatTime(k.priceTime)
 	if k.said != nil {
 		body.Meta.Attributions = attributions(snapshot)
@@ -114,13 +115,13 @@ func (u *Unit) getStability(ctx context.Context, r *query.Request) (query.Answer
 	return answer, err
 }
 
-func (u *Unit) keptOf(ctx context.Context, k *known, r *query.Request) (query.PegStatistic, error) {
+func (u *Unit) keptOf(ctx context.Context, k *known, r *query.Request) (views.PegStatistic, error) {
 	kept, err := u.kept(ctx, r.Now)
 	return kept[k.id], err
 }
 
 // find turns a name into a stablecoin: an id comes before a symbol, and of several with the symbol the largest counts.
-func (u *Unit) find(snapshot *query.Snapshot, r *query.Request) (found *known, others []query.Alternative, err error) {
+func (u *Unit) find(snapshot *views.Snapshot, r *query.Request) (found *known, others []views.Alternative, err error) {
 	name := r.Text("symbol")
 	id, symbol := strings.ToLower(name), strings.ToUpper(name)
 	for _, k := range u.all(snapshot, r.Now) {
@@ -135,7 +136,7 @@ func (u *Unit) find(snapshot *query.Snapshot, r *query.Request) (found *known, o
 	if found != nil {
 		for _, coin := range snapshot.BySymbol(symbol) {
 			if coin.ID != found.id {
-				others = append(others, query.Alternative{CoinID: coin.ID, Name: coin.Name, Rank: coin.Rank})
+				others = append(others, views.Alternative{CoinID: coin.ID, Name: coin.Name, Rank: coin.Rank})
 			}
 		}
 		return found, others, nil

@@ -9,6 +9,7 @@ import (
 	"github.com/maypok86/otter/v2"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 )
 
@@ -17,9 +18,9 @@ const tag = "stablecoins"
 // History is what the past of pegs is read from.
 type History interface {
 	// PegSeries returns how far a stablecoin of the coin table lay from its peg in (from, to], one sample a step, oldest first.
-	PegSeries(ctx context.Context, coinID string, from, to time.Time, step time.Duration) ([]query.PegSample, error)
+	PegSeries(ctx context.Context, coinID string, from, to time.Time, step time.Duration) ([]views.PegSample, error)
 	// PegStatistics returns how each of them has kept it since.
-	PegStatistics(ctx context.Context, since time.Time) ([]query.PegStatistic, error)
+	PegStatistics(ctx context.Context, since time.Time) ([]views.PegStatistic, error)
 	// PegEpisodes returns when one had lost it in (from, to], oldest first.
 	PegEpisodes(ctx context.Context, coinID string, from, to time.Time) ([]schemas.PegEpisode, error)
 }
@@ -35,12 +36,12 @@ const (
 
 // Unit answers the endpoints of stablecoins.
 type Unit struct {
-	board   *query.Board
-	catalog *query.Catalog
-	rates   *query.FiatRates
+	board   *views.PriceCache
+	catalog *views.Catalog
+	rates   *views.Rates
 	history History
 	// statistics are by coin id, of a minute; pasts by coin, window and minute.
-	statistics *otter.Cache[int64, map[string]query.PegStatistic]
+	statistics *otter.Cache[int64, map[string]views.PegStatistic]
 	pasts      *otter.Cache[pastKey, *past]
 }
 
@@ -53,15 +54,15 @@ type pastKey struct {
 
 // past is what history holds of a peg.
 type past struct {
-	samples  []query.PegSample
+	samples  []views.PegSample
 	episodes []schemas.PegEpisode
 }
 
 // New makes the unit.
-func New(board *query.Board, catalog *query.Catalog, history History) *Unit {
-	return &Unit{board: board, catalog: catalog, rates: query.NewFiatRates(board.Coins(), catalog), history: history,
-		statistics: otter.Must(&otter.Options[int64, map[string]query.PegStatistic]{
-			MaximumSize: 2, ExpiryCalculator: otter.ExpiryWriting[int64, map[string]query.PegStatistic](2 * statisticsFor),
+func New(board *views.PriceCache, catalog *views.Catalog, history History) *Unit {
+	return &Unit{board: board, catalog: catalog, rates: views.NewFiatRates(board.Coins(), catalog), history: history,
+		statistics: otter.Must(&otter.Options[int64, map[string]views.PegStatistic]{
+			MaximumSize: 2, ExpiryCalculator: otter.ExpiryWriting[int64, map[string]views.PegStatistic](2 * statisticsFor),
 		}),
 		pasts: otter.Must(&otter.Options[pastKey, *past]{
 			MaximumSize: heldPasts, ExpiryCalculator: otter.ExpiryWriting[pastKey, *past](2 * time.Minute),
@@ -73,15 +74,15 @@ func New(board *query.Board, catalog *query.Catalog, history History) *Unit {
 func (u *Unit) Endpoints() []query.Endpoint { return []query.Endpoint{u.index(), u.stability()} }
 
 // kept are the statistics of the 30 days before a time, at most a minute old.
-func (u *Unit) kept(ctx context.Context, now time.Time) (map[string]query.PegStatistic, error) {
+func (u *Unit) kept(ctx context.Context, now time.Time) (map[string]views.PegStatistic, error) {
 	slot := now.UnixNano() / int64(statisticsFor)
 	// What is read for all who wait must not end with the first of them.
-	return u.statistics.Get(context.WithoutCancel(ctx), slot, otter.LoaderFunc[int64, map[string]query.PegStatistic](
-		func(ctx context.Context, _ int64) (map[string]query.PegStatistic, error) {
+	return u.statistics.Get(context.WithoutCancel(ctx), slot, otter.LoaderFunc[int64, map[string]views.PegStatistic](
+		func(ctx context.Context, _ int64) (map[string]views.PegStatistic, error) {
 			ctx, cancel := context.WithTimeout(ctx, patience)
 			defer cancel()
 			all, err := u.history.PegStatistics(ctx, now.Add(-schemas.PegScoreSpan))
-			byCoin := make(map[string]query.PegStatistic, len(all))
+			byCoin := make(map[string]views.PegStatistic, len(all))
 			for _, s := range all {
 				byCoin[s.CoinID] = s
 			}

@@ -6,6 +6,8 @@ import (
 	"strconv"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/limits"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 )
 
@@ -145,7 +147,7 @@ func (u *Unit) usd(table *schemas.CoinTable, req schemas.SymbolRequest, quote st
 
 func (u *Unit) batch() query.Endpoint {
 	return query.Endpoint{
-		Method: http.MethodPost, Path: "/api/v1/symbols/resolve/batch", ID: "resolveSymbols", Tool: "resolve_symbols_batch", Tag: "symbols", Needs: query.FeatureBulk,
+		Method: http.MethodPost, Path: "/api/v1/symbols/resolve/batch", ID: "resolveSymbols", Tool: "resolve_symbols_batch", Tag: "symbols", Needs: limits.FeatureBulk,
 		Summary:     "Which coins up to 100 symbols mean",
 		Description: "Each symbol is resolved by itself, with the same source and context. The answer has them in the order asked, and by symbol.",
 		Params: []query.Param{
@@ -173,6 +175,6 @@ func (u *Unit) getBatch(_ context.Context, r *query.Request) (query.Answer, erro
 }
 
 // timestamp is the last clock that is in an answer.
-func (u *Unit) timestamp(now *query.Snapshot) string {
+func (u *Unit) timestamp(now *views.Snapshot) string {
 	return query.FormatTime(max(now.Time, now.SourcesTime, u.board.Now()))
 }

@@ -11,11 +11,12 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 )
 
 // Catalog is what is known of coins.
-type Catalog interface{ Snapshot() *query.Snapshot }
+type Catalog interface{ Snapshot() *views.Snapshot }
 
 // History is what mappings need of the past.
 type History interface {
@@ -26,8 +27,8 @@ type History interface {
 // Unit answers the endpoints of symbols.
 type Unit struct {
 	catalog Catalog
-	board   *query.Board
-	rates   *query.Rates
+	board   *views.PriceCache
+	rates   *views.FXRates
 	history History
 	// overrides are those of the past and, once applied, those that the catalog has heard since.
 	overrides *schemas.SymbolOverrides
@@ -43,7 +44,7 @@ type Unit struct {
 }
 
 // New makes the unit. Overrides holds what operators said before the catalog began to listen.
-func New(catalog Catalog, board *query.Board, rates *query.Rates, past History, overrides *schemas.SymbolOverrides) *Unit {
+func New(catalog Catalog, board *views.PriceCache, rates *views.FXRates, past History, overrides *schemas.SymbolOverrides) *Unit {
 	return &Unit{catalog: catalog, board: board, rates: rates, history: past, overrides: overrides}
 }
 
@@ -53,7 +54,7 @@ func (u *Unit) Endpoints() []query.Endpoint {
 }
 
 // resolver is over the newest snapshot, whose time and source it tells too.
-func (u *Unit) resolver() (*schemas.Resolver, *query.Snapshot) {
+func (u *Unit) resolver() (*schemas.Resolver, *views.Snapshot) {
 	now := u.catalog.Snapshot()
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -69,7 +70,7 @@ func (u *Unit) resolver() (*schemas.Resolver, *query.Snapshot) {
 }
 
 // indexed tells coins as resolving needs them.
-func indexed(coins []*query.CatalogCoin) iter.Seq[schemas.SymbolCoin] {
+func indexed(coins []*views.CatalogCoin) iter.Seq[schemas.SymbolCoin] {
 	return func(yield func(schemas.SymbolCoin) bool) {
 		for _, c := range coins {
 			coin := schemas.SymbolCoin{ID: c.ID, Symbol: c.Symbol, Name: c.Name, Rank: c.Rank,
@@ -88,7 +89,7 @@ func indexed(coins []*query.CatalogCoin) iter.Seq[schemas.SymbolCoin] {
 // no market is known yet, the ranks of the table.
 type priced struct {
 	*schemas.SymbolIndex
-	board *query.Board
+	board *views.PriceCache
 }
 
 func (p priced) now(coins []schemas.SymbolCoin) []schemas.SymbolCoin {

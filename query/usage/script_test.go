@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/deploy/embedded/enginetest"
-	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/limits"
 	"github.com/marketlog/marketlog/query/querytest"
 	"github.com/marketlog/marketlog/query/usage"
 	"github.com/marketlog/marketlog/schemas"
@@ -23,13 +23,13 @@ func newWorld(t testing.TB) *querytest.World {
 	w.Now = w.Time("2026-11-20T10:00:00Z")
 	const budget = "open"
 	now := func() time.Time { return w.Now }
-	limiter := query.NewLimiter(now, nil)
-	plan := &query.Plan{Name: query.PlanPro}
+	limiter := limits.NewLimiter(now, nil)
+	plan := &limits.Plan{Name: limits.PlanPro}
 	plan.PerMinute, plan.PerMonth, plan.ChartsPerMinute = 300, 1_000_000, 30
 	w.Lines["requests"] = func(words []string) { // number, class
-		class := query.Plain
+		class := limits.Plain
 		if len(words) > 2 && words[2] == "charts" {
-			class = query.Charts
+			class = limits.Charts
 		}
 		for range w.Integer(words[1]) {
 			limiter.Admit(budget, plan, class, w.Now)
@@ -51,11 +51,11 @@ func newWorld(t testing.TB) *querytest.World {
 
 // planned tells of the plan of the script: that of the server has no limits.
 type planned struct {
-	*query.Limiter
-	plan *query.Plan
+	*limits.Limiter
+	plan *limits.Plan
 }
 
-func (p planned) Windows(budget string, _ *query.Plan, now time.Time) []query.Standing {
+func (p planned) Windows(budget string, _ *limits.Plan, now time.Time) []limits.Standing {
 	return p.Limiter.Windows(budget, p.plan, now)
 }
 

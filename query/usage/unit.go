@@ -7,16 +7,17 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/limits"
 )
 
 // History is what the endpoint needs of the store.
 type History interface {
-	Usage(ctx context.Context, budget string, from, to time.Time) ([]query.DayUsage, error)
+	Usage(ctx context.Context, budget string, from, to time.Time) ([]limits.DayUsage, error)
 }
 
 // Limits says how budgets stand.
 type Limits interface {
-	Windows(budget string, plan *query.Plan, now time.Time) []query.Standing
+	Windows(budget string, plan *limits.Plan, now time.Time) []limits.Standing
 }
 
 // Unit answers the endpoint.
@@ -99,7 +100,7 @@ func (u *Unit) answer(ctx context.Context, r *query.Request) (query.Answer, erro
 		logged += int64(d.Requests)
 	}
 	for _, w := range u.limits.Windows(r.Budget, p, now) {
-		if w.Scope == query.ScopeMonth {
+		if w.Scope == limits.ScopeMonth {
 			w.Used = max(w.Used, logged) // what other replicas counted is in the log before this one hears of it
 		}
 		data.Windows = append(data.Windows, Window{w.Scope, w.Limit, w.Used, max(0, w.Limit-w.Used), query.FormatTime(w.Reset.UnixNano())})

@@ -7,7 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -17,7 +17,7 @@ import (
 func TestWhoJoinsAfterABacklogIsToldItsEnd(t *testing.T) {
 	waiting := "reading prices.v1 to its end"
 	hub, err := NewHub(DefaultConfig(), Deps{
-		Board: query.NewBoard(schemas.Coins()), Catalog: query.NewCatalog(schemas.Coins()), Waiting: func() string { return waiting }, Now: time.Now,
+		Board: views.NewPriceCache(schemas.Coins()), Catalog: views.NewCatalog(schemas.Coins()), Waiting: func() string { return waiting }, Now: time.Now,
 		Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -27,7 +27,7 @@ func TestWhoJoinsAfterABacklogIsToldItsEnd(t *testing.T) {
 	second := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
 	for offset := range int64(3) {
 		second = second.Add(time.Second)
-		rec := query.TailRecord{Offset: offset, Marked: &eventsv1.PriceRecord{
+		rec := views.TailRecord{Offset: offset, Marked: &eventsv1.PriceRecord{
 			Mark: &eventsv1.Mark{Offset: offset + 1},
 			Body: &eventsv1.PriceRecord_Price{Price: &eventsv1.Price{CoinId: bitcoin.ID, Symbol: bitcoin.Symbol, Time: second.UnixNano(), Price: 100}},
 		}}

@@ -20,7 +20,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/limits"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
@@ -313,7 +313,7 @@ func BenchmarkFanOut_10kSubscribers200Symbols(b *testing.B) {
 // streamed measures the hub.
 func streamed(b *testing.B, readers, stalled int) figures {
 	w := newWorld(b, func(s *setup) {
-		s.plans[query.PlanEnterprise] = query.Plan{Sockets: readers + stalled}
+		s.plans[limits.PlanEnterprise] = limits.Plan{Sockets: readers + stalled}
 		s.stream.Connections = readers + stalled
 	})
 	defer func() {
@@ -322,7 +322,7 @@ func streamed(b *testing.B, readers, stalled int) figures {
 		}
 	}()
 	m := newMarket(w, 1, 2*benchChanged)
-	return fanOut(b, w.base, w.key(query.PlanEnterprise), "ws", readers, stalled, func() { m.benchTick() })
+	return fanOut(b, w.base, w.key(limits.PlanEnterprise), "ws", readers, stalled, func() { m.benchTick() })
 }
 
 // benchTick changes the price of so many coins that lead and ends the second.
@@ -400,7 +400,7 @@ func benchFrame(b *testing.B) int {
 		}
 	}()
 	m := newMarket(w, 1, 2*benchChanged)
-	in, err := dialRaw(w.base, w.key(query.PlanPro), false, false)
+	in, err := dialRaw(w.base, w.key(limits.PlanPro), false, false)
 	if err != nil {
 		b.Fatal(err)
 	}

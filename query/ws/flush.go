@@ -57,17 +57,17 @@ func (h *Hub) flush(s *subscriber) {
 		if s.direct != nil {
 			rest, err := a.write(s.direct, out)
 			if err != nil {
-				h.lose(s, err)
+				h.abort(s, err)
 				return
 			}
 			out = rest
 		}
 		if len(out) > 0 {
-			go h.flushPatiently(s, out, end)
+			go h.flushBlocking(s, out, end)
 			return
 		}
 		if end != nil {
-			h.bow(s, end)
+			h.closeGracefully(s, end)
 			return
 		}
 	}
@@ -76,7 +76,7 @@ func (h *Hub) flush(s *subscriber) {
 // flushPatiently writes the rest of a frame that a full socket did not take, then goes on as flush
 // does. A reader that needs longer than a write may take is told so and closed, if it takes the rest
 // of the frame at all: in the middle of one nothing can be told.
-func (h *Hub) flushPatiently(s *subscriber, rest []byte, end *ending) {
+func (h *Hub) flushBlocking(s *subscriber, rest []byte, end *ending) {
 	began := time.Now()
 	err := s.raw.SetWriteDeadline(began.Add(h.cfg.WriteTimeout + h.cfg.Linger))
 	if err == nil {
@@ -87,11 +87,11 @@ func (h *Hub) flushPatiently(s *subscriber, rest []byte, end *ending) {
 		err = s.raw.SetWriteDeadline(time.Time{})
 	}
 	if err != nil {
-		h.lose(s, err)
+		h.abort(s, err)
 		return
 	}
 	if end != nil {
-		h.bow(s, end)
+		h.closeGracefully(s, end)
 		return
 	}
 	if time.Since(began) > h.cfg.WriteTimeout {
@@ -102,23 +102,23 @@ func (h *Hub) flushPatiently(s *subscriber, rest []byte, end *ending) {
 }
 
 // lose gives up a socket that cannot be written to.
-func (h *Hub) lose(s *subscriber, err error) {
+func (h *Hub) abort(s *subscriber, err error) {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		h.metrics.close(closeSlow)
 	}
 	_ = s.raw.Close()
-	s.lay()
+	s.release()
 }
 
 // bow gives a client that was told why it is closed a moment to answer.
-func (h *Hub) bow(s *subscriber, end *ending) {
+func (h *Hub) closeGracefully(s *subscriber, end *ending) {
 	if !end.answered {
 		h.metrics.close(end.code)
 	}
 	if s.raw.SetReadDeadline(time.Now().Add(goodbye)) != nil {
 		_ = s.raw.Close()
 	}
-	s.lay()
+	s.release()
 }
 
 // attempt is one write that does not wait. It is kept for the next one, since what a raw connection

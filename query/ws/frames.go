@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 )
 
 // Types of the frames that carry prices or what became of them.
@@ -19,7 +20,7 @@ const (
 
 // change is a coin's price as one tick found it. It never changes, so all subscribers share it.
 type change struct {
-	entry *query.Entry
+	entry *views.Entry
 	stale bool
 	// dayAgo is its price 24 hours before, 0 where that is unknown.
 	dayAgo float64
@@ -29,7 +30,7 @@ type change struct {
 
 // state says that a coin lost its inputs, or regained them.
 type state struct {
-	entry  *query.Entry
+	entry  *views.Entry
 	stale  bool
 	reason string
 }
@@ -89,7 +90,7 @@ func appendChange(b []byte, c *change, from float64) []byte {
 }
 
 // appendCoin opens an element with what names its coin.
-func appendCoin(b []byte, e *query.Entry) []byte {
+func appendCoin(b []byte, e *views.Entry) []byte {
 	b = append(b, `{"symbol":`...)
 	b = appendText(b, e.Coin.Symbol)
 	b = append(b, `,"coinId":`...)

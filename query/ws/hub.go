@@ -14,7 +14,7 @@ import (
 	"github.com/fasthttp/websocket"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -27,10 +27,10 @@ type DayAgo interface {
 
 // Deps is what a hub is put together from.
 type Deps struct {
-	// Board holds the prices; it must be given each record before the hub is.
-	Board *query.Board
+	// PriceCache holds the prices; it must be given each record before the hub is.
+	Board *views.PriceCache
 	// Catalog tells which coin a name means.
-	Catalog *query.Catalog
+	Catalog *views.Catalog
 	// DayAgo adds the change over 24 hours to each price; nil leaves it out.
 	DayAgo DayAgo
 	// Waiting says why prices cannot be told yet; empty when they can.
@@ -109,7 +109,7 @@ func NewHub(cfg Config, deps Deps) (*Hub, error) {
 }
 
 // Apply takes one record of prices.v1 after the board has.
-func (h *Hub) Apply(rec query.TailRecord) error {
+func (h *Hub) Apply(rec views.TailRecord) error {
 	record, ok := rec.Marked.(*eventsv1.PriceRecord)
 	if !ok {
 		return nil
@@ -181,7 +181,7 @@ func (h *Hub) Run(ctx context.Context) error {
 		case <-due:
 			tick()
 		case now := <-housekeeping.C:
-			h.keepHouse(now)
+			h.housekeep(now)
 		}
 	}
 }
@@ -275,7 +275,7 @@ func (h *Hub) tell(r *round, due []*subscriber) []*subscriber {
 			merged++
 		}
 	}
-	h.metrics.told(len(r.frames), merged)
+	h.metrics.sent(len(r.frames), merged)
 	return due
 }
 
@@ -321,7 +321,7 @@ func (h *Hub) encode(r *round) {
 
 // keepHouse tells which prices grew stale without a record, ends the sockets of keys that ended, and
 // pings.
-func (h *Hub) keepHouse(now time.Time) {
+func (h *Hub) housekeep(now time.Time) {
 	h.mu.Lock()
 	h.due = h.due[:0]
 	if h.seq > 0 {

@@ -1,10 +1,11 @@
 package ws
 
 import (
-	"errors"
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/marketlog/marketlog/query/collectors"
 )
 
 type metrics struct {
@@ -26,32 +27,20 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 			Name: "marketlog_stream_closed_total", Help: "Sockets that the server closed, by code."}, []string{"code"}),
 	}
 	var err error
-	if m.open, err = register(registry, m.open); err != nil {
+	if m.open, err = collectors.Register(registry, m.open); err != nil {
 		return nil, err
 	}
-	if m.frames, err = register(registry, m.frames); err != nil {
+	if m.frames, err = collectors.Register(registry, m.frames); err != nil {
 		return nil, err
 	}
-	if m.merged, err = register(registry, m.merged); err != nil {
+	if m.merged, err = collectors.Register(registry, m.merged); err != nil {
 		return nil, err
 	}
-	m.closed, err = register(registry, m.closed)
+	m.closed, err = collectors.Register(registry, m.closed)
 	return m, err
 }
 
-// register goes on with the collector of a hub before, when a role begins again in its process.
-func register[C prometheus.Collector](registry prometheus.Registerer, c C) (C, error) {
-	err := registry.Register(c)
-	var before prometheus.AlreadyRegisteredError
-	if errors.As(err, &before) {
-		if held, ok := before.ExistingCollector.(C); ok {
-			return held, nil
-		}
-	}
-	return c, err
-}
-
-func (m *metrics) told(frames, merged int) {
+func (m *metrics) sent(frames, merged int) {
 	m.frames.Add(float64(frames))
 	m.merged.Add(float64(merged))
 }

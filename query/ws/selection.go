@@ -3,7 +3,7 @@ package ws
 import (
 	"strings"
 
-	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 )
 
 // selection is a set of coins, by rank.
@@ -25,7 +25,7 @@ func (s selection) equal(other selection) bool {
 }
 
 // everything is the selection of one who did not ask: each symbol's highest ranked coin.
-func everything(board *query.Board) selection {
+func everything(board *views.PriceCache) selection {
 	all := board.Coins().All()
 	s := newSelection(len(all))
 	for _, coin := range all {
@@ -38,7 +38,7 @@ func everything(board *query.Board) selection {
 
 // find returns the ranks of the coins that names mean, as in all other operations, and the names that mean no coin which
 // venues are read for.
-func find(snapshot *query.Snapshot, names []string) (ranks []int, unknown []string) {
+func find(snapshot *views.Snapshot, names []string) (ranks []int, unknown []string) {
 	for _, name := range names {
 		named, ok := snapshot.Find(strings.TrimSpace(name))
 		if !ok || named.Own.Rank == 0 {

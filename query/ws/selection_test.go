@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 )
 
@@ -12,7 +12,7 @@ import (
 func TestSubscriptionsNameCoinsAsAllOperationsDo(t *testing.T) {
 	legacy, _ := schemas.Coins().ByID("frax")
 	frax, _ := schemas.Coins().ByID("frax-share")
-	ranks, unknown := find(query.NewCatalog(schemas.Coins()).Snapshot(), []string{"frax", " FRAX ", "id:frax", "fxs", "nosuch", "id:btc"})
+	ranks, unknown := find(views.NewCatalog(schemas.Coins()).Snapshot(), []string{"frax", " FRAX ", "id:frax", "fxs", "nosuch", "id:btc"})
 	if want := []int{legacy.Rank, frax.Rank, legacy.Rank, frax.Rank}; !slices.Equal(ranks, want) || !slices.Equal(unknown, []string{"nosuch", "id:btc"}) {
 		t.Errorf("got ranks %v and unknown %v, want %v", ranks, unknown, want)
 	}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/limits"
 )
 
 // rawSocket is a client that sends whatever it is told to.
@@ -144,7 +144,7 @@ func TestMessagesOfStrangersAreNotInflated(t *testing.T) {
 
 func TestSocketsWithoutAKeyAreLimited(t *testing.T) {
 	w := newWorld(t, func(s *setup) { s.stream.Strangers, s.stream.StrangersEach, s.stream.KeyTimeout = 10, 3, time.Minute })
-	key := w.key(query.PlanPro)
+	key := w.key(limits.PlanPro)
 	var waiting []*client
 	for range 3 {
 		waiting = append(waiting, w.open(dialing{}))
@@ -175,7 +175,7 @@ func TestSocketsWithoutAKeyAreLimited(t *testing.T) {
 
 func TestTextThatIsNotUTF8IsRefused(t *testing.T) {
 	w := newWorld(t, nil)
-	client := w.open(dialing{key: w.key(query.PlanPro)})
+	client := w.open(dialing{key: w.key(limits.PlanPro)})
 	client.until(typeInitial)
 	client.send("{\"type\":\"ping\",\"x\":\"\xff\"}")
 	if code := client.closed(); code != websocket.StatusInvalidFramePayloadData {

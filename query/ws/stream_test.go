@@ -15,6 +15,8 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/limits"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -105,7 +107,7 @@ func TestEveryReaderIsToldEveryChangeAtItsOwnPace(t *testing.T) {
 		const seconds = 40
 		w := newWorld(t, func(s *setup) { s.stream.WriteTimeout = patience })
 		m := newMarket(w, seed, 400) // a snapshot of them has more than 64 kB
-		key := w.key(query.PlanPro)
+		key := w.key(limits.PlanPro)
 		type reader struct {
 			*follower
 			c    *client
@@ -199,12 +201,12 @@ func TestEveryReaderIsToldEveryChangeAtItsOwnPace(t *testing.T) {
 
 func TestReadersThatComeAndGoHarmNoOther(t *testing.T) {
 	w := newWorld(t, func(s *setup) {
-		enterprise := s.plans[query.PlanEnterprise]
+		enterprise := s.plans[limits.PlanEnterprise]
 		enterprise.PerMinute = 0
-		s.plans[query.PlanEnterprise] = enterprise
+		s.plans[limits.PlanEnterprise] = enterprise
 	})
 	m := newMarket(w, 1, 300)
-	key := w.key(query.PlanEnterprise)
+	key := w.key(limits.PlanEnterprise)
 	stays, told := w.open(dialing{key: key}), newFollower("stays")
 	told.take(stays.until(typeInitial))
 	var reading, coming sync.WaitGroup
@@ -282,7 +284,7 @@ func TestTheQueueOfOneWhoIsAlwaysBehindDoesNotGrow(t *testing.T) {
 
 func TestTheKeyComesInThreeWays(t *testing.T) {
 	w := newWorld(t, func(s *setup) { s.stream.Origins = []string{"https://app.example"} })
-	good := w.key(query.PlanPro)
+	good := w.key(limits.PlanPro)
 	for _, c := range []struct {
 		name string
 		d    dialing
@@ -335,14 +337,14 @@ func TestAClientThatSendsNoKeyIsClosed(t *testing.T) {
 
 func TestHandshakesCountAndSocketsAreLimited(t *testing.T) {
 	w := newWorld(t, nil)
-	free := w.key(query.PlanFree)
+	free := w.key(limits.PlanFree)
 	first := w.open(dialing{key: free})
 	first.until("welcome")
 	if code := w.open(dialing{key: free}).closed(); code != closeSockets {
 		t.Errorf("a second socket of a plan with one is closed with %d, want %d", code, closeSockets)
 	}
-	plan := query.DefaultPlans()[query.PlanFree]
-	if left := w.limiter.Peek(free[len(free)-8:], &plan, query.Plain, time.Now()).Remaining; left != 29 {
+	plan := limits.DefaultPlans()[limits.PlanFree]
+	if left := w.limiter.Peek(free[len(free)-8:], &plan, limits.Plain, time.Now()).Remaining; left != 29 {
 		t.Errorf("%d of 30 requests are left after one handshake and a refused one, want 29", left)
 	}
 	if err := first.Close(websocket.StatusNormalClosure, ""); err != nil {
@@ -359,7 +361,7 @@ func TestHandshakesCountAndSocketsAreLimited(t *testing.T) {
 	second.CloseNow()
 	w.eventually("the place is free again", func() bool { return w.sockets() == 0 })
 	for range 28 {
-		if !w.limiter.Admit(free[len(free)-8:], &plan, query.Plain, time.Now()).OK {
+		if !w.limiter.Admit(free[len(free)-8:], &plan, limits.Plain, time.Now()).OK {
 			t.Fatal("refused too early")
 		}
 	}
@@ -394,7 +396,7 @@ func TestEachHubHasAnEpochOfItsOwn(t *testing.T) {
 	for range 2 {
 		w := newWorld(t, nil)
 		m := newMarket(w, 1, 3)
-		c := w.open(dialing{key: w.key(query.PlanPro)})
+		c := w.open(dialing{key: w.key(limits.PlanPro)})
 		welcome := c.frame()
 		if welcome.Epoch == "" || epochs[welcome.Epoch] {
 			t.Errorf("a new hub's epoch is %q, after %v", welcome.Epoch, epochs)
@@ -439,7 +441,7 @@ func TestPlainRequestsAreToldToUpgrade(t *testing.T) {
 
 func TestARevokedKeyEndsItsSockets(t *testing.T) {
 	w := newWorld(t, nil)
-	good, bad := w.key(query.PlanPro), w.key(query.PlanPro)
+	good, bad := w.key(limits.PlanPro), w.key(limits.PlanPro)
 	kept, ended := w.open(dialing{key: good}), w.open(dialing{key: bad})
 	kept.until(typeInitial)
 	ended.until(typeInitial)
@@ -454,7 +456,7 @@ func TestARevokedKeyEndsItsSockets(t *testing.T) {
 
 func TestDrainingSendsEveryoneAway(t *testing.T) {
 	w := newWorld(t, nil)
-	c := w.open(dialing{key: w.key(query.PlanPro)})
+	c := w.open(dialing{key: w.key(limits.PlanPro)})
 	waiting := w.open(dialing{}) // has sent no key yet
 	c.until(typeInitial)
 	var code websocket.StatusCode
@@ -472,7 +474,7 @@ func TestDrainingSendsEveryoneAway(t *testing.T) {
 func TestAStalledReaderIsClosedAndToldWhy(t *testing.T) {
 	w := newWorld(t, func(s *setup) { s.stream.WriteTimeout, s.stream.Linger = 300*time.Millisecond, patience })
 	m := newMarket(w, 1, 300)
-	c := w.open(dialing{key: w.key(query.PlanPro), uncompressed: true, readBuffer: 4096})
+	c := w.open(dialing{key: w.key(limits.PlanPro), uncompressed: true, readBuffer: 4096})
 	c.until("welcome")
 	w.eventually("it is seen to stall", func() bool {
 		m.second(1)
@@ -495,7 +497,7 @@ func TestAStalledReaderIsClosedAndToldWhy(t *testing.T) {
 func TestAReaderThatNeverReadsAgainIsCutOff(t *testing.T) {
 	w := newWorld(t, func(s *setup) { s.stream.WriteTimeout, s.stream.Linger = 50*time.Millisecond, 50*time.Millisecond })
 	m := newMarket(w, 1, 300)
-	w.open(dialing{key: w.key(query.PlanPro), uncompressed: true, readBuffer: 4096}).until("welcome")
+	w.open(dialing{key: w.key(limits.PlanPro), uncompressed: true, readBuffer: 4096}).until("welcome")
 	w.eventually("it is cut off", func() bool { m.second(1); return w.sockets() == 0 })
 }
 
@@ -504,12 +506,12 @@ func TestThreeHundredThatNeverReadDelayNobody(t *testing.T) {
 	const silent, seconds = 300, 30
 	w := newWorld(t, func(s *setup) {
 		s.stream.WriteTimeout, s.stream.Linger = 50*time.Millisecond, 50*time.Millisecond
-		enterprise := s.plans[query.PlanEnterprise]
+		enterprise := s.plans[limits.PlanEnterprise]
 		enterprise.PerMinute, enterprise.Sockets = 0, silent+1
-		s.plans[query.PlanEnterprise] = enterprise
+		s.plans[limits.PlanEnterprise] = enterprise
 	})
 	m := newMarket(w, 1, 300)
-	key := w.key(query.PlanEnterprise)
+	key := w.key(limits.PlanEnterprise)
 	reads, told := w.open(dialing{key: key}), newFollower("reads")
 	told.take(reads.until(typeInitial))
 	for range silent {
@@ -541,7 +543,7 @@ func TestThreeHundredThatNeverReadDelayNobody(t *testing.T) {
 
 func TestWhatClientsSendIsBounded(t *testing.T) {
 	w := newWorld(t, func(s *setup) { s.stream.Idle = time.Hour })
-	key := w.key(query.PlanPro)
+	key := w.key(limits.PlanPro)
 	for _, c := range []struct {
 		name string
 		send func(*client)
@@ -574,7 +576,7 @@ func TestWhatClientsSendIsBounded(t *testing.T) {
 
 func TestASmallMessageThatInflatesIsRefused(t *testing.T) {
 	w := newWorld(t, nil)
-	client := w.open(dialing{key: w.key(query.PlanPro)})
+	client := w.open(dialing{key: w.key(limits.PlanPro)})
 	client.until(typeInitial)
 	bomb := `{"type":"ping","x":"` + strings.Repeat("0", 1<<20) + `"}`
 	var deflated bytes.Buffer
@@ -599,7 +601,7 @@ func TestASmallMessageThatInflatesIsRefused(t *testing.T) {
 
 func TestAnIdleClientIsPingedAndAGoneOneForgotten(t *testing.T) {
 	w := newWorld(t, func(s *setup) { s.stream.Idle = 2500 * time.Millisecond })
-	key := w.key(query.PlanPro)
+	key := w.key(limits.PlanPro)
 	w.open(dialing{key: key}).until(typeInitial) // never reads again, so it answers no ping
 	alive := w.open(dialing{key: key})
 	alive.until(typeInitial)
@@ -619,9 +621,9 @@ func TestAnIdleClientIsPingedAndAGoneOneForgotten(t *testing.T) {
 func TestPricesGrowStaleWhenTheLogStandsStill(t *testing.T) {
 	w := newWorld(t, nil)
 	m := newMarket(w, 1, 3)
-	c := w.open(dialing{key: w.key(query.PlanPro)})
+	c := w.open(dialing{key: w.key(limits.PlanPro)})
 	c.until(typeInitial)
-	w.now.Add(int64(query.StaleAfter/time.Second) + 10)
+	w.now.Add(int64(views.StaleAfter/time.Second) + 10)
 	if f := c.frame(); f.Type != typeStale || len(f.Data) != 3 {
 		t.Errorf("got %+v, want 3 stale coins", f)
 	}

@@ -321,7 +321,7 @@ func (s *subscriber) claimed() bool {
 }
 
 // lay ends the last claim: nothing is written any more.
-func (s *subscriber) lay() {
+func (s *subscriber) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.writing, s.lost = false, true

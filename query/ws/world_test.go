@@ -20,6 +20,8 @@ import (
 
 	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/keys"
+	"github.com/marketlog/marketlog/query/limits"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -30,10 +32,10 @@ const patience = 20 * time.Second
 // world is a server with a stream, and the log that feeds it.
 type world struct {
 	t       testing.TB
-	board   *query.Board
+	board   *views.PriceCache
 	hub     *Hub
 	table   *keys.Table
-	limiter *query.Limiter
+	limiter *limits.Limiter
 	base    string
 	// now is the log's, and the query's, in Unix seconds.
 	now    atomic.Int64
@@ -58,18 +60,18 @@ func (p *pricesAgo) DayAgo(coin schemas.Coin, _ int64) (float64, bool) {
 type setup struct {
 	stream Config
 	auth   query.AuthMode
-	plans  map[string]query.Plan
+	plans  map[string]limits.Plan
 	coins  *schemas.CoinTable
 }
 
 func newWorld(t testing.TB, change func(*setup)) *world {
 	t.Helper()
-	set := setup{stream: DefaultConfig(), auth: query.AuthRequired, plans: query.DefaultPlans(), coins: schemas.Coins()}
+	set := setup{stream: DefaultConfig(), auth: query.AuthRequired, plans: limits.DefaultPlans(), coins: schemas.Coins()}
 	set.stream.Spacing, set.stream.Gather = 0, time.Minute
 	if change != nil {
 		change(&set)
 	}
-	w := &world{t: t, board: query.NewBoard(set.coins), pepper: keys.NewPepper(), limiter: query.NewLimiter(time.Now, nil)}
+	w := &world{t: t, board: views.NewPriceCache(set.coins), pepper: keys.NewPepper(), limiter: limits.NewLimiter(time.Now, nil)}
 	w.now.Store(time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC).Unix())
 	now := func() time.Time { return time.Unix(w.now.Load(), 0) }
 	ready := func() string { return "" }
@@ -79,7 +81,7 @@ func newWorld(t testing.TB, change func(*setup)) *world {
 	}
 	registry := prometheus.NewRegistry()
 	log := slog.New(slog.DiscardHandler)
-	if w.hub, err = NewHub(set.stream, Deps{Board: w.board, Catalog: query.NewCatalog(set.coins), DayAgo: &w.ago, Waiting: ready, Now: now, Metrics: registry, Log: log}); err != nil {
+	if w.hub, err = NewHub(set.stream, Deps{Board: w.board, Catalog: views.NewCatalog(set.coins), DayAgo: &w.ago, Waiting: ready, Now: now, Metrics: registry, Log: log}); err != nil {
 		t.Fatal(err)
 	}
 	cfg := query.DefaultConfig()
@@ -136,7 +138,7 @@ func (w *world) revoke(key string) {
 func (w *world) write(partition int32, record *eventsv1.PriceRecord) {
 	w.offset++
 	record.Mark = &eventsv1.Mark{Offset: w.offset}
-	rec := query.TailRecord{Partition: partition, Offset: w.offset, Marked: record}
+	rec := views.TailRecord{Partition: partition, Offset: w.offset, Marked: record}
 	if err := w.board.Apply(rec); err != nil {
 		w.t.Fatal(err)
 	}

@@ -63,13 +63,13 @@ func (b *blockReader) Read(p []byte) (int, error) {
 
 // words is a LowCardinality(String) column. It finds a value's place in the dictionary when the
 // value is added, so that it holds no record's memory.
-type words struct {
+type lowCardinality struct {
 	index map[string]uint32
 	dict  []string
 	keys  []uint32
 }
 
-func (w *words) add(s string) {
+func (w *lowCardinality) add(s string) {
 	if n := len(w.keys); n > 0 && w.dict[w.keys[n-1]] == s { // as many columns repeat themselves
 		w.keys = append(w.keys, w.keys[n-1])
 		return
@@ -88,22 +88,22 @@ func (w *words) add(s string) {
 }
 
 // Reset empties the column.
-func (w *words) Reset() {
+func (w *lowCardinality) Reset() {
 	clear(w.index)
 	clear(w.dict)
 	w.dict, w.keys = w.dict[:0], w.keys[:0]
 }
 
 // Rows, Type, WriteColumn, EncodeState and EncodeColumn make it a column of ch-go.
-func (w *words) Rows() int                   { return len(w.keys) }
-func (w *words) Type() proto.ColumnType      { return "LowCardinality(String)" }
-func (w *words) WriteColumn(p *proto.Writer) { p.ChainBuffer(w.EncodeColumn) }
+func (w *lowCardinality) Rows() int                   { return len(w.keys) }
+func (w *lowCardinality) Type() proto.ColumnType      { return "LowCardinality(String)" }
+func (w *lowCardinality) WriteColumn(p *proto.Writer) { p.ChainBuffer(w.EncodeColumn) }
 
 // EncodeState writes the version of the keys' serialization.
-func (w *words) EncodeState(b *proto.Buffer) { b.PutInt64(1) }
+func (w *lowCardinality) EncodeState(b *proto.Buffer) { b.PutInt64(1) }
 
 // EncodeColumn writes the dictionary and a key of the narrowest width for each row.
-func (w *words) EncodeColumn(b *proto.Buffer) {
+func (w *lowCardinality) EncodeColumn(b *proto.Buffer) {
 	if len(w.keys) == 0 {
 		return
 	}

@@ -11,11 +11,11 @@ import (
 
 // backfillRows are rows of backfill. Their records have no marks: producers write them, and the offset orders them.
 type backfillRows struct {
-	coinID, quoteID         words
-	producer, venue, symbol words
+	coinID, quoteID         lowCardinality
+	producer, venue, symbol lowCardinality
 	seconds                 proto.ColUInt32
 	start                   proto.ColDateTime
-	base, quote             words
+	base, quote             lowCardinality
 	open, high, low, close  proto.ColDecimal128
 	volume                  proto.ColDecimal256
 	ingestTime              proto.ColInt64

@@ -10,7 +10,7 @@ import (
 
 // candleRows are rows of candles_1m.
 type candleRows struct {
-	coinID                 words
+	coinID                 lowCardinality
 	start                  proto.ColDateTime
 	open, high, low, close proto.ColFloat64
 	volume                 proto.ColDecimal256
@@ -56,9 +56,9 @@ func (r *candleRows) reset() {
 
 // venueCandleRows are rows of venue_candles_1m.
 type venueCandleRows struct {
-	venue, symbol          words
+	venue, symbol          lowCardinality
 	start                  proto.ColDateTime
-	coinID, quoteID        words
+	coinID, quoteID        lowCardinality
 	open, high, low, close proto.ColDecimal128
 	volume                 proto.ColDecimal256
 	trades                 proto.ColUInt64

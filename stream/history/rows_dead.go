@@ -18,16 +18,16 @@ func InPlace(topic string, partition int32) string {
 
 // deadRows are rows of dead_letters. A dead letter topic has one partition.
 type deadRows struct {
-	topic           words
+	topic           lowCardinality
 	logOffset       proto.ColInt64
 	eventID         proto.ColStr
-	source, reason  words
+	source, reason  lowCardinality
 	detail          proto.ColStr
 	adapterVersion  proto.ColUInt32
 	ingestTime      proto.ColInt64
 	payload         proto.ColStr
 	truncated       proto.ColBool
-	originTopic     words
+	originTopic     lowCardinality
 	originPartition proto.ColInt32
 	originOffset    proto.ColInt64
 	version         proto.ColUInt128
@@ -80,7 +80,7 @@ func (r *deadRows) reset() {
 
 // retryRows are rows of dead_retries.
 type retryRows struct {
-	topic          words
+	topic          lowCardinality
 	letterOffset   proto.ColInt64
 	retriedAt      proto.ColInt64
 	ticks          proto.ColUInt32
@@ -117,7 +117,7 @@ func (r *retryRows) reset() {
 
 // gapRows are rows of gaps.
 type gapRows struct {
-	venue, symbol, reason words
+	venue, symbol, reason lowCardinality
 	from, to              proto.ColInt64
 	missed                proto.ColUInt64
 	place                 place

@@ -6,8 +6,8 @@ import (
 
 // defiRows are the rows of the fold of DeFi. A minute stands for the offset in their versions.
 type defiRows struct {
-	summaries sheet[*eventsv1.DefiSummary]
-	lists     sheet[listed]
+	summaries columnBatch[*eventsv1.DefiSummary]
+	lists     columnBatch[listed]
 }
 
 // listed is a row in one of the lists of a summary.
@@ -46,7 +46,7 @@ func (r *defiRows) add(rec *eventsv1.DefiRecord) bool {
 	return true
 }
 
-func defiSheet() sheet[*eventsv1.DefiSummary] {
+func defiSheet() columnBatch[*eventsv1.DefiSummary] {
 	type summary = *eventsv1.DefiSummary
 	rates := func(apy, rates string, of func(summary) *eventsv1.DefiRates) []field[summary] {
 		var all []field[summary]
@@ -91,12 +91,12 @@ func optionalIn[M any](m *M) *M {
 	return m
 }
 
-func defiListSheet() sheet[listed] {
+func defiListSheet() columnBatch[listed] {
 	return newSheet("defi_lists",
-		wordOf("list", func(l listed) string { return l.list }), countOf("position", func(l listed) uint32 { return l.position }),
-		secondOf("time", func(l listed) int64 { return l.time }), textOf("key", func(l listed) string { return l.Key }),
-		textOf("name", func(l listed) string { return l.Name }), textOf("symbol", func(l listed) string { return l.Symbol }),
-		textOf("coin_id", func(l listed) string { return l.CoinId }), listOf("chains", func(l listed) []string { return l.Chains }),
+		lowCardinalityOf("list", func(l listed) string { return l.list }), countOf("position", func(l listed) uint32 { return l.position }),
+		secondOf("time", func(l listed) int64 { return l.time }), stringOf("key", func(l listed) string { return l.Key }),
+		stringOf("name", func(l listed) string { return l.Name }), stringOf("symbol", func(l listed) string { return l.Symbol }),
+		stringOf("coin_id", func(l listed) string { return l.CoinId }), listOf("chains", func(l listed) []string { return l.Chains }),
 		floatOf("value", func(l listed) float64 { return l.Value }), optionalOf("share", func(l listed) *float64 { return l.Share }),
 		optionalOf("change_24h", func(l listed) *float64 { return l.Change24H }), optionalOf("change_7d", func(l listed) *float64 { return l.Change7D }),
 		optionalOf("apy", func(l listed) *float64 { return l.Apy }), optionalOf("borrow_apy", func(l listed) *float64 { return l.BorrowApy }),

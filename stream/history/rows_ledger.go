@@ -9,7 +9,7 @@ import (
 
 // ledgerRows are rows of ledger.
 type ledgerRows struct {
-	sink                 words
+	sink                 lowCardinality
 	generation           proto.ColUInt32
 	partition            proto.ColInt32
 	first, next, logTime proto.ColInt64

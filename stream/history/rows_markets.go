@@ -10,10 +10,10 @@ import (
 
 // marketRows are the rows of the markets fold. A minute stands for the offset in their versions.
 type marketRows struct {
-	markets   sheet[*eventsv1.Market]
-	days      sheet[*eventsv1.Market]
-	summaries sheet[*eventsv1.Summary]
-	sentiment sheet[segmentAt]
+	markets   columnBatch[*eventsv1.Market]
+	days      columnBatch[*eventsv1.Market]
+	summaries columnBatch[*eventsv1.Summary]
+	sentiment columnBatch[segmentAt]
 }
 
 func newMarketRows() *marketRows {
@@ -52,8 +52,8 @@ func marketFields() []field[*eventsv1.Market] {
 	type market = *eventsv1.Market
 	var all []field[market]
 	for _, part := range [][]field[market]{
-		textOf("coin_id", market.GetCoinId), textOf("symbol", market.GetSymbol), textOf("name", market.GetName), secondOf("time", market.GetTime),
-		floatOf("price", market.GetPrice), wordOf("price_source", market.GetPriceSource), instantOf("price_time", market.GetPriceTime),
+		stringOf("coin_id", market.GetCoinId), stringOf("symbol", market.GetSymbol), stringOf("name", market.GetName), secondOf("time", market.GetTime),
+		floatOf("price", market.GetPrice), lowCardinalityOf("price_source", market.GetPriceSource), instantOf("price_time", market.GetPriceTime),
 		optionalOf("market_cap", func(m market) *float64 { return m.MarketCap }), countOf("rank", market.GetRank),
 		optionalOf("fully_diluted_valuation", func(m market) *float64 { return m.FullyDilutedValuation }),
 		optionalOf("volume_24h", func(m market) *float64 { return m.Volume24H }),
@@ -70,14 +70,14 @@ func marketFields() []field[*eventsv1.Market] {
 		optionalOf("atl", func(m market) *float64 { return m.Atl }), instantOf("atl_time", market.GetAtlTime),
 		optionalOf("circulating_supply", func(m market) *float64 { return m.CirculatingSupply }),
 		optionalOf("total_supply", func(m market) *float64 { return m.TotalSupply }), optionalOf("max_supply", func(m market) *float64 { return m.MaxSupply }),
-		wordOf("supply_source", market.GetSupplySource), instantOf("supply_time", market.GetSupplyTime), flagOf("simulated", market.GetSimulated),
+		lowCardinalityOf("supply_source", market.GetSupplySource), instantOf("supply_time", market.GetSupplyTime), flagOf("simulated", market.GetSimulated),
 	} {
 		all = append(all, part...)
 	}
 	return all
 }
 
-func summarySheet() sheet[*eventsv1.Summary] {
+func summarySheet() columnBatch[*eventsv1.Summary] {
 	type summary = *eventsv1.Summary
 	index := func(s summary) proto.Nullable[uint8] {
 		if s.FearGreed == nil {
@@ -88,7 +88,7 @@ func summarySheet() sheet[*eventsv1.Summary] {
 	return newSheet("summaries",
 		secondOf("time", summary.GetTime), floatOf("total_market_cap", summary.GetTotalMarketCap), floatOf("total_volume_24h", summary.GetTotalVolume24H),
 		floatOf("btc_dominance", summary.GetBtcDominance), floatOf("eth_dominance", summary.GetEthDominance),
-		nestedOf("dominance", summary.GetDominance, wordOf("coin_id", (*eventsv1.Share).GetCoinId), wordOf("symbol", (*eventsv1.Share).GetSymbol),
+		nestedOf("dominance", summary.GetDominance, lowCardinalityOf("coin_id", (*eventsv1.Share).GetCoinId), lowCardinalityOf("symbol", (*eventsv1.Share).GetSymbol),
 			floatOf("percent", (*eventsv1.Share).GetPercent)),
 		optionalOf("market_cap_change_24h", func(s summary) *float64 { return s.MarketCapChange24H }),
 		optionalOf("volume_change_24h", func(s summary) *float64 { return s.VolumeChange24H }),
@@ -96,7 +96,7 @@ func summarySheet() sheet[*eventsv1.Summary] {
 		floatOf("stablecoin_market_cap", summary.GetStablecoinMarketCap), floatOf("stablecoin_dominance", summary.GetStablecoinDominance),
 		plain("fear_greed", "Nullable(UInt8)", index, new(proto.ColUInt8).Nullable()),
 		nestedOf("components", func(s summary) []*eventsv1.Statistic { return s.GetFearGreed().GetComponents() },
-			wordOf("name", (*eventsv1.Statistic).GetName), floatOf("value", (*eventsv1.Statistic).GetValue)),
+			lowCardinalityOf("name", (*eventsv1.Statistic).GetName), floatOf("value", (*eventsv1.Statistic).GetValue)),
 		flagOf("simulated", summary.GetSimulated))
 }
 
@@ -106,12 +106,12 @@ type segmentAt struct {
 	time int64
 }
 
-func sentimentSheet() sheet[segmentAt] {
+func sentimentSheet() columnBatch[segmentAt] {
 	return newSheet("sentiment",
-		wordOf("range", func(s segmentAt) string { return s.Range }), secondOf("time", func(s segmentAt) int64 { return s.time }),
+		lowCardinalityOf("range", func(s segmentAt) string { return s.Range }), secondOf("time", func(s segmentAt) int64 { return s.time }),
 		countOf("positive", func(s segmentAt) uint32 { return s.Positive }), countOf("negative", func(s segmentAt) uint32 { return s.Negative }),
 		countOf("neutral", func(s segmentAt) uint32 { return s.Neutral }), countOf("total", func(s segmentAt) uint32 { return s.Total }),
-		floatOf("ratio", func(s segmentAt) float64 { return s.Ratio }), wordOf("classification", func(s segmentAt) string { return s.Classification }),
+		floatOf("ratio", func(s segmentAt) float64 { return s.Ratio }), lowCardinalityOf("classification", func(s segmentAt) string { return s.Classification }),
 		floatOf("average_change_24h", func(s segmentAt) float64 { return s.AverageChange24H }),
 		floatOf("median_change_24h", func(s segmentAt) float64 { return s.MedianChange24H }))
 }

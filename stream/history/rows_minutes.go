@@ -13,7 +13,7 @@ import (
 // published. Earlier ones of the same minute and batch are overwritten here, others when parts merge.
 type minuteRows struct {
 	index  map[minuteKey]int
-	coinID words
+	coinID lowCardinality
 	minute proto.ColDateTime
 	record records
 	place  place

@@ -11,13 +11,13 @@ import (
 // priceRows are rows of prices. Their version counts offsets of ticks.v1, which caused them, so that
 // a replay from there makes the same rows.
 type priceRows struct {
-	coinID                                      words
+	coinID                                      lowCardinality
 	time                                        proto.ColDateTime
-	symbol                                      words
+	symbol                                      lowCardinality
 	price, median0, min, max, confidence, score proto.ColFloat64
 	accepted, rejected                          proto.ColUInt32
 	volume24h                                   proto.ColFloat64
-	source, reason                              words
+	source, reason                              lowCardinality
 	simulated                                   proto.ColBool
 	method                                      proto.ColUInt32
 	published                                   proto.ColInt64
@@ -28,7 +28,7 @@ type priceRows struct {
 // inputColumns are the columns of inputs, whose arrays end at the same places.
 type inputColumns struct {
 	ends                                                                     proto.ColUInt64
-	provider, symbol, quoteID, reason, basis                                 words
+	provider, symbol, quoteID, reason, basis                                 lowCardinality
 	bid, ask, last, rate, range60, volume24h, value, priceUSD, deviation     proto.ColFloat64
 	quoteHeard, lastHeard, eventTime, rateTime, rateOffset, offset, freshFor proto.ColInt64
 	partition                                                                proto.ColInt32

@@ -12,9 +12,9 @@ import (
 
 // rateRows are the rows of the fold of rates. A minute stands for the offset in their versions.
 type rateRows struct {
-	entries sheet[*eventsv1.RateEntry]
-	hours   sheet[*eventsv1.RateRollup]
-	days    sheet[*eventsv1.RateRollup]
+	entries columnBatch[*eventsv1.RateEntry]
+	hours   columnBatch[*eventsv1.RateRollup]
+	days    columnBatch[*eventsv1.RateRollup]
 }
 
 func newRateRows() *rateRows {
@@ -42,31 +42,31 @@ func (r *rateRows) add(rec *eventsv1.RateRecord) bool {
 	return true
 }
 
-func entrySheet() sheet[*eventsv1.RateEntry] {
+func entrySheet() columnBatch[*eventsv1.RateEntry] {
 	type entry = *eventsv1.RateEntry
 	nothing := &eventsv1.Rate{}
 	said := func(e entry) *eventsv1.Rate { return cmp.Or(e.Said, nothing) }
 	return newSheet("rates",
-		textOf("coin_id", entry.GetCoinId), wordOf("category", entry.GetCategory), wordOf("source", entry.GetSource), textOf("pool", entry.GetPool),
-		secondOf("time", entry.GetTime), wordOf("provider", entry.GetProvider), wordOf("provider_name", entry.GetProviderName), wordOf("symbol", entry.GetSymbol),
-		textOf("provider_symbol", entry.GetProviderSymbol), wordOf("chain", entry.GetChain), textOf("name", entry.GetName),
+		stringOf("coin_id", entry.GetCoinId), lowCardinalityOf("category", entry.GetCategory), lowCardinalityOf("source", entry.GetSource), stringOf("pool", entry.GetPool),
+		secondOf("time", entry.GetTime), lowCardinalityOf("provider", entry.GetProvider), lowCardinalityOf("provider_name", entry.GetProviderName), lowCardinalityOf("symbol", entry.GetSymbol),
+		stringOf("provider_symbol", entry.GetProviderSymbol), lowCardinalityOf("chain", entry.GetChain), stringOf("name", entry.GetName),
 		floatOf("apr", entry.GetApr), floatOf("apy", entry.GetApy), countOf("method",
 			func(e entry) uint32 { return max(e.Method, 1) }), optionalOf("reward_apy",
 			func(e entry) *float64 { return e.RewardApy }),
 		optionalOf("tvl_usd", func(e entry) *float64 { return e.TvlUsd }),
-		textOf("raw", func(e entry) string { return said(e).Raw }), wordOf("raw_unit", func(e entry) string { return said(e).RawUnit }),
-		wordOf("compounding", func(e entry) string { return said(e).Compounding }), wordOf("term", entry.GetTerm),
+		stringOf("raw", func(e entry) string { return said(e).Raw }), lowCardinalityOf("raw_unit", func(e entry) string { return said(e).RawUnit }),
+		lowCardinalityOf("compounding", func(e entry) string { return said(e).Compounding }), lowCardinalityOf("term", entry.GetTerm),
 		numberOf("min_amount", func(e entry) string { return said(e).MinAmount }), numberOf("max_amount", func(e entry) string { return said(e).MaxAmount }),
 		optionalOf("lockup_days", func(e entry) *float64 { return said(e).LockupDays }), optionalOf("notice_days", func(e entry) *float64 { return said(e).NoticeDays }),
-		nestedOf("tiers", func(e entry) []*eventsv1.RateTier { return said(e).Tiers }, textOf("from", (*eventsv1.RateTier).GetFrom),
-			textOf("to", (*eventsv1.RateTier).GetTo), textOf("raw", (*eventsv1.RateTier).GetRaw)),
+		nestedOf("tiers", func(e entry) []*eventsv1.RateTier { return said(e).Tiers }, stringOf("from", (*eventsv1.RateTier).GetFrom),
+			stringOf("to", (*eventsv1.RateTier).GetTo), stringOf("raw", (*eventsv1.RateTier).GetRaw)),
 		listOf("served", func(e entry) []string { return said(e).Served }), listOf("refused", func(e entry) []string { return said(e).Refused }),
-		flagOf("promo", func(e entry) bool { return said(e).Promo }), wordOf("payout", func(e entry) string { return said(e).Payout }),
+		flagOf("promo", func(e entry) bool { return said(e).Promo }), lowCardinalityOf("payout", func(e entry) string { return said(e).Payout }),
 		numberOf("collateral_usd", func(e entry) string { return said(e).CollateralUsd }), numberOf("max_ltv", func(e entry) string { return said(e).MaxLtv }),
 		textsOf("tokens", func(e entry) []string { return said(e).Tokens }),
 		instantOf("heard", entry.GetHeard), instantOf("event_time", func(e entry) int64 { return said(e).EventTime }),
 		integerOf("interval_ns", func(e entry) int64 { return said(e).Interval }), flagOf("ended", entry.GetEnded),
-		wordOf("unattached", entry.GetUnattached), wordOf("shadowed", entry.GetShadowed), flagOf("simulated", entry.GetSimulated),
+		lowCardinalityOf("unattached", entry.GetUnattached), lowCardinalityOf("shadowed", entry.GetShadowed), flagOf("simulated", entry.GetSimulated),
 		integerOf("raw_offset", entry.GetOffset))
 }
 
@@ -76,15 +76,15 @@ func textsOf[T any](name string, of func(T) []string) []field[T] {
 	return plain(name, "Array(String)", of, values)
 }
 
-func rollupSheet(table string) sheet[*eventsv1.RateRollup] {
+func rollupSheet(table string) columnBatch[*eventsv1.RateRollup] {
 	type rollup = *eventsv1.RateRollup
 	return newSheet(table,
-		textOf("coin_id", rollup.GetCoinId), wordOf("category", rollup.GetCategory), wordOf("source", rollup.GetSource), textOf("pool", rollup.GetPool),
-		secondOf("start", rollup.GetStart), wordOf("provider", rollup.GetProvider), wordOf("symbol", rollup.GetSymbol),
-		textOf("provider_symbol", rollup.GetProviderSymbol), wordOf("chain", rollup.GetChain),
+		stringOf("coin_id", rollup.GetCoinId), lowCardinalityOf("category", rollup.GetCategory), lowCardinalityOf("source", rollup.GetSource), stringOf("pool", rollup.GetPool),
+		secondOf("start", rollup.GetStart), lowCardinalityOf("provider", rollup.GetProvider), lowCardinalityOf("symbol", rollup.GetSymbol),
+		stringOf("provider_symbol", rollup.GetProviderSymbol), lowCardinalityOf("chain", rollup.GetChain),
 		floatOf("open", rollup.GetOpen), floatOf("high", rollup.GetHigh), floatOf("low", rollup.GetLow), floatOf("close", rollup.GetClose),
 		floatOf("mean", rollup.GetMean), countOf("n", rollup.GetN), optionalOf("tvl_usd", func(r rollup) *float64 { return r.TvlUsd }),
-		flagOf("simulated", rollup.GetSimulated), wordOf("shadowed", rollup.GetShadowed))
+		flagOf("simulated", rollup.GetSimulated), lowCardinalityOf("shadowed", rollup.GetShadowed))
 }
 
 // pastRate is a rate of the past with what it is of and by the year.
@@ -110,17 +110,17 @@ func pastRateOf(said *eventsv1.Rate) (p pastRate, ok bool) {
 	return p, true
 }
 
-func pastRateSheet() sheet[pastRate] {
+func pastRateSheet() columnBatch[pastRate] {
 	type past = pastRate
 	return newSheet("rates_past",
-		wordOf("source", func(p past) string { return p.Source }), textOf("pool", func(p past) string { return p.Pool }),
-		wordOf("category", func(p past) string { return p.category }), instantOf("event_time", func(p past) int64 { return p.EventTime }),
-		textOf("coin_id", func(p past) string { return p.coin.ID }), wordOf("symbol", func(p past) string { return p.coin.Symbol }),
-		wordOf("provider", func(p past) string { return p.Project }), textOf("provider_symbol", func(p past) string { return p.Symbol }),
-		wordOf("chain", func(p past) string { return p.Chain }), floatOf("apr", func(p past) float64 { return p.apr }), floatOf("apy", func(p past) float64 { return p.apy }),
+		lowCardinalityOf("source", func(p past) string { return p.Source }), stringOf("pool", func(p past) string { return p.Pool }),
+		lowCardinalityOf("category", func(p past) string { return p.category }), instantOf("event_time", func(p past) int64 { return p.EventTime }),
+		stringOf("coin_id", func(p past) string { return p.coin.ID }), lowCardinalityOf("symbol", func(p past) string { return p.coin.Symbol }),
+		lowCardinalityOf("provider", func(p past) string { return p.Project }), stringOf("provider_symbol", func(p past) string { return p.Symbol }),
+		lowCardinalityOf("chain", func(p past) string { return p.Chain }), floatOf("apr", func(p past) float64 { return p.apr }), floatOf("apy", func(p past) float64 { return p.apy }),
 		countOf("method", func(past) uint32 { return schemas.RateVersion }),
 		optionalOf("reward_apy", func(p past) *float64 { return schemas.RewardAPY(p.Raw, p.Reward, p.RawUnit, p.Compounding) }),
-		numberOf("tvl_usd", func(p past) string { return p.TvlUsd }), textOf("raw", func(p past) string { return p.Raw }),
-		wordOf("raw_unit", func(p past) string { return p.RawUnit }), wordOf("compounding", func(p past) string { return p.Compounding }),
+		numberOf("tvl_usd", func(p past) string { return p.TvlUsd }), stringOf("raw", func(p past) string { return p.Raw }),
+		lowCardinalityOf("raw_unit", func(p past) string { return p.RawUnit }), lowCardinalityOf("compounding", func(p past) string { return p.Compounding }),
 		instantOf("ingest_time", func(p past) int64 { return p.IngestTime }))
 }

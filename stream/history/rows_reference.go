@@ -9,20 +9,20 @@ import (
 
 // referenceRows are the rows of what sources say.
 type referenceRows struct {
-	coins       sheet[*eventsv1.Coin]
-	coinMarkets sheet[*eventsv1.CoinMarket]
-	stablecoins sheet[*eventsv1.Stablecoin]
-	protocols   sheet[*eventsv1.Protocol]
-	chains      sheet[*eventsv1.ChainTvl]
-	fearGreed   sheet[*eventsv1.FearGreed]
-	global      sheet[*eventsv1.GlobalFigures]
-	fetches     sheet[*eventsv1.Fetch]
-	sources     sheet[*eventsv1.SourceNotice]
-	overrides   sheet[*eventsv1.SymbolOverride]
-	fiatRates   sheet[datedFixing]
-	pastRates   sheet[pastRate]
-	coinPasts   sheet[pastPoint]
-	defiPasts   sheet[*eventsv1.DefiPast]
+	coins       columnBatch[*eventsv1.Coin]
+	coinMarkets columnBatch[*eventsv1.CoinMarket]
+	stablecoins columnBatch[*eventsv1.Stablecoin]
+	protocols   columnBatch[*eventsv1.Protocol]
+	chains      columnBatch[*eventsv1.ChainTvl]
+	fearGreed   columnBatch[*eventsv1.FearGreed]
+	global      columnBatch[*eventsv1.GlobalFigures]
+	fetches     columnBatch[*eventsv1.Fetch]
+	sources     columnBatch[*eventsv1.SourceNotice]
+	overrides   columnBatch[*eventsv1.SymbolOverride]
+	fiatRates   columnBatch[datedFixing]
+	pastRates   columnBatch[pastRate]
+	coinPasts   columnBatch[pastPoint]
+	defiPasts   columnBatch[*eventsv1.DefiPast]
 }
 
 func newReferenceRows() *referenceRows {
@@ -98,27 +98,27 @@ func canonical(source, sourceID, symbol, name string) string {
 	return id
 }
 
-func coinSheet() sheet[*eventsv1.Coin] {
+func coinSheet() columnBatch[*eventsv1.Coin] {
 	type coin = *eventsv1.Coin
 	return newSheet("coins",
-		wordOf("source", coin.GetSource), textOf("source_id", coin.GetSourceId), wordOf("part", coin.GetPart),
-		textOf("coin_id", func(c coin) string { return canonical(c.Source, c.SourceId, c.Symbol, c.Name) }),
-		textOf("symbol", coin.GetSymbol), textOf("name", coin.GetName), countOf("rank", coin.GetRank), wordOf("kind", coin.GetKind),
+		lowCardinalityOf("source", coin.GetSource), stringOf("source_id", coin.GetSourceId), lowCardinalityOf("part", coin.GetPart),
+		stringOf("coin_id", func(c coin) string { return canonical(c.Source, c.SourceId, c.Symbol, c.Name) }),
+		stringOf("symbol", coin.GetSymbol), stringOf("name", coin.GetName), countOf("rank", coin.GetRank), lowCardinalityOf("kind", coin.GetKind),
 		listOf("categories", coin.GetCategories),
-		nestedOf("platforms", coin.GetPlatforms, wordOf("name", (*eventsv1.Platform).GetName), textOf("address", (*eventsv1.Platform).GetAddress)),
-		textOf("description", coin.GetDescription), textOf("image_url", coin.GetImageUrl),
-		nestedOf("links", coin.GetLinks, wordOf("kind", (*eventsv1.Link).GetKind), textOf("url", (*eventsv1.Link).GetUrl)),
-		nestedOf("developer", coin.GetDeveloper, wordOf("name", (*eventsv1.Statistic).GetName), floatOf("value", (*eventsv1.Statistic).GetValue)),
-		textOf("created_at", coin.GetCreatedAt), flagOf("inactive", coin.GetInactive),
+		nestedOf("platforms", coin.GetPlatforms, lowCardinalityOf("name", (*eventsv1.Platform).GetName), stringOf("address", (*eventsv1.Platform).GetAddress)),
+		stringOf("description", coin.GetDescription), stringOf("image_url", coin.GetImageUrl),
+		nestedOf("links", coin.GetLinks, lowCardinalityOf("kind", (*eventsv1.Link).GetKind), stringOf("url", (*eventsv1.Link).GetUrl)),
+		nestedOf("developer", coin.GetDeveloper, lowCardinalityOf("name", (*eventsv1.Statistic).GetName), floatOf("value", (*eventsv1.Statistic).GetValue)),
+		stringOf("created_at", coin.GetCreatedAt), flagOf("inactive", coin.GetInactive),
 		instantOf("event_time", coin.GetEventTime), instantOf("ingest_time", coin.GetIngestTime))
 }
 
-func coinMarketSheet() sheet[*eventsv1.CoinMarket] {
+func coinMarketSheet() columnBatch[*eventsv1.CoinMarket] {
 	type market = *eventsv1.CoinMarket
 	return newSheet("coin_markets",
-		wordOf("source", market.GetSource), textOf("source_id", market.GetSourceId),
-		textOf("coin_id", func(m market) string { return canonical(m.Source, m.SourceId, m.Symbol, m.Name) }),
-		textOf("symbol", market.GetSymbol), textOf("name", market.GetName), countOf("rank", market.GetRank),
+		lowCardinalityOf("source", market.GetSource), stringOf("source_id", market.GetSourceId),
+		stringOf("coin_id", func(m market) string { return canonical(m.Source, m.SourceId, m.Symbol, m.Name) }),
+		stringOf("symbol", market.GetSymbol), stringOf("name", market.GetName), countOf("rank", market.GetRank),
 		numberOf("price", market.GetPrice), numberOf("market_cap", market.GetMarketCap), numberOf("fully_diluted_valuation", market.GetFullyDilutedValuation),
 		numberOf("volume_24h", market.GetVolume24H), numberOf("high_24h", market.GetHigh24H), numberOf("low_24h", market.GetLow24H),
 		numberOf("circulating_supply", market.GetCirculatingSupply), numberOf("total_supply", market.GetTotalSupply), numberOf("max_supply", market.GetMaxSupply),
@@ -126,16 +126,16 @@ func coinMarketSheet() sheet[*eventsv1.CoinMarket] {
 		numberOf("change_14d", market.GetChange14D), numberOf("change_30d", market.GetChange30D), numberOf("change_60d", market.GetChange60D),
 		numberOf("change_200d", market.GetChange200D), numberOf("change_1y", market.GetChange1Y),
 		numberOf("ath", market.GetAth), instantOf("ath_time", market.GetAthTime), numberOf("atl", market.GetAtl), instantOf("atl_time", market.GetAtlTime),
-		textOf("image_url", market.GetImageUrl), instantOf("event_time", market.GetEventTime), instantOf("ingest_time", market.GetIngestTime))
+		stringOf("image_url", market.GetImageUrl), instantOf("event_time", market.GetEventTime), instantOf("ingest_time", market.GetIngestTime))
 }
 
 // amounts are what lies on each chain.
 func amounts[T any](of func(T) []*eventsv1.ChainAmount) []field[T] {
 	amount := func(c *eventsv1.ChainAmount) float64 { return float(c.Amount) }
-	return nestedOf("chains", of, wordOf("chain", (*eventsv1.ChainAmount).GetChain), floatOf("amount", amount))
+	return nestedOf("chains", of, lowCardinalityOf("chain", (*eventsv1.ChainAmount).GetChain), floatOf("amount", amount))
 }
 
-func stablecoinSheet() sheet[*eventsv1.Stablecoin] {
+func stablecoinSheet() columnBatch[*eventsv1.Stablecoin] {
 	type coin = *eventsv1.Stablecoin
 	id := func(c coin) string {
 		if c.CoinId != "" {
@@ -144,39 +144,39 @@ func stablecoinSheet() sheet[*eventsv1.Stablecoin] {
 		return canonical(c.Source, c.SourceId, c.Symbol, c.Name)
 	}
 	return newSheet("stablecoins",
-		wordOf("source", coin.GetSource), textOf("source_id", coin.GetSourceId), instantOf("ingest_time", coin.GetIngestTime), textOf("coin_id", id),
-		textOf("symbol", coin.GetSymbol), textOf("name", coin.GetName), wordOf("peg_type", coin.GetPegType), wordOf("peg_mechanism", coin.GetPegMechanism),
+		lowCardinalityOf("source", coin.GetSource), stringOf("source_id", coin.GetSourceId), instantOf("ingest_time", coin.GetIngestTime), stringOf("coin_id", id),
+		stringOf("symbol", coin.GetSymbol), stringOf("name", coin.GetName), lowCardinalityOf("peg_type", coin.GetPegType), lowCardinalityOf("peg_mechanism", coin.GetPegMechanism),
 		numberOf("price", coin.GetPrice), numberOf("circulating", coin.GetCirculating), amounts(coin.GetChains), flagOf("dead", coin.GetDead),
 		instantOf("event_time", coin.GetEventTime))
 }
 
-func protocolSheet() sheet[*eventsv1.Protocol] {
+func protocolSheet() columnBatch[*eventsv1.Protocol] {
 	type protocol = *eventsv1.Protocol
 	return newSheet("protocols",
-		wordOf("source", protocol.GetSource), textOf("slug", protocol.GetSlug), instantOf("ingest_time", protocol.GetIngestTime), textOf("coin_id", protocol.GetCoinId),
-		textOf("name", protocol.GetName), textOf("symbol", protocol.GetSymbol), wordOf("category", protocol.GetCategory),
+		lowCardinalityOf("source", protocol.GetSource), stringOf("slug", protocol.GetSlug), instantOf("ingest_time", protocol.GetIngestTime), stringOf("coin_id", protocol.GetCoinId),
+		stringOf("name", protocol.GetName), stringOf("symbol", protocol.GetSymbol), lowCardinalityOf("category", protocol.GetCategory),
 		numberOf("tvl", protocol.GetTvl), amounts(protocol.GetChains), numberOf("change_1d", protocol.GetChange1D), numberOf("change_7d", protocol.GetChange7D),
 		numberOf("market_cap", protocol.GetMarketCap), instantOf("event_time", protocol.GetEventTime))
 }
 
-func chainSheet() sheet[*eventsv1.ChainTvl] {
+func chainSheet() columnBatch[*eventsv1.ChainTvl] {
 	type chain = *eventsv1.ChainTvl
 	return newSheet("chain_tvl",
-		wordOf("source", chain.GetSource), textOf("chain", chain.GetChain), instantOf("ingest_time", chain.GetIngestTime), textOf("coin_id", chain.GetCoinId),
-		textOf("symbol", chain.GetSymbol), numberOf("tvl", chain.GetTvl))
+		lowCardinalityOf("source", chain.GetSource), stringOf("chain", chain.GetChain), instantOf("ingest_time", chain.GetIngestTime), stringOf("coin_id", chain.GetCoinId),
+		stringOf("symbol", chain.GetSymbol), numberOf("tvl", chain.GetTvl))
 }
 
-func fearGreedSheet() sheet[*eventsv1.FearGreed] {
+func fearGreedSheet() columnBatch[*eventsv1.FearGreed] {
 	type index = *eventsv1.FearGreed
 	return newSheet("fear_greed",
-		wordOf("source", index.GetSource), dayOf("day", index.GetEventTime), percentOf("value", index.GetValue), wordOf("classification", index.GetClassification),
+		lowCardinalityOf("source", index.GetSource), dayOf("day", index.GetEventTime), percentOf("value", index.GetValue), lowCardinalityOf("classification", index.GetClassification),
 		instantOf("event_time", index.GetEventTime), instantOf("next_update", index.GetNextUpdate), instantOf("ingest_time", index.GetIngestTime))
 }
 
-func globalSheet() sheet[*eventsv1.GlobalFigures] {
+func globalSheet() columnBatch[*eventsv1.GlobalFigures] {
 	type figures = *eventsv1.GlobalFigures
 	return newSheet("global_figures",
-		wordOf("source", figures.GetSource), instantOf("ingest_time", figures.GetIngestTime),
+		lowCardinalityOf("source", figures.GetSource), instantOf("ingest_time", figures.GetIngestTime),
 		numberOf("total_market_cap", figures.GetTotalMarketCap), numberOf("total_volume_24h", figures.GetTotalVolume24H),
 		numberOf("btc_dominance", figures.GetBtcDominance), numberOf("eth_dominance", figures.GetEthDominance),
 		countOf("active_coins", figures.GetActiveCoins), countOf("active_markets", figures.GetActiveMarkets), instantOf("event_time", figures.GetEventTime))
@@ -188,44 +188,44 @@ type pastPoint struct {
 	*eventsv1.CoinPastPoint
 }
 
-func coinPastSheet() sheet[pastPoint] {
+func coinPastSheet() columnBatch[pastPoint] {
 	type past = pastPoint
 	return newSheet("coin_past",
-		wordOf("source", func(p past) string { return p.CoinPast.GetSource() }), textOf("source_id", func(p past) string { return p.GetSourceId() }),
+		lowCardinalityOf("source", func(p past) string { return p.CoinPast.GetSource() }), stringOf("source_id", func(p past) string { return p.GetSourceId() }),
 		instantOf("time", func(p past) int64 { return p.GetTime() }),
-		textOf("coin_id", func(p past) string { return canonical(p.CoinPast.GetSource(), p.GetSourceId(), "", "") }),
+		stringOf("coin_id", func(p past) string { return canonical(p.CoinPast.GetSource(), p.GetSourceId(), "", "") }),
 		numberOf("market_cap", func(p past) string { return p.GetMarketCap() }), numberOf("volume_24h", func(p past) string { return p.GetVolume24H() }),
 		instantOf("ingest_time", func(p past) int64 { return p.CoinPast.GetIngestTime() }))
 }
 
-func defiPastSheet() sheet[*eventsv1.DefiPast] {
+func defiPastSheet() columnBatch[*eventsv1.DefiPast] {
 	type past = *eventsv1.DefiPast
-	return newSheet("defi_past", wordOf("source", past.GetSource), instantOf("time", past.GetEventTime), numberOf("total_tvl", past.GetTotalTvl),
+	return newSheet("defi_past", lowCardinalityOf("source", past.GetSource), instantOf("time", past.GetEventTime), numberOf("total_tvl", past.GetTotalTvl),
 		instantOf("ingest_time", past.GetIngestTime))
 }
 
-func fetchSheet() sheet[*eventsv1.Fetch] {
+func fetchSheet() columnBatch[*eventsv1.Fetch] {
 	type fetch = *eventsv1.Fetch
 	return newSheet("fetches",
-		wordOf("source", fetch.GetSource), instantOf("started", fetch.GetStarted), wordOf("feed", fetch.GetFeed), textOf("url", fetch.GetUrl),
-		statusOf("status", fetch.GetStatus), textOf("error", fetch.GetError), integerOf("duration_ns", fetch.GetDuration), integerOf("readings", fetch.GetRows),
+		lowCardinalityOf("source", fetch.GetSource), instantOf("started", fetch.GetStarted), lowCardinalityOf("feed", fetch.GetFeed), stringOf("url", fetch.GetUrl),
+		statusOf("status", fetch.GetStatus), stringOf("error", fetch.GetError), integerOf("duration_ns", fetch.GetDuration), integerOf("readings", fetch.GetRows),
 		digestOf("told", fetch.GetTold))
 }
 
-func sourceSheet() sheet[*eventsv1.SourceNotice] {
+func sourceSheet() columnBatch[*eventsv1.SourceNotice] {
 	type notice = *eventsv1.SourceNotice
 	return newSheet("sources",
-		wordOf("source", notice.GetSource), textOf("name", notice.GetName), listOf("kinds", notice.GetKinds), textOf("url", notice.GetUrl),
-		textOf("license", notice.GetLicense), textOf("terms", notice.GetTerms), textOf("attribution", notice.GetAttribution),
+		lowCardinalityOf("source", notice.GetSource), stringOf("name", notice.GetName), listOf("kinds", notice.GetKinds), stringOf("url", notice.GetUrl),
+		stringOf("license", notice.GetLicense), stringOf("terms", notice.GetTerms), stringOf("attribution", notice.GetAttribution),
 		integerOf("interval_ns", notice.GetInterval), flagOf("enabled", notice.GetEnabled), flagOf("simulated", notice.GetSimulated),
 		instantOf("ingest_time", notice.GetIngestTime), integerOf("moves_ns", notice.GetMoves))
 }
 
-func overrideSheet() sheet[*eventsv1.SymbolOverride] {
+func overrideSheet() columnBatch[*eventsv1.SymbolOverride] {
 	type override = *eventsv1.SymbolOverride
 	return newSheet("overrides",
-		wordOf("source", override.GetSource), textOf("symbol", override.GetSymbol), instantOf("time", override.GetTime), textOf("coin_id", override.GetCoinId),
-		textOf("reason", override.GetReason))
+		lowCardinalityOf("source", override.GetSource), stringOf("symbol", override.GetSymbol), instantOf("time", override.GetTime), stringOf("coin_id", override.GetCoinId),
+		stringOf("reason", override.GetReason))
 }
 
 // datedFixing is a fixing with the beginning of its day, Unix nanoseconds.
@@ -244,10 +244,10 @@ func fixingDay(f *eventsv1.Fixing) (day int64, ok bool) {
 	return at.UnixNano(), true
 }
 
-func fiatRateSheet() sheet[datedFixing] {
+func fiatRateSheet() columnBatch[datedFixing] {
 	return newSheet("fiat_rates",
-		wordOf("source", func(f datedFixing) string { return f.Source }), wordOf("base", func(f datedFixing) string { return f.Base }),
-		wordOf("quote", func(f datedFixing) string { return f.Quote }), dayOf("day", func(f datedFixing) int64 { return f.day }),
+		lowCardinalityOf("source", func(f datedFixing) string { return f.Source }), lowCardinalityOf("base", func(f datedFixing) string { return f.Base }),
+		lowCardinalityOf("quote", func(f datedFixing) string { return f.Quote }), dayOf("day", func(f datedFixing) int64 { return f.day }),
 		instantOf("event_time", func(f datedFixing) int64 { return f.EventTime }), rateOf("rate", func(f datedFixing) string { return f.Rate }),
 		instantOf("ingest_time", func(f datedFixing) int64 { return f.IngestTime }), listOf("providers", func(f datedFixing) []string { return f.Providers }))
 }

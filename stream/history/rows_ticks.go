@@ -11,13 +11,13 @@ import (
 
 // tickRows are rows of ticks. A repeated state adds none.
 type tickRows struct {
-	coinID, venue, symbol                   words
+	coinID, venue, symbol                   lowCardinality
 	kind                                    proto.ColEnum8
 	day                                     proto.ColDate
 	eventTime                               proto.ColInt64
 	eventID                                 proto.ColFixedStr16
 	ingestTime                              proto.ColInt64
-	base, quote, quoteID                    words
+	base, quote, quoteID                    lowCardinality
 	price, size                             decimalColumn
 	side                                    proto.ColEnum8
 	tradeID                                 proto.ColStr

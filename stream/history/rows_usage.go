@@ -8,7 +8,9 @@ import (
 
 // usageRows are rows of usage. A record's number stands for the offset in its version: of two of a process the one that it
 // wrote later stays, wherever they lie in the log.
-type usageRows struct{ sheet[*eventsv1.UsageRecord] }
+type usageRows struct {
+	columnBatch[*eventsv1.UsageRecord]
+}
 
 func newUsageRows() *usageRows {
 	type usage = *eventsv1.UsageRecord
@@ -16,7 +18,7 @@ func newUsageRows() *usageRows {
 		return plain(name, "UInt64", of, &proto.ColUInt64{})
 	}
 	return &usageRows{newSheet("usage",
-		dayOf("day", usage.GetDay), textOf("budget", usage.GetBudget), wordOf("plan", usage.GetPlan), textOf("replica", usage.GetReplica),
+		dayOf("day", usage.GetDay), stringOf("budget", usage.GetBudget), lowCardinalityOf("plan", usage.GetPlan), stringOf("replica", usage.GetReplica),
 		number("requests", usage.GetRequests), number("charts", usage.GetCharts), instantOf("time", usage.GetTime))}
 }
 

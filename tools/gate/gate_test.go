@@ -107,7 +107,7 @@ func TestSkipsAreForgivenByRule(t *testing.T) {
 	}
 	kafka := skip("kafka", "tier kafka: no java")
 	captured := skip(recordings, "tier recordings: MARKETLOG_RECORDINGS is not set")
-	never := result{tier: "embedded", name: "producers TestServeBenchmarks", outcome: skipped, reason: "only for benchmarks"}
+	never := result{tier: "embedded", name: "producers/outbox TestServeBenchmarks", outcome: skipped, reason: "only for benchmarks"}
 	byWords := skip("embedded", "not applicable: root may write everywhere")
 	for _, test := range []struct {
 		rules skipRules

@@ -31,17 +31,18 @@ var slow = map[string][]string{
 		"TestKilledReplayIsTakenUpOrGivenUp", "TestReplaysOfTheSameLogAgree", "TestRestartedFoldsWriteWhatUninterruptedOnesWrite",
 		"TestRowsGoIntoTheTablesOfAReplayWhileItsControlsSaySo", "TestTwinsChangeNothing", "TestOutputsDoNotDependOnBatches",
 	},
-	"producers":           {"TestAdaptersReadTheSimulator", "TestBrokerAwayLosesNothing"},
+	"producers":           {"TestAdaptersReadTheSimulator"},
+	"producers/outbox":    {"TestBrokerAwayLosesNothing"},
 	"producers/simulator": {"TestFramesLookLikeRecordedOnes"},
-	"query":               {"TestAdmissionOverRedis"},
+	"query/limits":        {"TestAdmissionOverRedis"},
 	"stream/history":      {"TestBackfilledCandlesReadAsTheirScripts"},
 	"stream/streamtest":   {"TestKilledKafkaKeepsWhatWasAcknowledged"},
 }
 
 // faults are the tests that exist only with the tag of that name, all of them slow.
 var faults = map[string][]string{
-	"producers":     {"TestKilledWriterLosesNothingAcknowledged"},
-	"stream/faults": {"TestDiesAtTheNamedHit", "TestClockIsMovedAsAsked", "TestClockJumpsWithItsFile"},
+	"producers/outbox": {"TestKilledWriterLosesNothingAcknowledged"},
+	"stream/faults":    {"TestDiesAtTheNamedHit", "TestClockIsMovedAsAsked", "TestClockJumpsWithItsFile"},
 }
 
 // killTest is slow, and runs with a few kills in the quick stage besides.
@@ -58,7 +59,7 @@ var nightly = map[string][]string{
 
 // forgiven are the skips that are no failure anywhere, by package and test, with the reason.
 var forgiven = map[string]string{
-	"producers TestServeBenchmarks":                    "a process for benchmarks, no test",
+	"producers/outbox TestServeBenchmarks":             "a process for benchmarks, no test",
 	"vulnerabilities govulncheck":                      "the vulnerability database cannot be reached from everywhere; nothing is known then",
 	"deploy/e2e TestImages":                            "a machine that is laid out otherwise than the base image, or forbids to mount",
 	"deploy/embedded/sqlport TestTheProcessIsConfined": "only Linux confines processes",

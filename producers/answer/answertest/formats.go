@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/answer"
+	"github.com/marketlog/marketlog/producers/poll"
 )
 
 // samples are the answers in the scripts of a source.
@@ -38,7 +38,7 @@ func samples(t *testing.T, slug string) [][]byte {
 }
 
 // Formats finds feeds without a description that an answer of their scripts fits: it describes what the decoder reads.
-func Formats(t *testing.T, sources []producers.Source) {
+func Formats(t *testing.T, sources []poll.Source) {
 	t.Helper()
 	for _, s := range sources {
 		for _, feed := range s.Feeds {

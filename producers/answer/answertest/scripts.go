@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/marketlog/marketlog/producers"
+	"github.com/marketlog/marketlog/producers/poll"
 )
 
 var update = flag.Bool("update", false, "write what the scripts of sources expect anew")
@@ -24,7 +25,7 @@ var update = flag.Bool("update", false, "write what the scripts of sources expec
 //	refused REASON (a row), error REASON (the whole answer)
 //
 // With -update what follows the lines is written anew.
-func Scripts(t *testing.T, sources []producers.Source) {
+func Scripts(t *testing.T, sources []poll.Source) {
 	t.Helper()
 	for _, s := range sources {
 		scripts, err := filepath.Glob(filepath.Join("testdata", s.Slug, "*.txt"))
@@ -55,7 +56,7 @@ func Scripts(t *testing.T, sources []producers.Source) {
 }
 
 // runCase returns the case as it came out.
-func runCase(t *testing.T, s producers.Source, text string) string {
+func runCase(t *testing.T, s poll.Source, text string) string {
 	t.Helper()
 	var comment, body []string
 	input, want, _ := strings.Cut(text, "\n----")
@@ -75,8 +76,8 @@ func runCase(t *testing.T, s producers.Source, text string) string {
 	return input + "\n----\n" + got
 }
 
-func spell(s producers.Source, body []byte) string {
-	var said producers.Readings
+func spell(s poll.Source, body []byte) string {
+	var said poll.Readings
 	var lines []string
 	err := s.Decode("", body, &said)
 	for _, f := range said.Fixings {
@@ -99,7 +100,7 @@ func spell(s producers.Source, body []byte) string {
 }
 
 // Declarations finds fields that the engine needs and that were left out.
-func Declarations(t *testing.T, sources []producers.Source) {
+func Declarations(t *testing.T, sources []poll.Source) {
 	t.Helper()
 	seen := map[string]bool{}
 	for _, s := range sources {
@@ -116,7 +117,7 @@ func Declarations(t *testing.T, sources []producers.Source) {
 
 // Fuzz begins with the answers of the scripts. Whatever a server sends, a decoder returns, and what it returns is a rate or a record that the log can hold; the
 // same answer says the same again.
-func Fuzz(f *testing.F, sources []producers.Source) {
+func Fuzz(f *testing.F, sources []poll.Source) {
 	scripts, err := filepath.Glob(filepath.Join("testdata", "*", "*.txt"))
 	if err != nil {
 		f.Fatal(err)
@@ -133,7 +134,7 @@ func Fuzz(f *testing.F, sources []producers.Source) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for _, s := range sources {
-			var said producers.Readings
+			var said poll.Readings
 			if err := s.Decode("", body, &said); err != nil && len(said.Fixings)+len(said.Records)+len(said.Refused) > 0 {
 				t.Errorf("%s read %v of what it could not read as a whole: %v", s.Slug, said, err)
 			}

@@ -1,4 +1,0 @@
-package producers
-
-// ToldDigest is for tests of the sources' declarations, which this package cannot import.
-var ToldDigest = toldDigest

@@ -1,0 +1,11 @@
+package limits
+
+// Class says which windows beside the plan's own a request counts in.
+type Class uint8
+
+// Classes of cost.
+const (
+	Plain Class = iota
+	// Charts counts in the plan's window for charts too.
+	Charts
+)

@@ -1,0 +1,136 @@
+package views
+
+import (
+	"context"
+	"time"
+
+	"github.com/maypok86/otter/v2"
+
+	"github.com/marketlog/marketlog/schemas"
+)
+
+const (
+	// heldCandles bounds the closed candles kept in memory, of about 200 bytes each.
+	heldCandles = 250_000
+	// heldFor is how long they may be unlike those that a replay puts in their place, or lack what was
+	// back-filled.
+	heldFor = time.Minute
+	// loadPatience bounds one reading of them, which all who ask at that time wait for.
+	loadPatience = 10 * time.Second
+)
+
+// CandleHistory is where candles are kept.
+type CandleHistory interface {
+	// Intervals returns the candles of a coin that start in [from, to), oldest first, in intervals of
+	// a minute, an hour or a day, live or back-filled, as far as their minutes are closed.
+	Intervals(ctx context.Context, coinID string, interval time.Duration, from, to time.Time) ([]schemas.Candle, error)
+	// CandleTail returns those folded from published prices in [from, to), in intervals of a step.
+	CandleTail(ctx context.Context, coinID string, step time.Duration, from, to time.Time) ([]schemas.Candle, error)
+}
+
+// Candles tells the candles of a coin up to this moment. What can no longer change is kept in memory;
+// the interval under way is folded anew for each reader. Safe for concurrent use.
+type Candles struct {
+	board   *PriceCache
+	history CandleHistory
+	closed  *otter.Cache[closedKey, []schemas.Candle]
+}
+
+// closedKey names candles that have closed: those of the buckets before a time.
+type closedKey struct {
+	coinID  string
+	step    time.Duration
+	buckets int
+	before  int64
+}
+
+// NewCandles makes a reader of candles.
+func NewCandles(board *PriceCache, history CandleHistory) *Candles {
+	return &Candles{board: board, history: history, closed: otter.Must(&otter.Options[closedKey, []schemas.Candle]{
+		MaximumWeight:    heldCandles,
+		Weigher:          func(_ closedKey, held []schemas.Candle) uint32 { return uint32(len(held)) + 1 },
+		ExpiryCalculator: otter.ExpiryWriting[closedKey, []schemas.Candle](heldFor),
+	})}
+}
+
+// Read returns the candles of the last so many intervals of a step before the one that now lies in,
+// and of that one, oldest first. The step is a day, an hour, or some minutes that divide one. An
+// interval without a price is left out; while the price of a coin stands still, the interval under
+// way carries it. The candles are the caller's.
+func (c *Candles) Read(ctx context.Context, coin schemas.Coin, step time.Duration, intervals int, now time.Time) ([]schemas.Candle, error) {
+	open := now.UTC().Truncate(step)
+	// The latest minutes of the interval that has just ended may not be closed yet.
+	settled := open.Add(-step)
+	from := open.Add(-time.Duration(intervals) * step)
+	// What is read for all who wait must not end with the first of them.
+	held, err := c.closed.Get(context.WithoutCancel(ctx), closedKey{coin.ID, step, intervals, settled.UnixNano()},
+		otter.LoaderFunc[closedKey, []schemas.Candle](func(ctx context.Context, _ closedKey) ([]schemas.Candle, error) {
+			ctx, cancel := context.WithTimeout(ctx, loadPatience)
+			defer cancel()
+			return c.fold(ctx, coin, step, from, settled)
+		}))
+	if err != nil {
+		return nil, err
+	}
+	latest, err := c.fold(ctx, coin, step, settled, open.Add(step))
+	if err != nil {
+		return nil, err
+	}
+	candles := append(held[:len(held):len(held)], latest...)
+	tailFrom := from
+	if n := len(candles); n > 0 {
+		tailFrom = candles[n-1].Newest.Add(time.Minute)
+	}
+	tail, err := c.history.CandleTail(ctx, coin.ID, step, tailFrom, now.Add(time.Second))
+	if err != nil {
+		return nil, err
+	}
+	// Joining may change the last of those in memory.
+	candles = append([]schemas.Candle(nil), candles...)
+	for _, t := range tail {
+		candles = joinLast(candles, t)
+	}
+	return c.current(candles, coin, step, tailFrom, now), nil
+}
+
+// fold reads candles of a step.
+func (c *Candles) fold(ctx context.Context, coin schemas.Coin, step time.Duration, from, to time.Time) ([]schemas.Candle, error) {
+	if step >= time.Hour {
+		return c.history.Intervals(ctx, coin.ID, step, from, to)
+	}
+	minutes, err := c.history.Intervals(ctx, coin.ID, time.Minute, from, to)
+	return schemas.JoinCandles(minutes, step), err
+}
+
+// current joins the board's price, which is there before it is in history.
+func (c *Candles) current(candles []schemas.Candle, coin schemas.Coin, step time.Duration, from, now time.Time) []schemas.Candle {
+	e := c.board.Entry(coin)
+	if e == nil {
+		return candles
+	}
+	at := time.Unix(0, e.Price.Time).UTC()
+	price := schemas.Candle{Open: e.Price.Price, High: e.Price.Price, Low: e.Price.Price, Close: e.Price.Price, Newest: at, Origin: schemas.OriginLive}
+	newest := from
+	if n := len(candles); n > 0 && candles[n-1].Newest.After(from) {
+		newest = candles[n-1].Newest
+	}
+	open := now.UTC().Truncate(step)
+	if !at.Before(newest) && at.Before(open.Add(step)) {
+		price.Start = at.Truncate(step)
+		candles = joinLast(candles, price)
+	}
+	if n := len(candles); n > 0 && candles[n-1].Start.Before(open) && !c.board.Freshness(e, now).Stale {
+		price.Start = open
+		candles = append(candles, price)
+	}
+	return candles
+}
+
+// joinLast joins a candle that is no older than the last one.
+func joinLast(candles []schemas.Candle, c schemas.Candle) []schemas.Candle {
+	if n := len(candles); n > 0 && candles[n-1].Start.Equal(c.Start) {
+		candles[n-1].Join(c)
+		return candles
+	}
+	return append(candles, c)
+}

@@ -1,0 +1,111 @@
+package views
+
+import (
+	"cmp"
+	"strings"
+	"time"
+
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+// CatalogCoin is a coin as all sources together describe it. It never changes.
+type CatalogCoin struct {
+	// ID is canonical, Symbol in upper case.
+	ID, Symbol, Name string
+	// Rank is by market cap, 1 is the largest; 0 for none.
+	Rank int
+	// Market is the coin's newest row, nil without one.
+	Market *eventsv1.Market
+	// Listed and Detailed are in a source's own words: nil where none lists the coin, or has told its details.
+	Listed, Detailed *eventsv1.Coin
+	// What follows is of the details where they tell it, else of the list; the image else what comes with a market.
+	ImageURL, Description string
+	// Categories by the source's names, Platforms in its order.
+	Categories []string
+	Platforms  []*eventsv1.Platform
+	// CreatedAt is the source's own date, ISO 8601; empty where it says none.
+	CreatedAt string
+	// Folded holds name, symbol and id as Fold writes them, one a line: what a search looks in.
+	Folded string
+	// Own is the coin's row of our own table, whose coins venues are read for; its Rank is 0 for a coin that is not in it, and
+	// orders coins that have no rank yet.
+	Own schemas.Coin
+}
+
+// Fold writes a text as searches compare it.
+func Fold(text string) string { return strings.ToLower(strings.TrimSpace(text)) }
+
+// coinSources are whose words about a coin count first.
+var coinSources = []string{"coingecko", "coinpaprika"}
+
+// byRank orders coins: those with a rank, then those that our table ranks, then by id.
+func byRank(a, b *CatalogCoin) int {
+	return cmp.Or(rankLast(a.Rank, b.Rank), rankLast(a.Own.Rank, b.Own.Rank), strings.Compare(a.ID, b.ID))
+}
+
+// bySize orders coins that a name may mean. One of our table whose rank is not known yet counts by its rank there, so that what a
+// name means does not depend on whose row came first after a start.
+func bySize(a, b *CatalogCoin) int {
+	return cmp.Or(rankLast(cmp.Or(a.Rank, a.Own.Rank), cmp.Or(b.Rank, b.Own.Rank)), strings.Compare(a.ID, b.ID))
+}
+
+// rankLast orders ranks, 0 for none behind all others.
+func rankLast(a, b int) int { return cmp.Compare(uint(a)-1, uint(b)-1) }
+
+// withRow is the coin with another row.
+func (c *CatalogCoin) withRow(row *eventsv1.Market) *CatalogCoin {
+	next := *c
+	next.Market, next.Rank = row, int(row.GetRank())
+	return &next
+}
+
+// row is the newest row of a coin, with what candles say of it; nil for one without a price, whose row has nothing but names.
+func (c *Catalog) row(id string) *eventsv1.Market {
+	row := c.rows[id]
+	if row.GetPrice() <= 0 {
+		return nil
+	}
+	coin, ok := c.table.ByID(id)
+	if !ok {
+		return row
+	}
+	figures := c.figures.Of(coin)
+	if !c.figures.Near(time.Unix(0, c.minute)) {
+		figures = schemas.CandleFigures{Ever: figures.Ever, Ago: figures.Ago}
+	}
+	return figures.Measure(row)
+}
+
+// describe puts together what is known of a coin.
+func (c *Catalog) describe(id string) *CatalogCoin {
+	coin := &CatalogCoin{ID: id, Market: c.row(id)}
+	var traded *eventsv1.Coin
+	for _, source := range coinSources {
+		coin.Listed = cmp.Or(coin.Listed, c.said[id][part{source, "list"}])
+		coin.Detailed = cmp.Or(coin.Detailed, c.said[id][part{source, "detail"}])
+		traded = cmp.Or(traded, c.said[id][part{source, "market"}])
+	}
+	if own, ok := c.table.ByID(id); ok {
+		coin.Symbol, coin.Name, coin.Own = own.Symbol, own.Name, own
+	}
+	for _, said := range []*eventsv1.Coin{coin.Detailed, coin.Listed, traded} {
+		coin.Symbol = cmp.Or(coin.Symbol, strings.ToUpper(said.GetSymbol()))
+		coin.Name = cmp.Or(coin.Name, said.GetName())
+		coin.ImageURL = cmp.Or(coin.ImageURL, said.GetImageUrl())
+		coin.Description = cmp.Or(coin.Description, said.GetDescription())
+		coin.CreatedAt = cmp.Or(coin.CreatedAt, said.GetCreatedAt())
+		if len(coin.Categories) == 0 {
+			coin.Categories = said.GetCategories()
+		}
+		if len(coin.Platforms) == 0 {
+			coin.Platforms = said.GetPlatforms()
+		}
+	}
+	if coin.Market != nil {
+		coin.Symbol, coin.Name = cmp.Or(coin.Symbol, coin.Market.Symbol), cmp.Or(coin.Name, coin.Market.Name)
+		coin.Rank = int(coin.Market.Rank)
+	}
+	coin.Folded = Fold(coin.Name) + "\n" + Fold(coin.Symbol) + "\n" + id
+	return coin
+}

@@ -1,0 +1,123 @@
+package views
+
+import (
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+// Rates tells what government currencies cost: the blend of what the sources said last. Whatever answer holds or uses a
+// rate of a currency takes it from here, so that no two of them differ. Safe for concurrent use.
+type Rates struct {
+	coins   *schemas.CoinTable
+	catalog *Catalog
+	held    atomic.Pointer[blendedRates]
+}
+
+// blendedRates are those of a minute, since rates grow stale.
+type blendedRates struct {
+	snapshot *Snapshot
+	minute   time.Time
+	rates    []schemas.FiatRate
+}
+
+// NewFiatRates makes the rates of the currencies that a coin table names.
+func NewFiatRates(coins *schemas.CoinTable, catalog *Catalog) *Rates {
+	return &Rates{coins: coins, catalog: catalog}
+}
+
+// All returns the rates by the query's clock, in the order of the codes and without the US dollar. They must not be changed.
+func (f *Rates) All(now time.Time) []schemas.FiatRate { return f.Of(f.catalog.Snapshot(), now) }
+
+// Of is All by a snapshot.
+func (f *Rates) Of(snapshot *Snapshot, now time.Time) []schemas.FiatRate {
+	minute := now.UTC().Truncate(time.Minute)
+	if held := f.held.Load(); held != nil && held.snapshot == snapshot && held.minute.Equal(minute) {
+		return held.rates
+	}
+	fixings := make([]*eventsv1.Fixing, 0, len(snapshot.Fixings))
+	heard := map[string]schemas.FiatHeard{}
+	for id, fixing := range snapshot.Fixings {
+		fixings = append(fixings, fixing)
+		heard[id.Source] = schemas.FiatHeard{Read: snapshot.Read[id.Source], Interval: snapshot.Notices[id.Source].GetInterval()}
+	}
+	rates := slices.DeleteFunc(schemas.BlendFiat(fixings, heard, minute.UnixNano()), func(rate schemas.FiatRate) bool {
+		_, named := f.coins.Fiat(rate.Code)
+		return !named
+	})
+	f.held.Store(&blendedRates{snapshot, minute, rates})
+	return rates
+}
+
+// Conversion tells values in USD in another currency.
+type Conversion struct {
+	// Vs is the currency or coin in small letters, USD what one unit of it costs.
+	Vs  string
+	USD float64
+	// At is the time of the rate in Unix nanoseconds, 0 for the US dollar.
+	At    int64
+	Stale bool
+	// perUSD is how many units one US dollar buys, 0 where only the price is known.
+	perUSD float64
+}
+
+// From converts a value in USD.
+func (c Conversion) From(usd float64) float64 {
+	if c.perUSD > 0 {
+		return usd * c.perUSD
+	}
+	return usd / c.USD
+}
+
+// Converter finds conversions: to currencies by the rates that the fiat endpoints answer, to coins by their prices. Safe for
+// concurrent use.
+type Converter struct {
+	board *PriceCache
+	fiat  *Rates
+}
+
+// NewConverter makes one over the coins of a board and the rates in a catalog.
+func NewConverter(board *PriceCache, catalog *Catalog) *Converter {
+	return &Converter{board: board, fiat: NewFiatRates(board.Coins(), catalog)}
+}
+
+// quoteCoins are the coins that prices can be told in.
+var quoteCoins = map[string]string{"btc": "bitcoin", "eth": "ethereum"}
+
+// Check says what is wrong with the name of what is converted to, empty for nothing, in any letter case.
+func (c *Converter) Check(vs string) string {
+	if _, ok := quoteCoins[strings.ToLower(vs)]; ok {
+		return ""
+	}
+	if _, ok := c.board.Coins().Fiat(vs); ok {
+		return ""
+	}
+	return "must be a fiat currency that is known, btc or eth"
+}
+
+// To finds the conversion to what Check accepts, by the query's clock; false where no rate is known.
+func (c *Converter) To(vs string, now time.Time) (Conversion, bool) {
+	vs = strings.ToLower(vs)
+	if id, ok := quoteCoins[vs]; ok {
+		coin, _ := c.board.Coins().ByID(id)
+		e := c.board.Entry(coin)
+		if e == nil || e.Price.Price <= 0 {
+			return Conversion{}, false
+		}
+		return Conversion{Vs: vs, USD: e.Price.Price, At: e.Price.Time, Stale: c.board.Freshness(e, now).Stale}, true
+	}
+	code := strings.ToUpper(vs)
+	if code == schemas.USD {
+		return Conversion{Vs: vs, USD: 1, perUSD: 1}, true
+	}
+	rates := c.fiat.All(now)
+	i, found := slices.BinarySearchFunc(rates, code, func(rate schemas.FiatRate, code string) int { return strings.Compare(rate.Code, code) })
+	if !found {
+		return Conversion{}, false
+	}
+	return Conversion{Vs: strings.Clone(vs), USD: 1 / rates[i].Rate, At: rates[i].Time, Stale: rates[i].Stale, perUSD: rates[i].Rate}, true
+}

@@ -1,0 +1,272 @@
+package views
+
+import (
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream"
+)
+
+// Ages of published values, by the query's own clock.
+const (
+	// StaleAfter is the age from which a price counts as stale. A price that stands is published anew every
+	// schemas.PriceRepeat, so only one that nobody looks after grows as old.
+	StaleAfter = 30 * time.Second
+	// CriticalAfter is the age from which a value is critically stale.
+	CriticalAfter = 2 * time.Hour
+)
+
+// PriceCache holds the current price of every coin in memory, as the tail of prices.v1 tells them. Reads
+// take no lock and never wait. Safe for concurrent use; records come from one goroutine at a time.
+type PriceCache struct {
+	coins *schemas.CoinTable
+	// entries lie at rank-1 of their coin.
+	entries []atomic.Pointer[Entry]
+	// nows is the log's now, by partition of prices.v1.
+	nows    []atomic.Int64
+	version atomic.Uint64
+	unknown atomic.Uint64
+	// staleAfter is the age from which a price is stale.
+	staleAfter time.Duration
+	served     servedPrices
+}
+
+// Entry is the current price of a coin. It never changes: a new price is a new entry.
+type Entry struct {
+	Coin schemas.Coin
+	// Price is the last published one, which keeps its own time while Latest has a reason for not
+	// being a price.
+	Price, Latest *eventsv1.Price
+	// Mark is what caused the price, Partition and Offset where it lies in prices.v1.
+	Mark      *eventsv1.Mark
+	Partition int32
+	Offset    int64
+	// latestOffset is that of Latest.
+	latestOffset int64
+}
+
+// after says whether what an entry tells is newer than what is held: by the second that was evaluated, and
+// by its place in the log within one. Offsets alone would let a tail that begins before the end replace what
+// history told, which knows no offsets of prices.v1.
+func (e *Entry) after(held *Entry) bool {
+	if e.Latest.Time != held.Latest.Time {
+		return e.Latest.Time > held.Latest.Time
+	}
+	return e.latestOffset > held.latestOffset
+}
+
+// Freshness classifies the age of a value.
+type Freshness struct{ Stale, Critical bool }
+
+// TailRecord is one record of a followed topic.
+type TailRecord = stream.TailRecord
+
+// NewPriceCache makes an empty cache of the coins of a table.
+func NewPriceCache(coins *schemas.CoinTable) *PriceCache {
+	partitions := int32(1)
+	if topic, err := schemas.TopicNamed(schemas.TopicPrices); err == nil {
+		partitions = topic.Partitions
+	}
+	return &PriceCache{coins: coins, entries: make([]atomic.Pointer[Entry], len(coins.All())), nows: make([]atomic.Int64, partitions), staleAfter: StaleAfter, served: newServedPrices(len(coins.All()))}
+}
+
+// SetStaleAfter sets the age from which a price is stale, where the clock of the query runs faster than the
+// machine's. It must be called before the board is used.
+func (b *PriceCache) SetStaleAfter(age time.Duration) { b.staleAfter = age }
+
+// Coins returns the table that the board's coins are of.
+func (b *PriceCache) Coins() *schemas.CoinTable { return b.coins }
+
+// Quote tells what a market is quoted in, which the log names by coin id or currency code: as pairs write it, the upper-case
+// symbol of a coin or code of a currency, and the id where it is a coin.
+func (b *PriceCache) Quote(id string) (code, coinID string) {
+	if coin, ok := b.coins.ByID(id); ok {
+		return coin.Symbol, coin.ID
+	}
+	return strings.ToUpper(id), ""
+}
+
+// Apply takes one record of prices.v1: from its tail, or a latest one that was kept elsewhere when
+// the board is filled before its tail (a published one before one with a reason). A record that is
+// older than what the board holds, by the second it tells of, is passed over, wherever it comes from:
+// the time of a coin's price never goes back.
+func (b *PriceCache) Apply(rec stream.TailRecord) error {
+	record, ok := rec.Marked.(*eventsv1.PriceRecord)
+	if !ok {
+		return nil
+	}
+	if price := record.GetPrice(); price != nil {
+		b.set(&Entry{Price: price, Latest: price, Mark: record.Mark, Partition: rec.Partition, Offset: rec.Offset, latestOffset: rec.Offset})
+		b.advance(rec.Partition, price.Time)
+	}
+	if pulse := record.GetPulse(); pulse != nil {
+		b.advance(rec.Partition, pulse.Now)
+	}
+	return nil
+}
+
+func (b *PriceCache) set(e *Entry) {
+	coin, ok := b.coins.ByID(e.Price.CoinId)
+	if !ok {
+		// Written by a newer version, whose table has more coins.
+		b.unknown.Add(1)
+		return
+	}
+	e.Coin = coin
+	slot := &b.entries[coin.Rank-1]
+	held := slot.Load()
+	if held != nil && !e.after(held) {
+		return
+	}
+	if e.Price.Reason != "" {
+		if held == nil {
+			return // there is no price yet to keep
+		}
+		kept := *held
+		kept.Latest, kept.latestOffset = e.Latest, e.latestOffset
+		e = &kept
+	}
+	if e.Price == e.Latest {
+		b.served.note(e)
+	}
+	slot.Store(e)
+	b.version.Add(1)
+}
+
+func (b *PriceCache) advance(partition int32, now int64) {
+	if int(partition) >= len(b.nows) {
+		return
+	}
+	if slot := &b.nows[partition]; now > slot.Load() {
+		slot.Store(now)
+		b.version.Add(1)
+	}
+}
+
+// Version changes whenever a price or a now does.
+func (b *PriceCache) Version() uint64 { return b.version.Load() }
+
+// Unknown counts the records passed over because their coin is not in the table.
+func (b *PriceCache) Unknown() uint64 { return b.unknown.Load() }
+
+// Now is the newest clock that the board folded, Unix nanoseconds; 0 before the first.
+func (b *PriceCache) Now() int64 {
+	now := int64(0)
+	for i := range b.nows {
+		now = max(now, b.nows[i].Load())
+	}
+	return now
+}
+
+// Entry returns the current price of a coin; nil before its first, and for a coin that is not in the table, whose Rank is 0.
+func (b *PriceCache) Entry(coin schemas.Coin) *Entry {
+	if coin.Rank == 0 {
+		return nil
+	}
+	return b.entries[coin.Rank-1].Load()
+}
+
+// Entries hands the current prices to visit by rank, the largest coin first.
+func (b *PriceCache) Entries(visit func(*Entry)) {
+	for i := range b.entries {
+		if e := b.entries[i].Load(); e != nil {
+			visit(e)
+		}
+	}
+}
+
+// Leads says whether a coin is the largest of the table's with its symbol.
+func (b *PriceCache) Leads(coin schemas.Coin) bool {
+	with := b.coins.BySymbol(coin.Symbol)
+	return len(with) == 0 || with[0].ID == coin.ID
+}
+
+// Freshness classifies an entry at a time of the query's clock, by the price's own second. The log's now
+// says nothing here: it may have gone on without this price, and stands still when all producers are dead.
+// A second so far ahead of the clock that one of them must be wrong counts as stale too.
+func (b *PriceCache) Freshness(e *Entry, now time.Time) Freshness {
+	age := time.Duration(now.UnixNano() - e.Price.Time)
+	return Freshness{
+		Stale:    age.Abs() > b.staleAfter || e.Latest.Reason != "",
+		Critical: age > CriticalAfter,
+	}
+}
+
+// Ages are how old the prices of a board are.
+type Ages struct {
+	// Newest, Median, P95 (the age that 95 % of the prices do not exceed) and Oldest are ages of prices; 0 where there is
+	// none.
+	Newest, Median, P95, Oldest time.Duration
+	// Fresh, Stale and Critical count prices; those that are critical are stale too.
+	Fresh, Stale, Critical int
+}
+
+// Ages takes the ages of all prices at a time of the query's clock.
+func (b *PriceCache) Ages(now time.Time) Ages {
+	var ages Ages
+	var all []time.Duration
+	b.Entries(func(e *Entry) {
+		fresh := b.Freshness(e, now)
+		if fresh.Stale {
+			ages.Stale++
+		} else {
+			ages.Fresh++
+		}
+		if fresh.Critical {
+			ages.Critical++
+		}
+		all = append(all, time.Duration(now.UnixNano()-e.Price.Time))
+	})
+	if len(all) == 0 {
+		return ages
+	}
+	slices.Sort(all)
+	ages.Newest, ages.Median, ages.P95, ages.Oldest = all[0], all[len(all)/2], all[(len(all)*95-1)/100], all[len(all)-1]
+	return ages
+}
+
+// CountStale counts the stale prices at a time of the query's clock. While the board's version stands, answers that
+// tell of freshness are the same exactly as long as this number is.
+func (b *PriceCache) CountStale(now time.Time) int {
+	stale := 0
+	b.Entries(func(e *Entry) {
+		if b.Freshness(e, now).Stale {
+			stale++
+		}
+	})
+	return stale
+}
+
+// EntryCache keeps what was last encoded from each coin's entry, so that each change is encoded at most
+// once per shape, by its first reader.
+type EntryCache[T any] struct{ slots []atomic.Pointer[memoed[T]] }
+
+type memoed[T any] struct {
+	entry *Entry
+	fresh Freshness
+	of    OthersKey
+	made  T
+}
+
+// NewEntryCache makes an empty one for the coins of a price cache.
+func NewEntryCache[T any](b *PriceCache) *EntryCache[T] {
+	return &EntryCache[T]{make([]atomic.Pointer[memoed[T]], len(b.entries))}
+}
+
+// Get returns what make makes of the entry, from memory where neither entry nor freshness changed, nor which other coins are
+// told beside it.
+func (m *EntryCache[T]) Get(e *Entry, fresh Freshness, of OthersKey, make func() (T, error)) (T, error) {
+	slot := &m.slots[e.Coin.Rank-1]
+	if held := slot.Load(); held != nil && held.entry == e && held.fresh == fresh && held.of == of {
+		return held.made, nil
+	}
+	made, err := make()
+	if err == nil {
+		slot.Store(&memoed[T]{e, fresh, of, made})
+	}
+	return made, err
+}

@@ -1,0 +1,42 @@
+package views
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/marketlog/marketlog/schemas"
+)
+
+// Spot is the current price of a coin, in USD.
+type Spot struct {
+	Price float64
+	// Time is when it was made, or told by a source's clock; Unix nanoseconds.
+	Time int64
+	// Source is schemas.PriceSourceMedian for the median over venues, else the slug of the reference source that tells it.
+	Source string
+	// Entry is what the median was made of; nil for a price that a source tells.
+	Entry *Entry
+	// Volume24h is in USD; nil where nobody tells it.
+	Volume24h *float64
+	Freshness
+	Simulated bool
+}
+
+// Spot returns the price of a coin of a snapshot at a time of the query's clock, which all operations tell alike: the median over
+// venues until it is schemas.OwnPriceFor old, then the newest there is, of venues or of a reference source. The coin's row says
+// the same as of the minute. It is false where nobody tells a price. A source's price is stale from StatisticsStaleAfter on.
+func (b *PriceCache) Spot(snapshot *Snapshot, coin *CatalogCoin, now time.Time) (Spot, bool) {
+	e, row := b.Entry(coin.Own), coin.Market
+	if e != nil && (row == nil || row.PriceSource == schemas.PriceSourceMedian || row.PriceTime <= e.Price.Time || now.UnixNano()-e.Price.Time <= int64(schemas.OwnPriceFor)) {
+		return Spot{Price: e.Price.Price, Time: e.Price.Time, Source: schemas.PriceSourceMedian, Entry: e, Volume24h: &e.Price.Volume24H,
+			Freshness: b.Freshness(e, now), Simulated: e.Price.Simulated}, true
+	}
+	if row == nil {
+		return Spot{}, false
+	}
+	at := cmp.Or(row.PriceTime, row.Time)
+	age := now.Sub(time.Unix(0, at))
+	return Spot{Price: row.Price, Time: at, Source: row.PriceSource, Volume24h: row.Volume24H,
+		Freshness: Freshness{Stale: age.Abs() > StatisticsStaleAfter, Critical: age > CriticalAfter},
+		Simulated: row.Simulated || snapshot.Notices[row.PriceSource].GetSimulated()}, true
+}
