@@ -14,7 +14,7 @@ import (
 var slow = map[string][]string{
 	"deploy/cli": {"TestAcceleratedRunFallsToRealTime", "TestFaultyVenueHarmsNoOther", "TestStartReadsWhatChartsShow"},
 	"deploy/e2e": {
-		"TestDemoDocumentSuitsTools", "TestDemoServesTheExamples", "TestDemoWithstandsSchemathesis", "TestImages",
+		"TestDamagesOfADemoAreMended", "TestDemoDocumentSuitsTools", "TestDemoServesTheExamples", "TestDemoWithstandsSchemathesis", "TestImages",
 		"TestDemoGoesOnBesideStatements", "TestMergedRecordingsAgreeWithAnIndependentCalculation", "TestReplayEqualsAnAcceleratedRunWithFaults",
 		"TestReplayOfARunningInstance", "TestThousandPastPricesAreExplained",
 	},
@@ -50,11 +50,11 @@ const killTest = "TestKillLosesNothing"
 
 // nightly are the tests whose long form a variable asks for, by the make target that sets it.
 var nightly = map[string][]string{
-	"chaos":      {"TestKillLosesNothing", "TestKillSplitLosesNothing"},
-	"hour":       {"TestReplayEqualsAnAcceleratedRunWithFaults"},
-	"admission":  {"TestAdmissionOverRedis"},
-	"soak":       {"TestRandomStatements"},
-	"conditions": {"TestAllSocketsComeBackAtOnce", "TestFullDiskLosesNothing"},
+	"chaos":     {"TestKillLosesNothing", "TestKillSplitLosesNothing"},
+	"hour":      {"TestReplayEqualsAnAcceleratedRunWithFaults"},
+	"admission": {"TestAdmissionOverRedis"},
+	"soak":      {"TestRandomStatements"},
+	"damages":   {"TestAllSocketsComeBackAtOnce", "TestFullDiskLosesNothing", "TestDamagesOfADemoAreMended"},
 }
 
 // forgiven are the skips that are no failure anywhere, by package and test, with the reason.

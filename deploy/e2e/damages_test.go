@@ -1,0 +1,330 @@
+package e2e
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/marketlog/marketlog/deploy/config"
+	"github.com/marketlog/marketlog/deploy/deploytest"
+	"github.com/marketlog/marketlog/deploy/embedded/engine"
+	"github.com/marketlog/marketlog/deploy/instance"
+	"github.com/marketlog/marketlog/stream/streamtest"
+)
+
+// damagesVariable is how long the demo runs whose copies are damaged: 10m in the nightly gate.
+const damagesVariable = "MARKETLOG_DAMAGES"
+
+// segmentedLogBytes makes segments that are sealed within the short form.
+const segmentedLogBytes = "268435456"
+
+// Whatever is damaged of a demo's directory, the next start names it, what it says mends it, and the views are what they were.
+func TestDamagesOfADemoAreMended(t *testing.T) {
+	if _, err := engine.Find(""); err != nil {
+		streamtest.Missing(t, streamtest.TierEmbedded, "no ClickHouse engine; make engine fetches it")
+	}
+	long := 90 * time.Second
+	if text := os.Getenv(damagesVariable); text != "" {
+		var err error
+		if long, err = time.ParseDuration(text); err != nil {
+			t.Fatalf("%s=%q, want how long the demo runs, as 10m", damagesVariable, text)
+		}
+	}
+	t.Setenv("MARKETLOG_RETENTION_LOG_BYTES", segmentedLogBytes)
+	d, err := startDemo(deploytest.FreeAddr(t), deploytest.FreeAddr(t), deploytest.FreeAddr(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(filepath.Dir(d.dir))
+	select {
+	case err := <-d.ended:
+		t.Fatalf("the demo ended: %v\n%s", err, d.logEnd())
+	case <-time.After(long): // it makes what is damaged
+	}
+	if err := d.process.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-d.ended; err != nil {
+		t.Fatalf("stopping the demo: %v\n%s", err, d.logEnd())
+	}
+	// What had not been folded and stored when it stopped is, after a start without feeds or two.
+	var whole map[string]string
+	for range 3 {
+		before := whole
+		stop := d.without(t, d.dir)
+		d.settled(t)
+		stop()
+		if whole = digests(t, d.dir); same(before, whole) == "" {
+			break
+		}
+	}
+	if len(whole) < 25 || whole["v_ticks"] == "" || whole["v_prices"] == "" || whole["v_candles_1m"] == "" {
+		t.Fatalf("the views %v are compared, want nearly all", whole)
+	}
+	for _, damage := range []struct {
+		name string
+		do   func(t *testing.T, dir string)
+		// says is what /readyz names; empty: the start itself mends it.
+		says string
+	}{
+		{"bits flipped in a sealed segment", func(t *testing.T, dir string) { change(t, sealedSegment(t, dir), flipMiddle) }, "`marketlog rebuild`"},
+		{"a segment cut short", func(t *testing.T, dir string) {
+			change(t, sealedSegment(t, dir), func(raw []byte) []byte { return raw[:len(raw)-37] })
+		}, "`marketlog rebuild`"},
+		{"a segment deleted", func(t *testing.T, dir string) { removed(t, sealedSegment(t, dir)) }, "`marketlog rebuild`"},
+		{"the largest part of ticks removed", func(t *testing.T, dir string) { removed(t, largestPart(t, dir)) }, ""},
+		{"marks of no length", func(t *testing.T, dir string) {
+			marks, err := filepath.Glob(filepath.Join(largestPart(t, dir), "*mrk*"))
+			if err != nil || len(marks) == 0 {
+				t.Fatalf("the part has no marks, %v", err)
+			}
+			for _, name := range marks {
+				change(t, name, func([]byte) []byte { return nil })
+			}
+		}, ""},
+		{"topics.json empty", func(t *testing.T, dir string) {
+			change(t, filepath.Join(dir, "log", "topics.json"), func([]byte) []byte { return nil })
+		}, ""},
+	} {
+		t.Run(damage.name, func(t *testing.T) {
+			dir := filepath.Join(filepath.Dir(d.dir), "copy")
+			defer os.RemoveAll(dir)
+			if out, err := exec.Command("cp", "-a", d.dir, dir).CombinedOutput(); err != nil {
+				t.Fatalf("copying the directory: %v\n%s", err, out)
+			}
+			damage.do(t, dir)
+			stop := d.without(t, dir)
+			if damage.says != "" {
+				d.untilReadiness(t, damage.says)
+				if out, err := exec.Command(d.binary, "rebuild", "--data-dir", dir).CombinedOutput(); err != nil || !bytes.Contains(out, []byte("lost for good")) {
+					t.Errorf("rebuild: %v\n%s", err, out)
+				}
+			}
+			d.settled(t)
+			stop()
+			if differs := same(whole, digests(t, dir)); differs != "" {
+				t.Errorf("mended, the views are not what they were: %s", differs)
+			}
+		})
+	}
+}
+
+// without runs the binary on a directory, without feeds, until stop.
+func (d *demo) without(t *testing.T, dir string) (stop func()) {
+	t.Helper()
+	process := exec.Command(d.binary, "run", "--feeds", "none", "--data-dir", dir, "--listen", strings.TrimPrefix(d.base, "http://"),
+		"--sql-listen", strings.TrimPrefix(d.sql, "http://"), "--kafka-listen", "127.0.0.1:0")
+	process.Env = append(os.Environ(), "MARKETLOG_BACKFILL_ENABLED=false")
+	var said bytes.Buffer
+	process.Stdout, process.Stderr = &said, &said
+	if err := process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = process.Process.Kill() }) // fails when it has ended
+	return func() {
+		t.Helper()
+		if err := process.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		if err := process.Wait(); err != nil {
+			t.Fatalf("without feeds it ended with %v\n%s", err, said.Bytes()[max(0, said.Len()-4096):])
+		}
+	}
+}
+
+// readiness is what /readyz answers.
+func (d *demo) readiness() (status int, body string) {
+	answer, err := http.Get(d.base + "/readyz")
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return answer.StatusCode, string(text)
+}
+
+// untilReadiness waits until /readyz is 503 and names something.
+func (d *demo) untilReadiness(t *testing.T, says string) {
+	t.Helper()
+	for deadline := time.Now().Add(demoPatience); ; time.Sleep(50 * time.Millisecond) {
+		status, body := d.readiness()
+		if status == http.StatusServiceUnavailable && strings.Contains(body, says) && !strings.Contains(body, `"instance"`) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("/readyz is %d %s, want %s in it", status, body, says)
+		}
+	}
+}
+
+// settled waits until the instance is ready and stays so.
+func (d *demo) settled(t *testing.T) {
+	t.Helper()
+	ready := 0
+	for deadline := time.Now().Add(demoPatience); ready < 30; time.Sleep(100 * time.Millisecond) {
+		status, body := d.readiness()
+		if ready++; status != http.StatusOK {
+			ready = 0
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("/readyz is %d %s, want 200", status, body)
+		}
+	}
+}
+
+// digests are a count and a checksum of the rows of each view that an instance which does not run has. Views of this moment
+// are left out: what the log and the keys are like, and what differs from one second to the next.
+func digests(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	cfg := config.DefaultConfig()
+	cfg.DataDir = dir
+	in, err := instance.HoldInstance(cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := in.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	store, err := in.History(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := store.Conn().Query(t.Context(), "SELECT name FROM system.tables WHERE database = 'default' AND name LIKE 'v\\_%' AND name NOT IN ('v_lag', 'v_gaps', 'v_usage', 'v_sources') ORDER BY name")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var views []string
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			t.Fatal(err)
+		}
+		views = append(views, name)
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		t.Fatal(err)
+	}
+	digest := func(view string) (text string) {
+		var n, sum uint64
+		if err := store.Conn().QueryRow(t.Context(), "SELECT count(), groupBitXor(cityHash64(toString(tuple(*)))) FROM default."+view).Scan(&n, &sum); err != nil {
+			t.Fatalf("%s: %v", view, err)
+		}
+		return fmt.Sprintf("%d rows, %x", n, sum)
+	}
+	found := map[string]string{}
+	for _, view := range views {
+		found[view] = digest(view)
+	}
+	for _, view := range views {
+		if digest(view) != found[view] {
+			delete(found, view)
+		}
+	}
+	return found
+}
+
+// same says which view differs first; empty: none.
+func same(want, got map[string]string) string {
+	if len(want) == 0 {
+		return "there are none"
+	}
+	for view, digest := range want {
+		if other, ok := got[view]; ok && other != digest {
+			return fmt.Sprintf("%s: got %s, want %s", view, other, digest)
+		}
+	}
+	return ""
+}
+
+// sealedSegment is the first segment of a partition of ticks that has others behind it.
+func sealedSegment(t *testing.T, dir string) string {
+	t.Helper()
+	partitions, err := filepath.Glob(filepath.Join(dir, "log", "partitions", "ticks.v1-*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, partition := range partitions {
+		segments, err := filepath.Glob(filepath.Join(partition, "*.dat"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(segments) > 1 {
+			slices.SortFunc(segments, func(a, b string) int {
+				if len(a) != len(b) {
+					return len(a) - len(b)
+				}
+				return strings.Compare(a, b)
+			})
+			return segments[0]
+		}
+	}
+	t.Fatal("no partition of ticks.v1 has a sealed segment: the demo was too short")
+	return ""
+}
+
+// largestPart is the folder of the largest part of ticks.
+func largestPart(t *testing.T, dir string) string {
+	t.Helper()
+	cfg := config.DefaultConfig()
+	cfg.DataDir = dir
+	in, err := instance.HoldInstance(cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := in.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	store, err := in.History(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var path string
+	row := store.Conn().QueryRow(t.Context(), "SELECT path FROM system.parts WHERE database = currentDatabase() AND table = 'ticks' AND active ORDER BY rows DESC LIMIT 1")
+	if err := row.Scan(&path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func change(t *testing.T, name string, by func(raw []byte) []byte) {
+	t.Helper()
+	raw, err := os.ReadFile(name)
+	if err == nil {
+		err = os.WriteFile(name, by(raw), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func flipMiddle(raw []byte) []byte {
+	for i := range 4 {
+		raw[len(raw)/2+i] ^= 0xff
+	}
+	return raw
+}
+
+func removed(t *testing.T, name string) {
+	t.Helper()
+	if err := os.RemoveAll(name); err != nil {
+		t.Fatal(err)
+	}
+}
