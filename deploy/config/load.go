@@ -30,8 +30,8 @@ const (
 // testVariables steer tests, by how they begin; a process under test inherits them.
 var testVariables = []string{
 	envPrefix + "ACK_LOG", envPrefix + "ADMISSION", envPrefix + "BESIDE", envPrefix + "DAMAGES", envPrefix + "EXPLAIN_SEED", envPrefix + "FAULT",
-	envPrefix + "FULL_DISKS", envPrefix + "FIGURES", envPrefix + "FUZZ", envPrefix + "HOUR", envPrefix + "KILL", envPrefix + "RECORDINGS", envPrefix + "SEEDS",
-	envPrefix + "SOAK", envPrefix + "SOCKETS", envPrefix + "STREAM_READERS",
+	envPrefix + "FULL_DISKS", envPrefix + "FIGURES", envPrefix + "FORMAT_ROWS", envPrefix + "FUZZ", envPrefix + "HOUR", envPrefix + "KILL", envPrefix + "RECORDINGS",
+	envPrefix + "SEEDS", envPrefix + "SOAK", envPrefix + "SOCKETS", envPrefix + "STREAM_READERS",
 }
 
 // clientVariables are those that clients read: `marketlog mcp` and the examples. Who exports them runs other commands too.

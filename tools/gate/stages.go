@@ -54,6 +54,7 @@ var nightly = map[string][]string{
 	"hour":      {"TestReplayEqualsAnAcceleratedRunWithFaults"},
 	"admission": {"TestAdmissionOverRedis"},
 	"soak":      {"TestRandomStatements"},
+	"formats":   {"TestLongAnswersAreReadByOtherParsers"},
 	"damages":   {"TestAllSocketsComeBackAtOnce", "TestFullDiskLosesNothing", "TestDamagesOfADemoAreMended"},
 }
 

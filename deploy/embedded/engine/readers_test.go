@@ -25,9 +25,16 @@ func TestEveryFormatIsReadByAnotherParser(t *testing.T) {
 	readEveryFormat(t, 0, 70_000)
 }
 
-// The same of answers that are long.
+// The same of answers that are long: half a million rows, or as many as MARKETLOG_FORMAT_ROWS says.
 func TestLongAnswersAreReadByOtherParsers(t *testing.T) {
-	readEveryFormat(t, longRows)
+	rows := 500_000
+	if text := os.Getenv("MARKETLOG_FORMAT_ROWS"); text != "" {
+		var err error
+		if rows, err = strconv.Atoi(text); err != nil {
+			t.Fatalf("MARKETLOG_FORMAT_ROWS=%q, want a number of rows", text)
+		}
+	}
+	readEveryFormat(t, rows)
 }
 
 func readEveryFormat(t *testing.T, counts ...int) {
