@@ -32,7 +32,7 @@ type CurrencyBody struct {
 // RatesBody answers GET /api/v1/fiat/rates/usd.
 type RatesBody struct {
 	Data Rates `json:"data"`
-	Meta Meta      `json:"meta"`
+	Meta Meta  `json:"meta"`
 }
 
 // Rates is what one US dollar costs in each currency.
