@@ -20,6 +20,7 @@ import (
 	"github.com/marketlog/marketlog/deploy/deploytest"
 	"github.com/marketlog/marketlog/deploy/embedded/engine"
 	"github.com/marketlog/marketlog/deploy/instance"
+	"github.com/marketlog/marketlog/stream/history"
 	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
@@ -186,9 +187,8 @@ func (d *demo) settled(t *testing.T) {
 	}
 }
 
-// digests are a count and a checksum of the rows of each view that an instance which does not run has. Views of this moment
-// are left out: what the log and the keys are like, and what differs from one second to the next.
-func digests(t *testing.T, dir string) map[string]string {
+// stoppedTables opens the tables of an instance that does not run, until done is called.
+func stoppedTables(t *testing.T, dir string) (store *history.Store, done func()) {
 	t.Helper()
 	cfg := config.DefaultConfig()
 	cfg.DataDir = dir
@@ -196,15 +196,22 @@ func digests(t *testing.T, dir string) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
+	if store, err = in.History(t.Context()); err != nil {
+		t.Fatal(errors.Join(err, in.Close()))
+	}
+	return store, func() {
 		if err := in.Close(); err != nil {
 			t.Error(err)
 		}
-	}()
-	store, err := in.History(t.Context())
-	if err != nil {
-		t.Fatal(err)
 	}
+}
+
+// digests are a count and a checksum of the rows of each view that an instance which does not run has. Views of this moment
+// are left out: what the log and the keys are like, and what differs from one second to the next.
+func digests(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	store, done := stoppedTables(t, dir)
+	defer done()
 	rows, err := store.Conn().Query(t.Context(), "SELECT name FROM system.tables WHERE database = 'default' AND name LIKE 'v\\_%' AND name NOT IN ('v_lag', 'v_gaps', 'v_usage', 'v_sources') ORDER BY name")
 	if err != nil {
 		t.Fatal(err)
@@ -281,21 +288,8 @@ func sealedSegment(t *testing.T, dir string) string {
 // largestPart is the folder of the largest part of ticks.
 func largestPart(t *testing.T, dir string) string {
 	t.Helper()
-	cfg := config.DefaultConfig()
-	cfg.DataDir = dir
-	in, err := instance.HoldInstance(cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := in.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	store, err := in.History(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	store, done := stoppedTables(t, dir)
+	defer done()
 	var path string
 	row := store.Conn().QueryRow(t.Context(), "SELECT path FROM system.parts WHERE database = currentDatabase() AND table = 'ticks' AND active ORDER BY rows DESC LIMIT 1")
 	if err := row.Scan(&path); err != nil {
