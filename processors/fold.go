@@ -15,18 +15,16 @@ import (
 	"github.com/marketlog/marketlog/stream"
 )
 
-// logicVersions are by the topic that a fold derives; each derived topic has its own.
-var logicVersions = map[string]uint32{
-	schemas.TopicTicks:        1,
-	schemas.TopicTicksRawDead: 1,
-	schemas.TopicQuotes:       1,
-	schemas.TopicPrices:       2, // schemas.AggregateVersion 2, and a price that stands every schemas.PriceRepeat
-	schemas.TopicCandles:      2, // what those prices give
-	schemas.TopicMarkets:      1,
-	schemas.TopicRates:        2, // an entry names the version of schemas.RateRule that made it
-	schemas.TopicEarn:         1,
-	schemas.TopicDefi:         1,
-}
+// logicVersions are those of the topic table, to be found for every record that is put out.
+var logicVersions = func() map[string]uint32 {
+	versions := map[string]uint32{}
+	for _, t := range schemas.Topics {
+		if t.Logic > 0 {
+			versions[t.Name] = t.Logic
+		}
+	}
+	return versions
+}()
 
 // LogicVersion is that of the fold which derives a topic: it changes whenever that fold could derive another record from
 // the same input, and with it only the version of its own rows. It is the upper half of the version of every row. What each

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -14,13 +13,6 @@ import (
 	"github.com/marketlog/marketlog/stream"
 	"github.com/marketlog/marketlog/stream/history"
 )
-
-// SinkTopics are the topics that sinks materialize.
-var SinkTopics = []string{
-	schemas.TopicTicks, schemas.TopicPrices, schemas.TopicCandles, schemas.TopicTicksRawDead, schemas.TopicBackfillRaw,
-	schemas.TopicReferenceRaw, schemas.TopicCoinMarketsRaw, schemas.TopicRatesRaw, schemas.TopicMarkets, schemas.TopicRates,
-	schemas.TopicDefi, schemas.TopicEarn, schemas.TopicUsage,
-}
 
 // Refill inserts the rows of a topic again, of all records that the log still has and the topic's sink has come past.
 // Where the rows are there it changes nothing; it writes no ledger, so the sink may run beside it.
@@ -85,26 +77,4 @@ func (r *Refill) Run(ctx context.Context) (records int64, err error) {
 		}
 	}
 	return records, flush()
-}
-
-// RefillTopics are the topics whose records fill a table; none for a table that no sink writes. What sources say lies in
-// three topics, and some tables are filled from more than one of them.
-func RefillTopics(table string) []string {
-	topic := map[string]string{
-		"gaps": schemas.TopicTicks, "dead_letters": schemas.TopicTicksRawDead, "dead_retries": schemas.TopicTicksRawDead,
-		"backfill": schemas.TopicBackfillRaw, "usage": schemas.TopicUsage,
-	}[table]
-	for _, t := range rebuiltTables {
-		if t.name == table {
-			topic = t.topic
-		}
-	}
-	said := []string{schemas.TopicReferenceRaw, schemas.TopicCoinMarketsRaw, schemas.TopicRatesRaw}
-	switch {
-	case topic == "":
-		return nil
-	case slices.Contains(said, topic):
-		return said
-	}
-	return []string{topic}
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/marketlog/marketlog/schemas"
@@ -15,120 +16,22 @@ import (
 	"github.com/marketlog/marketlog/stream/history"
 )
 
-// Views that can be replayed.
-const (
-	ViewPrices  = "prices"
-	ViewCandles = "candles"
-	// ViewMarkets is what the fold of minutes makes: rows of coins, and of the whole market.
-	ViewMarkets = "markets"
-	// ViewRates is what rates are and were.
-	ViewRates = "rates"
-	// ViewDefi is all of DeFi, and the largest in it.
-	ViewDefi = "defi"
-	// ViewEarn is earn products, what changed of them and the fixings of their benchmark.
-	ViewEarn = "earn"
-	// ViewAll is prices and candles, from one pass, and what folds of minutes make.
-	ViewAll   = "all"
-	ViewTicks = "ticks"
-	// ViewReference is the rows of what sources say. They are not derived, so it is only compared.
-	ViewReference = "reference"
-)
-
 // rebuilt is a table that a replay rebuilds.
 type rebuilt struct {
-	name, topic string
-	// begun is the Unix second before which all rows lie that were caused while the clocks had come
-	// to now and watermark, final the one before which no row is caused any more.
-	begun, final func(now, watermark int64) int64
+	schemas.Table
+	topic schemas.Topic
 }
 
-var rebuiltTables = []rebuilt{
-	{"prices", schemas.TopicPrices, afterSecond, afterSecond},
-	{"prices_1m", schemas.TopicPrices, afterMinute, func(now, _ int64) int64 { return seconds(schemas.Minute(now)) }},
-	{"candles_1m", schemas.TopicCandles, afterClosed, afterClosed},
-	{"venue_candles_1m", schemas.TopicCandles, afterClosed, afterClosed},
-	{"ticks", schemas.TopicTicks, always, never},
-	{"markets", schemas.TopicMarkets, afterSecond, afterSecond},
-	{"markets_1d", schemas.TopicMarkets, afterSecond, afterSecond},
-	{"summaries", schemas.TopicMarkets, afterSecond, afterSecond},
-	{"sentiment", schemas.TopicMarkets, afterSecond, afterSecond},
-	{"rates", schemas.TopicRates, afterSecond, afterSecond},
-	{"rates_now", schemas.TopicRates, afterSecond, afterSecond},
-	{"rates_1h", schemas.TopicRates, afterHour, afterHour},
-	{"rates_1d", schemas.TopicRates, afterDay, afterDay},
-	{"defi", schemas.TopicDefi, afterSecond, afterSecond},
-	{"defi_lists", schemas.TopicDefi, afterSecond, afterSecond},
-	{"earn_products", schemas.TopicEarn, afterSecond, afterSecond},
-	{"earn_history", schemas.TopicEarn, afterSecond, afterSecond},
-	{"earn_changes", schemas.TopicEarn, afterSecond, afterSecond},
-	{"earn_fixings", schemas.TopicEarn, afterSecond, afterSecond},
-	{"coins", schemas.TopicReferenceRaw, always, never},
-	{"coin_events", schemas.TopicReferenceRaw, always, never},
-	{"stablecoins", schemas.TopicReferenceRaw, always, never},
-	{"protocols", schemas.TopicReferenceRaw, always, never},
-	{"chain_tvl", schemas.TopicReferenceRaw, always, never},
-	{"fear_greed", schemas.TopicReferenceRaw, always, never},
-	{"global_figures", schemas.TopicReferenceRaw, always, never},
-	{"coin_past", schemas.TopicReferenceRaw, always, never},
-	{"defi_past", schemas.TopicReferenceRaw, always, never},
-	{"fetches", schemas.TopicReferenceRaw, always, never},
-	{"sources", schemas.TopicReferenceRaw, always, never},
-	{"overrides", schemas.TopicReferenceRaw, always, never},
-	{"fixings", schemas.TopicReferenceRaw, always, never},
-	{"fiat_rates", schemas.TopicReferenceRaw, always, never},
-	{"coin_markets", schemas.TopicCoinMarketsRaw, always, never},
-	{"rates_past", schemas.TopicRatesRaw, always, never},
-}
-
-// always and never are for rows that come in no order of time: the offset alone says which are made.
-func always(int64, int64) int64 { return math.MaxInt64 }
-
-func never(int64, int64) int64 { return math.MinInt64 }
-
-func seconds(at int64) int64 { return at / int64(time.Second) }
-
-func afterSecond(now, _ int64) int64 { return seconds(now) + 1 }
-
-// afterHour and afterDay are for rows of an hour or a day by its start, which are caused in the first minute that ends
-// with it or behind it.
-func afterHour(now, _ int64) int64 { return seconds(now-int64(time.Hour)) + 1 }
-
-func afterDay(now, _ int64) int64 { return seconds(now-int64(24*time.Hour)) + 1 }
-
-func afterMinute(now, _ int64) int64 { return seconds(schemas.Minute(now) + int64(time.Minute)) }
-
-func afterClosed(_, watermark int64) int64 {
-	return seconds(schemas.Minute(max(watermark-int64(schemas.AllowedLateness), 0)))
-}
-
-// viewTopics are the topics whose sinks write the tables of a view.
-func viewTopics(view string) []string {
-	switch view {
-	case ViewPrices:
-		return []string{schemas.TopicPrices}
-	case ViewCandles:
-		return []string{schemas.TopicCandles}
-	case ViewAll:
-		return []string{schemas.TopicPrices, schemas.TopicCandles, schemas.TopicMarkets, schemas.TopicRates, schemas.TopicDefi, schemas.TopicEarn}
-	case ViewMarkets:
-		return []string{schemas.TopicMarkets}
-	case ViewRates:
-		return []string{schemas.TopicRates}
-	case ViewDefi:
-		return []string{schemas.TopicDefi}
-	case ViewEarn:
-		return []string{schemas.TopicEarn}
-	case ViewTicks:
-		return []string{schemas.TopicTicks}
-	case ViewReference:
-		return []string{schemas.TopicReferenceRaw, schemas.TopicCoinMarketsRaw, schemas.TopicRatesRaw}
-	default:
-		return nil
+// viewTables are the tables that a replay of a view rebuilds.
+func viewTables(view string) (tables []rebuilt) {
+	for _, topic := range schemas.ViewTopics(view) {
+		for _, t := range topic.Tables {
+			if t.Rebuilt() {
+				tables = append(tables, rebuilt{t, topic})
+			}
+		}
 	}
-}
-
-func viewTables(view string) []rebuilt {
-	return slices.DeleteFunc(slices.Clone(rebuiltTables), func(t rebuilt) bool { return !slices.Contains(viewTopics(view), t.topic) })
+	return tables
 }
 
 // Replay rebuilds a view from the log beside the live one, compares the two, and lets the rebuilt
@@ -193,13 +96,13 @@ type ReplayResult struct {
 
 // Validate refuses a view that cannot be replayed and times that leave nothing.
 func (r *Replay) Validate() error {
-	if viewTopics(r.View) == nil {
-		return fmt.Errorf("view %q cannot be replayed; use prices, candles, markets, rates, defi, earn, all, ticks or reference", r.View)
+	if schemas.ViewTopics(r.View) == nil {
+		return fmt.Errorf("view %q cannot be replayed; use one of %s", r.View, strings.Join(schemas.Views(), ", "))
 	}
-	if r.View == ViewReference && !r.Verify {
+	if r.View == schemas.ViewReference && !r.Verify {
 		return fmt.Errorf("view %q cannot be rebuilt: its rows are what the log says; compare them with --verify", r.View)
 	}
-	if r.View == ViewReference && !(r.From.IsZero() && r.To.IsZero()) {
+	if r.View == schemas.ViewReference && !(r.From.IsZero() && r.To.IsZero()) {
 		return fmt.Errorf("view %q is compared whole: leave out --from and --to", r.View)
 	}
 	if !r.To.IsZero() && !r.To.After(r.From) {
@@ -255,12 +158,12 @@ func (r *Replay) rebuild(ctx context.Context, j *journal) (ReplayResult, error) 
 		for i, p := range causes {
 			made[i] = p.bounds(table)
 			bounds[i] = made[i]
-			if at, ok := reached[topicPartition{table.topic, p.Partition}]; ok && at < bounds[i].Until {
+			if at, ok := reached[topicPartition{table.topic.Name, p.Partition}]; ok && at < bounds[i].Until {
 				bounds[i].Until, bounds[i].UntilTime = at, math.MinInt64
 			}
 		}
-		meter := r.meter("comparing " + table.name)
-		found, err := r.History.Compare(ctx, table.name, j.Generation, bounds, mostDifferences-told, meter.set)
+		meter := r.meter("comparing " + table.Name)
+		found, err := r.History.Compare(ctx, table.Name, j.Generation, bounds, mostDifferences-told, meter.set)
 		if err != nil {
 			return result, err
 		}
@@ -277,7 +180,7 @@ func (r *Replay) rebuild(ctx context.Context, j *journal) (ReplayResult, error) 
 			result.Outside += found.Beyond
 		}
 		if !r.Verify {
-			if err := r.History.CarryOver(ctx, table.name, j.Generation, made); err != nil {
+			if err := r.History.CarryOver(ctx, table.Name, j.Generation, made); err != nil {
 				return result, err
 			}
 			faults.Hit("replay.carried")
@@ -287,16 +190,15 @@ func (r *Replay) rebuild(ctx context.Context, j *journal) (ReplayResult, error) 
 }
 
 // causesOf are the parts of a replay that make the rows of a topic's tables, by their partition.
-func causesOf(parts []*partReplay, topic string) []*partReplay {
+func causesOf(parts []*partReplay, topic schemas.Topic) []*partReplay {
 	return slices.DeleteFunc(slices.Clone(parts), func(p *partReplay) bool {
-		return p.makes != "" && p.makes != topic || p.makes == "" && !fromTicks(topic)
+		return p.makes != "" && p.makes != topic.Name || p.makes == "" && !fromTicks(topic)
 	})
 }
 
-// fromTicks says whether the records of a topic are caused by those of ticks.v1.
-func fromTicks(topic string) bool {
-	return topic == schemas.TopicTicks || topic == schemas.TopicPrices || topic == schemas.TopicCandles
-}
+// fromTicks says whether the records of a topic with a view are caused by those of ticks.v1: what else is derived, folds
+// of log minutes make.
+func fromTicks(topic schemas.Topic) bool { return topic.Derived && !topic.Minutes }
 
 // topicPartition is a partition of a topic.
 type topicPartition struct {
@@ -317,13 +219,13 @@ func (r *Replay) awaitLive(ctx context.Context, j *journal, parts []*partReplay)
 		behind = map[topicPartition]int64{}
 		var done, total int64
 		obeyed := true
-		for _, topic := range viewTopics(r.View) {
-			progress, err := r.History.Progress(ctx, topic, 0)
+		for _, topic := range schemas.ViewTopics(r.View) {
+			progress, err := r.History.Progress(ctx, topic.Name, 0)
 			if err != nil {
 				return nil, err
 			}
 			for _, p := range parts {
-				last, ok := p.Last[topic]
+				last, ok := p.Last[topic.Name]
 				if !ok {
 					continue
 				}
@@ -331,7 +233,7 @@ func (r *Replay) awaitLive(ctx context.Context, j *journal, parts []*partReplay)
 				total += last.Offset
 				done += min(at, last.Offset)
 				if !caught {
-					behind[topicPartition{topic, p.Partition}] = at
+					behind[topicPartition{topic.Name, p.Partition}] = at
 				}
 				obeyed = obeyed && progress[p.Partition].Replay == j.Generation
 			}
@@ -360,10 +262,9 @@ func (r *Replay) awaitLive(ctx context.Context, j *journal, parts []*partReplay)
 }
 
 // inserted is the input offset below which a sink has inserted all rows of a partition, and whether
-// those of the last mark are among them.
-func inserted(topic string, p history.Progress, last markEntry) (below int64, caught bool) {
-	switch topic {
-	case schemas.TopicTicks, schemas.TopicReferenceRaw, schemas.TopicCoinMarketsRaw, schemas.TopicRatesRaw:
+// those of the last mark are among them. Rows that a replay does not fold are known by their own offset.
+func inserted(topic schemas.Topic, p history.Progress, last markEntry) (below int64, caught bool) {
+	if !topic.Refolded() {
 		return p.Next, p.Next > last.Offset
 	}
 	mark := p.Marks[last.Partition]
@@ -376,22 +277,3 @@ const (
 	controlPrepare = "prepare"
 	controlFinish  = "finish"
 )
-
-func control(topic string, c *eventsv1.Control) eventsv1.Marked {
-	switch topic {
-	case schemas.TopicTicks:
-		return &eventsv1.ResolvedRecord{Body: &eventsv1.ResolvedRecord_Control{Control: c}}
-	case schemas.TopicPrices:
-		return &eventsv1.PriceRecord{Body: &eventsv1.PriceRecord_Control{Control: c}}
-	case schemas.TopicMarkets:
-		return &eventsv1.MarketRecord{Body: &eventsv1.MarketRecord_Control{Control: c}}
-	case schemas.TopicRates:
-		return &eventsv1.RateRecord{Body: &eventsv1.RateRecord_Control{Control: c}}
-	case schemas.TopicDefi:
-		return &eventsv1.DefiRecord{Body: &eventsv1.DefiRecord_Control{Control: c}}
-	case schemas.TopicEarn:
-		return &eventsv1.EarnRecord{Body: &eventsv1.EarnRecord_Control{Control: c}}
-	default:
-		return &eventsv1.CandleRecord{Body: &eventsv1.CandleRecord_Control{Control: c}}
-	}
-}

@@ -72,18 +72,18 @@ func entryOf(m *eventsv1.Mark) markEntry { return markEntry{m.Partition, m.Offse
 // bounds tell which rows of a table the partition's replay makes.
 func (p *partReplay) bounds(t rebuilt) history.Bounds {
 	if !p.Exact {
-		return history.Bounds{From: p.Until, FromTime: t.begun(p.UntilNow, p.UntilWatermark), Until: p.Until, UntilTime: t.final(p.UntilNow, p.UntilWatermark)}
+		return history.Bounds{From: p.Until, FromTime: t.CompleteFrom(p.UntilNow, p.UntilWatermark), Until: p.Until, UntilTime: t.CompleteUntil(p.UntilNow, p.UntilWatermark)}
 	}
-	b := history.Bounds{From: p.From, Until: p.Until, UntilTime: t.final(p.UntilNow, p.UntilWatermark)}
+	b := history.Bounds{From: p.From, Until: p.Until, UntilTime: t.CompleteUntil(p.UntilNow, p.UntilWatermark)}
 	if p.From > 0 {
-		b.FromTime = t.begun(p.FromNow, p.FromWatermark)
+		b.FromTime = t.CompleteFrom(p.FromNow, p.FromWatermark)
 	}
 	return b
 }
 
 // refold makes all rows of the view anew in the shadow tables, as far as the log reached when it began.
 func (r *Replay) replayFolds(ctx context.Context, j *journal) (parts []*partReplay, err error) {
-	topics := viewTopics(r.View)
+	topics := schemas.ViewTopics(r.View)
 	if slices.ContainsFunc(topics, fromTicks) {
 		if parts, err = r.replayTicks(ctx, j); err != nil {
 			return nil, err
@@ -91,11 +91,11 @@ func (r *Replay) replayFolds(ctx context.Context, j *journal) (parts []*partRepl
 	}
 	for _, topic := range topics {
 		var p *partReplay
-		switch topic {
-		case schemas.TopicMarkets, schemas.TopicRates, schemas.TopicDefi, schemas.TopicEarn:
-			p, err = r.replayMinutes(ctx, j, topic)
-		case schemas.TopicReferenceRaw, schemas.TopicCoinMarketsRaw, schemas.TopicRatesRaw:
-			p, err = r.replayRaw(ctx, j, topic)
+		switch {
+		case topic.Minutes:
+			p, err = r.replayMinutes(ctx, j, topic.Name)
+		case !topic.Derived:
+			p, err = r.replayRaw(ctx, j, topic.Name)
 		default:
 			continue
 		}
@@ -183,7 +183,7 @@ func (r *Replay) locate(ctx context.Context, j *journal) (parts []*partReplay, e
 			// Nothing was kept, or the log has lost what the fold would begin with again.
 			at := max(start.Offset, begin.Offset)
 			p = &partReplay{Start: at, Resume: at, Done: at, From: at, Last: map[string]markEntry{}, Changes: map[string]int64{}, revision: p.revision}
-			p.Exact = r.From.IsZero() && (at == 0 || r.View == ViewTicks)
+			p.Exact = r.From.IsZero() && (at == 0 || r.View == schemas.ViewTicks)
 		}
 		p.Partition = id
 		parts, ends = append(parts, p), append(ends, end.Offset)
@@ -199,7 +199,7 @@ type partFold struct {
 	ticks  *remapper
 	rewind *rewind
 	gen    uint32
-	topics []string
+	topics []string // whose rows are made
 	most   int
 	meter  *meter
 
@@ -220,9 +220,12 @@ func (r *Replay) newPartFold(j *journal, p *partReplay) *partFold {
 	}
 	f := &partFold{
 		replay: r, part: p, rewind: newRewind(p.Resume, marks), gen: j.Generation,
-		topics: viewTopics(r.View), most: cmp.Or(r.BatchRows, replayBatchRows), next: p.Resume,
+		most: cmp.Or(r.BatchRows, replayBatchRows), next: p.Resume,
 	}
-	if r.View == ViewTicks {
+	for _, topic := range schemas.ViewTopics(r.View) {
+		f.topics = append(f.topics, topic.Name)
+	}
+	if r.View == schemas.ViewTicks {
 		f.ticks = newRemapper(r.Rejoin)
 	} else {
 		f.fold = r.Unit.New(p.Partition)

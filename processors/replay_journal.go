@@ -109,11 +109,11 @@ func (r *Replay) open(ctx context.Context) (*journal, error) {
 func (r *Replay) prepare(ctx context.Context, j *journal) error {
 	j.Tables = map[string]string{}
 	for _, t := range viewTables(j.View) {
-		uuid, err := r.History.CreateShadow(ctx, t.name, j.Generation)
+		uuid, err := r.History.CreateShadow(ctx, t.Name, j.Generation)
 		if err != nil {
 			return err
 		}
-		j.Tables[t.name] = uuid
+		j.Tables[t.Name] = uuid
 	}
 	faults.Hit("replay.prepare")
 	if !j.Verify {
@@ -134,12 +134,12 @@ func (r *Replay) control(ctx context.Context, j *journal, action string) error {
 	}
 	defer producer.Close()
 	var records []*kgo.Record
-	for _, name := range viewTopics(j.View) {
-		topic, err := schemas.TopicNamed(name)
+	for _, topic := range schemas.ViewTopics(j.View) {
+		control, err := topic.NewControl(&eventsv1.Control{Action: action, Generation: j.Generation, View: j.View})
 		if err != nil {
 			return err
 		}
-		progress, err := r.History.Progress(ctx, name, 0)
+		progress, err := r.History.Progress(ctx, topic.Name, 0)
 		if err != nil {
 			return err
 		}
@@ -153,10 +153,7 @@ func (r *Replay) control(ctx context.Context, j *journal, action string) error {
 			at = time.Now().UnixNano()
 		}
 		for p := range topic.Partitions {
-			rec, err := Output{
-				Topic: name, Partition: p, Time: at,
-				Record: control(name, &eventsv1.Control{Action: action, Generation: j.Generation, View: j.View}),
-			}.kafkaRecord()
+			rec, err := Output{Topic: topic.Name, Partition: p, Time: at, Record: control}.kafkaRecord()
 			if err != nil {
 				return fmt.Errorf("encoding a control: %w", err)
 			}
@@ -178,7 +175,7 @@ func (r *Replay) swap(ctx context.Context, j *journal) error {
 	}
 	faults.Hit("replay.exchange")
 	for _, t := range viewTables(j.View) {
-		if err := r.History.Exchange(ctx, t.name, j.Generation, j.Tables[t.name]); err != nil {
+		if err := r.History.Exchange(ctx, t.Name, j.Generation, j.Tables[t.Name]); err != nil {
 			return err
 		}
 		faults.Hit("replay.exchanged")
@@ -201,7 +198,7 @@ func (r *Replay) drop(ctx context.Context, j *journal, end string) error {
 	}
 	faults.Hit("replay.finished")
 	for _, t := range viewTables(j.View) {
-		if err := r.History.DropShadow(ctx, t.name, j.Generation); err != nil {
+		if err := r.History.DropShadow(ctx, t.Name, j.Generation); err != nil {
 			return err
 		}
 	}

@@ -142,7 +142,7 @@ func TestFoldedMinutesAreReplayed(t *testing.T) {
 	liveMinutes(t, log, store, replayedMinutes(), marketTopics...)
 	equal := func(when string, least int64) processors.ReplayResult {
 		t.Helper()
-		r := newMinuteReplay(t, log, store, processors.ViewMarkets, true)
+		r := newMinuteReplay(t, log, store, schemas.ViewMarkets, true)
 		result := r.run(t)
 		if result.Differing != 0 || result.Compared < least || len(r.notes) > 0 {
 			t.Fatalf("%s: got %+v %v %q, want no difference in at least %d rows", when, result, r.differences, r.notes, least)
@@ -153,7 +153,7 @@ func TestFoldedMinutesAreReplayed(t *testing.T) {
 
 	for range 2 { // while live goes on
 		script.write(3)
-		r := newMinuteReplay(t, log, store, processors.ViewMarkets, false)
+		r := newMinuteReplay(t, log, store, schemas.ViewMarkets, false)
 		r.BatchRows = 37
 		if result := r.run(t); result.Differing != 0 {
 			t.Fatalf("rebuilding: got %+v %v", result, r.differences)
@@ -164,7 +164,7 @@ func TestFoldedMinutesAreReplayed(t *testing.T) {
 	want := minuteDigests(t, store)
 
 	middle := time.Date(2026, 3, 1, 23, 0, 0, 0, time.UTC)
-	bounded := newMinuteReplay(t, log, store, processors.ViewMarkets, true)
+	bounded := newMinuteReplay(t, log, store, schemas.ViewMarkets, true)
 	bounded.From, bounded.To = middle, middle.Add(time.Hour)
 	if result := bounded.run(t); result.Differing != 0 || result.Compared < 60*3 || result.Compared > 70*3 || result.Compared+result.Outside != all.Compared {
 		t.Errorf("an hour: got %+v %v, want some 180 of %d rows", result, bounded.differences, all.Compared)
@@ -180,7 +180,7 @@ func TestFoldedMinutesAreReplayed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	wrong := newMinuteReplay(t, log, store, processors.ViewMarkets, true)
+	wrong := newMinuteReplay(t, log, store, schemas.ViewMarkets, true)
 	wrong.run(t)
 	var got []string
 	for _, d := range wrong.differences {
@@ -192,7 +192,7 @@ func TestFoldedMinutesAreReplayed(t *testing.T) {
 	}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	newMinuteReplay(t, log, store, processors.ViewMarkets, false).run(t)
+	newMinuteReplay(t, log, store, schemas.ViewMarkets, false).run(t)
 	if got := minuteDigests(t, store); !slices.Equal(got, want) {
 		t.Errorf("repaired: got digests %x, want %x", got, want)
 	}
@@ -209,7 +209,7 @@ func TestFoldedMinutesAreReplayed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, verify := range []bool{true, false, true} {
-		r := newMinuteReplay(t, log, store, processors.ViewMarkets, verify)
+		r := newMinuteReplay(t, log, store, schemas.ViewMarkets, verify)
 		if result := r.run(t); result.Differing != 0 || result.Compared < 60*3 || result.Outside < 60*3 || result.Compared+result.Outside != all.Compared {
 			t.Errorf("cut, verify %v: got %+v %v, want rows of both kinds, %d in all", verify, result, r.differences, all.Compared)
 		}
@@ -228,7 +228,7 @@ func TestRowsOfSourcesAreComparedWithTheirRecords(t *testing.T) {
 	script := &minuteScript{t: t, producer: producer, at: time.Date(2026, 3, 1, 22, 0, 0, 0, time.UTC).UnixNano()}
 	script.write(50)
 	liveMinutes(t, log, store, replayedMinutes(), marketTopics...)
-	replay := newMinuteReplay(t, log, store, processors.ViewReference, true)
+	replay := newMinuteReplay(t, log, store, schemas.ViewReference, true)
 	// 3 coins, 150 events of them, as many rates and observations, a fixing and 50 requests.
 	if result := replay.run(t); result.Differing != 0 || result.Compared != 3+150+150+150+1+50 {
 		t.Errorf("got %+v %v, want 504 equal rows", result, replay.differences)
@@ -236,11 +236,11 @@ func TestRowsOfSourcesAreComparedWithTheirRecords(t *testing.T) {
 	if err := store.Conn().Exec(t.Context(), "DELETE FROM coin_markets WHERE source_id = 'observed-1' AND ingest_time < '2026-03-01 22:01:00'"); err != nil {
 		t.Fatal(err)
 	}
-	again := newMinuteReplay(t, log, store, processors.ViewReference, true)
+	again := newMinuteReplay(t, log, store, schemas.ViewReference, true)
 	if result := again.run(t); result.Differing != 1 || again.differences[0].Table != "coin_markets" || again.differences[0].Kind != history.DiffMissing {
 		t.Errorf("with a row lost: got %+v %v, want it missing", result, again.differences)
 	}
-	if _, err := newMinuteReplay(t, log, store, processors.ViewReference, false).Run(t.Context()); err == nil {
+	if _, err := newMinuteReplay(t, log, store, schemas.ViewReference, false).Run(t.Context()); err == nil {
 		t.Error("rebuilding what is not derived: got no error")
 	}
 }

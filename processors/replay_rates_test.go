@@ -69,13 +69,13 @@ func TestRatesAreReplayed(t *testing.T) {
 	}
 	as := func(*replayer) {}
 	// Some 320 rows and 70 hours, and five or six days.
-	all := replay("at first", processors.ViewRates, true, 380, as)
+	all := replay("at first", schemas.ViewRates, true, 380, as)
 	middle := time.Date(2026, 3, 2, 6, 0, 0, 0, time.UTC)
-	part := replay("six hours", processors.ViewRates, true, 36, func(r *replayer) { r.From, r.To = middle, middle.Add(6*time.Hour) })
+	part := replay("six hours", schemas.ViewRates, true, 36, func(r *replayer) { r.From, r.To = middle, middle.Add(6*time.Hour) })
 	if part.Compared+part.Outside != all.Compared {
 		t.Errorf("six hours: got %+v, want %d rows in all", part, all.Compared)
 	}
-	replay("rebuilt", processors.ViewRates, false, all.Compared, func(r *replayer) { r.BatchRows = 37 })
-	replay("again", processors.ViewRates, true, all.Compared, as)
-	replay("what was told afterwards", processors.ViewReference, true, 1, as)
+	replay("rebuilt", schemas.ViewRates, false, all.Compared, func(r *replayer) { r.BatchRows = 37 })
+	replay("again", schemas.ViewRates, true, all.Compared, as)
+	replay("what was told afterwards", schemas.ViewReference, true, 1, as)
 }

@@ -40,7 +40,7 @@ func beside(t testing.TB, store *history.Store) (*history.Store, *wire) {
 // of any replay.
 func wantEqualLog(t testing.TB, log stream.Config, store *history.Store) processors.ReplayResult {
 	t.Helper()
-	r := newReplay(t, log, store, processors.ViewAll, true)
+	r := newReplay(t, log, store, schemas.ViewAll, true)
 	result := r.run(t)
 	if result.Differing != 0 || result.Compared == 0 {
 		t.Errorf("afterwards: got %+v %v, want no difference", result, r.differences)
@@ -73,7 +73,7 @@ func TestReplaysOfTheSameLogAgree(t *testing.T) {
 			leave()
 			want := digests(t, store, "")
 			for _, rows := range []int{1 + random.IntN(50), 1 + random.IntN(5000)} {
-				r := newReplay(t, log, store, processors.ViewAll, false)
+				r := newReplay(t, log, store, schemas.ViewAll, false)
 				r.BatchRows = rows
 				if result := r.run(t); result.Differing != 0 {
 					t.Errorf("in batches of %d rows: got %+v %v", rows, result, r.differences)
@@ -107,7 +107,7 @@ func TestSwapUnderWritesLosesNothing(t *testing.T) {
 		r.Rejoin = func(tick *eventsv1.ResolvedTick, _ int64) *eventsv1.ResolvedTick { return tick }
 		return r
 	}
-	for _, view := range []string{processors.ViewAll, processors.ViewTicks, processors.ViewPrices, processors.ViewCandles, processors.ViewTicks, processors.ViewAll} {
+	for _, view := range []string{schemas.ViewAll, schemas.ViewTicks, schemas.ViewPrices, schemas.ViewCandles, schemas.ViewTicks, schemas.ViewAll} {
 		r := replay(view, false)
 		if result := r.run(t); result.Differing != 0 {
 			t.Errorf("%s: got %+v %v", view, result, r.differences)
@@ -118,7 +118,7 @@ func TestSwapUnderWritesLosesNothing(t *testing.T) {
 	if result := wantEqualLog(t, log, store); result.Compared < 1000 {
 		t.Errorf("got %+v, want at least the rows of before", result)
 	}
-	ticks := replay(processors.ViewTicks, true)
+	ticks := replay(schemas.ViewTicks, true)
 	if result := ticks.run(t); result.Differing != 0 || result.Compared < 1000 {
 		t.Errorf("ticks afterwards: got %+v %v, want at least those of before and no difference", result, ticks.differences)
 	}
@@ -164,7 +164,7 @@ func TestKilledReplayIsTakenUpOrGivenUp(t *testing.T) {
 	var statements atomic.Int64
 	counting := func(*http.Request) error { statements.Add(1); return nil }
 	way.before.Store(&counting)
-	whole := newReplay(t, log, dying, processors.ViewAll, false)
+	whole := newReplay(t, log, dying, schemas.ViewAll, false)
 	whole.BatchRows = 400
 	whole.run(t)
 	revive(way)
@@ -178,7 +178,7 @@ func TestKilledReplayIsTakenUpOrGivenUp(t *testing.T) {
 		name := fmt.Sprintf("statement=%d late=%v abort=%v", n, late, abort)
 		ctx, cancel := context.WithCancel(t.Context())
 		killAt(way, n, late)
-		r := newReplay(t, log, dying, processors.ViewAll, false)
+		r := newReplay(t, log, dying, schemas.ViewAll, false)
 		r.BatchRows = 400
 		killed := make(chan error, 1)
 		go func() { _, err := r.Run(ctx); killed <- err }()
@@ -190,7 +190,7 @@ func TestKilledReplayIsTakenUpOrGivenUp(t *testing.T) {
 				t.Fatalf("%s: aborting: %v", name, err)
 			}
 		} else {
-			again := newReplay(t, log, store, processors.ViewAll, false)
+			again := newReplay(t, log, store, schemas.ViewAll, false)
 			if result := again.run(t); result.Differing != 0 {
 				t.Fatalf("%s: got %+v %v", name, result, again.differences)
 			}
@@ -243,7 +243,7 @@ func TestRowsOlderThanTheLogAreCarriedOver(t *testing.T) {
 
 	from, to := script.second.Add(-200*time.Second), script.second.Add(-100*time.Second)
 	for _, verify := range []bool{true, false} {
-		r := newReplay(t, log, store, processors.ViewAll, verify)
+		r := newReplay(t, log, store, schemas.ViewAll, verify)
 		r.From, r.To = from, to
 		result := r.run(t)
 		if result.Differing != 0 || result.Compared < all.Compared/10 || result.Compared+result.Outside != all.Compared {
@@ -270,7 +270,7 @@ func TestRowsOlderThanTheLogAreCarriedOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, verify := range []bool{true, false, true} {
-		r := newReplay(t, log, store, processors.ViewAll, verify)
+		r := newReplay(t, log, store, schemas.ViewAll, verify)
 		result := r.run(t)
 		if result.Differing != 0 || result.Compared < all.Compared/10 || result.Outside < all.Compared/3 || result.Compared+result.Outside != all.Compared {
 			t.Errorf("cut, verify %v: got %+v %v, want %d rows in all", verify, result, r.differences, all.Compared)
@@ -293,17 +293,17 @@ func TestUnfinishedReplayIsNamed(t *testing.T) {
 	dying, way := beside(t, store)
 	killAt(way, 12, false)
 	ctx, cancel := context.WithCancel(t.Context())
-	r := newReplay(t, log, dying, processors.ViewPrices, false)
+	r := newReplay(t, log, dying, schemas.ViewPrices, false)
 	killed := make(chan error, 1)
 	go func() { _, err := r.Run(ctx); killed <- err }()
 	waitForKill(t, way, killed, cancel)
 	revive(way)
-	_, err := newReplay(t, log, store, processors.ViewAll, true).Run(t.Context())
+	_, err := newReplay(t, log, store, schemas.ViewAll, true).Run(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "view prices is unfinished") {
 		t.Errorf("got %v, want that the other is unfinished", err)
 	}
 	view, finished, err := newReplay(t, log, store, "", false).Abort(t.Context())
-	if err != nil || view != processors.ViewPrices || finished {
+	if err != nil || view != schemas.ViewPrices || finished {
 		t.Errorf("aborting: got %q, %v, %v", view, finished, err)
 	}
 	wantEqualLog(t, log, store)
@@ -317,7 +317,7 @@ func TestTicksAreResolvedAnew(t *testing.T) {
 	live(t, log, store)
 	replay := func(verify bool, rejoin func(*eventsv1.ResolvedTick, int64) *eventsv1.ResolvedTick) (processors.ReplayResult, []processors.ReplayChange) {
 		t.Helper()
-		r := newReplay(t, log, store, processors.ViewTicks, verify)
+		r := newReplay(t, log, store, schemas.ViewTicks, verify)
 		r.Rejoin = rejoin
 		var changes []processors.ReplayChange
 		emit := r.Emit
@@ -372,7 +372,7 @@ func BenchmarkReplay_500Coins15Venues(b *testing.B) {
 	wantEqualLog(b, log, store)
 	var records, took float64
 	for b.Loop() {
-		r := newReplay(b, log, store, processors.ViewAll, true)
+		r := newReplay(b, log, store, schemas.ViewAll, true)
 		var last processors.ReplayProgress
 		r.Emit = func(line any) error {
 			if p, ok := line.(*processors.ReplayProgress); ok && p.Step == "folding" {

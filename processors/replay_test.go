@@ -225,7 +225,7 @@ func TestVerifyFindsExactlyWhatWasTamperedWith(t *testing.T) {
 	newTickScript(t, producer, 1).write(400)
 	live(t, log, store)
 
-	clean := newReplay(t, log, store, processors.ViewAll, true)
+	clean := newReplay(t, log, store, schemas.ViewAll, true)
 	result := clean.run(t)
 	if result.Differing != 0 || result.Outside != 0 || result.Compared < 1000 {
 		t.Fatalf("got %+v %v, want no difference in some thousand rows", result, clean.differences)
@@ -241,7 +241,7 @@ func TestVerifyFindsExactlyWhatWasTamperedWith(t *testing.T) {
 	execSQL(t, store, "INSERT INTO prices SELECT * REPLACE (price * 2 AS price) FROM (SELECT * FROM prices FINAL WHERE coin_id = 'bitcoin' ORDER BY time LIMIT 1 OFFSET 10)")
 	execSQL(t, store, "ALTER TABLE prices DELETE WHERE (coin_id, time) IN (SELECT coin_id, time FROM prices FINAL WHERE coin_id = 'solana' ORDER BY time LIMIT 1 OFFSET 20) SETTINGS mutations_sync = 2")
 	execSQL(t, store, "INSERT INTO candles_1m SELECT * REPLACE ('zcash' AS coin_id) FROM (SELECT * FROM candles_1m FINAL WHERE coin_id = 'monero' ORDER BY start LIMIT 1 OFFSET 1)")
-	tampered := newReplay(t, log, store, processors.ViewAll, true)
+	tampered := newReplay(t, log, store, schemas.ViewAll, true)
 	result = tampered.run(t)
 	var got []string
 	for _, d := range tampered.differences {
@@ -256,10 +256,10 @@ func TestVerifyFindsExactlyWhatWasTamperedWith(t *testing.T) {
 		t.Errorf("got %d tables left over", n)
 	}
 	// Swapping the view in mends it, and says what was wrong.
-	if result := newReplay(t, log, store, processors.ViewAll, false).run(t); result.Differing != 3 {
+	if result := newReplay(t, log, store, schemas.ViewAll, false).run(t); result.Differing != 3 {
 		t.Errorf("replaying: got %+v, want the three differences", result)
 	}
-	if result := newReplay(t, log, store, processors.ViewAll, true).run(t); result.Differing != 0 {
+	if result := newReplay(t, log, store, schemas.ViewAll, true).run(t); result.Differing != 0 {
 		t.Errorf("after it: got %+v, want no difference", result)
 	}
 }

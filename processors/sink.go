@@ -258,11 +258,11 @@ func (m *sinkMember) take(pos *position, rec *kgo.Record) {
 			pos.progress.Marks[mark.Partition] = copyOf(mark)
 		}
 	}
-	if c, ok := record.(interface{ GetControl() *eventsv1.Control }); ok && c.GetControl() != nil {
-		if !slices.Contains(viewTopics(c.GetControl().View), m.topic.Name) {
+	if c := schemas.ControlOf(record); c != nil {
+		if !slices.ContainsFunc(schemas.ViewTopics(c.View), func(t schemas.Topic) bool { return t.Name == m.topic.Name }) {
 			return // it concerns another sink: folds hand on what they find in their input
 		}
-		pos.progress.Replay = applyControl(c.GetControl(), pos.progress.Replay)
+		pos.progress.Replay = applyControl(c, pos.progress.Replay)
 		return
 	}
 	if candle, ok := record.(*eventsv1.CandleRecord); ok {
@@ -308,10 +308,10 @@ func (m *sinkMember) deadLetter(pos *position, rec *kgo.Record, why error) {
 	}
 	kept := rec.Value[:min(len(rec.Value), maxBuried)]
 	m.batch.bytes += len(kept)
-	m.batch.rows.Add(history.Place{Topic: history.InPlace(rec.Topic, rec.Partition), Offset: rec.Offset}, &eventsv1.DeadRecord{Letter: &eventsv1.DeadLetter{
+	m.batch.rows.AddUndecodable(&eventsv1.DeadLetter{
 		Reason: string(schemas.Undecodable), Detail: why.Error(), Payload: kept, Truncated: len(kept) < len(rec.Value), IngestTime: at,
 		Topic: rec.Topic, Partition: rec.Partition, Offset: rec.Offset,
-	}})
+	})
 }
 
 func (m *sinkMember) passedOver(topic string) {

@@ -21,14 +21,14 @@ func TestRowsGoIntoTheTablesOfAReplayWhileItsControlsSaySo(t *testing.T) {
 		control            func(*eventsv1.Control) eventsv1.Marked
 	}{
 		{
-			processors.ViewTicks, schemas.TopicTicks, "ticks",
+			schemas.ViewTicks, schemas.TopicTicks, "ticks",
 			func(p int32, at int64, coin string) eventsv1.Marked { return tick(p, at, coin) },
 			func(c *eventsv1.Control) eventsv1.Marked {
 				return &eventsv1.ResolvedRecord{Body: &eventsv1.ResolvedRecord_Control{Control: c}}
 			},
 		},
 		{
-			processors.ViewPrices, schemas.TopicPrices, "prices",
+			schemas.ViewPrices, schemas.TopicPrices, "prices",
 			func(p int32, at int64, coin string) eventsv1.Marked { return price(p, at, coin) },
 			func(c *eventsv1.Control) eventsv1.Marked {
 				return &eventsv1.PriceRecord{Body: &eventsv1.PriceRecord_Control{Control: c}}

@@ -159,7 +159,7 @@ func TestFoldsPassOverUndecodableRecords(t *testing.T) {
 		}
 		script.write(20)
 		stop := live(t, log, store)
-		verify := newReplay(t, log, store, processors.ViewAll, true)
+		verify := newReplay(t, log, store, schemas.ViewAll, true)
 		if result := verify.run(t); result.Differing != 0 || result.Outside != 0 || result.Compared < 300 {
 			t.Fatalf("got %+v %v, want no difference in some hundred rows", result, verify.differences)
 		}
@@ -185,7 +185,7 @@ func TestMinutesPassOverUndecodableRecords(t *testing.T) {
 		}
 		script.write(3)
 		stop := liveMinutes(t, log, store, replayedMinutes(), marketTopics...)
-		r := newMinuteReplay(t, log, store, processors.ViewMarkets, true)
+		r := newMinuteReplay(t, log, store, schemas.ViewMarkets, true)
 		if result := r.run(t); result.Differing != 0 || result.Compared < 80*3 || len(r.notes) > 0 {
 			t.Fatalf("got %+v %v %q, want no difference in at least %d rows", result, r.differences, r.notes, 80*3)
 		}

@@ -1,10 +1,12 @@
 package schemas
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -15,53 +17,18 @@ import (
 //
 // A record that ends a key of a compacted topic has no value and is not for this function.
 func DecodeRecord(topic string, value []byte) (eventsv1.Marked, error) {
-	rec, err := NewRecord(topic)
-	if err != nil {
-		return nil, err
+	row := byName[topic]
+	if row == nil {
+		return nil, fmt.Errorf("topic %q is not in the topic table", topic)
 	}
+	rec := row.New()
 	if err := rec.UnmarshalVT(value); err != nil {
 		return nil, err
 	}
-	if err := CheckRecord(rec); err != nil {
+	if err := row.Check(rec); err != nil {
 		return nil, err
 	}
 	return rec, nil
-}
-
-// NewRecord is an empty record of a topic of the table.
-func NewRecord(topic string) (eventsv1.Marked, error) {
-	switch topic {
-	case TopicTicksRaw:
-		return &eventsv1.RawRecord{}, nil
-	case TopicTicks:
-		return &eventsv1.ResolvedRecord{}, nil
-	case TopicQuotes:
-		return &eventsv1.QuoteRecord{}, nil
-	case TopicPrices:
-		return &eventsv1.PriceRecord{}, nil
-	case TopicCandles:
-		return &eventsv1.CandleRecord{}, nil
-	case TopicBackfillRaw:
-		return &eventsv1.BackfillRecord{}, nil
-	case TopicMarkets:
-		return &eventsv1.MarketRecord{}, nil
-	case TopicRates:
-		return &eventsv1.RateRecord{}, nil
-	case TopicDefi:
-		return &eventsv1.DefiRecord{}, nil
-	case TopicEarn:
-		return &eventsv1.EarnRecord{}, nil
-	case TopicReferenceRaw, TopicCoinMarketsRaw, TopicRatesRaw:
-		return &eventsv1.ReferenceRecord{}, nil
-	case TopicUsage:
-		return &eventsv1.UsageRecord{}, nil
-	case TopicKeys:
-		return &eventsv1.KeyRecord{}, nil
-	case TopicTicksRawDead, TopicReferenceRawDead:
-		return &eventsv1.DeadRecord{}, nil
-	default:
-		return nil, fmt.Errorf("topic %q is not in the topic table", topic)
-	}
 }
 
 var (
@@ -71,70 +38,119 @@ var (
 	errNoFields = errors.New("the record lacks what its kind needs")
 )
 
-// CheckRecord says why a decoded record cannot be one of its topic. Protobuf decodes an empty value, some cut-off ones and
-// some records of other messages without an error; what they leave would be taken for a record without a cause, or for one
-// that is caused by all that is still to come.
-func CheckRecord(rec eventsv1.Marked) error {
-	switch r := rec.(type) {
-	case *eventsv1.RawRecord:
-		return need(r.Body != nil, true)
-	case *eventsv1.ReferenceRecord:
-		return need(r.Body != nil, true)
-	case *eventsv1.BackfillRecord:
-		return need(r.Body != nil, r.GetCandle() == nil || r.GetCandle().Venue != "" && r.GetCandle().Start > 0)
-	case *eventsv1.KeyRecord:
-		return need(true, r.Id != "" && len(r.Hash) == 32) // SHA-256
-	case *eventsv1.UsageRecord:
-		return need(true, r.Replica != "" && r.Budget != "" && r.Time != 0)
-	case *eventsv1.DeadRecord:
-		if r.Pulse != nil || r.Mark != nil {
-			return cmp.Or(need(r.Letter != nil || r.Pulse != nil, true), checkMark(r.Mark, byOffset))
-		}
-		return need(r.Letter != nil || r.Retry != nil, true) // a producer or an operator wrote it
-	case *eventsv1.ResolvedRecord:
-		if r.GetControl() != nil {
-			return nil // a replay writes it, no input causes it
-		}
-		tick := r.GetTick()
-		return cmp.Or(need(r.Body != nil, tick == nil || tick.Tick.GetVenue() != ""), checkMark(r.Mark, byOffset))
-	case *eventsv1.PriceRecord:
-		if r.GetControl() != nil {
-			return nil
-		}
-		price := r.GetPrice()
-		return cmp.Or(need(r.Body != nil, price == nil || price.CoinId != "" && price.Time > 0), checkMark(r.Mark, byOffset))
-	case *eventsv1.CandleRecord:
-		if r.GetControl() != nil {
-			return nil
-		}
-		candle, venue := r.GetCandle(), r.GetVenueCandle()
-		return cmp.Or(need(r.Body != nil, (candle == nil || candle.CoinId != "") && (venue == nil || venue.Venue != "")), checkMark(r.Mark, byOffset))
-	case *eventsv1.QuoteRecord:
-		rate := r.GetRate()
-		return cmp.Or(need(r.Body != nil, rate == nil || rate.QuoteId != "" && rate.Rate > 0), checkMark(r.Mark, byTime))
-	case *eventsv1.MarketRecord:
-		if r.GetControl() != nil {
-			return nil
-		}
-		return cmp.Or(need(r.Body != nil, true), checkMark(r.Mark, byTime))
-	case *eventsv1.RateRecord:
-		if r.GetControl() != nil {
-			return nil
-		}
-		return cmp.Or(need(r.Body != nil, true), checkMark(r.Mark, byTime))
-	case *eventsv1.DefiRecord:
-		if r.GetControl() != nil {
-			return nil
-		}
-		return cmp.Or(need(r.Body != nil, true), checkMark(r.Mark, byTime))
-	case *eventsv1.EarnRecord:
-		if r.GetControl() != nil {
-			return nil
-		}
-		return cmp.Or(need(r.Body != nil, true), checkMark(r.Mark, byTime))
-	default:
-		return fmt.Errorf("%T is no record of the log", rec)
+// Check says why a decoded record, of the type that New makes, cannot be one of the topic. Protobuf decodes an empty value,
+// some cut-off ones and some records of other messages without an error; what they leave would be taken for a record without
+// a cause, or for one that is caused by all that is still to come.
+func (t *Topic) Check(rec eventsv1.Marked) error {
+	if t.Derived && ControlOf(rec) != nil {
+		return nil // a replay writes it, no input causes it
 	}
+	valid := t.valid
+	if valid == nil {
+		valid = validBody
+	}
+	if err := valid(rec); err != nil {
+		return err
+	}
+	mark := rec.GetMark()
+	if mark == nil && (!t.Derived || t.unmarked != nil && t.unmarked(rec)) {
+		return nil
+	}
+	return checkMark(mark, markedBy(t.Seconds || t.Minutes))
+}
+
+// ControlOf is the control that a record is, nil for any other.
+func ControlOf(rec eventsv1.Marked) *eventsv1.Control {
+	if c, ok := rec.(interface{ GetControl() *eventsv1.Control }); ok {
+		return c.GetControl()
+	}
+	return nil
+}
+
+// NewControl makes the record of a topic that is a control; an error if its message has none.
+func (t *Topic) NewControl(c *eventsv1.Control) (eventsv1.Marked, error) {
+	rec := t.New()
+	message, field := messageOf(rec), protoreflect.Name("control")
+	control := message.Descriptor().Fields().ByName(field)
+	if control == nil || control.Message() == nil || control.Message().FullName() != c.ProtoReflect().Descriptor().FullName() {
+		return nil, fmt.Errorf("topic %s: message %s has no field %q of message Control, which a replay writes", t.Name, t.Message(), field)
+	}
+	message.Set(control, protoreflect.ValueOfMessage(c.ProtoReflect()))
+	return rec, nil
+}
+
+// messageOf is a record as protobuf reflects it; every record is a generated message.
+func messageOf(rec eventsv1.Marked) protoreflect.Message { return rec.(proto.Message).ProtoReflect() }
+
+// validBody is for records of which only the body is needed.
+func validBody(rec eventsv1.Marked) error {
+	message := messageOf(rec)
+	body := message.Descriptor().Oneofs().ByName("body")
+	return need(body == nil || message.WhichOneof(body) != nil, true)
+}
+
+func validRaw(rec eventsv1.Marked) error { return need(rec.(*eventsv1.RawRecord).Body != nil, true) }
+
+func validReference(rec eventsv1.Marked) error {
+	return need(rec.(*eventsv1.ReferenceRecord).Body != nil, true)
+}
+
+func validBackfill(rec eventsv1.Marked) error {
+	r := rec.(*eventsv1.BackfillRecord)
+	candle := r.GetCandle()
+	return need(r.Body != nil, candle == nil || candle.Venue != "" && candle.Start > 0)
+}
+
+func validKey(rec eventsv1.Marked) error {
+	r := rec.(*eventsv1.KeyRecord)
+	return need(true, r.Id != "" && len(r.Hash) == 32) // SHA-256
+}
+
+func validUsage(rec eventsv1.Marked) error {
+	r := rec.(*eventsv1.UsageRecord)
+	return need(true, r.Replica != "" && r.Budget != "" && r.Time != 0)
+}
+
+func validDead(rec eventsv1.Marked) error {
+	r := rec.(*eventsv1.DeadRecord)
+	switch {
+	case unmarkedDead(r):
+		return need(r.Letter != nil || r.Retry != nil, true)
+	case r.Mark == nil:
+		return errNoMark
+	default:
+		return need(r.Letter != nil || r.Pulse != nil, true)
+	}
+}
+
+// unmarkedDead are the letters of producers, and what operators write of letters.
+func unmarkedDead(rec eventsv1.Marked) bool {
+	r := rec.(*eventsv1.DeadRecord)
+	return r.Pulse == nil && r.Mark == nil
+}
+
+func validResolved(rec eventsv1.Marked) error {
+	r := rec.(*eventsv1.ResolvedRecord)
+	tick := r.GetTick()
+	return need(r.Body != nil, tick == nil || tick.Tick.GetVenue() != "")
+}
+
+func validQuote(rec eventsv1.Marked) error {
+	r := rec.(*eventsv1.QuoteRecord)
+	rate := r.GetRate()
+	return need(r.Body != nil, rate == nil || rate.QuoteId != "" && rate.Rate > 0)
+}
+
+func validPrice(rec eventsv1.Marked) error {
+	r := rec.(*eventsv1.PriceRecord)
+	price := r.GetPrice()
+	return need(r.Body != nil, price == nil || price.CoinId != "" && price.Time > 0)
+}
+
+func validCandle(rec eventsv1.Marked) error {
+	r := rec.(*eventsv1.CandleRecord)
+	candle, venue := r.GetCandle(), r.GetVenueCandle()
+	return need(r.Body != nil, (candle == nil || candle.CoinId != "") && (venue == nil || venue.Venue != ""))
 }
 
 func need(body, fields bool) error {

@@ -340,3 +340,8 @@ func CorrectEarnFixing(f *eventsv1.EarnFixing, without []string, reason string, 
 func EarnFixingID(f *eventsv1.EarnFixing) string {
 	return f.Date + "/" + f.Segment + "/" + strconv.FormatUint(uint64(f.Revision), 10)
 }
+
+// unmarkedEarn are the corrections of fixings, which operators write.
+func unmarkedEarn(rec eventsv1.Marked) bool {
+	return rec.(*eventsv1.EarnRecord).GetFixing().GetRevision() > 0
+}

@@ -3,16 +3,24 @@ package schemas
 import (
 	"fmt"
 	"time"
+
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// Topic is one row of the topic table: how a stream of events is keyed, split and kept.
+// Topic is one row of the topic table: what the records of a stream of events are, who writes them, how they are keyed, split
+// and kept, and what is made of them. Decoding, marks, sinks, tables, replays and the commands that name topics or views
+// follow from it; the functions that turn a record into rows are beside the tables, in package history.
 type Topic struct {
 	Name       string
 	Partitions int32
 	// Key names what the records are keyed by; the partition is Kafka's murmur2 of the key bytes.
 	Key string
-	// Message is the protobuf message of the values, in package events.v1.
-	Message string
+	// New makes an empty value, a protobuf message of package events.v1.
+	New func() eventsv1.Marked
+	// Writer is who writes the topic: producers, operators, query, a sink, or the processor with its folder.
+	Writer string
+	// Holds says in a line what the records are, for people.
+	Holds string
 	// Retention is how long a cluster keeps records; 0 keeps them for ever.
 	Retention time.Duration
 	// EmbeddedBytes bounds a partition of the embedded broker, which reads its log into memory at
@@ -21,10 +29,33 @@ type Topic struct {
 	Compacted     bool
 	// Derived topics are written by processors and carry marks.
 	Derived bool
-	// Minutes says that a fold of log minutes writes it: the minute stands for the offset in its marks.
-	Minutes bool
+	// Seconds and Minutes say that a fold of log seconds or minutes writes it: their end stands for the offset in its marks.
+	Seconds, Minutes bool
 	// Clockless topics get no clock or pulse: when nobody writes to one, it says nothing of how far its readers are behind.
 	Clockless bool
+	// Logic is the logic version of the fold that derives the topic: it is raised whenever that fold could derive another
+	// record from the same input, and is the upper half of the version of every row. 0 for what no fold derives.
+	Logic uint32
+	// Tables are the tables of ClickHouse with the rows of these records.
+	Tables []Table
+	// View is what a replay of the tables is called, if there is one.
+	View string
+
+	// valid says what a decoded value lacks; nil where a body is all that it needs.
+	valid func(eventsv1.Marked) error
+	// unmarked says whether a record of a derived topic is one that no fold wrote, which has no mark; nil if each has one.
+	unmarked func(eventsv1.Marked) bool
+}
+
+// Message is the name of the protobuf message of the values, in package events.v1.
+func (t Topic) Message() string { return string(messageOf(t.New()).Descriptor().Name()) }
+
+// record makes an empty T.
+func record[T any, P interface {
+	*T
+	eventsv1.Marked
+}]() eventsv1.Marked {
+	return P(new(T))
 }
 
 // Names of the topics.
@@ -53,33 +84,150 @@ const (
 	day      = 24 * time.Hour
 )
 
+// Views of a replay that other code names.
+const (
+	// ViewAll is all views that a fold can make again from its input.
+	ViewAll     = "all"
+	ViewPrices  = "prices"
+	ViewCandles = "candles"
+	ViewMarkets = "markets"
+	ViewRates   = "rates"
+	// ViewTicks resolves recorded ticks again, by the rules of today.
+	ViewTicks = "ticks"
+	// ViewReference is the rows of what sources gave. They are not derived, so they are only compared.
+	ViewReference = "reference"
+)
+
 // Topics is the topic table.
 var Topics = []Topic{
-	{Name: TopicTicksRaw, Partitions: 8, Key: "venue|base", Message: "RawRecord", Retention: 7 * day, EmbeddedBytes: 48 * mebibyte},
-	{Name: TopicTicksRawDead, Partitions: 1, Key: "source", Message: "DeadRecord", Retention: 90 * day, EmbeddedBytes: 64 * mebibyte, Derived: true},
-	{Name: TopicReferenceRaw, Partitions: 1, Key: "source", Message: "ReferenceRecord", EmbeddedBytes: 192 * mebibyte},
-	{Name: TopicReferenceRawDead, Partitions: 1, Key: "source", Message: "DeadRecord", Retention: 90 * day, EmbeddedBytes: 16 * mebibyte, Clockless: true},
-	{Name: TopicCoinMarketsRaw, Partitions: 1, Key: "source", Message: "ReferenceRecord", Retention: 90 * day, EmbeddedBytes: 64 * mebibyte},
-	{Name: TopicRatesRaw, Partitions: 1, Key: "source", Message: "ReferenceRecord", EmbeddedBytes: 64 * mebibyte},
-	{Name: TopicQuotes, Partitions: 1, Key: "quote", Message: "QuoteRecord", Retention: 30 * day, EmbeddedBytes: 64 * mebibyte, Derived: true},
-	{Name: TopicTicks, Partitions: 8, Key: "coin", Message: "ResolvedRecord", Retention: 30 * day, EmbeddedBytes: 80 * mebibyte, Derived: true},
-	{Name: TopicPrices, Partitions: 8, Key: "coin", Message: "PriceRecord", Retention: 7 * day, EmbeddedBytes: 64 * mebibyte, Derived: true},
-	{Name: TopicCandles, Partitions: 8, Key: "coin", Message: "CandleRecord", EmbeddedBytes: 16 * mebibyte, Derived: true},
-	{Name: TopicMarkets, Partitions: 1, Key: "coin", Message: "MarketRecord", Retention: 30 * day, EmbeddedBytes: 96 * mebibyte, Derived: true, Minutes: true},
-	{Name: TopicRates, Partitions: 1, Key: "rate", Message: "RateRecord", Retention: 30 * day, EmbeddedBytes: 96 * mebibyte, Derived: true, Minutes: true},
-	{Name: TopicEarn, Partitions: 1, Key: "product", Message: "EarnRecord", EmbeddedBytes: 64 * mebibyte, Derived: true, Minutes: true},
-	{Name: TopicDefi, Partitions: 1, Key: "kind", Message: "DefiRecord", Retention: 30 * day, EmbeddedBytes: 48 * mebibyte, Derived: true, Minutes: true},
-	{Name: TopicBackfillRaw, Partitions: 8, Key: "venue|base", Message: "BackfillRecord", EmbeddedBytes: 24 * mebibyte, Clockless: true},
-	{Name: TopicUsage, Partitions: 1, Key: "budget", Message: "UsageRecord", Retention: 90 * day, EmbeddedBytes: 8 * mebibyte, Clockless: true},
-	{Name: TopicKeys, Partitions: 1, Key: "key id", Message: "KeyRecord", EmbeddedBytes: 8 * mebibyte, Compacted: true, Clockless: true},
+	{
+		Name: TopicTicksRaw, Partitions: 8, Key: "venue|base", New: record[eventsv1.RawRecord], Writer: "producers", valid: validRaw,
+		Holds:     "trades, quotes and tickers as venues sent them; clock records",
+		Retention: 7 * day, EmbeddedBytes: 48 * mebibyte,
+	},
+	{
+		Name: TopicTicksRawDead, Partitions: 1, Key: "source", New: record[eventsv1.DeadRecord], Writer: "processors/resolve", valid: validDead,
+		Holds:     "venue messages that could not become a tick, and undecodable records",
+		Retention: 90 * day, EmbeddedBytes: 64 * mebibyte, Derived: true, unmarked: unmarkedDead, Logic: 1,
+		Tables: deadTables,
+	},
+	{
+		Name: TopicReferenceRaw, Partitions: 1, Key: "source", New: record[eventsv1.ReferenceRecord], Writer: "producers", valid: validReference,
+		Holds:         "coins, supplies, stablecoins, TVL, currencies, sentiment; requests to sources; operators' overrides",
+		EmbeddedBytes: 192 * mebibyte, View: ViewReference,
+		Tables: []Table{
+			unordered("coins"), unordered("coin_events"), unordered("stablecoins").byMonth(90), unordered("protocols").byMonth(90), unordered("chain_tvl").byMonth(90),
+			unordered("fear_greed"), unordered("global_figures").byMonth(90), unordered("coin_past"), unordered("defi_past"), unordered("fetches").byMonth(90),
+			unordered("sources"), unordered("overrides"), unordered("fixings"), unordered("fiat_rates"),
+		},
+	},
+	{
+		Name: TopicReferenceRawDead, Partitions: 1, Key: "source", New: record[eventsv1.DeadRecord], Writer: "producers", valid: validDead,
+		Holds:     "answers of polled sources that could not be read",
+		Retention: 90 * day, EmbeddedBytes: 16 * mebibyte, Clockless: true,
+		Tables: deadTables,
+	},
+	{
+		Name: TopicCoinMarketsRaw, Partitions: 1, Key: "source", New: record[eventsv1.ReferenceRecord], Writer: "producers", valid: validReference,
+		Holds:     "market figures of coins from sources",
+		Retention: 90 * day, EmbeddedBytes: 64 * mebibyte, View: ViewReference,
+		Tables: []Table{unordered("coin_markets").byMonth(90)},
+	},
+	{
+		Name: TopicRatesRaw, Partitions: 1, Key: "source", New: record[eventsv1.ReferenceRecord], Writer: "producers", valid: validReference,
+		Holds:         "yields as sources gave them",
+		EmbeddedBytes: 64 * mebibyte, View: ViewReference,
+		Tables: []Table{unordered("rates_past")},
+	},
+	{
+		Name: TopicQuotes, Partitions: 1, Key: "quote", New: record[eventsv1.QuoteRecord], Writer: "processors/quotes", valid: validQuote,
+		Holds:     "exchange rates of quote assets in USD",
+		Retention: 30 * day, EmbeddedBytes: 64 * mebibyte, Derived: true, Seconds: true, Logic: 1,
+	},
+	{
+		Name: TopicTicks, Partitions: 8, Key: "coin", New: record[eventsv1.ResolvedRecord], Writer: "processors/resolve", valid: validResolved,
+		Holds:     "ticks with their coin and the exchange rate that was used",
+		Retention: 30 * day, EmbeddedBytes: 80 * mebibyte, Derived: true, Logic: 1, View: ViewTicks,
+		Tables: []Table{unordered("ticks").byDay(7), filled("gaps").byMonth(90)},
+	},
+	{
+		Name: TopicPrices, Partitions: 8, Key: "coin", New: record[eventsv1.PriceRecord], Writer: "processors/prices", valid: validPrice,
+		Holds:     "published prices with all inputs",
+		Retention: 7 * day, EmbeddedBytes: 64 * mebibyte, Derived: true, View: ViewPrices,
+		Logic: 2, // AggregateVersion 2, and a price that stands every PriceRepeat
+		// Every second of every coin with all its inputs is the largest table by far; prices_1m keeps the last of each minute.
+		Tables: []Table{bySecond("prices").byDay(7), byMinute("prices_1m")},
+	},
+	{
+		Name: TopicCandles, Partitions: 8, Key: "coin", New: record[eventsv1.CandleRecord], Writer: "processors/prices", valid: validCandle,
+		Holds:         "closed one-minute candles, of the published price and of each venue",
+		EmbeddedBytes: 16 * mebibyte, Derived: true, View: ViewCandles,
+		Logic:  2, // what those prices give
+		Tables: []Table{byClosed("candles_1m"), byClosed("venue_candles_1m").byMonth(90)},
+	},
+	{
+		Name: TopicMarkets, Partitions: 1, Key: "coin", New: record[eventsv1.MarketRecord], Writer: "processors/markets",
+		Holds:     "rows of coins and of the whole market, by minute",
+		Retention: 30 * day, EmbeddedBytes: 96 * mebibyte, Derived: true, Minutes: true, Logic: 1, View: ViewMarkets,
+		Tables: []Table{bySecond("markets"), bySecond("markets_1d"), bySecond("summaries"), bySecond("sentiment")},
+	},
+	{
+		Name: TopicRates, Partitions: 1, Key: "rate", New: record[eventsv1.RateRecord], Writer: "processors/apy",
+		Holds:     "yields by minute, with hourly and daily roll-ups",
+		Retention: 30 * day, EmbeddedBytes: 96 * mebibyte, Derived: true, Minutes: true, View: ViewRates,
+		Logic:  2, // an entry names the version of RateRule that made it
+		Tables: []Table{bySecond("rates").byDay(30), bySecond("rates_now"), byHour("rates_1h").byMonth(1826), byDay("rates_1d").byMonth(1826)},
+	},
+	{
+		Name: TopicDefi, Partitions: 1, Key: "kind", New: record[eventsv1.DefiRecord], Writer: "processors/defi",
+		Holds:     "DeFi statistics by minute",
+		Retention: 30 * day, EmbeddedBytes: 48 * mebibyte, Derived: true, Minutes: true, Logic: 1, View: "defi",
+		Tables: []Table{bySecond("defi"), bySecond("defi_lists")},
+	},
+	{
+		Name: TopicEarn, Partitions: 1, Key: "product", New: record[eventsv1.EarnRecord], Writer: "processors/earn", unmarked: unmarkedEarn,
+		Holds:         "earn products, changes of their terms, the daily benchmark",
+		EmbeddedBytes: 64 * mebibyte, Derived: true, Minutes: true, Logic: 1, View: "earn",
+		Tables: []Table{
+			bySecond("earn_products"), bySecond("earn_history"), bySecond("earn_changes"), bySecond("earn_fixings"), filled("earn_corrections"),
+		},
+	},
+	{
+		Name: TopicBackfillRaw, Partitions: 8, Key: "venue|base", New: record[eventsv1.BackfillRecord], Writer: "producers", valid: validBackfill,
+		Holds:         "venues' own candles of the past",
+		EmbeddedBytes: 24 * mebibyte, Clockless: true,
+		Tables: []Table{filled("backfill")},
+	},
+	{
+		Name: TopicUsage, Partitions: 1, Key: "budget", New: record[eventsv1.UsageRecord], Writer: "query", valid: validUsage,
+		Holds:     "requests by key, for `/api/v1/usage` and `v_usage`",
+		Retention: 90 * day, EmbeddedBytes: 8 * mebibyte, Clockless: true,
+		Tables: []Table{filled("usage")},
+	},
+	{
+		Name: TopicKeys, Partitions: 1, Key: "key id", New: record[eventsv1.KeyRecord], Writer: "operators", valid: validKey,
+		Holds:         "API keys: peppered hashes, plans, revocations",
+		EmbeddedBytes: 8 * mebibyte, Compacted: true, Clockless: true,
+	},
 }
+
+// deadTables are the tables of both topics of dead letters.
+var deadTables = []Table{filled("dead_letters").byMonth(90), filled("dead_retries")}
+
+// byName are the rows of the table, to be found for every record that is read.
+var byName = func() map[string]*Topic {
+	rows := make(map[string]*Topic, len(Topics))
+	for i := range Topics {
+		rows[Topics[i].Name] = &Topics[i]
+	}
+	return rows
+}()
 
 // TopicNamed returns the row of a topic.
 func TopicNamed(name string) (Topic, error) {
-	for _, t := range Topics {
-		if t.Name == name {
-			return t, nil
-		}
+	row := byName[name]
+	if row == nil {
+		return Topic{}, fmt.Errorf("topic %q is not in the topic table", name)
 	}
-	return Topic{}, fmt.Errorf("topic %q is not in the topic table", name)
+	return *row, nil
 }

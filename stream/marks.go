@@ -110,7 +110,9 @@ func complete(applied map[int32]Applied, origins int32) bool {
 // Borrower decodes the values of one topic, one after the other. What it returns lives until the next
 // is decoded, and in the value's memory: it is for readers that copy what they keep. It is used by one goroutine.
 type Borrower struct {
-	topic string
+	topic schemas.Topic
+	// unknown is why nothing can be decoded: the topic is not in the table.
+	unknown error
 	// tick is what ticks are decoded into, of which there are more than of all else: new memory for each would take a
 	// fifth of a sink's time.
 	tick struct {
@@ -123,7 +125,11 @@ type Borrower struct {
 }
 
 // NewBorrower returns one for a topic.
-func NewBorrower(topic string) *Borrower { return &Borrower{topic: topic} }
+func NewBorrower(topic string) *Borrower {
+	b := &Borrower{}
+	b.topic, b.unknown = schemas.TopicNamed(topic)
+	return b
+}
 
 // Decode decodes a value of the topic. It refuses what schemas.DecodeRecord refuses.
 func (b *Borrower) Decode(value []byte) (eventsv1.Marked, error) {
@@ -131,20 +137,20 @@ func (b *Borrower) Decode(value []byte) (eventsv1.Marked, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := schemas.CheckRecord(rec); err != nil {
+	if err := b.topic.Check(rec); err != nil {
 		return nil, err
 	}
 	return rec, nil
 }
 
 func (b *Borrower) decode(value []byte) (eventsv1.Marked, error) {
-	if b.topic == schemas.TopicTicks {
+	switch {
+	case b.unknown != nil:
+		return nil, b.unknown
+	case b.topic.Name == schemas.TopicTicks:
 		return b.decodeTick(value)
 	}
-	rec, err := schemas.NewRecord(b.topic)
-	if err != nil {
-		return nil, err
-	}
+	rec := b.topic.New()
 	return rec, rec.UnmarshalVTUnsafe(value)
 }
 

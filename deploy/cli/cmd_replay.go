@@ -16,6 +16,7 @@ import (
 	"github.com/marketlog/marketlog/deploy/operations"
 	"github.com/marketlog/marketlog/deploy/roles"
 	"github.com/marketlog/marketlog/processors"
+	"github.com/marketlog/marketlog/schemas"
 	"github.com/marketlog/marketlog/stream/history"
 )
 
@@ -24,7 +25,7 @@ func (a *App) replayCommand() *cobra.Command {
 	var from, to string
 	var attach, cancel bool
 	cmd := &cobra.Command{
-		Use:   "replay --view prices|candles|markets|rates|defi|earn|all|ticks|reference",
+		Use:   "replay --view " + strings.Join(schemas.Views(), "|"),
 		Short: "Rebuild a view from the log beside the live one, compare, and swap it in",
 		Long: `Rebuild a view from the log beside the live one, compare the two, and let the rebuilt one take its place while
 live goes on. --verify compares only. The exit code is 1 if rows differ.
@@ -54,7 +55,7 @@ when the same command is given again.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&input.View, "view", "", "prices, candles, markets, rates, defi, earn, all (these six), ticks or reference, which is only compared")
+	flags.StringVar(&input.View, "view", "", viewText())
 	flags.StringVar(&from, "from", "", "rebuild rows from this log `TIME` on (RFC 3339)")
 	flags.StringVar(&to, "to", "", "rebuild rows before this log `TIME` (RFC 3339)")
 	flags.BoolVar(&input.Verify, "verify", false, "compare only")
@@ -64,6 +65,13 @@ when the same command is given again.`,
 	config.AddInstanceFlags(flags)
 	addOutputFlag(flags)
 	return cmd
+}
+
+// viewText is what --view takes.
+func viewText() string {
+	folded := schemas.FoldedViews()
+	return fmt.Sprintf("%s, %s (these %d), %s or %s, which is only compared",
+		strings.Join(folded, ", "), schemas.ViewAll, len(folded), schemas.ViewTicks, schemas.ViewReference)
 }
 
 func (a *App) replay(cmd *cobra.Command, action admin.Action, input operations.ReplayInput) error {
@@ -88,7 +96,7 @@ func (a *App) replay(cmd *cobra.Command, action admin.Action, input operations.R
 	}
 	err = a.call(cmd.Context(), cfg, v, action, input, p.line)
 	p.end()
-	if err == nil && p.result != nil && p.result.Differing > 0 && (p.result.View != processors.ViewTicks || input.Verify) {
+	if err == nil && p.result != nil && p.result.Differing > 0 && (p.result.View != schemas.ViewTicks || input.Verify) {
 		return errReported
 	}
 	return err

@@ -82,6 +82,7 @@ func (a *App) onTopics(cmd *cobra.Command, args []string, run func(context.Conte
 type topicRow struct {
 	Topic      string `json:"topic"`
 	Message    string `json:"message,omitempty"` // empty: not ours
+	Holds      string `json:"holds,omitempty"`
 	Key        string `json:"key,omitempty"`
 	Partitions int    `json:"partitions"`
 	// Offsets is how many offsets are kept. Pulses and other clock records have offsets too, and a compacted topic has
@@ -118,7 +119,7 @@ func listTopics(ctx context.Context, t topics, _ []string) error {
 	for _, detail := range details.Sorted() {
 		row := topicRow{Topic: detail.Topic, Partitions: len(detail.Partitions), Bytes: sizes[detail.Topic]}
 		if known, err := schemas.TopicNamed(detail.Topic); err == nil {
-			row.Message, row.Key = known.Message, known.Key
+			row.Message, row.Key, row.Holds = known.Message(), known.Key, known.Holds
 		}
 		for p := range detail.Partitions {
 			start, _ := starts.Lookup(detail.Topic, p)

@@ -48,7 +48,7 @@ func (t topics) tail(ctx context.Context, name string, o tailOptions) error {
 	if err != nil {
 		return fmt.Errorf("%w; `marketlog topics list` shows them", err)
 	}
-	message, err := protoregistry.GlobalTypes.FindMessageByName(eventsPackage.Append(protoreflect.Name(topic.Message)))
+	message, err := protoregistry.GlobalTypes.FindMessageByName(eventsPackage.Append(protoreflect.Name(topic.Message())))
 	if err != nil {
 		return fmt.Errorf("finding the message of %s: %w", name, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -35,9 +36,9 @@ func FreeAddr(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// BuildBinary builds marketlog as users do.
-func BuildBinary(path string) error {
-	build := exec.Command("go", "build", "-trimpath", "-o", path, ".")
+// BuildBinary builds marketlog as users do; flags of the go command are added to theirs.
+func BuildBinary(path string, flags ...string) error {
+	build := exec.Command("go", slices.Concat([]string{"build", "-trimpath", "-o", path}, flags, []string{"."})...)
 	build.Dir, build.Env = "../..", append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("building the binary: %w\n%s", err, out)

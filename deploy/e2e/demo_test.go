@@ -73,12 +73,17 @@ func filledDemo(t *testing.T) *demo {
 
 // startDemo builds the binary and runs it on the simulator; flags are added to those of every demo.
 func startDemo(listen, sql, kafka string, flags ...string) (*demo, error) {
+	return startBuilt(nil, listen, sql, kafka, flags...)
+}
+
+// startBuilt is startDemo with flags for the go command that builds the binary.
+func startBuilt(build []string, listen, sql, kafka string, flags ...string) (*demo, error) {
 	dir, err := os.MkdirTemp("", "demo") // t.TempDir may be longer than a socket's name can be
 	if err != nil {
 		return nil, fmt.Errorf("making a folder for the demo: %w", err)
 	}
 	d := &demo{base: "http://" + listen, sql: "http://" + sql, dir: filepath.Join(dir, "data"), binary: filepath.Join(dir, "marketlog")}
-	if err := deploytest.BuildBinary(d.binary); err != nil {
+	if err := deploytest.BuildBinary(d.binary, build...); err != nil {
 		return nil, err
 	}
 	args := []string{"run", "--feeds", "sim", "--data-dir", d.dir, "--listen", listen, "--sql-listen", sql, "--kafka-listen", kafka}

@@ -306,7 +306,7 @@ func TestThePageOfTheLogIsTheTopicTable(t *testing.T) {
 		if topic.Compacted {
 			kept += ", compacted"
 		}
-		want := fmt.Sprintf("\n| `%s` | %d | %s | %s | ", topic.Name, topic.Partitions, strings.ReplaceAll(topic.Key, "|", `\|`), kept)
+		want := fmt.Sprintf("\n| `%s` | %d | %s | %s | %s |\n", topic.Name, topic.Partitions, strings.ReplaceAll(topic.Key, "|", `\|`), kept, topic.Holds)
 		if !strings.Contains(string(text), want) {
 			t.Errorf("docs/log.md has no row %q", strings.TrimSpace(want))
 		}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/marketlog/marketlog/deploy/instance"
 	"github.com/marketlog/marketlog/deploy/supervise"
-	"github.com/marketlog/marketlog/processors"
+	"github.com/marketlog/marketlog/schemas"
 	"github.com/marketlog/marketlog/stream/history"
 )
 
@@ -61,7 +61,7 @@ func awaitTables(ctx context.Context, in *instance.Instance, store *history.Stor
 func missingFrom(ctx context.Context, store *history.Store, starts, ends kadm.ListedOffsets) (string, error) {
 	var missing int64
 	var topics []string
-	for _, topic := range processors.SinkTopics {
+	for _, topic := range schemas.SinkTopics() {
 		n, err := missingOf(ctx, store, topic, starts, ends)
 		if err != nil {
 			return "", err
@@ -98,13 +98,13 @@ func logBounds(ctx context.Context, in *instance.Instance) (starts, ends kadm.Li
 	}
 	defer client.Close()
 	admin := kadm.NewClient(client)
-	if starts, err = admin.ListStartOffsets(ctx, processors.SinkTopics...); err == nil {
+	if starts, err = admin.ListStartOffsets(ctx, schemas.SinkTopics()...); err == nil {
 		err = starts.Error()
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("finding the starts of the topics: %w", err)
 	}
-	if ends, err = admin.ListEndOffsets(ctx, processors.SinkTopics...); err == nil {
+	if ends, err = admin.ListEndOffsets(ctx, schemas.SinkTopics()...); err == nil {
 		err = ends.Error()
 	}
 	if err != nil {

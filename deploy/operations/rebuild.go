@@ -8,6 +8,7 @@ import (
 	"github.com/marketlog/marketlog/deploy/admin"
 	"github.com/marketlog/marketlog/deploy/instance"
 	"github.com/marketlog/marketlog/processors"
+	"github.com/marketlog/marketlog/schemas"
 )
 
 // RebuildLine is one line of a rebuild.
@@ -39,8 +40,9 @@ func RebuildVerb(in *instance.Instance) admin.Command {
 				in.Lost.Set(lacked)
 			}
 		}()
-		for i, topic := range processors.SinkTopics {
-			in.Lost.Set(fmt.Sprintf("`marketlog rebuild` writes their rows again: %s, topic %d of %d", topic, i+1, len(processors.SinkTopics)))
+		topics := schemas.SinkTopics()
+		for i, topic := range topics {
+			in.Lost.Set(fmt.Sprintf("`marketlog rebuild` writes their rows again: %s, topic %d of %d", topic, i+1, len(topics)))
 			records, err := (&processors.Refill{Topic: topic, Log: in.Stream, History: store, Logger: in.Log}).Run(ctx)
 			if err != nil {
 				return err

@@ -50,7 +50,7 @@ func replayVerb(in *instance.Instance) admin.Command {
 			}
 		}
 		r.View, r.From, r.To, r.Verify = input.View, input.From, input.To, input.Verify
-		if r.View == processors.ViewTicks {
+		if r.View == schemas.ViewTicks {
 			if r.Rejoin, err = rejoin(ctx, in); err != nil {
 				return err
 			}

@@ -26,11 +26,7 @@ type TopicSchema struct {
 
 // SchemaOf describes the messages of a topic.
 func SchemaOf(topic schemas.Topic) (TopicSchema, error) {
-	rec, err := schemas.NewRecord(topic.Name)
-	if err != nil {
-		return TopicSchema{}, err
-	}
-	message, ok := rec.(proto.Message)
+	message, ok := topic.New().(proto.Message)
 	if !ok {
 		return TopicSchema{}, fmt.Errorf("the record of topic %s is no protobuf message", topic.Name)
 	}

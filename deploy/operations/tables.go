@@ -15,6 +15,7 @@ import (
 	"github.com/marketlog/marketlog/deploy/instance"
 	"github.com/marketlog/marketlog/deploy/supervise"
 	"github.com/marketlog/marketlog/processors"
+	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream"
 	"github.com/marketlog/marketlog/stream/history"
@@ -129,7 +130,7 @@ func refillLost(ctx context.Context, in *instance.Instance, store *history.Store
 	}
 	var topics []string
 	for _, p := range lost {
-		for _, topic := range processors.RefillTopics(p.Table) {
+		for _, topic := range schemas.TableTopics(p.Table) {
 			if !slices.Contains(topics, topic) {
 				topics = append(topics, topic)
 			}
@@ -169,7 +170,7 @@ func BeyondLog(ctx context.Context, in *instance.Instance, lost []history.Part) 
 	begins := map[string]time.Time{}
 	for _, p := range lost {
 		var oldest time.Time
-		for _, topic := range processors.RefillTopics(p.Table) {
+		for _, topic := range schemas.TableTopics(p.Table) {
 			if _, known := begins[topic]; !known {
 				if begins[topic], err = stream.CompleteSince(ctx, in.Stream, topic); err != nil {
 					return nil, err
@@ -196,7 +197,7 @@ func BeyondLog(ctx context.Context, in *instance.Instance, lost []history.Part) 
 
 // expire drops what a refill brought back of what need not be kept.
 func expire(ctx context.Context, in *instance.Instance, store *history.Store) error {
-	at, err := store.Progress(ctx, processors.SinkTopics[0], 0)
+	at, err := store.Progress(ctx, schemas.TopicTicks, 0)
 	if err != nil || len(at) == 0 {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/marketlog/marketlog/processors"
 	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
 // Frozen fails the test if a fold of log minutes does not derive, byte for byte, what the file of its logic version holds:
@@ -93,30 +94,30 @@ func thaw(t *testing.T, declared *processors.Minutes, content []byte) (minutes [
 		for i, records := range frozen.Inputs {
 			var input []LogRecord
 			for _, r := range records {
-				rec, err := schemas.NewRecord(declared.Inputs[i])
-				if err == nil {
-					err = rec.UnmarshalVT(r.Value)
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
-				input = append(input, LogRecord{r.Offset, rec})
+				input = append(input, LogRecord{r.Offset, parsed(t, declared.Inputs[i], r.Value)})
 			}
 			m.Inputs = append(m.Inputs, input)
 		}
 		minutes = append(minutes, m)
 		want := MinuteOutput{Minute: frozen.End, bytes: frozen.Outputs}
 		for _, value := range frozen.Outputs {
-			rec, err := schemas.NewRecord(declared.Output)
-			if err == nil {
-				err = rec.UnmarshalVT(value)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			want.Records = append(want.Records, rec)
+			want.Records = append(want.Records, parsed(t, declared.Output, value))
 		}
 		outputs = append(outputs, want)
 	}
 	return minutes, outputs
+}
+
+// parsed is a value as it lies in the file; inputs need no marks there.
+func parsed(t *testing.T, topic string, value []byte) eventsv1.Marked {
+	t.Helper()
+	row, err := schemas.TopicNamed(topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec := row.New()
+	if err := rec.UnmarshalVT(value); err != nil {
+		t.Fatal(err)
+	}
+	return rec
 }

@@ -3,9 +3,11 @@ package history
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
@@ -16,135 +18,85 @@ type Place struct {
 	Offset    int64
 }
 
+// topicRows are the rows of the records of one topic: those of each of its tables.
+type topicRows interface {
+	// add adds the rows of a record of the topic; it is false for one that has none, such as a pulse or a control.
+	add(p Place, record eventsv1.Marked) bool
+	// all are the tables, in the order in which they are inserted.
+	all() []rows
+}
+
+// rowsOf makes the rows of a topic's records, for each topic of the topic table that has tables.
+var rowsOf = map[string]func() topicRows{
+	schemas.TopicTicks:            func() topicRows { return &tickTables{} },
+	schemas.TopicPrices:           func() topicRows { return &priceTables{} },
+	schemas.TopicCandles:          func() topicRows { return &candleTables{} },
+	schemas.TopicTicksRawDead:     func() topicRows { return &deadTables{} },
+	schemas.TopicReferenceRawDead: func() topicRows { return &deadTables{} },
+	schemas.TopicReferenceRaw:     newReferenceRows,
+	schemas.TopicCoinMarketsRaw:   newReferenceRows,
+	schemas.TopicRatesRaw:         newReferenceRows,
+	schemas.TopicMarkets:          newMarketRows,
+	schemas.TopicRates:            newRateRows,
+	schemas.TopicDefi:             newDefiRows,
+	schemas.TopicEarn:             newEarnRows,
+	schemas.TopicBackfillRaw:      func() topicRows { return &backfillTable{} },
+	schemas.TopicUsage:            newUsageRows,
+}
+
 // Batch collects the rows of log records until they are inserted. It is used by one goroutine.
 type Batch struct {
 	records int
-	ticks   tickRows
-	prices  priceRows
-	minutes minuteRows
-	candles candleRows
-	venues  venueCandleRows
-	dead    deadRows
-	retries retryRows
-	gaps    gapRows
-	past    backfillRows
-	// The others are made with the first record that has such rows: most topics have none.
-	reference *referenceRows
-	markets   *marketRows
-	rates     *rateRows
-	earn      *earnRows
-	defi      *defiRows
-	usage     *usageRows
-	// done are the kinds of rows that the last insert, into the tables with the suffix tried, has come past.
+	// topics are those of which there was a record, nearly always one; last is the place of that of the record before.
+	topics []topicBatch
+	last   int
+	// done are the tables that the last insert, into those with the suffix tried, has come past.
 	tried string
 	done  int
 }
 
-// Add adds the rows of one record; pulses and controls have none.
+type topicBatch struct {
+	topic string
+	rows  topicRows // nil for a topic without tables
+}
+
+// Add adds the rows of one record of the topic that the place names; pulses and controls have none.
 func (b *Batch) Add(p Place, record eventsv1.Marked) {
 	b.done = 0
-	switch rec := record.(type) {
-	case *eventsv1.ResolvedRecord:
-		if t := rec.GetTick(); t != nil {
-			b.records++
-			b.ticks.add(p, rec.Mark, t)
-		}
-		if g := rec.GetGap(); g != nil {
-			b.records++
-			b.gaps.add(p, g)
-		}
-	case *eventsv1.PriceRecord:
-		if price := rec.GetPrice(); price != nil {
-			b.records++
-			b.prices.add(rec.Mark, price)
-			b.minutes.add(rec.Mark, price)
-		}
-	case *eventsv1.CandleRecord:
-		if c := rec.GetCandle(); c != nil {
-			b.records++
-			b.candles.add(rec.Mark, c)
-		}
-		if c := rec.GetVenueCandle(); c != nil {
-			b.records++
-			b.venues.add(rec.Mark, c)
-		}
-	case *eventsv1.BackfillRecord:
-		if c := rec.GetCandle(); c != nil {
-			b.records++
-			b.past.add(p, rec.Producer, c)
-		}
-	case *eventsv1.ReferenceRecord:
-		if b.reference == nil {
-			b.reference = newReferenceRows()
-		}
-		if b.reference.add(p, rec) {
-			b.records++
-		}
-	case *eventsv1.MarketRecord:
-		if b.markets == nil {
-			b.markets = newMarketRows()
-		}
-		if b.markets.add(rec) {
-			b.records++
-		}
-	case *eventsv1.RateRecord:
-		if b.rates == nil {
-			b.rates = newRateRows()
-		}
-		if b.rates.add(rec) {
-			b.records++
-		}
-	case *eventsv1.DefiRecord:
-		if b.defi == nil {
-			b.defi = newDefiRows()
-		}
-		if b.defi.add(rec) {
-			b.records++
-		}
-	case *eventsv1.EarnRecord:
-		if b.earn == nil {
-			b.earn = newEarnRows()
-		}
-		if b.earn.add(p, rec) {
-			b.records++
-		}
-	case *eventsv1.UsageRecord:
-		if b.usage == nil {
-			b.usage = newUsageRows()
-		}
-		b.usage.add(p, rec)
+	if rows := b.of(p.Topic); rows != nil && rows.add(p, record) {
 		b.records++
-	case *eventsv1.DeadRecord:
-		if rec.Letter != nil {
-			b.records++
-			b.dead.add(p, rec.Letter)
-		}
-		if rec.Retry != nil {
-			b.records++
-			b.retries.add(p, rec.Retry)
-		}
 	}
 }
 
-func (b *Batch) all() []rows {
-	all := []rows{&b.ticks, &b.prices, &b.minutes, &b.candles, &b.venues, &b.dead, &b.retries, &b.gaps, &b.past}
-	if b.reference != nil {
-		all = append(all, b.reference.all()...)
+// AddUndecodable adds the dead letter of a record that could not be decoded. It lies in no topic of its own: its place is
+// that of the record.
+func (b *Batch) AddUndecodable(letter *eventsv1.DeadLetter) {
+	b.done = 0
+	b.of(schemas.TopicTicksRawDead).add(Place{Topic: InPlace(letter.Topic, letter.Partition), Offset: letter.Offset}, &eventsv1.DeadRecord{Letter: letter})
+	b.records++
+}
+
+// of are the rows of a topic.
+func (b *Batch) of(topic string) topicRows {
+	if b.last < len(b.topics) && b.topics[b.last].topic == topic {
+		return b.topics[b.last].rows
 	}
-	if b.markets != nil {
-		all = append(all, b.markets.all()...)
+	b.last = slices.IndexFunc(b.topics, func(t topicBatch) bool { return t.topic == topic })
+	if b.last < 0 {
+		b.last = len(b.topics)
+		b.topics = append(b.topics, topicBatch{topic: topic})
+		if newRows := rowsOf[topic]; newRows != nil {
+			b.topics[b.last].rows = newRows()
+		}
 	}
-	if b.rates != nil {
-		all = append(all, b.rates.all()...)
-	}
-	if b.defi != nil {
-		all = append(all, b.defi.all()...)
-	}
-	if b.usage != nil {
-		all = append(all, b.usage)
-	}
-	if b.earn != nil {
-		all = append(all, b.earn.all()...)
+	return b.topics[b.last].rows
+}
+
+func (b *Batch) all() (all []rows) {
+	for _, t := range b.topics {
+		if t.rows != nil {
+			all = append(all, t.rows.all()...)
+		}
 	}
 	return all
 }

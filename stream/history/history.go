@@ -31,13 +31,10 @@ type Config struct {
 	Transport http.RoundTripper
 	// Connections bounds how many statements run at once.
 	Connections int
-	// PriceDays is how many days of prices are kept to the second; 0 is DefaultPriceDays. The last of each minute is
-	// kept for ever.
+	// PriceDays is how many days of prices are kept to the second; 0 is the days of the topic table. The last of each
+	// minute is kept for ever.
 	PriceDays int
 }
-
-// DefaultPriceDays suits a server of its own.
-const DefaultPriceDays = 7
 
 // DefaultDatabase holds all tables.
 const DefaultDatabase = "marketlog"

@@ -69,7 +69,7 @@ func (s *Store) LostParts(ctx context.Context, known []Part, at time.Time) (lost
 	}
 	oldest := map[string]string{}
 	for _, k := range s.kept() {
-		oldest[k.table] = at.UTC().AddDate(0, 0, -k.days).Format(k.format)
+		oldest[k.Name] = at.UTC().AddDate(0, 0, -k.KeptDays).Format(k.PartitionFormat)
 	}
 	for _, k := range known {
 		covers := func(p Part) bool {

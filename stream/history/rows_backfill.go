@@ -9,6 +9,21 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
+// backfillTable are the rows of venues' own candles.
+type backfillTable struct{ candles backfillRows }
+
+func (t *backfillTable) all() []rows { return []rows{&t.candles} }
+
+func (t *backfillTable) add(p Place, record eventsv1.Marked) bool {
+	rec := record.(*eventsv1.BackfillRecord)
+	candle := rec.GetCandle()
+	if candle == nil {
+		return false
+	}
+	t.candles.add(p, rec.Producer, candle)
+	return true
+}
+
 // backfillRows are rows of backfill. Their records have no marks: producers write them, and the offset orders them.
 type backfillRows struct {
 	coinID, quoteID         lowCardinality

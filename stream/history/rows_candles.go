@@ -8,6 +8,27 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
+// candleTables are the rows of closed minutes, of the published price and of each venue.
+type candleTables struct {
+	candles candleRows
+	venues  venueCandleRows
+}
+
+func (t *candleTables) all() []rows { return []rows{&t.candles, &t.venues} }
+
+func (t *candleTables) add(_ Place, record eventsv1.Marked) bool {
+	rec := record.(*eventsv1.CandleRecord)
+	switch body := rec.Body.(type) {
+	case *eventsv1.CandleRecord_Candle:
+		t.candles.add(rec.Mark, body.Candle)
+	case *eventsv1.CandleRecord_VenueCandle:
+		t.venues.add(rec.Mark, body.VenueCandle)
+	default:
+		return false
+	}
+	return true
+}
+
 // candleRows are rows of candles_1m.
 type candleRows struct {
 	coinID                 lowCardinality

@@ -10,6 +10,25 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
+// deadTables are the rows of dead letters, and of what became of them.
+type deadTables struct {
+	letters deadRows
+	retries retryRows
+}
+
+func (t *deadTables) all() []rows { return []rows{&t.letters, &t.retries} }
+
+func (t *deadTables) add(p Place, record eventsv1.Marked) bool {
+	rec := record.(*eventsv1.DeadRecord)
+	if rec.Letter != nil {
+		t.letters.add(p, rec.Letter)
+	}
+	if rec.Retry != nil {
+		t.retries.add(p, rec.Retry)
+	}
+	return rec.Letter != nil || rec.Retry != nil
+}
+
 // InPlace stands for the topic of a dead letter that is no record of its own: the partition in which the record lies that
 // could not be decoded. The offset there is that of the letter.
 func InPlace(topic string, partition int32) string {

@@ -18,14 +18,15 @@ type listed struct {
 	time     int64
 }
 
-func newDefiRows() *defiRows {
+func newDefiRows() topicRows {
 	return &defiRows{summaries: defiSheet(), lists: defiListSheet()}
 }
 
 func (r *defiRows) all() []rows { return []rows{&r.summaries, &r.lists} }
 
 // add adds the rows of a record; it is false for one that has none.
-func (r *defiRows) add(rec *eventsv1.DefiRecord) bool {
+func (r *defiRows) add(_ Place, record eventsv1.Marked) bool {
+	rec := record.(*eventsv1.DefiRecord)
 	s := rec.GetSummary()
 	if s == nil {
 		return false

@@ -14,7 +14,7 @@ type earnRows struct {
 	corrections columnBatch[*eventsv1.EarnFixing]
 }
 
-func newEarnRows() *earnRows {
+func newEarnRows() topicRows {
 	return &earnRows{variants: variantSheet(), changes: earnChangeSheet(), fixings: earnFixingSheet("earn_fixings"), corrections: earnFixingSheet("earn_corrections")}
 }
 
@@ -23,7 +23,8 @@ func (r *earnRows) all() []rows {
 }
 
 // add adds the rows of a record; it is false for one that has none.
-func (r *earnRows) add(p Place, rec *eventsv1.EarnRecord) bool {
+func (r *earnRows) add(p Place, record eventsv1.Marked) bool {
+	rec := record.(*eventsv1.EarnRecord)
 	switch b := rec.Body.(type) {
 	case *eventsv1.EarnRecord_Variant:
 		r.variants.derive(rec.Mark, b.Variant)

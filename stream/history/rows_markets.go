@@ -16,7 +16,7 @@ type marketRows struct {
 	sentiment columnBatch[segmentAt]
 }
 
-func newMarketRows() *marketRows {
+func newMarketRows() topicRows {
 	return &marketRows{
 		markets:   newSheet("markets", marketFields()),
 		days:      newSheet("markets_1d", dayOf("day", dayOfMinute), marketFields()),
@@ -29,7 +29,8 @@ func (r *marketRows) all() []rows {
 }
 
 // add adds the rows of a record; it is false for one that has none.
-func (r *marketRows) add(rec *eventsv1.MarketRecord) bool {
+func (r *marketRows) add(_ Place, record eventsv1.Marked) bool {
+	rec := record.(*eventsv1.MarketRecord)
 	switch b := rec.Body.(type) {
 	case *eventsv1.MarketRecord_Market:
 		r.markets.derive(rec.Mark, b.Market)

@@ -8,6 +8,25 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
+// priceTables are the rows of published prices: each, and the last of each minute.
+type priceTables struct {
+	prices  priceRows
+	minutes minuteRows
+}
+
+func (t *priceTables) all() []rows { return []rows{&t.prices, &t.minutes} }
+
+func (t *priceTables) add(_ Place, record eventsv1.Marked) bool {
+	rec := record.(*eventsv1.PriceRecord)
+	price := rec.GetPrice()
+	if price == nil {
+		return false
+	}
+	t.prices.add(rec.Mark, price)
+	t.minutes.add(rec.Mark, price)
+	return true
+}
+
 // priceRows are rows of prices. Their version counts offsets of ticks.v1, which caused them, so that
 // a replay from there makes the same rows.
 type priceRows struct {

@@ -17,7 +17,7 @@ type rateRows struct {
 	days    columnBatch[*eventsv1.RateRollup]
 }
 
-func newRateRows() *rateRows {
+func newRateRows() topicRows {
 	return &rateRows{entries: entrySheet(), hours: rollupSheet("rates_1h"), days: rollupSheet("rates_1d")}
 }
 
@@ -26,7 +26,8 @@ func (r *rateRows) all() []rows {
 }
 
 // add adds the rows of a record; it is false for one that has none.
-func (r *rateRows) add(rec *eventsv1.RateRecord) bool {
+func (r *rateRows) add(_ Place, record eventsv1.Marked) bool {
+	rec := record.(*eventsv1.RateRecord)
 	switch b := rec.Body.(type) {
 	case *eventsv1.RateRecord_Entry:
 		r.entries.derive(rec.Mark, b.Entry)

@@ -25,7 +25,7 @@ type referenceRows struct {
 	defiPasts   columnBatch[*eventsv1.DefiPast]
 }
 
-func newReferenceRows() *referenceRows {
+func newReferenceRows() topicRows {
 	return &referenceRows{
 		coins: coinSheet(), coinMarkets: coinMarketSheet(), stablecoins: stablecoinSheet(), protocols: protocolSheet(), chains: chainSheet(),
 		fearGreed: fearGreedSheet(), global: globalSheet(), fetches: fetchSheet(), sources: sourceSheet(), overrides: overrideSheet(),
@@ -47,7 +47,8 @@ func (r *referenceRows) all() []rows {
 }
 
 // add adds the rows of a record; it is false for one that has none.
-func (r *referenceRows) add(p Place, rec *eventsv1.ReferenceRecord) bool {
+func (r *referenceRows) add(p Place, record eventsv1.Marked) bool {
+	rec := record.(*eventsv1.ReferenceRecord)
 	switch b := rec.Body.(type) {
 	case *eventsv1.ReferenceRecord_Coin:
 		r.coins.say(p, b.Coin)

@@ -474,9 +474,9 @@ func TestExpiringGoesByTheLogsTime(t *testing.T) {
 		at := noon + i*day
 		records = append(records, price(i, fullPrice("bitcoin", at)),
 			tick(i, &eventsv1.Tick{Kind: eventsv1.TickKind_TICK_KIND_TRADE, IngestTime: at}, 0),
-			logged{history.Place{Offset: i}, &eventsv1.DeadRecord{Letter: &eventsv1.DeadLetter{IngestTime: at}}},
-			logged{history.Place{Offset: i}, &eventsv1.ResolvedRecord{Mark: mark(i), Body: &eventsv1.ResolvedRecord_Gap{Gap: &eventsv1.Gap{ToTime: at}}}},
-			logged{history.Place{}, &eventsv1.CandleRecord{Mark: mark(i), Body: &eventsv1.CandleRecord_VenueCandle{VenueCandle: &eventsv1.VenueCandle{Start: at}}}},
+			logged{history.Place{Topic: schemas.TopicTicksRawDead, Offset: i}, &eventsv1.DeadRecord{Letter: &eventsv1.DeadLetter{IngestTime: at}}},
+			logged{history.Place{Topic: schemas.TopicTicks, Offset: i}, &eventsv1.ResolvedRecord{Mark: mark(i), Body: &eventsv1.ResolvedRecord_Gap{Gap: &eventsv1.Gap{ToTime: at}}}},
+			logged{history.Place{Topic: schemas.TopicCandles}, &eventsv1.CandleRecord{Mark: mark(i), Body: &eventsv1.CandleRecord_VenueCandle{VenueCandle: &eventsv1.VenueCandle{Start: at}}}},
 			candle(i, &eventsv1.Candle{Start: at}))
 	}
 	insert(t, store, records...)

@@ -9,6 +9,27 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
+// tickTables are the rows of resolved ticks, and of the gaps between them.
+type tickTables struct {
+	ticks tickRows
+	gaps  gapRows
+}
+
+func (t *tickTables) all() []rows { return []rows{&t.ticks, &t.gaps} }
+
+func (t *tickTables) add(p Place, record eventsv1.Marked) bool {
+	rec := record.(*eventsv1.ResolvedRecord)
+	switch body := rec.Body.(type) {
+	case *eventsv1.ResolvedRecord_Tick:
+		t.ticks.add(p, rec.Mark, body.Tick)
+	case *eventsv1.ResolvedRecord_Gap:
+		t.gaps.add(p, body.Gap)
+	default:
+		return false
+	}
+	return true
+}
+
 // tickRows are rows of ticks. A repeated state adds none.
 type tickRows struct {
 	coinID, venue, symbol                   lowCardinality

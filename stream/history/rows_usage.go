@@ -9,10 +9,10 @@ import (
 // usageRows are rows of usage. A record's number stands for the offset in its version: of two of a process the one that it
 // wrote later stays, wherever they lie in the log.
 type usageRows struct {
-	columnBatch[*eventsv1.UsageRecord]
+	days columnBatch[*eventsv1.UsageRecord]
 }
 
-func newUsageRows() *usageRows {
+func newUsageRows() topicRows {
 	type usage = *eventsv1.UsageRecord
 	number := func(name string, of func(usage) uint64) []field[usage] {
 		return plain(name, "UInt64", of, &proto.ColUInt64{})
@@ -22,9 +22,13 @@ func newUsageRows() *usageRows {
 		number("requests", usage.GetRequests), number("charts", usage.GetCharts), instantOf("time", usage.GetTime))}
 }
 
-func (r *usageRows) add(p Place, rec *eventsv1.UsageRecord) {
-	r.take(rec)
-	r.place.partition = append(r.place.partition, p.Partition)
-	r.place.offset = append(r.place.offset, p.Offset)
-	r.place.version = append(r.place.version, version(0, rec.Number))
+func (r *usageRows) all() []rows { return []rows{&r.days} }
+
+func (r *usageRows) add(p Place, record eventsv1.Marked) bool {
+	rec, at := record.(*eventsv1.UsageRecord), &r.days.place
+	r.days.take(rec)
+	at.partition = append(at.partition, p.Partition)
+	at.offset = append(at.offset, p.Offset)
+	at.version = append(at.version, version(0, rec.Number))
+	return true
 }

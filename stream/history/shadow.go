@@ -170,8 +170,8 @@ func (s *Store) shape(ctx context.Context, table string) (shape, error) {
 		sh.key = slices.DeleteFunc(sh.key, func(name string) bool { return name == "coin_id" })
 	}
 	for _, k := range s.kept() {
-		if k.table == table {
-			sh.kept = time.Duration(k.days) * 24 * time.Hour
+		if k.Name == table {
+			sh.kept = time.Duration(k.KeptDays) * 24 * time.Hour
 		}
 	}
 	return sh, nil

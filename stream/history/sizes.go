@@ -54,7 +54,7 @@ func (s *Store) Sizes(ctx context.Context) (Sizes, error) {
 func (s *Store) Retention() map[string]time.Duration {
 	kept := map[string]time.Duration{}
 	for _, k := range s.kept() {
-		kept[k.table] = time.Duration(k.days) * 24 * time.Hour
+		kept[k.Name] = time.Duration(k.KeptDays) * 24 * time.Hour
 	}
 	return kept
 }

@@ -1,0 +1,152 @@
+package schemas
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// Table is a table of ClickHouse whose rows are made of the records of one topic, or of all topics with the same message.
+type Table struct {
+	Name string
+	// CompleteFrom and CompleteUntil bound the rows of a replay; nil for a table that no replay rebuilds. A replay that
+	// begins where the clocks had come to some time has all rows from CompleteFrom on, and one that ends there has all rows
+	// before CompleteUntil.
+	CompleteFrom, CompleteUntil Bound
+	// KeptDays is how many days of log time the table keeps; 0 keeps all. What a source still gives is written again within a
+	// week, so the newest of each thing is always kept.
+	KeptDays int
+	// PartitionFormat is how the start of a row's time names its ClickHouse partition, of a table that does not keep all.
+	PartitionFormat string
+}
+
+// Bound is a time of a table's key, Unix seconds, by how far the clocks had come: now and watermark, Unix nanoseconds.
+type Bound func(now, watermark int64) int64
+
+// Rebuilt says whether a replay makes the table again.
+func (t Table) Rebuilt() bool { return t.CompleteFrom != nil }
+
+// byDay and byMonth keep a number of days, of a table that is partitioned so.
+func (t Table) byDay(days int) Table {
+	t.KeptDays, t.PartitionFormat = days, "2006-01-02"
+	return t
+}
+
+func (t Table) byMonth(days int) Table {
+	t.KeptDays, t.PartitionFormat = days, "200601"
+	return t
+}
+
+// filled is a table that no replay rebuilds.
+func filled(name string) Table { return Table{Name: name} }
+
+// unordered is a table whose rows come in no order of time: the offset alone says which are made.
+func unordered(name string) Table {
+	return Table{
+		Name: name, CompleteFrom: func(int64, int64) int64 { return math.MaxInt64 }, CompleteUntil: func(int64, int64) int64 { return math.MinInt64 },
+	}
+}
+
+// bySecond is a table whose rows are of the moment in which they are caused.
+func bySecond(name string) Table {
+	return Table{Name: name, CompleteFrom: afterSecond, CompleteUntil: afterSecond}
+}
+
+// byMinute is a table of a row a minute, by its start: that of the minute that goes on is still replaced.
+func byMinute(name string) Table {
+	return Table{
+		Name:          name,
+		CompleteFrom:  func(now, _ int64) int64 { return seconds(Minute(now) + int64(time.Minute)) },
+		CompleteUntil: func(now, _ int64) int64 { return seconds(Minute(now)) },
+	}
+}
+
+// byHour and byDay are tables of a row an hour or a day, by its start, which is caused in the first minute that ends with
+// it or behind it.
+func byHour(name string) Table { return byEnded(name, time.Hour) }
+
+func byDay(name string) Table { return byEnded(name, day) }
+
+func byEnded(name string, length time.Duration) Table {
+	after := func(now, _ int64) int64 { return seconds(now-int64(length)) + 1 }
+	return Table{Name: name, CompleteFrom: after, CompleteUntil: after}
+}
+
+// byClosed is a table of minutes that the watermark has closed.
+func byClosed(name string) Table {
+	closed := func(_, watermark int64) int64 { return seconds(Minute(max(watermark-int64(AllowedLateness), 0))) }
+	return Table{Name: name, CompleteFrom: closed, CompleteUntil: closed}
+}
+
+func seconds(at int64) int64 { return at / int64(time.Second) }
+
+func afterSecond(now, _ int64) int64 { return seconds(now) + 1 }
+
+// Refolded says whether a replay makes the rows of the topic by folding its input again: all but those of records that are
+// not derived, which are read again, and of ticks, which are resolved again.
+func (t Topic) Refolded() bool { return t.Derived && t.View != "" && t.View != ViewTicks }
+
+// ViewTopics are the topics whose tables a replay of a view makes, nil for a view that there is none of.
+func ViewTopics(view string) []Topic {
+	var rows []Topic
+	for _, t := range Topics {
+		if view != "" && t.View == view || view == ViewAll && t.Refolded() {
+			rows = append(rows, t)
+		}
+	}
+	return rows
+}
+
+// Views are the views of a replay: those that ViewAll consists of, then ViewAll, then the others.
+func Views() (all []string) {
+	folded, others := FoldedViews(), []string(nil)
+	for _, t := range Topics {
+		if t.View != "" && !slices.Contains(folded, t.View) && !slices.Contains(others, t.View) {
+			others = append(others, t.View)
+		}
+	}
+	slices.Reverse(others)
+	return slices.Concat(folded, []string{ViewAll}, others)
+}
+
+// FoldedViews are the views that ViewAll consists of.
+func FoldedViews() (views []string) {
+	for _, t := range Topics {
+		if t.Refolded() && !slices.Contains(views, t.View) {
+			views = append(views, t.View)
+		}
+	}
+	return views
+}
+
+// TableTopics are the topics whose records fill a table, in the order of the topic table: that of its row, and all with the
+// same message. None for a table that no sink writes.
+func TableTopics(table string) []string {
+	var message string
+	for _, t := range Topics {
+		if slices.ContainsFunc(t.Tables, func(of Table) bool { return of.Name == table }) {
+			message = t.Message()
+		}
+	}
+	if message == "" {
+		return nil
+	}
+	var names []string
+	for _, t := range Topics {
+		if len(t.Tables) > 0 && t.Message() == message {
+			names = append(names, t.Name)
+		}
+	}
+	return names
+}
+
+// SinkTopics are the topics that have tables.
+func SinkTopics() []string {
+	var names []string
+	for _, t := range Topics {
+		if len(t.Tables) > 0 {
+			names = append(names, t.Name)
+		}
+	}
+	return names
+}
