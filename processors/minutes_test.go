@@ -199,7 +199,7 @@ func checkMinutes(t *testing.T, newFold func() processors.MinuteFold) {
 	}
 }
 
-func mustAdd(t *rapid.T, taken *processors.MinutesTakeover, batch []*kgo.Record) {
+func mustAdd(t *rapid.T, taken *processors.JoinTakeover, batch []*kgo.Record) {
 	if err := taken.Add(context.Background(), batch); err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +220,7 @@ func inOrder(log memoryLog) []*kgo.Record {
 }
 
 // batches reads each partition from where the fold begins to a part of it, side by side in any way.
-func batches(t *rapid.T, log memoryLog, taken *processors.MinutesTakeover, percent int) [][]*kgo.Record {
+func batches(t *rapid.T, log memoryLog, taken *processors.JoinTakeover, percent int) [][]*kgo.Record {
 	left := map[place][]*kgo.Record{}
 	var places []place
 	for _, rec := range inOrder(log) {

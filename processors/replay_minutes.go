@@ -56,7 +56,7 @@ func (r *Replay) replayMinutes(ctx context.Context, j *journal, topic string) (*
 	if outside := max(loaded, unixNano(r.From)); outside > 0 {
 		part.From, part.FromNow = outside+1, outside
 	}
-	f := &minuteReplay{replay: r, part: part, fold: fold, loaded: loaded, gen: j.Generation, most: cmp.Or(r.BatchRows, replayBatchRows)}
+	f := &minuteReplay{replay: r, part: part, fold: minuteFolder(fold, loaded), gen: j.Generation, most: cmp.Or(r.BatchRows, replayBatchRows)}
 	err = m.readAgain(ctx, found, ends, r.meter("folding "+m.Name), f.close)
 	if err != nil && !errors.Is(err, errReachedTo) {
 		return nil, fmt.Errorf("replaying %s: %w", m.Name, err)
@@ -69,29 +69,24 @@ func (r *Replay) replayMinutes(ctx context.Context, j *journal, topic string) (*
 type minuteReplay struct {
 	replay *Replay
 	part   *partReplay
-	fold   MinuteFold
-	// loaded is the last minute that was loaded, closed the last one that is folded.
-	loaded, closed int64
-	gen            uint32
-	most           int
-	out            Outputs
-	batch          history.Batch
+	fold   spanFolder
+	// closed is the last minute that is folded.
+	closed int64
+	gen    uint32
+	most   int
+	out    Outputs
+	batch  history.Batch
 }
 
-func (f *minuteReplay) close(ctx context.Context, minute int64, records []minuteRecord) error {
+func (f *minuteReplay) close(ctx context.Context, minute int64, records []joined) error {
 	if to := unixNano(f.replay.To); to > 0 && minute > to {
 		return errReachedTo
 	}
-	for _, rec := range records {
-		f.fold.Take(minute, rec.in, rec.rec)
-	}
 	f.closed = minute
-	if minute <= f.loaded {
-		f.fold.Close(minute, nil)
-		return nil
-	}
 	f.out.Begin(Input{Offset: minute})
-	f.fold.Close(minute, &f.out)
+	if made, err := f.fold(ctx, minute, records, &f.out); err != nil || !made {
+		return err
+	}
 	for _, o := range f.out.List {
 		f.part.Last[o.Topic] = entryOf(o.Record.GetMark())
 		if minute >= f.part.From {
@@ -168,10 +163,11 @@ func (m *Minutes) firstCheckpoint(ctx context.Context, starts, ends logBounds) (
 	if whole {
 		return nil, 0, true, nil
 	}
-	joined, err := newMinuteJoin(m.Inputs, nil)
+	inputs, err := inputTopics(m.Inputs...)
 	if err != nil {
 		return nil, 0, false, err
 	}
+	join := newTimeJoin(byMinute, inputs, nil)
 	first := int64(-1) // the minute of the oldest record: it may lack some of its own
 	err = stream.ReadRange(ctx, m.Log, m.Output, 0, starts[m.Output][0], ends[m.Output][0], func(r *kgo.Record) error {
 		rec, err := schemas.DecodeRecord(m.Output, r.Value)
@@ -186,9 +182,9 @@ func (m *Minutes) firstCheckpoint(ctx context.Context, starts, ends logBounds) (
 			return nil
 		}
 		for _, mark := range checkpoint.Marks {
-			if int(mark.Partition) < len(joined.partitions) {
-				p := joined.partitions[mark.Partition]
-				if mark.Offset < starts[p.topic][p.partition] {
+			if int(mark.Partition) < len(join.partitions) {
+				p := join.partitions[mark.Partition]
+				if mark.Offset < starts[p.topic.Name][p.partition] {
 					return nil
 				}
 			}
@@ -202,68 +198,20 @@ func (m *Minutes) firstCheckpoint(ctx context.Context, starts, ends logBounds) (
 	return found, until, ok, err
 }
 
-// reread reads the inputs from a checkpoint to their ends and hands over the minutes that are whole by then.
-func (m *Minutes) readAgain(ctx context.Context, from *eventsv1.Checkpoint, ends logBounds, meter *meter, fold func(ctx context.Context, minute int64, records []minuteRecord) error) error {
-	joined, err := newMinuteJoin(m.Inputs, from)
+// readAgain reads the inputs from a checkpoint to their ends and hands over the minutes that are whole by then.
+func (m *Minutes) readAgain(ctx context.Context, from *eventsv1.Checkpoint, ends logBounds, meter *meter, fold func(ctx context.Context, minute int64, records []joined) error) error {
+	inputs, err := inputTopics(m.Inputs...)
 	if err != nil {
 		return err
 	}
-	offsets := map[string]map[int32]kgo.Offset{}
-	for _, p := range joined.partitions {
-		if offsets[p.topic] == nil {
-			offsets[p.topic] = map[int32]kgo.Offset{}
-		}
-		offsets[p.topic][p.partition] = kgo.NewOffset().At(p.next)
-		meter.total += max(0, ends[p.topic][p.partition]-p.next)
+	join := newTimeJoin(byMinute, inputs, from)
+	for _, p := range join.partitions {
+		meter.total += max(0, ends[p.topic.Name][p.partition]-p.next)
 	}
-	reader, err := m.Log.NewClient(kgo.ConsumePartitions(offsets))
-	if err != nil {
-		return fmt.Errorf("opening a reader: %w", err)
-	}
-	defer reader.Close()
-	for !joined.exhausted(ends) {
-		fetches := reader.PollFetches(ctx)
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if errs := fetches.Errors(); len(errs) > 0 {
-			return fmt.Errorf("reading %s/%d: %w", errs[0].Topic, errs[0].Partition, errs[0].Err)
-		}
-		n := int64(0)
-		fetches.EachRecord(func(rec *kgo.Record) {
-			if rec.Offset >= ends[rec.Topic][rec.Partition] {
-				return
-			}
-			joined.add(rec)
-			n++
-		})
-		meter.add(n)
-		err := joined.close(func(minute int64, records []minuteRecord, _ *eventsv1.Checkpoint) error {
-			return fold(ctx, minute, records)
-		})
-		if err != nil {
-			return err
-		}
-		joined.holdBack(reader)
-	}
-	return nil
-}
-
-// exhausted says that no minute can become whole any more below the ends: one partition is read to its end, and all others
-// have come as far or are read to theirs.
-func (j *minuteJoin) exhausted(ends logBounds) bool {
-	limit := int64(math.MaxInt64)
-	for _, p := range j.partitions {
-		if p.next >= ends[p.topic][p.partition] {
-			limit = min(limit, p.reached)
-		}
-	}
-	for _, p := range j.partitions {
-		if p.next < ends[p.topic][p.partition] && p.reached < limit {
-			return false
-		}
-	}
-	return true
+	return join.read(ctx, m.Log, ends, func(records []*kgo.Record) error {
+		meter.add(int64(len(records)))
+		return nil
+	}, func(minute int64, records []joined, _ *eventsv1.Checkpoint) error { return fold(ctx, minute, records) })
 }
 
 // reread makes the rows of a topic of sources anew.

@@ -17,7 +17,6 @@ import (
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream"
-	"github.com/marketlog/marketlog/stream/faults"
 )
 
 const (
@@ -80,12 +79,6 @@ func (r *Runner) Run(ctx context.Context) error {
 	err = stream.RunGroup(ctx, r.Log, r.Unit.Name, r.Unit.Input, m)
 	m.Lost(ctx, m.partitions())
 	return err
-}
-
-// recordWriter writes records in the order in which it got them, an idempotent *kgo.Client.
-type recordWriter interface {
-	Produce(ctx context.Context, rec *kgo.Record, written func(*kgo.Record, error))
-	Flush(ctx context.Context) error
 }
 
 // member is a Runner's presence in its group.
@@ -164,11 +157,6 @@ func (m *member) lastApplied(ctx context.Context, partitions []int32) (map[outpu
 	return applied, g.Wait()
 }
 
-type outputID struct {
-	topic     string
-	partition int32
-}
-
 func (m *member) route(topic string) Route {
 	i := slices.IndexFunc(m.runner.Unit.Outputs, func(r Route) bool { return r.Topic == topic })
 	return m.runner.Unit.Outputs[i]
@@ -211,17 +199,17 @@ func (m *member) recover(partition int32, applied map[outputID]map[int32]stream.
 	if !fresh && behind.Checkpoint != nil {
 		start = behind.Checkpoint
 	}
+	w := newMarkedWriter(PaceName(m.runner.Unit.Input, partition), m.producer, last)
+	w.produceStep, w.skipStep = "fold.produce", "fold.rewind"
 	return &worker{
 		partition: partition,
 		fold:      m.runner.Unit.New(partition),
 		topic:     m.runner.Unit.Input,
 		derived:   m.derived,
-		last:      last,
 		rewind:    newRewind(start.Offset, start.Marks),
-		producer:  m.producer,
+		writer:    w,
 		logger:    m.runner.Logger,
 		batches:   make(chan []*kgo.Record, maxWaiting+1), // Full is asked once a poll
-		onTheWay:  make(chan struct{}, maxOnTheWay),
 		pace:      m.runner.Pace,
 		name:      PaceName(m.runner.Unit.Name, partition),
 		metrics:   m.metrics,
@@ -273,7 +261,7 @@ func (m *member) Due(context.Context) error {
 		case <-w.done:
 			return w.err
 		default:
-			if err := w.failure(); err != nil {
+			if err := w.writer.failure(); err != nil {
 				return err
 			}
 		}
@@ -317,12 +305,10 @@ type worker struct {
 	fold      Fold
 	topic     string
 	derived   bool
-	last      map[outputID]*eventsv1.Mark
 	rewind    *rewind
-	producer  recordWriter
+	writer    *markedWriter
 	logger    *slog.Logger
 	batches   chan []*kgo.Record
-	onTheWay  chan struct{}
 	cancel    context.CancelFunc
 	done      chan struct{}
 	folded    atomic.Int64
@@ -332,10 +318,6 @@ type worker struct {
 	name      string // in the pace
 	paced     int64  // the second of log time that the pace was last asked for
 	metrics   *foldMetrics
-	outputs   int // that the batch under way has caused
-
-	mu       sync.Mutex
-	writeErr error
 }
 
 func (w *worker) start(ctx context.Context) {
@@ -365,7 +347,7 @@ func (w *worker) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case batch := <-w.batches:
-			began := time.Now()
+			began, written := time.Now(), w.writer.written
 			for _, rec := range batch {
 				if ctx.Err() != nil {
 					return nil
@@ -377,12 +359,11 @@ func (w *worker) run(ctx context.Context) error {
 					return fmt.Errorf("folding %s/%d at %d: %w", w.topic, w.partition, rec.Offset, err)
 				}
 			}
-			if err := w.failure(); err != nil {
+			if err := w.writer.failure(); err != nil {
 				return err
 			}
 			now, _ := w.fold.Clocks()
-			w.metrics.folded(batch, w.outputs, now, began)
-			w.outputs = 0
+			w.metrics.folded(batch, w.writer.written-written, now, began)
 		}
 	}
 }
@@ -413,63 +394,12 @@ func (w *worker) apply(ctx context.Context, rec *kgo.Record, out *Outputs) error
 		}
 	}
 	for _, o := range out.List {
-		if err := w.emit(ctx, o); err != nil {
+		if err := w.writer.write(ctx, o, w.rewind.checkpoint); err != nil {
 			return err
 		}
 	}
 	w.rewind.reached(now, watermark, rec.Offset)
 	w.folded.Store(next)
-	return nil
-}
-
-// emit writes one output unless the log already holds it.
-func (w *worker) emit(ctx context.Context, o Output) error {
-	id := outputID{o.Topic, o.Partition}
-	mark := o.Record.GetMark()
-	if !mark.After(w.last[id]) {
-		faults.Hit("fold.rewind")
-		return nil
-	}
-	w.last[id] = mark
-	w.outputs++
-	if pulse := o.Record.GetPulse(); pulse != nil {
-		pulse.Checkpoint = w.rewind.checkpoint()
-	}
-	rec, err := o.kafkaRecord()
-	if err != nil {
-		return fmt.Errorf("encoding for %s: %w", o.Topic, err)
-	}
-	if err := w.failure(); err != nil {
-		return err
-	}
-	select {
-	case w.onTheWay <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	faults.Hit("fold.produce")
-	// The wait may be cancelled, a record may not: the client would fail it together with all that is
-	// buffered for its partition, also what other workers go on from, and a hole in the marks of an
-	// output is never filled.
-	w.producer.Produce(context.WithoutCancel(ctx), rec, func(_ *kgo.Record, err error) {
-		<-w.onTheWay
-		if err != nil {
-			w.mu.Lock()
-			w.writeErr = err
-			w.mu.Unlock()
-		}
-	})
-	return nil
-}
-
-// failure is the first write that failed. What followed it may have been written, so the worker
-// stops: its successor reads from the outputs which did.
-func (w *worker) failure() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.writeErr != nil {
-		return fmt.Errorf("writing outputs of %s/%d: %w", w.topic, w.partition, w.writeErr)
-	}
 	return nil
 }
 

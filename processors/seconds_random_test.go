@@ -67,10 +67,10 @@ func quotesOf(t *rapid.T, l *secondsLog, told []*eventsv1.Fixing, overrides []*e
 		}
 		fold := quotes.Seconds(schemas.Coins(), schemas.NewSymbolOverrides(overrides...), fixings).New()
 		last, checkpoint := out.applied(t)
-		member := processors.TakeOverSeconds(fold, secondsPartitions, checkpoint, last, &out)
+		member := processors.TakeOverSeconds(fold, secondsPartitions, schemas.TopicQuotes, checkpoint, last, &out)
 		var next [secondsPartitions]int
 		for p := range next {
-			next[p] = int(member.From(int32(p)))
+			next[p] = int(member.From(schemas.TopicTicksRaw, int32(p)))
 		}
 		for batches := noise.IntN(100); ends || batches > 0; batches-- {
 			var batch []*kgo.Record

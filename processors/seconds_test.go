@@ -139,10 +139,10 @@ func newQuotesFold() processors.SecondFold {
 // foldSeconds folds a log to its end, its partitions read side by side as drawn.
 func foldSeconds(t *rapid.T, l *secondsLog, out *secondsOutput) {
 	last, checkpoint := out.applied(t)
-	member := processors.TakeOverSeconds(newQuotesFold(), secondsPartitions, checkpoint, last, out)
+	member := processors.TakeOverSeconds(newQuotesFold(), secondsPartitions, schemas.TopicQuotes, checkpoint, last, out)
 	var next [secondsPartitions]int
 	for p := range next {
-		next[p] = int(member.From(int32(p)))
+		next[p] = int(member.From(schemas.TopicTicksRaw, int32(p)))
 	}
 	for {
 		var open []int
@@ -243,10 +243,10 @@ func TestSecondsRememberTradesThatAreReadAgain(t *testing.T) {
 		}
 	}
 	fold := func(out *secondsOutput, last *eventsv1.Mark, checkpoint *eventsv1.Checkpoint) {
-		member := processors.TakeOverSeconds(newQuotesFold(), secondsPartitions, checkpoint, last, out)
+		member := processors.TakeOverSeconds(newQuotesFold(), secondsPartitions, schemas.TopicQuotes, checkpoint, last, out)
 		var batch []*kgo.Record
 		for p := range l {
-			batch = append(batch, l[p][member.From(int32(p)):]...)
+			batch = append(batch, l[p][member.From(schemas.TopicTicksRaw, int32(p)):]...)
 		}
 		if err := member.Add(t.Context(), batch); err != nil {
 			t.Fatal(err)

@@ -2,14 +2,10 @@ package processors
 
 import (
 	"context"
-	"fmt"
-	"sync"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream"
-	"github.com/marketlog/marketlog/stream/faults"
 )
 
 // runSingleton runs a fold that is one for its whole input whenever this process holds the single partition of its output,
@@ -74,48 +70,3 @@ func (m *singletonMember) Lost(context.Context, []int32) {
 }
 
 func (m *singletonMember) Done() map[int32]int64 { return nil }
-
-// singleWriter writes what the log does not hold yet.
-type singleWriter struct {
-	name     string
-	last     *eventsv1.Mark
-	producer recordWriter
-	written  int // records handed to the producer
-
-	mu  sync.Mutex
-	err error
-}
-
-func (w *singleWriter) failure() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.err
-}
-
-// write hands outputs to the producer; the pulses among them get the checkpoint.
-func (w *singleWriter) write(ctx context.Context, out *Outputs, checkpoint *eventsv1.Checkpoint) error {
-	for _, o := range out.List {
-		mark := o.Record.GetMark()
-		if !mark.After(w.last) {
-			continue
-		}
-		w.last = mark
-		w.written++
-		if pulse := o.Record.GetPulse(); pulse != nil {
-			pulse.Checkpoint = checkpoint
-		}
-		rec, err := o.kafkaRecord()
-		if err != nil {
-			return fmt.Errorf("encoding for %s: %w", o.Topic, err)
-		}
-		faults.Hit("seconds.produce")
-		w.producer.Produce(ctx, rec, func(_ *kgo.Record, err error) {
-			if err != nil {
-				w.mu.Lock()
-				w.err = fmt.Errorf("writing outputs of %s: %w", w.name, err)
-				w.mu.Unlock()
-			}
-		})
-	}
-	return nil
-}
