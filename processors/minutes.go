@@ -7,7 +7,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/marketlog/marketlog/schemas"
@@ -113,26 +112,17 @@ func (m *Minutes) load(ctx context.Context, fold MinuteFold, checkpoint *eventsv
 		return 0, fmt.Errorf("opening a client: %w", err)
 	}
 	defer client.Close()
-	admin := kadm.NewClient(client)
 	// The checkpoint's own place is the minute after which the inputs are read again.
-	from, err := admin.ListOffsetsAfterMilli(ctx, time.Unix(0, checkpoint.Offset).UnixMilli(), m.Output)
-	if err == nil {
-		err = from.Error()
-	}
+	from, err := stream.OffsetsFrom(ctx, client, time.Unix(0, checkpoint.Offset), m.Output)
 	if err != nil {
-		return 0, fmt.Errorf("finding the last hour of %s: %w", m.Output, err)
+		return 0, err
 	}
-	ends, err := admin.ListEndOffsets(ctx, m.Output)
-	if err == nil {
-		err = ends.Error()
-	}
+	_, ends, err := stream.Bounds(ctx, client, m.Output)
 	if err != nil {
-		return 0, fmt.Errorf("finding the end of %s: %w", m.Output, err)
+		return 0, err
 	}
-	begin, _ := from.Lookup(m.Output, 0)
-	end, _ := ends.Lookup(m.Output, 0)
 	l := stateLoader{fold: fold}
-	err = stream.ReadRange(ctx, m.Log, m.Output, 0, begin.Offset, min(end.Offset, until), func(r *kgo.Record) error {
+	err = stream.ReadRange(ctx, m.Log, m.Output, 0, from[m.Output][0], min(ends[m.Output][0], until), func(r *kgo.Record) error {
 		if rec, err := schemas.DecodeRecord(m.Output, r.Value); err == nil {
 			l.add(rec)
 		}

@@ -2,10 +2,8 @@ package processors
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/marketlog/marketlog/schemas"
@@ -33,19 +31,9 @@ func (r *Refill) Run(ctx context.Context) (records int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	client, err := r.Log.NewClient()
+	starts, ends, err := r.Log.Bounds(ctx, topic.Name)
 	if err != nil {
-		return 0, fmt.Errorf("opening a client: %w", err)
-	}
-	defer client.Close()
-	admin := kadm.NewClient(client)
-	starts, err := admin.ListStartOffsets(ctx, topic.Name)
-	if err != nil {
-		return 0, fmt.Errorf("listing start offsets of %s: %w", topic.Name, err)
-	}
-	ends, err := admin.ListEndOffsets(ctx, topic.Name)
-	if err != nil {
-		return 0, fmt.Errorf("listing end offsets of %s: %w", topic.Name, err)
+		return 0, err
 	}
 	// The sink's own way from a record to its rows, beginning with the log: so twins are passed over as they were.
 	m := &sinkMember{
@@ -58,14 +46,12 @@ func (r *Refill) Run(ctx context.Context) (records int64, err error) {
 		return retryUntilAvailable(ctx, r.Logger, r.Topic, func() error { return r.History.Insert(ctx, &m.batch.rows, "") })
 	}
 	for p := range topic.Partitions {
-		start, _ := starts.Lookup(topic.Name, p)
-		end, _ := ends.Lookup(topic.Name, p)
-		to := min(progress[p].Next, end.Offset)
-		if start.Offset >= to {
+		start, to := starts[topic.Name][p], min(progress[p].Next, ends[topic.Name][p])
+		if start >= to {
 			continue
 		}
 		pos := &position{progress: history.Progress{Partition: p, Marks: map[int32]*eventsv1.Mark{}}}
-		err := stream.ReadRange(ctx, r.Log, topic.Name, p, start.Offset, to, func(rec *kgo.Record) error {
+		err := stream.ReadRange(ctx, r.Log, topic.Name, p, start, to, func(rec *kgo.Record) error {
 			m.take(pos, rec)
 			if m.batch.rows.Len() < sinkMaxRows && m.batch.bytes < sinkMaxBytes {
 				return nil

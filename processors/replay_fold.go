@@ -10,7 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
 
@@ -140,35 +139,18 @@ func (r *Replay) locate(ctx context.Context, j *journal) (parts []*partReplay, e
 		return nil, nil, fmt.Errorf("opening a client: %w", err)
 	}
 	defer client.Close()
-	admin := kadm.NewClient(client)
-	starts, err := admin.ListStartOffsets(ctx, topic.Name)
-	if err == nil {
-		err = starts.Error()
-	}
+	starts, lasts, err := stream.Bounds(ctx, client, topic.Name)
 	if err != nil {
-		return nil, nil, fmt.Errorf("listing start offsets of %s: %w", topic.Name, err)
-	}
-	lasts, err := admin.ListEndOffsets(ctx, topic.Name)
-	if err == nil {
-		err = lasts.Error()
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("listing end offsets of %s: %w", topic.Name, err)
+		return nil, nil, err
 	}
 	begins := starts
 	if !r.From.IsZero() {
-		begins, err = admin.ListOffsetsAfterMilli(ctx, r.From.Add(-replayLead).UnixMilli(), topic.Name)
-		if err == nil {
-			err = begins.Error()
-		}
-		if err != nil {
-			return nil, nil, fmt.Errorf("finding %s in %s: %w", r.From, topic.Name, err)
+		if begins, err = stream.OffsetsFrom(ctx, client, r.From.Add(-replayLead), topic.Name); err != nil {
+			return nil, nil, err
 		}
 	}
 	for id := range topic.Partitions {
-		start, _ := starts.Lookup(topic.Name, id)
-		begin, _ := begins.Lookup(topic.Name, id)
-		end, _ := lasts.Lookup(topic.Name, id)
+		start := starts[topic.Name][id]
 		p := &partReplay{}
 		if e, ok := j.parts[id]; ok {
 			if err := json.Unmarshal(e.Record, p); err != nil {
@@ -179,14 +161,14 @@ func (r *Replay) locate(ctx context.Context, j *journal) (parts []*partReplay, e
 				p.Changes = map[string]int64{}
 			}
 		}
-		if p.revision == 0 || p.Resume < start.Offset {
+		if p.revision == 0 || p.Resume < start {
 			// Nothing was kept, or the log has lost what the fold would begin with again.
-			at := max(start.Offset, begin.Offset)
+			at := max(start, begins[topic.Name][id])
 			p = &partReplay{Start: at, Resume: at, Done: at, From: at, Last: map[string]markEntry{}, Changes: map[string]int64{}, revision: p.revision}
 			p.Exact = r.From.IsZero() && (at == 0 || r.View == schemas.ViewTicks)
 		}
 		p.Partition = id
-		parts, ends = append(parts, p), append(ends, end.Offset)
+		parts, ends = append(parts, p), append(ends, lasts[topic.Name][id])
 	}
 	return parts, ends, nil
 }

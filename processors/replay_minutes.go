@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/marketlog/marketlog/schemas"
@@ -33,7 +32,7 @@ func (r *Replay) replayMinutes(ctx context.Context, j *journal, topic string) (*
 	}
 	m := *r.Minutes[i]
 	m.Log, m.Logger = r.Log, r.Logger
-	starts, ends, err := m.bounds(ctx)
+	starts, ends, err := m.Log.Bounds(ctx, append([]string{m.Output}, m.Inputs...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -117,43 +116,12 @@ func (r *Replay) insertShadow(ctx context.Context, b *history.Batch, gen uint32)
 	return nil
 }
 
-// logBounds are offsets by topic and partition.
-type logBounds map[string]map[int32]int64
-
-// bounds are where the inputs and the output begin and end now.
-func (m *Minutes) bounds(ctx context.Context) (starts, ends logBounds, err error) {
-	client, err := m.Log.NewClient()
-	if err != nil {
-		return nil, nil, fmt.Errorf("opening a client: %w", err)
-	}
-	defer client.Close()
-	admin := kadm.NewClient(client)
-	starts, ends = logBounds{}, logBounds{}
-	for _, topic := range append([]string{m.Output}, m.Inputs...) {
-		for _, of := range []struct {
-			list func(context.Context, ...string) (kadm.ListedOffsets, error)
-			into logBounds
-		}{{admin.ListStartOffsets, starts}, {admin.ListEndOffsets, ends}} {
-			listed, err := of.list(ctx, topic)
-			if err == nil {
-				err = listed.Error()
-			}
-			if err != nil {
-				return nil, nil, fmt.Errorf("listing offsets of %s: %w", topic, err)
-			}
-			of.into[topic] = map[int32]int64{}
-			listed.Each(func(o kadm.ListedOffset) { of.into[topic][o.Partition] = o.Offset })
-		}
-	}
-	return starts, ends, nil
-}
-
 // errFound ends the search for a checkpoint.
 var errFound = errors.New("found")
 
 // firstCheckpoint finds where minutes can be folded again from: nil if that is the beginning of the log. Until is the offset
 // behind the pulse that carries it. It is not ok if there is no such place.
-func (m *Minutes) firstCheckpoint(ctx context.Context, starts, ends logBounds) (found *eventsv1.Checkpoint, until int64, ok bool, err error) {
+func (m *Minutes) firstCheckpoint(ctx context.Context, starts, ends stream.Offsets) (found *eventsv1.Checkpoint, until int64, ok bool, err error) {
 	whole := true
 	for _, partitions := range starts {
 		for _, at := range partitions {
@@ -199,7 +167,7 @@ func (m *Minutes) firstCheckpoint(ctx context.Context, starts, ends logBounds) (
 }
 
 // readAgain reads the inputs from a checkpoint to their ends and hands over the minutes that are whole by then.
-func (m *Minutes) readAgain(ctx context.Context, from *eventsv1.Checkpoint, ends logBounds, meter *meter, fold func(ctx context.Context, minute int64, records []joined) error) error {
+func (m *Minutes) readAgain(ctx context.Context, from *eventsv1.Checkpoint, ends stream.Offsets, meter *meter, fold func(ctx context.Context, minute int64, records []joined) error) error {
 	inputs, err := inputTopics(m.Inputs...)
 	if err != nil {
 		return err
@@ -216,7 +184,7 @@ func (m *Minutes) readAgain(ctx context.Context, from *eventsv1.Checkpoint, ends
 
 // reread makes the rows of a topic of sources anew.
 func (r *Replay) replayRaw(ctx context.Context, j *journal, name string) (*partReplay, error) {
-	starts, ends, err := (&Minutes{Output: name, Log: r.Log}).bounds(ctx)
+	starts, ends, err := r.Log.Bounds(ctx, name)
 	if err != nil {
 		return nil, err
 	}

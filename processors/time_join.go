@@ -236,7 +236,7 @@ func (j *timeJoin) checkpoint() *eventsv1.Checkpoint {
 
 // exhausted says that no span can become whole any more below the ends: one partition is read to its end, and all others
 // have come as far or are read to theirs.
-func (j *timeJoin) exhausted(ends logBounds) bool {
+func (j *timeJoin) exhausted(ends stream.Offsets) bool {
 	limit := int64(math.MaxInt64)
 	for _, p := range j.partitions {
 		if p.next >= ends[p.topic.Name][p.partition] {
@@ -253,7 +253,7 @@ func (j *timeJoin) exhausted(ends logBounds) bool {
 
 // read reads the inputs from where the join stands and hands over the spans as they become whole: without an end until the
 // context ends, else up to the ends. What it took of a partition is told to took, whose error ends it.
-func (j *timeJoin) read(ctx context.Context, log stream.Config, ends logBounds, took func([]*kgo.Record) error, fold closer) error {
+func (j *timeJoin) read(ctx context.Context, log stream.Config, ends stream.Offsets, took func([]*kgo.Record) error, fold closer) error {
 	reader, err := log.NewClient(kgo.ConsumePartitions(j.offsets()))
 	if err != nil {
 		return fmt.Errorf("opening a reader: %w", err)

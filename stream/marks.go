@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -29,31 +28,17 @@ type Applied struct {
 // LastApplied reads an output partition from its end until it has met a checkpoint of every origin
 // below origins, or its start. An origin that never wrote is missing from the result.
 func LastApplied(ctx context.Context, cfg Config, topic string, partition int32, origins int32) (map[int32]Applied, error) {
-	client, err := cfg.NewClient()
+	starts, ends, err := cfg.Bounds(ctx, topic)
 	if err != nil {
-		return nil, fmt.Errorf("opening a client: %w", err)
+		return nil, err
 	}
-	defer client.Close()
-	admin := kadm.NewClient(client)
-	starts, err := admin.ListStartOffsets(ctx, topic)
-	if err != nil {
-		return nil, fmt.Errorf("listing start offsets of %s: %w", topic, err)
-	}
-	ends, err := admin.ListEndOffsets(ctx, topic)
-	if err != nil {
-		return nil, fmt.Errorf("listing end offsets of %s: %w", topic, err)
-	}
-	start, ok := starts.Lookup(topic, partition)
-	if !ok || start.Err != nil {
-		return nil, fmt.Errorf("finding the start of %s/%d: %w", topic, partition, start.Err)
-	}
-	end, ok := ends.Lookup(topic, partition)
-	if !ok || end.Err != nil {
-		return nil, fmt.Errorf("finding the end of %s/%d: %w", topic, partition, end.Err)
+	start, known := starts[topic][partition]
+	if !known {
+		return nil, fmt.Errorf("topic %s has no partition %d", topic, partition)
 	}
 	applied := map[int32]Applied{}
-	for step, upper := int64(tailStep), end.Offset; upper > start.Offset; step *= 4 {
-		lower := max(start.Offset, upper-step)
+	for step, upper := int64(tailStep), ends[topic][partition]; upper > start; step *= 4 {
+		lower := max(start, upper-step)
 		chunk := map[int32]Applied{}
 		err := ReadRange(ctx, cfg, topic, partition, lower, upper, func(r *kgo.Record) error {
 			rec, err := schemas.DecodeRecord(topic, r.Value)
@@ -203,33 +188,17 @@ func markedTick(value []byte) bool {
 // CompleteSince is the log time from which on a topic still has every record: that of the oldest record of the partition
 // that begins latest. It is zero where retention has removed nothing yet.
 func CompleteSince(ctx context.Context, cfg Config, topic string) (since time.Time, err error) {
-	client, err := cfg.NewClient()
+	starts, ends, err := cfg.Bounds(ctx, topic)
 	if err != nil {
-		return since, fmt.Errorf("opening a client: %w", err)
-	}
-	defer client.Close()
-	admin := kadm.NewClient(client)
-	starts, err := admin.ListStartOffsets(ctx, topic)
-	if err == nil {
-		err = starts.Error()
-	}
-	if err != nil {
-		return since, fmt.Errorf("listing start offsets of %s: %w", topic, err)
-	}
-	ends, err := admin.ListEndOffsets(ctx, topic)
-	if err == nil {
-		err = ends.Error()
-	}
-	if err != nil {
-		return since, fmt.Errorf("listing end offsets of %s: %w", topic, err)
+		return since, err
 	}
 	for partition, start := range starts[topic] {
-		end, _ := ends.Lookup(topic, partition)
-		if start.Offset == 0 || start.Offset >= end.Offset {
+		end := ends[topic][partition]
+		if start == 0 || start >= end {
 			continue
 		}
 		first := time.Time{}
-		err := ReadRange(ctx, cfg, topic, partition, start.Offset, end.Offset, func(r *kgo.Record) error {
+		err := ReadRange(ctx, cfg, topic, partition, start, end, func(r *kgo.Record) error {
 			first = r.Timestamp
 			return errFound
 		})

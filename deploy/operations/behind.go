@@ -6,11 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
-
 	"github.com/marketlog/marketlog/deploy/instance"
 	"github.com/marketlog/marketlog/deploy/supervise"
 	"github.com/marketlog/marketlog/schemas"
+	"github.com/marketlog/marketlog/stream"
 	"github.com/marketlog/marketlog/stream/history"
 )
 
@@ -33,11 +32,11 @@ func BehindRole(in *instance.Instance, store *history.Store) supervise.Role {
 func awaitTables(ctx context.Context, in *instance.Instance, store *history.Store) {
 	ticker := time.NewTicker(behindEvery)
 	defer ticker.Stop()
-	var starts, ends kadm.ListedOffsets
+	var starts, ends stream.Offsets
 	for {
 		var err error
 		if ends == nil {
-			starts, ends, err = logBounds(ctx, in)
+			starts, ends, err = in.Stream.Bounds(ctx, schemas.SinkTopics()...)
 		}
 		var missing string
 		if err == nil {
@@ -58,7 +57,7 @@ func awaitTables(ctx context.Context, in *instance.Instance, store *history.Stor
 }
 
 // missingFrom says how many records before the ends are not in the tables; empty: none.
-func missingFrom(ctx context.Context, store *history.Store, starts, ends kadm.ListedOffsets) (string, error) {
+func missingFrom(ctx context.Context, store *history.Store, starts, ends stream.Offsets) (string, error) {
 	var missing int64
 	var topics []string
 	for _, topic := range schemas.SinkTopics() {
@@ -78,37 +77,13 @@ func missingFrom(ctx context.Context, store *history.Store, starts, ends kadm.Li
 
 // missingOf counts the records of a topic before its end that the ledger does not say are in the tables. Those that the log
 // has no more are not waited for.
-func missingOf(ctx context.Context, store *history.Store, topic string, starts, ends kadm.ListedOffsets) (missing int64, err error) {
+func missingOf(ctx context.Context, store *history.Store, topic string, starts, ends stream.Offsets) (missing int64, err error) {
 	progress, err := store.Progress(ctx, topic, 0)
 	if err != nil {
 		return 0, err
 	}
 	for partition, end := range ends[topic] {
-		start, _ := starts.Lookup(topic, partition)
-		missing += max(0, end.Offset-max(start.Offset, progress[partition].Next))
+		missing += max(0, end-max(starts[topic][partition], progress[partition].Next))
 	}
 	return missing, nil
-}
-
-// logBounds are the first and last offsets of what sinks read.
-func logBounds(ctx context.Context, in *instance.Instance) (starts, ends kadm.ListedOffsets, err error) {
-	client, err := in.Stream.NewClient()
-	if err != nil {
-		return nil, nil, fmt.Errorf("connecting to the log: %w", err)
-	}
-	defer client.Close()
-	admin := kadm.NewClient(client)
-	if starts, err = admin.ListStartOffsets(ctx, schemas.SinkTopics()...); err == nil {
-		err = starts.Error()
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("finding the starts of the topics: %w", err)
-	}
-	if ends, err = admin.ListEndOffsets(ctx, schemas.SinkTopics()...); err == nil {
-		err = ends.Error()
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("finding the ends of the topics: %w", err)
-	}
-	return starts, ends, nil
 }

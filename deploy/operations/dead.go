@@ -450,23 +450,9 @@ func (r *retry) until(ctx context.Context, reached func() (bool, error)) error {
 
 // bounds are the first offset and the one behind the last of each partition.
 func (r *retry) bounds(ctx context.Context, topic string) (starts, ends map[int32]int64, err error) {
-	admin := kadm.NewClient(r.client)
-	first, err := admin.ListStartOffsets(ctx, topic)
-	if err == nil {
-		err = first.Error()
-	}
+	of, to, err := stream.Bounds(ctx, r.client, topic)
 	if err != nil {
-		return nil, nil, fmt.Errorf("finding the start of %s: %w", topic, err)
+		return nil, nil, err
 	}
-	last, err := admin.ListEndOffsets(ctx, topic)
-	if err == nil {
-		err = last.Error()
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("finding the end of %s: %w", topic, err)
-	}
-	starts, ends = map[int32]int64{}, map[int32]int64{}
-	first.Each(func(o kadm.ListedOffset) { starts[o.Partition] = o.Offset })
-	last.Each(func(o kadm.ListedOffset) { ends[o.Partition] = o.Offset })
-	return starts, ends, nil
+	return of[topic], to[topic], nil
 }

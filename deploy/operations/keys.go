@@ -16,7 +16,6 @@ import (
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream"
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -250,16 +249,9 @@ func FirstKey(ctx context.Context, in *instance.Instance) (string, error) {
 
 // ReadAll visits what a topic of one partition holds now.
 func ReadAll(ctx context.Context, log stream.Config, client *kgo.Client, topic string, visit func(*kgo.Record) error) error {
-	admin := kadm.NewClient(client)
-	starts, err := admin.ListStartOffsets(ctx, topic)
+	starts, ends, err := stream.Bounds(ctx, client, topic)
 	if err != nil {
-		return fmt.Errorf("listing start offsets of %s: %w", topic, err)
+		return err
 	}
-	ends, err := admin.ListEndOffsets(ctx, topic)
-	if err != nil {
-		return fmt.Errorf("listing end offsets of %s: %w", topic, err)
-	}
-	start, _ := starts.Lookup(topic, 0)
-	end, _ := ends.Lookup(topic, 0)
-	return stream.ReadRange(ctx, log, topic, 0, start.Offset, end.Offset, visit)
+	return stream.ReadRange(ctx, log, topic, 0, starts[topic][0], ends[topic][0], visit)
 }

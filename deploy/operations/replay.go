@@ -3,11 +3,9 @@ package operations
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/marketlog/marketlog/deploy/admin"
@@ -105,31 +103,16 @@ func SettleReplay(ctx context.Context, in *instance.Instance) error {
 // rejoin resolves recorded ticks by the present coin table. Another quote than the recorded one gets its
 // rate from what quotes.v1 holds, which is read here.
 func rejoin(ctx context.Context, in *instance.Instance) (func(*eventsv1.ResolvedTick, int64) *eventsv1.ResolvedTick, error) {
-	client, err := in.Stream.NewClient()
+	starts, ends, err := in.Stream.Bounds(ctx, schemas.TopicQuotes)
 	if err != nil {
-		return nil, fmt.Errorf("connecting to the log: %w", err)
-	}
-	defer client.Close()
-	admin := kadm.NewClient(client)
-	starts, err := admin.ListStartOffsets(ctx, schemas.TopicQuotes)
-	if err != nil {
-		return nil, fmt.Errorf("finding the start of %s: %w", schemas.TopicQuotes, err)
-	}
-	ends, err := admin.ListEndOffsets(ctx, schemas.TopicQuotes)
-	if err != nil {
-		return nil, fmt.Errorf("finding the end of %s: %w", schemas.TopicQuotes, err)
-	}
-	start, _ := starts.Lookup(schemas.TopicQuotes, 0)
-	end, _ := ends.Lookup(schemas.TopicQuotes, 0)
-	if err := errors.Join(start.Err, end.Err); err != nil {
-		return nil, fmt.Errorf("finding the bounds of %s: %w", schemas.TopicQuotes, err)
+		return nil, err
 	}
 	overrides, err := in.Overrides(ctx)
 	if err != nil {
 		return nil, err
 	}
 	past := &resolve.RateHistory{}
-	err = stream.ReadRange(ctx, in.Stream, schemas.TopicQuotes, 0, start.Offset, end.Offset, func(rec *kgo.Record) error {
+	err = stream.ReadRange(ctx, in.Stream, schemas.TopicQuotes, 0, starts[schemas.TopicQuotes][0], ends[schemas.TopicQuotes][0], func(rec *kgo.Record) error {
 		record, err := schemas.DecodeRecord(schemas.TopicQuotes, rec.Value)
 		if err != nil {
 			return nil // live passed over it too

@@ -3,9 +3,10 @@ package outbox
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/marketlog/marketlog/producers"
@@ -38,24 +39,12 @@ func (l *BackfillLog) Close() { l.client.Close() }
 // Read hands every record that the log holds now to visit, those of a key in their order.
 func (l *BackfillLog) Read(ctx context.Context, visit func(*eventsv1.BackfillRecord) error) error {
 	const topic = schemas.TopicBackfillRaw
-	admin := kadm.NewClient(l.client)
-	starts, err := admin.ListStartOffsets(ctx, topic)
-	if err == nil {
-		err = starts.Error()
-	}
+	starts, ends, err := stream.Bounds(ctx, l.client, topic)
 	if err != nil {
-		return fmt.Errorf("finding the start of %s: %w", topic, err)
+		return err
 	}
-	ends, err := admin.ListEndOffsets(ctx, topic)
-	if err == nil {
-		err = ends.Error()
-	}
-	if err != nil {
-		return fmt.Errorf("finding the end of %s: %w", topic, err)
-	}
-	for _, start := range starts.Offsets().Sorted() {
-		end, _ := ends.Lookup(topic, start.Partition)
-		err := stream.ReadRange(ctx, l.cfg, topic, start.Partition, start.At, end.Offset, func(r *kgo.Record) error {
+	for _, p := range slices.Sorted(maps.Keys(starts[topic])) {
+		err := stream.ReadRange(ctx, l.cfg, topic, p, starts[topic][p], ends[topic][p], func(r *kgo.Record) error {
 			record, err := schemas.DecodeRecord(topic, r.Value)
 			if err != nil {
 				return nil // the sink of the topic reports it
