@@ -42,13 +42,8 @@ check: $(BUF) ## The gate without the tests: format, lint with vet, known vulner
 generate: $(BUF) ## Generate the Go code of schemas/events
 	tools/generate.sh
 
-bench: build kafka ## Measure the figures, each beside its limit, three times over into bin/bench.txt
-	for run in 1 2 3; do go test -run '^$$' -bench . -timeout 2h ./...; done | tee bin/bench.txt
-	go -C tools run ./figures <bin/bench.txt
-
-figures: bench ## Measure them in one go and write docs/figures.md whole; what is missing leaves the page as it was
-	go -C tools run ./figures <bin/bench.txt >bin/figures.md
-	mv bin/figures.md docs/figures.md
+figures: build kafka ## Measure every figure in one go, some 30 minutes, and write docs/figures.md whole; broken off, it goes on where it stopped
+	go -C tools run ./figures
 
 admission: ## Ten minutes of three replicas over a Redis that is killed, frozen and flushed, at three limits; logs to bin/admission-*.jsonl
 	mkdir -p bin
@@ -121,4 +116,4 @@ $(BUF): tools/package.json tools/package-lock.json
 	cd tools && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	touch $@
 
-.PHONY: help build engine run live test slow gate nightly check generate bench figures proofs admission kills chaos damages formats seeds soak fuzz sbom clean kafka contract mcp promtool rules
+.PHONY: help build engine run live test slow gate nightly check generate figures proofs admission kills chaos damages formats seeds soak fuzz sbom clean kafka contract mcp promtool rules

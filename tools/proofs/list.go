@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -35,8 +36,34 @@ func list(w io.Writer, now time.Time) error {
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\tmake %s\n", p.name, r.Result, r.counts(), age(now.Sub(r.Date)), commit, since(r.Commit, p.covers), p.target)
 	}
+	figures(table, now)
 	return table.Flush()
 }
+
+// written is the line of docs/figures.md that says when the figures were measured, and of which commit.
+var written = regexp.MustCompile(`(?m)^(\d{4}-\d\d-\d\d) · commit (\w+) · `)
+
+// figures adds the row of the page of figures, which says itself what it is of.
+func figures(w io.Writer, now time.Time) {
+	text, err := os.ReadFile(filepath.Join("docs", "figures.md"))
+	match := written.FindStringSubmatch(string(text))
+	if err != nil || match == nil {
+		fmt.Fprint(w, "figures\tnever run\t\t\t\t\tmake figures\n")
+		return
+	}
+	result, counts := "passed", fmt.Sprintf("figures %d", strings.Count(string(text), "\n| ")-strings.Count(string(text), "\n| figure |"))
+	if missed := strings.Count(string(text), "**missed**"); missed > 0 {
+		result = fmt.Sprintf("%d goals missed", missed)
+	}
+	at, err := time.Parse(time.DateOnly, match[1])
+	if err != nil {
+		at = now
+	}
+	fmt.Fprintf(w, "figures\t%s\t%s\t%s\t%s\t%s\tmake figures\n", result, counts, age(now.Sub(at)), match[2], since(match[2], measured))
+}
+
+// measured are the folders whose code the figures are of.
+var measured = []string{"deploy", "processors", "producers", "query", "schemas", "stream"}
 
 func readRecorded(name string) (r recorded, err error) {
 	path := filepath.Join(folder, name+".json")

@@ -160,6 +160,18 @@ func TestAnotherHistoryIsNamed(t *testing.T) {
 	}
 }
 
+func TestThePageOfFiguresIsARow(t *testing.T) {
+	repository(t)
+	if got := row(t, "figures"); got != "figures | never run | make figures" {
+		t.Errorf("got %q", got)
+	}
+	put(t, "docs/figures.md", "# Figures\n\n2026-01-02 · commit 0123456789ab · 2 cores\n\n| figure | goal |\n|---|---|\n| a | ≥ 1 **missed** |\n| b | ≥ 1 |\n")
+	got := row(t, "figures")
+	if !strings.HasPrefix(got, "figures | 1 goals missed | figures 2 | ") || !strings.Contains(got, "| 0123456789ab | unknown") {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestUnknownProofsAreRefused(t *testing.T) {
 	if _, err := record("luck", []string{"./..."}); err == nil || !strings.Contains(err.Error(), `"luck"`) {
 		t.Errorf("got %v, want an error that names it", err)
