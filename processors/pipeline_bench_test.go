@@ -93,13 +93,42 @@ func pipelineTicks(b *testing.B) (records []*kgo.Record) {
 			at := noon + second*1e9 + i*1e9/pipelinePerSec
 			var id [16]byte
 			binary.BigEndian.PutUint64(id[:], uint64(n)*0x9e3779b97f4a7c15)
-			k := &eventsv1.Tick{Venue: venue, Symbol: symbols[coin] + "-USD", Base: symbols[coin], Quote: "USD", EventId: id[:], EventTime: at - 5e7, IngestTime: at}
-			if n%3 == 0 {
-				k.Kind, k.Price, k.Size, k.TradeId = eventsv1.TickKind_TICK_KIND_TRADE, fmt.Sprintf("%d.%02d", 1000+coin, n%100), fmt.Sprintf("0.%06d", 1+n%999_999), strconv.Itoa(n)
-			} else {
-				k.Kind, k.Bid, k.Ask = eventsv1.TickKind_TICK_KIND_QUOTE, fmt.Sprintf("%d.%02d", 1000+coin, n%100), fmt.Sprintf("%d.%02d", 1001+coin, n%100)
+			k := &eventsv1.Tick{
+				Venue:      venue,
+				Symbol:     symbols[coin] + "-USD",
+				Base:       symbols[coin],
+				Quote:      "USD",
+				EventId:    id[:],
+				EventTime:  at - 5e7,
+				IngestTime: at,
 			}
-			add(stream.PartitionFor(venue+"|"+symbols[coin], int32(topic.Partitions)), venue, &eventsv1.RawRecord{Body: &eventsv1.RawRecord_Tick{Tick: k}})
+			if n%3 == 0 {
+				k.Kind, k.Price, k.Size, k.TradeId = eventsv1.TickKind_TICK_KIND_TRADE, fmt.Sprintf(
+					"%d.%02d",
+					1000+coin,
+					n%100,
+				), fmt.Sprintf(
+					"0.%06d",
+					1+n%999_999,
+				), strconv.Itoa(
+					n,
+				)
+			} else {
+				k.Kind, k.Bid, k.Ask = eventsv1.TickKind_TICK_KIND_QUOTE, fmt.Sprintf(
+					"%d.%02d",
+					1000+coin,
+					n%100,
+				), fmt.Sprintf(
+					"%d.%02d",
+					1001+coin,
+					n%100,
+				)
+			}
+			add(
+				stream.PartitionFor(venue+"|"+symbols[coin], int32(topic.Partitions)),
+				venue,
+				&eventsv1.RawRecord{Body: &eventsv1.RawRecord_Tick{Tick: k}},
+			)
 		}
 		clocks(noon + (second+1)*1e9)
 	}
@@ -182,7 +211,9 @@ func runPipeline(b *testing.B, raw []*kgo.Record) (rows sinkLoad) {
 // holds of prices and candles.
 func pipelineEnded(b *testing.B, store *history.Store, admin *kadm.Client) bool {
 	var ticks, candles uint64
-	if err := store.Conn().QueryRow(b.Context(), "SELECT (SELECT count() FROM ticks), (SELECT count() FROM candles_1m)").Scan(&ticks, &candles); err != nil {
+	if err := store.Conn().
+		QueryRow(b.Context(), "SELECT (SELECT count() FROM ticks), (SELECT count() FROM candles_1m)").
+		Scan(&ticks, &candles); err != nil {
 		b.Fatal(err)
 	}
 	if ticks < pipelinePerSec*pipelineSeconds || candles < pipelineCoins*((pipelineSeconds+59)/60) {
@@ -232,13 +263,16 @@ func madeRows(b *testing.B, log stream.Config, admin *kadm.Client, store *histor
 		if err := store.Conn().QueryRow(b.Context(), "SELECT count() FROM "+derived[topic]+" FINAL").Scan(&held); err != nil {
 			b.Fatal(err)
 		}
-		load = append(load, sinkPart{topic, derived[topic], int(held), sinkBenchBatch, func(yield func(history.Place, eventsv1.Marked) bool) {
-			for _, rec := range records {
-				if !yield(history.Place{Topic: rec.Topic, Partition: rec.Partition, Offset: rec.Offset}, decode(rec)) {
-					return
+		load = append(
+			load,
+			sinkPart{topic, derived[topic], int(held), sinkBenchBatch, func(yield func(history.Place, eventsv1.Marked) bool) {
+				for _, rec := range records {
+					if !yield(history.Place{Topic: rec.Topic, Partition: rec.Partition, Offset: rec.Offset}, decode(rec)) {
+						return
+					}
 				}
-			}
-		}})
+			}},
+		)
 	}
 	return load
 }

@@ -301,16 +301,23 @@ func (h *byHand) add(r *kgo.Record, rec *eventsv1.ResolvedRecord) {
 	version.Add(version, big.NewInt(r.Offset))
 	at := time.Unix(0, k.IngestTime)
 	h.coin, h.venue, h.symbol = append(h.coin, t.CoinId), append(h.venue, k.Venue), append(h.symbol, k.Symbol)
-	h.kind, h.side = append(h.kind, [...]string{"", "trade", "quote", "ticker"}[k.Kind]), append(h.side, [...]string{"", "buy", "sell"}[k.Side])
-	h.at, h.eventTime, h.created = append(h.at, at), append(h.eventTime, time.Unix(0, k.EventTime)), append(h.created, at)
-	h.event, h.base, h.quote, h.quoteID = append(h.event, string(k.EventId)), append(h.base, k.Base), append(h.quote, k.Quote), append(h.quoteID, t.QuoteId)
+	h.kind = append(h.kind, [...]string{"", "trade", "quote", "ticker"}[k.Kind])
+	h.side = append(h.side, [...]string{"", "buy", "sell"}[k.Side])
+	h.at, h.created = append(h.at, at), append(h.created, at)
+	h.event, h.eventTime = append(h.event, string(k.EventId)), append(h.eventTime, time.Unix(0, k.EventTime))
+	h.base, h.quote, h.quoteID = append(h.base, k.Base), append(h.quote, k.Quote), append(h.quoteID, t.QuoteId)
 	h.price, h.size, h.trade = append(h.price, money(k.Price)), append(h.size, money(k.Size)), append(h.trade, k.TradeId)
 	h.bid, h.ask, h.last = append(h.bid, money(k.Bid)), append(h.ask, money(k.Ask)), append(h.last, money(k.Last))
-	h.volumeBase, h.volumeQuote = append(h.volumeBase, money(k.VolumeBase)), append(h.volumeQuote, money(k.VolumeQuote))
-	h.rate, h.rateTime, h.rateOffset = append(h.rate, t.Rate), append(h.rateTime, time.Unix(0, t.RateTime)), append(h.rateOffset, t.RateOffset)
-	h.flags, h.snapshot, h.simulated = append(h.flags, t.Flags), append(h.snapshot, k.Snapshot), append(h.simulated, k.Simulated)
-	h.markPartition, h.markOffset = append(h.markPartition, rec.Mark.Partition), append(h.markOffset, rec.Mark.Offset)
-	h.partition, h.offset, h.version = append(h.partition, r.Partition), append(h.offset, r.Offset), append(h.version, version)
+	h.volumeBase = append(h.volumeBase, money(k.VolumeBase))
+	h.volumeQuote = append(h.volumeQuote, money(k.VolumeQuote))
+	h.rate, h.rateOffset = append(h.rate, t.Rate), append(h.rateOffset, t.RateOffset)
+	h.rateTime = append(h.rateTime, time.Unix(0, t.RateTime))
+	h.flags, h.snapshot = append(h.flags, t.Flags), append(h.snapshot, k.Snapshot)
+	h.simulated = append(h.simulated, k.Simulated)
+	h.markPartition = append(h.markPartition, rec.Mark.Partition)
+	h.markOffset = append(h.markOffset, rec.Mark.Offset)
+	h.partition, h.offset = append(h.partition, r.Partition), append(h.offset, r.Offset)
+	h.version = append(h.version, version)
 }
 
 func (h *byHand) send(ctx context.Context, store *history.Store) error {
@@ -319,9 +326,10 @@ func (h *byHand) send(ctx context.Context, store *history.Store) error {
 		return err
 	}
 	for i, column := range []any{
-		h.coin, h.venue, h.symbol, h.kind, h.at, h.eventTime, h.event, h.created, h.base, h.quote, h.quoteID, h.price, h.size, h.side, h.trade, h.bid, h.ask,
-		h.last, h.volumeBase, h.volumeQuote, h.rate, h.rateTime, h.rateOffset, h.flags, h.snapshot, h.simulated, h.markPartition, h.markOffset, h.partition,
-		h.offset, h.version,
+		h.coin, h.venue, h.symbol, h.kind, h.at, h.eventTime, h.event, h.created, h.base, h.quote, h.quoteID,
+		h.price, h.size, h.side, h.trade, h.bid, h.ask, h.last, h.volumeBase, h.volumeQuote,
+		h.rate, h.rateTime, h.rateOffset, h.flags, h.snapshot, h.simulated,
+		h.markPartition, h.markOffset, h.partition, h.offset, h.version,
 	} {
 		if err := batch.Column(i).Append(column); err != nil {
 			return fmt.Errorf("column %d: %w", i, err)

@@ -58,13 +58,36 @@ func readSpecification(t *testing.T) (s specification) {
 
 // examples are values of parameters that are there on the demo, by path and name, or by name alone.
 var examples = map[string]string{
-	"symbol": "BTC", "coinId": "bitcoin", "provider": "lido", "coin": "ethereum", "country": "US", "symbols": "btc,eth", "coins": "bitcoin,ethereum",
-	"q": "bit", "search": "bit", "source": "kraken", "price": "50000", "context": "usd", "category": "lending", "region": "US",
-	"from": "2020-01-01T00:00:00Z", "to": "2100-01-01T00:00:00Z", "segment": "top100", "window": "30d", "vs": "usd",
-	"/api/v1/rates/{symbol} symbol": "ETH", "/api/v1/rates/{symbol}/history symbol": "USDC", "/api/v1/rates symbol": "ETH", "/api/v1/rates/summary symbol": "ETH",
-	"/api/v1/stablecoins/{symbol}/peg-stability symbol": "USDT", "/api/v1/fiat/{symbol} symbol": "EUR", "/api/v1/charts/{coinId}/rates/{category} coinId": "ethereum",
-	"/api/v1/coins/{coinId}/networks coinId": "usd-coin", "/api/v1/coins category": "stablecoins", "/api/v1/coins/markets category": "stablecoins",
-	"/api/v1/prices/{symbol} region": "JP",
+	"symbol":                                "BTC",
+	"coinId":                                "bitcoin",
+	"provider":                              "lido",
+	"coin":                                  "ethereum",
+	"country":                               "US",
+	"symbols":                               "btc,eth",
+	"coins":                                 "bitcoin,ethereum",
+	"q":                                     "bit",
+	"search":                                "bit",
+	"source":                                "kraken",
+	"price":                                 "50000",
+	"context":                               "usd",
+	"category":                              "lending",
+	"region":                                "US",
+	"from":                                  "2020-01-01T00:00:00Z",
+	"to":                                    "2100-01-01T00:00:00Z",
+	"segment":                               "top100",
+	"window":                                "30d",
+	"vs":                                    "usd",
+	"/api/v1/rates/{symbol} symbol":         "ETH",
+	"/api/v1/rates/{symbol}/history symbol": "USDC",
+	"/api/v1/rates symbol":                  "ETH",
+	"/api/v1/rates/summary symbol":          "ETH",
+	"/api/v1/stablecoins/{symbol}/peg-stability symbol": "USDT",
+	"/api/v1/fiat/{symbol} symbol":                      "EUR",
+	"/api/v1/charts/{coinId}/rates/{category} coinId":   "ethereum",
+	"/api/v1/coins/{coinId}/networks coinId":            "usd-coin",
+	"/api/v1/coins category":                            "stablecoins",
+	"/api/v1/coins/markets category":                    "stablecoins",
+	"/api/v1/prices/{symbol} region":                    "JP",
 }
 
 func (o specified) example(p specifiedParameter) string {
@@ -181,7 +204,8 @@ func declaresParameter(t *testing.T, o specified, p specifiedParameter, declared
 	if declared.Required != p.Required {
 		t.Errorf("%s: required is %v, want %v", name, declared.Required, p.Required)
 	}
-	if p.Type != "" && schema.Type != nil && !schema.Type.Is(p.Type) && !(schema.Type.Is("array") && p.Type == "string") && !(schema.Type.Is("integer") && p.Type == "number") {
+	if p.Type != "" && schema.Type != nil && !schema.Type.Is(p.Type) && !(schema.Type.Is("array") && p.Type == "string") &&
+		!(schema.Type.Is("integer") && p.Type == "number") {
 		t.Errorf("%s: type is %v, want %s", name, schema.Type, p.Type)
 	}
 	if p.Default != "" && schema.Default != nil && fmt.Sprint(schema.Default) != p.Default {
@@ -217,7 +241,13 @@ func (d *demo) takesParameter(t *testing.T, o specified, p specifiedParameter) {
 		}
 	}
 	if len(p.Values) > 0 || p.Type == "integer" || p.Type == "boolean" || p.Type == "number" {
-		if status := d.statusOf(t, o, p.Name, "no such value"); status != http.StatusBadRequest && !(p.In == "path" && status == http.StatusNotFound) {
+		if status := d.statusOf(
+			t,
+			o,
+			p.Name,
+			"no such value",
+		); status != http.StatusBadRequest &&
+			!(p.In == "path" && status == http.StatusNotFound) {
 			t.Errorf("%s %s with %s=\"no such value\": got %d, want 400", o.Method, o.Path, p.Name, status)
 		}
 	}
