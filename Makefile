@@ -34,7 +34,7 @@ gate: build kafka contract mcp promtool $(BUF) ## The whole gate: test and slow
 	$(GATE)
 
 nightly: ## What takes hours: a thousand kills, an hour of simulated time, more seeds, fuzzing, admission, statements
-	$(MAKE) kills hour seeds fuzz admission soak formats damages
+	$(MAKE) -k kills hour seeds fuzz admission soak formats damages
 
 check: $(BUF) ## The gate without the tests: format, lint with vet, known vulnerabilities, schemas
 	$(GATE) format lint vulnerabilities schemas

@@ -44,6 +44,9 @@ func slowTests() []result {
 	}
 	raced := slices.DeleteFunc(all, func(name string) bool { return slices.Contains(otherProcess, strings.TrimPrefix(name, "./")) })
 	detector, results := raceDetector()
+	if detector { // on all processors; a failure is told by the tests
+		_ = compile(raced)
+	}
 	apart := testRun{name: "slow", tier: "embedded", folder: ".", kills: slowKills,
 		arguments: append([]string{"-p", "1", "-run", only(slow, "")}, paths(otherProcess)...)}
 	beside := testRun{name: "race", tier: "embedded", folder: ".", kills: slowKills, race: detector,
@@ -55,6 +58,17 @@ func slowTests() []result {
 	harmed := testRun{name: "faults", tier: "faults", folder: ".", kills: slowKills, race: detector,
 		arguments: append([]string{"-tags", "faults", "-run", only(faults, "")}, packages(faults)...)}
 	return append(results, harmed.results()...)
+}
+
+// compile fills the cache with the tests of packages for the race detector, on all processors, and runs none of them.
+func compile(packages []string) error {
+	command := exec.Command("go", append([]string{"test", "-race", "-vet=off", "-exec", "true"}, packages...)...)
+	command.Env = append(asShipped(), "CGO_ENABLED=1")
+	out, err := command.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("compiling the tests: %w\n%s", err, out)
+	}
+	return nil
 }
 
 // packagesInOrder are the packages of the repository, those with the longest tests first: the one that begins last is what
