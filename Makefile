@@ -6,6 +6,8 @@ SHELL := bash
 
 BUF  := tools/node_modules/.bin/buf
 GATE := go -C tools run ./gate
+# PROVE runs `go test` and writes what it showed to docs/proofs.
+PROVE := go -C tools run ./proofs record
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,8 +24,8 @@ run: build ## Run everything on the built-in simulator, under data/demo
 live: build ## Run everything on the public exchanges, under data/live
 	./bin/marketlog run --data-dir ./data/live --feeds live
 
-test: build kafka contract mcp promtool $(BUF) ## The quick gate: format, vet, lint, schemas, most tests; ends with a table of tiers, tests and skips
-	$(GATE) format vet lint schemas quick
+test: build kafka contract mcp promtool $(BUF) ## The quick gate: format, lint with vet, schemas, most tests; ends with a table of tiers, tests and skips
+	$(GATE) format lint schemas quick
 
 slow: build kafka contract mcp promtool $(BUF) ## The tests and checks that the quick gate leaves out
 	$(GATE) vulnerabilities slow
@@ -31,59 +33,63 @@ slow: build kafka contract mcp promtool $(BUF) ## The tests and checks that the 
 gate: build kafka contract mcp promtool $(BUF) ## The whole gate: test and slow
 	$(GATE)
 
-nightly: build kafka ## What takes hours: a thousand kills, an hour of simulated time, more seeds, fuzzing, admission, statements
-	MARKETLOG_KILLS=$${MARKETLOG_KILLS:-1000} MARKETLOG_KILL_REPORT=$(CURDIR)/bin/chaos.jsonl \
-	  go test -run '^TestKill' -count 1 -timeout 12h -v ./deploy/chaos
-	$(MAKE) hour seeds fuzz admission soak formats damages
+nightly: ## What takes hours: a thousand kills, an hour of simulated time, more seeds, fuzzing, admission, statements
+	$(MAKE) -k kills hour seeds fuzz admission soak formats damages
 
-check: $(BUF) ## The gate without the tests: format, vet, lint, known vulnerabilities, schemas
-	$(GATE) format vet lint vulnerabilities schemas
+check: $(BUF) ## The gate without the tests: format, lint with vet, known vulnerabilities, schemas
+	$(GATE) format lint vulnerabilities schemas
 
 generate: $(BUF) ## Generate the Go code of schemas/events
 	tools/generate.sh
 
-bench: build kafka ## Measure the figures, each beside its limit, three times over into bin/bench.txt
-	for run in 1 2 3; do go test -run '^$$' -bench . -timeout 2h ./...; done | tee bin/bench.txt
-	go -C tools run ./figures <bin/bench.txt
-
-figures: bench ## Measure them in one go and write docs/figures.md whole; what is missing leaves the page as it was
-	go -C tools run ./figures <bin/bench.txt >bin/figures.md
-	mv bin/figures.md docs/figures.md
+figures: build kafka ## Measure every figure in one go, some 30 minutes, and write docs/figures.md whole; broken off, it goes on where it stopped
+	go -C tools run ./figures
 
 admission: ## Ten minutes of three replicas over a Redis that is killed, frozen and flushed, at three limits; logs to bin/admission-*.jsonl
 	mkdir -p bin
 	MARKETLOG_ADMISSION=$${MARKETLOG_ADMISSION:-10m} MARKETLOG_ADMISSION_LOG=$(CURDIR)/bin \
-	  go test -run '^TestAdmissionOverRedis$$' -count 1 -timeout 2h -v ./query/limits
+	  $(PROVE) admission -run '^TestAdmissionOverRedis$$' -count 1 -timeout 2h ./query/limits
 
-chaos: build kafka ## 1,000 kills, detached; resumes, and appends seed and steps to bin/chaos.jsonl
-	set -m; MARKETLOG_KILLS=$${MARKETLOG_KILLS:-1000} MARKETLOG_KILL_REPORT=$(CURDIR)/bin/chaos.jsonl \
-	  nohup go test -run '^TestKill' -count 1 -timeout 12h -v ./deploy/chaos >>bin/chaos.log 2>&1 </dev/null & \
+kills: build kafka ## 1,000 kills of the process, and a fifth as many of roles apart; resumes by bin/chaos.jsonl, which has a line a round
+	mkdir -p bin
+	export MARKETLOG_KILLS=$${MARKETLOG_KILLS:-1000} MARKETLOG_KILL_REPORT=$(CURDIR)/bin/chaos.jsonl; ended=0; \
+	$(PROVE) kills -run '^TestKillLosesNothing$$' -count 1 -timeout 12h ./deploy/chaos || ended=1; \
+	$(PROVE) split-kills -run '^TestKillSplitLosesNothing$$' -count 1 -timeout 12h ./deploy/chaos || ended=1; \
+	go test -run '^TestKillNeverTurnsBackTheCache$$|^TestKillsInTheFirstBackfillLoseNothing$$' -count 1 -timeout 2h -v ./deploy/chaos || ended=1; \
+	exit $$ended
+
+chaos: build kafka ## The same, detached; writes bin/chaos.log
+	mkdir -p bin
+	set -m; nohup $(MAKE) kills >>bin/chaos.log 2>&1 </dev/null & \
 	  echo "chaos: running as process group $$! (kill -- -$$! ends it), writing bin/chaos.log and bin/chaos.jsonl"
 
 hour: build ## An hour of simulated time, up to sixty times as fast, with faults; then every view is folded again and compared
-	MARKETLOG_HOUR=$${MARKETLOG_HOUR:-60m} go test -run '^TestReplayEqualsAnAcceleratedRunWithFaults$$' -count 1 -timeout 2h -v ./deploy/e2e
+	MARKETLOG_HOUR=$${MARKETLOG_HOUR:-60m} $(PROVE) hour -run '^TestReplayEqualsAnAcceleratedRunWithFaults$$' -count 1 -timeout 2h ./deploy/e2e
 
 damages: build engine ## A disk that is filled three times; 10,000 sockets that come back at once; a demo of ten minutes whose copies are damaged and mended
-	MARKETLOG_SOCKETS=$${MARKETLOG_SOCKETS:-10000} go test -run '^TestAllSocketsComeBackAtOnce$$' -count 1 -timeout 1h -v ./deploy/chaos
-	MARKETLOG_FULL_DISKS=$${MARKETLOG_FULL_DISKS:-3} go test -run '^TestFullDiskLosesNothing$$' -count 1 -timeout 1h -v ./deploy/chaos
-	MARKETLOG_DAMAGES=$${MARKETLOG_DAMAGES:-10m} go test -run '^TestDamagesOfADemoAreMended$$' -count 1 -timeout 2h -v ./deploy/e2e
+	MARKETLOG_SOCKETS=$${MARKETLOG_SOCKETS:-10000} $(PROVE) sockets -run '^TestAllSocketsComeBackAtOnce$$' -count 1 -timeout 1h ./deploy/chaos
+	MARKETLOG_FULL_DISKS=$${MARKETLOG_FULL_DISKS:-3} $(PROVE) full-disk -run '^TestFullDiskLosesNothing$$' -count 1 -timeout 1h ./deploy/chaos
+	MARKETLOG_DAMAGES=$${MARKETLOG_DAMAGES:-10m} $(PROVE) damages -run '^TestDamagesOfADemoAreMended$$' -count 1 -timeout 2h ./deploy/e2e
 
 formats: build contract ## Answers of three million rows in every format of the SQL port, read by other parsers
-	MARKETLOG_FORMAT_ROWS=$${MARKETLOG_FORMAT_ROWS:-3000000} go test -run '^TestLongAnswersAreReadByOtherParsers$$' -count 1 -timeout 2h -v ./deploy/embedded/engine
+	MARKETLOG_FORMAT_ROWS=$${MARKETLOG_FORMAT_ROWS:-3000000} $(PROVE) formats -run '^TestLongAnswersAreReadByOtherParsers$$' -count 1 -timeout 2h ./deploy/embedded/engine
 
 seeds: ## Folds of log minutes on a hundred more random logs each, beside their oracles and begun again at any minute
-	MARKETLOG_SEEDS=$${MARKETLOG_SEEDS:-100} go test -count 1 -timeout 2h ./processors/apy ./processors/earn ./processors/defi ./processors/markets
-	MARKETLOG_SEEDS=$${MARKETLOG_SEEDS:-100} go test -run '^TestMarketsEqualTheOracle$$' -count 1 -timeout 2h ./deploy/chaos/oracle
+	MARKETLOG_SEEDS=$${MARKETLOG_SEEDS:-100} $(PROVE) seeds -count 1 -timeout 2h \
+	  ./processors/apy ./processors/earn ./processors/defi ./processors/markets ./deploy/chaos/oracle
 
 soak: engine ## An hour of random SQL statements, named where they end their process (LEARN=1 keeps what ran); ten minutes of hostile ones beside the demo
-	MARKETLOG_SOAK=$${MARKETLOG_SOAK:-1h} go test -run '^TestRandomStatements$$' -count 1 -timeout 3h -v ./deploy/embedded/sqlport $(if $(LEARN),-learn)
-	MARKETLOG_BESIDE=$${MARKETLOG_BESIDE:-10m} go test -run '^TestDemoGoesOnBesideStatements$$' -count 1 -timeout 1h -v ./deploy/e2e
+	MARKETLOG_SOAK=$${MARKETLOG_SOAK:-1h} $(PROVE) statements -run '^TestRandomStatements$$' -count 1 -timeout 3h ./deploy/embedded/sqlport $(if $(LEARN),-learn)
+	MARKETLOG_BESIDE=$${MARKETLOG_BESIDE:-10m} $(PROVE) beside-statements -run '^TestDemoGoesOnBesideStatements$$' -count 1 -timeout 1h ./deploy/e2e
 
 fuzz: engine ## Guided fuzzing: every decoder of outside bytes, and the REST and MCP doors, a minute each
 	grep -rE --include='*_test.go' '^func Fuzz' producers query schemas stream deploy | sed -E 's,/[^/]+:func (Fuzz[A-Za-z]+).*, \1,' | \
 	  while read -r folder target; do \
 	    go test "./$$folder" -run '^$$' -fuzz "^$$target\$$" -fuzztime "$${MARKETLOG_FUZZ:-1m}" -fuzzminimizetime 3s; \
 	  done
+
+proofs: ## List what long tests showed: result, counts, age, and whether the code that each covers has changed since
+	@go -C tools run ./proofs
 
 sbom: build ## Write what the binary is made of to bin/sbom.json (CycloneDX); the engine it loads is in deploy/embedded/engine/pins.txt
 	go run github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0 bin -json -output bin/sbom.json bin/marketlog
@@ -110,4 +116,4 @@ $(BUF): tools/package.json tools/package-lock.json
 	cd tools && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	touch $@
 
-.PHONY: help build engine run live test slow gate nightly check generate bench figures admission chaos damages formats seeds soak fuzz sbom clean kafka contract mcp promtool rules
+.PHONY: help build engine run live test slow gate nightly check generate figures proofs admission kills chaos damages formats seeds soak fuzz sbom clean kafka contract mcp promtool rules

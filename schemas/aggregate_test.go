@@ -383,11 +383,15 @@ func TestAggregateVersionIsPinned(t *testing.T) {
 	}
 }
 
-// The rule of a price over inputs that are in order already, as they mostly are; beside two medians of
-// as many numbers by sorting.
-func BenchmarkAggregate_15Venues(b *testing.B) {
-	inputs := make([]*eventsv1.PriceInput, 0, 15)
-	for i := range 15 {
+// The rule of a price over inputs that are in order already, as they mostly are; beside two medians of as many numbers by
+// sorting, and beside keeping as many numbers in order while one of them changes.
+func BenchmarkAggregate_15Venues(b *testing.B) { benchmarkAggregate(b, 15) }
+
+func BenchmarkAggregate_20Venues(b *testing.B) { benchmarkAggregate(b, 20) }
+
+func benchmarkAggregate(b *testing.B, venues int) {
+	inputs := make([]*eventsv1.PriceInput, 0, venues)
+	for i := range venues {
 		in := quoted(string(rune('a'+i)), 100+float64(i)/100, 100.1+float64(i)/100)
 		in.Last, in.LastHeard = 100.05, at
 		inputs = append(inputs, in)
@@ -409,6 +413,16 @@ func BenchmarkAggregate_15Venues(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(time.Since(began).Nanoseconds())/float64(b.N), "sort-ns/evaluation")
+	began = time.Now()
+	for i := range b.N {
+		place := (7 * i) % venues
+		changed := numbers[place] + float64(i%3-1)/10 // to here or there among the others
+		numbers = slices.Delete(numbers, place, place+1)
+		place, _ = slices.BinarySearch(numbers, changed)
+		numbers = slices.Insert(numbers, place, changed)
+		middle += numbers[venues/2]
+	}
+	b.ReportMetric(float64(time.Since(began).Nanoseconds())/float64(b.N), "kept-ns/evaluation")
 	if middle == 0 {
 		b.Fatal("no median")
 	}

@@ -269,7 +269,7 @@ func TestResolvingAllocatesNothing(t *testing.T) {
 func TestRecordedInstrumentsResolve(t *testing.T) {
 	dir := os.Getenv("MARKETLOG_RECORDINGS")
 	if dir == "" {
-		t.Skip("MARKETLOG_RECORDINGS names no folder of recorded venue messages")
+		t.Skip("tier recordings: MARKETLOG_RECORDINGS names no folder of recorded venue messages")
 	}
 	for _, tc := range []struct {
 		file, venue string

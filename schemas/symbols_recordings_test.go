@@ -178,7 +178,7 @@ type tally struct{ decided, sure, checked, wrong int }
 func TestRecordedInstrumentsAreResolved(t *testing.T) {
 	dir := os.Getenv("MARKETLOG_RECORDINGS")
 	if dir == "" {
-		t.Skip("MARKETLOG_RECORDINGS is not set")
+		t.Skip("tier recordings: MARKETLOG_RECORDINGS is not set")
 	}
 	catalog := recordedCatalog(t, dir)
 	resolver := &Resolver{Table: Coins(), Catalog: catalog}
@@ -274,7 +274,7 @@ func TestRecordedInstrumentsAreResolved(t *testing.T) {
 func TestEveryCollisionOfALargeCoinIsDecidedRight(t *testing.T) {
 	dir := os.Getenv("MARKETLOG_RECORDINGS")
 	if dir == "" {
-		t.Skip("MARKETLOG_RECORDINGS is not set")
+		t.Skip("tier recordings: MARKETLOG_RECORDINGS is not set")
 	}
 	catalog := recordedCatalog(t, dir)
 	resolver := &Resolver{Table: Coins(), Catalog: catalog}
@@ -312,7 +312,7 @@ func TestEveryCollisionOfALargeCoinIsDecidedRight(t *testing.T) {
 func TestEveryCollisionOfARankedCoinIsDecidedRight(t *testing.T) {
 	dir := os.Getenv("MARKETLOG_RECORDINGS")
 	if dir == "" {
-		t.Skip("MARKETLOG_RECORDINGS is not set")
+		t.Skip("tier recordings: MARKETLOG_RECORDINGS is not set")
 	}
 	const lowest = 1000 // for a coin of which no more is known than that it is among them
 	ranks, largest, named := map[string]int{}, map[string]string{}, map[string][]string{}

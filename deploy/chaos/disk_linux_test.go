@@ -182,6 +182,8 @@ func TestFullDiskLosesNothing(t *testing.T) {
 	r.checkViews(&result)
 	r.operator.verify()
 	r.rest.check(t)
+	streamtest.Report(t, "fillings", times+1)
+	streamtest.Report(t, "acknowledged_ticks", result.Acked)
 	gaps, err := rows[struct{ N int }](ctx, r.scene.in, "SELECT count() AS n FROM v_gaps WHERE reason = 'disk' AND venue = 'coinbase' AND to_time > from_time")
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
 // report is one line of MARKETLOG_KILL_REPORT.
@@ -92,6 +94,7 @@ func remaining(t *testing.T, kills, least int) int {
 		return kills
 	}
 	t.Logf("the report holds %d kills of rounds that passed", before)
+	streamtest.Report(t, "kills_of_earlier_runs", before)
 	if before >= kills {
 		return 0
 	}
@@ -106,6 +109,11 @@ func (r report) write(t *testing.T, steps []step) {
 		list = append(list, fmt.Sprintf("%s %d", s.name, r.Steps[s.name]))
 	}
 	t.Logf("kills: %s; %d acknowledged ticks; %.0f s", strings.Join(list, ", "), r.Acked, r.Seconds)
+	streamtest.ReportSeed(t, r.Seed)
+	streamtest.Report(t, "kills", r.Kills)
+	streamtest.Report(t, "acknowledged_ticks", r.Acked)
+	streamtest.Report(t, "prices", r.Prices)
+	streamtest.Report(t, "candles", r.Candles)
 	name := os.Getenv("MARKETLOG_KILL_REPORT")
 	if name == "" {
 		return

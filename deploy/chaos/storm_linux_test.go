@@ -18,6 +18,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
 const (
@@ -87,6 +89,9 @@ func TestAllSocketsComeBackAtOnce(t *testing.T) {
 	p99 := latencies[(len(latencies)*99-1)/100]
 	t.Logf("%d sockets had prices again %s after the first answer of REST; %d requests beside them, p50 %s, p99 %s", sockets, back.Round(time.Millisecond),
 		len(latencies), latencies[len(latencies)/2].Round(time.Millisecond), p99.Round(time.Millisecond))
+	streamtest.Report(t, "sockets", sockets)
+	streamtest.Report(t, "ms_until_all_were_served", int(back.Milliseconds()))
+	streamtest.Report(t, "ms_of_99_of_100_requests_beside", int(p99.Milliseconds()))
 	if back > servedWithin {
 		t.Errorf("all sockets were served again after %s, want %s or less", back, servedWithin)
 	}

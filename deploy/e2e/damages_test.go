@@ -114,6 +114,8 @@ func TestDamagesOfADemoAreMended(t *testing.T) {
 			}
 			d.settled(t)
 			stop()
+			streamtest.Report(t, "damages", 1)
+			streamtest.Report(t, "views_compared", len(whole))
 			if differs := same(whole, digests(t, dir)); differs != "" {
 				t.Errorf("mended, the views are not what they were: %s", differs)
 			}

@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+
+	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
 // besideVariable says how long TestDemoGoesOnBesideStatements asks; some seconds otherwise.
@@ -71,6 +73,8 @@ func TestDemoGoesOnBesideStatements(t *testing.T) {
 			t.Fatalf("afterwards statements are answered %d %.300s", status, body)
 		}
 	}
+	streamtest.Report(t, "seconds", int(span.Seconds()))
+	streamtest.Report(t, "kills_of_the_sql_process", kills)
 	t.Logf("the process of the statements was killed %d times; %v afterwards it answers", kills, time.Since(began).Round(time.Millisecond))
 }
 

@@ -19,8 +19,7 @@ import (
 )
 
 // demo is everything in one process on the simulator, as `make run` builds it: with the race detector the simulator alone
-// would take both cores. The tests of the files demo_*_test.go share one; they run behind each other, since files are in
-// the order of their names, and the last one ends it.
+// would take both cores. The tests of the files demo_*_test.go share one, which TestMain ends.
 type demo struct {
 	// base and sql are where it answers, key is one of the plan enterprise.
 	base, sql, key string

@@ -64,6 +64,12 @@ func TestReplayEqualsAnAcceleratedRunWithFaults(t *testing.T) {
 		t.Fatalf("reading the result of the replay: %v\n%s", err, out)
 	}
 	t.Logf("%d rows compared, %d differ, %s", result.Compared, result.Differing, time.Since(began).Round(time.Second))
+	streamtest.Report(t, "simulated_seconds", int(length.Seconds()))
+	streamtest.Report(t, "rows_compared", int(result.Compared))
+	streamtest.Report(t, "rows_differing", int(result.Differing))
+	for kind, n := range inflicted {
+		streamtest.Report(t, "faults_"+kind, n)
+	}
 	if least := int64(length / time.Second * 10); result.View != "all" || result.Compared < least || result.Differing != 0 {
 		t.Errorf("got %+v, want at least %d rows and none that differs", result, least)
 	}

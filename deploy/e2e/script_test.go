@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,13 +28,18 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// endingTheDemo ends the shared demo behind the tests where the last of them, which does, was not among those that ran.
+// endingTheDemo ends the shared demo behind all tests, in whatever order they ran. The demo ends when it is told to, with
+// everything written; where it does not, the tests have failed.
 type endingTheDemo struct{ *testing.M }
 
 func (m endingTheDemo) Run() int {
 	code := m.M.Run()
-	if theDemo.demo != nil {
-		_ = theDemo.demo.end() // it may have ended
+	if theDemo.demo == nil {
+		return code
+	}
+	if err := theDemo.demo.end(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return max(code, 1)
 	}
 	return code
 }

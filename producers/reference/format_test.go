@@ -64,7 +64,7 @@ func TestDriftReadsXML(t *testing.T) {
 func TestRecordedAnswersHaveNoDrift(t *testing.T) {
 	root := os.Getenv("MARKETLOG_RECORDINGS")
 	if root == "" {
-		t.Skip("MARKETLOG_RECORDINGS is not set: no recordings to compare with")
+		t.Skip("tier recordings: MARKETLOG_RECORDINGS is not set: no recordings to compare with")
 	}
 	for _, c := range []struct{ file, source, feed, lost string }{
 		{"ecb/eurofxref-daily-2015-01-07.json", "ecb", "daily", "rate"},

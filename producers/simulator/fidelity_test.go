@@ -366,7 +366,7 @@ var likenesses = []likeness{
 func TestFramesLookLikeRecordedOnes(t *testing.T) {
 	root := os.Getenv("MARKETLOG_RECORDINGS")
 	if root == "" {
-		t.Skip("MARKETLOG_RECORDINGS is not set: no recordings to compare with")
+		t.Skip("tier recordings: MARKETLOG_RECORDINGS is not set: no recordings to compare with")
 	}
 	for i, row := range likenesses {
 		t.Run(fmt.Sprintf("%s/%d", row.venue, i), func(t *testing.T) {

@@ -221,7 +221,7 @@ func recordedAnswer(t *testing.T, name string) []byte {
 	t.Helper()
 	dir := os.Getenv("MARKETLOG_RECORDINGS")
 	if dir == "" {
-		t.Skip("MARKETLOG_RECORDINGS is not set")
+		t.Skip("tier recordings: MARKETLOG_RECORDINGS is not set")
 	}
 	path := filepath.Join(dir, name)
 	if strings.HasSuffix(name, ".txt") {

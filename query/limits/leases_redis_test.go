@@ -77,6 +77,9 @@ func admitOverRedis(t *testing.T, length time.Duration, limit int, rate float64)
 	f.neverOver(limit)
 	early, worst := f.early(limit, start, start.Add(length/10)) // before anything happens to the store
 	t.Logf("admitted %d, refused %d; of those before the first fault %d early, the worst after %d", len(f.admitted), len(f.refused), early, worst)
+	streamtest.Report(t, "seconds", int(length.Seconds()))
+	streamtest.Report(t, "admitted", len(f.admitted))
+	streamtest.Report(t, "refused", len(f.refused))
 	if len(f.admitted) < limit/3 {
 		t.Errorf("admitted %d in %s, want at least a share of %d", len(f.admitted), length, limit)
 	}

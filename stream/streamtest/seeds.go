@@ -7,6 +7,13 @@ import (
 	"testing"
 )
 
+// Report tells whoever keeps what the test shows (make proofs) how often it did something; the counts of one name are added up.
+// A name has no blanks.
+func Report(t testing.TB, name string, count int) { t.Attr("proof."+name, strconv.Itoa(count)) }
+
+// ReportSeed tells the seed of a schedule in the same way.
+func ReportSeed(t testing.TB, seed uint64) { t.Attr("proof.seed", strconv.FormatUint(seed, 10)) }
+
 // Seeds are what tests of folds draw by: those given and, for who looks for more (make seeds), as many others as
 // MARKETLOG_SEEDS says. A test that fails names its seed, which is given from then on.
 func Seeds(t testing.TB, given ...uint64) []uint64 {
@@ -22,5 +29,6 @@ func Seeds(t testing.TB, given ...uint64) []uint64 {
 	for range more {
 		given = append(given, rand.Uint64N(1e9))
 	}
+	Report(t, "seeds", len(given))
 	return given
 }

@@ -1,9 +1,10 @@
-// Command figures reads what `make bench` printed, one or more runs of all benchmarks, and writes the
-// page of figures: each the median of the runs, beside what was measured in the same runs as its limit.
+// Command figures measures every figure of the page in one go and writes docs/figures.md: each the median of its runs, beside
+// what was measured in the same runs as its limit.
 //
-//	go -C tools run ./figures <bin/bench.txt >bin/figures.md
+//	go -C tools run ./figures
 //
-// It exits 1, after writing the page, if a figure is missing from what it read.
+// What it measured of a commit is kept in bin/figures, so that a measurement that was broken off goes on where it stopped. It
+// exits 1 and leaves the page as it was if a figure is missing.
 package main
 
 import (
@@ -11,51 +12,61 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/marketlog/marketlog/tools/machine"
 )
 
 func main() {
-	m, err := read(os.Stdin)
-	if err != nil {
+	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "figures:", err)
-		os.Exit(1)
-	}
-	m.date, m.cores, m.memory = time.Now().UTC(), runtime.NumCPU(), memory()
-	missing, err := write(os.Stdout, m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "figures:", err)
-		os.Exit(1)
-	}
-	for _, name := range missing {
-		fmt.Fprintln(os.Stderr, "figures: not measured:", name)
-	}
-	if len(missing) > 0 {
 		os.Exit(1)
 	}
 }
 
-// memory is what the machine has, in words; empty where the system does not tell.
-func memory() string {
-	content, err := os.ReadFile("/proc/meminfo")
+func run() error {
+	// The program lies in the module of the tools; all it looks at is in the one above.
+	if err := os.Chdir(".."); err != nil {
+		return err
+	}
+	list, err := jobs(".")
 	if err != nil {
-		return ""
+		return err
 	}
-	for line := range strings.Lines(string(content)) {
-		if kB, found := strings.CutPrefix(line, "MemTotal:"); found {
-			n, _ := strconv.ParseFloat(strings.Fields(kB)[0], 64)
-			return fmt.Sprintf("%.0f GB", n/(1<<20))
-		}
+	commit, err := exec.Command("git", "rev-parse", "--short=12", "HEAD").Output()
+	if err != nil {
+		return fmt.Errorf("asking git for the commit: %w", err)
 	}
-	return ""
+	m := measured{commit: strings.TrimSpace(string(commit))}
+	printed, err := measure(list, filepath.Join("bin", "figures", m.commit), os.Stdout)
+	if err != nil {
+		return err
+	}
+	if err := m.read(strings.NewReader(printed)); err != nil {
+		return err
+	}
+	m.date, m.cores, m.memory = time.Now().UTC(), runtime.NumCPU(), machine.Memory()
+	var page strings.Builder
+	missing, err := write(&page, m)
+	if err != nil {
+		return err
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("not measured: %s", strings.Join(missing, "; "))
+	}
+	return os.WriteFile(filepath.Join("docs", "figures.md"), []byte(page.String()), 0o644)
 }
 
 // measured is what some runs of the benchmarks printed.
 type measured struct {
 	system, cpu string
+	commit      string
 	date        time.Time
 	cores       int
 	memory      string
@@ -67,8 +78,8 @@ type measured struct {
 // processors behind it, and the unit it reports.
 type source struct{ benchmark, unit string }
 
-func read(r io.Reader) (measured, error) {
-	m := measured{values: map[source][]float64{}}
+func (m *measured) read(r io.Reader) error {
+	m.values = map[source][]float64{}
 	lines := bufio.NewScanner(r)
 	goos := ""
 	for lines.Scan() {
@@ -98,16 +109,16 @@ func read(r io.Reader) (measured, error) {
 		for i := 2; i+1 < len(words); i += 2 {
 			value, err := strconv.ParseFloat(words[i], 64)
 			if err != nil {
-				return m, fmt.Errorf("reading %q of %s: %w", words[i], name, err)
+				return fmt.Errorf("reading %q of %s: %w", words[i], name, err)
 			}
 			s := source{name, words[i+1]}
 			m.values[s] = append(m.values[s], value)
 		}
 	}
 	if err := lines.Err(); err != nil {
-		return m, fmt.Errorf("reading the runs: %w", err)
+		return fmt.Errorf("reading the runs: %w", err)
 	}
-	return m, nil
+	return nil
 }
 
 // median is that of the runs; false where there is none.
@@ -117,12 +128,4 @@ func (m measured) median(s source) (float64, bool) {
 		return 0, false
 	}
 	return values[len(values)/2], true
-}
-
-func (m measured) runs() int {
-	most := 0
-	for _, values := range m.values {
-		most = max(most, len(values))
-	}
-	return most
 }

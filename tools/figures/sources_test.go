@@ -4,12 +4,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 )
-
-var declared = regexp.MustCompile(`(?m)^func Benchmark(\w+)\(`)
 
 // A run takes hours, and leaves the page as it was if one figure is missing from it. So each figure is one that a benchmark of
 // that name reports in that unit.

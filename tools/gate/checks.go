@@ -23,13 +23,7 @@ func format() []result {
 	return []result{check("format", "gofmt", err)}
 }
 
-func vet() []result {
-	return []result{
-		check("vet", "go vet ./...", run("go", "vet", "./...")),
-		check("vet", "go vet of the tools", run("go", "-C", "tools", "vet", "./...")),
-	}
-}
-
+// lint runs the linters, go vet's analyzers among them, over both modules.
 func lint() []result {
 	return []result{
 		check("lint", "golangci-lint", run("go", "tool", "-modfile=tools/go.mod", "golangci-lint", "run")),
@@ -137,7 +131,7 @@ func run(program string, arguments ...string) error { return runIn(".", program,
 // runIn runs a program in a folder; what it prints goes to the gate's own output.
 func runIn(folder, program string, arguments ...string) error {
 	command := exec.Command(program, arguments...)
-	command.Dir = folder
+	command.Dir, command.Env = folder, asShipped()
 	command.Stdout, command.Stderr = os.Stdout, os.Stdout
 	if err := command.Run(); err != nil {
 		return fmt.Errorf("running %s: %w", strings.Join(append([]string{filepath.Base(program)}, arguments...), " "), err)

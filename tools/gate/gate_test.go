@@ -20,7 +20,8 @@ import "testing"
 func TestPasses(t *testing.T) {}
 func TestFails(t *testing.T)  { t.Error("wrong") }
 func TestSkips(t *testing.T)  { t.Log("not this"); t.Skip("tier kafka: no java") }
-func TestSkipsToo(t *testing.T) { t.Skip("MARKETLOG_RECORDINGS is not set") }
+func TestSkipsToo(t *testing.T) { t.Skip("tier recordings: none are set") }
+func TestSkipsForItsOwnReason(t *testing.T) { t.Skip("no recordings here") }
 func TestParent(t *testing.T) {
 	t.Run("kafka", func(t *testing.T) {
 		t.Attr("tier", "kafka")
@@ -64,19 +65,20 @@ func TestEveryEndOfATestIsCounted(t *testing.T) {
 	}
 
 	want := map[result]bool{
-		{tier: "embedded", name: "sample/ends TestPasses"}:                                                                  true,
-		{tier: "embedded", name: "sample/ends TestFails", outcome: failed}:                                                  true,
-		{tier: "kafka", name: "sample/ends TestSkips", outcome: skipped, reason: "tier kafka: no java"}:                     true,
-		{tier: "recordings", name: "sample/ends TestSkipsToo", outcome: skipped, reason: "MARKETLOG_RECORDINGS is not set"}: true,
-		{tier: "kafka", name: "sample/ends TestParent/kafka/inner/with_slash"}:                                              true,
-		{tier: "kafka", name: "sample/ends TestParent/kafka/fails", outcome: failed}:                                        true,
-		{tier: "embedded", name: "sample/ends TestParent/embedded"}:                                                         true,
-		{tier: "embedded", name: "sample/ends TestParentFailsByItself/passes"}:                                              true,
-		{tier: "embedded", name: "sample/ends TestParentFailsByItself", outcome: failed}:                                    true,
-		{tier: "embedded", name: "sample/panics TestPanics", outcome: failed}:                                               true,
-		{tier: "embedded", name: "sample/exits TestPasses"}:                                                                 true,
-		{tier: "embedded", name: "sample/exits", outcome: failed, reason: "the package failed outside its tests"}:           true,
-		{tier: "embedded", name: "sample/broken", outcome: failed, reason: "the package failed outside its tests"}:          true,
+		{tier: "embedded", name: "sample/ends TestPasses"}:                                                                true,
+		{tier: "embedded", name: "sample/ends TestFails", outcome: failed}:                                                true,
+		{tier: "kafka", name: "sample/ends TestSkips", outcome: skipped, reason: "tier kafka: no java"}:                   true,
+		{tier: "recordings", name: "sample/ends TestSkipsToo", outcome: skipped, reason: "tier recordings: none are set"}: true,
+		{tier: "embedded", name: "sample/ends TestSkipsForItsOwnReason", outcome: skipped, reason: "no recordings here"}:  true,
+		{tier: "kafka", name: "sample/ends TestParent/kafka/inner/with_slash"}:                                            true,
+		{tier: "kafka", name: "sample/ends TestParent/kafka/fails", outcome: failed}:                                      true,
+		{tier: "embedded", name: "sample/ends TestParent/embedded"}:                                                       true,
+		{tier: "embedded", name: "sample/ends TestParentFailsByItself/passes"}:                                            true,
+		{tier: "embedded", name: "sample/ends TestParentFailsByItself", outcome: failed}:                                  true,
+		{tier: "embedded", name: "sample/panics TestPanics", outcome: failed}:                                             true,
+		{tier: "embedded", name: "sample/exits TestPasses"}:                                                               true,
+		{tier: "embedded", name: "sample/exits", outcome: failed, reason: "the package failed outside its tests"}:         true,
+		{tier: "embedded", name: "sample/broken", outcome: failed, reason: "the package failed outside its tests"}:        true,
 	}
 	for _, res := range results {
 		if res.outcome == failed && res.said == "" {
@@ -138,7 +140,7 @@ func TestReportFailsWithoutATest(t *testing.T) {
 func TestReportClosesWithTheCounts(t *testing.T) {
 	var out strings.Builder
 	bad := writeReport(&out, []result{
-		{tier: "vet", name: "go vet"},
+		{tier: "lint", name: "golangci-lint"},
 		{tier: "kafka", name: "a", outcome: skipped, reason: "tier kafka: no java"},
 		{tier: "kafka", name: "b", outcome: skipped, reason: "tier kafka: no java"},
 		{tier: "redis", name: "p c", outcome: failed, said: "one\ntwo", packageSeconds: 3},
@@ -160,7 +162,7 @@ Seconds by package:
       3.0  p
 
    tier  passed  failed  skipped
-    vet       1       0        0
+   lint       1       0        0
   kafka       0       0        2 the whole tier was skipped
   redis       1       1        0
 

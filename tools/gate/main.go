@@ -2,9 +2,9 @@
 // seconds of each package and a table of tiers, tests and skips. It runs all steps, also past a failure, and exits 1 if
 // anything failed.
 //
-//	go -C tools run ./gate [format] [vet] [lint] [schemas] [quick] [vulnerabilities] [slow]
+//	go -C tools run ./gate [format] [lint] [schemas] [quick] [vulnerabilities] [slow]
 //
-// Tests belong to a stage, quick or slow (stages.go). A tier is what a test needs: the embedded back ends inside its process,
+// Tests belong to a stage, quick or slow (stages.go); the slow one runs the quick tests again, with the race detector. A tier is what a test needs: the embedded back ends inside its process,
 // a real broker, recordings. Tests say theirs by t.Attr("tier", NAME) or by a skip that begins with "tier NAME: ". With CI set
 // a skip is a failure, since a gate that ran without a back end proves nothing about it; skips for want of recordings are
 // one where MARKETLOG_RECORDINGS is set. The few skips that are never one are listed by the names of their tests.
@@ -28,7 +28,6 @@ type step struct {
 func main() {
 	steps := []step{
 		{"format", format},
-		{"vet", vet},
 		{"lint", lint},
 		{"schemas", schemas},
 		{"quick", quick},

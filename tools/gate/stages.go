@@ -12,7 +12,10 @@ import (
 // slow are the tests that `make test` leaves out, by package. The go command skips by name alone, so each name is unique in
 // the repository.
 var slow = map[string][]string{
-	"deploy/cli": {"TestAcceleratedRunFallsToRealTime", "TestFaultyVenueHarmsNoOther", "TestStartReadsWhatChartsShow"},
+	"deploy/cli": {
+		"TestAcceleratedRunFallsToRealTime", "TestDoctorNamesDamagedParts", "TestFaultyVenueHarmsNoOther", "TestLongWorkIsRefusedWithoutRoom",
+		"TestOwnBackfillIsEndedLikeAnother", "TestStartReadsWhatChartsShow", "TestVenueThatIsDownDelaysNoStart",
+	},
 	"deploy/e2e": {
 		"TestAddedFoldRunsFromLogToReplay", "TestDamagesOfADemoAreMended", "TestDemoDocumentSuitsTools", "TestDemoServesTheExamples", "TestDemoWithstandsSchemathesis", "TestImages",
 		"TestDemoGoesOnBesideStatements", "TestMergedRecordingsAgreeWithAnIndependentCalculation", "TestReplayEqualsAnAcceleratedRunWithFaults",
@@ -20,14 +23,14 @@ var slow = map[string][]string{
 	},
 	"deploy/chaos": {
 		"TestAllSocketsComeBackAtOnce", "TestFullDiskLosesNothing", "TestHotReadsLeavePricesFresh", "TestKillLosesNothing", "TestKillNeverTurnsBackTheCache",
-		"TestKillSplitLosesNothing", "TestKillsInTheFirstBackfillLoseNothing", "TestMoreSocketsThanFiles", "TestStopOfAMinuteHidesNoAge", "TestStopsDuringAReplay",
+		"TestKillSplitLosesNothing", "TestKillsInTheFirstBackfillLoseNothing", "TestMoreSocketsThanFiles", "TestSleepHidesNoAge", "TestStopOfAMinuteHidesNoAge", "TestStopsDuringAReplay",
 	},
 	"deploy/chaos/oracle":     {"TestPlantedMarketFaultsAreFound", "TestReferenceViewsEqualTheOracle"},
 	"deploy/embedded":         {"TestStateIsMadeAnew", "TestToolsOfKafkaWork"},
 	"deploy/embedded/engine":  {"TestLongAnswersAreReadByOtherParsers", "TestLongAnswersParse"},
 	"deploy/embedded/sqlport": {"TestReadersThatHangUpEndNoProcess"},
 	"processors": {
-		"TestClickHouseAwayHoldsTheLogBack", "TestDyingAnywhereLosesAndDoublesNothing", "TestKilledMembersLeaveTheLogWhole",
+		"TestCacheAwayIsFilledAgain", "TestClickHouseAwayHoldsTheLogBack", "TestDyingAnywhereLosesAndDoublesNothing", "TestKilledMembersLeaveTheLogWhole",
 		"TestKilledReplayIsTakenUpOrGivenUp", "TestReplaysOfTheSameLogAgree", "TestRestartedFoldsWriteWhatUninterruptedOnesWrite",
 		"TestRowsGoIntoTheTablesOfAReplayWhileItsControlsSaySo", "TestTwinsChangeNothing", "TestOutputsDoNotDependOnBatches",
 	},
@@ -35,8 +38,17 @@ var slow = map[string][]string{
 	"producers/outbox":    {"TestBrokerAwayLosesNothing"},
 	"producers/simulator": {"TestFramesLookLikeRecordedOnes"},
 	"query/limits":        {"TestAdmissionOverRedis"},
-	"stream/history":      {"TestBackfilledCandlesReadAsTheirScripts"},
+	"stream/history":      {"TestBackfilledCandlesReadAsTheirScripts", "TestInsertingAgainChangesNothing", "TestInterruptedMigrationIsMadeAgain"},
 	"stream/streamtest":   {"TestKilledKafkaKeepsWhatWasAcknowledged"},
+}
+
+// otherProcess are the packages whose tests start the program as another process: the race detector in theirs sees nothing of it.
+var otherProcess = []string{"deploy/chaos", "deploy/e2e"}
+
+// longest are the packages whose tests take longest, the longest first, by the table that the gate prints.
+var longest = []string{
+	"deploy/e2e", "deploy/cli", "processors", "stream/history", "deploy/chaos", "deploy/embedded", "producers/simulator",
+	"deploy/embedded/engine", "deploy/embedded/sqlport",
 }
 
 // faults are the tests that exist only with the tag of that name, all of them slow.
@@ -50,12 +62,17 @@ const killTest = "TestKillLosesNothing"
 
 // nightly are the tests whose long form a variable asks for, by the make target that sets it.
 var nightly = map[string][]string{
-	"chaos":     {"TestKillLosesNothing", "TestKillSplitLosesNothing"},
 	"hour":      {"TestReplayEqualsAnAcceleratedRunWithFaults"},
 	"admission": {"TestAdmissionOverRedis"},
-	"soak":      {"TestRandomStatements"},
+	"soak":      {"TestRandomStatements", "TestDemoGoesOnBesideStatements"},
+	"kills":     {"TestKillLosesNothing", "TestKillSplitLosesNothing"},
 	"formats":   {"TestLongAnswersAreReadByOtherParsers"},
 	"damages":   {"TestAllSocketsComeBackAtOnce", "TestFullDiskLosesNothing", "TestDamagesOfADemoAreMended"},
+}
+
+// tiers are what tests need, by the make target that fetches it; .ci/run installs the others.
+var tiers = map[string]string{
+	"embedded": "engine", "kafka": "kafka", "contract": "contract", "mcp": "mcp", "redis": "", recordings: "", "layout": "",
 }
 
 // forgiven are the skips that are no failure anywhere, by package and test, with the reason.
@@ -88,9 +105,11 @@ func only(tests map[string][]string, but string) string {
 }
 
 // packages are those of a table, as the go command takes them.
-func packages(tests map[string][]string) []string {
-	var list []string
-	for _, name := range slices.Sorted(maps.Keys(tests)) {
+func packages(tests map[string][]string) []string { return paths(slices.Sorted(maps.Keys(tests))) }
+
+// paths are packages as the go command takes them.
+func paths(names []string) (list []string) {
+	for _, name := range names {
 		list = append(list, "./"+name)
 	}
 	return list

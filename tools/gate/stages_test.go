@@ -1,14 +1,14 @@
 package main
 
 import (
-	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -48,6 +48,113 @@ func testsOf(t *testing.T, root string) map[string][]string {
 	return tests
 }
 
+// recipe is the rule of a make target: its line and its commands.
+func recipe(t *testing.T, target string) string {
+	t.Helper()
+	makefile, err := os.ReadFile(filepath.Join("..", "..", "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rule, found := strings.Cut(string(makefile), "\n"+target+":")
+	if !found {
+		t.Errorf("the Makefile has no target %s", target)
+	}
+	rule, _, _ = strings.Cut(rule, "\n\n")
+	return rule
+}
+
+// eachTestFile visits the files of tests of the checkout, this program's own aside, whose examples are no tests.
+func eachTestFile(t *testing.T, visit func(folder, text string)) {
+	t.Helper()
+	root := filepath.Join("..", "..")
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && slices.Contains([]string{"node_modules", ".git", "bin", "data", "gate"}, entry.Name()):
+			return filepath.SkipDir
+		case !strings.HasSuffix(path, ".go"):
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		folder, err := filepath.Rel(root, filepath.Dir(path))
+		visit(filepath.ToSlash(folder), string(text))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What a test needs is a tier of the table, and what fetches it runs before the tests.
+func TestEveryTierHasATarget(t *testing.T) {
+	named := regexp.MustCompile(`(?:Attr\("tier", "|Skipf?\("tier |\bTier\w+ += ")(\w+)`)
+	found := map[string]bool{}
+	eachTestFile(t, func(folder, text string) {
+		for _, match := range named.FindAllStringSubmatch(text, -1) {
+			if _, known := tiers[match[1]]; !known {
+				t.Errorf("%s names the tier %s, which is not in the table", folder, match[1])
+			}
+			found[match[1]] = true
+		}
+	})
+	for tier, target := range tiers {
+		if !found[tier] {
+			t.Errorf("no test is of tier %s", tier)
+		}
+		for _, stage := range []string{"test", "slow", "gate"} {
+			line, _, _ := strings.Cut(recipe(t, stage), "##")
+			needs := line + strings.Join(strings.Fields(recipe(t, "build")), " ") // whose needs are those of a stage too
+			if target != "" && !slices.Contains(strings.Fields(needs), target) {
+				t.Errorf("make %s does not make %s, which tier %s needs", stage, target, tier)
+			}
+		}
+	}
+}
+
+// A test behind a build tag is run by nobody who does not give the tag: it is listed with the faults.
+func TestTagsOfTestsAreGiven(t *testing.T) {
+	tagged := regexp.MustCompile(`(?m)^//go:build (.*)$`)
+	eachTestFile(t, func(folder, text string) {
+		match := tagged.FindStringSubmatch(text)
+		tests := regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllStringSubmatch(text, -1)
+		if match == nil || len(tests) == 0 || strings.Contains(match[1], "linux") {
+			return
+		}
+		for _, test := range tests {
+			if match[1] != "faults" || !slices.Contains(faults[folder], test[1]) {
+				t.Errorf("%s of %s is built with %q alone, and the table of faults lacks it", test[1], folder, match[1])
+			}
+		}
+	})
+}
+
+// Where no recordings are named and none lie beside the checkout, continuous integration fails before it begins.
+func TestContinuousIntegrationNeedsRecordings(t *testing.T) {
+	script, err := os.ReadFile(filepath.Join("..", "..", ".ci", "run"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, folder := range map[string]string{"none": "", "a folder that is not there": filepath.Join(t.TempDir(), "gone")} {
+		path := filepath.Join(t.TempDir(), "checkout", ".ci", "run")
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, script, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		command := exec.Command("bash", path)
+		command.Env = []string{"PATH=" + os.Getenv("PATH"), "MARKETLOG_RECORDINGS=" + folder}
+		out, err := command.CombinedOutput()
+		if err == nil || !strings.Contains(string(out), "MARKETLOG_RECORDINGS") || strings.Contains(string(out), "make test") {
+			t.Errorf("with %s: got %v and %s; want a failure that names the variable", name, err, out)
+		}
+	}
+}
+
 // A test whose name changes would leave its stage in silence, and one of the same name elsewhere would be skipped with it.
 func TestEveryTestHasAStageAndEveryStageATarget(t *testing.T) {
 	tests := testsOf(t, filepath.Join("..", ".."))
@@ -66,21 +173,20 @@ func TestEveryTestHasAStageAndEveryStageATarget(t *testing.T) {
 			}
 		}
 	}
-	makefile, err := os.ReadFile(filepath.Join("..", "..", "Makefile"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	targets := append([]string{"test", "slow", "gate", "nightly"}, slices.Collect(maps.Keys(nightly))...)
-	for _, target := range targets {
-		if !strings.Contains(string(makefile), fmt.Sprintf("\n%s:", target)) {
-			t.Errorf("the Makefile has no target %s", target)
-		}
+	for _, target := range []string{"test", "slow", "gate", "nightly"} {
+		recipe(t, target)
 	}
 	for target, names := range nightly {
+		commands := recipe(t, target)
 		for _, name := range names {
-			if len(holders[name]) != 1 {
-				t.Errorf("make %s runs %s, which is in %v", target, name, holders[name])
+			if len(holders[name]) != 1 || !strings.Contains(commands, "^"+name+"$$") {
+				t.Errorf("make %s should run %s, which is in %v, by\n%s", target, name, holders[name], commands)
 			}
+		}
+	}
+	for _, name := range slices.Concat(otherProcess, longest) {
+		if len(tests[name]) == 0 {
+			t.Errorf("%s has no test", name)
 		}
 	}
 	for name := range forgiven {

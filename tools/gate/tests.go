@@ -21,27 +21,79 @@ const (
 	slowKills  = "50"
 )
 
-// quick runs the tests of `make test`, slow those that `make gate` runs behind it, all with the race detector and on
-// whatever back ends this machine has. Results are never taken from the cache: it does not see the servers that tests start.
+// quick runs the tests of `make test` as the program is built for users: without cgo, so that the tests, the linter and the
+// binary share what was compiled, and without the race detector, which would compile all a second time and run it at half the
+// speed. Results are never taken from the cache: it does not see the servers that tests start.
 func quick() []result {
-	flags, results := testFlags()
-	results = append(results, goTest("quick", "embedded", ".", quickKills, append(flags, "-skip", only(slow, killTest), "./...")...)...)
-	return append(results, goTest("tools", "tools", "tools", quickKills, append(flags, "./...")...)...)
-}
-
-func slowTests() []result {
-	flags, results := testFlags()
-	results = append(results, goTest("slow", "embedded", ".", slowKills, slices.Concat(flags, []string{"-run", only(slow, "")}, packages(slow))...)...)
-	return append(results, goTest("faults", "faults", ".", slowKills, slices.Concat(flags, []string{"-tags", "faults", "-run", only(faults, "")}, packages(faults))...)...)
-}
-
-func testFlags() (flags []string, results []result) {
-	flags = []string{"test", "-json", "-count=1", "-timeout=35m"}
-	err := haveCompiler()
+	list, err := packagesInOrder()
 	if err != nil {
-		return flags, []result{{tier: "race", name: "race detector", outcome: skipped, reason: err.Error()}}
+		return []result{check("embedded", "go list", err)}
 	}
-	return append(flags, "-race"), []result{{tier: "race", name: "race detector"}}
+	run := testRun{name: "quick", tier: "embedded", folder: ".", kills: quickKills, arguments: append([]string{"-skip", only(slow, killTest)}, list...)}
+	tools := testRun{name: "tools", tier: "tools", folder: "tools", kills: quickKills, arguments: []string{"./..."}}
+	return slices.Concat(run.results(), tools.results())
+}
+
+// slowTests runs what `make gate` runs behind it. The tests whose program is another process, which no race detector would see,
+// run beside all tests of the other packages with the race detector: the slow ones, and the quick ones again, which the quick
+// stage ran without it. Each of the two takes one processor.
+func slowTests() []result {
+	all, err := packagesInOrder()
+	if err != nil {
+		return []result{check("embedded", "go list", err)}
+	}
+	raced := slices.DeleteFunc(all, func(name string) bool { return slices.Contains(otherProcess, strings.TrimPrefix(name, "./")) })
+	detector, results := raceDetector()
+	if detector { // on all processors; a failure is told by the tests
+		_ = compile(raced)
+	}
+	apart := testRun{name: "slow", tier: "embedded", folder: ".", kills: slowKills,
+		arguments: append([]string{"-p", "1", "-run", only(slow, "")}, paths(otherProcess)...)}
+	beside := testRun{name: "race", tier: "embedded", folder: ".", kills: slowKills, race: detector,
+		arguments: append([]string{"-p", "1"}, raced...)}
+	other := make(chan []result)
+	go func() { other <- apart.results() }()
+	results = append(results, beside.results()...)
+	results = append(results, <-other...)
+	harmed := testRun{name: "faults", tier: "faults", folder: ".", kills: slowKills, race: detector,
+		arguments: append([]string{"-tags", "faults", "-run", only(faults, "")}, packages(faults)...)}
+	return append(results, harmed.results()...)
+}
+
+// compile fills the cache with the tests of packages for the race detector, on all processors, and runs none of them.
+func compile(packages []string) error {
+	command := exec.Command("go", append([]string{"test", "-race", "-vet=off", "-exec", "true"}, packages...)...)
+	command.Env = append(asShipped(), "CGO_ENABLED=1")
+	out, err := command.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("compiling the tests: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// packagesInOrder are the packages of the repository, those with the longest tests first: the one that begins last is what
+// the other processor waits for.
+func packagesInOrder() ([]string, error) {
+	out, err := exec.Command("go", "list", "./...").Output()
+	if err != nil {
+		return nil, fmt.Errorf("listing the packages: %w", err)
+	}
+	list := paths(longest)
+	for name := range strings.FieldsSeq(string(out)) {
+		name = "./" + strings.TrimPrefix(strings.TrimPrefix(name, strings.TrimSuffix(modulePrefix, "/")), "/")
+		if !slices.Contains(list, name) {
+			list = append(list, name)
+		}
+	}
+	return list, nil
+}
+
+// raceDetector says whether this machine has what it needs.
+func raceDetector() (is bool, results []result) {
+	if err := haveCompiler(); err != nil {
+		return false, []result{{tier: "race", name: "race detector", outcome: skipped, reason: err.Error()}}
+	}
+	return true, []result{{tier: "race", name: "race detector"}}
 }
 
 // haveCompiler tells why the race detector, which needs cgo, cannot be used.
@@ -60,29 +112,38 @@ func haveCompiler() error {
 	return nil
 }
 
-// goTest runs the go command in folder and returns its tests; those that name no tier get tier. The whole stream of events
-// is kept in bin under a name, for a look at what a test printed. Kill tests kill as often as told, unless the caller of the
-// gate has said.
-func goTest(name, tier, folder, kills string, arguments ...string) []result {
-	fail := func(err error) []result { return []result{check(tier, "go test", err)} }
+// testRun is one call of `go test`. The whole stream of events is kept in bin under its name, for a look at what a test
+// printed. Tests that name no tier get the given one. Kill tests kill as often as told, unless the caller of the gate has said.
+type testRun struct {
+	name, tier, folder, kills string
+	race                      bool
+	arguments                 []string
+}
+
+func (r testRun) results() []result {
+	fail := func(err error) []result { return []result{check(r.tier, "go test", err)} }
 	if err := os.MkdirAll("bin", 0o755); err != nil {
 		return fail(err)
 	}
-	log, err := os.Create(filepath.Join("bin", name+"-tests.json"))
+	log, err := os.Create(filepath.Join("bin", r.name+"-tests.json"))
 	if err != nil {
 		return fail(err)
 	}
 	defer log.Close()
 
-	command := exec.Command("go", arguments...)
-	command.Dir = folder
-	command.Stderr = os.Stdout
-	command.Env = os.Environ()
-	if slices.Contains(arguments, "-race") {
-		command.Env = append(command.Env, "CGO_ENABLED=1")
+	// The linter has vetted all packages.
+	arguments := []string{"test", "-json", "-count=1", "-vet=off", "-timeout=40m"}
+	environment := asShipped()
+	if r.race {
+		arguments = append(arguments, "-race")
+		environment = append(environment, "CGO_ENABLED=1")
 	}
+	command := exec.Command("go", append(arguments, r.arguments...)...)
+	command.Dir = r.folder
+	command.Stderr = os.Stdout
+	command.Env = environment
 	if os.Getenv(killsVariable) == "" {
-		command.Env = append(command.Env, killsVariable+"="+kills)
+		command.Env = append(command.Env, killsVariable+"="+r.kills)
 	}
 	events, err := command.StdoutPipe()
 	if err != nil {
@@ -91,7 +152,7 @@ func goTest(name, tier, folder, kills string, arguments ...string) []result {
 	if err := command.Start(); err != nil {
 		return fail(err)
 	}
-	results, err := readEvents(io.TeeReader(events, log), os.Stdout, tier)
+	results, err := readEvents(io.TeeReader(events, log), os.Stdout, r.tier)
 	if err != nil {
 		results = append(results, fail(err)...)
 	}
@@ -100,6 +161,12 @@ func goTest(name, tier, folder, kills string, arguments ...string) []result {
 		results = append(results, fail(err)...)
 	}
 	return results
+}
+
+// asShipped is the environment in which the go command compiles as `make build` does: what one of them compiled, the others
+// take from the cache, also in another checkout.
+func asShipped() []string {
+	return append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -trimpath"))
 }
 
 // event is one line of `go test -json` (go doc test2json; attr since Go 1.25).
@@ -188,8 +255,10 @@ func record(known map[string]*test, e event) bool {
 	return false
 }
 
-// closePackage counts the tests of a package that has ended and prints its line.
-func closePackage(out io.Writer, e event, known map[string]*test, tier string) []result {
+// closePackage counts the tests of a package that has ended and prints its line, all at once: another run may print too.
+func closePackage(to io.Writer, e event, known map[string]*test, tier string) []result {
+	out := new(strings.Builder)
+	defer func() { fmt.Fprint(to, out.String()) }()
 	var names []string
 	for name := range known {
 		if name != "" {
@@ -277,9 +346,6 @@ func tierOfSkip(reason, otherwise string) string {
 		if tier, _, ok := strings.Cut(named, ": "); ok {
 			return tier
 		}
-	}
-	if strings.Contains(strings.ToLower(reason), "recording") {
-		return recordings
 	}
 	return otherwise
 }

@@ -66,6 +66,8 @@ func readEveryFormat(t *testing.T, counts ...int) {
 			}
 			t.Errorf("%d rows: %s", rows, line)
 		}
+		streamtest.Report(t, "rows", rows)
+		streamtest.Report(t, "formats", whole)
 		if whole != len(formats) {
 			t.Errorf("%d rows: %d formats are whole, want %d", rows, whole, len(formats))
 		}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/deploy/embedded/engine"
+	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
 // soakVariable says how long TestRandomStatements asks; a few seconds otherwise.
@@ -201,6 +202,11 @@ func TestRandomStatements(t *testing.T) {
 	share := 100 * outcomes[answered] / max(1, asked)
 	t.Logf("asked %d in %v: %d %% answered, %s; of %d functions %d were answered, %d are known to be; the SQL process ended %v times",
 		asked, span, share, list(outcomes), len(s.functions), len(called), len(s.good), ends)
+	streamtest.ReportSeed(t, seed)
+	streamtest.Report(t, "seconds", int(span.Seconds()))
+	streamtest.Report(t, "statements", asked)
+	streamtest.Report(t, "answered", outcomes[answered])
+	streamtest.Report(t, "ends_of_the_process", int(ends))
 	if share < soakWanted && !*learn {
 		t.Errorf("%d %% of the statements were answered, want %d or more: what is refused tries nothing", share, soakWanted)
 	}
