@@ -27,10 +27,14 @@ func bybit() adapter.Venue {
 		},
 		Countries: countriesOf["bybit"],
 		Evidence: producers.VenueEvidence{
-			Markets: producers.Documented("https://bybit-exchange.github.io/docs/v5/market/instrument"),
-			Trades:  producers.Recorded("tardis-node/bybit-spot.jsonl"),
-			Tickers: producers.Documented("https://bybit-exchange.github.io/docs/v5/websocket/public/ticker"),
-			Polled:  producers.Documented("https://bybit-exchange.github.io/docs/v5/market/tickers"),
+			Markets: producers.Documented("https://bybit-exchange.github.io/docs/v5/market/instrument").And(
+				gocryptotrader("bybit/bybit_types.go")),
+			Trades: producers.Recorded("tardis-node/bybit-spot.jsonl"),
+			Tickers: producers.Documented("https://bybit-exchange.github.io/docs/v5/websocket/public/ticker").And(
+				"https://github.com/JKorf/Bybit.Net/blob/main/Bybit.UnitTests/Subscriptions/V5/Spot/Ticker.txt",
+				gocryptotrader("bybit/bybit_types.go")),
+			Polled: producers.Documented("https://bybit-exchange.github.io/docs/v5/market/tickers").And(
+				xchange("bybit", "org/knowm/xchange/bybit/dto/marketdata/tickers/BybitTicker"), gocryptotrader("bybit/bybit_types.go")),
 			Candles: producers.Documented("https://bybit-exchange.github.io/docs/v5/market/kline").And(
 				hummingbotCandles("bybit"), gocryptotrader("bybit/bybit_types.go")),
 		},

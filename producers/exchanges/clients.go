@@ -11,3 +11,21 @@ func gocryptotrader(file string) string {
 func hummingbotCandles(venue string) string {
 	return "https://github.com/hummingbot/hummingbot/tree/master/hummingbot/data_feed/candles_feed/" + venue + "_spot_candles"
 }
+
+// jkorf is a test of the .NET library of a venue, with an answer or a message that it reads.
+func jkorf(library, test string) string {
+	return "https://github.com/JKorf/" + library + ".Net/blob/main/" + library + ".Net.UnitTests/" + test + ".txt"
+}
+
+// xchange is a file of XChange, below the sources of one of its modules.
+func xchange(module, file string) string {
+	return "https://github.com/knowm/XChange/blob/develop/xchange-" + module + "/src/main/java/" + file + ".java"
+}
+
+func tardis(venue string) string {
+	return "https://github.com/tardis-dev/tardis-node/blob/master/src/mappers/" + venue + ".ts"
+}
+
+func cryptofeed(file string) string {
+	return "https://github.com/bmoscon/cryptofeed/blob/master/cryptofeed/exchanges/" + file
+}

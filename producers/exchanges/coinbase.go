@@ -29,7 +29,8 @@ func coinbase() adapter.Venue {
 			Tickers: producers.Recorded("cryptofeed/COINBASE.ws.28.0.jsonl.gz"),
 			Polled:  producers.Recorded("cryptoexchange/gdax-ticker-btcusd.json"),
 			Candles: producers.Documented("https://docs.cdp.coinbase.com/api-reference/exchange-api/rest-api/products/get-product-candles").And(
-				ccxt("coinbaseexchange.ts")),
+				ccxt("coinbaseexchange.ts"), xchange("coinbasepro",
+					"org/knowm/xchange/coinbasepro/dto/marketdata/CoinbaseProCandleDeserializer")),
 		},
 		Limits: adapter.Limits{
 			Connects: 8, ConnectsPer: time.Second,

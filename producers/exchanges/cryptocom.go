@@ -27,10 +27,12 @@ func cryptocom() adapter.Venue {
 			REST:   "https://api.crypto.com/exchange/v1",
 		},
 		Evidence: producers.VenueEvidence{
-			Markets: producers.Documented("https://exchange-docs.crypto.com/exchange/v1/rest-ws/index.html"),
+			Markets: producers.Documented("https://exchange-docs.crypto.com/exchange/v1/rest-ws/index.html").And(
+				jkorf("CryptoCom", "Endpoints/ExchangeApi/ExchangeData/GetSymbols"), ccxt("cryptocom.ts")),
 			Trades:  producers.Recorded("tardis-node/crypto-com.jsonl"),
 			Tickers: producers.Recorded("tardis-node/crypto-com.jsonl"),
-			Polled:  producers.Documented("https://exchange-docs.crypto.com/exchange/v1/rest-ws/index.html"),
+			Polled: producers.Documented("https://exchange-docs.crypto.com/exchange/v1/rest-ws/index.html").And(
+				jkorf("CryptoCom", "Endpoints/ExchangeApi/ExchangeData/GetTickers")),
 		},
 		Limits: adapter.Limits{
 			Connects: 5, ConnectsPer: time.Second, // undocumented
@@ -74,13 +76,19 @@ type cryptocomMarket struct {
 
 func cryptocomMarkets(body []byte) ([]cryptocomMarket, error) {
 	var answer struct {
-		Code   int `json:"code"`
-		Result struct {
+		Code    producers.Num `json:"code"`
+		Message string        `json:"message"`
+		Result  struct {
 			Data []cryptocomMarket `json:"data"`
 		} `json:"result"`
 	}
-	err := parse(body, &answer)
-	return answer.Result.Data, err
+	if err := parse(body, &answer); err != nil {
+		return nil, err
+	}
+	if answer.Code != "0" {
+		return nil, producers.Unreadable("error %s: %s", answer.Code, answer.Message)
+	}
+	return answer.Result.Data, nil
 }
 
 func (m *cryptocomMarket) instrument() (adapter.Instrument, bool) {

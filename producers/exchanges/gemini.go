@@ -28,12 +28,13 @@ func gemini() adapter.Venue {
 		},
 		Countries: countriesOf["gemini"],
 		Evidence: producers.VenueEvidence{
-			Markets: producers.Documented("https://developer.gemini.com/rest/market-data"),
+			Markets: producers.Documented("https://developer.gemini.com/rest/market-data").And(gocryptotrader("gemini/gemini_types.go")),
 			Trades: producers.Documented("https://developer.gemini.com/websocket/streams").But(
 				"whether a frame names its kind and has times in milliseconds, as the fixtures of its own clients, " +
 					"or neither, as the documentation, whose times are in nanoseconds: both are read"),
 			Tickers: producers.Documented("https://developer.gemini.com/websocket/streams"),
-			Polled:  producers.Documented("https://developer.gemini.com/rest/market-data"),
+			Polled: producers.Documented("https://developer.gemini.com/rest/market-data").And(
+				xchange("gemini", "org/knowm/xchange/gemini/v2/dto/marketdata/GeminiTicker2"), gocryptotrader("gemini/gemini_types.go")),
 		},
 		Limits: adapter.Limits{
 			Connects: 12, ConnectsPer: time.Minute,

@@ -29,8 +29,10 @@ func htx() adapter.Venue {
 		Evidence: producers.VenueEvidence{
 			Markets: producers.Recorded("cryptofeed/HUOBI.instruments.jsonl.gz"),
 			Trades:  producers.Recorded("cryptofeed/HUOBI.ws.44.0.jsonl.gz"),
-			Tickers: producers.Documented("https://www.htx.com/en-us/opend/newApiPages/?id=7ec5a0a7"),
-			Polled:  producers.Documented("https://www.htx.com/en-us/opend/newApiPages/?id=404"),
+			Tickers: producers.Documented("https://www.htx.com/en-us/opend/newApiPages/?id=7ec5a0a7").And(
+				jkorf("HTX", "Subscriptions/Spot/Ticker")),
+			Polled: producers.Documented("https://www.htx.com/en-us/opend/newApiPages/?id=404").And(
+				jkorf("HTX", "Endpoints/Spot/ExchangeData/GetTickers"), xchange("huobi", "org/knowm/xchange/huobi/dto/marketdata/HuobiAllTicker")),
 		},
 		Limits: adapter.Limits{
 			Connects: 10, ConnectsPer: time.Second, // undocumented
@@ -66,10 +68,17 @@ type htxMarket struct {
 
 func htxMarkets(body []byte) ([]htxMarket, error) {
 	var answer struct {
-		Data []htxMarket `json:"data"`
+		Status  string      `json:"status"`
+		Message string      `json:"err-msg"`
+		Data    []htxMarket `json:"data"`
 	}
-	err := parse(body, &answer)
-	return answer.Data, err
+	if err := parse(body, &answer); err != nil {
+		return nil, err
+	}
+	if answer.Status != "ok" {
+		return nil, producers.Unreadable("status %q: %s", answer.Status, answer.Message)
+	}
+	return answer.Data, nil
 }
 
 func (m *htxMarket) instrument() (adapter.Instrument, bool) {

@@ -31,7 +31,8 @@ func kraken() adapter.Venue {
 		Evidence: producers.VenueEvidence{
 			Markets: producers.Recorded("cryptofeed/KRAKEN.instruments.jsonl.gz"),
 			Trades:  producers.Recorded("tardis-node/kraken.jsonl"),
-			Tickers: producers.Documented("https://docs.kraken.com/exchange/api-reference/spot-websocket-v2/ticker"),
+			Tickers: producers.Documented("https://docs.kraken.com/exchange/api-reference/spot-websocket-v2/ticker").And(
+				jkorf("Kraken", "Subscriptions/Spot/Ticker")),
 			Polled:  producers.Recorded("cryptoexchange/kraken-ticker-bcheur.json"),
 			Candles: producers.Recorded("xchange/kraken-ohlc.json.gz"),
 		},

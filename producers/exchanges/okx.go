@@ -31,7 +31,8 @@ func okx() adapter.Venue {
 			Markets: producers.Recorded("cryptofeed/OKX.instruments.jsonl.gz"),
 			Trades:  producers.Recorded("cryptofeed/OKX.ws.1.0.jsonl.gz"),
 			Tickers: producers.Recorded("cryptofeed/OKX.ws.1.0.jsonl.gz"),
-			Polled:  producers.Documented("https://www.okx.com/docs-v5/en/#order-book-trading-market-data-get-tickers"),
+			Polled: producers.Documented("https://www.okx.com/docs-v5/en/#order-book-trading-market-data-get-tickers").And(
+				xchange("okex", "org/knowm/xchange/okex/dto/marketdata/OkexTicker"), gocryptotrader("okx/okx_types.go")),
 			Candles: producers.Documented("https://www.okx.com/docs-v5/en/#order-book-trading-market-data-get-candlesticks-history").And(
 				hummingbotCandles("okx"), gocryptotrader("okx/okx_types.go")),
 		},

@@ -27,10 +27,14 @@ func upbit() adapter.Venue {
 			REST:   "https://api.upbit.com",
 		},
 		Evidence: producers.VenueEvidence{
-			Markets: producers.Documented("https://global-docs.upbit.com/reference/list-trading-pairs"),
-			Trades:  producers.Documented("https://global-docs.upbit.com/reference/websocket-trade"),
-			Tickers: producers.Documented("https://global-docs.upbit.com/reference/websocket-ticker"),
-			Polled:  producers.Documented("https://global-docs.upbit.com/reference/list-tickers"),
+			Markets: producers.Documented("https://global-docs.upbit.com/reference/list-trading-pairs").And(
+				jkorf("Upbit", "Endpoints/Spot/ExchangeData/GetSymbols"), cryptofeed("upbit.py")),
+			Trades: producers.Documented("https://global-docs.upbit.com/reference/websocket-trade").And(
+				jkorf("Upbit", "Subscriptions/Spot/Trades"), tardis("upbit"), cryptofeed("upbit.py")),
+			Tickers: producers.Documented("https://global-docs.upbit.com/reference/websocket-ticker").And(
+				jkorf("Upbit", "Subscriptions/Spot/Tickers")),
+			Polled: producers.Documented("https://global-docs.upbit.com/reference/list-tickers").And(
+				jkorf("Upbit", "Endpoints/Spot/ExchangeData/GetTickers"), xchange("upbit", "org/knowm/xchange/upbit/dto/marketdata/UpbitTicker")),
 		},
 		Limits: adapter.Limits{
 			Connects: 5, ConnectsPer: time.Second,

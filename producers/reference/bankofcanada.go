@@ -40,7 +40,9 @@ func bankofcanada() poll.Source {
 		},
 		// It publishes once a working day, by 16:30 in Ottawa, and asks that such values be kept.
 		Feeds: []poll.Feed{{Name: "latest",
-			Evidence: producers.Documented("https://www.bankofcanada.ca/valet/docs"),
+			Evidence: producers.Documented("https://www.bankofcanada.ca/valet/docs").And(
+				github("lineofflight/frankfurter", "main", "lib/provider/adapters/boc.rb")).But(
+				"the client reads the series of the other direction, FXUSDCAD, whose observations have the same fields"),
 			Interval: 6 * time.Hour, Paths: poll.Fixed(rates + "?recent=1")}},
 		Moves:    48 * time.Hour,
 		Requests: 4, Per: time.Minute,

@@ -105,17 +105,21 @@ func binanceEarn() Source {
 						"subscriptionStartTime": 1646182276000, "status": "PURCHASING",
 					}
 					if c.kind == schemas.KindStablecoin {
-						p["tierAnnualPercentageRate"] = map[string]float64{"0-200" + c.symbol: digits(rate+0.04, 4)}
+						p["tierAnnualPercentageRate"] = map[string]string{"0-200" + c.symbol: "0.04000000"} // on top of the rate
 						p["airDropPercentageRate"] = "0.01000000"
 					}
 					return p
 				}),
 				"GET /sapi/v1/simple-earn/locked/list": serve(func(c *coin, rate float64) any {
+					status := "PURCHASING"
+					if c.seed.at(76)%20 == 0 { // it is not sold yet
+						status = "CREATED"
+					}
 					return map[string]any{
 						"projectId": c.symbol + "*60",
 						"detail": map[string]any{
 							"asset": c.symbol, "rewardAsset": c.symbol, "duration": 60, "renewable": true, "isSoldOut": c.seed.at(75)%3 == 0,
-							"apr": plain(rate*1.5, 4), "status": "CREATED", "subscriptionStartTime": 1646182276000,
+							"apr": plain(rate*1.5, 4), "status": status, "subscriptionStartTime": 1646182276000,
 						},
 						"quota": map[string]string{"totalPersonalQuota": plain(1e5/c.level(), 2), "minimum": plain(1/c.level(), 1)},
 					}

@@ -98,7 +98,7 @@ var sourceLikenesses = []sourceLikeness{
 	{source: "lido", get: "/v1/protocol/steth/apr/sma", documented: "lido/sma.json"},
 	{source: "rocketpool", get: "/api/apr", documented: "rocketpool/apr.json"},
 	{source: "frax", get: "/v2/frxeth/summary/latest", documented: "frax/summary.json"},
-	{source: "jito", get: "/api/getJitoPoolStatsRecentOnly/", documented: "jito/stats.json"},
+	{source: "jito", get: "/api/v1/stake_pool_stats", documented: "jito/stats.json"},
 	{source: "marinade", get: "/msol/apy/7d", documented: "marinade/apy.json"},
 	{source: "coinbase-cbeth", get: "/wrapped-assets/CBETH", documented: "coinbase-cbeth/asset.json"},
 	{source: "binance-wbeth", get: "/bapi/earn/v1/public/pos/cftoken/project/getPurchasableProject", documented: "binance-wbeth/project.json"},

@@ -67,7 +67,7 @@ var sourcePaths = map[string][]string{
 	"bankofcanada": {"/observations/FXCADUSD,FXCADEUR/json?recent=1", "/observations/FXCADUSD/json?start_date=2026-01-01"},
 	"erapi":        {"/v6/latest/USD"}, "ecb": {"/eurofxref-daily.xml", "/eurofxref-hist-90d.xml"},
 	"lido": {"/v1/protocol/steth/apr/last", "/v1/protocol/steth/apr/sma"}, "rocketpool": {"/api/apr"}, "frax": {"/v2/frxeth/summary/latest"},
-	"jito": {"/api/getJitoPoolStatsRecentOnly/"}, "marinade": {"/msol/apy/7d"}, "coinbase-cbeth": {"/wrapped-assets/CBETH"},
+	"jito": {"/api/v1/stake_pool_stats"}, "marinade": {"/msol/apy/7d"}, "coinbase-cbeth": {"/wrapped-assets/CBETH"},
 	"binance-wbeth": {"/bapi/earn/v1/public/pos/cftoken/project/getPurchasableProject"}, "swell": {"/api/tokens/sweth/apr"},
 	"okx-earn":         {"/api/v5/finance/savings/lending-rate-summary", "/api/v5/finance/savings/lending-rate-history?limit=1"},
 	"bybit-earn":       {"/v5/earn/product?category=FlexibleSaving", "/v5/earn/product?category=OnChain"},

@@ -90,12 +90,32 @@ func frax() Source {
 	})
 }
 
-// jito serves an APY in percent.
+// jito serves the statistics of a week by days, the oldest first, as https://github.com/jito-foundation/kobe does; APYs are
+// fractions.
 func jito() Source {
-	return staker("jito", "/api/getJitoPoolStatsRecentOnly/", func(r *Reference, now int64) any {
-		return map[string]any{"latestApy": digits(100*r.world.staked("solana", "jito", solStaked).at(now), 5)}
+	return staker("jito", "/api/v1/stake_pool_stats", func(r *Reference, now int64) any {
+		type point struct {
+			Data any    `json:"data"`
+			Date string `json:"date"`
+		}
+		var mev, tvl, apy, validators, supply []point
+		for n := int64(6); n >= 0; n-- {
+			at := floorDiv(now, day)*day - n*day
+			date := spellTime(at, time.RFC3339)
+			staked := 11e6 + 1e5*float64(n)
+			mev = append(mev, point{jitoMEV, date})
+			tvl = append(tvl, point{int64(staked * 1.27e9), date})
+			apy = append(apy, point{digits(r.world.staked("solana", "jito", solStaked).at(at), 16), date})
+			validators, supply = append(validators, point{430, date}), append(supply, point{staked, date})
+		}
+		return map[string]any{
+			"aggregated_mev_rewards": jitoMEV * len(mev), "mev_rewards": mev, "tvl": tvl, "apy": apy, "num_validators": validators, "supply": supply,
+		}
 	})
 }
+
+// jitoMEV is what searchers pay to stakers in a day, in lamports.
+const jitoMEV = 947_175_000_000
 
 // marinade serves by how much mSOL grew within seven days, for a year, as a fraction.
 func marinade() Source {

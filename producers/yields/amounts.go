@@ -33,6 +33,16 @@ func difference(a, b producers.Num) string {
 	return x.Sub(y).String()
 }
 
+// sum is both together, exactly; "" if one of them is not told or is no number.
+func sum(a, b producers.Num) string {
+	x, ok := exact(a)
+	y, also := exact(b)
+	if !ok || !also {
+		return ""
+	}
+	return x.Add(y).String()
+}
+
 // remainder is what a limit leaves beyond what is taken, never below zero; "" if there is no limit, which interfaces of
 // contracts tell as zero.
 func remainder(limit, taken producers.Num) string {

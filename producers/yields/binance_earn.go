@@ -1,8 +1,8 @@
 package yields
 
 import (
+	"cmp"
 	"encoding/json"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,9 +18,19 @@ import (
 // binanceEarn reads the products of Binance's Simple Earn, flexible and locked ones: yearly rates as fractions, as described
 // on https://developers.binance.com/docs/simple_earn/account/Get-Simple-Earn-Flexible-Product-List and the page of locked
 // ones beside it. Both weigh 150 of the 6,000 that an address has in a minute.
+//
+// What tiers and the states of locked products mean is in the comments of the samples on the Chinese pages alone:
+// https://developers.binance.com/docs/zh-CN/simple_earn/account/Get-Simple-Earn-Flexible-Product-List calls
+// tierAnnualPercentageRate what is paid in addition, as https://www.binance.com/en/earn/simple-earn does of the bonus by tiers,
+// and the page of locked ones tells CREATED, a product that was made, from PURCHASING, one that is sold.
 func binanceEarn() poll.Source {
+	const (
+		pages          = "https://developers.binance.com/docs/simple_earn/flexible-locked/account/"
+		binanceNet     = "Binance.Net/Objects/Models/Spot/SimpleEarn/"
+		binanceManager = "src/main/java/com/tecknobit/binancemanager/managers/signedmanagers/simpleearn/records/"
+	)
 	return poll.Source{
-		Slug: "binance-earn", Name: "Binance Simple Earn", Version: 1,
+		Slug: "binance-earn", Name: "Binance Simple Earn", Version: 2,
 		URL:         "https://api.binance.com",
 		License:     "under Binance's terms of use",
 		Terms:       "https://www.binance.com/en/terms",
@@ -31,12 +41,17 @@ func binanceEarn() poll.Source {
 		Kinds:       []string{poll.KindRate},
 		Feeds: []poll.Feed{
 			{Name: "flexible",
-				Evidence: producers.Documented("https://developers.binance.com/docs/simple_earn/flexible-locked/account/Get-Simple-Earn-Flexible-Product-List").But(
-					"whether tierAnnualPercentageRate holds the rate that all are paid, as it is read, or comes on top of it"),
+				Evidence: producers.Documented(pages+"Get-Simple-Earn-Flexible-Product-List").And(
+					github("JKorf/Binance.Net", "master", binanceNet+"BinanceSimpleEarnFlexibleProduct.cs"),
+					github("N7ghtm4r3/BinanceManager", "main", binanceManager+"flexible/SimpleEarnFlexibleProductList.java"),
+				).But("that a tier comes on top is in the comments of the Chinese page and in Binance's description of the product; " +
+					"there are clients that take it for the whole rate"),
 				Interval: time.Hour, Paths: poll.Fixed(binancePages("/sapi/v1/simple-earn/flexible/list")...)},
 			{Name: "locked",
-				Evidence: producers.Documented("https://developers.binance.com/docs/simple_earn/flexible-locked/account/Get-Simple-Earn-Locked-Product-List").But(
-					"whether a product of status CREATED takes money yet: all that are not sold out count as offers"),
+				Evidence: producers.Documented(pages+"Get-Simple-Earn-Locked-Product-List").And(
+					github("JKorf/Binance.Net", "master", binanceNet+"BinanceSimpleEarnLockedProduct.cs"),
+					github("N7ghtm4r3/BinanceManager", "main", binanceManager+"locked/LockedProductList.java"),
+				),
 				Interval: time.Hour, Paths: poll.Fixed(binancePages("/sapi/v1/simple-earn/locked/list")...)},
 		},
 		Moves:    24 * time.Hour, // rates are of the moment, but no interval is documented
@@ -92,18 +107,36 @@ func binanceFlexible(row json.RawMessage, out *poll.Readings) error {
 	if !p.Open || p.SoldOut {
 		return nil
 	}
-	rate := &eventsv1.Rate{
+	out.Rate(&eventsv1.Rate{
 		Project: "binance", Pool: p.ID, Symbol: p.Asset, Category: schemas.RateLending,
-		// What is earned is added to the holding each day and earns from then on.
+		// What is earned is added to the holding within the day and earns from then on; what tiers add is paid out beside it.
 		Raw: string(p.Rate), RawUnit: "apr_fraction", Compounding: "daily", Term: "flexible", Payout: "daily", MinAmount: string(p.Least),
-	}
-	for _, span := range slices.Sorted(maps.Keys(p.Tiers)) { // "0-5BTC"
-		from, to, _ := strings.Cut(strings.TrimSuffix(span, p.Asset), "-")
-		rate.Tiers = append(rate.Tiers, &eventsv1.RateTier{From: from, To: to, Raw: string(p.Tiers[span])})
-	}
-	out.Rate(rate)
+		Tiers: binanceTiers(p.Asset, p.Rate, p.Tiers),
+	})
 	return nil
 }
+
+// binanceTiers are the rates by amount, the least amount first: told is what comes on top of the base by its span ("0-5BTC").
+// What lies beyond the last span earns the base alone.
+func binanceTiers(asset string, base producers.Num, told map[string]producers.Num) (tiers []*eventsv1.RateTier) {
+	for span, bonus := range told {
+		from, to, _ := strings.Cut(strings.TrimSuffix(span, asset), "-")
+		// A bonus that is no number stays, and refuses its row.
+		tiers = append(tiers, &eventsv1.RateTier{From: from, To: to, Raw: cmp.Or(sum(base, bonus), string(bonus))})
+	}
+	slices.SortFunc(tiers, func(a, b *eventsv1.RateTier) int {
+		x, _ := exact(producers.Num(a.From))
+		y, _ := exact(producers.Num(b.From))
+		return cmp.Or(x.Cmp(y), strings.Compare(a.From, b.From), strings.Compare(a.To, b.To))
+	})
+	if len(tiers) > 0 && tiers[len(tiers)-1].To != "" {
+		tiers = append(tiers, &eventsv1.RateTier{From: tiers[len(tiers)-1].To, Raw: string(base)})
+	}
+	return tiers
+}
+
+// binanceNotYet are the states of a product that is made or shown, and not sold yet.
+var binanceNotYet = map[string]bool{"CREATED": true, "PREHEATING": true}
 
 func binanceLocked(row json.RawMessage, out *poll.Readings) error {
 	var p struct {
@@ -111,6 +144,7 @@ func binanceLocked(row json.RawMessage, out *poll.Readings) error {
 		Detail struct {
 			Asset   string        `json:"asset"`
 			Days    producers.Num `json:"duration"`
+			Status  string        `json:"status"`
 			SoldOut bool          `json:"isSoldOut"`
 			Rate    producers.Num `json:"apr"`
 			Boost   producers.Num `json:"boostApr"`
@@ -125,7 +159,7 @@ func binanceLocked(row json.RawMessage, out *poll.Readings) error {
 		return f.Err
 	}
 	days := f.Count("duration", p.Detail.Days)
-	if f.Err == nil && !p.Detail.SoldOut {
+	if f.Err == nil && !p.Detail.SoldOut && !binanceNotYet[p.Detail.Status] {
 		out.Rate(&eventsv1.Rate{
 			Project: "binance", Pool: p.ID, Symbol: p.Detail.Asset, Category: schemas.RateLending,
 			Raw: string(p.Detail.Rate), RawUnit: "apr_fraction", Compounding: "none", // paid out beside what is locked

@@ -17,7 +17,8 @@ import (
 // bybitEarn reads the products of Bybit Earn: savings, which are lent, and what is staked on chain. Estimated APRs come in
 // percent with the sign ("3%"), reckoned anew every ten minutes and without the rewards of the platform. The endpoint is
 // described on https://bybit-exchange.github.io/docs/v5/earn/product-info; tierAprDetails and remainingPoolAmount, which
-// public clients read, are not on that page yet.
+// public clients read, are not on that page yet. Answers that clients quote have the rate of the last tier in estimateApr: those
+// of tiers are whole rates, not what comes on top.
 func bybitEarn() poll.Source {
 	return poll.Source{
 		Slug: "bybit-earn", Name: "Bybit Earn", Version: 2,
@@ -28,12 +29,11 @@ func bybitEarn() poll.Source {
 		Kinds:       []string{poll.KindRate},
 		Feeds: []poll.Feed{
 			{Name: "savings",
-				Evidence: producers.Documented("https://bybit-exchange.github.io/docs/v5/earn/product-info").But(
-					"tierAprDetails is on no page that was read; three public clients read it"),
+				Evidence: producers.Documented("https://bybit-exchange.github.io/docs/v5/earn/product-info").And(bybitEarnClients...).But(
+					"tierAprDetails is on no page that was read, and not in these clients; others read it"),
 				Interval: 15 * time.Minute, Paths: poll.Fixed("/v5/earn/product?category=FlexibleSaving")},
 			{Name: "onchain",
-				Evidence: producers.Documented("https://bybit-exchange.github.io/docs/v5/earn/product-info").But(
-					"that Other means what the documentation calls LST, a token whose price in the coin grows"),
+				Evidence: producers.Documented("https://bybit-exchange.github.io/docs/v5/earn/product-info").And(bybitEarnClients...),
 				Interval: 15 * time.Minute, Paths: poll.Fixed("/v5/earn/product?category=OnChain")},
 		},
 		Moves:    15 * time.Minute, // reckoned anew every ten minutes
@@ -117,7 +117,7 @@ func bybitProduct(row json.RawMessage, out *poll.Readings) error {
 	switch p.Distribution {
 	case "Compound":
 		rate.Compounding = cmp.Or(every, "daily")
-	case "LST", "Other": // a token whose price in the coin grows, as a rule once a day; Other is on no page that was read
+	case "LST", "Other": // a token whose price in the coin grows, as a rule once a day; Other is its name on the Chinese page
 		rate.Compounding = "daily"
 	}
 	for _, t := range p.Tiers {
@@ -127,6 +127,12 @@ func bybitProduct(row json.RawMessage, out *poll.Readings) error {
 		out.Rate(rate)
 	}
 	return f.Err
+}
+
+// bybitEarnClients have the products in their types.
+var bybitEarnClients = []string{
+	github("JKorf/Bybit.Net", "main", "ByBit.Net/Objects/Models/V5/BybitEarnProduct.cs"),
+	github("tiagosiebler/bybit-api", "master", "src/types/response/v5-earn.ts"),
 }
 
 // bybitSpans are the usual minutes between two payments, in our words.

@@ -23,8 +23,10 @@ func bybitMargin() poll.Source {
 		Attribution: "Source: Bybit",
 		Kinds:       []string{poll.KindRate},
 		Feeds: []poll.Feed{{
-			Name:     "borrowed",
-			Evidence: producers.Documented("https://bybit-exchange.github.io/docs/v5/spot-margin-uta/vip-margin"),
+			Name: "borrowed",
+			Evidence: producers.Documented("https://bybit-exchange.github.io/docs/v5/spot-margin-uta/vip-margin").And(
+				github("JKorf/Bybit.Net", "main", "ByBit.Net/Objects/Models/V5/BybitBorrowAsset.cs"),
+				github("thrasher-corp/gocryptotrader", "master", "exchanges/bybit/bybit_types.go")),
 			Interval: 15 * time.Minute, Paths: poll.Fixed("/v5/spot-margin-trade/data?vipLevel=No%20VIP"),
 		}},
 		Moves:    time.Hour,            // rates are those of an hour

@@ -23,7 +23,8 @@ func cbeth() poll.Source {
 		Attribution: "Source: Coinbase",
 		Kinds:       []string{poll.KindRate},
 		Feeds: []poll.Feed{{Name: "apy",
-			Evidence: producers.Documented("https://docs.cdp.coinbase.com/api-reference/exchange-api/rest-api/wrapped-assets/get-wrapped-asset-details"),
+			Evidence: producers.Documented("https://docs.cdp.coinbase.com/api-reference/exchange-api/rest-api/wrapped-assets/get-wrapped-asset-details").And(
+				balancer("mainnet"), github("moonwell-fi/moonwell-sdk", "main", "src/actions/core/markets/common.ts")),
 			Interval: time.Hour, Paths: poll.Fixed("/wrapped-assets/CBETH")}},
 		Moves:    24 * time.Hour, // rewards of staking are reckoned by days
 		Requests: 1, Per: time.Second,

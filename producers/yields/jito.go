@@ -11,21 +11,23 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// jito reads what holders of JitoSOL earn: an APY in percent. It is the interface behind Jito's own page; the address and
-// the field are those that DefiLlama reads (src/adaptors/jito-liquid-staking of github.com/DefiLlama/yield-server), which
-// takes the number for percent as well.
+// jito reads what holders of JitoSOL earn: APYs as fractions, one a day of the last week, of which the newest is told on. Jito
+// publishes the server that answers, https://github.com/jito-foundation/kobe, whose README says how an APY is worked out: what the
+// last epoch brought, compounded over a year. Within a week there are too few epochs for the mean that it makes of ten. Fields
+// and order are in api/src/schemas/stake_pool_stats.rs.
 func jito() poll.Source {
 	return poll.Source{
-		Slug: "jito", Name: "Jito", Version: 1, Aliases: []string{"jito-liquid-staking"},
-		URL:         "https://www.jito.network",
+		Slug: "jito", Name: "Jito", Version: 2, Aliases: []string{"jito-liquid-staking"},
+		URL:         "https://kobe.mainnet.jito.network",
 		License:     "interface behind the public page; no licence of the values is stated",
 		Terms:       "https://www.jito.network/terms-of-service/",
 		Attribution: "Source: Jito",
 		Kinds:       []string{poll.KindRate},
 		Feeds: []poll.Feed{{Name: "apy",
-			Evidence: producers.Guessed("https://github.com/DefiLlama/yield-server/blob/master/src/adaptors/jito-liquid-staking/index.js").But(
-				"the interface that Jito documents is another, of kobe.mainnet.jito.network"),
-			Interval: time.Hour, Paths: poll.Fixed("/api/getJitoPoolStatsRecentOnly/")}},
+			Evidence: producers.Documented(github("jito-foundation/kobe", "master", "README.md")).And(
+				balancer("arbitrum"), github("drift-labs/drift-common", "master", "common-ts/src/utils/superstake.ts")).But(
+				"one of the clients reads the oldest of the week, which its order has first, not the newest"),
+			Interval: time.Hour, Paths: poll.Fixed("/api/v1/stake_pool_stats")}},
 		Moves:    48 * time.Hour,       // an epoch of Solana, about two days
 		Requests: 10, Per: time.Minute, // no limit is published
 		MaxBody: 1 << 20,
@@ -35,17 +37,32 @@ func jito() poll.Source {
 
 func decodeJito(_ string, body []byte, out *poll.Readings) error {
 	var told struct {
-		APY producers.Num `json:"latestApy"`
+		Days []struct {
+			APY  producers.Num `json:"data"`
+			Date string        `json:"date"`
+		} `json:"apy"`
 	}
 	if err := json.Unmarshal(body, &told); err != nil {
 		return producers.Unreadable("parsing: %w", err)
 	}
-	if told.APY == "" {
-		return producers.Unreadable("no latestApy in it; it says %.200s", answer.SaysError(answer.Keys(body)))
+	var f answer.Fields
+	var newest *eventsv1.Rate
+	for _, day := range told.Days {
+		at := f.Time("date", day.Date)
+		if day.APY == "" || newest != nil && at < newest.EventTime {
+			continue
+		}
+		newest = &eventsv1.Rate{
+			Project: "jito-liquid-staking", Chain: "Solana", Pool: "jitosol", Symbol: "SOL", Name: "JitoSOL", Category: schemas.RateStaking,
+			Raw: string(day.APY), RawUnit: "apy_fraction", Term: "flexible", CoinId: "solana", EventTime: at,
+		}
 	}
-	out.Rate(&eventsv1.Rate{
-		Project: "jito-liquid-staking", Chain: "Solana", Pool: "jitosol", Symbol: "SOL", Name: "JitoSOL", Category: schemas.RateStaking,
-		Raw: string(told.APY), RawUnit: "apy_percent", Term: "flexible", CoinId: "solana",
-	})
+	switch {
+	case f.Err != nil:
+		return f.Err
+	case newest == nil: // also what it answers, with another status, when it fails
+		return producers.Unreadable("no apy in it; it says %.200s", answer.SaysError(answer.Keys(body)))
+	}
+	out.Rate(newest)
 	return nil
 }

@@ -29,10 +29,10 @@ func kamino() poll.Source {
 		Kinds:       []string{poll.KindRate},
 		Feeds: []poll.Feed{
 			{Name: "markets",
-				Evidence: producers.Documented("https://github.com/Kamino-Finance/kamino-api-docs"),
+				Evidence: producers.Documented("https://github.com/Kamino-Finance/kamino-api-docs").And(yieldServer("kamino-lend")),
 				Interval: 6 * time.Hour, Paths: poll.Fixed("/v2/kamino-market")},
 			{Name: "reserves",
-				Evidence: producers.Documented("https://github.com/Kamino-Finance/kamino-api-docs"),
+				Evidence: producers.Documented("https://github.com/Kamino-Finance/kamino-api-docs").And(yieldServer("kamino-lend")),
 				Interval: 30 * time.Minute, Paths: markets.paths, Skips: true},
 		},
 		Moves:    30 * time.Minute,     // by what is borrowed, which changes with every slot

@@ -23,7 +23,8 @@ func lido() poll.Source {
 		Attribution: "Source: Lido",
 		Kinds:       []string{poll.KindRate},
 		Feeds: []poll.Feed{{Name: "apr",
-			Evidence: producers.Documented("https://docs.lido.fi/integrations/api/"),
+			Evidence: producers.Documented("https://docs.lido.fi/integrations/api/").And(
+				balancer("mainnet"), github("moonwell-fi/moonwell-sdk", "main", "src/actions/core/markets/common.ts")),
 			Interval: time.Hour, Paths: poll.Fixed("/v1/protocol/steth/apr/last")}},
 		Past: &poll.Past{
 			Evidence: producers.Documented("https://docs.lido.fi/integrations/api/"),

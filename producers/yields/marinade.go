@@ -23,8 +23,9 @@ func marinade() poll.Source {
 		Attribution: "Source: Marinade",
 		Kinds:       []string{poll.KindRate},
 		Feeds: []poll.Feed{{Name: "apy",
-			Evidence: producers.Guessed("https://github.com/DefiLlama/yield-server/blob/master/src/adaptors/marinade-liquid-staking/index.js").But(
-				"other clients ask for the APY of a year, /msol/apy/1y, whose value they take for a fraction too"),
+			Evidence: producers.Guessed(yieldServer("marinade-liquid-staking")).And(
+				github("drift-labs/drift-common", "master", "common-ts/src/utils/superstake.ts")).But(
+				"most other clients ask for the APY of a year, /msol/apy/1y, whose value they take for a fraction too"),
 			Interval: time.Hour, Paths: poll.Fixed("/msol/apy/7d")}},
 		Moves:    48 * time.Hour,       // an epoch of Solana, about two days
 		Requests: 10, Per: time.Minute, // no limit is published

@@ -28,10 +28,11 @@ func okxEarn() poll.Source {
 		Kinds:       []string{poll.KindRate},
 		Feeds: []poll.Feed{
 			{Name: "lent",
-				Evidence: producers.Documented("https://www.okx.com/docs-v5/en/#financial-product-simple-earn-flexible-get-public-borrow-history-public"),
+				Evidence: producers.Documented("https://www.okx.com/docs-v5/en/#financial-product-simple-earn-flexible-get-public-borrow-history-public").And(
+					okxClient).But("the client has no lendingRate, which came on 2026-02-27"),
 				Interval: 15 * time.Minute, Paths: poll.Fixed(okxHistory + "?limit=1")},
 			{Name: "borrowed",
-				Evidence: producers.Documented("https://www.okx.com/docs-v5/en/#financial-product-simple-earn-flexible-get-public-borrow-info-public"),
+				Evidence: producers.Documented("https://www.okx.com/docs-v5/en/#financial-product-simple-earn-flexible-get-public-borrow-info-public").And(okxClient),
 				Interval: 15 * time.Minute, Paths: poll.Fixed("/api/v5/finance/savings/lending-rate-summary")},
 		},
 		Past: &poll.Past{
@@ -48,6 +49,9 @@ func okxEarn() poll.Source {
 		Decode:  decodeOKXEarn,
 	}
 }
+
+// okxClient reads both in its types.
+var okxClient = github("thrasher-corp/gocryptotrader", "master", "exchanges/okx/okx_types.go")
 
 const (
 	okxHistory = "/api/v5/finance/savings/lending-rate-history"

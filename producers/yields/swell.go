@@ -23,8 +23,8 @@ func swell() poll.Source {
 		Attribution: "Source: Swell",
 		Kinds:       []string{poll.KindRate},
 		Feeds: []poll.Feed{{Name: "apr",
-			Evidence: producers.Guessed("https://github.com/DefiLlama/yield-server/blob/master/src/adaptors/swell-liquid-staking/index.js").But(
-				"other clients ask another host, v3.svc.swellnetwork.io, whose number they take for percent too"),
+			Evidence: producers.Guessed(yieldServer("swell-liquid-staking")).And(balancer("mainnet")).But(
+				"other clients ask another host, and Balancer for rswETH; all take the bare number for percent"),
 			Interval: time.Hour, Paths: poll.Fixed("/api/tokens/sweth/apr")}},
 		Moves:    24 * time.Hour,       // rewards of staking are reckoned by days
 		Requests: 10, Per: time.Minute, // no limit is published

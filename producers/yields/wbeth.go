@@ -23,7 +23,7 @@ func wbeth() poll.Source {
 		Kinds:       []string{poll.KindRate},
 		Feeds: []poll.Feed{{
 			Name: "apr",
-			Evidence: producers.Guessed("https://github.com/DefiLlama/yield-server/blob/master/src/adaptors/binance-staked-eth/index.js").And(
+			Evidence: producers.Guessed(yieldServer("binance-staked-eth")).And(
 				"https://github.com/pancakeswap/pancake-frontend/blob/develop/apps/web/src/views/LiquidStaking/hooks/useLiquidStakingApr.tsx"),
 			Interval: time.Hour, Paths: poll.Fixed("/bapi/earn/v1/public/pos/cftoken/project/getPurchasableProject"),
 		}},
