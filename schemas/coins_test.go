@@ -100,6 +100,8 @@ func TestResolve(t *testing.T) {
 		{"gemini", "AMP", "amp-token", ResolvedBySymbol},
 		{"bitfinex", "WBT", "wrapped-bitcoin", ResolvedByVenueAlias},
 		{"bitfinex", "XCH", "", ""}, // a Swiss franc token there
+		{"bitfinex", "CNHT", "cnh-tether", ResolvedBySymbol},
+		{"bitfinex", "CNH", "", ""}, // the offshore yuan itself: there was a pair CNH:CNHT
 		{"okx", "XCH", "chia", ResolvedBySymbol},
 		{"kucoin", "BCHSV", "bitcoin-cash-sv", ResolvedByVenueAlias},
 		{"poloniex", "STR", "stellar", ResolvedByVenueAlias},
@@ -147,6 +149,7 @@ func TestResolveQuote(t *testing.T) {
 		{"binance", "try", Asset{"TRY", true}},
 		{"binance", "USDT", Asset{"tether", false}},
 		{"bitfinex", "UST", Asset{"tether", false}},
+		{"bitfinex", "CNH", Asset{"CNH", true}},
 		{"kraken", "XBT", Asset{"bitcoin", false}},
 		{"binance", "FDUSD", Asset{"first-digital-usd", false}},
 		{"gate", "VAI", Asset{}},

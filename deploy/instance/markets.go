@@ -9,7 +9,9 @@ import (
 	"github.com/marketlog/marketlog/schemas"
 )
 
-// subscribedRank is the last rank of the coin table whose markets are subscribed to by default.
+// subscribedRank is the last rank of the coin table whose markets are subscribed to by default. Stablecoins are subscribed to
+// whatever their rank: without a price of their own they have no history of their peg, and those of currencies other than
+// USD and EUR all rank below.
 const subscribedRank = 300
 
 // RequestBudget allows a venue's HTTP interface what the venue documents.
@@ -40,6 +42,6 @@ func SelectMarkets(venue string, symbols []string) func(adapter.Instrument) bool
 			return quote.ID == schemas.USD
 		}
 		coin, _, ok := coins.Resolve(venue, in.Base)
-		return ok && coin.Rank <= subscribedRank
+		return ok && (coin.Rank <= subscribedRank || coin.Peg != "")
 	}
 }

@@ -23,6 +23,8 @@ func bitfinex() Venue {
 	return Venue{
 		Slug: "bitfinex", Share: 0.3,
 		Quotes: []Quote{{"USD", 120}, {"UST", 40}, {"BTC", 15}, {"EUR", 4}},
+		// The pair CNHT:USD of the stablecoin of the offshore yuan, which no other venue lists and no central bank fixes.
+		Beyond: []string{"CNHT"},
 		// The venue's codes had three letters for long.
 		Assets: map[string]string{
 			"USDT": "UST", "USDC": "UDC", "WBTC": "WBT", "ATOM": "ATO", "ALGO": "ALG", "DASH": "DSH", "IOTA": "IOT", "TUSD": "TSD",

@@ -150,3 +150,15 @@ func TestBitfinexCandlesAreBoundedAndNewestFirst(t *testing.T) {
 		t.Errorf("an unknown interval: status %d, %v", status, refusal)
 	}
 }
+
+// A coin whose rank is beyond that of a venue's quotes is listed where the venue names it.
+func TestBitfinexListsTheStablecoinOfTheYuan(t *testing.T) {
+	x := open(t, 1, bitfinex()).exchanges[0]
+	m := x.Market("tCNHT:USD")
+	if m == nil {
+		t.Fatal("tCNHT:USD is not listed")
+	}
+	if mid := m.mid(noon.UnixNano()); mid < 0.13 || mid > 0.15 {
+		t.Errorf("CNHT costs %g USD, want about a seventh", mid)
+	}
+}

@@ -93,7 +93,7 @@ func (s *schedule) Pop() any {
 	return f
 }
 
-// ranked is how far down the coin table any venue lists.
+// ranked is how far down the coin table venues list, but for what they name themselves.
 const ranked = 320
 
 // list gives a venue its markets: all coins of the first ranks and, of the others, those that the venue
@@ -137,6 +137,9 @@ func (w *world) list(v *Venue) []*Market {
 		if i == 0 {
 			for _, f := range v.Fiats {
 				add(f, w.fiats[f], 1)
+			}
+			for _, symbol := range v.Beyond {
+				add(symbol, w.quoteAsset(v.Slug, symbol), 1)
 			}
 		}
 	}

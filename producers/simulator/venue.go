@@ -17,6 +17,8 @@ type Venue struct {
 	Quotes []Quote
 	// Fiats are currencies that are traded like coins, against the first quote.
 	Fiats []string
+	// Beyond are symbols of coins that the venue lists although their rank is beyond that of its quotes, against the first quote.
+	Beyond []string
 	// Assets are the venue's own codes, by the symbol of the coin table, where they differ.
 	Assets map[string]string
 	// Symbol names a pair in the feed.
