@@ -25,6 +25,8 @@ type Topic struct {
 	Minutes bool
 	// Clockless topics get no clock or pulse: when nobody writes to one, it says nothing of how far its readers are behind.
 	Clockless bool
+	// Archive says what is kept of the topic when the brokers have it no longer. Of raw ticks nothing is: ticks hold them whole.
+	Archive ArchiveClass
 }
 
 // Names of the topics.
@@ -56,20 +58,20 @@ const (
 // Topics is the topic table.
 var Topics = []Topic{
 	{Name: TopicTicksRaw, Partitions: 8, Key: "venue|base", Message: "RawRecord", Retention: 7 * day, EmbeddedBytes: 48 * mebibyte},
-	{Name: TopicTicksRawDead, Partitions: 1, Key: "source", Message: "DeadRecord", Retention: 90 * day, EmbeddedBytes: 64 * mebibyte, Derived: true},
-	{Name: TopicReferenceRaw, Partitions: 1, Key: "source", Message: "ReferenceRecord", EmbeddedBytes: 192 * mebibyte},
-	{Name: TopicReferenceRawDead, Partitions: 1, Key: "source", Message: "DeadRecord", Retention: 90 * day, EmbeddedBytes: 16 * mebibyte, Clockless: true},
-	{Name: TopicCoinMarketsRaw, Partitions: 1, Key: "source", Message: "ReferenceRecord", Retention: 90 * day, EmbeddedBytes: 64 * mebibyte},
-	{Name: TopicRatesRaw, Partitions: 1, Key: "source", Message: "ReferenceRecord", EmbeddedBytes: 64 * mebibyte},
-	{Name: TopicQuotes, Partitions: 1, Key: "quote", Message: "QuoteRecord", Retention: 30 * day, EmbeddedBytes: 64 * mebibyte, Derived: true},
-	{Name: TopicTicks, Partitions: 8, Key: "coin", Message: "ResolvedRecord", Retention: 30 * day, EmbeddedBytes: 80 * mebibyte, Derived: true},
-	{Name: TopicPrices, Partitions: 8, Key: "coin", Message: "PriceRecord", Retention: 7 * day, EmbeddedBytes: 64 * mebibyte, Derived: true},
-	{Name: TopicCandles, Partitions: 8, Key: "coin", Message: "CandleRecord", EmbeddedBytes: 16 * mebibyte, Derived: true},
-	{Name: TopicMarkets, Partitions: 1, Key: "coin", Message: "MarketRecord", Retention: 30 * day, EmbeddedBytes: 96 * mebibyte, Derived: true, Minutes: true},
-	{Name: TopicRates, Partitions: 1, Key: "rate", Message: "RateRecord", Retention: 30 * day, EmbeddedBytes: 96 * mebibyte, Derived: true, Minutes: true},
-	{Name: TopicEarn, Partitions: 1, Key: "product", Message: "EarnRecord", EmbeddedBytes: 64 * mebibyte, Derived: true, Minutes: true},
-	{Name: TopicDefi, Partitions: 1, Key: "kind", Message: "DefiRecord", Retention: 30 * day, EmbeddedBytes: 48 * mebibyte, Derived: true, Minutes: true},
-	{Name: TopicBackfillRaw, Partitions: 8, Key: "venue|base", Message: "BackfillRecord", EmbeddedBytes: 24 * mebibyte, Clockless: true},
+	{Name: TopicTicksRawDead, Partitions: 1, Key: "source", Message: "DeadRecord", Retention: 90 * day, EmbeddedBytes: 64 * mebibyte, Derived: true, Archive: ArchiveKept},
+	{Name: TopicReferenceRaw, Partitions: 1, Key: "source", Message: "ReferenceRecord", EmbeddedBytes: 192 * mebibyte, Archive: ArchiveKept},
+	{Name: TopicReferenceRawDead, Partitions: 1, Key: "source", Message: "DeadRecord", Retention: 90 * day, EmbeddedBytes: 16 * mebibyte, Clockless: true, Archive: ArchiveKept},
+	{Name: TopicCoinMarketsRaw, Partitions: 1, Key: "source", Message: "ReferenceRecord", Retention: 90 * day, EmbeddedBytes: 64 * mebibyte, Archive: ArchiveKept},
+	{Name: TopicRatesRaw, Partitions: 1, Key: "source", Message: "ReferenceRecord", EmbeddedBytes: 64 * mebibyte, Archive: ArchiveKept},
+	{Name: TopicQuotes, Partitions: 1, Key: "quote", Message: "QuoteRecord", Retention: 30 * day, EmbeddedBytes: 64 * mebibyte, Derived: true, Archive: ArchiveKept},
+	{Name: TopicTicks, Partitions: 8, Key: "coin", Message: "ResolvedRecord", Retention: 30 * day, EmbeddedBytes: 80 * mebibyte, Derived: true, Archive: ArchiveBudget},
+	{Name: TopicPrices, Partitions: 8, Key: "coin", Message: "PriceRecord", Retention: 7 * day, EmbeddedBytes: 64 * mebibyte, Derived: true, Archive: ArchiveBudget},
+	{Name: TopicCandles, Partitions: 8, Key: "coin", Message: "CandleRecord", EmbeddedBytes: 16 * mebibyte, Derived: true, Archive: ArchiveKept},
+	{Name: TopicMarkets, Partitions: 1, Key: "coin", Message: "MarketRecord", Retention: 30 * day, EmbeddedBytes: 96 * mebibyte, Derived: true, Minutes: true, Archive: ArchiveKept},
+	{Name: TopicRates, Partitions: 1, Key: "rate", Message: "RateRecord", Retention: 30 * day, EmbeddedBytes: 96 * mebibyte, Derived: true, Minutes: true, Archive: ArchiveKept},
+	{Name: TopicEarn, Partitions: 1, Key: "product", Message: "EarnRecord", EmbeddedBytes: 64 * mebibyte, Derived: true, Minutes: true, Archive: ArchiveKept},
+	{Name: TopicDefi, Partitions: 1, Key: "kind", Message: "DefiRecord", Retention: 30 * day, EmbeddedBytes: 48 * mebibyte, Derived: true, Minutes: true, Archive: ArchiveKept},
+	{Name: TopicBackfillRaw, Partitions: 8, Key: "venue|base", Message: "BackfillRecord", EmbeddedBytes: 24 * mebibyte, Clockless: true, Archive: ArchiveKept},
 	{Name: TopicUsage, Partitions: 1, Key: "budget", Message: "UsageRecord", Retention: 90 * day, EmbeddedBytes: 8 * mebibyte, Clockless: true},
 	{Name: TopicKeys, Partitions: 1, Key: "key id", Message: "KeyRecord", EmbeddedBytes: 8 * mebibyte, Compacted: true, Clockless: true},
 }
