@@ -31,7 +31,7 @@ func (r *Refill) Run(ctx context.Context) (records int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	starts, ends, err := r.Log.Bounds(ctx, topic.Name)
+	starts, ends, err := r.Log.LogBounds(ctx, topic.Name)
 	if err != nil {
 		return 0, err
 	}

@@ -139,7 +139,11 @@ func (r *Replay) locate(ctx context.Context, j *journal) (parts []*partReplay, e
 		return nil, nil, fmt.Errorf("opening a client: %w", err)
 	}
 	defer client.Close()
-	starts, lasts, err := stream.Bounds(ctx, client, topic.Name)
+	held, _, err := stream.Bounds(ctx, client, topic.Name)
+	if err != nil {
+		return nil, nil, err
+	}
+	starts, lasts, err := r.Log.LogBounds(ctx, topic.Name)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -147,6 +151,11 @@ func (r *Replay) locate(ctx context.Context, j *journal) (parts []*partReplay, e
 	if !r.From.IsZero() {
 		if begins, err = stream.OffsetsFrom(ctx, client, r.From.Add(-replayLead), topic.Name); err != nil {
 			return nil, nil, err
+		}
+		for id, begin := range begins[topic.Name] {
+			if begin <= held[topic.Name][id] { // the brokers begin later: the archive may have what is asked for
+				begins[topic.Name][id] = starts[topic.Name][id]
+			}
 		}
 	}
 	for id := range topic.Partitions {

@@ -184,7 +184,7 @@ func (m *Minutes) readAgain(ctx context.Context, from *eventsv1.Checkpoint, ends
 
 // reread makes the rows of a topic of sources anew.
 func (r *Replay) replayRaw(ctx context.Context, j *journal, name string) (*partReplay, error) {
-	starts, ends, err := r.Log.Bounds(ctx, name)
+	starts, ends, err := r.Log.LogBounds(ctx, name)
 	if err != nil {
 		return nil, err
 	}

@@ -33,6 +33,8 @@ type Topic struct {
 	Seconds, Minutes bool
 	// Clockless topics get no clock or pulse: when nobody writes to one, it says nothing of how far its readers are behind.
 	Clockless bool
+	// Archive says what is kept of the topic when the brokers have it no longer. Of raw ticks nothing is: ticks hold them whole.
+	Archive ArchiveClass
 	// Logic is the logic version of the fold that derives the topic: it is raised whenever that fold could derive another
 	// record from the same input, and is the upper half of the version of every row. 0 for what no fold derives.
 	Logic uint32
@@ -108,13 +110,13 @@ var Topics = []Topic{
 	{
 		Name: TopicTicksRawDead, Partitions: 1, Key: "source", New: record[eventsv1.DeadRecord], Writer: "processors/resolve", valid: validDead,
 		Holds:     "venue messages that could not become a tick, and undecodable records",
-		Retention: 90 * day, EmbeddedBytes: 64 * mebibyte, Derived: true, unmarked: unmarkedDead, Logic: 1,
+		Retention: 90 * day, EmbeddedBytes: 64 * mebibyte, Archive: ArchiveKept, Derived: true, unmarked: unmarkedDead, Logic: 1,
 		Tables: deadTables,
 	},
 	{
 		Name: TopicReferenceRaw, Partitions: 1, Key: "source", New: record[eventsv1.ReferenceRecord], Writer: "producers", valid: validReference,
 		Holds:         "coins, supplies, stablecoins, TVL, currencies, sentiment; requests to sources; operators' overrides",
-		EmbeddedBytes: 192 * mebibyte, View: ViewReference,
+		EmbeddedBytes: 192 * mebibyte, Archive: ArchiveKept, View: ViewReference,
 		Tables: []Table{
 			unordered("coins"), unordered("coin_events"), unordered("stablecoins").byMonth(90), unordered("protocols").byMonth(90), unordered("chain_tvl").byMonth(90),
 			unordered("fear_greed"), unordered("global_figures").byMonth(90), unordered("coin_past"), unordered("defi_past"), unordered("fetches").byMonth(90),
@@ -124,36 +126,36 @@ var Topics = []Topic{
 	{
 		Name: TopicReferenceRawDead, Partitions: 1, Key: "source", New: record[eventsv1.DeadRecord], Writer: "producers", valid: validDead,
 		Holds:     "answers of polled sources that could not be read",
-		Retention: 90 * day, EmbeddedBytes: 16 * mebibyte, Clockless: true,
+		Retention: 90 * day, EmbeddedBytes: 16 * mebibyte, Archive: ArchiveKept, Clockless: true,
 		Tables: deadTables,
 	},
 	{
 		Name: TopicCoinMarketsRaw, Partitions: 1, Key: "source", New: record[eventsv1.ReferenceRecord], Writer: "producers", valid: validReference,
 		Holds:     "market figures of coins from sources",
-		Retention: 90 * day, EmbeddedBytes: 64 * mebibyte, View: ViewReference,
+		Retention: 90 * day, EmbeddedBytes: 64 * mebibyte, Archive: ArchiveKept, View: ViewReference,
 		Tables: []Table{unordered("coin_markets").byMonth(90)},
 	},
 	{
 		Name: TopicRatesRaw, Partitions: 1, Key: "source", New: record[eventsv1.ReferenceRecord], Writer: "producers", valid: validReference,
 		Holds:         "yields as sources gave them",
-		EmbeddedBytes: 64 * mebibyte, View: ViewReference,
+		EmbeddedBytes: 64 * mebibyte, Archive: ArchiveKept, View: ViewReference,
 		Tables: []Table{unordered("rates_past")},
 	},
 	{
 		Name: TopicQuotes, Partitions: 1, Key: "quote", New: record[eventsv1.QuoteRecord], Writer: "processors/quotes", valid: validQuote,
 		Holds:     "exchange rates of quote assets in USD",
-		Retention: 30 * day, EmbeddedBytes: 64 * mebibyte, Derived: true, Seconds: true, Logic: 1,
+		Retention: 30 * day, EmbeddedBytes: 64 * mebibyte, Archive: ArchiveKept, Derived: true, Seconds: true, Logic: 1,
 	},
 	{
 		Name: TopicTicks, Partitions: 8, Key: "coin", New: record[eventsv1.ResolvedRecord], Writer: "processors/resolve", valid: validResolved,
 		Holds:     "ticks with their coin and the exchange rate that was used",
-		Retention: 30 * day, EmbeddedBytes: 80 * mebibyte, Derived: true, Logic: 1, View: ViewTicks,
+		Retention: 30 * day, EmbeddedBytes: 80 * mebibyte, Archive: ArchiveBudget, Derived: true, Logic: 1, View: ViewTicks,
 		Tables: []Table{unordered("ticks").byDay(7), filled("gaps").byMonth(90)},
 	},
 	{
 		Name: TopicPrices, Partitions: 8, Key: "coin", New: record[eventsv1.PriceRecord], Writer: "processors/prices", valid: validPrice,
 		Holds:     "published prices with all inputs",
-		Retention: 7 * day, EmbeddedBytes: 64 * mebibyte, Derived: true, View: ViewPrices,
+		Retention: 7 * day, EmbeddedBytes: 64 * mebibyte, Archive: ArchiveBudget, Derived: true, View: ViewPrices,
 		Logic: 2, // AggregateVersion 2, and a price that stands every PriceRepeat
 		// Every second of every coin with all its inputs is the largest table by far; prices_1m keeps the last of each minute.
 		Tables: []Table{bySecond("prices").byDay(7), byMinute("prices_1m")},
@@ -161,33 +163,33 @@ var Topics = []Topic{
 	{
 		Name: TopicCandles, Partitions: 8, Key: "coin", New: record[eventsv1.CandleRecord], Writer: "processors/prices", valid: validCandle,
 		Holds:         "closed one-minute candles, of the published price and of each venue",
-		EmbeddedBytes: 16 * mebibyte, Derived: true, View: ViewCandles,
+		EmbeddedBytes: 16 * mebibyte, Archive: ArchiveKept, Derived: true, View: ViewCandles,
 		Logic:  2, // what those prices give
 		Tables: []Table{byClosed("candles_1m"), byClosed("venue_candles_1m").byMonth(90)},
 	},
 	{
 		Name: TopicMarkets, Partitions: 1, Key: "coin", New: record[eventsv1.MarketRecord], Writer: "processors/markets",
 		Holds:     "rows of coins and of the whole market, by minute",
-		Retention: 30 * day, EmbeddedBytes: 96 * mebibyte, Derived: true, Minutes: true, Logic: 1, View: ViewMarkets,
+		Retention: 30 * day, EmbeddedBytes: 96 * mebibyte, Archive: ArchiveKept, Derived: true, Minutes: true, Logic: 1, View: ViewMarkets,
 		Tables: []Table{bySecond("markets"), bySecond("markets_1d"), bySecond("summaries"), bySecond("sentiment")},
 	},
 	{
 		Name: TopicRates, Partitions: 1, Key: "rate", New: record[eventsv1.RateRecord], Writer: "processors/apy",
 		Holds:     "yields by minute, with hourly and daily roll-ups",
-		Retention: 30 * day, EmbeddedBytes: 96 * mebibyte, Derived: true, Minutes: true, View: ViewRates,
+		Retention: 30 * day, EmbeddedBytes: 96 * mebibyte, Archive: ArchiveKept, Derived: true, Minutes: true, View: ViewRates,
 		Logic:  2, // an entry names the version of RateRule that made it
 		Tables: []Table{bySecond("rates").byDay(30), bySecond("rates_now"), byHour("rates_1h").byMonth(1826), byDay("rates_1d").byMonth(1826)},
 	},
 	{
 		Name: TopicDefi, Partitions: 1, Key: "kind", New: record[eventsv1.DefiRecord], Writer: "processors/defi",
 		Holds:     "DeFi statistics by minute",
-		Retention: 30 * day, EmbeddedBytes: 48 * mebibyte, Derived: true, Minutes: true, Logic: 1, View: "defi",
+		Retention: 30 * day, EmbeddedBytes: 48 * mebibyte, Archive: ArchiveKept, Derived: true, Minutes: true, Logic: 1, View: "defi",
 		Tables: []Table{bySecond("defi"), bySecond("defi_lists")},
 	},
 	{
 		Name: TopicEarn, Partitions: 1, Key: "product", New: record[eventsv1.EarnRecord], Writer: "processors/earn", unmarked: unmarkedEarn,
 		Holds:         "earn products, changes of their terms, the daily benchmark",
-		EmbeddedBytes: 64 * mebibyte, Derived: true, Minutes: true, Logic: 1, View: "earn",
+		EmbeddedBytes: 64 * mebibyte, Archive: ArchiveKept, Derived: true, Minutes: true, Logic: 1, View: "earn",
 		Tables: []Table{
 			bySecond("earn_products"), bySecond("earn_history"), bySecond("earn_changes"), bySecond("earn_fixings"), filled("earn_corrections"),
 		},
@@ -195,7 +197,7 @@ var Topics = []Topic{
 	{
 		Name: TopicBackfillRaw, Partitions: 8, Key: "venue|base", New: record[eventsv1.BackfillRecord], Writer: "producers", valid: validBackfill,
 		Holds:         "venues' own candles of the past",
-		EmbeddedBytes: 24 * mebibyte, Clockless: true,
+		EmbeddedBytes: 24 * mebibyte, Archive: ArchiveKept, Clockless: true,
 		Tables: []Table{filled("backfill")},
 	},
 	{

@@ -17,6 +17,8 @@ type Config struct {
 	Brokers []string
 	// ClientID names the process in the broker's logs.
 	ClientID string
+	// Archive has what the broker has no longer; nil: nothing.
+	Archive Archive
 	// Options adds transport security; empty for a loopback broker.
 	Options []kgo.Opt
 	// Dialer is the same for kafka-go's readers; nil for a loopback broker.

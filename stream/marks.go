@@ -218,9 +218,9 @@ var errFound = errors.New("found")
 // readStall bounds how long a read of records that must exist may see none of them.
 const readStall = 30 * time.Second
 
-// ReadRange hands the records of [from, to) of one partition to visit, in order. Offsets that
+// ReadBroker hands the records of [from, to) of one partition that the broker has to visit, in order. Offsets that
 // retention or compaction removed are passed over.
-func ReadRange(ctx context.Context, cfg Config, topic string, partition int32, from, to int64, visit func(*kgo.Record) error) error {
+func ReadBroker(ctx context.Context, cfg Config, topic string, partition int32, from, to int64, visit func(*kgo.Record) error) error {
 	reader, err := cfg.NewClient(kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{
 		topic: {partition: kgo.NewOffset().At(from)},
 	}))

@@ -36,6 +36,7 @@ type Config struct {
 	ClickHouse ClickHouseConfig       `koanf:"clickhouse"`
 	Redis      RedisConfig            `koanf:"redis"`
 	Retention  RetentionConfig        `koanf:"retention"`
+	Archive    ArchiveConfig          `koanf:"archive"`
 	Venues     map[string]VenueConfig `koanf:"venues"`
 	// Sources are polled where feeds is live, or where their URL says otherwise.
 	Sources  map[string]SourceConfig `koanf:"sources"`
@@ -127,6 +128,20 @@ type RetentionConfig struct {
 	ReserveBytes int64 `koanf:"reserve_bytes"`
 }
 
+// ArchiveConfig says where the log is kept that the brokers have no longer.
+type ArchiveConfig struct {
+	// Enabled makes the embedded broker delete only what is archived.
+	Enabled bool `koanf:"enabled"`
+	// Dir is the archive's directory, one for each installation; empty: archive in the data directory.
+	Dir string `koanf:"dir"`
+	// Bytes bounds the archive: beyond it the oldest ticks and prices are deleted. What can be got nowhere again, as
+	// observations of sources and candles, is kept whatever its size.
+	Bytes int64 `koanf:"bytes"`
+}
+
+// MinArchiveBytes is some hours of a few markets.
+const MinArchiveBytes = 1 << 30
+
 // VenueConfig overrides what is built in for one venue; empty fields keep it.
 type VenueConfig struct {
 	Enabled bool   `koanf:"enabled"`
@@ -214,6 +229,7 @@ func DefaultConfig() Config {
 		Kafka:         KafkaConfig{Listen: "127.0.0.1:9092", ReplicationFactor: -1},
 		ClickHouse:    ClickHouseConfig{Database: "marketlog", Listen: "127.0.0.1:8124"},
 		Retention:     RetentionConfig{LogBytes: tableBytes()},
+		Archive:       ArchiveConfig{Bytes: 20 << 30},
 		Venues:        make(map[string]VenueConfig),
 		Sources:       make(map[string]SourceConfig),
 		Backfill: BackfillConfig{
@@ -322,6 +338,9 @@ func (c Config) Validate() error {
 	}
 	if b := c.Retention.ReserveBytes; b != 0 && b < MinReserveBytes {
 		f.add("retention.reserve_bytes", strconv.FormatInt(b, 10), "is too small to write marks and gaps in", fmt.Sprintf("use %d (4 MiB) or more, or 0 for the default", MinReserveBytes))
+	}
+	if b := c.Archive.Bytes; b < MinArchiveBytes {
+		f.add("archive.bytes", strconv.FormatInt(b, 10), "is too small for segments of all partitions", fmt.Sprintf("use %d (1 GiB) or more", MinArchiveBytes))
 	}
 	if c.Retention.LogBytes < MinLogBytes {
 		f.add("retention.log_bytes", strconv.FormatInt(c.Retention.LogBytes, 10), "is too small to be shared out among the topics", fmt.Sprintf("use %d (64 MiB) or more", MinLogBytes))

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -134,11 +133,22 @@ func (c Config) TopicConfigs() stream.TopicConfigs {
 	if len(c.Kafka.Brokers) > 0 {
 		return stream.ClusterTopicConfigs
 	}
-	whole := tableBytes()
 	return func(t schemas.Topic) map[string]string {
-		t.EmbeddedBytes = int64(float64(t.EmbeddedBytes) * (float64(c.Retention.LogBytes) / float64(whole)))
-		return embedded.TopicConfigs(t)
+		t.EmbeddedBytes = c.PartitionLimit(t)
+		configs := embedded.TopicConfigs(t)
+		if c.Archive.Enabled && t.Archive != schemas.ArchiveNever { // the archive deletes what it has
+			configs["retention.bytes"] = "-1"
+		}
+		return configs
 	}
+}
+
+// PartitionLimit is the bound of a partition of the embedded log, in bytes; 0 for a topic that is kept whole.
+func (c Config) PartitionLimit(t schemas.Topic) int64 {
+	if t.Compacted {
+		return 0
+	}
+	return int64(float64(t.EmbeddedBytes) * (float64(c.Retention.LogBytes) / float64(tableBytes())))
 }
 
 // KafkaPasswordFile holds the password by which those who may write into the embedded log are told from others.
@@ -150,9 +160,8 @@ func (c Config) LogLimits() map[string]int64 {
 	if len(c.Kafka.Brokers) > 0 {
 		return limits
 	}
-	settings := c.TopicConfigs()
 	for _, topic := range schemas.Topics {
-		if n, err := strconv.ParseInt(settings(topic)["retention.bytes"], 10, 64); err == nil && n > 0 {
+		if n := c.PartitionLimit(topic); n > 0 {
 			limits[topic.Name] = n * int64(topic.Partitions)
 		}
 	}

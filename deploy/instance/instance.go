@@ -26,6 +26,7 @@ import (
 	"github.com/marketlog/marketlog/producers/simulator"
 	"github.com/marketlog/marketlog/schemas"
 	"github.com/marketlog/marketlog/stream"
+	"github.com/marketlog/marketlog/stream/archive"
 	"github.com/marketlog/marketlog/stream/history"
 	"github.com/marketlog/marketlog/stream/latest"
 )
@@ -78,6 +79,7 @@ type Instance struct {
 	cache   *embedded.Cache
 	history *history.Store
 	latest  *latest.Store
+	archive archive.Store // nil: the log is not archived
 	// closers undo what was opened, the last first.
 	closers []func()
 }
@@ -138,6 +140,9 @@ func (in *Instance) Open(ctx context.Context) error {
 		return err
 	}
 	if err := in.createTopics(ctx); err != nil {
+		return err
+	}
+	if err := in.openArchive(); err != nil {
 		return err
 	}
 	return in.position.open(in)

@@ -7,11 +7,14 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/marketlog/marketlog/deploy/config"
 	"github.com/marketlog/marketlog/processors"
 	"github.com/marketlog/marketlog/processors/quotes"
 	"github.com/marketlog/marketlog/processors/resolve"
+	"github.com/marketlog/marketlog/stream/archive"
 )
 
 // kafkaPassword is that of the embedded broker, drawn at the first start.
@@ -37,5 +40,12 @@ func ownGroups() (names, prefixes []string) {
 	for _, minutes := range MinuteFolds() {
 		names = append(names, minutes.Name)
 	}
-	return names, []string{processors.SinkGroups}
+	return append(names, archive.Group), []string{processors.SinkGroups}
+}
+
+// isOwnGroup reports whether a consumer group is one of the roles that use what they read up.
+func isOwnGroup(group string) bool {
+	names, prefixes := ownGroups()
+	return group != archive.Group && (slices.Contains(names, group) ||
+		slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(group, prefix) }))
 }

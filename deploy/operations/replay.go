@@ -103,7 +103,7 @@ func SettleReplay(ctx context.Context, in *instance.Instance) error {
 // rejoin resolves recorded ticks by the present coin table. Another quote than the recorded one gets its
 // rate from what quotes.v1 holds, which is read here.
 func rejoin(ctx context.Context, in *instance.Instance) (func(*eventsv1.ResolvedTick, int64) *eventsv1.ResolvedTick, error) {
-	starts, ends, err := in.Stream.Bounds(ctx, schemas.TopicQuotes)
+	starts, ends, err := in.Stream.LogBounds(ctx, schemas.TopicQuotes)
 	if err != nil {
 		return nil, err
 	}

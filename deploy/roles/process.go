@@ -49,6 +49,9 @@ func ProcessorRoles(ctx context.Context, in *instance.Instance) ([]supervise.Rol
 	if in.EmbeddedBroker() != nil {
 		roles = append(roles, damagesRole(in))
 	}
+	if in.Config.Archive.Enabled {
+		roles = append(roles, archiveRole(in))
+	}
 	roles = append(roles, operations.BehindRole(in, store))
 	if len(in.Config.ClickHouse.Addr) == 0 {
 		role, err := operations.TablesRole(ctx, in, store)

@@ -32,3 +32,22 @@ func Seeds(t testing.TB, given ...uint64) []uint64 {
 	Report(t, "seeds", len(given))
 	return given
 }
+
+// Rand draws by a seed of its own, which a test that fails prints, or by the one in MARKETLOG_SEED.
+func Rand(t testing.TB) *rand.Rand {
+	t.Helper()
+	seed := rand.Uint64N(1e9)
+	if text := os.Getenv("MARKETLOG_SEED"); text != "" {
+		given, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			t.Fatalf("MARKETLOG_SEED=%q, want a number", text)
+		}
+		seed = given
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("drawn by MARKETLOG_SEED=%d", seed)
+		}
+	})
+	return rand.New(rand.NewPCG(seed, 0))
+}

@@ -1,0 +1,122 @@
+package archive_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/marketlog/marketlog/stream"
+	"github.com/marketlog/marketlog/stream/archive"
+	"github.com/marketlog/marketlog/stream/streamtest"
+)
+
+const topic = "ticks.v1"
+
+var rules = map[string]archive.Rule{topic: {Period: time.Minute, Bytes: 20_000}}
+
+// produced writes records of random sizes, at most a second apart, and returns how many segments end by them.
+func produced(t *testing.T, client *kgo.Client, r *rand.Rand, at *time.Time, cuts []archive.Cutter) (segments int) {
+	t.Helper()
+	var batch []*kgo.Record
+	for range 300 {
+		*at = at.Add(time.Duration(r.IntN(1000)) * time.Millisecond)
+		batch = append(batch, &kgo.Record{Topic: topic, Partition: r.Int32N(2), Key: fmt.Append(nil, r.IntN(9)), Value: make([]byte, r.IntN(500)), Timestamp: *at})
+	}
+	if err := client.ProduceSync(t.Context(), batch...).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	for _, record := range batch {
+		if cuts[record.Partition].Ends(record) {
+			segments++
+		}
+	}
+	return segments
+}
+
+// TestArchiveAndBrokerAreOneLog writes, archives and deletes in turn: what is read through both is always all that was
+// written, whichever archivers came and went.
+func TestArchiveAndBrokerAreOneLog(t *testing.T) {
+	r := streamtest.Rand(t)
+	cfg := stream.Config{Brokers: []string{streamtest.Kfake(t)}, ClientID: "test"}
+	store, _ := dir(t)
+	log := cfg
+	log.Archive = archive.NewLog(store, cfg, rules)
+	client, err := cfg.NewProducer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if _, err := kadm.NewClient(client).CreateTopic(t.Context(), 2, 1, nil, topic); err != nil {
+		t.Fatal(err)
+	}
+	cuts := []archive.Cutter{{Rule: rules[topic]}, {Rule: rules[topic]}}
+	at := time.UnixMilli(1_790_000_000_000)
+	for range 4 {
+		archiveUntil(t, cfg, store, produced(t, client, r, &at, cuts))
+		ids, err := stream.TopicIDs(t.Context(), cfg, topic)
+		if err != nil {
+			t.Fatal(err)
+		}
+		held, _, err := cfg.Bounds(t.Context(), topic)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for number := range int32(2) {
+			c, err := archive.Load(t.Context(), store, archive.Partition{Topic: topic, TopicID: ids[topic], Number: number})
+			if err != nil || len(c.Faults)+len(c.Holes)+len(c.Orphans) > 0 {
+				t.Fatal(err, c)
+			}
+			var offsets kadm.Offsets
+			offsets.AddOffset(topic, number, held[topic][number]+r.Int64N(c.Next()-held[topic][number]+1), -1)
+			if _, err := kadm.NewClient(client).DeleteRecords(t.Context(), offsets); err != nil {
+				t.Fatal(err)
+			}
+		}
+		starts, ends, err := log.LogBounds(t.Context(), topic)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for number, start := range starts[topic] {
+			if start != 0 {
+				t.Errorf("partition %d begins at %d", number, start)
+			}
+			next, end := start, ends[topic][number]
+			err := stream.ReadRange(t.Context(), log, topic, number, start, end, func(r *kgo.Record) error {
+				if r.Offset != next {
+					t.Errorf("partition %d has %d behind %d", number, r.Offset, next-1)
+				}
+				next = r.Offset + 1
+				return nil
+			})
+			if err != nil || next != end {
+				t.Errorf("partition %d is read up to %d of %d: %v", number, next, end, err)
+			}
+		}
+	}
+}
+
+// archiveUntil runs an archiver until it has committed some segments, or nothing is left to archive.
+func archiveUntil(t *testing.T, cfg stream.Config, store archive.Store, segments int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	enough := errors.New("enough")
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	a := archive.Archiver{Log: cfg, Store: store, Topics: rules, Schema: schemaDigest, Logger: slog.New(slog.DiscardHandler)}
+	a.Committed = func(archive.Segment) {
+		if segments--; segments == 0 {
+			stop(enough)
+		}
+	}
+	if err := a.Run(ctx); !errors.Is(err, enough) {
+		t.Fatal(err)
+	}
+}

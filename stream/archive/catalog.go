@@ -1,0 +1,134 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Catalog is what the archive has of one partition.
+type Catalog struct {
+	Partition Partition
+	// Segments are in the order of their offsets, and do not overlap.
+	Segments []Segment
+	// Holes are the spans of offsets between segments that no segment has: records that were given up.
+	Holes []Span
+	// Orphans are files that no sidecar names: of an archiver that died, or works at this moment.
+	Orphans []Object
+	// Faults are the sidecars that cannot be used, by name.
+	Faults []error
+}
+
+// Span is the offsets [From, Next).
+type Span struct{ From, Next int64 }
+
+// First is the offset of the first archived record, Next that behind the last; both are 0 if there is none.
+func (c Catalog) First() int64 {
+	if len(c.Segments) == 0 {
+		return 0
+	}
+	return c.Segments[0].First
+}
+
+// Next is the offset behind the last archived record.
+func (c Catalog) Next() int64 { return c.Last().Next }
+
+// Last is the last segment, or the zero Segment.
+func (c Catalog) Last() Segment {
+	if len(c.Segments) == 0 {
+		return Segment{}
+	}
+	return c.Segments[len(c.Segments)-1]
+}
+
+// Load lists what a store has of a partition. Damage of single sidecars is in Faults; the error is the store's.
+func Load(ctx context.Context, store Store, of Partition) (Catalog, error) {
+	c := Catalog{Partition: of}
+	objects, err := store.List(ctx, of.prefix())
+	if err != nil {
+		return c, err
+	}
+	named := map[string]bool{}
+	for _, o := range objects {
+		if !strings.HasSuffix(o.Name, sidecarSuffix) {
+			continue
+		}
+		s, err := readSidecar(ctx, store, o.Name)
+		switch {
+		case ctx.Err() != nil:
+			return c, ctx.Err()
+		case errors.Is(err, ErrMissing): // deleted since it was listed
+		case err != nil:
+			c.Faults = append(c.Faults, err)
+		default:
+			named[s.Data] = true
+			c.add(s)
+		}
+	}
+	for _, o := range objects {
+		if strings.HasSuffix(o.Name, dataSuffix) && !named[o.Name] {
+			c.Orphans = append(c.Orphans, o)
+		}
+	}
+	return c, nil
+}
+
+// add takes the next segment in the order of names.
+func (c *Catalog) add(s Segment) {
+	last := c.Last()
+	switch {
+	case len(c.Segments) > 0 && s.First < last.Next:
+		c.Faults = append(c.Faults, fmt.Errorf("segment %s of %s begins at %d, inside the one before, which ends at %d", s.Data, s.Source(), s.First, last.Next))
+		return
+	case len(c.Segments) > 0 && s.First > last.Next:
+		c.Holes = append(c.Holes, Span{last.Next, s.First})
+		if s.Chain != chain("", s.Digest) {
+			c.Faults = append(c.Faults, fmt.Errorf("segment %s of %s is chained to one that ends at %d, and the archive has none that does: a segment was removed",
+				s.Data, s.Source(), s.First))
+		}
+	case len(c.Segments) > 0 && s.Chain != chain(last.Chain, s.Digest):
+		c.Faults = append(c.Faults, fmt.Errorf("segment %s of %s is not chained to the one before it: one of the two is of another log", s.Data, s.Source()))
+		return
+	}
+	c.Segments = append(c.Segments, s)
+}
+
+// Sweep removes the orphans that can no longer be committed, as the segment that they were an attempt at is.
+func (c *Catalog) Sweep(ctx context.Context, store Store) error {
+	var failed []error
+	c.Orphans = slices.DeleteFunc(c.Orphans, func(o Object) bool {
+		first, ok := c.Partition.firstOf(o.Name)
+		if !ok || first >= c.Next() {
+			return false
+		}
+		err := store.Delete(ctx, o.Name)
+		failed = append(failed, err)
+		return err == nil
+	})
+	return errors.Join(failed...)
+}
+
+// Partitions lists the partitions that a store has objects of, sorted by name.
+func Partitions(ctx context.Context, store Store) ([]Partition, error) {
+	objects, err := store.List(ctx, root+"/")
+	if err != nil {
+		return nil, err
+	}
+	var partitions []Partition
+	for _, o := range objects {
+		parts := strings.Split(path.Dir(o.Name), "/")
+		if len(parts) != 4 {
+			continue
+		}
+		number, err := strconv.ParseInt(parts[3], 10, 32)
+		p := Partition{TopicID: parts[1], Topic: parts[2], Number: int32(number)}
+		if err == nil && (len(partitions) == 0 || partitions[len(partitions)-1] != p) {
+			partitions = append(partitions, p)
+		}
+	}
+	return partitions, nil
+}

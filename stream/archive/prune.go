@@ -1,0 +1,54 @@
+package archive
+
+import (
+	"cmp"
+	"context"
+	"slices"
+)
+
+// Prune deletes the oldest segments of the given topics until the whole store is at most limit bytes large, or none of
+// them is left but the last of each partition. It returns what it deleted. Segments of other topics are never deleted.
+func Prune(ctx context.Context, store Store, limit int64, topics ...string) ([]Segment, error) {
+	objects, err := store.List(ctx, root+"/")
+	if err != nil {
+		return nil, err
+	}
+	var size int64
+	for _, o := range objects {
+		size += o.Size
+	}
+	if size <= limit {
+		return nil, nil
+	}
+	partitions, err := Partitions(ctx, store)
+	if err != nil {
+		return nil, err
+	}
+	var oldest []Segment
+	for _, p := range partitions {
+		if !slices.Contains(topics, p.Topic) {
+			continue
+		}
+		catalog, err := Load(ctx, store, p)
+		if err != nil {
+			return nil, err
+		}
+		if n := len(catalog.Segments); n > 1 { // the last one says where the partition stands
+			oldest = append(oldest, catalog.Segments[:n-1]...)
+		}
+	}
+	slices.SortStableFunc(oldest, func(a, b Segment) int { return cmp.Compare(a.MaxTime, b.MaxTime) })
+	var deleted []Segment
+	for _, s := range oldest {
+		if size <= limit {
+			break
+		}
+		// The sidecar goes first: a segment without its file would be damage.
+		if err := cmp.Or(store.Delete(ctx, s.SidecarName()), store.Delete(ctx, s.Data)); err != nil {
+			return deleted, err
+		}
+		size -= s.Size
+		deleted = append(deleted, s)
+	}
+	return deleted, nil
+}

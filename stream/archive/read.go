@@ -1,0 +1,71 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"sort"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// Read hands the archived records of [from, to) to visit, in order, and returns the offset behind the last one that it
+// handed over, or from if the archive does not have that one. It ends before a hole. Each file that is read whole is
+// compared with its digest; the error is a *DamageError where it differs, and what was handed over before it is to be
+// thrown away then.
+func (c Catalog) Read(ctx context.Context, store Store, from, to int64, visit func(*kgo.Record) error) (next int64, err error) {
+	next = from
+	at := sort.Search(len(c.Segments), func(i int) bool { return c.Segments[i].Next > from })
+	for ; at < len(c.Segments) && next < to; at++ {
+		s := c.Segments[at]
+		if s.First > next {
+			return next, nil
+		}
+		if next, err = readSegment(ctx, store, s, next, to, visit); err != nil {
+			return next, err
+		}
+	}
+	return next, nil
+}
+
+func readSegment(ctx context.Context, store Store, s Segment, from, to int64, visit func(*kgo.Record) error) (next int64, err error) {
+	next = from
+	file, err := store.Open(ctx, s.Data)
+	if err != nil {
+		return next, damaged(s, err)
+	}
+	defer file.Close()
+	if file.Size() != s.Size {
+		return next, damaged(s, errSize)
+	}
+	var failed error // of visit, which is no damage
+	sum := newDigest()
+	err = readRecords(file, s.Size, s, from, func(r *kgo.Record) error {
+		if r.Offset >= to {
+			failed = errEnd
+			return failed
+		}
+		sum.add(r)
+		if failed = visit(r); failed == nil {
+			failed = ctx.Err()
+		}
+		next = r.Offset + 1
+		return failed
+	})
+	switch {
+	case failed == errEnd:
+		return next, nil
+	case failed != nil:
+		return next, failed
+	case err != nil:
+		return next, damaged(s, err)
+	case from == s.First && sum.sum() != s.Digest:
+		return next, damaged(s, errDigest)
+	}
+	return next, nil
+}
+
+var (
+	errEnd    = errors.New("the end that was asked for")
+	errSize   = errors.New("its size is not the one of its sidecar")
+	errDigest = errors.New("the digest of its records is not the one of its sidecar")
+)

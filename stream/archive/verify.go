@@ -1,0 +1,63 @@
+package archive
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// DamageError says that the file of a segment is not what its sidecar says.
+type DamageError struct {
+	Segment Segment
+	Cause   error
+}
+
+func (e *DamageError) Error() string {
+	return fmt.Sprintf("segment %s of %s, offsets %d to %d, is damaged: %v", e.Segment.Data, e.Segment.Source(), e.Segment.First, e.Segment.Next, e.Cause)
+}
+
+func (e *DamageError) Unwrap() error { return e.Cause }
+
+// Verify reads the whole file of a segment and compares its bytes and its records with the sidecar. The error is a
+// *DamageError, or one of the store.
+func Verify(ctx context.Context, store Store, s Segment) error {
+	file, err := store.Open(ctx, s.Data)
+	if err != nil {
+		return damaged(s, err)
+	}
+	defer file.Close()
+	if file.Size() != s.Size {
+		return damaged(s, fmt.Errorf("it is %d bytes large where its sidecar says %d", file.Size(), s.Size))
+	}
+	hash := sha256.New()
+	if _, err := io.Copy(hash, io.NewSectionReader(file, 0, s.Size)); err != nil {
+		return fmt.Errorf("reading %s: %w", s.Data, err)
+	}
+	if got := hex.EncodeToString(hash.Sum(nil)); got != s.SHA256 {
+		return damaged(s, fmt.Errorf("its SHA-256 is %s where its sidecar says %s", got, s.SHA256))
+	}
+	sum := newDigest()
+	var values int64
+	err = readRecords(file, s.Size, s, s.First, func(r *kgo.Record) error {
+		sum.add(r)
+		values += int64(len(r.Value))
+		return ctx.Err()
+	})
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		return damaged(s, err)
+	case sum.sum() != s.Digest:
+		return damaged(s, fmt.Errorf("the digest of its records is %s where its sidecar says %s", sum.sum(), s.Digest))
+	case values != s.Values:
+		return damaged(s, fmt.Errorf("its values are %d bytes where its sidecar says %d", values, s.Values))
+	}
+	return nil
+}
+
+func damaged(s Segment, cause error) error { return &DamageError{Segment: s, Cause: cause} }

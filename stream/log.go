@@ -1,0 +1,124 @@
+package stream
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// Archive is the part of the log that the broker may have no longer. Its methods are safe for concurrent use.
+type Archive interface {
+	// Covers reports whether records of a topic are archived at all.
+	Covers(topic string) bool
+	// Start is the least offset from which on the archive has every record up to the offset before, which it returns itself
+	// where the archive does not reach it.
+	Start(ctx context.Context, topic string, partition int32, before int64) (int64, error)
+	// Read hands the archived records of [from, to) to visit, in order, and returns the offset behind the last one. It ends
+	// before an offset that is not archived.
+	Read(ctx context.Context, topic string, partition int32, from, to int64, visit func(*kgo.Record) error) (next int64, err error)
+}
+
+// HoleError says that neither the archive nor the broker has some offsets of an archived partition.
+type HoleError struct {
+	Topic      string
+	Partition  int32
+	From, Next int64
+}
+
+func (e *HoleError) Error() string {
+	return fmt.Sprintf("offsets %d to %d of %s/%d are neither in the archive nor on the broker", e.From, e.Next, e.Topic, e.Partition)
+}
+
+// LogBounds are Bounds of the whole log: the first offset of a partition is that of the archive, where its records go on
+// with those that the brokers have.
+func (c Config) LogBounds(ctx context.Context, topics ...string) (starts, ends Offsets, err error) {
+	starts, ends, err = c.Bounds(ctx, topics...)
+	if err != nil {
+		return nil, nil, err
+	}
+	for topic, partitions := range starts {
+		if !c.archives(topic) {
+			continue
+		}
+		for partition, start := range partitions {
+			if partitions[partition], err = c.Archive.Start(ctx, topic, partition, start); err != nil {
+				return nil, nil, fmt.Errorf("finding the start of %s/%d: %w", topic, partition, err)
+			}
+		}
+	}
+	return starts, ends, nil
+}
+
+// TopicIDs are the broker's ids of topics, 32 hexadecimal digits each. A topic that is deleted and made again has another.
+func TopicIDs(ctx context.Context, cfg Config, topics ...string) (map[string]string, error) {
+	client, err := cfg.NewClient()
+	if err != nil {
+		return nil, fmt.Errorf("opening a client: %w", err)
+	}
+	defer client.Close()
+	details, err := kadm.NewClient(client).ListTopics(ctx, topics...)
+	if err == nil {
+		err = details.Error()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing topics: %w", err)
+	}
+	ids := make(map[string]string, len(topics))
+	for _, topic := range topics {
+		id := details[topic].ID
+		ids[topic] = hex.EncodeToString(id[:])
+	}
+	return ids, nil
+}
+
+// ReadRange hands the records of [from, to) of one partition to visit, in order: those that the broker has no longer from
+// the archive, if there is one. Without one, offsets that retention or compaction removed are passed over; with one, an
+// offset that neither has is a *HoleError.
+func ReadRange(ctx context.Context, cfg Config, topic string, partition int32, from, to int64, visit func(*kgo.Record) error) error {
+	if from >= to {
+		return nil
+	}
+	if !cfg.archives(topic) {
+		return ReadBroker(ctx, cfg, topic, partition, from, to, visit)
+	}
+	skipped := int64(-1) // where the broker passed over an offset that its own bounds promise
+	for next := from; ; {
+		starts, _, err := cfg.Bounds(ctx, topic)
+		if err != nil {
+			return err
+		}
+		start := starts[topic][partition]
+		if next < start {
+			if next, err = cfg.Archive.Read(ctx, topic, partition, next, min(to, start), visit); err != nil {
+				return fmt.Errorf("reading %s/%d from the archive: %w", topic, partition, err)
+			}
+		}
+		if next >= to {
+			return nil
+		}
+		if next < start || next == skipped {
+			return &HoleError{Topic: topic, Partition: partition, From: next, Next: max(next+1, min(to, start))}
+		}
+		err = ReadBroker(ctx, cfg, topic, partition, next, to, func(r *kgo.Record) error {
+			if r.Offset != next {
+				return errRetention
+			}
+			next++
+			return visit(r)
+		})
+		if !errors.Is(err, errRetention) {
+			return err
+		}
+		skipped = next // if it was retention, the bounds have changed, and the archive has the record
+	}
+}
+
+// archives reports whether what leaves the broker of a topic is in an archive.
+func (c Config) archives(topic string) bool { return c.Archive != nil && c.Archive.Covers(topic) }
+
+// errRetention says that the broker passed over offsets.
+var errRetention = errors.New("offsets were removed while they were read")
