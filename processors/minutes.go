@@ -75,7 +75,9 @@ var byMinute = joinStep{
 
 // Run folds whenever this process holds the output partition, until the context ends.
 func (m *Minutes) Run(ctx context.Context) error {
-	f := &joinedFold{name: m.Name, inputs: m.Inputs, output: m.Output, step: byMinute, log: m.Log, logger: m.Logger, metrics: m.Metrics}
+	f := &joinedFold{
+		name: m.Name, inputs: m.Inputs, output: m.Output, step: byMinute, log: m.Log, logger: m.Logger, metrics: m.Metrics,
+	}
 	return f.run(ctx, func(ctx context.Context, checkpoint *eventsv1.Checkpoint) (spanFolder, error) {
 		fold := m.New()
 		loaded, err := m.load(ctx, fold, checkpoint, math.MaxInt64)

@@ -71,7 +71,10 @@ func entryOf(m *eventsv1.Mark) markEntry { return markEntry{m.Partition, m.Offse
 // bounds tell which rows of a table the partition's replay makes.
 func (p *partReplay) bounds(t rebuilt) history.Bounds {
 	if !p.Exact {
-		return history.Bounds{From: p.Until, FromTime: t.CompleteFrom(p.UntilNow, p.UntilWatermark), Until: p.Until, UntilTime: t.CompleteUntil(p.UntilNow, p.UntilWatermark)}
+		return history.Bounds{
+			From: p.Until, FromTime: t.CompleteFrom(p.UntilNow, p.UntilWatermark),
+			Until: p.Until, UntilTime: t.CompleteUntil(p.UntilNow, p.UntilWatermark),
+		}
 	}
 	b := history.Bounds{From: p.From, Until: p.Until, UntilTime: t.CompleteUntil(p.UntilNow, p.UntilWatermark)}
 	if p.From > 0 {

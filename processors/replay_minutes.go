@@ -55,7 +55,9 @@ func (r *Replay) replayMinutes(ctx context.Context, j *journal, topic string) (*
 	if outside := max(loaded, unixNano(r.From)); outside > 0 {
 		part.From, part.FromNow = outside+1, outside
 	}
-	f := &minuteReplay{replay: r, part: part, fold: minuteFolder(fold, loaded), gen: j.Generation, most: cmp.Or(r.BatchRows, replayBatchRows)}
+	f := &minuteReplay{
+		replay: r, part: part, fold: minuteFolder(fold, loaded), gen: j.Generation, most: cmp.Or(r.BatchRows, replayBatchRows),
+	}
 	err = m.readAgain(ctx, found, ends, r.meter("folding "+m.Name), f.close)
 	if err != nil && !errors.Is(err, errReachedTo) {
 		return nil, fmt.Errorf("replaying %s: %w", m.Name, err)
@@ -121,7 +123,9 @@ var errFound = errors.New("found")
 
 // firstCheckpoint finds where minutes can be folded again from: nil if that is the beginning of the log. Until is the offset
 // behind the pulse that carries it. It is not ok if there is no such place.
-func (m *Minutes) firstCheckpoint(ctx context.Context, starts, ends stream.Offsets) (found *eventsv1.Checkpoint, until int64, ok bool, err error) {
+func (m *Minutes) firstCheckpoint(
+	ctx context.Context, starts, ends stream.Offsets,
+) (found *eventsv1.Checkpoint, until int64, ok bool, err error) {
 	whole := true
 	for _, partitions := range starts {
 		for _, at := range partitions {
@@ -167,7 +171,10 @@ func (m *Minutes) firstCheckpoint(ctx context.Context, starts, ends stream.Offse
 }
 
 // readAgain reads the inputs from a checkpoint to their ends and hands over the minutes that are whole by then.
-func (m *Minutes) readAgain(ctx context.Context, from *eventsv1.Checkpoint, ends stream.Offsets, meter *meter, fold func(ctx context.Context, minute int64, records []joined) error) error {
+func (m *Minutes) readAgain(
+	ctx context.Context, from *eventsv1.Checkpoint, ends stream.Offsets, meter *meter,
+	fold func(ctx context.Context, minute int64, records []joined) error,
+) error {
 	inputs, err := inputTopics(m.Inputs...)
 	if err != nil {
 		return err

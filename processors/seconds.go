@@ -68,7 +68,9 @@ var bySecond = joinStep{
 
 // Run folds whenever this process holds the output partition, until the context ends.
 func (s *Seconds) Run(ctx context.Context) error {
-	f := &joinedFold{name: s.Name, inputs: []string{s.Input}, output: s.Output, step: bySecond, log: s.Log, logger: s.Logger, metrics: s.Metrics}
+	f := &joinedFold{
+		name: s.Name, inputs: []string{s.Input}, output: s.Output, step: bySecond, log: s.Log, logger: s.Logger, metrics: s.Metrics,
+	}
 	return f.run(ctx, func(context.Context, *eventsv1.Checkpoint) (spanFolder, error) { return s.folder(s.New()), nil })
 }
 

@@ -82,7 +82,9 @@ func newTimeJoin(step joinStep, inputs []schemas.Topic, checkpoint *eventsv1.Che
 	for _, topic := range inputs {
 		j.first[topic.Name] = len(j.partitions)
 		for p := range topic.Partitions {
-			j.partitions = append(j.partitions, &joinPartition{topic: topic, partition: p, reached: step.clockless - int64(step.length), pending: map[int64]*segment{}})
+			j.partitions = append(j.partitions, &joinPartition{
+				topic: topic, partition: p, reached: step.clockless - int64(step.length), pending: map[int64]*segment{},
+			})
 		}
 	}
 	begin := spanBegin{span: checkpoint.GetOffset() * int64(step.unit), offsets: make([]int64, len(j.partitions))}
@@ -253,7 +255,9 @@ func (j *timeJoin) exhausted(ends stream.Offsets) bool {
 
 // read reads the inputs from where the join stands and hands over the spans as they become whole: without an end until the
 // context ends, else up to the ends. What it took of a partition is told to took, whose error ends it.
-func (j *timeJoin) read(ctx context.Context, log stream.Config, ends stream.Offsets, took func([]*kgo.Record) error, fold closer) error {
+func (j *timeJoin) read(
+	ctx context.Context, log stream.Config, ends stream.Offsets, took func([]*kgo.Record) error, fold closer,
+) error {
 	reader, err := log.NewClient(kgo.ConsumePartitions(j.offsets()))
 	if err != nil {
 		return fmt.Errorf("opening a reader: %w", err)
@@ -368,7 +372,9 @@ func (f *joinedFold) fold(ctx context.Context, start func(context.Context, *even
 }
 
 // closeSpan folds one span and writes what the log does not hold yet.
-func closeSpan(ctx context.Context, fold spanFolder, w *markedWriter, span int64, records []joined, checkpoint *eventsv1.Checkpoint) error {
+func closeSpan(
+	ctx context.Context, fold spanFolder, w *markedWriter, span int64, records []joined, checkpoint *eventsv1.Checkpoint,
+) error {
 	var out Outputs
 	out.Begin(Input{Offset: span})
 	writes, err := fold(ctx, span, records, &out)

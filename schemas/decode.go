@@ -73,7 +73,8 @@ func (t *Topic) NewControl(c *eventsv1.Control) (eventsv1.Marked, error) {
 	message, field := messageOf(rec), protoreflect.Name("control")
 	control := message.Descriptor().Fields().ByName(field)
 	if control == nil || control.Message() == nil || control.Message().FullName() != c.ProtoReflect().Descriptor().FullName() {
-		return nil, fmt.Errorf("topic %s: message %s has no field %q of message Control, which a replay writes", t.Name, t.Message(), field)
+		return nil, fmt.Errorf("topic %s: message %s has no field %q of message Control, which a replay writes",
+			t.Name, t.Message(), field)
 	}
 	message.Set(control, protoreflect.ValueOfMessage(c.ProtoReflect()))
 	return rec, nil

@@ -43,7 +43,9 @@ func filled(name string) Table { return Table{Name: name} }
 // unordered is a table whose rows come in no order of time: the offset alone says which are made.
 func unordered(name string) Table {
 	return Table{
-		Name: name, CompleteFrom: func(int64, int64) int64 { return math.MaxInt64 }, CompleteUntil: func(int64, int64) int64 { return math.MinInt64 },
+		Name:          name,
+		CompleteFrom:  func(int64, int64) int64 { return math.MaxInt64 },
+		CompleteUntil: func(int64, int64) int64 { return math.MinInt64 },
 	}
 }
 

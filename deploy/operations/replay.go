@@ -112,7 +112,8 @@ func rejoin(ctx context.Context, in *instance.Instance) (func(*eventsv1.Resolved
 		return nil, err
 	}
 	past := &resolve.RateHistory{}
-	err = stream.ReadRange(ctx, in.Stream, schemas.TopicQuotes, 0, starts[schemas.TopicQuotes][0], ends[schemas.TopicQuotes][0], func(rec *kgo.Record) error {
+	start, end := starts[schemas.TopicQuotes][0], ends[schemas.TopicQuotes][0]
+	err = stream.ReadRange(ctx, in.Stream, schemas.TopicQuotes, 0, start, end, func(rec *kgo.Record) error {
 		record, err := schemas.DecodeRecord(schemas.TopicQuotes, rec.Value)
 		if err != nil {
 			return nil // live passed over it too

@@ -72,7 +72,8 @@ func (b *Batch) Add(p Place, record eventsv1.Marked) {
 // that of the record.
 func (b *Batch) AddUndecodable(letter *eventsv1.DeadLetter) {
 	b.done = 0
-	b.of(schemas.TopicTicksRawDead).add(Place{Topic: InPlace(letter.Topic, letter.Partition), Offset: letter.Offset}, &eventsv1.DeadRecord{Letter: letter})
+	place := Place{Topic: InPlace(letter.Topic, letter.Partition), Offset: letter.Offset}
+	b.of(schemas.TopicTicksRawDead).add(place, &eventsv1.DeadRecord{Letter: letter})
 	b.records++
 }
 
