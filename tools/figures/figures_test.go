@@ -24,7 +24,7 @@ PASS
 `
 
 func TestFiguresLieBesideTheirLimits(t *testing.T) {
-	m := measured{commit: "0123456789ab"}
+	m := measured{commit: "0123456789ab", temporary: "/tmp"}
 	if err := m.read(strings.NewReader(runs)); err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func TestFiguresLieBesideTheirLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"2026-01-02 · commit 0123456789ab · Some Processor, 2 cores, 24 GB · linux/amd64\n",
+		"2026-01-02 · commit 0123456789ab · Some Processor, 2 cores, 24 GB · linux/amd64 · temporary files in /tmp\n",
 		"| rows of ticks a second | 510,000 | 1,000,000 | 0.51 | ≥ 0.6 **missed** | inserting the same rows and nothing else |\n",
 		"| µs of CPU a row of ticks | 2.5 | 1.5 | 1.67 |  | inserting the same rows and nothing else |\n",
 		"| kB of memory a connection | 19.2 |  |  | ≤ 22 |  |\n",

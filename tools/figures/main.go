@@ -52,6 +52,7 @@ func run() error {
 		return err
 	}
 	m.date, m.cores, m.memory = time.Now().UTC(), runtime.NumCPU(), machine.Memory()
+	m.temporary = os.TempDir()
 	var page strings.Builder
 	missing, err := write(&page, m)
 	if err != nil {
@@ -67,9 +68,11 @@ func run() error {
 type measured struct {
 	system, cpu string
 	commit      string
-	date        time.Time
-	cores       int
-	memory      string
+	// temporary is where tables and logs lay: on a disk, inserts of runs that follow one another may slow down.
+	temporary string
+	date      time.Time
+	cores     int
+	memory    string
 	// values are those of each run, by benchmark and unit.
 	values map[source][]float64
 }

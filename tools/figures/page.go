@@ -156,7 +156,8 @@ func write(w io.Writer, m measured) (missing []string, err error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Figures\n\nWritten by `make figures`, and never by hand: medians of three runs or more, or of the rounds within one. A value of\n"+
 		"one machine says little; each lies beside a limit that was measured in the same run, and the ratio is what to compare.\n\n")
-	fmt.Fprintf(&b, "%s · commit %s · %s, %d cores, %s · %s\n", m.date.Format("2006-01-02"), m.commit, m.cpu, m.cores, m.memory, m.system)
+	fmt.Fprintf(&b, "%s · commit %s · %s, %d cores, %s · %s · temporary files in %s\n",
+		m.date.Format("2006-01-02"), m.commit, m.cpu, m.cores, m.memory, m.system, m.temporary)
 	for _, s := range sections {
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| figure | value | limit | ratio | goal | limit is |\n|---|---:|---:|---:|---:|---|\n", s.title, s.about)
 		for _, f := range s.figures {
