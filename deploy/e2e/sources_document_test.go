@@ -229,12 +229,12 @@ func evidenceInWords(e producers.Evidence) string {
 	return words
 }
 
-// clientName is the repository of a page on GitHub, else its host.
+// clientName is the repository of a page on GitHub, with its owner, else its host.
 func clientName(page string) string {
 	path := strings.TrimPrefix(page, "https://")
 	parts := strings.Split(path, "/")
 	if len(parts) > 2 && parts[0] == "github.com" {
-		return parts[2]
+		return parts[1] + "/" + parts[2]
 	}
 	return parts[0]
 }
