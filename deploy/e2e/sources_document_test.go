@@ -59,8 +59,8 @@ sends no request to a public interface.
 The format of each feed is known in one of three ways: *recorded*, tests decode what the provider really sent, in the recordings named by
 ` + "`MARKETLOG_RECORDINGS`" + `; *documented*, from the provider's documentation, which is linked; *guessed*, the provider documents nothing
 that could be read, and the format is that of a public client, which is linked. Clients that are named behind it are independent of each
-other and read the same fields with the same names, types, units and order; where none is named beside a page, none was found. What
-could not be confirmed is stated beside it.
+other and read the same fields with the same names, types, units and order; where none is named beside a page, none was read. What could
+not be confirmed is stated beside it.
 
 ## Reference values
 
