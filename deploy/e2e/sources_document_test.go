@@ -59,8 +59,8 @@ sends no request to a public interface.
 The format of each feed is known in one of three ways: *recorded*, tests decode what the provider really sent, in the recordings named by
 ` + "`MARKETLOG_RECORDINGS`" + `; *documented*, from the provider's documentation, which is linked; *guessed*, the provider documents nothing
 that could be read, and the format is that of a public client, which is linked. Clients that are named behind it are independent of each
-other and read the same fields with the same names, types, units and order; where none is named beside a page, none was found. What
-could not be confirmed is stated beside it.
+other and read the same fields with the same names, types, units and order; where none is named beside a page, none was read. What could
+not be confirmed is stated beside it.
 
 ## Reference values
 
@@ -229,12 +229,12 @@ func evidenceInWords(e producers.Evidence) string {
 	return words
 }
 
-// clientName is the repository of a page on GitHub, else its host.
+// clientName is the repository of a page on GitHub, with its owner, else its host.
 func clientName(page string) string {
 	path := strings.TrimPrefix(page, "https://")
 	parts := strings.Split(path, "/")
 	if len(parts) > 2 && parts[0] == "github.com" {
-		return parts[2]
+		return parts[1] + "/" + parts[2]
 	}
 	return parts[0]
 }

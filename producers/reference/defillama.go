@@ -38,11 +38,12 @@ func defillama() poll.Source {
 					"the names of the fields were put back by hand"),
 				Interval: time.Hour, Paths: poll.Fixed("/stablecoins?includePrices=true")},
 			{Name: "chains",
-				Evidence: producers.Documented("https://github.com/DefiLlama/api-docs"),
+				Evidence: producers.Documented("https://github.com/DefiLlama/api-docs").And(defiLlamaClient),
 				Interval: time.Hour, Paths: poll.Fixed("/v2/chains")},
 			// Its numbers change each hour, and only what changed is written: some 1.5 MB an hour of 7,000 protocols.
 			{Name: "protocols",
-				Evidence: producers.Documented("https://github.com/DefiLlama/api-docs"),
+				Evidence: producers.Documented("https://github.com/DefiLlama/api-docs").And(defiLlamaClient).But(
+					"slug, gecko_id and mcap, which the client does not read; they are in the code of the server"),
 				Interval: schemas.DefiReadEvery, Paths: poll.Fixed("/protocols")},
 		},
 		// No limit is published; throttling is said to begin far above.
@@ -53,6 +54,9 @@ func defillama() poll.Source {
 		Decode:  decodeDefiLlama,
 	}
 }
+
+// defiLlamaClient has the rows of both lists in its types.
+var defiLlamaClient = github("tigusigalpa/defillama-go", "main", "types.go")
 
 // defiLlamaPast is the total of all chains by days since the source began to count. Its value of a day is that of the day's
 // beginning. It leaves out what the source knows to be counted twice, which our total does not: see docs/formulas.md.

@@ -30,7 +30,7 @@ func bybitEarn() poll.Source {
 		Feeds: []poll.Feed{
 			{Name: "savings",
 				Evidence: producers.Documented("https://bybit-exchange.github.io/docs/v5/earn/product-info").And(bybitEarnClients...).But(
-					"tierAprDetails is on no page that was read, and not in these clients; others read it"),
+					"tierAprDetails is on no page that was read, and not in these two clients; others read it"),
 				Interval: 15 * time.Minute, Paths: poll.Fixed("/v5/earn/product?category=FlexibleSaving")},
 			{Name: "onchain",
 				Evidence: producers.Documented("https://bybit-exchange.github.io/docs/v5/earn/product-info").And(bybitEarnClients...),

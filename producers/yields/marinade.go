@@ -23,9 +23,8 @@ func marinade() poll.Source {
 		Attribution: "Source: Marinade",
 		Kinds:       []string{poll.KindRate},
 		Feeds: []poll.Feed{{Name: "apy",
-			Evidence: producers.Guessed(yieldServer("marinade-liquid-staking")).And(
-				github("drift-labs/drift-common", "master", "common-ts/src/utils/superstake.ts")).But(
-				"most other clients ask for the APY of a year, /msol/apy/1y, whose value they take for a fraction too"),
+			Evidence: producers.Guessed(yieldServer("marinade-liquid-staking")).But(
+				"no second client of a known repository asks for seven days; others ask for a year, /msol/apy/1y, and take a fraction too"),
 			Interval: time.Hour, Paths: poll.Fixed("/msol/apy/7d")}},
 		Moves:    48 * time.Hour,       // an epoch of Solana, about two days
 		Requests: 10, Per: time.Minute, // no limit is published
