@@ -26,6 +26,16 @@ func NewDir(root string) (*Dir, error) {
 	return &Dir{root: root}, nil
 }
 
+// OpenDir opens a directory that exists.
+func OpenDir(root string) (*Dir, error) {
+	if info, err := os.Stat(root); err != nil {
+		return nil, fmt.Errorf("opening the archive: %w", err)
+	} else if !info.IsDir() {
+		return nil, fmt.Errorf("opening the archive: %s is not a directory", root)
+	}
+	return &Dir{root: root}, nil
+}
+
 // unfinished begins the names of files that are being written. A process that dies leaves one behind.
 const unfinished = ".unfinished-"
 

@@ -22,6 +22,19 @@ func (e *DamageError) Error() string {
 
 func (e *DamageError) Unwrap() error { return e.Cause }
 
+// Present compares the size of a segment's file with the sidecar, and reads nothing of it. The error is a *DamageError.
+func Present(ctx context.Context, store Store, s Segment) error {
+	file, err := store.Open(ctx, s.Data)
+	if err != nil {
+		return damaged(s, err)
+	}
+	defer file.Close()
+	if file.Size() != s.Size {
+		return damaged(s, fmt.Errorf("it is %d bytes large where its sidecar says %d", file.Size(), s.Size))
+	}
+	return nil
+}
+
 // Verify reads the whole file of a segment and compares its bytes and its records with the sidecar. The error is a
 // *DamageError, or one of the store.
 func Verify(ctx context.Context, store Store, s Segment) error {

@@ -1,0 +1,67 @@
+package operations
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/marketlog/marketlog/stream/archive"
+)
+
+// ArchiveStatus is what an archive has of one partition.
+type ArchiveStatus struct {
+	Topic     string `json:"topic"`
+	TopicID   string `json:"topicId"`
+	Partition int32  `json:"partition"`
+	Segments  int    `json:"segments"`
+	// First is the offset of the first record, Next that behind the last.
+	First int64 `json:"first"`
+	Next  int64 `json:"next"`
+	// Bytes is the size of the segments' files.
+	Bytes int64 `json:"bytes"`
+	// Holes are spans of offsets between the segments that were given up or removed.
+	Holes []archive.Span `json:"holes,omitempty"`
+	// Faults name what is damaged.
+	Faults []string `json:"faults,omitempty"`
+}
+
+// InspectArchive hands what the archive in a directory has of each partition to visit, sorted by name. Sidecars are always
+// checked; with deep also every file, whole. Nothing is changed, and an archiver may run meanwhile.
+func InspectArchive(ctx context.Context, dir string, deep bool, visit func(ArchiveStatus) error) error {
+	store, err := archive.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	partitions, err := archive.Partitions(ctx, store)
+	if err != nil {
+		return fmt.Errorf("reading the archive: %w", err)
+	}
+	for _, p := range partitions {
+		catalog, err := archive.Load(ctx, store, p)
+		if err != nil {
+			return fmt.Errorf("reading the archive of %s: %w", p, err)
+		}
+		status := ArchiveStatus{
+			Topic: p.Topic, TopicID: p.TopicID, Partition: p.Number, Segments: len(catalog.Segments),
+			First: catalog.First(), Next: catalog.Next(), Holes: catalog.Holes,
+		}
+		for _, fault := range catalog.Faults {
+			status.Faults = append(status.Faults, fault.Error())
+		}
+		for _, s := range catalog.Segments {
+			status.Bytes += s.Size
+			check := archive.Present
+			if deep {
+				check = archive.Verify
+			}
+			if err := check(ctx, store, s); ctx.Err() != nil {
+				return ctx.Err()
+			} else if err != nil {
+				status.Faults = append(status.Faults, err.Error())
+			}
+		}
+		if err := visit(status); err != nil {
+			return err
+		}
+	}
+	return nil
+}
