@@ -92,8 +92,15 @@ func TestSettingsAreBroughtUpToDate(t *testing.T) {
 		if err := SetTopicConfigs(t.Context(), client, table, today); err != nil {
 			t.Fatal(err)
 		}
-		if faults, err := CheckTopics(t.Context(), client, table, today); err != nil || len(faults) > 0 {
-			t.Errorf("after: got %v, %v, want no faults", faults, err)
+		// The controller has acknowledged them; a broker tells them as soon as it has read its metadata so far.
+		for deadline := time.Now().Add(time.Minute); ; {
+			faults, err := CheckTopics(t.Context(), client, table, today)
+			if err == nil && len(faults) == 0 {
+				return
+			}
+			if err != nil || time.Now().After(deadline) {
+				t.Fatalf("after: got %v, %v, want no faults", faults, err)
+			}
 		}
 	})
 }
