@@ -29,7 +29,8 @@ func mexc() adapter.Venue {
 		},
 		Countries: countriesOf["mexc"],
 		Evidence: producers.VenueEvidence{
-			Markets: producers.Documented("https://www.mexc.com/api-docs/spot-v3/market-data-endpoints").And(mexcNet + "MexcSymbol.cs"),
+			Markets: producers.Documented("https://www.mexc.com/api-docs/spot-v3/market-data-endpoints").And(
+				mexcNet + "MexcSymbol.cs"),
 			Trades: producers.Documented("https://github.com/mexcdevelop/websocket-proto").And(tardis("mexc"), mexcNet+"MexcStreamTrade.cs").But(
 				"recorded is the JSON that another client made of the messages, not their bytes"),
 			Tickers: producers.Documented("https://github.com/mexcdevelop/websocket-proto").And(
