@@ -8,11 +8,12 @@ import (
 	"os"
 
 	"github.com/marketlog/marketlog/deploy/cli"
+	"github.com/marketlog/marketlog/deploy/cli/command"
 	"github.com/marketlog/marketlog/deploy/embedded/sqlport"
 )
 
 func main() {
 	sqlport.RunIfChild()
-	app := cli.App{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: os.Environ()}
-	os.Exit(app.Execute(cli.Interruptible(), os.Args[1:]))
+	app := command.Runtime{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: os.Environ()}
+	os.Exit(cli.Execute(cli.Interruptible(), &app, os.Args[1:]))
 }

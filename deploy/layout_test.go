@@ -100,9 +100,13 @@ func TestLayoutRuleTellsImportsApart(t *testing.T) {
 		{"deploy/embedded/engine", module + "/deploy/embedded", true},
 		{"deploy/embedded/engine", "github.com/ebitengine/purego", true},
 		{"stream/history", "github.com/ebitengine/purego", false},
+		{"deploy/embedded", "github.com/alicebob/miniredis/v2", false},
 		{"processors/candles", "math/rand", false},
 		{"deploy/roles", module + "/query/ws", true},
 		{"", module + "/deploy", true},
+		{"deploy/cli/topics", module + "/deploy/cli/command", true},
+		{"deploy/cli/topics", module + "/deploy/cli/doctor", false},
+		{"deploy/cli/command", module + "/deploy/cli", false},
 	} {
 		err := checkImport(test.from, test.imported)
 		if allowed := err == nil; allowed != test.allowed {
@@ -150,7 +154,7 @@ var impure = []string{"os", "net", "syscall", "database/sql", "log", "math/rand"
 
 // drivers are what only the embedded form links, beside tests.
 var drivers = []string{
-	"github.com/twmb/franz-go/pkg/kfake", "github.com/ebitengine/purego", "github.com/alicebob/miniredis/v2",
+	"github.com/twmb/franz-go/pkg/kfake", "github.com/ebitengine/purego",
 }
 
 // checkImport tells why the package at from, a path beneath the module, may not import another.
@@ -169,6 +173,9 @@ func checkImport(from, imported string) error {
 			return errors.New("schemas need the standard library, protobuf and decimals only")
 		}
 	}
+	if within(imported, "github.com/alicebob/miniredis/v2") {
+		return errors.New("only tests use miniredis: without Redis the latest prices are in memory")
+	}
 	if slices.ContainsFunc(drivers, func(p string) bool { return within(imported, p) }) &&
 		!within(from, "deploy/embedded") && from != "stream/streamtest" {
 		return errors.New("drivers of the embedded form belong to deploy/embedded")
@@ -180,7 +187,7 @@ func checkImport(from, imported string) error {
 // deploy join the other folders, and import whatever they need of these; those of producers and query import stream and
 // schemas beside their own folder. All other packages of a folder are units: they import floors, and no other unit.
 var floors = map[string]int{
-	"deploy/cli": 5, "deploy/roles": 4, "deploy/operations": 3, "deploy/instance": 2, "deploy/admin": 1, "deploy/config": 1, "deploy/supervise": 1,
+	"deploy/cli": 7, "deploy/cli/doctor": 6, "deploy/cli/topics": 6, "deploy/cli/command": 5, "deploy/roles": 4, "deploy/operations": 3, "deploy/instance": 2, "deploy/admin": 1, "deploy/config": 1, "deploy/supervise": 1,
 	"deploy/deploytest": 2,
 	"producers":         1, "producers/adapter": 2, "producers/outbox": 2, "producers/poll": 3, "producers/answer": 4, "producers/fetch": 4,
 	"query/collectors": 1, "query/limits": 2, "query/views": 2, "query": 3,

@@ -7,7 +7,7 @@ import (
 	"github.com/marketlog/marketlog/producers/decode"
 )
 
-// What sources say beside rates and coins is printed with its decimals as they came, and null for what is not there.
+// What sources state beside rates and coins is printed with its decimals as they came, and null for what is not there.
 func TestDecodePrintsWhatSourcesSay(t *testing.T) {
 	for name, c := range map[string]struct{ source, recording, want string }{
 		"a stablecoin": {

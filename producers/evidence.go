@@ -1,6 +1,6 @@
 package producers
 
-// Standing says how the format of what a feed sends is known.
+// Standing reports how the format of what a feed sends is known.
 type Standing string
 
 // Standings, the best first.
@@ -23,7 +23,7 @@ type Evidence struct {
 	Clients []string
 	// Recording is what the provider sent, a file below MARKETLOG_RECORDINGS; recorded formats only.
 	Recording string
-	// Unconfirmed says what of the format could not be confirmed; empty if nothing is known to be open.
+	// Unconfirmed reports what of the format could not be confirmed; empty if nothing is known to be open.
 	Unconfirmed string
 }
 

@@ -22,11 +22,11 @@ import (
 	"github.com/marketlog/marketlog/producers/sources"
 )
 
-// declaredEvidence is what a venue or source says of one of its parts.
+// declaredEvidence is what a venue or source reports of one of its parts.
 type declaredEvidence struct {
 	slug, part string
 	evidence   producers.Evidence
-	// has says that there is such a part.
+	// has means that there is such a part.
 	has bool
 }
 

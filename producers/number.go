@@ -9,7 +9,7 @@ import (
 
 // Num is a number as the venue spelled it, as a JSON number or in a string; null and "" are "".
 // It keeps every digit. Decoding one never fails: Out.Add refuses what is no number, so that one
-// bad row does not take down the rows beside it.
+// bad row does not affect other rows.
 type Num string
 
 // UnmarshalJSON keeps the text of any JSON value.
@@ -33,7 +33,7 @@ func (n *Num) UnmarshalJSON(b []byte) error {
 const BadTime = math.MinInt64
 
 // RFC3339 reads a time with any number of fraction digits as Unix nanoseconds. "" is 0, "the
-// venue did not tell", and so is a year before 1970 ("0001-01-01", an unset time of the venue's).
+// venue has no time", and so is a year before 1970 ("0001-01-01", an unset time of the venue's).
 func RFC3339(s string) int64 {
 	if s == "" {
 		return 0

@@ -2,7 +2,7 @@ package producers
 
 import "net/http"
 
-// RefusedForGood says that a server which answers with this HTTP status would refuse this request again, and not others:
+// RefusedForGood means that a server which answers with this HTTP status would refuse this request again, and not others:
 // it does not mean a time-out, a request that came too early or too many, nor one that whoever asks is refused, for his
 // key, his plan or his address.
 func RefusedForGood(status int) bool {

@@ -43,7 +43,7 @@ func (o *keptOutbox) Gap(g *eventsv1.Gap) {
 	o.gaps = append(o.gaps, g)
 }
 
-// enough says that trades and bids or last prices of many markets arrived.
+// enough means that trades and bids or last prices of many markets arrived.
 func (o *keptOutbox) enough(markets int) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 
 // VirtualClock is a time that begins in the past and runs faster than the machine's, a whole second at a
 // step. A step is taken only when everyone who joined has finished the second before, so that however
-// fast it runs nobody is left behind. Once it reaches the machine's time it is the machine's clock.
+// fast it runs no reader falls behind. Once it reaches the machine's time it is the machine's clock.
 // Safe for concurrent use.
 type VirtualClock struct {
 	speed int
@@ -21,7 +21,7 @@ type VirtualClock struct {
 	timers   []timer // by time
 	// finished is the last second that each of those who joined has finished.
 	finished map[string]time.Time
-	// moved says that somebody finished a second; one notice waiting is enough.
+	// moved means that somebody finished a second; one notice waiting is enough.
 	moved chan struct{}
 }
 
@@ -30,7 +30,7 @@ type timer struct {
 	fire chan time.Time
 }
 
-// NewVirtualClock stands at the second of start until Run runs, then takes up to speed steps in a second.
+// NewVirtualClock stays at the second of start until Run runs, then takes up to speed steps in a second.
 func NewVirtualClock(start time.Time, speed int) *VirtualClock {
 	return &VirtualClock{
 		speed: speed, now: start.Truncate(time.Second), finished: map[string]time.Time{},
@@ -74,7 +74,7 @@ func (c *VirtualClock) Join(name string) {
 	}
 }
 
-// Finished says that name has done everything up to t; the first call joins.
+// Finished means that name has done everything up to t; the first call joins.
 func (c *VirtualClock) Finished(name string, t time.Time) {
 	c.mu.Lock()
 	if t.After(c.finished[name]) {

@@ -34,7 +34,7 @@ func TestNothingIsAnsweredFromATopicThatIsBeingRead(t *testing.T) {
 		return ""
 	}
 	there := func() string { return "" }
-	w.Serve(append(query.After(prices.New(w.Board, w.Catalog, views.NewConverter(w.Board, w.Catalog), nil, nil).Endpoints(), waiting),
+	w.Serve(append(query.After(prices.New(w.Prices, w.Catalog, views.NewConverter(w.Prices, w.Catalog), nil, nil).Endpoints(), waiting),
 		query.After(fiat.New(table, w.Catalog, nil).Endpoints(), there, waiting)...))
 	ask := func(path string) (int, string) {
 		answer, err := http.Get(w.Base() + path)

@@ -28,7 +28,7 @@ type AgeMeta struct {
 	DataAge    string `json:"dataAge" example:"3 minutes"`
 	IsStale    bool   `json:"isStale"`
 	IsCritical bool   `json:"isCritical" doc:"Older than two hours"`
-	LastUpdate string `json:"lastUpdate,omitempty" format:"date-time" doc:"When the oldest that the answer is made from was told, which its age is of; left out before the first"`
+	LastUpdate string `json:"lastUpdate,omitempty" format:"date-time" doc:"Time of the oldest input of this response, on which its age is based; absent before the first input"`
 }
 
 // Meta writes it.

@@ -13,7 +13,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// Grant is what a key stands for.
+// Grant is what a key allows.
 type Grant struct {
 	KeyID string
 	// Plan is its plan's name.
@@ -22,18 +22,18 @@ type Grant struct {
 	Budget string
 }
 
-// Keyring tells what keys stand for.
+// Keyring looks up keys.
 type Keyring interface {
-	// Lookup returns what a key stands for at a time; false for one that is malformed, unknown,
+	// Lookup returns the grant of a key at a time; false for one that is malformed, unknown,
 	// expired or revoked. It must not keep key.
 	Lookup(key []byte, now time.Time) (Grant, bool)
-	// Stands says whether the key with an id is still neither expired nor revoked at a time.
+	// Stands reports whether the key with an id is still neither expired nor revoked at a time.
 	Stands(id string, now time.Time) bool
-	// Waiting says why keys cannot be told yet; empty when they can.
+	// Waiting is why keys cannot be checked yet; empty when they can.
 	Waiting() string
 }
 
-// AuthMode says who is served.
+// AuthMode is who is served.
 type AuthMode string
 
 // Modes of authentication.
@@ -61,7 +61,7 @@ type Caller struct {
 	Plan  *limits.Plan
 }
 
-// authenticate finds out who asks by a request's header.
+// authenticate identifies the caller by a request's header.
 func (s *Server) authenticate(ctx *fasthttp.RequestCtx, now time.Time) (Caller, error) {
 	key, err := BearerKey(ctx)
 	if err == errTwoKeys {
@@ -99,7 +99,7 @@ func BearerKey(ctx *fasthttp.RequestCtx) ([]byte, error) {
 	return bytes.TrimSpace(header[len(bearer):]), nil
 }
 
-// Identify says who a key stands for, or who one without a key, nil, from an address is. An address that tries bad keys
+// Identify returns the caller of a key, or of a nil key the caller at an address. An address that tries bad keys
 // again and again is slowed.
 func (s *Server) Identify(key []byte, from net.IP, now time.Time) (Caller, error) {
 	caller, err := s.identify(key, from, now)
@@ -136,12 +136,12 @@ func (s *Server) identify(key []byte, from net.IP, now time.Time) (Caller, error
 	return Caller{grant, plan}, nil
 }
 
-// Stands says whether a caller would still be served: its key may have ended since.
+// Stands reports whether a caller would still be served: its key may have expired or been revoked since.
 func (s *Server) Stands(c Caller, now time.Time) bool {
 	return c.Grant.KeyID == "" || s.deps.Keys.Stands(c.Grant.KeyID, now)
 }
 
-// Count counts one request against a caller's limits, or refuses it. The limits are told in the
+// Count counts one request against a caller's limits, or refuses it. The limits are reported in the
 // headers of ctx; it is nil where no answer will carry any.
 func (s *Server) Count(ctx *fasthttp.RequestCtx, c Caller, now time.Time) error {
 	_, err := s.admit(ctx, c, limits.Plain, now)
@@ -151,13 +151,13 @@ func (s *Server) Count(ctx *fasthttp.RequestCtx, c Caller, now time.Time) error 
 func (s *Server) admit(ctx *fasthttp.RequestCtx, c Caller, class limits.Class, now time.Time) (limits.Decision, error) {
 	verdict := s.deps.Limiter.Admit(c.Grant.Budget, c.Plan, class, now)
 	if ctx != nil {
-		s.tellLimits(ctx, verdict)
+		s.setLimitHeaders(ctx, verdict)
 	}
 	if verdict.OK {
 		return verdict, nil
 	}
 	s.metrics.refused.WithLabelValues(verdict.Scope).Inc()
 	return verdict, &Error{Status: fiber.StatusTooManyRequests, Code: CodeRateLimit,
-		Message:    "the plan's limit of " + strconv.FormatInt(verdict.Limit, 10) + " is used up (" + verdict.Scope + ")",
+		Message:    "the plan's limit of " + strconv.FormatInt(verdict.Limit, 10) + " is exhausted (" + verdict.Scope + ")",
 		RetryAfter: verdict.RetryAfter, Scope: verdict.Scope}
 }

@@ -18,7 +18,7 @@ import (
 const (
 	// failuresFree are how many bad keys of one address within a minute are answered as such.
 	failuresFree = 20
-	// slowedMost bounds how long an address is told to wait; it doubles with each failure.
+	// slowedMost bounds how long an address has to wait; it doubles with each failure.
 	slowedMost = time.Minute
 	// guarded bounds the addresses that are remembered: of more, the one that failed first is forgotten.
 	guarded = 16_384
@@ -117,7 +117,7 @@ func (s *Server) refuse(from net.IP, now time.Time) error {
 	if wait == 0 {
 		return errInvalidKey
 	}
-	return &Error{Status: http.StatusTooManyRequests, Code: CodeRateLimit, Message: "too many invalid API keys came from this address",
+	return &Error{Status: http.StatusTooManyRequests, Code: CodeRateLimit, Message: "too many invalid API keys from this address",
 		RetryAfter: limits.WholeSeconds(wait)}
 }
 
@@ -128,7 +128,7 @@ func (s *Server) Address(ctx *fasthttp.RequestCtx) net.IP {
 		return from
 	}
 	forwarded := bytes.Join(ctx.Request.Header.PeekAll(fiber.HeaderXForwardedFor), []byte(","))
-	// Each proxy adds the one that it heard from: what lies before the first that is not ours, anybody can write.
+	// Each proxy adds the one that it heard from: what is before the first that is not ours, anybody can write.
 	for s.trusts(from) && len(forwarded) > 0 {
 		last := forwarded[bytes.LastIndexByte(forwarded, ',')+1:]
 		forwarded = forwarded[:max(0, len(forwarded)-len(last)-1)]
@@ -166,7 +166,7 @@ func ParseProxies(list []string) ([]netip.Prefix, error) {
 			}
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%q is no address and no network", text)
+			return nil, fmt.Errorf("%q is neither an address nor a network", text)
 		}
 		prefixes = append(prefixes, p.Masked())
 	}

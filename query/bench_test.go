@@ -88,15 +88,15 @@ func hotServer(b *testing.B) (key, base string) {
 		table.Apply(&eventsv1.KeyRecord{Id: id, Hash: hash[:], Plan: limits.PlanEnterprise, Budget: id})
 	}
 	now := time.Now()
-	board := views.NewPriceCache(schemas.Coins())
+	priceCache := views.NewPriceCache(schemas.Coins())
 	inputs := []*eventsv1.PriceInput{{Provider: "kraken", Symbol: "BTC/USD", QuoteId: "USD", Last: 100_000, LastHeard: now.UnixNano(), Rate: 1}}
 	result, inputs := schemas.Aggregate(inputs, now.UnixNano())
-	if err := board.Apply(stream.TailRecord{Marked: &eventsv1.PriceRecord{Body: &eventsv1.PriceRecord_Price{Price: &eventsv1.Price{
+	if err := priceCache.Apply(stream.TailRecord{Marked: &eventsv1.PriceRecord{Body: &eventsv1.PriceRecord_Price{Price: &eventsv1.Price{
 		CoinId: "bitcoin", Time: now.UnixNano(), Price: result.Price, Min: result.Min, Max: result.Max, Accepted: 1, Inputs: inputs,
 	}}}}); err != nil {
 		b.Fatal(err)
 	}
-	catalog := views.NewCatalog(board.Coins())
+	catalog := views.NewCatalog(priceCache.Coins())
 	plans := limits.DefaultPlans()
 	enterprise := plans[limits.PlanEnterprise]
 	enterprise.PerMinute, enterprise.PerMonth = 1_000_000_000, 1_000_000_000_000
@@ -104,7 +104,7 @@ func hotServer(b *testing.B) (key, base string) {
 	cfg := query.DefaultConfig()
 	cfg.Listen = "127.0.0.1:0"
 	server, err := query.NewServer(cfg, query.Deps{
-		Keys: table, Limiter: limits.NewLimiter(time.Now, nil), Plans: plans, Endpoints: prices.New(board, catalog, views.NewConverter(board, catalog), nil, nil).Endpoints(),
+		Keys: table, Limiter: limits.NewLimiter(time.Now, nil), Plans: plans, Endpoints: prices.New(priceCache, catalog, views.NewConverter(priceCache, catalog), nil, nil).Endpoints(),
 		Now: time.Now, Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler), Version: "bench",
 	})
 	if err != nil {

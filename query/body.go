@@ -37,7 +37,7 @@ func NewBody(v any) (*Body, error) {
 
 // RawBody takes JSON that is encoded already; the caller gives the bytes away.
 func RawBody(encoded []byte) *Body {
-	// The tag is of the bytes, so it is strong: replicas that answer the same tell the same tag.
+	// The tag is a digest of the bytes, so it is strong: replicas with the same response have the same tag.
 	sum := sha256.Sum256(encoded)
 	tag := base64.RawURLEncoding.EncodeToString(sum[:12])
 	return &Body{plain: encoded, tag: []byte(`"` + tag + `"`), gzipTag: []byte(`"` + tag + `-gzip"`)}
@@ -59,8 +59,8 @@ func (b *Body) gzip() []byte {
 // Meta is the part of meta that many answers share.
 type Meta struct {
 	Count       int              `json:"count" doc:"Rows returned"`
-	LastUpdated string           `json:"lastUpdated,omitempty" format:"date-time" doc:"The last clock that the answer's view folded"`
-	Clamped     map[string]int64 `json:"clamped,omitempty" doc:"Parameters that were lowered to their maximum, with the value used"`
+	LastUpdated string           `json:"lastUpdated,omitempty" format:"date-time" doc:"Log time up to which the view behind this response is complete"`
+	Clamped     map[string]int64 `json:"clamped,omitempty" doc:"Parameters lowered to their maximum, with the value used"`
 }
 
 // FormatTime writes Unix nanoseconds as ISO 8601 in UTC with exactly three decimals, so that times are in the order of their

@@ -45,7 +45,7 @@ const (
 	lingerMost = 4 << 20
 )
 
-// Close ends the connection. One with unread bytes would be reset, and the client would lose the answer that tells it why
+// Close ends the connection. One with unread bytes would be reset, and the client would lose the response with the reason
 // it was refused (RFC 9112, 9.6): the rest is read and thrown away first, for a while.
 func (c *lazyConn) Close() error {
 	if c.unheard.Load() && c.tcp.CloseWrite() == nil && c.tcp.SetReadDeadline(time.Now().Add(lingerFor)) == nil {

@@ -26,9 +26,9 @@ type ToolSet uint8
 
 // The sets of tools, each with those before it.
 const (
-	// DefaultTools are offered to who asks for nothing else.
+	// DefaultTools are offered unless a client asks for more.
 	DefaultTools ToolSet = iota
-	// FullTools are offered to who asks for all, with `?toolset=full`.
+	// FullTools are offered to clients that ask for all, with `?toolset=full`.
 	FullTools
 )
 
@@ -51,7 +51,7 @@ type Endpoint struct {
 	Tool string
 	// ToolSet is the smallest set of tools that Tool belongs to.
 	ToolSet ToolSet
-	// NotFound says that something named in the path may not exist.
+	// NotFound means that something named in the path may not exist.
 	NotFound bool
 	// MaxAge is how long a client may reuse an answer; 0 makes it ask again each time.
 	MaxAge time.Duration
@@ -61,7 +61,7 @@ type Endpoint struct {
 	Uncounted bool
 	// Needs is what the plan must allow.
 	Needs limits.Feature
-	// Hot says that Handle only reads memory: it is routed first and bypasses the bound on
+	// Hot means that Handle only reads memory: it is routed first and bypasses the bound on
 	// requests that wait for a store.
 	Hot bool
 	// Handle answers a request whose parameters were checked. The context ends with the server's
@@ -73,7 +73,7 @@ type Endpoint struct {
 type Answer struct {
 	// Body is the encoded answer, which many requests may share.
 	Body *Body
-	// Simulated says that invented numbers are in it.
+	// Simulated means that invented numbers are in it.
 	Simulated bool
 }
 
@@ -162,7 +162,7 @@ func (c *compiled) routePath() string {
 	return strings.NewReplacer("{", ":", "}", "").Replace(c.Path)
 }
 
-// before says that a request for c's path could be taken by other, whose parameter stands where c
+// before means that a request for c's path could be matched by other, which has a parameter where c
 // has a fixed word.
 func (c *compiled) before(other *compiled) bool {
 	if len(c.segments) != len(other.segments) || c.Method != other.Method {
@@ -180,7 +180,7 @@ func (c *compiled) before(other *compiled) bool {
 	return false
 }
 
-// order puts hot endpoints first, since each route before a match costs time, but never behind a
+// order puts hot endpoints first, since each route before a match costs time, but never after a
 // path with a parameter where its own has a fixed word: the first match wins.
 func order(endpoints []*compiled) []*compiled {
 	var ordered []*compiled

@@ -31,8 +31,8 @@ const (
 	CodeStarting         = "STARTING"
 )
 
-// Error is the one kind of error that the HTTP edge answers as it stands; any other becomes a 500
-// that tells nothing.
+// Error is the one kind of error that the HTTP edge returns unchanged; any other becomes a 500
+// without details.
 type Error struct {
 	Status  int
 	Code    string
@@ -49,18 +49,18 @@ type Error struct {
 
 func (e *Error) Error() string { return fmt.Sprintf("%d %s: %s", e.Status, e.Code, e.Message) }
 
-// NotFound says that something named in the path does not exist.
+// NotFound means that something named in the path does not exist.
 func NotFound(format string, args ...any) *Error {
 	return &Error{Status: http.StatusNotFound, Code: CodeNotFound, Message: fmt.Sprintf(format, args...)}
 }
 
-// Invalid says that one parameter is wrong.
+// Invalid means that one parameter is wrong.
 func Invalid(param, format string, args ...any) *Error {
 	return &Error{Status: http.StatusBadRequest, Code: CodeValidation, Message: "the request has invalid parameters",
 		Fields: map[string][]string{param: {fmt.Sprintf(format, args...)}}}
 }
 
-// Starting says that an answer cannot be given yet.
+// Starting means that an answer cannot be given yet.
 func Starting(why string) *Error {
 	return &Error{Status: http.StatusServiceUnavailable, Code: CodeStarting, Message: "starting: " + why, RetryAfter: 1}
 }
@@ -70,15 +70,15 @@ type ErrorBody struct {
 	Error ErrorDetail `json:"error"`
 }
 
-// ErrorDetail is all that an error tells.
+// ErrorDetail is the body of an error.
 type ErrorDetail struct {
 	Code       string              `json:"code" doc:"Stable machine-readable code" example:"VALIDATION_ERROR"`
-	Message    string              `json:"message" doc:"For people"`
-	RequestID  string              `json:"requestId" doc:"Names this request in the service's log"`
-	Errors     map[string][]string `json:"errors,omitempty" doc:"What is wrong, by parameter"`
-	RetryAfter int                 `json:"retryAfter,omitempty" doc:"Seconds until a request can pass"`
-	Scope      string              `json:"scope,omitempty" enum:"minute,month,charts" doc:"The limit that refused"`
-	Candidates any                 `json:"candidates,omitempty" doc:"What could have been meant by what was not found, the likeliest first"`
+	Message    string              `json:"message" doc:"Human-readable"`
+	RequestID  string              `json:"requestId" doc:"Id of this request in the service's log"`
+	Errors     map[string][]string `json:"errors,omitempty" doc:"Faults, by parameter"`
+	RetryAfter int                 `json:"retryAfter,omitempty" doc:"Seconds until a request can be accepted"`
+	Scope      string              `json:"scope,omitempty" enum:"minute,month,charts" doc:"The limit that was exceeded"`
+	Candidates any                 `json:"candidates,omitempty" doc:"Suggestions for what was not found, likeliest first"`
 }
 
 // statusCodes are the codes of errors that the HTTP library reports by status alone.
@@ -118,15 +118,15 @@ func (s *Server) fail(ctx *fasthttp.RequestCtx, err error) int {
 // headerRequestID names each request in its answer, and one that failed in the log.
 const headerRequestID = "X-Request-Id"
 
-// Fault turns any error into one that may be shown, writes the headers of ctx that tell of it, and logs
-// what the answer must not tell. The id names the request in the log. Status and body are the caller's.
+// Fault turns any error into one that may be shown, writes its headers to ctx, and logs
+// what the response must not contain. The id names the request in the log. Status and body are the caller's.
 func (s *Server) Fault(ctx *fasthttp.RequestCtx, err error) (shown *Error, id string) {
 	shown, internal := asError(err)
 	if id = string(ctx.Response.Header.Peek(headerRequestID)); id == "" { // refused before it was handled
 		id = rand.Text()
 	}
 	if internal {
-		s.deps.Log.Error("answering a request", "requestId", id, "method", string(ctx.Method()), "path", string(ctx.Path()), "error", err)
+		s.deps.Log.Error("request failed", "requestId", id, "method", string(ctx.Method()), "path", string(ctx.Path()), "error", err)
 	}
 	h := &ctx.Response.Header
 	h.SetContentType(contentJSON)

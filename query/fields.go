@@ -110,7 +110,7 @@ func (p *Param) parseField(raw json.RawMessage) (v value, clamped bool, fault st
 	return p.parse([]string{text})
 }
 
-// boundList says what is wrong with the items of a List.
+// boundList reports what is wrong with the items of a List.
 func (p *Param) boundList(items []string) string {
 	switch {
 	case len(items) == 0:

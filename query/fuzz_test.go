@@ -108,20 +108,20 @@ func everyEndpoint(t testing.TB) (base string) {
 	}
 	now := func() time.Time { return w.Now }
 	venues := []views.Provider{{Slug: "kraken", Name: "Kraken"}, {Slug: "okx", Name: "OKX"}}
-	candles, rateCharts := views.NewCandles(w.Board, w.Store), views.NewRateCharts(w.Book, w.Store)
-	states := providers.New(w.Board, w.Catalog, w.Book, w.Store, venues)
+	candles, rateCharts := views.NewCandles(w.Prices, w.Store), views.NewRateCharts(w.Yields, w.Store)
+	states := providers.New(w.Prices, w.Catalog, w.Yields, w.Store, venues)
 	var endpoints []query.Endpoint
 	for _, unit := range []interface{ Endpoints() []query.Endpoint }{
-		prices.New(w.Board, w.Catalog, views.NewConverter(w.Board, w.Catalog), w.Store, venues),
-		charts.New(w.Board, w.Catalog, candles, w.Book, rateCharts),
-		coins.New(w.Board, w.Catalog, w.Book, candles, w.Store),
+		prices.New(w.Prices, w.Catalog, views.NewConverter(w.Prices, w.Catalog), w.Store, venues),
+		charts.New(w.Prices, w.Catalog, candles, w.Yields, rateCharts),
+		coins.New(w.Prices, w.Catalog, w.Yields, candles, w.Store),
 		globalstats.New(w.Catalog, w.Store),
-		stablecoins.New(w.Board, w.Catalog, w.Store),
+		stablecoins.New(w.Prices, w.Catalog, w.Store),
 		fiat.New(table, w.Catalog, w.Store),
 		states,
-		rates.New(w.Book, w.Board, w.Catalog, w.Store, rateCharts, states, venues),
+		rates.New(w.Yields, w.Prices, w.Catalog, w.Store, rateCharts, states, venues),
 		earn.New(table, w.Catalog, w.Store, venues),
-		symbols.New(w.Catalog, w.Board, w.Rates, w.Store, schemas.NewSymbolOverrides()),
+		symbols.New(w.Catalog, w.Prices, w.Rates, w.Store, schemas.NewSymbolOverrides()),
 		usage.New(limits.NewLimiter(now, nil), w.Store, now),
 	} {
 		endpoints = append(endpoints, unit.Endpoints()...)
@@ -129,7 +129,7 @@ func everyEndpoint(t testing.TB) (base string) {
 	return querytest.Serve(t, now, endpoints)
 }
 
-// rawClient sends what no library would, on one connection, which is opened anew when the server ended it.
+// rawClient sends what no library would, on one connection, which is opened again when the server ended it.
 type rawClient struct {
 	address string
 	conn    net.Conn

@@ -65,7 +65,7 @@ func TestInstantsBeforeThePlanAreRefused(t *testing.T) {
 		{"key-pro", "2026-11-13T09:59:59Z", 200}, {"key-pro", "2021-01-01", 402},
 	} {
 		r := s.do(t, "GET", "/api/v1/planned?asOf="+test.asOf, test.key)
-		if r.status != test.want || r.status == 402 && (r.err.Code != CodePlanRequired || !strings.Contains(r.body, "asOf may be 20")) {
+		if r.status != test.want || r.status == 402 && (r.err.Code != CodePlanRequired || !strings.Contains(r.body, "asOf must be 20")) {
 			t.Errorf("%+v: got %d %s", test, r.status, r.body)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// Nullable is an object that an answer tells as null where there is none. Elsewhere what is unknown
+// Nullable is an object that is null in a response where there is none. Elsewhere what is unknown
 // is left out.
 type Nullable[T any] struct{ Value *T }
 

@@ -28,7 +28,7 @@ func describe(endpoints []*compiled, version string) (body *Body, err error) {
 	doc := &huma.OpenAPI{
 		OpenAPI: "3.1.0",
 		Info: &huma.Info{Title: "Marketlog", Version: "1.0.0",
-			Description: "Crypto market data as views of one log. Served by marketlog " + version + ". Answers may carry further fields."},
+			Description: "Crypto market data computed from one log. Served by marketlog " + version + ". Responses may have further fields."},
 		Servers:  []*huma.Server{{URL: "/"}},
 		Security: []map[string][]string{{"bearer": {}}},
 		Components: &huma.Components{
@@ -57,20 +57,20 @@ func describe(endpoints []*compiled, version string) (body *Body, err error) {
 // tagDescriptions are what the groups of operations are about.
 var tagDescriptions = map[string]string{
 	"charts":            "Candles and simple series of prices and rates.",
-	"coins":             "Coins, their market data, their markets and what they have in common.",
-	"earn":              "Products that pay for a deposit, what changed of them, and a daily benchmark.",
-	"fiat currencies":   "Rates of government currencies against the US dollar.",
-	"global statistics": "The whole market and DeFi: sums, shares, sentiment, movers, fear and greed.",
-	"operations":        "Whether the server is up, and ready.",
-	"prices":            "Medians over venues, and what each was made from.",
-	"providers":         "Who tells what, and how reliably.",
-	"rates":             "What lending and staking earn and borrowing costs, now and in the past.",
-	"stablecoins":       "How well stablecoins keep their pegs.",
-	"symbols":           "Which coin a symbol means.",
-	"usage":             "What a key may do and has done.",
+	"coins":             "Coins: details, market data, markets and categories.",
+	"earn":              "Products that pay for a deposit, changes of their terms, and a daily benchmark yield.",
+	"fiat currencies":   "Exchange rates of the US dollar in government currencies.",
+	"global statistics": "The whole market and DeFi: totals, dominance, sentiment, movers, fear and greed.",
+	"operations":        "Liveness and readiness of the server.",
+	"prices":            "Medians over venues, and the inputs of each.",
+	"providers":         "Venues and sources: terms and health.",
+	"rates":             "Yields of lending and staking and rates of borrowing, current and past.",
+	"stablecoins":       "Peg deviation and stability of stablecoins.",
+	"symbols":           "Resolution of symbols to coins.",
+	"usage":             "Plan and usage of an API key.",
 }
 
-// open says what huma's defaults deny: that answers may carry further fields, and that our lists
+// open reports what huma's defaults deny: that answers may carry further fields, and that our lists
 // are never null.
 func open(s *huma.Schema) {
 	if s == nil {
@@ -91,7 +91,7 @@ func open(s *huma.Schema) {
 	}
 }
 
-// schemaName tells types of two units apart that have one name.
+// schemaName distinguishes types of two units that have one name.
 func schemaName(t reflect.Type, hint string) string {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		t = t.Elem()
@@ -110,18 +110,18 @@ func (c *compiled) operation(registry huma.Registry) *huma.Operation {
 		Method: c.Method, Path: c.Path, OperationID: c.ID, Tags: []string{c.Tag}, Summary: c.Summary, Description: c.Description,
 		Responses: map[string]*huma.Response{
 			"200": {
-				Description: "The answer",
+				Description: "Success",
 				Headers: map[string]*huma.Param{
-					headerRequestID:         {Description: "Names this request", Schema: &huma.Schema{Type: huma.TypeString}},
-					"ETag":                  {Description: "Strong; send it back as If-None-Match", Schema: &huma.Schema{Type: huma.TypeString}},
+					headerRequestID:         {Description: "Id of this request", Schema: &huma.Schema{Type: huma.TypeString}},
+					"ETag":                  {Description: "Strong entity tag, for If-None-Match", Schema: &huma.Schema{Type: huma.TypeString}},
 					"Cache-Control":         {Description: "`" + string(c.cache) + "`", Schema: &huma.Schema{Type: huma.TypeString}},
-					"X-RateLimit-Limit":     {Description: "The tightest window's limit", Schema: &huma.Schema{Type: huma.TypeInteger}},
-					"X-RateLimit-Remaining": {Description: "What is left in it", Schema: &huma.Schema{Type: huma.TypeInteger}},
-					"X-RateLimit-Reset":     {Description: "Unix seconds when more is left", Schema: &huma.Schema{Type: huma.TypeInteger}},
+					"X-RateLimit-Limit":     {Description: "Limit of the tightest window", Schema: &huma.Schema{Type: huma.TypeInteger}},
+					"X-RateLimit-Remaining": {Description: "Remaining requests in that window", Schema: &huma.Schema{Type: huma.TypeInteger}},
+					"X-RateLimit-Reset":     {Description: "When more requests become available, Unix seconds", Schema: &huma.Schema{Type: huma.TypeInteger}},
 				},
 				Content: map[string]*huma.MediaType{contentJSON: {Schema: c.schema(registry)}},
 			},
-			"304": {Description: "The copy that If-None-Match names still holds"},
+			"304": {Description: "Not modified: the copy named by If-None-Match is still valid"},
 		},
 	}
 	statuses := []int{400, 401, 429, 431, 500, 503}
@@ -195,7 +195,7 @@ func (p *Param) describe() *huma.Param {
 	case Integer:
 		low, high := float64(p.Min), float64(p.Max)
 		s = &huma.Schema{Type: huma.TypeInteger, Format: "int64", Minimum: &low, Maximum: &high}
-		out.Description += fmt.Sprintf(" At most %d; a greater one is lowered to it, which meta.clamped tells.", p.Max)
+		out.Description += fmt.Sprintf(" At most %d; greater values are lowered to it, and meta.clamped is set.", p.Max)
 	case Flag:
 		s = &huma.Schema{Type: huma.TypeBoolean}
 	case Time:
@@ -218,7 +218,7 @@ func (p *Param) describe() *huma.Param {
 		}
 		if p.Most > 0 {
 			s.Maximum = &p.Most
-			out.Description += fmt.Sprintf(" At most %g; a greater one is lowered to it, which meta.clamped tells.", p.Most)
+			out.Description += fmt.Sprintf(" At most %g; greater values are lowered to it, and meta.clamped is set.", p.Most)
 		}
 	case Hints:
 		object := &huma.Schema{Type: huma.TypeObject, Properties: map[string]*huma.Schema{}}
@@ -264,13 +264,13 @@ func errorResponses(registry huma.Registry) map[string]*huma.Response {
 		400: "Invalid parameters (`" + CodeValidation + "`), named in `errors`",
 		401: "Missing or invalid key (`" + CodeInvalidKey + "`)",
 		402: "The key's plan does not include this (`" + CodePlanRequired + "`)",
-		404: "No such entity (`" + CodeNotFound + "`)",
+		404: "Not found (`" + CodeNotFound + "`)",
 		413: "A body of more than 64 kB (`" + CodeTooLarge + "`)",
 		415: "A body that is not uncompressed JSON (`" + CodeMediaType + "`)",
-		429: "A limit of the plan is used up (`" + CodeRateLimit + "`); see Retry-After",
+		429: "A limit of the plan is exhausted (`" + CodeRateLimit + "`); see Retry-After",
 		431: "A request line and headers of more than 8 kB (`" + CodeHeadersTooLarge + "`)",
-		500: "Our fault (`" + CodeInternal + "`)",
-		503: "Not now (`" + CodeStarting + "`, `" + CodeOverloaded + "`, `" + CodeStale + "`)",
+		500: "Internal error (`" + CodeInternal + "`)",
+		503: "Temporarily unavailable (`" + CodeStarting + "`, `" + CodeOverloaded + "`, `" + CodeStale + "`)",
 	} {
 		responses[strconv.Itoa(status)] = &huma.Response{Description: what,
 			Content: map[string]*huma.MediaType{contentJSON: {Schema: schema}}}
@@ -283,12 +283,12 @@ func describeHealth(doc *huma.OpenAPI) {
 	status := &huma.Schema{Type: huma.TypeObject, Required: []string{"status"},
 		Properties: map[string]*huma.Schema{"status": {Type: huma.TypeString}}}
 	for path, what := range map[string][2]string{
-		"/healthz": {"getHealth", "Whether the process answers"},
-		"/readyz":  {"getReadiness", "Whether it has all it needs; 503 says what is missing"},
+		"/healthz": {"getHealth", "Whether the process responds"},
+		"/readyz":  {"getReadiness", "Whether all dependencies are ready; a 503 names what is missing"},
 	} {
 		op := &huma.Operation{Method: "GET", Path: path, OperationID: what[0], Tags: []string{"operations"}, Summary: what[1],
 			Security: []map[string][]string{{}},
-			Responses: map[string]*huma.Response{"200": {Description: "Yes",
+			Responses: map[string]*huma.Response{"200": {Description: "OK",
 				Content: map[string]*huma.MediaType{contentJSON: {Schema: status}}}}}
 		if path == "/readyz" {
 			op.Responses["503"] = &huma.Response{Ref: errorSchemaRef + "503"}

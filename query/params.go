@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// In is where a parameter stands.
+// In is where a parameter is given.
 type In uint8
 
 // Places of parameters.
@@ -30,7 +30,7 @@ type Kind uint8
 const (
 	// Text is any text of 1 to MaxLength bytes.
 	Text Kind = iota
-	// Integer lies between Min and Max. Beyond Max it is lowered to it, which the answer tells in
+	// Integer is between Min and Max. Above Max it is lowered to it, which the response shows in
 	// meta.clamped; below Min, beyond 64 bits or no integer it is refused.
 	Integer
 	// Flag is true, false, 1 or 0.
@@ -56,7 +56,7 @@ type Param struct {
 	Name string
 	In   In
 	Kind Kind
-	// Doc says what it means, in one sentence.
+	// Doc reports what it means, in one sentence.
 	Doc     string
 	Example string
 	// Required parameters have no default.
@@ -70,9 +70,9 @@ type Param struct {
 	ToolDefault string
 	// Min and Max bound an Integer.
 	Min, Max int64
-	// Past refuses a Time that lies in the future.
+	// Past refuses a Time that is in the future.
 	Past bool
-	// Planned refuses a Time from before what the caller's plan lets be told of rates.
+	// Planned rejects a Time before the history of yields that the caller's plan includes.
 	Planned bool
 	// OrZero lets a Number be 0 too. Beyond Most it is lowered to it as an Integer is; 0 is no bound.
 	OrZero bool
@@ -94,7 +94,7 @@ type Param struct {
 
 // viewParam is understood by every endpoint.
 var viewParam = Param{Name: "view", Kind: Text, Default: "reference", Allowed: []string{"reference", "tool"},
-	Doc: "Which documented form the answer takes, where an endpoint has two."}
+	Doc: "Response form, for endpoints that document two."}
 
 // value is one parsed parameter.
 type value struct {
@@ -235,18 +235,18 @@ type arguments interface {
 	// query returns the first text of a query parameter, empty where it is absent.
 	query(name string) string
 	queryAll(name string) []string
-	// hints returns what name[key] says, for each of the keys that says something, as a JSON object; empty for nothing.
+	// hints returns the values of name[key], for each of the keys with a value, as a JSON object; empty if there is none.
 	hints(name string, keys []string) string
 	// field returns a field of the body, nil where it is absent or null.
 	field(name string) json.RawMessage
-	// bare says that there are no query parameters at all.
+	// bare means that there are no query parameters at all.
 	bare() bool
-	// has says whether a name was given that the endpoint may not declare.
+	// has reports whether a name was given that the endpoint may not declare.
 	has(name string) bool
 }
 
 // parse fills the request from its arguments. It is the only reader of parameters, so hot and cold
-// endpoints and tools refuse the same bad input alike; all faults are told at once.
+// endpoints and tools refuse the same bad input alike; all faults are reported at once.
 func (c *compiled) parse(args arguments, r *Request) error {
 	r.values = append(r.values[:0], c.defaults...)
 	var faults map[string][]string

@@ -52,7 +52,7 @@ func (r *Request) Time(name string) (time.Time, bool) {
 	return v.at, v.set
 }
 
-// Declares says whether the endpoint has a parameter, for handlers that serve several endpoints.
+// Declares reports whether the endpoint has a parameter, for handlers that serve several endpoints.
 func (r *Request) Declares(name string) bool {
 	for i := range r.endpoint.Params {
 		if r.endpoint.Params[i].Name == name {
@@ -62,7 +62,7 @@ func (r *Request) Declares(name string) bool {
 	return false
 }
 
-// Has says whether a parameter was given or has a default.
+// Has reports whether a parameter was given or has a default.
 func (r *Request) Has(name string) bool { return r.value(name).set }
 
 // take sets the value of the parameter at an index; a field that is an empty text counts as absent.
@@ -107,16 +107,16 @@ func (a fiberArguments) field(name string) json.RawMessage {
 }
 
 func (a fiberArguments) hints(name string, keys []string) string {
-	said := map[string]string{}
+	texts := map[string]string{}
 	for _, key := range keys {
 		if text := a.c.Query(name + "[" + key + "]"); text != "" {
-			said[key] = text
+			texts[key] = text
 		}
 	}
-	if len(said) == 0 {
+	if len(texts) == 0 {
 		return ""
 	}
-	object, err := json.Marshal(said)
+	object, err := json.Marshal(texts)
 	if err != nil {
 		panic(err) // texts always encode
 	}

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// HistoryFrom is from when on the caller's plan lets rates of the past be told: from itself, or where the plan begins. What it
-// cuts off is told as the days that are left, in meta.clamped under the name of a parameter. Every operation that answers the
-// history of rates asks it, whatever it calls its span.
+// HistoryFrom is from when on the caller's plan lets rates of the past be reported: from itself, or where the plan begins. What
+// it cuts off is reported as the days that are left, in meta.clamped under the name of a parameter. Every operation that answers
+// the history of rates asks it, whatever it calls its span.
 func (r *Request) HistoryFrom(from time.Time, param string) time.Time {
 	oldest := r.Now.UTC().AddDate(0, 0, -r.Plan.HistoryDays)
 	if !from.Before(oldest) {
@@ -35,7 +35,7 @@ func (r *Request) withinPlan() error {
 	for i := range r.endpoint.Params {
 		if p := &r.endpoint.Params[i]; p.Planned && r.values[i].set && r.values[i].at.Before(oldest) {
 			return &Error{Status: http.StatusPaymentRequired, Code: CodePlanRequired,
-				Message: fmt.Sprintf("the plan %s looks back %d days: %s may be %s or later", r.Plan.Name, r.Plan.HistoryDays, p.Name, FormatTime(oldest.UnixNano()))}
+				Message: fmt.Sprintf("the plan %s includes %d days of history: %s must be %s or later", r.Plan.Name, r.Plan.HistoryDays, p.Name, FormatTime(oldest.UnixNano()))}
 		}
 	}
 	return nil

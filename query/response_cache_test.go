@@ -44,15 +44,15 @@ func TestHeldAnswersAreMadeOnceForAVersion(t *testing.T) {
 	}
 }
 
-func TestHeldAnswersAreBounded(t *testing.T) {
-	var held ResponseCache[int, int]
-	for key := range 10 * heldAnswers {
-		if _, err := held.Get(1, key, func() (Answer, error) { return Encode(key) }); err != nil {
+func TestCachedResponsesAreBounded(t *testing.T) {
+	var cache ResponseCache[int, int]
+	for key := range 10 * maxResponses {
+		if _, err := cache.Get(1, key, func() (Answer, error) { return Encode(key) }); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got := len(held.held.Load().answers); got != heldAnswers {
-		t.Errorf("%d answers are held of %d keys, want %d", got, 10*heldAnswers, heldAnswers)
+	if got := len(cache.cached.Load().answers); got != maxResponses {
+		t.Errorf("%d responses are cached of %d keys, want %d", got, 10*maxResponses, maxResponses)
 	}
 }
 

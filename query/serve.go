@@ -12,7 +12,6 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/marketlog/marketlog/query/limits"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/valyala/fasthttp"
 )
 
@@ -31,7 +30,7 @@ var (
 )
 
 var errOverloaded = &Error{Status: http.StatusServiceUnavailable, Code: CodeOverloaded,
-	Message: "too many requests wait for a store; try again", RetryAfter: 1}
+	Message: "too many requests are waiting for a store; try again", RetryAfter: 1}
 
 var requests = sync.Pool{New: func() any { return new(Request) }}
 
@@ -52,12 +51,12 @@ func (s *Server) serve(c *fiber.Ctx, ctx *fasthttp.RequestCtx, e *compiled, star
 		return s.fail(ctx, err)
 	}
 	if !who.Plan.Allows(e.Needs) {
-		s.tellLimits(ctx, s.deps.Limiter.Peek(who.Grant.Budget, who.Plan, e.Class, started))
+		s.setLimitHeaders(ctx, s.deps.Limiter.Peek(who.Grant.Budget, who.Plan, e.Class, started))
 		return s.fail(ctx, planRequired(who.Plan))
 	}
 	var verdict limits.Decision
 	if e.Uncounted {
-		s.tellLimits(ctx, s.deps.Limiter.Peek(who.Grant.Budget, who.Plan, e.Class, started))
+		s.setLimitHeaders(ctx, s.deps.Limiter.Peek(who.Grant.Budget, who.Plan, e.Class, started))
 	} else if verdict, err = s.admit(ctx, who, e.Class, started); err != nil {
 		return s.fail(ctx, err)
 	}
@@ -146,7 +145,7 @@ func (s *Server) send(ctx *fasthttp.RequestCtx, a Answer, cache []byte) int {
 	return http.StatusOK
 }
 
-// matches says whether an If-None-Match names a tag; as RFC 9110 wants, weakly.
+// matches reports whether an If-None-Match names a tag; as RFC 9110 wants, weakly.
 func matches(header, tag []byte) bool {
 	for item := range bytes.SplitSeq(header, []byte(",")) {
 		item = bytes.TrimPrefix(bytes.TrimSpace(item), []byte("W/"))
@@ -157,8 +156,8 @@ func matches(header, tag []byte) bool {
 	return false
 }
 
-// tellLimits writes how the tightest window stands.
-func (s *Server) tellLimits(ctx *fasthttp.RequestCtx, v limits.Decision) {
+// setLimitHeaders writes the state of the tightest window.
+func (s *Server) setLimitHeaders(ctx *fasthttp.RequestCtx, v limits.Decision) {
 	if v.Limit == 0 {
 		return
 	}
@@ -168,8 +167,4 @@ func (s *Server) tellLimits(ctx *fasthttp.RequestCtx, v limits.Decision) {
 	h.SetCanonical(headerRemaining, strconv.AppendInt(digits[:0], v.Remaining, 10))
 	reset := v.Reset.Add(time.Second - 1).Unix()
 	h.SetCanonical(headerReset, strconv.AppendInt(digits[:0], reset, 10))
-}
-
-func (s *Server) expositionHandler() http.Handler {
-	return promhttp.HandlerFor(s.deps.Metrics, promhttp.HandlerOpts{})
 }

@@ -41,23 +41,20 @@ const WriteBuffer = 8 << 10
 // Config is the server's.
 type Config struct {
 	// Listen is the host:port of the API.
-	Listen string `koanf:"listen"`
-	// MetricsListen is where /metrics is served: not on Listen, since it asks for no key and a proxy on the same host
-	// would publish it.
-	MetricsListen string `koanf:"metrics_listen"`
-	// Auth says who is served.
-	Auth AuthMode `koanf:"auth"`
+	Listen string
+	// Auth is who is served.
+	Auth AuthMode
 	// TrustedProxies are addresses and networks whose X-Forwarded-For is believed.
-	TrustedProxies []string `koanf:"trusted_proxies"`
-	// Drain is how long requests under way may take once the server is told to stop.
-	Drain time.Duration `koanf:"drain"`
+	TrustedProxies []string
+	// Drain is how long requests under way may take once the server stops.
+	Drain time.Duration
 	// Connections bounds open connections.
-	Connections int `koanf:"connections"`
+	Connections int
 	// Waiting bounds the requests that wait for a store at one time; more are refused as overload,
 	// since a queue would only make all of them late.
-	Waiting int `koanf:"waiting"`
+	Waiting int
 	// Patience bounds one such request.
-	Patience time.Duration `koanf:"patience"`
+	Patience time.Duration
 }
 
 // DefaultConfig listens on loopback only.
@@ -69,19 +66,14 @@ func DefaultConfig() Config {
 // Validate names all faults at once.
 func (c Config) Validate() error {
 	var faults []error
-	for name, address := range map[string]string{"listen": c.Listen, "metrics_listen": c.MetricsListen} {
-		if address == "" && name == "metrics_listen" {
-			continue
-		}
-		if _, _, err := net.SplitHostPort(address); err != nil {
-			faults = append(faults, fmt.Errorf("%s: %q is no host:port", name, address))
-		}
+	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
+		faults = append(faults, fmt.Errorf("listen: %q is not host:port", c.Listen))
 	}
 	if !slices.Contains([]AuthMode{AuthRequired, AuthOptional, AuthOpen}, c.Auth) {
-		faults = append(faults, fmt.Errorf("auth: %q is none of required, optional, open", c.Auth))
+		faults = append(faults, fmt.Errorf("auth: %q must be required, optional or open", c.Auth))
 	}
-	if c.Auth == AuthOpen && !(loopback(c.Listen) && (c.MetricsListen == "" || loopback(c.MetricsListen))) {
-		faults = append(faults, errors.New("auth: open is allowed only where every listener is a loopback address"))
+	if c.Auth == AuthOpen && !loopback(c.Listen) {
+		faults = append(faults, errors.New("auth: open is allowed on a loopback address only"))
 	}
 	if _, err := ParseProxies(c.TrustedProxies); err != nil {
 		faults = append(faults, fmt.Errorf("trusted_proxies: %w", err))
@@ -104,7 +96,7 @@ func loopback(address string) bool {
 // Readiness is one thing that the server waits for before it calls itself ready.
 type Readiness struct {
 	Name string
-	// Waiting says what is missing; empty when nothing is.
+	// Waiting names what is missing; empty when nothing is.
 	Waiting func() string
 }
 
@@ -118,7 +110,7 @@ type Deps struct {
 	// Mount adds routes that are no endpoints (sockets, pages) ahead of all others, which can ask
 	// the server who is served; nil for none.
 	Mount func(fiber.Router, *Server)
-	// Ready is all that must be there beside the keys.
+	// Ready is all that must be ready in addition to the keys.
 	Ready []Readiness
 	// Now is the clock by which ages are taken; on an accelerated simulator, its clock.
 	Now     func() time.Time
@@ -225,7 +217,7 @@ func (s *Server) wrap() {
 		ctx.Response.Header.Set(headerRequestID, rand.Text())
 		// The library takes any digit for a version.
 		if protocol := ctx.Request.Header.Protocol(); !bytes.HasPrefix(protocol, []byte("HTTP/1.")) {
-			s.fail(ctx, &Error{Status: http.StatusHTTPVersionNotSupported, Code: "unsupported_version", Message: "HTTP/1.1 is spoken here"})
+			s.fail(ctx, &Error{Status: http.StatusHTTPVersionNotSupported, Code: "unsupported_version", Message: "only HTTP/1.1 is supported"})
 			ctx.SetConnectionClose()
 			return
 		}
@@ -256,7 +248,7 @@ func (s *Server) wrap() {
 	}
 }
 
-// twoLengths tells whether the headers of a chunked message have a Content-Length too.
+// twoLengths reports whether the headers of a chunked message have a Content-Length too.
 func twoLengths(headers []byte) bool {
 	for line := range bytes.Lines(headers) {
 		if name, _, ok := bytes.Cut(line, []byte{':'}); ok && bytes.EqualFold(name, []byte(fiber.HeaderContentLength)) {
@@ -266,7 +258,7 @@ func twoLengths(headers []byte) bool {
 	return false
 }
 
-// Bind opens the listener, so that Addr tells the port before Run; Run does it otherwise.
+// Bind opens the listener, so that Addr has the port before Run; otherwise Run opens it.
 func (s *Server) Bind() error {
 	if s.listener != nil {
 		return nil
@@ -294,14 +286,11 @@ func (s *Server) Run(ctx context.Context) error {
 		}
 		return nil
 	})
-	if s.cfg.MetricsListen != "" {
-		s.runMetrics(ctx, g)
-	}
 	g.Go(func() error {
 		<-ctx.Done()
 		s.draining.Store(true)
 		err := s.app.ShutdownWithTimeout(s.cfg.Drain)
-		// A server that is told to stop before it began to serve knows no listener yet to close.
+		// A server that is stopped before it serves has no listener yet to close.
 		if closed := s.listener.Close(); closed != nil && !errors.Is(closed, net.ErrClosed) {
 			err = errors.Join(err, closed)
 		}
@@ -313,26 +302,7 @@ func (s *Server) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// runMetrics serves /metrics on its own listener.
-func (s *Server) runMetrics(ctx context.Context, g *errgroup.Group) {
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", s.expositionHandler())
-	server := &http.Server{Addr: s.cfg.MetricsListen, Handler: mux, ReadTimeout: readTimeout, IdleTimeout: idleTimeout}
-	g.Go(func() error {
-		if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
-			return fmt.Errorf("serving metrics: %w", err)
-		}
-		return nil
-	})
-	g.Go(func() error {
-		<-ctx.Done()
-		closeCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.Drain)
-		defer cancel()
-		return server.Shutdown(closeCtx)
-	})
-}
-
-// Waiting says what the server is not ready for, by name; empty when it is.
+// Waiting reports what the server is not ready for, by name; empty when it is.
 func (s *Server) Waiting() map[string][]string {
 	waiting := map[string][]string{}
 	if s.draining.Load() {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/marketlog/marketlog/query/limits"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 )
 
@@ -44,7 +45,7 @@ type echoBody struct {
 }
 
 var echoParams = []Param{
-	{Name: "limit", Kind: Integer, Default: "10", Min: 1, Max: 100, Doc: "How many."},
+	{Name: "limit", Kind: Integer, Default: "10", Min: 1, Max: 100, Doc: "Maximum number of mappings."},
 	{Name: "symbols", Kind: List, MaxItems: 3, Doc: "Which."},
 	{Name: "kind", Kind: Text, Default: "a", Allowed: []string{"a", "b"}, Doc: "What."},
 	{Name: "at", Kind: Time, Doc: "When."},
@@ -557,7 +558,7 @@ func TestMetricsPassTheLinter(t *testing.T) {
 	s.do(t, "GET", "/api/v1/hot", "key-pro")
 	s.do(t, "GET", "/nothing", "")
 	recorder := httptest.NewRecorder()
-	s.expositionHandler().ServeHTTP(recorder, httptest.NewRequest("GET", "/metrics", nil))
+	promhttp.HandlerFor(s.deps.Metrics, promhttp.HandlerOpts{}).ServeHTTP(recorder, httptest.NewRequest("GET", "/metrics", nil))
 	r := reply{body: recorder.Body.String()}
 	if r := s.do(t, "GET", "/metrics", ""); r.status != http.StatusNotFound {
 		t.Errorf("/metrics beside the API, which a proxy publishes: got %d, want 404", r.status)
@@ -597,7 +598,7 @@ func TestOtherVersionsOfHTTPAreRefused(t *testing.T) {
 	s := startServer(t, nil)
 	for _, version := range []string{"HTTP/9.9", "HTTP/2.0", "HTTP/0.9"} {
 		got := exchange(t, s, "GET /healthz "+version+"\r\nHost: x\r\n\r\n")
-		if !strings.HasPrefix(got, "HTTP/1.1 505 ") || !strings.Contains(got, "HTTP/1.1 is spoken here") {
+		if !strings.HasPrefix(got, "HTTP/1.1 505 ") || !strings.Contains(got, "only HTTP/1.1 is supported") {
 			t.Errorf("%s: got %q", version, got)
 		}
 	}

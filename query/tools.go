@@ -65,18 +65,18 @@ func (c *compiled) declareTool() (ToolDeclaration, error) {
 // Tools declares the endpoints that are tools, by the order of their names.
 func (s *Server) Tools() []ToolDeclaration { return s.declared }
 
-// Open says that everybody is served, with or without a key.
+// Open means that everybody is served, with or without a key.
 func (s *Server) Open() bool { return s.cfg.Auth == AuthOpen }
 
-// Authenticate finds out who asks by a request's header. Its error is an Error, or a fault of ours.
+// Authenticate identifies the caller by a request's header. Its error is an Error, or a fault of ours.
 func (s *Server) Authenticate(ctx *fasthttp.RequestCtx, now time.Time) (Caller, error) {
 	return s.authenticate(ctx, now)
 }
 
-// RequirePlan refuses a caller whose plan lacks a feature. It counts nothing and tells in the headers of
-// ctx how the caller's limits stand.
+// RequirePlan refuses a caller whose plan lacks a feature. It counts nothing and writes into the headers of
+// ctx the state of the caller's limits.
 func (s *Server) RequirePlan(ctx *fasthttp.RequestCtx, who Caller, needs limits.Feature, now time.Time) error {
-	s.tellLimits(ctx, s.deps.Limiter.Peek(who.Grant.Budget, who.Plan, limits.Plain, now))
+	s.setLimitHeaders(ctx, s.deps.Limiter.Peek(who.Grant.Budget, who.Plan, limits.Plain, now))
 	if !who.Plan.Allows(needs) {
 		return planRequired(who.Plan)
 	}
@@ -89,7 +89,7 @@ func (s *Server) SendPublic(ctx *fasthttp.RequestCtx, body *Body) {
 }
 
 // CallTool asks an endpoint as its tool does: in the tool view, with arguments by name. A call counts
-// as a request does, and its limits are told in the headers of ctx. The tool must be one of Tools.
+// as a request does, and its limits are reported in the headers of ctx. The tool must be one of Tools.
 func (s *Server) CallTool(ctx *fasthttp.RequestCtx, who Caller, tool string, arguments map[string]json.RawMessage, now time.Time) (Answer, error) {
 	e := s.tools[tool]
 	answer, err := s.callTool(ctx, who, e, arguments, now)
@@ -189,7 +189,7 @@ func (p *Param) argumentTexts(raw json.RawMessage) ([]string, bool) {
 	return []string{string(raw)}, p.Kind == Integer || p.Kind == Number
 }
 
-// argumentKind says what a tool's argument is to be.
+// argumentKind reports what a tool's argument is to be.
 func (p *Param) argumentKind() string {
 	switch p.Kind {
 	case Integer:

@@ -48,9 +48,9 @@ func (c *compiled) toolInput() (json.RawMessage, error) {
 func (p *Param) argument() *toolSchema {
 	asked := *p
 	asked.Default = cmp.Or(p.ToolDefault, p.Default)
-	said := asked.describe().Schema
-	s := &toolSchema{Type: said.Type, Description: firstSentence(p.Doc), Default: said.Default, Enum: said.Enum,
-		Minimum: said.Minimum, Maximum: said.Maximum, ExclusiveMinimum: said.ExclusiveMinimum, MinItems: said.MinItems, MaxItems: said.MaxItems}
+	declared := asked.describe().Schema
+	s := &toolSchema{Type: declared.Type, Description: firstSentence(p.Doc), Default: declared.Default, Enum: declared.Enum,
+		Minimum: declared.Minimum, Maximum: declared.Maximum, ExclusiveMinimum: declared.ExclusiveMinimum, MinItems: declared.MinItems, MaxItems: declared.MaxItems}
 	switch p.Kind {
 	case List:
 		s.Items = &toolSchema{Type: huma.TypeString}
@@ -91,11 +91,11 @@ func (c *compiled) toolOutput() (encoded json.RawMessage, err error) {
 	return encoded, err
 }
 
-// outputBytes is from where on the schema of an answer says less of its rows. A model reads the list of
-// tools before every conversation, so it says what is needed to read answers; the OpenAPI document says all.
+// outputBytes is the size above which the schema of a response describes its rows in less detail. A model reads the list of
+// tools before every conversation, so it states what is needed to read answers; the OpenAPI document states all.
 const outputBytes = 440
 
-// rowDetail is how much is said of the rows of an answer.
+// rowDetail is how much a schema describes of the rows of a response.
 type rowDetail uint8
 
 const (
@@ -105,7 +105,7 @@ const (
 	noFields
 )
 
-// place is where a schema stands in an answer.
+// place is the depth of a schema in a response.
 type place uint8
 
 const (
@@ -114,7 +114,7 @@ const (
 	within
 )
 
-// outline describes an answer and the rows in it by their fields, and what lies within those by its type
+// outline describes an answer and the rows in it by their fields, and what is within those by its type
 // alone.
 func outline(registry huma.Registry, s *huma.Schema, at place, rows rowDetail) *toolSchema {
 	if s.Ref != "" {

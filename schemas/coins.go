@@ -60,14 +60,13 @@ const (
 // parsed, so all methods are safe for concurrent use; the slices they return are shared and must
 // not be modified.
 type CoinTable struct {
-	coins       []Coin // coins[i].Rank == i+1
-	fiats       []Fiat // by code
-	byID        map[string]int32
-	byFiatCode  map[string]int32
-	bySymbol    map[string][]Coin
-	symbols     map[string]symbolEntry
-	venue       map[string]venueEntry // "venue:SYMBOL"
-	fingerprint string
+	coins      []Coin // coins[i].Rank == i+1
+	fiats      []Fiat // by code
+	byID       map[string]int32
+	byFiatCode map[string]int32
+	bySymbol   map[string][]Coin
+	symbols    map[string]symbolEntry
+	venue      map[string]venueEntry // "venue:SYMBOL"
 }
 
 type symbolEntry struct {
@@ -216,10 +215,6 @@ func (t *CoinTable) ResolveQuote(venue, venueQuote string) (quote Asset, ok bool
 	}
 	return Asset{ID: t.coins[e.coin].ID}, true
 }
-
-// Fingerprint names this state of the table: 16 hexadecimal digits that change when any coin,
-// fiat currency or alias does, whatever the files' line ends. Resolved ticks carry it.
-func (t *CoinTable) Fingerprint() string { return t.fingerprint }
 
 // keyBuffer builds a map key in the caller's frame. Its size bounds venue and symbol together;
 // the longest symbol that a venue is known to list has 30 bytes.

@@ -182,30 +182,6 @@ func TestBySymbolPutsTheLargestFirst(t *testing.T) {
 	}
 }
 
-func TestFingerprintFollowsContent(t *testing.T) {
-	parse := func(coins, fiats string) string {
-		t.Helper()
-		table, err := ParseCoins(coins, fiats)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return table.Fingerprint()
-	}
-	base := parse(coinsCSV, fiatsCSV)
-	if len(base) != 16 || base != Coins().Fingerprint() {
-		t.Errorf("got %q and %q, want 16 equal digits", base, Coins().Fingerprint())
-	}
-	if got := parse(strings.ReplaceAll(coinsCSV, "\n", "\r\n"), fiatsCSV); got != base {
-		t.Errorf("other line ends: got %s, want %s", got, base)
-	}
-	if got := parse(strings.Replace(coinsCSV, "kraken:XXBT", "kraken:XBT", 1), fiatsCSV); got == base {
-		t.Error("another alias: the fingerprint stayed")
-	}
-	if got := parse(coinsCSV, strings.Replace(fiatsCSV, "Euro", "euro", 1)); got == base {
-		t.Error("another fiat name: the fingerprint stayed")
-	}
-}
-
 func TestParseCoinsNamesLineAndField(t *testing.T) {
 	const (
 		fiats = "code,name,aliases\nUSD,US Dollar,kraken:ZUSD\n"

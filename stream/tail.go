@@ -309,7 +309,7 @@ func (t *Tail) retry(ctx context.Context, try func() error) error {
 			return err
 		}
 		pause := wait.NextBackOff()
-		t.cfg.Log.Warn("tail lost the log, going on where it stood", "topic", t.cfg.Topic, "pause", pause, "error", err)
+		t.cfg.Log.Warn("tail lost its connection to the log, resuming at its last offset", "topic", t.cfg.Topic, "retry_in", pause, "error", err)
 		timer := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():

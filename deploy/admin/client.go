@@ -22,7 +22,7 @@ const (
 	Cancel Action = http.MethodDelete
 )
 
-// errDetached says that the caller left and the work goes on.
+// errDetached means that the caller left and the work goes on.
 var errDetached = errors.New("detached: the work goes on in the running instance; --attach shows it, --cancel ends it")
 
 // CallRunning calls a verb of a running instance and hands each line of the answer to onLine.

@@ -34,7 +34,7 @@ type RunInfo struct {
 	Feeds         string   `json:"feeds,omitempty"`
 }
 
-// HeldError says that a running instance, or another command, has the data directory.
+// HeldError means that a running instance, or another command, has the data directory.
 type HeldError struct{ Path string }
 
 func (e *HeldError) Error() string {
@@ -46,7 +46,7 @@ func (e *HeldError) Error() string {
 type DataDir struct {
 	path string
 	lock *flock.Flock
-	// killed says that the holder before had no time to clean up.
+	// killed means that the holder before had no time to clean up.
 	killed bool
 }
 
@@ -183,7 +183,7 @@ func (d *DataDir) Announce(info RunInfo) error {
 func (d *DataDir) forgetRun() error {
 	for _, path := range []string{d.Path(RunFile), d.SocketPath()} {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("removing what an earlier instance left: %w", err)
+			return fmt.Errorf("removing files of an earlier instance: %w", err)
 		}
 	}
 	return nil
@@ -194,7 +194,7 @@ func (d *DataDir) Release() error {
 	return errors.Join(d.forgetRun(), d.lock.Unlock())
 }
 
-// RunningInstance tells who holds the data directory; ok is false if nobody does, or if the holder is a command or an
+// RunningInstance reports who holds the data directory; ok is false if nobody does, or if the holder is a command or an
 // instance that has not announced itself yet.
 func RunningInstance(path string) (info RunInfo, ok bool, err error) {
 	if _, err := os.Stat(filepath.Join(path, LockFile)); errors.Is(err, fs.ErrNotExist) {

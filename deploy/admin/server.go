@@ -181,7 +181,7 @@ func (s *Server) launch(ctx context.Context, v Command, input json.RawMessage) (
 	}
 	j = startJob(ctx, v, input)
 	s.jobs[v.Name] = j
-	s.Log.Info("job started", "verb", v.Name)
+	s.Log.Info("job started", "command", v.Name)
 	return j, true
 }
 

@@ -271,7 +271,7 @@ func (r *splitRound) countEngineDeaths() int {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	return strings.Count(string(log), "the engine died")
+	return strings.Count(string(log), "engine process died")
 }
 
 // seeEngine fails the test if the engine has died by itself. Its supervisor starts it again, so that the node lives on: the

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/marketlog/marketlog/deploy/cli/command"
 	"github.com/marketlog/marketlog/deploy/config"
 	"github.com/marketlog/marketlog/deploy/deploytest"
 	"github.com/marketlog/marketlog/deploy/diskguard"
@@ -234,13 +235,13 @@ func TestVenueThatIsDownDelaysNoStart(t *testing.T) {
 	var said syncBuffer
 	stop := lives(t, cfg, slog.New(slog.NewTextHandler(&said, nil)))
 	backfilled(t, cfg)
-	if text := said.String(); strings.Count(text, "back-filling failed") != operations.OwnTries-1 || !strings.Contains(text, "the charts' past has gaps") {
+	if text := said.String(); strings.Count(text, "backfill failed") != operations.OwnTries-1 || !strings.Contains(text, "chart history has gaps") {
 		t.Errorf("the log says %s, want %d tries and the gaps", text, operations.OwnTries)
 	}
 	venue.broken.Store(false)
 	var out bytes.Buffer
-	app := App{Stdout: &out, Stderr: &out, Env: []string{"MARKETLOG_DATA_DIR=" + cfg.DataDir}}
-	if code := app.Execute(t.Context(), []string{"gaps"}); code != 0 {
+	app := command.Runtime{Stdout: &out, Stderr: &out, Env: []string{"MARKETLOG_DATA_DIR=" + cfg.DataDir}}
+	if code := Execute(t.Context(), &app, []string{"gaps"}); code != 0 {
 		t.Errorf("gaps exits with %d: %s", code, &out)
 	}
 	for _, want := range []string{"coinbase USDT-USD 1d: ", "coinbase SOL-USD 1h: ", "coinbase SOL-USD 1m: ", " missing, "} {
@@ -268,12 +269,12 @@ func TestOwnBackfillIsEndedLikeAnother(t *testing.T) {
 	stop = lives(t, cfg, deploytest.Quiet)
 	<-venue.asked
 	var out bytes.Buffer
-	app := App{Stdout: &out, Stderr: &out, Env: []string{"MARKETLOG_DATA_DIR=" + cfg.DataDir}}
-	if code := app.Execute(t.Context(), []string{"backfill", "--source", "coinbase"}); code == 0 || !strings.Contains(out.String(), "--attach") {
+	app := command.Runtime{Stdout: &out, Stderr: &out, Env: []string{"MARKETLOG_DATA_DIR=" + cfg.DataDir}}
+	if code := Execute(t.Context(), &app, []string{"backfill", "--source", "coinbase"}); code == 0 || !strings.Contains(out.String(), "--attach") {
 		t.Errorf("a second back-fill exits with %d: %s, want a hint at the running one", code, &out)
 	}
 	out.Reset()
-	if code := app.Execute(t.Context(), []string{"backfill", "--cancel"}); code != 0 || !strings.Contains(out.String(), "goes on where it stood") {
+	if code := Execute(t.Context(), &app, []string{"backfill", "--cancel"}); code != 0 || !strings.Contains(out.String(), "goes on where it stood") {
 		t.Errorf("cancelling exits with %d: %s", code, &out)
 	}
 	backfilled(t, cfg)

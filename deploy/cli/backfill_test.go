@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/marketlog/marketlog/deploy/cli/command"
 	"github.com/marketlog/marketlog/deploy/config"
 	"github.com/marketlog/marketlog/deploy/instance"
 )
@@ -46,7 +47,7 @@ func scriptedPast(t *testing.T) string {
 	return server.URL
 }
 
-// okxHours tells what was lent and borrowed in each hour since some time: the newest hundred before the one asked for, of all
+// okxHours reports what was lent and borrowed in each hour since some time: the newest hundred before the one asked for, of all
 // currencies the newest one.
 func okxHours(since time.Time) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -69,16 +70,16 @@ func okxHours(since time.Time) http.HandlerFunc {
 func TestBackfillCommands(t *testing.T) {
 	url := scriptedPast(t)
 	dir := t.TempDir()
-	run := func(want int, command string) (stdout, stderr string) {
+	run := func(want int, line string) (stdout, stderr string) {
 		t.Helper()
 		var out, errs bytes.Buffer
-		app := App{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Env: []string{
+		app := command.Runtime{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Env: []string{
 			"MARKETLOG_VENUES_COINBASE_REST_URL=" + url, "MARKETLOG_VENUES_KRAKEN_REST_URL=" + url,
 			"MARKETLOG_SOURCES_OKX_EARN_URL=" + url, "MARKETLOG_SOURCES_OKX_EARN_REQUESTS=100",
 			"MARKETLOG_DATA_DIR=" + dir, "MARKETLOG_KAFKA_LISTEN=127.0.0.1:0", "MARKETLOG_BACKFILL_SOURCES=binance",
 		}}
-		if code := app.Execute(t.Context(), strings.Fields(command)); code != want {
-			t.Fatalf("%s exits with %d, want %d\n%s%s", command, code, want, &out, &errs)
+		if code := Execute(t.Context(), &app, strings.Fields(line)); code != want {
+			t.Fatalf("%s exits with %d, want %d\n%s%s", line, code, want, &out, &errs)
 		}
 		return out.String(), errs.String()
 	}

@@ -9,25 +9,26 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/marketlog/marketlog/deploy/admin"
+	"github.com/marketlog/marketlog/deploy/cli/command"
 	"github.com/marketlog/marketlog/deploy/config"
 	"github.com/marketlog/marketlog/deploy/operations"
 	"github.com/marketlog/marketlog/processors"
 	"github.com/marketlog/marketlog/producers/backfill"
 )
 
-func (a *App) backfillCommand() *cobra.Command {
+func backfillCommand(rt *command.Runtime) *cobra.Command {
 	var input operations.BackfillInput
 	var from, to string
 	var dryRun, attach, cancel bool
 	cmd := &cobra.Command{
 		Use:   "backfill --source NAME",
-		Short: "Read into the log what a venue or a polled source tells of the past",
-		Long: `Read into the log what a venue or a polled source tells of the past. Of a venue these are its own candles: minutes
-of the last 30 days, hours of the last year, days as far back as asked for; none twice, and closed ones only. Of a source
-they are rates, currencies or an index, in its own intervals; docs/sources.md says which sources have a past and how far.
+		Short: "Read the history of a venue or a polled source into the log",
+		Long: `Read the history of a venue or a polled source into the log. From a venue it reads closed candles: minutes of the last
+30 days, hours of the last year, days as far back as requested, each at most once. From a source it reads rates, currencies
+or an index at the source's own intervals; docs/sources.md lists which sources provide history, and how far back.
 
-The work runs inside the instance: interrupting this command leaves it running. What was killed goes on where it stood
-when the same command is given again.`,
+The backfill runs inside the instance: interrupting this command leaves it running. After a crash, the same command resumes
+it.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			action, v := admin.Start, admin.Command{Name: "backfill", Long: true}
@@ -47,34 +48,34 @@ when the same command is given again.`,
 					v = admin.Command{Name: "backfill.plan"}
 				}
 			}
-			return a.backfill(cmd, v, action, input)
+			return runBackfill(rt, cmd, v, action, input)
 		},
 	}
 	flags := cmd.Flags()
 	addBackfillFlags(cmd, &input, &from, &to)
-	flags.BoolVar(&input.Gaps, "gaps", false, "fill what is missing of what was back-filled before; without --source of every venue and source")
+	flags.BoolVar(&input.Gaps, "gaps", false, "fill the gaps of earlier backfills; without --source, of all venues and sources")
 	flags.BoolVar(&dryRun, "dry-run", false, "print what would be read, in how many calls, and how long it takes")
-	flags.BoolVar(&attach, "attach", false, "show the back-fill that is running")
-	flags.BoolVar(&cancel, "cancel", false, "end the back-fill that is running")
+	flags.BoolVar(&attach, "attach", false, "show the progress of the running backfill")
+	flags.BoolVar(&cancel, "cancel", false, "cancel the running backfill")
 	cmd.MarkFlagsMutuallyExclusive("attach", "cancel", "dry-run")
 	return cmd
 }
 
-func (a *App) gapsCommand() *cobra.Command {
+func gapsCommand(rt *command.Runtime) *cobra.Command {
 	input := operations.BackfillInput{Gaps: true}
 	var from, to string
 	cmd := &cobra.Command{
 		Use:   "gaps",
-		Short: "List what of the venues' and sources' past is missing in the log and can be read",
-		Long: `List what of the past is missing in the log: of the markets of venues, and of the pools and currencies of polled
-sources, that were back-filled before, or that are named. What a venue or source never had, or no longer has, cannot be
-read and is counted only; --unavailable lists it.`,
+		Short: "List the gaps in the log's history that a backfill can fill",
+		Long: `List gaps in the log's history: for markets of venues, and for pools and currencies of polled sources, that were
+backfilled before or are named with --symbols. Ranges that a venue or source does not have are only counted; --unavailable
+lists them.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := input.Parse(from, to); err != nil {
 				return err
 			}
-			return a.backfill(cmd, admin.Command{Name: "gaps"}, admin.Start, input)
+			return runBackfill(rt, cmd, admin.Command{Name: "gaps"}, admin.Start, input)
 		},
 	}
 	addBackfillFlags(cmd, &input, &from, &to)
@@ -84,33 +85,33 @@ read and is counted only; --unavailable lists it.`,
 
 func addBackfillFlags(cmd *cobra.Command, input *operations.BackfillInput, from, to *string) {
 	flags := cmd.Flags()
-	flags.StringVar(&input.Source, "source", "", "`NAME` of a venue or of a polled source, as binance or defillama-yields")
-	flags.StringSliceVar(&input.Symbols, "symbols", nil, "symbols of markets, as the venue spells them, or of coins; of a source ids or symbols of its pools or currencies; default: the best known")
-	flags.StringVar(from, "from", "", "candles that start, values that were told at this `TIME` (RFC 3339) or later; default: five years ago")
-	flags.StringVar(to, "to", "", "candles that start, values that were told before this `TIME` (RFC 3339); default: now")
+	flags.StringVar(&input.Source, "source", "", "`NAME` of a venue or of a polled source, such as binance or defillama-yields")
+	flags.StringSliceVar(&input.Symbols, "symbols", nil, "symbols of markets, as spelled by the venue, or of coins; for a source, ids or symbols of its pools or currencies; default: the best known")
+	flags.StringVar(from, "from", "", "start of the range, inclusive, as a `TIME` (RFC 3339); default: five years ago")
+	flags.StringVar(to, "to", "", "end of the range, exclusive, as a `TIME` (RFC 3339); default: now")
 	config.AddInstanceFlags(flags)
-	addOutputFlag(flags)
+	command.AddOutputFlag(flags)
 }
 
-func (a *App) backfill(cmd *cobra.Command, v admin.Command, action admin.Action, input operations.BackfillInput) error {
-	inJSON, err := asJSON(cmd)
+func runBackfill(rt *command.Runtime, cmd *cobra.Command, v admin.Command, action admin.Action, input operations.BackfillInput) error {
+	out, err := rt.Output(cmd)
 	if err != nil {
 		return err
 	}
-	cfg, _, err := a.load(cmd)
+	cfg, _, err := rt.Load(cmd)
 	if err != nil {
 		return err
 	}
-	p := &backfillPrinter{replayPrinter{App: a, inJSON: inJSON}}
-	err = a.call(cmd.Context(), cfg, v, action, input, p.line)
+	p := &backfillPrinter{replayPrinter{Runtime: rt, out: out}}
+	err = rt.Call(cmd.Context(), cfg, v, action, input, p.line)
 	p.end()
 	if action == admin.Cancel && err != nil && err.Error() == operations.ErrBackfillEnded.Error() { // an error's text is all that comes through the socket
-		_, err = fmt.Fprintln(a.Stderr, operations.ErrBackfillEnded)
+		_, err = fmt.Fprintln(rt.Stderr, operations.ErrBackfillEnded)
 	}
 	return err
 }
 
-// backfillPrinter shows what the verbs of back-filling say, with progress as a replay's.
+// backfillPrinter shows the replies of the backfill commands, with progress as of a replay.
 type backfillPrinter struct{ replayPrinter }
 
 func (p *backfillPrinter) line(raw json.RawMessage) error {
@@ -121,14 +122,14 @@ func (p *backfillPrinter) line(raw json.RawMessage) error {
 		Absent string `json:"absentFrom"`
 	}
 	if err := json.Unmarshal(raw, &line); err != nil {
-		return fmt.Errorf("reading a line of the back-fill: %w", err)
+		return fmt.Errorf("reading a line of the backfill: %w", err)
 	}
 	if line.Step != "" {
 		return p.progress(raw, line.ReplayProgress)
 	}
 	p.end()
-	if p.inJSON {
-		return p.printJSON(raw)
+	if p.out.JSON {
+		return p.out.Object(raw)
 	}
 	switch {
 	case line.Status != "":
@@ -177,7 +178,7 @@ func (p *backfillPrinter) line(raw json.RawMessage) error {
 func printAs[T any](p *backfillPrinter, raw json.RawMessage, text func(T) string) error {
 	var line T
 	if err := json.Unmarshal(raw, &line); err != nil {
-		return fmt.Errorf("reading a line of the back-fill: %w", err)
+		return fmt.Errorf("reading a line of the backfill: %w", err)
 	}
 	_, err := fmt.Fprintln(p.Stdout, text(line))
 	return err

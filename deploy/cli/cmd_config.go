@@ -3,20 +3,21 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"text/tabwriter"
 
-	"github.com/marketlog/marketlog/deploy/config"
 	"github.com/spf13/cobra"
+
+	"github.com/marketlog/marketlog/deploy/cli/command"
+	"github.com/marketlog/marketlog/deploy/config"
 )
 
-func (a *App) configCommand() *cobra.Command {
+func configCommand(rt *command.Runtime) *cobra.Command {
 	cmd := &cobra.Command{Use: "config", Short: "Show or check the configuration"}
 	sub := func(name, short string, show bool) {
 		c := &cobra.Command{Use: name, Short: short, Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.showConfig(cmd, show)
+			return showConfig(rt, cmd, show)
 		}}
 		config.AddConfigFlags(c.Flags())
-		addOutputFlag(c.Flags())
+		command.AddOutputFlag(c.Flags())
 		cmd.AddCommand(c)
 	}
 	sub("print", "Print every setting and where it comes from; also if some are wrong", true)
@@ -24,37 +25,36 @@ func (a *App) configCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *App) showConfig(cmd *cobra.Command, show bool) error {
-	inJSON, err := asJSON(cmd)
+func showConfig(rt *command.Runtime, cmd *cobra.Command, show bool) error {
+	out, err := rt.Output(cmd)
 	if err != nil {
 		return err
 	}
-	_, settings, err := a.load(cmd)
+	_, settings, err := rt.Load(cmd)
 	var faults config.Faults
 	if err != nil && !errors.As(err, &faults) {
 		return err
 	}
 	switch {
-	case inJSON && show:
-		if err := a.printJSON(map[string]any{"settings": settings, "faults": append(config.Faults{}, faults...)}); err != nil {
+	case out.JSON && show:
+		if err := out.Object(map[string]any{"settings": settings, "faults": append(config.Faults{}, faults...)}); err != nil {
 			return err
 		}
 		return reported(faults)
-	case inJSON:
-		if err := a.printJSON(map[string]any{"faults": append(config.Faults{}, faults...)}); err != nil {
+	case out.JSON:
+		if err := out.Object(map[string]any{"faults": append(config.Faults{}, faults...)}); err != nil {
 			return err
 		}
 		return reported(faults)
 	case show:
-		table := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
 		for _, s := range settings {
-			fmt.Fprintf(table, "%s: %v\t# %s\n", s.Key, s.Value, s.Origin)
+			out.Row(fmt.Sprintf("%s: %v", s.Key, s.Value), "# "+s.Origin)
 		}
-		if err := table.Flush(); err != nil {
+		if err := out.Flush(); err != nil {
 			return err
 		}
 	case len(faults) == 0:
-		fmt.Fprintln(a.Stdout, "the configuration is right")
+		fmt.Fprintln(rt.Stdout, "the configuration is valid")
 	}
 	return faults.Err()
 }
@@ -62,7 +62,7 @@ func (a *App) showConfig(cmd *cobra.Command, show bool) error {
 // reported is for commands whose answer holds the faults already.
 func reported(faults config.Faults) error {
 	if len(faults) > 0 {
-		return errReported
+		return command.ErrReported
 	}
 	return nil
 }

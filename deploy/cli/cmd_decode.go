@@ -3,16 +3,17 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/marketlog/marketlog/deploy/cli/command"
 	"github.com/marketlog/marketlog/producers/decode"
 	"github.com/marketlog/marketlog/producers/exchanges"
 	"github.com/marketlog/marketlog/producers/sources"
 )
 
-func (a *App) decodeCommand() *cobra.Command {
+func decodeCommand(rt *command.Runtime) *cobra.Command {
 	var opts decode.Options
 	cmd := &cobra.Command{
 		Use:   "decode --source NAME FILE",
-		Short: "Print what recorded messages of a source say, one event a line",
+		Short: "Decode recorded messages of a source, and print one event per line",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if opts.List {
 				return cobra.NoArgs(cmd, args)
@@ -23,14 +24,14 @@ func (a *App) decodeCommand() *cobra.Command {
 			if len(args) > 0 {
 				opts.File = args[0]
 			}
-			if decode.Run(cmd.Context(), opts, exchanges.List(), sources.List(), a.Stdin, a.Stdout, a.Stderr) != 0 {
-				return errReported
+			if decode.Run(cmd.Context(), opts, exchanges.List(), sources.List(), rt.Stdin, rt.Stdout, rt.Stderr) != 0 {
+				return command.ErrReported
 			}
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&opts.Source, "source", "", "whose messages they are; --list names all")
-	cmd.Flags().StringVar(&opts.Instruments, "instruments", "", "`FILE` with the venue's own list of instruments")
+	cmd.Flags().StringVar(&opts.Source, "source", "", "venue or source of the messages; --list prints all names")
+	cmd.Flags().StringVar(&opts.Instruments, "instruments", "", "`FILE` with the venue's list of instruments")
 	cmd.Flags().BoolVar(&opts.List, "list", false, "list the sources")
 	return cmd
 }

@@ -10,33 +10,34 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/marketlog/marketlog/deploy/cli/command"
 	"github.com/marketlog/marketlog/deploy/config"
 	"github.com/marketlog/marketlog/query/mcp"
 )
 
-func (a *App) mcpCommand() *cobra.Command {
+func mcpCommand(rt *command.Runtime) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mcp",
-		Short: "Let a model use the endpoints as tools, over stdio",
-		Long: "Speaks the Model Context Protocol over stdin and stdout for a client that starts programs, and asks the server at --base-url.\n" +
-			"The API key is read from " + config.ApiKeyVariable + "; without one the tools are listed and calls are refused.",
+		Short: "Serve the endpoints as MCP tools over stdio",
+		Long: "Serve the Model Context Protocol over stdin and stdout, for clients that start MCP servers as programs, and forward requests to --base-url.\n" +
+			"The API key is read from " + config.ApiKeyVariable + "; without one, tools are listed and calls are rejected.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			base, err := baseURL(cmd)
 			if err != nil {
 				return err
 			}
-			bridge, err := mcp.NewBridge(cmd.Context(), base, a.variable(config.ApiKeyVariable))
+			bridge, err := mcp.NewBridge(cmd.Context(), base, variable(rt, config.ApiKeyVariable))
 			if err != nil {
 				return err
 			}
-			return bridge.Run(cmd.Context(), a.Stdin, a.Stdout)
+			return bridge.Run(cmd.Context(), rt.Stdin, rt.Stdout)
 		},
 	}
 	cmd.PersistentFlags().String("base-url", "http://"+config.DefaultConfig().Listen, "`URL` of the server")
 	config := &cobra.Command{
 		Use:   "config",
-		Short: "Print what to paste into a client's configuration",
+		Short: "Print the configuration to paste into an MCP client",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			base, err := baseURL(cmd)
@@ -48,11 +49,11 @@ func (a *App) mcpCommand() *cobra.Command {
 			if !ok {
 				return fmt.Errorf("--client %q is unknown; use %s", name, strings.Join(mcpClientNames(), ", "))
 			}
-			said, err := write(base)
+			snippet, err := write(base)
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintln(a.Stdout, said)
+			_, err = fmt.Fprintln(rt.Stdout, snippet)
 			return err
 		},
 	}
@@ -62,8 +63,8 @@ func (a *App) mcpCommand() *cobra.Command {
 }
 
 // variable returns the value of an environment variable; empty where it is not set.
-func (a *App) variable(name string) string {
-	for _, set := range slices.Backward(a.Env) {
+func variable(rt *command.Runtime, name string) string {
+	for _, set := range slices.Backward(rt.Env) {
 		if value, ok := strings.CutPrefix(set, name+"="); ok {
 			return value
 		}
@@ -75,17 +76,17 @@ func baseURL(cmd *cobra.Command) (string, error) {
 	base, _ := cmd.Flags().GetString("base-url")
 	parsed, err := url.Parse(base)
 	if err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" {
-		return "", fmt.Errorf("--base-url %q is no address; use one such as https://marketlog.example.com", base)
+		return "", fmt.Errorf("--base-url %q is not an address; use one such as https://marketlog.example.com", base)
 	}
 	return strings.TrimRight(base, "/"), nil
 }
 
 func mcpClientNames() []string { return slices.Sorted(maps.Keys(mcpClients)) }
 
-// keyPlaceholder stands for the key where a client keeps it in the file itself.
+// keyPlaceholder represents the key where a client keeps it in the file itself.
 const keyPlaceholder = "ck_live_..."
 
-// mcpClients write what each client's configuration wants. Those that can read the key from elsewhere are told
+// mcpClients write what each client's configuration wants. Those that can read the key from elsewhere are reported
 // to, since such files are copied and committed.
 var mcpClients = map[string]func(base string) (string, error){
 	"claude-desktop": func(base string) (string, error) {

@@ -4,48 +4,50 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/spf13/cobra"
+
 	"github.com/marketlog/marketlog/deploy/admin"
+	"github.com/marketlog/marketlog/deploy/cli/command"
 	"github.com/marketlog/marketlog/deploy/config"
 	"github.com/marketlog/marketlog/deploy/operations"
-	"github.com/spf13/cobra"
 )
 
-func (a *App) rebuildCommand() *cobra.Command {
+func rebuildCommand(rt *command.Runtime) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rebuild",
-		Short: "Write the rows of all views again from what the log has, after files were damaged",
-		Long: `Write the rows of all views again from what the log has, and settle the damages of the log that /readyz names.
+		Short: "Restore the rows of all views from the log after files were damaged",
+		Long: `Restore the rows of all views from the log, and acknowledge the damages of the log that /readyz names.
 
-Rows that are there stay as they are. What the log itself has lost cannot be mended: it is listed, and is a row of v_gaps
-with venue log and reason damage. Views that were made before keep their rows; ` + "`marketlog replay --verify`" + ` compares.`,
+Existing rows stay unchanged. Records lost from the log itself cannot be restored: they are listed, and recorded in v_gaps
+with venue log and reason damage. To compare existing rows with the log, use ` + "`marketlog replay --verify`" + `.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			inJSON, err := asJSON(cmd)
+			out, err := rt.Output(cmd)
 			if err != nil {
 				return err
 			}
-			cfg, _, err := a.load(cmd)
+			cfg, _, err := rt.Load(cmd)
 			if err != nil {
 				return err
 			}
-			return a.call(cmd.Context(), cfg, admin.Command{Name: "rebuild", Long: true}, admin.Start, struct{}{}, func(raw json.RawMessage) error {
-				if inJSON {
-					return a.printJSON(raw)
+			return rt.Call(cmd.Context(), cfg, admin.Command{Name: "rebuild", Long: true}, admin.Start, struct{}{}, func(raw json.RawMessage) error {
+				if out.JSON {
+					return out.Object(raw)
 				}
 				var line operations.RebuildLine
 				if err := json.Unmarshal(raw, &line); err != nil {
 					return fmt.Errorf("reading a line of the rebuild: %w", err)
 				}
 				if line.Lost != "" {
-					_, err = fmt.Fprintln(a.Stdout, "lost for good:", line.Lost)
+					_, err = fmt.Fprintln(rt.Stdout, "permanently lost:", line.Lost)
 				} else {
-					_, err = fmt.Fprintf(a.Stdout, "%s: %d records\n", line.Topic, line.Records)
+					_, err = fmt.Fprintf(rt.Stdout, "%s: %d records\n", line.Topic, line.Records)
 				}
 				return err
 			})
 		},
 	}
 	config.AddInstanceFlags(cmd.Flags())
-	addOutputFlag(cmd.Flags())
+	command.AddOutputFlag(cmd.Flags())
 	return cmd
 }

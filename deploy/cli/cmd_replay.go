@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/marketlog/marketlog/deploy/admin"
+	"github.com/marketlog/marketlog/deploy/cli/command"
 	"github.com/marketlog/marketlog/deploy/config"
 	"github.com/marketlog/marketlog/deploy/operations"
 	"github.com/marketlog/marketlog/deploy/roles"
@@ -20,18 +21,18 @@ import (
 	"github.com/marketlog/marketlog/stream/history"
 )
 
-func (a *App) replayCommand() *cobra.Command {
+func replayCommand(rt *command.Runtime) *cobra.Command {
 	var input operations.ReplayInput
 	var from, to string
 	var attach, cancel bool
 	cmd := &cobra.Command{
 		Use:   "replay --view " + strings.Join(schemas.Views(), "|"),
-		Short: "Rebuild a view from the log beside the live one, compare, and swap it in",
-		Long: `Rebuild a view from the log beside the live one, compare the two, and let the rebuilt one take its place while
-live goes on. --verify compares only. The exit code is 1 if rows differ.
+		Short: "Rebuild a view from the log, compare it with the live one, and swap it in",
+		Long: `Rebuild a view from the log into shadow tables, compare these with the live ones, and swap them in while the live
+processing continues. --verify compares only. The exit code is 1 if rows differ.
 
-The work runs inside the instance: interrupting this command leaves it running. What was killed goes on where it stood
-when the same command is given again.`,
+The replay runs inside the instance: interrupting this command leaves it running. After a crash, the same command resumes
+it.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if input.From, err = operations.ParseTime("from", from); err != nil {
@@ -51,7 +52,7 @@ when the same command is given again.`,
 					return err
 				}
 			}
-			return a.replay(cmd, action, input)
+			return replay(rt, cmd, action, input)
 		},
 	}
 	flags := cmd.Flags()
@@ -59,11 +60,11 @@ when the same command is given again.`,
 	flags.StringVar(&from, "from", "", "rebuild rows from this log `TIME` on (RFC 3339)")
 	flags.StringVar(&to, "to", "", "rebuild rows before this log `TIME` (RFC 3339)")
 	flags.BoolVar(&input.Verify, "verify", false, "compare only")
-	flags.BoolVar(&attach, "attach", false, "show the replay that is running")
-	flags.BoolVar(&cancel, "cancel", false, "end the replay that is running, and remove what an interrupted one left")
+	flags.BoolVar(&attach, "attach", false, "show the progress of the running replay")
+	flags.BoolVar(&cancel, "cancel", false, "cancel the running replay, and remove the shadow tables of an interrupted one")
 	cmd.MarkFlagsMutuallyExclusive("attach", "cancel", "verify")
 	config.AddInstanceFlags(flags)
-	addOutputFlag(flags)
+	command.AddOutputFlag(flags)
 	return cmd
 }
 
@@ -74,42 +75,42 @@ func viewText() string {
 		strings.Join(folded, ", "), schemas.ViewAll, len(folded), schemas.ViewTicks, schemas.ViewReference)
 }
 
-func (a *App) replay(cmd *cobra.Command, action admin.Action, input operations.ReplayInput) error {
-	inJSON, err := asJSON(cmd)
+func replay(rt *command.Runtime, cmd *cobra.Command, action admin.Action, input operations.ReplayInput) error {
+	out, err := rt.Output(cmd)
 	if err != nil {
 		return err
 	}
-	cfg, _, err := a.load(cmd)
+	cfg, _, err := rt.Load(cmd)
 	if err != nil {
 		return err
 	}
-	p := &replayPrinter{App: a, inJSON: inJSON}
+	p := &replayPrinter{Runtime: rt, out: out}
 	v := admin.Command{Name: "replay", Long: true}
 	if action == admin.Cancel {
 		// First it is stopped, wherever it runs; then what it left is removed.
-		if info, ok, err := runningInstance(cmd.Context(), cfg.DataDir); err != nil {
+		if info, ok, err := command.RunningInstance(cmd.Context(), cfg.DataDir); err != nil {
 			return err
 		} else if ok {
 			_ = admin.CallRunning(cmd.Context(), info.Admin, v, admin.Cancel, nil, func(json.RawMessage) error { return nil })
 		}
 		action, input = admin.Start, operations.ReplayInput{Abort: true}
 	}
-	err = a.call(cmd.Context(), cfg, v, action, input, p.line)
+	err = rt.Call(cmd.Context(), cfg, v, action, input, p.line)
 	p.end()
 	if err == nil && p.result != nil && p.result.Differing > 0 && (p.result.View != schemas.ViewTicks || input.Verify) {
-		return errReported
+		return command.ErrReported
 	}
 	return err
 }
 
 // replayPrinter shows a replay: on a terminal with a bar for each step, else with a line every five seconds.
 type replayPrinter struct {
-	*App
-	inJSON bool
+	*command.Runtime
+	out    *command.Output
 	result *processors.ReplayResult
 	bar    *progressbar.ProgressBar
 	step   string
-	told   time.Time
+	shown  time.Time
 }
 
 const progressEvery = 5 * time.Second
@@ -134,8 +135,8 @@ func (p *replayPrinter) line(raw json.RawMessage) error {
 		result.ReplayResult.Compared = *result.Compared
 		p.result = &result.ReplayResult
 	}
-	if p.inJSON {
-		return p.printJSON(raw)
+	if p.out.JSON {
+		return p.out.Object(raw)
 	}
 	var err error
 	switch {
@@ -165,14 +166,14 @@ func differenceText(d history.Difference) string {
 }
 
 func (p *replayPrinter) progress(raw json.RawMessage, at processors.ReplayProgress) error {
-	if p.inJSON {
-		return p.printJSON(raw)
+	if p.out.JSON {
+		return p.out.Object(raw)
 	}
 	if !roles.IsTerminal(p.Stderr) {
-		if at.Step == p.step && time.Since(p.told) < progressEvery {
+		if at.Step == p.step && time.Since(p.shown) < progressEvery {
 			return nil
 		}
-		p.step, p.told = at.Step, time.Now()
+		p.step, p.shown = at.Step, time.Now()
 		_, err := fmt.Fprintf(p.Stderr, "%s: %d of %d, %.0f/s, %s left\n", at.Step, at.Done, at.Total, at.Rate,
 			time.Duration(at.Left*float64(time.Second)).Round(time.Second))
 		return err

@@ -2,23 +2,23 @@ package cli
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"text/tabwriter"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/marketlog/marketlog/deploy/admin"
+	"github.com/marketlog/marketlog/deploy/cli/command"
 	"github.com/marketlog/marketlog/deploy/config"
 	"github.com/marketlog/marketlog/deploy/operations"
-	"github.com/spf13/cobra"
 )
 
-func (a *App) simCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "sim", Short: "Steer the simulator of a running instance"}
+func simCommand(rt *command.Runtime) *cobra.Command {
+	cmd := &cobra.Command{Use: "sim", Short: "Control the simulator of a running instance"}
 	var input operations.FaultInput
 	faults := &cobra.Command{
 		Use:   "faults",
-		Short: "Make a simulated venue misbehave for a while; without flags, list which do",
+		Short: "Inject a fault into a simulated venue; without flags, list active faults",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			given := input
@@ -28,28 +28,28 @@ func (a *App) simCommand() *cobra.Command {
 			case given.Venue == "" || given.Fault == "":
 				return fmt.Errorf("--venue and --fault go together: name a venue, and as its fault %s", operations.FaultNames())
 			}
-			return a.simFaults(cmd, given)
+			return simFaults(rt, cmd, given)
 		},
 	}
-	faults.Flags().StringVar(&input.Venue, "venue", "", "which venue or polled source")
+	faults.Flags().StringVar(&input.Venue, "venue", "", "venue or polled source")
 	faults.Flags().StringVar(&input.Fault, "fault", "", operations.FaultNames())
-	faults.Flags().DurationVar(&input.For, "for", time.Minute, "how long, in the simulator's time")
+	faults.Flags().DurationVar(&input.For, "for", time.Minute, "duration, in simulated time")
 	config.AddInstanceFlags(faults.Flags())
-	addOutputFlag(faults.Flags())
+	command.AddOutputFlag(faults.Flags())
 	cmd.AddCommand(faults)
 	return cmd
 }
 
-func (a *App) simFaults(cmd *cobra.Command, input operations.FaultInput) error {
-	inJSON, err := asJSON(cmd)
+func simFaults(rt *command.Runtime, cmd *cobra.Command, input operations.FaultInput) error {
+	out, err := rt.Output(cmd)
 	if err != nil {
 		return err
 	}
-	cfg, _, err := a.load(cmd)
+	cfg, _, err := rt.Load(cmd)
 	if err != nil {
 		return err
 	}
-	info, ok, err := runningInstance(cmd.Context(), cfg.DataDir)
+	info, ok, err := command.RunningInstance(cmd.Context(), cfg.DataDir)
 	switch {
 	case err != nil:
 		return err
@@ -68,19 +68,11 @@ func (a *App) simFaults(cmd *cobra.Command, input operations.FaultInput) error {
 	if err != nil {
 		return err
 	}
-	table := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
-	for i, line := range lines {
-		if inJSON {
-			err = errors.Join(err, a.printJSON(line))
-			continue
-		}
-		if i == 0 {
-			fmt.Fprintln(table, "VENUE\tFAULT\tUNTIL")
-		}
-		fmt.Fprintf(table, "%s\t%s\t%s\n", line.Venue, line.Fault, line.Until.Format(time.RFC3339))
+	if len(lines) == 0 && !out.JSON {
+		out.Text("no faults are active")
+		return out.Flush()
 	}
-	if len(lines) == 0 && !inJSON {
-		fmt.Fprintln(a.Stdout, "no simulated venue does anything wrong")
-	}
-	return errors.Join(err, table.Flush())
+	return command.Print(out, []any{"VENUE", "FAULT", "UNTIL"}, lines, func(line operations.FaultLine) []any {
+		return []any{line.Venue, line.Fault, line.Until.Format(time.RFC3339)}
+	})
 }

@@ -139,7 +139,7 @@ func (l *rawLog) add(r *kgo.Record) {
 	}
 }
 
-// told says that all these producers have told everything up to a time.
+// told means that all these producers have told everything up to a time.
 func (l *rawLog) told(venues []string, until time.Time) func() bool {
 	return func() bool {
 		return !slices.ContainsFunc(venues, func(v string) bool { return l.clocks[v] < until.UnixNano() })
@@ -155,7 +155,7 @@ func leastClock(clocks map[string]int64, producers []string) int64 {
 	return least
 }
 
-// within counts what lies in [from, to).
+// within counts what is in [from, to).
 func within(times []int64, from, to time.Time) (n int) {
 	for _, t := range times {
 		if t >= from.UnixNano() && t < to.UnixNano() {

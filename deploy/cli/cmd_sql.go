@@ -13,55 +13,56 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/marketlog/marketlog/deploy/cli/command"
 	"github.com/marketlog/marketlog/deploy/config"
 	"github.com/marketlog/marketlog/deploy/embedded/engine"
 	"github.com/marketlog/marketlog/deploy/instance"
 )
 
-func (a *App) sqlCommand() *cobra.Command {
+func sqlCommand(rt *command.Runtime) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sql STATEMENT",
-		Short: "Ask the views; - reads the statement from standard input",
+		Short: "Run a SQL statement over the views; - reads it from standard input",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			statement := args[0]
 			if statement == "-" {
-				text, err := io.ReadAll(io.LimitReader(a.Stdin, 1<<20))
+				text, err := io.ReadAll(io.LimitReader(rt.Stdin, 1<<20))
 				if err != nil {
 					return fmt.Errorf("reading the statement: %w", err)
 				}
 				statement = string(text)
 			}
-			return a.ask(cmd, statement)
+			return runStatement(rt, cmd, statement)
 		},
 	}
 	config.AddInstanceFlags(cmd.Flags())
-	addOutputFlag(cmd.Flags())
+	command.AddOutputFlag(cmd.Flags())
 	return cmd
 }
 
-// ask prints what the views answer: of the running instance, else of the parts that this command
+// runStatement prints the result of a SQL statement: from the running instance, else from the parts that this command
 // opens. A FORMAT in the statement wins over -o.
-func (a *App) ask(cmd *cobra.Command, statement string, params ...string) error {
-	inJSON, err := asJSON(cmd)
+func runStatement(rt *command.Runtime, cmd *cobra.Command, statement string, params ...string) error {
+	out, err := rt.Output(cmd)
 	if err != nil {
 		return err
 	}
-	cfg, _, err := a.load(cmd)
+	cfg, _, err := rt.Load(cmd)
 	if err != nil {
 		return err
 	}
 	if len(cfg.ClickHouse.Addr) > 0 {
-		return errors.New("the configuration names an outside ClickHouse: ask it with its own client")
+		return errors.New("the configuration names an external ClickHouse: query it with its own client")
 	}
 	ctx := cmd.Context()
-	client, addr, done, err := a.openSQL(ctx, cfg)
+	client, addr, done, err := openSQL(ctx, rt, cfg)
 	if err != nil {
 		return err
 	}
 	defer done()
 	query := url.Values{"default_format": {"PrettyCompactMonoBlock"}}
-	if inJSON {
+	if out.JSON {
 		query.Set("default_format", "JSONEachRow")
 	}
 	for i := 0; i+1 < len(params); i += 2 {
@@ -69,27 +70,27 @@ func (a *App) ask(cmd *cobra.Command, statement string, params ...string) error 
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, addr+"/?"+query.Encode(), strings.NewReader(statement))
 	if err != nil {
-		return fmt.Errorf("asking %s: %w", addr, err)
+		return fmt.Errorf("querying %s: %w", addr, err)
 	}
 	response, err := client.Do(request)
 	if err != nil {
-		return fmt.Errorf("asking %s: %w", addr, err)
+		return fmt.Errorf("querying %s: %w", addr, err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(response.Body, 64<<10))
 		return errors.New(strings.TrimSpace(string(text)))
 	}
-	if _, err := io.Copy(a.Stdout, response.Body); err != nil {
-		return fmt.Errorf("reading the answer: %w", err)
+	if _, err := io.Copy(rt.Stdout, response.Body); err != nil {
+		return fmt.Errorf("reading the response: %w", err)
 	}
 	return nil
 }
 
 // openSQL reaches the running instance by its admin socket, where nothing is hidden, or serves the engine in the data
 // directory on a free port for as long as the command lasts.
-func (a *App) openSQL(ctx context.Context, cfg config.Config) (client *http.Client, addr string, done func(), err error) {
-	info, ok, err := runningInstance(ctx, cfg.DataDir)
+func openSQL(ctx context.Context, rt *command.Runtime, cfg config.Config) (client *http.Client, addr string, done func(), err error) {
+	info, ok, err := command.RunningInstance(ctx, cfg.DataDir)
 	if err != nil {
 		return nil, "", nil, err
 	}
@@ -99,10 +100,10 @@ func (a *App) openSQL(ctx context.Context, cfg config.Config) (client *http.Clie
 		}}}
 		return client, "http://instance/sql", client.CloseIdleConnections, nil
 	}
-	if err := findInstance(cfg, "clickhouse"); err != nil {
+	if err := command.FindInstance(cfg, "clickhouse"); err != nil {
 		return nil, "", nil, err
 	}
-	in, err := instance.HoldInstance(cfg, a.quietLogger(cfg)) // the log is not needed
+	in, err := instance.HoldInstance(cfg, rt.QuietLogger(cfg)) // the log is not needed
 	if err != nil {
 		return nil, "", nil, err
 	}

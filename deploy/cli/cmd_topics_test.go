@@ -12,6 +12,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/marketlog/marketlog/deploy/cli/command"
 	"github.com/marketlog/marketlog/deploy/config"
 	"github.com/marketlog/marketlog/deploy/instance"
 	"github.com/marketlog/marketlog/deploy/roles"
@@ -20,7 +21,7 @@ import (
 )
 
 // announced is an instance that holds a log and nothing else, and a way to type commands beside it.
-func announced(t *testing.T) (in *instance.Instance, command func(line string) string) {
+func announced(t *testing.T) (in *instance.Instance, run func(line string) string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "topics") // t.TempDir may be longer than a socket's name can be
 	if err != nil {
@@ -44,8 +45,8 @@ func announced(t *testing.T) (in *instance.Instance, command func(line string) s
 	return in, func(line string) string {
 		t.Helper()
 		var out bytes.Buffer
-		app := App{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Env: []string{"MARKETLOG_DATA_DIR=" + dir}}
-		if code := app.Execute(t.Context(), strings.Fields(line)); code != 0 {
+		app := command.Runtime{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Env: []string{"MARKETLOG_DATA_DIR=" + dir}}
+		if code := Execute(t.Context(), &app, strings.Fields(line)); code != 0 {
 			t.Fatalf("%s exits with %d: %s", line, code, &out)
 		}
 		return out.String()
@@ -54,7 +55,7 @@ func announced(t *testing.T) (in *instance.Instance, command func(line string) s
 
 // Pulses are written once a second, prices are rarer: whoever asks for the newest price gets one.
 func TestTailShowsRecordsAndNotTheClock(t *testing.T) {
-	in, command := announced(t)
+	in, run := announced(t)
 	producer, err := in.Stream.NewProducer()
 	if err != nil {
 		t.Fatal(err)
@@ -76,26 +77,26 @@ func TestTailShowsRecordsAndNotTheClock(t *testing.T) {
 			write(&eventsv1.PriceRecord{Mark: &eventsv1.Mark{Offset: int64(i)}, Body: &eventsv1.PriceRecord_Pulse{Pulse: &eventsv1.Pulse{Now: 1}}})
 		}
 	}
-	if got := command("topics tail prices.v1 -n 1"); strings.Count(got, "\n") != 1 || !strings.Contains(got, "prices.v1/3@1501 ") || !strings.Contains(got, "ethereum") {
+	if got := run("topics tail prices.v1 -n 1"); strings.Count(got, "\n") != 1 || !strings.Contains(got, "prices.v1/3@1501 ") || !strings.Contains(got, "ethereum") {
 		t.Errorf("the newest price is shown as %q", got)
 	}
-	if got := command("topics tail prices.v1 -n 5"); strings.Count(got, "\n") != 2 || strings.Contains(got, "pulse") {
+	if got := run("topics tail prices.v1 -n 5"); strings.Count(got, "\n") != 2 || strings.Contains(got, "pulse") {
 		t.Errorf("the newest five of two prices are shown as %q", got)
 	}
-	if got := command("topics tail prices.v1 -n 1 --all"); !strings.Contains(got, "pulse") {
+	if got := run("topics tail prices.v1 -n 1 --all"); !strings.Contains(got, "pulse") {
 		t.Errorf("with --all no pulse is shown: %q", got)
 	}
-	if got := command("topics tail prices.v1 --from start -n 2"); strings.Count(got, "\n") != 2 || !strings.Contains(got, "bitcoin") {
+	if got := run("topics tail prices.v1 --from start -n 2"); strings.Count(got, "\n") != 2 || !strings.Contains(got, "bitcoin") {
 		t.Errorf("the first two prices are shown as %q", got)
 	}
-	if got := command("topics list"); !strings.Contains(got, "OFFSETS") || strings.Contains(got, "RECORDS") {
+	if got := run("topics list"); !strings.Contains(got, "OFFSETS") || strings.Contains(got, "RECORDS") {
 		t.Errorf("offsets are called records:\n%s", got)
 	}
 }
 
 // A fold that is one for its whole input joins its group for the lock, and commits nothing: that is no lag.
 func TestLagOfALockIsNoLag(t *testing.T) {
-	in, command := announced(t)
+	in, run := announced(t)
 	ctx, stop := context.WithCancel(t.Context())
 	fold := instance.MinuteFolds()[0]
 	fold.Log, fold.Logger = in.Stream, slog.New(slog.DiscardHandler)
@@ -104,7 +105,7 @@ func TestLagOfALockIsNoLag(t *testing.T) {
 	want := fmt.Sprintf(`{"group":%q,"state":"Stable","topic":%q,"partition":0,"end":0,"lock":true,`, fold.Name, fold.Output)
 	got := ""
 	for deadline := time.Now().Add(30 * time.Second); !strings.HasPrefix(got, want); time.Sleep(50 * time.Millisecond) {
-		if got = command("topics lag -o json"); time.Now().After(deadline) {
+		if got = run("topics lag -o json"); time.Now().After(deadline) {
 			t.Fatalf("the lag is\n%s\nwant %s", got, want)
 		}
 	}

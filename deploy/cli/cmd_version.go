@@ -4,28 +4,30 @@ import (
 	"fmt"
 	"runtime"
 
-	"github.com/marketlog/marketlog/deploy/operations"
 	"github.com/spf13/cobra"
+
+	"github.com/marketlog/marketlog/deploy/cli/command"
+	"github.com/marketlog/marketlog/deploy/operations"
 )
 
-func (a *App) versionCommand() *cobra.Command {
+func versionCommand(rt *command.Runtime) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			inJSON, err := asJSON(cmd)
+			out, err := rt.Output(cmd)
 			if err != nil {
 				return err
 			}
 			platform := runtime.GOOS + "/" + runtime.GOARCH
-			if inJSON {
-				return a.printJSON(map[string]string{"version": operations.Version(), "go": runtime.Version(), "platform": platform})
+			if out.JSON {
+				return out.Object(map[string]string{"version": operations.Version(), "go": runtime.Version(), "platform": platform})
 			}
-			fmt.Fprintf(a.Stdout, "marketlog %s (%s, %s)\n", operations.Version(), runtime.Version(), platform)
+			fmt.Fprintf(rt.Stdout, "marketlog %s (%s, %s)\n", operations.Version(), runtime.Version(), platform)
 			return nil
 		},
 	}
-	addOutputFlag(cmd.Flags())
+	command.AddOutputFlag(cmd.Flags())
 	return cmd
 }

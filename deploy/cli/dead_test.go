@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/marketlog/marketlog/deploy/cli/command"
 	"github.com/marketlog/marketlog/deploy/config"
 	"github.com/marketlog/marketlog/deploy/deploytest"
 	"github.com/marketlog/marketlog/deploy/embedded/engine"
@@ -167,8 +168,8 @@ func TestDeadLettersAreReadAgainOnce(t *testing.T) {
 	retry := func(args ...string) (outcomes map[int64]string, sum operations.RetrySum) {
 		t.Helper()
 		var out, errs bytes.Buffer
-		app := App{Stdout: &out, Stderr: &errs, Env: []string{"MARKETLOG_DATA_DIR=" + cfg.DataDir}}
-		if code := app.Execute(t.Context(), append([]string{"dead", "retry", "-o", "json"}, args...)); code != 0 {
+		app := command.Runtime{Stdout: &out, Stderr: &errs, Env: []string{"MARKETLOG_DATA_DIR=" + cfg.DataDir}}
+		if code := Execute(t.Context(), &app, append([]string{"dead", "retry", "-o", "json"}, args...)); code != 0 {
 			t.Fatalf("dead retry %v exits with %d: %s", args, code, &errs)
 		}
 		outcomes = map[int64]string{}
@@ -243,8 +244,8 @@ func TestDeadLettersAreReadAgainOnce(t *testing.T) {
 		}
 	}
 	var errs bytes.Buffer
-	app := App{Stdout: &errs, Stderr: &errs, Env: []string{"MARKETLOG_DATA_DIR=" + cfg.DataDir}}
-	if code := app.Execute(t.Context(), []string{"dead", "retry", "--reason", "ugly"}); code != 1 || !strings.Contains(errs.String(), "undecodable") {
+	app := command.Runtime{Stdout: &errs, Stderr: &errs, Env: []string{"MARKETLOG_DATA_DIR=" + cfg.DataDir}}
+	if code := Execute(t.Context(), &app, []string{"dead", "retry", "--reason", "ugly"}); code != 1 || !strings.Contains(errs.String(), "undecodable") {
 		t.Errorf("an unknown reason exits with %d: %s, want the known ones", code, &errs)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/marketlog/marketlog/deploy/cli/doctor"
 	"github.com/marketlog/marketlog/deploy/config"
 	"github.com/marketlog/marketlog/deploy/diskguard"
 	"github.com/marketlog/marketlog/deploy/embedded/engine"
@@ -225,7 +226,7 @@ func TestDamagedLogIsToldUntilItIsSettled(t *testing.T) {
 	if err := os.WriteFile(name, raw, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if found := examineLog(cfg); len(found) != 1 || found[0].Verdict != "failed" || !strings.Contains(found[0].Says, "offsets 0 to 9 are gone") {
+	if found := doctor.ExamineLog(cfg); len(found) != 1 || found[0].Verdict != "failed" || !strings.Contains(found[0].Says, "offsets 0 to 9 are gone") {
 		t.Errorf("doctor says %v", found)
 	}
 

@@ -6,43 +6,30 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/marketlog/marketlog/deploy/cli/command"
+	"github.com/marketlog/marketlog/deploy/cli/doctor"
 	"github.com/marketlog/marketlog/deploy/config"
 	"github.com/marketlog/marketlog/deploy/deploytest"
 	"github.com/marketlog/marketlog/deploy/instance"
-	"github.com/marketlog/marketlog/stream/history"
 )
 
-// The doctor names what /readyz names, whichever address answers.
-func TestTheDoctorNamesWhatIsMissing(t *testing.T) {
-	for body, want := range map[string][]string{
-		`{"roles":[],"missing":{"tables":["rows are gone"],"disk":["full","slow"]}}`:               {"disk: full, slow", "tables: rows are gone"},
-		`{"error":{"code":"STARTING","message":"not ready","errors":{"prices":["no price yet"]}}}`: {"prices: no price yet"},
-		`<html>`: nil,
-	} {
-		if got := missingParts(strings.NewReader(body)); !slices.Equal(got, want) {
-			t.Errorf("%s: got %q, want %q", body, got, want)
-		}
-	}
-}
-
 // diagnosed is what doctor finds, by what it looked at, and its exit code.
-func diagnosed(t *testing.T, cfg config.Config) (found map[string]finding, code int) {
+func diagnosed(t *testing.T, cfg config.Config) (found map[string]doctor.Finding, code int) {
 	t.Helper()
 	var out bytes.Buffer
-	app := App{Stdout: &out, Stderr: &out, Env: []string{"MARKETLOG_DATA_DIR=" + cfg.DataDir}}
-	code = app.Execute(t.Context(), []string{"doctor", "-o", "json"})
-	found = map[string]finding{}
+	app := command.Runtime{Stdout: &out, Stderr: &out, Env: []string{"MARKETLOG_DATA_DIR=" + cfg.DataDir}}
+	code = Execute(t.Context(), &app, []string{"doctor", "-o", "json"})
+	found = map[string]doctor.Finding{}
 	for line := range strings.Lines(out.String()) {
-		var f finding
+		var f doctor.Finding
 		if err := json.Unmarshal([]byte(line), &f); err != nil {
 			t.Fatalf("doctor prints %q: %v", line, err)
 		}
-		if held, ok := found[f.Check]; !ok || held.Verdict == "ok" {
+		if known, ok := found[f.Check]; !ok || known.Verdict == "ok" {
 			found[f.Check] = f
 		}
 	}
@@ -149,25 +136,4 @@ func TestDoctorNamesDamagedParts(t *testing.T) {
 		t.Errorf("mended, doctor says %v", found["tables"])
 	}
 	stop()
-}
-
-// What the tables will take is said by the rate that was measured, and is a warning where the disk has no room for it.
-func TestDoctorSaysWhatTheTablesWillTake(t *testing.T) {
-	growth := []history.Growth{
-		{Table: "ticks", BytesPerDay: 10e9, Kept: 7, Bytes: 4e9}, {Table: "prices", BytesPerDay: 9e9, Kept: 1, Bytes: 18e9},
-	}
-	for free, want := range map[int64]string{80e9: "ok", 75e9: "warning"} { // 76 GB of ticks are to come, and no prices
-		f := judgeGrowth(growth, free)
-		if len(f) != 1 || f[0].Verdict != want || (f[0].Remedy != "") != (want == "warning") {
-			t.Errorf("with %d bytes free: got %v, want %s", free, f, want)
-		}
-		for _, part := range []string{"ticks grow by 10.0 GB a day, to 80.0 GB in 8 days (now 4.0 GB)", "prices grow by 9.0 GB a day, to 18.0 GB in 2 days"} {
-			if !strings.Contains(f[0].Says, part) {
-				t.Errorf("got %q, want %q in it", f[0].Says, part)
-			}
-		}
-	}
-	if f := judgeGrowth(growth, 75e9); !strings.Contains(f[0].Remedy, "1.0 GB more") {
-		t.Errorf("the remedy is %q, want 1.0 GB more", f[0].Remedy)
-	}
 }

@@ -15,13 +15,15 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+
+	"github.com/marketlog/marketlog/deploy/cli/command"
 	"github.com/marketlog/marketlog/deploy/supervise"
 )
 
 // The engine's library lives in the process that loads it and ends it when it crashes. So `marketlog engine` is two
 // processes: one that loads the engine and serves it, and one that loads nothing, which starts the other again.
 
-// supervisedFlag tells the process that serves; it is given by the one that supervises and by nobody else.
+// supervisedFlag marks the process that serves; only the supervising process passes it.
 const supervisedFlag = "supervised"
 
 // lastWords is how much of the end of the engine's standard error is repeated when it dies, in bytes.
@@ -29,7 +31,7 @@ const lastWords = 4 << 10
 
 // superviseEngine runs this program's own command line as a child, and again when it dies, later each time up to half a
 // minute, until ctx ends. A child that refuses to start, or ends in order, ends the command as it ended itself.
-func (a *App) superviseEngine(ctx context.Context, log *slog.Logger) error {
+func superviseEngine(ctx context.Context, rt *command.Runtime, log *slog.Logger) error {
 	program, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("finding this program: %w", err)
@@ -38,16 +40,16 @@ func (a *App) superviseEngine(ctx context.Context, log *slog.Logger) error {
 	wait.InitialInterval, wait.MaxInterval = 500*time.Millisecond, 30*time.Second
 	for {
 		began := time.Now()
-		said := &tailWriter{to: a.Stderr, most: lastWords}
-		err := a.runSupervised(ctx, program, said)
+		lastLines := &tailWriter{to: rt.Stderr, most: lastWords}
+		err := runSupervised(ctx, rt, program, lastLines)
 		var ended *exec.ExitError
 		switch {
 		case err == nil, ctx.Err() != nil && !errors.As(err, &ended):
 			return err
 		case !errors.As(err, &ended):
 			return fmt.Errorf("running the engine: %w", err)
-		case ended.ExitCode() == exitFailed: // it has said why
-			return errReported
+		case ended.ExitCode() == exitFailed: // it has lastLines why
+			return command.ErrReported
 		case ctx.Err() != nil:
 			return fmt.Errorf("stopping the engine: %w", err)
 		}
@@ -55,8 +57,8 @@ func (a *App) superviseEngine(ctx context.Context, log *slog.Logger) error {
 			wait.Reset()
 		}
 		pause := wait.NextBackOff()
-		log.Error("the engine died", "pid", ended.Pid(), "how", ended.String(), "after", time.Since(began).Round(time.Millisecond).String(),
-			"last_words", said.last(), "again_in", pause.Round(time.Millisecond).String())
+		log.Error("engine process died", "pid", ended.Pid(), "how", ended.String(), "after", time.Since(began).Round(time.Millisecond),
+			"stderr", lastLines.last(), "retry_in", pause.Round(time.Millisecond))
 		select {
 		case <-ctx.Done():
 			return nil
@@ -67,9 +69,9 @@ func (a *App) superviseEngine(ctx context.Context, log *slog.Logger) error {
 
 // runSupervised runs the child once. The pipe to its standard input is what holds both together: a line in it asks the child
 // to stop, and its end, which comes whenever this process ends, kills it.
-func (a *App) runSupervised(ctx context.Context, program string, stderr io.Writer) error {
-	child := exec.Command(program, append(a.args[:len(a.args):len(a.args)], "--"+supervisedFlag)...)
-	child.Env, child.Stdout, child.Stderr = a.Env, a.Stdout, stderr
+func runSupervised(ctx context.Context, rt *command.Runtime, program string, stderr io.Writer) error {
+	child := exec.Command(program, append(rt.Args[:len(rt.Args):len(rt.Args)], "--"+supervisedFlag)...)
+	child.Env, child.Stdout, child.Stderr = rt.Env, rt.Stdout, stderr
 	child.WaitDelay = 2 * time.Second // for what it left that holds its standard error
 	leash, err := child.StdinPipe()
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/marketlog/marketlog/deploy/admin"
+	"github.com/marketlog/marketlog/deploy/cli/command"
 	"github.com/marketlog/marketlog/deploy/config"
 	"github.com/marketlog/marketlog/deploy/deploytest"
 	"github.com/marketlog/marketlog/deploy/instance"
@@ -236,29 +237,29 @@ func TestTheCheckNamesDriftAndShowsNoKey(t *testing.T) {
 // Without a running instance the commands work on the data directory.
 func TestSourcesCommandsNeedNoRunningInstance(t *testing.T) {
 	dir := t.TempDir()
-	command := func(args ...string) (string, int) {
+	run := func(args ...string) (string, int) {
 		var out bytes.Buffer
-		app := App{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out}
-		code := app.Execute(t.Context(), append(append([]string{"sources"}, args...), "--data-dir", dir))
+		app := command.Runtime{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out}
+		code := Execute(t.Context(), &app, append(append([]string{"sources"}, args...), "--data-dir", dir))
 		return out.String(), code
 	}
-	if out, code := command("enable", "er-api"); code != 0 || !strings.Contains(out, "erapi") {
+	if out, code := run("enable", "er-api"); code != 0 || !strings.Contains(out, "erapi") {
 		t.Errorf("enable: exit %d, %s", code, out)
 	}
-	out, code := command("list", "-o", "json")
+	out, code := run("list", "-o", "json")
 	if code != 0 || strings.Count(out, "\n") != len(sources.List()) {
 		t.Errorf("list: exit %d, %s", code, out)
 	}
 	if content, err := os.ReadFile(filepath.Join(dir, instance.SwitchesFile)); err != nil || string(content) != "{\n  \"erapi\": true\n}\n" {
 		t.Errorf("the data directory holds %q, %v", content, err)
 	}
-	if out, code := command("disable", "mtgox"); code == 0 || !strings.Contains(out, `no source "mtgox"; use one of aave, `) {
+	if out, code := run("disable", "mtgox"); code == 0 || !strings.Contains(out, `no source "mtgox"; use one of aave, `) {
 		t.Errorf("an unknown source: exit %d, %s", code, out)
 	}
 	if err := os.WriteFile(filepath.Join(dir, instance.SwitchesFile), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, code := command("list"); code == 0 || !strings.Contains(out, "remove "+filepath.Join(dir, instance.SwitchesFile)) {
+	if out, code := run("list"); code == 0 || !strings.Contains(out, "remove "+filepath.Join(dir, instance.SwitchesFile)) {
 		t.Errorf("a broken file: exit %d, %s", code, out)
 	}
 }
@@ -290,7 +291,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// awaitNotice waits until the last notice of a source says whether it is asked.
+// awaitNotice waits until the last notice of a source states whether it is asked.
 func awaitNotice(t *testing.T, in *instance.Instance, slug string, enabled bool) {
 	t.Helper()
 	client, err := in.Stream.NewClient()

@@ -14,7 +14,7 @@ import (
 	"github.com/marketlog/marketlog/schemas"
 )
 
-// Config is all that an installation can be told. Its keys in files are the koanf tags, joined by dots; in the
+// Config is all that an installation can be reported. Its keys in files are the koanf tags, joined by dots; in the
 // environment MARKETLOG_ and the key in capitals with _ for dots. Addresses are HOST:PORT.
 type Config struct {
 	// DataDir holds all that this installation keeps; one running instance owns it.
@@ -62,7 +62,7 @@ type SimConfig struct {
 	Seed int64 `koanf:"seed"`
 }
 
-// KafkaConfig says where the log is: at Brokers, or in this process if there are none.
+// KafkaConfig reports where the log is: at Brokers, or in this process if there are none.
 type KafkaConfig struct {
 	Brokers []string `koanf:"brokers"`
 	// ReplicationFactor of topics that are created; -1 is the brokers' default.
@@ -91,7 +91,7 @@ type SASLConfig struct {
 	PasswordFile string `koanf:"password_file"`
 }
 
-// ClickHouseConfig says where the views are: at Addr, or in this process if it is empty.
+// ClickHouseConfig reports where the views are: at Addr, or in this process if it is empty.
 type ClickHouseConfig struct {
 	// Addr is the HTTP address of one server: a list of one, or empty. Replicated and distributed tables are not made.
 	Addr []string `koanf:"addr"`
@@ -107,7 +107,7 @@ type ClickHouseConfig struct {
 	TLS TLSConfig `koanf:"tls"`
 }
 
-// RedisConfig says where the latest values are: at Addr (several: a cluster), or in this process if it is empty.
+// RedisConfig reports where the latest values are: at Addr (several: a cluster), or in this process if it is empty.
 type RedisConfig struct {
 	Addr         []string  `koanf:"addr"`
 	User         string    `koanf:"user"`
@@ -165,13 +165,13 @@ type SourceConfig struct {
 	Per      time.Duration `koanf:"per"`
 }
 
-// BackfillConfig says what `marketlog run` reads of the past by itself, so that its charts show more than what it saw: of
+// BackfillConfig reports what `marketlog run` reads of the past by itself, so that its charts show more than what it saw: of
 // venues days for five years, hours for 30 days, minutes for one, of the best known coins first; of sources of rates days
 // for a year or hours for 30 days, of their best known pools or currencies. It is ready when that is over. An accelerated
 // simulator is not asked.
 type BackfillConfig struct {
 	Enabled bool `koanf:"enabled"`
-	// Sources are venues and polled sources, read at a time; one that is not enabled is passed over. Without a venue that
+	// Sources are venues and polled sources, read at a time; one that is not enabled is skipped. Without a venue that
 	// has USD markets of stablecoins, markets quoted in those cannot be converted.
 	Sources []string `koanf:"sources"`
 	// Seconds is how long it may take; as many coins are read as fit into the venues' budgets. What did not fit after
@@ -189,7 +189,7 @@ type SQLConfig struct {
 	Hosts []string `koanf:"hosts"`
 }
 
-// AuthConfig says who may ask.
+// AuthConfig reports who may ask.
 type AuthConfig struct {
 	// Mode is required, optional (no key: served as plan Free) or open (all served as Pro; loopback only).
 	Mode string `koanf:"mode"`
@@ -201,14 +201,14 @@ type AuthConfig struct {
 	TrustedProxies []string `koanf:"trusted_proxies"`
 }
 
-// StreamConfig says who may open the price stream.
+// StreamConfig reports who may open the price stream.
 type StreamConfig struct {
 	// Origins are the web origins besides the server's own whose pages may, such as https://app.example.com. What is no
 	// browser names no origin, and needs none.
 	Origins []string `koanf:"origins"`
 }
 
-// LogConfig says what is written to standard error.
+// LogConfig reports what is written to standard error.
 type LogConfig struct {
 	// Level is debug, info, warn or error.
 	Level string `koanf:"level"`

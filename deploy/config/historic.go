@@ -10,7 +10,7 @@ import (
 	"github.com/marketlog/marketlog/producers/sources"
 )
 
-// HistoricVenue is a venue that tells its past.
+// HistoricVenue is a venue that reports its past.
 func HistoricVenue(source string) (adapter.Venue, error) {
 	if v, ok := exchanges.Find(source); ok && v.History != nil {
 		return v, nil
@@ -19,7 +19,7 @@ func HistoricVenue(source string) (adapter.Venue, error) {
 		strings.Join(historicVenues(), ", "), strings.Join(historicSources(), ", "))
 }
 
-// Historic finds nothing wrong with the name of a venue or source that tells its past.
+// Historic finds nothing wrong with the name of a venue or source that reports its past.
 func Historic(source string) error {
 	if _, ok := HistoricSource(source); ok {
 		return nil
@@ -37,7 +37,7 @@ func historicVenues() (names []string) {
 	return names
 }
 
-// HistoricSource is a polled source, by any of its names, that tells its past when it is asked.
+// HistoricSource is a polled source, by any of its names, that reports its past when it is asked.
 func HistoricSource(name string) (poll.Source, bool) {
 	s, ok := SourceNamed(name)
 	return s, ok && s.Past != nil

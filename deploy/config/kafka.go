@@ -26,8 +26,8 @@ import (
 // clientID names this program in a broker's logs and quotas.
 const clientID = "marketlog"
 
-// StreamConfig says how to reach the brokers, with the security that the configuration names. The embedded broker wants the
-// password that lies in its data directory; who cannot read that may still read the log.
+// StreamConfig reports how to reach the brokers, with the security that the configuration names. The embedded broker wants the
+// password that is in its data directory; who cannot read that may still read the log.
 func (c Config) StreamConfig(brokers []string) (stream.Config, error) {
 	config := stream.Config{Brokers: brokers, ClientID: clientID}
 	cfg := c.Kafka

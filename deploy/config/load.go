@@ -133,7 +133,7 @@ func (l *loader) file(path string, mustExist bool) error {
 	return nil
 }
 
-// environment maps variables to keys. Since _ stands for a dot and for itself, only the known keys can tell which.
+// environment maps variables to keys. Since _ represents a dot and for itself, only the known keys can tell which.
 func (l *loader) environment(environ []string) (layer *koanf.Koanf, origin func(key string) string) {
 	name := func(key string) string { return envPrefix + strings.ToUpper(variableSigns.Replace(key)) }
 	known := make(map[string]string)
@@ -334,7 +334,7 @@ func (l *loader) origin(key string) string {
 	return "default"
 }
 
-// SetOrigins tells the faults where their values come from.
+// SetOrigins adds to each fault where its value comes from.
 func SetOrigins(err error, origins map[string]string) error {
 	faults, ok := err.(Faults)
 	if !ok {

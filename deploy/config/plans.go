@@ -9,7 +9,7 @@ import (
 	"github.com/marketlog/marketlog/query/limits"
 )
 
-// PlansConfig says what keys may do.
+// PlansConfig reports what keys may do.
 type PlansConfig struct {
 	// File is a table of plans, in YAML, that takes the place of the built-in one; every process that answers needs the
 	// same. Empty: the built-in one.
@@ -47,7 +47,7 @@ func (c Config) LoadPlans() (map[string]limits.Plan, error) {
 func (f *Faults) proxies(key string, list []string) {
 	for _, proxy := range list {
 		if _, err := query.ParseProxies([]string{proxy}); err != nil {
-			f.add(key, proxy, "is no address and no network", "use an address such as 10.0.0.7, or a network such as 10.0.0.0/8")
+			f.add(key, proxy, "is neither an address nor a network", "use an address such as 10.0.0.7, or a network such as 10.0.0.0/8")
 		}
 	}
 }

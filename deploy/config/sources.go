@@ -39,7 +39,7 @@ func (f *Faults) source(prefix, slug string, c SourceConfig) {
 // within bounds a duration; 0 keeps what is built in.
 func (f *Faults) within(key string, d, least, most time.Duration) {
 	if d != 0 && (d < least || d > most) {
-		f.add(key, d.String(), fmt.Sprintf("is outside %s to %s", least, most), "leave it out for what is built in")
+		f.add(key, d.String(), fmt.Sprintf("is outside %s to %s", least, most), "leave it out for the built-in default")
 	}
 }
 

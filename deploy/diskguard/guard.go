@@ -23,7 +23,7 @@ type Level int
 const (
 	// Open pauses nothing.
 	Open Level = iota
-	// Sources pauses the polled sources: what they say can be asked for again.
+	// Sources pauses the polled sources: what they state can be asked for again.
 	Sources
 	// Feeds pauses the venues' feeds too.
 	Feeds
@@ -32,13 +32,13 @@ const (
 // Space is what a disk has, in bytes.
 type Space struct{ Free, Total int64 }
 
-// Config says what is watched.
+// Config reports what is watched.
 type Config struct {
-	// Dir lies on the disk, and holds the reserve file.
+	// Dir is on the disk, and holds the reserve file.
 	Dir string
 	// Reserve is how many bytes are to stay free; 0: MaxReserve or a twentieth of the disk, whichever is less.
 	Reserve int64
-	// Space measures the disk that a directory lies on; nil: the operating system's own figures.
+	// Space measures the disk that a directory is on; nil: the operating system's own figures.
 	Space func(dir string) (Space, error)
 	// Log gets a line at each change, and one a minute while something is paused.
 	Log *slog.Logger
@@ -139,7 +139,7 @@ func (g *Guard) Look() {
 	case tell && level != Open:
 		g.cfg.Log.Error(text)
 	case tell:
-		g.cfg.Log.Info("there is room on the disk again: ingest goes on", "dir", g.cfg.Dir, "free", space.Free)
+		g.cfg.Log.Info("disk has free space again: ingest resumed", "dir", g.cfg.Dir, "free", space.Free)
 	}
 	switch level {
 	case Feeds:
@@ -157,7 +157,7 @@ func (g *Guard) file() string { return filepath.Join(g.cfg.Dir, fileName) }
 // giveBack removes the reserve file.
 func (g *Guard) giveBack() {
 	if err := os.Remove(g.file()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		g.cfg.Log.Error("giving the reserve file back", "err", err)
+		g.cfg.Log.Error("releasing the reserve file failed", "error", err)
 	}
 }
 
@@ -168,7 +168,7 @@ func (g *Guard) setAside(space Space) {
 		return
 	}
 	if err := allocate(g.file(), size); err != nil {
-		g.cfg.Log.Warn("setting a reserve file aside", "err", err)
+		g.cfg.Log.Warn("creating the reserve file failed", "error", err)
 		_ = os.Remove(g.file())
 	}
 }
@@ -180,7 +180,7 @@ func (g *Guard) Level() (Level, <-chan struct{}) {
 	return g.level, g.changed
 }
 
-// Waiting says what the disk lacks; empty: nothing.
+// Waiting reports what the disk lacks; empty: nothing.
 func (g *Guard) Waiting() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -193,7 +193,7 @@ func (g *Guard) Waiting() string {
 	return g.text()
 }
 
-// text says what is paused and what would help. The caller holds the mutex.
+// text reports what is paused and what would help. The caller holds the mutex.
 func (g *Guard) text() string {
 	what := "polled sources are"
 	if g.level == Feeds {
@@ -280,7 +280,7 @@ func (g *Guard) Describe(out chan<- *prometheus.Desc) {
 	out <- pausedLevel
 }
 
-// Collect tells of the last look.
+// Collect reports of the last look.
 func (g *Guard) Collect(out chan<- prometheus.Metric) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 const mostMessages = 256
 
 // Quiet is a handler that passes each message once a minute while all ingest is paused, and for a minute afterwards. A disk
-// without room makes dozens of roles fail for the same reason, again and again, and the log may lie on it. How many lines
+// without room makes dozens of roles fail for the same reason, again and again, and the log may be on it. How many lines
 // were left out since the last one of a message is its attribute left_out; what each role failed of, /healthz has.
 func (g *Guard) Quiet(next slog.Handler) slog.Handler {
 	return quiet{Handler: next, guard: g, said: &said{messages: map[string]*message{}}}

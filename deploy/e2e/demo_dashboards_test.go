@@ -95,19 +95,19 @@ var mayBeEmpty = []string{"Gaps", "Dead letters", "Why inputs are rejected"}
 func TestEveryPanelInSQLHasRows(t *testing.T) {
 	d := filledDemo(t)
 	run, deadline := 0, time.Now().Add(demoPatience)
-	for _, board := range dashboards(t) {
-		for _, v := range board.Templating.List {
+	for _, priceCache := range dashboards(t) {
+		for _, v := range priceCache.Templating.List {
 			if v.Query != "" {
-				d.hasRows(t, board.Title+": variable "+v.Name, v.Query, deadline)
+				d.hasRows(t, priceCache.Title+": variable "+v.Name, v.Query, deadline)
 			}
 		}
-		for _, p := range board.Panels {
+		for _, p := range priceCache.Panels {
 			for _, target := range p.Targets {
 				if target.RawSQL == "" {
 					continue
 				}
 				run++
-				if where := board.Title + ": " + p.Title; slices.Contains(mayBeEmpty, p.Title) {
+				if where := priceCache.Title + ": " + p.Title; slices.Contains(mayBeEmpty, p.Title) {
 					if _, err := d.rows(target.RawSQL); err != nil {
 						t.Errorf("%s: %v", where, err)
 					}

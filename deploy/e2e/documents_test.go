@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/marketlog/marketlog/deploy/cli"
+	"github.com/marketlog/marketlog/deploy/cli/command"
 	"github.com/marketlog/marketlog/schemas"
 )
 
@@ -270,9 +271,9 @@ func shellWords(line string) (words []string) {
 
 // knownCommand says what the program does not know of a command line.
 func knownCommand(args []string) error {
-	app := cli.App{}
+	app := command.Runtime{}
 	root := &cobra.Command{Use: "marketlog"}
-	root.AddCommand(app.Commands()...)
+	root.AddCommand(cli.Commands(&app)...)
 	if i := slices.IndexFunc(args, func(a string) bool { return a == "&" || strings.HasPrefix(a, ">") }); i >= 0 {
 		args = args[:i]
 	}

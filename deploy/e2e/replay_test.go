@@ -18,6 +18,7 @@ import (
 
 	"github.com/marketlog/marketlog/deploy/admin"
 	"github.com/marketlog/marketlog/deploy/cli"
+	"github.com/marketlog/marketlog/deploy/cli/command"
 	"github.com/marketlog/marketlog/deploy/config"
 	"github.com/marketlog/marketlog/deploy/deploytest"
 	"github.com/marketlog/marketlog/deploy/embedded/engine"
@@ -145,8 +146,8 @@ func awaitGroups(t *testing.T, producer *kgo.Client, groups ...string) {
 func marketlog(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	app := cli.App{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Env: []string{"HOME=" + os.Getenv("HOME")}}
-	code = app.Execute(t.Context(), args)
+	app := command.Runtime{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Env: []string{"HOME=" + os.Getenv("HOME")}}
+	code = cli.Execute(t.Context(), &app, args)
 	return code, out.String(), errs.String()
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/marketlog/marketlog/deploy/cli"
+	"github.com/marketlog/marketlog/deploy/cli/command"
 	"github.com/marketlog/marketlog/deploy/deploytest"
 	"github.com/marketlog/marketlog/deploy/embedded/engine"
 	"github.com/marketlog/marketlog/deploy/embedded/sqlport"
@@ -21,8 +22,8 @@ func TestMain(m *testing.M) {
 	sqlport.RunIfChild()
 	testscript.Main(endingTheDemo{m}, map[string]func(){
 		"marketlog": func() {
-			app := cli.App{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: os.Environ()}
-			os.Exit(app.Execute(cli.Interruptible(), os.Args[1:]))
+			app := command.Runtime{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: os.Environ()}
+			os.Exit(cli.Execute(cli.Interruptible(), &app, os.Args[1:]))
 		},
 		"drainer": drainer,
 	})

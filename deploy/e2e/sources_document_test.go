@@ -158,18 +158,19 @@ func describeSource(doc *strings.Builder, s poll.Source) {
 	}
 	switch {
 	case s.Sign != nil:
-		row("Key", "needed: its file holds the key, sent in the header `"+s.KeyHeader+"`, and behind blanks what requests are signed with")
+		row("Key", "needed: its file holds the key, sent in the header `"+s.KeyHeader+"`, followed by the secrets that sign requests, separated by spaces")
 	case s.KeyHeader != "":
 		row("Key", "optional, in the header `"+s.KeyHeader+"`")
 	}
-	doc.WriteString("\n| Feed | Every | Format | First address |\n| --- | --- | --- | --- |\n")
+	doc.WriteString("\n| Feed | Every | Format | First request |\n| --- | --- | --- | --- |\n")
 	known := documentedKnown()
-	known.Read[s.Feeds[0].Paths(known)[0]] = known.Now // some feeds begin when the first one has
+	known.Read[s.Feeds[0].Requests(known)[0].Path] = known.Now // some feeds begin when the first one has
 	if s.History != nil {
 		fmt.Fprintf(doc, "| at the start | | %s | `%s` |\n", evidenceInWords(s.Feeds[0].Evidence), s.URL+s.History(known)[0])
 	}
 	for _, f := range s.Feeds {
-		fmt.Fprintf(doc, "| %s | %s | %s | `%s` |\n", f.Name, inWords(f.Interval), evidenceInWords(f.Evidence), s.Base("", f.Name)+f.Paths(known)[0])
+		first := f.Requests(known)[0]
+		fmt.Fprintf(doc, "| %s | %s | %s | `%s` |\n", f.Name, inWords(f.Interval), evidenceInWords(f.Evidence), strings.TrimSpace(s.Base("", f.Name)+first.Path+" "+first.Body))
 	}
 	doc.WriteString("\n")
 }

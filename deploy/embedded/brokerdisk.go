@@ -170,7 +170,7 @@ func (d *brokerDisk) forget(name string, base int64) {
 
 func (d *brokerDisk) note(dir string, p *partitionState) {
 	if err := p.manifest.write(dir); err != nil {
-		d.log.Warn("a damage of this partition may go unnoticed until its next segment", "err", err)
+		d.log.Warn("damage of this partition may go undetected until its next segment", "error", err)
 	}
 }
 
@@ -202,7 +202,7 @@ func (d *brokerDisk) retry(do func() error) error {
 			d.held = nil
 			d.mu.Unlock()
 			if held {
-				d.log.Info("the broker goes on: what it could not write is written")
+				d.log.Info("broker resumed: pending writes completed")
 			}
 			return nil
 		}
@@ -213,7 +213,7 @@ func (d *brokerDisk) retry(do func() error) error {
 		}
 		d.mu.Unlock()
 		if tell {
-			d.log.Error("the broker stands still until it can write", "err", err)
+			d.log.Error("broker paused until it can write", "error", err)
 		}
 		select {
 		case <-d.closing:

@@ -167,7 +167,7 @@ func (g *gate) refused(from net.Addr, key int16, client string) {
 		}
 	}
 	g.told[id] = now
-	g.log.Warn("refused a request on the Kafka port, which is for reading without a login", "request", kmsg.NameForKey(key), "client", client, "from", from.String())
+	g.log.Warn("rejected a request on the Kafka port, which is read-only without a login", "request", kmsg.NameForKey(key), "client", client, "from", from.String())
 }
 
 // headLength is how much of a request is looked at: its header and, of a login, the password.

@@ -245,7 +245,7 @@ func TestRefusalsAreToldOnce(t *testing.T) {
 			}
 		}
 	}
-	if n := strings.Count(told.String(), "refused a request"); n != 2 || !strings.Contains(told.String(), "request=DeleteTopics client=sneaky") {
+	if n := strings.Count(told.String(), "rejected a request"); n != 2 || !strings.Contains(told.String(), "request=DeleteTopics client=sneaky") {
 		t.Errorf("told %d refusals, want one of Produce and one of DeleteTopics:\n%s", n, told.String())
 	}
 }

@@ -44,7 +44,7 @@ func mendState(dir string, log *slog.Logger) error {
 		if err := os.Rename(name, name+damagedSuffix); err != nil {
 			return err
 		}
-		log.Error("a file of the log's state cannot be read: it is set aside and made anew", "file", name, "bytes", len(content), "kept", name+damagedSuffix)
+		log.Error("file of the broker state is damaged: renamed and created again", "file", name, "bytes", len(content), "kept", name+damagedSuffix)
 	}
 	if err := mendTopics(dir, log); err != nil {
 		return fmt.Errorf("making the list of topics anew: %w", err)
@@ -108,7 +108,7 @@ func mendTopics(dir string, log *slog.Logger) error {
 		if err := replaceFile(path, content); err != nil {
 			return err
 		}
-		log.Error("a file of the log's state was missing: it is made anew from the partitions that are there", "file", path)
+		log.Error("file of the broker state was missing: created again from the existing partitions", "file", path)
 	}
 	return nil
 }
@@ -142,7 +142,7 @@ func mendEntries(name string, log *slog.Logger) error {
 	if len(whole) == len(raw) {
 		return nil
 	}
-	log.Warn("the log's state has pieces of entries, which are cut out", "file", name, "bytes", len(raw)-len(whole))
+	log.Warn("broker state has incomplete entries: removed", "file", name, "bytes", len(raw)-len(whole))
 	return replaceFile(name, whole)
 }
 

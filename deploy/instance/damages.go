@@ -13,7 +13,7 @@ import (
 )
 
 // ReasonDamage is a gap's reason where records of the log itself are lost, or rows that it has no records of any more;
-// venueLog and venueTables are what stands for the log and for the tables there.
+// venueLog and venueTables are what represents the log and for the tables there.
 const (
 	ReasonDamage = "damage"
 	VenueLog     = "log"
@@ -27,7 +27,7 @@ func (in *Instance) EmbeddedBroker() *embedded.Broker {
 	return in.broker
 }
 
-// logWaiting says why the embedded log is not as it should be; empty: it is.
+// logWaiting reports why the embedded log is not as it should be; empty: it is.
 func (in *Instance) logWaiting() string {
 	broker := in.EmbeddedBroker()
 	if broker == nil {
@@ -40,7 +40,7 @@ func (in *Instance) logWaiting() string {
 	if len(damages) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("the log is damaged in %d places, the first: %s. `marketlog rebuild` writes the views again from what the log has and settles this; the offsets themselves cannot be mended", len(damages), damages[0])
+	return fmt.Sprintf("the log is damaged in %d places, the first: %s. `marketlog rebuild` restores the views from the log and acknowledges the damage; the lost offsets cannot be restored", len(damages), damages[0])
 }
 
 // DamageGaps are the gaps of the damages of the log that are not settled.

@@ -47,7 +47,7 @@ func ReadPauses(path string) (*Pauses, error) {
 		err = json.Unmarshal(content, &p.Since)
 	}
 	if err != nil { // cut short by the very disk that it is about: the gap that was begun is in the log
-		return p, fmt.Errorf("reading what a full disk paused: %w", err)
+		return p, fmt.Errorf("reading the gaps of a full disk: %w", err)
 	}
 	return p, nil
 }
@@ -90,7 +90,7 @@ func (p *Pauses) paused() []string {
 func (p *Pauses) write() error {
 	if len(p.Since) == 0 {
 		if err := os.Remove(p.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("forgetting what a full disk paused: %w", err)
+			return fmt.Errorf("removing the gaps of a full disk: %w", err)
 		}
 		return nil
 	}
@@ -99,7 +99,7 @@ func (p *Pauses) write() error {
 		err = os.WriteFile(p.Path, content, 0o600)
 	}
 	if err != nil {
-		return fmt.Errorf("noting what a full disk pauses: %w", err)
+		return fmt.Errorf("storing the gaps of a full disk: %w", err)
 	}
 	return nil
 }
@@ -112,7 +112,7 @@ func (in *Instance) guardDisk() {
 	in.Metrics.MustRegister(in.Disk)
 	var err error
 	if in.Pauses, err = ReadPauses(in.Dir.Path(PausesFile)); err != nil {
-		in.Log.Warn("passing over a file", "err", err)
+		in.Log.Warn("skipping a file", "error", err)
 	}
 }
 
@@ -138,7 +138,7 @@ func (in *Instance) PausedFetch(client adapter.Fetcher) adapter.Fetcher {
 // RoomFor refuses long work that writes as much as the views hold while the disk has no room for it.
 func (in *Instance) RoomFor(work string) error {
 	if why := in.Disk.Waiting(); why != "" {
-		return fmt.Errorf("%s writes whole views, and there is no room for them: %s; then give the command again", work, why)
+		return fmt.Errorf("%s writes whole views, and the disk has no room for them: %s; then run the command again", work, why)
 	}
 	return nil
 }
@@ -164,22 +164,22 @@ func (in *Instance) WithRoom(ctx context.Context, do func() error) error {
 // roomPause is how long what a full disk refused waits before it is done again.
 const roomPause = 500 * time.Millisecond
 
-// Pause tells the log, through any outbox, that venues are not read from now on: a gap without an end yet.
+// Pause writes to the log, through any outbox, that venues are not read from now on: a gap without an end yet.
 func (in *Instance) Pause(out producers.Outbox, venues ...string) {
 	at := in.Clock.Now().UnixNano()
 	for _, venue := range venues {
 		if err := in.Pauses.begin(venue, at); err != nil {
-			in.Log.Warn("a kill would lose the beginning of a gap", "venue", venue, "err", err)
+			in.Log.Warn("storing the start of a gap failed: a kill now would lose it", "venue", venue, "error", err)
 		}
 		out.Gap(&eventsv1.Gap{Venue: venue, Reason: ReasonDisk, FromTime: at, ToTime: at})
 	}
 }
 
-// Resume tells the log of the gaps of those venues that were paused, in this process or an earlier one.
+// Resume writes the gaps of the venues that were paused, in this process or an earlier one, to the log.
 func (in *Instance) Resume(out producers.Outbox, venues ...string) {
 	ended, err := in.Pauses.end(venues)
 	if err != nil {
-		in.Log.Warn("a gap may be written twice", "err", err)
+		in.Log.Warn("removing a stored gap failed: the gap may be written twice", "error", err)
 	}
 	at := in.Clock.Now().UnixNano()
 	for _, venue := range slices.Sorted(maps.Keys(ended)) {

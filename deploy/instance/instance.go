@@ -76,7 +76,6 @@ type Instance struct {
 	broker  *embedded.Broker
 	engine  *engine.Engine
 	people  *sqlport.Reader // runs people's statements; nil: none
-	cache   *embedded.Cache
 	history *history.Store
 	latest  *latest.Store
 	archive archive.Store // nil: the log is not archived
@@ -89,7 +88,7 @@ type Instance struct {
 const sweepInterval = time.Minute
 
 // OpenInstance takes the data directory and opens the log, with its topics. The engine and the cache are opened by the
-// first who asks for them. A *HeldError says that an instance runs already. The caller closes the instance.
+// first caller that needs them. A *HeldError says that an instance runs already. The caller closes the instance.
 func OpenInstance(ctx context.Context, cfg config.Config, log *slog.Logger) (*Instance, error) {
 	in, err := HoldInstance(cfg, log)
 	if err != nil {
@@ -216,7 +215,7 @@ func (in *Instance) openBroker(ctx context.Context) (addr string, err error) {
 		<-swept
 		broker.Close()
 	})
-	in.Log.Info("embedded broker open", "addr", broker.Addr(), "took", time.Since(began).Round(time.Millisecond))
+	in.Log.Info("embedded broker started", "addr", broker.Addr(), "duration", time.Since(began).Round(time.Millisecond))
 	return broker.Addr(), nil
 }
 
@@ -254,10 +253,10 @@ func (in *Instance) Engine() (*engine.Engine, error) {
 	in.engine = e
 	in.closers = append(in.closers, func() {
 		if err := e.Close(); err != nil {
-			in.Log.Error("closing the engine", "err", err)
+			in.Log.Error("closing the engine", "error", err)
 		}
 	})
-	in.Log.Info("embedded ClickHouse open", "took", time.Since(began).Round(time.Millisecond))
+	in.Log.Info("embedded ClickHouse started", "duration", time.Since(began).Round(time.Millisecond))
 	return e, nil
 }
 
@@ -266,25 +265,6 @@ func (in *Instance) UseEngine(e *engine.Engine) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.engine = e
-}
-
-// RedisAddr are the addresses of the latest values: the configured ones, else the embedded cache, started by the first
-// call.
-func (in *Instance) RedisAddr() ([]string, error) {
-	if len(in.Config.Redis.Addr) > 0 {
-		return in.Config.Redis.Addr, nil
-	}
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	if in.cache == nil {
-		cache, err := embedded.StartCache()
-		if err != nil {
-			return nil, err
-		}
-		in.cache = cache
-		in.closers = append(in.closers, cache.Close)
-	}
-	return []string{in.cache.Addr()}, nil
 }
 
 // Close closes what was opened, the last first, and gives the data directory back.

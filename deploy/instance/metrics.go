@@ -8,7 +8,7 @@ import (
 	"github.com/marketlog/marketlog/schemas"
 )
 
-// UndecodableRecords registers the count of records of the log that are passed over, and returns what counts one.
+// UndecodableRecords registers the count of records of the log that are skipped, and returns what counts one.
 func UndecodableRecords(metrics prometheus.Registerer) func(topic string) {
 	counts := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "marketlog_undecodable_records_total",
@@ -22,7 +22,7 @@ func UndecodableRecords(metrics prometheus.Registerer) func(topic string) {
 	}
 	return func(topic string) {
 		if !known[topic] {
-			topic = "other" // what a letter says of its origin was written by anybody
+			topic = "other" // what a letter reports of its origin was written by anybody
 		}
 		counts.WithLabelValues(topic).Inc()
 	}

@@ -39,7 +39,7 @@ func gathered(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	return values
 }
 
-// The lag of a fold or sink is what lies behind its position, and as old as the newest that it has read; one that has
+// The lag of a fold or sink is what is behind its position, and as old as the newest that it has read; one that has
 // read all is not behind, however old that is.
 func TestLagIsOfThePartitionThatIsFurthestBehind(t *testing.T) {
 	began := time.Unix(1_000, 0)

@@ -27,14 +27,14 @@ func (in *Instance) Overrides(ctx context.Context) (*schemas.SymbolOverrides, er
 	if err != nil {
 		return nil, err
 	}
-	said, err := store.Overrides(ctx)
+	stored, err := store.Overrides(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return schemas.NewSymbolOverrides(said...), nil
+	return schemas.NewSymbolOverrides(stored...), nil
 }
 
-// FollowOverrides takes what a tail of reference records says of symbols.
+// FollowOverrides takes what a tail of reference records reports of symbols.
 func FollowOverrides(overrides *schemas.SymbolOverrides) func(stream.TailRecord) error {
 	return func(rec stream.TailRecord) error {
 		if string(rec.Key) != OperatorKey {
@@ -44,23 +44,23 @@ func FollowOverrides(overrides *schemas.SymbolOverrides) func(stream.TailRecord)
 		if err != nil {
 			return nil // the sink of the topic reports it
 		}
-		said, _ := record.(*eventsv1.ReferenceRecord)
-		if override := said.GetOverride(); override != nil {
+		stored, _ := record.(*eventsv1.ReferenceRecord)
+		if override := stored.GetOverride(); override != nil {
 			overrides.Apply(override)
 		}
 		return nil
 	}
 }
 
-// FollowReferences tells a guard what sources say of coins' prices.
+// FollowReferences gives the conflict filter the sources' prices of coins.
 func FollowReferences(guard *resolve.Guard) func(stream.TailRecord) error {
 	return func(rec stream.TailRecord) error {
 		record, err := schemas.DecodeRecord(schemas.TopicCoinMarketsRaw, rec.Value)
 		if err != nil {
 			return nil // the sink of the topic reports it
 		}
-		said, _ := record.(*eventsv1.ReferenceRecord)
-		if market := said.GetCoinMarket(); market != nil {
+		stored, _ := record.(*eventsv1.ReferenceRecord)
+		if market := stored.GetCoinMarket(); market != nil {
 			guard.Apply(market)
 		}
 		return nil

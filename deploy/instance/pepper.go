@@ -30,7 +30,7 @@ func (in *Instance) Pepper() ([]byte, error) {
 		return nil, fmt.Errorf("reading the pepper of the keys: %w", err)
 	}
 	if len(secret) < keys.PepperLength {
-		return nil, fmt.Errorf("reading the pepper of the keys: %s has %d bytes instead of %d: restore it from a backup, or remove it and issue all keys anew: those that there are have ended with it", path, len(secret), keys.PepperLength)
+		return nil, fmt.Errorf("reading the pepper of the keys: %s has %d bytes instead of %d: restore it from a backup, or remove it and create all keys again: existing keys are invalid without it", path, len(secret), keys.PepperLength)
 	}
 	return secret, nil
 }

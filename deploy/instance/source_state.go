@@ -24,7 +24,7 @@ const NoAnswer = "feeds is sim, and the simulator does not answer for it"
 type SourceState struct {
 	poll.Source
 	Enabled bool
-	// Why says who decided that; in words for people.
+	// Why reports who decided that; in words for people.
 	Why string
 	// Simulated sources are answered by the simulator.
 	Simulated bool
@@ -62,7 +62,7 @@ func (in *Instance) SourceState(declared poll.Source) SourceState {
 	return s
 }
 
-// AtSimulator says that an address is the built-in simulator's.
+// AtSimulator means that an address is the built-in simulator's.
 func (in *Instance) AtSimulator(address string) bool {
 	sim := in.Sim.Load()
 	if sim == nil || address == "" {
@@ -97,7 +97,7 @@ func (in *Instance) Notices() []*eventsv1.SourceNotice {
 	return all
 }
 
-// Asks says that a venue is read. Beside the simulator, none is asked at its public address: one that is not simulated
+// Asks means that a venue is read. Beside the simulator, none is asked at its public address: one that is not simulated
 // must have been given another.
 func (in *Instance) Asks(v adapter.Venue, cfg config.VenueConfig, configured bool) bool {
 	return (!configured || cfg.Enabled) && (in.Config.Feeds != "sim" || in.Simulated[v.Slug] || cfg.WSURL != "" && cfg.RESTURL != "")

@@ -32,12 +32,12 @@ func ReadSwitches(path string) (*SourceSwitches, error) {
 		err = json.Unmarshal(content, &s.On)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading which sources are switched on: %w; remove %s to begin with what is built in", err, path)
+		return nil, fmt.Errorf("reading which sources are switched on: %w; remove %s to use the built-in defaults", err, path)
 	}
 	return s, nil
 }
 
-// get tells what was said of a source; ok is false if nothing was.
+// get reports what was said of a source; ok is false if nothing was.
 func (s *SourceSwitches) get(slug string) (on, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -49,20 +49,20 @@ func (in *Instance) History(ctx context.Context) (*history.Store, error) {
 	return store, nil
 }
 
-// Latest is the cache of latest values, embedded or outside.
+// Latest is the cache of latest values: in the configured Redis, else in this process. It stays the same for all callers.
 func (in *Instance) Latest() (*latest.Store, error) {
-	addrs, err := in.RedisAddr()
-	if err != nil {
-		return nil, err
-	}
-	options, err := in.RedisOptions(addrs)
-	if err != nil {
-		return nil, err
-	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.latest != nil {
 		return in.latest, nil
+	}
+	if len(in.Config.Redis.Addr) == 0 {
+		in.latest = latest.NewMemory()
+		return in.latest, nil
+	}
+	options, err := in.RedisOptions(in.Config.Redis.Addr)
+	if err != nil {
+		return nil, err
 	}
 	client := redis.NewUniversalClient(options)
 	in.latest = latest.New(client)
@@ -70,7 +70,7 @@ func (in *Instance) Latest() (*latest.Store, error) {
 	return in.latest, nil
 }
 
-// RedisOptions say how the latest values are reached, with the security that the configuration names.
+// RedisOptions are how to connect to the configured Redis, with its password and TLS.
 func (in *Instance) RedisOptions(addrs []string) (*redis.UniversalOptions, error) {
 	password, err := config.ReadSecret("redis.password_file", in.Config.Redis.PasswordFile)
 	if err != nil {
@@ -80,8 +80,6 @@ func (in *Instance) RedisOptions(addrs []string) (*redis.UniversalOptions, error
 		Addrs: addrs, Username: in.Config.Redis.User, Password: password,
 		ContextTimeoutEnabled: true, // else a paused Redis delays shutdown
 	}
-	if len(in.Config.Redis.Addr) > 0 { // the embedded cache speaks plain on loopback
-		options.TLSConfig, err = config.ClientTLS("redis.tls", in.Config.Redis.TLS)
-	}
+	options.TLSConfig, err = config.ClientTLS("redis.tls", in.Config.Redis.TLS)
 	return options, err
 }

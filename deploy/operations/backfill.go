@@ -130,7 +130,7 @@ func backfillVerbs(in *instance.Instance) []admin.Command {
 	}
 }
 
-// planBackfill tells what is left to do, and with gaps also what never can be done: counted, or with unavailable range by
+// planBackfill reports what is left to do, and with gaps also what never can be done: counted, or with unavailable range by
 // range.
 func planBackfill(ctx context.Context, j pastJob, gaps, unavailable bool, emit func(any) error) error {
 	plan, err := j.Plan(ctx)
@@ -193,7 +193,7 @@ func eachBackfill(ctx context.Context, in *instance.Instance, input BackfillInpu
 	if log.known, err = backfill.ReadState(ctx, log.ranges); err != nil {
 		return err
 	}
-	log.tell = func(p backfill.Progress) error { return emit(p) }
+	log.report = func(p backfill.Progress) error { return emit(p) }
 	known := map[string]map[string]bool{} // by venue or source, and symbol or series
 	if input.Gaps {
 		known = log.known.Markets(func(source string) string { return backfillProducer(in, source) })
@@ -227,11 +227,11 @@ type pastLog struct {
 	ranges *outbox.BackfillLog
 	values *poll.SourceLog
 	// known is what the log held, nil once that has changed.
-	known backfill.State
-	tell  func(backfill.Progress) error
+	known  backfill.State
+	report func(backfill.Progress) error
 }
 
-// openPast opens the log for back-fills. What sources tell of the past comes beside what they tell of now, through a way of
+// openPast opens the log for back-fills. What sources report of the past comes beside what they report of now, through a way of
 // its own, by which no clock is written: an accelerated clock does not wait for it.
 func openPast(in *instance.Instance) (*pastLog, error) {
 	ranges, err := outbox.NewBackfillLog(in.Stream, in.Clock)
@@ -298,7 +298,7 @@ func backfillJob(ctx context.Context, in *instance.Instance, source string, inpu
 	}
 	j := &backfill.Job{
 		Venue: venue, REST: rest, Producer: backfillProducer(in, source), Markets: markets,
-		Fetch: in.PausedFetch(client), Pace: pace, Log: log.ranges, Known: log.known, Clock: in.Clock, Tell: log.tell,
+		Fetch: in.PausedFetch(client), Pace: pace, Log: log.ranges, Known: log.known, Clock: in.Clock, Tell: log.report,
 	}
 	j.From, j.To = window(in, input, BackfilledPast)
 	return j, nil
@@ -363,7 +363,7 @@ func backfilledMarkets(venue string, list []adapter.Instrument, names []string, 
 	var faults []error
 	for i, name := range names {
 		if !found[i] {
-			faults = append(faults, fmt.Errorf("%s lists no market %q whose price can be told in USD", venue, name))
+			faults = append(faults, fmt.Errorf("%s has no market %q whose price can be converted to USD", venue, name))
 		}
 	}
 	slices.SortFunc(picked, func(a, b adapter.Instrument) int {

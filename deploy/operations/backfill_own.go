@@ -60,7 +60,7 @@ func NewOwnBackfill(in *instance.Instance, jobs *admin.Server) *OwnBackfill {
 
 func (o *OwnBackfill) wait(why string) { o.waits.Store(&why) }
 
-// Waiting says how far it is; empty once it is over, however it ended: a venue that does not answer must not keep an
+// Waiting reports how far it is; empty once it is over, however it ended: a venue that does not answer must not keep an
 // instance from serving.
 func (o *OwnBackfill) Waiting() string {
 	if o == nil {
@@ -96,17 +96,17 @@ func (o *OwnBackfill) fill(ctx context.Context) {
 	log := o.in.Log
 	j, err := o.jobs.Begin(ctx, "backfill", BackfillInput{Own: true})
 	if err != nil {
-		log.Error("back-filling by itself", "err", err)
+		log.Error("startup backfill failed", "error", err)
 		return
 	}
 	steps := map[string]string{}
-	told := time.Now()
+	logged := time.Now()
 	j.Follow(ctx, func(r admin.Reply) error {
 		var progress backfill.Progress
 		var result backfill.Result
 		switch {
 		case r.Error != "" && ctx.Err() == nil:
-			log.Warn("the charts' past has gaps; `marketlog gaps` lists them, `marketlog backfill --gaps` fills them", "err", r.Error)
+			log.Warn("chart history has gaps; `marketlog gaps` lists them, `marketlog backfill --gaps` fills them", "error", r.Error)
 		case r.End || r.Error != "" || errors.Join(json.Unmarshal(r.Line, &progress), json.Unmarshal(r.Line, &result)) != nil:
 		case progress.Step != "":
 			steps[progress.Step] = fmt.Sprintf("%s: %d of %d calls", progress.Step, progress.Done, progress.Total)
@@ -116,12 +116,12 @@ func (o *OwnBackfill) fill(ctx context.Context) {
 			}
 			slices.Sort(how)
 			o.wait(strings.Join(how, ", "))
-			if time.Since(told) > 10*time.Second {
-				told = time.Now()
-				log.Info("back-filling", "progress", o.Waiting())
+			if time.Since(logged) > 10*time.Second {
+				logged = time.Now()
+				log.Info("backfill in progress", "progress", o.Waiting())
 			}
 		default:
-			log.Info("back-filled", "source", result.Source, "calls", result.Calls, "candles", result.Candles, "values", result.Values,
+			log.Info("backfill finished", "source", result.Source, "calls", result.Calls, "candles", result.Candles, "values", result.Values,
 				"failed", result.Failed, "seconds", result.Seconds)
 		}
 		return nil
@@ -130,14 +130,14 @@ func (o *OwnBackfill) fill(ctx context.Context) {
 
 // awaitViews waits until the views have what was read, or its time is up.
 func (o *OwnBackfill) awaitViews(ctx context.Context) {
-	o.wait("the views do not have all of it yet")
+	o.wait("waiting until the views have all of it")
 	ctx, cancel := context.WithTimeout(ctx, keptLimit)
 	defer cancel()
 	for ctx.Err() == nil {
 		kept, err := o.kept(ctx)
 		if kept || err != nil {
 			if err != nil && ctx.Err() == nil {
-				o.in.Log.Warn("asking for the views of the back-fill", "err", err)
+				o.in.Log.Warn("requesting views for the backfill failed", "error", err)
 			}
 			return
 		}
@@ -148,7 +148,7 @@ func (o *OwnBackfill) awaitViews(ctx context.Context) {
 // keptTopics are those that back-fills write to; reference values come by their pollers.
 var keptTopics = []string{schemas.TopicBackfillRaw, schemas.TopicRatesRaw}
 
-// kept says whether the tables have all that the topics have.
+// kept reports whether the tables have all that the topics have.
 func (o *OwnBackfill) kept(ctx context.Context) (bool, error) {
 	client, err := o.in.Stream.NewClient()
 	if err != nil {
@@ -216,7 +216,7 @@ func runOwnBackfill(ctx context.Context, in *instance.Instance, emit func(any) e
 		defer mu.Unlock()
 		return emit(line)
 	}
-	log.tell = func(p backfill.Progress) error { return say(p) }
+	log.report = func(p backfill.Progress) error { return say(p) }
 	if log.known, err = backfill.ReadState(working, log.ranges); err != nil {
 		return err
 	}
@@ -249,7 +249,7 @@ func ownBackfillOf(ctx context.Context, in *instance.Instance, source string, lo
 		if err == nil || try == OwnTries {
 			return err
 		}
-		in.Log.Warn("back-filling failed", "source", source, "err", err, "again_in", pause)
+		in.Log.Warn("backfill failed", "source", source, "error", err, "retry_in", pause)
 		if producers.Sleep(ctx, in.Clock, pause) != nil {
 			return context.Cause(ctx)
 		}

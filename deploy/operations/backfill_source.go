@@ -32,7 +32,7 @@ const (
 func sourceJob(ctx context.Context, in *instance.Instance, declared poll.Source, input BackfillInput, known map[string]bool, log *pastLog) (*backfill.SourceJob, error) {
 	s := in.SourceState(declared)
 	if !s.Enabled {
-		return nil, fmt.Errorf("%s is not asked, so neither is its past: %s", s.Slug, s.Why)
+		return nil, fmt.Errorf("%s is not polled, so its history cannot be read: %s", s.Slug, s.Why)
 	}
 	pace := float64(s.Requests) / s.Per.Seconds() * backfillShare
 	cfg, err := in.SourceConfig(s)
@@ -50,7 +50,7 @@ func sourceJob(ctx context.Context, in *instance.Instance, declared poll.Source,
 	}
 	j := &backfill.SourceJob{
 		Source: s.Source, URL: s.Address, Producer: backfillProducer(in, s.Slug),
-		Fetch: in.PausedFetch(client), Pace: pace, Log: log.ranges, Out: log.values.Source(s.Slug), Known: log.known, Clock: in.Clock, Tell: log.tell,
+		Fetch: in.PausedFetch(client), Pace: pace, Log: log.ranges, Out: log.values.Source(s.Slug), Known: log.known, Clock: in.Clock, Tell: log.report,
 	}
 	back := BackfilledPast
 	own := input.Own || input.Gaps && slices.Contains(OwnSources(in), s.Slug)
@@ -85,8 +85,8 @@ func OwnPicked(listed []poll.Series, known map[string]bool) []poll.Series {
 	slices.SortStableFunc(picked, func(a, b poll.Series) int { return rank(a) - rank(b) })
 	picked = append(picked, others...)
 	most := min(len(picked), OwnSeries)
-	beside := slices.DeleteFunc(slices.Clone(picked[most:]), func(s poll.Series) bool { return !known[s.ID] })
-	return append(picked[:most], beside...)
+	best := slices.DeleteFunc(slices.Clone(picked[most:]), func(s poll.Series) bool { return !known[s.ID] })
+	return append(picked[:most], best...)
 }
 
 // pickSeries picks from what a source has a past of: what was named by its id, its symbol or its coin, else
@@ -112,7 +112,7 @@ func pickSeries(source string, listed []poll.Series, names []string, known map[s
 	var faults []error
 	for i, name := range names {
 		if !found[i] {
-			faults = append(faults, fmt.Errorf("%s has no past of %q: name the id or the symbol of one of its pools or currencies, as `marketlog backfill --source %s --dry-run` lists the best known of them", source, name, source))
+			faults = append(faults, fmt.Errorf("%s has no history of %q: name the id or symbol of one of its pools or currencies; `marketlog backfill --source %s --dry-run` lists the best known", source, name, source))
 		}
 	}
 	return picked, errors.Join(faults...)

@@ -27,7 +27,7 @@ func BehindRole(in *instance.Instance, store *history.Store) supervise.Role {
 	}}
 }
 
-// awaitTables says what the tables do not have until they do; what keeps it from knowing is what they lack then. Later
+// awaitTables reports what the tables do not have until they do; what keeps it from knowing is what they lack then. Later
 // records are not waited for: v_lag has them.
 func awaitTables(ctx context.Context, in *instance.Instance, store *history.Store) {
 	ticker := time.NewTicker(behindEvery)
@@ -56,7 +56,7 @@ func awaitTables(ctx context.Context, in *instance.Instance, store *history.Stor
 	}
 }
 
-// missingFrom says how many records before the ends are not in the tables; empty: none.
+// missingFrom reports how many records before the ends are not in the tables; empty: none.
 func missingFrom(ctx context.Context, store *history.Store, starts, ends stream.Offsets) (string, error) {
 	var missing int64
 	var topics []string
@@ -72,7 +72,7 @@ func missingFrom(ctx context.Context, store *history.Store, starts, ends stream.
 	if missing == 0 {
 		return "", nil
 	}
-	return fmt.Sprintf("%d records that the log had at the start are not in them yet, of %s", missing, strings.Join(topics, ", ")), nil
+	return fmt.Sprintf("%d records of the log at the start are not in the tables yet, of %s", missing, strings.Join(topics, ", ")), nil
 }
 
 // missingOf counts the records of a topic before its end that the ledger does not say are in the tables. Those that the log

@@ -29,7 +29,7 @@ import (
 	"github.com/marketlog/marketlog/stream/history"
 )
 
-// RetryInput says which letters are retried; empty fields mean all.
+// RetryInput reports which letters are retried; empty fields mean all.
 type RetryInput struct {
 	Source string    `json:"source"`
 	Reason string    `json:"reason"`
@@ -70,7 +70,7 @@ type RetrySum struct {
 	Outcome map[string]int `json:"outcomes"`
 }
 
-// refusalMemory is how old a letter must be: the processors know for as long which events they saw, and would pass over
+// refusalMemory is how old a letter must be: the processors know for as long which events they saw, and would skip
 // them as duplicates of what they refused.
 const refusalMemory = processors.WindowMemory + 2*time.Minute
 
@@ -362,7 +362,7 @@ func (r *retry) note(l *retriedLetter) (*kgo.Record, error) {
 	return &kgo.Record{Topic: schemas.TopicTicksRawDead, Key: []byte(l.Source), Value: value, Timestamp: r.now.Truncate(time.Millisecond)}, nil
 }
 
-// known says which events of the letters the view has.
+// known reports which events of the letters the view has.
 func (r *retry) known(ctx context.Context, letters []*retriedLetter) (map[schemas.EventID]bool, error) {
 	var ids []schemas.EventID
 	oldest := r.now
@@ -390,7 +390,7 @@ func firstID(ids []schemas.EventID) string {
 	return hex.EncodeToString(ids[0][:])
 }
 
-// settle waits until all that lies in ticks.raw.v1 now is in the views.
+// settle waits until all that is in ticks.raw.v1 now is in the views.
 func (r *retry) settle(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, settleLimit,
 		fmt.Errorf("the processors did not come to the end of %s within %s: start them, or see `marketlog topics lag`", schemas.TopicTicksRaw, settleLimit))

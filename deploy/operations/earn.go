@@ -48,7 +48,7 @@ func earnVerb(in *instance.Instance) admin.Command {
 func correctEarn(ctx context.Context, in *instance.Instance, input CorrectInput, emit func(any) error) error {
 	date, err := time.Parse(time.DateOnly, input.Date)
 	if err != nil {
-		return fmt.Errorf("DATE %q is no day such as 2026-01-31", input.Date)
+		return fmt.Errorf("DATE %q is not a date such as 2026-01-31", input.Date)
 	}
 	reason := strings.TrimSpace(input.Reason)
 	if reason == "" || len(reason) > maxOverrideReason {
@@ -86,7 +86,7 @@ func correctEarn(ctx context.Context, in *instance.Instance, input CorrectInput,
 		lines = append(lines, CorrectionLine{schemas.EarnFixingID(c), c.Supersedes, c.Median, f.Median, c.TvlWeighted, c.ProviderCount, reason})
 	}
 	if len(records) == 0 {
-		return fmt.Errorf("no fixing of %s has %s in it beside others; `marketlog sql \"SELECT * FROM v_earn_benchmark WHERE date = '%[1]s'\"` shows them", input.Date, strings.Join(input.Without, ", "))
+		return fmt.Errorf("no fixing of %s includes %s and other providers; `marketlog sql \"SELECT * FROM v_earn_benchmark WHERE date = '%[1]s'\"` shows them", input.Date, strings.Join(input.Without, ", "))
 	}
 	producer, err := in.Stream.NewProducer()
 	if err != nil {
@@ -96,7 +96,7 @@ func correctEarn(ctx context.Context, in *instance.Instance, input CorrectInput,
 	if err := producer.ProduceSync(ctx, records...).FirstErr(); err != nil {
 		return fmt.Errorf("writing the corrections of %s: %w", input.Date, err)
 	}
-	in.Log.Info("correction", "date", input.Date, "without", input.Without, "reason", reason)
+	in.Log.Info("earn benchmark corrected", "date", input.Date, "without", input.Without, "reason", reason)
 	for _, line := range lines {
 		if err := emit(line); err != nil {
 			return err

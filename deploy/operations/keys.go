@@ -176,7 +176,7 @@ func CarryKeysOver(ctx context.Context, in *instance.Instance) error {
 		return fmt.Errorf("signing the keys of an earlier version: %w", err)
 	}
 	if signed > 0 {
-		in.Log.Info("signed the keys that an earlier version had written", "keys", signed)
+		in.Log.Info("signed keys written by an earlier version", "keys", signed)
 	}
 	if err := os.WriteFile(done, nil, 0o600); err != nil {
 		return fmt.Errorf("noting that the keys are signed: %w", err)

@@ -116,7 +116,7 @@ func rejoin(ctx context.Context, in *instance.Instance) (func(*eventsv1.Resolved
 	err = stream.ReadRange(ctx, in.Stream, schemas.TopicQuotes, 0, start, end, func(rec *kgo.Record) error {
 		record, err := schemas.DecodeRecord(schemas.TopicQuotes, rec.Value)
 		if err != nil {
-			return nil // live passed over it too
+			return nil // live skipped it too
 		}
 		if quote, ok := record.(*eventsv1.QuoteRecord); ok {
 			past.Apply(rec.Offset, quote)
@@ -138,7 +138,7 @@ func ParseTime(flag, value string) (time.Time, error) {
 	}
 	at, err := time.Parse(time.RFC3339, value)
 	if err != nil {
-		return at, fmt.Errorf("--%s %q is no time; use RFC 3339, 2026-01-31T12:00:00Z", flag, value)
+		return at, fmt.Errorf("--%s %q is not a time; use RFC 3339, 2026-01-31T12:00:00Z", flag, value)
 	}
 	return at, nil
 }

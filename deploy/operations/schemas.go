@@ -15,7 +15,7 @@ import (
 // DescriptorSet is the file of all schemas for programs.
 const DescriptorSet = "events.binpb"
 
-// TopicSchema says what the values of a topic are.
+// TopicSchema reports what the values of a topic are.
 type TopicSchema struct {
 	Topic string `json:"topic"`
 	// Message is the full name of the protobuf message of the values.
@@ -28,7 +28,7 @@ type TopicSchema struct {
 func SchemaOf(topic schemas.Topic) (TopicSchema, error) {
 	message, ok := topic.New().(proto.Message)
 	if !ok {
-		return TopicSchema{}, fmt.Errorf("the record of topic %s is no protobuf message", topic.Name)
+		return TopicSchema{}, fmt.Errorf("the record of topic %s is not a protobuf message", topic.Name)
 	}
 	descriptor := message.ProtoReflect().Descriptor()
 	return TopicSchema{topic.Name, string(descriptor.FullName()), descriptor.ParentFile().Path()}, nil

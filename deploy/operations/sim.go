@@ -14,7 +14,7 @@ import (
 	"github.com/marketlog/marketlog/producers/simulator"
 )
 
-// FaultKinds are what a simulated venue does wrong on demand: it says nothing, half of what it says cannot be read, it
+// FaultKinds are what a simulated venue does wrong on demand: it sends nothing, half of what it sends cannot be decoded, it
 // says everything fifty times, or it takes no connection and closes those it has.
 var FaultKinds = map[string]simulator.Faults{
 	"silence":    {Silence: true},
@@ -61,7 +61,7 @@ func SimFaultsVerb(in *instance.Instance) admin.Command {
 		}
 		sim := in.Sim.Load()
 		if sim == nil {
-			return fmt.Errorf("no simulator runs in this process, whose feeds is %s: only venues of `marketlog run --feeds sim` can be made to misbehave", in.Config.Feeds)
+			return fmt.Errorf("there is no simulator in this process, whose feeds is %s: faults can be injected only with `marketlog run --feeds sim`", in.Config.Feeds)
 		}
 		if input != (FaultInput{}) {
 			if err := inflict(sim, input, in.Clock.Now()); err != nil {

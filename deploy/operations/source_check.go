@@ -28,14 +28,14 @@ type CheckLine struct {
 	Rows    int      `json:"rows"`
 	Refused int      `json:"refused"`
 	Reasons []string `json:"reasons,omitempty"`
-	// Skipped says that there was nothing to ask for: the feeds that it goes by said nothing, or nothing more.
+	// Skipped means that there was nothing to ask for: the feeds that it goes by said nothing, or nothing more.
 	Skipped bool `json:"skipped,omitempty"`
 	// Drift are fields that are gone or have become something else than the adapter was written for.
 	Drift []string `json:"drift"`
 	Error string   `json:"error,omitempty"`
 }
 
-// Wrong says that somebody should look at the adapter.
+// Wrong means that somebody should look at the adapter.
 func (l CheckLine) Wrong() bool { return l.Error != "" || l.Refused > 0 || len(l.Drift) > 0 }
 
 // checkSource asks for the first path of each feed once, within the budget of the source where it is asked here. A feed
@@ -55,11 +55,11 @@ func checkSource(ctx context.Context, in *instance.Instance, s instance.SourceSt
 	known := poll.Known{Now: in.Clock.Now(), Read: map[string]time.Time{}}
 	for _, feed := range s.Feeds {
 		line := CheckLine{Source: s.Slug, Feed: feed.Name, Drift: []string{}}
-		paths := feed.Paths(known)
-		if len(paths) == 0 {
+		requests := feed.Requests(known)
+		if len(requests) == 0 {
 			line.Skipped = true
 		} else {
-			checkFeed(ctx, in, client, s, feed, paths[0], &line, &known)
+			checkFeed(ctx, in, client, s, feed, requests[0], &line, &known)
 		}
 		if err := emit(line); err != nil {
 			return err
@@ -68,23 +68,24 @@ func checkSource(ctx context.Context, in *instance.Instance, s instance.SourceSt
 	return nil
 }
 
-func checkFeed(ctx context.Context, in *instance.Instance, client *fetch.Client, s instance.SourceState, feed poll.Feed, path string, line *CheckLine, known *poll.Known) {
-	line.URL = s.Base(in.Config.Sources[s.Slug].URL, feed.Name) + path
-	answer, err := client.Get(ctx, line.URL, poll.Validators{})
+func checkFeed(ctx context.Context, in *instance.Instance, client *fetch.Client, s instance.SourceState, feed poll.Feed, request poll.Request, line *CheckLine, known *poll.Known) {
+	base := s.Base(in.Config.Sources[s.Slug].URL, feed.Name)
+	line.URL = base + request.Path
+	answer, err := client.Get(ctx, base, request, poll.Validators{})
 	line.Status, line.Bytes = answer.Status, len(answer.Body)
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = fmt.Errorf("%w; the source may be asked %d times in %s, and its feeds are among them", err, s.Requests, s.Per)
+		err = fmt.Errorf("%w; the source allows %d requests in %s, which its feeds share", err, s.Requests, s.Per)
 	}
 	if err != nil {
 		line.Error = err.Error()
 		return
 	}
-	var said poll.Readings
-	if err := s.Decode(path, answer.Body, &said); err != nil {
+	var readings poll.Readings
+	if err := s.Decode(request.Path, answer.Body, &readings); err != nil {
 		line.Error = err.Error()
 	}
-	line.Rows, line.Refused = len(said.Fixings)+len(said.Records), len(said.Refused)
-	for _, refused := range said.Refused[:min(len(said.Refused), 3)] {
+	line.Rows, line.Refused = len(readings.Fixings)+len(readings.Records), len(readings.Refused)
+	for _, refused := range readings.Refused[:min(len(readings.Refused), 3)] {
 		line.Reasons = append(line.Reasons, refused.Error())
 	}
 	drift, err := described.Drift(s.Source, feed.Name, answer.Body)
@@ -96,7 +97,7 @@ func checkFeed(ctx context.Context, in *instance.Instance, client *fetch.Client,
 	for _, id := range known.Ranked {
 		ranked[id] = true
 	}
-	for _, rec := range said.Records {
+	for _, rec := range readings.Records {
 		id := rec.GetCoinMarket().GetSourceId()
 		if id == "" {
 			id = rec.GetCoin().GetSourceId()
@@ -106,7 +107,7 @@ func checkFeed(ctx context.Context, in *instance.Instance, client *fetch.Client,
 			known.Ranked = append(known.Ranked, id)
 		}
 	}
-	known.Read[path] = known.Now
+	known.Read[request.Path] = known.Now
 }
 
 // checkSources checks one source, also one that is off, or all that are on.
@@ -120,7 +121,7 @@ func checkSources(ctx context.Context, in *instance.Instance, name string, emit 
 	}
 	for _, declared := range sources.List() {
 		s := in.SourceState(declared)
-		if !s.Enabled && s.Why != instance.NoAnswer { // a person who asks without an instance means the public interface
+		if !s.Enabled && s.Why != instance.NoAnswer { // without an instance a person who asks means the public interface
 			continue
 		}
 		if err := checkSource(ctx, in, s, emit); err != nil {

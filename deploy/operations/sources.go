@@ -24,7 +24,7 @@ type SourceLine struct {
 	Name      string `json:"name"`
 	Enabled   bool   `json:"enabled"`
 	Simulated bool   `json:"simulated"`
-	// Why says who decided whether it is asked; empty: the declaration.
+	// Why reports who decided whether it is asked; empty: the declaration.
 	Why string `json:"why,omitempty"`
 	// Key is configured, not configured, or not taken.
 	Key      string   `json:"key"`

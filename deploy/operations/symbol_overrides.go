@@ -93,7 +93,7 @@ func symbolVerbs(in *instance.Instance) []admin.Command {
 			return nil
 		}),
 		verb("symbols.override.set", func(ctx context.Context, input SymbolInput, emit func(any) error) error {
-			said, err := readOverride(input)
+			override, err := readOverride(input)
 			if err != nil {
 				return err
 			}
@@ -101,16 +101,16 @@ func symbolVerbs(in *instance.Instance) []admin.Command {
 			if err != nil {
 				return err
 			}
-			if input.Coin != NoCoin && known.catalog.Snapshot().ByID(said.CoinId) == nil {
-				return fmt.Errorf("COIN %q is no coin id that the table or a source knows: `marketlog symbols resolve` finds ids; %s says that the symbol is no coin of ours", input.Coin, NoCoin)
+			if input.Coin != NoCoin && known.catalog.Snapshot().ByID(override.CoinId) == nil {
+				return fmt.Errorf("COIN %q is not a coin id known to the coin table or a source: find ids with `marketlog symbols resolve`; use %s for a symbol that is not a coin", input.Coin, NoCoin)
 			}
-			if err := writeOverride(ctx, in, said); err != nil {
+			if err := writeOverride(ctx, in, override); err != nil {
 				return err
 			}
-			return emit(describeOverride(said))
+			return emit(describeOverride(override))
 		}),
 		verb("symbols.override.remove", func(ctx context.Context, input SymbolInput, emit func(any) error) error {
-			said, err := readOverride(input)
+			override, err := readOverride(input)
 			if err != nil {
 				return err
 			}
@@ -118,54 +118,54 @@ func symbolVerbs(in *instance.Instance) []admin.Command {
 			if err != nil {
 				return err
 			}
-			said.CoinId = ""
-			if _, ok := known.overrides.At(said.Source, said.Symbol, in.Clock.Now().UnixNano()); !ok {
-				return fmt.Errorf("there is no override of %s at %s; `marketlog symbols override list` shows them", said.Symbol, said.Source)
+			override.CoinId = ""
+			if _, ok := known.overrides.At(override.Source, override.Symbol, in.Clock.Now().UnixNano()); !ok {
+				return fmt.Errorf("there is no override of %s at %s; `marketlog symbols override list` shows them", override.Symbol, override.Source)
 			}
-			if err := writeOverride(ctx, in, said); err != nil {
+			if err := writeOverride(ctx, in, override); err != nil {
 				return err
 			}
-			return emit(describeOverride(said))
+			return emit(describeOverride(override))
 		}),
 	}
 }
 
 // readOverride checks what an operator says.
 func readOverride(input SymbolInput) (*eventsv1.SymbolOverride, error) {
-	said := &eventsv1.SymbolOverride{Source: schemas.VenueSlug(input.Source), Symbol: strings.ToUpper(strings.TrimSpace(input.Symbol)), CoinId: input.Coin, Reason: strings.TrimSpace(input.Reason)}
-	if said.CoinId == NoCoin {
-		said.CoinId = schemas.NoCoin
+	override := &eventsv1.SymbolOverride{Source: schemas.VenueSlug(input.Source), Symbol: strings.ToUpper(strings.TrimSpace(input.Symbol)), CoinId: input.Coin, Reason: strings.TrimSpace(input.Reason)}
+	if override.CoinId == NoCoin {
+		override.CoinId = schemas.NoCoin
 	}
 	var faults []error
-	for _, f := range []struct{ name, text string }{{"SOURCE", said.Source}, {"SYMBOL", said.Symbol}} {
+	for _, f := range []struct{ name, text string }{{"SOURCE", override.Source}, {"SYMBOL", override.Symbol}} {
 		if f.text == "" || len(f.text) > maxOverrideName || strings.ContainsFunc(f.text, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
-			faults = append(faults, fmt.Errorf("%s %.70q must have 1 to %d bytes and no blanks", f.name, f.text, maxOverrideName))
+			faults = append(faults, fmt.Errorf("%s %.70q must have 1 to %d bytes and no spaces", f.name, f.text, maxOverrideName))
 		}
 	}
-	if said.Reason == "" || len(said.Reason) > maxOverrideReason {
-		faults = append(faults, fmt.Errorf("--reason must have 1 to %d bytes: say how you know", maxOverrideReason))
+	if override.Reason == "" || len(override.Reason) > maxOverrideReason {
+		faults = append(faults, fmt.Errorf("--reason must have 1 to %d bytes: state the evidence", maxOverrideReason))
 	}
-	return said, errors.Join(faults...)
+	return override, errors.Join(faults...)
 }
 
 // say writes what an operator says into the log, where it holds from now on.
-func writeOverride(ctx context.Context, in *instance.Instance, said *eventsv1.SymbolOverride) error {
+func writeOverride(ctx context.Context, in *instance.Instance, override *eventsv1.SymbolOverride) error {
 	producer, err := in.Stream.NewProducer()
 	if err != nil {
 		return fmt.Errorf("connecting to the log: %w", err)
 	}
 	defer producer.Close()
 	now := in.Clock.Now()
-	said.Time = now.UnixNano()
-	value, err := (&eventsv1.ReferenceRecord{Producer: instance.OperatorKey, Epoch: said.Time, Body: &eventsv1.ReferenceRecord_Override{Override: said}}).MarshalVT()
+	override.Time = now.UnixNano()
+	value, err := (&eventsv1.ReferenceRecord{Producer: instance.OperatorKey, Epoch: override.Time, Body: &eventsv1.ReferenceRecord_Override{Override: override}}).MarshalVT()
 	if err != nil {
 		return fmt.Errorf("encoding an override: %w", err)
 	}
 	rec := &kgo.Record{Topic: schemas.TopicReferenceRaw, Key: []byte(instance.OperatorKey), Value: value, Timestamp: now}
 	if err := producer.ProduceSync(ctx, rec).FirstErr(); err != nil {
-		return fmt.Errorf("writing the override of %s at %s: %w", said.Symbol, said.Source, err)
+		return fmt.Errorf("writing the override of %s at %s: %w", override.Symbol, override.Source, err)
 	}
-	in.Log.Info("override", "source", said.Source, "symbol", said.Symbol, "coin", said.CoinId, "reason", said.Reason)
+	in.Log.Info("symbol override written", "source", override.Source, "symbol", override.Symbol, "coin", override.CoinId, "reason", override.Reason)
 	return nil
 }
 
@@ -183,8 +183,8 @@ func openSymbols(ctx context.Context, in *instance.Instance) (*knownSymbols, err
 		return nil, err
 	}
 	table := schemas.Coins()
-	catalog, board := views.NewCatalog(table), views.NewPriceCache(table)
-	if _, err := in.FillBoard(ctx, board); err != nil {
+	catalog, priceCache := views.NewCatalog(table), views.NewPriceCache(table)
+	if _, err := in.FillPriceCache(ctx, priceCache); err != nil {
 		return nil, err
 	}
 	for _, t := range []struct {
@@ -202,7 +202,7 @@ func openSymbols(ctx context.Context, in *instance.Instance) (*knownSymbols, err
 	}
 	// A command reads while no minute ends.
 	catalog.Snapshot()
-	return &knownSymbols{catalog, overrides, symbols.New(catalog, board, views.NewFXRates(), nil, overrides)}, nil
+	return &knownSymbols{catalog, overrides, symbols.New(catalog, priceCache, views.NewFXRates(), nil, overrides)}, nil
 }
 
 // readTail reads a tail to the end that it found.

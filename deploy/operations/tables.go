@@ -32,14 +32,14 @@ const partsEvery = 10 * time.Second
 func TablesRole(ctx context.Context, in *instance.Instance, store *history.Store) (supervise.Role, error) {
 	known, err := readParts(in.Dir.Path(partsFile))
 	if err != nil {
-		in.Log.Warn("what the tables should have is not known", "err", err)
+		in.Log.Warn("reading the expected rows of the tables failed", "error", err)
 	}
 	lost, err := store.LostParts(ctx, known, in.Clock.Now())
 	if err != nil {
 		return supervise.Role{}, err
 	}
 	for _, p := range lost {
-		in.Log.Error("rows are lost: a part of a table is gone", "table", p.Table, "partition", p.Partition, "rows", p.Rows)
+		in.Log.Error("rows are lost: a part of a table is missing", "table", p.Table, "partition", p.Partition, "rows", p.Rows)
 	}
 	if len(lost) > 0 {
 		in.Lost.Set(lostText(lost) + "; they are being written again from the log")
@@ -156,10 +156,10 @@ func refillLost(ctx context.Context, in *instance.Instance, store *history.Store
 		return err
 	}
 	for _, gap := range gaps {
-		in.Log.Error("rows are lost for good: the log begins after them", "table", gap.Symbol,
+		in.Log.Error("rows are permanently lost: the log starts after them", "table", gap.Symbol,
 			"from", time.Unix(0, gap.FromTime).UTC(), "to", time.Unix(0, gap.ToTime).UTC())
 	}
-	in.Log.Warn("lost rows are written again from the log, as far as it has them", "lost", lostText(lost), "records", records, "took", time.Since(began).Round(time.Millisecond))
+	in.Log.Warn("restoring lost rows from the log, as far as it has them", "lost", lostText(lost), "records", records, "duration", time.Since(began).Round(time.Millisecond))
 	in.Lost.Set("")
 	return nil
 }
@@ -213,7 +213,7 @@ func KeepParts(ctx context.Context, in *instance.Instance, store *history.Store)
 	ticker := time.NewTicker(partsEvery)
 	defer ticker.Stop()
 	var kept []history.Part
-	var told time.Time
+	var logged time.Time
 	for {
 		parts, err := store.Parts(context.WithoutCancel(ctx))
 		if err != nil {
@@ -224,9 +224,9 @@ func KeepParts(ctx context.Context, in *instance.Instance, store *history.Store)
 			switch {
 			case err == nil:
 				kept = parts
-			case time.Since(told) >= time.Minute: // a full disk: the list that is there stays, and is written anew with room
-				told = time.Now()
-				in.Log.Warn("a loss of what is inserted now would go unnoticed", "err", err)
+			case time.Since(logged) >= time.Minute: // a full disk: the list that is there stays, and is written again with room
+				logged = time.Now()
+				in.Log.Warn("recording the inserted rows failed: a loss of them would go undetected", "error", err)
 			}
 		}
 		if ctx.Err() != nil {

@@ -56,10 +56,10 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.changed = now
 	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
 	if err != nil {
-		c.log.Error("the new certificate cannot be used; the old one stays", "err", err)
+		c.log.Error("new certificate is not usable: keeping the current one", "error", err)
 		return c.pair, nil
 	}
 	c.pair = &pair
-	c.log.Info("certificate read again", "file", c.certFile)
+	c.log.Info("certificate reloaded", "file", c.certFile)
 	return c.pair, nil
 }

@@ -17,7 +17,7 @@ import (
 const (
 	filesShare  = 4
 	filesSpared = 1024
-	filesTold   = time.Minute
+	warnEvery   = time.Minute
 )
 
 // leastFiles is what an instance needs before its first client: one process with two venues has some 450 open, of the log, the
@@ -30,11 +30,11 @@ func enoughFiles() error {
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil || limit.Cur >= leastFiles {
 		return nil // where the limit is not known, there may be none
 	}
-	return fmt.Errorf("this process may open %d files, and needs %d before its first client: allow 4096 or more with ulimit -n, or LimitNOFILE of systemd", limit.Cur, leastFiles)
+	return fmt.Errorf("this process may open %d files, and needs %d before its first client: allow at least 4096 with ulimit -n, or LimitNOFILE of systemd", limit.Cur, leastFiles)
 }
 
 // refusal is what a connection is answered that comes while files are short, before its request is read: any client of HTTP
-// understands it. What encrypts is ended without a word.
+// understands it. A TLS connection is closed without a response.
 const refusal = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 5\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s"
 
 // refusalBody is the body of that answer, as others are.
@@ -44,17 +44,17 @@ const refusalBody = `{"error":{"code":"OVERLOADED","message":"too many connectio
 type sparingListener struct {
 	net.Listener
 	// most is the first file descriptor that no client gets; the system gives each the lowest that is free.
-	most uintptr
-	log  *slog.Logger
-	told atomic.Int64
-	// plain says that who connects speaks HTTP in the clear.
+	most   uintptr
+	log    *slog.Logger
+	warned atomic.Int64
+	// plain means that who connects speaks HTTP in the clear.
 	plain bool
 	// lingering holds a value for each refused connection that is waited for.
 	lingering chan struct{}
 }
 
 // spareFiles bounds what the clients of a listener may take of the files that this process may open. With plain they speak
-// HTTP, and are told.
+// HTTP, and are reported.
 func spareFiles(l net.Listener, plain bool, log *slog.Logger) net.Listener {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
@@ -75,9 +75,9 @@ func (l *sparingListener) Accept() (net.Conn, error) {
 			return conn, err
 		}
 		l.refuse(conn)
-		if now := time.Now().UnixNano(); now-l.told.Load() >= int64(filesTold) {
-			l.told.Store(now)
-			l.log.Error("too many files are open: new connections are ended at once; allow more with ulimit -n",
+		if now := time.Now().UnixNano(); now-l.warned.Load() >= int64(warnEvery) {
+			l.warned.Store(now)
+			l.log.Error("too many open files: new connections are closed at once; raise the limit with ulimit -n",
 				"listen", l.Addr().String(), "for_clients", l.most)
 		}
 	}

@@ -104,7 +104,7 @@ func TestClientsLeaveFilesToOpen(t *testing.T) {
 	}
 	l.Close()
 	<-ended
-	if lines := strings.Count(said.String(), "too many files"); lines != 1 {
+	if lines := strings.Count(said.String(), "too many open files"); lines != 1 {
 		t.Errorf("told %d times within a minute, want once", lines)
 	}
 }

@@ -15,7 +15,7 @@ import (
 const (
 	// freshWithin is how long a start holds back what prices do not need. With no venue in reach no price comes.
 	freshWithin = 10 * time.Second
-	// freshLook is how often the board is looked at for the first fresh price.
+	// freshLook is how often the price cache is checked for the first fresh price.
 	freshLook = 20 * time.Millisecond
 )
 
@@ -28,7 +28,7 @@ type firstFresh struct {
 
 func newFirstFresh() *firstFresh { return &firstFresh{done: make(chan struct{})} }
 
-// open says that it is there.
+// open means that it is there.
 func (f *firstFresh) open() { f.once.Do(func() { close(f.done) }) }
 
 // before makes a role begin when the price is there, and after freshWithin at the latest.
@@ -49,7 +49,7 @@ func (f *firstFresh) before(role supervise.Role) supervise.Role {
 	return role
 }
 
-// waitsForPrices tells whether a role makes no prices: sinks, the folds of minutes, and the back-fill.
+// waitsForPrices reports whether a role makes no prices: sinks, the folds of minutes, and the back-fill.
 func waitsForPrices(role string) bool {
 	if name, ok := strings.CutPrefix(role, "processors/"); ok {
 		return name != quotes.Name && name != resolve.Name && name != instance.PricesUnit().Name

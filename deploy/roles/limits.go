@@ -49,7 +49,7 @@ func newLimiter(in *instance.Instance) (l *limits.Limiter, done func(), err erro
 	return l, func() { _ = client.Close() }, nil
 }
 
-// setAside renames a file of state that is no JSON, as a disk that failed leaves it: without it the instance begins anew, and
+// setAside renames a file of state that is no JSON, as a disk that failed leaves it: without it the instance begins again, and
 // with it not at all.
 func setAside(in *instance.Instance, path string) error {
 	content, err := os.ReadFile(path)
@@ -62,6 +62,6 @@ func setAside(in *instance.Instance, path string) error {
 	if err != nil {
 		return fmt.Errorf("looking at a file of state: %w", err)
 	}
-	in.Log.Error("a file cannot be read: it is set aside, and what it counted begins anew", "file", path, "bytes", len(content), "kept", path+".damaged")
+	in.Log.Error("file of counts is damaged: renamed, counting restarts from zero", "file", path, "bytes", len(content), "kept", path+".damaged")
 	return nil
 }

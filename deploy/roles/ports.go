@@ -20,14 +20,14 @@ type port struct {
 	log  *slog.Logger
 	// arrival is how long a request may take to arrive, also the body of one that is refused unread.
 	arrival time.Duration
-	// encrypted says that who connects begins with TLS; set before listen.
+	// encrypted means that who connects begins with TLS; set before listen.
 	encrypted bool
 
 	mu     sync.Mutex
 	opened net.Listener
 }
 
-// openPort opens key's address now; log is told where it cannot serve all who come.
+// openPort opens key's address now; a restriction of who is served is logged.
 func openPort(key, addr string, log *slog.Logger) (*port, error) {
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {

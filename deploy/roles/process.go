@@ -78,20 +78,20 @@ func ProcessorRoles(ctx context.Context, in *instance.Instance) ([]supervise.Rol
 // cluster keeps was written within it.
 const fixingTail = quotes.FixingFor + 8*24*time.Hour
 
-// runQuotes folds quote rates, beside a tail of the fixings they may need and of what operators say of symbols.
+// runQuotes folds exchange rates of quote assets, with a tail of the fixings they may need and of operators' overrides.
 func runQuotes(ctx context.Context, in *instance.Instance, pace *processors.LagLimiter) error {
 	fixings := quotes.NewFixings()
 	overrides, err := in.Overrides(ctx)
 	if err != nil {
 		return err
 	}
-	said := instance.FollowOverrides(overrides)
+	follower := instance.FollowOverrides(overrides)
 	tail := stream.NewTail(stream.TailConfig{Brokers: in.Stream.Brokers, Topic: schemas.TopicReferenceRaw, Rewind: fixingTail, Dialer: in.Stream.Dialer, Log: in.Log})
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		return tail.Run(ctx, func(rec stream.TailRecord) error {
 			fixings.Apply(rec.Value)
-			return said(rec)
+			return follower(rec)
 		})
 	})
 	g.Go(func() error {
@@ -105,7 +105,7 @@ func runQuotes(ctx context.Context, in *instance.Instance, pace *processors.LagL
 	return g.Wait()
 }
 
-// runResolve joins ticks with the rates that the tail of quotes.v1 tells, which it reads first.
+// runResolve joins ticks with the exchange rates of the tail of quotes.v1, which it reads first.
 // It keeps pace with the fold of these rates, and with the workers of other processes by their pulses
 // in the topic of dead letters, which is the smallest that has them.
 func runResolve(ctx context.Context, in *instance.Instance, pace *processors.LagLimiter) error {
@@ -142,10 +142,10 @@ func runResolve(ctx context.Context, in *instance.Instance, pace *processors.Lag
 	g.Go(func() error {
 		return in.Tail(schemas.TopicCoinMarketsRaw, instance.ReferenceTail).Run(ctx, instance.FollowReferences(guard))
 	})
-	said := in.Tail(schemas.TopicReferenceRaw, instance.OverrideTail)
-	g.Go(func() error { return said.Run(ctx, instance.FollowOverrides(overrides)) })
+	follower := in.Tail(schemas.TopicReferenceRaw, instance.OverrideTail)
+	g.Go(func() error { return follower.Run(ctx, instance.FollowOverrides(overrides)) })
 	g.Go(func() error {
-		if !caughtUp(ctx, tail) || !caughtUp(ctx, said) {
+		if !caughtUp(ctx, tail) || !caughtUp(ctx, follower) {
 			return nil
 		}
 		unit := resolve.Unit(schemas.Coins(), overrides, rates, guard)

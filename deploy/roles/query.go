@@ -49,26 +49,26 @@ func queryRoles(in *instance.Instance, at Ports, folds bool, backfilling func() 
 		if err != nil {
 			return nil, err
 		}
-		api := &apiRole{in: in, front: at.api, pepper: pepper, folds: folds, backfilling: backfilling, fresh: fresh, stands: in.Config.Feeds == "none"}
+		api := &apiRole{in: in, front: at.api, pepper: pepper, folds: folds, backfilling: backfilling, fresh: fresh, noFolds: in.Config.Feeds == "none"}
 		roles = append(roles, supervise.Role{Name: "query/api", Run: api.run, Ready: api.ready})
 	}
 	return roles, nil
 }
 
-// apiRole serves REST. Each run builds everything anew from the log and the cache.
+// apiRole serves REST. Each run builds everything again from the log and the cache.
 type apiRole struct {
 	in     *instance.Instance
 	front  *switchListener
 	pepper []byte
-	// folds says that the prices are made in this process, from feeds.
+	// folds means that the prices are made in this process, from feeds.
 	folds bool
-	// backfilling says how far the back-fill of this process is; empty: it is over, or there is none.
+	// backfilling reports how far the back-fill of this process is; empty: it is over, or there is none.
 	backfilling func() string
-	// stands says that nobody makes prices for this process: they may grow old.
-	stands bool
-	// fresh is told of the first price that the folds have brought to the present; nil: nobody waits for it.
+	// noFolds means that no process makes prices from feeds: prices may grow old.
+	noFolds bool
+	// fresh is notified of the first price that the folds have brought to the present; nil: nobody waits for it.
 	fresh *firstFresh
-	// young says that a price was fresh before.
+	// young means that a price was fresh before.
 	young  atomic.Bool
 	server atomic.Pointer[query.Server]
 }
@@ -85,18 +85,18 @@ func (a *apiRole) run(ctx context.Context) error {
 		return err
 	}
 	known := schemas.Coins()
-	board, rates, catalog := views.NewPriceCache(known), views.NewFXRates(), views.NewCatalog(known)
+	priceCache, rates, catalog := views.NewPriceCache(known), views.NewFXRates(), views.NewCatalog(known)
 	// What the machine needs to make and hand on a price is a longer time by an accelerated clock.
-	board.SetStaleAfter(max(views.StaleAfter, time.Duration(in.Config.Sim.Speed)*acceleratedDelay))
-	board.RememberBy(in.Clock.Now)
-	if err := views.MeasureBoard(in.Metrics, board, in.Clock.Now); err != nil {
+	priceCache.SetStaleAfter(max(views.StaleAfter, time.Duration(in.Config.Sim.Speed)*acceleratedDelay))
+	priceCache.RememberBy(in.Clock.Now)
+	if err := views.MeasurePriceCache(in.Metrics, priceCache, in.Clock.Now); err != nil {
 		return fmt.Errorf("registering the ages of prices: %w", err)
 	}
-	book := views.NewYieldStore()
-	rateCharts := views.NewRateCharts(book, store)
+	yieldStore := views.NewYieldStore()
+	rateCharts := views.NewRateCharts(yieldStore, store)
 	ratesTail := in.Tail(schemas.TopicQuotes, rateTail)
-	bookTail := in.Tail(schemas.TopicRates, views.RatesKept)
-	saidTail, rowsTail := in.Tail(schemas.TopicReferenceRaw, poll.RepeatedWithin), in.Tail(schemas.TopicMarkets, instance.MarketsTail)
+	yieldTail := in.Tail(schemas.TopicRates, views.RatesKept)
+	referenceTail, rowsTail := in.Tail(schemas.TopicReferenceRaw, poll.RepeatedWithin), in.Tail(schemas.TopicMarkets, instance.MarketsTail)
 	defiTail := in.Tail(schemas.TopicDefi, defiSpan)
 	keysTail := in.Tail(schemas.TopicKeys, 0)
 	table, err := keys.NewTable(a.pepper, keysTail.Waiting)
@@ -115,25 +115,25 @@ func (a *apiRole) run(ctx context.Context) error {
 			return nil
 		})
 	})
-	g.Go(func() error { return saidTail.Run(ctx, catalog.ApplyReference) })
+	g.Go(func() error { return referenceTail.Run(ctx, catalog.ApplyReference) })
 	g.Go(func() error { return rowsTail.Run(ctx, catalog.ApplyMarkets) })
 	g.Go(func() error { return ratesTail.Run(ctx, rates.Apply) })
-	g.Go(func() error { return bookTail.Run(ctx, book.Apply) })
+	g.Go(func() error { return yieldTail.Run(ctx, yieldStore.Apply) })
 	g.Go(func() error { return defiTail.Run(ctx, defi.Apply) })
-	start, err := in.FillBoard(ctx, board)
+	start, err := in.FillPriceCache(ctx, priceCache)
 	if err != nil {
 		return err
 	}
-	pricesTail := in.Tail(schemas.TopicPrices, instance.BoardRewind)
+	pricesTail := in.Tail(schemas.TopicPrices, instance.PriceCacheRewind)
 	if start != nil {
-		pricesTail = stream.NewTail(stream.TailConfig{Brokers: in.Stream.Brokers, Topic: schemas.TopicPrices, Start: start, Rewind: instance.BoardRewind, Dialer: in.Stream.Dialer, Log: in.Log})
+		pricesTail = stream.NewTail(stream.TailConfig{Brokers: in.Stream.Brokers, Topic: schemas.TopicPrices, Start: start, Rewind: instance.PriceCacheRewind, Dialer: in.Stream.Dialer, Log: in.Log})
 	}
 	refusedKeys := prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "marketlog_key_records_refused_total",
 		Help: "Records of keys.v1 that grant nothing, since they are not signed with the pepper of this installation or revive a key.",
 	}, func() float64 { return float64(table.Refused()) })
 	if err := in.Metrics.Register(refusedKeys); err != nil {
-		return fmt.Errorf("registering what was refused of the keys: %w", err)
+		return fmt.Errorf("registering the metrics of rejected key records: %w", err)
 	}
 	defer in.Metrics.Unregister(refusedKeys)
 	limiter, done, err := newLimiter(in)
@@ -156,24 +156,24 @@ func (a *apiRole) run(ctx context.Context) error {
 	limiter.Measure(meter)
 	streaming := ws.DefaultConfig()
 	streaming.Origins = in.Config.Stream.Origins
-	figures := views.NewFigures(board, store, catalog.Measure)
-	hub, err := ws.NewHub(streaming, ws.Deps{Board: board, Catalog: catalog, DayAgo: figures, Waiting: pricesTail.Waiting, Now: in.Clock.Now, Metrics: in.Metrics, Log: in.Log})
+	figures := views.NewFigures(priceCache, store, catalog.Measure)
+	hub, err := ws.NewHub(streaming, ws.Deps{Prices: priceCache, Catalog: catalog, DayAgo: figures, Waiting: pricesTail.Waiting, Now: in.Clock.Now, Metrics: in.Metrics, Log: in.Log})
 	if err != nil {
 		return err
 	}
-	candles := views.NewCandles(board, store)
-	describing := coins.New(board, catalog, book, candles, store)
+	candles := views.NewCandles(priceCache, store)
+	describing := coins.New(priceCache, catalog, yieldStore, candles, store)
 	overrides, err := in.Overrides(ctx)
 	if err != nil {
 		return err
 	}
 	g.Go(func() error {
 		return pricesTail.Run(ctx, func(rec stream.TailRecord) error {
-			// The hub reads what changed from the board.
-			return errors.Join(board.Apply(rec), hub.Apply(rec))
+			// The hub reads what changed from the price cache.
+			return errors.Join(priceCache.Apply(rec), hub.Apply(rec))
 		})
 	})
-	g.Go(func() error { return a.awaitFresh(ctx, board) })
+	g.Go(func() error { return a.awaitFresh(ctx, priceCache) })
 	// Whoever was here before has answered with what the log holds up to its end: an answer from before that end could
 	// be older than one already given.
 	select {
@@ -184,32 +184,32 @@ func (a *apiRole) run(ctx context.Context) error {
 	listener := a.front.listen()
 	defer listener.Close() // then the front answers again
 	market, currencies := globalstats.New(catalog, store), fiat.New(known, catalog, store)
-	providing := providers.New(board, catalog, book, store, venues())
+	providing := providers.New(priceCache, catalog, yieldStore, store, venues())
 	// What reads topics besides those of prices answers when these have been read; names of coins are of the catalog.
-	cataloged := query.Settled(catalog.Settle, saidTail.Waiting, rowsTail.Waiting)
-	rated := query.Settled(book.Settle, bookTail.Waiting)
+	cataloged := query.Settled(catalog.Settle, referenceTail.Waiting, rowsTail.Waiting)
+	rated := query.Settled(yieldStore.Settle, yieldTail.Waiting)
 	endpoints := slices.Concat(
-		query.After(prices.New(board, catalog, views.NewConverter(board, catalog), store, venues()).Endpoints(), cataloged),
-		query.After(charts.New(board, catalog, candles, book, rateCharts).Endpoints(), rated, cataloged),
-		query.After(yields.New(book, board, catalog, store, rateCharts, providing, venues()).Endpoints(), rated, cataloged),
+		query.After(prices.New(priceCache, catalog, views.NewConverter(priceCache, catalog), store, venues()).Endpoints(), cataloged),
+		query.After(charts.New(priceCache, catalog, candles, yieldStore, rateCharts).Endpoints(), rated, cataloged),
+		query.After(yields.New(yieldStore, priceCache, catalog, store, rateCharts, providing, venues()).Endpoints(), rated, cataloged),
 		query.After(describing.Endpoints(), cataloged, rated),
 		query.After(market.Endpoints(), cataloged),
 		query.After(defi.Endpoints(), defiTail.Waiting),
 		query.After(earn.New(known, catalog, store, venues()).Endpoints(), cataloged),
-		query.After(stablecoins.New(board, catalog, store).Endpoints(), cataloged),
+		query.After(stablecoins.New(priceCache, catalog, store).Endpoints(), cataloged),
 		query.After(currencies.Endpoints(), cataloged),
 		query.After(providing.Endpoints(), rated, cataloged),
-		query.After(symbols.New(catalog, board, rates, store, overrides).Endpoints(), cataloged, ratesTail.Waiting),
+		query.After(symbols.New(catalog, priceCache, rates, store, overrides).Endpoints(), cataloged, ratesTail.Waiting),
 		usage.New(limiter, store, time.Now).Endpoints(),
 	)
 	lacking := in.Lacking()
-	server, err := a.newServer(listener, limiter, table, endpoints, hub, a.simulated(board), []query.Readiness{
+	server, err := a.newServer(listener, limiter, table, endpoints, hub, a.simulated(priceCache), []query.Readiness{
 		{Name: "disk", Waiting: lacking["disk"]},
 		{Name: "log", Waiting: lacking["log"]},
 		{Name: "tables", Waiting: lacking["tables"]},
-		{Name: "prices", Waiting: func() string { return cmp.Or(pricesTail.Waiting(), a.firstFold(board), a.aged(board)) }},
-		{Name: "rates", Waiting: func() string { return cmp.Or(ratesTail.Waiting(), bookTail.Waiting()) }},
-		{Name: "coins", Waiting: func() string { return cmp.Or(saidTail.Waiting(), rowsTail.Waiting()) }},
+		{Name: "prices", Waiting: func() string { return cmp.Or(pricesTail.Waiting(), a.firstFold(priceCache), a.aged(priceCache)) }},
+		{Name: "rates", Waiting: func() string { return cmp.Or(ratesTail.Waiting(), yieldTail.Waiting()) }},
+		{Name: "coins", Waiting: func() string { return cmp.Or(referenceTail.Waiting(), rowsTail.Waiting()) }},
 		{Name: "defi", Waiting: defiTail.Waiting},
 		{Name: "backfill", Waiting: a.backfilling},
 	})
@@ -228,31 +228,31 @@ func (a *apiRole) run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// firstFold says what the prices lack where this process makes them: one at all, and that the folds have come to the
+// firstFold reports what the prices lack where this process makes them: one at all, and that the folds have come to the
 // time at which it started. Where others make them, old ones are better than none.
-func (a *apiRole) firstFold(board *views.PriceCache) string {
+func (a *apiRole) firstFold(priceCache *views.PriceCache) string {
 	if !a.folds {
 		return ""
 	}
-	if board.Now() < a.in.Began.UnixNano() {
+	if priceCache.Now() < a.in.Began.UnixNano() {
 		return "the folds have not come to the present yet"
 	}
 	priced := false
-	board.Entries(func(*views.Entry) { priced = true })
+	priceCache.Entries(func(*views.Entry) { priced = true })
 	if !priced {
 		return "no coin has a price yet"
 	}
 	return ""
 }
 
-// awaitFresh looks for the first fresh price of the folds, and tells who waits for it.
-func (a *apiRole) awaitFresh(ctx context.Context, board *views.PriceCache) error {
+// awaitFresh waits for the first fresh price of the folds, and notifies who waits for it.
+func (a *apiRole) awaitFresh(ctx context.Context, priceCache *views.PriceCache) error {
 	if a.fresh == nil {
 		return nil
 	}
 	look := time.NewTicker(freshLook)
 	defer look.Stop()
-	for a.firstFold(board) != "" || board.Ages(a.in.Clock.Now()).Fresh == 0 {
+	for a.firstFold(priceCache) != "" || priceCache.Ages(a.in.Clock.Now()).Fresh == 0 {
 		select {
 		case <-look.C:
 		case <-ctx.Done():
@@ -263,12 +263,12 @@ func (a *apiRole) awaitFresh(ctx context.Context, board *views.PriceCache) error
 	return nil
 }
 
-// aged says that the prices have grown old, once they were young.
-func (a *apiRole) aged(board *views.PriceCache) string {
-	if a.stands {
+// aged means that the prices have grown old, once they were young.
+func (a *apiRole) aged(priceCache *views.PriceCache) string {
+	if a.noFolds {
 		return ""
 	}
-	switch ages := board.Ages(a.in.Clock.Now()); {
+	switch ages := priceCache.Ages(a.in.Clock.Now()); {
 	case ages.Fresh > 0:
 		a.young.Store(true)
 	case ages.Stale > 0 && ages.Newest < 0:
@@ -299,12 +299,12 @@ func (a *apiRole) newServer(listener net.Listener, limiter *limits.Limiter, tabl
 				mounting = fmt.Errorf("serving the schemas of the log: %w", err)
 				return
 			}
-			door, err := mcp.New(mcp.Config{Version: operations.Version(), Simulated: simulated}, server)
+			mcpHandler, err := mcp.New(mcp.Config{Version: operations.Version(), Simulated: simulated}, server)
 			if err != nil {
 				mounting = fmt.Errorf("describing the tools: %w", err)
 				return
 			}
-			door.Mount(router)
+			mcpHandler.Mount(router)
 		},
 		Ready:    ready,
 		Listener: listener, TLS: a.front.tls,
@@ -316,10 +316,10 @@ func (a *apiRole) newServer(listener net.Listener, limiter *limits.Limiter, tabl
 	return server, errors.Join(err, mounting)
 }
 
-// simulated says whether invented prices are served: made in this process, or by others before it began.
-func (a *apiRole) simulated(board *views.PriceCache) bool {
+// simulated reports whether invented prices are served: made in this process, or by others before it began.
+func (a *apiRole) simulated(priceCache *views.PriceCache) bool {
 	invented := a.in.Config.Feeds == "sim"
-	board.Entries(func(e *views.Entry) { invented = invented || e.Price.Simulated })
+	priceCache.Entries(func(e *views.Entry) { invented = invented || e.Price.Simulated })
 	return invented
 }
 

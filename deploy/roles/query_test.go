@@ -13,11 +13,11 @@ import (
 
 // A clock that jumps makes no old price a fresh one, and readiness says what is wrong with it.
 func TestAClockThatJumpsIsTold(t *testing.T) {
-	board := views.NewPriceCache(schemas.Coins())
+	priceCache := views.NewPriceCache(schemas.Coins())
 	priced := time.Now()
 	rec := &eventsv1.PriceRecord{Mark: &eventsv1.Mark{Offset: 1}, Body: &eventsv1.PriceRecord_Price{
 		Price: &eventsv1.Price{CoinId: "bitcoin", Time: priced.UnixNano(), Price: 1}}}
-	if err := board.Apply(views.TailRecord{Offset: 1, Marked: rec}); err != nil {
+	if err := priceCache.Apply(views.TailRecord{Offset: 1, Marked: rec}); err != nil {
 		t.Fatal(err)
 	}
 	bitcoin, _ := schemas.Coins().ByID("bitcoin")
@@ -28,11 +28,11 @@ func TestAClockThatJumpsIsTold(t *testing.T) {
 	}{{0, ""}, {time.Hour, "the newest is 1h0m0s old"}, {-time.Hour, "was set back, and the log is 1h0m0s ahead"}, {0, ""}} {
 		clock := instance.ShiftedClock{By: step.jump}
 		api.in = &instance.Instance{Clock: clock}
-		says := api.aged(board)
+		says := api.aged(priceCache)
 		if (says == "") != (step.says == "") || !strings.Contains(says, step.says) {
 			t.Errorf("after a jump of %s: got %q, want %q", step.jump, says, step.says)
 		}
-		if stale := board.Freshness(board.Entry(bitcoin), clock.Now()).Stale; stale != (step.jump != 0) {
+		if stale := priceCache.Freshness(priceCache.Entry(bitcoin), clock.Now()).Stale; stale != (step.jump != 0) {
 			t.Errorf("after a jump of %s a price of its beginning is stale: %v", step.jump, stale)
 		}
 	}

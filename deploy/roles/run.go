@@ -43,7 +43,7 @@ func Run(ctx context.Context, cfg config.Config, role string, out io.Writer, log
 		return err
 	}
 	defer func() { err = errors.Join(err, in.Close()) }()
-	log = in.Log // which says less while the disk is full
+	log = in.Log // which states less while the disk is full
 	at, err := openPorts(cfg, role, log)
 	if err != nil {
 		return err
@@ -110,7 +110,7 @@ func Run(ctx context.Context, cfg config.Config, role string, out io.Writer, log
 		if err := os.WriteFile(path, []byte(key+"\n"), 0o600); err != nil {
 			return fmt.Errorf("writing the first key: %w", err)
 		}
-		log.Info("the first API key, of plan pro, was written; read it and remove the file", "file", path)
+		log.Info("first API key (plan pro) written; read it and delete the file", "file", path)
 		key = ""
 	}
 	printStart(out, in, role, info, key, time.Since(began))
@@ -175,7 +175,7 @@ func buildStages(ctx context.Context, in *instance.Instance, role string, at Por
 	return stages, nil
 }
 
-// RunInfo is what run.json says of this process.
+// RunInfo is what run.json reports of this process.
 func RunInfo(in *instance.Instance, at Ports) admin.RunInfo {
 	addr := func(p *port) string {
 		if p == nil {
@@ -190,7 +190,7 @@ func RunInfo(in *instance.Instance, at Ports) admin.RunInfo {
 	}
 }
 
-// printStart tells who started it what runs and where.
+// printStart reports who started it what runs and where.
 func printStart(out io.Writer, in *instance.Instance, role string, info admin.RunInfo, key string, took time.Duration) {
 	say := func(name, value string) {
 		if value != "" {

@@ -24,13 +24,13 @@ func awaitServers(ctx context.Context, log *slog.Logger, do func() error) error 
 		switch {
 		case err == nil:
 			return nil
-		case ctx.Err() != nil: // being asked to stop is no failure, whatever the attempt that it cut off says
+		case ctx.Err() != nil: // a requested stop is not a failure, whatever the interrupted attempt returned
 			return ctx.Err()
 		case !passing(err):
 			return err
 		}
 		pause := wait.NextBackOff()
-		log.Warn("waiting for a server", "err", err, "again_in", pause.Round(time.Millisecond))
+		log.Warn("server failed, restarting", "error", err, "retry_in", pause.Round(time.Millisecond))
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -39,7 +39,7 @@ func awaitServers(ctx context.Context, log *slog.Logger, do func() error) error 
 	}
 }
 
-// passing tells a server that is away from one that refuses.
+// passing distinguishes a server that is away from one that rejects the request.
 func passing(err error) bool {
 	var broken *net.OpError
 	var unknown *net.DNSError // a container's name before it runs

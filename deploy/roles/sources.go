@@ -15,7 +15,7 @@ import (
 )
 
 // sourceRoles poll reference values into the log. Their public interfaces are asked with the live feeds
-// only: beside the simulator, only at a URL that was configured.
+// only: with the simulator, only at a URL that was configured.
 func sourceRoles(in *instance.Instance) []supervise.Role {
 	in.Sources.Now = in.Clock.Now
 	in.Metrics.MustRegister(&in.Sources)
@@ -25,8 +25,8 @@ func sourceRoles(in *instance.Instance) []supervise.Role {
 	return []supervise.Role{{Name: "sources", Run: run}}
 }
 
-// RunSources reads the sources that are enabled, starts and ends them as they are switched, and tells the log of each
-// what it is.
+// RunSources reads the sources that are enabled, starts and ends them as they are switched, and writes a notice of each
+// to the log.
 func RunSources(ctx context.Context, in *instance.Instance) error {
 	log, err := poll.NewSourceLog(in.Stream, in.Clock, in.Log)
 	if err != nil {
@@ -35,7 +35,7 @@ func RunSources(ctx context.Context, in *instance.Instance) error {
 	defer log.Close()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return log.Run(ctx) })
-	// What a source is, simulated or not, is in the log before what it says.
+	// What a source is, simulated or not, is in the log before what it states.
 	declared := make(chan struct{})
 	g.Go(func() error { return declareSources(ctx, in, log, declared) })
 	g.Go(func() error {
@@ -52,14 +52,14 @@ func RunSources(ctx context.Context, in *instance.Instance) error {
 // declareSources writes a notice of each source and venue at the start, when it changes, and once a day. It closes declared
 // after the first of all.
 func declareSources(ctx context.Context, in *instance.Instance, log *poll.SourceLog, declared chan<- struct{}) error {
-	said := map[string]*eventsv1.SourceNotice{}
+	notices := map[string]*eventsv1.SourceNotice{}
 	for first := true; ; first = false {
 		switched, day := in.Switches.Change(), in.Clock.After(instance.NoticeInterval)
 		for _, notice := range in.Notices() {
-			if proto.Equal(said[notice.Source], notice) {
+			if proto.Equal(notices[notice.Source], notice) {
 				continue
 			}
-			said[notice.Source] = proto.Clone(notice).(*eventsv1.SourceNotice)
+			notices[notice.Source] = proto.Clone(notice).(*eventsv1.SourceNotice)
 			record := &eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Notice{Notice: notice}}
 			if err := log.Source(notice.Source).Append(ctx, record); err != nil {
 				return supervise.Stopped(ctx, err)
@@ -71,7 +71,7 @@ func declareSources(ctx context.Context, in *instance.Instance, log *poll.Source
 		select {
 		case <-switched:
 		case <-day:
-			clear(said)
+			clear(notices)
 		case <-ctx.Done():
 			return nil
 		}
@@ -92,7 +92,7 @@ func superviseSources(ctx context.Context, in *instance.Instance, log *poll.Sour
 			case s.Enabled && !runs:
 				p, err := newSourcePoller(in, s, log)
 				if err != nil {
-					in.Log.Error("a source cannot be asked", "source", s.Slug, "error", err)
+					in.Log.Error("source cannot be polled", "source", s.Slug, "error", err)
 					continue
 				}
 				polling, cancel := context.WithCancel(ctx)
@@ -108,7 +108,7 @@ func superviseSources(ctx context.Context, in *instance.Instance, log *poll.Sour
 				<-ended[s.Slug]
 				delete(running, s.Slug)
 				in.Sources.Remove(s.Slug)
-				in.Log.Info("a source is not asked any more", "source", s.Slug, "why", s.Why)
+				in.Log.Info("source is no longer polled", "source", s.Slug, "reason", s.Why)
 			}
 		}
 		select {

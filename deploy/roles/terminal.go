@@ -5,7 +5,7 @@ import (
 	"os"
 )
 
-// IsTerminal says whether what is written to w is read by a person at once.
+// IsTerminal reports whether what is written to w is read by a person at once.
 func IsTerminal(w io.Writer) bool {
 	file, ok := w.(*os.File)
 	if !ok {

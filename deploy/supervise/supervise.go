@@ -17,7 +17,7 @@ type Role struct {
 	Name string
 	// Run works until ctx ends, then drains and returns. Whatever it returns before that, it is started again.
 	Run func(ctx context.Context) error
-	// Ready tells whether the role has caught up; nil is always. It may be called at any time.
+	// Ready reports whether the role has caught up; nil is always. It may be called at any time.
 	Ready func() bool
 }
 
@@ -66,7 +66,7 @@ func (h *Health) Set(role Role, state string, err error) {
 	}
 }
 
-// Report tells of all roles, in the order of their start.
+// Report reports of all roles, in the order of their start.
 func (h *Health) Report() []RoleHealth {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -78,8 +78,8 @@ func (h *Health) Report() []RoleHealth {
 	return report
 }
 
-// errEnded stands for a role that returned nil although nobody had asked it to.
-var errEnded = errors.New("ended by itself")
+// errEnded represents a role that returned nil although nobody had asked it to.
+var errEnded = errors.New("ended unexpectedly")
 
 // Steady is how long a role must have run for its next failure to count as the first again.
 const Steady = time.Minute
@@ -94,7 +94,7 @@ func Run(ctx context.Context, role Role, health *Health, log *slog.Logger) {
 		err := role.Run(ctx)
 		if ctx.Err() != nil {
 			if err != nil && !errors.Is(err, context.Canceled) {
-				log.Error("role stopped badly", "role", role.Name, "err", err)
+				log.Error("role stopped with an error", "role", role.Name, "error", err)
 			}
 			health.Set(role, "stopped", nil)
 			return
@@ -107,7 +107,7 @@ func Run(ctx context.Context, role Role, health *Health, log *slog.Logger) {
 		}
 		pause := wait.NextBackOff()
 		health.Set(role, "waiting", err)
-		log.Error("role failed", "role", role.Name, "err", err, "again_in", pause.Round(time.Millisecond))
+		log.Error("role failed", "role", role.Name, "error", err, "retry_in", pause.Round(time.Millisecond))
 		select {
 		case <-ctx.Done():
 			health.Set(role, "stopped", nil)
@@ -152,7 +152,7 @@ func RunStages(ctx context.Context, stages []Stage, drain time.Duration, health 
 		case <-started[i].done:
 			log.Info("stopped", "stage", started[i].name)
 		case <-limit.C:
-			return fmt.Errorf("stopping: %s had not drained after %v; what is unfinished is taken up at the next start", started[i].name, drain)
+			return fmt.Errorf("stopping: %s had not drained after %v; unfinished work resumes at the next start", started[i].name, drain)
 		}
 	}
 	return nil

@@ -8,7 +8,7 @@ import (
 	"github.com/marketlog/marketlog/schemas"
 )
 
-// Kind tells what an Event is.
+// Kind reports what an Event is.
 type Kind string
 
 // Kinds of events.
@@ -38,7 +38,7 @@ func (s Side) Opposite() Side {
 	return ""
 }
 
-// CandleState tells whether a candle may still change. "" is unknown.
+// CandleState reports whether a candle may still change. "" is unknown.
 type CandleState string
 
 // States of a candle.
@@ -47,7 +47,7 @@ const (
 	Closed CandleState = "closed"
 )
 
-// Event is one thing that a venue's message says. Fields that the message does not carry are
+// Event is one trade, quote or other item of a venue's message. Fields that the message does not carry are
 // zero. Numbers keep the venue's exact value; Out.Add makes their spelling canonical.
 type Event struct {
 	Kind Kind
@@ -56,11 +56,11 @@ type Event struct {
 	// Channel names the space in which ID or Sequence are unique: two feeds of the same trades
 	// that share the venue's numbering share the channel.
 	Channel string
-	// Time is when it happened at the venue, Unix nanoseconds; 0 if the message does not tell.
+	// Time is when it happened at the venue, Unix nanoseconds; 0 if the message has no time.
 	Time int64
-	// NotSpot tells a market of another kind whose symbol does not show it.
+	// NotSpot marks a market of another kind whose symbol does not show it.
 	NotSpot bool
-	// Snapshot tells history that the venue sends on subscribing.
+	// Snapshot marks history that the venue sends on subscribing.
 	Snapshot bool
 	// Index is the event's place in its frame. Out.Add sets it.
 	Index int
@@ -103,7 +103,7 @@ func Interval(d time.Duration) string {
 // Frame is one WebSocket message.
 type Frame struct {
 	Bytes []byte
-	// Binary tells the WebSocket opcode.
+	// Binary is the WebSocket opcode.
 	Binary bool
 	// Received is when it was read, Unix nanoseconds; 0 if unknown.
 	Received int64
@@ -113,7 +113,7 @@ type Frame struct {
 // It is not safe for concurrent use, keeps no reference to the frame's bytes, and never panics,
 // whatever the bytes.
 type Codec interface {
-	// Decode adds to out what the frame says: nothing for an acknowledgement, a heartbeat or
+	// Decode adds to out the contents of a frame: nothing for an acknowledgement, a heartbeat or
 	// depth. An error means that the frame as a whole cannot be read; it wraps a
 	// schemas.Reason, Undecodable if in doubt.
 	Decode(f Frame, out *Out) error
@@ -125,16 +125,16 @@ type Count struct {
 	N      producers.Num
 }
 
-// Out collects what a frame, or an HTTP answer, says. Reset makes it ready for the next one.
+// Out collects the contents of a frame or an HTTP response. Reset makes it ready for the next one.
 type Out struct {
 	Events []Event
-	// Refused says why single rows became no event.
+	// Refused reports why single rows became no event.
 	Refused []error
 	// Replies are to be sent back at once: the answer to a heartbeat.
 	Replies []Frame
 	// Counts are what gaps are seen by: see Count.
 	Counts []Count
-	// Notices are complaints of the venue in words, for the operator: a refused subscription.
+	// Notices are error messages of the venue, for the operator: a rejected subscription.
 	Notices []string
 	added   int
 }

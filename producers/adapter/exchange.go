@@ -22,7 +22,7 @@ import (
 type ExchangeConfig struct {
 	// URLs replace the venue's defaults; an empty one keeps the default.
 	URLs URLs
-	// Select tells the markets to subscribe to.
+	// Select chooses the markets to subscribe to.
 	Select func(Instrument) bool
 	// Simulated marks every tick as invented: the URLs lead to the simulator.
 	Simulated bool
@@ -103,7 +103,7 @@ func (x *Exchange) discoverLoop(ctx context.Context, g *errgroup.Group) error {
 			return ctx.Err()
 		}
 		if err != nil {
-			x.log.Warn("cannot read the instruments", "err", err)
+			x.log.Warn("reading the instruments failed", "error", err)
 			if err := producers.Sleep(ctx, x.clock, backoff(failures)); err != nil {
 				return err
 			}
@@ -183,8 +183,8 @@ func (x *Exchange) assign(selected []Instrument) (started []*socket) {
 	return started
 }
 
-// pollLoop asks the HTTP interface about quiet markets: venues tell changes only, and a price
-// that does not change is still a price. While the feed is down it stands in for it.
+// pollLoop polls the HTTP interface for quiet markets: venues send changes only, and a price
+// that does not change is still a price. While the feed is down polling replaces it.
 func (x *Exchange) pollLoop(ctx context.Context) error {
 	var out Out
 	every, after := pollEvery, quietAfter
@@ -205,7 +205,7 @@ func (x *Exchange) pollLoop(ctx context.Context) error {
 				return ctx.Err()
 			}
 			if err != nil {
-				x.log.Warn("cannot ask for a ticker", "path", q.Path, "err", err)
+				x.log.Warn("requesting a ticker failed", "path", q.Path, "error", err)
 				continue
 			}
 			out.Reset()
@@ -220,7 +220,7 @@ func (x *Exchange) pollLoop(ctx context.Context) error {
 	}
 }
 
-// publish hands what a message says to the outbox. err is the codec's verdict on the whole message, context what it
+// publish passes the contents of a message to the outbox. err is the codec's error for the whole message, context what it
 // cannot be read without.
 func (x *Exchange) publish(out *Out, err error, payload, context []byte, received int64) {
 	admitted, unknown := x.markets.admit(out.Events, received)
@@ -240,7 +240,7 @@ func (x *Exchange) publish(out *Out, err error, payload, context []byte, receive
 		}
 	}
 	for _, n := range out.Notices {
-		x.log.Warn("the venue complains", "text", n)
+		x.log.Warn("venue sent an error notice", "text", n)
 	}
 	refused := out.Refused
 	if err != nil {
@@ -288,7 +288,7 @@ type markets struct {
 type market struct {
 	in       Instrument
 	selected bool
-	// heard is when a message last named the market, in ingest time.
+	// heard is when a message of the market was last received, in ingest time.
 	heard int64
 	// newest is the trade with the greatest event time seen, over all connections.
 	newestTime int64
@@ -323,7 +323,7 @@ func (m *markets) update(list []Instrument, want func(Instrument) bool) []Instru
 	return selected
 }
 
-// quiet returns the selected markets that were not heard of since, in the order of their symbols.
+// quiet returns the selected markets without a message since, in the order of their symbols.
 func (m *markets) quiet(since int64) []Instrument {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -344,7 +344,7 @@ type admitted struct {
 }
 
 // admit sorts out which events become ticks: of selected markets, and of markets that the list
-// does not know, whose base and quote stay empty until it does. unknown tells that there were such.
+// does not know, whose base and quote stay empty until it does. unknown is true if there were such.
 func (m *markets) admit(events []Event, received int64) (ticks []admitted, unknown bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -379,7 +379,7 @@ func (m *markets) admit(events []Event, received int64) (ticks []admitted, unkno
 // It bridges a restart, and stays within the 180 s in which a duplicate is recognised by its id.
 const snapshotReach = int64(2 * time.Minute)
 
-// newer tells whether a trade out of a venue's history is news.
+// newer reports whether a trade out of a venue's history is news.
 func (k *market) newer(e *Event, received int64) bool {
 	if k.newestTime == 0 {
 		return e.Time > received-snapshotReach

@@ -14,7 +14,7 @@ const (
 	GapSequence = "sequence"
 	// GapDisconnect is a connection that was lost.
 	GapDisconnect = "disconnect"
-	// GapSilence is a connection that was ended since the venue said nothing.
+	// GapSilence is a connection that was closed since the venue sent nothing.
 	GapSilence = "silence"
 )
 

@@ -74,7 +74,7 @@ func SplitSymbol(symbol string) (base, quote string, ok bool) {
 	return "", "", false
 }
 
-// isContract tells what follows the base in the names of perpetuals, futures and indices from a quote:
+// isContract reports what follows the base in the names of perpetuals, futures and indices from a quote:
 // a word, a date, or HTX's this week, next week, this quarter and next quarter.
 func isContract(quote string) bool {
 	switch quote {

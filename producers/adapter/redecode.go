@@ -22,15 +22,15 @@ func answerContext(q Query) []byte {
 	return context
 }
 
-// ErrNotKept says that a message is in the log in part only, so that nobody can read it again.
+// ErrNotKept means that a message is in the log in part only, so that nobody can read it again.
 var ErrNotKept = errors.New("only the message's beginning was kept")
 
 // Redecode reads the message of a dead letter again by today's adapter, and returns the ticks that the live feed would
 // have made of it, under the ids and with the ingest time that they would have had. Markets are by the venue's list of
 // now; those that it does not want, or does not list, are left out, and so is history out of a snapshot.
 //
-// An error wraps a schemas.Reason and says what still cannot be read; the ticks beside it are those of the rest.
-// Messages that mean something only after others of their connection stay unreadable where the adapter says so.
+// An error wraps a schemas.Reason and names what still cannot be decoded; the ticks returned with it are those of the rest.
+// Messages that have a meaning only after others of their connection stay undecodable where the adapter declares it.
 func Redecode(v *Venue, list Instruments, want func(Instrument) bool, letter *eventsv1.DeadLetter) (ticks []*eventsv1.Tick, err error) {
 	if letter.Truncated {
 		return nil, ErrNotKept

@@ -25,7 +25,7 @@ var errSilent = errors.New("the feed is silent")
 // socket keeps one connection to a venue alive, for its share of the markets.
 type socket struct {
 	x *Exchange
-	// changed says that the markets did; one notice waiting is enough.
+	// changed means that the markets did; one notice waiting is enough.
 	changed chan struct{}
 
 	mu      sync.Mutex
@@ -78,7 +78,7 @@ func (s *socket) run(ctx context.Context) error {
 			failures = 0
 		}
 		pause := backoff(failures)
-		s.x.log.Warn("disconnected", "err", err, "pause", pause)
+		s.x.log.Warn("disconnected", "error", err, "retry_in", pause)
 		if err := producers.Sleep(ctx, s.x.clock, pause); err != nil {
 			return err
 		}
@@ -285,7 +285,7 @@ func (c *connection) beat(ctx context.Context) error {
 	}
 }
 
-// watch ends a connection that stays open and says nothing.
+// watch closes a connection that stays open and sends nothing.
 func (c *connection) watch(ctx context.Context) error {
 	for {
 		quiet := c.x.clock.Now().Sub(time.Unix(0, c.heard.Load()))

@@ -8,7 +8,7 @@ import (
 )
 
 // Venue declares an exchange: what the engine needs to read its public feeds. It is the whole
-// of an adapter, together with its codec. A field that is left zero means what its comment says.
+// of an adapter, together with its codec. The zero value of a field has the meaning in its comment.
 type Venue struct {
 	// Slug is the venue's name in topics, tables and commands; Name is for people.
 	Slug, Name string
@@ -30,12 +30,12 @@ type Venue struct {
 	// Split reads base and quote off a symbol without the list; nil is SplitSymbol.
 	Split func(symbol string) (base, quote string, ok bool)
 
-	// Endpoint asks the venue where to connect; nil is URLs.Stream as it is.
+	// Endpoint requests the address to connect to from the venue; nil is URLs.Stream as it is.
 	Endpoint func(ctx context.Context, f Fetcher, urls URLs) (string, error)
 	// Subscribe gives the messages that ask for trades and tickers of the markets, batched as
 	// the venue allows. Unsubscribe takes it back; nil lets a market go silent by itself.
 	Subscribe, Unsubscribe func(markets []Instrument) [][]byte
-	// Replaces says that a subscription ends the ones before it: it has to name all markets.
+	// Replaces means that a subscription ends the ones before it: it has to name all markets.
 	Replaces  bool
 	Heartbeat Heartbeat
 	// NewCodec makes the reader of one connection.
@@ -49,22 +49,22 @@ type Venue struct {
 	Tickers func(markets []Instrument) []Query
 	// Polled is how often it is asked for all markets, because the feed has no tickers; 0: the feed has.
 	Polled time.Duration
-	// DecodeREST adds to out what an answer of the HTTP interface says: tickers, trades, candles.
+	// DecodeREST adds to out the contents of a response of the HTTP interface: tickers, trades, candles.
 	// target is the URL, or its end; a market that only the URL names stays without Symbol.
 	DecodeREST func(target string, body []byte, out *Out) error
-	// History says how to ask for candles of the past; nil if the venue does not tell them.
+	// History is how past candles are requested; nil if the venue does not offer them.
 	History *History
 }
 
-// History is how a venue tells its candles of the past.
+// History is how past candles of a venue are requested.
 type History struct {
-	// Query asks URLs.REST for the candles of a market that start in [from, to): at most Rows of
+	// Query is the request to URLs.REST for the candles of a market that start in [from, to): at most Rows of
 	// them. interval is a minute, an hour or a day, and days begin at midnight UTC. DecodeREST reads
 	// the answer, which may hold others too, in any order.
 	Query func(market Instrument, interval time.Duration, from, to time.Time) Query
 	// Rows is how many candles one answer holds at most.
 	Rows int
-	// Newest is how many candles of each interval, counted back from now, the venue still tells;
+	// Newest is how many candles of each interval, counted back from now, the venue still offers;
 	// 0: all since the market's first.
 	Newest int
 }
@@ -75,12 +75,12 @@ type URLs struct {
 	REST   string // http:// or https://
 }
 
-// Countries says where a venue serves users, by ISO 3166 two-letter codes, as its terms say.
+// Countries reports where a venue serves users, by ISO 3166 two-letter codes, as its terms say.
 type Countries struct {
 	// Served lists the only countries served; Refused the countries left out of all others.
 	// Both empty means that the terms name none, or that they are unknown.
 	Served, Refused []string
-	// Terms is the page that says so; "" if it is unknown what the terms say, which counts as all countries.
+	// Terms is the page that states so; "" if it is unknown what the terms say, which counts as all countries.
 	Terms string
 	// Quoted are the public pages that quote Terms, where Terms itself was not read; empty where it was.
 	Quoted []string
@@ -116,7 +116,7 @@ type Query struct {
 	Symbol string
 }
 
-// Fetcher asks the HTTP interface of a venue, within its budget.
+// Fetcher makes requests to the HTTP interface of a venue, within its budget.
 type Fetcher interface {
 	// Fetch returns the body of a successful answer. An empty method is GET.
 	Fetch(ctx context.Context, method, url string) ([]byte, error)

@@ -45,7 +45,7 @@ func Keys(body []byte) map[string]json.RawMessage {
 	return keys
 }
 
-// Has says that an object has all these members.
+// Has means that an object has all these members.
 func Has(keys map[string]json.RawMessage, names ...string) bool {
 	for _, name := range names {
 		if _, ok := keys[name]; !ok {
@@ -55,7 +55,7 @@ func Has(keys map[string]json.RawMessage, names ...string) bool {
 	return true
 }
 
-// SomeRow says that one of the rows is an object with all these members.
+// SomeRow means that one of the rows is an object with all these members.
 func SomeRow(rows []json.RawMessage, names ...string) bool {
 	return slices.ContainsFunc(rows, func(row json.RawMessage) bool { return Has(Keys(row), names...) })
 }

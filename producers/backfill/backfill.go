@@ -1,11 +1,11 @@
 // Package backfill reads a venue's own candles of the past into the log, every candle once: days as far
 // back as asked for, hours of the last year, minutes of the last 30 days. Of a polled source it reads what that
-// tells of the past.
+// has of the past.
 //
-// How far it came is in the log alone. Behind the candles of each answer stands a range, which says that
+// How far it came is in the log alone. After the candles of each response comes a range, which states that
 // they are all that the venue has of it; it is never asked for again. Whatever a death leaves without its
-// range is read anew, and candles of it that the log has already are not written again. Values of a polled source
-// are: they go to the topic of what it tells of now, whose rows know a repetition by its moment.
+// range is read again, and candles of it that the log has already are not written again. Values of a polled source
+// are: they go to the topic of what it reports of now, whose rows know a repetition by its moment.
 package backfill
 
 import (
@@ -38,7 +38,7 @@ type Job struct {
 	Venue adapter.Venue
 	// REST is where the venue is asked, without a slash at the end.
 	REST string
-	// Producer tells apart what is not the same past: that of the venue and that of a simulator.
+	// Producer distinguishes histories of different origin: that of the venue and that of a simulator.
 	Producer string
 	// Markets are read in this order.
 	Markets []adapter.Instrument
@@ -79,7 +79,7 @@ type Result struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// ErrIncomplete says that some ranges could not be read. Started again, the job asks for them again.
+// ErrIncomplete means that some ranges could not be read. Started again, the job asks for them again.
 var ErrIncomplete = errors.New("ranges could not be read")
 
 const (
@@ -111,7 +111,7 @@ func Markets(ctx context.Context, v adapter.Venue, rest string, f adapter.Fetche
 	return markets, nil
 }
 
-// Plan says what is left to do; it asks the log only.
+// Plan reports what is left to do; it asks the log only.
 func (j *Job) Plan(ctx context.Context) (Plan, error) {
 	known, err := j.read(ctx)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// Outbox takes what a polled source said to where its readings are; that of a producers.SourceLog is one. Both return once
+// Outbox writes the values of a polled source to the log; that of a producers.SourceLog is one. Both return once
 // the log has it.
 type Outbox interface {
 	Append(ctx context.Context, records ...*eventsv1.ReferenceRecord) error
@@ -29,7 +29,7 @@ type SourceJob struct {
 	Source poll.Source
 	// URL is where the source is asked, without a slash at the end.
 	URL string
-	// Producer tells apart what is not the same past: that of the source and that of a simulator.
+	// Producer distinguishes histories of different origin: that of the source and that of a simulator.
 	Producer string
 	// Series are read in this order.
 	Series []poll.Series
@@ -53,17 +53,17 @@ type SourceJob struct {
 
 // Listed asks a source what it has a past of, the best known first.
 func Listed(ctx context.Context, s poll.Source, url string, f adapter.Fetcher) ([]poll.Series, error) {
-	var said poll.Readings
+	var readings poll.Readings
 	for _, path := range s.Past.Listing {
 		body, err := f.Fetch(ctx, http.MethodGet, url+path)
 		if err != nil {
-			return nil, fmt.Errorf("fetching what %s has a past of: %w", s.Slug, err)
+			return nil, fmt.Errorf("fetching the list of histories of %s: %w", s.Slug, err)
 		}
-		if err := s.Decode(path, body, &said); err != nil {
-			return nil, fmt.Errorf("reading what %s has a past of: %w", s.Slug, err)
+		if err := s.Decode(path, body, &readings); err != nil {
+			return nil, fmt.Errorf("reading the list of histories of %s: %w", s.Slug, err)
 		}
 	}
-	return s.Past.Series(said.Records), nil
+	return s.Past.Series(readings.Records), nil
 }
 
 func (j *SourceJob) read(ctx context.Context) (State, error) {
@@ -125,7 +125,7 @@ func (r *sourceRun) series(ctx context.Context, s poll.Series, missing []span) e
 			asked = missing[0]
 		}
 		made++
-		said, err := r.ask(ctx, s, asked)
+		readings, err := r.ask(ctx, s, asked)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -133,8 +133,8 @@ func (r *sourceRun) series(ctx context.Context, s poll.Series, missing []span) e
 			from, to := time.Unix(0, asked.from).UTC(), time.Unix(0, asked.to).UTC()
 			return r.count(Result{}, fmt.Errorf("%s of %s from %s to %s: %w", r.Source.Slug, s.ID, from.Format(time.RFC3339), to.Format(time.RFC3339), err))
 		}
-		read, left := r.alreadyRead(asked, missing, said)
-		values, err := r.write(ctx, s, said, read)
+		read, left := r.alreadyRead(asked, missing, readings)
+		values, err := r.write(ctx, s, readings, read)
 		if err != nil {
 			return err
 		}
@@ -146,14 +146,14 @@ func (r *sourceRun) series(ctx context.Context, s poll.Series, missing []span) e
 	return nil
 }
 
-// ask returns what the source says of a time of a series, the oldest first; it may say more.
+// ask returns what the source reports of a time of a series, the oldest first; it may return more.
 func (r *sourceRun) ask(ctx context.Context, s poll.Series, asked span) ([]*eventsv1.ReferenceRecord, error) {
 	path := r.Source.Past.Path(s, time.Unix(0, asked.from).UTC(), time.Unix(0, asked.to).UTC())
 	body, err := r.Fetch.Fetch(ctx, http.MethodGet, r.URL+path)
 	if err != nil {
 		return nil, err
 	}
-	said, refused, err := r.Source.ReadPast(path, body)
+	readings, refused, err := r.Source.ReadPast(path, body)
 	r.refuse(len(refused))
 	if bad := errors.Join(append(refused, err)...); bad != nil {
 		letter := &eventsv1.DeadLetter{
@@ -163,21 +163,21 @@ func (r *sourceRun) ask(ctx context.Context, s poll.Series, asked span) ([]*even
 			return nil, err
 		}
 	}
-	slices.SortStableFunc(said, func(a, b *eventsv1.ReferenceRecord) int { return int(min(max(moment(a)-moment(b), -1), 1)) })
-	return said, err
+	slices.SortStableFunc(readings, func(a, b *eventsv1.ReferenceRecord) int { return int(min(max(moment(a)-moment(b), -1), 1)) })
+	return readings, err
 }
 
-// told says what of the missing was read by an answer, and what is left. An answer that does not reach to the end of what was
-// asked for is followed by another, and only an empty one says that nothing more is there: how much an answer holds is the
-// source's to change.
-func (r *sourceRun) alreadyRead(asked span, missing []span, said []*eventsv1.ReferenceRecord) (read, left []span) {
+// told returns which of the missing ranges a response has covered, and what is left. An answer that does not reach to the end of
+// what was asked for is followed by another, and only an empty one states that nothing more is there: how much an answer holds
+// is the source's to change.
+func (r *sourceRun) alreadyRead(asked span, missing []span, readings []*eventsv1.ReferenceRecord) (read, left []span) {
 	past := r.Source.Past
 	if past.Rows == 0 {
 		return missing, nil
 	}
 	if past.OldestFirst {
 		until := asked.to
-		for _, rec := range said {
+		for _, rec := range readings {
 			if at := moment(rec); asked.from <= at && at < asked.to {
 				until = min(floor(at, past.Interval)+int64(past.Interval), asked.to)
 			}
@@ -185,8 +185,8 @@ func (r *sourceRun) alreadyRead(asked span, missing []span, said []*eventsv1.Ref
 		read = []span{{asked.from, until}}
 	} else {
 		since := missing[0].from // of an empty answer: nothing is older
-		if len(said) > 0 && moment(said[0]) < asked.to {
-			since = floor(moment(said[0]), past.Interval)
+		if len(readings) > 0 && moment(readings[0]) < asked.to {
+			since = floor(moment(readings[0]), past.Interval)
 		}
 		for _, s := range missing {
 			read = append(read, intersect(span{since, asked.to}, []span{s})...)
@@ -199,13 +199,13 @@ func (r *sourceRun) alreadyRead(asked span, missing []span, said []*eventsv1.Ref
 }
 
 // write puts the values of what was read into the log, and then that it was read.
-func (r *sourceRun) write(ctx context.Context, s poll.Series, said []*eventsv1.ReferenceRecord, read []span) (values int, err error) {
+func (r *sourceRun) write(ctx context.Context, s poll.Series, readings []*eventsv1.ReferenceRecord, read []span) (values int, err error) {
 	now := r.Clock.Now().UnixNano()
 	var kept []*eventsv1.ReferenceRecord
 	ranges := make([]*eventsv1.BackfillRecord, 0, len(read))
 	for _, of := range read {
 		before := len(kept)
-		for _, rec := range said {
+		for _, rec := range readings {
 			if at := moment(rec); of.from <= at && at < of.to {
 				kept = append(kept, rec)
 			}

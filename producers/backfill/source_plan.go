@@ -9,7 +9,7 @@ import (
 	"github.com/marketlog/marketlog/producers/poll"
 )
 
-// Plan says what is left to do; it asks the log only.
+// Plan reports what is left to do; it asks the log only.
 func (j *SourceJob) Plan(ctx context.Context) (Plan, error) {
 	known, err := j.read(ctx)
 	if err != nil {
@@ -57,7 +57,7 @@ func (j *SourceJob) plan(known State) Plan {
 }
 
 // calls cuts what is missing of a series into what one answer holds, in the order of asking. How many there are in the end
-// the answers tell: a series may begin late, or have gaps.
+// the responses have: a series may begin late, or have gaps.
 func (j *SourceJob) calls(named adapter.Instrument, missing []span) []Range {
 	past := j.Source.Past
 	if len(missing) == 0 {

@@ -90,7 +90,7 @@ func (l readings) Dead(_ context.Context, letter *eventsv1.DeadLetter) error {
 type archive struct {
 	mu    sync.Mutex
 	asked []string
-	// instead says what is answered to the nth call, if it is another thing.
+	// instead reports what is answered to the nth call, if it is another thing.
 	instead func(n int, path string) (body string, err error)
 }
 
@@ -164,7 +164,7 @@ type fetchFunc func(url string) ([]byte, error)
 
 func (f fetchFunc) Fetch(_ context.Context, _, url string) ([]byte, error) { return f(url) }
 
-// ways are the ways in which pasts are told.
+// ways are the ways in which pasts are reported.
 var ways = map[string]poll.Past{
 	"whole":        {},
 	"newest first": {Rows: 8},
@@ -261,7 +261,7 @@ func TestSourceGoesOnWhereItDied(t *testing.T) {
 	}
 }
 
-// What lies between two times that were read before is all that is asked for and written.
+// What is between two times that were read before is all that is asked for and written.
 func TestGapsOfASourceAreFilled(t *testing.T) {
 	for way, past := range ways {
 		log := &tape{diesAt: -1}

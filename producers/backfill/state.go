@@ -37,12 +37,12 @@ func ReadState(ctx context.Context, log Log) (State, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("reading what was back-filled before: %w", err)
+		return nil, fmt.Errorf("reading earlier backfills: %w", err)
 	}
 	return known, nil
 }
 
-// Markets are the symbols of a venue of which a producer told any range, by venue.
+// Markets are the symbols with any backfilled range of a producer, by venue.
 func (s State) Markets(producer func(venue string) string) map[string]map[string]bool {
 	markets := map[string]map[string]bool{}
 	for k, one := range s {
@@ -102,7 +102,7 @@ func merge(spans []span) []span {
 	return merged
 }
 
-// subtract returns what of whole lies in none of the spans.
+// subtract returns what of whole is in none of the spans.
 func subtract(whole span, spans []span) []span {
 	var rest []span
 	for _, s := range merge(spans) {
@@ -120,7 +120,7 @@ func subtract(whole span, spans []span) []span {
 	return rest
 }
 
-// intersect returns what of whole lies in one of the spans.
+// intersect returns what of whole is in one of the spans.
 func intersect(whole span, spans []span) []span {
 	var inside []span
 	for _, s := range merge(spans) {

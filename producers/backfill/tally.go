@@ -21,22 +21,22 @@ type Progress struct {
 	Values  int64 `json:"values,omitempty"`
 }
 
-// tally adds up the calls of a job and tells how far it is.
+// tally adds up the calls of a job and reports its progress.
 type tally struct {
-	clock producers.Clock
-	tell  func(Progress) error
-	began time.Time
+	clock  producers.Clock
+	report func(Progress) error
+	began  time.Time
 
-	mu      sync.Mutex
-	result  Result
-	total   int64
-	failure error
-	inARow  int
-	told    time.Time
+	mu       sync.Mutex
+	result   Result
+	total    int64
+	failure  error
+	inARow   int
+	reported time.Time
 }
 
-func newTally(source string, calls int, clock producers.Clock, tell func(Progress) error) *tally {
-	return &tally{clock: clock, tell: tell, began: clock.Now(), result: Result{Source: source}, total: int64(calls)}
+func newTally(source string, calls int, clock producers.Clock, report func(Progress) error) *tally {
+	return &tally{clock: clock, report: report, began: clock.Now(), result: Result{Source: source}, total: int64(calls)}
 }
 
 // refuse counts rows that could not be read.
@@ -72,16 +72,16 @@ func (t *tally) count(did Result, failure error) error {
 		}
 	}
 	now, done := t.clock.Now(), t.result.Calls
-	if t.tell == nil || done < t.total && now.Sub(t.told) < time.Second {
+	if t.report == nil || done < t.total && now.Sub(t.reported) < time.Second {
 		return nil
 	}
-	t.told = now
+	t.reported = now
 	p := Progress{Step: "back-filling " + t.result.Source, Done: done, Total: max(done, t.total), Candles: t.result.Candles, Values: t.result.Values}
 	if seconds := now.Sub(t.began).Seconds(); seconds > 0 {
 		p.Rate = float64(done) / seconds
 		p.Left = float64(p.Total-done) / p.Rate
 	}
-	return t.tell(p)
+	return t.report(p)
 }
 
 // end is the result, given how the run ended.

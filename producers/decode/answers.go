@@ -50,7 +50,7 @@ func (a *answers) read(r io.Reader) error {
 	return a.answer("", text, 0)
 }
 
-// recordedAnswers tells a recording from an answer: its first value is in one of the framings.
+// recordedAnswers distinguishes a recording from an answer: its first value is in one of the framings.
 func recordedAnswers(text []byte) bool {
 	var first json.RawMessage
 	if json.NewDecoder(bytes.NewReader(text)).Decode(&first) != nil {

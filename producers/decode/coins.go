@@ -78,7 +78,7 @@ func (a *answers) coinPast(p *eventsv1.CoinPast) (lines []any) {
 	return lines
 }
 
-// counted is nil for 0, with which the log says that nothing was said.
+// counted is nil for 0, which in the log means that it was not reported.
 func counted(n uint32) *uint32 {
 	if n == 0 {
 		return nil

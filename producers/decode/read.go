@@ -239,7 +239,7 @@ func recorded(s string) int64 {
 }
 
 // readTranscript reads "> sent", "< answered" and "= updated", each message over one or more
-// lines. |1| stands for a request id. They are written by hand, some with comments and bare keys.
+// lines. |1| represents a request id. They are written by hand, some with comments and bare keys.
 func readTranscript(r *bufio.Reader, visit func(input) error, bad func(error) error) error {
 	var message, buf []byte
 	marker := byte(0)

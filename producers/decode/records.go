@@ -6,7 +6,7 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// records prints what an answer says beside rates: one line a thing, of a protocol one more for each chain.
+// records prints what a response has in addition to rates: one line a thing, of a protocol one more for each chain.
 func (a *answers) records(records []*eventsv1.ReferenceRecord) error {
 	for i := 0; i < len(records); i++ {
 		var lines []any

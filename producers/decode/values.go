@@ -118,7 +118,7 @@ func (a *answers) rate(r *eventsv1.Rate) rateLine {
 	return line
 }
 
-// yearly is a rate in percent a year: as APR and APY, of what is told as APY only that, since how it was compounded is not
+// yearly is a rate in percent a year: as APR and APY, of what is reported as APY only that, since how it was compounded is not
 // told. What needs no compounding is exact.
 func yearly(raw string, r *eventsv1.Rate) (apr, apy *string) {
 	_, compounded, err := schemas.Yearly(raw, r.RawUnit, r.Compounding)

@@ -19,7 +19,7 @@ import (
 func TestTooManyRequestsWithoutATimeAreTriedAgainLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wire := &counting{answer: func(int) *http.Response { return reply(429, `{"status":{"error_code":429}}`) }}
-		_, err := client(t, nil, wire).Get(t.Context(), "http://source/x", poll.Validators{})
+		_, err := client(t, nil, wire).Get(t.Context(), "http://source", poll.Request{Path: "/x"}, poll.Validators{})
 		var status *fetch.StatusError
 		if !errors.As(err, &status) || status.Status != 429 || status.RefusedForGood() {
 			t.Errorf("got %v, want status 429, which may pass", err)
@@ -35,7 +35,7 @@ func TestTooManyRequestsWithoutATimeAreTriedAgainLater(t *testing.T) {
 	})
 }
 
-// What names one thing of many is passed over when it alone is refused, not when whoever asks is.
+// What names one thing of many is skipped when it alone is refused, not when whoever asks is.
 func TestOnlyAnAnswerAboutTheRequestIsForGood(t *testing.T) {
 	for status, want := range map[int]bool{
 		400: true, 404: true, 410: true, 422: true, 451: true,
@@ -78,7 +78,7 @@ func TestATruncatedAnswerIsNone(t *testing.T) {
 				cut(w)
 			})
 			c := client(t, func(c *fetch.Config) { c.Attempts = 1 }, nil)
-			answer, err := c.Get(t.Context(), address, poll.Validators{})
+			answer, err := c.Get(t.Context(), address, poll.Request{}, poll.Validators{})
 			if err == nil || len(answer.Body) > 0 || requests.Load() != 1 {
 				t.Errorf("got %d bytes, %v after %d requests, want a failure", len(answer.Body), err, requests.Load())
 			}
@@ -97,7 +97,7 @@ func TestATruncatedAnswerIsAskedForAgain(t *testing.T) {
 			r.Body = cutOff{strings.NewReader("who")}
 			return r
 		}}
-		answer, err := client(t, nil, wire).Get(t.Context(), "http://source/x", poll.Validators{})
+		answer, err := client(t, nil, wire).Get(t.Context(), "http://source", poll.Request{Path: "/x"}, poll.Validators{})
 		if err != nil || string(answer.Body) != "whole" || wire.n != 2 {
 			t.Errorf("got %q, %v after %d requests, want the second answer", answer.Body, err, wire.n)
 		}
@@ -131,7 +131,7 @@ func TestAHugeAnswerIsLeftUnread(t *testing.T) {
 		}
 	})
 	c := client(t, func(c *fetch.Config) { c.MaxBody = 1 << 20 }, nil)
-	answer, err := c.Get(t.Context(), address, poll.Validators{})
+	answer, err := c.Get(t.Context(), address, poll.Request{}, poll.Validators{})
 	if err == nil || !strings.Contains(err.Error(), "too large: more than 1048576 bytes") || len(answer.Body) > 0 {
 		t.Errorf("got %d bytes, %v, want a refusal that names the bound", len(answer.Body), err)
 	}

@@ -1,4 +1,4 @@
-// Package fetch asks HTTP interfaces politely: within a budget of requests, never before a
+// Package fetch is a well-behaved HTTP client: within a budget of requests, never before a
 // server's Retry-After has passed, with bounded answers, and not at all for a while once a
 // server keeps failing. One Client serves one source.
 package fetch
@@ -36,12 +36,12 @@ type Config struct {
 	Attempts int
 	// MaxHold is how long a request may wait for a Retry-After to pass before it is given up.
 	MaxHold time.Duration
-	// UserAgent tells the server who asks.
+	// UserAgent is the header of that name.
 	UserAgent string
-	// KeyHeader is the header that carries Key. Redirects stay on the host that was asked, so no other one is told it.
+	// KeyHeader is the header that carries Key. Redirects stay on the requested host, so no other host receives it.
 	KeyHeader, Key string
-	// Sign signs each attempt with the words of Key, of which the first one goes into KeyHeader; see producers.Source. Nil
-	// sends Key as it is.
+	// Sign signs each attempt with the space-separated parts of Key, of which the first goes into KeyHeader; see
+	// producers.Source. Nil sends Key as it is.
 	Sign func(secrets []string, r poll.Request, now time.Time) (poll.Request, error)
 }
 
@@ -100,7 +100,7 @@ func (e *StatusError) Error() string { return fmt.Sprintf("status %d: %s", e.Sta
 // ErrHeld means that the server asked for a pause, and it is too long to wait for.
 var ErrHeld = errors.New("held back by the server's Retry-After")
 
-// Client asks one source. Safe for concurrent use.
+// Client makes requests to one source. Safe for concurrent use.
 type Client struct {
 	config  Config
 	clock   producers.Clock
@@ -109,7 +109,7 @@ type Client struct {
 	execute failsafe.Executor[answer]
 
 	mu sync.Mutex
-	// held is when the server will listen again.
+	// held is when the server accepts requests again.
 	held time.Time
 }
 
@@ -155,60 +155,57 @@ func (c *Client) Fetch(ctx context.Context, method, url string) ([]byte, error) 
 
 // Do makes a request, again if that may help, and returns its outcome also if it failed. An
 // empty method is GET. The error wraps a StatusError, ErrHeld, producers.ErrLedAway, circuitbreaker.ErrOpen or what the
-// network said.
+// network returned.
 func (c *Client) Do(ctx context.Context, method, url string) (Result, error) {
-	result, _, err := c.do(ctx, method, url, poll.Validators{})
+	result, _, err := c.do(ctx, method, url, poll.Request{}, poll.Validators{})
 	return result, err
 }
 
-// Get asks for what changed since an answer with the given validators (RFC 9110, 13.1); the zero value
-// asks for it in any case. Behind a blank in the URL stands a JSON body, which is posted. What did not change comes back with status 304, without a body and without
-// an error.
-func (c *Client) Get(ctx context.Context, url string, since poll.Validators) (poll.Answer, error) {
-	method := http.MethodGet
-	if strings.ContainsRune(url, ' ') {
-		method = http.MethodPost
-	}
-	result, state, err := c.do(ctx, method, url, since)
+// Get makes a request below a base URL, conditional on a change since the response with the given validators (RFC 9110, 13.1);
+// with the zero value it is unconditional. An unchanged response has status 304, no body and no error.
+func (c *Client) Get(ctx context.Context, base string, r poll.Request, since poll.Validators) (poll.Answer, error) {
+	result, state, err := c.do(ctx, r.Method(), base, r, since)
 	return poll.Answer{
 		Body: result.Body, Status: result.Status, Started: result.Started, Duration: result.Duration, Validators: state,
 	}, err
 }
 
-func (c *Client) do(ctx context.Context, method, url string, since poll.Validators) (Result, poll.Validators, error) {
+func (c *Client) do(ctx context.Context, method, base string, r poll.Request, since poll.Validators) (Result, poll.Validators, error) {
 	result := Result{Started: c.clock.Now()}
 	a, err := c.execute.WithContext(ctx).GetWithExecution(func(failsafe.Execution[answer]) (answer, error) {
 		result.Attempts++
-		a, err := c.attempt(ctx, method, url, since)
+		a, err := c.attempt(ctx, method, base, r, since)
 		result.Status = a.status
 		return a, err
 	})
 	result.Duration = c.clock.Now().Sub(result.Started)
 	if err != nil {
-		return result, poll.Validators{}, fmt.Errorf("fetching %s: %w", url, err)
+		return result, poll.Validators{}, fmt.Errorf("fetching %s: %w", base+r.Path, err)
 	}
 	result.Body = a.body
 	return result, a.state, nil
 }
 
-func (c *Client) attempt(ctx context.Context, method, url string, since poll.Validators) (answer, error) {
+func (c *Client) attempt(ctx context.Context, method, base string, r poll.Request, since poll.Validators) (answer, error) {
 	if err := c.wait(ctx); err != nil {
 		return answer{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout)
 	defer cancel()
-	url, posted, _ := strings.Cut(url, " ")
-	request, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(posted))
+	request, err := http.NewRequestWithContext(ctx, method, base+r.Path, strings.NewReader(r.Body))
 	if err != nil {
 		return answer{}, fmt.Errorf("making a request: %w", err)
 	}
 	request.Header.Set("User-Agent", c.config.UserAgent)
 	request.Header.Set("Accept", "application/json, */*;q=0.1")
-	if posted != "" {
+	if r.Body != "" {
 		request.Header.Set("Content-Type", "application/json")
 	}
+	for name, value := range r.Header {
+		request.Header.Set(name, value)
+	}
 	if c.config.Key != "" {
-		if err := c.authorize(request, posted); err != nil {
+		if err := c.authorize(request, r.Body); err != nil {
 			return answer{}, err
 		}
 	}
@@ -320,7 +317,7 @@ func retryAfter(r *http.Response, now time.Time) time.Duration {
 	return 0
 }
 
-// mayPass tells failures that another attempt may not meet.
+// mayPass reports whether another attempt may succeed.
 func mayPass(err error) bool {
 	for _, lasting := range []error{context.Canceled, ErrHeld, errTooLarge, producers.ErrLedAway, errUnsigned} {
 		if errors.Is(err, lasting) {

@@ -195,20 +195,20 @@ func TestWhatDidNotChangeIsNotSentAgain(t *testing.T) {
 		_, _ = w.Write([]byte("rates"))
 	})
 	c := client(t, nil, nil)
-	first, err := c.Get(t.Context(), address, poll.Validators{})
+	first, err := c.Get(t.Context(), address, poll.Request{}, poll.Validators{})
 	if err != nil || first.Status != 200 || string(first.Body) != "rates" {
 		t.Fatalf("first answer = %+v, %v, want a whole one", first, err)
 	}
-	again, err := c.Get(t.Context(), address, first.Validators)
+	again, err := c.Get(t.Context(), address, poll.Request{}, first.Validators)
 	if err != nil || again.Status != 304 || len(again.Body) != 0 || again.Validators != first.Validators {
 		t.Errorf("second answer = %+v, %v, want 304 with the same validators", again, err)
 	}
 }
 
-// A server that says "not modified" to a question without a condition has nothing that we hold.
+// A server that states "not modified" to a question without a condition has nothing that we hold.
 func TestNotModifiedWithoutAConditionIsAFailure(t *testing.T) {
 	wire := &counting{answer: func(int) *http.Response { return reply(304, "") }}
-	_, err := client(t, nil, wire).Get(t.Context(), "http://venue/x", poll.Validators{})
+	_, err := client(t, nil, wire).Get(t.Context(), "http://venue", poll.Request{Path: "/x"}, poll.Validators{})
 	var status *fetch.StatusError
 	if !errors.As(err, &status) || status.Status != 304 || wire.n != 1 {
 		t.Errorf("got %v after %d requests, want status 304 after 1", err, wire.n)
@@ -257,7 +257,7 @@ func TestRedirectsEnd(t *testing.T) {
 	}
 }
 
-// What a source wants signed is signed anew for each attempt, and is not led to another host.
+// What a source wants signed is signed again for each attempt, and is not led to another host.
 func TestSignedRequestsGoToTheirHostOnly(t *testing.T) {
 	var asked []string
 	wire := keyed(func(r *http.Request) *http.Response {
@@ -279,7 +279,7 @@ func TestSignedRequestsGoToTheirHostOnly(t *testing.T) {
 			return poll.Request{Path: r.Path + "&by=" + secrets[1], Body: r.Body + "!", Header: map[string]string{"X-Sign": r.Path}}, nil
 		}
 	}, wire)
-	if answer, err := c.Get(t.Context(), "http://venue/a?x=1 {}", poll.Validators{}); err != nil || string(answer.Body) != "fine" {
+	if answer, err := c.Get(t.Context(), "http://venue", poll.Request{Path: "/a?x=1", Body: "{}"}, poll.Validators{}); err != nil || string(answer.Body) != "fine" {
 		t.Fatalf("got %q, %v", answer.Body, err)
 	}
 	if _, err := c.Fetch(t.Context(), "", "http://venue/b?x=1"); err == nil || !strings.Contains(err.Error(), "venue leads to elsewhere") {

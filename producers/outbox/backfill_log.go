@@ -76,7 +76,7 @@ func (l *BackfillLog) Append(ctx context.Context, venue, base string, recs []*ev
 		}
 		batch[i] = &kgo.Record{Topic: schemas.TopicBackfillRaw, Partition: partition, Key: key, Value: value, Timestamp: now}
 	}
-	// The last one ends a range: a death between the two leaves a range that was begun.
+	// The last one ends a range: a crash between the two leaves a range without an end.
 	faults.Hit("backfill.write")
 	if err := l.client.ProduceSync(ctx, batch[:len(batch)-1]...).FirstErr(); err != nil {
 		return fmt.Errorf("writing %s: %w", schemas.TopicBackfillRaw, err)

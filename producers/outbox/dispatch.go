@@ -13,8 +13,8 @@ import (
 
 const (
 	// chores is how often the spool is synced and the age of what is in flight looked at.
-	chores = time.Second
-	// ResendPause keeps a broker that refuses records, or a disk, from being asked without end.
+	housekeepingInterval = time.Second
+	// ResendPause is the delay between attempts while a broker or a disk rejects records.
 	ResendPause = time.Second
 	// feedAtOnce is how many records are read from the spool before the queue is looked at again.
 	feedAtOnce = 4096
@@ -42,7 +42,7 @@ type dispatcher struct {
 	reaped time.Time
 
 	spooling bool
-	// refused says that the broker refused a record: nothing is sent until all in flight are back,
+	// refused means that the broker refused a record: nothing is sent until all in flight are back,
 	// then sending begins again at the first that was not acknowledged.
 	refused   bool
 	pauseTill time.Time
@@ -63,9 +63,9 @@ func newDispatcher(w *Writer, s *spool, c *kgo.Client) *dispatcher {
 // run works until the queue is closed and, as far as DrainTimeout allows, everything is acknowledged.
 func (d *dispatcher) run() error {
 	if d.spooling {
-		d.log.Info("sending what the last run left in the spool", "bytes", d.spool.bytes())
+		d.log.Info("sending records that the last run left in the spool", "bytes", d.spool.bytes())
 	}
-	tick := time.NewTicker(chores)
+	tick := time.NewTicker(housekeepingInterval)
 	defer tick.Stop()
 	var deadline time.Time
 	var timeout <-chan time.Time
@@ -96,7 +96,7 @@ func (d *dispatcher) run() error {
 	}
 }
 
-// step does what can be done now and says whether there is more of it.
+// step does what can be done now and returns whether there is more to do.
 func (d *dispatcher) step(now time.Time, held int) (busy bool) {
 	d.reap()
 	if d.refused && !d.resend(now) {
@@ -123,7 +123,7 @@ func (d *dispatcher) step(now time.Time, held int) (busy bool) {
 	return d.feed(now)
 }
 
-// drained says whether waiting longer has no use: all is acknowledged, or in the spool while the
+// drained reports whether waiting longer has no use: all is acknowledged, or in the spool while the
 // broker does not answer.
 func (d *dispatcher) drained(now time.Time) bool {
 	if len(d.pending) > 0 {
@@ -132,10 +132,10 @@ func (d *dispatcher) drained(now time.Time) bool {
 	return d.flight.len() == 0 && !d.spooling || d.spooling && d.overdue(now)
 }
 
-// tooMuch says whether more is queued than may wait for the broker in memory.
+// tooMuch reports whether more is queued than may wait for the broker in memory.
 func (d *dispatcher) tooMuch(held int) bool { return held > d.queue.limit/2 }
 
-// overdue says whether the oldest record in flight waits and nothing moved for too long. A broker that is
+// overdue reports whether the oldest record in flight waits and nothing moved for too long. A broker that is
 // slow but answers is not: what it cannot take fills the queue.
 func (d *dispatcher) overdue(now time.Time) bool {
 	return d.flight.len() > 0 && now.Sub(d.flight.oldest().sent) > d.cfg.SpoolAfter && now.Sub(d.reaped) > d.cfg.SpoolAfter
@@ -184,7 +184,7 @@ func (d *dispatcher) reap() {
 	}
 }
 
-// room says whether the client may be given another record.
+// room reports whether the client may be given another record.
 func (d *dispatcher) room() bool { return d.flight.bytes < d.cfg.MemoryBytes/4*3 }
 
 // send hands pending records to the client.

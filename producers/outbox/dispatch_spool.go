@@ -8,9 +8,9 @@ import (
 )
 
 // beginSpooling writes what is in flight to the spool. The client goes on with it: the copies are
-// for the next process, and for the order in which things stand.
+// for the next process, and for the order of records.
 func (d *dispatcher) beginSpooling(why string) {
-	d.log.Info("writing to the spool", "why", why, "records", d.flight.len())
+	d.log.Info("writing to the spool", "reason", why, "records", d.flight.len())
 	n, err := d.spool.append(d.flight.all())
 	if err != nil {
 		// The rest of it is in the client's memory only.
@@ -26,14 +26,14 @@ func (d *dispatcher) endSpooling() (busy bool) {
 	if err := d.spool.clear(); err != nil {
 		d.fail(err) // its files are only in the way; the next process skips them
 	}
-	d.log.Info("the spool is sent: writing to the broker")
+	d.log.Info("spool drained: writing to the broker")
 	d.spooling = false
 	return true
 }
 
 // resend waits until the client has passed back everything, then goes back in the spool to the first
 // record that was not acknowledged. Records behind it that were are sent again too: between them
-// are clocks that must stand behind it.
+// are clocks that must come after it.
 func (d *dispatcher) resend(now time.Time) (resent bool) {
 	if !d.spooling {
 		d.beginSpooling("the broker refused a record")
@@ -53,7 +53,7 @@ func (d *dispatcher) resend(now time.Time) (resent bool) {
 	return true
 }
 
-// feed hands records from the spool to the client and says whether there is more to hand over now.
+// feed passes records from the spool to the client and returns whether there are more to pass now.
 func (d *dispatcher) feed(now time.Time) (busy bool) {
 	if now.Before(d.pauseTill) {
 		return false
@@ -171,7 +171,7 @@ func (d *dispatcher) fail(err error) {
 	d.stats.err.Store(&err)
 	if text := err.Error(); text != d.failure {
 		d.failure = text
-		d.log.Warn("writing to the log", "error", err)
+		d.log.Warn("writing to the log failed", "error", err)
 	}
 }
 
@@ -188,7 +188,7 @@ func (d *dispatcher) publish() {
 	c.spoolBytes.Store(d.spool.bytes())
 	c.spooling.Store(d.spooling)
 	if before := c.damaged.Swap(d.spool.damaged); before != d.spool.damaged {
-		d.log.Error("the spool is damaged: its records cannot be read", "bytes", d.spool.damaged-before)
+		d.log.Error("spool is damaged: some records cannot be read", "bytes", d.spool.damaged-before)
 	}
 	c.dropped.Add(d.spool.dropped - d.droppedBySpool)
 	d.droppedBySpool = d.spool.dropped

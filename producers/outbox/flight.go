@@ -32,7 +32,7 @@ func (f *flight) pop() {
 	f.head++
 }
 
-// landed says whether the client has passed back every record.
+// landed reports whether the client has passed back every record.
 func (f *flight) landed() bool {
 	for _, r := range f.all() {
 		if !r.done.Load() {

@@ -11,7 +11,7 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// recordOverhead is about what a record costs in memory beside its bytes, in the writer and in the client.
+// recordOverhead is about what a record costs in memory in addition to its bytes, in the writer and in the client.
 const recordOverhead = 512
 
 // keyPartitioner is Kafka's default for records with a key: murmur2 of the key bytes.
@@ -43,7 +43,7 @@ type record struct {
 	topic uint8
 	// partition is kept here too: the client may write to its own while others read.
 	partition int32
-	// round says that with this record every source has written the clock of its timestamp.
+	// round means that with this record every source has written the clock of its timestamp.
 	round bool
 	// at is the log time, with all digits: the client cuts that of its record to milliseconds.
 	at    time.Time
@@ -110,8 +110,8 @@ func (r *record) addressByKey(topic uint8, key, value []byte) {
 
 func (r *record) weight() int { return recordOverhead + len(r.kgo.Key) + len(r.kgo.Value) }
 
-// loss is what a gap that stands in this record's place says of it, and how many messages are lost
-// with it. It is nil for a clock, which leaves nothing behind: a later one says more.
+// loss is what a gap in this record's place reports of it, and how many messages are lost
+// with it. It is nil for a clock, which needs no gap: a later clock replaces it.
 func (r *record) loss() (l *lost, messages uint64) {
 	if r.topic == topicDead {
 		var d eventsv1.DeadRecord

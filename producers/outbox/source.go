@@ -64,7 +64,7 @@ func appendRaw(b, prefix []byte, field protowire.Number, body Message) []byte {
 	b = protowire.AppendVarint(b, uint64(size))
 	start := len(b)
 	b = append(b, make([]byte, size)...)
-	// The only error is a buffer of another size than SizeVT said.
+	// The only error is a buffer whose size differs from SizeVT.
 	if _, err := body.MarshalToSizedBufferVT(b[start:]); err != nil {
 		panic(err)
 	}
@@ -173,7 +173,7 @@ func (s *source) put(r *record) {
 	s.writer.stats.accepted.Add(1)
 }
 
-// clock writes the source's clock into every partition. Round says that it is the last of all sources.
+// clock writes the source's clock into every partition. Round marks the last of all sources.
 func (s *source) putClock(now time.Time, round bool) {
 	at := now.UnixNano()
 	clock := &eventsv1.Clock{Time: at}

@@ -130,7 +130,7 @@ func (s *spool) recover() error {
 		return err
 	}
 	s.noted = s.acked
-	// Numbers are never used twice: the noted position would pass over records under an old number.
+	// Numbers are never used twice: the noted position would skip records under an old number.
 	// For the same reason nothing is appended to a segment of an earlier process.
 	s.next = max(s.next, s.acked.segment) + 1
 	return s.removeAcked()
@@ -225,7 +225,7 @@ func (s *spool) write(b []byte) error {
 		}
 	}
 	if _, err := s.active.Write(b[first:]); err != nil {
-		// Half a frame must not stand before whole ones. If it cannot be cut off, the segment ends here.
+		// Half a frame must not precede whole ones. If it cannot be cut off, the segment ends here.
 		last := s.segments[len(s.segments)-1]
 		if cut := errors.Join(s.active.Truncate(last.size), seekEnd(s.active)); cut != nil {
 			err = errors.Join(err, s.closeActive())
@@ -315,7 +315,7 @@ func (s *spool) end() spoolPosition {
 	return spoolPosition{last.number, last.size}
 }
 
-// ack says that everything up to a position was acknowledged, and removes what lies wholly before it.
+// ack means that everything up to a position was acknowledged, and removes what lies wholly before it.
 func (s *spool) ack(p spoolPosition) error {
 	if p == s.acked {
 		return nil

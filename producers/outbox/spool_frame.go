@@ -26,9 +26,9 @@ const (
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 var (
-	// errFrameShort says that the bytes end before the frame does.
+	// errFrameShort means that the bytes end before the frame does.
 	errFrameShort = errors.New("frame is cut short")
-	// errFrameDamaged says that the bytes are no frame of this spool.
+	// errFrameDamaged means that the bytes are no frame of this spool.
 	errFrameDamaged = errors.New("frame is damaged")
 )
 

@@ -22,7 +22,7 @@ type spoolReader struct {
 	buffer []byte
 }
 
-// atEnd says whether every record was handed out.
+// atEnd reports whether every record was handed out.
 func (r *spoolReader) atEnd() bool {
 	_, ok := r.current()
 	return !ok

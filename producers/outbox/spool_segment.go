@@ -16,7 +16,7 @@ import (
 //
 //	8 bytes magic | uint64 number | uint64 covers | uint32 CRC-32C of the 24 bytes before
 //
-// and then frames. Covers is the highest number whose records this segment stands for: its own, or
+// and then frames. Covers is the highest number whose records this segment contains: its own, or
 // more where it holds the gaps that took the place of dropped segments.
 const (
 	segmentHeader = 28
@@ -28,7 +28,7 @@ type segment struct {
 	number, covers uint64
 	// size is where its last whole frame ends.
 	size int64
-	// gaps says that it holds gaps in the place of dropped records.
+	// gaps means that it holds gaps in the place of dropped records.
 	gaps bool
 }
 

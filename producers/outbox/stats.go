@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// WriterStats is how a writer stands. Counts are since its start.
+// WriterStats is the state of a writer. Counts are since its start.
 type WriterStats struct {
 	// Accepted are ticks, dead letters and gaps taken from sources; Refused came after the end.
 	Accepted, Refused uint64
@@ -13,7 +13,7 @@ type WriterStats struct {
 	Acked uint64
 	// Spooled are records written to disk.
 	Spooled uint64
-	// Dropped are ticks and dead letters that were given up; gaps in the log tell of them.
+	// Dropped are ticks and dead letters that were given up; gaps in the log report them.
 	Dropped uint64
 	// DamagedBytes could not be read back from the spool.
 	DamagedBytes uint64
@@ -22,7 +22,7 @@ type WriterStats struct {
 	// InFlight are records, and InFlightBytes their memory, that the client has.
 	InFlight      int64
 	InFlightBytes int64
-	// SpoolBytes is the size of the spool on disk; Spooling says that ticks go through it.
+	// SpoolBytes is the size of the spool on disk; Spooling means that ticks go through it.
 	SpoolBytes int64
 	Spooling   bool
 	// Clock is the newest second whose clock records of all sources were acknowledged, with everything before them.
@@ -42,7 +42,7 @@ type counters struct {
 	err                                        atomic.Pointer[error]
 }
 
-// Stats returns how the writer stands. Safe for concurrent use.
+// Stats returns the state of the writer. Safe for concurrent use.
 func (w *Writer) Stats() WriterStats {
 	c := &w.stats
 	s := WriterStats{

@@ -16,7 +16,7 @@ import (
 	"github.com/marketlog/marketlog/stream"
 )
 
-// WriterConfig says where the log is and how much may wait for it.
+// WriterConfig reports where the log is and how much may wait for it.
 type WriterConfig struct {
 	// Log is the broker.
 	Log stream.Config
@@ -37,7 +37,7 @@ type WriterConfig struct {
 	// SpoolAfter is how long the broker may leave everything unanswered before it is written to disk:
 	// what a kill can lose of an outage. Elections of a leader take about as long.
 	SpoolAfter time.Duration
-	// DrainTimeout is how long Run waits for the broker once it was told to end; what is not
+	// DrainTimeout is how long Run waits for the broker once it has to end; what is not
 	// acknowledged by then stays in the spool.
 	DrainTimeout time.Duration
 }
@@ -70,7 +70,7 @@ func (c WriterConfig) Validate() error {
 	if c.SegmentBytes <= 0 {
 		fault("SegmentBytes is %d, want more than 0", c.SegmentBytes)
 	}
-	// What is in flight cannot be dropped, and dropping takes a few whole segments beside it.
+	// What is in flight cannot be dropped, and dropping needs a few whole segments in addition.
 	if least := int64(c.MemoryBytes) + 4*c.SegmentBytes; c.SpoolBytes <= 0 || c.SpoolBytes < least {
 		fault("SpoolBytes is %d, want at least MemoryBytes + 4 SegmentBytes = %d", c.SpoolBytes, least)
 	}
@@ -87,10 +87,10 @@ func (c WriterConfig) Validate() error {
 //
 // What an outbox accepted is written to the log in the order in which it was accepted, each source's
 // clock records among it, and at least once: it is acknowledged by all in-sync replicas, or it is in
-// the spool when Run returns, or a gap says how much was given up. A kill loses what was in memory
+// the spool when Run returns, or a gap reports how much was given up. A kill loses what was in memory
 // only: what a broker that answers has not acknowledged yet, and the first SpoolAfter of an outage.
 //
-// A clock record at time t stands, in its partition, behind every tick of its source with an ingest
+// A clock record at time t comes, in its partition, after every tick of its source with an ingest
 // time of t or before.
 //
 // A record that the broker refuses is sent again, with everything after it, until it is taken: what

@@ -1,4 +1,4 @@
 package poll
 
-// ToldDigest is for tests of the sources' declarations, which this package cannot import.
-var ToldDigest = toldDigest
+// ValuesDigest is for tests of the sources' declarations, which this package cannot import.
+var ValuesDigest = valuesDigest

@@ -18,7 +18,7 @@ func (c *steppedClock) Now() time.Time { return time.Unix(0, c.at.Load()).UTC() 
 func (*steppedClock) After(time.Duration) <-chan time.Time { return nil }
 
 // What sources tell moves within three times the time that they declare, or nobody would believe their health; and a
-// frozen one tells the same.
+// frozen one reports the same.
 func TestValuesMoveAsTheirSourcesDeclare(t *testing.T) {
 	clock := &steppedClock{}
 	clock.at.Store(time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC).UnixNano()) // a Wednesday
@@ -53,13 +53,13 @@ func TestValuesMoveAsTheirSourcesDeclare(t *testing.T) {
 func toldNow(t *testing.T, source poll.Source, url string, clock *steppedClock) (sum uint64) {
 	t.Helper()
 	for _, feed := range source.Feeds {
-		paths := feed.Paths(poll.Known{Now: clock.Now(), Read: map[string]time.Time{}})
-		for _, path := range paths[:min(len(paths), 2)] {
+		requests := feed.Requests(poll.Known{Now: clock.Now(), Read: map[string]time.Time{}})
+		for _, r := range requests[:min(len(requests), 2)] {
 			var said poll.Readings
-			if err := source.Decode(path, simulatedAnswer(t, url+path), &said); err != nil {
-				t.Fatalf("%s: %v", path, err)
+			if err := source.Decode(r.Path, simulatedAnswer(t, url, r), &said); err != nil {
+				t.Fatalf("%s: %v", r.Path, err)
 			}
-			sum += poll.ToldDigest(&said)
+			sum += poll.ValuesDigest(&said)
 		}
 	}
 	return sum

@@ -8,18 +8,18 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// Past says what a source tells of the past when it is asked for it, and how it is asked. The answers to Listing have to be
+// Past reports what a source reports of the past when it is asked for it, and how it is asked. The answers to Listing have to be
 // decoded by the same declaration first: some decoders know what a past is of by them alone.
 type Past struct {
-	// Listing are paths that are read before all others, in this order: what they say names the series. Nil is none.
+	// Listing are paths that are read before all others, in this order: their responses name the series. Nil is none.
 	Listing []string
-	// Series are what has a past, the best known first, by what the answers to Listing said.
-	Series func(said []*eventsv1.ReferenceRecord) []Series
+	// Series are what has a history, the best known first, according to the responses to Listing.
+	Series func(records []*eventsv1.ReferenceRecord) []Series
 	// Path asks for what a series was in [from, to), which are whole intervals.
 	Path func(s Series, from, to time.Time) string
 	// Interval is the time between two values of a series, at least.
 	Interval time.Duration
-	// Rows is how many intervals an answer tells at most: the newest of what was asked for, with OldestFirst the oldest. 0
+	// Rows is the maximum number of intervals in a response: the newest of what was asked for, with OldestFirst the oldest. 0
 	// is the whole past, whatever was asked for.
 	Rows        int
 	OldestFirst bool
@@ -44,25 +44,25 @@ type Series struct {
 	Category string
 }
 
-// ReadPast decodes the answer to a path of Past, and returns what it says of the past, each with a time by EventTime, and
+// ReadPast decodes the answer to a path of Past, and returns what it reports of the past, each with a time by EventTime, and
 // why the rows were refused that could not be read. Of an error nothing counts.
-func (s Source) ReadPast(path string, body []byte) (said []*eventsv1.ReferenceRecord, refused []error, err error) {
+func (s Source) ReadPast(path string, body []byte) (records []*eventsv1.ReferenceRecord, refused []error, err error) {
 	var out Readings
 	if err := s.Decode(path, body, &out); err != nil {
 		return nil, out.Refused, fmt.Errorf("reading the answer to %s: %w", path, err)
 	}
 	for _, f := range out.Fixings {
 		if !f.Now { // what holds now is no past
-			said = append(said, s.fixing(f))
+			records = append(records, s.fixing(f))
 		}
 	}
 	for _, rec := range out.Records {
 		if _, of := EventTime(rec); of {
 			setSource(rec, s.Slug)
-			said = append(said, rec)
+			records = append(records, rec)
 		}
 	}
-	return said, out.Refused, nil
+	return records, out.Refused, nil
 }
 
 // EventTime is the moment of the past that a record of a source speaks of, in Unix nanoseconds; false if it speaks of no

@@ -24,11 +24,11 @@ const (
 	// retryFirst is the pause after a first failed round; it doubles with each further one, up to the
 	// source's interval.
 	retryFirst = 30 * time.Second
-	// maxDateAhead is how far a date may lie ahead: it begins up to 14 hours earlier east of Greenwich.
+	// maxDateAhead is how far a date may be ahead: it begins up to 14 hours earlier east of Greenwich.
 	maxDateAhead = 24 * time.Hour
 )
 
-// SourceOutbox takes what a polled source said into the log. Append and Dead return once the log has it,
+// SourceOutbox writes the values of a polled source to the log. Append and Dead return once the log has it,
 // or with an error when ctx ends.
 type SourceOutbox interface {
 	// Known hands over what the log holds of this source, oldest first, as far back as anything can
@@ -53,34 +53,37 @@ type Poller struct {
 	// answers are written in the order of their dates.
 	newest  string
 	fixings map[fixingID]string
-	// written is what was last said of each thing but fixings.
+	// written is what was last written of each entity, without fixings.
 	written map[string]lastWritten
 	ranks   map[string]uint32    // by the source's id of a coin
 	read    map[string]time.Time // by path
-	// validators are those of the last answer to each path that was wholly written.
-	validators map[string]Validators
+	// validators are those of the last response to each request whose records were all written.
+	validators map[requestID]Validators
 	// buried is the digest of the last body in the dead letters: a source that goes on sending it would
 	// fill them.
-	buried [sha256.Size]byte
+	lastDeadLetter [sha256.Size]byte
 
 	mu    sync.Mutex
 	stats SourceStats
 }
 
+// requestID distinguishes the requests of a source.
+type requestID struct{ path, body string }
+
 // repeatAfter is when what has not changed is written again, so that the last knownSpan of the log holds all that
 // the sources still say.
 const repeatAfter = knownSpan - 2*24*time.Hour
 
-// saying is what was written of a thing, as a digest without its times, and when.
+// lastWritten is what was written of an entity, as a digest without its times, and when.
 type lastWritten struct {
 	digest [sha256.Size]byte
 	at     int64
 }
 
-// feedState is where a feed stands.
+// feedState is the progress of a feed.
 type feedState struct {
 	Feed
-	left  []string // of the round under way
+	left  []Request // of the round under way
 	began time.Time
 	due   time.Time
 	pause time.Duration // after the next failure
@@ -96,7 +99,7 @@ type SourceStats struct {
 	// schemas.Reasons.
 	Written, Refused int64
 	ByReason         map[schemas.Reason]int64
-	// Heard is when an answer was last read, also one that said that nothing changed; zero before the first.
+	// Heard is when a response was last read, also one without changes (304); zero before the first.
 	Heard time.Time
 	// Err is what the last request failed with, nil if it did not.
 	Err error
@@ -107,7 +110,7 @@ func NewPoller(s Source, url string, fetch Getter, out SourceOutbox, clock produ
 	return &Poller{
 		source: s, url: strings.TrimRight(url, "/"), fetch: fetch, out: out, clock: clock, log: log.With("source", s.Slug),
 		fixings: map[fixingID]string{}, written: map[string]lastWritten{}, ranks: map[string]uint32{}, read: map[string]time.Time{},
-		validators: map[string]Validators{}, stats: SourceStats{ByReason: map[schemas.Reason]int64{}},
+		validators: map[requestID]Validators{}, stats: SourceStats{ByReason: map[schemas.Reason]int64{}},
 	}
 }
 
@@ -126,11 +129,11 @@ func (p *Poller) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		return fmt.Errorf("reading what the log holds of %s: %w", p.source.Slug, err)
+		return fmt.Errorf("reading the records of %s in the log: %w", p.source.Slug, err)
 	}
 	p.forget()
 	if p.source.History != nil {
-		history := &feedState{Feed: Feed{Name: "history", Interval: time.Hour, Paths: p.source.History}}
+		history := &feedState{Feed: Feed{Name: "history", Interval: time.Hour, Requests: Gets(p.source.History)}}
 		p.feeds = []*feedState{history}
 		for history.began.IsZero() || len(history.left) > 0 {
 			if p.turn(ctx) != nil {
@@ -154,21 +157,21 @@ func (p *Poller) turn(ctx context.Context) error {
 	if next.due.After(now) {
 		return producers.Sleep(ctx, p.clock, next.due.Sub(now))
 	}
-	// One request each in turn: the feed goes behind all others that are due.
+	// One request each in turn: the feed goes after all others that are due.
 	i := slices.IndexFunc(p.feeds, func(f *feedState) bool { return !f.due.After(now) })
 	f := p.feeds[i]
 	p.feeds = append(slices.Delete(p.feeds, i, i+1), f)
 	if len(f.left) == 0 {
-		f.began, f.left, f.pause = now, f.Paths(p.known(now)), retryFirst
+		f.began, f.left, f.pause = now, f.Requests(p.known(now)), retryFirst
 	}
 	if len(f.left) > 0 {
-		path := f.left[0]
-		err := p.poll(ctx, f.Feed, path)
+		request := f.left[0]
+		err := p.poll(ctx, f.Feed, request)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if err != nil {
-			p.log.Warn("reading a source failed", "feed", f.Name, "path", path, "error", err)
+			p.log.Warn("polling a source failed", "feed", f.Name, "path", request.Path, "error", err)
 		}
 		if err != nil && !(f.Skips && refusedForGood(err)) {
 			f.due = p.clock.Now().Add(min(f.pause, f.Interval))
@@ -176,7 +179,7 @@ func (p *Poller) turn(ctx context.Context) error {
 			return nil
 		}
 		f.left, f.pause = f.left[1:], retryFirst
-		p.read[path] = p.clock.Now()
+		p.read[request.Path] = p.clock.Now()
 	}
 	if len(f.left) == 0 {
 		f.due = f.began.Add(f.Interval)
@@ -209,48 +212,47 @@ func (p *Poller) recall(rec *eventsv1.ReferenceRecord) {
 	p.note(rec)
 }
 
-// refusedForGood says that a server answered, and would answer the same again.
+// refusedForGood means that a server answered, and would answer the same again.
 func refusedForGood(err error) bool {
 	var refused interface{ RefusedForGood() bool }
 	return errors.As(err, &refused) && refused.RefusedForGood()
 }
 
 // poll makes one request, writes what is new in the answer, and then the outcome.
-func (p *Poller) poll(ctx context.Context, feed Feed, path string) error {
-	url := p.source.Base(p.url, feed.Name) + path
-	answer, err := p.fetch.Get(ctx, url, p.validators[path])
+func (p *Poller) poll(ctx context.Context, feed Feed, request Request) error {
+	base, id := p.source.Base(p.url, feed.Name), requestID{request.Path, request.Body}
+	answer, err := p.fetch.Get(ctx, base, request, p.validators[id])
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	var said Readings
-	var told uint64
+	var readings Readings
+	var valuesSum uint64
 	switch {
 	case err != nil:
 	case answer.Status == http.StatusNotModified:
 	default:
-		if err = p.source.Decode(path, answer.Body, &said); err != nil {
-			said = Readings{}
+		if err = p.source.Decode(request.Path, answer.Body, &readings); err != nil {
+			readings = Readings{}
 		} else {
-			told = toldDigest(&said)
+			valuesSum = valuesDigest(&readings)
 		}
-		p.date(said.Fixings)
-		p.refuseFuture(&said)
-		if bad := errors.Join(append(said.Refused, err)...); bad != nil {
+		p.date(readings.Fixings)
+		p.refuseFuture(&readings)
+		if bad := errors.Join(append(readings.Refused, err)...); bad != nil {
 			if err := p.deadLetter(ctx, bad, answer.Body); err != nil {
 				return err
 			}
 		}
 	}
-	for _, rec := range said.Records {
+	for _, rec := range readings.Records {
 		if rate := rec.GetRate(); rate != nil && !rate.Past {
 			rate.Interval = int64(feed.Interval)
 		}
 	}
-	records := slices.Concat(p.changedFixings(said.Fixings), p.changed(pictures(said.Records)), p.changed(said.Records))
-	address, _, _ := strings.Cut(url, " ")
+	records := slices.Concat(p.changedFixings(readings.Fixings), p.changed(pictures(readings.Records)), p.changed(readings.Records))
 	outcome := &eventsv1.Fetch{
-		Source: p.source.Slug, Feed: feed.Name, Url: address, Status: int32(answer.Status),
-		Started: answer.Started.UnixNano(), Duration: int64(answer.Duration), Rows: int64(len(said.Fixings) + len(said.Records)), Told: told,
+		Source: p.source.Slug, Feed: feed.Name, Url: base + request.Path, Status: int32(answer.Status),
+		Started: answer.Started.UnixNano(), Duration: int64(answer.Duration), Rows: int64(len(readings.Fixings) + len(readings.Records)), Told: valuesSum,
 	}
 	if len(answer.Body) > 0 {
 		outcome.BodySha256 = fmt.Sprintf("%x", sha256.Sum256(answer.Body))
@@ -268,11 +270,12 @@ func (p *Poller) poll(ctx context.Context, feed Feed, path string) error {
 		p.note(rec)
 	}
 	p.forget()
-	// Rates are told anew each time: that one still stands would not be heard of an answer that is not sent again.
-	if err == nil && !slices.ContainsFunc(said.Records, func(rec *eventsv1.ReferenceRecord) bool { return rec.GetRate() != nil }) {
-		p.validators[path] = answer.Validators
+	// Rates are written again each time, to record that they still hold: an unchanged response without a body would not show
+	// that.
+	if err == nil && !slices.ContainsFunc(readings.Records, func(rec *eventsv1.ReferenceRecord) bool { return rec.GetRate() != nil }) {
+		p.validators[id] = answer.Validators
 	}
-	p.count(err, n, said.Refused)
+	p.count(err, n, readings.Refused)
 	return err
 }
 
@@ -286,23 +289,23 @@ func (p *Poller) date(fixings []Fixing) {
 	}
 }
 
-// refuseFuture takes out what is dated ahead of the clock: as the newest of all it would stand for ever.
-func (p *Poller) refuseFuture(said *Readings) {
+// refuseFuture takes out what is dated ahead of the clock: as the newest of all it would never be replaced.
+func (p *Poller) refuseFuture(readings *Readings) {
 	ahead := p.clock.Now().Add(maxDateAhead)
-	said.Records = slices.DeleteFunc(said.Records, func(rec *eventsv1.ReferenceRecord) bool {
+	readings.Records = slices.DeleteFunc(readings.Records, func(rec *eventsv1.ReferenceRecord) bool {
 		f := rec.GetFearGreed()
 		if f == nil || f.EventTime <= ahead.UnixNano() {
 			return false
 		}
-		said.Refused = append(said.Refused, fmt.Errorf("%w: an index for %s", schemas.Future, time.Unix(0, f.EventTime).UTC().Format(time.DateOnly)))
+		readings.Refused = append(readings.Refused, fmt.Errorf("%w: an index for %s", schemas.Future, time.Unix(0, f.EventTime).UTC().Format(time.DateOnly)))
 		return true
 	})
 	latest := ahead.UTC().Format(time.DateOnly)
-	said.Fixings = slices.DeleteFunc(said.Fixings, func(f Fixing) bool {
+	readings.Fixings = slices.DeleteFunc(readings.Fixings, func(f Fixing) bool {
 		if f.Date <= latest {
 			return false
 		}
-		said.Refused = append(said.Refused, fmt.Errorf("%w: a rate of %s for %s", schemas.Future, f.Quote, f.Date))
+		readings.Refused = append(readings.Refused, fmt.Errorf("%w: a rate of %s for %s", schemas.Future, f.Quote, f.Date))
 		return true
 	})
 }
@@ -357,7 +360,7 @@ func (p *Poller) note(rec *eventsv1.ReferenceRecord) {
 	}
 }
 
-// fixingsKept is how far back a rate that is said anew is compared with what was written: some days more than a
+// fixingsKept is how far back a rate that is reported again is compared with what was written: some days more than a
 // source's history of 90 days. All days since 1999 would fill 30 MB, and are not corrected any more.
 const fixingsKept = 100 * 24 * time.Hour
 
@@ -379,7 +382,7 @@ func (p *Poller) forget() {
 
 func (p *Poller) deadLetter(ctx context.Context, bad error, body []byte) error {
 	digest := sha256.Sum256(body)
-	if digest == p.buried {
+	if digest == p.lastDeadLetter {
 		return nil
 	}
 	err := p.out.Dead(ctx, &eventsv1.DeadLetter{
@@ -387,7 +390,7 @@ func (p *Poller) deadLetter(ctx context.Context, bad error, body []byte) error {
 		AdapterVersion: p.source.Version, Payload: body,
 	})
 	if err == nil {
-		p.buried = digest
+		p.lastDeadLetter = digest
 	}
 	return err
 }

@@ -110,7 +110,7 @@ func TestCoinsAreReadByRankAndAgainAfterAWeek(t *testing.T) {
 	})
 }
 
-// A coin that the source does not have is passed over; one that it does not show us is asked for until it does.
+// A coin that the source does not have is skipped; one that it does not show us is asked for until it does.
 func TestOnlyRefusedCoinsArePassedOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, out := &catalogue{coins: strings.Fields("zebra yak ox"), refused: map[string]int{"zebra": 404, "yak": 403}}, &memoryOutbox{}

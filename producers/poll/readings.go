@@ -18,7 +18,7 @@ const (
 	maxListed        = 512
 )
 
-// Coin takes what a source says about a coin.
+// Coin takes what a source reports about a coin.
 func (r *Readings) Coin(c *eventsv1.Coin) {
 	if !r.named("coin", c.SourceId, c.Symbol, c.Name) {
 		return
@@ -42,7 +42,7 @@ func (r *Readings) Coin(c *eventsv1.Coin) {
 	r.add(&eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Coin{Coin: c}})
 }
 
-// CoinMarket takes what a source says about a coin's market. A number that is none refuses the row.
+// CoinMarket takes what a source reports about a coin's market. An invalid number rejects the row.
 func (r *Readings) CoinMarket(m *eventsv1.CoinMarket) {
 	if !r.named("coin", m.SourceId, m.Symbol, m.Name) || !r.numbers("market of "+m.SourceId,
 		&m.Price, &m.MarketCap, &m.FullyDilutedValuation, &m.Volume24H, &m.High24H, &m.Low24H, &m.CirculatingSupply, &m.TotalSupply, &m.MaxSupply,
@@ -59,10 +59,10 @@ func (r *Readings) CoinMarket(m *eventsv1.CoinMarket) {
 	r.add(&eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_CoinMarket{CoinMarket: m}})
 }
 
-// partMarket is the part of a coin that a source tells beside the coin's market: its image.
+// partMarket is the part of a coin that a source lists with the coin's market: its image.
 const partMarket = "market"
 
-// pictures are the images that lists of markets tell, as parts of their coins: a coin's image changes once in years, and readers
+// pictures are the images in lists of markets, as parts of their coins: a coin's image changes once in years, and readers
 // of coins do not read the markets, which change each minute.
 func pictures(records []*eventsv1.ReferenceRecord) []*eventsv1.ReferenceRecord {
 	var coins []*eventsv1.ReferenceRecord
@@ -75,7 +75,7 @@ func pictures(records []*eventsv1.ReferenceRecord) []*eventsv1.ReferenceRecord {
 	return coins
 }
 
-// Stablecoin takes what a source says about a stablecoin.
+// Stablecoin takes what a source reports about a stablecoin.
 func (r *Readings) Stablecoin(s *eventsv1.Stablecoin) {
 	numbers := []*string{&s.Price, &s.Circulating}
 	s.Chains = s.Chains[:min(len(s.Chains), maxListed)]
@@ -128,7 +128,7 @@ func (r *Readings) Global(g *eventsv1.GlobalFigures) {
 // maxPointsOfDay bounds the points of a day of the past: one for each minute.
 const maxPointsOfDay = 24 * 60
 
-// CoinPast takes what a source tells afterwards of a coin's market on one day. A number that is none, or that is negative,
+// CoinPast takes a day of a coin's market from a source's history. A number that is invalid or negative,
 // refuses the day.
 func (r *Readings) CoinPast(p *eventsv1.CoinPast) {
 	what := "past of " + p.SourceId
@@ -151,7 +151,7 @@ func (r *Readings) CoinPast(p *eventsv1.CoinPast) {
 	r.add(&eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_CoinPast{CoinPast: p}})
 }
 
-// DefiPast takes what a source tells afterwards of all of DeFi at one time.
+// DefiPast takes a value of all of DeFi from a source's history.
 func (r *Readings) DefiPast(p *eventsv1.DefiPast) {
 	const what = "past of DeFi"
 	if !r.numbers(what, &p.TotalTvl) {
@@ -168,7 +168,7 @@ func (r *Readings) DefiPast(p *eventsv1.DefiPast) {
 const maxTiers = 64
 
 // Rate takes what an amount earns or costs. A row whose rate is no number, or beyond all bounds, is refused; one whose rate
-// is not told is not known, and no row at all.
+// is missing is not known, and gives no row.
 func (r *Readings) Rate(rate *eventsv1.Rate) {
 	if rate.Raw == "" {
 		return
@@ -215,7 +215,7 @@ func (r *Readings) refuse(what string, err error) {
 	r.Refused = append(r.Refused, fmt.Errorf("reading the %.80s: %w", what, err))
 }
 
-// named refuses what cannot be told from others.
+// named rejects what has no name to distinguish it.
 func (r *Readings) named(what, id, symbol, name string) bool {
 	for _, s := range []string{id, symbol, name} {
 		if len(s) > maxReferenceName || !utf8.ValidString(s) {

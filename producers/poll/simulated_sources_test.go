@@ -57,14 +57,14 @@ func simulatedSources(t testing.TB, clock simulator.Clock) *simulator.Simulator 
 func readSimulatedSource(t *testing.T, source poll.Source, url string) {
 	known := poll.Known{Now: time.Now(), Read: map[string]time.Time{}}
 	ranks, kinds, rows := map[string]uint32{}, map[string]int{}, 0
-	read := func(path string) {
+	read := func(r poll.Request) {
 		t.Helper()
 		var said poll.Readings
-		if err := source.Decode(path, simulatedAnswer(t, url+path), &said); err != nil {
-			t.Errorf("%s: %v", path, err)
+		if err := source.Decode(r.Path, simulatedAnswer(t, url, r), &said); err != nil {
+			t.Errorf("%s: %v", r.Path, err)
 		}
 		if len(said.Refused) > 0 {
-			t.Errorf("%s: %d rows are refused, the first: %v", path, len(said.Refused), said.Refused[0])
+			t.Errorf("%s: %d rows are rejected, the first: %v", r.Path, len(said.Refused), said.Refused[0])
 		}
 		rows += len(said.Fixings) + len(said.Records)
 		kinds[poll.KindFiat] += len(said.Fixings)
@@ -80,7 +80,7 @@ func readSimulatedSource(t *testing.T, source poll.Source, url string) {
 	}
 	if source.History != nil {
 		for _, path := range source.History(known) {
-			read(path)
+			read(poll.Request{Path: path})
 		}
 	}
 	for _, feed := range source.Feeds {
@@ -89,11 +89,11 @@ func readSimulatedSource(t *testing.T, source poll.Source, url string) {
 			known.Ranked = append(known.Ranked, id)
 		}
 		slices.SortFunc(known.Ranked, func(a, b string) int { return cmp.Or(cmp.Compare(ranks[a]-1, ranks[b]-1), strings.Compare(a, b)) })
-		paths := feed.Paths(known)
-		for _, path := range paths {
-			read(path)
+		requests := feed.Requests(known)
+		for _, r := range requests {
+			read(r)
 		}
-		t.Logf("%s: %d paths, %d rows so far", feed.Name, len(paths), rows)
+		t.Logf("%s: %d requests, %d rows so far", feed.Name, len(requests), rows)
 	}
 	if source.Past != nil {
 		readSimulatedPast(t, source, url)
@@ -112,7 +112,7 @@ func readSimulatedPast(t *testing.T, source poll.Source, url string) {
 	past := source.Past
 	var listed poll.Readings
 	for _, path := range past.Listing {
-		if err := source.Decode(path, simulatedAnswer(t, url+path), &listed); err != nil {
+		if err := source.Decode(path, simulatedAnswer(t, url, poll.Request{Path: path}), &listed); err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}
 	}
@@ -124,7 +124,7 @@ func readSimulatedPast(t *testing.T, source poll.Source, url string) {
 	from := to.Add(-5 * past.Interval)
 	for _, s := range series[:min(len(series), 3)] {
 		path := past.Path(s, from, to)
-		said, refused, err := source.ReadPast(path, simulatedAnswer(t, url+path))
+		said, refused, err := source.ReadPast(path, simulatedAnswer(t, url, poll.Request{Path: path}))
 		if err != nil || len(refused) > 0 {
 			t.Errorf("%s: %v, %d refused", path, err, len(refused))
 		}
@@ -165,16 +165,12 @@ func kindOf(rec *eventsv1.ReferenceRecord) string {
 	return "unknown"
 }
 
-func simulatedAnswer(t testing.TB, url string) []byte {
+func simulatedAnswer(t testing.TB, base string, of poll.Request) []byte {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
-	url, posted, isPost := strings.Cut(url, " ")
-	method := http.MethodGet
-	if isPost {
-		method = http.MethodPost
-	}
-	r, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(posted))
+	url := base + of.Path
+	r, err := http.NewRequestWithContext(ctx, of.Method(), url, strings.NewReader(of.Body))
 	if err != nil {
 		t.Fatal(err)
 	}

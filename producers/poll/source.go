@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"slices"
 	"time"
 
@@ -25,18 +26,18 @@ type Source struct {
 	Version uint32
 	// URL is the public default, without a slash at the end; configuration may replace it.
 	URL string
-	// Kinds of what it tells, each a Kind constant.
+	// Kinds of data that it provides, each a Kind constant.
 	Kinds []string
-	// License says under which terms the values may be passed on, Terms is the page that says so and
+	// License is under which terms the values may be passed on, Terms is the page that states it and
 	// Attribution what has to be shown with them; empty if nothing is asked.
 	License, Terms, Attribution string
-	// Off says why the source is not asked unless it is switched on; empty if it is asked by default.
+	// Off reports why the source is not asked unless it is switched on; empty if it is asked by default.
 	Off string
 	// KeyHeader is the header of requests that carries a key, where the source knows keys; the key itself is
 	// configured as a file.
 	KeyHeader string
 	// Sign proves to a source that answers accounts only that a request comes from the holder of the key; nil where the key
-	// is enough. The key file then holds the key and, behind blanks, what the provider issued with it: these are the secrets.
+	// is enough. The key file then holds the key and the secrets that the provider issued with it, separated by spaces.
 	Sign func(secrets []string, r Request, now time.Time) (Request, error)
 
 	// Formats hold testdata/<slug>/format, which describes the answers that Decode reads; see answer.Drift.
@@ -45,13 +46,13 @@ type Source struct {
 	// History are paths below URL that are read once at the start, before all others: they hold what a
 	// process that was away has missed. Nil is none.
 	History func(k Known) []string
-	// Past is what it tells of the past when a back-fill asks for it; nil is nothing.
+	// Past is what it reports of the past when a back-fill asks for it; nil is nothing.
 	Past *Past
 	// Feeds are read side by side, one request of each in turn.
 	Feeds []Feed
 	// Moves is how often, by its documentation, some of its values move, at least the interval of its feeds and at most
-	// 48 hours: a source that answers three times as long and tells the same counts as degraded. 0: its values may stand
-	// for any time, and it is not judged by them.
+	// 48 hours: a source that responds three times as long without a change is degraded. 0: its values may stay the same
+	// for any time, and its health does not depend on them.
 	Moves time.Duration
 	// Requests may be made within Per, every attempt counted.
 	Requests int
@@ -59,13 +60,13 @@ type Source struct {
 	// MaxBody is how many bytes an answer may have, unpacked.
 	MaxBody int64
 
-	// Decode adds to out what the answer to a path says. An answer that cannot be read as a whole is an
+	// Decode adds to out the contents of the response to a path. A response that cannot be read as a whole is an
 	// error, and nothing of it counts. An empty path is that of a file whose origin is not known: Decode
-	// then tells by the answer itself which one it is.
+	// then reports by the answer itself which one it is.
 	Decode func(path string, body []byte, out *Readings) error
 }
 
-// Kinds of what sources tell.
+// Kinds of data that sources provide.
 const (
 	KindCoin       = "coin"
 	KindMarket     = "market"
@@ -87,40 +88,55 @@ type Feed struct {
 	// followed by the next at once.
 	Interval time.Duration
 	// URL is where its paths are, for sources with several hosts; empty: below the source's. One that is
-	// configured for the source stands for both.
+	// configured for the source replaces both.
 	URL string
-	// Paths are what a round asks for, in this order, given what is known when it begins. Those of a round
-	// that was cut off are asked for first. A path with a blank in it is posted: what stands behind the blank is the
-	// body, in JSON.
-	Paths func(k Known) []string
-	// Skips says that a path which the server refuses for good (4xx) is passed over: it names one thing of
-	// many. Otherwise it is tried again like any other failure.
+	// Requests are those of a round, in this order, given what is known when it begins. Those left of a round that was
+	// cut off are made first.
+	Requests func(k Known) []Request
+	// Skips is whether a request that the server rejects for good (4xx) is skipped, since it is for one entity of many.
+	// Otherwise it is retried like any other failure.
 	Skips bool
 }
 
-// Known is what a source has said so far.
+// Known is what a source has reported so far.
 type Known struct {
 	Now time.Time
 	// Ranked are the source's ids of coins, the highest ranked first; those without a rank follow by id.
 	Ranked []string
 	// Read is when each path was last answered, be it by a refusal for good.
 	Read map[string]time.Time
-	// Newest is the latest day of which the log holds something, for sources that tell days; zero: it holds
+	// Newest is the latest day of which the log holds something, for sources of daily values; zero: it holds
 	// nothing, or nothing that is newer than knownSpan.
 	Newest time.Time
 }
 
-// Fixed are the paths of a feed that asks for the same in each round.
-func Fixed(paths ...string) func(Known) []string {
-	return func(Known) []string { return paths }
+// Fixed are GET requests of the same paths in each round.
+func Fixed(paths ...string) func(Known) []Request {
+	return Gets(func(Known) []string { return paths })
 }
 
-// Named says that a command which names it so means this source.
+// FixedRequests are the same requests in each round.
+func FixedRequests(requests ...Request) func(Known) []Request {
+	return func(Known) []Request { return requests }
+}
+
+// Gets are GET requests of the paths that a function chooses.
+func Gets(paths func(Known) []string) func(Known) []Request {
+	return func(k Known) []Request {
+		var requests []Request
+		for _, path := range paths(k) {
+			requests = append(requests, Request{Path: path})
+		}
+		return requests
+	}
+}
+
+// Named means that a command which names it so means this source.
 func (s Source) Named(name string) bool {
 	return name == s.Slug || slices.Contains(s.Aliases, name)
 }
 
-// Base is what the paths of a feed are put behind; configured is empty for the public interface.
+// Base is the URL that the paths of a feed are appended to; configured is empty for the public interface.
 func (s Source) Base(configured, feed string) string {
 	if configured != "" {
 		return configured
@@ -144,11 +160,22 @@ func (s Source) Interval() time.Duration {
 	return least
 }
 
-// Request is what a source is asked: the path behind the host with its parameters, and what is posted; empty where nothing is.
+// Request is one request to a source.
 type Request struct {
-	Path, Body string
-	// Header is sent beside what every request has.
+	// Path is below the base URL, with its query.
+	Path string
+	// Body is JSON to post; a request without one is a GET.
+	Body string
+	// Header is sent in addition to the headers of every request.
 	Header map[string]string
+}
+
+// Method is POST for a request with a body, else GET.
+func (r Request) Method() string {
+	if r.Body != "" {
+		return http.MethodPost
+	}
+	return http.MethodGet
 }
 
 // Validators are what a server calls the state of an answer (RFC 9110, 8.8). The zero value is no state.
@@ -168,11 +195,11 @@ type Answer struct {
 // Getter asks the HTTP interface of a source, within its budget.
 type Getter interface {
 	// Get returns a successful answer, or one without a body and with status 304 if nothing changed
-	// since the answer with the given validators. What stands behind a blank in the URL is posted.
-	Get(ctx context.Context, url string, since Validators) (Answer, error)
+	// since the answer with the given validators. The URL is base followed by the path of the request.
+	Get(ctx context.Context, base string, r Request, since Validators) (Answer, error)
 }
 
-// Readings collects what one answer says.
+// Readings collects what one answer states.
 type Readings struct {
 	Fixings []Fixing
 	// Records are all others, in the form of the log.
@@ -181,19 +208,19 @@ type Readings struct {
 	Refused []error
 }
 
-// Fixing is what a source says a currency costs: units of Quote for one unit of Base, both ISO 4217 codes, as an
+// Fixing is what a source states a currency costs: units of Quote for one unit of Base, both ISO 4217 codes, as an
 // exact decimal. Date is ISO 8601, the day it holds for.
 type Fixing struct {
 	Base, Quote, Rate, Date string
-	// Now says that it holds as of the answer, which tells no time: Date and Event are those of the answer.
+	// Now means that it holds as of the answer, which reports no time: Date and Event are those of the answer.
 	Now bool
 	// Event is when the source set it, for sources that do so within a day; zero for daily ones.
 	Event time.Time
-	// Providers are whom the source blended it from, if it says.
+	// Providers are whom the source blended it from, if it states.
 	Providers []string
 }
 
-// Fixing takes a rate, makes its number canonical, and refuses it if it is none.
+// Fixing takes a rate, makes its number canonical, and rejects it if it is invalid.
 func (r *Readings) Fixing(f Fixing) {
 	rate, err := checkFixing(f)
 	if err != nil {
@@ -211,10 +238,10 @@ var maxRate = decimal.New(1, 12)
 
 func checkFixing(f Fixing) (canonical string, err error) {
 	if !isCurrency(f.Base) || !isCurrency(f.Quote) || f.Base == f.Quote {
-		return "", fmt.Errorf("%w: %.10q/%.10q is no pair of currency codes", schemas.Undecodable, f.Base, f.Quote)
+		return "", fmt.Errorf("%w: %.10q/%.10q is not a pair of currency codes", schemas.Undecodable, f.Base, f.Quote)
 	}
 	if _, err := time.Parse(time.DateOnly, f.Date); !f.Now && err != nil {
-		return "", fmt.Errorf("%w: %.20q is no date", schemas.Undecodable, f.Date)
+		return "", fmt.Errorf("%w: %.20q is not a date", schemas.Undecodable, f.Date)
 	}
 	canonical, err = schemas.CanonicalDecimal(f.Rate)
 	if err != nil {
@@ -234,7 +261,7 @@ func checkFixing(f Fixing) (canonical string, err error) {
 	return canonical, nil
 }
 
-// isCurrency tells the form of an ISO 4217 code. Codes outside our table are kept: the log may know more
+// isCurrency checks the form of an ISO 4217 code. Codes outside our table are kept: the log may know more
 // than today's readers of it.
 func isCurrency(code string) bool {
 	if len(code) != 3 {

@@ -17,7 +17,7 @@ import (
 	"github.com/marketlog/marketlog/stream"
 )
 
-// RepeatedWithin is the span of the log in which each thing that a source still says was said: what did not change is
+// RepeatedWithin is the span of the log that has everything that a source still reports: what did not change is
 // written again before it ends.
 const RepeatedWithin = knownSpan
 
@@ -30,8 +30,8 @@ const knownSpan = 8 * 24 * time.Hour
 // batch, would push everything else out of an embedded log of 64 MiB within a week, this one within ten.
 const clockInterval = 10 * time.Second
 
-// SourcesProducer is the producer whose clock stands for all sources of a process. It is written also when no source
-// is enabled: folds that join with what sources say go on by it.
+// SourcesProducer is the producer whose clock represents all sources of a process. It is written also when no source
+// is enabled: folds that join with what sources state go on by it.
 const SourcesProducer = "sources"
 
 // sourceTopics are where sources write: what lasts, and what comes in masses, the observations of coins' markets and the
@@ -41,9 +41,9 @@ var sourceTopics = []string{schemas.TopicReferenceRaw, schemas.TopicCoinMarketsR
 // SourceLog is the way of all polled sources of a process into the log, and of their dead letters.
 //
 // Unlike the Writer of ticks it keeps nothing on disk and drops nothing: whoever appends waits until the
-// log has it, for what a source said can be asked for again, and a process that is killed meanwhile does.
+// log has it: a source's values can be requested again, and a process that follows a killed one does so.
 //
-// A clock record at time t stands behind every record of the process's sources with a log time of t or before.
+// A clock record at time t comes after every record of the process's sources with a log time of t or before.
 type SourceLog struct {
 	cfg    stream.Config
 	clock  producers.Clock
@@ -113,7 +113,7 @@ func (l *SourceLog) Run(ctx context.Context) error {
 func (l *SourceLog) writeClocks(at int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	// With the broker away one clock waits, not one for each second: a later one says more.
+	// With the broker away one clock waits, not one for each second: a later one states more.
 	if l.clocksPending > 0 || at <= l.lastClock {
 		return
 	}
@@ -127,7 +127,7 @@ func (l *SourceLog) writeClocks(at int64) {
 		// The client outlives every source: what it has in hand is not taken back.
 		l.client.Produce(context.Background(), encodeReference(topic, SourcesProducer, rec, at), func(_ *kgo.Record, err error) {
 			if err != nil && !errors.Is(err, kgo.ErrClientClosed) {
-				l.log.Warn("the log refused a clock", "topic", topic, "error", err)
+				l.log.Warn("log rejected a clock record", "topic", topic, "error", err)
 			}
 			l.mu.Lock()
 			l.clocksPending--
@@ -262,7 +262,7 @@ func (s *sourceOutbox) write(ctx context.Context, n int, record func(i int, at i
 	for from := 0; from < n; {
 		results := make([]chan error, min(n-from, atOnce))
 		s.log.mu.Lock()
-		// Readers trust the clock that was written: what comes behind it is later.
+		// Readers trust the clock that was written: what comes after it is later.
 		at := max(s.log.clock.Now().UnixNano(), s.log.lastClock+1)
 		for i := range results {
 			result := make(chan error, 1)
@@ -273,7 +273,7 @@ func (s *sourceOutbox) write(ctx context.Context, n int, record func(i int, at i
 		var failed error
 		for _, result := range results {
 			switch err := <-result; {
-			case failed != nil: // the first says why
+			case failed != nil: // the first has the cause
 			case err != nil:
 				failed = err
 			default:
@@ -283,9 +283,9 @@ func (s *sourceOutbox) write(ctx context.Context, n int, record func(i int, at i
 		if failed == nil {
 			continue
 		}
-		s.log.log.Warn("the log refused a source's records, writing them again", "source", s.slug, "error", failed)
+		s.log.log.Warn("log rejected records of a source, retrying", "source", s.slug, "error", failed)
 		if err := producers.Sleep(ctx, s.log.clock, outbox.ResendPause); err != nil {
-			return fmt.Errorf("writing what %s said: %w", s.slug, err)
+			return fmt.Errorf("writing records of %s: %w", s.slug, err)
 		}
 	}
 	return nil
@@ -294,7 +294,7 @@ func (s *sourceOutbox) write(ctx context.Context, n int, record func(i int, at i
 // encodeReference makes the record of a source. All its topics have one partition.
 func encodeReference(topic, source string, m outbox.Message, at int64) *kgo.Record {
 	value := make([]byte, m.SizeVT())
-	// The only error is a buffer of another size than SizeVT said.
+	// The only error is a buffer whose size differs from SizeVT.
 	if _, err := m.MarshalToSizedBufferVT(value); err != nil {
 		panic(err)
 	}

@@ -18,7 +18,7 @@ import (
 // same answers and reading none.
 func BenchmarkSources_FullCycle(b *testing.B) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	cycle := func(at map[string]string) (asked [][2]string, rows int) {
+	cycle := func(at map[string]string) (made []sourceRequest, rows int) {
 		for _, source := range sources.List() {
 			known := poll.Known{Now: time.Now(), Read: map[string]time.Time{}}
 			ranks := map[string]uint32{}
@@ -28,11 +28,11 @@ func BenchmarkSources_FullCycle(b *testing.B) {
 					known.Ranked = append(known.Ranked, id)
 				}
 				slices.SortFunc(known.Ranked, func(a, b string) int { return cmp.Or(cmp.Compare(ranks[a]-1, ranks[b]-1), strings.Compare(a, b)) })
-				for _, path := range feed.Paths(known) {
-					asked = append(asked, [2]string{source.Slug, path})
+				for _, r := range feed.Requests(known) {
+					made = append(made, sourceRequest{source.Slug, r})
 					var said poll.Readings
-					if err := source.Decode(path, simulatedAnswer(b, at[source.Slug]+path), &said); err != nil {
-						b.Fatalf("%s: %v", path, err)
+					if err := source.Decode(r.Path, simulatedAnswer(b, at[source.Slug], r), &said); err != nil {
+						b.Fatalf("%s: %v", r.Path, err)
 					}
 					rows += len(said.Fixings) + len(said.Records)
 					for _, rec := range said.Records {
@@ -43,24 +43,30 @@ func BenchmarkSources_FullCycle(b *testing.B) {
 				}
 			}
 		}
-		return asked, rows
+		return made, rows
 	}
 	for b.Loop() {
 		at := simulatedSources(b, producers.WallClock{}).SourceURLs()
 		began := time.Now()
-		asked, rows := cycle(at)
+		made, rows := cycle(at)
 		took := time.Since(began)
 		var memory runtime.MemStats
 		runtime.ReadMemStats(&memory)
 		at = simulatedSources(b, producers.WallClock{}).SourceURLs() // the limits of the first are used up
 		began = time.Now()
-		for _, path := range asked {
-			simulatedAnswer(b, at[path[0]]+path[1])
+		for _, m := range made {
+			simulatedAnswer(b, at[m.source], m.request)
 		}
 		b.ReportMetric(float64(took.Microseconds())/1000, "ms/cycle")
 		b.ReportMetric(float64(time.Since(began).Microseconds())/1000, "fetch-only-ms/cycle")
-		b.ReportMetric(float64(len(asked)), "requests")
+		b.ReportMetric(float64(len(made)), "requests")
 		b.ReportMetric(float64(rows), "rows")
 		b.ReportMetric(float64(memory.HeapInuse)/(1<<20), "heap-MB")
 	}
+}
+
+// sourceRequest is a request that was made of a source.
+type sourceRequest struct {
+	source  string
+	request poll.Request
 }

@@ -40,7 +40,7 @@ func entityKey(rec *eventsv1.ReferenceRecord) string {
 	return ""
 }
 
-// digest is of what a record says, without the times at which it was said and read.
+// digest is of the contents of a record, without the times at which it was reported and read.
 func digest(rec *eventsv1.ReferenceRecord) [sha256.Size]byte {
 	bare := proto.Clone(rec).(*eventsv1.ReferenceRecord)
 	bare.Producer, bare.Epoch = "", 0
@@ -66,7 +66,7 @@ func digest(rec *eventsv1.ReferenceRecord) [sha256.Size]byte {
 	case *eventsv1.ReferenceRecord_Notice:
 		b.Notice.IngestTime = 0
 	}
-	// One process compares digests of one binary only, and those of the log are made anew from what it holds.
+	// One process compares digests of one binary only, and those of the log are made again from what it holds.
 	value, err := bare.MarshalVT()
 	if err != nil {
 		panic(err) // the only error is a buffer of the wrong size
@@ -74,15 +74,15 @@ func digest(rec *eventsv1.ReferenceRecord) [sha256.Size]byte {
 	return sha256.Sum256(value)
 }
 
-// toldDigest is of all values of an answer, before anything is added that the answer does not say: servers list the same
-// in changing orders, and put their own clock beside it. It is never 0.
-func toldDigest(said *Readings) uint64 {
-	sum := uint64(len(said.Fixings) + len(said.Records))
-	for _, rec := range said.Records {
+// valuesDigest is of all values of an answer, before anything is added that the answer does not say: servers list the same
+// in changing orders, and add their own clock. It is never 0.
+func valuesDigest(readings *Readings) uint64 {
+	sum := uint64(len(readings.Fixings) + len(readings.Records))
+	for _, rec := range readings.Records {
 		d := digest(rec)
 		sum += binary.BigEndian.Uint64(d[:])
 	}
-	for _, f := range said.Fixings {
+	for _, f := range readings.Fixings {
 		d := sha256.Sum256(fmt.Appendf(nil, "%s %s %s %s %d", f.Base, f.Quote, f.Rate, f.Date, unixNano(f.Event)))
 		sum += binary.BigEndian.Uint64(d[:])
 	}

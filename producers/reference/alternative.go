@@ -30,7 +30,7 @@ func alternative() poll.Source {
 		// The day's value comes soon after midnight UTC. The day before is read with it: it may have been corrected.
 		Feeds: []poll.Feed{{Name: "index",
 			Evidence: producers.Recorded("fng/fng-2022-09-12.json"),
-			Interval: time.Hour, Paths: poll.Fixed("/fng/?limit=2&format=json")}},
+			Interval: time.Hour, Requests: poll.Fixed("/fng/?limit=2&format=json")}},
 		Past: dailyFile("index", "", alternativeWhole, time.Date(2018, 2, 1, 0, 0, 0, 0, time.UTC),
 			producers.Recorded("fng/fng-2022-09-12.json")),
 		Moves:    24 * time.Hour,       // one index a day

@@ -43,7 +43,7 @@ func bankofcanada() poll.Source {
 			Evidence: producers.Documented("https://www.bankofcanada.ca/valet/docs").And(
 				github("lineofflight/frankfurter", "main", "lib/provider/adapters/boc.rb")).But(
 				"the client reads the series of the other direction, FXUSDCAD, whose observations have the same fields"),
-			Interval: 6 * time.Hour, Paths: poll.Fixed(rates + "?recent=1")}},
+			Interval: 6 * time.Hour, Requests: poll.Fixed(rates + "?recent=1")}},
 		Moves:    48 * time.Hour,
 		Requests: 4, Per: time.Minute,
 		MaxBody: 4 << 20,

@@ -26,7 +26,7 @@ func coinbasefiat() poll.Source {
 		Feeds: []poll.Feed{{Name: "rates",
 			Evidence: producers.Documented("https://docs.cdp.coinbase.com/coinbase-app/track-apis/exchange-rates").And(
 				github("ccxt/ccxt", "master", "ts/src/coinbase.ts")),
-			Interval: 15 * time.Minute, Paths: poll.Fixed("/v2/exchange-rates?currency=USD")}},
+			Interval: 15 * time.Minute, Requests: poll.Fixed("/v2/exchange-rates?currency=USD")}},
 		Moves:    24 * time.Hour,       // paper money rests at weekends
 		Requests: 10, Per: time.Minute, // 10,000 an hour are documented for requests with a key, none for those without
 		MaxBody: 1 << 20,

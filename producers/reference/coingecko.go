@@ -42,25 +42,25 @@ func coingecko() poll.Source {
 		Feeds: []poll.Feed{
 			{Name: "top",
 				Evidence: producers.Recorded("coingecko_ruby/coins-markets-bitcoin.json"),
-				Interval: 5 * time.Minute, Paths: poll.Fixed(coinGeckoMarkets(1, coinGeckoTop)...)},
+				Interval: 5 * time.Minute, Requests: poll.Fixed(coinGeckoMarkets(1, coinGeckoTop)...)},
 			// Before rest, which counts by it how many pages there are.
 			{Name: "list",
 				Evidence: producers.Recorded("coingecko_ruby/coins-list.json.gz"),
-				Interval: 24 * time.Hour, Paths: poll.Fixed(coinGeckoCoins + "list?include_platform=true")},
+				Interval: 24 * time.Hour, Requests: poll.Fixed(coinGeckoCoins + "list?include_platform=true")},
 			{Name: "global",
 				Evidence: producers.Recorded("coingecko_ruby/global.json"),
-				Interval: 10 * time.Minute, Paths: poll.Fixed("/global")},
+				Interval: 10 * time.Minute, Requests: poll.Fixed("/global")},
 			{Name: "past",
 				Evidence: producers.Recorded("coingecko_ruby/market-chart-90d.json"),
-				Interval: 10 * time.Minute, Skips: true, Paths: coinGeckoPasts},
+				Interval: 10 * time.Minute, Skips: true, Requests: poll.Gets(coinGeckoPasts)},
 			{Name: "rest",
 				Evidence: producers.Recorded("coingecko_ruby/coins-markets-bitcoin.json"),
-				Interval: time.Hour, Paths: coinGeckoRest},
+				Interval: time.Hour, Requests: poll.Gets(coinGeckoRest)},
 			{Name: "detail",
 				Evidence: producers.Recorded("coingecko_ruby/coin-bitcoin.json.gz"),
-				Interval: 10 * time.Minute, Skips: true, Paths: func(k poll.Known) []string {
+				Interval: 10 * time.Minute, Skips: true, Requests: poll.Gets(func(k poll.Known) []string {
 					return overdue(k, k.Ranked, 50, coinGeckoCoins, coinGeckoDetail)
-				}},
+				})},
 		},
 		Moves:    10 * time.Minute, // held at most five minutes
 		Requests: 5, Per: time.Minute,

@@ -35,19 +35,19 @@ func coinpaprika() poll.Source {
 		Feeds: []poll.Feed{
 			{Name: "tickers",
 				Evidence: producers.Documented("https://api.coinpaprika.com").And(coinPaprikaClients("tickers", "TickerWithQuotesInfo")...),
-				Interval: 10 * time.Minute, Paths: poll.Fixed("/tickers?quotes=USD")},
+				Interval: 10 * time.Minute, Requests: poll.Fixed("/tickers?quotes=USD")},
 			{Name: "coins",
 				Evidence: producers.Documented("https://api.coinpaprika.com").And(coinPaprikaClients("coins", "CoinInfo")...),
-				Interval: 24 * time.Hour, Paths: poll.Fixed("/coins")},
+				Interval: 24 * time.Hour, Requests: poll.Fixed("/coins")},
 			{Name: "global",
 				Evidence: producers.Documented("https://api.coinpaprika.com").And(coinPaprikaClients("global", "Global")...),
-				Interval: 30 * time.Minute, Paths: poll.Fixed("/global")},
+				Interval: 30 * time.Minute, Requests: poll.Fixed("/global")},
 			{Name: "detail",
 				Evidence: producers.Documented("https://api.coinpaprika.com").And(coinPaprikaClients("coins", "ExtendedCoinInfo")...).But(
 					"logo, contracts and links_extended, which these clients do not read"),
-				Interval: 30 * time.Minute, Skips: true, Paths: func(k poll.Known) []string {
+				Interval: 30 * time.Minute, Skips: true, Requests: poll.Gets(func(k poll.Known) []string {
 					return overdue(k, k.Ranked[:min(len(k.Ranked), coinPaprikaDetails)], 8, coinPaprikaCoins, "")
-				}},
+				})},
 		},
 		Moves:    30 * time.Minute, // markets are reckoned anew every few minutes
 		Requests: 25, Per: time.Hour,

@@ -140,7 +140,7 @@ func knownCoins(n int) poll.Known {
 
 // hourly is what the rounds of a feed ask for in an hour.
 func hourly(f poll.Feed, k poll.Known) float64 {
-	return float64(len(f.Paths(k))) * float64(time.Hour) / float64(f.Interval)
+	return float64(len(f.Requests(k))) * float64(time.Hour) / float64(f.Interval)
 }
 
 // The crawl of coins takes what the other feeds leave, which is not nothing.

@@ -36,15 +36,15 @@ func defillama() poll.Source {
 			{Name: "stablecoins", URL: "https://stablecoins.llama.fi",
 				Evidence: producers.Recorded("defillama/stablecoins-2026-09-02-reshaped.json").But(
 					"the names of the fields were put back by hand"),
-				Interval: time.Hour, Paths: poll.Fixed("/stablecoins?includePrices=true")},
+				Interval: time.Hour, Requests: poll.Fixed("/stablecoins?includePrices=true")},
 			{Name: "chains",
 				Evidence: producers.Documented("https://github.com/DefiLlama/api-docs").And(defiLlamaClient),
-				Interval: time.Hour, Paths: poll.Fixed("/v2/chains")},
+				Interval: time.Hour, Requests: poll.Fixed("/v2/chains")},
 			// Its numbers change each hour, and only what changed is written: some 1.5 MB an hour of 7,000 protocols.
 			{Name: "protocols",
 				Evidence: producers.Documented("https://github.com/DefiLlama/api-docs").And(defiLlamaClient).But(
 					"slug, gecko_id and mcap, which the client does not read; they are in the code of the server"),
-				Interval: schemas.DefiReadEvery, Paths: poll.Fixed("/protocols")},
+				Interval: schemas.DefiReadEvery, Requests: poll.Fixed("/protocols")},
 		},
 		// No limit is published; throttling is said to begin far above.
 		Moves:    time.Hour, // counted once an hour

@@ -31,7 +31,7 @@ func ecb() poll.Source {
 			producers.Recorded("ecb/eurofxref-hist-90d-2019.json.gz")),
 		Feeds: []poll.Feed{{Name: "daily",
 			Evidence: producers.Recorded("ecb/eurofxref-daily-2015-01-07.json"),
-			Interval: time.Hour, Paths: poll.Fixed("/eurofxref-daily.xml")}},
+			Interval: time.Hour, Requests: poll.Fixed("/eurofxref-daily.xml")}},
 		Kinds: []string{poll.KindFiat},
 		// The bank names no limit; a start takes two requests, an hour one.
 		Moves:    48 * time.Hour, // at Easter TARGET rests for four days

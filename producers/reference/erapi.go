@@ -23,7 +23,7 @@ func erapi() poll.Source {
 		Kinds:       []string{poll.KindFiat},
 		Feeds: []poll.Feed{{Name: "latest",
 			Evidence: producers.Recorded("er-api/latest-usd-2024-08-19.json"),
-			Interval: 6 * time.Hour, Paths: poll.Fixed("/v6/latest/USD")}},
+			Interval: 6 * time.Hour, Requests: poll.Fixed("/v6/latest/USD")}},
 		Moves:    24 * time.Hour, // once a day
 		Requests: 3, Per: time.Hour,
 		MaxBody: 1 << 20,

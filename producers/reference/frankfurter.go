@@ -32,7 +32,7 @@ func frankfurter() poll.Source {
 			Evidence: producers.Documented("https://github.com/lineofflight/frankfurter/blob/main/lib/public/v2/openapi.json").And(
 				github("florianv/exchanger", "master", "src/Service/Frankfurter.php")).But(
 				"the client reads no providers, which are there with expand alone"),
-			Interval: time.Hour, Paths: poll.Fixed(rates)}},
+			Interval: time.Hour, Requests: poll.Fixed(rates)}},
 		// There are no quotas; what is too much is not said.
 		Moves:    48 * time.Hour, // central banks rest for up to four days
 		Requests: 4, Per: time.Minute,

@@ -197,7 +197,7 @@ func TestSourcesAnswerLikeTheProviders(t *testing.T) {
 	}
 }
 
-// answerTo makes one request of a source, at its base, and does not count it against the budget. What stands behind a blank is
+// answerTo makes one request of a source, at its base, and does not count it against the budget. A body after a space is
 // posted.
 func answerTo(t testing.TB, s *Simulator, source, path string) *httptest.ResponseRecorder {
 	t.Helper()

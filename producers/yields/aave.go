@@ -35,10 +35,10 @@ func aave() poll.Source {
 		Kinds:       []string{poll.KindRate},
 		Feeds: []poll.Feed{
 			{Name: "chains", Evidence: producers.Documented("https://aave.com/docs/aave-v3/markets/data"), Interval: 24 * time.Hour,
-				Paths: poll.Fixed(graphQL(`{ chains(filter: MAINNET_ONLY) { chainId } }`))},
+				Requests: poll.FixedRequests(graphQL(`{ chains(filter: MAINNET_ONLY) { chainId } }`))},
 			{Name: "markets",
 				Evidence: producers.Documented("https://aave.com/docs/aave-v3/markets/data"),
-				Interval: 15 * time.Minute, Paths: chains.paths},
+				Interval: 15 * time.Minute, Requests: chains.requests},
 		},
 		Moves:    15 * time.Minute,     // by what is borrowed, which changes with every block
 		Requests: 10, Per: time.Minute, // no limit is published
@@ -53,12 +53,12 @@ type aaveChains struct{ told atomic.Pointer[[]string] }
 // aaveFirst are asked for before the chains are known: Ethereum, Arbitrum, Base, Avalanche, Polygon, Optimism and BNB.
 var aaveFirst = []string{"1", "42161", "8453", "43114", "137", "10", "56"}
 
-func (c *aaveChains) paths(poll.Known) []string {
+func (c *aaveChains) requests(poll.Known) []poll.Request {
 	chains := aaveFirst
 	if told := c.told.Load(); told != nil {
 		chains = *told
 	}
-	return []string{graphQL(fmt.Sprintf(aaveQuery, strings.Join(chains, ", ")))}
+	return []poll.Request{graphQL(fmt.Sprintf(aaveQuery, strings.Join(chains, ", ")))}
 }
 
 const aaveQuery = `{

@@ -46,13 +46,13 @@ func binanceEarn() poll.Source {
 					github("N7ghtm4r3/BinanceManager", "main", binanceManager+"flexible/SimpleEarnFlexibleProductList.java"),
 				).But("that a tier comes on top is in the comments of the Chinese page and in Binance's description of the product; " +
 					"there are clients that take it for the whole rate"),
-				Interval: time.Hour, Paths: poll.Fixed(binancePages("/sapi/v1/simple-earn/flexible/list")...)},
+				Interval: time.Hour, Requests: poll.Fixed(binancePages("/sapi/v1/simple-earn/flexible/list")...)},
 			{Name: "locked",
 				Evidence: producers.Documented(pages+"Get-Simple-Earn-Locked-Product-List").And(
 					github("JKorf/Binance.Net", "master", binanceNet+"BinanceSimpleEarnLockedProduct.cs"),
 					github("N7ghtm4r3/BinanceManager", "main", binanceManager+"locked/LockedProductList.java"),
 				),
-				Interval: time.Hour, Paths: poll.Fixed(binancePages("/sapi/v1/simple-earn/locked/list")...)},
+				Interval: time.Hour, Requests: poll.Fixed(binancePages("/sapi/v1/simple-earn/locked/list")...)},
 		},
 		Moves:    24 * time.Hour, // rates are of the moment, but no interval is documented
 		Requests: 10, Per: time.Minute,

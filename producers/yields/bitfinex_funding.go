@@ -31,7 +31,7 @@ func bitfinexFunding() poll.Source {
 			Evidence: producers.Documented("https://docs.bitfinex.com/reference/rest-public-tickers").And(
 				"https://github.com/bitfinexcom/bitfinex-api-py/blob/master/bfxapi/types/serializers.py",
 				"https://github.com/thrasher-corp/gocryptotrader/blob/master/exchanges/bitfinex/bitfinex_types.go"),
-			Interval: 15 * time.Minute, Paths: poll.Fixed("/v2/tickers?symbols=ALL")}},
+			Interval: 15 * time.Minute, Requests: poll.Fixed("/v2/tickers?symbols=ALL")}},
 		Past: &poll.Past{
 			Evidence: producers.Documented("https://docs.bitfinex.com/reference/rest-public-candles"),
 			Listing:  []string{"/v2/tickers?symbols=ALL"}, Series: byRank, Interval: time.Hour,

@@ -31,10 +31,10 @@ func bybitEarn() poll.Source {
 			{Name: "savings",
 				Evidence: producers.Documented("https://bybit-exchange.github.io/docs/v5/earn/product-info").And(bybitEarnClients...).But(
 					"tierAprDetails is on no page that was read, and not in these two clients; others read it"),
-				Interval: 15 * time.Minute, Paths: poll.Fixed("/v5/earn/product?category=FlexibleSaving")},
+				Interval: 15 * time.Minute, Requests: poll.Fixed("/v5/earn/product?category=FlexibleSaving")},
 			{Name: "onchain",
 				Evidence: producers.Documented("https://bybit-exchange.github.io/docs/v5/earn/product-info").And(bybitEarnClients...),
-				Interval: 15 * time.Minute, Paths: poll.Fixed("/v5/earn/product?category=OnChain")},
+				Interval: 15 * time.Minute, Requests: poll.Fixed("/v5/earn/product?category=OnChain")},
 		},
 		Moves:    15 * time.Minute, // reckoned anew every ten minutes
 		Requests: 50, Per: time.Second,

@@ -27,7 +27,7 @@ func bybitMargin() poll.Source {
 			Evidence: producers.Documented("https://bybit-exchange.github.io/docs/v5/spot-margin-uta/vip-margin").And(
 				github("JKorf/Bybit.Net", "main", "ByBit.Net/Objects/Models/V5/BybitBorrowAsset.cs"),
 				github("thrasher-corp/gocryptotrader", "master", "exchanges/bybit/bybit_types.go")),
-			Interval: 15 * time.Minute, Paths: poll.Fixed("/v5/spot-margin-trade/data?vipLevel=No%20VIP"),
+			Interval: 15 * time.Minute, Requests: poll.Fixed("/v5/spot-margin-trade/data?vipLevel=No%20VIP"),
 		}},
 		Moves:    time.Hour,            // rates are those of an hour
 		Requests: 60, Per: time.Minute, // 600 within 5 seconds are allowed to an address, over all that it asks for

@@ -25,7 +25,7 @@ func cbeth() poll.Source {
 		Feeds: []poll.Feed{{Name: "apy",
 			Evidence: producers.Documented("https://docs.cdp.coinbase.com/api-reference/exchange-api/rest-api/wrapped-assets/get-wrapped-asset-details").And(
 				balancer("mainnet"), github("moonwell-fi/moonwell-sdk", "main", "src/actions/core/markets/common.ts")),
-			Interval: time.Hour, Paths: poll.Fixed("/wrapped-assets/CBETH")}},
+			Interval: time.Hour, Requests: poll.Fixed("/wrapped-assets/CBETH")}},
 		Moves:    24 * time.Hour, // rewards of staking are reckoned by days
 		Requests: 1, Per: time.Second,
 		MaxBody: 1 << 20,

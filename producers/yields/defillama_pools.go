@@ -36,11 +36,11 @@ func defillamaYields() poll.Source {
 		Feeds: []poll.Feed{
 			{Name: "pools",
 				Evidence: producers.Recorded("defillama/pools-2026-09-02-reshaped.json").But("the names of the fields were put back by hand"),
-				Interval: time.Hour, Paths: poll.Fixed("/pools")},
+				Interval: time.Hour, Requests: poll.Fixed("/pools")},
 			{Name: "borrowing",
 				Evidence: producers.Guessed("https://github.com/DefiLlama/yield-server/blob/master/src/api/routes/pools.js").But(
 					"the code of the server was read; no page describes it"),
-				Interval: time.Hour, Paths: poll.Fixed("/lendBorrow")},
+				Interval: time.Hour, Requests: poll.Fixed("/lendBorrow")},
 		},
 		Past: &poll.Past{
 			Evidence: producers.Documented("https://defillama.com/docs/api"),

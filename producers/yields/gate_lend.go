@@ -24,7 +24,7 @@ func gateLend() poll.Source {
 		Kinds:       []string{poll.KindRate},
 		Feeds: []poll.Feed{{Name: "lent",
 			Evidence: producers.Documented("https://github.com/gateio/gateapi-python/blob/master/docs/EarnUniApi.md"),
-			Interval: 15 * time.Minute, Paths: poll.Fixed("/api/v4/earn/uni/rate")}},
+			Interval: 15 * time.Minute, Requests: poll.Fixed("/api/v4/earn/uni/rate")}},
 		Moves:    time.Hour, // settled each hour
 		Requests: 200, Per: 10 * time.Second,
 		MaxBody: 8 << 20,

@@ -10,16 +10,15 @@ import (
 	"github.com/marketlog/marketlog/producers/poll"
 )
 
-// graphQL is the path of a query: what stands behind the blank is posted. Line ends and indentation of a query mean
-// nothing, and are left out.
-func graphQL(query string) string {
+// graphQL is the request of a query. Line ends and indentation of a query have no meaning, and are left out.
+func graphQL(query string) poll.Request {
 	var body bytes.Buffer
 	encoder := json.NewEncoder(&body)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(map[string]string{"query": strings.Join(strings.Fields(query), " ")}); err != nil {
-		panic("a query is no text: " + err.Error())
+		panic("encoding a query: " + err.Error())
 	}
-	return "/graphql " + strings.TrimSpace(body.String())
+	return poll.Request{Path: "/graphql", Body: strings.TrimSpace(body.String())}
 }
 
 // graphQLAnswer reads the answer to a query, which says errors with a good status: in place of data, or beside as much of

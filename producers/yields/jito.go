@@ -27,7 +27,7 @@ func jito() poll.Source {
 			Evidence: producers.Documented(github("jito-foundation/kobe", "master", "README.md")).And(
 				balancer("arbitrum"), github("drift-labs/drift-common", "master", "common-ts/src/utils/superstake.ts")).But(
 				"one of the clients reads the oldest of the week, which its order has first, not the newest"),
-			Interval: time.Hour, Paths: poll.Fixed("/api/v1/stake_pool_stats")}},
+			Interval: time.Hour, Requests: poll.Fixed("/api/v1/stake_pool_stats")}},
 		Moves:    48 * time.Hour,       // an epoch of Solana, about two days
 		Requests: 10, Per: time.Minute, // no limit is published
 		MaxBody: 1 << 20,

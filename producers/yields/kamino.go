@@ -30,10 +30,10 @@ func kamino() poll.Source {
 		Feeds: []poll.Feed{
 			{Name: "markets",
 				Evidence: producers.Documented("https://github.com/Kamino-Finance/kamino-api-docs").And(yieldServer("kamino-lend")),
-				Interval: 6 * time.Hour, Paths: poll.Fixed("/v2/kamino-market")},
+				Interval: 6 * time.Hour, Requests: poll.Fixed("/v2/kamino-market")},
 			{Name: "reserves",
 				Evidence: producers.Documented("https://github.com/Kamino-Finance/kamino-api-docs").And(yieldServer("kamino-lend")),
-				Interval: 30 * time.Minute, Paths: markets.paths, Skips: true},
+				Interval: 30 * time.Minute, Requests: poll.Gets(markets.paths), Skips: true},
 		},
 		Moves:    30 * time.Minute,     // by what is borrowed, which changes with every slot
 		Requests: 30, Per: time.Minute, // no limit is published

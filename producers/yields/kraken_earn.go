@@ -29,7 +29,7 @@ func krakenEarn() poll.Source {
 			Name: "strategies",
 			Evidence: producers.Documented("https://docs.kraken.com/api/docs/rest-api/list-strategies").And(
 				"https://github.com/thrasher-corp/gocryptotrader/tree/master/exchanges/kraken"),
-			Interval: time.Hour, Paths: poll.Fixed(`/0/private/Earn/Strategies {"limit":500}`),
+			Interval: time.Hour, Requests: poll.FixedRequests(poll.Request{Path: "/0/private/Earn/Strategies", Body: `{"limit":500}`}),
 		}},
 		Moves:    0, // ranges that Kraken sets, may stand for any time
 		Requests: 10, Per: time.Minute,

@@ -19,7 +19,7 @@ func kucoinEarn() poll.Source {
 	feed := func(name, path string, evidence producers.Evidence) poll.Feed {
 		return poll.Feed{
 			Name: name, Evidence: evidence,
-			Interval: time.Hour, Paths: poll.Fixed("/api/v1/earn/" + path + "/products"),
+			Interval: time.Hour, Requests: poll.Fixed("/api/v1/earn/" + path + "/products"),
 		}
 	}
 	return poll.Source{

@@ -25,7 +25,7 @@ func lido() poll.Source {
 		Feeds: []poll.Feed{{Name: "apr",
 			Evidence: producers.Documented("https://docs.lido.fi/integrations/api/").And(
 				balancer("mainnet"), github("moonwell-fi/moonwell-sdk", "main", "src/actions/core/markets/common.ts")),
-			Interval: time.Hour, Paths: poll.Fixed("/v1/protocol/steth/apr/last")}},
+			Interval: time.Hour, Requests: poll.Fixed("/v1/protocol/steth/apr/last")}},
 		Past: &poll.Past{
 			Evidence: producers.Documented("https://docs.lido.fi/integrations/api/"),
 			Series: func([]*eventsv1.ReferenceRecord) []poll.Series {

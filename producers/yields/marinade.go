@@ -25,7 +25,7 @@ func marinade() poll.Source {
 		Feeds: []poll.Feed{{Name: "apy",
 			Evidence: producers.Guessed(yieldServer("marinade-liquid-staking")).But(
 				"no second client of a known repository asks for seven days; others ask for a year, /msol/apy/1y, and take a fraction too"),
-			Interval: time.Hour, Paths: poll.Fixed("/msol/apy/7d")}},
+			Interval: time.Hour, Requests: poll.Fixed("/msol/apy/7d")}},
 		Moves:    48 * time.Hour,       // an epoch of Solana, about two days
 		Requests: 10, Per: time.Minute, // no limit is published
 		MaxBody: 1 << 20,

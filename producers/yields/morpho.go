@@ -30,7 +30,7 @@ func morpho() poll.Source {
 			Evidence: producers.Documented("https://docs.morpho.org/developers/api/morpho-markets").And(
 				"https://github.com/DefiLlama/yield-server/blob/master/src/adaptors/morpho-blue/index.js").But(
 				"the client asks for marketId and listed by their former names, uniqueKey and whitelisted"),
-			Interval: 15 * time.Minute, Paths: poll.Fixed(graphQL(morphoQuery))}},
+			Interval: 15 * time.Minute, Requests: poll.FixedRequests(graphQL(morphoQuery))}},
 		Moves:    15 * time.Minute,     // by what is borrowed, which changes with every block
 		Requests: 60, Per: time.Minute, // of the 5,000 in five minutes
 		MaxBody: 16 << 20,

@@ -30,10 +30,10 @@ func okxEarn() poll.Source {
 			{Name: "lent",
 				Evidence: producers.Documented("https://www.okx.com/docs-v5/en/#financial-product-simple-earn-flexible-get-public-borrow-history-public").And(
 					okxClient).But("the client has no lendingRate, which came on 2026-02-27"),
-				Interval: 15 * time.Minute, Paths: poll.Fixed(okxHistory + "?limit=1")},
+				Interval: 15 * time.Minute, Requests: poll.Fixed(okxHistory + "?limit=1")},
 			{Name: "borrowed",
 				Evidence: producers.Documented("https://www.okx.com/docs-v5/en/#financial-product-simple-earn-flexible-get-public-borrow-info-public").And(okxClient),
-				Interval: 15 * time.Minute, Paths: poll.Fixed("/api/v5/finance/savings/lending-rate-summary")},
+				Interval: 15 * time.Minute, Requests: poll.Fixed("/api/v5/finance/savings/lending-rate-summary")},
 		},
 		Past: &poll.Past{
 			Evidence: producers.Documented(

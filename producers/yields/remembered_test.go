@@ -2,6 +2,7 @@ package yields
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -39,7 +40,7 @@ const (
 	thePool  = "/chart/747c1d2a-c668-4682-b9f9-296708a3dd90"
 )
 
-// The past and the loans of a pool are told by its id alone.
+// The past and the loans of a pool are reported by its id alone.
 func TestPoolsOfDefiLlamaAreRemembered(t *testing.T) {
 	s := defillamaYields()
 	refused(t, s, thePool, oneChart, "not known before /pools was read")
@@ -69,27 +70,27 @@ func TestMarketsAreAskedForAsTheyWereNamed(t *testing.T) {
 	for _, test := range []struct {
 		source      poll.Source
 		list        string
-		first, then []string
+		first, then []poll.Request
 	}{
 		{
 			kamino(), `[{"lendingMarket": "DxXdAyU3kCjnyggvHmY5nAwg5cRbbmdyX3npfDMjjMek", "name": "JLP Market"}, {"lendingMarket": "7u3HeHxYDLhnCoErrtycNokbQYbWGzLs6JSDqGAv5PfF", "name": "Main Market"}]`,
-			[]string{fmt.Sprintf(metrics, kaminoMain)},
-			[]string{fmt.Sprintf(metrics, kaminoMain), fmt.Sprintf(metrics, "DxXdAyU3kCjnyggvHmY5nAwg5cRbbmdyX3npfDMjjMek")},
+			gets(fmt.Sprintf(metrics, kaminoMain)),
+			gets(fmt.Sprintf(metrics, kaminoMain), fmt.Sprintf(metrics, "DxXdAyU3kCjnyggvHmY5nAwg5cRbbmdyX3npfDMjjMek")),
 		},
 		{
 			aave(), `{"data": {"chains": [{"chainId": 1}, {"chainId": 42161}]}}`,
-			[]string{graphQL(fmt.Sprintf(aaveQuery, "1, 42161, 8453, 43114, 137, 10, 56"))},
-			[]string{graphQL(fmt.Sprintf(aaveQuery, "1, 42161"))},
+			[]poll.Request{graphQL(fmt.Sprintf(aaveQuery, "1, 42161, 8453, 43114, 137, 10, 56"))},
+			[]poll.Request{graphQL(fmt.Sprintf(aaveQuery, "1, 42161"))},
 		},
 	} {
 		feed := test.source.Feeds[1]
-		if got := feed.Paths(poll.Known{}); !slices.Equal(got, test.first) {
+		if got := feed.Requests(poll.Known{}); !reflect.DeepEqual(got, test.first) {
 			t.Errorf("%s asks first for %q, want %q", test.source.Slug, got, test.first)
 		}
-		if rates := decoded(t, test.source, test.source.Feeds[0].Paths(poll.Known{})[0], test.list); len(rates) > 0 {
+		if rates := decoded(t, test.source, test.source.Feeds[0].Requests(poll.Known{})[0].Path, test.list); len(rates) > 0 {
 			t.Errorf("%s read %v in a list of markets", test.source.Slug, rates)
 		}
-		if got := feed.Paths(poll.Known{}); !slices.Equal(got, test.then) {
+		if got := feed.Requests(poll.Known{}); !reflect.DeepEqual(got, test.then) {
 			t.Errorf("%s asks then for %q, want %q", test.source.Slug, got, test.then)
 		}
 	}
@@ -108,7 +109,7 @@ func TestReservesOfKaminoCarryTheirMarketsName(t *testing.T) {
 }
 
 func TestQueriesAreALineOfJSONBehindABlank(t *testing.T) {
-	if got, want := graphQL("{\n\tchains(filter: \"ALL\") {\n\t\tname\n\t}\n}"), `/graphql {"query":"{ chains(filter: \"ALL\") { name } }"}`; got != want {
+	if got, want := graphQL("{\n\tchains(filter: \"ALL\") {\n\t\tname\n\t}\n}").Body, `{"query":"{ chains(filter: \"ALL\") { name } }"}`; got != want {
 		t.Errorf("posted %s, want %s", got, want)
 	}
 }
@@ -130,4 +131,9 @@ func BenchmarkDecode_20000Pools(b *testing.B) {
 			b.Fatal(err, len(said.Records))
 		}
 	}
+}
+
+// gets are requests of paths.
+func gets(paths ...string) []poll.Request {
+	return poll.Fixed(paths...)(poll.Known{})
 }

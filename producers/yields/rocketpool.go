@@ -26,7 +26,7 @@ func rocketpool() poll.Source {
 			Evidence: producers.Guessed(yieldServer("rocket-pool")).And(balancer("mainnet"),
 				"https://github.com/balancer/balancer-sdk/blob/develop/balancer-js/src/modules/data/token-yields/tokens/rocketpool.ts").But(
 				"Balancer asks for /mainnet/reth/apr now, whose field has the same name and unit"),
-			Interval: time.Hour, Paths: poll.Fixed("/api/apr")}},
+			Interval: time.Hour, Requests: poll.Fixed("/api/apr")}},
 		Moves:    24 * time.Hour,       // balances are reported about once a day
 		Requests: 10, Per: time.Minute, // no limit is published
 		MaxBody: 1 << 20,

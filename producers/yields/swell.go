@@ -25,7 +25,7 @@ func swell() poll.Source {
 		Feeds: []poll.Feed{{Name: "apr",
 			Evidence: producers.Guessed(yieldServer("swell-liquid-staking")).And(balancer("mainnet")).But(
 				"other clients ask another host, and Balancer for rswETH; all take the bare number for percent"),
-			Interval: time.Hour, Paths: poll.Fixed("/api/tokens/sweth/apr")}},
+			Interval: time.Hour, Requests: poll.Fixed("/api/tokens/sweth/apr")}},
 		Moves:    24 * time.Hour,       // rewards of staking are reckoned by days
 		Requests: 10, Per: time.Minute, // no limit is published
 		MaxBody: 1 << 20,

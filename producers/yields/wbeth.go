@@ -25,7 +25,7 @@ func wbeth() poll.Source {
 			Name: "apr",
 			Evidence: producers.Guessed(yieldServer("binance-staked-eth")).And(
 				"https://github.com/pancakeswap/pancake-frontend/blob/develop/apps/web/src/views/LiquidStaking/hooks/useLiquidStakingApr.tsx"),
-			Interval: time.Hour, Paths: poll.Fixed("/bapi/earn/v1/public/pos/cftoken/project/getPurchasableProject"),
+			Interval: time.Hour, Requests: poll.Fixed("/bapi/earn/v1/public/pos/cftoken/project/getPurchasableProject"),
 		}},
 		Moves:    24 * time.Hour,       // the rate of a day
 		Requests: 10, Per: time.Minute, // no limit is published

@@ -13,7 +13,7 @@ func (u *Unit) one() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/charts/{coinId}", ID: "getChart", Tag: "charts",
 		Summary:     "Price history of a coin",
-		Description: "Candles of the published price, up to the one under way, whose complete is false. Where it was not published, they are made of the venues' own candles of that time, if these were back-filled: origin says so. An interval without either is left out. At most 1,000 points: beyond, ohlc joins neighbours and simple keeps the points that shape the line; the first and the last stay, and stats are over all.",
+		Description: "Candles of the published price, up to the current one (complete is false). Intervals without a published price are filled from the venues' candles, if these were backfilled (see origin); intervals without either are left out. At most 1,000 points: beyond that, ohlc merges neighbouring candles and simple keeps the points that preserve the shape of the line; the first and last points are kept, and stats cover all points.",
 		Params:      []query.Param{coinParam, timeframeParam, formatParam},
 		Body:        ChartBody{}, NotFound: true, Class: limits.Charts, Handle: u.getOne,
 	}

@@ -19,25 +19,25 @@ type CurrentBody struct {
 // Current is where a chart ends.
 type Current struct {
 	CoinID string   `json:"coinId" example:"bitcoin"`
-	Price  *float64 `json:"price,omitempty" doc:"USD; left out where there is none, and meta.reason says why"`
-	Source string   `json:"source,omitempty" doc:"The accepted provider nearest to the price, or priceSource where that is not median"`
+	Price  *float64 `json:"price,omitempty" doc:"USD; absent if there is none, with the cause in meta.reason"`
+	Source string   `json:"source,omitempty" doc:"The accepted provider nearest to the price, or priceSource if that is not median"`
 	// PriceSource is empty where there is no price.
-	PriceSource string `json:"priceSource,omitempty" example:"median" doc:"median: made by venues; else the reference source that tells the price, since no venue makes one"`
-	Timestamp   string `json:"timestamp,omitempty" format:"date-time" doc:"The second that was evaluated, or when priceSource told the price"`
+	PriceSource string `json:"priceSource,omitempty" example:"median" doc:"median: computed from venues; else the reference source of the price, if no venue provides one"`
+	Timestamp   string `json:"timestamp,omitempty" format:"date-time" doc:"The evaluated second, or the time of the price of priceSource"`
 	IsStale     bool   `json:"isStale"`
 }
 
-// CurrentMeta tells about the answer.
+// CurrentMeta describes the answer.
 type CurrentMeta struct {
 	query.Meta
-	IsStale bool   `json:"isStale" doc:"The price is older than 30 s, of a reference source than 15 minutes; or was kept for a reason"`
-	Reason  string `json:"reason,omitempty" doc:"Why there is no price, or why it was kept"`
+	IsStale bool   `json:"isStale" doc:"The price is older than 30 s (reference sources: 15 minutes), or was retained for the given reason"`
+	Reason  string `json:"reason,omitempty" doc:"Why there is no price, or why it was retained"`
 }
 
 func (u *Unit) current() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/charts/{coinId}/current", ID: "getChartCurrent", Tag: "charts",
-		Summary: "Current price of a coin, where its chart ends",
+		Summary: "Current price of a coin, to continue its chart",
 		Params:  []query.Param{coinParam}, Body: CurrentBody{}, NotFound: true, MaxAge: 30 * time.Second, Class: limits.Charts, Hot: true, Handle: u.getCurrent,
 	}
 }
@@ -48,11 +48,11 @@ func (u *Unit) getCurrent(_ context.Context, r *query.Request) (query.Answer, er
 	if !ok {
 		return query.Answer{}, unknown(r.Text("coinId"))
 	}
-	if u.board.Now() == 0 {
+	if u.priceCache.Now() == 0 {
 		return query.Answer{}, query.Starting("no price was read yet")
 	}
 	body := CurrentBody{Data: Current{CoinID: coin.ID}}
-	spot, ok := u.board.Spot(snapshot, coin.CatalogCoin, r.Now)
+	spot, ok := u.priceCache.Spot(snapshot, coin.CatalogCoin, r.Now)
 	if !ok {
 		body.Meta.Reason = "no_price"
 		return query.Encode(body)

@@ -29,13 +29,13 @@ type ListBody struct {
 // ListData holds several charts.
 type ListData struct {
 	Timeframe string           `json:"timeframe"`
-	Charts    map[string]Chart `json:"charts" doc:"By coin id"`
+	Charts    map[string]Chart `json:"charts" doc:"Charts by coin id"`
 }
 
-// ListMeta tells about the answer.
+// ListMeta describes the answer.
 type ListMeta struct {
 	query.Meta
-	Missing []Missing `json:"missing,omitempty" doc:"What was asked for and cannot be answered"`
+	Missing []Missing `json:"missing,omitempty" doc:"Requested names without a result"`
 }
 
 // Missing is one coin without a chart.
@@ -49,7 +49,7 @@ func (u *Unit) several() query.Endpoint {
 		Method: http.MethodGet, Path: "/api/v1/charts", ID: "listCharts", Tag: "charts",
 		Summary: "Price history of several coins",
 		Params: []query.Param{
-			{Name: "coins", Kind: query.List, Required: true, MaxItems: maxCoins, Example: "bitcoin,ethereum", Doc: "Ids or symbols of coins, in any letter case, found as that of /charts/{coinId}."},
+			{Name: "coins", Kind: query.List, Required: true, MaxItems: maxCoins, Example: "bitcoin,ethereum", Doc: "Ids or symbols of coins, case-insensitive, resolved as in /charts/{coinId}."},
 			timeframeParam},
 		Body: ListBody{}, Class: limits.Charts, Handle: u.getSeveral,
 	}

@@ -29,45 +29,45 @@ type RateChart struct {
 	Category   string       `json:"category" enum:"lending,staking,borrowing"`
 	Timeframe  string       `json:"timeframe" example:"24h"`
 	Resolution string       `json:"resolution" enum:"5m,1h,1d"`
-	DataPoints []RatePoint  `json:"dataPoints,omitzero" required:"false" doc:"In the format ohlc, oldest first"`
-	Rates      [][2]float64 `json:"rates,omitzero" required:"false" doc:"In the format simple, oldest first: start of the interval in milliseconds, last rate"`
+	DataPoints []RatePoint  `json:"dataPoints,omitzero" required:"false" doc:"For format ohlc, oldest first"`
+	Rates      [][2]float64 `json:"rates,omitzero" required:"false" doc:"For format simple, oldest first: start of the interval in milliseconds, last yield"`
 	Stats      RateStats    `json:"stats"`
 }
 
 // RatePoint is what the rate did in an interval, or in several where there were too many.
 type RatePoint struct {
 	Timestamp int64   `json:"timestamp" doc:"Start of the interval in milliseconds"`
-	Rate      float64 `json:"rate" doc:"Percent a year, compounded; equal to close"`
+	Rate      float64 `json:"rate" doc:"Percent per year, compounded (APY); equal to close"`
 	Open      float64 `json:"open"`
 	High      float64 `json:"high"`
 	Low       float64 `json:"low"`
 	Close     float64 `json:"close"`
-	Providers int     `json:"providers" doc:"How many it is the median of"`
-	Complete  bool    `json:"complete" doc:"False of the interval under way"`
+	Providers int     `json:"providers" doc:"Number of providers that the median is of"`
+	Complete  bool    `json:"complete" doc:"False for the current interval"`
 }
 
-// RateStats are over all intervals, also where fewer points are answered. Without a rate only the number of points is told.
+// RateStats are over all intervals, also where fewer points are answered. Without a rate only the number of points is reported.
 type RateStats struct {
-	MinRate     *float64 `json:"minRate,omitempty" doc:"Least low"`
-	MaxRate     *float64 `json:"maxRate,omitempty" doc:"Greatest high"`
+	MinRate     *float64 `json:"minRate,omitempty" doc:"Lowest low"`
+	MaxRate     *float64 `json:"maxRate,omitempty" doc:"Highest high"`
 	AvgRate     *float64 `json:"avgRate,omitempty" doc:"Mean of the closes"`
-	ChangePct   *float64 `json:"changePct,omitempty" doc:"From the first open to the last close, in percent of the first"`
-	TotalPoints int      `json:"totalPoints" doc:"Points answered"`
+	ChangePct   *float64 `json:"changePct,omitempty" doc:"Change from the first open to the last close, percent"`
+	TotalPoints int      `json:"totalPoints" doc:"Number of points returned"`
 }
 
-// RateChartMeta tells about a chart of rates.
+// RateChartMeta describes a chart of rates.
 type RateChartMeta struct {
 	query.Meta
-	Reason string `json:"reason,omitempty" doc:"Why it is empty"`
+	Reason string `json:"reason,omitempty" doc:"Why the chart is empty"`
 }
 
 func (u *Unit) rates() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/charts/{coinId}/rates/{category}", ID: "getRateChart", Tag: "charts",
-		Summary:     "History of what a coin earns or costs",
-		Description: "Of each provider the mean of its rates by their TVL, and of these the median, up to the interval under way. A rate stands for three intervals of its source; an interval without any is left out. At most 1,000 points, as in charts of prices. How far back one may look is up to the plan: what lies before is cut off, which meta.clamped tells in days.",
+		Summary:     "Yield history of a coin as a chart",
+		Description: "The median over providers of each provider's TVL-weighted mean yield, up to the current interval. A yield is valid for three polling intervals of its source; intervals without any are left out. At most 1,000 points, as in price charts. The plan limits the range: it is then shortened and meta.clamped has its length in days.",
 		Params: []query.Param{coinParam,
-			{Name: "category", In: query.Path, Kind: query.Text, Required: true, Allowed: schemas.RateCategories, Example: schemas.RateLending, Doc: "What is charted."},
+			{Name: "category", In: query.Path, Kind: query.Text, Required: true, Allowed: schemas.RateCategories, Example: schemas.RateLending, Doc: "Category of the yields."},
 			timeframeParam, formatParam,
 			{Name: "provider", Kind: query.Text, MaxLength: 64, Example: "aave-v3", Doc: "Only this provider, by slug."}},
 		Body: RateChartBody{}, NotFound: true, Class: limits.Charts, Handle: u.getRates,
@@ -92,7 +92,7 @@ func (u *Unit) getRates(ctx context.Context, r *query.Request) (query.Answer, er
 	open := r.Now.UTC().Truncate(frame.step)
 	body := RateChartBody{Data: drawRates(line, open, r.Text("format"))}
 	body.Data.CoinID, body.Data.Category, body.Data.Timeframe, body.Data.Resolution = coin.ID, r.Text("category"), frame.name, frame.resolution
-	body.Meta.Meta = query.Meta{Count: body.Data.Stats.TotalPoints, LastUpdated: query.FormatTime(u.book.Snapshot().Time), Clamped: r.Clamped()}
+	body.Meta.Meta = query.Meta{Count: body.Data.Stats.TotalPoints, LastUpdated: query.FormatTime(u.yieldStore.Snapshot().Time), Clamped: r.Clamped()}
 	if body.Meta.Count == 0 {
 		body.Meta.Reason = "no_rates"
 	}
@@ -101,11 +101,11 @@ func (u *Unit) getRates(ctx context.Context, r *query.Request) (query.Answer, er
 	return answer, err
 }
 
-// knows says whether a provider has rates, of whatever coin, or had.
+// knows reports whether a provider has rates, of whatever coin, or had.
 func (u *Unit) knows(provider string) bool {
-	book := u.book.Snapshot()
-	return book.Projects[strings.ToLower(provider)] != nil ||
-		slices.ContainsFunc(book.Entries, func(e *eventsv1.RateEntry) bool { return strings.EqualFold(e.Provider, provider) })
+	yieldStore := u.yieldStore.Snapshot()
+	return yieldStore.Projects[strings.ToLower(provider)] != nil ||
+		slices.ContainsFunc(yieldStore.Entries, func(e *eventsv1.RateEntry) bool { return strings.EqualFold(e.Provider, provider) })
 }
 
 // rated is the median of the rates of providers in an interval, as a candle.

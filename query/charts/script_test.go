@@ -43,8 +43,8 @@ func (c counted) Intervals(ctx context.Context, coinID string, interval time.Dur
 func newWorld(t testing.TB) *world {
 	w := &world{World: querytest.NewWorld(t, querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,*:XBT", "ethereum,ETH,Ethereum,2,coin,,", "solana,SOL,Solana,3,coin,,"))}
 	w.Open(enginetest.Database(t))
-	w.Lines["past"] = w.past // seconds, venue, base, quote, first start, number, open, high, low, close, volume: as the venue says
-	w.Serve(charts.New(w.Board, w.Catalog, views.NewCandles(w.Board, counted{w.Store, &w.reads}), w.Book, views.NewRateCharts(w.Book, w.Store)).Endpoints())
+	w.Lines["past"] = w.past // seconds, venue, base, quote, first start, number, open, high, low, close, volume: as the venue states
+	w.Serve(charts.New(w.Prices, w.Catalog, views.NewCandles(w.Prices, counted{w.Store, &w.reads}), w.Yields, views.NewRateCharts(w.Yields, w.Store)).Endpoints())
 	return w
 }
 

@@ -19,8 +19,8 @@ type Chart struct {
 	CoinID     string       `json:"coinId" example:"bitcoin"`
 	Timeframe  string       `json:"timeframe" example:"24h"`
 	Resolution string       `json:"resolution" enum:"5m,1h,1d"`
-	DataPoints []Point      `json:"dataPoints,omitzero" required:"false" doc:"In the format ohlc, oldest first"`
-	Prices     [][2]float64 `json:"prices,omitzero" required:"false" doc:"In the format simple, oldest first: start of the interval in milliseconds, last price"`
+	DataPoints []Point      `json:"dataPoints,omitzero" required:"false" doc:"For format ohlc, oldest first"`
+	Prices     [][2]float64 `json:"prices,omitzero" required:"false" doc:"For format simple, oldest first: start of the interval in milliseconds, last price"`
 	Stats      Stats        `json:"stats"`
 }
 
@@ -32,21 +32,21 @@ type Point struct {
 	High      float64 `json:"high"`
 	Low       float64 `json:"low"`
 	Close     float64 `json:"close"`
-	Volume    float64 `json:"volume" doc:"Base traded at the accepted venues, in the minutes that have closed; of what is back-filled at all of its venues"`
+	Volume    float64 `json:"volume" doc:"Traded amount of the coin at the accepted venues in closed minutes; if backfilled, at all backfilled venues"`
 	VolumeUSD float64 `json:"volumeUsd"`
-	Trades    *uint64 `json:"trades,omitempty" doc:"Left out where some of the volume is of the venues' own candles, which tell no trades"`
-	Complete  bool    `json:"complete" doc:"Whether every minute of it has closed with a price, or is in the venues' own candle; false of the interval under way. A complete live candle never changes; one whose origin is backfill or mixed changes only when more of its interval is back-filled: from another venue, with a rate that was missing, or minutes that fill a gap"`
-	Origin    string  `json:"origin" enum:"live,backfill,mixed" doc:"live: folded from published prices; backfill: made of the venues' own candles, which tell no trades; mixed: of both"`
+	Trades    *uint64 `json:"trades,omitempty" doc:"Absent if part of the volume is from the venues' candles, which have no number of trades"`
+	Complete  bool    `json:"complete" doc:"Whether every minute has closed with a price or is covered by the venues' candles; false for the current interval. A complete live candle never changes; one with origin backfill or mixed changes only if more of its interval is backfilled: from another venue, with a missing exchange rate, or with missing minutes"`
+	Origin    string  `json:"origin" enum:"live,backfill,mixed" doc:"live: from published prices; backfill: from the venues' candles, which have no number of trades; mixed: from both"`
 }
 
 // Stats are over all intervals, also where fewer points are answered. Without a price only the number
-// of points is told.
+// of points is reported.
 type Stats struct {
-	MinPrice    *float64 `json:"minPrice,omitempty" doc:"Least low"`
-	MaxPrice    *float64 `json:"maxPrice,omitempty" doc:"Greatest high"`
+	MinPrice    *float64 `json:"minPrice,omitempty" doc:"Lowest low"`
+	MaxPrice    *float64 `json:"maxPrice,omitempty" doc:"Highest high"`
 	AvgPrice    *float64 `json:"avgPrice,omitempty" doc:"Mean of the closes"`
-	ChangePct   *float64 `json:"changePct,omitempty" doc:"From the first open to the last close, in percent"`
-	TotalPoints int      `json:"totalPoints" doc:"Points answered"`
+	ChangePct   *float64 `json:"changePct,omitempty" doc:"Change from the first open to the last close, percent"`
+	TotalPoints int      `json:"totalPoints" doc:"Number of points returned"`
 }
 
 // ChartBody answers GET /api/v1/charts/{coinId}.
@@ -55,10 +55,10 @@ type ChartBody struct {
 	Meta ChartMeta `json:"meta"`
 }
 
-// ChartMeta tells about a chart.
+// ChartMeta describes a chart.
 type ChartMeta struct {
 	query.Meta
-	Reason string `json:"reason,omitempty" doc:"not_traded: it is empty, since no venue of ours traded the coin in that time"`
+	Reason string `json:"reason,omitempty" doc:"not_traded: the chart is empty, since none of our venues traded the coin in that period"`
 }
 
 func draw(coin schemas.Coin, frame timeframe, format string, candles []schemas.Candle) Chart {

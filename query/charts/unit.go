@@ -50,26 +50,26 @@ func named(name string) timeframe {
 }
 
 const (
-	// heldBytes bounds the encoded charts in memory.
-	heldBytes = 64 << 20
+	// cacheBytes bounds the encoded charts in memory.
+	cacheBytes = 64 << 20
 	// reuse is how old a chart may be when it is answered again, by the query's own clock.
 	reuse = 5 * time.Second
 )
 
 // Unit answers the endpoints of charts.
 type Unit struct {
-	board   *views.PriceCache
-	catalog *views.Catalog
-	candles *views.Candles
-	// book and charted are of rates.
-	book    *views.YieldStore
-	charted *views.RateCharts
-	held    *otter.Cache[heldKey, *made]
-	bodies  *views.EntryCache[*query.Body]
+	priceCache *views.PriceCache
+	catalog    *views.Catalog
+	candles    *views.Candles
+	// yieldStore and charted are of yields.
+	yieldStore *views.YieldStore
+	charted    *views.RateCharts
+	cached     *otter.Cache[chartKey, *made]
+	bodies     *views.EntryCache[*query.Body]
 }
 
-// heldKey names a chart of a stretch of reuse.
-type heldKey struct {
+// chartKey names a chart of a stretch of reuse.
+type chartKey struct {
 	coinID, timeframe, format string
 	slot                      int64
 }
@@ -82,13 +82,13 @@ type made struct {
 }
 
 // New makes the unit.
-func New(board *views.PriceCache, catalog *views.Catalog, candles *views.Candles, book *views.YieldStore, rates *views.RateCharts) *Unit {
-	return &Unit{board: board, catalog: catalog, candles: candles, book: book, charted: rates, bodies: views.NewEntryCache[*query.Body](board),
-		held: otter.Must(&otter.Options[heldKey, *made]{
-			MaximumWeight: heldBytes,
+func New(priceCache *views.PriceCache, catalog *views.Catalog, candles *views.Candles, yieldStore *views.YieldStore, rates *views.RateCharts) *Unit {
+	return &Unit{priceCache: priceCache, catalog: catalog, candles: candles, yieldStore: yieldStore, charted: rates, bodies: views.NewEntryCache[*query.Body](priceCache),
+		cached: otter.Must(&otter.Options[chartKey, *made]{
+			MaximumWeight: cacheBytes,
 			// The points beside the encoded chart are about as large.
-			Weigher:          func(_ heldKey, m *made) uint32 { return uint32(2 * len(m.body.JSON())) },
-			ExpiryCalculator: otter.ExpiryWriting[heldKey, *made](6 * reuse),
+			Weigher:          func(_ chartKey, m *made) uint32 { return uint32(2 * len(m.body.JSON())) },
+			ExpiryCalculator: otter.ExpiryWriting[chartKey, *made](6 * reuse),
 		})}
 }
 
@@ -100,9 +100,9 @@ func (u *Unit) Endpoints() []query.Endpoint {
 var coinParam = query.CoinParam("coinId", query.Path, "bitcoin")
 
 var timeframeParam = query.Param{Name: "timeframe", Kind: query.Text, Default: "24h", Allowed: timeframeNames(),
-	Doc: "How far back: 1h is in steps of 5 minutes, 24h and 7d of an hour, the others of a day; max is 5 years."}
+	Doc: "Period. Steps are 5 minutes for 1h, one hour for 24h and 7d, one day for longer ones; max is 5 years."}
 
-var formatParam = query.Param{Name: "format", Kind: query.Text, Default: formatOHLC, Allowed: []string{formatOHLC, formatSimple}, Doc: "Candles, or pairs of time and value."}
+var formatParam = query.Param{Name: "format", Kind: query.Text, Default: formatOHLC, Allowed: []string{formatOHLC, formatSimple}, Doc: "Candles (ohlc), or pairs of time and value (simple)."}
 
 // find turns a name into a coin as candles are kept of it: one that no venue is read for has none.
 func (u *Unit) find(name string) (schemas.Coin, bool) {
@@ -121,8 +121,8 @@ const notTraded = "not_traded"
 
 // chart returns a chart that is no older than reuse.
 func (u *Unit) chart(ctx context.Context, coin schemas.Coin, frame timeframe, format string, now time.Time) (*made, error) {
-	key := heldKey{coin.ID, frame.name, format, now.UnixNano() / int64(reuse)}
-	return u.held.Get(context.WithoutCancel(ctx), key, otter.LoaderFunc[heldKey, *made](func(ctx context.Context, _ heldKey) (*made, error) {
+	key := chartKey{coin.ID, frame.name, format, now.UnixNano() / int64(reuse)}
+	return u.cached.Get(context.WithoutCancel(ctx), key, otter.LoaderFunc[chartKey, *made](func(ctx context.Context, _ chartKey) (*made, error) {
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
 		return u.make(ctx, coin, frame, format, now)
@@ -147,8 +147,8 @@ func (u *Unit) make(ctx context.Context, coin schemas.Coin, frame timeframe, for
 	return m, err
 }
 
-// simulated says whether a coin's prices are invented.
+// simulated reports whether a coin's prices are invented.
 func (u *Unit) simulated(coin schemas.Coin) bool {
-	e := u.board.Entry(coin)
+	e := u.priceCache.Entry(coin)
 	return e != nil && e.Price.Simulated
 }

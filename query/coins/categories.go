@@ -119,10 +119,10 @@ type Category struct {
 	ID                           string   `json:"id" example:"layer-1"`
 	Name                         string   `json:"name" example:"Layer 1"`
 	CoinCount                    int      `json:"coinCount"`
-	MarketCap                    *float64 `json:"marketCap,omitempty" doc:"USD, of the coins whose cap is known"`
+	MarketCap                    *float64 `json:"marketCap,omitempty" doc:"USD; sum over the coins with a known market cap"`
 	Volume24h                    *float64 `json:"volume24h,omitempty" doc:"USD"`
-	MarketCapChangePercentage24h *float64 `json:"marketCapChangePercentage24h,omitempty" doc:"Percent, of the coins whose cap of 24 hours ago is known too"`
-	TopCoins                     []string `json:"topCoins" doc:"Ids of the three highest ranked coins"`
+	MarketCapChangePercentage24h *float64 `json:"marketCapChangePercentage24h,omitempty" doc:"Percent; over the coins whose market cap 24 hours ago is known too"`
+	TopCoins                     []string `json:"topCoins" doc:"Ids of the three highest-ranked coins"`
 }
 
 const topCoins = 3
@@ -146,19 +146,19 @@ func (u *Unit) allCategories() query.Endpoint {
 }
 
 func (ix *index) describe(c *category) Category {
-	told := Category{ID: c.slug, Name: c.name, CoinCount: len(c.coins), TopCoins: []string{}}
+	summary := Category{ID: c.slug, Name: c.name, CoinCount: len(c.coins), TopCoins: []string{}}
 	for _, i := range c.coins[:min(topCoins, len(c.coins))] {
-		told.TopCoins = append(told.TopCoins, ix.coins[i].ID)
+		summary.TopCoins = append(summary.TopCoins, ix.coins[i].ID)
 	}
 	if c.marketCapKnown {
-		told.MarketCap = &c.marketCap
+		summary.MarketCap = &c.marketCap
 	}
 	if c.volumeKnown {
-		told.Volume24h = &c.volume
+		summary.Volume24h = &c.volume
 	}
 	if c.changeKnown && c.capBefore > 0 {
 		change := 100 * (c.capNow - c.capBefore) / c.capBefore
-		told.MarketCapChangePercentage24h = &change
+		summary.MarketCapChangePercentage24h = &change
 	}
-	return told
+	return summary
 }

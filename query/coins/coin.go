@@ -20,7 +20,7 @@ type CoinBody struct {
 // Coin is all that is known of a coin. Numbers are in USD and as of the end of a minute; what is not known is left out.
 type Coin struct {
 	ID                       string                   `json:"id" example:"bitcoin"`
-	Symbol                   string                   `json:"symbol" example:"btc" doc:"In lower case"`
+	Symbol                   string                   `json:"symbol" example:"btc" doc:"Lower case"`
 	Name                     string                   `json:"name" example:"Bitcoin"`
 	Description              string                   `json:"description,omitempty"`
 	Homepage                 string                   `json:"homepage,omitempty"`
@@ -30,23 +30,23 @@ type Coin struct {
 	Platforms                map[string]string        `json:"platforms" doc:"Contract address by platform"`
 	MarketCap                *float64                 `json:"marketCap,omitempty"`
 	CurrentPrice             *float64                 `json:"currentPrice,omitempty"`
-	PriceSource              string                   `json:"priceSource,omitempty" doc:"median of our venues, or the source that tells the price of a coin which none of them trades"`
+	PriceSource              string                   `json:"priceSource,omitempty" doc:"median of our venues, or the reference source of the price of a coin that none of them trades"`
 	PriceChange24h           *float64                 `json:"priceChange24h,omitempty"`
 	PriceChangePercentage24h *float64                 `json:"priceChangePercentage24h,omitempty" doc:"Percent"`
-	TotalVolume              *float64                 `json:"totalVolume,omitempty" doc:"Of 24 hours"`
+	TotalVolume              *float64                 `json:"totalVolume,omitempty" doc:"Within 24 hours"`
 	CirculatingSupply        *float64                 `json:"circulatingSupply,omitempty"`
 	TotalSupply              *float64                 `json:"totalSupply,omitempty"`
-	MaxSupply                *query.Nullable[float64] `json:"maxSupply,omitempty" doc:"null where it is unlimited"`
+	MaxSupply                *query.Nullable[float64] `json:"maxSupply,omitempty" doc:"null if unlimited"`
 	SupplySource             string                   `json:"supplySource,omitempty"`
-	CreatedAt                string                   `json:"createdAt,omitempty" format:"date-time" doc:"As a source dates its beginning; left out where none does"`
-	UpdatedAt                string                   `json:"updatedAt,omitempty" format:"date-time" doc:"When the newest of this was told"`
-	DetailsUpdatedAt         string                   `json:"detailsUpdatedAt,omitempty" format:"date-time" doc:"When description, categories, links and developer statistics were read; left out before"`
-	IsStale                  bool                     `json:"isStale,omitempty" doc:"The newest minute of the numbers ended more than three minutes ago"`
-	Inactive                 bool                     `json:"inactive,omitempty" doc:"Known to the source, but traded no more"`
+	CreatedAt                string                   `json:"createdAt,omitempty" format:"date-time" doc:"Launch date, as stated by a source; absent if unknown"`
+	UpdatedAt                string                   `json:"updatedAt,omitempty" format:"date-time" doc:"Time of the newest of these values"`
+	DetailsUpdatedAt         string                   `json:"detailsUpdatedAt,omitempty" format:"date-time" doc:"When description, categories, links and developer statistics were read; absent before the first time"`
+	IsStale                  bool                     `json:"isStale,omitempty" doc:"The newest minute of these numbers ended more than three minutes ago"`
+	Inactive                 bool                     `json:"inactive,omitempty" doc:"Known to the source, but no longer traded"`
 	Links                    map[string][]string      `json:"links,omitempty" doc:"Addresses by kind: homepage, explorer, repository, chat, forum, twitter, reddit, telegram, whitepaper"`
 	Developer                map[string]float64       `json:"developer,omitempty" doc:"Statistics of the repositories by name"`
-	Attribution              []Attribution            `json:"attribution" doc:"Whose words these are"`
-	Ambiguous                bool                     `json:"ambiguous,omitempty" doc:"The name could mean other coins too"`
+	Attribution              []Attribution            `json:"attribution" doc:"Source of the description"`
+	Ambiguous                bool                     `json:"ambiguous,omitempty" doc:"The name is ambiguous: other coins match it too"`
 	Alternatives             []views.Alternative      `json:"alternatives,omitempty"`
 }
 
@@ -56,14 +56,14 @@ type Attribution struct {
 	Name    string `json:"name,omitempty"`
 	URL     string `json:"url,omitempty"`
 	License string `json:"license,omitempty"`
-	Text    string `json:"text,omitempty" doc:"What the source wants to be shown"`
+	Text    string `json:"text,omitempty" doc:"Attribution required by the source"`
 }
 
 func (u *Unit) coin() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/coins/{coinId}", ID: "getCoin", Tool: "get_coin", Tag: "coins",
-		Summary:     "All that is known of a coin",
-		Description: "A coin whose id is a word that a path has here is asked for by /coins/by-id/{id}.",
+		Summary:     "Details of a coin",
+		Description: "For a coin whose id equals a fixed path segment, use /coins/by-id/{id}.",
 		Params:      []query.Param{coinParam}, Body: CoinBody{}, ToolBody: Coin{}, NotFound: true, Hot: true,
 		Handle: func(ctx context.Context, r *query.Request) (query.Answer, error) {
 			coin, err := u.find(r.Text("coinId"))
@@ -78,9 +78,9 @@ func (u *Unit) coin() query.Endpoint {
 func (u *Unit) byID() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/coins/by-id/{id}", ID: "getCoinByID", Tag: "coins",
-		Summary: "All that is known of a coin, by its id alone",
+		Summary: "Details of a coin, by id only",
 		Params: []query.Param{{Name: "id", In: query.Path, Kind: query.Text, Required: true, MaxLength: 128, Example: "bitcoin",
-			Doc: "Coin id, in any letter case, also one that is a word of another path."}},
+			Doc: "Coin id, case-insensitive; also one that equals a fixed path segment."}},
 		Body: CoinBody{}, ToolBody: Coin{}, NotFound: true, Hot: true,
 		Handle: func(ctx context.Context, r *query.Request) (query.Answer, error) {
 			coin := u.catalog.Snapshot().ByID(strings.ToLower(r.Text("id")))
@@ -95,18 +95,18 @@ func (u *Unit) byID() query.Endpoint {
 func (u *Unit) describeCoin(ctx context.Context, r *query.Request, coin views.Named) (query.Answer, error) {
 	ix := u.index(r.Now)
 	return u.answer(ctx, ix, bodyKey{endpoint: "coin", view: r.View, a: coin.ID, others: coin.OthersKey()}, func() any {
-		told := ix.coin(coin.CatalogCoin)
-		told.Alternatives, told.Ambiguous = coin.Alternatives(), len(coin.Others) > 0
+		details := ix.coin(coin.CatalogCoin)
+		details.Alternatives, details.Ambiguous = coin.Alternatives(), len(coin.Others) > 0
 		if r.View == query.Tool {
-			return told
+			return details
 		}
-		return CoinBody{told}
+		return CoinBody{details}
 	})
 }
 
 func (ix *index) coin(coin *views.CatalogCoin) Coin {
 	c, market := compact(coin), row(coin)
-	told := Coin{
+	details := Coin{
 		ID: c.ID, Symbol: c.Symbol, Name: c.Name, Description: coin.Description, ImageURL: coin.ImageURL, MarketCapRank: c.Rank,
 		Categories: coin.Categories, Platforms: map[string]string{},
 		MarketCap: c.MarketCap, CurrentPrice: c.Price, PriceSource: market.PriceSource,
@@ -118,30 +118,30 @@ func (ix *index) coin(coin *views.CatalogCoin) Coin {
 		Inactive:         coin.Listed.GetInactive(),
 		IsStale:          ix.stale,
 	}
-	if told.Categories == nil {
-		told.Categories = []string{}
+	if details.Categories == nil {
+		details.Categories = []string{}
 	}
 	for _, p := range coin.Platforms {
-		told.Platforms[p.Name] = p.Address
+		details.Platforms[p.Name] = p.Address
 	}
 	// A source that tells supplies and no greatest one means that there is none.
-	told.MaxSupply = maxSupply(market)
+	details.MaxSupply = maxSupply(market)
 	for _, link := range coin.Detailed.GetLinks() {
-		if told.Links == nil {
-			told.Links = map[string][]string{}
+		if details.Links == nil {
+			details.Links = map[string][]string{}
 		}
-		told.Links[link.Kind] = append(told.Links[link.Kind], link.Url)
+		details.Links[link.Kind] = append(details.Links[link.Kind], link.Url)
 	}
-	if home := told.Links["homepage"]; len(home) > 0 {
-		told.Homepage = home[0]
+	if home := details.Links["homepage"]; len(home) > 0 {
+		details.Homepage = home[0]
 	}
 	for _, statistic := range coin.Detailed.GetDeveloper() {
-		if told.Developer == nil {
-			told.Developer = map[string]float64{}
+		if details.Developer == nil {
+			details.Developer = map[string]float64{}
 		}
-		told.Developer[statistic.Name] = statistic.Value
+		details.Developer[statistic.Name] = statistic.Value
 	}
-	return told
+	return details
 }
 
 // attribution names the sources of what is told of a coin, by slug.
@@ -166,7 +166,7 @@ func (ix *index) attribution(coin *views.CatalogCoin) []Attribution {
 // ownPrice is the source of prices that our own venues make.
 const ownPrice = "median"
 
-// maxSupply is null where the source of the supply tells no greatest one, and nil where no source tells a supply.
+// maxSupply is null where the source of the supply tells no greatest one, and nil where no source reports a supply.
 func maxSupply(market *eventsv1.Market) *query.Nullable[float64] {
 	if market.MaxSupply == nil && market.SupplySource == "" {
 		return nil

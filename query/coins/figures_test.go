@@ -53,7 +53,7 @@ func TestRowsStreamAndCandlesTellTheSame(t *testing.T) {
 		Rank: 1, MarketCap: new(1000.0), Change24H: new(-0.99), PriceChange24H: new(-1.0), High24H: new(111.0), Low24H: new(100.0), Ath: new(162.0), Atl: new(60.0),
 		OwnChanges: []string{"1h"}}}})
 	w.Minute(now)
-	figures := views.NewFigures(w.Board, w.Store, w.Catalog.Measure)
+	figures := views.NewFigures(w.Prices, w.Store, w.Catalog.Measure)
 	w.Must(figures.Refresh(t.Context()))
 
 	var told struct {
@@ -70,7 +70,7 @@ func TestRowsStreamAndCandlesTellTheSame(t *testing.T) {
 	w.Must(err)
 	w.Must(json.Unmarshal(body, &told))
 
-	bitcoin, _ := w.Board.Coins().ByID("bitcoin")
+	bitcoin, _ := w.Prices.Coins().ByID("bitcoin")
 	before, known := figures.DayAgo(bitcoin, now.UnixNano())
 	minutes, err := w.Store.Intervals(t.Context(), "bitcoin", time.Minute, now.Add(-24*time.Hour-time.Minute), now.Add(-24*time.Hour))
 	w.Must(err)
@@ -93,7 +93,7 @@ func TestRowsStreamAndCandlesTellTheSame(t *testing.T) {
 	}
 
 	extremes := func(step time.Duration, intervals int) (high, low float64, highAt time.Time) {
-		candles, err := views.NewCandles(w.Board, w.Store).Read(t.Context(), bitcoin, step, intervals, now)
+		candles, err := views.NewCandles(w.Prices, w.Store).Read(t.Context(), bitcoin, step, intervals, now)
 		w.Must(err)
 		var e schemas.Extremes
 		for _, c := range candles {
@@ -147,7 +147,7 @@ func TestAChangeIsToldExactlyWhereACandleReachesItsSpan(t *testing.T) {
 			PriceTime: now.UnixNano(), Rank: uint32(i + 1)}}})
 	}
 	w.Minute(now)
-	w.Must(views.NewFigures(w.Board, w.Store, w.Catalog.Measure).Refresh(t.Context()))
+	w.Must(views.NewFigures(w.Prices, w.Store, w.Catalog.Measure).Refresh(t.Context()))
 	for _, c := range cases {
 		var told struct {
 			Data struct{ PriceChangePercentage60d *float64 }

@@ -21,34 +21,34 @@ const (
 type HistoryBody struct {
 	Symbol       string              `json:"symbol" example:"BTC"`
 	CoinID       string              `json:"coinId" example:"bitcoin"`
-	Ambiguous    bool                `json:"ambiguous,omitempty" doc:"The name could mean other coins too"`
+	Ambiguous    bool                `json:"ambiguous,omitempty" doc:"The name is ambiguous: other coins match it too"`
 	Alternatives []views.Alternative `json:"alternatives,omitempty"`
-	Points       []Point             `json:"points" doc:"Oldest first; an interval without a price is left out"`
+	Points       []Point             `json:"points" doc:"Oldest first; intervals without a price are left out"`
 	Meta         HistoryMeta         `json:"meta"`
 }
 
-// HistoryMeta tells about the answer.
+// HistoryMeta describes the answer.
 type HistoryMeta struct {
 	query.Meta
 	Granularity string `json:"granularity" enum:"hourly,daily"`
-	Reason      string `json:"reason,omitempty" doc:"Why there are no points: not_traded means that none of our venues trades the coin"`
+	Reason      string `json:"reason,omitempty" doc:"Why there are no points; not_traded: none of our venues trades the coin"`
 }
 
 // Point is the last price of an interval; that of the interval under way is the newest.
 type Point struct {
 	Timestamp string  `json:"timestamp" format:"date-time" doc:"Start of the interval"`
 	Value     float64 `json:"value" doc:"USD"`
-	Origin    string  `json:"origin" enum:"live,backfill,mixed" doc:"Whether it was published then, or comes from the venues' own candles of that time"`
+	Origin    string  `json:"origin" enum:"live,backfill,mixed" doc:"live: published at that time; backfill: from the venues' candles"`
 }
 
 func (u *Unit) priceHistory() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/coins/history/{symbol}", ID: "getCoinHistory", Tool: "coin_history", Tag: "coins",
 		Summary:     "Price history of a coin",
-		Description: "The price at the end of each hour for up to 7 days, of each day beyond.",
+		Description: "Hourly closing prices for up to 7 days, daily ones beyond.",
 		Params: []query.Param{
 			query.CoinParam("symbol", query.Path, "BTC"),
-			{Name: "days", Kind: query.Integer, Default: defaultDays, Min: 1, Max: maxDays, Doc: "How many days back."}},
+			{Name: "days", Kind: query.Integer, Default: defaultDays, Min: 1, Max: maxDays, Doc: "Number of days back."}},
 		Body: HistoryBody{}, NotFound: true, Handle: u.getHistory,
 	}
 }
@@ -81,7 +81,7 @@ func (u *Unit) getHistory(ctx context.Context, r *query.Request) (query.Answer, 
 	}
 	body.Meta.Count = len(body.Points)
 	answer, err := query.Encode(body)
-	e := u.board.Entry(coin.Own)
+	e := u.priceCache.Entry(coin.Own)
 	answer.Simulated = e != nil && e.Price.Simulated
 	return answer, err
 }

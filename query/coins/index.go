@@ -20,10 +20,10 @@ type index struct {
 	past      *past
 	simulated bool
 	updated   string // when the newest minute ended
-	// stale says that this was longer ago than rowsStaleAfter.
+	// stale means that this was longer ago than rowsStaleAfter.
 	stale bool
 	coins []*views.CatalogCoin
-	// ranked says that coins before it have a rank.
+	// ranked means that coins before it have a rank.
 	ranked int
 	// priced are the coins with a market row.
 	priced []int32
@@ -46,8 +46,8 @@ var indexes atomic.Uint64
 // rowsStaleAfter is the age from which rows are stale: three times their interval.
 const rowsStaleAfter = 3 * time.Minute
 
-// index is that of the newest snapshot, by the query's clock. Where it is not there yet, the first who asks makes it; for those who ask
-// meanwhile, the one before is the newest: of 20,000 coins, all who ask in the same moment would make the same.
+// index is that of the newest snapshot, by the query's clock. Where it is not there yet, its first reader makes it; for
+// those who read meanwhile, the one before is the newest: of 20,000 coins, all readers in the same moment would make the same.
 func (u *Unit) index(now time.Time) *index {
 	held := u.indexed.Load()
 	switch {
@@ -69,13 +69,13 @@ func (u *Unit) index(now time.Time) *index {
 	return ix
 }
 
-// of says whether an index is that of a snapshot at a time of the query's clock.
+// of reports whether an index is that of a snapshot at a time of the query's clock.
 func (ix *index) of(snapshot *views.Snapshot, past *past, now time.Time) bool {
 	return ix != nil && ix.past == past && ix.snapshot.CoinsVersion == snapshot.CoinsVersion && ix.snapshot.Time == snapshot.Time &&
 		ix.stale == staleRows(snapshot, now)
 }
 
-// staleRows says whether the fold of markets has ended no minute for long; before its first there is none to be stale.
+// staleRows reports whether the fold of markets has ended no minute for long; before its first there is none to be stale.
 func staleRows(snapshot *views.Snapshot, now time.Time) bool {
 	return snapshot.Time > 0 && now.UnixNano()-snapshot.Time > int64(rowsStaleAfter)
 }

@@ -13,7 +13,7 @@ import (
 
 // TopBody answers GET /api/v1/coins/top.
 type TopBody struct {
-	Coins []TopCoin `json:"coins" doc:"By rank"`
+	Coins []TopCoin `json:"coins" doc:"Sorted by rank"`
 	Meta  ListMeta  `json:"meta"`
 }
 
@@ -22,14 +22,14 @@ type TopCoin struct {
 	Compact
 	ImageURL                 string   `json:"imageUrl,omitempty"`
 	PriceChangePercentage24h *float64 `json:"priceChangePercentage24h,omitempty" doc:"Percent"`
-	TotalVolume              *float64 `json:"totalVolume,omitempty" doc:"USD, of 24 hours"`
+	TotalVolume              *float64 `json:"totalVolume,omitempty" doc:"USD, 24 hours"`
 }
 
 func (u *Unit) top() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/coins/top", ID: "listTopCoins", Tool: "top_coins", Tag: "coins",
 		Summary: "The largest coins by market cap",
-		Params:  []query.Param{{Name: "limit", Kind: query.Integer, Default: "100", ToolDefault: "50", Min: 1, Max: 500, Doc: "Most rows to answer."}},
+		Params:  []query.Param{{Name: "limit", Kind: query.Integer, Default: "100", ToolDefault: "50", Min: 1, Max: 500, Doc: "Maximum number of rows."}},
 		Body:    TopBody{}, MaxAge: listAge, Hot: true, Handle: u.getTop,
 	}
 }
@@ -51,7 +51,7 @@ func (u *Unit) getTop(ctx context.Context, r *query.Request) (query.Answer, erro
 	})
 }
 
-// emptyReason says why a list of ranked coins is empty.
+// emptyReason reports why a list of ranked coins is empty.
 func (ix *index) emptyReason(count int) string {
 	switch {
 	case count > 0:
@@ -63,14 +63,14 @@ func (ix *index) emptyReason(count int) string {
 	}
 }
 
-// key is that of a list whose only parameter is its limit. What was clamped is told in the answer.
+// key is that of a list whose only parameter is its limit. What was clamped is reported in the answer.
 func key(endpoint string, r *query.Request) bodyKey {
 	return bodyKey{endpoint: endpoint, view: r.View, first: r.Integer("limit"), flag: r.Clamped() != nil}
 }
 
 // TrendingBody answers GET /api/v1/coins/trending.
 type TrendingBody struct {
-	Coins []TrendingCoin `json:"coins" doc:"Those that rose most within 24 hours first"`
+	Coins []TrendingCoin `json:"coins" doc:"Largest 24-hour gain first"`
 	Meta  ListMeta       `json:"meta"`
 }
 
@@ -79,15 +79,15 @@ type TrendingCoin struct {
 	Compact
 	ImageURL                 string   `json:"imageUrl,omitempty"`
 	PriceChangePercentage24h float64  `json:"priceChangePercentage24h" doc:"Percent"`
-	TotalVolume              *float64 `json:"totalVolume,omitempty" doc:"USD, of 24 hours"`
-	TrendRank                int      `json:"trendRank" doc:"1 rose most"`
+	TotalVolume              *float64 `json:"totalVolume,omitempty" doc:"USD, 24 hours"`
+	TrendRank                int      `json:"trendRank" doc:"1 is the largest gain"`
 }
 
 func (u *Unit) trending() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/coins/trending", ID: "listTrendingCoins", Tag: "coins",
-		Summary:     "Coins by their change of price over 24 hours",
-		Description: "Of the coins that are traded for at least 50,000 USD within 24 hours, those that rose most.",
+		Summary:     "Coins by 24-hour price change",
+		Description: "The largest gainers among coins with a 24-hour volume of at least 50,000 USD.",
 		Params:      []query.Param{limitParam("20", 100)},
 		Body:        TrendingBody{}, MaxAge: listAge, Hot: true, Handle: u.getTrending,
 	}
@@ -116,7 +116,7 @@ func (u *Unit) getTrending(ctx context.Context, r *query.Request) (query.Answer,
 
 // RecentBody answers GET /api/v1/coins/recent.
 type RecentBody struct {
-	Coins []RecentCoin `json:"coins" doc:"The youngest first; coins whose beginning no source dates are left out"`
+	Coins []RecentCoin `json:"coins" doc:"Newest first; coins without a known launch date are left out"`
 	Meta  ListMeta     `json:"meta"`
 }
 
@@ -124,14 +124,14 @@ type RecentBody struct {
 type RecentCoin struct {
 	Compact
 	ImageURL     string `json:"imageUrl,omitempty"`
-	CreatedAt    string `json:"createdAt" format:"date-time" doc:"As a source dates its beginning"`
-	FirstPriceAt string `json:"firstPriceAt,omitempty" format:"date-time" doc:"The first minute with a price of our venues"`
+	CreatedAt    string `json:"createdAt" format:"date-time" doc:"Launch date, as stated by a source"`
+	FirstPriceAt string `json:"firstPriceAt,omitempty" format:"date-time" doc:"The first minute with a price from our venues"`
 }
 
 func (u *Unit) recent() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/coins/recent", ID: "listRecentCoins", Tag: "coins",
-		Summary: "The youngest coins", Params: []query.Param{limitParam("20", 100)},
+		Summary: "The newest coins", Params: []query.Param{limitParam("20", 100)},
 		Body: RecentBody{}, MaxAge: listAge, Hot: true, Handle: u.getRecent,
 	}
 }
@@ -184,7 +184,7 @@ type SlugsBody struct {
 
 // Slugs are ids of coins.
 type Slugs struct {
-	Slugs []string `json:"slugs" doc:"By rank"`
+	Slugs []string `json:"slugs" doc:"Sorted by rank"`
 	Count int      `json:"count"`
 }
 
@@ -192,7 +192,7 @@ func (u *Unit) slugs() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/coins/slugs", ID: "listCoinSlugs", Tag: "coins",
 		Summary: "Ids of all coins",
-		Params:  []query.Param{{Name: "featured", Kind: query.Flag, Default: "false", Doc: "Only those of the featured coins, at most 100."}},
+		Params:  []query.Param{{Name: "featured", Kind: query.Flag, Default: "false", Doc: "Only the featured coins, at most 100."}},
 		Body:    SlugsBody{}, MaxAge: setAge, Hot: true, Handle: u.getSlugs,
 	}
 }
@@ -223,15 +223,15 @@ type Stats struct {
 	TotalCoins    int    `json:"totalCoins"`
 	PricedCoins   int    `json:"pricedCoins" doc:"With a price"`
 	RankedCoins   int    `json:"rankedCoins" doc:"With a market cap"`
-	DetailedCoins int    `json:"detailedCoins" doc:"Whose details were read"`
+	DetailedCoins int    `json:"detailedCoins" doc:"With details"`
 	Categories    int    `json:"categories"`
-	Timestamp     string `json:"timestamp,omitempty" format:"date-time" doc:"End of the newest minute that was folded"`
+	Timestamp     string `json:"timestamp,omitempty" format:"date-time" doc:"End of the newest folded minute"`
 }
 
 func (u *Unit) stats() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/coins/stats", ID: "getCoinStats", Tag: "coins",
-		Summary: "How many coins are known", Body: StatsBody{}, Hot: true,
+		Summary: "Number of known coins", Body: StatsBody{}, Hot: true,
 		Handle: func(ctx context.Context, r *query.Request) (query.Answer, error) {
 			ix := u.index(r.Now)
 			return u.answer(ctx, ix, bodyKey{endpoint: "stats"}, func() any {

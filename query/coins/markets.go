@@ -23,23 +23,23 @@ type MarketsBody struct {
 	Meta    MarketsMeta `json:"meta"`
 }
 
-// MarketsMeta tells about the answer.
+// MarketsMeta describes the answer.
 type MarketsMeta struct {
 	query.Meta
 	Reason string `json:"reason,omitempty" doc:"Why there are no markets: no_price, no_fresh_inputs"`
 }
 
-// Market is one market of the coin that was heard lately.
+// Market is one market of the coin that was received lately.
 type Market struct {
 	Exchange    string   `json:"exchange" example:"kraken"`
 	Pair        string   `json:"pair" example:"BTC/USD"`
-	VenueSymbol string   `json:"venueSymbol" doc:"As the exchange spells it"`
-	Price       float64  `json:"price" doc:"Last traded, in the quote; the mid of bid and ask where no trade was heard lately"`
-	PriceUSD    *float64 `json:"priceUsd,omitempty" doc:"Left out where the quote could not be converted"`
-	Volume24h   float64  `json:"volume24h" doc:"USD, as the exchange last told; 0 where it does not tell"`
-	Bid         float64  `json:"bid,omitempty" doc:"In the quote"`
-	Ask         float64  `json:"ask,omitempty" doc:"In the quote"`
-	UpdatedAt   string   `json:"updatedAt,omitempty" format:"date-time" doc:"When the market was last heard"`
+	VenueSymbol string   `json:"venueSymbol" doc:"As spelled by the exchange"`
+	Price       float64  `json:"price" doc:"Last trade price in the quote asset; the mid of bid and ask if there was no recent trade"`
+	PriceUSD    *float64 `json:"priceUsd,omitempty" doc:"Absent if the quote asset could not be converted"`
+	Volume24h   float64  `json:"volume24h" doc:"USD, as last reported by the exchange; 0 if it reports none"`
+	Bid         float64  `json:"bid,omitempty" doc:"In the quote asset"`
+	Ask         float64  `json:"ask,omitempty" doc:"In the quote asset"`
+	UpdatedAt   string   `json:"updatedAt,omitempty" format:"date-time" doc:"When data of the market was last received"`
 }
 
 func (u *Unit) markets() query.Endpoint {
@@ -57,12 +57,12 @@ func (u *Unit) getMarkets(_ context.Context, r *query.Request) (query.Answer, er
 	if err != nil {
 		return query.Answer{}, err
 	}
-	if u.board.Now() == 0 {
+	if u.priceCache.Now() == 0 {
 		return query.Answer{}, query.Starting("no price was read yet")
 	}
 	body := MarketsBody{CoinID: coin.ID, Markets: []Market{}}
 	body.Meta.Clamped = r.Clamped()
-	e := u.board.Entry(coin.Own)
+	e := u.priceCache.Entry(coin.Own)
 	if e == nil {
 		body.Meta.Reason = "no_price"
 		return query.Encode(body)
@@ -82,9 +82,9 @@ func (u *Unit) getMarkets(_ context.Context, r *query.Request) (query.Answer, er
 	return answer, err
 }
 
-// market reads one input as it was recorded at a time. A market that tells no price at all is none.
+// market reads one input as it was recorded at a time. A market that reports no price at all is none.
 func (u *Unit) market(symbol string, in *eventsv1.PriceInput, at int64) (Market, bool) {
-	quote, _ := u.board.Quote(in.QuoteId)
+	quote, _ := u.priceCache.Quote(in.QuoteId)
 	m := Market{
 		Exchange: in.Provider, Pair: symbol + "/" + quote, VenueSymbol: in.Symbol, Price: in.Last, Volume24h: in.Volume24H,
 		Bid: in.Bid, Ask: in.Ask, UpdatedAt: query.FormatTime(max(in.LastHeard, in.QuoteHeard)),

@@ -38,7 +38,7 @@ func seek(q, search, symbol, category string) sought {
 	return s
 }
 
-// all says that nothing is left out.
+// all means that nothing is left out.
 func (s *sought) all() bool { return s.words == [2]string{} && s.symbol == "" && s.category == "" }
 
 // narrow returns the coins of a list that are sought, in its order.

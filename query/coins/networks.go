@@ -17,7 +17,7 @@ type NetworksBody struct {
 // Networks are where a coin is issued.
 type Networks struct {
 	CoinID   string    `json:"coinId" example:"tether"`
-	Networks []Network `json:"networks" doc:"By platform; empty for the native coin of a chain"`
+	Networks []Network `json:"networks" doc:"Contract address by platform; empty for the native coin of a chain"`
 	Count    int       `json:"count"`
 }
 
@@ -30,7 +30,7 @@ type Network struct {
 func (u *Unit) networks() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/coins/{coinId}/networks", ID: "listCoinNetworks", Tag: "coins",
-		Summary: "Platforms that a coin is issued on, with its addresses",
+		Summary: "Platforms a coin is issued on, with contract addresses",
 		Params:  []query.Param{coinParam}, Body: NetworksBody{}, NotFound: true, Hot: true, Handle: u.getNetworks,
 	}
 }
@@ -41,13 +41,13 @@ func (u *Unit) getNetworks(ctx context.Context, r *query.Request) (query.Answer,
 		return query.Answer{}, err
 	}
 	return u.answer(ctx, u.index(r.Now), bodyKey{endpoint: "networks", a: coin.ID}, func() any {
-		told := Networks{CoinID: coin.ID, Networks: []Network{}, Count: len(coin.Platforms)}
+		body := Networks{CoinID: coin.ID, Networks: []Network{}, Count: len(coin.Platforms)}
 		for _, p := range coin.Platforms {
-			told.Networks = append(told.Networks, Network{p.Name, p.Address})
+			body.Networks = append(body.Networks, Network{p.Name, p.Address})
 		}
-		slices.SortFunc(told.Networks, func(a, b Network) int {
+		slices.SortFunc(body.Networks, func(a, b Network) int {
 			return cmp.Or(cmp.Compare(a.Platform, b.Platform), cmp.Compare(a.Address, b.Address))
 		})
-		return NetworksBody{told}
+		return NetworksBody{body}
 	})
 }

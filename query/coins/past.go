@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// pastEvery is how often history is read anew: what a back-fill adds is seen by then. It looks through all minutes
+	// pastEvery is how often history is read again: what a back-fill adds is seen by then. It looks through all minutes
 	// of all coins, so that it waits at least pastShare times as long as the last reading took.
 	pastEvery = 20 * time.Second
 	pastShare = 100
@@ -19,7 +19,7 @@ const (
 	sparklineHours = 7 * 24
 )
 
-// past is what history last told. It never changes.
+// past is what history last reported. It never changes.
 type past struct {
 	firstPriced map[string]time.Time
 	// hours are the closes of the last week's closed hours but one, 0 where there is none.
@@ -27,7 +27,7 @@ type past struct {
 }
 
 // Run reads history from time to time until the context ends. What cannot be read is read again; until then
-// answers tell what was known before.
+// answers report what was known before.
 func (u *Unit) Run(ctx context.Context, log *slog.Logger) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -38,14 +38,14 @@ func (u *Unit) Run(ctx context.Context, log *slog.Logger) error {
 			return ctx.Err()
 		case <-timer.C:
 		}
-		if u.board.Now() == 0 {
+		if u.priceCache.Now() == 0 {
 			timer.Reset(time.Second)
 			continue
 		}
 		began := time.Now()
 		err := u.Refresh(ctx)
 		if err != nil && !failing && ctx.Err() == nil {
-			log.Warn("going on without the newest past of coins", "err", err)
+			log.Warn("loading the recent history of coins failed, continuing without it", "error", err)
 		}
 		failing = err != nil
 		u.warnOfReserved(log)
@@ -62,7 +62,7 @@ func (u *Unit) Refresh(ctx context.Context) error {
 	if next.firstPriced, err = u.history.FirstPriced(ctx); err != nil {
 		return err
 	}
-	if now := u.board.Now(); now > 0 {
+	if now := u.priceCache.Now(); now > 0 {
 		to := time.Unix(0, now).UTC().Truncate(time.Hour)
 		if next.hours, err = u.history.HourlyCloses(ctx, to.Add(-(sparklineHours-1)*time.Hour), to); err != nil {
 			return err
@@ -73,7 +73,7 @@ func (u *Unit) Refresh(ctx context.Context) error {
 }
 
 // sparkline is the price at the end of each hour of a week, the last one now's: an hour without a price repeats the
-// one before, and what lies before the first price is left out.
+// one before, and what is before the first price is left out.
 func (p *past) sparkline(coin *views.CatalogCoin) []float64 {
 	line := make([]float64, 0, sparklineHours)
 	last := 0.0
@@ -93,10 +93,10 @@ func (p *past) sparkline(coin *views.CatalogCoin) []float64 {
 
 // warnOfReserved names the coins whose own path means something else, each once; by-id still reaches them.
 func (u *Unit) warnOfReserved(log *slog.Logger) {
-	for _, word := range u.reserved() {
-		if u.catalog.Snapshot().ByID(word) != nil && !u.warned[word] {
-			u.warned[word] = true
-			log.Warn("a coin's path means a list", "coin", word, "path", "/api/v1/coins/"+word, "instead", "/api/v1/coins/by-id/"+word)
+	for _, segment := range u.reserved() {
+		if u.catalog.Snapshot().ByID(segment) != nil && !u.warned[segment] {
+			u.warned[segment] = true
+			log.Warn("coin id equals a fixed path: the path returns a list", "coin", segment, "path", "/api/v1/coins/"+segment, "instead", "/api/v1/coins/by-id/"+segment)
 		}
 	}
 }

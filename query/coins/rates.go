@@ -32,7 +32,7 @@ type coinRated struct {
 // categoryRated is what the rates of a category say of a coin.
 type categoryRated struct {
 	CoinRates
-	// heard is when the newest of them was told, Unix nanoseconds.
+	// heard is when the newest of them was reported, Unix nanoseconds.
 	heard int64
 }
 
@@ -40,9 +40,9 @@ var ratings atomic.Uint64
 
 // ratedAt is by the rates that count now. Two that ask at once may both make it, which costs time only.
 func (u *Unit) ratedAt(now time.Time) *rated {
-	current := u.book.Current(now)
-	if held := u.ratings.Load(); held != nil && held.current == current {
-		return held
+	current := u.yieldStore.Current(now)
+	if known := u.ratings.Load(); known != nil && known.current == current {
+		return known
 	}
 	next := &rated{number: ratings.Add(1), current: current, coins: map[string]*coinRated{}}
 	byCoin := map[string]map[string][]*eventsv1.RateEntry{}
@@ -71,7 +71,7 @@ func (u *Unit) ratedAt(now time.Time) *rated {
 	return next
 }
 
-// set tells the best rate of a category.
+// set reports the best rate of a category.
 func (b *BestRates) set(category string, rate *float64) {
 	switch category {
 	case schemas.RateLending:
@@ -104,7 +104,7 @@ func rateCategory(category string, entries []*eventsv1.RateEntry) categoryRated 
 	return c
 }
 
-// reason says why a list of coins with rates is empty.
+// reason reports why a list of coins with rates is empty.
 func (x *rated) reason() string {
 	if x.current.Time == 0 {
 		return "starting"
@@ -122,7 +122,7 @@ func (u *Unit) answerRated(ctx context.Context, ix *index, x *rated, key bodyKey
 
 // FeaturedBody answers GET /api/v1/coins/featured.
 type FeaturedBody struct {
-	Coins []FeaturedCoin `json:"coins" doc:"Those with the most providers of rates first, then by rank"`
+	Coins []FeaturedCoin `json:"coins" doc:"Sorted by number of providers with a yield, then by rank"`
 	Meta  ListMeta       `json:"meta"`
 }
 
@@ -131,7 +131,7 @@ type FeaturedCoin struct {
 	Compact
 	ImageURL      string    `json:"imageUrl,omitempty"`
 	HasRates      bool      `json:"hasRates"`
-	ProviderCount int       `json:"providerCount" doc:"How many providers have a rate for it"`
+	ProviderCount int       `json:"providerCount" doc:"Number of providers with a yield for it"`
 	BestRates     BestRates `json:"bestRates"`
 }
 
@@ -147,8 +147,8 @@ const maxFeatured = 100
 func (u *Unit) featured() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/coins/featured", ID: "listFeaturedCoins", Tag: "coins",
-		Summary:     "Coins with rates, and the largest ones",
-		Description: "Coins by the number of providers that have a rate for them, filled up by rank.",
+		Summary:     "Coins with yields, and the largest coins",
+		Description: "Coins sorted by the number of providers with a yield, filled up by rank.",
 		Params:      []query.Param{limitParam("20", maxFeatured)},
 		Body:        FeaturedBody{}, MaxAge: listAge, Hot: true, Handle: u.getFeatured,
 	}
@@ -159,11 +159,11 @@ func (u *Unit) getFeatured(ctx context.Context, r *query.Request) (query.Answer,
 	return u.answerRated(ctx, ix, x, key("featured", r), func() any {
 		body := FeaturedBody{Coins: []FeaturedCoin{}}
 		for _, coin := range ix.featured(x, limit) {
-			told := FeaturedCoin{Compact: compact(coin), ImageURL: coin.ImageURL}
+			asset := FeaturedCoin{Compact: compact(coin), ImageURL: coin.ImageURL}
 			if by := x.coins[coin.ID]; by != nil {
-				told.HasRates, told.ProviderCount, told.BestRates = true, by.providers, by.best
+				asset.HasRates, asset.ProviderCount, asset.BestRates = true, by.providers, by.best
 			}
-			body.Coins = append(body.Coins, told)
+			body.Coins = append(body.Coins, asset)
 		}
 		body.Meta = ix.meta(r, len(body.Coins))
 		body.Meta.Reason = ix.emptyReason(len(body.Coins))
@@ -195,7 +195,7 @@ func (ix *index) featured(x *rated, limit int) []*views.CatalogCoin {
 
 // WithRatesBody answers GET /api/v1/coins/with-rates.
 type WithRatesBody struct {
-	Coins []RatedCoin `json:"coins" doc:"By rank"`
+	Coins []RatedCoin `json:"coins" doc:"Sorted by rank"`
 	Meta  ListMeta    `json:"meta"`
 }
 
@@ -214,7 +214,7 @@ type CoinRates struct {
 	Average       float64  `json:"average"`
 	Median        float64  `json:"median"`
 	ProviderCount int      `json:"providerCount"`
-	Best          BestRate `json:"best" doc:"Of borrowing the lowest, else the highest"`
+	Best          BestRate `json:"best" doc:"For borrowing the lowest, else the highest"`
 }
 
 // BestRate is the best of them.
@@ -228,7 +228,7 @@ func (u *Unit) withRates() query.Endpoint {
 		Method: http.MethodGet, Path: "/api/v1/coins/with-rates", ID: "listCoinsWithRates", Tag: "coins",
 		Summary: "Coins that can be lent, borrowed or staked",
 		Params: []query.Param{
-			{Name: "category", Kind: query.Text, Required: true, Allowed: []string{"lending", "borrowing", "staking"}, Example: "lending", Doc: "Category of the rates."},
+			{Name: "category", Kind: query.Text, Required: true, Allowed: []string{"lending", "borrowing", "staking"}, Example: "lending", Doc: "Category of the yields."},
 			{Name: "coinCategory", Kind: query.Text, Doc: "Category of the coins, by id or name."},
 			limitParam("6", 50)},
 		Body: WithRatesBody{}, MaxAge: listAge, Hot: true, Handle: u.getWithRates,

@@ -29,8 +29,8 @@ func newWorld(t testing.TB) *querytest.World {
 	))
 	w.Lines["store"] = func([]string) { w.Open(enginetest.Database(t)) } // what is published from now on is kept
 	past := stored{w}
-	unit := coins.New(w.Board, w.Catalog, w.Book, views.NewCandles(w.Board, past), past)
-	w.Lines["refresh"] = func([]string) { w.Must(unit.Refresh(t.Context())) } // what is kept of the past is read anew
+	unit := coins.New(w.Prices, w.Catalog, w.Yields, views.NewCandles(w.Prices, past), past)
+	w.Lines["refresh"] = func([]string) { w.Must(unit.Refresh(t.Context())) } // what is kept of the past is read again
 	w.Serve(unit.Endpoints())
 	return w
 }

@@ -28,11 +28,11 @@ type FoundCoin struct {
 	ImageURL      string `json:"imageUrl,omitempty"`
 }
 
-// SearchMeta tells about the answer.
+// SearchMeta describes the answer.
 type SearchMeta struct {
 	ListMeta
-	Total int    `json:"total" doc:"Coins found, on all pages"`
-	Query string `json:"query" doc:"What was searched for"`
+	Total int    `json:"total" doc:"Number of matching coins on all pages"`
+	Query string `json:"query" doc:"The search text"`
 	Page  int64  `json:"page"`
 	Limit int64  `json:"limit"`
 }
@@ -41,9 +41,9 @@ type SearchMeta struct {
 const maxPage = 1_000_000
 
 var (
-	pageParam     = query.Param{Name: "page", Kind: query.Integer, Default: "1", Min: 1, Max: maxPage, Doc: "Which page, the first is 1."}
+	pageParam     = query.Param{Name: "page", Kind: query.Integer, Default: "1", Min: 1, Max: maxPage, Doc: "Page number, from 1."}
 	categoryParam = query.Param{Name: "category", Kind: query.Text, Example: "layer-1", Doc: "Only coins of this category, by id or name."}
-	searchParam   = query.Param{Name: "search", Kind: query.Text, Example: "bit", Doc: "Only coins whose name, symbol or id holds this, in any letter case."}
+	searchParam   = query.Param{Name: "search", Kind: query.Text, Example: "bit", Doc: "Only coins whose name, symbol or id contains this text, case-insensitive."}
 )
 
 // sorts are the orders of a search, by their values.
@@ -55,20 +55,20 @@ func (u *Unit) search() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/coins", ID: "searchCoins", Tool: "list_coins", Tag: "coins",
 		Summary:     "Search coins",
-		Description: "All coins by rank without search parameters; coins without a rank follow by id.",
+		Description: "Without search parameters all coins, by rank; coins without a rank follow, by id.",
 		Params: []query.Param{
 			q,
-			{Name: "symbol", Kind: query.Text, Example: "btc", Doc: "Only coins with exactly this symbol, in any letter case."},
+			{Name: "symbol", Kind: query.Text, Example: "btc", Doc: "Only coins with exactly this symbol, case-insensitive."},
 			searchParam, pageParam, limitParam("20", 500),
-			{Name: "sort", Kind: query.Text, Default: "market_cap_rank", Allowed: sorts, Doc: "What to order by."},
+			{Name: "sort", Kind: query.Text, Default: "market_cap_rank", Allowed: sorts, Doc: "Sort key."},
 			orderParam("order"), categoryParam,
-			{Name: "has_rates", Kind: query.Flag, Doc: "true: only coins with rates of lending, borrowing or staking; false: only those without."}},
+			{Name: "has_rates", Kind: query.Flag, Doc: "true: only coins with lending, borrowing or staking yields; false: only coins without."}},
 		Body: SearchBody{}, ToolBody: SearchToolBody{}, Hot: true, Handle: u.getSearch,
 	}
 }
 
 func orderParam(name string) query.Param {
-	return query.Param{Name: name, Kind: query.Text, Default: "asc", Allowed: []string{"asc", "desc"}, Doc: "Ascending or descending; what is unknown comes last."}
+	return query.Param{Name: name, Kind: query.Text, Default: "asc", Allowed: []string{"asc", "desc"}, Doc: "Sort direction; unknown values come last."}
 }
 
 func (u *Unit) getSearch(ctx context.Context, r *query.Request) (query.Answer, error) {

@@ -11,19 +11,19 @@ import (
 // Compact is a coin in a list.
 type Compact struct {
 	ID        string   `json:"id" example:"bitcoin"`
-	Symbol    string   `json:"symbol" example:"btc" doc:"In lower case"`
+	Symbol    string   `json:"symbol" example:"btc" doc:"Lower case"`
 	Name      string   `json:"name" example:"Bitcoin"`
 	MarketCap *float64 `json:"marketCap,omitempty" doc:"USD"`
 	Rank      int      `json:"rank,omitempty" doc:"By market cap, 1 is the largest"`
 	Price     *float64 `json:"price,omitempty" doc:"USD"`
 	// PriceSource is empty without a price.
-	PriceSource string `json:"priceSource,omitempty" example:"median" doc:"median: made by venues; else the reference source that tells the price"`
+	PriceSource string `json:"priceSource,omitempty" example:"median" doc:"median: computed from venues; else the reference source of the price"`
 }
 
-// ListMeta tells about a list.
+// ListMeta describes a list.
 type ListMeta struct {
 	query.Meta
-	IsStale bool   `json:"isStale,omitempty" doc:"The newest minute of the rows ended more than three minutes ago"`
+	IsStale bool   `json:"isStale,omitempty" doc:"The newest minute of these rows ended more than three minutes ago"`
 	Reason  string `json:"reason,omitempty" doc:"Why the list is empty"`
 }
 
@@ -39,7 +39,7 @@ func compact(coin *views.CatalogCoin) Compact {
 	return c
 }
 
-// noRow stands for the row of a coin that has none: nothing is known.
+// noRow represents the row of a coin that has none: nothing is known.
 var noRow = &eventsv1.Market{}
 
 func row(coin *views.CatalogCoin) *eventsv1.Market {

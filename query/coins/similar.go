@@ -13,7 +13,7 @@ import (
 // SimilarBody answers GET /api/v1/coins/{coinId}/similar.
 type SimilarBody struct {
 	CoinID string        `json:"coinId" example:"bitcoin"`
-	Coins  []SimilarCoin `json:"coins" doc:"The most similar first, ties by rank"`
+	Coins  []SimilarCoin `json:"coins" doc:"Most similar first, ties by rank"`
 	Meta   ListMeta      `json:"meta"`
 }
 
@@ -21,13 +21,13 @@ type SimilarBody struct {
 type SimilarCoin struct {
 	Compact
 	ImageURL   string  `json:"imageUrl,omitempty"`
-	Similarity float64 `json:"similarity" minimum:"0" maximum:"1" doc:"Categories that both have, by those that either has"`
+	Similarity float64 `json:"similarity" minimum:"0" maximum:"1" doc:"Jaccard similarity of the categories: shared ones divided by all of either"`
 }
 
 func (u *Unit) similar() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/coins/{coinId}/similar", ID: "listSimilarCoins", Tool: "similar_coins", Tag: "coins",
-		Summary: "Coins of the same categories",
+		Summary: "Coins with similar categories",
 		Params:  []query.Param{coinParam, limitParam("10", 50)},
 		Body:    SimilarBody{}, NotFound: true, MaxAge: coinAge, Hot: true, Handle: u.getSimilar,
 	}

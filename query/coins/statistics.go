@@ -14,25 +14,25 @@ type StatisticsBody struct {
 	Meta StatisticsMeta `json:"meta"`
 }
 
-// StatisticsMeta tells about the answer.
+// StatisticsMeta describes the answer.
 type StatisticsMeta struct {
 	LastUpdated string   `json:"lastUpdated,omitempty" format:"date-time"`
-	IsStale     bool     `json:"isStale,omitempty" doc:"The newest minute of the numbers ended more than three minutes ago"`
-	Reason      string   `json:"reason,omitempty" doc:"no_market: nothing is known of the coin's market"`
-	OwnChanges  []string `json:"ownChanges,omitempty" doc:"The spans whose change is from our own candles; the others are as the source tells them"`
+	IsStale     bool     `json:"isStale,omitempty" doc:"The newest minute of these numbers ended more than three minutes ago"`
+	Reason      string   `json:"reason,omitempty" doc:"no_market: there is no market data for the coin"`
+	OwnChanges  []string `json:"ownChanges,omitempty" doc:"Periods whose change is computed from our candles; the others are as reported by the source"`
 }
 
 // Statistics are a coin's market as of the end of a minute. Numbers are in USD, changes in percent; what is not
 // known is left out.
 type Statistics struct {
 	CoinID                       string                   `json:"coinId" example:"bitcoin"`
-	Symbol                       string                   `json:"symbol" example:"btc" doc:"In lower case"`
+	Symbol                       string                   `json:"symbol" example:"btc" doc:"Lower case"`
 	Price                        *float64                 `json:"price,omitempty"`
-	PriceSource                  string                   `json:"priceSource,omitempty" doc:"median of our venues, or the source that tells the price of a coin which none of them trades"`
+	PriceSource                  string                   `json:"priceSource,omitempty" doc:"median of our venues, or the reference source of the price of a coin that none of them trades"`
 	MarketCap                    *float64                 `json:"marketCap,omitempty"`
 	MarketCapRank                int                      `json:"marketCapRank,omitempty"`
 	FullyDilutedValuation        *float64                 `json:"fullyDilutedValuation,omitempty"`
-	TotalVolume                  *float64                 `json:"totalVolume,omitempty" doc:"Of 24 hours"`
+	TotalVolume                  *float64                 `json:"totalVolume,omitempty" doc:"Within 24 hours"`
 	VolumeToMarketCap            *float64                 `json:"volumeToMarketCap,omitempty" doc:"A ratio, not percent"`
 	High24h                      *float64                 `json:"high24h,omitempty"`
 	Low24h                       *float64                 `json:"low24h,omitempty"`
@@ -49,16 +49,16 @@ type Statistics struct {
 	MarketCapChangePercentage24h *float64                 `json:"marketCapChangePercentage24h,omitempty"`
 	ATH                          *float64                 `json:"ath,omitempty"`
 	ATHDate                      string                   `json:"athDate,omitempty" format:"date-time"`
-	ATHChangePercentage          *float64                 `json:"athChangePercentage,omitempty" doc:"From the all-time high to the price"`
+	ATHChangePercentage          *float64                 `json:"athChangePercentage,omitempty" doc:"Change from the all-time high to the price"`
 	ATL                          *float64                 `json:"atl,omitempty"`
 	ATLDate                      string                   `json:"atlDate,omitempty" format:"date-time"`
-	ATLChangePercentage          *float64                 `json:"atlChangePercentage,omitempty" doc:"From the all-time low to the price"`
+	ATLChangePercentage          *float64                 `json:"atlChangePercentage,omitempty" doc:"Change from the all-time low to the price"`
 	CirculatingSupply            *float64                 `json:"circulatingSupply,omitempty"`
 	TotalSupply                  *float64                 `json:"totalSupply,omitempty"`
-	MaxSupply                    *query.Nullable[float64] `json:"maxSupply,omitempty" doc:"null where it is unlimited"`
+	MaxSupply                    *query.Nullable[float64] `json:"maxSupply,omitempty" doc:"null if unlimited"`
 	SupplySource                 string                   `json:"supplySource,omitempty"`
-	Providers                    int                      `json:"providers" doc:"Venues that the newest price is made from"`
-	Confidence                   *float64                 `json:"confidence,omitempty" doc:"USD; the newest price is within so much of it"`
+	Providers                    int                      `json:"providers" doc:"Venues that the newest price is computed from"`
+	Confidence                   *float64                 `json:"confidence,omitempty" doc:"USD; half width of the confidence interval of the newest price"`
 	LastUpdated                  string                   `json:"lastUpdated,omitempty" format:"date-time"`
 }
 
@@ -76,7 +76,7 @@ func (u *Unit) getStatistics(_ context.Context, r *query.Request) (query.Answer,
 		return query.Answer{}, err
 	}
 	market := row(coin.CatalogCoin)
-	told := Statistics{
+	statistics := Statistics{
 		CoinID: coin.ID, Symbol: strings.ToLower(coin.Symbol), Price: compact(coin.CatalogCoin).Price, PriceSource: market.PriceSource,
 		MarketCap: market.MarketCap, MarketCapRank: coin.Rank, FullyDilutedValuation: market.FullyDilutedValuation, TotalVolume: market.Volume24H,
 		High24h: market.High24H, Low24h: market.Low24H, PriceChange24h: market.PriceChange24H,
@@ -89,17 +89,17 @@ func (u *Unit) getStatistics(_ context.Context, r *query.Request) (query.Answer,
 		CirculatingSupply: market.CirculatingSupply, TotalSupply: market.TotalSupply, SupplySource: market.SupplySource,
 		LastUpdated: query.FormatTime(market.Time),
 	}
-	told.MaxSupply = maxSupply(market)
+	statistics.MaxSupply = maxSupply(market)
 	if market.Volume24H != nil && market.MarketCap != nil && *market.MarketCap > 0 {
 		ratio := *market.Volume24H / *market.MarketCap
-		told.VolumeToMarketCap = &ratio
+		statistics.VolumeToMarketCap = &ratio
 	}
-	body := StatisticsBody{Data: told, Meta: StatisticsMeta{LastUpdated: told.LastUpdated, IsStale: staleRows(u.catalog.Snapshot(), r.Now), OwnChanges: market.OwnChanges}}
+	body := StatisticsBody{Data: statistics, Meta: StatisticsMeta{LastUpdated: statistics.LastUpdated, IsStale: staleRows(u.catalog.Snapshot(), r.Now), OwnChanges: market.OwnChanges}}
 	if coin.Market == nil {
 		body.Meta.Reason = "no_market"
 	}
 	simulated := u.catalog.Snapshot().Simulated
-	if e := u.board.Entry(coin.Own); e != nil && !u.board.Freshness(e, r.Now).Stale {
+	if e := u.priceCache.Entry(coin.Own); e != nil && !u.priceCache.Freshness(e, r.Now).Stale {
 		body.Data.Providers, body.Data.Confidence = int(e.Price.Accepted), &e.Price.Confidence
 		simulated = simulated || e.Price.Simulated
 	}

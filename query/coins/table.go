@@ -17,11 +17,11 @@ type TableBody struct {
 // TableRow is a coin in the market table, as of the end of a minute. Numbers are in USD, changes in percent.
 type TableRow struct {
 	ID                       string                   `json:"id" example:"bitcoin"`
-	Symbol                   string                   `json:"symbol" example:"btc" doc:"In lower case"`
+	Symbol                   string                   `json:"symbol" example:"btc" doc:"Lower case"`
 	Name                     string                   `json:"name" example:"Bitcoin"`
 	ImageURL                 string                   `json:"imageUrl,omitempty"`
 	CurrentPrice             float64                  `json:"currentPrice"`
-	PriceSource              string                   `json:"priceSource" doc:"median of our venues, or the source that tells the price of a coin which none of them trades"`
+	PriceSource              string                   `json:"priceSource" doc:"median of our venues, or the reference source of the price of a coin that none of them trades"`
 	MarketCap                *float64                 `json:"marketCap,omitempty"`
 	MarketCapRank            int                      `json:"marketCapRank,omitempty"`
 	FullyDilutedValuation    *float64                 `json:"fullyDilutedValuation,omitempty"`
@@ -35,19 +35,19 @@ type TableRow struct {
 	PriceChangePercentage30d *float64                 `json:"priceChangePercentage30d,omitempty"`
 	CirculatingSupply        *float64                 `json:"circulatingSupply,omitempty"`
 	TotalSupply              *float64                 `json:"totalSupply,omitempty"`
-	MaxSupply                *query.Nullable[float64] `json:"maxSupply,omitempty" doc:"null where it is unlimited"`
+	MaxSupply                *query.Nullable[float64] `json:"maxSupply,omitempty" doc:"null if unlimited"`
 	ATH                      *float64                 `json:"ath,omitempty"`
 	ATL                      *float64                 `json:"atl,omitempty"`
-	Sparkline7d              []float64                `json:"sparkline7d,omitempty" doc:"Price at the end of each hour of 7 days, the last one now's: 168 numbers, fewer for a coin whose price is not known for as long"`
+	Sparkline7d              []float64                `json:"sparkline7d,omitempty" doc:"Hourly closing prices of 7 days, the last one current: 168 numbers, fewer if the price has a shorter history"`
 	LastUpdated              string                   `json:"lastUpdated" format:"date-time"`
 }
 
-// TableMeta tells about the answer.
+// TableMeta describes the answer.
 type TableMeta struct {
 	ListMeta
 	Page       int64  `json:"page"`
 	PerPage    int64  `json:"perPage"`
-	Total      int    `json:"total" doc:"Coins on all pages"`
+	Total      int    `json:"total" doc:"Number of coins on all pages"`
 	TotalPages int64  `json:"totalPages"`
 	Order      string `json:"order"`
 	OrderDir   string `json:"orderDir"`
@@ -62,13 +62,13 @@ var tableOrders = []string{
 func (u *Unit) table() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/coins/markets", ID: "listCoinMarketTable", Tag: "coins",
-		Summary:     "Market table of all coins with a price",
-		Description: "Each row is the coin's as of the end of the newest minute that changed it.",
+		Summary:     "Market table of all coins that have a price",
+		Description: "Each row is as of the end of the last minute in which it changed.",
 		Params: []query.Param{
 			pageParam,
-			{Name: "per_page", Kind: query.Integer, Default: "100", Min: 1, Max: 250, Doc: "Rows on a page."},
-			{Name: "sparkline", Kind: query.Flag, Default: "false", Doc: "Adds the prices of 7 days."},
-			{Name: "order", Kind: query.Text, Default: "market_cap_rank", Allowed: tableOrders, Doc: "What to order by."},
+			{Name: "per_page", Kind: query.Integer, Default: "100", Min: 1, Max: 250, Doc: "Rows per page."},
+			{Name: "sparkline", Kind: query.Flag, Default: "false", Doc: "Adds hourly prices of 7 days."},
+			{Name: "order", Kind: query.Text, Default: "market_cap_rank", Allowed: tableOrders, Doc: "Sort key."},
 			orderParam("order_dir"), categoryParam, searchParam},
 		Body: TableBody{}, MaxAge: listAge, Hot: true, Handle: u.getTable,
 	}
@@ -90,11 +90,11 @@ func (u *Unit) getTable(ctx context.Context, r *query.Request) (query.Answer, er
 		found := ix.narrow(ix.order(by), &s)
 		body := TableBody{Data: []TableRow{}}
 		for _, i := range page(found, number, size) {
-			told := tableRow(ix.coins[i])
+			tabled := tableRow(ix.coins[i])
 			if sparkline {
-				told.Sparkline7d = ix.past.sparkline(ix.coins[i])
+				tabled.Sparkline7d = ix.past.sparkline(ix.coins[i])
 			}
-			body.Data = append(body.Data, told)
+			body.Data = append(body.Data, tabled)
 		}
 		total := int64(len(found))
 		body.Meta = TableMeta{ListMeta: ix.meta(r, len(body.Data)), Page: number, PerPage: size, Total: len(found),

@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// heldBytes bounds the encoded answers in memory, heldFor how long one stays that nobody can ask for any more.
-	heldBytes = 64 << 20
-	heldFor   = 5 * time.Minute
+	// cacheBytes bounds the encoded answers in memory, cachedFor how long one stays that nobody can ask for any more.
+	cacheBytes = 64 << 20
+	cachedFor  = 5 * time.Minute
 	// listAge, coinAge and setAge are how long clients may reuse answers.
 	listAge = 5 * time.Minute
 	coinAge = 15 * time.Minute
@@ -37,11 +37,11 @@ type History interface {
 
 // Unit answers the endpoints of coins.
 type Unit struct {
-	board   *views.PriceCache
-	catalog *views.Catalog
-	book    *views.YieldStore
-	candles *views.Candles
-	history History
+	priceCache *views.PriceCache
+	catalog    *views.Catalog
+	yieldStore *views.YieldStore
+	candles    *views.Candles
+	history    History
 
 	ratings atomic.Pointer[rated]
 	past    atomic.Pointer[past]
@@ -53,13 +53,13 @@ type Unit struct {
 	warned map[string]bool
 }
 
-// New makes the unit. What it tells of the past is unknown until Run has read it.
-func New(board *views.PriceCache, catalog *views.Catalog, book *views.YieldStore, candles *views.Candles, history History) *Unit {
-	u := &Unit{board: board, catalog: catalog, book: book, candles: candles, history: history, warned: map[string]bool{}, bodies: otter.Must(&otter.Options[bodyKey, query.Answer]{
-		MaximumWeight: heldBytes,
+// New makes the unit. What it reports of the past is unknown until Run has read it.
+func New(priceCache *views.PriceCache, catalog *views.Catalog, yieldStore *views.YieldStore, candles *views.Candles, history History) *Unit {
+	u := &Unit{priceCache: priceCache, catalog: catalog, yieldStore: yieldStore, candles: candles, history: history, warned: map[string]bool{}, bodies: otter.Must(&otter.Options[bodyKey, query.Answer]{
+		MaximumWeight: cacheBytes,
 		// The compressed form may be beside it.
 		Weigher:          func(_ bodyKey, a query.Answer) uint32 { return uint32(len(a.Body.JSON())*5/4 + 256) },
-		ExpiryCalculator: otter.ExpiryWriting[bodyKey, query.Answer](heldFor),
+		ExpiryCalculator: otter.ExpiryWriting[bodyKey, query.Answer](cachedFor),
 	})}
 	u.past.Store(&past{})
 	return u
@@ -102,7 +102,7 @@ var coinParam = query.CoinParam("coinId", query.Path, "bitcoin")
 
 // limitParam is how many rows a list has.
 func limitParam(standard string, most int64) query.Param {
-	return query.Param{Name: "limit", Kind: query.Integer, Default: standard, Min: 1, Max: most, Doc: "Most rows to answer."}
+	return query.Param{Name: "limit", Kind: query.Integer, Default: standard, Min: 1, Max: most, Doc: "Maximum number of rows."}
 }
 
 // find turns what a path names into a coin.

@@ -8,7 +8,7 @@ import (
 )
 
 // Register goes on with the collector of a server before, when a role begins again in its process: a
-// counter that began anew would look as a restart does.
+// counter that began again would look as a restart does.
 func Register[C prometheus.Collector](registry prometheus.Registerer, c C) (C, error) {
 	err := registry.Register(c)
 	var before prometheus.AlreadyRegisteredError

@@ -20,7 +20,7 @@ type BenchmarkBody struct {
 	Meta BenchmarkMeta `json:"meta"`
 }
 
-// BenchmarkMeta tells about a benchmark.
+// BenchmarkMeta describes a benchmark.
 type BenchmarkMeta struct {
 	query.Meta
 	query.AgeMeta
@@ -28,20 +28,20 @@ type BenchmarkMeta struct {
 
 // Benchmark is what flexible deposits of USD stablecoins earn, in percent a year.
 type Benchmark struct {
-	AsOf        string   `json:"asOf" format:"date-time" doc:"The midnight of the last fixing; while provisional the end of the last minute"`
+	AsOf        string   `json:"asOf" format:"date-time" doc:"Midnight (UTC) of the last fixing; if provisional, the end of the last minute"`
 	Segment     string   `json:"segment" enum:"overall,cefi,defi"`
-	Provisional bool     `json:"provisional" doc:"There is no fixing yet: the figures are of now"`
-	Median      *float64 `json:"median,omitempty" doc:"Over the providers, each with one rate; left out where none counts"`
-	TVLWeighted *float64 `json:"tvlWeighted,omitempty" doc:"Over all that tell a TVL"`
+	Provisional bool     `json:"provisional" doc:"There is no fixing yet: the figures are current ones"`
+	Median      *float64 `json:"median,omitempty" doc:"Over providers, one rate each; absent if none is accepted"`
+	TVLWeighted *float64 `json:"tvlWeighted,omitempty" doc:"Over all providers that report a TVL"`
 	// ProviderCount counts those with a rate.
 	ProviderCount int         `json:"providerCount"`
-	TVL           *float64    `json:"tvl,omitempty" doc:"USD, of what is weighted"`
-	CeFi          Part        `json:"cefi" doc:"Of the same time, over exchanges"`
-	DeFi          Part        `json:"defi" doc:"Of the same time, over protocols"`
+	TVL           *float64    `json:"tvl,omitempty" doc:"USD; total weight of tvlWeighted"`
+	CeFi          Part        `json:"cefi" doc:"At the same time, over exchanges"`
+	DeFi          Part        `json:"defi" doc:"At the same time, over protocols"`
 	Delta         Delta       `json:"delta" doc:"Changes of the median, in percentage points"`
 	History       []DayRate   `json:"history" doc:"Fixings of the median, oldest first; a day without one is left out"`
-	Current       *Part       `json:"current,omitempty" doc:"As it stands now, which no fixing says"`
-	Correction    *Correction `json:"correction,omitempty" doc:"Where the last fixing is a correction"`
+	Current       *Part       `json:"current,omitempty" doc:"The current value, not fixed"`
+	Correction    *Correction `json:"correction,omitempty" doc:"Present if the last fixing is a correction"`
 	Methodology   uint32      `json:"methodologyVersion"`
 }
 
@@ -63,10 +63,10 @@ type Delta struct {
 type DayRate struct {
 	Date       string  `json:"date" format:"date"`
 	Value      float64 `json:"value"`
-	Supersedes string  `json:"supersedes,omitempty" doc:"The fixing that this correction takes the place of, as date/segment/revision"`
+	Supersedes string  `json:"supersedes,omitempty" doc:"The fixing that this correction supersedes, as date/segment/revision"`
 }
 
-// Correction says what a fixing takes the place of.
+// Correction reports what a fixing takes the place of.
 type Correction struct {
 	Revision   int    `json:"revision"`
 	Supersedes string `json:"supersedes" example:"2026-01-31/overall/0"`
@@ -80,14 +80,14 @@ func (u *Unit) getBenchmark(ctx context.Context, r *query.Request) (query.Answer
 		return query.Answer{}, err
 	}
 	if s.time == 0 {
-		return query.Answer{}, query.Starting("no earn product is known yet")
+		return query.Answer{}, query.Starting("there are no earn products yet")
 	}
 	all, err := u.fixed(ctx, r.Now)
 	if err != nil {
 		return query.Answer{}, err
 	}
 	segment, days := r.Text("segment"), r.HistoryIntervals(int(r.Integer("history_days")), 24*time.Hour, "history_days")
-	// What counts is open, which the fold said; when it was heard stands in its row only once an hour.
+	// What counts is open, which the fold said; when it was received stands in its row only once an hour.
 	quotes, simulated := schemas.EarnQuotes(u.coins, s.variants, 0)
 	now, fixings := current(quotes), newest(all)
 	data := Benchmark{Segment: segment, History: []DayRate{}, Methodology: schemas.EarnMethodology}

@@ -17,29 +17,29 @@ const (
 
 // ChangesBody answers GET /api/v1/earn/changes.
 type ChangesBody struct {
-	Changes []Change    `json:"changes" doc:"The newest first"`
+	Changes []Change    `json:"changes" doc:"Newest first"`
 	Meta    ChangesMeta `json:"meta"`
 }
 
-// ChangesMeta tells about changes.
+// ChangesMeta describes changes.
 type ChangesMeta struct {
 	query.Meta
 	Since     string `json:"since" format:"date-time"`
-	Truncated bool   `json:"truncated,omitempty" doc:"There are older ones since then"`
+	Truncated bool   `json:"truncated,omitempty" doc:"There are further, older changes in the range"`
 }
 
 // Change is a term that changed.
 type Change struct {
-	Time      string `json:"time" format:"date-time" doc:"End of the minute in which it was told"`
+	Time      string `json:"time" format:"date-time" doc:"End of the minute in which it was reported"`
 	ProductID string `json:"productId"`
-	VariantID string `json:"variantId,omitempty" doc:"Left out where the whole product opened or closed"`
+	VariantID string `json:"variantId,omitempty" doc:"Absent if the whole product opened or closed"`
 	Provider  string `json:"provider"`
 	CoinID    string `json:"coinId"`
 	Symbol    string `json:"symbol"`
 	Category  string `json:"category" enum:"lending,staking"`
 	Field     string `json:"field" enum:"status,cap,min,lockup,notice,tiers,payout,promo,countries"`
-	Before    string `json:"before,omitempty" doc:"Left out where there was none"`
-	After     string `json:"after,omitempty" doc:"Left out where there is none any more"`
+	Before    string `json:"before,omitempty" doc:"Absent if there was none"`
+	After     string `json:"after,omitempty" doc:"Absent if there is none now"`
 }
 
 func (u *Unit) getChanges(ctx context.Context, r *query.Request) (query.Answer, error) {
@@ -48,7 +48,7 @@ func (u *Unit) getChanges(ctx context.Context, r *query.Request) (query.Answer, 
 		since = r.Now.Add(-changesFor).Truncate(time.Second)
 	}
 	if since.After(r.Now) {
-		return query.Answer{}, query.Invalid("since", "lies ahead of %s", query.FormatTime(r.Now.UnixNano()))
+		return query.Answer{}, query.Invalid("since", "is after the current time, %s", query.FormatTime(r.Now.UnixNano()))
 	}
 	filter := views.EarnFilter{Provider: strings.ToLower(r.Text("provider")), Since: since}
 	if r.Has("symbol") {

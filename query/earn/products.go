@@ -23,11 +23,11 @@ type ProductsBody struct {
 	Meta     ListMeta  `json:"meta"`
 }
 
-// ListMeta tells about a list.
+// ListMeta describes a list.
 type ListMeta struct {
 	query.Meta
 	query.AgeMeta
-	Total  int `json:"total" doc:"Products without limit and offset"`
+	Total  int `json:"total" doc:"Number of products without limit and offset"`
 	Offset int `json:"offset"`
 }
 
@@ -37,9 +37,9 @@ type ProductBody struct {
 	Meta    ProductMeta `json:"meta"`
 }
 
-// ProductMeta tells about one product.
+// ProductMeta describes one product.
 type ProductMeta struct {
-	AsOf        string `json:"asOf" format:"date-time" doc:"The time as of which it is told"`
+	AsOf        string `json:"asOf" format:"date-time" doc:"The point in time that the product is shown as of"`
 	LastUpdated string `json:"lastUpdated" format:"date-time" doc:"End of the minute of its newest row"`
 }
 
@@ -52,36 +52,36 @@ type Product struct {
 	CoinID       string    `json:"coinId"`
 	Symbol       string    `json:"symbol"`
 	Category     string    `json:"category" enum:"lending,staking"`
-	Status       string    `json:"status" enum:"open,silent,closed" doc:"silent: its source does not answer any more"`
-	Variants     []Variant `json:"variants" doc:"Those that are offered first, of these the most reliable, then by rate"`
+	Status       string    `json:"status" enum:"open,silent,closed" doc:"silent: its source no longer responds"`
+	Variants     []Variant `json:"variants" doc:"Open ones first, sorted by confidence, then by rate"`
 }
 
 // Variant is one way to take a product.
 type Variant struct {
 	VariantID        string    `json:"variantId"`
 	Status           string    `json:"status" enum:"open,silent,replaced,closed"`
-	Rate             float64   `json:"rate" doc:"Percent a year, compounded; equal to apy"`
-	BaseRate         float64   `json:"baseRate" doc:"Without what is paid in other tokens, and of tiers the lowest"`
-	MaxRate          float64   `json:"maxRate" doc:"Of tiers the highest"`
+	Rate             float64   `json:"rate" doc:"Percent per year, compounded (APY); equal to apy"`
+	BaseRate         float64   `json:"baseRate" doc:"Without rewards in other tokens; the lowest of the tiers"`
+	MaxRate          float64   `json:"maxRate" doc:"The highest of the tiers"`
 	APR              float64   `json:"apr"`
 	APY              float64   `json:"apy"`
-	RewardRate       *float64  `json:"rewardRate,omitempty" doc:"The part that is paid in other tokens"`
-	Compounding      string    `json:"compounding,omitempty" doc:"How often an APR is taken to be reinvested; left out where the source told an APY"`
+	RewardRate       *float64  `json:"rewardRate,omitempty" doc:"The part paid in other tokens"`
+	Compounding      string    `json:"compounding,omitempty" doc:"Assumed compounding frequency of an APR; absent if the source reported an APY"`
 	Term             string    `json:"term,omitempty" doc:"flexible, or a number of days such as 30d"`
 	LockupDays       *float64  `json:"lockupDays,omitempty"`
 	Tiers            []Tier    `json:"tiers"`
 	MinDeposit       *float64  `json:"minDeposit,omitempty" doc:"Units of the coin"`
-	Cap              *float64  `json:"cap,omitempty" doc:"Units of the coin; of protocols what they still take"`
+	Cap              *float64  `json:"cap,omitempty" doc:"Units of the coin; for protocols, the remaining capacity"`
 	Payout           string    `json:"payout,omitempty"`
 	WithdrawalNotice *float64  `json:"withdrawalNotice,omitempty" doc:"Days"`
 	TVL              *float64  `json:"tvl,omitempty" doc:"USD"`
 	Promo            bool      `json:"promo"`
 	Confidence       float64   `json:"confidence" doc:"0 to 1"`
 	Collection       string    `json:"collection" enum:"api"`
-	VerifiedAt       string    `json:"verifiedAt" format:"date-time" doc:"When an answer of the source told it; moved at least once an hour"`
+	VerifiedAt       string    `json:"verifiedAt" format:"date-time" doc:"When the source last reported it; updated at least hourly"`
 	Countries        Countries `json:"countries"`
-	Source           string    `json:"source" doc:"Who told it"`
-	Pool             string    `json:"pool,omitempty" doc:"Its id there"`
+	Source           string    `json:"source" doc:"The source that reported it"`
+	Pool             string    `json:"pool,omitempty" doc:"The product's id at the source"`
 	Name             string    `json:"name,omitempty"`
 	Chain            string    `json:"chain,omitempty"`
 }
@@ -89,7 +89,7 @@ type Variant struct {
 // Tier is the rate of the part of an amount between two bounds, in units of the coin.
 type Tier struct {
 	From float64  `json:"from"`
-	To   *float64 `json:"to,omitempty" doc:"Left out without an upper bound"`
+	To   *float64 `json:"to,omitempty" doc:"Absent if there is no upper bound"`
 	Rate float64  `json:"rate"`
 	APR  float64  `json:"apr"`
 }
@@ -137,7 +137,7 @@ func (u *Unit) getProduct(ctx context.Context, r *query.Request) (query.Answer, 
 	id := strings.ToLower(r.Text("productId"))
 	at, past := r.Time("asOf")
 	if at.After(r.Now) {
-		return query.Answer{}, query.Invalid("asOf", "lies ahead of %s", query.FormatTime(r.Now.UnixNano()))
+		return query.Answer{}, query.Invalid("asOf", "is after the current time, %s", query.FormatTime(r.Now.UnixNano()))
 	}
 	if !past {
 		at = r.Now
@@ -175,7 +175,7 @@ func withoutOld(variants []*eventsv1.EarnVariant, at time.Time) []*eventsv1.Earn
 	return kept
 }
 
-// simulated says that invented numbers are in it.
+// simulated means that invented numbers are in it.
 func (p *product) simulated() bool {
 	for _, v := range p.variants {
 		if v.Simulated {
@@ -185,19 +185,19 @@ func (p *product) simulated() bool {
 	return false
 }
 
-// tell writes the variants of at least a confidence.
+// response is a product with its variants of at least a confidence.
 func (u *Unit) response(p *product, least float64) Product {
 	first := p.variants[0]
-	told := Product{
+	shown := Product{
 		ProductID: p.id, Provider: first.Provider, ProviderName: first.ProviderName, Segment: first.Segment, CoinID: first.CoinId, Symbol: first.Symbol,
 		Category: first.Category, Status: p.status, Variants: []Variant{},
 	}
 	for _, v := range p.variants {
 		if v.Confidence >= least {
-			told.Variants = append(told.Variants, tellVariant(v, u.countries(v)))
+			shown.Variants = append(shown.Variants, toVariant(v, u.countries(v)))
 		}
 	}
-	return told
+	return shown
 }
 
 // countries are those of a variant as far as its source tells, and what the exchange that offers it serves at all.
@@ -216,8 +216,8 @@ func (u *Unit) countries(v *eventsv1.EarnVariant) Countries {
 	return c
 }
 
-func tellVariant(v *eventsv1.EarnVariant, countries Countries) Variant {
-	told := Variant{
+func toVariant(v *eventsv1.EarnVariant, countries Countries) Variant {
+	shown := Variant{
 		VariantID: v.VariantId, Status: v.Status, Rate: v.Apy, BaseRate: v.BaseApy, MaxRate: v.MaxApy, APR: v.Apr, APY: v.Apy, RewardRate: v.RewardApy,
 		Compounding: v.Compounding, Term: v.Term, LockupDays: v.LockupDays, Tiers: []Tier{}, MinDeposit: amount(v.MinAmount), Cap: amount(v.MaxAmount),
 		Payout: v.Payout, WithdrawalNotice: v.NoticeDays, TVL: v.TvlUsd, Promo: v.Promo, Confidence: v.Confidence, Collection: v.Collection,
@@ -229,9 +229,9 @@ func tellVariant(v *eventsv1.EarnVariant, countries Countries) Variant {
 		if from := amount(t.From); from != nil {
 			tier.From = *from
 		}
-		told.Tiers = append(told.Tiers, tier)
+		shown.Tiers = append(shown.Tiers, tier)
 	}
-	return told
+	return shown
 }
 
 // amount reads a decimal of the log; nil where it is none.

@@ -59,7 +59,7 @@ type Unit struct {
 	fixings *otter.Cache[int64, []*eventsv1.EarnFixing]
 }
 
-// New makes the unit. The table says which coins are stablecoins, the venues which countries an exchange serves.
+// New makes the unit. The table states which coins are stablecoins, the venues which countries an exchange serves.
 func New(coins *schemas.CoinTable, catalog *views.Catalog, history History, venues []views.Provider) *Unit {
 	u := &Unit{catalog: catalog, coins: coins, history: history, venues: map[string]views.Provider{},
 		states: otter.Must(&otter.Options[int64, *state]{MaximumSize: 2, ExpiryCalculator: otter.ExpiryWriting[int64, *state](2 * readFor)}),
@@ -78,45 +78,45 @@ func (u *Unit) Endpoints() []query.Endpoint {
 	return []query.Endpoint{
 		{
 			Method: http.MethodGet, Path: "/api/v1/earn/benchmark", ID: "getEarnBenchmark", Tool: "stablecoin_earn_benchmark", Tag: tag,
-			Summary: "What flexible deposits of USD stablecoins earn",
-			Description: "The median over providers of the mean of each, fixed daily at 00:00 UTC. A fixing never changes; a correction is another that supersedes it. " +
-				"Before the first fixing the answer is provisional: of now.",
+			Summary: "Benchmark yield of flexible USD stablecoin deposits",
+			Description: "The median over providers of each provider's mean, fixed daily at 00:00 UTC. A fixing never changes; a correction supersedes it. " +
+				"Before the first fixing the values are provisional: the current ones.",
 			Params: []query.Param{
-				{Name: "segment", Kind: query.Text, Allowed: schemas.EarnSegments, Default: schemas.EarnOverall, Doc: "Whose deposits: of exchanges (cefi), of protocols (defi) or of all."},
-				{Name: "history_days", Kind: query.Integer, Default: "30", Min: 1, Max: maxDays, Doc: "Days of history. The plan may allow less, which meta.clamped tells."},
+				{Name: "segment", Kind: query.Text, Allowed: schemas.EarnSegments, Default: schemas.EarnOverall, Doc: "Segment: exchanges (cefi), protocols (defi) or all."},
+				{Name: "history_days", Kind: query.Integer, Default: "30", Min: 1, Max: maxDays, Doc: "Days of history. The plan may allow less; meta.clamped is then set."},
 			},
 			Body: BenchmarkBody{}, Handle: u.getBenchmark,
 		},
 		{
 			Method: http.MethodGet, Path: "/api/v1/earn/products", ID: "listEarnProducts", Tool: "list_earn_products", Tag: tag,
-			Summary:     "Earn products: what a provider pays for a coin, with all its variants and terms",
-			Description: "Open ones first, the most reliable of these, then by rate; closed ones last.",
+			Summary:     "Earn products: yields that providers pay for coins, with all variants and terms",
+			Description: "Open products first, sorted by confidence, then by rate; closed ones last.",
 			Params: []query.Param{
 				coinParam, {Name: "category", Kind: query.Text, Allowed: schemas.EarnCategories, Doc: "Only this category."}, providerParam,
 				{Name: "min_confidence", Kind: query.Number, OrZero: true, Most: 1, Doc: "Only variants of at least this confidence."},
-				{Name: "limit", Kind: query.Integer, Default: "50", ToolDefault: "20", Min: 1, Max: maxProducts, Doc: "Most products to answer."},
-				{Name: "offset", Kind: query.Integer, Default: "0", Min: 0, Max: maxOffset, Doc: "Products to pass over."},
+				{Name: "limit", Kind: query.Integer, Default: "50", ToolDefault: "20", Min: 1, Max: maxProducts, Doc: "Maximum number of products."},
+				{Name: "offset", Kind: query.Integer, Default: "0", Min: 0, Max: maxOffset, Doc: "Products to skip."},
 			},
 			Body: ProductsBody{}, NotFound: true, Handle: u.getProducts,
 		},
 		{
 			Method: http.MethodGet, Path: "/api/v1/earn/products/{productId}", ID: "getEarnProduct", Tool: "get_earn_product", Tag: tag,
-			Summary: "One earn product, as it stands or as it stood at a time", NotFound: true,
+			Summary: "One earn product, current or as of a past time", NotFound: true,
 			Params: []query.Param{
-				{Name: "productId", In: query.Path, Kind: query.Text, Required: true, MaxLength: 256, Example: "aave-v3:usd-coin:lending", Doc: "provider:coin:category, as lists tell it."},
+				{Name: "productId", In: query.Path, Kind: query.Text, Required: true, MaxLength: 256, Example: "aave-v3:usd-coin:lending", Doc: "provider:coin:category, as in the list of products."},
 				{Name: "asOf", Kind: query.Time, Past: true, Planned: true, Essential: true, Example: "2026-01-31T12:00:00Z",
-					Doc: "The time as of which it is told; now without it. How far back it may lie is up to the plan."},
+					Doc: "Point in time; default now. The plan limits how far back it may be."},
 			},
 			Body: ProductBody{}, Handle: u.getProduct,
 		},
 		{
 			Method: http.MethodGet, Path: "/api/v1/earn/changes", ID: "listEarnChanges", Tool: "get_earn_changes", ToolSet: query.FullTools, Tag: tag,
-			Summary:     "Terms of earn products that changed, the newest first",
-			Description: "Products that open or close, caps, lock-ups, minimums, tiers, payouts, promotions and countries. Rates that move are no changes.",
+			Summary:     "Changes of the terms of earn products, newest first",
+			Description: "Openings and closings, caps, lock-ups, minimums, tiers, payouts, promotions and countries. Changes of the rate alone are not listed.",
 			Params: []query.Param{
 				coinParam, providerParam,
-				{Name: "since", Kind: query.Time, Example: "2026-01-31T12:00:00Z", Doc: "The earliest time; 7 days ago without it."},
-				{Name: "limit", Kind: query.Integer, Default: "50", Min: 1, Max: maxChanges, Doc: "Most changes to answer."},
+				{Name: "since", Kind: query.Time, Example: "2026-01-31T12:00:00Z", Doc: "Start of the range; default 7 days ago."},
+				{Name: "limit", Kind: query.Integer, Default: "50", Min: 1, Max: maxChanges, Doc: "Maximum number of changes."},
 			},
 			Body: ChangesBody{}, Handle: u.getChanges,
 		},

@@ -18,7 +18,7 @@ type ListBody struct {
 
 // List holds every currency with a rate.
 type List struct {
-	Currencies   []Currency `json:"currencies" doc:"By code"`
+	Currencies   []Currency `json:"currencies" doc:"Sorted by code"`
 	Count        int        `json:"count"`
 	BaseCurrency string     `json:"baseCurrency" enum:"USD"`
 }
@@ -38,7 +38,7 @@ type RatesBody struct {
 // Rates is what one US dollar costs in each currency.
 type Rates struct {
 	BaseCurrency string             `json:"baseCurrency" enum:"USD"`
-	Rates        map[string]float64 `json:"rates" doc:"Units for one US dollar, by code"`
+	Rates        map[string]float64 `json:"rates" doc:"Units per US dollar, by currency code"`
 	Count        int                `json:"count"`
 	Timestamp    string             `json:"timestamp" format:"date-time" doc:"Time of the newest rate"`
 }
@@ -48,7 +48,7 @@ const blended = "Each source has one vote: the median of those that are fresh co
 func (u *Unit) list() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/fiat", ID: "listFiat", Tag: tag,
-		Summary: "What one US dollar costs in every currency that is known", Description: blended,
+		Summary: "Exchange rates of the US dollar in all known currencies", Description: blended,
 		Body: ListBody{}, MaxAge: maxAge, Hot: true, Handle: u.getList,
 	}
 }
@@ -66,9 +66,9 @@ func (u *Unit) getList(_ context.Context, r *query.Request) (query.Answer, error
 func (u *Unit) one() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/fiat/{symbol}", ID: "getFiat", Tag: tag,
-		Summary: "What one US dollar costs in a currency, and by whom", Description: blended,
+		Summary: "Exchange rate of the US dollar in one currency, with its sources", Description: blended,
 		Params: []query.Param{{Name: "symbol", In: query.Path, Kind: query.Text, Required: true, Example: "EUR", Check: isCode, Pattern: "^[A-Za-z]{3}$",
-			Doc: "ISO 4217 code, in any letter case."}},
+			Doc: "ISO 4217 code, case-insensitive."}},
 		Body: CurrencyBody{}, NotFound: true, MaxAge: maxAge, Hot: true, Handle: u.getOne,
 	}
 }
@@ -83,12 +83,12 @@ func isCode(text string) string {
 func (u *Unit) getOne(_ context.Context, r *query.Request) (query.Answer, error) {
 	named, known := u.coins.Fiat(r.Text("symbol"))
 	if !known {
-		return query.Answer{}, query.NotFound("no currency has the code %q", strings.ToUpper(r.Text("symbol")))
+		return query.Answer{}, query.NotFound("there is no currency with the code %q", strings.ToUpper(r.Text("symbol")))
 	}
 	return u.answer(r, key{operation: "one", code: named.Code}, func(now *current) (any, error) {
 		i, found := slices.BinarySearchFunc(now.currencies, named.Code, func(rate schemas.FiatRate, code string) int { return strings.Compare(rate.Code, code) })
 		if !found {
-			return nil, query.NotFound("no source tells a rate of %s", named.Code)
+			return nil, query.NotFound("no source has a rate of %s", named.Code)
 		}
 		rate := now.currencies[i]
 		return CurrencyBody{DetailedCurrency{u.currency(now, rate), inputs(now, rate)}, now.meta(1)}, nil
@@ -98,7 +98,7 @@ func (u *Unit) getOne(_ context.Context, r *query.Request) (query.Answer, error)
 func (u *Unit) rates() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/fiat/rates/usd", ID: "getFiatRates", Tag: tag,
-		Summary: "What one US dollar costs in every currency, by code", Description: blended,
+		Summary: "Exchange rates of the US dollar, by currency code", Description: blended,
 		Body: RatesBody{}, MaxAge: maxAge, Hot: true, Handle: u.getRates,
 	}
 }

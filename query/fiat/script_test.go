@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
 
-// watched tells when beginnings were read.
+// watched reports when beginnings were read.
 type watched struct {
 	*history.Store
 	read func()

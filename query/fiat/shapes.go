@@ -16,31 +16,31 @@ type Currency struct {
 	Symbol       string   `json:"symbol" example:"EUR"`
 	Name         string   `json:"name" example:"Euro"`
 	CoinType     string   `json:"coinType" enum:"fiat"`
-	ExchangeRate float64  `json:"exchangeRate" doc:"Units of the currency for one US dollar: the median of the sources that count"`
-	LastFiatSync string   `json:"lastFiatSync,omitempty" format:"date-time" doc:"When a source of rates was last read"`
-	CreatedAt    string   `json:"createdAt,omitempty" format:"date-time" doc:"When a source first told a rate of it"`
-	UpdatedAt    string   `json:"updatedAt" format:"date-time" doc:"Of the newest rate that counts; of a daily one the beginning of its day"`
-	IsStale      bool     `json:"isStale" doc:"No source's rate is fresh: the newest is told"`
-	Sources      []string `json:"sources" doc:"Whose rates count; none for the US dollar itself"`
+	ExchangeRate float64  `json:"exchangeRate" doc:"Units of the currency per US dollar: the median of the accepted sources"`
+	LastFiatSync string   `json:"lastFiatSync,omitempty" format:"date-time" doc:"When a source of exchange rates was last polled"`
+	CreatedAt    string   `json:"createdAt,omitempty" format:"date-time" doc:"When a source first reported a rate for this currency"`
+	UpdatedAt    string   `json:"updatedAt" format:"date-time" doc:"Time of the newest accepted rate; for a daily rate, the start of its day"`
+	IsStale      bool     `json:"isStale" doc:"No source has a fresh rate; this is the newest known one"`
+	Sources      []string `json:"sources" doc:"Accepted sources; empty for the US dollar itself"`
 }
 
-// DetailedCurrency is a currency with what each source says of it.
+// DetailedCurrency is a currency with what each source reports of it.
 type DetailedCurrency struct {
 	Currency
-	Inputs []Input `json:"inputs" doc:"What each source says, whether it counts or not"`
+	Inputs []Input `json:"inputs" doc:"The rate of each source, accepted or not"`
 }
 
-// Input is what one source says of a currency.
+// Input is what one source reports of a currency.
 type Input struct {
 	Source      string   `json:"source"`
-	Rate        float64  `json:"rate" doc:"Units of the currency for one US dollar"`
-	Date        string   `json:"date" doc:"The day it holds for"`
+	Rate        float64  `json:"rate" doc:"Units of the currency per US dollar"`
+	Date        string   `json:"date" doc:"The day the rate is for"`
 	UpdatedAt   string   `json:"updatedAt" format:"date-time"`
-	Daily       bool     `json:"daily" doc:"Fixed once a working day"`
+	Daily       bool     `json:"daily" doc:"Published once per business day"`
 	Accepted    bool     `json:"accepted"`
-	Reason      string   `json:"reason,omitempty" enum:"stale,outlier,repeats" doc:"Why it does not count: too old, more than half away from the median, or blended from sources that count themselves"`
-	Providers   []string `json:"providers,omitempty" doc:"Whom the source blended it from"`
-	Attribution string   `json:"attribution,omitempty" doc:"To be shown with the rate"`
+	Reason      string   `json:"reason,omitempty" enum:"stale,outlier,repeats" doc:"Why the rate is not accepted: too old, more than 50% away from the median, or computed from other sources that are accepted themselves"`
+	Providers   []string `json:"providers,omitempty" doc:"The sources it was computed from"`
+	Attribution string   `json:"attribution,omitempty" doc:"Attribution to show with the rate"`
 }
 
 // Attribution is what a source wants shown with its rates.
@@ -49,17 +49,17 @@ type Attribution struct {
 	Text   string `json:"text"`
 }
 
-// Meta tells about an answer.
+// Meta describes an answer.
 type Meta struct {
 	query.Meta
-	Attributions []Attribution `json:"attributions" doc:"To be shown with the rates"`
+	Attributions []Attribution `json:"attributions" doc:"Attribution to show with the rates"`
 }
 
 func (c *current) meta(count int) Meta {
 	return Meta{query.Meta{Count: count, LastUpdated: query.FormatTime(c.at)}, c.attributions}
 }
 
-// attributions are those of the sources that were heard, by slug.
+// attributions are those of the sources that were received, by slug.
 func attributions(snapshot *views.Snapshot, heard map[string]bool) []Attribution {
 	all := []Attribution{}
 	for _, slug := range slices.Sorted(maps.Keys(heard)) {

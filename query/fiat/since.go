@@ -31,7 +31,7 @@ func (u *Unit) Run(ctx context.Context, log *slog.Logger) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil && !failing:
-			log.Warn("going on without the beginnings of currencies", "err", err)
+			log.Warn("loading the first dates of currencies failed, continuing without them", "error", err)
 		}
 		failing = err != nil
 		pause := sinceLook

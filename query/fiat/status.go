@@ -18,7 +18,7 @@ type StatsBody struct {
 type Stats struct {
 	TotalCurrencies int    `json:"totalCurrencies"`
 	LastUpdate      string `json:"lastUpdate" format:"date-time" doc:"Time of the newest rate"`
-	StaleCurrencies int    `json:"staleCurrencies" doc:"Currencies of which no source's rate is fresh"`
+	StaleCurrencies int    `json:"staleCurrencies" doc:"Currencies for which no source has a fresh rate"`
 }
 
 // StatusBody answers GET /api/v1/fiat/status.
@@ -29,17 +29,17 @@ type StatusBody struct {
 
 // Status is how the reading of rates goes, as the log tells.
 type Status struct {
-	IsRunning       bool   `json:"isRunning" doc:"A sync is due, its outcome is not in the log yet, and the process that reads the sources runs"`
-	LastSync        string `json:"lastSync,omitempty" format:"date-time" doc:"When a source of rates was last read; left out before the first time"`
-	NextSync        string `json:"nextSync,omitempty" format:"date-time" doc:"LastSync and the interval"`
-	IntervalSeconds int64  `json:"intervalSeconds" doc:"Of the source that is read most often; the rates of central banks are read hourly"`
+	IsRunning       bool   `json:"isRunning" doc:"A sync is due or running: its result is not in the log yet, and the process that polls the sources is up"`
+	LastSync        string `json:"lastSync,omitempty" format:"date-time" doc:"When a source of exchange rates was last polled; absent before the first poll"`
+	NextSync        string `json:"nextSync,omitempty" format:"date-time" doc:"lastSync plus the interval"`
+	IntervalSeconds int64  `json:"intervalSeconds" doc:"Polling interval of the most frequently polled source; central banks are polled hourly"`
 	Statistics      Stats  `json:"statistics"`
 }
 
 func (u *Unit) stats() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/fiat/stats", ID: "getFiatStats", Tag: tag,
-		Summary: "How many currencies there are, and how many have no fresh rate",
+		Summary: "Number of currencies, and how many have no fresh rate",
 		Body:    StatsBody{}, Hot: true, Handle: u.getStats,
 	}
 }
@@ -57,7 +57,7 @@ func (c *current) stats() Stats {
 func (u *Unit) status() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/fiat/status", ID: "getFiatStatus", Tag: tag,
-		Summary: "When rates were read last and will be next",
+		Summary: "Time of the last and of the next poll of exchange rates",
 		Body:    StatusBody{}, Hot: true, Handle: u.getStatus,
 	}
 }

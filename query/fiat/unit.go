@@ -19,7 +19,7 @@ const (
 	base = schemas.USD
 	// maxAge is how long a client may reuse an answer; rates are read about as often.
 	maxAge = 15 * time.Minute
-	// syncInterval is how often rates are read at least, where no source says that it is read more often.
+	// syncInterval is how often rates are read at least, where no source states that it is read more often.
 	syncInterval = 15 * time.Minute
 )
 
@@ -72,7 +72,7 @@ type sync struct {
 	// last is when a source was last read, zero before the first time.
 	last     time.Time
 	interval time.Duration
-	// alive says that the process which reads the sources has written its clock lately.
+	// alive means that the process which reads the sources has written its clock lately.
 	alive bool
 }
 

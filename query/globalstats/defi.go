@@ -72,20 +72,20 @@ func defiAge(s *eventsv1.DefiSummary, now time.Time) query.Age {
 }
 
 // answer gives what tell makes of the newest summary, which is kept until that or its age changes.
-func (d *Defi) answer(r *query.Request, name string, tell func(s *eventsv1.DefiSummary, age query.AgeMeta) any) (query.Answer, error) {
+func (d *Defi) answer(r *query.Request, name string, encode func(s *eventsv1.DefiSummary, age query.AgeMeta) any) (query.Answer, error) {
 	s := d.newest.Load()
 	if s == nil {
 		return query.Answer{}, errNoDefi
 	}
 	age := defiAge(s, r.Now)
 	return d.held.Get(defiVersion{s, age}, name, func() (query.Answer, error) {
-		answer, err := query.Encode(tell(s, age.Meta()))
+		answer, err := query.Encode(encode(s, age.Meta()))
 		answer.Simulated = s.Simulated
 		return answer, err
 	})
 }
 
-var errNoDefi = query.Starting("nothing was told yet of what is locked in protocols")
+var errNoDefi = query.Starting("there is no DeFi data yet")
 
 // DefiBody answers GET /api/v1/global-stats/defi.
 type DefiBody struct {
@@ -95,28 +95,28 @@ type DefiBody struct {
 
 // DefiOverview is all of DeFi at a glance.
 type DefiOverview struct {
-	TotalTVL                float64  `json:"totalTvl" doc:"USD locked in protocols, without exchanges and without what liquid staking counts twice"`
-	TotalTVLWithDoubleCount float64  `json:"totalTvlWithDoubleCount" doc:"The same with liquid staking"`
-	LendingTVL              float64  `json:"lendingTvl" doc:"USD locked in lenders, without what is borrowed"`
+	TotalTVL                float64  `json:"totalTvl" doc:"USD locked in protocols, without exchanges and without the double count of liquid staking"`
+	TotalTVLWithDoubleCount float64  `json:"totalTvlWithDoubleCount" doc:"The same, including the double count of liquid staking"`
+	LendingTVL              float64  `json:"lendingTvl" doc:"USD locked in lending protocols, without borrowed amounts"`
 	StakingTVL              float64  `json:"stakingTvl" doc:"USD in liquid staking"`
 	BorrowingTVL            float64  `json:"borrowingTvl" doc:"USD borrowed from all protocols"`
 	CefiTVL                 float64  `json:"cefiTvl" doc:"USD held by exchanges"`
-	DefiMarketCap           *float64 `json:"defiMarketCap,omitempty" doc:"USD, of the coins in the category"`
+	DefiMarketCap           *float64 `json:"defiMarketCap,omitempty" doc:"USD; sum over the coins in the DeFi category"`
 	DefiMarketDominance     *float64 `json:"defiMarketDominance,omitempty" doc:"Percent of the market cap of all coins"`
-	CategorizedMarketCap    *float64 `json:"categorizedMarketCap,omitempty" doc:"Percent of the market cap of all coins that is of coins whose categories a source has told. Sources tell them coin by coin: while this grows after a first start, so do defiMarketCap and defiMarketDominance"`
+	CategorizedMarketCap    *float64 `json:"categorizedMarketCap,omitempty" doc:"Share of the total market cap, percent, of coins whose categories are known. Sources report categories coin by coin, so after a first start this grows, and defiMarketCap and defiMarketDominance grow with it"`
 	DefiToCefiRatio         *float64 `json:"defiToCefiRatio,omitempty" doc:"totalTvl / cefiTvl"`
-	LendingAPY              *float64 `json:"lendingApy,omitempty" doc:"Percent, weighted by what is supplied"`
-	StakingAPY              *float64 `json:"stakingApy,omitempty" doc:"Percent, weighted by what is staked"`
-	BorrowAPY               *float64 `json:"borrowApy,omitempty" doc:"Percent, weighted by what is owed"`
-	ProtocolCount           uint32   `json:"protocolCount" doc:"Protocols, without exchanges, in which anything is locked"`
+	LendingAPY              *float64 `json:"lendingApy,omitempty" doc:"Percent, weighted by the amount supplied"`
+	StakingAPY              *float64 `json:"stakingApy,omitempty" doc:"Percent, weighted by the amount staked"`
+	BorrowAPY               *float64 `json:"borrowApy,omitempty" doc:"Percent, weighted by the debt"`
+	ProtocolCount           uint32   `json:"protocolCount" doc:"Number of protocols with locked value, without exchanges"`
 	Timestamp               int64    `json:"timestamp" doc:"Unix seconds"`
 }
 
 func (d *Defi) overview() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/global-stats/defi", ID: "getDefiOverview", Tag: tag,
-		Summary:     "All of DeFi at a glance",
-		Description: "Refused with " + query.CodeStale + " while what is known is older than two hours, and before anything is.",
+		Summary:     "Overview of DeFi",
+		Description: "Fails with " + query.CodeStale + " if the data is older than two hours, or before there is any.",
 		Body:        DefiBody{}, Hot: true, Handle: d.getOverview,
 	}
 }
@@ -129,7 +129,7 @@ func (d *Defi) getOverview(_ context.Context, r *query.Request) (query.Answer, e
 	if s == nil || defiAge(s, r.Now).Critical {
 		return query.Answer{}, &query.Error{
 			Status: http.StatusServiceUnavailable, Code: query.CodeStale, RetryAfter: staleRetry,
-			Message: "what is known of DeFi is older than two hours, or nothing is known yet",
+			Message: "the DeFi data is older than two hours, or there is none yet",
 		}
 	}
 	return d.answer(r, "overview", func(s *eventsv1.DefiSummary, age query.AgeMeta) any {
@@ -159,7 +159,7 @@ func categorized(coins []*views.CatalogCoin) *float64 {
 	return &percent
 }
 
-// pastOfDefi is the metric that a source tells the past of.
+// pastOfDefi is the metric that a source reports the past of.
 const pastOfDefi = "defi_tvl"
 
 func newDefiSeries(history DefiHistory) *series {
@@ -197,15 +197,15 @@ func newDefiSeries(history DefiHistory) *series {
 	}
 }
 
-const defiBackfilledDoc = "Before the first minute that was measured here, defi_tvl holds what a source told afterwards of the beginnings of days, marked with its origin: by a count of its own, which leaves out more than ours, so that the series has a jump where the measured part begins. The coverage of a row says how much."
+const defiBackfilledDoc = "Before the first measured minute, defi_tvl has daily values read from a source's history, marked with origin backfill. The source counts fewer protocols than this service, so the series jumps where the measured part begins; the coverage of a row states by how much."
 
-const defiUnits = "What is locked or borrowed is in USD, APYs are in percent and weighted by it."
+const defiUnits = "Metric. Locked and borrowed amounts are in USD; APYs are in percent, weighted by amount."
 
 func (d *Defi) history() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/global-stats/defi/history/{metricType}", ID: "getDefiHistory", Tag: tag,
-		Summary:     "What a metric of DeFi was",
-		Description: "A value for every 5 minutes of 24h, every hour of 7d, every 4 hours of 30d. " + defiBackfilledDoc,
+		Summary:     "History of a DeFi metric",
+		Description: "One value per 5 minutes for 24h, per hour for 7d, per 4 hours for 30d. " + defiBackfilledDoc,
 		Params:      d.series.params(defiUnits), Body: HistoryBody{}, Handle: d.upToNow(d.series.history),
 	}
 }
@@ -213,8 +213,8 @@ func (d *Defi) history() query.Endpoint {
 func (d *Defi) ohlc() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/global-stats/defi/ohlc/{metricType}", ID: "getDefiOHLC", Tag: tag,
-		Summary:     "What a metric of DeFi did in hours or days",
-		Description: "Hours of 24h and 7d, days of 30d. " + defiBackfilledDoc,
+		Summary:     "OHLC of a DeFi metric by hour or day",
+		Description: "Hourly for 24h and 7d, daily for 30d. " + defiBackfilledDoc,
 		Params:      d.series.params(defiUnits), Body: OHLCBody{}, Handle: d.upToNow(d.series.ohlc),
 	}
 }

@@ -16,16 +16,16 @@ type DefiLendingBody struct {
 
 // DefiLending is what protocols lend. Rates are APYs in percent, of rates on chains that count.
 type DefiLending struct {
-	TotalTVL             float64      `json:"totalTvl" doc:"USD locked in lenders, without what is borrowed"`
-	TotalBorrowed        float64      `json:"totalBorrowed" doc:"USD borrowed from lenders"`
+	TotalTVL             float64      `json:"totalTvl" doc:"USD locked in lending protocols, without borrowed amounts"`
+	TotalBorrowed        float64      `json:"totalBorrowed" doc:"USD borrowed from lending protocols"`
 	Utilization          *float64     `json:"utilization,omitempty" doc:"totalBorrowed / (totalTvl + totalBorrowed), percent"`
 	AverageSupplyAPY     *float64     `json:"averageSupplyApy,omitempty" doc:"Each rate counted once"`
 	MedianSupplyAPY      *float64     `json:"medianSupplyApy,omitempty"`
-	TVLWeightedSupplyAPY *float64     `json:"tvlWeightedSupplyApy,omitempty" doc:"By what is supplied, where that is known"`
+	TVLWeightedSupplyAPY *float64     `json:"tvlWeightedSupplyApy,omitempty" doc:"Weighted by the amount supplied, where known"`
 	AverageBorrowAPY     *float64     `json:"averageBorrowApy,omitempty" doc:"Each rate counted once"`
-	ProtocolCount        uint32       `json:"protocolCount" doc:"Lenders"`
+	ProtocolCount        uint32       `json:"protocolCount" doc:"Number of lending protocols"`
 	TopProtocols         []DefiLender `json:"topProtocols" doc:"The 20 largest by tvl"`
-	ByAsset              []LentAsset  `json:"byAsset" doc:"The 50 of which most is supplied, over the rates that count"`
+	ByAsset              []LentAsset  `json:"byAsset" doc:"The 50 coins with the largest amount supplied, over accepted rates"`
 	Timestamp            int64        `json:"timestamp" doc:"Unix seconds"`
 }
 
@@ -33,13 +33,13 @@ type DefiLending struct {
 type DefiLender struct {
 	Slug        string   `json:"slug" example:"aave-v3"`
 	Name        string   `json:"name"`
-	Chains      []string `json:"chains" doc:"That with most of it first"`
+	Chains      []string `json:"chains" doc:"Sorted by TVL, descending"`
 	TVL         float64  `json:"tvl" doc:"USD"`
-	Change24h   *float64 `json:"change24h,omitempty" doc:"Percent, by the source"`
-	Change7d    *float64 `json:"change7d,omitempty" doc:"Percent, by the source"`
+	Change24h   *float64 `json:"change24h,omitempty" doc:"Percent, as reported by the source"`
+	Change7d    *float64 `json:"change7d,omitempty" doc:"Percent, as reported by the source"`
 	SupplyAPY   *float64 `json:"supplyApy,omitempty" doc:"Percent"`
 	BorrowAPY   *float64 `json:"borrowApy,omitempty" doc:"Percent"`
-	Utilization *float64 `json:"utilization,omitempty" doc:"Borrowed / supplied, percent; left out where the source tells nothing borrowed"`
+	Utilization *float64 `json:"utilization,omitempty" doc:"Borrowed / supplied, percent; absent if the source reports no borrowed amount"`
 	MarketShare *float64 `json:"marketShare,omitempty" doc:"Percent of totalTvl"`
 }
 
@@ -55,7 +55,7 @@ type LentAsset struct {
 func (d *Defi) lending() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/global-stats/defi/lending", ID: "getDefiLending", Tag: tag,
-		Summary: "What protocols lend: the largest lenders and coins, and their rates",
+		Summary: "DeFi lending: the largest protocols and coins, and their yields",
 		Body:    DefiLendingBody{}, Hot: true, Handle: d.getLending,
 	}
 }
@@ -88,13 +88,13 @@ type DefiStakingBody struct {
 
 // DefiStaking is what is staked through protocols. Rates are APYs in percent, of rates on chains that count.
 type DefiStaking struct {
-	TotalStaked            float64       `json:"totalStaked" doc:"USD in liquid staking and staking pools; what is restaked lies in these already"`
+	TotalStaked            float64       `json:"totalStaked" doc:"USD in liquid staking and staking pools; restaked amounts are included in these"`
 	LiquidStakingTVL       float64       `json:"liquidStakingTvl" doc:"USD"`
 	LiquidStakingDominance *float64      `json:"liquidStakingDominance,omitempty" doc:"Percent of totalStaked"`
 	AverageAPY             *float64      `json:"averageApy,omitempty" doc:"Each rate counted once"`
-	TVLWeightedAPY         *float64      `json:"tvlWeightedApy,omitempty" doc:"By what is staked, where that is known"`
+	TVLWeightedAPY         *float64      `json:"tvlWeightedApy,omitempty" doc:"Weighted by the amount staked, where known"`
 	TopProtocols           []DefiStaker  `json:"topProtocols" doc:"The 20 largest by tvl"`
-	ByChain                []StakedChain `json:"byChain" doc:"The 30 on which most is staked"`
+	ByChain                []StakedChain `json:"byChain" doc:"The 30 chains with the largest amount staked"`
 	Timestamp              int64         `json:"timestamp" doc:"Unix seconds"`
 }
 
@@ -102,7 +102,7 @@ type DefiStaking struct {
 type DefiStaker struct {
 	Slug        string   `json:"slug" example:"lido"`
 	Name        string   `json:"name"`
-	Symbol      string   `json:"symbol,omitempty" doc:"Of the protocol's own coin"`
+	Symbol      string   `json:"symbol,omitempty" doc:"Of the protocol's own token"`
 	TVL         float64  `json:"tvl" doc:"USD"`
 	APY         *float64 `json:"apy,omitempty" doc:"Percent"`
 	MarketShare *float64 `json:"marketShare,omitempty" doc:"Percent of totalStaked"`
@@ -111,17 +111,17 @@ type DefiStaker struct {
 // StakedChain is a chain on which something is staked.
 type StakedChain struct {
 	Chain        string   `json:"chain" example:"Ethereum"`
-	CoinID       string   `json:"coinId,omitempty" doc:"Its own coin" example:"ethereum"`
+	CoinID       string   `json:"coinId,omitempty" doc:"The chain's own coin" example:"ethereum"`
 	TVL          float64  `json:"tvl" doc:"USD"`
 	APY          *float64 `json:"apy,omitempty" doc:"Percent"`
-	StakingRatio *float64 `json:"stakingRatio,omitempty" doc:"tvl as percent of the market cap of the chain's coin: what is staked through these protocols, not what is staked in all"`
+	StakingRatio *float64 `json:"stakingRatio,omitempty" doc:"tvl as percent of the market cap of the chain's coin; only the amount staked through these protocols"`
 	Share        *float64 `json:"share,omitempty" doc:"Percent of totalStaked"`
 }
 
 func (d *Defi) staking() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/global-stats/defi/staking", ID: "getDefiStaking", Tag: tag,
-		Summary: "What is staked through protocols: the largest of them and the chains, and their rates",
+		Summary: "DeFi staking: the largest protocols and chains, and their yields",
 		Body:    DefiStakingBody{}, Hot: true, Handle: d.getStaking,
 	}
 }
@@ -152,13 +152,13 @@ type DefiBorrowingBody struct {
 // DefiBorrowing is what is owed to protocols. Rates are APYs in percent, of rates on chains that count.
 type DefiBorrowing struct {
 	TotalDebt              float64         `json:"totalDebt" doc:"USD"`
-	TotalCollateral        float64         `json:"totalCollateral" doc:"USD supplied to the protocols that are owed: what is locked in them and what they lent"`
+	TotalCollateral        float64         `json:"totalCollateral" doc:"USD supplied to the protocols with debt: locked plus borrowed"`
 	CollateralizationRatio *float64        `json:"collateralizationRatio,omitempty" doc:"totalCollateral / totalDebt, percent"`
 	Utilization            *float64        `json:"utilization,omitempty" doc:"totalDebt / totalCollateral, percent"`
 	AverageBorrowAPY       *float64        `json:"averageBorrowApy,omitempty" doc:"Each rate counted once"`
-	DebtWeightedBorrowAPY  *float64        `json:"debtWeightedBorrowApy,omitempty" doc:"By what is owed, where that is known"`
+	DebtWeightedBorrowAPY  *float64        `json:"debtWeightedBorrowApy,omitempty" doc:"Weighted by the debt, where known"`
 	TopProtocols           []DefiCreditor  `json:"topProtocols" doc:"The 20 largest by debt"`
-	ByAsset                []BorrowedAsset `json:"byAsset" doc:"The 50 of which most is owed, over the rates that count"`
+	ByAsset                []BorrowedAsset `json:"byAsset" doc:"The 50 coins with the largest debt, over accepted rates"`
 	Timestamp              int64           `json:"timestamp" doc:"Unix seconds"`
 }
 
@@ -184,7 +184,7 @@ type BorrowedAsset struct {
 func (d *Defi) borrowing() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/global-stats/defi/borrowing", ID: "getDefiBorrowing", Tag: tag,
-		Summary: "What is owed to protocols: debt, what stands against it, and what it costs",
+		Summary: "DeFi borrowing: debt, collateral and rates",
 		Body:    DefiBorrowingBody{}, Hot: true, Handle: d.getBorrowing,
 	}
 }

@@ -8,10 +8,10 @@ import (
 )
 
 // SentimentOf is a Sentiment, or with all ranks SentimentData.
-type SentimentOf struct{ told any }
+type SentimentOf struct{ value any }
 
-// MarshalJSON writes what is told.
-func (s SentimentOf) MarshalJSON() ([]byte, error) { return json.Marshal(s.told) }
+// MarshalJSON writes what is reported.
+func (s SentimentOf) MarshalJSON() ([]byte, error) { return json.Marshal(s.value) }
 
 // Schema describes it to the OpenAPI document.
 func (SentimentOf) Schema(registry huma.Registry) *huma.Schema {
@@ -19,10 +19,10 @@ func (SentimentOf) Schema(registry huma.Registry) *huma.Schema {
 }
 
 // MoversOf is a Segment, a FlatSegment, or with all ranks MoversData.
-type MoversOf struct{ told any }
+type MoversOf struct{ value any }
 
-// MarshalJSON writes what is told.
-func (m MoversOf) MarshalJSON() ([]byte, error) { return json.Marshal(m.told) }
+// MarshalJSON writes what is reported.
+func (m MoversOf) MarshalJSON() ([]byte, error) { return json.Marshal(m.value) }
 
 // Schema describes it to the OpenAPI document.
 func (MoversOf) Schema(registry huma.Registry) *huma.Schema {

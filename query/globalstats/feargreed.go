@@ -31,13 +31,13 @@ type FearGreedBody struct {
 type FearGreed struct {
 	Value           uint32        `json:"value" doc:"0 to 100"`
 	Classification  string        `json:"classification" example:"Fear"`
-	Timestamp       int64         `json:"timestamp" doc:"Unix seconds; of a daily value the beginning of its day"`
+	Timestamp       int64         `json:"timestamp" doc:"Unix seconds; for a daily value, the start of its day"`
 	UpdatedAt       string        `json:"updatedAt" format:"date-time" doc:"The same as a time"`
-	TimeUntilUpdate int64         `json:"timeUntilUpdate" doc:"Seconds until the next value, from the beginning of this minute on"`
-	Source          string        `json:"source" doc:"Whose value it is; computed where the source's is older than 26 hours or there is none"`
-	Attribution     string        `json:"attribution,omitempty" doc:"To be shown with the value"`
+	TimeUntilUpdate int64         `json:"timeUntilUpdate" doc:"Seconds until the next value, from the start of the current minute"`
+	Source          string        `json:"source" doc:"Source of the value; computed if the source's value is older than 26 hours or missing"`
+	Attribution     string        `json:"attribution,omitempty" doc:"Attribution to show with the value"`
 	History         []Point       `json:"history" doc:"The source's last 30 days, oldest first"`
-	Computed        *OwnFearGreed `json:"computed,omitempty" doc:"Our own index of the last minute"`
+	Computed        *OwnFearGreed `json:"computed,omitempty" doc:"Computed index of the last minute"`
 }
 
 // Point is a value of a series.
@@ -58,21 +58,21 @@ func (u *Unit) fearGreed() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/global-stats/fear-greed", ID: "getFearGreed", Tool: "fear_greed_index", Tag: tag,
 		Summary:     "Fear and greed index",
-		Description: "The value of alternative.me, and beside it our own, recomputable one, which takes over when that is older than 26 hours: source says so.",
+		Description: "The value of alternative.me, and an index computed by this service, which replaces it if it is older than 26 hours; see source.",
 		Body:        FearGreedBody{}, ToolBody: FearGreed{}, Hot: true, Handle: u.getFearGreed,
 	}
 }
 
 func (u *Unit) getFearGreed(_ context.Context, r *query.Request) (query.Answer, error) {
 	return u.answerOf(u.catalog.Snapshot(), r, key{operation: "fearGreed"}, func(now current) (any, error) {
-		told := fearGreedOf(now)
+		body := fearGreedOf(now)
 		switch {
-		case told == nil:
-			return nil, query.Starting("no fear and greed was told yet")
+		case body == nil:
+			return nil, query.Starting("there is no fear and greed value yet")
 		case r.View == query.Tool:
-			return told, nil
+			return body, nil
 		}
-		return FearGreedBody{*told}, nil
+		return FearGreedBody{*body}, nil
 	})
 }
 

@@ -8,10 +8,10 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// marketMetric is a metric of the whole market: what a summary says of it, and an hour of the past.
+// marketMetric is a metric of the whole market: what a summary reports of it, and an hour of the past.
 type marketMetric struct {
 	measured func(*eventsv1.Summary) float64
-	told     func(views.GlobalPast) float64
+	value    func(views.GlobalPast) float64
 }
 
 var ofMarket = map[string]marketMetric{
@@ -37,7 +37,7 @@ func (u *Unit) marketPoints(ctx context.Context, metric string, from, to time.Ti
 	for _, s := range summaries {
 		points = append(points, MetricPoint{Timestamp: seconds(s.Time), Value: ofMarket[metric].measured(s)})
 	}
-	past, err := u.toldAfterwards(ctx, metric, from, to)
+	past, err := u.backfilledValues(ctx, metric, from, to)
 	return withPastPoints(points, past, step), err
 }
 
@@ -46,16 +46,16 @@ func (u *Unit) marketCandles(ctx context.Context, metric string, from, end, last
 	if err != nil {
 		return nil, err
 	}
-	past, err := u.toldAfterwards(ctx, metric, from, last)
+	past, err := u.backfilledValues(ctx, metric, from, last)
 	return withPastCandles(measured(summaries), past, step), err
 }
 
-// toldAfterwards are the full hours that a source told afterwards.
-func (u *Unit) toldAfterwards(ctx context.Context, metric string, from, to time.Time) ([]pastValue, error) {
+// backfilledValues are the full hours that a source told afterwards.
+func (u *Unit) backfilledValues(ctx context.Context, metric string, from, to time.Time) ([]pastValue, error) {
 	hours, err := u.history.GlobalPast(ctx, from, to)
 	past := make([]pastValue, 0, len(hours))
 	for _, hour := range hours {
-		past = append(past, pastValue{hour.Time, ofMarket[metric].told(hour), hour.Coverage})
+		past = append(past, pastValue{hour.Time, ofMarket[metric].value(hour), hour.Coverage})
 	}
 	return past, err
 }

@@ -19,12 +19,12 @@ type Metrics struct {
 	TotalVolume24h      float64            `json:"totalVolume24h" doc:"USD"`
 	BTCDominance        float64            `json:"btcDominance" doc:"Percent of the total market cap"`
 	ETHDominance        float64            `json:"ethDominance" doc:"Percent of the total market cap"`
-	Dominance           map[string]float64 `json:"dominance" doc:"Percent of the total market cap, by symbol, of the largest coins"`
+	Dominance           map[string]float64 `json:"dominance" doc:"Percent of the total market cap of the largest coins, by symbol"`
 	MarketCapChange24h  *float64           `json:"marketCapChange24h,omitempty" doc:"Percent"`
 	VolumeChange24h     *float64           `json:"volumeChange24h,omitempty" doc:"Percent"`
 	Trend24h            *float64           `json:"trend24h,omitempty" doc:"Change of the market cap as a fraction: 0.02 is +2%"`
-	ActiveCoins         uint32             `json:"activeCoins" doc:"Coins that count"`
-	ActiveMarkets       uint32             `json:"activeMarkets" doc:"Markets that their prices were made from"`
+	ActiveCoins         uint32             `json:"activeCoins" doc:"Number of coins included"`
+	ActiveMarkets       uint32             `json:"activeMarkets" doc:"Number of markets that their prices were computed from"`
 	StablecoinMarketCap float64            `json:"stablecoinMarketCap" doc:"USD"`
 	StablecoinDominance float64            `json:"stablecoinDominance" doc:"Percent of the total market cap"`
 	Timestamp           int64              `json:"timestamp" doc:"Unix seconds"`
@@ -34,7 +34,7 @@ type Metrics struct {
 func (u *Unit) metrics() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/global-stats/metrics", ID: "getGlobalMetrics", Tag: tag,
-		Summary: "Current sums and shares of the whole market",
+		Summary: "Current totals and dominance of the whole market",
 		Body:    MetricsBody{}, Hot: true, Handle: u.getMetrics,
 	}
 }
@@ -61,7 +61,7 @@ func metricsOf(now current) Metrics {
 	return m
 }
 
-// trend is the only percentage that is told as a fraction.
+// trend is the only percentage that is reported as a fraction.
 func trend(s *eventsv1.Summary) *float64 {
 	if s.MarketCapChange24H == nil {
 		return nil

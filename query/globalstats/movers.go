@@ -18,7 +18,7 @@ const (
 	maxMoversOffset = 100_000
 	// toolSegment is what the tool view answers unless it is asked for another segment.
 	toolSegment = "top100"
-	// flatRange is the segment whose gainers and losers are told in one list.
+	// flatRange is the segment whose gainers and losers are reported in one list.
 	flatRange = "1-250"
 	// maxMinVolume is beyond any day's volume of a coin, in USD.
 	maxMinVolume = 1_000_000_000_000_000
@@ -49,15 +49,15 @@ type MoversToolBody struct {
 
 // MoversTotals are how many coins there are to page through.
 type MoversTotals struct {
-	TotalGainers int `json:"totalGainers" doc:"Coins of the segment that rose, with the least volume"`
-	TotalLosers  int `json:"totalLosers" doc:"Coins of the segment that fell, with the least volume"`
+	TotalGainers int `json:"totalGainers" doc:"Number of rising coins in the segment with the minimum volume"`
+	TotalLosers  int `json:"totalLosers" doc:"Number of falling coins in the segment with the minimum volume"`
 }
 
 // Segment is what moved most of a segment of ranks.
 type Segment struct {
 	RankRange string  `json:"rankRange" example:"1-50"`
-	Gainers   []Mover `json:"gainers" doc:"The strongest rise first"`
-	Losers    []Mover `json:"losers" doc:"The deepest fall first"`
+	Gainers   []Mover `json:"gainers" doc:"Largest gain first"`
+	Losers    []Mover `json:"losers" doc:"Largest loss first"`
 	MoversTotals
 	Timestamp int64 `json:"timestamp" doc:"Unix seconds"`
 }
@@ -78,7 +78,7 @@ type FlatMover struct {
 
 // Mover is a coin that rose or fell within 24 hours.
 type Mover struct {
-	RankInSegment  int      `json:"rankInSegment" doc:"Among the gainers, or the losers, of the segment; 1 moved most"`
+	RankInSegment  int      `json:"rankInSegment" doc:"Among the gainers, or the losers, of the segment; 1 is the largest change"`
 	ID             string   `json:"id" example:"bitcoin"`
 	Slug           string   `json:"slug" doc:"Equal to id"`
 	Symbol         string   `json:"symbol" example:"btc"`
@@ -101,21 +101,21 @@ type MoversOfBody struct {
 
 var (
 	limitParam = query.Param{Name: "limit", Kind: query.Integer, Default: strconv.Itoa(defaultMovers), Min: 1,
-		Max: maxMovers, Doc: "Most coins on either side of a segment."}
+		Max: maxMovers, Doc: "Maximum number of gainers and of losers per segment."}
 	offsetParam = query.Param{Name: "offset", Kind: query.Integer, Default: "0", Min: 0, Max: maxMoversOffset,
-		Doc: "Coins to pass over on either side of a segment."}
+		Doc: "Gainers and losers to skip per segment."}
 	floorParam = query.Param{Name: "min_volume", Kind: query.Integer, Default: strconv.Itoa(schemas.MoversMinVolume), Min: 0,
 		Max: maxMinVolume,
-		Doc: "Least volume of 24 hours in USD: what hardly trades moves by noise."}
+		Doc: "Minimum 24-hour volume in USD; prices of illiquid coins are noise."}
 )
 
 func (u *Unit) movers() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/global-stats/movers", ID: "getMovers", Tool: "top_movers", Tag: tag,
-		Summary: "Coins that rose and fell most within 24 hours",
+		Summary: "Largest gainers and losers within 24 hours",
 		Params: []query.Param{{Name: "segment", Kind: query.Text, Example: "1-50",
 			Allowed: append([]string{"top50", "top100", "top250", "all", "1-100", flatRange}, rangeNames()...),
-			Doc:     "Ranks by market cap. Without it the tool view answers " + toolSegment + ", the reference view each of the three segments."},
+			Doc:     "Rank segment by market cap. Default: in the tool view " + toolSegment + ", in the reference view all three segments."},
 			limitParam, offsetParam, floorParam},
 		Body: MoversBody{}, ToolBody: MoversToolBody{}, Hot: true, Handle: u.getMovers,
 	}
@@ -143,7 +143,7 @@ func (u *Unit) getMovers(_ context.Context, r *query.Request) (query.Answer, err
 func (u *Unit) moversOf() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/global-stats/movers/{rankRange}", ID: "getMoversOfRanks", Tag: tag,
-		Summary: "Coins of a segment of ranks that rose and fell most within 24 hours",
+		Summary: "Largest gainers and losers within 24 hours in one rank segment",
 		Params: []query.Param{{Name: "rankRange", In: query.Path, Kind: query.Text, Required: true, Example: "1-50",
 			Allowed: append(rangeNames(), flatRange, schemas.AllRanks.String()),
 			Doc:     "Ranks by market cap; " + flatRange + " answers one list of both sides, all every segment."},
@@ -212,13 +212,13 @@ func (c current) moversIn(ranks schemas.RankRange, limit, offset int, minVolume 
 	}
 	gainers, losers := schemas.Movers(rows, ranks, len(rows), minVolume)
 	return Segment{
-		RankRange: ranks.String(), Gainers: c.tell(gainers, limit, offset), Losers: c.tell(losers, limit, offset),
+		RankRange: ranks.String(), Gainers: c.page(gainers, limit, offset), Losers: c.page(losers, limit, offset),
 		MoversTotals: MoversTotals{len(gainers), len(losers)}, Timestamp: seconds(c.Summary.Time),
 	}
 }
 
-// tell writes a page of the movers of a side.
-func (c current) tell(rows []*eventsv1.Market, limit, offset int) []Mover {
+// page is a page of the movers of a side.
+func (c current) page(rows []*eventsv1.Market, limit, offset int) []Mover {
 	page := rows[min(len(rows), offset):]
 	page = page[:min(len(page), limit)]
 	movers := make([]Mover, len(page))

@@ -28,7 +28,7 @@ func (u *Unit) Run(ctx context.Context, log *slog.Logger) error {
 			case ctx.Err() != nil:
 				return ctx.Err()
 			case err != nil && !failing:
-				log.Warn("going on without past days of fear and greed", "err", err)
+				log.Warn("loading past fear and greed values failed, continuing without them", "error", err)
 			case err == nil:
 				read = hour
 			}

@@ -23,7 +23,7 @@ func withPastPoints(points []MetricPoint, past []pastValue, step time.Duration) 
 	}
 	for _, values := range untaken(past, step, taken) {
 		last := values[len(values)-1]
-		points = append(points, MetricPoint{Timestamp: last.time.Unix(), Value: last.value, ProviderTold: told(values)})
+		points = append(points, MetricPoint{Timestamp: last.time.Unix(), Value: last.value, Provenance: provenance(values)})
 	}
 	slices.SortFunc(points, func(a, b MetricPoint) int { return int(a.Timestamp - b.Timestamp) })
 	return points
@@ -38,7 +38,7 @@ func withPastCandles(candles []MetricCandle, past []pastValue, step time.Duratio
 	for _, values := range untaken(past, step, taken) {
 		c := MetricCandle{
 			Timestamp: stepOf(values[0].time.UnixNano(), step) * int64(step/time.Second), Open: values[0].value, High: values[0].value, Low: values[0].value,
-			Close: values[len(values)-1].value, Samples: len(values), ProviderTold: told(values),
+			Close: values[len(values)-1].value, Samples: len(values), Provenance: provenance(values),
 		}
 		sum := 0.0
 		for _, v := range values {
@@ -69,12 +69,12 @@ func untaken(past []pastValue, step time.Duration, taken map[int64]bool) [][]pas
 	return steps
 }
 
-// stepOf numbers the step that an instant ends or lies in: the end of a step's last minute is the beginning of the next.
+// stepOf numbers the step that an instant ends or is in: the end of a step's last minute is the beginning of the next.
 func stepOf(at int64, step time.Duration) int64 { return (at - 1) / int64(step) }
 
-// told marks a row that was told afterwards, by the least that its values cover.
-func told(values []pastValue) ProviderTold {
-	t := ProviderTold{Origin: string(schemas.OriginBackfill)}
+// provenance marks a row that was reported afterwards, by the least that its values cover.
+func provenance(values []pastValue) Provenance {
+	t := Provenance{Origin: string(schemas.OriginBackfill)}
 	for _, v := range values {
 		if v.coverage != nil && (t.Coverage == nil || *v.coverage < *t.Coverage) {
 			t.Coverage = v.coverage

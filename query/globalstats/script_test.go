@@ -32,7 +32,7 @@ type world struct {
 	read func()
 }
 
-// watched tells when past days were read.
+// watched reports when past days were read.
 type watched struct {
 	*history.Store // nil until a script opens one
 	w              *world

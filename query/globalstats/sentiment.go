@@ -29,13 +29,13 @@ type Sentiment struct {
 	RankRange        string   `json:"rankRange" example:"1-50"`
 	Positive         uint32   `json:"positive" doc:"Coins that rose"`
 	Negative         uint32   `json:"negative" doc:"Coins that fell"`
-	Neutral          uint32   `json:"neutral" doc:"Coins that did neither"`
-	Total            uint32   `json:"total" doc:"Coins whose change is known"`
+	Neutral          uint32   `json:"neutral" doc:"Coins whose price did not change"`
+	Total            uint32   `json:"total" doc:"Coins with a known change"`
 	Moved            uint32   `json:"moved" doc:"Coins that rose or fell"`
-	SentimentRatio   float64  `json:"sentimentRatio" doc:"0 to 1: what rose of what moved; 0.5 where nothing moved"`
+	SentimentRatio   float64  `json:"sentimentRatio" doc:"0 to 1: rising coins as a share of those that rose or fell; 0.5 if none did"`
 	Classification   string   `json:"classification" enum:"very bullish,bullish,neutral,bearish,very bearish"`
-	AverageChange24h *float64 `json:"averageChange24h,omitempty" doc:"Percent; left out where no change is known"`
-	MedianChange24h  *float64 `json:"medianChange24h,omitempty" doc:"Percent; left out where no change is known"`
+	AverageChange24h *float64 `json:"averageChange24h,omitempty" doc:"Percent; absent if no change is known"`
+	MedianChange24h  *float64 `json:"medianChange24h,omitempty" doc:"Percent; absent if no change is known"`
 	Timestamp        int64    `json:"timestamp" doc:"Unix seconds"`
 }
 
@@ -48,7 +48,7 @@ type SentimentOfBody struct {
 func (u *Unit) sentiment() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/global-stats/sentiment", ID: "getSentiment", Tag: tag,
-		Summary: "How many coins rose and fell within 24 hours, by segment of ranks",
+		Summary: "Number of coins that rose and fell within 24 hours, by rank segment",
 		Body:    SentimentBody{}, Hot: true, Handle: u.getSentiment,
 	}
 }
@@ -64,9 +64,9 @@ func (u *Unit) sentimentOf() query.Endpoint {
 	ranges := append(rangeNames(), schemas.AllRanks.String())
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/global-stats/sentiment/{rankRange}", ID: "getSentimentOfRanks", Tag: tag,
-		Summary: "How many coins of a segment of ranks rose and fell within 24 hours",
+		Summary: "Number of coins that rose and fell within 24 hours, in one rank segment",
 		Params: []query.Param{{Name: "rankRange", In: query.Path, Kind: query.Text, Required: true, Allowed: ranges, Example: "1-50",
-			Doc: "Ranks by market cap; all answers every segment."}},
+			Doc: "Rank segment by market cap; all returns every segment."}},
 		Body: SentimentOfBody{}, Hot: true, Handle: u.getSentimentOf,
 	}
 }
@@ -90,29 +90,29 @@ func (u *Unit) getSentimentOf(_ context.Context, r *query.Request) (query.Answer
 func sentimentOf(now current) SentimentData {
 	data := SentimentData{Sentiment: []Sentiment{}, Timestamp: seconds(now.Summary.Time)}
 	for _, s := range now.Summary.Sentiment {
-		told := tellSentiment(s, now.Summary.Time)
+		shown := toSentiment(s, now.Summary.Time)
 		if s.Range == schemas.AllRanks.String() {
-			data.Overall = &told
+			data.Overall = &shown
 			continue
 		}
-		data.Sentiment = append(data.Sentiment, told)
+		data.Sentiment = append(data.Sentiment, shown)
 	}
 	data.Segments = len(data.Sentiment)
 	return data
 }
 
-func tellSentiment(s *eventsv1.Sentiment, at int64) Sentiment {
-	told := Sentiment{
+func toSentiment(s *eventsv1.Sentiment, at int64) Sentiment {
+	shown := Sentiment{
 		RankRange: s.Range, Positive: s.Positive, Negative: s.Negative, Neutral: s.Neutral, Total: s.Total, Moved: s.Positive + s.Negative,
 		SentimentRatio: s.Ratio, Classification: s.Classification, Timestamp: seconds(at),
 	}
 	if s.Total > 0 {
-		told.AverageChange24h, told.MedianChange24h = &s.AverageChange24H, &s.MedianChange24H
+		shown.AverageChange24h, shown.MedianChange24h = &s.AverageChange24H, &s.MedianChange24H
 	}
-	return told
+	return shown
 }
 
-// rangeNames are the segments that the market is told in.
+// rangeNames are the segments that the market is reported in.
 func rangeNames() []string {
 	var names []string
 	for _, r := range schemas.RankRanges {

@@ -41,16 +41,16 @@ var periods = []period{
 }
 
 const (
-	// heldSeries bounds the encoded series in memory: of three periods, two forms and up to seven metrics there are 42 a
+	// cachedSeries bounds the encoded series in memory: of three periods, two forms and up to seven metrics there are 42 a
 	// minute.
-	heldSeries = 256
+	cachedSeries = 256
 	// seriesFor is how long one may be kept; a new minute makes a new one.
 	seriesFor = 2 * time.Minute
 	// seriesPatience bounds one reading of history, which all who ask at that time wait for.
 	seriesPatience = 10 * time.Second
 )
 
-// series are metrics whose past is told.
+// series are metrics whose past is reported.
 type series struct {
 	metrics []string
 	// points reads of each step in (from, to] the last value of a metric, oldest first.
@@ -77,7 +77,7 @@ type newest struct {
 
 func newSeriesCache() *otter.Cache[seriesKey, query.Answer] {
 	return otter.Must(&otter.Options[seriesKey, query.Answer]{
-		MaximumSize: heldSeries, ExpiryCalculator: otter.ExpiryWriting[seriesKey, query.Answer](seriesFor),
+		MaximumSize: cachedSeries, ExpiryCalculator: otter.ExpiryWriting[seriesKey, query.Answer](seriesFor),
 	})
 }
 
@@ -87,10 +87,10 @@ type HistoryBody struct {
 	Meta SeriesMeta    `json:"meta"`
 }
 
-// SeriesMeta tells about a series.
+// SeriesMeta describes a series.
 type SeriesMeta struct {
 	Meta
-	Backfilled int `json:"backfilled,omitempty" doc:"Rows of steps in which nothing was measured here: a source told them afterwards"`
+	Backfilled int `json:"backfilled,omitempty" doc:"Number of backfilled rows: steps without measured values, filled from a source's history"`
 }
 
 // MetricHistory is what a metric was.
@@ -98,20 +98,20 @@ type MetricHistory struct {
 	MetricType  string        `json:"metricType" example:"total_market_cap"`
 	Period      string        `json:"period" enum:"24h,7d,30d"`
 	Granularity string        `json:"granularity" enum:"5m,1h,4h"`
-	History     []MetricPoint `json:"history" doc:"Oldest first: the last value of each step; a step without one is left out"`
+	History     []MetricPoint `json:"history" doc:"Oldest first: the last value of each step; steps without a value are left out"`
 }
 
 // MetricPoint is the value of a metric at the end of a minute.
 type MetricPoint struct {
 	Timestamp int64   `json:"timestamp" doc:"Unix seconds"`
 	Value     float64 `json:"value" doc:"USD, or percent"`
-	ProviderTold
+	Provenance
 }
 
-// ProviderTold marks what was not measured here.
-type ProviderTold struct {
-	Origin   string   `json:"origin,omitempty" enum:"backfill" doc:"backfill: a source told it afterwards, of the whole market that of its largest coins and of DeFi by a count of its own, and nothing was measured in this step; left out where it was measured"`
-	Coverage *float64 `json:"coverage,omitempty" doc:"Of what is back-filled: what the coins that were told hold now of the total market cap, of DeFi the newest total that was told as a share of ours, percent. Sums are too low by what it lacks, dominances too high"`
+// Provenance marks what was not measured here.
+type Provenance struct {
+	Origin   string   `json:"origin,omitempty" enum:"backfill" doc:"backfill: nothing was measured in this step and the value was read from a source's history (market metrics: its largest coins only; DeFi: the source's own selection of protocols). Absent for measured values"`
+	Coverage *float64 `json:"coverage,omitempty" doc:"For backfilled values, percent: the share of today's total market cap held by the coins in the source's history; for DeFi, the source's newest total as a share of ours. Where it is below 100, totals are too low and dominances too high"`
 }
 
 // OHLCBody answers GET /api/v1/global-stats/metrics/ohlc/{metricType}, and the same of DeFi.
@@ -125,7 +125,7 @@ type MetricOHLC struct {
 	MetricType  string         `json:"metricType" example:"total_market_cap"`
 	Period      string         `json:"period" enum:"24h,7d,30d"`
 	Granularity string         `json:"granularity" enum:"hourly,daily"`
-	OHLC        []MetricCandle `json:"ohlc" doc:"Oldest first, up to the step under way; a step without a value is left out"`
+	OHLC        []MetricCandle `json:"ohlc" doc:"Oldest first, up to the current step; steps without a value are left out"`
 }
 
 // MetricCandle is what a metric did in an hour or a day.
@@ -136,14 +136,14 @@ type MetricCandle struct {
 	Low       float64 `json:"low"`
 	Close     float64 `json:"close"`
 	Avg       float64 `json:"avg" doc:"Mean of the samples"`
-	Samples   int     `json:"samples" doc:"Minutes of which a value was written: of the whole market all, of DeFi those in which it changed and one at least every five; of what is back-filled full hours"`
-	ProviderTold
+	Samples   int     `json:"samples" doc:"Number of values: market metrics, one per minute; DeFi, one per change and at least one per five minutes; backfilled, one per full hour"`
+	Provenance
 }
 
 // params are those of a path that ends with a metric's name.
 func (s *series) params(units string) []query.Param {
 	metric := query.Param{Name: "metricType", In: query.Path, Kind: query.Text, Required: true, Allowed: s.metrics, Example: s.metrics[0], Doc: units}
-	back := query.Param{Name: "period", Kind: query.Text, Default: periods[0].name, Doc: "How far back."}
+	back := query.Param{Name: "period", Kind: query.Text, Default: periods[0].name, Doc: "Period."}
 	for _, p := range periods {
 		back.Allowed = append(back.Allowed, p.name)
 	}
@@ -155,7 +155,7 @@ func (s *series) history(ctx context.Context, r *query.Request, to newest) (quer
 	return s.answer(ctx, r, to, false, func(ctx context.Context, metric string, p period, to time.Time) (any, int, int, error) {
 		points, err := s.points(ctx, metric, ceilTo(to, p.point).Add(-p.span), to, p.point)
 		data := MetricHistory{MetricType: metric, Period: p.name, Granularity: p.granularity, History: append([]MetricPoint{}, points...)}
-		return data, len(points), backfilled(points, func(p MetricPoint) ProviderTold { return p.ProviderTold }), err
+		return data, len(points), backfilled(points, func(p MetricPoint) Provenance { return p.Provenance }), err
 	})
 }
 
@@ -165,11 +165,11 @@ func (s *series) ohlc(ctx context.Context, r *query.Request, to newest) (query.A
 		end := ceilTo(to, p.candle)
 		candles, err := s.candles(ctx, metric, end.Add(-p.span), end, to, p.candle)
 		data := MetricOHLC{MetricType: metric, Period: p.name, Granularity: p.candles, OHLC: append([]MetricCandle{}, candles...)}
-		return data, len(candles), backfilled(candles, func(c MetricCandle) ProviderTold { return c.ProviderTold }), err
+		return data, len(candles), backfilled(candles, func(c MetricCandle) Provenance { return c.Provenance }), err
 	})
 }
 
-// answer tells what read reads of history up to the last minute, once a minute.
+// answer reports what read reads of history up to the last minute, once a minute.
 func (s *series) answer(ctx context.Context, r *query.Request, to newest, candles bool,
 	read func(ctx context.Context, metric string, p period, to time.Time) (data any, count, backfilled int, err error),
 ) (query.Answer, error) {
@@ -193,10 +193,10 @@ func (s *series) answer(ctx context.Context, r *query.Request, to newest, candle
 	}))
 }
 
-// backfilled counts the rows that were told afterwards.
-func backfilled[T any](rows []T, told func(T) ProviderTold) (n int) {
+// backfilled counts the rows that were reported afterwards.
+func backfilled[T any](rows []T, provenance func(T) Provenance) (n int) {
 	for _, row := range rows {
-		if told(row).Origin != "" {
+		if provenance(row).Origin != "" {
 			n++
 		}
 	}
@@ -212,15 +212,15 @@ func measured(candles []views.SummaryOHLC) []MetricCandle {
 	return all
 }
 
-const backfilledDoc = "Steps in which nothing was measured here hold the full hours that a source told afterwards of the largest coins, marked with their origin."
+const backfilledDoc = "Steps in which nothing was measured have hourly values of the largest coins, read from a source's history and marked with origin backfill."
 
-const marketUnits = "Caps and volumes are in USD, dominances in percent of the total market cap."
+const marketUnits = "Metric. Market caps and volumes are in USD, dominances in percent of the total market cap."
 
 func (u *Unit) metricHistory() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/global-stats/metrics/history/{metricType}", ID: "getMetricHistory", Tag: tag,
-		Summary:     "What a metric of the whole market was",
-		Description: "A value for every 5 minutes of 24h, every hour of 7d, every 4 hours of 30d. " + backfilledDoc,
+		Summary:     "History of a market metric",
+		Description: "One value per 5 minutes for 24h, per hour for 7d, per 4 hours for 30d. " + backfilledDoc,
 		Params:      u.series.params(marketUnits), Body: HistoryBody{}, Handle: u.upToNow(u.series.history),
 	}
 }
@@ -228,8 +228,8 @@ func (u *Unit) metricHistory() query.Endpoint {
 func (u *Unit) metricOHLC() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/global-stats/metrics/ohlc/{metricType}", ID: "getMetricOHLC", Tag: tag,
-		Summary:     "What a metric of the whole market did in hours or days",
-		Description: "Hours of 24h and 7d, days of 30d. " + backfilledDoc,
+		Summary:     "OHLC of a market metric by hour or day",
+		Description: "Hourly for 24h and 7d, daily for 30d. " + backfilledDoc,
 		Params:      u.series.params(marketUnits), Body: OHLCBody{}, Handle: u.upToNow(u.series.ohlc),
 	}
 }

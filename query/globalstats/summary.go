@@ -54,7 +54,7 @@ type SummarySentiment struct {
 func (u *Unit) summary() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/global-stats/summary", ID: "getMarketSummary", Tool: "market_summary", Tag: tag,
-		Summary:     "The whole market at a glance",
+		Summary:     "Overview of the whole market",
 		Description: "Market cap, volume and dominance; in the reference view also movers, sentiment, and fear and greed.",
 		Body:        SummaryBody{}, ToolBody: SummaryToolBody{}, Hot: true, Handle: u.getSummary,
 	}

@@ -55,7 +55,7 @@ type key struct {
 	minVolume          int64
 }
 
-// current is the market as it stands for one request.
+// current is the market as it represents one request.
 type current struct {
 	*views.Snapshot
 	past []*eventsv1.FearGreed
@@ -76,7 +76,7 @@ func (u *Unit) answer(r *query.Request, k key, make func(current) (any, error)) 
 
 var errNoMinute = query.Starting("no minute in which a coin had a market cap was folded yet")
 
-// folded says that a minute of the whole market was folded which says something: those before any source has told a
+// folded means that a minute of the whole market was folded which states something: those before any source has told a
 // supply sum up to nothing.
 func folded(s *views.Snapshot) bool { return s.Summary.GetTotalMarketCap() > 0 }
 
@@ -98,7 +98,7 @@ func (u *Unit) answerOf(snapshot *views.Snapshot, r *query.Request, k key, make 
 		return answer, err
 	}
 	if r.Clamped() != nil {
-		return encode() // it tells what was asked for
+		return encode() // it reports what was asked for
 	}
 	return u.held.Get(v, k, encode)
 }
@@ -108,7 +108,7 @@ func (c current) meta(r *query.Request, count int) Meta {
 	return Meta{query.Meta{Count: count, LastUpdated: query.FormatTime(c.Summary.Time), Clamped: r.Clamped()}, c.age.Meta()}
 }
 
-// Meta tells about an answer, and how old it is.
+// Meta describes an answer, and how old it is.
 type Meta struct {
 	query.Meta
 	query.AgeMeta

@@ -41,7 +41,7 @@ func NewIssuer(p producer, pepper []byte, plans []string, now func() time.Time) 
 // Create issues a key with a budget of its own. The key itself is told here and never again.
 func (i *Issuer) Create(ctx context.Context, plan, label string) (key string, rec *eventsv1.KeyRecord, err error) {
 	if !slices.Contains(i.plans, plan) {
-		return "", nil, fmt.Errorf("plan %q is none of %s", plan, strings.Join(i.plans, ", "))
+		return "", nil, fmt.Errorf("plan %q must be one of %s", plan, strings.Join(i.plans, ", "))
 	}
 	id := newID()
 	return i.issue(ctx, &eventsv1.KeyRecord{Id: id, Plan: plan, Budget: id, Label: label})

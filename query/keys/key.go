@@ -50,7 +50,7 @@ func Generate() string {
 	return string(append(key, sum[:]...))
 }
 
-// WellFormed says whether a key has the prefix, the length and the checksum of one that Generate
+// WellFormed reports whether a key has the prefix, the length and the checksum of one that Generate
 // made. It tells nothing about whether the key exists.
 func WellFormed(key []byte) bool {
 	if len(key) != keyLength || string(key[:len(Prefix)]) != Prefix {

@@ -45,10 +45,10 @@ func sign(pepper, value []byte) (signature [sha256.Size]byte) {
 	return signature
 }
 
-// Signed says whether the value of a record of keys.v1 was signed with the pepper.
+// Signed reports whether the value of a record of keys.v1 was signed with the pepper.
 func Signed(pepper, value []byte) bool { return verify(pepper, value) == nil }
 
-// verify says whether a record was written by who knows the pepper. The signature is of the very bytes before it, so that
+// verify reports whether a record was written by who knows the pepper. The signature is of the very bytes before it, so that
 // a record of a later version, with fields that this one does not know, holds too.
 func verify(pepper, value []byte) error {
 	tail := protowire.AppendTag(nil, fieldSignature, protowire.BytesType)

@@ -49,10 +49,10 @@ func NewTable(pepper []byte, waiting func() string) (*Table, error) {
 	return t, nil
 }
 
-// Waiting says why keys cannot be told yet.
+// Waiting reports why keys cannot be told yet.
 func (t *Table) Waiting() string { return t.waiting() }
 
-// Lookup says what a key stands for. Keys are found by their peppered hash, so the time that it takes
+// Lookup reports what a key stands for. Keys are found by their peppered hash, so the time that it takes
 // tells nothing about any stored key.
 func (t *Table) Lookup(key []byte, now time.Time) (query.Grant, bool) {
 	if !WellFormed(key) {
@@ -74,7 +74,7 @@ func (t *Table) Lookup(key []byte, now time.Time) (query.Grant, bool) {
 	return query.Grant{KeyID: rec.Id, Plan: rec.Plan, Budget: rec.Budget}, true
 }
 
-// Stands says whether the key with an id is still valid at a time.
+// Stands reports whether the key with an id is still valid at a time.
 func (t *Table) Stands(id string, now time.Time) bool {
 	rec, ok := t.Get(id)
 	return ok && valid(rec, now)
@@ -84,7 +84,7 @@ func valid(rec *eventsv1.KeyRecord, now time.Time) bool {
 	return rec.Expires == 0 || now.UnixNano() < rec.Expires
 }
 
-// Follow takes one record of keys.v1 as it lies in the log; an empty value ends the key for good. What is no record of a key
+// Follow takes one record of keys.v1 as it is in the log; an empty value ends the key for good. What is no record of a key
 // changes nothing, nor does a record without the signature of this installation: whoever can write into the log cannot
 // grant rights thereby.
 func (t *Table) Follow(key, value []byte) {

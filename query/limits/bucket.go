@@ -18,7 +18,7 @@ type bucket struct {
 	limit int64
 	// width is that of the store's buckets; latest.Month for a limit of a month.
 	width time.Duration
-	// own is what this replica admitted within the last minute, log what it tells the store of that; count what it
+	// own is what this replica admitted within the last minute, log what it reported of that to the store; count what it
 	// admitted of the month.
 	own     window
 	log     []logged
@@ -28,12 +28,12 @@ type bucket struct {
 	last    int64 // of any request
 	spent   int64 // of the last that was admitted
 	entered int64
-	// inside says that the store was told: the share is given up. Sole is when there is no other replica.
+	// inside means that the store was reported: the share is given up. Sole is when there is no other replica.
 	inside, sole bool
 	// held is what was granted and is not spent. Out is what the store counts as held since told, when it was told of
 	// all that was admitted before.
-	held, out, told int64
-	countTold       int64
+	held, out, reported int64
+	countReported       int64
 	// granted is the size of the last grant, since what was spent since the last question.
 	granted, since int64
 	// known is what all had admitted, as of the last answer, by when it ended; others what of it is not our own.
@@ -55,10 +55,10 @@ type aged struct{ end, n int64 }
 // logged is what was admitted within a bucket of the store's time, and when by the limiter's.
 type logged struct{ bucket, first, last, n int64 }
 
-// question says what a pool is asked for beside the report: nothing but to take back what is held, or to be left.
+// question reports what a pool is asked for beside the report: nothing but to take back what is held, or to be left.
 type question struct{ back, leave bool }
 
-// monthShare is the part of a share of a month's limit that may be used of a budget that was never heard of while the
+// monthShare is the part of a share of a month's limit that may be used of a budget that was never received of while the
 // store is away.
 const monthShare = 100
 
@@ -198,7 +198,7 @@ func (p *bucket) tryMonth(r *replicas, away bool, share int64) (ok, final bool) 
 			return false, true
 		}
 	case away:
-		if p.count-p.countTold >= max(p.out, share) {
+		if p.count-p.countReported >= max(p.out, share) {
 			return false, true
 		}
 		p.held = max(0, p.held-1)
@@ -211,7 +211,7 @@ func (p *bucket) tryMonth(r *replicas, away bool, share int64) (ok, final bool) 
 	return true, true
 }
 
-// allows says whether one more may be admitted without the store: beside what was held when it was told last, within the
+// allows reports whether one more may be admitted without the store: beside what was held when it was reported last, within the
 // share, a part of what has left the window of all that was known. The others may have used all else until they noticed
 // that this replica is away, so that what left the window by then is theirs; a minute later the whole share is free.
 func (p *bucket) allows(now int64, r *replicas, share int64) bool {
@@ -220,7 +220,7 @@ func (p *bucket) allows(now int64, r *replicas, share int64) bool {
 		return int64(p.own.used(now)) < share
 	}
 	since := int64(0)
-	for i := len(p.log) - 1; i >= 0 && p.log[i].last >= p.told; i-- {
+	for i := len(p.log) - 1; i >= 0 && p.log[i].last >= p.reported; i-- {
 		since += p.log[i].n
 	}
 	if share == 0 {
@@ -335,7 +335,7 @@ func (s *leaseManager) question(p *bucket, now int64, q question) LeaseRequest {
 		request.Others = append(request.Others, Other{ID: o.ID, Share: share, Silent: o.silent, Left: o.Left})
 	}
 	if !p.inside {
-		p.inside, p.entered, p.told, p.out, p.known = true, now, now, 0, nil
+		p.inside, p.entered, p.reported, p.out, p.known = true, now, now, 0, nil
 	}
 	p.dirty, p.since, p.sent = false, 0, now
 	return request
@@ -360,12 +360,12 @@ func (s *leaseManager) ask(p *bucket, sent int64, q LeaseRequest) {
 		p.inside, p.sole, p.held, p.out, p.granted = false, false, 0, 0, 0
 		return
 	}
-	p.told, p.out = sent, q.Hold+answer.Grant
+	p.reported, p.out = sent, q.Hold+answer.Grant
 	p.held = max(0, p.held+answer.Grant)
 	p.sole, p.gone, p.othersUsed, p.elsewhere = answer.Sole, max(p.gone, answer.Gone), answer.Used, answer.Elsewhere
-	p.countTold = 0
+	p.countReported = 0
 	if p.width == Month {
-		p.countTold = q.Admitted[0].Admitted
+		p.countReported = q.Admitted[0].Admitted
 	}
 	if answer.Grant > 0 {
 		p.granted = answer.Grant
@@ -397,7 +397,7 @@ func (p *bucket) learn(q LeaseRequest, a LeaseAnswer, now int64) {
 	}
 }
 
-// stand says how much of a limit all are known to have used, and when that becomes less.
+// stand reports how much of a limit all are known to have used, and when that becomes less.
 func (p *bucket) stand(now int64) (used, frees int64) {
 	if p.width == Month {
 		return p.othersUsed + p.count, now
@@ -438,7 +438,7 @@ func (s *leaseManager) undo(t taken) {
 	}
 	if !p.sole {
 		p.held++
-		if at < p.told {
+		if at < p.reported {
 			p.out++
 		}
 	}

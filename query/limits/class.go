@@ -1,6 +1,6 @@
 package limits
 
-// Class says which windows beside the plan's own a request counts in.
+// Class reports which windows beside the plan's own a request counts in.
 type Class uint8
 
 // Classes of cost.

@@ -48,7 +48,7 @@ type Heartbeat struct {
 	// Seq is greater in each later beat: one that comes late changes nothing.
 	Seq        int64
 	Have, Want int
-	// Leaves says that the replica ends, Behind that it has not told the pools yet what it admitted while it was away;
+	// Leaves means that the replica ends, Behind that it has not told the pools yet what it admitted while it was away;
 	// Replaces names one that ended without a word.
 	Leaves   bool
 	Behind   bool
@@ -82,7 +82,7 @@ type Member struct {
 	Age time.Duration
 	// Share is the largest that it may be using, or may have used within the last minute.
 	Share int
-	// Left says that it ended, and may only have used something before; Behind that it did not tell all yet.
+	// Left means that it ended, and may only have used something before; Behind that it did not tell all yet.
 	Left, Behind bool
 }
 
@@ -95,7 +95,7 @@ const (
 // ErrOvertaken means that a later request of the same replica was answered before.
 var ErrOvertaken = errors.New("a later request was answered before")
 
-// Heartbeat tells the others of a replica and learns who they are.
+// Heartbeat announces a replica to the others and returns who they are.
 func (l *LeaseStore) Heartbeat(ctx context.Context, b Heartbeat) (Replicas, error) {
 	state := 0
 	switch {
@@ -133,9 +133,9 @@ func (l *LeaseStore) Heartbeat(ctx context.Context, b Heartbeat) (Replicas, erro
 	for _, value := range r.list() {
 		text, _ := value.(string)
 		pool, limit, _ := strings.Cut(text, " ")
-		said := reader{values: []any{limit}, err: r.err}
-		answer.Recalls = append(answer.Recalls, Revocation{pool, said.integer()})
-		r.err = said.err
+		limited := reader{values: []any{limit}, err: r.err}
+		answer.Recalls = append(answer.Recalls, Revocation{pool, limited.integer()})
+		r.err = limited.err
 	}
 	return answer, r.err
 }
@@ -154,7 +154,7 @@ type LeaseRequest struct {
 	Width, Span time.Duration
 	// Hold is what was granted and is not spent, Want how much more is welcome.
 	Hold, Want int64
-	// Inside says that the replica believes to be in the pool; Leaves that it would leave, to use Share outside of it.
+	// Inside means that the replica believes to be in the pool; Leaves that it would leave, to use Share outside of it.
 	Inside, Leaves bool
 	Share          int64
 	// Admitted is all that it admitted within the window, by bucket of the store's time.
@@ -173,7 +173,7 @@ type Count struct{ Bucket, Admitted int64 }
 type Other struct {
 	ID    string
 	Share int64
-	// Silent says that it was not heard lately, Left that it ended.
+	// Silent means that it was not heard lately, Left that it ended.
 	Silent, Left bool
 }
 
@@ -181,13 +181,13 @@ type Other struct {
 type LeaseAnswer struct {
 	// Now is the store's time in ms.
 	Now int64
-	// Left says that the replica is not in the pool any more.
+	// Left means that the replica is not in the pool any more.
 	Left bool
 	// Grant is what it may spend beside what it held; less than 0 if it must give back of that.
 	Grant int64
 	// Used is what all others used within the window, Elsewhere what those that answer hold or may use.
 	Used, Elsewhere int64
-	// Sole says that there is no other: it may use the whole limit until there is.
+	// Sole means that there is no other: it may use the whole limit until there is.
 	Sole bool
 	Gone int64
 	// Seconds is the others' use by the second of the store's time in which a bucket ended.
@@ -292,6 +292,6 @@ func (r *reader) list() []any {
 
 func (r *reader) fault() {
 	if r.err == nil {
-		r.err = errors.New("the store's answer is none of the script's")
+		r.err = errors.New("the store's reply does not match the script's")
 	}
 }

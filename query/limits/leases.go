@@ -26,7 +26,7 @@ type LimitStore interface {
 const (
 	// beatEvery is how often a replica says that it is there, and hears what is to be given back.
 	beatEvery = 50 * time.Millisecond
-	// reportEvery and monthEvery are how often it tells what it admitted.
+	// reportEvery and monthEvery are how often it reports what it admitted.
 	reportEvery = 100 * time.Millisecond
 	monthEvery  = time.Second
 	// idleFor is after which time without a request it gives back what it holds.
@@ -79,7 +79,7 @@ type leaseManager struct {
 	pools    sync.Map // of *pool by name
 	seq      atomic.Int64
 	left     atomic.Bool
-	// behind says that pools are to be told what was admitted while the store was away; only who beats knows.
+	// behind means that pools are to be told what was admitted while the store was away; only who beats knows.
 	behind bool
 
 	mu      sync.Mutex
@@ -127,7 +127,7 @@ func (r *replicas) shareAt(now int64) int {
 	return r.share
 }
 
-// alone says that there is no other replica, nor was one lately.
+// alone means that there is no other replica, nor was one lately.
 func (r *replicas) alone() bool { return len(r.others) == 0 }
 
 // NewSharedLimiter makes a limiter whose limits hold over all replicas that share a store. It refuses everything until
@@ -154,7 +154,7 @@ func (l *Limiter) Replica() string {
 
 func (s *leaseManager) clock() int64 { return int64(s.now().Sub(s.epoch)) + minute }
 
-// join tells the store of this replica for the first time, instead of another that ended without a word.
+// join announces this replica to the store for the first time, instead of another that ended without a word.
 func (s *leaseManager) join(ctx context.Context) error {
 	if err := s.beat(ctx, Heartbeat{Replaces: s.replaces}); err != nil {
 		return fmt.Errorf("joining the replicas: %w", err)
@@ -162,7 +162,7 @@ func (s *leaseManager) join(ctx context.Context) error {
 	return nil
 }
 
-// beat tells the store of this replica and takes up what it says.
+// beat sends a heartbeat to the store and applies its reply.
 func (s *leaseManager) beat(ctx context.Context, b Heartbeat) error {
 	before := s.replicas.Load()
 	b.Replica, b.Seq = s.id, s.seq.Add(1)
@@ -211,7 +211,7 @@ func (s *leaseManager) beat(ctx context.Context, b Heartbeat) error {
 	return nil
 }
 
-// missed keeps replicas that the store does not name any more for a while, in which it is heard: it may have lost them.
+// missed keeps replicas that the store does not name any more for a while, in which it is received: it may have lost them.
 func (r *replicas) missed(before *replicas, now int64) {
 	heard := now-before.at <= contactFor
 	for _, o := range before.others {
@@ -299,15 +299,15 @@ func (s *leaseManager) beats(ctx context.Context) {
 		if failed := err != nil; failed != away && (!failed || s.replicas.Load().away(s.clock())) {
 			away = failed
 			if away {
-				s.log.Error("sharing no limits: each replica admits its share", "error", err)
+				s.log.Error("limit store unavailable: this replica applies its share of each limit", "error", err)
 			} else {
-				s.log.Info("sharing limits again")
+				s.log.Info("limit store available again: limits are shared")
 			}
 		}
 	}
 }
 
-// catchUp tells the pools what was admitted without the store; it says whether all know.
+// catchUp reports to the buckets what was admitted without the store, and returns whether all have it.
 func (s *leaseManager) catchUp() bool {
 	all := true
 	var told sync.WaitGroup
@@ -331,13 +331,13 @@ func (s *leaseManager) catchUp() bool {
 		p := value.(*bucket)
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		all = all && !(p.dirty && p.inside && p.told < s.replicas.Load().at)
+		all = all && !(p.dirty && p.inside && p.reported < s.replicas.Load().at)
 		return all
 	})
 	return all
 }
 
-// reports tells the pools what was admitted. Its timer begins when it is waited for: the tick of a ticker comes due while
+// reports sends the buckets what was admitted. Its timer begins when it is waited for: the tick of a ticker comes due while
 // a slow store is asked, and the race detector of Go 1.26 crashes where two goroutines of one synctest bubble take such
 // ticks at a time (both run them in the one race context of the bubble).
 func (s *leaseManager) reports(ctx context.Context) {
@@ -431,7 +431,7 @@ func (s *leaseManager) giveUp(ctx context.Context) {
 			askCtx, cancel := context.WithTimeout(ctx, askPatience)
 			defer cancel()
 			if _, err := s.store.Acquire(askCtx, q); err != nil && !errors.Is(err, ErrOvertaken) {
-				s.log.Warn("leaving a pool without a word", "pool", q.Pool, "error", err)
+				s.log.Warn("releasing a limit lease failed", "pool", q.Pool, "error", err)
 			}
 			return nil
 		})

@@ -14,7 +14,7 @@ type LimiterStats struct {
 	Budgets int
 	// Replicas share the limits, this one included; 1 for one that is alone.
 	Replicas int
-	// StoreUp says that the store of the shared limits answered within the last second; true where nothing is shared.
+	// StoreUp means that the store of the shared limits answered within the last second; true where nothing is shared.
 	StoreUp bool
 }
 

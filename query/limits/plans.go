@@ -40,7 +40,7 @@ type Plan struct {
 	MCP     bool
 }
 
-// Allows says whether the plan has a feature.
+// Allows reports whether the plan has a feature.
 func (p *Plan) Allows(f Feature) bool {
 	switch f {
 	case FeatureBulk:
@@ -137,7 +137,7 @@ func (p *Plan) read(section map[string]any) (faults []PlanFault) {
 				*number.to = int64(n)
 				continue
 			}
-			fault.Problem, fault.Remedy = "is no such number", fmt.Sprintf("use a whole number from %d to %d", number.least, number.most)
+			fault.Problem, fault.Remedy = "is not a valid number", fmt.Sprintf("use a whole number from %d to %d", number.least, number.most)
 		case isFlag:
 			on, ok := value.(bool)
 			if ok {

@@ -55,7 +55,7 @@ func (l *Limiter) Run(ctx context.Context, log *slog.Logger) error {
 		case <-ticker.C:
 			if err := l.save(ctx); err != nil && ctx.Err() == nil && time.Since(logged) >= logUsageEvery {
 				logged = time.Now()
-				log.Error("keeping the counts of months for the next try", "error", err)
+				log.Error("writing monthly counts failed, retrying with the next batch", "error", err)
 			}
 		}
 	}
@@ -151,7 +151,7 @@ func (f *UsageFile) Load(context.Context) ([]Usage, error) {
 	return usage, nil
 }
 
-// Save writes the counts of the newest month anew.
+// Save writes the counts of the newest month again.
 func (f *UsageFile) Save(_ context.Context, changed []Usage) error {
 	newest := ""
 	for _, u := range changed {

@@ -103,7 +103,7 @@ func (m *Meter) Run(ctx context.Context, log *slog.Logger) error {
 			return m.write(last)
 		case <-ticker.C:
 			if err := m.write(ctx); err != nil && ctx.Err() == nil {
-				log.Error("keeping usage for the next try", "error", err)
+				log.Error("writing usage failed, retrying with the next batch", "error", err)
 			}
 		}
 	}

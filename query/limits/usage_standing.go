@@ -17,7 +17,7 @@ type Standing struct {
 	Reset time.Time
 }
 
-// Windows says how a budget stands in each window of its plan, at a time of the limiter's clock.
+// Windows reports how a budget stands in each window of its plan, at a time of the limiter's clock.
 func (l *Limiter) Windows(name string, plan *Plan, wall time.Time) []Standing {
 	if l.shared != nil {
 		return l.shared.windows(name, plan, wall)

@@ -10,7 +10,7 @@ const (
 
 // window counts the admissions of the last 60 seconds. Times are nanoseconds on one clock.
 type window interface {
-	// used returns how many admissions lie within 60 s before now.
+	// used returns how many admissions are within 60 s before now.
 	used(now int64) int
 	add(now int64)
 	// frees returns when the oldest of them leaves the window; now if there is none.

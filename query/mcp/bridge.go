@@ -62,7 +62,7 @@ func NewBridge(ctx context.Context, base, key string) (*Bridge, error) {
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("reading the catalog of tools: %s answers %s", address, response.Status)
 	}
-	var said struct {
+	var catalog struct {
 		catalogBody
 		// The schemas stay as the server wrote them.
 		Tools []struct {
@@ -72,14 +72,14 @@ func NewBridge(ctx context.Context, base, key string) (*Bridge, error) {
 			OutputSchema json.RawMessage `json:"outputSchema"`
 		} `json:"tools"`
 	}
-	if err := json.Unmarshal(body, &said); err != nil || said.ServerInfo.Name == "" {
-		return nil, fmt.Errorf("%s is no catalog of tools: is this the address of a Marketlog server?", address)
+	if err := json.Unmarshal(body, &catalog); err != nil || catalog.ServerInfo.Name == "" {
+		return nil, fmt.Errorf("%s has no catalog of tools: is this the address of a Marketlog server?", address)
 	}
-	tools := make([]mcp.Tool, len(said.Tools))
-	for i, t := range said.Tools {
+	tools := make([]mcp.Tool, len(catalog.Tools))
+	for i, t := range catalog.Tools {
 		tools[i] = describeTool(query.ToolDeclaration{Name: t.Name, Description: t.Description, Input: t.InputSchema, Output: t.OutputSchema})
 	}
-	b.library = newServer(said.ServerInfo, said.Instructions, tools)
+	b.library = newServer(catalog.ServerInfo, catalog.Instructions, tools)
 	return b, nil
 }
 
@@ -146,11 +146,11 @@ func (b *Bridge) answer(ctx context.Context, line []byte) []byte {
 		return b.ask(ctx, m, line)
 	case b.key == "":
 		return (&frameError{Code: codeUnauthorized, Message: "no API key: set MARKETLOG_API_KEY to one made with `marketlog keys create --plan pro`",
-			Data: errorData{Code: wordUnauthorized}}).frame(m.ID)
+			Data: errorData{Code: textUnauthorized}}).frame(m.ID)
 	}
 	frame, err := b.call(ctx, m, line)
 	if err != nil {
-		return (&frameError{Code: mcp.INTERNAL_ERROR, Message: "asking " + b.base + ": " + err.Error(), Data: errorData{Code: wordServerError}}).frame(m.ID)
+		return (&frameError{Code: mcp.INTERNAL_ERROR, Message: "asking " + b.base + ": " + err.Error(), Data: errorData{Code: textServerError}}).frame(m.ID)
 	}
 	return frame
 }
@@ -160,7 +160,7 @@ func (b *Bridge) ask(ctx context.Context, m message, line []byte) []byte {
 	answer := b.library.HandleMessage(ctx, line)
 	frame, err := json.Marshal(answer)
 	if err != nil {
-		return (&frameError{Code: mcp.INTERNAL_ERROR, Message: "internal error", Data: errorData{Code: wordServerError}}).frame(m.ID)
+		return (&frameError{Code: mcp.INTERNAL_ERROR, Message: "internal error", Data: errorData{Code: textServerError}}).frame(m.ID)
 	}
 	if failed, ok := answer.(mcp.JSONRPCError); ok && failed.Error.Data == nil {
 		return named(failed.Error.Code, failed.Error.Message).frame(m.ID)
@@ -201,7 +201,7 @@ func (b *Bridge) call(ctx context.Context, m message, line []byte) ([]byte, erro
 		return nil, fmt.Errorf("it answers %s without a frame", response.Status)
 	}
 	if frame.Error != nil && frame.Error.Code == codeRateLimited {
-		frame.Error.Data.Code = wordRateLimitStdio
+		frame.Error.Data.Code = textRateLimitStdio
 		return frame.Error.frame(m.ID), nil
 	}
 	return body, nil

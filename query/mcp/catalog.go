@@ -74,7 +74,7 @@ type acceptedKey struct{}
 var errAccepted = errors.New("accepted")
 
 // accept is the handler of every tool as the library knows it: it only tells that the library found no
-// fault with the request. The door calls the tool, since the library would answer each of its errors as
+// fault with the request. The handler calls the tool, since the library would answer each of its errors as
 // a fault of the server.
 func accept(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	if accepted, ok := ctx.Value(acceptedKey{}).(*bool); ok {
@@ -100,7 +100,7 @@ func newStamps(who identity) (s stamps, err error) {
 			if len(about) > 0 {
 				encoded, err := json.Marshal(about)
 				if err != nil {
-					return s, fmt.Errorf("writing who answers: %w", err)
+					return s, fmt.Errorf("encoding the server's identity: %w", err)
 				}
 				text += `,"_meta":` + string(encoded)
 			}

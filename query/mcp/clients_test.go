@@ -161,7 +161,7 @@ func inspector(t *testing.T, c clients, w *world) {
 	}
 }
 
-// conformance runs the official scenarios. What fails must lie in the baseline, and what lies there must fail; each scenario
+// conformance runs the official scenarios. What fails must be in the baseline, and what lies there must fail; each scenario
 // that is not run is named with its reason.
 func conformance(t *testing.T, c clients, w *world) {
 	baseline, notRun := readReasons(t, "conformance.baseline"), readReasons(t, "conformance.not_run")

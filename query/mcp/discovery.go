@@ -74,7 +74,7 @@ func Registration(version string) any {
 	c.Schema = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
 	r := &c.Remotes[0]
 	r.ProtocolVersions = nil // a field of cards only
-	r.Variables = map[string]variable{"host": {Description: "Where your Marketlog is served", Required: true, Placeholder: "marketlog.example.com"}}
+	r.Variables = map[string]variable{"host": {Description: "Host name of the Marketlog server", Required: true, Placeholder: "marketlog.example.com"}}
 	return c
 }
 

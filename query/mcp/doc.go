@@ -4,5 +4,5 @@
 // endpoint's, and its result is the answer of the endpoint in the tool view.
 //
 // Both eras of the protocol are spoken: clients that begin with initialize (2024-11-05 to 2025-11-25) and
-// those whose every request says who asks (2026-07-28).
+// those whose every request names the client (2026-07-28).
 package mcp

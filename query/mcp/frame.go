@@ -14,7 +14,7 @@ import (
 )
 
 // Codes of errors that are ours. The protocol keeps the range of JSON-RPC's own and of what servers may
-// define there to itself, so they lie outside it and name the REST status that they stand for.
+// define there to itself, so they are outside it and name the REST status that they stand for.
 const (
 	codeUnauthorized = 40100
 	codePlanRequired = 40200
@@ -24,17 +24,17 @@ const (
 
 // Words of errors, in error.data.code.
 const (
-	wordParse          = "parse_error"
-	wordInvalidRequest = "invalid_request"
-	wordMethodNotFound = "method_not_found"
-	wordInvalidParams  = "invalid_params"
-	wordUnauthorized   = "unauthorized"
-	wordPlanRequired   = "plan_required"
-	wordNotFound       = "not_found"
-	wordRateLimited    = "rate_limited"
-	wordServerError    = "server_error"
-	// wordRateLimitStdio is what rateLimited is called over stdio.
-	wordRateLimitStdio = "rate_limit"
+	textParse          = "parse_error"
+	textInvalidRequest = "invalid_request"
+	textMethodNotFound = "method_not_found"
+	textInvalidParams  = "invalid_params"
+	textUnauthorized   = "unauthorized"
+	textPlanRequired   = "plan_required"
+	textNotFound       = "not_found"
+	textRateLimited    = "rate_limited"
+	textServerError    = "server_error"
+	// textRateLimitStdio is what rateLimited is called over stdio.
+	textRateLimitStdio = "rate_limit"
 )
 
 // frameError is the error of a frame.
@@ -56,23 +56,23 @@ type errorData struct {
 }
 
 func invalidRequest(format string, args ...any) *frameError {
-	return &frameError{Code: mcp.INVALID_REQUEST, Message: fmt.Sprintf(format, args...), Data: errorData{Code: wordInvalidRequest}}
+	return &frameError{Code: mcp.INVALID_REQUEST, Message: fmt.Sprintf(format, args...), Data: errorData{Code: textInvalidRequest}}
 }
 
 func invalidParams(format string, args ...any) *frameError {
-	return &frameError{Code: mcp.INVALID_PARAMS, Message: fmt.Sprintf(format, args...), Data: errorData{Code: wordInvalidParams}}
+	return &frameError{Code: mcp.INVALID_PARAMS, Message: fmt.Sprintf(format, args...), Data: errorData{Code: textInvalidParams}}
 }
 
 // named is an error of the library with the word that names it.
 func named(code int, message string) *frameError {
-	word := wordInvalidRequest
+	word := textInvalidRequest
 	switch code {
 	case mcp.METHOD_NOT_FOUND:
-		word = wordMethodNotFound
+		word = textMethodNotFound
 	case mcp.INVALID_PARAMS:
-		word = wordInvalidParams
+		word = textInvalidParams
 	case mcp.INTERNAL_ERROR:
-		word = wordServerError
+		word = textServerError
 	}
 	return &frameError{Code: code, Message: message, Data: errorData{Code: word}}
 }
@@ -80,29 +80,29 @@ func named(code int, message string) *frameError {
 // translate turns an error of REST into that of a frame.
 func translate(shown *query.Error, id string) *frameError {
 	e := &frameError{Code: mcp.INTERNAL_ERROR, Message: shown.Message, Data: errorData{
-		Code: wordServerError, RequestID: id, Errors: shown.Fields, RetryAfter: shown.RetryAfter, Scope: shown.Scope, Candidates: shown.Candidates}}
+		Code: textServerError, RequestID: id, Errors: shown.Fields, RetryAfter: shown.RetryAfter, Scope: shown.Scope, Candidates: shown.Candidates}}
 	switch shown.Status {
 	case http.StatusBadRequest:
-		e.Code, e.Data.Code = mcp.INVALID_PARAMS, wordInvalidParams
+		e.Code, e.Data.Code = mcp.INVALID_PARAMS, textInvalidParams
 		// A model often sees the message alone.
 		for _, name := range slices.Sorted(maps.Keys(shown.Fields)) {
 			e.Message += "; " + name + " " + strings.Join(shown.Fields[name], " and ")
 		}
 	case http.StatusUnauthorized:
-		e.Code, e.Data.Code = codeUnauthorized, wordUnauthorized
+		e.Code, e.Data.Code = codeUnauthorized, textUnauthorized
 	case http.StatusPaymentRequired:
-		e.Code, e.Data.Code = codePlanRequired, wordPlanRequired
+		e.Code, e.Data.Code = codePlanRequired, textPlanRequired
 	case http.StatusNotFound:
-		e.Code, e.Data.Code = codeNotFound, wordNotFound
+		e.Code, e.Data.Code = codeNotFound, textNotFound
 	case http.StatusTooManyRequests:
-		e.Code, e.Data.Code = codeRateLimited, wordRateLimited
+		e.Code, e.Data.Code = codeRateLimited, textRateLimited
 	}
 	return e
 }
 
 // status is that of the answer that carries the error of a tool. What a client must act on before it
 // asks again has its own; else the frame says it all, except that the newer era wants bad parameters
-// to be told by the status too.
+// to be reported by the status too.
 func (e *frameError) status(modern bool) int {
 	switch e.Code {
 	case codeUnauthorized:

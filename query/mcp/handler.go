@@ -27,11 +27,11 @@ const (
 	contentEvents = "text/event-stream"
 )
 
-// Config says who answers.
+// Config reports who answers.
 type Config struct {
 	// Version of the service.
 	Version string
-	// Simulated says that the numbers are invented, which every handshake tells.
+	// Simulated means that the numbers are invented, which every handshake tells.
 	Simulated bool
 }
 
@@ -69,19 +69,19 @@ func (d *Handler) Mount(router fiber.Router) {
 
 // request is one request under way.
 type request struct {
-	door *Handler
-	ctx  *fasthttp.RequestCtx
-	now  time.Time
-	set  *toolset
+	handler *Handler
+	ctx     *fasthttp.RequestCtx
+	now     time.Time
+	set     *toolset
 	message
-	// modern says that it is of the newer era.
+	// modern means that it is of the newer era.
 	modern bool
 }
 
 // post answers one message: address, key, plan, form and, for a call, limit and arguments.
 func (d *Handler) post(c *fiber.Ctx) error {
 	ctx := c.Context()
-	r := &request{door: d, ctx: ctx, now: ctx.Time()}
+	r := &request{handler: d, ctx: ctx, now: ctx.Time()}
 	if d.server.Open() && !local(ctx) {
 		r.fail(http.StatusForbidden, invalidRequest("a page of another site may not ask a server on this machine that asks for no key"))
 		return nil
@@ -140,19 +140,19 @@ func (r *request) answer(who query.Caller) {
 		r.failCall(invalidParams("there is no tool %.64q; tools/list names them", params.Name))
 		return
 	}
-	answer, err := r.door.server.CallTool(r.ctx, who, params.Name, params.Arguments, r.now)
+	answer, err := r.handler.server.CallTool(r.ctx, who, params.Name, params.Arguments, r.now)
 	if err != nil {
-		shown, id := r.door.server.Fault(r.ctx, err)
+		shown, id := r.handler.server.Fault(r.ctx, err)
 		r.failCall(translate(shown, id))
 		return
 	}
 	if answer.Simulated {
 		r.ctx.Response.Header.Set("X-Data-Source", "simulated")
 	}
-	r.send(http.StatusOK, resultFrame(r.ID, answer.Body.JSON(), r.door.stamps.of(r.modern, answer.Simulated)))
+	r.send(http.StatusOK, resultFrame(r.ID, answer.Body.JSON(), r.handler.stamps.of(r.modern, answer.Simulated)))
 }
 
-// accepted says whether a call is made as its era wants, and answers it where it is not. The older era
+// accepted reports whether a call is made as its era wants, and answers it where it is not. The older era
 // wants nothing but a revision that exists.
 func (r *request) accepted() bool {
 	version := string(r.ctx.Request.Header.Peek(mcp.HeaderProtocolVersion))
@@ -236,7 +236,7 @@ func (r *request) send(status int, frame []byte) {
 	r.ctx.Response.SetBodyRaw(frame)
 }
 
-// isJSON says that a body is JSON as it stands: what is compressed can be a thousand times as large.
+// isJSON means that a body is JSON as it stands: what is compressed can be a thousand times as large.
 func isJSON(h *fasthttp.RequestHeader) bool {
 	kind, params, err := mime.ParseMediaType(string(h.ContentType()))
 	if charset := params["charset"]; err != nil || kind != contentJSON || charset != "" && !strings.EqualFold(charset, "utf-8") {
@@ -246,7 +246,7 @@ func isJSON(h *fasthttp.RequestHeader) bool {
 	return len(encoding) == 0 || string(encoding) == "identity"
 }
 
-// local says that a request was meant for this machine. Where no key is asked for, any page that a browser
+// local means that a request was meant for this machine. Where no key is asked for, any page that a browser
 // shows could otherwise ask through a name that leads here.
 func local(ctx *fasthttp.RequestCtx) bool {
 	if !loopback(string(ctx.Host())) {

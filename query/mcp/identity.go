@@ -17,11 +17,11 @@ const (
 	catalogAge = 5 * time.Minute
 )
 
-// identity is who answers. Everything that tells of the server is written from it: the handshakes, the
+// identity is who answers. Everything that reports of the server is written from it: the handshakes, the
 // catalog of tools, the cards and the registry's entry.
 type identity struct {
 	version string
-	// simulated says that the numbers are invented.
+	// simulated means that the numbers are invented.
 	simulated bool
 }
 
@@ -44,10 +44,10 @@ func (i identity) description() string {
 }
 
 func (i identity) instructions() string {
-	said := "Coins are named by symbol (btc) or by coin id (bitcoin); resolve_symbol finds the id where a symbol is in doubt. " +
+	text := "Coins are named by symbol (btc) or by coin id (bitcoin); resolve_symbol finds the id where a symbol is in doubt. " +
 		"Prices are in USD unless vs says otherwise, changes in percent, times in UTC. isStale marks what is old: say so when you quote it."
 	if i.simulated {
-		return "The numbers of this server are simulated: say so whenever you quote one. " + said
+		return "The numbers of this server are simulated: say so whenever you quote one. " + text
 	}
-	return said
+	return text
 }

@@ -19,7 +19,7 @@ type message struct {
 	Params  json.RawMessage `json:"params"`
 }
 
-// notification says that no answer is wanted.
+// notification means that no answer is wanted.
 func (m *message) notification() bool { return m.ID == nil }
 
 // read takes a message apart, or says why it is none. What is known of the message is returned beside
@@ -30,7 +30,7 @@ func read(body []byte) (m message, fault *frameError) {
 		return message{}, invalidRequest("the message nests deeper than %d levels", maxDepth)
 	}
 	if !json.Valid(body) {
-		return message{}, &frameError{Code: mcp.PARSE_ERROR, Message: "the body is no JSON", Data: errorData{Code: wordParse}}
+		return message{}, &frameError{Code: mcp.PARSE_ERROR, Message: "the body is not JSON", Data: errorData{Code: textParse}}
 	}
 	switch body[0] {
 	case '{':
@@ -54,7 +54,7 @@ func read(body []byte) (m message, fault *frameError) {
 	return m, nil
 }
 
-// validID says whether an id can be sent back: a string, or a number without a fraction.
+// validID reports whether an id can be sent back: a string, or a number without a fraction.
 func validID(id json.RawMessage) bool {
 	if id[0] == '"' {
 		return true
@@ -73,7 +73,7 @@ func idOf(body []byte) json.RawMessage {
 	return only.ID
 }
 
-// shallow says whether text, JSON or not, opens no more than maxDepth brackets within each other.
+// shallow reports whether text, JSON or not, opens no more than maxDepth brackets within each other.
 func shallow(text []byte) bool {
 	depth, quoted := 0, false
 	for i := 0; i < len(text); i++ {
@@ -109,11 +109,11 @@ type callParams struct {
 // versionOf is the revision of the protocol that a request of the newer era names in its body; empty
 // for one of the older era, whose revision was agreed on at its beginning.
 func versionOf(params json.RawMessage) string {
-	var said struct {
+	var parsed struct {
 		Meta *mcp.Meta `json:"_meta"`
 	}
-	if json.Unmarshal(params, &said) != nil {
+	if json.Unmarshal(params, &parsed) != nil {
 		return ""
 	}
-	return said.Meta.ProtocolVersion()
+	return parsed.Meta.ProtocolVersion()
 }

@@ -55,20 +55,20 @@ func newWorld(t testing.TB) *world {
 		"solana,SOL,Solana,4,coin,,", "sol-wormhole,SOL,SOL (Wormhole),5,wrapped,,")
 	w := &world{World: querytest.NewWorld(t, table), keys: map[string]string{}}
 	w.Open(enginetest.Database(t))
-	candles := views.NewCandles(w.Board, w.Store)
+	candles := views.NewCandles(w.Prices, w.Store)
 	venues := []views.Provider{{Slug: "kraken", Name: "Kraken"}, {Slug: "okx", Name: "OKX"}}
 	refused := &eventsv1.SymbolOverride{Source: "gate", Symbol: "SOL", CoinId: schemas.NoCoin, Time: 1} // an operator said: none of the coins
 	var endpoints []query.Endpoint
-	states := providers.New(w.Board, w.Catalog, w.Book, w.Store, venues)
+	states := providers.New(w.Prices, w.Catalog, w.Yields, w.Store, venues)
 	for _, unit := range []interface{ Endpoints() []query.Endpoint }{
-		prices.New(w.Board, w.Catalog, views.NewConverter(w.Board, w.Catalog), w.Store, venues),
-		coins.New(w.Board, w.Catalog, w.Book, candles, w.Store),
+		prices.New(w.Prices, w.Catalog, views.NewConverter(w.Prices, w.Catalog), w.Store, venues),
+		coins.New(w.Prices, w.Catalog, w.Yields, candles, w.Store),
 		globalstats.New(w.Catalog, w.Store),
-		stablecoins.New(w.Board, w.Catalog, w.Store),
+		stablecoins.New(w.Prices, w.Catalog, w.Store),
 		states,
-		rates.New(w.Book, w.Board, w.Catalog, w.Store, views.NewRateCharts(w.Book, w.Store), states, venues),
+		rates.New(w.Yields, w.Prices, w.Catalog, w.Store, views.NewRateCharts(w.Yields, w.Store), states, venues),
 		earn.New(table, w.Catalog, w.Store, venues),
-		symbols.New(w.Catalog, w.Board, w.Rates, w.Store, schemas.NewSymbolOverrides(refused)),
+		symbols.New(w.Catalog, w.Prices, w.Rates, w.Store, schemas.NewSymbolOverrides(refused)),
 	} {
 		endpoints = append(endpoints, unit.Endpoints()...)
 	}
@@ -249,7 +249,7 @@ func masked(said string) string {
 }
 
 // unescape writes out what would make a line of a script unreadable: deep(N) is N arrays within each other,
-// long(N) N letters, and META what a request of the newer era says of itself.
+// long(N) N letters, and META what a request of the newer era reports of itself.
 func unescape(body string) string {
 	body = strings.ReplaceAll(body, "META", `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`)
 	body = long.ReplaceAllStringFunc(body, func(said string) string {

@@ -43,7 +43,7 @@ func (w *world) answer(at time.Time) answer {
 // made from must be told of that answer, and not of a price that was not known yet; also when it is asked for later.
 func TestAsOfNeverLooksAhead(t *testing.T) {
 	w := newWorld(t)
-	w.board.RememberBy(func() time.Time { return w.now })
+	w.priceCache.RememberBy(func() time.Time { return w.now })
 	random := rand.New(rand.NewPCG(3, 4))
 	start := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	var answers []answer

@@ -20,20 +20,20 @@ type Explanation struct {
 	Price              float64    `json:"price"`
 	Median0            float64    `json:"median0" doc:"The first median, against which outliers are measured"`
 	Method             string     `json:"method" enum:"median"`
-	MethodVersion      int        `json:"methodVersion" doc:"Of the rule that made this price, which may be older than the current one"`
+	MethodVersion      int        `json:"methodVersion" doc:"Version of the rule that computed this price; may be older than the current version"`
 	Confidence         float64    `json:"confidence"`
 	ConfidenceInterval [2]float64 `json:"confidenceInterval"`
 	Score              float64    `json:"score"`
-	Accepted           []string   `json:"accepted" doc:"Providers whose price counted"`
-	Rejected           []string   `json:"rejected" doc:"Providers none of whose markets counted"`
+	Accepted           []string   `json:"accepted" doc:"Providers with an accepted price"`
+	Rejected           []string   `json:"rejected" doc:"Providers without an accepted price"`
 	Inputs             []Input    `json:"inputs"`
 	View               View       `json:"view"`
 	AsOf               string     `json:"asOf" format:"date-time"`
-	Timestamp          string     `json:"timestamp" format:"date-time" doc:"The second that was evaluated"`
-	Published          string     `json:"published,omitempty" format:"date-time" doc:"When it was written, in log time; left out where an earlier version did not record it"`
-	Reproduced         bool       `json:"reproduced" doc:"False is a defect of this service, or the price was made by a version newer than this one"`
-	Recomputed         *float64   `json:"recomputed,omitempty" doc:"What folding again gave, where it is another price"`
-	Region             string     `json:"region,omitempty" doc:"Only the providers of this country were folded"`
+	Timestamp          string     `json:"timestamp" format:"date-time" doc:"The evaluated second"`
+	Published          string     `json:"published,omitempty" format:"date-time" doc:"When it was written, in log time; absent if it was written by a version that did not record this"`
+	Reproduced         bool       `json:"reproduced" doc:"Whether recomputing gave the same price. False means a defect of this service, or a price written by a newer version of it"`
+	Recomputed         *float64   `json:"recomputed,omitempty" doc:"The recomputed price, if it differs"`
+	Region             string     `json:"region,omitempty" doc:"The recomputation used only the providers available in this country"`
 }
 
 // Input is one market as it stood.
@@ -45,19 +45,19 @@ type Input struct {
 	Bid          float64  `json:"bid,omitempty"`
 	Ask          float64  `json:"ask,omitempty"`
 	Last         float64  `json:"last,omitempty"`
-	Quote        string   `json:"quote" doc:"What it is told in: symbol of a coin or code of a currency"`
-	QuoteCoinID  string   `json:"quoteCoinId,omitempty" doc:"Where the quote is a coin"`
+	Quote        string   `json:"quote" doc:"Quote asset: symbol of a coin or code of a currency"`
+	QuoteCoinID  string   `json:"quoteCoinId,omitempty" doc:"Coin id of the quote asset, if it is a coin"`
 	RateUsed     float64  `json:"rateUsed,omitempty"`
 	PriceUSD     *float64 `json:"priceUsd,omitempty"`
-	ObservedAt   string   `json:"observedAt,omitempty" format:"date-time" doc:"By the venue's clock"`
+	ObservedAt   string   `json:"observedAt,omitempty" format:"date-time" doc:"Event time, by the venue's clock"`
 	ReceivedAt   string   `json:"receivedAt,omitempty" format:"date-time"`
-	AgeMs        int64    `json:"ageMs" doc:"When the price was made"`
-	FreshForMs   int64    `json:"freshForMs,omitempty" doc:"How long the market counts after it was last heard, by its own pace"`
+	AgeMs        int64    `json:"ageMs" doc:"Age when the price was computed"`
+	FreshForMs   int64    `json:"freshForMs,omitempty" doc:"How long an input of the market is used after it was received; depends on how often the market updates"`
 	Weight       float64  `json:"weight"`
 	Accepted     bool     `json:"accepted"`
 	Reason       string   `json:"reason,omitempty"`
 	DeviationPct *float64 `json:"deviationPct,omitempty"`
-	Offset       Position `json:"offset" doc:"Where its newest tick lies in the log"`
+	Offset       Position `json:"offset" doc:"Position of its newest tick in the log"`
 }
 
 // Position is a place in the log.
@@ -67,10 +67,10 @@ type Position struct {
 	Offset    int64  `json:"offset"`
 }
 
-// View says which version of the logic made the price, and where it lies.
+// View reports which version of the logic made the price, and where it lies.
 type View struct {
 	Version       uint32           `json:"version"`
-	AppliedOffset map[string]int64 `json:"appliedOffset" doc:"The record of ticks.v1 that caused the price, by partition"`
+	AppliedOffset map[string]int64 `json:"appliedOffset" doc:"The record of ticks.v1 that triggered the price, by partition"`
 }
 
 // ExplainBody answers GET /api/v1/prices/{symbol}/explain.
@@ -81,11 +81,11 @@ type ExplainBody struct {
 func (u *Unit) explained() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/prices/{symbol}/explain", ID: "explainPrice", Tag: "prices",
-		Summary:     "Why a price was what it was, now or at a past instant",
-		Description: "Folds the recorded inputs again with the version of the function that published the price.",
+		Summary:     "Explain a price, current or past, from its inputs",
+		Description: "Recomputes the price from the recorded inputs with the version of the function that published it.",
 		Params: []query.Param{symbolParam,
 			{Name: "asOf", Kind: query.Time, Past: true, Essential: true, Example: "2026-01-31T12:00:00Z",
-				Doc: "The instant asked for: the price that was answered then, which may be of an earlier second. Without it, the current price."}},
+				Doc: "Point in time: the price served at that time, which may be of an earlier second. Default: the current price."}},
 		Body: ExplainBody{}, NotFound: true, Handle: u.getExplanation,
 	}
 }
@@ -98,38 +98,38 @@ func (u *Unit) getExplanation(ctx context.Context, r *query.Request) (query.Answ
 	}
 	coin := named.Own
 	if coin.Rank == 0 {
-		return query.Answer{}, query.NotFound("no venue is read for %s, and only what venues make is explained", named.ID)
+		return query.Answer{}, query.NotFound("none of our venues trades %s, and only prices computed from venues can be explained", named.ID)
 	}
 	asOf, past := r.Time("asOf")
 	if !past {
-		spot, ok := u.board.Spot(snapshot, named.CatalogCoin, r.Now)
+		spot, ok := u.priceCache.Spot(snapshot, named.CatalogCoin, r.Now)
 		switch {
 		case !ok:
 			return query.Answer{}, query.NotFound("%s has no price", coin.ID)
 		case spot.Entry == nil:
-			return query.Answer{}, query.NotFound("the price of %s is told by %s, and only what venues make is explained", coin.ID, spot.Source)
+			return query.Answer{}, query.NotFound("the price of %s is that of the reference source %s, and only prices computed from venues can be explained", coin.ID, spot.Source)
 		}
 		return explanation(u.explainEntry(spot.Entry, ""), spot.Simulated)
 	}
-	told, known := u.board.ServedAt(coin, asOf)
-	if known && told.Entry != nil {
-		x := u.explainEntry(told.Entry, "")
+	served, known := u.priceCache.ServedAt(coin, asOf)
+	if known && served.Entry != nil {
+		x := u.explainEntry(served.Entry, "")
 		x.AsOf = query.FormatTime(asOf.UnixNano())
-		return explanation(x, told.Entry.Price.Simulated)
+		return explanation(x, served.Entry.Price.Simulated)
 	}
 	var rec *eventsv1.PriceRecord
 	if known {
-		rec, err = u.history.PriceAt(ctx, coin.ID, time.Unix(0, told.Second))
+		rec, err = u.history.PriceAt(ctx, coin.ID, time.Unix(0, served.Second))
 	} else {
 		rec, err = u.history.PricePublishedAt(ctx, coin.ID, asOf)
 	}
 	switch {
 	case err != nil:
 		return query.Answer{}, fmt.Errorf("reading the price of %s as of %s: %w", coin.ID, asOf.Format(time.RFC3339Nano), err)
-	case known && rec.GetPrice().GetTime() != told.Second:
+	case known && rec.GetPrice().GetTime() != served.Second:
 		return query.Answer{}, query.Starting("history has not come to the price yet")
 	case rec.GetPrice() == nil:
-		return query.Answer{}, query.NotFound("no price of %s as of %s is kept", coin.ID, query.FormatTime(asOf.UnixNano()))
+		return query.Answer{}, query.NotFound("no price of %s as of %s is stored", coin.ID, query.FormatTime(asOf.UnixNano()))
 	}
 	x := u.explain(coin, rec.GetPrice(), "")
 	x.View = view(rec.Mark)
@@ -203,7 +203,7 @@ func reproduces(p *eventsv1.Price, r schemas.Aggregated) bool {
 }
 
 func (u *Unit) input(in *eventsv1.PriceInput, method uint32, made int64, accepted int) Input {
-	quote, quoteCoin := u.board.Quote(in.QuoteId)
+	quote, quoteCoin := u.priceCache.Quote(in.QuoteId)
 	out := Input{
 		Provider: in.Provider, VenueSymbol: in.Symbol, Raw: in.Value, Basis: in.Basis, Bid: in.Bid, Ask: in.Ask, Last: in.Last,
 		Quote: quote, QuoteCoinID: quoteCoin, RateUsed: in.Rate, ObservedAt: query.FormatTime(in.EventTime), ReceivedAt: query.FormatTime(heard(in)),

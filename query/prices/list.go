@@ -23,26 +23,26 @@ type ListEntry struct {
 	Symbol       string              `json:"symbol"`
 	CoinID       string              `json:"coinId"`
 	PriceUSD     float64             `json:"priceUsd"`
-	Price        *float64            `json:"price,omitempty" doc:"In vs; left out where its rate is unknown"`
+	Price        *float64            `json:"price,omitempty" doc:"In the currency vs; absent if its exchange rate is unknown"`
 	Vs           string              `json:"vs"`
-	PriceSource  string              `json:"priceSource" example:"median" doc:"median: made by venues; else the reference source that tells the price, since no venue makes one"`
+	PriceSource  string              `json:"priceSource" example:"median" doc:"median: computed from venues; else the reference source of the price, if no venue provides one"`
 	UpdatedAt    string              `json:"updatedAt" format:"date-time"`
 	IsStale      bool                `json:"isStale"`
 	IsCritical   bool                `json:"isCritical"`
 	Reason       string              `json:"reason,omitempty"`
-	Ambiguous    bool                `json:"ambiguous,omitempty" doc:"The name could mean other coins too"`
+	Ambiguous    bool                `json:"ambiguous,omitempty" doc:"The name is ambiguous: other coins match it too"`
 	Alternatives []views.Alternative `json:"alternatives,omitempty"`
-	Explain      *Explanation        `json:"explain,omitempty" doc:"Of a price that venues make"`
+	Explain      *Explanation        `json:"explain,omitempty" doc:"For prices computed from venues"`
 }
 
-// ListMeta tells about the answer.
+// ListMeta describes the answer.
 type ListMeta struct {
 	query.Meta
 	Staleness
-	Missing  []Missing `json:"missing,omitempty" doc:"What was asked for and cannot be answered"`
-	Shadowed []string  `json:"shadowed,omitempty" doc:"Ids of further coins that a name asked for could mean; ask for them by id"`
-	Rate     *VsRate   `json:"rate,omitempty" doc:"The rate used, where vs is not usd"`
-	Reason   string    `json:"reason,omitempty" doc:"no_rate: vs cannot be converted to now"`
+	Missing  []Missing `json:"missing,omitempty" doc:"Requested names without a result"`
+	Shadowed []string  `json:"shadowed,omitempty" doc:"Ids of further coins that a requested name matches; request them by id"`
+	Rate     *VsRate   `json:"rate,omitempty" doc:"The exchange rate used, if vs is not usd"`
+	Reason   string    `json:"reason,omitempty" doc:"no_rate: there is no exchange rate to vs now"`
 }
 
 // Missing is one symbol without an answer.
@@ -56,8 +56,8 @@ type VsRate struct {
 	Vs  string  `json:"vs"`
 	USD float64 `json:"usd"`
 	At  string  `json:"at,omitempty" format:"date-time" doc:"Time of its newest input"`
-	// IsStale says that no source of the rate is fresh.
-	IsStale bool `json:"isStale" doc:"No source of the rate is fresh: the newest is used"`
+	// IsStale means that no source of the rate is fresh.
+	IsStale bool `json:"isStale" doc:"No source has a fresh exchange rate; the newest known one is used"`
 }
 
 func vsRate(c views.Conversion) *VsRate {
@@ -69,7 +69,7 @@ func (u *Unit) list() query.Endpoint {
 		Method: http.MethodGet, Path: "/api/v1/prices", ID: "listPrices", Tool: "get_price", Tag: "prices",
 		Summary: "Current prices of several coins",
 		Params: []query.Param{
-			{Name: "symbols", Kind: query.List, Required: true, MaxItems: maxSymbols, Example: "btc,eth", Doc: "Symbols or ids of coins, in any letter case, found as that of /prices/{symbol}."},
+			{Name: "symbols", Kind: query.List, Required: true, MaxItems: maxSymbols, Example: "btc,eth", Doc: "Symbols or ids of coins, case-insensitive, resolved as in /prices/{symbol}."},
 			u.vsParam(), explainParam},
 		Body: ListBody{}, Hot: true, Handle: u.getList,
 	}
@@ -77,7 +77,7 @@ func (u *Unit) list() query.Endpoint {
 
 func (u *Unit) vsParam() query.Param {
 	return query.Param{Name: "vs", Kind: query.Text, Essential: true, Default: usd, Example: "eur",
-		Doc: "Quote currency: any fiat currency that is known, by the rate that the fiat endpoints answer; btc or eth.", Check: u.convert.Check}
+		Doc: "Quote currency: any known fiat currency, at the exchange rate of the fiat endpoints; or btc or eth.", Check: u.convert.Check}
 }
 
 func (u *Unit) getList(_ context.Context, r *query.Request) (query.Answer, error) {
@@ -106,7 +106,7 @@ func (u *Unit) getList(_ context.Context, r *query.Request) (query.Answer, error
 			continue
 		}
 		seen[coin.ID] = true
-		spot, ok := u.board.Spot(snapshot, coin.CatalogCoin, r.Now)
+		spot, ok := u.priceCache.Spot(snapshot, coin.CatalogCoin, r.Now)
 		if !ok {
 			body.Meta.Missing = append(body.Meta.Missing, Missing{name, reasonNoPrice})
 			continue
@@ -119,9 +119,9 @@ func (u *Unit) getList(_ context.Context, r *query.Request) (query.Answer, error
 			price := rate.From(spot.Price)
 			entry.Price = &price
 		}
-		told := spot.Time
+		at := spot.Time
 		if e := spot.Entry; e != nil {
-			entry.Reason, told = e.Latest.Reason, e.Latest.Time
+			entry.Reason, at = e.Latest.Reason, e.Latest.Time
 			if explain {
 				entry.Explain = u.explainEntry(e, "")
 			}
@@ -132,10 +132,10 @@ func (u *Unit) getList(_ context.Context, r *query.Request) (query.Answer, error
 		body.Prices = append(body.Prices, entry)
 		body.Meta.count(spot.Freshness)
 		simulated = simulated || spot.Simulated
-		newest = max(newest, told)
+		newest = max(newest, at)
 	}
 	if newest == 0 { // nothing was found: the answer is as new as the board
-		newest = u.board.Now()
+		newest = u.priceCache.Now()
 	}
 	body.Meta.Count, body.Meta.LastUpdated = len(body.Prices), query.FormatTime(newest)
 	answer, err := query.Encode(body)

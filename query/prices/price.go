@@ -19,7 +19,8 @@ const (
 	reasonNoPrice  = "no_price"
 	reasonNoRegion = "no_provider_in_region"
 	reasonNoRate   = "no_rate"
-	// reasonReference is where a reference source tells the price, so that there are no inputs to explain or to choose by country.
+	// reasonReference is where a reference source reports the price, so that there are no inputs to explain or to choose by
+	// country.
 	reasonReference = "reference_price"
 	// reasonNewer is where a newer version made the price than this one knows.
 	reasonNewer = "unknown_method"
@@ -34,33 +35,33 @@ type PriceBody struct {
 	Meta PriceMeta `json:"meta"`
 }
 
-// PriceData is one coin's price and what each provider says.
+// PriceData is one coin's price and what each provider states.
 type PriceData struct {
 	Symbol       string                     `json:"symbol"`
 	CoinID       string                     `json:"coinId"`
-	Vs           string                     `json:"vs" example:"usd" doc:"Currency of all prices here but those of explain, which are in USD"`
-	Ambiguous    bool                       `json:"ambiguous,omitempty" doc:"The name could mean other coins too"`
+	Vs           string                     `json:"vs" example:"usd" doc:"Currency of all prices in this response except those of explain, which are in USD"`
+	Ambiguous    bool                       `json:"ambiguous,omitempty" doc:"The name is ambiguous: other coins match it too"`
 	Alternatives []views.Alternative        `json:"alternatives,omitempty"`
-	Aggregated   query.Nullable[Aggregated] `json:"aggregated" doc:"Null where there is no price; meta.reason says why"`
+	Aggregated   query.Nullable[Aggregated] `json:"aggregated" doc:"Null if there is no price; meta.reason has the cause"`
 	Providers    []Row                      `json:"providers"`
 	Explain      *Explanation               `json:"explain,omitempty"`
 }
 
-// PriceMeta tells about the answer.
+// PriceMeta describes the answer.
 type PriceMeta struct {
 	query.Meta
 	IsStale      bool              `json:"isStale" doc:"As of the price"`
-	Reason       string            `json:"reason,omitempty" doc:"Why there is no price; no_rate: vs cannot be converted to now; reference_price: no venue makes it, priceSource tells it"`
-	Rate         *VsRate           `json:"rate,omitempty" doc:"The rate used, where vs is not usd"`
+	Reason       string            `json:"reason,omitempty" doc:"Why there is no price; no_rate: there is no exchange rate to vs now; reference_price: no venue provides a price, it is that of priceSource"`
+	Rate         *VsRate           `json:"rate,omitempty" doc:"The exchange rate used, if vs is not usd"`
 	Region       string            `json:"region,omitempty"`
-	RegionSource map[string]string `json:"regionSource,omitempty" doc:"Per provider the page that its countries were read on, with who quotes it where it was not read itself, or unknown (counts as worldwide)"`
+	RegionSource map[string]string `json:"regionSource,omitempty" doc:"Per provider, the page that states its countries (with the source that quotes it, if it was not read directly), or unknown (treated as worldwide)"`
 }
 
 func (u *Unit) price() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/prices/{symbol}", ID: "getPrice", Tag: "prices",
 		Summary:     "Current price of a coin",
-		Description: "The median over providers; prices more than 50% away from the first median are excluded. Every provider's own price is listed, with the reason where it did not count. A coin that no venue of ours makes a price of has that of a reference source, named in priceSource, and no providers.",
+		Description: "The median over providers; prices more than 50% away from the first median are excluded. Each provider's own price is listed, with the reason if it was rejected. A coin that none of our venues trades has the price of a reference source, named in priceSource, and no providers.",
 		Params: []query.Param{symbolParam,
 			{Name: "region", Kind: query.Text, Example: "DE", Doc: "Two-letter country code; only providers available there are aggregated.", Check: countryCode},
 			u.vsParam(), explainParam},
@@ -78,7 +79,7 @@ func (u *Unit) getPrice(_ context.Context, r *query.Request) (query.Answer, erro
 		return query.Answer{}, err
 	}
 	vs := strings.ToLower(r.Text("vs"))
-	spot, ok := u.board.Spot(snapshot, coin.CatalogCoin, r.Now)
+	spot, ok := u.priceCache.Spot(snapshot, coin.CatalogCoin, r.Now)
 	if !ok {
 		body := bare(coin)
 		body.Data.Vs, body.Meta.Reason = strings.Clone(vs), reasonNoPrice
@@ -98,7 +99,7 @@ func (u *Unit) getPrice(_ context.Context, r *query.Request) (query.Answer, erro
 		body.Data.Explain = u.explainEntry(spot.Entry, region)
 	}
 	if vs != usd {
-		u.tellIn(&body, vs, r.Now)
+		u.convertTo(&body, vs, r.Now)
 	}
 	answer.Body, err = query.NewBody(body)
 	return answer, err
@@ -123,8 +124,8 @@ func (u *Unit) whole(coin views.Named, spot views.Spot) PriceBody {
 	return body
 }
 
-// tellIn converts the prices of an answer into another currency. Without a rate there is none.
-func (u *Unit) tellIn(body *PriceBody, vs string, now time.Time) {
+// convertTo converts the prices of an answer into another currency. Without a rate there is none.
+func (u *Unit) convertTo(body *PriceBody, vs string, now time.Time) {
 	body.Data.Vs = vs
 	rate, known := u.convert.To(vs, now)
 	if !known {

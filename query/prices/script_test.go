@@ -16,14 +16,14 @@ import (
 
 // world is what a script sets up: markets, what was published of them, and a server over it.
 type world struct {
-	t       testing.TB
-	now     time.Time
-	board   *views.PriceCache
-	catalog *views.Catalog
-	markets map[string][]*eventsv1.PriceInput
-	past    map[string][]*eventsv1.PriceRecord
-	offset  int64
-	base    string
+	t          testing.TB
+	now        time.Time
+	priceCache *views.PriceCache
+	catalog    *views.Catalog
+	markets    map[string][]*eventsv1.PriceInput
+	past       map[string][]*eventsv1.PriceRecord
+	offset     int64
+	base       string
 	// method is the version of the aggregation that prices are made by.
 	method uint32
 }
@@ -50,9 +50,9 @@ var providers = []views.Provider{
 }
 
 func newWorld(t testing.TB) *world {
-	w := &world{t: t, method: schemas.AggregateVersion, board: views.NewPriceCache(coins), catalog: views.NewCatalog(coins),
+	w := &world{t: t, method: schemas.AggregateVersion, priceCache: views.NewPriceCache(coins), catalog: views.NewCatalog(coins),
 		markets: map[string][]*eventsv1.PriceInput{}, past: map[string][]*eventsv1.PriceRecord{}}
-	w.base = querytest.Serve(t, func() time.Time { return w.now }, prices.New(w.board, w.catalog, views.NewConverter(w.board, w.catalog), w, providers).Endpoints())
+	w.base = querytest.Serve(t, func() time.Time { return w.now }, prices.New(w.priceCache, w.catalog, views.NewConverter(w.priceCache, w.catalog), w, providers).Endpoints())
 	return w
 }
 
@@ -109,7 +109,7 @@ func (w *world) run(line string) string {
 func (w *world) pulse() {
 	w.offset++
 	pulse := &eventsv1.Pulse{Now: w.now.UnixNano(), Watermark: w.now.UnixNano()}
-	w.must(w.board.Apply(stream.TailRecord{Offset: w.offset, Marked: &eventsv1.PriceRecord{Body: &eventsv1.PriceRecord_Pulse{Pulse: pulse}}}))
+	w.must(w.priceCache.Apply(stream.TailRecord{Offset: w.offset, Marked: &eventsv1.PriceRecord{Body: &eventsv1.PriceRecord_Pulse{Pulse: pulse}}}))
 }
 
 // market sets what a market says: provider, its symbol, the quote, then name=value.
@@ -150,7 +150,7 @@ func (w *world) price(coin string, simulated bool) { w.publish(w.record(coin, si
 func (w *world) publish(rec *eventsv1.PriceRecord) {
 	coin := rec.GetPrice().CoinId
 	w.past[coin] = append(w.past[coin], rec)
-	w.must(w.board.Apply(stream.TailRecord{Offset: rec.Mark.Offset, Marked: rec}))
+	w.must(w.priceCache.Apply(stream.TailRecord{Offset: rec.Mark.Offset, Marked: rec}))
 }
 
 // record is the price that the markets of a coin give now.

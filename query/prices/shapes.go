@@ -13,28 +13,28 @@ import (
 type Aggregated struct {
 	Symbol     string  `json:"symbol" example:"BTC"`
 	CoinID     string  `json:"coinId" example:"bitcoin"`
-	Price      float64 `json:"price" doc:"The median over the accepted providers, or what priceSource tells; in USD where no vs is named"`
-	Providers  int     `json:"providers" doc:"Number of accepted providers; 0 where priceSource is not median"`
+	Price      float64 `json:"price" doc:"The median over the accepted providers, or the price of priceSource; in USD unless vs is given"`
+	Providers  int     `json:"providers" doc:"Number of accepted providers; 0 if priceSource is not median"`
 	Min        float64 `json:"min"`
 	Max        float64 `json:"max"`
 	Median     float64 `json:"median" doc:"Equal to price"`
-	Timestamp  string  `json:"timestamp" format:"date-time" doc:"The second that was evaluated, or when priceSource told the price"`
-	Rejected   int     `json:"rejected" doc:"Number of providers that did not count"`
-	Confidence float64 `json:"confidence,omitempty" doc:"Half width of the confidence interval, in the currency of the price; left out where priceSource is not median"`
+	Timestamp  string  `json:"timestamp" format:"date-time" doc:"The evaluated second, or the time of the price of priceSource"`
+	Rejected   int     `json:"rejected" doc:"Number of rejected providers"`
+	Confidence float64 `json:"confidence,omitempty" doc:"Half width of the confidence interval, in the currency of the price; absent if priceSource is not median"`
 	// Score is nil where it is not known.
-	Score       *float64 `json:"score,omitempty" minimum:"0" maximum:"1" doc:"0 to 1; left out where priceSource is not median"`
-	Source      string   `json:"source" doc:"The accepted provider nearest to the price, or priceSource where that is not median"`
-	PriceSource string   `json:"priceSource" example:"median" doc:"median: made by venues; else the reference source that tells the price, since no venue makes one"`
-	Volume24h   *float64 `json:"volume24h,omitempty" doc:"Over the accepted providers, or as a source tells it, in the currency of the price"`
-	IsStale     bool     `json:"isStale" doc:"Older than 30 s by the clock of the server, of a reference source than 15 minutes; or kept for a reason"`
+	Score       *float64 `json:"score,omitempty" minimum:"0" maximum:"1" doc:"0 to 1; absent if priceSource is not median"`
+	Source      string   `json:"source" doc:"The accepted provider nearest to the price, or priceSource if that is not median"`
+	PriceSource string   `json:"priceSource" example:"median" doc:"median: computed from venues; else the reference source of the price, if no venue provides one"`
+	Volume24h   *float64 `json:"volume24h,omitempty" doc:"Sum over the accepted providers, or as reported by the reference source, in the currency of the price"`
+	IsStale     bool     `json:"isStale" doc:"Older than 30 s by the server's clock (reference sources: 15 minutes), or retained for the given reason"`
 	IsCritical  bool     `json:"isCritical" doc:"Older than two hours"`
-	Reason      string   `json:"reason,omitempty" doc:"Why the last price was kept: no_fresh_inputs or no_consensus"`
+	Reason      string   `json:"reason,omitempty" doc:"Why the last price was retained: no_fresh_inputs or no_consensus"`
 }
 
-// Staleness says of an answer with several prices how many of them are old.
+// Staleness reports of an answer with several prices how many of them are old.
 type Staleness struct {
 	IsStale    bool `json:"isStale" doc:"At least one of the prices is stale"`
-	StaleCount int  `json:"staleCount,omitempty" doc:"How many of the prices are stale"`
+	StaleCount int  `json:"staleCount,omitempty" doc:"Number of stale prices"`
 }
 
 func (s *Staleness) count(fresh views.Freshness) {
@@ -44,26 +44,26 @@ func (s *Staleness) count(fresh views.Freshness) {
 	}
 }
 
-// Row is what one market of a provider says.
+// Row is what one market of a provider states.
 type Row struct {
 	Provider     string   `json:"provider"`
 	Symbol       string   `json:"symbol"`
-	Price        *float64 `json:"price,omitempty" doc:"In the currency of the answer; left out where it could not be converted"`
+	Price        *float64 `json:"price,omitempty" doc:"In the currency of the response; absent if it could not be converted"`
 	Category     string   `json:"category" enum:"price"`
-	UpdatedAt    string   `json:"updated_at,omitempty" format:"date-time" doc:"When the market was last heard"`
+	UpdatedAt    string   `json:"updated_at,omitempty" format:"date-time" doc:"When data of the market was last received"`
 	VenueSymbol  string   `json:"venueSymbol"`
-	Quote        string   `json:"quote" doc:"What it is told in: symbol of a coin or code of a currency"`
-	QuoteCoinID  string   `json:"quoteCoinId,omitempty" doc:"Where the quote is a coin"`
-	Raw          float64  `json:"raw,omitempty" doc:"In the quote"`
+	Quote        string   `json:"quote" doc:"Quote asset: symbol of a coin or code of a currency"`
+	QuoteCoinID  string   `json:"quoteCoinId,omitempty" doc:"Coin id of the quote asset, if it is a coin"`
+	Raw          float64  `json:"raw,omitempty" doc:"In the quote asset"`
 	Basis        string   `json:"basis,omitempty" doc:"last, bid, ask or mid"`
-	RateUsed     float64  `json:"rateUsed,omitempty" doc:"USD for one unit of the quote"`
+	RateUsed     float64  `json:"rateUsed,omitempty" doc:"USD per unit of the quote asset"`
 	Accepted     bool     `json:"accepted"`
-	Reason       string   `json:"reason,omitempty" doc:"Why it did not count"`
-	DeviationPct *float64 `json:"deviationPct,omitempty" doc:"From the first median, in percent; only of a provider's own vote"`
+	Reason       string   `json:"reason,omitempty" doc:"Why it was rejected"`
+	DeviationPct *float64 `json:"deviationPct,omitempty" doc:"Deviation from the first median, percent; only for the input that represents the provider"`
 	Simulated    bool     `json:"simulated,omitempty"`
 }
 
-// aggregated tells a price. What a reference source tells is of no providers.
+// aggregated converts a price. That of a reference source has no providers.
 func aggregated(coin *views.CatalogCoin, s views.Spot) *Aggregated {
 	a := &Aggregated{
 		Symbol: coin.Symbol, CoinID: coin.ID, Price: s.Price, Min: s.Price, Max: s.Price, Median: s.Price, Timestamp: query.FormatTime(s.Time),
@@ -80,7 +80,7 @@ func aggregated(coin *views.CatalogCoin, s views.Spot) *Aggregated {
 func (u *Unit) rows(symbol string, inputs []*eventsv1.PriceInput, simulated bool) []Row {
 	all := make([]Row, len(inputs))
 	for i, in := range inputs {
-		quote, quoteCoin := u.board.Quote(in.QuoteId)
+		quote, quoteCoin := u.priceCache.Quote(in.QuoteId)
 		all[i] = Row{
 			Provider: in.Provider, Symbol: symbol, Category: "price", UpdatedAt: query.FormatTime(heard(in)),
 			VenueSymbol: in.Symbol, Quote: quote, QuoteCoinID: quoteCoin, Raw: in.Value, Basis: in.Basis, RateUsed: in.Rate,
@@ -101,7 +101,7 @@ func deviation(in *eventsv1.PriceInput) *float64 {
 	return nil
 }
 
-// heard is when a market was last heard.
+// heard is when a market was last received.
 func heard(in *eventsv1.PriceInput) int64 { return max(in.LastHeard, in.QuoteHeard) }
 
 // find turns what a path names into a coin.
@@ -115,7 +115,7 @@ func (u *Unit) find(snapshot *views.Snapshot, name string) (views.Named, error) 
 
 // started refuses to call a coin without a price before any was read.
 func (u *Unit) started() error {
-	if u.board.Now() == 0 {
+	if u.priceCache.Now() == 0 {
 		return query.Starting("no price was read yet")
 	}
 	return nil

@@ -23,16 +23,16 @@ type SummaryBody struct {
 
 // SummaryData holds every coin with a price.
 type SummaryData struct {
-	Prices    map[string]*Aggregated `json:"prices" doc:"By symbol"`
+	Prices    map[string]*Aggregated `json:"prices" doc:"Prices by symbol"`
 	Count     int                    `json:"count"`
 	Timestamp string                 `json:"timestamp" format:"date-time"`
 }
 
-// SummaryMeta tells about the answer.
+// SummaryMeta describes the answer.
 type SummaryMeta struct {
 	query.Meta
 	Staleness
-	Shadowed []string `json:"shadowed,omitempty" doc:"Ids of coins whose symbol means a higher ranked one; ask for them by id"`
+	Shadowed []string `json:"shadowed,omitempty" doc:"Ids of coins whose symbol belongs to a higher-ranked coin; request them by id"`
 }
 
 // summary is the last encoded answer and what it was encoded from. While the board's version stands,
@@ -48,7 +48,7 @@ func (u *Unit) all() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/prices/summary", ID: "summarizePrices", Tag: "prices",
 		Summary:     "Current prices of all coins",
-		Description: "The order of the members says nothing. Prices that reference sources tell are joined once a minute.",
+		Description: "The order of the members has no meaning. Prices of reference sources are updated once per minute.",
 		Body:        SummaryBody{}, Hot: true, Handle: u.getSummary,
 	}
 }
@@ -62,10 +62,10 @@ func (u *Unit) getSummary(_ context.Context, r *query.Request) (query.Answer, er
 	if err != nil {
 		return query.Answer{}, err
 	}
-	// Read before the entries: a change meanwhile makes the next request encode anew.
-	made := &summary{version: u.board.Version(), foreign: foreign}
-	u.board.Entries(func(e *views.Entry) {
-		fresh := u.board.Freshness(e, r.Now)
+	// Read before the entries: a change meanwhile makes the next request encode again.
+	made := &summary{version: u.priceCache.Version(), foreign: foreign}
+	u.priceCache.Entries(func(e *views.Entry) {
+		fresh := u.priceCache.Freshness(e, r.Now)
 		if fresh.Stale {
 			made.stale++
 		}
@@ -73,9 +73,9 @@ func (u *Unit) getSummary(_ context.Context, r *query.Request) (query.Answer, er
 			made.critical++
 		}
 	})
-	held := u.summary.Load()
-	if held != nil && held.version == made.version && held.stale == made.stale && held.critical == made.critical && held.foreign == foreign {
-		return held.answer, nil
+	current := u.summary.Load()
+	if current != nil && current.version == made.version && current.stale == made.stale && current.critical == made.critical && current.foreign == foreign {
+		return current.answer, nil
 	}
 	if err := u.encodeSummary(made, snapshot, r); err != nil {
 		return query.Answer{}, err
@@ -91,11 +91,11 @@ func (u *Unit) encodeSummary(made *summary, snapshot *views.Snapshot, r *query.R
 	foreign := made.foreign
 	meta := SummaryMeta{Staleness: foreign.staleness, Shadowed: slices.Clone(foreign.shadowed)}
 	meta.Count = foreign.count
-	newest := u.board.Now()
+	newest := u.priceCache.Now()
 	body.WriteString(`{"data":{"prices":{`)
 	body.Write(foreign.members)
 	made.answer.Simulated = foreign.simulated
-	u.board.Entries(func(e *views.Entry) {
+	u.priceCache.Entries(func(e *views.Entry) {
 		coin := snapshot.ByID(e.Coin.ID)
 		if foreign.coins[e.Coin.ID] {
 			return
@@ -104,7 +104,7 @@ func (u *Unit) encodeSummary(made *summary, snapshot *views.Snapshot, r *query.R
 			meta.Shadowed = append(meta.Shadowed, e.Coin.ID)
 			return
 		}
-		fresh := u.board.Freshness(e, r.Now)
+		fresh := u.priceCache.Freshness(e, r.Now)
 		spot := views.Spot{Price: e.Price.Price, Time: e.Price.Time, Source: schemas.PriceSourceMedian, Entry: e, Volume24h: &e.Price.Volume24H, Freshness: fresh}
 		text, err := u.fragments.Get(e, fresh, views.OthersKey{}, func() ([]byte, error) { return member(coin, spot) })
 		if err != nil {
@@ -151,12 +151,12 @@ type foreign struct {
 
 func (u *Unit) foreignAt(snapshot *views.Snapshot, now time.Time) (*foreign, error) {
 	minute := now.Unix() / 60
-	if held := u.foreign.Load(); held != nil && held.minute == minute && held.version == snapshot.CoinsVersion {
-		return held, nil
+	if current := u.foreign.Load(); current != nil && current.minute == minute && current.version == snapshot.CoinsVersion {
+		return current, nil
 	}
 	made := &foreign{version: snapshot.CoinsVersion, minute: minute, coins: map[string]bool{}}
 	for _, coin := range snapshot.Coins {
-		spot, ok := u.board.Spot(snapshot, coin, now)
+		spot, ok := u.priceCache.Spot(snapshot, coin, now)
 		if !ok || spot.Entry != nil {
 			continue
 		}

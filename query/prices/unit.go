@@ -1,5 +1,5 @@
 // Package prices answers for current prices of all coins of the catalog. What venues make is the board's, and is explained by
-// folding its recorded inputs again with the very function that published it; what no venue makes is told by a reference
+// folding its recorded inputs again with the very function that published it; what no venue makes is reported by a reference
 // source. A price asked for as of a past instant is read from history and explained in the same way.
 package prices
 
@@ -24,11 +24,11 @@ type History interface {
 
 // Unit answers the endpoints of prices.
 type Unit struct {
-	board     *views.PriceCache
-	catalog   *views.Catalog
-	convert   *views.Converter
-	history   History
-	providers map[string]views.Provider
+	priceCache *views.PriceCache
+	catalog    *views.Catalog
+	convert    *views.Converter
+	history    History
+	providers  map[string]views.Provider
 
 	bodies    *views.EntryCache[*query.Body]
 	fragments *views.EntryCache[[]byte]
@@ -37,9 +37,9 @@ type Unit struct {
 }
 
 // New makes the unit. Providers that are not listed count as worldwide.
-func New(board *views.PriceCache, catalog *views.Catalog, convert *views.Converter, history History, providers []views.Provider) *Unit {
-	u := &Unit{board: board, catalog: catalog, convert: convert, history: history, providers: map[string]views.Provider{},
-		bodies: views.NewEntryCache[*query.Body](board), fragments: views.NewEntryCache[[]byte](board)}
+func New(priceCache *views.PriceCache, catalog *views.Catalog, convert *views.Converter, history History, providers []views.Provider) *Unit {
+	u := &Unit{priceCache: priceCache, catalog: catalog, convert: convert, history: history, providers: map[string]views.Provider{},
+		bodies: views.NewEntryCache[*query.Body](priceCache), fragments: views.NewEntryCache[[]byte](priceCache)}
 	for _, p := range providers {
 		u.providers[p.Slug] = p
 	}
@@ -54,4 +54,4 @@ func (u *Unit) Endpoints() []query.Endpoint {
 var symbolParam = query.CoinParam("symbol", query.Path, "BTC")
 
 var explainParam = query.Param{Name: "explain", Kind: query.Flag, Essential: true, Default: "false",
-	Doc: "Adds what the price was made from, folded again."}
+	Doc: "Adds the inputs of the price and a recomputation."}

@@ -29,7 +29,7 @@ const (
 
 // heard is what the current prices say of an exchange.
 type heard struct {
-	// last is when any of its markets was heard, Unix nanoseconds.
+	// last is when any of its markets was received, Unix nanoseconds.
 	last int64
 	// coins have a fresh market of it, by id.
 	coins map[string]bool
@@ -38,7 +38,7 @@ type heard struct {
 // listen goes through the inputs of all current prices.
 func (u *Unit) listen(now time.Time) map[string]heard {
 	byVenue := map[string]heard{}
-	u.board.Entries(func(e *views.Entry) {
+	u.priceCache.Entries(func(e *views.Entry) {
 		for _, in := range e.Latest.Inputs {
 			h, at := byVenue[in.Provider], max(in.LastHeard, in.QuoteHeard)
 			h.last = max(h.last, at)
@@ -70,12 +70,12 @@ func (u *Unit) describe(n *eventsv1.SourceNotice, h views.SourceHealth, prices h
 		return p
 	}
 	p.Status = sourceStatus(n, h)
-	tellRequests(&p, h)
+	setRequests(&p, h)
 	return p
 }
 
-// tellRequests adds how requests to a source went.
-func tellRequests(p *views.ProviderState, h views.SourceHealth) {
+// setRequests adds how requests to a source went.
+func setRequests(p *views.ProviderState, h views.SourceHealth) {
 	p.ConsecutiveFailures, p.LastError = h.ConsecutiveFailures, failure(h)
 	p.SuccessRate24h, p.SuccessRate7d = percent(h.Succeeded24h, h.Requests24h), percent(h.Succeeded7d, h.Requests7d)
 	if !h.LastSuccess.IsZero() {

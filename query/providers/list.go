@@ -15,13 +15,13 @@ import (
 
 // Body answers GET /api/v1/providers.
 type Body struct {
-	Providers []views.ProviderState `json:"providers" doc:"By slug"`
+	Providers []views.ProviderState `json:"providers" doc:"Sorted by slug"`
 	Meta      query.Meta            `json:"meta"`
 }
 
 // ToolBody is the tool's form: what a model chooses a provider by. The reference view says how reading each goes.
 type ToolBody struct {
-	Providers []ToolProvider `json:"providers" doc:"By slug"`
+	Providers []ToolProvider `json:"providers" doc:"Sorted by slug"`
 	Meta      query.Meta     `json:"meta"`
 }
 
@@ -29,7 +29,7 @@ type ToolBody struct {
 type ToolProvider struct {
 	Slug       string   `json:"slug" example:"kraken"`
 	Name       string   `json:"name" example:"Kraken"`
-	Categories []string `json:"categories" doc:"What it tells"`
+	Categories []string `json:"categories" doc:"Kinds of data it provides"`
 	Kind       string   `json:"kind" enum:"exchange,cefi,defi,reference"`
 	Status     string   `json:"status" enum:"healthy,degraded,down,disabled"`
 	Simulated  bool     `json:"simulated,omitempty"`
@@ -50,9 +50,9 @@ var categories = []string{"lending", "borrowing", "staking", categoryPrice, cate
 func (u *Unit) list() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/providers", ID: "listProviders", Tool: "list_providers", Tag: "providers",
-		Summary: "Every venue and source, with its terms and how reading it goes",
+		Summary: "All venues and sources, with their terms and health",
 		Params: []query.Param{{Name: "category", Kind: query.Text, Allowed: categories, Example: categoryPrice,
-			Doc: "Only the providers that tell this."}},
+			Doc: "Only providers of this kind of data."}},
 		Body: Body{}, ToolBody: ToolBody{}, Handle: u.getList,
 	}
 }
@@ -71,17 +71,17 @@ func (u *Unit) getList(ctx context.Context, r *query.Request) (query.Answer, err
 		simulated = simulated || p.Simulated
 		body.Providers = append(body.Providers, p)
 	}
-	newest := max(u.catalog.Snapshot().SourcesTime, u.board.Now(), u.book.Snapshot().Time)
+	newest := max(u.catalog.Snapshot().SourcesTime, u.priceCache.Now(), u.yieldStore.Snapshot().Time)
 	body.Meta.Count, body.Meta.LastUpdated = len(body.Providers), query.FormatTime(newest)
-	told := any(body)
+	shown := any(body)
 	if r.View == query.Tool {
 		short := ToolBody{Providers: make([]ToolProvider, len(body.Providers)), Meta: body.Meta}
 		for i, p := range body.Providers {
 			short.Providers[i] = ToolProvider{p.Slug, p.Name, p.Categories, p.Kind, p.Status, p.Simulated}
 		}
-		told = short
+		shown = short
 	}
-	answer, err := query.Encode(told)
+	answer, err := query.Encode(shown)
 	answer.Simulated = simulated
 	return answer, err
 }
@@ -133,7 +133,7 @@ func (u *Unit) region(slug string) views.Provider {
 	return u.venues[i]
 }
 
-// failure tells the newest request that failed, nil for none.
+// failure reports the newest request that failed, nil for none.
 func failure(h views.SourceHealth) *views.ProviderFailure {
 	if h.LastError == "" {
 		return nil

@@ -24,13 +24,13 @@ type rated struct {
 	simulated         bool
 }
 
-// told counts rates.
+// rateCounts counts accepted and all rates.
 type rateCounts struct{ counted, all int }
 
 // ratedAt goes through the rates that have a coin and a category of the API, and that no other source tells better.
 func (u *Unit) ratedAt(now time.Time) map[string]*rated {
 	byProvider := map[string]*rated{}
-	for _, e := range u.book.Snapshot().Entries {
+	for _, e := range u.yieldStore.Snapshot().Entries {
 		if e.Unattached != "" || e.Shadowed != "" || !slices.Contains(schemas.RateCategories, e.Category) {
 			continue
 		}
@@ -53,7 +53,7 @@ func (u *Unit) ratedAt(now time.Time) map[string]*rated {
 	return byProvider
 }
 
-// source is who tells the most of its rates.
+// source is who reports the most of its rates.
 func (r *rated) source() string {
 	return slices.MaxFunc(slices.Sorted(maps.Keys(r.sources)), func(a, b string) int {
 		return cmp.Or(cmp.Compare(r.sources[a].counted, r.sources[b].counted), cmp.Compare(r.sources[a].all, r.sources[b].all), cmp.Compare(b, a))
@@ -71,7 +71,7 @@ func (r *rated) status(source *eventsv1.SourceNotice, h views.SourceHealth) stri
 	return sourceStatus(source, h)
 }
 
-// told are its categories in the order of the API.
+// counts are its categories in the order of the API.
 func (r *rated) counts() []string {
 	var list []string
 	for _, category := range schemas.RateCategories {
@@ -95,7 +95,7 @@ func (r *rated) join(p *views.ProviderState, snapshot *views.Snapshot, health ma
 		p.Status = status
 	}
 	heardLast := p.LastSuccess
-	tellRequests(p, health[source])
+	setRequests(p, health[source])
 	p.LastSuccess = heardLast // prices come more often
 	p.Categories = append(r.counts(), p.Categories...)
 	p.RateCount = r.counted
@@ -106,7 +106,7 @@ func (r *rated) join(p *views.ProviderState, snapshot *views.Snapshot, health ma
 
 // describeRated puts together what is known of one whose rates a source tells, which may be itself.
 func (u *Unit) describeRated(slug string, r *rated, snapshot *views.Snapshot, health map[string]views.SourceHealth) views.ProviderState {
-	source, project := r.source(), u.book.Snapshot().Projects[slug]
+	source, project := r.source(), u.yieldStore.Snapshot().Projects[slug]
 	n := snapshot.Notices[source]
 	p := views.ProviderState{
 		Slug: slug, Name: cmp.Or(r.name, project.GetName(), snapshot.Notices[slug].GetName(), slug), Categories: r.counts(), Kind: kindCefi,
@@ -118,6 +118,6 @@ func (u *Unit) describeRated(slug string, r *rated, snapshot *views.Snapshot, he
 	if project != nil || r.onChain {
 		p.Kind = kindDefi
 	}
-	tellRequests(&p, health[source])
+	setRequests(&p, health[source])
 	return p
 }

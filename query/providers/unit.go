@@ -1,4 +1,4 @@
-// Package providers answers who tells what this service knows: every venue and source with its terms, what has to be
+// Package providers answers who reports what this service knows: every venue and source with its terms, what has to be
 // shown with its values, and how reading it goes.
 package providers
 
@@ -27,18 +27,18 @@ const (
 
 // Unit answers the endpoint of providers.
 type Unit struct {
-	board   *views.PriceCache
-	catalog *views.Catalog
-	book    *views.YieldStore
-	history History
-	venues  []views.Provider
+	priceCache *views.PriceCache
+	catalog    *views.Catalog
+	yieldStore *views.YieldStore
+	history    History
+	venues     []views.Provider
 	// health is by source, of a stretch of healthFor.
 	health *otter.Cache[int64, map[string]views.SourceHealth]
 }
 
 // New makes the unit. Venues are the sources of prices, with the countries that they serve.
-func New(board *views.PriceCache, catalog *views.Catalog, book *views.YieldStore, history History, venues []views.Provider) *Unit {
-	return &Unit{board: board, catalog: catalog, book: book, history: history, venues: venues,
+func New(priceCache *views.PriceCache, catalog *views.Catalog, yieldStore *views.YieldStore, history History, venues []views.Provider) *Unit {
+	return &Unit{priceCache: priceCache, catalog: catalog, yieldStore: yieldStore, history: history, venues: venues,
 		health: otter.Must(&otter.Options[int64, map[string]views.SourceHealth]{
 			MaximumSize: 2, ExpiryCalculator: otter.ExpiryWriting[int64, map[string]views.SourceHealth](2 * healthFor),
 		})}

@@ -12,7 +12,7 @@ import (
 	"github.com/marketlog/marketlog/stream/history"
 )
 
-// Said publishes what sources say, which is in the catalog and in the store; it is seen from the next clock of
+// Said publishes what sources state, which is in the catalog and in the store; it is seen from the next clock of
 // the sources or minute on.
 func (w *World) Said(rec *eventsv1.ReferenceRecord) {
 	offset := w.Offset()

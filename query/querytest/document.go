@@ -15,7 +15,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// Document is what a server says of itself.
+// Document is what a server reports of itself.
 type Document struct{ *openapi3.T }
 
 // ReadDocument reads /openapi.json, which must be valid, with its examples.
@@ -67,7 +67,7 @@ func (d *Document) Operation(method, path string) *openapi3.Operation {
 	return best.GetOperation(method)
 }
 
-// Fault says how an answer is none that the document describes for an operation; nil where it is one.
+// Fault reports how an answer is none that the document describes for an operation; nil where it is one.
 func Fault(operation *openapi3.Operation, response *http.Response, body []byte) error {
 	described := operation.Responses.Value(strconv.Itoa(response.StatusCode))
 	if described == nil {

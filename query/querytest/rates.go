@@ -19,7 +19,7 @@ func (w *World) RateFolded(rec *eventsv1.RateRecord) {
 		b.Add(history.Place{Topic: schemas.TopicRates, Offset: offset}, rec)
 		w.Must(w.Store.Insert(w.T.Context(), &b, ""))
 	}
-	w.Must(w.Book.Apply(views.TailRecord{Offset: offset, Marked: rec}))
+	w.Must(w.Yields.Apply(views.TailRecord{Offset: offset, Marked: rec}))
 }
 
 // rate publishes what a provider pays or asks, told by itself in a pool named after its symbol unless the script says
@@ -27,7 +27,7 @@ func (w *World) RateFolded(rec *eventsv1.RateRecord) {
 func (w *World) rate(words []string) {
 	now := w.Now.UnixNano()
 	symbol := strings.ToUpper(words[2])
-	if coin, ok := w.Board.Coins().ByID(words[2]); ok {
+	if coin, ok := w.Prices.Coins().ByID(words[2]); ok {
 		symbol = coin.Symbol
 	}
 	e := &eventsv1.RateEntry{
@@ -67,7 +67,7 @@ func (w *World) rate(words []string) {
 			e.Apy = w.Number(value)
 		case "method":
 			e.Method = uint32(w.Number(value))
-		case "reward": // of what was told, and the part of the rate that it became
+		case "reward": // of what was reported, and the part of the rate that it became
 			said, made, _ := strings.Cut(value, ",")
 			part := w.Number(made)
 			e.Said.Reward, e.RewardApy = said, &part
@@ -104,7 +104,7 @@ func (w *World) rollup(words []string) {
 		Provider: words[0], Source: words[0], Category: words[1], CoinId: words[2], Start: w.Time(words[3]).UnixNano(), Interval: uint32(w.Integer(words[4])),
 		Open: w.Number(words[5]), High: w.Number(words[6]), Low: w.Number(words[7]), Close: w.Number(words[8]), Mean: w.Number(words[9]), N: uint32(w.Integer(words[10])),
 	}
-	if coin, ok := w.Board.Coins().ByID(words[2]); ok {
+	if coin, ok := w.Prices.Coins().ByID(words[2]); ok {
 		r.Symbol, r.ProviderSymbol = coin.Symbol, coin.Symbol
 	}
 	for _, word := range words[11:] {

@@ -18,7 +18,7 @@ import (
 	"github.com/marketlog/marketlog/query"
 )
 
-// Update says that what tests compare with is written anew, by the flag -update.
+// Update means that what tests compare with is written again, by the flag -update.
 var Update = flag.Bool("update", false, "write the answers of scripts anew, and what else tests compare with")
 
 // Run runs every script of testdata. Open makes what one script is run on, a function that does one

@@ -21,10 +21,10 @@ import (
 type World struct {
 	T       testing.TB
 	Now     time.Time
-	Board   *views.PriceCache
+	Prices  *views.PriceCache
 	Rates   *views.FXRates
 	Catalog *views.Catalog
-	Book    *views.YieldStore
+	Yields  *views.YieldStore
 	// Store is nil until Open.
 	Store *history.Store
 	// Lines are those of the unit under test, by their first word; each gets all its words.
@@ -49,7 +49,7 @@ func Coins(rows ...string) *schemas.CoinTable {
 
 // NewWorld begins with the coins of a table and nothing published.
 func NewWorld(t testing.TB, coins *schemas.CoinTable) *World {
-	return &World{T: t, Board: views.NewPriceCache(coins), Rates: views.NewFXRates(), Catalog: views.NewCatalog(coins), Book: views.NewYieldStore(),
+	return &World{T: t, Prices: views.NewPriceCache(coins), Rates: views.NewFXRates(), Catalog: views.NewCatalog(coins), Yields: views.NewYieldStore(),
 		Lines: map[string]func([]string){}, inputs: map[string][]*eventsv1.PriceInput{}}
 }
 
@@ -149,7 +149,7 @@ func (w *World) use(name string) {
 // Pulse moves the log's now to the query's clock.
 func (w *World) Pulse() {
 	pulse := &eventsv1.Pulse{Now: w.Now.UnixNano(), Watermark: w.Now.UnixNano()}
-	w.Must(w.Board.Apply(views.TailRecord{Offset: w.Offset(), Marked: &eventsv1.PriceRecord{Body: &eventsv1.PriceRecord_Pulse{Pulse: pulse}}}))
+	w.Must(w.Prices.Apply(views.TailRecord{Offset: w.Offset(), Marked: &eventsv1.PriceRecord{Body: &eventsv1.PriceRecord_Pulse{Pulse: pulse}}}))
 	w.Must(w.Rates.Apply(views.TailRecord{Marked: &eventsv1.QuoteRecord{Body: &eventsv1.QuoteRecord_Pulse{Pulse: pulse}}}))
 }
 
@@ -221,7 +221,7 @@ func (w *World) Price(coin string, at time.Time, price float64) {
 		b.Add(history.Place{Topic: schemas.TopicPrices, Offset: offset}, rec)
 		w.Must(w.Store.Insert(w.T.Context(), &b, ""))
 	}
-	w.Must(w.Board.Apply(views.TailRecord{Offset: offset, Marked: rec}))
+	w.Must(w.Prices.Apply(views.TailRecord{Offset: offset, Marked: rec}))
 }
 
 // Time reads a word of a script, RFC 3339.

@@ -57,7 +57,7 @@ func beside(b *testing.B, base, path string) {
 	b.ReportMetric(float64(len(body)), "body-bytes")
 }
 
-// BenchmarkFirstReader_AfterAMinute asks how long the first reader waits after a minute in which every rate was told.
+// BenchmarkFirstReader_AfterAMinute asks how long the first reader waits after a minute in which every rate was reported.
 func BenchmarkFirstReader_AfterAMinute(b *testing.B) {
 	w := many(b)
 	for b.Loop() {
@@ -81,10 +81,10 @@ func many(b *testing.B) *querytest.World {
 	w := querytest.NewWorld(b, schemas.Coins())
 	w.Now = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	past := stored{w}
-	w.Serve(rates.New(w.Book, w.Board, w.Catalog, past, views.NewRateCharts(w.Book, past), states{}, venues).Endpoints())
+	w.Serve(rates.New(w.Yields, w.Prices, w.Catalog, past, views.NewRateCharts(w.Yields, past), states{}, venues).Endpoints())
 	tell(w)
 	w.Pulse()
-	for i, coin := range w.Board.Coins().All() {
+	for i, coin := range w.Prices.Coins().All() {
 		if i == 500 {
 			break
 		}
@@ -100,13 +100,13 @@ func many(b *testing.B) *querytest.World {
 
 // tell publishes 8,000 rates of 100 providers.
 func tell(w *querytest.World) {
-	coins := w.Board.Coins().All()
+	coins := w.Prices.Coins().All()
 	at := w.Now.UnixNano()
 	for i := range 8_000 {
 		coin := coins[i*i%500]
 		tvl := float64(i) * 1000
 		provider := fmt.Sprintf("provider-%d", i%100)
-		w.Must(w.Book.Apply(views.TailRecord{Offset: w.Offset(), Marked: &eventsv1.RateRecord{Body: &eventsv1.RateRecord_Entry{Entry: &eventsv1.RateEntry{
+		w.Must(w.Yields.Apply(views.TailRecord{Offset: w.Offset(), Marked: &eventsv1.RateRecord{Body: &eventsv1.RateRecord_Entry{Entry: &eventsv1.RateEntry{
 			Provider: provider, ProviderName: provider, Source: "defillama-yields", Category: schemas.RateCategories[i%3], CoinId: coin.ID, Symbol: coin.Symbol,
 			ProviderSymbol: coin.Symbol, Pool: fmt.Sprintf("00000000-0000-0000-0000-%012d", i), Chain: "Ethereum", Apr: float64(i%1000) / 100, Apy: float64(i%1000) / 100, TvlUsd: &tvl,
 			Time: at, Heard: at, Said: &eventsv1.Rate{Raw: fmt.Sprint(float64(i%1000) / 100), RawUnit: "apy_percent", Interval: int64(time.Hour)},

@@ -16,41 +16,41 @@ type Explanation struct {
 	Symbol     string   `json:"symbol"`
 	CoinID     string   `json:"coinId"`
 	Method     string   `json:"method" enum:"apy"`
-	Accepted   []string `json:"accepted" doc:"Providers with a rate that counts"`
-	Rejected   []string `json:"rejected" doc:"Providers none of whose rates counts"`
-	Inputs     []Input  `json:"inputs" doc:"Every rate that was told of the coin; prices are explained by /prices/{symbol}/explain"`
+	Accepted   []string `json:"accepted" doc:"Providers with at least one accepted rate"`
+	Rejected   []string `json:"rejected" doc:"Providers without an accepted rate"`
+	Inputs     []Input  `json:"inputs" doc:"Every reported rate of the coin; for prices see /prices/{symbol}/explain"`
 	View       View     `json:"view"`
 	AsOf       string   `json:"asOf" format:"date-time"`
-	Reproduced bool     `json:"reproduced" doc:"Whether all inputs are. False is a defect of this service, or an input was made by a newer version of it"`
+	Reproduced bool     `json:"reproduced" doc:"Whether all inputs are reproducible. False means a defect of this service, or an input written by a newer version of it"`
 }
 
-// Input is a rate as it was told, and what was made of it.
+// Input is a rate as it was reported, and what was made of it.
 type Input struct {
-	ID             string   `json:"id" doc:"As in the rates"`
+	ID             string   `json:"id" doc:"As in the lists of rates"`
 	Provider       string   `json:"provider"`
 	ProviderSymbol string   `json:"providerSymbol,omitempty"`
 	Category       string   `json:"category"`
-	Source         string   `json:"source" doc:"Who told it"`
+	Source         string   `json:"source" doc:"The source that reported it"`
 	Pool           string   `json:"pool"`
-	Raw            string   `json:"raw" doc:"The number as it was told"`
+	Raw            string   `json:"raw" doc:"The number as reported by the source"`
 	RawUnit        string   `json:"rawUnit"`
 	Compounding    string   `json:"compounding,omitempty"`
-	Conversion     string   `json:"conversion" doc:"How the rate was made of it"`
-	APR            float64  `json:"apr" doc:"Percent a year, not compounded"`
-	APY            float64  `json:"apy" doc:"Percent a year, compounded"`
-	RewardAPY      *float64 `json:"rewardApy,omitempty" doc:"The part of the APY that is paid in other tokens"`
-	MethodVersion  uint32   `json:"methodVersion" doc:"Version of the rule that made apr, apy and rewardApy of raw, by which they are worked out again"`
-	Recomputed     *float64 `json:"recomputed,omitempty" doc:"The APY that working it out again gave, where that is not what was told"`
-	Reproduced     bool     `json:"reproduced" doc:"Whether working it out again by the rule of its version gave the same; false too where this version of the server does not know the rule"`
+	Conversion     string   `json:"conversion" doc:"How the rate was computed from it"`
+	APR            float64  `json:"apr" doc:"Percent per year, not compounded (APR)"`
+	APY            float64  `json:"apy" doc:"Percent per year, compounded (APY)"`
+	RewardAPY      *float64 `json:"rewardApy,omitempty" doc:"The part of the APY paid in other tokens"`
+	MethodVersion  uint32   `json:"methodVersion" doc:"Version of the rule that computes apr, apy and rewardApy from raw; the recomputation uses the same version"`
+	Recomputed     *float64 `json:"recomputed,omitempty" doc:"The recomputed APY, if it differs from the published one"`
+	Reproduced     bool     `json:"reproduced" doc:"Whether recomputing by the rule of that version gave the same result; also false if this server does not know the version"`
 	Accepted       bool     `json:"accepted"`
-	Reason         string   `json:"reason,omitempty" doc:"Why it does not count: stale, or told better by the source named behind shadowed_by"`
-	ObservedAt     string   `json:"observedAt,omitempty" format:"date-time" doc:"By the source's clock"`
+	Reason         string   `json:"reason,omitempty" doc:"Why it is not accepted: stale, or replaced by a better source (shadowed_by and its name)"`
+	ObservedAt     string   `json:"observedAt,omitempty" format:"date-time" doc:"Event time, by the source's clock"`
 	ReceivedAt     string   `json:"receivedAt,omitempty" format:"date-time"`
 	AgeMs          int64    `json:"ageMs"`
-	SourceURL      string   `json:"sourceUrl,omitempty" doc:"What was asked for"`
-	FetchedAt      string   `json:"fetchedAt,omitempty" format:"date-time" doc:"When it was asked for"`
-	BodySHA256     string   `json:"bodySha256,omitempty" doc:"Of the answer that told it, in hexadecimal digits"`
-	Offset         Position `json:"offset" doc:"Where it lies in the log"`
+	SourceURL      string   `json:"sourceUrl,omitempty" doc:"The request that was sent"`
+	FetchedAt      string   `json:"fetchedAt,omitempty" format:"date-time" doc:"When the request was sent"`
+	BodySHA256     string   `json:"bodySha256,omitempty" doc:"Digest of the response that contained it, hexadecimal"`
+	Offset         Position `json:"offset" doc:"Its position in the log"`
 }
 
 // Position is a place in the log.
@@ -60,10 +60,10 @@ type Position struct {
 	Offset    int64  `json:"offset"`
 }
 
-// View says which version of the logic made the rates, and how far it has folded.
+// View reports which version of the logic made the rates, and how far it has folded.
 type View struct {
 	Version       uint32           `json:"version"`
-	AppliedOffset map[string]int64 `json:"appliedOffset" doc:"The end of the last minute that was folded, in Unix nanoseconds, by partition"`
+	AppliedOffset map[string]int64 `json:"appliedOffset" doc:"End of the last folded minute in Unix nanoseconds, by partition"`
 }
 
 const reasonStale = "stale"
@@ -101,15 +101,15 @@ func (u *Unit) explain(f *filter, v coinVersion, now time.Time) *Explanation {
 }
 
 func input(e *eventsv1.RateEntry, now int64) Input {
-	said := e.Said
-	if said == nil {
-		said = &eventsv1.Rate{}
+	source := e.Said
+	if source == nil {
+		source = &eventsv1.Rate{}
 	}
 	in := Input{
 		ID: rateID(e.Source, e.Category, e.Pool), Provider: e.Provider, ProviderSymbol: e.ProviderSymbol, Category: e.Category, Source: e.Source, Pool: e.Pool,
-		Raw: said.Raw, RawUnit: said.RawUnit, Compounding: said.Compounding, APR: e.Apr, APY: e.Apy, RewardAPY: e.RewardApy,
+		Raw: source.Raw, RawUnit: source.RawUnit, Compounding: source.Compounding, APR: e.Apr, APY: e.Apy, RewardAPY: e.RewardApy,
 		MethodVersion: max(e.Method, 1), Accepted: views.RateCounts(e, now),
-		ObservedAt: query.FormatTime(said.EventTime), ReceivedAt: query.FormatTime(e.Heard), AgeMs: (now - e.Heard) / int64(time.Millisecond),
+		ObservedAt: query.FormatTime(source.EventTime), ReceivedAt: query.FormatTime(e.Heard), AgeMs: (now - e.Heard) / int64(time.Millisecond),
 		Offset: Position{schemas.TopicRatesRaw, 0, e.Offset},
 	}
 	switch {
@@ -119,7 +119,7 @@ func input(e *eventsv1.RateEntry, now int64) Input {
 	default:
 		in.Reason = reasonStale
 	}
-	in.Conversion = conversion(said.RawUnit, said.Compounding)
+	in.Conversion = conversion(source.RawUnit, source.Compounding)
 	if rule, known := schemas.RateRuleBy(e.Method); known {
 		in.reproduce(rule, e)
 	}

@@ -53,7 +53,7 @@ type coinRates struct {
 
 // index is that of the rates as they stand. Two that ask at once may both make it, which costs time only.
 func (u *Unit) index(now time.Time) (*index, error) {
-	current := u.book.Current(now)
+	current := u.yieldStore.Current(now)
 	if current.Time == 0 {
 		return nil, query.Starting("no minute of rates was folded yet")
 	}
@@ -65,7 +65,7 @@ func (u *Unit) index(now time.Time) (*index, error) {
 		current: current, coinsVersion: snapshot.CoinsVersion, categories: map[string][]*rate{}, providers: map[string][]*rate{},
 		coins: map[string]*coinRates{}, slugs: map[string]string{},
 	}
-	for _, own := range u.board.Coins().All() {
+	for _, own := range u.priceCache.Coins().All() {
 		ix.coins[own.ID] = &coinRates{id: own.ID, symbol: own.Symbol, own: own}
 	}
 	for _, e := range current.Counted {

@@ -11,7 +11,7 @@ import (
 // maxRates bounds one list.
 const maxRates = 1000
 
-// maxOffset lies beyond all rows.
+// maxOffset is beyond all rows.
 const maxOffset = 1_000_000
 
 // ListBody answers GET /api/v1/rates.
@@ -22,9 +22,9 @@ type ListBody struct {
 
 // List holds rates.
 type List struct {
-	Rates     []Entry `json:"rates" doc:"By category, rank of the coin, rate (the highest first), provider"`
+	Rates     []Entry `json:"rates" doc:"Sorted by category, coin rank, rate (descending), provider"`
 	Count     int     `json:"count"`
-	Timestamp string  `json:"timestamp" format:"date-time" doc:"The last clock that was folded"`
+	Timestamp string  `json:"timestamp" format:"date-time" doc:"Log time up to which the view is complete"`
 }
 
 // listKey names an answer of several coins; limit is 0 for a summary.
@@ -36,11 +36,11 @@ type listKey struct {
 func (u *Unit) list() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/rates", ID: "listRates", Tool: "get_rates", Tag: tag,
-		Summary:     "Current rates of lending, staking and borrowing, and prices",
-		Description: "A provider with several pools of a coin has an entry for each. Prices come last, and are those that count in the coin's price. What its source has not told for three intervals is left out.",
+		Summary:     "Current yields of lending and staking, borrowing rates, and prices",
+		Description: "A provider with several pools of a coin has an entry for each. Prices come last: those accepted into the coin's price. Entries that the source has not reported for three polling intervals are left out.",
 		Params: []query.Param{coinFilter, categoryParam, providerParam,
-			{Name: "limit", Kind: query.Integer, Default: "100", ToolDefault: "25", Min: 1, Max: maxRates, Doc: "Most rows to answer."},
-			{Name: "offset", Kind: query.Integer, Default: "0", Min: 0, Max: maxOffset, Doc: "Rows to pass over."}},
+			{Name: "limit", Kind: query.Integer, Default: "100", ToolDefault: "25", Min: 1, Max: maxRates, Doc: "Maximum number of rows."},
+			{Name: "offset", Kind: query.Integer, Default: "0", Min: 0, Max: maxOffset, Doc: "Rows to skip."}},
 		Body: ListBody{}, NotFound: true, Hot: true, Handle: u.getList,
 	}
 }
@@ -60,13 +60,13 @@ func (u *Unit) getList(_ context.Context, r *query.Request) (query.Answer, error
 	v := u.version(ix, r, f.prices() && (!whole || len(candidates) <= offset+limit))
 	encode := func() (query.Answer, error) { return u.encodeList(ix, &f, v, offset, limit, r) }
 	if r.Clamped() != nil {
-		return encode() // it tells what was asked for
+		return encode() // it reports what was asked for
 	}
 	k := listKey{category: f.category, provider: f.provider, limit: int64(limit), offset: int64(offset)}
 	if f.coin != nil {
 		k.coin = f.coin.id
 	}
-	return u.heldFor(v).Get(v, k, encode)
+	return u.cacheFor(v).Get(v, k, encode)
 }
 
 func (u *Unit) encodeList(ix *index, f *filter, v version, offset, limit int, r *query.Request) (query.Answer, error) {
@@ -84,7 +84,7 @@ func (u *Unit) encodeList(ix *index, f *filter, v version, offset, limit int, r 
 		}
 	}
 	if v.prices > 0 {
-		newest = max(newest, u.board.Now())
+		newest = max(newest, u.priceCache.Now())
 		u.eachPrice(ix, f, r.Now, func(row Entry) {
 			if total++; total > offset && total <= offset+limit {
 				body.Data.Rates = append(body.Data.Rates, row)
@@ -100,10 +100,10 @@ func (u *Unit) encodeList(ix *index, f *filter, v version, offset, limit int, r 
 	return answer, err
 }
 
-// heldFor is where answers of a version are held.
-func (u *Unit) heldFor(v version) *query.ResponseCache[version, listKey] {
+// cacheFor is where answers of a version are held.
+func (u *Unit) cacheFor(v version) *query.ResponseCache[version, listKey] {
 	if v.prices > 0 {
-		return &u.heldPriced
+		return &u.pricedAnswers
 	}
 	return &u.held
 }

@@ -18,7 +18,7 @@ const (
 	// defaultDays and maxDays are how far back histories go; a plan may allow less.
 	defaultDays = "7"
 	maxDays     = 1825
-	// rawDays are told by single answers, hourlyDays by the hour, what is older by the day.
+	// rawDays are reported by single answers, hourlyDays by the hour, what is older by the day.
 	rawDays    = 30
 	hourlyDays = 90
 	// maxHistory bounds one history.
@@ -58,24 +58,24 @@ type Past struct {
 	CoinID       string              `json:"coinId"`
 	History      []PastEntry         `json:"history" doc:"Oldest first"`
 	Count        int                 `json:"count"`
-	Ambiguous    bool                `json:"ambiguous,omitempty" doc:"The name could mean other coins too"`
+	Ambiguous    bool                `json:"ambiguous,omitempty" doc:"The name is ambiguous: other coins match it too"`
 	Alternatives []views.Alternative `json:"alternatives,omitempty"`
 }
 
-// PastEntry is a rate as it was told, or what it did in an hour or a day.
+// PastEntry is a rate as it was reported, or what it did in an hour or a day.
 type PastEntry struct {
-	ID             string        `json:"id" doc:"As in the current rates"`
+	ID             string        `json:"id" doc:"As in the current yields"`
 	Provider       string        `json:"provider" example:"aave-v3"`
 	Symbol         string        `json:"symbol" example:"ETH"`
 	Category       string        `json:"category" enum:"lending,staking,borrowing,price"`
-	Rate           float64       `json:"rate" doc:"Percent a year, of a price USD; the last of an hour or a day"`
+	Rate           float64       `json:"rate" doc:"Percent per year, for a price USD; the last one of the hour or day"`
 	CoinID         string        `json:"coinId" example:"ethereum"`
 	ProviderSymbol string        `json:"providerSymbol,omitempty"`
 	Metadata       *PastMetadata `json:"metadata,omitempty"`
 	UnitType       string        `json:"unitType" enum:"percentage,absolute"`
 	UnitSymbol     string        `json:"unitSymbol" enum:"%,USD"`
-	Timestamp      string        `json:"timestamp" format:"date-time" doc:"When it was told; start of an hour or a day"`
-	CreatedAt      string        `json:"createdAt" format:"date-time" doc:"The same; end of an hour or a day"`
+	Timestamp      string        `json:"timestamp" format:"date-time" doc:"When it was reported; start of the hour or day"`
+	CreatedAt      string        `json:"createdAt" format:"date-time" doc:"Equal to timestamp; end of the hour or day"`
 	LastUpdated    string        `json:"lastUpdated" format:"date-time" doc:"Equal to timestamp"`
 }
 
@@ -84,40 +84,40 @@ type PastMetadata struct {
 	Source    string   `json:"source,omitempty"`
 	Pool      string   `json:"pool,omitempty"`
 	Chain     string   `json:"chain,omitempty"`
-	APR       *float64 `json:"apr,omitempty" doc:"Percent a year, not compounded"`
+	APR       *float64 `json:"apr,omitempty" doc:"Percent per year, not compounded (APR)"`
 	TVLUSD    *float64 `json:"tvlUsd,omitempty"`
-	Open      *float64 `json:"open,omitempty" doc:"Of an hour or a day, like those that follow"`
+	Open      *float64 `json:"open,omitempty" doc:"Only for hours and days, like the fields that follow"`
 	High      *float64 `json:"high,omitempty"`
 	Low       *float64 `json:"low,omitempty"`
 	Close     *float64 `json:"close,omitempty"`
 	Mean      *float64 `json:"mean,omitempty"`
-	N         uint32   `json:"n,omitempty" doc:"How many answers"`
-	Origin    string   `json:"origin,omitempty" enum:"live,backfill" doc:"backfill: told by the source afterwards"`
+	N         uint32   `json:"n,omitempty" doc:"Number of reports"`
+	Origin    string   `json:"origin,omitempty" enum:"live,backfill" doc:"backfill: history read from the source"`
 	Simulated bool     `json:"simulated,omitempty"`
 }
 
-// PastMeta tells about a history.
+// PastMeta describes a history.
 type PastMeta struct {
 	query.Meta
-	Granularity   string `json:"granularity" enum:"raw,hourly,daily" doc:"raw for up to 30 days back, hourly for up to 90"`
-	From          string `json:"from" format:"date-time" doc:"What was looked for begins here"`
+	Granularity   string `json:"granularity" enum:"raw,hourly,daily" doc:"raw for up to 30 days, hourly for up to 90, daily beyond"`
+	From          string `json:"from" format:"date-time" doc:"Start of the requested range"`
 	To            string `json:"to" format:"date-time"`
-	AvailableFrom string `json:"availableFrom,omitempty" format:"date-time" doc:"The oldest that is known, in this granularity"`
-	Truncated     bool   `json:"truncated,omitempty" doc:"There are more than limit; these are the newest"`
-	Reason        string `json:"reason,omitempty" doc:"Why there are none"`
+	AvailableFrom string `json:"availableFrom,omitempty" format:"date-time" doc:"Time of the oldest known entry in this granularity"`
+	Truncated     bool   `json:"truncated,omitempty" doc:"There are more than the limit; these are the newest"`
+	Reason        string `json:"reason,omitempty" doc:"Why the list is empty"`
 }
 
 func (u *Unit) past() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/rates/{symbol}/history", ID: "getRateHistory", Tool: "get_rate_history", Tag: tag,
-		Summary:     "Rates of a coin in the past",
-		Description: "Single answers for up to 30 days back, then by the hour, beyond 90 days by the day; where nothing was read live, what the source told afterwards (metadata.origin is backfill). How far back one may look is up to the plan: what lies before is cut off, which meta.clamped tells. Without a category: lending, staking and borrowing.",
+		Summary:     "Yield history of a coin",
+		Description: "Single reports for up to 30 days, hourly up to 90 days, daily beyond. Where nothing was recorded live, history read from the source (metadata.origin is backfill). The plan limits the range: it is then shortened and meta.clamped is set. Without a category: lending, staking and borrowing.",
 		Params: []query.Param{symbolParam,
-			{Name: "days", Kind: query.Integer, Default: defaultDays, Min: 1, Max: maxDays, Doc: "How many days back."},
+			{Name: "days", Kind: query.Integer, Default: defaultDays, Min: 1, Max: maxDays, Doc: "Number of days back."},
 			categoryParam, providerParam,
-			{Name: "from", Kind: query.Time, Example: "2026-01-31T00:00:00Z", Doc: "Begins here, instead of days back."},
-			{Name: "to", Kind: query.Time, Example: "2026-02-28T00:00:00Z", Doc: "Ends here, instead of now."},
-			{Name: "limit", Kind: query.Integer, Default: "100", ToolDefault: "30", Min: 1, Max: maxHistory, Doc: "Most entries to answer, the newest."}},
+			{Name: "from", Kind: query.Time, Example: "2026-01-31T00:00:00Z", Doc: "Start of the range, instead of days."},
+			{Name: "to", Kind: query.Time, Example: "2026-02-28T00:00:00Z", Doc: "End of the range, instead of now."},
+			{Name: "limit", Kind: query.Integer, Default: "100", ToolDefault: "30", Min: 1, Max: maxHistory, Doc: "Maximum number of entries; the newest are returned."}},
 		Body: PastBody{}, NotFound: true, Handle: u.getPast,
 	}
 }
@@ -191,7 +191,7 @@ func (u *Unit) getPast(ctx context.Context, r *query.Request) (query.Answer, err
 	})
 	simulated := false
 	for _, p := range points {
-		body.Data.History = append(body.Data.History, tellPoint(f.coin, p, w.step))
+		body.Data.History = append(body.Data.History, toPoint(f.coin, p, w.step))
 		simulated = simulated || p.Simulated
 	}
 	body.Data.Count = len(points)
@@ -225,7 +225,7 @@ func (u *Unit) readPast(ctx context.Context, f *filter, w window, limit int) (po
 	return points, since, err
 }
 
-func tellPoint(coin *coinRates, p views.RatePoint, step time.Duration) PastEntry {
+func toPoint(coin *coinRates, p views.RatePoint, step time.Duration) PastEntry {
 	at := query.FormatTime(p.Start.UnixNano())
 	e := PastEntry{
 		Provider: p.Provider, Symbol: coin.symbol, Category: p.Category, Rate: p.Close, CoinID: coin.id, ProviderSymbol: p.ProviderSymbol,
@@ -237,7 +237,7 @@ func tellPoint(coin *coinRates, p views.RatePoint, step time.Duration) PastEntry
 	} else {
 		e.ID = rateID(p.Source, p.Category, p.Pool)
 	}
-	if p.APR != nil && *p.APR == p.Close { // what is told as an APY says nothing else
+	if p.APR != nil && *p.APR == p.Close { // what is reported as an APY says nothing else
 		e.Metadata.APR = nil
 	}
 	if step > 0 {

@@ -15,7 +15,7 @@ import (
 	"github.com/marketlog/marketlog/query/views"
 )
 
-// Those without a key are served as the plan Free, which looks back seven days; a longer window is cut, and the answer says so.
+// Those without a key are served as the plan Free, which looks back seven days; a longer window is cut, and the answer states so.
 func TestHistoryReachesAsFarAsThePlan(t *testing.T) {
 	w := newWorld(t)
 	w.Run("now 2026-11-20T10:00:00Z")
@@ -26,7 +26,7 @@ func TestHistoryReachesAsFarAsThePlan(t *testing.T) {
 	cfg.Listen, cfg.Auth = "127.0.0.1:0", query.AuthOptional
 	server, err := query.NewServer(cfg, query.Deps{
 		Limiter: limits.NewLimiter(time.Now, nil), Plans: limits.DefaultPlans(), Now: func() time.Time { return w.Now },
-		Endpoints: rates.New(w.Book, w.Board, w.Catalog, past, views.NewRateCharts(w.Book, past), states{}, venues).Endpoints(),
+		Endpoints: rates.New(w.Yields, w.Prices, w.Catalog, past, views.NewRateCharts(w.Yields, past), states{}, venues).Endpoints(),
 		Metrics:   prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler), Version: "test",
 	})
 	w.Must(err)

@@ -17,8 +17,8 @@ func (u *Unit) freshPrice(coin *coinRates, now time.Time) *views.Entry {
 	if coin.own.Rank == 0 {
 		return nil
 	}
-	e := u.board.Entry(coin.own)
-	if e == nil || u.board.Freshness(e, now).Stale {
+	e := u.priceCache.Entry(coin.own)
+	if e == nil || u.priceCache.Freshness(e, now).Stale {
 		return nil
 	}
 	return e
@@ -31,7 +31,7 @@ func (u *Unit) pricesOf(coin *coinRates, e *views.Entry, provider string) []Entr
 		if !in.Accepted || provider != "" && in.Provider != provider {
 			continue
 		}
-		quote, quoteCoin := u.board.Quote(in.QuoteId)
+		quote, quoteCoin := u.priceCache.Quote(in.QuoteId)
 		rows = append(rows, Entry{
 			ID: rateID(in.Provider, categoryPrice, in.Symbol), Provider: in.Provider, ProviderName: u.venues[in.Provider].Name, Symbol: coin.symbol, Category: categoryPrice, Rate: in.PriceUsd,
 			CoinID: coin.id, ProviderSymbol: in.Symbol, UnitType: unitAbsolute, UnitSymbol: "USD", LastUpdated: query.FormatTime(heard(in)),
@@ -45,5 +45,5 @@ func (u *Unit) pricesOf(coin *coinRates, e *views.Entry, provider string) []Entr
 	return rows
 }
 
-// heard is when a market was last heard.
+// heard is when a market was last received.
 func heard(in *eventsv1.PriceInput) int64 { return max(in.LastHeard, in.QuoteHeard) }

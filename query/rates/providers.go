@@ -12,7 +12,7 @@ import (
 	"github.com/marketlog/marketlog/query/views"
 )
 
-// Providers tells how providers stand.
+// Providers reports how providers stand.
 type Providers interface {
 	// All returns them by slug.
 	All(ctx context.Context, now time.Time) ([]views.ProviderState, error)
@@ -24,11 +24,11 @@ type ProvidersBody struct {
 	Meta Meta         `json:"meta"`
 }
 
-// ProviderList holds those whose rates or prices are told.
+// ProviderList holds those whose rates or prices are reported.
 type ProviderList struct {
-	Providers []views.ProviderState `json:"providers" doc:"By slug"`
+	Providers []views.ProviderState `json:"providers" doc:"Sorted by slug"`
 	Count     int                   `json:"count"`
-	Timestamp string                `json:"timestamp" format:"date-time" doc:"The last clock that was folded"`
+	Timestamp string                `json:"timestamp" format:"date-time" doc:"Log time up to which the view is complete"`
 }
 
 // ProviderBody answers GET /api/v1/rates/providers/{provider}.
@@ -41,25 +41,25 @@ type ProviderBody struct {
 type ProviderRates struct {
 	Provider   views.ProviderState `json:"provider"`
 	Categories []ProviderCategory  `json:"categories"`
-	Rates      []Entry             `json:"rates" doc:"By category, rank of the coin, rate, the highest first"`
+	Rates      []Entry             `json:"rates" doc:"Sorted by category, coin rank, and rate in descending order"`
 	Count      int                 `json:"count"`
-	Timestamp  string              `json:"timestamp" format:"date-time" doc:"The last clock that was folded"`
+	Timestamp  string              `json:"timestamp" format:"date-time" doc:"Log time up to which the view is complete"`
 }
 
 // ProviderCategory sums up a provider's rates of a category.
 type ProviderCategory struct {
 	Category    string   `json:"category" enum:"lending,staking,borrowing,price"`
 	Count       int      `json:"count"`
-	MinRate     *float64 `json:"minRate,omitempty" doc:"Percent a year; left out of prices, like the others"`
+	MinRate     *float64 `json:"minRate,omitempty" doc:"Percent per year; this and the other yield figures are absent for prices"`
 	MaxRate     *float64 `json:"maxRate,omitempty"`
 	AverageRate *float64 `json:"averageRate,omitempty"`
-	Symbols     []string `json:"symbols" doc:"By rank of the coin"`
+	Symbols     []string `json:"symbols" doc:"Sorted by coin rank"`
 }
 
 func (u *Unit) providers() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/rates/providers", ID: "listRateProviders", Tag: tag,
-		Summary: "Who pays and asks rates or tells prices, and how reading it goes",
+		Summary: "Providers of yields and prices, with their health",
 		Body:    ProvidersBody{}, Handle: u.getProviders,
 	}
 }
@@ -71,7 +71,7 @@ func (u *Unit) getProviders(ctx context.Context, r *query.Request) (query.Answer
 	}
 	all, err := u.states.All(ctx, r.Now)
 	if err != nil {
-		return query.Answer{}, fmt.Errorf("reading how providers stand: %w", err)
+		return query.Answer{}, fmt.Errorf("reading the state of providers: %w", err)
 	}
 	rated := slices.DeleteFunc(all, func(p views.ProviderState) bool { return !rates(p) })
 	body := ProvidersBody{Data: ProviderList{rated, len(rated), u.newest(ix)}, Meta: ix.meta(r, ix.age(r.Now), len(rated))}
@@ -81,20 +81,22 @@ func (u *Unit) getProviders(ctx context.Context, r *query.Request) (query.Answer
 	return answer, err
 }
 
-// rates says that a provider has a category of rates or prices.
+// rates means that a provider has a category of rates or prices.
 func rates(p views.ProviderState) bool {
 	return slices.ContainsFunc(p.Categories, func(c string) bool { return slices.Contains(categories, c) })
 }
 
 // newest is the last clock that an answer with prices was folded from.
-func (u *Unit) newest(ix *index) string { return query.FormatTime(max(ix.current.Time, u.board.Now())) }
+func (u *Unit) newest(ix *index) string {
+	return query.FormatTime(max(ix.current.Time, u.priceCache.Now()))
+}
 
 func (u *Unit) provider() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/rates/providers/{provider}", ID: "getRateProvider", Tag: tag,
-		Summary: "A provider with its current rates and prices",
+		Summary: "One provider with its current yields and prices",
 		Params: []query.Param{{Name: "provider", In: query.Path, Kind: query.Text, Required: true, MaxLength: 64, Example: "aave-v3",
-			Doc: "Slug, in any letter case."}},
+			Doc: "Slug, case-insensitive."}},
 		Body: ProviderBody{}, NotFound: true, Handle: u.getProvider,
 	}
 }
@@ -106,7 +108,7 @@ func (u *Unit) getProvider(ctx context.Context, r *query.Request) (query.Answer,
 	}
 	all, err := u.states.All(ctx, r.Now)
 	if err != nil {
-		return query.Answer{}, fmt.Errorf("reading how providers stand: %w", err)
+		return query.Answer{}, fmt.Errorf("reading the state of providers: %w", err)
 	}
 	i := slices.IndexFunc(all, func(p views.ProviderState) bool { return strings.EqualFold(p.Slug, r.Text("provider")) && rates(p) })
 	if i < 0 {

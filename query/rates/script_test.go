@@ -40,7 +40,7 @@ func newWorld(t testing.TB) *querytest.World {
 	w.Lines["priced"] = func(words []string) { priced(w, words[1], words[2:]) } // coin, then provider:symbol:quote:last:rate of each market
 	w.Lines["past"] = func(words []string) { toldAfterwards(w, words[1:]) }     // provider, category, coin, time, APY in percent
 	past := stored{w}
-	w.Serve(rates.New(w.Book, w.Board, w.Catalog, past, views.NewRateCharts(w.Book, past), states{}, venues).Endpoints())
+	w.Serve(rates.New(w.Yields, w.Prices, w.Catalog, past, views.NewRateCharts(w.Yields, past), states{}, venues).Endpoints())
 	return w
 }
 
@@ -88,9 +88,9 @@ func (s stored) RateSeries(ctx context.Context, q views.RateQuery) ([]views.Rate
 	return s.w.Store.RateSeries(ctx, q)
 }
 
-// toldAfterwards publishes what a provider tells of its rate in the past, of the pool that is named after the coin's symbol.
+// toldAfterwards publishes what a provider reports of its rate in the past, of the pool that is named after the coin's symbol.
 func toldAfterwards(w *querytest.World, words []string) {
-	coin, ok := w.Board.Coins().ByID(words[2])
+	coin, ok := w.Prices.Coins().ByID(words[2])
 	if !ok {
 		w.T.Fatalf("script: no coin %q", words[2])
 	}
@@ -119,7 +119,7 @@ func priced(w *querytest.World, coin string, markets []string) {
 		b.Add(history.Place{Topic: schemas.TopicPrices, Offset: offset}, rec)
 		w.Must(w.Store.Insert(w.T.Context(), &b, ""))
 	}
-	w.Must(w.Board.Apply(views.TailRecord{Offset: offset, Marked: rec}))
+	w.Must(w.Prices.Apply(views.TailRecord{Offset: offset, Marked: rec}))
 }
 
 func TestAnswersReadAsTheirScripts(t *testing.T) {

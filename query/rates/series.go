@@ -31,39 +31,39 @@ type SeriesBody struct {
 
 // SeriesList holds what providers paid or asked over time.
 type SeriesList struct {
-	Coin        string     `json:"coin,omitempty" doc:"Coin id, where one was asked for"`
-	Platform    string     `json:"platform,omitempty" doc:"Provider, where one was asked for"`
+	Coin        string     `json:"coin,omitempty" doc:"Coin id, if requested by coin"`
+	Platform    string     `json:"platform,omitempty" doc:"Provider, if requested by platform"`
 	Country     string     `json:"country" example:"DE"`
 	Product     string     `json:"product" enum:"lending-rates,loan-rates,staking-rewards"`
 	Timeframe   string     `json:"timeframe" enum:"30d,90d,1y,all"`
 	Granularity string     `json:"granularity" enum:"daily"`
-	Series      []Series   `json:"series" doc:"By TVL, then latest rate, the greatest first"`
-	Excluded    []Excluded `json:"excluded" doc:"Providers that were left out"`
+	Series      []Series   `json:"series" doc:"Sorted by TVL, then latest rate, descending"`
+	Excluded    []Excluded `json:"excluded" doc:"Excluded providers"`
 	Count       int        `json:"count"`
-	Timestamp   string     `json:"timestamp" format:"date-time" doc:"The last clock that was folded"`
+	Timestamp   string     `json:"timestamp" format:"date-time" doc:"Log time up to which the view is complete"`
 }
 
 // Series is what a provider paid or asked for a coin over time: the mean of its rates by their TVL.
 type Series struct {
-	Key          string       `json:"key" doc:"The provider of a coin's series, the coin of a platform's"`
+	Key          string       `json:"key" doc:"The provider, in the series of a coin; the coin, in the series of a platform"`
 	Provider     string       `json:"provider"`
 	ProviderName string       `json:"providerName"`
 	CoinID       string       `json:"coinId"`
 	Symbol       string       `json:"symbol"`
 	Category     string       `json:"category" enum:"lending,staking,borrowing"`
-	Points       [][2]float64 `json:"points" doc:"Oldest first: start of the day in milliseconds, last rate of it in percent a year; the last one is of today"`
+	Points       [][2]float64 `json:"points" doc:"Oldest first: start of the day in milliseconds, last rate of the day in percent per year; the last point is today's"`
 	Stats        SeriesStats  `json:"stats"`
-	TVLUSD       *float64     `json:"tvlUsd,omitempty" doc:"As it was last told"`
+	TVLUSD       *float64     `json:"tvlUsd,omitempty" doc:"The latest reported rate"`
 	Simulated    bool         `json:"simulated,omitempty"`
 }
 
 // SeriesStats are over all points of a series.
 type SeriesStats struct {
-	MinRate    float64  `json:"minRate" doc:"Least within a day"`
-	MaxRate    float64  `json:"maxRate" doc:"Greatest within a day"`
+	MinRate    float64  `json:"minRate" doc:"Lowest within a day"`
+	MaxRate    float64  `json:"maxRate" doc:"Highest within a day"`
 	AvgRate    float64  `json:"avgRate" doc:"Mean of the points"`
 	LatestRate float64  `json:"latestRate"`
-	ChangePct  *float64 `json:"changePct,omitempty" doc:"From the first open to the latest, in percent of the first"`
+	ChangePct  *float64 `json:"changePct,omitempty" doc:"Change from the first open to the latest rate, percent"`
 }
 
 // Excluded is a provider that was left out.
@@ -72,12 +72,12 @@ type Excluded struct {
 	Reason   string `json:"reason" enum:"country"`
 }
 
-// SeriesMeta tells about the answer.
+// SeriesMeta describes the answer.
 type SeriesMeta struct {
 	query.Meta
-	RegionSource map[string]string `json:"regionSource" doc:"Per provider where its countries were read: a page, with who quotes it where it was not read itself, its rates, or unknown (counts as worldwide)"`
-	Truncated    bool              `json:"truncated,omitempty" doc:"There are more than limit"`
-	Reason       string            `json:"reason,omitempty" doc:"Why there are none"`
+	RegionSource map[string]string `json:"regionSource" doc:"Per provider, where its countries are stated: a page (with the source that quotes it, if it was not read directly), its rates, or unknown (treated as worldwide)"`
+	Truncated    bool              `json:"truncated,omitempty" doc:"There are more than the limit"`
+	Reason       string            `json:"reason,omitempty" doc:"Why the list is empty"`
 }
 
 const reasonCountry = "country"
@@ -85,16 +85,16 @@ const reasonCountry = "country"
 func (u *Unit) series() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/rates/history", ID: "listRateSeries", Tag: tag,
-		Summary:     "Rates over time as series for charts: of a coin by provider, or of a provider by coin",
-		Description: "Exactly one of coin and platform is asked for. Providers that do not serve the country are left out, and named.",
+		Summary:     "Yield history as chart series: of a coin by provider, or of a provider by coin",
+		Description: "Exactly one of coin and platform is required. Providers that do not serve the country are excluded, and listed.",
 		Params: []query.Param{
 			query.CoinParam("coin", query.Query, "ethereum"),
 			{Name: "platform", Kind: query.Text, MaxLength: 64, Doc: "Provider, by slug."},
 			{Name: "country", Kind: query.Text, Required: true, Example: "DE", Check: countryCode, Pattern: "^[A-Za-z]{2}$", Doc: "Two-letter country code."},
 			{Name: "product", Kind: query.Text, Required: true, Allowed: []string{"lending-rates", "loan-rates", "staking-rewards"}, Example: "lending-rates",
-				Doc: "What is lent, owed or staked."},
-			{Name: "timeframe", Kind: query.Text, Default: "30d", Allowed: []string{"30d", "90d", "1y", "all"}, Doc: "How far back; all is 5 years. The plan may allow less: what lies before is cut off, which meta.clamped tells in days."},
-			{Name: "limit", Kind: query.Integer, Default: "6", Min: 1, Max: maxSeries, Doc: "Most series to answer."}},
+				Doc: "Category of the yields: lending, borrowing or staking."},
+			{Name: "timeframe", Kind: query.Text, Default: "30d", Allowed: []string{"30d", "90d", "1y", "all"}, Doc: "Period; all is 5 years. The plan may allow less: the series is then shortened and meta.clamped has its length in days."},
+			{Name: "limit", Kind: query.Integer, Default: "6", Min: 1, Max: maxSeries, Doc: "Maximum number of series."}},
 		Body: SeriesBody{}, NotFound: true, Handle: u.getSeries,
 	}
 }
@@ -137,7 +137,7 @@ func (u *Unit) getSeries(ctx context.Context, r *query.Request) (query.Answer, e
 	return answer, err
 }
 
-// fill tells the series of the providers that serve the country.
+// fill adds the series of the providers that serve the country.
 func (u *Unit) fill(body *SeriesBody, ix *index, chart views.RateChart, read []views.RateSeries, country string, limit int) (simulated bool) {
 	all := []Series{}
 	for _, series := range read {
@@ -147,7 +147,7 @@ func (u *Unit) fill(body *SeriesBody, ix *index, chart views.RateChart, read []v
 		available, source := u.available(ix, series.Provider, chart.Category, country)
 		body.Meta.RegionSource[series.Provider] = source
 		if available {
-			all = append(all, u.tellSeries(ix, chart, series))
+			all = append(all, u.toSeries(ix, chart, series))
 			continue
 		}
 		if out := (Excluded{series.Provider, reasonCountry}); !slices.Contains(body.Data.Excluded, out) {
@@ -177,7 +177,7 @@ func locked(s Series) float64 {
 	return *s.TVLUSD
 }
 
-func (u *Unit) tellSeries(ix *index, chart views.RateChart, read views.RateSeries) Series {
+func (u *Unit) toSeries(ix *index, chart views.RateChart, read views.RateSeries) Series {
 	s := Series{Key: read.Provider, Provider: read.Provider, ProviderName: u.nameOf(ix, read.Provider), CoinID: read.CoinID, Symbol: read.Symbol,
 		Category: chart.Category, Simulated: read.Simulated, Points: make([][2]float64, len(read.Points))}
 	if chart.Provider != "" {
@@ -203,7 +203,7 @@ func (u *Unit) tellSeries(ix *index, chart views.RateChart, read views.RateSerie
 	return s
 }
 
-// nameOf is what a provider is called; its slug where nobody says.
+// nameOf is what a provider is called; its slug where nobody states.
 func (u *Unit) nameOf(ix *index, slug string) string {
 	named := ""
 	if rates := ix.providers[slug]; len(rates) > 0 {
@@ -212,7 +212,7 @@ func (u *Unit) nameOf(ix *index, slug string) string {
 	return cmp.Or(named, u.venues[slug].Name, ix.current.Projects[slug].GetName(), slug)
 }
 
-// available says whether a provider serves a country, and where that was read: as an exchange, or with any of its rates of
+// available reports whether a provider serves a country, and where that was read: as an exchange, or with any of its rates of
 // the category.
 func (u *Unit) available(ix *index, provider, category, country string) (available bool, source string) {
 	if venue, ok := u.venues[provider]; ok && len(venue.Serves)+len(venue.Refuses) > 0 {
@@ -221,15 +221,15 @@ func (u *Unit) available(ix *index, provider, category, country string) (availab
 		}
 		source = venue.RegionSource()
 	}
-	told, serves := false, false
+	stated, serves := false, false
 	for _, e := range ix.providers[provider] {
 		if e.Category != category {
 			continue
 		}
-		told = told || len(e.Said.GetServed())+len(e.Said.GetRefused()) > 0
+		stated = stated || len(e.Said.GetServed())+len(e.Said.GetRefused()) > 0
 		serves = serves || views.Provider{Serves: e.Said.GetServed(), Refuses: e.Said.GetRefused()}.Available(country)
 	}
-	if !told {
+	if !stated {
 		return true, cmp.Or(source, views.RegionUnknown)
 	}
 	return serves, "rates"

@@ -21,29 +21,29 @@ type SummaryBody struct {
 
 // Summary sums up rates.
 type Summary struct {
-	Summary   []SummaryEntry `json:"summary" doc:"By category and rank of the coin"`
+	Summary   []SummaryEntry `json:"summary" doc:"Sorted by category and coin rank"`
 	Count     int            `json:"count"`
-	Timestamp string         `json:"timestamp" format:"date-time" doc:"The last clock that was folded"`
+	Timestamp string         `json:"timestamp" format:"date-time" doc:"Log time up to which the view is complete"`
 }
 
-// SummaryEntry sums up what providers tell of a coin in a category.
+// SummaryEntry sums up what providers report of a coin in a category.
 type SummaryEntry struct {
 	Symbol        string  `json:"symbol"`
 	CoinID        string  `json:"coinId"`
 	Category      string  `json:"category" enum:"lending,staking,borrowing,price"`
-	MinRate       float64 `json:"minRate" doc:"Percent a year, of prices USD"`
+	MinRate       float64 `json:"minRate" doc:"Percent per year; for prices, USD"`
 	MaxRate       float64 `json:"maxRate"`
-	AverageRate   float64 `json:"averageRate" doc:"Mean over the entries"`
+	AverageRate   float64 `json:"averageRate" doc:"Mean of the entries"`
 	MedianRate    float64 `json:"medianRate"`
 	ProviderCount int     `json:"providerCount"`
-	RateCount     int     `json:"rateCount" doc:"Entries: a provider may have several"`
+	RateCount     int     `json:"rateCount" doc:"Number of entries; a provider may have several"`
 	LatestUpdate  string  `json:"latestUpdate" format:"date-time"`
 }
 
 func (u *Unit) summary() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/rates/summary", ID: "summarizeRates", Tag: tag,
-		Summary: "Least, greatest and mean rate of each coin by category", Params: []query.Param{coinFilter, categoryParam},
+		Summary: "Lowest, highest and mean yield of each coin by category", Params: []query.Param{coinFilter, categoryParam},
 		Body: SummaryBody{}, NotFound: true, Hot: true, Handle: u.getSummary,
 	}
 }
@@ -61,7 +61,7 @@ func (u *Unit) getSummary(_ context.Context, r *query.Request) (query.Answer, er
 	if f.coin != nil {
 		k.coin = f.coin.id
 	}
-	return u.heldFor(v).Get(v, k, func() (query.Answer, error) { return u.encodeSummary(ix, &f, v, r) })
+	return u.cacheFor(v).Get(v, k, func() (query.Answer, error) { return u.encodeSummary(ix, &f, v, r) })
 }
 
 // encodeSummary joins rows that were encoded before: those of prices change each second, one coin at a time.
@@ -87,7 +87,7 @@ func (u *Unit) encodeSummary(ix *index, f *filter, v version, r *query.Request) 
 	}
 	rows = slices.Clip(rows)
 	if v.prices > 0 {
-		newest = max(newest, u.board.Now())
+		newest = max(newest, u.priceCache.Now())
 		coins := ix.ranked
 		if f.coin != nil {
 			coins = []*coinRates{f.coin}

@@ -18,17 +18,17 @@ type SymbolBody struct {
 // SymbolMeta describes the rates of a coin.
 type SymbolMeta struct {
 	Meta
-	Total     int  `json:"total" doc:"How many rows there are without the limit"`
-	Truncated bool `json:"truncated,omitempty" doc:"There are more rows than the limit: ask for one category or provider, or raise the limit"`
+	Total     int  `json:"total" doc:"Number of rows without the limit"`
+	Truncated bool `json:"truncated,omitempty" doc:"There are more rows than the limit: narrow by category or provider, or raise the limit"`
 }
 
 // SymbolRates are the rates of a coin.
 type SymbolRates struct {
 	Symbol       string              `json:"symbol"`
 	CoinID       string              `json:"coinId"`
-	Rates        []Entry             `json:"rates" doc:"By category, rate (the highest first), provider"`
+	Rates        []Entry             `json:"rates" doc:"Sorted by category, rate (descending), provider"`
 	Count        int                 `json:"count"`
-	Ambiguous    bool                `json:"ambiguous,omitempty" doc:"The name could mean other coins too"`
+	Ambiguous    bool                `json:"ambiguous,omitempty" doc:"The name is ambiguous: other coins match it too"`
 	Alternatives []views.Alternative `json:"alternatives,omitempty"`
 	Explain      *Explanation        `json:"explain,omitempty"`
 }
@@ -51,10 +51,10 @@ type coinKey struct {
 func (u *Unit) bySymbol() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/rates/{symbol}", ID: "getRates", Tool: "get_rate_by_symbol", Tag: tag,
-		Summary:     "Current rates of a coin, and its prices by exchange",
-		Description: "What its source has not told for three intervals is left out; a coin that nobody pays or asks anything for has none.",
+		Summary:     "Current yields of a coin, and its prices by exchange",
+		Description: "Entries that the source has not reported for three polling intervals are left out; a coin without any yield has an empty list.",
 		Params: []query.Param{symbolParam, categoryParam, providerParam,
-			{Name: "limit", Kind: query.Integer, Default: "1000", ToolDefault: "30", Min: 1, Max: maxRates, Doc: "Most rows to answer."},
+			{Name: "limit", Kind: query.Integer, Default: "1000", ToolDefault: "30", Min: 1, Max: maxRates, Doc: "Maximum number of rows."},
 			explainParam},
 		Body: SymbolBody{}, NotFound: true, Hot: true, Handle: u.getBySymbol,
 	}

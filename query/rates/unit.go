@@ -25,24 +25,24 @@ var categories = append(slices.Clone(schemas.RateCategories), categoryPrice)
 
 // Unit answers the endpoints of rates.
 type Unit struct {
-	book    *views.YieldStore
-	board   *views.PriceCache
-	catalog *views.Catalog
-	history History
-	charts  *views.RateCharts
-	states  Providers
-	venues  map[string]views.Provider
+	yieldStore *views.YieldStore
+	priceCache *views.PriceCache
+	catalog    *views.Catalog
+	history    History
+	charts     *views.RateCharts
+	states     Providers
+	venues     map[string]views.Provider
 
 	indexed atomic.Pointer[index]
-	// held and heldPriced are answers without and with prices, which change each second.
-	held, heldPriced query.ResponseCache[version, listKey]
+	// held and pricedAnswers are answers without and with prices, which change each second.
+	held, pricedAnswers query.ResponseCache[version, listKey]
 	// summaries are of prices alone, encoded by coin.
 	summaries *views.EntryCache[[]byte]
 }
 
 // New makes the unit. Venues are the sources of prices, with the countries that they serve.
-func New(book *views.YieldStore, board *views.PriceCache, catalog *views.Catalog, history History, charts *views.RateCharts, states Providers, venues []views.Provider) *Unit {
-	u := &Unit{book: book, board: board, catalog: catalog, history: history, charts: charts, states: states, venues: map[string]views.Provider{}, summaries: views.NewEntryCache[[]byte](board)}
+func New(yieldStore *views.YieldStore, priceCache *views.PriceCache, catalog *views.Catalog, history History, charts *views.RateCharts, states Providers, venues []views.Provider) *Unit {
+	u := &Unit{yieldStore: yieldStore, priceCache: priceCache, catalog: catalog, history: history, charts: charts, states: states, venues: map[string]views.Provider{}, summaries: views.NewEntryCache[[]byte](priceCache)}
 	for _, v := range venues {
 		u.venues[v.Slug] = v
 	}
@@ -72,8 +72,8 @@ func (ix *index) age(now time.Time) query.Age {
 func (u *Unit) version(ix *index, r *query.Request, prices bool) version {
 	v := version{index: ix, age: ix.age(r.Now)}
 	if prices {
-		v.prices = u.board.Version()
-		v.stale = u.board.CountStale(r.Now)
+		v.prices = u.priceCache.Version()
+		v.stale = u.priceCache.CountStale(r.Now)
 	}
 	return v
 }
@@ -83,7 +83,7 @@ var (
 	coinFilter    = query.CoinParam("symbol", query.Query, "ETH")
 	categoryParam = query.Param{Name: "category", Kind: query.Text, Allowed: categories, Example: schemas.RateLending, Doc: "Only this category."}
 	providerParam = query.Param{Name: "provider", Kind: query.Text, MaxLength: 64, Example: "aave-v3", Doc: "Only this provider, by slug."}
-	explainParam  = query.Param{Name: "explain", Kind: query.Flag, Essential: true, Default: "false", Doc: "Adds what each rate was made from, worked out again."}
+	explainParam  = query.Param{Name: "explain", Kind: query.Flag, Essential: true, Default: "false", Doc: "Adds the inputs of each rate and a recomputation."}
 )
 
 // filter is what a request narrows an answer to.
@@ -119,7 +119,7 @@ func (f *filter) matches(e *rate) bool {
 	return (f.coin == nil || e.coin == f.coin) && (f.category == "" || e.Category == f.category) && (f.provider == "" || e.Provider == f.provider)
 }
 
-// prices says whether prices may be in the answer.
+// prices reports whether prices may be in the answer.
 func (f *filter) prices() bool { return f.category == "" || f.category == categoryPrice }
 
 // find turns a symbol or an id into a coin.

@@ -21,16 +21,16 @@ const (
 
 // IndexBody answers GET /api/v1/stablecoins/index.
 type IndexBody struct {
-	Stablecoins []Entry `json:"stablecoins" doc:"The most stable first; those without a score follow, the largest first"`
+	Stablecoins []Entry `json:"stablecoins" doc:"Most stable first; those without a score follow, by market cap"`
 	Meta        Meta    `json:"meta"`
 }
 
-// Meta tells about an answer.
+// Meta describes an answer.
 type Meta struct {
 	query.Meta
-	Total        int      `json:"total,omitempty" doc:"Rows without the limit"`
-	Reason       string   `json:"reason,omitempty" enum:"no_history" doc:"no_history: no venue of ours trades it, so it has no past here"`
-	Attributions []string `json:"attributions,omitempty" doc:"To be shown with what their sources tell"`
+	Total        int      `json:"total,omitempty" doc:"Number of rows without the limit"`
+	Reason       string   `json:"reason,omitempty" enum:"no_history" doc:"no_history: none of our venues trades it, so there is no price history"`
+	Attributions []string `json:"attributions,omitempty" doc:"Attribution to show with the sources' values"`
 }
 
 // Entry is one stablecoin.
@@ -40,41 +40,41 @@ type Entry struct {
 	ID             string      `json:"id" example:"tether"`
 	CoinID         string      `json:"coinId" doc:"Equal to id"`
 	MarketCap      *float64    `json:"marketCap,omitempty" doc:"USD"`
-	PegDeviation   *float64    `json:"pegDeviation,omitempty" doc:"Signed basis points, below the peg negative"`
+	PegDeviation   *float64    `json:"pegDeviation,omitempty" doc:"Signed basis points; negative below the peg"`
 	StabilityScore *float64    `json:"stabilityScore,omitempty" doc:"0 to 100, higher is more stable"`
 	Components     *Components `json:"components,omitempty"`
 	Price          *float64    `json:"price,omitempty" doc:"USD"`
-	PriceSource    string      `json:"priceSource,omitempty" doc:"median: our own; else the source that tells it"`
-	PegTarget      *float64    `json:"pegTarget,omitempty" doc:"What one unit of the peg costs in USD"`
+	PriceSource    string      `json:"priceSource,omitempty" doc:"median: computed from venues; else the reference source of the price"`
+	PegTarget      *float64    `json:"pegTarget,omitempty" doc:"USD per unit of the pegged currency"`
 	PegCurrency    string      `json:"pegCurrency" example:"USD"`
 	PegMechanism   string      `json:"pegMechanism,omitempty" example:"fiat-backed"`
 	Circulating    *float64    `json:"circulating,omitempty" doc:"Units"`
-	IsDepegged     bool        `json:"isDepegged" doc:"50 basis points or more from its peg"`
+	IsDepegged     bool        `json:"isDepegged" doc:"At least 50 basis points away from the peg"`
 	IsStale        bool        `json:"isStale"`
 	LastUpdated    string      `json:"lastUpdated,omitempty" format:"date-time" doc:"Time of the price"`
 }
 
 // Components are what a score is made from.
 type Components struct {
-	MeanBps float64 `json:"meanBps" doc:"Mean of the absolute deviations at the closes of minutes over 30 days; half of it is taken off 100"`
-	P95Bps  float64 `json:"p95Bps" doc:"Their 95th percentile by nearest rank; 0.3 of it is taken off"`
-	NowBps  float64 `json:"nowBps" doc:"The absolute deviation now; 0.2 of it is taken off"`
+	MeanBps float64 `json:"meanBps" doc:"Mean absolute deviation at minute closes over 30 days; half of it is subtracted from 100"`
+	P95Bps  float64 `json:"p95Bps" doc:"95th percentile (nearest rank) of the absolute deviations; 0.3 of it is subtracted"`
+	NowBps  float64 `json:"nowBps" doc:"Current absolute deviation; 0.2 of it is subtracted"`
 	Samples int     `json:"samples"`
 }
 
 func (u *Unit) index() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/stablecoins/index", ID: "listStablecoins", Tool: "stablecoin_index", Tag: tag,
-		Summary:     "Stablecoins by how well they keep their pegs",
-		Description: "Those of a market cap of at least 1,000,000 USD that no source calls dead.",
-		Params:      []query.Param{{Name: "limit", Kind: query.Integer, Default: defaultLimit, ToolDefault: "25", Min: 1, Max: maxLimit, Doc: "Most stablecoins to answer."}},
+		Summary:     "Stablecoins by peg stability",
+		Description: "Stablecoins with a market cap of at least 1,000,000 USD that no source reports as dead.",
+		Params:      []query.Param{{Name: "limit", Kind: query.Integer, Default: defaultLimit, ToolDefault: "25", Min: 1, Max: maxLimit, Doc: "Maximum number of stablecoins."}},
 		Body:        IndexBody{}, Handle: u.getIndex,
 	}
 }
 
 func (u *Unit) getIndex(ctx context.Context, r *query.Request) (query.Answer, error) {
 	snapshot := u.catalog.Snapshot()
-	if snapshot.Time == 0 && snapshot.SourcesTime == 0 && u.board.Now() == 0 {
+	if snapshot.Time == 0 && snapshot.SourcesTime == 0 && u.priceCache.Now() == 0 {
 		return query.Answer{}, query.Starting("no price was read yet")
 	}
 	kept, err := u.kept(ctx, r.Now)
@@ -83,7 +83,7 @@ func (u *Unit) getIndex(ctx context.Context, r *query.Request) (query.Answer, er
 	}
 	body, simulated := IndexBody{Stablecoins: []Entry{}}, false
 	for _, k := range u.all(snapshot, r.Now) {
-		if k.said.GetDead() {
+		if k.reported.GetDead() {
 			continue
 		}
 		entry := k.response(kept[k.id])
@@ -99,7 +99,7 @@ func (u *Unit) getIndex(ctx context.Context, r *query.Request) (query.Answer, er
 	body.Meta.Total = len(body.Stablecoins)
 	body.Stablecoins = body.Stablecoins[:min(len(body.Stablecoins), int(r.Integer("limit")))]
 	body.Meta.Count, body.Meta.Clamped = len(body.Stablecoins), r.Clamped()
-	body.Meta.LastUpdated = query.FormatTime(max(snapshot.Time, snapshot.SourcesTime, u.board.Now()))
+	body.Meta.LastUpdated = query.FormatTime(max(snapshot.Time, snapshot.SourcesTime, u.priceCache.Now()))
 	body.Meta.Attributions = attributions(snapshot)
 	answer, err := query.Encode(body)
 	answer.Simulated = simulated
@@ -117,7 +117,7 @@ func score(e Entry) float64 {
 func (k *known) response(kept views.PegStatistic) Entry {
 	e := Entry{
 		Symbol: k.symbol, Name: k.name, ID: k.id, CoinID: k.id, MarketCap: k.marketCap(), PegDeviation: k.deviation(),
-		PegCurrency: k.peg, PegMechanism: k.said.GetPegMechanism(), IsStale: k.stale,
+		PegCurrency: k.peg, PegMechanism: k.reported.GetPegMechanism(), IsStale: k.stale,
 	}
 	if k.price > 0 {
 		e.Price, e.PriceSource, e.LastUpdated = &k.price, k.priceSource, query.FormatTime(k.priceTime)
@@ -125,7 +125,7 @@ func (k *known) response(kept views.PegStatistic) Entry {
 	if k.target > 0 {
 		e.PegTarget = &k.target
 	}
-	if circulating := number(k.said.GetCirculating()); circulating > 0 {
+	if circulating := number(k.reported.GetCirculating()); circulating > 0 {
 		e.Circulating = &circulating
 	}
 	if e.PegDeviation != nil {
@@ -140,8 +140,8 @@ func (k *known) response(kept views.PegStatistic) Entry {
 // attributions are those of the sources of stablecoins.
 func attributions(snapshot *views.Snapshot) []string {
 	var texts []string
-	for _, said := range snapshot.Stablecoins {
-		if text := snapshot.Notices[said.Source].GetAttribution(); text != "" && !slices.Contains(texts, text) {
+	for _, reported := range snapshot.Stablecoins {
+		if text := snapshot.Notices[reported.Source].GetAttribution(); text != "" && !slices.Contains(texts, text) {
 			texts = append(texts, text)
 		}
 	}

@@ -18,9 +18,9 @@ type known struct {
 	// peg is the currency that it aims at one unit of.
 	peg string
 	// row and said may be nil: the markets fold, or no source, tells of it.
-	row  *eventsv1.Market
-	said *eventsv1.Stablecoin
-	// own says that the coin table has it, so that prices and history of our own are of it.
+	row      *eventsv1.Market
+	reported *eventsv1.Stablecoin
+	// own means that the coin table has it, so that prices and history of our own are of it.
 	own   bool
 	entry *views.Entry
 	// price is in USD, 0 where none is known; target is what the unit of its peg costs, 0 where that is not.
@@ -45,7 +45,7 @@ func (k *known) marketCap() *float64 {
 	if k.row.GetMarketCap() > 0 {
 		return k.row.MarketCap
 	}
-	circulating := number(k.said.GetCirculating())
+	circulating := number(k.reported.GetCirculating())
 	if circulating <= 0 || k.target <= 0 {
 		return nil
 	}
@@ -78,29 +78,29 @@ func pegOf(coins *schemas.CoinTable, pegType string) string {
 
 // all are the stablecoins that the coin table or a source names with a peg, by coin id.
 func (u *Unit) all(snapshot *views.Snapshot, now time.Time) []*known {
-	coins := u.board.Coins()
+	coins := u.priceCache.Coins()
 	byID := map[string]*known{}
 	for _, coin := range coins.All() {
 		if coin.Peg != "" {
-			byID[coin.ID] = &known{id: coin.ID, symbol: coin.Symbol, name: coin.Name, peg: coin.Peg, own: true, entry: u.board.Entry(coin)}
+			byID[coin.ID] = &known{id: coin.ID, symbol: coin.Symbol, name: coin.Name, peg: coin.Peg, own: true, entry: u.priceCache.Entry(coin)}
 		}
 	}
-	for _, said := range snapshot.Stablecoins {
-		if said.CoinId == "" {
+	for _, reported := range snapshot.Stablecoins {
+		if reported.CoinId == "" {
 			continue
 		}
-		k := byID[said.CoinId]
+		k := byID[reported.CoinId]
 		if k == nil {
-			peg := pegOf(coins, said.PegType)
-			_, other := coins.ByID(said.CoinId) // the table says that it has no peg
+			peg := pegOf(coins, reported.PegType)
+			_, other := coins.ByID(reported.CoinId) // the table states that it has no peg
 			if peg == "" || other {
 				continue
 			}
-			k = &known{id: said.CoinId, symbol: strings.ToUpper(said.Symbol), name: said.Name, peg: peg}
-			byID[said.CoinId] = k
+			k = &known{id: reported.CoinId, symbol: strings.ToUpper(reported.Symbol), name: reported.Name, peg: peg}
+			byID[reported.CoinId] = k
 		}
-		if k.said == nil || number(said.Circulating) > number(k.said.Circulating) {
-			k.said = said // of two that a source takes for one coin, the larger is it
+		if k.reported == nil || number(reported.Circulating) > number(k.reported.Circulating) {
+			k.reported = reported // of two that a source takes for one coin, the larger is it
 		}
 	}
 	list := make([]*known, 0, len(byID))
@@ -121,13 +121,13 @@ func (u *Unit) setPrice(k *known, snapshot *views.Snapshot, now time.Time) {
 	switch {
 	case k.entry != nil:
 		k.price, k.priceSource, k.priceTime = k.entry.Price.Price, "median", k.entry.Price.Time
-		k.stale, k.simulated = u.board.Freshness(k.entry, now).Stale, k.entry.Price.Simulated
+		k.stale, k.simulated = u.priceCache.Freshness(k.entry, now).Stale, k.entry.Price.Simulated
 		return
 	case k.row.GetPrice() > 0:
 		k.price, k.priceSource, k.priceTime, k.simulated = k.row.Price, k.row.PriceSource, k.row.PriceTime, k.row.Simulated
-	case k.said != nil:
-		k.price, k.priceSource, k.priceTime = number(k.said.Price), k.said.Source, cmp.Or(k.said.EventTime, k.said.IngestTime)
-		k.simulated = snapshot.Notices[k.said.Source].GetSimulated()
+	case k.reported != nil:
+		k.price, k.priceSource, k.priceTime = number(k.reported.Price), k.reported.Source, cmp.Or(k.reported.EventTime, k.reported.IngestTime)
+		k.simulated = snapshot.Notices[k.reported.Source].GetSimulated()
 	}
 	// What a source tells each hour may be two hours old, and is stale when three rounds were missed.
 	k.stale = k.price > 0 && now.UnixNano()-k.priceTime > int64(3*time.Hour)

@@ -11,21 +11,21 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// maxEpisodes bounds the episodes of an answer; the newest are told.
+// maxEpisodes bounds the episodes of an answer; the newest are reported.
 const maxEpisodes = 100
 
 // StabilityBody answers GET /api/v1/stablecoins/{symbol}/peg-stability.
 type StabilityBody struct {
 	Entry
 	// These stand in the entry too, and are always there here.
-	PegTarget    float64             `json:"pegTarget" doc:"What one unit of the peg costs in USD"`
-	Deviation    float64             `json:"deviation" doc:"Signed basis points, below the peg negative"`
+	PegTarget    float64             `json:"pegTarget" doc:"USD per unit of the pegged currency"`
+	Deviation    float64             `json:"deviation" doc:"Signed basis points; negative below the peg"`
 	Window       string              `json:"window" example:"30d"`
 	Granularity  string              `json:"granularity" enum:"5m,1h,1d"`
-	History      []Point             `json:"history" doc:"Oldest first; a step without a price is left out"`
-	Episodes     []Episode           `json:"episodes" doc:"Times in the window in which the peg was lost, by the closes of minutes, oldest first"`
-	NativeQuotes []Native            `json:"nativeQuotes" doc:"What each market says, as the last price was made from them"`
-	Ambiguous    bool                `json:"ambiguous,omitempty" doc:"Other coins have this symbol too"`
+	History      []Point             `json:"history" doc:"Oldest first; steps without a price are left out"`
+	Episodes     []Episode           `json:"episodes" doc:"Periods in the window in which the peg was lost, by minute closes, oldest first"`
+	NativeQuotes []Native            `json:"nativeQuotes" doc:"Markets that the last price was computed from"`
+	Ambiguous    bool                `json:"ambiguous,omitempty" doc:"The symbol is ambiguous: other coins have it too"`
 	Alternatives []views.Alternative `json:"alternatives,omitempty"`
 	Meta         Meta                `json:"meta"`
 }
@@ -40,39 +40,39 @@ type Point struct {
 // Episode is a time in which a peg was lost: from the close of a minute 50 basis points or more away until one less than 25.
 type Episode struct {
 	Start           string  `json:"start" format:"date-time"`
-	Trough          string  `json:"trough" format:"date-time" doc:"When it was furthest away"`
-	TroughBps       float64 `json:"troughBps" doc:"How far, in signed basis points"`
-	Recovery        string  `json:"recovery,omitempty" format:"date-time" doc:"Left out while it lasts"`
+	Trough          string  `json:"trough" format:"date-time" doc:"Time of the largest deviation"`
+	TroughBps       float64 `json:"troughBps" doc:"Largest deviation, signed basis points"`
+	Recovery        string  `json:"recovery,omitempty" format:"date-time" doc:"Absent while it lasts"`
 	DurationSeconds int64   `json:"durationSeconds" doc:"Up to now while it lasts"`
 	Ongoing         bool    `json:"ongoing"`
 }
 
-// Native is what one market says of a stablecoin.
+// Native is what one market reports of a stablecoin.
 type Native struct {
 	Exchange     string   `json:"exchange" example:"kraken"`
 	VenueSymbol  string   `json:"venueSymbol"`
-	Quote        string   `json:"quote" doc:"What it is told in: symbol of a coin or code of a currency"`
-	QuoteCoinID  string   `json:"quoteCoinId,omitempty" doc:"Where the quote is a coin"`
-	Price        float64  `json:"price" doc:"In the quote"`
-	Native       bool     `json:"native" doc:"It is quoted in the currency of the peg, so no rate stands between"`
-	DeviationBps *float64 `json:"deviationBps,omitempty" doc:"Signed basis points from the peg; left out where the quote could not be converted"`
-	Accepted     bool     `json:"accepted" doc:"It counted in the price"`
+	Quote        string   `json:"quote" doc:"Quote asset: symbol of a coin or code of a currency"`
+	QuoteCoinID  string   `json:"quoteCoinId,omitempty" doc:"Coin id of the quote asset, if it is a coin"`
+	Price        float64  `json:"price" doc:"In the quote asset"`
+	Native       bool     `json:"native" doc:"Quoted in the currency of the peg, so no exchange rate is applied"`
+	DeviationBps *float64 `json:"deviationBps,omitempty" doc:"Signed basis points from the peg; absent if the quote asset could not be converted"`
+	Accepted     bool     `json:"accepted" doc:"It was accepted into the price"`
 }
 
 func (u *Unit) stability() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/stablecoins/{symbol}/peg-stability", ID: "getPegStability", Tool: "stablecoin_peg_stability", Tag: tag,
-		Summary:     "How well a stablecoin keeps its peg, now and over time",
-		Description: "The score is 100 less half the mean, 0.3 of the 95th percentile and 0.2 of the newest absolute deviation in basis points, over the minutes of 30 days whatever the window.",
+		Summary:     "Peg stability of a stablecoin, current and over time",
+		Description: "The score is 100 minus 0.5 of the mean, 0.3 of the 95th percentile and 0.2 of the newest absolute deviation in basis points, always over the minutes of 30 days.",
 		Params: []query.Param{{Name: "symbol", In: query.Path, Kind: query.Text, Required: true, MaxLength: 128, Example: "USDT",
-			Doc: "Symbol or coin id, in any letter case. A symbol means the largest stablecoin that has it."}, windowParam},
+			Doc: "Symbol or coin id, case-insensitive. A symbol means the largest stablecoin that has it."}, windowParam},
 		Body: StabilityBody{}, NotFound: true, Handle: u.getStability,
 	}
 }
 
 func (u *Unit) getStability(ctx context.Context, r *query.Request) (query.Answer, error) {
 	snapshot := u.catalog.Snapshot()
-	if u.board.Now() == 0 && snapshot.Time == 0 {
+	if u.priceCache.Now() == 0 && snapshot.Time == 0 {
 		return query.Answer{}, query.Starting("no price was read yet")
 	}
 	k, others, err := u.find(snapshot, r)
@@ -81,7 +81,7 @@ func (u *Unit) getStability(ctx context.Context, r *query.Request) (query.Answer
 	}
 	deviation := k.deviation()
 	if deviation == nil {
-		return query.Answer{}, query.NotFound("no price of %s in its peg %s is known", k.id, k.peg)
+		return query.Answer{}, query.NotFound("there is no price of %s in its peg %s", k.id, k.peg)
 	}
 	back, _ := readWindow(r.Text("window"))
 	body := StabilityBody{
@@ -98,13 +98,13 @@ func (u *Unit) getStability(ctx context.Context, r *query.Request) (query.Answer
 		if err != nil {
 			return query.Answer{}, err
 		}
-		body.tellPast(p, r)
+		body.setPast(p, r)
 	} else {
 		body.Meta.Reason = "no_history"
 	}
 	body.Entry = k.response(kept)
 	body.Meta.Count, body.Meta.LastUpdated = len(body.History), query.FormatTime(k.priceTime)
-	if k.said != nil {
+	if k.reported != nil {
 		body.Meta.Attributions = attributions(snapshot)
 	}
 	if back.clamped {
@@ -142,7 +142,7 @@ func (u *Unit) find(snapshot *views.Snapshot, r *query.Request) (found *known, o
 		return found, others, nil
 	}
 	if coin, ok := snapshot.Find(name); ok {
-		return nil, nil, query.NotFound("%s is no stablecoin", coin.ID)
+		return nil, nil, query.NotFound("%s is not a stablecoin", coin.ID)
 	}
 	return nil, nil, query.NotFound("no coin has the symbol or id %q", strings.ToValidUTF8(name, "�"))
 }
@@ -155,18 +155,18 @@ func (k *known) size() float64 {
 	return 0
 }
 
-func (b *StabilityBody) tellPast(p *past, r *query.Request) {
+func (b *StabilityBody) setPast(p *past, r *query.Request) {
 	for _, s := range p.samples {
 		b.History = append(b.History, Point{query.FormatTime(s.Time.UnixNano()), s.DeviationBps, s.Price})
 	}
 	for _, e := range p.episodes[max(0, len(p.episodes)-maxEpisodes):] {
-		told := Episode{Start: query.FormatTime(e.Start.UnixNano()), Trough: query.FormatTime(e.Trough.UnixNano()), TroughBps: e.TroughBps, Ongoing: e.Recovery.IsZero()}
+		episode := Episode{Start: query.FormatTime(e.Start.UnixNano()), Trough: query.FormatTime(e.Trough.UnixNano()), TroughBps: e.TroughBps, Ongoing: e.Recovery.IsZero()}
 		end := r.Now
-		if !told.Ongoing {
-			end, told.Recovery = e.Recovery, query.FormatTime(e.Recovery.UnixNano())
+		if !episode.Ongoing {
+			end, episode.Recovery = e.Recovery, query.FormatTime(e.Recovery.UnixNano())
 		}
-		told.DurationSeconds = int64(end.Sub(e.Start).Seconds())
-		b.Episodes = append(b.Episodes, told)
+		episode.DurationSeconds = int64(end.Sub(e.Start).Seconds())
+		b.Episodes = append(b.Episodes, episode)
 	}
 }
 
@@ -177,8 +177,8 @@ func (u *Unit) quotes(k *known) []Native {
 		return quotes
 	}
 	for _, in := range k.entry.Latest.Inputs {
-		if price := told(in); price > 0 {
-			quote, quoteCoin := u.board.Quote(in.QuoteId)
+		if price := marketValue(in); price > 0 {
+			quote, quoteCoin := u.priceCache.Quote(in.QuoteId)
 			quotes = append(quotes, Native{
 				Exchange: in.Provider, VenueSymbol: in.Symbol, Quote: quote, QuoteCoinID: quoteCoin, Price: price, Native: in.QuoteId == k.peg,
 				DeviationBps: k.deviationIn(in, price), Accepted: in.Accepted,
@@ -188,8 +188,8 @@ func (u *Unit) quotes(k *known) []Native {
 	return quotes
 }
 
-// told is a market's value in its quote; one that did not come to have a value tells what it traded at last, or its mid.
-func told(in *eventsv1.PriceInput) float64 {
+// marketValue is a market's value in its quote asset: if it has none, the last trade price, or the mid.
+func marketValue(in *eventsv1.PriceInput) float64 {
 	switch {
 	case in.Value > 0:
 		return in.Value

@@ -1,5 +1,5 @@
 // Package stablecoins answers how well stablecoins keep their pegs: now by the live price, lately by a score of which
-// every part is told, and over time by a series and the episodes in which a peg was lost.
+// every part is reported, and over time by a series and the episodes in which a peg was lost.
 package stablecoins
 
 import (
@@ -28,18 +28,18 @@ type History interface {
 const (
 	// statisticsFor is how long statistics of 30 days are reused.
 	statisticsFor = time.Minute
-	// heldPasts bounds the series in memory, of at most a few thousand points each.
-	heldPasts = 128
+	// cachedPasts bounds the series in memory, of at most a few thousand points each.
+	cachedPasts = 128
 	// patience bounds one reading of history, which all who ask at that time wait for.
 	patience = 10 * time.Second
 )
 
 // Unit answers the endpoints of stablecoins.
 type Unit struct {
-	board   *views.PriceCache
-	catalog *views.Catalog
-	rates   *views.Rates
-	history History
+	priceCache *views.PriceCache
+	catalog    *views.Catalog
+	rates      *views.Rates
+	history    History
 	// statistics are by coin id, of a minute; pasts by coin, window and minute.
 	statistics *otter.Cache[int64, map[string]views.PegStatistic]
 	pasts      *otter.Cache[pastKey, *past]
@@ -59,13 +59,13 @@ type past struct {
 }
 
 // New makes the unit.
-func New(board *views.PriceCache, catalog *views.Catalog, history History) *Unit {
-	return &Unit{board: board, catalog: catalog, rates: views.NewFiatRates(board.Coins(), catalog), history: history,
+func New(priceCache *views.PriceCache, catalog *views.Catalog, history History) *Unit {
+	return &Unit{priceCache: priceCache, catalog: catalog, rates: views.NewFiatRates(priceCache.Coins(), catalog), history: history,
 		statistics: otter.Must(&otter.Options[int64, map[string]views.PegStatistic]{
 			MaximumSize: 2, ExpiryCalculator: otter.ExpiryWriting[int64, map[string]views.PegStatistic](2 * statisticsFor),
 		}),
 		pasts: otter.Must(&otter.Options[pastKey, *past]{
-			MaximumSize: heldPasts, ExpiryCalculator: otter.ExpiryWriting[pastKey, *past](2 * time.Minute),
+			MaximumSize: cachedPasts, ExpiryCalculator: otter.ExpiryWriting[pastKey, *past](2 * time.Minute),
 		}),
 	}
 }

@@ -21,10 +21,10 @@ const (
 func (u *Unit) mappings() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/symbols/mappings", ID: "listSymbolMappings", Tag: "symbols",
-		Summary:     "Which coins the symbols of venues mean",
-		Description: "Overrides come first, then the symbols of venues whose ticks are kept.",
-		Params: []query.Param{{Name: "limit", Kind: query.Integer, Default: "100", Min: 1, Max: maxMappings, Doc: "How many."},
-			{Name: "offset", Kind: query.Integer, Default: "0", Min: 0, Max: maxKept, Doc: "Mappings to pass over."}},
+		Summary:     "Mappings of venues' symbols to coins",
+		Description: "Overrides first, then the symbols of venues whose ticks are stored.",
+		Params: []query.Param{{Name: "limit", Kind: query.Integer, Default: "100", Min: 1, Max: maxMappings, Doc: "Maximum number of mappings."},
+			{Name: "offset", Kind: query.Integer, Default: "0", Min: 0, Max: maxKept, Doc: "Mappings to skip."}},
 		Body: MappingsBody{}, Handle: u.getMappings,
 	}
 }

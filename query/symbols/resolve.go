@@ -22,16 +22,16 @@ const (
 func params(in query.In) []query.Param {
 	return []query.Param{
 		{Name: "symbol", In: in, Kind: query.Text, Required: true, MaxLength: maxInput, Example: "XBT",
-			Doc: "What a venue or a person calls a coin: a symbol, a pair, an id, a name or a contract address, in any letter case."},
+			Doc: "A symbol, pair, id, name or contract address of a coin, case-insensitive."},
 		sourceParam(in, in == query.Field),
-		{Name: "price", In: in, Kind: query.Number, Doc: "Price of one unit, in the quote of the context, else in USD: tells coins with one symbol apart. It comes before a price in the context."},
+		{Name: "price", In: in, Kind: query.Number, Doc: "Price of one unit in the context's quote asset, else in USD; distinguishes coins that share a symbol. Takes precedence over a price in the context."},
 		contextParam(in),
 	}
 }
 
 func sourceParam(in query.In, required bool) query.Param {
 	p := query.Param{Name: "source", In: in, Kind: query.Text, Required: required, MaxLength: 64, Example: "kraken",
-		Doc: "Who calls it so: a venue, a source such as coingecko or coinpaprika, or general."}
+		Doc: "Where the symbol is used: a venue, a source such as coingecko or coinpaprika, or general."}
 	if !required {
 		p.Default = schemas.GeneralSource
 	}
@@ -40,14 +40,14 @@ func sourceParam(in query.In, required bool) query.Param {
 
 func contextParam(in query.In) query.Param {
 	return query.Param{Name: "context", In: in, Kind: query.Hints, Allowed: []string{"exchange", "quote", "platform", "contract", "name", hintPrice}, Word: "exchange", Numbers: []string{hintPrice},
-		Doc: "Hints: the exchange, the quote currency, the platform and contract that the coin is issued on, its name, its price. A plain word is an exchange or a quote currency."}
+		Doc: "Hints: exchange, quote currency, platform and contract of the coin, its name, its price. Plain text is an exchange or a quote currency."}
 }
 
 func (u *Unit) resolve() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/symbols/resolve", ID: "resolveSymbol", Tool: "resolve_symbol", Tag: "symbols", NotFound: true,
-		Summary:     "Which coin a symbol means",
-		Description: "By an operator's override, the source's or the exchange's own mapping, uniqueness, the given price, the coin table, market cap or a search of names: the first that can decide does. In the tool view what cannot be resolved is a 404 with candidates.",
+		Summary:     "Resolve a symbol to a coin",
+		Description: "The first rule that can decide wins: an operator's override, the mapping of the source or exchange, uniqueness, the given price, the coin table, market cap, a search of names. In the tool view an unresolved symbol is a 404 with candidates.",
 		Params:      params(query.Query),
 		Body:        ResolutionBody{}, ToolBody: Resolution{}, Hot: true, Handle: u.getResolution,
 	}
@@ -69,7 +69,7 @@ func (u *Unit) getResolution(_ context.Context, r *query.Request) (query.Answer,
 		return body, err
 	}
 	if !answer.Resolved {
-		failed := query.NotFound("no coin is known as %q", answer.Input)
+		failed := query.NotFound("no coin matches %q", answer.Input)
 		failed.Candidates = answer.Candidates
 		return query.Answer{}, failed
 	}
@@ -118,7 +118,7 @@ func price(r *query.Request, hints map[string]string) float64 {
 	return hinted
 }
 
-// isQuote says that a plain word names what markets are quoted in.
+// isQuote means that a plain word names what markets are quoted in.
 func isQuote(table *schemas.CoinTable, word string) bool {
 	asset, ok := table.ResolveQuote("", word)
 	if !ok || asset.Fiat {
@@ -148,8 +148,8 @@ func (u *Unit) usd(table *schemas.CoinTable, req schemas.SymbolRequest, quote st
 func (u *Unit) batch() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodPost, Path: "/api/v1/symbols/resolve/batch", ID: "resolveSymbols", Tool: "resolve_symbols_batch", Tag: "symbols", Needs: limits.FeatureBulk,
-		Summary:     "Which coins up to 100 symbols mean",
-		Description: "Each symbol is resolved by itself, with the same source and context. The answer has them in the order asked, and by symbol.",
+		Summary:     "Resolve up to 100 symbols to coins",
+		Description: "Each symbol is resolved separately, with the same source and context. Results are in request order, and by symbol.",
 		Params: []query.Param{
 			{Name: "symbols", In: query.Field, Kind: query.List, Required: true, MaxItems: maxBatch, Example: "XBT,ETH", Doc: "1 to 100 symbols."},
 			sourceParam(query.Field, false), contextParam(query.Field)},
@@ -176,5 +176,5 @@ func (u *Unit) getBatch(_ context.Context, r *query.Request) (query.Answer, erro
 
 // timestamp is the last clock that is in an answer.
 func (u *Unit) timestamp(now *views.Snapshot) string {
-	return query.FormatTime(max(now.Time, now.SourcesTime, u.board.Now()))
+	return query.FormatTime(max(now.Time, now.SourcesTime, u.priceCache.Now()))
 }

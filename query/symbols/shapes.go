@@ -9,19 +9,19 @@ import (
 
 // Resolution is which coin a symbol means. It has the fields of both documented forms.
 type Resolution struct {
-	Input      string  `json:"input" doc:"As it was asked"`
+	Input      string  `json:"input" doc:"As in the request"`
 	Resolved   bool    `json:"resolved"`
 	CatalogID  string  `json:"catalogId,omitempty" doc:"Canonical id of the coin"`
 	CoinID     string  `json:"coinId,omitempty" doc:"The same as catalogId"`
-	Symbol     string  `json:"symbol,omitempty" doc:"The coin's own, in upper case"`
+	Symbol     string  `json:"symbol,omitempty" doc:"The coin's symbol, upper case"`
 	Name       string  `json:"name,omitempty"`
 	Confidence *int    `json:"confidence,omitempty" minimum:"0" maximum:"100" doc:"Percent"`
 	Method     string  `json:"method,omitempty" enum:"manual_override,provider_mapping,exchange_mapping,unique_symbol,price_context,coin_database,market_cap_ranking,catalog_search"`
-	Units      float64 `json:"units,omitempty" doc:"How many of the coin one unit of the symbol is, where it is not one: 1000 for 1000SHIB"`
-	Fiat       string  `json:"fiat,omitempty" doc:"Code of the currency that the symbol names, which is no coin"`
-	Reason     string  `json:"reason,omitempty" enum:"no_rate" doc:"no_rate: the price counted for nothing, since the quote of the context cannot be converted to USD now"`
-	// Candidates are nil where they are not told.
-	Candidates []Candidate `json:"candidates,omitzero" required:"false" doc:"What came into question, the best first"`
+	Units      float64 `json:"units,omitempty" doc:"Units of the coin per unit of the symbol, if not 1: 1000 for 1000SHIB"`
+	Fiat       string  `json:"fiat,omitempty" doc:"Code of the currency, if the symbol is a currency and not a coin"`
+	Reason     string  `json:"reason,omitempty" enum:"no_rate" doc:"no_rate: the price was ignored, since the context's quote asset cannot be converted to USD now"`
+	// Candidates are nil where they are not reported.
+	Candidates []Candidate `json:"candidates,omitzero" required:"false" doc:"Candidates, best first"`
 }
 
 // Candidate is a coin that came into question.
@@ -31,7 +31,7 @@ type Candidate struct {
 	Name   string   `json:"name"`
 	Rank   int      `json:"rank,omitempty" doc:"By market cap, 1 is the largest"`
 	Price  *float64 `json:"price,omitempty" doc:"USD"`
-	Score  int      `json:"score" minimum:"0" maximum:"100" doc:"The decision's confidence for the coin that was decided for, less by size for others"`
+	Score  int      `json:"score" minimum:"0" maximum:"100" doc:"Confidence of the decision for the chosen coin; for others lower, by market cap"`
 }
 
 // ResolutionBody is the reference form.
@@ -41,16 +41,16 @@ type ResolutionBody struct {
 
 // BatchBody has both documented forms side by side.
 type BatchBody struct {
-	Resolved []Resolution `json:"resolved" doc:"In the order asked"`
+	Resolved []Resolution `json:"resolved" doc:"In request order"`
 	Data     BatchData    `json:"data"`
 }
 
 // BatchData is the reference form of a batch.
 type BatchData struct {
-	Resolved  map[string]Resolution `json:"resolved" doc:"By the symbol as it was asked"`
+	Resolved  map[string]Resolution `json:"resolved" doc:"By the symbol as in the request"`
 	Source    string                `json:"source"`
 	Count     int                   `json:"count"`
-	Timestamp string                `json:"timestamp,omitempty" format:"date-time" doc:"The last clock that the answer's views folded"`
+	Timestamp string                `json:"timestamp,omitempty" format:"date-time" doc:"Log time up to which the views behind this response are complete"`
 }
 
 // MappingsBody answers GET /api/v1/symbols/mappings.
@@ -59,12 +59,12 @@ type MappingsBody struct {
 	Meta MappingsMeta `json:"meta"`
 }
 
-// MappingsMeta tells about a page of mappings.
+// MappingsMeta describes a page of mappings.
 type MappingsMeta struct {
 	query.Meta
-	Offset    int  `json:"offset" doc:"Mappings that were passed over"`
-	Total     int  `json:"total" doc:"Mappings that hold"`
-	Truncated bool `json:"truncated,omitempty" doc:"There are more: ask again with an offset that is greater by count"`
+	Offset    int  `json:"offset" doc:"Mappings that were skipped"`
+	Total     int  `json:"total" doc:"Number of mappings in force"`
+	Truncated bool `json:"truncated,omitempty" doc:"There are more: repeat the request with the offset raised by count"`
 }
 
 // MappingsData are the mappings that hold.
@@ -81,7 +81,7 @@ type Mapping struct {
 	CatalogID  string `json:"catalogId"`
 	Confidence int    `json:"confidence"`
 	Method     string `json:"method"`
-	CreatedAt  string `json:"createdAt" format:"date-time" doc:"When it was first read so, of what is kept, or when the operator said so"`
+	CreatedAt  string `json:"createdAt" format:"date-time" doc:"When it was first observed in the stored ticks, or when the operator set it"`
 }
 
 func describe(input string, got schemas.ResolvedSymbol) Resolution {

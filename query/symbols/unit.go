@@ -1,5 +1,5 @@
 // Package symbols answers which coin a symbol means: by what the catalog knows of coins, what operators have said, and
-// the prices that venues make now. Every answer tells its method, its confidence and what else was in question; no
+// the prices that venues make now. Every answer reports its method, its confidence and what else was in question; no
 // answer is a guess without a score.
 package symbols
 
@@ -26,10 +26,10 @@ type History interface {
 
 // Unit answers the endpoints of symbols.
 type Unit struct {
-	catalog Catalog
-	board   *views.PriceCache
-	rates   *views.FXRates
-	history History
+	catalog    Catalog
+	priceCache *views.PriceCache
+	rates      *views.FXRates
+	history    History
 	// overrides are those of the past and, once applied, those that the catalog has heard since.
 	overrides *schemas.SymbolOverrides
 
@@ -44,8 +44,8 @@ type Unit struct {
 }
 
 // New makes the unit. Overrides holds what operators said before the catalog began to listen.
-func New(catalog Catalog, board *views.PriceCache, rates *views.FXRates, past History, overrides *schemas.SymbolOverrides) *Unit {
-	return &Unit{catalog: catalog, board: board, rates: rates, history: past, overrides: overrides}
+func New(catalog Catalog, priceCache *views.PriceCache, rates *views.FXRates, past History, overrides *schemas.SymbolOverrides) *Unit {
+	return &Unit{catalog: catalog, priceCache: priceCache, rates: rates, history: past, overrides: overrides}
 }
 
 // Endpoints declares what the unit answers.
@@ -65,8 +65,8 @@ func (u *Unit) resolver() (*schemas.Resolver, *views.Snapshot) {
 	if u.index == nil || u.version != now.CoinsVersion {
 		u.index, u.version = schemas.NewSymbolIndex(indexed(now.Coins)), now.CoinsVersion
 	}
-	table := u.board.Coins()
-	return &schemas.Resolver{Table: table, Catalog: priced{u.index, u.board}, Overrides: u.overrides}, now
+	table := u.priceCache.Coins()
+	return &schemas.Resolver{Table: table, Catalog: priced{u.index, u.priceCache}, Overrides: u.overrides}, now
 }
 
 // indexed tells coins as resolving needs them.
@@ -89,7 +89,7 @@ func indexed(coins []*views.CatalogCoin) iter.Seq[schemas.SymbolCoin] {
 // no market is known yet, the ranks of the table.
 type priced struct {
 	*schemas.SymbolIndex
-	board *views.PriceCache
+	priceCache *views.PriceCache
 }
 
 func (p priced) now(coins []schemas.SymbolCoin) []schemas.SymbolCoin {
@@ -101,14 +101,14 @@ func (p priced) now(coins []schemas.SymbolCoin) []schemas.SymbolCoin {
 }
 
 func (p priced) one(coin schemas.SymbolCoin) schemas.SymbolCoin {
-	own, ok := p.board.Coins().ByID(coin.ID)
+	own, ok := p.priceCache.Coins().ByID(coin.ID)
 	if !ok {
 		return coin
 	}
 	if coin.Rank == 0 && coin.MarketCap == 0 {
 		coin.Rank = own.Rank
 	}
-	if e := p.board.Entry(own); e != nil {
+	if e := p.priceCache.Entry(own); e != nil {
 		coin.Price = e.Price.Price
 	}
 	return coin

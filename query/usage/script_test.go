@@ -49,7 +49,7 @@ func newWorld(t testing.TB) *querytest.World {
 	return w
 }
 
-// planned tells of the plan of the script: that of the server has no limits.
+// planned reports of the plan of the script: that of the server has no limits.
 type planned struct {
 	*limits.Limiter
 	plan *limits.Plan

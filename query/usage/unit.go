@@ -15,7 +15,7 @@ type History interface {
 	Usage(ctx context.Context, budget string, from, to time.Time) ([]limits.DayUsage, error)
 }
 
-// Limits says how budgets stand.
+// Limits reports how budgets stand.
 type Limits interface {
 	Windows(budget string, plan *limits.Plan, now time.Time) []limits.Standing
 }
@@ -40,10 +40,10 @@ type Body struct {
 // Data is a plan and what was used of it.
 type Data struct {
 	Plan    string   `json:"plan" example:"pro"`
-	Windows []Window `json:"windows" doc:"The limits of requests; a plan without a limit of a kind lacks it"`
+	Windows []Window `json:"windows" doc:"Request limits; a kind without a limit is absent"`
 	// HistoryDays and what follows are the plan's.
-	HistoryDays int      `json:"historyDays" doc:"How far back the history of rates may be asked for"`
-	Sockets     int      `json:"sockets" doc:"Streams that may be open at a time"`
+	HistoryDays int      `json:"historyDays" doc:"How many days of yield history the plan includes"`
+	Sockets     int      `json:"sockets" doc:"Maximum number of open streams"`
 	Features    Features `json:"features"`
 	Month       Month    `json:"month"`
 	Timestamp   string   `json:"timestamp" format:"date-time"`
@@ -53,35 +53,35 @@ type Data struct {
 type Window struct {
 	Scope     string `json:"scope" enum:"minute,month,charts" doc:"minute: any 60 seconds; month: a calendar month (UTC); charts: requests for charts in any 60 seconds"`
 	Limit     int64  `json:"limit"`
-	Used      int64  `json:"used" doc:"By all keys that share the budget, as far as this replica knows"`
+	Used      int64  `json:"used" doc:"Used by all keys that share the budget, as known to this replica"`
 	Remaining int64  `json:"remaining"`
-	Reset     string `json:"reset" format:"date-time" doc:"When more remains"`
+	Reset     string `json:"reset" format:"date-time" doc:"When more requests become available"`
 }
 
 // Features are what only some plans have.
 type Features struct {
-	Bulk bool `json:"bulk" doc:"Many things in one request"`
-	MCP  bool `json:"mcp" doc:"The tool-protocol endpoint"`
+	Bulk bool `json:"bulk" doc:"Batch requests"`
+	MCP  bool `json:"mcp" doc:"The MCP endpoint"`
 }
 
 // Month is what was used of the calendar month, by day.
 type Month struct {
 	Month string `json:"month" example:"2026-11"`
-	Days  []Day  `json:"days" doc:"As the log tells it, seconds behind; days without use are left out"`
+	Days  []Day  `json:"days" doc:"From the log, some seconds behind; days without use are left out"`
 }
 
 // Day is what was used on a day.
 type Day struct {
 	Date     string `json:"date" format:"date"`
 	Requests uint64 `json:"requests"`
-	Charts   uint64 `json:"charts" doc:"Of them, for charts"`
+	Charts   uint64 `json:"charts" doc:"Chart requests among them"`
 }
 
 // Endpoints declares what the unit answers.
 func (u *Unit) Endpoints() []query.Endpoint {
 	return []query.Endpoint{{
-		Method: http.MethodGet, Path: "/api/v1/usage", ID: "getUsage", Tag: "usage", Summary: "The plan, and what was used of it",
-		Description: "Counts against no limit.", Body: Body{}, Uncounted: true, Handle: u.answer,
+		Method: http.MethodGet, Path: "/api/v1/usage", ID: "getUsage", Tag: "usage", Summary: "The plan of the key, and its usage",
+		Description: "This request counts against no limit.", Body: Body{}, Uncounted: true, Handle: u.answer,
 	}}
 }
 

@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	// heldCandles bounds the closed candles kept in memory, of about 200 bytes each.
-	heldCandles = 250_000
-	// heldFor is how long they may be unlike those that a replay puts in their place, or lack what was
+	// cachedCandles bounds the closed candles kept in memory, of about 200 bytes each.
+	cachedCandles = 250_000
+	// cachedFor is how long they may be unlike those that a replay puts in their place, or lack what was
 	// back-filled.
-	heldFor = time.Minute
+	cachedFor = time.Minute
 	// loadPatience bounds one reading of them, which all who ask at that time wait for.
 	loadPatience = 10 * time.Second
 )
@@ -28,12 +28,12 @@ type CandleHistory interface {
 	CandleTail(ctx context.Context, coinID string, step time.Duration, from, to time.Time) ([]schemas.Candle, error)
 }
 
-// Candles tells the candles of a coin up to this moment. What can no longer change is kept in memory;
-// the interval under way is folded anew for each reader. Safe for concurrent use.
+// Candles returns the candles of a coin up to this moment. What can no longer change is kept in memory;
+// the interval under way is folded again for each reader. Safe for concurrent use.
 type Candles struct {
-	board   *PriceCache
-	history CandleHistory
-	closed  *otter.Cache[closedKey, []schemas.Candle]
+	priceCache *PriceCache
+	history    CandleHistory
+	closed     *otter.Cache[closedKey, []schemas.Candle]
 }
 
 // closedKey names candles that have closed: those of the buckets before a time.
@@ -45,15 +45,15 @@ type closedKey struct {
 }
 
 // NewCandles makes a reader of candles.
-func NewCandles(board *PriceCache, history CandleHistory) *Candles {
-	return &Candles{board: board, history: history, closed: otter.Must(&otter.Options[closedKey, []schemas.Candle]{
-		MaximumWeight:    heldCandles,
+func NewCandles(priceCache *PriceCache, history CandleHistory) *Candles {
+	return &Candles{priceCache: priceCache, history: history, closed: otter.Must(&otter.Options[closedKey, []schemas.Candle]{
+		MaximumWeight:    cachedCandles,
 		Weigher:          func(_ closedKey, held []schemas.Candle) uint32 { return uint32(len(held)) + 1 },
-		ExpiryCalculator: otter.ExpiryWriting[closedKey, []schemas.Candle](heldFor),
+		ExpiryCalculator: otter.ExpiryWriting[closedKey, []schemas.Candle](cachedFor),
 	})}
 }
 
-// Read returns the candles of the last so many intervals of a step before the one that now lies in,
+// Read returns the candles of the last so many intervals of a step before the one that now is in,
 // and of that one, oldest first. The step is a day, an hour, or some minutes that divide one. An
 // interval without a price is left out; while the price of a coin stands still, the interval under
 // way carries it. The candles are the caller's.
@@ -104,7 +104,7 @@ func (c *Candles) fold(ctx context.Context, coin schemas.Coin, step time.Duratio
 
 // current joins the board's price, which is there before it is in history.
 func (c *Candles) current(candles []schemas.Candle, coin schemas.Coin, step time.Duration, from, now time.Time) []schemas.Candle {
-	e := c.board.Entry(coin)
+	e := c.priceCache.Entry(coin)
 	if e == nil {
 		return candles
 	}
@@ -119,7 +119,7 @@ func (c *Candles) current(candles []schemas.Candle, coin schemas.Coin, step time
 		price.Start = at.Truncate(step)
 		candles = joinLast(candles, price)
 	}
-	if n := len(candles); n > 0 && candles[n-1].Start.Before(open) && !c.board.Freshness(e, now).Stale {
+	if n := len(candles); n > 0 && candles[n-1].Start.Before(open) && !c.priceCache.Freshness(e, now).Stale {
 		price.Start = open
 		candles = append(candles, price)
 	}

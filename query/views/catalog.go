@@ -12,21 +12,21 @@ import (
 	"github.com/marketlog/marketlog/stream"
 )
 
-// Catalog holds in memory what sources say of coins, stablecoins, currencies and sentiment, and the
+// Catalog holds in memory what sources state of coins, stablecoins, currencies and sentiment, and the
 // newest rows of the markets fold. Readers take a Snapshot, which never changes; a new one appears with each
 // minute that the fold ends and each clock of the sources. Safe for concurrent use.
 type Catalog struct {
 	table *schemas.CoinTable
 
-	// due says that a new snapshot can be made. The first who reads makes it: a start reads days of records,
+	// due means that a new snapshot can be made. The first who reads makes it: a start reads days of records,
 	// and would else sort all coins at every clock among them.
 	due      atomic.Bool
 	snapshot atomic.Pointer[Snapshot]
 
-	mu    sync.Mutex // guards what follows; snapshots share the values, which are replaced, never changed
-	said  map[string]map[part]*eventsv1.Coin
-	rows  map[string]*eventsv1.Market
-	coins map[string]*CatalogCoin
+	mu       sync.Mutex // guards what follows; snapshots share the values, which are replaced, never changed
+	reported map[string]map[part]*eventsv1.Coin
+	rows     map[string]*eventsv1.Market
+	coins    map[string]*CatalogCoin
 	// changed are the coins of which something else was said; moved those of which only the row is new.
 	changed, moved map[string]bool
 	// staged are the rows and the summary of the minute under way, which its pulse makes visible together.
@@ -40,16 +40,16 @@ type Catalog struct {
 	words   map[string]string
 }
 
-// minuteRows are what the markets fold says of one minute.
+// minuteRows are what the markets fold reports of one minute.
 type minuteRows struct {
 	rows    []*eventsv1.Market
 	summary *eventsv1.Summary
 }
 
-// part names what one feed of a source says about a coin.
+// part names what one feed of a source reports about a coin.
 type part struct{ source, part string }
 
-// facts are what sources say beside coins, by thing.
+// facts are what sources state beside coins, by thing.
 type facts struct {
 	stablecoins map[string]*eventsv1.Stablecoin
 	fixings     map[FiatID]*eventsv1.Fixing
@@ -74,7 +74,7 @@ type Snapshot struct {
 	Coins []*CatalogCoin
 	// CoinsVersion grows whenever Coins is another: what was made from the same is still right.
 	CoinsVersion uint64
-	// Simulated says that a source or a row invents what it tells.
+	// Simulated means that a source or a row invents what it tells.
 	Simulated bool
 	// Summary of that minute, nil before the first.
 	Summary *eventsv1.Summary
@@ -102,7 +102,7 @@ type Snapshot struct {
 // NewCatalog begins with the coins of the table alone.
 func NewCatalog(table *schemas.CoinTable) *Catalog {
 	c := &Catalog{
-		table: table, said: map[string]map[part]*eventsv1.Coin{}, rows: map[string]*eventsv1.Market{},
+		table: table, reported: map[string]map[part]*eventsv1.Coin{}, rows: map[string]*eventsv1.Market{},
 		coins: map[string]*CatalogCoin{}, changed: map[string]bool{}, moved: map[string]bool{}, words: map[string]string{},
 		facts: facts{
 			stablecoins: map[string]*eventsv1.Stablecoin{}, fixings: map[FiatID]*eventsv1.Fixing{}, fearGreed: map[int64]*eventsv1.FearGreed{},
@@ -144,13 +144,13 @@ func (c *Catalog) ApplyReference(rec stream.TailRecord) error {
 	if err != nil {
 		return nil // the sink of the topic reports it
 	}
-	said, ok := record.(*eventsv1.ReferenceRecord)
+	reported, ok := record.(*eventsv1.ReferenceRecord)
 	if !ok {
 		return nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch b := said.Body.(type) {
+	switch b := reported.Body.(type) {
 	case *eventsv1.ReferenceRecord_Clock:
 		c.clock = max(c.clock, b.Clock.Time)
 		c.due.Store(true)
@@ -192,17 +192,17 @@ func (f *facts) answered(fetch *eventsv1.Fetch) {
 	f.answers[fetch.Source] = append(before[:len(before):len(before)], fetch)
 }
 
-// hear notes what a source says about a coin that it names in a way we know.
+// hear notes what a source reports about a coin that it names in a way we know.
 func (c *Catalog) hear(coin *eventsv1.Coin) {
 	id, ok := schemas.CanonicalCoin(coin.Source, coin.SourceId, coin.Symbol, coin.Name)
 	if !ok {
 		return
 	}
 	c.shareWords(coin)
-	if c.said[id] == nil {
-		c.said[id] = map[part]*eventsv1.Coin{}
+	if c.reported[id] == nil {
+		c.reported[id] = map[part]*eventsv1.Coin{}
 	}
-	c.said[id][part{coin.Source, coin.Part}] = coin
+	c.reported[id][part{coin.Source, coin.Part}] = coin
 	c.changed[id] = true
 }
 
@@ -306,7 +306,7 @@ func (c *Catalog) publish() {
 	c.snapshot.Store(next)
 }
 
-// rebuild makes the changed coins anew and sorts all.
+// rebuild makes the changed coins again and sorts all.
 func (c *Catalog) rebuild(next *Snapshot) {
 	for id := range c.changed {
 		c.coins[id] = c.describe(id)

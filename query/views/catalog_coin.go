@@ -24,7 +24,7 @@ type CatalogCoin struct {
 	// Categories by the source's names, Platforms in its order.
 	Categories []string
 	Platforms  []*eventsv1.Platform
-	// CreatedAt is the source's own date, ISO 8601; empty where it says none.
+	// CreatedAt is the source's own date, ISO 8601; empty where it states none.
 	CreatedAt string
 	// Folded holds name, symbol and id as Fold writes them, one a line: what a search looks in.
 	Folded string
@@ -82,24 +82,24 @@ func (c *Catalog) describe(id string) *CatalogCoin {
 	coin := &CatalogCoin{ID: id, Market: c.row(id)}
 	var traded *eventsv1.Coin
 	for _, source := range coinSources {
-		coin.Listed = cmp.Or(coin.Listed, c.said[id][part{source, "list"}])
-		coin.Detailed = cmp.Or(coin.Detailed, c.said[id][part{source, "detail"}])
-		traded = cmp.Or(traded, c.said[id][part{source, "market"}])
+		coin.Listed = cmp.Or(coin.Listed, c.reported[id][part{source, "list"}])
+		coin.Detailed = cmp.Or(coin.Detailed, c.reported[id][part{source, "detail"}])
+		traded = cmp.Or(traded, c.reported[id][part{source, "market"}])
 	}
 	if own, ok := c.table.ByID(id); ok {
 		coin.Symbol, coin.Name, coin.Own = own.Symbol, own.Name, own
 	}
-	for _, said := range []*eventsv1.Coin{coin.Detailed, coin.Listed, traded} {
-		coin.Symbol = cmp.Or(coin.Symbol, strings.ToUpper(said.GetSymbol()))
-		coin.Name = cmp.Or(coin.Name, said.GetName())
-		coin.ImageURL = cmp.Or(coin.ImageURL, said.GetImageUrl())
-		coin.Description = cmp.Or(coin.Description, said.GetDescription())
-		coin.CreatedAt = cmp.Or(coin.CreatedAt, said.GetCreatedAt())
+	for _, reported := range []*eventsv1.Coin{coin.Detailed, coin.Listed, traded} {
+		coin.Symbol = cmp.Or(coin.Symbol, strings.ToUpper(reported.GetSymbol()))
+		coin.Name = cmp.Or(coin.Name, reported.GetName())
+		coin.ImageURL = cmp.Or(coin.ImageURL, reported.GetImageUrl())
+		coin.Description = cmp.Or(coin.Description, reported.GetDescription())
+		coin.CreatedAt = cmp.Or(coin.CreatedAt, reported.GetCreatedAt())
 		if len(coin.Categories) == 0 {
-			coin.Categories = said.GetCategories()
+			coin.Categories = reported.GetCategories()
 		}
 		if len(coin.Platforms) == 0 {
-			coin.Platforms = said.GetPlatforms()
+			coin.Platforms = reported.GetPlatforms()
 		}
 	}
 	if coin.Market != nil {

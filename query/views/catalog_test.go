@@ -23,7 +23,7 @@ func ids(s *views.Snapshot) (ids []string) {
 	return ids
 }
 
-// What the fold says of a minute is seen when it ends, all at once.
+// What the fold reports of a minute is seen when it ends, all at once.
 func TestRowsOfAMinuteAppearTogether(t *testing.T) {
 	w := catalogWorld(t)
 	w.Run(`row coin_id: "solana" price: 2 rank: 1`)

@@ -10,7 +10,7 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// Rates tells what government currencies cost: the blend of what the sources said last. Whatever answer holds or uses a
+// Rates reports what government currencies cost: the blend of what the sources said last. Whatever answer holds or uses a
 // rate of a currency takes it from here, so that no two of them differ. Safe for concurrent use.
 type Rates struct {
 	coins   *schemas.CoinTable
@@ -76,24 +76,24 @@ func (c Conversion) From(usd float64) float64 {
 // Converter finds conversions: to currencies by the rates that the fiat endpoints answer, to coins by their prices. Safe for
 // concurrent use.
 type Converter struct {
-	board *PriceCache
-	fiat  *Rates
+	priceCache *PriceCache
+	fiat       *Rates
 }
 
 // NewConverter makes one over the coins of a board and the rates in a catalog.
-func NewConverter(board *PriceCache, catalog *Catalog) *Converter {
-	return &Converter{board: board, fiat: NewFiatRates(board.Coins(), catalog)}
+func NewConverter(priceCache *PriceCache, catalog *Catalog) *Converter {
+	return &Converter{priceCache: priceCache, fiat: NewFiatRates(priceCache.Coins(), catalog)}
 }
 
-// quoteCoins are the coins that prices can be told in.
+// quoteCoins are the coins that prices can be reported in.
 var quoteCoins = map[string]string{"btc": "bitcoin", "eth": "ethereum"}
 
-// Check says what is wrong with the name of what is converted to, empty for nothing, in any letter case.
+// Check reports what is wrong with the name of what is converted to, empty for nothing, in any letter case.
 func (c *Converter) Check(vs string) string {
 	if _, ok := quoteCoins[strings.ToLower(vs)]; ok {
 		return ""
 	}
-	if _, ok := c.board.Coins().Fiat(vs); ok {
+	if _, ok := c.priceCache.Coins().Fiat(vs); ok {
 		return ""
 	}
 	return "must be a fiat currency that is known, btc or eth"
@@ -103,12 +103,12 @@ func (c *Converter) Check(vs string) string {
 func (c *Converter) To(vs string, now time.Time) (Conversion, bool) {
 	vs = strings.ToLower(vs)
 	if id, ok := quoteCoins[vs]; ok {
-		coin, _ := c.board.Coins().ByID(id)
-		e := c.board.Entry(coin)
+		coin, _ := c.priceCache.Coins().ByID(id)
+		e := c.priceCache.Entry(coin)
 		if e == nil || e.Price.Price <= 0 {
 			return Conversion{}, false
 		}
-		return Conversion{Vs: vs, USD: e.Price.Price, At: e.Price.Time, Stale: c.board.Freshness(e, now).Stale}, true
+		return Conversion{Vs: vs, USD: e.Price.Price, At: e.Price.Time, Stale: c.priceCache.Freshness(e, now).Stale}, true
 	}
 	code := strings.ToUpper(vs)
 	if code == schemas.USD {

@@ -15,7 +15,7 @@ import (
 	"github.com/marketlog/marketlog/schemas"
 )
 
-// Whatever currency prices are told in, they are those in USD times the rate that the fiat endpoint answers.
+// Whatever currency prices are reported in, they are those in USD times the rate that the fiat endpoint answers.
 func TestPricesAreConvertedByTheRatesOfFiat(t *testing.T) {
 	table := schemas.Coins()
 	w := querytest.NewWorld(t, table)
@@ -35,8 +35,8 @@ func TestPricesAreConvertedByTheRatesOfFiat(t *testing.T) {
 	}
 	w.Run(`said fixing: {source: "ecb" base: "EUR" quote: "USD" rate: "1.1" date: "2026-11-19"}`)
 	w.Run("minute 2026-11-20T10:00:00Z")
-	w.Serve(append(append(prices.New(w.Board, w.Catalog, views.NewConverter(w.Board, w.Catalog), nil, nil).Endpoints(), fiat.New(table, w.Catalog, nil).Endpoints()...),
-		stablecoins.New(w.Board, w.Catalog, noPegs{}).Endpoints()...))
+	w.Serve(append(append(prices.New(w.Prices, w.Catalog, views.NewConverter(w.Prices, w.Catalog), nil, nil).Endpoints(), fiat.New(table, w.Catalog, nil).Endpoints()...),
+		stablecoins.New(w.Prices, w.Catalog, noPegs{}).Endpoints()...))
 	for _, currency := range table.Fiats() {
 		var told fiat.CurrencyBody
 		querytest.Decode(t, w.Base()+"/api/v1/fiat/"+currency.Code, &told)

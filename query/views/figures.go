@@ -26,8 +26,8 @@ const (
 	// dayAgoReach is how long before an instant a candle may end that still tells its price: a tenth of the span of the
 	// change, as in the rows of markets.
 	dayAgoReach = oneDay / 10
-	// heldHours are those that 24 hours and dayAgoReach begin in.
-	heldHours = 24 + 3
+	// keptHours are those that 24 hours and dayAgoReach begin in.
+	keptHours = 24 + 3
 )
 
 // FigureHistory is where candles of all coins are kept.
@@ -47,10 +47,10 @@ type FigureHistory interface {
 // ago, and its highest and lowest price in 24 hours and ever. Coin rows and the stream tell these numbers alike. Methods but Run and
 // Refresh are safe for concurrent use.
 type Figures struct {
-	board   *PriceCache
-	history FigureHistory
-	tell    func(*AllFigures)
-	held    atomic.Pointer[AllFigures]
+	priceCache *PriceCache
+	history    FigureHistory
+	update     func(*AllFigures)
+	held       atomic.Pointer[AllFigures]
 
 	// What follows belongs to Run and Refresh.
 
@@ -84,8 +84,8 @@ type AllFigures struct {
 }
 
 // NewFigures makes one that knows nothing until Run has read it. Tell gets what is known whenever it is new; nil is nobody.
-func NewFigures(board *PriceCache, history FigureHistory, tell func(*AllFigures)) *Figures {
-	return &Figures{board: board, history: history, tell: tell, hours: map[int64]map[string]schemas.Candle{}, next: -1}
+func NewFigures(priceCache *PriceCache, history FigureHistory, update func(*AllFigures)) *Figures {
+	return &Figures{priceCache: priceCache, history: history, update: update, hours: map[int64]map[string]schemas.Candle{}, next: -1}
 }
 
 // Run reads history once in each minute of log time until the context ends. What cannot be read is read again; until then the
@@ -100,7 +100,7 @@ func (f *Figures) Run(ctx context.Context, log *slog.Logger) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil && !failing:
-			log.Warn("going on without the candles of the last 24 hours", "err", err)
+			log.Warn("loading the candles of the last 24 hours failed, continuing without them", "error", err)
 		}
 		failing = err != nil
 		select {
@@ -113,7 +113,7 @@ func (f *Figures) Run(ctx context.Context, log *slog.Logger) error {
 
 // Refresh reads what is new since it was read: of the log's minutes, and of what was back-filled.
 func (f *Figures) Refresh(ctx context.Context) error {
-	now := f.board.Now()
+	now := f.priceCache.Now()
 	if now == 0 {
 		return nil
 	}
@@ -151,7 +151,7 @@ func (f *Figures) Refresh(ctx context.Context) error {
 	return nil
 }
 
-// backfilled says whether what is held lacks something that was back-filled, which is read next.
+// backfilled reports whether what is held lacks something that was back-filled, which is read next.
 func (f *Figures) backfilled(ctx context.Context) (bool, error) {
 	if time.Since(f.looked) < backfillLook {
 		return false, nil
@@ -177,11 +177,11 @@ func (f *Figures) readMinutes(ctx context.Context, at, closed time.Time) (err er
 	hour := at.Truncate(time.Hour)
 	for start := range f.hours {
 		// One that was not closed when it was read may lack its last minutes.
-		if start < hour.Add(-heldHours*time.Hour).Unix() || start+int64(time.Hour/time.Second) > f.closed.Unix() {
+		if start < hour.Add(-keptHours*time.Hour).Unix() || start+int64(time.Hour/time.Second) > f.closed.Unix() {
 			delete(f.hours, start)
 		}
 	}
-	for start := hour.Add(-heldHours * time.Hour); start.Before(hour); start = start.Add(time.Hour) {
+	for start := hour.Add(-keptHours * time.Hour); start.Before(hour); start = start.Add(time.Hour) {
 		if f.hours[start.Unix()] != nil {
 			continue
 		}
@@ -229,7 +229,7 @@ func (f *Figures) readAgo(ctx context.Context, today time.Time) error {
 
 // compute makes the figures of all coins at the end of a minute.
 func (f *Figures) compute(at time.Time) {
-	coins := f.board.Coins().All()
+	coins := f.priceCache.Coins().All()
 	next := &AllFigures{At: at, byRank: make([]schemas.CandleFigures, len(coins))}
 	for i, coin := range coins {
 		next.byRank[i] = f.figures(coin.ID, at)
@@ -242,7 +242,7 @@ func (f *Figures) figures(coin string, at time.Time) schemas.CandleFigures {
 	own := schemas.CandleFigures{High: math.Inf(-1), Low: math.Inf(1)}
 	reach := func(c schemas.Candle) { own.High, own.Low = max(own.High, c.High), min(own.Low, c.Low) }
 	oldest := from.Add(-dayAgoReach)
-	for start := hour.Add(-heldHours * time.Hour); start.Before(hour); start = start.Add(time.Hour) {
+	for start := hour.Add(-keptHours * time.Hour); start.Before(hour); start = start.Add(time.Hour) {
 		c, ok := f.hours[start.Unix()][coin]
 		if !ok {
 			continue
@@ -276,12 +276,12 @@ func (f *Figures) figures(coin string, at time.Time) schemas.CandleFigures {
 func (f *Figures) publish() {
 	next := *f.held.Load()
 	next.byRank = append([]schemas.CandleFigures(nil), next.byRank...)
-	for i, coin := range f.board.Coins().All() {
+	for i, coin := range f.priceCache.Coins().All() {
 		next.byRank[i].Ever, next.byRank[i].Ago = f.extremes[coin.ID], f.ago[coin.ID]
 	}
 	f.held.Store(&next)
-	if f.tell != nil {
-		f.tell(&next)
+	if f.update != nil {
+		f.update(&next)
 	}
 }
 
@@ -293,12 +293,12 @@ func (f *AllFigures) Of(coin schemas.Coin) schemas.CandleFigures {
 	return f.byRank[coin.Rank-1]
 }
 
-// Near says whether the figures of 24 hours hold at a time too: those of a minute beside it do.
+// Near reports whether the figures of 24 hours hold at a time too: those of a minute beside it do.
 func (f *AllFigures) Near(at time.Time) bool {
 	return f != nil && at.Sub(f.At).Abs() <= figuresHold
 }
 
-// DayAgo tells what a coin cost 24 hours before a time (Unix nanoseconds); false where that is not known. It never waits.
+// DayAgo reports what a coin cost 24 hours before a time (Unix nanoseconds); false where that is not known. It never waits.
 func (f *Figures) DayAgo(coin schemas.Coin, at int64) (float64, bool) {
 	held := f.held.Load()
 	if !held.Near(time.Unix(0, at)) {

@@ -75,9 +75,9 @@ func TestThePriceOfADayAgoFollowsTheLogOrIsUnknown(t *testing.T) {
 		coins := schemas.Coins()
 		bitcoin, _ := coins.ByID("bitcoin")
 		ethereum, _ := coins.ByID("ethereum")
-		board, history := views.NewPriceCache(coins), &closes{}
+		priceCache, history := views.NewPriceCache(coins), &closes{}
 		var told *views.AllFigures
-		day := views.NewFigures(board, history, func(next *views.AllFigures) { told = next })
+		day := views.NewFigures(priceCache, history, func(next *views.AllFigures) { told = next })
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- day.Run(ctx, slog.New(slog.DiscardHandler)) }()
@@ -86,7 +86,7 @@ func TestThePriceOfADayAgoFollowsTheLogOrIsUnknown(t *testing.T) {
 		// reach brings the log to a time, and waits for as long as history may take to be looked at.
 		reach := func(now time.Time) {
 			pulse := &eventsv1.PriceRecord{Body: &eventsv1.PriceRecord_Pulse{Pulse: &eventsv1.Pulse{Now: now.UnixNano()}}}
-			if err := board.Apply(views.TailRecord{Marked: pulse}); err != nil {
+			if err := priceCache.Apply(views.TailRecord{Marked: pulse}); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(2 * time.Second) // of the bubble's clock

@@ -55,9 +55,9 @@ func (r *FXRates) USD(id string) (rate float64, at int64, ok bool) {
 	if id == "USD" {
 		return 1, r.now, true
 	}
-	held, ok := r.rates[id]
-	if !ok || held.Rate <= 0 || r.now-held.heard > int64(rateFor) {
+	known, ok := r.rates[id]
+	if !ok || known.Rate <= 0 || r.now-known.heard > int64(rateFor) {
 		return 0, 0, false
 	}
-	return held.Rate, held.Time, true
+	return known.Rate, known.Time, true
 }

@@ -81,7 +81,7 @@ func (n Named) OthersKey() OthersKey {
 	return OthersKey{n.Others[0], len(n.Others)}
 }
 
-// Leads says whether a coin is the one that its symbol means.
+// Leads reports whether a coin is the one that its symbol means.
 func (s *Snapshot) Leads(coin *CatalogCoin) bool {
 	with := s.bySymbol[coin.Symbol]
 	return len(with) == 0 || with[0] == coin
@@ -99,9 +99,9 @@ const maxAlternatives = 20
 
 // Alternatives are the other coins that the name could mean, as answers tell them.
 func (n Named) Alternatives() []Alternative {
-	var told []Alternative
+	var alternatives []Alternative
 	for _, other := range n.Others[:min(len(n.Others), maxAlternatives)] {
-		told = append(told, Alternative{other.ID, other.Name, other.Rank})
+		alternatives = append(alternatives, Alternative{other.ID, other.Name, other.Rank})
 	}
-	return told
+	return alternatives
 }

@@ -60,10 +60,10 @@ func TestOneCatalogAndOnePriceEverywhere(t *testing.T) {
 		w.Run(line)
 	}
 	past := &nothingYet{}
-	candles, rateCharts := views.NewCandles(w.Board, past), views.NewRateCharts(w.Book, past)
-	w.Serve(slices.Concat(prices.New(w.Board, w.Catalog, views.NewConverter(w.Board, w.Catalog), nil, nil).Endpoints(),
-		charts.New(w.Board, w.Catalog, candles, w.Book, rateCharts).Endpoints(), coins.New(w.Board, w.Catalog, w.Book, candles, past).Endpoints(),
-		rates.New(w.Book, w.Board, w.Catalog, past, rateCharts, nil, nil).Endpoints()))
+	candles, rateCharts := views.NewCandles(w.Prices, past), views.NewRateCharts(w.Yields, past)
+	w.Serve(slices.Concat(prices.New(w.Prices, w.Catalog, views.NewConverter(w.Prices, w.Catalog), nil, nil).Endpoints(),
+		charts.New(w.Prices, w.Catalog, candles, w.Yields, rateCharts).Endpoints(), coins.New(w.Prices, w.Catalog, w.Yields, candles, past).Endpoints(),
+		rates.New(w.Yields, w.Prices, w.Catalog, past, rateCharts, nil, nil).Endpoints()))
 
 	var all prices.SummaryBody
 	querytest.Decode(t, w.Base()+"/api/v1/prices/summary", &all)

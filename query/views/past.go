@@ -20,7 +20,7 @@ type (
 	SourceHealth = history.SourceHealth
 	// EarnFilter narrows changes of earn products.
 	EarnFilter = history.EarnFilter
-	// RateQuery says which rates are read, and of when.
+	// RateQuery reports which rates are read, and of when.
 	RateQuery = history.RateQuery
 	// RatePoint is what a rate was, or did in an hour or a day.
 	RatePoint = history.RatePoint

@@ -13,7 +13,7 @@ import (
 
 // Ages of published values, by the query's own clock.
 const (
-	// StaleAfter is the age from which a price counts as stale. A price that stands is published anew every
+	// StaleAfter is the age from which a price counts as stale. A price that stands is published again every
 	// schemas.PriceRepeat, so only one that nobody looks after grows as old.
 	StaleAfter = 30 * time.Second
 	// CriticalAfter is the age from which a value is critically stale.
@@ -24,12 +24,11 @@ const (
 // take no lock and never wait. Safe for concurrent use; records come from one goroutine at a time.
 type PriceCache struct {
 	coins *schemas.CoinTable
-	// entries lie at rank-1 of their coin.
+	// entries are at rank-1 of their coin.
 	entries []atomic.Pointer[Entry]
 	// nows is the log's now, by partition of prices.v1.
 	nows    []atomic.Int64
 	version atomic.Uint64
-	unknown atomic.Uint64
 	// staleAfter is the age from which a price is stale.
 	staleAfter time.Duration
 	served     servedPrices
@@ -41,7 +40,7 @@ type Entry struct {
 	// Price is the last published one, which keeps its own time while Latest has a reason for not
 	// being a price.
 	Price, Latest *eventsv1.Price
-	// Mark is what caused the price, Partition and Offset where it lies in prices.v1.
+	// Mark is what caused the price, Partition and Offset where it is in prices.v1.
 	Mark      *eventsv1.Mark
 	Partition int32
 	Offset    int64
@@ -49,7 +48,7 @@ type Entry struct {
 	latestOffset int64
 }
 
-// after says whether what an entry tells is newer than what is held: by the second that was evaluated, and
+// after reports whether what an entry tells is newer than what is held: by the second that was evaluated, and
 // by its place in the log within one. Offsets alone would let a tail that begins before the end replace what
 // history told, which knows no offsets of prices.v1.
 func (e *Entry) after(held *Entry) bool {
@@ -81,7 +80,7 @@ func (b *PriceCache) SetStaleAfter(age time.Duration) { b.staleAfter = age }
 // Coins returns the table that the board's coins are of.
 func (b *PriceCache) Coins() *schemas.CoinTable { return b.coins }
 
-// Quote tells what a market is quoted in, which the log names by coin id or currency code: as pairs write it, the upper-case
+// Quote reports what a market is quoted in, which the log names by coin id or currency code: as pairs write it, the upper-case
 // symbol of a coin or code of a currency, and the id where it is a coin.
 func (b *PriceCache) Quote(id string) (code, coinID string) {
 	if coin, ok := b.coins.ByID(id); ok {
@@ -92,7 +91,7 @@ func (b *PriceCache) Quote(id string) (code, coinID string) {
 
 // Apply takes one record of prices.v1: from its tail, or a latest one that was kept elsewhere when
 // the board is filled before its tail (a published one before one with a reason). A record that is
-// older than what the board holds, by the second it tells of, is passed over, wherever it comes from:
+// older than what the board holds, by the second it reports of, is skipped, wherever it comes from:
 // the time of a coin's price never goes back.
 func (b *PriceCache) Apply(rec stream.TailRecord) error {
 	record, ok := rec.Marked.(*eventsv1.PriceRecord)
@@ -112,9 +111,7 @@ func (b *PriceCache) Apply(rec stream.TailRecord) error {
 func (b *PriceCache) set(e *Entry) {
 	coin, ok := b.coins.ByID(e.Price.CoinId)
 	if !ok {
-		// Written by a newer version, whose table has more coins.
-		b.unknown.Add(1)
-		return
+		return // written by a newer version, whose table has more coins
 	}
 	e.Coin = coin
 	slot := &b.entries[coin.Rank-1]
@@ -150,9 +147,6 @@ func (b *PriceCache) advance(partition int32, now int64) {
 // Version changes whenever a price or a now does.
 func (b *PriceCache) Version() uint64 { return b.version.Load() }
 
-// Unknown counts the records passed over because their coin is not in the table.
-func (b *PriceCache) Unknown() uint64 { return b.unknown.Load() }
-
 // Now is the newest clock that the board folded, Unix nanoseconds; 0 before the first.
 func (b *PriceCache) Now() int64 {
 	now := int64(0)
@@ -179,7 +173,7 @@ func (b *PriceCache) Entries(visit func(*Entry)) {
 	}
 }
 
-// Leads says whether a coin is the largest of the table's with its symbol.
+// Leads reports whether a coin is the largest of the table's with its symbol.
 func (b *PriceCache) Leads(coin schemas.Coin) bool {
 	with := b.coins.BySymbol(coin.Symbol)
 	return len(with) == 0 || with[0].ID == coin.ID
@@ -243,9 +237,11 @@ func (b *PriceCache) CountStale(now time.Time) int {
 
 // EntryCache keeps what was last encoded from each coin's entry, so that each change is encoded at most
 // once per shape, by its first reader.
-type EntryCache[T any] struct{ slots []atomic.Pointer[memoed[T]] }
+type EntryCache[T any] struct {
+	slots []atomic.Pointer[cachedValue[T]]
+}
 
-type memoed[T any] struct {
+type cachedValue[T any] struct {
 	entry *Entry
 	fresh Freshness
 	of    OthersKey
@@ -254,7 +250,7 @@ type memoed[T any] struct {
 
 // NewEntryCache makes an empty one for the coins of a price cache.
 func NewEntryCache[T any](b *PriceCache) *EntryCache[T] {
-	return &EntryCache[T]{make([]atomic.Pointer[memoed[T]], len(b.entries))}
+	return &EntryCache[T]{make([]atomic.Pointer[cachedValue[T]], len(b.entries))}
 }
 
 // Get returns what make makes of the entry, from memory where neither entry nor freshness changed, nor which other coins are
@@ -266,7 +262,7 @@ func (m *EntryCache[T]) Get(e *Entry, fresh Freshness, of OthersKey, make func()
 	}
 	made, err := make()
 	if err == nil {
-		slot.Store(&memoed[T]{e, fresh, of, made})
+		slot.Store(&cachedValue[T]{e, fresh, of, made})
 	}
 	return made, err
 }

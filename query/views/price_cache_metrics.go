@@ -8,21 +8,21 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// boardMetrics measures how old the prices of a board are when they are asked for.
-type boardMetrics struct {
-	of          atomic.Pointer[measuredBoard]
+// priceCacheMetrics measures how old the prices of a board are when they are asked for.
+type priceCacheMetrics struct {
+	of          atomic.Pointer[measuredPriceCache]
 	age, prices *prometheus.Desc
 }
 
-type measuredBoard struct {
+type measuredPriceCache struct {
 	*PriceCache
 	now func() time.Time
 }
 
-// MeasureBoard registers the ages of a board's prices by a clock: marketlog_price_age_seconds and
+// MeasurePriceCache registers the ages of a board's prices by a clock: marketlog_price_age_seconds and
 // marketlog_prices. A board that takes the place of an earlier one in the same registry is measured from then on.
-func MeasureBoard(registry prometheus.Registerer, b *PriceCache, now func() time.Time) error {
-	m, err := collectors.Register(registry, &boardMetrics{
+func MeasurePriceCache(registry prometheus.Registerer, b *PriceCache, now func() time.Time) error {
+	m, err := collectors.Register(registry, &priceCacheMetrics{
 		age: prometheus.NewDesc("marketlog_price_age_seconds",
 			"Age of the current prices by the second that they were evaluated in: of the newest, the median, the 95th percentile and the oldest.", []string{"of"}, nil),
 		prices: prometheus.NewDesc("marketlog_prices",
@@ -31,23 +31,23 @@ func MeasureBoard(registry prometheus.Registerer, b *PriceCache, now func() time
 	if err != nil {
 		return err
 	}
-	m.of.Store(&measuredBoard{b, now})
+	m.of.Store(&measuredPriceCache{b, now})
 	return nil
 }
 
 // Describe implements prometheus.Collector.
-func (m *boardMetrics) Describe(descriptions chan<- *prometheus.Desc) {
+func (m *priceCacheMetrics) Describe(descriptions chan<- *prometheus.Desc) {
 	descriptions <- m.age
 	descriptions <- m.prices
 }
 
 // Collect implements prometheus.Collector.
-func (m *boardMetrics) Collect(metrics chan<- prometheus.Metric) {
-	board := m.of.Load()
-	if board == nil {
+func (m *priceCacheMetrics) Collect(metrics chan<- prometheus.Metric) {
+	priceCache := m.of.Load()
+	if priceCache == nil {
 		return
 	}
-	ages := board.Ages(board.now())
+	ages := priceCache.Ages(priceCache.now())
 	for state, n := range map[string]int{"fresh": ages.Fresh, "stale": ages.Stale, "critical": ages.Critical} {
 		metrics <- prometheus.MustNewConstMetric(m.prices, prometheus.GaugeValue, float64(n), state)
 	}

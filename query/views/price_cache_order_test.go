@@ -107,7 +107,7 @@ func TestATailFromBeforeTheEndReplacesNothingNewer(t *testing.T) {
 	}
 }
 
-// While one coin of a partition is told, the age of another grows: the partition's now hides nothing.
+// While one coin of a partition is reported, the age of another grows: the partition's now hides nothing.
 func TestThePartitionsNowHidesNoAge(t *testing.T) {
 	b := NewPriceCache(schemas.Coins())
 	bitcoin, _ := b.Coins().ByID("bitcoin")
@@ -134,7 +134,7 @@ func TestTheAgesOfPricesAreMeasured(t *testing.T) {
 	// A role that begins again in its process brings another board.
 	for range 2 {
 		b := NewPriceCache(schemas.Coins())
-		if err := MeasureBoard(registry, b, func() time.Time { return now }); err != nil {
+		if err := MeasurePriceCache(registry, b, func() time.Time { return now }); err != nil {
 			t.Fatal(err)
 		}
 		for i, coin := range []string{"bitcoin", "ethereum", "solana"} {

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// heldCharts bounds the readings of series kept in memory, chartFor how old one may be: rates change once a minute.
-	heldCharts = 256
-	chartFor   = time.Minute
+	// cachedCharts bounds the readings of series kept in memory, chartFor how old one may be: rates change once a minute.
+	cachedCharts = 256
+	chartFor     = time.Minute
 	// sampleStep is in which steps the hour under way is read.
 	sampleStep = 5 * time.Minute
 )
@@ -27,14 +27,14 @@ type RateSeriesHistory interface {
 	RateSeries(ctx context.Context, q RateQuery) ([]RateSeries, error)
 }
 
-// RateCharts tells what the rates of providers did, up to this moment. Safe for concurrent use.
+// RateCharts reports what the rates of providers did, up to this moment. Safe for concurrent use.
 type RateCharts struct {
-	book    *YieldStore
-	history RateSeriesHistory
-	held    *otter.Cache[chartKey, []RateSeries]
+	yieldStore *YieldStore
+	history    RateSeriesHistory
+	held       *otter.Cache[chartKey, []RateSeries]
 }
 
-// RateChart says which rates a chart is of.
+// RateChart reports which rates a chart is of.
 type RateChart struct {
 	// CoinID and Provider may be empty for all; one of both is given.
 	CoinID, Provider, Category string
@@ -50,9 +50,9 @@ type chartKey struct {
 }
 
 // NewRateCharts makes a reader of series.
-func NewRateCharts(book *YieldStore, history RateSeriesHistory) *RateCharts {
-	return &RateCharts{book: book, history: history, held: otter.Must(&otter.Options[chartKey, []RateSeries]{
-		MaximumSize: heldCharts, ExpiryCalculator: otter.ExpiryWriting[chartKey, []RateSeries](2 * chartFor),
+func NewRateCharts(yieldStore *YieldStore, history RateSeriesHistory) *RateCharts {
+	return &RateCharts{yieldStore: yieldStore, history: history, held: otter.Must(&otter.Options[chartKey, []RateSeries]{
+		MaximumSize: cachedCharts, ExpiryCalculator: otter.ExpiryWriting[chartKey, []RateSeries](2 * chartFor),
 	})}
 }
 
@@ -82,7 +82,7 @@ func (c *RateCharts) read(ctx context.Context, chart RateChart, now time.Time) (
 	} else {
 		parts[0].To = now
 	}
-	current := c.book.Current(now)
+	current := c.yieldStore.Current(now)
 	joined := seriesJoin{byKey: map[seriesID]*RateSeries{}, step: chart.Step, holds: holding(current, chart)}
 	for _, q := range parts {
 		if !q.From.Before(q.To) {
@@ -111,12 +111,12 @@ func (c *RateCharts) read(ctx context.Context, chart RateChart, now time.Time) (
 	return joined.list(), nil
 }
 
-// takes says whether a rate is in a chart.
+// takes reports whether a rate is in a chart.
 func (c *RateChart) takes(e *eventsv1.RateEntry) bool {
 	return e.Category == c.Category && (c.CoinID == "" || e.CoinId == c.CoinID) && (c.Provider == "" || e.Provider == c.Provider)
 }
 
-// holding is for how long a provider's rates stand that are not told again, by what is known of its sources now.
+// holding is for how long a provider's rates stand that are not reported again, by what is known of its sources now.
 func holding(current *CurrentRates, chart RateChart) map[seriesID]time.Duration {
 	holds := map[seriesID]time.Duration{}
 	for _, e := range current.Counted {
@@ -179,7 +179,7 @@ type seriesID struct{ provider, coin string }
 type seriesJoin struct {
 	byKey map[seriesID]*RateSeries
 	step  time.Duration
-	// holds is for how long what was not told again stands.
+	// holds is for how long what was not reported again stands.
 	holds map[seriesID]time.Duration
 }
 
@@ -204,7 +204,7 @@ func (j *seriesJoin) add(of RateSeries, p RateSeriesPoint) {
 	last.TVL = cmp.Or(p.TVL, last.TVL)
 }
 
-// carry fills the intervals before one in which nothing was told, as long as what was told before stood.
+// carry fills the intervals before one in which nothing was reported, as long as what was told before stood.
 func (j *seriesJoin) carry(series *RateSeries, until time.Time) {
 	n := len(series.Points)
 	if n == 0 {

@@ -15,8 +15,8 @@ const (
 	servedWhole = 5
 )
 
-// told remembers which price of each coin a board gave at which instant of the query's clock. A price is known here only
-// when it has come through the log, and that is later than its second, by a time that no record tells.
+// servedPrices remembers which price of each coin the cache returned at which instant of the query's clock. A price is known
+// here only when it has come through the log, and that is later than its second, by a time that no record tells.
 type servedPrices struct {
 	mu    sync.Mutex
 	clock func() time.Time // nil: nothing is remembered
@@ -36,7 +36,7 @@ func newServedPrices(coins int) servedPrices {
 }
 
 // RememberBy makes the board remember from when on it gave each price, by a clock. It must be called before the
-// board is filled.
+// price cache is filled.
 func (b *PriceCache) RememberBy(clock func() time.Time) { b.served.clock = clock }
 
 // ServedAt returns the price of a coin that the cache gave at an instant; false where it does not remember so far

@@ -18,13 +18,13 @@ import (
 // not been for as long is forgotten, so that a process which has long run knows the same as one that has just begun.
 const RatesKept = 65 * time.Minute
 
-// rateIntervals are how many intervals of its source a rate counts after it was last told.
+// rateIntervals are how many intervals of its source a rate counts after it was last reported.
 const rateIntervals = 3
 
 // YieldStore holds in memory what everything earns and costs, as the tail of rates.v1 tells it. What was folded of a minute
 // becomes visible with the pulse that ends it. Safe for concurrent use.
 type YieldStore struct {
-	// due says that a new snapshot can be made; the first who reads makes it.
+	// due means that a new snapshot can be made; the first who reads makes it.
 	due      atomic.Bool
 	snapshot atomic.Pointer[RateSnapshot]
 	current  atomic.Pointer[CurrentRates]
@@ -48,14 +48,14 @@ type RateSnapshot struct {
 	Mark *eventsv1.Mark
 	// Entries are all that have not ended, also those that do not count, by source, category and pool.
 	Entries []*eventsv1.RateEntry
-	// Projects are what sources say that projects are, by slug.
+	// Projects are what sources state that projects are, by slug.
 	Projects map[string]*eventsv1.RateProject
 }
 
 // CurrentRates are the rates that count. Nothing in it may be changed.
 type CurrentRates struct {
 	*RateSnapshot
-	// Counted have a coin and a category that the API serves, no other source that tells the same better, and were told
+	// Counted have a coin and a category that the API serves, no other source that reports the same better, and were reported
 	// within three intervals of their source; by source, category and pool.
 	Counted []*eventsv1.RateEntry
 	// until is when the first of them counts no more, Unix nanoseconds.
@@ -95,9 +95,9 @@ func (b *YieldStore) endMinute(at int64, mark *eventsv1.Mark) {
 		}
 		entry := record.GetEntry()
 		id := rateID{entry.Source, entry.Category, entry.Pool}
-		held := b.entries[id]
+		known := b.entries[id]
 		switch {
-		case held != nil && held.Time > entry.Time:
+		case known != nil && known.Time > entry.Time:
 		case entry.Ended:
 			delete(b.entries, id)
 		default:
@@ -149,9 +149,9 @@ func (b *YieldStore) publish() {
 // Current returns the rates that count at a time of the query's clock. It is the same one as long as the same count.
 func (b *YieldStore) Current(now time.Time) *CurrentRates {
 	snapshot, at := b.Snapshot(), now.UnixNano()
-	held := b.current.Load()
-	if held != nil && held.RateSnapshot == snapshot && at < held.until {
-		return held
+	known := b.current.Load()
+	if known != nil && known.RateSnapshot == snapshot && at < known.until {
+		return known
 	}
 	next := &CurrentRates{RateSnapshot: snapshot, until: at + int64(RatesKept)}
 	for _, e := range snapshot.Entries {
@@ -165,12 +165,12 @@ func (b *YieldStore) Current(now time.Time) *CurrentRates {
 	return next
 }
 
-// RateCounts says whether a rate is served at a time of the query's clock, Unix nanoseconds.
+// RateCounts reports whether a rate is served at a time of the query's clock, Unix nanoseconds.
 func RateCounts(e *eventsv1.RateEntry, at int64) bool {
 	return !e.Ended && e.Unattached == "" && e.Shadowed == "" && slices.Contains(schemas.RateCategories, e.Category) && at <= goodUntil(e)
 }
 
-// goodUntil is the last moment at which a rate counts that is not told again.
+// goodUntil is the last moment at which a rate counts that is not reported again.
 func goodUntil(e *eventsv1.RateEntry) int64 { return e.Heard + rateIntervals*e.Said.GetInterval() }
 
 // RateSum sums up rates.

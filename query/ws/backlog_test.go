@@ -17,13 +17,13 @@ import (
 func TestWhoJoinsAfterABacklogIsToldItsEnd(t *testing.T) {
 	waiting := "reading prices.v1 to its end"
 	hub, err := NewHub(DefaultConfig(), Deps{
-		Board: views.NewPriceCache(schemas.Coins()), Catalog: views.NewCatalog(schemas.Coins()), Waiting: func() string { return waiting }, Now: time.Now,
+		Prices: views.NewPriceCache(schemas.Coins()), Catalog: views.NewCatalog(schemas.Coins()), Waiting: func() string { return waiting }, Now: time.Now,
 		Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	bitcoin, _ := hub.deps.Board.Coins().ByID("bitcoin")
+	bitcoin, _ := hub.deps.Prices.Coins().ByID("bitcoin")
 	second := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
 	for offset := range int64(3) {
 		second = second.Add(time.Second)
@@ -31,7 +31,7 @@ func TestWhoJoinsAfterABacklogIsToldItsEnd(t *testing.T) {
 			Mark: &eventsv1.Mark{Offset: offset + 1},
 			Body: &eventsv1.PriceRecord_Price{Price: &eventsv1.Price{CoinId: bitcoin.ID, Symbol: bitcoin.Symbol, Time: second.UnixNano(), Price: 100}},
 		}}
-		if err := hub.deps.Board.Apply(rec); err != nil {
+		if err := hub.deps.Prices.Apply(rec); err != nil {
 			t.Fatal(err)
 		}
 		if err := hub.Apply(rec); err != nil {
@@ -42,8 +42,8 @@ func TestWhoJoinsAfterABacklogIsToldItsEnd(t *testing.T) {
 		}
 	}
 	waiting = ""
-	hub.join(newSubscriber(&admission{}, nil, len(hub.told)))
-	if told := hub.told[bitcoin.Rank-1]; told == nil || told.entry.Price.Time != second.UnixNano() {
-		t.Errorf("the snapshot holds %+v, want the price of %v", told, second)
+	hub.join(newSubscriber(&admission{}, nil, len(hub.known)))
+	if sent := hub.known[bitcoin.Rank-1]; sent == nil || sent.entry.Price.Time != second.UnixNano() {
+		t.Errorf("the snapshot holds %+v, want the price of %v", sent, second)
 	}
 }

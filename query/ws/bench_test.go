@@ -332,7 +332,7 @@ func (m *market) benchTick() {
 		if changed == benchChanged {
 			break
 		}
-		if m.w.board.Leads(c) {
+		if m.w.priceCache.Leads(c) {
 			changed++
 			m.prices[c.ID] *= 1 + (m.rng.Float64()-0.5)/1000
 			m.w.price(&eventsv1.Price{CoinId: c.ID, Price: m.prices[c.ID], Source: "kraken", Volume24H: float64(m.rng.Int64N(1e9))})

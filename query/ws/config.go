@@ -33,27 +33,27 @@ const (
 type Config struct {
 	// Origins are the web origins besides the server's own that may connect, such as
 	// https://app.example.com. A client that names no origin is no browser and always may.
-	Origins []string `koanf:"origins"`
+	Origins []string
 	// Connections bounds open streams of all clients: at most 22 kB each.
-	Connections int `koanf:"connections"`
+	Connections int
 	// Strangers bounds open streams whose key is not known (yet), or is refused; StrangersEach those of one address.
-	Strangers     int `koanf:"strangers"`
-	StrangersEach int `koanf:"strangers_each"`
+	Strangers     int
+	StrangersEach int
 	// KeyTimeout is how long a client without a key in its handshake has to send one.
-	KeyTimeout time.Duration `koanf:"key_timeout"`
+	KeyTimeout time.Duration
 	// WriteTimeout is how long one write may take before its reader counts as stalled; Linger is how
-	// long it then has to take the rest and be told why, before it is cut off.
-	WriteTimeout time.Duration `koanf:"write_timeout"`
-	Linger       time.Duration `koanf:"linger"`
+	// long it then has to take the rest and the reason, before it is cut off.
+	WriteTimeout time.Duration
+	Linger       time.Duration
 	// Idle is how long a client may be silent; it is pinged three times within it.
-	Idle time.Duration `koanf:"idle"`
-	// Gather is how long a tick waits for the partitions of prices.v1 that have not told the second yet.
-	Gather time.Duration `koanf:"gather"`
+	Idle time.Duration
+	// Gather is how long a tick waits for the partitions of prices.v1 that have not finished the second yet.
+	Gather time.Duration
 	// Spacing is the least time between two ticks, so that a burst of log time (a log caught up with,
 	// an accelerated simulator) is merged instead of sent.
-	Spacing time.Duration `koanf:"spacing"`
+	Spacing time.Duration
 	// Drain is how long clients have to leave when the stream ends.
-	Drain time.Duration `koanf:"drain"`
+	Drain time.Duration
 }
 
 // DefaultConfig serves 16,384 streams.

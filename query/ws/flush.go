@@ -73,9 +73,9 @@ func (h *Hub) flush(s *subscriber) {
 	}
 }
 
-// flushPatiently writes the rest of a frame that a full socket did not take, then goes on as flush
-// does. A reader that needs longer than a write may take is told so and closed, if it takes the rest
-// of the frame at all: in the middle of one nothing can be told.
+// flushBlocking writes the rest of a frame that a full socket did not take, then goes on as flush
+// does. A reader that needs longer than a write may take is closed with a reason, if it takes the rest
+// of the frame at all: no reason can be sent in the middle of one.
 func (h *Hub) flushBlocking(s *subscriber, rest []byte, end *ending) {
 	began := time.Now()
 	err := s.raw.SetWriteDeadline(began.Add(h.cfg.WriteTimeout + h.cfg.Linger))
@@ -101,7 +101,7 @@ func (h *Hub) flushBlocking(s *subscriber, rest []byte, end *ending) {
 	h.flush(s)
 }
 
-// lose gives up a socket that cannot be written to.
+// abort gives up a socket that cannot be written to.
 func (h *Hub) abort(s *subscriber, err error) {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		h.metrics.close(closeSlow)
@@ -110,7 +110,7 @@ func (h *Hub) abort(s *subscriber, err error) {
 	s.release()
 }
 
-// bow gives a client that was told why it is closed a moment to answer.
+// closeGracefully gives a client that was sent a close frame a moment to answer.
 func (h *Hub) closeGracefully(s *subscriber, end *ending) {
 	if !end.answered {
 		h.metrics.close(end.code)

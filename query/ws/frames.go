@@ -28,7 +28,7 @@ type change struct {
 	previous float64
 }
 
-// state says that a coin lost its inputs, or regained them.
+// state means that a coin lost its inputs, or regained them.
 type state struct {
 	entry  *views.Entry
 	stale  bool
@@ -41,7 +41,7 @@ type stamp struct {
 	seq   uint64
 	// at is the log's now, Unix nanoseconds.
 	at int64
-	// conflated is the number of frames that this one stands for, where that is more than one.
+	// conflated is the number of frames merged into this one, if more than one.
 	conflated int
 }
 

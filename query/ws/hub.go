@@ -19,7 +19,7 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// DayAgo tells what a coin cost 24 hours before a time (Unix nanoseconds); false where that is not
+// DayAgo reports what a coin cost 24 hours before a time (Unix nanoseconds); false where that is not
 // known. It is asked once a change and must not wait.
 type DayAgo interface {
 	DayAgo(coin schemas.Coin, at int64) (float64, bool)
@@ -28,12 +28,12 @@ type DayAgo interface {
 // Deps is what a hub is put together from.
 type Deps struct {
 	// PriceCache holds the prices; it must be given each record before the hub is.
-	Board *views.PriceCache
-	// Catalog tells which coin a name means.
+	Prices *views.PriceCache
+	// Catalog reports which coin a name means.
 	Catalog *views.Catalog
 	// DayAgo adds the change over 24 hours to each price; nil leaves it out.
 	DayAgo DayAgo
-	// Waiting says why prices cannot be told yet; empty when they can.
+	// Waiting is why prices cannot be sent yet; empty when they can.
 	Waiting func() string
 	// Now is the clock by which ages are taken.
 	Now     func() time.Time
@@ -41,7 +41,7 @@ type Deps struct {
 	Log     *slog.Logger
 }
 
-// Hub tells every open socket what changed. Safe for concurrent use.
+// Hub sends every open socket what changed. Safe for concurrent use.
 type Hub struct {
 	cfg   Config
 	deps  Deps
@@ -59,7 +59,7 @@ type Hub struct {
 	draining bool
 	sessions sync.WaitGroup
 	// subs are in about the order in which they came, which is also that of what the kernel holds for
-	// each: told in another order, a crowd costs a fifth more.
+	// each: in another order a crowd costs a fifth more.
 	subs []*subscriber
 	// due are those whom Run's goroutine flushes next; it alone uses it.
 	due []*subscriber
@@ -70,8 +70,8 @@ type Hub struct {
 	strangers    map[netip.Addr]int
 	strangersAll int
 	dirty        selection
-	// told is by rank-1 what subscribers know of each coin.
-	told  []*change
+	// known is, by rank-1, what subscribers were last sent of each coin.
+	known []*change
 	nows  []int64
 	clock struct {
 		second, ticked int64
@@ -79,7 +79,7 @@ type Hub struct {
 	at        int64
 	seq       uint64
 	simulated bool
-	// snapshot is told, encoded at the first need after a tick.
+	// snapshot is reported, encoded at the first need after a tick.
 	snapshot *encoded
 }
 
@@ -96,19 +96,19 @@ func NewHub(cfg Config, deps Deps) (*Hub, error) {
 	if err != nil {
 		return nil, err
 	}
-	coins := len(deps.Board.Coins().All())
-	h := &Hub{cfg: cfg, deps: deps, epoch: rand.Text()[:12], all: everything(deps.Board), metrics: m,
+	coins := len(deps.Prices.Coins().All())
+	h := &Hub{cfg: cfg, deps: deps, epoch: rand.Text()[:12], all: everything(deps.Prices), metrics: m,
 		began: make(chan struct{}, 1), whole: make(chan struct{}, 1),
 		sockets: map[net.Conn]struct{}{}, strangers: map[netip.Addr]int{}, budgets: map[string]int{},
-		dirty: newSelection(coins), told: make([]*change, coins), nows: make([]int64, topic.Partitions)}
-	// What the board was filled with is new to all.
-	for _, coin := range deps.Board.Coins().All() {
+		dirty: newSelection(coins), known: make([]*change, coins), nows: make([]int64, topic.Partitions)}
+	// What the price cache was filled with is new to all.
+	for _, coin := range deps.Prices.Coins().All() {
 		h.dirty.add(coin.Rank)
 	}
 	return h, nil
 }
 
-// Apply takes one record of prices.v1 after the board has.
+// Apply takes one record of prices.v1, after the price cache has it.
 func (h *Hub) Apply(rec views.TailRecord) error {
 	record, ok := rec.Marked.(*eventsv1.PriceRecord)
 	if !ok {
@@ -117,11 +117,11 @@ func (h *Hub) Apply(rec views.TailRecord) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if price := record.GetPrice(); price != nil {
-		if coin, known := h.deps.Board.Coins().ByID(price.CoinId); known {
+		if coin, known := h.deps.Prices.Coins().ByID(price.CoinId); known {
 			h.dirty.add(coin.Rank)
 		}
 	}
-	// The prices of a second come before the pulse that tells it.
+	// The prices of a second come before the pulse that ends it.
 	pulse := record.GetPulse()
 	if pulse == nil || int(rec.Partition) >= len(h.nows) || pulse.Now <= h.nows[rec.Partition] {
 		return nil
@@ -153,7 +153,7 @@ func signal(c chan struct{}) {
 	}
 }
 
-// Run tells what changes until the context ends, then sends every client away.
+// Run reports what changes until the context ends, then sends every client away.
 func (h *Hub) Run(ctx context.Context) error {
 	housekeeping := time.NewTicker(time.Second)
 	defer housekeeping.Stop()
@@ -186,18 +186,18 @@ func (h *Hub) Run(ctx context.Context) error {
 	}
 }
 
-// tick tells what changed since the last one.
+// tick reports what changed since the last one.
 func (h *Hub) tick() {
 	if h.deps.Waiting() != "" {
 		// The backlog is being read. A snapshot made in the middle of it would take the first who joins
-		// back behind what the process before has told.
+		// back before what the earlier process has sent.
 		return
 	}
 	h.mu.Lock()
 	h.clock.ticked = h.clock.second
 	r := h.collect(h.dirty)
 	clear(h.dirty)
-	h.due = h.tell(r, h.due[:0])
+	h.due = h.broadcast(r, h.due[:0])
 	h.mu.Unlock()
 	h.pass(h.due)
 	clear(h.due)
@@ -205,22 +205,22 @@ func (h *Hub) tick() {
 
 // collect finds what is new of some coins, by rank.
 func (h *Hub) collect(of selection) *round {
-	h.at = max(h.at, h.deps.Board.Now())
+	h.at = max(h.at, h.deps.Prices.Now())
 	now := h.deps.Now()
 	r := &round{}
-	for i := range h.told {
+	for i := range h.known {
 		if !of.has(i + 1) {
 			continue
 		}
-		e := h.deps.Board.Entry(h.deps.Board.Coins().All()[i])
+		e := h.deps.Prices.Entry(h.deps.Prices.Coins().All()[i])
 		if e == nil {
 			continue
 		}
-		before := h.told[i]
+		before := h.known[i]
 		if before != nil && e.Price.Time < before.entry.Price.Time {
 			continue // a subscriber's time never goes back, whatever is written
 		}
-		c := &change{entry: e, stale: h.deps.Board.Freshness(e, now).Stale, previous: e.Price.Price}
+		c := &change{entry: e, stale: h.deps.Prices.Freshness(e, now).Stale, previous: e.Price.Price}
 		h.simulated = e.Price.Simulated
 		if before != nil {
 			c.previous = before.entry.Price.Price
@@ -234,19 +234,19 @@ func (h *Hub) collect(of selection) *round {
 		if was := before != nil && before.stale; was != c.stale {
 			r.states = append(r.states, &state{entry: e, stale: c.stale, reason: reason(c)})
 		}
-		h.told[i] = c
+		h.known[i] = c
 		h.snapshot = nil
 	}
 	return r
 }
 
-// differs says whether a price tells anything new: the one that is written each minute, only to say
+// differs reports whether a price has changed: the one that is written each minute, only to confirm
 // that it still holds, does not.
 func differs(before, after *eventsv1.Price) bool {
 	return before.Price != after.Price || before.Volume24H != after.Volume24H || before.Source != after.Source
 }
 
-// reasonSilent is why a price is stale whose fold told nothing for long.
+// reasonSilent is why a price is stale whose fold has written nothing for long.
 const reasonSilent = "log_silent"
 
 func reason(c *change) string {
@@ -259,8 +259,8 @@ func reason(c *change) string {
 	return reasonSilent
 }
 
-// tell encodes a round once, offers it to all and adds those whom its caller must flush to due.
-func (h *Hub) tell(r *round, due []*subscriber) []*subscriber {
+// broadcast encodes a round once, offers it to all, and appends to due the subscribers that its caller must flush.
+func (h *Hub) broadcast(r *round, due []*subscriber) []*subscriber {
 	r.stamp = stamp{epoch: h.epoch, seq: h.seq, at: h.at}
 	if len(r.changes) > 0 || len(r.states) > 0 {
 		h.encode(r)
@@ -319,23 +319,23 @@ func (h *Hub) encode(r *round) {
 	}
 }
 
-// keepHouse tells which prices grew stale without a record, ends the sockets of keys that ended, and
+// housekeep broadcasts which prices grew stale without a record, closes the sockets of keys that ended, and
 // pings.
 func (h *Hub) housekeep(now time.Time) {
 	h.mu.Lock()
 	h.due = h.due[:0]
 	if h.seq > 0 {
 		if r := h.aged(); len(r.states) > 0 {
-			h.due = h.tell(r, h.due)
+			h.due = h.broadcast(r, h.due)
 		}
 	}
-	stands := map[string]bool{}
+	valid := map[string]bool{}
 	for _, s := range h.subs {
 		id := s.caller.Grant.KeyID
-		ok, known := stands[id]
+		ok, known := valid[id]
 		if !known {
 			ok = s.gate.Stands(s.caller, now)
-			stands[id] = ok
+			valid[id] = ok
 		}
 		if !ok {
 			s.finish(closeKey, "the key has ended")
@@ -357,13 +357,13 @@ func (h *Hub) housekeep(now time.Time) {
 func (h *Hub) aged() *round {
 	now := h.deps.Now()
 	r := &round{}
-	for i, c := range h.told {
+	for i, c := range h.known {
 		if c == nil || h.dirty.has(i+1) {
 			continue
 		}
-		if stale := h.deps.Board.Freshness(c.entry, now).Stale; stale != c.stale {
+		if stale := h.deps.Prices.Freshness(c.entry, now).Stale; stale != c.stale {
 			c = &change{entry: c.entry, stale: stale, dayAgo: c.dayAgo, previous: c.previous}
-			h.told[i], h.snapshot = c, nil
+			h.known[i], h.snapshot = c, nil
 			r.states = append(r.states, &state{entry: c.entry, stale: stale, reason: reason(c)})
 		}
 	}

@@ -33,14 +33,14 @@ const (
 	closeSockets = 4029 // the plan's limit
 )
 
-// protocol is the only subprotocol that is ever echoed: the key beside it must not come back in a
+// protocol is the only subprotocol that is ever echoed: the key next to it must not come back in a
 // header that proxies log.
 const (
 	protocol  = "marketlog.v1"
 	keyPrefix = "key."
 )
 
-// Gate says who is served, and counts.
+// Gate checks who is served, and counts.
 type Gate interface {
 	Identify(key []byte, from net.IP, now time.Time) (query.Caller, error)
 	Count(ctx *fasthttp.RequestCtx, c query.Caller, now time.Time) error
@@ -56,9 +56,9 @@ type admission struct {
 	// caller is set where known is, and then holds a place among its plan's sockets.
 	caller query.Caller
 	known  bool
-	// refused is told after the upgrade, because a browser cannot see the status of a refused one.
+	// refused is sent after the upgrade, because a browser cannot see the status of a rejected one.
 	refused *ending
-	// stranger says that it holds a place among the sockets without a key.
+	// stranger means that it counts among the sockets without a key.
 	stranger bool
 	// deflated is what the handshake settled.
 	deflated bool
@@ -93,7 +93,7 @@ func (h *Hub) Mount(router fiber.Router, gate Gate) {
 		if !a.known && !h.receive(a) {
 			h.connections.Add(-1)
 			return &query.Error{Status: http.StatusServiceUnavailable, Code: query.CodeOverloaded,
-				Message: "too many streams without a key are open; send the key in the handshake, or come back later", RetryAfter: 5}
+				Message: "too many streams without a key are open; send the key in the handshake, or try again later", RetryAfter: 5}
 		}
 		c.Locals(admissionLocal, a)
 		if err := upgrade(c); err != nil {
@@ -112,14 +112,14 @@ func (h *Hub) Mount(router fiber.Router, gate Gate) {
 func upgradeRequired(c *fiber.Ctx) error {
 	c.Set(fiber.HeaderUpgrade, "websocket")
 	c.Set("Sec-WebSocket-Version", "13")
-	return &query.Error{Status: http.StatusUpgradeRequired, Code: query.CodeUpgrade, Message: "this address speaks WebSocket (RFC 6455, version 13)"}
+	return &query.Error{Status: http.StatusUpgradeRequired, Code: query.CodeUpgrade, Message: "this path requires a WebSocket upgrade (RFC 6455, version 13)"}
 }
 
 // admit checks origin, key, sockets and limit, in this order.
 func (h *Hub) admit(ctx *fasthttp.RequestCtx, gate Gate) (*admission, error) {
 	a := &admission{gate: gate, from: slices.Clone(gate.Address(ctx))}
 	if !h.mayConnect(ctx) {
-		a.refused = &ending{code: closeOrigin, reason: "the origin may not connect"}
+		a.refused = &ending{code: closeOrigin, reason: "the origin is not allowed"}
 		return a, nil
 	}
 	now := time.Now()
@@ -152,7 +152,7 @@ func (h *Hub) admit(ctx *fasthttp.RequestCtx, gate Gate) (*admission, error) {
 	return a, nil
 }
 
-var tooManySockets = &ending{code: closeSockets, reason: "the plan's number of streams is open already"}
+var tooManySockets = &ending{code: closeSockets, reason: "the plan's maximum number of streams is already open"}
 
 // handshakeKey returns the key of the header, else that of the subprotocols, which is where a browser
 // can put one.
@@ -245,7 +245,7 @@ func (h *Hub) recover(*fiberws.Conn) {
 	}
 }
 
-// endingOf tells an error that came after the upgrade.
+// endingOf is the close frame for an error after the upgrade.
 func endingOf(err error) *ending {
 	var shown *query.Error
 	if !errors.As(err, &shown) {
@@ -255,7 +255,7 @@ func endingOf(err error) *ending {
 	case http.StatusUnauthorized:
 		return &ending{code: closeKey, reason: "missing or invalid API key"}
 	case http.StatusTooManyRequests:
-		return &ending{code: closeSockets, reason: "the plan's limit of requests is used up"}
+		return &ending{code: closeSockets, reason: "the plan's request limit is exhausted"}
 	default:
 		return &ending{code: websocket.CloseTryAgainLater, reason: shown.Code}
 	}

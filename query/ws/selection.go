@@ -25,11 +25,11 @@ func (s selection) equal(other selection) bool {
 }
 
 // everything is the selection of one who did not ask: each symbol's highest ranked coin.
-func everything(board *views.PriceCache) selection {
-	all := board.Coins().All()
+func everything(priceCache *views.PriceCache) selection {
+	all := priceCache.Coins().All()
 	s := newSelection(len(all))
 	for _, coin := range all {
-		if board.Leads(coin) {
+		if priceCache.Leads(coin) {
 			s.add(coin.Rank)
 		}
 	}

@@ -45,7 +45,7 @@ func (h *Hub) serve(c *fiberws.Conn) {
 		defer h.acquaint(a)
 	}
 	if !h.begin(raw) {
-		h.sendAway(conn, &ending{code: websocket.CloseServiceRestart, reason: "the server restarts"})
+		h.sendAway(conn, &ending{code: websocket.CloseServiceRestart, reason: "the server is restarting"})
 		return
 	}
 	defer h.gone(raw)
@@ -64,7 +64,7 @@ func (h *Hub) serve(c *fiberws.Conn) {
 		h.sendAway(conn, a.refused)
 		return
 	}
-	s := newSubscriber(a, raw, len(h.told))
+	s := newSubscriber(a, raw, len(h.known))
 	h.pass(h.join(s))
 	h.read(s, conn)
 	h.leave(s)
@@ -113,7 +113,7 @@ func (h *Hub) sendAway(conn *websocket.Conn, end *ending) {
 	}
 	// Closing with bytes unread would reset the connection, and the client would never see the code.
 	for range messagesBurst {
-		// What comes is passed over as it lies on the wire: to read a message would inflate it without bound.
+		// What comes is skipped as it is on the wire: to read a message would inflate it without bound.
 		if _, _, err := conn.NextReader(); err != nil {
 			return
 		}
@@ -123,7 +123,7 @@ func (h *Hub) sendAway(conn *websocket.Conn, end *ending) {
 // awaitKey reads the first message, which must carry the key.
 func (h *Hub) awaitKey(conn *websocket.Conn, a *admission) *ending {
 	if conn.SetReadDeadline(time.Now().Add(h.cfg.KeyTimeout)) != nil {
-		return &ending{code: closeKey, reason: "no key came in time"}
+		return &ending{code: closeKey, reason: "no key was received in time"}
 	}
 	body, err := readMessage(conn)
 	var m message
@@ -131,7 +131,7 @@ func (h *Hub) awaitKey(conn *websocket.Conn, a *admission) *ending {
 	case errors.Is(err, errNotUTF8):
 		return endingOfRead(err)
 	case err != nil:
-		return &ending{code: closeKey, reason: "no key came in time"}
+		return &ending{code: closeKey, reason: "no key was received in time"}
 	case json.Unmarshal(body, &m) != nil || m.Type != "auth" || m.Key == "":
 		return &ending{code: closeKey, reason: `the first message must be {"type":"auth","key":…}`}
 	}
@@ -179,14 +179,14 @@ var (
 	errNotUTF8 = errors.New("not UTF-8")
 )
 
-// join greets a subscriber with what all others know by now, counts it among them and returns whom
+// join sends a subscriber what all others have, adds it to them and returns whom
 // its caller must flush.
 func (h *Hub) join(s *subscriber) (due []*subscriber) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.seq == 0 {
-		// No tick came yet: what the board was filled with is what there is to know.
-		due = h.tell(h.collect(h.dirty), nil)
+		// There was no tick yet: what the price cache was filled with is all there is.
+		due = h.broadcast(h.collect(h.dirty), nil)
 		clear(h.dirty)
 	}
 	if h.snapshot == nil {
@@ -199,7 +199,7 @@ func (h *Hub) join(s *subscriber) (due []*subscriber) {
 	s.place = len(h.subs)
 	h.subs = append(h.subs, s)
 	if h.draining {
-		s.finish(websocket.CloseServiceRestart, "the server restarts")
+		s.finish(websocket.CloseServiceRestart, "the server is restarting")
 	}
 	if s.claim() {
 		due = append(due, s)
@@ -218,7 +218,7 @@ func (h *Hub) leave(s *subscriber) {
 
 func (h *Hub) stamp(s *subscriber) stamp { return stamp{epoch: h.epoch, seq: s.seq, at: h.logTime()} }
 
-// logTime is the log's now, the clock's before the log told any.
+// logTime is the log's now; before the log has one, the clock's.
 func (h *Hub) logTime() int64 {
 	if h.at == 0 {
 		return h.deps.Now().UnixNano()
@@ -230,7 +230,7 @@ func (h *Hub) logTime() int64 {
 func (h *Hub) encodeSnapshot(of selection) []byte {
 	var known []*change
 	var shadowed []string
-	for i, c := range h.told {
+	for i, c := range h.known {
 		switch {
 		case c == nil:
 		case of.has(i + 1):
@@ -254,7 +254,7 @@ func (h *Hub) read(s *subscriber, conn *websocket.Conn) {
 	}
 	alive := func() error { return s.alive(h.cfg.Idle) }
 	conn.SetPongHandler(func(string) error { return alive() })
-	// All that is written goes through the subscriber: the library would write beside it.
+	// All writes go through the subscriber: those of the library would interleave with it.
 	conn.SetCloseHandler(func(code int, _ string) error {
 		s.answerClose(code)
 		h.send(s)
@@ -310,7 +310,7 @@ func (h *Hub) send(s *subscriber) {
 // sendOff closes a subscriber's socket from its reader.
 func (h *Hub) sendOff(s *subscriber, end *ending) {
 	s.finish(end.code, end.reason)
-	// A full socket may take as long for the goodbye as for a frame; one that is told sooner gets a
+	// A full socket may take as long for the close frame as for a frame; one that is closed sooner gets a
 	// shorter deadline.
 	if s.raw.SetReadDeadline(time.Now().Add(h.cfg.WriteTimeout+h.cfg.Linger+goodbye)) == nil {
 		h.send(s)
@@ -332,23 +332,23 @@ func endingOfRead(err error) *ending {
 	case errors.Is(err, errTooMany):
 		return &ending{code: websocket.ClosePolicyViolation, reason: "too many messages"}
 	case errors.Is(err, errUnread):
-		return &ending{code: closeSlow, reason: "too many answers wait to be read"}
+		return &ending{code: closeSlow, reason: "too many responses are waiting to be read"}
 	case errors.Is(err, errTooBig):
-		return &ending{code: websocket.CloseMessageTooBig, reason: "a message may have 4096 bytes"}
+		return &ending{code: websocket.CloseMessageTooBig, reason: "a message may have at most 4096 bytes"}
 	case errors.Is(err, errNotText):
-		return &ending{code: websocket.CloseUnsupportedData, reason: "messages are JSON text"}
+		return &ending{code: websocket.CloseUnsupportedData, reason: "messages must be JSON text"}
 	case errors.Is(err, errNotUTF8):
-		return &ending{code: websocket.CloseInvalidFramePayloadData, reason: "text messages are UTF-8"}
+		return &ending{code: websocket.CloseInvalidFramePayloadData, reason: "text messages must be UTF-8"}
 	}
 	return nil
 }
 
 var (
 	errTooMany = errors.New("too many messages")
-	errUnread  = errors.New("too many answers wait to be read")
+	errUnread  = errors.New("too many responses are waiting to be read")
 )
 
-// alive gives a client that said something more time, unless it is being sent away.
+// alive extends the deadline of a client that sent something, unless it is being closed.
 func (s *subscriber) alive(idle time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -446,14 +446,14 @@ func (h *Hub) choose(s *subscriber, m *message) bool {
 	if !s.reply(h.subscribed(s, after)) {
 		return false
 	}
-	// Coins that it was not sent for a while begin anew, so that each previous price is one it has seen.
+	// Coins that it was not sent for a while start over, so that each previous price is one it has seen.
 	return !any || s.reply(h.encodeSnapshot(added))
 }
 
 // selection is what a request makes of the selection before it, nil for everything: the first
 // subscription to some narrows everything to them, later ones add.
 func (h *Hub) selection(before selection, add, named bool, ranks []int) selection {
-	after := newSelection(len(h.told))
+	after := newSelection(len(h.known))
 	switch {
 	case add && !named:
 		copy(after, h.all)
@@ -475,13 +475,13 @@ func (h *Hub) selection(before selection, add, named bool, ranks []int) selectio
 	return after
 }
 
-// subscribed says what a subscriber is sent from here on. Where that is everything, it lists what has a price.
+// subscribed lists what a subscriber is sent from here on. If that is everything, it lists all coins with a price.
 func (h *Hub) subscribed(s *subscriber, chosen selection) []byte {
 	everything := chosen.equal(h.all)
 	b := append(open(nil, "subscribed"), `,"symbols":[`...)
 	first := true
-	for _, coin := range h.deps.Board.Coins().All() {
-		if !chosen.has(coin.Rank) || everything && h.told[coin.Rank-1] == nil {
+	for _, coin := range h.deps.Prices.Coins().All() {
+		if !chosen.has(coin.Rank) || everything && h.known[coin.Rank-1] == nil {
 			continue
 		}
 		if !first {

@@ -22,7 +22,7 @@ import (
 )
 
 // follower checks what every reader is promised: per coin time never goes back, each previous price
-// is the one that the reader was last told, and numbers never go back.
+// is the one that the reader was last reported, and numbers never go back.
 type follower struct {
 	name   string
 	last   map[string]element
@@ -77,7 +77,7 @@ type market struct {
 }
 
 func newMarket(w *world, seed uint64, coins int) *market {
-	m := &market{w: w, rng: rand.New(rand.NewPCG(seed, 1)), coins: w.board.Coins().All()[:coins],
+	m := &market{w: w, rng: rand.New(rand.NewPCG(seed, 1)), coins: w.priceCache.Coins().All()[:coins],
 		prices: map[string]float64{}, changes: map[string]int{}}
 	for _, c := range m.coins {
 		m.move(c)
@@ -178,8 +178,8 @@ func TestEveryReaderIsToldEveryChangeAtItsOwnPace(t *testing.T) {
 				t.Errorf("seed %d: %s", seed, fault)
 			}
 			for id, price := range m.prices {
-				coin, _ := w.board.Coins().ByID(id)
-				if r.want != nil && !r.want[id] || !w.board.Leads(coin) {
+				coin, _ := w.priceCache.Coins().ByID(id)
+				if r.want != nil && !r.want[id] || !w.priceCache.Leads(coin) {
 					if r.want != nil && r.seen[id] > 0 {
 						t.Errorf("seed %d: %s was told of %s, which it did not ask for", seed, r.name, id)
 					}
@@ -255,7 +255,7 @@ func TestReadersThatComeAndGoHarmNoOther(t *testing.T) {
 		t.Error(fault)
 	}
 	for _, c := range m.coins {
-		if c.ID != "bitcoin" && w.board.Leads(c) && told.seen[c.ID] != m.changes[c.ID] && told.merge < 2 {
+		if c.ID != "bitcoin" && w.priceCache.Leads(c) && told.seen[c.ID] != m.changes[c.ID] && told.merge < 2 {
 			t.Errorf("told %d changes of %s, want %d", told.seen[c.ID], c.ID, m.changes[c.ID])
 		}
 	}
@@ -370,7 +370,7 @@ func TestHandshakesCountAndSocketsAreLimited(t *testing.T) {
 	}
 }
 
-// written says that nothing waits to be written to anyone but one.
+// written means that nothing waits to be written to anyone but one.
 func (w *world) written(except string) bool {
 	w.hub.mu.Lock()
 	defer w.hub.mu.Unlock()
@@ -533,7 +533,7 @@ func TestThreeHundredThatNeverReadDelayNobody(t *testing.T) {
 		t.Error(fault)
 	}
 	for _, c := range m.coins {
-		if c.ID != "bitcoin" && w.board.Leads(c) && told.seen[c.ID] != m.changes[c.ID] && told.merge < 2 {
+		if c.ID != "bitcoin" && w.priceCache.Leads(c) && told.seen[c.ID] != m.changes[c.ID] && told.merge < 2 {
 			t.Errorf("told %d changes of %s, want %d", told.seen[c.ID], c.ID, m.changes[c.ID])
 		}
 	}
@@ -638,7 +638,7 @@ func FuzzMessage(f *testing.F) {
 	f.Add([]byte(`{"type":"unsubscribe","symbols":[]}`))
 	f.Add([]byte("{\"type\":\"subscribe\",\"symbols\":[\"\\u0000\xff\"]}"))
 	w := newWorld(f, nil)
-	s := newSubscriber(&admission{}, nil, len(w.hub.told))
+	s := newSubscriber(&admission{}, nil, len(w.hub.known))
 	f.Fuzz(func(t *testing.T, message []byte) {
 		w.hub.answer(s, message)
 		if s.interval < 1 || s.interval > 60 {

@@ -18,7 +18,7 @@ type frame struct {
 	reply  bool
 }
 
-// round is what one tick tells.
+// round is what one tick broadcasts.
 type round struct {
 	// frames are those of every subscriber that did not ask for anything else.
 	frames  []frame
@@ -31,7 +31,7 @@ type round struct {
 type ending struct {
 	code   int
 	reason string
-	// answered says that the client closed, and is only answered.
+	// answered means that the client closed, and only gets the close frame back.
 	answered bool
 }
 
@@ -43,17 +43,17 @@ type subscriber struct {
 	raw    net.Conn
 	// direct is raw for writes that do not wait; nil where there are none.
 	direct syscall.RawConn
-	// deflated says that the client takes deflated messages.
+	// deflated means that the client takes deflated messages.
 	deflated bool
 	coins    int
 	// place is where the hub's list has it, and belongs to the hub.
 	place int
 
 	mu sync.Mutex
-	// writing says that someone has claimed the socket: it alone writes, until nothing waits. Lost is
-	// set once nobody will any more; laid is told when a claim ends.
+	// writing means that a goroutine has claimed the socket: it alone writes, until nothing waits. Lost is
+	// set once nobody will any more; released is signalled when a claim ends.
 	writing, lost bool
-	laid          sync.Cond
+	released      sync.Cond
 	// queue are the frames that wait, from next on.
 	queue   []frame
 	next    int
@@ -72,19 +72,19 @@ type subscriber struct {
 func newSubscriber(a *admission, raw net.Conn, coins int) *subscriber {
 	s := &subscriber{id: rand.Text()[:16], caller: a.caller, gate: a.gate, raw: raw, direct: directOf(raw),
 		deflated: a.deflated, coins: coins, interval: 1, pinged: time.Now()}
-	s.laid.L = &s.mu
+	s.released.L = &s.mu
 	return s
 }
 
 // backlog is what a subscriber was not sent yet, merged per coin: the newest price, and the price
-// that it was last told.
+// that it was last reported.
 type backlog struct {
 	latest []*change // by rank-1, as the others
 	from   []float64
 	states []*state
-	// changes and told count what latest and states hold.
-	changes, told int
-	// due says that changes are to be sent, updates counts the frames of them that it stands for; sole
+	// changes and sent count what latest and states hold.
+	changes, sent int
+	// due means that changes are to be sent, updates counts the frames of them that it stands for; sole
 	// are the frames of the first round while it is the only one.
 	due     bool
 	updates int
@@ -105,7 +105,7 @@ func newBacklog(coins int) *backlog {
 func (b *backlog) free() {
 	clear(b.latest)
 	clear(b.states)
-	b.changes, b.told, b.due, b.updates, b.sole = 0, 0, false, 0, nil
+	b.changes, b.sent, b.due, b.updates, b.sole = 0, 0, false, 0, nil
 	backlogs.Put(b)
 }
 
@@ -127,7 +127,7 @@ func (b *backlog) add(r *round, chosen selection) {
 			continue
 		}
 		if b.states[i] == nil {
-			b.told++
+			b.sent++
 		}
 		b.states[i] = st
 	}
@@ -146,7 +146,7 @@ func (b *backlog) keep(chosen selection) {
 		}
 		if b.states[i] != nil {
 			b.states[i] = nil
-			b.told--
+			b.sent--
 		}
 	}
 	b.sole = nil
@@ -169,7 +169,7 @@ func (b *backlog) frames(withChanges bool) []frame {
 		}
 		b.states[i] = nil
 	}
-	b.told = 0
+	b.sent = 0
 	var out []frame
 	if len(regained) > 0 {
 		out = append(out, frame{own: textFrame(stateFrame(typeFresh, regained, b.stamp))})
@@ -304,7 +304,7 @@ func (s *subscriber) enqueue(frames ...frame) {
 	s.queue = append(s.queue, frames...)
 }
 
-// claim says whether its caller is to write: something waits and nobody writes yet. It must flush.
+// claim reports whether its caller is to write: something waits and nobody writes yet. It must flush.
 func (s *subscriber) claim() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -312,7 +312,7 @@ func (s *subscriber) claim() bool {
 }
 
 func (s *subscriber) claimed() bool {
-	due := s.end != nil || s.pingDue || s.waiting() > 0 || s.pending != nil && (s.pending.due || s.pending.told > 0)
+	due := s.end != nil || s.pingDue || s.waiting() > 0 || s.pending != nil && (s.pending.due || s.pending.sent > 0)
 	if s.writing || s.lost || !due {
 		return false
 	}
@@ -320,15 +320,15 @@ func (s *subscriber) claimed() bool {
 	return true
 }
 
-// lay ends the last claim: nothing is written any more.
+// release ends the last claim: nothing is written any more.
 func (s *subscriber) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.writing, s.lost = false, true
-	s.laid.Broadcast()
+	s.released.Broadcast()
 }
 
-// retire closes the socket and waits until nobody writes. A goodbye that waits behind a frame gets a
+// retire closes the socket and waits until nobody writes. A close frame that waits behind a frame gets a
 // moment to be written.
 func (s *subscriber) retire() {
 	s.mu.Lock()
@@ -336,14 +336,14 @@ func (s *subscriber) retire() {
 	if s.end != nil && s.writing {
 		timer := time.AfterFunc(goodbye, func() { _ = s.raw.Close() }) // it ends the write
 		for s.writing {
-			s.laid.Wait()
+			s.released.Wait()
 		}
 		timer.Stop()
 	}
 	s.lost = true
 	_ = s.raw.Close() // the server closes it once more
 	for s.writing {
-		s.laid.Wait()
+		s.released.Wait()
 	}
 }
 
@@ -366,7 +366,7 @@ func (s *subscriber) take() ([]byte, *ending) {
 	}
 	if s.waiting() == 0 {
 		s.writing = false
-		s.laid.Broadcast()
+		s.released.Broadcast()
 		return nil, nil
 	}
 	out := s.queue[s.next]
@@ -388,7 +388,7 @@ func (s *subscriber) take() ([]byte, *ending) {
 // unpend queues what is due of the backlog.
 func (s *subscriber) unpend() {
 	p := s.pending
-	if p == nil || !p.due && p.told == 0 {
+	if p == nil || !p.due && p.sent == 0 {
 		return
 	}
 	s.seq = max(s.seq, p.stamp.seq)
@@ -400,7 +400,7 @@ func (s *subscriber) unpend() {
 	}
 }
 
-// pingIfDue says whether its caller is to write a ping, which happens once an interval.
+// pingIfDue reports whether its caller is to write a ping, which happens once an interval.
 func (s *subscriber) pingIfDue(now time.Time, every time.Duration) (claimed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

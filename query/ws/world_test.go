@@ -31,12 +31,12 @@ const patience = 20 * time.Second
 
 // world is a server with a stream, and the log that feeds it.
 type world struct {
-	t       testing.TB
-	board   *views.PriceCache
-	hub     *Hub
-	table   *keys.Table
-	limiter *limits.Limiter
-	base    string
+	t          testing.TB
+	priceCache *views.PriceCache
+	hub        *Hub
+	table      *keys.Table
+	limiter    *limits.Limiter
+	base       string
 	// now is the log's, and the query's, in Unix seconds.
 	now    atomic.Int64
 	offset int64
@@ -71,7 +71,7 @@ func newWorld(t testing.TB, change func(*setup)) *world {
 	if change != nil {
 		change(&set)
 	}
-	w := &world{t: t, board: views.NewPriceCache(set.coins), pepper: keys.NewPepper(), limiter: limits.NewLimiter(time.Now, nil)}
+	w := &world{t: t, priceCache: views.NewPriceCache(set.coins), pepper: keys.NewPepper(), limiter: limits.NewLimiter(time.Now, nil)}
 	w.now.Store(time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC).Unix())
 	now := func() time.Time { return time.Unix(w.now.Load(), 0) }
 	ready := func() string { return "" }
@@ -81,7 +81,7 @@ func newWorld(t testing.TB, change func(*setup)) *world {
 	}
 	registry := prometheus.NewRegistry()
 	log := slog.New(slog.DiscardHandler)
-	if w.hub, err = NewHub(set.stream, Deps{Board: w.board, Catalog: views.NewCatalog(set.coins), DayAgo: &w.ago, Waiting: ready, Now: now, Metrics: registry, Log: log}); err != nil {
+	if w.hub, err = NewHub(set.stream, Deps{Prices: w.priceCache, Catalog: views.NewCatalog(set.coins), DayAgo: &w.ago, Waiting: ready, Now: now, Metrics: registry, Log: log}); err != nil {
 		t.Fatal(err)
 	}
 	cfg := query.DefaultConfig()
@@ -139,7 +139,7 @@ func (w *world) write(partition int32, record *eventsv1.PriceRecord) {
 	w.offset++
 	record.Mark = &eventsv1.Mark{Offset: w.offset}
 	rec := views.TailRecord{Partition: partition, Offset: w.offset, Marked: record}
-	if err := w.board.Apply(rec); err != nil {
+	if err := w.priceCache.Apply(rec); err != nil {
 		w.t.Fatal(err)
 	}
 	if err := w.hub.Apply(rec); err != nil {

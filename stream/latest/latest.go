@@ -1,11 +1,10 @@
-// Package latest keeps the newest price of each coin in Redis, so that a reader that starts has all
+// Package latest keeps the newest price of each coin in Redis, or in this process, so that a reader that starts has all
 // of them at once. Values never go back: a write is compared with what is kept, by generation and
-// offset, and all writes of a flush to one partition are one script.
+// offset, and all writes of a flush to one partition are one step.
 package latest
 
 import (
 	"context"
-	_ "embed"
 	"fmt"
 	"maps"
 	"slices"
@@ -37,28 +36,33 @@ type Snapshot struct {
 }
 
 // Store is the cache. Safe for concurrent use.
-type Store struct {
-	client redis.UniversalClient
-}
+type Store struct{ hashes hashes }
 
 // New uses an open client, which stays the caller's.
-func New(client redis.UniversalClient) *Store { return &Store{client: client} }
+func New(client redis.UniversalClient) *Store { return &Store{redisHashes{client}} }
 
-// put compares and sets the fields of one partition. A field holds generation, offset and payload.
-//
-//go:embed put.lua
-var putSource string
+// NewMemory keeps the values in this process, which forgets them when it ends.
+func NewMemory() *Store { return &Store{&memoryHashes{partitions: map[int32]map[string]string{}}} }
 
-var put = redis.NewScript(putSource)
+// hashes are a hash of fields for each partition of prices.v1. A field holds generation, offset and payload.
+type hashes interface {
+	// put sets the fields that are newer than what is kept, and returns whether everything below covered.Next is kept.
+	put(ctx context.Context, partition int32, generation uint32, covered Range, fields []fieldValue) (whole bool, err error)
+	load(ctx context.Context, partition int32) (map[string]string, error)
+}
+
+// fieldValue is a field to put.
+type fieldValue struct {
+	name    string
+	offset  int64
+	payload []byte
+}
 
 // nextField holds the offset below which a partition is complete. Coin ids never begin with a dot.
 const nextField = ".next"
 
 // lostSuffix marks the field of a record without a price.
 const lostSuffix = "!"
-
-// key is the hash of one partition; the braces keep it in one slot of a cluster.
-func key(partition int32) string { return fmt.Sprintf("marketlog:prices:{%d}", partition) }
 
 // Range is a stretch of offsets of one partition, [From, Next).
 type Range struct{ From, Next int64 }
@@ -69,23 +73,20 @@ type Range struct{ From, Next int64 }
 // a reader does not take it for complete until a Put covers them from 0. An error that is
 // stream.ErrUnavailable leaves open what was kept: put the same again.
 func (s *Store) Put(ctx context.Context, generation uint32, records []Record, covered map[int32]Range) (holes []int32, err error) {
-	args := map[int32][]any{}
-	for partition, c := range covered {
-		args[partition] = []any{generation, c.From, c.Next}
-	}
+	fields := map[int32][]fieldValue{}
 	for f, r := range newest(records) {
 		record := eventsv1.PriceRecord{Mark: r.Mark, Body: &eventsv1.PriceRecord_Price{Price: r.Price}}
 		payload, err := record.MarshalVT()
 		if err != nil {
 			return nil, fmt.Errorf("encoding the price of %s: %w", r.Price.CoinId, err)
 		}
-		if args[r.Partition] == nil {
+		if _, ok := covered[r.Partition]; !ok {
 			return nil, fmt.Errorf("caching a price of %s: partition %d is not covered", r.Price.CoinId, r.Partition)
 		}
-		args[r.Partition] = append(args[r.Partition], f.name, r.Offset, payload)
+		fields[r.Partition] = append(fields[r.Partition], fieldValue{f.name, r.Offset, payload})
 	}
-	for _, partition := range slices.Sorted(maps.Keys(args)) {
-		whole, err := put.Run(ctx, s.client, []string{key(partition)}, args[partition]...).Bool()
+	for _, partition := range slices.Sorted(maps.Keys(covered)) {
+		whole, err := s.hashes.put(ctx, partition, generation, covered[partition], fields[partition])
 		if err != nil {
 			return nil, fmt.Errorf("%w: caching prices of partition %d: %w", stream.ErrUnavailable, partition, err)
 		}
@@ -119,14 +120,14 @@ func (s *Store) Load(ctx context.Context, partitions int32) (Snapshot, error) {
 	snap := Snapshot{Next: map[int32]int64{}}
 	for p := range partitions {
 		priced, lost := map[string]Record{}, map[string]Record{}
-		fields, err := s.client.HGetAll(ctx, key(p)).Result()
+		fields, err := s.hashes.load(ctx, p)
 		if err != nil {
 			return Snapshot{}, fmt.Errorf("%w: reading cached prices of partition %d: %w", stream.ErrUnavailable, p, err)
 		}
 		for field, value := range fields {
 			offset, payload, err := split(value)
 			if err != nil {
-				return Snapshot{}, fmt.Errorf("reading %s of %s: %w", field, key(p), err)
+				return Snapshot{}, fmt.Errorf("reading %s of partition %d: %w", field, p, err)
 			}
 			if field == nextField {
 				snap.Next[p] = offset
@@ -134,7 +135,7 @@ func (s *Store) Load(ctx context.Context, partitions int32) (Snapshot, error) {
 			}
 			record := &eventsv1.PriceRecord{}
 			if err := record.UnmarshalVT([]byte(payload)); err != nil {
-				return Snapshot{}, fmt.Errorf("decoding %s of %s: %w", field, key(p), err)
+				return Snapshot{}, fmt.Errorf("decoding %s of partition %d: %w", field, p, err)
 			}
 			r := Record{Partition: p, Offset: offset, Mark: record.Mark, Price: record.GetPrice()}
 			if coin, ok := strings.CutSuffix(field, lostSuffix); ok {
@@ -155,12 +156,12 @@ func (s *Store) Load(ctx context.Context, partitions int32) (Snapshot, error) {
 }
 
 // headSize is the length of generation (10 digits) and offset (20 digits), which are padded so that
-// the script can compare them as strings.
+// they can be compared as strings.
 const headSize = 10 + 20
 
 func split(value string) (offset int64, payload string, err error) {
 	if len(value) < headSize {
-		return 0, "", fmt.Errorf("a value of %d bytes is none of ours", len(value))
+		return 0, "", fmt.Errorf("a value of %d bytes has no generation and offset", len(value))
 	}
 	offset, err = strconv.ParseInt(value[headSize-20:headSize], 10, 64)
 	return offset, value[headSize:], err

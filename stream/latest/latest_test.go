@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os/exec"
 	"slices"
@@ -22,9 +23,15 @@ import (
 	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
-// caches runs body on every form of the cache.
-func caches(t *testing.T, body func(t *testing.T, client redis.UniversalClient)) {
-	t.Run("embedded", func(t *testing.T) { body(t, connect(t, miniredis.RunT(t).Addr())) })
+// stores runs body on every form of the cache.
+func stores(t *testing.T, body func(t *testing.T, store *latest.Store)) {
+	t.Run("memory", func(t *testing.T) { body(t, latest.NewMemory()) })
+	servers(t, func(t *testing.T, client redis.UniversalClient) { body(t, latest.New(client)) })
+}
+
+// servers runs body on every form of Redis.
+func servers(t *testing.T, body func(t *testing.T, client redis.UniversalClient)) {
+	t.Run("miniredis", func(t *testing.T) { body(t, connect(t, miniredis.RunT(t).Addr())) })
 	t.Run("redis", func(t *testing.T) { body(t, connect(t, streamtest.Redis(t))) })
 	t.Run("cluster", func(t *testing.T) { body(t, connect(t, startCluster(t)...)) })
 }
@@ -130,23 +137,24 @@ func put(t *testing.T, store *latest.Store, generation uint32, covered map[int32
 	return holes
 }
 
+func byCoin(a, b latest.Record) int {
+	return cmp.Or(cmp.Compare(a.Price.CoinId, b.Price.CoinId), cmp.Compare(a.Price.Time, b.Price.Time))
+}
+
 func check(t *testing.T, store *latest.Store, next map[int32]int64, want ...latest.Record) {
 	t.Helper()
 	got, err := store.Load(t.Context(), 8)
 	if err != nil {
 		t.Fatal(err)
 	}
-	slices.SortFunc(got.Records, func(a, b latest.Record) int {
-		return cmp.Or(cmp.Compare(a.Price.CoinId, b.Price.CoinId), cmp.Compare(a.Price.Time, b.Price.Time))
-	})
+	slices.SortFunc(got.Records, byCoin)
 	if diff := gocmp.Diff(latest.Snapshot{Records: want, Next: next}, got, protocmp.Transform()); diff != "" {
 		t.Fatalf("want(-), got(+):\n%s", diff)
 	}
 }
 
 func TestWhatWasPutIsLoaded(t *testing.T) {
-	caches(t, func(t *testing.T, client redis.UniversalClient) {
-		store := latest.New(client)
+	stores(t, func(t *testing.T, store *latest.Store) {
 		check(t, store, map[int32]int64{})
 		// Of several records of a coin the last counts; offsets are beyond what a double holds exactly.
 		const far = int64(1)<<53 + 1
@@ -162,8 +170,7 @@ func TestWhatWasPutIsLoaded(t *testing.T) {
 }
 
 func TestValuesNeverGoBack(t *testing.T) {
-	caches(t, func(t *testing.T, client redis.UniversalClient) {
-		store := latest.New(client)
+	stores(t, func(t *testing.T, store *latest.Store) {
 		newer, older := record(2, 100, "btc", 100, ""), record(2, 99, "btc", 99, "")
 		whole, part := map[int32]latest.Range{2: {Next: 101}}, map[int32]latest.Range{2: {Next: 100}}
 		put(t, store, 1, whole, newer)
@@ -180,7 +187,7 @@ func TestValuesNeverGoBack(t *testing.T) {
 }
 
 func TestHoleIsToldUntilItIsFilled(t *testing.T) {
-	caches(t, func(t *testing.T, client redis.UniversalClient) {
+	servers(t, func(t *testing.T, client redis.UniversalClient) {
 		store := latest.New(client)
 		ada, btc := record(3, 1, "ada", 1, ""), record(3, 12, "btc", 12, "")
 		put(t, store, 0, map[int32]latest.Range{3: {Next: 10}, 4: {Next: 5}}, ada)
@@ -218,7 +225,7 @@ func TestHoleIsToldUntilItIsFilled(t *testing.T) {
 
 // Scripts are sent once and called by their hash; a server that forgot them is sent them again.
 func TestForgottenScriptIsSentAgain(t *testing.T) {
-	caches(t, func(t *testing.T, client redis.UniversalClient) {
+	servers(t, func(t *testing.T, client redis.UniversalClient) {
 		store := latest.New(client)
 		for i := range int64(3) {
 			put(t, store, 0, map[int32]latest.Range{1: {From: i, Next: i + 1}}, record(1, i, "ada", i, ""))
@@ -243,4 +250,33 @@ func TestCacheAwayIsUnavailable(t *testing.T) {
 	server.Restart(t)
 	put(t, store, 0, map[int32]latest.Range{1: {Next: 1}})
 	check(t, store, map[int32]int64{1: 1})
+}
+
+// A process's own memory follows the rules of the script in Redis, whatever is put in whichever order.
+func TestMemoryKeepsWhatRedisKeeps(t *testing.T) {
+	seed := rand.Uint64()
+	random := rand.New(rand.NewPCG(seed, 0))
+	memory, server := latest.NewMemory(), latest.New(connect(t, miniredis.RunT(t).Addr()))
+	for step := range 300 {
+		generation, covered := uint32(random.IntN(3)), map[int32]latest.Range{}
+		var records []latest.Record
+		for p := range int32(2) {
+			from := int64(random.IntN(4) * random.IntN(20))
+			covered[p] = latest.Range{From: from, Next: from + 1 + int64(random.IntN(6))}
+			for offset := covered[p].From; offset < covered[p].Next; offset++ {
+				reason := []string{"", "no_consensus"}[random.IntN(2)]
+				records = append(records, record(p, offset, fmt.Sprint([]string{"ada", "btc"}[random.IntN(2)], p), int64(step), reason))
+			}
+		}
+		got, want := put(t, memory, generation, covered, records...), put(t, server, generation, covered, records...)
+		if !slices.Equal(got, want) {
+			t.Fatalf("seed %d, step %d: holes %v in memory, %v in Redis", seed, step, got, want)
+		}
+		loaded, err := server.Load(t.Context(), 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		slices.SortFunc(loaded.Records, byCoin)
+		check(t, memory, loaded.Next, loaded.Records...)
+	}
 }

@@ -24,7 +24,7 @@ var update = flag.Bool("update", false, "write what the scripts of sources expec
 //	KIND FIELD=VALUE … (any other record, its fields in the order of the schema)
 //	refused REASON (a row), error REASON (the whole answer)
 //
-// With -update what follows the lines is written anew.
+// With -update what follows the lines is written again.
 func Scripts(t *testing.T, sources []poll.Source) {
 	t.Helper()
 	for _, s := range sources {
@@ -116,7 +116,7 @@ func Declarations(t *testing.T, sources []poll.Source) {
 }
 
 // Fuzz begins with the answers of the scripts. Whatever a server sends, a decoder returns, and what it returns is a rate or a record that the log can hold; the
-// same answer says the same again.
+// same response has the same values again.
 func Fuzz(f *testing.F, sources []poll.Source) {
 	scripts, err := filepath.Glob(filepath.Join("testdata", "*", "*.txt"))
 	if err != nil {

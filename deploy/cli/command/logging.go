@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"context"
@@ -15,15 +15,23 @@ import (
 	"github.com/marketlog/marketlog/deploy/roles"
 )
 
-// newLogger writes to w: coloured text for people, JSON for machines. The level is one of the checked configuration.
-func newLogger(cfg config.LogConfig, w io.Writer) *slog.Logger {
+// NewLogger writes to w: coloured text for people, JSON for machines. The level is one of the checked configuration.
+func NewLogger(cfg config.LogConfig, w io.Writer) *slog.Logger {
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(cfg.Level))
 	terminal := roles.IsTerminal(w)
 	if cfg.Format == "text" || cfg.Format == "auto" && terminal {
 		return slog.New(plainMessages{tint.NewTextHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: !terminal})})
 	}
-	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level}))
+	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: durationText}))
+}
+
+// durationText writes a duration with its unit, as in "1.5s": the JSON handler would write a bare number of nanoseconds.
+func durationText(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
+	return a
 }
 
 // plainMessages quotes messages that are not printable: the text handler quotes attributes only, and the broker's messages

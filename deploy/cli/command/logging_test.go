@@ -1,10 +1,11 @@
-package cli
+package command
 
 import (
 	"bytes"
 	"errors"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 
 	"github.com/marketlog/marketlog/deploy/config"
@@ -15,8 +16,8 @@ func TestNobodyForgesALineOfTheLog(t *testing.T) {
 	for _, hostile := range []string{"x\nERR all keys were stolen", "x\r\nERR", "\x1b[2J\x1b[31mERR", "x\u2028ERR", "\u202eERR", "\x00\x07\x7f", "\xff\xfe", `{"level":"ERROR"}`} {
 		for _, format := range []string{"text", "json"} {
 			var out bytes.Buffer
-			log := newLogger(config.LogConfig{Level: "info", Format: format}, &out)
-			log.Warn("the venue complains", "text", hostile, "err", errors.New(hostile))
+			log := NewLogger(config.LogConfig{Level: "info", Format: format}, &out)
+			log.Warn("venue sent an error notice", "text", hostile, "error", errors.New(hostile))
 			log.With("client", hostile).Info(hostile)
 			said := out.String()
 			if lines := strings.Count(said, "\n"); lines != 2 {
@@ -29,6 +30,16 @@ func TestNobodyForgesALineOfTheLog(t *testing.T) {
 					break
 				}
 			}
+		}
+	}
+}
+
+func TestDurationsInLogLinesHaveAUnit(t *testing.T) {
+	for _, format := range []string{"text", "json"} {
+		var out bytes.Buffer
+		NewLogger(config.LogConfig{Level: "info", Format: format}, &out).Info("role failed", "retry_in", 1500*time.Millisecond)
+		if !strings.Contains(out.String(), "1.5s") {
+			t.Errorf("%s: got %q, want the duration as 1.5s", format, out.String())
 		}
 	}
 }

@@ -1,4 +1,5 @@
-package cli
+// Package topics is `marketlog topics`: what the log holds, how far groups have read it, and its records as text.
+package topics
 
 import (
 	"context"
@@ -7,13 +8,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/marketlog/marketlog/deploy/cli/command"
 	"github.com/marketlog/marketlog/deploy/config"
 	"github.com/marketlog/marketlog/deploy/instance"
 	"github.com/marketlog/marketlog/processors/quotes"
@@ -21,17 +22,18 @@ import (
 	"github.com/marketlog/marketlog/stream"
 )
 
-func (a *App) topicsCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "topics", Short: "Look at the log"}
+// Command declares `marketlog topics`.
+func Command(rt *command.Runtime) *cobra.Command {
+	cmd := &cobra.Command{Use: "topics", Short: "Inspect the log"}
 	add := func(c *cobra.Command, run func(ctx context.Context, t topics, args []string) error) *cobra.Command {
-		c.RunE = func(cmd *cobra.Command, args []string) error { return a.onTopics(cmd, args, run) }
+		c.RunE = func(cmd *cobra.Command, args []string) error { return onTopics(rt, cmd, args, run) }
 		config.AddInstanceFlags(c.Flags())
-		addOutputFlag(c.Flags())
+		command.AddOutputFlag(c.Flags())
 		cmd.AddCommand(c)
 		return c
 	}
-	add(&cobra.Command{Use: "list", Short: "List the topics and what they hold", Args: cobra.NoArgs}, listTopics)
-	add(&cobra.Command{Use: "lag", Short: "Show how far each group is behind", Args: cobra.NoArgs}, topicLag)
+	add(&cobra.Command{Use: "list", Short: "List the topics with their sizes and messages", Args: cobra.NoArgs}, listTopics)
+	add(&cobra.Command{Use: "lag", Short: "Show the lag of each group", Args: cobra.NoArgs}, topicLag)
 	add(&cobra.Command{Use: "check", Short: "Compare the broker with the topic table; exit 1 if they differ", Args: cobra.NoArgs}, checkTopics)
 
 	var o tailOptions
@@ -40,32 +42,32 @@ func (a *App) topicsCommand() *cobra.Command {
 	tail.Flags().StringVar(&o.from, "from", "", "start, end, a time (RFC 3339) or an offset; default: the newest records")
 	tail.Flags().Int64VarP(&o.count, "count", "n", 10, "without --from: `N` newest records of each partition; else: stop after N in all, 0 for no end")
 	tail.Flags().Int32Var(&o.partition, "partition", -1, "only this partition")
-	tail.Flags().BoolVar(&o.all, "all", false, "clock records too, which forward the time and hold nothing else")
+	tail.Flags().BoolVar(&o.all, "all", false, "also clock records, which only advance log time")
 	tail.Flags().BoolVarP(&o.follow, "follow", "f", false, "wait for more at the end")
-	cmd.AddCommand(a.topicSchemaCommand())
+	cmd.AddCommand(topicSchemaCommand(rt))
 	return cmd
 }
 
 // topics is what the sub-commands work with.
 type topics struct {
-	*App
+	*command.Runtime
 	cfg    config.Config
 	log    stream.Config
 	client *kgo.Client
 	admin  *kadm.Client
-	inJSON bool
+	out    *command.Output
 }
 
-func (a *App) onTopics(cmd *cobra.Command, args []string, run func(context.Context, topics, []string) error) (err error) {
-	inJSON, err := asJSON(cmd)
+func onTopics(rt *command.Runtime, cmd *cobra.Command, args []string, run func(context.Context, topics, []string) error) (err error) {
+	out, err := rt.Output(cmd)
 	if err != nil {
 		return err
 	}
-	cfg, _, err := a.load(cmd)
+	cfg, _, err := rt.Load(cmd)
 	if err != nil {
 		return err
 	}
-	log, done, err := a.openLog(cmd.Context(), cfg)
+	log, done, err := rt.OpenLog(cmd.Context(), cfg)
 	if err != nil {
 		return err
 	}
@@ -75,7 +77,7 @@ func (a *App) onTopics(cmd *cobra.Command, args []string, run func(context.Conte
 		return fmt.Errorf("connecting to the log: %w", err)
 	}
 	defer client.Close()
-	return run(cmd.Context(), topics{a, cfg, log, client, kadm.NewClient(client), inJSON}, args)
+	return run(cmd.Context(), topics{rt, cfg, log, client, kadm.NewClient(client), out}, args)
 }
 
 // topicRow is one topic as `topics list` shows it.
@@ -109,7 +111,7 @@ func listTopics(ctx context.Context, t topics, _ []string) error {
 		return fmt.Errorf("listing offsets: %w", err)
 	}
 	sizes := make(map[string]int64)
-	// Not every broker tells its sizes; the rest of the list is worth showing.
+	// Not every broker reports sizes; the rest of the list is still useful.
 	if dirs, err := t.admin.DescribeAllLogDirs(ctx, nil); err == nil {
 		dirs.Each(func(dir kadm.DescribedLogDir) {
 			dir.Topics.Each(func(p kadm.DescribedLogDirPartition) { sizes[p.Topic] += p.Size })
@@ -129,20 +131,9 @@ func listTopics(ctx context.Context, t topics, _ []string) error {
 		}
 		rows = append(rows, row)
 	}
-	if t.inJSON {
-		for _, row := range rows {
-			if err := t.printJSON(row); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	table := tabwriter.NewWriter(t.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "TOPIC\tPARTITIONS\tOFFSETS\tWRITTEN\tBYTES\tKEY\tMESSAGE")
-	for _, r := range rows {
-		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%s\t%s\n", r.Topic, r.Partitions, r.Offsets, r.Written, r.Bytes, r.Key, r.Message)
-	}
-	return table.Flush()
+	return command.Print(t.out, []any{"TOPIC", "PARTITIONS", "OFFSETS", "WRITTEN", "BYTES", "KEY", "MESSAGE"}, rows, func(r topicRow) []any {
+		return []any{r.Topic, r.Partitions, r.Offsets, r.Written, r.Bytes, r.Key, r.Message}
+	})
 }
 
 // lagRow is how far one group is behind on one partition.
@@ -155,8 +146,8 @@ type lagRow struct {
 	Committed *int64 `json:"committed,omitempty"`
 	End       int64  `json:"end"`
 	Lag       *int64 `json:"lag,omitempty"`
-	// Lock says that the group reads nothing: its member that holds the partition of its own output is the one that folds.
-	// v_lag tells how far that has come.
+	// Lock is whether the group only elects who folds: its member that holds the partition of the output is the one.
+	// v_lag has its progress.
 	Lock   bool   `json:"lock,omitempty"`
 	Member string `json:"member,omitempty"`
 }
@@ -173,13 +164,13 @@ func locks() map[string]bool {
 func topicLag(ctx context.Context, t topics, _ []string) error {
 	lags, err := t.admin.Lag(ctx)
 	if err != nil {
-		return fmt.Errorf("asking for the groups' lag: %w", err)
+		return fmt.Errorf("reading the lag of the groups: %w", err)
 	}
 	var rows []lagRow
 	locks := locks()
 	for _, group := range lags.Sorted() {
 		if err := group.Error(); err != nil {
-			return fmt.Errorf("asking for the lag of %s: %w", group.Group, err)
+			return fmt.Errorf("reading the lag of %s: %w", group.Group, err)
 		}
 		for _, lag := range group.Lag.Sorted() {
 			row := lagRow{Group: group.Group, State: group.State, Topic: lag.Topic, Partition: lag.Partition, End: lag.End.Offset}
@@ -192,24 +183,13 @@ func topicLag(ctx context.Context, t topics, _ []string) error {
 			rows = append(rows, row)
 		}
 	}
-	if t.inJSON {
-		for _, row := range rows {
-			if err := t.printJSON(row); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	table := tabwriter.NewWriter(t.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "GROUP\tSTATE\tTOPIC\tPARTITION\tCOMMITTED\tEND\tLAG")
-	for _, r := range rows {
+	return command.Print(t.out, []any{"GROUP", "STATE", "TOPIC", "PARTITION", "COMMITTED", "END", "LAG"}, rows, func(r lagRow) []any {
 		committed, lag := "lock", "-"
 		if !r.Lock {
 			committed, lag = strconv.FormatInt(*r.Committed, 10), strconv.FormatInt(*r.Lag, 10)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%d\t%s\n", r.Group, r.State, r.Topic, r.Partition, committed, r.End, lag)
-	}
-	return table.Flush()
+		return []any{r.Group, r.State, r.Topic, r.Partition, committed, r.End, lag}
+	})
 }
 
 func checkTopics(ctx context.Context, t topics, _ []string) error {
@@ -222,17 +202,17 @@ func checkTopics(ctx context.Context, t topics, _ []string) error {
 		lines[i] = fault.Error()
 	}
 	slices.Sort(lines)
-	if t.inJSON {
-		if err := t.printJSON(map[string]any{"topics": len(schemas.Topics), "faults": lines}); err != nil {
+	if t.out.JSON {
+		if err := t.out.Object(map[string]any{"topics": len(schemas.Topics), "faults": lines}); err != nil {
 			return err
 		}
 	} else if len(lines) == 0 {
-		fmt.Fprintf(t.Stdout, "%d topics are as the topic table says\n", len(schemas.Topics))
+		fmt.Fprintf(t.Stdout, "%d topics match the topic table\n", len(schemas.Topics))
 	} else {
 		fmt.Fprintln(t.Stdout, strings.Join(lines, "\n"))
 	}
 	if len(faults) > 0 {
-		return errReported
+		return command.ErrReported
 	}
 	return nil
 }

@@ -1,21 +1,23 @@
-package cli
+package topics
 
 import (
 	"bytes"
 	"fmt"
 
+	"github.com/spf13/cobra"
+
+	"github.com/marketlog/marketlog/deploy/cli/command"
 	"github.com/marketlog/marketlog/deploy/operations"
 	"github.com/marketlog/marketlog/schemas"
 	"github.com/marketlog/marketlog/schemas/events"
-	"github.com/spf13/cobra"
 )
 
 // topicSchemaCommand prints schemas. It needs no instance.
-func (a *App) topicSchemaCommand() *cobra.Command {
+func topicSchemaCommand(rt *command.Runtime) *cobra.Command {
 	var descriptors bool
 	cmd := &cobra.Command{
 		Use:   "schema [TOPIC]",
-		Short: "Print the protobuf schema of a topic's records, or which message each topic has",
+		Short: "Print the protobuf schema of a topic's records, or the message type of each topic",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if descriptors {
@@ -23,7 +25,7 @@ func (a *App) topicSchemaCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				_, err = a.Stdout.Write(set)
+				_, err = rt.Stdout.Write(set)
 				return err
 			}
 			if len(args) == 0 {
@@ -32,7 +34,7 @@ func (a *App) topicSchemaCommand() *cobra.Command {
 					return err
 				}
 				for _, s := range all {
-					if _, err := fmt.Fprintf(a.Stdout, "%s\t%s\t%s\n", s.Topic, s.Message, s.File); err != nil {
+					if _, err := fmt.Fprintf(rt.Stdout, "%s\t%s\t%s\n", s.Topic, s.Message, s.File); err != nil {
 						return err
 					}
 				}
@@ -50,7 +52,7 @@ func (a *App) topicSchemaCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(a.Stdout, "// The values of %s are messages %s of %s:\n\n%s", schema.Topic, schema.Message, schema.File, bytes.TrimLeft(text, "\n"))
+			_, err = fmt.Fprintf(rt.Stdout, "// The values of %s are messages %s of %s:\n\n%s", schema.Topic, schema.Message, schema.File, bytes.TrimLeft(text, "\n"))
 			return err
 		},
 	}

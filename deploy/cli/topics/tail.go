@@ -1,4 +1,4 @@
-package cli
+package topics
 
 import (
 	"bytes"
@@ -36,10 +36,10 @@ type tailRow struct {
 	Partition int32  `json:"partition"`
 	Offset    int64  `json:"offset"`
 	Time      string `json:"time"`
-	// Key is in hexadecimal, with 0x before it, where it is no text.
+	// Key is in hexadecimal, with 0x before it, where it is not UTF-8.
 	Key   string          `json:"key"`
 	Value json.RawMessage `json:"value"`
-	// Error says why the value could not be decoded; Value is its bytes in base64 then.
+	// Error reports why the value could not be decoded; Value is its bytes in base64 then.
 	Error string `json:"error,omitempty"`
 }
 
@@ -113,11 +113,11 @@ func (t topics) tail(ctx context.Context, name string, o tailOptions) error {
 // tailStep is how many records a look for the newest of a partition reads first. Pulses come once a second.
 const tailStep = 1000
 
-// rewind moves the beginnings back until count records that are no clocks lie behind each, or to the partition's start.
+// rewind moves the beginnings back until count records that are no clocks are behind each, or to the partition's start.
 func (t topics) rewind(ctx context.Context, name string, count int64, begin, end map[int32]int64, message protoreflect.MessageType) error {
 	starts, err := t.admin.ListStartOffsets(ctx, name)
 	if err != nil {
-		return fmt.Errorf("asking where %s begins: %w", name, err)
+		return fmt.Errorf("reading the first offset of %s: %w", name, err)
 	}
 	for p := range begin {
 		start, _ := starts.Lookup(name, p)
@@ -144,7 +144,7 @@ func (t topics) rewind(ctx context.Context, name string, count int64, begin, end
 	return nil
 }
 
-// isClock tells whether a record is a pulse or another clock record. One that cannot be decoded is not: it is shown.
+// isClock reports whether a record is a pulse or another clock record. One that cannot be decoded is not: it is shown.
 func isClock(value []byte, message protoreflect.MessageType) bool {
 	body := message.Descriptor().Oneofs().ByName("body")
 	if body == nil {
@@ -158,7 +158,7 @@ func isClock(value []byte, message protoreflect.MessageType) bool {
 	return field != nil && (field.Name() == "pulse" || field.Name() == "clock")
 }
 
-// allReached tells whether every partition was read to where it ended when the command began. The newest record of a
+// allReached reports whether every partition was read to where it ended when the command began. The newest record of a
 // partition is there even where a topic is compacted.
 func allReached(partitions map[int32]kgo.Offset, reached, end map[int32]int64) bool {
 	for p := range partitions {
@@ -179,14 +179,14 @@ func (t topics) tailRange(ctx context.Context, name string, o tailOptions) (begi
 		err = starts.Error()
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("asking where %s begins: %w", name, err)
+		return nil, nil, fmt.Errorf("reading the first offset of %s: %w", name, err)
 	}
 	ends, err := t.admin.ListEndOffsets(ctx, name)
 	if err == nil {
 		err = ends.Error()
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("asking where %s ends: %w", name, err)
+		return nil, nil, fmt.Errorf("reading the end offset of %s: %w", name, err)
 	}
 	var at kadm.ListedOffsets
 	offset := int64(-1)
@@ -204,7 +204,7 @@ func (t topics) tailRange(ctx context.Context, name string, o tailOptions) (begi
 			err = at.Error()
 		}
 		if err != nil {
-			return nil, nil, fmt.Errorf("asking for the offsets of %s at %s: %w", name, o.from, err)
+			return nil, nil, fmt.Errorf("reading the offsets of %s at %s: %w", name, o.from, err)
 		}
 	}
 	begin, end = make(map[int32]int64), make(map[int32]int64)
@@ -246,8 +246,8 @@ func (t topics) printRecord(r *kgo.Record, message protoreflect.MessageType) err
 		value, _ = json.Marshal(r.Value)
 	}
 	row.Value = value
-	if t.inJSON {
-		return t.printJSON(row)
+	if t.out.JSON {
+		return t.out.Object(row)
 	}
 	_, err = fmt.Fprintf(t.Stdout, "%s/%d@%d  %s  %s  %s%s\n", row.Topic, row.Partition, row.Offset, row.Time, row.Key, row.Value, row.Error)
 	return err

@@ -1,4 +1,4 @@
-package cli
+package doctor
 
 import (
 	"context"
@@ -22,39 +22,39 @@ import (
 	"github.com/marketlog/marketlog/stream/history"
 )
 
-// examineLog reads the whole embedded log of an instance that does not run.
-func examineLog(cfg config.Config) (found []finding) {
+// ExamineLog reads the whole embedded log of an instance that does not run.
+func ExamineLog(cfg config.Config) (found []Finding) {
 	dir := filepath.Join(cfg.DataDir, "log")
 	if _, err := os.Stat(dir); len(cfg.Kafka.Brokers) > 0 || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	damages, err := embedded.CheckLog(dir)
 	if err != nil {
-		return []finding{{"log", "failed", err.Error(), ""}}
+		return []Finding{{"log", "failed", err.Error(), ""}}
 	}
 	for _, d := range damages {
-		found = append(found, finding{"log", "failed", d.String(), "start the instance: it keeps the file and reads what is left; then `marketlog rebuild`"})
+		found = append(found, Finding{"log", "failed", d.String(), "start the instance: it keeps the file and reads what is left; then `marketlog rebuild`"})
 	}
 	if len(found) == 0 {
-		found = append(found, finding{"log", "ok", fmt.Sprintf("every segment in %s is whole", dir), ""})
+		found = append(found, Finding{"log", "ok", fmt.Sprintf("all segments in %s are intact", dir), ""})
 	}
 	return found
 }
 
 // examineSealed verifies the segments that a running instance does not write to any more.
-func examineSealed(cfg config.Config) (found []finding) {
+func examineSealed(cfg config.Config) (found []Finding) {
 	if len(cfg.Kafka.Brokers) > 0 {
 		return nil
 	}
 	damages, segments, err := embedded.CheckSealed(filepath.Join(cfg.DataDir, "log"))
 	if err != nil {
-		return []finding{{"log files", "failed", err.Error(), ""}}
+		return []Finding{{"log files", "failed", err.Error(), ""}}
 	}
 	for _, d := range damages {
-		found = append(found, finding{"log files", "failed", d.String() + " at most", "stop the instance and start it again: it keeps the file and reads what is left; then `marketlog rebuild`"})
+		found = append(found, Finding{"log files", "failed", d.String() + " at most", "stop the instance and start it again: it keeps the file and reads what is left; then `marketlog rebuild`"})
 	}
 	if len(found) == 0 {
-		found = append(found, finding{"log files", "ok", fmt.Sprintf("all %d sealed segments have their checksums", segments), ""})
+		found = append(found, Finding{"log files", "ok", fmt.Sprintf("all %d sealed segments have their checksums", segments), ""})
 	}
 	return found
 }
@@ -64,7 +64,7 @@ const verifyLimit = 10 * time.Minute
 
 // examineTables verifies the parts of the embedded tables: a running instance does it, of one that does not run the engine is
 // opened here, and nothing else of it.
-func examineTables(ctx context.Context, cfg config.Config, running *admin.RunInfo) (found []finding) {
+func examineTables(ctx context.Context, cfg config.Config, running *admin.RunInfo) (found []Finding) {
 	if len(cfg.ClickHouse.Addr) > 0 || running != nil && len(running.Kafka) == 0 {
 		return nil
 	}
@@ -82,7 +82,7 @@ func examineTables(ctx context.Context, cfg config.Config, running *admin.RunInf
 		err = admin.CallRunning(ctx, running.Admin, admin.Command{Name: "tables.check"}, admin.Start, struct{}{}, func(raw json.RawMessage) error {
 			var line operations.CheckedTables
 			if err := json.Unmarshal(raw, &line); err != nil {
-				return fmt.Errorf("reading what the instance says of its tables: %w", err)
+				return fmt.Errorf("reading the instance's table statistics: %w", err)
 			}
 			if parts += line.Parts; line.Fault.Part != "" {
 				faults = append(faults, line.Fault)
@@ -91,14 +91,14 @@ func examineTables(ctx context.Context, cfg config.Config, running *admin.RunInf
 		})
 	}
 	for _, f := range faults {
-		found = append(found, finding{"tables", "failed", fmt.Sprintf("part %s of %s is damaged: %s", f.Part, f.Table, f.Says),
+		found = append(found, Finding{"tables", "failed", fmt.Sprintf("part %s of %s is damaged: %s", f.Part, f.Table, f.Says),
 			"stop the instance, remove the folder " + f.Path + ", start it again: its rows are written again from the log"})
 	}
 	switch {
 	case err != nil:
-		return append(found, finding{"tables", "failed", err.Error(), ""})
+		return append(found, Finding{"tables", "failed", err.Error(), ""})
 	case len(found) == 0:
-		found = append(found, finding{"tables", "ok", fmt.Sprintf("all %d parts have their checksums", parts), ""})
+		found = append(found, Finding{"tables", "ok", fmt.Sprintf("all %d parts have their checksums", parts), ""})
 	}
 	return found
 }
@@ -118,7 +118,7 @@ func checkStopped(ctx context.Context, cfg config.Config) (parts int, faults []h
 }
 
 // examineGrowth compares what ticks and prices will take, by the rate of the last minutes, with the room that there is.
-func examineGrowth(ctx context.Context, cfg config.Config, info admin.RunInfo) []finding {
+func examineGrowth(ctx context.Context, cfg config.Config, info admin.RunInfo) []Finding {
 	if len(cfg.ClickHouse.Addr) > 0 || len(info.Kafka) == 0 {
 		return nil
 	}
@@ -134,11 +134,11 @@ func examineGrowth(ctx context.Context, cfg config.Config, info admin.RunInfo) [
 		return nil
 	})
 	if err != nil {
-		return []finding{{"growth", "failed", err.Error(), ""}}
+		return []Finding{{"growth", "failed", err.Error(), ""}}
 	}
 	var disk unix.Statfs_t
 	if err := unix.Statfs(cfg.DataDir, &disk); err != nil {
-		return []finding{{"growth", "failed", "measuring the disk of " + cfg.DataDir + ": " + err.Error(), ""}}
+		return []Finding{{"growth", "failed", "measuring the disk of " + cfg.DataDir + ": " + err.Error(), ""}}
 	}
 	return judgeGrowth(growth, int64(disk.Bavail)*int64(disk.Bsize))
 }
@@ -146,25 +146,25 @@ func examineGrowth(ctx context.Context, cfg config.Config, info admin.RunInfo) [
 // growthLimit bounds the counting of the last minutes' rows.
 const growthLimit = time.Minute
 
-// judgeGrowth says what the tables grow to before the oldest day is dropped, and whether as much is free.
-func judgeGrowth(growth []history.Growth, free int64) []finding {
+// judgeGrowth reports what the tables grow to before the oldest day is dropped, and whether as much is free.
+func judgeGrowth(growth []history.Growth, free int64) []Finding {
 	if len(growth) == 0 {
-		return []finding{{"growth", "ok", "not known yet: there are no ticks or prices of a minute", ""}}
+		return []Finding{{"growth", "ok", "not known yet: there is less than a minute of ticks or prices", ""}}
 	}
 	gigabytes := func(bytes float64) string { return fmt.Sprintf("%.1f GB", bytes/1e9) }
-	var says []string
+	var texts []string
 	var lacking float64 // beside what is there
 	for _, g := range growth {
 		// The day that has begun is kept besides.
 		full := g.BytesPerDay * float64(g.Kept+1)
-		says = append(says, fmt.Sprintf("%s grow by %s a day, to %s in %d days (now %s)", g.Table, gigabytes(g.BytesPerDay), gigabytes(full), g.Kept+1, gigabytes(float64(g.Bytes))))
+		texts = append(texts, fmt.Sprintf("%s grow by %s a day, to %s in %d days (now %s)", g.Table, gigabytes(g.BytesPerDay), gigabytes(full), g.Kept+1, gigabytes(float64(g.Bytes))))
 		lacking += max(0, full-float64(g.Bytes))
 	}
-	f := finding{"growth", "ok", "by the rate of the last minutes " + strings.Join(says, "; ") + "; free are " + gigabytes(float64(free)), ""}
+	f := Finding{"growth", "ok", "by the rate of the last minutes " + strings.Join(texts, "; ") + "; free are " + gigabytes(float64(free)), ""}
 	if lacking > float64(free) {
 		f.Verdict = "warning"
 		f.Remedy = "ingest will pause when the disk is nearly full: give it " + gigabytes(lacking-float64(free)) +
 			" more, subscribe to fewer markets (venues.NAME.symbols), or lower retention.price_days"
 	}
-	return []finding{f}
+	return []Finding{f}
 }

@@ -1,4 +1,6 @@
-package cli
+// Package doctor is `marketlog doctor`: it checks the configuration, disk, log and tables of an instance, running or not, and
+// names a remedy for each fault.
+package doctor
 
 import (
 	"context"
@@ -20,6 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/marketlog/marketlog/deploy/admin"
+	"github.com/marketlog/marketlog/deploy/cli/command"
 	"github.com/marketlog/marketlog/deploy/config"
 	"github.com/marketlog/marketlog/deploy/embedded/engine"
 	"github.com/marketlog/marketlog/deploy/operations"
@@ -27,73 +30,74 @@ import (
 	"github.com/marketlog/marketlog/stream"
 )
 
-// finding is one thing that the doctor looked at.
-type finding struct {
+// Finding is the result of one check.
+type Finding struct {
 	Check string `json:"check"`
-	// Decision is ok, warning or failed.
+	// Verdict is ok, warning or failed.
 	Verdict string `json:"verdict"`
 	Says    string `json:"says"`
 	Remedy  string `json:"remedy,omitempty"`
 }
 
-func (a *App) doctorCommand() *cobra.Command {
+// Command declares `marketlog doctor`.
+func Command(rt *command.Runtime) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Look for what keeps an instance from working; exit 1 if something does",
+		Short: "Check an instance for faults; exit 1 if there are any",
 		Args:  cobra.NoArgs,
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		inJSON, err := asJSON(cmd)
+		out, err := rt.Output(cmd)
 		if err != nil {
 			return err
 		}
 		failed := false
-		for _, f := range a.examine(cmd) {
+		for _, f := range examine(rt, cmd) {
 			failed = failed || f.Verdict == "failed"
-			if inJSON {
-				if err := a.printJSON(f); err != nil {
+			if out.JSON {
+				if err := out.Object(f); err != nil {
 					return err
 				}
 				continue
 			}
-			fmt.Fprintf(a.Stdout, "%-8s %-14s %s\n", f.Verdict, f.Check, f.Says)
+			fmt.Fprintf(rt.Stdout, "%-8s %-14s %s\n", f.Verdict, f.Check, f.Says)
 			if f.Remedy != "" {
-				fmt.Fprintf(a.Stdout, "%-8s %-14s → %s\n", "", "", f.Remedy)
+				fmt.Fprintf(rt.Stdout, "%-8s %-14s → %s\n", "", "", f.Remedy)
 			}
 		}
 		if failed {
-			return errReported
+			return command.ErrReported
 		}
 		return nil
 	}
 	config.AddConfigFlags(cmd.Flags())
-	addOutputFlag(cmd.Flags())
+	command.AddOutputFlag(cmd.Flags())
 	return cmd
 }
 
-func (a *App) examine(cmd *cobra.Command) []finding {
-	cfg, _, err := a.load(cmd)
+func examine(rt *command.Runtime, cmd *cobra.Command) []Finding {
+	cfg, _, err := rt.Load(cmd)
 	if err != nil {
-		return []finding{{"configuration", "failed", err.Error(), "`marketlog config print` shows where each setting comes from"}}
+		return []Finding{{"configuration", "failed", err.Error(), "`marketlog config print` shows where each setting comes from"}}
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), 30*time.Second)
 	defer cancel()
-	found := []finding{{Check: "configuration", Verdict: "ok", Says: "right"}}
+	found := []Finding{{Check: "configuration", Verdict: "ok", Says: "right"}}
 	found = append(found, examineMachine(cfg)...)
 	info, ok, err := admin.RunningInstance(cfg.DataDir)
 	switch {
 	case err != nil:
-		found = append(found, finding{"instance", "failed", err.Error(), ""})
+		found = append(found, Finding{"instance", "failed", err.Error(), ""})
 	case ok:
 		found = append(found, examineRunning(ctx, cfg, info)...)
 		found = append(found, examineSealed(cfg)...)
 		found = append(found, examineTables(cmd.Context(), cfg, &info)...)
 		found = append(found, examineGrowth(cmd.Context(), cfg, info)...)
 	default:
-		found = append(found, finding{"instance", "ok", "none is running on " + cfg.DataDir, ""})
+		found = append(found, Finding{"instance", "ok", "no instance is running on " + cfg.DataDir, ""})
 		found = append(found, examineEngine(cfg)...)
 		found = append(found, examinePorts(cfg)...)
-		found = append(found, examineLog(cfg)...)
+		found = append(found, ExamineLog(cfg)...)
 		found = append(found, examineTables(cmd.Context(), cfg, nil)...)
 	}
 	for i, list := range [][]string{cfg.Kafka.Brokers, cfg.ClickHouse.Addr, cfg.Redis.Addr} {
@@ -111,7 +115,7 @@ const comfortable = 20 << 30
 // minFiles is how many files the embedded log and engine keep open, and some hundreds of connections.
 const minFiles = 4096
 
-func examineMachine(cfg config.Config) (found []finding) {
+func examineMachine(cfg config.Config) (found []Finding) {
 	existing := cfg.DataDir
 	for {
 		if _, err := os.Stat(existing); err == nil || filepath.Dir(existing) == existing {
@@ -120,50 +124,50 @@ func examineMachine(cfg config.Config) (found []finding) {
 		existing = filepath.Dir(existing)
 	}
 	if err := unix.Access(existing, unix.W_OK); err != nil {
-		found = append(found, finding{"data directory", "failed", existing + " is not writable: " + err.Error(), "choose another --data-dir"})
+		found = append(found, Finding{"data directory", "failed", existing + " is not writable: " + err.Error(), "choose another --data-dir"})
 	} else {
-		found = append(found, finding{"data directory", "ok", cfg.DataDir, ""})
+		found = append(found, Finding{"data directory", "ok", cfg.DataDir, ""})
 	}
 	var disk unix.Statfs_t
 	if err := unix.Statfs(existing, &disk); err == nil {
 		free := int64(disk.Bavail) * int64(disk.Bsize)
-		says := fmt.Sprintf("%.1f GiB free", float64(free)/(1<<30))
+		text := fmt.Sprintf("%.1f GiB free", float64(free)/(1<<30))
 		switch {
 		case free < cfg.Retention.LogBytes:
-			found = append(found, finding{"disk", "failed", says, fmt.Sprintf("the log alone takes %.1f GiB: free some, or lower retention.log_bytes", float64(cfg.Retention.LogBytes)/(1<<30))})
+			found = append(found, Finding{"disk", "failed", text, fmt.Sprintf("the log alone takes %.1f GiB: free some, or lower retention.log_bytes", float64(cfg.Retention.LogBytes)/(1<<30))})
 		case free < comfortable:
-			found = append(found, finding{"disk", "warning", says, "the demo's 16 venues write some 20 GB of ticks and prices a day and keep 85 GB of them: beside a running instance doctor measures it"})
+			found = append(found, Finding{"disk", "warning", text, "the demo's 16 venues write some 20 GB of ticks and prices a day and keep 85 GB of them: beside a running instance doctor measures it"})
 		default:
-			found = append(found, finding{"disk", "ok", says, ""})
+			found = append(found, Finding{"disk", "ok", text, ""})
 		}
 	}
 	var files unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err == nil {
-		f := finding{"open files", "ok", fmt.Sprintf("%d allowed", files.Cur), ""}
+		f := Finding{"open files", "ok", fmt.Sprintf("%d allowed", files.Cur), ""}
 		if files.Cur < minFiles {
 			f.Verdict, f.Remedy = "warning", fmt.Sprintf("allow %d: ulimit -n %d", minFiles, minFiles)
 		}
 		found = append(found, f)
 	}
-	found = append(found, finding{"program", "ok", fmt.Sprintf("%s on %s/%s, %d processors", operations.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU()), ""})
+	found = append(found, Finding{"program", "ok", fmt.Sprintf("%s on %s/%s, %d processors", operations.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU()), ""})
 	return found
 }
 
 // examineEngine looks for what a start would load. A running instance has loaded its own: whoever asks may have another
 // home, in which there is none.
-func examineEngine(cfg config.Config) []finding {
+func examineEngine(cfg config.Config) []Finding {
 	if len(cfg.ClickHouse.Addr) > 0 {
 		return nil
 	}
 	path, err := engine.Find(cfg.ClickHouse.Library)
 	if err != nil {
-		return []finding{{"engine", "failed", err.Error(), "run `make engine`, or name a server in clickhouse.addr"}}
+		return []Finding{{"engine", "failed", err.Error(), "run `make engine`, or name a server in clickhouse.addr"}}
 	}
-	return []finding{{"engine", "ok", path, ""}}
+	return []Finding{{"engine", "ok", path, ""}}
 }
 
-func examineRunning(ctx context.Context, cfg config.Config, info admin.RunInfo) (found []finding) {
-	found = append(found, finding{"instance", "ok", fmt.Sprintf("process %d since %s", info.PID, info.Started.Format(time.RFC3339)), ""})
+func examineRunning(ctx context.Context, cfg config.Config, info admin.RunInfo) (found []Finding) {
+	found = append(found, Finding{"instance", "ok", fmt.Sprintf("process %d since %s", info.PID, info.Started.Format(time.RFC3339)), ""})
 	if cfg.TLS.Cert != "" && info.MetricsListen != "" {
 		info.Listen = "" // its certificate is for a name, and the metrics' address says the same
 	}
@@ -177,22 +181,22 @@ func examineRunning(ctx context.Context, cfg config.Config, info admin.RunInfo) 
 	}
 	log, err := cfg.StreamConfig(info.Kafka)
 	if err != nil {
-		return append(found, finding{"log", "failed", err.Error(), ""})
+		return append(found, Finding{"log", "failed", err.Error(), ""})
 	}
 	client, err := log.NewClient()
 	if err != nil {
-		return append(found, finding{"log", "failed", err.Error(), ""})
+		return append(found, Finding{"log", "failed", err.Error(), ""})
 	}
 	defer client.Close()
 	faults, err := stream.CheckTopics(ctx, client, schemas.Topics, cfg.TopicConfigs())
 	switch {
 	case err != nil:
-		return append(found, finding{"log", "failed", err.Error(), ""})
+		return append(found, Finding{"log", "failed", err.Error(), ""})
 	case len(faults) == 0:
-		return append(found, finding{"log", "ok", fmt.Sprintf("%d topics are as the topic table says", len(schemas.Topics)), ""})
+		return append(found, Finding{"log", "ok", fmt.Sprintf("%d topics match the topic table", len(schemas.Topics)), ""})
 	}
 	for _, fault := range faults {
-		f := finding{"log", "failed", fault.Error(), ""}
+		f := Finding{"log", "failed", fault.Error(), ""}
 		if setting := (*stream.TopicConfigError)(nil); errors.As(fault, &setting) {
 			f.Verdict = "warning"
 		}
@@ -201,27 +205,27 @@ func examineRunning(ctx context.Context, cfg config.Config, info admin.RunInfo) 
 	return found
 }
 
-func examineReadiness(ctx context.Context, addr string) finding {
+func examineReadiness(ctx context.Context, addr string) Finding {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	url := "http://" + addr + "/readyz"
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return finding{"readiness", "failed", err.Error(), ""}
+		return Finding{"readiness", "failed", err.Error(), ""}
 	}
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return finding{"readiness", "failed", err.Error(), "its log says more"}
+		return Finding{"readiness", "failed", err.Error(), "see its log"}
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
-		says := fmt.Sprintf("%s answers %s", url, answer.Status)
+		text := fmt.Sprintf("%s answers %s", url, answer.Status)
 		if parts := missingParts(io.LimitReader(answer.Body, 1<<20)); len(parts) > 0 {
-			says += ": " + strings.Join(parts, "; ")
+			text += ": " + strings.Join(parts, "; ")
 		}
-		return finding{"readiness", "warning", says, "it is catching up, or waits for what is named"}
+		return Finding{"readiness", "warning", text, "it is catching up, or waiting for what is named"}
 	}
-	return finding{"readiness", "ok", url, ""}
+	return Finding{"readiness", "ok", url, ""}
 }
 
 // missingParts are what an answer of /readyz names, of the address of REST or of that of the metrics, in a fixed order.
@@ -243,7 +247,7 @@ func missingParts(body io.Reader) (parts []string) {
 	return parts
 }
 
-func examinePorts(cfg config.Config) (found []finding) {
+func examinePorts(cfg config.Config) (found []Finding) {
 	for _, p := range []struct{ key, addr string }{
 		{"listen", cfg.Listen}, {"metrics_listen", cfg.MetricsListen}, {"sql_listen", cfg.SQLListen}, {"kafka.listen", cfg.Kafka.Listen},
 	} {
@@ -252,20 +256,20 @@ func examinePorts(cfg config.Config) (found []finding) {
 		}
 		listener, err := net.Listen("tcp", p.addr)
 		if err != nil {
-			found = append(found, finding{p.key, "failed", err.Error(), "choose another address"})
+			found = append(found, Finding{p.key, "failed", err.Error(), "choose another address"})
 			continue
 		}
 		_ = listener.Close()
-		found = append(found, finding{p.key, "ok", p.addr + " is free", ""})
+		found = append(found, Finding{p.key, "ok", p.addr + " is free", ""})
 	}
 	return found
 }
 
-func examineServer(ctx context.Context, key, addr string) finding {
+func examineServer(ctx context.Context, key, addr string) Finding {
 	conn, err := (&net.Dialer{Timeout: 3 * time.Second}).DialContext(ctx, "tcp", addr)
 	if err != nil {
-		return finding{key, "failed", err.Error(), "start it, or correct " + key}
+		return Finding{key, "failed", err.Error(), "start it, or correct " + key}
 	}
 	_ = conn.Close()
-	return finding{key, "ok", addr + " accepts connections", ""}
+	return Finding{key, "ok", addr + " accepts connections", ""}
 }

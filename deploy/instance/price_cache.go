@@ -16,13 +16,13 @@ import (
 // MarketsTail is how far before its end the topic of market rows is read at the start: each row was repeated within it.
 const MarketsTail = processors.StateEvery + 5*time.Minute
 
-// BoardRewind is how far before its end the topic of prices is read where neither the cache nor the ledger knows an
+// PriceCacheRewind is how far before its end the topic of prices is read where neither the cache nor the ledger knows an
 // offset: every price that stands was written within it.
-const BoardRewind = time.Minute
+const PriceCacheRewind = time.Minute
 
-// FillBoard loads the latest prices from the cache, from ClickHouse if that is empty, and returns
+// FillPriceCache loads the latest prices from the cache, from ClickHouse if that is empty, and returns
 // where the tail of prices.v1 begins.
-func (in *Instance) FillBoard(ctx context.Context, board *views.PriceCache) (map[int32]stream.TailStart, error) {
+func (in *Instance) FillPriceCache(ctx context.Context, priceCache *views.PriceCache) (map[int32]stream.TailStart, error) {
 	cache, err := in.Latest()
 	if err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func (in *Instance) FillBoard(ctx context.Context, board *views.PriceCache) (map
 		return nil, err
 	}
 	if len(snapshot.Records) == 0 {
-		return in.fillBoardFromHistory(ctx, board)
+		return in.fillPriceCacheFromHistory(ctx, priceCache)
 	}
 	for _, withReason := range []bool{false, true} {
 		for _, r := range snapshot.Records {
@@ -44,7 +44,7 @@ func (in *Instance) FillBoard(ctx context.Context, board *views.PriceCache) (map
 				continue
 			}
 			record := &eventsv1.PriceRecord{Mark: r.Mark, Body: &eventsv1.PriceRecord_Price{Price: r.Price}}
-			if err := board.Apply(stream.TailRecord{Partition: r.Partition, Offset: r.Offset, Marked: record}); err != nil {
+			if err := priceCache.Apply(stream.TailRecord{Partition: r.Partition, Offset: r.Offset, Marked: record}); err != nil {
 				return nil, err
 			}
 		}
@@ -59,13 +59,13 @@ func (in *Instance) FillBoard(ctx context.Context, board *views.PriceCache) (map
 // beforeAll is the offset given to what history tells: of records of one second, any of the topic is newer.
 const beforeAll = -1
 
-// fillBoardFromHistory begins the tail where the ledger stands: all before that is in history.
-func (in *Instance) fillBoardFromHistory(ctx context.Context, board *views.PriceCache) (map[int32]stream.TailStart, error) {
+// fillPriceCacheFromHistory begins the tail where the ledger stands: all before that is in history.
+func (in *Instance) fillPriceCacheFromHistory(ctx context.Context, priceCache *views.PriceCache) (map[int32]stream.TailStart, error) {
 	store, err := in.History(ctx)
 	if err != nil {
 		return nil, err
 	}
-	// Read first: rows that are written meanwhile are told twice, none is missed.
+	// Read first: rows that are written meanwhile are reported twice, none is missed.
 	progress, err := store.Progress(ctx, schemas.TopicPrices, 0)
 	if err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func (in *Instance) fillBoardFromHistory(ctx context.Context, board *views.Price
 		return nil, err
 	}
 	for _, rec := range records {
-		if err := board.Apply(stream.TailRecord{Partition: rec.Mark.GetPartition(), Offset: beforeAll, Marked: rec}); err != nil {
+		if err := priceCache.Apply(stream.TailRecord{Partition: rec.Mark.GetPartition(), Offset: beforeAll, Marked: rec}); err != nil {
 			return nil, err
 		}
 	}
