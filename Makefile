@@ -34,7 +34,7 @@ gate: build kafka contract mcp promtool $(BUF) ## The whole gate: test and slow
 nightly: build kafka ## What takes hours: a thousand kills, an hour of simulated time, more seeds, fuzzing, admission, statements
 	MARKETLOG_KILLS=$${MARKETLOG_KILLS:-1000} MARKETLOG_KILL_REPORT=$(CURDIR)/bin/chaos.jsonl \
 	  go test -run '^TestKill' -count 1 -timeout 12h -v ./deploy/chaos
-	$(MAKE) hour seeds fuzz admission soak formats damages
+	$(MAKE) hour seeds fuzz admission soak formats damages disturb
 
 check: $(BUF) ## The gate without the tests: format, vet, lint, known vulnerabilities, schemas
 	$(GATE) format vet lint vulnerabilities schemas
@@ -67,6 +67,9 @@ damages: build engine ## A disk that is filled three times; 10,000 sockets that 
 	MARKETLOG_SOCKETS=$${MARKETLOG_SOCKETS:-10000} go test -run '^TestAllSocketsComeBackAtOnce$$' -count 1 -timeout 1h -v ./deploy/chaos
 	MARKETLOG_FULL_DISKS=$${MARKETLOG_FULL_DISKS:-3} go test -run '^TestFullDiskLosesNothing$$' -count 1 -timeout 1h -v ./deploy/chaos
 	MARKETLOG_DAMAGES=$${MARKETLOG_DAMAGES:-10m} go test -run '^TestDamagesOfADemoAreMended$$' -count 1 -timeout 2h -v ./deploy/e2e
+
+disturb: build engine ## A thousand rounds in which clients, signals, full memory and a busy machine disturb `marketlog engine`
+	MARKETLOG_ENGINE_ROUNDS=$${MARKETLOG_ENGINE_ROUNDS:-1000} go test -run '^TestDisturbedEngineLives$$' -count 1 -timeout 6h -v ./deploy/chaos
 
 formats: build contract ## Answers of three million rows in every format of the SQL port, read by other parsers
 	MARKETLOG_FORMAT_ROWS=$${MARKETLOG_FORMAT_ROWS:-3000000} go test -run '^TestLongAnswersAreReadByOtherParsers$$' -count 1 -timeout 2h -v ./deploy/embedded/engine
@@ -110,4 +113,4 @@ $(BUF): tools/package.json tools/package-lock.json
 	cd tools && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	touch $@
 
-.PHONY: help build engine run live test slow gate nightly check generate bench figures admission chaos damages formats seeds soak fuzz sbom clean kafka contract mcp promtool rules
+.PHONY: help build engine run live test slow gate nightly check generate bench figures admission chaos damages disturb formats seeds soak fuzz sbom clean kafka contract mcp promtool rules

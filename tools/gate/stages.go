@@ -19,7 +19,7 @@ var slow = map[string][]string{
 		"TestReplayOfARunningInstance", "TestThousandPastPricesAreExplained",
 	},
 	"deploy/chaos": {
-		"TestAllSocketsComeBackAtOnce", "TestFullDiskLosesNothing", "TestHotReadsLeavePricesFresh", "TestKillLosesNothing", "TestKillNeverTurnsBackTheCache",
+		"TestAllSocketsComeBackAtOnce", "TestDisturbedEngineLives", "TestFullDiskLosesNothing", "TestHotReadsLeavePricesFresh", "TestKillLosesNothing", "TestKillNeverTurnsBackTheCache",
 		"TestKillSplitLosesNothing", "TestKillsInTheFirstBackfillLoseNothing", "TestMoreSocketsThanFiles", "TestStopOfAMinuteHidesNoAge", "TestStopsDuringAReplay",
 	},
 	"deploy/chaos/oracle":     {"TestPlantedMarketFaultsAreFound", "TestReferenceViewsEqualTheOracle"},
@@ -51,6 +51,7 @@ const killTest = "TestKillLosesNothing"
 // nightly are the tests whose long form a variable asks for, by the make target that sets it.
 var nightly = map[string][]string{
 	"chaos":     {"TestKillLosesNothing", "TestKillSplitLosesNothing"},
+	"disturb":   {"TestDisturbedEngineLives"},
 	"hour":      {"TestReplayEqualsAnAcceleratedRunWithFaults"},
 	"admission": {"TestAdmissionOverRedis"},
 	"soak":      {"TestRandomStatements"},
