@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/marketlog/marketlog/deploy/cli/archive"
 	"github.com/marketlog/marketlog/deploy/cli/command"
 	"github.com/marketlog/marketlog/deploy/cli/doctor"
 	"github.com/marketlog/marketlog/deploy/cli/topics"
@@ -45,6 +46,7 @@ func Commands(rt *command.Runtime) []*cobra.Command {
 		simCommand(rt),
 		doctor.Command(rt),
 		rebuildCommand(rt),
+		archive.Command(rt),
 		versionCommand(rt),
 	}
 }

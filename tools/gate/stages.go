@@ -19,11 +19,12 @@ var slow = map[string][]string{
 	"deploy/e2e": {
 		"TestAddedFoldRunsFromLogToReplay", "TestDamagesOfADemoAreMended", "TestDemoDocumentSuitsTools", "TestDemoServesTheExamples", "TestDemoWithstandsSchemathesis", "TestImages",
 		"TestDemoGoesOnBesideStatements", "TestMergedRecordingsAgreeWithAnIndependentCalculation", "TestReplayEqualsAnAcceleratedRunWithFaults",
-		"TestReplayOfARunningInstance", "TestThousandPastPricesAreExplained",
+		"TestReplayOfARunningInstance", "TestReplayReadsBehindTheBroker", "TestThousandPastPricesAreExplained",
 	},
 	"deploy/chaos": {
-		"TestAllSocketsComeBackAtOnce", "TestFullDiskLosesNothing", "TestHotReadsLeavePricesFresh", "TestKillLosesNothing", "TestKillNeverTurnsBackTheCache",
-		"TestKillSplitLosesNothing", "TestKillsInTheFirstBackfillLoseNothing", "TestMoreSocketsThanFiles", "TestSleepHidesNoAge", "TestStopOfAMinuteHidesNoAge", "TestStopsDuringAReplay",
+		"TestAllSocketsComeBackAtOnce", "TestDisturbedEngineLives", "TestFullDiskLosesNothing", "TestHotReadsLeavePricesFresh", "TestKillLosesNothing", "TestKillNeverTurnsBackTheCache",
+		"TestKillSplitLosesNothing", "TestKillsInTheFirstBackfillLoseNothing", "TestMoreSocketsThanFiles", "TestSleepHidesNoAge",
+		"TestStopOfAMinuteHidesNoAge", "TestStopsDuringAReplay",
 	},
 	"deploy/chaos/oracle":     {"TestPlantedMarketFaultsAreFound", "TestReferenceViewsEqualTheOracle"},
 	"deploy/embedded":         {"TestStateIsMadeAnew", "TestToolsOfKafkaWork"},
@@ -62,6 +63,7 @@ const killTest = "TestKillLosesNothing"
 
 // nightly are the tests whose long form a variable asks for, by the make target that sets it.
 var nightly = map[string][]string{
+	"disturb":   {"TestDisturbedEngineLives"},
 	"hour":      {"TestReplayEqualsAnAcceleratedRunWithFaults"},
 	"admission": {"TestAdmissionOverRedis"},
 	"soak":      {"TestRandomStatements", "TestDemoGoesOnBesideStatements"},

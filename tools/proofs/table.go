@@ -30,6 +30,8 @@ var proofs = []proof{
 		[]string{"deploy/diskguard", "deploy/embedded", "producers/outbox", "stream"}},
 	{"damages", "damages", "each damage of a data directory is named, mended, and the views are what they were",
 		[]string{"deploy/cli", "deploy/embedded", "processors", "stream"}},
+	{"disturbances", "disturb", "the engine in a process of its own survives what clients, signals and a busy machine do to it",
+		[]string{"deploy/cli", "deploy/embedded/engine"}},
 	{"formats", "formats", "every format of the SQL port is whole by parsers that share nothing with the engine",
 		[]string{"deploy/embedded/engine"}},
 }
