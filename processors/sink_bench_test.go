@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
-	"math/big"
 	"net/http"
 	"strconv"
 	"strings"
@@ -14,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shopspring/decimal"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
 
@@ -98,7 +96,7 @@ func BenchmarkSink_20Venues1000Coins(b *testing.B) {
 	b.Run("insert-only", ticks.insertOnly)
 	b.Run("sink", func(b *testing.B) { ticks.sink(b, log, nil) })
 	b.Run("by-hand", func(b *testing.B) {
-		ticks.measure(b, func(b *testing.B, store *history.Store, _ *wire) { consumeByHand(b, log, store) })
+		ticks.measure(b, func(b *testing.B, store *history.Store, way *wire) { consumeByHand(b, log, store, way) })
 	})
 }
 
@@ -272,103 +270,4 @@ func cpuTime(b *testing.B) time.Duration {
 		b.Fatal(err)
 	}
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
-}
-
-// byHand is a batch of the consumer that is written by hand: a slice for each column.
-type byHand struct {
-	coin, venue, symbol, kind, event, base, quote, quoteID, side, trade []string
-	at, eventTime, created, rateTime                                    []time.Time
-	price, size, bid, ask, last, volumeBase, volumeQuote                []*decimal.Decimal
-	rate                                                                []float64
-	rateOffset, markOffset, offset                                      []int64
-	flags                                                               []uint32
-	snapshot, simulated                                                 []bool
-	markPartition, partition                                            []int32
-	version                                                             []*big.Int
-}
-
-func (h *byHand) add(r *kgo.Record, rec *eventsv1.ResolvedRecord) {
-	t := rec.GetTick()
-	k := t.Tick
-	money := func(s string) *decimal.Decimal {
-		if s == "" {
-			return nil
-		}
-		d := decimal.RequireFromString(s)
-		return &d
-	}
-	version := new(big.Int).Lsh(big.NewInt(int64(rec.Mark.LogicVersion)), 64)
-	version.Add(version, big.NewInt(r.Offset))
-	at := time.Unix(0, k.IngestTime)
-	h.coin, h.venue, h.symbol = append(h.coin, t.CoinId), append(h.venue, k.Venue), append(h.symbol, k.Symbol)
-	h.kind = append(h.kind, [...]string{"", "trade", "quote", "ticker"}[k.Kind])
-	h.side = append(h.side, [...]string{"", "buy", "sell"}[k.Side])
-	h.at, h.created = append(h.at, at), append(h.created, at)
-	h.event, h.eventTime = append(h.event, string(k.EventId)), append(h.eventTime, time.Unix(0, k.EventTime))
-	h.base, h.quote, h.quoteID = append(h.base, k.Base), append(h.quote, k.Quote), append(h.quoteID, t.QuoteId)
-	h.price, h.size, h.trade = append(h.price, money(k.Price)), append(h.size, money(k.Size)), append(h.trade, k.TradeId)
-	h.bid, h.ask, h.last = append(h.bid, money(k.Bid)), append(h.ask, money(k.Ask)), append(h.last, money(k.Last))
-	h.volumeBase = append(h.volumeBase, money(k.VolumeBase))
-	h.volumeQuote = append(h.volumeQuote, money(k.VolumeQuote))
-	h.rate, h.rateOffset = append(h.rate, t.Rate), append(h.rateOffset, t.RateOffset)
-	h.rateTime = append(h.rateTime, time.Unix(0, t.RateTime))
-	h.flags, h.snapshot = append(h.flags, t.Flags), append(h.snapshot, k.Snapshot)
-	h.simulated = append(h.simulated, k.Simulated)
-	h.markPartition = append(h.markPartition, rec.Mark.Partition)
-	h.markOffset = append(h.markOffset, rec.Mark.Offset)
-	h.partition, h.offset = append(h.partition, r.Partition), append(h.offset, r.Offset)
-	h.version = append(h.version, version)
-}
-
-func (h *byHand) send(ctx context.Context, store *history.Store) error {
-	batch, err := store.Conn().PrepareBatch(ctx, "INSERT INTO ticks")
-	if err != nil {
-		return err
-	}
-	for i, column := range []any{
-		h.coin, h.venue, h.symbol, h.kind, h.at, h.eventTime, h.event, h.created, h.base, h.quote, h.quoteID,
-		h.price, h.size, h.side, h.trade, h.bid, h.ask, h.last, h.volumeBase, h.volumeQuote,
-		h.rate, h.rateTime, h.rateOffset, h.flags, h.snapshot, h.simulated,
-		h.markPartition, h.markOffset, h.partition, h.offset, h.version,
-	} {
-		if err := batch.Column(i).Append(column); err != nil {
-			return fmt.Errorf("column %d: %w", i, err)
-		}
-	}
-	return batch.Send()
-}
-
-// consumeByHand is how an engineer would write it who knows the driver: the generated decoding, whole columns of 100,000 rows,
-// and the next batch read while one is sent. It guarantees nothing.
-func consumeByHand(b *testing.B, log stream.Config, store *history.Store) {
-	client, err := log.NewClient(kgo.ConsumeTopics(schemas.TopicTicks), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer client.Close()
-	const size = 100_000
-	var sending errgroup.Group
-	sending.SetLimit(1)
-	batch := &byHand{}
-	for done := 0; done < sinkBenchRows; {
-		fetches := client.PollFetches(b.Context())
-		if err := fetches.Err(); err != nil {
-			b.Fatal(err)
-		}
-		fetches.EachRecord(func(r *kgo.Record) {
-			var rec eventsv1.ResolvedRecord
-			if err := rec.UnmarshalVT(r.Value); err != nil {
-				b.Fatal(err)
-			}
-			batch.add(r, &rec)
-			if done++; len(batch.coin) == size || done == sinkBenchRows {
-				full := batch
-				sending.Go(func() error { return full.send(b.Context(), store) })
-				batch = &byHand{}
-			}
-		})
-	}
-	if err := sending.Wait(); err != nil {
-		b.Fatal(err)
-	}
 }
