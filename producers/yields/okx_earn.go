@@ -38,7 +38,7 @@ func okxEarn() poll.Source {
 		Past: &poll.Past{
 			Evidence: producers.Documented(
 				"https://www.okx.com/docs-v5/en/#financial-product-simple-earn-flexible-get-public-borrow-history-public").And(okxClient),
-			Listing:  []string{okxHistory + "?limit=1"}, Series: byRank, Interval: time.Hour,
+			Listing: []string{okxHistory + "?limit=1"}, Series: byRank, Interval: time.Hour,
 			Path: func(s poll.Series, _, to time.Time) string {
 				return fmt.Sprintf("%s?ccy=%s&limit=%d&after=%d", okxHistory, url.QueryEscape(s.ID), okxHours, to.UnixMilli())
 			},
