@@ -130,7 +130,7 @@ func TestLongWorkIsRefusedWithoutRoom(t *testing.T) {
 			t.Errorf("%s without room: %d lines, %v; want a refusal", verb, lines, err)
 			continue
 		}
-		for _, part := range []string{"a " + verb + " writes", cfg.DataDir, "0 bytes free", "retention.reserve_bytes", "give the command again"} {
+		for _, part := range []string{"a " + verb + " writes", cfg.DataDir, "0 bytes free", "retention.reserve_bytes", "run the command again"} {
 			if !strings.Contains(err.Error(), part) {
 				t.Errorf("%s without room: %q does not name %q", verb, err, part)
 			}

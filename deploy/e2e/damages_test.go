@@ -108,7 +108,7 @@ func TestDamagesOfADemoAreMended(t *testing.T) {
 			stop := d.without(t, dir)
 			if damage.says != "" {
 				d.untilReadiness(t, damage.says)
-				if out, err := exec.Command(d.binary, "rebuild", "--data-dir", dir).CombinedOutput(); err != nil || !bytes.Contains(out, []byte("lost for good")) {
+				if out, err := exec.Command(d.binary, "rebuild", "--data-dir", dir).CombinedOutput(); err != nil || !bytes.Contains(out, []byte("permanently lost")) {
 					t.Errorf("rebuild: %v\n%s", err, out)
 				}
 			}
