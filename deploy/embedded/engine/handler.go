@@ -172,9 +172,10 @@ func (h *handler) send(w http.ResponseWriter, q *request, a *answer) {
 		}
 		_ = http.NewResponseController(w).Flush()
 	}
-	buffer := make([]byte, 128<<10)
+	buffer := buffers.Get().(*[128 << 10]byte)
+	defer buffers.Put(buffer)
 	for first := true; ; first = false {
-		n, err := a.body.Read(buffer)
+		n, err := a.body.Read(buffer[:])
 		if n > 0 {
 			if _, err := out.Write(buffer[:n]); err != nil {
 				return // the reader has gone; closing the body stops the statement

@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -79,8 +80,9 @@ const (
 
 // begin reads the first bytes. An error means that the statement failed before more than those were put out.
 func (s *piped) begin() error {
-	first := make([]byte, firstBytes)
-	n := 0
+	held := firsts.Get().(*[firstBytes]byte)
+	defer firsts.Put(held)
+	first, n := held[:], 0
 	for n < len(first) {
 		m, err := s.out.Read(first[n:])
 		if n == 0 {
@@ -100,9 +102,15 @@ func (s *piped) begin() error {
 		}
 	}
 	_ = s.out.SetReadDeadline(time.Time{})
-	s.first = first[:n]
+	s.first = bytes.Clone(first[:n])
 	return nil
 }
+
+// firsts and buffers are used again: made anew, they would have most statements collect garbage, which costs more than a short one.
+var (
+	firsts  = sync.Pool{New: func() any { return new([firstBytes]byte) }}
+	buffers = sync.Pool{New: func() any { return new([128 << 10]byte) }}
+)
 
 // length is that of all output in bytes, or -1 if it is not known yet.
 func (s *piped) length() int64 {

@@ -19,8 +19,8 @@ type object struct {
 }
 
 // catalogOf reads what the owner has. Tables of engines other than MergeTree's live in the owner's memory, or are files
-// of a form that only one process may open: they are not shown. tables is their folder, shown is what the child calls it.
-func catalogOf(owner *engine.Engine, tables, shown string) ([]object, error) {
+// of a form that only one process may open: they are not shown. tables is their folder, in which the child works.
+func catalogOf(owner *engine.Engine, tables string) ([]object, error) {
 	text, err := owner.Ask(`SELECT database, name, engine, create_table_query AS sql, data_paths AS paths FROM system.tables
 		WHERE database NOT IN ('system', 'information_schema', 'INFORMATION_SCHEMA') AND NOT is_temporary ORDER BY database, name`, "JSONEachRow")
 	if err != nil {
@@ -39,11 +39,11 @@ func catalogOf(owner *engine.Engine, tables, shown string) ([]object, error) {
 		case row.Engine == "View":
 			objects = append(objects, object{row.Database, row.Name, true, row.SQL})
 		case strings.HasSuffix(row.Engine, "MergeTree") && len(row.Paths) == 1:
-			beneath, ok := strings.CutPrefix(row.Paths[0], tables)
+			beneath, ok := strings.CutPrefix(row.Paths[0], tables+"/")
 			if !ok {
 				return nil, fmt.Errorf("reading the catalogue: %s.%s lies in %s, and not beneath %s", row.Database, row.Name, row.Paths[0], tables)
 			}
-			objects = append(objects, object{row.Database, row.Name, false, readOnly(row.SQL, shown+beneath)})
+			objects = append(objects, object{row.Database, row.Name, false, readOnly(row.SQL, beneath)})
 		}
 	}
 	return objects, nil

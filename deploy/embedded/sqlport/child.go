@@ -29,9 +29,10 @@ const (
 	// niceness gives a statement a tenth of the processor time that a thread of the server gets, where both want it.
 	niceness = 10
 	// allocatorOptions are those of the engine's allocator, jemalloc. The limit of the operating system counts address space that
-	// is mapped, not memory that is used: what statements gave back must be unmapped, and soon, or a few long answers that are
-	// broken off in a row reach the limit with a third of it in use.
-	allocatorOptions = "JE_MALLOC_CONF=retain:false,dirty_decay_ms:500"
+	// is mapped, not memory that is used: what statements gave back must be unmapped, or a few long answers that are broken off in
+	// a row reach the limit with a third of it in use. Unmapping sooner than jemalloc does by itself makes each statement map anew
+	// what the one before it gave back.
+	allocatorOptions = "JE_MALLOC_CONF=retain:false"
 )
 
 // errNoSandbox means that this kernel cannot confine a process.
@@ -62,17 +63,18 @@ func RunIfChild() {
 	os.Exit(0)
 }
 
-// tablesLink leads from the child's folder to the owner's tables.
-const tablesLink = "tables"
-
-// here is what the child calls its own folder, dir. The engine tells readers the paths of its tables: where the system has a
-// name for it, they say nothing of where this installation lies.
-func here(dir string) string {
-	const current = "/proc/self/cwd"
-	if _, err := os.Stat(current); err != nil {
-		return dir
+// own is what the child calls its own folder, dir, and keeps open as a file of that number. The engine tells readers paths: where
+// the system has such a name, they say nothing of where this installation lies.
+func own(dir string) (string, error) {
+	folder, err := syscall.Open(dir, syscall.O_RDONLY|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return "", fmt.Errorf("opening the child's folder: %w", err)
 	}
-	return current
+	name := fmt.Sprintf("/proc/self/fd/%d", folder)
+	if _, err := os.Stat(name); err != nil {
+		return dir, syscall.Close(folder)
+	}
+	return name, nil
 }
 
 func runChild(text string) error {
@@ -89,8 +91,13 @@ func runChild(text string) error {
 	}
 	// The server ends this process; an interrupt from the terminal is for the server.
 	signal.Ignore(syscall.SIGPIPE, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	if err := os.Chdir(o.Dir); err != nil {
-		return fmt.Errorf("going to the child's folder: %w", err)
+	dir, err := own(o.Dir)
+	if err != nil {
+		return err
+	}
+	// The engine resolves the path of a file of a table, and each folder of it, whenever it opens one: it is as short as can be.
+	if err := os.Chdir(o.Tables); err != nil {
+		return fmt.Errorf("going to the tables: %w", err)
 	}
 	file := os.NewFile(controlFD, "control")
 	control, err := net.FileConn(file)
@@ -98,12 +105,9 @@ func runChild(text string) error {
 		return fmt.Errorf("taking the control socket: %w", err)
 	}
 	_ = file.Close()
-	if err := os.Symlink(o.Tables, tablesLink); err != nil {
-		return fmt.Errorf("linking to the tables: %w", err)
-	}
 	// Each statement holds a thread, one that is ended another, and requests beside them a few.
 	reserveThreads(2*o.Limits.Statements + 8)
-	e, err := engine.Open(here(o.Dir), engine.Options{Library: o.Library, Connections: 2, Memory: o.Memory})
+	e, err := engine.Open(dir, engine.Options{Library: o.Library, Connections: 2, Memory: o.Memory})
 	if err != nil {
 		return err
 	}

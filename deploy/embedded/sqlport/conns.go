@@ -16,13 +16,19 @@ import (
 // Connections between the server and its child have no address that somebody else could use: for each, the server makes
 // a pair of sockets and sends one of them over the control socket, which the child inherits.
 
+// socketBytes is what a connection holds that its reader has not taken yet: some pieces of an answer, so that neither process waits
+// for the other with each. The system may allow less.
+const socketBytes = 1 << 20
+
 // socketPair makes two connected sockets that programs started from here do not inherit.
 func socketPair() (ours *net.UnixConn, theirs *os.File, err error) {
 	syscall.ForkLock.RLock()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	if err == nil {
-		unix.CloseOnExec(fds[0])
-		unix.CloseOnExec(fds[1])
+		for _, fd := range fds {
+			unix.CloseOnExec(fd)
+			_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, socketBytes)
+		}
 	}
 	syscall.ForkLock.RUnlock()
 	if err != nil {

@@ -14,7 +14,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -32,7 +31,7 @@ type Options struct {
 	Library string
 	// Statements bounds how many run at once; more wait. 0 means 8. One client has at most half of them.
 	Statements int
-	// Memory bounds what all of them together may allocate, in bytes; 0 means 2 GiB. The operating system stops the process at 1.5 GiB more.
+	// Memory bounds what all of them together may allocate, in bytes; 0 means 2 GiB. The operating system stops the process at 2 GiB more.
 	Memory int64
 	// Limits are those of one statement; the zero value means engine.DefaultLimits.
 	Limits engine.Limits
@@ -53,7 +52,7 @@ const (
 	lookEvery = time.Second
 	// beyondMemory is what the child's limit by the operating system lies above the engine's own, in bytes: for the stacks of some
 	// fifty threads, 8 MB of address space each, and for what the allocator has not unmapped yet.
-	beyondMemory = 3 << 29
+	beyondMemory = 2 << 30
 	// overTime is what a statement may take beyond its limit until the child is killed: the engine does not look at the
 	// clock while it plans.
 	overTime = 5 * time.Second
@@ -290,7 +289,7 @@ func (r *Reader) refresh(ctx context.Context, c *child) error {
 		return nil
 	}
 	began := time.Now()
-	objects, err := catalogOf(r.owner, r.opt.Tables, filepath.Join(here(r.opt.Dir), tablesLink))
+	objects, err := catalogOf(r.owner, r.opt.Tables)
 	if err != nil {
 		return err
 	}

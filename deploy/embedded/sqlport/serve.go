@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -155,9 +156,10 @@ func (r *Reader) forward(w http.ResponseWriter, q *http.Request, to string, body
 	}
 	w.WriteHeader(response.StatusCode)
 	r.metrics.statements.WithLabelValues(outcome(response.StatusCode)).Inc()
-	buffer := make([]byte, 128<<10)
+	buffer := buffers.Get().(*[128 << 10]byte)
+	defer buffers.Put(buffer)
 	for {
-		n, err := a.read(response.Body, buffer)
+		n, err := a.read(response.Body, buffer[:])
 		if n > 0 && gone.Err() == nil {
 			place.waits()
 			_ = control.SetWriteDeadline(time.Now().Add(stallAfter))
@@ -179,6 +181,9 @@ func (r *Reader) forward(w http.ResponseWriter, q *http.Request, to string, body
 		}
 	}
 }
+
+// buffers are used again: made anew for each statement, they would be most of the garbage that the server collects for it.
+var buffers = sync.Pool{New: func() any { return new([128 << 10]byte) }}
 
 // why says how c ended, if that is known by now.
 func (r *Reader) why(c *child) string {

@@ -202,6 +202,47 @@ func TestNobodyIsShownPaths(t *testing.T) {
 	}
 }
 
+// The server passes an answer on with buffers that it has already: made for each statement, they are most of what its collector works for.
+func TestAStatementLeavesTheServerLittleGarbage(t *testing.T) {
+	i := install(t)
+	i.wait(t, "SELECT 1", "1\n")
+	const statements, want = 50, 100 << 10
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range statements {
+		if status, body := i.ask(t, "SELECT 1"); status != 200 {
+			t.Fatalf("SELECT 1: got %d %s", status, body)
+		}
+	}
+	runtime.ReadMemStats(&after)
+	if each := (after.TotalAlloc - before.TotalAlloc) / statements; each > want {
+		t.Errorf("a statement, its client here included, leaves %d bytes, want at most %d", each, want)
+	}
+}
+
+// Each folder in the path of a table is looked up whenever a file of it is opened, so the process works in the folder of the tables
+// and calls them by what is beneath.
+func TestTablesAreNamedByTheShortestPath(t *testing.T) {
+	i := install(t)
+	objects, err := catalogOf(i.owner, filepath.Join(i.dir, "tables"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables := 0
+	for _, o := range objects {
+		if o.View {
+			continue
+		}
+		tables++
+		if !strings.Contains(o.SQL, "path = 'store/") {
+			t.Errorf("%s: got %s, want a path beneath the folder of the tables", o.key(), o.SQL)
+		}
+	}
+	if tables == 0 {
+		t.Error("the owner has no tables")
+	}
+}
+
 // What ends the process ends one statement, and nothing of the server.
 func TestAnEndOfTheProcessIsNoEndOfTheServer(t *testing.T) {
 	i := install(t)
