@@ -34,7 +34,7 @@ gate: build kafka contract mcp promtool $(BUF) ## The whole gate: test and slow
 	$(GATE)
 
 nightly: ## What takes hours: a thousand kills, an hour of simulated time, more seeds, fuzzing, admission, statements
-	$(MAKE) -k kills hour seeds fuzz admission soak formats damages
+	$(MAKE) -k kills hour seeds fuzz admission soak formats damages disturb
 
 check: $(BUF) ## The gate without the tests: format, lint with vet, known vulnerabilities, schemas
 	$(GATE) format lint vulnerabilities schemas
@@ -70,6 +70,9 @@ damages: build engine ## A disk that is filled three times; 10,000 sockets that 
 	MARKETLOG_SOCKETS=$${MARKETLOG_SOCKETS:-10000} $(PROVE) sockets -run '^TestAllSocketsComeBackAtOnce$$' -count 1 -timeout 1h ./deploy/chaos
 	MARKETLOG_FULL_DISKS=$${MARKETLOG_FULL_DISKS:-3} $(PROVE) full-disk -run '^TestFullDiskLosesNothing$$' -count 1 -timeout 1h ./deploy/chaos
 	MARKETLOG_DAMAGES=$${MARKETLOG_DAMAGES:-10m} $(PROVE) damages -run '^TestDamagesOfADemoAreMended$$' -count 1 -timeout 2h ./deploy/e2e
+
+disturb: build engine ## A thousand rounds in which clients, signals, full memory and a busy machine disturb `marketlog engine`
+	MARKETLOG_ENGINE_ROUNDS=$${MARKETLOG_ENGINE_ROUNDS:-1000} $(PROVE) disturb -run '^TestDisturbedEngineLives$$' -count 1 -timeout 6h ./deploy/chaos
 
 formats: build contract ## Answers of three million rows in every format of the SQL port, read by other parsers
 	MARKETLOG_FORMAT_ROWS=$${MARKETLOG_FORMAT_ROWS:-3000000} $(PROVE) formats -run '^TestLongAnswersAreReadByOtherParsers$$' -count 1 -timeout 2h ./deploy/embedded/engine
@@ -116,4 +119,4 @@ $(BUF): tools/package.json tools/package-lock.json
 	cd tools && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	touch $@
 
-.PHONY: help build engine run live test slow gate nightly check generate figures proofs admission kills chaos damages formats seeds soak fuzz sbom clean kafka contract mcp promtool rules
+.PHONY: help build engine run live test slow gate nightly check generate figures proofs admission kills chaos damages disturb formats seeds soak fuzz sbom clean kafka contract mcp promtool rules

@@ -5,5 +5,5 @@
 //
 // MARKETLOG_KILLS is how often it kills, MARKETLOG_KILL_SEED decides when. MARKETLOG_KILL_REPORT names
 // a file that gets a line for each round; rounds that it holds already are not run again. MARKETLOG_FULL_DISKS is how often
-// a small disk is filled.
+// a small disk is filled, MARKETLOG_ENGINE_ROUNDS how often the engine is disturbed.
 package chaos

@@ -11,8 +11,11 @@ import (
 // exchange lists.
 func TestDemoPegsOfEveryKindHaveAPast(t *testing.T) {
 	d := filledDemo(t)
-	for _, coin := range []struct{ id, symbol, peg string }{{"tether", "USDT", "USD"}, {"euro-coin", "EURC", "EUR"}, {"cnh-tether", "CNHT", "CNH"}} {
-		statement := "SELECT peg, price, target_usd, deviation_bps FROM v_peg WHERE coin_id = '" + coin.id + "' ORDER BY time DESC LIMIT 1"
+	for _, coin := range []struct{ id, symbol, peg string }{
+		{"tether", "USDT", "USD"}, {"euro-coin", "EURC", "EUR"}, {"cnh-tether", "CNHT", "CNH"},
+	} {
+		statement := "SELECT peg, price, target_usd, deviation_bps FROM v_peg WHERE coin_id = '" + coin.id +
+			"' ORDER BY time DESC LIMIT 1"
 		var rows []row
 		for deadline := time.Now().Add(demoPatience); ; time.Sleep(time.Second) {
 			if rows = d.query(t, statement); len(rows) > 0 || time.Now().After(deadline) {
@@ -24,10 +27,12 @@ func TestDemoPegsOfEveryKindHaveAPast(t *testing.T) {
 			continue
 		}
 		price, target := number(rows[0], "price"), number(rows[0], "target_usd")
-		if deviation := (price/target - 1) * 10_000; rows[0]["peg"] != coin.peg || math.Abs(deviation-number(rows[0], "deviation_bps")) > 1e-6 || math.Abs(deviation) > 1000 {
+		deviation := (price/target - 1) * 10_000
+		if rows[0]["peg"] != coin.peg || math.Abs(deviation-number(rows[0], "deviation_bps")) > 1e-6 || math.Abs(deviation) > 1000 {
 			t.Errorf("%s: v_peg says %v, want the peg %s and a price within a tenth of it", coin.id, rows[0], coin.peg)
 		}
-		d.await(t, "/api/v1/stablecoins/"+coin.symbol+"/peg-stability?window=1d", "a target, and a history of it", func(status int, body map[string]any) bool {
+		path := "/api/v1/stablecoins/" + coin.symbol + "/peg-stability?window=1d"
+		d.await(t, path, "a target, and a history of it", func(status int, body map[string]any) bool {
 			history, _ := body["history"].([]any)
 			return status == http.StatusOK && body["pegCurrency"] == coin.peg && number(body, "pegTarget") > 0 && len(history) > 0
 		})

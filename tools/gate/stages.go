@@ -22,7 +22,7 @@ var slow = map[string][]string{
 		"TestReplayOfARunningInstance", "TestThousandPastPricesAreExplained",
 	},
 	"deploy/chaos": {
-		"TestAllSocketsComeBackAtOnce", "TestFullDiskLosesNothing", "TestHotReadsLeavePricesFresh", "TestKillLosesNothing", "TestKillNeverTurnsBackTheCache",
+		"TestAllSocketsComeBackAtOnce", "TestDisturbedEngineLives", "TestFullDiskLosesNothing", "TestHotReadsLeavePricesFresh", "TestKillLosesNothing", "TestKillNeverTurnsBackTheCache",
 		"TestKillSplitLosesNothing", "TestKillsInTheFirstBackfillLoseNothing", "TestMoreSocketsThanFiles", "TestSleepHidesNoAge", "TestStopOfAMinuteHidesNoAge", "TestStopsDuringAReplay",
 	},
 	"deploy/chaos/oracle":     {"TestPlantedMarketFaultsAreFound", "TestReferenceViewsEqualTheOracle"},
@@ -62,6 +62,7 @@ const killTest = "TestKillLosesNothing"
 
 // nightly are the tests whose long form a variable asks for, by the make target that sets it.
 var nightly = map[string][]string{
+	"disturb":   {"TestDisturbedEngineLives"},
 	"hour":      {"TestReplayEqualsAnAcceleratedRunWithFaults"},
 	"admission": {"TestAdmissionOverRedis"},
 	"soak":      {"TestRandomStatements", "TestDemoGoesOnBesideStatements"},
