@@ -29,7 +29,7 @@ var slow = map[string][]string{
 	"deploy/chaos/oracle":     {"TestPlantedMarketFaultsAreFound", "TestReferenceViewsEqualTheOracle"},
 	"deploy/embedded":         {"TestStateIsMadeAnew", "TestToolsOfKafkaWork"},
 	"deploy/embedded/engine":  {"TestLongAnswersAreReadByOtherParsers", "TestLongAnswersParse"},
-	"deploy/embedded/sqlport": {"TestReadersThatHangUpEndNoProcess"},
+	"deploy/embedded/sqlport": {"TestStatementsOutliveMerges", "TestReadersThatHangUpEndNoProcess"},
 	"processors": {
 		"TestCacheAwayIsFilledAgain", "TestClickHouseAwayHoldsTheLogBack", "TestDyingAnywhereLosesAndDoublesNothing", "TestKilledMembersLeaveTheLogWhole",
 		"TestKilledReplayIsTakenUpOrGivenUp", "TestReplaysOfTheSameLogAgree", "TestRestartedFoldsWriteWhatUninterruptedOnesWrite",

@@ -83,6 +83,13 @@ func Open(dir string, opt Options) (*Engine, error) {
 	return e, nil
 }
 
+// configuration is what cannot be set by an argument. A part that was merged away stays on the disk for two minutes: the
+// process of people's statements reads the tables' files, and one of them takes at most one. Otherwise it would go at once.
+const configuration = `<clickhouse>
+  <merge_tree><old_parts_lifetime>120</old_parts_lifetime></merge_tree>
+</clickhouse>
+`
+
 func open(path, dir string, opt Options) (*Engine, error) {
 	lib, err := load(path)
 	if err != nil {
@@ -92,11 +99,12 @@ func open(path, dir string, opt Options) (*Engine, error) {
 		opt.Connections = 16
 	}
 	e := &Engine{lib: lib, path: "--path=" + dir, live: map[running]struct{}{}}
-	boot := []string{
-		e.path,
-		// A config.xml in the working directory or a home folder would be read otherwise.
-		"--config-file=" + filepath.Join(dir, "no-config.xml"),
+	// Without a file of its own a config.xml in the working directory or a home folder would be read.
+	settings := filepath.Join(dir, "engine.xml")
+	if err := os.WriteFile(settings, []byte(configuration), 0o600); err != nil {
+		return nil, fmt.Errorf("writing the engine's configuration: %w", err)
 	}
+	boot := []string{e.path, "--config-file=" + settings}
 	if opt.Memory > 0 {
 		boot = append(boot, "--max_server_memory_usage="+strconv.FormatInt(opt.Memory, 10))
 	}

@@ -484,3 +484,38 @@ func TestTheProcessIsConfined(t *testing.T) {
 		}
 	}
 }
+
+// TestStatementsOutliveMerges reads a table whose parts are merged away meanwhile, without a pause.
+func TestStatementsOutliveMerges(t *testing.T) {
+	i := install(t)
+	i.do(t, "CREATE TABLE m.written (a UInt64, b UInt64) ENGINE = MergeTree ORDER BY a",
+		"INSERT INTO m.written SELECT number, number FROM numbers(1000)",
+		"CREATE VIEW default.v_written AS SELECT a, b FROM m.written")
+	i.wait(t, "SELECT count() FROM v_written WHERE b = a", "1000\n")
+	over, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for n := 1000; ; n += 1000 {
+			select {
+			case <-over:
+				return
+			default:
+			}
+			for _, s := range []string{fmt.Sprintf("INSERT INTO m.written SELECT number, number FROM numbers(%d, 1000)", n), "OPTIMIZE TABLE m.written FINAL"} {
+				if _, err := i.owner.Ask(s, "Null"); err != nil {
+					t.Errorf("%s: %v", s, err)
+					return
+				}
+			}
+		}
+	}()
+	for range 400 {
+		status, body := i.ask(t, "SELECT sum(a) = sum(b), count() % 1000 FROM v_written WHERE sipHash64(a) > 0")
+		if status != http.StatusOK || body != "1\t0\n" {
+			t.Errorf("got %d %.300s", status, body)
+			break
+		}
+	}
+	close(over)
+	<-ended
+}
