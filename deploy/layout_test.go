@@ -268,7 +268,7 @@ var timing = map[string]string{
 	"Replay.control":     "a time that a broker does not expire, for a topic that has none yet",
 	"foldMetrics.folded": "how long a batch took, for a metric", "foldMetrics.closed": "how long a batch took, for a metric",
 	"joinedFold.fold": "how long a batch took, for a metric",
-	"worker.run": "how long a batch took, for a metric", "sinkWriter.write": "how long an insert took, for a metric",
+	"worker.run":      "how long a batch took, for a metric", "sinkWriter.write": "how long an insert took, for a metric",
 	"sinkWriter.cache": "how long the cache took, for a metric",
 	"sinkMember.take":  "when a batch is due", "sinkMember.Due": "when a batch is due", "retryUntilAvailable": "pauses between tries",
 }
