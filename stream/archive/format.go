@@ -40,7 +40,7 @@ const (
 
 // writer writes records as Parquet.
 type writer struct {
-	file  *parquet.Writer
+	file  *parquet.GenericWriter[any]
 	batch []parquet.Row
 	cells []parquet.Value
 	bytes int64
@@ -48,7 +48,7 @@ type writer struct {
 }
 
 func newWriter(w io.Writer) *writer {
-	return &writer{file: parquet.NewWriter(w, schema,
+	return &writer{file: parquet.NewGenericWriter[any](w, schema,
 		parquet.Compression(&zstd.Codec{Level: zstd.SpeedDefault}),
 		// The bounds of values and keys are not used by anybody, and as large as they.
 		parquet.SkipPageBounds("value"), parquet.SkipPageBounds("headers"),
