@@ -151,9 +151,9 @@ func TestBackfillCommands(t *testing.T) {
 	refuses("backfill", "--source is missing")
 	refuses("backfill --source mtgox", `"mtgox" cannot be back-filled; use one of the venues binance, `)
 	refuses("gaps --source coingecko", "or of the sources alternative, bitfinex-funding, defillama, defillama-yields, ecb, lido, okx-earn")
-	refuses("backfill --source okx-earn --symbols USDC,DGOE"+days, `okx-earn has no past of "DGOE"`)
+	refuses("backfill --source okx-earn --symbols USDC,DGOE"+days, `okx-earn has no history of "DGOE"`)
 	refuses("backfill --source lido"+days, "lido is not polled, so its history cannot be read: feeds is sim, and the simulator does not answer for it")
-	refuses("backfill --source coinbase --symbols BTC,DGOE"+days, `coinbase lists no market "DGOE"`)
+	refuses("backfill --source coinbase --symbols BTC,DGOE"+days, `coinbase has no market "DGOE"`)
 	refuses("backfill --source coinbase --from 2024-01-08T00:00:00Z --to 2024-01-01T00:00:00Z", "is not before --to")
 	refuses("backfill --source okx"+days, "feeds is sim, and no simulator of okx runs here")
 }
