@@ -28,7 +28,7 @@ import (
 
 const (
 	// engineRounds is how many disturbances the gate makes; MARKETLOG_ENGINE_ROUNDS says otherwise.
-	engineRounds = 30
+	engineRounds = 15
 	// enginePassword opens the engine to its clients.
 	enginePassword = "secret"
 	// engineBack is how soon the engine answers after a disturbance, however busy the machine is.
@@ -509,7 +509,7 @@ func (s *engineScene) countDeaths() int {
 	if err != nil {
 		s.t.Error(err)
 	}
-	return strings.Count(string(log), `"the engine died"`)
+	return strings.Count(string(log), `"engine process died"`)
 }
 
 // words is the end of the engine's log.
