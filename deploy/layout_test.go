@@ -267,8 +267,8 @@ var timing = map[string]string{
 	"Replay.Run": "how long a replay took", "Replay.awaitLive": "patience", "Replay.meter": "the rate shown", "meter.report": "the rate shown",
 	"Replay.control":     "a time that a broker does not expire, for a topic that has none yet",
 	"foldMetrics.folded": "how long a batch took, for a metric", "foldMetrics.closed": "how long a batch took, for a metric",
-	"Minutes.fold": "how long a batch took, for a metric", "Seconds.fold": "how long a batch took, for a metric",
-	"worker.run": "how long a batch took, for a metric", "sinkWriter.write": "how long an insert took, for a metric",
+	"joinedFold.fold": "how long a batch took, for a metric",
+	"worker.run":      "how long a batch took, for a metric", "sinkWriter.write": "how long an insert took, for a metric",
 	"sinkWriter.cache": "how long the cache took, for a metric",
 	"sinkMember.take":  "when a batch is due", "sinkMember.Due": "when a batch is due", "retryUntilAvailable": "pauses between tries",
 }
