@@ -75,9 +75,9 @@ func TopicIDs(ctx context.Context, cfg Config, topics ...string) (map[string]str
 	return ids, nil
 }
 
-// ReadRange hands the records of [from, to) of one partition to visit, in order: those that the broker has no longer from
-// the archive, if there is one. Without one, offsets that retention or compaction removed are passed over; with one, an
-// offset that neither has is a *HoleError.
+// ReadRange hands the records of [from, to) of one partition to visit, in order. Of a topic that an archive covers, those that
+// the brokers have no longer come from there, and an offset that neither has is a *HoleError; of other topics, offsets that
+// retention or compaction removed are passed over.
 func ReadRange(ctx context.Context, cfg Config, topic string, partition int32, from, to int64, visit func(*kgo.Record) error) error {
 	if from >= to {
 		return nil

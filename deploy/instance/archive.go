@@ -3,6 +3,7 @@ package instance
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 
@@ -113,7 +114,7 @@ func (in *Instance) PruneArchive(ctx context.Context, topics ...string) error {
 	deleted, err := archive.Prune(ctx, in.archive, in.Config.Archive.Bytes, topics...)
 	if n := len(deleted); n > 0 {
 		in.Log.Info("the archive reached its bound: its oldest segments were deleted", "segments", n,
-			"up_to", deleted[n-1].MaxTime, "bound_bytes", in.Config.Archive.Bytes)
+			"up_to", time.UnixMilli(deleted[n-1].MaxTime).UTC(), "bound_bytes", in.Config.Archive.Bytes)
 	}
 	return err
 }

@@ -120,3 +120,48 @@ func archiveUntil(t *testing.T, cfg stream.Config, store archive.Store, segments
 		t.Fatal(err)
 	}
 }
+
+// TestAHoleIsAnError deletes from both the archive and the broker.
+func TestAHoleIsAnError(t *testing.T) {
+	r := streamtest.Rand(t)
+	cfg := stream.Config{Brokers: []string{streamtest.Kfake(t)}, ClientID: "test"}
+	store, _ := dir(t)
+	client, err := cfg.NewProducer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if _, err := kadm.NewClient(client).CreateTopic(t.Context(), 2, 1, nil, topic); err != nil {
+		t.Fatal(err)
+	}
+	at := time.UnixMilli(1_790_000_000_000)
+	cuts := []archive.Cutter{{Rule: rules[topic]}, {Rule: rules[topic]}}
+	for range 3 { // 900 records of up to 500 bytes are more than three segments of each partition
+		archiveUntil(t, cfg, store, produced(t, client, r, &at, cuts))
+	}
+	ids, err := stream.TopicIDs(t.Context(), cfg, topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := archive.Load(t.Context(), store, archive.Partition{Topic: topic, TopicID: ids[topic]})
+	if err != nil || len(c.Segments) < 3 {
+		t.Fatal(err, len(c.Segments))
+	}
+	gone := c.Segments[1]
+	if err := errors.Join(store.Delete(t.Context(), gone.SidecarName()), store.Delete(t.Context(), gone.Data)); err != nil {
+		t.Fatal(err)
+	}
+	var offsets kadm.Offsets
+	offsets.AddOffset(topic, 0, c.Next(), -1)
+	if _, err := kadm.NewClient(client).DeleteRecords(t.Context(), offsets); err != nil {
+		t.Fatal(err)
+	}
+	cfg.Archive = archive.NewLog(store, cfg, rules)
+	err = stream.ReadRange(t.Context(), cfg, topic, 0, 0, c.Next(), func(*kgo.Record) error { return nil })
+	if hole := (*stream.HoleError)(nil); !errors.As(err, &hole) || hole.From != gone.First {
+		t.Errorf("got %v, want a hole from %d", err, gone.First)
+	}
+	if starts, _, err := cfg.LogBounds(t.Context(), topic); err != nil || starts[topic][0] != gone.Next {
+		t.Errorf("the log begins at %d, %v, want %d: behind the hole", starts[topic][0], err, gone.Next)
+	}
+}
