@@ -37,7 +37,7 @@ type Archiver struct {
 	Committed func(Segment)
 
 	mu         sync.Mutex // the client takes partitions away from its own goroutine
-	partitions map[topicPartition]*open
+	partitions map[topicPartition]*assigned
 }
 
 type topicPartition struct {
@@ -45,8 +45,8 @@ type topicPartition struct {
 	number int32
 }
 
-// open is a partition that this archiver has.
-type open struct {
+// assigned is a partition that this archiver has.
+type assigned struct {
 	of   Partition
 	last Segment // the one before, or the zero Segment
 	// first is the offset that the segment begins with which is not written yet.
@@ -59,7 +59,7 @@ type open struct {
 func (a *Archiver) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	a.partitions = map[topicPartition]*open{}
+	a.partitions = map[topicPartition]*assigned{}
 	topics := make([]string, 0, len(a.Topics))
 	for topic := range a.Topics {
 		topics = append(topics, topic)
@@ -142,7 +142,7 @@ func (a *Archiver) take(ctx context.Context, of Partition) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	p := &open{of: of, last: catalog.Last(), first: catalog.Next(), cut: Cutter{Rule: a.Topics[of.Topic]}}
+	p := &assigned{of: of, last: catalog.Last(), first: catalog.Next(), cut: Cutter{Rule: a.Topics[of.Topic]}}
 	start, end := starts[of.Topic][of.Number], ends[of.Topic][of.Number]
 	switch {
 	case end < p.first:

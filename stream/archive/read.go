@@ -29,14 +29,11 @@ func (c Catalog) Read(ctx context.Context, store Store, from, to int64, visit fu
 
 func readSegment(ctx context.Context, store Store, s Segment, from, to int64, visit func(*kgo.Record) error) (next int64, err error) {
 	next = from
-	file, err := store.Open(ctx, s.Data)
+	file, err := open(ctx, store, s)
 	if err != nil {
-		return next, damaged(s, err)
+		return next, err
 	}
 	defer file.Close()
-	if file.Size() != s.Size {
-		return next, damaged(s, errSize)
-	}
 	var failed error // of visit, which is no damage
 	sum := newDigest()
 	err = readRecords(file, s.Size, s, from, func(r *kgo.Record) error {
@@ -66,6 +63,5 @@ func readSegment(ctx context.Context, store Store, s Segment, from, to int64, vi
 
 var (
 	errEnd    = errors.New("the end that was asked for")
-	errSize   = errors.New("its size is not the one of its sidecar")
 	errDigest = errors.New("the digest of its records is not the one of its sidecar")
 )

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 
@@ -24,28 +25,33 @@ func (e *DamageError) Unwrap() error { return e.Cause }
 
 // Present compares the size of a segment's file with the sidecar, and reads nothing of it. The error is a *DamageError.
 func Present(ctx context.Context, store Store, s Segment) error {
+	file, err := open(ctx, store, s)
+	if err != nil {
+		return err
+	}
+	return file.Close()
+}
+
+// open opens the file of a segment, if it has the size that its sidecar says.
+func open(ctx context.Context, store Store, s Segment) (Reader, error) {
 	file, err := store.Open(ctx, s.Data)
 	if err != nil {
-		return damaged(s, err)
+		return nil, damaged(s, err)
 	}
-	defer file.Close()
 	if file.Size() != s.Size {
-		return damaged(s, fmt.Errorf("it is %d bytes large where its sidecar says %d", file.Size(), s.Size))
+		return nil, errors.Join(damaged(s, fmt.Errorf("it is %d bytes large where its sidecar says %d", file.Size(), s.Size)), file.Close())
 	}
-	return nil
+	return file, nil
 }
 
 // Verify reads the whole file of a segment and compares its bytes and its records with the sidecar. The error is a
 // *DamageError, or one of the store.
 func Verify(ctx context.Context, store Store, s Segment) error {
-	file, err := store.Open(ctx, s.Data)
+	file, err := open(ctx, store, s)
 	if err != nil {
-		return damaged(s, err)
+		return err
 	}
 	defer file.Close()
-	if file.Size() != s.Size {
-		return damaged(s, fmt.Errorf("it is %d bytes large where its sidecar says %d", file.Size(), s.Size))
-	}
 	hash := sha256.New()
 	if _, err := io.Copy(hash, io.NewSectionReader(file, 0, s.Size)); err != nil {
 		return fmt.Errorf("reading %s: %w", s.Data, err)
