@@ -6,19 +6,21 @@ import (
 	"slices"
 )
 
-// Prune deletes the oldest segments of the given topics until the whole store is at most limit bytes large, or none of
-// them is left but the last of each partition. It returns what it deleted. Segments of other topics are never deleted.
-func Prune(ctx context.Context, store Store, limit int64, topics ...string) ([]Segment, error) {
+// Size is how large a store is, in bytes.
+func Size(ctx context.Context, store Store) (size int64, err error) {
 	objects, err := store.List(ctx, root+"/")
-	if err != nil {
-		return nil, err
-	}
-	var size int64
 	for _, o := range objects {
 		size += o.Size
 	}
-	if size <= limit {
-		return nil, nil
+	return size, err
+}
+
+// Prune deletes the oldest segments of the given topics until the whole store is at most limit bytes large, or none of
+// them is left but the last of each partition. It returns what it deleted. Segments of other topics are never deleted.
+func Prune(ctx context.Context, store Store, limit int64, topics ...string) ([]Segment, error) {
+	size, err := Size(ctx, store)
+	if err != nil || size <= limit {
+		return nil, err
 	}
 	partitions, err := Partitions(ctx, store)
 	if err != nil {
