@@ -9,6 +9,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 
+	"github.com/marketlog/marketlog/schemas"
 	"github.com/marketlog/marketlog/schemas/events"
 	"github.com/marketlog/marketlog/stream"
 	"github.com/marketlog/marketlog/stream/archive"
@@ -135,7 +136,7 @@ func (in *Instance) LogBeyond(text string) { in.archiving.setBeyond(text) }
 
 // PruneArchive deletes the oldest ticks and prices beyond the archive's bound, and what its disk lacks: before ingest is
 // paused for want of room, the archive gives way.
-func (in *Instance) PruneArchive(ctx context.Context, topics ...string) error {
+func (in *Instance) PruneArchive(ctx context.Context) error {
 	lacks, err := in.Disk.Lacks(in.Config.ArchiveDir())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // nothing is archived yet
@@ -154,7 +155,7 @@ func (in *Instance) PruneArchive(ctx context.Context, topics ...string) error {
 	if size <= limit {
 		return nil
 	}
-	deleted, err := archive.Prune(ctx, in.archive, limit, topics...)
+	deleted, err := archive.Prune(ctx, in.archive, limit, schemas.BudgetTopics()...)
 	in.archiving.pruned(deleted)
 	if n := len(deleted); n > 0 {
 		in.Log.Info("the archive reached its bound: its oldest segments were deleted", "segments", n,

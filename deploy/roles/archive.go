@@ -49,12 +49,8 @@ const keepsUp = time.Minute
 
 // retain deletes what exceeds the bounds: from the broker only what is archived and was consumed by all who read it.
 func retain(ctx context.Context, in *instance.Instance) error {
-	var budget []string
 	beyond := ""
 	for _, topic := range schemas.Topics {
-		if topic.Archive == schemas.ArchiveBudget {
-			budget = append(budget, topic.Name)
-		}
 		if in.EmbeddedBroker() == nil || topic.Archive == schemas.ArchiveNever && topic.NearBytes == 0 {
 			continue
 		}
@@ -65,7 +61,7 @@ func retain(ctx context.Context, in *instance.Instance) error {
 		beyond = cmp.Or(beyond, waits)
 	}
 	in.LogBeyond(beyond)
-	if err := in.PruneArchive(ctx, budget...); err != nil { // it is tried again, and the log does not depend on it
+	if err := in.PruneArchive(ctx); err != nil { // it is tried again, and the log does not depend on it
 		in.Log.Error("pruning the archive failed", "error", err)
 	}
 	return nil
