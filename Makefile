@@ -66,9 +66,10 @@ chaos: build kafka ## The same, detached; writes bin/chaos.log
 hour: build ## An hour of simulated time, up to sixty times as fast, with faults; then every view is folded again and compared
 	MARKETLOG_HOUR=$${MARKETLOG_HOUR:-60m} $(PROVE) hour -run '^TestReplayEqualsAnAcceleratedRunWithFaults$$' -count 1 -timeout 2h ./deploy/e2e
 
-damages: build engine ## A disk that is filled three times; 10,000 sockets that come back at once; a demo of ten minutes whose copies are damaged and mended
+damages: build engine ## A disk that is filled three times; an archive that is killed a hundred times, filled and read-only; 10,000 sockets that come back at once; a demo of ten minutes whose copies are damaged and mended
 	MARKETLOG_SOCKETS=$${MARKETLOG_SOCKETS:-10000} $(PROVE) sockets -run '^TestAllSocketsComeBackAtOnce$$' -count 1 -timeout 1h ./deploy/chaos
 	MARKETLOG_FULL_DISKS=$${MARKETLOG_FULL_DISKS:-3} $(PROVE) full-disk -run '^TestFullDiskLosesNothing$$' -count 1 -timeout 1h ./deploy/chaos
+	MARKETLOG_ARCHIVE_KILLS=$${MARKETLOG_ARCHIVE_KILLS:-100} $(PROVE) archive -run '^TestKillLosesNothingOfTheArchive$$|^TestFullArchiveLosesNothing$$' -count 1 -timeout 2h ./deploy/chaos
 	MARKETLOG_DAMAGES=$${MARKETLOG_DAMAGES:-10m} $(PROVE) damages -run '^TestDamagesOfADemoAreMended$$' -count 1 -timeout 2h ./deploy/e2e
 
 disturb: build engine ## A thousand rounds in which clients, signals, full memory and a busy machine disturb `marketlog engine`

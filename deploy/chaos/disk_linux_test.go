@@ -28,13 +28,13 @@ const (
 	linesWhileFull = 20
 )
 
-// smallDisk mounts a small disk for the data directory.
-func smallDisk(t *testing.T, dir string) {
+// smallDisk mounts a small disk of so many bytes.
+func smallDisk(t *testing.T, dir string, size int) {
 	t.Helper()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	err := unix.Mount("tmpfs", dir, "tmpfs", 0, "mode=700,size="+strconv.Itoa(diskBytes))
+	err := unix.Mount("tmpfs", dir, "tmpfs", 0, "mode=700,size="+strconv.Itoa(size))
 	if errors.Is(err, unix.EPERM) {
 		streamtest.Missing(t, streamtest.TierEmbedded, "only root may mount a small disk")
 	}
@@ -139,7 +139,7 @@ func TestFullDiskLosesNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	r := newRound(ctx, t, build(t), seedOf(t))
-	smallDisk(t, r.in.dir)
+	smallDisk(t, r.in.dir, diskBytes)
 	r.put(0) // prices are to be of now
 	r.rest = read(ctx, r.in.rest)
 	p := r.start("live", "")

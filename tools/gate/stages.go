@@ -22,7 +22,8 @@ var slow = map[string][]string{
 		"TestReplayOfARunningInstance", "TestReplayReadsBehindTheBroker", "TestThousandPastPricesAreExplained",
 	},
 	"deploy/chaos": {
-		"TestAllSocketsComeBackAtOnce", "TestDisturbedEngineLives", "TestFullDiskLosesNothing", "TestHotReadsLeavePricesFresh", "TestKillLosesNothing", "TestKillNeverTurnsBackTheCache",
+		"TestAllSocketsComeBackAtOnce", "TestDisturbedEngineLives", "TestFullArchiveLosesNothing", "TestFullDiskLosesNothing", "TestHotReadsLeavePricesFresh", "TestKillLosesNothing",
+		"TestKillNeverTurnsBackTheCache",
 		"TestKillSplitLosesNothing", "TestKillsInTheFirstBackfillLoseNothing", "TestMoreSocketsThanFiles", "TestSleepHidesNoAge",
 		"TestStopOfAMinuteHidesNoAge", "TestStopsDuringAReplay",
 	},

@@ -28,6 +28,8 @@ var proofs = []proof{
 		[]string{"deploy/roles", "query/ws"}},
 	{"full-disk", "damages", "a full disk loses nothing that was acknowledged, and all goes on when there is room",
 		[]string{"deploy/diskguard", "deploy/embedded", "producers/outbox", "stream"}},
+	{"archive", "damages", "a log that rolls is in archive and brokers once, however often its archiver is killed or cannot write",
+		[]string{"deploy/embedded", "deploy/instance", "deploy/roles", "stream"}},
 	{"damages", "damages", "each damage of a data directory is named, mended, and the views are what they were",
 		[]string{"deploy/cli", "deploy/embedded", "processors", "stream"}},
 	{"disturbances", "disturb", "the engine in a process of its own survives what clients, signals and a busy machine do to it",
