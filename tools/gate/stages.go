@@ -23,7 +23,7 @@ var slow = map[string][]string{
 	},
 	"deploy/chaos": {
 		"TestAllSocketsComeBackAtOnce", "TestDisturbedEngineLives", "TestFullArchiveLosesNothing", "TestFullDiskLosesNothing", "TestHotReadsLeavePricesFresh", "TestKillLosesNothing",
-		"TestKillNeverTurnsBackTheCache",
+		"TestKillLosesNothingOfTheArchive", "TestKillNeverTurnsBackTheCache",
 		"TestKillSplitLosesNothing", "TestKillsInTheFirstBackfillLoseNothing", "TestMoreSocketsThanFiles", "TestSleepHidesNoAge",
 		"TestStopOfAMinuteHidesNoAge", "TestStopsDuringAReplay",
 	},
