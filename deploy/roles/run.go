@@ -105,7 +105,13 @@ func Run(ctx context.Context, cfg config.Config, role string, out io.Writer, log
 	if err := in.WithRoom(ctx, func() error { return in.Dir.Announce(info) }); err != nil {
 		return supervise.Stopped(ctx, err)
 	}
-	if key != "" && !IsTerminal(out) { // what is printed is kept in a log then
+	registry := admin.UserRegistry(os.Environ())
+	if err := registry.Add(in.Dir.Path()); err != nil {
+		// Commands need --data-dir then; nothing else does.
+		log.Warn("instance not listed for commands without --data-dir", "error", err)
+	}
+	defer func() { _ = registry.Remove(in.Dir.Path()) }() // one that stays is passed over
+	if key != "" && !IsTerminal(out) {                    // what is printed is kept in a log then
 		path := in.Dir.Path(firstKeyFile)
 		if err := os.WriteFile(path, []byte(key+"\n"), 0o600); err != nil {
 			return fmt.Errorf("writing the first key: %w", err)
