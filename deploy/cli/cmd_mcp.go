@@ -153,7 +153,7 @@ var mcpClients = map[string]func(s mcpServer) (string, error){
 			"httpUrl": s.base + "/mcp", "headers": map[string]string{"Authorization": "Bearer $" + config.ApiKeyVariable}}}})
 	},
 	"codex": func(s mcpServer) (string, error) {
-		return fmt.Sprintf("[mcp_servers.marketlog]\nurl = %q\nbearer_token_env_var = %q", base+"/mcp", config.ApiKeyVariable), nil
+		return fmt.Sprintf("[mcp_servers.marketlog]\nurl = %q\nbearer_token_env_var = %q", s.base+"/mcp", config.ApiKeyVariable), nil
 	},
 }
 

@@ -32,12 +32,16 @@ const (
 	timeout = 20 * time.Second
 )
 
+// heard is how long the server may take to hear, by the log, of a key that was just made.
+const heard = 10 * time.Second
+
 // client asks a server over REST.
 type client struct {
 	base, key string
 	http      *http.Client
-	// renew makes another key where the server no longer knows the one that was kept; nil where the key came from elsewhere.
-	renew func(context.Context) (string, error)
+	// make makes a key and keeps it; nil where the key came from elsewhere. made is when that was, zero if it was not needed yet.
+	make func(context.Context) error
+	made time.Time
 }
 
 // connect finds the server: MARKETLOG_URL, else the running instance.
@@ -59,11 +63,15 @@ func connect(rt *command.Runtime, cmd *cobra.Command) (*client, error) {
 		return c, nil
 	}
 	path := filepath.Join(served.DataDir, keyFile)
-	c.renew = func(ctx context.Context) (string, error) { return makeKey(ctx, served, path) }
+	c.make = func(ctx context.Context) (err error) {
+		c.key, err = makeKey(ctx, served, path)
+		c.made = time.Now()
+		return err
+	}
 	kept, err := os.ReadFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		c.key, err = c.renew(cmd.Context())
+		err = c.make(cmd.Context())
 	case err != nil:
 		err = fmt.Errorf("reading the key of the command line: %w", err)
 	default:
@@ -97,58 +105,75 @@ type refusal struct {
 	} `json:"error"`
 }
 
-// get asks for a path and returns the body of the answer.
-func (c *client) get(ctx context.Context, path string, query url.Values) (json.RawMessage, error) {
-	for first := true; ; first = false {
-		status, body, err := c.once(ctx, path, query)
-		if err != nil {
-			return nil, err
-		}
-		if status == http.StatusOK {
-			return body, nil
-		}
-		if status == http.StatusUnauthorized && first && c.renew != nil {
-			// The kept key was revoked, or is of a log that is gone.
-			if c.key, err = c.renew(ctx); err != nil {
-				return nil, err
+// answer is what a server answered.
+type answer struct {
+	body []byte
+	// simulated means that invented numbers are in it.
+	simulated bool
+}
+
+// get asks for a path.
+func (c *client) get(ctx context.Context, path string, query url.Values) (answer, error) {
+	for {
+		status, got, err := c.once(ctx, path, query)
+		switch {
+		case err != nil:
+			return answer{}, err
+		case status == http.StatusOK:
+			return got, nil
+		case status != http.StatusUnauthorized || c.make == nil || !c.made.IsZero() && time.Since(c.made) > heard:
+			return answer{}, c.refused(status, got.body)
+		case c.made.IsZero(): // the kept key was revoked, or is of a log that is gone
+			if err := c.make(ctx); err != nil {
+				return answer{}, err
 			}
-			continue
+		default:
+			select {
+			case <-time.After(50 * time.Millisecond):
+			case <-ctx.Done():
+				return answer{}, ctx.Err()
+			}
 		}
-		var refused refusal
-		if json.Unmarshal(body, &refused) != nil || refused.Error.Message == "" {
-			return nil, fmt.Errorf("%s answered %d", c.base, status)
-		}
-		text := refused.Error.Message
-		for _, name := range slices.Sorted(maps.Keys(refused.Error.Errors)) {
-			text += fmt.Sprintf("\n%s: %s", name, strings.Join(refused.Error.Errors[name], "; "))
-		}
-		return nil, errors.New(text)
 	}
 }
 
-func (c *client) once(ctx context.Context, path string, query url.Values) (status int, body []byte, err error) {
+// refused is the error that an answer is.
+func (c *client) refused(status int, body []byte) error {
+	var refused refusal
+	if json.Unmarshal(body, &refused) != nil || refused.Error.Message == "" {
+		return fmt.Errorf("%s answered %d", c.base, status)
+	}
+	text := refused.Error.Message
+	for _, name := range slices.Sorted(maps.Keys(refused.Error.Errors)) {
+		text += fmt.Sprintf("\n%s: %s", name, strings.Join(refused.Error.Errors[name], "; "))
+	}
+	return errors.New(text)
+}
+
+func (c *client) once(ctx context.Context, path string, query url.Values) (status int, got answer, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path+"?"+query.Encode(), nil)
 	if err != nil {
-		return 0, nil, fmt.Errorf("asking %s: %w", c.base, err)
+		return 0, got, fmt.Errorf("asking %s: %w", c.base, err)
 	}
 	request.Header.Set("Authorization", "Bearer "+c.key)
 	response, err := c.http.Do(request)
 	if err != nil {
-		return 0, nil, fmt.Errorf("asking %s: %w", c.base, err)
+		return 0, got, fmt.Errorf("asking %s: %w", c.base, err)
 	}
 	defer response.Body.Close()
-	body, err = io.ReadAll(io.LimitReader(response.Body, maxBody+1))
+	got.simulated = response.Header.Get("X-Data-Source") == "simulated"
+	got.body, err = io.ReadAll(io.LimitReader(response.Body, maxBody+1))
 	if err != nil {
-		return 0, nil, fmt.Errorf("reading the answer of %s: %w", c.base, err)
+		return 0, got, fmt.Errorf("reading the answer of %s: %w", c.base, err)
 	}
-	if len(body) > maxBody {
-		return 0, nil, fmt.Errorf("%s answered with more than %d bytes", c.base, maxBody)
+	if len(got.body) > maxBody {
+		return 0, got, fmt.Errorf("%s answered with more than %d bytes", c.base, maxBody)
 	}
-	return response.StatusCode, body, nil
+	return response.StatusCode, got, nil
 }
 
 // show asks for a path and prints the answer: as it is with -o json, else by text.
-func show[T any](rt *command.Runtime, cmd *cobra.Command, path string, query url.Values, text func(out *command.Output, answer T)) error {
+func show[T any](rt *command.Runtime, cmd *cobra.Command, path string, query url.Values, text func(out *command.Output, decoded T)) error {
 	out, err := rt.Output(cmd)
 	if err != nil {
 		return err
@@ -157,17 +182,20 @@ func show[T any](rt *command.Runtime, cmd *cobra.Command, path string, query url
 	if err != nil {
 		return err
 	}
-	body, err := c.get(cmd.Context(), path, query)
+	got, err := c.get(cmd.Context(), path, query)
 	if err != nil {
 		return err
 	}
 	if out.JSON {
-		return out.Object(body)
+		return out.Object(json.RawMessage(got.body))
 	}
-	var answer T
-	if err := json.Unmarshal(body, &answer); err != nil {
+	var decoded T
+	if err := json.Unmarshal(got.body, &decoded); err != nil {
 		return fmt.Errorf("reading the answer of %s: %w", c.base, err)
 	}
-	text(out, answer)
+	text(out, decoded)
+	if got.simulated {
+		out.Text("SIMULATED: these numbers are invented")
+	}
 	return out.Flush()
 }

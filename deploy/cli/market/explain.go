@@ -52,9 +52,6 @@ type explainAnswer struct {
 		Recomputed    *float64       `json:"recomputed"`
 		Inputs        []explainInput `json:"inputs"`
 	} `json:"data"`
-	Meta struct {
-		Simulated bool `json:"simulated"`
-	} `json:"meta"`
 }
 
 type explainInput struct {
@@ -120,7 +117,6 @@ func showExplanation(out *command.Output, answer explainAnswer) {
 	if others > 0 {
 		out.Text("%d further markets do not count, since another market of their venue does (-o json has them)", others)
 	}
-	simulated(out, answer.Meta.Simulated)
 }
 
 // rank sorts accepted inputs before rejected ones, and those that were not asked last.

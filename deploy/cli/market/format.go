@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/marketlog/marketlog/deploy/cli/command"
 )
 
 // unknown stands where a number is not known.
@@ -79,10 +77,4 @@ func clock(t time.Time) string {
 		return t.UTC().Format("2006-01-02 15:04:05Z")
 	}
 	return t.UTC().Format("2006-01-02 15:04:05.000Z")
-}
-
-func simulated(out *command.Output, is bool) {
-	if is {
-		out.Text("SIMULATED: these numbers are invented")
-	}
 }

@@ -58,9 +58,8 @@ type pricesAnswer struct {
 		} `json:"alternatives"`
 	} `json:"prices"`
 	Meta struct {
-		Simulated bool   `json:"simulated"`
-		Reason    string `json:"reason"`
-		Missing   []struct {
+		Reason  string `json:"reason"`
+		Missing []struct {
 			Symbol string `json:"symbol"`
 			Reason string `json:"reason"`
 		} `json:"missing"`
@@ -100,7 +99,6 @@ func showPrices(rt *command.Runtime, cmd *cobra.Command, names []string, vs stri
 		if answer.Meta.Reason != "" {
 			out.Text("there is no exchange rate to %s now", vs)
 		}
-		simulated(out, answer.Meta.Simulated)
 	})
 }
 
@@ -118,8 +116,7 @@ type tableAnswer struct {
 		Volume    *float64 `json:"totalVolume"`
 	} `json:"data"`
 	Meta struct {
-		Simulated bool   `json:"simulated"`
-		Reason    string `json:"reason"`
+		Reason string `json:"reason"`
 	} `json:"meta"`
 }
 
@@ -138,6 +135,5 @@ func showTop(rt *command.Runtime, cmd *cobra.Command, top int) error {
 			out.Row(rank, strings.ToUpper(c.Symbol), c.Name, amount(&c.Price), change(c.Change1h), change(c.Change24h), change(c.Change7d),
 				short(c.MarketCap), short(c.Volume))
 		}
-		simulated(out, answer.Meta.Simulated)
 	})
 }

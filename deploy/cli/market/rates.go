@@ -44,11 +44,10 @@ type ratesAnswer struct {
 			UnitSymbol  string    `json:"unitSymbol"`
 			LastUpdated time.Time `json:"lastUpdated"`
 			Metadata    struct {
-				Chain     string   `json:"chain"`
-				Name      string   `json:"name"`
-				Term      string   `json:"term"`
-				TVLUSD    *float64 `json:"tvlUsd"`
-				Simulated bool     `json:"simulated"`
+				Chain  string   `json:"chain"`
+				Name   string   `json:"name"`
+				Term   string   `json:"term"`
+				TVLUSD *float64 `json:"tvlUsd"`
 			} `json:"metadata"`
 		} `json:"rates"`
 	} `json:"data"`
@@ -64,16 +63,13 @@ func showRates(out *command.Output, answer ratesAnswer) {
 		return
 	}
 	out.Row("PROVIDER", "CATEGORY", "RATE", "POOL", "CHAIN", "TERM", "TVL USD", "TIME")
-	invented := false
 	for _, r := range answer.Data.Rates {
-		invented = invented || r.Metadata.Simulated
 		out.Row(r.Provider, r.Category, fmt.Sprintf("%.2f %s", r.Rate, r.UnitSymbol), orDash(r.Metadata.Name), orDash(r.Metadata.Chain), orDash(r.Metadata.Term),
 			short(r.Metadata.TVLUSD), clock(r.LastUpdated))
 	}
 	if answer.Meta.Truncated {
 		out.Text("%d of %d rows; --limit shows more", len(answer.Data.Rates), answer.Meta.Total)
 	}
-	simulated(out, invented)
 }
 
 // orDash is the text, or what stands for none.
