@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,7 +21,7 @@ import (
 //	HTTP    https://bybit-exchange.github.io/docs/v5/market/tickers (600 requests in 5 s)
 func bybit() adapter.Venue {
 	return adapter.Venue{
-		Slug: "bybit", Name: "Bybit", Version: 2,
+		Slug: "bybit", Name: "Bybit", Version: 3,
 		URLs: adapter.URLs{
 			Stream: "wss://stream.bybit.com/v5/public/spot",
 			REST:   "https://api.bybit.com",
@@ -113,10 +114,16 @@ type bybitMarket struct {
 	Base   string `json:"baseCoin"`
 	Quote  string `json:"quoteCoin"`
 	Status string `json:"status"`
+	// Kind is the zone of a market, "" mostly: of coins innovation and adventure, of tokenized shares those in bybitShares.
+	Kind string `json:"symbolType"`
 }
 
+// bybitShares are the kinds of markets whose bases are shares in tokens, such as AAPLX: no coins, and their codes may be those of coins.
+var bybitShares = []string{"xstocks", "mstocks"}
+
 func (m *bybitMarket) instrument() (adapter.Instrument, bool) {
-	return adapter.Instrument{Symbol: m.Symbol, Base: m.Base, Quote: m.Quote}, m.Status == "Trading"
+	coins := !slices.Contains(bybitShares, m.Kind)
+	return adapter.Instrument{Symbol: m.Symbol, Base: m.Base, Quote: m.Quote}, m.Status == "Trading" && coins
 }
 
 // bybitCodec needs no state: every message names its market.
