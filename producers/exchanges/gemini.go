@@ -174,7 +174,8 @@ func (geminiCodec) Decode(f adapter.Frame, out *adapter.Out) error {
 	if err := parse(f.Bytes, &e); err != nil {
 		return err
 	}
-	at := geminiTime(e.Time)
+	// Documented are nanoseconds; the fixtures of Gemini's own clients have milliseconds.
+	at := unixByDigits(e.Time)
 	switch {
 	case e.Error != nil:
 		out.Notice("%s", geminiComplaint(e.Error))
@@ -197,15 +198,6 @@ func (geminiCodec) Decode(f adapter.Frame, out *adapter.Out) error {
 		return producers.Unreadable("message of no known stream")
 	}
 	return nil
-}
-
-// geminiTime reads nanoseconds, as documented, or milliseconds, as the fixtures of Gemini's own clients have them: a time of this
-// century has 19 digits in the one, and 13 in the other.
-func geminiTime(n producers.Num) int64 {
-	if len(n) <= 13 {
-		return producers.Unix(n, time.Millisecond)
-	}
-	return producers.Unix(n, time.Nanosecond)
 }
 
 // geminiComplaint reads code and message of a refusal, or its bare text.

@@ -21,7 +21,7 @@ import (
 //	HTTP    https://global-docs.upbit.com/reference/list-tickers (10 requests a second)
 func upbit() adapter.Venue {
 	return adapter.Venue{
-		Slug: "upbit", Name: "Upbit", Version: 2,
+		Slug: "upbit", Name: "Upbit", Version: 3,
 		URLs: adapter.URLs{
 			Stream: "wss://api.upbit.com/websocket/v1",
 			REST:   "https://api.upbit.com",
@@ -179,14 +179,14 @@ var upbitSides = map[string]adapter.Side{"ASK": adapter.Sell, "BID": adapter.Buy
 
 func (e *upbitEvent) trade(symbol string, at producers.Num) adapter.Event {
 	return adapter.Event{
-		Kind: adapter.Trade, Symbol: symbol, Channel: "trade", Time: producers.Unix(at, time.Millisecond),
+		Kind: adapter.Trade, Symbol: symbol, Channel: "trade", Time: unixByDigits(at),
 		ID: e.ID, Price: e.Price, Size: e.Size, Side: upbitSides[e.AskBid], Snapshot: e.Stream == "SNAPSHOT",
 	}
 }
 
 func (e *upbitEvent) ticker(symbol, channel string) adapter.Event {
 	return adapter.Event{
-		Kind: adapter.Ticker, Symbol: symbol, Channel: channel, Time: producers.Unix(e.Time, time.Millisecond),
+		Kind: adapter.Ticker, Symbol: symbol, Channel: channel, Time: unixByDigits(e.Time),
 		Last: e.Price, VolumeBase: e.Base24h, VolumeQuote: e.Quote24h, Snapshot: e.Stream == "SNAPSHOT",
 	}
 }
@@ -203,7 +203,7 @@ func upbitInterval(name string) string {
 func (e *upbitEvent) candle(symbol, interval string) adapter.Event {
 	return adapter.Event{
 		Kind: adapter.Candle, Symbol: symbol, Channel: "candle", Interval: interval,
-		Start: upbitStart(e.StartUTC), Time: producers.Unix(e.Time, time.Millisecond), Snapshot: e.Stream == "SNAPSHOT",
+		Start: upbitStart(e.StartUTC), Time: unixByDigits(e.Time), Snapshot: e.Stream == "SNAPSHOT",
 		OpenPrice: e.Open, High: e.High, Low: e.Low, ClosePrice: e.Price, Volume: e.CandleVol,
 	}
 }
