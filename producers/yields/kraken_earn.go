@@ -2,6 +2,8 @@ package yields
 
 import (
 	"encoding/json"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/marketlog/marketlog/producers"
@@ -16,7 +18,7 @@ import (
 // allocated is told in USD, and is left out.
 func krakenEarn() poll.Source {
 	return poll.Source{
-		Slug: "kraken-earn", Name: "Kraken Earn", Version: 1,
+		Slug: "kraken-earn", Name: "Kraken Earn", Version: 2,
 		URL:         "https://api.kraken.com",
 		License:     "under Kraken's terms of service",
 		Terms:       "https://www.kraken.com/legal",
@@ -75,6 +77,7 @@ func krakenStrategy(row json.RawMessage, out *poll.Readings) error {
 			Every     producers.Num `json:"payout_frequency"`
 			Bonding   producers.Num `json:"bonding_period"`
 			Queue     producers.Num `json:"exit_queue_period"`
+			Type      string        `json:"type"`
 			Unbonding producers.Num `json:"unbonding_period"`
 		} `json:"lock_type"`
 		Source struct {
@@ -85,8 +88,11 @@ func krakenStrategy(row json.RawMessage, out *poll.Readings) error {
 	if !f.Parse(row, &s) {
 		return f.Err
 	}
-	if s.Most == "0" {
-		return nil // it takes nothing more
+	if strings.Trim(string(s.Most), "0.") == "" && s.Most != "" {
+		return nil // a cap of zero, spelled with places or without: it takes nothing more
+	}
+	if !slices.Contains(krakenLocks, s.Lock.Type) {
+		return producers.Unreadable("lock_type.type: %.40q is no known lock", s.Lock.Type) // for how long is not told
 	}
 	const day = 24 * 60 * 60
 	// Whoever leaves waits in a queue first, then until the asset is unbound.
@@ -114,3 +120,6 @@ func krakenStrategy(row json.RawMessage, out *poll.Readings) error {
 
 // krakenSpans are the usual seconds between two payments, in our words.
 var krakenSpans = map[uint32]string{60 * 60: "hourly", 24 * 60 * 60: "daily", 7 * 24 * 60 * 60: "weekly"}
+// krakenLocks are the kinds of locks whose meaning is documented: none of them is for a fixed term. Some rows have no lock.
+var krakenLocks = []string{"", "instant", "bonded", "flex"}
+
