@@ -31,9 +31,11 @@ func bitfinex() adapter.Venue {
 		},
 		Countries: countriesOf["bitfinex"],
 		Evidence: producers.VenueEvidence{
-			Markets: producers.Documented("https://docs.bitfinex.com/reference/rest-public-conf"),
-			Trades:  producers.Documented("https://docs.bitfinex.com/reference/ws-public-trades").And(bitfinexClient),
-			Tickers: producers.Documented("https://docs.bitfinex.com/reference/ws-public-ticker").And(bitfinexClient),
+			Markets: producers.Documented("https://docs.bitfinex.com/reference/rest-public-conf").And(cryptofeed("bitfinex.py")).AfterSearching(
+				"conf/pub:list:pair:exchange; what was found takes the first list for the pairs too, in code whose repository the search does not name"),
+			Trades: producers.Documented("https://docs.bitfinex.com/reference/ws-public-trades").And(
+				bitfinexClient, tardis("bitfinex"), cryptofeed("bitfinex.py")),
+			Tickers: producers.Documented("https://docs.bitfinex.com/reference/ws-public-ticker").And(bitfinexClient, cryptofeed("bitfinex.py")),
 			Polled: producers.Documented("https://docs.bitfinex.com/reference/rest-public-tickers").And(
 				bitfinexClient, gocryptotrader("bitfinex/bitfinex_types.go")),
 		},

@@ -27,8 +27,9 @@ func bitstamp() adapter.Venue {
 		Evidence: producers.VenueEvidence{
 			Markets: producers.Recorded("cryptofeed/BITSTAMP.instruments.jsonl.gz"),
 			Trades:  producers.Recorded("cryptofeed/BITSTAMP.ws.1.0.jsonl.gz"),
-			Polled: producers.Documented("https://www.bitstamp.net/api/#tag/Tickers").But(
-				"one market is recorded; the list of all, with the name of each, is not"),
+			Polled: producers.Documented("https://www.bitstamp.net/api/#tag/Tickers").And(
+				"https://github.com/dydxprotocol/v4-chain/blob/HEAD/protocol/daemons/pricefeed/client/price_function/bitstamp/bitstamp.go",
+				connect("apis/bitstamp/utils.go")).But("volume and timestamp are in the second client's example alone, and in a recording of one market"),
 			Candles: producers.Recorded("gocryptotrader/bitstamp-ohlc-1m.json.gz"),
 		},
 		Limits: adapter.Limits{

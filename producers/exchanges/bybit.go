@@ -29,7 +29,7 @@ func bybit() adapter.Venue {
 		Countries: countriesOf["bybit"],
 		Evidence: producers.VenueEvidence{
 			Markets: producers.Documented("https://bybit-exchange.github.io/docs/v5/market/instrument").And(
-				gocryptotrader("bybit/bybit_types.go")),
+				gocryptotrader("bybit/bybit_types.go"), nautilus("bybit/src/http/models.rs")),
 			Trades: producers.Recorded("tardis-node/bybit-spot.jsonl"),
 			Tickers: producers.Documented("https://bybit-exchange.github.io/docs/v5/websocket/public/ticker").And(
 				"https://github.com/JKorf/Bybit.Net/blob/main/Bybit.UnitTests/Subscriptions/V5/Spot/Ticker.txt",

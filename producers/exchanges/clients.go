@@ -26,6 +26,21 @@ func tardis(venue string) string {
 	return "https://github.com/tardis-dev/tardis-node/blob/master/src/mappers/" + venue + ".ts"
 }
 
+// nautilus is a file of the adapter of a venue.
+func nautilus(file string) string {
+	return "https://github.com/nautechsystems/nautilus_trader/blob/HEAD/crates/adapters/" + file
+}
+
+// connect is a file of a provider of prices for chains.
+func connect(file string) string {
+	return "https://github.com/skip-mev/connect/blob/HEAD/providers/" + file
+}
+
+// fastMM is a header of a decoder, which says what was read of the venue's documentation and what of its frames.
+func fastMM(header string) string {
+	return "https://github.com/ziyangliu-666/FastMM/blob/HEAD/include/fastmm/venues/" + header
+}
+
 func cryptofeed(file string) string {
 	return "https://github.com/bmoscon/cryptofeed/blob/master/cryptofeed/exchanges/" + file
 }

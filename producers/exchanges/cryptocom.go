@@ -32,7 +32,7 @@ func cryptocom() adapter.Venue {
 			Trades:  producers.Recorded("tardis-node/crypto-com.jsonl"),
 			Tickers: producers.Recorded("tardis-node/crypto-com.jsonl"),
 			Polled: producers.Documented("https://exchange-docs.crypto.com/exchange/v1/rest-ws/index.html").And(
-				jkorf("CryptoCom", "Endpoints/ExchangeApi/ExchangeData/GetTickers")),
+				jkorf("CryptoCom", "Endpoints/ExchangeApi/ExchangeData/GetTickers"), gocryptotrader("cryptodotcom/cryptodotcom_types.go")),
 		},
 		Limits: adapter.Limits{
 			Connects: 5, ConnectsPer: time.Second, // undocumented

@@ -30,7 +30,8 @@ func htx() adapter.Venue {
 			Markets: producers.Recorded("cryptofeed/HUOBI.instruments.jsonl.gz"),
 			Trades:  producers.Recorded("cryptofeed/HUOBI.ws.44.0.jsonl.gz"),
 			Tickers: producers.Documented("https://www.htx.com/en-us/opend/newApiPages/?id=7ec5a0a7").And(
-				jkorf("HTX", "Subscriptions/Spot/Ticker")),
+				jkorf("HTX", "Subscriptions/Spot/Ticker"), connect("websockets/huobi/messages.go")).But(
+				"bid, ask, amount and vol, of which the second client reads none"),
 			Polled: producers.Documented("https://www.htx.com/en-us/opend/newApiPages/?id=404").And(
 				jkorf("HTX", "Endpoints/Spot/ExchangeData/GetTickers"), xchange("huobi", "org/knowm/xchange/huobi/dto/marketdata/HuobiAllTicker")),
 		},

@@ -32,7 +32,7 @@ func kraken() adapter.Venue {
 			Markets: producers.Recorded("cryptofeed/KRAKEN.instruments.jsonl.gz"),
 			Trades:  producers.Recorded("tardis-node/kraken.jsonl"),
 			Tickers: producers.Documented("https://docs.kraken.com/exchange/api-reference/spot-websocket-v2/ticker").And(
-				jkorf("Kraken", "Subscriptions/Spot/Ticker")),
+				jkorf("Kraken", "Subscriptions/Spot/Ticker"), nautilus("kraken/src/websocket/spot_v2/messages.rs")),
 			Polled:  producers.Recorded("cryptoexchange/kraken-ticker-bcheur.json"),
 			Candles: producers.Recorded("xchange/kraken-ohlc.json.gz"),
 		},

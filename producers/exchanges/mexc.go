@@ -30,12 +30,13 @@ func mexc() adapter.Venue {
 		Countries: countriesOf["mexc"],
 		Evidence: producers.VenueEvidence{
 			Markets: producers.Documented("https://www.mexc.com/api-docs/spot-v3/market-data-endpoints").And(
-				mexcNet + "MexcSymbol.cs"),
+				mexcNet+"MexcSymbol.cs", gocryptotrader("mexc/mexc_types.go")),
 			Trades: producers.Documented("https://github.com/mexcdevelop/websocket-proto").And(tardis("mexc"), mexcNet+"MexcStreamTrade.cs").But(
 				"recorded is the JSON that another client made of the messages, not their bytes"),
 			Tickers: producers.Documented("https://github.com/mexcdevelop/websocket-proto").And(
 				tardis("mexc"), mexcNet+"MexcStreamMiniTick.cs"),
-			Polled: producers.Documented("https://www.mexc.com/api-docs/spot-v3/market-data-endpoints").And(mexcNet + "MexcTicker.cs"),
+			Polled: producers.Documented("https://www.mexc.com/api-docs/spot-v3/market-data-endpoints").And(
+				mexcNet+"MexcTicker.cs", gocryptotrader("mexc/mexc_types.go")),
 		},
 		Limits: adapter.Limits{
 			Connects: 5, ConnectsPer: time.Second, // undocumented

@@ -30,7 +30,10 @@ func krakenEarn() poll.Source {
 		Feeds: []poll.Feed{{
 			Name: "strategies",
 			Evidence: producers.Documented("https://docs.kraken.com/api/docs/rest-api/list-strategies").And(
-				"https://github.com/thrasher-corp/gocryptotrader/tree/master/exchanges/kraken"),
+				"https://github.com/thrasher-corp/gocryptotrader/tree/master/exchanges/kraken",
+				github("JKorf/Kraken.Net", "main", "Kraken.Net.UnitTests/Endpoints/Spot/Earn/GetStrategies.txt"),
+				github("btschwertfeger/python-kraken-sdk", "HEAD", "src/kraken/spot/earn.py")).But(
+				"lock types other than instant, bonded and flex: what a timed one is locked for is on no page"),
 			Interval: time.Hour, Requests: poll.FixedRequests(poll.Request{Path: "/0/private/Earn/Strategies", Body: `{"limit":500}`}),
 		}},
 		Moves:    0, // ranges that Kraken sets, may stand for any time
@@ -74,10 +77,10 @@ func krakenStrategy(row json.RawMessage, out *poll.Readings) error {
 			Type string `json:"type"`
 		} `json:"auto_compound"`
 		Lock struct {
+			Type      string        `json:"type"`
 			Every     producers.Num `json:"payout_frequency"`
 			Bonding   producers.Num `json:"bonding_period"`
 			Queue     producers.Num `json:"exit_queue_period"`
-			Type      string        `json:"type"`
 			Unbonding producers.Num `json:"unbonding_period"`
 		} `json:"lock_type"`
 		Source struct {
@@ -118,8 +121,8 @@ func krakenStrategy(row json.RawMessage, out *poll.Readings) error {
 	return f.Err
 }
 
-// krakenSpans are the usual seconds between two payments, in our words.
-var krakenSpans = map[uint32]string{60 * 60: "hourly", 24 * 60 * 60: "daily", 7 * 24 * 60 * 60: "weekly"}
 // krakenLocks are the kinds of locks whose meaning is documented: none of them is for a fixed term. Some rows have no lock.
 var krakenLocks = []string{"", "instant", "bonded", "flex"}
 
+// krakenSpans are the usual seconds between two payments, in our words.
+var krakenSpans = map[uint32]string{60 * 60: "hourly", 24 * 60 * 60: "daily", 7 * 24 * 60 * 60: "weekly"}
