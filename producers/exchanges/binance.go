@@ -26,13 +26,7 @@ func binance() adapter.Venue {
 			REST:   "https://data-api.binance.vision",
 		},
 		Countries: countriesOf["binance"],
-		Evidence: producers.VenueEvidence{
-			Markets: producers.Recorded("cryptofeed/BINANCE.instruments.jsonl.gz"),
-			Trades:  producers.Recorded("tardis-node/binance.jsonl"),
-			Tickers: producers.Recorded("tardis-node/binance.jsonl"),
-			Polled:  producers.Recorded("cryptoexchange/binance-24hr.json.gz"),
-			Candles: producers.Recorded("gocryptotrader/binance-klines-1m.json"),
-		},
+		Evidence:  evidenceOf["binance"],
 		Limits: adapter.Limits{
 			Connects: 300, ConnectsPer: 5 * time.Minute,
 			MarketsPerSocket: 1024 / len(binanceStreams),

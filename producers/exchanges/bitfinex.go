@@ -30,15 +30,7 @@ func bitfinex() adapter.Venue {
 			REST:   "https://api-pub.bitfinex.com",
 		},
 		Countries: countriesOf["bitfinex"],
-		Evidence: producers.VenueEvidence{
-			Markets: producers.Documented("https://docs.bitfinex.com/reference/rest-public-conf").And(cryptofeed("bitfinex.py")).AfterSearching(
-				"conf/pub:list:pair:exchange; what was found takes the first list for the pairs too, in code whose repository the search does not name"),
-			Trades: producers.Documented("https://docs.bitfinex.com/reference/ws-public-trades").And(
-				bitfinexClient, tardis("bitfinex"), cryptofeed("bitfinex.py")),
-			Tickers: producers.Documented("https://docs.bitfinex.com/reference/ws-public-ticker").And(bitfinexClient, cryptofeed("bitfinex.py")),
-			Polled: producers.Documented("https://docs.bitfinex.com/reference/rest-public-tickers").And(
-				bitfinexClient, gocryptotrader("bitfinex/bitfinex_types.go")),
-		},
+		Evidence:  evidenceOf["bitfinex"],
 		Limits: adapter.Limits{
 			Connects: 20, ConnectsPer: time.Minute,
 			MarketsPerSocket: 12, // two channels each
@@ -57,9 +49,6 @@ func bitfinex() adapter.Venue {
 		DecodeREST: bitfinexREST,
 	}
 }
-
-// bitfinexClient is the venue's own client, which names each place of its lists.
-const bitfinexClient = "https://github.com/bitfinexcom/bitfinex-api-py/blob/master/bfxapi/types/serializers.py"
 
 // bitfinexSequences is the flag of a conf event that asks for a sequence number of the connection at the
 // end of every list.

@@ -21,7 +21,6 @@ import (
 //	version 3 https://www.bitget.com/api-doc/uta/websocket/public/New-Trades-Channel
 //	HTTP      https://www.bitget.com/api-doc/spot/market/Get-Tickers (20 requests a second)
 func bitget() adapter.Venue {
-	const dto = "org/knowm/xchange/bitget/dto/marketdata/"
 	return adapter.Venue{
 		Slug: "bitget", Name: "Bitget", Version: 2,
 		URLs: adapter.URLs{
@@ -29,16 +28,7 @@ func bitget() adapter.Venue {
 			REST:   "https://api.bitget.com",
 		},
 		Countries: countriesOf["bitget"],
-		Evidence: producers.VenueEvidence{
-			Markets: producers.Documented("https://www.bitget.com/api-doc/spot/market/Get-Symbols").And(
-				jkorf("Bitget", "Endpoints/Spot/ExchangeData/GetSymbols"), xchange("bitget", dto+"BitgetSymbolDto")),
-			Trades: producers.Recorded("tardis-node/bitget.jsonl"),
-			Tickers: producers.Documented("https://www.bitget.com/api-doc/spot/websocket/public/Tickers-Channel").And(
-				jkorf("Bitget", "Subscriptions/Spot/Ticker"),
-				xchange("stream-bitget", "info/bitrich/xchangestream/bitget/dto/response/BitgetTickerNotification")),
-			Polled: producers.Documented("https://www.bitget.com/api-doc/spot/market/Get-Tickers").And(
-				jkorf("Bitget", "Endpoints/Spot/ExchangeData/GetTickers"), xchange("bitget", dto+"BitgetTickerDto")),
-		},
+		Evidence:  evidenceOf["bitget"],
 		Limits: adapter.Limits{
 			Connects: 300, ConnectsPer: 5 * time.Minute,
 			MarketsPerSocket: 250, // half of the channels allowed: the venue advises fewer

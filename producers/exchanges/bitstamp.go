@@ -24,14 +24,7 @@ func bitstamp() adapter.Venue {
 			Stream: "wss://ws.bitstamp.net",
 			REST:   "https://www.bitstamp.net",
 		},
-		Evidence: producers.VenueEvidence{
-			Markets: producers.Recorded("cryptofeed/BITSTAMP.instruments.jsonl.gz"),
-			Trades:  producers.Recorded("cryptofeed/BITSTAMP.ws.1.0.jsonl.gz"),
-			Polled: producers.Documented("https://www.bitstamp.net/api/#tag/Tickers").And(
-				"https://github.com/dydxprotocol/v4-chain/blob/HEAD/protocol/daemons/pricefeed/client/price_function/bitstamp/bitstamp.go",
-				connect("apis/bitstamp/utils.go")).But("volume and timestamp are in the second client's example alone, and in a recording of one market"),
-			Candles: producers.Recorded("gocryptotrader/bitstamp-ohlc-1m.json.gz"),
-		},
+		Evidence: evidenceOf["bitstamp"],
 		Limits: adapter.Limits{
 			Connects: 10, ConnectsPer: time.Minute, // undocumented
 			MarketsPerSocket: 200, // undocumented; keeps one connection's loss small

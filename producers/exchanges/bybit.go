@@ -27,18 +27,7 @@ func bybit() adapter.Venue {
 			REST:   "https://api.bybit.com",
 		},
 		Countries: countriesOf["bybit"],
-		Evidence: producers.VenueEvidence{
-			Markets: producers.Documented("https://bybit-exchange.github.io/docs/v5/market/instrument").And(
-				gocryptotrader("bybit/bybit_types.go"), nautilus("bybit/src/http/models.rs")),
-			Trades: producers.Recorded("tardis-node/bybit-spot.jsonl"),
-			Tickers: producers.Documented("https://bybit-exchange.github.io/docs/v5/websocket/public/ticker").And(
-				"https://github.com/JKorf/Bybit.Net/blob/main/Bybit.UnitTests/Subscriptions/V5/Spot/Ticker.txt",
-				gocryptotrader("bybit/bybit_types.go")),
-			Polled: producers.Documented("https://bybit-exchange.github.io/docs/v5/market/tickers").And(
-				xchange("bybit", "org/knowm/xchange/bybit/dto/marketdata/tickers/BybitTicker"), gocryptotrader("bybit/bybit_types.go")),
-			Candles: producers.Documented("https://bybit-exchange.github.io/docs/v5/market/kline").And(
-				hummingbotCandles("bybit"), gocryptotrader("bybit/bybit_types.go")),
-		},
+		Evidence:  evidenceOf["bybit"],
 		Limits: adapter.Limits{
 			Connects: 500, ConnectsPer: 5 * time.Minute,
 			MarketsPerSocket: 200, // undocumented for spot; keeps one connection's loss small

@@ -23,15 +23,7 @@ func coinbase() adapter.Venue {
 			Stream: "wss://ws-feed.exchange.coinbase.com",
 			REST:   "https://api.exchange.coinbase.com",
 		},
-		Evidence: producers.VenueEvidence{
-			Markets: producers.Recorded("cryptofeed/COINBASE.instruments.jsonl.gz"),
-			Trades:  producers.Recorded("cryptofeed/COINBASE.ws.28.0.jsonl.gz"),
-			Tickers: producers.Recorded("cryptofeed/COINBASE.ws.28.0.jsonl.gz"),
-			Polled:  producers.Recorded("cryptoexchange/gdax-ticker-btcusd.json"),
-			Candles: producers.Documented("https://docs.cdp.coinbase.com/api-reference/exchange-api/rest-api/products/get-product-candles").And(
-				ccxt("coinbaseexchange.ts"), xchange("coinbasepro",
-					"org/knowm/xchange/coinbasepro/dto/marketdata/CoinbaseProCandleDeserializer")),
-		},
+		Evidence: evidenceOf["coinbase"],
 		Limits: adapter.Limits{
 			Connects: 8, ConnectsPer: time.Second,
 			MarketsPerSocket: 200, // undocumented; keeps one connection's loss small

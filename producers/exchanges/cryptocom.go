@@ -26,14 +26,7 @@ func cryptocom() adapter.Venue {
 			Stream: "wss://stream.crypto.com/exchange/v1/market",
 			REST:   "https://api.crypto.com/exchange/v1",
 		},
-		Evidence: producers.VenueEvidence{
-			Markets: producers.Documented("https://exchange-docs.crypto.com/exchange/v1/rest-ws/index.html").And(
-				jkorf("CryptoCom", "Endpoints/ExchangeApi/ExchangeData/GetSymbols"), ccxt("cryptocom.ts")),
-			Trades:  producers.Recorded("tardis-node/crypto-com.jsonl"),
-			Tickers: producers.Recorded("tardis-node/crypto-com.jsonl"),
-			Polled: producers.Documented("https://exchange-docs.crypto.com/exchange/v1/rest-ws/index.html").And(
-				jkorf("CryptoCom", "Endpoints/ExchangeApi/ExchangeData/GetTickers"), gocryptotrader("cryptodotcom/cryptodotcom_types.go")),
-		},
+		Evidence: evidenceOf["cryptocom"],
 		Limits: adapter.Limits{
 			Connects: 5, ConnectsPer: time.Second, // undocumented
 			MarketsPerSocket: 150, // undocumented; keeps one connection's loss small

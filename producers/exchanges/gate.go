@@ -26,15 +26,7 @@ func gate() adapter.Venue {
 			REST:   "https://api.gateio.ws",
 		},
 		Countries: countriesOf["gate"],
-		Evidence: producers.VenueEvidence{
-			Markets: producers.Recorded("cryptofeed/GATEIO.instruments.jsonl.gz"),
-			Trades:  producers.Recorded("cryptofeed/GATEIO.ws.1.0.jsonl.gz"),
-			Tickers: producers.Recorded("cryptofeed/GATEIO.ws.1.0.jsonl.gz"),
-			Polled: producers.Documented("https://www.gate.com/docs/developers/apiv4/en/#spot").And(
-				jkorf("GateIo", "Endpoints/Spot/ExchangeData/GetTickers"), gocryptotrader("gateio/gateio_types.go")),
-			Candles: producers.Documented("https://www.gate.com/docs/developers/apiv4/#market-candlesticks").And(
-				hummingbotCandles("gate_io"), gocryptotrader("gateio/gateio_types.go")),
-		},
+		Evidence:  evidenceOf["gate"],
 		Limits: adapter.Limits{
 			Connects: 10, ConnectsPer: 10 * time.Second, // undocumented
 			MarketsPerSocket: 200, // undocumented; keeps one connection's loss small

@@ -27,19 +27,7 @@ func gemini() adapter.Venue {
 			REST:   "https://api.gemini.com",
 		},
 		Countries: countriesOf["gemini"],
-		Evidence: producers.VenueEvidence{
-			Markets: producers.Documented("https://developer.gemini.com/rest/market-data").And(
-				gocryptotrader("gemini/gemini_types.go"), fastMM("gemini/gemini_rest_decoder.hpp")),
-			Trades: producers.Documented("https://developer.gemini.com/websocket/streams").And(
-				fastMM("gemini/gemini_md_parser.hpp")).AfterSearching("ws.gemini.com, @bookTicker, @trade").But(
-				"frames that name their kind and have times in milliseconds, as the fixtures of its own clients: they are read too, but the " +
-					"client saw neither in production, and one whose repository the search does not name saw nanoseconds there"),
-			Tickers: producers.Documented("https://developer.gemini.com/websocket/streams").And(
-				fastMM("gemini/gemini_md_parser.hpp"),
-				"https://github.com/hrishabhayush/polyxgemini/blob/HEAD/internal/exchange/gemini/ws.go"),
-			Polled: producers.Documented("https://developer.gemini.com/rest/market-data").And(
-				xchange("gemini", "org/knowm/xchange/gemini/v2/dto/marketdata/GeminiTicker2"), gocryptotrader("gemini/gemini_types.go")),
-		},
+		Evidence:  evidenceOf["gemini"],
 		Limits: adapter.Limits{
 			Connects: 12, ConnectsPer: time.Minute,
 			MarketsPerSocket: 200, // undocumented; keeps one connection's loss small

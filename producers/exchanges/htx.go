@@ -26,15 +26,7 @@ func htx() adapter.Venue {
 			REST:   "https://api.huobi.pro",
 		},
 		Countries: countriesOf["htx"],
-		Evidence: producers.VenueEvidence{
-			Markets: producers.Recorded("cryptofeed/HUOBI.instruments.jsonl.gz"),
-			Trades:  producers.Recorded("cryptofeed/HUOBI.ws.44.0.jsonl.gz"),
-			Tickers: producers.Documented("https://www.htx.com/en-us/opend/newApiPages/?id=7ec5a0a7").And(
-				jkorf("HTX", "Subscriptions/Spot/Ticker"), connect("websockets/huobi/messages.go")).But(
-				"bid, ask, amount and vol, of which the second client reads none"),
-			Polled: producers.Documented("https://www.htx.com/en-us/opend/newApiPages/?id=404").And(
-				jkorf("HTX", "Endpoints/Spot/ExchangeData/GetTickers"), xchange("huobi", "org/knowm/xchange/huobi/dto/marketdata/HuobiAllTicker")),
-		},
+		Evidence:  evidenceOf["htx"],
 		Limits: adapter.Limits{
 			Connects: 10, ConnectsPer: time.Second, // undocumented
 			MarketsPerSocket: 150, // undocumented; keeps one connection's loss small

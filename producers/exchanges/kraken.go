@@ -28,14 +28,7 @@ func kraken() adapter.Venue {
 			REST:   "https://api.kraken.com",
 		},
 		Countries: countriesOf["kraken"],
-		Evidence: producers.VenueEvidence{
-			Markets: producers.Recorded("cryptofeed/KRAKEN.instruments.jsonl.gz"),
-			Trades:  producers.Recorded("tardis-node/kraken.jsonl"),
-			Tickers: producers.Documented("https://docs.kraken.com/exchange/api-reference/spot-websocket-v2/ticker").And(
-				jkorf("Kraken", "Subscriptions/Spot/Ticker"), nautilus("kraken/src/websocket/spot_v2/messages.rs")),
-			Polled:  producers.Recorded("cryptoexchange/kraken-ticker-bcheur.json"),
-			Candles: producers.Recorded("xchange/kraken-ohlc.json.gz"),
-		},
+		Evidence:  evidenceOf["kraken"],
 		Limits: adapter.Limits{
 			Connects: 150, ConnectsPer: 10 * time.Minute,
 			MarketsPerSocket: 200, // undocumented; keeps one connection's loss small

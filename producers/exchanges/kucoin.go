@@ -32,16 +32,7 @@ func kucoin() adapter.Venue {
 			REST:   "https://api.kucoin.com",
 		},
 		Countries: countriesOf["kucoin"],
-		Evidence: producers.VenueEvidence{
-			Markets: producers.Recorded("cryptofeed/KUCOIN.instruments.jsonl.gz").But(
-				"recorded of /api/v1/symbols; asked is /api/v2/symbols, whose documentation has the same fields"),
-			Trades: producers.Recorded("cryptofeed/KUCOIN.ws.1.0.jsonl.gz"),
-			Tickers: producers.Recorded("cryptofeed/KUCOIN.ws.1.0.jsonl.gz").But(
-				"the snapshots with the volumes are not recorded, but documented: https://www.kucoin.com/docs-new/3470065w0"),
-			Polled: producers.Recorded("cryptoexchange/kucoin-alltickers.json.gz"),
-			Candles: producers.Documented("https://www.kucoin.com/docs-new/rest/spot-trading/market-data/get-klines").And(
-				hummingbotCandles("kucoin"), gocryptotrader("kucoin/kucoin_types.go")),
-		},
+		Evidence:  evidenceOf["kucoin"],
 		Limits: adapter.Limits{
 			Connects: 30, ConnectsPer: time.Minute,
 			MarketsPerSocket: 100, // each is three topics

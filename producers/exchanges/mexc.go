@@ -20,7 +20,6 @@ import (
 //	limits    https://www.mexc.com/api-docs/spot-v3/general-info (100 messages a second; 500 weight in
 //	          10 s for each endpoint and address, all tickers weigh 40)
 func mexc() adapter.Venue {
-	const mexcNet = "https://github.com/JKorf/Mexc.Net/blob/main/Mexc.Net/Objects/Models/Spot/"
 	return adapter.Venue{
 		Slug: "mexc", Name: "MEXC", Version: 1,
 		URLs: adapter.URLs{
@@ -28,16 +27,7 @@ func mexc() adapter.Venue {
 			REST:   "https://api.mexc.com",
 		},
 		Countries: countriesOf["mexc"],
-		Evidence: producers.VenueEvidence{
-			Markets: producers.Documented("https://www.mexc.com/api-docs/spot-v3/market-data-endpoints").And(
-				mexcNet+"MexcSymbol.cs", gocryptotrader("mexc/mexc_types.go")),
-			Trades: producers.Documented("https://github.com/mexcdevelop/websocket-proto").And(tardis("mexc"), mexcNet+"MexcStreamTrade.cs").But(
-				"recorded is the JSON that another client made of the messages, not their bytes"),
-			Tickers: producers.Documented("https://github.com/mexcdevelop/websocket-proto").And(
-				tardis("mexc"), mexcNet+"MexcStreamMiniTick.cs"),
-			Polled: producers.Documented("https://www.mexc.com/api-docs/spot-v3/market-data-endpoints").And(
-				mexcNet+"MexcTicker.cs", gocryptotrader("mexc/mexc_types.go")),
-		},
+		Evidence:  evidenceOf["mexc"],
 		Limits: adapter.Limits{
 			Connects: 5, ConnectsPer: time.Second, // undocumented
 			MarketsPerSocket: 30 / len(mexcStreams),

@@ -27,15 +27,7 @@ func okx() adapter.Venue {
 			REST:   "https://www.okx.com",
 		},
 		Countries: countriesOf["okx"],
-		Evidence: producers.VenueEvidence{
-			Markets: producers.Recorded("cryptofeed/OKX.instruments.jsonl.gz"),
-			Trades:  producers.Recorded("cryptofeed/OKX.ws.1.0.jsonl.gz"),
-			Tickers: producers.Recorded("cryptofeed/OKX.ws.1.0.jsonl.gz"),
-			Polled: producers.Documented("https://www.okx.com/docs-v5/en/#order-book-trading-market-data-get-tickers").And(
-				xchange("okex", "org/knowm/xchange/okex/dto/marketdata/OkexTicker"), gocryptotrader("okx/okx_types.go")),
-			Candles: producers.Documented("https://www.okx.com/docs-v5/en/#order-book-trading-market-data-get-candlesticks-history").And(
-				hummingbotCandles("okx"), gocryptotrader("okx/okx_types.go")),
-		},
+		Evidence:  evidenceOf["okx"],
 		Limits: adapter.Limits{
 			Connects: 3, ConnectsPer: time.Second,
 			MarketsPerSocket: 300, // undocumented; two channels each stay below 64 kB in two requests

@@ -27,17 +27,7 @@ func poloniex() adapter.Venue {
 			REST:   "https://api.poloniex.com",
 		},
 		Countries: countriesOf["poloniex"],
-		Evidence: producers.VenueEvidence{
-			Markets: producers.Documented("https://api-docs.poloniex.com/spot/api/public/reference-data").And(
-				ccxt("poloniex.ts"), gocryptotrader("poloniex/poloniex_types.go")),
-			Trades: producers.Documented("https://api-docs.poloniex.com/spot/websocket/market-data").And(
-				ccxt("pro/poloniex.ts"), gocryptotrader("poloniex/poloniex_websocket.go"), cryptofeed("poloniex.py")).But(
-				"the last client takes amount for the size of a trade; in its own example amount is price times quantity, so quantity is"),
-			Tickers: producers.Documented("https://api-docs.poloniex.com/spot/websocket/market-data").And(
-				ccxt("pro/poloniex.ts"), gocryptotrader("poloniex/poloniex_websocket.go")),
-			Polled: producers.Documented("https://api-docs.poloniex.com/spot/api/public/market-data").And(
-				ccxt("poloniex.ts"), gocryptotrader("poloniex/poloniex_types.go")),
-		},
+		Evidence:  evidenceOf["poloniex"],
 		Limits: adapter.Limits{
 			Connects: 5, ConnectsPer: time.Second, // undocumented
 			MarketsPerSocket: 300, // undocumented; keeps one connection's loss small

@@ -26,18 +26,7 @@ func upbit() adapter.Venue {
 			Stream: "wss://api.upbit.com/websocket/v1",
 			REST:   "https://api.upbit.com",
 		},
-		Evidence: producers.VenueEvidence{
-			Markets: producers.Documented("https://global-docs.upbit.com/reference/list-trading-pairs").And(
-				jkorf("Upbit", "Endpoints/Spot/ExchangeData/GetSymbols"), cryptofeed("upbit.py")),
-			Trades: producers.Documented("https://global-docs.upbit.com/reference/websocket-trade").And(
-				jkorf("Upbit", "Subscriptions/Spot/Trades"), tardis("upbit"), cryptofeed("upbit.py")).But(
-				"the unit of times: milliseconds by the documentation, but the second client takes any above 1e15 for microseconds; both are read"),
-			Tickers: producers.Documented("https://global-docs.upbit.com/reference/websocket-ticker").And(
-				jkorf("Upbit", "Subscriptions/Spot/Tickers")).AfterSearching(
-				"acc_trade_price_24h, stream_type; what was found has the same names, in code whose repository the search does not name"),
-			Polled: producers.Documented("https://global-docs.upbit.com/reference/list-tickers").And(
-				jkorf("Upbit", "Endpoints/Spot/ExchangeData/GetTickers"), xchange("upbit", "org/knowm/xchange/upbit/dto/marketdata/UpbitTicker")),
-		},
+		Evidence: evidenceOf["upbit"],
 		Limits: adapter.Limits{
 			Connects: 5, ConnectsPer: time.Second,
 			MarketsPerSocket: 300, // undocumented; one message names all
