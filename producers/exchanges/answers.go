@@ -3,6 +3,7 @@ package exchanges
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/url"
 	"strings"
 
@@ -21,6 +22,13 @@ type endpoints map[string]reader
 func (all endpoints) read(target string, body []byte, out *adapter.Out) error {
 	path, query := endpoint(target)
 	return all.answer(path[strings.LastIndexByte(path, '/')+1:], path, query, body, out)
+}
+
+// with are these endpoints and more: those that only recordings have answers of.
+func (all endpoints) with(more endpoints) endpoints {
+	both := maps.Clone(all)
+	maps.Copy(both, more)
+	return both
 }
 
 // below is Venue.DecodeREST of a venue whose paths all hold a part, such as its version, and whose endpoints are named by what

@@ -39,7 +39,7 @@ func TestVenuesReadTheirWire(t *testing.T) {
 			t.Errorf("venue %s has no script in testdata/%s", v.Slug, v.Slug)
 		}
 		for _, path := range scripts {
-			t.Run(v.Slug+"/"+filepath.Base(path), func(t *testing.T) { runScript(t, v, path) })
+			t.Run(v.Slug+"/"+filepath.Base(path), func(t *testing.T) { runScript(t, v.Recorded(), path) })
 		}
 	}
 }
@@ -49,7 +49,7 @@ func runScript(t *testing.T, v adapter.Venue, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	codec := newRecorded(v)
+	codec := v.NewCodec()
 	lines := strings.Split(string(text), "\n")
 	for i := 0; i < len(lines); i++ {
 		line := lines[i]
@@ -66,7 +66,7 @@ func runScript(t *testing.T, v adapter.Venue, path string) {
 		var got []string
 		switch verb {
 		case "conn":
-			codec = newRecorded(v)
+			codec = v.NewCodec()
 		case "ws":
 			var out adapter.Out
 			err := codec.Decode(adapter.Frame{Bytes: []byte(rest)}, &out)
@@ -102,14 +102,6 @@ func runScript(t *testing.T, v adapter.Venue, path string) {
 	}
 }
 
-// newRecorded reads what a venue's codec reads and, of some, what only recordings have.
-func newRecorded(v adapter.Venue) adapter.Codec {
-	if v.NewRecorded != nil {
-		return v.NewRecorded()
-	}
-	return v.NewCodec()
-}
-
 // TestLiveCodecsRefuseWhatOnlyRecordingsHave: what the engine never asks for is not read from a venue.
 func TestLiveCodecsRefuseWhatOnlyRecordingsHave(t *testing.T) {
 	for slug, frame := range map[string]string{
@@ -126,7 +118,7 @@ func TestLiveCodecsRefuseWhatOnlyRecordingsHave(t *testing.T) {
 		if err := v.NewCodec().Decode(adapter.Frame{Bytes: []byte(frame)}, &live); err == nil || len(live.Events) > 0 {
 			t.Errorf("%s reads %s live, as %v", slug, frame, live.Events)
 		}
-		if err := v.NewRecorded().Decode(adapter.Frame{Bytes: []byte(frame)}, &recorded); err != nil || len(recorded.Events) != 1 {
+		if err := v.Recorded().NewCodec().Decode(adapter.Frame{Bytes: []byte(frame)}, &recorded); err != nil || len(recorded.Events) != 1 {
 			t.Errorf("%s reads %s as %v from a recording: %v", slug, frame, recorded.Events, err)
 		}
 	}
@@ -338,11 +330,12 @@ func FuzzCodecs(f *testing.F) {
 	venues := List()
 	f.Fuzz(func(t *testing.T, target string, b []byte, binary bool) {
 		for _, v := range venues {
+			v = v.Recorded()
 			read := func() string {
 				var out adapter.Out
 				frame, err := adapter.Unpack(adapter.Frame{Bytes: b, Binary: binary})
 				if err == nil {
-					err = newRecorded(v).Decode(frame, &out)
+					err = v.NewCodec().Decode(frame, &out)
 				}
 				lines := spell(&out, err)
 				out.Reset()
@@ -384,7 +377,7 @@ func FuzzConnections(f *testing.F) {
 	f.Fuzz(func(t *testing.T, venue byte, session string) {
 		v := venues[int(venue)%len(venues)]
 		read := func() string {
-			codec := newRecorded(v)
+			codec := v.Recorded().NewCodec()
 			var lines []string
 			for frame := range strings.SplitSeq(session, "\n") {
 				var out adapter.Out
