@@ -34,17 +34,18 @@ func bybit() adapter.Venue {
 			Messages:         10,
 			Requests:         20,
 		},
-		Silence:     60 * time.Second,
-		Listing:     []string{"/v5/market/instruments-info?category=spot&limit=1000"},
-		Instruments: markets(bybitList[bybitMarket], (*bybitMarket).instrument),
-		Subscribe:   bybitRequest("subscribe"),
-		Unsubscribe: bybitRequest("unsubscribe"),
-		Heartbeat:   adapter.Heartbeat{Every: 20 * time.Second, Message: heartbeat(`{"op":"ping"}`)},
-		NewCodec:    func() adapter.Codec { return bybitCodec{} },
-		NewRecorded: func() adapter.Codec { return &bybitRecorded{best: map[string]*bybitBest{}} },
-		Tickers:     one("/v5/market/tickers?category=spot"),
-		DecodeREST:  bybitREST,
-		History:     bybitHistory(),
+		Silence:      60 * time.Second,
+		Listing:      []string{"/v5/market/instruments-info?category=spot&limit=1000"},
+		Instruments:  markets(bybitList[bybitMarket], (*bybitMarket).instrument),
+		Subscribe:    bybitRequest("subscribe"),
+		Unsubscribe:  bybitRequest("unsubscribe"),
+		Heartbeat:    adapter.Heartbeat{Every: 20 * time.Second, Message: heartbeat(`{"op":"ping"}`)},
+		NewCodec:     func() adapter.Codec { return bybitCodec{} },
+		NewRecorded:  func() adapter.Codec { return &bybitRecorded{best: map[string]*bybitBest{}} },
+		Tickers:      one("/v5/market/tickers?category=spot"),
+		DecodeREST:   bybitREST,
+		RecordedREST: bybitRecordedREST,
+		History:      bybitHistory(),
 	}
 }
 
@@ -232,8 +233,6 @@ func bybitREST(target string, body []byte, out *adapter.Out) error {
 		for _, t := range answer.Result.List {
 			out.Add(t.event("rest", answer.Time))
 		}
-	case "recent-trade":
-		return rows(bybitList[bybitRecent], (*bybitRecent).event)(query, body, out)
 	case "kline":
 		answer, err := parseBybit[[]producers.Num](body) // start, open, high, low, close, volume, turnover
 		if err != nil {
@@ -245,18 +244,4 @@ func bybitREST(target string, body []byte, out *adapter.Out) error {
 		return unreadAnswer(path)
 	}
 	return nil
-}
-
-// bybitRecent is a trade of the HTTP interface.
-type bybitRecent struct {
-	ID     producers.Num `json:"execId"`
-	Symbol string        `json:"symbol"`
-	Price  producers.Num `json:"price"`
-	Size   producers.Num `json:"size"`
-	Side   string        `json:"side"`
-	Time   producers.Num `json:"time"`
-}
-
-func (t *bybitRecent) event() adapter.Event {
-	return (&bybitTrade{ID: t.ID, Time: t.Time, Price: t.Price, Size: t.Size, Side: t.Side, Symbol: t.Symbol}).event()
 }
