@@ -44,6 +44,17 @@ func (all endpoints) below(part string) func(string, []byte, *adapter.Out) error
 	}
 }
 
+// ofVersion is Venue.DecodeREST of a venue whose endpoints are named by the last part of the path: an answer of a path without the part
+// that names the version is of a generation that is retired.
+func (all endpoints) ofVersion(part string) func(string, []byte, *adapter.Out) error {
+	return func(target string, body []byte, out *adapter.Out) error {
+		if path, _ := endpoint(target); !strings.Contains(path, part) {
+			return adapter.Retired("answer of %s", path)
+		}
+		return all.read(target, body, out)
+	}
+}
+
 func (all endpoints) answer(name, path string, query url.Values, body []byte, out *adapter.Out) error {
 	read, known := all[name]
 	switch {
