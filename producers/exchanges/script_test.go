@@ -105,6 +105,7 @@ func runScript(t *testing.T, v adapter.Venue, path string) {
 // TestLiveCodecsRefuseWhatOnlyRecordingsHave: what the engine never asks for is not read from a venue.
 func TestLiveCodecsRefuseWhatOnlyRecordingsHave(t *testing.T) {
 	for slug, frame := range map[string]string{
+		"binance":   `{"stream":"btcusdt@aggTrade","data":{"e":"aggTrade","E":1672515782136,"s":"BTCUSDT","a":1,"p":"1","q":"1","T":1672515782136,"m":false}}`,
 		"bitget":    `{"action":"update","arg":{"instType":"spot","topic":"publicTrade","symbol":"BTCUSDT"},"data":[{"i":"1","p":"1","v":"1","S":"sell","T":"1777358880170"}],"ts":1777358880172}`,
 		"bybit":     `{"topic":"kline.5.BTCUSDT","ts":1672324988882,"type":"snapshot","data":[{"start":1672324800000,"interval":"5","open":"1","close":"1","high":"1","low":"1","volume":"1","confirm":false}]}`,
 		"coinbase":  `{"channel":"ticker","sequence_num":1,"events":[{"type":"update","tickers":[{"product_id":"BTC-USD","price":"1"}]}]}`,
@@ -129,6 +130,7 @@ func TestLiveCodecsRefuseWhatOnlyRecordingsHave(t *testing.T) {
 // TestLiveAnswersRefuseWhatOnlyRecordingsHave: nor is what the engine never asks for over HTTP.
 func TestLiveAnswersRefuseWhatOnlyRecordingsHave(t *testing.T) {
 	for slug, answer := range map[string]string{
+		"binance":   `/api/v3/ticker/price {"symbol":"BTCUSDT","price":"1"}`,
 		"bitfinex":  `/v2/candles/trade:1h:tBTCUSD/hist [[1678464000000,1,1,1,1,1]]`,
 		"bitget":    `/api/v2/spot/market/fills {"code":"00000","data":[{"symbol":"BTCUSDT","tradeId":"1","side":"Buy","price":"1","size":"1","ts":"1622097282536"}]}`,
 		"bitstamp":  `/api/v2/transactions/btcusd/ [{"date":"1712059201","tid":"1","price":"1","type":"0","amount":"1"}]`,
