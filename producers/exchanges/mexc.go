@@ -46,16 +46,20 @@ func mexc() adapter.Venue {
 		NewCodec:    func() adapter.Codec { return mexcCodec{} },
 		NewRecorded: func() adapter.Codec { return mexcRecorded{} },
 		Tickers:     one("/api/v3/ticker/24hr"),
-		DecodeREST: endpoints{
-			"exchangeInfo": nil,
-			"ticker/24hr":  mexcTickers,
-			"trades":       rows(list[mexcTrade], (*mexcTrade).event),
+		DecodeREST:  mexcEndpoints.below("/api/v3/"),
+		RecordedREST: mexcEndpoints.with(endpoints{
+			"trades": rows(list[mexcTrade], (*mexcTrade).event),
 			// Start, open, high, low, close, volume in the base, end, volume in the quote.
 			"klines": candleRows(list[[]producers.Num],
 				candleColumns{Start: 0, Open: 1, High: 2, Low: 3, Close: 4, Volume: 5, Unit: time.Millisecond},
 				func(q url.Values) string { return mexcInterval(q.Get("interval")) }),
-		}.below("/api/v3/"),
+		}).below("/api/v3/"),
 	}
+}
+
+var mexcEndpoints = endpoints{
+	"exchangeInfo": nil,
+	"ticker/24hr":  mexcTickers,
 }
 
 // mexcStreams are what a market is subscribed to; % is its symbol.
@@ -257,24 +261,4 @@ func mexcTickers(_ url.Values, body []byte, out *adapter.Out) error {
 		out.Add(e)
 	}
 	return nil
-}
-
-// mexcTrade is like Binance's, but its id is null.
-type mexcTrade struct {
-	ID         producers.Num `json:"id"`
-	Price      producers.Num `json:"price"`
-	Size       producers.Num `json:"qty"`
-	BuyerMakes bool          `json:"isBuyerMaker"`
-	Millis     producers.Num `json:"time"`
-}
-
-func (t *mexcTrade) event() adapter.Event {
-	side := adapter.Buy
-	if t.BuyerMakes {
-		side = adapter.Sell
-	}
-	return adapter.Event{
-		Kind: adapter.Trade, Channel: "rest", Time: producers.Unix(t.Millis, time.Millisecond),
-		ID: t.ID, Price: t.Price, Size: t.Size, Side: side,
-	}
 }
