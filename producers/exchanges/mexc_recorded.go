@@ -2,7 +2,9 @@ package exchanges
 
 import (
 	"strings"
+	"time"
 
+	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/adapter"
 )
 
@@ -27,4 +29,24 @@ func (c mexcRecorded) Decode(f adapter.Frame, out *adapter.Out) error {
 		return m.add(out)
 	}
 	return c.mexcCodec.Decode(f, out)
+}
+
+// mexcTrade is like Binance's, but its id is null.
+type mexcTrade struct {
+	ID         producers.Num `json:"id"`
+	Price      producers.Num `json:"price"`
+	Size       producers.Num `json:"qty"`
+	BuyerMakes bool          `json:"isBuyerMaker"`
+	Millis     producers.Num `json:"time"`
+}
+
+func (t *mexcTrade) event() adapter.Event {
+	side := adapter.Buy
+	if t.BuyerMakes {
+		side = adapter.Sell
+	}
+	return adapter.Event{
+		Kind: adapter.Trade, Channel: "rest", Time: producers.Unix(t.Millis, time.Millisecond),
+		ID: t.ID, Price: t.Price, Size: t.Size, Side: side,
+	}
 }

@@ -9,12 +9,14 @@ import (
 	"github.com/marketlog/marketlog/producers/adapter"
 )
 
-// kucoinRecorded also reads the unified feed, whose pushes name their channel by "T" and whose answers have no type.
+// kucoinRecorded also reads candles and the best bid and ask by themselves, which the engine does not ask for, and the unified feed,
+// whose pushes name their channel by "T" and whose answers have no type.
 type kucoinRecorded struct{ kucoinCodec }
 
 func (c kucoinRecorded) Decode(f adapter.Frame, out *adapter.Out) error {
 	var m struct {
 		Type    string          `json:"type"`
+		Topic   string          `json:"topic"`
 		Data    json.RawMessage `json:"data"`
 		Channel string          `json:"T"` // and kind of market
 		Update  string          `json:"t"` // unused, but "T" would take it
@@ -30,7 +32,9 @@ func (c kucoinRecorded) Decode(f adapter.Frame, out *adapter.Out) error {
 	switch {
 	case m.Channel != "":
 		return kucoinUnified(m.Channel, m.Payload, out)
-	case m.Type == "message", m.Type == "error":
+	case m.Type == "message":
+		return c.topic(m.Topic, m.Data, f, out)
+	case m.Type == "error":
 	case strings.Trim(string(m.Result), `"`) == "false":
 		out.Notice("%s%s", m.Message, m.Reason)
 		return nil
@@ -105,6 +109,43 @@ func kucoinUnified(channel string, payload []byte, out *adapter.Out) error {
 	case "obu", "callAuctionInfo", "mark-price", "funding-fee", "funding-fee-all-symbols":
 	default:
 		return producers.Unreadable("message of channel %q", channel)
+	}
+	return nil
+}
+
+func (c kucoinRecorded) topic(topic string, data []byte, f adapter.Frame, out *adapter.Out) error {
+	channel, symbol, _ := strings.Cut(topic, ":")
+	switch channel {
+	case "/market/candles":
+		symbol, interval, _ := strings.Cut(symbol, "_")
+		var c struct {
+			Row  []producers.Num `json:"candles"`
+			Time producers.Num   `json:"time"`
+		}
+		if err := parse(data, &c); err != nil {
+			return err
+		}
+		e := adapter.Event{Symbol: symbol, Channel: "candles", Interval: kucoinInterval(interval), Time: producers.Unix(c.Time, time.Nanosecond)}
+		return kucoinColumns.add([][]producers.Num{c.Row}, e, out)
+	case "/spotMarket/level1":
+		var t struct {
+			Bid  []producers.Num `json:"bids"` // price and size
+			Ask  []producers.Num `json:"asks"`
+			Time producers.Num   `json:"timestamp"`
+		}
+		if err := parse(data, &t); err != nil {
+			return err
+		}
+		e := adapter.Event{Kind: adapter.Ticker, Symbol: symbol, Channel: "level1", Time: producers.Unix(t.Time, time.Millisecond)}
+		if len(t.Bid) > 0 {
+			e.Bid = t.Bid[0]
+		}
+		if len(t.Ask) > 0 {
+			e.Ask = t.Ask[0]
+		}
+		out.Add(e)
+	default:
+		return c.kucoinCodec.Decode(f, out)
 	}
 	return nil
 }
