@@ -71,6 +71,7 @@ func ProcessorRoles(ctx context.Context, in *instance.Instance) ([]supervise.Rol
 		}
 		roles = append(roles, supervise.Role{Name: "sink/" + topic.Name, Run: sink.Run})
 	}
+	roles = append(roles, supervise.Role{Name: "processors/past_candles", Run: (&processors.PastCandles{Log: in.Stream, History: store, Logger: in.Log}).Run})
 	return roles, nil
 }
 
