@@ -44,6 +44,7 @@ func Commands(rt *command.Runtime) []*cobra.Command {
 		deadCommand(rt),
 		sqlCommand(rt),
 		simCommand(rt),
+		openCommand(rt),
 		doctor.Command(rt),
 		rebuildCommand(rt),
 		archive.Command(rt),
