@@ -176,7 +176,6 @@ func serveHostile(t *testing.T) (base string) {
 		"/api/v1/prices/{symbol}/explain explainPrice": `{"data":{"price":1,"confidence":1,"confidenceInterval":[0.9,1.1],"score":1,"timestamp":"2026-11-20T10:00:05.000Z","accepted":["EVIL"],"rejected":["EVIL"],"reproduced":true,"inputs":[` +
 			`{"provider":"EVIL","venueSymbol":"EVIL","priceUsd":1,"accepted":true,"ageMs":1,"offset":{"topic":"EVIL","partition":0,"offset":0}},{"provider":"EVIL","venueSymbol":"EVIL2","accepted":false,"reason":"EVIL","ageMs":1,"offset":{"topic":"t","partition":0,"offset":0}}]}}`,
 		"/api/v1/coins/{coinId}/markets listCoinMarkets": `{"markets":[{"exchange":"EVIL","pair":"EVIL","venueSymbol":"EVIL","price":1,"volume24h":1}]}`,
-		"/api/v1/charts/{coinId} getChart":               `{"data":{"coinId":"evil","timeframe":"24h","resolution":"1h","dataPoints":[],"stats":{"totalPoints":0}}}`,
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/marketlog/marketlog/query"
 )
 
-// coinView is the page of a coin. The script gets the API's answers as they are.
+// coinView is the page of a coin. The script gets the API's answers as they are. It asks for the candles by itself: they come from
+// the store, which a page must not wait for.
 type coinView struct {
 	Coin   coinAnswer `json:"-"`
 	Why    *whyAnswer `json:"-"`
@@ -20,7 +21,6 @@ type coinView struct {
 	CoinBody    json.RawMessage `json:"coin"`
 	WhyBody     json.RawMessage `json:"why,omitempty"`
 	MarketsBody json.RawMessage `json:"markets,omitempty"`
-	ChartBody   json.RawMessage `json:"chart,omitempty"`
 	RowBody     json.RawMessage `json:"row,omitempty"`
 }
 
@@ -94,7 +94,6 @@ func (u *Unit) coin(r begun, name string) (*coinView, error) {
 		into   *json.RawMessage
 	}{
 		"listCoinMarkets": {map[string]string{"coinId": v.Coin.ID, "limit": "50"}, &v.MarketsBody},
-		"getChart":        {map[string]string{"coinId": v.Coin.ID, "timeframe": "24h"}, &v.ChartBody},
 		"listPrices":      {map[string]string{"symbols": v.Coin.ID}, &v.RowBody},
 	} {
 		var any struct{}

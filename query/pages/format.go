@@ -23,7 +23,7 @@ func formatPrice(v any) string {
 	switch size := math.Abs(n); {
 	case size >= 100:
 		return group(strconv.FormatFloat(n, 'f', 2, 64))
-	case size >= 1, size == 0:
+	case size >= 0.1, size == 0:
 		return strconv.FormatFloat(n, 'f', 4, 64)
 	default:
 		// Four digits that count, and never an exponent.

@@ -46,7 +46,6 @@ var usual = answers{
 	"explainPrice": `{"data":{"price":101234.56,"confidence":20,"timestamp":"2026-11-20T10:00:05.000Z","accepted":["kraken"],"rejected":["okx"],"reproduced":true,"inputs":[` +
 		`{"provider":"kraken","venueSymbol":"BTC/USD","priceUsd":101234.56,"accepted":true,"ageMs":120},{"provider":"okx","venueSymbol":"BTC-USDT","accepted":false,"reason":"no_rate","ageMs":90}]}}`,
 	"listCoinMarkets": `{"markets":[]}`,
-	"getChart":        `{"data":{"dataPoints":[]}}`,
 }
 
 var operations = map[string]struct {
@@ -59,7 +58,6 @@ var operations = map[string]struct {
 	"getCoin":             {"/api/v1/coins/{coinId}", []query.Param{query.CoinParam("coinId", query.Path, "bitcoin")}},
 	"explainPrice":        {"/api/v1/prices/{symbol}/explain", []query.Param{query.CoinParam("symbol", query.Path, "bitcoin")}},
 	"listCoinMarkets":     {"/api/v1/coins/{coinId}/markets", []query.Param{query.CoinParam("coinId", query.Path, "bitcoin"), {Name: "limit", Kind: query.Integer, Default: "50", Min: 1, Max: 200, Doc: "Rows."}}},
-	"getChart":            {"/api/v1/charts/{coinId}", []query.Param{query.CoinParam("coinId", query.Path, "bitcoin"), {Name: "timeframe", Kind: query.Text, Default: "24h", Doc: "Period."}}},
 }
 
 func newWorld(t *testing.T, said answers, change func(*Config)) *world {

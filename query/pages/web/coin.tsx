@@ -48,7 +48,6 @@ interface Data {
   why?: { data: Explanation }
   whyNot?: string
   markets?: { markets: Market[] }
-  chart?: { data: Chart }
   row?: { prices: ListEntry[] }
 }
 
@@ -65,8 +64,14 @@ const markets = signal(given.markets?.markets ?? [])
 const frames = [["1h", "1 h"], ["24h", "24 h"], ["7d", "7 d"], ["30d", "30 d"], ["90d", "90 d"], ["1y", "1 y"], ["max", "5 y"]] as const
 type Frame = (typeof frames)[number][0]
 const frame = signal<Frame>("24h")
-const chart = signal<Chart | undefined>(given.chart?.data)
+const chart = signal<Chart | undefined>(undefined)
 const chartFault = signal("")
+
+// few markets are shown until the reader asks for all.
+const few = 12
+const allMarkets = signal(false)
+
+const again = 4000 // milliseconds after which candles are asked for again that could not be had
 
 async function draw(): Promise<void> {
   const wanted = frame.peek()
@@ -78,7 +83,9 @@ async function draw(): Promise<void> {
       chartFault.value = ""
     })
   } catch (e) {
-    if (wanted === frame.peek()) chartFault.value = e instanceof Error ? e.message : String(e)
+    if (wanted !== frame.peek()) return
+    chartFault.value = e instanceof Error ? e.message : String(e)
+    if (chart.peek()?.timeframe !== wanted) setTimeout(() => void draw(), again)
   }
 }
 
@@ -135,7 +142,7 @@ function Candles() {
         ))}
       </div>
       <div class="chart" role="img" aria-label={`Candles of ${name} over ${long}`}><div class="canvas" ref={place} />
-        {points.length ? null : <p class="nothing">{chartFault.value || "No candles of this period yet."}</p>}
+        {points.length && shown?.timeframe === frame.value ? null : <p class="nothing">{shown?.timeframe === frame.value ? "No candles of this period yet." : chartFault.value || "…"}</p>}
       </div>
       {stats?.minPrice === undefined ? null : (
         <p class="stats">{long}: low <b>{price(stats.minPrice)}</b> · high <b>{price(stats.maxPrice)}</b> · mean of the closes <b>{price(stats.avgPrice)}</b> · <span class={sign(stats.changePct)}>{percent(stats.changePct)}</span></p>
@@ -153,7 +160,7 @@ function Markets() {
       <div class="wide" tabindex={0} role="region" aria-labelledby="markets">
         <table class="plain">
           <thead><tr><th scope="col">Venue</th><th scope="col">Pair</th><th scope="col" class="number">Price there</th><th scope="col" class="number">USD</th><th scope="col" class="number">Spread, bps</th><th scope="col" class="number">Volume 24 h</th><th scope="col" class="number">Heard</th></tr></thead>
-          <tbody>{list.map((m) => (
+          <tbody>{(allMarkets.value ? list : list.slice(0, few)).map((m) => (
             <tr key={m.exchange + m.venueSymbol}>
               <th scope="row">{plain(m.exchange)}</th><td class="dim">{plain(m.pair)}</td><td class="number">{price(m.price)}</td><td class="number">{usd(m.priceUsd)}</td>
               <td class="number">{m.bid && m.ask ? (((m.ask - m.bid) / m.ask) * 1e4).toFixed(1) : "–"}</td>
@@ -163,6 +170,7 @@ function Markets() {
           ))}</tbody>
         </table>
       </div>
+      {list.length > few && !allMarkets.value ? <button type="button" class="chip more" onClick={() => (allMarkets.value = true)}>All {count(list.length)}</button> : null}
     </section>
   )
 }
@@ -212,6 +220,7 @@ function Page() {
 }
 
 mount(<Page />)
+void draw()
 new Stream({
   prices(changed) {
     const c = changed.find((x) => x.coinId === coin.id)

@@ -134,8 +134,8 @@ const eyes = new IntersectionObserver((entries) => {
 function PriceCell({ row }: { row: Row }) {
   const m = row.moving.value
   return (
-    <td class={"price " + m.moved} data-value={m.price}>
-      {m.stale ? <span class="stale" title="No fresh price: this is the last one">old</span> : null}
+    <td class={(m.stale ? "price last " : "price ") + m.moved} data-value={m.price}>
+      {m.stale ? <span class="stale" title="There is no fresh price: this is the last one">old</span> : null}
       {usd(m.price)}
     </td>
   )
@@ -220,7 +220,7 @@ function Strip() {
     <dl class="strip">
       <div><dt>Market cap</dt><dd>{amount(m.totalMarketCapUsd)} <span class={sign(trend)}>{percent(trend)}</span></dd></div>
       <div><dt>Volume 24 h</dt><dd>{amount(m.volume24hUsd)}</dd></div>
-      <div><dt>Dominance</dt><dd>BTC {m.btcDominance.toFixed(1)}% <span class="dim">ETH {m.ethDominance.toFixed(1)}%</span></dd></div>
+      <div><dt>Dominance</dt><dd>BTC {m.btcDominance.toFixed(1)}% <span class="dim second">ETH {m.ethDominance.toFixed(1)}%</span></dd></div>
       {m.fearGreed ? <div title={plain(m.fearGreed.attribution ?? m.fearGreed.source)}><dt>Fear &amp; greed</dt><dd>{count(m.fearGreed.value)} <span class="dim">{plain(m.fearGreed.classification)}</span></dd></div> : null}
     </dl>
   )

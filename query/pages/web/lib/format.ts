@@ -12,7 +12,7 @@ export function price(n: number | undefined): string {
   if (n === undefined || !Number.isFinite(n)) return none
   const size = Math.abs(n)
   if (size >= 100) return grouped.format(n)
-  if (size >= 1 || size === 0) return four.format(n)
+  if (size >= 0.1 || size === 0) return four.format(n)
   return significant.format(n)
 }
 
