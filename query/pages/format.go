@@ -52,7 +52,10 @@ func formatPercent(v *float64) string {
 		return "–"
 	}
 	text := strconv.FormatFloat(*v, 'f', 2, 64)
-	if *v > 0 && text != "0.00" {
+	switch {
+	case text == "-0.00":
+		text = "0.00"
+	case *v > 0 && text != "0.00":
 		text = "+" + text
 	}
 	return text + "%"

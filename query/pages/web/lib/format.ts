@@ -23,8 +23,8 @@ export function usd(n: number | undefined): string {
 
 export function percent(n: number | undefined): string {
   if (n === undefined || !Number.isFinite(n)) return none
-  const text = grouped.format(n)
-  return (n > 0 && Number(n.toFixed(2)) !== 0 ? "+" : "") + text + "%"
+  const rounded = Number(n.toFixed(2)) || 0 // never −0
+  return (rounded > 0 ? "+" : "") + grouped.format(rounded) + "%"
 }
 
 // sign is the class of a change.
