@@ -102,8 +102,10 @@ type Readiness struct {
 
 // Deps is what the server is put together from.
 type Deps struct {
-	Keys    Keyring
-	Limiter *limits.Limiter
+	Keys Keyring
+	// Sessions are asked about requests without a key; nil: only keys sign in.
+	Sessions Sessions
+	Limiter  *limits.Limiter
 	// Plans by name; DefaultPlans or a changed copy.
 	Plans     map[string]limits.Plan
 	Endpoints []Endpoint
@@ -134,12 +136,14 @@ type Server struct {
 	// tools are the endpoints that tools ask, by the tools' names; declared is what they declare.
 	tools    map[string]*compiled
 	declared []ToolDeclaration
-	metrics  *metrics
-	guard    *authThrottle
-	trusted  []netip.Prefix
-	waiting  chan struct{}
-	draining atomic.Bool
-	listener net.Listener
+	// operations are all endpoints, by their IDs.
+	operations map[string]*compiled
+	metrics    *metrics
+	guard      *authThrottle
+	trusted    []netip.Prefix
+	waiting    chan struct{}
+	draining   atomic.Bool
+	listener   net.Listener
 }
 
 // NewServer puts a server together; Run starts it.
@@ -170,6 +174,7 @@ func NewServer(cfg Config, deps Deps) (*Server, error) {
 		endpoints[i].metrics = m.operation(e.ID)
 	}
 	refuseEssential(endpoints)
+	s.operations = byID(endpoints)
 	if s.tools, s.declared, err = declareTools(endpoints); err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ type group struct {
 // groups are the commands of the program as the help shows them. Each is a file cmd_NAME.go or a package, and a line here.
 func groups(rt *command.Runtime) []group {
 	return []group{
-		{"use", "Prices and yields:", append(market.Commands(rt), sqlCommand(rt), mcpCommand(rt))},
+		{"use", "Prices and yields:", append(market.Commands(rt), openCommand(rt), sqlCommand(rt), mcpCommand(rt))},
 		{"roles", "Start:", []*cobra.Command{
 			runCommand(rt, "run", "Run everything in this process"),
 			runCommand(rt, "produce", "Run only the producers: feeds to log"),

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,6 +45,7 @@ type Config struct {
 	Auth     AuthConfig              `koanf:"auth"`
 	Plans    PlansConfig             `koanf:"plans"`
 	Stream   StreamConfig            `koanf:"stream"`
+	Page     PageConfig              `koanf:"page"`
 	Log      LogConfig               `koanf:"log"`
 }
 
@@ -208,6 +210,13 @@ type StreamConfig struct {
 	Origins []string `koanf:"origins"`
 }
 
+// PageConfig reports where the pages are reached.
+type PageConfig struct {
+	// Hosts are the names, without a port, under which a proxy publishes the pages over TLS, such as prices.example.com. What is
+	// asked under another name gets no session; addresses and localhost need not be named.
+	Hosts []string `koanf:"hosts"`
+}
+
 // LogConfig reports what is written to standard error.
 type LogConfig struct {
 	// Level is debug, info, warn or error.
@@ -364,6 +373,9 @@ func (c Config) Validate() error {
 	for _, origin := range c.Stream.Origins {
 		f.origin("stream.origins", origin)
 	}
+	for _, name := range c.Page.Hosts {
+		f.hostname("page.hosts", name)
+	}
 	for name, venue := range c.Venues {
 		f.url("venues."+name+".ws_url", venue.WSURL, "ws", "wss")
 		f.url("venues."+name+".rest_url", venue.RESTURL, "http", "https")
@@ -483,6 +495,16 @@ func (f *Faults) origin(key, value string) {
 	u, err := url.Parse(value)
 	if err != nil || !slices.Contains([]string{"http", "https"}, u.Scheme) || u.Host == "" || value != strings.ToLower(u.Scheme+"://"+u.Host) {
 		f.add(key, value, "is no web origin", "use http:// or https://HOST[:PORT] in small letters, without a path")
+	}
+}
+
+// hostnames are names as browsers send them, but no addresses, which need not be named.
+var hostnames = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)*[a-z0-9-]*[a-z]([a-z0-9-]*[a-z0-9])?$`)
+
+// hostname checks a name of this server.
+func (f *Faults) hostname(key, value string) {
+	if len(value) > 253 || !hostnames.MatchString(value) {
+		f.add(key, value, "is no host name", "use a name such as prices.example.com in small letters, without a scheme and a port")
 	}
 }
 

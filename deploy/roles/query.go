@@ -28,6 +28,7 @@ import (
 	"github.com/marketlog/marketlog/query/keys"
 	"github.com/marketlog/marketlog/query/limits"
 	"github.com/marketlog/marketlog/query/mcp"
+	"github.com/marketlog/marketlog/query/pages"
 	"github.com/marketlog/marketlog/query/prices"
 	"github.com/marketlog/marketlog/query/providers"
 	yields "github.com/marketlog/marketlog/query/rates"
@@ -287,14 +288,24 @@ func (a *apiRole) newServer(listener net.Listener, limiter *limits.Limiter, tabl
 	if err != nil {
 		return nil, err
 	}
+	shown, err := pages.New(pages.Config{
+		Listen: a.front.addr, Simulated: simulated, Hosts: a.in.Config.Page.Hosts, Version: operations.Version(),
+		// Other processes may feed what this one shows, and not with what their simulator invents.
+		Automatic: a.folds && a.in.Config.Feeds == "sim",
+	}, pages.Deps{Pepper: a.pepper, Keys: table, Links: a.in.Pages.Links})
+	if err != nil {
+		return nil, err
+	}
 	var mounting error
 	server, err := query.NewServer(cfg, query.Deps{
 		Keys:      table,
+		Sessions:  shown,
 		Limiter:   limiter,
 		Plans:     plans,
 		Endpoints: endpoints,
 		Mount: func(router fiber.Router, server *query.Server) {
 			hub.Mount(router, server)
+			shown.Mount(router, server)
 			if err := operations.MountSchemas(router); err != nil {
 				mounting = fmt.Errorf("serving the schemas of the log: %w", err)
 				return

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"strings"
 	"sync"
@@ -17,6 +18,7 @@ import (
 	"github.com/marketlog/marketlog/deploy/operations"
 	"github.com/marketlog/marketlog/deploy/supervise"
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/pages"
 )
 
 // drainLimit is what stopping may take; another second or two go to closing the engine and the log.
@@ -54,6 +56,7 @@ func Run(ctx context.Context, cfg config.Config, role string, out io.Writer, log
 			return err
 		}
 		at.api.encrypted = at.api.tls != nil
+		in.Pages = &instance.Pages{Address: pagesAddress(at.api.addr, at.api.encrypted), Links: pages.NewLinks(time.Now)}
 	}
 	health := supervise.NewHealth(time.Now)
 	in.Metrics.MustRegister(health, instance.Readiness(func() map[string][]string { return in.Missing(health) }))
@@ -196,6 +199,20 @@ func RunInfo(in *instance.Instance, at Ports) admin.RunInfo {
 	}
 }
 
+// pagesAddress is how a browser on this machine reaches the pages.
+func pagesAddress(listen string, encrypted bool) string {
+	scheme := "http"
+	if encrypted {
+		scheme = "https"
+	}
+	if host, port, err := net.SplitHostPort(listen); err == nil {
+		if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+			listen = net.JoinHostPort("127.0.0.1", port)
+		}
+	}
+	return scheme + "://" + listen + "/"
+}
+
 // printStart reports who started it what runs and where.
 func printStart(out io.Writer, in *instance.Instance, role string, info admin.RunInfo, key string, took time.Duration) {
 	say := func(name, value string) {
@@ -216,6 +233,13 @@ func printStart(out io.Writer, in *instance.Instance, role string, info admin.Ru
 	fmt.Fprintf(out, "marketlog %s: %s, after %v\n", info.Version, role, took.Round(time.Millisecond))
 	if in.Config.Feeds == "sim" && (role == "run" || role == "produce") {
 		fmt.Fprintf(out, "  SIMULATED: real coins, invented prices (seed %d); --feeds live reads the exchanges\n", in.Config.Sim.Seed)
+	}
+	if in.Pages != nil {
+		page := in.Pages.Address
+		if IsTerminal(out) { // what is printed elsewhere is kept, and a link is not to be
+			page = in.Pages.Link() + "  (once, within 10 min; `marketlog open` makes another)"
+		}
+		say("page", page)
 	}
 	say("REST and stream", api)
 	say("SQL", link(info.SQLListen))

@@ -62,6 +62,8 @@ type setup struct {
 	auth   query.AuthMode
 	plans  map[string]limits.Plan
 	coins  *schemas.CoinTable
+	// sessions are those of pages; nil: none.
+	sessions query.Sessions
 }
 
 func newWorld(t testing.TB, change func(*setup)) *world {
@@ -86,7 +88,7 @@ func newWorld(t testing.TB, change func(*setup)) *world {
 	}
 	cfg := query.DefaultConfig()
 	cfg.Listen, cfg.Auth = "127.0.0.1:0", set.auth
-	server, err := query.NewServer(cfg, query.Deps{Keys: w.table, Limiter: w.limiter, Plans: set.plans,
+	server, err := query.NewServer(cfg, query.Deps{Keys: w.table, Sessions: set.sessions, Limiter: w.limiter, Plans: set.plans,
 		Mount: func(r fiber.Router, s *query.Server) { w.hub.Mount(r, s) },
 		Now:   now, Metrics: registry, Log: log, Version: "test"})
 	if err != nil {
@@ -183,6 +185,7 @@ type client struct {
 
 type dialing struct {
 	key, origin  string
+	cookie       string
 	protocols    []string
 	readBuffer   int
 	uncompressed bool
@@ -196,6 +199,9 @@ func (w *world) dial(d dialing) (*client, *http.Response, error) {
 	}
 	if d.origin != "" {
 		header.Set("Origin", d.origin)
+	}
+	if d.cookie != "" {
+		header.Set("Cookie", d.cookie)
 	}
 	dialer := &net.Dialer{}
 	transport := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
