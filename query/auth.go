@@ -56,6 +56,9 @@ const (
 var errInvalidKey = &Error{Status: fiber.StatusUnauthorized, Code: CodeInvalidKey,
 	Message: "missing or invalid API key; send `Authorization: Bearer ck_live_…`, made with `marketlog keys create`"}
 
+// InvalidKey refuses a request without a key that is served.
+var InvalidKey error = errInvalidKey
+
 // errTwoKeys refuses what a proxy and this server could read differently.
 var errTwoKeys = &Error{Status: fiber.StatusBadRequest, Code: CodeValidation, Message: "the request has invalid headers",
 	Fields: map[string][]string{fiber.HeaderAuthorization: {"must be sent once; leave out all but one"}}}

@@ -22,7 +22,7 @@ func openCommand(rt *command.Runtime) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			cfg, _, err := rt.Load(cmd)
+			cfg, err := rt.LoadInstance(cmd)
 			if err != nil {
 				return err
 			}

@@ -208,6 +208,9 @@ type StreamConfig struct {
 	// Origins are the web origins besides the server's own whose pages may, such as https://app.example.com. What is no
 	// browser names no origin, and needs none.
 	Origins []string `koanf:"origins"`
+	// RingBytes bounds the published prices that are kept in memory for clients that come back: 32 bytes each. What is older
+	// they are told from the store.
+	RingBytes int `koanf:"ring_bytes"`
 }
 
 // PageConfig reports where the pages are reached.
@@ -239,6 +242,7 @@ func DefaultConfig() Config {
 		ClickHouse:    ClickHouseConfig{Database: "marketlog", Listen: "127.0.0.1:8124"},
 		Retention:     RetentionConfig{LogBytes: tableBytes()},
 		Archive:       ArchiveConfig{Bytes: 20 << 30},
+		Stream:        StreamConfig{RingBytes: 64 << 20},
 		Venues:        make(map[string]VenueConfig),
 		Sources:       make(map[string]SourceConfig),
 		Backfill: BackfillConfig{
@@ -369,6 +373,9 @@ func (c Config) Validate() error {
 	}
 	if b := c.SQL.MemoryBytes; b < 256<<20 {
 		f.add("sql.memory_bytes", strconv.FormatInt(b, 10), "is too little for the engine", "use 268435456 (256 MiB) or more")
+	}
+	if b := c.Stream.RingBytes; b < 1<<20 || b > 4<<30 {
+		f.add("stream.ring_bytes", strconv.Itoa(b), "is outside 1048576 to 4294967296", "use 67108864 (64 MiB)")
 	}
 	for _, origin := range c.Stream.Origins {
 		f.origin("stream.origins", origin)

@@ -156,9 +156,14 @@ func (a *apiRole) run(ctx context.Context) error {
 	meter := limits.NewMeter(limiter.Replica(), usageLog{producer}, time.Now)
 	limiter.Measure(meter)
 	streaming := ws.DefaultConfig()
-	streaming.Origins = in.Config.Stream.Origins
+	streaming.Origins, streaming.RingBytes = in.Config.Stream.Origins, in.Config.Stream.RingBytes
+	past := &streamPast{in: in, store: store}
+	identity, err := past.Identity(ctx)
+	if err != nil {
+		return err
+	}
 	figures := views.NewFigures(priceCache, store, catalog.Measure)
-	hub, err := ws.NewHub(streaming, ws.Deps{Prices: priceCache, Catalog: catalog, DayAgo: figures, Waiting: pricesTail.Waiting, Now: in.Clock.Now, Metrics: in.Metrics, Log: in.Log})
+	hub, err := ws.NewHub(streaming, ws.Deps{Prices: priceCache, Catalog: catalog, DayAgo: figures, Past: past, Identity: identity, Waiting: pricesTail.Waiting, Now: in.Clock.Now, Metrics: in.Metrics, Log: in.Log})
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ var evidenceOf = map[string]producers.VenueEvidence{
 	},
 	"bitfinex": {
 		Markets: producers.Documented("https://docs.bitfinex.com/reference/rest-public-conf").And(cryptofeed("bitfinex.py")).AfterSearching(
-			"conf/pub:list:pair:exchange; what was found takes the first list for the pairs too, in code whose repository the search does not name"),
+			"conf/pub:list:pair:exchange; what was found takes the first list for the pairs too, in code of a repository that is not known"),
 		Trades: producers.Documented("https://docs.bitfinex.com/reference/ws-public-trades").And(
 			bitfinexClient, tardis("bitfinex"), cryptofeed("bitfinex.py")),
 		Tickers: producers.Documented("https://docs.bitfinex.com/reference/ws-public-ticker").And(bitfinexClient, cryptofeed("bitfinex.py")),
@@ -82,7 +82,7 @@ var evidenceOf = map[string]producers.VenueEvidence{
 		Trades: producers.Documented("https://developer.gemini.com/websocket/streams").And(
 			fastMM("gemini/gemini_md_parser.hpp")).AfterSearching("ws.gemini.com, @bookTicker, @trade").But(
 			"frames that name their kind and have times in milliseconds, as the fixtures of its own clients: they are read too, but the " +
-				"client saw neither in production, and one whose repository the search does not name saw nanoseconds there"),
+				"client saw neither in production, and one of a repository that is not known saw nanoseconds there"),
 		Tickers: producers.Documented("https://developer.gemini.com/websocket/streams").And(
 			fastMM("gemini/gemini_md_parser.hpp"),
 			"https://github.com/hrishabhayush/polyxgemini/blob/HEAD/internal/exchange/gemini/ws.go"),
@@ -154,7 +154,7 @@ var evidenceOf = map[string]producers.VenueEvidence{
 			"the unit of times: milliseconds by the documentation, but the second client takes any above 1e15 for microseconds; both are read"),
 		Tickers: producers.Documented("https://global-docs.upbit.com/reference/websocket-ticker").And(
 			jkorf("Upbit", "Subscriptions/Spot/Tickers")).AfterSearching(
-			"acc_trade_price_24h, stream_type; what was found has the same names, in code whose repository the search does not name"),
+			"acc_trade_price_24h, stream_type; what was found has the same names, in code of a repository that is not known"),
 		Polled: producers.Documented("https://global-docs.upbit.com/reference/list-tickers").And(
 			jkorf("Upbit", "Endpoints/Spot/ExchangeData/GetTickers"), xchange("upbit", "org/knowm/xchange/upbit/dto/marketdata/UpbitTicker")),
 	},

@@ -66,7 +66,7 @@ var defiLlamaClients = []string{
 func defiLlamaPast() *poll.Past {
 	past := dailyFile("all-chains", "", "/v2/historicalChainTvl", time.Date(2017, 9, 27, 0, 0, 0, 0, time.UTC),
 		producers.Documented("https://github.com/DefiLlama/api-docs").AfterSearching(
-			"v2/historicalChainTvl; what was found reads date in seconds and tvl, in code whose repository the search does not name"))
+			"v2/historicalChainTvl; what was found reads date in seconds and tvl, in code of a repository that is not known"))
 	past.Settle = time.Hour // a day's beginning is long counted when the day ends
 	return past
 }

@@ -36,7 +36,7 @@ func bitfinexFunding() poll.Source {
 			Evidence: producers.Documented("https://docs.bitfinex.com/reference/rest-public-candles").And(
 				github("bmoscon/cryptofeed", "HEAD", "cryptofeed/exchanges/mixins/bitfinex_rest.py")).AfterSearching(
 				":a30:p2:p30/hist, funding candles of Bitfinex").But(
-				"the client reads candles of markets, whose places are the same; in code whose repository the search does not name those of " +
+				"the client reads candles of markets, whose places are the same; in code of a repository that is not known those of " +
 					"funding have the same too, as fractions a day"),
 			Listing: []string{"/v2/tickers?symbols=ALL"}, Series: byRank, Interval: time.Hour,
 			// Those of all periods, as Bitfinex draws them itself: of a single period many hours have no trade.

@@ -45,7 +45,7 @@ func defillamaYields() poll.Source {
 		},
 		Past: &poll.Past{
 			Evidence: producers.Documented("https://defillama.com/docs/api").AfterSearching(
-				"yields.llama.fi/chart/; what was found reads apy and tvlUsd by timestamp, in code whose repository the search does not name"),
+				"yields.llama.fi/chart/; what was found reads apy and tvlUsd by timestamp, in code of a repository that is not known"),
 			Listing: []string{"/pools"}, Series: byValue, Interval: 24 * time.Hour,
 			Path: func(s poll.Series, _, _ time.Time) string { return "/chart/" + s.ID },
 			// Answers are kept for up to an hour, and the last count of a day comes in its last hour.

@@ -25,7 +25,7 @@ func marinade() poll.Source {
 		Feeds: []poll.Feed{{Name: "apy",
 			Evidence: producers.Guessed(yieldServer("marinade-liquid-staking")).AfterSearching(
 				"msol/apy/7d, MarinadeApyResponse, marinade apy in code and documentation").But(
-				"code whose repository the search does not name agrees: clients of /msol/apy/7d and /msol/apy/1y take value for a fraction, " +
+				"code of a repository that is not known agrees: clients of /msol/apy/7d and /msol/apy/1y take value for a fraction, " +
 					"and the server makes it of two prices of mSOL, (end/start)^(year/period)-1"),
 			Interval: time.Hour, Requests: poll.Fixed("/msol/apy/7d")}},
 		Moves:    48 * time.Hour,       // an epoch of Solana, about two days

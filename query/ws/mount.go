@@ -64,12 +64,15 @@ type admission struct {
 	stranger bool
 	// deflated is what the handshake settled.
 	deflated bool
+	// asks is what it asked for in the query of its request; nil: nothing.
+	asks *request
 }
 
 const admissionLocal = "admission"
 
-// Mount adds the stream's route.
+// Mount adds the stream's routes.
 func (h *Hub) Mount(router fiber.Router, gate Gate) {
+	h.mountLines(router, gate)
 	upgrade := fiberws.New(h.serve, fiberws.Config{
 		Subprotocols: []string{protocol}, EnableCompression: true,
 		// Reads are of small messages; what is written is encoded by ourselves and needs no buffer.
@@ -85,13 +88,18 @@ func (h *Hub) Mount(router fiber.Router, gate Gate) {
 		}
 		if h.connections.Add(1) > int64(h.cfg.Connections) {
 			h.connections.Add(-1)
-			return &query.Error{Status: http.StatusServiceUnavailable, Code: query.CodeOverloaded, Message: "too many streams are open", RetryAfter: 5}
+			return errTooManyStreams
 		}
-		a, err := h.admit(c.Context(), gate)
+		asks, err := h.asked(c.Context())
+		var a *admission
+		if err == nil {
+			a, err = h.admit(c.Context(), gate)
+		}
 		if err != nil {
 			h.connections.Add(-1)
 			return err
 		}
+		a.asks = asks
 		if !a.known && !h.receive(a) {
 			h.connections.Add(-1)
 			return &query.Error{Status: http.StatusServiceUnavailable, Code: query.CodeOverloaded,

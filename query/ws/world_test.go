@@ -64,6 +64,7 @@ type setup struct {
 	coins  *schemas.CoinTable
 	// sessions are those of pages; nil: none.
 	sessions query.Sessions
+	past   Past
 }
 
 func newWorld(t testing.TB, change func(*setup)) *world {
@@ -83,7 +84,7 @@ func newWorld(t testing.TB, change func(*setup)) *world {
 	}
 	registry := prometheus.NewRegistry()
 	log := slog.New(slog.DiscardHandler)
-	if w.hub, err = NewHub(set.stream, Deps{Prices: w.priceCache, Catalog: views.NewCatalog(set.coins), DayAgo: &w.ago, Waiting: ready, Now: now, Metrics: registry, Log: log}); err != nil {
+	if w.hub, err = NewHub(set.stream, Deps{Prices: w.priceCache, Catalog: views.NewCatalog(set.coins), DayAgo: &w.ago, Past: set.past, Identity: "a log", Waiting: ready, Now: now, Metrics: registry, Log: log}); err != nil {
 		t.Fatal(err)
 	}
 	cfg := query.DefaultConfig()
@@ -186,6 +187,8 @@ type client struct {
 type dialing struct {
 	key, origin  string
 	cookie       string
+	// query follows the path, with its question mark.
+	query        string
 	protocols    []string
 	readBuffer   int
 	uncompressed bool
@@ -217,7 +220,7 @@ func (w *world) dial(d dialing) (*client, *http.Response, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	conn, answer, err := websocket.Dial(ctx, "ws://"+w.base+Path, &websocket.DialOptions{HTTPHeader: header, Subprotocols: d.protocols,
+	conn, answer, err := websocket.Dial(ctx, "ws://"+w.base+Path+d.query, &websocket.DialOptions{HTTPHeader: header, Subprotocols: d.protocols,
 		HTTPClient: &http.Client{Transport: transport}, CompressionMode: mode})
 	if err != nil {
 		return nil, answer, err
