@@ -210,15 +210,13 @@ func (u *Unit) ours(ctx *fasthttp.RequestCtx) error {
 	case u.hostOf(ctx).kind == foreign:
 		return errForeignHost
 	case !sameSite(ctx) || !sameOrigin(ctx):
-		return &query.Error{Status: http.StatusForbidden, Code: codeForbidden, Message: "only pages of this server may do this"}
+		return &query.Error{Status: http.StatusForbidden, Code: query.CodeForbidden, Message: "only pages of this server may do this"}
 	}
 	return nil
 }
 
-// codeForbidden is of requests that a browser made for somebody else.
-const codeForbidden = "FORBIDDEN"
 
-var errForeignHost = &query.Error{Status: http.StatusMisdirectedRequest, Code: codeForbidden,
+var errForeignHost = &query.Error{Status: http.StatusMisdirectedRequest, Code: query.CodeForbidden,
 	Message: "the Host of the request is no name of this server; add it to page.hosts, or use the address that it listens on"}
 
 // automatic reports whether a visitor gets a session without asking: the numbers are invented, and whoever asks sits at this

@@ -64,7 +64,7 @@ type setup struct {
 	coins  *schemas.CoinTable
 	// sessions are those of pages; nil: none.
 	sessions query.Sessions
-	past   Past
+	past     Past
 }
 
 func newWorld(t testing.TB, change func(*setup)) *world {
@@ -185,8 +185,8 @@ type client struct {
 }
 
 type dialing struct {
-	key, origin  string
-	cookie       string
+	key, origin string
+	cookie      string
 	// query follows the path, with its question mark.
 	query        string
 	protocols    []string
