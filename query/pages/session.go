@@ -215,7 +215,6 @@ func (u *Unit) ours(ctx *fasthttp.RequestCtx) error {
 	return nil
 }
 
-
 var errForeignHost = &query.Error{Status: http.StatusMisdirectedRequest, Code: query.CodeForbidden,
 	Message: "the Host of the request is no name of this server; add it to page.hosts, or use the address that it listens on"}
 
