@@ -270,6 +270,7 @@ var timing = map[string]string{
 	"joinedFold.fold": "how long a batch took, for a metric",
 	"worker.run":      "how long a batch took, for a metric", "sinkWriter.write": "how long an insert took, for a metric",
 	"sinkWriter.cache": "how long the cache took, for a metric",
+	"PastCandles.fold": "pauses between passes",
 	"sinkMember.take":  "when a batch is due", "sinkMember.Due": "when a batch is due", "retryUntilAvailable": "pauses between tries",
 }
 
