@@ -109,17 +109,12 @@ func (m *Minutes) load(ctx context.Context, fold MinuteFold, checkpoint *eventsv
 	if checkpoint == nil {
 		return 0, nil
 	}
-	client, err := m.Log.NewClient()
-	if err != nil {
-		return 0, fmt.Errorf("opening a client: %w", err)
-	}
-	defer client.Close()
 	// The checkpoint's own place is the minute after which the inputs are read again.
-	from, err := stream.OffsetsFrom(ctx, client, time.Unix(0, checkpoint.Offset), m.Output)
+	from, err := m.Log.LogOffsetsFrom(ctx, time.Unix(0, checkpoint.Offset), m.Output)
 	if err != nil {
 		return 0, err
 	}
-	_, ends, err := stream.Bounds(ctx, client, m.Output)
+	_, ends, err := m.Log.Bounds(ctx, m.Output)
 	if err != nil {
 		return 0, err
 	}

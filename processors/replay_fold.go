@@ -137,28 +137,14 @@ func (r *Replay) locate(ctx context.Context, j *journal) (parts []*partReplay, e
 	if err != nil {
 		return nil, nil, err
 	}
-	client, err := r.Log.NewClient()
-	if err != nil {
-		return nil, nil, fmt.Errorf("opening a client: %w", err)
-	}
-	defer client.Close()
-	held, _, err := stream.Bounds(ctx, client, topic.Name)
-	if err != nil {
-		return nil, nil, err
-	}
 	starts, lasts, err := r.Log.LogBounds(ctx, topic.Name)
 	if err != nil {
 		return nil, nil, err
 	}
 	begins := starts
 	if !r.From.IsZero() {
-		if begins, err = stream.OffsetsFrom(ctx, client, r.From.Add(-replayLead), topic.Name); err != nil {
+		if begins, err = r.Log.LogOffsetsFrom(ctx, r.From.Add(-replayLead), topic.Name); err != nil {
 			return nil, nil, err
-		}
-		for id, begin := range begins[topic.Name] {
-			if begin <= held[topic.Name][id] { // the brokers begin later: the archive may have what is asked for
-				begins[topic.Name][id] = starts[topic.Name][id]
-			}
 		}
 	}
 	for id := range topic.Partitions {

@@ -32,7 +32,7 @@ func (r *Replay) replayMinutes(ctx context.Context, j *journal, topic string) (*
 	}
 	m := *r.Minutes[i]
 	m.Log, m.Logger = r.Log, r.Logger
-	starts, ends, err := m.Log.Bounds(ctx, append([]string{m.Output}, m.Inputs...)...)
+	starts, ends, err := m.Log.LogBounds(ctx, append([]string{m.Output}, m.Inputs...)...)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package processors
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -263,35 +264,52 @@ func (j *timeJoin) read(
 		return fmt.Errorf("opening a reader: %w", err)
 	}
 	defer reader.Close()
+	splicer := stream.NewSplicer(log)
+	for _, p := range j.partitions {
+		splicer.Begin(p.topic.Name, p.partition, p.next)
+	}
+	ahead := func(topic string, partition int32) bool {
+		return len(j.find(topic, partition).pending) > j.step.maxPending
+	}
+	take := func(topic string, partition int32, records []*kgo.Record) error {
+		if ends != nil {
+			records = below(records, ends[topic][partition])
+		}
+		for _, rec := range records {
+			j.add(rec)
+		}
+		return took(records)
+	}
 	for ends == nil || !j.exhausted(ends) {
-		fetches := reader.PollFetches(ctx)
+		fetches := j.poll(ctx, reader, splicer.Behind())
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if errs := fetches.Errors(); len(errs) > 0 {
+		if errs := fetches.Errors(); len(errs) > 0 && !errors.Is(errs[0].Err, context.DeadlineExceeded) {
 			return fmt.Errorf("reading %s/%d: %w", errs[0].Topic, errs[0].Partition, errs[0].Err)
 		}
-		fetches.EachPartition(func(p kgo.FetchTopicPartition) {
-			records := p.Records
-			if ends != nil {
-				records = below(records, ends[p.Topic][p.Partition])
-			}
-			for _, rec := range records {
-				j.add(rec)
-			}
-			if e := took(records); err == nil {
-				err = e
-			}
-		})
-		if err == nil {
-			err = j.close(fold)
+		if err := splicer.Take(ctx, reader, fetches, ahead, take); err != nil {
+			return err
 		}
-		if err != nil {
+		if err := j.close(fold); err != nil {
 			return err
 		}
 		j.holdBack(reader)
 	}
 	return nil
+}
+
+// glance is how long a poll waits while there is something else to do.
+const glance = 5 * time.Millisecond
+
+// poll waits for records, or only looks for some.
+func (j *timeJoin) poll(ctx context.Context, reader *kgo.Client, look bool) kgo.Fetches {
+	if look {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(ctx, glance)
+		defer stop()
+	}
+	return reader.PollFetches(ctx)
 }
 
 // below are the records before an offset.

@@ -2,6 +2,7 @@ package query
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -187,6 +188,8 @@ func (p *Param) describe() *huma.Param {
 	switch {
 	case p.Example != "" && p.Kind == List:
 		out.Example = strings.Split(p.Example, ",")
+	case p.Example != "" && p.Kind == Integer:
+		out.Example = json.Number(p.Example)
 	case p.Example != "":
 		out.Example = p.Example
 	}

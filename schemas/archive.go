@@ -11,3 +11,13 @@ const (
 	// ArchiveBudget keeps records while the archive is within its bound; the oldest are deleted first.
 	ArchiveBudget
 )
+
+// BudgetTopics are the topics of which an archive keeps only as much as there is room for.
+func BudgetTopics() (names []string) {
+	for _, topic := range Topics {
+		if topic.Archive == ArchiveBudget {
+			names = append(names, topic.Name)
+		}
+	}
+	return names
+}

@@ -26,7 +26,12 @@ type Topic struct {
 	// EmbeddedBytes bounds a partition of the embedded broker, which reads its log into memory at
 	// start: all bounds together are about 2 GB.
 	EmbeddedBytes int64
-	Compacted     bool
+	// NearBytes bounds a partition of the embedded broker where the log is archived: what is older is read from there. Up to
+	// EmbeddedBytes it may grow while the archive or those who read it are behind. 0 is EmbeddedBytes.
+	NearBytes int64
+	// Near is how long records stay in the embedded broker even beyond NearBytes, for those who read them again at a start.
+	Near      time.Duration
+	Compacted bool
 	// Derived topics are written by processors and carry marks.
 	Derived bool
 	// Seconds and Minutes say that a fold of log seconds or minutes writes it: their end stands for the offset in its marks.
@@ -106,7 +111,8 @@ var Topics = []Topic{
 		Name: TopicTicksRaw, Partitions: 8, Key: "venue|base", New: record[eventsv1.RawRecord],
 		Writer: "producers", valid: validRaw,
 		Holds:     "trades, quotes and tickers as venues sent them; clock records",
-		Retention: 7 * day, EmbeddedBytes: 48 * mebibyte,
+		Retention: 7 * day, EmbeddedBytes: 48 * mebibyte, NearBytes: 4 * mebibyte,
+		Near: 10 * time.Minute, // the fold of quotes reads more than eight minutes again, and no archive has them
 	},
 	{
 		Name: TopicTicksRawDead, Partitions: 1, Key: "source", New: record[eventsv1.DeadRecord],
@@ -153,20 +159,23 @@ var Topics = []Topic{
 		Name: TopicQuotes, Partitions: 1, Key: "quote", New: record[eventsv1.QuoteRecord],
 		Writer: "processors/quotes", valid: validQuote,
 		Holds:     "exchange rates of quote assets in USD",
-		Retention: 30 * day, EmbeddedBytes: 64 * mebibyte, Archive: ArchiveKept, Derived: true, Seconds: true, Logic: 1,
+		Retention: 30 * day, EmbeddedBytes: 64 * mebibyte, NearBytes: 24 * mebibyte, Near: 10 * time.Minute, Archive: ArchiveKept,
+		Derived: true, Seconds: true, Logic: 1,
 	},
 	{
 		Name: TopicTicks, Partitions: 8, Key: "coin", New: record[eventsv1.ResolvedRecord],
 		Writer: "processors/resolve", valid: validResolved,
 		Holds:     "ticks with their coin and the exchange rate that was used",
-		Retention: 30 * day, EmbeddedBytes: 80 * mebibyte, Archive: ArchiveBudget, Derived: true, Logic: 1, View: ViewTicks,
+		Retention: 30 * day, EmbeddedBytes: 80 * mebibyte, NearBytes: 8 * mebibyte, Near: 2 * time.Minute, Archive: ArchiveBudget,
+		Derived: true, Logic: 1, View: ViewTicks,
 		Tables: []Table{unordered("ticks").byDay(7), filled("gaps").byMonth(90)},
 	},
 	{
 		Name: TopicPrices, Partitions: 8, Key: "coin", New: record[eventsv1.PriceRecord],
 		Writer: "processors/prices", valid: validPrice,
 		Holds:     "published prices with all inputs",
-		Retention: 7 * day, EmbeddedBytes: 64 * mebibyte, Archive: ArchiveBudget, Derived: true, View: ViewPrices,
+		Retention: 7 * day, EmbeddedBytes: 64 * mebibyte, NearBytes: 12 * mebibyte, Near: 2 * time.Minute, Archive: ArchiveBudget,
+		Derived: true, View: ViewPrices,
 		Logic: 2, // AggregateVersion 2, and a price that stands every PriceRepeat
 		// Every second of every coin with all its inputs is the largest table by far; prices_1m keeps the last of each minute.
 		Tables: []Table{bySecond("prices").byDay(7), byMinute("prices_1m")},
@@ -217,7 +226,7 @@ var Topics = []Topic{
 		Name: TopicBackfillRaw, Partitions: 8, Key: "venue|base", New: record[eventsv1.BackfillRecord],
 		Writer: "producers", valid: validBackfill,
 		Holds:         "venues' own candles of the past",
-		EmbeddedBytes: 24 * mebibyte, Archive: ArchiveKept, Clockless: true,
+		EmbeddedBytes: 24 * mebibyte, NearBytes: 4 * mebibyte, Archive: ArchiveKept, Clockless: true,
 		Tables: []Table{filled("backfill"), filled("past_marks")},
 	},
 	{

@@ -49,6 +49,7 @@ func RunGroup(ctx context.Context, cfg Config, group, topic string, h Handler) e
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var mu sync.Mutex // the client calls back from its own goroutine
+	splicer := NewSplicer(cfg)
 	client, err := cfg.NewClient(
 		kgo.ConsumerGroup(group),
 		kgo.ConsumeTopics(topic),
@@ -74,6 +75,7 @@ func RunGroup(ctx context.Context, cfg Config, group, topic string, h Handler) e
 			}
 			for p := range offsets[topic] {
 				offsets[topic][p] = kgo.NewOffset().At(starts[p])
+				splicer.Begin(topic, p, starts[p])
 			}
 			return offsets, nil
 		}),
@@ -81,11 +83,17 @@ func RunGroup(ctx context.Context, cfg Config, group, topic string, h Handler) e
 			mu.Lock()
 			defer mu.Unlock()
 			h.Lost(ctx, lost[topic])
+			for _, p := range lost[topic] {
+				splicer.End(topic, p)
+			}
 		}),
 		kgo.OnPartitionsLost(func(ctx context.Context, _ *kgo.Client, lost map[string][]int32) {
 			mu.Lock()
 			defer mu.Unlock()
 			h.Lost(ctx, lost[topic])
+			for _, p := range lost[topic] {
+				splicer.End(topic, p)
+			}
 		}),
 	)
 	if err != nil {
@@ -98,9 +106,10 @@ func RunGroup(ctx context.Context, cfg Config, group, topic string, h Handler) e
 		timeout := pollTimeout
 		mu.Lock()
 		full := h.Full()
+		behind := splicer.Behind()
 		mu.Unlock()
 		held = holdBack(client, topic, held, full)
-		if len(full) > 0 {
+		if len(full) > 0 || behind {
 			timeout = fullTimeout
 		}
 		pollCtx, stop := context.WithTimeout(ctx, timeout)
@@ -114,7 +123,14 @@ func RunGroup(ctx context.Context, cfg Config, group, topic string, h Handler) e
 				return fmt.Errorf("reading %s/%d: %w", e.Topic, e.Partition, e.Err)
 			}
 		}
-		if err := handOver(ctx, &mu, fetches, h); err != nil {
+		mu.Lock()
+		err := splicer.Take(ctx, client, fetches, func(_ string, p int32) bool { return slices.Contains(full, p) },
+			func(_ string, p int32, records []*kgo.Record) error { return h.Records(ctx, p, records) })
+		if err == nil {
+			err = h.Due(ctx)
+		}
+		mu.Unlock()
+		if err != nil {
 			return err
 		}
 		if time.Since(committed) > time.Second {
@@ -148,21 +164,6 @@ func holdBack(client *kgo.Client, topic string, held, full []int32) []int32 {
 		client.ResumeFetchPartitions(map[string][]int32{topic: resume})
 	}
 	return full
-}
-
-func handOver(ctx context.Context, mu *sync.Mutex, fetches kgo.Fetches, h Handler) error {
-	mu.Lock()
-	defer mu.Unlock()
-	var err error
-	fetches.EachPartition(func(p kgo.FetchTopicPartition) {
-		if err == nil && len(p.Records) > 0 {
-			err = h.Records(ctx, p.Partition, p.Records)
-		}
-	})
-	if err != nil {
-		return err
-	}
-	return h.Due(ctx)
 }
 
 // commit tells the group how far the handler has come. Nothing rests on it, so a failure is no failure.

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -20,6 +21,12 @@ type Archive interface {
 	// Read hands the archived records of [from, to) to visit, in order, and returns the offset behind the last one. It ends
 	// before an offset that is not archived.
 	Read(ctx context.Context, topic string, partition int32, from, to int64, visit func(*kgo.Record) error) (next int64, err error)
+	// Segment returns the first archived records of [from, to) that lie in one segment, some megabytes; none if there are
+	// none. They were compared with the segment's digest.
+	Segment(ctx context.Context, topic string, partition int32, from, to int64) ([]*kgo.Record, error)
+	// After is the first offset of [from, to) whose record has a timestamp at or behind a time, to the millisecond; to if
+	// there is none, or where the archive lacks an offset.
+	After(ctx context.Context, topic string, partition int32, at time.Time, from, to int64) (int64, error)
 }
 
 // HoleError says that neither the archive nor the broker has some offsets of an archived partition.
@@ -51,6 +58,43 @@ func (c Config) LogBounds(ctx context.Context, topics ...string) (starts, ends O
 		}
 	}
 	return starts, ends, nil
+}
+
+// LogOffsetsFrom are OffsetsFrom of the whole log.
+func (c Config) LogOffsetsFrom(ctx context.Context, at time.Time, topics ...string) (Offsets, error) {
+	client, err := c.NewClient()
+	if err != nil {
+		return nil, fmt.Errorf("opening a client: %w", err)
+	}
+	defer client.Close()
+	offsets, err := OffsetsFrom(ctx, client, at, topics...)
+	if err != nil {
+		return nil, err
+	}
+	held, _, err := Bounds(ctx, client, topics...)
+	if err != nil {
+		return nil, err
+	}
+	for topic, partitions := range offsets {
+		if !c.archives(topic) {
+			continue
+		}
+		for partition, offset := range partitions {
+			start := held[topic][partition]
+			if offset > start { // the brokers have one before that time, and all since
+				continue
+			}
+			first, err := c.Archive.Start(ctx, topic, partition, start)
+			if err == nil {
+				partitions[partition], err = c.Archive.After(ctx, topic, partition, at, first, start)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("finding %s in %s/%d: %w", at.UTC().Format(time.RFC3339), topic, partition, err)
+			}
+			partitions[partition] = max(partitions[partition], first)
+		}
+	}
+	return offsets, nil
 }
 
 // TopicIDs are the broker's ids of topics, 32 hexadecimal digits each. A topic that is deleted and made again has another.

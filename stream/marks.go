@@ -28,7 +28,7 @@ type Applied struct {
 // LastApplied reads an output partition from its end until it has met a checkpoint of every origin
 // below origins, or its start. An origin that never wrote is missing from the result.
 func LastApplied(ctx context.Context, cfg Config, topic string, partition int32, origins int32) (map[int32]Applied, error) {
-	starts, ends, err := cfg.Bounds(ctx, topic)
+	starts, ends, err := cfg.LogBounds(ctx, topic)
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +188,7 @@ func markedTick(value []byte) bool {
 // CompleteSince is the log time from which on a topic still has every record: that of the oldest record of the partition
 // that begins latest. It is zero where retention has removed nothing yet.
 func CompleteSince(ctx context.Context, cfg Config, topic string) (since time.Time, err error) {
-	starts, ends, err := cfg.Bounds(ctx, topic)
+	starts, ends, err := cfg.LogBounds(ctx, topic)
 	if err != nil {
 		return since, err
 	}

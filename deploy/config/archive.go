@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/schemas"
+	"github.com/marketlog/marketlog/stream"
 	"github.com/marketlog/marketlog/stream/archive"
 )
 
@@ -13,8 +14,16 @@ const (
 	segmentPeriod = time.Hour
 	segmentBytes  = 16 << 20
 	// segmentShare is how many segments the bound of a partition of the embedded log has room for: one of them is open.
-	segmentShare = 4
+	segmentShare = 2
 )
+
+// archiveAuto archives the embedded log.
+const archiveAuto = "auto"
+
+// Archives reports whether the log is archived.
+func (c Config) Archives() bool {
+	return c.Archive.Enabled == "true" || c.Archive.Enabled == archiveAuto && len(c.Kafka.Brokers) == 0
+}
 
 // ArchiveRules says where segments of the archived topics end.
 func (c Config) ArchiveRules() map[string]archive.Rule {
@@ -25,11 +34,19 @@ func (c Config) ArchiveRules() map[string]archive.Rule {
 		}
 		rule := archive.Rule{Period: segmentPeriod, Bytes: segmentBytes}
 		if len(c.Kafka.Brokers) == 0 {
-			rule.Bytes = min(rule.Bytes, c.PartitionLimit(t)/segmentShare)
+			rule.Bytes = min(rule.Bytes, c.PartitionBounds(t).Near/segmentShare)
 		}
 		rules[t.Name] = rule
 	}
 	return rules
+}
+
+// Archived is the archived part of the log of some brokers; nil where the log is not archived.
+func (c Config) Archived(brokers stream.Config) *archive.Log {
+	if !c.Archives() {
+		return nil
+	}
+	return archive.NewLog(archive.NewDir(c.ArchiveDir()), brokers, c.ArchiveRules())
 }
 
 // ArchiveDir is the directory of the archive.

@@ -132,8 +132,9 @@ type RetentionConfig struct {
 
 // ArchiveConfig says where the log is kept that the brokers have no longer.
 type ArchiveConfig struct {
-	// Enabled makes the embedded broker delete only what is archived.
-	Enabled bool `koanf:"enabled"`
+	// Enabled is true or false; auto: the embedded log is archived, a cluster's is not. The embedded broker deletes only what
+	// is archived.
+	Enabled string `koanf:"enabled"`
 	// Dir is the archive's directory, one for each installation; empty: archive in the data directory.
 	Dir string `koanf:"dir"`
 	// Bytes bounds the archive: beyond it the oldest ticks and prices are deleted. What can be got nowhere again, as
@@ -241,7 +242,7 @@ func DefaultConfig() Config {
 		Kafka:         KafkaConfig{Listen: "127.0.0.1:9092", ReplicationFactor: -1},
 		ClickHouse:    ClickHouseConfig{Database: "marketlog", Listen: "127.0.0.1:8124"},
 		Retention:     RetentionConfig{LogBytes: tableBytes()},
-		Archive:       ArchiveConfig{Bytes: 20 << 30},
+		Archive:       ArchiveConfig{Enabled: "false", Bytes: 20 << 30},
 		Stream:        StreamConfig{RingBytes: 64 << 20},
 		Venues:        make(map[string]VenueConfig),
 		Sources:       make(map[string]SourceConfig),
@@ -352,6 +353,7 @@ func (c Config) Validate() error {
 	if b := c.Retention.ReserveBytes; b != 0 && b < MinReserveBytes {
 		f.add("retention.reserve_bytes", strconv.FormatInt(b, 10), "is too small to write marks and gaps in", fmt.Sprintf("use %d (4 MiB) or more, or 0 for the default", MinReserveBytes))
 	}
+	f.oneOf("archive.enabled", c.Archive.Enabled, archiveAuto, "true", "false")
 	if b := c.Archive.Bytes; b < MinArchiveBytes {
 		f.add("archive.bytes", strconv.FormatInt(b, 10), "is too small for segments of all partitions", fmt.Sprintf("use %d (1 GiB) or more", MinArchiveBytes))
 	}

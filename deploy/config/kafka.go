@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,9 +27,17 @@ import (
 // clientID names this program in a broker's logs and quotas.
 const clientID = "marketlog"
 
-// StreamConfig reports how to reach the brokers, with the security that the configuration names. The embedded broker wants the
-// password that is in its data directory; who cannot read that may still read the log.
+// StreamConfig reports how to reach the log: the brokers, with the security that the configuration names, and the archive. The
+// embedded broker wants the password that is in its data directory; who cannot read that may still read the log.
 func (c Config) StreamConfig(brokers []string) (stream.Config, error) {
+	config, err := c.brokers(brokers)
+	if archived := c.Archived(config); archived != nil {
+		config.Archive = archived
+	}
+	return config, err
+}
+
+func (c Config) brokers(brokers []string) (stream.Config, error) {
 	config := stream.Config{Brokers: brokers, ClientID: clientID}
 	cfg := c.Kafka
 	if len(cfg.Brokers) == 0 {
@@ -134,21 +143,41 @@ func (c Config) TopicConfigs() stream.TopicConfigs {
 		return stream.ClusterTopicConfigs
 	}
 	return func(t schemas.Topic) map[string]string {
-		t.EmbeddedBytes = c.PartitionLimit(t)
+		bounds := c.PartitionBounds(t)
+		t.EmbeddedBytes = bounds.Near
 		configs := embedded.TopicConfigs(t)
-		if c.Archive.Enabled && t.Archive != schemas.ArchiveNever { // the archive deletes what it has
+		if !t.Compacted && bounds.Near < bounds.Most { // the role that archives cuts it back further
+			configs["retention.bytes"] = strconv.FormatInt(bounds.Most, 10)
+		}
+		if c.Archives() && t.Archive != schemas.ArchiveNever { // only what is archived is deleted
 			configs["retention.bytes"] = "-1"
 		}
 		return configs
 	}
 }
 
-// PartitionLimit is the bound of a partition of the embedded log, in bytes; 0 for a topic that is kept whole.
-func (c Config) PartitionLimit(t schemas.Topic) int64 {
+// PartitionBounds are how large a partition of the embedded log becomes, in bytes.
+type PartitionBounds struct {
+	// Near is its bound while all who read it keep up, Most the one while they do not; both are 0 for a topic that is kept
+	// whole, and equal where the log is not archived.
+	Near, Most int64
+}
+
+// minNearBytes is a segment of some use.
+const minNearBytes = 1 << 20
+
+// PartitionBounds are those of a partition of a topic.
+func (c Config) PartitionBounds(t schemas.Topic) PartitionBounds {
 	if t.Compacted {
-		return 0
+		return PartitionBounds{}
 	}
-	return int64(float64(t.EmbeddedBytes) * (float64(c.Retention.LogBytes) / float64(tableBytes())))
+	share := float64(c.Retention.LogBytes) / float64(tableBytes())
+	b := PartitionBounds{Most: int64(float64(t.EmbeddedBytes) * share)}
+	b.Near = b.Most
+	if c.Archives() && t.NearBytes > 0 {
+		b.Near = min(b.Most, max(minNearBytes, int64(float64(t.NearBytes)*share)))
+	}
+	return b
 }
 
 // KafkaPasswordFile holds the password by which those who may write into the embedded log are told from others.
@@ -161,7 +190,7 @@ func (c Config) LogLimits() map[string]int64 {
 		return limits
 	}
 	for _, topic := range schemas.Topics {
-		if n := c.PartitionLimit(topic); n > 0 {
+		if n := c.PartitionBounds(topic).Most; n > 0 {
 			limits[topic.Name] = n * int64(topic.Partitions)
 		}
 	}

@@ -111,10 +111,7 @@ func (g *Guard) Look() {
 		g.mu.Unlock()
 		return
 	}
-	g.space = space
-	if g.reserve = g.cfg.Reserve; g.reserve == 0 {
-		g.reserve = min(MaxReserve, space.Total/20)
-	}
+	g.space, g.reserve = space, g.cfg.reserveOf(space)
 	before, level := g.level, g.level
 	switch {
 	case space.Free < g.reserve/4*3:
@@ -147,6 +144,24 @@ func (g *Guard) Look() {
 	case Open:
 		g.setAside(space)
 	}
+}
+
+func (c Config) reserveOf(space Space) int64 {
+	if c.Reserve != 0 {
+		return c.Reserve
+	}
+	return min(MaxReserve, space.Total/20)
+}
+
+// Lacks is how many bytes the disk that a directory is on lacks, which may be another one than the guard's, to be as free as
+// ingest needs it to go on; 0 if it has them. What may be given up is given up for that before anything is paused.
+func (g *Guard) Lacks(dir string) (int64, error) {
+	space, err := g.cfg.Space(dir)
+	if err != nil {
+		return 0, err
+	}
+	reserve := g.cfg.reserveOf(space)
+	return max(0, reserve+reserve/4-space.Free), nil
 }
 
 // resumes is how much must be free for ingest to go on, the reserve file made.

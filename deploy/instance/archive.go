@@ -2,32 +2,43 @@ package instance
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 
+	"github.com/marketlog/marketlog/schemas"
 	"github.com/marketlog/marketlog/schemas/events"
 	"github.com/marketlog/marketlog/stream"
 	"github.com/marketlog/marketlog/stream/archive"
+	"github.com/marketlog/marketlog/stream/faults"
 )
 
 // descriptorSet is the file of all schemas, by which values are read without this program.
 const descriptorSet = "events.binpb"
 
-// openArchive makes what left the brokers readable, if the log is archived.
-func (in *Instance) openArchive() error {
-	if !in.Config.Archive.Enabled {
-		return nil
+// openArchive makes the archive writable, if the log is archived.
+func (in *Instance) openArchive() {
+	if in.Archived = in.Config.Archived(in.Stream); in.Archived == nil {
+		return
 	}
-	store, err := archive.NewDir(in.Config.ArchiveDir())
-	if err != nil {
-		return err
-	}
+	in.Stream.Archive = in.Archived
+	store := archive.NewDir(in.Config.ArchiveDir())
 	in.archive = store
-	in.Stream.Archive = archive.NewLog(store, in.Stream, in.Config.ArchiveRules())
-	return nil
+	// Of a cluster, other processes may be writing at this moment.
+	before := time.Now()
+	if len(in.Config.Kafka.Brokers) > 0 {
+		before = before.Add(-unfinishedFor)
+	}
+	if err := store.Sweep(before); err != nil {
+		in.Log.Warn("sweeping the archive", "error", err)
+	}
 }
+
+// unfinishedFor is how long a file of a cluster's archive may be written by another process.
+const unfinishedFor = time.Hour
 
 // Archiver writes the log to the archive; nil where it is not archived. It is run by one goroutine.
 func (in *Instance) Archiver(ctx context.Context) (*archive.Archiver, error) {
@@ -40,9 +51,12 @@ func (in *Instance) Archiver(ctx context.Context) (*archive.Archiver, error) {
 	}
 	digest, err := archive.WriteSchema(ctx, in.archive, descriptors)
 	if err != nil {
+		in.archiving.Failed(err)
 		return nil, err
 	}
-	return &archive.Archiver{Log: in.Stream, Store: in.archive, Topics: in.Config.ArchiveRules(), Schema: digest, Logger: in.Log}, nil
+	return &archive.Archiver{
+		Log: in.Stream, Store: in.archive, Topics: in.Config.ArchiveRules(), Schema: digest, Logger: in.Log, Observer: in.archiving,
+	}, nil
 }
 
 // Consumed is the offset of each partition of a topic below which every consumer group of the roles has had its effect;
@@ -96,25 +110,56 @@ func (in *Instance) DeleteBefore(ctx context.Context, topic string, partition in
 	if err != nil {
 		return fmt.Errorf("deleting %s/%d up to %d: %w", topic, partition, offset, err)
 	}
+	faults.Hit("archive.deleted")
 	return nil
+}
+
+// OffsetsBefore are the offsets of a topic's partitions whose records are of the given last time, by the instance's clock.
+func (in *Instance) OffsetsBefore(ctx context.Context, topic string, last time.Duration) (map[int32]int64, error) {
+	client, err := in.Stream.NewClient()
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	offsets, err := stream.OffsetsFrom(ctx, client, in.Clock.Now().Add(-last), topic)
+	return offsets[topic], err
 }
 
 // ArchivedUpTo is the offset behind the last archived record of a partition.
 func (in *Instance) ArchivedUpTo(ctx context.Context, topic string, partition int32) (int64, error) {
-	ids, err := stream.TopicIDs(ctx, in.Stream, topic)
-	if err != nil {
-		return 0, err
-	}
-	catalog, err := archive.Load(ctx, in.archive, archive.Partition{Topic: topic, TopicID: ids[topic], Number: partition})
+	catalog, err := in.Archived.Catalog(ctx, topic, partition)
 	return catalog.Next(), err
 }
 
-// PruneArchive deletes the oldest ticks and prices beyond the archive's bound.
-func (in *Instance) PruneArchive(ctx context.Context, topics ...string) error {
-	deleted, err := archive.Prune(ctx, in.archive, in.Config.Archive.Bytes, topics...)
+// LogBeyond notes by what the embedded log exceeds its bound, for those who ask whether the instance is ready; empty: it does not.
+func (in *Instance) LogBeyond(text string) { in.archiving.setBeyond(text) }
+
+// PruneArchive deletes the oldest ticks and prices beyond the archive's bound, and what its disk lacks: before ingest is
+// paused for want of room, the archive gives way.
+func (in *Instance) PruneArchive(ctx context.Context) error {
+	lacks, err := in.Disk.Lacks(in.Config.ArchiveDir())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // nothing is archived yet
+	}
+	if err != nil {
+		return err
+	}
+	if known := in.archiving.size(); lacks == 0 && known < in.Config.Archive.Bytes/10*9 {
+		return nil // a large archive takes a while to be listed
+	}
+	size, err := archive.Size(ctx, in.archive)
+	if err != nil {
+		return err
+	}
+	limit := min(in.Config.Archive.Bytes, size-lacks)
+	if size <= limit {
+		return nil
+	}
+	deleted, err := archive.Prune(ctx, in.archive, limit, schemas.BudgetTopics()...)
+	in.archiving.pruned(deleted)
 	if n := len(deleted); n > 0 {
 		in.Log.Info("the archive reached its bound: its oldest segments were deleted", "segments", n,
-			"up_to", time.UnixMilli(deleted[n-1].MaxTime).UTC(), "bound_bytes", in.Config.Archive.Bytes)
+			"up_to", time.UnixMilli(deleted[n-1].MaxTime).UTC(), "bound_bytes", in.Config.Archive.Bytes, "disk_lacks_bytes", lacks)
 	}
 	return err
 }

@@ -61,6 +61,9 @@ type Instance struct {
 	// Lost is what the tables lack that they had, Behind what they do not have yet of what the log had at the start.
 	Lost, Behind lostTables
 
+	// Archived is the part of the log that is in the archive; nil: the log is not archived.
+	Archived *archive.Log
+
 	// Switches are the polled sources that an operator switched on or off, sources those that are asked here.
 	Switches *SourceSwitches
 	Sources  sourceHealth
@@ -81,7 +84,9 @@ type Instance struct {
 	people  *sqlport.Reader // runs people's statements; nil: none
 	history *history.Store
 	latest  *latest.Store
-	archive archive.Store // nil: the log is not archived
+	// archive is where the log is kept, archiving how that goes; nil: the log is not archived.
+	archive   archive.Store
+	archiving *archiveState
 	// closers undo what was opened, the last first.
 	closers []func()
 }
@@ -121,6 +126,9 @@ func NewInstance(cfg config.Config, dir *admin.DataDir, log *slog.Logger) (*Inst
 		return nil, errors.Join(err, dir.Release())
 	}
 	in.Opening("opening the log")
+	if cfg.Archives() {
+		in.archiving = newArchiveState(in)
+	}
 	in.guardDisk()
 	in.measure()
 	in.Metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -144,9 +152,7 @@ func (in *Instance) Open(ctx context.Context) error {
 	if err := in.createTopics(ctx); err != nil {
 		return err
 	}
-	if err := in.openArchive(); err != nil {
-		return err
-	}
+	in.openArchive()
 	return in.position.open(in)
 }
 
@@ -168,9 +174,9 @@ func (in *Instance) Missing(health *supervise.Health) map[string][]string {
 		switch {
 		case r.Ready:
 		case r.State == "running":
-			missing[r.Name] = []string{"catching up"}
+			missing[r.Name] = append(missing[r.Name], "catching up")
 		default:
-			missing[r.Name] = []string{r.State}
+			missing[r.Name] = append(missing[r.Name], r.State)
 		}
 	}
 	return missing
@@ -179,7 +185,7 @@ func (in *Instance) Missing(health *supervise.Health) map[string][]string {
 // Lacking are the parts beneath the roles that may keep an instance from being ready, and what each lacks.
 func (in *Instance) Lacking() map[string]func() string {
 	tables := func() string { return cmp.Or(in.Lost.Waiting(), in.Behind.Waiting()) }
-	return map[string]func() string{"disk": in.Disk.Waiting, "log": in.logWaiting, "tables": tables}
+	return map[string]func() string{"disk": in.Disk.Waiting, "log": in.logWaiting, "archive": in.archiving.Waiting, "tables": tables}
 }
 
 func (in *Instance) openBroker(ctx context.Context) (addr string, err error) {

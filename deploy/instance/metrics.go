@@ -35,6 +35,9 @@ func (in *Instance) measure() {
 	in.position = &logMetrics{now: in.Clock.Now, began: in.Began, positions: in.Folding.Positions, limits: in.Config.LogLimits()}
 	in.Jobs = admin.NewJobMetrics(in.Metrics)
 	in.Metrics.MustRegister(in.Feeds, in.position, &tableMetrics{store: in.openedHistory})
+	if in.archiving != nil {
+		in.Metrics.MustRegister(in.archiving)
+	}
 }
 
 var (

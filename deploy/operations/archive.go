@@ -3,7 +3,11 @@ package operations
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"time"
 
+	"github.com/marketlog/marketlog/schemas"
 	"github.com/marketlog/marketlog/stream/archive"
 )
 
@@ -64,4 +68,45 @@ func InspectArchive(ctx context.Context, dir string, deep bool, visit func(Archi
 		}
 	}
 	return nil
+}
+
+// PrunedTopic is what was deleted of a topic of an archive, or would be.
+type PrunedTopic struct {
+	Topic    string `json:"topic"`
+	Segments int    `json:"segments"`
+	Bytes    int64  `json:"bytes"`
+	// UpTo is the time of the newest record among them.
+	UpTo time.Time `json:"upTo"`
+}
+
+// PruneArchive deletes the oldest ticks and prices of the archive in a directory until it is at most limit bytes large, or with
+// dryRun only says what it would delete. An archiver may run meanwhile.
+func PruneArchive(ctx context.Context, dir string, limit int64, dryRun bool) ([]PrunedTopic, error) {
+	store, err := archive.OpenDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	act := archive.Prune
+	if dryRun {
+		act = archive.Excess
+	}
+	segments, err := act(ctx, store, limit, schemas.BudgetTopics()...)
+	pruned := map[string]*PrunedTopic{}
+	for _, s := range segments {
+		of := pruned[s.Topic]
+		if of == nil {
+			of = &PrunedTopic{Topic: s.Topic}
+			pruned[s.Topic] = of
+		}
+		of.Segments++
+		of.Bytes += s.Size
+		if at := time.UnixMilli(s.MaxTime).UTC(); at.After(of.UpTo) {
+			of.UpTo = at
+		}
+	}
+	var list []PrunedTopic
+	for _, topic := range slices.Sorted(maps.Keys(pruned)) {
+		list = append(list, *pruned[topic])
+	}
+	return list, err
 }

@@ -36,7 +36,7 @@ func awaitTables(ctx context.Context, in *instance.Instance, store *history.Stor
 	for {
 		var err error
 		if ends == nil {
-			starts, ends, err = in.Stream.Bounds(ctx, schemas.SinkTopics()...)
+			starts, ends, err = in.Stream.LogBounds(ctx, schemas.SinkTopics()...)
 		}
 		var missing string
 		if err == nil {

@@ -450,7 +450,7 @@ func (r *retry) until(ctx context.Context, reached func() (bool, error)) error {
 
 // bounds are the first offset and the one behind the last of each partition.
 func (r *retry) bounds(ctx context.Context, topic string) (starts, ends map[int32]int64, err error) {
-	of, to, err := stream.Bounds(ctx, r.client, topic)
+	of, to, err := r.in.Stream.LogBounds(ctx, topic)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -49,7 +49,7 @@ func ProcessorRoles(ctx context.Context, in *instance.Instance) ([]supervise.Rol
 	if in.EmbeddedBroker() != nil {
 		roles = append(roles, damagesRole(in))
 	}
-	if in.Config.Archive.Enabled {
+	if in.Config.Archives() {
 		roles = append(roles, archiveRole(in))
 	}
 	roles = append(roles, operations.BehindRole(in, store))

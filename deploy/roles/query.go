@@ -32,6 +32,7 @@ import (
 	"github.com/marketlog/marketlog/query/prices"
 	"github.com/marketlog/marketlog/query/providers"
 	yields "github.com/marketlog/marketlog/query/rates"
+	"github.com/marketlog/marketlog/query/records"
 	"github.com/marketlog/marketlog/query/stablecoins"
 	"github.com/marketlog/marketlog/query/symbols"
 	"github.com/marketlog/marketlog/query/usage"
@@ -207,11 +208,13 @@ func (a *apiRole) run(ctx context.Context) error {
 		query.After(providing.Endpoints(), rated, cataloged),
 		query.After(symbols.New(catalog, priceCache, rates, store, overrides).Endpoints(), cataloged, ratesTail.Waiting),
 		usage.New(limiter, store, time.Now).Endpoints(),
+		records.New(views.NewLog(in.Stream, in.Archived), func() bool { return a.simulated(priceCache) }).Endpoints(),
 	)
 	lacking := in.Lacking()
 	server, err := a.newServer(listener, limiter, table, endpoints, hub, a.simulated(priceCache), []query.Readiness{
 		{Name: "disk", Waiting: lacking["disk"]},
 		{Name: "log", Waiting: lacking["log"]},
+		{Name: "archive", Waiting: lacking["archive"]},
 		{Name: "tables", Waiting: lacking["tables"]},
 		{Name: "prices", Waiting: func() string { return cmp.Or(pricesTail.Waiting(), a.firstFold(priceCache), a.aged(priceCache)) }},
 		{Name: "rates", Waiting: func() string { return cmp.Or(ratesTail.Waiting(), yieldTail.Waiting()) }},

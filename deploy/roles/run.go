@@ -249,6 +249,9 @@ func printStart(out io.Writer, in *instance.Instance, role string, info admin.Ru
 	say("Redis", strings.Join(info.Redis, ","))
 	say("ClickHouse", strings.Join(in.Config.ClickHouse.Addr, ","))
 	say("data", in.Dir.Path())
+	if in.Archived != nil {
+		say("archive", fmt.Sprintf("%s, of ticks and prices the newest %.1f GiB", in.Config.ArchiveDir(), float64(in.Config.Archive.Bytes)/(1<<30)))
+	}
 	if key != "" {
 		say("API key", key+"  (plan pro; it is not shown again)")
 		say("try", fmt.Sprintf(`curl -H "Authorization: Bearer %s" %s/api/v1/prices/BTC`, key, api))

@@ -39,7 +39,7 @@ func (l *BackfillLog) Close() { l.client.Close() }
 // Read hands every record that the log holds now to visit, those of a key in their order.
 func (l *BackfillLog) Read(ctx context.Context, visit func(*eventsv1.BackfillRecord) error) error {
 	const topic = schemas.TopicBackfillRaw
-	starts, ends, err := stream.Bounds(ctx, l.client, topic)
+	starts, ends, err := l.cfg.LogBounds(ctx, topic)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cenkalti/backoff/v5"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/marketlog/marketlog/stream"
@@ -17,8 +18,27 @@ import (
 // Group is the consumer group of the archivers.
 const Group = "archive"
 
-// pollTimeout is how long an archiver waits for records before it lets others have its partitions.
-const pollTimeout = time.Second
+const (
+	// pollTimeout is how long an archiver waits for records before it lets others have its partitions.
+	pollTimeout = time.Second
+	// firstPause and maxPause are how long a store that failed is left alone: a full disk is tried again soon enough for
+	// the log to stay within its bound, and seldom enough for its failures to be read.
+	firstPause = time.Second
+	maxPause   = 30 * time.Second
+)
+
+// Observer gets to know what an Archiver does. Its methods are called from one goroutine at a time, and are quick.
+type Observer interface {
+	// Opened says what the store has of a partition that the archiver takes over.
+	Opened(Catalog)
+	// Committed says that a segment was committed.
+	Committed(Segment)
+	// Failed says that the store failed, and is tried again. The next Committed says that it works.
+	Failed(error)
+	// Lost says that records [last.Next, next) of a partition left the brokers before they were archived, just before the
+	// segment that begins at next is committed; it is said again if that fails. An error ends the archiver.
+	Lost(ctx context.Context, last Segment, next int64) error
+}
 
 // Archiver writes what topics get into a store. Several may run over the same store and broker: the partitions are shared
 // out by their consumer group, and one that does not know yet that it lost a partition harms nobody.
@@ -31,13 +51,14 @@ type Archiver struct {
 	Topics map[string]Rule
 	// Schema is the digest of the descriptor set that the values are read by: what WriteSchema returned.
 	Schema string
-	// Logger gets a line for each hole, at the level of an error, and for each segment, for debugging.
+	// Logger gets a line for each hole and each failure, at the level of an error, and for each segment, for debugging.
 	Logger *slog.Logger
-	// Committed, if not nil, is called for each segment that this archiver committed, from the goroutine of Run.
-	Committed func(Segment)
+	// Observer is told what happens.
+	Observer Observer
 
 	mu         sync.Mutex // the client takes partitions away from its own goroutine
 	partitions map[topicPartition]*assigned
+	client     *kgo.Client
 }
 
 type topicPartition struct {
@@ -49,13 +70,15 @@ type topicPartition struct {
 type assigned struct {
 	of   Partition
 	last Segment // the one before, or the zero Segment
-	// first is the offset that the segment begins with which is not written yet.
-	first int64
-	cut   Cutter
+	lost Segment // the one before the hole that first is behind, or the zero Segment
+	// first is the offset that the segment begins with which is not written yet, next that of the record which is looked
+	// at next.
+	first, next int64
+	cut         Cutter
 }
 
-// Run archives until the context ends or something fails; its supervisor starts it again. Where it stands it finds in the
-// store.
+// Run archives until the context ends or the log fails; its supervisor starts it again. Where it stands it finds in the
+// store. While the store fails, it is tried again and the log waits.
 func (a *Archiver) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -94,6 +117,7 @@ func (a *Archiver) Run(ctx context.Context) error {
 		return fmt.Errorf("joining group %s: %w", Group, err)
 	}
 	defer client.CloseAllowingRebalance()
+	a.client = client
 	for {
 		pollCtx, stop := context.WithTimeout(ctx, pollTimeout)
 		fetches := client.PollFetches(pollCtx)
@@ -135,13 +159,14 @@ func (a *Archiver) take(ctx context.Context, of Partition) (int64, error) {
 	if len(catalog.Faults) > 0 {
 		return 0, fmt.Errorf("%w; `marketlog archive verify` names all", catalog.Faults[0])
 	}
-	if err := catalog.Sweep(ctx, a.Store); err != nil {
-		return 0, err
+	if err := catalog.Sweep(ctx, a.Store); err != nil { // it only takes room
+		a.Logger.Warn("sweeping the archive", "topic", of.Topic, "partition", of.Number, "error", err)
 	}
 	starts, ends, err := a.Log.Bounds(ctx, of.Topic)
 	if err != nil {
 		return 0, err
 	}
+	a.Observer.Opened(catalog)
 	p := &assigned{of: of, last: catalog.Last(), first: catalog.Next(), cut: Cutter{Rule: a.Topics[of.Topic]}}
 	start, end := starts[of.Topic][of.Number], ends[of.Topic][of.Number]
 	switch {
@@ -151,9 +176,11 @@ func (a *Archiver) take(ctx context.Context, of Partition) (int64, error) {
 	case start > p.first:
 		if len(catalog.Segments) > 0 {
 			a.Logger.Error("records left the log before they were archived", "topic", of.Topic, "partition", of.Number, "from", p.first, "next", start)
+			p.lost = p.last
 		}
 		p.last, p.first = Segment{}, start
 	}
+	p.next = p.first
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.partitions[topicPartition{of.Topic, of.Number}] = p
@@ -172,22 +199,68 @@ func (a *Archiver) drop(_ context.Context, _ *kgo.Client, lost map[string][]int3
 
 // record looks at the next record of a partition and writes the segment that ends before it, if one does.
 func (a *Archiver) record(ctx context.Context, r *kgo.Record) (committed bool, err error) {
-	a.mu.Lock()
-	p := a.partitions[topicPartition{r.Topic, r.Partition}]
-	a.mu.Unlock()
-	if p == nil || !p.cut.Ends(r) {
+	at := topicPartition{r.Topic, r.Partition}
+	p := a.assigned(at)
+	if p == nil || r.Offset < p.next { // it was taken away, or came back and begins again
 		return false, nil
 	}
-	made, err := Commit(ctx, a.Store, p.of, p.last, p.first, a.Schema, a.records(ctx, p.of, p.first, r.Offset))
-	if err != nil {
+	if r.Offset > p.next {
+		return false, fmt.Errorf("reading %s: the log has record %d where %d belongs: records left it before they were archived", p.of, r.Offset, p.next)
+	}
+	p.next++
+	if !p.cut.Ends(r) {
+		return false, nil
+	}
+	made, err := a.commit(ctx, at, p, r.Offset)
+	if err != nil || made.Next == 0 {
 		return false, err
 	}
 	a.Logger.Debug("segment archived", "topic", r.Topic, "partition", r.Partition, "first", made.First, "next", made.Next, "bytes", made.Size)
-	p.last, p.first = made, made.Next
-	if a.Committed != nil {
-		a.Committed(made)
-	}
+	p.last, p.lost, p.first = made, Segment{}, made.Next
+	a.Observer.Committed(made)
 	return true, nil
+}
+
+func (a *Archiver) assigned(at topicPartition) *assigned {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.partitions[at]
+}
+
+// commit writes a segment, and tries again while the store fails: to begin from the store would read all open segments
+// again each time. It returns the zero Segment if the partition was taken away meanwhile.
+func (a *Archiver) commit(ctx context.Context, at topicPartition, p *assigned, next int64) (Segment, error) {
+	pause := backoff.NewExponentialBackOff()
+	pause.InitialInterval, pause.MaxInterval = firstPause, maxPause
+	for {
+		made, err := commitAfter(ctx, a.Store, p.of, p.last, p.first, a.Schema, a.records(ctx, p.of, p.first, next), func() error {
+			if p.lost.Next == 0 {
+				return nil
+			}
+			return a.Observer.Lost(ctx, p.lost, p.first)
+		})
+		switch {
+		case err == nil:
+			return made, nil
+		case ctx.Err() != nil:
+			return Segment{}, context.Cause(ctx)
+		}
+		if mismatch := (*MismatchError)(nil); errors.Is(err, errLog) || errors.As(err, &mismatch) {
+			return Segment{}, err
+		}
+		wait := pause.NextBackOff()
+		a.Logger.Error("archiving failed", "topic", p.of.Topic, "partition", p.of.Number, "error", err, "retry_in", wait.Round(time.Millisecond))
+		a.Observer.Failed(err)
+		a.client.AllowRebalance() // others may reach the store
+		select {
+		case <-ctx.Done():
+			return Segment{}, context.Cause(ctx)
+		case <-time.After(wait):
+		}
+		if a.assigned(at) != p {
+			return Segment{}, nil
+		}
+	}
 }
 
 // errStop ends a read that nobody wants the rest of.

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -48,31 +51,17 @@ func TestArchiveAndBrokerAreOneLog(t *testing.T) {
 	store, _ := dir(t)
 	log := cfg
 	log.Archive = archive.NewLog(store, cfg, rules)
-	client, err := cfg.NewProducer()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	if _, err := kadm.NewClient(client).CreateTopic(t.Context(), 2, 1, nil, topic); err != nil {
-		t.Fatal(err)
-	}
+	client := newTopic(t, cfg)
 	cuts := []archive.Cutter{{Rule: rules[topic]}, {Rule: rules[topic]}}
 	at := time.UnixMilli(1_790_000_000_000)
 	for range 4 {
 		archiveUntil(t, cfg, store, produced(t, client, r, &at, cuts))
-		ids, err := stream.TopicIDs(t.Context(), cfg, topic)
-		if err != nil {
-			t.Fatal(err)
-		}
 		held, _, err := cfg.Bounds(t.Context(), topic)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for number := range int32(2) {
-			c, err := archive.Load(t.Context(), store, archive.Partition{Topic: topic, TopicID: ids[topic], Number: number})
-			if err != nil || len(c.Faults)+len(c.Holes)+len(c.Orphans) > 0 {
-				t.Fatal(err, c)
-			}
+		for i, c := range checkCatalogs(t, cfg, store) {
+			number := int32(i)
 			var offsets kadm.Offsets
 			offsets.AddOffset(topic, number, held[topic][number]+r.Int64N(c.Next()-held[topic][number]+1), -1)
 			if _, err := kadm.NewClient(client).DeleteRecords(t.Context(), offsets); err != nil {
@@ -110,15 +99,137 @@ func archiveUntil(t *testing.T, cfg stream.Config, store archive.Store, segments
 	enough := errors.New("enough")
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	a := archive.Archiver{Log: cfg, Store: store, Topics: rules, Schema: schemaDigest, Logger: slog.New(slog.DiscardHandler)}
-	a.Committed = func(archive.Segment) {
+	seen := &observed{committed: func() {
 		if segments--; segments == 0 {
 			stop(enough)
 		}
-	}
+	}}
+	a := archive.Archiver{Log: cfg, Store: store, Topics: rules, Schema: schemaDigest, Logger: slog.New(slog.DiscardHandler), Observer: seen}
 	if err := a.Run(ctx); !errors.Is(err, enough) {
 		t.Fatal(err)
 	}
+}
+
+// observed is what an archiver told.
+type observed struct {
+	committed func() // after each segment
+	failures  int
+	lost      []archive.Span
+}
+
+func (*observed) Opened(archive.Catalog)      {}
+func (o *observed) Committed(archive.Segment) { o.committed() }
+func (o *observed) Failed(error)              { o.failures++ }
+func (o *observed) Lost(_ context.Context, last archive.Segment, next int64) error {
+	o.lost = append(o.lost, archive.Span{From: last.Next, Next: next})
+	return nil
+}
+
+// away is a store that fails the first times that an object is made.
+type away struct {
+	archive.Store
+	left int
+}
+
+func (a *away) Create(ctx context.Context, name string, write func(io.Writer) error) error {
+	if a.left--; a.left >= 0 {
+		return syscall.ENOSPC
+	}
+	return a.Store.Create(ctx, name, write)
+}
+
+// TestAFullStoreIsTriedAgain lets the first attempts fail: the same run archives all once the store works, and reads nothing
+// that it had read from the broker but the one segment.
+func TestAFullStoreIsTriedAgain(t *testing.T) {
+	r := streamtest.Rand(t)
+	cfg := stream.Config{Brokers: []string{streamtest.Kfake(t)}, ClientID: "test"}
+	store, _ := dir(t)
+	client := newTopic(t, cfg)
+	at := time.UnixMilli(1_790_000_000_000)
+	cuts := []archive.Cutter{{Rule: rules[topic]}, {Rule: rules[topic]}}
+	segments := produced(t, client, r, &at, cuts)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	enough := errors.New("enough")
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	seen := &observed{committed: func() {
+		if segments--; segments == 0 {
+			stop(enough)
+		}
+	}}
+	a := archive.Archiver{Log: cfg, Store: &away{store, 2}, Topics: rules, Schema: schemaDigest, Logger: slog.New(slog.DiscardHandler), Observer: seen}
+	if err := a.Run(ctx); !errors.Is(err, enough) {
+		t.Fatal(err)
+	}
+	if seen.failures != 2 {
+		t.Errorf("it told of %d failures, want 2", seen.failures)
+	}
+	checkCatalogs(t, cfg, store)
+}
+
+// TestWhatLeftTheLogUnarchivedIsTold deletes records from the broker that no segment has.
+func TestWhatLeftTheLogUnarchivedIsTold(t *testing.T) {
+	r := streamtest.Rand(t)
+	cfg := stream.Config{Brokers: []string{streamtest.Kfake(t)}, ClientID: "test"}
+	store, _ := dir(t)
+	client := newTopic(t, cfg)
+	at := time.UnixMilli(1_790_000_000_000)
+	cuts := []archive.Cutter{{Rule: rules[topic]}, {Rule: rules[topic]}}
+	archiveUntil(t, cfg, store, produced(t, client, r, &at, cuts))
+	produced(t, client, r, &at, cuts) // more than a segment of each partition
+	before := checkCatalogs(t, cfg, store)[0].Next()
+	var offsets kadm.Offsets
+	offsets.AddOffset(topic, 0, before+7, -1)
+	if _, err := kadm.NewClient(client).DeleteRecords(t.Context(), offsets); err != nil {
+		t.Fatal(err)
+	}
+	enough := errors.New("enough")
+	ctx, stop := context.WithCancelCause(t.Context())
+	defer stop(nil)
+	seen := &observed{}
+	seen.committed = func() {
+		if len(seen.lost) > 0 {
+			stop(enough)
+		}
+	}
+	a := archive.Archiver{Log: cfg, Store: store, Topics: rules, Schema: schemaDigest, Logger: slog.New(slog.DiscardHandler), Observer: seen}
+	if err := a.Run(ctx); !errors.Is(err, enough) {
+		t.Fatal(err)
+	}
+	if want := []archive.Span{{From: before, Next: before + 7}}; !slices.Equal(seen.lost, want) {
+		t.Errorf("it told that %v were lost, want %v", seen.lost, want)
+	}
+}
+
+func newTopic(t *testing.T, cfg stream.Config) *kgo.Client {
+	t.Helper()
+	client, err := cfg.NewProducer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	if _, err := kadm.NewClient(client).CreateTopic(t.Context(), 2, 1, nil, topic); err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// checkCatalogs are what the store has of both partitions, each whole.
+func checkCatalogs(t *testing.T, cfg stream.Config, store archive.Store) (catalogs [2]archive.Catalog) {
+	t.Helper()
+	ids, err := stream.TopicIDs(t.Context(), cfg, topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for number := range int32(2) {
+		c, err := archive.Load(t.Context(), store, archive.Partition{Topic: topic, TopicID: ids[topic], Number: number})
+		if err != nil || len(c.Faults)+len(c.Holes)+len(c.Orphans) > 0 {
+			t.Fatal(err, c)
+		}
+		catalogs[number] = c
+	}
+	return catalogs
 }
 
 // TestAHoleIsAnError deletes from both the archive and the broker.
@@ -126,14 +237,7 @@ func TestAHoleIsAnError(t *testing.T) {
 	r := streamtest.Rand(t)
 	cfg := stream.Config{Brokers: []string{streamtest.Kfake(t)}, ClientID: "test"}
 	store, _ := dir(t)
-	client, err := cfg.NewProducer()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	if _, err := kadm.NewClient(client).CreateTopic(t.Context(), 2, 1, nil, topic); err != nil {
-		t.Fatal(err)
-	}
+	client := newTopic(t, cfg)
 	at := time.UnixMilli(1_790_000_000_000)
 	cuts := []archive.Cutter{{Rule: rules[topic]}, {Rule: rules[topic]}}
 	for range 3 { // 900 records of up to 500 bytes are more than three segments of each partition

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strconv"
@@ -47,17 +48,27 @@ func (c Catalog) Last() Segment {
 
 // Load lists what a store has of a partition. Damage of single sidecars is in Faults; the error is the store's.
 func Load(ctx context.Context, store Store, of Partition) (Catalog, error) {
+	return load(ctx, store, of, map[string]Segment{})
+}
+
+// load reads only the sidecars that are not known, and notes what it read: sidecars never change.
+func load(ctx context.Context, store Store, of Partition, known map[string]Segment) (Catalog, error) {
 	c := Catalog{Partition: of}
 	objects, err := store.List(ctx, of.prefix())
 	if err != nil {
 		return c, err
 	}
-	named := map[string]bool{}
+	named, listed := map[string]bool{}, map[string]bool{}
 	for _, o := range objects {
 		if !strings.HasSuffix(o.Name, sidecarSuffix) {
 			continue
 		}
-		s, err := readSidecar(ctx, store, o.Name)
+		listed[o.Name] = true
+		s, ok := known[o.Name]
+		var err error
+		if !ok {
+			s, err = readSidecar(ctx, store, o.Name)
+		}
 		switch {
 		case ctx.Err() != nil:
 			return c, ctx.Err()
@@ -65,10 +76,12 @@ func Load(ctx context.Context, store Store, of Partition) (Catalog, error) {
 		case err != nil:
 			c.Faults = append(c.Faults, err)
 		default:
+			known[o.Name] = s
 			named[s.Data] = true
 			c.add(s)
 		}
 	}
+	maps.DeleteFunc(known, func(name string, _ Segment) bool { return !listed[name] })
 	for _, o := range objects {
 		if strings.HasSuffix(o.Name, dataSuffix) && !named[o.Name] {
 			c.Orphans = append(c.Orphans, o)

@@ -42,8 +42,16 @@ func (c *counter) Write(b []byte) (int, error) {
 // segment before it is the zero Segment for the first of a partition and for the first behind a hole. Commit returns once
 // the file is on the disk, was read back, and the sidecar names it. If another archiver committed the segment meanwhile,
 // that one is returned; the error is a *MismatchError if it holds other records. After any other error the segment is
-// committed or not: Catalog tells.
+// committed or not: to call Commit again settles it.
 func Commit(ctx context.Context, store Store, of Partition, before Segment, first int64, schema string, records iter.Seq2[*kgo.Record, error]) (Segment, error) {
+	return commitAfter(ctx, store, of, before, first, schema, records, func() error { return nil })
+}
+
+// commitAfter does what Commit says, and calls written once the file is there, just before the sidecar commits it. Its error is
+// a failure of the log's.
+func commitAfter(
+	ctx context.Context, store Store, of Partition, before Segment, first int64, schema string, records iter.Seq2[*kgo.Record, error], written func() error,
+) (Segment, error) {
 	faults.Hit("archive.write")
 	made := Segment{Topic: of.Topic, TopicID: of.TopicID, Partition: of.Number, Schema: schema, First: first, Next: first,
 		MinTime: math.MaxInt64, MaxTime: math.MinInt64, Data: of.dataName(first)}
@@ -57,6 +65,9 @@ func Commit(ctx context.Context, store Store, of Partition, before Segment, firs
 		return made, errors.Join(fmt.Errorf("archiving %s from %d: reading back: %w", of, first, err), store.Delete(ctx, made.Data))
 	}
 	faults.Hit("archive.verified")
+	if err := written(); err != nil {
+		return made, errors.Join(fmt.Errorf("archiving %s from %d: %w: %w", of, first, errLog, err), store.Delete(ctx, made.Data))
+	}
 	content, err := json.MarshalIndent(made, "", "  ")
 	if err != nil {
 		return made, fmt.Errorf("archiving %s from %d: %w", of, first, err)
@@ -69,11 +80,14 @@ func Commit(ctx context.Context, store Store, of Partition, before Segment, firs
 		return made.yield(ctx, store)
 	}
 	if err != nil {
-		return made, fmt.Errorf("archiving %s from %d: %w", of, first, err)
+		return made, errors.Join(fmt.Errorf("archiving %s from %d: %w", of, first, err), made.abandon(ctx, store))
 	}
 	faults.Hit("archive.committed")
 	return made, nil
 }
+
+// errLog says that the log could not give the records of a segment.
+var errLog = errors.New("reading the log")
 
 // write writes the file and fills in what is known of it then.
 func (s *Segment) write(w io.Writer, records iter.Seq2[*kgo.Record, error]) error {
@@ -82,10 +96,10 @@ func (s *Segment) write(w io.Writer, records iter.Seq2[*kgo.Record, error]) erro
 	file, sum := newWriter(counted), newDigest()
 	for r, err := range records {
 		if err != nil {
-			return fmt.Errorf("reading the log: %w", err)
+			return fmt.Errorf("%w: %w", errLog, err)
 		}
 		if r.Offset != s.Next {
-			return fmt.Errorf("the log has record %d where %d belongs", r.Offset, s.Next)
+			return fmt.Errorf("%w: it has record %d where %d belongs", errLog, r.Offset, s.Next)
 		}
 		sum.add(r)
 		s.Next++
@@ -97,11 +111,20 @@ func (s *Segment) write(w io.Writer, records iter.Seq2[*kgo.Record, error]) erro
 		}
 	}
 	if s.Next == s.First {
-		return errors.New("there is no record to write")
+		return fmt.Errorf("%w: there is no record to write", errLog)
 	}
 	err := file.close()
 	s.Size, s.SHA256, s.Digest = counted.size, hex.EncodeToString(hash.Sum(nil)), sum.sum()
 	return err
+}
+
+// abandon removes the file of an attempt whose sidecar could not be written: on a full disk each attempt would leave one
+// more. Where the sidecar is there after all, or nobody knows, the file stays.
+func (s Segment) abandon(ctx context.Context, store Store) error {
+	if _, err := readSidecar(ctx, store, s.SidecarName()); !errors.Is(err, ErrMissing) {
+		return nil
+	}
+	return store.Delete(ctx, s.Data)
 }
 
 // yield gives way to the segment that another archiver committed.

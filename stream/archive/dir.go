@@ -13,18 +13,14 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // Dir is a Store in a directory. Several processes may use it at the same time.
 type Dir struct{ root string }
 
-// NewDir makes the directory if it does not exist.
-func NewDir(root string) (*Dir, error) {
-	if err := os.MkdirAll(root, 0o700); err != nil {
-		return nil, fmt.Errorf("making the archive's directory: %w", err)
-	}
-	return &Dir{root: root}, nil
-}
+// NewDir is a store in a directory that is made when the first object is created: until then nothing is archived.
+func NewDir(root string) *Dir { return &Dir{root: filepath.Clean(root)} }
 
 // OpenDir opens a directory that exists.
 func OpenDir(root string) (*Dir, error) {
@@ -33,7 +29,7 @@ func OpenDir(root string) (*Dir, error) {
 	} else if !info.IsDir() {
 		return nil, fmt.Errorf("opening the archive: %s is not a directory", root)
 	}
-	return &Dir{root: root}, nil
+	return NewDir(root), nil
 }
 
 // unfinished begins the names of files that are being written. A process that dies leaves one behind.
@@ -79,6 +75,27 @@ func (d *Dir) Create(ctx context.Context, name string, write func(io.Writer) err
 	return nil
 }
 
+// Sweep removes what processes left unfinished that died before the given time. No other process may be writing an object
+// for longer than since then.
+func (d *Dir) Sweep(before time.Time) error {
+	var failed []error
+	err := filepath.WalkDir(d.root, func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || !strings.HasPrefix(entry.Name(), unfinished) {
+			return ignore(err, fs.ErrNotExist)
+		}
+		info, err := entry.Info()
+		if err == nil && info.ModTime().Before(before) {
+			err = os.Remove(file)
+		}
+		failed = append(failed, ignore(err, fs.ErrNotExist))
+		return nil
+	})
+	if err = errors.Join(append(failed, err)...); err != nil {
+		return fmt.Errorf("removing what was left unfinished in the archive: %w", err)
+	}
+	return nil
+}
+
 // makeFolder makes a folder and flushes the names of those that are new.
 func (d *Dir) makeFolder(folder string) error {
 	err := os.Mkdir(folder, 0o700)
@@ -87,7 +104,7 @@ func (d *Dir) makeFolder(folder string) error {
 		return syncFolder(filepath.Dir(folder))
 	case errors.Is(err, fs.ErrExist):
 		return nil
-	case errors.Is(err, fs.ErrNotExist) && len(folder) > len(d.root):
+	case errors.Is(err, fs.ErrNotExist) && folder != filepath.Dir(folder):
 		return cmp.Or(d.makeFolder(filepath.Dir(folder)), d.makeFolder(folder))
 	}
 	return err

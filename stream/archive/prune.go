@@ -6,19 +6,21 @@ import (
 	"slices"
 )
 
-// Prune deletes the oldest segments of the given topics until the whole store is at most limit bytes large, or none of
-// them is left but the last of each partition. It returns what it deleted. Segments of other topics are never deleted.
-func Prune(ctx context.Context, store Store, limit int64, topics ...string) ([]Segment, error) {
+// Size is how large a store is, in bytes.
+func Size(ctx context.Context, store Store) (size int64, err error) {
 	objects, err := store.List(ctx, root+"/")
-	if err != nil {
-		return nil, err
-	}
-	var size int64
 	for _, o := range objects {
 		size += o.Size
 	}
-	if size <= limit {
-		return nil, nil
+	return size, err
+}
+
+// Excess are the oldest segments of the given topics without which the whole store is at most limit bytes large, or all of
+// them but the last of each partition. Those of other topics are never among them.
+func Excess(ctx context.Context, store Store, limit int64, topics ...string) ([]Segment, error) {
+	size, err := Size(ctx, store)
+	if err != nil || size <= limit {
+		return nil, err
 	}
 	partitions, err := Partitions(ctx, store)
 	if err != nil {
@@ -38,17 +40,26 @@ func Prune(ctx context.Context, store Store, limit int64, topics ...string) ([]S
 		}
 	}
 	slices.SortStableFunc(oldest, func(a, b Segment) int { return cmp.Compare(a.MaxTime, b.MaxTime) })
-	var deleted []Segment
-	for _, s := range oldest {
+	for i, s := range oldest {
 		if size <= limit {
-			break
-		}
-		// The sidecar goes first: a segment without its file would be damage.
-		if err := cmp.Or(store.Delete(ctx, s.SidecarName()), store.Delete(ctx, s.Data)); err != nil {
-			return deleted, err
+			return oldest[:i], nil
 		}
 		size -= s.Size
-		deleted = append(deleted, s)
 	}
-	return deleted, nil
+	return oldest, nil
+}
+
+// Prune deletes what Excess names, and returns what it deleted.
+func Prune(ctx context.Context, store Store, limit int64, topics ...string) ([]Segment, error) {
+	excess, err := Excess(ctx, store, limit, topics...)
+	if err != nil {
+		return nil, err
+	}
+	for i, s := range excess {
+		// The sidecar goes first: a segment without its file would be damage.
+		if err := cmp.Or(store.Delete(ctx, s.SidecarName()), store.Delete(ctx, s.Data)); err != nil {
+			return excess[:i], err
+		}
+	}
+	return excess, nil
 }

@@ -14,8 +14,7 @@ import (
 // thrown away then.
 func (c Catalog) Read(ctx context.Context, store Store, from, to int64, visit func(*kgo.Record) error) (next int64, err error) {
 	next = from
-	at := sort.Search(len(c.Segments), func(i int) bool { return c.Segments[i].Next > from })
-	for ; at < len(c.Segments) && next < to; at++ {
+	for at := c.search(from); at < len(c.Segments) && next < to; at++ {
 		s := c.Segments[at]
 		if s.First > next {
 			return next, nil
@@ -25,6 +24,20 @@ func (c Catalog) Read(ctx context.Context, store Store, from, to int64, visit fu
 		}
 	}
 	return next, nil
+}
+
+// search is the place of the first segment that ends behind an offset.
+func (c Catalog) search(offset int64) int {
+	return sort.Search(len(c.Segments), func(i int) bool { return c.Segments[i].Next > offset })
+}
+
+// find is the segment with an offset, or else the first one behind it.
+func (c Catalog) find(offset int64) (Segment, bool) {
+	at := c.search(offset)
+	if at == len(c.Segments) {
+		return Segment{}, false
+	}
+	return c.Segments[at], true
 }
 
 func readSegment(ctx context.Context, store Store, s Segment, from, to int64, visit func(*kgo.Record) error) (next int64, err error) {

@@ -13,7 +13,7 @@ import (
 
 // Command is `marketlog archive`.
 func Command(rt *command.Runtime) *cobra.Command {
-	cmd := &cobra.Command{Use: "archive", Short: "Look at the archive of the log, and verify it"}
+	cmd := &cobra.Command{Use: "archive", Short: "Look at the archive of the log, verify it, and make it smaller"}
 	status := &cobra.Command{
 		Use: "status", Short: "List what the archive has of each partition", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -35,7 +35,7 @@ the checksum of each file and the digest of its records. The exit code is 1 if s
 		},
 	}
 	verify.Flags().BoolVar(&deep, "deep", false, "read every file whole")
-	for _, c := range []*cobra.Command{status, verify} {
+	for _, c := range []*cobra.Command{status, verify, pruneCommand(rt)} {
 		config.AddInstanceFlags(c.Flags())
 		command.AddOutputFlag(c.Flags())
 		cmd.AddCommand(c)

@@ -100,6 +100,7 @@ func examine(rt *command.Runtime, cmd *cobra.Command) []Finding {
 		found = append(found, ExamineLog(cfg)...)
 		found = append(found, examineTables(cmd.Context(), cfg, nil)...)
 	}
+	found = append(found, examineArchive(ctx, cfg)...)
 	for i, list := range [][]string{cfg.Kafka.Brokers, cfg.ClickHouse.Addr, cfg.Redis.Addr} {
 		for _, addr := range list {
 			found = append(found, examineServer(ctx, []string{"kafka.brokers", "clickhouse.addr", "redis.addr"}[i], addr))

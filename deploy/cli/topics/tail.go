@@ -1,17 +1,15 @@
 package topics
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
 	"unicode/utf8"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
@@ -79,17 +77,13 @@ func (t topics) tail(ctx context.Context, name string, o tailOptions) error {
 		return fmt.Errorf("connecting to the log: %w", err)
 	}
 	defer client.Close()
-	reached := make(map[int32]int64, len(partitions))
-	for printed := int64(0); ; {
-		fetches := client.PollFetches(ctx)
-		if ctx.Err() != nil {
-			return nil // the way to end --follow
-		}
-		if err := fetches.Err(); err != nil {
-			return fmt.Errorf("reading %s: %w", name, err)
-		}
-		for i := fetches.RecordIter(); !i.Done(); {
-			record := i.Next()
+	reached, splicer := make(map[int32]int64, len(partitions)), stream.NewSplicer(t.log)
+	for p := range partitions {
+		splicer.Begin(name, p, begin[p])
+	}
+	printed := int64(0)
+	show := func(_ string, _ int32, records []*kgo.Record) error {
+		for _, record := range records {
 			reached[record.Partition] = record.Offset + 1
 			if !o.follow && record.Offset >= end[record.Partition] {
 				continue // written after the command began
@@ -97,33 +91,56 @@ func (t topics) tail(ctx context.Context, name string, o tailOptions) error {
 			if !o.all && isClock(record.Value, message) {
 				continue
 			}
-			if err := t.printRecord(record, message); err != nil {
+			if err := t.printRecord(record, topic); err != nil {
 				return err
 			}
 			if printed++; printed == limit {
-				return nil
+				return errPrinted
 			}
 		}
-		if !o.follow && allReached(partitions, reached, end) {
+		return nil
+	}
+	for o.follow || !allReached(partitions, reached, end) {
+		wait, stop := ctx, func() {}
+		if splicer.Behind() {
+			wait, stop = context.WithTimeout(ctx, time.Millisecond)
+		}
+		fetches := client.PollFetches(wait)
+		stop()
+		if ctx.Err() != nil {
+			return nil // the way to end --follow
+		}
+		if err := fetches.Err(); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			return fmt.Errorf("reading %s: %w", name, err)
+		}
+		err := splicer.Take(ctx, client, fetches, func(string, int32) bool { return false }, show)
+		if errors.Is(err, errPrinted) {
 			return nil
 		}
+		if err != nil {
+			return err
+		}
 	}
+	return nil
 }
+
+// errPrinted says that as many records are printed as were asked for.
+var errPrinted = errors.New("printed")
 
 // tailStep is how many records a look for the newest of a partition reads first. Pulses come once a second.
 const tailStep = 1000
 
 // rewind moves the beginnings back until count records that are no clocks are behind each, or to the partition's start.
 func (t topics) rewind(ctx context.Context, name string, count int64, begin, end map[int32]int64, message protoreflect.MessageType) error {
-	starts, err := t.admin.ListStartOffsets(ctx, name)
+	starts, _, err := t.log.LogBounds(ctx, name)
 	if err != nil {
-		return fmt.Errorf("reading the first offset of %s: %w", name, err)
+		return err
 	}
 	for p := range begin {
-		start, _ := starts.Lookup(name, p)
+		start := starts[name][p]
 		var newest []int64 // offsets of records that are no clocks, ascending
-		for step, upper := int64(tailStep), end[p]; upper > start.Offset && int64(len(newest)) < count; step *= 4 {
-			lower := max(start.Offset, upper-step)
+		for step, upper := int64(tailStep), end[p]; upper > start && int64(len(newest)) < count; step *= 4 {
+			lower := max(start, upper-step)
 			var found []int64
 			err := stream.ReadRange(ctx, t.log, name, p, lower, upper, func(r *kgo.Record) error {
 				if !isClock(r.Value, message) {
@@ -174,21 +191,11 @@ var eventsPackage = (&eventsv1.Tick{}).ProtoReflect().Descriptor().ParentFile().
 
 // tailRange gives where to begin and where the partitions end now.
 func (t topics) tailRange(ctx context.Context, name string, o tailOptions) (begin, end map[int32]int64, err error) {
-	starts, err := t.admin.ListStartOffsets(ctx, name)
-	if err == nil {
-		err = starts.Error()
-	}
+	starts, ends, err := t.log.LogBounds(ctx, name)
 	if err != nil {
-		return nil, nil, fmt.Errorf("reading the first offset of %s: %w", name, err)
+		return nil, nil, err
 	}
-	ends, err := t.admin.ListEndOffsets(ctx, name)
-	if err == nil {
-		err = ends.Error()
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("reading the end offset of %s: %w", name, err)
-	}
-	var at kadm.ListedOffsets
+	var at stream.Offsets
 	offset := int64(-1)
 	switch o.from {
 	case "", "start", "end":
@@ -200,47 +207,42 @@ func (t topics) tailRange(ctx context.Context, name string, o tailOptions) (begi
 		if err != nil {
 			return nil, nil, fmt.Errorf("--from %q is unknown; use start, end, an offset or a time such as 2026-01-31T12:00:00Z", o.from)
 		}
-		if at, err = t.admin.ListOffsetsAfterMilli(ctx, moment.UnixMilli(), name); err == nil {
-			err = at.Error()
-		}
-		if err != nil {
-			return nil, nil, fmt.Errorf("reading the offsets of %s at %s: %w", name, o.from, err)
+		if at, err = t.log.LogOffsetsFrom(ctx, moment, name); err != nil {
+			return nil, nil, err
 		}
 	}
 	begin, end = make(map[int32]int64), make(map[int32]int64)
-	ends.Each(func(e kadm.ListedOffset) {
-		if o.partition >= 0 && e.Partition != o.partition {
-			return
+	for p, last := range ends[name] {
+		if o.partition >= 0 && p != o.partition {
+			continue
 		}
-		start, _ := starts.Lookup(name, e.Partition)
-		p := e.Partition
-		end[p] = e.Offset
+		start := starts[name][p]
+		end[p] = last
 		switch {
 		case o.from == "":
-			begin[p] = max(start.Offset, e.Offset-o.count)
+			begin[p] = max(start, last-o.count)
 		case o.from == "start":
-			begin[p] = start.Offset
+			begin[p] = start
 		case o.from == "end":
-			begin[p] = e.Offset
+			begin[p] = last
 		case offset >= 0:
-			begin[p] = min(max(start.Offset, offset), e.Offset)
+			begin[p] = min(max(start, offset), last)
 		default:
-			moment, _ := at.Lookup(name, p)
-			begin[p] = moment.Offset
+			begin[p] = at[name][p]
 		}
-	})
+	}
 	if len(begin) == 0 {
 		return nil, nil, fmt.Errorf("%s has no partition %d", name, o.partition)
 	}
 	return begin, end, nil
 }
 
-func (t topics) printRecord(r *kgo.Record, message protoreflect.MessageType) error {
+func (t topics) printRecord(r *kgo.Record, topic schemas.Topic) error {
 	row := tailRow{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Time: recordTime(r.Timestamp), Key: string(r.Key)}
 	if !utf8.Valid(r.Key) {
 		row.Key = fmt.Sprintf("%#x", r.Key)
 	}
-	value, err := decodeRecord(r.Value, message)
+	value, err := topic.RecordJSON(r.Value)
 	if err != nil {
 		row.Error = err.Error()
 		value, _ = json.Marshal(r.Value)
@@ -251,25 +253,4 @@ func (t topics) printRecord(r *kgo.Record, message protoreflect.MessageType) err
 	}
 	_, err = fmt.Fprintf(t.Stdout, "%s/%d@%d  %s  %s  %s%s\n", row.Topic, row.Partition, row.Offset, row.Time, row.Key, row.Value, row.Error)
 	return err
-}
-
-// decodeRecord turns a value into JSON; no value, which ends a key of a compacted topic, is null.
-func decodeRecord(value []byte, message protoreflect.MessageType) (json.RawMessage, error) {
-	if value == nil {
-		return json.RawMessage("null"), nil
-	}
-	m := message.New().Interface()
-	if err := proto.Unmarshal(value, m); err != nil {
-		return nil, fmt.Errorf("decoding %s: %w", message.Descriptor().Name(), err)
-	}
-	encoded, err := protojson.Marshal(m)
-	if err != nil {
-		return nil, fmt.Errorf("encoding %s: %w", message.Descriptor().Name(), err)
-	}
-	// protojson varies its spaces on purpose.
-	var compact bytes.Buffer
-	if err := json.Compact(&compact, encoded); err != nil {
-		return nil, fmt.Errorf("encoding %s: %w", message.Descriptor().Name(), err)
-	}
-	return compact.Bytes(), nil
 }

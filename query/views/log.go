@@ -1,0 +1,82 @@
+package views
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/marketlog/marketlog/stream"
+	"github.com/marketlog/marketlog/stream/archive"
+)
+
+// Log reads single records of the log: from the brokers, or from the archive where they have them no longer. It is safe for
+// concurrent use.
+type Log struct {
+	brokers  stream.Config
+	archived *archive.Log
+}
+
+// NewLog reads the log of some brokers and of an archive, nil where there is none.
+func NewLog(brokers stream.Config, archived *archive.Log) *Log {
+	return &Log{brokers: brokers, archived: archived}
+}
+
+// LogRecord is a record, and the segment of the archive that it was read from; nil where the brokers have it.
+type LogRecord struct {
+	*kgo.Record
+	Segment *archive.Segment
+}
+
+// AbsentError says that the log does not have an offset of a partition, which begins at First and ends before Next.
+type AbsentError struct {
+	Topic               string
+	Partition           int32
+	Offset, First, Next int64
+}
+
+func (e *AbsentError) Error() string {
+	switch {
+	case e.Offset >= e.Next:
+		return fmt.Sprintf("%s/%d has no record %d yet: it ends before %d", e.Topic, e.Partition, e.Offset, e.Next)
+	case e.Offset < e.First:
+		return fmt.Sprintf("%s/%d has no record %d any more: it begins at %d", e.Topic, e.Partition, e.Offset, e.First)
+	}
+	return fmt.Sprintf("%s/%d has no record %d: it was given up or compacted away", e.Topic, e.Partition, e.Offset)
+}
+
+// Record reads a record of a partition that exists. The error is an *AbsentError where there is none.
+func (l *Log) Record(ctx context.Context, topic string, partition int32, offset int64) (LogRecord, error) {
+	brokers := l.brokers
+	brokers.Archive = nil
+	starts, ends, err := brokers.Bounds(ctx, topic)
+	if err != nil {
+		return LogRecord{}, err
+	}
+	absent := &AbsentError{Topic: topic, Partition: partition, Offset: offset, First: starts[topic][partition], Next: ends[topic][partition]}
+	if offset >= absent.Next {
+		return LogRecord{}, absent
+	}
+	var found LogRecord
+	if offset >= absent.First {
+		err := stream.ReadBroker(ctx, brokers, topic, partition, offset, offset+1, func(r *kgo.Record) error {
+			found.Record = r
+			return nil
+		})
+		if found.Record != nil || err != nil {
+			return found, err
+		}
+	}
+	if l.archived == nil || !l.archived.Covers(topic) { // or retention was faster
+		return found, absent
+	}
+	record, segment, err := l.archived.Record(ctx, topic, partition, offset)
+	if errors.Is(err, archive.ErrMissing) {
+		if first, err := l.archived.Start(ctx, topic, partition, absent.First); err == nil {
+			absent.First = first
+		}
+		return found, absent
+	}
+	return LogRecord{Record: record, Segment: &segment}, err
+}
