@@ -34,6 +34,7 @@ import (
 	yields "github.com/marketlog/marketlog/query/rates"
 	"github.com/marketlog/marketlog/query/stablecoins"
 	"github.com/marketlog/marketlog/query/symbols"
+	"github.com/marketlog/marketlog/query/system"
 	"github.com/marketlog/marketlog/query/usage"
 	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/query/ws"
@@ -202,6 +203,7 @@ func (a *apiRole) run(ctx context.Context) error {
 		query.After(providing.Endpoints(), rated, cataloged),
 		query.After(symbols.New(catalog, priceCache, rates, store, overrides).Endpoints(), cataloged, ratesTail.Waiting),
 		usage.New(limiter, store, time.Now).Endpoints(),
+		system.New(in.Metrics, in.Config.Feeds == "sim").Endpoints(),
 	)
 	lacking := in.Lacking()
 	server, err := a.newServer(listener, limiter, table, endpoints, hub, a.simulated(priceCache), []query.Readiness{
