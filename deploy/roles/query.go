@@ -35,6 +35,7 @@ import (
 	"github.com/marketlog/marketlog/query/records"
 	"github.com/marketlog/marketlog/query/stablecoins"
 	"github.com/marketlog/marketlog/query/symbols"
+	"github.com/marketlog/marketlog/query/system"
 	"github.com/marketlog/marketlog/query/usage"
 	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/query/ws"
@@ -209,6 +210,7 @@ func (a *apiRole) run(ctx context.Context) error {
 		query.After(symbols.New(catalog, priceCache, rates, store, overrides).Endpoints(), cataloged, ratesTail.Waiting),
 		usage.New(limiter, store, time.Now).Endpoints(),
 		records.New(views.NewLog(in.Stream, in.Archived), func() bool { return a.simulated(priceCache) }).Endpoints(),
+		system.New(in.Metrics, in.Config.Feeds == "sim").Endpoints(),
 	)
 	lacking := in.Lacking()
 	server, err := a.newServer(listener, limiter, table, endpoints, hub, a.simulated(priceCache), []query.Readiness{

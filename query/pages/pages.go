@@ -90,6 +90,7 @@ func (u *Unit) Mount(router fiber.Router, server *query.Server) {
 	u.server = server
 	router.Get("/", u.sendPrices)
 	router.Get("/coins/:id", u.sendCoin)
+	router.Get("/system", u.sendSystem)
 	router.Get("/assets/:name", u.sendAsset)
 	router.Get("/favicon.ico", u.sendIcon)
 	router.Get("/licences.txt", u.sendLicences)

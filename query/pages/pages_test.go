@@ -14,7 +14,7 @@ import (
 func TestEveryAnswerIsConfined(t *testing.T) {
 	w := newWorld(t, usual, nil)
 	for path, status := range map[string]int{
-		"/": 200, "/coins/bitcoin": 200, "/favicon.ico": 200, "/licences.txt": 200, "/open/x": 410,
+		"/": 200, "/coins/bitcoin": 200, "/system": 200, "/favicon.ico": 200, "/licences.txt": 200, "/open/x": 410,
 		"/assets/" + w.unit.manifest.Pages[pagePrices].Script: 200, "/assets/" + w.unit.manifest.Pages[pageCoin].Style: 200,
 	} {
 		response, said := w.ask("GET", path, current, w.browser(), "")
@@ -62,6 +62,12 @@ func TestPagesShowNumbersWithoutTheirScript(t *testing.T) {
 	for _, want := range []string{"Bitcoin", "$101,234.56", "Why this number", "kraken", "no_rate", "10:00:05"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("/coins/bitcoin lacks %q:\n%.2000s", want, said)
+		}
+	}
+	_, said = w.ask("GET", "/system", current, w.browser(), "")
+	for _, want := range []string{"<h1>System</h1>", "kraken", "down", "3.2", "resolve", "0.125"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("/system lacks %q:\n%.2000s", want, said)
 		}
 	}
 	if response, said := newWorld(t, answers{"getCoin": ""}, nil).ask("GET", "/coins/none", current, w.browser(), ""); response.StatusCode == http.StatusOK {
@@ -145,7 +151,7 @@ func TestBundlesAreSmall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for page, most := range map[string]int{pagePrices: 25 << 10, pageCoin: 95 << 10, pageSignIn: 15 << 10} {
+	for page, most := range map[string]int{pagePrices: 25 << 10, pageCoin: 95 << 10, pageSystem: 25 << 10, pageSignIn: 15 << 10} {
 		b := m.Pages[page]
 		if b.Script == "" || b.Style == "" || files[m.Icon] == nil {
 			t.Fatalf("%s: the manifest names %+v", page, b)

@@ -14,6 +14,7 @@ import (
 const (
 	pagePrices = "prices"
 	pageCoin   = "coin"
+	pageSystem = "system"
 	pageSignIn = "signin"
 	// pageNotice has no script.
 	pageNotice = "notice"
@@ -32,6 +33,7 @@ type view struct {
 
 	Prices *pricesView
 	Coin   *coinView
+	System *systemAnswer
 
 	// What the shell adds.
 	Simulated bool

@@ -46,6 +46,7 @@ var usual = answers{
 	"explainPrice": `{"data":{"price":101234.56,"confidence":20,"timestamp":"2026-11-20T10:00:05.000Z","accepted":["kraken"],"rejected":["okx"],"reproduced":true,"inputs":[` +
 		`{"provider":"kraken","venueSymbol":"BTC/USD","priceUsd":101234.56,"accepted":true,"ageMs":120},{"provider":"okx","venueSymbol":"BTC-USDT","accepted":false,"reason":"no_rate","ageMs":90}]}}`,
 	"listCoinMarkets": `{"markets":[]}`,
+	"getSystem":       `{"data":{"venues":[{"slug":"kraken","state":"down","connections":0,"markets":41,"lastEventAgeSeconds":3.25,"gaps":{},"refused":{}}],"sources":[],"path":[{"kind":"fold","name":"resolve","topic":"ticks.raw.v1","lagSeconds":0.125}]}}`,
 }
 
 var operations = map[string]struct {
@@ -55,6 +56,7 @@ var operations = map[string]struct {
 	"listCoinMarketTable": {"/api/v1/coins/markets", []query.Param{{Name: "per_page", Kind: query.Integer, Default: "100", Min: 1, Max: 250, Doc: "Rows."}, {Name: "sparkline", Kind: query.Flag, Default: "false", Doc: "Lines."}}},
 	"getMarketSummary":    {"/api/v1/global-stats/summary", nil},
 	"listPrices":          {"/api/v1/prices", []query.Param{{Name: "symbols", Kind: query.List, Required: true, MaxItems: 250, Doc: "Coins."}}},
+	"getSystem":           {"/api/v1/system", nil},
 	"getCoin":             {"/api/v1/coins/{coinId}", []query.Param{query.CoinParam("coinId", query.Path, "bitcoin")}},
 	"explainPrice":        {"/api/v1/prices/{symbol}/explain", []query.Param{query.CoinParam("symbol", query.Path, "bitcoin")}},
 	"listCoinMarkets":     {"/api/v1/coins/{coinId}/markets", []query.Param{query.CoinParam("coinId", query.Path, "bitcoin"), {Name: "limit", Kind: query.Integer, Default: "50", Min: 1, Max: 200, Doc: "Rows."}}},

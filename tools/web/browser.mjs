@@ -141,7 +141,19 @@ async function coin(page, where) {
   if (shown !== then) fault(where, `it says that ${shown} was told at ${at}, the API says ${then}`)
 }
 
-const routes = [["/", prices], ["/coins/bitcoin", coin]]
+async function system(page, where) {
+  await live(page, where)
+  const { venues } = (await rest("/api/v1/system")).data
+  for (const v of venues) {
+    const row = page.locator(`tr[data-venue="${v.slug}"]`)
+    if ((await row.getAttribute("data-state")) !== v.state) fault(where, `${v.slug} is shown otherwise than ${v.state}`)
+  }
+  if (!venues.length || (await page.locator("tr[data-venue]").count()) !== venues.length) fault(where, `the API names ${venues.length} venues, the page others`)
+  if ((await page.locator(".stage").count()) < 6) fault(where, "the path of a tick has no stages")
+  await page.waitForFunction(() => [...document.querySelectorAll("tr[data-venue] .rate")].some((cell) => Number(cell.textContent) > 0))
+}
+
+const routes = [["/", prices], ["/coins/bitcoin", coin], ["/system", system]]
 
 for (const [width, height, colorScheme] of [[1280, 900, "light"], [1280, 900, "dark"], [390, 844, "light"], [390, 844, "dark"]]) {
   const context = await browser.newContext({ viewport: { width, height }, colorScheme, deviceScaleFactor: width < 500 ? 2 : 1, hasTouch: width < 500, locale: "en-US", timezoneId: "Europe/Berlin" })
@@ -152,7 +164,7 @@ for (const [width, height, colorScheme] of [[1280, 900, "light"], [1280, 900, "d
       await page.goto(base + path)
       await use(page, where)
       await look(page, where)
-      if (shots) await page.screenshot({ path: `${shots}/${path === "/" ? "prices" : "coin"}-${width}-${colorScheme}.png`, fullPage: path !== "/" })
+      if (shots) await page.screenshot({ path: `${shots}/${path.split("/")[1] || "prices"}-${width}-${colorScheme}.png`, fullPage: path !== "/" })
       seen.quiet = true
       await accessible(page, where)
     } catch (e) {
