@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
 	"github.com/marketlog/marketlog/query/limits"
 	"github.com/prometheus/client_golang/prometheus"
@@ -112,6 +113,8 @@ type Deps struct {
 	// Mount adds routes that are no endpoints (sockets, pages) ahead of all others, which can ask
 	// the server who is served; nil for none.
 	Mount func(fiber.Router, *Server)
+	// Mounted describes those of these routes that belong into the OpenAPI document.
+	Mounted []*huma.Operation
 	// Ready is all that must be ready in addition to the keys.
 	Ready []Readiness
 	// Now is the clock by which ages are taken; on an accelerated simulator, its clock.
@@ -178,7 +181,7 @@ func NewServer(cfg Config, deps Deps) (*Server, error) {
 	if s.tools, s.declared, err = declareTools(endpoints); err != nil {
 		return nil, err
 	}
-	if s.openAPI, err = describe(endpoints, deps.Version); err != nil {
+	if s.openAPI, err = describe(endpoints, deps.Mounted, deps.Version); err != nil {
 		return nil, err
 	}
 	s.app = fiber.New(fiber.Config{

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
@@ -159,7 +160,10 @@ func (a *apiRole) run(ctx context.Context) error {
 	limiter.Measure(meter)
 	streaming := ws.DefaultConfig()
 	streaming.Origins, streaming.RingBytes = in.Config.Stream.Origins, in.Config.Stream.RingBytes
-	past := &streamPast{in: in, store: store}
+	past, err := newStreamPast(ctx, in, store)
+	if err != nil {
+		return err
+	}
 	identity, err := past.Identity(ctx)
 	if err != nil {
 		return err
@@ -327,6 +331,7 @@ func (a *apiRole) newServer(listener net.Listener, limiter *limits.Limiter, tabl
 			}
 			mcpHandler.Mount(router)
 		},
+		Mounted:  []*huma.Operation{ws.Operation()},
 		Ready:    ready,
 		Listener: listener, TLS: a.front.tls,
 		Now:     a.in.Clock.Now,

@@ -13,19 +13,24 @@ import (
 
 // streamPast is the past of prices as the stream reads it: the store, and how far it has come.
 type streamPast struct {
-	in    *instance.Instance
 	store *history.Store
+	// topic is the id that the broker gave prices.v1.
+	topic string
 }
 
-// Identity is the id that the broker gave prices.v1, and the table that is live: a log that is set up anew and a replay that was
-// put in place each make another one.
-func (p *streamPast) Identity(ctx context.Context) (string, error) {
-	ids, err := stream.TopicIDs(ctx, p.in.Stream, schemas.TopicPrices)
+func newStreamPast(ctx context.Context, in *instance.Instance, store *history.Store) (*streamPast, error) {
+	ids, err := stream.TopicIDs(ctx, in.Stream, schemas.TopicPrices)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
+	return &streamPast{store: store, topic: ids[schemas.TopicPrices]}, nil
+}
+
+// Identity is the topic and the table that is live: a log that is set up anew and a replay that was put in place each make
+// another one. The topic stays the same as long as its tail is read.
+func (p *streamPast) Identity(ctx context.Context) (string, error) {
 	view, err := p.store.PricesView(ctx)
-	return ids[schemas.TopicPrices] + "/" + view, err
+	return p.topic + "/" + view, err
 }
 
 func (p *streamPast) Materialized(ctx context.Context) (map[int32]int64, error) {

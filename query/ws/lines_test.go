@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -178,5 +179,19 @@ func TestThePlainStreamRefusesByStatus(t *testing.T) {
 		if text := body(t, answer); answer.StatusCode != test.status || !strings.Contains(text, test.says) {
 			t.Errorf("%+v: got %d %s", test, answer.StatusCode, text)
 		}
+	}
+}
+
+// The document names every parameter that the stream over plain HTTP takes.
+func TestTheDocumentNamesWhatTheStreamTakes(t *testing.T) {
+	var named []string
+	for _, p := range Operation().Parameters {
+		if p.In == "query" {
+			named = append(named, p.Name)
+		}
+	}
+	slices.Sort(named)
+	if want := slices.Sorted(slices.Values(append(slices.Clone(connectParams), paramLastID))); !slices.Equal(named, want) {
+		t.Errorf("got %v, want %v", named, want)
 	}
 }
