@@ -39,7 +39,7 @@ var slow = map[string][]string{
 	"producers/outbox":    {"TestBrokerAwayLosesNothing"},
 	"producers/simulator": {"TestFramesLookLikeRecordedOnes"},
 	"query/limits":        {"TestAdmissionOverRedis"},
-	"stream/history":      {"TestBackfilledCandlesReadAsTheirScripts", "TestInsertingAgainChangesNothing", "TestInterruptedMigrationIsMadeAgain"},
+	"stream/history":      {"TestBackfilledCandlesReadAsTheirScripts", "TestInsertingAgainChangesNothing", "TestInterruptedMigrationIsMadeAgain", "TestThePastIsFoldedExactly"},
 	"stream/streamtest":   {"TestKilledKafkaKeepsWhatWasAcknowledged"},
 }
 
