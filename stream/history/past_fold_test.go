@@ -6,7 +6,9 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/http"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/marketlog/marketlog/schemas"
 	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
 // foldPast folds what was back-filled.
@@ -354,10 +357,19 @@ func (w *pastWorld) checkExtremes() {
 
 // However candles, rates, live minutes and fillings of gaps follow each other, however often they are written, wherever who writes
 // or folds them dies, and however many fold: what is answered afterwards is what an oracle works out from all that was told.
+// MARKETLOG_SEEDS draws as many worlds more, MARKETLOG_SEED makes the one that failed.
 func TestThePastIsFoldedExactly(t *testing.T) {
-	const worlds = 3
-	for range worlds {
-		seed := uint64(time.Now().UnixNano())
+	var seeds []uint64
+	if text := os.Getenv("MARKETLOG_SEED"); text != "" {
+		seed, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			t.Fatalf("MARKETLOG_SEED=%q, want a number", text)
+		}
+		seeds = []uint64{seed}
+	} else {
+		seeds = streamtest.Seeds(t, rand.Uint64N(1e9), rand.Uint64N(1e9), rand.Uint64N(1e9))
+	}
+	for _, seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			w := newPastWorld(t, seed)
 			found := 0

@@ -40,7 +40,7 @@ var slow = map[string][]string{
 	"producers/simulator": {"TestFramesLookLikeRecordedOnes"},
 	"query/limits":        {"TestAdmissionOverRedis"},
 	"query/pages":         {"TestScriptsAreBuiltOfTheirSources"},
-	"stream/history":      {"TestBackfilledCandlesReadAsTheirScripts", "TestInsertingAgainChangesNothing", "TestInterruptedMigrationIsMadeAgain"},
+	"stream/history":      {"TestBackfilledCandlesReadAsTheirScripts", "TestInsertingAgainChangesNothing", "TestInterruptedMigrationIsMadeAgain", "TestThePastIsFoldedExactly"},
 	"stream/streamtest":   {"TestKilledKafkaKeepsWhatWasAcknowledged"},
 }
 

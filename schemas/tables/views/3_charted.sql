@@ -12,11 +12,7 @@ CREATE OR REPLACE VIEW {database}.charted_{interval}
     minutes UInt16,
     live UInt16
 )
--- Aggregates of single columns: the engine takes one of a tuple many times as long.
-AS SELECT coin_id, start, argMax(c.open, c.weight) AS open, argMax(c.high, c.weight) AS high, argMax(c.low, c.weight) AS low, argMax(c.close, c.weight) AS close,
-    argMax(c.volume, c.weight) AS volume, argMax(c.volume_usd, c.weight) AS volume_usd, argMax(c.trades, c.weight) AS trades,
-    argMax(c.minutes, c.weight) AS minutes, argMax(c.live, c.weight) AS live
-FROM (
+AS SELECT coin_id, start, open, high, low, close, volume, volume_usd, trades, minutes, live FROM (
     -- This part comes first: so how far the live minutes are closed is read before they are.
     SELECT coin_id, start, open, high, low, close, volume, volume_usd, toUInt64(0) AS trades, toUInt16({seconds} / 60) AS minutes, toUInt16(0) AS live, 2 AS weight
     FROM {database}.past_candles FINAL WHERE seconds = {seconds} AND priced AND start + {seconds} <= (SELECT until FROM {database}.live_closed)
@@ -26,5 +22,6 @@ FROM (
         toFloat64(sum(toDecimal256(m.volume_usd, 18))), sum(m.trades), toUInt16(count()), toUInt16(sum(m.live)),
         if(count() < {seconds} / 60, 0, if(sum(m.live) > 0, 3, 1))
     FROM {database}.charted_minutes AS m GROUP BY m.coin_id, {floor}(m.start, 'UTC')
-) AS c GROUP BY coin_id, start
+)
+QUALIFY row_number() OVER (PARTITION BY coin_id, start ORDER BY weight DESC) = 1
 COMMENT 'Whole minutes folded if some are live, else the back-filled candle, else the minutes that there are'
