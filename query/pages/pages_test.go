@@ -75,6 +75,26 @@ func TestPagesShowNumbersWithoutTheirScript(t *testing.T) {
 	}
 }
 
+// An instance has prices within seconds and rows of the market after its first minutes: the page does not wait for them.
+func TestPricesAreShownBeforeTheMarketIs(t *testing.T) {
+	said := answers{}
+	for id, text := range usual {
+		said[id] = text
+	}
+	said["listCoinMarketTable"] = `{"data":[],"meta":{}}`
+	w := newWorld(t, said, nil)
+	response, shown := w.ask("GET", "/", current, w.browser(), "")
+	bitcoin, ethereum := strings.Index(shown, "$101,234.56"), strings.Index(shown, "$3,000.50")
+	if response.StatusCode != http.StatusOK || bitcoin < 0 || ethereum < bitcoin {
+		t.Errorf("got %d, want Bitcoin at its price of the list and Ethereum below\n%.3000s", response.StatusCode, shown)
+	}
+	said["summarizePrices"] = `{"data":{"prices":{}}}`
+	w = newWorld(t, said, nil)
+	if response, _ := w.ask("GET", "/", current, w.browser(), ""); response.StatusCode != http.StatusServiceUnavailable || response.Header.Get("Refresh") == "" {
+		t.Errorf("without any price: got %d, want 503 and another try", response.StatusCode)
+	}
+}
+
 // hostile is a coin whose texts are meant to be more than texts.
 const hostile = `</script></title><img src=x onerror=alert(1)>\u202e{{.}}`
 

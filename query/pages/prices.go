@@ -1,8 +1,10 @@
 package pages
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -46,6 +48,8 @@ type priceRow struct {
 type pricesView struct {
 	Rows   []priceRow      `json:"rows"`
 	Market json.RawMessage `json:"market,omitempty"`
+	// Young means that there are prices and no market rows yet: the page asks again by itself.
+	Young bool `json:"young,omitempty"`
 }
 
 // First are the rows that are there without the script.
@@ -68,7 +72,15 @@ type (
 			PriceChangePercentage7d  *float64
 			Sparkline7d              []float64
 		}
-		Meta struct{ Reason string }
+	}
+	summaryAnswer struct {
+		Data struct {
+			Prices map[string]struct {
+				Symbol, CoinID, PriceSource string
+				Price                       float64
+				Volume24h                   *float64
+			}
+		}
 	}
 	listAnswer struct {
 		Prices []struct {
@@ -158,12 +170,39 @@ func (u *Unit) prices(r begun, count int) (*pricesView, error) {
 		return nil, err
 	}
 	if len(v.Rows) == 0 {
-		return nil, query.Starting("no coin has a row of the market yet")
+		v.Young = true
+		if v.Rows, err = u.young(r, count); err != nil {
+			return nil, err
+		}
 	}
 	if err := optional(u.priced(r, v.Rows)); err != nil {
 		return nil, err
 	}
 	return v, nil
+}
+
+// young are the coins that have a price before the first minute of an instance has closed, and with it the first rows of the
+// market: the most traded ones first.
+func (u *Unit) young(r begun, count int) ([]priceRow, error) {
+	var summary summaryAnswer
+	if _, err := u.ask(r, "summarizePrices", nil, &summary); err != nil {
+		return nil, err
+	}
+	var rows []priceRow
+	for _, p := range summary.Data.Prices {
+		rows = append(rows, priceRow{ID: p.CoinID, Symbol: p.Symbol, Name: p.Symbol, Price: p.Price, Source: p.PriceSource, Volume: p.Volume24h})
+	}
+	if len(rows) == 0 {
+		return nil, query.Starting("no coin has a price yet")
+	}
+	volume := func(row priceRow) float64 {
+		if row.Volume == nil {
+			return 0
+		}
+		return *row.Volume
+	}
+	slices.SortFunc(rows, func(a, b priceRow) int { return cmp.Or(cmp.Compare(volume(b), volume(a)), cmp.Compare(a.ID, b.ID)) })
+	return rows[:min(count, len(rows))], nil
 }
 
 // priced adds the current prices of coins that venues trade, and how they came about.

@@ -40,6 +40,7 @@ type answers map[string]string
 // usual is an instance on the simulator with one coin.
 var usual = answers{
 	"listCoinMarketTable": `{"data":[{"id":"bitcoin","symbol":"btc","name":"Bitcoin","currentPrice":100,"priceSource":"median","marketCap":2e12,"marketCapRank":1,"priceChangePercentage24h":-2.5,"sparkline7d":[1,2,3]}],"meta":{}}`,
+	"summarizePrices":     `{"data":{"prices":{"ETH":{"symbol":"ETH","coinId":"ethereum","price":3000.5,"volume24h":5,"priceSource":"median"},"BTC":{"symbol":"BTC","coinId":"bitcoin","price":99,"volume24h":9,"priceSource":"median"}}}}`,
 	"getMarketSummary":    `{"data":{"totalMarketCapUsd":2e12}}`,
 	"listPrices":          `{"prices":[{"coinId":"bitcoin","priceUsd":101234.56,"isStale":false,"providers":15,"rejected":1,"confidence":20}]}`,
 	"getCoin":             `{"data":{"id":"bitcoin","symbol":"btc","name":"Bitcoin","marketCapRank":1,"currentPrice":100,"marketCap":2e12}}`,
@@ -54,6 +55,7 @@ var operations = map[string]struct {
 	params []query.Param
 }{
 	"listCoinMarketTable": {"/api/v1/coins/markets", []query.Param{{Name: "per_page", Kind: query.Integer, Default: "100", Min: 1, Max: 250, Doc: "Rows."}, {Name: "sparkline", Kind: query.Flag, Default: "false", Doc: "Lines."}}},
+	"summarizePrices":     {"/api/v1/prices/summary", nil},
 	"getMarketSummary":    {"/api/v1/global-stats/summary", nil},
 	"listPrices":          {"/api/v1/prices", []query.Param{{Name: "symbols", Kind: query.List, Required: true, MaxItems: 250, Doc: "Coins."}}},
 	"getSystem":           {"/api/v1/system", nil},

@@ -41,6 +41,7 @@ interface Market {
 interface Data {
   rows: RowData[]
   market?: { data: Market }
+  young?: boolean
 }
 
 // Moving is what changes in a row.
@@ -332,4 +333,8 @@ addEventListener("keydown", (e) => {
 mount(<Page />)
 new Stream({ prices: take, stale }).start()
 every(10_000, refresh)
+// An instance that has just started has no market rows until its first minutes have closed.
+if (given.young) every(15_000, async () => {
+  if ((await get<{ data: unknown[] }>("/api/v1/coins/markets?per_page=1")).data.length) location.reload()
+})
 every(60_000, async () => (market.value = (await get<{ data: Market }>("/api/v1/global-stats/summary")).data))

@@ -5,13 +5,11 @@ import { age, bps, clock, local, plain, price, usd } from "./lib/format"
 
 // reasons say why an input is not used, in more than a word.
 const reasons: Record<string, string> = {
-  outlier: "more than 50 % off the first median",
+  outlier: "too far off the first median",
   no_rate: "its quote asset has no exchange rate",
-  stale: "too old",
-  stale_rate: "the exchange rate is too old",
-  duplicate: "its venue votes with another market",
-  other_market: "its venue votes with another market",
-  invalid: "no usable price",
+  crossed: "its bid is above its ask, and it has no fresh trade",
+  silent: "not heard for longer than its own pace allows",
+  wide: "its bid and ask are too far apart, and it has no fresh trade",
 }
 
 function place(x: number, low: number, high: number): number {
