@@ -24,13 +24,13 @@ run: build ## Run everything on the built-in simulator, under data/demo
 live: build ## Run everything on the public exchanges, under data/live
 	./bin/marketlog run --data-dir ./data/live --feeds live
 
-test: build kafka contract mcp promtool $(BUF) ## The quick gate: format, lint with vet, schemas, most tests; ends with a table of tiers, tests and skips
+test: build kafka contract mcp browser promtool $(BUF) ## The quick gate: format, lint with vet, schemas, most tests; ends with a table of tiers, tests and skips
 	$(GATE) format lint schemas quick
 
-slow: build kafka contract mcp promtool $(BUF) ## The tests and checks that the quick gate leaves out
+slow: build kafka contract mcp browser promtool $(BUF) ## The tests and checks that the quick gate leaves out
 	$(GATE) vulnerabilities slow
 
-gate: build kafka contract mcp promtool $(BUF) ## The whole gate: test and slow
+gate: build kafka contract mcp browser promtool $(BUF) ## The whole gate: test and slow
 	$(GATE)
 
 nightly: ## What takes hours: a thousand kills, an hour of simulated time, more seeds, fuzzing, admission, statements
@@ -41,6 +41,9 @@ check: $(BUF) ## The gate without the tests: format, lint with vet, known vulner
 
 generate: $(BUF) ## Generate the Go code of schemas/events
 	tools/generate.sh
+
+web: browser ## Build the scripts of the pages (query/pages/dist, which is committed) from query/pages/web
+	node tools/web/build.mjs
 
 figures: build kafka ## Measure every figure in one go, some 30 minutes, and write docs/figures.md whole; broken off, it goes on where it stopped
 	go -C tools run ./figures
@@ -99,7 +102,7 @@ sbom: build ## Write what the binary is made of to bin/sbom.json (CycloneDX); th
 	go run github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0 bin -json -output bin/sbom.json bin/marketlog
 
 clean: ## Remove what was built; what lies under data/ stays
-	rm -rf bin tools/node_modules
+	rm -rf bin tools/node_modules tools/web/node_modules
 
 kafka:
 	tools/kafka/fetch.sh
@@ -109,6 +112,9 @@ contract:
 
 mcp:
 	tools/mcp/fetch.sh
+
+browser:
+	tools/web/fetch.sh
 
 promtool:
 	tools/promtool/fetch.sh
@@ -120,4 +126,4 @@ $(BUF): tools/package.json tools/package-lock.json
 	cd tools && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	touch $@
 
-.PHONY: help build engine run live test slow gate nightly check generate figures proofs admission kills chaos damages disturb formats seeds soak fuzz sbom clean kafka contract mcp promtool rules
+.PHONY: help build engine run live test slow gate nightly check generate figures proofs admission kills chaos damages disturb formats seeds soak fuzz sbom clean kafka contract mcp browser web promtool rules

@@ -66,3 +66,8 @@ func (t *Takeover) Batches(ctx context.Context, batches [][]*kgo.Record) error {
 	t.worker.stop()
 	return t.worker.err
 }
+
+// Step says that a fold stands at a log time, and whether what it writes there is in the log.
+func (p *LagLimiter) Step(ctx context.Context, name string, now int64, written bool) error {
+	return p.step(ctx, name, now, written)
+}

@@ -52,6 +52,11 @@ type Input struct {
 	Value []byte
 	// Record is the decoded value of a derived topic, else nil. It must not be changed.
 	Record eventsv1.Marked
+	// Written means that the log holds all that this input causes: who begins again reads it for the state that it leaves, and may
+	// pass over what only its outputs need. WrittenUntil is the watermark up to which the outputs in the log have come then, Unix
+	// nanoseconds.
+	Written      bool
+	WrittenUntil int64
 }
 
 // Fold is a deterministic state machine over one input partition: the same inputs in the same

@@ -53,14 +53,14 @@ func TakeOverMinutes(fold MinuteFold, inputs []string, output []*kgo.Record, wri
 }
 
 // TakeOverSeconds begins where a checkpoint of an output says, and writes what lies behind its last mark.
-func TakeOverSeconds(fold SecondFold, partitions int32, output string, checkpoint *eventsv1.Checkpoint, last *eventsv1.Mark, writer Writer) *JoinTakeover {
+func TakeOverSeconds(s *Seconds, partitions int32, output string, checkpoint *eventsv1.Checkpoint, last *eventsv1.Mark, writer Writer) *JoinTakeover {
 	raw, err := schemas.TopicNamed(schemas.TopicTicksRaw)
 	if err != nil {
 		panic(err)
 	}
 	raw.Partitions = partitions
 	return &JoinTakeover{
-		fold: (&Seconds{Name: "test"}).folder(fold), join: newTimeJoin(bySecond, []schemas.Topic{raw}, checkpoint),
+		fold: s.folder(s.New()), join: newTimeJoin(s.step(), []schemas.Topic{raw}, checkpoint),
 		writer: newMarkedWriter("test", writer, map[outputID]*eventsv1.Mark{{output, 0}: last}),
 	}
 }

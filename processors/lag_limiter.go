@@ -35,6 +35,9 @@ type paced struct {
 	now   int64
 	moved time.Time
 	here  bool // in this process
+	// lead is how far others may be ahead while it reads again what it has written, again whether it does.
+	lead  time.Duration
+	again bool
 }
 
 // NewPace makes a pace that nobody keeps yet.
@@ -48,6 +51,15 @@ func (p *LagLimiter) Join(name string) {
 	defer p.mu.Unlock()
 	p.fold(name).here = true
 	p.folds[name].moved = time.Now()
+}
+
+// Lead lets others be so far ahead of a fold of this process, in log time, while it reads again what it has written, which it
+// does from here on until it comes to write. What it wrote must count for that long.
+func (p *LagLimiter) Lead(name string, lead time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f := p.fold(name)
+	f.lead, f.again = lead, true
 }
 
 // Leave says that a fold goes on elsewhere, if anywhere.
@@ -90,6 +102,19 @@ func (p *LagLimiter) Wait(ctx context.Context, name string, now int64) error {
 	}
 }
 
+// step says that a fold stands at a log time. It waits for the others unless what the fold writes there is in the log already:
+// then there is nothing to keep in order.
+func (p *LagLimiter) step(ctx context.Context, name string, now int64, written bool) error {
+	p.mu.Lock()
+	p.fold(name).again = written
+	p.mu.Unlock()
+	if written {
+		p.Heard(name, now)
+		return ctx.Err()
+	}
+	return p.Wait(ctx, name, now)
+}
+
 // behind is how long to wait for the others at most; 0 if none is too far behind.
 func (p *LagLimiter) behind(name string, now int64) time.Duration {
 	patience := time.Duration(0)
@@ -97,6 +122,9 @@ func (p *LagLimiter) behind(name string, now int64) time.Duration {
 		slack := paceSlackElsewhere
 		if f.here {
 			slack = paceSlack
+		}
+		if f.again {
+			slack = max(slack, f.lead)
 		}
 		if other != name && now-f.now > int64(slack) {
 			patience = max(patience, pacePatience-time.Since(f.moved))

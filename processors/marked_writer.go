@@ -48,6 +48,16 @@ func newMarkedWriter(name string, producer recordWriter, last map[outputID]*even
 	return &markedWriter{name: name, last: last, producer: producer, onTheWay: make(chan struct{}, maxOnTheWay)}
 }
 
+// holds says that the log has all that an input at an offset causes, as the outputs behind it tell.
+func (w *markedWriter) holds(offset int64) bool {
+	for _, mark := range w.last {
+		if mark == nil || mark.Offset <= offset {
+			return false
+		}
+	}
+	return len(w.last) > 0
+}
+
 // write hands over one output unless the log holds it; a pulse gets the checkpoint. It waits while too many are on their
 // way. It returns an error of the context, and that of an earlier record.
 func (w *markedWriter) write(ctx context.Context, o Output, checkpoint func() *eventsv1.Checkpoint) error {

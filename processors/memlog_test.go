@@ -40,7 +40,7 @@ func (l memoryLog) applied(topic string, partition int32) map[int32]stream.Appli
 			a.Mark = mark
 		}
 		if c := marked.GetPulse().GetCheckpoint(); c != nil {
-			a.Checkpoint = c
+			a.Checkpoint, a.Watermark = c, marked.GetPulse().Watermark
 		}
 		found[mark.Partition] = a
 	}

@@ -153,3 +153,40 @@ func TestPaceWaitsForTheSlowAndNotForTheDead(t *testing.T) {
 		}
 	})
 }
+
+// Whoever reads again what it has written tells nothing new meanwhile. Where what it wrote counts on, others go on ahead of it.
+func TestPaceLeadsWhatIsReadAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pace := processors.NewPace()
+		second := func(n int) int64 { return scriptStart.Add(time.Duration(n) * time.Second).UnixNano() }
+		waited := func(name string, n int, written bool) time.Duration {
+			t.Helper()
+			began := time.Now()
+			if err := pace.Step(t.Context(), name, second(n), written); err != nil {
+				t.Fatal(err)
+			}
+			return time.Since(began)
+		}
+		pace.Join("rates")
+		pace.Lead("rates", 30*time.Second)
+		if got := waited("ticks", 1, false); got != 5*time.Second {
+			t.Errorf("waited %v for one that never wrote, want 5s", got)
+		}
+		pace.Heard("rates", second(0))
+		if got := waited("rates", -500, true); got != 0 {
+			t.Errorf("what is read again waited %v for others, want 0", got)
+		}
+		if got := waited("ticks", 30, false); got != 0 {
+			t.Errorf("waited %v within the lead, want 0", got)
+		}
+		if got := waited("ticks", 31, false); got != 5*time.Second {
+			t.Errorf("waited %v beyond the lead, want 5s", got)
+		}
+		if got := waited("rates", 1, false); got != 0 {
+			t.Errorf("what writes again waited %v, want 0", got)
+		}
+		if got := waited("ticks", 7, false); got != 5*time.Second {
+			t.Errorf("waited %v for one that writes again and stands, want 5s", got)
+		}
+	})
+}

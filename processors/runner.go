@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"strconv"
 	"sync"
@@ -183,6 +184,7 @@ func (m *member) recover(partition int32, applied map[outputID]map[int32]stream.
 	last := map[outputID]*eventsv1.Mark{}
 	var behind stream.Applied
 	first, fresh := true, false
+	writtenUntil := int64(math.MaxInt64)
 	for _, id := range m.outputsOf(partition) {
 		a, ok := applied[id][partition]
 		if !ok || a.Checkpoint == nil {
@@ -191,13 +193,14 @@ func (m *member) recover(partition int32, applied map[outputID]map[int32]stream.
 		if ok {
 			last[id] = a.Mark
 		}
+		writtenUntil = min(writtenUntil, a.Watermark)
 		if ok && (first || behind.Mark.After(a.Mark)) {
 			behind, first = a, false
 		}
 	}
-	start := &eventsv1.Checkpoint{}
+	start, written := &eventsv1.Checkpoint{}, int64(0)
 	if !fresh && behind.Checkpoint != nil {
-		start = behind.Checkpoint
+		start, written = behind.Checkpoint, behind.Mark.Offset
 	}
 	w := newMarkedWriter(PaceName(m.runner.Unit.Input, partition), m.producer, last)
 	w.produceStep, w.skipStep = "fold.produce", "fold.rewind"
@@ -213,6 +216,8 @@ func (m *member) recover(partition int32, applied map[outputID]map[int32]stream.
 		pace:      m.runner.Pace,
 		name:      PaceName(m.runner.Unit.Name, partition),
 		metrics:   m.metrics,
+
+		written: written, writtenUntil: writtenUntil,
 	}
 }
 
@@ -318,6 +323,8 @@ type worker struct {
 	name      string // in the pace
 	paced     int64  // the second of log time that the pace was last asked for
 	metrics   *foldMetrics
+	// written is the offset below which the log holds all that the input causes, writtenUntil the watermark of these outputs.
+	written, writtenUntil int64
 }
 
 func (w *worker) start(ctx context.Context) {
@@ -371,6 +378,9 @@ func (w *worker) run(ctx context.Context) error {
 func (w *worker) apply(ctx context.Context, rec *kgo.Record, out *Outputs) error {
 	next := rec.Offset + 1
 	in := Input{Topic: rec.Topic, Partition: rec.Partition, Offset: rec.Offset, Value: rec.Value}
+	if rec.Offset < w.written {
+		in.Written, in.WrittenUntil = true, w.writtenUntil
+	}
 	if w.derived {
 		marked, err := schemas.DecodeRecord(w.topic, rec.Value)
 		if err != nil {
@@ -389,7 +399,7 @@ func (w *worker) apply(ctx context.Context, rec *kgo.Record, out *Outputs) error
 	now, watermark := w.fold.Clocks()
 	if second := now / int64(time.Second); w.pace != nil && second > w.paced {
 		w.paced = second
-		if err := w.pace.Wait(ctx, w.name, now); err != nil {
+		if err := w.pace.step(ctx, w.name, now, in.Written); err != nil {
 			return err
 		}
 	}

@@ -29,6 +29,9 @@ type Seconds struct {
 	Input  string
 	Output string
 	New    func() SecondFold
+	// Reads says whether a tick of a venue's base can matter to the fold; nil: each can. The others are passed over before they
+	// are decoded, which is most of the work of a fold that takes few. Its arguments must not be kept.
+	Reads  func(venue, base string) bool
 	Log    stream.Config
 	Logger *slog.Logger
 	// LagLimiter keeps the fold side by side with those that read its output; nil if nobody has to.
@@ -69,16 +72,28 @@ var bySecond = joinStep{
 // Run folds whenever this process holds the output partition, until the context ends.
 func (s *Seconds) Run(ctx context.Context) error {
 	f := &joinedFold{
-		name: s.Name, inputs: []string{s.Input}, output: s.Output, step: bySecond, log: s.Log, logger: s.Logger, metrics: s.Metrics,
+		name: s.Name, inputs: []string{s.Input}, output: s.Output, step: s.step(), log: s.Log, logger: s.Logger, metrics: s.Metrics,
 	}
 	return f.run(ctx, func(context.Context, *eventsv1.Checkpoint) (spanFolder, error) { return s.folder(s.New()), nil })
+}
+
+// step is bySecond for the ticks that the fold reads.
+func (s *Seconds) step() joinStep {
+	step := bySecond
+	if s.Reads != nil {
+		step.passOver = func(value []byte) bool {
+			venue, base, ok := schemas.TickBase(value)
+			return ok && !s.Reads(venue, base)
+		}
+	}
+	return step
 }
 
 // folder keeps the pace of those that read the output.
 func (s *Seconds) folder(fold SecondFold) spanFolder {
 	return func(ctx context.Context, second int64, records []joined, out *Outputs) (bool, error) {
 		if s.Pace != nil {
-			if err := s.Pace.Wait(ctx, s.Name, second); err != nil {
+			if err := s.Pace.step(ctx, s.Name, second, out.input.Written); err != nil {
 				return false, err
 			}
 		}

@@ -127,19 +127,19 @@ func (o *secondsOutput) applied(t fatal) (last *eventsv1.Mark, checkpoint *event
 	return last, checkpoint
 }
 
-func newQuotesFold() processors.SecondFold {
+func newQuotes() *processors.Seconds {
 	fixings := quotes.NewFixings()
 	for quote, rate := range map[string]string{"USD": "1.25", "KRW": "2000"} {
 		value, _ := (&eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Fixing{Fixing: &eventsv1.Fixing{Base: "EUR", Quote: quote, Rate: rate, Date: "2026-01-05", IngestTime: time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC).UnixNano()}}}).MarshalVT()
 		fixings.Apply(value)
 	}
-	return quotes.Seconds(schemas.Coins(), nil, fixings).New()
+	return quotes.Seconds(schemas.Coins(), nil, fixings)
 }
 
 // foldSeconds folds a log to its end, its partitions read side by side as drawn.
 func foldSeconds(t *rapid.T, l *secondsLog, out *secondsOutput) {
 	last, checkpoint := out.applied(t)
-	member := processors.TakeOverSeconds(newQuotesFold(), secondsPartitions, schemas.TopicQuotes, checkpoint, last, out)
+	member := processors.TakeOverSeconds(newQuotes(), secondsPartitions, schemas.TopicQuotes, checkpoint, last, out)
 	var next [secondsPartitions]int
 	for p := range next {
 		next[p] = int(member.From(schemas.TopicTicksRaw, int32(p)))
@@ -243,7 +243,7 @@ func TestSecondsRememberTradesThatAreReadAgain(t *testing.T) {
 		}
 	}
 	fold := func(out *secondsOutput, last *eventsv1.Mark, checkpoint *eventsv1.Checkpoint) {
-		member := processors.TakeOverSeconds(newQuotesFold(), secondsPartitions, schemas.TopicQuotes, checkpoint, last, out)
+		member := processors.TakeOverSeconds(newQuotes(), secondsPartitions, schemas.TopicQuotes, checkpoint, last, out)
 		var batch []*kgo.Record
 		for p := range l {
 			batch = append(batch, l[p][member.From(schemas.TopicTicksRaw, int32(p)):]...)

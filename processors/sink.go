@@ -178,7 +178,7 @@ func (m *sinkMember) Assigned(ctx context.Context, partitions []int32) (map[int3
 			return nil, err
 		}
 	}
-	m.sink.Logger.Info("materializing", "topic", m.topic.Name, "partitions", len(partitions))
+	m.sink.Logger.Debug("materializing", "topic", m.topic.Name, "partitions", len(partitions))
 	return starts, nil
 }
 

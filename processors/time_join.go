@@ -20,6 +20,8 @@ import (
 // joinStep is into which spans of log time a join sorts records: log seconds or log minutes. A span is named by a time in
 // Unix nanoseconds.
 type joinStep struct {
+	// passOver says of a value that its record is none that the fold takes, before it is decoded; nil: of none.
+	passOver func(value []byte) bool
 	// sort puts a decoded record of a partition into its span, and moves how far the partition is whole.
 	sort func(p *joinPartition, rec *kgo.Record, record eventsv1.Marked)
 	// length is that of a span.
@@ -136,6 +138,9 @@ func (j *timeJoin) add(rec *kgo.Record) {
 		return
 	}
 	p.next = rec.Offset + 1
+	if j.step.passOver != nil && j.step.passOver(rec.Value) {
+		return
+	}
 	record, err := schemas.DecodeRecord(rec.Topic, rec.Value)
 	if err != nil {
 		return
@@ -394,7 +399,7 @@ func closeSpan(
 	ctx context.Context, fold spanFolder, w *markedWriter, span int64, records []joined, checkpoint *eventsv1.Checkpoint,
 ) error {
 	var out Outputs
-	out.Begin(Input{Offset: span})
+	out.Begin(Input{Offset: span, Written: w.holds(span)})
 	writes, err := fold(ctx, span, records, &out)
 	if err != nil || !writes {
 		return err

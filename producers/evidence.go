@@ -21,6 +21,9 @@ type Evidence struct {
 	// Clients are pages with the public code of clients, independent of Page and of each other, that read the same fields with the
 	// same names, types, units and order; empty where none was read.
 	Clients []string
+	// Sought are the searches that found no more clients, where fewer than two were found; empty where there are two. A guessed
+	// format's Page counts as a client.
+	Sought string
 	// Recording is what the provider sent, a file below MARKETLOG_RECORDINGS; recorded formats only.
 	Recording string
 	// Unconfirmed reports what of the format could not be confirmed; empty if nothing is known to be open.
@@ -40,6 +43,20 @@ func Guessed(client string) Evidence { return Evidence{Standing: IsGuessed, Page
 func (e Evidence) And(clients ...string) Evidence {
 	e.Clients = clients
 	return e
+}
+
+// AfterSearching adds what was searched for without finding a second client, or any.
+func (e Evidence) AfterSearching(sought string) Evidence {
+	e.Sought = sought
+	return e
+}
+
+// ReadBy is how many independent clients were read that read the format alike.
+func (e Evidence) ReadBy() int {
+	if e.Standing == IsGuessed {
+		return len(e.Clients) + 1
+	}
+	return len(e.Clients)
 }
 
 // But adds what could not be confirmed.

@@ -33,6 +33,13 @@ type Keyring interface {
 	Waiting() string
 }
 
+// Sessions are sign-ins of the pages, which a browser sends as a cookie instead of a key.
+type Sessions interface {
+	// Session returns the grant of the session that a request carries. It is false for a request without one, for one that
+	// has ended, and for a request that another site may have made; an Error where that cannot be told yet.
+	Session(ctx *fasthttp.RequestCtx, now time.Time) (Grant, bool, error)
+}
+
 // AuthMode is who is served.
 type AuthMode string
 
@@ -48,6 +55,9 @@ const (
 
 var errInvalidKey = &Error{Status: fiber.StatusUnauthorized, Code: CodeInvalidKey,
 	Message: "missing or invalid API key; send `Authorization: Bearer ck_live_…`, made with `marketlog keys create`"}
+
+// InvalidKey refuses a request without a key that is served.
+var InvalidKey error = errInvalidKey
 
 // errTwoKeys refuses what a proxy and this server could read differently.
 var errTwoKeys = &Error{Status: fiber.StatusBadRequest, Code: CodeValidation, Message: "the request has invalid headers",
@@ -72,6 +82,11 @@ func (s *Server) authenticate(ctx *fasthttp.RequestCtx, now time.Time) (Caller, 
 	}
 	// Whose address it is matters to those without a key, or with a bad one.
 	var from net.IP
+	if key == nil && err == nil {
+		if caller, ok, err := s.Session(ctx, now); ok || err != nil {
+			return caller, err
+		}
+	}
 	if key == nil {
 		from = s.Address(ctx)
 	}
@@ -80,6 +95,28 @@ func (s *Server) authenticate(ctx *fasthttp.RequestCtx, now time.Time) (Caller, 
 		err = s.refuse(s.Address(ctx), now)
 	}
 	return caller, err
+}
+
+// Session returns the caller of the session that a request without a key carries; false where it has none that holds.
+func (s *Server) Session(ctx *fasthttp.RequestCtx, now time.Time) (Caller, bool, error) {
+	if s.deps.Sessions == nil || s.cfg.Auth == AuthOpen {
+		return Caller{}, false, nil
+	}
+	grant, ok, err := s.deps.Sessions.Session(ctx, now)
+	if !ok || err != nil {
+		return Caller{}, false, err
+	}
+	caller, err := s.Granted(grant)
+	return caller, err == nil, err
+}
+
+// Granted returns the caller that a grant is of.
+func (s *Server) Granted(grant Grant) (Caller, error) {
+	plan, ok := s.plans[grant.Plan]
+	if !ok {
+		return Caller{}, fmt.Errorf("key %s has the plan %q, which is not configured", grant.KeyID, grant.Plan)
+	}
+	return Caller{grant, plan}, nil
 }
 
 // BearerKey returns the key of a request's Authorization header, nil where there is none. It is
@@ -129,11 +166,7 @@ func (s *Server) identify(key []byte, from net.IP, now time.Time) (Caller, error
 	if !ok {
 		return Caller{}, errBadKey
 	}
-	plan, ok := s.plans[grant.Plan]
-	if !ok {
-		return Caller{}, fmt.Errorf("key %s has the plan %q, which is not configured", grant.KeyID, grant.Plan)
-	}
-	return Caller{grant, plan}, nil
+	return s.Granted(grant)
 }
 
 // Stands reports whether a caller would still be served: its key may have expired or been revoked since.

@@ -17,6 +17,7 @@ const (
 	CodeValidation       = "VALIDATION_ERROR"
 	CodeInvalidKey       = "INVALID_API_KEY"
 	CodePlanRequired     = "PLAN_REQUIRED"
+	CodeForbidden        = "FORBIDDEN"
 	CodeNotFound         = "NOT_FOUND"
 	CodeMethodNotAllowed = "METHOD_NOT_ALLOWED"
 	CodeTimeout          = "REQUEST_TIMEOUT"

@@ -17,8 +17,18 @@ import (
 
 const errorSchemaRef = "#/components/responses/"
 
+// ErrorResponse refers to the description of answers with a status that is not a success.
+func ErrorResponse(status int) *huma.Response {
+	return &huma.Response{Ref: errorSchemaRef + strconv.Itoa(status)}
+}
+
+// ErrorResponseContent is the body of an answer whose status has no description of its own.
+func ErrorResponseContent() map[string]*huma.MediaType {
+	return map[string]*huma.MediaType{contentJSON: {Schema: &huma.Schema{Ref: "#/components/schemas/ErrorBody"}}}
+}
+
 // describe writes the OpenAPI 3.1 document of the endpoints.
-func describe(endpoints []*compiled, version string) (body *Body, err error) {
+func describe(endpoints []*compiled, mounted []*huma.Operation, version string) (body *Body, err error) {
 	// huma panics on types that it cannot describe, which is a fault of a declaration.
 	defer func() {
 		if p := recover(); p != nil {
@@ -45,6 +55,12 @@ func describe(endpoints []*compiled, version string) (body *Body, err error) {
 		doc.AddOperation(e.operation(registry))
 		tags[e.Tag] = true
 	}
+	for _, op := range mounted {
+		doc.AddOperation(op)
+		for _, tag := range op.Tags {
+			tags[tag] = true
+		}
+	}
 	for _, t := range slices.Sorted(maps.Keys(tags)) {
 		doc.Tags = append(doc.Tags, &huma.Tag{Name: t, Description: tagDescriptions[t]})
 	}
@@ -67,6 +83,7 @@ var tagDescriptions = map[string]string{
 	"providers":         "Venues and sources: terms and health.",
 	"rates":             "Yields of lending and staking and rates of borrowing, current and past.",
 	"stablecoins":       "Peg deviation and stability of stablecoins.",
+	"stream":            "Prices as they change.",
 	"symbols":           "Resolution of symbols to coins.",
 	"usage":             "Plan and usage of an API key.",
 }

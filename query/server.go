@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
 	"github.com/marketlog/marketlog/query/limits"
 	"github.com/prometheus/client_golang/prometheus"
@@ -102,14 +103,18 @@ type Readiness struct {
 
 // Deps is what the server is put together from.
 type Deps struct {
-	Keys    Keyring
-	Limiter *limits.Limiter
+	Keys Keyring
+	// Sessions are asked about requests without a key; nil: only keys sign in.
+	Sessions Sessions
+	Limiter  *limits.Limiter
 	// Plans by name; DefaultPlans or a changed copy.
 	Plans     map[string]limits.Plan
 	Endpoints []Endpoint
 	// Mount adds routes that are no endpoints (sockets, pages) ahead of all others, which can ask
 	// the server who is served; nil for none.
 	Mount func(fiber.Router, *Server)
+	// Mounted describes those of these routes that belong into the OpenAPI document.
+	Mounted []*huma.Operation
 	// Ready is all that must be ready in addition to the keys.
 	Ready []Readiness
 	// Now is the clock by which ages are taken; on an accelerated simulator, its clock.
@@ -134,12 +139,14 @@ type Server struct {
 	// tools are the endpoints that tools ask, by the tools' names; declared is what they declare.
 	tools    map[string]*compiled
 	declared []ToolDeclaration
-	metrics  *metrics
-	guard    *authThrottle
-	trusted  []netip.Prefix
-	waiting  chan struct{}
-	draining atomic.Bool
-	listener net.Listener
+	// operations are all endpoints, by their IDs.
+	operations map[string]*compiled
+	metrics    *metrics
+	guard      *authThrottle
+	trusted    []netip.Prefix
+	waiting    chan struct{}
+	draining   atomic.Bool
+	listener   net.Listener
 }
 
 // NewServer puts a server together; Run starts it.
@@ -170,10 +177,11 @@ func NewServer(cfg Config, deps Deps) (*Server, error) {
 		endpoints[i].metrics = m.operation(e.ID)
 	}
 	refuseEssential(endpoints)
+	s.operations = byID(endpoints)
 	if s.tools, s.declared, err = declareTools(endpoints); err != nil {
 		return nil, err
 	}
-	if s.openAPI, err = describe(endpoints, deps.Version); err != nil {
+	if s.openAPI, err = describe(endpoints, deps.Mounted, deps.Version); err != nil {
 		return nil, err
 	}
 	s.app = fiber.New(fiber.Config{

@@ -2,6 +2,8 @@ package query
 
 import (
 	"crypto/rand"
+	"fmt"
+	"html"
 	"maps"
 	"net/http"
 	"slices"
@@ -29,12 +31,16 @@ func StartingHandler(missing func() map[string][]string) http.Handler {
 		w.Header().Set(fiber.HeaderCacheControl, "no-store")
 		_, _ = w.Write([]byte(healthy))
 	})
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		parts := missing()
 		if len(parts) == 0 {
 			parts = map[string][]string{"server": {"starting"}}
 		}
 		shown, id, h := notReady(parts), rand.Text(), w.Header()
+		if r.Method == http.MethodGet && strings.Contains(r.Header.Get(fiber.HeaderAccept), "text/html") {
+			startingPage(w, shown)
+			return
+		}
 		h.Set(fiber.HeaderContentType, contentJSON)
 		h.Set(fiber.HeaderCacheControl, "no-store")
 		h.Set("X-Request-Id", id)
@@ -43,4 +49,20 @@ func StartingHandler(missing func() map[string][]string) http.Handler {
 		_, _ = w.Write(shown.body(id))
 	})
 	return mux
+}
+
+// startingPage is what a browser gets meanwhile; it asks again by itself.
+func startingPage(w http.ResponseWriter, shown *Error) {
+	h := w.Header()
+	h.Set(fiber.HeaderContentType, "text/html; charset=utf-8")
+	h.Set(fiber.HeaderContentSecurityPolicy, "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+	h.Set(fiber.HeaderXContentTypeOptions, "nosniff")
+	h.Set(fiber.HeaderCacheControl, "no-store")
+	h.Set("Refresh", "1")
+	w.WriteHeader(shown.Status)
+	fmt.Fprint(w, "<!doctype html><html lang=\"en\"><meta name=\"viewport\" content=\"width=device-width\"><meta name=\"color-scheme\" content=\"light dark\"><title>Starting · Marketlog</title><h1>Starting</h1><ul>")
+	for _, part := range slices.Sorted(maps.Keys(shown.Fields)) {
+		fmt.Fprintf(w, "<li>%s: %s</li>", html.EscapeString(part), html.EscapeString(strings.Join(shown.Fields[part], ", ")))
+	}
+	fmt.Fprint(w, "</ul>")
 }

@@ -9,6 +9,10 @@ import (
 	"github.com/shopspring/decimal"
 )
 
+// FoldMarketsVersion is raised whenever FoldMarkets or Conversion answer otherwise than before for the same input, so that what is
+// stored of their answers is made again.
+const FoldMarketsVersion = 1
+
 // FixingDays is for how many days after its own a fixing counts where there is no newer one: Easter
 // leaves five days without one.
 const FixingDays = 6
@@ -31,7 +35,7 @@ type MarketCandle struct {
 // FoldMarkets makes the candles of a coin in USD, of one length, from those of its markets: each
 // venue has one vote, its best market with a rate, and each field is the median of the votes. The
 // volume is that of all markets of the venues that voted. An interval without a vote has no candle.
-// It sorts the markets' candles in place; the views backfill_… do the same in SQL.
+// It sorts the markets' candles in place.
 func FoldMarkets(candles []MarketCandle, length time.Duration, rate func(quoteID string, start time.Time) (OHLC, bool)) []Candle {
 	slices.SortFunc(candles, func(a, b MarketCandle) int {
 		return cmp.Or(a.Start.Compare(b.Start), strings.Compare(a.Venue, b.Venue), compareMarkets(a.QuoteID, a.Symbol, b.QuoteID, b.Symbol))

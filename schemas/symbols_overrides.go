@@ -76,6 +76,17 @@ func (o *SymbolOverrides) Said(venue, symbol string, at int64) (coinID string, o
 	return o.At(GeneralSource, symbol, at)
 }
 
+// Mention reports whether any override, of whatever time, is about a venue's symbol.
+func (o *SymbolOverrides) Mention(venue, symbol string) bool {
+	if o == nil || !o.some.Load() {
+		return false
+	}
+	symbol = strings.ToUpper(symbol)
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	return len(o.changes[overrideKey{venue, symbol}])+len(o.changes[overrideKey{GeneralSource, symbol}]) > 0
+}
+
 // Quote is the asset that a venue's symbol means where something is quoted in it, at a log time (Unix nanoseconds): what an
 // override says, else the table. Overrides are about coins: what the table takes for a currency is one.
 func (o *SymbolOverrides) Quote(table *CoinTable, venue, symbol string, at int64) (Asset, bool) {

@@ -131,7 +131,7 @@ var Topics = []Topic{
 			unordered("chain_tvl").byMonth(90),
 			unordered("fear_greed"), unordered("global_figures").byMonth(90), unordered("coin_past"), unordered("defi_past"),
 			unordered("fetches").byMonth(90),
-			unordered("sources"), unordered("overrides"), unordered("fixings"), unordered("fiat_rates"),
+			unordered("sources"), unordered("overrides"), unordered("fixings"), unordered("fiat_rates"), filled("past_marks"),
 		},
 	},
 	{
@@ -227,7 +227,7 @@ var Topics = []Topic{
 		Writer: "producers", valid: validBackfill,
 		Holds:         "venues' own candles of the past",
 		EmbeddedBytes: 24 * mebibyte, NearBytes: 4 * mebibyte, Archive: ArchiveKept, Clockless: true,
-		Tables: []Table{filled("backfill")},
+		Tables: []Table{filled("backfill"), filled("past_marks")},
 	},
 	{
 		Name: TopicUsage, Partitions: 1, Key: "budget", New: record[eventsv1.UsageRecord],

@@ -19,10 +19,11 @@ import (
 const tailStep = 4_000
 
 // Applied is what one output partition holds of one input partition: the mark of the newest
-// record that it caused, and the newest checkpoint among them.
+// record that it caused, the newest checkpoint among them, and the watermark of the pulse that holds it, Unix nanoseconds.
 type Applied struct {
 	Mark       *eventsv1.Mark
 	Checkpoint *eventsv1.Checkpoint
+	Watermark  int64
 }
 
 // LastApplied reads an output partition from its end until it has met a checkpoint of every origin
@@ -54,7 +55,7 @@ func LastApplied(ctx context.Context, cfg Config, topic string, partition int32,
 				a.Mark = mark
 			}
 			if c := rec.GetPulse().GetCheckpoint(); c != nil {
-				a.Checkpoint = c
+				a.Checkpoint, a.Watermark = c, rec.GetPulse().Watermark
 			}
 			chunk[mark.Partition] = a
 			return nil
@@ -68,7 +69,7 @@ func LastApplied(ctx context.Context, cfg Config, topic string, partition int32,
 				a.Mark = older.Mark
 			}
 			if a.Checkpoint == nil {
-				a.Checkpoint = older.Checkpoint
+				a.Checkpoint, a.Watermark = older.Checkpoint, older.Watermark
 			}
 			applied[origin] = a
 		}

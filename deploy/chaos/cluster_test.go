@@ -180,8 +180,8 @@ type summary struct {
 	Timestamp                           time.Time
 }
 
-// refusedLimit is how long a replica that lost its place may refuse: until the others have told a store that was emptied
-// what they admitted, which is a minute on an idle machine.
+// refusedLimit is how long a replica may refuse: where the store was emptied after another one ended, until what that one may
+// have admitted counts no more, 64 s after it ended, and as long as a busy machine takes.
 const refusedLimit = 90 * time.Second
 
 // summaries are what a query answers of all coins, by their ids; asked again, as a client does, where it has to wait.

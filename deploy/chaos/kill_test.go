@@ -135,6 +135,7 @@ func runRound(t *testing.T, binary string, seed uint64, kills int) {
 	r := newRound(ctx, t, binary, seed)
 	tail := follow(ctx, r.in.kafka)
 	told := listen(ctx, r.in.rest, "")
+	going := resume(ctx, seed, "", r.in.rest)
 	r.rest = read(ctx, r.in.rest)
 
 	schedule := r.schedule(kills)
@@ -173,6 +174,7 @@ func runRound(t *testing.T, binary string, seed uint64, kills int) {
 	r.operator.verify()
 	r.operator.check()
 	told.check(t, published)
+	going.check(t, published)
 	r.rest.check(t)
 	prices, err := oracle.Read(ctx, r.in.kafka, schemas.TopicPrices)
 	if err != nil {

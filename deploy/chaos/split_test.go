@@ -118,6 +118,7 @@ func runSplitRound(t *testing.T, binary string, seed uint64, kills int) {
 		told = append(told, listen(ctx, n.rest, key))
 	}
 	tail := follow(ctx, r.cluster.kafka)
+	going := resume(ctx, seed, key, replicas[0].rest, replicas[1].rest)
 
 	for _, d := range r.schedule(kills) {
 		r.wait(time.Duration(r.random.Int64N(int64(time.Second))))
@@ -169,6 +170,7 @@ func runSplitRound(t *testing.T, binary string, seed uint64, kills int) {
 			}
 		}
 	}
+	going.check(t, published)
 	prices, err := oracle.Read(ctx, r.cluster.kafka, schemas.TopicPrices)
 	if err != nil {
 		t.Fatal(err)

@@ -98,7 +98,7 @@ func runBackfill(rt *command.Runtime, cmd *cobra.Command, v admin.Command, actio
 	if err != nil {
 		return err
 	}
-	cfg, _, err := rt.Load(cmd)
+	cfg, err := rt.LoadInstance(cmd)
 	if err != nil {
 		return err
 	}

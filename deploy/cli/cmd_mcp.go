@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
-	"net/url"
+	"os"
 	"slices"
 	"strings"
 
@@ -12,6 +14,7 @@ import (
 
 	"github.com/marketlog/marketlog/deploy/cli/command"
 	"github.com/marketlog/marketlog/deploy/config"
+	"github.com/marketlog/marketlog/query/limits"
 	"github.com/marketlog/marketlog/query/mcp"
 )
 
@@ -23,24 +26,31 @@ func mcpCommand(rt *command.Runtime) *cobra.Command {
 			"The API key is read from " + config.ApiKeyVariable + "; without one, tools are listed and calls are rejected.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			base, err := baseURL(cmd)
+			base, err := baseURL(rt, cmd)
 			if err != nil {
 				return err
 			}
-			bridge, err := mcp.NewBridge(cmd.Context(), base, variable(rt, config.ApiKeyVariable))
+			bridge, err := mcp.NewBridge(cmd.Context(), base, rt.Variable(config.ApiKeyVariable))
 			if err != nil {
 				return err
 			}
 			return bridge.Run(cmd.Context(), rt.Stdin, rt.Stdout)
 		},
 	}
-	cmd.PersistentFlags().String("base-url", "http://"+config.DefaultConfig().Listen, "`URL` of the server")
-	config := &cobra.Command{
-		Use:   "config",
-		Short: "Print the configuration to paste into an MCP client",
-		Args:  cobra.NoArgs,
+	cmd.PersistentFlags().String("base-url", "", "`URL` of the server, else $"+config.UrlVariable+", else the running instance")
+	config.AddInstanceFlags(cmd.PersistentFlags())
+	cmd.AddCommand(mcpConfigCommand(rt))
+	return cmd
+}
+
+func mcpConfigCommand(rt *command.Runtime) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "config",
+		Short:   "Print the configuration to paste into an MCP client",
+		Example: "  marketlog mcp config --client claude-desktop --key new",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			base, err := baseURL(cmd)
+			base, err := baseURL(rt, cmd)
 			if err != nil {
 				return err
 			}
@@ -49,36 +59,61 @@ func mcpCommand(rt *command.Runtime) *cobra.Command {
 			if !ok {
 				return fmt.Errorf("--client %q is unknown; use %s", name, strings.Join(mcpClientNames(), ", "))
 			}
-			snippet, err := write(base)
+			key, err := newKey(rt, cmd, name)
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintln(rt.Stdout, snippet)
-			return err
+			// Clients start programs without the PATH of a shell.
+			program, err := os.Executable()
+			if err != nil {
+				return fmt.Errorf("finding this program: %w", err)
+			}
+			snippet, err := write(mcpServer{base: base, program: program, key: cmp.Or(key, keyPlaceholder)})
+			if err != nil {
+				return err
+			}
+			if _, err := fmt.Fprintln(rt.Stdout, snippet); err != nil {
+				return err
+			}
+			if key != "" && !strings.Contains(snippet, key) {
+				fmt.Fprintf(rt.Stderr, "%s reads the key from elsewhere, as above says; it is not shown again:\n%s\n", name, key)
+			}
+			return nil
 		},
 	}
-	config.Flags().String("client", "claude-desktop", strings.Join(mcpClientNames(), ", "))
-	cmd.AddCommand(config)
+	cmd.Flags().String("client", "claude-desktop", strings.Join(mcpClientNames(), ", "))
+	cmd.Flags().String("key", "", "new: make a key of the running instance for the client")
 	return cmd
 }
 
-// variable returns the value of an environment variable; empty where it is not set.
-func variable(rt *command.Runtime, name string) string {
-	for _, set := range slices.Backward(rt.Env) {
-		if value, ok := strings.CutPrefix(set, name+"="); ok {
-			return value
+// newKey makes a key if --key asks for it.
+func newKey(rt *command.Runtime, cmd *cobra.Command, client string) (string, error) {
+	switch key, _ := cmd.Flags().GetString("key"); key {
+	case "":
+		return "", nil
+	case "new":
+		served, err := rt.Served(cmd)
+		if err != nil {
+			return "", err
 		}
+		return served.MakeKey(cmd.Context(), limits.PlanPro, "mcp "+client)
+	default: // it may be a key, which then stays out of the message
+		return "", errors.New("--key takes only the word new; a key of yours belongs in the configuration of the client")
 	}
-	return ""
 }
 
-func baseURL(cmd *cobra.Command) (string, error) {
-	base, _ := cmd.Flags().GetString("base-url")
-	parsed, err := url.Parse(base)
-	if err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" {
-		return "", fmt.Errorf("--base-url %q is not an address; use one such as https://marketlog.example.com", base)
+// baseURL is the address of the server: --base-url, else MARKETLOG_URL, else the running instance's, else the default one.
+func baseURL(rt *command.Runtime, cmd *cobra.Command) (string, error) {
+	if base, _ := cmd.Flags().GetString("base-url"); base != "" {
+		return command.ParseURL("--base-url", base)
 	}
-	return strings.TrimRight(base, "/"), nil
+	if base := rt.Variable(config.UrlVariable); base != "" {
+		return command.ParseURL(config.UrlVariable, base)
+	}
+	if served, err := rt.Served(cmd); err == nil {
+		return served.Base, nil
+	}
+	return "http://" + config.DefaultConfig().Listen, nil
 }
 
 func mcpClientNames() []string { return slices.Sorted(maps.Keys(mcpClients)) }
@@ -86,36 +121,39 @@ func mcpClientNames() []string { return slices.Sorted(maps.Keys(mcpClients)) }
 // keyPlaceholder represents the key where a client keeps it in the file itself.
 const keyPlaceholder = "ck_live_..."
 
+// mcpServer is what a client is told of the server: its address, the path of this program, and the key.
+type mcpServer struct{ base, program, key string }
+
 // mcpClients write what each client's configuration wants. Those that can read the key from elsewhere are reported
 // to, since such files are copied and committed.
-var mcpClients = map[string]func(base string) (string, error){
-	"claude-desktop": func(base string) (string, error) {
+var mcpClients = map[string]func(s mcpServer) (string, error){
+	"claude-desktop": func(s mcpServer) (string, error) {
 		return asSnippet(map[string]any{"mcpServers": map[string]any{"marketlog": map[string]any{
-			"command": "marketlog", "args": []string{"mcp", "--base-url", base}, "env": map[string]string{config.ApiKeyVariable: keyPlaceholder}}}})
+			"command": s.program, "args": []string{"mcp", "--base-url", s.base}, "env": map[string]string{config.ApiKeyVariable: s.key}}}})
 	},
-	"claude-code": func(base string) (string, error) {
-		return `claude mcp add --transport http marketlog ` + base + `/mcp --header "Authorization: Bearer $` + config.ApiKeyVariable + `"`, nil
+	"claude-code": func(s mcpServer) (string, error) {
+		return `claude mcp add --transport http marketlog ` + s.base + `/mcp --header "Authorization: Bearer $` + config.ApiKeyVariable + `"`, nil
 	},
-	"cursor": func(base string) (string, error) {
+	"cursor": func(s mcpServer) (string, error) {
 		return asSnippet(map[string]any{"mcpServers": map[string]any{"marketlog": map[string]any{
-			"url": base + "/mcp", "headers": map[string]string{"Authorization": "Bearer ${env:" + config.ApiKeyVariable + "}"}}}})
+			"url": s.base + "/mcp", "headers": map[string]string{"Authorization": "Bearer ${env:" + config.ApiKeyVariable + "}"}}}})
 	},
-	"vscode": func(base string) (string, error) {
+	"vscode": func(s mcpServer) (string, error) {
 		return asSnippet(map[string]any{
 			"inputs": []any{map[string]any{"type": "promptString", "id": "marketlog-key", "description": "Marketlog API key", "password": true}},
 			"servers": map[string]any{"marketlog": map[string]any{
-				"type": "http", "url": base + "/mcp", "headers": map[string]string{"Authorization": "Bearer ${input:marketlog-key}"}}}})
+				"type": "http", "url": s.base + "/mcp", "headers": map[string]string{"Authorization": "Bearer ${input:marketlog-key}"}}}})
 	},
-	"windsurf": func(base string) (string, error) {
+	"windsurf": func(s mcpServer) (string, error) {
 		return asSnippet(map[string]any{"mcpServers": map[string]any{"marketlog": map[string]any{
-			"serverUrl": base + "/mcp", "headers": map[string]string{"Authorization": "Bearer ${env:" + config.ApiKeyVariable + "}"}}}})
+			"serverUrl": s.base + "/mcp", "headers": map[string]string{"Authorization": "Bearer ${env:" + config.ApiKeyVariable + "}"}}}})
 	},
-	"gemini-cli": func(base string) (string, error) {
+	"gemini-cli": func(s mcpServer) (string, error) {
 		return asSnippet(map[string]any{"mcpServers": map[string]any{"marketlog": map[string]any{
-			"httpUrl": base + "/mcp", "headers": map[string]string{"Authorization": "Bearer $" + config.ApiKeyVariable}}}})
+			"httpUrl": s.base + "/mcp", "headers": map[string]string{"Authorization": "Bearer $" + config.ApiKeyVariable}}}})
 	},
-	"codex": func(base string) (string, error) {
-		return fmt.Sprintf("[mcp_servers.marketlog]\nurl = %q\nbearer_token_env_var = %q", base+"/mcp", config.ApiKeyVariable), nil
+	"codex": func(s mcpServer) (string, error) {
+		return fmt.Sprintf("[mcp_servers.marketlog]\nurl = %q\nbearer_token_env_var = %q", s.base+"/mcp", config.ApiKeyVariable), nil
 	},
 }
 

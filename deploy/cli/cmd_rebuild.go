@@ -26,7 +26,7 @@ with venue log and reason damage. To compare existing rows with the log, use ` +
 			if err != nil {
 				return err
 			}
-			cfg, _, err := rt.Load(cmd)
+			cfg, err := rt.LoadInstance(cmd)
 			if err != nil {
 				return err
 			}

@@ -80,7 +80,7 @@ func replay(rt *command.Runtime, cmd *cobra.Command, action admin.Action, input 
 	if err != nil {
 		return err
 	}
-	cfg, _, err := rt.Load(cmd)
+	cfg, err := rt.LoadInstance(cmd)
 	if err != nil {
 		return err
 	}

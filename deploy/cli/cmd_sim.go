@@ -45,7 +45,7 @@ func simFaults(rt *command.Runtime, cmd *cobra.Command, input operations.FaultIn
 	if err != nil {
 		return err
 	}
-	cfg, _, err := rt.Load(cmd)
+	cfg, err := rt.LoadInstance(cmd)
 	if err != nil {
 		return err
 	}

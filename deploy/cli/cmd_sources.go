@@ -40,7 +40,7 @@ func sourcesCommand(rt *command.Runtime) *cobra.Command {
 
 // sourcesCall calls the running instance, or reads the state in the data directory.
 func sourcesCall(rt *command.Runtime, cmd *cobra.Command, name string, input operations.SourceInput, onLine func(json.RawMessage) error) error {
-	cfg, _, err := rt.Load(cmd)
+	cfg, err := rt.LoadInstance(cmd)
 	if err != nil {
 		return err
 	}

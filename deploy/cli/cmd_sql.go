@@ -48,7 +48,7 @@ func runStatement(rt *command.Runtime, cmd *cobra.Command, statement string, par
 	if err != nil {
 		return err
 	}
-	cfg, _, err := rt.Load(cmd)
+	cfg, err := rt.LoadInstance(cmd)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/marketlog/marketlog/deploy/cli/archive"
 	"github.com/marketlog/marketlog/deploy/cli/command"
 	"github.com/marketlog/marketlog/deploy/cli/doctor"
+	"github.com/marketlog/marketlog/deploy/cli/market"
 	"github.com/marketlog/marketlog/deploy/cli/topics"
 	"github.com/marketlog/marketlog/deploy/config"
 )
@@ -21,34 +22,41 @@ const (
 	ExitInterrupted = 130
 )
 
-// Commands are the commands of the program, without their parent. Each is a file cmd_NAME.go or a package, and a line here.
-func Commands(rt *command.Runtime) []*cobra.Command {
-	return []*cobra.Command{
-		runCommand(rt, "run", "Run everything in this process"),
-		runCommand(rt, "produce", "Run only the producers: feeds to log"),
-		runCommand(rt, "process", "Run only the processors: log to log and views"),
-		runCommand(rt, "query", "Run only the query roles: REST, MCP and the price stream"),
-		engineCommand(rt),
-		migrateCommand(rt),
-		decodeCommand(rt),
-		keysCommand(rt),
-		topics.Command(rt),
-		replayCommand(rt),
-		backfillCommand(rt),
-		gapsCommand(rt),
-		sourcesCommand(rt),
-		symbolsCommand(rt),
-		earnCommand(rt),
-		mcpCommand(rt),
-		configCommand(rt),
-		deadCommand(rt),
-		sqlCommand(rt),
-		simCommand(rt),
-		doctor.Command(rt),
-		rebuildCommand(rt),
-		archive.Command(rt),
-		versionCommand(rt),
+// group is a heading of the help with its commands.
+type group struct {
+	id, title string
+	commands  []*cobra.Command
+}
+
+// groups are the commands of the program as the help shows them. Each is a file cmd_NAME.go or a package, and a line here.
+func groups(rt *command.Runtime) []group {
+	return []group{
+		{"use", "Prices and yields:", append(market.Commands(rt), openCommand(rt), sqlCommand(rt), mcpCommand(rt))},
+		{"roles", "Start:", []*cobra.Command{
+			runCommand(rt, "run", "Run everything in this process"),
+			runCommand(rt, "produce", "Run only the producers: feeds to log"),
+			runCommand(rt, "process", "Run only the processors: log to log and views"),
+			runCommand(rt, "query", "Run only the query roles: REST, MCP and the price stream"),
+			engineCommand(rt),
+		}},
+		{"look", "Look:", []*cobra.Command{
+			doctor.Command(rt), topics.Command(rt), sourcesCommand(rt), gapsCommand(rt), deadCommand(rt), archive.Command(rt), decodeCommand(rt),
+		}},
+		{"operate", "Operate:", []*cobra.Command{
+			keysCommand(rt), configCommand(rt), migrateCommand(rt), backfillCommand(rt), symbolsCommand(rt), earnCommand(rt), simCommand(rt),
+		}},
+		{"recover", "Prove and recover:", []*cobra.Command{replayCommand(rt), rebuildCommand(rt)}},
+		{"", "", []*cobra.Command{versionCommand(rt)}},
 	}
+}
+
+// Commands are the commands of the program, without their parent.
+func Commands(rt *command.Runtime) []*cobra.Command {
+	var all []*cobra.Command
+	for _, g := range groups(rt) {
+		all = append(all, g.commands...)
+	}
+	return all
 }
 
 // Execute runs one command line and returns the exit code. When ctx ends, the command drains and returns.
@@ -56,7 +64,7 @@ func Execute(ctx context.Context, rt *command.Runtime, args []string) int {
 	rt.Args = args
 	root := &cobra.Command{
 		Use:           "marketlog",
-		Short:         "Crypto market data as an append-only log, and views computed from it",
+		Short:         "Crypto prices and yields with an answer to two questions: why this number, and what was said then",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
@@ -64,7 +72,15 @@ func Execute(ctx context.Context, rt *command.Runtime, args []string) int {
 	root.SetOut(rt.Stdout)
 	root.SetErr(rt.Stderr)
 	root.SetArgs(args)
-	root.AddCommand(Commands(rt)...)
+	for _, g := range groups(rt) {
+		if g.id != "" {
+			root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
+		}
+		for _, c := range g.commands {
+			c.GroupID = g.id
+			root.AddCommand(c)
+		}
+	}
 	err := root.ExecuteContext(ctx)
 	var faults config.Faults
 	switch {

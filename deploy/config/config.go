@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,6 +45,7 @@ type Config struct {
 	Auth     AuthConfig              `koanf:"auth"`
 	Plans    PlansConfig             `koanf:"plans"`
 	Stream   StreamConfig            `koanf:"stream"`
+	Page     PageConfig              `koanf:"page"`
 	Log      LogConfig               `koanf:"log"`
 }
 
@@ -207,6 +209,16 @@ type StreamConfig struct {
 	// Origins are the web origins besides the server's own whose pages may, such as https://app.example.com. What is no
 	// browser names no origin, and needs none.
 	Origins []string `koanf:"origins"`
+	// RingBytes bounds the published prices that are kept in memory for clients that come back: 32 bytes each. What is older
+	// they are told from the store.
+	RingBytes int `koanf:"ring_bytes"`
+}
+
+// PageConfig reports where the pages are reached.
+type PageConfig struct {
+	// Hosts are the names, without a port, under which a proxy publishes the pages over TLS, such as prices.example.com. What is
+	// asked under another name gets no session; addresses and localhost need not be named.
+	Hosts []string `koanf:"hosts"`
 }
 
 // LogConfig reports what is written to standard error.
@@ -231,6 +243,7 @@ func DefaultConfig() Config {
 		ClickHouse:    ClickHouseConfig{Database: "marketlog", Listen: "127.0.0.1:8124"},
 		Retention:     RetentionConfig{LogBytes: tableBytes()},
 		Archive:       ArchiveConfig{Enabled: "false", Bytes: 20 << 30},
+		Stream:        StreamConfig{RingBytes: 64 << 20},
 		Venues:        make(map[string]VenueConfig),
 		Sources:       make(map[string]SourceConfig),
 		Backfill: BackfillConfig{
@@ -363,8 +376,14 @@ func (c Config) Validate() error {
 	if b := c.SQL.MemoryBytes; b < 256<<20 {
 		f.add("sql.memory_bytes", strconv.FormatInt(b, 10), "is too little for the engine", "use 268435456 (256 MiB) or more")
 	}
+	if b := c.Stream.RingBytes; b < 1<<20 || b > 4<<30 {
+		f.add("stream.ring_bytes", strconv.Itoa(b), "is outside 1048576 to 4294967296", "use 67108864 (64 MiB)")
+	}
 	for _, origin := range c.Stream.Origins {
 		f.origin("stream.origins", origin)
+	}
+	for _, name := range c.Page.Hosts {
+		f.hostname("page.hosts", name)
 	}
 	for name, venue := range c.Venues {
 		f.url("venues."+name+".ws_url", venue.WSURL, "ws", "wss")
@@ -485,6 +504,16 @@ func (f *Faults) origin(key, value string) {
 	u, err := url.Parse(value)
 	if err != nil || !slices.Contains([]string{"http", "https"}, u.Scheme) || u.Host == "" || value != strings.ToLower(u.Scheme+"://"+u.Host) {
 		f.add(key, value, "is no web origin", "use http:// or https://HOST[:PORT] in small letters, without a path")
+	}
+}
+
+// hostnames are names as browsers send them, but no addresses, which need not be named.
+var hostnames = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)*[a-z0-9-]*[a-z]([a-z0-9-]*[a-z0-9])?$`)
+
+// hostname checks a name of this server.
+func (f *Faults) hostname(key, value string) {
+	if len(value) > 253 || !hostnames.MatchString(value) {
+		f.add(key, value, "is no host name", "use a name such as prices.example.com in small letters, without a scheme and a port")
 	}
 }
 

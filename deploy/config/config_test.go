@@ -154,6 +154,9 @@ func TestFaultsNameKeyValueOriginAndRemedy(t *testing.T) {
 		{name: "no origin", env: []string{"MARKETLOG_STREAM_ORIGINS=https://a.example,app.example,https://b.example/x,https://C.example"},
 			want: "stream.origins = \"app.example\" (environment MARKETLOG_STREAM_ORIGINS): is no web origin; use http:// or https://HOST\n" +
 				"stream.origins = \"https://b.example/x\"\nstream.origins = \"https://C.example\""},
+		{name: "no host name", env: []string{"MARKETLOG_PAGE_HOSTS=prices.example.com,https://b.example,c.example:8080,10.0.0.1,Big.example"},
+			want: "page.hosts = \"https://b.example\" (environment MARKETLOG_PAGE_HOSTS): is no host name\n" +
+				"page.hosts = \"c.example:8080\"\npage.hosts = \"10.0.0.1\"\npage.hosts = \"Big.example\""},
 		{name: "a venue that tells no past, for too long", file: "backfill: {sources: [kraken, upbit], seconds: 0}",
 			want: "backfill.sources = \"upbit\" (file FILE): tells no past; use some of binance, \nbackfill.seconds = \"0\" (file FILE): is outside 1 to 3600"},
 		{name: "prices of the future", env: []string{"MARKETLOG_RETENTION_PRICE_DAYS=-1"}, want: `retention.price_days = "-1" (environment MARKETLOG_RETENTION_PRICE_DAYS): is outside 0 to 3650; use 0`},

@@ -52,5 +52,10 @@ func historicSources() (names []string) {
 	return names
 }
 
-// ApiKeyVariable is where the key of a client stands, so that no list of processes shows it.
-const ApiKeyVariable = "MARKETLOG_API_KEY"
+// What clients read from the environment: a key in an argument would be shown by any list of processes.
+const (
+	// ApiKeyVariable holds the key.
+	ApiKeyVariable = envPrefix + "API_KEY"
+	// UrlVariable holds the address of the server, as in https://marketlog.example.com.
+	UrlVariable = envPrefix + "URL"
+)

@@ -31,12 +31,12 @@ const (
 var testVariables = []string{
 	envPrefix + "ACK_LOG", envPrefix + "ADMISSION", envPrefix + "ARCHIVE_KILLS", envPrefix + "BESIDE", envPrefix + "DAMAGES", envPrefix + "EXPLAIN_SEED",
 	envPrefix + "FAULT", envPrefix + "ENGINE_ROUNDS", envPrefix + "FULL_DISKS", envPrefix + "FIGURES",
-	envPrefix + "FORMAT_ROWS", envPrefix + "FUZZ", envPrefix + "HOUR", envPrefix + "KILL", envPrefix + "RECORDINGS",
+	envPrefix + "FORMAT_ROWS", envPrefix + "FUZZ", envPrefix + "HOUR", envPrefix + "KILL", envPrefix + "RECORDINGS", envPrefix + "SHOTS",
 	envPrefix + "SEEDS", envPrefix + "SOAK", envPrefix + "SOCKETS", envPrefix + "STREAM_READERS",
 }
 
 // clientVariables are those that clients read: `marketlog mcp` and the examples. Who exports them runs other commands too.
-var clientVariables = []string{ApiKeyVariable, envPrefix + "URL"}
+var clientVariables = []string{ApiKeyVariable, UrlVariable}
 
 // variableSigns are what stands in keys and not in names of variables.
 var variableSigns = strings.NewReplacer(".", "_", "-", "_")
@@ -55,8 +55,8 @@ var flagKeys = map[string]string{
 	"log-level":         "log.level",
 }
 
-// Setting is one key of the configuration as it stands, and who said so: "default", "file PATH", "environment NAME" or
-// "flag --NAME". Secret parts of the value are masked.
+// Setting is one key of the configuration as it stands, and who said so: "default", "file PATH", "environment NAME",
+// "flag --NAME" or "running instance". Secret parts of the value are masked.
 type Setting struct {
 	Key    string `json:"key"`
 	Value  any    `json:"value"`
@@ -69,6 +69,9 @@ type Sources struct {
 	File  string
 	Env   []string // as os.Environ gives it
 	Flags *pflag.FlagSet
+	// DataDir is asked for the data directory where neither the environment nor the flags name it or a file; nil, or an empty
+	// answer, leaves the default. Its origin is "running instance".
+	DataDir func() (string, error)
 }
 
 // LoadConfig merges the sources and checks the result. The settings are returned even with an error of type Faults, which
@@ -88,10 +91,16 @@ func LoadConfig(from Sources) (Config, []Setting, error) {
 		path = lookup(from.Env, envConfigFile)
 	}
 	if path == "" {
-		dir := l.merged.String("data_dir")
+		dir := ""
 		for _, layer := range []*koanf.Koanf{environment, flags} {
 			if layer.Exists("data_dir") {
 				dir = layer.String("data_dir")
+			}
+		}
+		if dir == "" {
+			var err error
+			if dir, err = l.defaultDir(from.DataDir); err != nil {
+				return Config{}, nil, err
 			}
 		}
 		path, mustExist = filepath.Join(dir, configFileName), false
@@ -107,6 +116,22 @@ func LoadConfig(from Sources) (Config, []Setting, error) {
 	values, _ := cfg.Validate().(Faults)
 	l.faults = append(l.faults, values...)
 	return cfg, l.settings(), SetOrigins(l.faults.Err(), l.origins)
+}
+
+// defaultDir is the data directory where nothing names one.
+func (l *loader) defaultDir(running func() (string, error)) (string, error) {
+	if running == nil {
+		return l.merged.String("data_dir"), nil
+	}
+	dir, err := running()
+	if err != nil || dir == "" {
+		return l.merged.String("data_dir"), err
+	}
+	l.origins["data_dir"] = "running instance"
+	if err := l.merged.Set("data_dir", dir); err != nil {
+		return "", fmt.Errorf("setting data_dir to %s: %w", dir, err)
+	}
+	return dir, nil
 }
 
 type loader struct {

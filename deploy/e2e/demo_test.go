@@ -85,9 +85,12 @@ func startBuilt(build []string, listen, sql, kafka string, flags ...string) (*de
 	if err := deploytest.BuildBinary(d.binary, build...); err != nil {
 		return nil, err
 	}
+	if err := os.Mkdir(filepath.Join(dir, "run"), 0o700); err != nil {
+		return nil, fmt.Errorf("making a folder for the demo: %w", err)
+	}
 	args := []string{"run", "--feeds", "sim", "--data-dir", d.dir, "--listen", listen, "--sql-listen", sql, "--kafka-listen", kafka}
 	d.process = exec.Command(d.binary, append(args, flags...)...)
-	d.process.Env = append(os.Environ(), "MARKETLOG_BACKFILL_ENABLED=false")
+	d.process.Env = append(os.Environ(), "MARKETLOG_BACKFILL_ENABLED=false", d.registry())
 	log, err := os.Create(d.dir + ".log")
 	if err != nil {
 		return nil, fmt.Errorf("making the demo's log: %w", err)
@@ -104,6 +107,11 @@ func startBuilt(build []string, listen, sql, kafka string, flags ...string) (*de
 	}
 	d.key, err = d.newKey("enterprise")
 	return d, err
+}
+
+// registry is the variable by which the demo lists itself for commands without --data-dir, and for nobody else's.
+func (d *demo) registry() string {
+	return "XDG_RUNTIME_DIR=" + filepath.Join(filepath.Dir(d.dir), "run")
 }
 
 // answers waits until the demo does: it then holds its data directory, and commands talk to it.

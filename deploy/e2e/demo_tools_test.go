@@ -66,7 +66,8 @@ func TestDemoWithstandsSchemathesis(t *testing.T) {
 	python := schemathesisPython(t)
 	d := filledDemo(t) // answers that wait for a first minute are 503
 	command := exec.CommandContext(t.Context(), python, "-m", "schemathesis.cli", "run", d.base+"/openapi.json",
-		"--header", "Authorization: Bearer "+d.key, "--checks", "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance",
+		"--header", "Authorization: Bearer "+d.key, "--exclude-path", "/api/v1/stream", // which does not end
+		"--checks", "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance",
 		"--workers", "1", "--phases", "examples,coverage,fuzzing", "--max-examples", "4", "--seed", "1", "--generation-database", "none", "--suppress-health-check", "all",
 		"--request-timeout", "60", "--warnings", "off", "--no-color")
 	command.Dir = t.TempDir() // where it keeps what failed, to try it again: each run is of its seed alone

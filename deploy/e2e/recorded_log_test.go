@@ -404,9 +404,7 @@ type feed struct {
 // openFeed connects the venue's adapter to a loopback venue and returns once it has subscribed.
 func (l *recordedLog) openFeed(v adapter.Venue, server *loopbackVenue, shift time.Duration, wanted func(adapter.Instrument) bool) *feed {
 	l.t.Helper()
-	if v.NewRecorded != nil { // recordings also have feeds of a venue that the engine never asks for
-		v.NewCodec = v.NewRecorded
-	}
+	v = v.Recorded() // recordings also have feeds of a venue that the engine never asks for
 	clock := recordingClock{l.clock, shift}
 	client, err := fetch.New(instance.RequestBudget(v.Limits), clock, nil)
 	if err != nil {

@@ -59,8 +59,9 @@ sends no request to a public interface.
 The format of each feed is known in one of three ways: *recorded*, tests decode what the provider really sent, in the recordings named by
 ` + "`MARKETLOG_RECORDINGS`" + `; *documented*, from the provider's documentation, which is linked; *guessed*, the provider documents nothing
 that could be read, and the format is that of a public client, which is linked. Clients that are named behind it are independent of each
-other and read the same fields with the same names, types, units and order; where none is named beside a page, none was read. What could
-not be confirmed is stated beside it.
+other and read the same fields with the same names, types, units and order. Two of them were looked for beside every page; *one client*
+and *documented only* mark where no second or none was found in public code, and name the searches. What could not be confirmed is stated
+beside it.
 
 ## Reference values
 
@@ -223,6 +224,16 @@ func evidenceInWords(e producers.Evidence) string {
 			before = "; as read by "
 		}
 		words += fmt.Sprintf("%s[%s](%s)", before, clientName(client), client)
+	}
+	switch {
+	case e.Standing == producers.IsRecorded:
+	case e.ReadBy() == 0:
+		words += ", documented only"
+	case e.ReadBy() == 1:
+		words += ", one client"
+	}
+	if e.Sought != "" {
+		words += " (searched: " + e.Sought + ")"
 	}
 	if e.Unconfirmed != "" {
 		words += " (unconfirmed: " + e.Unconfirmed + ")"

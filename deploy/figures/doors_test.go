@@ -63,6 +63,19 @@ func BenchmarkDoors(b *testing.B) {
 				})
 		})
 	}
+	b.Run("price_beside_statements", func(b *testing.B) {
+		const path = "/api/v1/prices/BTC"
+		rate := func() float64 {
+			key, _ := fresh(path)
+			rate, _ := querytest.Measure(b, in.rest, path, key)
+			return rate
+		}
+		compare(b, "alone-req/s", rate, func() float64 {
+			stop := in.readOn(b, "SELECT coin_id, max(price) FROM v_prices GROUP BY coin_id FORMAT Null")
+			defer stop()
+			return rate()
+		})
+	})
 	b.Run("mcp", func(b *testing.B) {
 		const path, call = "/api/v1/prices?symbols=btc&view=tool", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_price","arguments":{"symbols":["btc"]}}}`
 		compare(b, "rest-req/s", func() float64 {
@@ -91,6 +104,36 @@ func compare(b *testing.B, unit string, limit, full func() float64) {
 		b.ReportMetric(middle(limits), unit)
 		b.ReportMetric(middle(ratios), "of-limit")
 	}
+}
+
+// readOn asks the SQL port a statement again and again until the returned function is called.
+func (in *instance) readOn(b *testing.B, statement string) (stop func()) {
+	b.Helper()
+	over, ended := make(chan struct{}), make(chan struct{})
+	ask := func() {
+		answer, err := http.Post("http://"+in.sql, "text/plain", strings.NewReader(statement))
+		if err != nil {
+			b.Errorf("%s: %v", statement, err)
+			return
+		}
+		defer answer.Body.Close()
+		if text, err := io.ReadAll(answer.Body); err != nil || answer.StatusCode != http.StatusOK {
+			b.Errorf("%s: got %d %.200s %v", statement, answer.StatusCode, text, err)
+		}
+	}
+	ask() // the first starts the process that runs them
+	go func() {
+		defer close(ended)
+		for !b.Failed() {
+			select {
+			case <-over:
+				return
+			default:
+				ask()
+			}
+		}
+	}()
+	return func() { close(over); <-ended }
 }
 
 // awaitFilled asks for a path until its answer has some size.

@@ -6,6 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -13,7 +16,10 @@ import (
 	"github.com/coder/websocket"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
 
+	"github.com/marketlog/marketlog/deploy/config"
+	"github.com/marketlog/marketlog/deploy/embedded"
 	"github.com/marketlog/marketlog/schemas"
 )
 
@@ -52,7 +58,7 @@ func BenchmarkWireToSubscriber(b *testing.B) {
 		ctx, cancel := context.WithCancel(b.Context())
 		seen := make(chan arrival, 2*latencyCoins*latencySeconds)
 		var all sync.WaitGroup
-		all.Go(func() { hops = hop(ctx, b, in.kafka) })
+		all.Go(func() { hops = hop(ctx, b, in) })
 		sent := map[string]time.Time{}
 		until := time.Now().Truncate(time.Second).Add(time.Second)
 		for second := range latencyWarming + latencySeconds {
@@ -148,9 +154,16 @@ func subscribe(ctx context.Context, all *sync.WaitGroup, rest string, seen chan<
 
 // hop measures until ctx ends how long one record takes to be acknowledged by and read from the log, in
 // milliseconds, twenty times a second.
-func hop(ctx context.Context, b *testing.B, broker string) (took []float64) {
+func hop(ctx context.Context, b *testing.B, in *instance) (took []float64) {
 	const topic = "figures"
-	client, err := kgo.NewClient(kgo.SeedBrokers(broker), kgo.ConsumeTopics(topic), kgo.ProducerLinger(0),
+	// Who has no password may only read the log.
+	password, err := os.ReadFile(filepath.Join(in.dir, config.KafkaPasswordFile))
+	if err != nil {
+		b.Error(err)
+		return nil
+	}
+	login := plain.Auth{User: embedded.User, Pass: strings.TrimSpace(string(password))}.AsMechanism()
+	client, err := kgo.NewClient(kgo.SeedBrokers(in.kafka), kgo.SASL(login), kgo.ConsumeTopics(topic), kgo.ProducerLinger(0),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtEnd()))
 	if err != nil {
 		b.Error(err)

@@ -52,6 +52,9 @@ type Instance struct {
 	// Sim is the built-in simulator, where one runs here.
 	Sim atomic.Pointer[simulator.Simulator]
 
+	// Pages is where the pages of this process are; nil where it serves none. Set before verbs run.
+	Pages *Pages
+
 	// Disk pauses ingest before the disk is full, pauses remembers what it paused.
 	Disk   *diskguard.Guard
 	Pauses *Pauses

@@ -148,7 +148,7 @@ func (o *OwnBackfill) awaitViews(ctx context.Context) {
 // keptTopics are those that back-fills write to; reference values come by their pollers.
 var keptTopics = []string{schemas.TopicBackfillRaw, schemas.TopicRatesRaw}
 
-// kept reports whether the tables have all that the topics have.
+// kept reports whether the tables have all that the topics have, and what is folded of it.
 func (o *OwnBackfill) kept(ctx context.Context) (bool, error) {
 	client, err := o.in.Stream.NewClient()
 	if err != nil {
@@ -177,7 +177,8 @@ func (o *OwnBackfill) kept(ctx context.Context) (bool, error) {
 			}
 		}
 	}
-	return true, nil
+	due, err := store.PastDue(ctx)
+	return due == 0, err
 }
 
 // OwnSources are the venues and polled sources that the instance back-fills by itself. An accelerated run has none: its time would pass

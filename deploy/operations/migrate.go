@@ -37,7 +37,10 @@ func Migrate(ctx context.Context, in *instance.Instance) ([]history.Migration, e
 	}
 	made, err := store.Migrate(ctx)
 	for _, m := range made {
-		in.Log.Info("migrated", "version", m.Version, "name", m.Name)
+		in.Log.Debug("table migrated", "version", m.Version, "name", m.Name)
+	}
+	if len(made) > 0 {
+		in.Log.Info("tables migrated", "migrations", len(made), "version", made[len(made)-1].Version)
 	}
 	return made, err
 }

@@ -54,6 +54,9 @@ func RebuildVerb(in *instance.Instance) admin.Command {
 		if err := expire(ctx, in, store); err != nil {
 			return err
 		}
+		if err := store.MarkPast(ctx); err != nil {
+			return err
+		}
 		in.Lost.Set("")
 		broker := in.EmbeddedBroker()
 		if broker == nil {

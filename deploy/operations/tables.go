@@ -113,6 +113,10 @@ func lostText(lost []history.Part) string {
 // refillLost writes the rows of the tables that lost some again. It needs nobody's consent, since rows that are there are
 // only replaced by themselves; but after a replay the log may still have rows that the replay left out.
 func refillLost(ctx context.Context, in *instance.Instance, store *history.Store, lost []history.Part) error {
+	// What is folded of the past needs no log: its own rows may be among the lost ones, or what they are made of.
+	if err := store.MarkPast(ctx); err != nil {
+		return err
+	}
 	replays, err := store.Replays(ctx)
 	if err != nil {
 		return err
@@ -145,7 +149,7 @@ func refillLost(ctx context.Context, in *instance.Instance, store *history.Store
 		}
 		records += n
 	}
-	if err := expire(ctx, in, store); err != nil {
+	if err := errors.Join(expire(ctx, in, store), store.MarkPast(ctx)); err != nil {
 		return err
 	}
 	gaps, err := BeyondLog(ctx, in, lost)

@@ -22,6 +22,10 @@ import (
 // counts was repeated within it.
 const rateTail = 2 * time.Minute
 
+// rateLead is how far ticks may be ahead of the fold of quote rates while that reads again the minutes that its state depends on:
+// the last rates in the log count for resolve.RateFor.
+const rateLead = resolve.RateFor / 2
+
 // ProcessorRoles turn topics into topics, and topics into views.
 func ProcessorRoles(ctx context.Context, in *instance.Instance) ([]supervise.Role, error) {
 	store, err := in.History(ctx)
@@ -37,6 +41,7 @@ func ProcessorRoles(ctx context.Context, in *instance.Instance) ([]supervise.Rol
 	}
 	pace := processors.NewPace()
 	pace.Join(quotes.Name) // whoever folds them: the first ticks wait for the first rates
+	pace.Lead(quotes.Name, rateLead)
 	roles := []supervise.Role{
 		{Name: "processors/quotes", Run: func(ctx context.Context) error { return runQuotes(ctx, in, pace) }},
 		{Name: "processors/resolve", Run: func(ctx context.Context) error { return runResolve(ctx, in, pace) }},
@@ -71,6 +76,7 @@ func ProcessorRoles(ctx context.Context, in *instance.Instance) ([]supervise.Rol
 		}
 		roles = append(roles, supervise.Role{Name: "sink/" + topic.Name, Run: sink.Run})
 	}
+	roles = append(roles, supervise.Role{Name: "processors/past_candles", Run: (&processors.PastCandles{Log: in.Stream, History: store, Logger: in.Log}).Run})
 	return roles, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
@@ -28,12 +29,14 @@ import (
 	"github.com/marketlog/marketlog/query/keys"
 	"github.com/marketlog/marketlog/query/limits"
 	"github.com/marketlog/marketlog/query/mcp"
+	"github.com/marketlog/marketlog/query/pages"
 	"github.com/marketlog/marketlog/query/prices"
 	"github.com/marketlog/marketlog/query/providers"
 	yields "github.com/marketlog/marketlog/query/rates"
 	"github.com/marketlog/marketlog/query/records"
 	"github.com/marketlog/marketlog/query/stablecoins"
 	"github.com/marketlog/marketlog/query/symbols"
+	"github.com/marketlog/marketlog/query/system"
 	"github.com/marketlog/marketlog/query/usage"
 	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/query/ws"
@@ -156,9 +159,17 @@ func (a *apiRole) run(ctx context.Context) error {
 	meter := limits.NewMeter(limiter.Replica(), usageLog{producer}, time.Now)
 	limiter.Measure(meter)
 	streaming := ws.DefaultConfig()
-	streaming.Origins = in.Config.Stream.Origins
+	streaming.Origins, streaming.RingBytes = in.Config.Stream.Origins, in.Config.Stream.RingBytes
+	past, err := newStreamPast(ctx, in, store)
+	if err != nil {
+		return err
+	}
+	identity, err := past.Identity(ctx)
+	if err != nil {
+		return err
+	}
 	figures := views.NewFigures(priceCache, store, catalog.Measure)
-	hub, err := ws.NewHub(streaming, ws.Deps{Prices: priceCache, Catalog: catalog, DayAgo: figures, Waiting: pricesTail.Waiting, Now: in.Clock.Now, Metrics: in.Metrics, Log: in.Log})
+	hub, err := ws.NewHub(streaming, ws.Deps{Prices: priceCache, Catalog: catalog, DayAgo: figures, Past: past, Identity: identity, Waiting: pricesTail.Waiting, Now: in.Clock.Now, Metrics: in.Metrics, Log: in.Log})
 	if err != nil {
 		return err
 	}
@@ -203,6 +214,7 @@ func (a *apiRole) run(ctx context.Context) error {
 		query.After(symbols.New(catalog, priceCache, rates, store, overrides).Endpoints(), cataloged, ratesTail.Waiting),
 		usage.New(limiter, store, time.Now).Endpoints(),
 		records.New(views.NewLog(in.Stream, in.Archived), func() bool { return a.simulated(priceCache) }).Endpoints(),
+		system.New(in.Metrics, in.Config.Feeds == "sim").Endpoints(),
 	)
 	lacking := in.Lacking()
 	server, err := a.newServer(listener, limiter, table, endpoints, hub, a.simulated(priceCache), []query.Readiness{
@@ -290,14 +302,24 @@ func (a *apiRole) newServer(listener net.Listener, limiter *limits.Limiter, tabl
 	if err != nil {
 		return nil, err
 	}
+	shown, err := pages.New(pages.Config{
+		Listen: a.front.addr, Simulated: simulated, Hosts: a.in.Config.Page.Hosts, Version: operations.Version(),
+		// Other processes may feed what this one shows, and not with what their simulator invents.
+		Automatic: a.folds && a.in.Config.Feeds == "sim",
+	}, pages.Deps{Pepper: a.pepper, Keys: table, Links: a.in.Pages.Links})
+	if err != nil {
+		return nil, err
+	}
 	var mounting error
 	server, err := query.NewServer(cfg, query.Deps{
 		Keys:      table,
+		Sessions:  shown,
 		Limiter:   limiter,
 		Plans:     plans,
 		Endpoints: endpoints,
 		Mount: func(router fiber.Router, server *query.Server) {
 			hub.Mount(router, server)
+			shown.Mount(router, server)
 			if err := operations.MountSchemas(router); err != nil {
 				mounting = fmt.Errorf("serving the schemas of the log: %w", err)
 				return
@@ -309,6 +331,7 @@ func (a *apiRole) newServer(listener net.Listener, limiter *limits.Limiter, tabl
 			}
 			mcpHandler.Mount(router)
 		},
+		Mounted:  []*huma.Operation{ws.Operation()},
 		Ready:    ready,
 		Listener: listener, TLS: a.front.tls,
 		Now:     a.in.Clock.Now,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"strings"
 	"sync"
@@ -17,6 +18,7 @@ import (
 	"github.com/marketlog/marketlog/deploy/operations"
 	"github.com/marketlog/marketlog/deploy/supervise"
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/pages"
 )
 
 // drainLimit is what stopping may take; another second or two go to closing the engine and the log.
@@ -54,6 +56,7 @@ func Run(ctx context.Context, cfg config.Config, role string, out io.Writer, log
 			return err
 		}
 		at.api.encrypted = at.api.tls != nil
+		in.Pages = &instance.Pages{Address: pagesAddress(at.api.addr, at.api.encrypted), Links: pages.NewLinks(time.Now)}
 	}
 	health := supervise.NewHealth(time.Now)
 	in.Metrics.MustRegister(health, instance.Readiness(func() map[string][]string { return in.Missing(health) }))
@@ -105,7 +108,13 @@ func Run(ctx context.Context, cfg config.Config, role string, out io.Writer, log
 	if err := in.WithRoom(ctx, func() error { return in.Dir.Announce(info) }); err != nil {
 		return supervise.Stopped(ctx, err)
 	}
-	if key != "" && !IsTerminal(out) { // what is printed is kept in a log then
+	registry := admin.UserRegistry(os.Environ())
+	if err := registry.Add(in.Dir.Path()); err != nil {
+		// Commands need --data-dir then; nothing else does.
+		log.Warn("instance not listed for commands without --data-dir", "error", err)
+	}
+	defer func() { _ = registry.Remove(in.Dir.Path()) }() // one that stays is passed over
+	if key != "" && !IsTerminal(out) {                    // what is printed is kept in a log then
 		path := in.Dir.Path(firstKeyFile)
 		if err := os.WriteFile(path, []byte(key+"\n"), 0o600); err != nil {
 			return fmt.Errorf("writing the first key: %w", err)
@@ -190,6 +199,20 @@ func RunInfo(in *instance.Instance, at Ports) admin.RunInfo {
 	}
 }
 
+// pagesAddress is how a browser on this machine reaches the pages.
+func pagesAddress(listen string, encrypted bool) string {
+	scheme := "http"
+	if encrypted {
+		scheme = "https"
+	}
+	if host, port, err := net.SplitHostPort(listen); err == nil {
+		if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+			listen = net.JoinHostPort("127.0.0.1", port)
+		}
+	}
+	return scheme + "://" + listen + "/"
+}
+
 // printStart reports who started it what runs and where.
 func printStart(out io.Writer, in *instance.Instance, role string, info admin.RunInfo, key string, took time.Duration) {
 	say := func(name, value string) {
@@ -210,6 +233,13 @@ func printStart(out io.Writer, in *instance.Instance, role string, info admin.Ru
 	fmt.Fprintf(out, "marketlog %s: %s, after %v\n", info.Version, role, took.Round(time.Millisecond))
 	if in.Config.Feeds == "sim" && (role == "run" || role == "produce") {
 		fmt.Fprintf(out, "  SIMULATED: real coins, invented prices (seed %d); --feeds live reads the exchanges\n", in.Config.Sim.Seed)
+	}
+	if in.Pages != nil {
+		page := in.Pages.Address
+		if IsTerminal(out) { // what is printed elsewhere is kept, and a link is not to be
+			page = in.Pages.Link() + "  (once, within 10 min; `marketlog open` makes another)"
+		}
+		say("page", page)
 	}
 	say("REST and stream", api)
 	say("SQL", link(info.SQLListen))

@@ -91,7 +91,7 @@ func (f *fold) Apply(in processors.Input, out *processors.Outputs) error {
 	rec := in.Record.(*eventsv1.ResolvedRecord)
 	switch body := rec.Body.(type) {
 	case *eventsv1.ResolvedRecord_Tick:
-		f.trade(body.Tick)
+		f.trade(in, body.Tick)
 	case *eventsv1.ResolvedRecord_Pulse:
 		f.pulse(in, rec.Mark, body.Pulse, out)
 	case *eventsv1.ResolvedRecord_Control:
@@ -110,7 +110,7 @@ const maxAhead = time.Minute
 // left are the flags of trades that belong to no candle.
 const left = schemas.Late | schemas.Unmapped | schemas.NotSpot | schemas.Repeat
 
-func (f *fold) trade(r *eventsv1.ResolvedTick) {
+func (f *fold) trade(in processors.Input, r *eventsv1.ResolvedTick) {
 	t := r.Tick
 	if t.Kind != eventsv1.TickKind_TICK_KIND_TRADE || schemas.Flag(r.Flags)&left != 0 {
 		return
@@ -118,6 +118,9 @@ func (f *fold) trade(r *eventsv1.ResolvedTick) {
 	start := schemas.Minute(schemas.TradeTime(t))
 	if schemas.MinuteClosed(start, f.origins.Watermark()) {
 		return // a trade before its minute's end by resolve's clock cannot be after it by all clocks
+	}
+	if in.Written && schemas.MinuteClosed(start, in.WrittenUntil) {
+		return // the candle is in the log
 	}
 	price, errPrice := decimal.NewFromString(t.Price)
 	size, errSize := decimal.NewFromString(t.Size)

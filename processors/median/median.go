@@ -103,7 +103,13 @@ func (f *fold) pulse(in processors.Input, mark *eventsv1.Mark, p *eventsv1.Pulse
 // evaluate makes the price of one coin in one second, and writes it if it changed or if it is the
 // first of its PriceRepeat.
 func (f *fold) evaluate(in processors.Input, c *coin, second int64, repeat bool, out *processors.Outputs) {
-	inputs := make([]*eventsv1.PriceInput, 0, len(c.markets))
+	// What stood before the open minute began is in the log, and the first evaluation in it repeats every price: until then
+	// it is enough to know which markets are left.
+	evaluated := !in.Written || !schemas.MinuteClosed(second, in.WrittenUntil)
+	var inputs []*eventsv1.PriceInput
+	if evaluated {
+		inputs = make([]*eventsv1.PriceInput, 0, len(c.markets))
+	}
 	simulated := false
 	c.expires = 0
 	for id, m := range c.markets {
@@ -113,14 +119,19 @@ func (f *fold) evaluate(in processors.Input, c *coin, second int64, repeat bool,
 			continue
 		}
 		simulated = simulated || m.Simulated()
-		in := m.Input(id, second)
-		in.FreshFor = int64(m.FreshFor())
-		inputs = append(inputs, in)
+		if evaluated {
+			in := m.Input(id, second)
+			in.FreshFor = int64(m.FreshFor())
+			inputs = append(inputs, in)
+		}
 		if at := m.Expires(second); at != 0 && (c.expires == 0 || at < c.expires) {
 			c.expires = at
 		}
 	}
 	c.dirty = false
+	if !evaluated {
+		return
+	}
 	result, inputs := schemas.Aggregate(inputs, second)
 	if result.Reason == schemas.ReasonNoFreshInputs && c.published == nil {
 		return // it was said before, or there never was a price

@@ -39,8 +39,15 @@ const Name = "quotes"
 func Seconds(coins *schemas.CoinTable, overrides *schemas.SymbolOverrides, fixings *Fixings) *processors.Seconds {
 	return &processors.Seconds{
 		Name: Name, Input: schemas.TopicTicksRaw, Output: schemas.TopicQuotes,
-		New: func() processors.SecondFold { return newFold(coins, overrides, fixings) },
+		New:   func() processors.SecondFold { return newFold(coins, overrides, fixings) },
+		Reads: func(venue, base string) bool { return mayQuote(coins, overrides, venue, base) },
 	}
+}
+
+// mayQuote says whether a venue's base is a quote asset by the table, or may be one by an override of any time.
+func mayQuote(coins *schemas.CoinTable, overrides *schemas.SymbolOverrides, venue, base string) bool {
+	asset, known := coins.ResolveQuote(venue, base)
+	return known && schemas.QuoteLevel(coins, asset) != schemas.NoQuote || overrides.Mention(venue, base)
 }
 
 type fold struct {

@@ -126,6 +126,12 @@ type verdict struct {
 	doubtful bool
 }
 
+// asks says whether the guard is asked about a tick.
+func (f *fold) asks(t *eventsv1.Tick) bool {
+	return f.guard != nil && f.guard.some.Load() &&
+		f.verdicts[guardedMarket{t.Venue, t.Symbol}].second != f.clocks.Now()/int64(time.Second)
+}
+
 // doubted asks the guard about a tick at most once a second and market; what its coin cannot be priced by is not asked.
 func (f *fold) doubted(coinID string, t *eventsv1.Tick, rate float64) bool {
 	if f.guard == nil || !f.guard.some.Load() || coinID == "" {

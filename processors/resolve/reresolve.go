@@ -54,7 +54,7 @@ func (r rejoinRates) Rate(quoteID string) (Rate, bool) {
 		return Rate{USD: r.recorded.Rate, Time: r.recorded.RateTime, Offset: r.recorded.RateOffset}, known
 	}
 	rate, ok := r.past.at(quoteID, r.now)
-	return rate, ok && r.now-rate.Time <= int64(rateFor)
+	return rate, ok && r.now-rate.Time <= int64(RateFor)
 }
 
 // RateHistory is what quotes.v1 holds of every quote asset. It is filled first, in the order of the

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// rateFor is how long a rate of quotes.v1 counts after its second, by the log's now.
-	rateFor = 60 * time.Second
+	// RateFor is how long a rate of quotes.v1 counts after its second, by the log's now.
+	RateFor = 60 * time.Second
 	// deadPulse is how often a pulse goes to the dead letter topic: recovery finds its place there
 	// without reading far, and the topic stays small.
 	deadPulse = 10
@@ -77,7 +77,7 @@ func (f *fold) Apply(in processors.Input, out *processors.Outputs) error {
 	case *eventsv1.RawRecord_Tick:
 		f.tick(in, body.Tick, out)
 	case *eventsv1.RawRecord_Clock:
-		f.clock(rec, body.Clock, out)
+		f.clock(in, rec, body.Clock, out)
 	case *eventsv1.RawRecord_Gap:
 		key := body.Gap.Venue + "|" + body.Gap.Symbol
 		out.EmitByKey(schemas.TopicTicks, f.partitions, key, body.Gap.ToTime,
@@ -91,7 +91,7 @@ func (f *fold) Apply(in processors.Input, out *processors.Outputs) error {
 	return nil
 }
 
-func (f *fold) clock(rec *eventsv1.RawRecord, clock *eventsv1.Clock, out *processors.Outputs) {
+func (f *fold) clock(in processors.Input, rec *eventsv1.RawRecord, clock *eventsv1.Clock, out *processors.Outputs) {
 	second, closed := f.clocks.Now()/int64(time.Second), f.clocks.Watermark()/int64(time.Second)
 	if !f.clocks.Observe(rec.Producer, rec.Epoch, clock.Time) {
 		return
@@ -104,6 +104,10 @@ func (f *fold) clock(rec *eventsv1.RawRecord, clock *eventsv1.Clock, out *proces
 		f.seen.Begin(now)
 	}
 	f.seen.Forget(now - int64(processors.WindowMemory))
+	if in.Written {
+		f.pulsed = now / int64(time.Second) / deadPulse
+		return
+	}
 	for p := range f.partitions {
 		out.Emit(schemas.TopicTicks, p, "", now, &eventsv1.ResolvedRecord{Body: &eventsv1.ResolvedRecord_Pulse{Pulse: f.pulse()}})
 	}
@@ -126,7 +130,7 @@ func (f *fold) tick(in processors.Input, t *eventsv1.Tick, out *processors.Outpu
 	// Remembered by log time: by ingest time, a producer with a fast clock would keep all ids that
 	// came after its own from being forgotten.
 	known := f.seen.Add(id, f.clocks.Now())
-	if known && t.Kind == eventsv1.TickKind_TICK_KIND_TRADE {
+	if known && t.Kind == eventsv1.TickKind_TICK_KIND_TRADE || in.Written && !f.asks(t) {
 		return
 	}
 	var flags schemas.Flag
@@ -146,6 +150,9 @@ func (f *fold) tick(in processors.Input, t *eventsv1.Tick, out *processors.Outpu
 	if f.doubted(resolved.CoinId, t, resolved.Rate) && f.names.bySymbol(t.Venue, t.Base, f.clocks.Now()) {
 		resolved.CoinId = ""
 		flags |= schemas.Unmapped | schemas.Doubtful
+	}
+	if in.Written {
+		return // it was read for what the guard remembers
 	}
 	if t.Kind == eventsv1.TickKind_TICK_KIND_TRADE && schemas.MinuteClosed(schemas.TradeTime(t), f.clocks.Watermark()) {
 		flags |= schemas.Late
@@ -209,7 +216,7 @@ func join(names names, rates Rates, at, now int64, t *eventsv1.Tick, resolved *e
 		return flags
 	}
 	rate, ok := rates.Rate(quote.ID)
-	if !ok || now-rate.Time > int64(rateFor) {
+	if !ok || now-rate.Time > int64(RateFor) {
 		return flags | schemas.NoRate
 	}
 	resolved.Rate, resolved.RateTime, resolved.RateOffset = rate.USD, rate.Time, rate.Offset
@@ -220,6 +227,9 @@ func join(names names, rates Rates, at, now int64, t *eventsv1.Tick, resolved *e
 const maxPayload = 64 << 10
 
 func (f *fold) refuse(in processors.Input, t *eventsv1.Tick, reason schemas.Reason, detail string, out *processors.Outputs) {
+	if in.Written {
+		return
+	}
 	letter := &eventsv1.DeadLetter{
 		Reason:     string(reason),
 		Detail:     detail,

@@ -52,8 +52,21 @@ type Venue struct {
 	// DecodeREST adds to out the contents of a response of the HTTP interface: tickers, trades, candles.
 	// target is the URL, or its end; a market that only the URL names stays without Symbol.
 	DecodeREST func(target string, body []byte, out *Out) error
+	// RecordedREST also reads the answers that recordings have of endpoints that the engine never asks; nil is DecodeREST.
+	RecordedREST func(target string, body []byte, out *Out) error
 	// History is how past candles are requested; nil if the venue does not offer them.
 	History *History
+}
+
+// Recorded is the venue for whoever reads recordings: it also reads what the engine never asks for.
+func (v Venue) Recorded() Venue {
+	if v.NewRecorded != nil {
+		v.NewCodec = v.NewRecorded
+	}
+	if v.RecordedREST != nil {
+		v.DecodeREST = v.RecordedREST
+	}
+	return v
 }
 
 // History is how past candles of a venue are requested.

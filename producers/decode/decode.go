@@ -63,7 +63,8 @@ func run(ctx context.Context, o Options, venues []adapter.Venue, sources []poll.
 	if err != nil {
 		return err
 	}
-	d := &decoder{ctx: ctx, venue: venue, codec: recordedCodec(venue), out: out}
+	venue = venue.Recorded()
+	d := &decoder{ctx: ctx, venue: venue, codec: venue.NewCodec(), out: out}
 	if o.Instruments != "" {
 		f, err := os.Open(o.Instruments)
 		if err != nil {
@@ -96,14 +97,6 @@ func withFile(name string, stdin io.Reader, read func(io.Reader) error) error {
 	return nil
 }
 
-// recordedCodec reads a recorded connection of a venue.
-func recordedCodec(v adapter.Venue) adapter.Codec {
-	if v.NewRecorded != nil {
-		return v.NewRecorded()
-	}
-	return v.NewCodec()
-}
-
 func find(venues []adapter.Venue, slug string) (adapter.Venue, error) {
 	for _, v := range venues {
 		if v.Slug == slug {
@@ -130,7 +123,7 @@ func (d *decoder) input(in input) error {
 	var err error
 	switch in.kind {
 	case connectInput:
-		d.codec = recordedCodec(d.venue)
+		d.codec = d.venue.NewCodec()
 	case answerInput:
 		if in.status >= 300 {
 			err = producers.Unreadable("the venue answered with status %d", in.status)

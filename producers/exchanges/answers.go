@@ -3,6 +3,7 @@ package exchanges
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/url"
 	"strings"
 
@@ -23,6 +24,13 @@ func (all endpoints) read(target string, body []byte, out *adapter.Out) error {
 	return all.answer(path[strings.LastIndexByte(path, '/')+1:], path, query, body, out)
 }
 
+// with are these endpoints and more: those that only recordings have answers of.
+func (all endpoints) with(more endpoints) endpoints {
+	both := maps.Clone(all)
+	maps.Copy(both, more)
+	return both
+}
+
 // below is Venue.DecodeREST of a venue whose paths all hold a part, such as its version, and whose endpoints are named by what
 // follows it. An answer of another path is of a generation that is retired.
 func (all endpoints) below(part string) func(string, []byte, *adapter.Out) error {
@@ -33,6 +41,17 @@ func (all endpoints) below(part string) func(string, []byte, *adapter.Out) error
 			return adapter.Retired("answer of %s", path)
 		}
 		return all.answer(name, path, query, body, out)
+	}
+}
+
+// ofVersion is Venue.DecodeREST of a venue whose endpoints are named by the last part of the path: an answer of a path without the part
+// that names the version is of a generation that is retired.
+func (all endpoints) ofVersion(part string) func(string, []byte, *adapter.Out) error {
+	return func(target string, body []byte, out *adapter.Out) error {
+		if path, _ := endpoint(target); !strings.Contains(path, part) {
+			return adapter.Retired("answer of %s", path)
+		}
+		return all.read(target, body, out)
 	}
 }
 

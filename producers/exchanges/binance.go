@@ -12,7 +12,8 @@ import (
 	"github.com/marketlog/marketlog/producers/adapter"
 )
 
-// binance is Binance Spot, by its market-data-only hosts. Binance.US and Binance TR speak the same.
+// binance is Binance Spot, by its market-data-only hosts. Binance.US and Binance TR speak the same. Times are in milliseconds, or in
+// microseconds where a connection asks for them, and in archives since 2025.
 //
 //	feed    https://developers.binance.com/docs/binance-spot-api-docs/web-socket-streams (5 messages a
 //	        second, 1,024 streams a connection, 300 connections in 5 minutes, a ping every 20 s)
@@ -26,13 +27,7 @@ func binance() adapter.Venue {
 			REST:   "https://data-api.binance.vision",
 		},
 		Countries: countriesOf["binance"],
-		Evidence: producers.VenueEvidence{
-			Markets: producers.Recorded("cryptofeed/BINANCE.instruments.jsonl.gz"),
-			Trades:  producers.Recorded("tardis-node/binance.jsonl"),
-			Tickers: producers.Recorded("tardis-node/binance.jsonl"),
-			Polled:  producers.Recorded("cryptoexchange/binance-24hr.json.gz"),
-			Candles: producers.Recorded("gocryptotrader/binance-klines-1m.json"),
-		},
+		Evidence:  evidenceOf["binance"],
 		Limits: adapter.Limits{
 			Connects: 300, ConnectsPer: 5 * time.Minute,
 			MarketsPerSocket: 1024 / len(binanceStreams),
@@ -45,18 +40,25 @@ func binance() adapter.Venue {
 		Subscribe:   binanceRequest("SUBSCRIBE"),
 		Unsubscribe: binanceRequest("UNSUBSCRIBE"),
 		NewCodec:    func() adapter.Codec { return binanceCodec{} },
+		NewRecorded: func() adapter.Codec { return binanceRecorded{} },
 		Tickers:     binanceTickers,
-		DecodeREST: endpoints{
-			"exchangeInfo":     nil,
-			"24hr":             rows(listOrOne[binanceRow], (*binanceRow).ticker),
+		DecodeREST:  binanceEndpoints.read,
+		RecordedREST: binanceEndpoints.with(endpoints{
 			"bookTicker":       rows(listOrOne[binanceRow], (*binanceRow).ticker),
 			"price":            rows(listOrOne[binanceRow], (*binanceRow).price),
 			"trades":           rows(list[binanceTrade], (*binanceTrade).event),
 			"historicalTrades": rows(list[binanceTrade], (*binanceTrade).event),
-			"klines":           binanceKlines,
-		}.read,
+		}).read,
 		History: binanceHistory(),
 	}
+}
+
+var binanceEndpoints = endpoints{
+	"exchangeInfo": nil,
+	"24hr":         rows(listOrOne[binanceRow], (*binanceRow).ticker),
+	// Open time, open, high, low, close, volume and more.
+	"klines": candleRows(list[[]producers.Num], candleColumns{Start: 0, Open: 1, High: 2, Low: 3, Close: 4, Volume: 5},
+		func(q url.Values) string { return q.Get("interval") }),
 }
 
 // binanceHistory: https://developers.binance.com/docs/binance-spot-api-docs/rest-api/market-data-endpoints
@@ -134,126 +136,74 @@ type binanceEvent struct {
 	Last    producers.Num   `json:"c"`
 	Closed  producers.Num   `json:"C"`
 	Volume  producers.Num   `json:"v"`
-	Update  producers.Num   `json:"u"`
-	First   producers.Num   `json:"U"`
-	Kline   *binanceKline   `json:"k"`
 	Error   *struct {
 		Message string `json:"msg"`
 	} `json:"error"`
 	Result json.RawMessage `json:"result"`
 	ID     json.RawMessage `json:"id"`
-	// LastUpdate is of a partial book, which has neither a type nor a symbol.
-	LastUpdate producers.Num `json:"lastUpdateId"`
-}
-
-type binanceKline struct {
-	Start       producers.Num   `json:"t"`
-	End         producers.Num   `json:"T"`
-	Symbol      string          `json:"s"`
-	Interval    string          `json:"i"`
-	FirstID     producers.Num   `json:"f"`
-	LastID      producers.Num   `json:"L"`
-	Low         producers.Num   `json:"l"`
-	Open        producers.Num   `json:"o"`
-	Close       producers.Num   `json:"c"`
-	High        producers.Num   `json:"h"`
-	Volume      producers.Num   `json:"v"`
-	TakerVolume producers.Num   `json:"V"`
-	Closed      bool            `json:"x"`
-	Quote       producers.Num   `json:"q"`
-	TakerQuote  producers.Num   `json:"Q"`
-	Trades      json.RawMessage `json:"n"`
 }
 
 func (binanceCodec) Decode(f adapter.Frame, out *adapter.Out) error {
-	var wrapped struct {
-		Stream string          `json:"stream"`
-		Data   json.RawMessage `json:"data"`
-	}
-	payload := f.Bytes
-	if len(payload) > 0 && payload[0] == '{' {
-		if err := parse(payload, &wrapped); err != nil {
-			return err
-		}
-		if wrapped.Data != nil {
-			payload = wrapped.Data
-		}
-	}
-	if len(payload) > 0 && payload[0] == '[' { // all tickers at once
-		var events []binanceEvent
-		if err := parse(payload, &events); err != nil {
-			return err
-		}
-		for i := range events {
-			if err := events[i].decode(wrapped.Stream, f.Received, out); err != nil {
-				return err
-			}
-		}
-		return nil
+	stream, payload, err := binancePayload(f.Bytes)
+	if err != nil {
+		return err
 	}
 	var e binanceEvent
 	if err := parse(payload, &e); err != nil {
 		return err
 	}
-	return e.decode(wrapped.Stream, f.Received, out)
+	return e.decode(stream, out)
 }
 
-func (e *binanceEvent) decode(stream string, received int64, out *adapter.Out) error {
-	at := producers.Unix(e.Time, binanceUnit(e.Time))
+// binancePayload opens the envelope, which an answer to a request lacks, and in recordings also an event.
+func binancePayload(b []byte) (stream string, payload []byte, err error) {
+	if len(b) == 0 || b[0] != '{' {
+		return "", b, nil
+	}
+	var m struct {
+		Stream string          `json:"stream"`
+		Data   json.RawMessage `json:"data"`
+	}
+	if err := parse(b, &m); err != nil {
+		return "", nil, err
+	}
+	if m.Data == nil {
+		return "", b, nil
+	}
+	return m.Stream, m.Data, nil
+}
+
+func (e *binanceEvent) decode(stream string, out *adapter.Out) error {
 	switch {
 	case e.Error != nil:
 		out.Notice("%s", e.Error.Message)
 	case e.Type == "trade":
-		e.trade(e.TradeID, "trade", out)
+		out.Add(e.trade(e.TradeID))
 		out.Count(e.Symbol, e.TradeID)
-	case e.Type == "aggTrade":
-		e.trade(e.Ask, "aggTrade", out)
-	case e.Type == "24hrTicker" || e.Type == "24hrMiniTicker":
-		ticker := adapter.Event{
-			Kind: adapter.Ticker, Symbol: e.Symbol, Channel: e.Type, Time: at,
-			Last: e.Last, VolumeBase: e.Volume, VolumeQuote: e.Amount,
-		}
-		if e.Type == "24hrTicker" {
-			ticker.Bid, ticker.Ask = e.Bid, e.Ask
-		}
+	case e.Type == "24hrTicker":
+		ticker := e.ticker()
+		ticker.Bid, ticker.Ask = e.Bid, e.Ask
 		out.Add(ticker)
-	case e.Type == "kline" && e.Kline != nil:
-		k := e.Kline
-		out.Add(adapter.Event{
-			Kind: adapter.Candle, Symbol: e.Symbol, Channel: "kline", Time: at,
-			Start: producers.Unix(k.Start, binanceUnit(k.Start)), Interval: k.Interval, State: candleState(k.Closed),
-			OpenPrice: k.Open, High: k.High, Low: k.Low, ClosePrice: k.Close, Volume: k.Volume,
-		})
-	case e.Type == "" && e.Update != "" && e.Symbol != "" && e.First == "":
-		// The book ticker has neither a type nor a time.
-		out.Add(adapter.Event{
-			Kind: adapter.Ticker, Symbol: e.Symbol, Channel: "bookTicker",
-			Bid: e.Bid, Ask: e.Ask, Sequence: e.Update,
-		})
-	case e.Type == "depthUpdate", e.Type == "serverShutdown", e.Type == "avgPrice", e.Type == "1hTicker", e.Type == "4hTicker", e.Type == "1dTicker":
-	case e.Type == "blockTrade", e.Type == "referencePrice": // agreed beside the market, or computed
+	case e.Type == "serverShutdown":
 	case e.Type == "" && (e.Result != nil || e.ID != nil): // an acknowledgement
-	case e.Type == "" && (e.LastUpdate != "" || strings.Contains(stream, "@depth")): // a partial book
 	default:
 		return producers.Unreadable("event %q of stream %q", e.Type, stream)
 	}
 	return nil
 }
 
-func (e *binanceEvent) trade(id producers.Num, channel string, out *adapter.Out) {
-	t := binanceTrade{ID: id, Price: e.Price, Size: e.Amount, Time: e.Traded, Maker: e.Maker}
-	trade := t.event()
-	trade.Symbol, trade.Channel = e.Symbol, channel
-	out.Add(trade)
+func (e *binanceEvent) trade(id producers.Num) adapter.Event {
+	trade := (&binanceTrade{ID: id, Price: e.Price, Size: e.Amount, Time: e.Traded, Maker: e.Maker}).event()
+	trade.Symbol, trade.Channel = e.Symbol, e.Type
+	return trade
 }
 
-// binanceUnit tells milliseconds from microseconds, which a connection may ask for and archives have
-// since 2025: sixteen digits are microseconds until the year 2286.
-func binanceUnit(n producers.Num) time.Duration {
-	if len(n) >= 16 {
-		return time.Microsecond
+// ticker leaves out bid and ask, which not every ticker has.
+func (e *binanceEvent) ticker() adapter.Event {
+	return adapter.Event{
+		Kind: adapter.Ticker, Symbol: e.Symbol, Channel: e.Type, Time: unixByDigits(e.Time),
+		Last: e.Last, VolumeBase: e.Volume, VolumeQuote: e.Amount,
 	}
-	return time.Millisecond
 }
 
 // binanceRow is a ticker of the HTTP interface; its three endpoints have parts of it.
@@ -270,7 +220,7 @@ type binanceRow struct {
 
 func (r *binanceRow) ticker() adapter.Event {
 	return adapter.Event{
-		Kind: adapter.Ticker, Symbol: r.Symbol, Channel: "rest", Time: producers.Unix(r.CloseTime, binanceUnit(r.CloseTime)),
+		Kind: adapter.Ticker, Symbol: r.Symbol, Channel: "rest", Time: unixByDigits(r.CloseTime),
 		Last: r.Last, Bid: r.Bid, Ask: r.Ask, VolumeBase: r.Volume, VolumeQuote: r.QuoteVolume,
 	}
 }
@@ -281,7 +231,7 @@ func (r *binanceRow) price() adapter.Event {
 	return e
 }
 
-// binanceTrade is a trade of the HTTP interface.
+// binanceTrade is a trade, as the HTTP interface tells it.
 type binanceTrade struct {
 	ID    producers.Num   `json:"id"`
 	Price producers.Num   `json:"price"`
@@ -292,25 +242,7 @@ type binanceTrade struct {
 
 func (t *binanceTrade) event() adapter.Event {
 	return adapter.Event{
-		Kind: adapter.Trade, Channel: "trade", Time: producers.Unix(t.Time, binanceUnit(t.Time)),
+		Kind: adapter.Trade, Channel: "trade", Time: unixByDigits(t.Time),
 		ID: t.ID, Price: t.Price, Size: t.Size, Side: buyerMaker(t.Maker),
 	}
-}
-
-// binanceKlines reads open time, open, high, low, close, volume and more; archives may have microseconds.
-func binanceKlines(query url.Values, body []byte, out *adapter.Out) error {
-	all, err := list[[]producers.Num](body)
-	if err != nil {
-		return err
-	}
-	for _, row := range all {
-		columns := candleColumns{Start: 0, Open: 1, High: 2, Low: 3, Close: 4, Volume: 5, Unit: time.Millisecond}
-		if len(row) > 0 {
-			columns.Unit = binanceUnit(row[0])
-		}
-		if err := columns.add([][]producers.Num{row}, adapter.Event{Channel: "rest", Interval: query.Get("interval")}, out); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -20,7 +20,6 @@ import (
 //	ticker   https://docs.bitfinex.com/reference/ws-public-ticker
 //	trades   https://docs.bitfinex.com/reference/ws-public-trades ("te" comes at once, "tu" again a
 //	         little later: one trade)
-//	candles  https://docs.bitfinex.com/reference/ws-public-candles
 //	HTTP     https://docs.bitfinex.com/reference/rest-public-tickers (30 requests a minute)
 func bitfinex() adapter.Venue {
 	return adapter.Venue{
@@ -30,34 +29,25 @@ func bitfinex() adapter.Venue {
 			REST:   "https://api-pub.bitfinex.com",
 		},
 		Countries: countriesOf["bitfinex"],
-		Evidence: producers.VenueEvidence{
-			Markets: producers.Documented("https://docs.bitfinex.com/reference/rest-public-conf"),
-			Trades:  producers.Documented("https://docs.bitfinex.com/reference/ws-public-trades").And(bitfinexClient),
-			Tickers: producers.Documented("https://docs.bitfinex.com/reference/ws-public-ticker").And(bitfinexClient),
-			Polled: producers.Documented("https://docs.bitfinex.com/reference/rest-public-tickers").And(
-				bitfinexClient, gocryptotrader("bitfinex/bitfinex_types.go")),
-		},
+		Evidence:  evidenceOf["bitfinex"],
 		Limits: adapter.Limits{
 			Connects: 20, ConnectsPer: time.Minute,
 			MarketsPerSocket: 12, // two channels each
 			Messages:         5,
 			Requests:         0.5,
 		},
-		Silence:     45 * time.Second,
-		Listing:     []string{"/v2/conf/pub:list:pair:exchange"},
-		Instruments: bitfinexInstruments,
-		Split:       bitfinexSplit,
-		Subscribe:   bitfinexSubscribe,
-		NewCodec: func() adapter.Codec {
-			return &bitfinexCodec{channels: map[string]bitfinexChannel{}, seen: map[bitfinexID]bool{}}
-		},
-		Tickers:    one("/v2/tickers?symbols=ALL"),
-		DecodeREST: bitfinexREST,
+		Silence:      45 * time.Second,
+		Listing:      []string{"/v2/conf/pub:list:pair:exchange"},
+		Instruments:  bitfinexInstruments,
+		Split:        bitfinexSplit,
+		Subscribe:    bitfinexSubscribe,
+		NewCodec:     func() adapter.Codec { return newBitfinexCodec() },
+		NewRecorded:  newBitfinexRecorded,
+		Tickers:      one("/v2/tickers?symbols=ALL"),
+		DecodeREST:   bitfinexREST,
+		RecordedREST: bitfinexRecordedREST,
 	}
 }
-
-// bitfinexClient is the venue's own client, which names each place of its lists.
-const bitfinexClient = "https://github.com/bitfinexcom/bitfinex-api-py/blob/master/bfxapi/types/serializers.py"
 
 // bitfinexSequences is the flag of a conf event that asks for a sequence number of the connection at the
 // end of every list.
@@ -129,9 +119,16 @@ type bitfinexCodec struct {
 	channels map[string]bitfinexChannel
 	seen     map[bitfinexID]bool
 	order    []bitfinexID
+	// other reads the content of channels that the engine does not subscribe to; nil reads none.
+	other func(channel bitfinexChannel, at int64, content []byte, out *adapter.Out) error
 }
 
-type bitfinexChannel struct{ name, symbol, interval string }
+func newBitfinexCodec() *bitfinexCodec {
+	return &bitfinexCodec{channels: map[string]bitfinexChannel{}, seen: map[bitfinexID]bool{}}
+}
+
+// bitfinexChannel is what a channel was subscribed to with; some have a key in place of a symbol.
+type bitfinexChannel struct{ name, symbol, key string }
 
 type bitfinexID struct {
 	symbol string
@@ -194,13 +191,13 @@ func (c *bitfinexCodec) Decode(f adapter.Frame, out *adapter.Out) error {
 	case strings.HasPrefix(kind, `"`):
 		return producers.Unreadable("message %s", kind)
 	}
-	switch channel.name {
-	case "trades":
+	switch {
+	case channel.name == "trades":
 		return c.history(channel.symbol, parts[1], out)
-	case "ticker":
+	case channel.name == "ticker":
 		return bitfinexTicker(channel.symbol, tail.at, parts[1], out)
-	case "candles":
-		return bitfinexCandles(channel, tail.at, parts[1], out)
+	case c.other != nil:
+		return c.other(channel, tail.at, parts[1], out)
 	}
 	return nil
 }
@@ -241,13 +238,9 @@ func (c *bitfinexCodec) event(b []byte, out *adapter.Out) error {
 	}
 	switch m.Event {
 	case "subscribed":
-		channel := bitfinexChannel{name: m.Channel, symbol: m.Symbol}
+		channel := bitfinexChannel{name: m.Channel, symbol: m.Symbol, key: m.Key}
 		if channel.symbol == "" && m.Pair != "" {
 			channel.symbol = "t" + m.Pair
-		}
-		if m.Channel == "candles" { // the key is trade:1m:tBTCUSD
-			_, rest, _ := strings.Cut(m.Key, ":")
-			channel.interval, channel.symbol, _ = strings.Cut(rest, ":")
 		}
 		c.channels[string(m.ID)] = channel
 	case "unsubscribed":
@@ -342,85 +335,36 @@ func bitfinexTicker(symbol string, at int64, b []byte, out *adapter.Out) error {
 	return nil
 }
 
-// bitfinexCandles reads one candle or a list of them: start, open, close, high, low, volume.
-func bitfinexCandles(channel bitfinexChannel, at int64, b []byte, out *adapter.Out) error {
-	rows, err := bitfinexRows(b, 6)
+func bitfinexREST(target string, body []byte, out *adapter.Out) error {
+	switch path, parts := bitfinexPath(target); {
+	case strings.Contains(path, "/v1/"):
+		return adapter.Retired("answer of %s", path)
+	case parts[0] == "conf":
+		return nil
+	case parts[0] != "tickers":
+		return unreadAnswer(path)
+	}
+	rows, err := list[json.RawMessage](body)
 	if err != nil {
 		return err
 	}
-	return candleColumns{Start: 0, Open: 1, Close: 2, High: 3, Low: 4, Volume: 5, Unit: time.Millisecond}.add(rows,
-		adapter.Event{Symbol: channel.symbol, Channel: "candles", Interval: bitfinexInterval(channel.interval), Time: at}, out)
-}
-
-// bitfinexInterval spells 1D, 7D and 14D as others do; 1M is a month, unlike 1m.
-func bitfinexInterval(name string) string {
-	switch name {
-	case "1D":
-		return "1d"
-	case "7D", "1W":
-		return "1w"
-	case "14D":
-		return "2w"
-	}
-	return name
-}
-
-func bitfinexREST(target string, body []byte, out *adapter.Out) error {
-	path, _ := endpoint(target)
-	if strings.Contains(path, "/v1/") {
-		return adapter.Retired("answer of %s", path)
-	}
-	_, after, _ := strings.Cut(path, "/v2/")
-	parts := strings.Split(after, "/")
-	switch parts[0] {
-	case "conf":
-	case "tickers":
-		var rows []json.RawMessage
-		if err := parse(body, &rows); err != nil {
-			return err
-		}
-		for _, r := range rows {
-			t, err := bitfinexRow(r, 11)
-			if err != nil {
-				return err
-			}
-			if strings.HasPrefix(string(t[0]), "t") {
-				out.Add(adapter.Event{
-					Kind: adapter.Ticker, Symbol: string(t[0]), Channel: "ticker", Bid: t[1], Ask: t[3], Last: t[7], VolumeBase: t[8],
-				})
-			}
-		}
-	case "ticker":
-		if !bitfinexFunding(parts) {
-			return bitfinexTicker("", 0, body, out)
-		}
-	case "trades":
-		if bitfinexFunding(parts) {
-			return nil
-		}
-		rows, err := bitfinexRows(body, 4)
+	for _, r := range rows {
+		t, err := bitfinexRow(r, 11)
 		if err != nil {
 			return err
 		}
-		for _, t := range rows {
-			out.Add(bitfinexTrade("", t, false))
+		if strings.HasPrefix(string(t[0]), "t") {
+			out.Add(adapter.Event{
+				Kind: adapter.Ticker, Symbol: string(t[0]), Channel: "ticker", Bid: t[1], Ask: t[3], Last: t[7], VolumeBase: t[8],
+			})
 		}
-	case "candles": // candles/trade:1h:tBTCUSD/hist
-		if len(parts) < 2 {
-			return unreadAnswer(path)
-		}
-		key := strings.SplitN(parts[1], ":", 3)
-		if len(key) < 3 || strings.HasPrefix(key[2], "f") {
-			return nil
-		}
-		return bitfinexCandles(bitfinexChannel{interval: key[1]}, 0, body, out)
-	default:
-		return unreadAnswer(path)
 	}
 	return nil
 }
 
-// bitfinexFunding tells the path of a funding market: ticker/fUSD.
-func bitfinexFunding(parts []string) bool {
-	return len(parts) > 1 && strings.HasPrefix(parts[1], "f")
+// bitfinexPath is the path of what was asked for, and its parts below the version.
+func bitfinexPath(target string) (path string, parts []string) {
+	path, _ = endpoint(target)
+	_, after, _ := strings.Cut(path, "/v2/")
+	return path, strings.Split(after, "/")
 }

@@ -3,7 +3,6 @@ package exchanges
 import (
 	"cmp"
 	"encoding/json"
-	"net/url"
 	"strings"
 	"time"
 
@@ -11,17 +10,14 @@ import (
 	"github.com/marketlog/marketlog/producers/adapter"
 )
 
-// bitget is Bitget's spot market, by version 2 of its interface; its codec also reads version 3, the
-// unified account's.
+// bitget is Bitget's spot market, by version 2 of its interface.
 //
 //	feed      https://www.bitget.com/api-doc/common/websocket-intro (300 connections in 5 minutes; 240
 //	          subscriptions an hour; 1,000 channels; 10 messages a second of at most 4,096 bytes; the
 //	          text "ping" every 30 s)
 //	channels  https://www.bitget.com/api-doc/spot/websocket/public/Tickers-Channel, …/Trades-Channel
-//	version 3 https://www.bitget.com/api-doc/uta/websocket/public/New-Trades-Channel
 //	HTTP      https://www.bitget.com/api-doc/spot/market/Get-Tickers (20 requests a second)
 func bitget() adapter.Venue {
-	const dto = "org/knowm/xchange/bitget/dto/marketdata/"
 	return adapter.Venue{
 		Slug: "bitget", Name: "Bitget", Version: 2,
 		URLs: adapter.URLs{
@@ -29,16 +25,7 @@ func bitget() adapter.Venue {
 			REST:   "https://api.bitget.com",
 		},
 		Countries: countriesOf["bitget"],
-		Evidence: producers.VenueEvidence{
-			Markets: producers.Documented("https://www.bitget.com/api-doc/spot/market/Get-Symbols").And(
-				jkorf("Bitget", "Endpoints/Spot/ExchangeData/GetSymbols"), xchange("bitget", dto+"BitgetSymbolDto")),
-			Trades: producers.Recorded("tardis-node/bitget.jsonl"),
-			Tickers: producers.Documented("https://www.bitget.com/api-doc/spot/websocket/public/Tickers-Channel").And(
-				jkorf("Bitget", "Subscriptions/Spot/Ticker"),
-				xchange("stream-bitget", "info/bitrich/xchangestream/bitget/dto/response/BitgetTickerNotification")),
-			Polled: producers.Documented("https://www.bitget.com/api-doc/spot/market/Get-Tickers").And(
-				jkorf("Bitget", "Endpoints/Spot/ExchangeData/GetTickers"), xchange("bitget", dto+"BitgetTickerDto")),
-		},
+		Evidence:  evidenceOf["bitget"],
 		Limits: adapter.Limits{
 			Connects: 300, ConnectsPer: 5 * time.Minute,
 			MarketsPerSocket: 250, // half of the channels allowed: the venue advises fewer
@@ -52,30 +39,29 @@ func bitget() adapter.Venue {
 		Unsubscribe: bitgetRequest("unsubscribe"),
 		Heartbeat:   adapter.Heartbeat{Every: 25 * time.Second, Message: heartbeat("ping")},
 		NewCodec:    func() adapter.Codec { return bitgetCodec{} },
+		NewRecorded: func() adapter.Codec { return bitgetRecorded{} },
 		Tickers:     one("/api/v2/spot/market/tickers"),
-		DecodeREST: func(target string, body []byte, out *adapter.Out) error {
-			if path, _ := endpoint(target); !strings.Contains(path, "/v2/") {
-				return adapter.Retired("answer of %s", path)
-			}
-			return bitgetEndpoints.read(target, body, out)
-		},
+		DecodeREST:  bitgetEndpoints.ofVersion("/v2/"),
+		RecordedREST: bitgetEndpoints.with(endpoints{
+			"fills":           rows(parseBitget[bitgetTrade], (*bitgetTrade).event),
+			"fills-history":   rows(parseBitget[bitgetTrade], (*bitgetTrade).event),
+			"candles":         bitgetPast,
+			"history-candles": bitgetPast,
+		}).ofVersion("/v2/"),
 	}
 }
 
-// bitgetArg names a channel: version 2 by channel and instId, version 3 by topic and symbol.
+// bitgetArg names a channel.
 type bitgetArg struct {
-	Type     string `json:"instType"`
-	Channel  string `json:"channel,omitempty"`
-	Topic    string `json:"topic,omitempty"`
-	ID       string `json:"instId,omitempty"`
-	Symbol   string `json:"symbol,omitempty"`
-	Interval string `json:"interval,omitempty"`
+	Type    string `json:"instType"`
+	Channel string `json:"channel"`
+	Symbol  string `json:"instId"`
 }
 
 // bitgetRequest names at most 40 channels, which stays below 4,096 bytes.
 func bitgetRequest(op string) requester {
 	return requests(40, func(symbol string) []bitgetArg {
-		return []bitgetArg{{Type: "SPOT", Channel: "trade", ID: symbol}, {Type: "SPOT", Channel: "ticker", ID: symbol}}
+		return []bitgetArg{{"SPOT", "trade", symbol}, {"SPOT", "ticker", symbol}}
 	}, func(args []bitgetArg, _ int) any {
 		return struct {
 			Op   string      `json:"op"`
@@ -85,12 +71,8 @@ func bitgetRequest(op string) requester {
 }
 
 var bitgetEndpoints = endpoints{
-	"symbols":         nil,
-	"tickers":         rows(parseBitget[bitgetTicker], (*bitgetTicker).polled),
-	"fills":           rows(parseBitget[bitgetTrade], (*bitgetTrade).event),
-	"fills-history":   rows(parseBitget[bitgetTrade], (*bitgetTrade).event),
-	"candles":         bitgetPast,
-	"history-candles": bitgetPast,
+	"symbols": nil,
+	"tickers": rows(parseBitget[bitgetTicker], (*bitgetTicker).polled),
 }
 
 // parseBitget reads the envelope of the HTTP interface.
@@ -140,20 +122,6 @@ func (t *bitgetTrade) event() adapter.Event {
 	}
 }
 
-// bitgetTrade3 is one of version 3.
-type bitgetTrade3 struct {
-	ID    producers.Num `json:"i"`
-	Time  producers.Num `json:"T"`
-	Price producers.Num `json:"p"`
-	Size  producers.Num `json:"v"`
-	Side  string        `json:"S"`
-}
-
-func (t *bitgetTrade3) event() adapter.Event {
-	return (&bitgetTrade{ID: t.ID, Time: t.Time, Price: t.Price, Size: t.Size, Side: t.Side}).event()
-}
-
-// bitgetTicker has the fields of both versions.
 type bitgetTicker struct {
 	Symbol string        `json:"symbol"`
 	Last   producers.Num `json:"lastPr"`
@@ -162,22 +130,13 @@ type bitgetTicker struct {
 	Base   producers.Num `json:"baseVolume"`
 	Quote  producers.Num `json:"quoteVolume"`
 	Time   producers.Num `json:"ts"`
-	Last3  producers.Num `json:"lastPrice"`
-	Bid3   producers.Num `json:"bid1Price"`
-	Ask3   producers.Num `json:"ask1Price"`
-	Base3  producers.Num `json:"volume24h"`
-	Quote3 producers.Num `json:"turnover24h"`
 }
 
 func (t *bitgetTicker) event(symbol, channel string, at producers.Num) adapter.Event {
-	e := adapter.Event{
+	return adapter.Event{
 		Kind: adapter.Ticker, Symbol: symbol, Channel: channel, Time: producers.Unix(at, time.Millisecond),
 		Last: t.Last, Bid: t.Bid, Ask: t.Ask, VolumeBase: t.Base, VolumeQuote: t.Quote,
 	}
-	if t.Last3 != "" {
-		e.Last, e.Bid, e.Ask, e.VolumeBase, e.VolumeQuote = t.Last3, t.Bid3, t.Ask3, t.Base3, t.Quote3
-	}
-	return e
 }
 
 func (t *bitgetTicker) polled() adapter.Event { return t.event(t.Symbol, "rest", t.Time) }
@@ -197,13 +156,8 @@ func (bitgetCodec) Decode(f adapter.Frame, out *adapter.Out) error {
 	if err := parse(f.Bytes, &m); err != nil {
 		return err
 	}
-	symbol, notSpot := m.Arg.ID+m.Arg.Symbol, !strings.EqualFold(m.Arg.Type, "spot")
-	// like adds what the whole message tells of its trades.
-	like := func(e adapter.Event) adapter.Event {
-		e.Symbol, e.NotSpot, e.Snapshot = symbol, notSpot, m.Action == "snapshot"
-		return e
-	}
-	switch channel := m.Arg.Channel + m.Arg.Topic; {
+	like := m.Arg.like(m.Action)
+	switch channel := m.Arg.Channel; {
 	case m.Event == "error":
 		out.Notice("%s", m.Message)
 	case m.Event != "":
@@ -211,25 +165,8 @@ func (bitgetCodec) Decode(f adapter.Frame, out *adapter.Out) error {
 		return adapter.Retired("channel %q of version 1", channel)
 	case channel == "trade":
 		return parseAll(m.Data, func(t *bitgetTrade) adapter.Event { return like(t.event()) }, out)
-	case channel == "publicTrade":
-		return parseAll(m.Data, func(t *bitgetTrade3) adapter.Event { return like(t.event()) }, out)
 	case channel == "ticker":
-		return parseAll(m.Data, func(t *bitgetTicker) adapter.Event {
-			e := t.event(symbol, "ticker", cmp.Or(t.Time, m.Time))
-			e.NotSpot = notSpot
-			return e
-		}, out)
-	case strings.HasPrefix(channel, "candle"):
-		return bitgetCandles(symbol, strings.TrimPrefix(channel, "candle"), notSpot, m.Data, out)
-	case channel == "kline":
-		return parseAll(m.Data, func(c *candleObject) adapter.Event {
-			return c.event(adapter.Event{
-				Symbol: symbol, Channel: "candle", Interval: bitgetInterval(m.Arg.Interval), NotSpot: notSpot,
-				Time: producers.Unix(m.Time, time.Millisecond),
-			}, time.Millisecond)
-		}, out)
-	case channel == "books1":
-		return bitgetBest(symbol, notSpot, m.Data, out)
+		return parseAll(m.Data, func(t *bitgetTicker) adapter.Event { return like(t.event("", "ticker", cmp.Or(t.Time, m.Time))) }, out)
 	case strings.HasPrefix(channel, "books"), channel == "auction":
 	default:
 		return producers.Unreadable("message of channel %q", channel)
@@ -237,51 +174,11 @@ func (bitgetCodec) Decode(f adapter.Frame, out *adapter.Out) error {
 	return nil
 }
 
-// bitgetBest reads the book of one level, which always comes whole: the best bid and ask. Version 3 has
-// shorter names.
-func bitgetBest(symbol string, notSpot bool, data []byte, out *adapter.Out) error {
-	type book struct {
-		Bids     [][]producers.Num `json:"bids"`
-		Asks     [][]producers.Num `json:"asks"`
-		Bids3    [][]producers.Num `json:"b"`
-		Asks3    [][]producers.Num `json:"a"`
-		Time     producers.Num     `json:"ts"`
-		Sequence producers.Num     `json:"seq"`
+// like adds to an event what the whole message says. The newest ticker is one whether it is a snapshot or not.
+func (a *bitgetArg) like(action string) func(adapter.Event) adapter.Event {
+	return func(e adapter.Event) adapter.Event {
+		e.Symbol, e.NotSpot = a.Symbol, !strings.EqualFold(a.Type, "spot")
+		e.Snapshot = e.Kind == adapter.Trade && action == "snapshot"
+		return e
 	}
-	return parseAll(data, func(b *book) adapter.Event {
-		return adapter.Event{
-			Kind: adapter.Ticker, Symbol: symbol, Channel: "books1", Time: producers.Unix(b.Time, time.Millisecond), NotSpot: notSpot,
-			Bid: bestPrice(append(b.Bids, b.Bids3...)), Ask: bestPrice(append(b.Asks, b.Asks3...)), Sequence: b.Sequence,
-		}
-	}, out)
-}
-
-// bitgetColumns are those of candles; the places behind have the volumes in other assets.
-var bitgetColumns = candleColumns{Start: 0, Open: 1, High: 2, Low: 3, Close: 4, Volume: 5, Unit: time.Millisecond}
-
-func bitgetCandles(symbol, interval string, notSpot bool, data []byte, out *adapter.Out) error {
-	all, err := list[[]producers.Num](data)
-	if err != nil {
-		return err
-	}
-	e := adapter.Event{Symbol: symbol, Channel: "candle", Interval: bitgetInterval(interval), NotSpot: notSpot}
-	return bitgetColumns.add(all, e, out)
-}
-
-// bitgetPast reads the candles of the HTTP interface.
-func bitgetPast(query url.Values, body []byte, out *adapter.Out) error {
-	all, err := parseBitget[[]producers.Num](body)
-	if err != nil {
-		return err
-	}
-	return bitgetColumns.add(all, adapter.Event{Channel: "candle", Interval: bitgetInterval(query.Get("granularity"))}, out)
-}
-
-// bitgetInterval spells an interval: 1m, 1H, 1Dutc of the feed, 1min, 1h, 1day of the HTTP interface.
-func bitgetInterval(s string) string {
-	s = strings.ToLower(strings.TrimSuffix(s, "utc"))
-	for _, long := range []string{"in", "ay", "eek"} {
-		s = strings.TrimSuffix(s, long)
-	}
-	return s
 }

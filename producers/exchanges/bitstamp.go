@@ -24,13 +24,7 @@ func bitstamp() adapter.Venue {
 			Stream: "wss://ws.bitstamp.net",
 			REST:   "https://www.bitstamp.net",
 		},
-		Evidence: producers.VenueEvidence{
-			Markets: producers.Recorded("cryptofeed/BITSTAMP.instruments.jsonl.gz"),
-			Trades:  producers.Recorded("cryptofeed/BITSTAMP.ws.1.0.jsonl.gz"),
-			Polled: producers.Documented("https://www.bitstamp.net/api/#tag/Tickers").But(
-				"one market is recorded; the list of all, with the name of each, is not"),
-			Candles: producers.Recorded("gocryptotrader/bitstamp-ohlc-1m.json.gz"),
-		},
+		Evidence: evidenceOf["bitstamp"],
 		Limits: adapter.Limits{
 			Connects: 10, ConnectsPer: time.Minute, // undocumented
 			MarketsPerSocket: 200, // undocumented; keeps one connection's loss small
@@ -47,19 +41,13 @@ func bitstamp() adapter.Venue {
 			Every:   20 * time.Second,
 			Message: heartbeat(`{"event":"bts:heartbeat"}`),
 		},
-		NewCodec: func() adapter.Codec { return bitstampCodec{} },
-		Tickers:  one("/api/v2/ticker/"),
-		Polled:   5 * time.Second,
-		DecodeREST: func(target string, body []byte, out *adapter.Out) error {
-			path, query := endpoint(target)
-			_, path, ok := strings.Cut(path, "api/v2/")
-			if !ok {
-				return adapter.Retired("answer of %s", target)
-			}
-			// What follows the name of the endpoint is the market.
-			name, _, _ := strings.Cut(path, "/")
-			return bitstampEndpoints.answer(name, target, query, body, out)
-		},
+		NewCodec:   func() adapter.Codec { return bitstampCodec{} },
+		Tickers:    one("/api/v2/ticker/"),
+		Polled:     5 * time.Second,
+		DecodeREST: bitstampREST(bitstampEndpoints),
+		RecordedREST: bitstampREST(bitstampEndpoints.with(endpoints{
+			"transactions": rows(list[bitstampTransaction], (*bitstampTransaction).event),
+		})),
 		History: bitstampHistory(),
 	}
 }
@@ -170,10 +158,21 @@ func (bitstampCodec) Decode(f adapter.Frame, out *adapter.Out) error {
 	return nil
 }
 
+func bitstampREST(all endpoints) func(string, []byte, *adapter.Out) error {
+	return func(target string, body []byte, out *adapter.Out) error {
+		path, query := endpoint(target)
+		_, path, ok := strings.Cut(path, "api/v2/")
+		if !ok {
+			return adapter.Retired("answer of %s", target)
+		}
+		name, _, _ := strings.Cut(path, "/") // what follows is the market
+		return all.answer(name, target, query, body, out)
+	}
+}
+
 var bitstampEndpoints = endpoints{
 	"trading-pairs-info": nil,
 	"ticker":             rows(listOrOne[bitstampTicker], (*bitstampTicker).event),
-	"transactions":       rows(list[bitstampTransaction], (*bitstampTransaction).event),
 	"ohlc": func(query url.Values, body []byte, out *adapter.Out) error {
 		var answer struct {
 			Data struct {
@@ -202,20 +201,5 @@ func (t *bitstampTicker) event() adapter.Event {
 	return adapter.Event{
 		Kind: adapter.Ticker, Symbol: t.Pair, Channel: "rest", Time: producers.Unix(t.Time, time.Second),
 		Last: t.Last, Bid: t.Bid, Ask: t.Ask, VolumeBase: t.Volume,
-	}
-}
-
-type bitstampTransaction struct {
-	ID     producers.Num `json:"tid"`
-	Price  producers.Num `json:"price"`
-	Amount producers.Num `json:"amount"`
-	Kind   producers.Num `json:"type"`
-	Time   producers.Num `json:"date"`
-}
-
-func (t *bitstampTransaction) event() adapter.Event {
-	return adapter.Event{
-		Kind: adapter.Trade, Channel: "trades", Time: producers.Unix(t.Time, time.Second),
-		ID: t.ID, Price: t.Price, Size: t.Amount, Side: bitstampSide(t.Kind),
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,41 +21,31 @@ import (
 //	HTTP    https://bybit-exchange.github.io/docs/v5/market/tickers (600 requests in 5 s)
 func bybit() adapter.Venue {
 	return adapter.Venue{
-		Slug: "bybit", Name: "Bybit", Version: 2,
+		Slug: "bybit", Name: "Bybit", Version: 3,
 		URLs: adapter.URLs{
 			Stream: "wss://stream.bybit.com/v5/public/spot",
 			REST:   "https://api.bybit.com",
 		},
 		Countries: countriesOf["bybit"],
-		Evidence: producers.VenueEvidence{
-			Markets: producers.Documented("https://bybit-exchange.github.io/docs/v5/market/instrument").And(
-				gocryptotrader("bybit/bybit_types.go")),
-			Trades: producers.Recorded("tardis-node/bybit-spot.jsonl"),
-			Tickers: producers.Documented("https://bybit-exchange.github.io/docs/v5/websocket/public/ticker").And(
-				"https://github.com/JKorf/Bybit.Net/blob/main/Bybit.UnitTests/Subscriptions/V5/Spot/Ticker.txt",
-				gocryptotrader("bybit/bybit_types.go")),
-			Polled: producers.Documented("https://bybit-exchange.github.io/docs/v5/market/tickers").And(
-				xchange("bybit", "org/knowm/xchange/bybit/dto/marketdata/tickers/BybitTicker"), gocryptotrader("bybit/bybit_types.go")),
-			Candles: producers.Documented("https://bybit-exchange.github.io/docs/v5/market/kline").And(
-				hummingbotCandles("bybit"), gocryptotrader("bybit/bybit_types.go")),
-		},
+		Evidence:  evidenceOf["bybit"],
 		Limits: adapter.Limits{
 			Connects: 500, ConnectsPer: 5 * time.Minute,
 			MarketsPerSocket: 200, // undocumented for spot; keeps one connection's loss small
 			Messages:         10,
 			Requests:         20,
 		},
-		Silence:     60 * time.Second,
-		Listing:     []string{"/v5/market/instruments-info?category=spot&limit=1000"},
-		Instruments: markets(bybitList[bybitMarket], (*bybitMarket).instrument),
-		Subscribe:   bybitRequest("subscribe"),
-		Unsubscribe: bybitRequest("unsubscribe"),
-		Heartbeat:   adapter.Heartbeat{Every: 20 * time.Second, Message: heartbeat(`{"op":"ping"}`)},
-		NewCodec:    func() adapter.Codec { return bybitCodec{} },
-		NewRecorded: func() adapter.Codec { return &bybitRecorded{best: map[string]*bybitBest{}} },
-		Tickers:     one("/v5/market/tickers?category=spot"),
-		DecodeREST:  bybitREST,
-		History:     bybitHistory(),
+		Silence:      60 * time.Second,
+		Listing:      []string{"/v5/market/instruments-info?category=spot&limit=1000"},
+		Instruments:  markets(bybitList[bybitMarket], (*bybitMarket).instrument),
+		Subscribe:    bybitRequest("subscribe"),
+		Unsubscribe:  bybitRequest("unsubscribe"),
+		Heartbeat:    adapter.Heartbeat{Every: 20 * time.Second, Message: heartbeat(`{"op":"ping"}`)},
+		NewCodec:     func() adapter.Codec { return bybitCodec{} },
+		NewRecorded:  func() adapter.Codec { return &bybitRecorded{best: map[string]*bybitBest{}} },
+		Tickers:      one("/v5/market/tickers?category=spot"),
+		DecodeREST:   bybitREST,
+		RecordedREST: bybitRecordedREST,
+		History:      bybitHistory(),
 	}
 }
 
@@ -113,10 +104,16 @@ type bybitMarket struct {
 	Base   string `json:"baseCoin"`
 	Quote  string `json:"quoteCoin"`
 	Status string `json:"status"`
+	// Kind is the zone of a market, "" mostly: of coins innovation and adventure, of tokenized shares those in bybitShares.
+	Kind string `json:"symbolType"`
 }
 
+// bybitShares are the kinds of markets whose bases are shares in tokens, such as AAPLX: no coins, and their codes may be those of coins.
+var bybitShares = []string{"xstocks", "mstocks"}
+
 func (m *bybitMarket) instrument() (adapter.Instrument, bool) {
-	return adapter.Instrument{Symbol: m.Symbol, Base: m.Base, Quote: m.Quote}, m.Status == "Trading"
+	coins := !slices.Contains(bybitShares, m.Kind)
+	return adapter.Instrument{Symbol: m.Symbol, Base: m.Base, Quote: m.Quote}, m.Status == "Trading" && coins
 }
 
 // bybitCodec needs no state: every message names its market.
@@ -236,8 +233,6 @@ func bybitREST(target string, body []byte, out *adapter.Out) error {
 		for _, t := range answer.Result.List {
 			out.Add(t.event("rest", answer.Time))
 		}
-	case "recent-trade":
-		return rows(bybitList[bybitRecent], (*bybitRecent).event)(query, body, out)
 	case "kline":
 		answer, err := parseBybit[[]producers.Num](body) // start, open, high, low, close, volume, turnover
 		if err != nil {
@@ -249,18 +244,4 @@ func bybitREST(target string, body []byte, out *adapter.Out) error {
 		return unreadAnswer(path)
 	}
 	return nil
-}
-
-// bybitRecent is a trade of the HTTP interface.
-type bybitRecent struct {
-	ID     producers.Num `json:"execId"`
-	Symbol string        `json:"symbol"`
-	Price  producers.Num `json:"price"`
-	Size   producers.Num `json:"size"`
-	Side   string        `json:"side"`
-	Time   producers.Num `json:"time"`
-}
-
-func (t *bybitRecent) event() adapter.Event {
-	return (&bybitTrade{ID: t.ID, Time: t.Time, Price: t.Price, Size: t.Size, Side: t.Side, Symbol: t.Symbol}).event()
 }

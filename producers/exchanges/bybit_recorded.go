@@ -107,3 +107,25 @@ func decodeBybitKlines(topic string, at producers.Num, data []byte, out *adapter
 		}
 	}, out)
 }
+
+func bybitRecordedREST(target string, body []byte, out *adapter.Out) error {
+	path, query := endpoint(target)
+	if strings.HasSuffix(path, "/recent-trade") {
+		return rows(bybitList[bybitRecent], (*bybitRecent).event)(query, body, out)
+	}
+	return bybitREST(target, body, out)
+}
+
+// bybitRecent is a trade of the HTTP interface.
+type bybitRecent struct {
+	ID     producers.Num `json:"execId"`
+	Symbol string        `json:"symbol"`
+	Price  producers.Num `json:"price"`
+	Size   producers.Num `json:"size"`
+	Side   string        `json:"side"`
+	Time   producers.Num `json:"time"`
+}
+
+func (t *bybitRecent) event() adapter.Event {
+	return (&bybitTrade{ID: t.ID, Time: t.Time, Price: t.Price, Size: t.Size, Side: t.Side, Symbol: t.Symbol}).event()
+}

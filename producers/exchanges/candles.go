@@ -10,7 +10,7 @@ import (
 
 // candleColumns says which place of a row holds what of a candle, where a venue tells candles as lists.
 type candleColumns struct {
-	// Start counts Unit since 1970.
+	// Start counts Unit since 1970; without Unit, its digits tell what it counts.
 	Start, Open, High, Low, Close, Volume int
 	Unit                                  time.Duration
 	// Closed is the place of what tells that the candle is complete, by "true" or "1"; 0: the row does not tell.
@@ -27,7 +27,11 @@ func (c candleColumns) add(rows [][]producers.Num, e adapter.Event, out *adapter
 		if len(row) < least {
 			return producers.Unreadable("a candle of %d fields", len(row))
 		}
-		e.Start = producers.Unix(row[c.Start], c.Unit)
+		if c.Unit == 0 {
+			e.Start = unixByDigits(row[c.Start])
+		} else {
+			e.Start = producers.Unix(row[c.Start], c.Unit)
+		}
 		e.OpenPrice, e.High, e.Low, e.ClosePrice = row[c.Open], row[c.High], row[c.Low], row[c.Close]
 		if e.Volume = ""; len(row) > c.Volume {
 			e.Volume = row[c.Volume]

@@ -23,15 +23,7 @@ func coinbase() adapter.Venue {
 			Stream: "wss://ws-feed.exchange.coinbase.com",
 			REST:   "https://api.exchange.coinbase.com",
 		},
-		Evidence: producers.VenueEvidence{
-			Markets: producers.Recorded("cryptofeed/COINBASE.instruments.jsonl.gz"),
-			Trades:  producers.Recorded("cryptofeed/COINBASE.ws.28.0.jsonl.gz"),
-			Tickers: producers.Recorded("cryptofeed/COINBASE.ws.28.0.jsonl.gz"),
-			Polled:  producers.Recorded("cryptoexchange/gdax-ticker-btcusd.json"),
-			Candles: producers.Documented("https://docs.cdp.coinbase.com/api-reference/exchange-api/rest-api/products/get-product-candles").And(
-				ccxt("coinbaseexchange.ts"), xchange("coinbasepro",
-					"org/knowm/xchange/coinbasepro/dto/marketdata/CoinbaseProCandleDeserializer")),
-		},
+		Evidence: evidenceOf["coinbase"],
 		Limits: adapter.Limits{
 			Connects: 8, ConnectsPer: time.Second,
 			MarketsPerSocket: 200, // undocumented; keeps one connection's loss small
@@ -46,16 +38,20 @@ func coinbase() adapter.Venue {
 		NewCodec:    func() adapter.Codec { return coinbaseCodec{} },
 		NewRecorded: func() adapter.Codec { return coinbaseRecorded{} },
 		Tickers:     each(func(symbol string) string { return "/products/" + symbol + "/ticker" }),
-		DecodeREST: endpoints{
-			"products": nil,
-			"ticker":   coinbaseTicker,
-			"trades":   rows(list[coinbaseTrade], func(t *coinbaseTrade) adapter.Event { return t.event("matches") }),
-			"candles": candleRows(list[[]producers.Num],
-				candleColumns{Start: 0, Low: 1, High: 2, Open: 3, Close: 4, Volume: 5, Unit: time.Second},
-				func(q url.Values) string { return seconds(q.Get("granularity")) }),
-		}.read,
+		DecodeREST:  coinbaseEndpoints.read,
+		RecordedREST: coinbaseEndpoints.with(endpoints{
+			"trades": rows(list[coinbaseTrade], func(t *coinbaseTrade) adapter.Event { return t.event("matches") }),
+		}).read,
 		History: coinbaseHistory(),
 	}
+}
+
+var coinbaseEndpoints = endpoints{
+	"products": nil,
+	"ticker":   coinbaseTicker,
+	"candles": candleRows(list[[]producers.Num],
+		candleColumns{Start: 0, Low: 1, High: 2, Open: 3, Close: 4, Volume: 5, Unit: time.Second},
+		func(q url.Values) string { return seconds(q.Get("granularity")) }),
 }
 
 // coinbaseHistory: https://docs.cdp.coinbase.com/api-reference/exchange-api/rest-api/products/get-product-candles

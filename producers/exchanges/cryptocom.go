@@ -26,28 +26,23 @@ func cryptocom() adapter.Venue {
 			Stream: "wss://stream.crypto.com/exchange/v1/market",
 			REST:   "https://api.crypto.com/exchange/v1",
 		},
-		Evidence: producers.VenueEvidence{
-			Markets: producers.Documented("https://exchange-docs.crypto.com/exchange/v1/rest-ws/index.html").And(
-				jkorf("CryptoCom", "Endpoints/ExchangeApi/ExchangeData/GetSymbols"), ccxt("cryptocom.ts")),
-			Trades:  producers.Recorded("tardis-node/crypto-com.jsonl"),
-			Tickers: producers.Recorded("tardis-node/crypto-com.jsonl"),
-			Polled: producers.Documented("https://exchange-docs.crypto.com/exchange/v1/rest-ws/index.html").And(
-				jkorf("CryptoCom", "Endpoints/ExchangeApi/ExchangeData/GetTickers")),
-		},
+		Evidence: evidenceOf["cryptocom"],
 		Limits: adapter.Limits{
 			Connects: 5, ConnectsPer: time.Second, // undocumented
 			MarketsPerSocket: 150, // undocumented; keeps one connection's loss small
 			Messages:         5,
 			Requests:         10,
 		},
-		Silence:     90 * time.Second,
-		Listing:     []string{"/public/get-instruments"},
-		Instruments: markets(cryptocomMarkets, (*cryptocomMarket).instrument),
-		Subscribe:   cryptocomRequest("subscribe"),
-		Unsubscribe: cryptocomRequest("unsubscribe"),
-		NewCodec:    func() adapter.Codec { return cryptocomCodec{} },
-		Tickers:     one("/public/get-tickers"),
-		DecodeREST:  cryptocomREST,
+		Silence:      90 * time.Second,
+		Listing:      []string{"/public/get-instruments"},
+		Instruments:  markets(cryptocomMarkets, (*cryptocomMarket).instrument),
+		Subscribe:    cryptocomRequest("subscribe"),
+		Unsubscribe:  cryptocomRequest("unsubscribe"),
+		NewCodec:     func() adapter.Codec { return cryptocomCodec{} },
+		NewRecorded:  func() adapter.Codec { return cryptocomRecorded{} },
+		Tickers:      one("/public/get-tickers"),
+		DecodeREST:   cryptocomREST,
+		RecordedREST: cryptocomRecordedREST,
 	}
 }
 
@@ -168,21 +163,6 @@ func (r *cryptocomResult) decode(snapshot bool, out *adapter.Out) error {
 				Last: t.Last, Bid: t.Bid, Ask: t.Ask, VolumeBase: t.Volume,
 			}
 		}, out)
-	case "candlestick":
-		type candle struct {
-			Start  producers.Num `json:"t"`
-			Open   producers.Num `json:"o"`
-			High   producers.Num `json:"h"`
-			Low    producers.Num `json:"l"`
-			Close  producers.Num `json:"c"`
-			Volume producers.Num `json:"v"`
-		}
-		return parseAll(r.Data, func(c *candle) adapter.Event {
-			return adapter.Event{
-				Kind: adapter.Candle, Symbol: r.Instrument, Channel: "candlestick", Interval: cryptocomInterval(r.Interval),
-				Start: producers.Unix(c.Start, time.Millisecond), OpenPrice: c.Open, High: c.High, Low: c.Low, ClosePrice: c.Close, Volume: c.Volume,
-			}
-		}, out)
 	case "book", "book.update", "":
 	case "index", "mark", "settlement", "funding", "estimatedfunding": // of contracts, which are not read
 	default:
@@ -191,15 +171,22 @@ func (r *cryptocomResult) decode(snapshot bool, out *adapter.Out) error {
 	return nil
 }
 
-// cryptocomInterval spells an interval: M1, H4, 1D as well as 1m, 4h, 1D are in use.
-func cryptocomInterval(s string) string {
-	if len(s) > 1 && (s[0] == 'M' || s[0] == 'H' || s[0] == 'D') {
-		s = s[1:] + s[:1]
+func cryptocomREST(target string, body []byte, out *adapter.Out) error {
+	r, name, err := cryptocomAnswer(target, body)
+	switch {
+	case err != nil:
+		return err
+	case name == "get-instruments":
+		return nil
+	case name == "get-tickers":
+		r.Channel = "ticker"
+		return r.decode(false, out)
 	}
-	return strings.ToLower(s)
+	return unreadAnswer(target)
 }
 
-func cryptocomREST(target string, body []byte, out *adapter.Out) error {
+// cryptocomAnswer opens an answer; name is that of its endpoint.
+func cryptocomAnswer(target string, body []byte) (result *cryptocomResult, name string, err error) {
 	path, query := endpoint(target)
 	var answer struct {
 		Code    producers.Num   `json:"code"`
@@ -207,24 +194,11 @@ func cryptocomREST(target string, body []byte, out *adapter.Out) error {
 		Result  cryptocomResult `json:"result"`
 	}
 	if err := parse(body, &answer); err != nil {
-		return err
+		return nil, "", err
 	}
 	if answer.Code != "0" {
-		return producers.Unreadable("error %s: %s", answer.Code, answer.Message)
+		return nil, "", producers.Unreadable("error %s: %s", answer.Code, answer.Message)
 	}
-	r := &answer.Result
-	r.Instrument = query.Get("instrument_name")
-	switch name := path[strings.LastIndexByte(path, '/')+1:]; name {
-	case "get-instruments":
-		return nil
-	case "get-tickers", "get-ticker":
-		r.Channel = "ticker"
-	case "get-trades":
-		r.Channel = "trade"
-	case "get-candlestick":
-		r.Channel, r.Interval = "candlestick", query.Get("timeframe")
-	default:
-		return unreadAnswer(path)
-	}
-	return r.decode(false, out)
+	answer.Result.Instrument = query.Get("instrument_name")
+	return &answer.Result, path[strings.LastIndexByte(path, '/')+1:], nil
 }

@@ -26,15 +26,7 @@ func gate() adapter.Venue {
 			REST:   "https://api.gateio.ws",
 		},
 		Countries: countriesOf["gate"],
-		Evidence: producers.VenueEvidence{
-			Markets: producers.Recorded("cryptofeed/GATEIO.instruments.jsonl.gz"),
-			Trades:  producers.Recorded("cryptofeed/GATEIO.ws.1.0.jsonl.gz"),
-			Tickers: producers.Recorded("cryptofeed/GATEIO.ws.1.0.jsonl.gz"),
-			Polled: producers.Documented("https://www.gate.com/docs/developers/apiv4/en/#spot").And(
-				jkorf("GateIo", "Endpoints/Spot/ExchangeData/GetTickers"), gocryptotrader("gateio/gateio_types.go")),
-			Candles: producers.Documented("https://www.gate.com/docs/developers/apiv4/#market-candlesticks").And(
-				hummingbotCandles("gate_io"), gocryptotrader("gateio/gateio_types.go")),
-		},
+		Evidence:  evidenceOf["gate"],
 		Limits: adapter.Limits{
 			Connects: 10, ConnectsPer: 10 * time.Second, // undocumented
 			MarketsPerSocket: 200, // undocumented; keeps one connection's loss small
@@ -53,17 +45,21 @@ func gate() adapter.Venue {
 		NewCodec:    func() adapter.Codec { return gateCodec{} },
 		NewRecorded: func() adapter.Codec { return gateRecorded{} },
 		Tickers:     one("/api/v4/spot/tickers"),
-		DecodeREST: endpoints{
-			"currency_pairs": nil,
-			"tickers":        rows(list[gateTicker], (*gateTicker).polled),
-			"trades":         rows(list[gateTrade], (*gateTrade).event),
-			// Start, volume in the quote, close, high, low, open, volume in the base, whether it is closed.
-			"candlesticks": candleRows(list[[]producers.Num],
-				candleColumns{Start: 0, Close: 2, High: 3, Low: 4, Open: 5, Volume: 6, Closed: 7, Least: 6, Unit: time.Second},
-				func(q url.Values) string { return gateInterval(q.Get("interval")) }),
-		}.below("/v4/spot/"),
+		DecodeREST:  gateEndpoints.below("/v4/spot/"),
+		RecordedREST: gateEndpoints.with(endpoints{
+			"trades": rows(list[gateTrade], (*gateTrade).event),
+		}).below("/v4/spot/"),
 		History: gateHistory(),
 	}
+}
+
+var gateEndpoints = endpoints{
+	"currency_pairs": nil,
+	"tickers":        rows(list[gateTicker], (*gateTicker).polled),
+	// Start, volume in the quote, close, high, low, open, volume in the base, whether it is closed.
+	"candlesticks": candleRows(list[[]producers.Num],
+		candleColumns{Start: 0, Close: 2, High: 3, Low: 4, Open: 5, Volume: 6, Closed: 7, Least: 6, Unit: time.Second},
+		func(q url.Values) string { return gateInterval(q.Get("interval")) }),
 }
 
 // gateHistory: https://www.gate.com/docs/developers/apiv4/#market-candlesticks

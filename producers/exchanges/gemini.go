@@ -27,32 +27,25 @@ func gemini() adapter.Venue {
 			REST:   "https://api.gemini.com",
 		},
 		Countries: countriesOf["gemini"],
-		Evidence: producers.VenueEvidence{
-			Markets: producers.Documented("https://developer.gemini.com/rest/market-data").And(gocryptotrader("gemini/gemini_types.go")),
-			Trades: producers.Documented("https://developer.gemini.com/websocket/streams").But(
-				"whether a frame names its kind and has times in milliseconds, as the fixtures of its own clients, " +
-					"or neither, as the documentation, whose times are in nanoseconds: both are read"),
-			Tickers: producers.Documented("https://developer.gemini.com/websocket/streams"),
-			Polled: producers.Documented("https://developer.gemini.com/rest/market-data").And(
-				xchange("gemini", "org/knowm/xchange/gemini/v2/dto/marketdata/GeminiTicker2"), gocryptotrader("gemini/gemini_types.go")),
-		},
+		Evidence:  evidenceOf["gemini"],
 		Limits: adapter.Limits{
 			Connects: 12, ConnectsPer: time.Minute,
 			MarketsPerSocket: 200, // undocumented; keeps one connection's loss small
 			Messages:         2,
 			Requests:         1,
 		},
-		Silence:     60 * time.Second,
-		Listing:     []string{"/v1/symbols"},
-		Instruments: geminiInstruments,
-		Split:       geminiSplit,
-		Subscribe:   geminiRequest("SUBSCRIBE"),
-		Unsubscribe: geminiRequest("UNSUBSCRIBE"),
-		Heartbeat:   adapter.Heartbeat{Every: 20 * time.Second, Message: heartbeat(`{"id":"ping","method":"ping"}`)},
-		NewCodec:    func() adapter.Codec { return geminiCodec{} },
-		NewRecorded: func() adapter.Codec { return geminiRecorded{} },
-		Tickers:     each(func(symbol string) string { return "/v2/ticker/" + symbol }),
-		DecodeREST:  geminiREST,
+		Silence:      60 * time.Second,
+		Listing:      []string{"/v1/symbols"},
+		Instruments:  geminiInstruments,
+		Split:        geminiSplit,
+		Subscribe:    geminiRequest("SUBSCRIBE"),
+		Unsubscribe:  geminiRequest("UNSUBSCRIBE"),
+		Heartbeat:    adapter.Heartbeat{Every: 20 * time.Second, Message: heartbeat(`{"id":"ping","method":"ping"}`)},
+		NewCodec:     func() adapter.Codec { return geminiCodec{} },
+		NewRecorded:  func() adapter.Codec { return geminiRecorded{} },
+		Tickers:      each(func(symbol string) string { return "/v2/ticker/" + symbol }),
+		DecodeREST:   geminiREST,
+		RecordedREST: geminiRecordedREST,
 	}
 }
 
@@ -174,7 +167,8 @@ func (geminiCodec) Decode(f adapter.Frame, out *adapter.Out) error {
 	if err := parse(f.Bytes, &e); err != nil {
 		return err
 	}
-	at := geminiTime(e.Time)
+	// Documented are nanoseconds; the fixtures of Gemini's own clients have milliseconds.
+	at := unixByDigits(e.Time)
 	switch {
 	case e.Error != nil:
 		out.Notice("%s", geminiComplaint(e.Error))
@@ -199,15 +193,6 @@ func (geminiCodec) Decode(f adapter.Frame, out *adapter.Out) error {
 	return nil
 }
 
-// geminiTime reads nanoseconds, as documented, or milliseconds, as the fixtures of Gemini's own clients have them: a time of this
-// century has 19 digits in the one, and 13 in the other.
-func geminiTime(n producers.Num) int64 {
-	if len(n) <= 13 {
-		return producers.Unix(n, time.Millisecond)
-	}
-	return producers.Unix(n, time.Nanosecond)
-}
-
 // geminiComplaint reads code and message of a refusal, or its bare text.
 func geminiComplaint(b []byte) string {
 	var coded struct {
@@ -220,30 +205,9 @@ func geminiComplaint(b []byte) string {
 	return strings.Trim(string(b), `"`)
 }
 
-// geminiSide leaves out the trades of auctions and blocks, which have no taker.
-func geminiSide(name string) adapter.Side {
-	switch side := adapter.Side(name); side {
-	case adapter.Buy, adapter.Sell:
-		return side
-	}
-	return ""
-}
-
-// geminiCandles reads start, open, high, low, close, volume, newest first. HTTP names hours and days
-// 1hr, 6hr and 1day.
-func geminiCandles(symbol, channel, interval string, all [][]producers.Num, out *adapter.Out) error {
-	interval = strings.Replace(strings.Replace(interval, "hr", "h", 1), "day", "d", 1)
-	return candleColumns{Start: 0, Open: 1, High: 2, Low: 3, Close: 4, Volume: 5, Unit: time.Millisecond}.add(
-		all, adapter.Event{Symbol: symbol, Channel: channel, Interval: interval}, out)
-}
-
 func geminiREST(target string, body []byte, out *adapter.Out) error {
-	path, _ := endpoint(target)
-	parts := strings.Split(strings.Trim(path, "/"), "/") // v1, pubticker, btcusd
-	if len(parts) < 2 {
-		return unreadAnswer(path)
-	}
-	switch parts[0] + "/" + parts[1] {
+	path, name, _ := geminiPath(target)
+	switch name {
 	case "v1/symbols": // and what it tells of one
 	case "v2/ticker":
 		var t struct {
@@ -256,65 +220,15 @@ func geminiREST(target string, body []byte, out *adapter.Out) error {
 			return err
 		}
 		out.Add(adapter.Event{Kind: adapter.Ticker, Symbol: t.Symbol, Channel: "rest", Last: t.Last, Bid: t.Bid, Ask: t.Ask})
-	case "v1/pubticker":
-		// The volumes are named by asset. Their time is the end of the day that they are of, in steps
-		// of minutes: it is not the time of the prices.
-		var t struct {
-			Last   producers.Num            `json:"last"`
-			Bid    producers.Num            `json:"bid"`
-			Ask    producers.Num            `json:"ask"`
-			Volume map[string]producers.Num `json:"volume"`
-		}
-		if err := parse(body, &t); err != nil {
-			return err
-		}
-		base, quote, _ := geminiSplit(parts[len(parts)-1])
-		out.Add(adapter.Event{
-			Kind: adapter.Ticker, Channel: "rest", Last: t.Last, Bid: t.Bid, Ask: t.Ask,
-			VolumeBase: t.Volume[base], VolumeQuote: t.Volume[quote],
-		})
-	case "v1/pricefeed":
-		type price struct {
-			Pair  string        `json:"pair"`
-			Price producers.Num `json:"price"`
-		}
-		return parseAll(body, func(p *price) adapter.Event {
-			return adapter.Event{Kind: adapter.Ticker, Symbol: p.Pair, Channel: "rest", Last: p.Price}
-		}, out)
-	case "v1/trades":
-		var trades []struct {
-			ID      producers.Num `json:"tid"`
-			Seconds producers.Num `json:"timestamp"`
-			Millis  producers.Num `json:"timestampms"`
-			Price   producers.Num `json:"price"`
-			Size    producers.Num `json:"amount"`
-			Type    string        `json:"type"`
-			Broken  bool          `json:"broken"` // taken back by the venue
-		}
-		if err := parse(body, &trades); err != nil {
-			return err
-		}
-		for _, t := range trades {
-			if t.Broken {
-				continue
-			}
-			at := producers.Unix(t.Millis, time.Millisecond)
-			if t.Millis == "" {
-				at = producers.Unix(t.Seconds, time.Second)
-			}
-			out.Add(adapter.Event{
-				Kind: adapter.Trade, Channel: "trades", Time: at,
-				ID: t.ID, Price: t.Price, Size: t.Size, Side: geminiSide(t.Type),
-			})
-		}
-	case "v2/candles":
-		all, err := list[[]producers.Num](body)
-		if err != nil {
-			return err
-		}
-		return geminiCandles("", "rest", parts[len(parts)-1], all, out)
 	default:
 		return unreadAnswer(path)
 	}
 	return nil
+}
+
+// geminiPath is the path of what was asked for, its endpoint and its last part: v1/pubticker and btcusd.
+func geminiPath(target string) (path, name, last string) {
+	path, _ = endpoint(target)
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	return path, strings.Join(parts[:min(len(parts), 2)], "/"), parts[len(parts)-1]
 }

@@ -26,29 +26,24 @@ func htx() adapter.Venue {
 			REST:   "https://api.huobi.pro",
 		},
 		Countries: countriesOf["htx"],
-		Evidence: producers.VenueEvidence{
-			Markets: producers.Recorded("cryptofeed/HUOBI.instruments.jsonl.gz"),
-			Trades:  producers.Recorded("cryptofeed/HUOBI.ws.44.0.jsonl.gz"),
-			Tickers: producers.Documented("https://www.htx.com/en-us/opend/newApiPages/?id=7ec5a0a7").And(
-				jkorf("HTX", "Subscriptions/Spot/Ticker")),
-			Polled: producers.Documented("https://www.htx.com/en-us/opend/newApiPages/?id=404").And(
-				jkorf("HTX", "Endpoints/Spot/ExchangeData/GetTickers"), xchange("huobi", "org/knowm/xchange/huobi/dto/marketdata/HuobiAllTicker")),
-		},
+		Evidence:  evidenceOf["htx"],
 		Limits: adapter.Limits{
 			Connects: 10, ConnectsPer: time.Second, // undocumented
 			MarketsPerSocket: 150, // undocumented; keeps one connection's loss small
 			Messages:         20,  // undocumented; each message subscribes to one topic
 			Requests:         7,
 		},
-		Silence:     30 * time.Second,
-		Listing:     []string{"/v1/common/symbols"},
-		Instruments: markets(htxMarkets, (*htxMarket).instrument),
-		Split:       htxSplit,
-		Subscribe:   htxRequest("sub"),
-		Unsubscribe: htxRequest("unsub"),
-		NewCodec:    func() adapter.Codec { return htxCodec{} },
-		Tickers:     one("/market/tickers"),
-		DecodeREST:  htxREST,
+		Silence:      30 * time.Second,
+		Listing:      []string{"/v1/common/symbols"},
+		Instruments:  markets(htxMarkets, (*htxMarket).instrument),
+		Split:        htxSplit,
+		Subscribe:    htxRequest("sub"),
+		Unsubscribe:  htxRequest("unsub"),
+		NewCodec:     func() adapter.Codec { return htxCodec{} },
+		NewRecorded:  func() adapter.Codec { return htxRecorded{} },
+		Tickers:      one("/market/tickers"),
+		DecodeREST:   htxREST,
+		RecordedREST: htxRecordedREST,
 	}
 }
 
@@ -67,18 +62,11 @@ type htxMarket struct {
 }
 
 func htxMarkets(body []byte) ([]htxMarket, error) {
-	var answer struct {
-		Status  string      `json:"status"`
-		Message string      `json:"err-msg"`
-		Data    []htxMarket `json:"data"`
-	}
-	if err := parse(body, &answer); err != nil {
+	answer, err := parseHTX(body)
+	if err != nil {
 		return nil, err
 	}
-	if answer.Status != "ok" {
-		return nil, producers.Unreadable("status %q: %s", answer.Status, answer.Message)
-	}
-	return answer.Data, nil
+	return list[htxMarket](answer.Data)
 }
 
 func (m *htxMarket) instrument() (adapter.Instrument, bool) {
@@ -96,23 +84,16 @@ func htxSplit(symbol string) (base, quote string, ok bool) {
 // htxCodec needs no state: the topic names the symbol.
 type htxCodec struct{}
 
-// htxTick is the payload of a topic; each has some of the fields. Of a merged ticker bid and ask
-// are lists of price and size.
+// htxTick is the payload of a topic, or a row of the HTTP interface; each has some of the fields.
 type htxTick struct {
-	Symbol string          `json:"symbol"`
-	Time   producers.Num   `json:"ts"`
-	ID     producers.Num   `json:"id"` // of a candle: its start in seconds
-	Open   producers.Num   `json:"open"`
-	High   producers.Num   `json:"high"`
-	Low    producers.Num   `json:"low"`
-	Close  producers.Num   `json:"close"`
-	Last   producers.Num   `json:"lastPrice"`
-	Amount producers.Num   `json:"amount"`
-	Vol    producers.Num   `json:"vol"`
-	Bid    json.RawMessage `json:"bid"`
-	Ask    json.RawMessage `json:"ask"`
-	Quoted producers.Num   `json:"quoteTime"` // of the best bid and ask
-	Trades []htxTrade      `json:"data"`
+	Symbol string        `json:"symbol"` // of the HTTP interface alone
+	Close  producers.Num `json:"close"`
+	Last   producers.Num `json:"lastPrice"`
+	Amount producers.Num `json:"amount"`
+	Vol    producers.Num `json:"vol"`
+	Bid    producers.Num `json:"bid"`
+	Ask    producers.Num `json:"ask"`
+	Trades []htxTrade    `json:"data"`
 }
 
 // htxTrade has a trade id of its own since 2019; before, and in history, the long id is all there is.
@@ -133,47 +114,11 @@ func (t *htxTrade) event(symbol string) adapter.Event {
 	}
 }
 
-// htxPrice reads the first number of a list, or a number.
-func htxPrice(raw json.RawMessage) producers.Num {
-	var list []producers.Num
-	var n producers.Num
-	switch {
-	case raw == nil:
-	case json.Unmarshal(raw, &list) == nil:
-		n = bestPrice([][]producers.Num{list})
-	default:
-		_ = json.Unmarshal(raw, &n) // fails never: a Num takes whatever it is
-	}
-	return n
-}
-
 func (t *htxTick) ticker(symbol, channel string, at producers.Num) adapter.Event {
 	return adapter.Event{
 		Kind: adapter.Ticker, Symbol: symbol, Channel: channel, Time: producers.Unix(at, time.Millisecond),
-		Last: cmp.Or(t.Last, t.Close), Bid: htxPrice(t.Bid), Ask: htxPrice(t.Ask), VolumeBase: t.Amount, VolumeQuote: t.Vol,
+		Last: cmp.Or(t.Last, t.Close), Bid: t.Bid, Ask: t.Ask, VolumeBase: t.Amount, VolumeQuote: t.Vol,
 	}
-}
-
-func (t *htxTick) candle(symbol, period string) adapter.Event {
-	return adapter.Event{
-		Kind: adapter.Candle, Symbol: symbol, Channel: "kline", Interval: htxPeriod(period),
-		Start: producers.Unix(t.ID, time.Second), OpenPrice: t.Open, High: t.High, Low: t.Low, ClosePrice: t.Close, Volume: t.Amount,
-	}
-}
-
-// htxPeriod spells an interval: 1min, 60min, 4hour, 1day, 1week.
-func htxPeriod(period string) string {
-	for _, unit := range []struct {
-		name   string
-		length time.Duration
-	}{{"min", time.Minute}, {"hour", time.Hour}, {"day", 24 * time.Hour}, {"week", 7 * 24 * time.Hour}} {
-		if n, ok := strings.CutSuffix(period, unit.name); ok {
-			if length := producers.Unix(producers.Num(n), unit.length); length != producers.BadTime {
-				return adapter.Interval(time.Duration(length))
-			}
-		}
-	}
-	return period
 }
 
 func (htxCodec) Decode(f adapter.Frame, out *adapter.Out) error {
@@ -184,7 +129,6 @@ func (htxCodec) Decode(f adapter.Frame, out *adapter.Out) error {
 		Status  string          `json:"status"`
 		Message string          `json:"err-msg"`
 		Tick    json.RawMessage `json:"tick"`
-		Data    json.RawMessage `json:"data"` // of all tickers at once
 	}
 	if err := parse(f.Bytes, &m); err != nil {
 		return err
@@ -199,70 +143,63 @@ func (htxCodec) Decode(f adapter.Frame, out *adapter.Out) error {
 	case m.Channel == "" && m.Status != "": // an acknowledgement
 		return nil
 	}
-	symbol, channel, _ := strings.Cut(strings.TrimPrefix(m.Channel, "market."), ".")
-	var tick htxTick
-	if channel == "trade.detail" || channel == "ticker" || channel == "bbo" || channel == "detail" || strings.HasPrefix(channel, "kline.") {
-		if err := parse(m.Tick, &tick); err != nil {
-			return err
-		}
-	}
+	symbol, channel := htxTopic(m.Channel)
 	switch {
-	case channel == "trade.detail":
-		addAll(tick.Trades, func(t *htxTrade) adapter.Event { return t.event(symbol) }, out)
-	case channel == "ticker":
-		out.Add(tick.ticker(symbol, "ticker", m.Time))
-	case strings.HasPrefix(channel, "kline."):
-		out.Add(tick.candle(symbol, strings.TrimPrefix(channel, "kline.")))
-	case channel == "bbo":
-		out.Add(tick.ticker(symbol, "bbo", cmp.Or(tick.Quoted, m.Time)))
-	case channel == "detail":
-		if _, _, spot := htxSplit(symbol); spot { // a contract's has volumes in contracts
-			out.Add(tick.ticker(symbol, "detail", m.Time))
-		}
-	case symbol == "tickers" && channel == "":
-		return parseAll(m.Data, func(t *htxTick) adapter.Event { return t.ticker(t.Symbol, "tickers", m.Time) }, out)
+	case channel == "trade.detail", channel == "ticker":
 	case strings.HasPrefix(channel, "depth"), strings.HasPrefix(channel, "mbp"), channel == "etp":
+		return nil
 	default:
 		return producers.Unreadable("message of channel %q", m.Channel)
+	}
+	var tick htxTick
+	if err := parse(m.Tick, &tick); err != nil {
+		return err
+	}
+	if channel == "ticker" {
+		out.Add(tick.ticker(symbol, "ticker", m.Time))
+	} else {
+		addAll(tick.Trades, func(t *htxTrade) adapter.Event { return t.event(symbol) }, out)
 	}
 	return nil
 }
 
-func htxREST(target string, body []byte, out *adapter.Out) error {
-	path, query := endpoint(target)
-	var answer struct {
-		Status  string          `json:"status"`
-		Message string          `json:"err-msg"`
-		Channel string          `json:"ch"`
-		Time    producers.Num   `json:"ts"`
-		Tick    htxTick         `json:"tick"`
-		Data    json.RawMessage `json:"data"`
-	}
+// htxTopic reads market.btcusdt.trade.detail.
+func htxTopic(topic string) (symbol, channel string) {
+	symbol, channel, _ = strings.Cut(strings.TrimPrefix(topic, "market."), ".")
+	return symbol, channel
+}
+
+// htxAnswer is the envelope of the HTTP interface; a status other than ok is an error, also with HTTP's status 200.
+type htxAnswer struct {
+	Status  string          `json:"status"`
+	Message string          `json:"err-msg"`
+	Channel string          `json:"ch"`
+	Time    producers.Num   `json:"ts"`
+	Tick    json.RawMessage `json:"tick"`
+	Data    json.RawMessage `json:"data"`
+}
+
+func parseHTX(body []byte) (answer htxAnswer, err error) {
 	if err := parse(body, &answer); err != nil {
-		return err
+		return answer, err
 	}
 	if answer.Status != "ok" {
-		return producers.Unreadable("status %q: %s", answer.Status, answer.Message)
+		return answer, producers.Unreadable("status %q: %s", answer.Status, answer.Message)
 	}
-	symbol, _, _ := strings.Cut(strings.TrimPrefix(answer.Channel, "market."), ".")
-	switch path {
+	return answer, nil
+}
+
+func htxREST(target string, body []byte, out *adapter.Out) error {
+	answer, err := parseHTX(body)
+	if err != nil {
+		return err
+	}
+	switch path, _ := endpoint(target); path {
 	case "/v1/common/symbols":
+		return nil
 	case "/market/tickers":
 		return parseAll(answer.Data, func(t *htxTick) adapter.Event { return t.ticker(t.Symbol, "rest", answer.Time) }, out)
-	case "/market/detail/merged":
-		out.Add(answer.Tick.ticker(symbol, "rest", answer.Time))
-	case "/market/history/trade", "/market/trade":
-		orders, err := list[htxTick](answer.Data) // each taker's, with the trades that it came to
-		if err != nil {
-			return err
-		}
-		for i := range orders {
-			addAll(orders[i].Trades, func(t *htxTrade) adapter.Event { return t.event(symbol) }, out)
-		}
-	case "/market/history/kline":
-		return parseAll(answer.Data, func(t *htxTick) adapter.Event { return t.candle(symbol, query.Get("period")) }, out)
 	default:
 		return unreadAnswer(path)
 	}
-	return nil
 }

@@ -28,14 +28,7 @@ func kraken() adapter.Venue {
 			REST:   "https://api.kraken.com",
 		},
 		Countries: countriesOf["kraken"],
-		Evidence: producers.VenueEvidence{
-			Markets: producers.Recorded("cryptofeed/KRAKEN.instruments.jsonl.gz"),
-			Trades:  producers.Recorded("tardis-node/kraken.jsonl"),
-			Tickers: producers.Documented("https://docs.kraken.com/exchange/api-reference/spot-websocket-v2/ticker").And(
-				jkorf("Kraken", "Subscriptions/Spot/Ticker")),
-			Polled:  producers.Recorded("cryptoexchange/kraken-ticker-bcheur.json"),
-			Candles: producers.Recorded("xchange/kraken-ohlc.json.gz"),
-		},
+		Evidence:  evidenceOf["kraken"],
 		Limits: adapter.Limits{
 			Connects: 150, ConnectsPer: 10 * time.Minute,
 			MarketsPerSocket: 200, // undocumented; keeps one connection's loss small
@@ -52,17 +45,16 @@ func kraken() adapter.Venue {
 			Every:   30 * time.Second,
 			Message: heartbeat(`{"method":"ping"}`),
 		},
-		NewCodec: func() adapter.Codec { return krakenCodec{} },
-		Tickers:  one("/0/public/Ticker"),
-		DecodeREST: endpoints{
-			"AssetPairs": nil,
-			"Ticker":     krakenTickers,
-			"Trades":     krakenTrades,
-			"OHLC":       krakenCandles,
-		}.read,
-		History: krakenHistory(),
+		NewCodec:     func() adapter.Codec { return krakenCodec{} },
+		NewRecorded:  func() adapter.Codec { return krakenRecorded{} },
+		Tickers:      one("/0/public/Ticker"),
+		DecodeREST:   krakenEndpoints.read,
+		RecordedREST: krakenEndpoints.with(endpoints{"Trades": krakenTrades}).read,
+		History:      krakenHistory(),
 	}
 }
+
+var krakenEndpoints = endpoints{"AssetPairs": nil, "Ticker": krakenTickers, "OHLC": krakenCandles}
 
 // krakenHistory: https://docs.kraken.com/api/docs/rest-api/get-ohlc-data
 // Whatever since says, the newest 720 candles are all there are; since itself is left out of the answer.
@@ -164,7 +156,7 @@ func (krakenCodec) Decode(f adapter.Frame, out *adapter.Out) error {
 		return err
 	}
 	switch m.Channel {
-	case "trade", "ticker", "ohlc":
+	case "trade", "ticker":
 	case "heartbeat", "status", "instrument", "book", "level3":
 		return nil
 	case "":
@@ -179,22 +171,16 @@ func (krakenCodec) Decode(f adapter.Frame, out *adapter.Out) error {
 		return producers.Unreadable("message of channel %q", m.Channel)
 	}
 	var rows []struct {
-		Symbol   string        `json:"symbol"`
-		Time     string        `json:"timestamp"`
-		ID       producers.Num `json:"trade_id"`
-		Side     string        `json:"side"`
-		Price    producers.Num `json:"price"`
-		Size     producers.Num `json:"qty"`
-		Bid      producers.Num `json:"bid"`
-		Ask      producers.Num `json:"ask"`
-		Last     producers.Num `json:"last"`
-		Volume   producers.Num `json:"volume"` // of 24 hours, or of a candle
-		Begin    string        `json:"interval_begin"`
-		Interval int           `json:"interval"` // minutes
-		Open     producers.Num `json:"open"`
-		High     producers.Num `json:"high"`
-		Low      producers.Num `json:"low"`
-		Close    producers.Num `json:"close"`
+		Symbol string        `json:"symbol"`
+		Time   string        `json:"timestamp"`
+		ID     producers.Num `json:"trade_id"`
+		Side   string        `json:"side"`
+		Price  producers.Num `json:"price"`
+		Size   producers.Num `json:"qty"`
+		Bid    producers.Num `json:"bid"`
+		Ask    producers.Num `json:"ask"`
+		Last   producers.Num `json:"last"`
+		Volume producers.Num `json:"volume"`
 	}
 	if err := parse(m.Data, &rows); err != nil {
 		return err
@@ -210,10 +196,6 @@ func (krakenCodec) Decode(f adapter.Frame, out *adapter.Out) error {
 			}
 		case "ticker":
 			e.Kind, e.Bid, e.Ask, e.Last, e.VolumeBase = adapter.Ticker, r.Bid, r.Ask, r.Last, r.Volume
-		case "ohlc":
-			e.Kind, e.Start = adapter.Candle, producers.RFC3339(r.Begin)
-			e.Interval = adapter.Interval(time.Duration(r.Interval) * time.Minute)
-			e.OpenPrice, e.High, e.Low, e.ClosePrice, e.Volume = r.Open, r.High, r.Low, r.Close, r.Volume
 		}
 		out.Add(e)
 	}
@@ -277,29 +259,6 @@ func krakenTickers(_ url.Values, body []byte, out *adapter.Out) error {
 			Kind: adapter.Ticker, Symbol: symbol, Channel: "rest",
 			Ask: t.Ask[0], Bid: t.Bid[0], Last: t.Last[0], VolumeBase: t.Volume[1],
 		})
-		return nil
-	})
-}
-
-// krakenSides are the sides of trades of the HTTP interface.
-var krakenSides = map[producers.Num]adapter.Side{"b": adapter.Buy, "s": adapter.Sell}
-
-// krakenTrades reads price, size, seconds, side, order type, remark and, of late, the id.
-func krakenTrades(_ url.Values, body []byte, out *adapter.Out) error {
-	return krakenRows(body, func(symbol string, trades [][]producers.Num) error {
-		for _, t := range trades {
-			if len(t) < 6 {
-				return producers.Unreadable("trade of %d elements", len(t))
-			}
-			e := adapter.Event{
-				Kind: adapter.Trade, Symbol: symbol, Channel: "trade",
-				Price: t[0], Size: t[1], Time: producers.Unix(t[2], time.Second), Side: krakenSides[t[3]],
-			}
-			if len(t) > 6 {
-				e.ID = t[6]
-			}
-			out.Add(e)
-		}
 		return nil
 	})
 }

@@ -32,16 +32,7 @@ func kucoin() adapter.Venue {
 			REST:   "https://api.kucoin.com",
 		},
 		Countries: countriesOf["kucoin"],
-		Evidence: producers.VenueEvidence{
-			Markets: producers.Recorded("cryptofeed/KUCOIN.instruments.jsonl.gz").But(
-				"recorded of /api/v1/symbols; asked is /api/v2/symbols, whose documentation has the same fields"),
-			Trades: producers.Recorded("cryptofeed/KUCOIN.ws.1.0.jsonl.gz"),
-			Tickers: producers.Recorded("cryptofeed/KUCOIN.ws.1.0.jsonl.gz").But(
-				"the snapshots with the volumes are not recorded, but documented: https://www.kucoin.com/docs-new/3470065w0"),
-			Polled: producers.Recorded("cryptoexchange/kucoin-alltickers.json.gz"),
-			Candles: producers.Documented("https://www.kucoin.com/docs-new/rest/spot-trading/market-data/get-klines").And(
-				hummingbotCandles("kucoin"), gocryptotrader("kucoin/kucoin_types.go")),
-		},
+		Evidence:  evidenceOf["kucoin"],
 		Limits: adapter.Limits{
 			Connects: 30, ConnectsPer: time.Minute,
 			MarketsPerSocket: 100, // each is three topics
@@ -58,19 +49,21 @@ func kucoin() adapter.Venue {
 			Every:   15 * time.Second,
 			Message: heartbeat(`{"id":"1","type":"ping"}`),
 		},
-		NewCodec:    func() adapter.Codec { return kucoinCodec{} },
-		NewRecorded: func() adapter.Codec { return kucoinRecorded{} },
-		Tickers:     one("/api/v1/market/allTickers"),
-		DecodeREST: endpoints{
-			"symbols":    nil,
-			"allTickers": kucoinTickers,
-			"histories":  rows(parseKucoin[[]kucoinTrade], (*kucoinTrade).event),
-			"candles": candleRows(parseKucoin[[][]producers.Num], kucoinColumns, func(q url.Values) string {
-				return kucoinInterval(q.Get("type"))
-			}),
-		}.read,
-		History: kucoinHistory(),
+		NewCodec:     func() adapter.Codec { return kucoinCodec{} },
+		NewRecorded:  func() adapter.Codec { return kucoinRecorded{} },
+		Tickers:      one("/api/v1/market/allTickers"),
+		DecodeREST:   kucoinEndpoints.read,
+		RecordedREST: kucoinEndpoints.with(endpoints{"histories": rows(parseKucoin[[]kucoinTrade], (*kucoinTrade).event)}).read,
+		History:      kucoinHistory(),
 	}
+}
+
+var kucoinEndpoints = endpoints{
+	"symbols":    nil,
+	"allTickers": kucoinTickers,
+	"candles": candleRows(parseKucoin[[][]producers.Num], kucoinColumns, func(q url.Values) string {
+		return kucoinInterval(q.Get("type"))
+	}),
 }
 
 // kucoinHistory: https://www.kucoin.com/docs-new/rest/spot-trading/market-data/get-klines
@@ -233,34 +226,6 @@ func kucoinTopic(topic, subject string, data []byte, out *adapter.Out) error {
 			Kind: adapter.Ticker, Symbol: t.Data.Symbol, Channel: "snapshot", Time: producers.Unix(t.Data.Time, time.Millisecond),
 			Last: t.Data.Last, Bid: t.Data.Bid, Ask: t.Data.Ask, VolumeBase: t.Data.Base, VolumeQuote: t.Data.Quote,
 		})
-	case "/market/candles":
-		symbol, interval, _ := strings.Cut(symbol, "_")
-		var c struct {
-			Row  []producers.Num `json:"candles"`
-			Time producers.Num   `json:"time"`
-		}
-		if err := parse(data, &c); err != nil {
-			return err
-		}
-		e := adapter.Event{Symbol: symbol, Channel: "candles", Interval: kucoinInterval(interval), Time: producers.Unix(c.Time, time.Nanosecond)}
-		return kucoinColumns.add([][]producers.Num{c.Row}, e, out)
-	case "/spotMarket/level1":
-		var t struct {
-			Bid  []producers.Num `json:"bids"` // price and size
-			Ask  []producers.Num `json:"asks"`
-			Time producers.Num   `json:"timestamp"`
-		}
-		if err := parse(data, &t); err != nil {
-			return err
-		}
-		e := adapter.Event{Kind: adapter.Ticker, Symbol: symbol, Channel: "level1", Time: producers.Unix(t.Time, time.Millisecond)}
-		if len(t.Bid) > 0 {
-			e.Bid = t.Bid[0]
-		}
-		if len(t.Ask) > 0 {
-			e.Ask = t.Ask[0]
-		}
-		out.Add(e)
 	case "/market/level2", "/spotMarket/level2Depth5", "/spotMarket/level2Depth50",
 		"/callauction/level2Depth50", "/callauction/callauctionData", "/indicator/index", "/indicator/markPrice":
 	default:

@@ -20,7 +20,6 @@ import (
 //	limits    https://www.mexc.com/api-docs/spot-v3/general-info (100 messages a second; 500 weight in
 //	          10 s for each endpoint and address, all tickers weigh 40)
 func mexc() adapter.Venue {
-	const mexcNet = "https://github.com/JKorf/Mexc.Net/blob/main/Mexc.Net/Objects/Models/Spot/"
 	return adapter.Venue{
 		Slug: "mexc", Name: "MEXC", Version: 1,
 		URLs: adapter.URLs{
@@ -28,15 +27,7 @@ func mexc() adapter.Venue {
 			REST:   "https://api.mexc.com",
 		},
 		Countries: countriesOf["mexc"],
-		Evidence: producers.VenueEvidence{
-			Markets: producers.Documented("https://www.mexc.com/api-docs/spot-v3/market-data-endpoints").And(
-				mexcNet + "MexcSymbol.cs"),
-			Trades: producers.Documented("https://github.com/mexcdevelop/websocket-proto").And(tardis("mexc"), mexcNet+"MexcStreamTrade.cs").But(
-				"recorded is the JSON that another client made of the messages, not their bytes"),
-			Tickers: producers.Documented("https://github.com/mexcdevelop/websocket-proto").And(
-				tardis("mexc"), mexcNet+"MexcStreamMiniTick.cs"),
-			Polled: producers.Documented("https://www.mexc.com/api-docs/spot-v3/market-data-endpoints").And(mexcNet + "MexcTicker.cs"),
-		},
+		Evidence:  evidenceOf["mexc"],
 		Limits: adapter.Limits{
 			Connects: 5, ConnectsPer: time.Second, // undocumented
 			MarketsPerSocket: 30 / len(mexcStreams),
@@ -55,16 +46,20 @@ func mexc() adapter.Venue {
 		NewCodec:    func() adapter.Codec { return mexcCodec{} },
 		NewRecorded: func() adapter.Codec { return mexcRecorded{} },
 		Tickers:     one("/api/v3/ticker/24hr"),
-		DecodeREST: endpoints{
-			"exchangeInfo": nil,
-			"ticker/24hr":  mexcTickers,
-			"trades":       rows(list[mexcTrade], (*mexcTrade).event),
+		DecodeREST:  mexcEndpoints.below("/api/v3/"),
+		RecordedREST: mexcEndpoints.with(endpoints{
+			"trades": rows(list[mexcTrade], (*mexcTrade).event),
 			// Start, open, high, low, close, volume in the base, end, volume in the quote.
 			"klines": candleRows(list[[]producers.Num],
 				candleColumns{Start: 0, Open: 1, High: 2, Low: 3, Close: 4, Volume: 5, Unit: time.Millisecond},
 				func(q url.Values) string { return mexcInterval(q.Get("interval")) }),
-		}.below("/api/v3/"),
+		}).below("/api/v3/"),
 	}
+}
+
+var mexcEndpoints = endpoints{
+	"exchangeInfo": nil,
+	"ticker/24hr":  mexcTickers,
 }
 
 // mexcStreams are what a market is subscribed to; % is its symbol.
@@ -266,24 +261,4 @@ func mexcTickers(_ url.Values, body []byte, out *adapter.Out) error {
 		out.Add(e)
 	}
 	return nil
-}
-
-// mexcTrade is like Binance's, but its id is null.
-type mexcTrade struct {
-	ID         producers.Num `json:"id"`
-	Price      producers.Num `json:"price"`
-	Size       producers.Num `json:"qty"`
-	BuyerMakes bool          `json:"isBuyerMaker"`
-	Millis     producers.Num `json:"time"`
-}
-
-func (t *mexcTrade) event() adapter.Event {
-	side := adapter.Buy
-	if t.BuyerMakes {
-		side = adapter.Sell
-	}
-	return adapter.Event{
-		Kind: adapter.Trade, Channel: "rest", Time: producers.Unix(t.Millis, time.Millisecond),
-		ID: t.ID, Price: t.Price, Size: t.Size, Side: side,
-	}
 }

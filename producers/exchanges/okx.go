@@ -27,15 +27,7 @@ func okx() adapter.Venue {
 			REST:   "https://www.okx.com",
 		},
 		Countries: countriesOf["okx"],
-		Evidence: producers.VenueEvidence{
-			Markets: producers.Recorded("cryptofeed/OKX.instruments.jsonl.gz"),
-			Trades:  producers.Recorded("cryptofeed/OKX.ws.1.0.jsonl.gz"),
-			Tickers: producers.Recorded("cryptofeed/OKX.ws.1.0.jsonl.gz"),
-			Polled: producers.Documented("https://www.okx.com/docs-v5/en/#order-book-trading-market-data-get-tickers").And(
-				xchange("okex", "org/knowm/xchange/okex/dto/marketdata/OkexTicker"), gocryptotrader("okx/okx_types.go")),
-			Candles: producers.Documented("https://www.okx.com/docs-v5/en/#order-book-trading-market-data-get-candlesticks-history").And(
-				hummingbotCandles("okx"), gocryptotrader("okx/okx_types.go")),
-		},
+		Evidence:  evidenceOf["okx"],
 		Limits: adapter.Limits{
 			Connects: 3, ConnectsPer: time.Second,
 			MarketsPerSocket: 300, // undocumented; two channels each stay below 64 kB in two requests
@@ -49,13 +41,14 @@ func okx() adapter.Venue {
 		Unsubscribe: okxRequest("unsubscribe"),
 		Heartbeat:   adapter.Heartbeat{Every: 20 * time.Second, Message: heartbeat("ping")},
 		NewCodec:    func() adapter.Codec { return okxCodec{} },
+		NewRecorded: func() adapter.Codec { return okxRecorded{} },
 		Tickers:     one("/api/v5/market/tickers?instType=SPOT"),
-		DecodeREST: func(target string, body []byte, out *adapter.Out) error {
-			if path, _ := endpoint(target); !strings.Contains(path, "/v5/") {
-				return adapter.Retired("answer of %s", path)
-			}
-			return okxEndpoints.read(target, body, out)
-		},
+		DecodeREST:  okxEndpoints.ofVersion("/v5/"),
+		RecordedREST: okxEndpoints.with(endpoints{
+			"ticker":         rows(okxData[okxTicker], (*okxTicker).polled),
+			"trades":         rows(okxData[okxTrade], (*okxTrade).event),
+			"history-trades": rows(okxData[okxTrade], (*okxTrade).event),
+		}).ofVersion("/v5/"),
 		History: okxHistory(),
 	}
 }
@@ -106,9 +99,6 @@ func okxData[T any](body []byte) ([]T, error) {
 var okxEndpoints = endpoints{
 	"instruments":     nil,
 	"tickers":         rows(okxData[okxTicker], (*okxTicker).polled),
-	"ticker":          rows(okxData[okxTicker], (*okxTicker).polled),
-	"trades":          rows(okxData[okxTrade], (*okxTrade).event),
-	"history-trades":  rows(okxData[okxTrade], (*okxTrade).event),
 	"candles":         okxPast,
 	"history-candles": okxPast,
 }
@@ -193,18 +183,10 @@ func (okxCodec) Decode(f adapter.Frame, out *adapter.Out) error {
 	case m.Event == "error":
 		out.Notice("%s", m.Message)
 	case m.Event != "":
-	case channel == "trades", channel == "trades-all":
+	case channel == "trades":
 		return parseAll(m.Data, (*okxTrade).event, out)
 	case channel == "tickers":
 		return parseAll(m.Data, (*okxTicker).event, out)
-	case strings.HasPrefix(channel, "candle"):
-		all, err := list[[]producers.Num](m.Data)
-		if err != nil {
-			return err
-		}
-		return okxCandles(m.Arg.Symbol, strings.TrimPrefix(channel, "candle"), all, out)
-	case channel == "bbo-tbt":
-		return okxBest(m.Arg.Symbol, m.Data, out)
 	case strings.HasPrefix(channel, "books"):
 	case slices.ContainsFunc(okxUnpriced, func(prefix string) bool { return strings.HasPrefix(channel, prefix) }):
 	default:
@@ -218,22 +200,6 @@ func (okxCodec) Decode(f adapter.Frame, out *adapter.Out) error {
 var okxUnpriced = []string{
 	"instruments", "status", "index-", "mark-price", "price-limit", "funding-rate", "open-interest", "estimated-price",
 	"opt-summary", "option-trades", "liquidation-orders", "adl-warning", "economic-calendar", "block-", "public-",
-}
-
-// okxBest reads the best bid and ask of a book; a side without orders is left out.
-func okxBest(symbol string, data []byte, out *adapter.Out) error {
-	type book struct {
-		Bids     [][]producers.Num `json:"bids"`
-		Asks     [][]producers.Num `json:"asks"`
-		Time     producers.Num     `json:"ts"`
-		Sequence producers.Num     `json:"seqId"`
-	}
-	return parseAll(data, func(b *book) adapter.Event {
-		return adapter.Event{
-			Kind: adapter.Ticker, Symbol: symbol, Channel: "bbo-tbt", Time: producers.Unix(b.Time, time.Millisecond),
-			Bid: bestPrice(b.Bids), Ask: bestPrice(b.Asks), Sequence: b.Sequence,
-		}
-	}, out)
 }
 
 // okxCandles adds rows of start, open, high, low, close, volume in contracts or base, in base or

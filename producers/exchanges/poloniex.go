@@ -2,8 +2,6 @@ package exchanges
 
 import (
 	"encoding/json"
-	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -27,16 +25,7 @@ func poloniex() adapter.Venue {
 			REST:   "https://api.poloniex.com",
 		},
 		Countries: countriesOf["poloniex"],
-		Evidence: producers.VenueEvidence{
-			Markets: producers.Documented("https://api-docs.poloniex.com/spot/api/public/reference-data").And(
-				ccxt("poloniex.ts"), gocryptotrader("poloniex/poloniex_types.go")),
-			Trades: producers.Documented("https://api-docs.poloniex.com/spot/websocket/market-data").And(
-				ccxt("pro/poloniex.ts")),
-			Tickers: producers.Documented("https://api-docs.poloniex.com/spot/websocket/market-data").And(
-				ccxt("pro/poloniex.ts")),
-			Polled: producers.Documented("https://api-docs.poloniex.com/spot/api/public/market-data").And(
-				ccxt("poloniex.ts"), gocryptotrader("poloniex/poloniex_types.go")),
-		},
+		Evidence:  evidenceOf["poloniex"],
 		Limits: adapter.Limits{
 			Connects: 5, ConnectsPer: time.Second, // undocumented
 			MarketsPerSocket: 300, // undocumented; keeps one connection's loss small
@@ -50,15 +39,15 @@ func poloniex() adapter.Venue {
 		Unsubscribe: poloniexRequest("unsubscribe"),
 		Heartbeat:   adapter.Heartbeat{Every: 15 * time.Second, Message: heartbeat(`{"event":"ping"}`)},
 		NewCodec:    func() adapter.Codec { return poloniexCodec{} },
+		NewRecorded: func() adapter.Codec { return poloniexCodec{other: poloniexCandle} },
 		Tickers:     one("/markets/ticker24h"),
-		DecodeREST: endpoints{
-			"markets":   nil,
-			"ticker24h": rows(listOrOne[poloniexRow], (*poloniexRow).polled),
-			"trades":    rows(listOrOne[poloniexRow], (*poloniexRow).trade),
-			"price":     rows(listOrOne[poloniexRow], (*poloniexRow).price),
-			"candles":   poloniexCandles,
-			"public":    retired, // returnTicker and its like
-		}.read,
+		DecodeREST:  poloniexEndpoints.read,
+		RecordedREST: poloniexEndpoints.with(endpoints{
+			"trades":  rows(listOrOne[poloniexRow], (*poloniexRow).trade),
+			"price":   rows(listOrOne[poloniexRow], (*poloniexRow).price),
+			"candles": poloniexCandles,
+			"public":  retired, // returnTicker and its like
+		}).read,
 	}
 }
 
@@ -73,6 +62,11 @@ func poloniexRequest(event string) requester {
 	})
 }
 
+var poloniexEndpoints = endpoints{
+	"markets":   nil,
+	"ticker24h": rows(listOrOne[poloniexRow], (*poloniexRow).polled),
+}
+
 type poloniexMarket struct {
 	Symbol string `json:"symbol"`
 	Base   string `json:"baseCurrencyName"`
@@ -84,8 +78,11 @@ func (m *poloniexMarket) instrument() (adapter.Instrument, bool) {
 	return adapter.Instrument{Symbol: m.Symbol, Base: m.Base, Quote: m.Quote}, m.State == "NORMAL"
 }
 
-// poloniexCodec needs no state: every row names its market.
-type poloniexCodec struct{}
+// poloniexCodec needs no state: every row names its market. other is the reader of a row of a channel that the engine does not
+// subscribe to, nil of one that is not read; without it none of them is.
+type poloniexCodec struct {
+	other func(channel string) func(*poloniexRow) adapter.Event
+}
 
 // poloniexRow is a trade, ticker or candle, also of the HTTP interface.
 type poloniexRow struct {
@@ -127,21 +124,7 @@ func (r *poloniexRow) polled() adapter.Event {
 	return e
 }
 
-func (r *poloniexRow) price() adapter.Event {
-	return adapter.Event{
-		Kind: adapter.Ticker, Symbol: r.Symbol, Channel: "rest", Time: producers.Unix(r.Recorded, time.Millisecond), Last: r.Price,
-	}
-}
-
-func (r *poloniexRow) candle(interval string) adapter.Event {
-	return adapter.Event{
-		Kind: adapter.Candle, Symbol: r.Symbol, Channel: "candles", Time: producers.Unix(r.Pushed, time.Millisecond),
-		Start: producers.Unix(r.Start, time.Millisecond), Interval: interval,
-		OpenPrice: r.Open, High: r.High, Low: r.Low, ClosePrice: r.Close, Volume: r.Quantity,
-	}
-}
-
-func (poloniexCodec) Decode(f adapter.Frame, out *adapter.Out) error {
+func (c poloniexCodec) Decode(f adapter.Frame, out *adapter.Out) error {
 	switch {
 	case strings.EqualFold(string(f.Bytes), "pong"):
 		return nil
@@ -158,8 +141,10 @@ func (poloniexCodec) Decode(f adapter.Frame, out *adapter.Out) error {
 	if err := parse(f.Bytes, &m); err != nil {
 		return err
 	}
-	event := (*poloniexRow).trade
-	interval, candles := strings.CutPrefix(m.Channel, "candles_")
+	var event func(*poloniexRow) adapter.Event
+	if c.other != nil {
+		event = c.other(m.Channel)
+	}
 	switch {
 	case m.Event == "error":
 		out.Notice("%s", m.Message)
@@ -167,10 +152,10 @@ func (poloniexCodec) Decode(f adapter.Frame, out *adapter.Out) error {
 	case m.Event != "": // an acknowledgement, or a pong
 		return nil
 	case m.Channel == "trades":
+		event = (*poloniexRow).trade
 	case m.Channel == "ticker":
 		event = (*poloniexRow).ticker
-	case candles:
-		event = func(r *poloniexRow) adapter.Event { return r.candle(poloniexInterval(interval)) }
+	case event != nil:
 	case strings.HasPrefix(m.Channel, "book"), m.Channel == "symbols", m.Channel == "currencies", m.Channel == "exchange":
 		return nil
 	default:
@@ -181,46 +166,4 @@ func (poloniexCodec) Decode(f adapter.Frame, out *adapter.Out) error {
 		e.Snapshot = m.Action == "snapshot"
 		return e
 	}, out)
-}
-
-// poloniexInterval spells minute_5, or HOUR_1.
-func poloniexInterval(name string) string {
-	unit, count, _ := strings.Cut(strings.ToLower(name), "_")
-	n, err := strconv.Atoi(count)
-	if err != nil || n < 1 || n > 60 {
-		return ""
-	}
-	switch unit {
-	case "minute":
-		return adapter.Interval(time.Duration(n) * time.Minute)
-	case "hour":
-		return adapter.Interval(time.Duration(n) * time.Hour)
-	case "day":
-		return adapter.Interval(time.Duration(n) * 24 * time.Hour)
-	case "week":
-		return adapter.Interval(time.Duration(n) * 7 * 24 * time.Hour)
-	case "month":
-		return count + "M"
-	}
-	return ""
-}
-
-// poloniexCandles reads low, high, open, close, amount, quantity, the same two of takers who bought, count, time of the answer,
-// average, interval, start, end. Each row names its interval.
-func poloniexCandles(_ url.Values, body []byte, out *adapter.Out) error {
-	all, err := list[[]producers.Num](body)
-	if err != nil {
-		return err
-	}
-	columns := candleColumns{Low: 0, High: 1, Open: 2, Close: 3, Volume: 5, Start: 12, Unit: time.Millisecond}
-	for _, row := range all {
-		if len(row) < 14 {
-			return producers.Unreadable("a candle of %d fields", len(row))
-		}
-		e := adapter.Event{Channel: "rest", Interval: poloniexInterval(string(row[11]))}
-		if err := columns.add([][]producers.Num{row}, e, out); err != nil {
-			return err
-		}
-	}
-	return nil
 }

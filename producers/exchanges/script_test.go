@@ -39,7 +39,7 @@ func TestVenuesReadTheirWire(t *testing.T) {
 			t.Errorf("venue %s has no script in testdata/%s", v.Slug, v.Slug)
 		}
 		for _, path := range scripts {
-			t.Run(v.Slug+"/"+filepath.Base(path), func(t *testing.T) { runScript(t, v, path) })
+			t.Run(v.Slug+"/"+filepath.Base(path), func(t *testing.T) { runScript(t, v.Recorded(), path) })
 		}
 	}
 }
@@ -49,7 +49,7 @@ func runScript(t *testing.T, v adapter.Venue, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	codec := newRecorded(v)
+	codec := v.NewCodec()
 	lines := strings.Split(string(text), "\n")
 	for i := 0; i < len(lines); i++ {
 		line := lines[i]
@@ -66,7 +66,7 @@ func runScript(t *testing.T, v adapter.Venue, path string) {
 		var got []string
 		switch verb {
 		case "conn":
-			codec = newRecorded(v)
+			codec = v.NewCodec()
 		case "ws":
 			var out adapter.Out
 			err := codec.Decode(adapter.Frame{Bytes: []byte(rest)}, &out)
@@ -102,33 +102,65 @@ func runScript(t *testing.T, v adapter.Venue, path string) {
 	}
 }
 
-// newRecorded reads what a venue's codec reads and, of some, what only recordings have.
-func newRecorded(v adapter.Venue) adapter.Codec {
-	if v.NewRecorded != nil {
-		return v.NewRecorded()
-	}
-	return v.NewCodec()
-}
-
 // TestLiveCodecsRefuseWhatOnlyRecordingsHave: what the engine never asks for is not read from a venue.
 func TestLiveCodecsRefuseWhatOnlyRecordingsHave(t *testing.T) {
 	for slug, frame := range map[string]string{
-		"coinbase": `{"channel":"ticker","sequence_num":1,"events":[{"type":"update","tickers":[{"product_id":"BTC-USD","price":"1"}]}]}`,
-		"gemini":   `{"type":"trade","symbol":"BTCUSD","event_id":1,"timestamp":1751508438600,"price":"1","quantity":"1","side":"buy"}`,
-		"kucoin":   `{"T":"trade.SPOT","t":"update","d":{"s":"BTC-USDT","S":"buy","ti":"1","p":"1","q":"1","M":1729843222921000000}}`,
-		"mexc":     `{"channel":"spot@public.aggre.deals.v3.api.pb@100ms@BTCUSDT","symbol":"BTCUSDT","publicAggreDeals":{"deals":[{"price":"1","quantity":"1","tradeType":1,"time":1736412092433}]}}`,
-		"bybit":    `{"topic":"kline.5.BTCUSDT","ts":1672324988882,"type":"snapshot","data":[{"start":1672324800000,"interval":"5","open":"1","close":"1","high":"1","low":"1","volume":"1","confirm":false}]}`,
-		"gate":     `{"time":1712059201,"channel":"spot.book_ticker","event":"update","result":{"t":1712059201123,"u":1,"s":"BTC_USDT","b":"1","B":"1","a":"2","A":"1"}}`,
-		"upbit":    `{"ty":"trade","cd":"KRW-BTC","tp":1,"tv":1,"ab":"BID","sid":1,"ttms":1730336862047,"tms":1730336862082}`,
+		"binance":   `{"stream":"btcusdt@aggTrade","data":{"e":"aggTrade","E":1672515782136,"s":"BTCUSDT","a":1,"p":"1","q":"1","T":1672515782136,"m":false}}`,
+		"bitget":    `{"action":"update","arg":{"instType":"spot","topic":"publicTrade","symbol":"BTCUSDT"},"data":[{"i":"1","p":"1","v":"1","S":"sell","T":"1777358880170"}],"ts":1777358880172}`,
+		"bybit":     `{"topic":"kline.5.BTCUSDT","ts":1672324988882,"type":"snapshot","data":[{"start":1672324800000,"interval":"5","open":"1","close":"1","high":"1","low":"1","volume":"1","confirm":false}]}`,
+		"coinbase":  `{"channel":"ticker","sequence_num":1,"events":[{"type":"update","tickers":[{"product_id":"BTC-USD","price":"1"}]}]}`,
+		"cryptocom": `{"id":-1,"code":0,"result":{"instrument_name":"BTC_USDT","channel":"candlestick","interval":"1h","data":[{"o":"1","h":"1","l":"1","c":"1","v":"1","t":1612224000000}]}}`,
+		"gate":      `{"time":1712059201,"channel":"spot.book_ticker","event":"update","result":{"t":1712059201123,"u":1,"s":"BTC_USDT","b":"1","B":"1","a":"2","A":"1"}}`,
+		"gemini":    `{"type":"trade","symbol":"BTCUSD","event_id":1,"timestamp":1751508438600,"price":"1","quantity":"1","side":"buy"}`,
+		"htx":       `{"ch":"market.ethusdt.kline.60min","ts":1489474082831,"tick":{"id":1489464000,"amount":1,"open":1,"close":1,"low":1,"high":1,"vol":1}}`,
+		"kraken":    `{"channel":"ohlc","type":"update","data":[{"symbol":"BTC/USD","open":1,"high":1,"low":1,"close":1,"volume":1,"interval_begin":"2023-10-04T16:25:00Z","interval":5}]}`,
+		"kucoin":    `{"T":"trade.SPOT","t":"update","d":{"s":"BTC-USDT","S":"buy","ti":"1","p":"1","q":"1","M":1729843222921000000}}`,
+		"mexc":      `{"channel":"spot@public.aggre.deals.v3.api.pb@100ms@BTCUSDT","symbol":"BTCUSDT","publicAggreDeals":{"deals":[{"price":"1","quantity":"1","tradeType":1,"time":1736412092433}]}}`,
+		"okx":       `{"arg":{"channel":"bbo-tbt","instId":"BTC-USDT"},"data":[{"asks":[["2","1","0","2"]],"bids":[["1","1","0","2"]],"ts":"1670324386802","seqId":1}]}`,
+		"poloniex":  `{"channel":"candles_week_1","data":[{"symbol":"BTC_USDT","amount":"1","high":"1","quantity":"1","low":"1","startTime":1676851200000,"close":"1","open":"1","ts":1676942492072}]}`,
+		"upbit":     `{"ty":"trade","cd":"KRW-BTC","tp":1,"tv":1,"ab":"BID","sid":1,"ttms":1730336862047,"tms":1730336862082}`,
 	} {
 		v, _ := Find(slug)
-		var live, recorded adapter.Out
-		if err := v.NewCodec().Decode(adapter.Frame{Bytes: []byte(frame)}, &live); err == nil || len(live.Events) > 0 {
-			t.Errorf("%s reads %s live, as %v", slug, frame, live.Events)
-		}
-		if err := v.NewRecorded().Decode(adapter.Frame{Bytes: []byte(frame)}, &recorded); err != nil || len(recorded.Events) != 1 {
-			t.Errorf("%s reads %s as %v from a recording: %v", slug, frame, recorded.Events, err)
-		}
+		onlyRecorded(t, v, frame, func(v adapter.Venue, out *adapter.Out) error {
+			return v.NewCodec().Decode(adapter.Frame{Bytes: []byte(frame)}, out)
+		})
+	}
+}
+
+// TestLiveAnswersRefuseWhatOnlyRecordingsHave: nor is what the engine never asks for over HTTP.
+func TestLiveAnswersRefuseWhatOnlyRecordingsHave(t *testing.T) {
+	for slug, answer := range map[string]string{
+		"binance":   `/api/v3/ticker/price {"symbol":"BTCUSDT","price":"1"}`,
+		"bitfinex":  `/v2/candles/trade:1h:tBTCUSD/hist [[1678464000000,1,1,1,1,1]]`,
+		"bitget":    `/api/v2/spot/market/fills {"code":"00000","data":[{"symbol":"BTCUSDT","tradeId":"1","side":"Buy","price":"1","size":"1","ts":"1622097282536"}]}`,
+		"bitstamp":  `/api/v2/transactions/btcusd/ [{"date":"1712059201","tid":"1","price":"1","type":"0","amount":"1"}]`,
+		"bybit":     `/v5/market/recent-trade {"retCode":0,"result":{"category":"spot","list":[{"execId":"1","symbol":"BTCUSDT","price":"1","size":"1","side":"Buy","time":"1672052955758"}]}}`,
+		"coinbase":  `/products/BTC-USD/trades [{"time":"2014-11-07T22:19:28.578544Z","trade_id":74,"price":"1","size":"1","side":"buy"}]`,
+		"cryptocom": `/exchange/v1/public/get-trades {"code":0,"result":{"data":[{"s":"BUY","p":"1","q":"1","t":1686944282062,"d":"1","i":"BTC_USDT"}]}}`,
+		"gate":      `/api/v4/spot/trades [{"id":"1","create_time_ms":"1548000000123.456","currency_pair":"BTC_USDT","side":"buy","amount":"1","price":"1"}]`,
+		"htx":       `/market/detail/merged {"ch":"market.btcusdt.detail.merged","status":"ok","ts":1629788763750,"tick":{"close":1,"amount":1,"vol":1,"bid":[1,1],"ask":[2,1]}}`,
+		"kraken":    `/0/public/Trades {"error":[],"result":{"XXBTZUSD":[["1","1",1688669597.8277369,"b","m","",1]],"last":"1688671969993150842"}}`,
+		"kucoin":    `/api/v1/market/histories {"code":"200000","data":[{"price":"1","size":"1","side":"buy","time":1729843222921000000,"tradeId":"1"}]}`,
+		"mexc":      `/api/v3/trades [{"id":null,"price":"1","qty":"1","quoteQty":"1","time":1640830579240,"isBuyerMaker":true,"isBestMatch":true}]`,
+		"okx":       `/api/v5/market/trades {"code":"0","data":[{"instId":"BTC-USDT","side":"sell","sz":"1","px":"1","tradeId":"1","ts":"1629386781174"}]}`,
+		"poloniex":  `/markets/BTC_USDT/trades [{"id":"1","price":"1","quantity":"1","amount":"1","takerSide":"SELL","ts":1648690080545,"createTime":1648634905695}]`,
+		"upbit":     `/v1/trades/ticks [{"market":"KRW-BTC","sequential_id":1,"timestamp":1524046799000,"trade_price":1,"trade_volume":1,"ask_bid":"BID"}]`,
+	} {
+		v, _ := Find(slug)
+		target, body, _ := strings.Cut(answer, " ")
+		onlyRecorded(t, v, answer, func(v adapter.Venue, out *adapter.Out) error { return v.DecodeREST(target, []byte(body), out) })
+	}
+}
+
+// onlyRecorded checks that a venue reads one event from a message in a recording, and none live.
+func onlyRecorded(t *testing.T, v adapter.Venue, message string, read func(adapter.Venue, *adapter.Out) error) {
+	t.Helper()
+	var live, recorded adapter.Out
+	if err := read(v, &live); err == nil || len(live.Events) > 0 {
+		t.Errorf("%s reads %s live, as %v", v.Slug, message, live.Events)
+	}
+	if err := read(v.Recorded(), &recorded); err != nil || len(recorded.Events) != 1 {
+		t.Errorf("%s reads %s as %v from a recording: %v", v.Slug, message, recorded.Events, err)
 	}
 }
 
@@ -338,11 +370,12 @@ func FuzzCodecs(f *testing.F) {
 	venues := List()
 	f.Fuzz(func(t *testing.T, target string, b []byte, binary bool) {
 		for _, v := range venues {
+			v = v.Recorded()
 			read := func() string {
 				var out adapter.Out
 				frame, err := adapter.Unpack(adapter.Frame{Bytes: b, Binary: binary})
 				if err == nil {
-					err = newRecorded(v).Decode(frame, &out)
+					err = v.NewCodec().Decode(frame, &out)
 				}
 				lines := spell(&out, err)
 				out.Reset()
@@ -384,7 +417,7 @@ func FuzzConnections(f *testing.F) {
 	f.Fuzz(func(t *testing.T, venue byte, session string) {
 		v := venues[int(venue)%len(venues)]
 		read := func() string {
-			codec := newRecorded(v)
+			codec := v.Recorded().NewCodec()
 			var lines []string
 			for frame := range strings.SplitSeq(session, "\n") {
 				var out adapter.Out

@@ -17,42 +17,33 @@ import (
 //	        a second, 100 a minute; an idle connection ends after 120 s)
 //	ticker  https://global-docs.upbit.com/reference/websocket-ticker
 //	trades  https://global-docs.upbit.com/reference/websocket-trade
-//	candles https://global-docs.upbit.com/reference/websocket-candle
 //	HTTP    https://global-docs.upbit.com/reference/list-tickers (10 requests a second)
 func upbit() adapter.Venue {
 	return adapter.Venue{
-		Slug: "upbit", Name: "Upbit", Version: 2,
+		Slug: "upbit", Name: "Upbit", Version: 3,
 		URLs: adapter.URLs{
 			Stream: "wss://api.upbit.com/websocket/v1",
 			REST:   "https://api.upbit.com",
 		},
-		Evidence: producers.VenueEvidence{
-			Markets: producers.Documented("https://global-docs.upbit.com/reference/list-trading-pairs").And(
-				jkorf("Upbit", "Endpoints/Spot/ExchangeData/GetSymbols"), cryptofeed("upbit.py")),
-			Trades: producers.Documented("https://global-docs.upbit.com/reference/websocket-trade").And(
-				jkorf("Upbit", "Subscriptions/Spot/Trades"), tardis("upbit"), cryptofeed("upbit.py")),
-			Tickers: producers.Documented("https://global-docs.upbit.com/reference/websocket-ticker").And(
-				jkorf("Upbit", "Subscriptions/Spot/Tickers")),
-			Polled: producers.Documented("https://global-docs.upbit.com/reference/list-tickers").And(
-				jkorf("Upbit", "Endpoints/Spot/ExchangeData/GetTickers"), xchange("upbit", "org/knowm/xchange/upbit/dto/marketdata/UpbitTicker")),
-		},
+		Evidence: evidenceOf["upbit"],
 		Limits: adapter.Limits{
 			Connects: 5, ConnectsPer: time.Second,
 			MarketsPerSocket: 300, // undocumented; one message names all
 			Messages:         1,
 			Requests:         5,
 		},
-		Silence:     60 * time.Second,
-		Listing:     []string{"/v1/market/all"},
-		Instruments: markets(list[upbitMarket], (*upbitMarket).instrument),
-		Split:       upbitSplit,
-		Subscribe:   upbitSubscribe,
-		Replaces:    true,
-		Heartbeat:   adapter.Heartbeat{Every: 30 * time.Second, Message: func() []byte { return []byte("PING") }},
-		NewCodec:    func() adapter.Codec { return upbitCodec{} },
-		NewRecorded: func() adapter.Codec { return upbitRecorded{} },
-		Tickers:     upbitTickers,
-		DecodeREST:  upbitREST,
+		Silence:      60 * time.Second,
+		Listing:      []string{"/v1/market/all"},
+		Instruments:  markets(list[upbitMarket], (*upbitMarket).instrument),
+		Split:        upbitSplit,
+		Subscribe:    upbitSubscribe,
+		Replaces:     true,
+		Heartbeat:    adapter.Heartbeat{Every: 30 * time.Second, Message: func() []byte { return []byte("PING") }},
+		NewCodec:     func() adapter.Codec { return upbitCodec{} },
+		NewRecorded:  func() adapter.Codec { return upbitRecorded{} },
+		Tickers:      upbitTickers,
+		DecodeREST:   upbitREST,
+		RecordedREST: upbitRecordedREST,
 	}
 }
 
@@ -122,11 +113,11 @@ type upbitEvent struct {
 }
 
 func (upbitCodec) Decode(f adapter.Frame, out *adapter.Out) error {
-	return decodeUpbit(f.Bytes, nil, out)
+	return decodeUpbit(f.Bytes, func(_ int, e upbitEvent) error { return e.decode(out) }, out)
 }
 
-// decodeUpbit reads rows; of those without a type, the one of short, if there are such.
-func decodeUpbit(b []byte, short []upbitSimple, out *adapter.Out) error {
+// decodeUpbit hands each row that tells an event to visit, with its place.
+func decodeUpbit(b []byte, visit func(int, upbitEvent) error, out *adapter.Out) error {
 	var rows []struct {
 		upbitEvent
 		Status string `json:"status"` // the answer to PING
@@ -148,11 +139,7 @@ func decodeUpbit(b []byte, short []upbitSimple, out *adapter.Out) error {
 		if r.Status != "" || r.Method != "" {
 			continue
 		}
-		e := r.upbitEvent
-		if e.Type == "" && i < len(short) {
-			e = upbitEvent(short[i])
-		}
-		if err := e.decode(out); err != nil {
+		if err := visit(i, r.upbitEvent); err != nil {
 			return err
 		}
 	}
@@ -160,14 +147,12 @@ func decodeUpbit(b []byte, short []upbitSimple, out *adapter.Out) error {
 }
 
 func (e *upbitEvent) decode(out *adapter.Out) error {
-	switch {
-	case e.Type == "trade":
+	switch e.Type {
+	case "trade":
 		out.Add(e.trade(e.Code, e.Traded))
-	case e.Type == "ticker":
+	case "ticker":
 		out.Add(e.ticker(e.Code, "ticker"))
-	case strings.HasPrefix(e.Type, "candle."):
-		out.Add(e.candle(e.Code, upbitInterval(strings.TrimPrefix(e.Type, "candle."))))
-	case e.Type == "orderbook":
+	case "orderbook":
 	default:
 		return producers.Unreadable("message of type %q", e.Type)
 	}
@@ -179,66 +164,27 @@ var upbitSides = map[string]adapter.Side{"ASK": adapter.Sell, "BID": adapter.Buy
 
 func (e *upbitEvent) trade(symbol string, at producers.Num) adapter.Event {
 	return adapter.Event{
-		Kind: adapter.Trade, Symbol: symbol, Channel: "trade", Time: producers.Unix(at, time.Millisecond),
+		Kind: adapter.Trade, Symbol: symbol, Channel: "trade", Time: unixByDigits(at),
 		ID: e.ID, Price: e.Price, Size: e.Size, Side: upbitSides[e.AskBid], Snapshot: e.Stream == "SNAPSHOT",
 	}
 }
 
 func (e *upbitEvent) ticker(symbol, channel string) adapter.Event {
 	return adapter.Event{
-		Kind: adapter.Ticker, Symbol: symbol, Channel: channel, Time: producers.Unix(e.Time, time.Millisecond),
+		Kind: adapter.Ticker, Symbol: symbol, Channel: channel, Time: unixByDigits(e.Time),
 		Last: e.Price, VolumeBase: e.Base24h, VolumeQuote: e.Quote24h, Snapshot: e.Stream == "SNAPSHOT",
 	}
 }
 
-// upbitInterval spells hours as others do: Upbit's longest are 60m and 240m.
-func upbitInterval(name string) string {
-	if d, err := time.ParseDuration(name); err == nil {
-		return adapter.Interval(d)
-	}
-	return name
-}
-
-// candle reads a start that is UTC without saying so. Its time is that of the last trade in it.
-func (e *upbitEvent) candle(symbol, interval string) adapter.Event {
-	return adapter.Event{
-		Kind: adapter.Candle, Symbol: symbol, Channel: "candle", Interval: interval,
-		Start: upbitStart(e.StartUTC), Time: producers.Unix(e.Time, time.Millisecond), Snapshot: e.Stream == "SNAPSHOT",
-		OpenPrice: e.Open, High: e.High, Low: e.Low, ClosePrice: e.Price, Volume: e.CandleVol,
-	}
-}
-
-// upbitCandles are the intervals of /v1/candles/… but the minutes, which name theirs.
-var upbitCandles = map[string]string{"seconds": "1s", "days": "1d", "weeks": "1w", "months": "1M", "years": "1y"}
-
-func upbitStart(text string) int64 {
-	if text == "" {
-		return 0
-	}
-	return producers.RFC3339(strings.TrimSuffix(text, "Z") + "Z")
-}
-
 func upbitREST(target string, body []byte, out *adapter.Out) error {
-	path, _ := endpoint(target)
-	if strings.Contains(path, "/crix/") {
+	switch path, _ := endpoint(target); {
+	case strings.Contains(path, "/crix/"):
 		return adapter.Retired("answer of %s", path)
-	}
-	parts := strings.Split(strings.Trim(path, "/"), "/")
-	last := parts[len(parts)-1]
-	var event func(*upbitEvent) adapter.Event
-	switch {
 	case strings.HasSuffix(path, "/market/all"):
 		return nil
-	case last == "ticker", strings.HasSuffix(path, "/ticker/all"):
-		event = func(e *upbitEvent) adapter.Event { return e.ticker(e.Market, "rest") }
-	case last == "ticks":
-		event = func(e *upbitEvent) adapter.Event { return e.trade(e.Market, e.Time) }
-	case len(parts) > 1 && parts[len(parts)-2] == "minutes":
-		event = func(e *upbitEvent) adapter.Event { return e.candle(e.Market, upbitInterval(last+"m")) }
-	case upbitCandles[last] != "":
-		event = func(e *upbitEvent) adapter.Event { return e.candle(e.Market, upbitCandles[last]) }
+	case strings.HasSuffix(path, "/ticker"):
+		return parseAll(body, func(e *upbitEvent) adapter.Event { return e.ticker(e.Market, "rest") }, out)
 	default:
 		return unreadAnswer(path)
 	}
-	return parseAll(body, event, out)
 }

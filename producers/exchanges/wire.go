@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/adapter"
@@ -86,6 +87,18 @@ func buyerMaker(b json.RawMessage) adapter.Side {
 		return adapter.Buy
 	}
 	return ""
+}
+
+// unixByDigits reads a time since 1970 of a venue whose unit is not certain, as Unix nanoseconds: a time of this century has 13 digits in
+// milliseconds, 16 in microseconds and 19 in nanoseconds. "" is 0, "the venue has no time".
+func unixByDigits(n producers.Num) int64 {
+	switch {
+	case len(n) <= 13:
+		return producers.Unix(n, time.Millisecond)
+	case len(n) <= 16:
+		return producers.Unix(n, time.Microsecond)
+	}
+	return producers.Unix(n, time.Nanosecond)
 }
 
 // symbolList opens an answer whose rows are its "symbols".

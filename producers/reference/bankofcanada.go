@@ -41,8 +41,8 @@ func bankofcanada() poll.Source {
 		// It publishes once a working day, by 16:30 in Ottawa, and asks that such values be kept.
 		Feeds: []poll.Feed{{Name: "latest",
 			Evidence: producers.Documented("https://www.bankofcanada.ca/valet/docs").And(
-				github("lineofflight/frankfurter", "main", "lib/provider/adapters/boc.rb")).But(
-				"the client reads the series of the other direction, FXUSDCAD, whose observations have the same fields"),
+				github("risktoollib/RTL", "HEAD", "R/getBoC.R"), github("lineofflight/frankfurter", "main", "lib/provider/adapters/boc.rb")).But(
+				"that a series is missing on days without a value of it: both are read. The second client reads the other direction, FXUSDCAD"),
 			Interval: 6 * time.Hour, Requests: poll.Fixed(rates + "?recent=1")}},
 		Moves:    48 * time.Hour,
 		Requests: 4, Per: time.Minute,

@@ -25,7 +25,8 @@ func coinbasefiat() poll.Source {
 		Kinds:   []string{poll.KindFiat},
 		Feeds: []poll.Feed{{Name: "rates",
 			Evidence: producers.Documented("https://docs.cdp.coinbase.com/coinbase-app/track-apis/exchange-rates").And(
-				github("ccxt/ccxt", "master", "ts/src/coinbase.ts")),
+				github("ccxt/ccxt", "master", "ts/src/coinbase.ts"),
+				github("Ivy-Apps/ivy-wallet", "HEAD", "app/src/main/java/com/ivy/wallet/network/request/currency/CoinbaseRatesResponse.kt")),
 			Interval: 15 * time.Minute, Requests: poll.Fixed("/v2/exchange-rates?currency=USD")}},
 		Moves:    24 * time.Hour,       // paper money rests at weekends
 		Requests: 10, Per: time.Minute, // 10,000 an hour are documented for requests with a key, none for those without

@@ -38,12 +38,12 @@ func defillama() poll.Source {
 					"the names of the fields were put back by hand"),
 				Interval: time.Hour, Requests: poll.Fixed("/stablecoins?includePrices=true")},
 			{Name: "chains",
-				Evidence: producers.Documented("https://github.com/DefiLlama/api-docs").And(defiLlamaClient),
+				Evidence: producers.Documented("https://github.com/DefiLlama/api-docs").And(defiLlamaClients...),
 				Interval: time.Hour, Requests: poll.Fixed("/v2/chains")},
 			// Its numbers change each hour, and only what changed is written: some 1.5 MB an hour of 7,000 protocols.
 			{Name: "protocols",
-				Evidence: producers.Documented("https://github.com/DefiLlama/api-docs").And(defiLlamaClient).But(
-					"slug, gecko_id and mcap, which the client does not read; they are in the code of the server"),
+				Evidence: producers.Documented("https://github.com/DefiLlama/api-docs").And(defiLlamaClients...).But(
+					"slug, gecko_id and mcap, which these clients do not read; they are in the code of the server"),
 				Interval: schemas.DefiReadEvery, Requests: poll.Fixed("/protocols")},
 		},
 		// No limit is published; throttling is said to begin far above.
@@ -55,14 +55,18 @@ func defillama() poll.Source {
 	}
 }
 
-// defiLlamaClient has the rows of both lists in its types.
-var defiLlamaClient = github("tigusigalpa/defillama-go", "main", "types.go")
+// defiLlamaClients have the rows of both lists in their types; the second one's have fewer fields.
+var defiLlamaClients = []string{
+	github("tigusigalpa/defillama-go", "main", "types.go"),
+	github("ggonzalez94/defi-cli", "HEAD", "internal/providers/defillama/client.go"),
+}
 
 // defiLlamaPast is the total of all chains by days since the source began to count. Its value of a day is that of the day's
 // beginning. It leaves out what the source knows to be counted twice, which our total does not: see docs/formulas.md.
 func defiLlamaPast() *poll.Past {
 	past := dailyFile("all-chains", "", "/v2/historicalChainTvl", time.Date(2017, 9, 27, 0, 0, 0, 0, time.UTC),
-		producers.Documented("https://github.com/DefiLlama/api-docs"))
+		producers.Documented("https://github.com/DefiLlama/api-docs").AfterSearching(
+			"v2/historicalChainTvl; what was found reads date in seconds and tvl, in code of a repository that is not known"))
 	past.Settle = time.Hour // a day's beginning is long counted when the day ends
 	return past
 }

@@ -30,8 +30,9 @@ func frankfurter() poll.Source {
 		},
 		Feeds: []poll.Feed{{Name: "latest",
 			Evidence: producers.Documented("https://github.com/lineofflight/frankfurter/blob/main/lib/public/v2/openapi.json").And(
-				github("florianv/exchanger", "master", "src/Service/Frankfurter.php")).But(
-				"the client reads no providers, which are there with expand alone"),
+				github("florianv/exchanger", "master", "src/Service/Frankfurter.php"),
+				github("danielbuitragoh/frankfurter-ts", "HEAD", "src/tipos.ts")).But(
+				"providers, which are there with expand alone: the types of pontjs/frankfurter-v2 have them alike, but are made of the same description"),
 			Interval: time.Hour, Requests: poll.Fixed(rates)}},
 		// There are no quotas; what is too much is not said.
 		Moves:    48 * time.Hour, // central banks rest for up to four days

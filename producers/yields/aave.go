@@ -34,10 +34,14 @@ func aave() poll.Source {
 		Attribution: "Source: Aave",
 		Kinds:       []string{poll.KindRate},
 		Feeds: []poll.Feed{
-			{Name: "chains", Evidence: producers.Documented("https://aave.com/docs/aave-v3/markets/data"), Interval: 24 * time.Hour,
+			{Name: "chains", Interval: 24 * time.Hour,
+				Evidence: producers.Documented("https://aave.com/docs/aave-v3/markets/data").AfterSearching(
+					"api.v3.aave.com/graphql, chains(filter: MAINNET_ONLY)"),
 				Requests: poll.FixedRequests(graphQL(`{ chains(filter: MAINNET_ONLY) { chainId } }`))},
 			{Name: "markets",
-				Evidence: producers.Documented("https://aave.com/docs/aave-v3/markets/data"),
+				Evidence: producers.Documented("https://aave.com/docs/aave-v3/markets/data").And(defiCLI("aave/client.go")).AfterSearching(
+					"api.v3.aave.com/graphql, borrowingState, and descriptions of clients of the interface").But(
+					"isFrozen, isPaused, the caps, maxLTV, canBeCollateral, availableLiquidity and borrowingState, which the client does not ask for"),
 				Interval: 15 * time.Minute, Requests: chains.requests},
 		},
 		Moves:    15 * time.Minute,     // by what is borrowed, which changes with every block

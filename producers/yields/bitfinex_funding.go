@@ -33,8 +33,12 @@ func bitfinexFunding() poll.Source {
 				"https://github.com/thrasher-corp/gocryptotrader/blob/master/exchanges/bitfinex/bitfinex_types.go"),
 			Interval: 15 * time.Minute, Requests: poll.Fixed("/v2/tickers?symbols=ALL")}},
 		Past: &poll.Past{
-			Evidence: producers.Documented("https://docs.bitfinex.com/reference/rest-public-candles"),
-			Listing:  []string{"/v2/tickers?symbols=ALL"}, Series: byRank, Interval: time.Hour,
+			Evidence: producers.Documented("https://docs.bitfinex.com/reference/rest-public-candles").And(
+				github("bmoscon/cryptofeed", "HEAD", "cryptofeed/exchanges/mixins/bitfinex_rest.py")).AfterSearching(
+				":a30:p2:p30/hist, funding candles of Bitfinex").But(
+				"the client reads candles of markets, whose places are the same; in code of a repository that is not known those of " +
+					"funding have the same too, as fractions a day"),
+			Listing: []string{"/v2/tickers?symbols=ALL"}, Series: byRank, Interval: time.Hour,
 			// Those of all periods, as Bitfinex draws them itself: of a single period many hours have no trade.
 			Path: func(s poll.Series, from, to time.Time) string {
 				return fmt.Sprintf("/v2/candles/trade:1h:%s:a30:p2:p30/hist?start=%d&end=%d&limit=%d&sort=1",

@@ -13,6 +13,11 @@ func balancer(chain string) string {
 	return "https://github.com/balancer/backend/blob/v3-main/config/" + chain + ".ts"
 }
 
+// defiCLI is a file of a command line for protocols of lending, which reads them without their own libraries.
+func defiCLI(file string) string {
+	return github("ggonzalez94/defi-cli", "HEAD", "internal/providers/"+file)
+}
+
 // github is a file of a repository on GitHub.
 func github(repository, branch, file string) string {
 	return "https://github.com/" + repository + "/blob/" + branch + "/" + file

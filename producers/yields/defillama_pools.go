@@ -38,13 +38,15 @@ func defillamaYields() poll.Source {
 				Evidence: producers.Recorded("defillama/pools-2026-09-02-reshaped.json").But("the names of the fields were put back by hand"),
 				Interval: time.Hour, Requests: poll.Fixed("/pools")},
 			{Name: "borrowing",
-				Evidence: producers.Guessed("https://github.com/DefiLlama/yield-server/blob/master/src/api/routes/pools.js").But(
+				Evidence: producers.Guessed("https://github.com/DefiLlama/yield-server/blob/master/src/api/routes/pools.js").And(
+					github("OlympusDAO/olympus-frontend", "HEAD", "src/hooks/useGetLendBorrowStats.ts")).But(
 					"the code of the server was read; no page describes it"),
 				Interval: time.Hour, Requests: poll.Fixed("/lendBorrow")},
 		},
 		Past: &poll.Past{
-			Evidence: producers.Documented("https://defillama.com/docs/api"),
-			Listing:  []string{"/pools"}, Series: byValue, Interval: 24 * time.Hour,
+			Evidence: producers.Documented("https://defillama.com/docs/api").AfterSearching(
+				"yields.llama.fi/chart/; what was found reads apy and tvlUsd by timestamp, in code of a repository that is not known"),
+			Listing: []string{"/pools"}, Series: byValue, Interval: 24 * time.Hour,
 			Path: func(s poll.Series, _, _ time.Time) string { return "/chart/" + s.ID },
 			// Answers are kept for up to an hour, and the last count of a day comes in its last hour.
 			Settle: 2 * time.Hour,

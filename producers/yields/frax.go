@@ -22,8 +22,7 @@ func frax() poll.Source {
 		Attribution: "Source: Frax",
 		Kinds:       []string{poll.KindRate},
 		Feeds: []poll.Feed{{Name: "apr",
-			Evidence: producers.Guessed(yieldServer("frax-ether")).And(balancer("mainnet"),
-				"https://github.com/balancer/balancer-sdk/blob/develop/balancer-js/src/modules/data/token-yields/tokens/sfrxeth.ts"),
+			Evidence: producers.Guessed(yieldServer("frax-ether")).And(balancer("mainnet")),
 			Interval: time.Hour, Requests: poll.Fixed("/v2/frxeth/summary/latest")}},
 		Moves:    0,                    // rewards come in cycles of a week, may stand for any time
 		Requests: 10, Per: time.Minute, // no limit is published

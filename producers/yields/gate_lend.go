@@ -23,7 +23,11 @@ func gateLend() poll.Source {
 		Attribution: "Source: Gate",
 		Kinds:       []string{poll.KindRate},
 		Feeds: []poll.Feed{{Name: "lent",
-			Evidence: producers.Documented("https://github.com/gateio/gateapi-python/blob/master/docs/EarnUniApi.md"),
+			Evidence: producers.Documented("https://github.com/gateio/gateapi-python/blob/master/docs/EarnUniApi.md").And(
+				github("lambda-yu/stake-watch", "HEAD", "src/stake_watch/collectors/cex/gate.py")).AfterSearching(
+				"earn/uni/rate, est_rate, and the types of gateio-api, GateIo.Net and gocryptotrader").But(
+				"Gate's own pages say \"unconverted percentage\" and \"not percentage\" of est_rate; the client, and a test in code of " +
+					"a repository that is not known, take it for a fraction a year"),
 			Interval: 15 * time.Minute, Requests: poll.Fixed("/api/v4/earn/uni/rate")}},
 		Moves:    time.Hour, // settled each hour
 		Requests: 200, Per: 10 * time.Second,

@@ -29,10 +29,12 @@ func kamino() poll.Source {
 		Kinds:       []string{poll.KindRate},
 		Feeds: []poll.Feed{
 			{Name: "markets",
-				Evidence: producers.Documented("https://github.com/Kamino-Finance/kamino-api-docs").And(yieldServer("kamino-lend")),
+				Evidence: producers.Documented("https://github.com/Kamino-Finance/kamino-api-docs").And(
+					yieldServer("kamino-lend"), defiCLI("kamino/client_test.go")),
 				Interval: 6 * time.Hour, Requests: poll.Fixed("/v2/kamino-market")},
 			{Name: "reserves",
-				Evidence: producers.Documented("https://github.com/Kamino-Finance/kamino-api-docs").And(yieldServer("kamino-lend")),
+				Evidence: producers.Documented("https://github.com/Kamino-Finance/kamino-api-docs").And(
+					yieldServer("kamino-lend"), defiCLI("kamino/client_test.go")).But("maxLtv, which the second client does not read"),
 				Interval: 30 * time.Minute, Requests: poll.Gets(markets.paths), Skips: true},
 		},
 		Moves:    30 * time.Minute,     // by what is borrowed, which changes with every slot

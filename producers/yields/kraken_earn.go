@@ -2,6 +2,8 @@ package yields
 
 import (
 	"encoding/json"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/marketlog/marketlog/producers"
@@ -16,7 +18,7 @@ import (
 // allocated is told in USD, and is left out.
 func krakenEarn() poll.Source {
 	return poll.Source{
-		Slug: "kraken-earn", Name: "Kraken Earn", Version: 1,
+		Slug: "kraken-earn", Name: "Kraken Earn", Version: 2,
 		URL:         "https://api.kraken.com",
 		License:     "under Kraken's terms of service",
 		Terms:       "https://www.kraken.com/legal",
@@ -28,7 +30,10 @@ func krakenEarn() poll.Source {
 		Feeds: []poll.Feed{{
 			Name: "strategies",
 			Evidence: producers.Documented("https://docs.kraken.com/api/docs/rest-api/list-strategies").And(
-				"https://github.com/thrasher-corp/gocryptotrader/tree/master/exchanges/kraken"),
+				"https://github.com/thrasher-corp/gocryptotrader/tree/master/exchanges/kraken",
+				github("JKorf/Kraken.Net", "main", "Kraken.Net.UnitTests/Endpoints/Spot/Earn/GetStrategies.txt"),
+				github("btschwertfeger/python-kraken-sdk", "HEAD", "src/kraken/spot/earn.py")).But(
+				"lock types other than instant, bonded and flex: what a timed one is locked for is on no page"),
 			Interval: time.Hour, Requests: poll.FixedRequests(poll.Request{Path: "/0/private/Earn/Strategies", Body: `{"limit":500}`}),
 		}},
 		Moves:    0, // ranges that Kraken sets, may stand for any time
@@ -72,6 +77,7 @@ func krakenStrategy(row json.RawMessage, out *poll.Readings) error {
 			Type string `json:"type"`
 		} `json:"auto_compound"`
 		Lock struct {
+			Type      string        `json:"type"`
 			Every     producers.Num `json:"payout_frequency"`
 			Bonding   producers.Num `json:"bonding_period"`
 			Queue     producers.Num `json:"exit_queue_period"`
@@ -85,8 +91,11 @@ func krakenStrategy(row json.RawMessage, out *poll.Readings) error {
 	if !f.Parse(row, &s) {
 		return f.Err
 	}
-	if s.Most == "0" {
-		return nil // it takes nothing more
+	if strings.Trim(string(s.Most), "0.") == "" && s.Most != "" {
+		return nil // a cap of zero, spelled with places or without: it takes nothing more
+	}
+	if !slices.Contains(krakenLocks, s.Lock.Type) {
+		return producers.Unreadable("lock_type.type: %.40q is no known lock", s.Lock.Type) // for how long is not told
 	}
 	const day = 24 * 60 * 60
 	// Whoever leaves waits in a queue first, then until the asset is unbound.
@@ -111,6 +120,9 @@ func krakenStrategy(row json.RawMessage, out *poll.Readings) error {
 	}
 	return f.Err
 }
+
+// krakenLocks are the kinds of locks whose meaning is documented: none of them is for a fixed term. Some rows have no lock.
+var krakenLocks = []string{"", "instant", "bonded", "flex"}
 
 // krakenSpans are the usual seconds between two payments, in our words.
 var krakenSpans = map[uint32]string{60 * 60: "hourly", 24 * 60 * 60: "daily", 7 * 24 * 60 * 60: "weekly"}

@@ -27,7 +27,8 @@ func lido() poll.Source {
 				balancer("mainnet"), github("moonwell-fi/moonwell-sdk", "main", "src/actions/core/markets/common.ts")),
 			Interval: time.Hour, Requests: poll.Fixed("/v1/protocol/steth/apr/last")}},
 		Past: &poll.Past{
-			Evidence: producers.Documented("https://docs.lido.fi/integrations/api/"),
+			Evidence: producers.Documented("https://docs.lido.fi/integrations/api/").AfterSearching(
+				"steth/apr/sma, data.aprs; clients of a known repository read smaApr alone"),
 			Series: func([]*eventsv1.ReferenceRecord) []poll.Series {
 				return []poll.Series{{ID: "steth", Symbol: "stETH", Coin: "ethereum", Category: schemas.RateStaking}}
 			},

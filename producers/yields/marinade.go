@@ -23,8 +23,10 @@ func marinade() poll.Source {
 		Attribution: "Source: Marinade",
 		Kinds:       []string{poll.KindRate},
 		Feeds: []poll.Feed{{Name: "apy",
-			Evidence: producers.Guessed(yieldServer("marinade-liquid-staking")).But(
-				"no second client of a known repository asks for seven days; others ask for a year, /msol/apy/1y, and take a fraction too"),
+			Evidence: producers.Guessed(yieldServer("marinade-liquid-staking")).AfterSearching(
+				"msol/apy/7d, MarinadeApyResponse, marinade apy in code and documentation").But(
+				"code of a repository that is not known agrees: clients of /msol/apy/7d and /msol/apy/1y take value for a fraction, " +
+					"and the server makes it of two prices of mSOL, (end/start)^(year/period)-1"),
 			Interval: time.Hour, Requests: poll.Fixed("/msol/apy/7d")}},
 		Moves:    48 * time.Hour,       // an epoch of Solana, about two days
 		Requests: 10, Per: time.Minute, // no limit is published

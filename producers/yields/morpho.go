@@ -28,8 +28,9 @@ func morpho() poll.Source {
 		Kinds:       []string{poll.KindRate},
 		Feeds: []poll.Feed{{Name: "markets",
 			Evidence: producers.Documented("https://docs.morpho.org/developers/api/morpho-markets").And(
-				"https://github.com/DefiLlama/yield-server/blob/master/src/adaptors/morpho-blue/index.js").But(
-				"the client asks for marketId and listed by their former names, uniqueKey and whitelisted"),
+				yieldServer("morpho-blue"), defiCLI("morpho/client.go")).But(
+				"marketId and listed, which both ask for by their former names, uniqueKey and whitelisted, and the net rates; " +
+					"clients that were found by marketId take the rates for fractions as well"),
 			Interval: 15 * time.Minute, Requests: poll.FixedRequests(graphQL(morphoQuery))}},
 		Moves:    15 * time.Minute,     // by what is borrowed, which changes with every block
 		Requests: 60, Per: time.Minute, // of the 5,000 in five minutes

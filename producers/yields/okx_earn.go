@@ -29,15 +29,18 @@ func okxEarn() poll.Source {
 		Feeds: []poll.Feed{
 			{Name: "lent",
 				Evidence: producers.Documented("https://www.okx.com/docs-v5/en/#financial-product-simple-earn-flexible-get-public-borrow-history-public").And(
-					okxClient).But("the client has no lendingRate, which came on 2026-02-27"),
+					okxClients("History")...).But("lendingRate, which came on 2026-02-27: these two do not have it; " +
+					"clients that were found by its name take it for what lenders receive, as a fraction a year"),
 				Interval: 15 * time.Minute, Requests: poll.Fixed(okxHistory + "?limit=1")},
 			{Name: "borrowed",
-				Evidence: producers.Documented("https://www.okx.com/docs-v5/en/#financial-product-simple-earn-flexible-get-public-borrow-info-public").And(okxClient),
+				Evidence: producers.Documented("https://www.okx.com/docs-v5/en/#financial-product-simple-earn-flexible-get-public-borrow-info-public").And(
+					okxClients("Summary")...),
 				Interval: 15 * time.Minute, Requests: poll.Fixed("/api/v5/finance/savings/lending-rate-summary")},
 		},
 		Past: &poll.Past{
 			Evidence: producers.Documented(
-				"https://www.okx.com/docs-v5/en/#financial-product-simple-earn-flexible-get-public-borrow-history-public").And(okxClient),
+				"https://www.okx.com/docs-v5/en/#financial-product-simple-earn-flexible-get-public-borrow-history-public").And(
+				okxClients("History")...),
 			Listing: []string{okxHistory + "?limit=1"}, Series: byRank, Interval: time.Hour,
 			Path: func(s poll.Series, _, to time.Time) string {
 				return fmt.Sprintf("%s?ccy=%s&limit=%d&after=%d", okxHistory, url.QueryEscape(s.ID), okxHours, to.UnixMilli())
@@ -51,8 +54,14 @@ func okxEarn() poll.Source {
 	}
 }
 
-// okxClient reads both in its types.
-var okxClient = github("thrasher-corp/gocryptotrader", "master", "exchanges/okx/okx_types.go")
+// okxClients have the rows in their types; of the second, model is the end of the name.
+func okxClients(model string) []string {
+	return []string{
+		github("thrasher-corp/gocryptotrader", "master", "exchanges/okx/okx_types.go"),
+		github("burakoner/OKX.Api", "HEAD",
+			"OKX.Api/Financial/FlexibleSimpleEarn/Responses/OkxFinancialFlexibleSimpleEarnSavingsBorrow"+model+".cs"),
+	}
+}
 
 const (
 	okxHistory = "/api/v5/finance/savings/lending-rate-history"

@@ -23,9 +23,9 @@ func rocketpool() poll.Source {
 		Attribution: "Source: Rocket Pool",
 		Kinds:       []string{poll.KindRate},
 		Feeds: []poll.Feed{{Name: "apr",
-			Evidence: producers.Guessed(yieldServer("rocket-pool")).And(balancer("mainnet"),
+			Evidence: producers.Guessed(yieldServer("rocket-pool")).And(
 				"https://github.com/balancer/balancer-sdk/blob/develop/balancer-js/src/modules/data/token-yields/tokens/rocketpool.ts").But(
-				"Balancer asks for /mainnet/reth/apr now, whose field has the same name and unit"),
+				"Balancer's server asks for /mainnet/reth/apr now, whose field has the same name and unit"),
 			Interval: time.Hour, Requests: poll.Fixed("/api/apr")}},
 		Moves:    24 * time.Hour,       // balances are reported about once a day
 		Requests: 10, Per: time.Minute, // no limit is published

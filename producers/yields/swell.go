@@ -23,8 +23,9 @@ func swell() poll.Source {
 		Attribution: "Source: Swell",
 		Kinds:       []string{poll.KindRate},
 		Feeds: []poll.Feed{{Name: "apr",
-			Evidence: producers.Guessed(yieldServer("swell-liquid-staking")).And(balancer("mainnet")).But(
-				"other clients ask another host, and Balancer for rswETH; all take the bare number for percent"),
+			Evidence: producers.Guessed(yieldServer("swell-liquid-staking")).And(
+				github("balancer/yield-tokens", "HEAD", "src/index.ts")).But(
+				"the host: clients ask v3, v3-lst and v3-public of svc.swellnetwork.io, the second of these v3; all take the bare number for percent"),
 			Interval: time.Hour, Requests: poll.Fixed("/api/tokens/sweth/apr")}},
 		Moves:    24 * time.Hour,       // rewards of staking are reckoned by days
 		Requests: 10, Per: time.Minute, // no limit is published

@@ -61,6 +61,8 @@ func (w *world) past(words []string) {
 			}}})
 	}
 	w.Must(w.Store.Insert(w.T.Context(), &b, ""))
+	_, err := history.NewPastFold(w.Store).Pass(w.T.Context())
+	w.Must(err)
 }
 
 func TestAnswersReadAsTheirScripts(t *testing.T) {

@@ -44,6 +44,8 @@ func TestRowsStreamAndCandlesTellTheSame(t *testing.T) {
 		backfill(time.Minute, now.Add(-time.Duration(minute)*time.Minute), 100, 101, 99, 80+float64(minute-24*60))
 	}
 	w.Must(w.Store.Insert(t.Context(), &past, ""))
+	_, err := history.NewPastFold(w.Store).Pass(t.Context())
+	w.Must(err)
 	w.Candles("bitcoin", now.Add(-time.Hour), 60, "1m", 118, 0.1)
 	price := 124.0
 	w.Price("bitcoin", now, price)
@@ -140,6 +142,8 @@ func TestAChangeIsToldExactlyWhereACandleReachesItsSpan(t *testing.T) {
 		w.Price(c.coin, now, 3)
 	}
 	w.Must(w.Store.Insert(t.Context(), &past, ""))
+	_, err := history.NewPastFold(w.Store).Pass(t.Context())
+	w.Must(err)
 	w.Pulse()
 	for i, c := range cases {
 		w.Folded(now, &eventsv1.MarketRecord{Body: &eventsv1.MarketRecord_Market{Market: &eventsv1.Market{

@@ -80,6 +80,15 @@ func (t *Table) Stands(id string, now time.Time) bool {
 	return ok && valid(rec, now)
 }
 
+// Grant reports what the key with an id stands for at a time; false for one that is unknown, expired or revoked.
+func (t *Table) Grant(id string, now time.Time) (query.Grant, bool) {
+	rec, ok := t.Get(id)
+	if !ok || !valid(rec, now) {
+		return query.Grant{}, false
+	}
+	return query.Grant{KeyID: rec.Id, Plan: rec.Plan, Budget: rec.Budget}, true
+}
+
 func valid(rec *eventsv1.KeyRecord, now time.Time) bool {
 	return rec.Expires == 0 || now.UnixNano() < rec.Expires
 }

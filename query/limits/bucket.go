@@ -332,7 +332,7 @@ func (s *leaseManager) question(p *bucket, now int64, q question) LeaseRequest {
 		if o.Share > 0 {
 			share = p.limit / int64(o.Share) / part
 		}
-		request.Others = append(request.Others, Other{ID: o.ID, Share: share, Silent: o.silent, Left: o.Left})
+		request.Others = append(request.Others, Other{ID: o.ID, Share: share, Silent: o.silent, Left: o.Left, Since: time.Duration(now - o.leftAt)})
 	}
 	if !p.inside {
 		p.inside, p.entered, p.reported, p.out, p.known = true, now, now, 0, nil

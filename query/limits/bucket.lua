@@ -1,7 +1,8 @@
 -- KEYS[1]: the hash of one pool, what a budget may use of one limit.
 -- ARGV: replica, its number of request, the limit, the width of a bucket in ms (0: one bucket that stays), how long one counts after
 -- its end, what it holds unspent, what it wants, 1 if it believes to be in the pool, 1 if it leaves, the share that it may use
--- outside of the pool, what it admitted as bucket:count, the others as id:share:state (f heard of lately, s silent, l left), what it knows that replicas used which
+-- outside of the pool, what it admitted as bucket:count, the others as id:share:state (f heard of lately, s silent, l left, with
+-- the ms since when that is known), what it knows that replicas used which
 -- are no more, when the pool ends in ms from now.
 -- Returns: the time in ms; 1 if it has left; what is granted, less than nothing if it must give back; what the others used, what they
 -- hold or may use, whether there are none; what replicas that are no more used; the others' use as second:count.
@@ -16,8 +17,8 @@ local RECOVER = 64000
 local function counted(bucket) return width == 0 or bucket * width + width + span > now end
 
 local others, count, alone = {}, 1, true
-for name, part, state in string.gmatch(ARGV[12], '(%S+):(%d+):(%a)') do
-  others[name] = {share = tonumber(part), silent = state ~= 'f', left = state == 'l'}
+for name, part, state, since in string.gmatch(ARGV[12], '(%S+):(%d+):(%a)(%d*)') do
+  others[name] = {share = tonumber(part), silent = state ~= 'f', left = state == 'l', since = tonumber(since)}
   if state ~= 'l' then count = count + 1 end
   alone = false
 end
@@ -76,7 +77,7 @@ for name, other in pairs(others) do
   if not there[name] then
     if recovers and other.left then
       -- What it used before it ended is lost, and nobody will tell.
-      closed = math.max(closed, lost + RECOVER)
+      closed = math.max(closed, now - other.since + RECOVER)
       redis.call('HSET', KEYS[1], '.closed', closed)
     elseif recovers then
       reserved = reserved + limit

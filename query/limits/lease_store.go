@@ -173,8 +173,9 @@ type Count struct{ Bucket, Admitted int64 }
 type Other struct {
 	ID    string
 	Share int64
-	// Silent means that it was not heard lately, Left that it ended.
+	// Silent means that it was not heard lately, Left that it ended, Since how long that has been known.
 	Silent, Left bool
+	Since        time.Duration
 }
 
 // LeaseAnswer is a pool's.
@@ -201,7 +202,7 @@ func (l *LeaseStore) Acquire(ctx context.Context, q LeaseRequest) (LeaseAnswer, 
 		state := "f"
 		switch {
 		case o.Left:
-			state = "l"
+			state = "l" + strconv.FormatInt(o.Since.Milliseconds(), 10)
 		case o.Silent:
 			state = "s"
 		}

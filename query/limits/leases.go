@@ -105,6 +105,8 @@ type replicas struct {
 type other struct {
 	Member
 	silent bool
+	// leftAt is when it was first known to have ended, by the limiter's time.
+	leftAt int64
 	// ends is when it is forgotten; 0 while the store names it.
 	ends int64
 }
@@ -182,7 +184,11 @@ func (s *leaseManager) beat(ctx context.Context, b Heartbeat) error {
 	r := &replicas{at: sent, late: reply.Now*1e6 + 1e6 - sent, early: reply.Now*1e6 - heard, count: 1}
 	for _, m := range reply.Members {
 		if m.ID != s.id {
-			r.others = append(r.others, other{m, m.Left || m.Behind || m.Age > silentAfter, 0})
+			o := other{Member: m, silent: m.Left || m.Behind || m.Age > silentAfter}
+			if m.Left {
+				o.leftAt = before.leftAt(m.ID, heard)
+			}
+			r.others = append(r.others, o)
 		}
 	}
 	if before.at != never {
@@ -211,15 +217,34 @@ func (s *leaseManager) beat(ctx context.Context, b Heartbeat) error {
 	return nil
 }
 
-// missed keeps replicas that the store does not name any more for a while, in which it is received: it may have lost them.
+// leftAt is when a replica that has ended by now was first known to have.
+func (r *replicas) leftAt(id string, now int64) int64 {
+	for _, o := range r.others {
+		if o.ID == id && o.Left {
+			return o.leftAt
+		}
+	}
+	return now
+}
+
+// missed keeps replicas that the store does not name any more for a while, in which it is received: it may have lost them. One that
+// ended used nothing since.
 func (r *replicas) missed(before *replicas, now int64) {
-	heard := now-before.at <= contactFor
+	unheard := now - before.at
+	if unheard <= contactFor {
+		unheard = 0
+	}
 	for _, o := range before.others {
 		if slices.ContainsFunc(r.others, func(n other) bool { return n.ID == o.ID }) {
 			continue
 		}
-		if o.ends == 0 || !heard {
+		switch {
+		case o.Left:
+			o.ends = o.leftAt + missedFor
+		case o.ends == 0:
 			o.ends = now + missedFor
+		default:
+			o.ends += unheard
 		}
 		if now < o.ends {
 			o.silent = true

@@ -236,7 +236,7 @@ func (m *memoryStore) Acquire(_ context.Context, q LeaseRequest) (LeaseAnswer, e
 		}
 		switch {
 		case recovers && o.Left:
-			p.closed = max(p.closed, p.lost+scriptRecover)
+			p.closed = max(p.closed, now-o.Since.Milliseconds()+scriptRecover)
 		case recovers:
 			reserved += q.Limit
 		default:

@@ -461,6 +461,62 @@ func TestAFlushedStoreClosesNothing(t *testing.T) {
 	})
 }
 
+// A store that is emptied after a replica ended does not know what that one admitted: a pool is closed until it counts no more, and
+// no longer, however late the pool is asked.
+func TestAnEndedReplicaClosesAnEmptiedPoolForItsWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newMemoryStore()
+		f := newFleet(t, store, 3)
+		plan := &Plan{PerMinute: 300, PerMonth: 1_000_000}
+		f.load(f.seed(), nil, 64, 1500, plan, 100*time.Second)
+		f.replicas[2].stop()
+		ended := time.Now()
+		time.Sleep(time.Second)
+		store.flush()
+		time.Sleep(40 * time.Second)
+		if f.ask(f.replicas[0], "b", plan, Plain) {
+			t.Errorf("a request is admitted %v after a replica ended of which nobody knows what it did", time.Since(ended))
+		}
+		for !f.ask(f.replicas[0], "b", plan, Plain) && time.Since(ended) < 3*time.Minute {
+			time.Sleep(100 * time.Millisecond)
+		}
+		if after := time.Since(ended); after > 66*time.Second {
+			t.Errorf("the first request is admitted %v after the replica ended, want 64 s and what an answer takes", after)
+		}
+		f.load(f.seed(), nil, 64, 1500, plan, 2*time.Minute)
+		f.neverOver(300)
+	})
+}
+
+// While the store is not heard, a missed replica cannot come back; that time is added to what is left of the wait for it, which
+// does not begin again.
+func TestAGapProlongsTheWaitForAMissedReplicaByItself(t *testing.T) {
+	const second = int64(time.Second)
+	missed := func(before *replicas, now int64) other {
+		r := &replicas{}
+		r.missed(before, now)
+		if len(r.others) != 1 {
+			t.Fatalf("%d replicas are counted on, want the one that is missed", len(r.others))
+		}
+		return r.others[0]
+	}
+	first := missed(&replicas{at: 100 * second, others: []other{{Member: Member{ID: "a"}}}}, 100*second)
+	heard := missed(&replicas{at: 110 * second, others: []other{first}}, 110*second+second/2)
+	unheard := missed(&replicas{at: 120 * second, others: []other{heard}}, 123*second)
+	for name, o := range map[string]struct {
+		got  other
+		ends int64
+	}{"at first": {first, 164 * second}, "while the store is heard": {heard, 164 * second}, "after a gap of 3 s": {unheard, 167 * second}} {
+		if o.got.ends != o.ends || !o.got.silent {
+			t.Errorf("%s: it is counted on until %v, want until %v", name, time.Duration(o.got.ends), time.Duration(o.ends))
+		}
+	}
+	ended := &replicas{at: 150 * second, others: []other{{Member: Member{ID: "a", Left: true}, leftAt: 90 * second}}}
+	if got := missed(ended, 150*second); got.ends != 154*second {
+		t.Errorf("one that ended at 90 s is counted on until %v, want until 154 s", time.Duration(got.ends))
+	}
+}
+
 func TestMonthsAreSharedAndOutliveReplicas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, newMemoryStore(), 2)
@@ -565,7 +621,8 @@ func TestTheMemoryStoreDoesWhatTheScriptsDo(t *testing.T) {
 			}
 			for _, other := range ids {
 				if other != id && random.IntN(5) > 0 {
-					q.Others = append(q.Others, Other{ID: other, Share: int64(random.IntN(20)), Silent: random.IntN(4) == 0, Left: random.IntN(8) == 0})
+					q.Others = append(q.Others, Other{ID: other, Share: int64(random.IntN(20)), Silent: random.IntN(4) == 0, Left: random.IntN(8) == 0,
+						Since: time.Duration(random.IntN(80_000)) * time.Millisecond})
 				}
 			}
 			want, wantErr := memory.Acquire(ctx, q)

@@ -30,6 +30,9 @@ type ListEntry struct {
 	IsStale      bool                `json:"isStale"`
 	IsCritical   bool                `json:"isCritical"`
 	Reason       string              `json:"reason,omitempty"`
+	Providers    *int                `json:"providers,omitempty" doc:"Number of accepted providers; absent if priceSource is not median"`
+	Rejected     *int                `json:"rejected,omitempty" doc:"Number of rejected providers; absent if priceSource is not median"`
+	Confidence   *float64            `json:"confidence,omitempty" doc:"Half width of the confidence interval, USD; absent if priceSource is not median"`
 	Ambiguous    bool                `json:"ambiguous,omitempty" doc:"The name is ambiguous: other coins match it too"`
 	Alternatives []views.Alternative `json:"alternatives,omitempty"`
 	Explain      *Explanation        `json:"explain,omitempty" doc:"For prices computed from venues"`
@@ -122,6 +125,8 @@ func (u *Unit) getList(_ context.Context, r *query.Request) (query.Answer, error
 		at := spot.Time
 		if e := spot.Entry; e != nil {
 			entry.Reason, at = e.Latest.Reason, e.Latest.Time
+			accepted, rejected := int(e.Price.Accepted), int(e.Price.Rejected)
+			entry.Providers, entry.Rejected, entry.Confidence = &accepted, &rejected, &e.Price.Confidence
 			if explain {
 				entry.Explain = u.explainEntry(e, "")
 			}

@@ -42,7 +42,7 @@ func TestWhoJoinsAfterABacklogIsToldItsEnd(t *testing.T) {
 		}
 	}
 	waiting = ""
-	hub.join(newSubscriber(&admission{}, nil, len(hub.known)))
+	hub.join(newSubscriber(&admission{}, nil, len(hub.known)), nil)
 	if sent := hub.known[bitcoin.Rank-1]; sent == nil || sent.entry.Price.Time != second.UnixNano() {
 		t.Errorf("the snapshot holds %+v, want the price of %v", sent, second)
 	}

@@ -51,10 +51,10 @@ func (h *Hub) flush(s *subscriber) {
 	defer attempts.Put(a)
 	for {
 		out, end := s.take()
-		if out == nil {
+		if out == nil && end == nil {
 			return
 		}
-		if s.direct != nil {
+		if s.direct != nil && len(out) > 0 {
 			rest, err := a.write(s.direct, out)
 			if err != nil {
 				h.abort(s, err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/views"
+	"github.com/marketlog/marketlog/schemas"
 )
 
 // Types of the frames that carry prices or what became of them.
@@ -43,6 +44,8 @@ type stamp struct {
 	at int64
 	// conflated is the number of frames merged into this one, if more than one.
 	conflated int
+	// cursor is that of the prices told with it, for those who asked for one.
+	cursor string
 }
 
 func (s stamp) close(b []byte) []byte {
@@ -69,19 +72,7 @@ func open(b []byte, kind string) []byte {
 // appendChange writes one element of a frame of prices. From is the subscriber's own previous price.
 func appendChange(b []byte, c *change, from float64) []byte {
 	p := c.entry.Price
-	b = appendCoin(b, c.entry)
-	b = append(b, `,"price":`...)
-	b = appendNumber(b, p.Price)
-	b = append(b, `,"volume":`...)
-	b = appendNumber(b, p.Volume24H)
-	b = append(b, `,"timestamp":`...)
-	b = strconv.AppendInt(b, p.Time/int64(time.Millisecond), 10)
-	b = append(b, `,"source":`...)
-	b = appendText(b, p.Source)
-	b = append(b, `,"changePercent":`...)
-	b = appendNumber(b, percent(from, p.Price))
-	b = append(b, `,"previousPrice":`...)
-	b = appendNumber(b, from)
+	b = appendElement(appendCoin(b, c.entry.Coin), p.Price, p.Volume24H, p.Time/int64(time.Millisecond), p.Source, from)
 	if c.dayAgo > 0 {
 		b = append(b, `,"changePercent24h":`...)
 		b = appendNumber(b, percent(c.dayAgo, p.Price))
@@ -90,11 +81,27 @@ func appendChange(b []byte, c *change, from float64) []byte {
 }
 
 // appendCoin opens an element with what names its coin.
-func appendCoin(b []byte, e *views.Entry) []byte {
+func appendCoin(b []byte, coin schemas.Coin) []byte {
 	b = append(b, `{"symbol":`...)
-	b = appendText(b, e.Coin.Symbol)
+	b = appendText(b, coin.Symbol)
 	b = append(b, `,"coinId":`...)
-	return appendText(b, e.Coin.ID)
+	return appendText(b, coin.ID)
+}
+
+// appendElement writes what an element of prices tells of its coin, at a time in Unix milliseconds.
+func appendElement(b []byte, price, volume float64, at int64, source string, from float64) []byte {
+	b = append(b, `,"price":`...)
+	b = appendNumber(b, price)
+	b = append(b, `,"volume":`...)
+	b = appendNumber(b, volume)
+	b = append(b, `,"timestamp":`...)
+	b = strconv.AppendInt(b, at, 10)
+	b = append(b, `,"source":`...)
+	b = appendText(b, source)
+	b = append(b, `,"changePercent":`...)
+	b = appendNumber(b, percent(from, price))
+	b = append(b, `,"previousPrice":`...)
+	return appendNumber(b, from)
 }
 
 // updateFrame encodes changes for those that got every frame before.
@@ -143,7 +150,7 @@ func stateFrame(kind string, states []*state, s stamp) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendCoin(b, st.entry)
+		b = appendCoin(b, st.entry.Coin)
 		if st.reason != "" {
 			b = append(b, `,"reason":`...)
 			b = appendText(b, st.reason)

@@ -33,6 +33,10 @@ type Deps struct {
 	Catalog *views.Catalog
 	// DayAgo adds the change over 24 hours to each price; nil leaves it out.
 	DayAgo DayAgo
+	// Past reads what memory holds no longer; nil: then a client that was away for longer is told of a gap.
+	Past Past
+	// Identity is Past's, as it was at the start.
+	Identity string
 	// Waiting is why prices cannot be sent yet; empty when they can.
 	Waiting func() string
 	// Now is the clock by which ages are taken.
@@ -49,6 +53,14 @@ type Hub struct {
 	// all are the coins of one who did not choose.
 	all     selection
 	metrics *metrics
+	// ring, turns and shared are what clients of delivery all are told from; filled is closed once the ring holds what the
+	// store had at the start.
+	ring   *ring
+	turns  *turns
+	shared *sharedFrames
+	filled chan struct{}
+	// log is the log and the view of it that cursors are of.
+	log atomic.Pointer[identity]
 	// began and whole each have one place: a second of log time began in one partition of prices.v1,
 	// and has begun in all.
 	began, whole chan struct{}
@@ -79,6 +91,9 @@ type Hub struct {
 	at        int64
 	seq       uint64
 	simulated bool
+	// position is that of one who was told all rounds; marks are those of earlier ones, the oldest first.
+	position position
+	marks    []mark
 	// snapshot is reported, encoded at the first need after a tick.
 	snapshot *encoded
 }
@@ -98,13 +113,18 @@ func NewHub(cfg Config, deps Deps) (*Hub, error) {
 	}
 	coins := len(deps.Prices.Coins().All())
 	h := &Hub{cfg: cfg, deps: deps, epoch: rand.Text()[:12], all: everything(deps.Prices), metrics: m,
+		ring: newRing(int(topic.Partitions), coins, cfg.RingBytes), turns: newTurns(), shared: &sharedFrames{made: map[string]*encoded{}},
+		filled: make(chan struct{}), position: make(position, topic.Partitions),
 		began: make(chan struct{}, 1), whole: make(chan struct{}, 1),
 		sockets: map[net.Conn]struct{}{}, strangers: map[netip.Addr]int{}, budgets: map[string]int{},
 		dirty: newSelection(coins), known: make([]*change, coins), nows: make([]int64, topic.Partitions)}
+	id := identityOf(deps.Identity)
+	h.log.Store(&id)
 	// What the price cache was filled with is new to all.
 	for _, coin := range deps.Prices.Coins().All() {
 		h.dirty.add(coin.Rank)
 	}
+	deps.Prices.Entries(func(e *views.Entry) { h.ring.last[e.Coin.Rank-1] = e.Price.Price })
 	return h, nil
 }
 
@@ -119,6 +139,7 @@ func (h *Hub) Apply(rec views.TailRecord) error {
 	if price := record.GetPrice(); price != nil {
 		if coin, known := h.deps.Prices.Coins().ByID(price.CoinId); known {
 			h.dirty.add(coin.Rank)
+			h.ring.apply(rec.Partition, coin.Rank, price)
 		}
 	}
 	// The prices of a second come before the pulse that ends it.
@@ -127,6 +148,7 @@ func (h *Hub) Apply(rec views.TailRecord) error {
 		return nil
 	}
 	h.nows[rec.Partition] = pulse.Now
+	h.ring.pulse(rec.Partition, pulse.Now/int64(time.Second), rec.Offset)
 	if second := pulse.Now / int64(time.Second); second > h.clock.second {
 		h.clock.second = second
 		signal(h.began)
@@ -157,6 +179,10 @@ func signal(c chan struct{}) {
 func (h *Hub) Run(ctx context.Context) error {
 	housekeeping := time.NewTicker(time.Second)
 	defer housekeeping.Stop()
+	var past sync.WaitGroup
+	past.Go(func() { h.keepIdentity(ctx) })
+	past.Go(func() { h.fillRing(ctx) })
+	defer past.Wait()
 	var due <-chan time.Time
 	var last time.Time
 	tick := func() {
@@ -182,8 +208,18 @@ func (h *Hub) Run(ctx context.Context) error {
 			tick()
 		case now := <-housekeeping.C:
 			h.housekeep(now)
+			if due == nil && h.straggled() {
+				tick()
+			}
 		}
 	}
+}
+
+// straggled means that a partition came to a second after the tick that told the others' of it, and no newer one has begun.
+func (h *Hub) straggled() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.position.behind(h.ring.heads())
 }
 
 // tick reports what changed since the last one.
@@ -206,6 +242,7 @@ func (h *Hub) tick() {
 // collect finds what is new of some coins, by rank.
 func (h *Hub) collect(of selection) *round {
 	h.at = max(h.at, h.deps.Prices.Now())
+	h.position = h.ring.heads()
 	now := h.deps.Now()
 	r := &round{}
 	for i := range h.known {
@@ -261,10 +298,12 @@ func reason(c *change) string {
 
 // broadcast encodes a round once, offers it to all, and appends to due the subscribers that its caller must flush.
 func (h *Hub) broadcast(r *round, due []*subscriber) []*subscriber {
-	r.stamp = stamp{epoch: h.epoch, seq: h.seq, at: h.at}
+	r.stamp = stamp{epoch: h.epoch, seq: h.seq, at: h.at, cursor: h.cursor(h.position)}
+	r.position = h.position
 	if len(r.changes) > 0 || len(r.states) > 0 {
 		h.encode(r)
 	}
+	h.mark()
 	merged := 0
 	for _, s := range h.subs {
 		claimed, conflated := s.offer(r, h.all)
@@ -298,19 +337,19 @@ func (h *Hub) encode(r *round) {
 			changes = append(changes, c)
 		}
 	}
-	share := func(render func(stamp) []byte) {
+	share := func(cursor string, render func(stamp) []byte) {
 		h.seq++
 		r.stamp.seq = h.seq
-		r.frames = append(r.frames, frame{shared: encode(render(r.stamp))})
+		r.frames = append(r.frames, frame{shared: encodeWith(render(r.stamp), cursor)})
 	}
 	if len(regained) > 0 {
-		share(func(s stamp) []byte { return stateFrame(typeFresh, regained, s) })
+		share("", func(s stamp) []byte { return stateFrame(typeFresh, regained, s) })
 	}
 	if len(changes) > 0 {
-		share(func(s stamp) []byte { return updateFrame(changes, s) })
+		share(r.stamp.cursor, func(s stamp) []byte { return updateFrame(changes, s) })
 	}
 	if len(lost) > 0 {
-		share(func(s stamp) []byte { return stateFrame(typeStale, lost, s) })
+		share("", func(s stamp) []byte { return stateFrame(typeStale, lost, s) })
 	}
 	if len(r.frames) == 0 {
 		// Only coins that must be asked for changed.
@@ -344,7 +383,7 @@ func (h *Hub) housekeep(now time.Time) {
 			}
 			continue
 		}
-		if s.pingIfDue(now, h.cfg.Idle/3) {
+		if s.pingIfDue(now, h.pingEvery(s)) || s.beatIfDue(now, h) {
 			h.due = append(h.due, s)
 		}
 	}

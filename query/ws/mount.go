@@ -43,6 +43,8 @@ const (
 // Gate checks who is served, and counts.
 type Gate interface {
 	Identify(key []byte, from net.IP, now time.Time) (query.Caller, error)
+	// Session is the caller of a page's session; false where the request has none.
+	Session(ctx *fasthttp.RequestCtx, now time.Time) (query.Caller, bool, error)
 	Count(ctx *fasthttp.RequestCtx, c query.Caller, now time.Time) error
 	Stands(c query.Caller, now time.Time) bool
 	// Address is who sent a request.
@@ -62,12 +64,15 @@ type admission struct {
 	stranger bool
 	// deflated is what the handshake settled.
 	deflated bool
+	// asks is what it asked for in the query of its request; nil: nothing.
+	asks *request
 }
 
 const admissionLocal = "admission"
 
-// Mount adds the stream's route.
+// Mount adds the stream's routes.
 func (h *Hub) Mount(router fiber.Router, gate Gate) {
+	h.mountLines(router, gate)
 	upgrade := fiberws.New(h.serve, fiberws.Config{
 		Subprotocols: []string{protocol}, EnableCompression: true,
 		// Reads are of small messages; what is written is encoded by ourselves and needs no buffer.
@@ -83,13 +88,18 @@ func (h *Hub) Mount(router fiber.Router, gate Gate) {
 		}
 		if h.connections.Add(1) > int64(h.cfg.Connections) {
 			h.connections.Add(-1)
-			return &query.Error{Status: http.StatusServiceUnavailable, Code: query.CodeOverloaded, Message: "too many streams are open", RetryAfter: 5}
+			return errTooManyStreams
 		}
-		a, err := h.admit(c.Context(), gate)
+		asks, err := h.asked(c.Context())
+		var a *admission
+		if err == nil {
+			a, err = h.admit(c.Context(), gate)
+		}
 		if err != nil {
 			h.connections.Add(-1)
 			return err
 		}
+		a.asks = asks
 		if !a.known && !h.receive(a) {
 			h.connections.Add(-1)
 			return &query.Error{Status: http.StatusServiceUnavailable, Code: query.CodeOverloaded,
@@ -125,7 +135,11 @@ func (h *Hub) admit(ctx *fasthttp.RequestCtx, gate Gate) (*admission, error) {
 	now := time.Now()
 	key, err := handshakeKey(ctx)
 	var caller query.Caller
-	if err == nil {
+	signedIn := false
+	if err == nil && key == nil && ownOrigin(ctx) {
+		caller, signedIn, err = gate.Session(ctx, now)
+	}
+	if err == nil && !signedIn {
 		caller, err = gate.Identify(key, a.from, now)
 	}
 	var shown *query.Error
@@ -167,6 +181,23 @@ func handshakeKey(ctx *fasthttp.RequestCtx) ([]byte, error) {
 		}
 	}
 	return nil, nil
+}
+
+// ownOrigin reports whether a page of this very server opens the stream. Browsers send cookies along whoever opens it, and
+// every browser names the origin of a WebSocket: without one that is ours, a session opens nothing.
+func ownOrigin(ctx *fasthttp.RequestCtx) bool {
+	origins := ctx.Request.Header.PeekAll(fiber.HeaderOrigin)
+	if len(origins) != 1 {
+		return false
+	}
+	host, secure := bytes.CutPrefix(origins[0], []byte("https://"))
+	if !secure {
+		var plain bool
+		if host, plain = bytes.CutPrefix(origins[0], []byte("http://")); !plain || ctx.IsTLS() {
+			return false
+		}
+	}
+	return len(host) > 0 && bytes.EqualFold(host, ctx.Host())
 }
 
 // mayConnect keeps pages of other sites from opening streams with what a browser of ours can reach.

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/schemas"
@@ -21,6 +22,18 @@ var (
 	epochs = regexp.MustCompile(`"epoch":"[A-Z2-7]{12}"`)
 	ids    = regexp.MustCompile(`"clientId":"[A-Z2-7]{16}"`)
 )
+
+// cursorText are cursors, which are shown as the second that they are of.
+var cursorText = regexp.MustCompile(`"(?:cursor|from|to)":"(1[\w-]{20,})"`)
+
+func shownCursor(text string) string {
+	name, cursor, _ := strings.Cut(text, ":")
+	_, at, err := parseCursor(strings.Trim(cursor, `"`), 8)
+	if err != nil {
+		return text
+	}
+	return name + `:"<` + time.Unix(at.oldest(), 0).UTC().Format(time.TimeOnly) + `>"`
+}
 
 func scriptCoins(t *testing.T) *schemas.CoinTable {
 	table, err := schemas.ParseCoins(strings.Join([]string{
@@ -66,7 +79,9 @@ func TestFramesFollowTheScripts(t *testing.T) {
 
 func play(t *testing.T, script string) string {
 	w := newWorld(t, func(s *setup) { s.coins = scriptCoins(t); s.auth = query.AuthOpen })
-	clients := map[string]*client{}
+	clients, last := map[string]*client{}, map[string]string{} // last cursors read
+	var cursors []string
+	kept := strings.NewReplacer()
 	var out strings.Builder
 	for line := range strings.Lines(script) {
 		line = strings.TrimSpace(line)
@@ -87,15 +102,22 @@ func play(t *testing.T, script string) string {
 			w.tick()
 		case "skip": // seconds
 			w.now.Add(int64(number(t, words[1])))
-		case "open":
-			clients[words[1]] = w.open(dialing{})
+		case "open": // client query
+			clients[words[1]] = w.open(dialing{query: kept.Replace(strings.Join(words[2:], " "))})
 		case "send": // client message
-			clients[words[1]].send(strings.Join(words[2:], " "))
+			clients[words[1]].send(kept.Replace(strings.Join(words[2:], " ")))
+		case "keep": // client name
+			cursors = append(cursors, "{"+words[2]+"}", last[words[1]])
+			kept = strings.NewReplacer(cursors...)
 		case "read": // client
 			text, err := clients[words[1]].next()
 			if err != nil {
 				t.Fatalf("%s: %v", line, err)
 			}
+			if c := cursorText.FindStringSubmatch(text); c != nil {
+				last[words[1]] = c[1]
+			}
+			text = cursorText.ReplaceAllStringFunc(text, shownCursor)
 			text = epochs.ReplaceAllString(text, `"epoch":"E"`)
 			out.WriteString(words[1] + " " + ids.ReplaceAllString(text, `"clientId":"C"`) + "\n")
 		default:

@@ -24,6 +24,16 @@ func (s selection) equal(other selection) bool {
 	return true
 }
 
+// ranks lists the coins of a selection.
+func (s selection) ranks() (ranks []int) {
+	for rank := 1; rank <= 64*len(s); rank++ {
+		if s.has(rank) {
+			ranks = append(ranks, rank)
+		}
+	}
+	return ranks
+}
+
 // everything is the selection of one who did not ask: each symbol's highest ranked coin.
 func everything(priceCache *views.PriceCache) selection {
 	all := priceCache.Coins().All()

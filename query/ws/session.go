@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"runtime/debug"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -31,6 +30,14 @@ type message struct {
 	Symbols    []string `json:"symbols"`
 	Channels   []string `json:"channels"`
 	IntervalMs *float64 `json:"intervalMs"`
+	// What follows is beyond the plain stream.
+	ID          string   `json:"id"`
+	Delivery    string   `json:"delivery"`
+	Cursor      string   `json:"cursor"`
+	Snapshot    *bool    `json:"snapshot"`
+	HeartbeatMs *float64 `json:"heartbeatMs"`
+	Epoch       string   `json:"epoch"`
+	Seq         *uint64  `json:"seq"`
 }
 
 // serve is one socket's life, on the goroutine that the server gives it.
@@ -65,7 +72,7 @@ func (h *Hub) serve(c *fiberws.Conn) {
 		return
 	}
 	s := newSubscriber(a, raw, len(h.known))
-	h.pass(h.join(s))
+	h.pass(h.join(s, a.asks))
 	h.read(s, conn)
 	h.leave(s)
 	s.retire()
@@ -179,9 +186,9 @@ var (
 	errNotUTF8 = errors.New("not UTF-8")
 )
 
-// join sends a subscriber what all others have, adds it to them and returns whom
+// join sends a subscriber what all others have, or what it asked for when it connected, adds it to them and returns whom
 // its caller must flush.
-func (h *Hub) join(s *subscriber) (due []*subscriber) {
+func (h *Hub) join(s *subscriber, asks *request) (due []*subscriber) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.seq == 0 {
@@ -189,13 +196,28 @@ func (h *Hub) join(s *subscriber) (due []*subscriber) {
 		due = h.broadcast(h.collect(h.dirty), nil)
 		clear(h.dirty)
 	}
-	if h.snapshot == nil {
-		h.snapshot = encode(h.encodeSnapshot(h.all))
-	}
-	s.seq = h.seq
+	s.mu.Lock()
+	s.seq, s.cursor = h.seq, h.cursor(h.position)
+	s.extended = asks != nil
 	welcome := open(nil, "welcome")
 	welcome = append(welcome, fmt.Sprintf(`,"clientId":%q,"serverTime":%q,"simulated":%t`, s.id, query.FormatTime(h.deps.Now().UnixNano()), h.simulated)...)
-	s.queue = append(s.queue, frame{own: textFrame(h.stamp(s).close(welcome))}, frame{shared: h.snapshot})
+	if asks != nil {
+		welcome = append(welcome, `,"channels":["`+channelPrices+`"]`...)
+	}
+	cursor := s.cursor
+	if asks != nil && asks.from != nil {
+		cursor = "" // whoever is cut off here has what it came with
+	}
+	s.enqueue(frame{own: s.render(h.stamp(s).close(welcome), cursor)})
+	if asks == nil {
+		if h.snapshot == nil {
+			h.snapshot = encode(h.encodeSnapshot(h.all))
+		}
+		s.enqueue(frame{shared: h.snapshot})
+	} else if !h.welcome(s, asks) {
+		s.conclude(&ending{code: websocket.CloseInternalServerErr, reason: "internal error"})
+	}
+	s.mu.Unlock()
 	s.place = len(h.subs)
 	h.subs = append(h.subs, s)
 	if h.draining {
@@ -368,7 +390,7 @@ func (s *subscriber) closing() bool {
 func (h *Hub) answer(s *subscriber, body []byte) bool {
 	var m message
 	if err := json.NewDecoder(bytes.NewReader(body)).Decode(&m); err != nil {
-		return h.refuse(s, "a message is one JSON object with a type")
+		return h.refuse(s, "", "a message is one JSON object with a type")
 	}
 	switch m.Type {
 	case "ping":
@@ -376,78 +398,30 @@ func (h *Hub) answer(s *subscriber, body []byte) bool {
 		defer h.mu.Unlock()
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return s.reply(h.stamp(s).close(open(nil, "pong")))
+		return s.reply(h.stamp(s).close(appendID(open(nil, "pong"), m.ID)))
 	case "subscribe", "unsubscribe":
 		return h.choose(s, &m)
+	case "resume":
+		return h.resume(s, &m)
 	case "auth":
-		return h.refuse(s, "the key is known already")
+		return h.refuse(s, m.ID, "the key is known already")
 	default:
-		return h.refuse(s, "type must be ping, subscribe or unsubscribe")
+		return h.refuse(s, m.ID, "type must be ping, subscribe, unsubscribe or resume")
 	}
 }
 
-func (h *Hub) refuse(s *subscriber, why string) bool {
+func (h *Hub) refuse(s *subscriber, id, why string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b := append(open(nil, "error"), `,"error":{"code":"`+query.CodeValidation+`","message":`...)
+	return h.refuseLocked(s, id, why)
+}
+
+// refuseLocked is refuse for one who holds h.mu and s.mu.
+func (h *Hub) refuseLocked(s *subscriber, id, why string) bool {
+	b := append(appendID(open(nil, "error"), id), `,"error":{"code":"`+query.CodeValidation+`","message":`...)
 	return s.reply(h.stamp(s).close(append(appendText(b, why), '}')))
-}
-
-// choose changes what a subscriber is sent, and how often.
-func (h *Hub) choose(s *subscriber, m *message) bool {
-	for _, channel := range m.Channels {
-		if channel != "prices" {
-			return h.refuse(s, "channels may only hold prices")
-		}
-	}
-	interval := int64(0)
-	if m.IntervalMs != nil {
-		ms := *m.IntervalMs
-		if ms != float64(int64(ms)) || time.Duration(ms)*time.Millisecond < minInterval {
-			return h.refuse(s, "intervalMs must be an integer from 1000 to 60000")
-		}
-		// Ticks are whole seconds: an interval between two of them waits for the later one.
-		interval = int64((min(time.Duration(min(ms, 1e9))*time.Millisecond, maxInterval) + time.Second - 1) / time.Second)
-	}
-	ranks, unknown := find(h.deps.Catalog.Snapshot(), m.Symbols)
-	if len(unknown) > 0 && !h.refuse(s, "no coin has the symbol or id "+strings.Join(unknown, ", ")) {
-		return false
-	}
-	if len(m.Symbols) > 0 && len(ranks) == 0 {
-		return true
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	before := s.chosen
-	if before == nil {
-		before = h.all
-	}
-	after := h.selection(s.chosen, m.Type == "subscribe", m.Symbols != nil, ranks)
-	if interval > 0 {
-		s.interval = interval
-	}
-	added := newSelection(s.coins)
-	any := false
-	for i := range added {
-		added[i] = after[i] &^ before[i]
-		any = any || added[i] != 0
-	}
-	if s.chosen = after; after.equal(h.all) && s.interval == 1 {
-		s.chosen = nil
-	}
-	if s.pending != nil {
-		s.pending.keep(after)
-		s.pending.due = s.pending.due || s.chosen == nil && s.pending.changes > 0
-	}
-	if !s.reply(h.subscribed(s, after)) {
-		return false
-	}
-	// Coins that it was not sent for a while start over, so that each previous price is one it has seen.
-	return !any || s.reply(h.encodeSnapshot(added))
 }
 
 // selection is what a request makes of the selection before it, nil for everything: the first
@@ -476,9 +450,9 @@ func (h *Hub) selection(before selection, add, named bool, ranks []int) selectio
 }
 
 // subscribed lists what a subscriber is sent from here on. If that is everything, it lists all coins with a price.
-func (h *Hub) subscribed(s *subscriber, chosen selection) []byte {
+func (h *Hub) subscribed(s *subscriber, id string, chosen selection) []byte {
 	everything := chosen.equal(h.all)
-	b := append(open(nil, "subscribed"), `,"symbols":[`...)
+	b := append(appendID(open(nil, "subscribed"), id), `,"symbols":[`...)
 	first := true
 	for _, coin := range h.deps.Prices.Coins().All() {
 		if !chosen.has(coin.Rank) || everything && h.known[coin.Rank-1] == nil {
@@ -494,7 +468,13 @@ func (h *Hub) subscribed(s *subscriber, chosen selection) []byte {
 		}
 		b = appendText(b, name)
 	}
-	b = append(b, `],"channels":["prices"],"intervalMs":`...)
+	b = append(b, `],"channels":["`+channelPrices+`"],"intervalMs":`...)
 	b = fmt.Appendf(b, "%d", s.interval*1000)
+	switch {
+	case s.feed != nil:
+		b = append(b, `,"delivery":"`+deliveryAll+`"`...)
+	case s.extended:
+		b = append(b, `,"delivery":"`+deliveryLatest+`"`...)
+	}
 	return h.stamp(s).close(b)
 }

@@ -25,6 +25,8 @@ type round struct {
 	changes []*change
 	states  []*state
 	stamp   stamp
+	// position is that of one who was told all rounds up to this one.
+	position position
 }
 
 // ending is why a socket is closed.
@@ -33,6 +35,8 @@ type ending struct {
 	reason string
 	// answered means that the client closed, and only gets the close frame back.
 	answered bool
+	// last is written before the close frame, as it goes over the wire.
+	last []byte
 }
 
 // subscriber is one open socket. The hub offers it rounds and never waits.
@@ -67,6 +71,17 @@ type subscriber struct {
 	end      *ending
 	pinged   time.Time
 	pingDue  bool
+	// form is how it is written to. Extended means that it asked for something beyond the plain stream: it is told cursors.
+	form     form
+	extended bool
+	// feed is set in delivery all; fetches counts the goroutines that read for one.
+	feed    *feed
+	fetches int
+	// cursor is that of what it was sent, in delivery latest.
+	cursor string
+	// heartbeat is after which silence it is told the cursor, 0 for never; wrote is when something was last written.
+	heartbeat time.Duration
+	wrote     time.Time
 }
 
 func newSubscriber(a *admission, raw net.Conn, coins int) *subscriber {
@@ -152,8 +167,8 @@ func (b *backlog) keep(chosen selection) {
 	b.sole = nil
 }
 
-// frames encodes a backlog; withChanges is false where only states are due.
-func (b *backlog) frames(withChanges bool) []frame {
+// frames encodes a backlog for a subscriber; withChanges is false where only states are due.
+func (b *backlog) frames(s *subscriber, withChanges bool) []frame {
 	if withChanges && b.sole != nil {
 		return b.sole
 	}
@@ -172,7 +187,7 @@ func (b *backlog) frames(withChanges bool) []frame {
 	b.sent = 0
 	var out []frame
 	if len(regained) > 0 {
-		out = append(out, frame{own: textFrame(stateFrame(typeFresh, regained, b.stamp))})
+		out = append(out, frame{own: s.render(stateFrame(typeFresh, regained, b.stamp), "")})
 	}
 	if withChanges && b.changes > 0 {
 		body := append(open(make([]byte, 0, 128+200*b.changes), typeUpdate), `,"data":[`...)
@@ -187,12 +202,12 @@ func (b *backlog) frames(withChanges bool) []frame {
 			first = false
 			body = appendChange(body, c, b.from[i])
 		}
-		s := b.stamp
-		s.conflated = b.updates
-		out = append(out, frame{own: textFrame(s.close(append(body, ']')))})
+		stamp := b.stamp
+		stamp.conflated = b.updates
+		out = append(out, frame{own: s.render(stamp.close(append(body, ']')), stamp.cursor)})
 	}
 	if len(lost) > 0 {
-		out = append(out, frame{own: textFrame(stateFrame(typeStale, lost, b.stamp))})
+		out = append(out, frame{own: s.render(stateFrame(typeStale, lost, b.stamp), "")})
 	}
 	return out
 }
@@ -205,10 +220,42 @@ func (s *subscriber) offer(r *round, all selection) (claimed, merged bool) {
 	if s.end != nil || s.lost {
 		return false, false
 	}
-	if s.chosen == nil {
+	switch {
+	case s.feed != nil:
+		s.offerFeed(r, all)
+	case s.chosen == nil:
 		merged = s.offerAll(r, all)
-		return s.claimed(), merged
+	default:
+		merged = s.offerChosen(r)
 	}
+	if s.extended && (s.pending == nil || s.pending.changes == 0) {
+		s.cursor = r.stamp.cursor // all that the round tells it is queued
+	}
+	return s.claimed(), merged
+}
+
+// offerFeed lets the feed go on to the round's position. States are no part of it.
+func (s *subscriber) offerFeed(r *round, all selection) {
+	s.feed.offered = r.position
+	if len(r.states) == 0 {
+		return
+	}
+	if s.pending == nil {
+		s.pending = newBacklog(s.coins)
+	}
+	s.pending.add(&round{states: r.states, stamp: r.stamp}, s.selected(all))
+}
+
+// selected are the coins that it is sent.
+func (s *subscriber) selected(all selection) selection {
+	if s.chosen == nil {
+		return all
+	}
+	return s.chosen
+}
+
+// offerChosen is offer to one who asked for some coins, or for an interval.
+func (s *subscriber) offerChosen(r *round) (merged bool) {
 	if len(r.changes) > 0 || len(r.states) > 0 {
 		if s.pending == nil {
 			s.pending = newBacklog(s.coins)
@@ -217,7 +264,7 @@ func (s *subscriber) offer(r *round, all selection) (claimed, merged bool) {
 	}
 	p := s.pending
 	if p == nil {
-		return false, false
+		return false
 	}
 	second := r.stamp.at / int64(time.Second)
 	if p.changes > 0 && second-s.flushed >= s.interval {
@@ -225,7 +272,7 @@ func (s *subscriber) offer(r *round, all selection) (claimed, merged bool) {
 		p.due = true
 		p.updates++
 	}
-	return s.claimed(), p.updates > 1
+	return p.updates > 1
 }
 
 // offerAll is offer to one who is sent everything each second: as long as it keeps up, the frames
@@ -255,7 +302,32 @@ func (s *subscriber) offerAll(r *round, all selection) (merged bool) {
 }
 
 // reply queues an answer, false if too many wait already; who read what it answers flushes.
-func (s *subscriber) reply(body []byte) bool { return s.respond(textFrame(body)) }
+func (s *subscriber) reply(body []byte) bool { return s.respond(s.render(body, "")) }
+
+// render is a message of its own as it goes over the wire, with the cursor if it knows such.
+func (s *subscriber) render(body []byte, cursor string) []byte {
+	if !s.extended {
+		cursor = ""
+	}
+	return s.form.write(withCursor(body, cursor), cursor)
+}
+
+// formed is a shared message as it goes over the wire.
+func (s *subscriber) formed(e *encoded) []byte {
+	switch s.form {
+	case formEvents:
+		return e.event()
+	case formLines:
+		return e.line()
+	}
+	if s.extended {
+		e = e.extended()
+	}
+	if s.deflated {
+		return e.deflated()
+	}
+	return e.plain
+}
 
 // respond is reply for bytes as they go over the wire.
 func (s *subscriber) respond(wire []byte) bool {
@@ -288,6 +360,15 @@ func (s *subscriber) conclude(end *ending) {
 	if s.end == nil {
 		s.end = end
 		s.queue, s.next, s.pending = nil, 0, nil
+		s.starve()
+	}
+}
+
+// starve ends the feed, if there is one.
+func (s *subscriber) starve() {
+	if s.feed != nil {
+		s.feed.drop()
+		s.feed = nil
 	}
 }
 
@@ -312,7 +393,8 @@ func (s *subscriber) claim() bool {
 }
 
 func (s *subscriber) claimed() bool {
-	due := s.end != nil || s.pingDue || s.waiting() > 0 || s.pending != nil && (s.pending.due || s.pending.sent > 0)
+	due := s.end != nil || s.pingDue || s.waiting() > 0 || s.pending != nil && (s.pending.due || s.pending.sent > 0) ||
+		s.feed != nil && s.feed.due()
 	if s.writing || s.lost || !due {
 		return false
 	}
@@ -325,6 +407,7 @@ func (s *subscriber) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.writing, s.lost = false, true
+	s.starve()
 	s.released.Broadcast()
 }
 
@@ -341,8 +424,9 @@ func (s *subscriber) retire() {
 		timer.Stop()
 	}
 	s.lost = true
+	s.starve()
 	_ = s.raw.Close() // the server closes it once more
-	for s.writing {
+	for s.writing || s.fetches > 0 {
 		s.released.Wait()
 	}
 }
@@ -352,36 +436,53 @@ func (s *subscriber) retire() {
 func (s *subscriber) take() ([]byte, *ending) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case s.lost:
-		s.queue, s.next, s.pending = nil, 0, nil
-	case s.end != nil:
-		return closeFrame(s.end), s.end
-	case s.pingDue:
-		s.pingDue = false
-		return pingFrame, nil
-	case s.waiting() == 0:
-		s.queue, s.next = s.queue[:0], 0
-		s.unpend()
+	for {
+		switch {
+		case s.lost:
+			s.queue, s.next, s.pending = nil, 0, nil
+		case s.end != nil:
+			return s.form.end(s.end), s.end
+		case s.pingDue:
+			s.pingDue = false
+			return s.form.ping(), nil
+		case s.waiting() == 0:
+			s.queue, s.next = s.queue[:0], 0
+			s.unpend()
+		}
+		if s.waiting() > 0 {
+			return s.pop(), nil
+		}
+		if s.lost || s.feed == nil || !s.feed.due() {
+			s.writing = false
+			s.released.Broadcast()
+			return nil, nil
+		}
+		if wire := s.feed.hub.pull(s); wire != nil {
+			s.note()
+			return wire, nil
+		}
 	}
-	if s.waiting() == 0 {
-		s.writing = false
-		s.released.Broadcast()
-		return nil, nil
-	}
+}
+
+// pop takes the next frame of the queue, which is not empty.
+func (s *subscriber) pop() []byte {
 	out := s.queue[s.next]
 	s.queue[s.next] = frame{}
 	s.next++
 	if out.reply {
 		s.replies--
 	}
-	switch {
-	case out.shared == nil:
-		return out.own, nil
-	case s.deflated:
-		return out.shared.deflated(), nil
-	default:
-		return out.shared.plain, nil
+	s.note()
+	if out.shared == nil {
+		return out.own
+	}
+	return s.formed(out.shared)
+}
+
+// note remembers when something was written, where silence counts.
+func (s *subscriber) note() {
+	if s.heartbeat > 0 {
+		s.wrote = time.Now()
 	}
 }
 
@@ -393,8 +494,9 @@ func (s *subscriber) unpend() {
 	}
 	s.seq = max(s.seq, p.stamp.seq)
 	p.stamp.seq = s.seq
-	s.enqueue(p.frames(p.due)...)
+	s.enqueue(p.frames(s, p.due)...)
 	if p.due {
+		s.cursor = p.stamp.cursor
 		s.pending = nil
 		p.free()
 	}

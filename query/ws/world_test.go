@@ -62,6 +62,9 @@ type setup struct {
 	auth   query.AuthMode
 	plans  map[string]limits.Plan
 	coins  *schemas.CoinTable
+	// sessions are those of pages; nil: none.
+	sessions query.Sessions
+	past     Past
 }
 
 func newWorld(t testing.TB, change func(*setup)) *world {
@@ -81,12 +84,12 @@ func newWorld(t testing.TB, change func(*setup)) *world {
 	}
 	registry := prometheus.NewRegistry()
 	log := slog.New(slog.DiscardHandler)
-	if w.hub, err = NewHub(set.stream, Deps{Prices: w.priceCache, Catalog: views.NewCatalog(set.coins), DayAgo: &w.ago, Waiting: ready, Now: now, Metrics: registry, Log: log}); err != nil {
+	if w.hub, err = NewHub(set.stream, Deps{Prices: w.priceCache, Catalog: views.NewCatalog(set.coins), DayAgo: &w.ago, Past: set.past, Identity: "a log", Waiting: ready, Now: now, Metrics: registry, Log: log}); err != nil {
 		t.Fatal(err)
 	}
 	cfg := query.DefaultConfig()
 	cfg.Listen, cfg.Auth = "127.0.0.1:0", set.auth
-	server, err := query.NewServer(cfg, query.Deps{Keys: w.table, Limiter: w.limiter, Plans: set.plans,
+	server, err := query.NewServer(cfg, query.Deps{Keys: w.table, Sessions: set.sessions, Limiter: w.limiter, Plans: set.plans,
 		Mount: func(r fiber.Router, s *query.Server) { w.hub.Mount(r, s) },
 		Now:   now, Metrics: registry, Log: log, Version: "test"})
 	if err != nil {
@@ -182,7 +185,10 @@ type client struct {
 }
 
 type dialing struct {
-	key, origin  string
+	key, origin string
+	cookie      string
+	// query follows the path, with its question mark.
+	query        string
 	protocols    []string
 	readBuffer   int
 	uncompressed bool
@@ -196,6 +202,9 @@ func (w *world) dial(d dialing) (*client, *http.Response, error) {
 	}
 	if d.origin != "" {
 		header.Set("Origin", d.origin)
+	}
+	if d.cookie != "" {
+		header.Set("Cookie", d.cookie)
 	}
 	dialer := &net.Dialer{}
 	transport := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -211,7 +220,7 @@ func (w *world) dial(d dialing) (*client, *http.Response, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	conn, answer, err := websocket.Dial(ctx, "ws://"+w.base+Path, &websocket.DialOptions{HTTPHeader: header, Subprotocols: d.protocols,
+	conn, answer, err := websocket.Dial(ctx, "ws://"+w.base+Path+d.query, &websocket.DialOptions{HTTPHeader: header, Subprotocols: d.protocols,
 		HTTPClient: &http.Client{Transport: transport}, CompressionMode: mode})
 	if err != nil {
 		return nil, answer, err

@@ -29,7 +29,7 @@ func (s *Store) AllIntervals(ctx context.Context, interval time.Duration, from, 
 	if !from.Before(closed) {
 		return live, nil
 	}
-	past, err := s.allBackfilled(ctx, interval, span{from, to}, closed)
+	past, err := s.pastCandles(ctx, nil, interval, []span{{from, to}}, closed)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (s *Store) AllIntervals(ctx context.Context, interval time.Duration, from, 
 
 // allFolded folds the live and the back-filled minutes of the coins that have back-filled ones.
 func (s *Store) allFolded(ctx context.Context, interval time.Duration, of span, closed time.Time) (map[string][]schemas.Candle, error) {
-	past, err := s.allBackfilled(ctx, time.Minute, of, closed)
+	past, err := s.pastCandles(ctx, nil, time.Minute, []span{of}, closed)
 	if err != nil || len(past) == 0 {
 		return nil, err
 	}
@@ -94,70 +94,4 @@ func (s *Store) allLive(ctx context.Context, interval time.Duration, from, to ti
 		byCoin[c.coin] = append(byCoin[c.coin], c.Candle)
 	}
 	return byCoin, nil
-}
-
-// allBackfilled folds the back-filled candles of all coins of one length that ended by a time.
-func (s *Store) allBackfilled(ctx context.Context, length time.Duration, of span, closed time.Time) (map[string][]schemas.Candle, error) {
-	markets, err := s.marketCandles(ctx, nil, length, []span{of})
-	if err != nil || len(markets) == 0 {
-		return nil, err
-	}
-	rates, err := s.conversion(ctx, length, markets, []span{of})
-	if err != nil {
-		return nil, err
-	}
-	byCoin := map[string][]schemas.MarketCandle{}
-	for _, m := range markets {
-		byCoin[m.CoinID] = append(byCoin[m.CoinID], m)
-	}
-	folded := map[string][]schemas.Candle{}
-	for coin, candles := range byCoin {
-		if candles := endedBy(schemas.FoldMarkets(candles, length, rates.Rate), length, closed); len(candles) > 0 {
-			folded[coin] = candles
-		}
-	}
-	return folded, nil
-}
-
-// extremesStep is how much of the past of all coins is folded at once, by the length of candles.
-var extremesStep = map[time.Duration]time.Duration{time.Hour: 3 * day, day: 90 * day}
-
-// BackfilledExtremes finds the highest and the lowest price in the back-filled days and hours of each coin, by coin id.
-func (s *Store) BackfilledExtremes(ctx context.Context) (map[string]schemas.Extremes, error) {
-	closed, err := s.ClosedUntil(ctx)
-	if err != nil {
-		return nil, err
-	}
-	extremes := map[string]schemas.Extremes{}
-	for _, length := range []time.Duration{day, time.Hour} {
-		var first, last time.Time
-		err := s.conn.QueryRow(ctx, "SELECT min(start), max(start) FROM backfill WHERE seconds = ?", uint32(length/time.Second)).Scan(&first, &last)
-		if err != nil {
-			return nil, fmt.Errorf("finding the extremes of all coins: %w", unavailable(err))
-		}
-		for from := first.UTC(); !from.After(last); from = from.Add(extremesStep[length]) {
-			candles, err := s.allBackfilled(ctx, length, span{from, from.Add(extremesStep[length])}, closed)
-			if err != nil {
-				return nil, err
-			}
-			for coin, list := range candles {
-				e := extremes[coin]
-				for _, c := range list {
-					e.Reach(c)
-				}
-				extremes[coin] = e
-			}
-		}
-	}
-	return extremes, nil
-}
-
-// BackfillNext is how many records of back-filled candles the store holds: it grows with each.
-func (s *Store) BackfillNext(ctx context.Context) (int64, error) {
-	progress, err := s.Progress(ctx, schemas.TopicBackfillRaw, 0)
-	next := int64(0)
-	for _, p := range progress {
-		next += p.Next
-	}
-	return next, err
 }

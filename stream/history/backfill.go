@@ -5,27 +5,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
 	"github.com/marketlog/marketlog/schemas"
 )
-
-// backfilled folds the back-filled candles of a coin of one length that start in one of the spans, oldest
-// first. The views backfill_… make the same rows. They are not read here: to plan them takes the
-// engine longer than to read what a chart needs.
-func (s *Store) backfilled(ctx context.Context, coinID string, length time.Duration, spans []span) ([]schemas.Candle, error) {
-	markets, err := s.marketCandles(ctx, []string{coinID}, length, spans)
-	if err != nil || len(markets) == 0 {
-		return nil, err
-	}
-	rates, err := s.conversion(ctx, length, markets, spans)
-	if err != nil {
-		return nil, err
-	}
-	return schemas.FoldMarkets(markets, length, rates.Rate), nil
-}
 
 // startsIn is a condition on starts, and its arguments.
 func startsIn(spans []span) (condition string, args []any) {
@@ -57,16 +43,24 @@ func (s *Store) marketCandles(ctx context.Context, coinIDs []string, length time
 	return candles, nil
 }
 
+// pastQuotes is what converts the candles of some markets.
+type pastQuotes struct {
+	*schemas.Conversion
+	// behind are the stablecoins that markets of each coin of CrossQuote are quoted in: by these it is converted in turn.
+	behind map[string][]string
+}
+
 // conversion reads what converts the quotes of candles.
-func (s *Store) conversion(ctx context.Context, length time.Duration, candles []schemas.MarketCandle, spans []span) (*schemas.Conversion, error) {
+func (s *Store) conversion(ctx context.Context, length time.Duration, candles []schemas.MarketCandle, spans []span) (pastQuotes, error) {
 	quotes := quotesOf(candles)
 	var markets []schemas.MarketCandle
 	var ids []string
+	behind := map[string][]string{}
 	// What converts a coin may itself be quoted in a stablecoin, which comes after it.
 	for _, level := range []int{schemas.CrossQuote, schemas.DirectQuote} {
 		var coins []string
 		for _, id := range quotes {
-			if _, ok := schemas.Coins().ByID(id); ok && schemas.QuoteLevel(schemas.Coins(), schemas.Asset{ID: id}) == level {
+			if quoteLevels()[id] == level {
 				coins = append(coins, id)
 			}
 		}
@@ -76,21 +70,39 @@ func (s *Store) conversion(ctx context.Context, length time.Duration, candles []
 		ids = append(ids, coins...)
 		more, err := s.marketCandles(ctx, coins, length, spans)
 		if err != nil {
-			return nil, err
+			return pastQuotes{}, err
+		}
+		if level == schemas.CrossQuote {
+			for _, m := range more {
+				if quoteLevels()[m.QuoteID] == schemas.DirectQuote && !slices.Contains(behind[m.CoinID], m.QuoteID) {
+					behind[m.CoinID] = append(behind[m.CoinID], m.QuoteID)
+				}
+			}
 		}
 		markets = append(markets, more...)
 		quotes = quotesOf(more, quotes...)
 	}
 	live, err := s.quoteCandles(ctx, ids, length, spans)
 	if err != nil {
-		return nil, err
+		return pastQuotes{}, err
 	}
 	fixings, err := s.fixings(ctx, quotes, spans[0].from, spans[len(spans)-1].to)
 	if err != nil {
-		return nil, err
+		return pastQuotes{}, err
 	}
-	return schemas.NewConversion(schemas.Coins(), length, live, markets, fixings), nil
+	return pastQuotes{schemas.NewConversion(schemas.Coins(), length, live, markets, fixings), behind}, nil
 }
+
+// quoteLevels are the levels of the coins that convert others.
+var quoteLevels = sync.OnceValue(func() map[string]int {
+	levels := map[string]int{}
+	for _, level := range []int{schemas.DirectQuote, schemas.CrossQuote} {
+		for _, id := range quoteCoins(level) {
+			levels[id] = level
+		}
+	}
+	return levels
+})
 
 // quotesOf are the ids that candles are quoted in, and those given.
 func quotesOf(candles []schemas.MarketCandle, ids ...string) []string {

@@ -22,6 +22,7 @@ var completeCoins = []struct{ id, base, quote string }{{"bitcoin", "BTC", "USD"}
 type completeWorld struct {
 	*testing.T
 	store  *history.Store
+	fold   *history.PastFold
 	r      *rand.Rand
 	offset int64
 	// closed are the minutes after the first that the fold has closed, by partition; kept those that the ledger tells.
@@ -107,6 +108,9 @@ func (w *completeWorld) backfill() {
 // check asks for all candles: one that was complete is the same, unless more of its interval was back-filled since, and a live
 // one is the same always. It returns how many it knows.
 func (w *completeWorld) check() (known int) {
+	if _, err := w.fold.Pass(w.Context()); err != nil {
+		w.Fatal(err)
+	}
 	for _, c := range completeCoins {
 		for _, interval := range []time.Duration{time.Minute, time.Hour} {
 			candles, err := w.store.Intervals(w.Context(), c.id, interval, completeFrom, completeFrom.Add(completeMinutes*time.Minute))
@@ -145,6 +149,7 @@ func TestACompleteCandleStays(t *testing.T) {
 	}
 	w := &completeWorld{T: t, store: newStore(t), r: rand.New(rand.NewPCG(seed, 3)),
 		closed: map[int32]int{}, kept: map[int32]int{}, told: map[string]int{}, seen: map[string]completeSeen{}}
+	w.fold = history.NewPastFold(w.store)
 	for p := range topic.Partitions {
 		w.closed[p] = 0
 	}

@@ -63,6 +63,8 @@ type wire struct {
 	http.RoundTripper
 	before func() error // its error is returned in place of a statement
 	after  func() error // its error is returned after a statement was made
+	// around makes a request in its own way; nil makes it.
+	around func(r *http.Request, do func() (*http.Response, error)) (*http.Response, error)
 }
 
 func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -71,7 +73,11 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
-	resp, err := w.RoundTripper.RoundTrip(r)
+	do := func() (*http.Response, error) { return w.RoundTripper.RoundTrip(r) }
+	if w.around != nil {
+		return w.around(r, do)
+	}
+	resp, err := do()
 	if w.after != nil && err == nil {
 		if err := w.after(); err != nil {
 			resp.Body.Close()

@@ -48,11 +48,11 @@ func (s *Store) Intervals(ctx context.Context, coinID string, interval time.Dura
 	if !lacking.from.Before(lacking.to) || !lacking.from.Before(closed) {
 		return live, nil
 	}
-	past, err := s.backfilled(ctx, coinID, interval, []span{lacking})
+	backfilled, err := s.pastCandles(ctx, []string{coinID}, interval, []span{lacking}, closed)
 	if err != nil {
 		return nil, err
 	}
-	past = endedBy(past, interval, closed)
+	past := backfilled[coinID]
 	if interval == time.Minute {
 		return fillIn(interval, live, past, nil), nil
 	}
@@ -63,19 +63,15 @@ func (s *Store) Intervals(ctx context.Context, coinID string, interval time.Dura
 	return fillIn(interval, live, past, minutes), nil
 }
 
-// endedBy leaves the candles that ended by a time.
-func endedBy(candles []schemas.Candle, interval time.Duration, at time.Time) []schemas.Candle {
-	return slices.DeleteFunc(candles, func(c schemas.Candle) bool { return c.Start.Add(interval).After(at) })
-}
-
 // foldedMinutes folds live and back-filled minutes into intervals, where there are back-filled ones. Live minutes are
 // closed up to a time.
 func (s *Store) foldedMinutes(ctx context.Context, coinID string, interval time.Duration, spans []span, closed time.Time) ([]schemas.Candle, error) {
 	if len(spans) == 0 {
 		return nil, nil
 	}
-	past, err := s.backfilled(ctx, coinID, time.Minute, spans)
-	if past = endedBy(past, time.Minute, closed); err != nil || len(past) == 0 {
+	backfilled, err := s.pastCandles(ctx, []string{coinID}, time.Minute, spans, closed)
+	past := backfilled[coinID]
+	if err != nil || len(past) == 0 {
 		return nil, err
 	}
 	live, err := s.liveIntervals(ctx, coinID, time.Minute, past[0].Start.Truncate(interval), past[len(past)-1].Start.Truncate(interval).Add(interval))

@@ -67,6 +67,9 @@ func (s *Store) Record(ctx context.Context, sink string, generation uint32, prog
 	return nil
 }
 
+// neverLive is what ClosedUntil answers where there never was a live minute, see the view live_closed.
+var neverLive = time.Date(2106, 1, 1, 0, 0, 0, 0, time.UTC)
+
 // ClosedUntil is the time up to which live minutes are closed in all partitions, and in the store: no live candle of an
 // interval that ended by then comes any more. It must be read before the live candles are. Where there never was a
 // live minute it is far ahead.

@@ -2,6 +2,7 @@ package history
 
 import (
 	"slices"
+	"time"
 
 	"github.com/ClickHouse/ch-go/proto"
 
@@ -10,9 +11,12 @@ import (
 )
 
 // backfillTable are the rows of venues' own candles.
-type backfillTable struct{ candles backfillRows }
+type backfillTable struct {
+	candles backfillRows
+	marks   pastMarkRows
+}
 
-func (t *backfillTable) all() []rows { return []rows{&t.candles} }
+func (t *backfillTable) all() []rows { return []rows{&t.candles, &t.marks} }
 
 func (t *backfillTable) add(p Place, record eventsv1.Marked) bool {
 	rec := record.(*eventsv1.BackfillRecord)
@@ -21,6 +25,11 @@ func (t *backfillTable) add(p Place, record eventsv1.Marked) bool {
 		return false
 	}
 	t.candles.add(p, rec.Producer, candle)
+	if coin, _, ok := schemas.Coins().Resolve(candle.Venue, candle.Base); ok {
+		if part, ok := pastPartOf(coin.ID, candle.Interval, candle.Start/int64(time.Second)); ok {
+			t.marks.add(p, part)
+		}
+	}
 	return true
 }
 

@@ -23,6 +23,7 @@ type referenceRows struct {
 	pastRates   columnBatch[pastRate]
 	coinPasts   columnBatch[pastPoint]
 	defiPasts   columnBatch[*eventsv1.DefiPast]
+	pastMarks   pastMarkRows
 }
 
 func newReferenceRows() topicRows {
@@ -43,7 +44,7 @@ func (a alsoIn) table() string { return a.name }
 
 func (r *referenceRows) all() []rows {
 	return []rows{&r.coins, alsoIn{&r.coins, "coin_events"}, &r.coinMarkets, &r.stablecoins, &r.protocols, &r.chains, &r.fearGreed, &r.global, &r.fetches, &r.sources,
-		&r.overrides, &r.fiatRates, alsoIn{&r.fiatRates, "fixings"}, &r.pastRates, &r.coinPasts, &r.defiPasts}
+		&r.overrides, &r.fiatRates, alsoIn{&r.fiatRates, "fixings"}, &r.pastRates, &r.coinPasts, &r.defiPasts, &r.pastMarks}
 }
 
 // add adds the rows of a record; it is false for one that has none.
@@ -80,6 +81,9 @@ func (r *referenceRows) add(p Place, record eventsv1.Marked) bool {
 	case *eventsv1.ReferenceRecord_Fixing:
 		if day, ok := fixingDay(b.Fixing); ok {
 			r.fiatRates.say(p, datedFixing{b.Fixing, day})
+			if b.Fixing.Base == fixingsBase {
+				r.pastMarks.add(p, fixingPart(day/int64(time.Second)))
+			}
 		}
 	case *eventsv1.ReferenceRecord_Rate:
 		past, ok := pastRateOf(b.Rate)

@@ -286,6 +286,7 @@ func TestOtherRowsComeBack(t *testing.T) {
 			Venue: "gate", Symbol: "PEPE_USDT", FromTime: noon, ToTime: noon + 3600e9, Interval: 3600, Rows: 1,
 		}}}},
 	)
+	foldPast(t, store)
 	for query, want := range map[string]string{
 		"SELECT toString(tuple(*)) FROM default.v_venue_candles_1m":                                                "('upbit','KRW-BTC','2026-03-01 12:00:00','bitcoin','KRW',99999999999999999999.999999999999999999,2,0.000000000000000001,3,1.2345678901234568e29,9,'123456789012345678901234567890.5')",
 		"SELECT toString(tuple(* EXCEPT payload, hex(payload))) FROM default.v_dead_letters WHERE log_offset = 11": "('htx','absurd','price 0','2026-03-01 12:00:00.000000000','01ab',true,3,'2026-03-01 12:00:00.000000001',2,'ticks.raw.v1.dead.v1',11,'ticks.raw.v1',2,5,'00FF0A7B')",

@@ -15,16 +15,14 @@ import (
 	"github.com/marketlog/marketlog/stream/faults"
 )
 
-// viewIntervals are the intervals that a view which names {interval} is made for: where their live
-// candles are, what says that one is whole, and the function that finds the start of one.
+// viewIntervals are the intervals that a view which names {interval} is made for, and the function that finds the start of
+// one.
 var viewIntervals = []struct {
-	name               string
-	length             time.Duration
-	live, whole, floor string
+	name, floor string
+	length      time.Duration
 }{
-	{"1m", time.Minute, "candles_1m FINAL", "true", ""},
-	{"1h", time.Hour, "candles_1h", "complete", "toStartOfHour"},
-	{"1d", day, "candles_1d", "complete", "toStartOfDay"},
+	{"1h", "toStartOfHour", time.Hour},
+	{"1d", "toStartOfDay", day},
 }
 
 // createViews makes all views anew. Those of analysts live in the default database, so that a plain
@@ -52,9 +50,8 @@ func (s *Store) createViews(ctx context.Context) error {
 // tablesInViews are what views say of our tables, which is the same for all of a process: the coins alone make 60 kB.
 var tablesInViews = sync.OnceValue(func() map[string]string {
 	return map[string]string{
-		"{quotes}": "[" + literals(schemas.QuotePreference()) + "]", "{direct}": "(" + literals(quoteCoins(schemas.DirectQuote)) + ")",
-		"{partitions}": strconv.Itoa(int(candlePartitions())),
-		"{cross}":      "(" + literals(quoteCoins(schemas.CrossQuote)) + ")", "{median}": medianSQL, "{coins}": coinTuples(),
+		"{partitions}":   strconv.Itoa(int(candlePartitions())),
+		"{coins}":        coinTuples(),
 		"{coin_ids}":     "[" + literals(coinFields(schemas.Coins().All(), func(c schemas.Coin) string { return c.ID })) + "]",
 		"{coin_symbols}": "[" + literals(coinFields(schemas.Coins().All(), func(c schemas.Coin) string { return c.Symbol })) + "]",
 		"{stablecoins}":  "[" + literals(coinFields(pegged(), func(c schemas.Coin) string { return c.ID })) + "]",
@@ -94,23 +91,10 @@ func viewStatements(text, database string) []string {
 	}
 	var statements []string
 	for _, i := range viewIntervals {
-		if i.floor == "" && strings.Contains(text, "{floor}") {
-			continue
-		}
-		statements = append(statements, strings.NewReplacer("{interval}", i.name, "{seconds}", strconv.Itoa(int(i.length/time.Second)),
-			"{live}", i.live, "{whole}", i.whole, "{floor}", i.floor).Replace(text))
+		statements = append(statements, strings.NewReplacer("{interval}", i.name, "{seconds}", strconv.Itoa(int(i.length/time.Second)), "{floor}", i.floor).Replace(text))
 	}
 	return statements
 }
-
-// medianSQL is by field the median of tuples ohlc: the mean of the two middle values where their number is even.
-var medianSQL = func() string {
-	var fields []string
-	for i := 1; i <= 4; i++ {
-		fields = append(fields, fmt.Sprintf("(quantileExactLow(ohlc.%d) + quantileExactHigh(ohlc.%[1]d)) / 2", i))
-	}
-	return "(" + strings.Join(fields, ", ") + ")"
-}()
 
 // coinTuples is the coin table as a list of tuples: id, symbol, kind and peg.
 func coinTuples() string {

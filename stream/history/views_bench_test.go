@@ -36,6 +36,13 @@ func pastAndLive(t testing.TB, store *history.Store, coins int) (now time.Time) 
 	if err != nil {
 		t.Fatal(err)
 	}
+	fold := history.NewPastFold(store)
+	if err := fold.Adopt(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if folded, err := fold.Pass(t.Context()); err != nil || folded == 0 {
+		t.Fatalf("folding the past: %d parts, %v", folded, err)
+	}
 	return now
 }
 
@@ -48,6 +55,8 @@ func BenchmarkViews(b *testing.B) {
 		{"hours", "SELECT * FROM default.v_candles_1h LIMIT 100"},
 		{"minutes", "SELECT * FROM default.v_candles_1m LIMIT 100"},
 		{"coin", "SELECT * FROM default.v_candles_1d WHERE coin_id = 'solana' ORDER BY start DESC LIMIT 100"},
+		{"coin_hours", "SELECT * FROM default.v_candles_1h WHERE coin_id = 'solana'"},
+		{"all_hours", "SELECT * FROM default.v_candles_1h"},
 		{"newest", fmt.Sprintf("SELECT * FROM default.v_candles_1h WHERE start >= toDateTime('%s')", now.Add(-24*time.Hour).Format(time.DateTime))},
 		{"newest_minutes", fmt.Sprintf("SELECT coin_id, max(high) FROM default.v_candles_1m WHERE start >= toDateTime('%s') GROUP BY coin_id", now.Add(-time.Hour).Format(time.DateTime))},
 		{"backfill", "SELECT * FROM default.v_backfill LIMIT 100"},
@@ -68,7 +77,7 @@ func BenchmarkViews(b *testing.B) {
 			}
 		})
 	}
-	b.Run("all_hours", func(b *testing.B) {
+	b.Run("all_coins_hour", func(b *testing.B) {
 		for b.Loop() {
 			if all, err := store.AllIntervals(b.Context(), time.Hour, now.Add(-12*time.Hour), now.Add(-11*time.Hour)); err != nil || len(all) == 0 {
 				b.Fatal(len(all), err)

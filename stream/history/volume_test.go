@@ -23,6 +23,7 @@ func TestVolumesAreOfTypesThatClientsRead(t *testing.T) {
 		logged{history.Place{Topic: schemas.TopicCandles, Offset: 3}, &eventsv1.CandleRecord{Mark: &eventsv1.Mark{LogicVersion: 1, Offset: 3},
 			Body: &eventsv1.CandleRecord_VenueCandle{VenueCandle: &eventsv1.VenueCandle{Venue: "kraken", Symbol: "BTC/USD", CoinId: "bitcoin", QuoteId: "USD",
 				Start: noon, Open: "1", High: "1", Low: "1", Close: "1", Volume: volume}}}})
+	foldPast(t, store)
 	exact, ok := new(big.Float).SetString(volume)
 	if !ok {
 		t.Fatal("the volume is no number")

@@ -27,6 +27,8 @@ const (
 	TierContract = "contract"
 	// TierMCP are the official clients of the Model Context Protocol.
 	TierMCP = "mcp"
+	// TierBrowser is a browser, and what the pages are built with.
+	TierBrowser = "browser"
 )
 
 // InTier counts t and its subtests under the named tier in the table that closes the gate.

@@ -71,6 +71,7 @@ var sections = []section{
 		{"of the rates of a coin", source{doors + "/rates", "req/s"}, source{doors + "/rates", "bare-req/s"}, "the same", 0.75, 0},
 		{"of the global summary", source{doors + "/global_summary", "req/s"}, source{doors + "/global_summary", "bare-req/s"}, "the same", 0.75, 0},
 		{"of all currencies", source{doors + "/fiat", "req/s"}, source{doors + "/fiat", "bare-req/s"}, "the same", 0.75, 0},
+		{"of a price while a statement on the SQL port runs", source{doors + "/price_beside_statements", "req/s"}, source{doors + "/price_beside_statements", "alone-req/s"}, "the same without it", 0.95, 0},
 		{"of a tool over MCP", source{doors + "/mcp", "req/s"}, source{doors + "/mcp", "rest-req/s"}, "the same read over REST", 0.5, 0},
 	}},
 	{"Charts", "Of 500 coins with 200,000 minutes each, 100 million candles; 24 hours to 90 days.", []figure{

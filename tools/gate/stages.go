@@ -17,7 +17,7 @@ var slow = map[string][]string{
 		"TestOwnBackfillIsEndedLikeAnother", "TestStartReadsWhatChartsShow", "TestVenueThatIsDownDelaysNoStart",
 	},
 	"deploy/e2e": {
-		"TestAddedFoldRunsFromLogToReplay", "TestDamagesOfADemoAreMended", "TestDemoDocumentSuitsTools", "TestDemoServesTheExamples", "TestDemoWithstandsSchemathesis", "TestImages",
+		"TestAddedFoldRunsFromLogToReplay", "TestDamagesOfADemoAreMended", "TestDemoDocumentSuitsTools", "TestDemoPagesInABrowser", "TestDemoServesTheExamples", "TestDemoWithstandsSchemathesis", "TestImages",
 		"TestDemoGoesOnBesideStatements", "TestMergedRecordingsAgreeWithAnIndependentCalculation", "TestReplayEqualsAnAcceleratedRunWithFaults",
 		"TestReplayOfARunningInstance", "TestReplayReadsBehindTheBroker", "TestThousandPastPricesAreExplained",
 	},
@@ -40,7 +40,8 @@ var slow = map[string][]string{
 	"producers/outbox":    {"TestBrokerAwayLosesNothing"},
 	"producers/simulator": {"TestFramesLookLikeRecordedOnes"},
 	"query/limits":        {"TestAdmissionOverRedis"},
-	"stream/history":      {"TestBackfilledCandlesReadAsTheirScripts", "TestInsertingAgainChangesNothing", "TestInterruptedMigrationIsMadeAgain"},
+	"query/pages":         {"TestScriptsAreBuiltOfTheirSources"},
+	"stream/history":      {"TestBackfilledCandlesReadAsTheirScripts", "TestInsertingAgainChangesNothing", "TestInterruptedMigrationIsMadeAgain", "TestThePastIsFoldedExactly"},
 	"stream/streamtest":   {"TestKilledKafkaKeepsWhatWasAcknowledged"},
 }
 
@@ -75,7 +76,7 @@ var nightly = map[string][]string{
 
 // tiers are what tests need, by the make target that fetches it; .ci/run installs the others.
 var tiers = map[string]string{
-	"embedded": "engine", "kafka": "kafka", "contract": "contract", "mcp": "mcp", "redis": "", recordings: "", "layout": "",
+	"embedded": "engine", "kafka": "kafka", "contract": "contract", "mcp": "mcp", "browser": "browser", "redis": "", recordings: "", "layout": "",
 }
 
 // forgiven are the skips that are no failure anywhere, by package and test, with the reason.

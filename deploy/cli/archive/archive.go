@@ -49,7 +49,7 @@ func list(rt *command.Runtime, cmd *cobra.Command, deep bool) (faults int, err e
 	if err != nil {
 		return 0, err
 	}
-	cfg, _, err := rt.Load(cmd)
+	cfg, err := rt.LoadInstance(cmd)
 	if err != nil {
 		return 0, err
 	}

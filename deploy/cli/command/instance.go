@@ -22,10 +22,33 @@ import (
 	"github.com/marketlog/marketlog/stream"
 )
 
-// Load reads the configuration of a command.
+// Load reads the configuration of a command that starts an instance or shows what it would be started with.
 func (rt *Runtime) Load(cmd *cobra.Command) (config.Config, []config.Setting, error) {
 	path, _ := cmd.Flags().GetString("config")
 	return config.LoadConfig(config.Sources{File: path, Env: rt.Env, Flags: cmd.Flags()})
+}
+
+// LoadInstance reads the configuration of a command about an instance: where nothing names a data directory, it is that of the
+// one instance of this user that runs. It is an error if several run and none of them in the default directory.
+func (rt *Runtime) LoadInstance(cmd *cobra.Command) (config.Config, error) {
+	path, _ := cmd.Flags().GetString("config")
+	cfg, _, err := config.LoadConfig(config.Sources{File: path, Env: rt.Env, Flags: cmd.Flags(), DataDir: rt.runningDataDir})
+	return cfg, err
+}
+
+func (rt *Runtime) runningDataDir() (string, error) {
+	running := admin.UserRegistry(rt.Env).Running()
+	switch len(running) {
+	case 0:
+		return "", nil
+	case 1:
+		return running[0], nil
+	}
+	own, err := filepath.Abs(config.DefaultConfig().DataDir)
+	if err == nil && slices.Contains(running, own) {
+		return own, nil
+	}
+	return "", fmt.Errorf("%d instances run; name one: --data-dir %s", len(running), strings.Join(running, ", or --data-dir "))
 }
 
 // patience is how long a command waits for an instance that is starting, or for another command to finish.

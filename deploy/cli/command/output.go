@@ -76,7 +76,7 @@ func Lines[T any](rt *Runtime, cmd *cobra.Command, name string, input any, show 
 	if err != nil {
 		return 0, err
 	}
-	cfg, _, err := rt.Load(cmd)
+	cfg, err := rt.LoadInstance(cmd)
 	if err != nil {
 		return 0, err
 	}

@@ -5,6 +5,8 @@ package command
 import (
 	"errors"
 	"io"
+	"slices"
+	"strings"
 )
 
 // ErrReported ends a command that has printed all there is to print; the exit code is 1.
@@ -18,4 +20,14 @@ type Runtime struct {
 
 	// Args are the arguments of the call under way.
 	Args []string
+}
+
+// Variable returns the value of an environment variable; empty where it is not set.
+func (rt *Runtime) Variable(name string) string {
+	for _, set := range slices.Backward(rt.Env) {
+		if value, ok := strings.CutPrefix(set, name+"="); ok {
+			return value
+		}
+	}
+	return ""
 }

@@ -76,7 +76,7 @@ func Command(rt *command.Runtime) *cobra.Command {
 }
 
 func examine(rt *command.Runtime, cmd *cobra.Command) []Finding {
-	cfg, _, err := rt.Load(cmd)
+	cfg, err := rt.LoadInstance(cmd)
 	if err != nil {
 		return []Finding{{"configuration", "failed", err.Error(), "`marketlog config print` shows where each setting comes from"}}
 	}

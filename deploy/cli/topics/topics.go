@@ -63,7 +63,7 @@ func onTopics(rt *command.Runtime, cmd *cobra.Command, args []string, run func(c
 	if err != nil {
 		return err
 	}
-	cfg, _, err := rt.Load(cmd)
+	cfg, err := rt.LoadInstance(cmd)
 	if err != nil {
 		return err
 	}

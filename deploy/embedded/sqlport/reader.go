@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -129,7 +130,8 @@ type child struct {
 	began   time.Time
 	client  *http.Client
 	control *net.UnixConn
-	words   *tail // the last of its standard error
+	words   *tail       // the last of its standard error
+	stopped atomic.Bool // by stop
 
 	ended   chan struct{} // closed when it has
 	failure error         // how; valid then
@@ -150,6 +152,7 @@ func (c *child) alive() bool {
 
 // stop ends it and waits.
 func (c *child) stop() {
+	c.stopped.Store(true)
 	_ = c.control.Close()
 	_ = c.command.Process.Kill()
 	<-c.ended
@@ -269,8 +272,8 @@ func (r *Reader) await(c *child) {
 	close(c.ended)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.child != c {
-		return // it was stopped
+	if c.stopped.Load() {
+		return
 	}
 	if time.Since(c.began) > 10*time.Second {
 		r.crashes = 0

@@ -178,7 +178,17 @@ func TestRandomStatements(t *testing.T) {
 	t.Logf("seed %d", seed)
 	s := newSoak(t, rand.New(rand.NewPCG(seed, 0)), i.owner)
 	outcomes, called := map[string]int{}, map[string]bool{}
-	asked, ends := 0, 0.0
+	asked, named := 0, 0
+	var last made
+	// name tells of the deaths since it was called last. A process may outlive the answer to the statement that ends it, so the one
+	// before is told too.
+	name := func(m made, outcome string) {
+		ends := int(i.metric(t, "marketlog_sql_process_crashes_total"))
+		if ends > named {
+			t.Logf("the SQL process ended %d times by %q (%s) or by %q", ends-named, clip(m.text), outcome, clip(last.text))
+		}
+		named = ends
+	}
 	for began := time.Now(); time.Since(began) < span; asked++ {
 		m := s.statement()
 		status, body := i.ask(t, m.text)
@@ -191,26 +201,28 @@ func TestRandomStatements(t *testing.T) {
 				s.learn(m.function, m.arguments)
 			}
 		case ended:
-			t.Logf("ended the SQL process: %.1000s\n%s", m.text, body)
+			t.Logf("it is gone: %s", body)
 			i.recover(t)
 		}
+		name(m, outcome)
+		last = m
 	}
-	ends = i.metric(t, "marketlog_sql_process_crashes_total")
+	i.wait(t, "SELECT count() FROM v_t", "1000\n")
+	name(last, "the last one")
 	if n, err := i.owner.Ask("SELECT count() FROM m.t", "TabSeparated"); err != nil || n != "1000\n" {
 		t.Errorf("the owner has %s (%v), want 1000 rows", n, err)
 	}
 	share := 100 * outcomes[answered] / max(1, asked)
-	t.Logf("asked %d in %v: %d %% answered, %s; of %d functions %d were answered, %d are known to be; the SQL process ended %v times",
-		asked, span, share, list(outcomes), len(s.functions), len(called), len(s.good), ends)
+	t.Logf("asked %d in %v: %d %% answered, %s; of %d functions %d were answered, %d are known to be; the SQL process ended %d times",
+		asked, span, share, list(outcomes), len(s.functions), len(called), len(s.good), named)
 	streamtest.ReportSeed(t, seed)
 	streamtest.Report(t, "seconds", int(span.Seconds()))
 	streamtest.Report(t, "statements", asked)
 	streamtest.Report(t, "answered", outcomes[answered])
-	streamtest.Report(t, "ends_of_the_process", int(ends))
+	streamtest.Report(t, "ends_of_the_process", named)
 	if share < soakWanted && !*learn {
 		t.Errorf("%d %% of the statements were answered, want %d or more: what is refused tries nothing", share, soakWanted)
 	}
-	i.wait(t, "SELECT count() FROM v_t", "1000\n")
 	if *learn {
 		s.save(t)
 	}
@@ -233,13 +245,16 @@ func outcomeOf(status int, body string) string {
 	switch {
 	case status == 200 && !strings.HasSuffix(body, brokenOff):
 		return answered
-	case status == 503 && strings.Contains(body, "ended") || status == 200 && !strings.Contains(body, "__exception__"):
+	case status == 503 && strings.Contains(body, "ended"), status == 408 && strings.Contains(body, "not planned"), status == 200 && !strings.Contains(body, "__exception__"):
 		return ended
 	case slices.Contains(ofTypes, code):
 		return refused
 	}
 	return failed
 }
+
+// clip keeps a log readable.
+func clip(statement string) string { return statement[:min(len(statement), 1000)] }
 
 // list is a count of each outcome.
 func list(outcomes map[string]int) string {

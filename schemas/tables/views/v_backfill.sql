@@ -15,15 +15,13 @@ CREATE OR REPLACE VIEW default.v_backfill
     close Decimal(38, 18) COMMENT 'Price of the last trade, in the quote',
     volume Float64 COMMENT 'Base traded, as the venue says, rounded to about 16 digits; 0 also where it says nothing',
     rate Float64 COMMENT 'USD for one unit of the quote at the open; 0 if it is not known',
-    reason LowCardinality(String) COMMENT 'Why no candle of a coin is made of it: unmapped, no_rate, or empty if it can be',
+    reason LowCardinality(String) COMMENT 'Why no candle of a coin is made of it: unmapped, no_rate, waits (it was just read, or live minutes of its time may still come), or empty if it can be',
     ingest_time DateTime64(9, 'UTC') COMMENT 'When it was read from the venue',
     volume_exact String COMMENT 'The volume with all its digits, as text: no type that common clients read holds them'
 )
-AS SELECT producer, venue, symbol, seconds, start, base, quote, coin_id, quote_id, open, high, low, close, toFloat64(b.volume) AS volume, b.rate.1 AS rate,
-    multiIf(coin_id = '' OR quote_id = '', 'unmapped', b.rate.1 > 0, '', 'no_rate') AS reason, ingest_time, toString(b.volume) AS volume_exact
-FROM (
-    SELECT * FROM {database}.backfill_usd_1m
-    UNION ALL SELECT * FROM {database}.backfill_usd_1h
-    UNION ALL SELECT * FROM {database}.backfill_usd_1d
-) AS b
+AS SELECT b.producer, b.venue, b.symbol, b.seconds, b.start, b.base, b.quote, b.coin_id, b.quote_id, b.open, b.high, b.low, b.close, toFloat64(b.volume) AS volume,
+    if(has(c.quotes, b.quote_id), c.rates[indexOf(c.quotes, b.quote_id)], 0) AS rate,
+    multiIf(b.coin_id = '' OR b.quote_id = '', 'unmapped', rate > 0, '', NOT has(c.quotes, b.quote_id), 'waits', 'no_rate') AS reason, b.ingest_time AS ingest_time, toString(b.volume) AS volume_exact
+FROM {database}.backfill AS b FINAL
+LEFT JOIN {database}.past_candles AS c FINAL ON c.coin_id = b.coin_id AND c.seconds = b.seconds AND c.start = b.start
 COMMENT 'The venues'' own candles of the past, as `marketlog backfill` has read them, kept for ever'

@@ -1,0 +1,52 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/marketlog/marketlog/deploy/admin"
+	"github.com/marketlog/marketlog/deploy/cli/command"
+	"github.com/marketlog/marketlog/deploy/config"
+	"github.com/marketlog/marketlog/deploy/operations"
+)
+
+func openCommand(rt *command.Runtime) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "open",
+		Short: "Print a link that opens the pages of a running instance, signed in; it works once, within ten minutes",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			out, err := rt.Output(cmd)
+			if err != nil {
+				return err
+			}
+			cfg, err := rt.LoadInstance(cmd)
+			if err != nil {
+				return err
+			}
+			info, ok, err := command.RunningInstance(cmd.Context(), cfg.DataDir)
+			switch {
+			case err != nil:
+				return err
+			case !ok:
+				return fmt.Errorf("no instance runs in %s: start one with `marketlog run --data-dir %s`", cfg.DataDir, cfg.DataDir)
+			}
+			return admin.CallRunning(cmd.Context(), info.Admin, admin.Command{Name: "open"}, admin.Start, struct{}{}, func(raw json.RawMessage) error {
+				var line operations.OpenLine
+				if err := json.Unmarshal(raw, &line); err != nil {
+					return fmt.Errorf("reading the answer: %w", err)
+				}
+				if out.JSON {
+					return out.Object(line)
+				}
+				out.Text("%s", line.URL)
+				return out.Flush()
+			})
+		},
+	}
+	config.AddInstanceFlags(cmd.Flags())
+	command.AddOutputFlag(cmd.Flags())
+	return cmd
+}

@@ -1,0 +1,201 @@
+package market
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/marketlog/marketlog/deploy/cli/command"
+	"github.com/marketlog/marketlog/deploy/config"
+	"github.com/marketlog/marketlog/query/limits"
+)
+
+const (
+	// keyFile is where the key that these commands made lies in the data directory; only its owner may read it.
+	keyFile  = "command-line.key"
+	keyLabel = "command line"
+	// maxBody bounds an answer, in bytes.
+	maxBody = 32 << 20
+	timeout = 20 * time.Second
+)
+
+// heard is how long the server may take to hear, by the log, of a key that was just made.
+const heard = 10 * time.Second
+
+// client asks a server over REST.
+type client struct {
+	base, key string
+	http      *http.Client
+	// make makes a key and keeps it; nil where the key came from elsewhere. made is when that was, zero if it was not needed yet.
+	make func(context.Context) error
+	made time.Time
+}
+
+// connect finds the server: MARKETLOG_URL, else the running instance.
+func connect(rt *command.Runtime, cmd *cobra.Command) (*client, error) {
+	c := &client{key: rt.Variable(config.ApiKeyVariable), http: &http.Client{Timeout: timeout}}
+	if address := rt.Variable(config.UrlVariable); address != "" {
+		var err error
+		if c.base, err = command.ParseURL(config.UrlVariable, address); err == nil && c.key == "" {
+			err = fmt.Errorf("%s names the server %s, and %s no key for it", config.UrlVariable, c.base, config.ApiKeyVariable)
+		}
+		return c, err
+	}
+	served, err := rt.Served(cmd)
+	if err != nil {
+		return nil, err
+	}
+	c.base = served.Base
+	if c.key != "" {
+		return c, nil
+	}
+	path := filepath.Join(served.DataDir, keyFile)
+	c.make = func(ctx context.Context) (err error) {
+		c.key, err = makeKey(ctx, served, path)
+		c.made = time.Now()
+		return err
+	}
+	kept, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		err = c.make(cmd.Context())
+	case err != nil:
+		err = fmt.Errorf("reading the key of the command line: %w", err)
+	default:
+		c.key = strings.TrimSpace(string(kept))
+	}
+	return c, err
+}
+
+// makeKey makes a key and keeps it.
+func makeKey(ctx context.Context, served command.Served, path string) (string, error) {
+	key, err := served.MakeKey(ctx, limits.PlanPro, keyLabel)
+	if err != nil {
+		return "", err
+	}
+	temporary := path + ".new"
+	if err := os.WriteFile(temporary, []byte(key+"\n"), 0o600); err != nil {
+		return "", fmt.Errorf("keeping the key of the command line: %w", err)
+	}
+	if err := os.Rename(temporary, path); err != nil {
+		return "", fmt.Errorf("keeping the key of the command line: %w", err)
+	}
+	return key, nil
+}
+
+// refusal is the body of every answer that is not a success.
+type refusal struct {
+	Error struct {
+		Code    string              `json:"code"`
+		Message string              `json:"message"`
+		Errors  map[string][]string `json:"errors"`
+	} `json:"error"`
+}
+
+// answer is what a server answered.
+type answer struct {
+	body []byte
+	// simulated means that invented numbers are in it.
+	simulated bool
+}
+
+// get asks for a path.
+func (c *client) get(ctx context.Context, path string, query url.Values) (answer, error) {
+	for {
+		status, got, err := c.once(ctx, path, query)
+		switch {
+		case err != nil:
+			return answer{}, err
+		case status == http.StatusOK:
+			return got, nil
+		case status != http.StatusUnauthorized || c.make == nil || !c.made.IsZero() && time.Since(c.made) > heard:
+			return answer{}, c.refused(status, got.body)
+		case c.made.IsZero(): // the kept key was revoked, or is of a log that is gone
+			if err := c.make(ctx); err != nil {
+				return answer{}, err
+			}
+		default:
+			select {
+			case <-time.After(50 * time.Millisecond):
+			case <-ctx.Done():
+				return answer{}, ctx.Err()
+			}
+		}
+	}
+}
+
+// refused is the error that an answer is.
+func (c *client) refused(status int, body []byte) error {
+	var refused refusal
+	if json.Unmarshal(body, &refused) != nil || refused.Error.Message == "" {
+		return fmt.Errorf("%s answered %d", c.base, status)
+	}
+	text := refused.Error.Message
+	for _, name := range slices.Sorted(maps.Keys(refused.Error.Errors)) {
+		text += fmt.Sprintf("\n%s: %s", name, strings.Join(refused.Error.Errors[name], "; "))
+	}
+	return errors.New(text)
+}
+
+func (c *client) once(ctx context.Context, path string, query url.Values) (status int, got answer, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path+"?"+query.Encode(), nil)
+	if err != nil {
+		return 0, got, fmt.Errorf("asking %s: %w", c.base, err)
+	}
+	request.Header.Set("Authorization", "Bearer "+c.key)
+	response, err := c.http.Do(request)
+	if err != nil {
+		return 0, got, fmt.Errorf("asking %s: %w", c.base, err)
+	}
+	defer response.Body.Close()
+	got.simulated = response.Header.Get("X-Data-Source") == "simulated"
+	got.body, err = io.ReadAll(io.LimitReader(response.Body, maxBody+1))
+	if err != nil {
+		return 0, got, fmt.Errorf("reading the answer of %s: %w", c.base, err)
+	}
+	if len(got.body) > maxBody {
+		return 0, got, fmt.Errorf("%s answered with more than %d bytes", c.base, maxBody)
+	}
+	return response.StatusCode, got, nil
+}
+
+// show asks for a path and prints the answer: as it is with -o json, else by text.
+func show[T any](rt *command.Runtime, cmd *cobra.Command, path string, query url.Values, text func(out *command.Output, decoded T)) error {
+	out, err := rt.Output(cmd)
+	if err != nil {
+		return err
+	}
+	c, err := connect(rt, cmd)
+	if err != nil {
+		return err
+	}
+	got, err := c.get(cmd.Context(), path, query)
+	if err != nil {
+		return err
+	}
+	if out.JSON {
+		return out.Object(json.RawMessage(got.body))
+	}
+	var decoded T
+	if err := json.Unmarshal(got.body, &decoded); err != nil {
+		return fmt.Errorf("reading the answer of %s: %w", c.base, err)
+	}
+	text(out, decoded)
+	if got.simulated {
+		out.Text("SIMULATED: these numbers are invented")
+	}
+	return out.Flush()
+}

@@ -1,0 +1,131 @@
+package market
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/marketlog/marketlog/deploy/cli/command"
+	"github.com/marketlog/marketlog/deploy/config"
+)
+
+func explainCommand(rt *command.Runtime) *cobra.Command {
+	var at string
+	cmd := &cobra.Command{
+		Use:     "explain SYMBOL",
+		Short:   "Show what a price was computed from, now or at a past instant",
+		Long:    "Show the inputs of a price, which of them were rejected and why, and whether computing it again gives the same number.",
+		Example: "  marketlog explain BTC\n  marketlog explain BTC --at 2026-01-31T12:00:00Z",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			query := url.Values{}
+			if at != "" {
+				query.Set("asOf", at)
+			}
+			return show(rt, cmd, "/api/v1/prices/"+url.PathEscape(args[0])+"/explain", query, showExplanation)
+		},
+	}
+	cmd.Flags().StringVar(&at, "at", "", "`TIME`: the price that was served then, as in 2026-01-31T12:00:00Z")
+	config.AddInstanceFlags(cmd.Flags())
+	command.AddOutputFlag(cmd.Flags())
+	return cmd
+}
+
+// explainAnswer is what is shown of GET /api/v1/prices/{symbol}/explain.
+type explainAnswer struct {
+	Data struct {
+		Symbol        string         `json:"symbol"`
+		CoinID        string         `json:"coinId"`
+		Price         float64        `json:"price"`
+		Method        string         `json:"method"`
+		MethodVersion int            `json:"methodVersion"`
+		Score         float64        `json:"score"`
+		Accepted      []string       `json:"accepted"`
+		Rejected      []string       `json:"rejected"`
+		Timestamp     time.Time      `json:"timestamp"`
+		Published     time.Time      `json:"published"`
+		Reproduced    bool           `json:"reproduced"`
+		Recomputed    *float64       `json:"recomputed"`
+		Inputs        []explainInput `json:"inputs"`
+	} `json:"data"`
+}
+
+type explainInput struct {
+	Provider     string   `json:"provider"`
+	VenueSymbol  string   `json:"venueSymbol"`
+	Quote        string   `json:"quote"`
+	RateUsed     float64  `json:"rateUsed"`
+	PriceUSD     *float64 `json:"priceUsd"`
+	AgeMs        int64    `json:"ageMs"`
+	Accepted     bool     `json:"accepted"`
+	Reason       string   `json:"reason"`
+	DeviationPct *float64 `json:"deviationPct"`
+	Offset       struct {
+		Topic     string `json:"topic"`
+		Partition int32  `json:"partition"`
+		Offset    int64  `json:"offset"`
+	} `json:"offset"`
+}
+
+// otherMarket is why an input does not count whose provider is represented by another of its markets.
+const otherMarket = "other_market"
+
+func showExplanation(out *command.Output, answer explainAnswer) {
+	x := answer.Data
+	out.Text("%s (%s) was %s USD at %s", x.Symbol, x.CoinID, amount(&x.Price), clock(x.Timestamp))
+	if !x.Published.IsZero() {
+		out.Text("published %s", clock(x.Published))
+	}
+	out.Text("%s of %d venues, version %d of the rule; %d rejected; score %.2f", x.Method, len(x.Accepted), x.MethodVersion, len(x.Rejected), x.Score)
+	switch {
+	case x.Reproduced:
+		out.Text("computed again from these inputs: the same number")
+	case x.Recomputed != nil:
+		out.Text("computed again from these inputs: %s, which is NOT the same", amount(x.Recomputed))
+	default:
+		out.Text("it could not be computed again from these inputs")
+	}
+	out.Text("")
+	slices.SortStableFunc(x.Inputs, func(a, b explainInput) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Provider, b.Provider))
+	})
+	out.Row("VENUE", "MARKET", "PRICE USD", "DEVIATION", "QUOTE", "AT RATE", "AGE", "RESULT", "IN THE LOG")
+	others := 0
+	for _, in := range x.Inputs {
+		if in.Reason == otherMarket {
+			others++
+			continue
+		}
+		result := "accepted"
+		if !in.Accepted {
+			result = "rejected: " + in.Reason
+		}
+		deviation, rate := unknown, unknown
+		if in.DeviationPct != nil {
+			deviation = fmt.Sprintf("%+.1f bps", *in.DeviationPct*100)
+		}
+		if in.RateUsed != 0 {
+			rate = fmt.Sprintf("%.6g", in.RateUsed)
+		}
+		out.Row(in.Provider, in.VenueSymbol, amount(in.PriceUSD), deviation, in.Quote, rate, time.Duration(in.AgeMs)*time.Millisecond, result,
+			fmt.Sprintf("%s/%d@%d", in.Offset.Topic, in.Offset.Partition, in.Offset.Offset))
+	}
+	if others > 0 {
+		out.Text("%d further markets do not count, since another market of their venue does (-o json has them)", others)
+	}
+}
+
+// rank sorts accepted inputs before rejected ones, and those that were not asked last.
+func rank(in explainInput) int {
+	switch {
+	case in.Accepted:
+		return 0
+	case in.Reason != otherMarket:
+		return 1
+	}
+	return 2
+}

@@ -1,0 +1,225 @@
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/marketlog/marketlog/deploy/deploytest"
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/keys"
+	"github.com/marketlog/marketlog/query/limits"
+	"github.com/marketlog/marketlog/query/pages"
+	"github.com/marketlog/marketlog/stream/streamtest"
+)
+
+// shotsVariable names a folder for pictures of the pages, as the browser sees them.
+const shotsVariable = "MARKETLOG_SHOTS"
+
+// A real browser finds on every page, on large and small screens, light and dark, what the API answers, and nothing that it
+// should not: no error, no breach of the policy, no request to another server, nothing wider than the screen, nothing that people with
+// a screen reader cannot use. What others wrote stays text, and a server that is killed and started again is taken up again.
+func TestDemoPagesInABrowser(t *testing.T) {
+	streamtest.InTier(t, streamtest.TierBrowser)
+	chromium, err := exec.LookPath("chromium")
+	if err != nil {
+		streamtest.Missing(t, streamtest.TierBrowser, "no chromium on PATH")
+	}
+	tools := filepath.Join("..", "..", "tools", "web")
+	if _, err := os.Stat(filepath.Join(tools, "node_modules", ".installed")); err != nil {
+		streamtest.Missing(t, streamtest.TierBrowser, "nothing to drive a browser with; tools/web/fetch.sh installs it")
+	}
+	d := filledDemo(t)
+	mortal := startMortal(t)
+	input, err := json.Marshal(map[string]string{
+		"base": d.base, "key": d.key, "hostile": serveHostile(t), "mortal": mortal.base, "executable": chromium, "shots": os.Getenv(shotsVariable),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
+	defer cancel()
+	driver := exec.CommandContext(ctx, "node", "browser.mjs", string(input))
+	driver.Dir, driver.Stderr = tools, os.Stderr
+	orders, err := driver.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, err := driver.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := driver.Start(); err != nil {
+		t.Fatal(err)
+	}
+	done := false
+	for lines := bufio.NewScanner(said); lines.Scan(); {
+		var line struct {
+			Fault, Ask, Figure string
+			Value              float64
+			Done               bool
+		}
+		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
+			t.Errorf("the driver says %q", lines.Text())
+			continue
+		}
+		switch {
+		case line.Fault != "":
+			t.Error(line.Fault)
+		case line.Figure != "":
+			t.Logf("%s: %g", line.Figure, line.Value)
+		case line.Ask == "kill":
+			mortal.kill(t)
+		case line.Ask == "start":
+			mortal.start(t)
+		}
+		if line.Ask != "" {
+			fmt.Fprintln(orders, "done")
+		}
+		done = done || line.Done
+	}
+	if err := driver.Wait(); err != nil || !done {
+		t.Errorf("the driver ended before it had seen everything: %v", err)
+	}
+}
+
+// mortal is an instance that is killed. It has the shared demo's program.
+type mortal struct {
+	*demo
+	arguments []string
+}
+
+func startMortal(t *testing.T) *mortal {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "mortal") // t.TempDir may be longer than a socket's name can be
+	if err != nil {
+		t.Fatal(err)
+	}
+	listen := deploytest.FreeAddr(t)
+	m := &mortal{demo: &demo{base: "http://" + listen, dir: filepath.Join(folder, "data"), binary: theDemo.demo.binary}}
+	m.arguments = []string{"run", "--feeds", "sim", "--data-dir", m.dir, "--listen", listen, "--sql-listen", deploytest.FreeAddr(t), "--kafka-listen", deploytest.FreeAddr(t)}
+	m.start(t)
+	t.Cleanup(func() {
+		m.kill(t)
+		os.RemoveAll(folder)
+	})
+	return m
+}
+
+// start runs it until it has prices.
+func (m *mortal) start(t *testing.T) {
+	t.Helper()
+	m.process = exec.Command(m.binary, m.arguments...)
+	m.process.Env = append(os.Environ(), "MARKETLOG_BACKFILL_ENABLED=false")
+	log, err := os.Create(m.dir + ".log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	m.process.Stdout, m.process.Stderr = log, log
+	if err := m.process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	process := m.process
+	m.ended = make(chan error, 1)
+	go func(ended chan<- error) { ended <- process.Wait() }(m.ended)
+	for deadline := time.Now().Add(demoPatience); ; time.Sleep(100 * time.Millisecond) {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, m.base+"/coins/bitcoin", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err == nil {
+			response.Body.Close()
+			if response.StatusCode == http.StatusOK {
+				return
+			}
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the instance shows no price: %v\n%s", err, m.logEnd())
+		}
+	}
+}
+
+func (m *mortal) kill(t *testing.T) {
+	t.Helper()
+	if err := m.process.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Errorf("killing the instance: %v", err)
+	}
+	m.ended <- <-m.ended
+}
+
+// serveHostile serves the pages of coins whose sources mean no good.
+func serveHostile(t *testing.T) (base string) {
+	t.Helper()
+	const evil = `</script><img src=x onerror=alert(1) onload=harmed=true>\u202e<svg onload=alert(1)>`
+	said := map[string]string{
+		"/api/v1/coins/markets listCoinMarketTable":     `{"data":[{"id":"evil","symbol":"<b>","name":"EVIL","currentPrice":1,"priceSource":"EVIL","sparkline7d":[1]}],"meta":{}}`,
+		"/api/v1/global-stats/summary getMarketSummary": `{"data":{"totalMarketCapUsd":1,"volume24hUsd":1,"btcDominance":1,"ethDominance":1,"fearGreed":{"value":1,"classification":"EVIL","source":"EVIL"}}}`,
+		"/api/v1/prices listPrices":                     `{"prices":[]}`,
+		"/api/v1/coins/{coinId} getCoin": `{"data":{"id":"evil","symbol":"<b>","name":"EVIL","description":"EVIL","homepage":"javascript:alert(1)","categories":["EVIL"],"platforms":{"EVIL":"EVIL"},` +
+			`"attribution":[{"source":"x","name":"EVIL","url":"javascript:alert(1)","license":"EVIL","text":"EVIL"},{"source":"y","name":"EVIL","url":"data:text/html,EVIL"},{"source":"z","name":"EVIL","url":"http://evil.example/"}]}}`,
+		"/api/v1/prices/{symbol}/explain explainPrice": `{"data":{"price":1,"confidence":1,"confidenceInterval":[0.9,1.1],"score":1,"timestamp":"2026-11-20T10:00:05.000Z","accepted":["EVIL"],"rejected":["EVIL"],"reproduced":true,"inputs":[` +
+			`{"provider":"EVIL","venueSymbol":"EVIL","priceUsd":1,"accepted":true,"ageMs":1,"offset":{"topic":"EVIL","partition":0,"offset":0}},{"provider":"EVIL","venueSymbol":"EVIL2","accepted":false,"reason":"EVIL","ageMs":1,"offset":{"topic":"t","partition":0,"offset":0}}]}}`,
+		"/api/v1/coins/{coinId}/markets listCoinMarkets": `{"markets":[{"exchange":"EVIL","pair":"EVIL","venueSymbol":"EVIL","price":1,"volume24h":1}]}`,
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pepper := keys.NewPepper()
+	table, err := keys.NewTable(pepper, func() string { return "" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown, err := pages.New(pages.Config{Listen: listener.Addr().String(), Automatic: true, Version: "test"}, pages.Deps{Pepper: pepper, Keys: table, Links: pages.NewLinks(time.Now)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var endpoints []query.Endpoint
+	for operation, text := range said {
+		path, id, _ := strings.Cut(operation, " ")
+		e := query.Endpoint{Method: http.MethodGet, Path: path, ID: id, Tag: "test", Summary: "A test.", Body: struct{}{}, Hot: true,
+			Handle: func(context.Context, *query.Request) (query.Answer, error) {
+				return query.Answer{Body: query.RawBody([]byte(strings.ReplaceAll(text, "EVIL", evil)))}, nil
+			}}
+		for _, name := range []string{"coinId", "symbol"} {
+			if strings.Contains(path, "{"+name+"}") {
+				e.Params = append(e.Params, query.CoinParam(name, query.Path, "bitcoin"))
+			}
+		}
+		endpoints = append(endpoints, e)
+	}
+	cfg := query.DefaultConfig()
+	cfg.Listen = listener.Addr().String()
+	server, err := query.NewServer(cfg, query.Deps{Keys: table, Sessions: shown, Limiter: limits.NewLimiter(time.Now, nil), Plans: limits.DefaultPlans(), Endpoints: endpoints,
+		Mount: func(r fiber.Router, s *query.Server) { shown.Mount(r, s) },
+		Now:   time.Now, Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler), Listener: listener, Version: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("running the server: %v", err)
+		}
+	})
+	return "http://" + listener.Addr().String()
+}

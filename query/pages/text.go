@@ -1,0 +1,143 @@
+package pages
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
+
+	"github.com/marketlog/marketlog/query"
+)
+
+const (
+	// textWidth is of a terminal, unless w says otherwise.
+	textWidth = 80
+	// textRows are the coins of the table.
+	textRows = 10
+)
+
+// doors are where else the same numbers are.
+func (u *Unit) doors(b *strings.Builder, ctx *fasthttp.RequestCtx) {
+	scheme, stream := "http", "ws"
+	if ctx.IsTLS() {
+		scheme, stream = "https", "wss"
+	}
+	at := plain(string(ctx.Host()), 60)
+	fmt.Fprintf(b, "\n  page    %s://%s/          %s://%s/coins/bitcoin\n", scheme, at, scheme, at)
+	fmt.Fprintf(b, "  REST    %s://%s/api/v1    %s://%s/openapi.json\n", scheme, at, scheme, at)
+	fmt.Fprintf(b, "  stream  %s://%s/api/v1/prices/ws\n", stream, at)
+	fmt.Fprintf(b, "  MCP     %s://%s/mcp\n", scheme, at)
+	b.WriteString("  key     Authorization: Bearer KEY, made with `marketlog keys create`\n")
+}
+
+// width is how many columns the reader has: ?w= between 40 and 200.
+func width(c *fiber.Ctx) int {
+	w, err := strconv.Atoi(c.Query("w"))
+	if err != nil {
+		return textWidth
+	}
+	return min(200, max(40, w))
+}
+
+func (u *Unit) say(ctx *fasthttp.RequestCtx, status int, text string) error {
+	ctx.Response.SetStatusCode(status)
+	ctx.Response.Header.SetContentType("text/plain; charset=utf-8")
+	ctx.Response.SetBodyString(text)
+	return nil
+}
+
+func (u *Unit) heading(b *strings.Builder, what string, w int) {
+	line := "marketlog " + u.cfg.Version + "   " + what
+	if u.cfg.Simulated {
+		line += "   SIMULATED: invented prices"
+	}
+	fmt.Fprintf(b, "%s\n\n", plain(line, w))
+}
+
+// column pads a text to a width, on the left for numbers.
+func column(text string, w int, number bool) string {
+	padding := strings.Repeat(" ", max(0, w-utf8.RuneCountInString(text)))
+	if number {
+		return padding + text
+	}
+	return text + padding
+}
+
+// sayPrices writes the largest coins and the doors.
+func (u *Unit) sayPrices(c *fiber.Ctx, v *pricesView) error {
+	w := width(c)
+	name := max(6, w-60)
+	var b strings.Builder
+	u.heading(&b, "the median over venues", w)
+	line := func(cells ...string) {
+		text := " " + column(cells[0], 4, true) + "  " + column(plain(cells[1], 8), 8, false) + " " + column(plain(cells[2], name), name, false) +
+			column(cells[3], 14, true) + column(cells[4], 9, true) + column(cells[5], 11, true) + column(cells[6], 8, true)
+		fmt.Fprintln(&b, strings.TrimRight(plain(text, w), " "))
+	}
+	line("#", "COIN", "", "PRICE USD", "24 H", "CAP", "VENUES")
+	for _, row := range v.Rows[:min(textRows, len(v.Rows))] {
+		venues := "–"
+		if row.Providers != nil {
+			venues = strconv.Itoa(*row.Providers)
+			if row.Rejected != nil {
+				venues += "/" + strconv.Itoa(*row.Providers+*row.Rejected)
+			}
+		}
+		line(strconv.Itoa(row.Rank), row.Symbol, row.Name, formatPrice(row.Price), formatPercent(row.H24), formatAmount(row.Cap), venues)
+	}
+	u.doors(&b, c.Context())
+	return u.say(c.Context(), http.StatusOK, b.String())
+}
+
+// sayCoin writes a coin's price and what it is made from.
+func (u *Unit) sayCoin(c *fiber.Ctx, v *coinView) error {
+	w := width(c)
+	var b strings.Builder
+	u.heading(&b, v.Coin.Symbol+" "+v.Coin.Name, w)
+	if v.Why == nil {
+		if v.Coin.CurrentPrice != nil {
+			fmt.Fprintf(&b, "  %s USD\n", formatPrice(*v.Coin.CurrentPrice))
+		}
+		fmt.Fprintf(&b, "  %s\n", plain(v.WhyNot, w-2))
+		return u.say(c.Context(), http.StatusOK, b.String())
+	}
+	why := v.Why
+	fmt.Fprintf(&b, "  %s USD at %s UTC   24 h %s   cap %s\n", formatPrice(why.Price), formatClock(why.Timestamp), formatPercent(v.Coin.PriceChangePercentage24h), formatAmount(v.Coin.MarketCap))
+	fmt.Fprintf(&b, "  median of %d venues, ± %s bps, folded again from the log: %s\n\n", len(why.Accepted), formatBps(why.Confidence, why.Price), map[bool]string{true: "the same", false: "different"}[why.Reproduced])
+	line := func(cells ...string) {
+		text := "  " + column(plain(cells[0], 12), 13, false) + column(plain(cells[1], 18), 19, false) + column(cells[2], 14, true) + column(cells[3], 12, true) + column(cells[4], 10, true) + "  " + plain(cells[5], 16)
+		fmt.Fprintln(&b, strings.TrimRight(plain(text, w), " "))
+	}
+	line("VENUE", "MARKET", "USD", "OFF, BPS", "AGE, MS", "USED")
+	for _, in := range why.Inputs {
+		price, off, used := "–", "–", "yes"
+		if in.PriceUSD != nil {
+			price = formatPrice(*in.PriceUSD)
+			off = strconv.FormatFloat((*in.PriceUSD/why.Price-1)*1e4, 'f', 1, 64)
+		}
+		if !in.Accepted {
+			used = in.Reason
+		}
+		line(in.Provider, in.VenueSymbol, price, off, strconv.FormatInt(in.AgeMs, 10), used)
+	}
+	return u.say(c.Context(), http.StatusOK, b.String())
+}
+
+// sayRefusal writes why there is nothing to read, and the doors for those who only lack a key.
+func (u *Unit) sayRefusal(ctx *fasthttp.RequestCtx, shown *query.Error) error {
+	var b strings.Builder
+	u.heading(&b, http.StatusText(shown.Status), textWidth)
+	fmt.Fprintf(&b, "  %s\n", plain(shown.Message, 200))
+	if shown.Status == http.StatusUnauthorized {
+		ctx.Response.Header.Set(fiber.HeaderWWWAuthenticate, `Bearer realm="marketlog"`)
+		u.doors(&b, ctx)
+	}
+	if shown.RetryAfter > 0 {
+		ctx.Response.Header.Set(fiber.HeaderRetryAfter, strconv.Itoa(shown.RetryAfter))
+	}
+	return u.say(ctx, shown.Status, b.String())
+}

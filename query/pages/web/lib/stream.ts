@@ -1,0 +1,154 @@
+// The stream of prices, kept open: what ends it begins it again. All that a page knows of the connection is here, so that taking
+// up a stream where it broke off needs a change of this file only.
+import { signal } from "@preact/signals"
+
+export interface Price {
+  symbol: string
+  coinId: string
+  price: number
+  volume: number
+  timestamp: number
+  source: string
+  previousPrice: number
+  changePercent24h?: number
+  isStale?: boolean
+}
+
+export interface State {
+  coinId: string
+  reason?: string
+}
+
+interface Frame {
+  type: string
+  timestamp: string
+  data?: unknown
+  serverTime?: string
+}
+
+export interface Handlers {
+  // prices are of one frame; first means that they are all that is known, after a connection began.
+  prices(changed: Price[], first: boolean): void
+  stale?(coins: State[], stale: boolean): void
+}
+
+export type Phase = "connecting" | "live" | "waiting" | "ended"
+
+export interface Status {
+  phase: Phase
+  // at is the log's time of the newest frame, lag what it took to here; milliseconds.
+  at: number
+  lag: number
+  // again is how often the connection began after the first time.
+  again: number
+}
+
+export const status = signal<Status>({ phase: "connecting", at: 0, lag: 0, again: 0 })
+
+const firstWait = 400
+const longestWait = 8000
+// silence is after how long without any frame a connection is given up: a busy instance sends one each second.
+const silence = 20_000
+// signedOut is the close code of a session that has ended.
+const signedOut = 4001
+const hiddenInterval = 60_000
+const shownInterval = 1000
+
+export class Stream {
+  private socket: WebSocket | undefined
+  private wait = firstWait
+  private opened = 0
+  private offset = 0
+  private heard = 0
+  private timer: ReturnType<typeof setTimeout> | undefined
+
+  // symbols are coins by id; undefined: all.
+  constructor(private readonly handlers: Handlers, private readonly symbols?: string[]) {}
+
+  start(): void {
+    this.connect()
+    setInterval(() => this.watch(), 5000)
+    document.addEventListener("visibilitychange", () => {
+      this.subscribe()
+      if (!document.hidden && status.value.phase === "waiting") this.soon(0)
+    })
+    addEventListener("online", () => this.soon(0))
+    addEventListener("pagehide", () => this.socket?.close(1000))
+    addEventListener("pageshow", (e) => {
+      if ((e as PageTransitionEvent).persisted) this.soon(0)
+    })
+  }
+
+  private connect(): void {
+    this.timer = undefined
+    const socket = new WebSocket(location.origin.replace(/^http/, "ws") + "/api/v1/prices/ws", ["marketlog.v1"])
+    this.socket = socket
+    this.heard = Date.now()
+    socket.onopen = () => this.subscribe()
+    socket.onmessage = (e) => {
+      if (this.socket === socket) this.take(JSON.parse(e.data as string) as Frame)
+    }
+    socket.onclose = (e) => {
+      if (this.socket !== socket) return
+      this.socket = undefined
+      if (e.code === signedOut) {
+        this.tell({ phase: "ended" })
+        return
+      }
+      this.tell({ phase: "waiting" })
+      this.soon(this.wait * (0.75 + Math.random() / 2))
+      this.wait = Math.min(longestWait, this.wait * 2)
+    }
+  }
+
+  private soon(ms: number): void {
+    if (this.socket || status.value.phase === "ended") return
+    clearTimeout(this.timer)
+    this.timer = setTimeout(() => this.connect(), ms)
+  }
+
+  // watch gives up a connection that is open and silent, as one is whose other end has vanished.
+  private watch(): void {
+    if (document.hidden || !this.socket || Date.now() - this.heard < silence) return
+    const dead = this.socket
+    this.socket = undefined
+    dead.close()
+    this.tell({ phase: "waiting" })
+    this.soon(0)
+  }
+
+  private subscribe(): void {
+    if (this.socket?.readyState !== WebSocket.OPEN) return
+    this.socket.send(JSON.stringify({
+      type: "subscribe", ...(this.symbols ? { symbols: this.symbols } : {}), intervalMs: document.hidden ? hiddenInterval : shownInterval,
+    }))
+  }
+
+  private take(frame: Frame): void {
+    const now = Date.now()
+    this.heard = now
+    switch (frame.type) {
+      case "welcome":
+        if (frame.serverTime) this.offset = Date.parse(frame.serverTime) - now
+        this.wait = firstWait
+        this.opened++
+        return
+      case "initial_prices":
+      case "price_update":
+        this.handlers.prices(frame.data as Price[], frame.type === "initial_prices")
+        break
+      case "stale":
+      case "fresh":
+        this.handlers.stale?.(frame.data as State[], frame.type === "stale")
+        break
+      default:
+        return // a later version may send more
+    }
+    const at = Date.parse(frame.timestamp)
+    this.tell({ phase: "live", at, lag: now + this.offset - at })
+  }
+
+  private tell(change: Partial<Status>): void {
+    status.value = { ...status.value, again: Math.max(0, this.opened - 1), ...change }
+  }
+}

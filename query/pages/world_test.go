@@ -1,0 +1,172 @@
+package pages
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/keys"
+	"github.com/marketlog/marketlog/query/limits"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+// world is a server with pages, whose endpoints answer what a test says.
+type world struct {
+	t      *testing.T
+	unit   *Unit
+	table  *keys.Table
+	links  *Links
+	pepper []byte
+	addr   string
+	port   string
+	// linkTime is the clock of links, in Unix nanoseconds.
+	linkTime atomic.Int64
+}
+
+// answers are what the endpoints answer, by operation; an operation that is left out is none of this server.
+type answers map[string]string
+
+// usual is an instance on the simulator with one coin.
+var usual = answers{
+	"listCoinMarketTable": `{"data":[{"id":"bitcoin","symbol":"btc","name":"Bitcoin","currentPrice":100,"priceSource":"median","marketCap":2e12,"marketCapRank":1,"priceChangePercentage24h":-2.5,"sparkline7d":[1,2,3]}],"meta":{}}`,
+	"summarizePrices":     `{"data":{"prices":{"ETH":{"symbol":"ETH","coinId":"ethereum","price":3000.5,"volume24h":5,"priceSource":"median"},"BTC":{"symbol":"BTC","coinId":"bitcoin","price":99,"volume24h":9,"priceSource":"median"}}}}`,
+	"getMarketSummary":    `{"data":{"totalMarketCapUsd":2e12}}`,
+	"listPrices":          `{"prices":[{"coinId":"bitcoin","priceUsd":101234.56,"isStale":false,"providers":15,"rejected":1,"confidence":20}]}`,
+	"getCoin":             `{"data":{"id":"bitcoin","symbol":"btc","name":"Bitcoin","marketCapRank":1,"currentPrice":100,"marketCap":2e12}}`,
+	"explainPrice": `{"data":{"price":101234.56,"confidence":20,"timestamp":"2026-11-20T10:00:05.000Z","accepted":["kraken"],"rejected":["okx"],"reproduced":true,"inputs":[` +
+		`{"provider":"kraken","venueSymbol":"BTC/USD","priceUsd":101234.56,"accepted":true,"ageMs":120},{"provider":"okx","venueSymbol":"BTC-USDT","accepted":false,"reason":"no_rate","ageMs":90}]}}`,
+	"listCoinMarkets": `{"markets":[]}`,
+	"getSystem":       `{"data":{"venues":[{"slug":"kraken","state":"down","connections":0,"markets":41,"lastEventAgeSeconds":3.25,"gaps":{},"refused":{}}],"sources":[],"path":[{"kind":"fold","name":"resolve","topic":"ticks.raw.v1","lagSeconds":0.125}]}}`,
+}
+
+var operations = map[string]struct {
+	path   string
+	params []query.Param
+}{
+	"listCoinMarketTable": {"/api/v1/coins/markets", []query.Param{{Name: "per_page", Kind: query.Integer, Default: "100", Min: 1, Max: 250, Doc: "Rows."}, {Name: "sparkline", Kind: query.Flag, Default: "false", Doc: "Lines."}}},
+	"summarizePrices":     {"/api/v1/prices/summary", nil},
+	"getMarketSummary":    {"/api/v1/global-stats/summary", nil},
+	"listPrices":          {"/api/v1/prices", []query.Param{{Name: "symbols", Kind: query.List, Required: true, MaxItems: 250, Doc: "Coins."}}},
+	"getSystem":           {"/api/v1/system", nil},
+	"getCoin":             {"/api/v1/coins/{coinId}", []query.Param{query.CoinParam("coinId", query.Path, "bitcoin")}},
+	"explainPrice":        {"/api/v1/prices/{symbol}/explain", []query.Param{query.CoinParam("symbol", query.Path, "bitcoin")}},
+	"listCoinMarkets":     {"/api/v1/coins/{coinId}/markets", []query.Param{query.CoinParam("coinId", query.Path, "bitcoin"), {Name: "limit", Kind: query.Integer, Default: "50", Min: 1, Max: 200, Doc: "Rows."}}},
+}
+
+func newWorld(t *testing.T, said answers, change func(*Config)) *world {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, pepper: keys.NewPepper(), addr: listener.Addr().String()}
+	_, w.port, _ = net.SplitHostPort(w.addr)
+	w.linkTime.Store(time.Now().UnixNano())
+	if w.table, err = keys.NewTable(w.pepper, func() string { return "" }); err != nil {
+		t.Fatal(err)
+	}
+	w.links = NewLinks(func() time.Time { return time.Unix(0, w.linkTime.Load()) })
+	cfg := Config{Listen: w.addr, Simulated: true, Automatic: true, Version: "test"}
+	if change != nil {
+		change(&cfg)
+	}
+	if w.unit, err = New(cfg, Deps{Pepper: w.pepper, Keys: w.table, Links: w.links}); err != nil {
+		t.Fatal(err)
+	}
+	var endpoints []query.Endpoint
+	for id, text := range said {
+		endpoints = append(endpoints, query.Endpoint{Method: http.MethodGet, Path: operations[id].path, ID: id, Tag: "test", Summary: "A test.", Params: operations[id].params, Body: struct{}{}, Hot: true,
+			Handle: func(context.Context, *query.Request) (query.Answer, error) {
+				if text == "" {
+					return query.Answer{}, query.NotFound("there is none")
+				}
+				return query.Answer{Body: query.RawBody([]byte(text))}, nil
+			}})
+	}
+	served := query.DefaultConfig()
+	served.Listen = w.addr
+	server, err := query.NewServer(served, query.Deps{Keys: w.table, Sessions: w.unit, Limiter: limits.NewLimiter(time.Now, nil), Plans: limits.DefaultPlans(), Endpoints: endpoints,
+		Mount: func(r fiber.Router, s *query.Server) { w.unit.Mount(r, s) },
+		Now:   time.Now, Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler), Listener: listener, Version: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- server.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("running the server: %v", err)
+		}
+	})
+	return w
+}
+
+// key makes a key of a plan, with its id.
+func (w *world) key(plan string) (key, id string) {
+	key = keys.Generate()
+	id = "key_" + key[len(key)-8:]
+	hash := keys.Hash(w.pepper, []byte(key))
+	w.table.Apply(&eventsv1.KeyRecord{Id: id, Plan: plan, Budget: id, Hash: hash[:]})
+	return key, id
+}
+
+// ask sends a request as it is written; in headers, PORT is the server's port.
+func (w *world) ask(method, path, protocol string, headers []string, body string) (*http.Response, string) {
+	w.t.Helper()
+	conn, err := net.DialTimeout("tcp", w.addr, 5*time.Second)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer conn.Close()
+	request := fmt.Sprintf("%s %s %s\r\n", method, path, protocol)
+	for _, h := range headers {
+		request += h + "\r\n"
+	}
+	if body != "" {
+		request += fmt.Sprintf("Content-Length: %d\r\n", len(body))
+	}
+	if _, err := io.WriteString(conn, request+"\r\n"+body); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		w.t.Fatal(err)
+	}
+	response, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: method})
+	if err != nil {
+		w.t.Fatalf("%s %s: %v", method, path, err)
+	}
+	defer response.Body.Close()
+	said, err := io.ReadAll(response.Body)
+	if err != nil {
+		w.t.Fatalf("%s %s: %v", method, path, err)
+	}
+	return response, string(said)
+}
+
+const page, current = "Accept: text/html", "HTTP/1.1"
+
+// browser are the headers of a person's browser at this machine.
+func (w *world) browser(more ...string) []string {
+	return append([]string{"Host: " + w.addr, page, "Sec-Fetch-Site: none"}, more...)
+}
+
+// cookie is what an answer set, for a Cookie header.
+func cookie(response *http.Response) string {
+	for _, c := range response.Cookies() {
+		return c.Name + "=" + c.Value
+	}
+	return ""
+}

@@ -1,0 +1,89 @@
+package ws
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/marketlog/marketlog/query"
+)
+
+// connectParams are the query parameters by which a client says what it wants when it connects. The key is none of them.
+var connectParams = []string{"symbols", "channels", "intervalMs", "delivery", "cursor", "snapshot", "heartbeatMs"}
+
+// asked reads what a client asks for in the query of its request; nil if it asks for nothing. Its fault is a 400.
+func (h *Hub) asked(ctx *fasthttp.RequestCtx) (*request, error) {
+	args := ctx.QueryArgs()
+	if !slices.ContainsFunc(connectParams, args.Has) {
+		return nil, nil
+	}
+	m := message{Type: "subscribe", Delivery: string(args.Peek("delivery")), Cursor: string(args.Peek("cursor"))}
+	m.Symbols, m.Channels = list(args.Peek("symbols")), list(args.Peek("channels"))
+	for name, into := range map[string]**float64{"intervalMs": &m.IntervalMs, "heartbeatMs": &m.HeartbeatMs} {
+		if !args.Has(name) {
+			continue
+		}
+		ms, err := strconv.ParseFloat(string(args.Peek(name)), 64)
+		if err != nil {
+			return nil, query.Invalid(name, "must be an integer from 1000 to 60000")
+		}
+		*into = &ms
+	}
+	if args.Has("snapshot") {
+		wanted, err := strconv.ParseBool(string(args.Peek("snapshot")))
+		if err != nil {
+			return nil, query.Invalid("snapshot", "must be 1 or 0")
+		}
+		m.Snapshot = &wanted
+	}
+	r, err := h.request(&m)
+	if err != nil {
+		return nil, &query.Error{Status: http.StatusBadRequest, Code: query.CodeValidation, Message: err.Error()}
+	}
+	var unknown []string
+	if r.ranks, unknown = find(h.deps.Catalog.Snapshot(), m.Symbols); len(unknown) > 0 {
+		return nil, query.Invalid("symbols", "%s", unknownCoins(unknown))
+	}
+	if r.delivery == deliveryAll && r.from == nil && !h.begun() {
+		return nil, query.Starting(notBegun)
+	}
+	r.extended = true
+	return &r, nil
+}
+
+// notBegun is why no cursor can be given.
+const notBegun = "a partition of prices.v1 has not told yet how far it is"
+
+// begun means that cursors can be given.
+func (h *Hub) begun() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.position.whole()
+}
+
+// list splits what is separated by commas; nil of nothing.
+func list(value []byte) (items []string) {
+	if len(value) == 0 {
+		return nil
+	}
+	for item := range strings.SplitSeq(string(value), ",") {
+		items = append(items, strings.TrimSpace(item))
+	}
+	return items
+}
+
+// welcome answers what a subscriber asked for when it connected; its caller holds h.mu and s.mu.
+func (h *Hub) welcome(s *subscriber, asks *request) bool {
+	r := *asks
+	if !r.silent && r.from == nil && r.delivery != deliveryAll {
+		// It has no coins yet, as one who subscribes has: all that it asks for are new to it.
+		s.chosen = newSelection(s.coins)
+		if !r.named {
+			r.ranks, r.named = h.all.ranks(), true
+		}
+	}
+	return h.grant(s, r)
+}

@@ -1,0 +1,308 @@
+package ws
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/fasthttp/websocket"
+
+	"github.com/marketlog/marketlog/query"
+)
+
+// feed is what a subscriber of delivery all has yet to be told: every price after a position, second by second. It has no
+// queue: the next frame is made when the one before is written, from memory or, further back, from the store. So one that
+// reads slowly falls behind in the log, and costs nobody anything.
+type feed struct {
+	hub    *Hub
+	budget string
+	// at is what its subscriber was told, offered what it may be told.
+	at, offered position
+	// past reads the past; page is the part of it that is told now, for which it holds a turn; reading means that a goroutine
+	// reads the next one.
+	past    pastReader
+	page    page
+	reading bool
+	// joining means that a live frame is due once the present is reached; id is echoed in it, and prices counts.
+	joining bool
+	id      string
+	prices  int
+	ctx     context.Context
+	cancel  context.CancelFunc
+}
+
+func (h *Hub) newFeed(budget string, at, offered position) *feed {
+	f := &feed{hub: h, budget: budget, at: at, offered: offered, past: pastReader{span: pageFirst}}
+	f.ctx, f.cancel = context.WithCancel(context.Background())
+	return f
+}
+
+// drop ends a feed, and gives back what it holds; its caller holds s.mu.
+func (f *feed) drop() {
+	f.cancel()
+	f.give(f.page)
+	f.page = page{}
+}
+
+// give gives back the turn of a page.
+func (f *feed) give(p page) {
+	if p.turn {
+		f.hub.turns.give(f.budget)
+	}
+}
+
+// again is the same feed for another selection; its caller holds s.mu.
+func (f *feed) again() *feed {
+	f.drop()
+	next := f.hub.newFeed(f.budget, f.at, f.offered)
+	next.joining, next.id, next.prices = f.joining, f.id, f.prices
+	return next
+}
+
+// due means that there is something to write, or to look for.
+func (f *feed) due() bool { return !f.reading && (f.joining || f.at.behind(f.offered)) }
+
+// pull makes the next frame of a subscriber's feed; its caller holds s.mu, which is let go of meanwhile, and the claim. It
+// returns nil where something else must be looked at first, or there is nothing.
+func (h *Hub) pull(s *subscriber) []byte {
+	f, of := s.feed, s.selected(h.all)
+	if !f.at.behind(f.offered) {
+		f.joining = false
+		s.enqueue(frame{own: s.render(liveFrame(f), h.cursor(f.at))})
+		f.prices, f.id = 0, ""
+		return nil
+	}
+	var b batch
+	before := f.at
+	if len(f.page.batches) > 0 {
+		b, f.page.batches = f.page.batches[0], f.page.batches[1:]
+		f.told(b)
+		if len(f.page.batches) == 0 {
+			f.turned()
+		}
+	} else {
+		at, offered := f.at, f.offered
+		s.mu.Unlock()
+		next, held := h.ring.next(at, offered, of)
+		s.mu.Lock()
+		if s.feed != f {
+			return nil // another one was asked for meanwhile
+		}
+		if !held {
+			h.fetch(s, f, of)
+			return nil
+		}
+		b = next
+		f.told(b)
+	}
+	if len(b.prices) == 0 {
+		return nil
+	}
+	s.mu.Unlock()
+	wire := h.feedFrame(s, before, b, of)
+	s.mu.Lock()
+	return wire
+}
+
+// told moves a feed on.
+func (f *feed) told(b batch) {
+	f.at = b.after
+	f.prices += len(b.prices)
+}
+
+// turned gives back the turn of a page that was told.
+func (f *feed) turned() {
+	f.give(f.page)
+	f.at, f.page = f.page.until, page{}
+}
+
+// fetch reads the next page of a feed on a goroutine of its own, which retire waits for; its caller holds s.mu.
+func (h *Hub) fetch(s *subscriber, f *feed, of selection) {
+	if h.deps.Past == nil {
+		floors, _ := h.ring.floors()
+		f.skip(s, floors.newest(), gapTooOld)
+		return
+	}
+	f.reading = true
+	s.fetches++
+	at := f.at
+	go func() {
+		read, err := h.nextPage(f, at, of)
+		s.mu.Lock()
+		s.fetches--
+		s.released.Broadcast()
+		current := s.feed == f && s.end == nil && !s.lost
+		f.reading = false
+		switch {
+		case err != nil && current:
+			h.lag(s, err)
+		case err != nil:
+		case !current:
+			f.give(read)
+		default:
+			if read.from > 0 {
+				f.skip(s, read.from-1, gapTooOld)
+			}
+			f.page = read
+			if len(read.batches) == 0 {
+				f.turned()
+			}
+		}
+		claimed := s.claimed()
+		s.mu.Unlock()
+		if claimed {
+			h.flush(s)
+		}
+	}()
+}
+
+// nextPage waits for its turn and reads; the turn is kept with the page. Where memory has come to hold what is asked for, it
+// does neither.
+func (h *Hub) nextPage(f *feed, at position, of selection) (page, error) {
+	patience := time.Now().Add(h.cfg.StoreWait)
+	if err := h.awaitFilled(f.ctx); err != nil {
+		return page{}, err
+	}
+	if h.ring.holds(at, h.ring.heads()) {
+		return page{until: at}, nil
+	}
+	if err := h.turns.take(f.ctx, f.budget); err != nil {
+		return page{}, err
+	}
+	if soonest := time.Now().Add(leastPatience); patience.Before(soonest) {
+		patience = soonest // it waited for others
+	}
+	read, err := f.past.read(f.ctx, h, patience, at, of)
+	if err != nil {
+		h.turns.give(f.budget)
+	}
+	read.turn = err == nil
+	return read, err
+}
+
+// leastPatience is how long a reader whose turn has come waits for the store at least.
+const leastPatience = time.Second
+
+// skip tells of a gap up to a second, and goes on behind it; its caller holds s.mu.
+func (f *feed) skip(s *subscriber, second int64, reason string) {
+	since := f.at.oldest()
+	f.at = f.at.upTo(second, f.offered)
+	s.enqueue(frame{own: s.render(gapFrame(f.id, reason, since, second), f.hub.cursor(f.at))})
+}
+
+// codeLagging is the code of an error where the past cannot be read now.
+const codeLagging = "LAGGING"
+
+// lag sends a subscriber away whose past the store cannot tell now; its caller holds s.mu.
+func (h *Hub) lag(s *subscriber, why error) {
+	if !errors.Is(why, context.Canceled) {
+		h.deps.Log.Warn("the past of a stream cannot be read", "error", why)
+	}
+	b := append(open(nil, "error"), `,"error":{"code":"`+codeLagging+`","message":"the store has not got the prices after the cursor yet; come back with it"}`...)
+	b = appendTail(b, h.deps.Now().UnixNano())
+	s.conclude(&ending{code: websocket.CloseTryAgainLater, reason: "LAGGING: come back with the cursor", last: s.render(b, "")})
+}
+
+// Reasons of a gap.
+const (
+	gapTooOld   = "too_old"
+	gapOtherLog = "other_log"
+)
+
+func appendID(b []byte, id string) []byte {
+	if id == "" {
+		return b
+	}
+	return appendText(append(b, `,"id":`...), id)
+}
+
+func appendTime(b []byte, name string, second int64) []byte {
+	b = append(append(append(b, `,"`...), name...), `":"`...)
+	return append(append(b, query.FormatTime(second*int64(time.Second))...), '"')
+}
+
+// appendTail ends a message that bears no number.
+func appendTail(b []byte, at int64) []byte {
+	return append(append(append(b, `,"timestamp":"`...), query.FormatTime(at)...), `"}`...)
+}
+
+// gapFrame says from when to when nothing was told: after one second, up to another.
+func gapFrame(id, reason string, since, until int64) []byte {
+	b := appendID(open(nil, "gap"), id)
+	b = append(append(append(b, `,"reason":"`...), reason...), '"')
+	if since > 0 {
+		b = appendTime(b, "since", since)
+	}
+	return appendTail(appendTime(b, "until", until), until*int64(time.Second))
+}
+
+// liveFrame says that a feed has come to the present.
+func liveFrame(f *feed) []byte {
+	b := appendID(open(nil, "live"), f.id)
+	b = strconv.AppendInt(append(b, `,"prices":`...), int64(f.prices), 10)
+	return appendTail(b, f.at.newest()*int64(time.Second))
+}
+
+// feedFrame is a batch as it goes over the wire. Readers of everything who were told the same share it.
+func (h *Hub) feedFrame(s *subscriber, before position, b batch, of selection) []byte {
+	cursor, from := h.cursor(b.after), h.cursor(before)
+	if &of[0] != &h.all[0] || cursor == "" || from == "" {
+		return s.render(h.encodeBatch(b), cursor)
+	}
+	return s.formed(h.shared.frame(from+cursor, func() *encoded { return encodeWith(h.encodeBatch(b), cursor) }))
+}
+
+// sharedMost bounds the frames of delivery all that are kept for others: some minutes of them.
+const sharedMost = 128
+
+// sharedFrames are frames that readers of everything share, by what they tell. Safe for concurrent use.
+type sharedFrames struct {
+	mu    sync.Mutex
+	made  map[string]*encoded
+	order []string // the oldest first
+}
+
+// frame returns what was made under a key, or makes it.
+func (f *sharedFrames) frame(key string, encode func() *encoded) *encoded {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if e := f.made[key]; e != nil {
+		return e
+	}
+	if len(f.order) == sharedMost {
+		delete(f.made, f.order[0])
+		f.order = append(f.order[:0], f.order[1:]...)
+	}
+	e := encode()
+	f.made[key], f.order = e, append(f.order, key)
+	return e
+}
+
+// encodeBatch writes a frame of delivery all. It bears no number, since each price comes once: the cursor says how far.
+func (h *Hub) encodeBatch(b batch) []byte {
+	out := append(open(make([]byte, 0, 160+180*len(b.prices)), typeUpdate), `,"data":[`...)
+	coins := h.deps.Prices.Coins().All()
+	for i, t := range b.prices {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		coin := coins[t.rank-1]
+		previous := t.previous
+		if previous == 0 {
+			previous = t.price
+		}
+		out = appendElement(appendCoin(out, coin), t.price, t.volume, int64(t.second)*1000, h.ring.source(t.source), previous)
+		out = append(out, '}')
+	}
+	return appendTail(append(out, ']'), b.second*int64(time.Second))
+}
+
+// resumedFrame says from where to where what was missed comes now.
+func (h *Hub) resumedFrame(id string, from, to position, source string) []byte {
+	b := appendID(open(nil, "resumed"), id)
+	b = fmt.Appendf(b, `,"from":%q,"to":%q,"seconds":%d,"source":%q`, h.cursor(from), h.cursor(to), max(0, to.newest()-from.newest()), source)
+	return appendTail(b, to.newest()*int64(time.Second))
+}

@@ -1,0 +1,236 @@
+package ws
+
+import (
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// handoff is a log that one replica, whose memory is small, has followed, and a client that left near its begin.
+type handoff struct {
+	log    *writtenLog
+	at     *replica
+	client *lineReader
+	second int64
+}
+
+func newHandoff(t *testing.T, bytes int) *handoff {
+	rng := rand.New(rand.NewPCG(1, 1))
+	coins := scriptCoins(t)
+	h := &handoff{log: newWrittenLog(rng, coins), client: &lineReader{told: map[string][]telling{}, kinds: map[string]int{}}, second: time.Now().Unix()}
+	h.at = newReplica(t, h.log, coins, bytes)
+	h.pass(t, 3)
+	cut := h.connect()
+	h.pass(t, 2)
+	cut()
+	if h.client.cursor == "" || len(h.client.told) == 0 {
+		t.Fatalf("told nothing: %v", h.client.kinds)
+	}
+	return h
+}
+
+func (h *handoff) connect() (cut func()) {
+	return h.client.connect(h.at.hub, request{delivery: deliveryAll, silent: true}, func() time.Duration { return 0 })
+}
+
+// pass writes seconds of the log, which the replica follows.
+func (h *handoff) pass(t *testing.T, seconds int) {
+	for range seconds {
+		h.second++
+		h.log.second(h.second, 0)
+		h.at.follow(t, true)
+		time.Sleep(time.Second)
+	}
+}
+
+// equal says whether the client was told exactly what the log holds since the first cursor.
+func (h *handoff) equal(t *testing.T) {
+	t.Helper()
+	after, until := h.client.span()
+	if end := h.at.hub.ring.heads(); until.behind(end) {
+		t.Errorf("told up to %v, want %v; last %s", until, end, h.client.last)
+	}
+	for id, want := range h.log.want(after, until, func(id string) bool { return id != "sol-wormhole" }) {
+		if got := h.client.told[id]; !slices.Equal(got, want) {
+			t.Errorf("%s: got %v, want %v", id, got, want)
+		}
+	}
+}
+
+// Memory begins where the store ends: what lies between must be waited for, never passed over.
+func TestTheHandoffWaitsForTheStore(t *testing.T) {
+	for name, test := range map[string]struct {
+		stall time.Duration
+		store bool
+		fails bool
+		kind  string
+	}{
+		"the store has come so far":   {store: true, kind: "live"},
+		"it comes within seconds":     {stall: 4 * time.Second, store: true, kind: "live"},
+		"it stands still":             {stall: 7 * time.Second, kind: "error"},
+		"its ledger cannot be read":   {stall: 7 * time.Second, store: true, fails: true, kind: "error"},
+		"it comes, but much too late": {stall: 7 * time.Second, store: true, kind: "error"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHandoff(t, 20*priceBytes)
+				defer h.at.stop()
+				h.pass(t, 30)
+				if test.stall == 0 {
+					h.log.store(true)
+				}
+				if test.fails {
+					h.log.failed = errors.New("away")
+				}
+				cut := h.connect()
+				time.Sleep(test.stall)
+				if test.store {
+					h.log.store(true)
+				}
+				time.Sleep(time.Second)
+				if h.client.kinds[test.kind] == 0 || len(h.client.kinds) == 0 {
+					t.Errorf("told %v, want %s; last %s", h.client.kinds, test.kind, h.client.last)
+				}
+				cut()
+				// With the cursor it kept it lacks nothing when the store is there.
+				h.log.mu.Lock()
+				h.log.failed = nil
+				h.log.mu.Unlock()
+				h.log.store(true)
+				cut = h.connect()
+				time.Sleep(time.Second)
+				cut()
+				h.equal(t)
+				if h.client.kinds["gap"] > 0 {
+					t.Error("told of a gap")
+				}
+			})
+		})
+	}
+}
+
+// lastGap is what a gap says.
+type lastGap struct{ since, until int64 }
+
+func gapOf(t *testing.T, line []byte) lastGap {
+	var m struct{ Since, Until time.Time }
+	if err := json.Unmarshal(line, &m); err != nil {
+		t.Fatal(err)
+	}
+	return lastGap{m.Since.Unix(), m.Until.Unix()}
+}
+
+func TestWhatIsKeptNoLongerIsAGapAndNothingElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHandoff(t, 20*priceBytes)
+		defer h.at.stop()
+		h.pass(t, 60)
+		h.log.store(true)
+		_, left := h.client.span()
+		h.log.oldest = h.second - 30
+		told := h.client.told
+		h.client.told = map[string][]telling{}
+		cut := h.connect()
+		time.Sleep(2 * time.Second)
+		cut()
+		if want := (lastGap{left.oldest(), h.log.oldest - 1}); h.client.kinds["gap"] != 1 || gapOf(t, h.client.gap) != want {
+			t.Errorf("told %v, gap %s, want %+v", h.client.kinds, h.client.gap, want)
+		}
+		after := make(position, 8)
+		for i := range after {
+			after[i] = h.log.oldest - 1
+		}
+		for id, want := range h.log.want(after, h.at.hub.ring.heads(), func(id string) bool { return id != "sol-wormhole" }) {
+			if got := h.client.told[id]; !slices.Equal(got, want) {
+				t.Errorf("%s after the gap: got %v, want %v (before it %v)", id, got, want, told[id])
+			}
+		}
+	})
+}
+
+// A replay that was put in place, or a log set up anew, has another past than the cursor is of.
+func TestAnotherPastIsAGap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHandoff(t, 1<<20)
+		defer h.at.stop()
+		h.log.mu.Lock()
+		h.log.name = "second"
+		h.log.mu.Unlock()
+		h.pass(t, 10) // the hub looks every few seconds
+		_, left := h.client.span()
+		h.client.told = map[string][]telling{}
+		cut := h.connect()
+		synctest.Wait()
+		h.pass(t, 2)
+		cut()
+		if want := (lastGap{left.oldest(), h.second - 2}); h.client.kinds["gap"] != 1 || gapOf(t, h.client.gap) != want {
+			t.Errorf("told %v, gap %s, want %+v", h.client.kinds, h.client.gap, want)
+		}
+		if h.client.kinds[typeInitial] == 0 {
+			t.Error("the present is not told")
+		}
+		// It goes on from there, by a cursor of the new past.
+		cut = h.connect()
+		h.pass(t, 2)
+		cut()
+		if h.client.kinds["gap"] != 1 || h.client.kinds["live"] == 0 {
+			t.Errorf("told %v, want no second gap", h.client.kinds)
+		}
+	})
+}
+
+// What memory holds is bounded, and all of its newest.
+func TestTheRingHoldsTheNewestOfAllPartitions(t *testing.T) {
+	coins := scriptCoins(t)
+	log := newWrittenLog(rand.New(rand.NewPCG(3, 3)), coins)
+	const most = 200
+	ring := newRing(8, len(coins.All()), most*priceBytes)
+	written := make([]int, 8)
+	all := newSelection(len(coins.All()))
+	for _, coin := range coins.All() {
+		all.add(coin.Rank)
+	}
+	for second := int64(1); second <= 300; second++ {
+		log.second(second, 0.1)
+		for p, records := range log.partitions {
+			for ; written[p] < len(records); written[p]++ {
+				rec := records[written[p]]
+				if price := rec.GetPrice(); price != nil {
+					coin, _ := coins.ByID(price.CoinId)
+					ring.apply(int32(p), coin.Rank, price)
+				} else {
+					ring.pulse(int32(p), rec.GetPulse().Now/int64(time.Second), int64(written[p]))
+				}
+			}
+		}
+		if ring.held > most {
+			t.Fatalf("second %d: %d prices are held, want at most %d", second, ring.held, most)
+		}
+		floors, _ := ring.floors()
+		heads := ring.heads()
+		if second < 50 {
+			continue
+		}
+		got := map[string][]telling{}
+		for at := floors; at.behind(heads); {
+			b, held := ring.next(at, heads, all)
+			if !held {
+				t.Fatalf("second %d: what is after the floors is not held", second)
+			}
+			for _, p := range b.prices {
+				id := coins.All()[p.rank-1].ID
+				got[id] = append(got[id], telling{id, int64(p.second) * 1000, p.price})
+			}
+			at = b.after
+		}
+		for id, want := range log.want(floors, heads, func(string) bool { return true }) {
+			if !slices.Equal(got[id], want) {
+				t.Fatalf("second %d: %s after the floors: got %v, want %v", second, id, got[id], want)
+			}
+		}
+	}
+}

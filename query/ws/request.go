@@ -1,0 +1,316 @@
+package ws
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Deliveries that a client can ask for.
+const (
+	// deliveryLatest tells the newest price of each coin, at the reader's own pace.
+	deliveryLatest = "latest"
+	// deliveryAll tells every price.
+	deliveryAll = "all"
+)
+
+const channelPrices = "prices"
+
+// aheadMost is how many seconds a cursor may lie ahead of what this replica has read.
+const aheadMost = 15 * 60
+
+// idMax bounds what a client may have echoed.
+const idMax = 64
+
+// request is what a client asks for, by a message or when it connects.
+type request struct {
+	id string
+	// unsubscribe takes coins away instead of adding them; named means that coins were named, by ranks.
+	unsubscribe, named bool
+	ranks              []int
+	// interval is in seconds, 0 to leave it.
+	interval int64
+	// delivery is empty to leave it.
+	delivery string
+	// from is the cursor to go on from; nil for none. of is the log that it is of.
+	from position
+	of   identity
+	// silent means that no snapshot is wanted.
+	silent bool
+	// heartbeat is 0 to leave it.
+	heartbeat time.Duration
+	// extended means that something was asked for that the plain stream does not have.
+	extended bool
+	// resume means that nothing but to go on was asked for.
+	resume bool
+}
+
+// request checks a message; the error says what is wrong with it.
+func (h *Hub) request(m *message) (request, error) {
+	r := request{id: m.ID, unsubscribe: m.Type == "unsubscribe", named: m.Symbols != nil, delivery: m.Delivery, resume: m.Type == "resume",
+		extended: m.Delivery != "" || m.Cursor != "" || m.Snapshot != nil || m.HeartbeatMs != nil, silent: m.Snapshot != nil && !*m.Snapshot}
+	if len(m.ID) > idMax {
+		return r, fmt.Errorf("id has %d bytes, and may have %d", len(m.ID), idMax)
+	}
+	if slices.ContainsFunc(m.Channels, func(channel string) bool { return channel != channelPrices }) {
+		return r, errors.New("channels may only hold prices")
+	}
+	var err error
+	if r.interval, err = intervalOf(m.IntervalMs); err != nil {
+		return r, err
+	}
+	if m.HeartbeatMs != nil {
+		ms := *m.HeartbeatMs
+		if ms != float64(int64(ms)) || ms < 1000 || ms > 60_000 {
+			return r, errors.New("heartbeatMs must be an integer from 1000 to 60000")
+		}
+		r.heartbeat = time.Duration(ms) * time.Millisecond
+	}
+	if m.Delivery != "" && m.Delivery != deliveryLatest && m.Delivery != deliveryAll {
+		return r, fmt.Errorf("delivery must be %s or %s", deliveryLatest, deliveryAll)
+	}
+	if m.Delivery == deliveryAll && r.interval > 1 {
+		return r, errors.New("intervalMs must be left out, or be 1000, with delivery all, which merges nothing")
+	}
+	if m.Cursor != "" {
+		if r.of, r.from, err = parseCursor(m.Cursor, len(h.nows)); err != nil {
+			return r, err
+		}
+	}
+	return r, nil
+}
+
+// intervalOf is an interval in seconds; 0 where none is given.
+func intervalOf(given *float64) (int64, error) {
+	if given == nil {
+		return 0, nil
+	}
+	ms := *given
+	if ms != float64(int64(ms)) || time.Duration(ms)*time.Millisecond < minInterval {
+		return 0, errors.New("intervalMs must be an integer from 1000 to 60000")
+	}
+	// Ticks are whole seconds: an interval between two of them waits for the later one.
+	return int64((min(time.Duration(min(ms, 1e9))*time.Millisecond, maxInterval) + time.Second - 1) / time.Second), nil
+}
+
+// choose changes what a subscriber is sent, and how.
+func (h *Hub) choose(s *subscriber, m *message) bool {
+	r, err := h.request(m)
+	if err != nil {
+		return h.refuse(s, m.ID, err.Error())
+	}
+	ranks, unknown := find(h.deps.Catalog.Snapshot(), m.Symbols)
+	if len(unknown) > 0 && !h.refuse(s, m.ID, unknownCoins(unknown)) {
+		return false
+	}
+	if len(m.Symbols) > 0 && len(ranks) == 0 {
+		return true
+	}
+	r.ranks = ranks
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return h.grant(s, r)
+}
+
+func unknownCoins(names []string) string {
+	return "no coin has the symbol or id " + strings.Join(names, ", ")
+}
+
+// grant does what a subscriber asks for; its caller holds h.mu and s.mu. It is false if the client does not read the answers.
+func (h *Hub) grant(s *subscriber, r request) bool {
+	s.extended = s.extended || r.extended
+	before := s.selected(h.all)
+	after := h.selection(s.chosen, !r.unsubscribe, r.named, r.ranks)
+	if r.resume {
+		after = before
+	}
+	if r.interval > 0 {
+		s.interval = r.interval
+	}
+	if r.heartbeat > 0 {
+		s.heartbeat, s.wrote = r.heartbeat, time.Now()
+	}
+	switched := false
+	switch {
+	case r.delivery == deliveryAll && s.feed == nil:
+		if r.from == nil && !h.position.whole() {
+			return h.refuseLocked(s, r.id, "delivery all cannot begin: "+notBegun+"; try again")
+		}
+		switched = true
+		s.interval = 1
+		s.feed = h.newFeed(s.caller.Grant.Budget, h.position, h.position)
+		s.settle()
+	case r.delivery == deliveryLatest && s.feed != nil:
+		switched = true
+		s.starve()
+	case s.feed != nil:
+		if r.interval > 1 {
+			s.interval = 1
+			return h.refuseLocked(s, r.id, "intervalMs must be left out, or be 1000, with delivery all, which merges nothing")
+		}
+		s.feed = s.feed.again()
+	}
+	added, any := newSelection(s.coins), false
+	for i := range added {
+		added[i] = after[i]
+		if !switched {
+			added[i] &^= before[i]
+		}
+		any = any || added[i] != 0
+	}
+	if s.chosen = after; after.equal(h.all) && s.interval == 1 {
+		s.chosen = nil
+	}
+	if s.pending != nil {
+		s.pending.keep(after)
+		s.pending.due = s.pending.due || s.chosen == nil && s.pending.changes > 0
+	}
+	cursor := h.toldCursor(s)
+	if r.from != nil {
+		cursor = "" // whoever is cut off here has what it came with
+	}
+	if !r.resume && !s.answer(h.subscribed(s, r.id, after), cursor) {
+		return false
+	}
+	if r.from != nil {
+		return h.goOn(s, r, after)
+	}
+	// Coins that it was not sent for a while start over, so that each previous price is one it has seen. In delivery all each price
+	// comes after the one before it in the log.
+	if !any || r.silent || s.feed != nil && !switched {
+		return true
+	}
+	return s.answer(h.encodeSnapshot(added), cursor)
+}
+
+// settle ends what waits of delivery latest.
+func (s *subscriber) settle() {
+	if s.pending != nil {
+		s.pending.free()
+		s.pending = nil
+	}
+}
+
+// toldCursor is that of all that a subscriber was sent, or will have been when it has read what waits for it.
+func (h *Hub) toldCursor(s *subscriber) string {
+	if s.feed != nil {
+		return h.cursor(s.feed.at)
+	}
+	return s.cursor
+}
+
+// answer queues an answer with a cursor.
+func (s *subscriber) answer(body []byte, cursor string) bool {
+	return s.respond(s.render(body, cursor))
+}
+
+// goOn tells a subscriber what it missed since a cursor, of some coins; its caller holds h.mu and s.mu.
+func (h *Hub) goOn(s *subscriber, r request, of selection) bool {
+	switch {
+	case r.of != *h.log.Load():
+		return h.gap(s, r.id, gapOtherLog, r.from, of)
+	case r.from.newest() > h.position.newest()+aheadMost:
+		return h.refuseLocked(s, r.id, "cursor lies ahead of the log; leave it out")
+	case s.feed == nil:
+		return h.catchUp(s, r.id, r.from, of)
+	}
+	s.starve()
+	s.feed = h.newFeed(s.caller.Grant.Budget, r.from, h.position)
+	s.feed.joining, s.feed.id = true, r.id
+	source := "memory"
+	if !h.ring.holds(r.from, h.position) {
+		source = "store"
+	}
+	return s.reply(h.resumedFrame(r.id, r.from, h.position, source)) && h.present(s, of)
+}
+
+// catchUp tells one of delivery latest which coins have another price than when it had a position.
+func (h *Hub) catchUp(s *subscriber, id string, from position, of selection) bool {
+	var missed []*change
+	for i, c := range h.known {
+		if c == nil || !of.has(i+1) {
+			continue
+		}
+		if p := c.entry.Partition; int(p) >= len(from) || c.entry.Price.Time/int64(time.Second) > from[p] {
+			again := *c
+			again.previous = c.entry.Price.Price
+			missed = append(missed, &again)
+		}
+	}
+	s.settle()
+	s.cursor = h.cursor(h.position)
+	if !s.reply(h.resumedFrame(id, from, h.position, "memory")) {
+		return false
+	}
+	if len(missed) > 0 {
+		stamp := stamp{epoch: h.epoch, seq: h.seq, at: h.logTime(), conflated: int(max(1, h.position.newest()-from.newest()))}
+		if !s.answer(updateFrame(missed, stamp), s.cursor) {
+			return false
+		}
+	}
+	return h.present(s, of)
+}
+
+// present tells one that goes on which of its prices are stale now: states are of the present, not of the log.
+func (h *Hub) present(s *subscriber, of selection) bool {
+	var lost []*state
+	for i, c := range h.known {
+		if c != nil && c.stale && of.has(i+1) {
+			lost = append(lost, &state{entry: c.entry, stale: true, reason: reason(c)})
+		}
+	}
+	return len(lost) == 0 || s.reply(stateFrame(typeStale, lost, h.stamp(s)))
+}
+
+// gap says since when a subscriber was told nothing, and begins with the present.
+func (h *Hub) gap(s *subscriber, id, reason string, from position, of selection) bool {
+	cursor := h.cursor(h.position)
+	s.cursor = cursor
+	if s.feed != nil {
+		s.starve()
+		s.feed = h.newFeed(s.caller.Grant.Budget, h.position, h.position)
+	}
+	s.settle()
+	since := int64(0)
+	if from != nil {
+		since = from.oldest()
+	}
+	until := h.position.newest()
+	if until == 0 {
+		until = h.logTime() / int64(time.Second)
+	}
+	if !s.answer(gapFrame(id, reason, since, until), cursor) {
+		return false
+	}
+	b := h.encodeSnapshot(of)
+	head := len(open(nil, typeInitial))
+	b = append(append(append(make([]byte, 0, len(b)+11), b[:head]...), `,"gap":true`...), b[head:]...)
+	return s.answer(b, cursor)
+}
+
+// resume goes on where a client was: at a cursor, or of the same process at a number.
+func (h *Hub) resume(s *subscriber, m *message) bool {
+	switch {
+	case m.Cursor != "":
+		return h.choose(s, m)
+	case m.Epoch == "" || m.Seq == nil:
+		return h.refuse(s, m.ID, "resume needs a cursor, or epoch and seq")
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	of := s.selected(h.all)
+	if s.feed != nil {
+		return h.refuseLocked(s, m.ID, "resume needs a cursor with delivery all")
+	}
+	from, known := h.positionOf(*m.Seq)
+	if m.Epoch != h.epoch || !known || *m.Seq > h.seq {
+		return h.gap(s, m.ID, gapTooOld, nil, of)
+	}
+	return h.catchUp(s, m.ID, from, of)
+}

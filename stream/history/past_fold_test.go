@@ -1,0 +1,425 @@
+package history_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/marketlog/marketlog/schemas"
+	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/streamtest"
+)
+
+// foldPast folds what was back-filled.
+func foldPast(t testing.TB, store *history.Store) {
+	t.Helper()
+	if _, err := history.NewPastFold(store).Pass(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// pastWorld is a store that is told candles, fixings and live minutes in any order, and folded beside it.
+type pastWorld struct {
+	*testing.T
+	*rand.Rand
+	oracle *pastOracle
+	// store is reached by a way that can be cut, beside by another.
+	store, beside *history.Store
+	way           *wire
+	fold          *history.PastFold
+	offset        int64
+	batches       [][]logged
+	// minute is the next live one, after the first; generation counts the replays of candles.
+	minute     int
+	generation uint32
+}
+
+var (
+	errCut      = errors.New("cut off")
+	pastCoins   = []string{"bitcoin", "ethereum", "tether", "usd-coin", "solana", "dogecoin"}
+	pastLengths = []time.Duration{time.Minute, time.Minute, time.Hour, day}
+)
+
+// pastFrom is the first live minute that may be.
+var pastFrom = time.Unix(0, noon).Add(-3 * time.Hour)
+
+func newPastWorld(t *testing.T, seed uint64) *pastWorld {
+	cfg := newConfig(t)
+	way := &wire{RoundTripper: cfg.Transport}
+	beside := openStore(t, cfg)
+	cfg.Transport = way
+	w := &pastWorld{T: t, Rand: rand.New(rand.NewPCG(seed, 7)), oracle: newPastOracle(), store: openStore(t, cfg), beside: beside, way: way}
+	if _, err := w.store.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.fold = history.NewPastFold(w.store)
+	return w
+}
+
+func (w *pastWorld) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// number is one that a float holds exactly.
+func (w *pastWorld) number() string {
+	return fmt.Sprintf("%d.%d", 1+w.IntN(50), []int{0, 125, 25, 375, 5}[w.IntN(5)])
+}
+
+// candles are some of one market, or of several.
+func (w *pastWorld) candles() (records []logged) {
+	bases := []string{"BTC", "ETH", "USDT", "USDC", "SOL", "DOGE"}
+	quotes := []string{"USD", "USDT", "USDC", "EUR", "GBP", "BTC", "ETH", "SOL", "NOSUCH"}
+	base, quote, venue := bases[w.IntN(len(bases))], quotes[w.IntN(len(quotes))], w.IntN(4)
+	for range 1 + w.IntN(40) {
+		if w.IntN(3) == 0 {
+			base, quote, venue = bases[w.IntN(len(bases))], quotes[w.IntN(len(quotes))], w.IntN(4)
+		}
+		length := pastLengths[w.IntN(len(pastLengths))]
+		span := map[time.Duration]int{time.Minute: 190, time.Hour: 6, day: 9}[length]
+		start := time.Unix(0, noon).Truncate(length).Add(time.Duration(4-w.IntN(span)) * length).UnixNano()
+		if w.IntN(8) == 0 { // in another slot
+			start -= int64(400 * day)
+		}
+		w.offset++
+		records = append(records, past(w.offset, []string{"kraken", "gate", "okx", "bitstamp"}[venue], base, quote, length, start, w.number(), w.number(), w.number(), w.number(), w.number()))
+	}
+	return records
+}
+
+func (w *pastWorld) fixing() []logged {
+	w.offset++
+	at := time.Unix(0, noon).UTC().AddDate(0, 0, 2-w.IntN(14))
+	return []logged{fixing(w.offset, []string{"USD", "USD", "GBP"}[w.IntN(3)], w.number(), at)}
+}
+
+// tell inserts a batch, perhaps cut between any two inserts and made again, perhaps once more later.
+func (w *pastWorld) tell(records []logged) {
+	w.batches = append(w.batches, records)
+	for _, r := range records {
+		w.oracle.tell(r)
+	}
+	w.insert(records)
+}
+
+func (w *pastWorld) insert(records []logged) {
+	batch := func() (b history.Batch) {
+		for _, r := range records {
+			b.Add(r.place, r.record)
+		}
+		return b
+	}
+	b := batch()
+	if w.IntN(3) == 0 { // the sink dies, or its store is away
+		w.cut(w.IntN(4))
+		if err := w.store.Insert(w.Context(), &b, ""); err == nil {
+			w.restore()
+			return
+		}
+		w.restore()
+		if w.IntN(2) == 0 {
+			b = batch()
+		}
+		if w.IntN(2) == 0 {
+			w.pass() // in between
+		}
+	}
+	w.must(w.store.Insert(w.Context(), &b, ""))
+}
+
+// inserts reports whether a request inserts rows, and into which table.
+func inserts(r *http.Request) (table string, ok bool) {
+	rest, ok := strings.CutPrefix(r.URL.Query().Get("query"), "INSERT INTO ")
+	table, _, _ = strings.Cut(rest, " ")
+	return table, ok
+}
+
+// cut lets so many inserts through; the next is lost, before or after it was made.
+func (w *pastWorld) cut(n int) {
+	late := w.IntN(2) == 0
+	w.way.around = func(r *http.Request, do func() (*http.Response, error)) (*http.Response, error) {
+		if _, ok := inserts(r); !ok {
+			return do()
+		}
+		if n--; n >= 0 {
+			return do()
+		}
+		if late {
+			if resp, err := do(); err == nil {
+				resp.Body.Close()
+			}
+		}
+		return nil, errCut
+	}
+}
+
+func (w *pastWorld) restore() { w.way.around = nil }
+
+// live closes some minutes, in which most coins have a price.
+func (w *pastWorld) live() {
+	var records []logged
+	for range 1 + w.IntN(50) {
+		for _, coin := range pastCoins {
+			if w.IntN(40) == 0 {
+				continue
+			}
+			c := minuteCandle(coin, 0, w.Rand)
+			c.Start = pastFrom.Add(time.Duration(w.minute) * time.Minute).UnixNano()
+			w.offset++
+			records = append(records, candleAt(w.offset, c))
+		}
+		w.minute++
+	}
+	// Rows may be there long before the ledger says so; nobody may take them for closed.
+	w.batches = append(w.batches, records)
+	for _, r := range records {
+		w.oracle.tell(r)
+	}
+	insert(w, w.beside, records...)
+	if w.IntN(3) == 0 {
+		w.pass()
+	}
+	w.closed()
+}
+
+func (w *pastWorld) closed() {
+	until := pastFrom.Add(time.Duration(w.minute) * time.Minute)
+	w.oracle.closed = until.Unix()
+	topic, err := schemas.TopicNamed(schemas.TopicCandles)
+	w.must(err)
+	var progress []history.Progress
+	w.offset++
+	for p := range topic.Partitions {
+		progress = append(progress, history.Progress{Partition: p, Next: w.offset, ClosedUntil: until.UnixNano()})
+	}
+	w.must(w.beside.Record(w.Context(), schemas.TopicCandles, 0, progress))
+}
+
+// replay puts other live candles in the place of those that are there.
+func (w *pastWorld) replay() {
+	w.generation++
+	uuid, err := w.store.CreateShadow(w.Context(), "candles_1m", w.generation)
+	w.must(err)
+	var b history.Batch
+	for _, minutes := range w.oracle.live {
+		for _, c := range minutes {
+			c.Close += 0.5
+			c.High = max(c.High, c.Close)
+			w.offset++
+			again := candleAt(w.offset, c)
+			b.Add(again.place, again.record)
+		}
+	}
+	w.must(w.beside.InsertShadow(w.Context(), &b, w.generation))
+	w.must(w.beside.Exchange(w.Context(), "candles_1m", w.generation, uuid))
+	w.must(w.beside.DropShadow(w.Context(), "candles_1m", w.generation))
+}
+
+// pass folds, as a process that dies at one of its inserts, one that is overtaken by another and by what is told meanwhile, or
+// undisturbed.
+func (w *pastWorld) pass() {
+	defer w.restore()
+	switch w.IntN(4) {
+	case 0:
+		w.cut(w.IntN(5))
+	case 1:
+		at := w.IntN(3)
+		var hold func(r *http.Request, do func() (*http.Response, error)) (*http.Response, error)
+		hold = func(r *http.Request, do func() (*http.Response, error)) (*http.Response, error) {
+			if table, ok := inserts(r); !ok || !strings.HasPrefix(table, "past_") {
+				return do()
+			}
+			if at--; at >= 0 {
+				return do()
+			}
+			w.way.around = nil
+			if w.IntN(2) == 0 {
+				records := w.candles()
+				w.batches = append(w.batches, records)
+				for _, r := range records {
+					w.oracle.tell(r)
+				}
+				insert(w, w.beside, records...)
+			}
+			if w.IntN(2) == 0 {
+				_, err := history.NewPastFold(w.beside).Pass(w.Context())
+				w.must(err)
+			}
+			return do()
+		}
+		w.way.around = hold
+	}
+	if _, err := w.fold.Pass(w.Context()); err != nil {
+		if !strings.Contains(err.Error(), errCut.Error()) {
+			w.Fatal(err)
+		}
+		if w.IntN(2) == 0 {
+			w.fold = history.NewPastFold(w.store)
+		}
+	}
+}
+
+// damage loses rows that are only folded, or marks, and has them made again as the instance does that finds them gone.
+func (w *pastWorld) damage() {
+	table := []string{"past_candles", "past_folds", "past_marks"}[w.IntN(3)]
+	w.must(w.beside.Conn().Exec(w.Context(), "TRUNCATE TABLE "+table))
+	w.must(w.beside.MarkPast(w.Context()))
+	w.must(w.fold.Adopt(w.Context()))
+}
+
+func (w *pastWorld) step() {
+	switch n := w.IntN(100); {
+	case n < 45:
+		w.tell(w.candles())
+	case n < 55:
+		w.tell(w.fixing())
+	case n < 65 && len(w.batches) > 0:
+		if batch := w.batches[w.IntN(len(w.batches))]; batch[0].place.Topic != schemas.TopicCandles {
+			w.insert(batch)
+		}
+	case n < 75 && w.minute < 180:
+		w.live()
+	case n < 77 && w.minute > 0:
+		w.replay()
+	case n < 80:
+		w.damage()
+	default:
+		w.pass()
+	}
+}
+
+// check compares everything that is answered with the oracle.
+func (w *pastWorld) check() (found int) {
+	w.Helper()
+	if _, err := w.fold.Pass(w.Context()); err != nil {
+		w.Fatal(err)
+	}
+	if due, err := w.beside.PastDue(w.Context()); err != nil || due > 0 {
+		w.Errorf("got %d parts that are due after a pass, %v", due, err)
+	}
+	near := cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".VolumeUSD" }, cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) <= 1e-12*math.Abs(a) }))
+	from, to := time.Unix(0, noon).Add(-500*day), time.Unix(0, noon).Add(10*day)
+	for name, length := range lengths {
+		all, err := w.store.AllIntervals(w.Context(), length, from, to)
+		w.must(err)
+		views := viewedAll(w, w.store, name)
+		for _, coin := range pastCoins {
+			want := w.oracle.candles(coin, int64(length/time.Second))
+			one, err := w.store.Intervals(w.Context(), coin, length, from, to)
+			w.must(err)
+			for how, got := range map[string][]schemas.Candle{"Intervals": one, "AllIntervals": all[coin], "the view": views[coin]} {
+				if diff := cmp.Diff(want, got, near, cmpopts.IgnoreFields(schemas.Candle{}, "Newest"), cmpopts.EquateEmpty()); diff != "" {
+					w.Errorf("%s of %s by %s: want(-), got(+):\n%s", name, coin, how, diff)
+				}
+			}
+			found += len(want)
+		}
+	}
+	w.checkExtremes()
+	told := queryStrings(w, w.store, "SELECT concat(coin_id, ' ', toString(seconds), ' ', toString(toUnixTimestamp(start)), ' ', venue, ' ', symbol, ' ', toString(rate), ' ', reason) FROM default.v_backfill")
+	slices.Sort(told)
+	want := w.oracle.left()
+	if diff := cmp.Diff(want, told); diff != "" {
+		w.Errorf("v_backfill: want(-), got(+):\n%s", diff)
+	}
+	return found
+}
+
+// checkExtremes compares the extremes of what is back-filled with those of all back-filled days and hours.
+func (w *pastWorld) checkExtremes() {
+	want := map[string]schemas.Extremes{}
+	for key := range w.oracle.markets {
+		if c, ok := w.oracle.past(key.coin, key.length, key.start); ok && key.length > 60 {
+			e := want[key.coin]
+			e.Reach(c)
+			want[key.coin] = e
+		}
+	}
+	got, err := w.store.BackfilledExtremes(w.Context())
+	w.must(err)
+	if diff := cmp.Diff(want, got); diff != "" {
+		w.Errorf("extremes: want(-), got(+):\n%s", diff)
+	}
+}
+
+// However candles, rates, live minutes and fillings of gaps follow each other, however often they are written, wherever who writes
+// or folds them dies, and however many fold: what is answered afterwards is what an oracle works out from all that was told.
+// MARKETLOG_SEEDS draws as many worlds more, MARKETLOG_SEED makes the one that failed.
+func TestThePastIsFoldedExactly(t *testing.T) {
+	var seeds []uint64
+	if text := os.Getenv("MARKETLOG_SEED"); text != "" {
+		seed, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			t.Fatalf("MARKETLOG_SEED=%q, want a number", text)
+		}
+		seeds = []uint64{seed}
+	} else {
+		seeds = streamtest.Seeds(t, rand.Uint64N(1e9), rand.Uint64N(1e9), rand.Uint64N(1e9))
+	}
+	for _, seed := range seeds {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			w := newPastWorld(t, seed)
+			found := 0
+			for range 2 {
+				for range 15 + w.IntN(25) {
+					w.step()
+				}
+				if found = w.check(); w.Failed() {
+					t.Fatalf("seed %d", seed)
+				}
+			}
+			if found == 0 {
+				t.Errorf("seed %d: there is no candle", seed)
+			}
+		})
+	}
+}
+
+// What a version without marks has back-filled is folded at the first start.
+func TestThePastOfAnOlderVersionIsFolded(t *testing.T) {
+	store := newStore(t)
+	insert(t, store, past(1, "kraken", "BTC", "USD", time.Hour, noon, "1", "2", "1", "2", "7"), past(2, "kraken", "BTC", "USD", day, noon-noon%int64(day), "1", "2", "1", "2", "7"),
+		past(3, "kraken", "BTC", "USD", time.Minute, noon, "1", "2", "1", "2", "7"))
+	if err := store.Conn().Exec(t.Context(), "TRUNCATE TABLE past_marks"); err != nil {
+		t.Fatal(err)
+	}
+	fold := history.NewPastFold(store)
+	pass := func(want int) {
+		t.Helper()
+		if n, err := fold.Pass(t.Context()); n != want || err != nil {
+			t.Errorf("got %d parts folded, %v; want %d", n, err, want)
+		}
+	}
+	pass(0)
+	if err := fold.Adopt(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	pass(3)
+	pass(0)
+	if err := fold.Adopt(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	pass(0)
+	if err := store.MarkPast(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	pass(3)
+	for interval := range lengths {
+		if got := viewed(t, store, "bitcoin", interval); len(got) != 1 {
+			t.Errorf("%s: got %q", interval, got)
+		}
+	}
+}

@@ -1,0 +1,270 @@
+// Looks at the pages with a real browser: node browser.mjs, with one JSON object as argument. Faults and figures are lines of JSON on
+// standard output; {"ask":…} asks whoever started it to do something and to answer with a line.
+import { chromium } from "playwright-core"
+import { readFile } from "node:fs/promises"
+import { createInterface } from "node:readline"
+
+const { base, key, hostile, mortal, executable, shots } = JSON.parse(process.argv[2])
+const say = (line) => console.log(JSON.stringify(line))
+const fault = (where, what) => say({ fault: `${where}: ${what}` })
+
+const answers = createInterface({ input: process.stdin })[Symbol.asyncIterator]()
+async function ask(what) {
+  say({ ask: what })
+  return (await answers.next()).value
+}
+
+const axe = await readFile(new URL("node_modules/axe-core/axe.min.js", import.meta.url), "utf8")
+const browser = await chromium.launch({ executablePath: executable, args: ["--no-sandbox", "--disable-dev-shm-usage"] })
+const patience = 30_000
+
+async function rest(path, at = base) {
+  const answer = await fetch(at + path, { headers: { Authorization: "Bearer " + key } })
+  return answer.json()
+}
+
+// watch notes all that a page must not do.
+async function watch(context, where, origin) {
+  const page = await context.newPage()
+  page.setDefaultTimeout(patience)
+  const seen = { quiet: false }
+  page.on("console", (m) => {
+    if (!seen.quiet && (m.type() === "error" || m.type() === "warning")) fault(where, `the console says: ${m.text()}`)
+  })
+  page.on("pageerror", (e) => fault(where, `a script failed: ${e.message}`))
+  page.on("request", (r) => {
+    const url = new URL(r.url())
+    if (!["data:", "blob:"].includes(url.protocol) && url.host !== new URL(origin).host) fault(where, `it asks another server: ${r.url()}`)
+  })
+  page.on("dialog", (d) => {
+    fault(where, `a text became a script: ${d.message()}`)
+    void d.dismiss()
+  })
+  await page.addInitScript(() => {
+    window.violations = []
+    document.addEventListener("securitypolicyviolation", (e) => window.violations.push(`${e.violatedDirective} ${e.blockedURI} ${e.sample}`))
+  })
+  return { page, seen }
+}
+
+// look checks what every page must hold.
+async function look(page, where) {
+  for (const v of await page.evaluate(() => window.violations)) fault(where, `the policy was violated: ${v}`)
+  const { wide, title, heads } = await page.evaluate(() => ({
+    wide: document.documentElement.scrollWidth - document.documentElement.clientWidth,
+    title: document.title, heads: document.querySelectorAll("h1").length,
+  }))
+  if (wide > 0) fault(where, `it is ${wide} pixels wider than the screen`)
+  if (!/^\S.* · Marketlog$/.test(title)) fault(where, `its title is ${JSON.stringify(title)}`)
+  if (heads !== 1) fault(where, `it has ${heads} h1`)
+}
+
+async function accessible(page, where) {
+  await page.evaluate(axe)
+  const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }))
+  for (const v of violations) {
+    if (v.impact === "serious" || v.impact === "critical") fault(where, `axe: ${v.id}: ${v.help}: ${v.nodes.slice(0, 3).map((n) => n.html.slice(0, 160)).join(" | ")}`)
+  }
+}
+
+// live waits until the stream has brought a price.
+async function live(page, where) {
+  try {
+    await page.waitForSelector("#live .going", { timeout: patience })
+  } catch {
+    fault(where, `the stream brings nothing: ${await page.textContent("#live")}`)
+  }
+}
+
+// equals waits until the page shows a number that the API told within these seconds, to the last digit.
+async function equals(page, where, selector, path, pick) {
+  const told = new Set()
+  let shown
+  for (const end = Date.now() + patience; Date.now() < end; ) {
+    const body = await rest(path)
+    if (!body.error) told.add(pick(body))
+    shown = Number(await page.getAttribute(selector, "data-value"))
+    if (told.has(shown)) return
+    await page.waitForTimeout(150)
+  }
+  fault(where, `${selector} shows ${shown}, the API says ${[...told].slice(-5)}`)
+}
+
+const priceOf = (a) => a.data.aggregated.price
+
+async function prices(page, where) {
+  await live(page, where)
+  for (const id of ["bitcoin", "tether"]) await equals(page, where, `tr[data-id="${id}"] .price`, `/api/v1/prices/${id}`, priceOf)
+  const rows = await page.locator(".prices tbody tr").count()
+  if (rows < 100) fault(where, `it has ${rows} rows`)
+  await page.keyboard.press("/")
+  await page.keyboard.type("ethereum")
+  await page.waitForFunction(() => document.querySelectorAll(".prices tbody tr").length < 60)
+  if (!(await page.locator('tr[data-id="ethereum"]').count())) fault(where, "the search does not find ethereum")
+  await page.keyboard.press("Escape")
+  await page.waitForFunction((n) => document.querySelectorAll(".prices tbody tr").length === n, rows)
+  await page.locator(".prices thead .price button").click()
+  const sorted = await page.locator(".prices tbody .price").evaluateAll((cells) => cells.slice(0, 5).map((c) => Number(c.dataset.value)))
+  if (sorted.some((n, i) => i && n > sorted[i - 1] * 1.01)) fault(where, `by price the rows begin with ${sorted}`)
+  await page.locator(".prices thead .coin button").click()
+  await page.reload()
+  await live(page, where)
+}
+
+async function coin(page, where) {
+  await live(page, where)
+  await equals(page, where, ".quote .now", "/api/v1/prices/bitcoin", priceOf)
+  const accepted = await page.locator(".why .inputs tbody tr:not(.left-out)").count()
+  const said = Number(await page.locator(".why .summary b").first().textContent())
+  if (accepted !== said || accepted < 3) fault(where, `${accepted} inputs are shown as used, and ${said} counted`)
+  if (!(await page.locator(".why .summary .up").count())) fault(where, "the price was not folded again to the same")
+  if (!(await page.locator(".chart canvas").count())) fault(where, "there is no chart")
+  for (const f of ["1 h", "7 d"]) {
+    await page.getByRole("button", { name: f, exact: true }).click()
+    await page.waitForFunction((text) => document.querySelector(".stats")?.textContent.startsWith(text) || document.querySelector(".nothing")?.textContent.startsWith("No candles"), f)
+  }
+  await page.getByRole("button", { name: "24 h", exact: true }).click()
+  // What was said half a minute ago is what the API says was said.
+  const slider = page.locator(".slider input")
+  await slider.focus()
+  for (let i = 0; i < 30; i++) await page.keyboard.press("ArrowLeft")
+  await page.waitForSelector(".told b.then")
+  await page.waitForLoadState("networkidle").catch(() => {})
+  const instant = await page.inputValue(".machine input[type=datetime-local]")
+  const at = new Date(instant + (instant.length === 16 ? ":00Z" : "Z")).toISOString()
+  const then = (await rest(`/api/v1/prices/bitcoin/explain?asOf=${at}`)).data?.price
+  let shown
+  for (const end = Date.now() + 10_000; Date.now() < end; await page.waitForTimeout(100)) {
+    shown = Number(await page.getAttribute(".told b.then", "data-value"))
+    if (shown === then) break
+  }
+  if (shown !== then) fault(where, `it says that ${shown} was told at ${at}, the API says ${then}`)
+}
+
+async function system(page, where) {
+  await live(page, where)
+  const { venues } = (await rest("/api/v1/system")).data
+  for (const v of venues) {
+    const row = page.locator(`tr[data-venue="${v.slug}"]`)
+    if ((await row.getAttribute("data-state")) !== v.state) fault(where, `${v.slug} is shown otherwise than ${v.state}`)
+  }
+  if (!venues.length || (await page.locator("tr[data-venue]").count()) !== venues.length) fault(where, `the API names ${venues.length} venues, the page others`)
+  if ((await page.locator(".stage").count()) < 6) fault(where, "the path of a tick has no stages")
+  await page.waitForFunction(() => [...document.querySelectorAll("tr[data-venue] .rate")].some((cell) => Number(cell.textContent) > 0))
+}
+
+const routes = [["/", prices], ["/coins/bitcoin", coin], ["/system", system]]
+
+for (const [width, height, colorScheme] of [[1280, 900, "light"], [1280, 900, "dark"], [390, 844, "light"], [390, 844, "dark"]]) {
+  const context = await browser.newContext({ viewport: { width, height }, colorScheme, deviceScaleFactor: width < 500 ? 2 : 1, hasTouch: width < 500, locale: "en-US", timezoneId: "Europe/Berlin" })
+  for (const [path, use] of routes) {
+    const where = `${path} at ${width}, ${colorScheme}`
+    const { page, seen } = await watch(context, where, base)
+    try {
+      await page.goto(base + path)
+      await use(page, where)
+      await look(page, where)
+      if (shots) await page.screenshot({ path: `${shots}/${path.split("/")[1] || "prices"}-${width}-${colorScheme}.png`, fullPage: path !== "/" })
+      seen.quiet = true
+      await accessible(page, where)
+    } catch (e) {
+      fault(where, e.message)
+    }
+    await page.close()
+  }
+  await context.close()
+}
+
+// The narrowest phone, and a coin that only a reference source prices.
+{
+  const context = await browser.newContext({ viewport: { width: 360, height: 740 } })
+  for (const [path] of routes) {
+    const where = `${path} at 360`
+    const { page } = await watch(context, where, base)
+    await page.goto(base + path)
+    await live(page, where)
+    await look(page, where)
+    await page.close()
+  }
+  await context.close()
+}
+
+// Without scripts there are numbers all the same.
+{
+  const context = await browser.newContext({ javaScriptEnabled: false, viewport: { width: 1280, height: 900 } })
+  for (const [path, selector] of [["/", ".prices tbody .price"], ["/coins/bitcoin", ".quote .now"]]) {
+    const page = await context.newPage()
+    await page.goto(base + path)
+    const text = await page.locator(selector).first().textContent()
+    if (!/^\$\d[\d,]*\.\d+$/.test(text ?? "")) fault(`${path} without scripts`, `it shows ${JSON.stringify(text)}`)
+    await page.close()
+  }
+  await context.close()
+}
+
+// What the table costs while it moves, with a whole page of rows on the screen.
+{
+  const context = await browser.newContext({ viewport: { width: 1280, height: 1400 } })
+  const { page } = await watch(context, "the cost of /", base)
+  await page.goto(base + "/")
+  await live(page, "the cost of /")
+  const cdp = await context.newCDPSession(page)
+  await cdp.send("Performance.enable")
+  const read = async () => Object.fromEntries((await cdp.send("Performance.getMetrics")).metrics.map((m) => [m.name, m.value]))
+  await page.waitForTimeout(2000)
+  const before = await read()
+  await page.waitForTimeout(6000)
+  const after = await read()
+  const busy = ((after.TaskDuration - before.TaskDuration) * 1000) / (after.Timestamp - before.Timestamp)
+  say({ figure: "main thread of /, ms/s", value: Math.round(busy) })
+  // Four times what an idle machine takes: the naive table took ten times as much.
+  if (busy > 240) fault("the cost of /", `the main thread is busy ${Math.round(busy)} ms a second`)
+  await context.close()
+}
+
+// What others write stays text.
+{
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 } })
+  for (const path of ["/", "/coins/bitcoin"]) {
+    const where = `${path} with hostile names`
+    const { page, seen } = await watch(context, where, hostile)
+    seen.quiet = true // this server has no stream
+    await page.goto(hostile + path)
+    await page.waitForFunction(() => document.querySelector("#app")?.textContent.includes("onerror=alert(1)"))
+    await page.waitForTimeout(300)
+    const harm = await page.evaluate(() => ({
+      pictures: document.querySelectorAll("main img").length, scripts: document.scripts.length,
+      links: [...document.querySelectorAll("main a")].filter((a) => !["http:", "https:"].includes(a.protocol)).length,
+      turned: document.querySelector("#app").textContent.includes("\u202e"), ran: window.harmed === true,
+    }))
+    if (harm.pictures || harm.scripts !== 2 || harm.links || harm.turned || harm.ran) fault(where, JSON.stringify(harm))
+    for (const v of await page.evaluate(() => window.violations)) if (!v.startsWith("connect-src")) fault(where, `the policy was violated: ${v}`)
+    await page.close()
+  }
+  await context.close()
+}
+
+// A server that is killed and started again is taken up again, by itself.
+{
+  const where = "a killed server"
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 } })
+  const page = await context.newPage()
+  page.setDefaultTimeout(120_000)
+  await page.goto(mortal + "/")
+  await page.waitForSelector("#live .going")
+  const before = await page.getAttribute('tr[data-id="bitcoin"] .price', "data-value")
+  await ask("kill")
+  await page.waitForSelector("#live .waiting")
+  const began = Date.now()
+  await ask("start")
+  await page.waitForSelector("#live .going")
+  say({ figure: "a page is live again after the start, s", value: (Date.now() - began) / 1000 })
+  await page.waitForFunction((old) => document.querySelector('tr[data-id="bitcoin"] .price')?.dataset.value !== old, before)
+  const asked = await page.evaluate(async () => (await fetch("/api/v1/prices/bitcoin")).status)
+  if (asked !== 200) fault(where, `the session got ${asked} from the new process`)
+  await context.close()
+}
+
+await browser.close()
+say({ done: true })
+process.exit(0)
