@@ -13,7 +13,7 @@ import (
 func runSingleton(ctx context.Context, log stream.Config, group, output string, fold func(context.Context) error) error {
 	m := &singletonMember{fold: fold}
 	err := stream.RunGroup(ctx, log, group, output, m)
-	m.Lost(ctx, nil)
+	m.stop()
 	return err
 }
 
@@ -61,7 +61,14 @@ func (m *singletonMember) Due(context.Context) error {
 	}
 }
 
-func (m *singletonMember) Lost(context.Context, []int32) {
+// Lost ends the fold, unless nothing is lost: a rebalance says so to members that keep what they have.
+func (m *singletonMember) Lost(_ context.Context, partitions []int32) {
+	if len(partitions) > 0 {
+		m.stop()
+	}
+}
+
+func (m *singletonMember) stop() {
 	if m.cancel != nil {
 		m.cancel()
 		<-m.done

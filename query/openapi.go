@@ -315,5 +315,7 @@ func describeHealth(doc *huma.OpenAPI) {
 		}
 		doc.AddOperation(op)
 	}
-	doc.Tags = append(doc.Tags, &huma.Tag{Name: "operations", Description: tagDescriptions["operations"]})
+	if !slices.ContainsFunc(doc.Tags, func(t *huma.Tag) bool { return t.Name == "operations" }) {
+		doc.Tags = append(doc.Tags, &huma.Tag{Name: "operations", Description: tagDescriptions["operations"]})
+	}
 }

@@ -32,7 +32,7 @@ var testVariables = []string{
 	envPrefix + "ACK_LOG", envPrefix + "ADMISSION", envPrefix + "ARCHIVE_KILLS", envPrefix + "BESIDE", envPrefix + "DAMAGES", envPrefix + "EXPLAIN_SEED",
 	envPrefix + "FAULT", envPrefix + "ENGINE_ROUNDS", envPrefix + "FULL_DISKS", envPrefix + "FIGURES",
 	envPrefix + "FORMAT_ROWS", envPrefix + "FUZZ", envPrefix + "HOUR", envPrefix + "KILL", envPrefix + "RECORDINGS", envPrefix + "SHOTS",
-	envPrefix + "SEEDS", envPrefix + "SOAK", envPrefix + "SOCKETS", envPrefix + "STREAM_READERS",
+	envPrefix + "SEED", envPrefix + "SOAK", envPrefix + "SOCKETS", envPrefix + "STREAM_READERS",
 }
 
 // clientVariables are those that clients read: `marketlog mcp` and the examples. Who exports them runs other commands too.

@@ -136,7 +136,7 @@ function PriceCell({ row }: { row: Row }) {
   const m = row.moving.value
   return (
     <td class={(m.stale ? "price last " : "price ") + m.moved} data-value={m.price}>
-      {m.stale ? <span class="stale" title="There is no fresh price: this is the last one">old</span> : null}
+      {m.stale ? <span class="stale" title="There is no fresh price: this is the last one">stale</span> : null}
       {usd(m.price)}
     </td>
   )
