@@ -24,7 +24,6 @@ import (
 	"github.com/marketlog/marketlog/deploy/instance"
 	"github.com/marketlog/marketlog/deploy/operations"
 	"github.com/marketlog/marketlog/deploy/supervise"
-	"github.com/marketlog/marketlog/query/pages"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream/streamtest"
@@ -225,7 +224,6 @@ func TestQueryRoleComesBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in.Pages = &instance.Pages{Links: pages.NewLinks(time.Now)}
 	started, err := queryRoles(in, at, false, func() string { return "" }, nil)
 	if err != nil {
 		t.Fatal(err)

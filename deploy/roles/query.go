@@ -53,6 +53,7 @@ func queryRoles(in *instance.Instance, at Ports, folds bool, backfilling func() 
 		if err != nil {
 			return nil, err
 		}
+		in.Pages = &instance.Pages{Address: pagesAddress(at.api.addr, at.api.encrypted), Links: pages.NewLinks(time.Now)}
 		api := &apiRole{in: in, front: at.api, pepper: pepper, folds: folds, backfilling: backfilling, fresh: fresh, noFolds: in.Config.Feeds == "none"}
 		roles = append(roles, supervise.Role{Name: "query/api", Run: api.run, Ready: api.ready})
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/marketlog/marketlog/deploy/operations"
 	"github.com/marketlog/marketlog/deploy/supervise"
 	"github.com/marketlog/marketlog/query"
-	"github.com/marketlog/marketlog/query/pages"
 )
 
 // drainLimit is what stopping may take; another second or two go to closing the engine and the log.
@@ -56,7 +55,6 @@ func Run(ctx context.Context, cfg config.Config, role string, out io.Writer, log
 			return err
 		}
 		at.api.encrypted = at.api.tls != nil
-		in.Pages = &instance.Pages{Address: pagesAddress(at.api.addr, at.api.encrypted), Links: pages.NewLinks(time.Now)}
 	}
 	health := supervise.NewHealth(time.Now)
 	in.Metrics.MustRegister(health, instance.Readiness(func() map[string][]string { return in.Missing(health) }))
