@@ -11,6 +11,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"github.com/marketlog/marketlog/query/querytest"
+	"github.com/marketlog/marketlog/query/ws"
 )
 
 // Every answer of every operation, of a success and of each misuse, in both views, is one that the server's own document
@@ -21,7 +22,7 @@ func TestDemoKeepsItsDocument(t *testing.T) {
 	statuses := map[int]int{}
 	for _, path := range slices.Sorted(maps.Keys(document.Paths.Map())) {
 		for method, operation := range document.Paths.Value(path).Operations() {
-			if !strings.HasPrefix(path, "/api/") {
+			if !strings.HasPrefix(path, "/api/") || path == ws.LinesPath { // whose answer does not end
 				continue
 			}
 			for _, c := range querytest.Calls(path, operation) {

@@ -121,7 +121,7 @@ func (u *Unit) get(_ context.Context, _ *query.Request) (query.Answer, error) {
 	if body.Data, at, err = u.read(time.Now()); err != nil {
 		return query.Answer{}, err
 	}
-	body.Meta = query.Meta{Count: len(body.Data.Venues) + len(body.Data.Sources), LastUpdated: query.FormatTime(at.UnixNano())}
+	body.Meta = query.Meta{Count: len(body.Data.Venues) + len(body.Data.Sources) + len(body.Data.Path), LastUpdated: query.FormatTime(at.UnixNano())}
 	answer, err := query.Encode(body)
 	answer.Simulated = u.simulated
 	return answer, err

@@ -139,7 +139,7 @@ function Page() {
       <section class="try" aria-labelledby="try">
         <h2 id="try">Try it</h2>
         <p>On the simulator a venue misbehaves on demand; it is seen here within seconds, and its price leaves the medians after 120 seconds:</p>
-        <p><code>marketlog sim faults --venue kraken --fault disconnect --for 180s --data-dir DIR</code></p>
+        <p><code>marketlog sim faults --venue kraken --fault disconnect --for 180s</code></p>
       </section>
     </>
   )

@@ -58,7 +58,7 @@ function InputRow({ of: i, median }: { of: Input; median: number }) {
       <td class="number">{usd(i.priceUsd)}</td>
       <td class="number">{i.accepted ? bps(off) : <span class="reason" title={reasons[i.reason ?? ""]}>{plain(i.reason ?? "left out").replaceAll("_", " ")}</span>}</td>
       <td class="number dim">{age(i.ageMs)}</td>
-      <td class="offset dim">{i.offset.topic}/{i.offset.partition}@{i.offset.offset}</td>
+      <td class="offset dim">{plain(i.offset.topic)}/{i.offset.partition}@{i.offset.offset}</td>
     </tr>
   )
 }
