@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 )
@@ -28,14 +29,19 @@ func startJob(ctx context.Context, v Command, input json.RawMessage) *Job {
 	go func() {
 		defer close(j.done)
 		defer cancel()
-		j.add(ending(v.Run(ctx, input, func(line any) error {
+		err := v.Run(ctx, input, func(line any) error {
 			encoded, err := json.Marshal(line)
 			if err != nil {
 				return fmt.Errorf("encoding a line: %w", err)
 			}
 			j.add(Reply{Line: encoded})
 			return nil
-		})))
+		})
+		if ended := ctx.Err(); ended != nil && err != nil && !errors.Is(err, ended) {
+			// What failed may have been told by somebody else to end, such as a statement by the engine: that is no other failure.
+			err = fmt.Errorf("%w: %w", ended, err)
+		}
+		j.add(ending(err))
 	}()
 	return j
 }
