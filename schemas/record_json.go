@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -17,7 +18,8 @@ func (t Topic) RecordJSON(value []byte) (json.RawMessage, error) {
 	}
 	message := messageOf(t.New()).Interface()
 	if err := proto.Unmarshal(value, message); err != nil {
-		return nil, fmt.Errorf("decoding %s: %w", t.Message(), err)
+		// protobuf varies its spaces from one build to another, on purpose.
+		return nil, fmt.Errorf("decoding %s: %s", t.Message(), strings.ReplaceAll(err.Error(), "\u00a0", " "))
 	}
 	encoded, err := protojson.Marshal(message)
 	if err != nil {

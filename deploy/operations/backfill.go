@@ -34,8 +34,16 @@ const (
 	backfillShare = 0.5
 )
 
-// ErrBackfillEnded is the end of a back-fill that was cancelled, or whose instance stops.
-var ErrBackfillEnded = errors.New("the back-fill is ended; given again, it goes on where it stood")
+// ErrBackfillEnded is the end of a back-fill that was cancelled, or whose instance stops. It is context.Canceled too.
+var ErrBackfillEnded error = backfillEnded{}
+
+type backfillEnded struct{}
+
+func (backfillEnded) Error() string {
+	return "the back-fill is ended; given again, it goes on where it stood"
+}
+
+func (backfillEnded) Is(target error) bool { return target == context.Canceled }
 
 // BackfillInput is what the verbs of back-filling take.
 type BackfillInput struct {

@@ -108,7 +108,11 @@ func (l *writtenLog) Materialized(context.Context) (map[int32]int64, error) {
 	return next, l.failed
 }
 
-func (l *writtenLog) Oldest(context.Context, time.Time) (int64, error) { return l.oldest, nil }
+func (l *writtenLog) Oldest(context.Context, time.Time) (int64, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.oldest, nil
+}
 
 func (l *writtenLog) Prices(_ context.Context, after, until int64, coins []string, most int, visit func(PastPrice)) error {
 	l.mu.Lock()

@@ -84,7 +84,9 @@ func TestTheHandoffWaitsForTheStore(t *testing.T) {
 					h.log.store(true)
 				}
 				if test.fails {
+					h.log.mu.Lock()
 					h.log.failed = errors.New("away")
+					h.log.mu.Unlock()
 				}
 				cut := h.connect()
 				time.Sleep(test.stall)
@@ -92,6 +94,7 @@ func TestTheHandoffWaitsForTheStore(t *testing.T) {
 					h.log.store(true)
 				}
 				time.Sleep(time.Second)
+				synctest.Wait()
 				if h.client.kinds[test.kind] == 0 || len(h.client.kinds) == 0 {
 					t.Errorf("told %v, want %s; last %s", h.client.kinds, test.kind, h.client.last)
 				}
@@ -131,7 +134,9 @@ func TestWhatIsKeptNoLongerIsAGapAndNothingElse(t *testing.T) {
 		h.pass(t, 60)
 		h.log.store(true)
 		_, left := h.client.span()
+		h.log.mu.Lock()
 		h.log.oldest = h.second - 30
+		h.log.mu.Unlock()
 		told := h.client.told
 		h.client.told = map[string][]telling{}
 		cut := h.connect()
