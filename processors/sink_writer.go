@@ -72,7 +72,7 @@ func (w *sinkWriter) cache(ctx context.Context, b *sinkBatch) error {
 		return err
 	}
 	w.sink.Logger.Warn("filling the cache from history", "partitions", holes)
-	prices, err := w.sink.History.LatestPrices(ctx)
+	prices, err := w.sink.History.LatestPrices(ctx, nil)
 	if err != nil {
 		return err
 	}

@@ -2,8 +2,6 @@ package instance
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/marketlog/marketlog/processors"
@@ -20,8 +18,8 @@ const MarketsTail = processors.StateEvery + 5*time.Minute
 // offset: every price that stands was written within it.
 const PriceCacheRewind = time.Minute
 
-// FillPriceCache loads the latest prices from the cache, from ClickHouse if that is empty, and returns
-// where the tail of prices.v1 begins.
+// FillPriceCache loads the latest prices from the cache and returns where the tail of prices.v1 begins; nil where the cache is
+// empty: then the tail begins PriceCacheRewind before the end, and FillAbsentPrices has what is older.
 func (in *Instance) FillPriceCache(ctx context.Context, priceCache *views.PriceCache) (map[int32]stream.TailStart, error) {
 	cache, err := in.Latest()
 	if err != nil {
@@ -32,21 +30,13 @@ func (in *Instance) FillPriceCache(ctx context.Context, priceCache *views.PriceC
 		return nil, err
 	}
 	snapshot, err := cache.Load(ctx, topic.Partitions)
-	if err != nil {
+	if err != nil || len(snapshot.Records) == 0 {
 		return nil, err
 	}
-	if len(snapshot.Records) == 0 {
-		return in.fillPriceCacheFromHistory(ctx, priceCache)
-	}
-	for _, withReason := range []bool{false, true} {
-		for _, r := range snapshot.Records {
-			if (r.Price.Reason != "") != withReason {
-				continue
-			}
-			record := &eventsv1.PriceRecord{Mark: r.Mark, Body: &eventsv1.PriceRecord_Price{Price: r.Price}}
-			if err := priceCache.Apply(stream.TailRecord{Partition: r.Partition, Offset: r.Offset, Marked: record}); err != nil {
-				return nil, err
-			}
+	for _, r := range snapshot.Records {
+		record := &eventsv1.PriceRecord{Mark: r.Mark, Body: &eventsv1.PriceRecord_Price{Price: r.Price}}
+		if err := priceCache.Apply(stream.TailRecord{Partition: r.Partition, Offset: r.Offset, Marked: record}); err != nil {
+			return nil, err
 		}
 	}
 	start := map[int32]stream.TailStart{}
@@ -59,29 +49,21 @@ func (in *Instance) FillPriceCache(ctx context.Context, priceCache *views.PriceC
 // beforeAll is the offset given to what history tells: of records of one second, any of the topic is newer.
 const beforeAll = -1
 
-// fillPriceCacheFromHistory begins the tail where the ledger stands: all before that is in history.
-func (in *Instance) fillPriceCacheFromHistory(ctx context.Context, priceCache *views.PriceCache) (map[int32]stream.TailStart, error) {
+// FillAbsentPrices loads the last prices of the coins that have none in the cache from ClickHouse. A price that stands is in the
+// end of the log, where it costs a tenth of what it costs there: its row has all inputs.
+func (in *Instance) FillAbsentPrices(ctx context.Context, priceCache *views.PriceCache) error {
 	store, err := in.History(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	// Read first: rows that are written meanwhile are reported twice, none is missed.
-	progress, err := store.Progress(ctx, schemas.TopicPrices, 0)
+	records, err := store.LatestPrices(ctx, priceCache.Priced())
 	if err != nil {
-		return nil, err
-	}
-	records, err := store.LatestPrices(ctx)
-	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, rec := range records {
 		if err := priceCache.Apply(stream.TailRecord{Partition: rec.Mark.GetPartition(), Offset: beforeAll, Marked: rec}); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	start := map[int32]stream.TailStart{}
-	for p, at := range progress {
-		start[p] = stream.TailStart{Offset: at.Next, Marks: slices.Collect(maps.Values(at.Marks))}
-	}
-	return start, nil
+	return nil
 }

@@ -56,14 +56,19 @@ func awaitTables(ctx context.Context, in *instance.Instance, store *history.Stor
 	}
 }
 
-// missingFrom reports how many records before the ends are not in the tables; empty: none.
+// missingFrom reports how many records before the ends are not in the tables; empty: none. Those that the log has no more are
+// not waited for.
 func missingFrom(ctx context.Context, store *history.Store, starts, ends stream.Offsets) (string, error) {
+	kept, err := store.Kept(ctx)
+	if err != nil {
+		return "", err
+	}
 	var missing int64
 	var topics []string
 	for _, topic := range schemas.SinkTopics() {
-		n, err := missingOf(ctx, store, topic, starts, ends)
-		if err != nil {
-			return "", err
+		var n int64
+		for partition, end := range ends[topic] {
+			n += max(0, end-max(starts[topic][partition], kept[topic][partition]))
 		}
 		if n > 0 {
 			missing, topics = missing+n, append(topics, topic)
@@ -73,17 +78,4 @@ func missingFrom(ctx context.Context, store *history.Store, starts, ends stream.
 		return "", nil
 	}
 	return fmt.Sprintf("%d records of the log at the start are not in the tables yet, of %s", missing, strings.Join(topics, ", ")), nil
-}
-
-// missingOf counts the records of a topic before its end that the ledger does not say are in the tables. Those that the log
-// has no more are not waited for.
-func missingOf(ctx context.Context, store *history.Store, topic string, starts, ends stream.Offsets) (missing int64, err error) {
-	progress, err := store.Progress(ctx, topic, 0)
-	if err != nil {
-		return 0, err
-	}
-	for partition, end := range ends[topic] {
-		missing += max(0, end-max(starts[topic][partition], progress[partition].Next))
-	}
-	return missing, nil
 }

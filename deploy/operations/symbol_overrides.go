@@ -187,6 +187,9 @@ func openSymbols(ctx context.Context, in *instance.Instance) (*knownSymbols, err
 	if _, err := in.FillPriceCache(ctx, priceCache); err != nil {
 		return nil, err
 	}
+	if err := in.FillAbsentPrices(ctx, priceCache); err != nil {
+		return nil, err
+	}
 	for _, t := range []struct {
 		tail  *stream.Tail
 		apply func(stream.TailRecord) error

@@ -35,24 +35,35 @@ func (f *firstFresh) open() { f.once.Do(func() { close(f.done) }) }
 func (f *firstFresh) before(role supervise.Role) supervise.Role {
 	run := role.Run
 	role.Run = func(ctx context.Context) error {
-		late := time.NewTimer(freshWithin)
-		defer late.Stop()
-		select {
-		case <-f.done:
-		case <-late.C:
-			f.open() // also for those that are started again
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := f.await(ctx); err != nil {
+			return err
 		}
 		return run(ctx)
 	}
 	return role
 }
 
-// waitsForPrices reports whether a role makes no prices: sinks, the folds of minutes, and the back-fill.
+// await waits until the price is there, freshWithin at most. Nobody waits for nil.
+func (f *firstFresh) await(ctx context.Context) error {
+	if f == nil {
+		return nil
+	}
+	late := time.NewTimer(freshWithin)
+	defer late.Stop()
+	select {
+	case <-f.done:
+	case <-late.C:
+		f.open() // also for those that are started again
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}
+
+// waitsForPrices reports whether a role makes no prices: sinks and who watches them, the folds of minutes, and the back-fill.
 func waitsForPrices(role string) bool {
 	if name, ok := strings.CutPrefix(role, "processors/"); ok {
 		return name != quotes.Name && name != resolve.Name && name != instance.PricesUnit().Name
 	}
-	return strings.HasPrefix(role, "sink/") || role == "backfill"
+	return strings.HasPrefix(role, "sink/") || strings.HasPrefix(role, "tables/") || role == "backfill"
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"slices"
 	"sync/atomic"
@@ -194,6 +195,11 @@ func (a *apiRole) run(ctx context.Context) error {
 	case <-ctx.Done():
 		return g.Wait()
 	}
+	if start == nil {
+		if err := in.FillAbsentPrices(ctx, priceCache); err != nil {
+			return err
+		}
+	}
 	listener := a.front.listen()
 	defer listener.Close() // then the front answers again
 	market, currencies := globalstats.New(catalog, store), fiat.New(known, catalog, store)
@@ -234,8 +240,16 @@ func (a *apiRole) run(ctx context.Context) error {
 	}
 	a.server.Store(server)
 	g.Go(func() error { return hub.Run(ctx) })
-	g.Go(func() error { return figures.Run(ctx, in.Log) })
-	g.Go(func() error { return describing.Run(ctx, in.Log) })
+	afterFresh := func(run func(context.Context, *slog.Logger) error) {
+		g.Go(func() error {
+			if err := a.fresh.await(ctx); err != nil {
+				return err
+			}
+			return run(ctx, in.Log)
+		})
+	}
+	afterFresh(figures.Run) // both read a day and more of candles
+	afterFresh(describing.Run)
 	g.Go(func() error { return market.Run(ctx, in.Log) })
 	g.Go(func() error { return currencies.Run(ctx, in.Log) })
 	g.Go(func() error { return limiter.Run(ctx, in.Log) })

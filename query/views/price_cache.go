@@ -3,6 +3,7 @@ package views
 import (
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -21,11 +22,15 @@ const (
 )
 
 // PriceCache holds the current price of every coin in memory, as the tail of prices.v1 tells them. Reads
-// take no lock and never wait. Safe for concurrent use; records come from one goroutine at a time.
+// take no lock and never wait. Safe for concurrent use.
 type PriceCache struct {
 	coins *schemas.CoinTable
+	// setting is held by who replaces entries.
+	setting sync.Mutex
 	// entries are at rank-1 of their coin.
 	entries []atomic.Pointer[Entry]
+	// reasons are what tells, by rank, that a coin has no price of which no price is known, until one is; setting guards them.
+	reasons map[int]*Entry
 	// nows is the log's now, by partition of prices.v1.
 	nows    []atomic.Int64
 	version atomic.Uint64
@@ -58,6 +63,13 @@ func (e *Entry) after(held *Entry) bool {
 	return e.latestOffset > held.latestOffset
 }
 
+// without is the entry of a price that is not one any more, with what tells why.
+func (e *Entry) without(reason *Entry) *Entry {
+	kept := *e
+	kept.Latest, kept.latestOffset = reason.Latest, reason.latestOffset
+	return &kept
+}
+
 // Freshness classifies the age of a value.
 type Freshness struct{ Stale, Critical bool }
 
@@ -70,7 +82,7 @@ func NewPriceCache(coins *schemas.CoinTable) *PriceCache {
 	if topic, err := schemas.TopicNamed(schemas.TopicPrices); err == nil {
 		partitions = topic.Partitions
 	}
-	return &PriceCache{coins: coins, entries: make([]atomic.Pointer[Entry], len(coins.All())), nows: make([]atomic.Int64, partitions), staleAfter: StaleAfter, served: newServedPrices(len(coins.All()))}
+	return &PriceCache{coins: coins, reasons: map[int]*Entry{}, entries: make([]atomic.Pointer[Entry], len(coins.All())), nows: make([]atomic.Int64, partitions), staleAfter: StaleAfter, served: newServedPrices(len(coins.All()))}
 }
 
 // SetStaleAfter sets the age from which a price is stale, where the clock of the query runs faster than the
@@ -90,9 +102,8 @@ func (b *PriceCache) Quote(id string) (code, coinID string) {
 }
 
 // Apply takes one record of prices.v1: from its tail, or a latest one that was kept elsewhere when
-// the board is filled before its tail (a published one before one with a reason). A record that is
-// older than what the board holds, by the second it reports of, is skipped, wherever it comes from:
-// the time of a coin's price never goes back.
+// the cache is filled from there. A record that is older than what the cache holds, by the second it
+// reports of, is skipped, wherever it comes from: the time of a coin's price never goes back.
 func (b *PriceCache) Apply(rec stream.TailRecord) error {
 	record, ok := rec.Marked.(*eventsv1.PriceRecord)
 	if !ok {
@@ -114,18 +125,26 @@ func (b *PriceCache) set(e *Entry) {
 		return // written by a newer version, whose table has more coins
 	}
 	e.Coin = coin
+	b.setting.Lock()
+	defer b.setting.Unlock()
 	slot := &b.entries[coin.Rank-1]
 	held := slot.Load()
 	if held != nil && !e.after(held) {
 		return
 	}
-	if e.Price.Reason != "" {
-		if held == nil {
-			return // there is no price yet to keep
+	reason := b.reasons[coin.Rank]
+	switch {
+	case e.Price.Reason == "":
+		if delete(b.reasons, coin.Rank); reason != nil && reason.after(e) {
+			e = e.without(reason)
 		}
-		kept := *held
-		kept.Latest, kept.latestOffset = e.Latest, e.latestOffset
-		e = &kept
+	case held != nil:
+		e = held.without(e)
+	default: // there is no price yet to keep
+		if reason == nil || e.after(reason) {
+			b.reasons[coin.Rank] = e
+		}
+		return
 	}
 	if e.Price == e.Latest {
 		b.served.note(e)
@@ -162,6 +181,12 @@ func (b *PriceCache) Entry(coin schemas.Coin) *Entry {
 		return nil
 	}
 	return b.entries[coin.Rank-1].Load()
+}
+
+// Priced returns the ids of the coins that have an entry.
+func (b *PriceCache) Priced() (ids []string) {
+	b.Entries(func(e *Entry) { ids = append(ids, e.Coin.ID) })
+	return ids
 }
 
 // Entries hands the current prices to visit by rank, the largest coin first.

@@ -107,6 +107,32 @@ func TestATailFromBeforeTheEndReplacesNothingNewer(t *testing.T) {
 	}
 }
 
+// The last price of a coin may be older than the part of the log that was read, which tells only that it has none any more.
+func TestAReasonWaitsForItsPrice(t *testing.T) {
+	for name, test := range map[string]struct {
+		records []TailRecord
+		price   float64
+		reason  string
+	}{
+		"of then":                {[]TailRecord{priceRecord("bitcoin", 50, 1_000, 0, schemas.ReasonNoFreshInputs), priceRecord("bitcoin", -1, 900, 7, "")}, 7, schemas.ReasonNoFreshInputs},
+		"an older reason beside": {[]TailRecord{priceRecord("bitcoin", 50, 1_000, 0, schemas.ReasonNoFreshInputs), priceRecord("bitcoin", -1, 900, 0, "another"), priceRecord("bitcoin", -1, 800, 7, "")}, 7, schemas.ReasonNoFreshInputs},
+		"of later":               {[]TailRecord{priceRecord("bitcoin", 50, 1_000, 0, schemas.ReasonNoFreshInputs), priceRecord("bitcoin", -1, 1_001, 7, "")}, 7, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := NewPriceCache(schemas.Coins())
+			bitcoin, _ := b.Coins().ByID("bitcoin")
+			for _, rec := range test.records {
+				if err := b.Apply(rec); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if e := b.Entry(bitcoin); e == nil || e.Price.Price != test.price || e.Latest.Reason != test.reason {
+				t.Errorf("got %+v, want %g and the reason %q", e, test.price, test.reason)
+			}
+		})
+	}
+}
+
 // While one coin of a partition is reported, the age of another grows: the partition's now hides nothing.
 func TestThePartitionsNowHidesNoAge(t *testing.T) {
 	b := NewPriceCache(schemas.Coins())

@@ -54,6 +54,32 @@ func (s *Store) Progress(ctx context.Context, sink string, generation uint32) (m
 	return progress, nil
 }
 
+// Kept reads of all sinks, by topic and partition, before which offset the rows are kept.
+func (s *Store) Kept(ctx context.Context) (map[string]map[int32]int64, error) {
+	rows, err := s.conn.Query(ctx, "SELECT sink, log_partition, next_offset FROM ledger FINAL WHERE generation = 0")
+	if err != nil {
+		return nil, fmt.Errorf("reading the ledger: %w", unavailable(err))
+	}
+	defer rows.Close()
+	kept := map[string]map[int32]int64{}
+	for rows.Next() {
+		var topic string
+		var partition int32
+		var next int64
+		if err := rows.Scan(&topic, &partition, &next); err != nil {
+			return nil, fmt.Errorf("reading the ledger: %w", err)
+		}
+		if kept[topic] == nil {
+			kept[topic] = map[int32]int64{}
+		}
+		kept[topic][partition] = next
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("reading the ledger: %w", unavailable(err))
+	}
+	return kept, nil
+}
+
 // Record writes what was inserted into the ledger, after the rows themselves. Written twice it is
 // the same; of two writers the one that came further counts.
 func (s *Store) Record(ctx context.Context, sink string, generation uint32, progress []Progress) error {

@@ -15,8 +15,9 @@ import (
 const recentPrices = 2 * 24 * time.Hour
 
 // LatestPrices reads, per coin, its last record with a price and, if there is a newer one, the record
-// that says why there is none. Marks name the record of ticks.v1 that caused it.
-func (s *Store) LatestPrices(ctx context.Context) ([]*eventsv1.PriceRecord, error) {
+// that says why there is none; of the coins that are known to the caller it reads nothing. Marks name the record of ticks.v1
+// that caused it.
+func (s *Store) LatestPrices(ctx context.Context, known []string) ([]*eventsv1.PriceRecord, error) {
 	var newest time.Time
 	if err := s.conn.QueryRow(ctx, "SELECT max(time) FROM prices").Scan(&newest); err != nil {
 		return nil, fmt.Errorf("reading the newest price: %w", unavailable(err))
@@ -24,8 +25,8 @@ func (s *Store) LatestPrices(ctx context.Context) ([]*eventsv1.PriceRecord, erro
 	// The times are found by the narrow columns first: the inputs of two days would be gigabytes.
 	latest, err := s.readPrices(ctx, priceQuery+`WHERE (coin_id, time) IN (
 		SELECT coin_id, arrayJoin([maxIf(time, reason = ''), maxIf(time, reason != '')])
-		FROM prices FINAL WHERE time > ? GROUP BY coin_id
-	) ORDER BY coin_id, time`, newest.Add(-recentPrices))
+		FROM prices FINAL WHERE coin_id NOT IN (?) AND time > ? GROUP BY coin_id
+	) ORDER BY coin_id, time`, known, newest.Add(-recentPrices))
 	if err != nil {
 		return nil, fmt.Errorf("reading the latest prices: %w", err)
 	}
@@ -37,7 +38,9 @@ func (s *Store) LatestPrices(ctx context.Context) ([]*eventsv1.PriceRecord, erro
 			priced[p.CoinId] = true
 		}
 	}
-	older, err := s.readMinutes(ctx, minuteQuery+`WHERE (coin_id, minute) IN (SELECT coin_id, max(minute) FROM prices_1m GROUP BY coin_id) ORDER BY coin_id`)
+	older, err := s.readMinutes(ctx, minuteQuery+`WHERE (coin_id, minute) IN (
+		SELECT coin_id, max(minute) FROM prices_1m WHERE coin_id NOT IN (?) GROUP BY coin_id
+	) ORDER BY coin_id`, known)
 	if err != nil {
 		return nil, fmt.Errorf("reading the latest minutes: %w", err)
 	}

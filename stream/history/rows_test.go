@@ -178,11 +178,16 @@ func TestPricesAreReadAsTheyWerePublished(t *testing.T) {
 	old := price(8, fullPrice("dash", noon-72*3600*second))
 	insert(t, store, first, last, next, gone, over, back, never, old)
 
-	latest, err := store.LatestPrices(t.Context())
+	latest, err := store.LatestPrices(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	checkPrices(t, "latest", latest, next, gone, back, never, old)
+	latest, err = store.LatestPrices(t.Context(), []string{"bitcoin", "dash"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkPrices(t, "latest of those that are not known", latest, back)
 
 	for _, test := range []struct {
 		coin string
@@ -208,7 +213,7 @@ func TestPricesAreReadAsTheyWerePublished(t *testing.T) {
 	checkPriceAt(t, store, "bitcoin", noon+30*second, []logged{last})
 	checkPriceAt(t, store, "bitcoin", noon+60*second, []logged{last})
 	checkPriceAt(t, store, "bitcoin", noon+61*second, []logged{next})
-	latest, err = store.LatestPrices(t.Context())
+	latest, err = store.LatestPrices(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -445,6 +450,13 @@ func TestLedgerKeepsTheFurthest(t *testing.T) {
 	got, err := store.Progress(t.Context(), "ticks.v1", 0)
 	if err != nil {
 		t.Fatal(err)
+	}
+	kept, err := store.Kept(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]map[int32]int64{"ticks.v1": {1: far.Next, 2: other.Next}}, kept); diff != "" {
+		t.Errorf("kept, want(-), got(+):\n%s", diff)
 	}
 	want := map[int32]history.Progress{1: far, 2: other}
 	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
