@@ -186,6 +186,7 @@ type test struct {
 	name     string
 	tier     string // by its attribute; "" if it names none
 	action   string // pass, fail, skip; "" while it runs
+	seconds  float64
 	output   strings.Builder
 	children bool
 	failures bool // in a subtest
@@ -249,7 +250,7 @@ func record(known map[string]*test, e event) bool {
 			t.tier = e.Value
 		}
 	case "pass", "fail", "skip":
-		t.action = e.Action
+		t.action, t.seconds = e.Action, e.Elapsed
 		return e.Test == ""
 	}
 	return false
@@ -309,9 +310,17 @@ func closePackage(to io.Writer, e event, known map[string]*test, tier string) []
 	if whole.action != "skip" && len(results) > 0 { // a package without tests, or without one that was asked for
 		results[0].packageSeconds = e.Elapsed
 		fmt.Fprintf(out, "%-4s %s  %d tests  %.1f s\n", whole.action, e.Package, len(results), e.Elapsed)
+		for _, name := range names {
+			if t := known[name]; t.seconds >= longTest && !strings.Contains(name, "/") {
+				fmt.Fprintf(out, "       %6.1f s  %s\n", t.seconds, name)
+			}
+		}
 	}
 	return results
 }
+
+// longTest is from how many seconds on a test is named below its package.
+const longTest = 15
 
 const modulePrefix = "github.com/marketlog/marketlog/"
 
