@@ -172,7 +172,7 @@ func TestKilledReplayIsTakenUpOrGivenUp(t *testing.T) {
 	t.Logf("a replay makes %d statements", all)
 
 	random := rand.New(rand.NewPCG(4, 4))
-	const kills = 25 // about so many, spread over all statements
+	const kills = 15 // about so many, spread over all statements
 	for n := int64(1); n <= all; n += 1 + random.Int64N(max(1, 2*all/kills)) {
 		late, abort := random.IntN(2) == 0, random.IntN(3) == 0
 		name := fmt.Sprintf("statement=%d late=%v abort=%v", n, late, abort)

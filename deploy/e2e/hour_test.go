@@ -19,7 +19,7 @@ import (
 )
 
 // shortHour is how much simulated time passes in the gate; `make hour` lets a whole hour pass.
-const shortHour = 2 * time.Minute
+const shortHour = time.Minute
 
 // faultEvery is how much simulated time passes from one fault to the next.
 const faultEvery = 15 * time.Second

@@ -509,7 +509,7 @@ func TestStatementsOutliveMerges(t *testing.T) {
 			}
 		}
 	}()
-	for range 400 {
+	for range 150 {
 		status, body := i.ask(t, "SELECT sum(a) = sum(b), count() % 1000 FROM v_written WHERE sipHash64(a) > 0")
 		if status != http.StatusOK || body != "1\t0\n" {
 			t.Errorf("got %d %.300s", status, body)

@@ -38,7 +38,7 @@ func (i *installation) stalledReaders(t *testing.T, n int) []net.Conn {
 func TestReadersThatHangUpEndNoProcess(t *testing.T) {
 	i := install(t)
 	i.wait(t, "SELECT 1", "1\n")
-	for round := range 20 {
+	for round := range 8 {
 		conns := i.stalledReaders(t, 8)
 		stalled := func() (n int) {
 			i.reader.slots.mu.Lock()
