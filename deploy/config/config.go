@@ -242,7 +242,7 @@ func DefaultConfig() Config {
 		Kafka:         KafkaConfig{Listen: "127.0.0.1:9092", ReplicationFactor: -1},
 		ClickHouse:    ClickHouseConfig{Database: "marketlog", Listen: "127.0.0.1:8124"},
 		Retention:     RetentionConfig{LogBytes: tableBytes()},
-		Archive:       ArchiveConfig{Enabled: "false", Bytes: 20 << 30},
+		Archive:       ArchiveConfig{Enabled: archiveAuto, Bytes: 20 << 30},
 		Stream:        StreamConfig{RingBytes: 64 << 20},
 		Venues:        make(map[string]VenueConfig),
 		Sources:       make(map[string]SourceConfig),
