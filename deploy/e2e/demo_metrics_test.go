@@ -99,7 +99,8 @@ var promisedMetrics = map[string][]string{
 	"queue and spool": {"producer_queue_bytes", "producer_in_flight_records", "producer_in_flight_bytes", "producer_memory_limit_bytes", "producer_spool_bytes",
 		"producer_spool_limit_bytes", "producer_spooling", "producer_accepted_total", "producer_acknowledged_total", "producer_spooled_total",
 		"producer_dropped_total", "producer_damaged_bytes_total", "producer_last_acknowledgement_age_seconds"},
-	"log": {"log_up", "log_records_total", "log_bytes", "log_limit_bytes", "disk_free_bytes", "disk_reserve_bytes", "ingest_paused"},
+	"log":     {"log_up", "log_records_total", "log_bytes", "log_limit_bytes", "disk_free_bytes", "disk_reserve_bytes", "ingest_paused"},
+	"archive": {"archive_failing", "archive_failures_total", "archive_limit_bytes"},
 	"folds": {"fold_offset", "fold_lag_records", "fold_lag_seconds", "fold_log_timestamp_seconds", "fold_records_total", "fold_outputs_total",
 		"fold_batch_records", "fold_batch_duration_seconds"},
 	"sinks": {"sink_offset", "sink_lag_records", "sink_lag_seconds", "sink_rows_total", "sink_retries_total", "sink_batch_rows", "sink_insert_duration_seconds",
@@ -228,6 +229,9 @@ func TestTheDocumentOfMetricsIsUpToDate(t *testing.T) {
 		if len(s.samples("marketlog_fold_log_timestamp_seconds")) < 7 {
 			return "not every fold has folded anything"
 		}
+		if len(s.samples("marketlog_log_bytes")) == 0 {
+			return "the topics have not been measured"
+		}
 		return ""
 	})
 	s := d.scrape(t)
@@ -270,7 +274,8 @@ seconds is 0 where nothing is left to read, so a topic in which nothing happens 
 Measured only once there is something to measure, and so not in the list: ` + "`marketlog_part_waiting{part}`" + `, 1 for each part that ` + "`/readyz`" + ` waits
 for; ` + "`marketlog_backfill_calls_total`, `_failed_calls_total`, `_candles_total` and `_values_total{source}`" + `, what back-fills did;
 ` + "`marketlog_replay_compared_keys`, `_differing_keys` and `_end_timestamp_seconds{view}`" + `, of the last replay of a view;
-` + "`marketlog_stream_closed_total{code}`, streams that the server closed; `marketlog_sql_statements_total{outcome}`" + `.
+` + "`marketlog_stream_closed_total{code}`, streams that the server closed; `marketlog_sql_statements_total{outcome}`;" + `
+` + "`marketlog_archive_bytes`, `_segments` and `_newest_timestamp_seconds{topic}`" + `, once a segment is archived.
 
 `
 
