@@ -93,6 +93,8 @@ func TestLayoutRuleTellsImportsApart(t *testing.T) {
 		{"query", module + "/processors", false},
 		{"query/ws", module + "/query", true},
 		{"query/ws", module + "/stream/history", false},
+		{"query/ws", module + "/stream/history/read", false},
+		{"query/views", module + "/stream/history/read", true},
 		{"query/querytest", module + "/stream/history", true},
 		{"query/querytest", module + "/query/ws", false},
 		{"deploy/embedded", module + "/stream", true},

@@ -8,6 +8,7 @@ import (
 	"github.com/marketlog/marketlog/schemas"
 	"github.com/marketlog/marketlog/stream"
 	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/history/past"
 )
 
 const (
@@ -18,7 +19,7 @@ const (
 	pastInterval = time.Second
 )
 
-// PastCandles folds venues' own candles into those of coins while sinks write them, see history.PastFold.
+// PastCandles folds venues' own candles into those of coins while sinks write them, see past.Fold.
 type PastCandles struct {
 	Log     stream.Config
 	History *history.Store
@@ -31,7 +32,7 @@ func (p *PastCandles) Run(ctx context.Context) error {
 }
 
 func (p *PastCandles) fold(ctx context.Context) error {
-	fold := history.NewPastFold(p.History)
+	fold := past.NewFold(p.History)
 	retry := func(do func() error) error { return retryUntilAvailable(ctx, p.Logger, schemas.TopicBackfillRaw, do) }
 	err := retry(func() error { return fold.Adopt(ctx) })
 	for err == nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/marketlog/marketlog/processors"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream/history/read"
 )
 
 // Of two processes that fold the past one does, and the other goes on when it ends: a candle that a sink writes becomes one of its
@@ -41,7 +42,7 @@ func TestThePastIsFoldedByWhicheverProcessLives(t *testing.T) {
 	shown := func(coin string, price float64) {
 		t.Helper()
 		eventually(t, coin, func() bool {
-			candles, err := store.Intervals(t.Context(), coin, time.Hour, at, at.Add(time.Hour))
+			candles, err := read.From(store).Intervals(t.Context(), coin, time.Hour, at, at.Add(time.Hour))
 			if err != nil {
 				t.Fatal(err)
 			}

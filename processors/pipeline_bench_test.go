@@ -22,6 +22,7 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream"
 	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/history/rows"
 	"github.com/marketlog/marketlog/stream/latest"
 	"github.com/marketlog/marketlog/stream/streamtest"
 )
@@ -265,9 +266,9 @@ func madeRows(b *testing.B, log stream.Config, admin *kadm.Client, store *histor
 		}
 		load = append(
 			load,
-			sinkPart{topic, derived[topic], int(held), sinkBenchBatch, func(yield func(history.Place, eventsv1.Marked) bool) {
+			sinkPart{topic, derived[topic], int(held), sinkBenchBatch, func(yield func(rows.Place, eventsv1.Marked) bool) {
 				for _, rec := range records {
-					if !yield(history.Place{Topic: rec.Topic, Partition: rec.Partition, Offset: rec.Offset}, decode(rec)) {
+					if !yield(rows.Place{Topic: rec.Topic, Partition: rec.Partition, Offset: rec.Offset}, decode(rec)) {
 						return
 					}
 				}

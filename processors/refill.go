@@ -43,7 +43,7 @@ func (r *Refill) Run(ctx context.Context) (records int64, err error) {
 	flush := func() error {
 		records += int64(m.batch.rows.Len())
 		defer m.batch.reset()
-		return retryUntilAvailable(ctx, r.Logger, r.Topic, func() error { return r.History.Insert(ctx, &m.batch.rows, "") })
+		return retryUntilAvailable(ctx, r.Logger, r.Topic, func() error { return m.batch.rows.Insert(ctx, r.History, "") })
 	}
 	for p := range topic.Partitions {
 		start, to := starts[topic.Name][p], min(progress[p].Next, ends[topic.Name][p])

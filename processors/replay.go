@@ -14,6 +14,7 @@ import (
 	"github.com/marketlog/marketlog/stream"
 	"github.com/marketlog/marketlog/stream/faults"
 	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/history/shadow"
 )
 
 // rebuilt is a table that a replay rebuilds.
@@ -153,8 +154,8 @@ func (r *Replay) rebuild(ctx context.Context, j *journal) (ReplayResult, error) 
 	told := 0
 	for _, table := range viewTables(r.View) {
 		causes := causesOf(parts, table.topic)
-		made := make([]history.Bounds, len(causes))
-		bounds := make([]history.Bounds, len(causes))
+		made := make([]shadow.Bounds, len(causes))
+		bounds := make([]shadow.Bounds, len(causes))
 		for i, p := range causes {
 			made[i] = p.bounds(table)
 			bounds[i] = made[i]
@@ -163,7 +164,7 @@ func (r *Replay) rebuild(ctx context.Context, j *journal) (ReplayResult, error) 
 			}
 		}
 		meter := r.meter("comparing " + table.Name)
-		found, err := r.History.Compare(ctx, table.Name, j.Generation, bounds, mostDifferences-told, meter.set)
+		found, err := shadow.Of(r.History).Compare(ctx, table.Name, j.Generation, bounds, mostDifferences-told, meter.set)
 		if err != nil {
 			return result, err
 		}
@@ -180,7 +181,7 @@ func (r *Replay) rebuild(ctx context.Context, j *journal) (ReplayResult, error) 
 			result.Outside += found.Beyond
 		}
 		if !r.Verify {
-			if err := r.History.CarryOver(ctx, table.Name, j.Generation, made); err != nil {
+			if err := shadow.Of(r.History).CarryOver(ctx, table.Name, j.Generation, made); err != nil {
 				return result, err
 			}
 			faults.Hit("replay.carried")

@@ -18,6 +18,8 @@ import (
 	"github.com/marketlog/marketlog/stream"
 	"github.com/marketlog/marketlog/stream/faults"
 	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/history/rows"
+	"github.com/marketlog/marketlog/stream/history/shadow"
 )
 
 // replayLead is how long before From the fold begins, so that its windows are whole by then.
@@ -69,14 +71,14 @@ func (m markEntry) mark() *eventsv1.Mark {
 func entryOf(m *eventsv1.Mark) markEntry { return markEntry{m.Partition, m.Offset, m.Index} }
 
 // bounds tell which rows of a table the partition's replay makes.
-func (p *partReplay) bounds(t rebuilt) history.Bounds {
+func (p *partReplay) bounds(t rebuilt) shadow.Bounds {
 	if !p.Exact {
-		return history.Bounds{
+		return shadow.Bounds{
 			From: p.Until, FromTime: t.CompleteFrom(p.UntilNow, p.UntilWatermark),
 			Until: p.Until, UntilTime: t.CompleteUntil(p.UntilNow, p.UntilWatermark),
 		}
 	}
-	b := history.Bounds{From: p.From, Until: p.Until, UntilTime: t.CompleteUntil(p.UntilNow, p.UntilWatermark)}
+	b := shadow.Bounds{From: p.From, Until: p.Until, UntilTime: t.CompleteUntil(p.UntilNow, p.UntilWatermark)}
 	if p.From > 0 {
 		b.FromTime = t.CompleteFrom(p.FromNow, p.FromWatermark)
 	}
@@ -184,7 +186,7 @@ type partFold struct {
 	meter  *meter
 
 	out   Outputs
-	batch history.Batch
+	batch rows.Batch
 	// next is the offset below which all is folded, and the clocks are those there.
 	next           int64
 	now, watermark int64
@@ -301,7 +303,7 @@ func (f *partFold) derive(in Input) error {
 			continue
 		}
 		f.part.Last[o.Topic] = entryOf(o.Record.GetMark())
-		f.batch.Add(history.Place{Topic: o.Topic, Partition: o.Partition}, o.Record)
+		f.batch.Add(rows.Place{Topic: o.Topic, Partition: o.Partition}, o.Record)
 	}
 	return nil
 }
@@ -327,7 +329,7 @@ func (f *partFold) reresolve(in Input) error {
 	if rec.GetTick() == nil {
 		return nil // a gap is not resolved: its table is not rebuilt
 	}
-	f.batch.Add(history.Place{Topic: in.Topic, Partition: in.Partition, Offset: in.Offset}, rec)
+	f.batch.Add(rows.Place{Topic: in.Topic, Partition: in.Partition, Offset: in.Offset}, rec)
 	return nil
 }
 
@@ -336,7 +338,7 @@ func (f *partFold) reresolve(in Input) error {
 func (f *partFold) flush(ctx context.Context) error {
 	if f.batch.Len() > 0 {
 		err := retryUntilAvailable(ctx, f.replay.Logger, schemas.TopicTicks, func() error {
-			return f.replay.History.Insert(ctx, &f.batch, history.ShadowSuffix(f.gen))
+			return f.batch.Insert(ctx, f.replay.History, history.ShadowSuffix(f.gen))
 		})
 		if err != nil {
 			return err
@@ -361,7 +363,7 @@ func (f *partFold) flush(ctx context.Context) error {
 	}
 	p.revision++
 	return retryUntilAvailable(ctx, f.replay.Logger, schemas.TopicTicks, func() error {
-		return f.replay.History.RecordReplay(ctx, history.Replay{
+		return shadow.Of(f.replay.History).RecordReplay(ctx, shadow.Replay{
 			Generation: f.gen, Partition: p.Partition, Revision: p.revision, State: stateFolding, Record: record,
 		})
 	})

@@ -12,6 +12,7 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream/faults"
 	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/history/shadow"
 )
 
 // States of a replay. What follows stateExchanging cannot be given up, only finished.
@@ -37,12 +38,12 @@ type journal struct {
 	// Tables gives the UUIDs of the shadow tables.
 	Tables map[string]string `json:"tables,omitempty"`
 
-	parts map[int32]history.Replay
+	parts map[int32]shadow.Replay
 }
 
 // readJournal returns the unfinished replay, nil if there is none, and the newest generation.
 func readJournal(ctx context.Context, store *history.Store) (unfinished *journal, newest uint32, err error) {
-	entries, err := store.Replays(ctx)
+	entries, err := shadow.Of(store).Replays(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -54,7 +55,7 @@ func readJournal(ctx context.Context, store *history.Store) (unfinished *journal
 				unfinished.parts[e.Partition] = e
 			}
 		case e.State != stateDone && e.State != stateAborted:
-			unfinished = &journal{Generation: e.Generation, State: e.State, revision: e.Revision, parts: map[int32]history.Replay{}}
+			unfinished = &journal{Generation: e.Generation, State: e.State, revision: e.Revision, parts: map[int32]shadow.Replay{}}
 			if err := json.Unmarshal(e.Record, unfinished); err != nil {
 				return nil, 0, fmt.Errorf("reading the journal of replay %d: %w", e.Generation, err)
 			}
@@ -70,7 +71,7 @@ func (j *journal) enter(ctx context.Context, store *history.Store, state string)
 	}
 	j.State = state
 	j.revision++
-	return store.RecordReplay(ctx, history.Replay{Generation: j.Generation, Partition: -1, Revision: j.revision, State: state, Record: record})
+	return shadow.Of(store).RecordReplay(ctx, shadow.Replay{Generation: j.Generation, Partition: -1, Revision: j.revision, State: state, Record: record})
 }
 
 // open takes up the same replay where it was interrupted, or begins it. A comparison that nobody
@@ -91,7 +92,7 @@ func (r *Replay) open(ctx context.Context) (*journal, error) {
 		j = nil
 	}
 	if j == nil {
-		j = &journal{Generation: newest + 1, View: r.View, From: r.From, To: r.To, Verify: r.Verify, parts: map[int32]history.Replay{}}
+		j = &journal{Generation: newest + 1, View: r.View, From: r.From, To: r.To, Verify: r.Verify, parts: map[int32]shadow.Replay{}}
 		if err := j.enter(ctx, r.History, statePreparing); err != nil {
 			return nil, err
 		}
@@ -109,7 +110,7 @@ func (r *Replay) open(ctx context.Context) (*journal, error) {
 func (r *Replay) prepare(ctx context.Context, j *journal) error {
 	j.Tables = map[string]string{}
 	for _, t := range viewTables(j.View) {
-		uuid, err := r.History.CreateShadow(ctx, t.Name, j.Generation)
+		uuid, err := shadow.Of(r.History).Create(ctx, t.Name, j.Generation)
 		if err != nil {
 			return err
 		}
@@ -175,7 +176,7 @@ func (r *Replay) swap(ctx context.Context, j *journal) error {
 	}
 	faults.Hit("replay.exchange")
 	for _, t := range viewTables(j.View) {
-		if err := r.History.Exchange(ctx, t.Name, j.Generation, j.Tables[t.Name]); err != nil {
+		if err := shadow.Of(r.History).Exchange(ctx, t.Name, j.Generation, j.Tables[t.Name]); err != nil {
 			return err
 		}
 		faults.Hit("replay.exchanged")
@@ -198,7 +199,7 @@ func (r *Replay) drop(ctx context.Context, j *journal, end string) error {
 	}
 	faults.Hit("replay.finished")
 	for _, t := range viewTables(j.View) {
-		if err := r.History.DropShadow(ctx, t.Name, j.Generation); err != nil {
+		if err := shadow.Of(r.History).Drop(ctx, t.Name, j.Generation); err != nil {
 			return err
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/marketlog/marketlog/stream"
 	"github.com/marketlog/marketlog/stream/faults"
 	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/history/rows"
 )
 
 // refoldMinutes folds anew the minutes whose rows a topic holds. It takes seconds, so nothing of it is kept in the journal: interrupted, it begins
@@ -76,7 +77,7 @@ type minuteReplay struct {
 	gen    uint32
 	most   int
 	out    Outputs
-	batch  history.Batch
+	batch  rows.Batch
 }
 
 func (f *minuteReplay) close(ctx context.Context, minute int64, records []joined) error {
@@ -91,7 +92,7 @@ func (f *minuteReplay) close(ctx context.Context, minute int64, records []joined
 	for _, o := range f.out.List {
 		f.part.Last[o.Topic] = entryOf(o.Record.GetMark())
 		if minute >= f.part.From {
-			f.batch.Add(history.Place{Topic: o.Topic, Partition: o.Partition}, o.Record)
+			f.batch.Add(rows.Place{Topic: o.Topic, Partition: o.Partition}, o.Record)
 		}
 	}
 	if f.batch.Len() < f.most {
@@ -105,11 +106,11 @@ func (f *minuteReplay) flush(ctx context.Context) error {
 }
 
 // insertShadow inserts what was collected, and empties the batch.
-func (r *Replay) insertShadow(ctx context.Context, b *history.Batch, gen uint32) error {
+func (r *Replay) insertShadow(ctx context.Context, b *rows.Batch, gen uint32) error {
 	if b.Len() == 0 {
 		return nil
 	}
-	err := retryUntilAvailable(ctx, r.Logger, r.View, func() error { return r.History.Insert(ctx, b, history.ShadowSuffix(gen)) })
+	err := retryUntilAvailable(ctx, r.Logger, r.View, func() error { return b.Insert(ctx, r.History, history.ShadowSuffix(gen)) })
 	if err != nil {
 		return err
 	}
@@ -203,14 +204,14 @@ func (r *Replay) replayRaw(ctx context.Context, j *journal, name string) (*partR
 	meter := r.meter("reading " + name)
 	meter.total = end - start
 	most := cmp.Or(r.BatchRows, replayBatchRows)
-	var batch history.Batch
+	var batch rows.Batch
 	err = stream.ReadRange(ctx, r.Log, name, 0, start, end, func(rec *kgo.Record) error {
 		meter.add(1)
 		record, err := schemas.DecodeRecord(name, rec.Value)
 		if err != nil {
 			return nil // the sink passes over it too
 		}
-		batch.Add(history.Place{Topic: name, Partition: rec.Partition, Offset: rec.Offset}, record)
+		batch.Add(rows.Place{Topic: name, Partition: rec.Partition, Offset: rec.Offset}, record)
 		if batch.Len() < most {
 			return nil
 		}

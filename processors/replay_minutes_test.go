@@ -17,6 +17,7 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream"
 	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/history/shadow"
 )
 
 // summedFold is a sumFold that also tells a summary of each minute.
@@ -237,7 +238,7 @@ func TestRowsOfSourcesAreComparedWithTheirRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := newMinuteReplay(t, log, store, schemas.ViewReference, true)
-	if result := again.run(t); result.Differing != 1 || again.differences[0].Table != "coin_markets" || again.differences[0].Kind != history.DiffMissing {
+	if result := again.run(t); result.Differing != 1 || again.differences[0].Table != "coin_markets" || again.differences[0].Kind != shadow.DiffMissing {
 		t.Errorf("with a row lost: got %+v %v, want it missing", result, again.differences)
 	}
 	if _, err := newMinuteReplay(t, log, store, schemas.ViewReference, false).Run(t.Context()); err == nil {

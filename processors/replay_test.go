@@ -19,6 +19,7 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream"
 	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/history/shadow"
 )
 
 // replayOrigins is how many origins ticks.v1 has.
@@ -156,7 +157,7 @@ func live(t testing.TB, log stream.Config, store *history.Store) (stop func()) {
 type replayer struct {
 	*processors.Replay
 	mu          sync.Mutex
-	differences []history.Difference
+	differences []shadow.Difference
 	notes       []string
 }
 
@@ -166,7 +167,7 @@ func newReplay(t testing.TB, log stream.Config, store *history.Store, view strin
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		switch l := line.(type) {
-		case *history.Difference:
+		case *shadow.Difference:
 			r.differences = append(r.differences, *l)
 		case *processors.ReplayNote:
 			r.notes = append(r.notes, l.Note)

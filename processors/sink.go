@@ -15,6 +15,7 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream"
 	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/history/rows"
 	"github.com/marketlog/marketlog/stream/latest"
 )
 
@@ -81,8 +82,8 @@ type position struct {
 
 // sinkBatch is what one flush writes.
 type sinkBatch struct {
-	rows     history.Batch
-	shadows  map[uint32]*history.Batch // by the generation of a replay: rows that it gets too
+	rows     rows.Batch
+	shadows  map[uint32]*rows.Batch // by the generation of a replay: rows that it gets too
 	bytes    int
 	latest   map[latestField]latest.Record
 	progress []history.Progress
@@ -97,7 +98,7 @@ type latestField struct {
 
 func newSinkBatch() *sinkBatch {
 	return &sinkBatch{
-		shadows: map[uint32]*history.Batch{}, latest: map[latestField]latest.Record{}, covered: map[int32]latest.Range{},
+		shadows: map[uint32]*rows.Batch{}, latest: map[latestField]latest.Record{}, covered: map[int32]latest.Range{},
 	}
 }
 
@@ -270,11 +271,11 @@ func (m *sinkMember) take(pos *position, rec *kgo.Record) {
 	}
 	b := m.batch
 	b.bytes += len(rec.Value)
-	place := history.Place{Topic: rec.Topic, Partition: rec.Partition, Offset: rec.Offset}
+	place := rows.Place{Topic: rec.Topic, Partition: rec.Partition, Offset: rec.Offset}
 	b.rows.Add(place, record)
 	if replay := pos.progress.Replay; replay != 0 {
 		if b.shadows[replay] == nil {
-			b.shadows[replay] = &history.Batch{}
+			b.shadows[replay] = &rows.Batch{}
 		}
 		b.shadows[replay].Add(place, record)
 	}

@@ -21,6 +21,7 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream"
 	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/history/rows"
 	"github.com/marketlog/marketlog/stream/latest"
 	"github.com/marketlog/marketlog/stream/streamtest"
 )
@@ -34,7 +35,7 @@ const (
 
 // sinkTicks yields trades and quotes of 20 venues and 1,000 coins, and where each lies in the log.
 // None is kept: millions of them would be scanned by every garbage collection.
-func sinkTicks(yield func(history.Place, eventsv1.Marked) bool) {
+func sinkTicks(yield func(rows.Place, eventsv1.Marked) bool) {
 	const venues, coins = 20, 1000
 	var offsets [8]int64
 	for i := range int64(sinkBenchRows) {
@@ -51,7 +52,7 @@ func sinkTicks(yield func(history.Place, eventsv1.Marked) bool) {
 		} else {
 			k.Kind, k.Bid, k.Ask = eventsv1.TickKind_TICK_KIND_QUOTE, fmt.Sprintf("%d.%02d", 1000+coin, i%100), fmt.Sprintf("%d.%02d", 1001+coin, i%100)
 		}
-		place := history.Place{Topic: schemas.TopicTicks, Partition: int32(p), Offset: offsets[p]}
+		place := rows.Place{Topic: schemas.TopicTicks, Partition: int32(p), Offset: offsets[p]}
 		offsets[p]++
 		more := yield(place, &eventsv1.ResolvedRecord{
 			Mark: &eventsv1.Mark{LogicVersion: 1, Partition: int32(p), Offset: i},
@@ -64,7 +65,7 @@ func sinkTicks(yield func(history.Place, eventsv1.Marked) bool) {
 }
 
 // sinkPrices yields what 1,000 coins cost, each second anew, with the inputs from 20 venues.
-func sinkPrices(yield func(history.Place, eventsv1.Marked) bool) {
+func sinkPrices(yield func(rows.Place, eventsv1.Marked) bool) {
 	const coins, venues = 1000, 20
 	var offsets [8]int64
 	for i := range int64(sinkBenchPrices) {
@@ -79,7 +80,7 @@ func sinkPrices(yield func(history.Place, eventsv1.Marked) bool) {
 				Partition: int32(v % 8), Offset: i*venues + v, Value: float64(1000 + coin), PriceUsd: float64(1000 + coin), Accepted: true, Basis: "last"})
 		}
 		partition := int32(coin % 8)
-		place := history.Place{Topic: schemas.TopicPrices, Partition: partition, Offset: offsets[partition]}
+		place := rows.Place{Topic: schemas.TopicPrices, Partition: partition, Offset: offsets[partition]}
 		offsets[partition]++
 		record := &eventsv1.PriceRecord{Mark: &eventsv1.Mark{LogicVersion: 1, Partition: partition, Offset: i}, Body: &eventsv1.PriceRecord_Price{Price: p}}
 		if !yield(place, record) {
@@ -119,7 +120,7 @@ type sinkLoad []sinkPart
 type sinkPart struct {
 	topic, table string
 	rows, batch  int
-	records      iter.Seq2[history.Place, eventsv1.Marked]
+	records      iter.Seq2[rows.Place, eventsv1.Marked]
 }
 
 func (l sinkLoad) produce(b *testing.B) stream.Config {
@@ -142,11 +143,11 @@ func (l sinkLoad) produce(b *testing.B) stream.Config {
 
 // insertOnly inserts as the sinks do, each topic beside the others.
 func (l sinkLoad) insertOnly(b *testing.B) {
-	batches := make([][]*history.Batch, len(l))
+	batches := make([][]*rows.Batch, len(l))
 	for i, part := range l {
 		for place, record := range part.records {
 			if n := len(batches[i]); n == 0 || batches[i][n-1].Len() == part.batch {
-				batches[i] = append(batches[i], &history.Batch{})
+				batches[i] = append(batches[i], &rows.Batch{})
 			}
 			batches[i][len(batches[i])-1].Add(place, record)
 		}
@@ -156,7 +157,7 @@ func (l sinkLoad) insertOnly(b *testing.B) {
 		for _, batches := range batches {
 			all.Go(func() error {
 				for _, batch := range batches {
-					if err := store.Insert(b.Context(), batch, ""); err != nil {
+					if err := batch.Insert(b.Context(), store, ""); err != nil {
 						return err
 					}
 				}

@@ -9,6 +9,7 @@ import (
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/history/shadow"
 )
 
 // From the control that prepares a replay up to the one that finishes it, and only in a partition that has read it, rows go
@@ -38,7 +39,7 @@ func TestRowsGoIntoTheTablesOfAReplayWhileItsControlsSaySo(t *testing.T) {
 		t.Run(view.name, func(t *testing.T) {
 			log, producer := newLog(t)
 			store, _ := newStore(t)
-			if _, err := store.CreateShadow(t.Context(), view.table, generation); err != nil {
+			if _, err := shadow.Of(store).Create(t.Context(), view.table, generation); err != nil {
 				t.Fatal(err)
 			}
 			s := newScript(t, view.topic, producer)

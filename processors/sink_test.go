@@ -29,6 +29,7 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream"
 	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/history/rows"
 	"github.com/marketlog/marketlog/stream/latest"
 	"github.com/marketlog/marketlog/stream/streamtest"
 )
@@ -110,7 +111,7 @@ type script struct {
 	t        testing.TB
 	topic    string
 	producer *kgo.Client
-	expected history.Batch
+	expected rows.Batch
 	offsets  map[int32]int64
 	prices   map[string]latest.Record
 }
@@ -129,7 +130,7 @@ func (s *script) write(partition int32, record eventsv1.Marked, counts bool) {
 	if !counts {
 		return
 	}
-	s.expected.Add(history.Place{Topic: s.topic, Partition: partition, Offset: offset}, record)
+	s.expected.Add(rows.Place{Topic: s.topic, Partition: partition, Offset: offset}, record)
 	if p, ok := record.(*eventsv1.PriceRecord); ok && p.GetPrice() != nil {
 		s.prices[p.GetPrice().CoinId] = latest.Record{Partition: partition, Offset: offset, Mark: p.Mark, Price: p.GetPrice()}
 	}
@@ -237,7 +238,7 @@ func (s *script) settled(store *history.Store) {
 func (s *script) check(store *history.Store) {
 	s.t.Helper()
 	want, _ := newStore(s.t)
-	if err := want.Insert(s.t.Context(), &s.expected, ""); err != nil {
+	if err := s.expected.Insert(s.t.Context(), want, ""); err != nil {
 		s.t.Fatal(err)
 	}
 	for _, table := range []string{"ticks", "prices", "prices_1m"} {

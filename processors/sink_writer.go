@@ -13,6 +13,7 @@ import (
 	"github.com/marketlog/marketlog/schemas"
 	"github.com/marketlog/marketlog/stream"
 	"github.com/marketlog/marketlog/stream/faults"
+	"github.com/marketlog/marketlog/stream/history/read"
 	"github.com/marketlog/marketlog/stream/latest"
 )
 
@@ -32,12 +33,12 @@ func (w *sinkWriter) write(ctx context.Context, b *sinkBatch) error {
 	faults.Hit("sink.insert")
 	// The shadow first, see InsertShadow.
 	for generation, rows := range b.shadows {
-		if err := w.retryUntilAvailable(ctx, func() error { return s.History.InsertShadow(ctx, rows, generation) }); err != nil {
+		if err := w.retryUntilAvailable(ctx, func() error { return rows.InsertShadow(ctx, s.History, generation) }); err != nil {
 			return err
 		}
 	}
 	began := time.Now()
-	if err := w.retryUntilAvailable(ctx, func() error { return s.History.Insert(ctx, &b.rows, "") }); err != nil {
+	if err := w.retryUntilAvailable(ctx, func() error { return b.rows.Insert(ctx, s.History, "") }); err != nil {
 		return err
 	}
 	w.metrics.inserted(b.rows.Len(), time.Since(began))
@@ -72,7 +73,7 @@ func (w *sinkWriter) cache(ctx context.Context, b *sinkBatch) error {
 		return err
 	}
 	w.sink.Logger.Warn("filling the cache from history", "partitions", holes)
-	prices, err := w.sink.History.LatestPrices(ctx, nil)
+	prices, err := read.From(w.sink.History).LatestPrices(ctx, nil)
 	if err != nil {
 		return err
 	}

@@ -108,21 +108,21 @@ func everyEndpoint(t testing.TB) (base string) {
 	}
 	now := func() time.Time { return w.Now }
 	venues := []views.Provider{{Slug: "kraken", Name: "Kraken"}, {Slug: "okx", Name: "OKX"}}
-	candles, rateCharts := views.NewCandles(w.Prices, w.Store), views.NewRateCharts(w.Yields, w.Store)
-	states := providers.New(w.Prices, w.Catalog, w.Yields, w.Store, venues)
+	candles, rateCharts := views.NewCandles(w.Prices, w.History()), views.NewRateCharts(w.Yields, w.History())
+	states := providers.New(w.Prices, w.Catalog, w.Yields, w.History(), venues)
 	var endpoints []query.Endpoint
 	for _, unit := range []interface{ Endpoints() []query.Endpoint }{
-		prices.New(w.Prices, w.Catalog, views.NewConverter(w.Prices, w.Catalog), w.Store, venues),
+		prices.New(w.Prices, w.Catalog, views.NewConverter(w.Prices, w.Catalog), w.History(), venues),
 		charts.New(w.Prices, w.Catalog, candles, w.Yields, rateCharts),
-		coins.New(w.Prices, w.Catalog, w.Yields, candles, w.Store),
-		globalstats.New(w.Catalog, w.Store),
-		stablecoins.New(w.Prices, w.Catalog, w.Store),
-		fiat.New(table, w.Catalog, w.Store),
+		coins.New(w.Prices, w.Catalog, w.Yields, candles, w.History()),
+		globalstats.New(w.Catalog, w.History()),
+		stablecoins.New(w.Prices, w.Catalog, w.History()),
+		fiat.New(table, w.Catalog, w.History()),
 		states,
-		rates.New(w.Yields, w.Prices, w.Catalog, w.Store, rateCharts, states, venues),
-		earn.New(table, w.Catalog, w.Store, venues),
-		symbols.New(w.Catalog, w.Prices, w.Rates, w.Store, schemas.NewSymbolOverrides()),
-		usage.New(limits.NewLimiter(now, nil), w.Store, now),
+		rates.New(w.Yields, w.Prices, w.Catalog, w.History(), rateCharts, states, venues),
+		earn.New(table, w.Catalog, w.History(), venues),
+		symbols.New(w.Catalog, w.Prices, w.Rates, w.History(), schemas.NewSymbolOverrides()),
+		usage.New(limits.NewLimiter(now, nil), w.History(), now),
 	} {
 		endpoints = append(endpoints, unit.Endpoints()...)
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/marketlog/marketlog/deploy/roles"
 	"github.com/marketlog/marketlog/processors"
 	"github.com/marketlog/marketlog/schemas"
-	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/history/shadow"
 )
 
 func replayCommand(rt *command.Runtime) *cobra.Command {
@@ -153,7 +153,7 @@ func (p *replayPrinter) line(raw json.RawMessage) error {
 	return err
 }
 
-func differenceText(d history.Difference) string {
+func differenceText(d shadow.Difference) string {
 	var key []string
 	for _, name := range slices.Sorted(maps.Keys(d.Key)) {
 		key = append(key, name+"="+d.Key[name])

@@ -22,6 +22,7 @@ import (
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream"
+	"github.com/marketlog/marketlog/stream/history/shadow"
 	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
@@ -140,7 +141,7 @@ func TestLongWorkIsRefusedWithoutRoom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	replays, err := store.Replays(t.Context())
+	replays, err := shadow.Of(store).Replays(t.Context())
 	if err != nil || len(replays) > 0 {
 		t.Errorf("a refused replay left %v, %v", replays, err)
 	}

@@ -24,7 +24,7 @@ const addedFold = "testdata/addedfold"
 // names beside new files.
 var addedLines = []struct{ file, behind, line string }{
 	{"schemas/topics.go", "var Topics = []Topic{\n", "row.txt"},
-	{"stream/history/batch.go", "var rowsOf = map[string]func() topicRows{\n", "\t\"breadth.v1\": newBreadthRows,\n"},
+	{"stream/history/rows/batch.go", "var rowsOf = map[string]func() topicRows{\n", "\t\"breadth.v1\": newBreadthRows,\n"},
 	{"deploy/instance/folds.go", "\t\"github.com/marketlog/marketlog/processors/apy\"\n", "\t\"github.com/marketlog/marketlog/processors/breadth\"\n"},
 	{"deploy/instance/folds.go", "return []*processors.Minutes{", "breadth.Minutes(), "},
 }

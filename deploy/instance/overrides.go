@@ -8,6 +8,7 @@ import (
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream"
+	"github.com/marketlog/marketlog/stream/history/read"
 )
 
 // OverrideTail is how far before its end the topic of reference records is read for what operators have said of symbols:
@@ -27,7 +28,7 @@ func (in *Instance) Overrides(ctx context.Context) (*schemas.SymbolOverrides, er
 	if err != nil {
 		return nil, err
 	}
-	stored, err := store.Overrides(ctx)
+	stored, err := read.From(store).Overrides(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream"
+	"github.com/marketlog/marketlog/stream/history/read"
 )
 
 // MarketsTail is how far before its end the topic of market rows is read at the start: each row was repeated within it.
@@ -56,7 +57,7 @@ func (in *Instance) FillAbsentPrices(ctx context.Context, priceCache *views.Pric
 	if err != nil {
 		return err
 	}
-	records, err := store.LatestPrices(ctx, priceCache.Priced())
+	records, err := read.From(store).LatestPrices(ctx, priceCache.Priced())
 	if err != nil {
 		return err
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/marketlog/marketlog/producers/adapter"
 	"github.com/marketlog/marketlog/producers/backfill"
 	"github.com/marketlog/marketlog/schemas"
+	"github.com/marketlog/marketlog/stream/history/past"
 )
 
 // ownReaches is what the timeframes of the charts show.
@@ -177,7 +178,7 @@ func (o *OwnBackfill) kept(ctx context.Context) (bool, error) {
 			}
 		}
 	}
-	due, err := store.PastDue(ctx)
+	due, err := past.NewFold(store).Due(ctx)
 	return due == 0, err
 }
 

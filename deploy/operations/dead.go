@@ -27,6 +27,7 @@ import (
 	"github.com/marketlog/marketlog/stream"
 	"github.com/marketlog/marketlog/stream/faults"
 	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/history/read"
 )
 
 // RetryInput reports which letters are retried; empty fields mean all.
@@ -376,7 +377,7 @@ func (r *retry) known(ctx context.Context, letters []*retriedLetter) (map[schema
 	}
 	known := map[schemas.EventID]bool{}
 	// A trade may have been read before, from another message.
-	err := r.store.KnownTicks(ctx, ids, oldest.AddDate(0, 0, -1), func(id schemas.EventID) { known[id] = true })
+	err := read.From(r.store).KnownTicks(ctx, ids, oldest.AddDate(0, 0, -1), func(id schemas.EventID) { known[id] = true })
 	if err != nil {
 		return nil, fmt.Errorf("looking for %d events, the first %s: %w", len(ids), firstID(ids), err)
 	}

@@ -8,11 +8,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"github.com/marketlog/marketlog/deploy/admin"
 	"github.com/marketlog/marketlog/deploy/instance"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
-	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/marketlog/marketlog/stream/history/read"
 )
 
 // CorrectInput is what the correction of a day's fixings takes.
@@ -58,7 +60,7 @@ func correctEarn(ctx context.Context, in *instance.Instance, input CorrectInput,
 	if err != nil {
 		return err
 	}
-	all, err := store.EarnFixingsOf(ctx, date)
+	all, err := read.From(store).EarnFixingsOf(ctx, date)
 	if err != nil {
 		return err
 	}
@@ -117,7 +119,7 @@ func awaitFixings(ctx context.Context, in *instance.Instance, date time.Time, n 
 	ctx, cancel := context.WithTimeout(ctx, correctionPatience)
 	defer cancel()
 	for {
-		all, err := store.EarnFixingsOf(ctx, date)
+		all, err := read.From(store).EarnFixingsOf(ctx, date)
 		if err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/marketlog/marketlog/deploy/instance"
 	"github.com/marketlog/marketlog/processors"
 	"github.com/marketlog/marketlog/schemas"
+	"github.com/marketlog/marketlog/stream/history/past"
 )
 
 // RebuildLine is one line of a rebuild.
@@ -54,7 +55,7 @@ func RebuildVerb(in *instance.Instance) admin.Command {
 		if err := expire(ctx, in, store); err != nil {
 			return err
 		}
-		if err := store.MarkPast(ctx); err != nil {
+		if err := past.NewFold(store).Mark(ctx); err != nil {
 			return err
 		}
 		in.Lost.Set("")

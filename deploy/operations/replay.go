@@ -15,7 +15,7 @@ import (
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream"
-	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/history/shadow"
 )
 
 // ReplayInput is what the verb replay takes.
@@ -146,7 +146,7 @@ func ParseTime(flag, value string) (time.Time, error) {
 // ReplayLine is any line of a replay; which it is, its fields tell.
 type ReplayLine struct {
 	processors.ReplayProgress
-	history.Difference
+	shadow.Difference
 	processors.ReplayChange
 	processors.ReplayNote
 }

@@ -19,6 +19,8 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream"
 	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/history/past"
+	"github.com/marketlog/marketlog/stream/history/shadow"
 )
 
 // partsFile lists the parts that the embedded engine's tables had last.
@@ -114,10 +116,10 @@ func lostText(lost []history.Part) string {
 // only replaced by themselves; but after a replay the log may still have rows that the replay left out.
 func refillLost(ctx context.Context, in *instance.Instance, store *history.Store, lost []history.Part) error {
 	// What is folded of the past needs no log: its own rows may be among the lost ones, or what they are made of.
-	if err := store.MarkPast(ctx); err != nil {
+	if err := past.NewFold(store).Mark(ctx); err != nil {
 		return err
 	}
-	replays, err := store.Replays(ctx)
+	replays, err := shadow.Of(store).Replays(ctx)
 	if err != nil {
 		return err
 	}
@@ -149,7 +151,7 @@ func refillLost(ctx context.Context, in *instance.Instance, store *history.Store
 		}
 		records += n
 	}
-	if err := errors.Join(expire(ctx, in, store), store.MarkPast(ctx)); err != nil {
+	if err := errors.Join(expire(ctx, in, store), past.NewFold(store).Mark(ctx)); err != nil {
 		return err
 	}
 	gaps, err := BeyondLog(ctx, in, lost)

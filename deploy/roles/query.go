@@ -43,6 +43,7 @@ import (
 	"github.com/marketlog/marketlog/query/ws"
 	"github.com/marketlog/marketlog/schemas"
 	"github.com/marketlog/marketlog/stream"
+	"github.com/marketlog/marketlog/stream/history/read"
 )
 
 // queryRoles answer: REST and the stream.
@@ -90,6 +91,7 @@ func (a *apiRole) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	past := read.From(store)
 	known := schemas.Coins()
 	priceCache, rates, catalog := views.NewPriceCache(known), views.NewFXRates(), views.NewCatalog(known)
 	// What the machine needs to make and hand on a price is a longer time by an accelerated clock.
@@ -99,7 +101,7 @@ func (a *apiRole) run(ctx context.Context) error {
 		return fmt.Errorf("registering the ages of prices: %w", err)
 	}
 	yieldStore := views.NewYieldStore()
-	rateCharts := views.NewRateCharts(yieldStore, store)
+	rateCharts := views.NewRateCharts(yieldStore, past)
 	ratesTail := in.Tail(schemas.TopicQuotes, rateTail)
 	yieldTail := in.Tail(schemas.TopicRates, views.RatesKept)
 	referenceTail, rowsTail := in.Tail(schemas.TopicReferenceRaw, poll.RepeatedWithin), in.Tail(schemas.TopicMarkets, instance.MarketsTail)
@@ -109,7 +111,7 @@ func (a *apiRole) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defi := globalstats.NewDefi(catalog, store)
+	defi := globalstats.NewDefi(catalog, past)
 	ctx, stop := context.WithCancel(ctx)
 	g, ctx := errgroup.WithContext(ctx)
 	defer func() { stop(); _ = g.Wait() }()
@@ -162,21 +164,21 @@ func (a *apiRole) run(ctx context.Context) error {
 	limiter.Measure(meter)
 	streaming := ws.DefaultConfig()
 	streaming.Origins, streaming.RingBytes = in.Config.Stream.Origins, in.Config.Stream.RingBytes
-	past, err := newStreamPast(ctx, in, store)
+	streamPast, err := newStreamPast(ctx, in, store)
 	if err != nil {
 		return err
 	}
-	identity, err := past.Identity(ctx)
+	identity, err := streamPast.Identity(ctx)
 	if err != nil {
 		return err
 	}
-	figures := views.NewFigures(priceCache, store, catalog.Measure)
-	hub, err := ws.NewHub(streaming, ws.Deps{Prices: priceCache, Catalog: catalog, DayAgo: figures, Past: past, Identity: identity, Waiting: pricesTail.Waiting, Now: in.Clock.Now, Metrics: in.Metrics, Log: in.Log})
+	figures := views.NewFigures(priceCache, past, catalog.Measure)
+	hub, err := ws.NewHub(streaming, ws.Deps{Prices: priceCache, Catalog: catalog, DayAgo: figures, Past: streamPast, Identity: identity, Waiting: pricesTail.Waiting, Now: in.Clock.Now, Metrics: in.Metrics, Log: in.Log})
 	if err != nil {
 		return err
 	}
-	candles := views.NewCandles(priceCache, store)
-	describing := coins.New(priceCache, catalog, yieldStore, candles, store)
+	candles := views.NewCandles(priceCache, past)
+	describing := coins.New(priceCache, catalog, yieldStore, candles, past)
 	overrides, err := in.Overrides(ctx)
 	if err != nil {
 		return err
@@ -202,24 +204,24 @@ func (a *apiRole) run(ctx context.Context) error {
 	}
 	listener := a.front.listen()
 	defer listener.Close() // then the front answers again
-	market, currencies := globalstats.New(catalog, store), fiat.New(known, catalog, store)
-	providing := providers.New(priceCache, catalog, yieldStore, store, venues())
+	market, currencies := globalstats.New(catalog, past), fiat.New(known, catalog, past)
+	providing := providers.New(priceCache, catalog, yieldStore, past, venues())
 	// What reads topics besides those of prices answers when these have been read; names of coins are of the catalog.
 	cataloged := query.Settled(catalog.Settle, referenceTail.Waiting, rowsTail.Waiting)
 	rated := query.Settled(yieldStore.Settle, yieldTail.Waiting)
 	endpoints := slices.Concat(
-		query.After(prices.New(priceCache, catalog, views.NewConverter(priceCache, catalog), store, venues()).Endpoints(), cataloged),
+		query.After(prices.New(priceCache, catalog, views.NewConverter(priceCache, catalog), past, venues()).Endpoints(), cataloged),
 		query.After(charts.New(priceCache, catalog, candles, yieldStore, rateCharts).Endpoints(), rated, cataloged),
-		query.After(yields.New(yieldStore, priceCache, catalog, store, rateCharts, providing, venues()).Endpoints(), rated, cataloged),
+		query.After(yields.New(yieldStore, priceCache, catalog, past, rateCharts, providing, venues()).Endpoints(), rated, cataloged),
 		query.After(describing.Endpoints(), cataloged, rated),
 		query.After(market.Endpoints(), cataloged),
 		query.After(defi.Endpoints(), defiTail.Waiting),
-		query.After(earn.New(known, catalog, store, venues()).Endpoints(), cataloged),
-		query.After(stablecoins.New(priceCache, catalog, store).Endpoints(), cataloged),
+		query.After(earn.New(known, catalog, past, venues()).Endpoints(), cataloged),
+		query.After(stablecoins.New(priceCache, catalog, past).Endpoints(), cataloged),
 		query.After(currencies.Endpoints(), cataloged),
 		query.After(providing.Endpoints(), rated, cataloged),
-		query.After(symbols.New(catalog, priceCache, rates, store, overrides).Endpoints(), cataloged, ratesTail.Waiting),
-		usage.New(limiter, store, time.Now).Endpoints(),
+		query.After(symbols.New(catalog, priceCache, rates, past, overrides).Endpoints(), cataloged, ratesTail.Waiting),
+		usage.New(limiter, past, time.Now).Endpoints(),
 		records.New(views.NewLog(in.Stream, in.Archived), func() bool { return a.simulated(priceCache) }).Endpoints(),
 		system.New(in.Metrics, in.Config.Feeds == "sim").Endpoints(),
 	)

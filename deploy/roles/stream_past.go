@@ -9,6 +9,7 @@ import (
 	"github.com/marketlog/marketlog/schemas"
 	"github.com/marketlog/marketlog/stream"
 	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/history/read"
 )
 
 // streamPast is the past of prices as the stream reads it: the store, and how far it has come.
@@ -29,7 +30,7 @@ func newStreamPast(ctx context.Context, in *instance.Instance, store *history.St
 // Identity is the topic and the table that is live: a log that is set up anew and a replay that was put in place each make
 // another one. The topic stays the same as long as its tail is read.
 func (p *streamPast) Identity(ctx context.Context) (string, error) {
-	view, err := p.store.PricesView(ctx)
+	view, err := read.From(p.store).PricesView(ctx)
 	return p.topic + "/" + view, err
 }
 
@@ -43,11 +44,11 @@ func (p *streamPast) Materialized(ctx context.Context) (map[int32]int64, error) 
 }
 
 func (p *streamPast) Oldest(ctx context.Context, at time.Time) (int64, error) {
-	return p.store.OldestPrice(ctx, at)
+	return read.From(p.store).OldestPrice(ctx, at)
 }
 
 func (p *streamPast) Prices(ctx context.Context, after, until int64, coins []string, most int, visit func(ws.PastPrice)) error {
-	return p.store.PricesBetween(ctx, after, until, coins, most, func(of history.SpanPrice) {
+	return read.From(p.store).PricesBetween(ctx, after, until, coins, most, func(of read.SpanPrice) {
 		visit(ws.PastPrice{CoinID: of.CoinID, Source: of.Source, Price: of.Price, Volume: of.Volume24h, Second: of.Second, Partition: of.Partition})
 	})
 }

@@ -18,7 +18,9 @@ import (
 	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
-	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/history/past"
+	"github.com/marketlog/marketlog/stream/history/read"
+	"github.com/marketlog/marketlog/stream/history/rows"
 )
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
@@ -31,20 +33,20 @@ type world struct {
 
 // counted counts the readings of candles.
 type counted struct {
-	*history.Store
+	read.Reader
 	reads *atomic.Int32
 }
 
 func (c counted) Intervals(ctx context.Context, coinID string, interval time.Duration, from, to time.Time) ([]schemas.Candle, error) {
 	c.reads.Add(1)
-	return c.Store.Intervals(ctx, coinID, interval, from, to)
+	return c.Reader.Intervals(ctx, coinID, interval, from, to)
 }
 
 func newWorld(t testing.TB) *world {
 	w := &world{World: querytest.NewWorld(t, querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,*:XBT", "ethereum,ETH,Ethereum,2,coin,,", "solana,SOL,Solana,3,coin,,"))}
 	w.Open(enginetest.Database(t))
 	w.Lines["past"] = w.past // seconds, venue, base, quote, first start, number, open, high, low, close, volume: as the venue states
-	w.Serve(charts.New(w.Prices, w.Catalog, views.NewCandles(w.Prices, counted{w.Store, &w.reads}), w.Yields, views.NewRateCharts(w.Yields, w.Store)).Endpoints())
+	w.Serve(charts.New(w.Prices, w.Catalog, views.NewCandles(w.Prices, counted{w.History(), &w.reads}), w.Yields, views.NewRateCharts(w.Yields, w.History())).Endpoints())
 	return w
 }
 
@@ -52,16 +54,16 @@ func newWorld(t testing.TB) *world {
 func (w *world) past(words []string) {
 	words = words[1:]
 	seconds, start := w.Integer(words[0]), w.Time(words[4])
-	var b history.Batch
+	var b rows.Batch
 	for i := range w.Integer(words[5]) {
-		b.Add(history.Place{Topic: schemas.TopicBackfillRaw, Offset: w.Offset()}, &eventsv1.BackfillRecord{Producer: words[1], Body: &eventsv1.BackfillRecord_Candle{
+		b.Add(rows.Place{Topic: schemas.TopicBackfillRaw, Offset: w.Offset()}, &eventsv1.BackfillRecord{Producer: words[1], Body: &eventsv1.BackfillRecord_Candle{
 			Candle: &eventsv1.BackfillCandle{
 				Venue: words[1], Symbol: words[2] + words[3], Base: words[2], Quote: words[3], Interval: uint32(seconds), Start: start.Add(time.Duration(i*seconds) * time.Second).UnixNano(),
 				Open: words[6], High: words[7], Low: words[8], Close: words[9], Volume: words[10],
 			}}})
 	}
-	w.Must(w.Store.Insert(w.T.Context(), &b, ""))
-	_, err := history.NewPastFold(w.Store).Pass(w.T.Context())
+	w.Must(b.Insert(w.T.Context(), w.Store, ""))
+	_, err := past.NewFold(w.Store).Pass(w.T.Context())
 	w.Must(err)
 }
 

@@ -13,7 +13,8 @@ import (
 	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
-	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/history/past"
+	"github.com/marketlog/marketlog/stream/history/rows"
 )
 
 // A coin that was back-filled a minute ago, and has live candles of an hour: its row, what the stream compares with, and its
@@ -24,9 +25,9 @@ func TestRowsStreamAndCandlesTellTheSame(t *testing.T) {
 	now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	w.Now = now
 	number := func(f float64) string { return fmt.Sprint(f) }
-	var past history.Batch
+	var candles rows.Batch
 	backfill := func(length time.Duration, start time.Time, open, high, low, end float64) {
-		past.Add(history.Place{Topic: schemas.TopicBackfillRaw, Offset: w.Offset()}, &eventsv1.BackfillRecord{Producer: "kraken", Body: &eventsv1.BackfillRecord_Candle{
+		candles.Add(rows.Place{Topic: schemas.TopicBackfillRaw, Offset: w.Offset()}, &eventsv1.BackfillRecord{Producer: "kraken", Body: &eventsv1.BackfillRecord_Candle{
 			Candle: &eventsv1.BackfillCandle{Venue: "kraken", Symbol: "BTC/USD", Base: "BTC", Quote: "USD", Start: start.UnixNano(), Interval: uint32(length / time.Second),
 				Open: number(open), High: number(high), Low: number(low), Close: number(end), Volume: "1"}}})
 	}
@@ -43,8 +44,8 @@ func TestRowsStreamAndCandlesTellTheSame(t *testing.T) {
 	for minute := 61; minute <= 24*60+3; minute++ {
 		backfill(time.Minute, now.Add(-time.Duration(minute)*time.Minute), 100, 101, 99, 80+float64(minute-24*60))
 	}
-	w.Must(w.Store.Insert(t.Context(), &past, ""))
-	_, err := history.NewPastFold(w.Store).Pass(t.Context())
+	w.Must(candles.Insert(t.Context(), w.Store, ""))
+	_, err := past.NewFold(w.Store).Pass(t.Context())
 	w.Must(err)
 	w.Candles("bitcoin", now.Add(-time.Hour), 60, "1m", 118, 0.1)
 	price := 124.0
@@ -55,7 +56,7 @@ func TestRowsStreamAndCandlesTellTheSame(t *testing.T) {
 		Rank: 1, MarketCap: new(1000.0), Change24H: new(-0.99), PriceChange24H: new(-1.0), High24H: new(111.0), Low24H: new(100.0), Ath: new(162.0), Atl: new(60.0),
 		OwnChanges: []string{"1h"}}}})
 	w.Minute(now)
-	figures := views.NewFigures(w.Prices, w.Store, w.Catalog.Measure)
+	figures := views.NewFigures(w.Prices, w.History(), w.Catalog.Measure)
 	w.Must(figures.Refresh(t.Context()))
 
 	var told struct {
@@ -74,7 +75,7 @@ func TestRowsStreamAndCandlesTellTheSame(t *testing.T) {
 
 	bitcoin, _ := w.Prices.Coins().ByID("bitcoin")
 	before, known := figures.DayAgo(bitcoin, now.UnixNano())
-	minutes, err := w.Store.Intervals(t.Context(), "bitcoin", time.Minute, now.Add(-24*time.Hour-time.Minute), now.Add(-24*time.Hour))
+	minutes, err := w.History().Intervals(t.Context(), "bitcoin", time.Minute, now.Add(-24*time.Hour-time.Minute), now.Add(-24*time.Hour))
 	w.Must(err)
 	if len(minutes) != 1 || !known || before != minutes[0].Close || before != 81 {
 		t.Fatalf("a day ago: got %g, %t, and the candles %+v; want 81", before, known, minutes)
@@ -95,7 +96,7 @@ func TestRowsStreamAndCandlesTellTheSame(t *testing.T) {
 	}
 
 	extremes := func(step time.Duration, intervals int) (high, low float64, highAt time.Time) {
-		candles, err := views.NewCandles(w.Prices, w.Store).Read(t.Context(), bitcoin, step, intervals, now)
+		candles, err := views.NewCandles(w.Prices, w.History()).Read(t.Context(), bitcoin, step, intervals, now)
 		w.Must(err)
 		var e schemas.Extremes
 		for _, c := range candles {
@@ -129,10 +130,10 @@ func TestAChangeIsToldExactlyWhereACandleReachesItsSpan(t *testing.T) {
 		{"bitcoin", "BTC", "USD", 61, true}, {"ethereum", "ETH", "USD", 66, true}, {"solana", "SOL", "USD", 67, false},
 		{"ripple", "XRP", "USD", 60, false}, {"cardano", "ADA", "KRW", 61, false}, {"dogecoin", "DOGE", "USD", 0, false},
 	}
-	var past history.Batch
+	var candles rows.Batch
 	for _, c := range cases {
 		if c.started > 0 {
-			past.Add(history.Place{Topic: schemas.TopicBackfillRaw, Offset: w.Offset()},
+			candles.Add(rows.Place{Topic: schemas.TopicBackfillRaw, Offset: w.Offset()},
 				&eventsv1.BackfillRecord{Producer: "kraken", Body: &eventsv1.BackfillRecord_Candle{
 					Candle: &eventsv1.BackfillCandle{Venue: "kraken", Symbol: c.symbol + "/" + c.quote, Base: c.symbol,
 						Quote: c.quote, Interval: 86400,
@@ -141,8 +142,8 @@ func TestAChangeIsToldExactlyWhereACandleReachesItsSpan(t *testing.T) {
 		}
 		w.Price(c.coin, now, 3)
 	}
-	w.Must(w.Store.Insert(t.Context(), &past, ""))
-	_, err := history.NewPastFold(w.Store).Pass(t.Context())
+	w.Must(candles.Insert(t.Context(), w.Store, ""))
+	_, err := past.NewFold(w.Store).Pass(t.Context())
 	w.Must(err)
 	w.Pulse()
 	for i, c := range cases {
@@ -151,7 +152,7 @@ func TestAChangeIsToldExactlyWhereACandleReachesItsSpan(t *testing.T) {
 			PriceTime: now.UnixNano(), Rank: uint32(i + 1)}}})
 	}
 	w.Minute(now)
-	w.Must(views.NewFigures(w.Prices, w.Store, w.Catalog.Measure).Refresh(t.Context()))
+	w.Must(views.NewFigures(w.Prices, w.History(), w.Catalog.Measure).Refresh(t.Context()))
 	for _, c := range cases {
 		var told struct {
 			Data struct{ PriceChangePercentage60d *float64 }

@@ -42,22 +42,22 @@ func (s stored) Intervals(ctx context.Context, coinID string, interval time.Dura
 	if s.w.Store == nil {
 		return nil, nil
 	}
-	return s.w.Store.Intervals(ctx, coinID, interval, from, to)
+	return s.w.History().Intervals(ctx, coinID, interval, from, to)
 }
 
 func (s stored) CandleTail(ctx context.Context, coinID string, step time.Duration, from, to time.Time) ([]schemas.Candle, error) {
 	if s.w.Store == nil {
 		return nil, nil
 	}
-	return s.w.Store.CandleTail(ctx, coinID, step, from, to)
+	return s.w.History().CandleTail(ctx, coinID, step, from, to)
 }
 
 func (s stored) FirstPriced(ctx context.Context) (map[string]time.Time, error) {
-	return s.w.Store.FirstPriced(ctx)
+	return s.w.History().FirstPriced(ctx)
 }
 
 func (s stored) HourlyCloses(ctx context.Context, from, to time.Time) (map[string][]float64, error) {
-	return s.w.Store.HourlyCloses(ctx, from, to)
+	return s.w.History().HourlyCloses(ctx, from, to)
 }
 
 func TestAnswersReadAsTheirScripts(t *testing.T) {

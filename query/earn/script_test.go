@@ -16,7 +16,7 @@ func newWorld(t testing.TB) *querytest.World {
 		"other-tether,USDT,Other Tether,5,token,,")
 	w := querytest.NewWorld(t, coins)
 	w.Open(enginetest.Database(t))
-	w.Serve(earn.New(coins, w.Catalog, w.Store, []views.Provider{{Slug: "okx", Refuses: []string{"US", "CA"}}}).Endpoints())
+	w.Serve(earn.New(coins, w.Catalog, w.History(), []views.Provider{{Slug: "okx", Refuses: []string{"US", "CA"}}}).Endpoints())
 	return w
 }
 

@@ -10,27 +10,27 @@ import (
 	"github.com/marketlog/marketlog/deploy/embedded/enginetest"
 	"github.com/marketlog/marketlog/query/fiat"
 	"github.com/marketlog/marketlog/query/querytest"
-	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/history/read"
 )
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
 
 // watched reports when beginnings were read.
 type watched struct {
-	*history.Store
+	read.Reader
 	read func()
 }
 
 func (s *watched) CurrenciesSince(ctx context.Context) (map[string]time.Time, error) {
 	defer s.read()
-	return s.Store.CurrenciesSince(ctx)
+	return s.Reader.CurrenciesSince(ctx)
 }
 
 func newWorld(t testing.TB) *querytest.World {
 	coins := querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,")
 	w := querytest.NewWorld(t, coins)
 	w.Open(enginetest.Database(t))
-	store := &watched{Store: w.Store}
+	store := &watched{Reader: w.History()}
 	unit := fiat.New(coins, w.Catalog, store)
 	w.Lines["remember"] = func([]string) { // reads what the store holds
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)

@@ -18,7 +18,8 @@ import (
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream"
-	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/history/read"
+	"github.com/marketlog/marketlog/stream/history/rows"
 )
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
@@ -34,13 +35,13 @@ type world struct {
 
 // watched reports when past days were read.
 type watched struct {
-	*history.Store // nil until a script opens one
-	w              *world
+	read.Reader // of nothing until a script opens a store
+	w           *world
 }
 
 func (s watched) FearGreedHistory(ctx context.Context, from, to time.Time) ([]*eventsv1.FearGreed, error) {
 	defer s.w.read()
-	return s.Store.FearGreedHistory(ctx, from, to)
+	return s.Reader.FearGreedHistory(ctx, from, to)
 }
 
 func newWorld(t testing.TB) *world {
@@ -49,7 +50,7 @@ func newWorld(t testing.TB) *world {
 	w.unit, w.defi = globalstats.New(w.Catalog, store), globalstats.NewDefi(w.Catalog, store)
 	w.Lines["store"] = func([]string) { // opens one: what is published from now on is kept
 		w.Open(enginetest.Database(t))
-		store.Store = w.Store
+		store.Reader = w.History()
 	}
 	w.Lines["days"] = w.days           // first day, number, first value: days of fear and greed that only the store holds
 	w.Lines["remember"] = w.remember   // reads what the store holds
@@ -61,14 +62,14 @@ func newWorld(t testing.TB) *world {
 }
 
 func (w *world) days(words []string) {
-	var b history.Batch
+	var b rows.Batch
 	start := w.Time(words[1])
 	for i := range w.Integer(words[2]) {
-		b.Add(history.Place{Topic: schemas.TopicReferenceRaw, Offset: w.Offset()}, &eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_FearGreed{
+		b.Add(rows.Place{Topic: schemas.TopicReferenceRaw, Offset: w.Offset()}, &eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_FearGreed{
 			FearGreed: &eventsv1.FearGreed{Source: "alternative", Value: uint32(w.Integer(words[3]) + i), Classification: "Fear",
 				EventTime: start.AddDate(0, 0, i).UnixNano(), IngestTime: start.AddDate(0, 0, i).UnixNano()}}})
 	}
-	w.Must(w.Store.Insert(w.T.Context(), &b, ""))
+	w.Must(b.Insert(w.T.Context(), w.Store, ""))
 }
 
 func (w *world) remember([]string) {
@@ -81,15 +82,15 @@ func (w *world) remember([]string) {
 }
 
 func (w *world) summaries(words []string) {
-	var b history.Batch
+	var b rows.Batch
 	end, value := w.Time(words[1]), w.Number(words[3])
 	for range w.Integer(words[2]) {
-		b.Add(history.Place{Topic: schemas.TopicMarkets, Offset: w.Offset()}, &eventsv1.MarketRecord{
+		b.Add(rows.Place{Topic: schemas.TopicMarkets, Offset: w.Offset()}, &eventsv1.MarketRecord{
 			Mark: &eventsv1.Mark{LogicVersion: 1, Offset: end.Unix() / 60},
 			Body: &eventsv1.MarketRecord_Summary{Summary: &eventsv1.Summary{Time: end.UnixNano(), TotalMarketCap: value, BtcDominance: 50}}})
 		end, value = end.Add(time.Minute), value+w.Number(words[4])
 	}
-	w.Must(w.Store.Insert(w.T.Context(), &b, ""))
+	w.Must(b.Insert(w.T.Context(), w.Store, ""))
 }
 
 func (w *world) coins(words []string) {
@@ -114,9 +115,9 @@ func (w *world) summarizeDefi(words []string) {
 	rec := &eventsv1.DefiRecord{Mark: &eventsv1.Mark{LogicVersion: 1, Offset: s.Time}, Body: &eventsv1.DefiRecord_Summary{Summary: s}}
 	w.Must(w.defi.Apply(stream.TailRecord{Marked: rec}))
 	if w.Store != nil {
-		var b history.Batch
-		b.Add(history.Place{Topic: schemas.TopicDefi, Offset: w.Offset()}, rec)
-		w.Must(w.Store.Insert(w.T.Context(), &b, ""))
+		var b rows.Batch
+		b.Add(rows.Place{Topic: schemas.TopicDefi, Offset: w.Offset()}, rec)
+		w.Must(b.Insert(w.T.Context(), w.Store, ""))
 	}
 }
 

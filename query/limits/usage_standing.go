@@ -3,11 +3,11 @@ package limits
 import (
 	"time"
 
-	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/history/read"
 )
 
 // DayUsage is what a budget used on a day.
-type DayUsage = history.DayUsage
+type DayUsage = read.DayUsage
 
 // Standing is how a budget stands in one window.
 type Standing struct {

@@ -55,20 +55,20 @@ func newWorld(t testing.TB) *world {
 		"solana,SOL,Solana,4,coin,,", "sol-wormhole,SOL,SOL (Wormhole),5,wrapped,,")
 	w := &world{World: querytest.NewWorld(t, table), keys: map[string]string{}}
 	w.Open(enginetest.Database(t))
-	candles := views.NewCandles(w.Prices, w.Store)
+	candles := views.NewCandles(w.Prices, w.History())
 	venues := []views.Provider{{Slug: "kraken", Name: "Kraken"}, {Slug: "okx", Name: "OKX"}}
 	refused := &eventsv1.SymbolOverride{Source: "gate", Symbol: "SOL", CoinId: schemas.NoCoin, Time: 1} // an operator said: none of the coins
 	var endpoints []query.Endpoint
-	states := providers.New(w.Prices, w.Catalog, w.Yields, w.Store, venues)
+	states := providers.New(w.Prices, w.Catalog, w.Yields, w.History(), venues)
 	for _, unit := range []interface{ Endpoints() []query.Endpoint }{
-		prices.New(w.Prices, w.Catalog, views.NewConverter(w.Prices, w.Catalog), w.Store, venues),
-		coins.New(w.Prices, w.Catalog, w.Yields, candles, w.Store),
-		globalstats.New(w.Catalog, w.Store),
-		stablecoins.New(w.Prices, w.Catalog, w.Store),
+		prices.New(w.Prices, w.Catalog, views.NewConverter(w.Prices, w.Catalog), w.History(), venues),
+		coins.New(w.Prices, w.Catalog, w.Yields, candles, w.History()),
+		globalstats.New(w.Catalog, w.History()),
+		stablecoins.New(w.Prices, w.Catalog, w.History()),
 		states,
-		rates.New(w.Yields, w.Prices, w.Catalog, w.Store, views.NewRateCharts(w.Yields, w.Store), states, venues),
-		earn.New(table, w.Catalog, w.Store, venues),
-		symbols.New(w.Catalog, w.Prices, w.Rates, w.Store, schemas.NewSymbolOverrides(refused)),
+		rates.New(w.Yields, w.Prices, w.Catalog, w.History(), views.NewRateCharts(w.Yields, w.History()), states, venues),
+		earn.New(table, w.Catalog, w.History(), venues),
+		symbols.New(w.Catalog, w.Prices, w.Rates, w.History(), schemas.NewSymbolOverrides(refused)),
 	} {
 		endpoints = append(endpoints, unit.Endpoints()...)
 	}

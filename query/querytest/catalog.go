@@ -9,7 +9,7 @@ import (
 	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
-	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/history/rows"
 )
 
 // Said publishes what sources state, which is in the catalog and in the store; it is seen from the next clock of
@@ -19,9 +19,9 @@ func (w *World) Said(rec *eventsv1.ReferenceRecord) {
 	value, err := rec.MarshalVT()
 	w.Must(err)
 	if w.Store != nil {
-		var b history.Batch
-		b.Add(history.Place{Topic: schemas.TopicReferenceRaw, Offset: offset}, rec)
-		w.Must(w.Store.Insert(w.T.Context(), &b, ""))
+		var b rows.Batch
+		b.Add(rows.Place{Topic: schemas.TopicReferenceRaw, Offset: offset}, rec)
+		w.Must(b.Insert(w.T.Context(), w.Store, ""))
 	}
 	w.Must(w.Catalog.ApplyReference(views.TailRecord{Offset: offset, Value: value}))
 }
@@ -38,9 +38,9 @@ func (w *World) Folded(at time.Time, rec *eventsv1.MarketRecord) {
 	rec.Mark = &eventsv1.Mark{LogicVersion: 1, Offset: at.Unix() / 60, Index: uint32(w.Offset())}
 	offset := w.Offset()
 	if w.Store != nil {
-		var b history.Batch
-		b.Add(history.Place{Topic: schemas.TopicMarkets, Offset: offset}, rec)
-		w.Must(w.Store.Insert(w.T.Context(), &b, ""))
+		var b rows.Batch
+		b.Add(rows.Place{Topic: schemas.TopicMarkets, Offset: offset}, rec)
+		w.Must(b.Insert(w.T.Context(), w.Store, ""))
 	}
 	w.Must(w.Catalog.ApplyMarkets(views.TailRecord{Offset: offset, Marked: rec}))
 }

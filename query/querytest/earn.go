@@ -5,7 +5,7 @@ import (
 
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
-	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/history/rows"
 )
 
 // variant publishes a variant of an earn product, as text, as the fold says it in the minute of the clock. What hangs on
@@ -44,7 +44,7 @@ func (w *World) earned(folded bool, rec *eventsv1.EarnRecord) {
 	if folded {
 		rec.Mark = &eventsv1.Mark{LogicVersion: 1, Offset: w.Now.Truncate(time.Minute).UnixNano()}
 	}
-	var b history.Batch
-	b.Add(history.Place{Topic: schemas.TopicEarn, Offset: offset}, rec)
-	w.Must(w.Store.Insert(w.T.Context(), &b, ""))
+	var b rows.Batch
+	b.Add(rows.Place{Topic: schemas.TopicEarn, Offset: offset}, rec)
+	w.Must(b.Insert(w.T.Context(), w.Store, ""))
 }

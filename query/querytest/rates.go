@@ -7,7 +7,7 @@ import (
 	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
-	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/history/rows"
 )
 
 // RateFolded publishes a record of the apy fold, which is in the book and in the store.
@@ -15,9 +15,9 @@ func (w *World) RateFolded(rec *eventsv1.RateRecord) {
 	offset := w.Offset()
 	rec.Mark = &eventsv1.Mark{LogicVersion: 1, Offset: w.Now.Unix() / 60, Index: uint32(offset)}
 	if w.Store != nil {
-		var b history.Batch
-		b.Add(history.Place{Topic: schemas.TopicRates, Offset: offset}, rec)
-		w.Must(w.Store.Insert(w.T.Context(), &b, ""))
+		var b rows.Batch
+		b.Add(rows.Place{Topic: schemas.TopicRates, Offset: offset}, rec)
+		w.Must(b.Insert(w.T.Context(), w.Store, ""))
 	}
 	w.Must(w.Yields.Apply(views.TailRecord{Offset: offset, Marked: rec}))
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/history/read"
+	"github.com/marketlog/marketlog/stream/history/rows"
 )
 
 // World is what a script sets up: what was published, held in memory as a running server holds it and kept
@@ -63,6 +65,9 @@ func (w *World) Open(database string, way http.RoundTripper) {
 	w.Must(err)
 	w.Store = store
 }
+
+// History reads from the store.
+func (w *World) History() read.Reader { return read.From(w.Store) }
 
 // Serve begins to answer with the given endpoints, until the test ends.
 func (w *World) Serve(endpoints []query.Endpoint) {
@@ -161,13 +166,13 @@ func (w *World) Offset() int64 {
 
 // AddCandles keeps closed minutes.
 func (w *World) AddCandles(candles ...*eventsv1.Candle) {
-	var b history.Batch
+	var b rows.Batch
 	for _, c := range candles {
 		offset := w.Offset()
-		b.Add(history.Place{Topic: schemas.TopicCandles, Offset: offset},
+		b.Add(rows.Place{Topic: schemas.TopicCandles, Offset: offset},
 			&eventsv1.CandleRecord{Mark: &eventsv1.Mark{LogicVersion: 1, Offset: offset}, Body: &eventsv1.CandleRecord_Candle{Candle: c}})
 	}
-	w.Must(w.Store.Insert(w.T.Context(), &b, ""))
+	w.Must(b.Insert(w.T.Context(), w.Store, ""))
 }
 
 // Candles keeps n minutes, one each step, whose prices rise evenly.
@@ -217,9 +222,9 @@ func (w *World) Price(coin string, at time.Time, price float64) {
 			Accepted: uint32(len(w.inputs[coin]))}},
 	}
 	if w.Store != nil {
-		var b history.Batch
-		b.Add(history.Place{Topic: schemas.TopicPrices, Offset: offset}, rec)
-		w.Must(w.Store.Insert(w.T.Context(), &b, ""))
+		var b rows.Batch
+		b.Add(rows.Place{Topic: schemas.TopicPrices, Offset: offset}, rec)
+		w.Must(b.Insert(w.T.Context(), w.Store, ""))
 	}
 	w.Must(w.Prices.Apply(views.TailRecord{Offset: offset, Marked: rec}))
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
-	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/history/rows"
 )
 
 func TestMain(m *testing.M) {
@@ -63,29 +63,29 @@ func (s stored) RateHistory(ctx context.Context, q views.RateQuery) ([]views.Rat
 	if s.w.Store == nil {
 		return nil, nil
 	}
-	return s.w.Store.RateHistory(ctx, q)
+	return s.w.History().RateHistory(ctx, q)
 }
 
 func (s stored) RatesSince(ctx context.Context, q views.RateQuery) (time.Time, error) {
 	if s.w.Store == nil {
 		return time.Time{}, nil
 	}
-	return s.w.Store.RatesSince(ctx, q)
+	return s.w.History().RatesSince(ctx, q)
 }
 
 func (s stored) PriceHistory(ctx context.Context, q views.RateQuery) ([]views.RatePoint, error) {
-	return s.w.Store.PriceHistory(ctx, q)
+	return s.w.History().PriceHistory(ctx, q)
 }
 
 func (s stored) PricesSince(ctx context.Context, q views.RateQuery) (time.Time, error) {
-	return s.w.Store.PricesSince(ctx, q)
+	return s.w.History().PricesSince(ctx, q)
 }
 
 func (s stored) RateSeries(ctx context.Context, q views.RateQuery) ([]views.RateSeries, error) {
 	if s.w.Store == nil {
 		return nil, nil
 	}
-	return s.w.Store.RateSeries(ctx, q)
+	return s.w.History().RateSeries(ctx, q)
 }
 
 // toldAfterwards publishes what a provider reports of its rate in the past, of the pool that is named after the coin's symbol.
@@ -97,9 +97,9 @@ func toldAfterwards(w *querytest.World, words []string) {
 	offset := w.Offset()
 	rec := &eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Rate{Rate: &eventsv1.Rate{Source: words[0], Project: words[0], Category: words[1], CoinId: coin.ID,
 		Symbol: coin.Symbol, Pool: strings.ToLower(coin.Symbol), Past: true, EventTime: w.Time(words[3]).UnixNano(), IngestTime: w.Now.UnixNano(), Raw: words[4], RawUnit: "apy_percent"}}}
-	var b history.Batch
-	b.Add(history.Place{Topic: schemas.TopicRatesRaw, Offset: offset}, rec)
-	w.Must(w.Store.Insert(w.T.Context(), &b, ""))
+	var b rows.Batch
+	b.Add(rows.Place{Topic: schemas.TopicRatesRaw, Offset: offset}, rec)
+	w.Must(b.Insert(w.T.Context(), w.Store, ""))
 }
 
 // priced publishes the price of a coin, made of what markets say now.
@@ -115,9 +115,9 @@ func priced(w *querytest.World, coin string, markets []string) {
 	rec := &eventsv1.PriceRecord{Mark: &eventsv1.Mark{LogicVersion: 1, Offset: offset}, Body: &eventsv1.PriceRecord_Price{Price: &eventsv1.Price{
 		CoinId: coin, Time: w.Now.UnixNano(), Price: result.Price, Accepted: uint32(result.Accepted), Inputs: inputs}}}
 	if w.Store != nil {
-		var b history.Batch
-		b.Add(history.Place{Topic: schemas.TopicPrices, Offset: offset}, rec)
-		w.Must(w.Store.Insert(w.T.Context(), &b, ""))
+		var b rows.Batch
+		b.Add(rows.Place{Topic: schemas.TopicPrices, Offset: offset}, rec)
+		w.Must(b.Insert(w.T.Context(), w.Store, ""))
 	}
 	w.Must(w.Prices.Apply(views.TailRecord{Offset: offset, Marked: rec}))
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream"
-	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/history/rows"
 )
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
@@ -25,15 +25,15 @@ func newWorld(t testing.TB) *querytest.World {
 	))
 	w.Open(enginetest.Database(t))
 	said := &eventsv1.SymbolOverride{Source: "gate", Symbol: "GONE", CoinId: "bitcoin", Time: 1}
-	unit := symbols.New(w.Catalog, w.Prices, w.Rates, w.Store, schemas.NewSymbolOverrides(said))
+	unit := symbols.New(w.Catalog, w.Prices, w.Rates, w.History(), schemas.NewSymbolOverrides(said))
 	w.Lines["tick"] = func(words []string) { // venue, base, coin: a trade of now
 		offset := w.Offset()
 		tick := &eventsv1.Tick{Venue: words[1], Symbol: words[2] + "-USD", Base: words[2], Quote: "USD", Kind: eventsv1.TickKind_TICK_KIND_TRADE,
 			EventId: []byte(strings.Repeat(string(rune('a'+offset%20)), 16)), Price: "1", Size: "1", IngestTime: w.Now.UnixNano()}
-		var b history.Batch
-		b.Add(history.Place{Topic: schemas.TopicTicks, Offset: offset}, &eventsv1.ResolvedRecord{Mark: &eventsv1.Mark{LogicVersion: 1, Offset: offset},
+		var b rows.Batch
+		b.Add(rows.Place{Topic: schemas.TopicTicks, Offset: offset}, &eventsv1.ResolvedRecord{Mark: &eventsv1.Mark{LogicVersion: 1, Offset: offset},
 			Body: &eventsv1.ResolvedRecord_Tick{Tick: &eventsv1.ResolvedTick{Tick: tick, CoinId: words[3], QuoteId: "USD", Rate: 1}}})
-		w.Must(w.Store.Insert(t.Context(), &b, ""))
+		w.Must(b.Insert(t.Context(), w.Store, ""))
 	}
 	w.Lines["quote"] = func(words []string) { // quote, USD for one unit
 		w.Must(w.Rates.Apply(stream.TailRecord{Marked: &eventsv1.QuoteRecord{Body: &eventsv1.QuoteRecord_Rate{Rate: &eventsv1.QuoteRate{

@@ -10,7 +10,7 @@ import (
 	"github.com/marketlog/marketlog/query/usage"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
-	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/history/rows"
 )
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
@@ -41,11 +41,11 @@ func newWorld(t testing.TB) *querytest.World {
 		if len(words) > 6 {
 			rec.Budget = words[6]
 		}
-		var b history.Batch
-		b.Add(history.Place{Topic: schemas.TopicUsage, Offset: w.Offset()}, rec)
-		w.Must(w.Store.Insert(t.Context(), &b, ""))
+		var b rows.Batch
+		b.Add(rows.Place{Topic: schemas.TopicUsage, Offset: w.Offset()}, rec)
+		w.Must(b.Insert(t.Context(), w.Store, ""))
 	}
-	w.Serve(usage.New(planned{limiter, plan}, w.Store, now).Endpoints())
+	w.Serve(usage.New(planned{limiter, plan}, w.History(), now).Endpoints())
 	return w
 }
 

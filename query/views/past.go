@@ -1,31 +1,33 @@
 package views
 
-import "github.com/marketlog/marketlog/stream/history"
+import (
+	"github.com/marketlog/marketlog/stream/history/read"
+)
 
 // What history tells, by the names that units use.
 type (
 	// SummaryOHLC is what a figure of the whole market did in a step.
-	SummaryOHLC = history.SummaryOHLC
+	SummaryOHLC = read.SummaryOHLC
 	// FigurePoint is a figure as it was at the end of a minute.
-	FigurePoint = history.FigurePoint
+	FigurePoint = read.FigurePoint
 	// GlobalPast is the whole market at a full hour, as far as a source told it afterwards.
-	GlobalPast = history.GlobalPast
+	GlobalPast = read.GlobalPast
 	// DefiPast is what was locked in all of DeFi, as a source told it afterwards.
-	DefiPast = history.DefiPast
+	DefiPast = read.DefiPast
 	// PegSample is the price of a stablecoin at a moment.
-	PegSample = history.PegSample
+	PegSample = read.PegSample
 	// PegStatistic is how well a stablecoin kept its peg.
-	PegStatistic = history.PegStatistic
+	PegStatistic = read.PegStatistic
 	// SourceHealth is how requests to a source went.
-	SourceHealth = history.SourceHealth
+	SourceHealth = read.SourceHealth
 	// EarnFilter narrows changes of earn products.
-	EarnFilter = history.EarnFilter
+	EarnFilter = read.EarnFilter
 	// RateQuery reports which rates are read, and of when.
-	RateQuery = history.RateQuery
+	RateQuery = read.RateQuery
 	// RatePoint is what a rate was, or did in an hour or a day.
-	RatePoint = history.RatePoint
+	RatePoint = read.RatePoint
 	// RateSeries is what a provider's rates of a coin and a category did.
-	RateSeries = history.RateSeries
+	RateSeries = read.RateSeries
 	// RateSeriesPoint is one step of it.
-	RateSeriesPoint = history.RateSeriesPoint
+	RateSeriesPoint = read.RateSeriesPoint
 )

@@ -14,11 +14,14 @@ import (
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/history/past"
+	"github.com/marketlog/marketlog/stream/history/read"
+	"github.com/marketlog/marketlog/stream/history/rows"
 )
 
-// past is a venue's own candle: open, high, low, close and volume.
-func past(offset int64, venue, base, quote string, interval time.Duration, start int64, prices ...string) logged {
-	return logged{history.Place{Topic: schemas.TopicBackfillRaw, Offset: offset}, &eventsv1.BackfillRecord{Producer: venue, Body: &eventsv1.BackfillRecord_Candle{
+// told is a venue's own candle: open, high, low, close and volume.
+func told(offset int64, venue, base, quote string, interval time.Duration, start int64, prices ...string) logged {
+	return logged{rows.Place{Topic: schemas.TopicBackfillRaw, Offset: offset}, &eventsv1.BackfillRecord{Producer: venue, Body: &eventsv1.BackfillRecord_Candle{
 		Candle: &eventsv1.BackfillCandle{
 			Venue: venue, Symbol: base + "-" + quote, Base: base, Quote: quote, Start: start, Interval: uint32(interval / time.Second),
 			Open: prices[0], High: prices[1], Low: prices[2], Close: prices[3], Volume: prices[4], IngestTime: noon,
@@ -27,7 +30,7 @@ func past(offset int64, venue, base, quote string, interval time.Duration, start
 
 // fixing is a rate for one euro.
 func fixing(offset int64, quote, rate string, day time.Time) logged {
-	return logged{history.Place{Topic: schemas.TopicReferenceRaw, Offset: offset}, &eventsv1.ReferenceRecord{Producer: "ecb", Body: &eventsv1.ReferenceRecord_Fixing{
+	return logged{rows.Place{Topic: schemas.TopicReferenceRaw, Offset: offset}, &eventsv1.ReferenceRecord{Producer: "ecb", Body: &eventsv1.ReferenceRecord_Fixing{
 		Fixing: &eventsv1.Fixing{Source: "ecb", Base: "EUR", Quote: quote, Rate: rate, Date: day.Format(time.DateOnly), IngestTime: noon}}}}
 }
 
@@ -79,10 +82,10 @@ func viewedAll(t testing.TB, store *history.Store, interval string) map[string][
 	return all
 }
 
-// read reads what charts are made of.
-func read(t testing.TB, store *history.Store, coin, interval string) []string {
+// intervalsOf reads what charts are made of.
+func intervalsOf(t testing.TB, store *history.Store, coin, interval string) []string {
 	foldPast(t, store)
-	candles, err := store.Intervals(t.Context(), coin, lengths[interval], time.Unix(0, noon).Add(-400*day), time.Unix(0, noon).Add(3*day))
+	candles, err := read.From(store).Intervals(t.Context(), coin, lengths[interval], time.Unix(0, noon).Add(-400*day), time.Unix(0, noon).Add(3*day))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,11 +164,11 @@ func (s *script) run(line string) []string {
 		}
 		insert(s, s.store, records...)
 		// No ledger says that there are live minutes, so what they convert does not become due by itself.
-		if err := s.store.MarkPast(s.Context()); err != nil {
+		if err := past.NewFold(s.store).Mark(s.Context()); err != nil {
 			s.Fatal(err)
 		}
 	case "past":
-		insert(s, s.store, past(s.offset, words[2], words[3], words[4], lengths[words[1]], s.time(words[5]), words[6:]...))
+		insert(s, s.store, told(s.offset, words[2], words[3], words[4], lengths[words[1]], s.time(words[5]), words[6:]...))
 	case "fixing":
 		at, err := time.Parse(time.DateOnly, words[3])
 		if err != nil {
@@ -173,7 +176,7 @@ func (s *script) run(line string) []string {
 		}
 		insert(s, s.store, fixing(s.offset, words[1], words[2], at))
 	case "candles":
-		got, views := read(s, s.store, words[2], words[1]), viewed(s, s.store, words[2], words[1])
+		got, views := intervalsOf(s, s.store, words[2], words[1]), viewed(s, s.store, words[2], words[1])
 		if diff := cmp.Diff(views, got); diff != "" {
 			s.Errorf("%q: the view(-), the store(+):\n%s", line, diff)
 		}

@@ -13,6 +13,8 @@ import (
 	"github.com/marketlog/marketlog/schemas"
 	"github.com/marketlog/marketlog/stream"
 	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/history/past"
+	"github.com/marketlog/marketlog/stream/history/read"
 )
 
 // completeCoins are a coin that is back-filled in a currency, the stablecoin that converts the other, and that one.
@@ -22,7 +24,7 @@ var completeCoins = []struct{ id, base, quote string }{{"bitcoin", "BTC", "USD"}
 type completeWorld struct {
 	*testing.T
 	store  *history.Store
-	fold   *history.PastFold
+	fold   *past.Fold
 	r      *rand.Rand
 	offset int64
 	// closed are the minutes after the first that the fold has closed, by partition; kept those that the ledger tells.
@@ -94,7 +96,7 @@ func (w *completeWorld) backfill() {
 		w.offset++
 		start := completeFrom.Add(time.Duration(first+i) * interval)
 		price := fmt.Sprint(50 + w.r.IntN(200))
-		records = append(records, past(w.offset, []string{"kraken", "gate"}[w.r.IntN(2)], c.base, c.quote, interval, start.UnixNano(), price, "300", "40", price, "7"))
+		records = append(records, told(w.offset, []string{"kraken", "gate"}[w.r.IntN(2)], c.base, c.quote, interval, start.UnixNano(), price, "300", "40", price, "7"))
 		for _, of := range completeCoins {
 			if of.id == c.id || of.quote == c.base {
 				w.told[w.place(of.id, interval, start)]++
@@ -113,7 +115,7 @@ func (w *completeWorld) check() (known int) {
 	}
 	for _, c := range completeCoins {
 		for _, interval := range []time.Duration{time.Minute, time.Hour} {
-			candles, err := w.store.Intervals(w.Context(), c.id, interval, completeFrom, completeFrom.Add(completeMinutes*time.Minute))
+			candles, err := read.From(w.store).Intervals(w.Context(), c.id, interval, completeFrom, completeFrom.Add(completeMinutes*time.Minute))
 			if err != nil {
 				w.Fatal(err)
 			}
@@ -149,7 +151,7 @@ func TestACompleteCandleStays(t *testing.T) {
 	}
 	w := &completeWorld{T: t, store: newStore(t), r: rand.New(rand.NewPCG(seed, 3)),
 		closed: map[int32]int{}, kept: map[int32]int{}, told: map[string]int{}, seen: map[string]completeSeen{}}
-	w.fold = history.NewPastFold(w.store)
+	w.fold = past.NewFold(w.store)
 	for p := range topic.Partitions {
 		w.closed[p] = 0
 	}
@@ -180,7 +182,7 @@ func TestACompleteCandleStays(t *testing.T) {
 	}
 	for _, c := range completeCoins {
 		for _, interval := range []string{"1m", "1h"} {
-			if diff := cmp.Diff(viewed(t, w.store, c.id, interval), read(t, w.store, c.id, interval)); diff != "" {
+			if diff := cmp.Diff(viewed(t, w.store, c.id, interval), intervalsOf(t, w.store, c.id, interval)); diff != "" {
 				t.Errorf("%s %s: the view(-), the store(+):\n%s", c.id, interval, diff)
 			}
 		}
@@ -194,7 +196,7 @@ func TestABackFilledCandleWaitsForTheLiveMinutes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	insert(t, store, past(1, "kraken", "BTC", "USD", time.Hour, noon, "1", "2", "1", "2", "7"), past(2, "kraken", "BTC", "USD", time.Minute, noon, "1", "2", "1", "2", "7"))
+	insert(t, store, told(1, "kraken", "BTC", "USD", time.Hour, noon, "1", "2", "1", "2", "7"), told(2, "kraken", "BTC", "USD", time.Minute, noon, "1", "2", "1", "2", "7"))
 	offset := int64(0)
 	closed := func(partition int32, minutes int64) {
 		offset++
@@ -205,7 +207,7 @@ func TestABackFilledCandleWaitsForTheLiveMinutes(t *testing.T) {
 	check := func(when string, minutes, hours int) {
 		t.Helper()
 		for interval, want := range map[string]int{"1m": minutes, "1h": hours} {
-			got, views := read(t, store, "bitcoin", interval), viewed(t, store, "bitcoin", interval)
+			got, views := intervalsOf(t, store, "bitcoin", interval), viewed(t, store, "bitcoin", interval)
 			if len(got) != want || !slices.Equal(got, views) {
 				t.Errorf("%s: got %s %q, and in the view %q, want %d", when, interval, got, views, want)
 			}
@@ -221,7 +223,7 @@ func TestABackFilledCandleWaitsForTheLiveMinutes(t *testing.T) {
 	check("while one lacks a minute", 1, 1) // the hour is then folded from the one minute
 	closed(3, 60)
 	check("when all are closed", 1, 1)
-	if got := read(t, store, "bitcoin", "1h"); got[0] != "bitcoin 2026-03-01T12:00 o=1 h=2 l=1 c=2 v=7 usd=10.5 trades=0 minutes=60 backfill" {
+	if got := intervalsOf(t, store, "bitcoin", "1h"); got[0] != "bitcoin 2026-03-01T12:00 o=1 h=2 l=1 c=2 v=7 usd=10.5 trades=0 minutes=60 backfill" {
 		t.Errorf("got %s, want the venue's own hour", got[0])
 	}
 }

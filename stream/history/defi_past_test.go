@@ -6,6 +6,8 @@ import (
 	"time"
 
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+
+	"github.com/marketlog/marketlog/stream/history/read"
 )
 
 // The past of DeFi is what its source told last of a time, and says how much of our own total that source counts.
@@ -25,11 +27,11 @@ func TestThePastOfDefiIsThatOfItsSource(t *testing.T) {
 		"-2 defillama 1000 60.025 0 backfill", "0 defillama 1100 60.025 0 backfill", "1 defillama 1200.5 60.025 1 backfill")
 	insert(t, store, tell("another", 0, "1800"), tell("another", 2, "2800"))
 	from := time.Unix(0, midnight).UTC()
-	got, err := store.DefiPast(t.Context(), from.Add(-72*time.Hour), from.Add(72*time.Hour))
+	got, err := read.From(store).DefiPast(t.Context(), from.Add(-72*time.Hour), from.Add(72*time.Hour))
 	if err != nil || len(got) != 2 || got[0].TotalTVL != 1000 || *got[0].Coverage != 60.025 || !got[1].Time.Equal(from) || got[1].TotalTVL != 1800 || *got[1].Coverage != 100 {
 		t.Errorf("there is %+v, %v, want the two days before the first minute, by who covers most", got, err)
 	}
-	if got, err := store.DefiPast(t.Context(), from.Add(-48*time.Hour), from.Add(-time.Second)); err != nil || len(got) != 0 {
+	if got, err := read.From(store).DefiPast(t.Context(), from.Add(-48*time.Hour), from.Add(-time.Second)); err != nil || len(got) != 0 {
 		t.Errorf("between the two days there is %+v, %v, want nothing", got, err)
 	}
 }

@@ -15,7 +15,8 @@ import (
 
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
-	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/history/read"
+	"github.com/marketlog/marketlog/stream/history/rows"
 )
 
 func defiSummary(minute int64, s *eventsv1.DefiSummary) logged {
@@ -24,7 +25,7 @@ func defiSummary(minute int64, s *eventsv1.DefiSummary) logged {
 
 func defiAt(minute int64, s *eventsv1.DefiSummary) logged {
 	s.Time = minute
-	return logged{history.Place{Topic: schemas.TopicDefi, Offset: s.Time}, &eventsv1.DefiRecord{
+	return logged{rows.Place{Topic: schemas.TopicDefi, Offset: s.Time}, &eventsv1.DefiRecord{
 		Mark: &eventsv1.Mark{LogicVersion: 1, Offset: s.Time}, Body: &eventsv1.DefiRecord_Summary{Summary: s},
 	}}
 }
@@ -82,15 +83,15 @@ func TestSeriesOfDefiAreOfTheLastKnownValues(t *testing.T) {
 		metric   string
 		from, to int64
 		step     time.Duration
-		want     []history.FigurePoint
+		want     []read.FigurePoint
 	}{
 		// The end of 12:04 closes the step that began at 12:00.
-		{"defi_tvl", 0, 11, 5 * time.Minute, []history.FigurePoint{{at(300), 100}, {at(600), 100}, {at(660), 101}}},
-		{"lending_apy", 0, 11, 5 * time.Minute, []history.FigurePoint{{at(300), 5}, {at(600), 10}, {at(660), 11}}},
+		{"defi_tvl", 0, 11, 5 * time.Minute, []read.FigurePoint{{Time: at(300), Value: 100}, {Time: at(600), Value: 100}, {Time: at(660), Value: 101}}},
+		{"lending_apy", 0, 11, 5 * time.Minute, []read.FigurePoint{{Time: at(300), Value: 5}, {Time: at(600), Value: 10}, {Time: at(660), Value: 11}}},
 		{"lending_apy", 2, 4, time.Minute, nil},
 		{"staking_apy", 0, 11, time.Minute, nil},
 	} {
-		got, err := store.DefiSeries(t.Context(), test.metric, at(test.from*60), at(test.to*60), test.step)
+		got, err := read.From(store).DefiSeries(t.Context(), test.metric, at(test.from*60), at(test.to*60), test.step)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,17 +100,17 @@ func TestSeriesOfDefiAreOfTheLastKnownValues(t *testing.T) {
 		}
 	}
 	// Of 12:01 to 12:05 the rates of 12:01, 12:02 and 12:05 are known.
-	got, err := store.DefiOHLC(t.Context(), "lending_apy", at(0), at(300), 5*time.Minute)
+	got, err := read.From(store).DefiOHLC(t.Context(), "lending_apy", at(0), at(300), 5*time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]history.SummaryOHLC{{Start: at(0), Open: 1, High: 5, Low: 1, Close: 5, Average: 8.0 / 3, Samples: 3}}, got); diff != "" {
+	if diff := cmp.Diff([]read.SummaryOHLC{{Start: at(0), Open: 1, High: 5, Low: 1, Close: 5, Average: 8.0 / 3, Samples: 3}}, got); diff != "" {
 		t.Errorf("want(-), got(+):\n%s", diff)
 	}
-	if _, err := store.DefiOHLC(t.Context(), "time", at(0), at(300), time.Minute); err == nil {
+	if _, err := read.From(store).DefiOHLC(t.Context(), "time", at(0), at(300), time.Minute); err == nil {
 		t.Error("a metric that is none: got no error")
 	}
-	if _, err := store.DefiSeries(t.Context(), "total_tvl", at(0), at(300), time.Minute); err == nil {
+	if _, err := read.From(store).DefiSeries(t.Context(), "total_tvl", at(0), at(300), time.Minute); err == nil {
 		t.Error("a metric by its column: got no error")
 	}
 }

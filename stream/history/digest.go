@@ -13,7 +13,7 @@ import (
 func (s *Store) Digest(ctx context.Context, table, where string) (digest [sha256.Size]byte, err error) {
 	var key string
 	if err := s.conn.QueryRow(ctx, "SELECT sorting_key FROM system.tables WHERE database = ? AND name = ?", s.cfg.Database, table).Scan(&key); err != nil {
-		return digest, fmt.Errorf("reading the key of %s: %w", table, unavailable(err))
+		return digest, fmt.Errorf("reading the key of %s: %w", table, Unavailable(err))
 	}
 	if where != "" {
 		where = " WHERE " + where

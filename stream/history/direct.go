@@ -62,11 +62,11 @@ func (s *Store) send(ctx context.Context, statement string, rows io.Reader) (io.
 	}
 	resp, err := s.direct.RoundTrip(req)
 	if err != nil {
-		return nil, unavailable(err)
+		return nil, Unavailable(err)
 	}
 	if resp.StatusCode != http.StatusOK {
 		defer resp.Body.Close()
-		return nil, unavailable(refusal(resp))
+		return nil, Unavailable(refusal(resp))
 	}
 	return &output{ReadCloser: resp.Body, tag: resp.Header.Get("X-ClickHouse-Exception-Tag")}, nil
 }
@@ -98,7 +98,7 @@ func (o *output) Read(p []byte) (int, error) {
 	switch {
 	case err == nil:
 	case !errors.Is(err, io.EOF):
-		err = unavailable(err)
+		err = Unavailable(err)
 	case o.tag != "" && string(o.last) == end:
 		err = fmt.Errorf("%w: the statement failed after some of its output", stream.ErrUnavailable)
 	}
@@ -132,9 +132,9 @@ var passing = []int32{
 	1001, // STD_EXCEPTION
 }
 
-// unavailable marks errors after which the outcome is unknown or the same may succeed later; what
+// Unavailable marks errors after which the outcome is unknown or the same may succeed later; what
 // ClickHouse refuses for good is not one.
-func unavailable(err error) error {
+func Unavailable(err error) error {
 	var refused *clickhouse.Exception
 	switch {
 	case err == nil:

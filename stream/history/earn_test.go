@@ -10,13 +10,14 @@ import (
 
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
-	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/history/read"
+	"github.com/marketlog/marketlog/stream/history/rows"
 )
 
 // earned is a record of earn.v1; its minute stands for the offset.
 func earned(minute int64, rec *eventsv1.EarnRecord) logged {
 	rec.Mark = &eventsv1.Mark{LogicVersion: 1, Offset: minute}
-	return logged{history.Place{Topic: schemas.TopicEarn, Offset: minute}, rec}
+	return logged{rows.Place{Topic: schemas.TopicEarn, Offset: minute}, rec}
 }
 
 func earnVariant(v *eventsv1.EarnVariant) logged {
@@ -29,7 +30,7 @@ func earnFixing(f *eventsv1.EarnFixing) logged {
 
 // correction is what an operator writes: it has no mark.
 func correction(offset int64, f *eventsv1.EarnFixing) logged {
-	return logged{history.Place{Topic: schemas.TopicEarn, Offset: offset}, &eventsv1.EarnRecord{Body: &eventsv1.EarnRecord_Fixing{Fixing: f}}}
+	return logged{rows.Place{Topic: schemas.TopicEarn, Offset: offset}, &eventsv1.EarnRecord{Body: &eventsv1.EarnRecord_Fixing{Fixing: f}}}
 }
 
 func earnChange(c *eventsv1.EarnChange) logged {
@@ -53,7 +54,7 @@ func TestEarnProductsComeBackAsTheyStood(t *testing.T) {
 		minute int64
 		want   []*eventsv1.EarnVariant
 	}{{-1, nil}, {0, []*eventsv1.EarnVariant{full}}, {89, []*eventsv1.EarnVariant{full, other}}, {90, []*eventsv1.EarnVariant{closed, other}}} {
-		got, err := store.EarnVariantsAt(t.Context(), "bybit:tether:lending", at(test.minute*60))
+		got, err := read.From(store).EarnVariantsAt(t.Context(), "bybit:tether:lending", at(test.minute*60))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,7 +66,7 @@ func TestEarnProductsComeBackAsTheyStood(t *testing.T) {
 		}
 	}
 	for since, want := range map[int64]int{90: 2, 91: 1} {
-		if got, err := store.EarnVariants(t.Context(), at(since*60)); err != nil || len(got) != want {
+		if got, err := read.From(store).EarnVariants(t.Context(), at(since*60)); err != nil || len(got) != want {
 			t.Errorf("closed since minute %d: got %d variants, %v, want %d", since, len(got), err, want)
 		}
 	}
@@ -83,7 +84,7 @@ func TestACorrectionOfAFixingLiesBesideIt(t *testing.T) {
 		Revision: 1, Supersedes: "2026-03-01/overall/0", Reason: "okx told nonsense", Time: noon + aMinute}
 	before := &eventsv1.EarnFixing{Date: "2026-02-28", Segment: "overall", Time: noon - 1440*aMinute}
 	insert(t, store, earnFixing(first), earnFixing(cefi), correction(7, again), earnFixing(before))
-	got, err := store.EarnFixingsOf(t.Context(), at(0))
+	got, err := read.From(store).EarnFixingsOf(t.Context(), at(0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +92,7 @@ func TestACorrectionOfAFixingLiesBesideIt(t *testing.T) {
 	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
 		t.Errorf("of the day: want(-), got(+):\n%s", diff)
 	}
-	if got, err = store.EarnFixings(t.Context(), at(0)); err != nil {
+	if got, err = read.From(store).EarnFixings(t.Context(), at(0)); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, got, protocmp.Transform(), protocmp.IgnoreFields(&eventsv1.EarnFixing{}, "quotes")); diff != "" {
@@ -116,16 +117,16 @@ func TestEarnChangesAreTheNewest(t *testing.T) {
 	}
 	insert(t, store, records...)
 	for _, test := range []struct {
-		filter history.EarnFilter
+		filter read.EarnFilter
 		limit  int
 		want   string
 	}{
-		{history.EarnFilter{Since: at(0)}, 10, "5 4 3 2 1 0"},
-		{history.EarnFilter{Since: at(120)}, 3, "5 4 3"},
-		{history.EarnFilter{Since: at(0), CoinID: "tether"}, 10, "2 1 0"},
-		{history.EarnFilter{Since: at(0), CoinID: "tether", Provider: "okx"}, 10, "2 0"},
+		{read.EarnFilter{Since: at(0)}, 10, "5 4 3 2 1 0"},
+		{read.EarnFilter{Since: at(120)}, 3, "5 4 3"},
+		{read.EarnFilter{Since: at(0), CoinID: "tether"}, 10, "2 1 0"},
+		{read.EarnFilter{Since: at(0), CoinID: "tether", Provider: "okx"}, 10, "2 0"},
 	} {
-		changes, err := store.EarnChanges(t.Context(), test.filter, test.limit)
+		changes, err := read.From(store).EarnChanges(t.Context(), test.filter, test.limit)
 		if err != nil {
 			t.Fatal(err)
 		}

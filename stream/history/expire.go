@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -45,7 +46,7 @@ func (s *Store) KeptSince(table string, at time.Time) time.Time {
 func (s *Store) Expire(ctx context.Context, suffix string, at int64) error {
 	for _, k := range s.kept() {
 		oldest := time.Unix(0, at).UTC().AddDate(0, 0, -k.KeptDays).Format(k.PartitionFormat)
-		partitions, err := readRecords(ctx, s.conn,
+		partitions, err := Select(ctx, s,
 			"SELECT DISTINCT partition FROM system.parts WHERE database = ? AND table = ? AND active AND partition < ? ORDER BY partition",
 			[]any{s.cfg.Database, k.Name + suffix, oldest},
 			func(rows driver.Rows) (partition string, err error) { return partition, rows.Scan(&partition) })
@@ -58,9 +59,15 @@ func (s *Store) Expire(ctx context.Context, suffix string, at int64) error {
 				p = "'" + p + "'"
 			}
 			if err := s.conn.Exec(ctx, "ALTER TABLE "+k.Name+suffix+" DROP PARTITION "+p); err != nil {
-				return fmt.Errorf("dropping %s of %s: %w", p, k.Name+suffix, unavailable(err))
+				return fmt.Errorf("dropping %s of %s: %w", p, k.Name+suffix, Unavailable(err))
 			}
 		}
 	}
 	return nil
+}
+
+// ShadowSuffix is what a replay of that generation appends to the names of the tables it rebuilds.
+// No two replays share tables: what one has left behind cannot meet another.
+func ShadowSuffix(generation uint32) string {
+	return "_replay" + strconv.FormatUint(uint64(generation), 10)
 }

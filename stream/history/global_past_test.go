@@ -6,6 +6,8 @@ import (
 	"time"
 
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+
+	"github.com/marketlog/marketlog/stream/history/read"
 )
 
 // The past of the market is a sum over the coins that were told, says how many and how much that is, and leaves out hours in
@@ -34,7 +36,7 @@ func TestThePastOfTheMarketIsThatOfItsLargestCoins(t *testing.T) {
 		FROM default.v_global_past ORDER BY time`, noon/1e9),
 		"0 900 9000 55.556 33.333 3 65 0 backfill", "1 1011 10110 59.347 29.674 4 65.55 0 backfill", "2 1111 11110 63.006 27.003 4 65.55 1 backfill")
 	from := time.Unix(0, noon).UTC()
-	got, err := store.GlobalPast(t.Context(), from, from.Add(2*time.Hour))
+	got, err := read.From(store).GlobalPast(t.Context(), from, from.Add(2*time.Hour))
 	if err != nil || len(got) != 2 || !got[0].Time.Equal(from.Add(time.Hour)) || got[1].TotalMarketCap != 1111 || got[1].Coins != 4 || *got[1].Coverage != 65.55 {
 		t.Errorf("between noon and two o'clock there is %+v, %v, want the hours that end then", got, err)
 	}

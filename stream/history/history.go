@@ -1,10 +1,10 @@
-// Package history is the log materialized in ClickHouse: it opens the store, keeps its tables at
-// the version this binary knows, inserts rows that may be inserted again without harm, and
-// remembers in a ledger how far each sink has come.
+// Package history is the log materialized in ClickHouse: it opens the store, keeps its tables and views at the version this binary knows,
+// inserts blocks of rows that may be inserted again without harm, drops what need not be kept, measures and checks what is on disk, and
+// remembers in a ledger how far each sink has come. What is in the rows and what is asked of them is its sub-packages': rows, past, shadow
+// and read.
 //
-// Every row carries a version made of the logic version and the offset of the input that caused
-// it, and every table replaces by key: the same input inserted twice, or after a crash again, leaves
-// the same rows under FINAL. Nothing rests on insert deduplication by the server.
+// Every row carries a version made of the logic version and the offset of the input that caused it, and every table replaces by key: the same
+// input inserted twice, or after a crash again, leaves the same rows under FINAL. Nothing rests on insert deduplication by the server.
 package history
 
 import (
@@ -62,7 +62,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	defer first.Close()
 	if err := first.Exec(ctx, "CREATE DATABASE IF NOT EXISTS `"+cfg.Database+"` ENGINE = Atomic"); err != nil {
-		return nil, fmt.Errorf("creating database %s: %w", cfg.Database, unavailable(err))
+		return nil, fmt.Errorf("creating database %s: %w", cfg.Database, Unavailable(err))
 	}
 	conn, err := clickhouse.Open(cfg.options(cfg.Database))
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
-	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/history/read"
+	"github.com/marketlog/marketlog/stream/history/rows"
 )
 
 // minuteCandle is the candle of a minute after noon, with prices that no float sum of other order keeps.
@@ -26,7 +27,7 @@ func minuteCandle(coin string, minute int, r *rand.Rand) *eventsv1.Candle {
 }
 
 func candleAt(offset int64, c *eventsv1.Candle) logged {
-	return logged{history.Place{Topic: schemas.TopicCandles, Offset: offset},
+	return logged{rows.Place{Topic: schemas.TopicCandles, Offset: offset},
 		&eventsv1.CandleRecord{Mark: &eventsv1.Mark{LogicVersion: 1, Offset: offset}, Body: &eventsv1.CandleRecord_Candle{Candle: c}}}
 }
 
@@ -62,11 +63,11 @@ func TestIntervalsFoldTheirMinutes(t *testing.T) {
 	from, to := time.Unix(0, noon).Add(-day), time.Unix(0, noon).Add(3*day)
 	near := cmp.Comparer(func(a, b float64) bool { return a == b || (a-b)/a < 1e-12 && (b-a)/a < 1e-12 })
 	for _, interval := range []time.Duration{time.Minute, time.Hour, day} {
-		one, err := first.Intervals(t.Context(), "bitcoin", interval, from, to)
+		one, err := read.From(first).Intervals(t.Context(), "bitcoin", interval, from, to)
 		if err != nil {
 			t.Fatal(err)
 		}
-		other, err := second.Intervals(t.Context(), "bitcoin", interval, from, to)
+		other, err := read.From(second).Intervals(t.Context(), "bitcoin", interval, from, to)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,11 +113,11 @@ func TestCandleTailFoldsPublishedPrices(t *testing.T) {
 		{Time: noon + 300e9, Price: 95},
 	} {
 		p.CoinId = "bitcoin"
-		insert(t, store, logged{history.Place{Topic: schemas.TopicPrices, Offset: int64(i)},
+		insert(t, store, logged{rows.Place{Topic: schemas.TopicPrices, Offset: int64(i)},
 			&eventsv1.PriceRecord{Mark: &eventsv1.Mark{LogicVersion: 1, Offset: int64(i)}, Body: &eventsv1.PriceRecord_Price{Price: p}}})
 	}
 	start := time.Unix(0, noon).UTC()
-	got, err := store.CandleTail(t.Context(), "bitcoin", 5*time.Minute, start.Add(time.Minute), start.Add(time.Hour))
+	got, err := read.From(store).CandleTail(t.Context(), "bitcoin", 5*time.Minute, start.Add(time.Minute), start.Add(time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +148,7 @@ func BenchmarkIntervals_YearOfMinutes(b *testing.B) {
 	}{{"day", day, 365 * day}, {"hour", time.Hour, 7 * day}, {"minute", time.Minute, time.Hour}} {
 		b.Run(test.name, func(b *testing.B) {
 			for b.Loop() {
-				got, err := store.Intervals(b.Context(), "coin5", test.interval, start.Add(365*day-test.span), start.Add(365*day))
+				got, err := read.From(store).Intervals(b.Context(), "coin5", test.interval, start.Add(365*day-test.span), start.Add(365*day))
 				if err != nil || len(got) != int(test.span/test.interval) {
 					b.Fatalf("got %d, %v", len(got), err)
 				}

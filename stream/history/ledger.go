@@ -28,7 +28,7 @@ func (s *Store) Progress(ctx context.Context, sink string, generation uint32) (m
 	rows, err := s.conn.Query(ctx, `SELECT log_partition, first_offset, next_offset, log_time, mark_partitions, mark_offsets, mark_indexes, replay, closed_until
 		FROM ledger FINAL WHERE sink = ? AND generation = ?`, sink, generation)
 	if err != nil {
-		return nil, fmt.Errorf("reading the ledger of %s: %w", sink, unavailable(err))
+		return nil, fmt.Errorf("reading the ledger of %s: %w", sink, Unavailable(err))
 	}
 	defer rows.Close()
 	progress := map[int32]Progress{}
@@ -49,7 +49,7 @@ func (s *Store) Progress(ctx context.Context, sink string, generation uint32) (m
 		progress[p.Partition] = p
 	}
 	if err := rows.Err(); err != nil {
-		return nil, fmt.Errorf("reading the ledger of %s: %w", sink, unavailable(err))
+		return nil, fmt.Errorf("reading the ledger of %s: %w", sink, Unavailable(err))
 	}
 	return progress, nil
 }
@@ -58,7 +58,7 @@ func (s *Store) Progress(ctx context.Context, sink string, generation uint32) (m
 func (s *Store) Kept(ctx context.Context) (map[string]map[int32]int64, error) {
 	rows, err := s.conn.Query(ctx, "SELECT sink, log_partition, next_offset FROM ledger FINAL WHERE generation = 0")
 	if err != nil {
-		return nil, fmt.Errorf("reading the ledger: %w", unavailable(err))
+		return nil, fmt.Errorf("reading the ledger: %w", Unavailable(err))
 	}
 	defer rows.Close()
 	kept := map[string]map[int32]int64{}
@@ -75,7 +75,7 @@ func (s *Store) Kept(ctx context.Context) (map[string]map[int32]int64, error) {
 		kept[topic][partition] = next
 	}
 	if err := rows.Err(); err != nil {
-		return nil, fmt.Errorf("reading the ledger: %w", unavailable(err))
+		return nil, fmt.Errorf("reading the ledger: %w", Unavailable(err))
 	}
 	return kept, nil
 }
@@ -87,21 +87,8 @@ func (s *Store) Record(ctx context.Context, sink string, generation uint32, prog
 	for _, p := range progress {
 		rows.add(sink, generation, p)
 	}
-	if err := s.insert(ctx, rows, ""); err != nil {
+	if err := s.Insert(ctx, rows, ""); err != nil {
 		return fmt.Errorf("writing the ledger of %s: %w", sink, err)
 	}
 	return nil
-}
-
-// neverLive is what ClosedUntil answers where there never was a live minute, see the view live_closed.
-var neverLive = time.Date(2106, 1, 1, 0, 0, 0, 0, time.UTC)
-
-// ClosedUntil is the time up to which live minutes are closed in all partitions, and in the store: no live candle of an
-// interval that ended by then comes any more. It must be read before the live candles are. Where there never was a
-// live minute it is far ahead.
-func (s *Store) ClosedUntil(ctx context.Context) (until time.Time, err error) {
-	if err := s.conn.QueryRow(ctx, "SELECT until FROM live_closed").Scan(&until); err != nil {
-		return time.Time{}, fmt.Errorf("reading how far live minutes are closed: %w", unavailable(err))
-	}
-	return until.UTC(), nil
 }

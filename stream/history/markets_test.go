@@ -14,7 +14,7 @@ import (
 
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
-	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/history/read"
 )
 
 const aMinute = int64(time.Minute)
@@ -117,7 +117,7 @@ func TestSummariesAreSampledByTheEndOfTheirStep(t *testing.T) {
 		{5, 6, time.Hour, all[6:7]},
 		{11, 20, time.Minute, nil},
 	} {
-		got, err := store.Summaries(t.Context(), at(test.from*60), at(test.to*60), test.step)
+		got, err := read.From(store).Summaries(t.Context(), at(test.from*60), at(test.to*60), test.step)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,17 +126,17 @@ func TestSummariesAreSampledByTheEndOfTheirStep(t *testing.T) {
 		}
 	}
 	// 12:00 closes the step before; those of 12:01 to 12:05 are 101, 102, 103, 104, 100.
-	got, err := store.SummaryOHLC(t.Context(), "total_market_cap", at(0), at(300), 5*time.Minute)
+	got, err := read.From(store).SummaryOHLC(t.Context(), "total_market_cap", at(0), at(300), 5*time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]history.SummaryOHLC{{Start: at(0), Open: 101, High: 104, Low: 100, Close: 100, Average: 102, Samples: 5}}, got); diff != "" {
+	if diff := cmp.Diff([]read.SummaryOHLC{{Start: at(0), Open: 101, High: 104, Low: 100, Close: 100, Average: 102, Samples: 5}}, got); diff != "" {
 		t.Errorf("want(-), got(+):\n%s", diff)
 	}
-	if _, err := store.SummaryOHLC(t.Context(), "time", at(0), at(300), time.Minute); err == nil {
+	if _, err := read.From(store).SummaryOHLC(t.Context(), "time", at(0), at(300), time.Minute); err == nil {
 		t.Error("a metric that is none: got no error")
 	}
-	if _, err := store.Summaries(t.Context(), at(0), at(0).AddDate(10, 0, 0), time.Minute); err == nil {
+	if _, err := read.From(store).Summaries(t.Context(), at(0), at(0).AddDate(10, 0, 0), time.Minute); err == nil {
 		t.Error("5 million points: got no error")
 	}
 	checkRows(t, store, "SELECT toString(tuple(*)) FROM default.v_global WHERE simulated",
@@ -146,7 +146,7 @@ func TestSummariesAreSampledByTheEndOfTheirStep(t *testing.T) {
 		said(2, &eventsv1.FearGreed{Source: "alternative-me", Value: 80, Classification: "Extreme Greed", EventTime: noon - int64(24*time.Hour), IngestTime: noon - int64(24*time.Hour)}))
 	checkRows(t, store, "SELECT toString(tuple(*)) FROM default.v_fear_greed ORDER BY day, source", `('2026-02-28','alternative-me',80,'Extreme Greed','2026-02-28 12:00:00.000000000')`,
 		`('2026-03-01','alternative-me',46,'Neutral','2026-03-01 12:00:00.000000000')`, `('2026-03-01','marketlog',24,'Extreme Fear','2026-03-01 12:05:00.000000000')`)
-	days, err := store.FearGreedHistory(t.Context(), at(0).AddDate(0, 0, -1), at(0))
+	days, err := read.From(store).FearGreedHistory(t.Context(), at(0).AddDate(0, 0, -1), at(0))
 	if err != nil || len(days) != 1 || days[0].Value != 46 || days[0].EventTime != noon-noon%int64(24*time.Hour) {
 		t.Errorf("the days that begin since yesterday noon: got %v, %v, want the one of 46", days, err)
 	}
@@ -178,7 +178,7 @@ func TestPegsInSQLAreThoseOfTheFormulas(t *testing.T) {
 	// Of a currency without a fixing of the last days nobody knows what the peg is.
 	records = append(records, candle(offset+1, &eventsv1.Candle{CoinId: "eurite", Start: noon + 48*60*aMinute, Close: 1.25, Volume: "1"}))
 	insert(t, store, records...)
-	statistics, err := store.PegStatistics(t.Context(), at(-3000*60))
+	statistics, err := read.From(store).PegStatistics(t.Context(), at(-3000*60))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,25 +216,25 @@ func TestPegsInSQLAreThoseOfTheFormulas(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("seed %d: episodes of %s: want(-), got(+):\n%s", seed, coin, diff)
 		}
-		episodes, err := store.PegEpisodes(t.Context(), coin, at(-3000*60), at(0))
+		episodes, err := read.From(store).PegEpisodes(t.Context(), coin, at(-3000*60), at(0))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(schemas.PegEpisodes(points[coin]), episodes, near); diff != "" {
 			t.Errorf("seed %d: episodes that are read of %s: want(-), got(+):\n%s", seed, coin, diff)
 		}
-		series, err := store.PegSeries(t.Context(), coin, at(-3000*60), at(0), time.Minute)
+		series, err := read.From(store).PegSeries(t.Context(), coin, at(-3000*60), at(0), time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var read []schemas.PegPoint
+		var seen []schemas.PegPoint
 		for _, s := range series {
-			read = append(read, s.PegPoint)
+			seen = append(seen, s.PegPoint)
 		}
-		if diff := cmp.Diff(points[coin], read); diff != "" {
+		if diff := cmp.Diff(points[coin], seen); diff != "" {
 			t.Errorf("seed %d: series of %s: want(-), got(+):\n%s", seed, coin, diff)
 		}
-		hours, err := store.PegSeries(t.Context(), coin, at(-86400), at(0), time.Hour)
+		hours, err := read.From(store).PegSeries(t.Context(), coin, at(-86400), at(0), time.Hour)
 		if err != nil || len(hours) != 24 || !hours[23].Time.Equal(points[coin][len(points[coin])-1].Time) || hours[23].DeviationBps != points[coin][len(points[coin])-1].DeviationBps {
 			t.Errorf("seed %d: hours of %s: got %d, %v, want 24 that end with the newest minute", seed, coin, len(hours), err)
 		}
@@ -242,7 +242,7 @@ func TestPegsInSQLAreThoseOfTheFormulas(t *testing.T) {
 	if found == 0 {
 		t.Errorf("seed %d: no episode, want some", seed)
 	}
-	if _, err := store.PegSeries(t.Context(), "bitcoin", at(-60), at(0), time.Minute); err == nil {
+	if _, err := read.From(store).PegSeries(t.Context(), "bitcoin", at(-60), at(0), time.Minute); err == nil {
 		t.Error("the peg of bitcoin: got no error")
 	}
 }
@@ -298,22 +298,22 @@ func TestAPegWithoutFixingsIsMeasuredByOtherSources(t *testing.T) {
 		"SELECT concatWithSeparator(' ', coin_id, time, peg, target_usd, round(deviation_bps, 6)) FROM default.v_peg WHERE resolution = 'minute' ORDER BY coin_id, time",
 		"cnh-tether 2026-02-21 12:01:00 CNH 0.2 500", "cnh-tether 2026-03-01 12:00:00 CNH 0.125 80",
 		"euro-coin 2026-03-01 12:00:00 EUR 1.25 0")
-	series, err := store.PegSeries(t.Context(), "cnh-tether", at(-9*86400), at(0), time.Minute)
+	series, err := read.From(store).PegSeries(t.Context(), "cnh-tether", at(-9*86400), at(0), time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var read []string
+	var seen []string
 	for _, s := range series {
-		read = append(read, fmt.Sprintf("%s %g %.6f", s.Time.Format(time.DateTime), s.Target, s.DeviationBps))
+		seen = append(seen, fmt.Sprintf("%s %g %.6f", s.Time.Format(time.DateTime), s.Target, s.DeviationBps))
 	}
-	if want := []string{"2026-02-21 12:01:00 0.2 500.000000", "2026-03-01 12:00:00 0.125 80.000000"}; !slices.Equal(read, want) {
-		t.Errorf("the series of CNHT: got %q, want %q", read, want)
+	if want := []string{"2026-02-21 12:01:00 0.2 500.000000", "2026-03-01 12:00:00 0.125 80.000000"}; !slices.Equal(seen, want) {
+		t.Errorf("the series of CNHT: got %q, want %q", seen, want)
 	}
-	scored, err := store.PegStatistics(t.Context(), at(-3600))
+	scored, err := read.From(store).PegStatistics(t.Context(), at(-3600))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.ContainsFunc(scored, func(s history.PegStatistic) bool {
+	if !slices.ContainsFunc(scored, func(s read.PegStatistic) bool {
 		return s.CoinID == "cnh-tether" && s.Samples == 1 && math.Abs(s.NowBps-80) < 1e-6
 	}) {
 		t.Errorf("the scores are %+v, want one of cnh-tether with 80 basis points now", scored)
@@ -338,7 +338,7 @@ func TestCoinsAreDescribedByTheFirstSourceThatTells(t *testing.T) {
 func TestMappingsHoldUntilTheyAreReplaced(t *testing.T) {
 	store := newStore(t)
 	offset := int64(0)
-	read := func(venue, base, coin string, second int64) logged {
+	resolved := func(venue, base, coin string, second int64) logged {
 		offset++
 		l := tick(offset, &eventsv1.Tick{Venue: venue, Symbol: base + "-USD", Base: base, Quote: "USD", Kind: eventsv1.TickKind_TICK_KIND_TRADE, EventId: fmt.Appendf(nil, "%016d", offset),
 			EventTime: noon, IngestTime: noon + second*int64(time.Second)}, 0)
@@ -349,8 +349,8 @@ func TestMappingsHoldUntilTheyAreReplaced(t *testing.T) {
 		offset++
 		return said(offset, &eventsv1.SymbolOverride{Source: "general", Symbol: "UNI", CoinId: coin, Time: noon + second*int64(time.Second)})
 	}
-	insert(t, store, read("kraken", "XBT", "bitcoin", 0), read("kraken", "XBT", "bitcoin", 5), read("kraken", "ETH", "ethereum", 1), read("gate", "ABC", "old-abc", 1), read("gate", "ABC", "old-abc", 2),
-		read("gate", "ABC", "bitcoin", 3), read("gate", "NONE", "", 3), override(0, "uniswap"), override(10, ""), override(20, "bitcoin"))
+	insert(t, store, resolved("kraken", "XBT", "bitcoin", 0), resolved("kraken", "XBT", "bitcoin", 5), resolved("kraken", "ETH", "ethereum", 1), resolved("gate", "ABC", "old-abc", 1), resolved("gate", "ABC", "old-abc", 2),
+		resolved("gate", "ABC", "bitcoin", 3), resolved("gate", "NONE", "", 3), override(0, "uniswap"), override(10, ""), override(20, "bitcoin"))
 	checkRows(t, store, `SELECT concatWithSeparator(' ', source, symbol, coin_id, method, toString(confidence), formatDateTime(valid_from, '%T'), ifNull(formatDateTime(valid_to, '%T'), '-'))
 		FROM default.v_mappings ORDER BY source, symbol, valid_from`,
 		"gate ABC old-abc exchange_mapping 95 12:00:01 12:00:02", "gate ABC bitcoin exchange_mapping 95 12:00:03 -",
@@ -404,12 +404,12 @@ func TestHealthOfSourcesIsThatOfTheirRequests(t *testing.T) {
 		fetch("shaky", time.Hour, 304, "", time.Millisecond), fetch("shaky", time.Minute, 0, "no route", time.Second),
 		fetch("dead", 3*time.Hour, 200, "", time.Millisecond), fetch("dead", 3*time.Minute, 500, "a", 0), fetch("dead", 2*time.Minute, 500, "b", 0), fetch("dead", time.Minute, 502, "c", 0))
 	insert(t, store, records...)
-	got, err := store.SourceHealth(t.Context())
+	got, err := read.From(store).SourceHealth(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	ago := func(d time.Duration) time.Time { return at(0).Add(-d) }
-	want := []history.SourceHealth{
+	want := []read.SourceHealth{
 		{Source: "dead", Requests24h: 4, Succeeded24h: 1, Requests7d: 4, Succeeded7d: 1, LastAttempt: ago(time.Minute), LastSuccess: ago(3 * time.Hour), LastError: "c", LastStatus: 502,
 			LastErrorAt: ago(time.Minute), ConsecutiveFailures: 3, LatencyP50: time.Millisecond, LatencyP95: time.Millisecond, Readings: 40},
 		{Source: "good", Requests24h: 20, Succeeded24h: 20, Requests7d: 21, Succeeded7d: 20, LastAttempt: ago(0), LastSuccess: ago(0), LastError: "busy", LastStatus: 503, LastErrorAt: ago(26 * time.Hour),

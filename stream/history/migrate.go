@@ -45,7 +45,7 @@ func (s *Store) Migrate(ctx context.Context) ([]Migration, error) {
 	known := sources[len(sources)-1].Version
 	switch found, err := provider.GetDBVersion(ctx); {
 	case err != nil:
-		return nil, fmt.Errorf("reading the version of the tables: %w", unavailable(err))
+		return nil, fmt.Errorf("reading the version of the tables: %w", Unavailable(err))
 	case found > known:
 		return nil, &NewerError{Database: s.cfg.Database, Found: found, Known: known}
 	}
@@ -56,7 +56,7 @@ func (s *Store) Migrate(ctx context.Context) ([]Migration, error) {
 			if errors.Is(err, goose.ErrNoNextVersion) {
 				break
 			}
-			return made, fmt.Errorf("migrating: %w", unavailable(err))
+			return made, fmt.Errorf("migrating: %w", Unavailable(err))
 		}
 		made = append(made, Migration{Version: step.Source.Version, Name: step.Source.Path})
 		faults.Hit("migrate.step")

@@ -40,7 +40,7 @@ func (p Part) Span() (from, to time.Time) {
 
 // Parts lists the active parts of all tables, in a fixed order.
 func (s *Store) Parts(ctx context.Context) ([]Part, error) {
-	parts, err := readRecords(ctx, s.conn, `SELECT p.table, toString(t.uuid), p.partition, p.min_block_number, p.max_block_number, p.rows
+	parts, err := Select(ctx, s, `SELECT p.table, toString(t.uuid), p.partition, p.min_block_number, p.max_block_number, p.rows
 		FROM system.parts AS p INNER JOIN system.tables AS t ON t.database = p.database AND t.name = p.table
 		WHERE p.database = ? AND p.active AND p.rows > 0
 		ORDER BY p.table, p.partition, p.min_block_number`,
@@ -62,7 +62,7 @@ func (s *Store) LostParts(ctx context.Context, known []Part, at time.Time) (lost
 		return nil, err
 	}
 	type table struct{ name, id string }
-	tables, err := readRecords(ctx, s.conn, "SELECT name, toString(uuid) FROM system.tables WHERE database = ?", []any{s.cfg.Database},
+	tables, err := Select(ctx, s, "SELECT name, toString(uuid) FROM system.tables WHERE database = ?", []any{s.cfg.Database},
 		func(rows driver.Rows) (t table, err error) { return t, rows.Scan(&t.name, &t.id) })
 	if err != nil {
 		return nil, fmt.Errorf("listing the tables: %w", err)
@@ -89,19 +89,19 @@ type PartFault struct{ Table, Part, Path, Says string }
 // CheckParts reads every active part of all tables and compares it with its checksums. It returns how many were read, and
 // those that are damaged.
 func (s *Store) CheckParts(ctx context.Context) (checked int, faults []PartFault, err error) {
-	tables, err := readRecords(ctx, s.conn, "SELECT DISTINCT table FROM system.parts WHERE database = ? AND active ORDER BY table", []any{s.cfg.Database},
+	tables, err := Select(ctx, s, "SELECT DISTINCT table FROM system.parts WHERE database = ? AND active ORDER BY table", []any{s.cfg.Database},
 		func(rows driver.Rows) (table string, err error) { return table, rows.Scan(&table) })
 	if err != nil {
 		return 0, nil, fmt.Errorf("listing the tables: %w", err)
 	}
 	type place struct{ table, part, path string }
-	places, err := readRecords(ctx, s.conn, "SELECT table, name, path FROM system.parts WHERE database = ? AND active", []any{s.cfg.Database},
+	places, err := Select(ctx, s, "SELECT table, name, path FROM system.parts WHERE database = ? AND active", []any{s.cfg.Database},
 		func(rows driver.Rows) (p place, err error) { return p, rows.Scan(&p.table, &p.part, &p.path) })
 	if err != nil {
 		return 0, nil, fmt.Errorf("listing the parts: %w", err)
 	}
 	for _, table := range tables {
-		parts, err := readRecords(ctx, s.conn, "CHECK TABLE "+s.cfg.Database+"."+table+" SETTINGS check_query_single_value_result = 0", nil,
+		parts, err := Select(ctx, s, "CHECK TABLE "+s.cfg.Database+"."+table+" SETTINGS check_query_single_value_result = 0", nil,
 			func(rows driver.Rows) (f PartFault, err error) {
 				var passed bool
 				if err = rows.Scan(&f.Part, &passed, &f.Says); passed {

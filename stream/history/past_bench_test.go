@@ -9,6 +9,7 @@ import (
 
 	"github.com/marketlog/marketlog/schemas"
 	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/history/read"
 )
 
 // What a chart of a timeframe reads cold, beside the engine's own time for a range of the same rows, in turns: x-raw is the ratio
@@ -32,7 +33,7 @@ func BenchmarkCharts_BesideRawRange(b *testing.B) {
 				began := time.Now()
 				raw := rawRange(b, store, "solana", chart.interval, from, to)
 				raws, began = append(raws, time.Since(began)), time.Now()
-				read, err := store.Intervals(b.Context(), "solana", chart.interval, from, to)
+				read, err := read.From(store).Intervals(b.Context(), "solana", chart.interval, from, to)
 				reads = append(reads, time.Since(began))
 				if err != nil || len(read) != raw || raw == 0 {
 					b.Fatalf("got %d candles, %v; the range has %d", len(read), err, raw)

@@ -18,13 +18,17 @@ import (
 
 	"github.com/marketlog/marketlog/schemas"
 	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/history/past"
+	"github.com/marketlog/marketlog/stream/history/read"
+	"github.com/marketlog/marketlog/stream/history/rows"
+	"github.com/marketlog/marketlog/stream/history/shadow"
 	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
 // foldPast folds what was back-filled.
 func foldPast(t testing.TB, store *history.Store) {
 	t.Helper()
-	if _, err := history.NewPastFold(store).Pass(t.Context()); err != nil {
+	if _, err := past.NewFold(store).Pass(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -37,7 +41,7 @@ type pastWorld struct {
 	// store is reached by a way that can be cut, beside by another.
 	store, beside *history.Store
 	way           *wire
-	fold          *history.PastFold
+	fold          *past.Fold
 	offset        int64
 	batches       [][]logged
 	// minute is the next live one, after the first; generation counts the replays of candles.
@@ -63,7 +67,7 @@ func newPastWorld(t *testing.T, seed uint64) *pastWorld {
 	if _, err := w.store.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	w.fold = history.NewPastFold(w.store)
+	w.fold = past.NewFold(w.store)
 	return w
 }
 
@@ -95,7 +99,7 @@ func (w *pastWorld) candles() (records []logged) {
 			start -= int64(400 * day)
 		}
 		w.offset++
-		records = append(records, past(w.offset, []string{"kraken", "gate", "okx", "bitstamp"}[venue], base, quote, length, start, w.number(), w.number(), w.number(), w.number(), w.number()))
+		records = append(records, told(w.offset, []string{"kraken", "gate", "okx", "bitstamp"}[venue], base, quote, length, start, w.number(), w.number(), w.number(), w.number(), w.number()))
 	}
 	return records
 }
@@ -116,7 +120,7 @@ func (w *pastWorld) tell(records []logged) {
 }
 
 func (w *pastWorld) insert(records []logged) {
-	batch := func() (b history.Batch) {
+	batch := func() (b rows.Batch) {
 		for _, r := range records {
 			b.Add(r.place, r.record)
 		}
@@ -125,7 +129,7 @@ func (w *pastWorld) insert(records []logged) {
 	b := batch()
 	if w.IntN(3) == 0 { // the sink dies, or its store is away
 		w.cut(w.IntN(4))
-		if err := w.store.Insert(w.Context(), &b, ""); err == nil {
+		if err := b.Insert(w.Context(), w.store, ""); err == nil {
 			w.restore()
 			return
 		}
@@ -137,7 +141,7 @@ func (w *pastWorld) insert(records []logged) {
 			w.pass() // in between
 		}
 	}
-	w.must(w.store.Insert(w.Context(), &b, ""))
+	w.must(b.Insert(w.Context(), w.store, ""))
 }
 
 // inserts reports whether a request inserts rows, and into which table.
@@ -211,9 +215,9 @@ func (w *pastWorld) closed() {
 // replay puts other live candles in the place of those that are there.
 func (w *pastWorld) replay() {
 	w.generation++
-	uuid, err := w.store.CreateShadow(w.Context(), "candles_1m", w.generation)
+	uuid, err := shadow.Of(w.store).Create(w.Context(), "candles_1m", w.generation)
 	w.must(err)
-	var b history.Batch
+	var b rows.Batch
 	for _, minutes := range w.oracle.live {
 		for _, c := range minutes {
 			c.Close += 0.5
@@ -223,9 +227,9 @@ func (w *pastWorld) replay() {
 			b.Add(again.place, again.record)
 		}
 	}
-	w.must(w.beside.InsertShadow(w.Context(), &b, w.generation))
-	w.must(w.beside.Exchange(w.Context(), "candles_1m", w.generation, uuid))
-	w.must(w.beside.DropShadow(w.Context(), "candles_1m", w.generation))
+	w.must(b.InsertShadow(w.Context(), w.beside, w.generation))
+	w.must(shadow.Of(w.beside).Exchange(w.Context(), "candles_1m", w.generation, uuid))
+	w.must(shadow.Of(w.beside).Drop(w.Context(), "candles_1m", w.generation))
 }
 
 // pass folds, as a process that dies at one of its inserts, one that is overtaken by another and by what is told meanwhile, or
@@ -255,7 +259,7 @@ func (w *pastWorld) pass() {
 				insert(w, w.beside, records...)
 			}
 			if w.IntN(2) == 0 {
-				_, err := history.NewPastFold(w.beside).Pass(w.Context())
+				_, err := past.NewFold(w.beside).Pass(w.Context())
 				w.must(err)
 			}
 			return do()
@@ -267,7 +271,7 @@ func (w *pastWorld) pass() {
 			w.Fatal(err)
 		}
 		if w.IntN(2) == 0 {
-			w.fold = history.NewPastFold(w.store)
+			w.fold = past.NewFold(w.store)
 		}
 	}
 }
@@ -276,7 +280,7 @@ func (w *pastWorld) pass() {
 func (w *pastWorld) damage() {
 	table := []string{"past_candles", "past_folds", "past_marks"}[w.IntN(3)]
 	w.must(w.beside.Conn().Exec(w.Context(), "TRUNCATE TABLE "+table))
-	w.must(w.beside.MarkPast(w.Context()))
+	w.must(past.NewFold(w.beside).Mark(w.Context()))
 	w.must(w.fold.Adopt(w.Context()))
 }
 
@@ -307,18 +311,18 @@ func (w *pastWorld) check() (found int) {
 	if _, err := w.fold.Pass(w.Context()); err != nil {
 		w.Fatal(err)
 	}
-	if due, err := w.beside.PastDue(w.Context()); err != nil || due > 0 {
+	if due, err := past.NewFold(w.beside).Due(w.Context()); err != nil || due > 0 {
 		w.Errorf("got %d parts that are due after a pass, %v", due, err)
 	}
 	near := cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".VolumeUSD" }, cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) <= 1e-12*math.Abs(a) }))
 	from, to := time.Unix(0, noon).Add(-500*day), time.Unix(0, noon).Add(10*day)
 	for name, length := range lengths {
-		all, err := w.store.AllIntervals(w.Context(), length, from, to)
+		all, err := read.From(w.store).AllIntervals(w.Context(), length, from, to)
 		w.must(err)
 		views := viewedAll(w, w.store, name)
 		for _, coin := range pastCoins {
 			want := w.oracle.candles(coin, int64(length/time.Second))
-			one, err := w.store.Intervals(w.Context(), coin, length, from, to)
+			one, err := read.From(w.store).Intervals(w.Context(), coin, length, from, to)
 			w.must(err)
 			for how, got := range map[string][]schemas.Candle{"Intervals": one, "AllIntervals": all[coin], "the view": views[coin]} {
 				if diff := cmp.Diff(want, got, near, cmpopts.IgnoreFields(schemas.Candle{}, "Newest"), cmpopts.EquateEmpty()); diff != "" {
@@ -348,7 +352,7 @@ func (w *pastWorld) checkExtremes() {
 			want[key.coin] = e
 		}
 	}
-	got, err := w.store.BackfilledExtremes(w.Context())
+	got, err := read.From(w.store).BackfilledExtremes(w.Context())
 	w.must(err)
 	if diff := cmp.Diff(want, got); diff != "" {
 		w.Errorf("extremes: want(-), got(+):\n%s", diff)
@@ -391,12 +395,12 @@ func TestThePastIsFoldedExactly(t *testing.T) {
 // What a version without marks has back-filled is folded at the first start.
 func TestThePastOfAnOlderVersionIsFolded(t *testing.T) {
 	store := newStore(t)
-	insert(t, store, past(1, "kraken", "BTC", "USD", time.Hour, noon, "1", "2", "1", "2", "7"), past(2, "kraken", "BTC", "USD", day, noon-noon%int64(day), "1", "2", "1", "2", "7"),
-		past(3, "kraken", "BTC", "USD", time.Minute, noon, "1", "2", "1", "2", "7"))
+	insert(t, store, told(1, "kraken", "BTC", "USD", time.Hour, noon, "1", "2", "1", "2", "7"), told(2, "kraken", "BTC", "USD", day, noon-noon%int64(day), "1", "2", "1", "2", "7"),
+		told(3, "kraken", "BTC", "USD", time.Minute, noon, "1", "2", "1", "2", "7"))
 	if err := store.Conn().Exec(t.Context(), "TRUNCATE TABLE past_marks"); err != nil {
 		t.Fatal(err)
 	}
-	fold := history.NewPastFold(store)
+	fold := past.NewFold(store)
 	pass := func(want int) {
 		t.Helper()
 		if n, err := fold.Pass(t.Context()); n != want || err != nil {
@@ -413,7 +417,7 @@ func TestThePastOfAnOlderVersionIsFolded(t *testing.T) {
 		t.Fatal(err)
 	}
 	pass(0)
-	if err := store.MarkPast(t.Context()); err != nil {
+	if err := past.NewFold(store).Mark(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	pass(3)

@@ -7,22 +7,24 @@ import (
 
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
-	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/history/read"
+	"github.com/marketlog/marketlog/stream/history/rows"
+	"github.com/marketlog/marketlog/stream/history/shadow"
 )
 
 func TestPricesOfASpanComeBySecondAndOnce(t *testing.T) {
 	store := newStore(t)
-	if got, err := store.OldestPrice(t.Context(), time.Unix(0, noon)); err != nil || got > 0 {
+	if got, err := read.From(store).OldestPrice(t.Context(), time.Unix(0, noon)); err != nil || got > 0 {
 		t.Errorf("the oldest price of an empty table is %d, %v, want none", got, err)
 	}
 	first := noon / int64(time.Second)
-	batch := &history.Batch{}
+	batch := &rows.Batch{}
 	add := func(offset int64, coin string, second int64, price float64, reason string) {
 		record := &eventsv1.PriceRecord{
 			Mark: &eventsv1.Mark{LogicVersion: 1, Partition: 3, Offset: offset},
 			Body: &eventsv1.PriceRecord_Price{Price: &eventsv1.Price{CoinId: coin, Time: second * int64(time.Second), Price: price, Volume24H: 7, Source: "kraken", Reason: reason}},
 		}
-		batch.Add(history.Place{Topic: schemas.TopicPrices, Partition: 3, Offset: offset}, record)
+		batch.Add(rows.Place{Topic: schemas.TopicPrices, Partition: 3, Offset: offset}, record)
 	}
 	for i := range int64(4) {
 		add(10+2*i, "ethereum", first+i, float64(20+i), "")
@@ -30,52 +32,52 @@ func TestPricesOfASpanComeBySecondAndOnce(t *testing.T) {
 	}
 	add(30, "solana", first+2, 0, "no_fresh_inputs")
 	for range 2 { // a killed sink inserts twice
-		if err := store.Insert(t.Context(), batch, ""); err != nil {
+		if err := batch.Insert(t.Context(), store, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
-	read := func(after, until int64, coins []string, most int) (all []history.SpanPrice) {
+	span := func(after, until int64, coins []string, most int) (all []read.SpanPrice) {
 		t.Helper()
-		if err := store.PricesBetween(t.Context(), after, until, coins, most, func(p history.SpanPrice) { all = append(all, p) }); err != nil {
+		if err := read.From(store).PricesBetween(t.Context(), after, until, coins, most, func(p read.SpanPrice) { all = append(all, p) }); err != nil {
 			t.Fatal(err)
 		}
 		return all
 	}
-	row := func(coin string, i int64, price float64) history.SpanPrice {
-		return history.SpanPrice{CoinID: coin, Source: "kraken", Price: price, Volume24h: 7, Second: first + i, Partition: 3}
+	row := func(coin string, i int64, price float64) read.SpanPrice {
+		return read.SpanPrice{CoinID: coin, Source: "kraken", Price: price, Volume24h: 7, Second: first + i, Partition: 3}
 	}
 	for _, test := range []struct {
 		after, until int64
 		coins        []string
 		most         int
-		want         []history.SpanPrice
+		want         []read.SpanPrice
 	}{
-		{first, first + 2, nil, 100, []history.SpanPrice{row("bitcoin", 1, 11), row("ethereum", 1, 21), row("bitcoin", 2, 12), row("ethereum", 2, 22)}},
-		{first, first + 2, nil, 3, []history.SpanPrice{row("bitcoin", 1, 11), row("ethereum", 1, 21), row("bitcoin", 2, 12)}},
-		{first - 9, first + 9, []string{"ethereum", "solana"}, 2, []history.SpanPrice{row("ethereum", 0, 20), row("ethereum", 1, 21)}},
+		{first, first + 2, nil, 100, []read.SpanPrice{row("bitcoin", 1, 11), row("ethereum", 1, 21), row("bitcoin", 2, 12), row("ethereum", 2, 22)}},
+		{first, first + 2, nil, 3, []read.SpanPrice{row("bitcoin", 1, 11), row("ethereum", 1, 21), row("bitcoin", 2, 12)}},
+		{first - 9, first + 9, []string{"ethereum", "solana"}, 2, []read.SpanPrice{row("ethereum", 0, 20), row("ethereum", 1, 21)}},
 		{first + 3, first + 9, nil, 100, nil},
 	} {
-		if got := read(test.after, test.until, test.coins, test.most); !slices.Equal(got, test.want) {
+		if got := span(test.after, test.until, test.coins, test.most); !slices.Equal(got, test.want) {
 			t.Errorf("%+v: got %v", test, got)
 		}
 	}
 	// Whole days are dropped: from the start of the oldest one that is kept, or the oldest price, nothing lacks.
-	if got, err := store.OldestPrice(t.Context(), time.Unix(first, 0).AddDate(0, 0, 30)); err != nil || got != first {
+	if got, err := read.From(store).OldestPrice(t.Context(), time.Unix(first, 0).AddDate(0, 0, 30)); err != nil || got != first {
 		t.Errorf("a month later the oldest price is %d, %v, want %d", got, err, first)
 	}
 	kept := store.KeptSince("prices", time.Unix(first, 0)).Unix()
-	if got, err := store.OldestPrice(t.Context(), time.Unix(first, 0)); err != nil || got != kept || kept >= first {
+	if got, err := read.From(store).OldestPrice(t.Context(), time.Unix(first, 0)); err != nil || got != kept || kept >= first {
 		t.Errorf("all is kept from %d on, %v, want %d", got, err, kept)
 	}
-	before, err := store.PricesView(t.Context())
+	before, err := read.From(store).PricesView(t.Context())
 	if err != nil || before == "" {
 		t.Fatalf("the view is %q, %v", before, err)
 	}
-	uuid, err := store.CreateShadow(t.Context(), "prices", 1)
+	uuid, err := shadow.Of(store).Create(t.Context(), "prices", 1)
 	if err == nil {
-		err = store.Exchange(t.Context(), "prices", 1, uuid)
+		err = shadow.Of(store).Exchange(t.Context(), "prices", 1, uuid)
 	}
-	if after, failed := store.PricesView(t.Context()); err != nil || failed != nil || after == before || after != uuid {
+	if after, failed := read.From(store).PricesView(t.Context()); err != nil || failed != nil || after == before || after != uuid {
 		t.Errorf("after a replay the view is %q, %v %v, want %q", after, err, failed, uuid)
 	}
 }

@@ -12,13 +12,15 @@ import (
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/history/read"
+	"github.com/marketlog/marketlog/stream/history/rows"
 )
 
 const anHour = int64(time.Hour)
 
 func rated(minute int64, rec *eventsv1.RateRecord) logged {
 	rec.Mark = &eventsv1.Mark{LogicVersion: 1, Offset: minute}
-	return logged{history.Place{Topic: schemas.TopicRates, Offset: minute}, rec}
+	return logged{rows.Place{Topic: schemas.TopicRates, Offset: minute}, rec}
 }
 
 // entry is a rate that was told in a minute of noon's day.
@@ -37,7 +39,7 @@ func rollup(start int64, length time.Duration, r *eventsv1.RateRollup) logged {
 
 func pastRate(offset, at int64, rate *eventsv1.Rate) logged {
 	rate.Past, rate.EventTime, rate.IngestTime = true, at, noon
-	return logged{history.Place{Topic: schemas.TopicRatesRaw, Offset: offset}, &eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Rate{Rate: rate}}}
+	return logged{rows.Place{Topic: schemas.TopicRatesRaw, Offset: offset}, &eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Rate{Rate: rate}}}
 }
 
 func amount(f float64) *float64 { return &f }
@@ -84,7 +86,7 @@ func currentRatesAreTheNewestRows(t *testing.T, store *history.Store) {
 		`('aave|borrowing|core/usdc','aave-v3','Aave V3','aave','borrowing','usd-coin','USDC','core/usdc','USDC.e','Ethereum','Core market','',-0.5,-0.4987,3,0.1,'-0.005','apr_fraction','secondly',1000000000,2000000000,0.75,'flexible',0.5,1000000,1.5,2,true,'other',false,'2026-03-01 12:01:40.000000000','2026-03-01 11:59:59.999999999',300,'2026-03-01 12:02:00',true,77)`,
 		`('lido|staking|steth','','','lido','staking','ethereum','ETH','steth','','','','',0,3,1,NULL,'1','apy_percent','',NULL,NULL,NULL,'',NULL,NULL,NULL,NULL,false,'',true,'2026-03-01 12:01:40.000000000','2026-03-01 12:01:40.000000000',3600,'2026-03-01 12:02:00',false,0)`,
 		`('lido||x','','','lido','','','X','x','','','','coin_unknown',0,3,1,NULL,'1','apy_percent','',NULL,NULL,NULL,'',NULL,NULL,NULL,NULL,false,'',false,'2026-03-01 12:01:40.000000000','2026-03-01 12:01:40.000000000',3600,'2026-03-01 12:02:00',false,0)`)
-	got, err := store.RatesCurrent(t.Context())
+	got, err := read.From(store).RatesCurrent(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,12 +125,12 @@ func answersAreReadOnce(t *testing.T, store *history.Store) {
 	borrowed.Category = schemas.RateBorrowing
 	insert(t, store, entry(1, lent("usd-coin", "aave-v3", "a", 4, amount(10))), entry(61, again), entry(30, lent("usd-coin", "aave-v3", "a", 5, nil)), entry(91, ended),
 		entry(2, shadowed), entry(2, unknown), entry(2, borrowed), entry(3, lent("usd-coin", "compound-v3", "a", 6, nil)))
-	base := history.RateQuery{CoinIDs: []string{"usd-coin"}, Categories: []string{schemas.RateLending}, From: at(0), To: at(7200), Limit: 10}
-	read := func(change func(*history.RateQuery)) (apys []float64) {
+	base := read.RateQuery{CoinIDs: []string{"usd-coin"}, Categories: []string{schemas.RateLending}, From: at(0), To: at(7200), Limit: 10}
+	apysOf := func(change func(*read.RateQuery)) (apys []float64) {
 		t.Helper()
 		q := base
 		change(&q)
-		points, err := store.RateHistory(t.Context(), q)
+		points, err := read.From(store).RateHistory(t.Context(), q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -142,23 +144,23 @@ func answersAreReadOnce(t *testing.T, store *history.Store) {
 	}
 	for _, c := range []struct {
 		what   string
-		change func(*history.RateQuery)
+		change func(*read.RateQuery)
 		want   []float64
 	}{
-		{"all, the newest first", func(*history.RateQuery) {}, []float64{5, 6, 4}},
-		{"the newest two", func(q *history.RateQuery) { q.Limit = 2 }, []float64{5, 6}},
-		{"before an answer", func(q *history.RateQuery) { q.To = at(30*60 - 20) }, []float64{6, 4}},
-		{"from an answer on", func(q *history.RateQuery) { q.From = at(30*60 - 20) }, []float64{5}},
-		{"of a provider", func(q *history.RateQuery) { q.Providers = []string{"compound-v3", "none"} }, []float64{6}},
-		{"of another category", func(q *history.RateQuery) { q.Categories = []string{schemas.RateBorrowing} }, []float64{7}},
-		{"of every category", func(q *history.RateQuery) { q.Categories = nil }, []float64{5, 6, 7, 4}},
-		{"of no coin", func(q *history.RateQuery) { q.CoinIDs = []string{} }, nil},
+		{"all, the newest first", func(*read.RateQuery) {}, []float64{5, 6, 4}},
+		{"the newest two", func(q *read.RateQuery) { q.Limit = 2 }, []float64{5, 6}},
+		{"before an answer", func(q *read.RateQuery) { q.To = at(30*60 - 20) }, []float64{6, 4}},
+		{"from an answer on", func(q *read.RateQuery) { q.From = at(30*60 - 20) }, []float64{5}},
+		{"of a provider", func(q *read.RateQuery) { q.Providers = []string{"compound-v3", "none"} }, []float64{6}},
+		{"of another category", func(q *read.RateQuery) { q.Categories = []string{schemas.RateBorrowing} }, []float64{7}},
+		{"of every category", func(q *read.RateQuery) { q.Categories = nil }, []float64{5, 6, 7, 4}},
+		{"of no coin", func(q *read.RateQuery) { q.CoinIDs = []string{} }, nil},
 	} {
-		if diff := cmp.Diff(c.want, read(c.change)); diff != "" {
+		if diff := cmp.Diff(c.want, apysOf(c.change)); diff != "" {
 			t.Errorf("%s: want(-), got(+):\n%s", c.what, diff)
 		}
 	}
-	since, err := store.RatesSince(t.Context(), base)
+	since, err := read.From(store).RatesSince(t.Context(), base)
 	if want := at(40); err != nil || !since.Equal(want) {
 		t.Errorf("got rates since %s, %v, want %s", since, err, want)
 	}
@@ -173,7 +175,7 @@ func thePastStandsWhereNothingWasRead(t *testing.T, store *history.Store) {
 		})
 	}
 	// What the source tells afterwards names the pool alone: the rest is that of the rate as it is now.
-	past := func(offset, at int64, raw string) logged {
+	told := func(offset, at int64, raw string) logged {
 		return pastRate(offset, at, &eventsv1.Rate{Source: "defillama-yields", Project: "defillama", Pool: "p", Raw: raw, RawUnit: "apy_percent", TvlUsd: "60"})
 	}
 	now := &eventsv1.RateEntry{Provider: "lido", Source: "defillama-yields", Category: schemas.RateStaking, CoinId: "ethereum", Symbol: "ETH", Pool: "p", ProviderSymbol: "STETH", Chain: "Ethereum",
@@ -181,7 +183,7 @@ func thePastStandsWhereNothingWasRead(t *testing.T, store *history.Store) {
 	borrowed := &eventsv1.RateEntry{Provider: "lido", Source: "defillama-yields", Category: schemas.RateBorrowing, CoinId: "solana", Pool: "p", Said: &eventsv1.Rate{Interval: anHour}}
 	const day = 24 * anHour
 	insert(t, store, entry(0, borrowed), entry(0, now), roll(midnight, 24*time.Hour, 2), roll(midnight, time.Hour, 2.5),
-		past(1, midnight-2*day+anHour, "7"), past(2, midnight-2*day+2*anHour, "5"), past(3, midnight+anHour, "99"), past(4, midnight-2*day+2*anHour, "6"), past(5, midnight-day, "-3"),
+		told(1, midnight-2*day+anHour, "7"), told(2, midnight-2*day+2*anHour, "5"), told(3, midnight+anHour, "99"), told(4, midnight-2*day+2*anHour, "6"), told(5, midnight-day, "-3"),
 		pastRate(6, midnight-day, &eventsv1.Rate{Source: "bitfinex-funding", Project: "bitfinex", Pool: "fUSD", Symbol: "UST", CoinId: "tether", Category: schemas.RateLending, Raw: "0.001",
 			RawUnit: "apr_fraction_daily", Compounding: "none"}))
 	checkRows(t, store, "SELECT toString(tuple(*)) FROM default.v_rates_daily ORDER BY start, key",
@@ -191,12 +193,12 @@ func thePastStandsWhereNothingWasRead(t *testing.T, store *history.Store) {
 		`('defillama-yields|staking|p','2026-03-01 00:00:00','lido','defillama-yields','staking','ethereum','ETH','p','STETH','Ethereum',1,4,-1,3,2,24,5,'','live',true)`)
 	checkRows(t, store, "SELECT concatWithSeparator(' ', start, mean, n, origin) FROM default.v_rates_hourly WHERE source = 'defillama-yields' ORDER BY start",
 		"2026-02-27 01:00:00 7 1 backfill", "2026-02-27 02:00:00 6 1 backfill", "2026-02-28 00:00:00 -3 1 backfill", "2026-03-01 00:00:00 2.5 24 live", "2026-03-01 01:00:00 99 1 backfill")
-	q := history.RateQuery{CoinIDs: []string{"ethereum"}, From: at(-3 * 86400), To: at(86400), Step: 24 * time.Hour, Limit: 2}
-	got, err := store.RateHistory(t.Context(), q)
+	q := read.RateQuery{CoinIDs: []string{"ethereum"}, From: at(-3 * 86400), To: at(86400), Step: 24 * time.Hour, Limit: 2}
+	got, err := read.From(store).RateHistory(t.Context(), q)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []history.RatePoint{
+	want := []read.RatePoint{
 		{Provider: "lido", Source: "defillama-yields", Category: schemas.RateStaking, CoinID: "ethereum", Symbol: "ETH", Pool: "p", ProviderSymbol: "STETH", Chain: "Ethereum",
 			Start: time.Unix(0, midnight).UTC(), Open: 1, High: 4, Low: -1, Close: 3, Mean: 2, N: 24, TVL: amount(5), Simulated: true, Origin: schemas.OriginLive},
 		{Provider: "lido", Source: "defillama-yields", Category: schemas.RateStaking, CoinID: "ethereum", Symbol: "ETH", Pool: "p", ProviderSymbol: "STETH", Chain: "Ethereum",
@@ -205,10 +207,10 @@ func thePastStandsWhereNothingWasRead(t *testing.T, store *history.Store) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("want(-), got(+):\n%s", diff)
 	}
-	if since, err := store.RatesSince(t.Context(), q); err != nil || !since.Equal(time.Unix(0, midnight-2*day)) {
+	if since, err := read.From(store).RatesSince(t.Context(), q); err != nil || !since.Equal(time.Unix(0, midnight-2*day)) {
 		t.Errorf("got since %s, %v, want two days before", since, err)
 	}
-	if _, err := store.RateHistory(t.Context(), history.RateQuery{Step: time.Minute}); err == nil {
+	if _, err := read.From(store).RateHistory(t.Context(), read.RateQuery{Step: time.Minute}); err == nil {
 		t.Error("steps of a minute: got no error")
 	}
 }
@@ -221,35 +223,35 @@ func seriesAreMeansByTVL(t *testing.T, store *history.Store) {
 	insert(t, store, roll("aave-v3", "a", noon, 1, amount(30)), roll("aave-v3", "b", noon, 5, amount(10)), roll("aave-v3", "c", noon, 100, nil),
 		roll("aave-v3", "a", noon+anHour, 1, amount(30)), roll("okx", "x", noon, 1, nil), roll("okx", "y", noon, 2, nil),
 		entry(0, lent("dai", "aave-v3", "a", 2, amount(30))), entry(0, lent("dai", "aave-v3", "b", 6, amount(10))), entry(12, lent("dai", "aave-v3", "a", 4, amount(30))), entry(1, lent("dai", "okx", "x", 1, nil)))
-	q := history.RateQuery{CoinIDs: []string{"dai"}, Categories: []string{schemas.RateLending}, From: at(0), To: at(7200), Step: time.Hour, Limit: 10}
-	got, err := store.RateSeries(t.Context(), q)
+	q := read.RateQuery{CoinIDs: []string{"dai"}, Categories: []string{schemas.RateLending}, From: at(0), To: at(7200), Step: time.Hour, Limit: 10}
+	got, err := read.From(store).RateSeries(t.Context(), q)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []history.RateSeries{
-		{Provider: "aave-v3", CoinID: "dai", Symbol: "DAI", Category: schemas.RateLending, Points: []history.RateSeriesPoint{
+	want := []read.RateSeries{
+		{Provider: "aave-v3", CoinID: "dai", Symbol: "DAI", Category: schemas.RateLending, Points: []read.RateSeriesPoint{
 			{Start: at(0), Open: 2, High: 8, Close: 4, Mean: 6, TVL: amount(40), Rates: 3}, {Start: at(3600), Open: 1, High: 4, Close: 2, Mean: 3, TVL: amount(30), Rates: 1}}},
-		{Provider: "okx", CoinID: "dai", Symbol: "DAI", Category: schemas.RateLending, Points: []history.RateSeriesPoint{{Start: at(0), Open: 1.5, High: 6, Close: 3, Mean: 4.5, Rates: 2}}},
+		{Provider: "okx", CoinID: "dai", Symbol: "DAI", Category: schemas.RateLending, Points: []read.RateSeriesPoint{{Start: at(0), Open: 1.5, High: 6, Close: 3, Mean: 4.5, Rates: 2}}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("hours: want(-), got(+):\n%s", diff)
 	}
 	q.Limit = 1
-	if got, err := store.RateSeries(t.Context(), q); err != nil || len(got) != 2 || len(got[0].Points) != 1 || !got[0].Points[0].Start.Equal(at(3600)) {
+	if got, err := read.From(store).RateSeries(t.Context(), q); err != nil || len(got) != 2 || len(got[0].Points) != 1 || !got[0].Points[0].Start.Equal(at(3600)) {
 		t.Errorf("one point: got %+v, %v, want the newest of each series", got, err)
 	}
 
 	// At the end of each quarter of an hour what holds then counts: a rate for an hour after it was told.
 	q.Step, q.Limit, q.To = 15*time.Minute, 100, at(5*3600)
-	got, err = store.RateSeries(t.Context(), q)
+	got, err = read.From(store).RateSeries(t.Context(), q)
 	if err != nil {
 		t.Fatal(err)
 	}
-	point := func(minute int64, mean float64, tvl *float64, rates int) history.RateSeriesPoint {
-		return history.RateSeriesPoint{Start: at(minute * 60), Open: mean, High: mean, Low: mean, Close: mean, Mean: mean, TVL: tvl, Rates: rates}
+	point := func(minute int64, mean float64, tvl *float64, rates int) read.RateSeriesPoint {
+		return read.RateSeriesPoint{Start: at(minute * 60), Open: mean, High: mean, Low: mean, Close: mean, Mean: mean, TVL: tvl, Rates: rates}
 	}
-	want[0].Points = []history.RateSeriesPoint{point(0, 4.5, amount(40), 2), point(15, 4.5, amount(40), 2), point(30, 4.5, amount(40), 2), point(45, 4, amount(30), 1)}
-	want[1].Points = []history.RateSeriesPoint{point(0, 1, nil, 1), point(15, 1, nil, 1), point(30, 1, nil, 1), point(45, 1, nil, 1)}
+	want[0].Points = []read.RateSeriesPoint{point(0, 4.5, amount(40), 2), point(15, 4.5, amount(40), 2), point(30, 4.5, amount(40), 2), point(45, 4, amount(30), 1)}
+	want[1].Points = []read.RateSeriesPoint{point(0, 1, nil, 1), point(15, 1, nil, 1), point(30, 1, nil, 1), point(45, 1, nil, 1)}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("quarters of an hour: want(-), got(+):\n%s", diff)
 	}
@@ -293,19 +295,19 @@ func answersAndThePastAreOneSeries(t *testing.T, store *history.Store) {
 		}
 	}
 	insert(t, store, all...)
-	read := func(from int64, step time.Duration) []history.RatePoint {
+	pointsOf := func(from int64, step time.Duration) []read.RatePoint {
 		t.Helper()
-		points, err := store.RateHistory(t.Context(), history.RateQuery{CoinIDs: []string{"bitcoin"}, From: time.Unix(0, from), To: time.Unix(0, noon), Step: step, Limit: 5000})
+		points, err := read.From(store).RateHistory(t.Context(), read.RateQuery{CoinIDs: []string{"bitcoin"}, From: time.Unix(0, from), To: time.Unix(0, noon), Step: step, Limit: 5000})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return points
 	}
 	for _, step := range []time.Duration{0, time.Hour, 24 * time.Hour} {
-		longest := read(begins, step)
+		longest := pointsOf(begins, step)
 		for range 12 {
 			span := random.Int64N(days * 24 * anHour)
-			if shorter := read(noon-span, step); !reflect.DeepEqual(longest[:len(shorter)], shorter) || len(shorter) < len(longest) && !longest[len(shorter)].Start.Before(time.Unix(0, noon-span)) {
+			if shorter := pointsOf(noon-span, step); !reflect.DeepEqual(longest[:len(shorter)], shorter) || len(shorter) < len(longest) && !longest[len(shorter)].Start.Before(time.Unix(0, noon-span)) {
 				t.Errorf("step %s, span %s: the %d rows are not the newest of the %d of the longest span", step, time.Duration(span), len(shorter), len(longest))
 			}
 		}
@@ -323,7 +325,7 @@ func answersAndThePastAreOneSeries(t *testing.T, store *history.Store) {
 			t.Errorf("got %v, want %d live and %d told afterwards in hours without", counted, live, afterwards)
 		}
 	}
-	since, err := store.RatesSince(t.Context(), history.RateQuery{CoinIDs: []string{"bitcoin"}})
+	since, err := read.From(store).RatesSince(t.Context(), read.RateQuery{CoinIDs: []string{"bitcoin"}})
 	if err != nil || !since.Equal(time.Unix(0, begins)) {
 		t.Errorf("got since %s, %v, want the oldest that was told afterwards, %s", since, err, time.Unix(0, begins))
 	}

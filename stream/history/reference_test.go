@@ -11,6 +11,8 @@ import (
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/history/read"
+	"github.com/marketlog/marketlog/stream/history/rows"
 )
 
 // said is what a source said, as it lies in the log.
@@ -44,7 +46,7 @@ func said(offset int64, body any) logged {
 	case *eventsv1.Fixing:
 		rec.Body = &eventsv1.ReferenceRecord_Fixing{Fixing: b}
 	}
-	return logged{history.Place{Topic: schemas.TopicReferenceRaw, Offset: offset}, rec}
+	return logged{rows.Place{Topic: schemas.TopicReferenceRaw, Offset: offset}, rec}
 }
 
 func checkRows(t *testing.T, store *history.Store, query string, want ...string) {
@@ -140,30 +142,30 @@ func TestAnEventOfACoinIsAChange(t *testing.T) {
 		listed(6, func(c *eventsv1.Coin) { c.Part, c.Name = "detail", "Bitcoin" }), // another part says nothing of this one
 		listed(7, func(c *eventsv1.Coin) { c.SourceId, c.Name = "ethereum", "Ethereum" }),
 	)
-	got, err := store.CoinEvents(t.Context(), "bitcoin", 10)
+	got, err := read.From(store).CoinEvents(t.Context(), "bitcoin", 10)
 	if err != nil {
 		t.Fatal(err)
 	}
-	event := func(offset int64, part, symbol, name string, inactive bool, changed ...string) history.CoinEvent {
+	event := func(offset int64, part, symbol, name string, inactive bool, changed ...string) read.CoinEvent {
 		if changed == nil {
 			changed = []string{}
 		}
-		return history.CoinEvent{Source: "coingecko", SourceID: "bitcoin", Part: part, Time: at(offset), Changed: changed, Symbol: symbol, Name: name, Rank: 1, Inactive: inactive}
+		return read.CoinEvent{Source: "coingecko", SourceID: "bitcoin", Part: part, Time: at(offset), Changed: changed, Symbol: symbol, Name: name, Rank: 1, Inactive: inactive}
 	}
-	want := []history.CoinEvent{
+	want := []read.CoinEvent{
 		event(6, "detail", "btc", "Bitcoin", false), event(5, "list", "xbt", "bitcoin", true, "symbol", "inactive"), event(4, "list", "btc", "bitcoin", false, "name"),
 		event(1, "list", "btc", "Bitcoin", false),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("want(-), got(+):\n%s", diff)
 	}
-	if newest, err := store.CoinEvents(t.Context(), "bitcoin", 2); err != nil || cmp.Diff(want[:2], newest) != "" {
+	if newest, err := read.From(store).CoinEvents(t.Context(), "bitcoin", 2); err != nil || cmp.Diff(want[:2], newest) != "" {
 		t.Errorf("the newest two: got %v, %v, want %v", newest, err, want[:2])
 	}
 	checkRows(t, store, "SELECT toString((coin_id, part, arrayStringConcat(changed, ' '))) FROM default.v_coin_events ORDER BY time",
 		"('bitcoin','list','')", "('bitcoin','list','name')", "('bitcoin','list','symbol inactive')", "('bitcoin','detail','')", "('ethereum','list','')")
 	insert(t, store, candle(1, &eventsv1.Candle{CoinId: "bitcoin", Start: noon}), candle(2, &eventsv1.Candle{CoinId: "dash", Start: noon + 60e9}))
-	first, err := store.FirstPriced(t.Context())
+	first, err := read.From(store).FirstPriced(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,5 +215,5 @@ func someSayings(offset int64, coin string, at int64, random *rand.Rand) []logge
 // folded is a record of markets.v1; its minute stands for the offset.
 func folded(minute int64, rec *eventsv1.MarketRecord) logged {
 	rec.Mark = &eventsv1.Mark{LogicVersion: 1, Offset: minute}
-	return logged{history.Place{Topic: schemas.TopicMarkets, Offset: minute}, rec}
+	return logged{rows.Place{Topic: schemas.TopicMarkets, Offset: minute}, rec}
 }

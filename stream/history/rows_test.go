@@ -16,11 +16,13 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream"
 	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/history/read"
+	"github.com/marketlog/marketlog/stream/history/rows"
 )
 
 // logged is a record and where it lies.
 type logged struct {
-	place  history.Place
+	place  rows.Place
 	record eventsv1.Marked
 }
 
@@ -28,18 +30,18 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).UnixNano()
 
 func insert(t testing.TB, store *history.Store, records ...logged) {
 	t.Helper()
-	var b history.Batch
+	var b rows.Batch
 	for _, r := range records {
 		b.Add(r.place, r.record)
 	}
-	if err := store.Insert(t.Context(), &b, ""); err != nil {
+	if err := b.Insert(t.Context(), store, ""); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func tick(offset int64, k *eventsv1.Tick, flags schemas.Flag) logged {
 	return logged{
-		history.Place{Topic: schemas.TopicTicks, Partition: 3, Offset: offset},
+		rows.Place{Topic: schemas.TopicTicks, Partition: 3, Offset: offset},
 		&eventsv1.ResolvedRecord{
 			Mark: &eventsv1.Mark{LogicVersion: 1, Partition: 5, Offset: offset * 2, Index: 1},
 			Body: &eventsv1.ResolvedRecord_Tick{Tick: &eventsv1.ResolvedTick{
@@ -91,7 +93,7 @@ func TestWordsAndDecimalsOfAnyOrderComeBack(t *testing.T) {
 	digits := func(n int) string {
 		return strings.Repeat("9", n/2) + fmt.Sprint(1+random.IntN(9)) + strings.Repeat("1", n-n/2)
 	}
-	var b history.Batch
+	var b rows.Batch
 	var want []string
 	for round := range 3 {
 		b.Reset()
@@ -114,7 +116,7 @@ func TestWordsAndDecimalsOfAnyOrderComeBack(t *testing.T) {
 			b.Add(l.place, l.record)
 			want = append(want, venue+" "+bid)
 		}
-		if err := store.Insert(t.Context(), &b, ""); err != nil {
+		if err := b.Insert(t.Context(), store, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -130,7 +132,7 @@ func mark(offset int64) *eventsv1.Mark {
 
 func price(offset int64, p *eventsv1.Price) logged {
 	return logged{
-		history.Place{Topic: schemas.TopicPrices, Partition: 1, Offset: offset + 100},
+		rows.Place{Topic: schemas.TopicPrices, Partition: 1, Offset: offset + 100},
 		&eventsv1.PriceRecord{Mark: mark(offset), Body: &eventsv1.PriceRecord_Price{Price: p}},
 	}
 }
@@ -178,12 +180,12 @@ func TestPricesAreReadAsTheyWerePublished(t *testing.T) {
 	old := price(8, fullPrice("dash", noon-72*3600*second))
 	insert(t, store, first, last, next, gone, over, back, never, old)
 
-	latest, err := store.LatestPrices(t.Context(), nil)
+	latest, err := read.From(store).LatestPrices(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	checkPrices(t, "latest", latest, next, gone, back, never, old)
-	latest, err = store.LatestPrices(t.Context(), []string{"bitcoin", "dash"})
+	latest, err = read.From(store).LatestPrices(t.Context(), []string{"bitcoin", "dash"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +215,7 @@ func TestPricesAreReadAsTheyWerePublished(t *testing.T) {
 	checkPriceAt(t, store, "bitcoin", noon+30*second, []logged{last})
 	checkPriceAt(t, store, "bitcoin", noon+60*second, []logged{last})
 	checkPriceAt(t, store, "bitcoin", noon+61*second, []logged{next})
-	latest, err = store.LatestPrices(t.Context(), nil)
+	latest, err = read.From(store).LatestPrices(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +224,7 @@ func TestPricesAreReadAsTheyWerePublished(t *testing.T) {
 
 func checkPriceAt(t *testing.T, store *history.Store, coin string, at int64, want []logged) {
 	t.Helper()
-	rec, err := store.PriceAt(t.Context(), coin, time.Unix(0, at))
+	rec, err := read.From(store).PriceAt(t.Context(), coin, time.Unix(0, at))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,7 +237,7 @@ func checkPriceAt(t *testing.T, store *history.Store, coin string, at int64, wan
 
 func candle(offset int64, c *eventsv1.Candle) logged {
 	return logged{
-		history.Place{Topic: schemas.TopicCandles, Partition: 1, Offset: offset + 100},
+		rows.Place{Topic: schemas.TopicCandles, Partition: 1, Offset: offset + 100},
 		&eventsv1.CandleRecord{Mark: mark(offset), Body: &eventsv1.CandleRecord_Candle{Candle: c}},
 	}
 }
@@ -259,7 +261,7 @@ func TestCandlesAreReadByTheirStart(t *testing.T) {
 		{noon + 1, noon + 2*minute + 1, want[1:]},
 		{noon + 3*minute, noon + 4*minute, nil},
 	} {
-		got, err := store.Candles(t.Context(), "bitcoin", time.Unix(0, test.from), time.Unix(0, test.to))
+		got, err := read.From(store).Candles(t.Context(), "bitcoin", time.Unix(0, test.from), time.Unix(0, test.to))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -272,22 +274,22 @@ func TestCandlesAreReadByTheirStart(t *testing.T) {
 func TestOtherRowsComeBack(t *testing.T) {
 	store := newStore(t)
 	insert(t, store,
-		logged{history.Place{Topic: schemas.TopicCandles}, &eventsv1.CandleRecord{Mark: mark(4), Body: &eventsv1.CandleRecord_VenueCandle{VenueCandle: &eventsv1.VenueCandle{
+		logged{rows.Place{Topic: schemas.TopicCandles}, &eventsv1.CandleRecord{Mark: mark(4), Body: &eventsv1.CandleRecord_VenueCandle{VenueCandle: &eventsv1.VenueCandle{
 			Venue: "upbit", Symbol: "KRW-BTC", CoinId: "bitcoin", QuoteId: "KRW", Start: noon, Open: "99999999999999999999.999999999999999999", High: "2", Low: "0.000000000000000001", Close: "3", Volume: "123456789012345678901234567890.5", Trades: 9,
 		}}}},
-		logged{history.Place{Topic: schemas.TopicTicksRawDead, Offset: 11}, &eventsv1.DeadRecord{Letter: &eventsv1.DeadLetter{
+		logged{rows.Place{Topic: schemas.TopicTicksRawDead, Offset: 11}, &eventsv1.DeadRecord{Letter: &eventsv1.DeadLetter{
 			Reason: "absurd", Detail: "price 0", Source: "htx", AdapterVersion: 3, Payload: []byte("\x00\xff\n{"), Truncated: true, EventId: []byte{1, 0xab}, IngestTime: noon, Topic: "ticks.raw.v1", Partition: 2, Offset: 5,
 		}}},
-		logged{history.Place{Topic: schemas.TopicTicksRawDead, Offset: 12}, &eventsv1.DeadRecord{Letter: &eventsv1.DeadLetter{Reason: "absurd", IngestTime: noon}}},
-		logged{history.Place{Topic: schemas.TopicTicksRawDead, Offset: 13}, &eventsv1.DeadRecord{Retry: &eventsv1.DeadRetry{Offset: 11, Time: noon + 1, Ticks: 2, AdapterVersion: 4}}},
-		logged{history.Place{Topic: schemas.TopicTicks, Partition: 6, Offset: 12}, &eventsv1.ResolvedRecord{Mark: mark(5), Body: &eventsv1.ResolvedRecord_Gap{Gap: &eventsv1.Gap{
+		logged{rows.Place{Topic: schemas.TopicTicksRawDead, Offset: 12}, &eventsv1.DeadRecord{Letter: &eventsv1.DeadLetter{Reason: "absurd", IngestTime: noon}}},
+		logged{rows.Place{Topic: schemas.TopicTicksRawDead, Offset: 13}, &eventsv1.DeadRecord{Retry: &eventsv1.DeadRetry{Offset: 11, Time: noon + 1, Ticks: 2, AdapterVersion: 4}}},
+		logged{rows.Place{Topic: schemas.TopicTicks, Partition: 6, Offset: 12}, &eventsv1.ResolvedRecord{Mark: mark(5), Body: &eventsv1.ResolvedRecord_Gap{Gap: &eventsv1.Gap{
 			Venue: "okx", Symbol: "", Reason: "disconnect", FromTime: noon, ToTime: noon + 1, Missed: 3,
 		}}}},
-		logged{history.Place{Topic: schemas.TopicBackfillRaw, Partition: 2, Offset: 4}, &eventsv1.BackfillRecord{Producer: "gate", Body: &eventsv1.BackfillRecord_Candle{Candle: &eventsv1.BackfillCandle{
+		logged{rows.Place{Topic: schemas.TopicBackfillRaw, Partition: 2, Offset: 4}, &eventsv1.BackfillRecord{Producer: "gate", Body: &eventsv1.BackfillRecord_Candle{Candle: &eventsv1.BackfillCandle{
 			Venue: "gate", Symbol: "PEPE_USDT", Base: "PEPE", Quote: "USDT", Start: noon, Interval: 3600,
 			Open: "0.00000711", High: "0.00000712", Low: "0.0000071", Close: "0.00000711", Volume: "98765432109876.5", IngestTime: noon + 5,
 		}}}},
-		logged{history.Place{Topic: schemas.TopicBackfillRaw, Partition: 2, Offset: 5}, &eventsv1.BackfillRecord{Producer: "gate", Body: &eventsv1.BackfillRecord_Range{Range: &eventsv1.BackfillRange{
+		logged{rows.Place{Topic: schemas.TopicBackfillRaw, Partition: 2, Offset: 5}, &eventsv1.BackfillRecord{Producer: "gate", Body: &eventsv1.BackfillRecord_Range{Range: &eventsv1.BackfillRange{
 			Venue: "gate", Symbol: "PEPE_USDT", FromTime: noon, ToTime: noon + 3600e9, Interval: 3600, Rows: 1,
 		}}}},
 	)
@@ -336,13 +338,13 @@ func someRecords(random *rand.Rand, n int) []logged {
 		}
 		all = append(all, tick(int64(i), k, 0))
 		all = append(all,
-			logged{history.Place{Topic: schemas.TopicTicksRawDead, Offset: int64(i)}, &eventsv1.DeadRecord{Letter: &eventsv1.DeadLetter{Payload: []byte(coin), IngestTime: at}}},
-			logged{history.Place{Topic: schemas.TopicTicksRawDead, Offset: int64(n + i)}, &eventsv1.DeadRecord{Retry: &eventsv1.DeadRetry{Offset: int64(random.IntN(n)), Time: at}}},
-			logged{history.Place{Topic: schemas.TopicTicks, Offset: int64(i)}, &eventsv1.ResolvedRecord{Mark: mark(int64(i)), Body: &eventsv1.ResolvedRecord_Gap{Gap: &eventsv1.Gap{Venue: coin}}}},
-			logged{history.Place{Topic: schemas.TopicCandles}, &eventsv1.CandleRecord{Mark: mark(int64(i)), Body: &eventsv1.CandleRecord_VenueCandle{VenueCandle: &eventsv1.VenueCandle{
+			logged{rows.Place{Topic: schemas.TopicTicksRawDead, Offset: int64(i)}, &eventsv1.DeadRecord{Letter: &eventsv1.DeadLetter{Payload: []byte(coin), IngestTime: at}}},
+			logged{rows.Place{Topic: schemas.TopicTicksRawDead, Offset: int64(n + i)}, &eventsv1.DeadRecord{Retry: &eventsv1.DeadRetry{Offset: int64(random.IntN(n)), Time: at}}},
+			logged{rows.Place{Topic: schemas.TopicTicks, Offset: int64(i)}, &eventsv1.ResolvedRecord{Mark: mark(int64(i)), Body: &eventsv1.ResolvedRecord_Gap{Gap: &eventsv1.Gap{Venue: coin}}}},
+			logged{rows.Place{Topic: schemas.TopicCandles}, &eventsv1.CandleRecord{Mark: mark(int64(i)), Body: &eventsv1.CandleRecord_VenueCandle{VenueCandle: &eventsv1.VenueCandle{
 				Venue: "okx", Symbol: coin, Start: at - at%int64(time.Minute), Open: fmt.Sprint(i),
 			}}}},
-			past(int64(i), "gate", "BTC", "USDT", time.Hour, at-at%int64(time.Hour), fmt.Sprint(i+1), "9", "8", "7", "6"),
+			told(int64(i), "gate", "BTC", "USDT", time.Hour, at-at%int64(time.Hour), fmt.Sprint(i+1), "9", "8", "7", "6"),
 			fixing(int64(i), "USD", fmt.Sprint(1+i), time.Unix(0, at).UTC().AddDate(0, 0, random.IntN(20))))
 		all = append(all, someSayings(int64(i), coin, at, random)...)
 	}
@@ -385,11 +387,11 @@ func TestInsertingAgainChangesNothing(t *testing.T) {
 		// A reader that died begins again before the end of what it inserted.
 		from := max(0, done-random.IntN(500))
 		to := min(len(records), done+1+random.IntN(3000))
-		var b history.Batch
+		var b rows.Batch
 		for _, r := range records[from:to] {
 			b.Add(r.place, r.record)
 		}
-		if err := again.Insert(t.Context(), &b, ""); err != nil {
+		if err := b.Insert(t.Context(), again, ""); err != nil {
 			if !errors.Is(err, stream.ErrUnavailable) {
 				t.Fatalf("seed %d: got %v, want %v", seed, err, stream.ErrUnavailable)
 			}
@@ -469,12 +471,12 @@ func TestWhatClickHouseRefusesForGoodIsNotUnavailable(t *testing.T) {
 	if err := store.Conn().Exec(t.Context(), "DROP TABLE gaps"); err != nil {
 		t.Fatal(err)
 	}
-	var b history.Batch
+	var b rows.Batch
 	r := someRecords(rand.New(rand.NewPCG(1, 1)), 1)
 	for _, r := range r {
 		b.Add(r.place, r.record)
 	}
-	if err := store.Insert(t.Context(), &b, ""); err == nil || errors.Is(err, stream.ErrUnavailable) {
+	if err := b.Insert(t.Context(), store, ""); err == nil || errors.Is(err, stream.ErrUnavailable) {
 		t.Errorf("a missing table: got %v, want an error that does not ask for another try", err)
 	}
 }
@@ -487,9 +489,9 @@ func TestExpiringGoesByTheLogsTime(t *testing.T) {
 		at := noon + i*day
 		records = append(records, price(i, fullPrice("bitcoin", at)),
 			tick(i, &eventsv1.Tick{Kind: eventsv1.TickKind_TICK_KIND_TRADE, IngestTime: at}, 0),
-			logged{history.Place{Topic: schemas.TopicTicksRawDead, Offset: i}, &eventsv1.DeadRecord{Letter: &eventsv1.DeadLetter{IngestTime: at}}},
-			logged{history.Place{Topic: schemas.TopicTicks, Offset: i}, &eventsv1.ResolvedRecord{Mark: mark(i), Body: &eventsv1.ResolvedRecord_Gap{Gap: &eventsv1.Gap{ToTime: at}}}},
-			logged{history.Place{Topic: schemas.TopicCandles}, &eventsv1.CandleRecord{Mark: mark(i), Body: &eventsv1.CandleRecord_VenueCandle{VenueCandle: &eventsv1.VenueCandle{Start: at}}}},
+			logged{rows.Place{Topic: schemas.TopicTicksRawDead, Offset: i}, &eventsv1.DeadRecord{Letter: &eventsv1.DeadLetter{IngestTime: at}}},
+			logged{rows.Place{Topic: schemas.TopicTicks, Offset: i}, &eventsv1.ResolvedRecord{Mark: mark(i), Body: &eventsv1.ResolvedRecord_Gap{Gap: &eventsv1.Gap{ToTime: at}}}},
+			logged{rows.Place{Topic: schemas.TopicCandles}, &eventsv1.CandleRecord{Mark: mark(i), Body: &eventsv1.CandleRecord_VenueCandle{VenueCandle: &eventsv1.VenueCandle{Start: at}}}},
 			candle(i, &eventsv1.Candle{Start: at}))
 	}
 	insert(t, store, records...)

@@ -30,7 +30,7 @@ type Sizes struct {
 func (s *Store) Sizes(ctx context.Context) (Sizes, error) {
 	var sizes Sizes
 	var err error
-	sizes.Tables, err = readRecords(ctx, s.conn, `SELECT if(match(table, '_replay[0-9]+$'), '`+ReplayTables+`', table) AS name,
+	sizes.Tables, err = Select(ctx, s, `SELECT if(match(table, '_replay[0-9]+$'), '`+ReplayTables+`', table) AS name,
 			sum(bytes_on_disk), sum(rows), count()
 		FROM system.parts WHERE database = ? AND active GROUP BY name ORDER BY name`, []any{s.cfg.Database},
 		func(rows driver.Rows) (t TableSize, err error) {
@@ -39,7 +39,7 @@ func (s *Store) Sizes(ctx context.Context) (Sizes, error) {
 	if err != nil {
 		return sizes, fmt.Errorf("measuring the tables: %w", err)
 	}
-	memory, err := readRecords(ctx, s.conn, "SELECT value FROM system.metrics WHERE metric = 'MemoryTracking'", nil,
+	memory, err := Select(ctx, s, "SELECT value FROM system.metrics WHERE metric = 'MemoryTracking'", nil,
 		func(rows driver.Rows) (n int64, err error) { return n, rows.Scan(&n) })
 	if err != nil {
 		return sizes, fmt.Errorf("measuring the memory of ClickHouse: %w", err)
@@ -89,7 +89,7 @@ func (s *Store) Growth(ctx context.Context) ([]Growth, error) {
 			rows        uint64
 			first, last time.Time
 		}
-		found, err := readRecords(ctx, s.conn, "SELECT count(), min("+of.time+"), max("+of.time+") FROM "+of.table+
+		found, err := Select(ctx, s, "SELECT count(), min("+of.time+"), max("+of.time+") FROM "+of.table+
 			" WHERE _partition_id = (SELECT max(_partition_id) FROM "+of.table+") AND "+of.time+" > ("+newest+") - toIntervalSecond(?)",
 			[]any{int(growthSpan.Seconds())},
 			func(rows driver.Rows) (w window, err error) { return w, rows.Scan(&w.rows, &w.first, &w.last) })

@@ -22,7 +22,7 @@ var viewIntervals = []struct {
 	length      time.Duration
 }{
 	{"1h", "toStartOfHour", time.Hour},
-	{"1d", "toStartOfDay", day},
+	{"1d", "toStartOfDay", 24 * time.Hour},
 }
 
 // createViews makes all views anew. Those of analysts live in the default database, so that a plain
@@ -39,7 +39,7 @@ func (s *Store) createViews(ctx context.Context) error {
 		}
 		for _, statement := range viewStatements(string(text), s.cfg.Database) {
 			if err := s.conn.Exec(ctx, statement); err != nil {
-				return fmt.Errorf("creating view %s: %w", name, unavailable(err))
+				return fmt.Errorf("creating view %s: %w", name, Unavailable(err))
 			}
 			faults.Hit("migrate.view")
 		}
@@ -52,11 +52,11 @@ var tablesInViews = sync.OnceValue(func() map[string]string {
 	return map[string]string{
 		"{partitions}":   strconv.Itoa(int(candlePartitions())),
 		"{coins}":        coinTuples(),
-		"{coin_ids}":     "[" + literals(coinFields(schemas.Coins().All(), func(c schemas.Coin) string { return c.ID })) + "]",
-		"{coin_symbols}": "[" + literals(coinFields(schemas.Coins().All(), func(c schemas.Coin) string { return c.Symbol })) + "]",
-		"{stablecoins}":  "[" + literals(coinFields(pegged(), func(c schemas.Coin) string { return c.ID })) + "]",
-		"{pegs}":         "[" + literals(coinFields(pegged(), func(c schemas.Coin) string { return c.Peg })) + "]",
-		"{clockless}":    "(" + literals(clockless()) + ")",
+		"{coin_ids}":     "[" + Literals(coinFields(schemas.Coins().All(), func(c schemas.Coin) string { return c.ID })) + "]",
+		"{coin_symbols}": "[" + Literals(coinFields(schemas.Coins().All(), func(c schemas.Coin) string { return c.Symbol })) + "]",
+		"{stablecoins}":  "[" + Literals(coinFields(pegged(), func(c schemas.Coin) string { return c.ID })) + "]",
+		"{pegs}":         "[" + Literals(coinFields(pegged(), func(c schemas.Coin) string { return c.Peg })) + "]",
+		"{clockless}":    "(" + Literals(clockless()) + ")",
 	}
 })
 
@@ -100,7 +100,7 @@ func viewStatements(text, database string) []string {
 func coinTuples() string {
 	var tuples []string
 	for _, c := range schemas.Coins().All() {
-		tuples = append(tuples, "("+literals([]string{c.ID, c.Symbol, string(c.Kind), c.Peg})+")")
+		tuples = append(tuples, "("+Literals([]string{c.ID, c.Symbol, string(c.Kind), c.Peg})+")")
 	}
 	return "[" + strings.Join(tuples, ", ") + "]"
 }
@@ -118,24 +118,27 @@ func coinFields(coins []schemas.Coin, of func(schemas.Coin) string) []string {
 	return fields
 }
 
-// quoteCoins are the ids of the coins of a level of quotes.
-func quoteCoins(level int) []string {
-	coins := schemas.Coins()
-	var ids []string
-	for _, c := range coins.All() {
-		if schemas.QuoteLevel(coins, schemas.Asset{ID: c.ID}) == level {
-			ids = append(ids, c.ID)
-		}
-	}
-	slices.Sort(ids)
-	return ids
-}
-
-// literals writes strings as a list of ClickHouse.
-func literals(list []string) string {
+// Literals writes strings as a list of ClickHouse, without brackets.
+func Literals(list []string) string {
 	quoted := make([]string, len(list))
 	for i, s := range list {
-		quoted[i] = "'" + quote(s) + "'"
+		quoted[i] = Literal(s)
 	}
 	return strings.Join(quoted, ", ")
+}
+
+// LiveTable says where the candles of live prices of one length are: in which table or view, and by what expressions the number of minutes
+// that each was folded from and the start of the newest of them.
+type LiveTable struct{ Source, Minutes, Newest string }
+
+// LiveCandles are these tables, by the length of their candles: a minute, an hour or a day.
+var LiveCandles = map[time.Duration]LiveTable{
+	time.Minute:    {"candles_1m FINAL", "toUInt16(1)", "start"},
+	time.Hour:      {"candles_1h", "minutes", "newest"},
+	24 * time.Hour: {"candles_1d", "minutes", "newest"},
+}
+
+// Literal writes a string as ClickHouse reads one.
+func Literal(s string) string {
+	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(s) + "'"
 }

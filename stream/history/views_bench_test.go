@@ -8,6 +8,8 @@ import (
 
 	"github.com/marketlog/marketlog/schemas"
 	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/history/past"
+	"github.com/marketlog/marketlog/stream/history/read"
 )
 
 // pastAndLive fills a store as an instance of some hours has it: many coins with five years of days, thirty days of hours and a
@@ -36,7 +38,7 @@ func pastAndLive(t testing.TB, store *history.Store, coins int) (now time.Time) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	fold := history.NewPastFold(store)
+	fold := past.NewFold(store)
 	if err := fold.Adopt(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -79,14 +81,14 @@ func BenchmarkViews(b *testing.B) {
 	}
 	b.Run("all_coins_hour", func(b *testing.B) {
 		for b.Loop() {
-			if all, err := store.AllIntervals(b.Context(), time.Hour, now.Add(-12*time.Hour), now.Add(-11*time.Hour)); err != nil || len(all) == 0 {
+			if all, err := read.From(store).AllIntervals(b.Context(), time.Hour, now.Add(-12*time.Hour), now.Add(-11*time.Hour)); err != nil || len(all) == 0 {
 				b.Fatal(len(all), err)
 			}
 		}
 	})
 	b.Run("all_extremes", func(b *testing.B) {
 		for b.Loop() {
-			if all, err := store.BackfilledExtremes(b.Context()); err != nil || len(all) == 0 {
+			if all, err := read.From(store).BackfilledExtremes(b.Context()); err != nil || len(all) == 0 {
 				b.Fatal(len(all), err)
 			}
 		}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
-	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/history/rows"
 )
 
 // What analysts read of candles has only types that clients of Parquet and Arrow know (decimals of 76 digits make some of them
@@ -19,8 +19,8 @@ func TestVolumesAreOfTypesThatClientsRead(t *testing.T) {
 	const volume = "123456789012345678901234567890.123456789012345678"
 	insert(t, store,
 		candleAt(1, &eventsv1.Candle{CoinId: "bitcoin", Start: noon, Open: 1, High: 1, Low: 1, Close: 1, Volume: volume}),
-		past(2, "kraken", "BTC", "USD", time.Hour, noon, "1", "2", "1", "2", volume),
-		logged{history.Place{Topic: schemas.TopicCandles, Offset: 3}, &eventsv1.CandleRecord{Mark: &eventsv1.Mark{LogicVersion: 1, Offset: 3},
+		told(2, "kraken", "BTC", "USD", time.Hour, noon, "1", "2", "1", "2", volume),
+		logged{rows.Place{Topic: schemas.TopicCandles, Offset: 3}, &eventsv1.CandleRecord{Mark: &eventsv1.Mark{LogicVersion: 1, Offset: 3},
 			Body: &eventsv1.CandleRecord_VenueCandle{VenueCandle: &eventsv1.VenueCandle{Venue: "kraken", Symbol: "BTC/USD", CoinId: "bitcoin", QuoteId: "USD",
 				Start: noon, Open: "1", High: "1", Low: "1", Close: "1", Volume: volume}}}})
 	foldPast(t, store)

@@ -8,7 +8,7 @@ import (
 	"github.com/marketlog/marketlog/deploy/chaos/oracle"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
-	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/history/rows"
 )
 
 // planted is a fault in a table: what is read of it instead of all, and what must then be found.
@@ -140,17 +140,17 @@ func (l *live) plantBeforeTheFold(t *testing.T, s *story, want map[string]oracle
 			return old
 		}, [][2]string{{"v_markets", "crowd-123: circulating_supply"}, {"v_global", "total_market_cap"}}},
 	} {
-		var rows history.Batch
+		var batch rows.Batch
 		for i, rec := range s.fold(func(n int, said *eventsv1.CoinMarket) *eventsv1.CoinMarket {
 			if n == victim {
 				return f.spoil(said)
 			}
 			return said
 		}, 0) {
-			rows.Add(history.Place{Topic: schemas.TopicMarkets, Offset: int64(i)}, rec)
+			batch.Add(rows.Place{Topic: schemas.TopicMarkets, Offset: int64(i)}, rec)
 		}
 		l.instead(t, []string{"markets", "markets_1d", "summaries", "sentiment"}, func() {
-			if err := l.insist(func() error { return l.store.Insert(t.Context(), &rows, spoilt) }); err != nil {
+			if err := l.insist(func() error { return batch.Insert(t.Context(), l.store, spoilt) }); err != nil {
 				t.Fatal(err)
 			}
 		}, func() {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/marketlog/marketlog/deploy/chaos/oracle"
 	"github.com/marketlog/marketlog/schemas"
-	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/history/read"
 )
 
 // holds is what the log holds.
@@ -76,15 +76,15 @@ func (l *live) shows(name string, want oracle.View) oracle.View {
 	case strings.HasPrefix(name, "the series"):
 		_, by, _ := strings.Cut(name, " by ")
 		step, _ := time.ParseDuration(by)
-		var samples []history.PegSample
-		samples, err = l.store.PegSeries(ctx, "euro-coin", seriesFrom, seriesTo, step)
+		var samples []read.PegSample
+		samples, err = read.From(l.store).PegSeries(ctx, "euro-coin", seriesFrom, seriesTo, step)
 		v = oracle.View{Name: want.Name, Key: want.Key}
 		for _, s := range samples {
 			v.Rows = append(v.Rows, oracle.Row{"time": s.Time, "price": s.Price, "target_usd": s.Target, "deviation_bps": s.DeviationBps})
 		}
 	default:
-		var statistics []history.PegStatistic
-		statistics, err = l.store.PegStatistics(ctx, statisticsSince)
+		var statistics []read.PegStatistic
+		statistics, err = read.From(l.store).PegStatistics(ctx, statisticsSince)
 		v = oracle.View{Name: want.Name, Key: want.Key}
 		for _, s := range statistics {
 			v.Rows = append(v.Rows, oracle.Row{"coin_id": s.CoinID, "mean_bps": s.MeanBps, "p95_bps": s.P95Bps, "now_bps": s.NowBps, "samples": s.Samples, "score_of_bps": s.Score,

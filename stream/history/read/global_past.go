@@ -1,0 +1,41 @@
+package read
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+
+	"github.com/marketlog/marketlog/stream/history"
+)
+
+// GlobalPast is the whole market at a full hour, as far as a source told that of its largest coins afterwards.
+type GlobalPast struct {
+	Time time.Time
+	// Sums over the coins that were told, USD, and the shares of bitcoin and ether in the sum of caps, percent.
+	TotalMarketCap, TotalVolume24h, BTCDominance, ETHDominance float64
+	Coins                                                      int
+	// Coverage is what the same coins hold now of the newest total market cap that was measured, percent; nil without one.
+	Coverage *float64
+}
+
+// GlobalPast reads the full hours in (from, to], oldest first. Where several sources told an hour, the one counts that
+// covers most.
+func (r Reader) GlobalPast(ctx context.Context, from, to time.Time) ([]GlobalPast, error) {
+	if err := checkSeries(from, to, time.Hour); err != nil {
+		return nil, fmt.Errorf("reading the past of the market: %w", err)
+	}
+	past, err := history.Select(ctx, r.store, `SELECT time, total_market_cap, total_volume_24h, btc_dominance, eth_dominance, coins, coverage
+		FROM global_past WHERE time > ? AND time <= ? ORDER BY time, coverage DESC, coins DESC, source LIMIT 1 BY time`, []any{from, to},
+		func(rows driver.Rows) (p GlobalPast, err error) {
+			var coins uint64
+			err = rows.Scan(&p.Time, &p.TotalMarketCap, &p.TotalVolume24h, &p.BTCDominance, &p.ETHDominance, &coins, &p.Coverage)
+			p.Time, p.Coins = p.Time.UTC(), int(coins)
+			return p, err
+		})
+	if err != nil {
+		return nil, fmt.Errorf("reading the past of the market: %w", err)
+	}
+	return past, nil
+}

@@ -1,0 +1,46 @@
+package read
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream/history"
+)
+
+// Mappings reads the mappings that hold, overrides first and then by source and symbol.
+func (r Reader) Mappings(ctx context.Context, limit int) ([]schemas.SymbolMapping, error) {
+	found, err := history.Select(ctx, r.store, `SELECT toString(source), symbol, coin_id, toString(method), confidence, valid_from FROM default.v_mappings
+		WHERE valid_to IS NULL ORDER BY confidence = 100 DESC, source, symbol, coin_id LIMIT ?`, []any{limit},
+		func(rows driver.Rows) (m schemas.SymbolMapping, err error) {
+			var confidence uint8
+			var method string
+			err = rows.Scan(&m.Source, &m.Symbol, &m.CoinID, &method, &confidence, &m.Since)
+			m.Method, m.Confidence, m.Since = schemas.SymbolMethod(method), int(confidence), m.Since.UTC()
+			return m, err
+		})
+	if err != nil {
+		return nil, fmt.Errorf("reading the mappings of symbols: %w", err)
+	}
+	return found, nil
+}
+
+// Overrides reads all that operators ever said of symbols, in the order of time.
+func (r Reader) Overrides(ctx context.Context) ([]*eventsv1.SymbolOverride, error) {
+	found, err := history.Select(ctx, r.store, `SELECT toString(source), symbol, coin_id, reason, time FROM overrides FINAL ORDER BY time, source, symbol`, nil,
+		func(rows driver.Rows) (*eventsv1.SymbolOverride, error) {
+			o := &eventsv1.SymbolOverride{}
+			var at time.Time
+			err := rows.Scan(&o.Source, &o.Symbol, &o.CoinId, &o.Reason, &at)
+			o.Time = at.UnixNano()
+			return o, err
+		})
+	if err != nil {
+		return nil, fmt.Errorf("reading the overrides of symbols: %w", err)
+	}
+	return found, nil
+}

@@ -1,0 +1,127 @@
+package read
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+
+	"github.com/marketlog/marketlog/schemas"
+	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/history/past"
+)
+
+// PegSample is the price of a stablecoin at a moment.
+type PegSample struct {
+	schemas.PegPoint
+	// Price and Target, the unit of its peg, are in USD.
+	Price, Target float64
+}
+
+// PegSeries reads how far a stablecoin lay from its peg in (from, to], oldest first: of each step the last close of a minute, or
+// where no minutes are kept of a longer candle, at its own time. Back-filled candles count where there are no live
+// ones. The unit of the peg costs what central banks fixed; where none fixes the currency, the median of what sources gave
+// last for the day. A time for which there is neither is left out. The coin table names the peg; a coin without one is an error.
+func (r Reader) PegSeries(ctx context.Context, coinID string, from, to time.Time, step time.Duration) ([]PegSample, error) {
+	coin, _ := schemas.Coins().ByID(coinID)
+	if coin.Peg == "" {
+		return nil, fmt.Errorf("reading the peg of %s: the coin table names none", coinID)
+	}
+	if err := checkSeries(from, to, step); err != nil {
+		return nil, fmt.Errorf("reading the peg of %s: %w", coinID, err)
+	}
+	interval := time.Minute
+	switch {
+	case step >= day:
+		interval = day
+	case step >= time.Hour:
+		interval = time.Hour
+	}
+	candles, err := r.Intervals(ctx, coinID, interval, from.Add(-interval), to)
+	if err != nil {
+		return nil, err
+	}
+	target := func(time.Time) (float64, bool) { return 1, true }
+	if coin.Peg != schemas.USD {
+		fixings, err := past.DayRates(ctx, r.store, "peg_rates", []string{coin.Peg}, from.Add(-interval), to)
+		if err != nil {
+			return nil, err
+		}
+		target = fixingAt(fixings)
+	}
+	var samples []PegSample
+	for _, c := range candles {
+		ended := c.Start.Add(interval)
+		if !c.Newest.IsZero() {
+			ended = c.Newest.Add(time.Minute) // the interval under way
+		}
+		peg, ok := target(c.Start)
+		if !ok || !ended.After(from) || ended.After(to) {
+			continue
+		}
+		sample := PegSample{schemas.PegPoint{Time: ended, DeviationBps: schemas.PegDeviationBps(c.Close, peg)}, c.Close, peg}
+		if n := len(samples); n > 0 && stepOf(samples[n-1].Time, step) == stepOf(ended, step) {
+			samples[n-1] = sample
+			continue
+		}
+		samples = append(samples, sample)
+	}
+	return samples, nil
+}
+
+// stepOf numbers the step that ends at or after an instant.
+func stepOf(at time.Time, step time.Duration) int64 { return (at.Unix() - 1) / int64(step/time.Second) }
+
+// fixingAt finds what a currency cost on the day of an instant, or lately before.
+func fixingAt(fixings []schemas.Fixing) func(time.Time) (float64, bool) {
+	slices.SortFunc(fixings, func(a, b schemas.Fixing) int { return a.Day.Compare(b.Day) })
+	return func(at time.Time) (float64, bool) {
+		of := at.UTC().Truncate(day)
+		i, found := slices.BinarySearchFunc(fixings, of, func(f schemas.Fixing, at time.Time) int { return f.Day.Compare(at) })
+		if !found {
+			i--
+		}
+		if i < 0 || of.Sub(fixings[i].Day) > schemas.FixingDays*day {
+			return 0, false
+		}
+		return fixings[i].USD, true
+	}
+}
+
+// PegStatistic is how well a stablecoin kept its peg.
+type PegStatistic struct {
+	CoinID string
+	// Score and its parts are of the closes of live minutes.
+	schemas.PegScore
+	// Newest is the last of them.
+	Newest PegSample
+}
+
+// PegStatistics reads how every stablecoin of the coin table has kept its peg in the live minutes that ended after since, by
+// coin id. One that has no minute is left out.
+func (r Reader) PegStatistics(ctx context.Context, since time.Time) ([]PegStatistic, error) {
+	statistics, err := history.Select(ctx, r.store, `SELECT coin_id, arrayAvg(deviations), deviations[intDiv(length(deviations) * 95 + 99, 100)], length(deviations), newest, price, target
+		FROM (
+			SELECT coin_id, arraySort(groupArray(abs(deviation_bps))) AS deviations, max(time) AS newest, argMax(price, time) AS price, argMax(target_usd, time) AS target
+			FROM peg_minutes WHERE time > ? GROUP BY coin_id
+		) ORDER BY coin_id`, []any{since},
+		func(rows driver.Rows) (p PegStatistic, err error) {
+			var samples uint64
+			var mean, p95 float64
+			err = rows.Scan(&p.CoinID, &mean, &p95, &samples, &p.Newest.Time, &p.Newest.Price, &p.Newest.Target)
+			if err != nil {
+				return p, err
+			}
+			p.Newest.Time = p.Newest.Time.UTC()
+			p.Newest.DeviationBps = schemas.PegDeviationBps(p.Newest.Price, p.Newest.Target)
+			p.PegScore = schemas.PegScoreOf(mean, p95, math.Abs(p.Newest.DeviationBps), int(samples))
+			return p, nil
+		})
+	if err != nil {
+		return nil, fmt.Errorf("reading how stablecoins keep their pegs: %w", err)
+	}
+	return statistics, nil
+}

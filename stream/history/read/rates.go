@@ -1,0 +1,255 @@
+package read
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream/history"
+)
+
+// RateQuery says which rates are read, and of when. Rates that another source tells itself (shadowed), and those of no coin
+// or category, are never among them.
+type RateQuery struct {
+	// CoinIDs, Categories and Providers are any of which; nil for all.
+	CoinIDs, Categories, Providers []string
+	// From is included, To is not.
+	From, To time.Time
+	// Step is 0 for each answer of a source, an hour or a day for what the rates did in one.
+	Step time.Duration
+	// Limit is how many are read, the newest.
+	Limit int
+}
+
+// RatePoint is what a rate was, or what it did in an hour or a day. Rates are APYs in percent.
+type RatePoint struct {
+	Provider, Source, Category, CoinID, Symbol, Pool, ProviderSymbol, Chain string
+	// Start is when the answer was read, or when the hour or day begins.
+	Start                        time.Time
+	Open, High, Low, Close, Mean float64
+	// N is of how many answers.
+	N uint32
+	// APR is of a single answer, without compounding; nil in a roll-up.
+	APR       *float64
+	TVL       *float64
+	Simulated bool
+	Origin    schemas.Origin
+}
+
+// RateHistory reads single rates, the newest first, of equal times by provider, pool and category. Answers are kept for 30
+// days, hours and days for five years. Whatever the step, it is one series: what was read live, and in the hours (in steps of
+// a day the days) in which a rate was not read live what its source told of it afterwards.
+func (r Reader) RateHistory(ctx context.Context, q RateQuery) ([]RatePoint, error) {
+	var query string
+	var args []any
+	switch q.Step {
+	case 0:
+		query, args = q.answers()
+	case rateHour, rateDay:
+		var where string
+		where, args = q.conditions()
+		query = `SELECT provider, source, category, coin_id, symbol, pool, provider_symbol, chain, toDateTime64(start, 9, 'UTC'), open, high, low, close, mean, n,
+				CAST(NULL AS Nullable(Float64)), tvl_usd, simulated, origin
+			FROM ` + rolledRates(q.Step) + ` WHERE ` + where + ` AND start >= ? AND start < ?
+			ORDER BY start DESC, provider, pool, category LIMIT ?`
+		args = append(args, q.From, q.To, q.Limit)
+	default:
+		return nil, fmt.Errorf("reading rates: a step of %s is neither an answer, nor an hour or a day", q.Step)
+	}
+	points, err := history.Select(ctx, r.store, query, args, scanRatePoint)
+	if err != nil {
+		return nil, fmt.Errorf("reading rates: %w", err)
+	}
+	return points, nil
+}
+
+// rolledRates is the view of roll-ups of a length.
+func rolledRates(step time.Duration) string {
+	if step == rateHour {
+		return "rates_rolled_1h"
+	}
+	return "rates_rolled_1d"
+}
+
+func scanRatePoint(rows driver.Rows) (p RatePoint, err error) {
+	var origin string
+	err = rows.Scan(&p.Provider, &p.Source, &p.Category, &p.CoinID, &p.Symbol, &p.Pool, &p.ProviderSymbol, &p.Chain, &p.Start,
+		&p.Open, &p.High, &p.Low, &p.Close, &p.Mean, &p.N, &p.APR, &p.TVL, &p.Simulated, &origin)
+	p.Start, p.Origin = p.Start.UTC(), schemas.Origin(origin)
+	return p, err
+}
+
+// conditions are those of which rates are read.
+func (q RateQuery) conditions() (where string, args []any) {
+	where, args = q.attached()
+	return where + " AND shadowed = ''", args
+}
+
+// attached are the conditions of which rates are read, shadowed ones among them.
+func (q RateQuery) attached() (where string, args []any) {
+	all := []string{"coin_id != '' AND category != ''"}
+	for _, c := range []struct {
+		column string
+		any    []string
+	}{{"coin_id", q.CoinIDs}, {"category", q.Categories}, {"provider", q.Providers}} {
+		switch {
+		case c.any == nil:
+		case len(c.any) == 0:
+			all = append(all, "false")
+		default: // a list that the primary key can be searched by
+			all = append(all, c.column+" IN (?)")
+			args = append(args, c.any)
+		}
+	}
+	return strings.Join(all, " AND "), args
+}
+
+// RateSeries is what a provider's rates of a coin and a category did, oldest first.
+type RateSeries struct {
+	Provider, CoinID, Symbol, Category string
+	Simulated                          bool
+	Points                             []RateSeriesPoint
+}
+
+// RateSeriesPoint is the mean of a provider's rates in a step, by the TVL of each (all alike where none tells a TVL):
+// of their first, greatest, least and last, and of their means. TVL is the sum, nil where none tells one.
+type RateSeriesPoint struct {
+	Start                        time.Time
+	Open, High, Low, Close, Mean float64
+	TVL                          *float64
+	// Rates is of how many.
+	Rates int
+}
+
+// RateSeries reads series for charts, by provider, then coin, then category; of each the newest q.Limit points. Within steps
+// shorter than an hour a rate that is not told stands as it did; within hours and days only what was told counts.
+func (r Reader) RateSeries(ctx context.Context, q RateQuery) ([]RateSeries, error) {
+	if q.Step < rateHour {
+		return r.sampledRates(ctx, q)
+	}
+	if q.Step != rateHour && q.Step != rateDay {
+		return nil, fmt.Errorf("reading series of rates: a step of %s is neither below an hour, nor an hour or a day", q.Step)
+	}
+	type row struct {
+		series RateSeries
+		point  RateSeriesPoint
+	}
+	where, args := q.conditions()
+	rows, err := history.Select(ctx, r.store, `SELECT provider, coin_id, any(symbol), category, max(simulated), start,
+			`+weighted("open")+`, `+weighted("high")+`, `+weighted("low")+`, `+weighted("close")+`, `+weighted("mean")+`, sumOrNull(tvl_usd), count()
+		FROM (SELECT *, ifNull(tvl_usd, 0) AS weight FROM `+rolledRates(q.Step)+` WHERE `+where+` AND start >= ? AND start < ?)
+		GROUP BY provider, coin_id, category, start ORDER BY start DESC LIMIT ? BY provider, coin_id, category`,
+		append(args, q.From, q.To, q.Limit), func(rows driver.Rows) (r row, err error) {
+			var n uint64
+			err = rows.Scan(&r.series.Provider, &r.series.CoinID, &r.series.Symbol, &r.series.Category, &r.series.Simulated, &r.point.Start,
+				&r.point.Open, &r.point.High, &r.point.Low, &r.point.Close, &r.point.Mean, &r.point.TVL, &n)
+			r.point.Start, r.point.Rates = r.point.Start.UTC(), int(n)
+			return r, err
+		})
+	if err != nil {
+		return nil, fmt.Errorf("reading series of rates: %w", err)
+	}
+	b := newSeriesBuilder()
+	for _, r := range slices.Backward(rows) {
+		b.add(r.series, r.point)
+	}
+	return b.list(), nil
+}
+
+// weighted is the mean of a column by weight, or of all alike where nothing has a weight.
+func weighted(column string) string {
+	return "if(sum(weight) > 0, sum(" + column + " * weight) / sum(weight), avg(" + column + "))"
+}
+
+// seriesBuilder sorts points into series.
+type seriesBuilder struct {
+	byKey map[[3]string]*RateSeries
+}
+
+func newSeriesBuilder() *seriesBuilder { return &seriesBuilder{byKey: map[[3]string]*RateSeries{}} }
+
+func (b *seriesBuilder) add(of RateSeries, p RateSeriesPoint) {
+	key := [3]string{of.Provider, of.CoinID, of.Category}
+	series := b.byKey[key]
+	if series == nil {
+		series = &of
+		b.byKey[key] = series
+	}
+	series.Simulated = series.Simulated || of.Simulated
+	series.Points = append(series.Points, p)
+}
+
+func (b *seriesBuilder) list() []RateSeries {
+	all := make([]RateSeries, 0, len(b.byKey))
+	for _, series := range b.byKey {
+		all = append(all, *series)
+	}
+	slices.SortFunc(all, func(a, b RateSeries) int {
+		return cmp.Or(strings.Compare(a.Provider, b.Provider), strings.Compare(a.CoinID, b.CoinID), strings.Compare(a.Category, b.Category))
+	})
+	return all
+}
+
+// entryColumns are read by scanEntry.
+const entryColumns = `provider, source, category, coin_id, symbol, pool, provider_symbol, chain, name, apr, apy, method, reward_apy, tvl_usd, term,
+	raw, raw_unit, compounding, ifNull(toString(min_amount), ''), ifNull(toString(max_amount), ''), lockup_days, notice_days, tiers.from, tiers.to, tiers.raw, served, refused, promo, payout,
+	ifNull(toString(collateral_usd), ''), ifNull(toString(max_ltv), ''), tokens, event_time, interval_ns, time, heard, ended, unattached, shadowed, simulated, raw_offset, provider_name`
+
+func scanEntry(rows driver.Rows) (*eventsv1.RateEntry, error) {
+	said := &eventsv1.Rate{}
+	e := &eventsv1.RateEntry{Said: said}
+	var from, to, raw []string
+	var event, at, heard time.Time
+	err := rows.Scan(&e.Provider, &e.Source, &e.Category, &e.CoinId, &e.Symbol, &e.Pool, &e.ProviderSymbol, &e.Chain, &e.Name,
+		&e.Apr, &e.Apy, &e.Method, &e.RewardApy, &e.TvlUsd, &e.Term,
+		&said.Raw, &said.RawUnit, &said.Compounding, &said.MinAmount, &said.MaxAmount, &said.LockupDays, &said.NoticeDays, &from, &to, &raw, &said.Served, &said.Refused, &said.Promo, &said.Payout,
+		&said.CollateralUsd, &said.MaxLtv, &said.Tokens, &event, &said.Interval, &at, &heard, &e.Ended, &e.Unattached, &e.Shadowed, &e.Simulated, &e.Offset, &e.ProviderName)
+	if err != nil {
+		return nil, err
+	}
+	for i := range from {
+		said.Tiers = append(said.Tiers, &eventsv1.RateTier{From: from[i], To: to[i], Raw: raw[i]})
+	}
+	e.Time, e.Heard = at.UnixNano(), heard.UnixNano()
+	said.Source, said.Project, said.Chain, said.Pool, said.Symbol, said.Name, said.Term = e.Source, e.Provider, e.Chain, e.Pool, e.ProviderSymbol, e.Name, e.Term
+	said.EventTime, said.IngestTime = event.UnixNano(), e.Heard
+	return e, nil
+}
+
+// RatesCurrent reads the newest row of each rate that has not ended, by source, category and pool. What a source said comes
+// without the coin that it names and, where the project told the category, with none.
+func (r Reader) RatesCurrent(ctx context.Context) ([]*eventsv1.RateEntry, error) {
+	entries, err := history.Select(ctx, r.store, "SELECT "+entryColumns+" FROM rates_now FINAL WHERE NOT ended ORDER BY source, category, pool", nil, scanEntry)
+	if err != nil {
+		return nil, fmt.Errorf("reading current rates: %w", err)
+	}
+	return entries, nil
+}
+
+// RatesSince is when the oldest rate of a query's coins, categories and providers is of, by its step, whatever its From and
+// To; zero where there is none.
+func (r Reader) RatesSince(ctx context.Context, q RateQuery) (time.Time, error) {
+	where, args := q.conditions()
+	query := "SELECT toDateTime64(minOrNull(start), 9, 'UTC') FROM " + rolledRates(q.Step) + " WHERE " + where
+	if q.Step == 0 {
+		past, more := q.attached()
+		query = "SELECT minOrNull(first) FROM (SELECT minOrNull(heard) AS first FROM rates WHERE " + where +
+			" UNION ALL SELECT minOrNull(event_time) FROM rates_past_attached WHERE " + past + ")"
+		args = append(args, more...)
+	}
+	var first *time.Time
+	if err := r.store.Conn().QueryRow(ctx, query, args...).Scan(&first); err != nil {
+		return time.Time{}, fmt.Errorf("reading since when there are rates: %w", history.Unavailable(err))
+	}
+	if first == nil {
+		return time.Time{}, nil
+	}
+	return first.UTC(), nil
+}
