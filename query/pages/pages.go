@@ -90,6 +90,10 @@ func (u *Unit) Mount(router fiber.Router, server *query.Server) {
 	u.server = server
 	router.Get("/", u.sendPrices)
 	router.Get("/coins/:id", u.sendCoin)
+	router.Get("/rates", u.sendRates)
+	router.Get("/rates/:symbol", u.sendRate)
+	router.Get("/stablecoins", u.sendStablecoins)
+	router.Get("/market", u.sendMarket)
 	router.Get("/system", u.sendSystem)
 	router.Get("/assets/:name", u.sendAsset)
 	router.Get("/favicon.ico", u.sendIcon)

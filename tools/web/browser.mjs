@@ -153,7 +153,68 @@ async function system(page, where) {
   await page.waitForFunction(() => [...document.querySelectorAll("tr[data-venue] .rate")].some((cell) => Number(cell.textContent) > 0))
 }
 
-const routes = [["/", prices], ["/coins/bitcoin", coin], ["/system", system]]
+// figure is equals for what a page asks for again by itself, at the first of the places that a selector names.
+async function figure(page, where, selector, path, pick) {
+  const told = new Set()
+  let shown
+  for (const end = Date.now() + patience; Date.now() < end; await page.waitForTimeout(150)) {
+    const body = await rest(path)
+    if (!body.error) told.add(pick(body))
+    shown = Number(await page.locator(selector).first().getAttribute("data-value"))
+    if (told.has(shown)) return
+  }
+  fault(where, `${selector} shows ${shown}, the API says ${[...told].slice(-5)}`)
+}
+
+// sorts clicks on a column and looks whether its numbers then go down.
+async function sorts(page, where, table, name, column) {
+  await page.locator(`${table} thead button`, { hasText: name }).first().click()
+  const values = await page.locator(`${table} tbody tr td:nth-child(${column}) [data-value]`).evaluateAll((cells) => cells.map((c) => Number(c.dataset.value)))
+  if (values.length < 3 || values.some((n, i) => i && n > values[i - 1])) fault(where, `sorted by ${name} it begins with ${values.slice(0, 5)}`)
+}
+
+async function rates(page, where) {
+  await live(page, where)
+  const of = (id, category) => (a) => a.data.summary.find((s) => s.coinId === id && s.category === category)?.maxRate
+  await figure(page, where, '.rates tr[data-id="usd-coin"] td:nth-child(2) [data-value]', "/api/v1/rates/summary?symbol=usd-coin&category=lending", of("usd-coin", "lending"))
+  await sorts(page, where, ".rates", "Lending, best", 2)
+  const all = await page.locator(".rates tbody tr").count()
+  await page.locator(".search input").fill("usd-coin")
+  await page.waitForFunction((n) => document.querySelectorAll(".rates tbody tr").length < n, all)
+  if (!(await page.locator('.rates tr[data-id="usd-coin"]').count())) fault(where, "the search does not find usd-coin")
+  await page.locator(".search input").fill("")
+}
+
+async function ratesOfCoin(page, where) {
+  await live(page, where)
+  const { rates: told } = (await rest("/api/v1/rates/usd-coin")).data
+  const yields = told.filter((r) => r.category !== "price")
+  if (!yields.length || (await page.locator(".entries tbody tr").count()) !== yields.length) fault(where, `the API tells ${yields.length} rates, the page others`)
+  if (!(await page.locator(".entries .told-as", { hasText: /\d/ }).count())) fault(where, "no rate is shown as it was told")
+  await sorts(page, where, ".entries", "Rate (APY)", 3)
+  await page.getByRole("button", { name: "lending", exact: true }).click()
+  if ((await page.locator(".entries tbody tr").count()) !== yields.filter((r) => r.category === "lending").length) fault(where, "of the lending rates it shows others")
+}
+
+async function stablecoins(page, where) {
+  await live(page, where)
+  await equals(page, where, 'tr[data-id="tether"] .price [data-value]', "/api/v1/prices/tether", priceOf)
+  await figure(page, where, 'tr[data-id="tether"] .off [data-value]', "/api/v1/stablecoins/index?limit=200", (a) => a.stablecoins.find((p) => p.id === "tether")?.pegDeviation)
+  await page.getByRole("button", { name: "30 days of Tether" }).click()
+  await page.waitForSelector(".peg-detail .plain tbody tr")
+  await sorts(page, where, ".pegs", "Off its peg", 3)
+}
+
+async function market(page, where) {
+  await live(page, where)
+  await figure(page, where, ".strip .total", "/api/v1/global-stats/summary", (a) => a.data.totalMarketCapUsd)
+  await figure(page, where, ".quote .fear", "/api/v1/global-stats/summary", (a) => a.data.fearGreed?.value)
+  await figure(page, where, ".strip .locked", "/api/v1/global-stats/defi", (a) => a.data.totalTvl)
+  await page.getByRole("button", { name: "51-100", exact: true }).click()
+  if (!(await page.locator(".movers tbody tr").count())) fault(where, "nothing moved in ranks 51 to 100")
+}
+
+const routes = [["/", prices], ["/coins/bitcoin", coin], ["/rates", rates], ["/rates/usd-coin", ratesOfCoin], ["/stablecoins", stablecoins], ["/market", market], ["/system", system]]
 
 for (const [width, height, colorScheme] of [[1280, 900, "light"], [1280, 900, "dark"], [390, 844, "light"], [390, 844, "dark"]]) {
   const context = await browser.newContext({ viewport: { width, height }, colorScheme, deviceScaleFactor: width < 500 ? 2 : 1, hasTouch: width < 500, locale: "en-US", timezoneId: "Europe/Berlin" })
@@ -164,7 +225,7 @@ for (const [width, height, colorScheme] of [[1280, 900, "light"], [1280, 900, "d
       await page.goto(base + path)
       await use(page, where)
       await look(page, where)
-      if (shots) await page.screenshot({ path: `${shots}/${path.split("/")[1] || "prices"}-${width}-${colorScheme}.png`, fullPage: path !== "/" })
+      if (shots) await page.screenshot({ path: `${shots}/${path.slice(1).replaceAll("/", "-") || "prices"}-${width}-${colorScheme}.png`, fullPage: path !== "/" })
       seen.quiet = true
       await accessible(page, where)
     } catch (e) {
@@ -192,11 +253,13 @@ for (const [width, height, colorScheme] of [[1280, 900, "light"], [1280, 900, "d
 // Without scripts there are numbers all the same.
 {
   const context = await browser.newContext({ javaScriptEnabled: false, viewport: { width: 1280, height: 900 } })
-  for (const [path, selector] of [["/", ".prices tbody .price"], ["/coins/bitcoin", ".quote .now"]]) {
+  const money = /^\$\d[\d,]*\.\d+[KMBT]?$/
+  for (const [path, selector, form] of [["/", ".prices tbody .price", money], ["/coins/bitcoin", ".quote .now", money], ["/rates", "tr:has(a[href='/rates/usd-coin']) td.number", /^\d+\.\d\d%$/],
+    ["/rates/usd-coin", "tbody td.number", /^-?\d+\.\d\d%$/], ["/stablecoins", "tr:has(a[href='/coins/tether']) td.number", money], ["/market", ".strip dd", /^\$\d/]]) {
     const page = await context.newPage()
     await page.goto(base + path)
     const text = await page.locator(selector).first().textContent()
-    if (!/^\$\d[\d,]*\.\d+$/.test(text ?? "")) fault(`${path} without scripts`, `it shows ${JSON.stringify(text)}`)
+    if (!form.test(text ?? "")) fault(`${path} without scripts`, `it shows ${JSON.stringify(text)}`)
     await page.close()
   }
   await context.close()
@@ -225,7 +288,7 @@ for (const [width, height, colorScheme] of [[1280, 900, "light"], [1280, 900, "d
 // What others write stays text.
 {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 } })
-  for (const path of ["/", "/coins/bitcoin"]) {
+  for (const path of ["/", "/coins/bitcoin", "/rates", "/rates/evil", "/stablecoins", "/market"]) {
     const where = `${path} with hostile names`
     const { page, seen } = await watch(context, where, hostile)
     seen.quiet = true // this server has no stream
