@@ -18,8 +18,11 @@ const (
 	pageRates       = "rates"
 	pageStablecoins = "stablecoins"
 	pageMarket      = "market"
+	pageSQL         = "sql"
+	pageReference   = "reference"
 	pageSignIn      = "signin"
-	// pageNotice has no script.
+	// pageDocs and pageNotice have no script.
+	pageDocs   = "docs"
 	pageNotice = "notice"
 )
 
@@ -41,6 +44,9 @@ type view struct {
 	Stablecoins *pegsView
 	Market      *marketView
 	System      *systemAnswer
+	SQL         *sqlView
+	Guide       *guideView
+	Reference   *referenceView
 
 	// What the shell adds.
 	Simulated bool

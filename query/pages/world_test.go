@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"sync/atomic"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -83,6 +84,13 @@ var operations = map[string]struct {
 	"listCoinMarkets":     {"/api/v1/coins/{coinId}/markets", []query.Param{query.CoinParam("coinId", query.Path, "bitcoin"), {Name: "limit", Kind: query.Integer, Default: "50", Min: 1, Max: 200, Doc: "Rows."}}},
 }
 
+var guidesOfTest = fstest.MapFS{
+	"README.md": {Data: []byte("# Documentation\n\n| Page | Answers |\n|---|---|\n| [rest.md](rest.md#a) | paths |\n")},
+	"rest.md": {Data: []byte("# REST\n\nThe map of [all](README.md) paths. More.\n\n## Any section\n\nSee [why](decisions/0001.md), [code](../main.go), [there](https://example.com/x), [gone](gone.md), [below](#any-section), " +
+		"[evil](javascript:alert(1)).\n\n<img src=x onerror=alert(1)>\n\n```sh\ncurl \"<x>\"\n```\n")},
+	"CHANGELOG.md": {Data: []byte("# Changelog\n\nOld.\n")},
+}
+
 func newWorld(t *testing.T, said answers, change func(*Config)) *world {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -100,7 +108,7 @@ func newWorld(t *testing.T, said answers, change func(*Config)) *world {
 	if change != nil {
 		change(&cfg)
 	}
-	if w.unit, err = New(cfg, Deps{Pepper: w.pepper, Keys: w.table, Links: w.links}); err != nil {
+	if w.unit, err = New(cfg, Deps{Pepper: w.pepper, Keys: w.table, Links: w.links, SQL: func() bool { return true }, Docs: guidesOfTest}); err != nil {
 		t.Fatal(err)
 	}
 	var endpoints []query.Endpoint

@@ -174,18 +174,18 @@ const entryColumns: Column<Entry>[] = [
   { key: "category", name: "Category", sort: (e) => e.category, cell: (e) => e.category },
   { key: "rate", name: "Rate (APY)", class: "number", sort: (e) => e.rate, cell: (e) => <b>{number(e.rate)}</b> },
   { key: "told", name: "As told", class: "told-as", title: "The number as the source told it, its unit, and how an APR was compounded", cell: (e) => told(e) },
-  { key: "reward", name: "Of it rewards", class: "number dim", title: "The part paid in other tokens", sort: (e) => e.metadata?.rewardApy, cell: (e) => rate(e.metadata?.rewardApy) },
-  { key: "term", name: "Term", class: "dim", sort: (e) => e.metadata?.term, cell: (e) => plain(e.metadata?.term ?? "") },
-  { key: "where", name: "Where", class: "dim", sort: (e) => e.metadata?.chain ?? e.metadata?.name, cell: (e) => [e.metadata?.chain, e.metadata?.name].filter(Boolean).map((text) => plain(text ?? "")).join(" · ") },
-  { key: "tvl", name: "Amount", class: "number dim", title: "Supplied or staked; for borrowing, the debt", sort: (e) => e.metadata?.tvlUsd, cell: (e) => amount(e.metadata?.tvlUsd) },
   { key: "source", name: "Source", class: "dim", sort: (e) => e.metadata?.source, cell: (e) => plain(e.metadata?.source ?? "") },
+  { key: "term", name: "Term", class: "dim", sort: (e) => e.metadata?.term, cell: (e) => plain(e.metadata?.term ?? "") },
+  { key: "where", name: "Where", class: "dim where", sort: (e) => e.metadata?.chain ?? e.metadata?.name, cell: (e) => [e.metadata?.chain, e.metadata?.name].filter(Boolean).map((text) => plain(text ?? "")).join(" · ") },
+  { key: "tvl", name: "Amount", class: "number dim", title: "Supplied or staked; for borrowing, the debt", sort: (e) => e.metadata?.tvlUsd, cell: (e) => amount(e.metadata?.tvlUsd) },
+  { key: "reward", name: "Of it rewards", class: "number dim", title: "The part paid in other tokens", sort: (e) => e.metadata?.rewardApy, cell: (e) => rate(e.metadata?.rewardApy) },
   { key: "told-at", name: "Told", class: "number", sort: (e) => e.lastUpdated, cell: (e) => when(e.lastUpdated) },
 ]
 
 function told(e: Entry): string {
   const m = e.metadata
   if (!m?.raw) return "–"
-  return plain(m.raw).slice(0, 12) + " " + plain(m.rawUnit ?? "").replaceAll("_", " ") + (m.compounding ? ", " + plain(m.compounding) : "")
+  return plain(m.raw).slice(0, 10) + " " + plain(m.rawUnit ?? "").replaceAll("_", " ") + (m.compounding ? ", " + plain(m.compounding) : "")
 }
 
 interface Offer extends Variant {

@@ -100,7 +100,7 @@ const columns: Column<Peg>[] = [
   },
   { key: "cap", name: "Market cap", class: "number", sort: (p) => p.marketCap, cell: (p) => amount(p.marketCap) },
   { key: "peg", name: "Peg", class: "dim", sort: (p) => p.pegCurrency, cell: (p) => plain(p.pegCurrency) + (p.pegMechanism ? ", " + plain(p.pegMechanism) : "") },
-  { key: "more", name: "30 days", cell: (p) => <button type="button" class="chip small" aria-expanded={opened.value === p.id} aria-label={`30 days of ${plain(p.name)}`} onClick={() => void open(p.id)}>{opened.value === p.id ? "close" : "show"}</button> },
+  { key: "more", name: "30 days", cell: (p) => <button type="button" class="chip small" aria-expanded={opened.value === p.id} aria-label={`${opened.value === p.id ? "close" : "show"} 30 days of ${plain(p.name)}`} onClick={() => void open(p.id)}>{opened.value === p.id ? "close" : "show"}</button> },
 ]
 
 function Detail() {
