@@ -51,7 +51,7 @@ func TestDemoPagesInABrowser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 12*time.Minute)
 	defer cancel()
 	driver := exec.CommandContext(ctx, "node", "browser.mjs", string(input))
 	driver.Dir, driver.Stderr = tools, os.Stderr

@@ -279,26 +279,6 @@ async function reference(page, where) {
 const routes = [["/", prices], ["/coins/bitcoin", coin], ["/rates", rates], ["/rates/usd-coin", ratesOfCoin], ["/stablecoins", stablecoins], ["/market", market], ["/sql", sql], ["/system", system],
   ["/docs", guides, "still"], ["/docs/stream", guides, "still"], ["/docs/api", reference]]
 
-for (const [width, height, colorScheme] of [[1280, 900, "light"], [1280, 900, "dark"], [390, 844, "light"], [390, 844, "dark"]]) {
-  const context = await browser.newContext({ viewport: { width, height }, colorScheme, deviceScaleFactor: width < 500 ? 2 : 1, hasTouch: width < 500, locale: "en-US", timezoneId: "Europe/Berlin" })
-  for (const [path, use] of routes) {
-    const where = `${path} at ${width}, ${colorScheme}`
-    const { page, seen } = await watch(context, where, base)
-    try {
-      await page.goto(base + path)
-      await use(page, where, seen)
-      await look(page, where)
-      if (shots) await page.screenshot({ path: `${shots}/${path.slice(1).replaceAll("/", "-") || "prices"}-${width}-${colorScheme}.png`, fullPage: path !== "/" })
-      seen.quiet = true
-      await accessible(page, where)
-    } catch (e) {
-      fault(where, e.message)
-    }
-    await page.close()
-  }
-  await context.close()
-}
-
 // The narrowest phone, and a coin that only a reference source prices.
 {
   const context = await browser.newContext({ viewport: { width: 360, height: 740 } })
@@ -390,6 +370,29 @@ for (const [width, height, colorScheme] of [[1280, 900, "light"], [1280, 900, "d
   await page.waitForFunction((old) => document.querySelector('tr[data-id="bitcoin"] .price')?.dataset.value !== old, before)
   const asked = await page.evaluate(async () => (await fetch("/api/v1/prices/bitcoin")).status)
   if (asked !== 200) fault(where, `the session got ${asked} from the new process`)
+  await context.close()
+}
+
+// What can be done on a page is done on one large and one small screen, and looked at on all.
+for (const [width, height, colorScheme] of [[1280, 900, "light"], [1280, 900, "dark"], [390, 844, "light"], [390, 844, "dark"]]) {
+  const thorough = (width < 500) === (colorScheme === "dark")
+  const context = await browser.newContext({ viewport: { width, height }, colorScheme, deviceScaleFactor: width < 500 ? 2 : 1, hasTouch: width < 500, locale: "en-US", timezoneId: "Europe/Berlin" })
+  for (const [path, use, still] of routes) {
+    const where = `${path} at ${width}, ${colorScheme}`
+    const { page, seen } = await watch(context, where, base)
+    try {
+      await page.goto(base + path)
+      if (thorough || still) await use(page, where, seen)
+      else await live(page, where)
+      await look(page, where)
+      if (shots) await page.screenshot({ path: `${shots}/${path.slice(1).replaceAll("/", "-") || "prices"}-${width}-${colorScheme}.png`, fullPage: path !== "/" })
+      seen.quiet = true
+      await accessible(page, where)
+    } catch (e) {
+      fault(where, e.message)
+    }
+    await page.close()
+  }
   await context.close()
 }
 
