@@ -71,6 +71,8 @@ export class Stream {
   private heard = 0
   private cursor = ""
   private failed = 0
+  // resuming is until the server has said what it makes of the cursor.
+  private resuming = false
   private timer: ReturnType<typeof setTimeout> | undefined
 
   // symbols are coins by id; undefined: all.
@@ -95,7 +97,8 @@ export class Stream {
     const wanted = new URLSearchParams({ intervalMs: String(this.interval()), heartbeatMs: String(heartbeat) })
     if (this.symbols) wanted.set("symbols", this.symbols.join(","))
     if (++this.failed > untaken) this.cursor = ""
-    if (this.cursor) wanted.set("cursor", this.cursor)
+    this.resuming = this.cursor !== ""
+    if (this.resuming) wanted.set("cursor", this.cursor)
     const socket = new WebSocket(location.origin.replace(/^http/, "ws") + "/api/v1/prices/ws?" + wanted, ["marketlog.v1"])
     this.socket = socket
     this.heard = Date.now()
@@ -154,7 +157,17 @@ export class Stream {
       case "price_update":
         this.handlers.prices(frame.data as Price[], frame.type === "initial_prices")
         break
+      case "error":
+        // A cursor that this server does not take: begin anew.
+        if (!this.resuming) return
+        this.cursor = ""
+        this.socket?.close(1000)
+        return
+      case "gap":
+        this.resuming = false
+        return // the present follows
       case "resumed":
+        this.resuming = false
         this.tell({ resumed: frame.seconds })
         setTimeout(() => this.tell({ resumed: undefined }), resumedShown)
         break
