@@ -46,6 +46,11 @@ type Error struct {
 	Scope string
 	// Candidates are what could have been meant by what was not found; nil for none.
 	Candidates any
+	// Position is where in a statement the fault is, in characters from 1, Line and Column the same by lines; 0 where that is not
+	// known.
+	Position, Line, Column int
+	// Hint says what to do instead.
+	Hint string
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("%d %s: %s", e.Status, e.Code, e.Message) }
@@ -80,6 +85,10 @@ type ErrorDetail struct {
 	RetryAfter int                 `json:"retryAfter,omitempty" doc:"Seconds until a request can be accepted"`
 	Scope      string              `json:"scope,omitempty" enum:"minute,month,charts" doc:"The limit that was exceeded"`
 	Candidates any                 `json:"candidates,omitempty" doc:"Suggestions for what was not found, likeliest first"`
+	Position   int                 `json:"position,omitempty" doc:"Place of the fault in a statement, in characters from 1"`
+	Line       int                 `json:"line,omitempty" doc:"Line of that place, from 1"`
+	Column     int                 `json:"column,omitempty" doc:"Character of that line, from 1"`
+	Hint       string              `json:"hint,omitempty" doc:"What to do instead"`
 }
 
 // statusCodes are the codes of errors that the HTTP library reports by status alone.
@@ -146,6 +155,7 @@ func (s *Server) Fault(ctx *fasthttp.RequestCtx, err error) (shown *Error, id st
 func (e *Error) body(id string) []byte {
 	body, err := json.Marshal(ErrorBody{ErrorDetail{
 		Code: e.Code, Message: e.Message, RequestID: id, Errors: e.Fields, RetryAfter: e.RetryAfter, Scope: e.Scope, Candidates: e.Candidates,
+		Position: e.Position, Line: e.Line, Column: e.Column, Hint: e.Hint,
 	}})
 	if err != nil {
 		// Strings, maps of strings, ints and what endpoints list always encode.

@@ -83,6 +83,7 @@ var tagDescriptions = map[string]string{
 	"prices":            "Medians over venues, and the inputs of each.",
 	"providers":         "Venues and sources: terms and health.",
 	"rates":             "Yields of lending and staking and rates of borrowing, current and past.",
+	"sql":               "SQL on the views.",
 	"stablecoins":       "Peg deviation and stability of stablecoins.",
 	"stream":            "Prices as they change.",
 	"symbols":           "Resolution of symbols to coins.",
@@ -282,12 +283,12 @@ func errorResponses(registry huma.Registry) map[string]*huma.Response {
 	schema := registry.Schema(reflect.TypeFor[ErrorBody](), true, "ErrorBody")
 	responses := map[string]*huma.Response{}
 	for status, what := range map[int]string{
-		400: "Invalid parameters (`" + CodeValidation + "`), named in `errors`",
+		400: "Invalid parameters (`" + CodeValidation + "`), named in `errors`; for SQL a fault of the statement (`SQL_ERROR`), or a limit that it exceeds (`SQL_LIMIT`)",
 		401: "Missing or invalid key (`" + CodeInvalidKey + "`)",
 		402: "The key's plan does not include this (`" + CodePlanRequired + "`)",
 		404: "Not found (`" + CodeNotFound + "`)",
 		413: "A body of more than 64 kB (`" + CodeTooLarge + "`)",
-		415: "A body that is not uncompressed JSON (`" + CodeMediaType + "`)",
+		415: "A body that is not of the described types, or compressed (`" + CodeMediaType + "`)",
 		429: "A limit of the plan is exhausted (`" + CodeRateLimit + "`); see Retry-After",
 		431: "A request line and headers of more than 8 kB (`" + CodeHeadersTooLarge + "`)",
 		500: "Internal error (`" + CodeInternal + "`)",

@@ -47,6 +47,8 @@ type Config struct {
 	Auth AuthMode
 	// TrustedProxies are addresses and networks whose X-Forwarded-For is believed.
 	TrustedProxies []string
+	// CORS lets pages of other origins read the API, with keys of their own; never where none is asked for.
+	CORS bool
 	// Drain is how long requests under way may take once the server stops.
 	Drain time.Duration
 	// Connections bounds open connections.
@@ -234,6 +236,12 @@ func (s *Server) wrap() {
 		if ctx.Request.Header.ContentLength() == -1 && twoLengths(ctx.Request.Header.RawHeaders()) {
 			ctx.SetConnectionClose()
 		}
+		if s.crossing(ctx) {
+			if preflight(ctx) {
+				return
+			}
+			defer share(ctx)
+		}
 		if ctx.IsGet() {
 			routed(ctx)
 			return
@@ -343,6 +351,9 @@ func (s *Server) readyz(c *fiber.Ctx) error {
 	c.Context().Response.Header.SetContentType(contentJSON)
 	return c.SendString(`{"status":"ready"}`)
 }
+
+// Document is the OpenAPI document of all that is served.
+func (s *Server) Document() *Body { return s.openAPI }
 
 func (s *Server) document(c *fiber.Ctx) error {
 	s.SendPublic(c.Context(), s.openAPI)

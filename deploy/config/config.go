@@ -46,6 +46,7 @@ type Config struct {
 	Plans    PlansConfig             `koanf:"plans"`
 	Stream   StreamConfig            `koanf:"stream"`
 	Page     PageConfig              `koanf:"page"`
+	HTTP     HTTPConfig              `koanf:"http"`
 	Log      LogConfig               `koanf:"log"`
 }
 
@@ -221,6 +222,12 @@ type PageConfig struct {
 	Hosts []string `koanf:"hosts"`
 }
 
+// HTTPConfig reports who may read the API.
+type HTTPConfig struct {
+	// CORS lets web pages of any origin read the API, with keys of their own; not where auth.mode is open.
+	CORS bool `koanf:"cors"`
+}
+
 // LogConfig reports what is written to standard error.
 type LogConfig struct {
 	// Level is debug, info, warn or error.
@@ -251,6 +258,7 @@ func DefaultConfig() Config {
 			Sources: []string{"binance", "bitstamp", "defillama", "defillama-yields", "okx-earn", "bitfinex-funding", "lido"},
 		},
 		Auth: AuthConfig{Mode: "required"},
+		HTTP: HTTPConfig{CORS: true},
 		Log:  LogConfig{Level: "info", Format: "auto"},
 	}
 	for _, venue := range exchanges.List() {

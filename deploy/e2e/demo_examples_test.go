@@ -28,6 +28,8 @@ func TestDemoServesTheExamples(t *testing.T) {
 		{"stream.py", []string{python}, []string{"prices,"}},
 		{"stream.ts", []string{node}, []string{"prices,"}},
 		{"go/stream", []string{"go", "run"}, []string{`"symbol"`}},
+		{"sql.sh", []string{"sh"}, []string{`"start","close"`, `"SQL_ERROR"`, `"position":16`}},
+		{"sql.py", []string{python}, []string{" bps over ", "SQL_ERROR in line 2, column 3"}},
 		{"mcp.sh", []string{"sh"}, []string{`"get_price"`, `"structuredContent"`, `"priceUsd"`}},
 		{"mcp.py", []string{python}, []string{"get_price", "priceUsd"}},
 		{"mcp.ts", []string{node}, []string{"get_price", "priceUsd"}},

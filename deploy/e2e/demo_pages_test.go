@@ -51,7 +51,7 @@ func TestDemoPagesInABrowser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 12*time.Minute)
 	defer cancel()
 	driver := exec.CommandContext(ctx, "node", "browser.mjs", string(input))
 	driver.Dir, driver.Stderr = tools, os.Stderr
@@ -168,9 +168,19 @@ func serveHostile(t *testing.T) (base string) {
 	t.Helper()
 	const evil = `</script><img src=x onerror=alert(1) onload=harmed=true>\u202e<svg onload=alert(1)>`
 	said := map[string]string{
-		"/api/v1/coins/markets listCoinMarketTable":     `{"data":[{"id":"evil","symbol":"<b>","name":"EVIL","currentPrice":1,"priceSource":"EVIL","sparkline7d":[1]}],"meta":{}}`,
-		"/api/v1/global-stats/summary getMarketSummary": `{"data":{"totalMarketCapUsd":1,"volume24hUsd":1,"btcDominance":1,"ethDominance":1,"fearGreed":{"value":1,"classification":"EVIL","source":"EVIL"}}}`,
-		"/api/v1/prices listPrices":                     `{"prices":[]}`,
+		"/api/v1/coins/markets listCoinMarketTable": `{"data":[{"id":"evil","symbol":"<b>","name":"EVIL","currentPrice":1,"priceSource":"EVIL","sparkline7d":[1]}],"meta":{}}`,
+		"/api/v1/global-stats/summary getMarketSummary": `{"data":{"totalMarketCapUsd":1,"volume24hUsd":1,"btcDominance":1,"ethDominance":1,"metrics":{"dominance":{"EVIL":50},"activeCoins":1,"activeMarkets":1,"stablecoinMarketCap":1,"stablecoinDominance":1},` +
+			`"movers":{"data":[{"rankRange":"1-50","gainers":[{"id":"evil","symbol":"EVIL","name":"EVIL","price":1,"priceChange24h":1}],"losers":[]}]},"sentiment":{"data":[]},"fearGreed":{"value":1,"classification":"EVIL","source":"EVIL","attribution":"EVIL","updatedAt":"2026-11-20T00:00:00Z","history":[]}}}`,
+		"/api/v1/rates/summary summarizeRates": `{"data":{"summary":[{"symbol":"EVIL","coinId":"EVIL","category":"lending","minRate":1,"maxRate":1,"medianRate":1,"providerCount":1}]}}`,
+		"/api/v1/rates/{symbol} getRates": `{"data":{"symbol":"EVIL","coinId":"evil","rates":[{"id":"EVIL","provider":"EVIL","providerName":"EVIL","category":"lending","rate":1,"lastUpdated":"2026-11-20T10:00:00Z",` +
+			`"metadata":{"source":"EVIL","chain":"EVIL","name":"EVIL","term":"EVIL","raw":"EVIL","rawUnit":"EVIL","compounding":"EVIL"}}]}}`,
+		"/api/v1/earn/benchmark getEarnBenchmark":          `{"data":{"asOf":"2026-11-20T10:00:00Z","median":1,"providerCount":1,"cefi":{},"defi":{}}}`,
+		"/api/v1/earn/products listEarnProducts":           `{"products":[{"productId":"EVIL","provider":"EVIL","providerName":"EVIL","category":"lending","status":"open","variants":[{"variantId":"EVIL","status":"open","rate":1,"maxRate":1,"term":"EVIL","promo":true,"verifiedAt":"2026-11-20T10:00:00Z","source":"EVIL","name":"EVIL"}]}]}`,
+		"/api/v1/stablecoins/index listStablecoins":        `{"stablecoins":[{"id":"evil","symbol":"EVIL","name":"EVIL","price":1,"pegDeviation":1,"marketCap":1,"pegCurrency":"EVIL","pegMechanism":"EVIL","isDepegged":false,"isStale":false}],"meta":{"attributions":["EVIL"]}}`,
+		"/api/v1/global-stats/defi getDefiOverview":        `{"data":{"totalTvl":1,"lendingTvl":1,"stakingTvl":1,"borrowingTvl":1,"cefiTvl":1,"protocolCount":1}}`,
+		"/api/v1/global-stats/defi/lending getDefiLending": `{"data":{"topProtocols":[{"slug":"EVIL","name":"EVIL","tvl":1}]}}`,
+		"/api/v1/global-stats/defi/staking getDefiStaking": `{"data":{"topProtocols":[{"slug":"EVIL","name":"EVIL","tvl":1}]}}`,
+		"/api/v1/prices listPrices":                        `{"prices":[]}`,
 		"/api/v1/coins/{coinId} getCoin": `{"data":{"id":"evil","symbol":"<b>","name":"EVIL","description":"EVIL","homepage":"javascript:alert(1)","categories":["EVIL"],"platforms":{"EVIL":"EVIL"},` +
 			`"attribution":[{"source":"x","name":"EVIL","url":"javascript:alert(1)","license":"EVIL","text":"EVIL"},{"source":"y","name":"EVIL","url":"data:text/html,EVIL"},{"source":"z","name":"EVIL","url":"http://evil.example/"}]}}`,
 		"/api/v1/prices/{symbol}/explain explainPrice": `{"data":{"price":1,"confidence":1,"confidenceInterval":[0.9,1.1],"score":1,"timestamp":"2026-11-20T10:00:05.000Z","accepted":["EVIL"],"rejected":["EVIL"],"reproduced":true,"inputs":[` +

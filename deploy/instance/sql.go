@@ -5,6 +5,7 @@ import (
 
 	"github.com/marketlog/marketlog/deploy/embedded/engine"
 	"github.com/marketlog/marketlog/deploy/embedded/sqlport"
+	"github.com/marketlog/marketlog/query/sql"
 )
 
 // hiddenFromPeople are tables and views that the SQL port, which asks for no key, keeps to operators: what each key was used
@@ -13,10 +14,12 @@ var hiddenFromPeople = []string{"v_usage", "usage"}
 
 // NewSQLReader makes what runs people's statements beside the owner of the tables.
 func (in *Instance) NewSQLReader(owner *engine.Engine) *sqlport.Reader {
+	known := engine.DefaultLimits()
+	known.Time, known.Memory, known.Rows = sql.Time, sql.Memory, sql.Rows
 	reader := sqlport.New(owner, sqlport.Options{
 		Tables: in.Dir.Path("clickhouse"), Dir: in.Dir.Path("sql"), Library: in.Config.ClickHouse.Library,
 		Statements: in.Config.SQL.Statements, Memory: in.Config.SQL.MemoryBytes, Hosts: in.Config.SQL.Hosts,
-		Hidden: hiddenFromPeople, Metrics: in.Metrics, Log: in.Log,
+		Known: known, Hidden: hiddenFromPeople, Metrics: in.Metrics, Log: in.Log,
 	})
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -32,4 +35,14 @@ func (in *Instance) OperatorSQL() http.Handler {
 		return nil
 	}
 	return in.people.Operator()
+}
+
+// KnownSQL runs statements of those who have shown a key; nil where no SQL is served.
+func (in *Instance) KnownSQL() sql.Engine {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.people == nil {
+		return nil
+	}
+	return in.people
 }

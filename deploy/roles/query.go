@@ -19,6 +19,7 @@ import (
 	"github.com/marketlog/marketlog/deploy/instance"
 	"github.com/marketlog/marketlog/deploy/operations"
 	"github.com/marketlog/marketlog/deploy/supervise"
+	"github.com/marketlog/marketlog/docs"
 	"github.com/marketlog/marketlog/producers/exchanges"
 	"github.com/marketlog/marketlog/producers/poll"
 	"github.com/marketlog/marketlog/query"
@@ -35,6 +36,7 @@ import (
 	"github.com/marketlog/marketlog/query/providers"
 	yields "github.com/marketlog/marketlog/query/rates"
 	"github.com/marketlog/marketlog/query/records"
+	"github.com/marketlog/marketlog/query/sql"
 	"github.com/marketlog/marketlog/query/stablecoins"
 	"github.com/marketlog/marketlog/query/symbols"
 	"github.com/marketlog/marketlog/query/system"
@@ -314,16 +316,17 @@ func (a *apiRole) aged(priceCache *views.PriceCache) string {
 func (a *apiRole) newServer(listener net.Listener, limiter *limits.Limiter, table *keys.Table, endpoints []query.Endpoint, hub *ws.Hub, simulated bool, ready []query.Readiness) (*query.Server, error) {
 	cfg := query.DefaultConfig()
 	cfg.Listen, cfg.Auth = a.front.addr, query.AuthMode(a.in.Config.Auth.Mode)
-	cfg.TrustedProxies = a.in.Config.Auth.TrustedProxies
+	cfg.TrustedProxies, cfg.CORS = a.in.Config.Auth.TrustedProxies, a.in.Config.HTTP.CORS
 	plans, err := a.in.Config.LoadPlans()
 	if err != nil {
 		return nil, err
 	}
+	statements := sql.New(a.in.KnownSQL)
 	shown, err := pages.New(pages.Config{
 		Listen: a.front.addr, Simulated: simulated, Hosts: a.in.Config.Page.Hosts, Version: operations.Version(),
 		// Other processes may feed what this one shows, and not with what their simulator invents.
 		Automatic: a.folds && a.in.Config.Feeds == "sim",
-	}, pages.Deps{Pepper: a.pepper, Keys: table, Links: a.in.Pages.Links})
+	}, pages.Deps{Pepper: a.pepper, Keys: table, Links: a.in.Pages.Links, SQL: statements.Served, Docs: docs.Files})
 	if err != nil {
 		return nil, err
 	}
@@ -336,6 +339,7 @@ func (a *apiRole) newServer(listener net.Listener, limiter *limits.Limiter, tabl
 		Endpoints: endpoints,
 		Mount: func(router fiber.Router, server *query.Server) {
 			hub.Mount(router, server)
+			statements.Mount(router, server)
 			shown.Mount(router, server)
 			if err := operations.MountSchemas(router); err != nil {
 				mounting = fmt.Errorf("serving the schemas of the log: %w", err)
@@ -348,7 +352,7 @@ func (a *apiRole) newServer(listener net.Listener, limiter *limits.Limiter, tabl
 			}
 			mcpHandler.Mount(router)
 		},
-		Mounted:  []*huma.Operation{ws.Operation()},
+		Mounted:  []*huma.Operation{ws.Operation(), sql.Operation()},
 		Ready:    ready,
 		Listener: listener, TLS: a.front.tls,
 		Now:     a.in.Clock.Now,

@@ -21,6 +21,8 @@ const (
 	FeatureBulk
 	// FeatureMCP is the tool-protocol endpoint.
 	FeatureMCP
+	// FeatureSQL is SQL over the API.
+	FeatureSQL
 )
 
 // Plan is what a key may do.
@@ -38,6 +40,7 @@ type Plan struct {
 	Sockets int
 	Bulk    bool
 	MCP     bool
+	SQL     bool
 }
 
 // Allows reports whether the plan has a feature.
@@ -47,6 +50,8 @@ func (p *Plan) Allows(f Feature) bool {
 		return p.Bulk
 	case FeatureMCP:
 		return p.MCP
+	case FeatureSQL:
+		return p.SQL
 	}
 	return true
 }
@@ -124,7 +129,7 @@ func (p *Plan) read(section map[string]any) (faults []PlanFault) {
 		"per_minute": {&minute, 0, maxPerMinute}, "per_month": {&p.PerMonth, 0, maxPerMonth}, "charts_per_minute": {&charts, 0, maxPerMinute},
 		"history_days": {&history, 1, maxHistoryDays}, "sockets": {&sockets, 0, maxSockets},
 	}
-	flags := map[string]*bool{"bulk": &p.Bulk, "mcp": &p.MCP}
+	flags := map[string]*bool{"bulk": &p.Bulk, "mcp": &p.MCP, "sql": &p.SQL}
 	for _, key := range slices.Sorted(maps.Keys(section)) {
 		value := section[key]
 		fault := PlanFault{Key: p.Name + "." + key, Value: fmt.Sprint(value)}

@@ -96,6 +96,48 @@ func formatBps(width, price float64) string {
 	return strconv.FormatFloat(width/price*1e4, 'f', 1, 64)
 }
 
+// formatRate writes percent a year, without a sign where it is positive: most rates are.
+func formatRate(v any) string {
+	var n float64
+	switch v := v.(type) {
+	case float64:
+		n = v
+	case *float64:
+		if v == nil {
+			return "–"
+		}
+		n = *v
+	}
+	text := strconv.FormatFloat(n, 'f', 2, 64)
+	if text == "-0.00" {
+		text = "0.00"
+	}
+	return text + "%"
+}
+
+// formatSigned writes basis points with their sign: below a peg is another thing than above it.
+func formatSigned(v *float64) string {
+	if v == nil {
+		return "–"
+	}
+	text := strconv.FormatFloat(*v, 'f', 1, 64)
+	switch {
+	case text == "-0.0":
+		return "0.0"
+	case *v > 0 && text != "0.0":
+		return "+" + text
+	}
+	return text
+}
+
+// formatScore writes a score from 0 to 100.
+func formatScore(v *float64) string {
+	if v == nil {
+		return "–"
+	}
+	return strconv.FormatFloat(*v, 'f', 1, 64)
+}
+
 func formatClock(iso string) string {
 	at, err := time.Parse(time.RFC3339, iso)
 	if err != nil {

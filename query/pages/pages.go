@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -47,6 +49,10 @@ type Deps struct {
 	Pepper []byte
 	Keys   Keys
 	Links  *Links
+	// Docs are the guides, as NAME.md; nil: none.
+	Docs fs.FS
+	// SQL reports whether this process answers statements; nil: it does not.
+	SQL func() bool
 }
 
 // Unit serves the pages. Safe for concurrent use.
@@ -62,6 +68,9 @@ type Unit struct {
 	manifest manifest
 	server   *query.Server
 	table    tableCache
+	guides   *guides
+	// reference lists all operations, made at the first look.
+	reference func() []operationGroup
 }
 
 // New makes the pages; Mount serves them.
@@ -79,7 +88,8 @@ func New(cfg Config, deps Deps) (*Unit, error) {
 	if u.assets, u.manifest, err = readAssets(); err != nil {
 		return nil, err
 	}
-	return u, nil
+	u.guides, err = readGuides(deps.Docs)
+	return u, err
 }
 
 // openPath is where links lead.
@@ -88,9 +98,20 @@ const openPath = "/open/"
 // Mount adds the routes of the pages, whose numbers the server answers.
 func (u *Unit) Mount(router fiber.Router, server *query.Server) {
 	u.server = server
+	u.reference = sync.OnceValue(func() []operationGroup { return readReference(server.Document().JSON()) })
 	router.Get("/", u.sendPrices)
 	router.Get("/coins/:id", u.sendCoin)
+	router.Get("/rates", u.sendRates)
+	router.Get("/rates/:symbol", u.sendRate)
+	router.Get("/stablecoins", u.sendStablecoins)
+	router.Get("/market", u.sendMarket)
+	router.Get("/sql", u.sendSQL)
 	router.Get("/system", u.sendSystem)
+	router.Get(docsPath, u.sendDocs)
+	router.Get(docsPath+"/api", u.sendReference)
+	router.Get(docsPath+"/:name", u.sendGuideByName)
+	router.Get("/llms.txt", u.sendLLMs)
+	router.Get("/llms-full.txt", u.sendLLMsFull)
 	router.Get("/assets/:name", u.sendAsset)
 	router.Get("/favicon.ico", u.sendIcon)
 	router.Get("/licences.txt", u.sendLicences)

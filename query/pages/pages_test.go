@@ -14,7 +14,7 @@ import (
 func TestEveryAnswerIsConfined(t *testing.T) {
 	w := newWorld(t, usual, nil)
 	for path, status := range map[string]int{
-		"/": 200, "/coins/bitcoin": 200, "/system": 200, "/favicon.ico": 200, "/licences.txt": 200, "/open/x": 410,
+		"/": 200, "/coins/bitcoin": 200, "/system": 200, "/rates": 200, "/rates/usdc": 200, "/stablecoins": 200, "/market": 200, "/sql": 200, "/docs": 200, "/docs/rest": 200, "/docs/api": 200, "/favicon.ico": 200, "/licences.txt": 200, "/open/x": 410,
 		"/assets/" + w.unit.manifest.Pages[pagePrices].Script: 200, "/assets/" + w.unit.manifest.Pages[pageCoin].Style: 200,
 	} {
 		response, said := w.ask("GET", path, current, w.browser(), "")
@@ -27,7 +27,7 @@ func TestEveryAnswerIsConfined(t *testing.T) {
 				t.Errorf("%s: got policy %q, want %s in it", path, got, want)
 			}
 		}
-		for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "X-Frame-Options": "DENY",
+		for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Referrer-Policy": map[bool]string{true: "same-origin", false: "no-referrer"}[path == "/sql"], "X-Frame-Options": "DENY",
 			"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin"} {
 			if got := h.Get(name); got != want {
 				t.Errorf("%s: %s is %q, want %q", path, name, got, want)
@@ -64,10 +64,24 @@ func TestPagesShowNumbersWithoutTheirScript(t *testing.T) {
 			t.Errorf("/coins/bitcoin lacks %q:\n%.2000s", want, said)
 		}
 	}
-	_, said = w.ask("GET", "/system", current, w.browser(), "")
-	for _, want := range []string{"<h1>System</h1>", "kraken", "down", "3.2", "resolve", "0.125"} {
-		if !strings.Contains(said, want) {
-			t.Errorf("/system lacks %q:\n%.2000s", want, said)
+	for path, wants := range map[string][]string{
+		"/system":      {"<h1>System</h1>", "kraken", "down", "3.2", "resolve", "0.125"},
+		"/rates":       {"<h1>Rates</h1>", `href="/rates/usd-coin"`, "7.26%", "4.50%", "-0.50%", "3.10%", "ETH"},
+		"/rates/usdc":  {"<h1>USDC rates</h1>", "Aave V3", "7.26%", "0.0701 apr fraction, compounded daily", "defillama-yields"},
+		"/stablecoins": {"<h1>Stablecoins</h1>", "Tether", "$1.0002", "&#43;2.2", "97.5", "-700.0", "off its peg"},
+		"/sql":         {"<h1>SQL</h1>", `action="/api/v1/sql"`, "FROM v_candles_1h", `value="Parquet"`},
+		"/sql?query=SELECT%201%3C2%20AS%20%22a%22": {`required>SELECT 1&lt;2 AS &#34;a&#34;</textarea>`},
+		"/market": {"<h1>Market</h1>", "$2.00T", "-1.25%", "Solana", "&#43;8.50%", "61 Greed", "bullish", "$120.00B", "3.21%"},
+	} {
+		_, said = w.ask("GET", path, current, w.browser(), "")
+		for _, want := range wants {
+			if !strings.Contains(said, want) {
+				t.Errorf("%s lacks %q:\n%.4000s", path, want, said)
+			}
+		}
+		// Prices are no rates.
+		if strings.Contains(said, "99999.5") || strings.Contains(said, "0.9987") {
+			t.Errorf("%s shows a price among the rates:\n%.4000s", path, said)
 		}
 	}
 	if response, said := newWorld(t, answers{"getCoin": ""}, nil).ask("GET", "/coins/none", current, w.browser(), ""); response.StatusCode == http.StatusOK {
@@ -103,10 +117,12 @@ func TestHostileNamesStayText(t *testing.T) {
 	said := answers{}
 	for id, text := range usual {
 		said[id] = strings.ReplaceAll(text, "Bitcoin", hostile)
-		said[id] = strings.ReplaceAll(said[id], `"kraken"`, `"`+hostile+`"`)
+		for _, name := range []string{`"kraken"`, `"Aave V3"`, `"Tether"`, `"USDC"`, `"Solana"`} {
+			said[id] = strings.ReplaceAll(said[id], name, `"`+hostile+`"`)
+		}
 	}
 	w := newWorld(t, said, nil)
-	for _, path := range []string{"/", "/coins/bitcoin"} {
+	for _, path := range []string{"/", "/coins/bitcoin", "/rates", "/rates/usdc", "/stablecoins", "/market"} {
 		_, shown := w.ask("GET", path, current, w.browser(), "")
 		if strings.Contains(shown, "<img") || strings.Count(shown, "<script") != 2 || strings.Count(shown, "</script>") != 2 || strings.Count(shown, "</title>") != 1 {
 			t.Errorf("%s: a name became more than text:\n%.3000s", path, shown)
@@ -126,13 +142,13 @@ func TestHostileNamesStayText(t *testing.T) {
 // A terminal gets a table that fits it, and where everything else is.
 func TestTerminalsGetATable(t *testing.T) {
 	w := newWorld(t, usual, nil)
-	for _, path := range []string{"/", "/coins/bitcoin"} {
+	for path, want := range map[string]string{"/": "101,234.56", "/coins/bitcoin": "101,234.56", "/rates": "7.26%", "/rates/usdc": "Aave V3", "/stablecoins": "-700.0", "/market": "bullish", "/sql": "/api/v1/sql?format=CSVWithNames"} {
 		response, said := w.ask("GET", path, current, []string{"Host: " + w.addr, "Accept: */*", "User-Agent: curl/8"}, "")
 		if response.StatusCode != http.StatusOK || !strings.HasPrefix(response.Header.Get("Content-Type"), "text/plain") || len(response.Cookies()) > 0 {
 			t.Fatalf("%s: got %d %s with cookies %v\n%s", path, response.StatusCode, response.Header.Get("Content-Type"), response.Cookies(), said)
 		}
-		if !strings.Contains(said, "101,234.56") || !strings.Contains(said, "SIMULATED") {
-			t.Errorf("%s lacks the price or the warning:\n%s", path, said)
+		if !strings.Contains(said, want) || !strings.Contains(said, "SIMULATED") {
+			t.Errorf("%s lacks %s or the warning:\n%s", path, want, said)
 		}
 		for line := range strings.Lines(said) {
 			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > 80 {
@@ -171,7 +187,7 @@ func TestBundlesAreSmall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for page, most := range map[string]int{pagePrices: 25 << 10, pageCoin: 95 << 10, pageSystem: 25 << 10, pageSignIn: 15 << 10} {
+	for page, most := range map[string]int{pagePrices: 25 << 10, pageCoin: 95 << 10, pageSystem: 25 << 10, pageRates: 25 << 10, pageStablecoins: 25 << 10, pageMarket: 25 << 10, pageSQL: 25 << 10, pageReference: 25 << 10, pageSignIn: 15 << 10} {
 		b := m.Pages[page]
 		if b.Script == "" || b.Style == "" || files[m.Icon] == nil {
 			t.Fatalf("%s: the manifest names %+v", page, b)

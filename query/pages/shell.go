@@ -2,7 +2,7 @@ package pages
 
 import (
 	"bytes"
-	_ "embed"
+	"embed"
 	"fmt"
 	"html/template"
 
@@ -12,11 +12,17 @@ import (
 
 // Pages by their bundles.
 const (
-	pagePrices = "prices"
-	pageCoin   = "coin"
-	pageSystem = "system"
-	pageSignIn = "signin"
-	// pageNotice has no script.
+	pagePrices      = "prices"
+	pageCoin        = "coin"
+	pageSystem      = "system"
+	pageRates       = "rates"
+	pageStablecoins = "stablecoins"
+	pageMarket      = "market"
+	pageSQL         = "sql"
+	pageReference   = "reference"
+	pageSignIn      = "signin"
+	// pageDocs and pageNotice have no script.
+	pageDocs   = "docs"
 	pageNotice = "notice"
 )
 
@@ -31,9 +37,16 @@ type view struct {
 	// Data is given to the script, as JSON.
 	Data any
 
-	Prices *pricesView
-	Coin   *coinView
-	System *systemAnswer
+	Prices      *pricesView
+	Coin        *coinView
+	Rates       *ratesView
+	Rate        *rateView
+	Stablecoins *pegsView
+	Market      *marketView
+	System      *systemAnswer
+	SQL         *sqlView
+	Guide       *guideView
+	Reference   *referenceView
 
 	// What the shell adds.
 	Simulated bool
@@ -42,13 +55,14 @@ type view struct {
 	Bundle    bundle
 }
 
-//go:embed shell.html
-var shellText string
+//go:embed shell.html numbers.html
+var documents embed.FS
 
 // shell escapes what it shows by where that stands: as text, in an attribute, in an address, as JSON.
-var shell = template.Must(template.New("shell").Funcs(template.FuncMap{
+var shell = template.Must(template.New("shell.html").Funcs(template.FuncMap{
 	"price": formatPrice, "percent": formatPercent, "amount": formatAmount, "sign": signOf, "bps": formatBps, "clock": formatClock, "visible": visible,
-}).Parse(shellText))
+	"rate": formatRate, "signed": formatSigned, "score": formatScore, "usd": func(n float64) string { return formatAmount(&n) },
+}).ParseFS(documents, "*.html"))
 
 // show answers with a page.
 func (u *Unit) show(ctx *fasthttp.RequestCtx, status int, v view) error {

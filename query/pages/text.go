@@ -31,6 +31,7 @@ func (u *Unit) doors(b *strings.Builder, ctx *fasthttp.RequestCtx) {
 	fmt.Fprintf(b, "  REST    %s://%s/api/v1    %s://%s/openapi.json\n", scheme, at, scheme, at)
 	fmt.Fprintf(b, "  stream  %s://%s/api/v1/prices/ws\n", stream, at)
 	fmt.Fprintf(b, "  MCP     %s://%s/mcp\n", scheme, at)
+	fmt.Fprintf(b, "  docs    %s://%s/docs    %s://%s/llms.txt\n", scheme, at, scheme, at)
 	b.WriteString("  key     Authorization: Bearer KEY, made with `marketlog keys create`\n")
 }
 
@@ -140,4 +141,17 @@ func (u *Unit) sayRefusal(ctx *fasthttp.RequestCtx, shown *query.Error) error {
 		ctx.Response.Header.Set(fiber.HeaderRetryAfter, strconv.Itoa(shown.RetryAfter))
 	}
 	return u.say(ctx, shown.Status, b.String())
+}
+
+// saySQL writes how a terminal asks statements.
+func (u *Unit) saySQL(ctx *fasthttp.RequestCtx) error {
+	var b strings.Builder
+	u.heading(&b, "SQL", textWidth)
+	at := plain(string(ctx.Host()), 60)
+	scheme := "http"
+	if ctx.IsTLS() {
+		scheme = "https"
+	}
+	fmt.Fprintf(&b, "  curl -H \"Authorization: Bearer $MARKETLOG_API_KEY\" \\\n    --data-binary \"SELECT symbol, price FROM v_prices LIMIT 5\" \\\n    \"%s://%s/api/v1/sql?format=CSVWithNames\"\n", scheme, at)
+	return u.say(ctx, http.StatusOK, b.String())
 }

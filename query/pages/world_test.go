@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"sync/atomic"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -41,13 +42,24 @@ type answers map[string]string
 var usual = answers{
 	"listCoinMarketTable": `{"data":[{"id":"bitcoin","symbol":"btc","name":"Bitcoin","currentPrice":100,"priceSource":"median","marketCap":2e12,"marketCapRank":1,"priceChangePercentage24h":-2.5,"sparkline7d":[1,2,3]}],"meta":{}}`,
 	"summarizePrices":     `{"data":{"prices":{"ETH":{"symbol":"ETH","coinId":"ethereum","price":3000.5,"volume24h":5,"priceSource":"median"},"BTC":{"symbol":"BTC","coinId":"bitcoin","price":99,"volume24h":9,"priceSource":"median"}}}}`,
-	"getMarketSummary":    `{"data":{"totalMarketCapUsd":2e12}}`,
-	"listPrices":          `{"prices":[{"coinId":"bitcoin","priceUsd":101234.56,"isStale":false,"providers":15,"rejected":1,"confidence":20}]}`,
-	"getCoin":             `{"data":{"id":"bitcoin","symbol":"btc","name":"Bitcoin","marketCapRank":1,"currentPrice":100,"marketCap":2e12}}`,
+	"getMarketSummary": `{"data":{"totalMarketCapUsd":2e12,"metrics":{"marketCapChange24h":-1.25,"activeCoins":214},"movers":{"data":[{"rankRange":"1-50","gainers":[{"id":"solana","symbol":"sol","name":"Solana","price":201.5,"priceChange24h":8.5}],"losers":[]}]},` +
+		`"sentiment":{"data":[{"rankRange":"1-50","positive":31,"negative":19,"classification":"bullish"}]},"fearGreed":{"value":61,"classification":"Greed","source":"alternative"}}}`,
+	"listPrices": `{"prices":[{"coinId":"bitcoin","priceUsd":101234.56,"isStale":false,"providers":15,"rejected":1,"confidence":20}]}`,
+	"getCoin":    `{"data":{"id":"bitcoin","symbol":"btc","name":"Bitcoin","marketCapRank":1,"currentPrice":100,"marketCap":2e12}}`,
 	"explainPrice": `{"data":{"price":101234.56,"confidence":20,"timestamp":"2026-11-20T10:00:05.000Z","accepted":["kraken"],"rejected":["okx"],"reproduced":true,"inputs":[` +
 		`{"provider":"kraken","venueSymbol":"BTC/USD","priceUsd":101234.56,"accepted":true,"ageMs":120},{"provider":"okx","venueSymbol":"BTC-USDT","accepted":false,"reason":"no_rate","ageMs":90}]}}`,
 	"listCoinMarkets": `{"markets":[]}`,
-	"getSystem":       `{"data":{"venues":[{"slug":"kraken","state":"down","connections":0,"markets":41,"lastEventAgeSeconds":3.25,"gaps":{},"refused":{}}],"sources":[],"path":[{"kind":"fold","name":"resolve","topic":"ticks.raw.v1","lagSeconds":0.125}]}}`,
+	"summarizeRates": `{"data":{"summary":[{"symbol":"USDC","coinId":"usd-coin","category":"lending","minRate":1,"maxRate":7.256,"medianRate":4.5,"providerCount":9},{"symbol":"ETH","coinId":"ethereum","category":"staking","minRate":2,"maxRate":3.1,"medianRate":2.8,"providerCount":3},` +
+		`{"symbol":"USDC","coinId":"usd-coin","category":"borrowing","minRate":-0.5,"maxRate":9,"medianRate":5.25,"providerCount":4},{"symbol":"BTC","coinId":"bitcoin","category":"price","minRate":99999.5,"maxRate":1,"medianRate":1,"providerCount":1}]}}`,
+	"getEarnBenchmark": `{"data":{"asOf":"2026-11-20T00:00:00Z","median":4.75,"providerCount":7,"cefi":{},"defi":{}}}`,
+	"getRates": `{"data":{"symbol":"USDC","coinId":"usd-coin","rates":[{"id":"a|lending|b","provider":"aave-v3","providerName":"Aave V3","category":"lending","rate":7.256,"lastUpdated":"2026-11-20T10:00:00Z","metadata":{"source":"defillama-yields","raw":"0.0701","rawUnit":"apr_fraction","compounding":"daily"}},` +
+		`{"id":"kraken|price|USDC/USD","provider":"kraken","category":"price","rate":0.9987,"lastUpdated":"2026-11-20T10:00:00Z"}]}}`,
+	"listEarnProducts": `{"products":[]}`,
+	"listStablecoins":  `{"stablecoins":[{"id":"tether","symbol":"USDT","name":"Tether","price":1.0002,"pegDeviation":2.25,"stabilityScore":97.5,"marketCap":1.5e11,"pegCurrency":"USD"},{"id":"lost","symbol":"LOST","name":"Lost","price":0.93,"pegDeviation":-700,"pegCurrency":"USD","isDepegged":true}],"meta":{}}`,
+	"getDefiOverview":  `{"data":{"totalTvl":1.2e11,"lendingApy":3.21,"protocolCount":812}}`,
+	"getDefiLending":   `{"data":{"topProtocols":[]}}`,
+	"getDefiStaking":   `{"data":{"topProtocols":[]}}`,
+	"getSystem":        `{"data":{"venues":[{"slug":"kraken","state":"down","connections":0,"markets":41,"lastEventAgeSeconds":3.25,"gaps":{},"refused":{}}],"sources":[],"path":[{"kind":"fold","name":"resolve","topic":"ticks.raw.v1","lagSeconds":0.125}]}}`,
 }
 
 var operations = map[string]struct {
@@ -59,9 +71,24 @@ var operations = map[string]struct {
 	"getMarketSummary":    {"/api/v1/global-stats/summary", nil},
 	"listPrices":          {"/api/v1/prices", []query.Param{{Name: "symbols", Kind: query.List, Required: true, MaxItems: 250, Doc: "Coins."}}},
 	"getSystem":           {"/api/v1/system", nil},
+	"summarizeRates":      {"/api/v1/rates/summary", nil},
+	"getRates":            {"/api/v1/rates/{symbol}", []query.Param{query.CoinParam("symbol", query.Path, "usd-coin")}},
+	"getEarnBenchmark":    {"/api/v1/earn/benchmark", nil},
+	"listEarnProducts":    {"/api/v1/earn/products", []query.Param{query.CoinParam("symbol", query.Query, "usd-coin"), {Name: "limit", Kind: query.Integer, Default: "50", Min: 1, Max: 500, Doc: "Rows."}}},
+	"listStablecoins":     {"/api/v1/stablecoins/index", []query.Param{{Name: "limit", Kind: query.Integer, Default: "50", Min: 1, Max: 500, Doc: "Rows."}}},
+	"getDefiOverview":     {"/api/v1/global-stats/defi", nil},
+	"getDefiLending":      {"/api/v1/global-stats/defi/lending", nil},
+	"getDefiStaking":      {"/api/v1/global-stats/defi/staking", nil},
 	"getCoin":             {"/api/v1/coins/{coinId}", []query.Param{query.CoinParam("coinId", query.Path, "bitcoin")}},
 	"explainPrice":        {"/api/v1/prices/{symbol}/explain", []query.Param{query.CoinParam("symbol", query.Path, "bitcoin")}},
 	"listCoinMarkets":     {"/api/v1/coins/{coinId}/markets", []query.Param{query.CoinParam("coinId", query.Path, "bitcoin"), {Name: "limit", Kind: query.Integer, Default: "50", Min: 1, Max: 200, Doc: "Rows."}}},
+}
+
+var guidesOfTest = fstest.MapFS{
+	"README.md": {Data: []byte("# Documentation\n\n| Page | Answers |\n|---|---|\n| [rest.md](rest.md#a) | paths |\n")},
+	"rest.md": {Data: []byte("# REST\n\nThe map of [all](README.md) paths. More.\n\n## Any section\n\nSee [why](decisions/0001.md), [code](../main.go), [there](https://example.com/x), [gone](gone.md), [below](#any-section), " +
+		"[evil](javascript:alert(1)).\n\n<img src=x onerror=alert(1)>\n\n```sh\ncurl \"<x>\"\n```\n")},
+	"CHANGELOG.md": {Data: []byte("# Changelog\n\nOld.\n")},
 }
 
 func newWorld(t *testing.T, said answers, change func(*Config)) *world {
@@ -81,7 +108,7 @@ func newWorld(t *testing.T, said answers, change func(*Config)) *world {
 	if change != nil {
 		change(&cfg)
 	}
-	if w.unit, err = New(cfg, Deps{Pepper: w.pepper, Keys: w.table, Links: w.links}); err != nil {
+	if w.unit, err = New(cfg, Deps{Pepper: w.pepper, Keys: w.table, Links: w.links, SQL: func() bool { return true }, Docs: guidesOfTest}); err != nil {
 		t.Fatal(err)
 	}
 	var endpoints []query.Endpoint

@@ -77,6 +77,8 @@ func exampleBody(schema *openapi3.Schema) string {
 			fields[name] = field.Example
 		case field.Type.Is("array"):
 			fields[name] = []string{"btc", "no-such-symbol"}
+		case len(field.Examples) > 0:
+			fields[name] = field.Examples[0]
 		default:
 			fields[name] = "btc"
 		}

@@ -149,40 +149,144 @@ async function system(page, where) {
     if ((await row.getAttribute("data-state")) !== v.state) fault(where, `${v.slug} is shown otherwise than ${v.state}`)
   }
   if (!venues.length || (await page.locator("tr[data-venue]").count()) !== venues.length) fault(where, `the API names ${venues.length} venues, the page others`)
-  if ((await page.locator(".stage").count()) < 6) fault(where, "the path of a tick has no stages")
+  // A busy broker is asked again: how far stages are is then not known for some seconds.
+  await page.waitForFunction(() => document.querySelectorAll(".stage").length >= 6)
   await page.waitForFunction(() => [...document.querySelectorAll("tr[data-venue] .rate")].some((cell) => Number(cell.textContent) > 0))
 }
 
-const routes = [["/", prices], ["/coins/bitcoin", coin], ["/system", system]]
-
-for (const [width, height, colorScheme] of [[1280, 900, "light"], [1280, 900, "dark"], [390, 844, "light"], [390, 844, "dark"]]) {
-  const context = await browser.newContext({ viewport: { width, height }, colorScheme, deviceScaleFactor: width < 500 ? 2 : 1, hasTouch: width < 500, locale: "en-US", timezoneId: "Europe/Berlin" })
-  for (const [path, use] of routes) {
-    const where = `${path} at ${width}, ${colorScheme}`
-    const { page, seen } = await watch(context, where, base)
-    try {
-      await page.goto(base + path)
-      await use(page, where)
-      await look(page, where)
-      if (shots) await page.screenshot({ path: `${shots}/${path.split("/")[1] || "prices"}-${width}-${colorScheme}.png`, fullPage: path !== "/" })
-      seen.quiet = true
-      await accessible(page, where)
-    } catch (e) {
-      fault(where, e.message)
-    }
-    await page.close()
+// figure is equals for what a page asks for again by itself, at the first of the places that a selector names.
+async function figure(page, where, selector, path, pick) {
+  const told = new Set()
+  let shown
+  for (const end = Date.now() + patience; Date.now() < end; await page.waitForTimeout(150)) {
+    const body = await rest(path)
+    if (!body.error) told.add(pick(body))
+    shown = Number(await page.locator(selector).first().getAttribute("data-value"))
+    if (told.has(shown)) return
   }
-  await context.close()
+  fault(where, `${selector} shows ${shown}, the API says ${[...told].slice(-5)}`)
 }
+
+// sorts clicks on a column and looks whether its numbers then go down.
+async function sorts(page, where, table, name, column) {
+  await page.locator(`${table} thead button`, { hasText: name }).first().click()
+  const values = await page.locator(`${table} tbody tr td:nth-child(${column}) [data-value]`).evaluateAll((cells) => cells.map((c) => Number(c.dataset.value)))
+  if (values.length < 3 || values.some((n, i) => i && n > values[i - 1])) fault(where, `sorted by ${name} it begins with ${values.slice(0, 5)}`)
+}
+
+async function rates(page, where) {
+  await live(page, where)
+  const of = (id, category) => (a) => a.data.summary.find((s) => s.coinId === id && s.category === category)?.maxRate
+  await figure(page, where, '.rates tr[data-id="usd-coin"] td:nth-child(2) [data-value]', "/api/v1/rates/summary?symbol=usd-coin&category=lending", of("usd-coin", "lending"))
+  await sorts(page, where, ".rates", "Lending, best", 2)
+  const all = await page.locator(".rates tbody tr").count()
+  await page.locator(".search input").fill("usd-coin")
+  await page.waitForFunction((n) => document.querySelectorAll(".rates tbody tr").length < n, all)
+  if (!(await page.locator('.rates tr[data-id="usd-coin"]').count())) fault(where, "the search does not find usd-coin")
+  await page.locator(".search input").fill("")
+}
+
+async function ratesOfCoin(page, where) {
+  await live(page, where)
+  const { rates: told } = (await rest("/api/v1/rates/usd-coin")).data
+  const yields = told.filter((r) => r.category !== "price")
+  if (!yields.length || (await page.locator(".entries tbody tr").count()) !== yields.length) fault(where, `the API tells ${yields.length} rates, the page others`)
+  if (!(await page.locator(".entries .told-as", { hasText: /\d/ }).count())) fault(where, "no rate is shown as it was told")
+  await sorts(page, where, ".entries", "Rate (APY)", 3)
+  await page.getByRole("button", { name: "lending", exact: true }).click()
+  if ((await page.locator(".entries tbody tr").count()) !== yields.filter((r) => r.category === "lending").length) fault(where, "of the lending rates it shows others")
+}
+
+async function stablecoins(page, where) {
+  await live(page, where)
+  await equals(page, where, 'tr[data-id="tether"] .price [data-value]', "/api/v1/prices/tether", priceOf)
+  await figure(page, where, 'tr[data-id="tether"] .off [data-value]', "/api/v1/stablecoins/index?limit=200", (a) => a.stablecoins.find((p) => p.id === "tether")?.pegDeviation)
+  await page.getByRole("button", { name: "show 30 days of Tether", exact: true }).click()
+  await page.waitForSelector(".peg-detail .plain tbody tr")
+  await sorts(page, where, ".pegs", "Off its peg", 3)
+}
+
+async function market(page, where) {
+  await live(page, where)
+  await figure(page, where, ".strip .total", "/api/v1/global-stats/summary", (a) => a.data.totalMarketCapUsd)
+  await figure(page, where, ".quote .fear", "/api/v1/global-stats/summary", (a) => a.data.fearGreed?.value)
+  await figure(page, where, ".strip .locked", "/api/v1/global-stats/defi", (a) => a.data.totalTvl)
+  await page.getByRole("button", { name: "51-100", exact: true }).click()
+  if (!(await page.locator(".movers tbody tr").count())) fault(where, "nothing moved in ranks 51 to 100")
+}
+
+async function sql(page, where, seen) {
+  await live(page, where)
+  // Every sample runs, and what it finds is shown.
+  const samples = await page.locator(".sample").count()
+  if (samples < 8) fault(where, `it offers ${samples} statements`)
+  for (let i = 0; i < samples; i++) {
+    const sample = page.locator(".sample").nth(i)
+    const name = await sample.textContent()
+    const answered = page.waitForResponse((r) => r.url().endsWith("/api/v1/sql") && r.request().postData()?.includes("FROM v_"))
+    await sample.click()
+    const answer = await answered
+    if (answer.status() !== 200) fault(where, `${name}: got ${answer.status()} ${await answer.text()}`)
+    await page.waitForFunction(() => !document.querySelector(".go")?.disabled)
+    const told = (await answer.json()).rows
+    if (Number(await page.getAttribute(".result", "data-rows")) !== told) fault(where, `${name}: it does not say ${told} rows`)
+    if (i < 4 && !told) fault(where, `${name}: found nothing`)
+  }
+  // A fault is told, and its place is marked.
+  seen.quiet = true // the console tells of every 400
+  await page.fill("#query", "SELECT symbol,\n  pricee FROM v_prices LIMIT 1")
+  await page.keyboard.press("Control+Enter")
+  await page.waitForSelector(".fault p")
+  const said = await page.textContent(".fault")
+  if (!/line 2, column 3/.test(said) || !/price/.test(said)) fault(where, `a misspelt column is answered with ${said}`)
+  const marked = await page.$eval("#query", (box) => box.value.slice(box.selectionStart, box.selectionEnd))
+  if (marked !== "pricee") fault(where, `of a misspelt column it marks ${JSON.stringify(marked)}`)
+  seen.quiet = false
+  // The form makes files, by itself.
+  await page.fill("#query", "SELECT 42 AS answer, 'a' AS b")
+  const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "CSV", exact: true }).click()])
+  const text = await readFile(await file.path(), "utf8")
+  if (file.suggestedFilename() !== "marketlog.csv" || text !== '"answer","b"\n42,"a"\n') fault(where, `the file ${file.suggestedFilename()} holds ${JSON.stringify(text)}`)
+  const [parquet] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Parquet", exact: true }).click()])
+  const bytes = await readFile(await parquet.path())
+  if (bytes.subarray(0, 4).toString() !== "PAR1" || bytes.subarray(-4).toString() !== "PAR1") fault(where, "the Parquet file is none")
+  await page.fill("#query", "SELECT symbol, price FROM v_prices WHERE coin_id = 'bitcoin' ORDER BY time DESC LIMIT 3")
+  await page.locator(".go").click()
+  await page.waitForFunction(() => document.querySelectorAll(".grid tbody tr").length === 3)
+  await page.waitForSelector(".view")
+}
+
+async function guides(page, where) {
+  for (const name of ["rest", "stream", "sql"]) if (!(await page.locator(`.contents a[href="/docs/${name}"]`).count())) fault(where, `it does not name ${name}`)
+  const broken = await page.$$eval(".guide a", (links) => links.map((a) => a.getAttribute("href")).filter((to) => !/^(\/docs|https:|#)/.test(to)))
+  if (broken.length) fault(where, `its links lead nowhere: ${broken}`)
+}
+
+async function reference(page, where) {
+  await live(page, where)
+  await page.locator(".search input").fill("listPrices")
+  await page.waitForFunction(() => document.querySelectorAll(".operation").length < 5)
+  const operation = page.locator("#listPrices")
+  await operation.locator("summary").click()
+  await operation.locator("#listPrices-symbols").fill("btc,eth")
+  await operation.getByRole("button", { name: "Send" }).click()
+  const answer = operation.locator(".answer")
+  await answer.waitFor()
+  if ((await answer.getAttribute("data-status")) !== "200" || !/"coinId": "ethereum"/.test(await answer.textContent())) fault(where, `listPrices is answered with ${await answer.textContent()}`)
+  await page.locator(".search input").fill("")
+}
+
+const routes = [["/", prices], ["/coins/bitcoin", coin], ["/rates", rates], ["/rates/usd-coin", ratesOfCoin], ["/stablecoins", stablecoins], ["/market", market], ["/sql", sql], ["/system", system],
+  ["/docs", guides, "still"], ["/docs/stream", guides, "still"], ["/docs/api", reference]]
 
 // The narrowest phone, and a coin that only a reference source prices.
 {
   const context = await browser.newContext({ viewport: { width: 360, height: 740 } })
-  for (const [path] of routes) {
+  for (const [path, , still] of routes) {
     const where = `${path} at 360`
     const { page } = await watch(context, where, base)
     await page.goto(base + path)
-    await live(page, where)
+    if (!still) await live(page, where)
     await look(page, where)
     await page.close()
   }
@@ -192,11 +296,13 @@ for (const [width, height, colorScheme] of [[1280, 900, "light"], [1280, 900, "d
 // Without scripts there are numbers all the same.
 {
   const context = await browser.newContext({ javaScriptEnabled: false, viewport: { width: 1280, height: 900 } })
-  for (const [path, selector] of [["/", ".prices tbody .price"], ["/coins/bitcoin", ".quote .now"]]) {
+  const money = /^\$\d[\d,]*\.\d+[KMBT]?$/
+  for (const [path, selector, form] of [["/", ".prices tbody .price", money], ["/coins/bitcoin", ".quote .now", money], ["/rates", "tr:has(a[href='/rates/usd-coin']) td.number", /^\d+\.\d\d%$/],
+    ["/rates/usd-coin", "tbody td.number", /^-?\d+\.\d\d%$/], ["/stablecoins", "tr:has(a[href='/coins/tether']) td.number", money], ["/market", ".strip dd", /^\$\d/], ["/docs/sql", ".guide h1", /^SQL$/]]) {
     const page = await context.newPage()
     await page.goto(base + path)
     const text = await page.locator(selector).first().textContent()
-    if (!/^\$\d[\d,]*\.\d+$/.test(text ?? "")) fault(`${path} without scripts`, `it shows ${JSON.stringify(text)}`)
+    if (!form.test(text ?? "")) fault(`${path} without scripts`, `it shows ${JSON.stringify(text)}`)
     await page.close()
   }
   await context.close()
@@ -225,7 +331,7 @@ for (const [width, height, colorScheme] of [[1280, 900, "light"], [1280, 900, "d
 // What others write stays text.
 {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 } })
-  for (const path of ["/", "/coins/bitcoin"]) {
+  for (const path of ["/", "/coins/bitcoin", "/rates", "/rates/evil", "/stablecoins", "/market"]) {
     const where = `${path} with hostile names`
     const { page, seen } = await watch(context, where, hostile)
     seen.quiet = true // this server has no stream
@@ -258,10 +364,35 @@ for (const [width, height, colorScheme] of [[1280, 900, "light"], [1280, 900, "d
   const began = Date.now()
   await ask("start")
   await page.waitForSelector("#live .going")
+  const resumed = await page.waitForSelector("#live .resumed").then((place) => place.textContent())
+  if (!/^resumed, \d+ s$/.test(resumed ?? "")) fault(where, `the stream says of what was missed: ${resumed}`)
   say({ figure: "a page is live again after the start, s", value: (Date.now() - began) / 1000 })
   await page.waitForFunction((old) => document.querySelector('tr[data-id="bitcoin"] .price')?.dataset.value !== old, before)
   const asked = await page.evaluate(async () => (await fetch("/api/v1/prices/bitcoin")).status)
   if (asked !== 200) fault(where, `the session got ${asked} from the new process`)
+  await context.close()
+}
+
+// What can be done on a page is done on one large and one small screen, and looked at on all.
+for (const [width, height, colorScheme] of [[1280, 900, "light"], [1280, 900, "dark"], [390, 844, "light"], [390, 844, "dark"]]) {
+  const thorough = (width < 500) === (colorScheme === "dark")
+  const context = await browser.newContext({ viewport: { width, height }, colorScheme, deviceScaleFactor: width < 500 ? 2 : 1, hasTouch: width < 500, locale: "en-US", timezoneId: "Europe/Berlin" })
+  for (const [path, use, still] of routes) {
+    const where = `${path} at ${width}, ${colorScheme}`
+    const { page, seen } = await watch(context, where, base)
+    try {
+      await page.goto(base + path)
+      if (thorough || still) await use(page, where, seen)
+      else await live(page, where)
+      await look(page, where)
+      if (shots) await page.screenshot({ path: `${shots}/${path.slice(1).replaceAll("/", "-") || "prices"}-${width}-${colorScheme}.png`, fullPage: path !== "/" })
+      seen.quiet = true
+      await accessible(page, where)
+    } catch (e) {
+      fault(where, e.message)
+    }
+    await page.close()
+  }
   await context.close()
 }
 

@@ -10,7 +10,7 @@ const here = dirname(fileURLToPath(import.meta.url))
 const root = resolve(here, "../..")
 const web = join(root, "query/pages/web")
 const out = resolve(process.argv[2] ?? join(root, "query/pages/dist"))
-const pages = ["prices", "coin", "system", "signin"]
+const pages = ["prices", "coin", "rates", "stablecoins", "market", "sql", "reference", "system", "signin"]
 
 // Nothing may turn a text into an element or into code: what others write is shown as text.
 const forbidden = /\b(dangerouslySetInnerHTML|innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval|new Function)\b/

@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"errors"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -30,6 +32,29 @@ func newException(text string) *Exception {
 		code, text = codeUnknown, "Code: 1002. DB::Exception: "+text
 	}
 	return &Exception{Code: code, Message: text}
+}
+
+// place is where the parser says that it failed, in bytes from 1, and the column of that where it says so.
+var place = regexp.MustCompile(`(position |line 1, col(?:umn)? )(\d+)`)
+
+// intoPipe is what is added to a SELECT: see intoFile.
+var intoPipe = regexp.MustCompile(`\s*INTO OUTFILE '[^']*' APPEND COMPRESSION 'none'(?: FORMAT \w+)?`)
+
+// behind tells a failure as if it were of the statement alone: places are counted from behind a prefix that was put before it, of so
+// many bytes, and what was added to it is left out.
+func behind(err error, prefix int) error {
+	var ex *Exception
+	if !errors.As(err, &ex) || ex.Code != codeSyntax {
+		return err
+	}
+	return &Exception{Code: ex.Code, Message: place.ReplaceAllStringFunc(intoPipe.ReplaceAllString(ex.Message, ""), func(text string) string {
+		parts := place.FindStringSubmatch(text)
+		n, err := strconv.Atoi(parts[2])
+		if err != nil || n <= prefix {
+			return text
+		}
+		return parts[1] + strconv.Itoa(n-prefix)
+	})}
 }
 
 func cutCode(text string) (code int, rest string, ok bool) {

@@ -62,7 +62,7 @@ func (e *Engine) startPiped(ctx context.Context, p *pool, m *member, q *request)
 			s.summary = r.summary()
 			r.close()
 		}
-		s.failed = err
+		s.failed = behind(err, len(s.mark))
 		_ = in.Close() // the reader's end of file
 	}()
 	if err := s.begin(); err != nil {

@@ -44,6 +44,7 @@ func (e *Engine) start(ctx context.Context, p *pool, m *member, sql, format stri
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.open(sql, format, params, streamed); err != nil {
+		err = behind(err, len(s.mark))
 		s.finish(err)
 		return nil, err
 	}

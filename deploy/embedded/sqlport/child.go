@@ -45,7 +45,7 @@ type childOptions struct {
 	Dir     string // the child's own folder
 	// Memory bounds what the engine may allocate, DataLimit what the operating system lets the process have, in bytes.
 	Memory, DataLimit int64
-	Limits            engine.Limits
+	Limits, Known     engine.Limits
 	Hidden            []string
 }
 
@@ -138,10 +138,14 @@ func reserveThreads(n int) {
 	ended.Wait()
 }
 
-// childHandler answers the server: /hello, /catalog with what to show, /people and /operator with statements, and /stop which
+// childHandler answers the server: /hello, /catalog with what to show, /people, /known and /operator with statements, and /stop which
 // ends one of them.
 func childHandler(e *engine.Engine, o childOptions, confined string) (http.Handler, error) {
 	people, err := engine.Handler(e, o.Limits, o.Hidden...)
+	if err != nil {
+		return nil, err
+	}
+	known, err := engine.Handler(e, o.Known, o.Hidden...)
 	if err != nil {
 		return nil, err
 	}
@@ -168,6 +172,7 @@ func childHandler(e *engine.Engine, o childOptions, confined string) (http.Handl
 	running := &statements{stop: map[string]context.CancelFunc{}}
 	mux.HandleFunc("POST /stop/{id}", running.end)
 	mux.Handle("/people/", http.StripPrefix("/people", running.follow(people)))
+	mux.Handle("/known/", http.StripPrefix("/known", running.follow(known)))
 	mux.Handle("/operator/", http.StripPrefix("/operator", running.follow(operator)))
 	return mux, nil
 }

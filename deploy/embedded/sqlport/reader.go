@@ -36,6 +36,8 @@ type Options struct {
 	Memory int64
 	// Limits are those of one statement; the zero value means engine.DefaultLimits.
 	Limits engine.Limits
+	// Known are those of one statement of somebody who has shown a key; the zero value means Limits.
+	Known engine.Limits
 	// Hidden are tables and views that only operators may read.
 	Hidden []string
 	// Hosts are the names, beside addresses and localhost, by which browsers may reach the port.
@@ -89,6 +91,10 @@ func New(owner *engine.Engine, opt Options) *Reader {
 	}
 	// The places are given here; the child only has to have as many.
 	opt.Limits.Statements = opt.Statements
+	if opt.Known == (engine.Limits{}) {
+		opt.Known = opt.Limits
+	}
+	opt.Known.Statements = opt.Statements
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
@@ -212,7 +218,7 @@ func (r *Reader) start() (*child, error) {
 		return nil, fmt.Errorf("making the SQL process's folder: %w", err)
 	}
 	o, err := json.Marshal(childOptions{
-		Library: library, Tables: tables, Dir: dir, Memory: r.opt.Memory, DataLimit: r.opt.Memory + beyondMemory, Limits: r.opt.Limits, Hidden: r.opt.Hidden,
+		Library: library, Tables: tables, Dir: dir, Memory: r.opt.Memory, DataLimit: r.opt.Memory + beyondMemory, Limits: r.opt.Limits, Known: r.opt.Known, Hidden: r.opt.Hidden,
 	})
 	if err != nil {
 		return nil, err

@@ -89,3 +89,22 @@ export function outside(url: string | undefined): string | undefined {
     return undefined
   }
 }
+
+// rate is percent a year.
+export function rate(n: number | undefined): string {
+  if (n === undefined || !Number.isFinite(n)) return none
+  return grouped.format(Number(n.toFixed(2)) || 0) + "%"
+}
+
+// signed is for basis points that lie on either side of something.
+export function signed(n: number | undefined): string {
+  if (n === undefined || !Number.isFinite(n)) return none
+  const rounded = Number(n.toFixed(1)) || 0
+  return (rounded > 0 ? "+" : rounded < 0 ? "−" : "") + Math.abs(rounded).toFixed(1)
+}
+
+// ago is how long before now an instant was.
+export function ago(iso: string): string {
+  const ms = Date.now() - Date.parse(iso)
+  return Number.isFinite(ms) ? age(Math.max(0, ms)) + " ago" : none
+}

@@ -1,10 +1,10 @@
 // What the head of a page says of the stream.
 import { render } from "preact"
-import { age, clock, local } from "./format"
+import { age, clock, count, local } from "./format"
 import { status } from "./stream"
 
 function Live() {
-  const { phase, at, lag } = status.value
+  const { phase, at, lag, resumed } = status.value
   switch (phase) {
     case "ended":
       return <span class="ended">session over · <a href="">sign in</a></span>
@@ -14,7 +14,7 @@ function Live() {
       return <span class="waiting"><i class="dot" />connecting</span>
   }
   return (
-    <span class="going"><i class="dot" />live <time title={local(at)}>{clock(at)}</time>{lag >= 0 && lag < 60_000 ? <span class="lag">{age(lag)}</span> : null}</span>
+    <span class="going"><i class="dot" />live <time title={local(at)}>{clock(at)}</time>{lag >= 0 && lag < 60_000 ? <span class="lag">{age(lag)}</span> : null}{resumed === undefined ? null : <span class="resumed" title="What was told meanwhile has been made up for">resumed, {count(resumed)} s</span>}</span>
   )
 }
 

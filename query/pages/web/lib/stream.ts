@@ -1,5 +1,5 @@
-// The stream of prices, kept open: what ends it begins it again. All that a page knows of the connection is here, so that taking
-// up a stream where it broke off needs a change of this file only.
+// The stream of prices, kept open: what ends it begins it again where it broke off, by the cursor of the last message. All that a
+// page knows of the connection is here.
 import { signal } from "@preact/signals"
 
 export interface Price {
@@ -24,6 +24,8 @@ interface Frame {
   timestamp: string
   data?: unknown
   serverTime?: string
+  cursor?: string
+  seconds?: number
 }
 
 export interface Handlers {
@@ -41,9 +43,12 @@ export interface Status {
   lag: number
   // again is how often the connection began after the first time.
   again: number
+  // resumed is of how many seconds of the log a connection that began again has told what was missed; undefined: of none, or that
+  // is a while ago.
+  resumed: number | undefined
 }
 
-export const status = signal<Status>({ phase: "connecting", at: 0, lag: 0, again: 0 })
+export const status = signal<Status>({ phase: "connecting", at: 0, lag: 0, again: 0, resumed: undefined })
 
 const firstWait = 400
 const longestWait = 8000
@@ -53,6 +58,10 @@ const silence = 20_000
 const signedOut = 4001
 const hiddenInterval = 60_000
 const shownInterval = 1000
+const heartbeat = 10_000
+// untaken is after how many connections in a row that never began a cursor is given up: another version may not read it.
+const untaken = 30
+const resumedShown = 20_000
 
 export class Stream {
   private socket: WebSocket | undefined
@@ -60,6 +69,10 @@ export class Stream {
   private opened = 0
   private offset = 0
   private heard = 0
+  private cursor = ""
+  private failed = 0
+  // resuming is until the server has said what it makes of the cursor.
+  private resuming = false
   private timer: ReturnType<typeof setTimeout> | undefined
 
   // symbols are coins by id; undefined: all.
@@ -81,10 +94,14 @@ export class Stream {
 
   private connect(): void {
     this.timer = undefined
-    const socket = new WebSocket(location.origin.replace(/^http/, "ws") + "/api/v1/prices/ws", ["marketlog.v1"])
+    const wanted = new URLSearchParams({ intervalMs: String(this.interval()), heartbeatMs: String(heartbeat) })
+    if (this.symbols) wanted.set("symbols", this.symbols.join(","))
+    if (++this.failed > untaken) this.cursor = ""
+    this.resuming = this.cursor !== ""
+    if (this.resuming) wanted.set("cursor", this.cursor)
+    const socket = new WebSocket(location.origin.replace(/^http/, "ws") + "/api/v1/prices/ws?" + wanted, ["marketlog.v1"])
     this.socket = socket
     this.heard = Date.now()
-    socket.onopen = () => this.subscribe()
     socket.onmessage = (e) => {
       if (this.socket === socket) this.take(JSON.parse(e.data as string) as Frame)
     }
@@ -119,9 +136,11 @@ export class Stream {
 
   private subscribe(): void {
     if (this.socket?.readyState !== WebSocket.OPEN) return
-    this.socket.send(JSON.stringify({
-      type: "subscribe", ...(this.symbols ? { symbols: this.symbols } : {}), intervalMs: document.hidden ? hiddenInterval : shownInterval,
-    }))
+    this.socket.send(JSON.stringify({ type: "subscribe", ...(this.symbols ? { symbols: this.symbols } : {}), intervalMs: this.interval(), heartbeatMs: heartbeat, snapshot: false }))
+  }
+
+  private interval(): number {
+    return document.hidden ? hiddenInterval : shownInterval
   }
 
   private take(frame: Frame): void {
@@ -131,11 +150,28 @@ export class Stream {
       case "welcome":
         if (frame.serverTime) this.offset = Date.parse(frame.serverTime) - now
         this.wait = firstWait
+        this.failed = 0
         this.opened++
         return
       case "initial_prices":
       case "price_update":
         this.handlers.prices(frame.data as Price[], frame.type === "initial_prices")
+        break
+      case "error":
+        // A cursor that this server does not take: begin anew.
+        if (!this.resuming) return
+        this.cursor = ""
+        this.socket?.close(1000)
+        return
+      case "gap":
+        this.resuming = false
+        return // the present follows
+      case "resumed":
+        this.resuming = false
+        this.tell({ resumed: frame.seconds })
+        setTimeout(() => this.tell({ resumed: undefined }), resumedShown)
+        break
+      case "heartbeat":
         break
       case "stale":
       case "fresh":
@@ -144,6 +180,7 @@ export class Stream {
       default:
         return // a later version may send more
     }
+    if (frame.cursor) this.cursor = frame.cursor
     const at = Date.parse(frame.timestamp)
     this.tell({ phase: "live", at, lag: now + this.offset - at })
   }
