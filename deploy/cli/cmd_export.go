@@ -15,6 +15,7 @@ import (
 	"github.com/marketlog/marketlog/deploy/config"
 	"github.com/marketlog/marketlog/deploy/export"
 	"github.com/marketlog/marketlog/deploy/operations"
+	"github.com/marketlog/marketlog/processors"
 )
 
 func exportCommand(rt *command.Runtime) *cobra.Command {
@@ -113,7 +114,10 @@ func runExport(rt *command.Runtime, cmd *cobra.Command, action admin.Action, req
 type exportPrinter struct{ replayPrinter }
 
 func (p *exportPrinter) line(raw json.RawMessage) error {
-	var line operations.ExportLine
+	var line struct {
+		processors.ReplayProgress
+		Exported string `json:"exported"` // of a result
+	}
 	if err := json.Unmarshal(raw, &line); err != nil {
 		return fmt.Errorf("reading a line of the export: %w", err)
 	}
@@ -125,11 +129,15 @@ func (p *exportPrinter) line(raw json.RawMessage) error {
 		return p.out.Object(raw)
 	}
 	if line.Exported == "" {
+		var file export.FileLine
+		if err := json.Unmarshal(raw, &file); err != nil {
+			return fmt.Errorf("reading a file of the export: %w", err)
+		}
 		kept := ""
-		if line.Kept {
+		if file.Kept {
 			kept = ", was there"
 		}
-		_, err := fmt.Fprintf(p.Stdout, "%s: %d rows, %d bytes%s\n", line.File, line.Rows, line.Bytes, kept)
+		_, err := fmt.Fprintf(p.Stdout, "%s: %d rows, %d bytes%s\n", file.File, file.Rows, file.Bytes, kept)
 		return err
 	}
 	var result export.Result

@@ -8,7 +8,6 @@ import (
 	"github.com/marketlog/marketlog/deploy/admin"
 	"github.com/marketlog/marketlog/deploy/export"
 	"github.com/marketlog/marketlog/deploy/instance"
-	"github.com/marketlog/marketlog/processors"
 	"github.com/marketlog/marketlog/producers/sources"
 )
 
@@ -22,14 +21,6 @@ func (exportEnded) Error() string {
 }
 
 func (exportEnded) Is(target error) bool { return target == context.Canceled }
-
-// ExportLine is any line of an export; which it is, its fields tell.
-type ExportLine struct {
-	processors.ReplayProgress
-	export.FileLine
-	// Exported is the dataset, in the last line.
-	Exported string `json:"exported"`
-}
 
 // exportVerb writes a dataset into files. Cancelled or killed, it can be taken up.
 func exportVerb(in *instance.Instance) admin.Command {
