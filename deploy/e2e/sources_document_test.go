@@ -150,6 +150,9 @@ func describeSource(doc *strings.Builder, s poll.Source) {
 	if s.Off != "" {
 		row("Not asked unless it is switched on", s.Off)
 	}
+	if s.OwnUse != "" {
+		row("Left out of exports, unless for your own use", s.OwnUse)
+	}
 	if s.Past != nil {
 		row("Past", pastInWords(s.Past)+"; its format: "+evidenceInWords(s.Past.Evidence))
 	}

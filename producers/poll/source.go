@@ -31,6 +31,9 @@ type Source struct {
 	// License is under which terms the values may be passed on, Terms is the page that states it and
 	// Attribution what has to be shown with them; empty if nothing is asked.
 	License, Terms, Attribution string
+	// OwnUse says how the terms forbid to pass the values on, so that exports leave them out; empty where they do not, or where
+	// that is not known.
+	OwnUse string
 	// Off reports why the source is not asked unless it is switched on; empty if it is asked by default.
 	Off string
 	// KeyHeader is the header of requests that carries a key, where the source knows keys; the key itself is

@@ -31,6 +31,7 @@ func defillama() poll.Source {
 		Terms:       "https://defillama.com/terms",
 		Attribution: "Data: DefiLlama, https://defillama.com",
 		Off:         "its terms allow personal, non-commercial use and no republishing without its permission",
+		OwnUse:      "its terms allow no republishing without its permission",
 		Kinds:       []string{poll.KindStablecoin, poll.KindTVL},
 		Feeds: []poll.Feed{
 			{Name: "stablecoins", URL: "https://stablecoins.llama.fi",

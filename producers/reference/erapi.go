@@ -20,6 +20,7 @@ func erapi() poll.Source {
 		Terms:       "https://www.exchangerate-api.com/terms",
 		Attribution: `<a href="https://www.exchangerate-api.com">Rates By Exchange Rate API</a>`,
 		Off:         "its terms allow to convert with the rates, not to pass them on",
+		OwnUse:      "its terms allow to convert with the rates, not to pass them on",
 		Kinds:       []string{poll.KindFiat},
 		Feeds: []poll.Feed{{Name: "latest",
 			Evidence: producers.Recorded("er-api/latest-usd-2024-08-19.json"),

@@ -32,6 +32,7 @@ func defillamaYields() poll.Source {
 		Terms:       "https://defillama.com/terms",
 		Attribution: "Data: DefiLlama, https://defillama.com",
 		Off:         "its terms allow personal, non-commercial use and no republishing without its permission",
+		OwnUse:      "its terms allow no republishing without its permission",
 		Kinds:       []string{poll.KindRate},
 		Feeds: []poll.Feed{
 			{Name: "pools",

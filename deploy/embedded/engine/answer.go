@@ -60,7 +60,7 @@ func (e *Engine) answer(ctx context.Context, p *pool, q *request) (*answer, erro
 		p.give(m)
 		return nil, err
 	}
-	if p.fixed && q.shape.selects() {
+	if q.shape.selects() && (p.fixed || !inPieces(q.outputFormat())) {
 		s, err := e.startPiped(ctx, p, m, q)
 		if err != nil {
 			return nil, suggest(q.outputFormat(), err)
@@ -72,7 +72,7 @@ func (e *Engine) answer(ctx context.Context, p *pool, q *request) (*answer, erro
 		a.frame(s.length(), s)
 		return a, nil
 	}
-	s, err := e.start(ctx, p, m, sql, q.format, q.params, q.shape.selects() && inPieces(q.outputFormat()))
+	s, err := e.start(ctx, p, m, sql, q.format, q.params, q.shape.selects())
 	if err != nil {
 		return nil, err
 	}

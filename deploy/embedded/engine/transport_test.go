@@ -3,8 +3,10 @@ package engine
 import (
 	"context"
 	"errors"
+	"io"
 	"math/big"
 	"net/http"
+	"net/url"
 	"os"
 	"reflect"
 	"strings"
@@ -315,4 +317,43 @@ func TestStatementsRunSideBySide(t *testing.T) {
 	if err := db.QueryRow(t.Context(), "SELECT count(), uniqExact(a) FROM t").Scan(&rows, &distinct); err != nil || rows != writers*batches*size || distinct != rows {
 		t.Errorf("got %d rows, %d of them distinct (%v), want %d", rows, distinct, err, writers*batches*size)
 	}
+}
+
+// A format with a frame or an index comes whole through the transport, in a stream whose end tells a failure from an end.
+func TestTransportStreamsFormatsThatHaveAFrame(t *testing.T) {
+	e := openEngine(t)
+	send := func(sql string) (*http.Response, []byte) {
+		t.Helper()
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://embedded/?query="+url.QueryEscape(sql), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := e.Transport().RoundTrip(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		body, err := io.ReadAll(response.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return response, body
+	}
+	for _, format := range []string{"Parquet", "Arrow", "CSVWithNames"} {
+		sql := "SELECT number, toString(cityHash64(number)) AS text FROM numbers(200000) SETTINGS max_threads = 1 FORMAT " + format
+		want, err := e.Ask(sql, "TabSeparated")
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, got := send(sql)
+		if string(got) != want || response.ContentLength >= 0 {
+			t.Errorf("%s: got %d bytes of a length of %d, want %d in a stream", format, len(got), response.ContentLength, len(want))
+		}
+		broken := "SELECT throwIf(number = 1900000), toString(cityHash64(number)) FROM numbers(2000000) SETTINGS max_threads = 1 FORMAT " + format
+		response, got = send(broken)
+		if end := response.Header.Get("X-ClickHouse-Exception-Tag") + "\r\n__exception__\r\n"; response.StatusCode == http.StatusOK && !strings.HasSuffix(string(got), end) {
+			t.Errorf("%s: an answer that failed ends as a whole one: %q", format, got[max(0, len(got)-100):])
+		}
+	}
+	waitFor(t, func() bool { return len(e.writers.slots) == 0 })
 }

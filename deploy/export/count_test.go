@@ -1,0 +1,17 @@
+package export
+
+import "bytes"
+
+// Count reads a file of a format as it is read back.
+func Count(format string, content []byte, columns []SchemaColumn) (int64, error) {
+	f, err := FormatNamed(format)
+	if err != nil {
+		return 0, err
+	}
+	var names []string
+	for _, c := range columns {
+		names = append(names, c.Name)
+	}
+	r := bytes.NewReader(content)
+	return f.count(file{ReadSeeker: r, ReaderAt: r, size: int64(len(content))}, names)
+}

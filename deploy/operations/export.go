@@ -1,0 +1,49 @@
+package operations
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/marketlog/marketlog/deploy/admin"
+	"github.com/marketlog/marketlog/deploy/export"
+	"github.com/marketlog/marketlog/deploy/instance"
+	"github.com/marketlog/marketlog/producers/sources"
+)
+
+// ErrExportEnded is the end of an export that was cancelled, or whose instance stops. It is context.Canceled too.
+var ErrExportEnded error = exportEnded{}
+
+type exportEnded struct{}
+
+func (exportEnded) Error() string {
+	return "the export is ended; given again, it goes on where it stood"
+}
+
+func (exportEnded) Is(target error) bool { return target == context.Canceled }
+
+// exportVerb writes a dataset into files. Cancelled or killed, it can be taken up.
+func exportVerb(in *instance.Instance) admin.Command {
+	return admin.Command{Name: "export", Long: true, Run: func(ctx context.Context, raw json.RawMessage, emit func(any) error) error {
+		var request export.Request
+		if err := json.Unmarshal(raw, &request); err != nil {
+			return fmt.Errorf("reading the input of export: %w", err)
+		}
+		if _, err := Migrate(ctx, in); err != nil {
+			return err
+		}
+		store, err := in.History(ctx)
+		if err != nil {
+			return err
+		}
+		exporter := &export.Exporter{Store: store, Disk: in.Disk, Now: in.Clock.Now, Sources: sources.List(), Emit: emit}
+		result, err := exporter.Run(ctx, request)
+		if err != nil && ctx.Err() != nil {
+			return ErrExportEnded
+		}
+		if err != nil {
+			return err
+		}
+		return emit(result)
+	}}
+}
