@@ -19,6 +19,7 @@ import (
 	"github.com/marketlog/marketlog/producers/poll"
 	"github.com/marketlog/marketlog/schemas"
 	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/history/read"
 )
 
 // Disk says what is free where files are written.
@@ -161,7 +162,7 @@ func openDir(name string) (*os.Root, func(), error) {
 func (x *Exporter) position(ctx context.Context, d Dataset) (map[string][]Offset, time.Time, error) {
 	closed := x.Now()
 	if d.minutes {
-		until, err := x.Store.ClosedUntil(ctx)
+		until, err := read.From(x.Store).ClosedUntil(ctx)
 		if err != nil {
 			return nil, closed, err
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/history/rows"
 )
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
@@ -30,7 +31,7 @@ var (
 
 // logged is a record and where it lies.
 type logged struct {
-	place  history.Place
+	place  rows.Place
 	record eventsv1.Marked
 }
 
@@ -38,7 +39,7 @@ type logged struct {
 func records() (all []logged) {
 	offset := int64(100)
 	add := func(topic string, record eventsv1.Marked) {
-		all = append(all, logged{history.Place{Topic: topic, Partition: int32(offset % 2), Offset: offset}, record})
+		all = append(all, logged{rows.Place{Topic: topic, Partition: int32(offset % 2), Offset: offset}, record})
 		offset++
 	}
 	mark := func() *eventsv1.Mark { return &eventsv1.Mark{LogicVersion: 1, Offset: offset} }
@@ -141,11 +142,11 @@ func newStore(t *testing.T, batches int, seed uint64) *history.Store {
 	r := rand.New(rand.NewPCG(seed, 1))
 	r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	for n := range batches {
-		var b history.Batch
+		var b rows.Batch
 		for _, l := range all[n*len(all)/batches : (n+1)*len(all)/batches] {
 			b.Add(l.place, l.record)
 		}
-		w.must(store.Insert(t.Context(), &b, ""))
+		w.must(b.Insert(t.Context(), store, ""))
 	}
 	for _, topic := range schemas.Topics {
 		if len(topic.Tables) == 0 {
