@@ -28,6 +28,7 @@ var slow = map[string][]string{
 		"TestStopOfAMinuteHidesNoAge", "TestStopsDuringAReplay",
 	},
 	"deploy/chaos/oracle":     {"TestPlantedMarketFaultsAreFound", "TestReferenceViewsEqualTheOracle"},
+	"deploy/export":           {"TestAnEndedExportEqualsAWholeOne"},
 	"deploy/embedded":         {"TestStateIsMadeAnew", "TestToolsOfKafkaWork"},
 	"deploy/embedded/engine":  {"TestLongAnswersAreReadByOtherParsers", "TestLongAnswersParse"},
 	"deploy/embedded/sqlport": {"TestStatementsOutliveMerges", "TestReadersThatHangUpEndNoProcess"},
