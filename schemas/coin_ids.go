@@ -5,7 +5,6 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
-	"iter"
 	"strings"
 	"sync"
 	"unicode"
@@ -45,20 +44,6 @@ var embeddedCoinIDs = sync.OnceValue(func() *CoinIDs {
 // the source's. CoinGecko's ids are canonical, also those that the tables do not have.
 func CanonicalCoin(source, sourceID, symbol, name string) (id string, ok bool) {
 	return embeddedCoinIDs().Canonical(source, sourceID, symbol, name)
-}
-
-// NewCoinIDs tells apart more coins than the embedded table has, by their ids, symbols and names; whatever that table
-// says of a coin stays as it is.
-func NewCoinIDs(coins iter.Seq[Coin]) *CoinIDs {
-	embedded := embeddedCoinIDs()
-	ids := &CoinIDs{known: embedded.known, claimed: embedded.claimed, byName: map[string]string{}}
-	for c := range coins {
-		ids.add(c)
-	}
-	for key, id := range embedded.byName {
-		ids.byName[key] = id
-	}
-	return ids
 }
 
 func (c *CoinIDs) add(coin Coin) {

@@ -1,6 +1,7 @@
 package schemas
 
 import (
+	"iter"
 	"slices"
 	"strings"
 	"testing"
@@ -53,8 +54,22 @@ func TestEmbeddedExceptionsAreNeeded(t *testing.T) {
 	}
 }
 
+// moreCoinIDs tells apart more coins than the embedded table has, by their ids, symbols and names; whatever that table
+// says of a coin stays as it is.
+func moreCoinIDs(coins iter.Seq[Coin]) *CoinIDs {
+	embedded := embeddedCoinIDs()
+	ids := &CoinIDs{known: embedded.known, claimed: embedded.claimed, byName: map[string]string{}}
+	for c := range coins {
+		ids.add(c)
+	}
+	for key, id := range embedded.byName {
+		ids.byName[key] = id
+	}
+	return ids
+}
+
 func TestAmbiguousNamesMeanNothing(t *testing.T) {
-	ids := NewCoinIDs(slices.Values([]Coin{
+	ids := moreCoinIDs(slices.Values([]Coin{
 		{ID: "harbor", Symbol: "hbr", Name: "Harbor"},
 		{ID: "harbor-2", Symbol: "hbr", Name: "Harbor Two"},
 		{ID: "pier", Symbol: "pier", Name: "Pier"},

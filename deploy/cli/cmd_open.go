@@ -22,18 +22,7 @@ func openCommand(rt *command.Runtime) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			cfg, err := rt.LoadInstance(cmd)
-			if err != nil {
-				return err
-			}
-			info, ok, err := command.RunningInstance(cmd.Context(), cfg.DataDir)
-			switch {
-			case err != nil:
-				return err
-			case !ok:
-				return fmt.Errorf("no instance runs in %s: start one with `marketlog run --data-dir %s`", cfg.DataDir, cfg.DataDir)
-			}
-			return admin.CallRunning(cmd.Context(), info.Admin, admin.Command{Name: "open"}, admin.Start, struct{}{}, func(raw json.RawMessage) error {
+			return rt.CallRunning(cmd, admin.Command{Name: "open"}, struct{}{}, func(raw json.RawMessage) error {
 				var line operations.OpenLine
 				if err := json.Unmarshal(raw, &line); err != nil {
 					return fmt.Errorf("reading the answer: %w", err)

@@ -45,26 +45,15 @@ func simFaults(rt *command.Runtime, cmd *cobra.Command, input operations.FaultIn
 	if err != nil {
 		return err
 	}
-	cfg, err := rt.LoadInstance(cmd)
-	if err != nil {
-		return err
-	}
-	info, ok, err := command.RunningInstance(cmd.Context(), cfg.DataDir)
-	switch {
-	case err != nil:
-		return err
-	case !ok:
-		return fmt.Errorf("no instance runs in %s: start one with `marketlog run --feeds sim --data-dir %s`", cfg.DataDir, cfg.DataDir)
-	}
 	var lines []operations.FaultLine
-	err = admin.CallRunning(cmd.Context(), info.Admin, admin.Command{Name: "sim.faults"}, admin.Start, input, func(raw json.RawMessage) error {
+	err = rt.CallRunning(cmd, admin.Command{Name: "sim.faults"}, input, func(raw json.RawMessage) error {
 		var line operations.FaultLine
 		if err := json.Unmarshal(raw, &line); err != nil {
 			return fmt.Errorf("reading the answer: %w", err)
 		}
 		lines = append(lines, line)
 		return nil
-	})
+	}, "--feeds sim")
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"google.golang.org/protobuf/testing/protocmp"
 
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
@@ -86,20 +85,6 @@ func currentRatesAreTheNewestRows(t *testing.T, store *history.Store) {
 		`('aave|borrowing|core/usdc','aave-v3','Aave V3','aave','borrowing','usd-coin','USDC','core/usdc','USDC.e','Ethereum','Core market','',-0.5,-0.4987,3,0.1,'-0.005','apr_fraction','secondly',1000000000,2000000000,0.75,'flexible',0.5,1000000,1.5,2,true,'other',false,'2026-03-01 12:01:40.000000000','2026-03-01 11:59:59.999999999',300,'2026-03-01 12:02:00',true,77)`,
 		`('lido|staking|steth','','','lido','staking','ethereum','ETH','steth','','','','',0,3,1,NULL,'1','apy_percent','',NULL,NULL,NULL,'',NULL,NULL,NULL,NULL,false,'',true,'2026-03-01 12:01:40.000000000','2026-03-01 12:01:40.000000000',3600,'2026-03-01 12:02:00',false,0)`,
 		`('lido||x','','','lido','','','X','x','','','','coin_unknown',0,3,1,NULL,'1','apy_percent','',NULL,NULL,NULL,'',NULL,NULL,NULL,NULL,false,'',false,'2026-03-01 12:01:40.000000000','2026-03-01 12:01:40.000000000',3600,'2026-03-01 12:02:00',false,0)`)
-	got, err := read.From(store).RatesCurrent(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(got) != 2 {
-		t.Fatalf("got %d rates, want 2: one has ended", len(got))
-	}
-	want := fullEntry()
-	want.Time, want.Heard = full.Time, full.Heard
-	want.Said.Chain, want.Said.Pool, want.Said.Symbol, want.Said.Name, want.Said.Term = want.Chain, want.Pool, want.ProviderSymbol, want.Name, want.Term
-	want.Said.Category, want.Said.IngestTime = "", full.Heard
-	if diff := cmp.Diff(want, got[0], protocmp.Transform()); diff != "" {
-		t.Errorf("want(-), got(+):\n%s", diff)
-	}
 }
 
 var symbols = map[string]string{"usd-coin": "USDC", "dai": "DAI"}

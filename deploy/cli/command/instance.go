@@ -88,6 +88,23 @@ func (rt *Runtime) Call(ctx context.Context, cfg config.Config, v admin.Command,
 	return rt.CallOpened(ctx, cfg, v, action, input, onLine)
 }
 
+// CallRunning runs a command of the instance that runs. It is an error if none does, which names flags to start one with, such as --feeds sim.
+func (rt *Runtime) CallRunning(cmd *cobra.Command, v admin.Command, input any, onLine func(json.RawMessage) error, flags ...string) error {
+	cfg, err := rt.LoadInstance(cmd)
+	if err != nil {
+		return err
+	}
+	info, ok, err := RunningInstance(cmd.Context(), cfg.DataDir)
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		start := strings.Join(append(append([]string{"marketlog run"}, flags...), "--data-dir "+cfg.DataDir), " ")
+		return fmt.Errorf("no instance runs in %s: start one with `%s`", cfg.DataDir, start)
+	}
+	return admin.CallRunning(cmd.Context(), info.Admin, v, admin.Start, input, onLine)
+}
+
 // CallOpened opens the instance in the data directory, which no process runs, and runs a command of it.
 func (rt *Runtime) CallOpened(ctx context.Context, cfg config.Config, v admin.Command, action admin.Action, input any, onLine func(json.RawMessage) error) error {
 	in, err := instance.OpenInstance(ctx, alone(cfg), rt.QuietLogger(cfg))

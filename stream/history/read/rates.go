@@ -223,16 +223,6 @@ func scanEntry(rows driver.Rows) (*eventsv1.RateEntry, error) {
 	return e, nil
 }
 
-// RatesCurrent reads the newest row of each rate that has not ended, by source, category and pool. What a source said comes
-// without the coin that it names and, where the project told the category, with none.
-func (r Reader) RatesCurrent(ctx context.Context) ([]*eventsv1.RateEntry, error) {
-	entries, err := history.Select(ctx, r.store, "SELECT "+entryColumns+" FROM rates_now FINAL WHERE NOT ended ORDER BY source, category, pool", nil, scanEntry)
-	if err != nil {
-		return nil, fmt.Errorf("reading current rates: %w", err)
-	}
-	return entries, nil
-}
-
 // RatesSince is when the oldest rate of a query's coins, categories and providers is of, by its step, whatever its From and
 // To; zero where there is none.
 func (r Reader) RatesSince(ctx context.Context, q RateQuery) (time.Time, error) {
