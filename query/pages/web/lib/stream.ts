@@ -61,6 +61,8 @@ const shownInterval = 1000
 const heartbeat = 10_000
 // untaken is after how many connections in a row that never began a cursor is given up: another version may not read it.
 const untaken = 30
+// refusals is after how many answers to a cursor that it is none the page begins anew.
+const refusals = 20
 const resumedShown = 20_000
 
 export class Stream {
@@ -73,6 +75,7 @@ export class Stream {
   private failed = 0
   // resuming is until the server has said what it makes of the cursor.
   private resuming = false
+  private refused = 0
   private timer: ReturnType<typeof setTimeout> | undefined
 
   // symbols are coins by id; undefined: all.
@@ -158,16 +161,18 @@ export class Stream {
         this.handlers.prices(frame.data as Price[], frame.type === "initial_prices")
         break
       case "error":
-        // A cursor that this server does not take: begin anew.
+        // A server that has just started knows no second of the log yet, and takes no cursor for a moment.
         if (!this.resuming) return
-        this.cursor = ""
+        if (++this.refused > refusals) this.cursor = ""
         this.socket?.close(1000)
         return
       case "gap":
         this.resuming = false
+        this.refused = 0
         return // the present follows
       case "resumed":
         this.resuming = false
+        this.refused = 0
         this.tell({ resumed: frame.seconds })
         setTimeout(() => this.tell({ resumed: undefined }), resumedShown)
         break
