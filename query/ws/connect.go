@@ -47,7 +47,7 @@ func (h *Hub) asked(ctx *fasthttp.RequestCtx) (*request, error) {
 	if r.ranks, unknown = find(h.deps.Catalog.Snapshot(), m.Symbols); len(unknown) > 0 {
 		return nil, query.Invalid("symbols", "%s", unknownCoins(unknown))
 	}
-	if r.delivery == deliveryAll && r.from == nil && !h.begun() {
+	if r.delivery == deliveryAll && r.from == nil && !h.begun() || r.from != nil && !h.placed() {
 		return nil, query.Starting(notBegun)
 	}
 	r.extended = true
@@ -62,6 +62,13 @@ func (h *Hub) begun() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.position.whole()
+}
+
+// placed means that cursors can be compared with what this replica has read.
+func (h *Hub) placed() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.position.newest() > 0
 }
 
 // list splits what is separated by commas; nil of nothing.

@@ -1,6 +1,7 @@
 package ws
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"math/rand/v2"
@@ -114,6 +115,31 @@ func TestTheHandoffWaitsForTheStore(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A replica that has read nothing yet does not take a cursor for one from the future: its client is told to come again.
+func TestACursorWaitsUntilTheReplicaHasAPosition(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHandoff(t, 1<<20)
+		defer h.at.stop()
+		other := newReplica(t, h.log, scriptCoins(t), 1<<20)
+		defer other.stop()
+		asks := request{delivery: deliveryAll, silent: true}
+		cut := h.client.connect(other.hub, asks, func() time.Duration { return 0 })
+		synctest.Wait()
+		cut()
+		if other.hub.placed() || h.client.kinds["error"] != 1 || !bytes.Contains(h.client.last, []byte("try again")) {
+			t.Errorf("told %v, last %s, want to try again", h.client.kinds, h.client.last)
+		}
+		other.follow(t, true)
+		time.Sleep(2 * time.Second)
+		cut = h.client.connect(other.hub, asks, func() time.Duration { return 0 })
+		synctest.Wait()
+		cut()
+		if !other.hub.placed() || h.client.kinds["resumed"] != 1 {
+			t.Errorf("told %v, last %s, want that it goes on", h.client.kinds, h.client.last)
+		}
+	})
 }
 
 // lastGap is what a gap says.

@@ -213,6 +213,8 @@ func (h *Hub) goOn(s *subscriber, r request, of selection) bool {
 	switch {
 	case r.of != *h.log.Load():
 		return h.gap(s, r.id, gapOtherLog, r.from, of)
+	case h.position.newest() == 0:
+		return h.refuseLocked(s, r.id, "the stream cannot go on yet: "+notBegun+"; try again")
 	case r.from.newest() > h.position.newest()+aheadMost:
 		return h.refuseLocked(s, r.id, "cursor lies ahead of the log; leave it out")
 	case s.feed == nil:
