@@ -35,15 +35,14 @@ const (
 )
 
 // ErrBackfillEnded is the end of a back-fill that was cancelled, or whose instance stops. It is context.Canceled too.
-var ErrBackfillEnded error = backfillEnded{}
+var ErrBackfillEnded error = endedWork("the back-fill is ended; given again, it goes on where it stood")
 
-type backfillEnded struct{}
+// endedWork is work that was cancelled and can be taken up again: context.Canceled, with a text that says so.
+type endedWork string
 
-func (backfillEnded) Error() string {
-	return "the back-fill is ended; given again, it goes on where it stood"
-}
+func (e endedWork) Error() string { return string(e) }
 
-func (backfillEnded) Is(target error) bool { return target == context.Canceled }
+func (endedWork) Is(target error) bool { return target == context.Canceled }
 
 // BackfillInput is what the verbs of back-filling take.
 type BackfillInput struct {

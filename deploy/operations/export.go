@@ -12,15 +12,7 @@ import (
 )
 
 // ErrExportEnded is the end of an export that was cancelled, or whose instance stops. It is context.Canceled too.
-var ErrExportEnded error = exportEnded{}
-
-type exportEnded struct{}
-
-func (exportEnded) Error() string {
-	return "the export is ended; given again, it goes on where it stood"
-}
-
-func (exportEnded) Is(target error) bool { return target == context.Canceled }
+var ErrExportEnded error = endedWork("the export is ended; given again, it goes on where it stood")
 
 // exportVerb writes a dataset into files. Cancelled or killed, it can be taken up.
 func exportVerb(in *instance.Instance) admin.Command {
