@@ -60,10 +60,15 @@ func (f *firstFresh) await(ctx context.Context) error {
 	return nil
 }
 
-// waitsForPrices reports whether a role makes no prices: sinks and who watches them, the folds of minutes, and the back-fill.
+// waitsForPrices reports whether a role makes no prices: sinks and who watches their tables, the folds of minutes, the archive,
+// polled sources, the check of what is on the disk, and the back-fill.
 func waitsForPrices(role string) bool {
 	if name, ok := strings.CutPrefix(role, "processors/"); ok {
 		return name != quotes.Name && name != resolve.Name && name != instance.PricesUnit().Name
 	}
-	return strings.HasPrefix(role, "sink/") || strings.HasPrefix(role, "tables/") || role == "backfill"
+	switch role {
+	case "archive", "backfill", "damages", "sources", "tables", "tables/behind":
+		return true
+	}
+	return strings.HasPrefix(role, "sink/")
 }

@@ -13,7 +13,7 @@ import (
 func TestPricesComeBeforeTheRestOfAStart(t *testing.T) {
 	for name, waits := range map[string]bool{
 		"processors/quotes": false, "processors/resolve": false, "processors/prices": false, "query/api": false, "produce/kraken": false,
-		"processors/earn": true, "processors/markets": true, "sink/ticks.v1": true, "tables/behind": true, "backfill": true,
+		"processors/earn": true, "processors/markets": true, "sink/ticks.v1": true, "tables/behind": true, "tables": true, "archive": true, "damages": true, "sources": true, "backfill": true,
 	} {
 		if got := waitsForPrices(name); got != waits {
 			t.Errorf("%s waits: got %v", name, got)
