@@ -36,9 +36,13 @@ func (c *NullableDecimal) Add(s string) {
 // Reset empties the column.
 func (c *NullableDecimal) Reset() { c.nulls, c.values = c.nulls[:0], c.values[:0] }
 
-// Rows, Type, WriteColumn and EncodeColumn make it a column of ch-go.
-func (c *NullableDecimal) Rows() int                   { return len(c.nulls) }
-func (c *NullableDecimal) Type() proto.ColumnType      { return "Nullable(Decimal(38, 18))" }
+// Rows returns the number of rows.
+func (c *NullableDecimal) Rows() int { return len(c.nulls) }
+
+// Type is the type of ClickHouse.
+func (c *NullableDecimal) Type() proto.ColumnType { return "Nullable(Decimal(38, 18))" }
+
+// WriteColumn writes what EncodeColumn does.
 func (c *NullableDecimal) WriteColumn(p *proto.Writer) { p.ChainBuffer(c.EncodeColumn) }
 
 // EncodeColumn writes which rows are NULL, then a value for every row.

@@ -103,9 +103,13 @@ func (w *LowCardinality) Reset() {
 	w.dict, w.keys = w.dict[:0], w.keys[:0]
 }
 
-// Rows, Type, WriteColumn, EncodeState and EncodeColumn make it a column of ch-go.
-func (w *LowCardinality) Rows() int                   { return len(w.keys) }
-func (w *LowCardinality) Type() proto.ColumnType      { return "LowCardinality(String)" }
+// Rows returns the number of rows.
+func (w *LowCardinality) Rows() int { return len(w.keys) }
+
+// Type is the type of ClickHouse.
+func (w *LowCardinality) Type() proto.ColumnType { return "LowCardinality(String)" }
+
+// WriteColumn writes what EncodeColumn does.
 func (w *LowCardinality) WriteColumn(p *proto.Writer) { p.ChainBuffer(w.EncodeColumn) }
 
 // EncodeState writes the version of the keys' serialization.

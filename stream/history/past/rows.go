@@ -72,9 +72,13 @@ type Marks struct {
 	stamp   proto.ColUInt64
 }
 
+// Table is the table of the rows.
 func (r *Marks) Table() string { return "past_marks" }
-func (r *Marks) Len() int      { return len(r.stamp) }
 
+// Len returns the number of rows.
+func (r *Marks) Len() int { return len(r.stamp) }
+
+// Reset empties the rows.
 func (r *Marks) Reset() {
 	clear(r.known)
 	native.Reset(&r.coinID, &r.seconds, &r.slot, &r.stamp)
@@ -120,6 +124,7 @@ func stampOf(partition int32, offset int64) uint64 {
 	return (x ^ x>>31) | 1
 }
 
+// Columns are the columns of the block.
 func (r *Marks) Columns() []native.Column {
 	return []native.Column{
 		native.Col("coin_id", "LowCardinality(String)", &r.coinID),
