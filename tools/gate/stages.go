@@ -49,6 +49,14 @@ var slow = map[string][]string{
 // otherProcess are the packages whose tests start the program as another process: the race detector in theirs sees nothing of it.
 var otherProcess = []string{"deploy/chaos", "deploy/e2e"}
 
+// sequential are the packages that start no goroutine, to which a test holds them: the race detector would see nothing there,
+// and takes twice the time. Their slow tests run beside those of other processes.
+var sequential = []string{
+	"processors/apy", "processors/candles", "processors/defi", "processors/earn", "processors/markets", "processors/median", "processors/quotes", "processors/resolve",
+	"producers/exchanges", "producers/reference", "producers/yields", "query/earn", "query/providers", "query/records", "query/stablecoins", "query/usage",
+	"schemas", "stream/history", "stream/history/rows",
+}
+
 // longest are the packages whose tests take longest, the longest first, by the table that the gate prints.
 var longest = []string{
 	"deploy/e2e", "deploy/cli", "processors", "stream/history", "deploy/chaos", "deploy/embedded", "producers/simulator",

@@ -184,7 +184,7 @@ func TestEveryTestHasAStageAndEveryStageATarget(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range slices.Concat(otherProcess, longest) {
+	for _, name := range slices.Concat(otherProcess, sequential, longest) {
 		if len(tests[name]) == 0 {
 			t.Errorf("%s has no test", name)
 		}
@@ -193,6 +193,40 @@ func TestEveryTestHasAStageAndEveryStageATarget(t *testing.T) {
 		folder, test, _ := strings.Cut(name, " ")
 		if folder != "vulnerabilities" && !slices.Contains(tests[folder], test) {
 			t.Errorf("the skip of %s is forgiven, which is not there", name)
+		}
+	}
+}
+
+// Where nothing runs beside anything, the race detector sees nothing.
+func TestSequentialPackagesStartNoGoroutine(t *testing.T) {
+	starts := func(n ast.Node) (does bool) {
+		ast.Inspect(n, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.GoStmt:
+				does = true
+			case *ast.SelectorExpr:
+				does = does || n.Sel.Name == "Go"
+			}
+			return !does
+		})
+		return does
+	}
+	for _, name := range sequential {
+		files, err := filepath.Glob(filepath.Join("..", "..", filepath.FromSlash(name), "*.go"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %d files, %v", name, len(files), err)
+		}
+		for _, path := range files {
+			if strings.HasSuffix(path, "_test.go") {
+				continue
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if starts(file) {
+				t.Errorf("%s starts a goroutine: take %s out of the list, so that the race detector watches it", path, name)
+			}
 		}
 	}
 }

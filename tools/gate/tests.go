@@ -34,21 +34,23 @@ func quick() []result {
 	return slices.Concat(run.results(), tools.results())
 }
 
-// slowTests runs what `make gate` runs behind it. The tests whose program is another process, which no race detector would see,
-// run beside all tests of the other packages with the race detector: the slow ones, and the quick ones again, which the quick
-// stage ran without it. Each of the two takes one processor.
+// slowTests runs what `make gate` runs behind it. The slow tests in which the race detector would see nothing run beside all tests
+// of the other packages with it: the slow ones, and the quick ones again, which the quick stage ran without it. Each of the two
+// takes one processor.
 func slowTests() []result {
 	all, err := packagesInOrder()
 	if err != nil {
 		return []result{check("embedded", "go list", err)}
 	}
-	raced := slices.DeleteFunc(all, func(name string) bool { return slices.Contains(otherProcess, strings.TrimPrefix(name, "./")) })
+	unraced := slices.Concat(otherProcess, sequential)
+	raced := slices.DeleteFunc(all, func(name string) bool { return slices.Contains(unraced, strings.TrimPrefix(name, "./")) })
+	unraced = slices.DeleteFunc(unraced, func(name string) bool { return len(slow[name]) == 0 })
 	detector, results := raceDetector()
 	if detector { // on all processors; a failure is told by the tests
 		_ = compile(raced)
 	}
 	apart := testRun{name: "slow", tier: "embedded", folder: ".", kills: slowKills,
-		arguments: append([]string{"-p", "1", "-run", only(slow, "")}, paths(otherProcess)...)}
+		arguments: append([]string{"-p", "1", "-run", only(slow, "")}, paths(unraced)...)}
 	beside := testRun{name: "race", tier: "embedded", folder: ".", kills: slowKills, race: detector,
 		arguments: append([]string{"-p", "1"}, raced...)}
 	other := make(chan []result)
