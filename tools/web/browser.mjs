@@ -373,9 +373,11 @@ const routes = [["/", prices], ["/coins/bitcoin", coin], ["/rates", rates], ["/r
   await context.close()
 }
 
-// What can be done on a page is done on one large and one small screen, and looked at on all.
+// What can be done on a page is done on one large and one small screen, a light and a dark one. Where pictures are made the other two
+// are looked at.
 for (const [width, height, colorScheme] of [[1280, 900, "light"], [1280, 900, "dark"], [390, 844, "light"], [390, 844, "dark"]]) {
   const thorough = (width < 500) === (colorScheme === "dark")
+  if (!thorough && !shots) continue
   const context = await browser.newContext({ viewport: { width, height }, colorScheme, deviceScaleFactor: width < 500 ? 2 : 1, hasTouch: width < 500, locale: "en-US", timezoneId: "Europe/Berlin" })
   for (const [path, use, still] of routes) {
     const where = `${path} at ${width}, ${colorScheme}`

@@ -25,9 +25,9 @@ func TestEveryFormatIsReadByAnotherParser(t *testing.T) {
 	readEveryFormat(t, 0, 70_000)
 }
 
-// The same of answers that are long: half a million rows, or as many as MARKETLOG_FORMAT_ROWS says.
+// The same of answers that are long: 200,000 rows, or as many as MARKETLOG_FORMAT_ROWS says.
 func TestLongAnswersAreReadByOtherParsers(t *testing.T) {
-	rows := 500_000
+	rows := 200_000
 	if text := os.Getenv("MARKETLOG_FORMAT_ROWS"); text != "" {
 		var err error
 		if rows, err = strconv.Atoi(text); err != nil {
