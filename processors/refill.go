@@ -2,6 +2,7 @@ package processors
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -21,7 +22,7 @@ type Refill struct {
 	Logger  *slog.Logger
 }
 
-// Run reads and inserts, and returns how many records had rows.
+// Run reads and inserts, and returns how many records had rows. It passes over offsets that the log has lost.
 func (r *Refill) Run(ctx context.Context) (records int64, err error) {
 	topic, err := schemas.TopicNamed(r.Topic)
 	if err != nil {
@@ -51,15 +52,24 @@ func (r *Refill) Run(ctx context.Context) (records int64, err error) {
 			continue
 		}
 		pos := &position{progress: history.Progress{Partition: p, Marks: map[int32]*eventsv1.Mark{}}}
-		err := stream.ReadRange(ctx, r.Log, topic.Name, p, start, to, func(rec *kgo.Record) error {
-			m.take(pos, rec)
-			if m.batch.rows.Len() < sinkMaxRows && m.batch.bytes < sinkMaxBytes {
-				return nil
+		for start < to {
+			err := stream.ReadRange(ctx, r.Log, topic.Name, p, start, to, func(rec *kgo.Record) error {
+				m.take(pos, rec)
+				if m.batch.rows.Len() < sinkMaxRows && m.batch.bytes < sinkMaxBytes {
+					return nil
+				}
+				return flush()
+			})
+			var hole *stream.HoleError
+			switch {
+			case errors.As(err, &hole): // what is lost is no reason to leave out what is behind it
+				r.Logger.Warn("the log has a hole", "topic", topic.Name, "partition", p, "from", hole.From, "next", hole.Next)
+				start = hole.Next
+				continue
+			case err != nil:
+				return records, err
 			}
-			return flush()
-		})
-		if err != nil {
-			return records, err
+			break
 		}
 	}
 	return records, flush()

@@ -129,13 +129,16 @@ func ReadRange(ctx context.Context, cfg Config, topic string, partition int32, f
 	if !cfg.archives(topic) {
 		return ReadBroker(ctx, cfg, topic, partition, from, to, visit)
 	}
-	skipped := int64(-1) // where the broker passed over an offset that its own bounds promise
+	skipped, behind := int64(-1), int64(-1) // where the broker passed over offsets that its own bounds promise, and up to where
 	for next := from; ; {
 		starts, _, err := cfg.Bounds(ctx, topic)
 		if err != nil {
 			return err
 		}
 		start := starts[topic][partition]
+		if next == skipped { // it was no retention: the broker has lost them
+			start = max(start, behind)
+		}
 		if next < start {
 			if next, err = cfg.Archive.Read(ctx, topic, partition, next, min(to, start), visit); err != nil {
 				return fmt.Errorf("reading %s/%d from the archive: %w", topic, partition, err)
@@ -144,11 +147,12 @@ func ReadRange(ctx context.Context, cfg Config, topic string, partition int32, f
 		if next >= to {
 			return nil
 		}
-		if next < start || next == skipped {
-			return &HoleError{Topic: topic, Partition: partition, From: next, Next: max(next+1, min(to, start))}
+		if next < start {
+			return &HoleError{Topic: topic, Partition: partition, From: next, Next: min(to, start)}
 		}
 		err = ReadBroker(ctx, cfg, topic, partition, next, to, func(r *kgo.Record) error {
 			if r.Offset != next {
+				behind = r.Offset
 				return errRetention
 			}
 			next++
