@@ -94,6 +94,18 @@ func addBackfillFlags(cmd *cobra.Command, input *operations.BackfillInput, from,
 }
 
 func runBackfill(rt *command.Runtime, cmd *cobra.Command, v admin.Command, action admin.Action, input operations.BackfillInput) error {
+	return runResumable(rt, cmd, v, action, input, operations.ErrBackfillEnded, func(shown replayPrinter) jobPrinter { return &backfillPrinter{shown} })
+}
+
+// jobPrinter shows the lines of a job, and ends what progress it has begun to show.
+type jobPrinter interface {
+	line(raw json.RawMessage) error
+	end()
+}
+
+// runResumable calls work of the instance that can be taken up again. To cancel it is no failure: it then ends with the text of
+// ended, which is all of an error that comes through the socket.
+func runResumable(rt *command.Runtime, cmd *cobra.Command, v admin.Command, action admin.Action, input any, ended error, printer func(replayPrinter) jobPrinter) error {
 	out, err := rt.Output(cmd)
 	if err != nil {
 		return err
@@ -102,11 +114,11 @@ func runBackfill(rt *command.Runtime, cmd *cobra.Command, v admin.Command, actio
 	if err != nil {
 		return err
 	}
-	p := &backfillPrinter{replayPrinter{Runtime: rt, out: out}}
+	p := printer(replayPrinter{Runtime: rt, out: out})
 	err = rt.Call(cmd.Context(), cfg, v, action, input, p.line)
 	p.end()
-	if action == admin.Cancel && err != nil && err.Error() == operations.ErrBackfillEnded.Error() { // an error's text is all that comes through the socket
-		_, err = fmt.Fprintln(rt.Stderr, operations.ErrBackfillEnded)
+	if action == admin.Cancel && err != nil && err.Error() == ended.Error() {
+		_, err = fmt.Fprintln(rt.Stderr, ended)
 	}
 	return err
 }

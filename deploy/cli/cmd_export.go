@@ -46,7 +46,8 @@ it: finished files are checked and not written again.`,
 					return err
 				}
 			}
-			return runExport(rt, cmd, action, request)
+			return runResumable(rt, cmd, admin.Command{Name: "export", Long: true}, action, request, operations.ErrExportEnded,
+				func(shown replayPrinter) jobPrinter { return &exportPrinter{shown} })
 		},
 	}
 	flags := cmd.Flags()
@@ -90,24 +91,6 @@ func completeExport(request *export.Request, from, to string) (err error) {
 		return fmt.Errorf("--dir: %w", err)
 	}
 	return request.Validate()
-}
-
-func runExport(rt *command.Runtime, cmd *cobra.Command, action admin.Action, request export.Request) error {
-	out, err := rt.Output(cmd)
-	if err != nil {
-		return err
-	}
-	cfg, err := rt.LoadInstance(cmd)
-	if err != nil {
-		return err
-	}
-	p := &exportPrinter{replayPrinter{Runtime: rt, out: out}}
-	err = rt.Call(cmd.Context(), cfg, admin.Command{Name: "export", Long: true}, action, request, p.line)
-	p.end()
-	if action == admin.Cancel && err != nil && err.Error() == operations.ErrExportEnded.Error() { // an error's text is all that comes through the socket
-		_, err = fmt.Fprintln(rt.Stderr, operations.ErrExportEnded)
-	}
-	return err
 }
 
 // exportPrinter shows the lines of an export, with progress as of a replay.

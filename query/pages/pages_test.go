@@ -142,12 +142,12 @@ func TestHostileNamesStayText(t *testing.T) {
 // A terminal gets a table that fits it, and where everything else is.
 func TestTerminalsGetATable(t *testing.T) {
 	w := newWorld(t, usual, nil)
-	for path, want := range map[string]string{"/": "101,234.56", "/coins/bitcoin": "101,234.56", "/rates": "7.26%", "/rates/usdc": "Aave V3", "/stablecoins": "-700.0", "/market": "bullish", "/sql": "/api/v1/sql?format=CSVWithNames"} {
+	for path, want := range map[string]string{"/": "101,234.56", "/coins/bitcoin": "101,234.56", "/rates": "MEDIAN STAKE BEST", "/rates?w=40": "LEND BEST", "/rates/usdc": "Aave V3", "/stablecoins": "-700.0", "/market": "bullish", "/sql": "/api/v1/sql?format=CSVWithNames"} {
 		response, said := w.ask("GET", path, current, []string{"Host: " + w.addr, "Accept: */*", "User-Agent: curl/8"}, "")
 		if response.StatusCode != http.StatusOK || !strings.HasPrefix(response.Header.Get("Content-Type"), "text/plain") || len(response.Cookies()) > 0 {
 			t.Fatalf("%s: got %d %s with cookies %v\n%s", path, response.StatusCode, response.Header.Get("Content-Type"), response.Cookies(), said)
 		}
-		if !strings.Contains(said, want) || !strings.Contains(said, "SIMULATED") {
+		if !strings.Contains(said, want) || !strings.Contains(said, "\nSIMULATED: invented prices\n") {
 			t.Errorf("%s lacks %s or the warning:\n%s", path, want, said)
 		}
 		for line := range strings.Lines(said) {

@@ -190,7 +190,7 @@ func (u *Unit) sayRates(c *fiber.Ctx, v *ratesView) error {
 	line := func(cells ...string) {
 		text := "  " + column(plain(cells[0], 9), 10, false)
 		for _, cell := range cells[1:] {
-			text += column(cell, 10, true)
+			text += column(cell, 11, true)
 		}
 		fmt.Fprintln(&b, strings.TrimRight(plain(text, w), " "))
 	}

@@ -52,11 +52,11 @@ func (u *Unit) say(ctx *fasthttp.RequestCtx, status int, text string) error {
 }
 
 func (u *Unit) heading(b *strings.Builder, what string, w int) {
-	line := "marketlog " + u.cfg.Version + "   " + what
-	if u.cfg.Simulated {
-		line += "   SIMULATED: invented prices"
+	fmt.Fprintln(b, plain("marketlog: "+what, w))
+	if u.cfg.Simulated { // on a line of its own, which no width cuts
+		fmt.Fprintln(b, "SIMULATED: invented prices")
 	}
-	fmt.Fprintf(b, "%s\n\n", plain(line, w))
+	fmt.Fprintln(b)
 }
 
 // column pads a text to a width, on the left for numbers.
@@ -88,7 +88,11 @@ func (u *Unit) sayPrices(c *fiber.Ctx, v *pricesView) error {
 				venues += "/" + strconv.Itoa(*row.Providers+*row.Rejected)
 			}
 		}
-		line(strconv.Itoa(row.Rank), row.Symbol, row.Name, formatPrice(row.Price), formatPercent(row.H24), formatAmount(row.Cap), venues)
+		rank := "–" // until the first minute of all coins is there
+		if row.Rank > 0 {
+			rank = strconv.Itoa(row.Rank)
+		}
+		line(rank, row.Symbol, row.Name, formatPrice(row.Price), formatPercent(row.H24), formatAmount(row.Cap), venues)
 	}
 	u.doors(&b, c.Context())
 	return u.say(c.Context(), http.StatusOK, b.String())

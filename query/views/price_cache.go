@@ -86,10 +86,10 @@ func NewPriceCache(coins *schemas.CoinTable) *PriceCache {
 }
 
 // SetStaleAfter sets the age from which a price is stale, where the clock of the query runs faster than the
-// machine's. It must be called before the board is used.
+// machine's. It must be called before the cache is used.
 func (b *PriceCache) SetStaleAfter(age time.Duration) { b.staleAfter = age }
 
-// Coins returns the table that the board's coins are of.
+// Coins returns the table that the cache's coins are of.
 func (b *PriceCache) Coins() *schemas.CoinTable { return b.coins }
 
 // Quote reports what a market is quoted in, which the log names by coin id or currency code: as pairs write it, the upper-case
@@ -166,7 +166,7 @@ func (b *PriceCache) advance(partition int32, now int64) {
 // Version changes whenever a price or a now does.
 func (b *PriceCache) Version() uint64 { return b.version.Load() }
 
-// Now is the newest clock that the board folded, Unix nanoseconds; 0 before the first.
+// Now is the newest clock that the cache folded, Unix nanoseconds; 0 before the first.
 func (b *PriceCache) Now() int64 {
 	now := int64(0)
 	for i := range b.nows {
@@ -248,7 +248,7 @@ func (b *PriceCache) Ages(now time.Time) Ages {
 	return ages
 }
 
-// CountStale counts the stale prices at a time of the query's clock. While the board's version stands, answers that
+// CountStale counts the stale prices at a time of the query's clock. While the cache's version stands, answers that
 // tell of freshness are the same exactly as long as this number is.
 func (b *PriceCache) CountStale(now time.Time) int {
 	stale := 0
