@@ -232,6 +232,56 @@ func checkCatalogs(t *testing.T, cfg stream.Config, store archive.Store) (catalo
 	return catalogs
 }
 
+// Offsets in the middle of the broker's log that it does not have, here those of the ends of transactions, are named exactly, so
+// that a reader may go on behind them.
+func TestAHoleInsideTheBrokerIsNamed(t *testing.T) {
+	cfg := stream.Config{Brokers: []string{streamtest.Kfake(t)}, ClientID: "test"}
+	store, _ := dir(t)
+	newTopic(t, cfg)
+	write := func(client *kgo.Client) {
+		record := &kgo.Record{Topic: topic, Partition: 0, Value: []byte("x"), Timestamp: time.UnixMilli(1_790_000_000_000)}
+		if err := client.ProduceSync(t.Context(), record).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var writers []*kgo.Client
+	for n := range 2 {
+		client, err := kgo.NewClient(kgo.SeedBrokers(cfg.Brokers...), kgo.TransactionalID(fmt.Sprint(n)), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(client.Close)
+		if err := client.BeginTransaction(); err != nil {
+			t.Fatal(err)
+		}
+		write(client)
+		writers = append(writers, client)
+	}
+	for _, client := range writers {
+		if err := client.EndTransaction(t.Context(), kgo.TryCommit); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := writers[0].BeginTransaction(); err != nil {
+		t.Fatal(err)
+	}
+	write(writers[0])
+	if err := writers[0].EndTransaction(t.Context(), kgo.TryCommit); err != nil {
+		t.Fatal(err)
+	}
+	cfg.Archive = archive.NewLog(store, cfg, rules)
+	var read []int64
+	visit := func(rec *kgo.Record) error { read = append(read, rec.Offset); return nil }
+	err := stream.ReadRange(t.Context(), cfg, topic, 0, 0, 5, visit)
+	var hole *stream.HoleError
+	if !errors.As(err, &hole) || hole.From != 2 || hole.Next != 4 {
+		t.Fatalf("read %v, %v, want a hole of 2 to 4", read, err)
+	}
+	if err := stream.ReadRange(t.Context(), cfg, topic, 0, hole.Next, 5, visit); err != nil || !slices.Equal(read, []int64{0, 1, 4}) {
+		t.Errorf("read %v, %v, want 0, 1 and 4", read, err)
+	}
+}
+
 // TestAHoleIsAnError deletes from both the archive and the broker.
 func TestAHoleIsAnError(t *testing.T) {
 	r := streamtest.Rand(t)
