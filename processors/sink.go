@@ -297,7 +297,7 @@ func closedUntil(watermark int64) int64 {
 // maxBuried is how much of a record is kept in the dead letters; the whole lies in the log.
 const maxBuried = 64 << 10
 
-// bury makes a dead letter of a record that cannot be decoded. It is a row like those of other records: inserted twice it
+// deadLetter makes a dead letter of a record that cannot be decoded. It is a row like those of other records: inserted twice it
 // counts once, and it is not made again once the ledger has come past its record.
 func (m *sinkMember) deadLetter(pos *position, rec *kgo.Record, why error) {
 	m.sink.Logger.Error("passing over a record that cannot be decoded", "topic", rec.Topic, "partition", rec.Partition, "offset", rec.Offset, "error", why)
@@ -325,7 +325,7 @@ func copyOf(m *eventsv1.Mark) *eventsv1.Mark {
 	return &eventsv1.Mark{LogicVersion: m.LogicVersion, Partition: m.Partition, Offset: m.Offset, Index: m.Index}
 }
 
-// obey returns the replay that gets a partition's rows too from a control on.
+// applyControl returns the replay that gets a partition's rows too from a control on.
 func applyControl(c *eventsv1.Control, replay uint32) uint32 {
 	switch {
 	case c.Action == controlPrepare:
@@ -383,7 +383,7 @@ func (m *sinkMember) launch() {
 	}()
 }
 
-// land waits until nothing is on its way.
+// land waits until nothing is on its way. A batch that could not be written is never left: its error comes again.
 func (m *sinkMember) land(ctx context.Context) error {
 	f := m.flight
 	if f == nil {
@@ -394,10 +394,10 @@ func (m *sinkMember) land(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	m.flight = nil
 	if f.err != nil {
-		return f.err
+		return f.err // it stays: with what comes behind it the ledger would come past rows that are not kept
 	}
+	m.flight = nil
 	for _, p := range f.batch.progress {
 		if pos := m.positions[p.Partition]; pos != nil {
 			pos.inserted = max(pos.inserted, p.Next)

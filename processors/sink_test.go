@@ -446,6 +446,42 @@ func TestDyingAnywhereLosesAndDoublesNothing(t *testing.T) {
 	}
 }
 
+// A batch is refused for good while the next is being filled, and what comes after is accepted again: the sink ends without writing what lies
+// behind that batch, whose ledger would say that the batch is kept.
+func TestARefusedBatchIsNotPassedOver(t *testing.T) {
+	log, producer := newLog(t)
+	store, way := newStore(t)
+	s := newScript(t, schemas.TopicPrices, producer)
+	s.somePrices(rand.New(rand.NewPCG(5, 5)), 50)
+	filling := make(chan string, 1000) // topics of records that are passed over
+	var refused atomic.Bool
+	refuse := func(r *http.Request) error {
+		if !strings.Contains(r.URL.Query().Get("query"), "INSERT INTO prices ") || !refused.CompareAndSwap(false, true) {
+			return nil
+		}
+		for len(filling) > 0 {
+			<-filling
+		}
+		s.write(0, price(0, 1<<20, "bitcoin"), true)
+		s.raw(0, []byte("\xff not ours"))
+		s.flush()
+		<-filling
+		return errDead
+	}
+	way.before.Store(&refuse)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	sink := processors.Sink{
+		Topic: s.topic, Log: log, History: store, Logger: slog.New(slog.DiscardHandler), Undecodable: func(topic string) { filling <- topic },
+	}
+	if err := sink.Run(ctx); !errors.Is(err, errDead) {
+		t.Fatalf("got %v, want %v", err, errDead)
+	}
+	start(t, &processors.Sink{Topic: s.topic, Log: log, History: store, Logger: quiet(t)})
+	s.settled(store)
+	s.check(store)
+}
+
 // Members come and go while records are written.
 func TestPartitionsAreHandedOver(t *testing.T) {
 	log, producer := newLog(t)

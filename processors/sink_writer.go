@@ -112,7 +112,7 @@ func (w *sinkWriter) expire(ctx context.Context, b *sinkBatch) error {
 	return w.retryUntilAvailable(ctx, func() error { return w.sink.History.Expire(ctx, "", at) })
 }
 
-// insist repeats a call of a store that is away, and counts how often.
+// retryUntilAvailable repeats a call of a store that is away, and counts how often.
 func (w *sinkWriter) retryUntilAvailable(ctx context.Context, do func() error) error {
 	again := false
 	return retryUntilAvailable(ctx, w.sink.Logger, w.sink.Topic, func() error {
@@ -133,7 +133,7 @@ const (
 // toldEvery is how often the log says that a store is still away: it may be for want of room on the log's own disk.
 const toldEvery = time.Minute
 
-// insist repeats what may be repeated until it succeeds or the context ends. What a store itself
+// retryUntilAvailable repeats what may be repeated until it succeeds or the context ends. What a store itself
 // refuses for good is a defect of ours and ends the role.
 func retryUntilAvailable(ctx context.Context, logger *slog.Logger, topic string, do func() error) error {
 	var told time.Time
