@@ -33,8 +33,8 @@ slow: build kafka contract mcp browser promtool $(BUF) ## The tests and checks t
 gate: build kafka contract mcp browser promtool $(BUF) ## The whole gate: test and slow
 	$(GATE)
 
-nightly: ## What takes hours: a thousand kills, an hour of simulated time, more seeds, fuzzing, admission, statements
-	$(MAKE) -k kills hour seeds fuzz admission soak formats damages disturb
+nightly: ## What takes hours: a thousand kills, an hour of simulated time, more seeds, fuzzing, admission, statements, races
+	$(MAKE) -k kills hour seeds fuzz admission soak formats damages disturb races
 
 check: $(BUF) ## The gate without the tests: format, lint with vet, known vulnerabilities, schemas
 	$(GATE) format lint vulnerabilities schemas
@@ -89,6 +89,9 @@ soak: engine ## An hour of random SQL statements, named where they end their pro
 	MARKETLOG_SOAK=$${MARKETLOG_SOAK:-1h} $(PROVE) statements -run '^TestRandomStatements$$' -count 1 -timeout 3h ./deploy/embedded/sqlport $(if $(LEARN),-learn)
 	MARKETLOG_BESIDE=$${MARKETLOG_BESIDE:-10m} $(PROVE) beside-statements -run '^TestDemoGoesOnBesideStatements$$' -count 1 -timeout 1h ./deploy/e2e
 
+races: build kafka ## The slow tests with the race detector, which the gate runs without it
+	$(GATE) races
+
 fuzz: engine ## Guided fuzzing: every decoder of outside bytes, and the REST and MCP doors, a minute each
 	grep -rE --include='*_test.go' '^func Fuzz' producers query schemas stream deploy | sed -E 's,/[^/]+:func (Fuzz[A-Za-z]+).*, \1,' | \
 	  while read -r folder target; do \
@@ -126,4 +129,4 @@ $(BUF): tools/package.json tools/package-lock.json
 	cd tools && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	touch $@
 
-.PHONY: help build engine run live test slow gate nightly check generate figures proofs admission kills chaos damages disturb formats seeds soak fuzz sbom clean kafka contract mcp browser web promtool rules
+.PHONY: help build engine run live test slow gate nightly check generate figures proofs admission kills chaos damages disturb formats seeds soak fuzz races sbom clean kafka contract mcp browser web promtool rules

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -86,6 +87,8 @@ func TestDemoPagesInABrowser(t *testing.T) {
 			mortal.kill(t)
 		case line.Ask == "start":
 			mortal.start(t)
+		case line.Ask == "end":
+			mortal.kill(t)
 		}
 		if line.Ask != "" {
 			fmt.Fprintln(orders, "done")
@@ -157,7 +160,7 @@ func (m *mortal) start(t *testing.T) {
 
 func (m *mortal) kill(t *testing.T) {
 	t.Helper()
-	if err := m.process.Process.Signal(syscall.SIGKILL); err != nil {
+	if err := m.process.Process.Signal(syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		t.Errorf("killing the instance: %v", err)
 	}
 	m.ended <- <-m.ended

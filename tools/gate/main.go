@@ -1,10 +1,11 @@
 // Command gate holds a checkout to everything that the repository promises of itself, step by step, and closes with the
-// seconds of each package and a table of tiers, tests and skips. It runs all steps, also past a failure, and exits 1 if
-// anything failed.
+// seconds of each package and a table of tiers, tests and skips. It runs all steps but races, also past a failure, and
+// exits 1 if anything failed.
 //
-//	go -C tools run ./gate [format] [lint] [schemas] [quick] [vulnerabilities] [slow]
+//	go -C tools run ./gate [format] [lint] [schemas] [quick] [vulnerabilities] [slow] [races]
 //
-// Tests belong to a stage, quick or slow (stages.go); the slow one runs the quick tests again, with the race detector. A tier is what a test needs: the embedded back ends inside its process,
+// Tests belong to a stage, quick or slow (stages.go); the slow one runs the quick tests again, with
+// the race detector; races runs the slow ones with it. A tier is what a test needs: the embedded back ends inside its process,
 // a real broker, recordings. Tests say theirs by t.Attr("tier", NAME) or by a skip that begins with "tier NAME: ". With CI set
 // a skip is a failure, since a gate that ran without a back end proves nothing about it; skips for want of recordings are
 // one where MARKETLOG_RECORDINGS is set. The few skips that are never one are listed by the names of their tests.
@@ -33,6 +34,7 @@ func main() {
 		{"quick", quick},
 		{"vulnerabilities", vulnerabilities},
 		{"slow", slowTests},
+		{"races", races},
 	}
 	wanted := os.Args[1:]
 	for _, name := range wanted {
@@ -53,7 +55,7 @@ func main() {
 
 	var results []result
 	for _, s := range steps {
-		if len(wanted) > 0 && !slices.Contains(wanted, s.name) {
+		if len(wanted) > 0 && !slices.Contains(wanted, s.name) || len(wanted) == 0 && s.name == "races" {
 			continue
 		}
 		fmt.Printf("== %s\n", s.name)

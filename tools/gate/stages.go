@@ -25,7 +25,7 @@ var slow = map[string][]string{
 		"TestAllSocketsComeBackAtOnce", "TestDisturbedEngineLives", "TestFullArchiveLosesNothing", "TestFullDiskLosesNothing", "TestHotReadsLeavePricesFresh", "TestKillLosesNothing",
 		"TestKillLosesNothingOfTheArchive", "TestKillNeverTurnsBackTheCache",
 		"TestKillSplitLosesNothing", "TestKillsInTheFirstBackfillLoseNothing", "TestMoreSocketsThanFiles", "TestSleepHidesNoAge",
-		"TestStopOfAMinuteHidesNoAge", "TestStopsDuringAReplay",
+		"TestStopHidesNoAge", "TestStopsDuringAReplay",
 	},
 	"deploy/chaos/oracle":     {"TestPlantedMarketFaultsAreFound", "TestReferenceViewsEqualTheOracle"},
 	"deploy/export":           {"TestAnEndedExportEqualsAWholeOne"},
@@ -50,7 +50,7 @@ var slow = map[string][]string{
 var otherProcess = []string{"deploy/chaos", "deploy/e2e"}
 
 // sequential are the packages that start no goroutine, to which a test holds them: the race detector would see nothing there,
-// and takes twice the time. Their slow tests run beside those of other processes.
+// and takes twice the time.
 var sequential = []string{
 	"processors/apy", "processors/candles", "processors/defi", "processors/earn", "processors/markets", "processors/median", "processors/quotes", "processors/resolve",
 	"producers/exchanges", "producers/reference", "producers/yields", "query/earn", "query/providers", "query/records", "query/stablecoins", "query/usage",

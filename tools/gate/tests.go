@@ -18,7 +18,7 @@ const (
 	killsVariable = "MARKETLOG_KILLS"
 
 	quickKills = "5"
-	slowKills  = "25"
+	slowKills  = "20"
 )
 
 // quick runs the tests of `make test` as the program is built for users: without cgo, so that the tests, the linter and the
@@ -34,9 +34,8 @@ func quick() []result {
 	return slices.Concat(run.results(), tools.results())
 }
 
-// slowTests runs what `make gate` runs behind it. The slow tests in which the race detector would see nothing run beside all tests
-// of the other packages with it: the slow ones, and the quick ones again, which the quick stage ran without it. Each of the two
-// takes one processor.
+// slowTests runs what `make gate` runs behind it, on two processors: on one the slow tests that start the program as another process;
+// on the other the quick tests again, with the race detector, which the quick stage ran without it, and then the other slow tests.
 func slowTests() []result {
 	all, err := packagesInOrder()
 	if err != nil {
@@ -44,22 +43,36 @@ func slowTests() []result {
 	}
 	unraced := slices.Concat(otherProcess, sequential)
 	raced := slices.DeleteFunc(all, func(name string) bool { return slices.Contains(unraced, strings.TrimPrefix(name, "./")) })
-	unraced = slices.DeleteFunc(unraced, func(name string) bool { return len(slow[name]) == 0 })
 	detector, results := raceDetector()
 	if detector { // on all processors; a failure is told by the tests
 		_ = compile(raced)
 	}
-	apart := testRun{name: "slow", tier: "embedded", folder: ".", kills: slowKills,
-		arguments: append([]string{"-p", "1", "-run", only(slow, "")}, paths(unraced)...)}
-	beside := testRun{name: "race", tier: "embedded", folder: ".", kills: slowKills, race: detector,
-		arguments: append([]string{"-p", "1"}, raced...)}
+	one := func(name string, list []string) testRun {
+		return testRun{name: name, tier: "embedded", folder: ".", kills: slowKills, arguments: append([]string{"-p", "1", "-run", only(slow, "")}, list...)}
+	}
+	processes := one("processes", paths(otherProcess))
+	others := one("slow", slices.DeleteFunc(packages(slow), func(name string) bool { return slices.Contains(processes.arguments, name) }))
+	again := testRun{name: "race", tier: "embedded", folder: ".", kills: slowKills, race: detector,
+		arguments: append([]string{"-p", "1", "-skip", only(slow, "")}, raced...)}
 	other := make(chan []result)
-	go func() { other <- apart.results() }()
-	results = append(results, beside.results()...)
-	results = append(results, <-other...)
+	go func() { other <- processes.results() }()
+	results = slices.Concat(results, again.results(), others.results(), <-other)
 	harmed := testRun{name: "faults", tier: "faults", folder: ".", kills: slowKills, race: detector,
 		arguments: append([]string{"-tags", "faults", "-run", only(faults, "")}, packages(faults)...)}
 	return append(results, harmed.results()...)
+}
+
+// races runs the slow tests of the packages that start goroutines with the race detector.
+func races() []result {
+	detector, results := raceDetector()
+	if !detector {
+		return results
+	}
+	unraced := paths(slices.Concat(otherProcess, sequential))
+	list := slices.DeleteFunc(packages(slow), func(name string) bool { return slices.Contains(unraced, name) })
+	run := testRun{name: "races", tier: "embedded", folder: ".", kills: slowKills, race: true,
+		arguments: append([]string{"-p", "1", "-run", only(slow, "")}, list...)}
+	return append(results, run.results()...)
 }
 
 // compile fills the cache with the tests of packages for the race detector, on all processors, and runs none of them.

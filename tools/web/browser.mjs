@@ -279,6 +279,30 @@ async function reference(page, where) {
 const routes = [["/", prices], ["/coins/bitcoin", coin], ["/rates", rates], ["/rates/usd-coin", ratesOfCoin], ["/stablecoins", stablecoins], ["/market", market], ["/sql", sql], ["/system", system],
   ["/docs", guides, "still"], ["/docs/stream", guides, "still"], ["/docs/api", reference]]
 
+// A server that is killed and started again is taken up again, by itself, from where the stream broke off.
+{
+  const where = "a killed server"
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 } })
+  const page = await context.newPage()
+  page.setDefaultTimeout(120_000)
+  await page.goto(mortal + "/")
+  await page.waitForSelector("#live .going")
+  const before = await page.getAttribute('tr[data-id="bitcoin"] .price', "data-value")
+  await ask("kill")
+  await page.waitForSelector("#live .waiting")
+  const began = Date.now()
+  await ask("start")
+  await page.waitForSelector("#live .going")
+  say({ figure: "a page is live again after the start, s", value: (Date.now() - began) / 1000 })
+  const resumed = await page.waitForSelector("#live .resumed", { timeout: 15_000 }).then((place) => place.textContent(), () => "")
+  if (!/\d/.test(resumed)) fault(where, "it does not say what it made up for")
+  await page.waitForFunction((old) => document.querySelector('tr[data-id="bitcoin"] .price')?.dataset.value !== old, before)
+  const asked = await page.evaluate(async () => (await fetch("/api/v1/prices/bitcoin")).status)
+  if (asked !== 200) fault(where, `the session got ${asked} from the new process`)
+  await context.close()
+  await ask("end") // another instance beside the demo would slow down all that follows
+}
+
 // The narrowest phone, and a coin that only a reference source prices.
 {
   const context = await browser.newContext({ viewport: { width: 360, height: 740 } })
@@ -347,29 +371,6 @@ const routes = [["/", prices], ["/coins/bitcoin", coin], ["/rates", rates], ["/r
     for (const v of await page.evaluate(() => window.violations)) if (!v.startsWith("connect-src")) fault(where, `the policy was violated: ${v}`)
     await page.close()
   }
-  await context.close()
-}
-
-// A server that is killed and started again is taken up again, by itself.
-{
-  const where = "a killed server"
-  const context = await browser.newContext({ viewport: { width: 1280, height: 900 } })
-  const page = await context.newPage()
-  page.setDefaultTimeout(120_000)
-  await page.goto(mortal + "/")
-  await page.waitForSelector("#live .going")
-  const before = await page.getAttribute('tr[data-id="bitcoin"] .price', "data-value")
-  await ask("kill")
-  await page.waitForSelector("#live .waiting")
-  const began = Date.now()
-  await ask("start")
-  await page.waitForSelector("#live .going")
-  say({ figure: "a page is live again after the start, s", value: (Date.now() - began) / 1000 })
-  const resumed = await page.waitForSelector("#live .resumed", { timeout: 15_000 }).then((place) => place.textContent(), () => "")
-  say({ figure: "seconds that the page says it made up for (-1: none)", value: Number(/\d+/.exec(resumed ?? "")?.[0] ?? -1) })
-  await page.waitForFunction((old) => document.querySelector('tr[data-id="bitcoin"] .price')?.dataset.value !== old, before)
-  const asked = await page.evaluate(async () => (await fetch("/api/v1/prices/bitcoin")).status)
-  if (asked !== 200) fault(where, `the session got ${asked} from the new process`)
   await context.close()
 }
 
