@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -67,6 +68,7 @@ func TestDemoPagesInABrowser(t *testing.T) {
 	if err := driver.Start(); err != nil {
 		t.Fatal(err)
 	}
+	watched := mortal.watch(t)
 	done := false
 	for lines := bufio.NewScanner(said); lines.Scan(); {
 		var line struct {
@@ -84,10 +86,12 @@ func TestDemoPagesInABrowser(t *testing.T) {
 		case line.Figure != "":
 			t.Logf("%s: %g", line.Figure, line.Value)
 		case line.Ask == "kill":
+			watched.until(t, ` USD`)
 			mortal.kill(t)
 		case line.Ask == "start":
 			mortal.start(t)
 		case line.Ask == "end":
+			watched.until(t, `(?s)connection is lost.*resumed: the newest prices of the \d+ s that were missed.* USD  [+-]`)
 			mortal.kill(t)
 		}
 		if line.Ask != "" {
@@ -154,6 +158,50 @@ func (m *mortal) start(t *testing.T) {
 		}
 		if time.Now().After(deadline) {
 			t.Fatalf("the instance shows no price: %v\n%s", err, m.logEnd())
+		}
+	}
+}
+
+// watching is a `marketlog watch` that runs, and what it has printed.
+type watching struct{ printed string }
+
+// watch follows a price of the instance in a terminal, beside the page.
+func (m *mortal) watch(t *testing.T) *watching {
+	t.Helper()
+	w := &watching{filepath.Join(filepath.Dir(m.dir), "watch")}
+	out, err := os.Create(w.printed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	command := exec.Command(m.binary, "watch", "BTC", "--data-dir", m.dir)
+	command.Stdout, command.Stderr = out, out
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(command.Process.Signal(os.Interrupt), command.Wait()); err != nil {
+			t.Errorf("interrupted, the watch ends with %v", err)
+		}
+	})
+	return w
+}
+
+// until waits until it has printed something.
+func (w *watching) until(t *testing.T, pattern string) {
+	t.Helper()
+	wanted := regexp.MustCompile(pattern)
+	for deadline := time.Now().Add(demoPatience); ; time.Sleep(50 * time.Millisecond) {
+		text, err := os.ReadFile(w.printed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if wanted.Match(text) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Errorf("the watch prints\n%s\nwant %s", text, pattern)
+			return
 		}
 	}
 }

@@ -38,7 +38,6 @@ const heard = 10 * time.Second
 // client asks a server over REST.
 type client struct {
 	base, key string
-	http      *http.Client
 	// make makes a key and keeps it; nil where the key came from elsewhere. made is when that was, zero if it was not needed yet.
 	make func(context.Context) error
 	made time.Time
@@ -46,7 +45,7 @@ type client struct {
 
 // connect finds the server: MARKETLOG_URL, else the running instance.
 func connect(rt *command.Runtime, cmd *cobra.Command) (*client, error) {
-	c := &client{key: rt.Variable(config.ApiKeyVariable), http: &http.Client{Timeout: timeout}}
+	c := &client{key: rt.Variable(config.ApiKeyVariable)}
 	if address := rt.Variable(config.UrlVariable); address != "" {
 		var err error
 		if c.base, err = command.ParseURL(config.UrlVariable, address); err == nil && c.key == "" {
@@ -112,26 +111,54 @@ type answer struct {
 	simulated bool
 }
 
-// get asks for a path.
+// refusedError is an answer that is not a success.
+type refusedError struct {
+	status int
+	text   string
+}
+
+func (e *refusedError) Error() string { return e.text }
+
+// get asks for a path and reads the whole answer.
 func (c *client) get(ctx context.Context, path string, query url.Values) (answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	response, err := c.open(ctx, path, query, "application/json")
+	if err != nil {
+		return answer{}, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxBody+1))
+	if err != nil {
+		return answer{}, fmt.Errorf("reading the answer of %s: %w", c.base, err)
+	}
+	if len(body) > maxBody {
+		return answer{}, fmt.Errorf("%s answered with more than %d bytes", c.base, maxBody)
+	}
+	return answer{body: body, simulated: response.Header.Get("X-Data-Source") == "simulated"}, nil
+}
+
+// open asks for a path. The error is a *refusedError where the answer is not a success; the caller closes the body.
+func (c *client) open(ctx context.Context, path string, query url.Values, accept string) (*http.Response, error) {
 	for {
-		status, got, err := c.once(ctx, path, query)
+		response, err := c.once(ctx, path, query, accept)
+		if err != nil || response.StatusCode == http.StatusOK {
+			return response, err
+		}
+		body, _ := io.ReadAll(io.LimitReader(response.Body, maxBody)) // a part of the reason is better than none
+		response.Body.Close()
 		switch {
-		case err != nil:
-			return answer{}, err
-		case status == http.StatusOK:
-			return got, nil
-		case status != http.StatusUnauthorized || c.make == nil || !c.made.IsZero() && time.Since(c.made) > heard:
-			return answer{}, c.refused(status, got.body)
+		case response.StatusCode != http.StatusUnauthorized || c.make == nil || !c.made.IsZero() && time.Since(c.made) > heard:
+			return nil, c.refused(response.StatusCode, body)
 		case c.made.IsZero(): // the kept key was revoked, or is of a log that is gone
 			if err := c.make(ctx); err != nil {
-				return answer{}, err
+				return nil, err
 			}
 		default:
 			select {
 			case <-time.After(50 * time.Millisecond):
 			case <-ctx.Done():
-				return answer{}, ctx.Err()
+				return nil, ctx.Err()
 			}
 		}
 	}
@@ -141,35 +168,27 @@ func (c *client) get(ctx context.Context, path string, query url.Values) (answer
 func (c *client) refused(status int, body []byte) error {
 	var refused refusal
 	if json.Unmarshal(body, &refused) != nil || refused.Error.Message == "" {
-		return fmt.Errorf("%s answered %d", c.base, status)
+		return &refusedError{status, fmt.Sprintf("%s answered %d", c.base, status)}
 	}
 	text := refused.Error.Message
 	for _, name := range slices.Sorted(maps.Keys(refused.Error.Errors)) {
 		text += fmt.Sprintf("\n%s: %s", name, strings.Join(refused.Error.Errors[name], "; "))
 	}
-	return errors.New(text)
+	return &refusedError{status, text}
 }
 
-func (c *client) once(ctx context.Context, path string, query url.Values) (status int, got answer, err error) {
+func (c *client) once(ctx context.Context, path string, query url.Values, accept string) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path+"?"+query.Encode(), nil)
 	if err != nil {
-		return 0, got, fmt.Errorf("asking %s: %w", c.base, err)
+		return nil, fmt.Errorf("asking %s: %w", c.base, err)
 	}
 	request.Header.Set("Authorization", "Bearer "+c.key)
-	response, err := c.http.Do(request)
+	request.Header.Set("Accept", accept)
+	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return 0, got, fmt.Errorf("asking %s: %w", c.base, err)
+		return nil, fmt.Errorf("asking %s: %w", c.base, err)
 	}
-	defer response.Body.Close()
-	got.simulated = response.Header.Get("X-Data-Source") == "simulated"
-	got.body, err = io.ReadAll(io.LimitReader(response.Body, maxBody+1))
-	if err != nil {
-		return 0, got, fmt.Errorf("reading the answer of %s: %w", c.base, err)
-	}
-	if len(got.body) > maxBody {
-		return 0, got, fmt.Errorf("%s answered with more than %d bytes", c.base, maxBody)
-	}
-	return response.StatusCode, got, nil
+	return response, nil
 }
 
 // show asks for a path and prints the answer: as it is with -o json, else by text.

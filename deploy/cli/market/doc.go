@@ -1,4 +1,4 @@
-// Package market is the commands that show prices and yields to people. They are clients of the REST interface: of the running
+// Package market is the commands that show prices, yields and the state of a server to people. They are clients of the REST interface: of the running
 // instance, with a key that they make and keep in its data directory, or of the server that MARKETLOG_URL names.
 package market
 
@@ -10,5 +10,7 @@ import (
 
 // Commands are the commands of this package.
 func Commands(rt *command.Runtime) []*cobra.Command {
-	return []*cobra.Command{priceCommand(rt), explainCommand(rt), ratesCommand(rt), envCommand(rt)}
+	return []*cobra.Command{
+		priceCommand(rt), watchCommand(rt), chartCommand(rt), explainCommand(rt), ratesCommand(rt), envCommand(rt), statusCommand(rt),
+	}
 }
