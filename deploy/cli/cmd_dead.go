@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/marketlog/marketlog/deploy/cli/command"
+	"github.com/marketlog/marketlog/deploy/cli/sql"
 	"github.com/marketlog/marketlog/deploy/config"
 	"github.com/marketlog/marketlog/deploy/operations"
 	"github.com/marketlog/marketlog/schemas"
@@ -24,7 +25,7 @@ func deadCommand(rt *command.Runtime) *cobra.Command {
 		Short: "List dead letters, newest first",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return runStatement(rt, cmd, `SELECT topic, log_offset, ingest_time, source, reason, detail, retried_at FROM v_dead_letters
+			return sql.Run(rt, cmd, `SELECT topic, log_offset, ingest_time, source, reason, detail, retried_at FROM v_dead_letters
 				WHERE ({source:String} = '' OR toString(source) = {source:String}) AND ({reason:String} = '' OR toString(reason) = {reason:String})
 				ORDER BY ingest_time DESC, log_offset DESC LIMIT {count:UInt32}`,
 				"source", source, "reason", reason, "count", strconv.Itoa(count))
@@ -41,7 +42,7 @@ func deadCommand(rt *command.Runtime) *cobra.Command {
 			if _, err := strconv.ParseInt(args[1], 10, 64); err != nil {
 				return fmt.Errorf("OFFSET %q is not a number; `marketlog dead list` shows them", args[1])
 			}
-			return runStatement(rt, cmd, "SELECT * FROM v_dead_letters WHERE topic = {topic:String} AND log_offset = {offset:Int64} FORMAT Vertical",
+			return sql.Run(rt, cmd, "SELECT * FROM v_dead_letters WHERE topic = {topic:String} AND log_offset = {offset:Int64} FORMAT Vertical",
 				"topic", args[0], "offset", args[1])
 		},
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/marketlog/marketlog/deploy/cli/command"
 	"github.com/marketlog/marketlog/deploy/cli/doctor"
 	"github.com/marketlog/marketlog/deploy/cli/market"
+	"github.com/marketlog/marketlog/deploy/cli/sql"
 	"github.com/marketlog/marketlog/deploy/cli/topics"
 	"github.com/marketlog/marketlog/deploy/config"
 )
@@ -31,7 +32,7 @@ type group struct {
 // groups are the commands of the program as the help shows them. Each is a file cmd_NAME.go or a package, and a line here.
 func groups(rt *command.Runtime) []group {
 	return []group{
-		{"use", "Prices and yields:", append(market.Commands(rt), openCommand(rt), sqlCommand(rt), mcpCommand(rt))},
+		{"use", "Prices and yields:", append(market.Commands(rt), openCommand(rt), sql.Command(rt), mcpCommand(rt))},
 		{"roles", "Start:", []*cobra.Command{
 			runCommand(rt, "run", "Run everything in this process"),
 			runCommand(rt, "produce", "Run only the producers: feeds to log"),

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -66,6 +67,53 @@ func TestDemoAnswersPeopleWhoKnowNoDirectoryAndNoKey(t *testing.T) {
 		if err == nil || !strings.Contains(out, c.want) {
 			t.Errorf("%q %s: got %v and\n%s\nwant an error with %q", c.environ, strings.Join(c.args, " "), err, out, c.want)
 		}
+	}
+}
+
+// A person's terminal: statements over lines, what is wrong, and views are shown until they leave.
+func TestDemoHasAShellForStatements(t *testing.T) {
+	d := filledDemo(t)
+	program, err := exec.LookPath("script")
+	if err != nil {
+		t.Skip("not applicable: no script on PATH, which makes a terminal")
+	}
+	command := exec.CommandContext(t.Context(), program, "-qec", d.binary+" sql --data-dir "+d.dir, os.DevNull)
+	typed, err := command.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var screen strings.Builder
+	for _, step := range []struct{ typed, want string }{
+		{"", `marketlog> $`},
+		{"SELECT symbol, max(time) > now() - 600 AS fresh\r", `        -> $`},
+		{"FROM v_prices WHERE coin_id = 'bitcoin' GROUP BY symbol;\r", `(?s)symbol.*fresh.*BTC.*1.*\d\.\d{3} s\s+marketlog> $`},
+		{"SELECT pricee FROM v_prices;\r", `(?s)UNKNOWN_IDENTIFIER.*marketlog> $`},
+		{"\\d v_pegs_none\r", `\d\.\d{3} s\s+marketlog> $`},
+		{"\\d v_peg\r", `(?s)deviation_bps.*marketlog> $`},
+		{"\\q\r", ``},
+	} {
+		if _, err := typed.Write([]byte(step.typed)); err != nil {
+			t.Fatal(err)
+		}
+		screen.Reset()
+		for wanted, piece := regexp.MustCompile(step.want), make([]byte, 4096); !wanted.MatchString(screen.String()); {
+			n, err := shown.Read(piece)
+			screen.Write(piece[:n])
+			if err != nil {
+				t.Fatalf("after %q the terminal shows %q and %v, want %s", step.typed, screen.String(), err, step.want)
+			}
+		}
+	}
+	_, _ = io.Copy(io.Discard, shown) // a terminal ends with an error
+	if err := command.Wait(); err != nil {
+		t.Errorf("the shell ends with %v", err)
 	}
 }
 

@@ -1,4 +1,5 @@
-package cli
+// Package sql is `marketlog sql`: a statement over the views, or a shell for many. Other commands print what views hold by it.
+package sql
 
 import (
 	"context"
@@ -19,21 +20,28 @@ import (
 	"github.com/marketlog/marketlog/deploy/instance"
 )
 
-func sqlCommand(rt *command.Runtime) *cobra.Command {
+// Command declares `marketlog sql`.
+func Command(rt *command.Runtime) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "sql STATEMENT",
-		Short: "Run a SQL statement over the views; - reads it from standard input",
-		Args:  cobra.ExactArgs(1),
+		Use:   "sql [STATEMENT]",
+		Short: "Run a SQL statement over the views; - reads it from standard input; without one, a shell",
+		Long: `Run a SQL statement over the views, given as argument or, with -, on standard input. Without a statement a shell opens in the terminal: statements end
+with a semicolon, Tab completes names of views and columns, Ctrl-C ends a running statement, \d lists the views, \d VIEW its columns, \q leaves.`,
+		Example: "  marketlog sql 'SELECT time, price FROM v_prices WHERE coin_id = ''bitcoin'' ORDER BY time DESC LIMIT 5'\n  marketlog sql",
+		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return openShell(rt, cmd)
+			}
 			statement := args[0]
 			if statement == "-" {
-				text, err := io.ReadAll(io.LimitReader(rt.Stdin, 1<<20))
+				text, err := io.ReadAll(io.LimitReader(rt.Stdin, maxStatement))
 				if err != nil {
 					return fmt.Errorf("reading the statement: %w", err)
 				}
 				statement = string(text)
 			}
-			return runStatement(rt, cmd, statement)
+			return Run(rt, cmd, statement)
 		},
 	}
 	config.AddInstanceFlags(cmd.Flags())
@@ -41,47 +49,68 @@ func sqlCommand(rt *command.Runtime) *cobra.Command {
 	return cmd
 }
 
-// runStatement prints the result of a SQL statement: from the running instance, else from the parts that this command
-// opens. A FORMAT in the statement wins over -o.
-func runStatement(rt *command.Runtime, cmd *cobra.Command, statement string, params ...string) error {
-	out, err := rt.Output(cmd)
+// maxStatement bounds a statement, in bytes.
+const maxStatement = 1 << 20
+
+// Run prints the result of a SQL statement: from the running instance, else from the parts that this command opens. A FORMAT
+// in the statement wins over -o. Params are names and values of the statement's parameters, one after the other.
+func Run(rt *command.Runtime, cmd *cobra.Command, statement string, params ...string) error {
+	s, err := connect(rt, cmd)
 	if err != nil {
 		return err
+	}
+	defer s.done()
+	return s.run(cmd.Context(), rt.Stdout, statement, params...)
+}
+
+// session is the way to an engine.
+type session struct {
+	client *http.Client
+	addr   string
+	format string // of results without a FORMAT
+	done   func()
+}
+
+func connect(rt *command.Runtime, cmd *cobra.Command) (session, error) {
+	out, err := rt.Output(cmd)
+	if err != nil {
+		return session{}, err
 	}
 	cfg, err := rt.LoadInstance(cmd)
 	if err != nil {
-		return err
+		return session{}, err
 	}
 	if len(cfg.ClickHouse.Addr) > 0 {
-		return errors.New("the configuration names an external ClickHouse: query it with its own client")
+		return session{}, errors.New("the configuration names an external ClickHouse: query it with its own client")
 	}
-	ctx := cmd.Context()
-	client, addr, done, err := openSQL(ctx, rt, cfg)
-	if err != nil {
-		return err
-	}
-	defer done()
-	query := url.Values{"default_format": {"PrettyCompactMonoBlock"}}
+	s := session{format: "PrettyCompactMonoBlock"}
 	if out.JSON {
-		query.Set("default_format", "JSONEachRow")
+		s.format = "JSONEachRow"
 	}
+	s.client, s.addr, s.done, err = openSQL(cmd.Context(), rt, cfg)
+	return s, err
+}
+
+// run writes the result of a statement.
+func (s session) run(ctx context.Context, to io.Writer, statement string, params ...string) error {
+	query := url.Values{"default_format": {s.format}}
 	for i := 0; i+1 < len(params); i += 2 {
 		query.Set("param_"+params[i], params[i+1])
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, addr+"/?"+query.Encode(), strings.NewReader(statement))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.addr+"/?"+query.Encode(), strings.NewReader(statement))
 	if err != nil {
-		return fmt.Errorf("querying %s: %w", addr, err)
+		return fmt.Errorf("querying %s: %w", s.addr, err)
 	}
-	response, err := client.Do(request)
+	response, err := s.client.Do(request)
 	if err != nil {
-		return fmt.Errorf("querying %s: %w", addr, err)
+		return fmt.Errorf("querying %s: %w", s.addr, err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(response.Body, 64<<10))
 		return errors.New(strings.TrimSpace(string(text)))
 	}
-	if _, err := io.Copy(rt.Stdout, response.Body); err != nil {
+	if _, err := io.Copy(to, response.Body); err != nil {
 		return fmt.Errorf("reading the response: %w", err)
 	}
 	return nil
