@@ -146,7 +146,7 @@ func (c *client) open(ctx context.Context, path string, query url.Values, accept
 			return response, err
 		}
 		body, _ := io.ReadAll(io.LimitReader(response.Body, maxBody)) // a part of the reason is better than none
-		response.Body.Close()
+		_ = response.Body.Close()                                     // its status is what counts
 		switch {
 		case response.StatusCode != http.StatusUnauthorized || c.make == nil || !c.made.IsZero() && time.Since(c.made) > heard:
 			return nil, c.refused(response.StatusCode, body)
