@@ -70,6 +70,14 @@ func TestLayoutRuleTellsImportsApart(t *testing.T) {
 		{"producers/exchanges", module + "/schemas", true},
 		{"producers/exchanges", module + "/stream", false},
 		{"producers/exchanges", module + "/producers/simulator", false},
+		{"producers/simulator", module + "/producers/simulator/venues", true},
+		{"producers/simulator/venues", module + "/producers/simulator/market", true},
+		{"producers/simulator/market", module + "/producers/simulator/provider", false},
+		{"producers/simulator/sources", module + "/producers/simulator/venues", false},
+		{"producers/simulator/venues", module + "/producers/simulator", false},
+		{"producers/simulator/venues", module + "/producers", false},
+		{"producers/simulator/sources", module + "/producers/answer", false},
+		{"producers/simulator/market", module + "/schemas", true},
 		{"producers/exchanges", module + "/producers/adapter", true},
 		{"producers/adapter", module + "/producers", true},
 		{"producers", module + "/producers/adapter", false},
@@ -196,6 +204,13 @@ var floors = map[string]int{
 	"processors": 1,
 }
 
+// simulator are the packages of the simulator, each with its floor. They share nothing with what reads them: both follow the
+// providers' documentation, so that neither hides the other's mistakes.
+var simulator = map[string]int{
+	"producers/simulator/market": 1, "producers/simulator/simulatortest": 1, "producers/simulator/provider": 2,
+	"producers/simulator/venues": 3, "producers/simulator/sources": 3, "producers/simulator": 4,
+}
+
 func checkOwnImport(from, to string) error {
 	folder, unit, inUnit := strings.Cut(from, "/")
 	unit, _, _ = strings.Cut(unit, "/")
@@ -203,6 +218,11 @@ func checkOwnImport(from, to string) error {
 	case within(to, "schemas"):
 		return nil
 	case folder == "":
+		return nil
+	case simulator[from] > 0:
+		if floor := simulator[to]; floor == 0 || floor >= simulator[from] {
+			return errors.New("it may import lower floors of the simulator only")
+		}
 		return nil
 	case floors[from] > 0 && within(to, folder):
 		if floors[to] >= floors[from] || floors[to] == 0 && folder != "deploy" {
