@@ -1,4 +1,4 @@
-package instance
+package metrics
 
 import (
 	"context"
@@ -17,10 +17,10 @@ const (
 	tablesAskEvery = 10 * time.Second
 )
 
-// tableMetrics measures what ClickHouse holds. Labels are bounded by the tables; those that a replay builds count as one.
-type tableMetrics struct {
-	// store is the open one; nil while there is none.
-	store func() *history.Store
+// Tables measures what ClickHouse holds. Labels are bounded by the tables; those that a replay builds count as one.
+type Tables struct {
+	// Store is the open one; nil while there is none.
+	Store func() *history.Store
 
 	mu    sync.Mutex
 	taken time.Time
@@ -41,15 +41,15 @@ func tableMetric(name, help string) *prometheus.Desc {
 }
 
 // Describe names the metrics.
-func (t *tableMetrics) Describe(out chan<- *prometheus.Desc) {
+func (t *Tables) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{tablesUp, tablesMemory, tablesSize, tablesRows, tablesParts, tablesRetention} {
 		out <- d
 	}
 }
 
 // Collect asks ClickHouse, at most once in ten seconds.
-func (t *tableMetrics) Collect(out chan<- prometheus.Metric) {
-	store := t.store()
+func (t *Tables) Collect(out chan<- prometheus.Metric) {
+	store := t.Store()
 	if store == nil {
 		return
 	}
@@ -71,7 +71,7 @@ func measuredTables(store *history.Store) (found []prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), tablesAskTimeout)
 	defer cancel()
 	sizes, err := store.Sizes(ctx)
-	add(tablesUp, truth(err == nil))
+	add(tablesUp, Truth(err == nil))
 	for table, kept := range store.Retention() {
 		add(tablesRetention, kept.Seconds(), table)
 	}
@@ -85,11 +85,4 @@ func measuredTables(store *history.Store) (found []prometheus.Metric) {
 		add(tablesParts, float64(size.Parts), size.Table)
 	}
 	return found
-}
-
-// openedHistory is the store if it was opened already.
-func (in *Instance) openedHistory() *history.Store {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	return in.history
 }

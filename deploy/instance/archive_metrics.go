@@ -1,6 +1,9 @@
 package instance
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/marketlog/marketlog/deploy/metrics"
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 var (
 	archiveSegments = archiveMetric("segments", "Segments that the archive has of a topic.")
@@ -34,6 +37,6 @@ func (s *archiveState) Collect(out chan<- prometheus.Metric) {
 		}
 	}
 	out <- prometheus.MustNewConstMetric(archiveLimit, prometheus.GaugeValue, float64(s.in.Config.Archive.Bytes))
-	out <- prometheus.MustNewConstMetric(archiveFailing, prometheus.GaugeValue, truth(s.failing != nil))
+	out <- prometheus.MustNewConstMetric(archiveFailing, prometheus.GaugeValue, metrics.Truth(s.failing != nil))
 	out <- prometheus.MustNewConstMetric(archiveFailures, prometheus.CounterValue, float64(s.failures))
 }

@@ -1,4 +1,4 @@
-package instance
+package metrics
 
 import (
 	"context"
@@ -20,14 +20,16 @@ const (
 	logAskEvery = time.Second
 )
 
-// logMetrics measures the log, and how far the folds and sinks of this process are behind it. The log is asked when it is
+// Log measures the log, and how far the folds and sinks of this process are behind it. The log is asked when it is
 // measured, so that a lag is of the same moment as the position. Labels are bounded by the topic table and the folds.
-type logMetrics struct {
-	now       func() time.Time
-	began     time.Time
-	positions func() []processors.Position
-	// limits are the topics' bounds in bytes; of a cluster there are none.
-	limits map[string]int64
+type Log struct {
+	// Now is the clock that the feeds live in, Began when the process did by it.
+	Now   func() time.Time
+	Began time.Time
+	// Positions are how far the folds and sinks are.
+	Positions func() []processors.Position
+	// Limits are the topics' bounds in bytes; of a cluster there are none.
+	Limits map[string]int64
 
 	mu     sync.Mutex
 	client *kgo.Client
@@ -35,22 +37,17 @@ type logMetrics struct {
 	found  []prometheus.Metric
 }
 
-// open begins to measure the log of an instance.
-func (l *logMetrics) open(in *Instance) error {
-	client, err := in.Stream.NewClient()
-	if err != nil {
-		return err
-	}
-	in.closers = append(in.closers, func() {
+// Open begins to measure the log that the client reaches; closed ends that, and closes the client.
+func (l *Log) Open(client *kgo.Client) (closed func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.client = client
+	return func() {
 		l.mu.Lock()
 		l.client = nil
 		l.mu.Unlock()
 		client.Close()
-	})
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.client = client
-	return nil
+	}
 }
 
 var (
@@ -82,7 +79,7 @@ func sinkMetric(name, help string) *prometheus.Desc {
 }
 
 // Describe names the metrics.
-func (l *logMetrics) Describe(out chan<- *prometheus.Desc) {
+func (l *Log) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		logUp, logRecords, logBytes, logLimit, foldOffset, foldLag, foldSeconds, foldTime, sinkOffset, sinkLag, sinkSeconds,
 	} {
@@ -91,7 +88,7 @@ func (l *logMetrics) Describe(out chan<- *prometheus.Desc) {
 }
 
 // Collect asks the log, at most once a second.
-func (l *logMetrics) Collect(out chan<- prometheus.Metric) {
+func (l *Log) Collect(out chan<- prometheus.Metric) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.client == nil {
@@ -106,11 +103,11 @@ func (l *logMetrics) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-func (l *logMetrics) measured() (found []prometheus.Metric) {
+func (l *Log) measured() (found []prometheus.Metric) {
 	add := func(d *prometheus.Desc, kind prometheus.ValueType, v float64, labels ...string) {
 		found = append(found, prometheus.MustNewConstMetric(d, kind, v, labels...))
 	}
-	for topic, limit := range l.limits {
+	for topic, limit := range l.Limits {
 		add(logLimit, prometheus.GaugeValue, float64(limit), topic)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), logAskTimeout)
@@ -124,7 +121,7 @@ func (l *logMetrics) measured() (found []prometheus.Metric) {
 	if err == nil {
 		err = ends.Error()
 	}
-	add(logUp, prometheus.GaugeValue, truth(err == nil))
+	add(logUp, prometheus.GaugeValue, Truth(err == nil))
 	if err != nil {
 		return found
 	}
@@ -135,7 +132,7 @@ func (l *logMetrics) measured() (found []prometheus.Metric) {
 		}
 		add(logRecords, prometheus.CounterValue, float64(records), topic)
 	}
-	// Not every broker tells its sizes.
+	// Not every broker gives its sizes.
 	if dirs, err := admin.DescribeAllLogDirs(ctx, nil); err == nil {
 		sizes := map[string]int64{}
 		dirs.Each(func(dir kadm.DescribedLogDir) {
@@ -153,21 +150,21 @@ func (l *logMetrics) measured() (found []prometheus.Metric) {
 type readerID struct{ fold, topic string }
 
 // lags compares the positions with the ends of the log.
-func (l *logMetrics) lags(ends kadm.ListedOffsets, add func(d *prometheus.Desc, kind prometheus.ValueType, v float64, labels ...string)) {
+func (l *Log) lags(ends kadm.ListedOffsets, add func(d *prometheus.Desc, kind prometheus.ValueType, v float64, labels ...string)) {
 	type standing struct {
 		next, lag int64
 		seconds   float64
 	}
-	now := l.now()
+	now := l.Now()
 	readers, folded := map[readerID]standing{}, map[string]int64{}
-	for _, p := range l.positions() {
+	for _, p := range l.Positions() {
 		id := readerID{p.Fold, p.Topic}
 		s := readers[id]
 		s.next += p.Next
 		// Records that were read since the ends were listed count as none.
 		if end, ok := ends.Lookup(p.Topic, p.Partition); ok && end.Offset > p.Next {
 			s.lag += end.Offset - p.Next
-			read := l.began // nothing was read since the start: behind for as long at least
+			read := l.Began // nothing was read since the start: behind for as long at least
 			if p.Read > 0 {
 				read = time.Unix(0, p.Read)
 			}

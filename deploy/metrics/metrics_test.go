@@ -1,4 +1,4 @@
-package instance
+package metrics
 
 import (
 	"context"
@@ -45,7 +45,7 @@ func TestLagIsOfThePartitionThatIsFurthestBehind(t *testing.T) {
 	began := time.Unix(1_000, 0)
 	now := began.Add(time.Hour)
 	at := func(ago time.Duration) int64 { return now.Add(-ago).UnixNano() }
-	l := &logMetrics{began: began, now: func() time.Time { return now }, positions: func() []processors.Position {
+	l := &Log{Began: began, Now: func() time.Time { return now }, Positions: func() []processors.Position {
 		return []processors.Position{
 			{Fold: "prices", Topic: "ticks.v1", Partition: 0, Next: 90, Read: at(3 * time.Second), Folded: at(4 * time.Second)},
 			{Fold: "prices", Topic: "ticks.v1", Partition: 1, Next: 70, Read: at(9 * time.Second), Folded: at(10 * time.Second)},

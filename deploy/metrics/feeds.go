@@ -1,4 +1,6 @@
-package instance
+// Package metrics measures the pipeline for /metrics: the feeds of venues, the log and how far folds and sinks are behind it, the tables,
+// and what the instance waits for. It reads what the parts count; it counts nothing on their way.
+package metrics
 
 import (
 	"sync"
@@ -6,20 +8,21 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/marketlog/marketlog/deploy/diskguard"
 	"github.com/marketlog/marketlog/producers/adapter"
 	"github.com/marketlog/marketlog/producers/outbox"
 	"github.com/marketlog/marketlog/schemas"
 )
 
-// feedMetrics measures the venues that this process reads, and their way into the log. Its labels are bounded: venue by
-// the list of exchanges, reason by closed lists. The zero value measures nothing; it is safe for concurrent use.
-type feedMetrics struct {
-	// now is the clock that the feeds live in.
-	now func() time.Time
-	// began is when the process did, by it.
-	began time.Time
-	// paused are the venues, or the polled sources together, whose feeds a full disk ended.
-	paused func() []string
+// Feeds measures the venues that this process reads, and their way into the log. Its labels are bounded: venue by
+// the list of exchanges, reason by closed lists. It measures nothing before Reading; safe for concurrent use.
+type Feeds struct {
+	// Now is the clock that the feeds live in.
+	Now func() time.Time
+	// Began is when the process did, by it.
+	Began time.Time
+	// Paused are the venues, or the polled sources together, whose feeds a full disk ended.
+	Paused func() []string
 
 	mu     sync.Mutex
 	venues map[string]*adapter.Exchange
@@ -32,7 +35,7 @@ type feedMetrics struct {
 const reasonConnection = "connection"
 
 // Reading begins to measure venues and their writer.
-func (f *feedMetrics) Reading(venues map[string]*adapter.Exchange, writer *outbox.Writer, bounds outbox.WriterConfig) {
+func (f *Feeds) Reading(venues map[string]*adapter.Exchange, writer *outbox.Writer, bounds outbox.WriterConfig) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.venues, f.writer, f.bounds, f.since = venues, writer, bounds, time.Now()
@@ -75,7 +78,7 @@ func writerMetric(name, help string) *prometheus.Desc {
 }
 
 // Describe names the metrics.
-func (f *feedMetrics) Describe(out chan<- *prometheus.Desc) {
+func (f *Feeds) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		venueConnections, venueMarkets, venueConnects, venueFrames, venueEvents, venueAge, venueGaps, venueMissed, venueRefused, openGaps,
 		writerQueue, writerFlight, writerFlightBytes, writerMemoryLimit, writerSpool, writerSpoolLimit, writerSpooling,
@@ -86,7 +89,7 @@ func (f *feedMetrics) Describe(out chan<- *prometheus.Desc) {
 }
 
 // Collect reads the statistics of every venue and of the writer.
-func (f *feedMetrics) Collect(out chan<- prometheus.Metric) {
+func (f *Feeds) Collect(out chan<- prometheus.Metric) {
 	f.mu.Lock()
 	venues, writer, bounds, since := f.venues, f.writer, f.bounds, f.since
 	f.mu.Unlock()
@@ -96,7 +99,7 @@ func (f *feedMetrics) Collect(out chan<- prometheus.Metric) {
 	counter := func(d *prometheus.Desc, v float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, labels...)
 	}
-	now := f.now()
+	now := f.Now()
 	for slug, x := range venues {
 		s := x.Stats()
 		gauge(venueConnections, float64(s.Connected), slug)
@@ -104,7 +107,7 @@ func (f *feedMetrics) Collect(out chan<- prometheus.Metric) {
 		counter(venueConnects, float64(s.Connects), slug)
 		counter(venueFrames, float64(s.Frames), slug)
 		counter(venueEvents, float64(s.Events), slug)
-		gauge(venueAge, age(now, s.LastEvent, f.began), slug)
+		gauge(venueAge, Age(now, s.LastEvent, f.Began), slug)
 		for reason, n := range s.Gaps {
 			counter(venueGaps, float64(n), slug, reason)
 		}
@@ -114,8 +117,8 @@ func (f *feedMetrics) Collect(out chan<- prometheus.Metric) {
 		}
 		gauge(openGaps, float64(s.OpenGaps), slug, reasonConnection)
 	}
-	for _, source := range f.paused() {
-		gauge(openGaps, 1, source, ReasonDisk)
+	for _, source := range f.Paused() {
+		gauge(openGaps, 1, source, diskguard.GapReason)
 	}
 	if writer == nil {
 		return
@@ -127,24 +130,25 @@ func (f *feedMetrics) Collect(out chan<- prometheus.Metric) {
 	gauge(writerMemoryLimit, float64(bounds.MemoryBytes))
 	gauge(writerSpool, float64(s.SpoolBytes))
 	gauge(writerSpoolLimit, float64(bounds.SpoolBytes))
-	gauge(writerSpooling, truth(s.Spooling))
+	gauge(writerSpooling, Truth(s.Spooling))
 	counter(writerAccepted, float64(s.Accepted))
 	counter(writerAcknowledged, float64(s.Acked))
 	counter(writerSpooled, float64(s.Spooled))
 	counter(writerDropped, float64(s.Dropped))
 	counter(writerDamaged, float64(s.DamagedBytes))
-	gauge(writerAckAge, age(time.Now(), s.LastAck, since)) // by the machine's clock, as the writer's
+	gauge(writerAckAge, Age(time.Now(), s.LastAck, since)) // by the machine's clock, as the writer's
 }
 
-// age is how long ago something was, in seconds; where it never was, since began.
-func age(now, at, began time.Time) float64 {
+// Age is how long ago something was, in seconds; where it never was, since began.
+func Age(now, at, began time.Time) float64 {
 	if at.IsZero() {
 		at = began
 	}
 	return max(0, now.Sub(at).Seconds())
 }
 
-func truth(is bool) float64 {
+// Truth is 1 for what is so, else 0.
+func Truth(is bool) float64 {
 	if is {
 		return 1
 	}
