@@ -11,6 +11,7 @@ import (
 
 	"github.com/marketlog/marketlog/processors"
 	"github.com/marketlog/marketlog/schemas"
+	"github.com/marketlog/marketlog/stream"
 )
 
 const (
@@ -116,11 +117,7 @@ func (l *Log) measured() (found []prometheus.Metric) {
 	for i, topic := range schemas.Topics {
 		names[i] = topic.Name
 	}
-	admin := kadm.NewClient(l.client)
-	ends, err := admin.ListEndOffsets(ctx, names...)
-	if err == nil {
-		err = ends.Error()
-	}
+	ends, err := stream.Ends(ctx, l.client, names...)
 	add(logUp, prometheus.GaugeValue, Truth(err == nil))
 	if err != nil {
 		return found
@@ -128,12 +125,12 @@ func (l *Log) measured() (found []prometheus.Metric) {
 	for topic, partitions := range ends {
 		records := int64(0)
 		for _, end := range partitions {
-			records += end.Offset
+			records += end
 		}
 		add(logRecords, prometheus.CounterValue, float64(records), topic)
 	}
 	// Not every broker gives its sizes.
-	if dirs, err := admin.DescribeAllLogDirs(ctx, nil); err == nil {
+	if dirs, err := kadm.NewClient(l.client).DescribeAllLogDirs(ctx, nil); err == nil {
 		sizes := map[string]int64{}
 		dirs.Each(func(dir kadm.DescribedLogDir) {
 			dir.Topics.Each(func(p kadm.DescribedLogDirPartition) { sizes[p.Topic] += p.Size })
@@ -150,7 +147,7 @@ func (l *Log) measured() (found []prometheus.Metric) {
 type readerID struct{ fold, topic string }
 
 // lags compares the positions with the ends of the log.
-func (l *Log) lags(ends kadm.ListedOffsets, add func(d *prometheus.Desc, kind prometheus.ValueType, v float64, labels ...string)) {
+func (l *Log) lags(ends stream.Offsets, add func(d *prometheus.Desc, kind prometheus.ValueType, v float64, labels ...string)) {
 	type standing struct {
 		next, lag int64
 		seconds   float64
@@ -162,8 +159,8 @@ func (l *Log) lags(ends kadm.ListedOffsets, add func(d *prometheus.Desc, kind pr
 		s := readers[id]
 		s.next += p.Next
 		// Records that were read since the ends were listed count as none.
-		if end, ok := ends.Lookup(p.Topic, p.Partition); ok && end.Offset > p.Next {
-			s.lag += end.Offset - p.Next
+		if end := ends[p.Topic][p.Partition]; end > p.Next {
+			s.lag += end - p.Next
 			read := l.Began // nothing was read since the start: behind for as long at least
 			if p.Read > 0 {
 				read = time.Unix(0, p.Read)

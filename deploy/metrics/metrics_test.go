@@ -11,12 +11,12 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/twmb/franz-go/pkg/kadm"
 
 	"github.com/marketlog/marketlog/deploy/admin"
 	"github.com/marketlog/marketlog/deploy/config"
 	"github.com/marketlog/marketlog/processors"
 	"github.com/marketlog/marketlog/producers/backfill"
+	"github.com/marketlog/marketlog/stream"
 )
 
 // gathered are the values of a registry, by name and label values in the order of the label names.
@@ -55,10 +55,7 @@ func TestLagIsOfThePartitionThatIsFurthestBehind(t *testing.T) {
 			{Topic: "ticks.v1", Partition: 1, Next: 101, Read: at(time.Second)}, // read on since the ends were listed
 		}
 	}}
-	ends := kadm.ListedOffsets{"ticks.v1": {}, "candles.v1": {0: {Topic: "candles.v1", Partition: 0, Offset: 8}}}
-	for p := range int32(3) {
-		ends["ticks.v1"][p] = kadm.ListedOffset{Topic: "ticks.v1", Partition: p, Offset: 100}
-	}
+	ends := stream.Offsets{"ticks.v1": {0: 100, 1: 100, 2: 100}, "candles.v1": {0: 8}}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collected(func(out chan<- prometheus.Metric) {
 		l.lags(ends, func(d *prometheus.Desc, kind prometheus.ValueType, v float64, labels ...string) {
