@@ -70,6 +70,14 @@ func TestLayoutRuleTellsImportsApart(t *testing.T) {
 		{"producers/exchanges", module + "/schemas", true},
 		{"producers/exchanges", module + "/stream", false},
 		{"producers/exchanges", module + "/producers/simulator", false},
+		{"producers/simulator", module + "/producers/simulator/venues", true},
+		{"producers/simulator/venues", module + "/producers/simulator/market", true},
+		{"producers/simulator/market", module + "/producers/simulator/provider", false},
+		{"producers/simulator/sources", module + "/producers/simulator/venues", false},
+		{"producers/simulator/venues", module + "/producers/simulator", false},
+		{"producers/simulator/venues", module + "/producers", false},
+		{"producers/simulator/sources", module + "/producers/answer", false},
+		{"producers/simulator/market", module + "/schemas", true},
 		{"producers/exchanges", module + "/producers/adapter", true},
 		{"producers/adapter", module + "/producers", true},
 		{"producers", module + "/producers/adapter", false},
@@ -189,11 +197,18 @@ func checkImport(from, imported string) error {
 // deploy join the other folders, and import whatever they need of these; those of producers and query import stream and
 // schemas beside their own folder. All other packages of a folder are units: they import floors, and no other unit.
 var floors = map[string]int{
-	"deploy/cli": 7, "deploy/cli/doctor": 6, "deploy/cli/topics": 6, "deploy/cli/archive": 6, "deploy/cli/market": 6, "deploy/cli/sql": 6, "deploy/cli/command": 5, "deploy/roles": 4, "deploy/operations": 3, "deploy/instance": 2, "deploy/admin": 1, "deploy/config": 1, "deploy/export": 1, "deploy/supervise": 1,
+	"deploy/cli": 7, "deploy/cli/doctor": 6, "deploy/cli/topics": 6, "deploy/cli/archive": 6, "deploy/cli/market": 6, "deploy/cli/sql": 6, "deploy/cli/command": 5, "deploy/roles": 4, "deploy/operations": 3, "deploy/instance": 2, "deploy/admin": 1, "deploy/config": 1, "deploy/export": 1, "deploy/supervise": 1, "deploy/metrics": 1,
 	"deploy/deploytest": 2,
 	"producers":         1, "producers/adapter": 2, "producers/outbox": 2, "producers/poll": 3, "producers/answer": 4, "producers/fetch": 4,
 	"query/collectors": 1, "query/limits": 2, "query/views": 2, "query": 3,
 	"processors": 1,
+}
+
+// simulator are the packages of the simulator, each with its floor. They share nothing with what reads them: both follow the
+// providers' documentation, so that neither hides the other's mistakes.
+var simulator = map[string]int{
+	"producers/simulator/market": 1, "producers/simulator/simulatortest": 1, "producers/simulator/provider": 2,
+	"producers/simulator/venues": 3, "producers/simulator/sources": 3, "producers/simulator": 4,
 }
 
 func checkOwnImport(from, to string) error {
@@ -203,6 +218,11 @@ func checkOwnImport(from, to string) error {
 	case within(to, "schemas"):
 		return nil
 	case folder == "":
+		return nil
+	case simulator[from] > 0:
+		if floor := simulator[to]; floor == 0 || floor >= simulator[from] {
+			return errors.New("it may import lower floors of the simulator only")
+		}
 		return nil
 	case floors[from] > 0 && within(to, folder):
 		if floors[to] >= floors[from] || floors[to] == 0 && folder != "deploy" {
@@ -372,6 +392,43 @@ func clockReads(file *ast.File) (reads []clockRead) {
 		})
 	}
 	return reads
+}
+
+// mostFiles is how many product files a folder may hold: more, and nobody sees which belong together.
+const mostFiles = 25
+
+// ofOneKind are the folders whose files are units of one kind, side by side and equal: a folder more would only be a step more.
+var ofOneKind = map[string]string{
+	"schemas":             "one kind of value each, with the rules that every side needs",
+	"producers/exchanges": "one venue each",
+	"producers/yields":    "one polled source each",
+}
+
+// Files of tests and generated code do not count, nor does what is not Go: tables and views are data.
+func TestFoldersCanBeSurveyed(t *testing.T) {
+	t.Attr("tier", "layout")
+	for _, p := range listPackages(t) {
+		folder, n := inModule(p.ImportPath), 0
+		for _, name := range slices.Concat(p.GoFiles, p.IgnoredGoFiles) {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, parser.PackageClauseOnly|parser.ParseComments)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !ast.IsGenerated(file) {
+				n++
+			}
+		}
+		_, same := ofOneKind[folder]
+		if n > mostFiles && !same {
+			t.Errorf("%s holds %d product files, want at most %d: cut it where the fewest calls cross", folder, n, mostFiles)
+		}
+		if same && n <= mostFiles {
+			t.Errorf("%s holds %d product files: take it off the list", folder, n)
+		}
+	}
 }
 
 // A name that fits everything says nothing, and what has no place collects behind it.

@@ -15,6 +15,7 @@ import (
 	"github.com/marketlog/marketlog/stream/faults"
 	"github.com/marketlog/marketlog/stream/history/read"
 	"github.com/marketlog/marketlog/stream/latest"
+	"github.com/marketlog/marketlog/stream/retry"
 )
 
 // sinkWriter writes batches, one at a time.
@@ -137,7 +138,8 @@ const toldEvery = time.Minute
 // refuses for good is a defect of ours and ends the role.
 func retryUntilAvailable(ctx context.Context, logger *slog.Logger, topic string, do func() error) error {
 	var told time.Time
-	for pause := firstPause; ; pause = min(2*pause, maxPause) {
+	backoff := retry.New(firstPause, maxPause)
+	for {
 		err := do()
 		if err == nil || !errors.Is(err, stream.ErrUnavailable) {
 			return err
@@ -146,10 +148,8 @@ func retryUntilAvailable(ctx context.Context, logger *slog.Logger, topic string,
 			told = time.Now()
 			logger.Warn("waiting for a store", "topic", topic, "error", err)
 		}
-		select {
-		case <-ctx.Done():
+		if retry.Wait(ctx, backoff.Next()) != nil {
 			return fmt.Errorf("giving up: %w", err)
-		case <-time.After(pause):
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/marketlog/marketlog/producers/exchanges"
 	"github.com/marketlog/marketlog/producers/fetch"
 	"github.com/marketlog/marketlog/producers/simulator"
+	"github.com/marketlog/marketlog/producers/simulator/provider"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -119,7 +120,7 @@ func readSimulated(t *testing.T, venue adapter.Venue, sim *simulator.Simulator) 
 		_ = x.Run(ctx)
 	}()
 	var stats adapter.ExchangeStats
-	var served simulator.Stats
+	var served provider.Stats
 	// A connection that is being made counts at one end first.
 	settled := func() bool {
 		stats, served = x.Stats(), sim.Stats(venue.Slug)

@@ -20,10 +20,19 @@ func Bounds(ctx context.Context, client *kgo.Client, topics ...string) (starts, 
 	if starts, err = listed(admin.ListStartOffsets(ctx, topics...)); err != nil {
 		return nil, nil, fmt.Errorf("listing start offsets of %s: %w", strings.Join(topics, ", "), err)
 	}
-	if ends, err = listed(admin.ListEndOffsets(ctx, topics...)); err != nil {
-		return nil, nil, fmt.Errorf("listing end offsets of %s: %w", strings.Join(topics, ", "), err)
+	if ends, err = Ends(ctx, client, topics...); err != nil {
+		return nil, nil, err
 	}
 	return starts, ends, nil
+}
+
+// Ends are the offsets behind the last record of each partition of some topics. It fails if one of them is not known.
+func Ends(ctx context.Context, client *kgo.Client, topics ...string) (Offsets, error) {
+	ends, err := listed(kadm.NewClient(client).ListEndOffsets(ctx, topics...))
+	if err != nil {
+		return nil, fmt.Errorf("listing end offsets of %s: %w", strings.Join(topics, ", "), err)
+	}
+	return ends, nil
 }
 
 // Bounds are those of the function of that name, by a client of its own.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream/retry"
 )
 
 const (
@@ -293,13 +294,13 @@ func (t *Tail) admit(p *position, m kafka.Message) (TailRecord, bool) {
 
 // retry calls try until it succeeds, fails for good or the context ends, which is no error.
 func (t *Tail) retry(ctx context.Context, try func() error) error {
-	wait := backoff.NewExponentialBackOff()
-	wait.InitialInterval, wait.MaxInterval = 100*time.Millisecond, 5*time.Second
+	const longest = 5 * time.Second
+	pauses := retry.New(100*time.Millisecond, longest)
 	for {
 		began := time.Now()
 		err := try()
-		if time.Since(began) > wait.MaxInterval {
-			wait.Reset()
+		if time.Since(began) > longest {
+			pauses.Reset()
 		}
 		var permanent *backoff.PermanentError
 		switch {
@@ -308,14 +309,10 @@ func (t *Tail) retry(ctx context.Context, try func() error) error {
 		case errors.As(err, &permanent):
 			return err
 		}
-		pause := wait.NextBackOff()
+		pause := pauses.Next()
 		t.cfg.Log.Warn("tail lost its connection to the log, resuming at its last offset", "topic", t.cfg.Topic, "retry_in", pause, "error", err)
-		timer := time.NewTimer(pause)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return ctx.Err()
-		case <-timer.C:
+		if err := retry.Wait(ctx, pause); err != nil {
+			return err
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/marketlog/marketlog/deploy/instance"
 	"github.com/marketlog/marketlog/deploy/operations"
 	"github.com/marketlog/marketlog/deploy/roles"
-	"github.com/marketlog/marketlog/producers/simulator"
+	"github.com/marketlog/marketlog/producers/simulator/provider"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -304,7 +304,7 @@ func TestFaultsAreRefusedWithARemedy(t *testing.T) {
 	if err := run(operations.FaultInput{Venue: "kraken", Fault: "none"}); err != nil || len(in.Sim.Load().Faults()) > 0 {
 		t.Errorf("ending it: %v, in force is %+v", err, in.Sim.Load().Faults())
 	}
-	if err := in.Sim.Load().SetFaults("kraken", simulator.Faults{Silence: true, Flood: 1}); err != nil || operations.FaultName(in.Sim.Load().Faults()["kraken"]) != "other" {
+	if err := in.Sim.Load().SetFaults("kraken", provider.Faults{Silence: true, Flood: 1}); err != nil || operations.FaultName(in.Sim.Load().Faults()["kraken"]) != "other" {
 		t.Errorf("a fault without a name: %v", err)
 	}
 }

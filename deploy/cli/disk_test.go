@@ -69,7 +69,7 @@ func TestFullDiskPausesProducersWithAGap(t *testing.T) {
 		in.Disk.Look()
 		read.until("the gap that begins", func() bool { return read.gaps["kraken"] != nil && read.gaps["sources"] != nil })
 		g := read.gaps["kraken"]
-		if g.Reason != instance.ReasonDisk || g.FromTime != g.ToTime {
+		if g.Reason != diskguard.GapReason || g.FromTime != g.ToTime {
 			t.Errorf("got gap %v, want one without an end", g)
 		}
 		since = g.FromTime

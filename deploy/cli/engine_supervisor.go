@@ -14,10 +14,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
-
 	"github.com/marketlog/marketlog/deploy/cli/command"
 	"github.com/marketlog/marketlog/deploy/supervise"
+	"github.com/marketlog/marketlog/stream/retry"
 )
 
 // The engine's library lives in the process that loads it and ends it when it crashes. So `marketlog engine` is two
@@ -36,8 +35,7 @@ func superviseEngine(ctx context.Context, rt *command.Runtime, log *slog.Logger)
 	if err != nil {
 		return fmt.Errorf("finding this program: %w", err)
 	}
-	wait := backoff.NewExponentialBackOff()
-	wait.InitialInterval, wait.MaxInterval = 500*time.Millisecond, 30*time.Second
+	backoff := retry.New(supervise.FirstPause, supervise.LongestPause)
 	for {
 		began := time.Now()
 		lastLines := &tailWriter{to: rt.Stderr, most: lastWords}
@@ -54,15 +52,13 @@ func superviseEngine(ctx context.Context, rt *command.Runtime, log *slog.Logger)
 			return fmt.Errorf("stopping the engine: %w", err)
 		}
 		if time.Since(began) > supervise.Steady {
-			wait.Reset()
+			backoff.Reset()
 		}
-		pause := wait.NextBackOff()
+		pause := backoff.Next()
 		log.Error("engine process died", "pid", ended.Pid(), "how", ended.String(), "after", time.Since(began).Round(time.Millisecond),
 			"stderr", lastLines.last(), "retry_in", pause.Round(time.Millisecond))
-		select {
-		case <-ctx.Done():
+		if retry.Wait(ctx, pause) != nil {
 			return nil
-		case <-time.After(pause):
 		}
 	}
 }

@@ -16,6 +16,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
+// GapReason is the reason of a gap where a full disk paused ingest.
+const GapReason = "disk"
+
 // Level is how much of ingest is paused.
 type Level int
 

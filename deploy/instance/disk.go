@@ -21,9 +21,6 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// ReasonDisk is a gap's reason where a full disk paused ingest.
-const ReasonDisk = "disk"
-
 // PausesFile remembers what is paused, for the process that writes the gap.
 const PausesFile = "paused.json"
 
@@ -171,7 +168,7 @@ func (in *Instance) Pause(out producers.Outbox, venues ...string) {
 		if err := in.Pauses.begin(venue, at); err != nil {
 			in.Log.Warn("storing the start of a gap failed: a kill now would lose it", "venue", venue, "error", err)
 		}
-		out.Gap(&eventsv1.Gap{Venue: venue, Reason: ReasonDisk, FromTime: at, ToTime: at})
+		out.Gap(&eventsv1.Gap{Venue: venue, Reason: diskguard.GapReason, FromTime: at, ToTime: at})
 	}
 }
 
@@ -183,7 +180,7 @@ func (in *Instance) Resume(out producers.Outbox, venues ...string) {
 	}
 	at := in.Clock.Now().UnixNano()
 	for _, venue := range slices.Sorted(maps.Keys(ended)) {
-		out.Gap(&eventsv1.Gap{Venue: venue, Reason: ReasonDisk, FromTime: ended[venue], ToTime: at})
+		out.Gap(&eventsv1.Gap{Venue: venue, Reason: diskguard.GapReason, FromTime: ended[venue], ToTime: at})
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/marketlog/marketlog/deploy/embedded"
 	"github.com/marketlog/marketlog/deploy/embedded/engine"
 	"github.com/marketlog/marketlog/deploy/embedded/sqlport"
+	"github.com/marketlog/marketlog/deploy/metrics"
 	"github.com/marketlog/marketlog/deploy/supervise"
 	"github.com/marketlog/marketlog/processors"
 	"github.com/marketlog/marketlog/producers"
@@ -70,8 +71,8 @@ type Instance struct {
 
 	// Folding, feeds, position and jobs are what is measured of the pipeline.
 	Folding  *processors.Metrics
-	Feeds    *feedMetrics
-	position *logMetrics
+	Feeds    *metrics.Feeds
+	position *metrics.Log
 	Jobs     *admin.JobMetrics
 
 	underWay atomic.Pointer[string]
@@ -153,7 +154,12 @@ func (in *Instance) Open(ctx context.Context) error {
 		return err
 	}
 	in.openArchive()
-	return in.position.open(in)
+	client, err := in.Stream.NewClient()
+	if err != nil {
+		return err
+	}
+	in.closers = append(in.closers, in.position.Open(client))
+	return nil
 }
 
 // Opening notes what is under way before the roles run; empty: they do.

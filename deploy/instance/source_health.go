@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/marketlog/marketlog/deploy/metrics"
 	"github.com/marketlog/marketlog/producers/fetch"
 	"github.com/marketlog/marketlog/producers/poll"
 	"github.com/marketlog/marketlog/schemas"
@@ -88,8 +89,8 @@ func (h *sourceHealth) Collect(out chan<- prometheus.Metric) {
 			heard = float64(s.Heard.Unix())
 		}
 		out <- prometheus.MustNewConstMetric(sourceHeard, prometheus.GaugeValue, heard, slug)
-		out <- prometheus.MustNewConstMetric(sourceUp, prometheus.GaugeValue, truth(s.Requests > 0 && s.Err == nil), slug)
-		out <- prometheus.MustNewConstMetric(sourceAge, prometheus.GaugeValue, age(h.Now(), s.Heard, p.Since), slug)
+		out <- prometheus.MustNewConstMetric(sourceUp, prometheus.GaugeValue, metrics.Truth(s.Requests > 0 && s.Err == nil), slug)
+		out <- prometheus.MustNewConstMetric(sourceAge, prometheus.GaugeValue, metrics.Age(h.Now(), s.Heard, p.Since), slug)
 		for d, n := range map[*prometheus.Desc]int64{sourceRequests: s.Requests, sourceFailures: s.Failures, sourceWritten: s.Written} {
 			out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), slug)
 		}

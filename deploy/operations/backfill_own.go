@@ -12,8 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
-
 	"github.com/marketlog/marketlog/deploy/admin"
 	"github.com/marketlog/marketlog/deploy/config"
 	"github.com/marketlog/marketlog/deploy/instance"
@@ -22,6 +20,7 @@ import (
 	"github.com/marketlog/marketlog/producers/adapter"
 	"github.com/marketlog/marketlog/producers/backfill"
 	"github.com/marketlog/marketlog/schemas"
+	"github.com/marketlog/marketlog/stream"
 	"github.com/marketlog/marketlog/stream/history/past"
 )
 
@@ -156,12 +155,9 @@ func (o *OwnBackfill) kept(ctx context.Context) (bool, error) {
 		return false, fmt.Errorf("connecting to the log: %w", err)
 	}
 	defer client.Close()
-	ends, err := kadm.NewClient(client).ListEndOffsets(ctx, keptTopics...)
-	if err == nil {
-		err = ends.Error()
-	}
+	ends, err := stream.Ends(ctx, client, keptTopics...)
 	if err != nil {
-		return false, fmt.Errorf("finding the ends of %s: %w", strings.Join(keptTopics, " and "), err)
+		return false, err
 	}
 	store, err := o.in.History(ctx)
 	if err != nil {
@@ -172,8 +168,8 @@ func (o *OwnBackfill) kept(ctx context.Context) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		for _, end := range ends[topic] {
-			if progress[end.Partition].Next < end.Offset {
+		for partition, end := range ends[topic] {
+			if progress[partition].Next < end {
 				return false, nil
 			}
 		}

@@ -12,11 +12,12 @@ import (
 	"github.com/marketlog/marketlog/deploy/admin"
 	"github.com/marketlog/marketlog/deploy/instance"
 	"github.com/marketlog/marketlog/producers/simulator"
+	"github.com/marketlog/marketlog/producers/simulator/provider"
 )
 
 // FaultKinds are what a simulated venue does wrong on demand: it sends nothing, half of what it sends cannot be decoded, it
 // says everything fifty times, or it takes no connection and closes those it has.
-var FaultKinds = map[string]simulator.Faults{
+var FaultKinds = map[string]provider.Faults{
 	"silence":    {Silence: true},
 	"garbage":    {Garbage: 0.5},
 	"flood":      {Flood: 49},
@@ -80,7 +81,7 @@ func SimFaultsVerb(in *instance.Instance) admin.Command {
 }
 
 // FaultName is the name of a fault, as commands take it.
-func FaultName(f simulator.Faults) string {
+func FaultName(f provider.Faults) string {
 	f.Until = time.Time{}
 	for name, kind := range FaultKinds {
 		if kind == f {
@@ -96,7 +97,7 @@ func inflict(sim *simulator.Simulator, input FaultInput, now time.Time) error {
 		return fmt.Errorf("--venue %q is not simulated: use %s", input.Venue, strings.Join(slugs, ", "))
 	}
 	if input.Fault == noFault {
-		return sim.SetFaults(input.Venue, simulator.Faults{})
+		return sim.SetFaults(input.Venue, provider.Faults{})
 	}
 	faults, ok := FaultKinds[input.Fault]
 	if !ok {

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/marketlog/marketlog/deploy/instance"
+	"github.com/marketlog/marketlog/deploy/metrics"
 	"github.com/marketlog/marketlog/deploy/operations"
 	"github.com/marketlog/marketlog/deploy/supervise"
 	"github.com/marketlog/marketlog/processors"
@@ -65,7 +66,7 @@ func ProcessorRoles(ctx context.Context, in *instance.Instance) ([]supervise.Rol
 		}
 		roles = append(roles, role)
 	}
-	undecodable := instance.UndecodableRecords(in.Metrics)
+	undecodable := metrics.UndecodableRecords(in.Metrics)
 	for _, topic := range schemas.Topics {
 		if topic.Name == schemas.TopicTicksRaw {
 			continue // the fold that resolves ticks puts what cannot be decoded into the dead letters

@@ -15,6 +15,7 @@ import (
 	"github.com/marketlog/marketlog/deploy/admin"
 	"github.com/marketlog/marketlog/deploy/config"
 	"github.com/marketlog/marketlog/deploy/instance"
+	"github.com/marketlog/marketlog/deploy/metrics"
 	"github.com/marketlog/marketlog/deploy/operations"
 	"github.com/marketlog/marketlog/deploy/supervise"
 	"github.com/marketlog/marketlog/query"
@@ -57,7 +58,7 @@ func Run(ctx context.Context, cfg config.Config, role string, out io.Writer, log
 		at.api.encrypted = at.api.tls != nil
 	}
 	health := supervise.NewHealth(time.Now)
-	in.Metrics.MustRegister(health, instance.Readiness(func() map[string][]string { return in.Missing(health) }))
+	in.Metrics.MustRegister(health, metrics.Readiness(func() map[string][]string { return in.Missing(health) }))
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
 	var served sync.WaitGroup
 	serve := func(r supervise.Role) { served.Go(func() { supervise.Run(serving, r, health, log) }) }

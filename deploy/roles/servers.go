@@ -7,18 +7,17 @@ import (
 	"net"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/marketlog/marketlog/stream"
+	"github.com/marketlog/marketlog/stream/retry"
 )
 
 // awaitServers repeats what needs the log or a store until they let it pass, or ctx ends. Roles apart start in any
 // order, and one that is started again must not end because a server is just away too. What a server refuses for
 // good, as a wrong password, is returned.
 func awaitServers(ctx context.Context, log *slog.Logger, do func() error) error {
-	wait := backoff.NewExponentialBackOff()
-	wait.InitialInterval, wait.MaxInterval = 200*time.Millisecond, 5*time.Second
+	backoff := retry.New(200*time.Millisecond, 5*time.Second)
 	for {
 		err := do()
 		switch {
@@ -29,12 +28,10 @@ func awaitServers(ctx context.Context, log *slog.Logger, do func() error) error 
 		case !passing(err):
 			return err
 		}
-		pause := wait.NextBackOff()
+		pause := backoff.Next()
 		log.Warn("server failed, restarting", "error", err, "retry_in", pause.Round(time.Millisecond))
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(pause):
+		if err := retry.Wait(ctx, pause); err != nil {
+			return err
 		}
 	}
 }

@@ -6,14 +6,13 @@ import (
 	"maps"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
-
 	"github.com/marketlog/marketlog/deploy/config"
 	"github.com/marketlog/marketlog/deploy/instance"
 	"github.com/marketlog/marketlog/deploy/supervise"
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/simulator"
 	"github.com/marketlog/marketlog/schemas"
+	"github.com/marketlog/marketlog/stream"
 )
 
 // SimulatorRoles open the simulator on a free port of loopback and lead to it every venue and source
@@ -89,28 +88,21 @@ func RefuseNewerLog(ctx context.Context, in *instance.Instance, start time.Time)
 		return fmt.Errorf("connecting to the log: %w", err)
 	}
 	defer client.Close()
-	admin := kadm.NewClient(client)
 	topics := []string{schemas.TopicTicksRaw, schemas.TopicReferenceRaw}
-	from, err := admin.ListOffsetsAfterMilli(ctx, start.UnixMilli(), topics...)
-	if err == nil {
-		err = from.Error()
-	}
+	from, err := stream.OffsetsFrom(ctx, client, start, topics...)
 	if err != nil {
-		return fmt.Errorf("asking how new the log is: %w", err)
+		return err
 	}
-	end, err := admin.ListEndOffsets(ctx, topics...)
-	if err == nil {
-		err = end.Error()
-	}
+	ends, err := stream.Ends(ctx, client, topics...)
 	if err != nil {
-		return fmt.Errorf("asking where the log ends: %w", err)
+		return err
 	}
 	newer := int64(0)
-	from.Each(func(o kadm.ListedOffset) {
-		if last, ok := end.Lookup(o.Topic, o.Partition); ok {
-			newer += max(0, last.Offset-o.Offset)
+	for topic, partitions := range from {
+		for partition, offset := range partitions {
+			newer += max(0, ends[topic][partition]-offset)
 		}
-	})
+	}
 	if newer > 0 {
 		return fmt.Errorf("the log in %s is newer than the start of an accelerated run, %s: use another --data-dir, or --sim-speed 1",
 			in.Config.DataDir, start.UTC().Format(time.RFC3339))

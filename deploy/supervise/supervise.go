@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
+	"github.com/marketlog/marketlog/stream/retry"
 )
 
 // Role is one part of an instance that runs until its context ends.
@@ -84,10 +84,15 @@ var errEnded = errors.New("ended unexpectedly")
 // Steady is how long a role must have run for its next failure to count as the first again.
 const Steady = time.Minute
 
+// FirstPause and LongestPause are how long what has failed is left alone before it is started again.
+const (
+	FirstPause   = 500 * time.Millisecond
+	LongestPause = 30 * time.Second
+)
+
 // Run runs a role and starts it again when it fails, later each time up to half a minute, until ctx ends.
 func Run(ctx context.Context, role Role, health *Health, log *slog.Logger) {
-	wait := backoff.NewExponentialBackOff()
-	wait.InitialInterval, wait.MaxInterval = 500*time.Millisecond, 30*time.Second
+	backoff := retry.New(FirstPause, LongestPause)
 	for {
 		health.Set(role, "running", nil)
 		began := health.now()
@@ -103,16 +108,14 @@ func Run(ctx context.Context, role Role, health *Health, log *slog.Logger) {
 			err = errEnded
 		}
 		if health.now().Sub(began) > Steady {
-			wait.Reset()
+			backoff.Reset()
 		}
-		pause := wait.NextBackOff()
+		pause := backoff.Next()
 		health.Set(role, "waiting", err)
 		log.Error("role failed", "role", role.Name, "error", err, "retry_in", pause.Round(time.Millisecond))
-		select {
-		case <-ctx.Done():
+		if retry.Wait(ctx, pause) != nil {
 			health.Set(role, "stopped", nil)
 			return
-		case <-time.After(pause):
 		}
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/producers/poll"
-	"github.com/marketlog/marketlog/producers/simulator"
+	"github.com/marketlog/marketlog/producers/simulator/provider"
 	"github.com/marketlog/marketlog/producers/sources"
 )
 
@@ -37,7 +37,7 @@ func TestValuesMoveAsTheirSourcesDeclare(t *testing.T) {
 			if toldNow(t, source, url, clock) == before {
 				t.Errorf("it tells the same after three times %s", source.Moves)
 			}
-			if err := sim.SetFaults(source.Slug, simulator.Faults{Frozen: true}); err != nil {
+			if err := sim.SetFaults(source.Slug, provider.Faults{Frozen: true}); err != nil {
 				t.Fatal(err)
 			}
 			before = toldNow(t, source, url, clock)

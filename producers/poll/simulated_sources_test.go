@@ -14,6 +14,8 @@ import (
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/poll"
 	"github.com/marketlog/marketlog/producers/simulator"
+	"github.com/marketlog/marketlog/producers/simulator/provider"
+	"github.com/marketlog/marketlog/producers/simulator/venues"
 	"github.com/marketlog/marketlog/producers/sources"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -34,10 +36,10 @@ func TestSourcesReadTheSimulator(t *testing.T) {
 }
 
 // simulatedSources runs the simulator of sources alone, without their limits, until the test ends.
-func simulatedSources(t testing.TB, clock simulator.Clock) *simulator.Simulator {
+func simulatedSources(t testing.TB, clock provider.Clock) *simulator.Simulator {
 	t.Helper()
 	cfg := simulator.DefaultConfig()
-	cfg.Clock, cfg.Venues, cfg.SourceRequests = clock, []simulator.Venue{}, 100_000
+	cfg.Clock, cfg.Venues, cfg.SourceRequests = clock, []venues.Venue{}, 100_000
 	sim, err := simulator.New(cfg)
 	if err != nil {
 		t.Fatal(err)

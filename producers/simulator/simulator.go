@@ -3,29 +3,24 @@
 //
 // The market is a function of a seed and the time alone. So it has a past of any length, which the
 // venues' own history endpoints serve; a client that comes back meets the same trades under the same
-// numbers; and two runs with one seed and one rate tell the same. Prices of a coin agree between venues
+// numbers; and two runs with one seed and one rate are the same. Prices of a coin agree between venues
 // to a few hundredths of a percent, candles of an hour with those of its minutes, and trades with both.
 package simulator
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
-	"slices"
 	"time"
 
+	"github.com/marketlog/marketlog/producers/simulator/market"
+	"github.com/marketlog/marketlog/producers/simulator/provider"
+	"github.com/marketlog/marketlog/producers/simulator/sources"
+	"github.com/marketlog/marketlog/producers/simulator/venues"
 	"golang.org/x/sync/errgroup"
 )
-
-// Clock is the time that the venues live in.
-type Clock interface {
-	Now() time.Time
-	// After delivers once, when d has passed.
-	After(d time.Duration) <-chan time.Time
-}
 
 // Config says what to simulate.
 type Config struct {
@@ -37,9 +32,9 @@ type Config struct {
 	// tickers of all markets. The quietest markets add a few.
 	Rate float64
 	// Clock is time itself.
-	Clock Clock
-	// Venues are simulated; nil is all of List.
-	Venues []Venue
+	Clock provider.Clock
+	// Venues are simulated; nil is all of venues.List.
+	Venues []venues.Venue
 	// Coins are how many coins the polled sources know, at least those of the coin table.
 	Coins int
 	// SourceRequests replaces, a minute, the budget of the sources that count calls by the month or that
@@ -47,7 +42,7 @@ type Config struct {
 	SourceRequests int
 	// Outlier is the venue that has a few markets far off all others in some of their time; empty is none.
 	Outlier string
-	// Delivered, unless nil, is told each time up to which a venue has handed everything to the network;
+	// Delivered, unless nil, is given each time up to which a venue has handed everything to the network;
 	// a clock that waits for it cannot run away from the feed. It is called concurrently.
 	Delivered func(slug string, t time.Time)
 }
@@ -57,132 +52,41 @@ func DefaultConfig() Config {
 	return Config{Listen: "127.0.0.1:0", Seed: 1, Rate: 1500, Coins: 1000, Outlier: "poloniex"}
 }
 
-// Simulator serves venues. It listens from New on and answers while Run runs.
+// Simulator serves venues and sources. It listens from New on and answers while Run runs.
 type Simulator struct {
-	cfg       Config
-	world     *world
-	catalogue *catalogue
-	listener  net.Listener
-	exchanges []*Exchange
-	// references are the polled sources.
-	references []*Reference
-	mux        *http.ServeMux
+	listener net.Listener
+	venues   *venues.Server
+	sources  *sources.Server
+	mux      *http.ServeMux
 }
 
-// New opens the address and prepares the venues.
+// New opens the address and prepares the venues and the sources.
 func New(cfg Config) (*Simulator, error) {
 	if cfg.Clock == nil || cfg.Rate <= 0 {
 		return nil, errors.New("configuring the simulator: Clock and Rate are needed")
 	}
 	if cfg.Venues == nil {
-		cfg.Venues = List()
+		cfg.Venues = venues.List()
 	}
 	listener, err := net.Listen("tcp", cfg.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("opening the simulator: %w", err)
 	}
-	s := &Simulator{cfg: cfg, world: newWorld(seed(mix(uint64(cfg.Seed)))), listener: listener, mux: http.NewServeMux()}
-	for i := range cfg.Venues {
-		s.exchanges = append(s.exchanges, s.open(&cfg.Venues[i]))
+	w, addr := market.NewWorld(market.NewSeed(cfg.Seed)), listener.Addr().String()
+	s := &Simulator{listener: listener, mux: http.NewServeMux()}
+	s.venues = venues.New(venues.Config{
+		World: w, Clock: cfg.Clock, Addr: addr, Venues: cfg.Venues, Rate: cfg.Rate, Outlier: cfg.Outlier, Delivered: cfg.Delivered,
+	})
+	s.sources = sources.New(sources.Config{
+		World: w, Clock: cfg.Clock, Addr: addr, Coins: cfg.Coins, Requests: cfg.SourceRequests, Accelerated: cfg.Delivered != nil,
+	})
+	for _, x := range s.venues.Exchanges() {
+		s.mux.Handle("/"+x.Slug()+"/", s.venues)
 	}
-	pace(s.exchanges, cfg.Rate)
-	s.catalogue = newCatalogue(s.world, cfg.Coins)
-	for _, source := range Sources() {
-		s.references = append(s.references, s.openSource(source))
+	for _, r := range s.sources.References() {
+		s.mux.Handle("/"+r.Slug()+"/", s.sources)
 	}
 	return s, nil
-}
-
-func (s *Simulator) open(v *Venue) *Exchange {
-	base, path := s.listener.Addr().String()+"/"+v.Slug, cmp.Or(v.Feed, "/ws")
-	x := &Exchange{
-		venue: v, clock: s.cfg.Clock, markets: s.world.list(v), byName: map[string]*Market{},
-		stream: "ws://" + base + path, rest: "http://" + base,
-		requests: newBucket(v.Limits.Requests, v.Limits.RequestsPer),
-		connects: newBucket(v.Limits.Connects, v.Limits.ConnectsPer),
-		sent:     s.cfg.Clock.Now(), conns: map[*Conn]bool{}, feeds: map[*Market]*feed{},
-	}
-	for _, m := range x.markets {
-		x.byName[m.Symbol] = m
-	}
-	if v.Slug == s.cfg.Outlier {
-		x.estrange(s.world.seed.of("outlier"))
-	}
-	routes := http.NewServeMux()
-	for pattern, handle := range v.Routes(x) {
-		routes.HandleFunc(pattern, handle)
-	}
-	x.routes = routes
-	s.mux.Handle("/"+v.Slug+"/", http.StripPrefix("/"+v.Slug, http.HandlerFunc(x.serveREST)))
-	if path != "/ws" {
-		s.mux.HandleFunc("/"+v.Slug+path, x.serveStream)
-	}
-	s.mux.HandleFunc("/"+v.Slug+"/ws", x.serveStream)
-	s.mux.HandleFunc("/"+v.Slug+"/ws/", x.serveStream)
-	return x
-}
-
-// The outlier venue's strange markets: how many, and down to which rank, so that others have the same coins.
-const (
-	outliers    = 8
-	outlierRank = 60
-)
-
-// estrange picks the markets that are far off all others in some of their time: of well-known coins, in the first quote.
-func (x *Exchange) estrange(s seed) {
-	var known []*Market
-	for _, m := range x.markets {
-		if m.Quote == x.venue.Quotes[0].Asset && m.base.parent == nil && m.base.rank <= outlierRank {
-			known = append(known, m)
-		}
-	}
-	slices.SortFunc(known, func(a, b *Market) int { return cmp.Compare(s.of(a.Symbol), s.of(b.Symbol)) })
-	for _, m := range known[:min(outliers, len(known))] {
-		m.strange = s.of(m.Symbol)
-	}
-}
-
-func (x *Exchange) serveREST(w http.ResponseWriter, r *http.Request) {
-	x.counter.requests.Add(1)
-	x.mu.Lock()
-	refuse := x.faults.Refuse
-	x.mu.Unlock()
-	if refuse {
-		http.Error(w, "unavailable", http.StatusServiceUnavailable)
-		return
-	}
-	weight := 1
-	if x.venue.Weight != nil {
-		weight = x.venue.Weight(r)
-	}
-	if !x.requests.take(x.clock.Now(), weight) {
-		x.throttle(w, r)
-		return
-	}
-	x.routes.ServeHTTP(w, r)
-}
-
-// throttle refuses a request beyond a limit.
-func (x *Exchange) throttle(w http.ResponseWriter, r *http.Request) {
-	x.counter.throttled.Add(1)
-	if x.venue.Throttled != nil {
-		x.venue.Throttled(w, r)
-		return
-	}
-	w.Header().Set("Retry-After", "1")
-	http.Error(w, "too many requests", http.StatusTooManyRequests)
-}
-
-// Limited gives an endpoint a limit of its own: n requests within a time.
-func (x *Exchange) Limited(n int, per time.Duration, handle http.HandlerFunc) http.HandlerFunc {
-	requests := newBucket(n, per)
-	return func(w http.ResponseWriter, r *http.Request) {
-		if !requests.allow(x.clock.Now()) {
-			x.throttle(w, r)
-			return
-		}
-		handle(w, r)
-	}
 }
 
 // URLs are where a client finds a venue instead of at its public addresses, without a slash at the end.
@@ -191,17 +95,36 @@ type URLs struct{ Stream, REST string }
 // URLs of every simulated venue, by slug.
 func (s *Simulator) URLs() map[string]URLs {
 	urls := map[string]URLs{}
-	for _, x := range s.exchanges {
-		urls[x.venue.Slug] = URLs{x.stream, x.rest}
+	for _, x := range s.venues.Exchanges() {
+		urls[x.Slug()] = URLs{x.StreamURL(), x.RESTURL()}
 	}
 	return urls
+}
+
+// SourceURLs are where a client finds each simulated source instead of at the base that its documentation
+// names, by slug, without a slash at the end.
+func (s *Simulator) SourceURLs() map[string]string {
+	urls := map[string]string{}
+	for _, r := range s.sources.References() {
+		urls[r.Slug()] = r.URL()
+	}
+	return urls
+}
+
+// SourceSlugs are the simulated sources, in alphabetical order.
+func (s *Simulator) SourceSlugs() []string {
+	var slugs []string
+	for _, r := range s.sources.References() {
+		slugs = append(slugs, r.Slug())
+	}
+	return slugs
 }
 
 // Slugs are the simulated venues, in the order of List.
 func (s *Simulator) Slugs() []string {
 	var slugs []string
-	for _, x := range s.exchanges {
-		slugs = append(slugs, x.venue.Slug)
+	for _, x := range s.venues.Exchanges() {
+		slugs = append(slugs, x.Slug())
 	}
 	return slugs
 }
@@ -226,16 +149,74 @@ func (s *Simulator) Run(ctx context.Context) error {
 		<-ctx.Done()
 		return server.Close()
 	})
-	for _, x := range s.exchanges {
-		var delivered func(time.Time)
-		if s.cfg.Delivered != nil {
-			delivered = func(t time.Time) { s.cfg.Delivered(x.venue.Slug, t) }
-		}
-		g.Go(func() error { return x.run(ctx, delivered) })
-	}
+	g.Go(func() error { return s.venues.Run(ctx) })
 	err := g.Wait()
 	if errors.Is(err, context.Canceled) {
 		return nil
 	}
 	return err
+}
+
+// Faults returns what is in force, by venue or source; good ones are left out.
+func (s *Simulator) Faults() map[string]provider.Faults {
+	faults := map[string]provider.Faults{}
+	for slug, p := range s.providers() {
+		if f := p.Faults(); f != (provider.Faults{}) {
+			faults[slug] = f
+		}
+	}
+	return faults
+}
+
+// SetFaults makes a venue or a source misbehave from now on, in place of what it did wrong before.
+func (s *Simulator) SetFaults(slug string, f provider.Faults) error {
+	p, ok := s.providers()[slug]
+	if !ok {
+		return notSimulated(slug)
+	}
+	p.SetFaults(f)
+	return nil
+}
+
+// Disconnect closes every connection of a venue; clients may come back at once. Those of a source last no
+// longer than an answer.
+func (s *Simulator) Disconnect(slug string) error {
+	p, ok := s.providers()[slug]
+	if !ok {
+		return notSimulated(slug)
+	}
+	if x, ok := p.(*venues.Exchange); ok {
+		x.Disconnect()
+	}
+	return nil
+}
+
+// Stats of a venue or a source; zero for one that is not simulated.
+func (s *Simulator) Stats(slug string) provider.Stats {
+	p, ok := s.providers()[slug]
+	if !ok {
+		return provider.Stats{}
+	}
+	return p.Stats()
+}
+
+func notSimulated(slug string) error { return fmt.Errorf("no venue %q is simulated", slug) }
+
+// simulated is what venues and sources have in common.
+type simulated interface {
+	Faults() provider.Faults
+	SetFaults(f provider.Faults)
+	Stats() provider.Stats
+}
+
+// providers are the venues and sources by slug.
+func (s *Simulator) providers() map[string]simulated {
+	all := map[string]simulated{}
+	for _, x := range s.venues.Exchanges() {
+		all[x.Slug()] = x
+	}
+	for _, r := range s.sources.References() {
+		all[r.Slug()] = r
+	}
+	return all
 }

@@ -49,29 +49,17 @@ const rowsStaleAfter = 3 * time.Minute
 // index is that of the newest snapshot, by the query's clock. Where it is not there yet, its first reader makes it; for
 // those who read meanwhile, the one before is the newest: of 20,000 coins, all readers in the same moment would make the same.
 func (u *Unit) index(now time.Time) *index {
-	held := u.indexed.Load()
-	switch {
-	case held.of(u.catalog.Snapshot(), u.past.Load(), now):
-		return held
-	case held == nil: // nothing is before the first
-		u.indexing.Lock()
-	case !u.indexing.TryLock():
-		return held
-	}
-	defer u.indexing.Unlock()
-	snapshot, past := u.catalog.Snapshot(), u.past.Load()
-	if held = u.indexed.Load(); held.of(snapshot, past, now) {
-		return held
-	}
-	ix := newIndex(snapshot, past)
-	ix.stale = staleRows(snapshot, now)
-	u.indexed.Store(ix)
-	return ix
+	return u.indexed.Get(func(ix *index) bool { return ix.of(u.catalog.Snapshot(), u.past.Load(), now) }, func() *index {
+		snapshot := u.catalog.Snapshot()
+		ix := newIndex(snapshot, u.past.Load())
+		ix.stale = staleRows(snapshot, now)
+		return ix
+	})
 }
 
 // of reports whether an index is that of a snapshot at a time of the query's clock.
 func (ix *index) of(snapshot *views.Snapshot, past *past, now time.Time) bool {
-	return ix != nil && ix.past == past && ix.snapshot.CoinsVersion == snapshot.CoinsVersion && ix.snapshot.Time == snapshot.Time &&
+	return ix.past == past && ix.snapshot.CoinsVersion == snapshot.CoinsVersion && ix.snapshot.Time == snapshot.Time &&
 		ix.stale == staleRows(snapshot, now)
 }
 

@@ -19,11 +19,12 @@ func TestWhoAsksWhileAnIndexIsMadeReadsTheOneBefore(t *testing.T) {
 	if err := catalog.ApplyMarkets(views.TailRecord{Marked: pulse}); err != nil {
 		t.Fatal(err)
 	}
-	u.indexing.Lock()
-	if got := u.index(now); got != first {
-		t.Errorf("while the next is made: got the index of %d, want that of %d", got.snapshot.Time, first.snapshot.Time)
-	}
-	u.indexing.Unlock()
+	u.indexed.Get(func(*index) bool { return false }, func() *index {
+		if got := u.index(now); got != first {
+			t.Errorf("while the next is made: got the index of %d, want that of %d", got.snapshot.Time, first.snapshot.Time)
+		}
+		return first
+	})
 	if got := u.index(now); got.snapshot.Time != 60e9 {
 		t.Errorf("got the index of %d, want that of %d", got.snapshot.Time, int64(60e9))
 	}

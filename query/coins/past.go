@@ -29,31 +29,19 @@ type past struct {
 // Run reads history from time to time until the context ends. What cannot be read is read again; until then
 // answers report what was known before.
 func (u *Unit) Run(ctx context.Context, log *slog.Logger) error {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	failing := false
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-timer.C:
-		}
+	const failure = "loading the recent history of coins failed, continuing without it"
+	return views.KeepRead(ctx, log, failure, func(ctx context.Context) (time.Duration, error) {
 		if u.priceCache.Now() == 0 {
-			timer.Reset(time.Second)
-			continue
+			return time.Second, nil
 		}
 		began := time.Now()
 		err := u.Refresh(ctx)
-		if err != nil && !failing && ctx.Err() == nil {
-			log.Warn("loading the recent history of coins failed, continuing without it", "error", err)
-		}
-		failing = err != nil
 		u.warnOfReserved(log)
-		timer.Reset(max(pastEvery, pastShare*time.Since(began)))
-	}
+		return max(pastEvery, pastShare*time.Since(began)), err
+	})
 }
 
-// Refresh reads history once, up to the board's now.
+// Refresh reads history once, up to the price cache's now.
 func (u *Unit) Refresh(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, pastPatience)
 	defer cancel()

@@ -7,7 +7,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -45,10 +44,8 @@ type Unit struct {
 
 	ratings atomic.Pointer[rated]
 	past    atomic.Pointer[past]
-	indexed atomic.Pointer[index]
-	// indexing is held while an index is made.
-	indexing sync.Mutex
-	bodies   *otter.Cache[bodyKey, query.Answer]
+	indexed views.Lazy[index]
+	bodies  *otter.Cache[bodyKey, query.Answer]
 	// warned are the reserved words that Run has named.
 	warned map[string]bool
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"time"
+
+	"github.com/marketlog/marketlog/query/views"
 )
 
 // History is what the beginnings of currencies are read from.
@@ -24,26 +26,14 @@ const (
 // Run keeps in memory when each currency was first told, until the context ends. While that cannot be read, answers go
 // without.
 func (u *Unit) Run(ctx context.Context, log *slog.Logger) error {
-	failing := false
-	for {
+	const failure = "loading the first dates of currencies failed, continuing without them"
+	return views.KeepRead(ctx, log, failure, func(ctx context.Context) (time.Duration, error) {
 		err := u.readSince(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case err != nil && !failing:
-			log.Warn("loading the first dates of currencies failed, continuing without them", "error", err)
+		if since := u.since.Load(); err != nil || since == nil || len(*since) == 0 {
+			return sinceRetry, err
 		}
-		failing = err != nil
-		pause := sinceLook
-		if since := u.since.Load(); failing || since == nil || len(*since) == 0 {
-			pause = sinceRetry
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(pause):
-		}
-	}
+		return sinceLook, nil
+	})
 }
 
 func (u *Unit) readSince(ctx context.Context) error {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"time"
+
+	"github.com/marketlog/marketlog/query/views"
 )
 
 const (
@@ -17,29 +19,19 @@ const (
 // may have fewer: they are read once in each hour of the sources' clock, until the context ends. While they cannot be
 // read, the history that is answered is shorter.
 func (u *Unit) Run(ctx context.Context, log *slog.Logger) error {
-	ticker := time.NewTicker(pastLook)
-	defer ticker.Stop()
-	failing, read := false, time.Time{}
-	for {
+	const failure = "loading past fear and greed values failed, continuing without them"
+	read := time.Time{}
+	return views.KeepRead(ctx, log, failure, func(ctx context.Context) (time.Duration, error) {
 		hour := time.Unix(0, u.catalog.Snapshot().SourcesTime).UTC().Truncate(time.Hour)
-		if hour.After(read) && hour.Unix() > 0 {
-			err := u.readPast(ctx, hour)
-			switch {
-			case ctx.Err() != nil:
-				return ctx.Err()
-			case err != nil && !failing:
-				log.Warn("loading past fear and greed values failed, continuing without them", "error", err)
-			case err == nil:
-				read = hour
-			}
-			failing = err != nil
+		if !hour.After(read) || hour.Unix() <= 0 {
+			return pastLook, nil
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-ticker.C:
+		if err := u.readPast(ctx, hour); err != nil {
+			return pastLook, err
 		}
-	}
+		read = hour
+		return pastLook, nil
+	})
 }
 
 func (u *Unit) readPast(ctx context.Context, now time.Time) error {

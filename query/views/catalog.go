@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	"github.com/marketlog/marketlog/schemas"
@@ -20,10 +19,9 @@ type Catalog struct {
 
 	// due means that a new snapshot can be made. The first who reads makes it: a start reads days of records,
 	// and would else sort all coins at every clock among them.
-	due      atomic.Bool
-	snapshot atomic.Pointer[Snapshot]
-
-	mu       sync.Mutex // guards what follows; snapshots share the values, which are replaced, never changed
+	due atomic.Bool
+	// snapshot's mutex guards what follows; snapshots share the values, which are replaced, never changed.
+	snapshot Lazy[Snapshot]
 	reported map[string]map[part]*eventsv1.Coin
 	rows     map[string]*eventsv1.Market
 	coins    map[string]*CatalogCoin
@@ -113,30 +111,18 @@ func NewCatalog(table *schemas.CoinTable) *Catalog {
 	for _, coin := range table.All() {
 		c.changed[coin.ID] = true
 	}
-	c.publish()
+	c.Settle()
 	return c
 }
 
 // Snapshot is the newest one; it is never nil. Where one is due, the caller makes it; while another does, the
 // one before is the newest.
-func (c *Catalog) Snapshot() *Snapshot {
-	if c.due.Load() && c.mu.TryLock() {
-		if c.due.Swap(false) {
-			c.publish()
-		}
-		c.mu.Unlock()
-	}
-	return c.snapshot.Load()
-}
+func (c *Catalog) Snapshot() *Snapshot { return c.snapshot.Get(c.current, c.build) }
 
 // Settle makes what was applied so far visible before it returns: until then a reader may get the snapshot before.
-func (c *Catalog) Settle() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.due.Swap(false) {
-		c.publish()
-	}
-}
+func (c *Catalog) Settle() { c.snapshot.Settle(c.current, c.build) }
+
+func (c *Catalog) current(*Snapshot) bool { return !c.due.Load() }
 
 // ApplyReference takes a record of reference.raw.v1.
 func (c *Catalog) ApplyReference(rec stream.TailRecord) error {
@@ -148,8 +134,8 @@ func (c *Catalog) ApplyReference(rec stream.TailRecord) error {
 	if !ok {
 		return nil
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.snapshot.mu.Lock()
+	defer c.snapshot.mu.Unlock()
 	switch b := reported.Body.(type) {
 	case *eventsv1.ReferenceRecord_Clock:
 		c.clock = max(c.clock, b.Clock.Time)
@@ -239,8 +225,8 @@ func (c *Catalog) ApplyMarkets(rec stream.TailRecord) error {
 	if !ok {
 		return nil
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.snapshot.mu.Lock()
+	defer c.snapshot.mu.Unlock()
 	switch b := m.Body.(type) {
 	case *eventsv1.MarketRecord_Market:
 		c.staged.rows = append(c.staged.rows, b.Market)
@@ -272,8 +258,8 @@ func (c *Catalog) endMinute(at int64) {
 
 // Measure takes what candles say of coins, whose rows tell that from then on.
 func (c *Catalog) Measure(figures *AllFigures) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.snapshot.mu.Lock()
+	defer c.snapshot.mu.Unlock()
 	c.figures = figures
 	for _, coin := range c.table.All() {
 		if c.rows[coin.ID] != nil {
@@ -283,10 +269,11 @@ func (c *Catalog) Measure(figures *AllFigures) {
 	c.due.Store(true)
 }
 
-// publish makes what has changed visible. Callers hold the mutex, or are alone.
-func (c *Catalog) publish() {
+// build makes the snapshot of what has changed. Callers hold the mutex.
+func (c *Catalog) build() *Snapshot {
+	c.due.Store(false)
 	next := &Snapshot{}
-	if before := c.snapshot.Load(); before != nil {
+	if before := c.snapshot.value.Load(); before != nil {
 		*next = *before
 	}
 	next.Time, next.SourcesTime, next.Summary = c.minute, c.clock, c.summary
@@ -303,7 +290,7 @@ func (c *Catalog) publish() {
 			next.Simulated = next.Simulated || notice.Simulated
 		}
 	}
-	c.snapshot.Store(next)
+	return next
 }
 
 // rebuild makes the changed coins again and sorts all.

@@ -12,7 +12,7 @@ import (
 
 const (
 	oneDay = 24 * time.Hour
-	// figuresLook is how often the board is asked whether a new minute began, in real time: under an accelerated clock
+	// figuresLook is how often the price cache is asked whether a new minute began, in real time: under an accelerated clock
 	// history is read once in it all the same.
 	figuresLook = time.Second
 	// backfillLook is how often history is asked, in real time, whether more was back-filled. What was is read when it has
@@ -91,24 +91,12 @@ func NewFigures(priceCache *PriceCache, history FigureHistory, update func(*AllF
 // Run reads history once in each minute of log time until the context ends. What cannot be read is read again; until then the
 // prices of 24 hours ago grow unknown.
 func (f *Figures) Run(ctx context.Context, log *slog.Logger) error {
-	ticker := time.NewTicker(figuresLook)
-	defer ticker.Stop()
-	failing := false
-	for {
+	const failure = "loading the candles of the last 24 hours failed, continuing without them"
+	return KeepRead(ctx, log, failure, func(ctx context.Context) (time.Duration, error) {
+		began := time.Now()
 		err := f.Refresh(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case err != nil && !failing:
-			log.Warn("loading the candles of the last 24 hours failed, continuing without them", "error", err)
-		}
-		failing = err != nil
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-ticker.C:
-		}
-	}
+		return figuresLook - time.Since(began), err
+	})
 }
 
 // Refresh reads what is new since it was read: of the log's minutes, and of what was back-filled.

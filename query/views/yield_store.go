@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -25,11 +24,10 @@ const rateIntervals = 3
 // becomes visible with the pulse that ends it. Safe for concurrent use.
 type YieldStore struct {
 	// due means that a new snapshot can be made; the first who reads makes it.
-	due      atomic.Bool
-	snapshot atomic.Pointer[RateSnapshot]
-	current  atomic.Pointer[CurrentRates]
-
-	mu       sync.Mutex // guards what follows
+	due     atomic.Bool
+	counted atomic.Pointer[CurrentRates]
+	// snapshot's mutex guards what follows.
+	snapshot Lazy[RateSnapshot]
 	entries  map[rateID]*eventsv1.RateEntry
 	projects map[string]*eventsv1.RateProject
 	staged   []*eventsv1.RateRecord
@@ -65,7 +63,7 @@ type CurrentRates struct {
 // NewYieldStore makes an empty store.
 func NewYieldStore() *YieldStore {
 	b := &YieldStore{entries: map[rateID]*eventsv1.RateEntry{}, projects: map[string]*eventsv1.RateProject{}}
-	b.snapshot.Store(&RateSnapshot{})
+	b.Settle()
 	return b
 }
 
@@ -75,8 +73,8 @@ func (b *YieldStore) Apply(rec stream.TailRecord) error {
 	if !ok {
 		return nil
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.snapshot.mu.Lock()
+	defer b.snapshot.mu.Unlock()
 	switch body := record.Body.(type) {
 	case *eventsv1.RateRecord_Entry, *eventsv1.RateRecord_Project:
 		b.staged = append(b.staged, record)
@@ -114,27 +112,16 @@ func (b *YieldStore) endMinute(at int64, mark *eventsv1.Mark) {
 
 // Snapshot is the newest one; it is never nil. Where one is due, the caller makes it; while another does, the one
 // before is the newest.
-func (b *YieldStore) Snapshot() *RateSnapshot {
-	if b.due.Load() && b.mu.TryLock() {
-		if b.due.Swap(false) {
-			b.publish()
-		}
-		b.mu.Unlock()
-	}
-	return b.snapshot.Load()
-}
+func (b *YieldStore) Snapshot() *RateSnapshot { return b.snapshot.Get(b.current, b.build) }
 
 // Settle makes what was applied so far visible before it returns: until then a reader may get the snapshot before.
-func (b *YieldStore) Settle() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.due.Swap(false) {
-		b.publish()
-	}
-}
+func (b *YieldStore) Settle() { b.snapshot.Settle(b.current, b.build) }
 
-// publish makes what has changed visible. Callers hold the mutex.
-func (b *YieldStore) publish() {
+func (b *YieldStore) current(*RateSnapshot) bool { return !b.due.Load() }
+
+// build makes the snapshot of what has changed. Callers hold the mutex.
+func (b *YieldStore) build() *RateSnapshot {
+	b.due.Store(false)
 	next := &RateSnapshot{Time: b.minute, Mark: b.mark}
 	forgotten := b.minute - int64(RatesKept)
 	maps.DeleteFunc(b.entries, func(_ rateID, e *eventsv1.RateEntry) bool { return e.Time < forgotten })
@@ -143,13 +130,13 @@ func (b *YieldStore) publish() {
 	slices.SortFunc(next.Entries, func(x, y *eventsv1.RateEntry) int {
 		return cmp.Or(strings.Compare(x.Source, y.Source), strings.Compare(x.Category, y.Category), strings.Compare(x.Pool, y.Pool))
 	})
-	b.snapshot.Store(next)
+	return next
 }
 
 // Current returns the rates that count at a time of the query's clock. It is the same one as long as the same count.
 func (b *YieldStore) Current(now time.Time) *CurrentRates {
 	snapshot, at := b.Snapshot(), now.UnixNano()
-	known := b.current.Load()
+	known := b.counted.Load()
 	if known != nil && known.RateSnapshot == snapshot && at < known.until {
 		return known
 	}
@@ -161,7 +148,7 @@ func (b *YieldStore) Current(now time.Time) *CurrentRates {
 		next.Counted = append(next.Counted, e)
 		next.until = min(next.until, goodUntil(e)+1)
 	}
-	b.current.Store(next)
+	b.counted.Store(next)
 	return next
 }
 

@@ -9,10 +9,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/marketlog/marketlog/stream"
+	"github.com/marketlog/marketlog/stream/retry"
 )
 
 // Group is the consumer group of the archivers.
@@ -230,8 +230,7 @@ func (a *Archiver) assigned(at topicPartition) *assigned {
 // commit writes a segment, and tries again while the store fails: to begin from the store would read all open segments
 // again each time. It returns the zero Segment if the partition was taken away meanwhile.
 func (a *Archiver) commit(ctx context.Context, at topicPartition, p *assigned, next int64) (Segment, error) {
-	pause := backoff.NewExponentialBackOff()
-	pause.InitialInterval, pause.MaxInterval = firstPause, maxPause
+	backoff := retry.New(firstPause, maxPause)
 	for {
 		made, err := commitAfter(ctx, a.Store, p.of, p.last, p.first, a.Schema, a.records(ctx, p.of, p.first, next), func() error {
 			if p.lost.Next == 0 {
@@ -248,14 +247,12 @@ func (a *Archiver) commit(ctx context.Context, at topicPartition, p *assigned, n
 		if mismatch := (*MismatchError)(nil); errors.Is(err, errLog) || errors.As(err, &mismatch) {
 			return Segment{}, err
 		}
-		wait := pause.NextBackOff()
-		a.Logger.Error("archiving failed", "topic", p.of.Topic, "partition", p.of.Number, "error", err, "retry_in", wait.Round(time.Millisecond))
+		pause := backoff.Next()
+		a.Logger.Error("archiving failed", "topic", p.of.Topic, "partition", p.of.Number, "error", err, "retry_in", pause.Round(time.Millisecond))
 		a.Observer.Failed(err)
 		a.client.AllowRebalance() // others may reach the store
-		select {
-		case <-ctx.Done():
+		if retry.Wait(ctx, pause) != nil {
 			return Segment{}, context.Cause(ctx)
-		case <-time.After(wait):
 		}
 		if a.assigned(at) != p {
 			return Segment{}, nil

@@ -37,13 +37,13 @@ var slow = map[string][]string{
 		"TestKilledReplayIsTakenUpOrGivenUp", "TestReplaysOfTheSameLogAgree", "TestRestartedFoldsWriteWhatUninterruptedOnesWrite",
 		"TestRowsGoIntoTheTablesOfAReplayWhileItsControlsSaySo", "TestTwinsChangeNothing", "TestOutputsDoNotDependOnBatches",
 	},
-	"producers":           {"TestAdaptersReadTheSimulator"},
-	"producers/outbox":    {"TestBrokerAwayLosesNothing"},
-	"producers/simulator": {"TestFramesLookLikeRecordedOnes"},
-	"query/limits":        {"TestAdmissionOverRedis"},
-	"query/pages":         {"TestScriptsAreBuiltOfTheirSources"},
-	"stream/history":      {"TestBackfilledCandlesReadAsTheirScripts", "TestInsertingAgainChangesNothing", "TestInterruptedMigrationIsMadeAgain", "TestThePastIsFoldedExactly"},
-	"stream/streamtest":   {"TestKilledKafkaKeepsWhatWasAcknowledged"},
+	"producers":                  {"TestAdaptersReadTheSimulator"},
+	"producers/outbox":           {"TestBrokerAwayLosesNothing"},
+	"producers/simulator/venues": {"TestFramesLookLikeRecordedOnes"},
+	"query/limits":               {"TestAdmissionOverRedis"},
+	"query/pages":                {"TestScriptsAreBuiltOfTheirSources"},
+	"stream/history":             {"TestBackfilledCandlesReadAsTheirScripts", "TestInsertingAgainChangesNothing", "TestInterruptedMigrationIsMadeAgain", "TestThePastIsFoldedExactly"},
+	"stream/streamtest":          {"TestKilledKafkaKeepsWhatWasAcknowledged"},
 }
 
 // otherProcess are the packages whose tests start the program as another process: the race detector in theirs sees nothing of it.
@@ -59,7 +59,7 @@ var sequential = []string{
 
 // longest are the packages whose tests take longest, the longest first, by the table that the gate prints.
 var longest = []string{
-	"deploy/e2e", "deploy/cli", "processors", "stream/history", "deploy/chaos", "deploy/embedded", "producers/simulator",
+	"deploy/e2e", "deploy/cli", "processors", "stream/history", "deploy/chaos", "deploy/embedded", "producers/simulator/venues",
 	"deploy/embedded/engine", "deploy/embedded/sqlport",
 }
 

@@ -1,0 +1,47 @@
+package views
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// Lazy is a value that its first reader makes where it is out of date; for those who read meanwhile, the one before is the
+// newest, so that many readers in one moment do not make the same. The zero value has none yet. Safe for concurrent use.
+type Lazy[T any] struct {
+	// mu is held while a value is made; in this package it also guards what values are made of.
+	mu    sync.Mutex
+	value atomic.Pointer[T]
+}
+
+// Get returns a value that is current. Where there is none, it returns what build makes; while another reader does, it
+// returns the one before, or waits if there is none.
+func (l *Lazy[T]) Get(current func(*T) bool, build func() *T) *T {
+	value := l.value.Load()
+	switch {
+	case value == nil:
+		l.mu.Lock()
+	case current(value):
+		return value
+	case !l.mu.TryLock():
+		return value
+	}
+	defer l.mu.Unlock()
+	return l.update(current, build)
+}
+
+// Settle is Get for a caller that has to see what happened before the call: it waits while another reader makes a value.
+func (l *Lazy[T]) Settle(current func(*T) bool, build func() *T) *T {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.update(current, build)
+}
+
+// update makes the value if it is out of date. Callers hold the mutex.
+func (l *Lazy[T]) update(current func(*T) bool, build func() *T) *T {
+	value := l.value.Load()
+	if value == nil || !current(value) {
+		value = build()
+		l.value.Store(value)
+	}
+	return value
+}
