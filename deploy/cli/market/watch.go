@@ -17,6 +17,7 @@ import (
 
 	"github.com/marketlog/marketlog/deploy/cli/command"
 	"github.com/marketlog/marketlog/deploy/config"
+	"github.com/marketlog/marketlog/stream/retry"
 )
 
 const (
@@ -69,7 +70,8 @@ type watch struct {
 
 // run follows until the context ends, or a server refuses what is asked for.
 func (w *watch) run(ctx context.Context) error {
-	for pause := firstPause; ; pause = min(2*pause, maxPause) {
+	pauses := retry.New(firstPause, maxPause)
+	for {
 		before := w.query.Get("cursor")
 		err := w.follow(ctx)
 		switch {
@@ -78,12 +80,10 @@ func (w *watch) run(ctx context.Context) error {
 		case !w.reached || refusedForGood(err):
 			return err
 		case w.query.Get("cursor") != before:
-			pause = firstPause
+			pauses.Reset()
 			w.note("the connection is lost (%v); trying again", err)
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if retry.Wait(ctx, pauses.Next()) != nil {
 			return nil
 		}
 	}
