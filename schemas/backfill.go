@@ -30,11 +30,21 @@ type MarketCandle struct {
 	Start                          time.Time
 	OHLC
 	Volume decimal.Decimal
+	// Imported says that it is of a file.
+	Imported bool
+}
+
+// origin is that of a candle of a coin which is made of this one alone.
+func (c MarketCandle) origin() Origin {
+	if c.Imported {
+		return OriginImport
+	}
+	return OriginBackfill
 }
 
 // FoldMarkets makes the candles of a coin in USD, of one length, from those of its markets: each
 // venue has one vote, its best market with a rate, and each field is the median of the votes. The
-// volume is that of all markets of the venues that voted. An interval without a vote has no candle.
+// volume is that of all markets of the venues that voted, and the origin that of all of these. An interval without a vote has no candle.
 // It sorts the markets' candles in place.
 func FoldMarkets(candles []MarketCandle, length time.Duration, rate func(quoteID string, start time.Time) (OHLC, bool)) []Candle {
 	slices.SortFunc(candles, func(a, b MarketCandle) int {
@@ -43,10 +53,10 @@ func FoldMarkets(candles []MarketCandle, length time.Duration, rate func(quoteID
 	var folded []Candle
 	var votes []OHLC
 	for i := 0; i < len(candles); {
-		start, volume := candles[i].Start, decimal.Zero
+		start, volume, origin := candles[i].Start, decimal.Zero, Origin("")
 		votes = votes[:0]
 		for i < len(candles) && candles[i].Start.Equal(start) {
-			venue, traded, voted := candles[i].Venue, decimal.Zero, false
+			venue, traded, voted, first := candles[i].Venue, decimal.Zero, false, i
 			for ; i < len(candles) && candles[i].Start.Equal(start) && candles[i].Venue == venue; i++ {
 				traded = traded.Add(candles[i].Volume)
 				if voted {
@@ -56,14 +66,21 @@ func FoldMarkets(candles []MarketCandle, length time.Duration, rate func(quoteID
 					votes, voted = append(votes, candles[i].times(r)), true
 				}
 			}
-			if voted {
-				volume = volume.Add(traded)
+			if !voted {
+				continue
+			}
+			volume = volume.Add(traded)
+			for _, c := range candles[first:i] {
+				if origin == "" {
+					origin = c.origin()
+				}
+				origin = origin.with(c.origin())
 			}
 		}
 		if len(votes) == 0 {
 			continue
 		}
-		c := Candle{Start: start, Volume: volume, Minutes: int(length / time.Minute), Newest: start.Add(length - time.Minute), Origin: OriginBackfill}
+		c := Candle{Start: start, Volume: volume, Minutes: int(length / time.Minute), Newest: start.Add(length - time.Minute), Origin: origin}
 		c.Open, c.High = medianOf(votes, func(v OHLC) float64 { return v.Open }), medianOf(votes, func(v OHLC) float64 { return v.High })
 		c.Low, c.Close = medianOf(votes, func(v OHLC) float64 { return v.Low }), medianOf(votes, func(v OHLC) float64 { return v.Close })
 		c.VolumeUSD = volume.InexactFloat64() * (c.Open + c.High + c.Low + c.Close) / 4

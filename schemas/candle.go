@@ -9,15 +9,32 @@ import (
 // Origin tells where a candle comes from.
 type Origin string
 
-// Origins of candles.
+// Origins of candles. Records of candles of the past name OriginImport, or none.
 const (
 	// OriginLive is folded from published prices.
 	OriginLive Origin = "live"
-	// OriginBackfill is made of venues' own candles of the past.
+	// OriginBackfill is made of venues' own candles of the past, of which at least one was read from its venue.
 	OriginBackfill Origin = "backfill"
-	// OriginMixed is folded from candles of both.
+	// OriginImport is made of such candles that were all imported from files.
+	OriginImport Origin = "import"
+	// OriginMixed is folded from live candles and others.
 	OriginMixed Origin = "mixed"
 )
+
+// Past reports that nothing of a candle was live.
+func (o Origin) Past() bool { return o == OriginBackfill || o == OriginImport }
+
+// with is the origin of what is folded of two.
+func (o Origin) with(other Origin) Origin {
+	switch {
+	case o == other:
+		return o
+	case o.Past() && other.Past():
+		return OriginBackfill // not all of it was imported
+	default:
+		return OriginMixed
+	}
+}
 
 // Candle is the published price of a coin over an interval, in USD. Candles of longer intervals are
 // folded from those of the minutes.
@@ -43,9 +60,7 @@ func (c *Candle) Join(later Candle) {
 	c.VolumeUSD += later.VolumeUSD
 	c.Trades += later.Trades
 	c.Minutes += later.Minutes
-	if c.Origin != later.Origin {
-		c.Origin = OriginMixed
-	}
+	c.Origin = c.Origin.with(later.Origin)
 	if later.Newest.After(c.Newest) {
 		c.Newest = later.Newest
 	}

@@ -98,14 +98,16 @@ func validReference(rec eventsv1.Marked) error {
 
 func validBackfill(rec eventsv1.Marked) error {
 	r := rec.(*eventsv1.BackfillRecord)
-	candle := r.GetCandle()
-	return need(r.Body != nil, candle == nil || candle.Venue != "" && candle.Start > 0)
+	candle, file := r.GetCandle(), r.GetImportFile()
+	return need(r.Body != nil, (candle == nil || candle.Venue != "" && candle.Start > 0) && (file == nil || file.Venue != "" && len(file.Sha256) == sha256Length))
 }
 
 func validKey(rec eventsv1.Marked) error {
 	r := rec.(*eventsv1.KeyRecord)
-	return need(true, r.Id != "" && len(r.Hash) == 32) // SHA-256
+	return need(true, r.Id != "" && len(r.Hash) == sha256Length)
 }
+
+const sha256Length = 32
 
 func validUsage(rec eventsv1.Marked) error {
 	r := rec.(*eventsv1.UsageRecord)

@@ -225,9 +225,9 @@ var Topics = []Topic{
 	{
 		Name: TopicBackfillRaw, Partitions: 8, Key: "venue|base", New: record[eventsv1.BackfillRecord],
 		Writer: "producers", valid: validBackfill,
-		Holds:         "venues' own candles of the past",
+		Holds:         "venues' own candles of the past, read from them or imported from files",
 		EmbeddedBytes: 24 * mebibyte, NearBytes: 4 * mebibyte, Archive: ArchiveKept, Clockless: true,
-		Tables: []Table{filled("backfill"), filled("past_marks")},
+		Tables: []Table{filled("backfill"), filled("past_marks"), filled("imports")},
 	},
 	{
 		Name: TopicUsage, Partitions: 1, Key: "budget", New: record[eventsv1.UsageRecord],

@@ -145,7 +145,7 @@ func (p *backfillPrinter) line(raw json.RawMessage) error {
 	}
 	switch {
 	case line.Status != "":
-		return printAs(p, raw, func(r operations.RangeLine) string {
+		return printLine(p.replayPrinter, raw, func(r operations.RangeLine) string {
 			what := fmt.Sprintf("%s %s", r.Source, r.Symbol)
 			holds := fmt.Sprintf("%d candles", r.Candles)
 			if r.Values > 0 {
@@ -161,7 +161,7 @@ func (p *backfillPrinter) line(raw json.RawMessage) error {
 			return fmt.Sprintf("%s missing, %d calls", text, r.Calls)
 		})
 	case line.Absent != "":
-		return printAs(p, raw, func(l operations.AbsentLine) string {
+		return printLine(p.replayPrinter, raw, func(l operations.AbsentLine) string {
 			what, count := "candles", l.Candles
 			if l.Values > 0 {
 				what, count = "values", l.Values
@@ -169,7 +169,7 @@ func (p *backfillPrinter) line(raw json.RawMessage) error {
 			return fmt.Sprintf("%s: does not have %d ranges, %d %s; --unavailable lists them", l.Absent, l.Ranges, count, what)
 		})
 	case line.Plan != "":
-		return printAs(p, raw, func(l operations.PlanLine) string {
+		return printLine(p.replayPrinter, raw, func(l operations.PlanLine) string {
 			holds := fmt.Sprintf("%d markets, %d candles", l.Markets, l.Candles)
 			if l.Series > 0 {
 				holds = fmt.Sprintf("%d series, %d values", l.Series, l.Values)
@@ -178,7 +178,7 @@ func (p *backfillPrinter) line(raw json.RawMessage) error {
 				time.Duration(l.Seconds*float64(time.Second)).Round(time.Second), l.Pace)
 		})
 	}
-	return printAs(p, raw, func(r backfill.Result) string {
+	return printLine(p.replayPrinter, raw, func(r backfill.Result) string {
 		if r.Series > 0 {
 			return fmt.Sprintf("%s: %d calls, %d values of %d series written, %d rows refused, %d calls failed, %.1f s", r.Source, r.Calls, r.Values, r.Series, r.Refused, r.Failed, r.Seconds)
 		}
@@ -186,11 +186,11 @@ func (p *backfillPrinter) line(raw json.RawMessage) error {
 	})
 }
 
-// printAs prints a line of JSON as text.
-func printAs[T any](p *backfillPrinter, raw json.RawMessage, text func(T) string) error {
+// printLine prints a line of JSON as text.
+func printLine[T any](p replayPrinter, raw json.RawMessage, text func(T) string) error {
 	var line T
 	if err := json.Unmarshal(raw, &line); err != nil {
-		return fmt.Errorf("reading a line of the backfill: %w", err)
+		return fmt.Errorf("reading a line of the job: %w", err)
 	}
 	_, err := fmt.Fprintln(p.Stdout, text(line))
 	return err

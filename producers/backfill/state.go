@@ -69,6 +69,9 @@ func (s State) apply(rec *eventsv1.BackfillRecord) {
 	switch {
 	case rec.GetCandle() != nil:
 		c := rec.GetCandle()
+		if c.Origin != "" {
+			return // a file's: it says nothing of what was asked of the venue
+		}
 		k := seriesKey{rec.Producer, c.Venue, c.Symbol, time.Duration(c.Interval) * time.Second}
 		s.series(k).loose[c.Start] = true
 	case rec.GetRange() != nil:

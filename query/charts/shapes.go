@@ -35,8 +35,8 @@ type Point struct {
 	Volume    float64 `json:"volume" doc:"Traded amount of the coin at the accepted venues in closed minutes; if backfilled, at all backfilled venues"`
 	VolumeUSD float64 `json:"volumeUsd"`
 	Trades    *uint64 `json:"trades,omitempty" doc:"Absent if part of the volume is from the venues' candles, which have no number of trades"`
-	Complete  bool    `json:"complete" doc:"Whether every minute has closed with a price or is covered by the venues' candles; false for the current interval. A complete live candle never changes; one with origin backfill or mixed changes only if more of its interval is backfilled: from another venue, with a missing exchange rate, or with missing minutes"`
-	Origin    string  `json:"origin" enum:"live,backfill,mixed" doc:"live: from published prices; backfill: from the venues' candles, which have no number of trades; mixed: from both"`
+	Complete  bool    `json:"complete" doc:"Whether every minute has closed with a price or is covered by the venues' candles; false for the current interval. A complete live candle never changes; one with another origin than live changes only if more of its interval is backfilled: from another venue, with a missing exchange rate, or with missing minutes"`
+	Origin    string  `json:"origin" enum:"live,backfill,import,mixed" doc:"live: from published prices; backfill: from the venues' candles, which have no number of trades; import: from such candles that were all imported from files; mixed: from published prices and others"`
 }
 
 // Stats are over all intervals, also where fewer points are answered. Without a price only the number

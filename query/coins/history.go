@@ -38,7 +38,7 @@ type HistoryMeta struct {
 type Point struct {
 	Timestamp string  `json:"timestamp" format:"date-time" doc:"Start of the interval"`
 	Value     float64 `json:"value" doc:"USD"`
-	Origin    string  `json:"origin" enum:"live,backfill,mixed" doc:"live: published at that time; backfill: from the venues' candles"`
+	Origin    string  `json:"origin" enum:"live,backfill,import,mixed" doc:"live: published at that time; backfill: from the venues' candles; import: from such candles of imported files"`
 }
 
 func (u *Unit) priceHistory() query.Endpoint {

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream/history"
 	"github.com/marketlog/marketlog/stream/history/past"
 	"github.com/marketlog/marketlog/stream/history/read"
@@ -99,7 +100,14 @@ func (w *pastWorld) candles() (records []logged) {
 			start -= int64(400 * day)
 		}
 		w.offset++
-		records = append(records, told(w.offset, []string{"kraken", "gate", "okx", "bitstamp"}[venue], base, quote, length, start, w.number(), w.number(), w.number(), w.number(), w.number()))
+		record := told(w.offset, []string{"kraken", "gate", "okx", "bitstamp"}[venue], base, quote, length, start, w.number(), w.number(), w.number(), w.number(), w.number())
+		if candle := record.record.(*eventsv1.BackfillRecord).GetCandle(); w.IntN(2) == 0 {
+			candle.Origin, candle.File = string(schemas.OriginImport), []byte{1}
+			if w.IntN(6) == 0 {
+				candle.Open, candle.High, candle.Low, candle.Close, candle.Volume, candle.Withdrawn = "", "", "", "", "", true
+			}
+		}
+		records = append(records, record)
 	}
 	return records
 }

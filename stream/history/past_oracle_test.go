@@ -37,6 +37,8 @@ type oracleCandle struct {
 	quote  string
 	prices [4]float64
 	volume decimal.Decimal
+	// imported is of a file; withdrawn is none any more.
+	imported, withdrawn bool
 }
 
 type oracleFixing struct {
@@ -65,7 +67,10 @@ func (o *pastOracle) tell(record logged) {
 		if before, known := o.markets[key]; known && before.offset > record.place.Offset {
 			return
 		}
-		told := oracleCandle{offset: record.place.Offset, quote: oracleID(c.Quote), volume: decimal.RequireFromString(c.Volume)}
+		told := oracleCandle{offset: record.place.Offset, quote: oracleID(c.Quote), imported: len(c.File) > 0, withdrawn: c.Withdrawn}
+		if !c.Withdrawn {
+			told.volume = decimal.RequireFromString(c.Volume)
+		}
 		for i, text := range []string{c.Open, c.High, c.Low, c.Close} {
 			told.prices[i], _ = strconv.ParseFloat(text, 64)
 		}
@@ -153,7 +158,7 @@ func (o *pastOracle) fold(coin string, length, start int64, below int) (prices [
 	}
 	venues := map[string][]market{}
 	for key, c := range o.markets {
-		if key.coin == coin && key.length == length && key.start == start {
+		if key.coin == coin && key.length == length && key.start == start && !c.withdrawn {
 			venues[key.venue] = append(venues[key.venue], market{key.symbol, c})
 		}
 	}
@@ -202,7 +207,27 @@ func (o *pastOracle) past(coin string, length, start int64) (c schemas.Candle, o
 	mean := (prices[0] + prices[1] + prices[2] + prices[3]) / 4
 	usd, _ := volume.Float64()
 	return schemas.Candle{Start: time.Unix(start, 0).UTC(), Open: prices[0], High: prices[1], Low: prices[2], Close: prices[3], Volume: volume, VolumeUSD: usd * mean,
-		Minutes: int(length / 60), Origin: schemas.OriginBackfill}, ok
+		Minutes: int(length / 60), Origin: o.origin(coin, length, start)}, ok
+}
+
+// origin is that of a back-filled candle: whether all markets of the venues that have a vote are of files.
+func (o *pastOracle) origin(coin string, length, start int64) schemas.Origin {
+	votes, other := map[string]bool{}, map[string]bool{} // by venue
+	for key, c := range o.markets {
+		if key.coin != coin || key.length != length || key.start != start || c.withdrawn {
+			continue
+		}
+		if _, ok := o.rate(c.quote, length, start, anyLevel); ok {
+			votes[key.venue] = true
+		}
+		other[key.venue] = other[key.venue] || !c.imported
+	}
+	for venue := range votes {
+		if other[venue] {
+			return schemas.OriginBackfill
+		}
+	}
+	return schemas.OriginImport
 }
 
 func (o *pastOracle) minute(coin string, start int64) (schemas.Candle, bool) {
@@ -219,7 +244,7 @@ func (o *pastOracle) candle(coin string, length, start int64) (schemas.Candle, b
 		return o.minute(coin, start)
 	}
 	var joined schemas.Candle
-	live, n := 0, int64(0)
+	live, n, imported := 0, int64(0), true
 	for at := start; at < start+length; at += 60 {
 		m, ok := o.minute(coin, at)
 		if !ok {
@@ -228,6 +253,7 @@ func (o *pastOracle) candle(coin string, length, start int64) (schemas.Candle, b
 		if m.Origin == schemas.OriginLive {
 			live++
 		}
+		imported = imported && m.Origin == schemas.OriginImport
 		if n++; n == 1 {
 			joined = m
 			joined.Start = time.Unix(start, 0).UTC()
@@ -238,6 +264,8 @@ func (o *pastOracle) candle(coin string, length, start int64) (schemas.Candle, b
 	}
 	joined.Minutes = int(n)
 	switch {
+	case live == 0 && imported:
+		joined.Origin = schemas.OriginImport
 	case live == 0:
 		joined.Origin = schemas.OriginBackfill
 	case int64(live) < n:
@@ -271,6 +299,9 @@ func (o *pastOracle) candles(coin string, length int64) (all []schemas.Candle) {
 // left says of each venue's own candle how v_backfill tells it.
 func (o *pastOracle) left() (all []string) {
 	for key, c := range o.markets {
+		if c.withdrawn {
+			continue
+		}
 		rate, _ := o.rate(c.quote, key.length, key.start, anyLevel)
 		reason := ""
 		switch {

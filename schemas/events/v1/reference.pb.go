@@ -2581,6 +2581,7 @@ type BackfillRecord struct {
 	//	*BackfillRecord_Candle
 	//	*BackfillRecord_Control
 	//	*BackfillRecord_Range
+	//	*BackfillRecord_ImportFile
 	Body          isBackfillRecord_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2657,6 +2658,15 @@ func (x *BackfillRecord) GetRange() *BackfillRange {
 	return nil
 }
 
+func (x *BackfillRecord) GetImportFile() *ImportFile {
+	if x != nil {
+		if x, ok := x.Body.(*BackfillRecord_ImportFile); ok {
+			return x.ImportFile
+		}
+	}
+	return nil
+}
+
 type isBackfillRecord_Body interface {
 	isBackfillRecord_Body()
 }
@@ -2673,11 +2683,17 @@ type BackfillRecord_Range struct {
 	Range *BackfillRange `protobuf:"bytes,4,opt,name=range,proto3,oneof"`
 }
 
+type BackfillRecord_ImportFile struct {
+	ImportFile *ImportFile `protobuf:"bytes,5,opt,name=import_file,json=importFile,proto3,oneof"`
+}
+
 func (*BackfillRecord_Candle) isBackfillRecord_Body() {}
 
 func (*BackfillRecord_Control) isBackfillRecord_Body() {}
 
 func (*BackfillRecord_Range) isBackfillRecord_Body() {}
+
+func (*BackfillRecord_ImportFile) isBackfillRecord_Body() {}
 
 type BackfillCandle struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
@@ -2687,13 +2703,21 @@ type BackfillCandle struct {
 	Quote  string                 `protobuf:"bytes,4,opt,name=quote,proto3" json:"quote,omitempty"`
 	Start  int64                  `protobuf:"varint,5,opt,name=start,proto3" json:"start,omitempty"`
 	// Interval in seconds: 60, 3600 or 86400.
-	Interval      uint32 `protobuf:"varint,6,opt,name=interval,proto3" json:"interval,omitempty"`
-	Open          string `protobuf:"bytes,7,opt,name=open,proto3" json:"open,omitempty"`
-	High          string `protobuf:"bytes,8,opt,name=high,proto3" json:"high,omitempty"`
-	Low           string `protobuf:"bytes,9,opt,name=low,proto3" json:"low,omitempty"`
-	Close         string `protobuf:"bytes,10,opt,name=close,proto3" json:"close,omitempty"`
-	Volume        string `protobuf:"bytes,11,opt,name=volume,proto3" json:"volume,omitempty"`
-	IngestTime    int64  `protobuf:"varint,12,opt,name=ingest_time,json=ingestTime,proto3" json:"ingest_time,omitempty"`
+	Interval   uint32 `protobuf:"varint,6,opt,name=interval,proto3" json:"interval,omitempty"`
+	Open       string `protobuf:"bytes,7,opt,name=open,proto3" json:"open,omitempty"`
+	High       string `protobuf:"bytes,8,opt,name=high,proto3" json:"high,omitempty"`
+	Low        string `protobuf:"bytes,9,opt,name=low,proto3" json:"low,omitempty"`
+	Close      string `protobuf:"bytes,10,opt,name=close,proto3" json:"close,omitempty"`
+	Volume     string `protobuf:"bytes,11,opt,name=volume,proto3" json:"volume,omitempty"`
+	IngestTime int64  `protobuf:"varint,12,opt,name=ingest_time,json=ingestTime,proto3" json:"ingest_time,omitempty"`
+	// Origin is empty for a candle that was read from the venue, and "import" for one of a file.
+	Origin string `protobuf:"bytes,13,opt,name=origin,proto3" json:"origin,omitempty"`
+	// File is the SHA-256 of the file, 32 bytes, and line the line that the candle stands in, from 1 on.
+	File []byte `protobuf:"bytes,14,opt,name=file,proto3" json:"file,omitempty"`
+	Line uint64 `protobuf:"varint,15,opt,name=line,proto3" json:"line,omitempty"`
+	// Withdrawn says that a file no longer has the candle that an earlier one of its name had: there is none of this start,
+	// and prices are empty. File is the later one, line 0.
+	Withdrawn     bool `protobuf:"varint,16,opt,name=withdrawn,proto3" json:"withdrawn,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2812,6 +2836,214 @@ func (x *BackfillCandle) GetIngestTime() int64 {
 	return 0
 }
 
+func (x *BackfillCandle) GetOrigin() string {
+	if x != nil {
+		return x.Origin
+	}
+	return ""
+}
+
+func (x *BackfillCandle) GetFile() []byte {
+	if x != nil {
+		return x.File
+	}
+	return nil
+}
+
+func (x *BackfillCandle) GetLine() uint64 {
+	if x != nil {
+		return x.Line
+	}
+	return 0
+}
+
+func (x *BackfillCandle) GetWithdrawn() bool {
+	if x != nil {
+		return x.Withdrawn
+	}
+	return false
+}
+
+// ImportFile says that all candles of a market in a file were written before it.
+type ImportFile struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name is the last part of the file's path.
+	Name   string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Sha256 []byte `protobuf:"bytes,2,opt,name=sha256,proto3" json:"sha256,omitempty"`
+	Size   uint64 `protobuf:"varint,3,opt,name=size,proto3" json:"size,omitempty"`
+	// Format is how it was read: binance-klines or candles.
+	Format   string `protobuf:"bytes,4,opt,name=format,proto3" json:"format,omitempty"`
+	Venue    string `protobuf:"bytes,5,opt,name=venue,proto3" json:"venue,omitempty"`
+	Symbol   string `protobuf:"bytes,6,opt,name=symbol,proto3" json:"symbol,omitempty"`
+	Base     string `protobuf:"bytes,7,opt,name=base,proto3" json:"base,omitempty"`
+	Quote    string `protobuf:"bytes,8,opt,name=quote,proto3" json:"quote,omitempty"`
+	Interval uint32 `protobuf:"varint,9,opt,name=interval,proto3" json:"interval,omitempty"`
+	// Rows is the number of candles of this market, first and last the starts of the first and the last of them.
+	Rows      uint64 `protobuf:"varint,10,opt,name=rows,proto3" json:"rows,omitempty"`
+	FirstTime int64  `protobuf:"varint,11,opt,name=first_time,json=firstTime,proto3" json:"first_time,omitempty"`
+	LastTime  int64  `protobuf:"varint,12,opt,name=last_time,json=lastTime,proto3" json:"last_time,omitempty"`
+	// Markets is how many such records the file has, each of another market and interval: with all of them it is whole.
+	Markets uint32 `protobuf:"varint,13,opt,name=markets,proto3" json:"markets,omitempty"`
+	// BadRows of the whole file are in the dead letters.
+	BadRows uint64 `protobuf:"varint,14,opt,name=bad_rows,json=badRows,proto3" json:"bad_rows,omitempty"`
+	// Replaces is the SHA-256 of the file of the same name whose candles these replace, empty if there is none, and withdrawn how
+	// many of those this file no longer has.
+	Replaces      []byte `protobuf:"bytes,15,opt,name=replaces,proto3" json:"replaces,omitempty"`
+	Withdrawn     uint64 `protobuf:"varint,16,opt,name=withdrawn,proto3" json:"withdrawn,omitempty"`
+	IngestTime    int64  `protobuf:"varint,17,opt,name=ingest_time,json=ingestTime,proto3" json:"ingest_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImportFile) Reset() {
+	*x = ImportFile{}
+	mi := &file_events_v1_reference_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportFile) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportFile) ProtoMessage() {}
+
+func (x *ImportFile) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_reference_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportFile.ProtoReflect.Descriptor instead.
+func (*ImportFile) Descriptor() ([]byte, []int) {
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *ImportFile) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ImportFile) GetSha256() []byte {
+	if x != nil {
+		return x.Sha256
+	}
+	return nil
+}
+
+func (x *ImportFile) GetSize() uint64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *ImportFile) GetFormat() string {
+	if x != nil {
+		return x.Format
+	}
+	return ""
+}
+
+func (x *ImportFile) GetVenue() string {
+	if x != nil {
+		return x.Venue
+	}
+	return ""
+}
+
+func (x *ImportFile) GetSymbol() string {
+	if x != nil {
+		return x.Symbol
+	}
+	return ""
+}
+
+func (x *ImportFile) GetBase() string {
+	if x != nil {
+		return x.Base
+	}
+	return ""
+}
+
+func (x *ImportFile) GetQuote() string {
+	if x != nil {
+		return x.Quote
+	}
+	return ""
+}
+
+func (x *ImportFile) GetInterval() uint32 {
+	if x != nil {
+		return x.Interval
+	}
+	return 0
+}
+
+func (x *ImportFile) GetRows() uint64 {
+	if x != nil {
+		return x.Rows
+	}
+	return 0
+}
+
+func (x *ImportFile) GetFirstTime() int64 {
+	if x != nil {
+		return x.FirstTime
+	}
+	return 0
+}
+
+func (x *ImportFile) GetLastTime() int64 {
+	if x != nil {
+		return x.LastTime
+	}
+	return 0
+}
+
+func (x *ImportFile) GetMarkets() uint32 {
+	if x != nil {
+		return x.Markets
+	}
+	return 0
+}
+
+func (x *ImportFile) GetBadRows() uint64 {
+	if x != nil {
+		return x.BadRows
+	}
+	return 0
+}
+
+func (x *ImportFile) GetReplaces() []byte {
+	if x != nil {
+		return x.Replaces
+	}
+	return nil
+}
+
+func (x *ImportFile) GetWithdrawn() uint64 {
+	if x != nil {
+		return x.Withdrawn
+	}
+	return 0
+}
+
+func (x *ImportFile) GetIngestTime() int64 {
+	if x != nil {
+		return x.IngestTime
+	}
+	return 0
+}
+
 // BackfillRange says that a range was read to its end: what it lacks, the venue does not have.
 type BackfillRange struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2830,7 +3062,7 @@ type BackfillRange struct {
 
 func (x *BackfillRange) Reset() {
 	*x = BackfillRange{}
-	mi := &file_events_v1_reference_proto_msgTypes[23]
+	mi := &file_events_v1_reference_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2842,7 +3074,7 @@ func (x *BackfillRange) String() string {
 func (*BackfillRange) ProtoMessage() {}
 
 func (x *BackfillRange) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[23]
+	mi := &file_events_v1_reference_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2855,7 +3087,7 @@ func (x *BackfillRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillRange.ProtoReflect.Descriptor instead.
 func (*BackfillRange) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{23}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *BackfillRange) GetVenue() string {
@@ -2944,7 +3176,7 @@ type KeyRecord struct {
 
 func (x *KeyRecord) Reset() {
 	*x = KeyRecord{}
-	mi := &file_events_v1_reference_proto_msgTypes[24]
+	mi := &file_events_v1_reference_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2956,7 +3188,7 @@ func (x *KeyRecord) String() string {
 func (*KeyRecord) ProtoMessage() {}
 
 func (x *KeyRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[24]
+	mi := &file_events_v1_reference_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2969,7 +3201,7 @@ func (x *KeyRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeyRecord.ProtoReflect.Descriptor instead.
 func (*KeyRecord) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{24}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *KeyRecord) GetId() string {
@@ -3049,7 +3281,7 @@ type DeadRecord struct {
 
 func (x *DeadRecord) Reset() {
 	*x = DeadRecord{}
-	mi := &file_events_v1_reference_proto_msgTypes[25]
+	mi := &file_events_v1_reference_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3061,7 +3293,7 @@ func (x *DeadRecord) String() string {
 func (*DeadRecord) ProtoMessage() {}
 
 func (x *DeadRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[25]
+	mi := &file_events_v1_reference_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3074,7 +3306,7 @@ func (x *DeadRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeadRecord.ProtoReflect.Descriptor instead.
 func (*DeadRecord) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{25}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *DeadRecord) GetMark() *Mark {
@@ -3122,7 +3354,7 @@ type DeadRetry struct {
 
 func (x *DeadRetry) Reset() {
 	*x = DeadRetry{}
-	mi := &file_events_v1_reference_proto_msgTypes[26]
+	mi := &file_events_v1_reference_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3134,7 +3366,7 @@ func (x *DeadRetry) String() string {
 func (*DeadRetry) ProtoMessage() {}
 
 func (x *DeadRetry) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[26]
+	mi := &file_events_v1_reference_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3147,7 +3379,7 @@ func (x *DeadRetry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeadRetry.ProtoReflect.Descriptor instead.
 func (*DeadRetry) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{26}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *DeadRetry) GetOffset() int64 {
@@ -3454,13 +3686,15 @@ const file_events_v1_reference_proto_rawDesc = "" +
 	"\vbody_sha256\x18\t \x01(\tR\n" +
 	"bodySha256\x12\x12\n" +
 	"\x04told\x18\n" +
-	" \x01(\x06R\x04told\"\xcb\x01\n" +
+	" \x01(\x06R\x04told\"\x85\x02\n" +
 	"\x0eBackfillRecord\x12\x1a\n" +
 	"\bproducer\x18\x01 \x01(\tR\bproducer\x123\n" +
 	"\x06candle\x18\x02 \x01(\v2\x19.events.v1.BackfillCandleH\x00R\x06candle\x12.\n" +
 	"\acontrol\x18\x03 \x01(\v2\x12.events.v1.ControlH\x00R\acontrol\x120\n" +
-	"\x05range\x18\x04 \x01(\v2\x18.events.v1.BackfillRangeH\x00R\x05rangeB\x06\n" +
-	"\x04body\"\xa3\x02\n" +
+	"\x05range\x18\x04 \x01(\v2\x18.events.v1.BackfillRangeH\x00R\x05range\x128\n" +
+	"\vimport_file\x18\x05 \x01(\v2\x15.events.v1.ImportFileH\x00R\n" +
+	"importFileB\x06\n" +
+	"\x04body\"\x81\x03\n" +
 	"\x0eBackfillCandle\x12\x14\n" +
 	"\x05venue\x18\x01 \x01(\tR\x05venue\x12\x16\n" +
 	"\x06symbol\x18\x02 \x01(\tR\x06symbol\x12\x12\n" +
@@ -3475,6 +3709,32 @@ const file_events_v1_reference_proto_rawDesc = "" +
 	" \x01(\tR\x05close\x12\x16\n" +
 	"\x06volume\x18\v \x01(\tR\x06volume\x12\x1f\n" +
 	"\vingest_time\x18\f \x01(\x03R\n" +
+	"ingestTime\x12\x16\n" +
+	"\x06origin\x18\r \x01(\tR\x06origin\x12\x12\n" +
+	"\x04file\x18\x0e \x01(\fR\x04file\x12\x12\n" +
+	"\x04line\x18\x0f \x01(\x04R\x04line\x12\x1c\n" +
+	"\twithdrawn\x18\x10 \x01(\bR\twithdrawn\"\xb8\x03\n" +
+	"\n" +
+	"ImportFile\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
+	"\x06sha256\x18\x02 \x01(\fR\x06sha256\x12\x12\n" +
+	"\x04size\x18\x03 \x01(\x04R\x04size\x12\x16\n" +
+	"\x06format\x18\x04 \x01(\tR\x06format\x12\x14\n" +
+	"\x05venue\x18\x05 \x01(\tR\x05venue\x12\x16\n" +
+	"\x06symbol\x18\x06 \x01(\tR\x06symbol\x12\x12\n" +
+	"\x04base\x18\a \x01(\tR\x04base\x12\x14\n" +
+	"\x05quote\x18\b \x01(\tR\x05quote\x12\x1a\n" +
+	"\binterval\x18\t \x01(\rR\binterval\x12\x12\n" +
+	"\x04rows\x18\n" +
+	" \x01(\x04R\x04rows\x12\x1d\n" +
+	"\n" +
+	"first_time\x18\v \x01(\x03R\tfirstTime\x12\x1b\n" +
+	"\tlast_time\x18\f \x01(\x03R\blastTime\x12\x18\n" +
+	"\amarkets\x18\r \x01(\rR\amarkets\x12\x19\n" +
+	"\bbad_rows\x18\x0e \x01(\x04R\abadRows\x12\x1a\n" +
+	"\breplaces\x18\x0f \x01(\fR\breplaces\x12\x1c\n" +
+	"\twithdrawn\x18\x10 \x01(\x04R\twithdrawn\x12\x1f\n" +
+	"\vingest_time\x18\x11 \x01(\x03R\n" +
 	"ingestTime\"\xee\x01\n" +
 	"\rBackfillRange\x12\x14\n" +
 	"\x05venue\x18\x01 \x01(\tR\x05venue\x12\x16\n" +
@@ -3521,7 +3781,7 @@ func file_events_v1_reference_proto_rawDescGZIP() []byte {
 	return file_events_v1_reference_proto_rawDescData
 }
 
-var file_events_v1_reference_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
+var file_events_v1_reference_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_events_v1_reference_proto_goTypes = []any{
 	(*ReferenceRecord)(nil), // 0: events.v1.ReferenceRecord
 	(*SourceNotice)(nil),    // 1: events.v1.SourceNotice
@@ -3546,19 +3806,20 @@ var file_events_v1_reference_proto_goTypes = []any{
 	(*Fetch)(nil),           // 20: events.v1.Fetch
 	(*BackfillRecord)(nil),  // 21: events.v1.BackfillRecord
 	(*BackfillCandle)(nil),  // 22: events.v1.BackfillCandle
-	(*BackfillRange)(nil),   // 23: events.v1.BackfillRange
-	(*KeyRecord)(nil),       // 24: events.v1.KeyRecord
-	(*DeadRecord)(nil),      // 25: events.v1.DeadRecord
-	(*DeadRetry)(nil),       // 26: events.v1.DeadRetry
-	(*Clock)(nil),           // 27: events.v1.Clock
-	(*Control)(nil),         // 28: events.v1.Control
-	(*Mark)(nil),            // 29: events.v1.Mark
-	(*DeadLetter)(nil),      // 30: events.v1.DeadLetter
-	(*Pulse)(nil),           // 31: events.v1.Pulse
+	(*ImportFile)(nil),      // 23: events.v1.ImportFile
+	(*BackfillRange)(nil),   // 24: events.v1.BackfillRange
+	(*KeyRecord)(nil),       // 25: events.v1.KeyRecord
+	(*DeadRecord)(nil),      // 26: events.v1.DeadRecord
+	(*DeadRetry)(nil),       // 27: events.v1.DeadRetry
+	(*Clock)(nil),           // 28: events.v1.Clock
+	(*Control)(nil),         // 29: events.v1.Control
+	(*Mark)(nil),            // 30: events.v1.Mark
+	(*DeadLetter)(nil),      // 31: events.v1.DeadLetter
+	(*Pulse)(nil),           // 32: events.v1.Pulse
 }
 var file_events_v1_reference_proto_depIdxs = []int32{
 	19, // 0: events.v1.ReferenceRecord.fixing:type_name -> events.v1.Fixing
-	27, // 1: events.v1.ReferenceRecord.clock:type_name -> events.v1.Clock
+	28, // 1: events.v1.ReferenceRecord.clock:type_name -> events.v1.Clock
 	20, // 2: events.v1.ReferenceRecord.fetch:type_name -> events.v1.Fetch
 	1,  // 3: events.v1.ReferenceRecord.notice:type_name -> events.v1.SourceNotice
 	2,  // 4: events.v1.ReferenceRecord.coin:type_name -> events.v1.Coin
@@ -3580,17 +3841,18 @@ var file_events_v1_reference_proto_depIdxs = []int32{
 	13, // 20: events.v1.Rate.tiers:type_name -> events.v1.RateTier
 	16, // 21: events.v1.CoinPast.points:type_name -> events.v1.CoinPastPoint
 	22, // 22: events.v1.BackfillRecord.candle:type_name -> events.v1.BackfillCandle
-	28, // 23: events.v1.BackfillRecord.control:type_name -> events.v1.Control
-	23, // 24: events.v1.BackfillRecord.range:type_name -> events.v1.BackfillRange
-	29, // 25: events.v1.DeadRecord.mark:type_name -> events.v1.Mark
-	30, // 26: events.v1.DeadRecord.letter:type_name -> events.v1.DeadLetter
-	31, // 27: events.v1.DeadRecord.pulse:type_name -> events.v1.Pulse
-	26, // 28: events.v1.DeadRecord.retry:type_name -> events.v1.DeadRetry
-	29, // [29:29] is the sub-list for method output_type
-	29, // [29:29] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	29, // 23: events.v1.BackfillRecord.control:type_name -> events.v1.Control
+	24, // 24: events.v1.BackfillRecord.range:type_name -> events.v1.BackfillRange
+	23, // 25: events.v1.BackfillRecord.import_file:type_name -> events.v1.ImportFile
+	30, // 26: events.v1.DeadRecord.mark:type_name -> events.v1.Mark
+	31, // 27: events.v1.DeadRecord.letter:type_name -> events.v1.DeadLetter
+	32, // 28: events.v1.DeadRecord.pulse:type_name -> events.v1.Pulse
+	27, // 29: events.v1.DeadRecord.retry:type_name -> events.v1.DeadRetry
+	30, // [30:30] is the sub-list for method output_type
+	30, // [30:30] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_reference_proto_init() }
@@ -3622,6 +3884,7 @@ func file_events_v1_reference_proto_init() {
 		(*BackfillRecord_Candle)(nil),
 		(*BackfillRecord_Control)(nil),
 		(*BackfillRecord_Range)(nil),
+		(*BackfillRecord_ImportFile)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -3629,7 +3892,7 @@ func file_events_v1_reference_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_events_v1_reference_proto_rawDesc), len(file_events_v1_reference_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   27,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,6 +1,6 @@
 CREATE OR REPLACE VIEW default.v_backfill
 (
-    producer LowCardinality(String) COMMENT 'Who told it: the venue, or its simulator',
+    producer LowCardinality(String) COMMENT 'Who told it: the venue, its simulator, or import',
     venue LowCardinality(String) COMMENT 'Venue',
     symbol LowCardinality(String) COMMENT 'Symbol of the market as on the wire',
     seconds UInt32 COMMENT 'Length of the candle in seconds: 60, 3600 or 86400',
@@ -16,12 +16,15 @@ CREATE OR REPLACE VIEW default.v_backfill
     volume Float64 COMMENT 'Base traded, as the venue says, rounded to about 16 digits; 0 also where it says nothing',
     rate Float64 COMMENT 'USD for one unit of the quote at the open; 0 if it is not known',
     reason LowCardinality(String) COMMENT 'Why no candle of a coin is made of it: unmapped, no_rate, waits (it was just read, or live minutes of its time may still come), or empty if it can be',
-    ingest_time DateTime64(9, 'UTC') COMMENT 'When it was read from the venue',
-    volume_exact String COMMENT 'The volume with all its digits, as text: no type that common clients read holds them'
+    ingest_time DateTime64(9, 'UTC') COMMENT 'When it was read from the venue, or its file imported',
+    volume_exact String COMMENT 'The volume with all its digits, as text: no type that common clients read holds them',
+    file LowCardinality(String) COMMENT 'SHA-256 of the imported file that it is of, see v_imports; empty if it was read from the venue',
+    line UInt64 COMMENT 'Its line in that file'
 )
 AS SELECT b.producer, b.venue, b.symbol, b.seconds, b.start, b.base, b.quote, b.coin_id, b.quote_id, b.open, b.high, b.low, b.close, toFloat64(b.volume) AS volume,
     if(has(c.quotes, b.quote_id), c.rates[indexOf(c.quotes, b.quote_id)], 0) AS rate,
-    multiIf(b.coin_id = '' OR b.quote_id = '', 'unmapped', rate > 0, '', NOT has(c.quotes, b.quote_id), 'waits', 'no_rate') AS reason, b.ingest_time AS ingest_time, toString(b.volume) AS volume_exact
+    multiIf(b.coin_id = '' OR b.quote_id = '', 'unmapped', rate > 0, '', NOT has(c.quotes, b.quote_id), 'waits', 'no_rate') AS reason, b.ingest_time AS ingest_time, toString(b.volume) AS volume_exact, b.file AS file, b.line AS line
 FROM {database}.backfill AS b FINAL
 LEFT JOIN {database}.past_candles AS c FINAL ON c.coin_id = b.coin_id AND c.seconds = b.seconds AND c.start = b.start
-COMMENT 'The venues'' own candles of the past, as `marketlog backfill` has read them, kept for ever'
+WHERE NOT b.withdrawn
+COMMENT 'The venues'' own candles of the past, as `marketlog backfill` has read and `marketlog import` imported them, kept for ever'

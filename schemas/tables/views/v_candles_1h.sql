@@ -11,13 +11,13 @@ CREATE OR REPLACE VIEW default.v_candles_1h
     trades UInt64 COMMENT 'Number of those trades; venues do not tell it of what is back-filled',
     minutes UInt16 COMMENT 'Closed minutes with a price, which this is folded from; all of them where it is the venues'' own candle',
     complete Bool COMMENT 'Whether those are all 60 minutes; the hour under way is never complete',
-    origin Enum8('live' = 1, 'backfill' = 2, 'mixed' = 3) COMMENT 'live: folded from published prices; backfill: from the venues'' own candles; mixed: from live and back-filled minutes',
+    origin Enum8('live' = 1, 'backfill' = 2, 'mixed' = 3, 'import' = 4) COMMENT 'live: folded from published prices; backfill: from the venues'' own candles; mixed: from live and back-filled minutes; import: as backfill, and all of it of imported files',
     volume_exact String COMMENT 'The volume with all its digits, as text: no type that common clients read holds them',
     symbol LowCardinality(String) COMMENT 'Symbol of the coin, upper case',
     time DateTime('UTC') COMMENT 'The same as start: start of the hour, UTC'
 )
 AS SELECT coin_id, start, open, high, low, close, toFloat64(c.volume) AS volume, volume_usd, trades, minutes, toBool(minutes = 60) AS complete,
-    multiIf(live = minutes, 'live', live = 0, 'backfill', 'mixed') AS origin,
+    multiIf(live = minutes, 'live', live > 0, 'mixed', c.imported = minutes, 'import', 'backfill') AS origin,
     toString(c.volume) AS volume_exact, transform(coin_id, {coin_ids}, {coin_symbols}, '') AS symbol, start AS time
 FROM {database}.charted_1h AS c
 COMMENT 'Hours of the price of each coin, one row a coin and hour in which it had a price: folded from its live minutes, where these are not all also from back-filled ones, and if they are not all even then, the venues'' own candles'

@@ -9,12 +9,12 @@ CREATE OR REPLACE VIEW default.v_candles_1m
     volume Float64 COMMENT 'Base traded at the accepted venues, rounded to about 16 digits; of a back-filled minute at all of its venues',
     volume_usd Float64 COMMENT 'The same in USD at the rates of the trades; of a back-filled minute at the mean of its open, high, low and close',
     trades UInt64 COMMENT 'Number of those trades; 0 of a back-filled minute, since venues do not tell it',
-    origin Enum8('live' = 1, 'backfill' = 2) COMMENT 'live: folded from published prices; backfill: by field the median over the venues'' own candles, in USD',
+    origin Enum8('live' = 1, 'backfill' = 2, 'import' = 3) COMMENT 'live: folded from published prices; backfill: by field the median over the venues'' own candles, in USD; import: the same, and all of them of imported files',
     volume_exact String COMMENT 'The volume with all its digits, as text: no type that common clients read holds them',
     symbol LowCardinality(String) COMMENT 'Symbol of the coin, upper case',
     time DateTime('UTC') COMMENT 'The same as start: start of the minute, UTC'
 )
-AS SELECT coin_id, start, open, high, low, close, toFloat64(c.volume) AS volume, volume_usd, trades, if(live = 1, 'live', 'backfill') AS origin,
+AS SELECT coin_id, start, open, high, low, close, toFloat64(c.volume) AS volume, volume_usd, trades, multiIf(live = 1, 'live', c.imported = 1, 'import', 'backfill') AS origin,
     toString(c.volume) AS volume_exact, transform(coin_id, {coin_ids}, {coin_symbols}, '') AS symbol, start AS time
 FROM {database}.charted_minutes AS c
 COMMENT 'Closed minutes of the price of each coin, one row a coin and minute in which it had a price: live ones, and back-filled ones where there is none'

@@ -32,10 +32,10 @@ func (f *Fold) marketCandles(ctx context.Context, coinIDs []string, length time.
 	if coinIDs != nil {
 		of, args = "coin_id IN (?)", append([]any{coinIDs}, args...)
 	}
-	candles, err := history.Select(ctx, f.store, `SELECT coin_id, quote_id, venue, symbol, start, toFloat64(open), toFloat64(high), toFloat64(low), toFloat64(close), volume
-		FROM backfill FINAL WHERE `+of+` AND `+starts+` AND seconds = ?`, append(args, uint32(length/time.Second)),
+	candles, err := history.Select(ctx, f.store, `SELECT coin_id, quote_id, venue, symbol, start, toFloat64(open), toFloat64(high), toFloat64(low), toFloat64(close), volume, file != ''
+		FROM backfill FINAL WHERE `+of+` AND `+starts+` AND seconds = ? AND NOT withdrawn`, append(args, uint32(length/time.Second)),
 		func(rows driver.Rows) (c schemas.MarketCandle, err error) {
-			err = rows.Scan(&c.CoinID, &c.QuoteID, &c.Venue, &c.Symbol, &c.Start, &c.Open, &c.High, &c.Low, &c.Close, &c.Volume)
+			err = rows.Scan(&c.CoinID, &c.QuoteID, &c.Venue, &c.Symbol, &c.Start, &c.Open, &c.High, &c.Low, &c.Close, &c.Volume, &c.Imported)
 			c.Start = c.Start.UTC()
 			return c, err
 		})
@@ -184,7 +184,7 @@ func Candles(ctx context.Context, s *history.Store, coinIDs []string, length tim
 	}
 	args = append(args, uint32(length/time.Second), closed.Add(-length))
 	byCoin := map[string][]schemas.Candle{}
-	rows, err := s.Conn().Query(ctx, `SELECT coin_id, start, open, high, low, close, volume, volume_usd FROM past_candles FINAL
+	rows, err := s.Conn().Query(ctx, `SELECT coin_id, start, open, high, low, close, volume, volume_usd, imported FROM past_candles FINAL
 		WHERE `+of+starts+` AND seconds = ? AND start <= ? AND priced ORDER BY coin_id, start`, args...)
 	if err != nil {
 		return nil, fmt.Errorf("reading back-filled candles of %v: %w", coinIDs, history.Unavailable(err))
@@ -193,8 +193,12 @@ func Candles(ctx context.Context, s *history.Store, coinIDs []string, length tim
 	for rows.Next() {
 		var coin string
 		c := schemas.Candle{Minutes: int(length / time.Minute), Origin: schemas.OriginBackfill}
-		if err := rows.Scan(&coin, &c.Start, &c.Open, &c.High, &c.Low, &c.Close, &c.Volume, &c.VolumeUSD); err != nil {
+		var imported bool
+		if err := rows.Scan(&coin, &c.Start, &c.Open, &c.High, &c.Low, &c.Close, &c.Volume, &c.VolumeUSD, &imported); err != nil {
 			return nil, fmt.Errorf("reading back-filled candles of %v: %w", coinIDs, err)
+		}
+		if imported {
+			c.Origin = schemas.OriginImport
 		}
 		c.Start = c.Start.UTC()
 		c.Newest = c.Start.Add(length - time.Minute)

@@ -142,7 +142,7 @@ type candleRows struct {
 	open, high, low, close proto.ColFloat64
 	volume                 proto.ColDecimal256
 	volumeUSD              proto.ColFloat64
-	priced                 proto.ColBool
+	priced, imported       proto.ColBool
 	ends                   proto.ColUInt64
 	quotes                 native.LowCardinality
 	rates                  proto.ColFloat64
@@ -153,7 +153,7 @@ func (r *candleRows) Table() string { return "past_candles" }
 func (r *candleRows) Len() int      { return len(r.open) }
 
 func (r *candleRows) Reset() {
-	native.Reset(&r.coinID, &r.seconds, &r.start, &r.open, &r.high, &r.low, &r.close, &r.volume, &r.volumeUSD, &r.priced, &r.ends, &r.quotes, &r.rates, &r.version)
+	native.Reset(&r.coinID, &r.seconds, &r.start, &r.open, &r.high, &r.low, &r.close, &r.volume, &r.volumeUSD, &r.priced, &r.imported, &r.ends, &r.quotes, &r.rates, &r.version)
 }
 
 // quoteRate is what one unit of a quote cost in USD, 0 where that is not known.
@@ -175,6 +175,7 @@ func (r *candleRows) add(coinID string, seconds uint32, start int64, c *schemas.
 	r.volume = append(r.volume, native.Decimal256(c.Volume.String()))
 	r.volumeUSD = append(r.volumeUSD, c.VolumeUSD)
 	r.priced = append(r.priced, priced)
+	r.imported = append(r.imported, c.Origin == schemas.OriginImport)
 	for _, rate := range rates {
 		r.quotes.Add(rate.quoteID)
 		r.rates = append(r.rates, rate.usd)
@@ -195,6 +196,7 @@ func (r *candleRows) Columns() []native.Column {
 		native.Col("volume", "Decimal(76, 18)", &r.volume),
 		native.Col("volume_usd", "Float64", &r.volumeUSD),
 		native.Col("priced", "Bool", &r.priced),
+		native.Col("imported", "Bool", &r.imported),
 		native.Col("quotes", "Array(LowCardinality(String))", native.Array(&r.ends, &r.quotes)),
 		native.Col("rates", "Array(Float64)", native.Array(&r.ends, &r.rates)),
 		native.Col("version", "UInt128", &r.version),

@@ -133,7 +133,7 @@ func fillIn(interval time.Duration, live, backfilled, minutes []schemas.Candle) 
 		}
 	}
 	for _, c := range backfilled {
-		if before, ok := chosen[c.Start.Unix()]; !ok || before.Origin == schemas.OriginBackfill || !whole(before, interval) {
+		if before, ok := chosen[c.Start.Unix()]; !ok || before.Origin.Past() || !whole(before, interval) {
 			chosen[c.Start.Unix()] = c
 		}
 	}

@@ -1,6 +1,7 @@
 package rows
 
 import (
+	"encoding/hex"
 	"slices"
 	"time"
 
@@ -12,16 +13,21 @@ import (
 	"github.com/marketlog/marketlog/stream/history/past"
 )
 
-// backfillTable are the rows of venues' own candles.
+// backfillTable are the rows of venues' own candles, and of the files that some of them are of.
 type backfillTable struct {
 	candles backfillRows
 	marks   past.Marks
+	files   importRows
 }
 
-func (t *backfillTable) all() []native.Rows { return []native.Rows{&t.candles, &t.marks} }
+func (t *backfillTable) all() []native.Rows { return []native.Rows{&t.candles, &t.marks, &t.files} }
 
 func (t *backfillTable) add(p Place, record eventsv1.Marked) bool {
 	rec := record.(*eventsv1.BackfillRecord)
+	if file := rec.GetImportFile(); file != nil {
+		t.files.add(p, file)
+		return true
+	}
 	candle := rec.GetCandle()
 	if candle == nil {
 		return false
@@ -43,6 +49,9 @@ type backfillRows struct {
 	open, high, low, close  proto.ColDecimal128
 	volume                  proto.ColDecimal256
 	ingestTime              proto.ColInt64
+	file                    native.LowCardinality
+	line                    proto.ColUInt64
+	withdrawn               proto.ColBool
 	place                   place
 }
 
@@ -68,6 +77,9 @@ func (r *backfillRows) add(p Place, producer string, c *eventsv1.BackfillCandle)
 	r.close = append(r.close, native.Decimal128(c.Close))
 	r.volume = append(r.volume, native.Decimal256(c.Volume))
 	r.ingestTime = append(r.ingestTime, c.IngestTime)
+	r.file.Add(hex.EncodeToString(c.File))
+	r.line = append(r.line, c.Line)
+	r.withdrawn = append(r.withdrawn, c.Withdrawn)
 	r.place.add(0, p.Partition, p.Offset)
 }
 
@@ -92,10 +104,14 @@ func (r *backfillRows) Columns() []native.Column {
 		native.Col("close", money, &r.close),
 		native.Col("volume", "Decimal(76, 18)", &r.volume),
 		native.Col("ingest_time", "DateTime64(9, 'UTC')", &r.ingestTime),
+		native.Col("file", text, &r.file),
+		native.Col("line", "UInt64", &r.line),
+		native.Col("withdrawn", "Bool", &r.withdrawn),
 	}, r.place.columns())
 }
 
 func (r *backfillRows) Reset() {
-	native.Reset(&r.coinID, &r.quoteID, &r.producer, &r.venue, &r.symbol, &r.seconds, &r.start, &r.base, &r.quote, &r.open, &r.high, &r.low, &r.close, &r.volume, &r.ingestTime)
+	native.Reset(&r.coinID, &r.quoteID, &r.producer, &r.venue, &r.symbol, &r.seconds, &r.start, &r.base, &r.quote, &r.open, &r.high, &r.low, &r.close, &r.volume, &r.ingestTime,
+		&r.file, &r.line, &r.withdrawn)
 	r.place.reset()
 }

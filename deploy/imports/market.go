@@ -1,0 +1,57 @@
+package imports
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/marketlog/marketlog/producers/adapter"
+	"github.com/marketlog/marketlog/producers/exchanges"
+	"github.com/marketlog/marketlog/schemas"
+)
+
+// market is a venue's market, with candles of one length.
+type market struct {
+	venue, symbol string
+	interval      time.Duration
+	base, quote   string
+	// coinID is the coin, quoteID the coin or currency that its prices are in.
+	coinID, quoteID string
+}
+
+func (m *market) String() string { return m.venue + " " + m.symbol }
+
+// findMarket finds what a market trades: base and quote as they are given, else as its symbol says.
+func findMarket(venue, symbol, base, quote string) (*market, error) {
+	v, ok := exchanges.Find(venue)
+	if !ok {
+		names := make([]string, 0, 20)
+		for _, known := range exchanges.List() {
+			names = append(names, known.Slug)
+		}
+		return nil, fmt.Errorf("there is no venue %.40q: name one of %s", venue, strings.Join(names, ", "))
+	}
+	m := &market{venue: venue, symbol: symbol, base: strings.ToUpper(base), quote: strings.ToUpper(quote)}
+	if base == "" {
+		split := v.Split
+		if split == nil {
+			split = adapter.SplitSymbol
+		}
+		var ok bool
+		if m.base, m.quote, ok = split(symbol); !ok {
+			return nil, fmt.Errorf("the symbol %.60q of %s does not say what it trades: name its assets with --base and --quote", symbol, venue)
+		}
+	}
+	coins := schemas.Coins()
+	coin, _, ok := coins.Resolve(venue, m.base)
+	if !ok {
+		return nil, fmt.Errorf("no coin is called %.40q at %s (market %.60q): if its symbol was read wrongly, name its assets with --base and --quote; "+
+			"`marketlog symbols` shows which coins are known", m.base, venue, symbol)
+	}
+	asset, ok := coins.ResolveQuote(venue, m.quote)
+	if !ok {
+		return nil, fmt.Errorf("no coin or currency is called %.40q at %s (quote of market %.60q): name its assets with --base and --quote", m.quote, venue, symbol)
+	}
+	m.coinID, m.quoteID = coin.ID, asset.ID
+	return m, nil
+}

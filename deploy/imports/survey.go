@@ -1,0 +1,264 @@
+package imports
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+const (
+	// maxBad is how many lines of a file may be bad: one with more is of another format.
+	maxBad = 1000
+	// maxMarkets bounds the markets of a file: some venues list 2,000.
+	maxMarkets = 5000
+	// maxHours bounds the prices that are held to be compared, of all markets of a file: 16 bytes each.
+	maxHours = 4 << 20
+)
+
+// source is the source of the dead letters of bad lines.
+const source = "import"
+
+// decoderVersion goes into these. Raise it with every change of what is read.
+const decoderVersion = 1
+
+// marketKey tells the markets of a file apart.
+type marketKey struct {
+	venue, symbol string
+	interval      time.Duration
+}
+
+// surveyed is what the first reading found of a market.
+type surveyed struct {
+	*market
+	rows        uint64
+	first, last int64 // starts, Unix nanoseconds
+	// spacing is the least distance of two starts, and even what divides all starts; both are for files that do not say the interval.
+	spacing, even int64
+	// closes are the last of each hour.
+	closes []point
+}
+
+// point is a price at a time, Unix seconds.
+type point struct {
+	at    int64
+	price float64
+}
+
+// survey is what the first reading found of a file.
+type survey struct {
+	rows, bad int64
+	letters   []*eventsv1.DeadLetter
+	order     []*surveyed
+	markets   map[marketKey]*surveyed
+	hours     int
+	// wrongLength counts rows that end otherwise than after the interval.
+	wrongLength int64
+}
+
+// reading reads the candles of a file, twice in the same way: first a survey, then with what that has found.
+type reading struct {
+	request Request
+	file    *opened
+	decoder decoder
+	now     int64
+	// found has the markets of a survey that is complete, nil while that is made.
+	found *survey
+	begun bool
+	// newest are the last starts.
+	newest map[marketKey]int64
+	known  map[marketKey]*market
+}
+
+// newReading begins to read at the first line.
+func newReading(r Request, file *opened, now time.Time, found *survey) (*reading, error) {
+	format, err := formatNamed(r.Format)
+	if err != nil {
+		return nil, err
+	}
+	d, err := format.decoder(r, file.path)
+	if err != nil {
+		return nil, err
+	}
+	return &reading{request: r, file: file, decoder: d, now: now.UnixNano(), found: found, newest: map[marketKey]int64{}, known: map[marketKey]*market{}}, nil
+}
+
+// next reads a line: a candle, or nil for a header. An error that wraps a schemas.Reason is of this line, any other of the file.
+func (r *reading) next(fields []string) (*row, *market, *eventsv1.BackfillCandle, error) {
+	if !r.begun {
+		r.begun = true
+		if is, err := r.decoder.header(fields); is || err != nil {
+			return nil, nil, nil, err
+		}
+	}
+	parsed, err := r.decoder.row(fields)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	m, err := r.market(&parsed)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	c, err := parsed.candle(m, r.now)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	key := parsed.key()
+	if last, ok := r.newest[key]; ok && c.Start <= last {
+		return nil, nil, nil, bad(schemas.Undecodable, "open time %s does not come after %s, that of the row before: sort the file by it", at(c.Start), at(last))
+	}
+	r.newest[key] = c.Start
+	return &parsed, m, c, nil
+}
+
+func (r *row) key() marketKey { return marketKey{r.venue, r.symbol, r.interval} }
+
+// market finds the market of a row.
+func (r *reading) market(of *row) (*market, error) {
+	key := of.key()
+	if r.found != nil {
+		if found := r.found.markets[key]; found != nil {
+			return found.market, nil
+		}
+		return nil, fmt.Errorf("it was changed while it was read: there is a market %s %s", of.venue, of.symbol)
+	}
+	if m := r.known[key]; m != nil {
+		return m, nil
+	}
+	if len(r.known) == maxMarkets {
+		return nil, fmt.Errorf("it has more than %d markets: split it", maxMarkets)
+	}
+	if r.request.Base != "" && len(r.known) > 0 {
+		return nil, errors.New("it has several markets: leave out --base and --quote")
+	}
+	m, err := findMarket(of.venue, of.symbol, r.request.Base, r.request.Quote)
+	if err != nil {
+		return nil, err
+	}
+	m.interval = of.interval
+	r.known[key] = m
+	return m, nil
+}
+
+// isLine reports whether an error is of one line.
+func isLine(err error) bool {
+	var reason schemas.Reason
+	return errors.As(err, &reason)
+}
+
+// newSurvey reads a file to its end. An error says why it is not to be imported, as it is or at all.
+func newSurvey(ctx context.Context, r Request, file *opened, now time.Time, tell func(rows, done int64) error) (*survey, error) {
+	reading, err := newReading(r, file, now, nil)
+	if err != nil {
+		return nil, err
+	}
+	s := &survey{markets: map[marketKey]*surveyed{}}
+	err = file.lines(ctx, func(number uint64, fields []string, line string, done int64) error {
+		parsed, m, c, err := reading.next(fields)
+		switch {
+		case isLine(err):
+			return s.refuse(file, number, line, err)
+		case err != nil:
+			return fmt.Errorf("line %d: %w", number, err)
+		case c == nil:
+			return nil
+		}
+		if before := int64(m.interval) - (parsed.ends - parsed.start); parsed.ends != 0 && (before <= 0 || before > int64(time.Millisecond)) {
+			s.wrongLength++
+		}
+		if err := s.add(parsed.key(), m, c); err != nil {
+			return err
+		}
+		return tell(s.rows, done)
+	})
+	if err == nil {
+		err = s.check()
+	}
+	return s, err
+}
+
+func (s *survey) add(key marketKey, m *market, c *eventsv1.BackfillCandle) error {
+	s.rows++
+	of := s.markets[key]
+	if of == nil {
+		of = &surveyed{market: m, first: c.Start}
+		s.markets[key] = of
+		s.order = append(s.order, of)
+	} else if spacing := c.Start - of.last; of.spacing == 0 || spacing < of.spacing {
+		of.spacing = spacing
+	}
+	of.rows++
+	of.last, of.even = c.Start, divisor(of.even, c.Start)
+	price, err := strconv.ParseFloat(c.Close, 64)
+	if err != nil {
+		return fmt.Errorf("reading the close %q: %w", c.Close, err)
+	}
+	end := c.Start/int64(time.Second) + int64(c.Interval)
+	if n := len(of.closes); n > 0 && of.closes[n-1].at/3600 == end/3600 {
+		of.closes[n-1] = point{end, price}
+		return nil
+	}
+	if s.hours++; s.hours > maxHours {
+		return fmt.Errorf("it has more than %d hours of markets: split it", maxHours)
+	}
+	of.closes = append(of.closes, point{end, price})
+	return nil
+}
+
+// divisor is the greatest number that divides both.
+func divisor(a, b int64) int64 {
+	for a != 0 {
+		a, b = b%a, a
+	}
+	return b
+}
+
+// refuse keeps the dead letter of a line.
+func (s *survey) refuse(file *opened, number uint64, line string, why error) error {
+	if s.bad++; s.bad > maxBad {
+		return fmt.Errorf("more than %d lines could not be read; the last is line %d: %w", maxBad, number, why)
+	}
+	var reason schemas.Reason
+	errors.As(why, &reason)
+	// A letter has an id of its own, so that it is not written twice.
+	h := sha256.New()
+	h.Write(file.sha256[:])
+	_ = binary.Write(h, binary.BigEndian, number) // a hash takes all
+	s.letters = append(s.letters, &eventsv1.DeadLetter{
+		Reason: string(reason), Source: source, AdapterVersion: decoderVersion, Payload: []byte(line), EventId: h.Sum(nil)[:16],
+		Detail: fmt.Sprintf("line %d of %s (SHA-256 %s): %v", number, file.name, file.sha256, why),
+	})
+	return nil
+}
+
+// check says what of the whole speaks against it, and finds the intervals that the file does not say.
+func (s *survey) check() error {
+	switch {
+	case s.bad*2 > s.rows+s.bad:
+		return fmt.Errorf("%d of its %d lines could not be read; the first: %s", s.bad, s.rows+s.bad, s.letters[0].Detail)
+	case s.rows == 0:
+		return errors.New("it has no candles")
+	case s.wrongLength*2 > s.rows:
+		return fmt.Errorf("most of its candles are not of %s by their close times: name their length with --interval", s.order[0].interval)
+	}
+	for _, of := range s.order {
+		if of.interval != 0 {
+			continue
+		}
+		for _, length := range lengths {
+			if of.spacing == int64(length) && of.even%int64(length) == 0 {
+				of.interval = length
+			}
+		}
+		if of.interval == 0 {
+			return fmt.Errorf("its candles of %s do not say whether they are of 1m, 1h or 1d: name it with --interval", of.market)
+		}
+	}
+	return nil
+}
