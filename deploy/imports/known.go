@@ -36,10 +36,10 @@ type comparison struct {
 // far reports whether the prices are too far from what is known.
 func (c comparison) far() bool { return c.compared > 0 && (c.ratio > maxRatio || c.ratio < 1/maxRatio) }
 
-// far names both numbers.
+// String names both numbers.
 func (c comparison) String() string {
-	return fmt.Sprintf("%s of %d prices compared, the median is %.4g times what is known: %.8g in the file, %.8g by %s, near %s",
-		map[bool]string{true: "far", false: "near"}[c.far()], c.compared, c.ratio, c.file, c.known, c.with, at(c.at*int64(time.Second)))
+	return fmt.Sprintf("its closes are %.4g times what is known, as the median of %d: %.8g in the file, %.8g by %s, near %s",
+		c.ratio, c.compared, c.file, c.known, c.with, at(c.at*int64(time.Second)))
 }
 
 // knownPrices reads what the tables have of prices.

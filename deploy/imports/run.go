@@ -235,7 +235,7 @@ func (j *job) compare(ctx context.Context, found *survey, line *FileLine) error 
 			line.Markets = append(line.Markets, m)
 		}
 		if c.far() && !j.request.Confirm {
-			return refusal{fmt.Errorf("its prices of %s are not those that are known (%s): if the file is right, import it with --confirm", of.market, c)}
+			return refusal{fmt.Errorf("%s: %s; if the file is right, import it with --confirm", of.market, c)}
 		}
 	}
 	return nil

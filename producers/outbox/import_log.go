@@ -13,7 +13,6 @@ import (
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream"
-	"github.com/marketlog/marketlog/stream/faults"
 )
 
 // ImportLog is the way of imported files into the log and back: candles and files into backfill.raw.v1, bad rows into the dead
@@ -48,7 +47,6 @@ func (l *ImportLog) Write(ctx context.Context, recs []*eventsv1.BackfillRecord) 
 		partition := stream.PartitionFor(key, partitions(schemas.TopicBackfillRaw))
 		batch[i] = &kgo.Record{Topic: schemas.TopicBackfillRaw, Partition: partition, Key: []byte(key), Value: value, Timestamp: now}
 	}
-	faults.Hit("import.write")
 	ends := map[int32]int64{}
 	for _, result := range l.client.ProduceSync(ctx, batch...) {
 		if result.Err != nil {
@@ -56,7 +54,6 @@ func (l *ImportLog) Write(ctx context.Context, recs []*eventsv1.BackfillRecord) 
 		}
 		ends[result.Record.Partition] = max(ends[result.Record.Partition], result.Record.Offset+1)
 	}
-	faults.Hit("import.written")
 	return ends, nil
 }
 
@@ -78,7 +75,6 @@ func (l *ImportLog) Bury(ctx context.Context, letters []*eventsv1.DeadLetter) er
 	if err := l.client.ProduceSync(ctx, batch...).FirstErr(); err != nil {
 		return fmt.Errorf("writing %s: %w", topic, err)
 	}
-	faults.Hit("import.buried")
 	return nil
 }
 
