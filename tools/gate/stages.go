@@ -29,6 +29,7 @@ var slow = map[string][]string{
 	},
 	"deploy/chaos/oracle":     {"TestPlantedMarketFaultsAreFound", "TestReferenceViewsEqualTheOracle"},
 	"deploy/export":           {"TestAnEndedExportEqualsAWholeOne"},
+	"deploy/imports":          {"TestImportsEndedAnywhereComeToTheSame"},
 	"deploy/embedded":         {"TestStateIsMadeAnew", "TestToolsOfKafkaWork"},
 	"deploy/embedded/engine":  {"TestLongAnswersAreReadByOtherParsers", "TestLongAnswersParse"},
 	"deploy/embedded/sqlport": {"TestStatementsOutliveMerges", "TestReadersThatHangUpEndNoProcess"},
