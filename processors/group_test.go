@@ -29,7 +29,7 @@ const memberOf = "MARKETLOG_TEST_MEMBER_OF"
 const rawPartitions = 8
 
 // Two members share the partitions. One is killed while it writes, its successor leaves in good order,
-// the other is killed too: after the twins are dropped by their marks, the outputs on the broker are
+// the other is killed too: after the duplicates are dropped by their marks, the outputs on the broker are
 // those of folds that nobody ever stopped.
 func TestKilledMembersLeaveTheLogWhole(t *testing.T) {
 	if addr := os.Getenv(memberOf); addr != "" {
@@ -94,21 +94,21 @@ func testKilledMembers(t *testing.T, addr string) {
 			wantSameRecords(t, "resolve", at, readers(from(ticks[at], p)), resolved[p][at], false)
 		}
 	}
-	// prices.v1 and candles.v1: what a fold of ticks.v1, as it lies there with its twins, writes in one go.
-	twins := 0
+	// prices.v1 and candles.v1: what a fold of ticks.v1, as it lies there with its duplicates, writes in one go.
+	duplicates := 0
 	for partition := range int32(rawPartitions) {
 		input := ticks[place{schemas.TopicTicks, partition}]
-		twins += len(input) - len(readers(input))
+		duplicates += len(input) - len(readers(input))
 		want := fold(t, pricesUnit(rawPartitions), input)
 		for _, topic := range []string{schemas.TopicPrices, schemas.TopicCandles} {
 			at := place{topic, partition}
 			b.awaitMark(ctx, t, at, partition, decode(want[at][len(want[at])-1]).GetMark())
 			got := b.read(ctx, t, at)
-			twins += len(got) - len(readers(got))
+			duplicates += len(got) - len(readers(got))
 			wantSameRecords(t, "prices", at, readers(got), want[at], false)
 		}
 	}
-	t.Logf("%d twins", twins)
+	t.Logf("%d duplicates", duplicates)
 }
 
 // rawLog spreads a scenario over the partitions that the topic table has.

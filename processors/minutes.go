@@ -139,7 +139,7 @@ type stateLoader struct {
 func (l *stateLoader) add(rec eventsv1.Marked) {
 	if mark := rec.GetMark(); mark != nil {
 		if !mark.After(l.last) {
-			return // a twin's
+			return // a duplicate's
 		}
 		l.last = mark
 	}

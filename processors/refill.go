@@ -36,7 +36,7 @@ func (r *Refill) Run(ctx context.Context) (records int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	// The sink's own way from a record to its rows, beginning with the log: so twins are passed over as they were.
+	// The sink's own way from a record to its rows, beginning with the log: so duplicates are passed over as they were.
 	m := &sinkMember{
 		sink: &Sink{Topic: r.Topic, Log: r.Log, History: r.History, Logger: r.Logger}, topic: topic,
 		borrower: stream.NewBorrower(topic.Name), batch: newSinkBatch(),

@@ -101,7 +101,7 @@ func (r *Replay) Validate() error {
 		return fmt.Errorf("view %q cannot be replayed; use one of %s", r.View, strings.Join(schemas.Views(), ", "))
 	}
 	if r.View == schemas.ViewReference && !r.Verify {
-		return fmt.Errorf("view %q cannot be rebuilt: its rows are what the log says; compare them with --verify", r.View)
+		return fmt.Errorf("view %q cannot be rebuilt: its rows are what the log contains; compare them with --verify", r.View)
 	}
 	if r.View == schemas.ViewReference && !(r.From.IsZero() && r.To.IsZero()) {
 		return fmt.Errorf("view %q is compared whole: leave out --from and --to", r.View)
@@ -219,7 +219,7 @@ func (r *Replay) awaitLive(ctx context.Context, j *journal, parts []*partReplay)
 	for {
 		behind = map[topicPartition]int64{}
 		var done, total int64
-		obeyed := true
+		applied := true
 		for _, topic := range schemas.ViewTopics(r.View) {
 			progress, err := r.History.Progress(ctx, topic.Name, 0)
 			if err != nil {
@@ -236,11 +236,11 @@ func (r *Replay) awaitLive(ctx context.Context, j *journal, parts []*partReplay)
 				if !caught {
 					behind[topicPartition{topic.Name, p.Partition}] = at
 				}
-				obeyed = obeyed && progress[p.Partition].Replay == j.Generation
+				applied = applied && progress[p.Partition].Replay == j.Generation
 			}
 		}
-		obeyed = obeyed || r.Verify || r.To.IsZero()
-		if len(behind) == 0 && obeyed {
+		applied = applied || r.Verify || r.To.IsZero()
+		if len(behind) == 0 && applied {
 			return nil, nil
 		}
 		if done > last {
@@ -257,9 +257,9 @@ func (r *Replay) awaitLive(ctx context.Context, j *journal, parts []*partReplay)
 		}
 	}
 	if !r.Verify && !r.To.IsZero() {
-		return nil, fmt.Errorf("the live tables stand still in %d partitions: rows behind --to cannot be carried over; start the processors first", len(behind))
+		return nil, fmt.Errorf("the live tables do not advance in %d partitions: rows behind --to cannot be carried over; start the processors first", len(behind))
 	}
-	return behind, r.Emit(&ReplayNote{Note: fmt.Sprintf("the live tables stand still in %d partitions: what they have not inserted is not compared", len(behind))})
+	return behind, r.Emit(&ReplayNote{Note: fmt.Sprintf("the live tables do not advance in %d partitions: what they have not inserted is not compared", len(behind))})
 }
 
 // inserted is the input offset below which a sink has inserted all rows of a partition, and whether

@@ -59,7 +59,7 @@ func newTickScript(t testing.TB, producer *kgo.Client, seed uint64) *tickScript 
 
 var tickCoins = []string{"bitcoin", "ethereum", "solana", "cardano", "dogecoin", "litecoin", "chainlink", "polkadot", "stellar", "monero", "tron", "uniswap"}
 
-// write appends seconds of log time: trades and quotes of some coins, now and then a twin, and the
+// write appends seconds of log time: trades and quotes of some coins, now and then a duplicate, and the
 // clocks.
 func (s *tickScript) write(seconds int) {
 	s.t.Helper()

@@ -207,24 +207,24 @@ func TestTwinsChangeNothing(t *testing.T) {
 		var waiting []*kgo.Record
 		for _, rec := range input {
 			log.append(rec)
-			if rapid.IntRange(0, 9).Draw(t, "twin") == 0 {
-				waiting = append(waiting, twin(rec))
+			if rapid.IntRange(0, 9).Draw(t, "duplicate") == 0 {
+				waiting = append(waiting, duplicate(rec))
 			}
-			for len(waiting) > 0 && rapid.IntRange(0, 3).Draw(t, "twin comes") == 0 {
+			for len(waiting) > 0 && rapid.IntRange(0, 3).Draw(t, "duplicate comes") == 0 {
 				log.append(waiting[0])
 				waiting = waiting[1:]
 			}
 		}
 		want := fold(t, pricesUnit(scenarioPartitions), input)
 		// The offsets of the input are others, and so are the marks.
-		wantSameLog(t, "beside twins", fold(t, pricesUnit(scenarioPartitions), log[place{schemas.TopicTicks, partition}]), want, true)
+		wantSameLog(t, "beside duplicates", fold(t, pricesUnit(scenarioPartitions), log[place{schemas.TopicTicks, partition}]), want, true)
 		got := interrupted(t, pricesUnit(scenarioPartitions), log[place{schemas.TopicTicks, partition}], &n)
-		wantSameLog(t, "restarted beside twins", got, want, true)
+		wantSameLog(t, "restarted beside duplicates", got, want, true)
 	})
 }
 
-// twin is the record with the same mark that another writer would have written.
-func twin(rec *kgo.Record) *kgo.Record {
+// duplicate is the record with the same mark that another writer would have written.
+func duplicate(rec *kgo.Record) *kgo.Record {
 	other := *rec
 	marked := decode(rec).(*eventsv1.ResolvedRecord)
 	switch {

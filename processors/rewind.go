@@ -49,7 +49,7 @@ func newRewind(offset int64, marks []*eventsv1.Mark) *rewind {
 }
 
 // admit says whether an input record's mark lies behind all applied of its origin, and applies it.
-// Twin records of two writers differ in what they saw; the first in the log is the one that counts.
+// Duplicate records of two writers differ in what they saw; the first in the log is the one that counts.
 func (r *rewind) admit(mark *eventsv1.Mark) bool {
 	if mark == nil {
 		return true

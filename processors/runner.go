@@ -146,7 +146,7 @@ func (m *member) lastApplied(ctx context.Context, partitions []int32) (map[outpu
 			g.Go(func() error {
 				a, err := stream.LastApplied(ctx, m.runner.Log, id.topic, id.partition, origins)
 				if err != nil {
-					return fmt.Errorf("reading where %s stands: %w", m.runner.Unit.Name, err)
+					return fmt.Errorf("reading the position of %s: %w", m.runner.Unit.Name, err)
 				}
 				mu.Lock()
 				defer mu.Unlock()

@@ -165,7 +165,7 @@ func price(partition int32, offset int64, coin string) *eventsv1.PriceRecord {
 	}
 }
 
-// somePrices writes n prices of 40 coins, pulses, twins and records that are not ours.
+// somePrices writes n prices of 40 coins, pulses, duplicates and records that are not ours.
 func (s *script) somePrices(random *rand.Rand, n int) {
 	for range n {
 		coin := fmt.Sprintf("coin%d", random.IntN(40))
@@ -175,9 +175,9 @@ func (s *script) somePrices(random *rand.Rand, n int) {
 		s.write(p, price(p, at, coin), true)
 		switch random.IntN(8) {
 		case 0: // another writer saw something else
-			twin := price(p, at, coin)
-			twin.GetPrice().Price = -1
-			s.write(p, twin, false)
+			duplicate := price(p, at, coin)
+			duplicate.GetPrice().Price = -1
+			s.write(p, duplicate, false)
 		case 1:
 			s.write(p, price(p, at-5, "zombie"), false)
 		case 2:

@@ -147,7 +147,7 @@ func (j *timeJoin) add(rec *kgo.Record) {
 	}
 	if mark := record.GetMark(); p.topic.Derived && mark != nil {
 		if !mark.After(p.last) {
-			return // a twin's
+			return // a duplicate's
 		}
 		p.last = mark
 	}
@@ -350,7 +350,7 @@ func (f *joinedFold) run(ctx context.Context, start func(context.Context, *event
 func (f *joinedFold) fold(ctx context.Context, start func(context.Context, *eventsv1.Checkpoint) (spanFolder, error)) error {
 	applied, err := stream.LastApplied(ctx, f.log, f.output, 0, 1)
 	if err != nil {
-		return fmt.Errorf("reading where %s stands: %w", f.name, err)
+		return fmt.Errorf("reading the position of %s: %w", f.name, err)
 	}
 	inputs, err := inputTopics(f.inputs...)
 	if err != nil {

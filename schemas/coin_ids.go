@@ -140,7 +140,7 @@ func parseCoinIDs(text string, coins *CoinTable) (*CoinIDs, error) {
 			fault("source_id: %q is empty or has blanks around it", at.id)
 		}
 		if _, twice := ids.known[at]; twice {
-			fault("source_id: %s stands twice for %s", at.id, at.source)
+			fault("source_id: %s appears twice for %s", at.id, at.source)
 		}
 		ids.known[at] = id
 		if id == "" {

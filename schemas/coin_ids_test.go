@@ -110,7 +110,7 @@ coinpaprika,f-f,
 		t.Fatal("faults were not found")
 	}
 	for _, want := range []string{
-		"line 3: source_id: a-a stands twice", "line 4: coin_id: bitcoin is two coins of coinpaprika", `line 5: coin_id: "no-such-coin" is not in coins.csv`,
+		"line 3: source_id: a-a appears twice", "line 4: coin_id: bitcoin is two coins of coinpaprika", `line 5: coin_id: "no-such-coin" is not in coins.csv`,
 		`line 6: source: "coingecko"`, `line 7: source: "Coin Paprika"`, "line 8: source_id",
 	} {
 		if !strings.Contains(err.Error(), want) {

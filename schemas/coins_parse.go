@@ -97,7 +97,7 @@ func (p *parser) fiat(f []string) {
 		p.fault("name", "empty")
 	}
 	if _, twice := p.t.byFiatCode[code]; twice {
-		p.fault("code", "%s stands twice", code)
+		p.fault("code", "%s appears twice", code)
 	}
 	i := int32(len(p.t.fiats))
 	p.t.byFiatCode[code] = i
@@ -111,7 +111,7 @@ func (p *parser) coin(f []string) {
 		p.fault("id", "%q is not lower case letters, digits and hyphens", c.ID)
 	}
 	if _, twice := p.t.byID[c.ID]; twice {
-		p.fault("id", "%s stands twice", c.ID)
+		p.fault("id", "%s appears twice", c.ID)
 	}
 	if !isSymbol(c.Symbol) {
 		p.fault("symbol", "%q is not upper case, or holds a separator", c.Symbol)
@@ -187,7 +187,7 @@ func (p *parser) alias(a pendingAlias) {
 	}
 	key := venue + ":" + symbol
 	if _, taken := p.t.venue[key]; taken {
-		p.fault("aliases", "%q: %s is said twice", a.text, key)
+		p.fault("aliases", "%q: %s is listed twice", a.text, key)
 		return
 	}
 	p.t.venue[key] = a.entry

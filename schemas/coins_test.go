@@ -30,7 +30,7 @@ func TestEmbeddedCoinTable(t *testing.T) {
 			t.Errorf("%s: got rank %d, want %d", c.ID, c.Rank, i+1)
 		}
 		if ids[c.ID] {
-			t.Errorf("id %s stands twice", c.ID)
+			t.Errorf("id %s appears twice", c.ID)
 		}
 		ids[c.ID] = true
 		if got, ok := table.ByID(c.ID); !ok || got != c {
@@ -191,7 +191,7 @@ func TestParseCoinsNamesLineAndField(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tc := range []struct{ row, want string }{
-		{"bitcoin,BTX,B,2,coin,,", "coins.csv line 3: id: bitcoin stands twice"},
+		{"bitcoin,BTX,B,2,coin,,", "coins.csv line 3: id: bitcoin appears twice"},
 		{"Eth,ETH,E,2,coin,,", `coins.csv line 3: id: "Eth"`},
 		{"eth,eth,E,2,coin,,", `coins.csv line 3: symbol: "eth"`},
 		{"eth,ETH-X,E,2,coin,,", `coins.csv line 3: symbol: "ETH-X"`},
@@ -204,9 +204,9 @@ func TestParseCoinsNamesLineAndField(t *testing.T) {
 		{"eurx,EURX,U,2,stablecoin,EUR,", `coins.csv line 3: peg: "EUR"`},
 		{"eth,ETH,E,2,coin,,XETH", `coins.csv line 3: aliases: "XETH"`},
 		{"eth,ETH,E,2,coin,,kraken:xeth", `coins.csv line 3: aliases: "kraken:xeth"`},
-		{"eth,ETH,E,2,coin,,kraken:XXBT", "coins.csv line 3: aliases: \"kraken:XXBT\": kraken:XXBT is said twice"},
-		{"eth,ETH,E,2,coin,,!kraken:XXBT", "kraken:XXBT is said twice"},
-		{"eth,ETH,E,2,coin,,kraken:ZUSD", "kraken:ZUSD is said twice"},
+		{"eth,ETH,E,2,coin,,kraken:XXBT", "coins.csv line 3: aliases: \"kraken:XXBT\": kraken:XXBT is listed twice"},
+		{"eth,ETH,E,2,coin,,!kraken:XXBT", "kraken:XXBT is listed twice"},
+		{"eth,ETH,E,2,coin,,kraken:ZUSD", "kraken:ZUSD is listed twice"},
 		{"eth,ETH,E,2,coin,,*:BTC", `coins.csv line 3: aliases: "*:BTC"`},
 		{"eth,ETH,E,2,coin,,!*:ETH", `coins.csv line 3: aliases: "!*:ETH"`},
 		{"eth,ETH,E ,2,coin,,", "coins.csv line 3: row:"},

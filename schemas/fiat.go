@@ -49,8 +49,8 @@ type FiatRate struct {
 	Sources []FiatSource
 }
 
-// FiatHeard says when a source was last read and how often it is, both as Unix nanoseconds; 0 is not known.
-type FiatHeard struct{ Read, Interval int64 }
+// FiatReading says when a source was last read and how often it is, both as Unix nanoseconds; 0 is not known.
+type FiatReading struct{ Read, Interval int64 }
 
 // fiatInterval is how often a source that sets rates within a day is taken to be read if nothing says it.
 const fiatInterval = int64(15 * time.Minute)
@@ -66,7 +66,7 @@ const fiatInterval = int64(15 * time.Minute)
 // The US dollar is not among the currencies.
 //
 // Fixings may come in any order; of two of one source, base and quote the one of the later day and time counts.
-func BlendFiat(fixings []*eventsv1.Fixing, heard map[string]FiatHeard, now int64) []FiatRate {
+func BlendFiat(fixings []*eventsv1.Fixing, heard map[string]FiatReading, now int64) []FiatRate {
 	bySource := map[string]map[[2]string]*eventsv1.Fixing{}
 	for _, f := range fixings {
 		pairs := bySource[f.Source]
@@ -130,7 +130,7 @@ func perDollar(pairs map[[2]string]*eventsv1.Fixing) map[string]FiatSource {
 }
 
 // judgeAge says whether a vote is too old.
-func (v *FiatSource) judgeAge(heard FiatHeard, now int64) {
+func (v *FiatSource) judgeAge(heard FiatReading, now int64) {
 	if v.Daily {
 		if now-v.Time > FixingDays*int64(day) {
 			v.Reason = FiatStale

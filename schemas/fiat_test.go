@@ -31,13 +31,13 @@ func providedBy(f *eventsv1.Fixing, providers ...string) *eventsv1.Fixing {
 
 func TestCurrenciesAreTheMedianOfFreshSources(t *testing.T) {
 	const minute = int64(time.Minute)
-	read := func(ago int64) FiatHeard {
-		return FiatHeard{Read: fiatNow.UnixNano() - ago*minute, Interval: 15 * minute}
+	read := func(ago int64) FiatReading {
+		return FiatReading{Read: fiatNow.UnixNano() - ago*minute, Interval: 15 * minute}
 	}
 	for _, test := range []struct {
 		name    string
 		fixings []*eventsv1.Fixing
-		heard   map[string]FiatHeard
+		heard   map[string]FiatReading
 		want    string // of the first currency: rate, stale, and why each source does not count
 	}{
 		{"one source", []*eventsv1.Fixing{intraday("a", "EUR", "0.9", 0)}, nil, "EUR 0.9 fresh"},
@@ -54,8 +54,8 @@ func TestCurrenciesAreTheMedianOfFreshSources(t *testing.T) {
 		{"a fixing of a week ago", []*eventsv1.Fixing{daily("ecb", "USD", "EUR", "0.9", 7), intraday("a", "EUR", "0.8", 0)}, nil, "EUR 0.8 fresh ecb:stale"},
 		{"three intervals", []*eventsv1.Fixing{intraday("a", "EUR", "0.8", 45*time.Minute)}, nil, "EUR 0.8 fresh"},
 		{"more than three intervals", []*eventsv1.Fixing{intraday("a", "EUR", "0.8", 45*time.Minute+1)}, nil, "EUR 0.8 stale a:stale"},
-		{"set long ago and read again unchanged", []*eventsv1.Fixing{intraday("a", "EUR", "0.8", 5*time.Hour)}, map[string]FiatHeard{"a": read(10)}, "EUR 0.8 fresh"},
-		{"no longer among what is read", []*eventsv1.Fixing{intraday("a", "EUR", "0.8", 48*time.Hour)}, map[string]FiatHeard{"a": read(10)}, "EUR 0.8 stale a:stale"},
+		{"set long ago and read again unchanged", []*eventsv1.Fixing{intraday("a", "EUR", "0.8", 5*time.Hour)}, map[string]FiatReading{"a": read(10)}, "EUR 0.8 fresh"},
+		{"no longer among what is read", []*eventsv1.Fixing{intraday("a", "EUR", "0.8", 48*time.Hour)}, map[string]FiatReading{"a": read(10)}, "EUR 0.8 stale a:stale"},
 		{"none fresh: the newest", []*eventsv1.Fixing{intraday("a", "EUR", "0.8", 48*time.Hour), daily("ecb", "USD", "EUR", "0.9", 7)}, nil, "EUR 0.8 stale a:stale ecb:stale"},
 		{"a blend of one that votes itself", []*eventsv1.Fixing{daily("ecb", "USD", "EUR", "0.9", 0), providedBy(daily("blend", "USD", "EUR", "0.91", 0), "ECB")}, nil, "EUR 0.9 fresh blend:repeats"},
 		{"a blend of more", []*eventsv1.Fixing{daily("ecb", "USD", "EUR", "0.9", 0), providedBy(daily("blend", "USD", "EUR", "0.92", 0), "ECB", "BOE")}, nil, "EUR 0.91 fresh"},

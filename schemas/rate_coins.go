@@ -76,7 +76,7 @@ func parseRateCoins(text string, coins *CoinTable) (*rateCoins, error) {
 			continue
 		}
 		if _, twice := kind[symbol]; twice {
-			fault("symbol: %s stands twice as %s", symbol, row[1])
+			fault("symbol: %s appears twice as %s", symbol, row[1])
 		}
 		kind[symbol] = coin
 	}

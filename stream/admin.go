@@ -64,7 +64,7 @@ func (e *MissingTopicError) Error() string {
 type TopicConfigError struct{ Topic, Key, Has, Wanted string }
 
 func (e *TopicConfigError) Error() string {
-	return fmt.Sprintf("topic %s has %s=%s, the topic table says %s", e.Topic, e.Key, e.Has, e.Wanted)
+	return fmt.Sprintf("topic %s has %s=%s, the topic table has %s", e.Topic, e.Key, e.Has, e.Wanted)
 }
 
 // CreateTopics creates the missing topics of table and refuses those with another number of partitions, naming all of

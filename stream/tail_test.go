@@ -126,7 +126,7 @@ func TestTailHandsOnEachMarkOnce(t *testing.T) {
 		mark := func(origin int32, offset int64, index uint32) *eventsv1.Mark {
 			return &eventsv1.Mark{Partition: origin, Offset: offset, Index: index}
 		}
-		// A twin of a record, one below it, and the same mark of another origin.
+		// A duplicate of a record, one below it, and the same mark of another origin.
 		for _, m := range []*eventsv1.Mark{mark(0, 5, 0), mark(0, 5, 1), mark(0, 5, 1), mark(0, 4, 9), mark(1, 5, 1), mark(0, 6, 0)} {
 			w.write(1, tailEpoch, m)
 		}

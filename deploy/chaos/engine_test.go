@@ -398,7 +398,7 @@ func (s *engineScene) mistakes(r *rand.Rand) {
 	many(r, 10, func(r *rand.Rand) { _, _ = s.run(ctx, statements[r.IntN(len(statements))], "") })
 }
 
-// exchange makes a table's twin, changes names with it and drops it, as a replay does, while others read both.
+// exchange makes a copy of a table, changes names with it and drops it, as a replay does, while others read both.
 func (s *engineScene) exchange(r *rand.Rand) {
 	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
 	defer cancel()

@@ -76,7 +76,7 @@ func mcpConfigCommand(rt *command.Runtime) *cobra.Command {
 				return err
 			}
 			if key != "" && !strings.Contains(snippet, key) {
-				fmt.Fprintf(rt.Stderr, "%s reads the key from elsewhere, as above says; it is not shown again:\n%s\n", name, key)
+				fmt.Fprintf(rt.Stderr, "%s reads the key from elsewhere, as described above; it is not shown again:\n%s\n", name, key)
 			}
 			return nil
 		},

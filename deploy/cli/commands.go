@@ -65,7 +65,7 @@ func Execute(ctx context.Context, rt *command.Runtime, args []string) int {
 	rt.Args = args
 	root := &cobra.Command{
 		Use:           "marketlog",
-		Short:         "Crypto prices and yields with an answer to two questions: why this number, and what was said then",
+		Short:         "Crypto prices and yields with an answer to two questions: why this number, and what was published then",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}

@@ -147,7 +147,7 @@ func TestDeadLettersAreReadAgainOnce(t *testing.T) {
 	two := letter(then, krakenTrades(then, 1, 2), nil)
 	overlap := letter(then, krakenTrades(then, 2, 3), nil)
 	first := letter(then, raw, byProcessor)
-	letter(then, raw, byProcessor) // its twin
+	letter(then, raw, byProcessor) // its duplicate
 	garbage := letter(then, []byte(`{"channel":"trade","data":7}`), nil)
 	part := letter(then, krakenTrades(then, 5), func(l *eventsv1.DeadLetter) { l.Truncated = true })
 	recent := letter(time.Now(), krakenTrades(time.Now(), 6), nil)

@@ -349,7 +349,7 @@ func (c Config) Validate() error {
 	}
 	for _, source := range c.Backfill.Sources {
 		if Historic(source) != nil {
-			f.add("backfill.sources", source, "tells no past", "use some of "+strings.Join(append(historicVenues(), historicSources()...), ", "))
+			f.add("backfill.sources", source, "has no history", "use some of "+strings.Join(append(historicVenues(), historicSources()...), ", "))
 		}
 	}
 	if c.Backfill.Seconds < 1 || c.Backfill.Seconds > 3600 {

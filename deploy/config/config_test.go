@@ -157,8 +157,8 @@ func TestFaultsNameKeyValueOriginAndRemedy(t *testing.T) {
 		{name: "no host name", env: []string{"MARKETLOG_PAGE_HOSTS=prices.example.com,https://b.example,c.example:8080,10.0.0.1,Big.example"},
 			want: "page.hosts = \"https://b.example\" (environment MARKETLOG_PAGE_HOSTS): is no host name\n" +
 				"page.hosts = \"c.example:8080\"\npage.hosts = \"10.0.0.1\"\npage.hosts = \"Big.example\""},
-		{name: "a venue that tells no past, for too long", file: "backfill: {sources: [kraken, upbit], seconds: 0}",
-			want: "backfill.sources = \"upbit\" (file FILE): tells no past; use some of binance, \nbackfill.seconds = \"0\" (file FILE): is outside 1 to 3600"},
+		{name: "a venue that has no history, for too long", file: "backfill: {sources: [kraken, upbit], seconds: 0}",
+			want: "backfill.sources = \"upbit\" (file FILE): has no history; use some of binance, \nbackfill.seconds = \"0\" (file FILE): is outside 1 to 3600"},
 		{name: "prices of the future", env: []string{"MARKETLOG_RETENTION_PRICE_DAYS=-1"}, want: `retention.price_days = "-1" (environment MARKETLOG_RETENTION_PRICE_DAYS): is outside 0 to 3650; use 0`},
 		{name: "no such scheme", file: "venues: {okx: {ws_url: 'https://me:hunter2@h/'}}", want: `venues.okx.ws_url = "https://%2A%2A%2A%2A%2A%2A@h/" (file FILE): is no such URL; use ws:// or wss://`},
 	}

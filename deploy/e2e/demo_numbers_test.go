@@ -20,7 +20,7 @@ import (
 // row is a row of SQL.
 type row map[string]any
 
-// query asks the SQL door, as an analyst does.
+// query asks the SQL port, as an analyst does.
 func (d *demo) query(t *testing.T, statement string) []row {
 	t.Helper()
 	response, err := http.Post(d.sql+"/?default_format=JSONEachRow&output_format_json_quote_64bit_integers=0", "text/plain", strings.NewReader(statement))

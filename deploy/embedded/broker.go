@@ -66,7 +66,7 @@ func StartBroker(cfg BrokerConfig) (*Broker, error) {
 
 func startBrokerOn(disk *brokerDisk, cfg BrokerConfig) (*Broker, error) {
 	if cfg.Password == "" {
-		return nil, errors.New("opening the log: it needs a password, by which those who may write are told from others")
+		return nil, errors.New("opening the log: it needs a password, which distinguishes those who may write")
 	}
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("opening the log: %w", err)

@@ -47,7 +47,7 @@ func mendState(dir string, log *slog.Logger) error {
 		log.Error("file of the broker state is damaged: renamed and created again", "file", name, "bytes", len(content), "kept", name+damagedSuffix)
 	}
 	if err := mendTopics(dir, log); err != nil {
-		return fmt.Errorf("making the list of topics anew: %w", err)
+		return fmt.Errorf("making the list of topics again: %w", err)
 	}
 	for _, name := range []string{"groups.log", "pids.log"} {
 		if err := mendEntries(filepath.Join(dir, name), log); err != nil {

@@ -34,7 +34,7 @@ func (in *Instance) logWaiting() string {
 		return ""
 	}
 	if err := broker.Held(); err != nil {
-		return "the log stands still until it can be written: " + err.Error()
+		return "the log does not advance until it can be written: " + err.Error()
 	}
 	damages := broker.Damages()
 	if len(damages) == 0 {

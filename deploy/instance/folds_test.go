@@ -32,7 +32,7 @@ func TestDerivedTopicsNameTheirProcessor(t *testing.T) {
 	}
 	for _, topic := range schemas.Topics {
 		if topic.Derived && topic.Writer != written[topic.Name] {
-			t.Errorf("the topic table says that %s is written by %s, want %s", topic.Name, topic.Writer, written[topic.Name])
+			t.Errorf("the topic table has that %s is written by %s, want %s", topic.Name, topic.Writer, written[topic.Name])
 		}
 		if !topic.Derived && written[topic.Name] != "" {
 			t.Errorf("%s is written by %s, and not a derived topic of the topic table", topic.Name, written[topic.Name])

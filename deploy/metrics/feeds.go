@@ -49,9 +49,9 @@ var (
 	venueEvents      = venueMetric("events_total", "Trades and states of order books that became a record, from the stream and from answers.")
 	venueAge         = venueMetric("last_event_age_seconds", "Time since the last event of the venue; since the start of the process before the first.")
 	venueGaps        = venueMetric("gaps_total", "Gaps recorded for the venue, by reason: sequence, disconnect or silence.", "reason")
-	venueMissed      = venueMetric("missed_messages_total", "Messages that the venue's own numbers say are missing.")
+	venueMissed      = venueMetric("missed_messages_total", "Messages that are missing by the venue's own numbers.")
 	venueRefused     = venueMetric("refused_total", "Messages and rows of the venue that became no event, by reason.", "reason")
-	openGaps         = prometheus.NewDesc("marketlog_open_gaps", "Gaps that have not ended: connections that were lost and not heard since, and feeds that a full disk has paused.",
+	openGaps         = prometheus.NewDesc("marketlog_open_gaps", "Gaps that have not ended: connections that were lost and have received nothing since, and feeds that a full disk has paused.",
 		[]string{"source", "reason"}, nil)
 
 	writerQueue        = writerMetric("queue_bytes", "Bytes accepted from feeds that wait in memory.")
@@ -64,7 +64,7 @@ var (
 	writerAccepted     = writerMetric("accepted_total", "Records taken from feeds.")
 	writerAcknowledged = writerMetric("acknowledged_total", "Records that the log acknowledged, clock records included.")
 	writerSpooled      = writerMetric("spooled_total", "Records written to the spool.")
-	writerDropped      = writerMetric("dropped_total", "Records given up since the spool was full; gaps in the log tell of them.")
+	writerDropped      = writerMetric("dropped_total", "Records given up since the spool was full; gaps in the log record them.")
 	writerDamaged      = writerMetric("damaged_bytes_total", "Bytes of the spool that could not be read back.")
 	writerAckAge       = writerMetric("last_acknowledgement_age_seconds", "Time since the log last acknowledged anything; before the first, since the writer began.")
 )

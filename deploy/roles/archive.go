@@ -17,7 +17,7 @@ import (
 // retentionInterval is how often the embedded broker is cut back to its bounds, and the archive to its own.
 const retentionInterval = 10 * time.Second
 
-// archiveRole writes what the topic table says to the archive, and lets the embedded broker delete what is there.
+// archiveRole writes what the topic table has to the archive, and lets the embedded broker delete what is there.
 func archiveRole(in *instance.Instance) supervise.Role {
 	return supervise.Role{Name: "archive", Run: func(ctx context.Context) error {
 		archiver, err := in.Archiver(ctx)

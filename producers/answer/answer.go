@@ -158,8 +158,8 @@ next:
 	}
 }
 
-// SaysError is the error that an answer with a good status carries, "" if it is none that we know.
-func SaysError(keys map[string]json.RawMessage) string {
+// ErrorText is the error that an answer with a good status carries, "" if it is none that we know.
+func ErrorText(keys map[string]json.RawMessage) string {
 	for _, name := range []string{"error", "status"} {
 		if text := keys[name]; len(text) > 0 {
 			return string(text[:min(len(text), 200)])

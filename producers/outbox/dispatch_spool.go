@@ -125,7 +125,7 @@ func (d *dispatcher) storeInPlaceOfOldest(n int) (int, error) {
 	}
 }
 
-// mourn puts gaps for what was given up in front of what is pending, which came later.
+// reportGaps puts gaps for what was given up in front of what is pending, which came later.
 func (d *dispatcher) reportGaps(now time.Time) {
 	if len(d.lost) == 0 || d.spooling && now.Before(d.diskTill) {
 		return

@@ -127,8 +127,8 @@ func decodeCoinGecko(path string, body []byte, out *poll.Readings) error {
 		return coinGeckoPast(asked[len(asked)-2], body, out)
 	case answer.Has(keys, "data") && (path == "" || name == "global"):
 		return coinGeckoGlobal(keys["data"], out)
-	case answer.SaysError(keys) != "":
-		return producers.Unreadable("the source answered %s", answer.SaysError(keys))
+	case answer.ErrorText(keys) != "":
+		return producers.Unreadable("the source answered %s", answer.ErrorText(keys))
 	default:
 		return producers.Unreadable("answer of unknown endpoint %q", path)
 	}

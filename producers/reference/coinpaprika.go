@@ -90,8 +90,8 @@ func decodeCoinPaprika(path string, body []byte, out *poll.Readings) error {
 		return nil
 	case (path == "" || name == "global") && answer.Has(keys, "market_cap_usd"):
 		return coinPaprikaGlobal(body, out)
-	case answer.SaysError(keys) != "":
-		return producers.Unreadable("the source answered %s", answer.SaysError(keys))
+	case answer.ErrorText(keys) != "":
+		return producers.Unreadable("the source answered %s", answer.ErrorText(keys))
 	default:
 		return producers.Unreadable("answer of unknown endpoint %q", path)
 	}

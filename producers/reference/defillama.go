@@ -105,7 +105,7 @@ func llamaStablecoins(body []byte, out *poll.Readings) error {
 		return producers.Unreadable("parsing: %w", err)
 	}
 	if len(told.PeggedAssets) == 0 {
-		return producers.Unreadable("no peggedAssets in it; it says %.200s", answer.SaysError(answer.Keys(body)))
+		return producers.Unreadable("no peggedAssets in it; it says %.200s", answer.ErrorText(answer.Keys(body)))
 	}
 	answer.EachRow(told.PeggedAssets, out, llamaStablecoin)
 	return nil

@@ -19,7 +19,7 @@ import (
 func open(t *testing.T, outlier string) *Simulator {
 	t.Helper()
 	cfg := DefaultConfig()
-	cfg.Clock, cfg.Outlier = simulatortest.Standing(simulatortest.Noon), outlier
+	cfg.Clock, cfg.Outlier = simulatortest.Fixed(simulatortest.Noon), outlier
 	s, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)

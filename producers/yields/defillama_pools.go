@@ -108,7 +108,7 @@ func (l *llamaPools) decode(path string, body []byte, out *poll.Readings) error 
 	case told.Data != nil && len(told.Data) == 0 && llamaCharted(path) != "":
 		return nil // the pool was not counted yet
 	case len(told.Data) == 0:
-		return producers.Unreadable("no data in it; it says %.200s", answer.SaysError(answer.Keys(body)))
+		return producers.Unreadable("no data in it; it says %.200s", answer.ErrorText(answer.Keys(body)))
 	case answer.Has(answer.Keys(told.Data[0]), "timestamp"):
 		return l.chart(path, told.Data, out)
 	case !answer.SomeRow(told.Data, "pool", "apy"):

@@ -39,7 +39,7 @@ func decodeFrax(_ string, body []byte, out *poll.Readings) error {
 		return producers.Unreadable("parsing: %w", err)
 	}
 	if told.APR == "" {
-		return producers.Unreadable("no sfrxethApr in it; it says %.200s", answer.SaysError(answer.Keys(body)))
+		return producers.Unreadable("no sfrxethApr in it; it says %.200s", answer.ErrorText(answer.Keys(body)))
 	}
 	out.Rate(&eventsv1.Rate{
 		// Rewards are added to the vault in cycles of a week: https://docs.frax.finance/frax-ether/frxeth-and-sfrxeth.

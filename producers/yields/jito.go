@@ -61,7 +61,7 @@ func decodeJito(_ string, body []byte, out *poll.Readings) error {
 	case f.Err != nil:
 		return f.Err
 	case newest == nil: // also what it answers, with another status, when it fails
-		return producers.Unreadable("no apy in it; it says %.200s", answer.SaysError(answer.Keys(body)))
+		return producers.Unreadable("no apy in it; it says %.200s", answer.ErrorText(answer.Keys(body)))
 	}
 	out.Rate(newest)
 	return nil

@@ -63,7 +63,7 @@ func decodeLido(_ string, body []byte, out *poll.Readings) error {
 		return producers.Unreadable("parsing: %w", err)
 	}
 	if told.Data == nil || told.Data.APR == "" && len(told.Data.Past) == 0 {
-		return producers.Unreadable("no data.apr in it; it says %.200s", answer.SaysError(answer.Keys(body)))
+		return producers.Unreadable("no data.apr in it; it says %.200s", answer.ErrorText(answer.Keys(body)))
 	}
 	rate, err := told.Data.rate(told.Meta.Address)
 	if err != nil {

@@ -43,7 +43,7 @@ func decodeMarinade(_ string, body []byte, out *poll.Readings) error {
 		return producers.Unreadable("parsing: %w", err)
 	}
 	if told.APY == "" {
-		return producers.Unreadable("no value in it; it says %.200s", answer.SaysError(answer.Keys(body)))
+		return producers.Unreadable("no value in it; it says %.200s", answer.ErrorText(answer.Keys(body)))
 	}
 	out.Rate(&eventsv1.Rate{
 		Project: "marinade-liquid-staking", Chain: "Solana", Pool: "msol", Symbol: "SOL", Name: "mSOL", Category: schemas.RateStaking,

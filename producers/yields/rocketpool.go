@@ -42,7 +42,7 @@ func decodeRocketPool(_ string, body []byte, out *poll.Readings) error {
 		return producers.Unreadable("parsing: %w", err)
 	}
 	if told.APR == "" {
-		return producers.Unreadable("no yearlyAPR in it; it says %.200s", answer.SaysError(answer.Keys(body)))
+		return producers.Unreadable("no yearlyAPR in it; it says %.200s", answer.ErrorText(answer.Keys(body)))
 	}
 	out.Rate(&eventsv1.Rate{
 		// The exchange rate of rETH is set about once a day, and what was earned stays in it.

@@ -37,7 +37,7 @@ func swell() poll.Source {
 func decodeSwell(_ string, body []byte, out *poll.Readings) error {
 	var apr json.Number // an object, and a text that is no number, are refused here
 	if err := json.Unmarshal(body, &apr); err != nil || apr == "" {
-		return producers.Unreadable("no number; it says %.200s", answer.SaysError(answer.Keys(body)))
+		return producers.Unreadable("no number; it says %.200s", answer.ErrorText(answer.Keys(body)))
 	}
 	out.Rate(&eventsv1.Rate{
 		// The exchange rate of swETH is set once a day, and what was earned stays in it.

@@ -28,8 +28,8 @@ type bucket struct {
 	last    int64 // of any request
 	spent   int64 // of the last that was admitted
 	entered int64
-	// inside means that the store was reported: the share is given up. Sole is when there is no other replica.
-	inside, sole bool
+	// inside means that the store was reported: the share is given up. Exclusive is when there is no other replica.
+	inside, exclusive bool
 	// held is what was granted and is not spent. Out is what the store counts as held since told, when it was told of
 	// all that was admitted before.
 	held, out, reported int64
@@ -173,7 +173,7 @@ func (p *bucket) try(now int64, r *replicas) (ok, final bool) {
 		}
 	case !p.inside:
 		return false, false
-	case p.sole && r.alone():
+	case p.exclusive && r.alone():
 		if int64(p.own.used(now)) >= p.limit {
 			return false, true
 		}
@@ -182,7 +182,7 @@ func (p *bucket) try(now int64, r *replicas) (ok, final bool) {
 			return false, true
 		}
 		p.held = max(0, p.held-1)
-	case p.held > 0 && !p.sole:
+	case p.held > 0 && !p.exclusive:
 		p.held--
 	default:
 		return false, false
@@ -193,7 +193,7 @@ func (p *bucket) try(now int64, r *replicas) (ok, final bool) {
 
 func (p *bucket) tryMonth(r *replicas, away bool, share int64) (ok, final bool) {
 	switch {
-	case p.inside && p.sole && r.alone():
+	case p.inside && p.exclusive && r.alone():
 		if p.othersUsed+p.count >= p.limit {
 			return false, true
 		}
@@ -202,7 +202,7 @@ func (p *bucket) tryMonth(r *replicas, away bool, share int64) (ok, final bool) 
 			return false, true
 		}
 		p.held = max(0, p.held-1)
-	case p.inside && p.held > 0 && !p.sole:
+	case p.inside && p.held > 0 && !p.exclusive:
 		p.held--
 	default:
 		return false, false
@@ -266,7 +266,7 @@ func (s *leaseManager) spent(p *bucket, now int64) {
 		return
 	}
 	s.mark(p)
-	if !p.sole && !p.asking && 2*p.held < p.granted && now >= p.notUntil {
+	if !p.exclusive && !p.asking && 2*p.held < p.granted && now >= p.notUntil {
 		s.begin(p, now, question{})
 	}
 }
@@ -306,8 +306,8 @@ func (s *leaseManager) question(p *bucket, now int64, q question) LeaseRequest {
 	} else {
 		request.Want = max(1, 2*p.since, p.waiting)
 	}
-	if p.sole {
-		p.held, p.sole = 0, r.alone()
+	if p.exclusive {
+		p.held, p.exclusive = 0, r.alone()
 	}
 	request.Hold = p.held
 	part := int64(1)
@@ -357,12 +357,12 @@ func (s *leaseManager) ask(p *bucket, sent int64, q LeaseRequest) {
 		return
 	}
 	if answer.Left {
-		p.inside, p.sole, p.held, p.out, p.granted = false, false, 0, 0, 0
+		p.inside, p.exclusive, p.held, p.out, p.granted = false, false, 0, 0, 0
 		return
 	}
 	p.reported, p.out = sent, q.Hold+answer.Grant
 	p.held = max(0, p.held+answer.Grant)
-	p.sole, p.gone, p.othersUsed, p.elsewhere = answer.Sole, max(p.gone, answer.Gone), answer.Used, answer.Elsewhere
+	p.exclusive, p.gone, p.othersUsed, p.elsewhere = answer.Exclusive, max(p.gone, answer.Gone), answer.Used, answer.Elsewhere
 	p.countReported = 0
 	if p.width == Month {
 		p.countReported = q.Admitted[0].Admitted
@@ -371,7 +371,7 @@ func (s *leaseManager) ask(p *bucket, sent int64, q LeaseRequest) {
 		p.granted = answer.Grant
 	}
 	p.learn(q, answer, now)
-	if answer.Grant > 0 || q.Want == 0 || answer.Sole {
+	if answer.Grant > 0 || q.Want == 0 || answer.Exclusive {
 		return
 	}
 	p.granted = 0
@@ -436,7 +436,7 @@ func (s *leaseManager) undo(t taken) {
 	if !p.inside {
 		return
 	}
-	if !p.sole {
+	if !p.exclusive {
 		p.held++
 		if at < p.reported {
 			p.out++

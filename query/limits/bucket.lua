@@ -104,8 +104,8 @@ if leaves and not recovers and own <= share and limit - used - reserved >= share
   return {tostring(now), '1'}
 end
 -- Of a limit that slides, what others used could only be learned here.
-local grant, sole = 0, alone and reserved == 0 and (width == 0 or used == 0)
-if sole then
+local grant, exclusive = 0, alone and reserved == 0 and (width == 0 or used == 0)
+if exclusive then
   grant = math.max(0, free)
 elseif free < 0 then
   grant = math.max(free, -hold)
@@ -114,9 +114,9 @@ elseif want > 0 and free > 0 then
 end
 local held = hold + grant
 -- One that is alone decides by itself, so that all is reserved for it.
-if sole then held = limit end
+if exclusive then held = limit end
 redis.call('HSET', KEYS[1], id, string.format('%.0f %.0f %d %s', seq, now, held, report))
 redis.call('PEXPIRE', KEYS[1], ends)
 local list = {}
 for second, n in pairs(seconds) do list[#list + 1] = second .. ':' .. n end
-return {tostring(now), '0', tostring(grant), tostring(used), tostring(elsewhere), sole and '1' or '0', tostring(gone + theirs), table.concat(list, ' ')}
+return {tostring(now), '0', tostring(grant), tostring(used), tostring(elsewhere), exclusive and '1' or '0', tostring(gone + theirs), table.concat(list, ' ')}

@@ -188,9 +188,9 @@ type LeaseAnswer struct {
 	Grant int64
 	// Used is what all others used within the window, Elsewhere what those that answer hold or may use.
 	Used, Elsewhere int64
-	// Sole means that there is no other: it may use the whole limit until there is.
-	Sole bool
-	Gone int64
+	// Exclusive means that there is no other: it may use the whole limit until there is.
+	Exclusive bool
+	Gone      int64
 	// Seconds is the others' use by the second of the store's time in which a bucket ended.
 	Seconds []Count
 }
@@ -222,7 +222,7 @@ func (l *LeaseStore) Acquire(ctx context.Context, q LeaseRequest) (LeaseAnswer, 
 	if a.Left = r.integer() == 1; a.Left {
 		return a, r.err
 	}
-	a.Grant, a.Used, a.Elsewhere, a.Sole, a.Gone = r.integer(), r.integer(), r.integer(), r.integer() == 1, r.integer()
+	a.Grant, a.Used, a.Elsewhere, a.Exclusive, a.Gone = r.integer(), r.integer(), r.integer(), r.integer() == 1, r.integer()
 	for pair := range strings.FieldsSeq(r.text()) {
 		second, n, _ := strings.Cut(pair, ":")
 		pair := reader{values: []any{second, n}, err: r.err}

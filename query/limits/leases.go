@@ -280,7 +280,7 @@ func (s *leaseManager) recalled(r Revocation) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := s.clock()
-	if joined := p.sole && !s.replicas.Load().alone(); p.asking || p.waiting > 0 || p.inside && !joined && (p.sole || p.held == 0) {
+	if joined := p.exclusive && !s.replicas.Load().alone(); p.asking || p.waiting > 0 || p.inside && !joined && (p.exclusive || p.held == 0) {
 		return
 	}
 	s.begin(p, now, question{back: true})
@@ -401,9 +401,9 @@ func (s *leaseManager) report(p *bucket, now int64) {
 	if p.width == Month {
 		every = int64(monthEvery)
 	}
-	idle := p.width != Month && p.held > 0 && !p.sole && now-p.spent > int64(idleFor)
+	idle := p.width != Month && p.held > 0 && !p.exclusive && now-p.spent > int64(idleFor)
 	switch {
-	case !p.dirty && (p.held == 0 || p.sole || p.width == Month):
+	case !p.dirty && (p.held == 0 || p.exclusive || p.width == Month):
 		s.mu.Lock()
 		delete(s.due, p)
 		s.mu.Unlock()
@@ -447,7 +447,7 @@ func (s *leaseManager) giveUp(ctx context.Context) {
 		p := value.(*bucket)
 		g.Go(func() error {
 			p.mu.Lock()
-			if !p.inside || !p.dirty && p.held == 0 && !p.sole {
+			if !p.inside || !p.dirty && p.held == 0 && !p.exclusive {
 				p.mu.Unlock()
 				return nil
 			}

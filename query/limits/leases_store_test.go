@@ -269,9 +269,9 @@ func (m *memoryStore) Acquire(_ context.Context, q LeaseRequest) (LeaseAnswer, e
 		return LeaseAnswer{Now: now, Left: true}, nil
 	}
 	free := q.Limit - a.Used - own - reserved - q.Hold
-	a.Sole = len(others) == 0 && reserved == 0 && (width == Month || a.Used == 0)
+	a.Exclusive = len(others) == 0 && reserved == 0 && (width == Month || a.Used == 0)
 	switch {
-	case a.Sole:
+	case a.Exclusive:
 		a.Grant = max(0, free)
 	case free < 0:
 		a.Grant = max(free, -q.Hold)
@@ -279,7 +279,7 @@ func (m *memoryStore) Acquire(_ context.Context, q LeaseRequest) (LeaseAnswer, e
 		a.Grant = min(q.Want, max(1, free/(2*count)))
 	}
 	held := q.Hold + a.Grant
-	if a.Sole {
+	if a.Exclusive {
 		held = q.Limit
 	}
 	p.members[q.Replica] = memoryMember{q.Seq, now, held, q.Admitted}

@@ -11,7 +11,7 @@ import (
 	"github.com/marketlog/marketlog/query"
 )
 
-// Media types of the documents that tell of the door.
+// Media types of the documents that describe the endpoint.
 const (
 	typeCard    = "application/mcp-server-card+json"
 	typeCatalog = "application/ai-catalog+json"
@@ -57,7 +57,7 @@ type variable struct {
 
 const keyDescription = "Bearer and an API key of plan Pro or Enterprise: Bearer ck_live_..."
 
-// card describes the door at an address.
+// card describes the endpoint at an address.
 func (i identity) card(base string) card {
 	return card{
 		Schema: "https://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json",

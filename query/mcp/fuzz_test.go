@@ -15,7 +15,7 @@ import (
 // protocols are the revisions that a fuzzed request names in its header.
 var protocols = []string{"", "2025-06-18", "2026-07-28", "1999-01-01"}
 
-// FuzzMessage posts whatever body, of whatever revision, to the door of the real tools over the real engine. Whatever is
+// FuzzMessage posts whatever body, of whatever revision, to the handler of the real tools over the real engine. Whatever is
 // sent, the answer is one that the protocol knows: a status of the table, no fault of the server's, exactly one result
 // or error beside the id that was sent, an error's number beside its word, and a call's result as its tool's schema
 // says. The seeds are the requests of the scripts, and calls of every tool.
@@ -59,7 +59,7 @@ var errorWords = map[int]string{-32700: "parse_error", -32600: "invalid_request"
 // faultOf reports how an answer is none that the protocol knows for a request; nil where it is one.
 func faultOf(schemas map[string]*jsonschema.Schema, body string, response *http.Response, answer []byte) error {
 	switch response.StatusCode {
-	case http.StatusRequestEntityTooLarge: // refused by the server before the door sees it, as any path's
+	case http.StatusRequestEntityTooLarge: // refused by the server before the handler sees it, as any path's
 		return nil
 	case http.StatusAccepted:
 		if len(answer) > 0 {

@@ -43,7 +43,7 @@ type Handler struct {
 	stamps stamps
 }
 
-// New makes the door to the tools of a server.
+// New makes the handler of the tools of a server.
 func New(cfg Config, s *query.Server) (*Handler, error) {
 	d := &Handler{who: identity{cfg.Version, cfg.Simulated}, server: s, sets: map[query.ToolSet]*toolset{}}
 	for _, set := range sets {
@@ -58,7 +58,7 @@ func New(cfg Config, s *query.Server) (*Handler, error) {
 	return d, err
 }
 
-// Mount adds the door and the documents that tell of it, which need no key.
+// Mount adds the handler and the documents that describe it, which need no key.
 func (d *Handler) Mount(router fiber.Router) {
 	router.Post("/mcp", d.post)
 	router.Get("/mcp/tools.json", d.catalog)

@@ -38,7 +38,7 @@ import (
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
 
-// world is a world with the door to the tools of all its units.
+// world is a world with the handler of the tools of all its units.
 type world struct {
 	*querytest.World
 	// base is where those with a key are served, open where everybody is.
@@ -123,9 +123,9 @@ func (w *world) serve(auth query.AuthMode, endpoints []query.Endpoint, plans map
 		Keys: table, Limiter: limits.NewLimiter(time.Now, nil), Plans: plans, Endpoints: endpoints,
 		Now: func() time.Time { return w.Now }, Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler), Version: "test",
 		Mount: func(router fiber.Router, s *query.Server) {
-			door, err := mcp.New(mcp.Config{Version: "1.2.3", Simulated: true}, s)
+			handler, err := mcp.New(mcp.Config{Version: "1.2.3", Simulated: true}, s)
 			w.Must(err)
-			door.Mount(router)
+			handler.Mount(router)
 		},
 	})
 	w.Must(err)

@@ -157,9 +157,9 @@ func TestTerminalsGetATable(t *testing.T) {
 		}
 	}
 	_, said := w.ask("GET", "/", current, []string{"Host: " + w.addr, "Accept: */*"}, "")
-	for _, door := range []string{"/api/v1", "/openapi.json", "/api/v1/prices/ws", "/mcp", "15/16"} {
-		if !strings.Contains(said, door) {
-			t.Errorf("/ lacks %s:\n%s", door, said)
+	for _, path := range []string{"/api/v1", "/openapi.json", "/api/v1/prices/ws", "/mcp", "15/16"} {
+		if !strings.Contains(said, path) {
+			t.Errorf("/ lacks %s:\n%s", path, said)
 		}
 	}
 	closed := newWorld(t, usual, func(c *Config) { c.Automatic = false })

@@ -34,7 +34,7 @@ ORDER BY time`},
 FROM v_candles_1h
 WHERE coin_id = 'bitcoin' AND start > now() - 7 * 86400
 ORDER BY start`},
-	{"Which venues are heard most", `SELECT venue, count() AS ticks, uniq(coin_id) AS coins, max(ingest_time) AS last
+	{"Which venues send most", `SELECT venue, count() AS ticks, uniq(coin_id) AS coins, max(ingest_time) AS last
 FROM v_ticks
 WHERE ingest_time > now() - 60
 GROUP BY venue

@@ -139,7 +139,7 @@ func (u *Unit) getList(_ context.Context, r *query.Request) (query.Answer, error
 		simulated = simulated || spot.Simulated
 		newest = max(newest, at)
 	}
-	if newest == 0 { // nothing was found: the answer is as new as the board
+	if newest == 0 { // nothing was found: the answer is as new as the price cache
 		newest = u.priceCache.Now()
 	}
 	body.Meta.Count, body.Meta.LastUpdated = len(body.Prices), query.FormatTime(newest)

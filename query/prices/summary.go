@@ -35,7 +35,7 @@ type SummaryMeta struct {
 	Shadowed []string `json:"shadowed,omitempty" doc:"Ids of coins whose symbol belongs to a higher-ranked coin; request them by id"`
 }
 
-// summary is the last encoded answer and what it was encoded from. While the board's version stands,
+// summary is the last encoded answer and what it was encoded from. While the price cache's version stands,
 // entries only grow older: then the numbers of stale and critical ones tell which they are.
 type summary struct {
 	version         uint64

@@ -1,4 +1,4 @@
-// Package prices answers for current prices of all coins of the catalog. What venues make is the board's, and is explained by
+// Package prices answers for current prices of all coins of the catalog. What venues make is the price cache's, and is explained by
 // folding its recorded inputs again with the very function that published it; what no venue makes is reported by a reference
 // source. A price asked for as of a past instant is read from history and explained in the same way.
 package prices

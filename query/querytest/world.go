@@ -213,7 +213,7 @@ func (w *World) market(coin string, words []string) {
 	w.inputs[coin] = append(w.inputs[coin], in)
 }
 
-// Price publishes a price, which is on the board and in the store.
+// Price publishes a price, which is in the price cache and in the store.
 func (w *World) Price(coin string, at time.Time, price float64) {
 	offset := w.Offset()
 	rec := &eventsv1.PriceRecord{

@@ -21,7 +21,7 @@ type index struct {
 	all []*rate
 	// categories and providers have their part of all, in its order.
 	categories, providers map[string][]*rate
-	// coins holds every coin that has rates or that the board knows, by id; ranked are they by rank.
+	// coins holds every coin that has rates or that the price cache knows, by id; ranked are they by rank.
 	coins  map[string]*coinRates
 	ranked []*coinRates
 	// slugs are the providers that are known, also those without a rate now, by what they are asked for.
@@ -42,7 +42,7 @@ type rate struct {
 // coinRates are the rates of a coin.
 type coinRates struct {
 	id, symbol string
-	// own is the coin in the board's table; its rank is 0 where it is not there.
+	// own is the coin in the price cache's table; its rank is 0 where it is not there.
 	own schemas.Coin
 	// place orders coins: by rank, those without one behind.
 	place int

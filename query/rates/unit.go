@@ -58,7 +58,7 @@ func (u *Unit) Endpoints() []query.Endpoint {
 type version struct {
 	index *index
 	age   query.Age
-	// prices is the board's, 0 for an answer without prices; stale is how many of its prices are.
+	// prices is the price cache's, 0 for an answer without prices; stale is how many of its prices are.
 	prices uint64
 	stale  int
 }

@@ -43,7 +43,7 @@ func Operation() *huma.Operation {
 		Method: http.MethodPost, Path: Path, OperationID: "runSQL", Tags: []string{"sql"},
 		Summary: "Rows of a SQL statement on the views",
 		Description: "ClickHouse's SQL, on the views that docs/sql.md lists. A statement has 10 seconds, 512 MB and one thread; an answer in JSON at most 100,000 rows and 16 MB, " +
-			"the other formats 5,000,000 rows, passed on as they come: one that fails then breaks off. Two statements of a key run at once. A fault of a statement is told with its place in it. " +
+			"the other formats 5,000,000 rows, passed on as they come: one that fails then breaks off. Two statements of a key run at once. A fault of a statement is reported with its place in it. " +
 			"The statement may also be sent as `text/plain`, and values of its `{name:Type}` as `param_name` in the address.",
 		Parameters: []*huma.Param{{Name: "format", In: "query", Description: "Format of the answer; a FORMAT in the statement is refused.", Schema: format}},
 		RequestBody: &huma.RequestBody{Required: true, Description: "At most 64 kB.", Content: map[string]*huma.MediaType{

@@ -111,7 +111,7 @@ func read(ctx *fasthttp.RequestCtx) (*asks, error) {
 	}
 	at := slices.IndexFunc(formats, func(f format) bool { return f.name == name })
 	if at < 0 {
-		return nil, query.Invalid("format", "%q is none of %s", strings.ToValidUTF8(name[:min(len(name), 64)], "�"), formatNames)
+		return nil, query.Invalid("format", "%q is not one of %s", strings.ToValidUTF8(name[:min(len(name), 64)], "�"), formatNames)
 	}
 	a.format = formats[at]
 	return a, a.check()

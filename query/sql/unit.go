@@ -115,7 +115,7 @@ func (u *Unit) serve(c *fiber.Ctx, gate Gate) error {
 	}
 	if got := response.Header.Get("X-ClickHouse-Format"); got != "" && got != asks.format.name {
 		_ = response.Body.Close()
-		return query.Invalid("query", "names the format %s; leave FORMAT out and say it in format: %s", got, formatNames)
+		return query.Invalid("query", "names the format %s; leave FORMAT out and name it in format: %s", got, formatNames)
 	}
 	h := &ctx.Response.Header
 	h.Set(fiber.HeaderCacheControl, "no-store")

@@ -85,7 +85,7 @@ func indexed(coins []*views.CatalogCoin) iter.Seq[schemas.SymbolCoin] {
 	}
 }
 
-// priced is an index whose coins have the prices of the board, which are newer than those of the last minute, and, where
+// priced is an index whose coins have the prices of the price cache, which are newer than those of the last minute, and, where
 // no market is known yet, the ranks of the table.
 type priced struct {
 	*schemas.SymbolIndex

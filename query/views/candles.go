@@ -102,7 +102,7 @@ func (c *Candles) fold(ctx context.Context, coin schemas.Coin, step time.Duratio
 	return schemas.JoinCandles(minutes, step), err
 }
 
-// current joins the board's price, which is there before it is in history.
+// current joins the price cache's price, which is there before it is in history.
 func (c *Candles) current(candles []schemas.Candle, coin schemas.Coin, step time.Duration, from, now time.Time) []schemas.Candle {
 	e := c.priceCache.Entry(coin)
 	if e == nil {

@@ -40,10 +40,10 @@ func (f *Rates) Of(snapshot *Snapshot, now time.Time) []schemas.FiatRate {
 		return held.rates
 	}
 	fixings := make([]*eventsv1.Fixing, 0, len(snapshot.Fixings))
-	heard := map[string]schemas.FiatHeard{}
+	heard := map[string]schemas.FiatReading{}
 	for id, fixing := range snapshot.Fixings {
 		fixings = append(fixings, fixing)
-		heard[id.Source] = schemas.FiatHeard{Read: snapshot.Read[id.Source], Interval: snapshot.Notices[id.Source].GetInterval()}
+		heard[id.Source] = schemas.FiatReading{Read: snapshot.Read[id.Source], Interval: snapshot.Notices[id.Source].GetInterval()}
 	}
 	rates := slices.DeleteFunc(schemas.BlendFiat(fixings, heard, minute.UnixNano()), func(rate schemas.FiatRate) bool {
 		_, named := f.coins.Fiat(rate.Code)
@@ -80,7 +80,7 @@ type Converter struct {
 	fiat       *Rates
 }
 
-// NewConverter makes one over the coins of a board and the rates in a catalog.
+// NewConverter makes one over the coins of a price cache and the rates in a catalog.
 func NewConverter(priceCache *PriceCache, catalog *Catalog) *Converter {
 	return &Converter{priceCache: priceCache, fiat: NewFiatRates(priceCache.Coins(), catalog)}
 }

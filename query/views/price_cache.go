@@ -215,7 +215,7 @@ func (b *PriceCache) Freshness(e *Entry, now time.Time) Freshness {
 	}
 }
 
-// Ages are how old the prices of a board are.
+// Ages are how old the prices of a price cache are.
 type Ages struct {
 	// Newest, Median, P95 (the age that 95 % of the prices do not exceed) and Oldest are ages of prices; 0 where there is
 	// none.

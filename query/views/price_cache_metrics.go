@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// priceCacheMetrics measures how old the prices of a board are when they are asked for.
+// priceCacheMetrics measures how old the prices of a price cache are when they are asked for.
 type priceCacheMetrics struct {
 	of          atomic.Pointer[measuredPriceCache]
 	age, prices *prometheus.Desc
@@ -19,8 +19,8 @@ type measuredPriceCache struct {
 	now func() time.Time
 }
 
-// MeasurePriceCache registers the ages of a board's prices by a clock: marketlog_price_age_seconds and
-// marketlog_prices. A board that takes the place of an earlier one in the same registry is measured from then on.
+// MeasurePriceCache registers the ages of a price cache's prices by a clock: marketlog_price_age_seconds and
+// marketlog_prices. A price cache that takes the place of an earlier one in the same registry is measured from then on.
 func MeasurePriceCache(registry prometheus.Registerer, b *PriceCache, now func() time.Time) error {
 	m, err := collectors.Register(registry, &priceCacheMetrics{
 		age: prometheus.NewDesc("marketlog_price_age_seconds",

@@ -13,7 +13,7 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// The board is filled from history or from the cache as they stood at some time, and then from a tail that begins before
+// The price cache is filled from history or from the cache as they stood at some time, and then from a tail that begins before
 // or behind that. Whatever the order, no price that it gives is older than one before, at the end it holds the newest,
 // and its age is that of its own second.
 func TestBoardNeverGoesBackHoweverItIsFilled(t *testing.T) {
@@ -86,7 +86,7 @@ func TestBoardNeverGoesBackHoweverItIsFilled(t *testing.T) {
 			}
 		}
 		if reached := log[len(log)-1].Marked.(*eventsv1.PriceRecord).GetPrice(); b.Entry(bitcoin) != nil && tailed > 0 && b.Entry(bitcoin).Latest.Time != reached.Time {
-			t.Fatalf("after the end of the log the board stands at %d, want %d", b.Entry(bitcoin).Latest.Time/int64(time.Second), second)
+			t.Fatalf("after the end of the log the price cache stands at %d, want %d", b.Entry(bitcoin).Latest.Time/int64(time.Second), second)
 		}
 	})
 }
@@ -157,7 +157,7 @@ func TestThePartitionsNowHidesNoAge(t *testing.T) {
 func TestTheAgesOfPricesAreMeasured(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	now := time.Unix(10_000, 0)
-	// A role that begins again in its process brings another board.
+	// A role that begins again in its process brings another price cache.
 	for range 2 {
 		b := NewPriceCache(schemas.Coins())
 		if err := MeasurePriceCache(registry, b, func() time.Time { return now }); err != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// toldFor is how long a board remembers which price it gave when.
+	// toldFor is how long a price cache remembers which price it gave when.
 	servedFor = 15 * time.Minute
 	// toldWhole is how many of the newest prices of a coin it remembers whole: what history may not hold yet.
 	servedWhole = 5
@@ -35,7 +35,7 @@ func newServedPrices(coins int) servedPrices {
 	return servedPrices{coins: make([][]ServedPrice, coins)}
 }
 
-// RememberBy makes the board remember from when on it gave each price, by a clock. It must be called before the
+// RememberBy makes the price cache remember from when on it gave each price, by a clock. It must be called before the
 // price cache is filled.
 func (b *PriceCache) RememberBy(clock func() time.Time) { b.served.clock = clock }
 

@@ -167,7 +167,7 @@ func readRecords(file io.ReaderAt, size int64, of Segment, from int64, visit fun
 		return fmt.Errorf("its columns are not those of a segment: %s", got)
 	}
 	if f.NumRows() != of.Next-of.First {
-		return fmt.Errorf("it has %d records where its sidecar says %d", f.NumRows(), of.Next-of.First)
+		return fmt.Errorf("it has %d records where its sidecar has %d", f.NumRows(), of.Next-of.First)
 	}
 	next := of.First
 	for _, group := range f.RowGroups() {
@@ -180,7 +180,7 @@ func readRecords(file io.ReaderAt, size int64, of Segment, from int64, visit fun
 		}
 	}
 	if next != of.Next {
-		return fmt.Errorf("it ends before %d where its sidecar says %d", next, of.Next)
+		return fmt.Errorf("it ends before %d where its sidecar has %d", next, of.Next)
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// DamageError says that the file of a segment is not what its sidecar says.
+// DamageError says that the file of a segment is not what its sidecar has.
 type DamageError struct {
 	Segment Segment
 	Cause   error
@@ -32,14 +32,14 @@ func Present(ctx context.Context, store Store, s Segment) error {
 	return file.Close()
 }
 
-// open opens the file of a segment, if it has the size that its sidecar says.
+// open opens the file of a segment, if it has the size that its sidecar has.
 func open(ctx context.Context, store Store, s Segment) (Reader, error) {
 	file, err := store.Open(ctx, s.Data)
 	if err != nil {
 		return nil, damaged(s, err)
 	}
 	if file.Size() != s.Size {
-		return nil, errors.Join(damaged(s, fmt.Errorf("it is %d bytes large where its sidecar says %d", file.Size(), s.Size)), file.Close())
+		return nil, errors.Join(damaged(s, fmt.Errorf("it is %d bytes large where its sidecar has %d", file.Size(), s.Size)), file.Close())
 	}
 	return file, nil
 }
@@ -57,7 +57,7 @@ func Verify(ctx context.Context, store Store, s Segment) error {
 		return fmt.Errorf("reading %s: %w", s.Data, err)
 	}
 	if got := hex.EncodeToString(hash.Sum(nil)); got != s.SHA256 {
-		return damaged(s, fmt.Errorf("its SHA-256 is %s where its sidecar says %s", got, s.SHA256))
+		return damaged(s, fmt.Errorf("its SHA-256 is %s where its sidecar has %s", got, s.SHA256))
 	}
 	sum := newDigest()
 	var values int64
@@ -72,9 +72,9 @@ func Verify(ctx context.Context, store Store, s Segment) error {
 	case err != nil:
 		return damaged(s, err)
 	case sum.sum() != s.Digest:
-		return damaged(s, fmt.Errorf("the digest of its records is %s where its sidecar says %s", sum.sum(), s.Digest))
+		return damaged(s, fmt.Errorf("the digest of its records is %s where its sidecar has %s", sum.sum(), s.Digest))
 	case values != s.Values:
-		return damaged(s, fmt.Errorf("its values are %d bytes where its sidecar says %d", values, s.Values))
+		return damaged(s, fmt.Errorf("its values are %d bytes where its sidecar has %d", values, s.Values))
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ type Progress struct {
 	// ClosedUntil is the time, in whole minutes, up to which a sink of candles holds every live minute that there
 	// will be, Unix nanoseconds; 0 if that is not known.
 	ClosedUntil int64
-	// Marks are the last applied of each origin: a record at or below them is a twin.
+	// Marks are the last applied of each origin: a record at or below them is a duplicate.
 	Marks map[int32]*eventsv1.Mark
 	// Replay is the generation of the replay whose shadow tables get the rows too; 0 for none.
 	Replay uint32

@@ -438,11 +438,11 @@ func TestFiatRatesInSQLAreThoseOfTheFormula(t *testing.T) {
 	store := newStore(t)
 	sources := []string{"ecb", "frankfurter", "er-api", "coinbase", "bank"}
 	currencies := []string{"USD", "EUR", "CHF", "GBP", "JPY", "PLN"}
-	heard := map[string]schemas.FiatHeard{}
+	heard := map[string]schemas.FiatReading{}
 	var fixings []*eventsv1.Fixing
 	var records []logged
 	for i, source := range sources {
-		h := schemas.FiatHeard{Read: noon - r.Int64N(int64(2*time.Hour)), Interval: int64(time.Duration(5+r.IntN(60)) * time.Minute)}
+		h := schemas.FiatReading{Read: noon - r.Int64N(int64(2*time.Hour)), Interval: int64(time.Duration(5+r.IntN(60)) * time.Minute)}
 		if i == 0 {
 			h.Read = noon // the newest of all is the time that it is
 		}

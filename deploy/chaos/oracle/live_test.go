@@ -102,7 +102,7 @@ func newLive(t testing.TB) *live {
 }
 
 // write puts the records of each partition into the log, up to a part of them.
-func (l *live) write(s *story, part float64) {
+func (l *live) write(s *scenario, part float64) {
 	l.t.Helper()
 	for _, at := range slices.SortedFunc(maps.Keys(s.log), func(a, b place) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) }) {
 		entries := s.log[at]

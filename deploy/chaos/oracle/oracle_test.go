@@ -108,21 +108,21 @@ func TestTwinRecordsCountOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A restarted writer wrote the first records again, with other contents.
-	twin := &eventsv1.ResolvedRecord{
+	duplicate := &eventsv1.ResolvedRecord{
 		Mark: &eventsv1.Mark{Partition: 0, Offset: log[0][8].Offset},
 		Body: &eventsv1.ResolvedRecord_Pulse{Pulse: &eventsv1.Pulse{Now: start + 40*second, Watermark: start}},
 	}
-	value, err := twin.MarshalVT()
+	value, err := duplicate.MarshalVT()
 	if err != nil {
 		t.Fatal(err)
 	}
-	twins := map[int32][]Record{0: append(slices.Clone(log[0]), Record{Offset: int64(len(log[0])), Value: value})}
-	got, err := Fold(twins)
+	duplicates := map[int32][]Record{0: append(slices.Clone(log[0]), Record{Offset: int64(len(log[0])), Value: value})}
+	got, err := Fold(duplicates)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if wrong := Compare(want, got); len(wrong) > 0 {
-		t.Errorf("a twin changes the views:\n%s", strings.Join(wrong, "\n"))
+		t.Errorf("a duplicate changes the views:\n%s", strings.Join(wrong, "\n"))
 	}
 }
 

@@ -115,7 +115,7 @@ func (l *live) exec(t *testing.T, statement string) {
 }
 
 // plantBeforeTheFold keeps an observation from the fold, or makes one stale, and puts what the fold then writes into the tables.
-func (l *live) plantBeforeTheFold(t *testing.T, s *story, want map[string]oracle.View) {
+func (l *live) plantBeforeTheFold(t *testing.T, s *scenario, want map[string]oracle.View) {
 	victim, n := -1, 0
 	for _, m := range s.minutes {
 		for _, rec := range m.records {

@@ -173,7 +173,7 @@ const (
 	flagRepeat
 )
 
-// Rows counts the rows that ticks.v1 must have made, by coin, kind and flags; of twin records the first
+// Rows counts the rows that ticks.v1 must have made, by coin, kind and flags; of duplicate records the first
 // counts.
 func Rows(ticks map[int32][]Record) (map[string]int, error) {
 	counts := map[string]int{}
@@ -208,7 +208,7 @@ type resolved struct {
 	rec    *eventsv1.ResolvedRecord
 }
 
-// admitted drops the records at or below the last mark of their origin: the twins that a restarted
+// admitted drops the records at or below the last mark of their origin: the duplicates that a restarted
 // writer left.
 func admitted(records []Record) ([]resolved, error) {
 	type mark struct {

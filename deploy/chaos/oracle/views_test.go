@@ -102,7 +102,7 @@ func (l *live) compare(name string, want oracle.View) []string {
 	return oracle.CompareViews(want, l.shows(name, want))
 }
 
-// variety is what the story must bring about, lest a view be right for want of cases.
+// variety is what the scenario must bring about, lest a view be right for want of cases.
 var variety = []struct {
 	view, column string
 	words        []string
@@ -154,7 +154,7 @@ func TestReferenceViewsEqualTheOracle(t *testing.T) {
 	for _, v := range variety {
 		for _, word := range v.words {
 			if !strings.Contains(fmt.Sprint(column(want[v.view], v.column)), word) {
-				t.Errorf("seed %d: no row of %s has %s %q: the story does not put it to the test", seed, v.view, v.column, word)
+				t.Errorf("seed %d: no row of %s has %s %q: the scenario does not put it to the test", seed, v.view, v.column, word)
 			}
 		}
 	}

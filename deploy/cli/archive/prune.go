@@ -52,6 +52,6 @@ archive.bytes. The other topics, and the newest segment of each partition, are k
 		},
 	}
 	cmd.Flags().Int64Var(&limit, "bytes", 0, "how large the archive may be; default: archive.bytes")
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only say what would be deleted")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only list what would be deleted")
 	return cmd
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/marketlog/marketlog/deploy/config"
 )
 
-// What strangers send is logged in places: it makes no line of its own, and no terminal obeys it.
+// What strangers send is logged in places: it makes no line of its own, and no terminal acts on it.
 func TestNobodyForgesALineOfTheLog(t *testing.T) {
 	for _, hostile := range []string{"x\nERR all keys were stolen", "x\r\nERR", "\x1b[2J\x1b[31mERR", "x\u2028ERR", "\u202eERR", "\x00\x07\x7f", "\xff\xfe", `{"level":"ERROR"}`} {
 		for _, format := range []string{"text", "json"} {

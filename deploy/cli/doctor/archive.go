@@ -43,7 +43,7 @@ func examineArchive(ctx context.Context, cfg config.Config) (found []Finding) {
 	if err := unix.Statfs(dir, &disk); err == nil {
 		if free := int64(disk.Bavail) * int64(disk.Bsize); free < bound-bytes {
 			return append(found, Finding{"archive", "warning", fmt.Sprintf("%s; its disk has %.1f GiB free", text, float64(free)/(1<<30)),
-				"the oldest ticks and prices are deleted earlier than archive.bytes says: free some, or lower it"})
+				"the oldest ticks and prices are deleted earlier than archive.bytes states: free some, or lower it"})
 		}
 	}
 	return append(found, Finding{"archive", "ok", text, ""})

@@ -41,7 +41,7 @@ func catalogOf(owner *engine.Engine, tables string) ([]object, error) {
 		case strings.HasSuffix(row.Engine, "MergeTree") && len(row.Paths) == 1:
 			beneath, ok := strings.CutPrefix(row.Paths[0], tables+"/")
 			if !ok {
-				return nil, fmt.Errorf("reading the catalogue: %s.%s lies in %s, and not beneath %s", row.Database, row.Name, row.Paths[0], tables)
+				return nil, fmt.Errorf("reading the catalogue: %s.%s lies in %s, and not below %s", row.Database, row.Name, row.Paths[0], tables)
 			}
 			objects = append(objects, object{row.Database, row.Name, false, readOnly(row.SQL, beneath)})
 		}

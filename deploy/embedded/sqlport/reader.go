@@ -257,7 +257,7 @@ func (r *Reader) start() (*child, error) {
 	}
 	if err != nil {
 		c.stop()
-		return nil, fmt.Errorf("starting the SQL process: %w; it said: %s", err, c.words)
+		return nil, fmt.Errorf("starting the SQL process: %w; it printed: %s", err, c.words)
 	}
 	r.metrics.starts.Inc()
 	r.opt.Log.Info("SQL process started", "pid", c.command.Process.Pid, "took", time.Since(began).Round(time.Millisecond), "sandbox", confined)

@@ -14,7 +14,7 @@ func BenchmarkMarkets_250Coins(b *testing.B) {
 	for _, coins := range []int{1000, 17_000} {
 		b.Run(strconv.Itoa(coins), func(b *testing.B) {
 			now := simulatortest.Noon
-			s := openWith(1, Config{Clock: simulatortest.Walking{Time: &now}, Coins: coins})
+			s := openWith(1, Config{Clock: simulatortest.Settable{Time: &now}, Coins: coins})
 			const page = geckoMarkets + "&per_page=250&price_change_percentage=1h,24h,7d,14d,30d,200d,1y"
 			answerTo(b, s, "coingecko", page) // finds the extremes of all time, once
 			size := 0

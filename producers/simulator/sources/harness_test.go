@@ -10,7 +10,7 @@ import (
 // open serves all sources in process, of the market of a seed, at noon.
 func open(t testing.TB, seed int64) *Server {
 	t.Helper()
-	return openWith(seed, Config{Clock: simulatortest.Standing(simulatortest.Noon), Coins: 1000})
+	return openWith(seed, Config{Clock: simulatortest.Fixed(simulatortest.Noon), Coins: 1000})
 }
 
 func openWith(seed int64, cfg Config) *Server {

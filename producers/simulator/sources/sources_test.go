@@ -85,7 +85,7 @@ var sourcePaths = map[string][]string{
 // A process that starts again, and one that asked for other times before, is told the same.
 func TestSourcesAreFunctionsOfSeedAndTime(t *testing.T) {
 	now, later := simulatortest.Noon, simulatortest.Noon.Add(31*time.Hour)
-	a := openWith(1, Config{Clock: simulatortest.Walking{Time: &now}, Coins: 1000})
+	a := openWith(1, Config{Clock: simulatortest.Settable{Time: &now}, Coins: 1000})
 	now = later
 	for source, paths := range sourcePaths {
 		for _, path := range paths {
@@ -118,7 +118,7 @@ func TestCoinGeckosChartsAreOfItsMarket(t *testing.T) {
 		Volumes [][2]float64 `json:"total_volumes"`
 	}
 	now := simulatortest.Noon
-	s := openWith(1, Config{Clock: simulatortest.Walking{Time: &now}, Coins: 1000})
+	s := openWith(1, Config{Clock: simulatortest.Settable{Time: &now}, Coins: 1000})
 	const path = "/coins/ethereum/market_chart?vs_currency=usd&days="
 	before := decoded[chart](t, s, "coingecko", path+"30")
 	if n := len(before.Caps); n != 721 || len(before.Prices) != n || len(before.Volumes) != n || before.Caps[0][0]-float64(simulatortest.Noon.AddDate(0, 0, -30).UnixMilli()) > 3600e3 {
@@ -202,7 +202,7 @@ func TestMarketsAreWhole(t *testing.T) {
 // What nobody trades exists only in the lists, and some of it is named like what everybody knows.
 func TestLongTailSharesSymbols(t *testing.T) {
 	const all = 20_000
-	s := openWith(1, Config{Clock: simulatortest.Standing(simulatortest.Noon), Coins: all})
+	s := openWith(1, Config{Clock: simulatortest.Fixed(simulatortest.Noon), Coins: all})
 	ids, paprika, namesakes, gone := map[string]bool{}, map[string]bool{}, 0, 0
 	known := map[string]bool{}
 	for i, c := range s.references[0].catalogue.Coins {
@@ -313,7 +313,7 @@ func TestChainsSumProtocols(t *testing.T) {
 // As a day begins, the newest total of the past is what is locked on all chains, and the one before it what was locked a day ago.
 func TestThePastOfDefiEndsWithWhatIsLocked(t *testing.T) {
 	now := simulatortest.Noon.Truncate(24 * time.Hour)
-	s := openWith(1, Config{Clock: simulatortest.Walking{Time: &now}, Coins: 1000})
+	s := openWith(1, Config{Clock: simulatortest.Settable{Time: &now}, Coins: 1000})
 	onChains := func() (sum float64) {
 		for _, chain := range decoded[[]struct{ TVL float64 }](t, s, "defillama", "/v2/chains") {
 			sum += chain.TVL
@@ -483,7 +483,7 @@ func TestSourcesKeepTheirBudgets(t *testing.T) {
 		{"coinpaprika", "/v1/global", 600, 600, "too many requests"},
 		{"alternative", "/fng/", 600, 60, "Too Many Requests"},
 	} {
-		s := openWith(1, Config{Clock: simulatortest.Standing(simulatortest.Noon), Coins: 1000, Requests: test.raised})
+		s := openWith(1, Config{Clock: simulatortest.Fixed(simulatortest.Noon), Coins: 1000, Requests: test.raised})
 		n := 0
 		w := s.request(test.source, test.path)
 		for ; w.Code == http.StatusOK && n < 1000; n++ {
@@ -503,7 +503,7 @@ func TestSourcesKeepTheirBudgets(t *testing.T) {
 
 func TestUnchangedAnswersAreNotSentAgain(t *testing.T) {
 	now := simulatortest.Noon
-	s := openWith(1, Config{Clock: simulatortest.Walking{Time: &now}, Coins: 1000})
+	s := openWith(1, Config{Clock: simulatortest.Settable{Time: &now}, Coins: 1000})
 	const path = "/api/v3" + geckoMarkets
 	tag := s.request("coingecko", path).Header().Get("ETag")
 	if w := s.request("coingecko", path, "If-None-Match", tag); tag == "" || w.Code != http.StatusNotModified || w.Body.Len() > 0 {
@@ -517,7 +517,7 @@ func TestUnchangedAnswersAreNotSentAgain(t *testing.T) {
 
 func TestSourcesMisbehaveOnDemand(t *testing.T) {
 	now := simulatortest.Noon
-	s := openWith(1, Config{Clock: simulatortest.Walking{Time: &now}, Coins: 1000})
+	s := openWith(1, Config{Clock: simulatortest.Settable{Time: &now}, Coins: 1000})
 	gecko := s.reference(t, "coingecko")
 	const path = "/api/v3/ping"
 	until := simulatortest.Noon.Add(time.Minute)

@@ -14,7 +14,7 @@ func BenchmarkPump(b *testing.B) {
 		perSecond float64
 	}{{"Default", 1500}, {"50kPerSecond", 50_000}} {
 		b.Run(rate.name, func(b *testing.B) {
-			s := openWith(1, Config{Clock: simulatortest.Standing(simulatortest.Noon), Rate: rate.perSecond, Outlier: outlier})
+			s := openWith(1, Config{Clock: simulatortest.Fixed(simulatortest.Noon), Rate: rate.perSecond, Outlier: outlier})
 			var clients []client
 			for _, x := range s.exchanges {
 				c := x.pretend(b)

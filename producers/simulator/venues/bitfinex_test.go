@@ -51,7 +51,7 @@ func TestBitfinexNamesChannelsByConnection(t *testing.T) {
 }
 
 func TestBitfinexBeatsOnQuietChannelsOnly(t *testing.T) {
-	x := openWith(1, Config{Clock: simulatortest.Standing(simulatortest.Noon), Venues: []Venue{bitfinex()}, Rate: 20}).exchanges[0]
+	x := openWith(1, Config{Clock: simulatortest.Fixed(simulatortest.Noon), Venues: []Venue{bitfinex()}, Rate: 20}).exchanges[0]
 	c := x.pretend(t)
 	quiet := slices.MinFunc(x.markets, func(a, b *market.Market) int { return cmp.Compare(a.TradesPerDay(), b.TradesPerDay()) })
 	c.say(`{"event":"subscribe","channel":"trades","symbol":"tBTCUSD"}`)

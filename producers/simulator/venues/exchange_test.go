@@ -150,7 +150,7 @@ func TestIdleSilentAndOldConnectionsEnd(t *testing.T) {
 		v := coinbase()
 		v.Limits = limits
 		now := simulatortest.Noon
-		x := openAt(simulatortest.Walking{Time: &now}, 1, v).exchanges[0]
+		x := openAt(simulatortest.Settable{Time: &now}, 1, v).exchanges[0]
 		c := x.pretend(t)
 		x.maintain(now.Add(time.Minute))
 		if c.reason != "" {

@@ -14,7 +14,7 @@ import (
 
 func TestFaultEndsByItself(t *testing.T) {
 	now := simulatortest.Noon
-	s := openAt(simulatortest.Walking{Time: &now}, 1, coinbase(), kraken())
+	s := openAt(simulatortest.Settable{Time: &now}, 1, coinbase(), kraken())
 	x := s.exchanges[0]
 	status := func() int {
 		w := httptest.NewRecorder()

@@ -18,7 +18,7 @@ import (
 // open serves venues in process, of the market of a seed, at noon; without any it serves all.
 func open(t testing.TB, seed int64, venues ...Venue) *Server {
 	t.Helper()
-	return openAt(simulatortest.Standing(simulatortest.Noon), seed, venues...)
+	return openAt(simulatortest.Fixed(simulatortest.Noon), seed, venues...)
 }
 
 func openAt(clock provider.Clock, seed int64, venues ...Venue) *Server {

@@ -166,7 +166,7 @@ func TestVenuesAgree(t *testing.T) {
 
 func TestOutlierVenueIsFarOffInAFewMarketsSometimes(t *testing.T) {
 	markets := 0
-	for _, x := range openWith(1, Config{Clock: simulatortest.Standing(simulatortest.Noon), Outlier: "kraken"}).exchanges {
+	for _, x := range openWith(1, Config{Clock: simulatortest.Fixed(simulatortest.Noon), Outlier: "kraken"}).exchanges {
 		for _, m := range x.markets {
 			off, spells := 0, 200
 			for i := range int64(spells) {

@@ -22,7 +22,7 @@ func (r Reader) CurrenciesSince(ctx context.Context) (map[string]time.Time, erro
 			return f, err
 		})
 	if err != nil {
-		return nil, fmt.Errorf("reading since when currencies are told: %w", err)
+		return nil, fmt.Errorf("reading the first dates of currencies: %w", err)
 	}
 	since := make(map[string]time.Time, len(firsts))
 	for _, f := range firsts {

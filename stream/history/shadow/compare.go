@@ -9,7 +9,7 @@ import (
 	"github.com/marketlog/marketlog/stream/history"
 )
 
-// Kinds of differences between a live table and its rebuilt twin.
+// Kinds of differences between a live table and its rebuilt shadow.
 const (
 	DiffMissing   = "missing"   // the live table lacks the row
 	DiffExtra     = "extra"     // only the live table has it
@@ -40,7 +40,7 @@ type Comparison struct {
 // sliceRows is about how many rows of either table are compared at once: it bounds the memory.
 const sliceRows = 100_000
 
-// Compare compares a live table with its rebuilt twin, row by row under FINAL and by all columns.
+// Compare compares a live table with its rebuilt shadow, row by row under FINAL and by all columns.
 // It goes slice by slice, and before each calls progress with the rows behind it and in all.
 func (t Tables) Compare(ctx context.Context, table string, generation uint32, bounds []Bounds, most int, progress func(done, all int64)) (Comparison, error) {
 	var found Comparison

@@ -10,7 +10,7 @@ import (
 	"github.com/marketlog/marketlog/stream/history"
 )
 
-// Create makes the empty twin of a table for a replay, unless it is there, and returns its
+// Create makes the empty shadow of a table for a replay, unless it is there, and returns its
 // UUID, by which it is known after it has changed names with the table.
 func (t Tables) Create(ctx context.Context, table string, generation uint32) (uuid string, err error) {
 	shadow := table + history.ShadowSuffix(generation)
@@ -38,7 +38,7 @@ func (t Tables) Exchange(ctx context.Context, table string, generation uint32, u
 		return err
 	}
 	if err := t.store.Conn().Exec(ctx, "EXCHANGE TABLES "+table+" AND "+table+history.ShadowSuffix(generation)); err != nil {
-		return fmt.Errorf("exchanging %s for its rebuilt twin: %w", table, history.Unavailable(err))
+		return fmt.Errorf("exchanging %s for its rebuilt shadow table: %w", table, history.Unavailable(err))
 	}
 	return nil
 }
@@ -161,7 +161,7 @@ func boundsSQL(bounds []Bounds) (outside, beyond string) {
 	return outside, beyond
 }
 
-// CarryOver copies the rows that a replay does not make from the live table to its rebuilt twin. Made
+// CarryOver copies the rows that a replay does not make from the live table to its rebuilt shadow. Made
 // twice it is the same.
 func (t Tables) CarryOver(ctx context.Context, table string, generation uint32, bounds []Bounds) error {
 	sh, err := t.shape(ctx, table)

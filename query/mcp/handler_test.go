@@ -2,8 +2,8 @@ package mcp_test
 
 import "testing"
 
-// TestDoor holds the door to what it promises, in one world: opening a store costs more than all of it.
-func TestDoor(t *testing.T) {
+// TestHandler holds the handler to what it promises, in one world: opening a store costs more than all of it.
+func TestHandler(t *testing.T) {
 	w := newWorld(t)
 	for name, test := range map[string]func(*testing.T, *world){
 		"ToolsAreDescribedForEveryClient": testToolsAreDescribedForEveryClient,

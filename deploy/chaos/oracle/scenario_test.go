@@ -15,9 +15,9 @@ import (
 	"github.com/marketlog/marketlog/stream"
 )
 
-// story is what the log of a month holds in which venues fall silent, writers write twice, and sources stall, correct themselves
+// scenario is what the log of a month holds in which venues fall silent, writers write twice, and sources stall, correct themselves
 // and err. Between its chapters nothing runs.
-type story struct {
+type scenario struct {
 	*run
 	chance *rand.Rand
 	log    map[place][]entry
@@ -53,8 +53,8 @@ var chapters = []struct {
 // traded are the coins with candles of our own.
 var traded = []string{"bitcoin", "ethereum", "tether", "usd-coin", "dai", "euro-coin", "eurite", "n-coin", "cnh-tether"}
 
-func tell(t testing.TB, seed uint64) *story {
-	s := &story{
+func tell(t testing.TB, seed uint64) *scenario {
+	s := &scenario{
 		run: &run{t: t, candles: map[int32][]oracle.Record{}}, chance: rand.New(rand.NewPCG(seed, 11)), log: map[place][]entry{},
 		price: map[string]float64{"bitcoin": 60_000, "ethereum": 3_000, "n-coin": 0.000_012, "m-coin": 4, "l-coin": 1e-9, "another-one": 70}, away: map[string]float64{},
 	}
@@ -90,7 +90,7 @@ func tell(t testing.TB, seed uint64) *story {
 
 // close ends the last minute of a chapter: both topics show that it is whole. With that the next minute has begun, which is whole
 // when the next chapter begins.
-func (s *story) close(ends bool) {
+func (s *scenario) close(ends bool) {
 	s.minute(s.end + int64(time.Minute))
 	if ends {
 		s.closes, s.minutes = s.closes[:len(s.closes)-1], s.minutes[:len(s.minutes)-1]
@@ -98,7 +98,7 @@ func (s *story) close(ends bool) {
 	s.pulses()
 }
 
-func (s *story) pulses() {
+func (s *scenario) pulses() {
 	for p := range int32(8) {
 		at := s.end + int64(schemas.AllowedLateness)
 		s.append(p, &eventsv1.CandleRecord{Body: &eventsv1.CandleRecord_Pulse{Pulse: &eventsv1.Pulse{Now: at, Watermark: at}}})
@@ -106,7 +106,7 @@ func (s *story) pulses() {
 }
 
 // append adds a record to a partition of candles without letting the fold in memory have it.
-func (s *story) append(partition int32, rec *eventsv1.CandleRecord) {
+func (s *scenario) append(partition int32, rec *eventsv1.CandleRecord) {
 	records := s.candles[partition]
 	if rec.Mark == nil {
 		rec.Mark = &eventsv1.Mark{Offset: int64(len(records))}
@@ -114,7 +114,7 @@ func (s *story) append(partition int32, rec *eventsv1.CandleRecord) {
 	s.candles[partition] = append(records, oracle.Record{Offset: int64(len(records)), Value: s.bytes(rec)})
 }
 
-func (s *story) bytes(rec interface{ MarshalVT() ([]byte, error) }) []byte {
+func (s *scenario) bytes(rec interface{ MarshalVT() ([]byte, error) }) []byte {
 	value, err := rec.MarshalVT()
 	if err != nil {
 		s.t.Fatal(err)
@@ -122,12 +122,12 @@ func (s *story) bytes(rec interface{ MarshalVT() ([]byte, error) }) []byte {
 	return value
 }
 
-func (s *story) write(topic string, partition int32, at int64, rec interface{ MarshalVT() ([]byte, error) }) {
+func (s *scenario) write(topic string, partition int32, at int64, rec interface{ MarshalVT() ([]byte, error) }) {
 	s.log[place{topic, partition}] = append(s.log[place{topic, partition}], entry{at, s.bytes(rec)})
 }
 
 // trade tells the candles, the prices and the ticks of a minute.
-func (s *story) trade(i int) {
+func (s *scenario) trade(i int) {
 	for n, id := range traded {
 		switch {
 		case n < 2 || id == "n-coin":
@@ -158,7 +158,7 @@ func (s *story) trade(i int) {
 }
 
 // unit is what a stablecoin aims at, roughly: fixings come and go.
-func (s *story) unit(id string) float64 {
+func (s *scenario) unit(id string) float64 {
 	if id == "euro-coin" || id == "eurite" {
 		return 1.1652
 	}
@@ -168,12 +168,12 @@ func (s *story) unit(id string) float64 {
 	return 1
 }
 
-func (s *story) mark() *eventsv1.Mark {
+func (s *scenario) mark() *eventsv1.Mark {
 	s.marks++
 	return &eventsv1.Mark{LogicVersion: 1, Partition: 3, Offset: s.marks}
 }
 
-func (s *story) published(id string, partition int32, p float64) {
+func (s *scenario) published(id string, partition int32, p float64) {
 	for range s.chance.IntN(3) {
 		second := s.end - int64(1+s.chance.IntN(59))*int64(time.Second)
 		price := &eventsv1.Price{CoinId: id, Time: second, Price: p * (1 + s.chance.Float64()/1000), Accepted: 2, Inputs: []*eventsv1.PriceInput{
@@ -187,14 +187,14 @@ func (s *story) published(id string, partition int32, p float64) {
 		}
 		rec := &eventsv1.PriceRecord{Mark: s.mark(), Body: &eventsv1.PriceRecord_Price{Price: price}}
 		s.write(schemas.TopicPrices, partition, second, rec)
-		if s.chance.IntN(7) == 0 { // a twin, with another price
+		if s.chance.IntN(7) == 0 { // a duplicate, with another price
 			price.Price *= 2
 			s.write(schemas.TopicPrices, partition, second, rec)
 		}
 	}
 }
 
-func (s *story) ticked(id string, partition int32, p float64) {
+func (s *scenario) ticked(id string, partition int32, p float64) {
 	spelled := map[string][]string{"bitcoin": {"BTC", "XBT"}, "ethereum": {"ETH"}, "tether": {"USDT", "UST"}, "usd-coin": {"USDC"}, "dai": {"dai"}, "n-coin": {"N"}, "euro-coin": {"EURC"}}[id]
 	for i, base := range spelled {
 		at := s.end - int64(s.chance.IntN(60e9))
@@ -229,7 +229,7 @@ func (s *story) ticked(id string, partition int32, p float64) {
 }
 
 // last is one more tick, which shows how far the log has come.
-func (s *story) last() {
+func (s *scenario) last() {
 	s.write(schemas.TopicTicks, stream.PartitionFor("solana", 8), s.end, &eventsv1.ResolvedRecord{Mark: s.mark(), Body: &eventsv1.ResolvedRecord_Tick{Tick: &eventsv1.ResolvedTick{
 		CoinId: "solana", QuoteId: "USD", Rate: 1, Tick: &eventsv1.Tick{Venue: "coinbase", Symbol: "SOL-USD", Base: "sol", Quote: "USD", Kind: eventsv1.TickKind_TICK_KIND_TRADE,
 			EventId: []byte("the last of them"), EventTime: s.end, IngestTime: s.end, Price: "150", Size: "1", TradeId: "2"},
@@ -237,7 +237,7 @@ func (s *story) last() {
 }
 
 // sources tell what they know of the markets of coins.
-func (s *story) sources(i int) {
+func (s *scenario) sources(i int) {
 	for n, id := range slices.Sorted(maps.Keys(s.price)) {
 		if s.away[id] != 0 && i%3 != 0 {
 			continue
@@ -274,7 +274,7 @@ func (s *story) sources(i int) {
 }
 
 // crowd is many coins that a source begins to tell.
-func (s *story) crowd() {
+func (s *scenario) crowd() {
 	for n := range 270 {
 		said := &eventsv1.CoinMarket{
 			Source: "coingecko", SourceId: fmt.Sprintf("crowd-%03d", n), Symbol: "c", Name: "C", Price: decimal(1 + float64(n)/7), CirculatingSupply: decimal(float64(1_000_000 - n)),

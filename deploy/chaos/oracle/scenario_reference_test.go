@@ -9,13 +9,13 @@ import (
 )
 
 // say writes what a source says beside markets.
-func (s *story) say(rec *eventsv1.ReferenceRecord) {
+func (s *scenario) say(rec *eventsv1.ReferenceRecord) {
 	s.write(schemas.TopicReferenceRaw, 0, s.end, rec)
 }
 
 const theDay = int64(24 * time.Hour)
 
-func (s *story) fixing(f *eventsv1.Fixing, daysAgo int64) {
+func (s *scenario) fixing(f *eventsv1.Fixing, daysAgo int64) {
 	if f.Date == "" {
 		f.Date = time.Unix(0, s.end-daysAgo*theDay).UTC().Format(time.DateOnly)
 	}
@@ -24,7 +24,7 @@ func (s *story) fixing(f *eventsv1.Fixing, daysAgo int64) {
 }
 
 // begin tells what is told at the beginning of a chapter.
-func (s *story) begin(chapter int) {
+func (s *scenario) begin(chapter int) {
 	for _, n := range []*eventsv1.SourceNotice{
 		{Source: "ecb", Name: "ECB", Kinds: []string{"fiat"}, Interval: int64(time.Hour), Moves: int64(48 * time.Hour), Enabled: true, License: "free"},
 		{Source: "blend", Name: "Blend", Kinds: []string{"fiat"}, Interval: int64(15 * time.Minute), Enabled: true},
@@ -63,7 +63,7 @@ func (s *story) begin(chapter int) {
 	s.override(chapter)
 }
 
-func (s *story) override(chapter int) {
+func (s *scenario) override(chapter int) {
 	for i, o := range []*eventsv1.SymbolOverride{
 		{Source: "kraken", Symbol: "LUNA", CoinId: []string{"terra-luna", "terra-luna-2", "", "terra-luna-2", "terra-luna"}[chapter]},
 		{Source: "general", Symbol: "FRAX", CoinId: "frax-share", Reason: fmt.Sprint("renamed ", chapter)},
@@ -77,7 +77,7 @@ func (s *story) override(chapter int) {
 }
 
 // reference tells what sources say in a minute.
-func (s *story) reference(chapter, i int) {
+func (s *scenario) reference(chapter, i int) {
 	s.fetches(chapter, i)
 	if i%5 == 2 {
 		s.floor(chapter, i)
@@ -94,7 +94,7 @@ func (s *story) reference(chapter, i int) {
 }
 
 // floor are rates within the day, and those that are blended from others.
-func (s *story) floor(chapter, i int) {
+func (s *scenario) floor(chapter, i int) {
 	near := func(rate float64) string { return decimal(rate * (1 + float64(s.chance.IntN(9999))/1e6)) }
 	event := s.end - int64(s.chance.IntN(200e9))
 	if chapter == 2 || i < 40 { // later it stalls
@@ -116,7 +116,7 @@ func (s *story) floor(chapter, i int) {
 	s.fixing(&eventsv1.Fixing{Source: "blend", Base: "USD", Quote: "JPY", Rate: near(158), Providers: []string{"ECB", "BOJ"}}, 1)
 }
 
-func (s *story) fetches(chapter, i int) {
+func (s *scenario) fetches(chapter, i int) {
 	for n, source := range []string{"ecb", "blend", "floor", "bourse", "gone", "failing"} {
 		if s.chance.IntN(3) != 0 || source == "gone" && chapter > 1 {
 			continue
@@ -147,7 +147,7 @@ func (s *story) fetches(chapter, i int) {
 }
 
 // coins are what sources say of coins themselves.
-func (s *story) coins() {
+func (s *scenario) coins() {
 	one := func(words ...string) string { return words[s.chance.IntN(len(words))] }
 	for _, who := range [][2]string{{"coingecko", "bitcoin"}, {"coingecko", "n-coin"}, {"coinpaprika", "bitcoin"}, {"coinpaprika", "tether"}, {"coinpaprika", "n-coin"}, {"another", "bitcoin"}, {"another", "ethereum"}, {"yet-another", "ethereum"}} {
 		if s.chance.IntN(3) == 0 {
@@ -183,7 +183,7 @@ func (s *story) coins() {
 	}
 }
 
-func (s *story) coinAgain(c *eventsv1.Coin, kind string) *eventsv1.Coin {
+func (s *scenario) coinAgain(c *eventsv1.Coin, kind string) *eventsv1.Coin {
 	again := &eventsv1.Coin{}
 	if err := again.UnmarshalVT(s.bytes(c)); err != nil {
 		s.t.Fatal(err)
