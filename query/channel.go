@@ -26,8 +26,9 @@ type Channel struct {
 	// channel's past.
 	Identity string
 	Store    ChannelStore
-	// Read is what a record of the topic means. It is called for one record at a time, in the order of each partition.
-	Read func(record eventsv1.Marked) (ChannelRecord, error)
+	// Read is what a record of a partition of the topic means. It is called for one record at a time, in the order of each
+	// partition.
+	Read func(partition int32, record eventsv1.Marked) (ChannelRecord, error)
 	// Past hands over the elements of seconds after one and up to another (Unix), of the coins with these ids or of all, oldest
 	// second first, at most so many, with the partition of each. It may be called from several goroutines, and fail while the
 	// store is away. It is nil where Store is.
@@ -40,6 +41,8 @@ type ChannelRecord struct {
 	// Until is the second (Unix) up to which its partition has written everything, as this record proves; 0 where it proves
 	// nothing. Elements of a partition come in the order of their seconds.
 	Until int64
+	// Partial means that not all up to Until was read, so that memory cannot have it.
+	Partial bool
 }
 
 // ChannelElement is one element of a channel.

@@ -66,7 +66,7 @@ func (c *channel) apply(partition int32, offset int64, read query.ChannelRecord)
 			c.ring.add(partition, e)
 		}
 	}
-	return read.Until > 0 && c.ring.pulse(partition, read.Until, offset)
+	return read.Until > 0 && c.ring.pulse(partition, read.Until, offset, read.Partial)
 }
 
 func (c *channel) scanStore(ctx context.Context, _ *pastReader, first, last int64, _ position, of wanted, visit func(int32, item)) (rows, most int, err error) {

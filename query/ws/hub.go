@@ -62,8 +62,8 @@ type Hub struct {
 	turns    *turns
 	shared   *sharedFrames
 	// began and whole each have one place: a second of log time began in one partition of prices.v1,
-	// and has begun in all. So has moved: a channel has something new.
-	began, whole, moved chan struct{}
+	// and has begun in all. So have moved and together: a channel has something new, in one partition of its topic or in all.
+	began, whole, moved, together chan struct{}
 	// connections counts sockets, those that sent no key yet too.
 	connections atomic.Int64
 
@@ -116,7 +116,7 @@ func NewHub(cfg Config, deps Deps) (*Hub, error) {
 	coins := len(deps.Prices.Coins().All())
 	h := &Hub{cfg: cfg, deps: deps, epoch: rand.Text()[:12], all: everything(deps.Prices), metrics: m,
 		turns: newTurns(), shared: &sharedFrames{made: map[string]*encoded{}}, position: make(position, topic.Partitions),
-		began: make(chan struct{}, 1), whole: make(chan struct{}, 1), moved: make(chan struct{}, 1), followers: map[*subscriber]struct{}{},
+		began: make(chan struct{}, 1), whole: make(chan struct{}, 1), moved: make(chan struct{}, 1), together: make(chan struct{}, 1), followers: map[*subscriber]struct{}{},
 		sockets: map[net.Conn]struct{}{}, strangers: map[netip.Addr]int{}, budgets: map[string]int{},
 		dirty: newSelection(coins), known: make([]*change, coins), nows: make([]int64, topic.Partitions)}
 	h.prices = newPriceLine(h, int(topic.Partitions), coins, cfg.RingBytes)
@@ -153,11 +153,16 @@ func (h *Hub) ApplyTo(topic string) func(views.TailRecord) error {
 			return nil
 		}
 		for _, c := range of {
-			read, err := c.Read(rec.Marked)
+			read, err := c.Read(rec.Partition, rec.Marked)
 			if err != nil {
 				return fmt.Errorf("reading %s/%d at %d for the channel %s: %w", topic, rec.Partition, rec.Offset, c.Channel.Name, err)
 			}
-			if c.apply(rec.Partition, rec.Offset, read) {
+			if !c.apply(rec.Partition, rec.Offset, read) {
+				continue
+			}
+			if heads := c.heads(); heads.oldest() == heads.newest() {
+				signal(h.together)
+			} else {
 				signal(h.moved)
 			}
 		}
@@ -185,7 +190,7 @@ func (h *Hub) Apply(rec views.TailRecord) error {
 		return nil
 	}
 	h.nows[rec.Partition] = pulse.Now
-	h.prices.ring.pulse(rec.Partition, pulse.Now/int64(time.Second), rec.Offset)
+	h.prices.ring.pulse(rec.Partition, pulse.Now/int64(time.Second), rec.Offset, false)
 	if second := pulse.Now / int64(time.Second); second > h.clock.second {
 		h.clock.second = second
 		signal(h.began)
@@ -248,6 +253,9 @@ func (h *Hub) Run(ctx context.Context) error {
 				gathered = time.After(h.cfg.Gather)
 			}
 		case <-gathered:
+			gathered = nil
+			h.offerChannels()
+		case <-h.together:
 			gathered = nil
 			h.offerChannels()
 		case now := <-housekeeping.C:

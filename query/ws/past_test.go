@@ -243,7 +243,7 @@ func TestTheRingHoldsTheNewestOfAllPartitions(t *testing.T) {
 					coin, _ := coins.ByID(price.CoinId)
 					line.apply(int32(p), coin.Rank, price)
 				} else {
-					ring.pulse(int32(p), rec.GetPulse().Now/int64(time.Second), int64(written[p]))
+					ring.pulse(int32(p), rec.GetPulse().Now/int64(time.Second), int64(written[p]), false)
 				}
 			}
 		}

@@ -73,17 +73,21 @@ func (r *ring[E]) add(partition int32, e E) {
 	part.open = append(part.open, e)
 }
 
-// pulse ends all seconds of a partition up to one; it is false where they had ended.
-func (r *ring[E]) pulse(partition int32, second, offset int64) bool {
+// pulse ends all seconds of a partition up to one; it is false where they had ended. Partial means that they are not all
+// there: memory begins behind them.
+func (r *ring[E]) pulse(partition int32, second, offset int64, partial bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	part := &r.partitions[partition]
 	if second <= part.head {
 		return false
 	}
-	if part.head == 0 {
+	if part.head == 0 || partial {
 		// What came before the first pulse may be a part of its second.
-		part.floor, part.pulse, part.open = second, offset, nil
+		for _, lost := range part.seconds {
+			r.held -= lost.weight
+		}
+		part.floor, part.pulse, part.open, part.seconds = second, offset, nil, nil
 	}
 	part.head = second
 	for len(part.open) > 0 && part.open[0].at() <= second {
