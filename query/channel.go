@@ -26,6 +26,8 @@ type Channel struct {
 	// channel's past.
 	Identity string
 	Store    ChannelStore
+	// FromLast means that one who begins to follow it is sent the newest elements first, unless he wants no snapshot.
+	FromLast bool
 	// Read is what a record of a partition of the topic means. It is called for one record at a time, in the order of each
 	// partition.
 	Read func(partition int32, record eventsv1.Marked) (ChannelRecord, error)
@@ -49,6 +51,7 @@ type ChannelRecord struct {
 type ChannelElement struct {
 	// Second (Unix) is the end of what it is of, in log time.
 	Second int64
+	// CoinID is empty for what is of no coin, which everybody is sent.
 	CoinID string
 	// JSON is an encoded Channel.Element.
 	JSON []byte

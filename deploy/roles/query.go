@@ -257,7 +257,7 @@ func (a *apiRole) run(ctx context.Context) error {
 		})
 	}
 	afterFresh(func(ctx context.Context, _ *slog.Logger) error {
-		return in.Tail(schemas.TopicCandles, candlesTail).Run(ctx, hub.ApplyTo(schemas.TopicCandles))
+		return followChannels(ctx, in, channels, hub)
 	})
 	afterFresh(figures.Run) // both read a day and more of candles
 	afterFresh(describing.Run)

@@ -2,11 +2,15 @@ package roles
 
 import (
 	"context"
+	"slices"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/marketlog/marketlog/deploy/instance"
 	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/charts"
+	"github.com/marketlog/marketlog/query/globalstats"
 	"github.com/marketlog/marketlog/query/ws"
 	"github.com/marketlog/marketlog/schemas"
 	"github.com/marketlog/marketlog/stream"
@@ -70,21 +74,47 @@ func (p *streamPast) Prices(ctx context.Context, after, until int64, coins []str
 	})
 }
 
-// candlesTail is how far before its end candles.v1 is read at a start, so that all who come back at once are served from memory,
-// and so is the end of an hour.
-const candlesTail = 65 * time.Minute
+// channelsTail is how far before its end a topic of channels is read at a start, so that all who come back at once are served
+// from memory, and so is the end of an hour.
+const channelsTail = 65 * time.Minute
 
 // streamChannels are the channels of the stream beside the prices.
 func streamChannels(ctx context.Context, in *instance.Instance, store *history.Store) ([]query.Channel, error) {
-	candles, err := newStoredTopic(ctx, in, store, schemas.TopicCandles)
+	never := func(read.Reader, context.Context, time.Time) (int64, error) { return 0, nil } // of a table that nothing is dropped from
+	stored := func(topic string, view func(read.Reader, context.Context) (string, error)) (of *storedTopic, identity string, err error) {
+		if of, err = newStoredTopic(ctx, in, store, topic); err != nil {
+			return nil, "", err
+		}
+		of.view, of.oldest = view, never
+		identity, err = of.Identity(ctx)
+		return of, identity, err
+	}
+	candles, candlesIdentity, err := stored(schemas.TopicCandles, read.Reader.CandlesView)
 	if err != nil {
 		return nil, err
 	}
-	candles.view = read.Reader.CandlesView
-	candles.oldest = func(read.Reader, context.Context, time.Time) (int64, error) { return 0, nil } // minutes are never dropped
-	identity, err := candles.Identity(ctx)
+	market, marketIdentity, err := stored(schemas.TopicMarkets, read.Reader.SummariesView)
 	if err != nil {
 		return nil, err
 	}
-	return charts.Channels(schemas.Coins(), read.From(store), candles, identity), nil
+	past := read.From(store)
+	return slices.Concat(
+		charts.Channels(schemas.Coins(), past, candles, candlesIdentity),
+		globalstats.Channels(past, market, marketIdentity),
+	), nil
+}
+
+// followChannels reads the topics of channels until the context ends.
+func followChannels(ctx context.Context, in *instance.Instance, channels []query.Channel, hub *ws.Hub) error {
+	var topics []string
+	for _, c := range channels {
+		if !slices.Contains(topics, c.Topic) {
+			topics = append(topics, c.Topic)
+		}
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	for _, topic := range topics {
+		g.Go(func() error { return in.Tail(topic, channelsTail).Run(ctx, hub.ApplyTo(topic)) })
+	}
+	return g.Wait()
 }

@@ -11,7 +11,7 @@ import (
 // item is an element of a declared channel: what its messages hold in data, encoded once for all who want it.
 type item struct {
 	second int64
-	rank   int
+	rank   int // 0 for what is of no coin
 	json   []byte
 }
 
@@ -32,7 +32,7 @@ func (h *Hub) newChannel(declared query.Channel, partitions int) *channel {
 	c := &channel{Channel: declared}
 	c.line = &line[item]{hub: h, ring: newRing[item](partitions, h.cfg.ChannelBytes), step: int64(declared.Step / time.Second), store: declared.Store,
 		filled: make(chan struct{}),
-		wants:  func(of wanted, e item) bool { return of.coins.has(e.rank) },
+		wants:  func(of wanted, e item) bool { return e.rank == 0 || of.coins.has(e.rank) },
 		batch:  func(found []item) entries { return items(found) },
 		scan:   c.scanStore,
 	}
@@ -52,6 +52,9 @@ func (c *channel) name() string { return c.Channel.Name }
 
 // item is an element as memory holds it; false where its coin is not in the table.
 func (c *channel) item(e query.ChannelElement) (item, bool) {
+	if e.CoinID == "" {
+		return item{second: e.Second, json: e.JSON}, true
+	}
 	coin, known := c.hub.deps.Prices.Coins().ByID(e.CoinID)
 	return item{second: e.Second, rank: coin.Rank, json: e.JSON}, known
 }
@@ -72,7 +75,7 @@ func (c *channel) apply(partition int32, offset int64, read query.ChannelRecord)
 func (c *channel) scanStore(ctx context.Context, _ *pastReader, first, last int64, _ position, of wanted, visit func(int32, item)) (rows, most int, err error) {
 	err = c.Past(ctx, first, last, c.hub.named(of.coins), pageMost, func(partition int32, e query.ChannelElement) {
 		rows++
-		if e, known := c.item(e); known && of.coins.has(e.rank) {
+		if e, known := c.item(e); known && c.wants(of, e) {
 			visit(partition, e)
 		}
 	})

@@ -136,7 +136,11 @@ func (h *Hub) assign(s *subscriber, r *request) (begins bool) {
 			continue
 		}
 		heads := c.heads()
-		s.channels = append(s.channels, h.newFeed(c, s.caller.Grant.Budget, heads, heads))
+		from := heads
+		if c.FromLast && !r.silent {
+			from = c.ring.beforeLast()
+		}
+		s.channels = append(s.channels, h.newFeed(c, s.caller.Grant.Budget, from, heads))
 	}
 	for _, f := range before {
 		if !slices.Contains(s.channels, f) {

@@ -131,6 +131,20 @@ func (r *ring[E]) heads() position {
 	return p
 }
 
+// beforeLast is the position of one who was sent all but the newest second with entries of each partition.
+func (r *ring[E]) beforeLast() position {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	p := make(position, len(r.partitions))
+	for i, part := range r.partitions {
+		p[i] = part.head
+		if n := len(part.seconds); n > 0 {
+			p[i] = part.seconds[n-1].second - 1
+		}
+	}
+	return p
+}
+
 // floors are the positions after which all entries are held, and the offsets of the topic that the store must have come to
 // in order to hold all entries up to there.
 func (r *ring[E]) floors() (floors position, pulses []int64) {

@@ -97,7 +97,10 @@ func TestFramesFollowTheScripts(t *testing.T) {
 func play(t *testing.T, script string) string {
 	coins := scriptCoins(t)
 	candles := newCandleLog(coins)
-	w := newWorld(t, func(s *setup) { s.coins, s.auth, s.channels = coins, query.AuthOpen, candles.channels() })
+	market := &marketLog{name: "market"}
+	w := newWorld(t, func(s *setup) {
+		s.coins, s.auth, s.channels = coins, query.AuthOpen, slices.Concat(candles.channels(), market.channels())
+	})
 	applyCandles, next := w.hub.ApplyTo(schemas.TopicCandles), make([]int, 8)
 	clients, last := map[string]*client{}, map[string]string{} // last cursors read
 	var cursors []string
@@ -134,6 +137,8 @@ func play(t *testing.T, script string) string {
 				candles.pulse(p, clock(t, words[1]).Add(schemas.AllowedLateness))
 			}
 			candles.follow(t, applyCandles, next, candles.ends())
+		case "market": // end of the minute, market cap, volume
+			market.minute(t, w.hub, clock(t, words[1]), number(t, words[2]), number(t, words[3]))
 		case "skip": // seconds
 			w.now.Add(int64(number(t, words[1])))
 		case "open": // client query
