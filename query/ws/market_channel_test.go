@@ -94,7 +94,7 @@ func TestTheWholeMarketResumesAtAnyCut(t *testing.T) {
 	log := &marketLog{name: "market"}
 	w := newWorld(t, func(s *setup) {
 		s.coins, s.auth, s.channels = scriptCoins(t), query.AuthOpen, log.channels()
-		s.stream.ChannelBytes = 100 * priceBytes // some five minutes
+		s.stream.ChannelBytes = 200 * priceBytes // some ten minutes
 	})
 	end := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
 	minutes := func(n int) {
@@ -112,7 +112,7 @@ func TestTheWholeMarketResumesAtAnyCut(t *testing.T) {
 	from := end.Unix()
 	var got []int64
 	sources := map[string]int{}
-	const cuts = 30
+	const cuts = 60
 	for cut := range cuts + 1 {
 		c.CloseNow()
 		if cut < cuts {
