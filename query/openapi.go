@@ -85,7 +85,7 @@ var tagDescriptions = map[string]string{
 	"rates":             "Yields of lending and staking and rates of borrowing, current and past.",
 	"sql":               "SQL on the views.",
 	"stablecoins":       "Peg deviation and stability of stablecoins.",
-	"stream":            "Prices as they change.",
+	"stream":            "Prices and other channels as they change.",
 	"symbols":           "Resolution of symbols to coins.",
 	"usage":             "Plan and usage of an API key.",
 }

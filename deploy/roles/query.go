@@ -174,8 +174,12 @@ func (a *apiRole) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	channels, err := streamChannels(ctx, in, store)
+	if err != nil {
+		return err
+	}
 	figures := views.NewFigures(priceCache, past, catalog.Measure)
-	hub, err := ws.NewHub(streaming, ws.Deps{Prices: priceCache, Catalog: catalog, DayAgo: figures, Past: streamPast, Identity: identity, Waiting: pricesTail.Waiting, Now: in.Clock.Now, Metrics: in.Metrics, Log: in.Log})
+	hub, err := ws.NewHub(streaming, ws.Deps{Prices: priceCache, Catalog: catalog, DayAgo: figures, Past: streamPast, Identity: identity, Channels: channels, Waiting: pricesTail.Waiting, Now: in.Clock.Now, Metrics: in.Metrics, Log: in.Log})
 	if err != nil {
 		return err
 	}
@@ -252,6 +256,9 @@ func (a *apiRole) run(ctx context.Context) error {
 			return run(ctx, in.Log)
 		})
 	}
+	afterFresh(func(ctx context.Context, _ *slog.Logger) error {
+		return followChannels(ctx, in, channels, hub)
+	})
 	afterFresh(figures.Run) // both read a day and more of candles
 	afterFresh(describing.Run)
 	g.Go(func() error { return market.Run(ctx, in.Log) })
@@ -352,7 +359,7 @@ func (a *apiRole) newServer(listener net.Listener, limiter *limits.Limiter, tabl
 			}
 			mcpHandler.Mount(router)
 		},
-		Mounted:  []*huma.Operation{ws.Operation(), sql.Operation()},
+		Mounted:  []*huma.Operation{hub.Operation(), sql.Operation()},
 		Ready:    ready,
 		Listener: listener, TLS: a.front.tls,
 		Now:     a.in.Clock.Now,

@@ -2,9 +2,15 @@ package roles
 
 import (
 	"context"
+	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/marketlog/marketlog/deploy/instance"
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/charts"
+	"github.com/marketlog/marketlog/query/globalstats"
 	"github.com/marketlog/marketlog/query/ws"
 	"github.com/marketlog/marketlog/schemas"
 	"github.com/marketlog/marketlog/stream"
@@ -12,30 +18,33 @@ import (
 	"github.com/marketlog/marketlog/stream/history/read"
 )
 
-// streamPast is the past of prices as the stream reads it: the store, and how far it has come.
-type streamPast struct {
+// storedTopic is how far the store has a topic of the log, as the stream asks it.
+type storedTopic struct {
 	store *history.Store
-	// topic is the id that the broker gave prices.v1.
-	topic string
+	name  string
+	// id is what the broker gave the topic.
+	id     string
+	view   func(r read.Reader, ctx context.Context) (string, error)
+	oldest func(r read.Reader, ctx context.Context, at time.Time) (int64, error)
 }
 
-func newStreamPast(ctx context.Context, in *instance.Instance, store *history.Store) (*streamPast, error) {
-	ids, err := stream.TopicIDs(ctx, in.Stream, schemas.TopicPrices)
+func newStoredTopic(ctx context.Context, in *instance.Instance, store *history.Store, name string) (*storedTopic, error) {
+	ids, err := stream.TopicIDs(ctx, in.Stream, name)
 	if err != nil {
 		return nil, err
 	}
-	return &streamPast{store: store, topic: ids[schemas.TopicPrices]}, nil
+	return &storedTopic{store: store, name: name, id: ids[name]}, nil
 }
 
 // Identity is the topic and the table that is live: a log that is set up anew and a replay that was put in place each make
 // another one. The topic stays the same as long as its tail is read.
-func (p *streamPast) Identity(ctx context.Context) (string, error) {
-	view, err := read.From(p.store).PricesView(ctx)
-	return p.topic + "/" + view, err
+func (p *storedTopic) Identity(ctx context.Context) (string, error) {
+	view, err := p.view(read.From(p.store), ctx)
+	return p.id + "/" + view, err
 }
 
-func (p *streamPast) Materialized(ctx context.Context) (map[int32]int64, error) {
-	progress, err := p.store.Progress(ctx, schemas.TopicPrices, 0)
+func (p *storedTopic) Materialized(ctx context.Context) (map[int32]int64, error) {
+	progress, err := p.store.Progress(ctx, p.name, 0)
 	next := make(map[int32]int64, len(progress))
 	for partition, at := range progress {
 		next[partition] = at.Next
@@ -43,12 +52,69 @@ func (p *streamPast) Materialized(ctx context.Context) (map[int32]int64, error) 
 	return next, err
 }
 
-func (p *streamPast) Oldest(ctx context.Context, at time.Time) (int64, error) {
-	return read.From(p.store).OldestPrice(ctx, at)
+func (p *storedTopic) Oldest(ctx context.Context, at time.Time) (int64, error) {
+	return p.oldest(read.From(p.store), ctx, at)
+}
+
+// streamPast is the past of prices as the stream reads it.
+type streamPast struct{ *storedTopic }
+
+func newStreamPast(ctx context.Context, in *instance.Instance, store *history.Store) (*streamPast, error) {
+	of, err := newStoredTopic(ctx, in, store, schemas.TopicPrices)
+	if err != nil {
+		return nil, err
+	}
+	of.view, of.oldest = read.Reader.PricesView, read.Reader.OldestPrice
+	return &streamPast{of}, nil
 }
 
 func (p *streamPast) Prices(ctx context.Context, after, until int64, coins []string, most int, visit func(ws.PastPrice)) error {
 	return read.From(p.store).PricesBetween(ctx, after, until, coins, most, func(of read.SpanPrice) {
 		visit(ws.PastPrice{CoinID: of.CoinID, Source: of.Source, Price: of.Price, Volume: of.Volume24h, Second: of.Second, Partition: of.Partition})
 	})
+}
+
+// channelsTail is how far before its end a topic of channels is read at a start, so that all who come back at once are served
+// from memory, and so is the end of an hour.
+const channelsTail = 65 * time.Minute
+
+// streamChannels are the channels of the stream beside the prices.
+func streamChannels(ctx context.Context, in *instance.Instance, store *history.Store) ([]query.Channel, error) {
+	never := func(read.Reader, context.Context, time.Time) (int64, error) { return 0, nil } // of a table that nothing is dropped from
+	stored := func(topic string, view func(read.Reader, context.Context) (string, error)) (of *storedTopic, identity string, err error) {
+		if of, err = newStoredTopic(ctx, in, store, topic); err != nil {
+			return nil, "", err
+		}
+		of.view, of.oldest = view, never
+		identity, err = of.Identity(ctx)
+		return of, identity, err
+	}
+	candles, candlesIdentity, err := stored(schemas.TopicCandles, read.Reader.CandlesView)
+	if err != nil {
+		return nil, err
+	}
+	market, marketIdentity, err := stored(schemas.TopicMarkets, read.Reader.SummariesView)
+	if err != nil {
+		return nil, err
+	}
+	past := read.From(store)
+	return slices.Concat(
+		charts.Channels(schemas.Coins(), past, candles, candlesIdentity),
+		globalstats.Channels(past, market, marketIdentity),
+	), nil
+}
+
+// followChannels reads the topics of channels until the context ends.
+func followChannels(ctx context.Context, in *instance.Instance, channels []query.Channel, hub *ws.Hub) error {
+	var topics []string
+	for _, c := range channels {
+		if !slices.Contains(topics, c.Topic) {
+			topics = append(topics, c.Topic)
+		}
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	for _, topic := range topics {
+		g.Go(func() error { return in.Tail(topic, channelsTail).Run(ctx, hub.ApplyTo(topic)) })
+	}
+	return g.Wait()
 }

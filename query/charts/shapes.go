@@ -73,14 +73,19 @@ func draw(coin schemas.Coin, frame timeframe, format string, candles []schemas.C
 	}
 	c.DataPoints = []Point{}
 	for _, m := range merged(candles, maxPoints) {
-		c.DataPoints = append(c.DataPoints, Point{
-			Timestamp: query.FormatTime(m.Start.UnixNano()), Price: m.Close, Open: m.Open, High: m.High, Low: m.Low, Close: m.Close,
-			Volume: m.Volume.InexactFloat64(), VolumeUSD: m.VolumeUSD, Trades: trades(m.Candle),
-			Complete: m.Minutes == m.intervals*int(frame.step/time.Minute), Origin: string(m.Origin),
-		})
+		c.DataPoints = append(c.DataPoints, pointOf(m, frame.step))
 	}
 	c.Stats.TotalPoints = len(c.DataPoints)
 	return c
+}
+
+// pointOf is the candle of one or more intervals of a step.
+func pointOf(m joined, step time.Duration) Point {
+	return Point{
+		Timestamp: query.FormatTime(m.Start.UnixNano()), Price: m.Close, Open: m.Open, High: m.High, Low: m.Low, Close: m.Close,
+		Volume: m.Volume.InexactFloat64(), VolumeUSD: m.VolumeUSD, Trades: trades(m.Candle),
+		Complete: m.Minutes == m.intervals*int(step/time.Minute), Origin: string(m.Origin),
+	}
 }
 
 // trades are those of a candle; nil where some of its volume is of an unknown number of them.

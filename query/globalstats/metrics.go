@@ -41,17 +41,16 @@ func (u *Unit) metrics() query.Endpoint {
 
 func (u *Unit) getMetrics(_ context.Context, r *query.Request) (query.Answer, error) {
 	return u.answer(r, key{operation: "metrics"}, func(now current) (any, error) {
-		return MetricsBody{metricsOf(now)}, nil
+		return MetricsBody{metricsOf(now.Summary, now.age)}, nil
 	})
 }
 
-func metricsOf(now current) Metrics {
-	s := now.Summary
+func metricsOf(s *eventsv1.Summary, age query.Age) Metrics {
 	m := Metrics{
 		TotalMarketCap: s.TotalMarketCap, TotalVolume24h: s.TotalVolume24H, BTCDominance: s.BtcDominance, ETHDominance: s.EthDominance,
 		Dominance: map[string]float64{}, MarketCapChange24h: s.MarketCapChange24H, VolumeChange24h: s.VolumeChange24H, Trend24h: trend(s),
 		ActiveCoins: s.ActiveCoins, ActiveMarkets: s.ActiveMarkets, StablecoinMarketCap: s.StablecoinMarketCap, StablecoinDominance: s.StablecoinDominance,
-		Timestamp: seconds(s.Time), Age: now.age.Meta(),
+		Timestamp: seconds(s.Time), Age: age.Meta(),
 	}
 	for _, share := range s.Dominance {
 		if _, taken := m.Dominance[share.Symbol]; !taken { // a symbol means the largest coin that has it

@@ -62,7 +62,7 @@ func (u *Unit) summary() query.Endpoint {
 
 func (u *Unit) getSummary(_ context.Context, r *query.Request) (query.Answer, error) {
 	return u.answer(r, key{operation: "summary"}, func(now current) (any, error) {
-		metrics := metricsOf(now)
+		metrics := metricsOf(now.Summary, now.age)
 		if r.View == query.Tool {
 			return SummaryToolBody{metrics.TotalMarketCap, metrics.TotalVolume24h, metrics.BTCDominance, metrics.ETHDominance, metrics.Trend24h, metrics.Timestamp, metrics.Age}, nil
 		}

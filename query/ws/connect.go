@@ -47,8 +47,13 @@ func (h *Hub) asked(ctx *fasthttp.RequestCtx) (*request, error) {
 	if r.ranks, unknown = find(h.deps.Catalog.Snapshot(), m.Symbols); len(unknown) > 0 {
 		return nil, query.Invalid("symbols", "%s", unknownCoins(unknown))
 	}
-	if r.delivery == deliveryAll && r.from == nil && !h.begun() || r.from != nil && !h.placed() {
+	if !r.priceless && (r.delivery == deliveryAll && r.from == nil && !h.begun() || r.from != nil && !h.placed()) {
 		return nil, query.Starting(notBegun)
+	}
+	for _, c := range r.channels {
+		if !c.heads().whole() {
+			return nil, query.Starting(c.notBegun())
+		}
 	}
 	r.extended = true
 	return &r, nil

@@ -75,6 +75,114 @@ func cursorOf(id identity, p position) string {
 	return string(cursorForm) + base64.RawURLEncoding.EncodeToString(b)
 }
 
+const (
+	// mixedMax is the length of the longest cursor of several channels; one channel takes some 12 characters.
+	mixedMax = 512
+	// mixedForm begins a cursor of other channels than the prices alone.
+	mixedForm = '2'
+	// Forms of a position: all partitions are at one second, or each has its lag.
+	lagsNone = 0
+	lagsEach = 1
+)
+
+// spot is a position in one channel.
+type spot struct {
+	code byte
+	id   identity
+	at   position
+}
+
+// join makes it the identity of another log beside those that it is of.
+func (id *identity) join(other identity) {
+	for i := range id {
+		id[i] ^= other[i]
+	}
+}
+
+// cursorOfAll is a cursor of several channels. It is empty where nothing is known of some partition of one.
+func cursorOfAll(spots []spot) string {
+	b := make([]byte, identityBytes, cursorMax)
+	var id identity
+	for _, s := range spots {
+		if !s.at.whole() || s.at.newest()-s.at.oldest() >= maxLag {
+			return ""
+		}
+		id.join(s.id)
+		newest := s.at.newest()
+		b = binary.AppendUvarint(append(b, s.code), uint64(newest))
+		if s.at.oldest() == newest {
+			b = append(b, lagsNone)
+			continue
+		}
+		b = append(b, lagsEach)
+		for _, second := range s.at {
+			b = binary.AppendUvarint(b, uint64(newest-second))
+		}
+	}
+	copy(b, id[:])
+	return string(mixedForm) + base64.RawURLEncoding.EncodeToString(b)
+}
+
+// parseCursors reads a cursor of several channels; partitions is how many a channel has, 0 where there is none of that code.
+func parseCursors(text string, partitions func(code byte) int) (id identity, places map[byte]position, err error) {
+	if len(text) < 2 || len(text) > mixedMax || text[0] != mixedForm {
+		return id, nil, errCursor
+	}
+	b, err := base64.RawURLEncoding.Strict().DecodeString(text[1:])
+	if err != nil || len(b) <= identityBytes {
+		return id, nil, errCursor
+	}
+	copy(id[:], b)
+	r := cursorReader{b: b[identityBytes:], ok: true}
+	places = map[byte]position{}
+	for len(r.b) > 0 && r.ok {
+		code := r.byte()
+		p := make(position, partitions(code))
+		newest, form := r.number(1<<32), r.byte()
+		for i := range p {
+			p[i] = newest
+			if form == lagsEach {
+				p[i] -= r.number(maxLag - 1)
+			}
+			r.ok = r.ok && p[i] > 0
+		}
+		_, twice := places[code]
+		// One position has one cursor.
+		r.ok = r.ok && len(p) > 0 && form <= lagsEach && !twice && p.newest() == newest && (form == lagsNone) == (p.oldest() == newest)
+		places[code] = p
+	}
+	if !r.ok {
+		return id, nil, errCursor
+	}
+	return id, places, nil
+}
+
+// cursorReader takes a cursor apart; ok is false once it was not what it should be.
+type cursorReader struct {
+	b  []byte
+	ok bool
+}
+
+func (r *cursorReader) byte() byte {
+	if len(r.b) == 0 {
+		r.ok = false
+		return 0
+	}
+	first := r.b[0]
+	r.b = r.b[1:]
+	return first
+}
+
+func (r *cursorReader) number(most uint64) int64 {
+	n, size := binary.Uvarint(r.b)
+	if size <= 0 || n > most {
+		r.ok = false
+		return 0
+	}
+	r.b = r.b[size:]
+	return int64(n)
+}
+
 var errCursor = errors.New("cursor is none that this service gave; leave it out, or send the last one received unchanged")
 
 // parseCursor reads a cursor of so many partitions.
@@ -87,26 +195,14 @@ func parseCursor(text string, partitions int) (id identity, p position, err erro
 		return id, nil, errCursor
 	}
 	copy(id[:], b)
-	b = b[identityBytes:]
-	number := func(most uint64) (int64, bool) {
-		n, size := binary.Uvarint(b)
-		if size <= 0 || n > most {
-			return 0, false
-		}
-		b = b[size:]
-		return int64(n), true
-	}
-	newest, ok := number(1 << 32)
+	r := cursorReader{b: b[identityBytes:], ok: true}
+	newest := r.number(1 << 32)
 	p = make(position, partitions)
 	for i := range p {
-		var lag int64
-		if ok {
-			lag, ok = number(maxLag - 1)
-		}
-		p[i] = newest - lag
-		ok = ok && p[i] > 0
+		p[i] = newest - r.number(maxLag-1)
+		r.ok = r.ok && p[i] > 0
 	}
-	if !ok || len(b) > 0 {
+	if !r.ok || len(r.b) > 0 {
 		return id, nil, errCursor
 	}
 	return id, p, nil

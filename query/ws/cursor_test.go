@@ -1,6 +1,7 @@
 package ws
 
 import (
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -50,4 +51,46 @@ func FuzzCursor(f *testing.F) {
 			t.Errorf("%q is %v, which comes back as %v, %v", text, at, same, err)
 		}
 	})
+}
+
+func TestCursorsOfSeveralChannelsAreExact(t *testing.T) {
+	seed := rand.Uint64()
+	rng := rand.New(rand.NewPCG(seed, 2))
+	partitions := func(code byte) int { return []int{8, 8, 1, 0, 3}[code%5] }
+	for range 2_000 {
+		var spots []spot
+		want := map[byte]position{}
+		var id identity
+		for code := range byte(12) {
+			at := make(position, partitions(code))
+			if len(at) == 0 || rng.IntN(2) == 0 {
+				continue
+			}
+			newest := 1 + rng.Int64N(1<<32)
+			for i := range at {
+				at[i] = max(1, newest-rng.Int64N(1+rng.Int64N(200)))
+			}
+			at[rng.IntN(len(at))] = newest
+			s := spot{code, identityOf(string(rune(rng.IntN(1000)))), at}
+			id.join(s.id)
+			spots, want[code] = append(spots, s), at
+		}
+		if len(spots) == 0 {
+			continue
+		}
+		text := cursorOfAll(spots)
+		if len(text) > mixedMax || strings.ContainsAny(text, `"\ +/=&`) {
+			t.Fatalf("seed %d: %v gives %q of %d characters", seed, spots, text, len(text))
+		}
+		of, got, err := parseCursors(text, partitions)
+		if err != nil || of != id || !maps.EqualFunc(got, want, slices.Equal) {
+			t.Fatalf("seed %d: %v came back as %v, %v", seed, want, got, err)
+		}
+		if _, _, err := parseCursors(text[:len(text)-2], partitions); err == nil {
+			t.Fatalf("seed %d: a cursor that was cut off is one", seed)
+		}
+		if _, _, err := parseCursors(text, func(byte) int { return 0 }); err == nil {
+			t.Fatalf("seed %d: a cursor of no channel is one", seed)
+		}
+	}
 }

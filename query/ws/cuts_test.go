@@ -422,7 +422,7 @@ func cutRound(t *testing.T, seed, round uint64, kinds map[string]int) {
 		r.follow(t, true)
 	}
 	slow = 0
-	end := replicas[0].hub.ring.heads()
+	end := replicas[0].hub.prices.heads()
 	for range 30 {
 		if _, at := client.span(); at != nil && !at.behind(end) {
 			break

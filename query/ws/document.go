@@ -10,9 +10,17 @@ import (
 )
 
 // Operation describes the stream over plain HTTP for the OpenAPI document. What comes over a WebSocket has no place in one.
-func Operation() *huma.Operation {
+func (h *Hub) Operation() *huma.Operation {
 	least, most := 1000.0, 60_000.0
-	longest, explode := cursorMax, false
+	longest, explode := mixedMax, false
+	var channels []any
+	told := "What is sent. `" + channelPrices + "`: the price of each coin as it changes."
+	for _, name := range h.channelNames() {
+		channels = append(channels, name)
+	}
+	for _, c := range h.channels {
+		told += " `" + c.name() + "`: " + c.Doc
+	}
 	text := &huma.Schema{Type: huma.TypeString}
 	names := &huma.Schema{Type: huma.TypeArray, Items: text}
 	millis := &huma.Schema{Type: huma.TypeInteger, Format: "int64", Minimum: &least, Maximum: &most}
@@ -26,12 +34,12 @@ func Operation() *huma.Operation {
 	}
 	op := &huma.Operation{
 		Method: http.MethodGet, Path: LinesPath, OperationID: "getStream", Tags: []string{"stream"},
-		Summary: "Prices as they change, as server-sent events or as lines of JSON",
+		Summary: "Prices and other channels as they change, as server-sent events or as lines of JSON",
 		Description: "The messages of the WebSocket stream, until the client goes. `Accept: application/x-ndjson` makes it lines. With `delivery=all` every price " +
-			"comes exactly once over any number of connections, each begun with the last cursor.",
+			"comes exactly once over any number of connections, each begun with the last cursor. So does everything in the other channels.",
 		Parameters: []*huma.Param{
 			param("symbols", "Only these coins, by symbol or id; without it all that have their symbol.", names),
-			param("channels", "What is told.", &huma.Schema{Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString, Enum: []any{channelPrices}}}),
+			param("channels", told, &huma.Schema{Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString, Enum: channels}, Default: []any{channelPrices}}),
 			param("delivery", "The newest price of each coin, or every price.", &huma.Schema{Type: huma.TypeString, Enum: []any{deliveryLatest, deliveryAll}, Default: deliveryLatest}),
 			param("cursor", "Go on where this cursor was given.", cursor),
 			param(paramLastID, "As `cursor`, for clients that cannot set the header `"+headerLastID+"`.", cursor),

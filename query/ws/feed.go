@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -13,11 +14,12 @@ import (
 	"github.com/marketlog/marketlog/query"
 )
 
-// feed is what a subscriber of delivery all has yet to be told: every price after a position, second by second. It has no
-// queue: the next frame is made when the one before is written, from memory or, further back, from the store. So one that
-// reads slowly falls behind in the log, and costs nobody anything.
+// feed is what a subscriber has yet to be sent of a channel, or of the prices in delivery all: everything after a position,
+// second by second. It has no queue: the next frame is made when the one before is written, from memory or, further back, from
+// the store. So one that reads slowly falls behind in the log, and costs nobody anything.
 type feed struct {
 	hub    *Hub
+	of     timeline
 	budget string
 	// at is what its subscriber was told, offered what it may be told.
 	at, offered position
@@ -26,16 +28,16 @@ type feed struct {
 	past    pastReader
 	page    page
 	reading bool
-	// joining means that a live frame is due once the present is reached; id is echoed in it, and prices counts.
+	// joining means that a live frame is due once the present is reached; id is echoed in it, and sent counts entries.
 	joining bool
 	id      string
-	prices  int
+	sent    int
 	ctx     context.Context
 	cancel  context.CancelFunc
 }
 
-func (h *Hub) newFeed(budget string, at, offered position) *feed {
-	f := &feed{hub: h, budget: budget, at: at, offered: offered, past: pastReader{span: pageFirst}}
+func (h *Hub) newFeed(of timeline, budget string, at, offered position) *feed {
+	f := &feed{hub: h, of: of, budget: budget, at: at, offered: offered, past: pastReader{span: pageFirst}}
 	f.ctx, f.cancel = context.WithCancel(context.Background())
 	return f
 }
@@ -57,38 +59,59 @@ func (f *feed) give(p page) {
 // again is the same feed for another selection; its caller holds s.mu.
 func (f *feed) again() *feed {
 	f.drop()
-	next := f.hub.newFeed(f.budget, f.at, f.offered)
-	next.joining, next.id, next.prices = f.joining, f.id, f.prices
+	next := f.hub.newFeed(f.of, f.budget, f.at, f.offered)
+	next.joining, next.id, next.sent = f.joining, f.id, f.sent
 	return next
 }
 
 // due means that there is something to write, or to look for.
 func (f *feed) due() bool { return !f.reading && (f.joining || f.at.behind(f.offered)) }
 
-// pull makes the next frame of a subscriber's feed; its caller holds s.mu, which is let go of meanwhile, and the claim. It
-// returns nil where something else must be looked at first, or there is nothing.
-func (h *Hub) pull(s *subscriber) []byte {
-	f, of := s.feed, s.selected(h.all)
+// due is the feed of a subscriber that is due and the furthest behind; nil if none is.
+func (s *subscriber) due() (next *feed) {
+	if s.feed != nil && s.feed.due() {
+		next = s.feed
+	}
+	for _, f := range s.channels {
+		if f.due() && (next == nil || f.at.oldest() < next.at.oldest()) {
+			next = f
+		}
+	}
+	return next
+}
+
+// has means that a feed is still one of a subscriber's.
+func (s *subscriber) has(f *feed) bool { return s.feed == f || slices.Contains(s.channels, f) }
+
+// pull makes the next frame of one of a subscriber's feeds; its caller holds s.mu, which is let go of meanwhile, and the claim.
+// It returns nil where something else must be looked at first, or there is nothing.
+func (h *Hub) pull(s *subscriber, f *feed) []byte {
+	of := s.wanted(h.all)
 	if !f.at.behind(f.offered) {
 		f.joining = false
-		s.enqueue(frame{own: s.render(liveFrame(f), h.cursor(f.at))})
-		f.prices, f.id = 0, ""
+		s.enqueue(frame{own: s.render(liveFrame(f), h.toldCursor(s))})
+		f.sent, f.id = 0, ""
 		return nil
 	}
+	from := ""
+	if of.everything {
+		from = h.toldCursor(s)
+	}
 	var b batch
-	before := f.at
+	var cursor string
 	if len(f.page.batches) > 0 {
 		b, f.page.batches = f.page.batches[0], f.page.batches[1:]
 		f.told(b)
+		cursor = h.toldCursor(s)
 		if len(f.page.batches) == 0 {
 			f.turned()
 		}
 	} else {
 		at, offered := f.at, f.offered
 		s.mu.Unlock()
-		next, held := h.ring.next(at, offered, of)
+		next, held := f.of.next(at, offered, of)
 		s.mu.Lock()
-		if s.feed != f {
+		if !s.has(f) {
 			return nil // another one was asked for meanwhile
 		}
 		if !held {
@@ -97,12 +120,13 @@ func (h *Hub) pull(s *subscriber) []byte {
 		}
 		b = next
 		f.told(b)
-	}
-	if len(b.prices) == 0 {
-		return nil
+		if b.entries == nil {
+			return nil
+		}
+		cursor = h.toldCursor(s)
 	}
 	s.mu.Unlock()
-	wire := h.feedFrame(s, before, b, of)
+	wire := h.feedFrame(s, f, from, cursor, b, of)
 	s.mu.Lock()
 	return wire
 }
@@ -110,7 +134,7 @@ func (h *Hub) pull(s *subscriber) []byte {
 // told moves a feed on.
 func (f *feed) told(b batch) {
 	f.at = b.after
-	f.prices += len(b.prices)
+	f.sent += b.count()
 }
 
 // turned gives back the turn of a page that was told.
@@ -120,10 +144,9 @@ func (f *feed) turned() {
 }
 
 // fetch reads the next page of a feed on a goroutine of its own, which retire waits for; its caller holds s.mu.
-func (h *Hub) fetch(s *subscriber, f *feed, of selection) {
-	if h.deps.Past == nil {
-		floors, _ := h.ring.floors()
-		f.skip(s, floors.newest(), gapTooOld)
+func (h *Hub) fetch(s *subscriber, f *feed, of wanted) {
+	if !f.of.stored() {
+		f.skip(s, f.of.floors().newest(), gapTooOld)
 		return
 	}
 	f.reading = true
@@ -134,7 +157,7 @@ func (h *Hub) fetch(s *subscriber, f *feed, of selection) {
 		s.mu.Lock()
 		s.fetches--
 		s.released.Broadcast()
-		current := s.feed == f && s.end == nil && !s.lost
+		current := s.has(f) && s.end == nil && !s.lost
 		f.reading = false
 		switch {
 		case err != nil && current:
@@ -161,12 +184,12 @@ func (h *Hub) fetch(s *subscriber, f *feed, of selection) {
 
 // nextPage waits for its turn and reads; the turn is kept with the page. Where memory has come to hold what is asked for, it
 // does neither.
-func (h *Hub) nextPage(f *feed, at position, of selection) (page, error) {
+func (h *Hub) nextPage(f *feed, at position, of wanted) (page, error) {
 	patience := time.Now().Add(h.cfg.StoreWait)
-	if err := h.awaitFilled(f.ctx); err != nil {
+	if err := f.of.awaitFilled(f.ctx); err != nil {
 		return page{}, err
 	}
-	if h.ring.holds(at, h.ring.heads()) {
+	if f.of.holds(at, f.of.heads()) {
 		return page{until: at}, nil
 	}
 	if err := h.turns.take(f.ctx, f.budget); err != nil {
@@ -175,7 +198,7 @@ func (h *Hub) nextPage(f *feed, at position, of selection) (page, error) {
 	if soonest := time.Now().Add(leastPatience); patience.Before(soonest) {
 		patience = soonest // it waited for others
 	}
-	read, err := f.past.read(f.ctx, h, patience, at, of)
+	read, err := f.of.read(f.ctx, patience, &f.past, at, of)
 	if err != nil {
 		h.turns.give(f.budget)
 	}
@@ -190,7 +213,7 @@ const leastPatience = time.Second
 func (f *feed) skip(s *subscriber, second int64, reason string) {
 	since := f.at.oldest()
 	f.at = f.at.upTo(second, f.offered)
-	s.enqueue(frame{own: s.render(gapFrame(f.id, reason, since, second), f.hub.cursor(f.at))})
+	s.enqueue(frame{own: s.render(gapFrame(f.id, f.of.name(), reason, since, second), f.hub.toldCursor(s))})
 }
 
 // codeLagging is the code of an error where the past cannot be read now.
@@ -229,9 +252,17 @@ func appendTail(b []byte, at int64) []byte {
 	return append(append(append(b, `,"timestamp":"`...), query.FormatTime(at)...), `"}`...)
 }
 
-// gapFrame says from when to when nothing was told: after one second, up to another.
-func gapFrame(id, reason string, since, until int64) []byte {
-	b := appendID(open(nil, "gap"), id)
+// appendChannel names the channel that a message is of; those of the prices bear none.
+func appendChannel(b []byte, name string) []byte {
+	if name == "" {
+		return b
+	}
+	return appendText(append(b, `,"channel":`...), name)
+}
+
+// gapFrame says from when to when nothing was sent of a channel: after one second, up to another.
+func gapFrame(id, channel, reason string, since, until int64) []byte {
+	b := appendChannel(appendID(open(nil, "gap"), id), channel)
 	b = append(append(append(b, `,"reason":"`...), reason...), '"')
 	if since > 0 {
 		b = appendTime(b, "since", since)
@@ -241,18 +272,22 @@ func gapFrame(id, reason string, since, until int64) []byte {
 
 // liveFrame says that a feed has come to the present.
 func liveFrame(f *feed) []byte {
-	b := appendID(open(nil, "live"), f.id)
-	b = strconv.AppendInt(append(b, `,"prices":`...), int64(f.prices), 10)
+	b := appendChannel(appendID(open(nil, "live"), f.id), f.of.name())
+	counted := `,"prices":`
+	if f.of.name() != "" {
+		counted = `,"elements":`
+	}
+	b = strconv.AppendInt(append(b, counted...), int64(f.sent), 10)
 	return appendTail(b, f.at.newest()*int64(time.Second))
 }
 
-// feedFrame is a batch as it goes over the wire. Readers of everything who were told the same share it.
-func (h *Hub) feedFrame(s *subscriber, before position, b batch, of selection) []byte {
-	cursor, from := h.cursor(b.after), h.cursor(before)
-	if &of[0] != &h.all[0] || cursor == "" || from == "" {
-		return s.render(h.encodeBatch(b), cursor)
+// feedFrame is a batch as it goes over the wire, after which a reader has a cursor. Readers of everything who were sent the
+// same share it.
+func (h *Hub) feedFrame(s *subscriber, f *feed, from, cursor string, b batch, of wanted) []byte {
+	if !of.everything || cursor == "" || from == "" {
+		return s.render(f.of.encode(b), cursor)
 	}
-	return s.formed(h.shared.frame(from+cursor, func() *encoded { return encodeWith(h.encodeBatch(b), cursor) }))
+	return s.formed(h.shared.frame(f.of.name()+" "+from+" "+cursor, func() *encoded { return encodeWith(f.of.encode(b), cursor) }))
 }
 
 // sharedMost bounds the frames of delivery all that are kept for others: some minutes of them.
@@ -281,28 +316,9 @@ func (f *sharedFrames) frame(key string, encode func() *encoded) *encoded {
 	return e
 }
 
-// encodeBatch writes a frame of delivery all. It bears no number, since each price comes once: the cursor says how far.
-func (h *Hub) encodeBatch(b batch) []byte {
-	out := append(open(make([]byte, 0, 160+180*len(b.prices)), typeUpdate), `,"data":[`...)
-	coins := h.deps.Prices.Coins().All()
-	for i, t := range b.prices {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		coin := coins[t.rank-1]
-		previous := t.previous
-		if previous == 0 {
-			previous = t.price
-		}
-		out = appendElement(appendCoin(out, coin), t.price, t.volume, int64(t.second)*1000, h.ring.source(t.source), previous)
-		out = append(out, '}')
-	}
-	return appendTail(append(out, ']'), b.second*int64(time.Second))
-}
-
-// resumedFrame says from where to where what was missed comes now.
-func (h *Hub) resumedFrame(id string, from, to position, source string) []byte {
-	b := appendID(open(nil, "resumed"), id)
-	b = fmt.Appendf(b, `,"from":%q,"to":%q,"seconds":%d,"source":%q`, h.cursor(from), h.cursor(to), max(0, to.newest()-from.newest()), source)
+// resumedFrame says from where to where what was missed of a channel comes now: from one cursor to another.
+func resumedFrame(id, channel, fromCursor, toCursor string, from, to position, source string) []byte {
+	b := appendChannel(appendID(open(nil, "resumed"), id), channel)
+	b = fmt.Appendf(b, `,"from":%q,"to":%q,"seconds":%d,"source":%q`, fromCursor, toCursor, max(0, to.newest()-from.newest()), source)
 	return appendTail(b, to.newest()*int64(time.Second))
 }

@@ -2,7 +2,10 @@ package ws
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
+
+	"github.com/marketlog/marketlog/query"
 )
 
 const (
@@ -18,8 +21,23 @@ const (
 	marksMost = 1_024
 )
 
-// cursor is how a client is told a position.
-func (h *Hub) cursor(p position) string { return cursorOf(*h.log.Load(), p) }
+// cursor is how a client is told a position in the prices.
+func (h *Hub) cursor(p position) string { return cursorOf(h.prices.identity(), p) }
+
+// cursorOf is the cursor of a subscriber that was sent the prices up to a position; its caller holds s.mu.
+func (h *Hub) cursorOf(s *subscriber, at position) string {
+	if len(s.channels) == 0 {
+		return h.cursor(at)
+	}
+	spots := make([]spot, 0, len(s.channels)+1)
+	if !s.priceless {
+		spots = append(spots, spot{h.prices.code(), h.prices.identity(), at})
+	}
+	for _, f := range s.channels {
+		spots = append(spots, spot{f.of.code(), f.of.identity(), f.at})
+	}
+	return cursorOfAll(spots)
+}
 
 // mark is the position after the round with a number.
 type mark struct {
@@ -50,9 +68,6 @@ func (h *Hub) positionOf(seq uint64) (position, bool) {
 
 // keepIdentity looks for another log, or another view of it, until the context ends.
 func (h *Hub) keepIdentity(ctx context.Context) {
-	if h.deps.Past == nil {
-		return
-	}
 	look := time.NewTicker(identifyEvery)
 	defer look.Stop()
 	for {
@@ -61,21 +76,32 @@ func (h *Hub) keepIdentity(ctx context.Context) {
 			return
 		case <-look.C:
 		}
-		name, err := h.deps.Past.Identity(ctx)
-		if err != nil {
-			continue // it is asked again; what cannot be read is not told meanwhile
+		if h.deps.Past != nil {
+			h.identify(ctx, &h.prices.id, h.deps.Past, identityOf, "prices")
 		}
-		if id := identityOf(name); id != *h.log.Load() {
-			h.deps.Log.Info("the view of prices was replaced: cursors given before are of another one")
-			h.log.Store(&id)
+		for _, c := range h.channels {
+			if c.Store != nil {
+				h.identify(ctx, &c.id, c.Store, c.identityOf, c.Channel.Name)
+			}
 		}
+	}
+}
+
+func (h *Hub) identify(ctx context.Context, known *atomic.Pointer[identity], store query.ChannelStore, of func(string) identity, channel string) {
+	name, err := store.Identity(ctx)
+	if err != nil {
+		return // it is asked again; what cannot be read is not told meanwhile
+	}
+	if id := of(name); id != *known.Load() {
+		h.deps.Log.Info("the view of " + channel + " was replaced: cursors given before are of another one")
+		known.Store(&id)
 	}
 }
 
 // fillRing reads what the store had at the start into memory, as soon as that can be had.
 func (h *Hub) fillRing(ctx context.Context) {
 	if h.deps.Past == nil {
-		close(h.filled)
+		close(h.prices.filled)
 		return
 	}
 	try := time.NewTicker(fillPause)
@@ -87,15 +113,15 @@ func (h *Hub) fillRing(ctx context.Context) {
 		case <-try.C:
 		}
 	}
-	close(h.filled)
+	close(h.prices.filled)
 }
 
 // fill puts before what is in memory what the store has before it; false if that cannot be had yet.
 func (h *Hub) fill(ctx context.Context) bool {
-	if !h.ring.heads().whole() {
+	if !h.prices.ring.heads().whole() {
 		return false // some partition has said nothing yet
 	}
-	until, err := h.awaitStore(ctx, time.Now().Add(h.cfg.StoreWait), make(position, len(h.nows)))
+	until, err := h.prices.awaitStore(ctx, time.Now().Add(h.cfg.StoreWait), make(position, len(h.nows)))
 	if err != nil {
 		return false
 	}
@@ -109,7 +135,7 @@ func (h *Hub) fill(ctx context.Context) bool {
 	for i := range after {
 		after[i] = min(first, until[i])
 	}
-	older := make([][]sealed, len(until))
+	older := make([][]sealed[told], len(until))
 	before := make([]float64, len(h.known))
 	for from := first; from < until.newest(); from += fillSpan {
 		to := min(from+fillSpan, until.newest())
@@ -120,34 +146,18 @@ func (h *Hub) fill(ctx context.Context) bool {
 			}
 			seconds := older[p.Partition]
 			if n := len(seconds); n == 0 || seconds[n-1].second != p.Second {
-				seconds = append(seconds, sealed{second: p.Second})
+				seconds = append(seconds, sealed[told]{second: p.Second})
 			}
 			last := &seconds[len(seconds)-1]
-			last.prices = append(last.prices, told{
-				price: p.Price, volume: p.Volume, previous: before[coin.Rank-1], second: uint32(p.Second), rank: uint16(coin.Rank), source: h.ring.nameSource(p.Source),
-			})
-			before[coin.Rank-1] = p.Price
+			last.entries = append(last.entries, h.prices.fromStore(p, coin.Rank, before))
 			older[p.Partition] = seconds
 		})
 		if err != nil {
 			return false
 		}
 	}
-	h.ring.prepend(after, older, until)
+	h.prices.ring.prepend(after, older, until)
 	return true
-}
-
-// awaitFilled waits, as long as for the store, until memory holds what the store had at the start.
-func (h *Hub) awaitFilled(ctx context.Context) error {
-	timer := time.NewTimer(h.cfg.StoreWait)
-	defer timer.Stop()
-	select {
-	case <-h.filled:
-	case <-timer.C:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	return nil
 }
 
 // pingSilent is how often one whose connection says nothing of who is there is written to.
@@ -166,14 +176,10 @@ func (h *Hub) pingEvery(s *subscriber) time.Duration {
 func (s *subscriber) beatIfDue(now time.Time, h *Hub) (claimed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.heartbeat == 0 || s.end != nil || s.lost || now.Sub(s.wrote) < s.heartbeat || s.waiting() > 0 || s.feed != nil && s.feed.due() {
+	if s.heartbeat == 0 || s.end != nil || s.lost || now.Sub(s.wrote) < s.heartbeat || s.waiting() > 0 || s.due() != nil {
 		return false
 	}
 	s.wrote = now
-	cursor := s.cursor
-	if s.feed != nil {
-		cursor = h.cursor(s.feed.at)
-	}
-	s.enqueue(frame{own: s.render(appendTail(open(nil, "heartbeat"), h.logTime()), cursor)})
+	s.enqueue(frame{own: s.render(appendTail(open(nil, "heartbeat"), h.logTime()), h.toldCursor(s))})
 	return s.claimed()
 }

@@ -44,8 +44,9 @@ type stamp struct {
 	at int64
 	// conflated is the number of frames merged into this one, if more than one.
 	conflated int
-	// cursor is that of the prices told with it, for those who asked for one.
-	cursor string
+	// cursor is that of the prices told with it, for those who asked for one, and position what it stands for.
+	cursor   string
+	position position
 }
 
 func (s stamp) close(b []byte) []byte {

@@ -14,6 +14,7 @@ import (
 	"github.com/fasthttp/websocket"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
@@ -37,6 +38,8 @@ type Deps struct {
 	Past Past
 	// Identity is Past's, as it was at the start.
 	Identity string
+	// Channels are those beside the prices.
+	Channels []query.Channel
 	// Waiting is why prices cannot be sent yet; empty when they can.
 	Waiting func() string
 	// Now is the clock by which ages are taken.
@@ -53,17 +56,14 @@ type Hub struct {
 	// all are the coins of one who did not choose.
 	all     selection
 	metrics *metrics
-	// ring, turns and shared are what clients of delivery all are told from; filled is closed once the ring holds what the
-	// store had at the start.
-	ring   *ring
-	turns  *turns
-	shared *sharedFrames
-	filled chan struct{}
-	// log is the log and the view of it that cursors are of.
-	log atomic.Pointer[identity]
+	// prices, channels, turns and shared are what feeds are sent from.
+	prices   *priceLine
+	channels []*channel
+	turns    *turns
+	shared   *sharedFrames
 	// began and whole each have one place: a second of log time began in one partition of prices.v1,
-	// and has begun in all.
-	began, whole chan struct{}
+	// and has begun in all. So have moved and together: a channel has something new, in one partition of its topic or in all.
+	began, whole, moved, together chan struct{}
 	// connections counts sockets, those that sent no key yet too.
 	connections atomic.Int64
 
@@ -73,6 +73,8 @@ type Hub struct {
 	// subs are in about the order in which they came, which is also that of what the kernel holds for
 	// each: in another order a crowd costs a fifth more.
 	subs []*subscriber
+	// followers are those that have channels.
+	followers map[*subscriber]struct{}
 	// due are those whom Run's goroutine flushes next; it alone uses it.
 	due []*subscriber
 	// sockets are all that are open, also those of clients that sent no key yet.
@@ -113,19 +115,59 @@ func NewHub(cfg Config, deps Deps) (*Hub, error) {
 	}
 	coins := len(deps.Prices.Coins().All())
 	h := &Hub{cfg: cfg, deps: deps, epoch: rand.Text()[:12], all: everything(deps.Prices), metrics: m,
-		ring: newRing(int(topic.Partitions), coins, cfg.RingBytes), turns: newTurns(), shared: &sharedFrames{made: map[string]*encoded{}},
-		filled: make(chan struct{}), position: make(position, topic.Partitions),
-		began: make(chan struct{}, 1), whole: make(chan struct{}, 1),
+		turns: newTurns(), shared: &sharedFrames{made: map[string]*encoded{}}, position: make(position, topic.Partitions),
+		began: make(chan struct{}, 1), whole: make(chan struct{}, 1), moved: make(chan struct{}, 1), together: make(chan struct{}, 1), followers: map[*subscriber]struct{}{},
 		sockets: map[net.Conn]struct{}{}, strangers: map[netip.Addr]int{}, budgets: map[string]int{},
 		dirty: newSelection(coins), known: make([]*change, coins), nows: make([]int64, topic.Partitions)}
+	h.prices = newPriceLine(h, int(topic.Partitions), coins, cfg.RingBytes)
+	if deps.Past != nil {
+		h.prices.store = deps.Past
+	}
 	id := identityOf(deps.Identity)
-	h.log.Store(&id)
+	h.prices.id.Store(&id)
+	for _, declared := range deps.Channels {
+		topic, err := schemas.TopicNamed(declared.Topic)
+		if err != nil {
+			return nil, fmt.Errorf("declaring the channel %s: %w", declared.Name, err)
+		}
+		h.channels = append(h.channels, h.newChannel(declared, int(topic.Partitions)))
+	}
 	// What the price cache was filled with is new to all.
 	for _, coin := range deps.Prices.Coins().All() {
 		h.dirty.add(coin.Rank)
 	}
-	deps.Prices.Entries(func(e *views.Entry) { h.ring.last[e.Coin.Rank-1] = e.Price.Price })
+	h.prices.seed(deps.Prices)
 	return h, nil
+}
+
+// ApplyTo takes records of a topic that channels are read from, one at a time.
+func (h *Hub) ApplyTo(topic string) func(views.TailRecord) error {
+	var of []*channel
+	for _, c := range h.channels {
+		if c.Topic == topic {
+			of = append(of, c)
+		}
+	}
+	return func(rec views.TailRecord) error {
+		if rec.Marked == nil {
+			return nil
+		}
+		for _, c := range of {
+			read, err := c.Read(rec.Partition, rec.Marked)
+			if err != nil {
+				return fmt.Errorf("reading %s/%d at %d for the channel %s: %w", topic, rec.Partition, rec.Offset, c.Channel.Name, err)
+			}
+			if !c.apply(rec.Partition, rec.Offset, read) {
+				continue
+			}
+			if heads := c.heads(); heads.oldest() == heads.newest() {
+				signal(h.together)
+			} else {
+				signal(h.moved)
+			}
+		}
+		return nil
+	}
 }
 
 // Apply takes one record of prices.v1, after the price cache has it.
@@ -139,7 +181,7 @@ func (h *Hub) Apply(rec views.TailRecord) error {
 	if price := record.GetPrice(); price != nil {
 		if coin, known := h.deps.Prices.Coins().ByID(price.CoinId); known {
 			h.dirty.add(coin.Rank)
-			h.ring.apply(rec.Partition, coin.Rank, price)
+			h.prices.apply(rec.Partition, coin.Rank, price)
 		}
 	}
 	// The prices of a second come before the pulse that ends it.
@@ -148,7 +190,7 @@ func (h *Hub) Apply(rec views.TailRecord) error {
 		return nil
 	}
 	h.nows[rec.Partition] = pulse.Now
-	h.ring.pulse(rec.Partition, pulse.Now/int64(time.Second), rec.Offset)
+	h.prices.ring.pulse(rec.Partition, pulse.Now/int64(time.Second), rec.Offset, false)
 	if second := pulse.Now / int64(time.Second); second > h.clock.second {
 		h.clock.second = second
 		signal(h.began)
@@ -183,7 +225,7 @@ func (h *Hub) Run(ctx context.Context) error {
 	past.Go(func() { h.keepIdentity(ctx) })
 	past.Go(func() { h.fillRing(ctx) })
 	defer past.Wait()
-	var due <-chan time.Time
+	var due, gathered <-chan time.Time
 	var last time.Time
 	tick := func() {
 		if wait := h.cfg.Spacing - time.Since(last); wait > 0 {
@@ -206,6 +248,16 @@ func (h *Hub) Run(ctx context.Context) error {
 			tick()
 		case <-due:
 			tick()
+		case <-h.moved:
+			if gathered == nil {
+				gathered = time.After(h.cfg.Gather)
+			}
+		case <-gathered:
+			gathered = nil
+			h.offerChannels()
+		case <-h.together:
+			gathered = nil
+			h.offerChannels()
 		case now := <-housekeeping.C:
 			h.housekeep(now)
 			if due == nil && h.straggled() {
@@ -219,7 +271,7 @@ func (h *Hub) Run(ctx context.Context) error {
 func (h *Hub) straggled() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.position.behind(h.ring.heads())
+	return h.position.behind(h.prices.ring.heads())
 }
 
 // tick reports what changed since the last one.
@@ -239,10 +291,24 @@ func (h *Hub) tick() {
 	clear(h.due)
 }
 
+// offerChannels has what is new in channels sent to those who follow them.
+func (h *Hub) offerChannels() {
+	h.mu.Lock()
+	h.due = h.due[:0]
+	for s := range h.followers {
+		if s.offerChannels() {
+			h.due = append(h.due, s)
+		}
+	}
+	h.mu.Unlock()
+	h.pass(h.due)
+	clear(h.due)
+}
+
 // collect finds what is new of some coins, by rank.
 func (h *Hub) collect(of selection) *round {
 	h.at = max(h.at, h.deps.Prices.Now())
-	h.position = h.ring.heads()
+	h.position = h.prices.ring.heads()
 	now := h.deps.Now()
 	r := &round{}
 	for i := range h.known {
@@ -298,7 +364,7 @@ func reason(c *change) string {
 
 // broadcast encodes a round once, offers it to all, and appends to due the subscribers that its caller must flush.
 func (h *Hub) broadcast(r *round, due []*subscriber) []*subscriber {
-	r.stamp = stamp{epoch: h.epoch, seq: h.seq, at: h.at, cursor: h.cursor(h.position)}
+	r.stamp = stamp{epoch: h.epoch, seq: h.seq, at: h.at, cursor: h.cursor(h.position), position: h.position}
 	r.position = h.position
 	if len(r.changes) > 0 || len(r.states) > 0 {
 		h.encode(r)

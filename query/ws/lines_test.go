@@ -184,10 +184,17 @@ func TestThePlainStreamRefusesByStatus(t *testing.T) {
 
 // The document names every parameter that the stream over plain HTTP takes.
 func TestTheDocumentNamesWhatTheStreamTakes(t *testing.T) {
+	coins := scriptCoins(t)
+	w := newWorld(t, func(s *setup) { s.coins, s.channels = coins, newCandleLog(coins).channels() })
 	var named []string
-	for _, p := range Operation().Parameters {
+	for _, p := range w.hub.Operation().Parameters {
 		if p.In == "query" {
 			named = append(named, p.Name)
+		}
+		if p.Name == "channels" {
+			if got, want := len(p.Schema.Items.Enum), len(w.hub.channelNames()); got != want {
+				t.Errorf("the document names %d channels, want %d", got, want)
+			}
 		}
 	}
 	slices.Sort(named)

@@ -52,7 +52,7 @@ func (h *handoff) pass(t *testing.T, seconds int) {
 func (h *handoff) equal(t *testing.T) {
 	t.Helper()
 	after, until := h.client.span()
-	if end := h.at.hub.ring.heads(); until.behind(end) {
+	if end := h.at.hub.prices.heads(); until.behind(end) {
 		t.Errorf("told up to %v, want %v; last %s", until, end, h.client.last)
 	}
 	for id, want := range h.log.want(after, until, func(id string) bool { return id != "sol-wormhole" }) {
@@ -175,7 +175,7 @@ func TestWhatIsKeptNoLongerIsAGapAndNothingElse(t *testing.T) {
 		for i := range after {
 			after[i] = h.log.oldest - 1
 		}
-		for id, want := range h.log.want(after, h.at.hub.ring.heads(), func(id string) bool { return id != "sol-wormhole" }) {
+		for id, want := range h.log.want(after, h.at.hub.prices.heads(), func(id string) bool { return id != "sol-wormhole" }) {
 			if got := h.client.told[id]; !slices.Equal(got, want) {
 				t.Errorf("%s after the gap: got %v, want %v (before it %v)", id, got, want, told[id])
 			}
@@ -214,12 +214,21 @@ func TestAnotherPastIsAGap(t *testing.T) {
 	})
 }
 
+// listed are the prices of a batch.
+func listed(b batch) []told {
+	if b.entries == nil {
+		return nil
+	}
+	return b.entries.(toldPrices).list
+}
+
 // What memory holds is bounded, and all of its newest.
 func TestTheRingHoldsTheNewestOfAllPartitions(t *testing.T) {
 	coins := scriptCoins(t)
 	log := newWrittenLog(rand.New(rand.NewPCG(3, 3)), coins)
 	const most = 200
-	ring := newRing(8, len(coins.All()), most*priceBytes)
+	line := newPriceLine(nil, 8, len(coins.All()), most*priceBytes)
+	ring := line.ring
 	written := make([]int, 8)
 	all := newSelection(len(coins.All()))
 	for _, coin := range coins.All() {
@@ -232,9 +241,9 @@ func TestTheRingHoldsTheNewestOfAllPartitions(t *testing.T) {
 				rec := records[written[p]]
 				if price := rec.GetPrice(); price != nil {
 					coin, _ := coins.ByID(price.CoinId)
-					ring.apply(int32(p), coin.Rank, price)
+					line.apply(int32(p), coin.Rank, price)
 				} else {
-					ring.pulse(int32(p), rec.GetPulse().Now/int64(time.Second), int64(written[p]))
+					ring.pulse(int32(p), rec.GetPulse().Now/int64(time.Second), int64(written[p]), false)
 				}
 			}
 		}
@@ -248,11 +257,11 @@ func TestTheRingHoldsTheNewestOfAllPartitions(t *testing.T) {
 		}
 		got := map[string][]telling{}
 		for at := floors; at.behind(heads); {
-			b, held := ring.next(at, heads, all)
+			b, held := line.next(at, heads, wanted{coins: all})
 			if !held {
 				t.Fatalf("second %d: what is after the floors is not held", second)
 			}
-			for _, p := range b.prices {
+			for _, p := range listed(b) {
 				id := coins.All()[p.rank-1].ID
 				got[id] = append(got[id], telling{id, int64(p.second) * 1000, p.price})
 			}

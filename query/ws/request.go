@@ -1,9 +1,9 @@
 package ws
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 )
@@ -15,8 +15,6 @@ const (
 	// deliveryAll tells every price.
 	deliveryAll = "all"
 )
-
-const channelPrices = "prices"
 
 // aheadMost is how many seconds a cursor may lie ahead of what this replica has read.
 const aheadMost = 15 * 60
@@ -34,9 +32,15 @@ type request struct {
 	interval int64
 	// delivery is empty to leave it.
 	delivery string
-	// from is the cursor to go on from; nil for none. of is the log that it is of.
-	from position
-	of   identity
+	// cursor is the one to go on from; empty for none. from is the position in the prices that it holds, places those in other
+	// channels by their code; of is the log that it is of.
+	cursor string
+	from   position
+	places map[byte]position
+	of     identity
+	// chooses means that channels were named: these, and the prices unless priceless.
+	chooses, priceless bool
+	channels           []*channel
 	// silent means that no snapshot is wanted.
 	silent bool
 	// heartbeat is 0 to leave it.
@@ -54,10 +58,12 @@ func (h *Hub) request(m *message) (request, error) {
 	if len(m.ID) > idMax {
 		return r, fmt.Errorf("id has %d bytes, and may have %d", len(m.ID), idMax)
 	}
-	if slices.ContainsFunc(m.Channels, func(channel string) bool { return channel != channelPrices }) {
-		return r, errors.New("channels may only hold prices")
-	}
 	var err error
+	if len(m.Channels) > 0 {
+		if err = h.nameChannels(&r, m.Channels); err != nil {
+			return r, err
+		}
+	}
 	if r.interval, err = intervalOf(m.IntervalMs); err != nil {
 		return r, err
 	}
@@ -75,11 +81,28 @@ func (h *Hub) request(m *message) (request, error) {
 		return r, errors.New("intervalMs must be left out, or be 1000, with delivery all, which merges nothing")
 	}
 	if m.Cursor != "" {
-		if r.of, r.from, err = parseCursor(m.Cursor, len(h.nows)); err != nil {
+		if err = h.readCursor(&r, m.Cursor); err != nil {
 			return r, err
 		}
 	}
 	return r, nil
+}
+
+// given means that there is a cursor.
+func (r *request) given() bool { return r.from != nil || r.places != nil }
+
+// readCursor reads the cursor of a request.
+func (h *Hub) readCursor(r *request, text string) (err error) {
+	r.cursor = text
+	if text[0] == mixedForm {
+		if r.of, r.places, err = parseCursors(text, h.partitionsOf); err != nil {
+			return err
+		}
+		r.from = r.places[h.prices.code()]
+		return nil
+	}
+	r.of, r.from, err = parseCursor(text, len(h.nows))
+	return err
 }
 
 // intervalOf is an interval in seconds; 0 where none is given.
@@ -122,9 +145,17 @@ func unknownCoins(names []string) string {
 
 // grant does what a subscriber asks for; its caller holds h.mu and s.mu. It is false if the client does not read the answers.
 func (h *Hub) grant(s *subscriber, r request) bool {
+	for _, c := range r.channels {
+		if !c.heads().whole() {
+			return h.refuseLocked(s, r.id, c.notBegun()+"; try again")
+		}
+	}
 	s.extended = s.extended || r.extended
-	before := s.selected(h.all)
-	after := h.selection(s.chosen, !r.unsubscribe, r.named, r.ranks)
+	before, chosen := s.selected(h.all), s.chosen
+	if s.whole {
+		chosen = nil
+	}
+	after := h.selection(chosen, !r.unsubscribe, r.named, r.ranks)
 	if r.resume {
 		after = before
 	}
@@ -134,15 +165,16 @@ func (h *Hub) grant(s *subscriber, r request) bool {
 	if r.heartbeat > 0 {
 		s.heartbeat, s.wrote = r.heartbeat, time.Now()
 	}
-	switched := false
+	switched := h.assign(s, &r)
 	switch {
+	case s.priceless:
 	case r.delivery == deliveryAll && s.feed == nil:
 		if r.from == nil && !h.position.whole() {
 			return h.refuseLocked(s, r.id, "delivery all cannot begin: "+notBegun+"; try again")
 		}
 		switched = true
 		s.interval = 1
-		s.feed = h.newFeed(s.caller.Grant.Budget, h.position, h.position)
+		s.feed = h.newFeed(h.prices, s.caller.Grant.Budget, h.position, h.position)
 		s.settle()
 	case r.delivery == deliveryLatest && s.feed != nil:
 		switched = true
@@ -162,26 +194,37 @@ func (h *Hub) grant(s *subscriber, r request) bool {
 		}
 		any = any || added[i] != 0
 	}
-	if s.chosen = after; after.equal(h.all) && s.interval == 1 {
+	s.chosen, s.whole = after, false
+	switch all := after.equal(h.all); {
+	case len(s.channels) > 0:
+		s.whole = all // its frames bear other cursors than those that all share
+	case all && s.interval == 1:
 		s.chosen = nil
 	}
+	h.renew(s, &r)
 	if s.pending != nil {
 		s.pending.keep(after)
 		s.pending.due = s.pending.due || s.chosen == nil && s.pending.changes > 0
 	}
 	cursor := h.toldCursor(s)
-	if r.from != nil {
+	if r.given() {
 		cursor = "" // whoever is cut off here has what it came with
 	}
 	if !r.resume && !s.answer(h.subscribed(s, r.id, after), cursor) {
 		return false
 	}
-	if r.from != nil {
-		return h.goOn(s, r, after)
+	if r.given() {
+		if !h.goOn(s, r, after) {
+			return false
+		}
+		if r.from != nil {
+			return true
+		}
+		cursor = h.toldCursor(s)
 	}
 	// Coins that it was not sent for a while start over, so that each previous price is one it has seen. In delivery all each price
 	// comes after the one before it in the log.
-	if !any || r.silent || s.feed != nil && !switched {
+	if !any || r.silent || s.priceless || s.feed != nil && !switched {
 		return true
 	}
 	return s.answer(h.encodeSnapshot(added), cursor)
@@ -198,9 +241,9 @@ func (s *subscriber) settle() {
 // toldCursor is that of all that a subscriber was sent, or will have been when it has read what waits for it.
 func (h *Hub) toldCursor(s *subscriber) string {
 	if s.feed != nil {
-		return h.cursor(s.feed.at)
+		return h.cursorOf(s, s.feed.at)
 	}
-	return s.cursor
+	return h.cursorOf(s, s.told)
 }
 
 // answer queues an answer with a cursor.
@@ -208,30 +251,48 @@ func (s *subscriber) answer(body []byte, cursor string) bool {
 	return s.respond(s.render(body, cursor))
 }
 
-// goOn tells a subscriber what it missed since a cursor, of some coins; its caller holds h.mu and s.mu.
+// goOn sends a subscriber what it missed since a cursor, of some coins; its caller holds h.mu and s.mu.
 func (h *Hub) goOn(s *subscriber, r request, of selection) bool {
+	if r.of != h.identityOf(&r) {
+		return h.gapOfAll(s, &r, of)
+	}
+	if r.from != nil && !s.priceless && !h.goOnPrices(s, r, of) {
+		return false
+	}
+	return h.goOnChannels(s, &r)
+}
+
+func (h *Hub) goOnPrices(s *subscriber, r request, of selection) bool {
 	switch {
-	case r.of != *h.log.Load():
-		return h.gap(s, r.id, gapOtherLog, r.from, of)
 	case h.position.newest() == 0:
 		return h.refuseLocked(s, r.id, "the stream cannot go on yet: "+notBegun+"; try again")
 	case r.from.newest() > h.position.newest()+aheadMost:
 		return h.refuseLocked(s, r.id, "cursor lies ahead of the log; leave it out")
 	case s.feed == nil:
-		return h.catchUp(s, r.id, r.from, of)
+		return h.catchUp(s, r, of)
 	}
 	s.starve()
-	s.feed = h.newFeed(s.caller.Grant.Budget, r.from, h.position)
-	s.feed.joining, s.feed.id = true, r.id
+	s.feed = h.newFeed(h.prices, s.caller.Grant.Budget, r.from, h.position)
+	return h.resumed(s, s.feed, &r) && h.present(s, of)
+}
+
+// resumed begins a feed where a cursor was given.
+func (h *Hub) resumed(s *subscriber, f *feed, r *request) bool {
+	f.joining, f.id = true, r.id
 	source := "memory"
-	if !h.ring.holds(r.from, h.position) {
+	if !f.of.holds(f.at, f.offered) {
 		source = "store"
 	}
-	return s.reply(h.resumedFrame(r.id, r.from, h.position, source)) && h.present(s, of)
+	at := f.at
+	f.at = f.offered
+	until := h.toldCursor(s)
+	f.at = at
+	return s.reply(resumedFrame(r.id, f.of.name(), r.cursor, until, f.at, f.offered, source))
 }
 
 // catchUp tells one of delivery latest which coins have another price than when it had a position.
-func (h *Hub) catchUp(s *subscriber, id string, from position, of selection) bool {
+func (h *Hub) catchUp(s *subscriber, r request, of selection) bool {
+	from := r.from
 	var missed []*change
 	for i, c := range h.known {
 		if c == nil || !of.has(i+1) {
@@ -244,13 +305,14 @@ func (h *Hub) catchUp(s *subscriber, id string, from position, of selection) boo
 		}
 	}
 	s.settle()
-	s.cursor = h.cursor(h.position)
-	if !s.reply(h.resumedFrame(id, from, h.position, "memory")) {
+	s.told = h.position
+	cursor := h.toldCursor(s)
+	if !s.reply(resumedFrame(r.id, "", cmp.Or(r.cursor, h.cursor(from)), cursor, from, h.position, "memory")) {
 		return false
 	}
 	if len(missed) > 0 {
 		stamp := stamp{epoch: h.epoch, seq: h.seq, at: h.logTime(), conflated: int(max(1, h.position.newest()-from.newest()))}
-		if !s.answer(updateFrame(missed, stamp), s.cursor) {
+		if !s.answer(updateFrame(missed, stamp), cursor) {
 			return false
 		}
 	}
@@ -270,13 +332,13 @@ func (h *Hub) present(s *subscriber, of selection) bool {
 
 // gap says since when a subscriber was told nothing, and begins with the present.
 func (h *Hub) gap(s *subscriber, id, reason string, from position, of selection) bool {
-	cursor := h.cursor(h.position)
-	s.cursor = cursor
+	s.told = h.position
 	if s.feed != nil {
 		s.starve()
-		s.feed = h.newFeed(s.caller.Grant.Budget, h.position, h.position)
+		s.feed = h.newFeed(h.prices, s.caller.Grant.Budget, h.position, h.position)
 	}
 	s.settle()
+	cursor := h.toldCursor(s)
 	since := int64(0)
 	if from != nil {
 		since = from.oldest()
@@ -285,7 +347,7 @@ func (h *Hub) gap(s *subscriber, id, reason string, from position, of selection)
 	if until == 0 {
 		until = h.logTime() / int64(time.Second)
 	}
-	if !s.answer(gapFrame(id, reason, since, until), cursor) {
+	if !s.answer(gapFrame(id, "", reason, since, until), cursor) {
 		return false
 	}
 	b := h.encodeSnapshot(of)
@@ -307,12 +369,15 @@ func (h *Hub) resume(s *subscriber, m *message) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	of := s.selected(h.all)
-	if s.feed != nil {
+	switch {
+	case s.feed != nil:
 		return h.refuseLocked(s, m.ID, "resume needs a cursor with delivery all")
+	case len(s.channels) > 0:
+		return h.refuseLocked(s, m.ID, "resume needs a cursor with channels other than prices")
 	}
 	from, known := h.positionOf(*m.Seq)
 	if m.Epoch != h.epoch || !known || *m.Seq > h.seq {
 		return h.gap(s, m.ID, gapTooOld, nil, of)
 	}
-	return h.catchUp(s, m.ID, from, of)
+	return h.catchUp(s, request{id: m.ID, from: from}, of)
 }

@@ -5,125 +5,108 @@ import (
 	"slices"
 	"sort"
 	"sync"
-	"time"
-
-	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// told is one published price as memory holds it, in 32 bytes.
-type told struct {
-	price, volume float64
-	// previous is the coin's price before it in the log; 0 where that is unknown.
-	previous float64
-	second   uint32
-	// rank is the coin's, source a place in the ring's names.
-	rank, source uint16
+// entry is what a ring holds.
+type entry interface {
+	// at is the second (Unix) of log time that it belongs to.
+	at() int64
+	// order is its place among those of one second.
+	order() int
+	// weight is how many times priceBytes it takes, at least 1.
+	weight() int
 }
 
 const (
 	priceBytes = 32
-	// secondPrices is what the frame around the prices of a second counts as.
+	// secondPrices is what the frame around the entries of a second counts as.
 	secondPrices = 2
-	// maxSources bounds the names of sources; there are some dozens.
-	maxSources = 4096
 )
 
-// sealed are the prices of one second in one partition, whose pulse was seen. They never change.
-type sealed struct {
-	second int64
-	prices []told
+// sealed are the entries of one second in one partition, whose pulse was seen. They never change.
+type sealed[E entry] struct {
+	second  int64
+	entries []E
+	weight  int
 	// pulse is the offset of the pulse that ended the second.
 	pulse int64
 }
 
-// ring holds the newest prices of the log in memory, by partition and second, up to a bound; the oldest go first. A second
-// is in it only when its pulse was seen: before that it may be a part. Safe for concurrent use; records come from one
-// goroutine at a time.
-type ring struct {
-	mu         sync.RWMutex
-	max, held  int // of prices
-	partitions []ringPartition
-	names      []string
-	places     map[string]uint16
-	// last is the newest price of each coin, by rank-1; 0 before the first.
-	last []float64
+func seal[E entry](second int64, entries []E, pulse int64) sealed[E] {
+	s := sealed[E]{second: second, entries: entries, weight: secondPrices, pulse: pulse}
+	for _, e := range entries {
+		s.weight += e.weight()
+	}
+	return s
 }
 
-type ringPartition struct {
-	// open are prices whose second has not ended.
-	open []told
-	// seconds are those with prices, ascending.
-	seconds []sealed
-	// All prices after floor up to head are held; the store has the others once it has the record at pulse. Both are 0
+// ring holds the newest entries of a channel in memory, by partition and second, up to a bound; the oldest go first. A second
+// is in it only when its pulse was seen: before that it may be a part. Safe for concurrent use; records come from one
+// goroutine at a time.
+type ring[E entry] struct {
+	mu         sync.RWMutex
+	max, held  int // of weights
+	partitions []ringPartition[E]
+}
+
+type ringPartition[E entry] struct {
+	// open are entries whose second has not ended.
+	open []E
+	// seconds are those with entries, ascending.
+	seconds []sealed[E]
+	// All entries after floor up to head are held; the store has the others once it has the record at pulse. Both are 0
 	// until a pulse was seen: the tail may have begun in the middle of a second.
 	floor, head int64
 	pulse       int64
 }
 
-// newRing holds at most so many bytes of prices.
-func newRing(partitions, coins, bytes int) *ring {
-	return &ring{
-		max: max(1, bytes/priceBytes), partitions: make([]ringPartition, partitions), last: make([]float64, coins),
-		names: []string{""}, places: map[string]uint16{"": 0},
-	}
+// newRing holds at most so many bytes.
+func newRing[E entry](partitions, bytes int) *ring[E] {
+	return &ring[E]{max: max(1, bytes/priceBytes), partitions: make([]ringPartition[E], partitions)}
 }
 
-// apply takes a price of the coin with a rank.
-func (r *ring) apply(partition int32, rank int, p *eventsv1.Price) {
-	second := p.Time / int64(time.Second)
-	if int(partition) >= len(r.partitions) || p.Reason != "" || second <= 0 || second > math.MaxUint32 || rank > math.MaxUint16 {
-		return
-	}
+// add takes an entry whose second has not ended. Those of a partition come in the order of their seconds.
+func (r *ring[E]) add(partition int32, e E) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	part := &r.partitions[partition]
-	part.open = append(part.open, told{
-		price: p.Price, volume: p.Volume24H, previous: r.last[rank-1], second: uint32(second), rank: uint16(rank), source: r.place(p.Source),
-	})
-	r.last[rank-1] = p.Price
+	part.open = append(part.open, e)
 }
 
-// place is where the name of a source is held; that of one too many is lost.
-func (r *ring) place(source string) uint16 {
-	if at, ok := r.places[source]; ok {
-		return at
-	}
-	if len(r.names) >= maxSources {
-		return 0
-	}
-	at := uint16(len(r.names))
-	r.names, r.places[source] = append(r.names, source), at
-	return at
-}
-
-// pulse ends a second in a partition.
-func (r *ring) pulse(partition int32, second, offset int64) {
+// pulse ends all seconds of a partition up to one; it is false where they had ended. Partial means that they are not all
+// there: memory begins behind them.
+func (r *ring[E]) pulse(partition int32, second, offset int64, partial bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	part := &r.partitions[partition]
 	if second <= part.head {
-		return
+		return false
 	}
-	if part.head == 0 {
+	if part.head == 0 || partial {
 		// What came before the first pulse may be a part of its second.
-		part.floor, part.pulse, part.open = second, offset, nil
+		for _, lost := range part.seconds {
+			r.held -= lost.weight
+		}
+		part.floor, part.pulse, part.open, part.seconds = second, offset, nil, nil
 	}
 	part.head = second
-	for len(part.open) > 0 && int64(part.open[0].second) <= second {
-		of := part.open[0].second
-		n := sort.Search(len(part.open), func(i int) bool { return part.open[i].second > of })
-		part.seconds = append(part.seconds, sealed{second: int64(of), prices: slices.Clone(part.open[:n]), pulse: offset})
+	for len(part.open) > 0 && part.open[0].at() <= second {
+		of := part.open[0].at()
+		n := sort.Search(len(part.open), func(i int) bool { return part.open[i].at() > of })
+		ended := seal(of, slices.Clone(part.open[:n]), offset)
+		part.seconds = append(part.seconds, ended)
 		part.open = append(part.open[:0], part.open[n:]...)
-		r.held += n + secondPrices
+		r.held += ended.weight
 	}
 	for r.held > r.max {
 		r.evict()
 	}
+	return true
 }
 
 // evict forgets the oldest second of one partition.
-func (r *ring) evict() {
-	var oldest *ringPartition
+func (r *ring[E]) evict() {
+	var oldest *ringPartition[E]
 	for i := range r.partitions {
 		part := &r.partitions[i]
 		if len(part.seconds) > 0 && (oldest == nil || part.seconds[0].second < oldest.seconds[0].second) {
@@ -132,13 +115,13 @@ func (r *ring) evict() {
 	}
 	first := &oldest.seconds[0]
 	oldest.floor, oldest.pulse = first.second, first.pulse
-	r.held -= len(first.prices) + secondPrices
-	*first = sealed{}
+	r.held -= first.weight
+	*first = sealed[E]{}
 	oldest.seconds = oldest.seconds[1:]
 }
 
 // heads is the position of all that is held.
-func (r *ring) heads() position {
+func (r *ring[E]) heads() position {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	p := make(position, len(r.partitions))
@@ -148,9 +131,23 @@ func (r *ring) heads() position {
 	return p
 }
 
-// floors are the positions after which all prices are held, and the offsets of prices.v1 that the store must have come to
-// in order to hold all prices up to there.
-func (r *ring) floors() (floors position, pulses []int64) {
+// beforeLast is the position of one who was sent all but the newest second with entries of each partition.
+func (r *ring[E]) beforeLast() position {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	p := make(position, len(r.partitions))
+	for i, part := range r.partitions {
+		p[i] = part.head
+		if n := len(part.seconds); n > 0 {
+			p[i] = part.seconds[n-1].second - 1
+		}
+	}
+	return p
+}
+
+// floors are the positions after which all entries are held, and the offsets of the topic that the store must have come to
+// in order to hold all entries up to there.
+func (r *ring[E]) floors() (floors position, pulses []int64) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	floors, pulses = make(position, len(r.partitions)), make([]int64, len(r.partitions))
@@ -160,14 +157,14 @@ func (r *ring) floors() (floors position, pulses []int64) {
 	return floors, pulses
 }
 
-// holds means that all prices after a position, up to a limit, are in memory.
-func (r *ring) holds(after, limit position) bool {
+// holds means that all entries after a position, up to a limit, are in memory.
+func (r *ring[E]) holds(after, limit position) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.holdsLocked(after, limit)
 }
 
-func (r *ring) holdsLocked(after, limit position) bool {
+func (r *ring[E]) holdsLocked(after, limit position) bool {
 	for i := range r.partitions {
 		if after[i] < limit[i] && after[i] < r.partitions[i].floor {
 			return false
@@ -176,23 +173,17 @@ func (r *ring) holdsLocked(after, limit position) bool {
 	return true
 }
 
-// batch is what one frame of delivery all tells: prices of one second, and the position of one who was told them.
-type batch struct {
-	second int64
-	prices []told
-	after  position
-}
-
-// scanMost bounds how many prices are looked through at a time for those that somebody wants.
+// scanMost bounds how many entries are looked through at a time for those that somebody wants.
 const scanMost = 20_000
 
-// next finds the first second after a position, and not after a limit, that has prices of a selection. Without prices the
-// batch says how far there are none: to the limit, or as far as was looked. It is false where memory holds them no longer.
-func (r *ring) next(at, limit position, of selection) (batch, bool) {
+// next finds the first second after a position, and not after a limit, that has entries which are wanted, and the position
+// after it. Without entries that says how far there are none: to the limit, or as far as was looked. It is false where memory
+// holds them no longer.
+func (r *ring[E]) next(at, limit position, wants func(E) bool) (second int64, found []E, after position, held bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	if !r.holdsLocked(at, limit) {
-		return batch{}, false
+		return 0, nil, nil, false
 	}
 	places := make([]int, len(r.partitions))
 	for i := range r.partitions {
@@ -207,47 +198,35 @@ func (r *ring) next(at, limit position, of selection) (batch, bool) {
 			}
 		}
 		if second == math.MaxInt64 {
-			return batch{after: at.upTo(second, limit)}, true
+			return 0, nil, at.upTo(second, limit), true
 		}
-		b := batch{second: second}
 		for i := range r.partitions {
 			s := r.partitions[i].seconds[places[i]:]
 			if len(s) == 0 || s[0].second != second || second > limit[i] {
 				continue
 			}
 			places[i]++
-			scanned += len(s[0].prices)
-			for _, t := range s[0].prices {
-				if of.has(int(t.rank)) {
-					b.prices = append(b.prices, t)
+			scanned += len(s[0].entries)
+			for _, e := range s[0].entries {
+				if wants(e) {
+					found = append(found, e)
 				}
 			}
 		}
-		if len(b.prices) > 0 || scanned > scanMost {
-			b.after = at.upTo(second, limit)
-			slices.SortFunc(b.prices, func(a, b told) int { return int(a.rank) - int(b.rank) })
-			return b, true
+		if len(found) > 0 || scanned > scanMost {
+			sortEntries(found)
+			return second, found, at.upTo(second, limit), true
 		}
 	}
 }
 
-// source is the name of a price's source.
-func (r *ring) source(place uint16) string {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return r.names[place]
+func sortEntries[E entry](entries []E) {
+	slices.SortStableFunc(entries, func(a, b E) int { return a.order() - b.order() })
 }
 
-// nameSource holds the name of a source of prices from the store.
-func (r *ring) nameSource(source string) uint16 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.place(source)
-}
-
-// prepend puts prices from the store before those in memory: whole seconds of all partitions, ascending, which begin after
+// prepend puts entries from the store before those in memory: whole seconds of all partitions, ascending, which begin after
 // a position. What there is no room for is left out, the oldest first.
-func (r *ring) prepend(after position, older [][]sealed, until position) {
+func (r *ring[E]) prepend(after position, older [][]sealed[E], until position) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range r.partitions {
@@ -255,12 +234,9 @@ func (r *ring) prepend(after position, older [][]sealed, until position) {
 		if part.floor != until[i] || after[i] >= part.floor {
 			continue // it has moved on meanwhile
 		}
-		for _, s := range older[i] {
-			r.held += len(s.prices) + secondPrices
-		}
-		pulse := part.pulse
 		for n := range older[i] {
-			older[i][n].pulse = pulse // the store holds it already
+			older[i][n] = seal(older[i][n].second, older[i][n].entries, part.pulse) // the store holds it already
+			r.held += older[i][n].weight
 		}
 		part.seconds = append(older[i], part.seconds...)
 		part.floor = after[i]

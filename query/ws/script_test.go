@@ -2,9 +2,12 @@ package ws
 
 import (
 	"flag"
+	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -24,15 +27,29 @@ var (
 )
 
 // cursorText are cursors, which are shown as the second that they are of.
-var cursorText = regexp.MustCompile(`"(?:cursor|from|to)":"(1[\w-]{20,})"`)
+var cursorText = regexp.MustCompile(`"(?:cursor|from|to)":"([12][\w-]{16,})"`)
 
-func shownCursor(text string) string {
+func shownCursor(h *Hub, text string) string {
 	name, cursor, _ := strings.Cut(text, ":")
-	_, at, err := parseCursor(strings.Trim(cursor, `"`), 8)
-	if err != nil {
+	var r request
+	if h.readCursor(&r, strings.Trim(cursor, `"`)) != nil {
 		return text
 	}
-	return name + `:"<` + time.Unix(at.oldest(), 0).UTC().Format(time.TimeOnly) + `>"`
+	shown := func(at position) string { return time.Unix(at.oldest(), 0).UTC().Format(time.TimeOnly) }
+	if r.places == nil {
+		return name + `:"<` + shown(r.from) + `>"`
+	}
+	var each []string
+	for _, code := range slices.Sorted(maps.Keys(r.places)) {
+		channel := channelPrices
+		for _, c := range h.channels {
+			if c.code() == code {
+				channel = c.name()
+			}
+		}
+		each = append(each, channel+" "+shown(r.places[code]))
+	}
+	return name + `:"<` + strings.Join(each, ", ") + `>"`
 }
 
 func scriptCoins(t *testing.T) *schemas.CoinTable {
@@ -78,7 +95,13 @@ func TestFramesFollowTheScripts(t *testing.T) {
 }
 
 func play(t *testing.T, script string) string {
-	w := newWorld(t, func(s *setup) { s.coins = scriptCoins(t); s.auth = query.AuthOpen })
+	coins := scriptCoins(t)
+	candles := newCandleLog(coins)
+	market := &marketLog{name: "market"}
+	w := newWorld(t, func(s *setup) {
+		s.coins, s.auth, s.channels = coins, query.AuthOpen, slices.Concat(candles.channels(), market.channels())
+	})
+	applyCandles, next := w.hub.ApplyTo(schemas.TopicCandles), make([]int, 8)
 	clients, last := map[string]*client{}, map[string]string{} // last cursors read
 	var cursors []string
 	kept := strings.NewReplacer()
@@ -100,6 +123,22 @@ func play(t *testing.T, script string) string {
 			w.ago.Store(words[1], number(t, words[2]))
 		case "tick":
 			w.tick()
+		case "candle": // coin start open high low close volume volumeUsd trades
+			coin, known := coins.ByID(words[1])
+			if !known {
+				t.Fatalf("no such coin: %s", line)
+			}
+			candles.candle(coin, &eventsv1.Candle{CoinId: coin.ID, Start: clock(t, words[2]).UnixNano(), Open: number(t, words[3]), High: number(t, words[4]),
+				Low: number(t, words[5]), Close: number(t, words[6]), Volume: words[7], VolumeUsd: number(t, words[8]), Trades: uint64(number(t, words[9]))})
+		case "stored": // the store has all from here on
+			candles.stored = slices.Repeat([]int{math.MaxInt32}, 8)
+		case "closed": // end of the last minute that has closed
+			for p := range next {
+				candles.pulse(p, clock(t, words[1]).Add(schemas.AllowedLateness))
+			}
+			candles.follow(t, applyCandles, next, candles.ends())
+		case "market": // end of the minute, market cap, volume
+			market.minute(t, w.hub, clock(t, words[1]), number(t, words[2]), number(t, words[3]))
 		case "skip": // seconds
 			w.now.Add(int64(number(t, words[1])))
 		case "open": // client query
@@ -117,7 +156,7 @@ func play(t *testing.T, script string) string {
 			if c := cursorText.FindStringSubmatch(text); c != nil {
 				last[words[1]] = c[1]
 			}
-			text = cursorText.ReplaceAllStringFunc(text, shownCursor)
+			text = cursorText.ReplaceAllStringFunc(text, func(text string) string { return shownCursor(w.hub, text) })
 			text = epochs.ReplaceAllString(text, `"epoch":"E"`)
 			out.WriteString(words[1] + " " + ids.ReplaceAllString(text, `"clientId":"C"`) + "\n")
 		default:
@@ -125,6 +164,15 @@ func play(t *testing.T, script string) string {
 		}
 	}
 	return out.String()
+}
+
+// clock is a time of the day of scripts.
+func clock(t *testing.T, text string) time.Time {
+	at, err := time.Parse(time.DateTime, "2026-03-01 "+text+":00")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at
 }
 
 func number(t *testing.T, text string) float64 {

@@ -197,15 +197,15 @@ func (h *Hub) join(s *subscriber, asks *request) (due []*subscriber) {
 		clear(h.dirty)
 	}
 	s.mu.Lock()
-	s.seq, s.cursor = h.seq, h.cursor(h.position)
+	s.seq, s.told = h.seq, h.position
 	s.extended = asks != nil
 	welcome := open(nil, "welcome")
 	welcome = append(welcome, fmt.Sprintf(`,"clientId":%q,"serverTime":%q,"simulated":%t`, s.id, query.FormatTime(h.deps.Now().UnixNano()), h.simulated)...)
 	if asks != nil {
-		welcome = append(welcome, `,"channels":["`+channelPrices+`"]`...)
+		welcome = appendNames(append(welcome, `,"channels":`...), h.channelNames())
 	}
-	cursor := s.cursor
-	if asks != nil && asks.from != nil {
+	cursor := h.cursor(h.position)
+	if asks != nil && (asks.given() || len(asks.channels) > 0) {
 		cursor = "" // whoever is cut off here has what it came with
 	}
 	s.enqueue(frame{own: s.render(h.stamp(s).close(welcome), cursor)})
@@ -232,6 +232,7 @@ func (h *Hub) join(s *subscriber, asks *request) (due []*subscriber) {
 func (h *Hub) leave(s *subscriber) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	delete(h.followers, s)
 	last := h.subs[len(h.subs)-1]
 	h.subs[s.place], last.place = last, s.place
 	h.subs[len(h.subs)-1] = nil
@@ -468,8 +469,8 @@ func (h *Hub) subscribed(s *subscriber, id string, chosen selection) []byte {
 		}
 		b = appendText(b, name)
 	}
-	b = append(b, `],"channels":["`+channelPrices+`"],"intervalMs":`...)
-	b = fmt.Appendf(b, "%d", s.interval*1000)
+	b = appendNames(append(b, `],"channels":`...), s.channelNames())
+	b = fmt.Appendf(b, `,"intervalMs":%d`, s.interval*1000)
 	switch {
 	case s.feed != nil:
 		b = append(b, `,"delivery":"`+deliveryAll+`"`...)

@@ -74,11 +74,15 @@ type subscriber struct {
 	// form is how it is written to. Extended means that it asked for something beyond the plain stream: it is told cursors.
 	form     form
 	extended bool
-	// feed is set in delivery all; fetches counts the goroutines that read for one.
-	feed    *feed
-	fetches int
-	// cursor is that of what it was sent, in delivery latest.
-	cursor string
+	// feed is of the prices and set in delivery all, channels are of other channels, in the order of the hub's; fetches counts
+	// the goroutines that read for one.
+	feed     *feed
+	channels []*feed
+	fetches  int
+	// priceless means that it wants no prices, whole that it wants all coins although chosen is set; both only with channels.
+	priceless, whole bool
+	// told is up to where it was sent the prices, in delivery latest.
+	told position
 	// heartbeat is after which silence it is told the cursor, 0 for never; wrote is when something was last written.
 	heartbeat time.Duration
 	wrote     time.Time
@@ -204,7 +208,7 @@ func (b *backlog) frames(s *subscriber, withChanges bool) []frame {
 		}
 		stamp := b.stamp
 		stamp.conflated = b.updates
-		out = append(out, frame{own: s.render(stamp.close(append(body, ']')), stamp.cursor)})
+		out = append(out, frame{own: s.render(stamp.close(append(body, ']')), s.cursorOf(stamp))})
 	}
 	if len(lost) > 0 {
 		out = append(out, frame{own: s.render(stateFrame(typeStale, lost, b.stamp), "")})
@@ -221,6 +225,7 @@ func (s *subscriber) offer(r *round, all selection) (claimed, merged bool) {
 		return false, false
 	}
 	switch {
+	case s.priceless:
 	case s.feed != nil:
 		s.offerFeed(r, all)
 	case s.chosen == nil:
@@ -229,7 +234,7 @@ func (s *subscriber) offer(r *round, all selection) (claimed, merged bool) {
 		merged = s.offerChosen(r)
 	}
 	if s.extended && (s.pending == nil || s.pending.changes == 0) {
-		s.cursor = r.stamp.cursor // all that the round tells it is queued
+		s.told = r.position // all that the round tells it is queued
 	}
 	return s.claimed(), merged
 }
@@ -252,6 +257,32 @@ func (s *subscriber) selected(all selection) selection {
 		return all
 	}
 	return s.chosen
+}
+
+// offerChannels lets the feeds of channels go on to the present. A caller that it claims the socket for must flush it.
+func (s *subscriber) offerChannels() (claimed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.end != nil || s.lost {
+		return false
+	}
+	for _, f := range s.channels {
+		f.offered = f.of.heads()
+	}
+	return s.claimed()
+}
+
+// wanted is what its feeds choose from their channels.
+func (s *subscriber) wanted(all selection) wanted {
+	return wanted{coins: s.selected(all), everything: s.chosen == nil || s.whole}
+}
+
+// cursorOf is the cursor of one who was sent a round.
+func (s *subscriber) cursorOf(of stamp) string {
+	if len(s.channels) == 0 {
+		return of.cursor
+	}
+	return s.channels[0].hub.cursorOf(s, of.position)
 }
 
 // offerChosen is offer to one who asked for some coins, or for an interval.
@@ -360,16 +391,25 @@ func (s *subscriber) conclude(end *ending) {
 	if s.end == nil {
 		s.end = end
 		s.queue, s.next, s.pending = nil, 0, nil
-		s.starve()
+		s.starveAll()
 	}
 }
 
-// starve ends the feed, if there is one.
+// starve ends the feed of prices, if there is one.
 func (s *subscriber) starve() {
 	if s.feed != nil {
 		s.feed.drop()
 		s.feed = nil
 	}
+}
+
+// starveAll ends all feeds.
+func (s *subscriber) starveAll() {
+	s.starve()
+	for _, f := range s.channels {
+		f.drop()
+	}
+	s.channels = nil
 }
 
 func (s *subscriber) waiting() int { return len(s.queue) - s.next }
@@ -393,8 +433,7 @@ func (s *subscriber) claim() bool {
 }
 
 func (s *subscriber) claimed() bool {
-	due := s.end != nil || s.pingDue || s.waiting() > 0 || s.pending != nil && (s.pending.due || s.pending.sent > 0) ||
-		s.feed != nil && s.feed.due()
+	due := s.end != nil || s.pingDue || s.waiting() > 0 || s.pending != nil && (s.pending.due || s.pending.sent > 0) || s.due() != nil
 	if s.writing || s.lost || !due {
 		return false
 	}
@@ -407,7 +446,7 @@ func (s *subscriber) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.writing, s.lost = false, true
-	s.starve()
+	s.starveAll()
 	s.released.Broadcast()
 }
 
@@ -424,7 +463,7 @@ func (s *subscriber) retire() {
 		timer.Stop()
 	}
 	s.lost = true
-	s.starve()
+	s.starveAll()
 	_ = s.raw.Close() // the server closes it once more
 	for s.writing || s.fetches > 0 {
 		s.released.Wait()
@@ -452,12 +491,13 @@ func (s *subscriber) take() ([]byte, *ending) {
 		if s.waiting() > 0 {
 			return s.pop(), nil
 		}
-		if s.lost || s.feed == nil || !s.feed.due() {
+		f := s.due()
+		if s.lost || f == nil {
 			s.writing = false
 			s.released.Broadcast()
 			return nil, nil
 		}
-		if wire := s.feed.hub.pull(s); wire != nil {
+		if wire := f.hub.pull(s, f); wire != nil {
 			s.note()
 			return wire, nil
 		}
@@ -496,7 +536,7 @@ func (s *subscriber) unpend() {
 	p.stamp.seq = s.seq
 	s.enqueue(p.frames(s, p.due)...)
 	if p.due {
-		s.cursor = p.stamp.cursor
+		s.told = p.stamp.position
 		s.pending = nil
 		p.free()
 	}

@@ -65,6 +65,7 @@ type setup struct {
 	// sessions are those of pages; nil: none.
 	sessions query.Sessions
 	past     Past
+	channels []query.Channel
 }
 
 func newWorld(t testing.TB, change func(*setup)) *world {
@@ -84,7 +85,7 @@ func newWorld(t testing.TB, change func(*setup)) *world {
 	}
 	registry := prometheus.NewRegistry()
 	log := slog.New(slog.DiscardHandler)
-	if w.hub, err = NewHub(set.stream, Deps{Prices: w.priceCache, Catalog: views.NewCatalog(set.coins), DayAgo: &w.ago, Past: set.past, Identity: "a log", Waiting: ready, Now: now, Metrics: registry, Log: log}); err != nil {
+	if w.hub, err = NewHub(set.stream, Deps{Prices: w.priceCache, Catalog: views.NewCatalog(set.coins), DayAgo: &w.ago, Past: set.past, Identity: "a log", Channels: set.channels, Waiting: ready, Now: now, Metrics: registry, Log: log}); err != nil {
 		t.Fatal(err)
 	}
 	cfg := query.DefaultConfig()

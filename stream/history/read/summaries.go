@@ -47,6 +47,11 @@ func (r Reader) Summaries(ctx context.Context, from, to time.Time, step time.Dur
 	return summaries, nil
 }
 
+// SummariesView names the table of summaries that is live: another one since a replay has put another in its place.
+func (r Reader) SummariesView(ctx context.Context) (string, error) {
+	return r.store.TableID(ctx, "summaries")
+}
+
 func scanSummary(rows driver.Rows) (*eventsv1.Summary, error) {
 	s := &eventsv1.Summary{}
 	var end time.Time

@@ -1,0 +1,68 @@
+package query
+
+import (
+	"context"
+	"time"
+
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+// Channel is the one declaration of a channel of the stream beside the prices: what is read from the log, and how it is shown.
+type Channel struct {
+	// Name is what a client asks for, such as candles:1m.
+	Name string
+	// Code stands for it in cursors, from 1 to 127; a code is never given to another channel.
+	Code byte
+	// Event is the type of its messages, in snake case.
+	Event string
+	// Doc says what is sent, and when.
+	Doc string
+	// Topic is what it is read from, and Step about how often its elements come.
+	Topic string
+	Step  time.Duration
+	// Element is a zero value of the type of what its messages hold in data.
+	Element any
+	// Identity names the log and the view of it at the start; Store knows it later. Store is nil where nothing but memory has the
+	// channel's past.
+	Identity string
+	Store    ChannelStore
+	// FromLast means that one who begins to follow it is sent the newest elements first, unless he wants no snapshot.
+	FromLast bool
+	// Read is what a record of a partition of the topic means. It is called for one record at a time, in the order of each
+	// partition.
+	Read func(partition int32, record eventsv1.Marked) (ChannelRecord, error)
+	// Past hands over the elements of seconds after one and up to another (Unix), of the coins with these ids or of all, oldest
+	// second first, at most so many, with the partition of each. It may be called from several goroutines, and fail while the
+	// store is away. It is nil where Store is.
+	Past func(ctx context.Context, after, until int64, coins []string, most int, visit func(partition int32, e ChannelElement)) error
+}
+
+// ChannelRecord is what one record of the log adds to a channel.
+type ChannelRecord struct {
+	Elements []ChannelElement
+	// Until is the second (Unix) up to which its partition has written everything, as this record proves; 0 where it proves
+	// nothing. Elements of a partition come in the order of their seconds.
+	Until int64
+	// Partial means that not all up to Until was read, so that memory cannot have it.
+	Partial bool
+}
+
+// ChannelElement is one element of a channel.
+type ChannelElement struct {
+	// Second (Unix) is the end of what it is of, in log time.
+	Second int64
+	// CoinID is empty for what is of no coin, which everybody is sent.
+	CoinID string
+	// JSON is an encoded Channel.Element.
+	JSON []byte
+}
+
+// ChannelStore is how far the store has a topic.
+type ChannelStore interface {
+	// Identity names the log and the view of it that is read: another one where either is another.
+	Identity(ctx context.Context) (string, error)
+	// Materialized is, by partition, the offset before which all records of the topic are in the store.
+	Materialized(ctx context.Context) (map[int32]int64, error)
+	// Oldest is the second (Unix) from which on the store has everything, at a time of the log; 0 if nothing was ever dropped.
+	Oldest(ctx context.Context, at time.Time) (int64, error)
+}
