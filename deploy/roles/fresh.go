@@ -2,6 +2,7 @@ package roles
 
 import (
 	"context"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -19,17 +20,30 @@ const (
 	freshLook = 20 * time.Millisecond
 )
 
+// startGCPercent is how much garbage may lie beside what lives, in percent of it, while a start works off what it missed: with Go's 100 the
+// collector takes a good part of two processors then (docs/decisions/0072).
+const startGCPercent = 400
+
 // firstFresh is the first fresh price of a start that makes its own. Until it is there, whatever does not make prices leaves the
 // processors to what does: the folds then work off some minutes of ticks. Safe for concurrent use.
 type firstFresh struct {
-	once sync.Once
-	done chan struct{}
+	once      sync.Once
+	done      chan struct{}
+	gcPercent int // what the process ran with before
 }
 
-func newFirstFresh() *firstFresh { return &firstFresh{done: make(chan struct{})} }
+// newFirstFresh is of a start that begins now. The caller sees to it that open is called.
+func newFirstFresh() *firstFresh {
+	return &firstFresh{done: make(chan struct{}), gcPercent: debug.SetGCPercent(startGCPercent)}
+}
 
 // open means that it is there.
-func (f *firstFresh) open() { f.once.Do(func() { close(f.done) }) }
+func (f *firstFresh) open() {
+	f.once.Do(func() {
+		debug.SetGCPercent(f.gcPercent)
+		close(f.done)
+	})
+}
 
 // before makes a role begin when the price is there, and after freshWithin at the latest.
 func (f *firstFresh) before(role supervise.Role) supervise.Role {

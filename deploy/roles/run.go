@@ -71,6 +71,11 @@ func Run(ctx context.Context, cfg config.Config, role string, out io.Writer, log
 	if at.metrics != nil {
 		serve(metricsRole(in, at.metrics, health))
 	}
+	var fresh *firstFresh
+	if role == "run" && in.Config.Feeds != "none" {
+		fresh = newFirstFresh()
+		defer fresh.open()
+	}
 	if err := in.Disk.AwaitRoom(ctx); err != nil {
 		return supervise.Stopped(ctx, err)
 	}
@@ -86,7 +91,7 @@ func Run(ctx context.Context, cfg config.Config, role string, out io.Writer, log
 	}
 	var stages []supervise.Stage
 	err = awaitServers(ctx, log, func() (err error) {
-		stages, err = buildStages(ctx, in, role, at, own)
+		stages, err = buildStages(ctx, in, role, at, own, fresh)
 		return err
 	})
 	if err != nil {
@@ -131,7 +136,7 @@ func Run(ctx context.Context, cfg config.Config, role string, out io.Writer, log
 	return supervise.RunStages(ctx, stages, drainLimit, health, log)
 }
 
-func buildStages(ctx context.Context, in *instance.Instance, role string, at Ports, own *operations.OwnBackfill) ([]supervise.Stage, error) {
+func buildStages(ctx context.Context, in *instance.Instance, role string, at Ports, own *operations.OwnBackfill, fresh *firstFresh) ([]supervise.Stage, error) {
 	var stages []supervise.Stage
 	if role == "run" || role == "process" {
 		in.Opening("opening the tables")
@@ -143,10 +148,6 @@ func buildStages(ctx context.Context, in *instance.Instance, role string, at Por
 		if _, err := operations.Migrate(ctx, in); err != nil {
 			return nil, err
 		}
-	}
-	var fresh *firstFresh
-	if role == "run" && in.Config.Feeds != "none" {
-		fresh = newFirstFresh()
 	}
 	for _, part := range []struct {
 		role  string

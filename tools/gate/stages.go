@@ -50,6 +50,9 @@ var slow = map[string][]string{
 // otherProcess are the packages whose tests start the program as another process: the race detector in theirs sees nothing of it.
 var otherProcess = []string{"deploy/chaos", "deploy/e2e"}
 
+// besideRace are the packages whose slow tests run beside the race detector, so many that both processors end at about the same time.
+var besideRace = append([]string{"processors"}, otherProcess...)
+
 // sequential are the packages that start no goroutine, to which a test holds them: the race detector would see nothing there,
 // and takes twice the time.
 var sequential = []string{

@@ -34,8 +34,8 @@ func quick() []result {
 	return slices.Concat(run.results(), tools.results())
 }
 
-// slowTests runs what `make gate` runs behind it, on two processors: on one the slow tests that start the program as another process;
-// on the other the quick tests again, with the race detector, which the quick stage ran without it, and then the other slow tests.
+// slowTests runs what `make gate` runs behind it, on two processors: on one the quick tests again, with the race detector, which the
+// quick stage ran without it, and then slow tests; on the other the slow tests of those packages that have the longest.
 func slowTests() []result {
 	all, err := packagesInOrder()
 	if err != nil {
@@ -50,12 +50,12 @@ func slowTests() []result {
 	one := func(name string, list []string) testRun {
 		return testRun{name: name, tier: "embedded", folder: ".", kills: slowKills, arguments: append([]string{"-p", "1", "-run", only(slow, "")}, list...)}
 	}
-	processes := one("processes", paths(otherProcess))
-	others := one("slow", slices.DeleteFunc(packages(slow), func(name string) bool { return slices.Contains(processes.arguments, name) }))
+	beside := paths(besideRace)
+	others := one("slow", slices.DeleteFunc(packages(slow), func(name string) bool { return slices.Contains(beside, name) }))
 	again := testRun{name: "race", tier: "embedded", folder: ".", kills: slowKills, race: detector,
 		arguments: append([]string{"-p", "1", "-skip", only(slow, "")}, raced...)}
 	other := make(chan []result)
-	go func() { other <- processes.results() }()
+	go func() { other <- one("beside", beside).results() }()
 	results = slices.Concat(results, again.results(), others.results(), <-other)
 	harmed := testRun{name: "faults", tier: "faults", folder: ".", kills: slowKills, race: detector,
 		arguments: append([]string{"-tags", "faults", "-run", only(faults, "")}, packages(faults)...)}
