@@ -1,16 +1,13 @@
 package ws
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
 	"math/rand/v2"
-	"net"
 	"slices"
 	"sync"
 	"testing"
@@ -20,7 +17,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/marketlog/marketlog/query"
-	"github.com/marketlog/marketlog/query/limits"
 	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 )
@@ -162,31 +158,7 @@ func (c *channelReader) connect(t *testing.T, h *Hub, asks request, pause func()
 			t.Fatal(err)
 		}
 	}
-	server, client := net.Pipe()
-	s := newSubscriber(&admission{gate: lasting{}, caller: query.Caller{Plan: &limits.Plan{}}}, server, len(h.known))
-	s.form = formLines
-	var both sync.WaitGroup
-	both.Go(func() {
-		h.pass(h.join(s, &asks))
-		_, _ = io.Copy(io.Discard, server) // until the client goes
-		h.leave(s)
-		s.retire()
-	})
-	both.Go(func() {
-		in := bufio.NewReaderSize(client, 256)
-		for {
-			line, err := in.ReadBytes('\n')
-			if err != nil {
-				_ = client.Close() // what came of this line is lost
-				return
-			}
-			if line = bytes.TrimSpace(line); len(line) > 0 {
-				c.line(line)
-			}
-			time.Sleep(pause())
-		}
-	})
-	return func() { _ = client.Close(); both.Wait() }
+	return readLines(h, &asks, pause, c.line)
 }
 
 // equal says whether the client was sent exactly what the log holds between its first and its last cursor.

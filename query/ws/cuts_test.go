@@ -302,12 +302,17 @@ func (c *lineReader) connect(h *Hub, asks request, pause func() time.Duration) (
 	if asks.from == nil && !begun {
 		return func() {} // it is answered that the server starts
 	}
+	return readLines(h, &asks, pause, c.line)
+}
+
+// readLines opens a connection to a hub, gives each line to take, and rests for pause behind it. It returns what cuts the connection.
+func readLines(h *Hub, asks *request, pause func() time.Duration, take func(line []byte)) (cut func()) {
 	server, client := net.Pipe()
 	s := newSubscriber(&admission{gate: lasting{}, caller: query.Caller{Plan: &limits.Plan{}}}, server, len(h.known))
 	s.form = formLines
 	var both sync.WaitGroup
 	both.Go(func() {
-		h.pass(h.join(s, &asks))
+		h.pass(h.join(s, asks))
 		_, _ = io.Copy(io.Discard, server) // until the client goes
 		h.leave(s)
 		s.retire()
@@ -321,7 +326,7 @@ func (c *lineReader) connect(h *Hub, asks request, pause func() time.Duration) (
 				return
 			}
 			if line = bytes.TrimSpace(line); len(line) > 0 {
-				c.line(line)
+				take(line)
 			}
 			time.Sleep(pause())
 		}
