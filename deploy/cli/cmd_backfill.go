@@ -90,7 +90,7 @@ func addBackfillFlags(cmd *cobra.Command, input *operations.BackfillInput, from,
 	flags.StringVar(from, "from", "", "start of the range, inclusive, as a `TIME` (RFC 3339); default: five years ago")
 	flags.StringVar(to, "to", "", "end of the range, exclusive, as a `TIME` (RFC 3339); default: now")
 	config.AddInstanceFlags(flags)
-	command.AddOutputFlag(flags)
+	command.AddDocumentsFlag(flags)
 }
 
 func runBackfill(rt *command.Runtime, cmd *cobra.Command, v admin.Command, action admin.Action, input operations.BackfillInput) error {
@@ -140,7 +140,7 @@ func (p *backfillPrinter) line(raw json.RawMessage) error {
 		return p.progress(raw, line.ReplayProgress)
 	}
 	p.end()
-	if p.out.JSON {
+	if p.out.Objects() {
 		return p.out.Object(raw)
 	}
 	switch {

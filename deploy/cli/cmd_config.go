@@ -17,7 +17,7 @@ func configCommand(rt *command.Runtime) *cobra.Command {
 			return showConfig(rt, cmd, show)
 		}}
 		config.AddConfigFlags(c.Flags())
-		command.AddOutputFlag(c.Flags())
+		command.AddDocumentsFlag(c.Flags())
 		cmd.AddCommand(c)
 	}
 	sub("print", "Print every setting and where it comes from; also if some are wrong", true)
@@ -36,12 +36,12 @@ func showConfig(rt *command.Runtime, cmd *cobra.Command, show bool) error {
 		return err
 	}
 	switch {
-	case out.JSON && show:
+	case out.Objects() && show:
 		if err := out.Object(map[string]any{"settings": settings, "faults": append(config.Faults{}, faults...)}); err != nil {
 			return err
 		}
 		return reported(faults)
-	case out.JSON:
+	case out.Objects():
 		if err := out.Object(map[string]any{"faults": append(config.Faults{}, faults...)}); err != nil {
 			return err
 		}

@@ -61,7 +61,7 @@ it: finished files are checked and not written again.`,
 	flags.BoolVar(&cancel, "cancel", false, "cancel the running export")
 	cmd.MarkFlagsMutuallyExclusive("attach", "cancel")
 	config.AddInstanceFlags(flags)
-	command.AddOutputFlag(flags)
+	command.AddDocumentsFlag(flags)
 	return cmd
 }
 
@@ -108,7 +108,7 @@ func (p *exportPrinter) line(raw json.RawMessage) error {
 		return p.progress(raw, line.ReplayProgress)
 	}
 	p.end()
-	if p.out.JSON {
+	if p.out.Objects() {
 		return p.out.Object(raw)
 	}
 	if line.Exported == "" {

@@ -69,7 +69,7 @@ replaces its candles. Lines that cannot be read go to the dead letters.`,
 	flags.BoolVar(&cancel, "cancel", false, "cancel the running import")
 	cmd.MarkFlagsMutuallyExclusive("list", "attach", "cancel", "dry-run")
 	config.AddInstanceFlags(flags)
-	command.AddOutputFlag(flags)
+	command.AddDocumentsFlag(flags)
 	return cmd
 }
 
@@ -110,7 +110,7 @@ func (p *importPrinter) line(raw json.RawMessage) error {
 	}
 	p.end()
 	switch {
-	case p.out.JSON:
+	case p.out.Objects():
 		return p.out.Object(raw)
 	case line.File != "":
 		return printLine(p.replayPrinter, raw, importedText)

@@ -30,7 +30,7 @@ func migrateCommand(rt *command.Runtime) *cobra.Command {
 		made := 0
 		printLine := func(raw json.RawMessage) error {
 			made++
-			if out.JSON {
+			if out.Objects() {
 				return out.Object(raw)
 			}
 			var line operations.MigrationLine
@@ -45,7 +45,7 @@ func migrateCommand(rt *command.Runtime) *cobra.Command {
 		} else { // it creates whatever is missing, also a whole instance
 			err = rt.CallOpened(cmd.Context(), cfg, admin.Command{Name: "migrate"}, admin.Start, nil, printLine)
 		}
-		if err == nil && made == 0 && !out.JSON {
+		if err == nil && made == 0 && !out.Objects() {
 			fmt.Fprintln(rt.Stdout, "topics and tables are up to date")
 		}
 		return err

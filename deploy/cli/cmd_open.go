@@ -27,7 +27,7 @@ func openCommand(rt *command.Runtime) *cobra.Command {
 				if err := json.Unmarshal(raw, &line); err != nil {
 					return fmt.Errorf("reading the answer: %w", err)
 				}
-				if out.JSON {
+				if out.Objects() {
 					return out.Object(line)
 				}
 				out.Text("%s", line.URL)

@@ -31,7 +31,7 @@ with venue log and reason damage. To compare existing rows with the log, use ` +
 				return err
 			}
 			return rt.Call(cmd.Context(), cfg, admin.Command{Name: "rebuild", Long: true}, admin.Start, struct{}{}, func(raw json.RawMessage) error {
-				if out.JSON {
+				if out.Objects() {
 					return out.Object(raw)
 				}
 				var line operations.RebuildLine
@@ -48,6 +48,6 @@ with venue log and reason damage. To compare existing rows with the log, use ` +
 		},
 	}
 	config.AddInstanceFlags(cmd.Flags())
-	command.AddOutputFlag(cmd.Flags())
+	command.AddDocumentsFlag(cmd.Flags())
 	return cmd
 }

@@ -64,7 +64,7 @@ it.`,
 	flags.BoolVar(&cancel, "cancel", false, "cancel the running replay, and remove the shadow tables of an interrupted one")
 	cmd.MarkFlagsMutuallyExclusive("attach", "cancel", "verify")
 	config.AddInstanceFlags(flags)
-	command.AddOutputFlag(flags)
+	command.AddDocumentsFlag(flags)
 	return cmd
 }
 
@@ -135,7 +135,7 @@ func (p *replayPrinter) line(raw json.RawMessage) error {
 		result.ReplayResult.Compared = *result.Compared
 		p.result = &result.ReplayResult
 	}
-	if p.out.JSON {
+	if p.out.Objects() {
 		return p.out.Object(raw)
 	}
 	var err error
@@ -166,7 +166,7 @@ func differenceText(d shadow.Difference) string {
 }
 
 func (p *replayPrinter) progress(raw json.RawMessage, at processors.ReplayProgress) error {
-	if p.out.JSON {
+	if p.out.Objects() {
 		return p.out.Object(raw)
 	}
 	if !roles.IsTerminal(p.Stderr) {

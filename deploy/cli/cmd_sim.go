@@ -57,7 +57,7 @@ func simFaults(rt *command.Runtime, cmd *cobra.Command, input operations.FaultIn
 	if err != nil {
 		return err
 	}
-	if len(lines) == 0 && !out.JSON {
+	if len(lines) == 0 && !out.Objects() {
 		out.Text("no faults are active")
 		return out.Flush()
 	}

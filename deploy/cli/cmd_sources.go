@@ -68,11 +68,11 @@ func listSources(rt *command.Runtime, cmd *cobra.Command, name string, input ope
 	if err != nil {
 		return err
 	}
-	if !out.JSON {
+	if !out.Objects() {
 		out.Row("SOURCE", "ASKED", "EVERY", "REQUESTS", "KEY", "URL", "LICENCE", "ATTRIBUTION", "WHY")
 	}
 	err = sourcesCall(rt, cmd, name, input, func(raw json.RawMessage) error {
-		if out.JSON {
+		if out.Objects() {
 			return out.Object(raw)
 		}
 		var line operations.SourceLine
@@ -109,7 +109,7 @@ func checkCommand(rt *command.Runtime, cmd *cobra.Command, args []string) error 
 			return fmt.Errorf("reading a line of the check: %w", err)
 		}
 		wrong = wrong || line.Wrong()
-		if out.JSON {
+		if out.Objects() {
 			return out.Object(raw)
 		}
 		return printCheck(rt, line)

@@ -21,7 +21,7 @@ func versionCommand(rt *command.Runtime) *cobra.Command {
 				return err
 			}
 			platform := runtime.GOOS + "/" + runtime.GOARCH
-			if out.JSON {
+			if out.Objects() {
 				return out.Object(map[string]string{"version": operations.Version(), "go": runtime.Version(), "platform": platform})
 			}
 			fmt.Fprintf(rt.Stdout, "marketlog %s (%s, %s)\n", operations.Version(), runtime.Version(), platform)

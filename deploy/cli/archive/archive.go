@@ -53,12 +53,12 @@ func list(rt *command.Runtime, cmd *cobra.Command, deep bool) (faults int, err e
 	if err != nil {
 		return 0, err
 	}
-	if !out.JSON {
+	if !out.Objects() {
 		out.Row("TOPIC", "PARTITION", "SEGMENTS", "FIRST", "NEXT", "BYTES", "STATE")
 	}
 	err = operations.InspectArchive(cmd.Context(), cfg.ArchiveDir(), deep, func(s operations.ArchiveStatus) error {
 		faults += len(s.Faults) + len(s.Holes)
-		if out.JSON {
+		if out.Objects() {
 			return out.Object(s)
 		}
 		out.Row(s.Topic, s.Partition, s.Segments, s.First, s.Next, s.Bytes, state(s))

@@ -36,11 +36,11 @@ archive.bytes. The other topics, and the newest segment of each partition, are k
 			if err != nil {
 				return fmt.Errorf("%w (archive.dir names another directory)", err)
 			}
-			if !out.JSON {
+			if !out.Objects() {
 				out.Row("TOPIC", "SEGMENTS", "BYTES", "UP TO")
 			}
 			for _, topic := range pruned {
-				if out.JSON {
+				if out.Objects() {
 					if err := out.Object(topic); err != nil {
 						return err
 					}

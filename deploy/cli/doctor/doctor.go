@@ -54,7 +54,7 @@ func Command(rt *command.Runtime) *cobra.Command {
 		failed := false
 		for _, f := range examine(rt, cmd) {
 			failed = failed || f.Verdict == "failed"
-			if out.JSON {
+			if out.Objects() {
 				if err := out.Object(f); err != nil {
 					return err
 				}

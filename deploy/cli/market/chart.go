@@ -33,7 +33,7 @@ func chartCommand(rt *command.Runtime) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&timeframe, "timeframe", "24h", "1h, 24h, 7d, 30d, 90d, 1y or max")
 	config.AddInstanceFlags(cmd.Flags())
-	command.AddOutputFlag(cmd.Flags())
+	command.AddDocumentsFlag(cmd.Flags())
 	return cmd
 }
 

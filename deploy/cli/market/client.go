@@ -205,7 +205,7 @@ func show[T any](rt *command.Runtime, cmd *cobra.Command, path string, query url
 	if err != nil {
 		return err
 	}
-	if out.JSON {
+	if out.Objects() {
 		return out.Object(json.RawMessage(got.body))
 	}
 	var decoded T

@@ -31,7 +31,7 @@ func explainCommand(rt *command.Runtime) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&at, "at", "", "`TIME`: the price that was served then, as in 2026-01-31T12:00:00Z")
 	config.AddInstanceFlags(cmd.Flags())
-	command.AddOutputFlag(cmd.Flags())
+	command.AddDocumentsFlag(cmd.Flags())
 	return cmd
 }
 

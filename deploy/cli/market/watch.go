@@ -56,7 +56,7 @@ coins is printed exactly once over any number of restarts.`,
 	}
 	cmd.Flags().BoolVar(&every, "every", false, "every price, also those that repeat the one before, instead of changes")
 	config.AddInstanceFlags(cmd.Flags())
-	command.AddOutputFlag(cmd.Flags())
+	command.AddDocumentsFlag(cmd.Flags())
 	return cmd
 }
 
@@ -97,7 +97,7 @@ func refusedForGood(err error) bool {
 
 // note prints a line about the connection; with -o json the messages say it.
 func (w *watch) note(format string, args ...any) {
-	if !w.out.JSON {
+	if !w.out.Objects() {
 		w.out.Text("-- "+format, args...)
 		_ = w.out.Flush() // an output that is gone ends the next message
 	}
@@ -165,7 +165,7 @@ func (w *watch) take(raw []byte) error {
 		return fmt.Errorf("reading a message of the stream: %w", err)
 	}
 	var err error
-	if w.out.JSON {
+	if w.out.Objects() {
 		err = w.out.Object(json.RawMessage(raw))
 	} else {
 		w.show(&m)

@@ -84,8 +84,13 @@ func connect(rt *command.Runtime, cmd *cobra.Command) (session, error) {
 		return session{}, errors.New("the configuration names an external ClickHouse: query it with its own client")
 	}
 	s := session{format: "PrettyCompactMonoBlock"}
-	if out.JSON {
+	switch out.Format {
+	case command.FormatJSON:
 		s.format = "JSONEachRow"
+	case command.FormatCSV:
+		s.format = "CSVWithNames"
+	case command.FormatYAML:
+		return session{}, errors.New("results of SQL have no form in YAML; use --output json")
 	}
 	s.client, s.addr, s.done, err = openSQL(cmd.Context(), rt, cfg)
 	return s, err

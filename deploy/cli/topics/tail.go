@@ -248,7 +248,7 @@ func (t topics) printRecord(r *kgo.Record, topic schemas.Topic) error {
 		value, _ = json.Marshal(r.Value)
 	}
 	row.Value = value
-	if t.out.JSON {
+	if t.out.Objects() {
 		return t.out.Object(row)
 	}
 	_, err = fmt.Fprintf(t.Stdout, "%s/%d@%d  %s  %s  %s%s\n", row.Topic, row.Partition, row.Offset, row.Time, row.Key, row.Value, row.Error)

@@ -202,7 +202,7 @@ func checkTopics(ctx context.Context, t topics, _ []string) error {
 		lines[i] = fault.Error()
 	}
 	slices.Sort(lines)
-	if t.out.JSON {
+	if t.out.Objects() {
 		if err := t.out.Object(map[string]any{"topics": len(schemas.Topics), "faults": lines}); err != nil {
 			return err
 		}
