@@ -2,7 +2,9 @@ package processors_test
 
 import (
 	"context"
+	"strconv"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -27,6 +29,19 @@ const benchSeconds = 600
 
 // What one core resolves: decoding, checks, names, the join, the duplicates' memory and the encoding of
 // the outputs, with the pulses to all partitions among them.
+// BenchmarkClocks_20Producers is one clock record of twenty producers whose clocks go on.
+func BenchmarkClocks_20Producers(b *testing.B) {
+	var clocks processors.Clocks
+	names := make([]string, 20)
+	for i := range names {
+		names[i] = "venue-" + strconv.Itoa(i)
+	}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		clocks.Observe(names[i%len(names)], 1, int64(i)*int64(50*time.Millisecond))
+	}
+}
+
 func BenchmarkResolve_3Venues3Coins(b *testing.B) {
 	benchmarkUnit(b, resolveUnit(), calmScenario(benchSeconds).raw[0])
 }

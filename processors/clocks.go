@@ -1,7 +1,6 @@
 package processors
 
 import (
-	"maps"
 	"slices"
 	"time"
 )
@@ -32,7 +31,8 @@ const (
 //
 // The zero value is ready for use; it is not safe for concurrent use.
 type Clocks struct {
-	producers map[producerID]*producerClock
+	// producers is a list, since each clock record compares all of them, some twenty, with one another.
+	producers []*producerClock
 	records   int64
 	now       int64
 	watermark int64
@@ -44,6 +44,7 @@ type producerID struct {
 }
 
 type producerClock struct {
+	id   producerID
 	time int64
 	// seen is the log time at which its newest clock record came; 0 before the first.
 	seen int64
@@ -56,18 +57,14 @@ type producerClock struct {
 
 // Observe takes one clock record and says whether now or the watermark moved.
 func (c *Clocks) Observe(producer string, epoch, at int64) (moved bool) {
-	if c.producers == nil {
-		c.producers = map[producerID]*producerClock{}
-	}
-	id := producerID{producer, epoch}
-	p := c.producers[id]
+	p := c.producer(producerID{producer, epoch})
 	c.records++
 	if p == nil {
-		p = &producerClock{}
+		p = &producerClock{id: producerID{producer, epoch}}
 		for i := range p.positions {
 			p.positions[i] = c.records
 		}
-		c.producers[id] = p
+		c.producers = append(c.producers, p)
 	}
 	// The newest record counts, not the greatest: a clock that was put right is right again.
 	p.time = at
@@ -75,6 +72,15 @@ func (c *Clocks) Observe(producer string, epoch, at int64) (moved bool) {
 	copy(p.positions[:], p.positions[1:])
 	p.positions[leadWindow-1] = c.records
 	return c.advance(p)
+}
+
+func (c *Clocks) producer(id producerID) *producerClock {
+	for _, p := range c.producers {
+		if p.id == id {
+			return p
+		}
+	}
+	return nil
 }
 
 // Now is the greatest clock of the live producers, Unix nanoseconds; 0 before the first.
@@ -100,9 +106,8 @@ func (c *Clocks) advance(heard *producerClock) bool {
 		}
 	}
 	c.watermark = max(c.watermark, least)
-	// Forgotten last: both clocks must be taken from the same producers, in whatever order the map
-	// gives them.
-	maps.DeleteFunc(c.producers, func(_ producerID, p *producerClock) bool {
+	// Forgotten last: both clocks must be taken from the same producers.
+	c.producers = slices.DeleteFunc(c.producers, func(p *producerClock) bool {
 		if p.seen == 0 {
 			p.seen = c.now
 		}
