@@ -3,6 +3,7 @@ package history_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -35,6 +36,49 @@ func TestMigratingTwiceChangesNothing(t *testing.T) {
 	}
 	if after := queryStrings(t, store, schema, store.Database()); !slices.Equal(before, after) {
 		t.Errorf("the second time: got\n%s\nwant\n%s", strings.Join(after, "\n"), strings.Join(before, "\n"))
+	}
+}
+
+// Views are made anew only where they are not what this version makes.
+func TestViewsAreMadeWhenTheyDiffer(t *testing.T) {
+	store := newStore(t)
+	ids := func() map[string]string {
+		made := map[string]string{}
+		for _, row := range queryStrings(t, store, "SELECT name || ' ' || toString(uuid) FROM system.tables WHERE engine = 'View' AND database IN (?, 'default') ORDER BY name", store.Database()) {
+			name, id, _ := strings.Cut(row, " ")
+			made[name] = id
+		}
+		return made
+	}
+	before, text := ids(), queryStrings(t, store, schema, store.Database())
+	for _, c := range []struct{ name, statement string }{
+		{"nothing", "SELECT 1"},
+		{"one is another", "CREATE OR REPLACE VIEW default.v_fiat AS SELECT 1 AS of_another_version"},
+		{"one is gone", "DROP VIEW " + store.Database() + ".live_closed"},
+		{"two bear each other's name", "EXCHANGE TABLES default.v_gaps AND default.v_lag"},
+		{"a view of the owner's", "CREATE VIEW default.my_own AS SELECT 1 AS x"},
+	} {
+		if err := store.Conn().Exec(t.Context(), c.statement); err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		if _, err := store.Migrate(t.Context()); err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		after := ids()
+		own := after["my_own"] != ""
+		delete(after, "my_own")
+		if same := maps.Equal(before, after); same != (c.name == "nothing" || own) {
+			t.Errorf("%s: views unchanged is %t", c.name, same)
+		}
+		if own {
+			if err := store.Conn().Exec(t.Context(), "DROP VIEW default.my_own"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := queryStrings(t, store, schema, store.Database()); !slices.Equal(got, text) {
+			t.Errorf("%s: got\n%s\nwant\n%s", c.name, strings.Join(got, "\n"), strings.Join(text, "\n"))
+		}
+		before = after
 	}
 }
 

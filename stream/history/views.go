@@ -2,6 +2,8 @@ package history
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io/fs"
 	"slices"
@@ -25,26 +27,77 @@ var viewIntervals = []struct {
 	{"1d", "toStartOfDay", 24 * time.Hour},
 }
 
-// createViews makes all views anew. Those of analysts live in the default database, so that a plain
-// client finds them without naming one.
+// createViews makes all views anew, unless they are there as this version makes them: some sixty statements, at each start of a node. Those of
+// analysts live in the default database, so that a plain client finds them without naming one.
 func (s *Store) createViews(ctx context.Context) error {
 	names, err := fs.Glob(tables.Views, "views/*.sql")
 	if err != nil {
 		return fmt.Errorf("listing views: %w", err)
 	}
+	var statements []string
+	texts := sha256.New()
 	for _, name := range names {
 		text, err := tables.Views.ReadFile(name)
 		if err != nil {
 			return fmt.Errorf("reading %s: %w", name, err)
 		}
 		for _, statement := range viewStatements(string(text), s.cfg.Database) {
-			if err := s.conn.Exec(ctx, statement); err != nil {
-				return fmt.Errorf("creating view %s: %w", name, Unavailable(err))
-			}
-			faults.Hit("migrate.view")
+			statements = append(statements, statement)
+			fmt.Fprintf(texts, "%d %s", len(statement), statement)
 		}
 	}
+	wanted := hex.EncodeToString(texts.Sum(nil))
+	found, recorded, err := s.viewsMade(ctx, statements)
+	if err != nil {
+		return err
+	}
+	if recorded == wanted+" "+found {
+		return nil
+	}
+	for _, statement := range statements {
+		if err := s.conn.Exec(ctx, statement); err != nil {
+			return fmt.Errorf("creating view %s: %w", viewName(statement), Unavailable(err))
+		}
+		faults.Hit("migrate.view")
+	}
+	if found, _, err = s.viewsMade(ctx, statements); err != nil {
+		return err
+	}
+	// Recorded last: views that were made in part, or changed since by another version or by hand, are made again.
+	if err := s.conn.Exec(ctx, "ALTER TABLE "+viewsRecord+" MODIFY COMMENT "+Literal(viewsComment+wanted+" "+found)); err != nil {
+		return fmt.Errorf("recording the digest of the views: %w", Unavailable(err))
+	}
 	return nil
+}
+
+const (
+	// viewsRecord is the table whose comment records the views: it is there before all others.
+	viewsRecord  = "goose_db_version"
+	viewsComment = "views "
+)
+
+// viewsMade is a digest of the views as the store has them, and what was recorded when they were made: the digest of their statements, and
+// this one then.
+func (s *Store) viewsMade(ctx context.Context, statements []string) (found, recorded string, err error) {
+	names := make([]string, len(statements))
+	for i, statement := range statements {
+		names[i] = viewName(statement)
+	}
+	err = s.conn.QueryRow(ctx, "SELECT lower(hex(groupBitXorIf(sipHash64(database, name, create_table_query), engine = 'View'))), anyIf(comment, engine != 'View') "+
+		"FROM system.tables WHERE engine = 'View' AND database || '.' || name IN ("+Literals(names)+") OR database = "+Literal(s.cfg.Database)+" AND name = "+Literal(viewsRecord)).
+		Scan(&found, &recorded)
+	if err != nil {
+		return "", "", fmt.Errorf("reading the views: %w", Unavailable(err))
+	}
+	return found, strings.TrimPrefix(recorded, viewsComment), nil
+}
+
+// viewName is the name of the view that a statement makes, with its database.
+func viewName(statement string) string {
+	_, name, _ := strings.Cut(statement, "VIEW ")
+	name, _, _ = strings.Cut(name, "\n")
+	name, _, _ = strings.Cut(name, " ")
+	return name
 }
 
 // tablesInViews are what views say of our tables, which is the same for all of a process: the coins alone make 60 kB.
