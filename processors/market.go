@@ -14,6 +14,10 @@ const (
 	// paceSpan is the span in seconds over which the pace of a market is measured, up to its newest value. With the
 	// freshness of two minutes and an ingest time ahead of now, it lies within WindowMemory.
 	paceSpan = 40
+	// paceMemory is how far before a second that is evaluated a value may lie that is known of: the pace of the last value
+	// that still counts. It is the same span for a fold that was rewound, also where log time leaps: ticks that come before
+	// the first clock behind a leap are noted in the second before it, which may be any time ago.
+	paceMemory = schemas.FreshFor + maxLead + paceSpan*time.Second
 	// paceTimes is how many times its mean interval a market may be silent: by chance it would be so once in e^8 times.
 	paceTimes = 8
 	// leastFresh is the least that a market counts after it was last heard; schemas.FreshFor is the most.
@@ -86,6 +90,14 @@ func (m *Market) Expire(second int64) {
 	latest := second + int64(maxLead)
 	m.lastHeard, m.quoteHeard, m.volumeHeard = min(m.lastHeard, latest), min(m.quoteHeard, latest), min(m.volumeHeard, latest)
 	m.forget(second)
+	oldest := (second - int64(paceMemory)) / int64(time.Second)
+	known := 0
+	for known < len(m.seconds) && m.seconds[known].second < oldest {
+		known++
+	}
+	if known > 0 {
+		m.seconds = append(m.seconds[:0], m.seconds[known:]...)
+	}
 }
 
 // forget drops the parts that are no longer fresh at a log time.

@@ -15,10 +15,10 @@ const (
 	// were away, a span of log time may hold a single clock record, and those who come back are
 	// judged by those who were heard before.
 	settlePlaces = 8
-	// openMemory is the span behind the watermark: a minute and its lateness, and the freshness of
-	// the markets that made its first price. A watermark that stands still while now goes on keeps
-	// minutes open, and so holds back where a rewind begins.
-	openMemory = 60*time.Second + schemas.AllowedLateness + schemas.FreshFor
+	// openMemory is the span behind the watermark: a minute and its lateness, and what the first price in it
+	// depends on. A watermark that stands still while now goes on keeps minutes open, and so holds back where
+	// a rewind begins.
+	openMemory = 60*time.Second + schemas.AllowedLateness + paceMemory
 )
 
 // rewind remembers, second by second of log time, where a reader of the input would have to begin

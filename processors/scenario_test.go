@@ -85,16 +85,22 @@ func drawScenario(t *rapid.T) *scenario {
 		return span{from, from + rapid.Float64Range(1, longest).Draw(t, label+" for")}
 	}
 	var all []span // everyone is away
-	if rapid.IntRange(0, 3).Draw(t, "leap") == 0 {
-		all = append(all, spanWithin("leap", 400))
-		seconds += int(all[0].to - all[0].from)
+	if leaps := rapid.SampledFrom([]int{0, 0, 0, 1, 2, 3}).Draw(t, "leaps"); leaps > 0 {
+		// Whoever is up between two of them for some seconds only remembers the time before both.
+		away := spanWithin("leap", 400)
+		for range leaps {
+			all = append(all, away)
+			seconds += int(away.to - away.from)
+			from := away.to + rapid.Float64Range(3, 60).Draw(t, "up for")
+			away = span{from, from + rapid.Float64Range(1, 300).Draw(t, "leap for")}
+		}
 	}
 	skews := []time.Duration{0, 0, 300 * time.Millisecond, -2 * time.Second, 9 * time.Second, -25 * time.Second, -50 * time.Second, 14 * time.Second, time.Hour}
 	_, symbols := sameTicksPartition(3)
 	var producers []*scriptedProducer
 	for i, name := range []string{"kraken", "okx", "gemini", "bitstamp"}[:rapid.IntRange(1, 4).Draw(t, "producers")] {
 		p := &scriptedProducer{name: name, silent: slices.Clone(all)}
-		p.ticks = rapid.SampledFrom([]float64{1.5, 0.3, 0.1, 0.04}).Draw(t, name+" ticks a second")
+		p.ticks = rapid.SampledFrom([]float64{1.5, 1.5, 0.3, 0.3, 0.1, 0.1, 0.04, 8}).Draw(t, name+" ticks a second")
 		if i > 0 {
 			p.skew = rapid.SampledFrom(skews).Draw(t, name+" skew")
 		}

@@ -176,7 +176,7 @@ var Topics = []Topic{
 		Holds:     "published prices with all inputs",
 		Retention: 7 * day, EmbeddedBytes: 64 * mebibyte, NearBytes: 12 * mebibyte, Near: 2 * time.Minute, Archive: ArchiveBudget,
 		Derived: true, View: ViewPrices,
-		Logic: 2, // AggregateVersion 2, and a price that stands every PriceRepeat
+		Logic: 3, // AggregateVersion 2, a price that stands every PriceRepeat, and a pace that is forgotten after paceMemory
 		// Every second of every coin with all its inputs is the largest table by far; prices_1m keeps the last of each minute.
 		Tables: []Table{bySecond("prices").byDay(7), byMinute("prices_1m")},
 	},
@@ -185,7 +185,7 @@ var Topics = []Topic{
 		Writer: "processors/prices", valid: validCandle,
 		Holds:         "closed one-minute candles, of the published price and of each venue",
 		EmbeddedBytes: 16 * mebibyte, Archive: ArchiveKept, Derived: true, View: ViewCandles,
-		Logic:  2, // what those prices give
+		Logic:  3, // what those prices give
 		Tables: []Table{byClosed("candles_1m"), byClosed("venue_candles_1m").byMonth(90)},
 	},
 	{
