@@ -21,7 +21,7 @@ type object struct {
 // catalogOf reads what the owner has. Tables of engines other than MergeTree's live in the owner's memory, or are files
 // of a form that only one process may open: they are not shown. tables is their folder, in which the child works.
 func catalogOf(owner *engine.Engine, tables string) ([]object, error) {
-	text, err := owner.Ask(`SELECT database, name, engine, create_table_query AS sql, data_paths AS paths FROM system.tables
+	text, err := owner.Ask(`SELECT database, name, engine, create_table_query AS sql, comment != '' AS commented, data_paths AS paths FROM system.tables
 		WHERE database NOT IN ('system', 'information_schema', 'INFORMATION_SCHEMA') AND NOT is_temporary ORDER BY database, name`, "JSONEachRow")
 	if err != nil {
 		return nil, fmt.Errorf("reading the catalogue: %w", err)
@@ -30,6 +30,7 @@ func catalogOf(owner *engine.Engine, tables string) ([]object, error) {
 	for line := range strings.Lines(text) {
 		var row struct {
 			Database, Name, Engine, SQL string
+			Commented                   uint8
 			Paths                       []string
 		}
 		if err := json.Unmarshal([]byte(line), &row); err != nil {
@@ -43,7 +44,12 @@ func catalogOf(owner *engine.Engine, tables string) ([]object, error) {
 			if !ok {
 				return nil, fmt.Errorf("reading the catalogue: %s.%s lies in %s, and not below %s", row.Database, row.Name, row.Paths[0], tables)
 			}
-			objects = append(objects, object{row.Database, row.Name, false, readOnly(row.SQL, beneath)})
+			create := row.SQL
+			if row.Commented != 0 {
+				// The settings come before the table's comment, which is the last clause. Quotation marks within are escaped.
+				create = create[:strings.LastIndex(create, " COMMENT '")]
+			}
+			objects = append(objects, object{row.Database, row.Name, false, readOnly(create, beneath)})
 		}
 	}
 	return objects, nil

@@ -174,6 +174,16 @@ func TestPeopleReadWhatTheOwnerWrites(t *testing.T) {
 	}
 }
 
+func TestTablesMayHaveComments(t *testing.T) {
+	i := install(t)
+	for n, settings := range []string{"", " SETTINGS index_granularity = 1024"} {
+		table := fmt.Sprintf("m.noted%d", n)
+		i.do(t, "CREATE TABLE "+table+" (a UInt64 COMMENT 'a, COMMENT \\'b\\'') ENGINE = MergeTree ORDER BY a"+settings+
+			" COMMENT 'the owner\\'s COMMENT \\'and\\' SETTINGS \\\\'", "INSERT INTO "+table+" SELECT number FROM numbers(7)")
+		i.wait(t, "SELECT count() FROM "+table, "7\n")
+	}
+}
+
 // Readers are not shown where the tables lie, nor what others ask.
 func TestNobodyIsShownPaths(t *testing.T) {
 	i := install(t)
