@@ -26,6 +26,7 @@ var explained = map[string]string{
 	"/api/v1/global-stats/metrics":    "/api/v1/global-stats/metrics",
 	"/api/v1/global-stats/sentiment":  "/api/v1/global-stats/sentiment",
 	"/api/v1/global-stats/fear-greed": "/api/v1/global-stats/fear-greed",
+	"/api/v1/global-stats/defi":       "/api/v1/global-stats/defi",
 	"/api/v1/fiat/{symbol}":           "/api/v1/fiat/EUR",
 	"/api/v1/stablecoins/index":       "/api/v1/stablecoins/index?limit=2",
 	"/api/v1/charts/{coinId}":         "/api/v1/charts/bitcoin?timeframe=1h",
@@ -51,7 +52,7 @@ func TestDemoExplainsEveryNumber(t *testing.T) {
 		}
 		maps.Copy(numbers, found)
 	}
-	minute := time.Now().UTC().Truncate(time.Minute).Add(-2 * time.Minute).Format(time.RFC3339)
+	minute := d.closedMinute(t)
 	for _, field := range []string{"open", "high", "low", "close", "volume", "trades"} {
 		numbers["candle/bitcoin/1m/"+minute+"/"+field] = true
 	}
@@ -82,6 +83,19 @@ func TestDemoExplainsEveryNumber(t *testing.T) {
 			}
 		}
 	}
+}
+
+// closedMinute is the start of the newest closed candle of bitcoin, as the views have it.
+func (d *demo) closedMinute(t *testing.T) string {
+	t.Helper()
+	for deadline := time.Now().Add(demoPatience); time.Now().Before(deadline); time.Sleep(time.Second) {
+		rows := d.query(t, "SELECT formatDateTime(max(start), '%Y-%m-%dT%H:%i:%SZ', 'UTC') AS start, count() AS n FROM v_candles_1m WHERE coin_id = 'bitcoin'")
+		if len(rows) == 1 && rows[0]["n"].(float64) > 1 { // the first one may lack its beginning
+			return rows[0]["start"].(string)
+		}
+	}
+	t.Fatal("no minute of bitcoin has closed")
+	return ""
 }
 
 // explainedNode is an explanation as a client sees it.

@@ -306,7 +306,7 @@ func (w *work) longerCandle(ctx context.Context, n *Node, coin *views.CatalogCoi
 			continue
 		}
 		in := headline(candleNumber(coin.ID, "1m", m.Start)+"/"+field.name, &v, field.unit, m.Start.UnixNano())
-		if depth > 1 {
+		if w.expands(depth - 1) {
 			if in, err = w.candle(ctx, coin, "1m", m.Start, field.name, depth-1); err != nil {
 				return err
 			}

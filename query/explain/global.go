@@ -39,6 +39,8 @@ var globalFields = []globalField{
 	{name: "volumeChange24h", unit: percent, formula: "(totalVolume24h / that of 24 hours before - 1) x 100", partField: "volume24h",
 		part:  func(m *eventsv1.Market) *float64 { return m.Volume24H },
 		value: func(s *eventsv1.Summary) *float64 { return s.VolumeChange24H }},
+	{name: "activeCoins", formula: "number of coins with a price of the last 24 hours",
+		value: func(s *eventsv1.Summary) *float64 { return counted(s.ActiveCoins) }},
 	{name: "stablecoinMarketCap", unit: usd, formula: "sum of marketCap over the ranked stablecoins of our table", part: capPart, partField: "marketCap",
 		value: func(s *eventsv1.Summary) *float64 { return &s.StablecoinMarketCap }},
 	{name: "stablecoinDominance", unit: percent, formula: "stablecoinMarketCap / totalMarketCap x 100", part: capPart, partField: "marketCap",
@@ -108,6 +110,11 @@ func (w *work) whole(ctx context.Context) (*wholeMarket, error) {
 		return nil, err
 	}
 	m.again = schemas.NewSummary(m.at, m.ranked, m.before)
+	for _, row := range rows {
+		if row.GetPriceSource() != "" && m.at-row.PriceTime <= int64(oneDay) {
+			m.again.ActiveCoins++
+		}
+	}
 	w.held = m
 	return m, nil
 }
@@ -185,6 +192,9 @@ func (w *work) global(ctx context.Context, name string, parts []string, depth in
 	n := m.node("global/"+field.name, field.value(m.summary), field.unit, field.formula)
 	n.compare(field.value(m.again))
 	for i := range m.ranked {
+		if field.part == nil {
+			break // a count has no parts
+		}
 		row := m.ranked[i].Row
 		switch field.name {
 		case "btcDominance", "ethDominance":
@@ -243,7 +253,7 @@ func (w *work) deepen(ctx context.Context, inputs []*Node, depth int) error {
 			}
 		}
 		coin, field := w.snapshot.ByID(parts[1]), marketField{}
-		if field, _ = marketFieldNamed(parts[2]); depth > 0 && coin != nil {
+		if field, _ = marketFieldNamed(parts[2]); w.expands(depth) && coin != nil {
 			if inputs[i], err = w.fieldOf(ctx, coin, row, field, depth); err != nil {
 				return err
 			}

@@ -104,8 +104,8 @@ func (w *work) agedOut(ctx context.Context, topic string, at int64) error {
 		return err
 	}
 	if first > 0 && begins > at-int64(stateEvery) {
-		return query.AgedOut(time.Unix(0, begins).Add(stateEvery).UTC(), "the log has minutes of the market since %s only, each coin's row at the latest an hour later",
-			query.FormatTime(begins))
+		return query.AgedOut(time.Unix(0, begins).Add(stateEvery).UTC(), "%s begins at %s, and has all of what stood at a minute from an hour later on",
+			topic, query.FormatTime(begins))
 	}
 	return nil
 }
@@ -130,7 +130,7 @@ func (w *work) market(ctx context.Context, coin *views.CatalogCoin, field market
 func (w *work) fieldOf(ctx context.Context, coin *views.CatalogCoin, row *eventsv1.Market, field marketField, depth int) (*Node, error) {
 	n := headline("market/"+coin.ID+"/"+field.name, field.value(row), field.unit, row.Time)
 	n.Method = field.method(slices.Contains(row.OwnChanges, field.change))
-	if depth <= 0 {
+	if !w.expands(depth) {
 		return n, nil
 	}
 	written, err := w.minute(ctx, row.Time)
@@ -145,10 +145,11 @@ func (w *work) fieldOf(ctx context.Context, coin *views.CatalogCoin, row *events
 	}
 	again, err := w.refold(ctx, coin.ID, row.Time)
 	if err != nil {
-		if ctx.Err() != nil {
+		why := lacks(err)
+		if why == "" {
 			return nil, err
 		}
-		n.notReproduced("not computed again: " + err.Error())
+		n.notReproduced("not computed again: " + why)
 		return n, nil
 	}
 	n.compare(field.value(again.row))
@@ -292,7 +293,7 @@ func (w *work) rankOf(ctx context.Context, n *Node, coin *views.CatalogCoin, row
 // capOf is the market cap of a row among others.
 func (w *work) capOf(ctx context.Context, row *eventsv1.Market, depth int) (*Node, error) {
 	field, _ := marketFieldNamed("marketCap")
-	if coin := w.snapshot.ByID(row.CoinId); depth > 0 && coin != nil {
+	if coin := w.snapshot.ByID(row.CoinId); w.expands(depth) && coin != nil {
 		return w.fieldOf(ctx, coin, row, field, depth)
 	}
 	n := headline("market/"+row.CoinId+"/marketCap", row.MarketCap, usd, row.Time)

@@ -34,7 +34,7 @@ func (w *work) measured(ctx context.Context, coin *views.CatalogCoin, row *event
 	n.compare(field.value(again))
 	for _, c := range used {
 		in := headline(candleNumber(coin.ID, c.interval, c.start)+"/"+c.field, &c.value, usd, c.start.UnixNano())
-		if depth > 1 {
+		if w.expands(depth - 1) {
 			if in, err = w.candle(ctx, coin, c.interval, c.start, c.field, depth-1); err != nil {
 				return nil, err
 			}

@@ -26,11 +26,12 @@ var forms = map[string]form{
 	"global":     {"global/{field}", "Field of the whole market: " + strings.Join(globalFieldNames(), ", "), 2, 2},
 	"sentiment":  {"sentiment/{ranks}/{field}", "Field of a segment of ranks (1-50, 51-100, 101-250, all): " + strings.Join(sentimentFieldNames(), ", "), 3, 3},
 	"fear-greed": {"fear-greed[/computed[/{component}]]", "Index of fear and greed: the one that is served, our own, and its components", 1, 3},
+	"defi":       {"defi/{field}", "Field of all of DeFi: " + strings.Join(defiFieldNames(), ", "), 2, 2},
 	"rate":       {"rate/{provider}/{category}/{pool or symbol}", "Yield or borrowing rate, APY in percent", 4, 12},
 }
 
 // ordered are the words that forms begin with, in the order in which they are listed.
-var ordered = []string{"price", "market", "candle", "peg", "fiat", "global", "sentiment", "fear-greed", "rate"}
+var ordered = []string{"price", "market", "candle", "peg", "fiat", "global", "sentiment", "fear-greed", "defi", "rate"}
 
 // formList writes the forms for people.
 func formList() string {

@@ -3,11 +3,13 @@ package explain
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/marketlog/marketlog/query"
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
@@ -16,13 +18,19 @@ import (
 // rate explains a yield or a borrowing rate: what a provider pays or takes in a category, by the source's own id of the pool or by the
 // symbol, of which the largest pool counts.
 func (w *work) rate(ctx context.Context, name string, parts []string) (*Node, error) {
+	entries := w.Yields.Snapshot().Entries
+	at := w.now.UnixNano()
 	if w.past {
-		return nil, query.NotSupported("asOf", "rates are explained as they are now only: leave asOf out")
+		at = w.asOf.UnixNano()
+		var err error
+		if entries, err = w.pastRates(ctx, at); err != nil {
+			return nil, err
+		}
 	}
 	provider, category, pool := parts[1], parts[2], strings.Join(parts[3:], "/")
 	var found *eventsv1.RateEntry
 	var providers, pools []string
-	for _, e := range w.Yields.Snapshot().Entries {
+	for _, e := range entries {
 		if e.Ended {
 			continue
 		}
@@ -49,12 +57,12 @@ func (w *work) rate(ctx context.Context, name string, parts []string) (*Node, er
 	number := "rate/" + e.Provider + "/" + e.Category + "/" + e.Pool
 	n := headline(number, &e.Apy, percent, e.Time)
 	n.Method = &Method{Name: "apy", Version: max(e.Method, 1), Formula: "APY of " + cmp.Or(e.Said.GetRawUnit(), "the raw value") + compounded(e.Said.GetCompounding())}
-	if !views.RateCounts(e, w.now.UnixNano()) {
-		n.Note = "does not count now: " + cmp.Or(e.Shadowed, e.Unattached, "stale")
+	if !views.RateCounts(e, at) {
+		n.Note = "does not count: " + cmp.Or(e.Shadowed, e.Unattached, "stale")
 	}
 	// The observation itself is read from the log, and not taken from the derived record that repeats it.
 	said := (*eventsv1.Rate)(nil)
-	at, ok, err := w.find(ctx, schemas.TopicRatesRaw, 0, e.Said.GetIngestTime()-minute, e.Said.GetIngestTime()+minute, e.Source, func(rec eventsv1.Marked) bool {
+	source, ok, err := w.find(ctx, schemas.TopicRatesRaw, 0, e.Said.GetIngestTime()-minute, e.Said.GetIngestTime()+minute, e.Source, func(rec eventsv1.Marked) bool {
 		record, is := rec.(*eventsv1.ReferenceRecord)
 		if x := record.GetRate(); is && x != nil && x.Pool == e.Pool && x.Category == e.Said.GetCategory() && x.IngestTime == e.Said.GetIngestTime() {
 			said = x
@@ -72,7 +80,7 @@ func (w *work) rate(ctx context.Context, name string, parts []string) (*Node, er
 	if v, err := strconv.ParseFloat(said.Raw, 64); err == nil {
 		raw = &v
 	}
-	n.Inputs = []*Node{stated("observation/"+e.Source+"/"+e.Pool+"/raw", raw, said.RawUnit, cmp.Or(said.EventTime, said.IngestTime), at)}
+	n.Inputs = []*Node{stated("observation/"+e.Source+"/"+e.Pool+"/raw", raw, said.RawUnit, cmp.Or(said.EventTime, said.IngestTime), source)}
 	rule, isKnown := schemas.RateRuleBy(e.Method)
 	if !isKnown {
 		n.notReproduced("version " + strconv.Itoa(int(e.Method)) + " of the rule is newer than this service")
@@ -84,6 +92,33 @@ func (w *work) rate(ctx context.Context, name string, parts []string) (*Node, er
 		n.notReproduced(err.Error())
 	}
 	return n, nil
+}
+
+// ratesRepeated is within what time each rate is written again.
+const ratesRepeated = 65 * minute
+
+// pastRates are the rates as they stood at the end of the last minute before a time, by source, category and pool.
+func (w *work) pastRates(ctx context.Context, at int64) ([]*eventsv1.RateEntry, error) {
+	last := schemas.Minute(at)
+	if err := w.agedOut(ctx, schemas.TopicRates, last); err != nil {
+		return nil, err
+	}
+	type rateID struct{ source, category, pool string }
+	standing := map[rateID]*eventsv1.RateEntry{}
+	_, err := w.scan(ctx, schemas.TopicRates, 0, last-ratesRepeated, last, func(r *kgo.Record) bool {
+		record, err := schemas.DecodeRecord(schemas.TopicRates, r.Value)
+		if rate, ok := record.(*eventsv1.RateRecord); err == nil && ok && rate.GetEntry() != nil {
+			e := rate.GetEntry()
+			standing[rateID{e.Source, e.Category, e.Pool}] = e
+		}
+		return true
+	})
+	if err != nil {
+		return nil, err
+	}
+	return slices.SortedFunc(maps.Values(standing), func(a, b *eventsv1.RateEntry) int {
+		return cmp.Or(strings.Compare(a.Source, b.Source), strings.Compare(a.Category, b.Category), strings.Compare(a.Pool, b.Pool))
+	}), nil
 }
 
 func compounded(compounding string) string {

@@ -35,7 +35,10 @@ type refolded struct {
 	folded int // candles since the state
 }
 
-var errNoState = errors.New("the log no longer has the state of the coin from the hour before")
+var (
+	errNoState = errors.New("the log no longer has the state of the coin from the hour before")
+	errNoPrice = errors.New("the log has no price of the coin")
+)
 
 // refold makes the row of a coin as of the end of a minute again from the log: it reads the coin's state of the hour before, and folds
 // what came since, minute by minute. An observation belongs to the minute of the clock before it, a candle to its own: so the fold of
@@ -82,7 +85,7 @@ func (w *work) refold(ctx context.Context, coinID string, at int64) (*refolded, 
 	}
 	r.coin.Forget(at)
 	if r.row = r.coin.Row(at); r.row == nil {
-		return nil, errors.New("the log has no price of the coin")
+		return nil, errNoPrice
 	}
 	r.row.CoinId = coinID
 	w.refolded[coinID] = r
@@ -148,44 +151,57 @@ func (w *work) candlesSince(ctx context.Context, coinID string, since, until int
 
 // observationsSince reads what sources stated of a coin in the minutes after one and up to another.
 func (w *work) observationsSince(ctx context.Context, coinID string, since, until int64, events map[int64]*arrived) error {
-	reached := int64(0)
-	var early arrived // before the first clock: of the first minute
-	add := func(end int64, said *eventsv1.CoinMarket, at Place) {
-		if end > since && end <= until {
+	return w.saidSince(ctx, schemas.TopicCoinMarketsRaw, since, until, func(end int64, rec *eventsv1.ReferenceRecord, at Place) {
+		market := rec.GetCoinMarket()
+		if market == nil {
+			return
+		}
+		if id, ok := schemas.CanonicalCoin(market.Source, market.SourceId, market.Symbol, market.Name); ok && id == coinID {
 			e := of(events, end)
-			e.said, e.saidAt = append(e.said, said), append(e.saidAt, at)
+			e.said, e.saidAt = append(e.said, market), append(e.saidAt, at)
+		}
+	})
+}
+
+// saidSince reads what sources stated in the minutes after one and up to another. A record belongs to the minute of the clock before it,
+// and what came before the first clock of a log to the minute after that.
+func (w *work) saidSince(ctx context.Context, topic string, since, until int64, visit func(end int64, rec *eventsv1.ReferenceRecord, at Place)) error {
+	type early struct {
+		rec *eventsv1.ReferenceRecord
+		at  Place
+	}
+	reached := int64(0)
+	var first []early
+	add := func(end int64, rec *eventsv1.ReferenceRecord, at Place) {
+		if end > since && end <= until {
+			visit(end, rec, at)
 		}
 	}
-	_, err := w.scan(ctx, schemas.TopicCoinMarketsRaw, 0, max(0, since-clocksBefore), endless, func(rec *kgo.Record) bool {
-		record, err := schemas.DecodeRecord(schemas.TopicCoinMarketsRaw, rec.Value)
-		said, ok := record.(*eventsv1.ReferenceRecord)
+	_, err := w.scan(ctx, topic, 0, max(0, since-clocksBefore), endless, func(r *kgo.Record) bool {
+		record, err := schemas.DecodeRecord(topic, r.Value)
+		rec, ok := record.(*eventsv1.ReferenceRecord)
 		if err != nil || !ok {
 			return true
 		}
-		if clock := said.GetClock(); clock != nil {
-			before := reached
-			reached = max(reached, schemas.Minute(clock.Time))
-			if before == 0 {
-				for i := range early.said {
-					add(reached+minute, early.said[i], early.saidAt[i])
-				}
+		at := place(topic, 0, r.Offset)
+		clock := rec.GetClock()
+		switch {
+		case clock == nil && reached == 0:
+			first = append(first, early{rec, at})
+			return true
+		case clock == nil:
+			add(reached+minute, rec, at)
+			return true
+		}
+		before := reached
+		reached = max(reached, schemas.Minute(clock.Time))
+		if before == 0 {
+			for _, e := range first {
+				add(reached+minute, e.rec, e.at)
 			}
-			return reached < until
+			first = nil
 		}
-		market := said.GetCoinMarket()
-		if market == nil {
-			return true
-		}
-		if id, ok := schemas.CanonicalCoin(market.Source, market.SourceId, market.Symbol, market.Name); !ok || id != coinID {
-			return true
-		}
-		at := place(schemas.TopicCoinMarketsRaw, 0, rec.Offset)
-		if reached == 0 {
-			early.said, early.saidAt = append(early.said, market), append(early.saidAt, at)
-		} else {
-			add(reached+minute, market, at)
-		}
-		return true
+		return reached < until
 	})
 	return err
 }

@@ -25,8 +25,8 @@ const (
 	tag = "explanations"
 	// explaining is how many explanations are made at once: one may read an hour of a partition.
 	explaining = 2
-	// mostNodes bounds the numbers of an answer, mostReads the stretches of the log that are read for it.
-	mostNodes, mostReads = 400, 120
+	// mostReads bounds the stretches of the log that are read for an answer. From expandedReads on no input is expanded any more.
+	mostReads, expandedReads = 140, 110
 	// mostRecords bounds the records of one stretch.
 	mostRecords = 400_000
 	// maxNumber bounds the name of a number in bytes.
@@ -133,10 +133,39 @@ type work struct {
 	begins   map[string]map[int32]int64
 }
 
-var (
-	errTooManyReads = errors.New("the answer would need more of the log than is read for one")
-	errTooManyNodes = errors.New("the answer would have more numbers than one may")
-)
+// errTooManyReads means that an answer would need more of the log than is read for one.
+var errTooManyReads = errors.New("more stretches of the log than are read for one answer")
+
+// faultOf turns what the log lacks, or has too much of, into what the caller can do about it. Other faults are ours.
+func faultOf(err error) error {
+	hole := (*views.HoleError)(nil)
+	switch {
+	case errors.As(err, &hole):
+		return query.AgedOut(time.Time{}, "%s", hole)
+	case errors.Is(err, errTooManyReads):
+		return query.Invalid("depth", "the answer would need %s: ask for fewer levels, or for one of its inputs", errTooManyReads)
+	case errors.Is(err, views.ErrSpanTooLong):
+		return query.Invalid("number", "%s", views.ErrSpanTooLong)
+	}
+	return err
+}
+
+// lacks says why a number cannot be computed again, where that is for what the log has; empty for a fault.
+func lacks(err error) string {
+	hole := (*views.HoleError)(nil)
+	for _, known := range []error{errNoState, errNoPrice, errTooManyReads, views.ErrSpanTooLong} {
+		if errors.Is(err, known) {
+			return known.Error()
+		}
+	}
+	if errors.As(err, &hole) {
+		return hole.Error()
+	}
+	return ""
+}
+
+// expands says whether inputs may still be expanded: not at the bound of levels, nor when most of what may be read was.
+func (w *work) expands(depth int) bool { return depth > 0 && w.reads < expandedReads }
 
 func (u *Unit) answer(ctx context.Context, r *query.Request) (query.Answer, error) {
 	name := strings.Clone(r.Text("number"))
@@ -156,7 +185,7 @@ func (u *Unit) answer(ctx context.Context, r *query.Request) (query.Answer, erro
 	depth := r.Integer("depth")
 	node, err := w.explain(ctx, name, parts, int(depth))
 	if err != nil {
-		return query.Answer{}, err
+		return query.Answer{}, faultOf(err)
 	}
 	w.simulated = w.simulated || w.snapshot.Simulated
 	answer, err := query.Encode(Body{node, Meta{Depth: depth, Clamped: r.Clamped(), Nodes: count(node)}})
@@ -211,6 +240,8 @@ func (w *work) explain(ctx context.Context, name string, parts []string, depth i
 		return w.sentiment(ctx, name, parts, depth)
 	case "fear-greed":
 		return w.fearGreed(ctx, name, parts, depth)
+	case "defi":
+		return w.defi(ctx, name, parts)
 	default:
 		return w.rate(ctx, name, parts)
 	}

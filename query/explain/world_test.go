@@ -2,6 +2,7 @@ package explain_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -34,6 +35,8 @@ type world struct {
 	ranked []schemas.Standing
 	rows   map[string]*eventsv1.Market
 	inputs map[string][]*eventsv1.PriceInput
+	// protocols are by slug.
+	protocols map[string]*eventsv1.DefiProtocol
 	// ended is the last minute that was closed.
 	ended int64
 	// clocked says that sources have written a clock: what they state before the first one belongs to the minute after it.
@@ -43,7 +46,7 @@ type world struct {
 func newWorld(t testing.TB) *world {
 	coins := querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,", "ethereum,ETH,Ethereum,2,coin,,", "tether,USDT,Tether,3,stablecoin,USD,", "euro-coin,EURC,EURC,4,stablecoin,EUR,")
 	w := &world{World: querytest.NewWorld(t, coins), reach: stream.Config{Brokers: []string{streamtest.Kfake(t)}, ClientID: "test"},
-		states: map[string]*schemas.CoinState{}, rows: map[string]*eventsv1.Market{}, inputs: map[string][]*eventsv1.PriceInput{}}
+		states: map[string]*schemas.CoinState{}, rows: map[string]*eventsv1.Market{}, inputs: map[string][]*eventsv1.PriceInput{}, protocols: map[string]*eventsv1.DefiProtocol{}}
 	var err error
 	w.client, err = w.reach.NewProducer()
 	w.Must(err)
@@ -63,6 +66,15 @@ func newWorld(t testing.TB) *world {
 		w.tick(words[1], words[2], words[3], w.Number(words[4]), words[5], w.Number(words[6]))
 	}
 	w.Lines["publish"] = func(words []string) { w.publish(words[1]) }
+	w.Lines["offered"] = func(words []string) { // provider, category, coin, raw rate, its unit
+		w.offered(&eventsv1.Rate{Source: words[1], Project: words[1], Category: words[2], Pool: words[3] + "/main", Symbol: words[3], CoinId: words[3], Raw: words[4], RawUnit: words[5], Compounding: "daily",
+			Interval: int64(time.Hour), IngestTime: w.Now.UnixNano()})
+	}
+	w.Lines["locked"] = func(words []string) { // protocol, category, USD, of which borrowed
+		w.locked(&eventsv1.Protocol{Source: schemas.DefiTVLSource, Slug: words[1], Name: words[1], Category: words[2], Tvl: words[3], IngestTime: w.Now.UnixNano(),
+			Chains: []*eventsv1.ChainAmount{{Chain: "borrowed", Amount: words[4]}}})
+	}
+	w.Lines["defi"] = func(words []string) { w.defi(w.Time(words[1]).UnixNano()) }
 	w.Lines["rate-of"] = func(words []string) { // source, base, quote, rate
 		w.fixing(&eventsv1.Fixing{Source: words[1], Base: words[2], Quote: words[3], Rate: words[4], Date: w.Now.Format(time.DateOnly),
 			EventTime: w.Now.UnixNano(), IngestTime: w.Now.UnixNano()})
@@ -249,4 +261,48 @@ func (w *world) fixing(f *eventsv1.Fixing) {
 	w.append(schemas.TopicReferenceRaw, 0, f.Source, f.IngestTime, rec)
 	w.flush()
 	w.Said(rec)
+}
+
+// offered is what a source pays, and the entry that the fold makes of it.
+func (w *world) offered(said *eventsv1.Rate) {
+	offset := w.append(schemas.TopicRatesRaw, 0, said.Source, said.IngestTime, &eventsv1.ReferenceRecord{Producer: "sources", Epoch: 1,
+		Body: &eventsv1.ReferenceRecord_Rate{Rate: said}})
+	w.flush()
+	apr, apy, err := schemas.Yearly(said.Raw, said.RawUnit, said.Compounding)
+	w.Must(err)
+	named, _ := w.Prices.Coins().ByID(said.CoinId)
+	entry := &eventsv1.RateEntry{Provider: said.Project, Source: said.Source, Category: said.Category, CoinId: said.CoinId, Symbol: named.Symbol, Pool: said.Pool,
+		Apr: apr, Apy: apy, Said: said, Time: w.Now.UnixNano(), Heard: said.IngestTime, Offset: offset.Offset, Method: schemas.RateVersion}
+	rec := &eventsv1.RateRecord{Body: &eventsv1.RateRecord_Entry{Entry: entry}}
+	w.RateFolded(rec)
+	w.append(schemas.TopicRates, 0, "rate", entry.Time, rec)
+	w.flush()
+}
+
+// locked is what is locked in a protocol, and borrowed from it.
+func (w *world) locked(said *eventsv1.Protocol) {
+	if len(w.protocols) == 0 {
+		w.sourcesClock(said.IngestTime)
+	}
+	w.append(schemas.TopicReferenceRaw, 0, said.Source, said.IngestTime, &eventsv1.ReferenceRecord{Producer: "sources", Epoch: 1,
+		Body: &eventsv1.ReferenceRecord_Protocol{Protocol: said}})
+	w.protocols[said.Slug] = schemas.NewDefiProtocol(said)
+}
+
+func (w *world) sourcesClock(at int64) {
+	w.append(schemas.TopicReferenceRaw, 0, "sources", at, &eventsv1.ReferenceRecord{Producer: "sources", Epoch: 1,
+		Body: &eventsv1.ReferenceRecord_Clock{Clock: &eventsv1.Clock{Time: at}}})
+}
+
+// defi ends a minute of the fold of DeFi.
+func (w *world) defi(at int64) {
+	w.sourcesClock(at)
+	in := schemas.DefiInputs{}
+	for _, slug := range slices.Sorted(maps.Keys(w.protocols)) {
+		in.Protocols = append(in.Protocols, w.protocols[slug])
+	}
+	summary := schemas.NewDefiSummary(at, in)
+	summary.Read = at
+	w.append(schemas.TopicDefi, 0, "summary", at, &eventsv1.DefiRecord{Mark: &eventsv1.Mark{LogicVersion: 1, Offset: at}, Body: &eventsv1.DefiRecord_Summary{Summary: summary}})
+	w.flush()
 }

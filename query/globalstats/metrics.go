@@ -23,7 +23,7 @@ type Metrics struct {
 	MarketCapChange24h  *float64           `json:"marketCapChange24h,omitempty" explain:"global/marketCapChange24h" doc:"Percent"`
 	VolumeChange24h     *float64           `json:"volumeChange24h,omitempty" explain:"global/volumeChange24h" doc:"Percent"`
 	Trend24h            *float64           `json:"trend24h,omitempty" doc:"Change of the market cap as a fraction: 0.02 is +2%"`
-	ActiveCoins         uint32             `json:"activeCoins" doc:"Number of coins included"`
+	ActiveCoins         uint32             `json:"activeCoins" explain:"global/activeCoins" doc:"Number of coins included"`
 	ActiveMarkets       uint32             `json:"activeMarkets" doc:"Number of markets that their prices were computed from"`
 	StablecoinMarketCap float64            `json:"stablecoinMarketCap" explain:"global/stablecoinMarketCap" doc:"USD"`
 	StablecoinDominance float64            `json:"stablecoinDominance" explain:"global/stablecoinDominance" doc:"Percent of the total market cap"`

@@ -59,6 +59,9 @@ type LogSpan struct {
 // ErrSpanTooLong means that a span of the log has more records than may be read.
 var ErrSpanTooLong = errors.New("the span of the log has more records than may be read for one answer")
 
+// HoleError says that neither the archive nor the brokers have some offsets.
+type HoleError = stream.HoleError
+
 // errSpanEnds ends the reading of a span.
 var errSpanEnds = errors.New("the span ends")
 
