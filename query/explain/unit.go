@@ -31,7 +31,9 @@ const (
 	mostRecords = 400_000
 	// maxNumber bounds the name of a number in bytes.
 	maxNumber = 256
-	maxDepth  = 4
+	// retryAfter is in seconds, where the log was too slow.
+	retryAfter = 5
+	maxDepth   = 4
 )
 
 // Log is where records are found.
@@ -122,8 +124,9 @@ type work struct {
 	// asOf is when the number was served; past says that it was asked for.
 	asOf time.Time
 	past bool
-	// reads are how many stretches of the log were read.
+	// reads are how many stretches of the log were read, until when inputs are expanded, by the machine's clock.
 	reads     int
+	until     time.Time
 	simulated bool
 	// What was read is not read again: whole markets by minute, the coins of a minute with the places of their rows, refolded rows, and
 	// where topics begin.
@@ -144,6 +147,9 @@ func faultOf(err error) error {
 		return query.AgedOut(time.Time{}, "%s", hole)
 	case errors.Is(err, errTooManyReads):
 		return query.Invalid("depth", "the answer would need %s: ask for fewer levels, or for one of its inputs", errTooManyReads)
+	case errors.Is(err, context.DeadlineExceeded):
+		return &query.Error{Status: http.StatusServiceUnavailable, Code: query.CodeOverloaded, RetryAfter: retryAfter,
+			Message: "reading the log took too long: ask for fewer levels, or try again"}
 	case errors.Is(err, views.ErrSpanTooLong):
 		return query.Invalid("number", "%s", views.ErrSpanTooLong)
 	}
@@ -164,8 +170,11 @@ func lacks(err error) string {
 	return ""
 }
 
-// expands says whether inputs may still be expanded: not at the bound of levels, nor when most of what may be read was.
-func (w *work) expands(depth int) bool { return depth > 0 && w.reads < expandedReads }
+// expands says whether inputs may still be expanded: not at the bound of levels, nor when most of what may be read was, or half of the
+// time is over.
+func (w *work) expands(depth int) bool {
+	return depth > 0 && w.reads < expandedReads && (w.until.IsZero() || time.Now().Before(w.until))
+}
 
 func (u *Unit) answer(ctx context.Context, r *query.Request) (query.Answer, error) {
 	name := strings.Clone(r.Text("number"))
@@ -181,6 +190,9 @@ func (u *Unit) answer(ctx context.Context, r *query.Request) (query.Answer, erro
 		defer func() { <-u.turns }()
 	case <-ctx.Done():
 		return query.Answer{}, ctx.Err()
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		w.until = time.Now().Add(time.Until(deadline) / 2)
 	}
 	depth := r.Integer("depth")
 	node, err := w.explain(ctx, name, parts, int(depth))
