@@ -3,6 +3,7 @@ package explain
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -207,7 +208,7 @@ func (w *work) rowInputs(ctx context.Context, coin *views.CatalogCoin, row *even
 	if again.candle != nil {
 		inputs = append(inputs, w.candleInput(coin, again, "close"))
 	}
-	for _, source := range slices.Sorted(mapsKeys(again.said)) {
+	for _, source := range slices.Sorted(maps.Keys(again.said)) {
 		inputs = append(inputs, again.observation(source, field.name, nil, field.unit))
 	}
 	return inputs, nil

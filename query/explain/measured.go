@@ -2,8 +2,6 @@ package explain
 
 import (
 	"context"
-	"iter"
-	"maps"
 	"math"
 	"time"
 
@@ -11,8 +9,6 @@ import (
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
-
-func mapsKeys[K comparable, V any](m map[K]V) iter.Seq[K] { return maps.Keys(m) }
 
 // measured explains a field of a row in which what candles say, live and back-filled, stands in the place of what the fold made.
 func (w *work) measured(ctx context.Context, coin *views.CatalogCoin, row *eventsv1.Market, field marketField, depth int) (*Node, error) {

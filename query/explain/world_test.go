@@ -275,6 +275,7 @@ func (w *world) offered(said *eventsv1.Rate) {
 		Apr: apr, Apy: apy, Said: said, Time: w.Now.UnixNano(), Heard: said.IngestTime, Offset: offset.Offset, Method: schemas.RateVersion}
 	rec := &eventsv1.RateRecord{Body: &eventsv1.RateRecord_Entry{Entry: entry}}
 	w.RateFolded(rec)
+	rec.Mark = &eventsv1.Mark{LogicVersion: 2, Offset: schemas.Minute(entry.Time)}
 	w.append(schemas.TopicRates, 0, "rate", entry.Time, rec)
 	w.flush()
 }
