@@ -252,8 +252,8 @@ func (w *work) deepen(ctx context.Context, inputs []*Node, depth int) error {
 				row = w.held.ranked[j].Row
 			}
 		}
-		coin, field := w.snapshot.ByID(parts[1]), marketField{}
-		if field, _ = marketFieldNamed(parts[2]); w.expands(depth) && coin != nil {
+		coin := w.snapshot.ByID(parts[1])
+		if field, _ := marketFieldNamed(parts[2]); w.expands(depth) && coin != nil {
 			if inputs[i], err = w.fieldOf(ctx, coin, row, field, depth); err != nil {
 				return err
 			}

@@ -2,7 +2,6 @@ package explain
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/views"
@@ -52,14 +51,6 @@ func place(topic string, partition int32, offset int64) Place {
 
 // shown bounds the inputs that a node lists.
 const shown = 20
-
-// known is a value, nil for one that is not a number.
-func known(v float64) *float64 {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return nil
-	}
-	return &v
-}
 
 // compare says whether a recomputation gave the number of the node. Nil is a value that is not known.
 func (n *Node) compare(recomputed *float64) {
