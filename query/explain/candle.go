@@ -96,12 +96,12 @@ func (w *work) candle(ctx context.Context, coin *views.CatalogCoin, interval str
 	of := candleFields[slices.IndexFunc(candleFields, func(f candleField) bool { return f.name == field })]
 	value := of.value(c)
 	n := headline(candleNumber(coin.ID, interval, start)+"/"+field, &value, of.unit, start.UnixNano())
-	n.Method = &Method{Name: "candle", Version: logic(schemas.TopicCandles), Formula: of.longer}
+	n.Method = &Method{Name: "joined-candles", Version: 1, Formula: of.longer}
 	if interval == "1m" {
-		n.Method.Formula = of.minute
+		n.Method = &Method{Name: "candle", Version: logic(schemas.TopicCandles), Formula: of.minute}
 	}
 	if c.Origin != schemas.OriginLive {
-		n.Method.Name = "candle-" + string(c.Origin)
+		n.Method.Name += "-" + string(c.Origin)
 	}
 	switch {
 	case interval == "1m" && c.Origin == schemas.OriginLive:
@@ -150,7 +150,7 @@ func (w *work) liveMinute(ctx context.Context, n *Node, coin *views.CatalogCoin,
 		if string(r.Key) == coin.ID && len(n.Records) == 0 {
 			record, err := schemas.DecodeRecord(topic.Name, r.Value)
 			if candle, ok := record.(*eventsv1.CandleRecord); err == nil && ok && candle.GetCandle().GetStart() == c.Start.UnixNano() && candle.GetCandle() != nil {
-				n.Records = []Place{place(topic.Name, p, r.Offset)}
+				n.Records, n.Method.Version = []Place{place(topic.Name, p, r.Offset)}, candle.Mark.GetLogicVersion()
 			}
 		}
 		return len(n.Records) == 0 && r.Timestamp.Before(closes.Add(closedWithin))

@@ -60,6 +60,7 @@ type wholeMarket struct {
 	at        int64
 	summary   *eventsv1.Summary
 	summaryAt *Place
+	logic     uint32 // the version of the fold that wrote it
 	ranked    []schemas.Standing
 	// before is the total volume of a day before, 0 where that is not known, and its time.
 	before   float64
@@ -87,7 +88,7 @@ func (w *work) whole(ctx context.Context) (*wholeMarket, error) {
 		if err != nil {
 			return nil, err
 		}
-		m.summaryAt = written.summaryAt
+		m.summaryAt, m.logic = written.summaryAt, written.logic
 	} else {
 		var err error
 		if rows, err = w.pastMarket(ctx, m); err != nil {
@@ -137,7 +138,7 @@ func (w *work) pastMarket(ctx context.Context, m *wholeMarket) ([]*eventsv1.Mark
 			byID[body.Market.CoinId] = body.Market
 		case *eventsv1.MarketRecord_Summary:
 			held := place(schemas.TopicMarkets, 0, rec.Offset)
-			m.summary, m.summaryAt, m.at = body.Summary, &held, body.Summary.Time
+			m.summary, m.summaryAt, m.at, m.logic = body.Summary, &held, body.Summary.Time, market.Mark.GetLogicVersion()
 		}
 		return true
 	})
@@ -232,7 +233,7 @@ func (w *work) global(ctx context.Context, name string, parts []string, depth in
 // node is a number of the summary.
 func (m *wholeMarket) node(number string, value *float64, unit, formula string) *Node {
 	n := headline(number, value, unit, m.at)
-	n.Method = &Method{Name: "market-summary", Version: logic(schemas.TopicMarkets), Formula: formula}
+	n.Method = &Method{Name: "market-summary", Version: cmp.Or(m.logic, logic(schemas.TopicMarkets)), Formula: formula}
 	if m.summaryAt != nil {
 		n.Records = []Place{*m.summaryAt}
 	}

@@ -22,6 +22,8 @@ type minuteRows struct {
 	rows      map[string]*eventsv1.Market
 	summary   *eventsv1.Summary
 	summaryAt *Place
+	// logic is the version of the fold that wrote them, 0 where nothing was written.
+	logic uint32
 }
 
 // minute reads what the fold of markets wrote of a minute.
@@ -36,6 +38,7 @@ func (w *work) minute(ctx context.Context, at int64) (*minuteRows, error) {
 		if err != nil || !ok {
 			return true
 		}
+		m.logic = market.Mark.GetLogicVersion()
 		held := place(schemas.TopicMarkets, 0, rec.Offset)
 		switch body := market.Body.(type) {
 		case *eventsv1.MarketRecord_Market:
@@ -139,7 +142,7 @@ func (w *work) fieldOf(ctx context.Context, coin *views.CatalogCoin, row *events
 		return nil, err
 	}
 	if at, ok := written.places[coin.ID]; ok {
-		n.Records = []Place{at}
+		n.Records, n.Method.Version = []Place{at}, written.logic
 	}
 	if field.name == "rank" {
 		return n, w.rankOf(ctx, n, coin, row, depth)
