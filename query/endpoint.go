@@ -53,6 +53,8 @@ type Endpoint struct {
 	ToolSet ToolSet
 	// NotFound means that something named in the path may not exist.
 	NotFound bool
+	// AgesOut means that the past asked for may not be kept any more.
+	AgesOut bool
 	// MaxAge is how long a client may reuse an answer; 0 makes it ask again each time.
 	MaxAge time.Duration
 	// Class is what a request costs.
@@ -159,8 +161,17 @@ func compile(e Endpoint) (*compiled, error) {
 
 // routePath writes the path as Fiber does.
 func (c *compiled) routePath() string {
-	return strings.NewReplacer("{", ":", "}", "").Replace(c.Path)
+	path := c.Path
+	for _, p := range c.Params {
+		if p.Rest {
+			path = strings.ReplaceAll(path, "{"+p.Name+"}", restOfPath)
+		}
+	}
+	return strings.NewReplacer("{", ":", "}", "").Replace(path)
 }
+
+// restOfPath is how Fiber writes, and names, a parameter that is the rest of a path.
+const restOfPath = "+"
 
 // before means that a request for c's path could be matched by other, which has a parameter where c
 // has a fixed word.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
@@ -30,6 +31,10 @@ const (
 	CodeStale            = "STALE_DATA"
 	CodeOverloaded       = "OVERLOADED"
 	CodeStarting         = "STARTING"
+	// CodeAgedOut means that the past is kept, but not back to what was asked for, or not in its grain.
+	CodeAgedOut = "AGED_OUT"
+	// CodeNotSupported means that what was asked for is a question that the service will answer, but does not yet.
+	CodeNotSupported = "NOT_SUPPORTED"
 )
 
 // Error is the one kind of error that the HTTP edge returns unchanged; any other becomes a 500
@@ -46,6 +51,8 @@ type Error struct {
 	Scope string
 	// Candidates are what could have been meant by what was not found; nil for none.
 	Candidates any
+	// AvailableFrom is the earliest instant, Unix nanoseconds, from which on what has aged out is still kept; 0 for none.
+	AvailableFrom int64
 	// Position is where in a statement the fault is, in characters from 1, Line and Column the same by lines; 0 where that is not
 	// known.
 	Position, Line, Column int
@@ -58,6 +65,22 @@ func (e *Error) Error() string { return fmt.Sprintf("%d %s: %s", e.Status, e.Cod
 // NotFound means that something named in the path does not exist.
 func NotFound(format string, args ...any) *Error {
 	return &Error{Status: http.StatusNotFound, Code: CodeNotFound, Message: fmt.Sprintf(format, args...)}
+}
+
+// AgedOut means that what was asked for as of an instant is not kept so far back, or not in the grain asked for; from is since when
+// it is, the zero time where that is not known.
+func AgedOut(from time.Time, format string, args ...any) *Error {
+	e := &Error{Status: http.StatusGone, Code: CodeAgedOut, Message: fmt.Sprintf(format, args...)}
+	if !from.IsZero() {
+		e.AvailableFrom = from.UnixNano()
+	}
+	return e
+}
+
+// NotSupported means that a parameter does not work yet with what was asked for.
+func NotSupported(param, format string, args ...any) *Error {
+	message := fmt.Sprintf(format, args...)
+	return &Error{Status: http.StatusBadRequest, Code: CodeNotSupported, Message: message, Fields: map[string][]string{param: {message}}}
 }
 
 // Invalid means that one parameter is wrong.
@@ -78,17 +101,18 @@ type ErrorBody struct {
 
 // ErrorDetail is the body of an error.
 type ErrorDetail struct {
-	Code       string              `json:"code" doc:"Stable machine-readable code" example:"VALIDATION_ERROR"`
-	Message    string              `json:"message" doc:"Human-readable"`
-	RequestID  string              `json:"requestId" doc:"Id of this request in the service's log"`
-	Errors     map[string][]string `json:"errors,omitempty" doc:"Faults, by parameter"`
-	RetryAfter int                 `json:"retryAfter,omitempty" doc:"Seconds until a request can be accepted"`
-	Scope      string              `json:"scope,omitempty" enum:"minute,month,charts" doc:"The limit that was exceeded"`
-	Candidates any                 `json:"candidates,omitempty" doc:"Suggestions for what was not found, likeliest first"`
-	Position   int                 `json:"position,omitempty" doc:"Place of the fault in a statement, in characters from 1"`
-	Line       int                 `json:"line,omitempty" doc:"Line of that place, from 1"`
-	Column     int                 `json:"column,omitempty" doc:"Character of that line, from 1"`
-	Hint       string              `json:"hint,omitempty" doc:"What to do instead"`
+	Code          string              `json:"code" doc:"Stable machine-readable code" example:"VALIDATION_ERROR"`
+	Message       string              `json:"message" doc:"Human-readable"`
+	RequestID     string              `json:"requestId" doc:"Id of this request in the service's log"`
+	Errors        map[string][]string `json:"errors,omitempty" doc:"Faults, by parameter"`
+	RetryAfter    int                 `json:"retryAfter,omitempty" doc:"Seconds until a request can be accepted"`
+	Scope         string              `json:"scope,omitempty" enum:"minute,month,charts" doc:"The limit that was exceeded"`
+	Candidates    any                 `json:"candidates,omitempty" doc:"Suggestions for what was not found, likeliest first"`
+	AvailableFrom string              `json:"availableFrom,omitempty" format:"date-time" doc:"Since when what has aged out is kept"`
+	Position      int                 `json:"position,omitempty" doc:"Place of the fault in a statement, in characters from 1"`
+	Line          int                 `json:"line,omitempty" doc:"Line of that place, from 1"`
+	Column        int                 `json:"column,omitempty" doc:"Character of that line, from 1"`
+	Hint          string              `json:"hint,omitempty" doc:"What to do instead"`
 }
 
 // statusCodes are the codes of errors that the HTTP library reports by status alone.
@@ -155,7 +179,7 @@ func (s *Server) Fault(ctx *fasthttp.RequestCtx, err error) (shown *Error, id st
 func (e *Error) body(id string) []byte {
 	body, err := json.Marshal(ErrorBody{ErrorDetail{
 		Code: e.Code, Message: e.Message, RequestID: id, Errors: e.Fields, RetryAfter: e.RetryAfter, Scope: e.Scope, Candidates: e.Candidates,
-		Position: e.Position, Line: e.Line, Column: e.Column, Hint: e.Hint,
+		AvailableFrom: FormatTime(e.AvailableFrom), Position: e.Position, Line: e.Line, Column: e.Column, Hint: e.Hint,
 	}})
 	if err != nil {
 		// Strings, maps of strings, ints and what endpoints list always encode.

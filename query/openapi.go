@@ -15,7 +15,20 @@ import (
 	"github.com/marketlog/marketlog/query/limits"
 )
 
-const errorSchemaRef = "#/components/responses/"
+const (
+	errorSchemaRef = "#/components/responses/"
+	schemaRef      = "#/components/schemas/"
+)
+
+// explainTag is the tag of a field that names the number it holds, as GET /api/v1/explain/{number} takes it, and ExplainExtension
+// what that is in the document. Names in braces are fields of the same object, or of the nearest one around it that has such a
+// field.
+const (
+	explainTag       = "explain"
+	ExplainExtension = "x-explain"
+	// RestExtension marks a parameter of a path that may have slashes.
+	RestExtension = "x-rest-of-path"
+)
 
 // ErrorResponse refers to the description of answers with a status that is not a success.
 func ErrorResponse(status int) *huma.Response {
@@ -35,7 +48,7 @@ func describe(endpoints []*compiled, mounted []*huma.Operation, version string) 
 			err = fmt.Errorf("describing the endpoints: %v", p)
 		}
 	}()
-	registry := huma.NewMapRegistry("#/components/schemas/", schemaName)
+	registry := huma.NewMapRegistry(schemaRef, schemaName)
 	doc := &huma.OpenAPI{
 		OpenAPI: "3.1.0",
 		Info: &huma.Info{Title: "Marketlog", Version: "1.0.0",
@@ -65,8 +78,9 @@ func describe(endpoints []*compiled, mounted []*huma.Operation, version string) 
 		doc.Tags = append(doc.Tags, &huma.Tag{Name: t, Description: tagDescriptions[t]})
 	}
 	describeHealth(doc)
-	for _, schema := range registry.Map() {
+	for name, schema := range registry.Map() {
 		open(schema)
+		nameNumbers(schema, registry.TypeFromRef(schemaRef+name))
 	}
 	return NewBody(doc)
 }
@@ -76,6 +90,7 @@ var tagDescriptions = map[string]string{
 	"charts":            "Candles and simple series of prices and rates.",
 	"coins":             "Coins: details, market data, markets and categories.",
 	"earn":              "Products that pay for a deposit, changes of their terms, and a daily benchmark yield.",
+	"explanations":      "Why a number is what it is, down to records of the log.",
 	"fiat currencies":   "Exchange rates of the US dollar in government currencies.",
 	"global statistics": "The whole market and DeFi: totals, dominance, sentiment, movers, fear and greed.",
 	"log":               "Records of the log, by topic, partition and offset.",
@@ -108,6 +123,32 @@ func open(s *huma.Schema) {
 	open(s.Items)
 	for _, p := range s.Properties {
 		open(p)
+	}
+}
+
+// nameNumbers writes the numbers that fields of a type hold into its schema.
+func nameNumbers(s *huma.Schema, t reflect.Type) {
+	for t != nil && t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t == nil || t.Kind() != reflect.Struct {
+		return
+	}
+	for f := range t.Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		number := f.Tag.Get(explainTag)
+		switch property := s.Properties[name]; {
+		case f.Anonymous && name == "":
+			nameNumbers(s, f.Type)
+		case number == "":
+		case property == nil || property.Ref != "":
+			panic(fmt.Sprintf("%s.%s holds the number %s, and is no number", t, f.Name, number))
+		default:
+			if property.Extensions == nil {
+				property.Extensions = map[string]any{}
+			}
+			property.Extensions[ExplainExtension] = number
+		}
 	}
 }
 
@@ -153,6 +194,9 @@ func (c *compiled) operation(registry huma.Registry) *huma.Operation {
 	}
 	if c.NotFound {
 		statuses = append(statuses, 404)
+	}
+	if c.AgesOut {
+		statuses = append(statuses, http.StatusGone)
 	}
 	if c.Needs != limits.NoFeature || c.planned {
 		statuses = append(statuses, 402)
@@ -203,6 +247,9 @@ func (p *Param) describe() *huma.Param {
 	out := &huma.Param{Name: p.Name, In: "query", Description: p.Doc, Required: p.Required || p.In == Path}
 	if p.In == Path {
 		out.In = "path"
+	}
+	if p.Rest {
+		out.Extensions = map[string]any{RestExtension: true}
 	}
 	switch {
 	case p.Example != "" && p.Kind == List:
@@ -283,10 +330,11 @@ func errorResponses(registry huma.Registry) map[string]*huma.Response {
 	schema := registry.Schema(reflect.TypeFor[ErrorBody](), true, "ErrorBody")
 	responses := map[string]*huma.Response{}
 	for status, what := range map[int]string{
-		400: "Invalid parameters (`" + CodeValidation + "`), named in `errors`; for SQL a fault of the statement (`SQL_ERROR`), or a limit that it exceeds (`SQL_LIMIT`)",
+		400: "Invalid parameters (`" + CodeValidation + "`, or `" + CodeNotSupported + "` where one does not work yet with what is asked for), named in `errors`; for SQL a fault of the statement (`SQL_ERROR`), or a limit that it exceeds (`SQL_LIMIT`)",
 		401: "Missing or invalid key (`" + CodeInvalidKey + "`)",
 		402: "The key's plan does not include this (`" + CodePlanRequired + "`)",
 		404: "Not found (`" + CodeNotFound + "`)",
+		410: "Not kept so far back (`" + CodeAgedOut + "`); `availableFrom` is since when it is",
 		413: "A body of more than 64 kB (`" + CodeTooLarge + "`)",
 		415: "A body that is not of the described types, or compressed (`" + CodeMediaType + "`)",
 		429: "A limit of the plan is exhausted (`" + CodeRateLimit + "`); see Retry-After",

@@ -61,6 +61,8 @@ type Param struct {
 	Example string
 	// Required parameters have no default.
 	Required bool
+	// Rest means that a parameter in the path is all the rest of it, slashes too; it is the last one, and the only such.
+	Rest bool
 	// Essential parameters are refused by endpoints that do not declare them, where others are ignored: an answer
 	// that leaves one out would be taken for another.
 	Essential bool
@@ -119,6 +121,8 @@ func (p *Param) compile() (value, error) {
 		return value{}, fmt.Errorf("a list needs MaxItems")
 	case p.Kind == Hints && !slices.Contains(p.Allowed, p.Word):
 		return value{}, fmt.Errorf("hints need their keys in Allowed, and Word among them")
+	case p.Rest && p.In != Path:
+		return value{}, fmt.Errorf("only a path has a rest")
 	case p.Required && p.Default != "":
 		return value{}, fmt.Errorf("a required parameter has no default")
 	}

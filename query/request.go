@@ -91,7 +91,7 @@ type fiberArguments struct {
 	fields map[string]json.RawMessage
 }
 
-func (a fiberArguments) path(name string) string { return a.c.Params(name) }
+func (a fiberArguments) path(name string) string { return a.c.Params(name, a.c.Params(restOfPath)) }
 
 func (a fiberArguments) bare() bool { return len(a.c.Context().URI().QueryString()) == 0 }
 

@@ -77,6 +77,13 @@ type Aggregated struct {
 	Reason string
 }
 
+// Equals compares with what was published, to the last digit.
+func (r Aggregated) Equals(p *eventsv1.Price) bool {
+	return r.Reason == p.Reason && r.Price == p.Price && r.Median0 == p.Median0 && r.Min == p.Min && r.Max == p.Max &&
+		r.Confidence == p.Confidence && r.Score == p.Score && r.Volume24h == p.Volume24H && r.Source == p.Source &&
+		r.Accepted == int(p.Accepted) && r.Rejected == int(p.Rejected)
+}
+
 // Aggregate is the one rule that turns the markets of a coin into its price: each provider votes
 // once, with its best fresh market; the price is the median of the votes that lie within
 // MaxDeviation of the median of all. It is used to publish, to answer for a region and to

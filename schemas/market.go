@@ -195,7 +195,7 @@ func (s *CoinState) setChanges(row *eventsv1.Market, minute int64, own bool, bel
 	ranked := pricedFirst(believed, row.PriceSource)
 	for i, c := range changeSpans {
 		if own {
-			if before, ok := s.closeBefore(minute, c.span); ok {
+			if before, _, ok := s.closeBefore(minute, c.span); ok {
 				*fields[i] = known(float64(row.Price/before-1) * 100)
 				row.OwnChanges = append(row.OwnChanges, c.name)
 				continue
@@ -212,7 +212,7 @@ func (s *CoinState) setChanges(row *eventsv1.Market, minute int64, own bool, bel
 
 // closeBefore is the close of the last interval that ended a span before a minute, or at most a tenth of the span earlier:
 // in the finest ring that has one.
-func (s *CoinState) closeBefore(minute int64, span time.Duration) (float64, bool) {
+func (s *CoinState) closeBefore(minute int64, span time.Duration) (closed float64, end int64, ok bool) {
 	at := (minute - int64(span)) / int64(time.Second)
 	oldest := at - int64(span/time.Second)/10
 	for _, r := range []struct {
@@ -225,10 +225,21 @@ func (s *CoinState) closeBefore(minute int64, span time.Duration) (float64, bool
 			i--
 		}
 		if i >= 0 && r.ring[i].Start+step >= oldest {
-			return r.ring[i].Close, true
+			return r.ring[i].Close, (r.ring[i].Start + step) * int64(time.Second), true
 		}
 	}
-	return 0, false
+	return 0, 0, false
+}
+
+// ChangeBasis is the close that a change of a row is measured from, by the name of its span, and the end of the interval that it closed
+// (Unix nanoseconds); false where our own candles do not reach back so far.
+func (s *CoinState) ChangeBasis(minute int64, name string) (closed float64, end int64, ok bool) {
+	for _, c := range changeSpans {
+		if c.name == name {
+			return s.closeBefore(minute, c.span)
+		}
+	}
+	return 0, 0, false
 }
 
 // setExtremes takes the highest and the lowest price ever from sources, unless our own days or the price go beyond. Without a

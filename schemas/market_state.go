@@ -2,6 +2,7 @@ package schemas
 
 import (
 	"cmp"
+	"hash/fnv"
 	"math"
 	"slices"
 	"strconv"
@@ -189,6 +190,22 @@ func finite(s string) float64 {
 		return math.NaN()
 	}
 	return f
+}
+
+// MarketStateSlot is the minute of the hour, counted from the epoch, in which a coin's state is written: coins are spread over the
+// hour by their ids.
+func MarketStateSlot(coinID string) uint8 {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(coinID)) // never fails
+	return uint8(h.Sum32() % uint32(time.Hour/time.Minute))
+}
+
+// MarketStateDue is the last minute, at or before one, in which a coin's state was due, Unix nanoseconds. It was written then, or in the
+// first minute after it in which anything was folded.
+func MarketStateDue(coinID string, minute int64) int64 {
+	const length, hour = int64(time.Minute), int64(time.Hour / time.Minute)
+	now, slot := minute/length, int64(MarketStateSlot(coinID))
+	return (now - ((now-slot)%hour+hour)%hour) * length
 }
 
 // Remembered is the state as it is written, as of the end of a minute.

@@ -36,6 +36,7 @@ func TestDemoAnswersPeopleWhoKnowNoDirectoryAndNoKey(t *testing.T) {
 		{[]string{"price", "ETH", "--vs", "eur"}, `ETH +ethereum +[\d,]+\.\d\d +EUR `},
 		{[]string{"prices", "--top", "3"}, `(?s)# +COIN +NAME +PRICE USD.*\n1 +\S+ +.*\n3 +\S+ `},
 		{[]string{"explain", "BTC"}, `(?s)BTC \(bitcoin\) was [\d,.]+ USD at .*the same number.*kraken +\S+ +[\d,.]+ +[+-][\d.]+ bps .*accepted +ticks.raw.v1/\d+@\d+`},
+		{[]string{"explain", "market/BTC/marketCap"}, `(?s)market/bitcoin/marketCap = [\d.]+ USD at .*the same number.*market/bitcoin/price = .*in the log: candles.v1/\d+@\d+`},
 		{[]string{"rates", "USDC", "--category", "lending"}, `(?s)PROVIDER +CATEGORY +RATE .*\n\S+ +lending +-?[\d.]+ % `},
 		{[]string{"chart", "BTC", "--timeframe", "1h"}, `(?s)bitcoin, 1h in candles of 5m: low [\d,.]+, high .*[\d,]+\.\d\d [┤┼].*Z +\d{4}-`},
 		{[]string{"status"}, `(?s)VENUE +STATE +MARKETS.*kraken +up +\d+ .*SOURCE +STATE.*STAGE +KIND +BEHIND`},

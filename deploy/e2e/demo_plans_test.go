@@ -18,6 +18,7 @@ var boundByPlan = map[string]string{
 	"GET /api/v1/rates/history":                    "/api/v1/rates/history?coin=ethereum&product=staking-rewards&country=DE&timeframe=all",
 	"GET /api/v1/charts/{coinId}/rates/{category}": "/api/v1/charts/ethereum/rates/staking?timeframe=1y",
 	"GET /api/v1/earn/benchmark":                   "/api/v1/earn/benchmark?history_days=365",
+	"GET /api/v1/explain/{number}":                 "/api/v1/explain/price%2Fbitcoin?asOf=2025-01-01T00:00:00Z",
 	"GET /api/v1/earn/products/{productId}":        "/api/v1/earn/products/aave-v3:usd-coin:lending?asOf=2025-01-01T00:00:00Z",
 }
 

@@ -26,6 +26,7 @@ import (
 	"github.com/marketlog/marketlog/query/charts"
 	"github.com/marketlog/marketlog/query/coins"
 	"github.com/marketlog/marketlog/query/earn"
+	"github.com/marketlog/marketlog/query/explain"
 	"github.com/marketlog/marketlog/query/fiat"
 	"github.com/marketlog/marketlog/query/globalstats"
 	"github.com/marketlog/marketlog/query/keys"
@@ -215,6 +216,7 @@ func (a *apiRole) run(ctx context.Context) error {
 	// What reads topics besides those of prices answers when these have been read; names of coins are of the catalog.
 	cataloged := query.Settled(catalog.Settle, referenceTail.Waiting, rowsTail.Waiting)
 	rated := query.Settled(yieldStore.Settle, yieldTail.Waiting)
+	log := views.NewLog(in.Stream, in.Archived)
 	endpoints := slices.Concat(
 		query.After(prices.New(priceCache, catalog, views.NewConverter(priceCache, catalog), past, venues()).Endpoints(), cataloged),
 		query.After(charts.New(priceCache, catalog, candles, yieldStore, rateCharts).Endpoints(), rated, cataloged),
@@ -228,7 +230,8 @@ func (a *apiRole) run(ctx context.Context) error {
 		query.After(providing.Endpoints(), rated, cataloged),
 		query.After(symbols.New(catalog, priceCache, rates, past, overrides).Endpoints(), cataloged, ratesTail.Waiting),
 		usage.New(limiter, past, time.Now).Endpoints(),
-		records.New(views.NewLog(in.Stream, in.Archived), func() bool { return a.simulated(priceCache) }).Endpoints(),
+		query.After(explain.New(explain.Deps{Prices: priceCache, Catalog: catalog, Yields: yieldStore, History: past, Log: log}).Endpoints(), cataloged, rated),
+		records.New(log, func() bool { return a.simulated(priceCache) }).Endpoints(),
 		system.New(in.Metrics, in.Config.Feeds == "sim").Endpoints(),
 	)
 	lacking := in.Lacking()

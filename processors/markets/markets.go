@@ -7,7 +7,6 @@ package markets
 
 import (
 	"bytes"
-	"hash/fnv"
 	"slices"
 	"strings"
 	"time"
@@ -88,16 +87,9 @@ func (f *fold) coin(id string) *coin {
 			c.known = &known
 		}
 		f.byID[id] = c
-		f.watched, f.unsorted = append(f.watched, watch{coin: c, slot: slot(id)}), true
+		f.watched, f.unsorted = append(f.watched, watch{coin: c, slot: schemas.MarketStateSlot(id)}), true
 	}
 	return c
-}
-
-// slot spreads the coins over the minutes of an hour, by their ids.
-func slot(id string) uint8 {
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(id)) // never fails
-	return uint8(h.Sum32() % minutesPerHour)
 }
 
 // minutesPerHour is how many parts the states are written in.

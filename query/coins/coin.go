@@ -25,18 +25,18 @@ type Coin struct {
 	Description              string                   `json:"description,omitempty"`
 	Homepage                 string                   `json:"homepage,omitempty"`
 	ImageURL                 string                   `json:"imageUrl,omitempty"`
-	MarketCapRank            int                      `json:"marketCapRank,omitempty"`
+	MarketCapRank            int                      `json:"marketCapRank,omitempty" explain:"market/{id}/rank"`
 	Categories               []string                 `json:"categories"`
 	Platforms                map[string]string        `json:"platforms" doc:"Contract address by platform"`
-	MarketCap                *float64                 `json:"marketCap,omitempty"`
-	CurrentPrice             *float64                 `json:"currentPrice,omitempty"`
+	MarketCap                *float64                 `json:"marketCap,omitempty" explain:"market/{id}/marketCap"`
+	CurrentPrice             *float64                 `json:"currentPrice,omitempty" explain:"market/{id}/price"`
 	PriceSource              string                   `json:"priceSource,omitempty" doc:"median of our venues, or the reference source of the price of a coin that none of them trades"`
-	PriceChange24h           *float64                 `json:"priceChange24h,omitempty"`
-	PriceChangePercentage24h *float64                 `json:"priceChangePercentage24h,omitempty" doc:"Percent"`
-	TotalVolume              *float64                 `json:"totalVolume,omitempty" doc:"Within 24 hours"`
-	CirculatingSupply        *float64                 `json:"circulatingSupply,omitempty"`
-	TotalSupply              *float64                 `json:"totalSupply,omitempty"`
-	MaxSupply                *query.Nullable[float64] `json:"maxSupply,omitempty" doc:"null if unlimited"`
+	PriceChange24h           *float64                 `json:"priceChange24h,omitempty" explain:"market/{id}/priceChange24h"`
+	PriceChangePercentage24h *float64                 `json:"priceChangePercentage24h,omitempty" explain:"market/{id}/change24h" doc:"Percent"`
+	TotalVolume              *float64                 `json:"totalVolume,omitempty" explain:"market/{id}/volume24h" doc:"Within 24 hours"`
+	CirculatingSupply        *float64                 `json:"circulatingSupply,omitempty" explain:"market/{id}/circulatingSupply"`
+	TotalSupply              *float64                 `json:"totalSupply,omitempty" explain:"market/{id}/totalSupply"`
+	MaxSupply                *query.Nullable[float64] `json:"maxSupply,omitempty" explain:"market/{id}/maxSupply" doc:"null if unlimited"`
 	SupplySource             string                   `json:"supplySource,omitempty"`
 	CreatedAt                string                   `json:"createdAt,omitempty" format:"date-time" doc:"Launch date, as stated by a source; absent if unknown"`
 	UpdatedAt                string                   `json:"updatedAt,omitempty" format:"date-time" doc:"Time of the newest of these values"`

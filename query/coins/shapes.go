@@ -13,9 +13,9 @@ type Compact struct {
 	ID        string   `json:"id" example:"bitcoin"`
 	Symbol    string   `json:"symbol" example:"btc" doc:"Lower case"`
 	Name      string   `json:"name" example:"Bitcoin"`
-	MarketCap *float64 `json:"marketCap,omitempty" doc:"USD"`
-	Rank      int      `json:"rank,omitempty" doc:"By market cap, 1 is the largest"`
-	Price     *float64 `json:"price,omitempty" doc:"USD"`
+	MarketCap *float64 `json:"marketCap,omitempty" explain:"market/{id}/marketCap" doc:"USD"`
+	Rank      int      `json:"rank,omitempty" explain:"market/{id}/rank" doc:"By market cap, 1 is the largest"`
+	Price     *float64 `json:"price,omitempty" explain:"market/{id}/price" doc:"USD"`
 	// PriceSource is empty without a price.
 	PriceSource string `json:"priceSource,omitempty" example:"median" doc:"median: computed from venues; else the reference source of the price"`
 }

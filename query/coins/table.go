@@ -20,24 +20,24 @@ type TableRow struct {
 	Symbol                   string                   `json:"symbol" example:"btc" doc:"Lower case"`
 	Name                     string                   `json:"name" example:"Bitcoin"`
 	ImageURL                 string                   `json:"imageUrl,omitempty"`
-	CurrentPrice             float64                  `json:"currentPrice"`
+	CurrentPrice             float64                  `json:"currentPrice" explain:"market/{id}/price"`
 	PriceSource              string                   `json:"priceSource" doc:"median of our venues, or the reference source of the price of a coin that none of them trades"`
-	MarketCap                *float64                 `json:"marketCap,omitempty"`
-	MarketCapRank            int                      `json:"marketCapRank,omitempty"`
-	FullyDilutedValuation    *float64                 `json:"fullyDilutedValuation,omitempty"`
-	TotalVolume              *float64                 `json:"totalVolume,omitempty"`
-	High24h                  *float64                 `json:"high24h,omitempty"`
-	Low24h                   *float64                 `json:"low24h,omitempty"`
-	PriceChange24h           *float64                 `json:"priceChange24h,omitempty"`
-	PriceChangePercentage1h  *float64                 `json:"priceChangePercentage1h,omitempty"`
-	PriceChangePercentage24h *float64                 `json:"priceChangePercentage24h,omitempty"`
-	PriceChangePercentage7d  *float64                 `json:"priceChangePercentage7d,omitempty"`
-	PriceChangePercentage30d *float64                 `json:"priceChangePercentage30d,omitempty"`
-	CirculatingSupply        *float64                 `json:"circulatingSupply,omitempty"`
-	TotalSupply              *float64                 `json:"totalSupply,omitempty"`
-	MaxSupply                *query.Nullable[float64] `json:"maxSupply,omitempty" doc:"null if unlimited"`
-	ATH                      *float64                 `json:"ath,omitempty"`
-	ATL                      *float64                 `json:"atl,omitempty"`
+	MarketCap                *float64                 `json:"marketCap,omitempty" explain:"market/{id}/marketCap"`
+	MarketCapRank            int                      `json:"marketCapRank,omitempty" explain:"market/{id}/rank"`
+	FullyDilutedValuation    *float64                 `json:"fullyDilutedValuation,omitempty" explain:"market/{id}/fullyDilutedValuation"`
+	TotalVolume              *float64                 `json:"totalVolume,omitempty" explain:"market/{id}/volume24h"`
+	High24h                  *float64                 `json:"high24h,omitempty" explain:"market/{id}/high24h"`
+	Low24h                   *float64                 `json:"low24h,omitempty" explain:"market/{id}/low24h"`
+	PriceChange24h           *float64                 `json:"priceChange24h,omitempty" explain:"market/{id}/priceChange24h"`
+	PriceChangePercentage1h  *float64                 `json:"priceChangePercentage1h,omitempty" explain:"market/{id}/change1h"`
+	PriceChangePercentage24h *float64                 `json:"priceChangePercentage24h,omitempty" explain:"market/{id}/change24h"`
+	PriceChangePercentage7d  *float64                 `json:"priceChangePercentage7d,omitempty" explain:"market/{id}/change7d"`
+	PriceChangePercentage30d *float64                 `json:"priceChangePercentage30d,omitempty" explain:"market/{id}/change30d"`
+	CirculatingSupply        *float64                 `json:"circulatingSupply,omitempty" explain:"market/{id}/circulatingSupply"`
+	TotalSupply              *float64                 `json:"totalSupply,omitempty" explain:"market/{id}/totalSupply"`
+	MaxSupply                *query.Nullable[float64] `json:"maxSupply,omitempty" explain:"market/{id}/maxSupply" doc:"null if unlimited"`
+	ATH                      *float64                 `json:"ath,omitempty" explain:"market/{id}/ath"`
+	ATL                      *float64                 `json:"atl,omitempty" explain:"market/{id}/atl"`
 	Sparkline7d              []float64                `json:"sparkline7d,omitempty" doc:"Hourly closing prices of 7 days, the last one current: 168 numbers, fewer if the price has a shorter history"`
 	LastUpdated              string                   `json:"lastUpdated" format:"date-time"`
 }

@@ -16,7 +16,7 @@ type Currency struct {
 	Symbol       string   `json:"symbol" example:"EUR"`
 	Name         string   `json:"name" example:"Euro"`
 	CoinType     string   `json:"coinType" enum:"fiat"`
-	ExchangeRate float64  `json:"exchangeRate" doc:"Units of the currency per US dollar: the median of the accepted sources"`
+	ExchangeRate float64  `json:"exchangeRate" explain:"fiat/{symbol}" doc:"Units of the currency per US dollar: the median of the accepted sources"`
 	LastFiatSync string   `json:"lastFiatSync,omitempty" format:"date-time" doc:"When a source of exchange rates was last polled"`
 	CreatedAt    string   `json:"createdAt,omitempty" format:"date-time" doc:"When a source first reported a rate for this currency"`
 	UpdatedAt    string   `json:"updatedAt" format:"date-time" doc:"Time of the newest accepted rate; for a daily rate, the start of its day"`

@@ -95,20 +95,20 @@ type DefiBody struct {
 
 // DefiOverview is all of DeFi at a glance.
 type DefiOverview struct {
-	TotalTVL                float64  `json:"totalTvl" doc:"USD locked in protocols, without exchanges and without the double count of liquid staking"`
-	TotalTVLWithDoubleCount float64  `json:"totalTvlWithDoubleCount" doc:"The same, including the double count of liquid staking"`
-	LendingTVL              float64  `json:"lendingTvl" doc:"USD locked in lending protocols, without borrowed amounts"`
-	StakingTVL              float64  `json:"stakingTvl" doc:"USD in liquid staking"`
-	BorrowingTVL            float64  `json:"borrowingTvl" doc:"USD borrowed from all protocols"`
-	CefiTVL                 float64  `json:"cefiTvl" doc:"USD held by exchanges"`
+	TotalTVL                float64  `json:"totalTvl" explain:"defi/totalTvl" doc:"USD locked in protocols, without exchanges and without the double count of liquid staking"`
+	TotalTVLWithDoubleCount float64  `json:"totalTvlWithDoubleCount" explain:"defi/totalTvlWithDoubleCount" doc:"The same, including the double count of liquid staking"`
+	LendingTVL              float64  `json:"lendingTvl" explain:"defi/lendingTvl" doc:"USD locked in lending protocols, without borrowed amounts"`
+	StakingTVL              float64  `json:"stakingTvl" explain:"defi/stakingTvl" doc:"USD in liquid staking"`
+	BorrowingTVL            float64  `json:"borrowingTvl" explain:"defi/borrowingTvl" doc:"USD borrowed from all protocols"`
+	CefiTVL                 float64  `json:"cefiTvl" explain:"defi/cefiTvl" doc:"USD held by exchanges"`
 	DefiMarketCap           *float64 `json:"defiMarketCap,omitempty" doc:"USD; sum over the coins in the DeFi category"`
 	DefiMarketDominance     *float64 `json:"defiMarketDominance,omitempty" doc:"Percent of the market cap of all coins"`
 	CategorizedMarketCap    *float64 `json:"categorizedMarketCap,omitempty" doc:"Share of the total market cap, percent, of coins whose categories are known. Sources report categories coin by coin, so after a first start this grows, and defiMarketCap and defiMarketDominance grow with it"`
-	DefiToCefiRatio         *float64 `json:"defiToCefiRatio,omitempty" doc:"totalTvl / cefiTvl"`
+	DefiToCefiRatio         *float64 `json:"defiToCefiRatio,omitempty" explain:"defi/defiToCefiRatio" doc:"totalTvl / cefiTvl"`
 	LendingAPY              *float64 `json:"lendingApy,omitempty" doc:"Percent, weighted by the amount supplied"`
 	StakingAPY              *float64 `json:"stakingApy,omitempty" doc:"Percent, weighted by the amount staked"`
 	BorrowAPY               *float64 `json:"borrowApy,omitempty" doc:"Percent, weighted by the debt"`
-	ProtocolCount           uint32   `json:"protocolCount" doc:"Number of protocols with locked value, without exchanges"`
+	ProtocolCount           uint32   `json:"protocolCount" explain:"defi/protocolCount" doc:"Number of protocols with locked value, without exchanges"`
 	Timestamp               int64    `json:"timestamp" doc:"Unix seconds"`
 }
 

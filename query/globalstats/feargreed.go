@@ -29,7 +29,7 @@ type FearGreedBody struct {
 
 // FearGreed is an index from 0, extreme fear, to 100, extreme greed.
 type FearGreed struct {
-	Value           uint32        `json:"value" doc:"0 to 100"`
+	Value           uint32        `json:"value" explain:"fear-greed" doc:"0 to 100"`
 	Classification  string        `json:"classification" example:"Fear"`
 	Timestamp       int64         `json:"timestamp" doc:"Unix seconds; for a daily value, the start of its day"`
 	UpdatedAt       string        `json:"updatedAt" format:"date-time" doc:"The same as a time"`
@@ -48,7 +48,7 @@ type Point struct {
 
 // OwnFearGreed is our own index and what it is the mean of.
 type OwnFearGreed struct {
-	Value          uint32             `json:"value"`
+	Value          uint32             `json:"value" explain:"fear-greed/computed"`
 	Classification string             `json:"classification"`
 	Components     map[string]float64 `json:"components" doc:"Each from 0 to 100"`
 	Timestamp      int64              `json:"timestamp" doc:"Unix seconds"`

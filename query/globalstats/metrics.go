@@ -15,18 +15,18 @@ type MetricsBody struct {
 
 // Metrics are sums and shares over all coins with a known price and supply.
 type Metrics struct {
-	TotalMarketCap      float64            `json:"totalMarketCap" doc:"USD"`
-	TotalVolume24h      float64            `json:"totalVolume24h" doc:"USD"`
-	BTCDominance        float64            `json:"btcDominance" doc:"Percent of the total market cap"`
-	ETHDominance        float64            `json:"ethDominance" doc:"Percent of the total market cap"`
+	TotalMarketCap      float64            `json:"totalMarketCap" explain:"global/totalMarketCap" doc:"USD"`
+	TotalVolume24h      float64            `json:"totalVolume24h" explain:"global/totalVolume24h" doc:"USD"`
+	BTCDominance        float64            `json:"btcDominance" explain:"global/btcDominance" doc:"Percent of the total market cap"`
+	ETHDominance        float64            `json:"ethDominance" explain:"global/ethDominance" doc:"Percent of the total market cap"`
 	Dominance           map[string]float64 `json:"dominance" doc:"Percent of the total market cap of the largest coins, by symbol"`
-	MarketCapChange24h  *float64           `json:"marketCapChange24h,omitempty" doc:"Percent"`
-	VolumeChange24h     *float64           `json:"volumeChange24h,omitempty" doc:"Percent"`
+	MarketCapChange24h  *float64           `json:"marketCapChange24h,omitempty" explain:"global/marketCapChange24h" doc:"Percent"`
+	VolumeChange24h     *float64           `json:"volumeChange24h,omitempty" explain:"global/volumeChange24h" doc:"Percent"`
 	Trend24h            *float64           `json:"trend24h,omitempty" doc:"Change of the market cap as a fraction: 0.02 is +2%"`
-	ActiveCoins         uint32             `json:"activeCoins" doc:"Number of coins included"`
+	ActiveCoins         uint32             `json:"activeCoins" explain:"global/activeCoins" doc:"Number of coins included"`
 	ActiveMarkets       uint32             `json:"activeMarkets" doc:"Number of markets that their prices were computed from"`
-	StablecoinMarketCap float64            `json:"stablecoinMarketCap" doc:"USD"`
-	StablecoinDominance float64            `json:"stablecoinDominance" doc:"Percent of the total market cap"`
+	StablecoinMarketCap float64            `json:"stablecoinMarketCap" explain:"global/stablecoinMarketCap" doc:"USD"`
+	StablecoinDominance float64            `json:"stablecoinDominance" explain:"global/stablecoinDominance" doc:"Percent of the total market cap"`
 	Timestamp           int64              `json:"timestamp" doc:"Unix seconds"`
 	Age                 query.AgeMeta      `json:"_meta"`
 }

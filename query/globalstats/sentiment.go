@@ -27,15 +27,15 @@ type SentimentData struct {
 // Sentiment is how many coins of a segment rose and fell within 24 hours.
 type Sentiment struct {
 	RankRange        string   `json:"rankRange" example:"1-50"`
-	Positive         uint32   `json:"positive" doc:"Coins that rose"`
-	Negative         uint32   `json:"negative" doc:"Coins that fell"`
-	Neutral          uint32   `json:"neutral" doc:"Coins whose price did not change"`
-	Total            uint32   `json:"total" doc:"Coins with a known change"`
+	Positive         uint32   `json:"positive" explain:"sentiment/{rankRange}/positive" doc:"Coins that rose"`
+	Negative         uint32   `json:"negative" explain:"sentiment/{rankRange}/negative" doc:"Coins that fell"`
+	Neutral          uint32   `json:"neutral" explain:"sentiment/{rankRange}/neutral" doc:"Coins whose price did not change"`
+	Total            uint32   `json:"total" explain:"sentiment/{rankRange}/total" doc:"Coins with a known change"`
 	Moved            uint32   `json:"moved" doc:"Coins that rose or fell"`
-	SentimentRatio   float64  `json:"sentimentRatio" doc:"0 to 1: rising coins as a share of those that rose or fell; 0.5 if none did"`
+	SentimentRatio   float64  `json:"sentimentRatio" explain:"sentiment/{rankRange}/sentimentRatio" doc:"0 to 1: rising coins as a share of those that rose or fell; 0.5 if none did"`
 	Classification   string   `json:"classification" enum:"very bullish,bullish,neutral,bearish,very bearish"`
-	AverageChange24h *float64 `json:"averageChange24h,omitempty" doc:"Percent; absent if no change is known"`
-	MedianChange24h  *float64 `json:"medianChange24h,omitempty" doc:"Percent; absent if no change is known"`
+	AverageChange24h *float64 `json:"averageChange24h,omitempty" explain:"sentiment/{rankRange}/averageChange24h" doc:"Percent; absent if no change is known"`
+	MedianChange24h  *float64 `json:"medianChange24h,omitempty" explain:"sentiment/{rankRange}/medianChange24h" doc:"Percent; absent if no change is known"`
 	Timestamp        int64    `json:"timestamp" doc:"Unix seconds"`
 }
 

@@ -2,7 +2,7 @@ package prices
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"net/http"
 	"strconv"
 	"time"
@@ -111,23 +111,12 @@ func (u *Unit) getExplanation(ctx context.Context, r *query.Request) (query.Answ
 		}
 		return explanation(u.explainEntry(spot.Entry, ""), spot.Simulated)
 	}
-	served, known := u.priceCache.ServedAt(coin, asOf)
-	if known && served.Entry != nil {
-		x := u.explainEntry(served.Entry, "")
-		x.AsOf = query.FormatTime(asOf.UnixNano())
-		return explanation(x, served.Entry.Price.Simulated)
-	}
-	var rec *eventsv1.PriceRecord
-	if known {
-		rec, err = u.history.PriceAt(ctx, coin.ID, time.Unix(0, served.Second))
-	} else {
-		rec, err = u.history.PricePublishedAt(ctx, coin.ID, asOf)
-	}
+	rec, err := u.priceCache.AsOf(ctx, u.history, coin, asOf)
 	switch {
+	case errors.Is(err, views.ErrHistoryBehind):
+		return query.Answer{}, query.Starting(err.Error())
 	case err != nil:
-		return query.Answer{}, fmt.Errorf("reading the price of %s as of %s: %w", coin.ID, asOf.Format(time.RFC3339Nano), err)
-	case known && rec.GetPrice().GetTime() != served.Second:
-		return query.Answer{}, query.Starting("history has not come to the price yet")
+		return query.Answer{}, err
 	case rec.GetPrice() == nil:
 		return query.Answer{}, query.NotFound("no price of %s as of %s is stored", coin.ID, query.FormatTime(asOf.UnixNano()))
 	}
@@ -168,7 +157,7 @@ func (u *Unit) explain(coin schemas.Coin, p *eventsv1.Price, region string) *Exp
 		x.Reproduced = false
 	case region == "":
 		// The answer shows what was published; what was recomputed only where it differs.
-		if x.Reproduced = reproduces(p, result); !x.Reproduced {
+		if x.Reproduced = result.Equals(p); !x.Reproduced {
 			x.Recomputed = &result.Price
 		}
 	}
@@ -193,13 +182,6 @@ func (u *Unit) explain(coin schemas.Coin, p *eventsv1.Price, region string) *Exp
 		i = j
 	}
 	return x
-}
-
-// reproduces compares to the last digit.
-func reproduces(p *eventsv1.Price, r schemas.Aggregated) bool {
-	return r.Reason == p.Reason && r.Price == p.Price && r.Median0 == p.Median0 && r.Min == p.Min && r.Max == p.Max &&
-		r.Confidence == p.Confidence && r.Score == p.Score && r.Volume24h == p.Volume24H && r.Source == p.Source &&
-		r.Accepted == int(p.Accepted) && r.Rejected == int(p.Rejected)
 }
 
 func (u *Unit) input(in *eventsv1.PriceInput, method uint32, made int64, accepted int) Input {

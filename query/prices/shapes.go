@@ -13,11 +13,11 @@ import (
 type Aggregated struct {
 	Symbol     string  `json:"symbol" example:"BTC"`
 	CoinID     string  `json:"coinId" example:"bitcoin"`
-	Price      float64 `json:"price" doc:"The median over the accepted providers, or the price of priceSource; in USD unless vs is given"`
+	Price      float64 `json:"price" explain:"price/{coinId}" doc:"The median over the accepted providers, or the price of priceSource; in USD unless vs is given"`
 	Providers  int     `json:"providers" doc:"Number of accepted providers; 0 if priceSource is not median"`
 	Min        float64 `json:"min"`
 	Max        float64 `json:"max"`
-	Median     float64 `json:"median" doc:"Equal to price"`
+	Median     float64 `json:"median" explain:"price/{coinId}" doc:"Equal to price"`
 	Timestamp  string  `json:"timestamp" format:"date-time" doc:"The evaluated second, or the time of the price of priceSource"`
 	Rejected   int     `json:"rejected" doc:"Number of rejected providers"`
 	Confidence float64 `json:"confidence,omitempty" doc:"Half width of the confidence interval, in the currency of the price; absent if priceSource is not median"`

@@ -4,23 +4,14 @@
 package prices
 
 import (
-	"context"
 	"sync/atomic"
-	"time"
 
 	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/views"
-	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
 // History is what explanations need of the past.
-type History interface {
-	// PriceAt returns the newest published price of a coin (its reason is empty) whose time is at
-	// or before an instant, with its mark; nil if none is kept.
-	PriceAt(ctx context.Context, coinID string, at time.Time) (*eventsv1.PriceRecord, error)
-	// PricePublishedAt is PriceAt of what had been written by an instant of log time.
-	PricePublishedAt(ctx context.Context, coinID string, at time.Time) (*eventsv1.PriceRecord, error)
-}
+type History = views.PublishedPrices
 
 // Unit answers the endpoints of prices.
 type Unit struct {

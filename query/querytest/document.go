@@ -8,11 +8,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/marketlog/marketlog/query"
 )
 
 // Document is what a server reports of itself.
@@ -45,7 +48,7 @@ func (d *Document) Operation(method, path string) *openapi3.Operation {
 	fixed := -1
 	for pattern, item := range d.Paths.Map() {
 		parts := strings.Split(pattern, "/")
-		if len(parts) != len(words) {
+		if len(parts) != len(words) && (len(parts) > len(words) || !restOfPath(item.GetOperation(method))) {
 			continue
 		}
 		same, fits := 0, true
@@ -65,6 +68,13 @@ func (d *Document) Operation(method, path string) *openapi3.Operation {
 		return nil
 	}
 	return best.GetOperation(method)
+}
+
+// restOfPath says whether the last parameter of an operation's path may have slashes.
+func restOfPath(operation *openapi3.Operation) bool {
+	return operation != nil && slices.ContainsFunc(operation.Parameters, func(p *openapi3.ParameterRef) bool {
+		return p.Value.Extensions[query.RestExtension] == true
+	})
 }
 
 // Fault reports how an answer is none that the document describes for an operation; nil where it is one.

@@ -40,7 +40,7 @@ type Entry struct {
 	ID             string      `json:"id" example:"tether"`
 	CoinID         string      `json:"coinId" doc:"Equal to id"`
 	MarketCap      *float64    `json:"marketCap,omitempty" doc:"USD"`
-	PegDeviation   *float64    `json:"pegDeviation,omitempty" doc:"Signed basis points; negative below the peg"`
+	PegDeviation   *float64    `json:"pegDeviation,omitempty" explain:"peg/{coinId}" doc:"Signed basis points; negative below the peg"`
 	StabilityScore *float64    `json:"stabilityScore,omitempty" doc:"0 to 100, higher is more stable"`
 	Components     *Components `json:"components,omitempty"`
 	Price          *float64    `json:"price,omitempty" doc:"USD"`

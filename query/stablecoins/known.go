@@ -108,7 +108,7 @@ func (u *Unit) all(snapshot *views.Snapshot, now time.Time) []*known {
 		if coin := snapshot.ByID(k.id); coin != nil {
 			k.row = coin.Market
 		}
-		k.target = u.target(snapshot, k.peg, now)
+		k.target = u.rates.PegTarget(snapshot, k.peg, now).USD
 		u.setPrice(k, snapshot, now)
 		list = append(list, k)
 	}
@@ -131,44 +131,6 @@ func (u *Unit) setPrice(k *known, snapshot *views.Snapshot, now time.Time) {
 	}
 	// What a source tells each hour may be two hours old, and is stale when three rounds were missed.
 	k.stale = k.price > 0 && now.UnixNano()-k.priceTime > int64(3*time.Hour)
-}
-
-// target is what one unit of a currency costs in USD by the reference rates of the newest day, as the views of pegs
-// take it. Of a currency that has none of the last six days, such as the offshore yuan, it is the rate that the fiat endpoints
-// answer; 0 where that is not known or stale.
-func (u *Unit) target(snapshot *views.Snapshot, code string, now time.Time) float64 {
-	if code == schemas.USD {
-		return 1
-	}
-	newest, usd := "", 0.0
-	for id, dollar := range snapshot.Fixings {
-		if id.Base != "EUR" || id.Quote != schemas.USD || dollar.Date < newest {
-			continue
-		}
-		rate := number(dollar.Rate)
-		if code != "EUR" {
-			other := snapshot.Fixings[views.FiatID{Source: id.Source, Base: "EUR", Quote: code}]
-			if other == nil || other.Date != dollar.Date || number(other.Rate) <= 0 {
-				continue
-			}
-			rate /= number(other.Rate)
-		}
-		if day, err := time.Parse(time.DateOnly, dollar.Date); err != nil || now.Truncate(24*time.Hour).Sub(day) > schemas.FixingDays*24*time.Hour {
-			continue
-		}
-		if dollar.Date > newest || rate < usd { // of two sources of one day always the same
-			newest, usd = dollar.Date, rate
-		}
-	}
-	if usd > 0 {
-		return usd
-	}
-	for _, rate := range u.rates.Of(snapshot, now) {
-		if rate.Code == code && !rate.Stale {
-			return 1 / rate.Rate
-		}
-	}
-	return 0
 }
 
 // number reads an exact decimal of the log as a float; 0 where it is none.

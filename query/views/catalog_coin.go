@@ -17,6 +17,11 @@ type CatalogCoin struct {
 	Rank int
 	// Market is the coin's newest row, nil without one.
 	Market *eventsv1.Market
+	// FoldedRow is the row as the markets fold wrote it, and Figures what candles say of the coin, which together are Market. Figures
+	// are those at FiguresAt, zero where none were known.
+	FoldedRow *eventsv1.Market
+	Figures   schemas.CandleFigures
+	FiguresAt time.Time
 	// Listed and Detailed are in a source's own words: nil where none lists the coin, or has told its details.
 	Listed, Detailed *eventsv1.Coin
 	// What follows is of the details where they tell it, else of the list; the image else what comes with a market.
@@ -54,32 +59,45 @@ func bySize(a, b *CatalogCoin) int {
 func rankLast(a, b int) int { return cmp.Compare(uint(a)-1, uint(b)-1) }
 
 // withRow is the coin with another row.
-func (c *CatalogCoin) withRow(row *eventsv1.Market) *CatalogCoin {
+func (c *CatalogCoin) withRow(row measuredRow) *CatalogCoin {
 	next := *c
-	next.Market, next.Rank = row, int(row.GetRank())
+	next.setRow(row)
 	return &next
 }
 
-// row is the newest row of a coin, with what candles say of it; nil for one without a price, whose row has nothing but names.
-func (c *Catalog) row(id string) *eventsv1.Market {
+func (c *CatalogCoin) setRow(row measuredRow) {
+	c.Market, c.FoldedRow, c.Figures, c.FiguresAt = row.measured, row.folded, row.figures, row.at
+	c.Rank = int(row.measured.GetRank())
+}
+
+// measuredRow is a row with what candles say of it.
+type measuredRow struct {
+	measured, folded *eventsv1.Market
+	figures          schemas.CandleFigures
+	at               time.Time
+}
+
+// row is the newest row of a coin; none for one without a price, whose row has nothing but names.
+func (c *Catalog) row(id string) measuredRow {
 	row := c.rows[id]
 	if row.GetPrice() <= 0 {
-		return nil
+		return measuredRow{}
 	}
 	coin, ok := c.table.ByID(id)
-	if !ok {
-		return row
+	if !ok || c.figures == nil {
+		return measuredRow{measured: row, folded: row}
 	}
 	figures := c.figures.Of(coin)
 	if !c.figures.Near(time.Unix(0, c.minute)) {
 		figures = schemas.CandleFigures{Ever: figures.Ever, Ago: figures.Ago}
 	}
-	return figures.Measure(row)
+	return measuredRow{figures.Measure(row), row, figures, c.figures.At}
 }
 
 // describe puts together what is known of a coin.
 func (c *Catalog) describe(id string) *CatalogCoin {
-	coin := &CatalogCoin{ID: id, Market: c.row(id)}
+	coin := &CatalogCoin{ID: id}
+	coin.setRow(c.row(id))
 	var traded *eventsv1.Coin
 	for _, source := range coinSources {
 		coin.Listed = cmp.Or(coin.Listed, c.reported[id][part{source, "list"}])
@@ -104,7 +122,6 @@ func (c *Catalog) describe(id string) *CatalogCoin {
 	}
 	if coin.Market != nil {
 		coin.Symbol, coin.Name = cmp.Or(coin.Symbol, coin.Market.Symbol), cmp.Or(coin.Name, coin.Market.Name)
-		coin.Rank = int(coin.Market.Rank)
 	}
 	coin.Folded = Fold(coin.Name) + "\n" + Fold(coin.Symbol) + "\n" + id
 	return coin

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -44,6 +45,64 @@ func (e *AbsentError) Error() string {
 		return fmt.Sprintf("%s/%d has no record %d any more: it begins at %d", e.Topic, e.Partition, e.Offset, e.First)
 	}
 	return fmt.Sprintf("%s/%d has no record %d: it was given up or compacted away", e.Topic, e.Partition, e.Offset)
+}
+
+// LogSpan is a stretch of a partition, by the timestamps of its records: those of [From, To], to the millisecond.
+type LogSpan struct {
+	Topic     string
+	Partition int32
+	From, To  time.Time
+	// Most bounds how many records are read.
+	Most int
+}
+
+// ErrSpanTooLong means that a span of the log has more records than may be read.
+var ErrSpanTooLong = errors.New("the span of the log has more records than may be read for one answer")
+
+// HoleError says that neither the archive nor the brokers have some offsets.
+type HoleError = stream.HoleError
+
+// errSpanEnds ends the reading of a span.
+var errSpanEnds = errors.New("the span ends")
+
+// Scan hands the records of a span to visit, in the log's order, and returns the offset of the first one. It begins with the first
+// record that is not older than the span and ends before the first one that is newer, or when visit returns false. The log has them
+// from the brokers or the archive; offsets that neither has are a *stream.HoleError.
+func (l *Log) Scan(ctx context.Context, span LogSpan, visit func(*kgo.Record) bool) (first int64, err error) {
+	from, err := l.brokers.LogOffsetsFrom(ctx, span.From, span.Topic)
+	if err != nil {
+		return 0, err
+	}
+	_, ends, err := l.brokers.Bounds(ctx, span.Topic)
+	if err != nil {
+		return 0, err
+	}
+	first = from[span.Topic][span.Partition]
+	read := 0
+	err = stream.ReadRange(ctx, l.brokers, span.Topic, span.Partition, first, ends[span.Topic][span.Partition], func(r *kgo.Record) error {
+		if read++; read > span.Most {
+			return ErrSpanTooLong
+		}
+		if r.Timestamp.After(span.To) || !visit(r) {
+			return errSpanEnds
+		}
+		return nil
+	})
+	if errors.Is(err, errSpanEnds) {
+		err = nil
+	}
+	return first, err
+}
+
+// Begins returns the first offset that the log has of each partition of a topic, from the brokers or the archive.
+func (l *Log) Begins(ctx context.Context, topic string) (map[int32]int64, error) {
+	starts, _, err := l.brokers.LogBounds(ctx, topic)
+	return starts[topic], err
+}
+
+// PartitionOf is the partition of a topic that a coin's records are in.
+func PartitionOf(coinID string, partitions int32) int32 {
+	return stream.PartitionFor(coinID, partitions)
 }
 
 // Record reads a record of a partition that exists. The error is an *AbsentError where there is none.

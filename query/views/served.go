@@ -1,11 +1,15 @@
 package views
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"sort"
 	"sync"
 	"time"
 
 	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
 const (
@@ -78,4 +82,37 @@ func (t *servedPrices) note(e *Entry) {
 		list = append(list[:0], list[old-1:]...)
 	}
 	*slot = append(list, ServedPrice{From: now, Second: e.Price.Time, Entry: e})
+}
+
+// PublishedPrices is where published prices are kept.
+type PublishedPrices interface {
+	// PriceAt returns the newest published price of a coin (its reason is empty) whose time is at
+	// or before an instant, with its mark; nil if none is kept.
+	PriceAt(ctx context.Context, coinID string, at time.Time) (*eventsv1.PriceRecord, error)
+	// PricePublishedAt is PriceAt of what had been written by an instant of log time.
+	PricePublishedAt(ctx context.Context, coinID string, at time.Time) (*eventsv1.PriceRecord, error)
+}
+
+// ErrHistoryBehind means that a price was given which history does not hold yet.
+var ErrHistoryBehind = errors.New("history has not come to the price yet")
+
+// AsOf returns the price of a coin that was served at an instant, with its mark; nil if none is kept. What this process remembers to have
+// given counts before what had been written by then.
+func (b *PriceCache) AsOf(ctx context.Context, history PublishedPrices, coin schemas.Coin, asOf time.Time) (rec *eventsv1.PriceRecord, err error) {
+	served, known := b.ServedAt(coin, asOf)
+	switch {
+	case known && served.Entry != nil:
+		return &eventsv1.PriceRecord{Mark: served.Entry.Mark, Body: &eventsv1.PriceRecord_Price{Price: served.Entry.Price}}, nil
+	case known:
+		rec, err = history.PriceAt(ctx, coin.ID, time.Unix(0, served.Second))
+	default:
+		rec, err = history.PricePublishedAt(ctx, coin.ID, asOf)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the price of %s as of %s: %w", coin.ID, asOf.Format(time.RFC3339Nano), err)
+	}
+	if known && rec.GetPrice().GetTime() != served.Second {
+		return nil, ErrHistoryBehind
+	}
+	return rec, nil
 }

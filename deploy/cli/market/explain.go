@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,21 +17,28 @@ import (
 
 func explainCommand(rt *command.Runtime) *cobra.Command {
 	var at string
+	var depth int
 	cmd := &cobra.Command{
-		Use:     "explain SYMBOL",
-		Short:   "Show what a price was computed from, now or at a past instant",
-		Long:    "Show the inputs of a price, which of them were rejected and why, and whether computing it again gives the same number.",
-		Example: "  marketlog explain BTC\n  marketlog explain BTC --at 2026-01-31T12:00:00Z",
+		Use:   "explain SYMBOL | NUMBER",
+		Short: "Show what a price, or any other number, was computed from, now or at a past instant",
+		Long: "Show the inputs of a price, which of them were rejected and why, and whether computing it again gives the same number. " +
+			"A name with a slash is a number, as answers name them in x-explain: it is shown as a tree of what it was made of, down to records of the log.",
+		Example: "  marketlog explain BTC\n  marketlog explain BTC --at 2026-01-31T12:00:00Z\n  marketlog explain market/bitcoin/marketCap --depth 3\n  marketlog explain global/totalMarketCap",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			query := url.Values{}
 			if at != "" {
 				query.Set("asOf", at)
 			}
+			if strings.Contains(args[0], "/") || args[0] == fearGreed {
+				query.Set("depth", strconv.Itoa(depth))
+				return show(rt, cmd, "/api/v1/explain/"+url.PathEscape(args[0]), query, showTree)
+			}
 			return show(rt, cmd, "/api/v1/prices/"+url.PathEscape(args[0])+"/explain", query, showExplanation)
 		},
 	}
-	cmd.Flags().StringVar(&at, "at", "", "`TIME`: the price that was served then, as in 2026-01-31T12:00:00Z")
+	cmd.Flags().StringVar(&at, "at", "", "`TIME`: the number that was served then, as in 2026-01-31T12:00:00Z")
+	cmd.Flags().IntVar(&depth, "depth", 2, "`LEVELS` of inputs of a number, 1 to 4")
 	config.AddInstanceFlags(cmd.Flags())
 	command.AddDocumentsFlag(cmd.Flags())
 	return cmd

@@ -1,0 +1,164 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/explain"
+	"github.com/marketlog/marketlog/query/querytest"
+)
+
+// explained are requests whose answers hold numbers that name themselves, by the paths of the document.
+var explained = map[string]string{
+	"/api/v1/prices/{symbol}":         "/api/v1/prices/BTC",
+	"/api/v1/coins/markets":           "/api/v1/coins/markets?per_page=2",
+	"/api/v1/coins/{coinId}":          "/api/v1/coins/tether",
+	"/api/v1/global-stats/metrics":    "/api/v1/global-stats/metrics",
+	"/api/v1/global-stats/sentiment":  "/api/v1/global-stats/sentiment",
+	"/api/v1/global-stats/fear-greed": "/api/v1/global-stats/fear-greed",
+	"/api/v1/global-stats/defi":       "/api/v1/global-stats/defi",
+	"/api/v1/fiat/{symbol}":           "/api/v1/fiat/EUR",
+	"/api/v1/stablecoins/index":       "/api/v1/stablecoins/index?limit=2",
+	"/api/v1/charts/{coinId}":         "/api/v1/charts/bitcoin?timeframe=1h",
+}
+
+// Every number that an answer names by x-explain is computed again from the log to the last digit, and every record that an explanation
+// names is answered.
+func TestDemoExplainsEveryNumber(t *testing.T) {
+	d := filledDemo(t)
+	document := querytest.ReadDocument(t, d.base)
+	numbers := map[string]bool{}
+	for _, path := range slices.Sorted(maps.Keys(explained)) {
+		_, answer, err := d.ask(explained[path])
+		if err != nil {
+			t.Fatal(err)
+		}
+		schema := document.Paths.Find(path).Get.Responses.Status(http.StatusOK).Value.Content.Get("application/json").Schema
+		found := map[string]bool{}
+		numbersOf(schema.Value, answer, nil, found)
+		// No candle of five minutes may have closed since the start.
+		if len(found) == 0 && !strings.Contains(path, "charts") {
+			t.Errorf("%s names none of its numbers", explained[path])
+		}
+		maps.Copy(numbers, found)
+	}
+	minute := d.closedMinute(t)
+	for _, field := range []string{"open", "high", "low", "close", "volume", "trades"} {
+		numbers["candle/bitcoin/1m/"+minute+"/"+field] = true
+	}
+	records := map[string]string{}
+	for _, number := range slices.Sorted(maps.Keys(numbers)) {
+		status, n := d.explain(t, number)
+		if status != http.StatusOK || n.Reproduced == nil || !*n.Reproduced {
+			said, _ := json.Marshal(n)
+			t.Errorf("%s is answered with %d and not reproduced: %.500s", number, status, said)
+			continue
+		}
+		n.eachRecord(func(topic, href string) {
+			if strings.Count(records[topic], "\n") < 3 && !strings.Contains(records[topic], href+"\n") {
+				records[topic] += href + "\n"
+			}
+		})
+	}
+	t.Logf("%d numbers explained", len(numbers))
+	for _, topic := range []string{"prices.v1", "markets.v1", "candles.v1", "coinmarkets.raw.v1", "reference.raw.v1"} {
+		if records[topic] == "" {
+			t.Errorf("no explanation leads to a record of %s", topic)
+		}
+	}
+	for _, list := range records {
+		for href := range strings.Lines(list) {
+			if status, _, err := d.ask(strings.TrimSpace(href)); err != nil || status != http.StatusOK {
+				t.Errorf("%s, which an explanation names, is answered with %d, %v", strings.TrimSpace(href), status, err)
+			}
+		}
+	}
+}
+
+// closedMinute is the start of the newest closed candle of bitcoin, as the views have it.
+func (d *demo) closedMinute(t *testing.T) string {
+	t.Helper()
+	for deadline := time.Now().Add(demoPatience); time.Now().Before(deadline); time.Sleep(time.Second) {
+		rows := d.query(t, "SELECT formatDateTime(max(start), '%Y-%m-%dT%H:%i:%SZ', 'UTC') AS start, count() AS n FROM v_candles_1m WHERE coin_id = 'bitcoin'")
+		if len(rows) == 1 && rows[0]["n"].(float64) > 1 { // the first one may lack its beginning
+			return rows[0]["start"].(string)
+		}
+	}
+	t.Fatal("no minute of bitcoin has closed")
+	return ""
+}
+
+// explainedNode is an explanation as a client sees it.
+type explainedNode struct{ explain.Node }
+
+func (n *explainedNode) eachRecord(visit func(topic, href string)) { eachRecord(&n.Node, visit) }
+
+func eachRecord(n *explain.Node, visit func(topic, href string)) {
+	for _, r := range n.Records {
+		visit(r.Topic, r.Href)
+	}
+	for _, in := range n.Inputs {
+		eachRecord(in, visit)
+	}
+}
+
+func (d *demo) explain(t *testing.T, number string) (status int, n *explainedNode) {
+	t.Helper()
+	response, err := d.do(http.MethodGet, "/api/v1/explain/"+number+"?depth=1", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	var body struct{ Data explainedNode }
+	if err := json.NewDecoder(response.Body).Decode(&body); err != nil {
+		t.Fatalf("%s: %v", number, err)
+	}
+	return response.StatusCode, &body.Data
+}
+
+var braces = regexp.MustCompile(`\{(\w+)\}`)
+
+// numbersOf finds the numbers that an answer holds, by the names that its schema gives them: what is in braces is a field of the
+// same object, or of the nearest around it.
+func numbersOf(schema *openapi3.Schema, value any, around []map[string]any, found map[string]bool) {
+	for _, one := range schema.AnyOf {
+		numbersOf(one.Value, value, around, found)
+	}
+	switch v := value.(type) {
+	case []any:
+		for _, item := range v {
+			if schema.Items != nil {
+				numbersOf(schema.Items.Value, item, around, found)
+			}
+		}
+	case map[string]any:
+		if v["complete"] == false { // a candle that has not closed
+			return
+		}
+		inside := append(slices.Clip(around), v)
+		for name, property := range schema.Properties {
+			number, named := property.Value.Extensions[query.ExplainExtension].(string)
+			if _, is := v[name].(float64); is && named {
+				found[braces.ReplaceAllStringFunc(number, func(field string) string {
+					for _, object := range slices.Backward(inside) {
+						if said, ok := object[strings.Trim(field, "{}")]; ok {
+							return fmt.Sprint(said)
+						}
+					}
+					return field
+				})] = true
+			}
+			numbersOf(property.Value, v[name], inside, found)
+		}
+	}
+}

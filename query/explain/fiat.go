@@ -1,0 +1,150 @@
+package explain
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+const blendFormula = "each source has one vote: the median of those that are fresh, after those more than half of the first median away were left out"
+
+// currency explains what one US dollar costs in a currency.
+func (w *work) currency(ctx context.Context, name, text string, depth int) (*Node, error) {
+	if w.past {
+		return nil, query.NotSupported("asOf", "rates of currencies are explained as they are now only: leave asOf out")
+	}
+	named, ok := w.Prices.Coins().Fiat(text)
+	rates := w.fiat.Of(w.snapshot, w.now)
+	if !ok {
+		codes := make([]string, len(rates))
+		for i, rate := range rates {
+			codes[i] = rate.Code
+		}
+		return nil, w.nearField(name, []string{"fiat", text}, 1, codes)
+	}
+	if named.Code == schemas.USD {
+		one := 1.0
+		n := headline("fiat/"+schemas.USD, &one, schemas.USD, 0)
+		n.Method = &Method{Name: "definition", Version: 1, Formula: "one US dollar costs one"}
+		n.compare(&one)
+		return n, nil
+	}
+	i, found := slices.BinarySearchFunc(rates, named.Code, func(rate schemas.FiatRate, code string) int { return strings.Compare(rate.Code, code) })
+	if !found {
+		return nil, query.NotFound("no source has a rate of %s", named.Code)
+	}
+	rate := rates[i]
+	n := headline("fiat/"+rate.Code, &rate.Rate, rate.Code, rate.Time)
+	n.Method = &Method{Name: "fiat-blend", Version: 1, Formula: blendFormula}
+	if rate.Stale {
+		n.Note = "no source has a fresh rate: this is the newest that was stated"
+	}
+	if depth <= 0 {
+		return n, nil
+	}
+	// The fixings of each source that may make its vote, as the log has them, are blended again.
+	var fixings []*eventsv1.Fixing
+	heard := map[string]schemas.FiatReading{}
+	for _, vote := range rate.Sources {
+		in := headline("vote/"+vote.Source+"/"+rate.Code, &vote.Rate, rate.Code, vote.Time)
+		if vote.Reason != "" {
+			in.Note = "does not count: " + vote.Reason
+		}
+		heard[vote.Source] = schemas.FiatReading{Read: w.snapshot.Read[vote.Source], Interval: w.snapshot.Notices[vote.Source].GetInterval()}
+		for _, f := range w.votes(vote.Source, rate.Code) {
+			leaf, said, err := w.fixing(ctx, f)
+			if err != nil {
+				return nil, err
+			}
+			fixings = append(fixings, said)
+			in.Inputs = append(in.Inputs, leaf)
+			in.Records = append(in.Records, leaf.Records...)
+		}
+		in.Method = &Method{Name: "vote", Version: 1, Formula: "the rate as it is stated, turned round, or by way of another base of the same day"}
+		if depth == 1 {
+			in.Inputs = nil
+		}
+		n.Inputs = append(n.Inputs, in)
+	}
+	var again *float64
+	for _, blended := range schemas.BlendFiat(fixings, heard, w.now.UTC().Truncate(time.Minute).UnixNano()) {
+		if blended.Code == rate.Code {
+			again = &blended.Rate
+		}
+	}
+	n.compare(again)
+	n.fewer(false)
+	return n, nil
+}
+
+// votes are the fixings of a source that its vote on a currency is made of: the pair with the US dollar, or those of the bases that
+// have both.
+func (w *work) votes(source, code string) (fixings []*eventsv1.Fixing) {
+	for id, f := range w.snapshot.Fixings {
+		if id.Source == source && (id.Base == schemas.USD && id.Quote == code || id.Base == code && id.Quote == schemas.USD) {
+			fixings = append(fixings, f)
+		}
+	}
+	if len(fixings) == 0 {
+		for id, f := range w.snapshot.Fixings {
+			if id.Source != source || id.Quote != code && id.Quote != schemas.USD {
+				continue
+			}
+			other := id
+			if other.Quote = schemas.USD; id.Quote == schemas.USD {
+				other.Quote = code
+			}
+			if w.snapshot.Fixings[other] != nil {
+				fixings = append(fixings, f)
+			}
+		}
+	}
+	slices.SortFunc(fixings, func(a, b *eventsv1.Fixing) int {
+		return strings.Compare(a.Base+a.Quote, b.Base+b.Quote)
+	})
+	return fixings[:min(len(fixings), shown)]
+}
+
+// fixing is a rate that a source states, and the same as its record in the log has it. Where the log has it no longer there is no
+// record, and it is taken as it is remembered.
+func (w *work) fixing(ctx context.Context, f *eventsv1.Fixing) (n *Node, said *eventsv1.Fixing, err error) {
+	said = f
+	value := decimalOf(f)
+	n = headline("fixing/"+f.Source+"/"+f.Base+f.Quote, &value, f.Quote, f.EventTime)
+	if day, err := time.Parse(time.DateOnly, f.Date); err == nil && f.EventTime == 0 {
+		n.Time = query.FormatTime(day.UnixNano())
+	}
+	at, ok, err := w.find(ctx, schemas.TopicReferenceRaw, 0, f.IngestTime-minute, f.IngestTime+minute, f.Source, func(rec eventsv1.Marked) bool {
+		record, is := rec.(*eventsv1.ReferenceRecord)
+		x := record.GetFixing()
+		if !is || x.GetBase() != f.Base || x.GetQuote() != f.Quote || x.GetDate() != f.Date || x.GetEventTime() != f.EventTime || x.GetIngestTime() != f.IngestTime {
+			return false
+		}
+		said = x
+		return true
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	if ok {
+		n.Records = []Place{at}
+	} else {
+		n.Note = "its record is not in the log any more"
+	}
+	return n, said, nil
+}
+
+// decimalOf reads the rate of a fixing as a float; 0 where it is none.
+func decimalOf(f *eventsv1.Fixing) float64 {
+	n, err := strconv.ParseFloat(f.Rate, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}

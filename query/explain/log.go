@@ -1,0 +1,48 @@
+package explain
+
+import (
+	"context"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/marketlog/marketlog/query/views"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+// scan reads a span of the log within the bounds of an answer.
+func (w *work) scan(ctx context.Context, topic string, partition int32, from, to int64, visit func(*kgo.Record) bool) (first int64, err error) {
+	if w.reads++; w.reads > mostReads {
+		return 0, errTooManyReads
+	}
+	return w.Log.Scan(ctx, views.LogSpan{Topic: topic, Partition: partition, From: time.Unix(0, from), To: time.Unix(0, to), Most: mostRecords}, visit)
+}
+
+// endless is the end of a span that visit ends.
+const endless = 1 << 62
+
+// kept says whether the log still has a record that was written.
+func (w *work) kept(ctx context.Context, topic string, partition int32, offset int64) bool {
+	begins, read := w.begins[topic]
+	if !read {
+		begins, _ = w.Log.Begins(ctx, topic) // where that is not known, no record is named
+		w.begins[topic] = begins
+	}
+	first, known := begins[partition]
+	return known && offset >= first
+}
+
+// find returns the place of the first record of a span with a key that match accepts; false where there is none.
+func (w *work) find(ctx context.Context, topic string, partition int32, from, to int64, key string, match func(eventsv1.Marked) bool) (found Place, ok bool, err error) {
+	_, err = w.scan(ctx, topic, partition, from, to, func(r *kgo.Record) bool {
+		if string(r.Key) != key {
+			return true
+		}
+		if rec, err := schemas.DecodeRecord(topic, r.Value); err == nil && match(rec) {
+			found, ok = place(topic, partition, r.Offset), true
+		}
+		return !ok
+	})
+	return found, ok, err
+}

@@ -1,0 +1,120 @@
+package explain
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/marketlog/marketlog/query"
+)
+
+// form is a family of numbers.
+type form struct {
+	// Name of it, with its variable parts in braces.
+	Form string `json:"form"`
+	Doc  string `json:"doc"`
+	// parts are how many parts a name of it has at least and at most, with its first word.
+	least, most int
+}
+
+// forms are all families, by the first word of their names.
+var forms = map[string]form{
+	"price":      {"price/{coin}", "Price of a coin in USD", 2, 2},
+	"market":     {"market/{coin}/{field}", "Numeric field of a coin's row: " + strings.Join(marketFieldNames(), ", "), 3, 3},
+	"candle":     {"candle/{coin}/{interval}/{start}[/{field}]", "Closed candle: interval 1m, 5m, 15m, 1h, 4h or 1d; start as 2026-01-31T12:00:00Z; field open, high, low, close (default), volume, volumeUsd or trades", 4, 5},
+	"peg":        {"peg/{coin}", "Deviation of a stablecoin from its peg, in bps", 2, 2},
+	"fiat":       {"fiat/{currency}", "Units of a currency for one US dollar", 2, 2},
+	"global":     {"global/{field}", "Field of the whole market: " + strings.Join(globalFieldNames(), ", "), 2, 2},
+	"sentiment":  {"sentiment/{ranks}/{field}", "Field of a segment of ranks (1-50, 51-100, 101-250, all): " + strings.Join(sentimentFieldNames(), ", "), 3, 3},
+	"fear-greed": {"fear-greed[/computed[/{component}]]", "Index of fear and greed: the one that is served, our own, and its components", 1, 3},
+	"defi":       {"defi/{field}", "Field of all of DeFi: " + strings.Join(defiFieldNames(), ", "), 2, 2},
+	"rate":       {"rate/{provider}/{category}/{pool or symbol}", "Yield or borrowing rate, APY in percent", 4, 12},
+}
+
+// ordered are the words that forms begin with, in the order in which they are listed.
+var ordered = []string{"price", "market", "candle", "peg", "fiat", "global", "sentiment", "fear-greed", "defi", "rate"}
+
+// formList writes the forms for people.
+func formList() string {
+	list := make([]string, len(ordered))
+	for i, word := range ordered {
+		list[i] = forms[word].Form
+	}
+	return strings.Join(list, ", ")
+}
+
+// Suggestions are what an unknown number is answered with.
+type Suggestions struct {
+	// DidYouMean is a number of nearly the same name, if there is one.
+	DidYouMean string `json:"didYouMean,omitempty"`
+	Forms      []form `json:"forms"`
+}
+
+// unknown means that there is no number of a name; near is the one that may have been meant, empty for none.
+func unknown(name, near string) *query.Error {
+	s := Suggestions{DidYouMean: near}
+	for _, word := range ordered {
+		s.Forms = append(s.Forms, forms[word])
+	}
+	hint := ""
+	if near != "" {
+		hint = ": did you mean " + near + "?"
+	}
+	e := query.NotFound("there is no number %q%s Numbers are %s", strings.ToValidUTF8(name, "�"), hint, formList())
+	if hint == "" {
+		e.Message = strings.Replace(e.Message, "\" Numbers", "\". Numbers", 1)
+	}
+	e.Candidates = s
+	return e
+}
+
+// parse splits the name of a number, and refuses one of no form.
+func parse(name string) ([]string, error) {
+	parts := strings.Split(name, "/")
+	f, ok := forms[parts[0]]
+	if ok && len(parts) >= f.least && len(parts) <= f.most && !slices.Contains(parts, "") {
+		return parts, nil
+	}
+	if !ok {
+		if word := nearest(parts[0], ordered); word != "" {
+			return nil, unknown(name, strings.Join(append([]string{word}, parts[1:]...), "/"))
+		}
+	}
+	return nil, unknown(name, "")
+}
+
+// nearest is the word that differs least from one that is not among them; empty where each differs by more than a third.
+func nearest(text string, words []string) string {
+	best, least := "", max(len(text)/3, 1)+1
+	for _, word := range words {
+		if d := edits(strings.ToLower(text), strings.ToLower(word)); d < least {
+			best, least = word, d
+		}
+	}
+	return best
+}
+
+// maxEdited bounds the texts that are compared.
+const maxEdited = 64
+
+// edits is how many letters have to be put in, taken out or replaced to make one text of another.
+func edits(a, b string) int {
+	if len(a) > maxEdited || len(b) > maxEdited {
+		return maxEdited
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		before := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replaced := before
+			if a[i] != b[j] {
+				replaced++
+			}
+			before, row[j+1] = row[j+1], min(replaced, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

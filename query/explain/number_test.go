@@ -1,0 +1,55 @@
+package explain
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/marketlog/marketlog/query/charts"
+	"github.com/marketlog/marketlog/query/coins"
+	"github.com/marketlog/marketlog/query/fiat"
+	"github.com/marketlog/marketlog/query/globalstats"
+	"github.com/marketlog/marketlog/query/prices"
+	"github.com/marketlog/marketlog/query/stablecoins"
+)
+
+// TestFieldsNameNumbersThereAre reads the names that fields of answers give to their numbers.
+func TestFieldsNameNumbersThereAre(t *testing.T) {
+	fields := map[string]func() []string{"market": marketFieldNames, "global": globalFieldNames, "sentiment": sentimentFieldNames, "defi": defiFieldNames, "candle": candleFieldNames}
+	for of, least := range map[reflect.Type]int{
+		reflect.TypeFor[prices.Aggregated](): 2, reflect.TypeFor[coins.TableRow](): 17, reflect.TypeFor[coins.Coin](): 9, reflect.TypeFor[coins.Compact](): 3,
+		reflect.TypeFor[charts.Point](): 7, reflect.TypeFor[globalstats.Metrics](): 9, reflect.TypeFor[globalstats.Sentiment](): 7,
+		reflect.TypeFor[globalstats.FearGreed](): 1, reflect.TypeFor[globalstats.OwnFearGreed](): 1, reflect.TypeFor[globalstats.DefiOverview](): 8,
+		reflect.TypeFor[fiat.Currency](): 1, reflect.TypeFor[stablecoins.Entry](): 1,
+	} {
+		named := 0
+		for f := range of.Fields() {
+			number, ok := f.Tag.Lookup("explain")
+			if !ok {
+				continue
+			}
+			named++
+			parts, err := parse(number)
+			if err != nil {
+				t.Errorf("%s.%s names %s: %v", of, f.Name, number, err)
+				continue
+			}
+			if names := fields[parts[0]]; names != nil && !slices.Contains(names(), parts[len(parts)-1]) {
+				t.Errorf("%s.%s names %s, and there is no such field: %s", of, f.Name, number, strings.Join(names(), ", "))
+			}
+		}
+		if named < least {
+			t.Errorf("%s names %d numbers, want at least %d", of, named, least)
+		}
+	}
+}
+
+func TestNearestNames(t *testing.T) {
+	words := []string{"price", "market", "candle", "marketCap"}
+	for text, want := range map[string]string{"prise": "price", "Price": "price", "markets": "market", "marketcap": "marketCap", "nothing": "", "": "", "xxxxx": ""} {
+		if got := nearest(text, words); got != want {
+			t.Errorf("nearest to %q is %q, want %q", text, got, want)
+		}
+	}
+}

@@ -1,0 +1,129 @@
+package explain
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/marketlog/marketlog/query/views"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+// rate explains a yield or a borrowing rate: what a provider pays or takes in a category, by the source's own id of the pool or by the
+// symbol, of which the largest pool counts.
+func (w *work) rate(ctx context.Context, name string, parts []string) (*Node, error) {
+	entries := w.Yields.Snapshot().Entries
+	at := w.now.UnixNano()
+	if w.past {
+		at = w.asOf.UnixNano()
+		var err error
+		if entries, err = w.pastRates(ctx, at); err != nil {
+			return nil, err
+		}
+	}
+	provider, category, pool := parts[1], parts[2], strings.Join(parts[3:], "/")
+	var found *eventsv1.RateEntry
+	var providers, pools []string
+	for _, e := range entries {
+		if e.Ended {
+			continue
+		}
+		providers = append(providers, e.Provider)
+		if e.Provider != provider || e.Category != category {
+			continue
+		}
+		pools = append(pools, e.Pool)
+		switch {
+		case e.Pool == pool && (found == nil || found.Pool != pool):
+			found = e
+		case strings.EqualFold(e.Symbol, pool) && (found == nil || found.Pool != pool && e.GetTvlUsd() > found.GetTvlUsd()):
+			found = e
+		}
+	}
+	if found == nil {
+		if !slices.Contains(providers, provider) {
+			return nil, w.nearField(name, parts, 1, providers)
+		}
+		return nil, w.nearField(name, []string{"rate", provider, category, pool}, 3, pools)
+	}
+	e := found
+	w.simulated = w.simulated || e.Simulated
+	number := "rate/" + e.Provider + "/" + e.Category + "/" + e.Pool
+	n := headline(number, &e.Apy, percent, e.Time)
+	n.Method = &Method{Name: "apy", Version: max(e.Method, 1), Formula: "APY of " + cmp.Or(e.Said.GetRawUnit(), "the raw value") + compounded(e.Said.GetCompounding())}
+	if !views.RateCounts(e, at) {
+		n.Note = "does not count: " + cmp.Or(e.Shadowed, e.Unattached, "stale")
+	}
+	// The observation itself is read from the log, and not taken from the derived record that repeats it.
+	said := (*eventsv1.Rate)(nil)
+	source, ok, err := w.find(ctx, schemas.TopicRatesRaw, 0, e.Said.GetIngestTime()-minute, e.Said.GetIngestTime()+minute, e.Source, func(rec eventsv1.Marked) bool {
+		record, is := rec.(*eventsv1.ReferenceRecord)
+		if x := record.GetRate(); is && x != nil && x.Pool == e.Pool && x.Category == e.Said.GetCategory() && x.IngestTime == e.Said.GetIngestTime() {
+			said = x
+		}
+		return said != nil
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case !ok:
+		n.notReproduced("the record that states it is not in the log any more")
+		return n, nil
+	}
+	raw := (*float64)(nil)
+	if v, err := strconv.ParseFloat(said.Raw, 64); err == nil {
+		raw = &v
+	}
+	n.Inputs = []*Node{stated("observation/"+e.Source+"/"+e.Pool+"/raw", raw, said.RawUnit, cmp.Or(said.EventTime, said.IngestTime), source)}
+	rule, isKnown := schemas.RateRuleBy(e.Method)
+	if !isKnown {
+		n.notReproduced("version " + strconv.Itoa(int(e.Method)) + " of the rule is newer than this service")
+		return n, nil
+	}
+	if _, apy, err := rule.Yearly(said.Raw, said.RawUnit, said.Compounding); err == nil {
+		n.compare(&apy)
+	} else {
+		n.notReproduced(err.Error())
+	}
+	return n, nil
+}
+
+// ratesRepeated is within what time each rate is written again.
+const ratesRepeated = 65 * minute
+
+// pastRates are the rates as they stood at the end of the last minute before a time, by source, category and pool.
+func (w *work) pastRates(ctx context.Context, at int64) ([]*eventsv1.RateEntry, error) {
+	last := schemas.Minute(at)
+	if err := w.agedOut(ctx, schemas.TopicRates, last); err != nil {
+		return nil, err
+	}
+	type rateID struct{ source, category, pool string }
+	standing := map[rateID]*eventsv1.RateEntry{}
+	_, err := w.scan(ctx, schemas.TopicRates, 0, last-ratesRepeated, last, func(r *kgo.Record) bool {
+		record, err := schemas.DecodeRecord(schemas.TopicRates, r.Value)
+		if rate, ok := record.(*eventsv1.RateRecord); err == nil && ok && rate.GetEntry() != nil {
+			e := rate.GetEntry()
+			standing[rateID{e.Source, e.Category, e.Pool}] = e
+		}
+		return true
+	})
+	if err != nil {
+		return nil, err
+	}
+	return slices.SortedFunc(maps.Values(standing), func(a, b *eventsv1.RateEntry) int {
+		return cmp.Or(strings.Compare(a.Source, b.Source), strings.Compare(a.Category, b.Category), strings.Compare(a.Pool, b.Pool))
+	}), nil
+}
+
+func compounded(compounding string) string {
+	if compounding == "" {
+		return ""
+	}
+	return ", compounded " + compounding
+}

@@ -1,0 +1,207 @@
+package explain
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+const (
+	minute = int64(time.Minute)
+	hour   = int64(time.Hour)
+)
+
+// clocksBefore is how long before a state the clocks of sources are read, so that one is known when it begins.
+const clocksBefore = 2 * minute
+
+// refolded is a coin's row, made again by the fold's own state machine of its state of the hour before and of what came since.
+type refolded struct {
+	row   *eventsv1.Market
+	coin  *schemas.CoinState
+	state *Place // the record with the state; nil where the log begins within the hour
+	// candle is the newest closed minute, at its place.
+	candle   *eventsv1.Candle
+	candleAt Place
+	// said are the newest observations that count, by source, with the places of those that came since the state.
+	said   map[string]*eventsv1.CoinMarket
+	saidAt map[string]Place
+	folded int // candles since the state
+}
+
+var (
+	errNoState = errors.New("the log no longer has the state of the coin from the hour before")
+	errNoPrice = errors.New("the log has no price of the coin")
+)
+
+// refold makes the row of a coin as of the end of a minute again from the log: it reads the coin's state of the hour before, and folds
+// what came since, minute by minute. An observation belongs to the minute of the clock before it, a candle to its own: so the fold of
+// markets takes them.
+func (w *work) refold(ctx context.Context, coinID string, at int64) (*refolded, error) {
+	if known := w.refolded[coinID]; known != nil && known.row.GetTime() == at {
+		return known, nil
+	}
+	r := &refolded{said: map[string]*eventsv1.CoinMarket{}, saidAt: map[string]Place{}, coin: &schemas.CoinState{}}
+	since := int64(0) // the minute that the state is of
+	due := schemas.MarketStateDue(coinID, at-minute)
+	var broken error
+	first, err := w.scan(ctx, schemas.TopicMarkets, 0, due, at-minute, func(rec *kgo.Record) bool {
+		if string(rec.Key) != coinID {
+			return true
+		}
+		record, err := schemas.DecodeRecord(schemas.TopicMarkets, rec.Value)
+		if market, ok := record.(*eventsv1.MarketRecord); err == nil && ok && market.State != nil {
+			held := place(schemas.TopicMarkets, 0, rec.Offset)
+			r.state, since, r.coin = &held, market.State.Minute, schemas.RecallCoinState(market.State)
+			for _, said := range market.State.Sources {
+				r.said[said.Source] = said
+			}
+			return false
+		}
+		broken = errors.Join(broken, err)
+		return true
+	})
+	if err = errors.Join(err, broken); err != nil {
+		return nil, err
+	}
+	if r.state == nil && first > 0 {
+		return nil, errNoState
+	}
+	events := map[int64]*arrived{}
+	if err := w.candlesSince(ctx, coinID, since, at, events); err != nil {
+		return nil, err
+	}
+	if err := w.observationsSince(ctx, coinID, since, at, events); err != nil {
+		return nil, err
+	}
+	for _, end := range slices.Sorted(maps.Keys(events)) {
+		r.take(end, events[end])
+	}
+	r.coin.Forget(at)
+	if r.row = r.coin.Row(at); r.row == nil {
+		return nil, errNoPrice
+	}
+	r.row.CoinId = coinID
+	w.refolded[coinID] = r
+	return r, nil
+}
+
+// arrived is what the fold takes of a coin in a minute.
+type arrived struct {
+	candle   *eventsv1.Candle
+	candleAt Place
+	said     []*eventsv1.CoinMarket
+	saidAt   []Place
+}
+
+func of(events map[int64]*arrived, end int64) *arrived {
+	e := events[end]
+	if e == nil {
+		e = &arrived{}
+		events[end] = e
+	}
+	return e
+}
+
+func (r *refolded) take(end int64, e *arrived) {
+	if e.candle != nil {
+		r.coin.AddCandle(e.candle)
+		r.candle, r.candleAt, r.folded = e.candle, e.candleAt, r.folded+1
+	}
+	for i, said := range e.said {
+		if r.coin.Observe(said) {
+			r.said[said.Source], r.saidAt[said.Source] = said, e.saidAt[i]
+		}
+	}
+	r.coin.Forget(end)
+}
+
+// candlesSince reads the closed minutes of a coin that ended after one time and by another. It ends with the pulse that closes the
+// last of them.
+func (w *work) candlesSince(ctx context.Context, coinID string, since, until int64, events map[int64]*arrived) error {
+	topic, _ := schemas.TopicNamed(schemas.TopicCandles)
+	p := partition(coinID, topic.Partitions)
+	_, err := w.scan(ctx, topic.Name, p, since, endless, func(rec *kgo.Record) bool {
+		if len(rec.Key) > 0 && string(rec.Key) != coinID {
+			return true
+		}
+		record, err := schemas.DecodeRecord(topic.Name, rec.Value)
+		if err != nil {
+			return true
+		}
+		if pulse := record.GetPulse(); pulse != nil {
+			return pulse.Watermark < until+int64(schemas.AllowedLateness)
+		}
+		if r, ok := record.(*eventsv1.CandleRecord); ok && r.GetCandle() != nil {
+			if end := r.GetCandle().Start + minute; end > since && end <= until {
+				e := of(events, end)
+				e.candle, e.candleAt = r.GetCandle(), place(topic.Name, p, rec.Offset)
+			}
+		}
+		return true
+	})
+	return err
+}
+
+// observationsSince reads what sources stated of a coin in the minutes after one and up to another.
+func (w *work) observationsSince(ctx context.Context, coinID string, since, until int64, events map[int64]*arrived) error {
+	return w.saidSince(ctx, schemas.TopicCoinMarketsRaw, since, until, func(end int64, rec *eventsv1.ReferenceRecord, at Place) {
+		market := rec.GetCoinMarket()
+		if market == nil {
+			return
+		}
+		if id, ok := schemas.CanonicalCoin(market.Source, market.SourceId, market.Symbol, market.Name); ok && id == coinID {
+			e := of(events, end)
+			e.said, e.saidAt = append(e.said, market), append(e.saidAt, at)
+		}
+	})
+}
+
+// saidSince reads what sources stated in the minutes after one and up to another. A record belongs to the minute of the clock before it,
+// and what came before the first clock of a log to the minute after that.
+func (w *work) saidSince(ctx context.Context, topic string, since, until int64, visit func(end int64, rec *eventsv1.ReferenceRecord, at Place)) error {
+	type early struct {
+		rec *eventsv1.ReferenceRecord
+		at  Place
+	}
+	reached := int64(0)
+	var first []early
+	add := func(end int64, rec *eventsv1.ReferenceRecord, at Place) {
+		if end > since && end <= until {
+			visit(end, rec, at)
+		}
+	}
+	_, err := w.scan(ctx, topic, 0, max(0, since-clocksBefore), endless, func(r *kgo.Record) bool {
+		record, err := schemas.DecodeRecord(topic, r.Value)
+		rec, ok := record.(*eventsv1.ReferenceRecord)
+		if err != nil || !ok {
+			return true
+		}
+		at := place(topic, 0, r.Offset)
+		clock := rec.GetClock()
+		switch {
+		case clock == nil && reached == 0:
+			first = append(first, early{rec, at})
+			return true
+		case clock == nil:
+			add(reached+minute, rec, at)
+			return true
+		}
+		before := reached
+		reached = max(reached, schemas.Minute(clock.Time))
+		if before == 0 {
+			for _, e := range first {
+				add(reached+minute, e.rec, e.at)
+			}
+			first = nil
+		}
+		return reached < until
+	})
+	return err
+}

@@ -1,0 +1,283 @@
+// Package explain answers why a number is what it is. An explanation is a tree whose nodes are numbers: each names the method that made
+// it, whether computing it again from records of the log gives the same to the last digit, and its inputs; its leaves are records of
+// the log. Nothing is recorded for it: the inputs of a derived record are found again by the times of the log, by which the folds
+// themselves take them together.
+package explain
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/limits"
+	"github.com/marketlog/marketlog/query/views"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+const (
+	// tag groups the operation in the OpenAPI document.
+	tag = "explanations"
+	// explaining is how many explanations are made at once: one may read an hour of a partition.
+	explaining = 2
+	// mostReads bounds the stretches of the log that are read for an answer. From expandedReads on no input is expanded any more.
+	mostReads, expandedReads = 140, 110
+	// mostRecords bounds the records of one stretch.
+	mostRecords = 400_000
+	// maxNumber bounds the name of a number in bytes.
+	maxNumber = 256
+	// retryAfter is in seconds, where the log was too slow.
+	retryAfter = 5
+	maxDepth   = 4
+)
+
+// Log is where records are found.
+type Log interface {
+	// Scan hands the records of a span to visit until it returns false, and returns the offset of the first one. It fails with
+	// views.ErrSpanTooLong where there are more than the span allows.
+	Scan(ctx context.Context, span views.LogSpan, visit func(*kgo.Record) bool) (first int64, err error)
+	// Begins returns the first offset that is kept of each partition.
+	Begins(ctx context.Context, topic string) (map[int32]int64, error)
+}
+
+// History is what explanations need of the past.
+type History interface {
+	views.PublishedPrices
+	// OldestPrice is the second (Unix) from which on all prices are kept at a time of the log.
+	OldestPrice(ctx context.Context, at time.Time) (int64, error)
+	// Intervals returns the candles of a coin that start in [from, to), oldest first, in intervals of a minute, an hour or a day.
+	Intervals(ctx context.Context, coinID string, interval time.Duration, from, to time.Time) ([]schemas.Candle, error)
+	// Candles returns the closed live minutes of a coin that start in [from, to), oldest first.
+	Candles(ctx context.Context, coinID string, from, to time.Time) ([]*eventsv1.Candle, error)
+	// ClosedUntil returns the time up to which the candles of live minutes are there.
+	ClosedUntil(ctx context.Context) (time.Time, error)
+	// PricesBetween hands published prices to visit, of seconds after one and up to another (Unix), oldest first.
+	PricesBetween(ctx context.Context, after, until int64, coins []string, most int, visit func(views.SpanPrice)) error
+	// VenueMinutes returns what each market traded of a coin in the minute that starts at a time.
+	VenueMinutes(ctx context.Context, coinID string, start time.Time) ([]views.VenueMinute, error)
+	// Summaries returns of each step in (from, to] the last summary of the whole market, oldest first.
+	Summaries(ctx context.Context, from, to time.Time, step time.Duration) ([]*eventsv1.Summary, error)
+}
+
+// Deps is what explanations are made from.
+type Deps struct {
+	Prices  *views.PriceCache
+	Catalog *views.Catalog
+	Yields  *views.YieldStore
+	History History
+	Log     Log
+}
+
+// Unit answers the endpoint.
+type Unit struct {
+	Deps
+	fiat  *views.Rates
+	turns chan struct{}
+}
+
+// New makes the unit.
+func New(deps Deps) *Unit {
+	return &Unit{Deps: deps, fiat: views.NewFiatRates(deps.Prices.Coins(), deps.Catalog), turns: make(chan struct{}, explaining)}
+}
+
+// Body answers GET /api/v1/explain/{number}.
+type Body struct {
+	Data *Node `json:"data"`
+	Meta Meta  `json:"meta"`
+}
+
+// Meta describes an explanation.
+type Meta struct {
+	Depth   int64            `json:"depth" doc:"How many levels of inputs are shown"`
+	Clamped map[string]int64 `json:"clamped,omitempty" doc:"Parameters lowered to their maximum, with the value used"`
+	Nodes   int              `json:"nodes" doc:"Numbers in the tree"`
+}
+
+// Endpoints declares what the unit answers.
+func (u *Unit) Endpoints() []query.Endpoint {
+	return []query.Endpoint{{
+		Method: http.MethodGet, Path: "/api/v1/explain/{number}", ID: "explainNumber", Tag: tag,
+		Summary: "Why a number is what it is",
+		Description: "A tree of numbers with the method, the inputs and, where it was computed again from records of the log, whether that gave the same " +
+			"number; its leaves name records of the log. Fields of other answers name their number in `x-explain`. Slashes in the number may be " +
+			"written as %2F. It is counted as a chart. Forms: " + formList() + ".",
+		Params: []query.Param{
+			{Name: "number", In: query.Path, Kind: query.Text, Required: true, Rest: true, MaxLength: maxNumber, Example: "price/bitcoin", Doc: "Name of the number."},
+			{Name: "asOf", Kind: query.Time, Past: true, Planned: true, Essential: true, Example: "2026-01-31T12:00:00Z",
+				Doc: "Point in time: the number that was served then; of minutes the last one that had ended. Default: the current one."},
+			{Name: "depth", Kind: query.Integer, Default: "1", Min: 1, Max: maxDepth, Example: "2", Doc: "Levels of inputs."},
+		},
+		Body: Body{}, NotFound: true, AgesOut: true, Class: limits.Charts, Handle: u.answer,
+	}}
+}
+
+// work is one explanation in the making.
+type work struct {
+	*Unit
+	now      time.Time
+	snapshot *views.Snapshot
+	// asOf is when the number was served; past says that it was asked for.
+	asOf time.Time
+	past bool
+	// reads are how many stretches of the log were read, until when inputs are expanded, by the machine's clock.
+	reads     int
+	until     time.Time
+	simulated bool
+	// What was read is not read again: whole markets by minute, the coins of a minute with the places of their rows, refolded rows, and
+	// where topics begin.
+	minutes  map[int64]*minuteRows
+	held     *wholeMarket
+	refolded map[string]*refolded
+	begins   map[string]map[int32]int64
+}
+
+// errTooManyReads means that an answer would need more of the log than is read for one.
+var errTooManyReads = errors.New("more stretches of the log than are read for one answer")
+
+// faultOf turns what the log lacks, or has too much of, into what the caller can do about it. Other faults are ours.
+func faultOf(err error) error {
+	hole := (*views.HoleError)(nil)
+	switch {
+	case errors.As(err, &hole):
+		return query.AgedOut(time.Time{}, "%s", hole)
+	case errors.Is(err, errTooManyReads):
+		return query.Invalid("depth", "the answer would need %s: ask for fewer levels, or for one of its inputs", errTooManyReads)
+	case errors.Is(err, context.DeadlineExceeded):
+		return &query.Error{Status: http.StatusServiceUnavailable, Code: query.CodeOverloaded, RetryAfter: retryAfter,
+			Message: "reading the log took too long: ask for fewer levels, or try again"}
+	case errors.Is(err, views.ErrSpanTooLong):
+		return query.Invalid("number", "%s", views.ErrSpanTooLong)
+	}
+	return err
+}
+
+// lacks says why a number cannot be computed again, where that is for what the log has; empty for a fault.
+func lacks(err error) string {
+	hole := (*views.HoleError)(nil)
+	for _, known := range []error{errNoState, errNoPrice, errTooManyReads, views.ErrSpanTooLong} {
+		if errors.Is(err, known) {
+			return known.Error()
+		}
+	}
+	if errors.As(err, &hole) {
+		return hole.Error()
+	}
+	return ""
+}
+
+// expands says whether inputs may still be expanded: not at the bound of levels, nor when most of what may be read was, or half of the
+// time is over.
+func (w *work) expands(depth int) bool {
+	return depth > 0 && w.reads < expandedReads && (w.until.IsZero() || time.Now().Before(w.until))
+}
+
+func (u *Unit) answer(ctx context.Context, r *query.Request) (query.Answer, error) {
+	name := strings.Clone(r.Text("number"))
+	parts, err := parse(name)
+	if err != nil {
+		return query.Answer{}, err
+	}
+	w := &work{Unit: u, now: r.Now, snapshot: u.Catalog.Snapshot(), minutes: map[int64]*minuteRows{}, refolded: map[string]*refolded{},
+		begins: map[string]map[int32]int64{}}
+	w.asOf, w.past = r.Time("asOf")
+	select {
+	case u.turns <- struct{}{}:
+		defer func() { <-u.turns }()
+	case <-ctx.Done():
+		return query.Answer{}, ctx.Err()
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		w.until = time.Now().Add(time.Until(deadline) / 2)
+	}
+	depth := r.Integer("depth")
+	node, err := w.explain(ctx, name, parts, int(depth))
+	if err != nil {
+		return query.Answer{}, faultOf(err)
+	}
+	w.simulated = w.simulated || w.snapshot.Simulated
+	answer, err := query.Encode(Body{node, Meta{Depth: depth, Clamped: r.Clamped(), Nodes: count(node)}})
+	answer.Simulated = w.simulated
+	return answer, err
+}
+
+func count(n *Node) int {
+	total := 1
+	for _, in := range n.Inputs {
+		total += count(in)
+	}
+	return total
+}
+
+// explain makes the node of a number with so many levels of inputs.
+func (w *work) explain(ctx context.Context, name string, parts []string, depth int) (*Node, error) {
+	switch parts[0] {
+	case "price":
+		coin, err := w.coin(name, parts, 1)
+		if err != nil {
+			return nil, err
+		}
+		return w.price(ctx, coin, depth)
+	case "market":
+		coin, err := w.coin(name, parts, 1)
+		if err != nil {
+			return nil, err
+		}
+		field, ok := marketFieldNamed(parts[2])
+		if !ok {
+			return nil, w.nearField(name, parts, 2, marketFieldNames())
+		}
+		return w.market(ctx, coin, field, depth)
+	case "candle":
+		coin, err := w.coin(name, parts, 1)
+		if err != nil {
+			return nil, err
+		}
+		return w.candleNamed(ctx, coin, name, parts, depth)
+	case "peg":
+		coin, err := w.coin(name, parts, 1)
+		if err != nil {
+			return nil, err
+		}
+		return w.peg(ctx, coin, depth)
+	case "fiat":
+		return w.currency(ctx, name, parts[1], depth)
+	case "global":
+		return w.global(ctx, name, parts, depth)
+	case "sentiment":
+		return w.sentiment(ctx, name, parts, depth)
+	case "fear-greed":
+		return w.fearGreed(ctx, name, parts, depth)
+	case "defi":
+		return w.defi(ctx, name, parts)
+	default:
+		return w.rate(ctx, name, parts)
+	}
+}
+
+// coin finds the coin that a part of a name means.
+func (w *work) coin(name string, parts []string, at int) (*views.CatalogCoin, error) {
+	if coin, ok := w.snapshot.Find(parts[at]); ok {
+		return coin.CatalogCoin, nil
+	}
+	ids := make([]string, 0, len(w.snapshot.Coins))
+	for _, coin := range w.snapshot.Coins {
+		ids = append(ids, coin.ID)
+	}
+	return nil, w.nearField(name, parts, at, ids)
+}
+
+// nearField is what a name is answered with of which one part is unknown.
+func (w *work) nearField(name string, parts []string, at int, words []string) error {
+	word := nearest(parts[at], words)
+	if word == "" {
+		return unknown(name, "")
+	}
+	near := append([]string(nil), parts...)
+	near[at] = word
+	return unknown(name, strings.Join(near, "/"))
+}

@@ -1,0 +1,309 @@
+package explain_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"google.golang.org/protobuf/encoding/prototext"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/marketlog/marketlog/deploy/embedded/enginetest"
+	"github.com/marketlog/marketlog/query/explain"
+	"github.com/marketlog/marketlog/query/querytest"
+	"github.com/marketlog/marketlog/query/views"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream"
+	"github.com/marketlog/marketlog/stream/history/rows"
+	"github.com/marketlog/marketlog/stream/streamtest"
+)
+
+func TestMain(m *testing.M) { enginetest.Main(m) }
+
+// world is a log with what folds would have written to it, the views over it and a server. Its fold of markets is the state machine
+// of schemas, minute by minute, as the processor runs it.
+type world struct {
+	*querytest.World
+	client *kgo.Client
+	reach  stream.Config
+	states map[string]*schemas.CoinState
+	ranked []schemas.Standing
+	rows   map[string]*eventsv1.Market
+	inputs map[string][]*eventsv1.PriceInput
+	// protocols are by slug.
+	protocols map[string]*eventsv1.DefiProtocol
+	// ended is the last minute that was closed.
+	ended int64
+	// clocked says that sources have written a clock: what they state before the first one belongs to the minute after it.
+	clocked bool
+}
+
+func newWorld(t testing.TB) *world {
+	coins := querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,", "ethereum,ETH,Ethereum,2,coin,,", "tether,USDT,Tether,3,stablecoin,USD,", "euro-coin,EURC,EURC,4,stablecoin,EUR,")
+	w := &world{World: querytest.NewWorld(t, coins), reach: stream.Config{Brokers: []string{streamtest.Kfake(t)}, ClientID: "test"},
+		states: map[string]*schemas.CoinState{}, rows: map[string]*eventsv1.Market{}, inputs: map[string][]*eventsv1.PriceInput{}, protocols: map[string]*eventsv1.DefiProtocol{}}
+	var err error
+	w.client, err = w.reach.NewProducer()
+	w.Must(err)
+	t.Cleanup(w.client.Close)
+	w.Must(stream.CreateTopics(t.Context(), w.client, schemas.Topics, 1, func(schemas.Topic) map[string]string { return nil }))
+	w.Open(enginetest.Database(t))
+	w.Lines["traded"] = func(words []string) { // coin, start, open, high, low, close, volume of 24 hours
+		w.traded(words[1], w.Time(words[2]), w.Number(words[3]), w.Number(words[4]), w.Number(words[5]), w.Number(words[6]), w.Number(words[7]))
+	}
+	w.Lines["observed"] = func(words []string) { // source, id, symbol, then fields of the observation as text
+		said := &eventsv1.CoinMarket{Source: words[1], SourceId: words[2], Symbol: words[3], Name: words[3], IngestTime: w.Now.UnixNano()}
+		w.merge(strings.Join(words[4:], " "), said)
+		w.observed(said)
+	}
+	w.Lines["close"] = func(words []string) { w.close(w.Time(words[1]).UnixNano()) }
+	w.Lines["vote"] = func(words []string) { // coin, venue, symbol, last price, its quote, rate
+		w.tick(words[1], words[2], words[3], w.Number(words[4]), words[5], w.Number(words[6]))
+	}
+	w.Lines["publish"] = func(words []string) { w.publish(words[1]) }
+	w.Lines["offered"] = func(words []string) { // provider, category, coin, raw rate, its unit
+		w.offered(&eventsv1.Rate{Source: words[1], Project: words[1], Category: words[2], Pool: words[3] + "/main", Symbol: words[3], CoinId: words[3], Raw: words[4], RawUnit: words[5], Compounding: "daily",
+			Interval: int64(time.Hour), IngestTime: w.Now.UnixNano()})
+	}
+	w.Lines["locked"] = func(words []string) { // protocol, category, USD, of which borrowed
+		w.locked(&eventsv1.Protocol{Source: schemas.DefiTVLSource, Slug: words[1], Name: words[1], Category: words[2], Tvl: words[3], IngestTime: w.Now.UnixNano(),
+			Chains: []*eventsv1.ChainAmount{{Chain: "borrowed", Amount: words[4]}}})
+	}
+	w.Lines["defi"] = func(words []string) { w.defi(w.Time(words[1]).UnixNano()) }
+	w.Lines["rate-of"] = func(words []string) { // source, base, quote, rate
+		w.fixing(&eventsv1.Fixing{Source: words[1], Base: words[2], Quote: words[3], Rate: words[4], Date: w.Now.Format(time.DateOnly),
+			EventTime: w.Now.UnixNano(), IngestTime: w.Now.UnixNano()})
+	}
+	log := views.NewLog(w.reach, nil)
+	w.Serve(explain.New(explain.Deps{Prices: w.Prices, Catalog: w.Catalog, Yields: w.Yields, History: w.History(), Log: log}).Endpoints())
+	return w
+}
+
+func (w *world) merge(text string, into proto.Message) {
+	said := into.ProtoReflect().New().Interface()
+	w.Must(prototext.Unmarshal([]byte(text), said))
+	proto.Merge(into, said)
+}
+
+// append writes a record; it is there when the minute is closed or a price is published.
+func (w *world) append(topic string, partition int32, key string, at int64, rec eventsv1.Marked) *kgo.Record {
+	w.T.Helper()
+	value, err := rec.(interface{ MarshalVT() ([]byte, error) }).MarshalVT()
+	w.Must(err)
+	r := &kgo.Record{Topic: topic, Partition: partition, Key: []byte(key), Value: value, Timestamp: time.Unix(0, at)}
+	w.client.Produce(w.T.Context(), r, func(_ *kgo.Record, err error) {
+		if err != nil {
+			w.T.Errorf("writing to %s: %v", topic, err)
+		}
+	})
+	return r
+}
+
+// flush waits until what was written is in the log.
+func (w *world) flush() { w.Must(w.client.Flush(w.T.Context())) }
+
+const minute = int64(time.Minute)
+
+func (w *world) traded(coin string, start time.Time, open, high, low, closed, volume24h float64) {
+	c := &eventsv1.Candle{CoinId: coin, Start: start.UnixNano(), Open: open, High: high, Low: low, Close: closed, Volume: "1.5", VolumeUsd: 1.5 * closed,
+		Trades: 3, Volume24H: volume24h, Accepted: 2}
+	w.append(schemas.TopicCandles, views.PartitionOf(coin, 8), coin, c.Start, &eventsv1.CandleRecord{Mark: &eventsv1.Mark{LogicVersion: 2, Offset: w.Offset()},
+		Body: &eventsv1.CandleRecord_Candle{Candle: c}})
+	if w.Store != nil {
+		w.AddCandles(c)
+	}
+	w.state(coin).AddCandle(c)
+}
+
+func (w *world) observed(said *eventsv1.CoinMarket) {
+	if !w.clocked {
+		w.clock(said.IngestTime)
+	}
+	w.append(schemas.TopicCoinMarketsRaw, 0, said.Source, said.IngestTime, &eventsv1.ReferenceRecord{Producer: "sources", Epoch: 1,
+		Body: &eventsv1.ReferenceRecord_CoinMarket{CoinMarket: said}})
+	id, ok := schemas.CanonicalCoin(said.Source, said.SourceId, said.Symbol, said.Name)
+	if !ok {
+		w.T.Fatalf("%s of %s is no coin", said.SourceId, said.Source)
+	}
+	w.state(id).Observe(said)
+}
+
+func (w *world) state(coin string) *schemas.CoinState {
+	s := w.states[coin]
+	if s == nil {
+		s = &schemas.CoinState{}
+		w.states[coin] = s
+	}
+	return s
+}
+
+// close ends a minute: clocks of sources and of candles come to its end, and the fold of markets writes what it does of one.
+func (w *world) close(at int64) {
+	w.Now = time.Unix(0, at).UTC()
+	w.clock(at)
+	closes := at + int64(schemas.AllowedLateness)
+	for coin := range w.states {
+		w.append(schemas.TopicCandles, views.PartitionOf(coin, 8), "", closes, &eventsv1.CandleRecord{Mark: &eventsv1.Mark{LogicVersion: 2, Offset: w.Offset()},
+			Body: &eventsv1.CandleRecord_Pulse{Pulse: &eventsv1.Pulse{Now: closes, Watermark: closes}}})
+	}
+	coins := make([]string, 0, len(w.states))
+	for coin := range w.states {
+		coins = append(coins, coin)
+	}
+	slices.Sort(coins)
+	w.ranked = w.ranked[:0]
+	due := map[string]bool{}
+	for _, coin := range coins {
+		due[coin] = schemas.MarketStateDue(coin, at) == at
+		s := w.states[coin]
+		s.Forget(at)
+		row := s.Row(at)
+		if row == nil {
+			continue
+		}
+		row.CoinId = coin
+		if named, ok := w.Prices.Coins().ByID(coin); ok {
+			row.Symbol, row.Name = named.Symbol, named.Name
+			w.ranked = append(w.ranked, schemas.NewStanding(row, &named))
+		}
+	}
+	slices.SortFunc(w.ranked, func(a, b schemas.Standing) int {
+		if a.MarketCap != b.MarketCap {
+			return int(max(min(b.MarketCap-a.MarketCap, 1), -1))
+		}
+		return strings.Compare(a.Row.CoinId, b.Row.CoinId)
+	})
+	emit := func(key string, rec *eventsv1.MarketRecord) {
+		rec.Mark = &eventsv1.Mark{LogicVersion: 1, Offset: at}
+		w.append(schemas.TopicMarkets, 0, key, at, rec)
+		w.Folded(time.Unix(0, at), rec)
+	}
+	for i := range w.ranked {
+		row := w.ranked[i].Row
+		row.Rank = uint32(i + 1)
+		coin := row.CoinId
+		before := w.rows[coin]
+		same := before != nil && proto.Equal(withoutTime(before), withoutTime(row))
+		if same && !due[coin] {
+			w.ranked[i].Row = before
+			continue
+		}
+		rec := &eventsv1.MarketRecord{Body: &eventsv1.MarketRecord_Market{Market: row}}
+		if due[coin] {
+			rec.State = w.states[coin].Remembered(at)
+		}
+		w.rows[coin] = row
+		emit(coin, rec)
+	}
+	summary := schemas.NewSummary(at, w.ranked, 0)
+	emit("", &eventsv1.MarketRecord{Body: &eventsv1.MarketRecord_Summary{Summary: summary}})
+	w.flush()
+	w.Minute(time.Unix(0, at).UTC())
+	w.Pulse()
+	w.ended = at
+}
+
+// clock writes the time of the sources.
+func (w *world) clock(at int64) {
+	w.clocked = true
+	w.append(schemas.TopicCoinMarketsRaw, 0, "sources", at, &eventsv1.ReferenceRecord{Producer: "sources", Epoch: 1,
+		Body: &eventsv1.ReferenceRecord_Clock{Clock: &eventsv1.Clock{Time: at}}})
+}
+
+func withoutTime(row *eventsv1.Market) *eventsv1.Market {
+	c := proto.CloneOf(row)
+	c.Time = 0
+	return c
+}
+
+func (w *world) tick(coin, venue, symbol string, last float64, quote string, rate float64) {
+	r := w.append(schemas.TopicTicksRaw, 0, venue+"|"+coin, w.Now.UnixNano(), &eventsv1.RawRecord{Producer: venue, Epoch: 1,
+		Body: &eventsv1.RawRecord_Tick{Tick: &eventsv1.Tick{Venue: venue, Symbol: symbol, Kind: eventsv1.TickKind_TICK_KIND_TICKER, Last: fmt.Sprint(last), IngestTime: w.Now.UnixNano()}}})
+	w.flush()
+	in := &eventsv1.PriceInput{Provider: venue, Symbol: symbol, QuoteId: quote, Last: last, LastHeard: w.Now.UnixNano(), EventTime: w.Now.UnixNano() - 4e7, Rate: rate, Offset: r.Offset}
+	w.inputs[coin] = append(slices.DeleteFunc(w.inputs[coin], func(old *eventsv1.PriceInput) bool { return old.Provider == venue }), in)
+}
+
+// publish makes the price of a coin of its ticks, as the fold does.
+func (w *world) publish(coin string) *eventsv1.PriceRecord {
+	second := w.Now.Truncate(time.Second).UnixNano()
+	var inputs []*eventsv1.PriceInput
+	for _, in := range w.inputs[coin] {
+		inputs = append(inputs, proto.CloneOf(in))
+	}
+	result, considered := schemas.Aggregate(inputs, second)
+	named, _ := w.Prices.Coins().ByID(coin)
+	p := views.PartitionOf(coin, 8)
+	rec := &eventsv1.PriceRecord{
+		Mark: &eventsv1.Mark{LogicVersion: 2, Partition: p, Offset: w.Offset()},
+		Body: &eventsv1.PriceRecord_Price{Price: &eventsv1.Price{
+			CoinId: coin, Symbol: named.Symbol, Time: second, Price: result.Price, Median0: result.Median0, Min: result.Min, Max: result.Max,
+			Confidence: result.Confidence, Score: result.Score, Accepted: uint32(result.Accepted), Rejected: uint32(result.Rejected),
+			Volume24H: result.Volume24h, Source: result.Source, Reason: result.Reason, Inputs: considered, Method: schemas.AggregateVersion, Published: second + 2e8,
+		}},
+	}
+	r := w.append(schemas.TopicPrices, p, coin, second, rec)
+	w.flush()
+	var b rows.Batch
+	b.Add(rows.Place{Topic: schemas.TopicPrices, Partition: p, Offset: r.Offset}, rec)
+	w.Must(b.Insert(w.T.Context(), w.Store, ""))
+	w.Must(w.Prices.Apply(views.TailRecord{Offset: r.Offset, Marked: rec}))
+	return rec
+}
+
+func (w *world) fixing(f *eventsv1.Fixing) {
+	rec := &eventsv1.ReferenceRecord{Producer: "sources", Epoch: 1, Body: &eventsv1.ReferenceRecord_Fixing{Fixing: f}}
+	w.append(schemas.TopicReferenceRaw, 0, f.Source, f.IngestTime, rec)
+	w.flush()
+	w.Said(rec)
+}
+
+// offered is what a source pays, and the entry that the fold makes of it.
+func (w *world) offered(said *eventsv1.Rate) {
+	offset := w.append(schemas.TopicRatesRaw, 0, said.Source, said.IngestTime, &eventsv1.ReferenceRecord{Producer: "sources", Epoch: 1,
+		Body: &eventsv1.ReferenceRecord_Rate{Rate: said}})
+	w.flush()
+	apr, apy, err := schemas.Yearly(said.Raw, said.RawUnit, said.Compounding)
+	w.Must(err)
+	named, _ := w.Prices.Coins().ByID(said.CoinId)
+	entry := &eventsv1.RateEntry{Provider: said.Project, Source: said.Source, Category: said.Category, CoinId: said.CoinId, Symbol: named.Symbol, Pool: said.Pool,
+		Apr: apr, Apy: apy, Said: said, Time: w.Now.UnixNano(), Heard: said.IngestTime, Offset: offset.Offset, Method: schemas.RateVersion}
+	rec := &eventsv1.RateRecord{Body: &eventsv1.RateRecord_Entry{Entry: entry}}
+	w.RateFolded(rec)
+	rec.Mark = &eventsv1.Mark{LogicVersion: 2, Offset: schemas.Minute(entry.Time)}
+	w.append(schemas.TopicRates, 0, "rate", entry.Time, rec)
+	w.flush()
+}
+
+// locked is what is locked in a protocol, and borrowed from it.
+func (w *world) locked(said *eventsv1.Protocol) {
+	if len(w.protocols) == 0 {
+		w.sourcesClock(said.IngestTime)
+	}
+	w.append(schemas.TopicReferenceRaw, 0, said.Source, said.IngestTime, &eventsv1.ReferenceRecord{Producer: "sources", Epoch: 1,
+		Body: &eventsv1.ReferenceRecord_Protocol{Protocol: said}})
+	w.protocols[said.Slug] = schemas.NewDefiProtocol(said)
+}
+
+func (w *world) sourcesClock(at int64) {
+	w.append(schemas.TopicReferenceRaw, 0, "sources", at, &eventsv1.ReferenceRecord{Producer: "sources", Epoch: 1,
+		Body: &eventsv1.ReferenceRecord_Clock{Clock: &eventsv1.Clock{Time: at}}})
+}
+
+// defi ends a minute of the fold of DeFi.
+func (w *world) defi(at int64) {
+	w.sourcesClock(at)
+	in := schemas.DefiInputs{}
+	for _, slug := range slices.Sorted(maps.Keys(w.protocols)) {
+		in.Protocols = append(in.Protocols, w.protocols[slug])
+	}
+	summary := schemas.NewDefiSummary(at, in)
+	summary.Read = at
+	w.append(schemas.TopicDefi, 0, "summary", at, &eventsv1.DefiRecord{Mark: &eventsv1.Mark{LogicVersion: 1, Offset: at}, Body: &eventsv1.DefiRecord_Summary{Summary: summary}})
+	w.flush()
+}
