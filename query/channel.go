@@ -17,10 +17,10 @@ type Channel struct {
 	Event string
 	// Doc says what is sent, and when.
 	Doc string
-	// Topic is what it is read from, and Step about how often its elements come.
+	// Topic is what it is read from, and Step about how often its elements come. Topic is empty where Follow feeds it.
 	Topic string
 	Step  time.Duration
-	// Element is a zero value of the type of what its messages hold in data.
+	// Element is an example of what its messages hold in data, and of its type.
 	Element any
 	// Identity names the log and the view of it at the start; Store knows it later. Store is nil where nothing but memory has the
 	// channel's past.
@@ -28,6 +28,13 @@ type Channel struct {
 	Store    ChannelStore
 	// FromLast means that one who begins to follow it is sent the newest elements first, unless he wants no snapshot.
 	FromLast bool
+	// Follow feeds a channel that no topic is read for, while somebody follows it and a minute longer: it tells what is new, in the
+	// order of each partition, until the context ends. The first record of each partition is Partial. It may be called again when it
+	// has returned. Such a channel that is not of a topic has one partition.
+	Follow func(ctx context.Context, tell func(partition int32, offset int64, read ChannelRecord)) error
+	// Present is what one who begins to follow a channel of states is sent first, unless he wants no snapshot. Such a channel has
+	// no place in cursors: a state that has passed is of no use. It is nil where elements stand for themselves.
+	Present func() []ChannelElement
 	// Read is what a record of a partition of the topic means. It is called for one record at a time, in the order of each
 	// partition.
 	Read func(partition int32, record eventsv1.Marked) (ChannelRecord, error)

@@ -35,7 +35,7 @@ func describe(endpoints []*compiled, mounted []*huma.Operation, version string) 
 			err = fmt.Errorf("describing the endpoints: %v", p)
 		}
 	}()
-	registry := huma.NewMapRegistry("#/components/schemas/", schemaName)
+	registry := NewSchemas()
 	doc := &huma.OpenAPI{
 		OpenAPI: "3.1.0",
 		Info: &huma.Info{Title: "Marketlog", Version: "1.0.0",
@@ -65,10 +65,21 @@ func describe(endpoints []*compiled, mounted []*huma.Operation, version string) 
 		doc.Tags = append(doc.Tags, &huma.Tag{Name: t, Description: tagDescriptions[t]})
 	}
 	describeHealth(doc)
+	OpenSchemas(registry)
+	return NewBody(doc)
+}
+
+// NewSchemas makes a registry of the schemas of a document, which refers to them below components.
+func NewSchemas() huma.Registry { return huma.NewMapRegistry("#/components/schemas/", schemaName) }
+
+// OpenSchemas makes all schemas of a registry say what holds of our answers; further ones are those that no other refers to.
+func OpenSchemas(registry huma.Registry, further ...*huma.Schema) {
 	for _, schema := range registry.Map() {
 		open(schema)
 	}
-	return NewBody(doc)
+	for _, schema := range further {
+		open(schema)
+	}
 }
 
 // tagDescriptions are what the groups of operations are about.

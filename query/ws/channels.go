@@ -140,7 +140,9 @@ func (h *Hub) assign(s *subscriber, r *request) (begins bool) {
 		if c.FromLast && !r.silent {
 			from = c.ring.beforeLast()
 		}
-		s.channels = append(s.channels, h.newFeed(c, s.caller.Grant.Budget, from, heads))
+		f := h.newFeed(c, s.caller.Grant.Budget, from, heads)
+		f.begins, f.silent, f.unplaced = c.onDemand() || c.states(), r.silent, c.onDemand()
+		s.channels = append(s.channels, f)
 	}
 	for _, f := range before {
 		if !slices.Contains(s.channels, f) {
@@ -241,7 +243,7 @@ func (h *Hub) partitionsOf(code byte) int {
 		return h.prices.partitions()
 	}
 	for _, c := range h.channels {
-		if c.code() == code {
+		if c.code() == code && !c.states() {
 			return c.partitions()
 		}
 	}

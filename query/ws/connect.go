@@ -51,7 +51,7 @@ func (h *Hub) asked(ctx *fasthttp.RequestCtx) (*request, error) {
 		return nil, query.Starting(notBegun)
 	}
 	for _, c := range r.channels {
-		if !c.heads().whole() {
+		if !c.onDemand() && !c.begun() {
 			return nil, query.Starting(c.notBegun())
 		}
 	}

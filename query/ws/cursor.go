@@ -99,8 +99,12 @@ func (id *identity) join(other identity) {
 	}
 }
 
-// cursorOfAll is a cursor of several channels. It is empty where nothing is known of some partition of one.
+// cursorOfAll is a cursor of several channels. It is empty where there is none, and where nothing is known of some
+// partition of one.
 func cursorOfAll(spots []spot) string {
+	if len(spots) == 0 {
+		return ""
+	}
 	b := make([]byte, identityBytes, cursorMax)
 	var id identity
 	for _, s := range spots {

@@ -34,17 +34,27 @@ type feed struct {
 	sent    int
 	ctx     context.Context
 	cancel  context.CancelFunc
+	// begins means that it has yet to be told the present of its channel, unless silent; unplaced that it has no position yet.
+	begins, silent, unplaced bool
+	ended                    bool
 }
 
 func (h *Hub) newFeed(of timeline, budget string, at, offered position) *feed {
 	f := &feed{hub: h, of: of, budget: budget, at: at, offered: offered, past: pastReader{span: pageFirst}}
 	f.ctx, f.cancel = context.WithCancel(context.Background())
+	if c, declared := of.(*channel); declared {
+		c.join()
+	}
 	return f
 }
 
 // drop ends a feed, and gives back what it holds; its caller holds s.mu.
 func (f *feed) drop() {
 	f.cancel()
+	if c, declared := f.of.(*channel); declared && !f.ended {
+		c.leave()
+	}
+	f.ended = true
 	f.give(f.page)
 	f.page = page{}
 }
@@ -61,11 +71,12 @@ func (f *feed) again() *feed {
 	f.drop()
 	next := f.hub.newFeed(f.of, f.budget, f.at, f.offered)
 	next.joining, next.id, next.sent = f.joining, f.id, f.sent
+	next.begins, next.silent, next.unplaced = f.begins, f.silent, f.unplaced
 	return next
 }
 
 // due means that there is something to write, or to look for.
-func (f *feed) due() bool { return !f.reading && (f.joining || f.at.behind(f.offered)) }
+func (f *feed) due() bool { return !f.reading && !f.unplaced && (f.joining || f.at.behind(f.offered)) }
 
 // due is the feed of a subscriber that is due and the furthest behind; nil if none is.
 func (s *subscriber) due() (next *feed) {
@@ -147,6 +158,10 @@ func (f *feed) turned() {
 func (h *Hub) fetch(s *subscriber, f *feed, of wanted) {
 	if !f.of.stored() {
 		f.skip(s, f.of.floors().newest(), gapTooOld)
+		if c, declared := f.of.(*channel); declared && c.states() {
+			f.begins, f.at = true, f.offered
+			s.begin(h)
+		}
 		return
 	}
 	f.reading = true

@@ -34,6 +34,9 @@ func (h *Hub) cursorOf(s *subscriber, at position) string {
 		spots = append(spots, spot{h.prices.code(), h.prices.identity(), at})
 	}
 	for _, f := range s.channels {
+		if c, declared := f.of.(*channel); f.unplaced || declared && c.states() {
+			continue
+		}
 		spots = append(spots, spot{f.of.code(), f.of.identity(), f.at})
 	}
 	return cursorOfAll(spots)

@@ -40,7 +40,7 @@ const (
 	keyPrefix = "key."
 )
 
-// Gate checks who is served, and counts.
+// Gate checks who is served, counts, and sends what everybody may read.
 type Gate interface {
 	Identify(key []byte, from net.IP, now time.Time) (query.Caller, error)
 	// Session is the caller of a page's session; false where the request has none.
@@ -49,6 +49,7 @@ type Gate interface {
 	Stands(c query.Caller, now time.Time) bool
 	// Address is who sent a request.
 	Address(ctx *fasthttp.RequestCtx) net.IP
+	SendPublic(ctx *fasthttp.RequestCtx, body *query.Body)
 }
 
 // admission is what was settled before the upgrade.
@@ -70,8 +71,8 @@ type admission struct {
 
 const admissionLocal = "admission"
 
-// Mount adds the stream's routes.
-func (h *Hub) Mount(router fiber.Router, gate Gate) {
+// Mount adds the stream's routes. Its error is a fault of a declaration, which cannot be described.
+func (h *Hub) Mount(router fiber.Router, gate Gate) error {
 	h.mountLines(router, gate)
 	upgrade := fiberws.New(h.serve, fiberws.Config{
 		Subprotocols: []string{protocol}, EnableCompression: true,
@@ -117,6 +118,7 @@ func (h *Hub) Mount(router fiber.Router, gate Gate) {
 		a.deflated = len(c.Response().Header.Peek("Sec-WebSocket-Extensions")) > 0
 		return nil
 	})
+	return h.mountDocument(router, gate)
 }
 
 func upgradeRequired(c *fiber.Ctx) error {

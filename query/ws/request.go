@@ -146,7 +146,7 @@ func unknownCoins(names []string) string {
 // grant does what a subscriber asks for; its caller holds h.mu and s.mu. It is false if the client does not read the answers.
 func (h *Hub) grant(s *subscriber, r request) bool {
 	for _, c := range r.channels {
-		if !c.heads().whole() {
+		if !c.onDemand() && !c.begun() {
 			return h.refuseLocked(s, r.id, c.notBegun()+"; try again")
 		}
 	}
@@ -213,6 +213,7 @@ func (h *Hub) grant(s *subscriber, r request) bool {
 	if !r.resume && !s.answer(h.subscribed(s, r.id, after), cursor) {
 		return false
 	}
+	s.begin(h)
 	if r.given() {
 		if !h.goOn(s, r, after) {
 			return false

@@ -23,23 +23,6 @@ const goodbye = time.Second
 
 func panicAttr(p any) slog.Attr { return slog.String("panic", fmt.Sprintf("%v\n%s", p, debug.Stack())) }
 
-// message is what a client sends.
-type message struct {
-	Type       string   `json:"type"`
-	Key        string   `json:"key"`
-	Symbols    []string `json:"symbols"`
-	Channels   []string `json:"channels"`
-	IntervalMs *float64 `json:"intervalMs"`
-	// What follows is beyond the plain stream.
-	ID          string   `json:"id"`
-	Delivery    string   `json:"delivery"`
-	Cursor      string   `json:"cursor"`
-	Snapshot    *bool    `json:"snapshot"`
-	HeartbeatMs *float64 `json:"heartbeatMs"`
-	Epoch       string   `json:"epoch"`
-	Seq         *uint64  `json:"seq"`
-}
-
 // serve is one socket's life, on the goroutine that the server gives it.
 func (h *Hub) serve(c *fiberws.Conn) {
 	defer h.connections.Add(-1)
