@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/marketlog/marketlog/query/limits"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
@@ -22,6 +23,12 @@ type Channel struct {
 	Step  time.Duration
 	// Element is an example of what its messages hold in data, and of its type.
 	Element any
+	// Needs is what the plan of who follows it must allow.
+	Needs limits.Feature
+	// Coins is how many coins a client may have chosen that follows it, and some it must have; 0 is without bound.
+	Coins int
+	// Page is how many elements the store is asked for at a time; 0 is the usual number.
+	Page int
 	// Identity names the log and the view of it at the start; Store knows it later. Store is nil where nothing but memory has the
 	// channel's past.
 	Identity string
@@ -60,8 +67,11 @@ type ChannelElement struct {
 	Second int64
 	// CoinID is empty for what is of no coin, which everybody is sent.
 	CoinID string
-	// JSON is an encoded Channel.Element.
-	JSON []byte
+	// JSON is an encoded Channel.Element. Where few of many are ever sent, Encode makes it each time, or nil to leave the element
+	// out, and Size is about how many bytes memory holds for it.
+	JSON   []byte
+	Encode func() []byte
+	Size   int
 }
 
 // ChannelStore is how far the store has a topic.

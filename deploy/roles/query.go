@@ -175,7 +175,8 @@ func (a *apiRole) run(ctx context.Context) error {
 		return err
 	}
 	providing, pegging := providers.New(priceCache, catalog, yieldStore, past, venues()), stablecoins.New(priceCache, catalog, past)
-	channels, err := streamChannels(ctx, in, store, streamPast, pegging, providing)
+	priced := prices.New(priceCache, catalog, views.NewConverter(priceCache, catalog), past, venues())
+	channels, err := streamChannels(ctx, in, store, streamPast, priced, pegging, providing)
 	if err != nil {
 		return err
 	}
@@ -217,7 +218,7 @@ func (a *apiRole) run(ctx context.Context) error {
 	cataloged := query.Settled(catalog.Settle, referenceTail.Waiting, rowsTail.Waiting)
 	rated := query.Settled(yieldStore.Settle, yieldTail.Waiting)
 	endpoints := slices.Concat(
-		query.After(prices.New(priceCache, catalog, views.NewConverter(priceCache, catalog), past, venues()).Endpoints(), cataloged),
+		query.After(priced.Endpoints(), cataloged),
 		query.After(charts.New(priceCache, catalog, candles, yieldStore, rateCharts).Endpoints(), rated, cataloged),
 		query.After(yields.New(yieldStore, priceCache, catalog, past, rateCharts, providing, venues()).Endpoints(), rated, cataloged),
 		query.After(describing.Endpoints(), cataloged, rated),

@@ -11,6 +11,7 @@ import (
 	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/charts"
 	"github.com/marketlog/marketlog/query/globalstats"
+	"github.com/marketlog/marketlog/query/prices"
 	"github.com/marketlog/marketlog/query/providers"
 	yields "github.com/marketlog/marketlog/query/rates"
 	"github.com/marketlog/marketlog/query/stablecoins"
@@ -89,7 +90,7 @@ func (p *streamPast) PegPrices(ctx context.Context, after, until int64, coins []
 const channelsTail = 65 * time.Minute
 
 // streamChannels are the channels of the stream beside the prices.
-func streamChannels(ctx context.Context, in *instance.Instance, store *history.Store, prices *streamPast, pegs *stablecoins.Unit, states *providers.Unit) ([]query.Channel, error) {
+func streamChannels(ctx context.Context, in *instance.Instance, store *history.Store, pricesPast *streamPast, priced *prices.Unit, pegs *stablecoins.Unit, states *providers.Unit) ([]query.Channel, error) {
 	never := func(read.Reader, context.Context, time.Time) (int64, error) { return 0, nil } // of a table that nothing is dropped from
 	stored := func(topic string, view func(read.Reader, context.Context) (string, error)) (of *storedTopic, identity string, err error) {
 		if of, err = newStoredTopic(ctx, in, store, topic); err != nil {
@@ -112,7 +113,7 @@ func streamChannels(ctx context.Context, in *instance.Instance, store *history.S
 		return nil, err
 	}
 	rates.oldest = read.Reader.OldestRate
-	pricesIdentity, err := prices.Identity(ctx)
+	pricesIdentity, err := pricesPast.Identity(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +122,8 @@ func streamChannels(ctx context.Context, in *instance.Instance, store *history.S
 		charts.Channels(schemas.Coins(), past, candles, candlesIdentity),
 		globalstats.Channels(past, market, marketIdentity),
 		yields.Channels(schemas.Coins(), past, rates, ratesIdentity),
-		pegs.Channels(prices, prices, pricesIdentity),
+		pegs.Channels(pricesPast, pricesPast, pricesIdentity),
+		priced.Channels(past, pricesPast, pricesIdentity, in.Log),
 		states.Channels(in.Clock.Now, in.Log),
 	), nil
 }

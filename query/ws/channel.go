@@ -1,12 +1,15 @@
 package ws
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"strconv"
 	"sync/atomic"
 	"time"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/limits"
 )
 
 // item is an element of a declared channel: what its messages hold in data, encoded once for all who want it.
@@ -14,6 +17,9 @@ type item struct {
 	second int64
 	rank   int // 0 for what is of no coin, unranked for what is of a coin that no venue trades
 	json   []byte
+	// encode makes json, where memory holds size bytes to make it from.
+	encode func() []byte
+	size   int
 }
 
 // itemFrame is what an item takes beside its JSON.
@@ -21,7 +27,7 @@ const itemFrame = 40
 
 func (e item) at() int64   { return e.second }
 func (e item) order() int  { return e.rank }
-func (e item) weight() int { return (len(e.json) + itemFrame + priceBytes - 1) / priceBytes }
+func (e item) weight() int { return (len(e.json) + e.size + itemFrame + priceBytes - 1) / priceBytes }
 
 // channel is the timeline of a declared channel.
 type channel struct {
@@ -59,7 +65,7 @@ const unranked = -1
 
 // item is an element as memory holds it.
 func (c *channel) item(e query.ChannelElement) item {
-	i := item{second: e.Second, json: e.JSON}
+	i := item{second: e.Second, json: e.JSON, encode: e.Encode, size: e.Size}
 	if e.CoinID == "" {
 		return i
 	}
@@ -86,13 +92,14 @@ func (c *channel) scanStore(ctx context.Context, _ *pastReader, first, last int6
 	if !of.everything {
 		ids = c.hub.named(of.coins)
 	}
-	err = c.Past(ctx, first, last, ids, pageMost, func(partition int32, e query.ChannelElement) {
+	most = cmp.Or(c.Page, pageMost)
+	err = c.Past(ctx, first, last, ids, most, func(partition int32, e query.ChannelElement) {
 		rows++
 		if e := c.item(e); c.wants(of, e) {
 			visit(partition, e)
 		}
 	})
-	return rows, pageMost, err
+	return rows, most, err
 }
 
 // encode writes a message of the channel.
@@ -108,11 +115,18 @@ type items []item
 func (l items) count() int { return len(l) }
 
 func (l items) append(b []byte) []byte {
-	for i, e := range l {
-		if i > 0 {
+	for _, e := range l {
+		encoded := e.json
+		if e.encode != nil {
+			encoded = e.encode()
+		}
+		if len(encoded) == 0 {
+			continue
+		}
+		if b[len(b)-1] != '[' {
 			b = append(b, ',')
 		}
-		b = append(b, e.json...)
+		b = append(b, encoded...)
 	}
 	return b
 }
@@ -148,6 +162,17 @@ func (c *channel) begun() bool {
 
 // states means that a channel's elements are states: of those before the newest nobody is told.
 func (c *channel) states() bool { return c.Present != nil }
+
+// refuses is why one who has chosen some coins may not follow a channel, and the code of the error; empty where it may.
+func (c *channel) refuses(plan *limits.Plan, chosen selection) (code, why string) {
+	switch n := chosen.count(); {
+	case !plan.Allows(c.Needs):
+		return query.CodePlanRequired, "the plan " + plan.Name + " does not include the channel " + c.name()
+	case c.Coins > 0 && n > c.Coins:
+		return query.CodeValidation, fmt.Sprintf("the channel %s takes at most %d coins, and %d are chosen: name them in symbols", c.name(), c.Coins, n)
+	}
+	return "", ""
+}
 
 func (c *channel) join() {
 	if c.demand.readers.Add(1); c.onDemand() {

@@ -52,11 +52,14 @@ func (h *Hub) mountLines(router fiber.Router, gate Gate) {
 		if err == nil {
 			err = a.denied()
 		}
+		if err == nil {
+			a.asks = asks
+			err = h.entitled(ctx, a)
+		}
 		if err != nil {
 			h.connections.Add(-1)
 			return err
 		}
-		a.asks = asks
 		form := formEvents
 		if slices.ContainsFunc(strings.Split(string(ctx.Request.Header.Peek(fiber.HeaderAccept)), ","), func(kind string) bool {
 			kind, _, _ = strings.Cut(kind, ";")
@@ -199,7 +202,7 @@ func (h *Hub) Operation() *huma.Operation {
 			"403": {Description: "The page's origin is not allowed (`" + query.CodeForbidden + "`)", Content: query.ErrorResponseContent()},
 		},
 	}
-	for _, status := range []int{400, 401, 429, 431, 500, 503} {
+	for _, status := range []int{400, 401, 402, 429, 431, 500, 503} {
 		op.Responses[strconv.Itoa(status)] = query.ErrorResponse(status)
 	}
 	return op

@@ -20,6 +20,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/limits"
 )
 
 // Path is where the stream is served.
@@ -49,6 +50,8 @@ type Gate interface {
 	Stands(c query.Caller, now time.Time) bool
 	// Address is who sent a request.
 	Address(ctx *fasthttp.RequestCtx) net.IP
+	// RequirePlan refuses a caller whose plan lacks a feature.
+	RequirePlan(ctx *fasthttp.RequestCtx, c query.Caller, needs limits.Feature, now time.Time) error
 	SendPublic(ctx *fasthttp.RequestCtx, body *query.Body)
 }
 
@@ -96,11 +99,14 @@ func (h *Hub) Mount(router fiber.Router, gate Gate) error {
 		if err == nil {
 			a, err = h.admit(c.Context(), gate)
 		}
+		if err == nil {
+			a.asks = asks
+			err = h.entitled(c.Context(), a)
+		}
 		if err != nil {
 			h.connections.Add(-1)
 			return err
 		}
-		a.asks = asks
 		if !a.known && !h.receive(a) {
 			h.connections.Add(-1)
 			return &query.Error{Status: http.StatusServiceUnavailable, Code: query.CodeOverloaded,

@@ -159,6 +159,11 @@ func (h *Hub) grant(s *subscriber, r request) bool {
 	if r.resume {
 		after = before
 	}
+	for _, c := range s.following(&r) {
+		if code, why := c.refuses(s.caller.Plan, after); why != "" {
+			return h.refuseWith(s, r.id, code, why)
+		}
+	}
 	if r.interval > 0 {
 		s.interval = r.interval
 	}
@@ -229,6 +234,17 @@ func (h *Hub) grant(s *subscriber, r request) bool {
 		return true
 	}
 	return s.answer(h.encodeSnapshot(added), cursor)
+}
+
+// following are the channels that a subscriber will have after a request.
+func (s *subscriber) following(r *request) (all []*channel) {
+	if r.chooses {
+		return r.channels
+	}
+	for _, f := range s.channels {
+		all = append(all, f.of.(*channel))
+	}
+	return all
 }
 
 // settle ends what waits of delivery latest.

@@ -404,7 +404,11 @@ func (h *Hub) refuse(s *subscriber, id, why string) bool {
 
 // refuseLocked is refuse for one who holds h.mu and s.mu.
 func (h *Hub) refuseLocked(s *subscriber, id, why string) bool {
-	b := append(appendID(open(nil, "error"), id), `,"error":{"code":"`+query.CodeValidation+`","message":`...)
+	return h.refuseWith(s, id, query.CodeValidation, why)
+}
+
+func (h *Hub) refuseWith(s *subscriber, id, code, why string) bool {
+	b := append(appendID(open(nil, typeError), id), `,"error":{"code":"`+code+`","message":`...)
 	return s.reply(h.stamp(s).close(append(appendText(b, why), '}')))
 }
 

@@ -49,6 +49,20 @@ func (r Reader) PricesBetween(ctx context.Context, after, until int64, coins []s
 	return nil
 }
 
+// PricesWithInputs hands over published prices of seconds after one and up to another (Unix) with all their inputs and the mark of
+// the record that caused each, of the coins with these ids, oldest second first and by coin within one, at most so many.
+func (r Reader) PricesWithInputs(ctx context.Context, after, until int64, coins []string, most int, visit func(*eventsv1.PriceRecord)) error {
+	found, err := r.readPrices(ctx, priceQuery+`WHERE time > toDateTime(?, 'UTC') AND time <= toDateTime(?, 'UTC') AND reason = '' AND coin_id IN (?)
+		ORDER BY time, coin_id LIMIT ?`, after, until, coins, most)
+	if err != nil {
+		return fmt.Errorf("reading the inputs of prices from %d to %d: %w", after, until, err)
+	}
+	for _, rec := range found {
+		visit(rec)
+	}
+	return nil
+}
+
 // OldestPrice is the second (Unix) from which on all prices are kept at a time of the log: whole days are dropped, so nothing
 // after the start of the oldest day that is kept was, nor anything after the oldest price that is there.
 func (r Reader) OldestPrice(ctx context.Context, at time.Time) (int64, error) {
