@@ -35,9 +35,13 @@ type Channel struct {
 	Store    ChannelStore
 	// FromLast means that one who begins to follow it is sent the newest elements first, unless he wants no snapshot.
 	FromLast bool
-	// Follow feeds a channel that no topic is read for, while somebody follows it and a minute longer: it tells what is new, in the
+	// Offsets means that its elements are sent as they come, with offsets of the topic in place of seconds in cursors: Until is then
+	// the offset after the record's, once who begins may be sent what comes. Pace is the least time between two messages.
+	Offsets bool
+	Pace    time.Duration
+	// Follow feeds a channel that is not read all the time, while somebody follows it and a minute longer: it tells what is new, in the
 	// order of each partition, until the context ends. The first record of each partition is Partial. It may be called again when it
-	// has returned. Such a channel that is not of a topic has one partition.
+	// has returned. A channel of no topic has one partition.
 	Follow func(ctx context.Context, tell func(partition int32, offset int64, read ChannelRecord)) error
 	// Present is what one who begins to follow a channel of states is sent first, unless he wants no snapshot. Such a channel has
 	// no place in cursors: a state that has passed is of no use. It is nil where elements stand for themselves.

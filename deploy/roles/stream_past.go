@@ -15,6 +15,7 @@ import (
 	"github.com/marketlog/marketlog/query/providers"
 	yields "github.com/marketlog/marketlog/query/rates"
 	"github.com/marketlog/marketlog/query/stablecoins"
+	"github.com/marketlog/marketlog/query/ticks"
 	"github.com/marketlog/marketlog/query/ws"
 	"github.com/marketlog/marketlog/schemas"
 	"github.com/marketlog/marketlog/stream"
@@ -117,6 +118,10 @@ func streamChannels(ctx context.Context, in *instance.Instance, store *history.S
 	if err != nil {
 		return nil, err
 	}
+	ticksIDs, err := stream.TopicIDs(ctx, in.Stream, schemas.TopicTicks)
+	if err != nil {
+		return nil, err
+	}
 	past := read.From(store)
 	return slices.Concat(
 		charts.Channels(schemas.Coins(), past, candles, candlesIdentity),
@@ -125,6 +130,9 @@ func streamChannels(ctx context.Context, in *instance.Instance, store *history.S
 		pegs.Channels(pricesPast, pricesPast, pricesIdentity),
 		priced.Channels(past, pricesPast, pricesIdentity, in.Log),
 		states.Channels(in.Clock.Now, in.Log),
+		ticks.Channels(schemas.Coins(), func(ctx context.Context, rewind time.Duration, handle func(stream.TailRecord, bool) error) error {
+			return stream.NewTail(stream.TailConfig{Brokers: in.Stream.Brokers, Topic: schemas.TopicTicks, Rewind: rewind, Raw: true, Dialer: in.Stream.Dialer, Log: in.Log}).RunSettled(ctx, handle)
+		}, ticksIDs[schemas.TopicTicks], in.Log),
 	), nil
 }
 
@@ -132,7 +140,7 @@ func streamChannels(ctx context.Context, in *instance.Instance, store *history.S
 func followChannels(ctx context.Context, in *instance.Instance, channels []query.Channel, hub *ws.Hub) error {
 	var topics []string
 	for _, c := range channels {
-		if c.Topic != "" && c.Topic != schemas.TopicPrices && !slices.Contains(topics, c.Topic) {
+		if c.Follow == nil && c.Topic != schemas.TopicPrices && !slices.Contains(topics, c.Topic) {
 			topics = append(topics, c.Topic)
 		}
 	}

@@ -32,23 +32,34 @@ func (e item) weight() int { return (len(e.json) + e.size + itemFrame + priceByt
 // channel is the timeline of a declared channel.
 type channel struct {
 	query.Channel
-	*line[item]
-	demand demand
+	memory
+	hub *Hub
+	// line and offsets are its memory: by second, or by offset.
+	line    *line[item]
+	offsets *offsetLine
+	demand  demand
 }
 
 func (h *Hub) newChannel(declared query.Channel, partitions int) *channel {
-	c := &channel{Channel: declared, demand: demand{wanted: make(chan struct{}, 1)}}
+	c := &channel{Channel: declared, hub: h, demand: demand{wanted: make(chan struct{}, 1)}}
+	id := c.identityOf(declared.Identity)
+	wants := func(of wanted, e item) bool {
+		return e.rank == 0 || e.rank == unranked && of.everything || e.rank > 0 && of.coins.has(e.rank)
+	}
+	if declared.Offsets {
+		c.offsets = newOffsetLine(id, partitions, h.cfg.OffsetBytes, wants)
+		c.memory = c.offsets
+		return c
+	}
 	c.line = &line[item]{hub: h, ring: newRing[item](partitions, h.cfg.ChannelBytes), step: int64(declared.Step / time.Second), store: declared.Store,
 		filled: make(chan struct{}),
-		wants: func(of wanted, e item) bool {
-			return e.rank == 0 || e.rank == unranked && of.everything || e.rank > 0 && of.coins.has(e.rank)
-		},
-		batch: func(found []item) entries { return items(found) },
-		scan:  c.scanStore,
+		wants:  wants,
+		batch:  func(found []item) entries { return items(found) },
+		scan:   c.scanStore,
 	}
-	close(c.filled) // the tail is read from far enough back
-	id := c.identityOf(declared.Identity)
-	c.id.Store(&id)
+	close(c.line.filled) // the tail is read from far enough back
+	c.line.id.Store(&id)
+	c.memory = c.line
 	return c
 }
 
@@ -81,10 +92,18 @@ func (c *channel) apply(partition int32, offset int64, read query.ChannelRecord)
 	if int(partition) >= c.partitions() {
 		return false
 	}
-	for _, e := range read.Elements {
-		c.ring.add(partition, c.item(e))
+	if c.offsets != nil {
+		elements := make([]item, len(read.Elements))
+		for i, e := range read.Elements {
+			elements[i] = c.item(e)
+		}
+		c.offsets.add(partition, offset, elements, read.Partial, read.Until > 0)
+		return read.Until > 0
 	}
-	return read.Until > 0 && c.ring.pulse(partition, read.Until, offset, read.Partial)
+	for _, e := range read.Elements {
+		c.line.ring.add(partition, c.item(e))
+	}
+	return read.Until > 0 && c.line.ring.pulse(partition, read.Until, offset, read.Partial)
 }
 
 func (c *channel) scanStore(ctx context.Context, _ *pastReader, first, last int64, _ position, of wanted, visit func(int32, item)) (rows, most int, err error) {
@@ -95,7 +114,7 @@ func (c *channel) scanStore(ctx context.Context, _ *pastReader, first, last int6
 	most = cmp.Or(c.Page, pageMost)
 	err = c.Past(ctx, first, last, ids, most, func(partition int32, e query.ChannelElement) {
 		rows++
-		if e := c.item(e); c.wants(of, e) {
+		if e := c.item(e); c.line.wants(of, e) {
 			visit(partition, e)
 		}
 	})
@@ -147,6 +166,8 @@ type demand struct {
 	// ready means that every partition has stated how far it is since the feeding began.
 	ready  atomic.Bool
 	stated map[int32]bool
+	// told means that what is new will be looked for.
+	told atomic.Bool
 }
 
 // onDemand means that a channel is fed only while it has readers.
@@ -245,7 +266,16 @@ func (h *Hub) feed(c *channel, partition int32, offset int64, read query.Channel
 	if len(c.demand.stated) == c.partitions() {
 		c.demand.ready.Store(true)
 	}
-	signal(h.together)
+	if c.Pace == 0 {
+		signal(h.together)
+		return
+	}
+	if c.demand.told.CompareAndSwap(false, true) {
+		time.AfterFunc(c.Pace, func() {
+			c.demand.told.Store(false)
+			signal(h.together)
+		})
+	}
 }
 
 // begin gives those feeds a place that began before their channels did, and tells of the present of those that have states. Its
@@ -258,9 +288,11 @@ func (s *subscriber) begin(h *Hub) {
 		}
 		f.begins = false
 		if f.unplaced {
-			f.unplaced = false
-			f.at = c.heads()
-			f.offered = f.at
+			f.unplaced, f.offered = false, c.heads()
+			if f.at = f.offered; f.place != nil {
+				f.at = f.place
+				h.resumed(s, f, f.asked)
+			}
 		}
 		if !c.states() || f.silent {
 			continue

@@ -297,14 +297,14 @@ func (h *Hub) goOnPrices(s *subscriber, r request, of selection) bool {
 func (h *Hub) resumed(s *subscriber, f *feed, r *request) bool {
 	f.joining, f.id = true, r.id
 	source := "memory"
-	if !f.of.holds(f.at, f.offered) {
+	if f.of.stored() && !f.of.holds(f.at, f.offered) {
 		source = "store"
 	}
 	at := f.at
 	f.at = f.offered
 	until := h.toldCursor(s)
 	f.at = at
-	return s.reply(resumedFrame(r.id, f.of.name(), r.cursor, until, f.at, f.offered, source))
+	return s.reply(resumedFrame(r.id, f.of.name(), r.cursor, until, f.of.second(f.at), f.of.second(f.offered), source))
 }
 
 // catchUp tells one of delivery latest which coins have another price than when it had a position.
@@ -324,7 +324,7 @@ func (h *Hub) catchUp(s *subscriber, r request, of selection) bool {
 	s.settle()
 	s.told = h.position
 	cursor := h.toldCursor(s)
-	if !s.reply(resumedFrame(r.id, "", cmp.Or(r.cursor, h.cursor(from)), cursor, from, h.position, "memory")) {
+	if !s.reply(resumedFrame(r.id, "", cmp.Or(r.cursor, h.cursor(from)), cursor, from.newest(), h.position.newest(), "memory")) {
 		return false
 	}
 	if len(missed) > 0 {

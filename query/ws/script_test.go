@@ -52,7 +52,7 @@ func shownCursor(h *Hub, text string) string {
 	return name + `:"<` + strings.Join(each, ", ") + `>"`
 }
 
-func scriptCoins(t *testing.T) *schemas.CoinTable {
+func scriptCoins(t testing.TB) *schemas.CoinTable {
 	table, err := schemas.ParseCoins(strings.Join([]string{
 		"id,symbol,name,rank,kind,peg,aliases",
 		"bitcoin,BTC,Bitcoin,1,coin,,*:XBT",
