@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/marketlog/marketlog/query/limits"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
@@ -17,17 +18,34 @@ type Channel struct {
 	Event string
 	// Doc says what is sent, and when.
 	Doc string
-	// Topic is what it is read from, and Step about how often its elements come.
+	// Topic is what it is read from, and Step about how often its elements come. Topic is empty where Follow feeds it.
 	Topic string
 	Step  time.Duration
-	// Element is a zero value of the type of what its messages hold in data.
+	// Element is an example of what its messages hold in data, and of its type.
 	Element any
+	// Needs is what the plan of who follows it must allow.
+	Needs limits.Feature
+	// Coins is how many coins a client may have chosen that follows it, and some it must have; 0 is without bound.
+	Coins int
+	// Page is how many elements the store is asked for at a time; 0 is the usual number.
+	Page int
 	// Identity names the log and the view of it at the start; Store knows it later. Store is nil where nothing but memory has the
 	// channel's past.
 	Identity string
 	Store    ChannelStore
 	// FromLast means that one who begins to follow it is sent the newest elements first, unless he wants no snapshot.
 	FromLast bool
+	// Offsets means that its elements are sent as they come, with offsets of the topic in place of seconds in cursors: Until is then
+	// the offset after the record's, once who begins may be sent what comes. Pace is the least time between two messages.
+	Offsets bool
+	Pace    time.Duration
+	// Follow feeds a channel that is not read all the time, while somebody follows it and a minute longer: it tells what is new, in the
+	// order of each partition, until the context ends. The first record of each partition is Partial. It may be called again when it
+	// has returned. A channel of no topic has one partition.
+	Follow func(ctx context.Context, tell func(partition int32, offset int64, read ChannelRecord)) error
+	// Present is what one who begins to follow a channel of states is sent first, unless he wants no snapshot. Such a channel has
+	// no place in cursors: a state that has passed is of no use. It is nil where elements stand for themselves.
+	Present func() []ChannelElement
 	// Read is what a record of a partition of the topic means. It is called for one record at a time, in the order of each
 	// partition.
 	Read func(partition int32, record eventsv1.Marked) (ChannelRecord, error)
@@ -53,8 +71,11 @@ type ChannelElement struct {
 	Second int64
 	// CoinID is empty for what is of no coin, which everybody is sent.
 	CoinID string
-	// JSON is an encoded Channel.Element.
-	JSON []byte
+	// JSON is an encoded Channel.Element. Where few of many are ever sent, Encode makes it each time, or nil to leave the element
+	// out, and Size is about how many bytes memory holds for it.
+	JSON   []byte
+	Encode func() []byte
+	Size   int
 }
 
 // ChannelStore is how far the store has a topic.

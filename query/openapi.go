@@ -48,7 +48,7 @@ func describe(endpoints []*compiled, mounted []*huma.Operation, version string) 
 			err = fmt.Errorf("describing the endpoints: %v", p)
 		}
 	}()
-	registry := huma.NewMapRegistry(schemaRef, schemaName)
+	registry := NewSchemas()
 	doc := &huma.OpenAPI{
 		OpenAPI: "3.1.0",
 		Info: &huma.Info{Title: "Marketlog", Version: "1.0.0",
@@ -78,11 +78,22 @@ func describe(endpoints []*compiled, mounted []*huma.Operation, version string) 
 		doc.Tags = append(doc.Tags, &huma.Tag{Name: t, Description: tagDescriptions[t]})
 	}
 	describeHealth(doc)
+	OpenSchemas(registry)
+	return NewBody(doc)
+}
+
+// NewSchemas makes a registry of the schemas of a document, which refers to them below components.
+func NewSchemas() huma.Registry { return huma.NewMapRegistry(schemaRef, schemaName) }
+
+// OpenSchemas makes all schemas of a registry say what holds of our answers; further ones are those that no other refers to.
+func OpenSchemas(registry huma.Registry, further ...*huma.Schema) {
 	for name, schema := range registry.Map() {
 		open(schema)
 		nameNumbers(schema, registry.TypeFromRef(schemaRef+name))
 	}
-	return NewBody(doc)
+	for _, schema := range further {
+		open(schema)
+	}
 }
 
 // tagDescriptions are what the groups of operations are about.

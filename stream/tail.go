@@ -44,6 +44,8 @@ type TailConfig struct {
 	// Rewind is how long before its newest record a partition begins that Start does not name, by
 	// the records' timestamps; 0 begins at its first record.
 	Rewind time.Duration
+	// Raw hands on values undecoded, also those that were seen before: what is wanted of few of them is not decoded for all.
+	Raw bool
 	// Dialer reaches brokers that want TLS or a login; nil for loopback ones.
 	Dialer *kafka.Dialer
 	Log    *slog.Logger
@@ -93,7 +95,7 @@ func NewTail(cfg TailConfig) *Tail {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	row, err := schemas.TopicNamed(cfg.Topic)
-	t := &Tail{cfg: cfg, marked: err == nil && row.Derived, caught: make(chan struct{})}
+	t := &Tail{cfg: cfg, marked: err == nil && row.Derived && !cfg.Raw, caught: make(chan struct{})}
 	t.behind.Store(-1)
 	return t
 }
@@ -145,6 +147,18 @@ func (t *Tail) Run(ctx context.Context, handle func(TailRecord) error) error {
 		})
 	}
 	return g.Wait()
+}
+
+// RunSettled is Run, and tells with each record whether the tail had caught up before it.
+func (t *Tail) RunSettled(ctx context.Context, handle func(rec TailRecord, settled bool) error) error {
+	return t.Run(ctx, func(rec TailRecord) error {
+		select {
+		case <-t.caught:
+			return handle(rec, true)
+		default:
+			return handle(rec, false)
+		}
+	})
 }
 
 // position is where the tail stands in one partition.

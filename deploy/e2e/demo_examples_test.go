@@ -26,6 +26,7 @@ func TestDemoServesTheExamples(t *testing.T) {
 		{"go/rest", []string{"go", "run"}, []string{"BTC ", "% a year"}},
 		{"stream.sh", []string{"sh"}, []string{`"type":"welcome"`, `"type":"price_update"`}},
 		{"stream.py", []string{python}, []string{"prices,"}},
+		{"follow.py 2000", []string{python}, []string{`"coinId": "bitcoin"`}},
 		{"stream.ts", []string{node}, []string{"prices,"}},
 		{"go/stream", []string{"go", "run"}, []string{`"symbol"`}},
 		{"sql.sh", []string{"sh"}, []string{`"start","close"`, `"SQL_ERROR"`, `"position":16`}},
@@ -36,7 +37,7 @@ func TestDemoServesTheExamples(t *testing.T) {
 		{"go/mcp", []string{"go", "run"}, []string{"get_price", "priceUsd"}},
 	} {
 		t.Run(c.file, func(t *testing.T) {
-			command := exec.CommandContext(t.Context(), c.run[0], append(c.run[1:], "./"+filepath.Join("docs/examples", c.file))...)
+			command := exec.CommandContext(t.Context(), c.run[0], append(c.run[1:], strings.Fields("./"+filepath.Join("docs/examples", c.file))...)...)
 			command.Dir = "../.."
 			command.Env = append(os.Environ(), "MARKETLOG_URL="+d.base, "MARKETLOG_API_KEY="+d.key, "CGO_ENABLED=0")
 			out, err := command.CombinedOutput()

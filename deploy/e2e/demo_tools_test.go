@@ -17,29 +17,35 @@ func TestDemoDocumentSuitsTools(t *testing.T) {
 	streamtest.InTier(t, streamtest.TierContract)
 	bin := npmTools(t)
 	d := runningDemo(t)
-	response, err := d.do(http.MethodGet, "/openapi.json", "")
-	if err != nil {
-		t.Fatal(err)
+	folder := t.TempDir()
+	saved := func(path string) (file string) {
+		response, err := d.do(http.MethodGet, path, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		file = filepath.Join(folder, filepath.Base(path))
+		out, err := os.Create(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(out, response.Body); err != nil {
+			t.Fatal(err)
+		}
+		if err := out.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return file
 	}
-	defer response.Body.Close()
-	document := filepath.Join(t.TempDir(), "openapi.json")
-	out, err := os.Create(document)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.Copy(out, response.Body); err != nil {
-		t.Fatal(err)
-	}
-	if err := out.Close(); err != nil {
-		t.Fatal(err)
-	}
-	typed := filepath.Join(filepath.Dir(document), "client.d.ts")
+	document, streamed := saved("/openapi.json"), saved("/asyncapi.json")
+	typed := filepath.Join(folder, "client.d.ts")
 	for _, c := range []struct {
 		name, folder string
 		command      []string
 		clean        string
 	}{
 		{"redocly", "../../tools/contract", []string{filepath.Join(bin, "redocly"), "lint", document, "--config", "redocly.yaml"}, "you have"},
+		{"redocly of the stream", "../../tools/contract", []string{filepath.Join(bin, "redocly"), "lint", streamed, "--config", "redocly.yaml"}, "you have"},
 		{"openapi-typescript", "../../tools/contract", []string{filepath.Join(bin, "openapi-typescript"), document, "-o", typed}, ""},
 		{"tsc", "../../tools/contract", []string{filepath.Join(bin, "tsc"), "--noEmit", "--strict", typed}, ""},
 		{"oapi-codegen", "../../tools", []string{"go", "tool", "oapi-codegen", "-generate", "types,client", "-package", "client", "-o", "contract/client/generated.go", document}, ""},

@@ -175,12 +175,14 @@ func (a *apiRole) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	channels, err := streamChannels(ctx, in, store)
+	providing, pegging := providers.New(priceCache, catalog, yieldStore, past, venues()), stablecoins.New(priceCache, catalog, past)
+	priced := prices.New(priceCache, catalog, views.NewConverter(priceCache, catalog), past, venues())
+	channels, err := streamChannels(ctx, in, store, streamPast, priced, pegging, providing)
 	if err != nil {
 		return err
 	}
 	figures := views.NewFigures(priceCache, past, catalog.Measure)
-	hub, err := ws.NewHub(streaming, ws.Deps{Prices: priceCache, Catalog: catalog, DayAgo: figures, Past: streamPast, Identity: identity, Channels: channels, Waiting: pricesTail.Waiting, Now: in.Clock.Now, Metrics: in.Metrics, Log: in.Log})
+	hub, err := ws.NewHub(streaming, ws.Deps{Prices: priceCache, Catalog: catalog, DayAgo: figures, Past: streamPast, Identity: identity, Channels: channels, Waiting: pricesTail.Waiting, Version: operations.Version(), Now: in.Clock.Now, Metrics: in.Metrics, Log: in.Log})
 	if err != nil {
 		return err
 	}
@@ -190,10 +192,11 @@ func (a *apiRole) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	applyToChannels := hub.ApplyTo(schemas.TopicPrices)
 	g.Go(func() error {
 		return pricesTail.Run(ctx, func(rec stream.TailRecord) error {
 			// The hub reads what changed from the price cache.
-			return errors.Join(priceCache.Apply(rec), hub.Apply(rec))
+			return errors.Join(priceCache.Apply(rec), hub.Apply(rec), applyToChannels(rec))
 		})
 	})
 	g.Go(func() error { return a.awaitFresh(ctx, priceCache) })
@@ -212,20 +215,19 @@ func (a *apiRole) run(ctx context.Context) error {
 	listener := a.front.listen()
 	defer listener.Close() // then the front answers again
 	market, currencies := globalstats.New(catalog, past), fiat.New(known, catalog, past)
-	providing := providers.New(priceCache, catalog, yieldStore, past, venues())
 	// What reads topics besides those of prices answers when these have been read; names of coins are of the catalog.
 	cataloged := query.Settled(catalog.Settle, referenceTail.Waiting, rowsTail.Waiting)
 	rated := query.Settled(yieldStore.Settle, yieldTail.Waiting)
 	log := views.NewLog(in.Stream, in.Archived)
 	endpoints := slices.Concat(
-		query.After(prices.New(priceCache, catalog, views.NewConverter(priceCache, catalog), past, venues()).Endpoints(), cataloged),
+		query.After(priced.Endpoints(), cataloged),
 		query.After(charts.New(priceCache, catalog, candles, yieldStore, rateCharts).Endpoints(), rated, cataloged),
 		query.After(yields.New(yieldStore, priceCache, catalog, past, rateCharts, providing, venues()).Endpoints(), rated, cataloged),
 		query.After(describing.Endpoints(), cataloged, rated),
 		query.After(market.Endpoints(), cataloged),
 		query.After(defi.Endpoints(), defiTail.Waiting),
 		query.After(earn.New(known, catalog, past, venues()).Endpoints(), cataloged),
-		query.After(stablecoins.New(priceCache, catalog, past).Endpoints(), cataloged),
+		query.After(pegging.Endpoints(), cataloged),
 		query.After(currencies.Endpoints(), cataloged),
 		query.After(providing.Endpoints(), rated, cataloged),
 		query.After(symbols.New(catalog, priceCache, rates, past, overrides).Endpoints(), cataloged, ratesTail.Waiting),
@@ -348,7 +350,9 @@ func (a *apiRole) newServer(listener net.Listener, limiter *limits.Limiter, tabl
 		Plans:     plans,
 		Endpoints: endpoints,
 		Mount: func(router fiber.Router, server *query.Server) {
-			hub.Mount(router, server)
+			if mounting = hub.Mount(router, server); mounting != nil {
+				return
+			}
 			statements.Mount(router, server)
 			shown.Mount(router, server)
 			if err := operations.MountSchemas(router); err != nil {

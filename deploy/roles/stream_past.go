@@ -11,6 +11,11 @@ import (
 	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/charts"
 	"github.com/marketlog/marketlog/query/globalstats"
+	"github.com/marketlog/marketlog/query/prices"
+	"github.com/marketlog/marketlog/query/providers"
+	yields "github.com/marketlog/marketlog/query/rates"
+	"github.com/marketlog/marketlog/query/stablecoins"
+	"github.com/marketlog/marketlog/query/ticks"
 	"github.com/marketlog/marketlog/query/ws"
 	"github.com/marketlog/marketlog/schemas"
 	"github.com/marketlog/marketlog/stream"
@@ -74,12 +79,19 @@ func (p *streamPast) Prices(ctx context.Context, after, until int64, coins []str
 	})
 }
 
+// PegPrices are the prices of stablecoins.
+func (p *streamPast) PegPrices(ctx context.Context, after, until int64, coins []string, most int, visit func(partition int32, coinID string, second int64, price float64)) error {
+	return read.From(p.store).PricesBetween(ctx, after, until, coins, most, func(of read.SpanPrice) {
+		visit(of.Partition, of.CoinID, of.Second, of.Price)
+	})
+}
+
 // channelsTail is how far before its end a topic of channels is read at a start, so that all who come back at once are served
 // from memory, and so is the end of an hour.
 const channelsTail = 65 * time.Minute
 
 // streamChannels are the channels of the stream beside the prices.
-func streamChannels(ctx context.Context, in *instance.Instance, store *history.Store) ([]query.Channel, error) {
+func streamChannels(ctx context.Context, in *instance.Instance, store *history.Store, pricesPast *streamPast, priced *prices.Unit, pegs *stablecoins.Unit, states *providers.Unit) ([]query.Channel, error) {
 	never := func(read.Reader, context.Context, time.Time) (int64, error) { return 0, nil } // of a table that nothing is dropped from
 	stored := func(topic string, view func(read.Reader, context.Context) (string, error)) (of *storedTopic, identity string, err error) {
 		if of, err = newStoredTopic(ctx, in, store, topic); err != nil {
@@ -97,18 +109,38 @@ func streamChannels(ctx context.Context, in *instance.Instance, store *history.S
 	if err != nil {
 		return nil, err
 	}
+	rates, ratesIdentity, err := stored(schemas.TopicRates, read.Reader.RatesView)
+	if err != nil {
+		return nil, err
+	}
+	rates.oldest = read.Reader.OldestRate
+	pricesIdentity, err := pricesPast.Identity(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ticksIDs, err := stream.TopicIDs(ctx, in.Stream, schemas.TopicTicks)
+	if err != nil {
+		return nil, err
+	}
 	past := read.From(store)
 	return slices.Concat(
 		charts.Channels(schemas.Coins(), past, candles, candlesIdentity),
 		globalstats.Channels(past, market, marketIdentity),
+		yields.Channels(schemas.Coins(), past, rates, ratesIdentity),
+		pegs.Channels(pricesPast, pricesPast, pricesIdentity),
+		priced.Channels(past, pricesPast, pricesIdentity, in.Log),
+		states.Channels(in.Clock.Now, in.Log),
+		ticks.Channels(schemas.Coins(), func(ctx context.Context, rewind time.Duration, handle func(stream.TailRecord, bool) error) error {
+			return stream.NewTail(stream.TailConfig{Brokers: in.Stream.Brokers, Topic: schemas.TopicTicks, Rewind: rewind, Raw: true, Dialer: in.Stream.Dialer, Log: in.Log}).RunSettled(ctx, handle)
+		}, ticksIDs[schemas.TopicTicks], in.Log),
 	), nil
 }
 
-// followChannels reads the topics of channels until the context ends.
+// followChannels reads the topics of channels until the context ends, but for the prices, whose tail the hub is given by another.
 func followChannels(ctx context.Context, in *instance.Instance, channels []query.Channel, hub *ws.Hub) error {
 	var topics []string
 	for _, c := range channels {
-		if !slices.Contains(topics, c.Topic) {
+		if c.Follow == nil && c.Topic != schemas.TopicPrices && !slices.Contains(topics, c.Topic) {
 			topics = append(topics, c.Topic)
 		}
 	}

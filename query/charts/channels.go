@@ -20,6 +20,12 @@ type ClosedCandle struct {
 	Point
 }
 
+// exampleCandle is one, for documents.
+var exampleCandle = ClosedCandle{"BTC", "bitcoin", Point{Timestamp: "2026-03-01T09:58:00.000Z", Price: 101, Open: 100, High: 104, Low: 99.5, Close: 101,
+	Volume: 2.5, VolumeUSD: 255.25, Trades: &exampleTrades, Complete: true, Origin: string(schemas.OriginLive)}}
+
+var exampleTrades = uint64(7)
+
 // ClosedHistory is where closed candles of many coins are kept.
 type ClosedHistory interface {
 	// ClosedCandles hands over the candles of an interval, folded from published prices, that end after one second and by another
@@ -51,7 +57,7 @@ func Channels(coins *schemas.CoinTable, history ClosedHistory, store query.Chann
 			Name: "candles:" + of.name, Code: of.code, Event: "candle_update",
 			Doc: fmt.Sprintf("The candle of %s of each coin, once, some seconds after it has closed. It is folded from published prices only; "+
 				"an interval without one has no candle.", of.name),
-			Topic: schemas.TopicCandles, Step: of.step, Element: ClosedCandle{}, Identity: identity, Store: store, Read: fold.read,
+			Topic: schemas.TopicCandles, Step: of.step, Element: exampleCandle, Identity: identity, Store: store, Read: fold.read,
 			Past: func(ctx context.Context, after, until int64, ids []string, most int, visit func(int32, query.ChannelElement)) error {
 				var failed error
 				err := history.ClosedCandles(ctx, of.step, after, until, ids, most, func(coinID string, partition int32, c schemas.Candle) {

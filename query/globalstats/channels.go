@@ -21,13 +21,18 @@ type SummaryHistory interface {
 	Summaries(ctx context.Context, from, to time.Time, step time.Duration) ([]*eventsv1.Summary, error)
 }
 
+// exampleMetrics are those of a minute, for documents.
+var exampleMetrics = Metrics{TotalMarketCap: 2.5e12, TotalVolume24h: 8e10, BTCDominance: 60, ETHDominance: 12, Dominance: map[string]float64{"BTC": 60, "ETH": 12},
+	ActiveCoins: 2, ActiveMarkets: 31, StablecoinMarketCap: 2e11, StablecoinDominance: 8, Timestamp: 1772359200,
+	Age: query.AgeMeta{DataAge: "less than a minute", LastUpdate: "2026-03-01T10:00:00.000Z"}}
+
 // Channels declares the channel of the whole market, which is read from markets.v1; identity and store are of the log and of the
 // table of summaries.
 func Channels(history SummaryHistory, store query.ChannelStore, identity string) []query.Channel {
 	return []query.Channel{{
 		Name: "global", Code: channelCode, Event: "global_update",
 		Doc:   "The totals and shares of the whole market, as /global-stats/metrics answers them: those of each minute, and first those of the last one.",
-		Topic: schemas.TopicMarkets, Step: time.Minute, Element: Metrics{}, Identity: identity, Store: store, FromLast: true,
+		Topic: schemas.TopicMarkets, Step: time.Minute, Element: exampleMetrics, Identity: identity, Store: store, FromLast: true,
 		Read: readSummary,
 		Past: func(ctx context.Context, after, until int64, _ []string, _ int, visit func(int32, query.ChannelElement)) error {
 			summaries, err := history.Summaries(ctx, time.Unix(after, 0).UTC(), time.Unix(until, 0).UTC(), time.Minute)

@@ -23,6 +23,8 @@ const (
 	FeatureMCP
 	// FeatureSQL is SQL over the API.
 	FeatureSQL
+	// FeatureDetails is the channels of the stream that tell what prices are made from.
+	FeatureDetails
 )
 
 // Plan is what a key may do.
@@ -41,6 +43,7 @@ type Plan struct {
 	Bulk    bool
 	MCP     bool
 	SQL     bool
+	Details bool
 }
 
 // Allows reports whether the plan has a feature.
@@ -52,6 +55,8 @@ func (p *Plan) Allows(f Feature) bool {
 		return p.MCP
 	case FeatureSQL:
 		return p.SQL
+	case FeatureDetails:
+		return p.Details
 	}
 	return true
 }
@@ -129,7 +134,7 @@ func (p *Plan) read(section map[string]any) (faults []PlanFault) {
 		"per_minute": {&minute, 0, maxPerMinute}, "per_month": {&p.PerMonth, 0, maxPerMonth}, "charts_per_minute": {&charts, 0, maxPerMinute},
 		"history_days": {&history, 1, maxHistoryDays}, "sockets": {&sockets, 0, maxSockets},
 	}
-	flags := map[string]*bool{"bulk": &p.Bulk, "mcp": &p.MCP, "sql": &p.SQL}
+	flags := map[string]*bool{"bulk": &p.Bulk, "mcp": &p.MCP, "sql": &p.SQL, "details": &p.Details}
 	for _, key := range slices.Sorted(maps.Keys(section)) {
 		value := section[key]
 		fault := PlanFault{Key: p.Name + "." + key, Value: fmt.Sprint(value)}

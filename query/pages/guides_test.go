@@ -32,7 +32,7 @@ func TestGuidesAreForEverybody(t *testing.T) {
 	}
 	for path, wants := range map[string][]string{
 		"/docs/rest.md":  {"# REST\n"},
-		"/llms.txt":      {"# Marketlog\n\n> ", "- [REST](http://" + w.addr + "/docs/rest.md): The map of all paths\n", "/openapi.json", "/api/v1/prices/ws", "/mcp", "/api/v1/sql", "simulated"},
+		"/llms.txt":      {"# Marketlog\n\n> ", "- [REST](http://" + w.addr + "/docs/rest.md): The map of all paths\n", "/openapi.json", "/asyncapi.json", "/api/v1/prices/ws", "/mcp", "/api/v1/sql", "simulated"},
 		"/llms-full.txt": {"# Marketlog\n", "`GET /api/v1/coins/{coinId}`: A test.; parameters: `coinId`", "## Any section"},
 	} {
 		response, said := w.ask("GET", path, current, []string{"Host: " + w.addr, "Accept: */*"}, "")

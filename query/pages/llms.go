@@ -62,7 +62,7 @@ func (u *Unit) writeLLMs(b *strings.Builder, ctx *fasthttp.RequestCtx) {
 	}
 	fmt.Fprintf(b, "\n## API\n\n- [OpenAPI 3.1](%s/openapi.json): every operation, parameter and field\n- [Reference](%s%s/api): the same to read and to try\n", at, at, docsPath)
 	fmt.Fprintf(b, "\n## SQL\n\n- `POST %s/api/v1/sql`: ClickHouse's SQL on the views that [sql.md](%s%s/sql.md) lists\n", at, at, docsPath)
-	fmt.Fprintf(b, "\n## Stream\n\n- `%s://%s/api/v1/prices/ws`: WebSocket\n- `%s/api/v1/stream`: server-sent events, and lines of JSON\n", stream, host, at)
+	fmt.Fprintf(b, "\n## Stream\n\n- `%s://%s/api/v1/prices/ws`: WebSocket\n- `%s/api/v1/stream`: server-sent events, and lines of JSON\n- [AsyncAPI 3.0](%s/asyncapi.json): every message of it\n", stream, host, at, at)
 	fmt.Fprintf(b, "\n## MCP\n\n- `%s/mcp`: tools for language models\n", at)
 	fmt.Fprintf(b, "\n## Optional\n\n- [All of it in one text](%s/llms-full.txt)\n", at)
 }

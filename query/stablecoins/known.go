@@ -120,7 +120,7 @@ func (u *Unit) all(snapshot *views.Snapshot, now time.Time) []*known {
 func (u *Unit) setPrice(k *known, snapshot *views.Snapshot, now time.Time) {
 	switch {
 	case k.entry != nil:
-		k.price, k.priceSource, k.priceTime = k.entry.Price.Price, "median", k.entry.Price.Time
+		k.price, k.priceSource, k.priceTime = k.entry.Price.Price, priceSource, k.entry.Price.Time
 		k.stale, k.simulated = u.priceCache.Freshness(k.entry, now).Stale, k.entry.Price.Simulated
 		return
 	case k.row.GetPrice() > 0:

@@ -63,6 +63,8 @@ type Features struct {
 	Bulk bool `json:"bulk" doc:"Batch requests"`
 	MCP  bool `json:"mcp" doc:"The MCP endpoint"`
 	SQL  bool `json:"sql" doc:"SQL over the API"`
+
+	Details bool `json:"details" doc:"The channels of the stream that tell what prices are made from"`
 }
 
 // Month is what was used of the calendar month, by day.
@@ -94,7 +96,7 @@ func (u *Unit) answer(ctx context.Context, r *query.Request) (query.Answer, erro
 		return query.Answer{}, err
 	}
 	p := r.Plan
-	data := Data{Plan: p.Name, Windows: []Window{}, HistoryDays: p.HistoryDays, Sockets: p.Sockets, Features: Features{Bulk: p.Bulk, MCP: p.MCP, SQL: p.SQL},
+	data := Data{Plan: p.Name, Windows: []Window{}, HistoryDays: p.HistoryDays, Sockets: p.Sockets, Features: Features{Bulk: p.Bulk, MCP: p.MCP, SQL: p.SQL, Details: p.Details},
 		Month: Month{Month: first.Format("2006-01"), Days: []Day{}}, Timestamp: query.FormatTime(now.UnixNano())}
 	logged := int64(0)
 	for _, d := range days {

@@ -1,18 +1,25 @@
 package ws
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/limits"
 )
 
 // item is an element of a declared channel: what its messages hold in data, encoded once for all who want it.
 type item struct {
 	second int64
-	rank   int // 0 for what is of no coin
+	rank   int // 0 for what is of no coin, unranked for what is of a coin that no venue trades
 	json   []byte
+	// encode makes json, where memory holds size bytes to make it from.
+	encode func() []byte
+	size   int
 }
 
 // itemFrame is what an item takes beside its JSON.
@@ -20,25 +27,39 @@ const itemFrame = 40
 
 func (e item) at() int64   { return e.second }
 func (e item) order() int  { return e.rank }
-func (e item) weight() int { return (len(e.json) + itemFrame + priceBytes - 1) / priceBytes }
+func (e item) weight() int { return (len(e.json) + e.size + itemFrame + priceBytes - 1) / priceBytes }
 
 // channel is the timeline of a declared channel.
 type channel struct {
 	query.Channel
-	*line[item]
+	memory
+	hub *Hub
+	// line and offsets are its memory: by second, or by offset.
+	line    *line[item]
+	offsets *offsetLine
+	demand  demand
 }
 
 func (h *Hub) newChannel(declared query.Channel, partitions int) *channel {
-	c := &channel{Channel: declared}
+	c := &channel{Channel: declared, hub: h, demand: demand{wanted: make(chan struct{}, 1)}}
+	id := c.identityOf(declared.Identity)
+	wants := func(of wanted, e item) bool {
+		return e.rank == 0 || e.rank == unranked && of.everything || e.rank > 0 && of.coins.has(e.rank)
+	}
+	if declared.Offsets {
+		c.offsets = newOffsetLine(id, partitions, h.cfg.OffsetBytes, wants)
+		c.memory = c.offsets
+		return c
+	}
 	c.line = &line[item]{hub: h, ring: newRing[item](partitions, h.cfg.ChannelBytes), step: int64(declared.Step / time.Second), store: declared.Store,
 		filled: make(chan struct{}),
-		wants:  func(of wanted, e item) bool { return e.rank == 0 || of.coins.has(e.rank) },
+		wants:  wants,
 		batch:  func(found []item) entries { return items(found) },
 		scan:   c.scanStore,
 	}
-	close(c.filled) // the tail is read from far enough back
-	id := c.identityOf(declared.Identity)
-	c.id.Store(&id)
+	close(c.line.filled) // the tail is read from far enough back
+	c.line.id.Store(&id)
+	c.memory = c.line
 	return c
 }
 
@@ -50,13 +71,20 @@ func (c *channel) identityOf(name string) identity {
 func (c *channel) code() byte   { return c.Channel.Code }
 func (c *channel) name() string { return c.Channel.Name }
 
-// item is an element as memory holds it; false where its coin is not in the table.
-func (c *channel) item(e query.ChannelElement) (item, bool) {
+// unranked is the rank of coins that are not in the table: nobody can choose them.
+const unranked = -1
+
+// item is an element as memory holds it.
+func (c *channel) item(e query.ChannelElement) item {
+	i := item{second: e.Second, json: e.JSON, encode: e.Encode, size: e.Size}
 	if e.CoinID == "" {
-		return item{second: e.Second, json: e.JSON}, true
+		return i
 	}
-	coin, known := c.hub.deps.Prices.Coins().ByID(e.CoinID)
-	return item{second: e.Second, rank: coin.Rank, json: e.JSON}, known
+	i.rank = unranked
+	if coin, known := c.hub.deps.Prices.Coins().ByID(e.CoinID); known {
+		i.rank = coin.Rank
+	}
+	return i
 }
 
 // apply takes a record of the channel's topic. It is true where seconds have ended.
@@ -64,22 +92,33 @@ func (c *channel) apply(partition int32, offset int64, read query.ChannelRecord)
 	if int(partition) >= c.partitions() {
 		return false
 	}
-	for _, e := range read.Elements {
-		if e, known := c.item(e); known {
-			c.ring.add(partition, e)
+	if c.offsets != nil {
+		elements := make([]item, len(read.Elements))
+		for i, e := range read.Elements {
+			elements[i] = c.item(e)
 		}
+		c.offsets.add(partition, offset, elements, read.Partial, read.Until > 0)
+		return read.Until > 0
 	}
-	return read.Until > 0 && c.ring.pulse(partition, read.Until, offset, read.Partial)
+	for _, e := range read.Elements {
+		c.line.ring.add(partition, c.item(e))
+	}
+	return read.Until > 0 && c.line.ring.pulse(partition, read.Until, offset, read.Partial)
 }
 
 func (c *channel) scanStore(ctx context.Context, _ *pastReader, first, last int64, _ position, of wanted, visit func(int32, item)) (rows, most int, err error) {
-	err = c.Past(ctx, first, last, c.hub.named(of.coins), pageMost, func(partition int32, e query.ChannelElement) {
+	var ids []string
+	if !of.everything {
+		ids = c.hub.named(of.coins)
+	}
+	most = cmp.Or(c.Page, pageMost)
+	err = c.Past(ctx, first, last, ids, most, func(partition int32, e query.ChannelElement) {
 		rows++
-		if e, known := c.item(e); known && c.wants(of, e) {
+		if e := c.item(e); c.line.wants(of, e) {
 			visit(partition, e)
 		}
 	})
-	return rows, pageMost, err
+	return rows, most, err
 }
 
 // encode writes a message of the channel.
@@ -95,11 +134,175 @@ type items []item
 func (l items) count() int { return len(l) }
 
 func (l items) append(b []byte) []byte {
-	for i, e := range l {
-		if i > 0 {
+	for _, e := range l {
+		encoded := e.json
+		if e.encode != nil {
+			encoded = e.encode()
+		}
+		if len(encoded) == 0 {
+			continue
+		}
+		if b[len(b)-1] != '[' {
 			b = append(b, ',')
 		}
-		b = append(b, e.json...)
+		b = append(b, encoded...)
 	}
 	return b
+}
+
+const (
+	// linger is how long a channel that is fed on demand is fed beyond its last reader, so that one who lost its connection finds
+	// it going on.
+	linger = time.Minute
+	// demandLook is how often readers are counted.
+	demandLook = time.Second
+)
+
+// demand is who reads a channel that is fed only while somebody does.
+type demand struct {
+	readers atomic.Int64
+	// wanted has one place: a first reader came.
+	wanted chan struct{}
+	// ready means that every partition has stated how far it is since the feeding began.
+	ready  atomic.Bool
+	stated map[int32]bool
+	// told means that what is new will be looked for.
+	told atomic.Bool
+}
+
+// onDemand means that a channel is fed only while it has readers.
+func (c *channel) onDemand() bool { return c.Follow != nil }
+
+// begun means that one who follows a channel can be given a place in it.
+func (c *channel) begun() bool {
+	if c.onDemand() {
+		return c.demand.ready.Load()
+	}
+	return c.heads().whole()
+}
+
+// states means that a channel's elements are states: of those before the newest nobody is told.
+func (c *channel) states() bool { return c.Present != nil }
+
+// refuses is why one who has chosen some coins may not follow a channel, and the code of the error; empty where it may.
+func (c *channel) refuses(plan *limits.Plan, chosen selection) (code, why string) {
+	switch n := chosen.count(); {
+	case !plan.Allows(c.Needs):
+		return query.CodePlanRequired, "the plan " + plan.Name + " does not include the channel " + c.name()
+	case c.Coins > 0 && n > c.Coins:
+		return query.CodeValidation, fmt.Sprintf("the channel %s takes at most %d coins, and %d are chosen: name them in symbols", c.name(), c.Coins, n)
+	}
+	return "", ""
+}
+
+func (c *channel) join() {
+	if c.demand.readers.Add(1); c.onDemand() {
+		signal(c.demand.wanted)
+	}
+}
+
+func (c *channel) leave() { c.demand.readers.Add(-1) }
+
+// attend feeds a channel while it has readers, until the context ends.
+func (h *Hub) attend(ctx context.Context, c *channel) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.demand.wanted:
+		}
+		if c.demand.readers.Load() > 0 { // or the signal was that of one who came while it was fed
+			h.feedWhileRead(ctx, c)
+		}
+	}
+}
+
+func (h *Hub) feedWhileRead(ctx context.Context, c *channel) {
+	ctx, stop := context.WithCancel(ctx)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		c.demand.stated = map[int32]bool{}
+		if err := c.Follow(ctx, func(partition int32, offset int64, read query.ChannelRecord) { h.feed(c, partition, offset, read) }); err != nil && ctx.Err() == nil {
+			h.deps.Log.Error("a channel of the stream ended", "channel", c.name(), "error", err)
+		}
+	}()
+	defer func() {
+		stop()
+		<-over
+		c.demand.ready.Store(false)
+		if c.demand.readers.Load() > 0 {
+			signal(c.demand.wanted) // it came meanwhile
+		}
+	}()
+	look := time.NewTicker(demandLook)
+	defer look.Stop()
+	for read := time.Now(); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-over:
+			select {
+			case <-ctx.Done():
+			case <-time.After(demandLook):
+			}
+			return
+		case now := <-look.C:
+			if c.demand.readers.Load() > 0 {
+				read = now
+			} else if now.Sub(read) >= linger {
+				return
+			}
+		}
+	}
+}
+
+// feed takes what a channel that is fed on demand is told.
+func (h *Hub) feed(c *channel, partition int32, offset int64, read query.ChannelRecord) {
+	if !c.apply(partition, offset, read) {
+		return
+	}
+	c.demand.stated[partition] = true
+	if len(c.demand.stated) == c.partitions() {
+		c.demand.ready.Store(true)
+	}
+	if c.Pace == 0 {
+		signal(h.together)
+		return
+	}
+	if c.demand.told.CompareAndSwap(false, true) {
+		time.AfterFunc(c.Pace, func() {
+			c.demand.told.Store(false)
+			signal(h.together)
+		})
+	}
+}
+
+// begin gives those feeds a place that began before their channels did, and tells of the present of those that have states. Its
+// caller holds s.mu.
+func (s *subscriber) begin(h *Hub) {
+	for _, f := range s.channels {
+		c, declared := f.of.(*channel)
+		if !declared || !f.begins || !c.begun() {
+			continue
+		}
+		f.begins = false
+		if f.unplaced {
+			f.unplaced, f.offered = false, c.heads()
+			if f.at = f.offered; f.place != nil {
+				f.at = f.place
+				h.resumed(s, f, f.asked)
+			}
+		}
+		if !c.states() || f.silent {
+			continue
+		}
+		if elements := c.Present(); len(elements) > 0 {
+			found := make(items, len(elements))
+			for i, e := range elements {
+				found[i] = c.item(e)
+			}
+			s.enqueue(frame{own: s.render(c.encode(batch{second: f.at.newest(), entries: found, after: f.at}), h.toldCursor(s))})
+		}
+	}
 }

@@ -138,9 +138,11 @@ func (h *Hub) assign(s *subscriber, r *request) (begins bool) {
 		heads := c.heads()
 		from := heads
 		if c.FromLast && !r.silent {
-			from = c.ring.beforeLast()
+			from = c.line.ring.beforeLast()
 		}
-		s.channels = append(s.channels, h.newFeed(c, s.caller.Grant.Budget, from, heads))
+		f := h.newFeed(c, s.caller.Grant.Budget, from, heads)
+		f.begins, f.silent, f.unplaced = c.onDemand() || c.states(), r.silent, c.onDemand()
+		s.channels = append(s.channels, f)
 	}
 	for _, f := range before {
 		if !slices.Contains(s.channels, f) {
@@ -172,8 +174,12 @@ func (h *Hub) goOnChannels(s *subscriber, r *request) bool {
 		if !placed {
 			continue
 		}
+		if f.unplaced {
+			f.place, f.asked = at, r
+			continue
+		}
 		heads := f.of.heads()
-		if at.newest() > heads.newest()+aheadMost {
+		if f.of.ahead(at) {
 			return h.refuseLocked(s, r.id, "cursor lies ahead of the log; leave it out")
 		}
 		f.drop()
@@ -181,7 +187,7 @@ func (h *Hub) goOnChannels(s *subscriber, r *request) bool {
 		s.channels[i] = f
 	}
 	for _, f := range s.channels {
-		if _, placed := r.places[f.of.code()]; placed && !h.resumed(s, f, r) {
+		if _, placed := r.places[f.of.code()]; placed && !f.unplaced && !h.resumed(s, f, r) {
 			return false
 		}
 	}
@@ -209,7 +215,7 @@ func (h *Hub) gapOfAll(s *subscriber, r *request, of selection) bool {
 		if gaps--; gaps == 0 && !more {
 			cursor = h.toldCursor(s) // whoever is cut off before has what it came with
 		}
-		if !s.answer(gapFrame(r.id, f.of.name(), gapOtherLog, at.oldest(), f.at.newest()), cursor) {
+		if !s.answer(gapFrame(r.id, f.of.name(), gapOtherLog, f.of.oldest(at), f.of.second(f.at)), cursor) {
 			return false
 		}
 	}
@@ -241,7 +247,7 @@ func (h *Hub) partitionsOf(code byte) int {
 		return h.prices.partitions()
 	}
 	for _, c := range h.channels {
-		if c.code() == code {
+		if c.code() == code && !c.states() {
 			return c.partitions()
 		}
 	}

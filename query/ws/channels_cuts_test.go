@@ -68,6 +68,8 @@ type channelReader struct {
 	faults []string
 	last   []byte
 	gaps   []string
+	// schemas hold the first message of each type against the document.
+	schemas *messageSchemas
 }
 
 type charted struct {
@@ -76,8 +78,8 @@ type charted struct {
 	Complete                                  bool
 }
 
-func newChannelReader() *channelReader {
-	return &channelReader{sent: map[string]map[string]charted{}, kinds: map[string]int{}}
+func newChannelReader(schemas *messageSchemas) *channelReader {
+	return &channelReader{schemas: schemas, sent: map[string]map[string]charted{}, kinds: map[string]int{}}
 }
 
 func (c *channelReader) line(line []byte) {
@@ -94,7 +96,11 @@ func (c *channelReader) line(line []byte) {
 		c.faults = append(c.faults, fmt.Sprintf("%v in %s", err, line))
 		return
 	}
-	c.kinds[m.Type]++
+	if c.kinds[m.Type]++; c.kinds[m.Type] == 1 && len(line) > 0 {
+		if err := c.schemas.fault(string(line)); err != nil {
+			c.faults = append(c.faults, err.Error())
+		}
+	}
 	if m.Source == "store" {
 		c.kinds["resumed from the store"]++
 	}
@@ -207,8 +213,9 @@ func TestChannelsResumeAtAnyCut(t *testing.T) {
 		rounds = 40
 	}
 	kinds := map[string]int{}
+	schemas := newMessageSchemas(t, documented(t).document())
 	for round := range rounds {
-		synctest.Test(t, func(t *testing.T) { channelRound(t, seed, uint64(round), kinds) })
+		synctest.Test(t, func(t *testing.T) { channelRound(t, seed, uint64(round), kinds, schemas) })
 		if t.Failed() {
 			t.Fatalf("seed %d, round %d", seed, round)
 		}
@@ -221,7 +228,7 @@ func TestChannelsResumeAtAnyCut(t *testing.T) {
 	t.Logf("seed %d: %v", seed, kinds)
 }
 
-func channelRound(t *testing.T, seed, round uint64, kinds map[string]int) {
+func channelRound(t *testing.T, seed, round uint64, kinds map[string]int, schemas *messageSchemas) {
 	rng := rand.New(rand.NewPCG(seed, round))
 	log := newCandleLog(scriptCoins(t))
 	bytes := []int{priceBytes * 40, priceBytes * 400, 1 << 20}[rng.IntN(3)]
@@ -255,7 +262,7 @@ func channelRound(t *testing.T, seed, round uint64, kinds map[string]int) {
 		}
 		return replicas[0].hub.all.has(coin.Rank)
 	}
-	client := newChannelReader()
+	client := newChannelReader(schemas)
 	slow := time.Duration(rng.IntN(4)) * 300 * time.Millisecond
 	pause := func() time.Duration { return slow }
 	var cut func()

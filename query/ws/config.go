@@ -58,6 +58,8 @@ type Config struct {
 	RingBytes int
 	// ChannelBytes bounds the same of each other channel.
 	ChannelBytes int
+	// OffsetBytes bounds the same of a channel that is sent as it comes, while it has readers.
+	OffsetBytes int
 	// StoreWait is how long such a client waits for the store to have what memory has no longer.
 	StoreWait time.Duration
 }
@@ -66,7 +68,7 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{Connections: 16_384, Strangers: 1024, StrangersEach: 64, KeyTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second, Linger: 3 * time.Second,
 		Idle: 90 * time.Second, Gather: 100 * time.Millisecond, Spacing: 500 * time.Millisecond, Drain: 2 * time.Second,
-		RingBytes: 64 << 20, ChannelBytes: 8 << 20, StoreWait: 5 * time.Second}
+		RingBytes: 64 << 20, ChannelBytes: 8 << 20, OffsetBytes: 32 << 20, StoreWait: 5 * time.Second}
 }
 
 // Validate names all faults at once.
@@ -81,8 +83,8 @@ func (c Config) Validate() error {
 	if c.KeyTimeout <= 0 || c.WriteTimeout <= 0 || c.Linger <= 0 || c.Idle <= 0 || c.Gather <= 0 || c.Drain <= 0 {
 		faults = append(faults, errors.New("key_timeout, write_timeout, linger, idle, gather, drain: must be more than 0"))
 	}
-	if c.RingBytes < priceBytes || c.ChannelBytes < priceBytes || c.StoreWait <= 0 {
-		faults = append(faults, errors.New("ring_bytes, channel_bytes, store_wait: must be at least 32 bytes, and more than 0"))
+	if c.RingBytes < priceBytes || c.ChannelBytes < priceBytes || c.OffsetBytes < priceBytes || c.StoreWait <= 0 {
+		faults = append(faults, errors.New("ring_bytes, channel_bytes, offset_bytes, store_wait: must be at least 32 bytes, and more than 0"))
 	}
 	if c.Spacing < 0 {
 		faults = append(faults, errors.New("spacing: must not be negative"))

@@ -5,10 +5,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/limits"
 )
 
 // connectParams are the query parameters by which a client says what it wants when it connects. The key is none of them.
@@ -51,12 +53,32 @@ func (h *Hub) asked(ctx *fasthttp.RequestCtx) (*request, error) {
 		return nil, query.Starting(notBegun)
 	}
 	for _, c := range r.channels {
-		if !c.heads().whole() {
+		if chosen := len(r.ranks); c.Coins > 0 && (chosen == 0 || chosen > c.Coins) {
+			return nil, query.Invalid("symbols", "must name 1 to %d coins with the channel %s", c.Coins, c.name())
+		}
+		if !c.onDemand() && !c.begun() {
 			return nil, query.Starting(c.notBegun())
 		}
 	}
 	r.extended = true
 	return &r, nil
+}
+
+// entitled refuses one whose plan lacks what a channel needs that it asks for.
+func (h *Hub) entitled(ctx *fasthttp.RequestCtx, a *admission) error {
+	if a.asks == nil || !a.known || a.refused != nil {
+		return nil
+	}
+	for _, c := range a.asks.channels {
+		if c.Needs == limits.NoFeature {
+			continue
+		}
+		if err := a.gate.RequirePlan(ctx, a.caller, c.Needs, time.Now()); err != nil {
+			h.release(a.caller)
+			return err
+		}
+	}
+	return nil
 }
 
 // notBegun is why no cursor can be given.

@@ -39,6 +39,15 @@ func (p position) upTo(second int64, limit position) position {
 	return moved
 }
 
+// max is the further of two positions, partition by partition.
+func (p position) max(other position) position {
+	far := make(position, len(p))
+	for i := range p {
+		far[i] = max(p[i], other[i])
+	}
+	return far
+}
+
 const (
 	// cursorMax is the length of the longest cursor.
 	cursorMax = 64
@@ -81,8 +90,10 @@ const (
 	// mixedForm begins a cursor of other channels than the prices alone.
 	mixedForm = '2'
 	// Forms of a position: all partitions are at one second, or each has its lag.
-	lagsNone = 0
-	lagsEach = 1
+	// newestMost bounds the newest second or offset in a cursor.
+	newestMost = 1 << 48
+	lagsNone   = 0
+	lagsEach   = 1
 )
 
 // spot is a position in one channel.
@@ -99,8 +110,12 @@ func (id *identity) join(other identity) {
 	}
 }
 
-// cursorOfAll is a cursor of several channels. It is empty where nothing is known of some partition of one.
+// cursorOfAll is a cursor of several channels. It is empty where there is none, and where nothing is known of some
+// partition of one.
 func cursorOfAll(spots []spot) string {
+	if len(spots) == 0 {
+		return ""
+	}
 	b := make([]byte, identityBytes, cursorMax)
 	var id identity
 	for _, s := range spots {
@@ -138,7 +153,7 @@ func parseCursors(text string, partitions func(code byte) int) (id identity, pla
 	for len(r.b) > 0 && r.ok {
 		code := r.byte()
 		p := make(position, partitions(code))
-		newest, form := r.number(1<<32), r.byte()
+		newest, form := r.number(newestMost), r.byte()
 		for i := range p {
 			p[i] = newest
 			if form == lagsEach {

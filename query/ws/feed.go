@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"sync"
@@ -34,17 +35,30 @@ type feed struct {
 	sent    int
 	ctx     context.Context
 	cancel  context.CancelFunc
+	// begins means that it has yet to be told the present of its channel, unless silent; unplaced that it has no position yet.
+	begins, silent, unplaced bool
+	// place is where an unplaced one goes on, as it asked.
+	place position
+	asked *request
+	ended bool
 }
 
 func (h *Hub) newFeed(of timeline, budget string, at, offered position) *feed {
 	f := &feed{hub: h, of: of, budget: budget, at: at, offered: offered, past: pastReader{span: pageFirst}}
 	f.ctx, f.cancel = context.WithCancel(context.Background())
+	if c, declared := of.(*channel); declared {
+		c.join()
+	}
 	return f
 }
 
 // drop ends a feed, and gives back what it holds; its caller holds s.mu.
 func (f *feed) drop() {
 	f.cancel()
+	if c, declared := f.of.(*channel); declared && !f.ended {
+		c.leave()
+	}
+	f.ended = true
 	f.give(f.page)
 	f.page = page{}
 }
@@ -61,11 +75,20 @@ func (f *feed) again() *feed {
 	f.drop()
 	next := f.hub.newFeed(f.of, f.budget, f.at, f.offered)
 	next.joining, next.id, next.sent = f.joining, f.id, f.sent
+	next.begins, next.silent, next.unplaced, next.place, next.asked = f.begins, f.silent, f.unplaced, f.place, f.asked
 	return next
 }
 
 // due means that there is something to write, or to look for.
-func (f *feed) due() bool { return !f.reading && (f.joining || f.at.behind(f.offered)) }
+func (f *feed) due() bool { return !f.reading && !f.unplaced && (f.joining || f.at.behind(f.offered)) }
+
+// order is which of several feeds is served first: the one that is the furthest behind, and what comes all the time at last.
+func (f *feed) order() int64 {
+	if c, declared := f.of.(*channel); declared && c.offsets != nil {
+		return math.MaxInt64
+	}
+	return f.at.oldest()
+}
 
 // due is the feed of a subscriber that is due and the furthest behind; nil if none is.
 func (s *subscriber) due() (next *feed) {
@@ -73,7 +96,7 @@ func (s *subscriber) due() (next *feed) {
 		next = s.feed
 	}
 	for _, f := range s.channels {
-		if f.due() && (next == nil || f.at.oldest() < next.at.oldest()) {
+		if f.due() && (next == nil || f.order() < next.order()) {
 			next = f
 		}
 	}
@@ -146,7 +169,13 @@ func (f *feed) turned() {
 // fetch reads the next page of a feed on a goroutine of its own, which retire waits for; its caller holds s.mu.
 func (h *Hub) fetch(s *subscriber, f *feed, of wanted) {
 	if !f.of.stored() {
-		f.skip(s, f.of.floors().newest(), gapTooOld)
+		at := f.at
+		f.at = f.of.after(at, f.offered)
+		s.enqueue(frame{own: s.render(gapFrame(f.id, f.of.name(), gapTooOld, f.of.oldest(at), f.of.second(f.at)), h.toldCursor(s))})
+		if c, declared := f.of.(*channel); declared && c.states() {
+			f.begins, f.at = true, f.offered
+			s.begin(h)
+		}
 		return
 	}
 	f.reading = true
@@ -278,7 +307,7 @@ func liveFrame(f *feed) []byte {
 		counted = `,"elements":`
 	}
 	b = strconv.AppendInt(append(b, counted...), int64(f.sent), 10)
-	return appendTail(b, f.at.newest()*int64(time.Second))
+	return appendTail(b, f.of.second(f.at)*int64(time.Second))
 }
 
 // feedFrame is a batch as it goes over the wire, after which a reader has a cursor. Readers of everything who were sent the
@@ -317,8 +346,8 @@ func (f *sharedFrames) frame(key string, encode func() *encoded) *encoded {
 }
 
 // resumedFrame says from where to where what was missed of a channel comes now: from one cursor to another.
-func resumedFrame(id, channel, fromCursor, toCursor string, from, to position, source string) []byte {
+func resumedFrame(id, channel, fromCursor, toCursor string, from, to int64, source string) []byte {
 	b := appendChannel(appendID(open(nil, "resumed"), id), channel)
-	b = fmt.Appendf(b, `,"from":%q,"to":%q,"seconds":%d,"source":%q`, fromCursor, toCursor, max(0, to.newest()-from.newest()), source)
-	return appendTail(b, to.newest()*int64(time.Second))
+	b = fmt.Appendf(b, `,"from":%q,"to":%q,"seconds":%d,"source":%q`, fromCursor, toCursor, max(0, to-from), source)
+	return appendTail(b, to*int64(time.Second))
 }

@@ -34,7 +34,14 @@ func (h *Hub) cursorOf(s *subscriber, at position) string {
 		spots = append(spots, spot{h.prices.code(), h.prices.identity(), at})
 	}
 	for _, f := range s.channels {
-		spots = append(spots, spot{f.of.code(), f.of.identity(), f.at})
+		at := f.at
+		if f.unplaced {
+			at = f.place // it has not begun yet to go on
+		}
+		if c, declared := f.of.(*channel); at == nil || declared && c.states() {
+			continue
+		}
+		spots = append(spots, spot{f.of.code(), f.of.identity(), at})
 	}
 	return cursorOfAll(spots)
 }
@@ -81,7 +88,7 @@ func (h *Hub) keepIdentity(ctx context.Context) {
 		}
 		for _, c := range h.channels {
 			if c.Store != nil {
-				h.identify(ctx, &c.id, c.Store, c.identityOf, c.Channel.Name)
+				h.identify(ctx, &c.line.id, c.Store, c.identityOf, c.Channel.Name)
 			}
 		}
 	}

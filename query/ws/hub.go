@@ -42,6 +42,8 @@ type Deps struct {
 	Channels []query.Channel
 	// Waiting is why prices cannot be sent yet; empty when they can.
 	Waiting func() string
+	// Version of the service, for the document of the stream.
+	Version string
 	// Now is the clock by which ages are taken.
 	Now     func() time.Time
 	Metrics prometheus.Registerer
@@ -126,11 +128,15 @@ func NewHub(cfg Config, deps Deps) (*Hub, error) {
 	id := identityOf(deps.Identity)
 	h.prices.id.Store(&id)
 	for _, declared := range deps.Channels {
-		topic, err := schemas.TopicNamed(declared.Topic)
-		if err != nil {
-			return nil, fmt.Errorf("declaring the channel %s: %w", declared.Name, err)
+		partitions := 1
+		if declared.Topic != "" {
+			topic, err := schemas.TopicNamed(declared.Topic)
+			if err != nil {
+				return nil, fmt.Errorf("declaring the channel %s: %w", declared.Name, err)
+			}
+			partitions = int(topic.Partitions)
 		}
-		h.channels = append(h.channels, h.newChannel(declared, int(topic.Partitions)))
+		h.channels = append(h.channels, h.newChannel(declared, partitions))
 	}
 	// What the price cache was filled with is new to all.
 	for _, coin := range deps.Prices.Coins().All() {
@@ -144,7 +150,7 @@ func NewHub(cfg Config, deps Deps) (*Hub, error) {
 func (h *Hub) ApplyTo(topic string) func(views.TailRecord) error {
 	var of []*channel
 	for _, c := range h.channels {
-		if c.Topic == topic {
+		if c.Topic == topic && !c.onDemand() {
 			of = append(of, c)
 		}
 	}
@@ -224,6 +230,11 @@ func (h *Hub) Run(ctx context.Context) error {
 	var past sync.WaitGroup
 	past.Go(func() { h.keepIdentity(ctx) })
 	past.Go(func() { h.fillRing(ctx) })
+	for _, c := range h.channels {
+		if c.onDemand() {
+			past.Go(func() { h.attend(ctx, c) })
+		}
+	}
 	defer past.Wait()
 	var due, gathered <-chan time.Time
 	var last time.Time
@@ -296,7 +307,7 @@ func (h *Hub) offerChannels() {
 	h.mu.Lock()
 	h.due = h.due[:0]
 	for s := range h.followers {
-		if s.offerChannels() {
+		if s.offerChannels(h) {
 			h.due = append(h.due, s)
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/limits"
 )
 
 // Path is where the stream is served.
@@ -40,7 +41,7 @@ const (
 	keyPrefix = "key."
 )
 
-// Gate checks who is served, and counts.
+// Gate checks who is served, counts, and sends what everybody may read.
 type Gate interface {
 	Identify(key []byte, from net.IP, now time.Time) (query.Caller, error)
 	// Session is the caller of a page's session; false where the request has none.
@@ -49,6 +50,9 @@ type Gate interface {
 	Stands(c query.Caller, now time.Time) bool
 	// Address is who sent a request.
 	Address(ctx *fasthttp.RequestCtx) net.IP
+	// RequirePlan refuses a caller whose plan lacks a feature.
+	RequirePlan(ctx *fasthttp.RequestCtx, c query.Caller, needs limits.Feature, now time.Time) error
+	SendPublic(ctx *fasthttp.RequestCtx, body *query.Body)
 }
 
 // admission is what was settled before the upgrade.
@@ -70,8 +74,8 @@ type admission struct {
 
 const admissionLocal = "admission"
 
-// Mount adds the stream's routes.
-func (h *Hub) Mount(router fiber.Router, gate Gate) {
+// Mount adds the stream's routes. Its error is a fault of a declaration, which cannot be described.
+func (h *Hub) Mount(router fiber.Router, gate Gate) error {
 	h.mountLines(router, gate)
 	upgrade := fiberws.New(h.serve, fiberws.Config{
 		Subprotocols: []string{protocol}, EnableCompression: true,
@@ -95,11 +99,14 @@ func (h *Hub) Mount(router fiber.Router, gate Gate) {
 		if err == nil {
 			a, err = h.admit(c.Context(), gate)
 		}
+		if err == nil {
+			a.asks = asks
+			err = h.entitled(c.Context(), a)
+		}
 		if err != nil {
 			h.connections.Add(-1)
 			return err
 		}
-		a.asks = asks
 		if !a.known && !h.receive(a) {
 			h.connections.Add(-1)
 			return &query.Error{Status: http.StatusServiceUnavailable, Code: query.CodeOverloaded,
@@ -117,6 +124,7 @@ func (h *Hub) Mount(router fiber.Router, gate Gate) {
 		a.deflated = len(c.Response().Header.Peek("Sec-WebSocket-Extensions")) > 0
 		return nil
 	})
+	return h.mountDocument(router, gate)
 }
 
 func upgradeRequired(c *fiber.Ctx) error {

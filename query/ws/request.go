@@ -146,7 +146,7 @@ func unknownCoins(names []string) string {
 // grant does what a subscriber asks for; its caller holds h.mu and s.mu. It is false if the client does not read the answers.
 func (h *Hub) grant(s *subscriber, r request) bool {
 	for _, c := range r.channels {
-		if !c.heads().whole() {
+		if !c.onDemand() && !c.begun() {
 			return h.refuseLocked(s, r.id, c.notBegun()+"; try again")
 		}
 	}
@@ -158,6 +158,11 @@ func (h *Hub) grant(s *subscriber, r request) bool {
 	after := h.selection(chosen, !r.unsubscribe, r.named, r.ranks)
 	if r.resume {
 		after = before
+	}
+	for _, c := range s.following(&r) {
+		if code, why := c.refuses(s.caller.Plan, after); why != "" {
+			return h.refuseWith(s, r.id, code, why)
+		}
 	}
 	if r.interval > 0 {
 		s.interval = r.interval
@@ -213,6 +218,7 @@ func (h *Hub) grant(s *subscriber, r request) bool {
 	if !r.resume && !s.answer(h.subscribed(s, r.id, after), cursor) {
 		return false
 	}
+	s.begin(h)
 	if r.given() {
 		if !h.goOn(s, r, after) {
 			return false
@@ -228,6 +234,17 @@ func (h *Hub) grant(s *subscriber, r request) bool {
 		return true
 	}
 	return s.answer(h.encodeSnapshot(added), cursor)
+}
+
+// following are the channels that a subscriber will have after a request.
+func (s *subscriber) following(r *request) (all []*channel) {
+	if r.chooses {
+		return r.channels
+	}
+	for _, f := range s.channels {
+		all = append(all, f.of.(*channel))
+	}
+	return all
 }
 
 // settle ends what waits of delivery latest.
@@ -280,14 +297,14 @@ func (h *Hub) goOnPrices(s *subscriber, r request, of selection) bool {
 func (h *Hub) resumed(s *subscriber, f *feed, r *request) bool {
 	f.joining, f.id = true, r.id
 	source := "memory"
-	if !f.of.holds(f.at, f.offered) {
+	if f.of.stored() && !f.of.holds(f.at, f.offered) {
 		source = "store"
 	}
 	at := f.at
 	f.at = f.offered
 	until := h.toldCursor(s)
 	f.at = at
-	return s.reply(resumedFrame(r.id, f.of.name(), r.cursor, until, f.at, f.offered, source))
+	return s.reply(resumedFrame(r.id, f.of.name(), r.cursor, until, f.of.second(f.at), f.of.second(f.offered), source))
 }
 
 // catchUp tells one of delivery latest which coins have another price than when it had a position.
@@ -307,7 +324,7 @@ func (h *Hub) catchUp(s *subscriber, r request, of selection) bool {
 	s.settle()
 	s.told = h.position
 	cursor := h.toldCursor(s)
-	if !s.reply(resumedFrame(r.id, "", cmp.Or(r.cursor, h.cursor(from)), cursor, from, h.position, "memory")) {
+	if !s.reply(resumedFrame(r.id, "", cmp.Or(r.cursor, h.cursor(from)), cursor, from.newest(), h.position.newest(), "memory")) {
 		return false
 	}
 	if len(missed) > 0 {

@@ -1,6 +1,7 @@
 package ws
 
 import (
+	"math/bits"
 	"strings"
 
 	"github.com/marketlog/marketlog/query/views"
@@ -22,6 +23,13 @@ func (s selection) equal(other selection) bool {
 		}
 	}
 	return true
+}
+
+func (s selection) count() (n int) {
+	for _, word := range s {
+		n += bits.OnesCount64(word)
+	}
+	return n
 }
 
 // ranks lists the coins of a selection.

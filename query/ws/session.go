@@ -23,23 +23,6 @@ const goodbye = time.Second
 
 func panicAttr(p any) slog.Attr { return slog.String("panic", fmt.Sprintf("%v\n%s", p, debug.Stack())) }
 
-// message is what a client sends.
-type message struct {
-	Type       string   `json:"type"`
-	Key        string   `json:"key"`
-	Symbols    []string `json:"symbols"`
-	Channels   []string `json:"channels"`
-	IntervalMs *float64 `json:"intervalMs"`
-	// What follows is beyond the plain stream.
-	ID          string   `json:"id"`
-	Delivery    string   `json:"delivery"`
-	Cursor      string   `json:"cursor"`
-	Snapshot    *bool    `json:"snapshot"`
-	HeartbeatMs *float64 `json:"heartbeatMs"`
-	Epoch       string   `json:"epoch"`
-	Seq         *uint64  `json:"seq"`
-}
-
 // serve is one socket's life, on the goroutine that the server gives it.
 func (h *Hub) serve(c *fiberws.Conn) {
 	defer h.connections.Add(-1)
@@ -421,7 +404,11 @@ func (h *Hub) refuse(s *subscriber, id, why string) bool {
 
 // refuseLocked is refuse for one who holds h.mu and s.mu.
 func (h *Hub) refuseLocked(s *subscriber, id, why string) bool {
-	b := append(appendID(open(nil, "error"), id), `,"error":{"code":"`+query.CodeValidation+`","message":`...)
+	return h.refuseWith(s, id, query.CodeValidation, why)
+}
+
+func (h *Hub) refuseWith(s *subscriber, id, code, why string) bool {
+	b := append(appendID(open(nil, typeError), id), `,"error":{"code":"`+code+`","message":`...)
 	return s.reply(h.stamp(s).close(append(appendText(b, why), '}')))
 }
 

@@ -260,14 +260,17 @@ func (s *subscriber) selected(all selection) selection {
 }
 
 // offerChannels lets the feeds of channels go on to the present. A caller that it claims the socket for must flush it.
-func (s *subscriber) offerChannels() (claimed bool) {
+func (s *subscriber) offerChannels(h *Hub) (claimed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.end != nil || s.lost {
 		return false
 	}
+	s.begin(h)
 	for _, f := range s.channels {
-		f.offered = f.of.heads()
+		if !f.unplaced {
+			f.offered = f.of.heads()
+		}
 	}
 	return s.claimed()
 }

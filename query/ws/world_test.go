@@ -3,6 +3,7 @@ package ws
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -44,6 +45,8 @@ type world struct {
 	ago    pricesAgo
 	pepper []byte
 	stop   func() error
+	// applyToChannels takes the records of prices.v1 for the channels that are read from it.
+	applyToChannels func(views.TailRecord) error
 }
 
 // pricesAgo is a history without times.
@@ -85,14 +88,19 @@ func newWorld(t testing.TB, change func(*setup)) *world {
 	}
 	registry := prometheus.NewRegistry()
 	log := slog.New(slog.DiscardHandler)
-	if w.hub, err = NewHub(set.stream, Deps{Prices: w.priceCache, Catalog: views.NewCatalog(set.coins), DayAgo: &w.ago, Past: set.past, Identity: "a log", Channels: set.channels, Waiting: ready, Now: now, Metrics: registry, Log: log}); err != nil {
+	if w.hub, err = NewHub(set.stream, Deps{Prices: w.priceCache, Catalog: views.NewCatalog(set.coins), DayAgo: &w.ago, Past: set.past, Identity: "a log", Channels: set.channels, Waiting: ready, Version: "test", Now: now, Metrics: registry, Log: log}); err != nil {
 		t.Fatal(err)
 	}
+	w.applyToChannels = w.hub.ApplyTo(schemas.TopicPrices)
 	cfg := query.DefaultConfig()
 	cfg.Listen, cfg.Auth = "127.0.0.1:0", set.auth
 	server, err := query.NewServer(cfg, query.Deps{Keys: w.table, Sessions: set.sessions, Limiter: w.limiter, Plans: set.plans,
-		Mount: func(r fiber.Router, s *query.Server) { w.hub.Mount(r, s) },
-		Now:   now, Metrics: registry, Log: log, Version: "test"})
+		Mount: func(r fiber.Router, s *query.Server) {
+			if err := w.hub.Mount(r, s); err != nil {
+				t.Error(err)
+			}
+		},
+		Now: now, Metrics: registry, Log: log, Version: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +154,7 @@ func (w *world) write(partition int32, record *eventsv1.PriceRecord) {
 	if err := w.priceCache.Apply(rec); err != nil {
 		w.t.Fatal(err)
 	}
-	if err := w.hub.Apply(rec); err != nil {
+	if err := errors.Join(w.hub.Apply(rec), w.applyToChannels(rec)); err != nil {
 		w.t.Fatal(err)
 	}
 }
