@@ -99,7 +99,8 @@ func runSplitRound(t *testing.T, binary string, seed uint64, kills int) {
 	t.Logf("seed %d, %d disturbances", seed, kills)
 	ctx := t.Context()
 	r := &splitRound{scene: newScene(ctx, t, seed), counts: map[string]int{}}
-	r.cluster = newCluster(t, binary, r.scene)
+	r.polled = servePolled(ctx, t, seed)
+	r.cluster = newCluster(t, binary, r.scene, kills < splitRoundKills)
 	r.operator = newOperator(t, r.cluster.nodes[processNodeA].dir, seed)
 	// The producers' minute is over with their first death.
 	ahead := time.Minute + schemas.AllowedLateness
@@ -136,6 +137,7 @@ func runSplitRound(t *testing.T, binary string, seed uint64, kills int) {
 	t.Logf("caught up after %v", time.Since(began).Round(time.Second))
 	r.operator.finishAll()
 	r.seeMinute()
+	r.seeMinuteViews()
 	r.seeEngine()
 
 	// Without producers the log stands still: now the views must equal it.
@@ -145,8 +147,12 @@ func runSplitRound(t *testing.T, binary string, seed uint64, kills int) {
 	result := report{Test: t.Name(), Seed: seed, Steps: r.counts, Kills: kills}
 	r.checkEvents(&result)
 	published := r.checkViews(&result)
+	r.checkSources(&result)
+	r.operator.checkFolds(&result)
 	r.operator.verify()
 	r.operator.check()
+	result.Records = r.checkAcknowledged()
+	wroteAll(t, result.Records, leastRecords)
 	newest := map[string]int64{}
 	for at := range published {
 		newest[at.coin] = max(newest[at.coin], at.second)
@@ -207,9 +213,7 @@ func (r *splitRound) schedule(kills int) []disturbance {
 // put puts the clocks of the venues, and of the next life of the producers, ahead of the machine's.
 func (r *splitRound) put(ahead time.Duration) {
 	r.cluster.nodes[produceNode].shift = ahead
-	for _, v := range r.venues() {
-		v.Shift(ahead)
-	}
+	r.shift(ahead)
 }
 
 func (r *splitRound) processNode() string {
