@@ -32,6 +32,24 @@ func lint(out io.Writer) []result {
 	}
 }
 
+// deadcode looks for functions that neither a program nor a test of the repository comes to. The linters see those of one package.
+func deadcode(out io.Writer) []result {
+	return []result{
+		check("lint", "deadcode", silent(out, "go", "tool", "-modfile=tools/go.mod", "deadcode", "-test", "./...")),
+		check("lint", "deadcode of the tools", silent(out, "go", "-C", "tools", "tool", "deadcode", "-test", "./...")),
+	}
+}
+
+// silent runs a program as runLast does, which fails where it prints anything.
+func silent(out io.Writer, program string, arguments ...string) error {
+	var printed bytes.Buffer
+	err := runLast(io.MultiWriter(out, &printed), program, arguments...)
+	if err == nil && printed.Len() > 0 {
+		err = fmt.Errorf("remove what nothing comes to:\n%s", printed.Bytes())
+	}
+	return err
+}
+
 // schemas holds the events to their style, to what logs already hold, and the generated files to them.
 func schemas(out io.Writer) []result {
 	buf, err := filepath.Abs(filepath.Join("tools", "node_modules", ".bin", "buf"))
