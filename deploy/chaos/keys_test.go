@@ -30,8 +30,8 @@ func newKeyring(binary string, in *instance) *keyring {
 	return &keyring{binary: binary, dir: in.dir, records: in.acks + ".records", made: map[string]bool{}}
 }
 
-// make makes one more key. What fails was never handed out, and may be there or not.
-func (k *keyring) make(ctx context.Context) {
+// create makes one more key. What fails was never handed out, and may be there or not.
+func (k *keyring) create(ctx context.Context) {
 	command := exec.CommandContext(ctx, k.binary, "keys", "create", "--plan", "free", "-o", "json", "--data-dir", k.dir)
 	command.Env = append(os.Environ(), "MARKETLOG_ACK_RECORDS="+k.records)
 	out, err := command.Output()
@@ -48,7 +48,7 @@ func (k *keyring) make(ctx context.Context) {
 func (k *keyring) check(t *testing.T) {
 	t.Helper()
 	if len(k.made) == 0 {
-		k.make(t.Context())
+		k.create(t.Context())
 	}
 	out, err := exec.CommandContext(t.Context(), k.binary, "keys", "list", "-o", "json", "--data-dir", k.dir).Output()
 	if err != nil {

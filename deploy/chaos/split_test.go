@@ -149,7 +149,6 @@ func runSplitRound(t *testing.T, binary string, seed uint64, kills int) {
 	published := r.checkViews(&result)
 	r.checkSources(&result)
 	r.operator.checkFolds(&result)
-	r.operator.verify()
 	r.operator.check()
 	result.Records = r.checkAcknowledged()
 	wroteAll(t, result.Records, leastRecords)
@@ -163,12 +162,17 @@ func runSplitRound(t *testing.T, binary string, seed uint64, kills int) {
 		}
 		l.check(t, published)
 		answers := replicas[i].summaries(t, key)
-		if len(answers) != len(newest) {
-			t.Errorf("%s answers %d coins, want %d", replicas[i].name, len(answers), len(newest))
+		for coin := range newest {
+			if _, ok := answers[coin]; !ok {
+				t.Errorf("%s does not answer %s, whose price was published", replicas[i].name, coin)
+			}
 		}
 		for coin, other := range replicas[1-i].summaries(t, key) {
 			if answers[coin] != other {
 				t.Errorf("%s of %s: got %+v, and from the other replica %+v", coin, replicas[i].name, answers[coin], other)
+			}
+			if newest[coin] == 0 {
+				continue // no venue trades it: the price is a source's
 			}
 			want := published[tellingKey{coin, newest[coin]}]
 			if got := answers[coin]; got.Price != want || got.Timestamp.Unix() != newest[coin] {
