@@ -28,7 +28,7 @@ test: build kafka contract mcp browser promtool $(BUF) ## The quick gate: format
 	$(GATE) format lint schemas quick
 
 slow: build kafka contract mcp browser promtool $(BUF) ## The tests and checks that the quick gate leaves out
-	$(GATE) vulnerabilities slow
+	$(GATE) deadcode vulnerabilities slow
 
 gate: build kafka contract mcp browser promtool $(BUF) ## The whole gate: test and slow
 	$(GATE)
@@ -36,8 +36,8 @@ gate: build kafka contract mcp browser promtool $(BUF) ## The whole gate: test a
 nightly: ## What takes hours: a thousand kills, an hour of simulated time, more seeds, fuzzing, admission, statements, races
 	$(MAKE) -k kills hour seeds fuzz admission soak formats damages disturb races
 
-check: $(BUF) ## The gate without the tests: format, lint with vet, known vulnerabilities, schemas
-	$(GATE) format lint vulnerabilities schemas
+check: $(BUF) ## The gate without the tests: format, lint with vet, dead code, known vulnerabilities, schemas
+	$(GATE) format lint deadcode vulnerabilities schemas
 
 generate: $(BUF) ## Generate the Go code of schemas/events
 	tools/generate.sh

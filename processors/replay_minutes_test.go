@@ -94,7 +94,7 @@ func (s *minuteScript) write(minutes int) {
 			said(schemas.TopicReferenceRaw, start+1, &eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Coin{Coin: &eventsv1.Coin{
 				Source: "coingecko", SourceId: id, Part: "list", Name: fmt.Sprint(s.offset / 7), IngestTime: start + 1}}})
 			said(schemas.TopicReferenceRaw, start+2, &eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Fixing{Fixing: &eventsv1.Fixing{
-				Source: "er-api", Base: "USD", Quote: "CHF", Rate: fmt.Sprintf("0.9%d", s.offset), Date: "2026-03-01", EventTime: start + i, IngestTime: start}}})
+				Source: "er-api", Base: "EUR", Quote: "CHF", Rate: fmt.Sprintf("0.9%d", s.offset), Date: "2026-03-01", EventTime: start + i, IngestTime: start}}})
 		}
 		said(schemas.TopicReferenceRaw, start+3, &eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Fetch{Fetch: &eventsv1.Fetch{Source: "coingecko", Started: start}}})
 		closed := s.at + int64(schemas.AllowedLateness)

@@ -9,6 +9,8 @@ import (
 
 	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/marketlog/marketlog/stream/faults"
 )
 
 // Config says where the log is.
@@ -51,7 +53,11 @@ func (c Config) clientOptions() []kgo.Opt {
 
 // NewClient opens a client for administration and explicit reads. The caller closes it.
 func (c Config) NewClient(opts ...kgo.Opt) (*kgo.Client, error) {
-	return kgo.NewClient(append(c.clientOptions(), opts...)...)
+	opts = append(c.clientOptions(), opts...)
+	if faults.Enabled() {
+		opts = append(opts, kgo.WithHooks(acknowledged{}))
+	}
+	return kgo.NewClient(opts...)
 }
 
 // NewProducer opens a client that writes derived records: idempotent, acknowledged by all in-sync

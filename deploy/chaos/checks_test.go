@@ -29,6 +29,8 @@ type scene struct {
 	in       *installation
 	coinbase *scripted.Venue
 	kraken   *scripted.Venue
+	// polled answers for the polled sources; nil: none is asked.
+	polled *polled
 }
 
 func newScene(ctx context.Context, t *testing.T, seed uint64) *scene {
@@ -56,6 +58,16 @@ func newScene(ctx context.Context, t *testing.T, seed uint64) *scene {
 }
 
 func (s *scene) venues() []*scripted.Venue { return []*scripted.Venue{s.coinbase, s.kraken} }
+
+// shift puts the clocks of venues and sources ahead of the machine's.
+func (s *scene) shift(ahead time.Duration) {
+	for _, v := range s.venues() {
+		v.Shift(ahead)
+	}
+	if s.polled != nil {
+		s.polled.ahead.Store(int64(ahead))
+	}
+}
 
 // catchUpLive waits until everything acknowledged so far is visible, while ticks go on flowing.
 func (s *scene) catchUpLive() {
@@ -210,8 +222,12 @@ func (s *scene) settle() {
 	eventually(s.t, "catching up with the log", 2*time.Minute, func() error {
 		err := errors.Join(
 			folded("resolve", schemas.TopicTicksRaw), folded("prices", schemas.TopicTicks),
-			sunk(schemas.TopicTicks), sunk(schemas.TopicPrices), sunk(schemas.TopicCandles), sunk(schemas.TopicTicksRawDead), sunk(schemas.TopicBackfillRaw),
 		)
+		for _, topic := range schemas.Topics {
+			if len(topic.Tables) > 0 && topic.Name != schemas.TopicUsage { // readers go on asking
+				err = errors.Join(err, sunk(topic.Name))
+			}
+		}
 		// What a processor has folded may still be on its way into the log.
 		if !quiet.lasts(err == nil, 2*time.Second) {
 			return errors.Join(err, errors.New("it may move on"))

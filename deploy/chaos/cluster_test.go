@@ -52,8 +52,8 @@ const (
 	queryNodeB   = "query-b"
 )
 
-// newCluster starts Kafka and Redis, and prepares the roles.
-func newCluster(t *testing.T, binary string, s *scene) *cluster {
+// newCluster starts Kafka and Redis, and prepares the roles, for a short round or a long one.
+func newCluster(t *testing.T, binary string, s *scene, short bool) *cluster {
 	t.Helper()
 	keepCores(t)
 	c := &cluster{binary: binary, dir: t.ArtifactDir(), nodes: map[string]*node{}} // kept with -artifacts
@@ -68,7 +68,10 @@ func newCluster(t *testing.T, binary string, s *scene) *cluster {
 	c.environment = append(onlyScripted(t, binary, s.coinbase, s.kraken),
 		setting("kafka.brokers", c.kafka), setting("redis.addr", c.redis.Addr()), setting("clickhouse.addr", server),
 		setting("clickhouse.password_file", filepath.Join(c.dir, "password")), setting("auth.pepper_file", c.secret(t, "pepper")),
-		setting("feeds", "live"), "MARKETLOG_ACK_LOG="+c.acks)
+		setting("feeds", "live"), "MARKETLOG_ACK_LOG="+c.acks, "MARKETLOG_ACK_RECORDS="+c.acks+".records")
+	if s.polled != nil {
+		c.environment = append(c.environment, s.polled.settings(short)...)
+	}
 	c.add(t, engineNode, own)
 	for _, name := range []string{produceNode, processNodeA, processNodeB, processNodeC, queryNodeA, queryNodeB} {
 		c.add(t, name, c.environment)

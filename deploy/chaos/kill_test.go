@@ -75,6 +75,13 @@ const (
 	forgotten = "AVAX"
 )
 
+// leastRecords are how many acknowledged records of each topic even the shortest round has.
+var leastRecords = map[string]int{
+	schemas.TopicTicksRaw: 500, schemas.TopicTicksRawDead: 10, schemas.TopicTicks: 500, schemas.TopicQuotes: 10, schemas.TopicPrices: 100,
+	schemas.TopicCandles: 8, schemas.TopicReferenceRaw: 500, schemas.TopicCoinMarketsRaw: 500, schemas.TopicRatesRaw: 50,
+	schemas.TopicMarkets: 100, schemas.TopicRates: 20, schemas.TopicDefi: 2, schemas.TopicEarn: 2, schemas.TopicBackfillRaw: 100, schemas.TopicKeys: 1, schemas.TopicUsage: 1,
+}
+
 // TestKillLosesNothing kills the whole process while ticks flow.
 func TestKillLosesNothing(t *testing.T) {
 	kills, seed := plan(t)
@@ -95,6 +102,7 @@ type round struct {
 	*scene
 	in       *instance
 	operator *operator
+	keys     *keyring // nil: no keys are made
 	// rest is told of each start; nil: nobody asks.
 	rest   *reader
 	counts map[string]int
@@ -122,9 +130,7 @@ func newRound(ctx context.Context, t *testing.T, binary string, seed uint64, env
 // put puts the clocks of the venues and of the next life ahead of the machine's. No process may run.
 func (r *round) put(ahead time.Duration) {
 	r.in.shift = ahead
-	for _, v := range r.venues() {
-		v.Shift(ahead)
-	}
+	r.shift(ahead)
 }
 
 func runRound(t *testing.T, binary string, seed uint64, kills int) {
@@ -132,7 +138,12 @@ func runRound(t *testing.T, binary string, seed uint64, kills int) {
 	t.Logf("seed %d, %d kills", seed, kills)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	r := newRound(ctx, t, binary, seed)
+	sources := servePolled(ctx, t, seed)
+	r := newRound(ctx, t, binary, seed, sources.settings(kills < agedKills)...)
+	r.in.environment = append(r.in.environment, "MARKETLOG_ACK_RECORDS="+r.in.acks+".records")
+	r.polled = sources
+	r.keys = newKeyring(binary, r.in)
+	r.put(-begun)
 	tail := follow(ctx, r.in.kafka)
 	told := listen(ctx, r.in.rest, "")
 	going := resume(ctx, seed, "", r.in.rest)
@@ -158,6 +169,7 @@ func runRound(t *testing.T, binary string, seed uint64, kills int) {
 	t.Logf("caught up after %v", time.Since(began).Round(time.Second))
 	r.parade()
 	r.seeMinute()
+	r.seeMinuteViews()
 	p.stop(t)
 
 	// Without feeds the log stands still: now the views must equal it.
@@ -171,8 +183,13 @@ func runRound(t *testing.T, binary string, seed uint64, kills int) {
 	r.checkEvents(&result)
 	published := r.checkViews(&result)
 	r.checkBackfill()
-	r.operator.verify()
+	r.checkSources(&result)
+	r.checkUsage(r.keys)
+	r.keys.check(t)
+	r.operator.checkFolds(&result)
 	r.operator.check()
+	result.Records = r.checkAcknowledged()
+	wroteAll(t, result.Records, leastRecords)
 	told.check(t, published)
 	going.check(t, published)
 	r.rest.check(t)
@@ -223,6 +240,9 @@ func (r *round) kill(s step) (reached bool) {
 	var work sync.WaitGroup
 	defer work.Wait()
 	defer stop()
+	if r.keys != nil {
+		work.Go(func() { r.keys.create(working) })
+	}
 	work.Go(func() {
 		if s.job != "" {
 			r.operator.toil(working, s.job)

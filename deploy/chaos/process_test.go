@@ -6,48 +6,21 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/marketlog/marketlog/deploy/deploytest"
 )
 
-// built is the folder of the binary that all tests run; it is linked once, which takes seconds.
-var built = sync.OnceValues(func() (folder string, err error) {
-	if folder, err = os.MkdirTemp("", "chaos"); err != nil {
-		return "", err
-	}
-	command := exec.Command("go", "build", "-trimpath", "-tags", "faults", "-o", filepath.Join(folder, "marketlog"), ".")
-	command.Dir = filepath.Join("..", "..")
-	command.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := command.CombinedOutput(); err != nil {
-		return folder, fmt.Errorf("building the binary: %w\n%s", err, out)
-	}
-	return folder, nil
-})
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if wasBuilt.Load() {
-		folder, _ := built()
-		_ = os.RemoveAll(folder)
-	}
-	os.Exit(code)
-}
-
-// wasBuilt means that there is a folder to remove.
-var wasBuilt atomic.Bool
-
-// build is the binary that can kill itself, and does what else the tag faults allows.
+// build is the binary that can kill itself, and does what else package faults allows.
 func build(t *testing.T) string {
 	t.Helper()
-	wasBuilt.Store(true)
-	folder, err := built()
-	if err != nil {
+	binary := filepath.Join(t.TempDir(), "marketlog")
+	if err := deploytest.BuildBinary(binary, deploytest.Faults); err != nil {
 		t.Fatal(err)
 	}
-	return filepath.Join(folder, "marketlog")
+	return binary
 }
 
 // program is a command line that is run again and again, one life after the other.

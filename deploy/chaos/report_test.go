@@ -22,6 +22,11 @@ type report struct {
 	Acked   int            `json:"acked"`
 	Prices  int            `json:"prices"`
 	Candles int            `json:"candles"`
+	// Records are how many each topic acknowledged, Rows those of views that the oracle worked out, Folded those that were
+	// folded again, by view.
+	Records map[string]int `json:"records"`
+	Rows    map[string]int `json:"rows"`
+	Folded  map[string]int `json:"folded"`
 	Seconds float64        `json:"seconds"`
 	Passed  bool           `json:"passed"`
 }

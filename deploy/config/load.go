@@ -29,7 +29,7 @@ const (
 
 // testVariables steer tests, by how they begin; a process under test inherits them.
 var testVariables = []string{
-	envPrefix + "ACK_LOG", envPrefix + "ADMISSION", envPrefix + "ARCHIVE_KILLS", envPrefix + "BESIDE", envPrefix + "DAMAGES", envPrefix + "EXPLAIN_SEED",
+	envPrefix + "ACK_LOG", envPrefix + "ACK_RECORDS", envPrefix + "ADMISSION", envPrefix + "ARCHIVE_KILLS", envPrefix + "BESIDE", envPrefix + "DAMAGES", envPrefix + "EXPLAIN_SEED",
 	envPrefix + "FAULT", envPrefix + "ENGINE_ROUNDS", envPrefix + "FULL_DISKS", envPrefix + "FIGURES",
 	envPrefix + "FORMAT_ROWS", envPrefix + "FUZZ", envPrefix + "HOUR", envPrefix + "KILL", envPrefix + "RECORDINGS", envPrefix + "SHOTS",
 	envPrefix + "SEED", envPrefix + "SOAK", envPrefix + "SOCKETS", envPrefix + "STREAM_READERS",

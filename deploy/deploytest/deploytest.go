@@ -7,7 +7,9 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/big"
 	"net"
@@ -15,6 +17,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -37,30 +40,70 @@ func FreeAddr(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// BuildBinary builds marketlog as users do; flags of the go command are added to theirs.
+// Faults is the flag of the go command by which marketlog can kill itself (package faults): nothing is compiled that users' has not.
+const Faults = "-ldflags=-X=github.com/marketlog/marketlog/stream/faults.linked=yes"
+
+// kept are the binaries that lie in the folder bin of the checkout, by the flag that they are linked with.
+var kept = map[string]string{"": "marketlog", Faults: "marketlog-faults"}
+
+// BuildBinary builds marketlog as users do, and puts it at a path; flags of the go command are added to theirs. Linking takes
+// seconds, so a binary without flags or with Faults alone is linked once for the whole checkout: the go command leaves one in bin
+// that is up to date as it is.
 func BuildBinary(path string, flags ...string) error {
-	if len(flags) == 0 {
-		linked.Lock()
-		defer linked.Unlock()
-		if linked.path != "" && os.Link(linked.path, path) == nil {
-			return nil // linking takes seconds
-		}
+	name, keeps := kept[strings.Join(flags, " ")]
+	if !keeps {
+		return goBuild(path, flags)
 	}
+	inBin, err := filepath.Abs(filepath.Join("..", "..", "bin", name))
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(inBin), 0o755); err != nil {
+		return err
+	}
+	built.Lock()
+	defer built.Unlock()
+	if !built.here[name] {
+		if err := goBuild(inBin, flags); err != nil {
+			return err
+		}
+		built.here[name] = true
+	}
+	if os.Link(inBin, path) == nil {
+		return nil // what replaces the one in bin is another file
+	}
+	return copyFile(path, inBin)
+}
+
+// built are those in bin that this process has seen to.
+var built = struct {
+	sync.Mutex
+	here map[string]bool
+}{here: map[string]bool{}}
+
+func goBuild(path string, flags []string) error {
 	build := exec.Command("go", slices.Concat([]string{"build", "-trimpath", "-o", path}, flags, []string{"."})...)
-	build.Dir, build.Env = "../..", append(os.Environ(), "CGO_ENABLED=0")
+	build.Dir, build.Env = filepath.Join("..", ".."), append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("building the binary: %w\n%s", err, out)
-	}
-	if len(flags) == 0 {
-		linked.path = path
 	}
 	return nil
 }
 
-// linked is where this process has put the binary last. While it is there, it is that of the next caller too.
-var linked struct {
-	sync.Mutex
-	path string
+func copyFile(to, from string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o755)
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(out, in); err != nil {
+		return errors.Join(err, out.Close())
+	}
+	return out.Close()
 }
 
 // SelfSigned writes a certificate for 127.0.0.1 that signs itself, and its key.

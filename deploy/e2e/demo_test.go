@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -37,15 +38,38 @@ var theDemo struct {
 // demoPatience is how long the demo may take until something is there; slow machines run many tests at once.
 const demoPatience = 8 * time.Minute
 
+// beginDemo starts it, unless it was.
+func beginDemo() {
+	theDemo.once.Do(func() {
+		addrs, err := freeAddrs(3)
+		if err != nil {
+			theDemo.err = err
+			return
+		}
+		theDemo.demo, theDemo.err = startDemo(addrs[0], addrs[1], addrs[2])
+	})
+}
+
+// freeAddrs are loopback addresses that nobody listens on.
+func freeAddrs(n int) (addrs []string, err error) {
+	for range n {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, fmt.Errorf("finding a free port: %w", err)
+		}
+		defer listener.Close() // not before all are found, which then differ
+		addrs = append(addrs, listener.Addr().String())
+	}
+	return addrs, nil
+}
+
 // runningDemo starts the demo for the first test that asks for it.
 func runningDemo(t *testing.T) *demo {
 	t.Helper()
 	if _, err := engine.Find(""); err != nil {
 		streamtest.Missing(t, streamtest.TierEmbedded, "no ClickHouse engine; make engine fetches it")
 	}
-	theDemo.once.Do(func() {
-		theDemo.demo, theDemo.err = startDemo(deploytest.FreeAddr(t), deploytest.FreeAddr(t), deploytest.FreeAddr(t))
-	})
+	beginDemo()
 	if theDemo.err != nil {
 		t.Fatal(theDemo.err)
 	}

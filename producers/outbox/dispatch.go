@@ -165,7 +165,7 @@ func (d *dispatcher) reap() {
 				p.Finished(writerName, r.at)
 			}
 		}
-		if faults.Enabled {
+		if faults.Enabled() {
 			ids = appendEventID(ids, r)
 		}
 		acked++

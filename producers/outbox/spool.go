@@ -216,7 +216,7 @@ func (s *spool) append(rs []*record) (n int, err error) {
 func (s *spool) write(b []byte) error {
 	s.dirty = true
 	first := 0
-	if faults.Enabled {
+	if faults.Enabled() {
 		// A kill between two halves of a record is what the torn tail is for.
 		n, _ := frameLength(b)
 		first = n / 2

@@ -181,7 +181,7 @@ func TestInterruptedMigrationIsMadeAgain(t *testing.T) {
 	want := queryStrings(t, whole, schema, whole.Database())
 	cut := errors.New("cut off")
 	for _, late := range []bool{false, true} {
-		for n, ended := 0, false; !ended; n += 41 {
+		for n, ended := 0, false; !ended; n += 19 {
 			cfg := newConfig(t)
 			way := &wire{RoundTripper: cfg.Transport}
 			cfg.Transport = way

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -11,7 +12,7 @@ import (
 )
 
 // format holds every Go file to gofmt.
-func format() []result {
+func format(io.Writer) []result {
 	files, err := goFiles()
 	if err != nil {
 		return []result{check("format", "gofmt", err)}
@@ -24,23 +25,41 @@ func format() []result {
 }
 
 // lint runs the linters, go vet's analyzers among them, over both modules.
-func lint() []result {
+func lint(out io.Writer) []result {
 	return []result{
-		check("lint", "golangci-lint", run("go", "tool", "-modfile=tools/go.mod", "golangci-lint", "run")),
-		check("lint", "golangci-lint of the tools", run("go", "-C", "tools", "tool", "golangci-lint", "run")),
+		check("lint", "golangci-lint", runLast(out, "go", "tool", "-modfile=tools/go.mod", "golangci-lint", "run")),
+		check("lint", "golangci-lint of the tools", runLast(out, "go", "-C", "tools", "tool", "golangci-lint", "run")),
 	}
 }
 
+// deadcode looks for functions that neither a program nor a test of the repository comes to. The linters see those of one package.
+func deadcode(out io.Writer) []result {
+	return []result{
+		check("lint", "deadcode", silent(out, "go", "tool", "-modfile=tools/go.mod", "deadcode", "-test", "./...")),
+		check("lint", "deadcode of the tools", silent(out, "go", "-C", "tools", "tool", "deadcode", "-test", "./...")),
+	}
+}
+
+// silent runs a program as runLast does, which fails where it prints anything.
+func silent(out io.Writer, program string, arguments ...string) error {
+	var printed bytes.Buffer
+	err := runLast(io.MultiWriter(out, &printed), program, arguments...)
+	if err == nil && printed.Len() > 0 {
+		err = fmt.Errorf("remove what nothing comes to:\n%s", printed.Bytes())
+	}
+	return err
+}
+
 // schemas holds the events to their style, to what logs already hold, and the generated files to them.
-func schemas() []result {
+func schemas(out io.Writer) []result {
 	buf, err := filepath.Abs(filepath.Join("tools", "node_modules", ".bin", "buf"))
 	if err != nil {
 		return []result{check("schemas", "buf", err)}
 	}
 	return []result{
-		check("schemas", "buf lint", runIn("schemas", buf, "lint")),
-		check("schemas", "buf breaking", runIn("schemas", buf, "breaking", "--against", image)),
-		check("schemas", "generated code", upToDate(buf)),
+		check("schemas", "buf lint", runIn(out, "schemas", buf, "lint")),
+		check("schemas", "buf breaking", runIn(out, "schemas", buf, "breaking", "--against", image)),
+		check("schemas", "generated code", upToDate(out, buf)),
 	}
 }
 
@@ -48,16 +67,16 @@ func schemas() []result {
 var image = filepath.Join("events", "events.binpb")
 
 // upToDate generates the events' code and image elsewhere and compares.
-func upToDate(buf string) error {
+func upToDate(out io.Writer, buf string) error {
 	folder, err := os.MkdirTemp("", "gate")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(folder)
-	if err := runIn("schemas", buf, "generate", "-o", folder); err != nil {
+	if err := runIn(out, "schemas", buf, "generate", "-o", folder); err != nil {
 		return err
 	}
-	if err := runIn("schemas", buf, "build", "--exclude-source-info", "-o", filepath.Join(folder, image)); err != nil {
+	if err := runIn(out, "schemas", buf, "build", "--exclude-source-info", "-o", filepath.Join(folder, image)); err != nil {
 		return err
 	}
 	fresh, err := generated(folder)
@@ -126,13 +145,19 @@ func check(tier, name string, err error) result {
 	return result{tier: tier, name: name}
 }
 
-func run(program string, arguments ...string) error { return runIn(".", program, arguments...) }
+// runLast runs a program that gives way to all others, where the system has a command for that.
+func runLast(out io.Writer, program string, arguments ...string) error {
+	if nice, err := exec.LookPath("nice"); err == nil {
+		program, arguments = nice, append([]string{"-n", "19", program}, arguments...)
+	}
+	return runIn(out, ".", program, arguments...)
+}
 
-// runIn runs a program in a folder; what it prints goes to the gate's own output.
-func runIn(folder, program string, arguments ...string) error {
+// runIn runs a program in a folder; out gets what it prints.
+func runIn(out io.Writer, folder, program string, arguments ...string) error {
 	command := exec.Command(program, arguments...)
 	command.Dir, command.Env = folder, asShipped()
-	command.Stdout, command.Stderr = os.Stdout, os.Stdout
+	command.Stdout, command.Stderr = out, out
 	if err := command.Run(); err != nil {
 		return fmt.Errorf("running %s: %w", strings.Join(append([]string{filepath.Base(program)}, arguments...), " "), err)
 	}

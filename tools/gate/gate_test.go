@@ -2,10 +2,13 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -196,5 +199,32 @@ func TestVulnerabilitiesAreToldFromANetworkThatIsNotThere(t *testing.T) {
 		if test.want == skipped && !strings.Contains(r.reason, "no such host") {
 			t.Errorf("the reason is %q, which does not say what failed", r.reason)
 		}
+	}
+}
+
+// What runs beside other steps is waited for, counts, and does not print between their lines.
+func TestStepsBesideOthersAreWaitedFor(t *testing.T) {
+	begun, ended := make(chan struct{}), make(chan struct{})
+	var out strings.Builder
+	results := runSteps(&out, []step{
+		{name: "lint", beside: true, run: func(out io.Writer) []result {
+			close(begun)
+			<-ended
+			fmt.Fprintln(out, "a complaint")
+			return []result{{tier: "lint", name: "linter", outcome: failed}}
+		}},
+		{name: "tests", run: func(out io.Writer) []result {
+			<-begun
+			close(ended)
+			fmt.Fprintln(out, "a line")
+			return []result{{tier: "embedded", name: "test"}}
+		}},
+	})
+	got := regexp.MustCompile(`[\d.]+ s`).ReplaceAllString(out.String(), "n s")
+	if want := "== tests\na line\n== tests took n s\n== lint\na complaint\n== lint took n s\n"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if want := []result{{tier: "embedded", name: "test"}, {tier: "lint", name: "linter", outcome: failed}}; !slices.Equal(results, want) {
+		t.Errorf("got %v, want %v", results, want)
 	}
 }

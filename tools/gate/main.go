@@ -2,7 +2,7 @@
 // seconds of each package and a table of tiers, tests and skips. It runs all steps but races, also past a failure, and
 // exits 1 if anything failed.
 //
-//	go -C tools run ./gate [format] [lint] [schemas] [quick] [vulnerabilities] [slow] [races]
+//	go -C tools run ./gate [format] [lint] [schemas] [quick] [deadcode] [vulnerabilities] [slow] [races]
 //
 // Tests belong to a stage, quick or slow (stages.go); the slow one runs the quick tests again, with
 // the race detector; races runs the slow ones with it. A tier is what a test needs: the embedded back ends inside its process,
@@ -12,7 +12,9 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,18 +25,22 @@ import (
 // step is one part of the gate. It prints its progress and returns what it found.
 type step struct {
 	name string
-	run  func() []result
+	run  func(out io.Writer) []result
+	// beside steps take only the processors' time that the steps behind them leave: tests wait for half of theirs. What such a step
+	// prints comes when all have ended.
+	beside bool
 }
 
 func main() {
 	steps := []step{
-		{"format", format},
-		{"lint", lint},
-		{"schemas", schemas},
-		{"quick", quick},
-		{"vulnerabilities", vulnerabilities},
-		{"slow", slowTests},
-		{"races", races},
+		{name: "format", run: format},
+		{name: "lint", run: lint, beside: true},
+		{name: "schemas", run: schemas},
+		{name: "quick", run: quick},
+		{name: "deadcode", run: deadcode, beside: true},
+		{name: "vulnerabilities", run: vulnerabilities},
+		{name: "slow", run: slowTests},
+		{name: "races", run: races},
 	}
 	wanted := os.Args[1:]
 	for _, name := range wanted {
@@ -53,16 +59,9 @@ func main() {
 		os.Exit(2)
 	}
 
-	var results []result
-	for _, s := range steps {
-		if len(wanted) > 0 && !slices.Contains(wanted, s.name) || len(wanted) == 0 && s.name == "races" {
-			continue
-		}
-		fmt.Printf("== %s\n", s.name)
-		begin := time.Now()
-		results = append(results, s.run()...)
-		fmt.Printf("== %s took %.1f s\n", s.name, time.Since(begin).Seconds())
-	}
+	results := runSteps(os.Stdout, slices.DeleteFunc(steps, func(s step) bool {
+		return len(wanted) > 0 && !slices.Contains(wanted, s.name) || len(wanted) == 0 && s.name == "races"
+	}))
 
 	rules := skipRules{ci: os.Getenv("CI") != "", recordings: os.Getenv("MARKETLOG_RECORDINGS") != ""}
 	results = rules.apply(results)
@@ -72,4 +71,40 @@ func main() {
 	if failed {
 		os.Exit(1)
 	}
+}
+
+// runSteps runs the steps in their order, those beside others from their turn on.
+func runSteps(out io.Writer, steps []step) (results []result) {
+	type ended struct {
+		printed bytes.Buffer
+		results []result
+	}
+	var beside []chan *ended
+	for _, s := range steps {
+		if s.beside {
+			done := make(chan *ended, 1)
+			beside = append(beside, done)
+			go func() {
+				e := &ended{}
+				e.results = timed(&e.printed, s)
+				done <- e
+			}()
+			continue
+		}
+		results = append(results, timed(out, s)...)
+	}
+	for _, done := range beside {
+		e := <-done
+		_, _ = out.Write(e.printed.Bytes())
+		results = append(results, e.results...)
+	}
+	return results
+}
+
+func timed(out io.Writer, s step) []result {
+	fmt.Fprintf(out, "== %s\n", s.name)
+	begin := time.Now()
+	results := s.run(out)
+	fmt.Fprintf(out, "== %s took %.1f s\n", s.name, time.Since(begin).Seconds())
+	return results
 }

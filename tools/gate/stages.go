@@ -39,7 +39,7 @@ var slow = map[string][]string{
 		"TestRowsGoIntoTheTablesOfAReplayWhileItsControlsSaySo", "TestTwinsChangeNothing", "TestOutputsDoNotDependOnBatches",
 	},
 	"producers":                  {"TestAdaptersReadTheSimulator"},
-	"producers/outbox":           {"TestBrokerAwayLosesNothing"},
+	"producers/outbox":           {"TestBrokerAwayLosesNothing", "TestKilledWriterLosesNothingAcknowledged"},
 	"producers/simulator/venues": {"TestFramesLookLikeRecordedOnes"},
 	"query/limits":               {"TestAdmissionOverRedis"},
 	"query/pages":                {"TestScriptsAreBuiltOfTheirSources"},
@@ -65,12 +65,6 @@ var sequential = []string{
 var longest = []string{
 	"deploy/e2e", "deploy/cli", "processors", "stream/history", "deploy/chaos", "deploy/embedded", "producers/simulator/venues",
 	"deploy/embedded/engine", "deploy/embedded/sqlport",
-}
-
-// faults are the tests that exist only with the tag of that name, all of them slow.
-var faults = map[string][]string{
-	"producers/outbox": {"TestKilledWriterLosesNothingAcknowledged"},
-	"stream/faults":    {"TestDiesAtTheNamedHit", "TestClockIsMovedAsAsked", "TestClockJumpsWithItsFile"},
 }
 
 // killTest is slow, and runs with a few kills in the quick stage besides.

@@ -24,7 +24,7 @@ const (
 // quick runs the tests of `make test` as the program is built for users: without cgo, so that the tests, the linter and the
 // binary share what was compiled, and without the race detector, which would compile all a second time and run it at half the
 // speed. Results are never taken from the cache: it does not see the servers that tests start.
-func quick() []result {
+func quick(io.Writer) []result {
 	list, err := packagesInOrder()
 	if err != nil {
 		return []result{check("embedded", "go list", err)}
@@ -36,7 +36,7 @@ func quick() []result {
 
 // slowTests runs what `make gate` runs behind it, on two processors: on one the quick tests again, with the race detector, which the
 // quick stage ran without it, and then slow tests; on the other the slow tests of those packages that have the longest.
-func slowTests() []result {
+func slowTests(io.Writer) []result {
 	all, err := packagesInOrder()
 	if err != nil {
 		return []result{check("embedded", "go list", err)}
@@ -57,13 +57,11 @@ func slowTests() []result {
 	other := make(chan []result)
 	go func() { other <- one("beside", beside).results() }()
 	results = slices.Concat(results, again.results(), others.results(), <-other)
-	harmed := testRun{name: "faults", tier: "faults", folder: ".", kills: slowKills, race: detector,
-		arguments: append([]string{"-tags", "faults", "-run", only(faults, "")}, packages(faults)...)}
-	return append(results, harmed.results()...)
+	return results
 }
 
 // races runs the slow tests of the packages that start goroutines with the race detector.
-func races() []result {
+func races(io.Writer) []result {
 	detector, results := raceDetector()
 	if !detector {
 		return results

@@ -80,22 +80,15 @@ func (m Market) FoldMarkets(candles map[int32][]Record, observations []Record, m
 			}
 		}
 	}
-	var now int64
-	for _, r := range observations {
-		rec := &eventsv1.ReferenceRecord{}
-		if err := rec.UnmarshalVT(r.Value); err != nil {
-			return nil, fmt.Errorf("decoding the observation %d: %w", r.Offset, err)
+	err := eachObserved(observations, func(rec *eventsv1.ReferenceRecord, end int64) {
+		if said := rec.GetCoinMarket(); said != nil {
+			if id := m.ID(said.Source, said.SourceId); id != "" {
+				coin(id).hear(said, end)
+			}
 		}
-		if clock := rec.GetClock(); clock != nil && clock.Time > now {
-			now = clock.Time
-		}
-		said := rec.GetCoinMarket()
-		if said == nil {
-			continue
-		}
-		if id := m.ID(said.Source, said.SourceId); id != "" {
-			coin(id).hear(said, now/minute*minute+minute)
-		}
+	})
+	if err != nil {
+		return nil, err
 	}
 	var list []MarketMinute
 	volumes := map[int64]float64{}

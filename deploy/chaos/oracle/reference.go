@@ -119,6 +119,10 @@ func eachMarked(records []Record, empty func() marked, use func(marked)) error {
 			return fmt.Errorf("decoding the record %d: %w", r.Offset, err)
 		}
 		m := rec.GetMark()
+		if m == nil { // a pulse of a fold that has read nothing yet
+			use(rec)
+			continue
+		}
 		if before := last[m.GetPartition()]; before != nil && (m.Offset < before.Offset || m.Offset == before.Offset && m.Index <= before.Index) {
 			continue
 		}

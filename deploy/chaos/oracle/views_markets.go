@@ -31,16 +31,15 @@ func ClosedMinutes(candles map[int32][]Record, observations []Record) ([]int64, 
 		}
 		whole = min(whole, reached)
 	}
-	var now int64
-	for _, r := range observations {
-		rec := &eventsv1.ReferenceRecord{}
-		if err := rec.UnmarshalVT(r.Value); err != nil {
-			return nil, fmt.Errorf("decoding the observation %d: %w", r.Offset, err)
-		}
-		now = max(now, rec.GetClock().GetTime())
-		ends[now/minute*minute+minute] = true
+	var reached int64
+	err := eachObserved(observations, func(_ *eventsv1.ReferenceRecord, end int64) {
+		reached = end - minute
+		ends[end] = true
+	})
+	if err != nil {
+		return nil, err
 	}
-	whole = min(whole, now/minute*minute)
+	whole = min(whole, reached)
 	var list []int64
 	for end := range ends {
 		if end > minute && end <= whole {
@@ -49,6 +48,33 @@ func ClosedMinutes(candles map[int32][]Record, observations []Record) ([]int64, 
 	}
 	sort.Slice(list, func(i, j int) bool { return list[i] < list[j] })
 	return list, nil
+}
+
+// eachObserved visits the records of an observed topic with the end of the minute that each belongs to, by the clocks before it. What
+// comes before the first clock that counts belongs to that one's minute.
+func eachObserved(observations []Record, visit func(rec *eventsv1.ReferenceRecord, end int64)) error {
+	clocks := clockLog{lives: map[writer]life{}}
+	var early []*eventsv1.ReferenceRecord
+	for _, r := range observations {
+		rec := &eventsv1.ReferenceRecord{}
+		if err := rec.UnmarshalVT(r.Value); err != nil {
+			return fmt.Errorf("decoding the observation %d: %w", r.Offset, err)
+		}
+		if clock := rec.GetClock(); clock != nil {
+			clocks.say(writer{rec.Producer, rec.Epoch}, clock.Time)
+		}
+		if clocks.now() == 0 {
+			early = append(early, rec)
+			continue
+		}
+		end := clocks.now()/minute*minute + minute
+		for _, before := range early {
+			visit(before, end)
+		}
+		early = nil
+		visit(rec, end)
+	}
+	return nil
 }
 
 // MarketViews are what the views of the market show after the last of some minutes.

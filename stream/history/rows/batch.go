@@ -107,6 +107,22 @@ func (b *Batch) all() (all []native.Rows) {
 	return all
 }
 
+// ofReplay are the rows of tables that a replay makes again: the others have no shadow.
+func (b *Batch) ofReplay() (all []native.Rows) {
+	for _, t := range b.topics {
+		if t.rows == nil {
+			continue
+		}
+		topic, _ := schemas.TopicNamed(t.topic) // it has rows: it is in the table
+		for _, r := range t.rows.all() {
+			if slices.ContainsFunc(topic.Tables, func(table schemas.Table) bool { return table.Name == r.Table() && table.Rebuilt() }) {
+				all = append(all, r)
+			}
+		}
+	}
+	return all
+}
+
 // Len is the number of records that have rows.
 func (b *Batch) Len() int { return b.records }
 
@@ -123,6 +139,9 @@ func (b *Batch) Reset() {
 // other. An error that is not stream.ErrUnavailable will come again. Suffix names shadow tables of a replay; it is empty for the live ones.
 func (b *Batch) Insert(ctx context.Context, s *history.Store, suffix string) error {
 	all := b.all()
+	if suffix != "" {
+		all = b.ofReplay()
+	}
 	if b.tried != suffix || b.done >= len(all) {
 		b.tried, b.done = suffix, 0
 	}
