@@ -91,7 +91,8 @@ func (u *Unit) readPeg(_ int32, record eventsv1.Marked) (read query.ChannelRecor
 // pegElement is a published price of a stablecoin against its peg, by the rule of the index.
 func (u *Unit) pegElement(snapshot *views.Snapshot, coin schemas.Coin, second int64, price float64) (query.ChannelElement, error) {
 	at := time.Unix(second, 0)
-	k := &known{id: coin.ID, symbol: coin.Symbol, name: coin.Name, peg: coin.Peg, price: price, priceSource: priceSource, priceTime: at.UnixNano(), target: u.target(snapshot, coin.Peg, at)}
+	k := &known{id: coin.ID, symbol: coin.Symbol, name: coin.Name, peg: coin.Peg, price: price, priceSource: priceSource, priceTime: at.UnixNano(),
+		target: u.rates.PegTarget(snapshot, coin.Peg, at).USD}
 	encoded, err := json.Marshal(k.response(views.PegStatistic{}))
 	if err != nil {
 		return query.ChannelElement{}, fmt.Errorf("encoding the peg of %s: %w", coin.ID, err)
