@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/agnivade/levenshtein"
+
 	"github.com/marketlog/marketlog/query"
 )
 
@@ -82,39 +84,19 @@ func parse(name string) ([]string, error) {
 	return nil, unknown(name, "")
 }
 
+// longestWord bounds what is compared, in bytes.
+const longestWord = 64
+
 // nearest is the word that differs least from one that is not among them; empty where each differs by more than a third.
 func nearest(text string, words []string) string {
+	if len(text) > longestWord {
+		return ""
+	}
 	best, least := "", max(len(text)/3, 1)+1
 	for _, word := range words {
-		if d := edits(strings.ToLower(text), strings.ToLower(word)); d < least {
+		if d := levenshtein.ComputeDistance(strings.ToLower(text), strings.ToLower(word)); d < least {
 			best, least = word, d
 		}
 	}
 	return best
-}
-
-// maxEdited bounds the texts that are compared.
-const maxEdited = 64
-
-// edits is how many letters have to be put in, taken out or replaced to make one text of another.
-func edits(a, b string) int {
-	if len(a) > maxEdited || len(b) > maxEdited {
-		return maxEdited
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		before := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := before
-			if a[i] != b[j] {
-				replaced++
-			}
-			before, row[j+1] = row[j+1], min(replaced, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

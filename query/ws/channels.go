@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/agnivade/levenshtein"
 )
 
 // channelPrices is the channel that a client has which names none.
@@ -81,7 +83,7 @@ func (h *Hub) unknownChannel(name string) error {
 	name = strings.ToValidUTF8(name[:min(len(name), longestName)], "�")
 	nearest, least := "", suggestMost+1
 	for _, other := range known {
-		if n := slips(strings.ToLower(name), other); n < least {
+		if n := levenshtein.ComputeDistance(strings.ToLower(name), other); n < least {
 			nearest, least = other, n
 		}
 	}
@@ -90,27 +92,6 @@ func (h *Hub) unknownChannel(name string) error {
 		hint = fmt.Sprintf("; did you mean %s?", nearest)
 	}
 	return fmt.Errorf("channels has no %q: there are %s%s", name, strings.Join(known, ", "), hint)
-}
-
-// slips is how many letters must be added, left out or replaced to turn one name into another (Levenshtein's distance).
-func slips(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }
 
 // assign gives a subscriber the channels that it named, each from now on unless it has it already; its caller holds h.mu and

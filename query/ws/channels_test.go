@@ -143,14 +143,3 @@ func TestChannelsWithoutAStoreHaveGaps(t *testing.T) {
 		t.Errorf("got %+v, want a gap of another log up to %v", gap, end)
 	}
 }
-
-func TestSlips(t *testing.T) {
-	for _, test := range []struct {
-		a, b string
-		want int
-	}{{"", "ab", 2}, {"prices", "prices", 0}, {"price", "prices", 1}, {"candels:1m", "candles:1m", 2}, {"rates", "prices", 3}, {"abc", "", 3}} {
-		if got := slips(test.a, test.b); got != test.want {
-			t.Errorf("%s and %s: got %d, want %d", test.a, test.b, got, test.want)
-		}
-	}
-}

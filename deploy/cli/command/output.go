@@ -44,7 +44,7 @@ func list(words []string) string {
 
 // Output prints the result of a command by -o: as text, whose cells are aligned in columns, or as objects.
 type Output struct {
-	// Format is one of the formats above.
+	// Format is one of the formats above; empty is text.
 	Format string
 	to     io.Writer
 	table  *tabwriter.Writer
@@ -66,7 +66,7 @@ func (rt *Runtime) Output(cmd *cobra.Command) (*Output, error) {
 }
 
 // Objects is whether Object is called for each line; else Row and Text are.
-func (o *Output) Objects() bool { return o.Format != FormatText }
+func (o *Output) Objects() bool { return o.Format != FormatText && o.Format != "" }
 
 // Object prints a value that encodes as a JSON object: as one line of JSON, one document of YAML, or one record of CSV. In CSV an object that
 // has a list of objects, such as an answer of the REST interface, is printed as a record for each of these.
