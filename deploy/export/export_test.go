@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/marketlog/marketlog/deploy/embedded/enginetest"
 	"github.com/marketlog/marketlog/deploy/export"
 )
 
@@ -134,7 +135,7 @@ func TestAnEndedExportEqualsAWholeOne(t *testing.T) {
 		one.run(request(job[0], job[1], whole))
 	}
 	want := one.tree(whole)
-	w := worldOf(t, newStore(t, 5, seed))
+	w := worldOf(t, newStore(t, enginetest.Database, 5, seed))
 	t.Cleanup(func() { // give the analysts' views back
 		if _, err := shared.store.Migrate(context.WithoutCancel(t.Context())); err != nil {
 			t.Error(err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
@@ -120,17 +121,17 @@ var shared struct {
 // sharedWorld has the records in one batch.
 func sharedWorld(t *testing.T) *world {
 	t.Helper()
-	shared.once.Do(func() { shared.store = newStore(t, 1, 1) })
+	shared.once.Do(func() { shared.store = newStore(t, enginetest.KeptDatabase, 1, 1) })
 	if shared.store == nil {
 		t.Fatal("there is no world: an earlier test says why")
 	}
 	return worldOf(t, shared.store)
 }
 
-// newStore inserts the records in so many batches, in any order. The analysts' views are those of the newest store.
-func newStore(t *testing.T, batches int, seed uint64) *history.Store {
+// newStore inserts the records into a database in so many batches, in any order. The analysts' views are those of the newest store.
+func newStore(t *testing.T, newDatabase func(testing.TB) (string, http.RoundTripper), batches int, seed uint64) *history.Store {
 	t.Helper()
-	database, way := enginetest.Database(t)
+	database, way := newDatabase(t)
 	store, err := history.Open(t.Context(), history.Config{Database: database, Transport: way})
 	if err != nil {
 		t.Fatal(err)

@@ -64,7 +64,7 @@ var tables struct {
 func (w *world) newTables() {
 	w.Helper()
 	tables.once.Do(func() {
-		database, way := enginetest.Database(w.T)
+		database, way := enginetest.KeptDatabase(w.T)
 		store, err := history.Open(w.Context(), history.Config{Database: database, Transport: way})
 		w.must(err)
 		_, err = store.Migrate(w.Context())

@@ -53,14 +53,20 @@ func failed(err error) int {
 // a fifth of a processor.
 func Database(t testing.TB) (name string, way http.RoundTripper) {
 	t.Helper()
-	if shared == nil {
-		streamtest.Missing(t, streamtest.TierEmbedded, "no ClickHouse engine; make engine fetches it")
-	}
-	name = fmt.Sprintf("test%d", databases.Add(1))
+	name, way = KeptDatabase(t)
 	t.Cleanup(func() {
 		if _, err := shared.Ask("DROP DATABASE IF EXISTS "+name, "TabSeparated"); err != nil {
 			t.Errorf("dropping the database of the test: %v", err)
 		}
 	})
-	return name, shared.Transport()
+	return name, way
+}
+
+// KeptDatabase is Database for tables that several tests of a process share: it stays when t ends.
+func KeptDatabase(t testing.TB) (name string, way http.RoundTripper) {
+	t.Helper()
+	if shared == nil {
+		streamtest.Missing(t, streamtest.TierEmbedded, "no ClickHouse engine; make engine fetches it")
+	}
+	return fmt.Sprintf("test%d", databases.Add(1)), shared.Transport()
 }
