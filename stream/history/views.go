@@ -79,12 +79,18 @@ const (
 // viewsMade is a digest of the views as the store has them, and what was recorded when they were made: the digest of their statements, and
 // this one then.
 func (s *Store) viewsMade(ctx context.Context, statements []string) (found, recorded string, err error) {
-	names := make([]string, len(statements))
-	for i, statement := range statements {
-		names[i] = viewName(statement)
+	databases, names := []string{s.cfg.Database}, []string{viewsRecord}
+	for _, statement := range statements {
+		database, name, _ := strings.Cut(viewName(statement), ".")
+		if !slices.Contains(databases, database) {
+			databases = append(databases, database)
+		}
+		names = append(names, name)
 	}
-	err = s.conn.QueryRow(ctx, "SELECT lower(hex(groupBitXorIf(sipHash64(database, name, create_table_query), engine = 'View'))), anyIf(comment, engine != 'View') "+
-		"FROM system.tables WHERE engine = 'View' AND database || '.' || name IN ("+Literals(names)+") OR database = "+Literal(s.cfg.Database)+" AND name = "+Literal(viewsRecord)).
+	// Databases and names are conditions of their own, so that the store looks at no others. No view bears the name of one in another database.
+	err = s.conn.QueryRow(ctx, "SELECT lower(hex(groupBitXorIf(sipHash64(database, name, create_table_query), engine = 'View'))), "+
+		"anyIf(comment, name = "+Literal(viewsRecord)+" AND database = "+Literal(s.cfg.Database)+") "+
+		"FROM system.tables WHERE database IN ("+Literals(databases)+") AND name IN ("+Literals(names)+")").
 		Scan(&found, &recorded)
 	if err != nil {
 		return "", "", fmt.Errorf("reading the views: %w", Unavailable(err))

@@ -327,8 +327,9 @@ func priceOf(markets map[marketID][]said, at int64) Price {
 }
 
 // patience is for how long a market may be silent: eight times the mean time between the seconds in which it said a
-// value, in the 40 s up to the last of them; 30 s at least, two minutes at most.
-func patience(history []said) int64 {
+// value, in the 40 s up to the last of them; 30 s at least, two minutes at most. What it said more than 170 s ago is not
+// known of any more.
+func patience(history []said, now int64) int64 {
 	times, first, last := int64(0), int64(0), int64(0)
 	for i := len(history) - 1; i >= 0; i-- {
 		s := history[i]
@@ -336,7 +337,7 @@ func patience(history []said) int64 {
 			continue
 		}
 		at := s.at / second
-		if times > 0 && at <= last-40 {
+		if at < now/second-170 || times > 0 && at <= last-40 {
 			break
 		}
 		if times == 0 {
@@ -388,7 +389,7 @@ func look(id marketID, history []said, now int64) (view, bool) {
 		v.bid, v.ask = quote.bid, quote.ask
 	}
 	v.Quote, v.Rate, v.Partition, v.Offset = last.quote, last.rate, last.partition, last.offset
-	allowed, heard := patience(history), int64(0)
+	allowed, heard := patience(history, now), int64(0)
 	if hasPrice {
 		heard = price.heard
 	}
