@@ -14,9 +14,8 @@ const (
 	// paceSpan is the span in seconds over which the pace of a market is measured, up to its newest value. With the
 	// freshness of two minutes and an ingest time ahead of now, it lies within WindowMemory.
 	paceSpan = 40
-	// paceMemory is how far before a second that is evaluated a value may lie that is known of: the pace of the last value
-	// that still counts. It is the same span for a fold that was rewound, also where log time leaps: ticks that come before
-	// the first clock behind a leap are noted in the second before it, which may be any time ago.
+	// paceMemory is how far before a second that is evaluated the values lie that the pace of a market which still counts is
+	// measured by.
 	paceMemory = schemas.FreshFor + maxLead + paceSpan*time.Second
 	// paceTimes is how many times its mean interval a market may be silent: by chance it would be so once in e^8 times.
 	paceTimes = 8
@@ -90,14 +89,6 @@ func (m *Market) Expire(second int64) {
 	latest := second + int64(maxLead)
 	m.lastHeard, m.quoteHeard, m.volumeHeard = min(m.lastHeard, latest), min(m.quoteHeard, latest), min(m.volumeHeard, latest)
 	m.forget(second)
-	oldest := (second - int64(paceMemory)) / int64(time.Second)
-	known := 0
-	for known < len(m.seconds) && m.seconds[known].second < oldest {
-		known++
-	}
-	if known > 0 {
-		m.seconds = append(m.seconds[:0], m.seconds[known:]...)
-	}
 }
 
 // forget drops the parts that are no longer fresh at a log time.
@@ -183,9 +174,13 @@ func (m *Market) Silent() bool { return m.lastHeard == 0 && m.quoteHeard == 0 }
 
 // FreshFor is how long the market counts after it was last heard, by its own pace: paceTimes the mean interval between
 // seconds of log time in which it told a value, in the paceSpan up to the newest of them.
+//
+// Nothing is known of its pace where the newest value lies more than maxLead before it was last heard. Ticks that come before the
+// first clock behind a leap of log time are noted in the second before it, which may be any time ago: so what a fold that was
+// rewound knows is the same.
 func (m *Market) FreshFor() time.Duration {
 	n := len(m.seconds)
-	if n == 0 {
+	if n == 0 || m.seconds[n-1].second < (max(m.lastHeard, m.quoteHeard)-int64(maxLead))/int64(time.Second) {
 		return schemas.FreshFor
 	}
 	told := 0

@@ -176,7 +176,7 @@ var Topics = []Topic{
 		Holds:     "published prices with all inputs",
 		Retention: 7 * day, EmbeddedBytes: 64 * mebibyte, NearBytes: 12 * mebibyte, Near: 2 * time.Minute, Archive: ArchiveBudget,
 		Derived: true, View: ViewPrices,
-		Logic: 3, // AggregateVersion 2, a price that stands every PriceRepeat, and a pace that is forgotten after paceMemory
+		Logic: 3, // AggregateVersion 2, a price that stands every PriceRepeat, and a pace that is not taken from before a leap
 		// Every second of every coin with all its inputs is the largest table by far; prices_1m keeps the last of each minute.
 		Tables: []Table{bySecond("prices").byDay(7), byMinute("prices_1m")},
 	},

@@ -327,9 +327,9 @@ func priceOf(markets map[marketID][]said, at int64) Price {
 }
 
 // patience is for how long a market may be silent: eight times the mean time between the seconds in which it said a
-// value, in the 40 s up to the last of them; 30 s at least, two minutes at most. What it said more than 170 s ago is not
-// known of any more.
-func patience(history []said, now int64) int64 {
+// value, in the 40 s up to the last of them; 30 s at least, two minutes at most. It is not known of one that
+// was heard more than 10 s after the last value.
+func patience(history []said, heard int64) int64 {
 	times, first, last := int64(0), int64(0), int64(0)
 	for i := len(history) - 1; i >= 0; i-- {
 		s := history[i]
@@ -337,7 +337,7 @@ func patience(history []said, now int64) int64 {
 			continue
 		}
 		at := s.at / second
-		if at < now/second-170 || times > 0 && at <= last-40 {
+		if times == 0 && at < (heard-lead)/second || times > 0 && at <= last-40 {
 			break
 		}
 		if times == 0 {
@@ -389,13 +389,14 @@ func look(id marketID, history []said, now int64) (view, bool) {
 		v.bid, v.ask = quote.bid, quote.ask
 	}
 	v.Quote, v.Rate, v.Partition, v.Offset = last.quote, last.rate, last.partition, last.offset
-	allowed, heard := patience(history, now), int64(0)
+	heard := int64(0)
 	if hasPrice {
 		heard = price.heard
 	}
 	if hasQuote {
 		heard = max(heard, quote.heard)
 	}
+	allowed := patience(history, heard)
 	age := now - heard
 	v.silent, v.alive = age > allowed, 1
 	if age > allowed/4 {
