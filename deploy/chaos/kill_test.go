@@ -24,12 +24,15 @@ type step struct {
 	job string
 }
 
+// onlyOnce is how many of the steps, the first ones, are only come to in a new directory.
+const onlyOnce = 2
+
 // Kills from outside come at a random moment of a start or a run.
 const outside = "outside"
 
 // steps are the named steps of faults.Hit, in the order in which the code comes to them.
 var steps = []step{
-	{"migrate.step", 3, ""}, // first: each is made only once
+	{"migrate.step", 3, ""}, // these first: each is made only once
 	{"migrate.view", 12, ""},
 	{"producer.produce", 600, ""},
 	{"producer.spool", 2, ""},
@@ -220,9 +223,10 @@ func runRound(t *testing.T, binary string, seed uint64, kills int) {
 func (r *round) schedule(kills int) []step {
 	list := slices.Clone(steps)
 	for len(list) < kills {
-		list = append(list, steps[1+r.random.IntN(len(steps)-1)])
+		list = append(list, steps[onlyOnce+r.random.IntN(len(steps)-onlyOnce)])
 	}
-	r.random.Shuffle(len(list)-1, func(i, j int) { list[i+1], list[j+1] = list[j+1], list[i+1] })
+	others := list[onlyOnce:]
+	r.random.Shuffle(len(others), func(i, j int) { others[i], others[j] = others[j], others[i] })
 	return list[:max(kills, 1)]
 }
 
