@@ -32,6 +32,13 @@ func (l *lamp) set(state string) {
 	l.state = state
 }
 
+// fed is how often it began to be fed, and whether it is.
+func (l *lamp) fed() (times int, now bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.started, l.on
+}
+
 func (l *lamp) element() query.ChannelElement {
 	return query.ChannelElement{Second: time.Now().Unix(), JSON: fmt.Appendf(nil, `{"state":%q}`, l.state)}
 }
@@ -128,7 +135,7 @@ func TestStatesBeginWithThePresentAndAreFedOnDemand(t *testing.T) {
 			}
 		}
 		time.Sleep(5 * time.Minute)
-		if l.started != 0 {
+		if times, _ := l.fed(); times != 0 {
 			t.Error("it was fed without a reader")
 		}
 		first, cutFirst := connect("", true)
@@ -146,27 +153,27 @@ func TestStatesBeginWithThePresentAndAreFedOnDemand(t *testing.T) {
 		cutSecond()
 		cutSilent()
 		time.Sleep(50 * time.Second)
-		if l.started != 1 || !l.on {
-			t.Errorf("50 s after the last reader: fed %d times, and is fed: %t, want 1, true", l.started, l.on)
+		if times, on := l.fed(); times != 1 || !on {
+			t.Errorf("50 s after the last reader: fed %d times, and is fed: %t, want 1, true", times, on)
 		}
 		l.set("red")
 		time.Sleep(2 * time.Second)
 		back, cutBack := connect("", true)
-		if !l.on || l.started != 1 {
+		if times, on := l.fed(); !on || times != 1 {
 			t.Error("it was fed anew for one who came back")
 		}
 		expect("one who came back", back, "red")
 		cutBack()
 		time.Sleep(62 * time.Second)
-		if l.on {
+		if _, on := l.fed(); on {
 			t.Error("it is fed a minute after the last reader")
 		}
 		l.set("green")
 		late, cutLate := connect("", true)
 		defer cutLate()
 		expect("one who came late", late, "green")
-		if l.started != 2 {
-			t.Errorf("fed %d times, want 2", l.started)
+		if times, _ := l.fed(); times != 2 {
+			t.Errorf("fed %d times, want 2", times)
 		}
 	})
 }

@@ -18,7 +18,7 @@ const (
 	killsVariable = "MARKETLOG_KILLS"
 
 	quickKills = "5"
-	slowKills  = "20"
+	slowKills  = "15"
 )
 
 // quick runs the tests of `make test` as the program is built for users: without cgo, so that the tests, the linter and the
