@@ -57,7 +57,8 @@ var besideRace = append([]string{"processors"}, otherProcess...)
 // and takes twice the time.
 var sequential = []string{
 	"processors/apy", "processors/candles", "processors/defi", "processors/earn", "processors/markets", "processors/median", "processors/quotes", "processors/resolve",
-	"producers/exchanges", "producers/reference", "producers/yields", "query/earn", "query/providers", "query/records", "query/stablecoins", "query/usage",
+	"producers/exchanges", "producers/reference", "producers/yields", "query/coins", "query/earn", "query/explain", "query/fiat", "query/globalstats", "query/prices",
+	"query/providers", "query/records", "query/stablecoins", "query/symbols", "query/usage",
 	"schemas", "stream/history", "stream/history/rows",
 }
 
