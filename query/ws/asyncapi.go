@@ -2,6 +2,7 @@ package ws
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -121,6 +122,9 @@ func (h *Hub) describe() (body *query.Body, err error) {
 	}
 	query.OpenSchemas(registry, payloads...)
 	d.Components.Schemas = registry.Map()
+	for _, schema := range slices.Concat(payloads, slices.Collect(maps.Values(d.Components.Schemas))) {
+		wrapReferences(schema)
+	}
 	return query.NewBody(d)
 }
 
@@ -241,6 +245,20 @@ func describeRequest(fields *huma.Schema, r declaredRequest) *described {
 // example adds one of a message.
 func (of *described) example(value any) {
 	of.Examples = append(of.Examples, map[string]any{"name": of.Name, "payload": value})
+}
+
+// wrapReferences puts references that have a description into an allOf: beside a reference, AsyncAPI ignores everything else.
+func wrapReferences(s *huma.Schema) {
+	if s == nil {
+		return
+	}
+	for name, property := range s.Properties {
+		if property.Ref != "" && property.Description != "" {
+			s.Properties[name] = &huma.Schema{Description: property.Description, AllOf: []*huma.Schema{{Ref: property.Ref}}}
+		}
+		wrapReferences(property)
+	}
+	wrapReferences(s.Items)
 }
 
 // inline is the schema of a type that no other refers to.

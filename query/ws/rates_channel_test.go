@@ -138,12 +138,17 @@ func TestRatesResumeAtAnyCut(t *testing.T) {
 	const cuts = 40
 	for cut := range cuts + 1 {
 		c.CloseNow()
-		if cut < cuts {
+		switch {
+		case cut == 0:
+			minutes(60) // more than memory holds
+		case cut == 1:
+			minutes(1)
+		case cut < cuts:
 			minutes(rng.IntN(6))
 		}
 		c = w.open(dialing{query: asks + "&cursor=" + cursor})
 		stop := rng.IntN(90)
-		if cut == cuts {
+		if cut < 2 || cut == cuts {
 			stop = math.MaxInt
 		}
 		for n := 0; n < stop; n++ {
