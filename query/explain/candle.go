@@ -7,12 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kgo"
-
 	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
-	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
 // intervals are the lengths of candles, by name.
@@ -134,142 +131,15 @@ func (w *work) storedCandle(ctx context.Context, coinID string, step time.Durati
 	return candles[0], true, nil
 }
 
-const (
-	// closedWithin is how long after its end a candle is looked for in the log.
-	closedWithin = 10 * time.Minute
-	// mostPrices bounds the prices of a minute: one a second.
-	mostPrices = 60
-)
-
-// liveMinute explains a minute that was folded from published prices and trades.
-func (w *work) liveMinute(ctx context.Context, n *Node, coin *views.CatalogCoin, c schemas.Candle, field candleField, depth int) error {
-	topic, _ := schemas.TopicNamed(schemas.TopicCandles)
-	closes := c.Start.Add(time.Minute + schemas.AllowedLateness)
-	p := partition(coin.ID, topic.Partitions)
-	_, err := w.scan(ctx, topic.Name, p, c.Start.UnixNano(), endless, func(r *kgo.Record) bool {
-		if string(r.Key) == coin.ID && len(n.Records) == 0 {
-			record, err := schemas.DecodeRecord(topic.Name, r.Value)
-			if candle, ok := record.(*eventsv1.CandleRecord); err == nil && ok && candle.GetCandle().GetStart() == c.Start.UnixNano() && candle.GetCandle() != nil {
-				n.Records, n.Method.Version = []Place{place(topic.Name, p, r.Offset)}, candle.Mark.GetLogicVersion()
-			}
-		}
-		return len(n.Records) == 0 && r.Timestamp.Before(closes.Add(closedWithin))
-	})
-	if err != nil || depth <= 0 {
-		return err
-	}
-	oldest, err := w.History.OldestPrice(ctx, w.now)
-	if err != nil {
-		return err
-	}
+// decidesFirst orders two inputs of a number: one that equals it comes before one that does not.
+func decidesFirst(a, b, number float64) int {
 	switch {
-	case c.Start.Unix() < oldest:
-		n.Note = "not computed again: the prices of every second are not kept so long"
-	case field.name == fieldVolumeUSD:
-		n.Note = "not computed again: it is a sum over single trades"
-	case field.name == "volume" || field.name == "trades":
-		return w.tradedMinute(ctx, n, coin, c, field)
-	default:
-		return w.pricedMinute(ctx, n, coin, c, field)
+	case (a == number) == (b == number):
+		return 0
+	case a == number:
+		return -1
 	}
-	return nil
-}
-
-// pricedMinute folds the prices of a minute again.
-func (w *work) pricedMinute(ctx context.Context, n *Node, coin *views.CatalogCoin, c schemas.Candle, field candleField) error {
-	var again schemas.Candle
-	var prices []views.SpanPrice
-	start := c.Start.Unix()
-	err := w.History.PricesBetween(ctx, start-1, start+59, []string{coin.ID}, mostPrices, func(p views.SpanPrice) {
-		if len(prices) == 0 {
-			again.Open, again.High, again.Low = p.Price, p.Price, p.Price
-		}
-		again.High, again.Low, again.Close = max(again.High, p.Price), min(again.Low, p.Price), p.Price
-		prices = append(prices, p)
-	})
-	if err != nil {
-		return err
-	}
-	recomputed := field.value(again)
-	n.compare(&recomputed)
-	// The price that decides comes first.
-	slices.SortStableFunc(prices, func(a, b views.SpanPrice) int {
-		switch value := field.value(c); {
-		case (a.Price == value) == (b.Price == value):
-			return 0
-		case a.Price == value:
-			return -1
-		}
-		return 1
-	})
-	// The places of all prices of the minute are found at once.
-	places, err := w.pricePlaces(ctx, coin.ID, c.Start)
-	if err != nil {
-		return err
-	}
-	for _, p := range prices {
-		in := headline("price/"+coin.ID, &p.Price, usd, p.Second*int64(time.Second))
-		if at, ok := places[p.Second]; ok {
-			in.Records = []Place{at}
-		}
-		n.Inputs = append(n.Inputs, in)
-	}
-	n.fewer(false)
-	return nil
-}
-
-// pricePlaces are where the prices of a minute lie in the log, by second.
-func (w *work) pricePlaces(ctx context.Context, coinID string, start time.Time) (map[int64]Place, error) {
-	topic, _ := schemas.TopicNamed(schemas.TopicPrices)
-	p := partition(coinID, topic.Partitions)
-	places := map[int64]Place{}
-	end := start.Add(time.Minute).UnixNano()
-	_, err := w.scan(ctx, topic.Name, p, start.UnixNano(), end+int64(publishedWithin), func(r *kgo.Record) bool {
-		if string(r.Key) == coinID {
-			record, err := schemas.DecodeRecord(topic.Name, r.Value)
-			if price, ok := record.(*eventsv1.PriceRecord); err == nil && ok && price.GetPrice() != nil && price.GetPrice().Time < end {
-				places[price.GetPrice().Time/int64(time.Second)] = place(topic.Name, p, r.Offset)
-			}
-		}
-		return true
-	})
-	return places, err
-}
-
-// tradedMinute adds again what the accepted venues traded in a minute.
-func (w *work) tradedMinute(ctx context.Context, n *Node, coin *views.CatalogCoin, c schemas.Candle, field candleField) error {
-	last, err := w.History.PriceAt(ctx, coin.ID, c.Start.Add(59*time.Second))
-	if err != nil {
-		return err
-	}
-	traded, err := w.History.VenueMinutes(ctx, coin.ID, c.Start)
-	if err != nil {
-		return err
-	}
-	var accepted []string
-	for _, in := range last.GetPrice().GetInputs() {
-		if in.Accepted {
-			accepted = append(accepted, in.Provider)
-		}
-	}
-	again := schemas.Candle{}
-	for _, m := range traded {
-		value := float64(m.Trades)
-		if field.name == "volume" {
-			value = m.Volume.InexactFloat64()
-		}
-		in := stated("venue-candle/"+m.Venue+"/"+m.Symbol+"/"+field.name, &value, field.unit, c.Start.UnixNano(), n.Records...)
-		if slices.Contains(accepted, m.Venue) {
-			again.Volume, again.Trades = again.Volume.Add(m.Volume), again.Trades+m.Trades
-		} else {
-			in.Note = "does not count: the venue was not accepted in the last price of the minute"
-		}
-		n.Inputs = append(n.Inputs, in)
-	}
-	recomputed := field.value(again)
-	n.compare(&recomputed)
-	n.fewer(false)
-	return nil
+	return 1
 }
 
 // longerCandle folds the minutes of a longer candle again.
@@ -289,15 +159,12 @@ func (w *work) longerCandle(ctx context.Context, n *Node, coin *views.CatalogCoi
 		recomputed := field.value(joined[0])
 		n.compare(&recomputed)
 	}
-	value := field.value(c)
+	value, sums := field.value(c), field.name == "volume" || field.name == "trades"
 	slices.SortStableFunc(minutes, func(a, b schemas.Candle) int { // the minute that decides comes first
-		switch same := field.value(a) == value; {
-		case same == (field.value(b) == value) || field.name == "volume" || field.name == "trades":
+		if sums {
 			return 0
-		case same:
-			return -1
 		}
-		return 1
+		return decidesFirst(field.value(a), field.value(b), value)
 	})
 	for i, m := range minutes {
 		v := field.value(m)
@@ -313,6 +180,6 @@ func (w *work) longerCandle(ctx context.Context, n *Node, coin *views.CatalogCoi
 		}
 		n.Inputs = append(n.Inputs, in)
 	}
-	n.fewer(field.name == "volume" || field.name == "trades")
+	n.fewer(sums)
 	return nil
 }

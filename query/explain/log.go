@@ -24,13 +24,24 @@ const endless = 1 << 62
 
 // kept says whether the log still has a record that was written.
 func (w *work) kept(ctx context.Context, topic string, partition int32, offset int64) bool {
+	first, known := w.beginning(ctx, topic)[partition]
+	return known && offset >= first
+}
+
+// reachesBack says whether the log has all of a span of which an offset is the first record: it has older ones, or none was ever dropped.
+func (w *work) reachesBack(ctx context.Context, topic string, partition int32, offset int64) bool {
+	first, known := w.beginning(ctx, topic)[partition]
+	return known && (first == 0 || offset > first)
+}
+
+// beginning is the first offset that the log has of each partition; none where that is not known.
+func (w *work) beginning(ctx context.Context, topic string) map[int32]int64 {
 	begins, read := w.begins[topic]
 	if !read {
-		begins, _ = w.Log.Begins(ctx, topic) // where that is not known, no record is named
+		begins, _ = w.Log.Begins(ctx, topic)
 		w.begins[topic] = begins
 	}
-	first, known := begins[partition]
-	return known && offset >= first
+	return begins
 }
 
 // find returns the place of the first record of a span with a key that match accepts; false where there is none.

@@ -56,10 +56,6 @@ type History interface {
 	Candles(ctx context.Context, coinID string, from, to time.Time) ([]*eventsv1.Candle, error)
 	// ClosedUntil returns the time up to which the candles of live minutes are there.
 	ClosedUntil(ctx context.Context) (time.Time, error)
-	// PricesBetween hands published prices to visit, of seconds after one and up to another (Unix), oldest first.
-	PricesBetween(ctx context.Context, after, until int64, coins []string, most int, visit func(views.SpanPrice)) error
-	// VenueMinutes returns what each market traded of a coin in the minute that starts at a time.
-	VenueMinutes(ctx context.Context, coinID string, start time.Time) ([]views.VenueMinute, error)
 	// Summaries returns of each step in (from, to] the last summary of the whole market, oldest first.
 	Summaries(ctx context.Context, from, to time.Time, step time.Duration) ([]*eventsv1.Summary, error)
 }
@@ -189,7 +185,7 @@ func (u *Unit) answer(ctx context.Context, r *query.Request) (query.Answer, erro
 	case u.turns <- struct{}{}:
 		defer func() { <-u.turns }()
 	case <-ctx.Done():
-		return query.Answer{}, ctx.Err()
+		return query.Answer{}, faultOf(ctx.Err())
 	}
 	if deadline, ok := ctx.Deadline(); ok {
 		w.until = time.Now().Add(time.Until(deadline) / 2)

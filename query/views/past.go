@@ -20,10 +20,6 @@ type (
 	PegStatistic = read.PegStatistic
 	// SourceHealth is how requests to a source went.
 	SourceHealth = read.SourceHealth
-	// SpanPrice is one published price of a span.
-	SpanPrice = read.SpanPrice
-	// VenueMinute is what a market of a venue traded of a coin in a closed minute.
-	VenueMinute = read.VenueMinute
 	// EarnFilter narrows changes of earn products.
 	EarnFilter = read.EarnFilter
 	// RateQuery reports which rates are read, and of when.

@@ -81,25 +81,3 @@ func (r Reader) CandlesView(ctx context.Context) (string, error) {
 func ceil(t time.Time) time.Time {
 	return t.Add(time.Second - time.Nanosecond).Truncate(time.Second)
 }
-
-// VenueMinute is what a market of a venue traded of a coin in a closed minute.
-type VenueMinute struct {
-	Venue, Symbol string
-	// Volume is in the coin, exact.
-	Volume decimal.Decimal
-	Trades uint64
-}
-
-// VenueMinutes reads what each market traded of a coin in the minute that starts at a time, by venue and symbol.
-func (r Reader) VenueMinutes(ctx context.Context, coinID string, start time.Time) ([]VenueMinute, error) {
-	minutes, err := history.Select(ctx, r.store, `SELECT venue, symbol, volume, trades FROM venue_candles_1m FINAL
-		WHERE start = ? AND coin_id = ? ORDER BY venue, symbol`, []any{start.UTC(), coinID},
-		func(rows driver.Rows) (m VenueMinute, err error) {
-			err = rows.Scan(&m.Venue, &m.Symbol, &m.Volume, &m.Trades)
-			return m, err
-		})
-	if err != nil {
-		return nil, fmt.Errorf("reading what venues traded of %s: %w", coinID, err)
-	}
-	return minutes, nil
-}
