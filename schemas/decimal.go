@@ -2,6 +2,7 @@ package schemas
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -109,3 +110,12 @@ func splitExponent(s string) (mantissa string, exponent int, err error) {
 }
 
 func notANumber(s string) error { return fmt.Errorf("%w: %.40q", NotANumber, s) }
+
+// Float reads an exact decimal of the log as a float; 0 where it is none.
+func Float(text string) float64 {
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}

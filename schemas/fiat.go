@@ -5,7 +5,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -112,18 +111,18 @@ func perDollar(pairs map[[2]string]*eventsv1.Fixing) map[string]FiatSource {
 	ordered := slices.SortedFunc(maps.Keys(pairs), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) })
 	for _, pair := range ordered {
 		if pair[0] == USD {
-			add(pair[1], number(pairs[pair].Rate), pairs[pair], pairs[pair].EventTime)
+			add(pair[1], Float(pairs[pair].Rate), pairs[pair], pairs[pair].EventTime)
 		}
 	}
 	for _, pair := range ordered {
 		if pair[1] == USD {
-			add(pair[0], 1/number(pairs[pair].Rate), pairs[pair], pairs[pair].EventTime)
+			add(pair[0], 1/Float(pairs[pair].Rate), pairs[pair], pairs[pair].EventTime)
 		}
 	}
 	for _, pair := range ordered {
 		f, dollar := pairs[pair], pairs[[2]string{pair[0], USD}]
 		if dollar != nil && dollar.Date == f.Date {
-			add(pair[1], number(f.Rate)/number(dollar.Rate), f, min(f.EventTime, dollar.EventTime))
+			add(pair[1], Float(f.Rate)/Float(dollar.Rate), f, min(f.EventTime, dollar.EventTime))
 		}
 	}
 	return found
@@ -199,13 +198,4 @@ func countingRates(sources []FiatSource) []float64 {
 		}
 	}
 	return rates
-}
-
-// number reads an exact decimal of the log as a float; 0 where it is none.
-func number(text string) float64 {
-	n, err := strconv.ParseFloat(text, 64)
-	if err != nil {
-		return 0
-	}
-	return n
 }

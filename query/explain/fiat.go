@@ -3,7 +3,6 @@ package explain
 import (
 	"context"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -115,7 +114,7 @@ func (w *work) votes(source, code string) (fixings []*eventsv1.Fixing) {
 // record, and it is taken as it is remembered.
 func (w *work) fixing(ctx context.Context, f *eventsv1.Fixing) (n *Node, said *eventsv1.Fixing, err error) {
 	said = f
-	value := decimalOf(f)
+	value := schemas.Float(f.Rate)
 	n = headline("fixing/"+f.Source+"/"+f.Base+f.Quote, &value, f.Quote, f.EventTime)
 	if day, err := time.Parse(time.DateOnly, f.Date); err == nil && f.EventTime == 0 {
 		n.Time = query.FormatTime(day.UnixNano())
@@ -138,13 +137,4 @@ func (w *work) fixing(ctx context.Context, f *eventsv1.Fixing) (n *Node, said *e
 		n.Note = "its record is not in the log any more"
 	}
 	return n, said, nil
-}
-
-// decimalOf reads the rate of a fixing as a float; 0 where it is none.
-func decimalOf(f *eventsv1.Fixing) float64 {
-	n, err := strconv.ParseFloat(f.Rate, 64)
-	if err != nil {
-		return 0
-	}
-	return n
 }

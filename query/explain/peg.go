@@ -77,7 +77,7 @@ func (w *work) pegTarget(ctx context.Context, code string, target views.PegTarge
 			return nil, 0, err
 		}
 		n.Inputs = append(n.Inputs, in)
-		rate := decimalOf(said)
+		rate := schemas.Float(said.Rate)
 		if f == target.Dollars {
 			again = rate
 		} else {

@@ -127,7 +127,7 @@ func (k *known) response(kept views.PegStatistic) Entry {
 	if k.target > 0 {
 		e.PegTarget = &k.target
 	}
-	if circulating := number(k.reported.GetCirculating()); circulating > 0 {
+	if circulating := schemas.Float(k.reported.GetCirculating()); circulating > 0 {
 		e.Circulating = &circulating
 	}
 	if e.PegDeviation != nil {

@@ -3,7 +3,6 @@ package stablecoins
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -45,7 +44,7 @@ func (k *known) marketCap() *float64 {
 	if k.row.GetMarketCap() > 0 {
 		return k.row.MarketCap
 	}
-	circulating := number(k.reported.GetCirculating())
+	circulating := schemas.Float(k.reported.GetCirculating())
 	if circulating <= 0 || k.target <= 0 {
 		return nil
 	}
@@ -99,7 +98,7 @@ func (u *Unit) all(snapshot *views.Snapshot, now time.Time) []*known {
 			k = &known{id: reported.CoinId, symbol: strings.ToUpper(reported.Symbol), name: reported.Name, peg: peg}
 			byID[reported.CoinId] = k
 		}
-		if k.reported == nil || number(reported.Circulating) > number(k.reported.Circulating) {
+		if k.reported == nil || schemas.Float(reported.Circulating) > schemas.Float(k.reported.Circulating) {
 			k.reported = reported // of two that a source takes for one coin, the larger is it
 		}
 	}
@@ -126,18 +125,9 @@ func (u *Unit) setPrice(k *known, snapshot *views.Snapshot, now time.Time) {
 	case k.row.GetPrice() > 0:
 		k.price, k.priceSource, k.priceTime, k.simulated = k.row.Price, k.row.PriceSource, k.row.PriceTime, k.row.Simulated
 	case k.reported != nil:
-		k.price, k.priceSource, k.priceTime = number(k.reported.Price), k.reported.Source, cmp.Or(k.reported.EventTime, k.reported.IngestTime)
+		k.price, k.priceSource, k.priceTime = schemas.Float(k.reported.Price), k.reported.Source, cmp.Or(k.reported.EventTime, k.reported.IngestTime)
 		k.simulated = snapshot.Notices[k.reported.Source].GetSimulated()
 	}
 	// What a source tells each hour may be two hours old, and is stale when three rounds were missed.
 	k.stale = k.price > 0 && now.UnixNano()-k.priceTime > int64(3*time.Hour)
-}
-
-// number reads an exact decimal of the log as a float; 0 where it is none.
-func number(text string) float64 {
-	n, err := strconv.ParseFloat(text, 64)
-	if err != nil {
-		return 0
-	}
-	return n
 }

@@ -1,7 +1,6 @@
 package views
 
 import (
-	"strconv"
 	"time"
 
 	"github.com/marketlog/marketlog/schemas"
@@ -28,14 +27,14 @@ func (f *Rates) PegTarget(snapshot *Snapshot, code string, now time.Time) (targe
 		if id.Base != "EUR" || id.Quote != schemas.USD || dollar.Date < newest {
 			continue
 		}
-		rate := decimalOf(dollar)
+		rate := schemas.Float(dollar.Rate)
 		var units *eventsv1.Fixing
 		if code != "EUR" {
 			units = snapshot.Fixings[FiatID{Source: id.Source, Base: "EUR", Quote: code}]
-			if units == nil || units.Date != dollar.Date || decimalOf(units) <= 0 {
+			if units == nil || units.Date != dollar.Date || schemas.Float(units.Rate) <= 0 {
 				continue
 			}
-			rate /= decimalOf(units)
+			rate /= schemas.Float(units.Rate)
 		}
 		if day, err := time.Parse(time.DateOnly, dollar.Date); err != nil || now.Truncate(24*time.Hour).Sub(day) > schemas.FixingDays*24*time.Hour {
 			continue
@@ -53,13 +52,4 @@ func (f *Rates) PegTarget(snapshot *Snapshot, code string, now time.Time) (targe
 		}
 	}
 	return PegTarget{}
-}
-
-// decimalOf reads the rate of a fixing as a float; 0 where it is none.
-func decimalOf(f *eventsv1.Fixing) float64 {
-	n, err := strconv.ParseFloat(f.Rate, 64)
-	if err != nil {
-		return 0
-	}
-	return n
 }

@@ -157,15 +157,6 @@ func numberOf[T any](name string, of func(T) string) []field[T] {
 	})
 }
 
-// float is a decimal of the log as a float, 0 for what is none.
-func float(s string) float64 {
-	n, err := strconv.ParseFloat(s, 64)
-	if err != nil {
-		return 0
-	}
-	return n
-}
-
 // optionalOf is NULL for nil, and for what is no number.
 func optionalOf[T any](name string, of func(T) *float64) []field[T] {
 	return plain(name, "Nullable(Float64)", func(v T) proto.Nullable[float64] {

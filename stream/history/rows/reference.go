@@ -138,7 +138,7 @@ func coinMarketSheet() columnBatch[*eventsv1.CoinMarket] {
 
 // amounts are what lies on each chain.
 func amounts[T any](of func(T) []*eventsv1.ChainAmount) []field[T] {
-	amount := func(c *eventsv1.ChainAmount) float64 { return float(c.Amount) }
+	amount := func(c *eventsv1.ChainAmount) float64 { return schemas.Float(c.Amount) }
 	return nestedOf("chains", of, lowCardinalityOf("chain", (*eventsv1.ChainAmount).GetChain), floatOf("amount", amount))
 }
 
