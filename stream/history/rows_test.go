@@ -349,6 +349,9 @@ func someRecords(random *rand.Rand, n int) []logged {
 			logged{rows.Place{Topic: schemas.TopicCandles}, &eventsv1.CandleRecord{Mark: mark(int64(i)), Body: &eventsv1.CandleRecord_VenueCandle{VenueCandle: &eventsv1.VenueCandle{
 				Venue: "okx", Symbol: coin, Start: at - at%int64(time.Minute), Open: fmt.Sprint(i),
 			}}}},
+			logged{rows.Place{Topic: schemas.TopicBackfillRaw, Offset: int64(n + i)}, &eventsv1.BackfillRecord{Body: &eventsv1.BackfillRecord_ImportFile{ImportFile: &eventsv1.ImportFile{
+				Name: coin, Sha256: []byte{byte(random.IntN(50))}, Venue: "okx", Symbol: coin, Rows: uint64(i), IngestTime: at,
+			}}}},
 			told(int64(i), "gate", "BTC", "USDT", time.Hour, at-at%int64(time.Hour), fmt.Sprint(i+1), "9", "8", "7", "6"),
 			fixing(int64(i), "USD", fmt.Sprint(1+i), time.Unix(0, at).UTC().AddDate(0, 0, random.IntN(20))))
 		all = append(all, someSayings(int64(i), coin, at, random)...)
@@ -364,12 +367,12 @@ func TestInsertingAgainChangesNothing(t *testing.T) {
 	once := newStore(t)
 	insert(t, once, records...)
 	want := digests(t, once)
-	seen := map[string]bool{}
+	seen := map[string]string{}
 	for table, sum := range want {
-		if table != "ledger" && seen[sum] {
-			t.Fatalf("seed %d: %s has the digest of another table", seed, table)
+		if other, found := seen[sum]; found && table != "ledger" && other != "ledger" { // the sink alone writes the ledger
+			t.Fatalf("seed %d: %s has the digest of %s, %s", seed, table, other, sum)
 		}
-		seen[sum] = true
+		seen[sum] = table
 	}
 
 	cut := errors.New("cut off")
