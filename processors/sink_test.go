@@ -78,7 +78,7 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 // newStore is a migrated store on a database that no other test has, and the wire to it.
 func newStore(t testing.TB) (*history.Store, *wire) {
 	t.Helper()
-	database, to := enginetest.Database(t)
+	database, to := enginetest.Migrated(t)
 	way := &wire{RoundTripper: to}
 	store, err := history.Open(t.Context(), history.Config{Database: database, Transport: way})
 	if err != nil {

@@ -96,7 +96,7 @@ func everyEndpoint(t testing.TB) (base string) {
 		"bitcoin,BTC,Bitcoin,1,coin,,*:XBT", "ethereum,ETH,Ethereum,2,coin,,", "tether,USDT,Tether,3,stablecoin,USD,",
 		"solana,SOL,Solana,4,coin,,", "sol-wormhole,SOL,SOL (Wormhole),5,wrapped,,")
 	w := querytest.NewWorld(t, table)
-	w.Open(enginetest.Database(t))
+	w.Open(enginetest.Migrated(t))
 	for _, line := range []string{
 		"use ../mcp/testdata/world.setup",
 		`said fixing: {source: "ecb" base: "EUR" quote: "USD" rate: "1.25" date: "2026-11-19" ingest_time: 1795101000000000000}`,

@@ -44,7 +44,7 @@ func (c counted) Intervals(ctx context.Context, coinID string, interval time.Dur
 
 func newWorld(t testing.TB) *world {
 	w := &world{World: querytest.NewWorld(t, querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,*:XBT", "ethereum,ETH,Ethereum,2,coin,,", "solana,SOL,Solana,3,coin,,"))}
-	w.Open(enginetest.Database(t))
+	w.Open(enginetest.Migrated(t))
 	w.Lines["past"] = w.past // seconds, venue, base, quote, first start, number, open, high, low, close, volume: as the venue states
 	w.Serve(charts.New(w.Prices, w.Catalog, views.NewCandles(w.Prices, counted{w.History(), &w.reads}), w.Yields, views.NewRateCharts(w.Yields, w.History())).Endpoints())
 	return w

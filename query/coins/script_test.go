@@ -27,7 +27,7 @@ func newWorld(t testing.TB) *querytest.World {
 		"solana,SOL,Solana,4,coin,,",
 		"sol-wormhole,SOL,SOL (Wormhole),5,wrapped,,",
 	))
-	w.Lines["store"] = func([]string) { w.Open(enginetest.Database(t)) } // what is published from now on is kept
+	w.Lines["store"] = func([]string) { w.Open(enginetest.Migrated(t)) } // what is published from now on is kept
 	past := stored{w}
 	unit := coins.New(w.Prices, w.Catalog, w.Yields, views.NewCandles(w.Prices, past), past)
 	w.Lines["refresh"] = func([]string) { w.Must(unit.Refresh(t.Context())) } // what is kept of the past is read again

@@ -15,7 +15,7 @@ func newWorld(t testing.TB) *querytest.World {
 	coins := querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,", "ethereum,ETH,Ethereum,2,coin,,", "tether,USDT,Tether,3,stablecoin,USD,", "usd-coin,USDC,USDC,4,stablecoin,USD,",
 		"other-tether,USDT,Other Tether,5,token,,")
 	w := querytest.NewWorld(t, coins)
-	w.Open(enginetest.Database(t))
+	w.Open(enginetest.Migrated(t))
 	w.Serve(earn.New(coins, w.Catalog, w.History(), []views.Provider{{Slug: "okx", Refuses: []string{"US", "CA"}}}).Endpoints())
 	return w
 }

@@ -52,7 +52,7 @@ func newWorld(t testing.TB) *world {
 	w.Must(err)
 	t.Cleanup(w.client.Close)
 	w.Must(stream.CreateTopics(t.Context(), w.client, schemas.Topics, 1, func(schemas.Topic) map[string]string { return nil }))
-	w.Open(enginetest.Database(t))
+	w.Open(enginetest.Migrated(t))
 	w.Lines["traded"] = func(words []string) { // coin, start, open, high, low, close, volume of 24 hours
 		w.traded(words[1], w.Time(words[2]), w.Number(words[3]), w.Number(words[4]), w.Number(words[5]), w.Number(words[6]), w.Number(words[7]))
 	}

@@ -29,7 +29,7 @@ func (s *watched) CurrenciesSince(ctx context.Context) (map[string]time.Time, er
 func newWorld(t testing.TB) *querytest.World {
 	coins := querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,")
 	w := querytest.NewWorld(t, coins)
-	w.Open(enginetest.Database(t))
+	w.Open(enginetest.Migrated(t))
 	store := &watched{Reader: w.History()}
 	unit := fiat.New(coins, w.Catalog, store)
 	w.Lines["remember"] = func([]string) { // reads what the store holds

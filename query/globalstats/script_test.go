@@ -49,7 +49,7 @@ func newWorld(t testing.TB) *world {
 	store := &watched{w: w}
 	w.unit, w.defi = globalstats.New(w.Catalog, store), globalstats.NewDefi(w.Catalog, store)
 	w.Lines["store"] = func([]string) { // opens one: what is published from now on is kept
-		w.Open(enginetest.Database(t))
+		w.Open(enginetest.Migrated(t))
 		store.Reader = w.History()
 	}
 	w.Lines["days"] = w.days           // first day, number, first value: days of fear and greed that only the store holds

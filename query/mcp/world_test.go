@@ -54,7 +54,7 @@ func newWorld(t testing.TB) *world {
 		"bitcoin,BTC,Bitcoin,1,coin,,*:XBT", "ethereum,ETH,Ethereum,2,coin,,", "tether,USDT,Tether,3,stablecoin,USD,",
 		"solana,SOL,Solana,4,coin,,", "sol-wormhole,SOL,SOL (Wormhole),5,wrapped,,")
 	w := &world{World: querytest.NewWorld(t, table), keys: map[string]string{}}
-	w.Open(enginetest.Database(t))
+	w.Open(enginetest.Migrated(t))
 	candles := views.NewCandles(w.Prices, w.History())
 	venues := []views.Provider{{Slug: "kraken", Name: "Kraken"}, {Slug: "okx", Name: "OKX"}}
 	refused := &eventsv1.SymbolOverride{Source: "gate", Symbol: "SOL", CoinId: schemas.NoCoin, Time: 1} // an operator said: none of the coins

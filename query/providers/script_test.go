@@ -13,7 +13,7 @@ func TestMain(m *testing.M) { enginetest.Main(m) }
 
 func newWorld(t testing.TB) *querytest.World {
 	w := querytest.NewWorld(t, querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,", "ethereum,ETH,Ethereum,2,coin,,"))
-	w.Open(enginetest.Database(t))
+	w.Open(enginetest.Migrated(t))
 	w.Serve(providers.New(w.Prices, w.Catalog, w.Yields, w.History(), []views.Provider{
 		{Slug: "kraken", Name: "Kraken", Refuses: []string{"JP"}, Terms: "https://kraken.example/terms"},
 		{Slug: "okx", Name: "OKX"},

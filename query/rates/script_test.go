@@ -36,7 +36,7 @@ func newWorld(t testing.TB) *querytest.World {
 		"solana,SOL,Solana,4,coin,,",
 		"sol-wormhole,SOL,SOL (Wormhole),5,wrapped,,",
 	))
-	w.Lines["store"] = func([]string) { w.Open(enginetest.Database(t)) }        // what is published from now on is kept
+	w.Lines["store"] = func([]string) { w.Open(enginetest.Migrated(t)) }        // what is published from now on is kept
 	w.Lines["priced"] = func(words []string) { priced(w, words[1], words[2:]) } // coin, then provider:symbol:quote:last:rate of each market
 	w.Lines["past"] = func(words []string) { toldAfterwards(w, words[1:]) }     // provider, category, coin, time, APY in percent
 	past := stored{w}

@@ -16,7 +16,7 @@ func newWorld(t testing.TB) *querytest.World {
 	w := querytest.NewWorld(t, querytest.Coins(
 		"bitcoin,BTC,Bitcoin,1,coin,,", "tether,USDT,Tether,2,stablecoin,USD,", "usd-coin,USDC,USDC,3,stablecoin,USD,",
 		"euro-coin,EURC,EURC,4,stablecoin,EUR,", "other-tether,USDT,Other Tether,5,token,,"))
-	w.Open(enginetest.Database(t))
+	w.Open(enginetest.Migrated(t))
 	w.Lines["minute-closes"] = func(words []string) { // coin, end of the first minute, closes
 		at := w.Time(words[2])
 		var candles []*eventsv1.Candle

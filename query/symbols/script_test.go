@@ -23,7 +23,7 @@ func newWorld(t testing.TB) *querytest.World {
 		"shiba-inu,SHIB,Shiba Inu,4,token,,",
 		"holotoken,HOT,Holo,5,token,,!htx:HOT",
 	))
-	w.Open(enginetest.Database(t))
+	w.Open(enginetest.Migrated(t))
 	said := &eventsv1.SymbolOverride{Source: "gate", Symbol: "GONE", CoinId: "bitcoin", Time: 1}
 	unit := symbols.New(w.Catalog, w.Prices, w.Rates, w.History(), schemas.NewSymbolOverrides(said))
 	w.Lines["tick"] = func(words []string) { // venue, base, coin: a trade of now

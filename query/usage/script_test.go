@@ -19,7 +19,7 @@ func TestMain(m *testing.M) { enginetest.Main(m) }
 // not counted. All of them are of one budget, the one of a server without keys.
 func newWorld(t testing.TB) *querytest.World {
 	w := querytest.NewWorld(t, querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,"))
-	w.Open(enginetest.Database(t))
+	w.Open(enginetest.Migrated(t))
 	w.Now = w.Time("2026-11-20T10:00:00Z")
 	const budget = "open"
 	now := func() time.Time { return w.Now }

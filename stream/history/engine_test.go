@@ -30,8 +30,9 @@ func openStore(t testing.TB, cfg history.Config) *history.Store {
 // newStore is a migrated store of t alone. The analysts' views belong to the test that migrated last.
 func newStore(t testing.TB) *history.Store {
 	t.Helper()
-	store := openStore(t, newConfig(t))
-	if _, err := store.Migrate(t.Context()); err != nil {
+	database, way := enginetest.Migrated(t)
+	store := openStore(t, history.Config{Database: database, Transport: way})
+	if _, err := store.Migrate(t.Context()); err != nil { // the views are those of this database from now on
 		t.Fatal(err)
 	}
 	return store

@@ -54,11 +54,7 @@ func failed(err error) int {
 func Database(t testing.TB) (name string, way http.RoundTripper) {
 	t.Helper()
 	name, way = KeptDatabase(t)
-	t.Cleanup(func() {
-		if _, err := shared.Ask("DROP DATABASE IF EXISTS "+name, "TabSeparated"); err != nil {
-			t.Errorf("dropping the database of the test: %v", err)
-		}
-	})
+	t.Cleanup(func() { drop(t, name) })
 	return name, way
 }
 
