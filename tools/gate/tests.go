@@ -17,7 +17,7 @@ import (
 const (
 	killsVariable = "MARKETLOG_KILLS"
 
-	quickKills = "5"
+	quickKills = "3"
 	slowKills  = "15"
 )
 
