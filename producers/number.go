@@ -17,6 +17,8 @@ func (n *Num) UnmarshalJSON(b []byte) error {
 	switch {
 	case string(b) == "null":
 		*n = ""
+	case len(b) >= 2 && b[0] == '"' && isPlain(b[1:len(b)-1]):
+		*n = Num(b[1 : len(b)-1])
 	case len(b) >= 2 && b[0] == '"':
 		var s string
 		if err := json.Unmarshal(b, &s); err != nil {
@@ -27,6 +29,16 @@ func (n *Num) UnmarshalJSON(b []byte) error {
 		*n = Num(b)
 	}
 	return nil
+}
+
+// isPlain reports whether the inside of a JSON string spells itself, as that of a number does.
+func isPlain(b []byte) bool {
+	for _, c := range b {
+		if c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
 }
 
 // BadTime is a time that could not be read. Out.Add refuses an event that has it.
