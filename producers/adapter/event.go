@@ -119,6 +119,15 @@ type Codec interface {
 	Decode(f Frame, out *Out) error
 }
 
+// CodecFunc is the codec of a venue whose messages are read without those before them.
+type CodecFunc func(f Frame, out *Out) error
+
+// Decode calls c.
+func (c CodecFunc) Decode(f Frame, out *Out) error { return c(f, out) }
+
+// Stateless makes the reader of a connection of such a venue.
+func Stateless(decode CodecFunc) func() Codec { return func() Codec { return decode } }
+
 // Count is a number that the venue raises by one with every message or trade of a stream.
 type Count struct {
 	Stream string

@@ -54,6 +54,8 @@ type Venue struct {
 	DecodeREST func(target string, body []byte, out *Out) error
 	// RecordedREST also reads the answers that recordings have of endpoints that the engine never asks; nil is DecodeREST.
 	RecordedREST func(target string, body []byte, out *Out) error
+	// RecordedInstruments also reads the lists that recordings have and the engine never asks for; nil is Instruments.
+	RecordedInstruments func(path string, body []byte) ([]Instrument, error)
 	// History is how past candles are requested; nil if the venue does not offer them.
 	History *History
 }
@@ -65,6 +67,9 @@ func (v Venue) Recorded() Venue {
 	}
 	if v.RecordedREST != nil {
 		v.DecodeREST = v.RecordedREST
+	}
+	if v.RecordedInstruments != nil {
+		v.Instruments = v.RecordedInstruments
 	}
 	return v
 }

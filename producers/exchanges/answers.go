@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/adapter"
@@ -14,15 +15,9 @@ import (
 // reader reads an HTTP answer of one endpoint. Query are the parameters that were asked with.
 type reader func(query url.Values, body []byte, out *adapter.Out) error
 
-// endpoints are what a venue's HTTP interface answers, by the last part of the path. Those that are known and hold no price have
-// no reader; what is not in the list is unreadable, unless it is an order book.
+// endpoints are what a venue's HTTP interface answers, by their names. Those that are known and hold no price have no reader; what is
+// not in the list is unreadable, unless it is an order book.
 type endpoints map[string]reader
-
-// read is Venue.DecodeREST.
-func (all endpoints) read(target string, body []byte, out *adapter.Out) error {
-	path, query := endpoint(target)
-	return all.answer(path[strings.LastIndexByte(path, '/')+1:], path, query, body, out)
-}
 
 // with are these endpoints and more: those that only recordings have answers of.
 func (all endpoints) with(more endpoints) endpoints {
@@ -31,43 +26,58 @@ func (all endpoints) with(more endpoints) endpoints {
 	return both
 }
 
-// below is Venue.DecodeREST of a venue whose paths all hold a part, such as its version, and whose endpoints are named by what
-// follows it. An answer of another path is of a generation that is retired.
-func (all endpoints) below(part string) func(string, []byte, *adapter.Out) error {
+// decodeREST is what Venue.DecodeREST is.
+type decodeREST = func(target string, body []byte, out *adapter.Out) error
+
+// read is Venue.DecodeREST of a venue whose endpoints are named by the last part of the path.
+func (all endpoints) read(target string, body []byte, out *adapter.Out) error {
+	return all.ofVersion("")(target, body, out)
+}
+
+// ofVersion is the same where a part of the path names the version: without it, an answer is of a generation that is retired.
+func (all endpoints) ofVersion(part string) decodeREST {
+	return all.named(func(path string) (name string, current bool) {
+		return path[strings.LastIndexByte(path, '/')+1:], strings.Contains(path, part)
+	})
+}
+
+// below is Venue.DecodeREST of a venue whose endpoints are named by what follows a part of the path, such as the version; firstBelow is
+// that of one where only the next part names them: the rest is a market.
+func (all endpoints) below(part string) decodeREST {
+	return all.named(func(path string) (name string, current bool) {
+		_, name, current = strings.Cut(path, part)
+		return name, current
+	})
+}
+
+func (all endpoints) firstBelow(part string) decodeREST {
+	return all.named(func(path string) (name string, current bool) {
+		_, after, current := strings.Cut(path, part)
+		name, _, _ = strings.Cut(after, "/")
+		return name, current
+	})
+}
+
+// named is Venue.DecodeREST. name tells an endpoint by the path, and whether it is of the generation that the venue has now.
+func (all endpoints) named(name func(path string) (name string, current bool)) decodeREST {
 	return func(target string, body []byte, out *adapter.Out) error {
 		path, query := endpoint(target)
-		_, name, found := strings.Cut(path, part)
-		if !found {
+		endpoint, current := name(path)
+		read, known := all[endpoint]
+		switch {
+		case !known && endpoint != "":
+			return unreadAnswer(path)
+		case !current:
+			return adapter.Retired("answer of %s", path)
+		case read == nil:
+			return nil
+		}
+		err := read(query, body, out)
+		if errors.Is(err, errRetired) {
 			return adapter.Retired("answer of %s", path)
 		}
-		return all.answer(name, path, query, body, out)
+		return err
 	}
-}
-
-// ofVersion is Venue.DecodeREST of a venue whose endpoints are named by the last part of the path: an answer of a path without the part
-// that names the version is of a generation that is retired.
-func (all endpoints) ofVersion(part string) func(string, []byte, *adapter.Out) error {
-	return func(target string, body []byte, out *adapter.Out) error {
-		if path, _ := endpoint(target); !strings.Contains(path, part) {
-			return adapter.Retired("answer of %s", path)
-		}
-		return all.read(target, body, out)
-	}
-}
-
-func (all endpoints) answer(name, path string, query url.Values, body []byte, out *adapter.Out) error {
-	read, known := all[name]
-	switch {
-	case !known:
-		return unreadAnswer(path)
-	case read == nil:
-		return nil
-	}
-	err := read(query, body, out)
-	if errors.Is(err, errRetired) {
-		return adapter.Retired("answer of %s", path)
-	}
-	return err
 }
 
 var errRetired = errors.New("retired")
@@ -75,36 +85,135 @@ var errRetired = errors.New("retired")
 // retired is the reader of an endpoint of a generation that the venue has replaced.
 func retired(url.Values, []byte, *adapter.Out) error { return errRetired }
 
-// opener takes the rows out of an answer: parse, parseRows or what opens a venue's envelope.
-type opener[T any] func(body []byte) ([]T, error)
+// opener takes the rows out of an answer. e has what the answer tells of all of them.
+type opener func(body []byte) (rows []byte, e adapter.Event, err error)
 
-// list opens an answer that is a list of rows.
-func list[T any](body []byte) (rows []T, err error) { return rows, parse(body, &rows) }
+// bare opens an answer that is its rows.
+func bare(body []byte) ([]byte, adapter.Event, error) { return body, adapter.Event{}, nil }
 
-// listOrOne opens an answer that is a list of rows, or one of them.
-func listOrOne[T any](body []byte) (rows []T, err error) { return rows, parseRows(body, &rows) }
+// envelope says how a venue wraps its answers. Paths are keys with dots between them.
+type envelope struct {
+	// Code tells by the value OK that the answer is not an error, which Message tells then; "" is an envelope without a verdict.
+	Code, OK, Message string
+	// Rows is the path of what was asked for.
+	Rows string
+	// Time, in Unix milliseconds, and Symbol are the paths of what all rows share; "" is not told.
+	Time, Symbol string
+}
 
-// rows is the reader of an endpoint each of whose rows is an event.
-func rows[T any](open opener[T], event func(*T) adapter.Event) reader {
+// at is the same envelope around rows of another path.
+func (v envelope) at(rows string) envelope {
+	v.Rows = rows
+	return v
+}
+
+// open is an opener.
+func (v envelope) open(body []byte) (rows []byte, e adapter.Event, err error) {
+	var parts map[string]json.RawMessage
+	if err := parse(body, &parts); err != nil {
+		return nil, e, err
+	}
+	switch code := within(parts, v.Code); {
+	case v.Code == "" || string(text(code)) == v.OK:
+	case string(code) == "null":
+		return nil, e, producers.Unreadable("an answer without %s", v.Code)
+	default:
+		return nil, e, producers.Unreadable("error %s: %s", code, text(within(parts, v.Message)))
+	}
+	e.Time, e.Symbol = producers.Unix(text(within(parts, v.Time)), time.Millisecond), string(text(within(parts, v.Symbol)))
+	return within(parts, v.Rows), e, nil
+}
+
+// within is the value at a path, null where there is none.
+func within(parts map[string]json.RawMessage, path string) json.RawMessage {
+	key, rest, deeper := strings.Cut(path, ".")
+	value, found := parts[key]
+	switch {
+	case !found:
+		return json.RawMessage("null")
+	case !deeper:
+		return value
+	}
+	var inner map[string]json.RawMessage
+	_ = json.Unmarshal(value, &inner) // what is no object has nothing within
+	return within(inner, rest)
+}
+
+// text is a value as a Num.
+func text(value json.RawMessage) (n producers.Num) {
+	_ = n.UnmarshalJSON(value) // fails never: value is JSON
+	return n
+}
+
+// in is the reader of an endpoint that answers a list of such objects.
+func (r *objects) in(open opener) reader { return readRows(open, r.list) }
+
+// orOneIn is the reader of an endpoint that answers a list of such objects, or one of them.
+func (r *objects) orOneIn(open opener) reader { return readRows(open, r.listOrOne) }
+
+func readRows(open opener, read func([]byte, adapter.Event, *adapter.Out) error) reader {
 	return func(_ url.Values, body []byte, out *adapter.Out) error {
-		all, err := open(body)
+		rows, e, err := open(body)
 		if err != nil {
 			return err
 		}
-		addAll(all, event, out)
-		return nil
+		return read(rows, e, out)
 	}
 }
 
-// addAll adds what each row says.
-func addAll[T any](rows []T, event func(*T) adapter.Event, out *adapter.Out) {
-	for i := range rows {
-		out.Add(event(&rows[i]))
+// in is the reader of an endpoint that tells candles as lists; interval spells theirs.
+func (c candleColumns) in(open opener, interval func(url.Values) string) reader {
+	return func(query url.Values, body []byte, out *adapter.Out) error {
+		body, e, err := open(body)
+		if err != nil {
+			return err
+		}
+		rows, err := list[[]producers.Num](body)
+		if err != nil {
+			return err
+		}
+		// The time of the answer is none of its candles'.
+		return c.add(rows, adapter.Event{Symbol: e.Symbol, Channel: "rest", Interval: interval(query)}, out)
 	}
+}
+
+// candlesIn is the reader of an endpoint that tells candles as such objects.
+func (r *objects) candlesIn(open opener, interval func(url.Values) string) reader {
+	return func(query url.Values, body []byte, out *adapter.Out) error {
+		rows, e, err := open(body)
+		if err != nil {
+			return err
+		}
+		e.Interval = interval(query)
+		return r.list(rows, e, out)
+	}
+}
+
+// rows is the reader of an endpoint each of whose rows is an event of its own kind.
+func rows[T any](open opener, event func(*T) adapter.Event) reader {
+	return func(_ url.Values, body []byte, out *adapter.Out) error {
+		body, _, err := open(body)
+		if err != nil {
+			return err
+		}
+		return parseAll(body, event, out)
+	}
+}
+
+// list reads a list of rows.
+func list[T any](body []byte) (rows []T, err error) { return rows, parse(body, &rows) }
+
+// listOrOne reads a list of rows, or the one row that some messages have instead of a list of one.
+func listOrOne[T any](body []byte) (rows []T, err error) {
+	if !isObject(body) {
+		return list[T](body)
+	}
+	rows = make([]T, 1)
+	return rows, parse(body, &rows[0])
 }
 
 // parseAll reads a list of rows and adds what each says.
-func parseAll[T any](data json.RawMessage, event func(*T) adapter.Event, out *adapter.Out) error {
+func parseAll[T any](data []byte, event func(*T) adapter.Event, out *adapter.Out) error {
 	all, err := list[T](data)
 	if err == nil {
 		addAll(all, event, out)
@@ -112,30 +221,9 @@ func parseAll[T any](data json.RawMessage, event func(*T) adapter.Event, out *ad
 	return err
 }
 
-// candleRows is the reader of an endpoint that tells candles as lists; interval spells theirs.
-func candleRows(open opener[[]producers.Num], columns candleColumns, interval func(url.Values) string) reader {
-	return func(query url.Values, body []byte, out *adapter.Out) error {
-		all, err := open(body)
-		if err != nil {
-			return err
-		}
-		return columns.add(all, adapter.Event{Channel: "rest", Interval: interval(query)}, out)
-	}
-}
-
-// markets is Venue.Instruments of a list of rows: those of which market says that they are spot and trade now.
-func markets[T any](open opener[T], market func(*T) (adapter.Instrument, bool)) func(string, []byte) ([]adapter.Instrument, error) {
-	return func(_ string, body []byte) ([]adapter.Instrument, error) {
-		all, err := open(body)
-		if err != nil {
-			return nil, err
-		}
-		var trading []adapter.Instrument
-		for i := range all {
-			if in, ok := market(&all[i]); ok {
-				trading = append(trading, in)
-			}
-		}
-		return trading, nil
+// addAll adds what each row says.
+func addAll[T any](rows []T, event func(*T) adapter.Event, out *adapter.Out) {
+	for i := range rows {
+		out.Add(event(&rows[i]))
 	}
 }

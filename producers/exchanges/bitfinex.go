@@ -28,8 +28,6 @@ func bitfinex() adapter.Venue {
 			Stream: "wss://api-pub.bitfinex.com/ws/2",
 			REST:   "https://api-pub.bitfinex.com",
 		},
-		Countries: countriesOf["bitfinex"],
-		Evidence:  evidenceOf["bitfinex"],
 		Limits: adapter.Limits{
 			Connects: 20, ConnectsPer: time.Minute,
 			MarketsPerSocket: 12, // two channels each
@@ -49,25 +47,18 @@ func bitfinex() adapter.Venue {
 	}
 }
 
-// bitfinexSequences is the flag of a conf event that asks for a sequence number of the connection at the
-// end of every list.
-const bitfinexSequences = 65536
+// bitfinexRequests subscribe to one channel each.
+var bitfinexRequests = requests{
+	Most:     1,
+	Topics:   []string{`"channel":"trades","symbol":"<symbol>"`, `"channel":"ticker","symbol":"<symbol>"`},
+	Messages: []string{`{"event":"<verb>",<topics>}`},
+}
 
-// bitfinexSubscribe asks for sequence numbers first: holes are not seen otherwise. It does not ask for
-// times: they are when a list was sent, which differs by connection, so that of two producers each would
-// tell the same ticker as another.
-func bitfinexSubscribe(markets []adapter.Instrument) (messages [][]byte) {
-	conf := message(struct {
-		Event string `json:"event"`
-		Flags int    `json:"flags"`
-	}{"conf", bitfinexSequences})
-	return append([][]byte{conf}, channelRequests(1, []string{"trades", "ticker"}, func(channel string, symbols []string) any {
-		return struct {
-			Event   string `json:"event"`
-			Channel string `json:"channel"`
-			Symbol  string `json:"symbol"`
-		}{"subscribe", channel, symbols[0]}
-	})(markets)...)
+// bitfinexSubscribe asks first for a sequence number of the connection at the end of every list, which is the flag 65536: holes are not
+// seen otherwise. It does not ask for times: they are when a list was sent, which differs by connection, so that of two producers each
+// would tell the same ticker as another.
+func bitfinexSubscribe(markets []adapter.Instrument) [][]byte {
+	return append([][]byte{[]byte(`{"event":"conf","flags":65536}`)}, bitfinexRequests.with("subscribe")(markets)...)
 }
 
 // bitfinexSplit reads tBTCUSD and tDUSK:USD. Funding ("fUSD") and derivatives (codes that end in
@@ -175,10 +166,7 @@ func (c *bitfinexCodec) Decode(f adapter.Frame, out *adapter.Out) error {
 		rest = rest[1:]
 	}
 	channel, known := c.channels[string(parts[0])]
-	tail := bitfinexTailOf(rest)
-	if tail.sequence != "" {
-		out.Count("", tail.sequence)
-	}
+	at := bitfinexTail(rest, out)
 	switch {
 	case kind == `"hb"`, kind == `"cs"`, string(parts[0]) == "0":
 		return nil
@@ -187,39 +175,40 @@ func (c *bitfinexCodec) Decode(f adapter.Frame, out *adapter.Out) error {
 	case strings.HasPrefix(channel.symbol, "f"): // a funding market: its rates are no prices
 		return nil
 	case kind == `"te"`, kind == `"tu"`:
-		return c.trade(channel.symbol, parts[2], out)
+		row, err := bitfinexRow(parts[2], 4)
+		if err != nil {
+			return err
+		}
+		c.trades(channel.symbol, [][]producers.Num{row}, false, out)
+		return nil
 	case strings.HasPrefix(kind, `"`):
 		return producers.Unreadable("message %s", kind)
 	}
 	switch {
 	case channel.name == "trades":
-		return c.history(channel.symbol, parts[1], out)
+		rows, err := bitfinexRows(parts[1], 4) // newest first
+		c.trades(channel.symbol, rows, true, out)
+		return err
 	case channel.name == "ticker":
-		return bitfinexTicker(channel.symbol, tail.at, parts[1], out)
+		return bitfinexTicker(channel.symbol, at, parts[1], out)
 	case c.other != nil:
-		return c.other(channel, tail.at, parts[1], out)
+		return c.other(channel, at, parts[1], out)
 	}
 	return nil
 }
 
-// bitfinexTail is what stands at the end of a list.
-type bitfinexTail struct {
-	sequence producers.Num
-	at       int64
-}
-
-// bitfinexTailOf reads what comes after a list's content: a sequence number and a time, where the connection asked for them.
-func bitfinexTailOf(parts []json.RawMessage) (tail bitfinexTail) {
+// bitfinexTail reads what comes after a list's content, where the connection asked for it: a sequence number, which it counts, and a time.
+func bitfinexTail(parts []json.RawMessage, out *adapter.Out) (at int64) {
 	for _, part := range parts {
-		switch text := string(part); {
-		case strings.Trim(text, "0123456789") != "":
-		case len(text) < 13: // the sequence of a connection begins at 1: it never grows as long as a time
-			tail.sequence = producers.Num(text)
-		case len(text) == 13:
-			tail.at = producers.Unix(producers.Num(text), time.Millisecond)
+		switch n := string(part); {
+		case strings.Trim(n, "0123456789") != "":
+		case len(n) < 13: // the sequence of a connection begins at 1: it never grows as long as a time
+			out.Count("", producers.Num(n))
+		case len(n) == 13:
+			at = producers.Unix(producers.Num(n), time.Millisecond)
 		}
 	}
-	return tail
+	return at
 }
 
 func (c *bitfinexCodec) event(b []byte, out *adapter.Out) error {
@@ -258,16 +247,13 @@ func (c *bitfinexCodec) event(b []byte, out *adapter.Out) error {
 	return nil
 }
 
-// trade adds what "te" or "tu" tells, whichever comes first.
-func (c *bitfinexCodec) trade(symbol string, row []byte, out *adapter.Out) error {
-	t, err := bitfinexRow(row, 4)
-	if err != nil {
-		return err
+// trades adds what "te" or "tu" tells, whichever comes first, or what was sent on subscribing.
+func (c *bitfinexCodec) trades(symbol string, rows [][]producers.Num, snapshot bool, out *adapter.Out) {
+	for _, t := range rows {
+		if c.once(symbol, t[0]) {
+			out.Add(bitfinexTrade(symbol, t, snapshot))
+		}
 	}
-	if c.once(symbol, t[0]) {
-		out.Add(bitfinexTrade(symbol, t, false))
-	}
-	return nil
 }
 
 // bitfinexRow reads a list of numbers that has at least n.
@@ -287,7 +273,10 @@ func bitfinexRows(b []byte, n int) ([][]producers.Num, error) {
 	var rows [][]producers.Num
 	if json.Unmarshal(b, &rows) != nil {
 		row, err := bitfinexRow(b, n)
-		return [][]producers.Num{row}, err
+		if err != nil {
+			return nil, err
+		}
+		return [][]producers.Num{row}, nil
 	}
 	for _, row := range rows {
 		if len(row) < n {
@@ -307,20 +296,6 @@ func bitfinexTrade(symbol string, t []producers.Num, snapshot bool) adapter.Even
 		Kind: adapter.Trade, Symbol: symbol, Channel: "trades", Time: producers.Unix(t[1], time.Millisecond),
 		ID: t[0], Price: t[3], Size: amount, Side: side, Snapshot: snapshot,
 	}
-}
-
-// history reads the trades sent on subscribing, newest first.
-func (c *bitfinexCodec) history(symbol string, b []byte, out *adapter.Out) error {
-	rows, err := bitfinexRows(b, 4)
-	if err != nil {
-		return err
-	}
-	for _, t := range rows {
-		if c.once(symbol, t[0]) {
-			out.Add(bitfinexTrade(symbol, t, true))
-		}
-	}
-	return nil
 }
 
 // bitfinexTicker reads bid, its size, ask, its size, change, relative change, last, volume, high, low.

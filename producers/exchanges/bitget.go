@@ -1,7 +1,6 @@
 package exchanges
 
 import (
-	"cmp"
 	"encoding/json"
 	"strings"
 	"time"
@@ -24,124 +23,63 @@ func bitget() adapter.Venue {
 			Stream: "wss://ws.bitget.com/v2/ws/public",
 			REST:   "https://api.bitget.com",
 		},
-		Countries: countriesOf["bitget"],
-		Evidence:  evidenceOf["bitget"],
 		Limits: adapter.Limits{
 			Connects: 300, ConnectsPer: 5 * time.Minute,
 			MarketsPerSocket: 250, // half of the channels allowed: the venue advises fewer
 			Messages:         5,
 			Requests:         10,
 		},
-		Silence:     60 * time.Second,
-		Listing:     []string{"/api/v2/spot/public/symbols"},
-		Instruments: markets(parseBitget[bitgetMarket], (*bitgetMarket).instrument),
-		Subscribe:   bitgetRequest("subscribe"),
-		Unsubscribe: bitgetRequest("unsubscribe"),
+		Silence: 60 * time.Second,
+		Listing: []string{"/api/v2/spot/public/symbols"},
+		Instruments: market{
+			Symbol: "symbol", Base: "baseCoin", Quote: "quoteCoin", If: []string{"status=online"},
+		}.list(bitgetAnswer.open),
+		Subscribe:   bitgetRequests.with("subscribe"),
+		Unsubscribe: bitgetRequests.with("unsubscribe"),
 		Heartbeat:   adapter.Heartbeat{Every: 25 * time.Second, Message: heartbeat("ping")},
-		NewCodec:    func() adapter.Codec { return bitgetCodec{} },
-		NewRecorded: func() adapter.Codec { return bitgetRecorded{} },
+		NewCodec:    adapter.Stateless(decodeBitget), // every message names its channel
+		NewRecorded: adapter.Stateless(decodeBitgetRecorded),
 		Tickers:     one("/api/v2/spot/market/tickers"),
-		DecodeREST:  bitgetEndpoints.ofVersion("/v2/"),
+		DecodeREST:  bitgetEndpoints.below("/api/v2/spot/"),
 		RecordedREST: bitgetEndpoints.with(endpoints{
-			"fills":           rows(parseBitget[bitgetTrade], (*bitgetTrade).event),
-			"fills-history":   rows(parseBitget[bitgetTrade], (*bitgetTrade).event),
-			"candles":         bitgetPast,
-			"history-candles": bitgetPast,
-		}).ofVersion("/v2/"),
+			"market/fills":           bitgetTrades.in(bitgetAnswer.open),
+			"market/fills-history":   bitgetTrades.in(bitgetAnswer.open),
+			"market/candles":         bitgetPast,
+			"market/history-candles": bitgetPast,
+		}).below("/api/v2/spot/"),
 	}
 }
 
-// bitgetArg names a channel.
-type bitgetArg struct {
-	Type    string `json:"instType"`
-	Channel string `json:"channel"`
-	Symbol  string `json:"instId"`
-}
-
-// bitgetRequest names at most 40 channels, which stays below 4,096 bytes.
-func bitgetRequest(op string) requester {
-	return requests(40, func(symbol string) []bitgetArg {
-		return []bitgetArg{{"SPOT", "trade", symbol}, {"SPOT", "ticker", symbol}}
-	}, func(args []bitgetArg, _ int) any {
-		return struct {
-			Op   string      `json:"op"`
-			Args []bitgetArg `json:"args"`
-		}{op, args}
-	})
+// bitgetRequests name at most 40 channels, which stays below 4,096 bytes.
+var bitgetRequests = requests{
+	Most: 40,
+	Topics: []string{
+		`{"instType":"SPOT","channel":"trade","instId":"<symbol>"}`,
+		`{"instType":"SPOT","channel":"ticker","instId":"<symbol>"}`,
+	},
+	Messages: []string{`{"op":"<verb>","args":[<topics>]}`},
 }
 
 var bitgetEndpoints = endpoints{
-	"symbols": nil,
-	"tickers": rows(parseBitget[bitgetTicker], (*bitgetTicker).polled),
+	"public/symbols": nil,
+	"market/tickers": bitgetTickers.as("rest").in(bitgetAnswer.open),
 }
 
-// parseBitget reads the envelope of the HTTP interface.
-func parseBitget[T any](body []byte) ([]T, error) {
-	var answer struct {
-		Code    string `json:"code"`
-		Message string `json:"msg"`
-		Data    []T    `json:"data"`
-	}
-	if err := parse(body, &answer); err != nil {
-		return nil, err
-	}
-	if answer.Code != "00000" {
-		return nil, producers.Unreadable("error %q: %s", answer.Code, answer.Message)
-	}
-	return answer.Data, nil
-}
+var bitgetAnswer = envelope{Code: "code", OK: "00000", Message: "msg", Rows: "data"}
 
-type bitgetMarket struct {
-	Symbol string `json:"symbol"`
-	Base   string `json:"baseCoin"`
-	Quote  string `json:"quoteCoin"`
-	Status string `json:"status"`
-}
+// bitgetTrades and bitgetTickers are also those of the HTTP interface, whose rows alone name their symbol.
+var (
+	bitgetTrades = object{
+		Kind: adapter.Trade, Channel: "trade",
+		Symbol: "symbol", Time: "ts", ID: "tradeId", Price: "price", Size: "size", Side: "side",
+	}.reader()
+	bitgetTickers = object{
+		Kind: adapter.Ticker, Channel: "ticker",
+		Symbol: "symbol", Time: "ts", Last: "lastPr", Bid: "bidPr", Ask: "askPr", Base: "baseVolume", Quote: "quoteVolume",
+	}.reader()
+)
 
-func (m *bitgetMarket) instrument() (adapter.Instrument, bool) {
-	return adapter.Instrument{Symbol: m.Symbol, Base: m.Base, Quote: m.Quote}, m.Status == "online"
-}
-
-// bitgetCodec needs no state: every message names its channel.
-type bitgetCodec struct{}
-
-// bitgetTrade is a trade of version 2, also of the HTTP interface, which alone names its symbol.
-type bitgetTrade struct {
-	ID     producers.Num `json:"tradeId"`
-	Symbol string        `json:"symbol"`
-	Time   producers.Num `json:"ts"`
-	Price  producers.Num `json:"price"`
-	Size   producers.Num `json:"size"`
-	Side   string        `json:"side"`
-}
-
-func (t *bitgetTrade) event() adapter.Event {
-	return adapter.Event{
-		Kind: adapter.Trade, Symbol: t.Symbol, Channel: "trade", Time: producers.Unix(t.Time, time.Millisecond),
-		ID: t.ID, Price: t.Price, Size: t.Size, Side: adapter.Side(strings.ToLower(t.Side)),
-	}
-}
-
-type bitgetTicker struct {
-	Symbol string        `json:"symbol"`
-	Last   producers.Num `json:"lastPr"`
-	Bid    producers.Num `json:"bidPr"`
-	Ask    producers.Num `json:"askPr"`
-	Base   producers.Num `json:"baseVolume"`
-	Quote  producers.Num `json:"quoteVolume"`
-	Time   producers.Num `json:"ts"`
-}
-
-func (t *bitgetTicker) event(symbol, channel string, at producers.Num) adapter.Event {
-	return adapter.Event{
-		Kind: adapter.Ticker, Symbol: symbol, Channel: channel, Time: producers.Unix(at, time.Millisecond),
-		Last: t.Last, Bid: t.Bid, Ask: t.Ask, VolumeBase: t.Base, VolumeQuote: t.Quote,
-	}
-}
-
-func (t *bitgetTicker) polled() adapter.Event { return t.event(t.Symbol, "rest", t.Time) }
-
-func (bitgetCodec) Decode(f adapter.Frame, out *adapter.Out) error {
+func decodeBitget(f adapter.Frame, out *adapter.Out) error {
 	if string(f.Bytes) == "pong" {
 		return nil
 	}
@@ -156,7 +94,6 @@ func (bitgetCodec) Decode(f adapter.Frame, out *adapter.Out) error {
 	if err := parse(f.Bytes, &m); err != nil {
 		return err
 	}
-	like := m.Arg.like(m.Action)
 	switch channel := m.Arg.Channel; {
 	case m.Event == "error":
 		out.Notice("%s", m.Message)
@@ -164,9 +101,9 @@ func (bitgetCodec) Decode(f adapter.Frame, out *adapter.Out) error {
 	case m.Arg.Type == "sp" || m.Arg.Type == "mc":
 		return adapter.Retired("channel %q of version 1", channel)
 	case channel == "trade":
-		return parseAll(m.Data, func(t *bitgetTrade) adapter.Event { return like(t.event()) }, out)
-	case channel == "ticker":
-		return parseAll(m.Data, func(t *bitgetTicker) adapter.Event { return like(t.event("", "ticker", cmp.Or(t.Time, m.Time))) }, out)
+		return bitgetTrades.list(m.Data, m.Arg.row(m.Action == "snapshot", ""), out)
+	case channel == "ticker": // the newest is one whether it is a snapshot or not
+		return bitgetTickers.list(m.Data, m.Arg.row(false, m.Time), out)
 	case strings.HasPrefix(channel, "books"), channel == "auction":
 	default:
 		return producers.Unreadable("message of channel %q", channel)
@@ -174,11 +111,16 @@ func (bitgetCodec) Decode(f adapter.Frame, out *adapter.Out) error {
 	return nil
 }
 
-// like adds to an event what the whole message says. The newest ticker is one whether it is a snapshot or not.
-func (a *bitgetArg) like(action string) func(adapter.Event) adapter.Event {
-	return func(e adapter.Event) adapter.Event {
-		e.Symbol, e.NotSpot = a.Symbol, !strings.EqualFold(a.Type, "spot")
-		e.Snapshot = e.Kind == adapter.Trade && action == "snapshot"
-		return e
+// bitgetArg names a channel.
+type bitgetArg struct {
+	Type    string `json:"instType"`
+	Channel string `json:"channel"`
+	Symbol  string `json:"instId"`
+}
+
+// row is what the whole message tells of each row.
+func (a *bitgetArg) row(snapshot bool, at producers.Num) adapter.Event {
+	return adapter.Event{
+		Symbol: a.Symbol, NotSpot: !strings.EqualFold(a.Type, "spot"), Snapshot: snapshot, Time: producers.Unix(at, time.Millisecond),
 	}
 }

@@ -24,30 +24,31 @@ func bitstamp() adapter.Venue {
 			Stream: "wss://ws.bitstamp.net",
 			REST:   "https://www.bitstamp.net",
 		},
-		Evidence: evidenceOf["bitstamp"],
 		Limits: adapter.Limits{
 			Connects: 10, ConnectsPer: time.Minute, // undocumented
 			MarketsPerSocket: 200, // undocumented; keeps one connection's loss small
 			Messages:         10,  // undocumented
 			Requests:         13,
 		},
-		Silence:     60 * time.Second, // the server answers every heartbeat
-		Listing:     []string{"/api/v2/trading-pairs-info/"},
-		Instruments: markets(list[bitstampMarket], (*bitstampMarket).instrument),
+		Silence: 60 * time.Second, // the server answers every heartbeat
+		Listing: []string{"/api/v2/trading-pairs-info/"},
+		Instruments: market{
+			Symbol: "url_symbol", Pair: "name", Split: bitstampSplit, Alias: "name", If: []string{"trading=Enabled"},
+		}.list(bare),
 		Split:       bitstampSplit,
-		Subscribe:   bitstampRequest("bts:subscribe"),
-		Unsubscribe: bitstampRequest("bts:unsubscribe"),
+		Subscribe:   bitstampRequests.with("bts:subscribe"),
+		Unsubscribe: bitstampRequests.with("bts:unsubscribe"),
 		Heartbeat: adapter.Heartbeat{
 			Every:   20 * time.Second,
 			Message: heartbeat(`{"event":"bts:heartbeat"}`),
 		},
-		NewCodec:   func() adapter.Codec { return bitstampCodec{} },
+		NewCodec:   adapter.Stateless(decodeBitstamp), // the channel names the market
 		Tickers:    one("/api/v2/ticker/"),
 		Polled:     5 * time.Second,
-		DecodeREST: bitstampREST(bitstampEndpoints),
-		RecordedREST: bitstampREST(bitstampEndpoints.with(endpoints{
-			"transactions": rows(list[bitstampTransaction], (*bitstampTransaction).event),
-		})),
+		DecodeREST: bitstampEndpoints.firstBelow("/api/v2/"),
+		RecordedREST: bitstampEndpoints.with(endpoints{
+			"transactions": bitstampTransactions.in(bare),
+		}).firstBelow("/api/v2/"),
 		History: bitstampHistory(),
 	}
 }
@@ -63,31 +64,25 @@ func bitstampHistory() *adapter.History {
 
 const bitstampTrades = "live_trades_"
 
-func bitstampRequest(event string) requester {
-	type channel struct {
-		Channel string `json:"channel"`
-	}
-	return channelRequests(1, []string{bitstampTrades}, func(trades string, symbols []string) any {
-		return struct {
-			Event string  `json:"event"`
-			Data  channel `json:"data"`
-		}{event, channel{trades + symbols[0]}}
-	})
+var bitstampRequests = requests{
+	Most:     1,
+	Topics:   []string{`"` + bitstampTrades + `<symbol>"`},
+	Messages: []string{`{"event":"<verb>","data":{"channel":<topics>}}`},
 }
 
-type bitstampMarket struct {
-	Name    string `json:"name"`
-	Symbol  string `json:"url_symbol"`
-	Trading string `json:"trading"`
+var bitstampEndpoints = endpoints{
+	"trading-pairs-info": nil,
+	"ticker": object{ // the pair is told only among all
+		Kind: adapter.Ticker, Channel: "rest", Clock: clock(time.Second),
+		Symbol: "pair", Time: "timestamp", Last: "last", Bid: "bid", Ask: "ask", Base: "volume",
+	}.reader().orOneIn(bare),
+	"ohlc": object{
+		Kind: adapter.Candle, Channel: "rest", Clock: clock(time.Second),
+		Start: "timestamp", Open: "open", High: "high", Low: "low", Close: "close", Volume: "volume",
+	}.reader().candlesIn(envelope{Rows: "data.ohlc"}.open, seconds("step")),
 }
 
-// instrument leaves out perpetual contracts, which a dash marks: BTC/USD-PERP.
-func (m *bitstampMarket) instrument() (adapter.Instrument, bool) {
-	base, quote, ok := strings.Cut(m.Name, "/")
-	in := adapter.Instrument{Symbol: m.Symbol, Base: base, Quote: quote, Aliases: []string{m.Name}}
-	return in, ok && m.Trading == "Enabled" && !strings.Contains(m.Name, "-")
-}
-
+// bitstampSplit leaves out perpetual contracts, which a dash marks: BTC/USD-PERP.
 func bitstampSplit(symbol string) (base, quote string, ok bool) {
 	if strings.Contains(symbol, "-") {
 		return "", "", false
@@ -95,21 +90,13 @@ func bitstampSplit(symbol string) (base, quote string, ok bool) {
 	return adapter.SplitSymbol(symbol)
 }
 
-// bitstampCodec needs no state: the channel names the market.
-type bitstampCodec struct{}
+// bitstampFills have price and amount also as JSON numbers, which have passed through a float.
+var bitstampFills = object{
+	Kind: adapter.Trade, Channel: "trades", Clock: clock(time.Microsecond), Taker: sides("0", "1"),
+	Time: "microtimestamp", ID: "id", Price: "price_str", Size: "amount_str", Side: "type",
+}.reader()
 
-// bitstampSide reads the taker's side.
-func bitstampSide(kind producers.Num) adapter.Side {
-	switch kind {
-	case "0":
-		return adapter.Buy
-	case "1":
-		return adapter.Sell
-	}
-	return ""
-}
-
-func (bitstampCodec) Decode(f adapter.Frame, out *adapter.Out) error {
+func decodeBitstamp(f adapter.Frame, out *adapter.Out) error {
 	var m struct {
 		Event   string          `json:"event"`
 		Channel string          `json:"channel"`
@@ -124,21 +111,7 @@ func (bitstampCodec) Decode(f adapter.Frame, out *adapter.Out) error {
 		if !ok {
 			return producers.Unreadable("a trade of channel %q", m.Channel)
 		}
-		// Price and amount come twice; as JSON numbers they have passed through a float.
-		var t struct {
-			ID     producers.Num `json:"id"`
-			Price  producers.Num `json:"price_str"`
-			Amount producers.Num `json:"amount_str"`
-			Kind   producers.Num `json:"type"`
-			Micros producers.Num `json:"microtimestamp"`
-		}
-		if err := parse(m.Data, &t); err != nil {
-			return err
-		}
-		out.Add(adapter.Event{
-			Kind: adapter.Trade, Symbol: symbol, Channel: "trades", Time: producers.Unix(t.Micros, time.Microsecond),
-			ID: t.ID, Price: t.Price, Size: t.Amount, Side: bitstampSide(t.Kind),
-		})
+		return bitstampFills.one(m.Data, adapter.Event{Symbol: symbol}, out)
 	case "bts:error":
 		var refusal struct {
 			Message string `json:"message"`
@@ -156,50 +129,4 @@ func (bitstampCodec) Decode(f adapter.Frame, out *adapter.Out) error {
 		return producers.Unreadable("message of event %q", m.Event)
 	}
 	return nil
-}
-
-func bitstampREST(all endpoints) func(string, []byte, *adapter.Out) error {
-	return func(target string, body []byte, out *adapter.Out) error {
-		path, query := endpoint(target)
-		_, path, ok := strings.Cut(path, "api/v2/")
-		if !ok {
-			return adapter.Retired("answer of %s", target)
-		}
-		name, _, _ := strings.Cut(path, "/") // what follows is the market
-		return all.answer(name, target, query, body, out)
-	}
-}
-
-var bitstampEndpoints = endpoints{
-	"trading-pairs-info": nil,
-	"ticker":             rows(listOrOne[bitstampTicker], (*bitstampTicker).event),
-	"ohlc": func(query url.Values, body []byte, out *adapter.Out) error {
-		var answer struct {
-			Data struct {
-				Candles []candleObject `json:"ohlc"`
-			} `json:"data"`
-		}
-		if err := parse(body, &answer); err != nil {
-			return err
-		}
-		e := adapter.Event{Channel: "rest", Interval: seconds(query.Get("step"))}
-		addAll(answer.Data.Candles, func(c *candleObject) adapter.Event { return c.event(e, time.Second) }, out)
-		return nil
-	},
-}
-
-type bitstampTicker struct {
-	Pair   string        `json:"pair"` // only among all
-	Last   producers.Num `json:"last"`
-	Bid    producers.Num `json:"bid"`
-	Ask    producers.Num `json:"ask"`
-	Volume producers.Num `json:"volume"`
-	Time   producers.Num `json:"timestamp"`
-}
-
-func (t *bitstampTicker) event() adapter.Event {
-	return adapter.Event{
-		Kind: adapter.Ticker, Symbol: t.Pair, Channel: "rest", Time: producers.Unix(t.Time, time.Second),
-		Last: t.Last, Bid: t.Bid, Ask: t.Ask, VolumeBase: t.Volume,
-	}
 }

@@ -12,7 +12,6 @@ import (
 // bybitRecorded also reads candles and books of one level, which the engine does not ask for. It knows the best bid and ask of each
 // market whose book it was told: a message may hold only the side that changed.
 type bybitRecorded struct {
-	bybitCodec
 	best map[string]*bybitBest
 }
 
@@ -30,11 +29,13 @@ func (c *bybitRecorded) Decode(f adapter.Frame, out *adapter.Out) error {
 	switch channel, symbol, _ := strings.Cut(m.Topic, "."); {
 	case m.Params != nil: // retired
 	case channel == "kline":
-		return decodeBybitKlines(symbol, m.Time, m.Data, out)
+		interval, symbol, _ := strings.Cut(symbol, ".")
+		e := adapter.Event{Symbol: symbol, Interval: bybitInterval(interval), Time: producers.Unix(m.Time, time.Millisecond)}
+		return bybitCandles.list(m.Data, e, out)
 	case channel == "orderbook" && strings.HasPrefix(symbol, "1."):
 		return c.book(m.Type == "snapshot", m.Time, m.Data, out)
 	}
-	return c.bybitCodec.Decode(f, out)
+	return decodeBybit(f, out)
 }
 
 type bybitBest struct{ bid, ask producers.Num }
@@ -87,45 +88,13 @@ func (c *bybitRecorded) book(snapshot bool, at producers.Num, data []byte, out *
 // bybitMemory bounds the markets whose best prices a connection remembers; the venue has some 700.
 const bybitMemory = 4096
 
-func decodeBybitKlines(topic string, at producers.Num, data []byte, out *adapter.Out) error {
-	interval, symbol, _ := strings.Cut(topic, ".")
-	type kline struct {
-		Start    producers.Num `json:"start"`
-		Interval string        `json:"interval"`
-		Open     producers.Num `json:"open"`
-		Close    producers.Num `json:"close"`
-		High     producers.Num `json:"high"`
-		Low      producers.Num `json:"low"`
-		Volume   producers.Num `json:"volume"`
-		Confirm  bool          `json:"confirm"`
-	}
-	return parseAll(data, func(c *kline) adapter.Event {
-		return adapter.Event{
-			Kind: adapter.Candle, Symbol: symbol, Channel: "kline", Time: producers.Unix(at, time.Millisecond), State: candleState(c.Confirm),
-			Start: producers.Unix(c.Start, time.Millisecond), Interval: bybitInterval(interval),
-			OpenPrice: c.Open, High: c.High, Low: c.Low, ClosePrice: c.Close, Volume: c.Volume,
-		}
-	}, out)
-}
+var bybitCandles = object{
+	Kind: adapter.Candle, Channel: "kline",
+	Start: "start", Open: "open", High: "high", Low: "low", Close: "close", Volume: "volume", State: "confirm",
+}.reader()
 
-func bybitRecordedREST(target string, body []byte, out *adapter.Out) error {
-	path, query := endpoint(target)
-	if strings.HasSuffix(path, "/recent-trade") {
-		return rows(bybitList[bybitRecent], (*bybitRecent).event)(query, body, out)
-	}
-	return bybitREST(target, body, out)
-}
-
-// bybitRecent is a trade of the HTTP interface.
-type bybitRecent struct {
-	ID     producers.Num `json:"execId"`
-	Symbol string        `json:"symbol"`
-	Price  producers.Num `json:"price"`
-	Size   producers.Num `json:"size"`
-	Side   string        `json:"side"`
-	Time   producers.Num `json:"time"`
-}
-
-func (t *bybitRecent) event() adapter.Event {
-	return (&bybitTrade{ID: t.ID, Time: t.Time, Price: t.Price, Size: t.Size, Side: t.Side, Symbol: t.Symbol}).event()
-}
+// bybitRecent are trades of the HTTP interface.
+var bybitRecent = object{
+	Kind: adapter.Trade, Channel: "publicTrade",
+	Symbol: "symbol", Time: "time", ID: "execId", Price: "price", Size: "size", Side: "side",
+}.reader()

@@ -2,6 +2,7 @@ package exchanges
 
 import (
 	"cmp"
+	"net/url"
 	"time"
 
 	"github.com/marketlog/marketlog/producers"
@@ -65,29 +66,13 @@ func candleState(closed bool) adapter.CandleState {
 	return adapter.Open
 }
 
-// seconds spells an interval that a request gives in seconds.
-func seconds(n string) string {
-	d := producers.Unix(producers.Num(n), time.Second)
-	if d == producers.BadTime {
-		return ""
+// seconds spells an interval that a request gives in seconds, by a parameter.
+func seconds(parameter string) func(url.Values) string {
+	return func(query url.Values) string {
+		d := producers.Unix(producers.Num(query.Get(parameter)), time.Second)
+		if d == producers.BadTime {
+			return ""
+		}
+		return adapter.Interval(time.Duration(d))
 	}
-	return adapter.Interval(time.Duration(d))
-}
-
-// candleObject is a candle under the names that several venues give its parts.
-type candleObject struct {
-	Start     producers.Num `json:"start"`
-	Timestamp producers.Num `json:"timestamp"` // of its start
-	Open      producers.Num `json:"open"`
-	High      producers.Num `json:"high"`
-	Low       producers.Num `json:"low"`
-	Close     producers.Num `json:"close"`
-	Volume    producers.Num `json:"volume"`
-}
-
-// event is a candle like e, which has what the row does not tell. unit is that of its start.
-func (c *candleObject) event(e adapter.Event, unit time.Duration) adapter.Event {
-	e.Kind, e.Start = adapter.Candle, producers.Unix(cmp.Or(c.Start, c.Timestamp), unit)
-	e.OpenPrice, e.High, e.Low, e.ClosePrice, e.Volume = c.Open, c.High, c.Low, c.Close, c.Volume
-	return e
 }

@@ -23,35 +23,41 @@ func coinbase() adapter.Venue {
 			Stream: "wss://ws-feed.exchange.coinbase.com",
 			REST:   "https://api.exchange.coinbase.com",
 		},
-		Evidence: evidenceOf["coinbase"],
 		Limits: adapter.Limits{
 			Connects: 8, ConnectsPer: time.Second,
 			MarketsPerSocket: 200, // undocumented; keeps one connection's loss small
 			Messages:         10,
 			Requests:         10,
 		},
-		Silence:     30 * time.Second,
-		Listing:     []string{"/products"},
-		Instruments: markets(list[coinbaseMarket], (*coinbaseMarket).instrument),
-		Subscribe:   coinbaseRequest("subscribe"),
-		Unsubscribe: coinbaseRequest("unsubscribe"),
-		NewCodec:    func() adapter.Codec { return coinbaseCodec{} },
-		NewRecorded: func() adapter.Codec { return coinbaseRecorded{} },
+		Silence: 30 * time.Second,
+		Listing: []string{"/products"},
+		Instruments: market{
+			Symbol: "id", Base: "base_currency", Quote: "quote_currency", If: []string{"status=online"}, Unless: []string{"trading_disabled=true"},
+		}.list(bare),
+		Subscribe:   coinbaseRequests.with("subscribe"),
+		Unsubscribe: coinbaseRequests.with("unsubscribe"),
+		NewCodec:    adapter.Stateless(decodeCoinbase), // every message names its product
+		NewRecorded: adapter.Stateless(decodeCoinbaseRecorded),
 		Tickers:     each(func(symbol string) string { return "/products/" + symbol + "/ticker" }),
 		DecodeREST:  coinbaseEndpoints.read,
 		RecordedREST: coinbaseEndpoints.with(endpoints{
-			"trades": rows(list[coinbaseTrade], func(t *coinbaseTrade) adapter.Event { return t.event("matches") }),
+			"trades": rows(bare, func(t *coinbaseTrade) adapter.Event { return t.event("matches") }),
 		}).read,
 		History: coinbaseHistory(),
 	}
 }
 
+// coinbaseRequests name all markets of a connection.
+var coinbaseRequests = requests{
+	Most:     200,
+	Messages: []string{`{"type":"<verb>","product_ids":[<topics>],"channels":["matches","ticker"]}`},
+}
+
 var coinbaseEndpoints = endpoints{
 	"products": nil,
-	"ticker":   coinbaseTicker,
-	"candles": candleRows(list[[]producers.Num],
-		candleColumns{Start: 0, Low: 1, High: 2, Open: 3, Close: 4, Volume: 5, Unit: time.Second},
-		func(q url.Values) string { return seconds(q.Get("granularity")) }),
+	"ticker":   coinbasePolled.orOneIn(bare),
+	"candles": candleColumns{Start: 0, Low: 1, High: 2, Open: 3, Close: 4, Volume: 5, Unit: time.Second}.in(
+		bare, seconds("granularity")),
 }
 
 // coinbaseHistory: https://docs.cdp.coinbase.com/api-reference/exchange-api/rest-api/products/get-product-candles
@@ -63,30 +69,11 @@ func coinbaseHistory() *adapter.History {
 	}}
 }
 
-func coinbaseRequest(kind string) func([]adapter.Instrument) [][]byte {
-	return func(markets []adapter.Instrument) [][]byte {
-		return [][]byte{message(struct {
-			Type     string   `json:"type"`
-			Products []string `json:"product_ids"`
-			Channels []string `json:"channels"`
-		}{kind, symbols(markets), []string{"matches", "ticker"}})}
-	}
-}
-
-type coinbaseMarket struct {
-	ID       string `json:"id"`
-	Base     string `json:"base_currency"`
-	Quote    string `json:"quote_currency"`
-	Status   string `json:"status"`
-	Disabled bool   `json:"trading_disabled"`
-}
-
-func (m *coinbaseMarket) instrument() (adapter.Instrument, bool) {
-	return adapter.Instrument{Symbol: m.ID, Base: m.Base, Quote: m.Quote}, m.Status == "online" && !m.Disabled
-}
-
-// coinbaseCodec needs no state: every message names its product.
-type coinbaseCodec struct{}
+// coinbasePolled is a ticker of the HTTP interface.
+var coinbasePolled = object{
+	Kind: adapter.Ticker, Channel: "rest", Clock: rfc3339,
+	Time: "time", Last: "price", Bid: "bid", Ask: "ask", Base: "volume",
+}.reader()
 
 // coinbaseTrade is a match, also as a row of Advanced Trade and of the HTTP interface.
 type coinbaseTrade struct {
@@ -107,7 +94,7 @@ func (t *coinbaseTrade) event(channel string) adapter.Event {
 	}
 }
 
-func (coinbaseCodec) Decode(f adapter.Frame, out *adapter.Out) error {
+func decodeCoinbase(f adapter.Frame, out *adapter.Out) error {
 	var m struct {
 		Type     string        `json:"type"`
 		Sequence producers.Num `json:"sequence"`
@@ -142,23 +129,5 @@ func (coinbaseCodec) Decode(f adapter.Frame, out *adapter.Out) error {
 	default:
 		return producers.Unreadable("message of type %q", m.Type)
 	}
-	return nil
-}
-
-func coinbaseTicker(_ url.Values, body []byte, out *adapter.Out) error {
-	var t struct {
-		Price  producers.Num `json:"price"`
-		Bid    producers.Num `json:"bid"`
-		Ask    producers.Num `json:"ask"`
-		Volume producers.Num `json:"volume"`
-		Time   string        `json:"time"`
-	}
-	if err := parse(body, &t); err != nil {
-		return err
-	}
-	out.Add(adapter.Event{
-		Kind: adapter.Ticker, Channel: "rest", Time: producers.RFC3339(t.Time),
-		Last: t.Price, Bid: t.Bid, Ask: t.Ask, VolumeBase: t.Volume,
-	})
 	return nil
 }

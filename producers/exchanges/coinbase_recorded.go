@@ -1,16 +1,15 @@
 package exchanges
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/adapter"
 )
 
-// coinbaseRecorded also reads Advanced Trade, whose messages have a channel and no type.
-type coinbaseRecorded struct{ coinbaseCodec }
-
-func (c coinbaseRecorded) Decode(f adapter.Frame, out *adapter.Out) error {
+// decodeCoinbaseRecorded also reads Advanced Trade, whose messages have a channel and no type.
+func decodeCoinbaseRecorded(f adapter.Frame, out *adapter.Out) error {
 	var m struct {
 		Type    string `json:"type"`
 		Channel string `json:"channel"`
@@ -21,7 +20,7 @@ func (c coinbaseRecorded) Decode(f adapter.Frame, out *adapter.Out) error {
 	if m.Type == "" && m.Channel != "" {
 		return decodeAdvanced(f.Bytes, out)
 	}
-	return c.coinbaseCodec.Decode(f, out)
+	return decodeCoinbase(f, out)
 }
 
 func decodeAdvanced(b []byte, out *adapter.Out) error {
@@ -32,17 +31,8 @@ func decodeAdvanced(b []byte, out *adapter.Out) error {
 		Events   []struct {
 			Type    string          `json:"type"`
 			Trades  []coinbaseTrade `json:"trades"`
-			Tickers []struct {
-				Product string        `json:"product_id"`
-				Price   producers.Num `json:"price"`
-				Bid     producers.Num `json:"best_bid"`
-				Ask     producers.Num `json:"best_ask"`
-				Volume  producers.Num `json:"volume_24_h"`
-			} `json:"tickers"`
-			Candles []struct {
-				Product string `json:"product_id"`
-				candleObject
-			} `json:"candles"`
+			Tickers json.RawMessage `json:"tickers"`
+			Candles json.RawMessage `json:"candles"`
 		} `json:"events"`
 	}
 	if err := parse(b, &m); err != nil {
@@ -50,26 +40,22 @@ func decodeAdvanced(b []byte, out *adapter.Out) error {
 	}
 	out.Count("", m.Sequence)
 	for _, group := range m.Events {
-		snapshot := group.Type == "snapshot"
+		like := adapter.Event{Channel: m.Channel, Time: producers.RFC3339(m.Time), Snapshot: group.Type == "snapshot"}
 		switch m.Channel {
 		case "market_trades":
 			for _, t := range group.Trades {
 				e := t.event("market_trades")
-				e.Snapshot = snapshot
+				e.Snapshot = like.Snapshot
 				out.Add(e)
 			}
 		case "ticker", "ticker_batch":
-			for _, t := range group.Tickers {
-				out.Add(adapter.Event{
-					Kind: adapter.Ticker, Symbol: t.Product, Channel: m.Channel, Time: producers.RFC3339(m.Time),
-					Last: t.Price, Bid: t.Bid, Ask: t.Ask, VolumeBase: t.Volume, Snapshot: snapshot,
-				})
+			if err := advancedTickers.list(group.Tickers, like, out); err != nil {
+				return err
 			}
 		case "candles":
-			for _, c := range group.Candles {
-				out.Add(c.event(adapter.Event{
-					Symbol: c.Product, Channel: m.Channel, Time: producers.RFC3339(m.Time), Interval: "5m", Snapshot: snapshot,
-				}, time.Second))
+			like.Interval = "5m"
+			if err := advancedCandles.list(group.Candles, like, out); err != nil {
+				return err
 			}
 		case "subscriptions", "heartbeats", "status", "l2_data", "level2", "user", "futures_balance_summary":
 		default:
@@ -78,3 +64,13 @@ func decodeAdvanced(b []byte, out *adapter.Out) error {
 	}
 	return nil
 }
+
+var (
+	advancedTickers = object{
+		Kind: adapter.Ticker, Symbol: "product_id", Last: "price", Bid: "best_bid", Ask: "best_ask", Base: "volume_24_h",
+	}.reader()
+	advancedCandles = object{
+		Kind: adapter.Candle, Clock: clock(time.Second),
+		Symbol: "product_id", Start: "start", Open: "open", High: "high", Low: "low", Close: "close", Volume: "volume",
+	}.reader()
+)

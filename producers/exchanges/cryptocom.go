@@ -1,11 +1,8 @@
 package exchanges
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/marketlog/marketlog/producers"
@@ -26,87 +23,61 @@ func cryptocom() adapter.Venue {
 			Stream: "wss://stream.crypto.com/exchange/v1/market",
 			REST:   "https://api.crypto.com/exchange/v1",
 		},
-		Evidence: evidenceOf["cryptocom"],
 		Limits: adapter.Limits{
 			Connects: 5, ConnectsPer: time.Second, // undocumented
 			MarketsPerSocket: 150, // undocumented; keeps one connection's loss small
 			Messages:         5,
 			Requests:         10,
 		},
-		Silence:      90 * time.Second,
-		Listing:      []string{"/public/get-instruments"},
-		Instruments:  markets(cryptocomMarkets, (*cryptocomMarket).instrument),
-		Subscribe:    cryptocomRequest("subscribe"),
-		Unsubscribe:  cryptocomRequest("unsubscribe"),
-		NewCodec:     func() adapter.Codec { return cryptocomCodec{} },
-		NewRecorded:  func() adapter.Codec { return cryptocomRecorded{} },
+		Silence: 90 * time.Second,
+		Listing: []string{"/public/get-instruments"},
+		Instruments: market{
+			Symbol: "symbol", Base: "base_ccy", Quote: "quote_ccy", If: []string{"inst_type=CCY_PAIR", "tradable=true"},
+		}.list(cryptocomAnswer.open),
+		Subscribe:    cryptocomRequests.with("subscribe"),
+		Unsubscribe:  cryptocomRequests.with("unsubscribe"),
+		NewCodec:     adapter.Stateless(decodeCryptocom), // every result names its channel
+		NewRecorded:  adapter.Stateless(decodeCryptocomRecorded),
 		Tickers:      one("/public/get-tickers"),
-		DecodeREST:   cryptocomREST,
-		RecordedREST: cryptocomRecordedREST,
+		DecodeREST:   cryptocomEndpoints.read,
+		RecordedREST: cryptocomEndpoints.with(cryptocomRecordedEndpoints).read,
 	}
 }
 
-// cryptocomRequest names at most 100 channels.
-func cryptocomRequest(method string) requester {
-	type params struct {
-		Channels []string `json:"channels"`
-	}
-	return requests(100, func(symbol string) []string { return []string{"trade." + symbol, "ticker." + symbol} },
-		func(channels []string, n int) any {
-			return struct {
-				ID     int    `json:"id"`
-				Method string `json:"method"`
-				Params params `json:"params"`
-			}{n + 1, method, params{channels}}
-		})
+// cryptocomRequests name at most 100 channels.
+var cryptocomRequests = requests{
+	Most:     100,
+	Topics:   []string{`"trade.<symbol>"`, `"ticker.<symbol>"`},
+	Messages: []string{`{"id":<n>,"method":"<verb>","params":{"channels":[<topics>]}}`},
 }
 
-type cryptocomMarket struct {
-	Symbol   string `json:"symbol"`
-	Type     string `json:"inst_type"`
-	Base     string `json:"base_ccy"`
-	Quote    string `json:"quote_ccy"`
-	Tradable bool   `json:"tradable"`
+var cryptocomAnswer = envelope{Code: "code", OK: "0", Message: "message", Rows: "result.data"}
+
+var cryptocomEndpoints = endpoints{
+	"get-instruments": nil,
+	"get-tickers":     cryptocomTickers.in(cryptocomAnswer.open),
 }
 
-func cryptocomMarkets(body []byte) ([]cryptocomMarket, error) {
-	var answer struct {
+var (
+	cryptocomTrades = object{
+		Kind: adapter.Trade, Channel: "trade", NewestFirst: true, Time: "t", ID: "d", Price: "p", Size: "q", Side: "s",
+	}.reader()
+	cryptocomTickers = object{
+		Kind: adapter.Ticker, Channel: "ticker", Symbol: "i", Time: "t", Last: "a", Bid: "b", Ask: "k", Base: "v",
+	}.reader()
+)
+
+func decodeCryptocom(f adapter.Frame, out *adapter.Out) error {
+	var m struct {
+		ID      producers.Num `json:"id"`
+		Method  string        `json:"method"`
 		Code    producers.Num `json:"code"`
 		Message string        `json:"message"`
-		Result  struct {
-			Data []cryptocomMarket `json:"data"`
+		Result  *struct {
+			Channel    string          `json:"channel"`
+			Instrument string          `json:"instrument_name"`
+			Data       json.RawMessage `json:"data"`
 		} `json:"result"`
-	}
-	if err := parse(body, &answer); err != nil {
-		return nil, err
-	}
-	if answer.Code != "0" {
-		return nil, producers.Unreadable("error %s: %s", answer.Code, answer.Message)
-	}
-	return answer.Result.Data, nil
-}
-
-func (m *cryptocomMarket) instrument() (adapter.Instrument, bool) {
-	return adapter.Instrument{Symbol: m.Symbol, Base: m.Base, Quote: m.Quote}, m.Type == "CCY_PAIR" && m.Tradable
-}
-
-// cryptocomCodec needs no state: every result names its channel.
-type cryptocomCodec struct{}
-
-type cryptocomResult struct {
-	Channel    string          `json:"channel"`
-	Instrument string          `json:"instrument_name"`
-	Interval   string          `json:"interval"`
-	Data       json.RawMessage `json:"data"`
-}
-
-func (cryptocomCodec) Decode(f adapter.Frame, out *adapter.Out) error {
-	var m struct {
-		ID      producers.Num    `json:"id"`
-		Method  string           `json:"method"`
-		Code    producers.Num    `json:"code"`
-		Message string           `json:"message"`
-		Result  *cryptocomResult `json:"result"`
 	}
 	if err := parse(f.Bytes, &m); err != nil {
 		return err
@@ -123,82 +94,17 @@ func (cryptocomCodec) Decode(f adapter.Frame, out *adapter.Out) error {
 	case m.Result == nil:
 		return producers.Unreadable("a message without method and result")
 	}
-	// The answer to a subscription has its id and brings history; what follows has the id -1, or none.
-	return m.Result.decode(m.ID != "" && m.ID != "-1", out)
-}
-
-// decode reads the rows of a channel. They come newest first.
-func (r *cryptocomResult) decode(snapshot bool, out *adapter.Out) error {
-	switch r.Channel {
+	switch e := (adapter.Event{Symbol: m.Result.Instrument}); m.Result.Channel {
 	case "trade":
-		var trades []struct {
-			ID         producers.Num `json:"d"`
-			Time       producers.Num `json:"t"`
-			Price      producers.Num `json:"p"`
-			Size       producers.Num `json:"q"`
-			Side       string        `json:"s"` // the taker's
-			Instrument string        `json:"i"`
-		}
-		if err := parse(r.Data, &trades); err != nil {
-			return err
-		}
-		for _, t := range slices.Backward(trades) {
-			out.Add(adapter.Event{
-				Kind: adapter.Trade, Symbol: cmp.Or(r.Instrument, t.Instrument), Channel: "trade", Time: producers.Unix(t.Time, time.Millisecond),
-				ID: t.ID, Price: t.Price, Size: t.Size, Side: adapter.Side(strings.ToLower(t.Side)), Snapshot: snapshot,
-			})
-		}
+		// The answer to a subscription has its id and brings history; what follows has the id -1, or none.
+		e.Snapshot = m.ID != "" && m.ID != "-1"
+		return cryptocomTrades.list(m.Result.Data, e, out)
 	case "ticker":
-		type ticker struct {
-			Instrument string        `json:"i"`
-			Last       producers.Num `json:"a"`
-			Bid        producers.Num `json:"b"`
-			Ask        producers.Num `json:"k"`
-			Volume     producers.Num `json:"v"`
-			Time       producers.Num `json:"t"`
-		}
-		return parseAll(r.Data, func(t *ticker) adapter.Event {
-			return adapter.Event{
-				Kind: adapter.Ticker, Symbol: cmp.Or(t.Instrument, r.Instrument), Channel: "ticker", Time: producers.Unix(t.Time, time.Millisecond),
-				Last: t.Last, Bid: t.Bid, Ask: t.Ask, VolumeBase: t.Volume,
-			}
-		}, out)
+		return cryptocomTickers.list(m.Result.Data, e, out)
 	case "book", "book.update", "":
 	case "index", "mark", "settlement", "funding", "estimatedfunding": // of contracts, which are not read
 	default:
-		return producers.Unreadable("message of channel %q", r.Channel)
+		return producers.Unreadable("message of channel %q", m.Result.Channel)
 	}
 	return nil
-}
-
-func cryptocomREST(target string, body []byte, out *adapter.Out) error {
-	r, name, err := cryptocomAnswer(target, body)
-	switch {
-	case err != nil:
-		return err
-	case name == "get-instruments":
-		return nil
-	case name == "get-tickers":
-		r.Channel = "ticker"
-		return r.decode(false, out)
-	}
-	return unreadAnswer(target)
-}
-
-// cryptocomAnswer opens an answer; name is that of its endpoint.
-func cryptocomAnswer(target string, body []byte) (result *cryptocomResult, name string, err error) {
-	path, query := endpoint(target)
-	var answer struct {
-		Code    producers.Num   `json:"code"`
-		Message string          `json:"message"`
-		Result  cryptocomResult `json:"result"`
-	}
-	if err := parse(body, &answer); err != nil {
-		return nil, "", err
-	}
-	if answer.Code != "0" {
-		return nil, "", producers.Unreadable("error %s: %s", answer.Code, answer.Message)
-	}
-	answer.Result.Instrument = query.Get("instrument_name")
-	return &answer.Result, path[strings.LastIndexByte(path, '/')+1:], nil
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
-	"slices"
 	"time"
 
 	"github.com/marketlog/marketlog/producers"
@@ -25,41 +24,49 @@ func gate() adapter.Venue {
 			Stream: "wss://api.gateio.ws/ws/v4/",
 			REST:   "https://api.gateio.ws",
 		},
-		Countries: countriesOf["gate"],
-		Evidence:  evidenceOf["gate"],
 		Limits: adapter.Limits{
 			Connects: 10, ConnectsPer: 10 * time.Second, // undocumented
 			MarketsPerSocket: 200, // undocumented; keeps one connection's loss small
 			Messages:         10,  // undocumented
 			Requests:         20,
 		},
-		Silence:     60 * time.Second, // every ping is answered
-		Listing:     []string{"/api/v4/spot/currency_pairs"},
-		Instruments: markets(list[gateMarket], (*gateMarket).instrument),
-		Subscribe:   gateRequests("subscribe"),
-		Unsubscribe: gateRequests("unsubscribe"),
+		Silence: 60 * time.Second, // every ping is answered
+		Listing: []string{"/api/v4/spot/currency_pairs"},
+		Instruments: market{
+			Symbol: "id", Base: "base", Quote: "quote", If: []string{"trade_status=tradable"},
+			Unless: []string{"type=premarket"}, // traded before its launch: that has no price of a coin that exists
+		}.list(bare),
+		Subscribe:   gateRequests.with("subscribe"),
+		Unsubscribe: gateRequests.with("unsubscribe"),
 		Heartbeat: adapter.Heartbeat{
 			Every:   15 * time.Second,
-			Message: func() []byte { return gateRequest("spot.ping", "", nil) },
+			Message: func() []byte { return fmt.Appendf(nil, `{"time":%d,"channel":"spot.ping"}`, time.Now().Unix()) },
 		},
-		NewCodec:    func() adapter.Codec { return gateCodec{} },
-		NewRecorded: func() adapter.Codec { return gateRecorded{} },
-		Tickers:     one("/api/v4/spot/tickers"),
-		DecodeREST:  gateEndpoints.below("/v4/spot/"),
-		RecordedREST: gateEndpoints.with(endpoints{
-			"trades": rows(list[gateTrade], (*gateTrade).event),
-		}).below("/v4/spot/"),
-		History: gateHistory(),
+		NewCodec:     adapter.Stateless(decodeGate), // every row names its pair
+		NewRecorded:  adapter.Stateless(decodeGateRecorded),
+		Tickers:      one("/api/v4/spot/tickers"),
+		DecodeREST:   gateEndpoints.below("/v4/spot/"),
+		RecordedREST: gateEndpoints.with(endpoints{"trades": gateTrades.in(bare)}).below("/v4/spot/"),
+		History:      gateHistory(),
 	}
+}
+
+// gateRequests tell the machine's time, which the venue checks.
+var gateRequests = requests{
+	Most: 100,
+	Messages: []string{
+		`{"time":<time>,"channel":"spot.trades","event":"<verb>","payload":[<topics>]}`,
+		`{"time":<time>,"channel":"spot.tickers","event":"<verb>","payload":[<topics>]}`,
+	},
 }
 
 var gateEndpoints = endpoints{
 	"currency_pairs": nil,
-	"tickers":        rows(list[gateTicker], (*gateTicker).polled),
+	"tickers":        gateTickers.as("rest").in(bare), // without a time: neither the row nor the answer tells one
 	// Start, volume in the quote, close, high, low, open, volume in the base, whether it is closed.
-	"candlesticks": candleRows(list[[]producers.Num],
-		candleColumns{Start: 0, Close: 2, High: 3, Low: 4, Open: 5, Volume: 6, Closed: 7, Least: 6, Unit: time.Second},
-		func(q url.Values) string { return gateInterval(q.Get("interval")) }),
+	"candlesticks": candleColumns{
+		Start: 0, Close: 2, High: 3, Low: 4, Open: 5, Volume: 6, Closed: 7, Least: 6, Unit: time.Second,
+	}.in(bare, func(q url.Values) string { return gateInterval(q.Get("interval")) }),
 }
 
 // gateHistory: https://www.gate.com/docs/developers/apiv4/#market-candlesticks
@@ -72,76 +79,19 @@ func gateHistory() *adapter.History {
 	}}
 }
 
-// gateRequest tells the machine's time, whatever the producer's: it is for the venue's check alone.
-func gateRequest(channel, event string, payload []string) []byte {
-	return message(struct {
-		Time    int64    `json:"time"`
-		Channel string   `json:"channel"`
-		Event   string   `json:"event,omitempty"`
-		Payload []string `json:"payload,omitempty"`
-	}{time.Now().Unix(), channel, event, payload})
-}
+// Times of trades have a fraction.
+var (
+	gateTrades = object{
+		Kind: adapter.Trade, Channel: "trades",
+		Symbol: "currency_pair", Time: "create_time_ms", ID: "id", Price: "price", Size: "amount", Side: "side",
+	}.reader()
+	gateTickers = object{
+		Kind: adapter.Ticker, Channel: "tickers",
+		Symbol: "currency_pair", Last: "last", Bid: "highest_bid", Ask: "lowest_ask", Base: "base_volume", Quote: "quote_volume",
+	}.reader()
+)
 
-func gateRequests(event string) requester {
-	return func(markets []adapter.Instrument) (messages [][]byte) {
-		for batch := range slices.Chunk(symbols(markets), 100) {
-			messages = append(messages, gateRequest("spot.trades", event, batch), gateRequest("spot.tickers", event, batch))
-		}
-		return messages
-	}
-}
-
-type gateMarket struct {
-	Symbol string `json:"id"`
-	Base   string `json:"base"`
-	Quote  string `json:"quote"`
-	Status string `json:"trade_status"`
-	Type   string `json:"type"`
-}
-
-// instrument leaves out what is traded before its launch: that has no price of a coin that exists.
-func (m *gateMarket) instrument() (adapter.Instrument, bool) {
-	return adapter.Instrument{Symbol: m.Symbol, Base: m.Base, Quote: m.Quote}, m.Status == "tradable" && m.Type != "premarket"
-}
-
-// gateCodec needs no state: every row names its pair.
-type gateCodec struct{}
-
-type gateTrade struct {
-	Symbol string        `json:"currency_pair"`
-	ID     producers.Num `json:"id"`
-	Price  producers.Num `json:"price"`
-	Amount producers.Num `json:"amount"`
-	Side   string        `json:"side"`           // the taker's
-	Millis producers.Num `json:"create_time_ms"` // with a fraction
-}
-
-func (t *gateTrade) event() adapter.Event {
-	return adapter.Event{
-		Kind: adapter.Trade, Symbol: t.Symbol, Channel: "trades", Time: producers.Unix(t.Millis, time.Millisecond),
-		ID: t.ID, Price: t.Price, Size: t.Amount, Side: adapter.Side(t.Side),
-	}
-}
-
-// gateTicker's volumes are of 24 hours.
-type gateTicker struct {
-	Symbol string        `json:"currency_pair"`
-	Last   producers.Num `json:"last"`
-	Bid    producers.Num `json:"highest_bid"`
-	Ask    producers.Num `json:"lowest_ask"`
-	Base   producers.Num `json:"base_volume"`
-	Quote  producers.Num `json:"quote_volume"`
-}
-
-// polled has no time: neither the row nor the answer tells one.
-func (t *gateTicker) polled() adapter.Event {
-	return adapter.Event{
-		Kind: adapter.Ticker, Symbol: t.Symbol, Channel: "rest",
-		Last: t.Last, Bid: t.Bid, Ask: t.Ask, VolumeBase: t.Base, VolumeQuote: t.Quote,
-	}
-}
-
-func (gateCodec) Decode(f adapter.Frame, out *adapter.Out) error {
+func decodeGate(f adapter.Frame, out *adapter.Out) error {
 	var m struct {
 		Channel string          `json:"channel"`
 		Event   string          `json:"event"`
@@ -171,13 +121,9 @@ func (gateCodec) Decode(f adapter.Frame, out *adapter.Out) error {
 	}
 	switch m.Channel {
 	case "spot.trades", "spot.trades_v2":
-		return rows(listOrOne[gateTrade], (*gateTrade).event)(nil, m.Result, out)
+		return gateTrades.listOrOne(m.Result, adapter.Event{}, out)
 	case "spot.tickers":
-		return rows(listOrOne[gateTicker], func(t *gateTicker) adapter.Event {
-			e := t.polled()
-			e.Channel, e.Time = "tickers", producers.Unix(m.Time, time.Second) // the row has none
-			return e
-		})(nil, m.Result, out)
+		return gateTickers.listOrOne(m.Result, adapter.Event{Time: producers.Unix(m.Time, time.Second)}, out)
 	case "spot.order_book", "spot.order_book_update", "spot.obu":
 	default:
 		return producers.Unreadable("message of channel %q", m.Channel)

@@ -5,14 +5,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/adapter"
 )
 
-// gateRecorded also reads the best bid and ask, and candles, which the engine does not ask for.
-type gateRecorded struct{ gateCodec }
-
-func (c gateRecorded) Decode(f adapter.Frame, out *adapter.Out) error {
+// decodeGateRecorded also reads the best bid and ask, and candles, which the engine does not ask for.
+func decodeGateRecorded(f adapter.Frame, out *adapter.Out) error {
 	var m struct {
 		Channel string          `json:"channel"`
 		Event   string          `json:"event"`
@@ -26,54 +23,31 @@ func (c gateRecorded) Decode(f adapter.Frame, out *adapter.Out) error {
 	switch {
 	case m.Method != "", m.Error != nil, m.Event == "subscribe", m.Event == "unsubscribe":
 	case m.Channel == "spot.book_ticker":
-		return gateBest(m.Result, out)
+		return gateBest.one(m.Result, adapter.Event{}, out)
 	case m.Channel == "spot.candlesticks":
-		return rows(listOrOne[gateCandle], (*gateCandle).event)(nil, m.Result, out)
+		return gateAddCandles(m.Result, out)
 	}
-	return c.gateCodec.Decode(f, out)
+	return decodeGate(f, out)
 }
 
-func gateBest(data []byte, out *adapter.Out) error {
-	var t struct {
-		Symbol  string        `json:"s"`
-		Bid     producers.Num `json:"b"`
-		BidSize producers.Num `json:"B"` // unused, but b and a would take the sizes
-		Ask     producers.Num `json:"a"`
-		AskSize producers.Num `json:"A"`
-		Update  producers.Num `json:"u"`
-		Millis  producers.Num `json:"t"`
-	}
-	if err := parse(data, &t); err != nil {
-		return err
-	}
-	out.Add(adapter.Event{
-		Kind: adapter.Ticker, Symbol: t.Symbol, Channel: "book_ticker", Time: producers.Unix(t.Millis, time.Millisecond),
-		Bid: t.Bid, Ask: t.Ask, Sequence: t.Update,
-	})
-	return nil
-}
+var gateBest = object{
+	Kind: adapter.Ticker, Channel: "book_ticker", Symbol: "s", Time: "t", Bid: "b", Ask: "a", Sequence: "u",
+}.reader()
 
-// gateCandle also has "v", the volume in the quote.
-type gateCandle struct {
-	Start  producers.Num `json:"t"`
-	Name   string        `json:"n"` // 1m_BTC_USDT
-	Open   producers.Num `json:"o"`
-	High   producers.Num `json:"h"`
-	Low    producers.Num `json:"l"`
-	Close  producers.Num `json:"c"`
-	Volume producers.Num `json:"a"` // in the base; since 2022
-	Closed *bool         `json:"w"` // since 2024
-}
+// gateCandles also have "v", the volume in the quote; "a" is in the base, since 2022, and "w" tells whether it is closed, since 2024.
+// Their name is 1m_BTC_USDT.
+var gateCandles = object{
+	Kind: adapter.Candle, Channel: "candles", Clock: clock(time.Second),
+	Symbol: "n", Start: "t", Open: "o", High: "h", Low: "l", Close: "c", Volume: "a", State: "w",
+}.reader()
 
-func (c *gateCandle) event() adapter.Event {
-	interval, symbol, _ := strings.Cut(c.Name, "_")
-	e := adapter.Event{
-		Kind: adapter.Candle, Symbol: symbol, Channel: "candles",
-		Start: producers.Unix(c.Start, time.Second), Interval: gateInterval(interval),
-		OpenPrice: c.Open, High: c.High, Low: c.Low, ClosePrice: c.Close, Volume: c.Volume,
+func gateAddCandles(data []byte, out *adapter.Out) error {
+	first := len(out.Events)
+	err := gateCandles.listOrOne(data, adapter.Event{}, out)
+	for i := range out.Events[first:] {
+		e := &out.Events[first+i]
+		e.Interval, e.Symbol, _ = strings.Cut(e.Symbol, "_")
+		e.Interval = gateInterval(e.Interval)
 	}
-	if c.Closed != nil {
-		e.State = candleState(*c.Closed)
-	}
-	return e
+	return err
 }

@@ -26,8 +26,6 @@ func gemini() adapter.Venue {
 			Stream: "wss://ws.gemini.com",
 			REST:   "https://api.gemini.com",
 		},
-		Countries: countriesOf["gemini"],
-		Evidence:  evidenceOf["gemini"],
 		Limits: adapter.Limits{
 			Connects: 12, ConnectsPer: time.Minute,
 			MarketsPerSocket: 200, // undocumented; keeps one connection's loss small
@@ -38,27 +36,26 @@ func gemini() adapter.Venue {
 		Listing:      []string{"/v1/symbols"},
 		Instruments:  geminiInstruments,
 		Split:        geminiSplit,
-		Subscribe:    geminiRequest("SUBSCRIBE"),
-		Unsubscribe:  geminiRequest("UNSUBSCRIBE"),
+		Subscribe:    geminiRequests("SUBSCRIBE"),
+		Unsubscribe:  geminiRequests("UNSUBSCRIBE"),
 		Heartbeat:    adapter.Heartbeat{Every: 20 * time.Second, Message: heartbeat(`{"id":"ping","method":"ping"}`)},
-		NewCodec:     func() adapter.Codec { return geminiCodec{} },
-		NewRecorded:  func() adapter.Codec { return geminiRecorded{} },
+		NewCodec:     adapter.Stateless(decodeGemini), // every message names its symbol
+		NewRecorded:  adapter.Stateless(decodeGeminiRecorded),
 		Tickers:      each(func(symbol string) string { return "/v2/ticker/" + symbol }),
 		DecodeREST:   geminiREST,
 		RecordedREST: geminiRecordedREST,
+
+		RecordedInstruments: geminiRecordedInstruments,
 	}
 }
 
-// geminiRequest names at most 100 streams, some 2 kB.
-func geminiRequest(method string) requester {
-	return requests(100, func(symbol string) []string { return []string{symbol + "@trade", symbol + "@bookTicker"} },
-		func(streams []string, _ int) any {
-			return struct {
-				ID     string   `json:"id"`
-				Method string   `json:"method"`
-				Params []string `json:"params"`
-			}{strings.ToLower(method), method, streams}
-		})
+// geminiRequests name at most 100 streams, some 2 kB.
+func geminiRequests(verb string) requester {
+	return requests{
+		Most:     100,
+		Topics:   []string{`"<symbol>@trade"`, `"<symbol>@bookTicker"`},
+		Messages: []string{`{"id":"` + strings.ToLower(verb) + `","method":"<verb>","params":[<topics>]}`},
+	}.with(verb)
 }
 
 // geminiQuotes are what Gemini's markets are quoted in; a longer one goes before one that it ends in.
@@ -84,27 +81,8 @@ func geminiSplit(symbol string) (base, quote string, ok bool) {
 	return "", "", false
 }
 
-// geminiInstruments reads a list of bare symbols, or what the venue tells of one of them. The feed
-// echoes them in lower case, the feed before and HTTP answers have upper case.
-func geminiInstruments(path string, body []byte) ([]adapter.Instrument, error) {
-	if strings.Contains(path, "/v1/symbols/details/") {
-		var d struct {
-			Symbol  string `json:"symbol"`
-			Base    string `json:"base_currency"`
-			Quote   string `json:"quote_currency"`
-			Product string `json:"product_type"` // spot or swap; older answers have none
-			Status  string `json:"status"`
-		}
-		if err := parse(body, &d); err != nil {
-			return nil, err
-		}
-		if _, _, spot := geminiSplit(d.Symbol); !spot || d.Product != "" && d.Product != "spot" || d.Status != "open" {
-			return nil, nil
-		}
-		return []adapter.Instrument{{
-			Symbol: strings.ToLower(d.Symbol), Base: d.Base, Quote: d.Quote, Aliases: []string{strings.ToUpper(d.Symbol)},
-		}}, nil
-	}
+// geminiInstruments reads a list of bare symbols. The feed echoes them in lower case, HTTP answers have upper case.
+func geminiInstruments(_ string, body []byte) ([]adapter.Instrument, error) {
 	var symbols []string
 	if err := parse(body, &symbols); err != nil {
 		return nil, err
@@ -120,16 +98,11 @@ func geminiInstruments(path string, body []byte) ([]adapter.Instrument, error) {
 			base, quote = base+"G", "USD"
 		}
 		if ok {
-			list = append(list, adapter.Instrument{
-				Symbol: strings.ToLower(s), Base: base, Quote: quote, Aliases: []string{s},
-			})
+			list = append(list, adapter.Instrument{Symbol: strings.ToLower(s), Base: base, Quote: quote, Aliases: []string{s}})
 		}
 	}
 	return list, nil
 }
-
-// geminiCodec needs no state: every message names its symbol.
-type geminiCodec struct{}
 
 // geminiEvent is a message of a stream. Keys that differ in case only are all declared, so that none
 // is taken for another.
@@ -145,7 +118,7 @@ type geminiEvent struct {
 	Size    producers.Num   `json:"q"`
 	Quoted  producers.Num   `json:"Q"`
 	// Maker says that the buyer was the maker: the taker sold.
-	Maker   json.RawMessage `json:"m"`
+	Maker   producers.Num   `json:"m"`
 	Ignored json.RawMessage `json:"M"`
 	Update  producers.Num   `json:"u"`
 	First   producers.Num   `json:"U"`
@@ -162,7 +135,7 @@ type geminiEvent struct {
 	Result     json.RawMessage `json:"result"`
 }
 
-func (geminiCodec) Decode(f adapter.Frame, out *adapter.Out) error {
+func decodeGemini(f adapter.Frame, out *adapter.Out) error {
 	var e geminiEvent
 	if err := parse(f.Bytes, &e); err != nil {
 		return err
@@ -180,7 +153,7 @@ func (geminiCodec) Decode(f adapter.Frame, out *adapter.Out) error {
 	case e.Event != "bookTicker" && e.TradeID != "" && e.Price != "":
 		out.Add(adapter.Event{
 			Kind: adapter.Trade, Symbol: e.Symbol, Channel: "trades", Time: at,
-			ID: e.TradeID, Price: e.Price, Size: e.Size, Side: buyerMaker(e.Maker),
+			ID: e.TradeID, Price: e.Price, Size: e.Size, Side: isBuyerMaker(e.Maker),
 		})
 	case e.Event != "trade" && e.Update != "" && e.Symbol != "":
 		out.Add(adapter.Event{
@@ -209,22 +182,15 @@ func geminiREST(target string, body []byte, out *adapter.Out) error {
 	path, name, _ := geminiPath(target)
 	switch name {
 	case "v1/symbols": // and what it tells of one
+		return nil
 	case "v2/ticker":
-		var t struct {
-			Symbol string        `json:"symbol"`
-			Last   producers.Num `json:"close"` // the newest price
-			Bid    producers.Num `json:"bid"`
-			Ask    producers.Num `json:"ask"`
-		}
-		if err := parse(body, &t); err != nil {
-			return err
-		}
-		out.Add(adapter.Event{Kind: adapter.Ticker, Symbol: t.Symbol, Channel: "rest", Last: t.Last, Bid: t.Bid, Ask: t.Ask})
-	default:
-		return unreadAnswer(path)
+		return geminiTickers.one(body, adapter.Event{}, out)
 	}
-	return nil
+	return unreadAnswer(path)
 }
+
+// geminiTickers have the newest price as that of the end.
+var geminiTickers = object{Kind: adapter.Ticker, Channel: "rest", Symbol: "symbol", Last: "close", Bid: "bid", Ask: "ask"}.reader()
 
 // geminiPath is the path of what was asked for, its endpoint and its last part: v1/pubticker and btcusd.
 func geminiPath(target string) (path, name, last string) {

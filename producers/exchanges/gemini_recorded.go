@@ -10,10 +10,31 @@ import (
 	"github.com/marketlog/marketlog/producers/adapter"
 )
 
-// geminiRecorded also reads Market Data version 2, whose messages have a type, and whose refusals are a result.
-type geminiRecorded struct{ geminiCodec }
+// geminiRecordedInstruments also reads what the venue tells of one market, for which the engine does not ask.
+func geminiRecordedInstruments(path string, body []byte) ([]adapter.Instrument, error) {
+	if !strings.Contains(path, "/v1/symbols/details/") {
+		return geminiInstruments(path, body)
+	}
+	var d struct {
+		Symbol  string `json:"symbol"`
+		Base    string `json:"base_currency"`
+		Quote   string `json:"quote_currency"`
+		Product string `json:"product_type"` // spot or swap; older answers have none
+		Status  string `json:"status"`
+	}
+	if err := parse(body, &d); err != nil {
+		return nil, err
+	}
+	if _, _, spot := geminiSplit(d.Symbol); !spot || d.Product != "" && d.Product != "spot" || d.Status != "open" {
+		return nil, nil
+	}
+	return []adapter.Instrument{{
+		Symbol: strings.ToLower(d.Symbol), Base: d.Base, Quote: d.Quote, Aliases: []string{strings.ToUpper(d.Symbol)},
+	}}, nil
+}
 
-func (c geminiRecorded) Decode(f adapter.Frame, out *adapter.Out) error {
+// decodeGeminiRecorded also reads Market Data version 2, whose messages have a type, and whose refusals are a result.
+func decodeGeminiRecorded(f adapter.Frame, out *adapter.Out) error {
 	var m struct {
 		Type   string          `json:"type"`
 		Result json.RawMessage `json:"result"`
@@ -31,7 +52,7 @@ func (c geminiRecorded) Decode(f adapter.Frame, out *adapter.Out) error {
 	case m.Error == nil && m.ID == nil && m.Result == nil && m.Type != "":
 		return geminiArchived(m.Type, f.Bytes, out)
 	}
-	return c.geminiCodec.Decode(f, out)
+	return decodeGemini(f, out)
 }
 
 // geminiTrade is a trade of Market Data version 2. Its event's number is of that feed alone.

@@ -3,6 +3,7 @@ package exchanges
 import (
 	"cmp"
 	"encoding/json"
+	"net/url"
 	"strings"
 	"time"
 
@@ -10,29 +11,9 @@ import (
 	"github.com/marketlog/marketlog/producers/adapter"
 )
 
-// htxRecorded also reads candles, the best of the book, the merged ticker of a day and all tickers at once, which the engine does
-// not ask for.
-type htxRecorded struct{}
-
-// htxRecordedTick is the payload of these. Bid and ask of a merged ticker are lists of price and size.
-type htxRecordedTick struct {
-	htxTick
-	ID     producers.Num   `json:"id"` // of a candle: its start in seconds
-	Open   producers.Num   `json:"open"`
-	High   producers.Num   `json:"high"`
-	Low    producers.Num   `json:"low"`
-	Bids   json.RawMessage `json:"bid"`
-	Asks   json.RawMessage `json:"ask"`
-	Quoted producers.Num   `json:"quoteTime"` // of the best bid and ask
-}
-
-func (t *htxRecordedTick) ticker(symbol, channel string, at producers.Num) adapter.Event {
-	e := t.htxTick.ticker(symbol, channel, at)
-	e.Bid, e.Ask = htxPrice(t.Bids), htxPrice(t.Asks)
-	return e
-}
-
-func (htxRecorded) Decode(f adapter.Frame, out *adapter.Out) error {
+// decodeHTXRecorded also reads candles, the best of the book, the merged ticker of a day and all tickers at once, which the engine
+// does not ask for.
+func decodeHTXRecorded(f adapter.Frame, out *adapter.Out) error {
 	var m struct {
 		Channel string          `json:"ch"`
 		Time    producers.Num   `json:"ts"`
@@ -46,17 +27,17 @@ func (htxRecorded) Decode(f adapter.Frame, out *adapter.Out) error {
 	period, candle := strings.CutPrefix(channel, "kline.")
 	switch {
 	case symbol == "tickers" && channel == "":
-		return parseAll(m.Data, func(t *htxRecordedTick) adapter.Event { return t.ticker(t.Symbol, "tickers", m.Time) }, out)
+		return htxTickers.list(m.Data, adapter.Event{Channel: "tickers", Time: producers.Unix(m.Time, time.Millisecond)}, out)
 	case !candle && channel != "bbo" && channel != "detail":
-		return htxCodec{}.Decode(f, out)
+		return decodeHTX(f, out)
+	case candle:
+		return htxCandles.one(m.Tick, adapter.Event{Symbol: symbol, Interval: htxPeriod(period)}, out)
 	}
-	var tick htxRecordedTick
+	var tick htxMerged
 	if err := parse(m.Tick, &tick); err != nil {
 		return err
 	}
 	switch _, _, spot := htxSplit(symbol); {
-	case candle:
-		out.Add(tick.candle(symbol, period))
 	case channel == "bbo":
 		out.Add(tick.ticker(symbol, "bbo", cmp.Or(tick.Quoted, m.Time)))
 	case spot: // a contract's has volumes in contracts
@@ -65,26 +46,41 @@ func (htxRecorded) Decode(f adapter.Frame, out *adapter.Out) error {
 	return nil
 }
 
+// htxMerged is a ticker of a day, or the best of the book. Bid and ask may be lists of price and size.
+type htxMerged struct {
+	Close  producers.Num   `json:"close"`
+	Last   producers.Num   `json:"lastPrice"`
+	Amount producers.Num   `json:"amount"`
+	Vol    producers.Num   `json:"vol"`
+	Bids   json.RawMessage `json:"bid"`
+	Asks   json.RawMessage `json:"ask"`
+	Quoted producers.Num   `json:"quoteTime"` // of the best bid and ask
+}
+
+func (t *htxMerged) ticker(symbol, channel string, at producers.Num) adapter.Event {
+	return adapter.Event{
+		Kind: adapter.Ticker, Symbol: symbol, Channel: channel, Time: producers.Unix(at, time.Millisecond),
+		Last: cmp.Or(t.Last, t.Close), Bid: htxPrice(t.Bids), Ask: htxPrice(t.Asks), VolumeBase: t.Amount, VolumeQuote: t.Vol,
+	}
+}
+
 // htxPrice reads the first number of a list, or a number.
 func htxPrice(raw json.RawMessage) producers.Num {
 	var list []producers.Num
-	var n producers.Num
 	switch {
 	case raw == nil:
+		return ""
 	case json.Unmarshal(raw, &list) == nil:
-		n = bestPrice([][]producers.Num{list})
-	default:
-		_ = json.Unmarshal(raw, &n) // fails never: a Num takes whatever it is
+		return bestPrice([][]producers.Num{list})
 	}
-	return n
+	return text(raw)
 }
 
-func (t *htxRecordedTick) candle(symbol, period string) adapter.Event {
-	return adapter.Event{
-		Kind: adapter.Candle, Symbol: symbol, Channel: "kline", Interval: htxPeriod(period),
-		Start: producers.Unix(t.ID, time.Second), OpenPrice: t.Open, High: t.High, Low: t.Low, ClosePrice: t.Close, Volume: t.Amount,
-	}
-}
+// htxCandles are known by the seconds of their start.
+var htxCandles = object{
+	Kind: adapter.Candle, Channel: "kline", Clock: clock(time.Second),
+	Start: "id", Open: "open", High: "high", Low: "low", Close: "close", Volume: "amount",
+}.reader()
 
 // htxPeriod spells an interval: 1min, 60min, 4hour, 1day, 1week.
 func htxPeriod(period string) string {
@@ -101,32 +97,42 @@ func htxPeriod(period string) string {
 	return period
 }
 
-func htxRecordedREST(target string, body []byte, out *adapter.Out) error {
-	answer, err := parseHTX(body)
-	if err != nil {
-		return err
-	}
-	path, query := endpoint(target)
-	symbol, _ := htxTopic(answer.Channel)
-	switch path {
-	case "/market/detail/merged":
-		var tick htxRecordedTick
-		if err := parse(answer.Tick, &tick); err != nil {
+// htxRecordedEndpoints are about one market, which the answer names by its topic.
+var htxRecordedEndpoints = endpoints{
+	"merged": htxOfTopic("tick", func(row []byte, e adapter.Event, _ url.Values, out *adapter.Out) error {
+		var tick htxMerged
+		if err := parse(row, &tick); err != nil {
 			return err
 		}
-		out.Add(tick.ticker(symbol, "rest", answer.Time))
-	case "/market/history/trade", "/market/trade":
-		orders, err := list[htxTick](answer.Data) // each taker's, with the trades that it came to
+		ticker := tick.ticker(e.Symbol, "rest", "")
+		ticker.Time = e.Time
+		out.Add(ticker)
+		return nil
+	}),
+	"trade": htxOfTopic("data", func(rows []byte, e adapter.Event, _ url.Values, out *adapter.Out) error {
+		orders, err := list[json.RawMessage](rows) // each taker's, with the trades that it came to
+		for _, order := range orders {
+			if err := htxTrades.list(order, e, out); err != nil {
+				return err
+			}
+		}
+		return err
+	}),
+	"kline": htxOfTopic("data", func(rows []byte, e adapter.Event, query url.Values, out *adapter.Out) error {
+		e.Time, e.Interval = 0, htxPeriod(query.Get("period"))
+		return htxCandles.list(rows, e, out)
+	}),
+}
+
+func htxOfTopic(path string, read func(rows []byte, e adapter.Event, query url.Values, out *adapter.Out) error) reader {
+	return func(query url.Values, body []byte, out *adapter.Out) error {
+		topic := htxAnswer.at(path)
+		topic.Symbol = "ch"
+		rows, e, err := topic.open(body)
 		if err != nil {
 			return err
 		}
-		for i := range orders {
-			addAll(orders[i].Trades, func(t *htxTrade) adapter.Event { return t.event(symbol) }, out)
-		}
-	case "/market/history/kline":
-		return parseAll(answer.Data, func(t *htxRecordedTick) adapter.Event { return t.candle(symbol, query.Get("period")) }, out)
-	default:
-		return htxREST(target, body, out)
+		e.Symbol, _ = htxTopic(e.Symbol)
+		return read(rows, e, query, out)
 	}
-	return nil
 }

@@ -27,8 +27,6 @@ func kraken() adapter.Venue {
 			Stream: "wss://ws.kraken.com/v2",
 			REST:   "https://api.kraken.com",
 		},
-		Countries: countriesOf["kraken"],
-		Evidence:  evidenceOf["kraken"],
 		Limits: adapter.Limits{
 			Connects: 150, ConnectsPer: 10 * time.Minute,
 			MarketsPerSocket: 200, // undocumented; keeps one connection's loss small
@@ -39,22 +37,22 @@ func kraken() adapter.Venue {
 		Listing:     []string{"/0/public/AssetPairs"},
 		Instruments: krakenInstruments,
 		Split:       krakenSplit,
-		Subscribe:   krakenRequest("subscribe"),
-		Unsubscribe: krakenRequest("unsubscribe"),
+		Subscribe:   krakenRequests.with("subscribe"),
+		Unsubscribe: krakenRequests.with("unsubscribe"),
 		Heartbeat: adapter.Heartbeat{
 			Every:   30 * time.Second,
 			Message: heartbeat(`{"method":"ping"}`),
 		},
-		NewCodec:     func() adapter.Codec { return krakenCodec{} },
-		NewRecorded:  func() adapter.Codec { return krakenRecorded{} },
+		NewCodec:     adapter.Stateless(decodeKraken), // every row names its market
+		NewRecorded:  adapter.Stateless(decodeKrakenRecorded),
 		Tickers:      one("/0/public/Ticker"),
 		DecodeREST:   krakenEndpoints.read,
-		RecordedREST: krakenEndpoints.with(endpoints{"Trades": krakenTrades}).read,
+		RecordedREST: krakenEndpoints.with(endpoints{"Trades": krakenPast}).read,
 		History:      krakenHistory(),
 	}
 }
 
-var krakenEndpoints = endpoints{"AssetPairs": nil, "Ticker": krakenTickers, "OHLC": krakenCandles}
+var krakenEndpoints = endpoints{"AssetPairs": nil, "Ticker": krakenPolled, "OHLC": krakenCandles}
 
 // krakenHistory: https://docs.kraken.com/api/docs/rest-api/get-ohlc-data
 // Whatever since says, the newest 720 candles are all there are; since itself is left out of the answer.
@@ -69,23 +67,13 @@ func krakenHistory() *adapter.History {
 	}}
 }
 
-func krakenRequest(method string) requester {
-	type params struct {
-		Channel string   `json:"channel"`
-		Symbols []string `json:"symbol"`
-		// By default a ticker tells a new bid or ask only with the next trade.
-		Trigger string `json:"event_trigger,omitempty"`
-	}
-	return channelRequests(100, []string{"trade", "ticker"}, func(channel string, symbols []string) any {
-		p := params{Channel: channel, Symbols: symbols}
-		if channel == "ticker" {
-			p.Trigger = "bbo"
-		}
-		return struct {
-			Method string `json:"method"`
-			Params params `json:"params"`
-		}{method, p}
-	})
+// krakenRequests ask for tickers with each new bid or ask: by default they are sent with the next trade.
+var krakenRequests = requests{
+	Most: 100,
+	Messages: []string{
+		`{"method":"<verb>","params":{"channel":"trade","symbol":[<topics>]}}`,
+		`{"method":"<verb>","params":{"channel":"ticker","symbol":[<topics>],"event_trigger":"bbo"}}`,
+	},
 }
 
 // krakenAsset turns the asset codes of Kraken's older interfaces into those of the feed.
@@ -99,33 +87,26 @@ func krakenAsset(code string) string {
 	return code
 }
 
-func krakenInstruments(_ string, body []byte) ([]adapter.Instrument, error) {
-	type pair struct {
+func krakenInstruments(_ string, body []byte) (list []adapter.Instrument, err error) {
+	err = krakenRows(body, func(key string, p struct {
 		Class   string `json:"aclass_base"`
 		AltName string `json:"altname"`
 		WSName  string `json:"wsname"`
 		Status  string `json:"status"`
-	}
-	pairs, err := krakenResult[pair](body)
-	if err != nil {
-		return nil, err
-	}
-	var list []adapter.Instrument
-	for _, key := range slices.Sorted(maps.Keys(pairs)) {
-		p := pairs[key]
+	},
+	) error {
 		base, quote, ok := strings.Cut(p.WSName, "/")
 		trades := p.Status == "" || p.Status == "online" || p.Status == "limit_only" || p.Status == "reduce_only"
 		// Dark pools have no feed, hence no name there; tokenized shares are no coins.
-		if !ok || !trades || p.Class != "currency" {
-			continue
+		if ok && trades && p.Class == "currency" {
+			base, quote = krakenAsset(base), krakenAsset(quote)
+			list = append(list, adapter.Instrument{
+				Symbol: base + "/" + quote, Base: base, Quote: quote, Aliases: []string{key, p.AltName, p.WSName},
+			})
 		}
-		base, quote = krakenAsset(base), krakenAsset(quote)
-		list = append(list, adapter.Instrument{
-			Symbol: base + "/" + quote, Base: base, Quote: quote,
-			Aliases: []string{key, p.AltName, p.WSName},
-		})
-	}
-	return list, nil
+		return nil
+	})
+	return list, err
 }
 
 // krakenSplit also reads the HTTP interface's oldest names: XXBTZUSD is X-XBT and Z-USD.
@@ -137,114 +118,73 @@ func krakenSplit(symbol string) (base, quote string, ok bool) {
 	return krakenAsset(base), krakenAsset(quote), ok
 }
 
-// krakenCodec needs no state: every row names its market.
-type krakenCodec struct{}
+var (
+	krakenTrades = object{
+		Kind: adapter.Trade, Channel: "trade", Clock: rfc3339, Counted: true,
+		Symbol: "symbol", Time: "timestamp", ID: "trade_id", Price: "price", Size: "qty", Side: "side",
+	}.reader()
+	krakenTickers = object{
+		Kind: adapter.Ticker, Channel: "ticker", Clock: rfc3339,
+		Symbol: "symbol", Time: "timestamp", Last: "last", Bid: "bid", Ask: "ask", Base: "volume",
+	}.reader()
+)
 
-func (krakenCodec) Decode(f adapter.Frame, out *adapter.Out) error {
-	if len(f.Bytes) > 0 && f.Bytes[0] == '[' {
-		return krakenVersion1(f.Bytes)
-	}
+func decodeKraken(f adapter.Frame, out *adapter.Out) error {
 	var m struct {
 		Channel string          `json:"channel"`
 		Type    string          `json:"type"`
 		Data    json.RawMessage `json:"data"`
 		Method  string          `json:"method"`
 		Error   string          `json:"error"`
-		Event   string          `json:"event"` // version 1
 	}
 	if err := parse(f.Bytes, &m); err != nil {
 		return err
 	}
-	switch m.Channel {
-	case "trade", "ticker":
+	switch e := (adapter.Event{Snapshot: m.Type == "snapshot"}); m.Channel {
+	case "trade":
+		return krakenTrades.list(m.Data, e, out)
+	case "ticker":
+		return krakenTickers.list(m.Data, e, out)
 	case "heartbeat", "status", "instrument", "book", "level3":
-		return nil
 	case "":
 		if m.Error != "" {
 			out.Notice("%s: %s", m.Method, m.Error)
-		}
-		if m.Method == "" && m.Error == "" && m.Event == "" {
+		} else if m.Method == "" {
 			return producers.Unreadable("message without channel or method")
 		}
-		return nil
 	default:
 		return producers.Unreadable("message of channel %q", m.Channel)
-	}
-	var rows []struct {
-		Symbol string        `json:"symbol"`
-		Time   string        `json:"timestamp"`
-		ID     producers.Num `json:"trade_id"`
-		Side   string        `json:"side"`
-		Price  producers.Num `json:"price"`
-		Size   producers.Num `json:"qty"`
-		Bid    producers.Num `json:"bid"`
-		Ask    producers.Num `json:"ask"`
-		Last   producers.Num `json:"last"`
-		Volume producers.Num `json:"volume"`
-	}
-	if err := parse(m.Data, &rows); err != nil {
-		return err
-	}
-	snapshot := m.Type == "snapshot"
-	for _, r := range rows {
-		e := adapter.Event{Symbol: r.Symbol, Channel: m.Channel, Time: producers.RFC3339(r.Time), Snapshot: snapshot}
-		switch m.Channel {
-		case "trade":
-			e.Kind, e.ID, e.Side, e.Price, e.Size = adapter.Trade, r.ID, adapter.Side(r.Side), r.Price, r.Size
-			if !snapshot {
-				out.Count(r.Symbol, r.ID) // numbered without holes within a market
-			}
-		case "ticker":
-			e.Kind, e.Bid, e.Ask, e.Last, e.VolumeBase = adapter.Ticker, r.Bid, r.Ask, r.Last, r.Volume
-		}
-		out.Add(e)
 	}
 	return nil
 }
 
-// krakenVersion1 refuses the feed's first version, [channel, payload…, name, pair], except for
-// its depth, which is not read in any version.
-func krakenVersion1(b []byte) error {
-	var parts []json.RawMessage
-	if err := parse(b, &parts); err != nil {
-		return err
-	}
-	var name string
-	if len(parts) < 4 || json.Unmarshal(parts[len(parts)-2], &name) != nil {
-		return producers.Unreadable("array of %d elements", len(parts))
-	}
-	if strings.HasPrefix(name, "book-") {
-		return nil
-	}
-	return adapter.Retired("channel %q of version 1", name)
-}
-
-// krakenResult opens an HTTP answer: errors, else a value for each market.
-func krakenResult[T any](body []byte) (map[string]T, error) {
+// krakenRows opens an HTTP answer, which is errors, else a value for each market, and visits them in the order of their names.
+func krakenRows[T any](body []byte, visit func(symbol string, value T) error) error {
 	var answer struct {
 		Error  []string                   `json:"error"`
 		Result map[string]json.RawMessage `json:"result"`
 	}
 	if err := parse(body, &answer); err != nil {
-		return nil, err
+		return err
 	}
 	if len(answer.Error) > 0 {
-		return nil, producers.Unreadable("the venue answered %q", answer.Error)
+		return producers.Unreadable("the venue answered %q", answer.Error)
 	}
 	// Beside the market, trades and candles carry "last", where the next page begins.
 	delete(answer.Result, "last")
-	result := make(map[string]T, len(answer.Result))
-	for _, key := range slices.Sorted(maps.Keys(answer.Result)) {
+	for _, symbol := range slices.Sorted(maps.Keys(answer.Result)) {
 		var value T
-		if err := parse(answer.Result[key], &value); err != nil {
-			return nil, err
+		if err := parse(answer.Result[symbol], &value); err != nil {
+			return err
 		}
-		result[key] = value
+		if err := visit(symbol, value); err != nil {
+			return err
+		}
 	}
-	return result, nil
+	return nil
 }
 
-func krakenTickers(_ url.Values, body []byte, out *adapter.Out) error {
+func krakenPolled(_ url.Values, body []byte, out *adapter.Out) error {
 	return krakenRows(body, func(symbol string, t struct {
 		Ask    []producers.Num `json:"a"` // price, whole lots, lots
 		Bid    []producers.Num `json:"b"`
@@ -282,18 +222,4 @@ func krakenCandles(query url.Values, body []byte, out *adapter.Out) error {
 		e.State = adapter.Open
 		return columns.add(candles[closed:], e, out)
 	})
-}
-
-// krakenRows visits the markets of an HTTP answer in the order of their names.
-func krakenRows[T any](body []byte, visit func(symbol string, value T) error) error {
-	rows, err := krakenResult[T](body)
-	if err != nil {
-		return err
-	}
-	for _, symbol := range slices.Sorted(maps.Keys(rows)) {
-		if err := visit(symbol, rows[symbol]); err != nil {
-			return err
-		}
-	}
-	return nil
 }

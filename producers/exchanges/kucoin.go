@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -31,39 +30,40 @@ func kucoin() adapter.Venue {
 			Stream: "wss://ws-api-spot.kucoin.com",
 			REST:   "https://api.kucoin.com",
 		},
-		Countries: countriesOf["kucoin"],
-		Evidence:  evidenceOf["kucoin"],
 		Limits: adapter.Limits{
 			Connects: 30, ConnectsPer: time.Minute,
 			MarketsPerSocket: 100, // each is three topics
 			Messages:         9,   // and pings
 			Requests:         15,
 		},
-		Silence:     60 * time.Second, // every ping is answered
-		Listing:     []string{"/api/v2/symbols"},
-		Instruments: markets(parseKucoin[[]kucoinMarket], (*kucoinMarket).instrument),
+		Silence: 60 * time.Second, // every ping is answered
+		Listing: []string{"/api/v2/symbols"},
+		Instruments: market{
+			// The symbol stays when an asset is renamed, the others do not: BCHSV-USDT is BSV-USDT.
+			Symbol: "symbol", Alias: "name", Base: "baseCurrency", Quote: "quoteCurrency", If: []string{"enableTrading=true"},
+		}.list(kucoinAnswer.open),
 		Endpoint:    kucoinEndpoint,
-		Subscribe:   kucoinRequest("subscribe"),
-		Unsubscribe: kucoinRequest("unsubscribe"),
+		Subscribe:   kucoinRequests("subscribe"),
+		Unsubscribe: kucoinRequests("unsubscribe"),
 		Heartbeat: adapter.Heartbeat{
 			Every:   15 * time.Second,
 			Message: heartbeat(`{"id":"1","type":"ping"}`),
 		},
-		NewCodec:     func() adapter.Codec { return kucoinCodec{} },
-		NewRecorded:  func() adapter.Codec { return kucoinRecorded{} },
+		NewCodec:     adapter.Stateless(decodeKucoin), // the topic or the row names the symbol
+		NewRecorded:  adapter.Stateless(decodeKucoinRecorded),
 		Tickers:      one("/api/v1/market/allTickers"),
 		DecodeREST:   kucoinEndpoints.read,
-		RecordedREST: kucoinEndpoints.with(endpoints{"histories": rows(parseKucoin[[]kucoinTrade], (*kucoinTrade).event)}).read,
+		RecordedREST: kucoinEndpoints.with(endpoints{"histories": kucoinTrades.in(kucoinAnswer.open)}).read,
 		History:      kucoinHistory(),
 	}
 }
 
+var kucoinAnswer = envelope{Code: "code", OK: "200000", Message: "msg", Rows: "data", Time: "data.time"}
+
 var kucoinEndpoints = endpoints{
 	"symbols":    nil,
-	"allTickers": kucoinTickers,
-	"candles": candleRows(parseKucoin[[][]producers.Num], kucoinColumns, func(q url.Values) string {
-		return kucoinInterval(q.Get("type"))
-	}),
+	"allTickers": kucoinPolled.in(kucoinAnswer.at("data.ticker").open),
+	"candles":    kucoinColumns.in(kucoinAnswer.open, func(q url.Values) string { return kucoinInterval(q.Get("type")) }),
 }
 
 // kucoinHistory: https://www.kucoin.com/docs-new/rest/spot-trading/market-data/get-klines
@@ -82,13 +82,17 @@ func kucoinEndpoint(ctx context.Context, f adapter.Fetcher, urls adapter.URLs) (
 	if err != nil {
 		return "", err
 	}
-	grant, err := parseKucoin[struct {
+	data, _, err := kucoinAnswer.open(body)
+	if err != nil {
+		return "", err
+	}
+	var grant struct {
 		Token   string `json:"token"`
 		Servers []struct {
 			Endpoint string `json:"endpoint"`
 		} `json:"instanceServers"`
-	}](body)
-	if err != nil {
+	}
+	if err := parse(data, &grant); err != nil {
 		return "", err
 	}
 	address := urls.Stream
@@ -98,66 +102,40 @@ func kucoinEndpoint(ctx context.Context, f adapter.Fetcher, urls adapter.URLs) (
 	return address + "?token=" + url.QueryEscape(grant.Token), nil
 }
 
-// kucoinRequest names up to 100 markets in a topic of trades or tickers, and one in a topic of snapshots, which takes no list.
-func kucoinRequest(kind string) func([]adapter.Instrument) [][]byte {
-	return func(markets []adapter.Instrument) (messages [][]byte) {
-		ask := func(topic string, names []string) {
-			messages = append(messages, message(struct {
-				ID       string `json:"id"`
-				Type     string `json:"type"`
-				Topic    string `json:"topic"`
-				Response bool   `json:"response"`
-			}{"1", kind, topic + strings.Join(names, ","), true}))
-		}
-		for batch := range slices.Chunk(symbols(markets), 100) {
-			ask("/market/match:", batch)
-			ask("/market/ticker:", batch)
-		}
-		for one := range slices.Chunk(symbols(markets), 1) {
-			ask("/market/snapshot:", one)
-		}
-		return messages
-	}
+// kucoinRequests name up to 100 markets in a topic of trades or tickers, and one in a topic of snapshots, which takes no list.
+func kucoinRequests(verb string) requester {
+	lists := requests{Most: 100, Topics: []string{"<symbol>"}, Messages: []string{
+		`{"id":"1","type":"<verb>","topic":"/market/match:<topics>","response":true}`,
+		`{"id":"1","type":"<verb>","topic":"/market/ticker:<topics>","response":true}`,
+	}}.with(verb)
+	single := requests{Most: 1, Topics: []string{"<symbol>"}, Messages: []string{
+		`{"id":"1","type":"<verb>","topic":"/market/snapshot:<topics>","response":true}`,
+	}}.with(verb)
+	return func(markets []adapter.Instrument) [][]byte { return append(lists(markets), single(markets)...) }
 }
 
-// parseKucoin reads the envelope of the HTTP interface; a code other than 200000 is an error, also
-// with status 200.
-func parseKucoin[T any](body []byte) (T, error) {
-	var answer struct {
-		Code    string `json:"code"`
-		Message string `json:"msg"`
-		Data    T      `json:"data"`
-	}
-	if err := parse(body, &answer); err != nil {
-		return answer.Data, err
-	}
-	if answer.Code != "200000" {
-		return answer.Data, producers.Unreadable("error %q: %s", answer.Code, answer.Message)
-	}
-	return answer.Data, nil
-}
+var (
+	// Trades are also those of the HTTP interface, whose rows name no symbol.
+	kucoinTrades = object{
+		Kind: adapter.Trade, Channel: "trades", Clock: clock(time.Nanosecond),
+		Symbol: "symbol", Time: "time", ID: "tradeId", Price: "price", Size: "size", Side: "side",
+	}.reader()
+	kucoinTickers = object{
+		Kind: adapter.Ticker, Channel: "ticker", Time: "time", Last: "price", Bid: "bestBid", Ask: "bestAsk", Sequence: "sequence",
+	}.reader()
+	// The sequence of a snapshot is of the market, or a clock: neither numbers the updates of a symbol.
+	kucoinSnapshots = object{
+		Kind: adapter.Ticker, Channel: "snapshot", Within: "data",
+		Symbol: "symbol", Time: "datetime", Last: "lastTradedPrice", Bid: "buy", Ask: "sell", Base: "vol", Quote: "volValue",
+	}.reader()
+	// All markets' share the time of the answer.
+	kucoinPolled = object{
+		Kind: adapter.Ticker, Channel: "rest",
+		Symbol: "symbol", Last: "last", Bid: "buy", Ask: "sell", Base: "vol", Quote: "volValue",
+	}.reader()
+)
 
-type kucoinMarket struct {
-	Symbol string `json:"symbol"`
-	// The symbol stays when an asset is renamed, the others do not: BCHSV-USDT is BSV-USDT.
-	Name   string `json:"name"`
-	Base   string `json:"baseCurrency"`
-	Quote  string `json:"quoteCurrency"`
-	Trades bool   `json:"enableTrading"`
-}
-
-func (m *kucoinMarket) instrument() (adapter.Instrument, bool) {
-	in := adapter.Instrument{Symbol: m.Symbol, Base: m.Base, Quote: m.Quote}
-	if m.Name != "" && m.Name != m.Symbol {
-		in.Aliases = []string{m.Name}
-	}
-	return in, m.Trades
-}
-
-// kucoinCodec needs no state: the topic or the row names the symbol.
-type kucoinCodec struct{}
-
-func (kucoinCodec) Decode(f adapter.Frame, out *adapter.Out) error {
+func decodeKucoin(f adapter.Frame, out *adapter.Out) error {
 	var m struct {
 		Type    string          `json:"type"`
 		Topic   string          `json:"topic"`
@@ -183,73 +161,20 @@ func kucoinTopic(topic, subject string, data []byte, out *adapter.Out) error {
 	channel, symbol, _ := strings.Cut(topic, ":")
 	switch channel {
 	case "/market/match":
-		var t kucoinTrade
-		if err := parse(data, &t); err != nil {
-			return err
-		}
-		out.Add(t.event())
+		return kucoinTrades.one(data, adapter.Event{}, out)
 	case "/market/ticker":
 		if symbol == "all" {
 			symbol = subject
 		}
-		var t struct {
-			Price    producers.Num `json:"price"`
-			Bid      producers.Num `json:"bestBid"`
-			Ask      producers.Num `json:"bestAsk"`
-			Sequence producers.Num `json:"sequence"`
-			Time     producers.Num `json:"time"`
-		}
-		if err := parse(data, &t); err != nil {
-			return err
-		}
-		out.Add(adapter.Event{
-			Kind: adapter.Ticker, Symbol: symbol, Channel: "ticker", Time: producers.Unix(t.Time, time.Millisecond),
-			Last: t.Price, Bid: t.Bid, Ask: t.Ask, Sequence: t.Sequence,
-		})
+		return kucoinTickers.one(data, adapter.Event{Symbol: symbol}, out)
 	case "/market/snapshot":
-		// Its sequence is of the market, or a clock: neither numbers the updates of a symbol.
-		var t struct {
-			Data struct {
-				Symbol string        `json:"symbol"` // the topic may be a whole market
-				Last   producers.Num `json:"lastTradedPrice"`
-				Bid    producers.Num `json:"buy"`
-				Ask    producers.Num `json:"sell"`
-				Base   producers.Num `json:"vol"`
-				Quote  producers.Num `json:"volValue"`
-				Time   producers.Num `json:"datetime"`
-			} `json:"data"`
-		}
-		if err := parse(data, &t); err != nil {
-			return err
-		}
-		out.Add(adapter.Event{
-			Kind: adapter.Ticker, Symbol: t.Data.Symbol, Channel: "snapshot", Time: producers.Unix(t.Data.Time, time.Millisecond),
-			Last: t.Data.Last, Bid: t.Data.Bid, Ask: t.Data.Ask, VolumeBase: t.Data.Base, VolumeQuote: t.Data.Quote,
-		})
+		return kucoinSnapshots.one(data, adapter.Event{}, out)
 	case "/market/level2", "/spotMarket/level2Depth5", "/spotMarket/level2Depth50",
 		"/callauction/level2Depth50", "/callauction/callauctionData", "/indicator/index", "/indicator/markPrice":
 	default:
 		return producers.Unreadable("message of topic %q", topic)
 	}
 	return nil
-}
-
-// kucoinTrade is a trade of the classic feed or of the HTTP interface, whose rows name no symbol. The
-// side is the taker's.
-type kucoinTrade struct {
-	Symbol string        `json:"symbol"`
-	ID     producers.Num `json:"tradeId"`
-	Price  producers.Num `json:"price"`
-	Size   producers.Num `json:"size"`
-	Side   string        `json:"side"`
-	Time   producers.Num `json:"time"` // nanoseconds
-}
-
-func (t *kucoinTrade) event() adapter.Event {
-	return adapter.Event{
-		Kind: adapter.Trade, Symbol: t.Symbol, Channel: "trades", Time: producers.Unix(t.Time, time.Nanosecond),
-		ID: t.ID, Price: t.Price, Size: t.Size, Side: adapter.Side(t.Side),
-	}
 }
 
 // kucoinColumns are those of candles; the last place has the volume in the quote.
@@ -263,29 +188,4 @@ func kucoinInterval(s string) string {
 		}
 	}
 	return ""
-}
-
-// kucoinTickers reads all markets', which share the time of the answer.
-func kucoinTickers(_ url.Values, body []byte, out *adapter.Out) error {
-	answer, err := parseKucoin[struct {
-		Time    producers.Num `json:"time"`
-		Tickers []struct {
-			Symbol string        `json:"symbol"`
-			Last   producers.Num `json:"last"`
-			Bid    producers.Num `json:"buy"`
-			Ask    producers.Num `json:"sell"`
-			Base   producers.Num `json:"vol"`
-			Quote  producers.Num `json:"volValue"`
-		} `json:"ticker"`
-	}](body)
-	if err != nil {
-		return err
-	}
-	for _, t := range answer.Tickers {
-		out.Add(adapter.Event{
-			Kind: adapter.Ticker, Symbol: t.Symbol, Channel: "rest", Time: producers.Unix(answer.Time, time.Millisecond),
-			Last: t.Last, Bid: t.Bid, Ask: t.Ask, VolumeBase: t.Base, VolumeQuote: t.Quote,
-		})
-	}
-	return nil
 }

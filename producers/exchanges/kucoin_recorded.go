@@ -9,11 +9,9 @@ import (
 	"github.com/marketlog/marketlog/producers/adapter"
 )
 
-// kucoinRecorded also reads candles and the best bid and ask by themselves, which the engine does not ask for, and the unified feed,
+// decodeKucoinRecorded also reads candles and the best bid and ask by themselves, which the engine does not ask for, and the unified feed,
 // whose pushes name their channel by "T" and whose answers have no type.
-type kucoinRecorded struct{ kucoinCodec }
-
-func (c kucoinRecorded) Decode(f adapter.Frame, out *adapter.Out) error {
+func decodeKucoinRecorded(f adapter.Frame, out *adapter.Out) error {
 	var m struct {
 		Type    string          `json:"type"`
 		Topic   string          `json:"topic"`
@@ -33,7 +31,7 @@ func (c kucoinRecorded) Decode(f adapter.Frame, out *adapter.Out) error {
 	case m.Channel != "":
 		return kucoinUnified(m.Channel, m.Payload, out)
 	case m.Type == "message":
-		return c.topic(m.Topic, m.Data, f, out)
+		return kucoinRecordedTopic(m.Topic, m.Data, f, out)
 	case m.Type == "error":
 	case strings.Trim(string(m.Result), `"`) == "false":
 		out.Notice("%s%s", m.Message, m.Reason)
@@ -41,8 +39,19 @@ func (c kucoinRecorded) Decode(f adapter.Frame, out *adapter.Out) error {
 	case len(m.Result) > 0, m.Op == "pong", m.Message == "welcome", string(m.Data) == `"welcome"`:
 		return nil
 	}
-	return c.kucoinCodec.Decode(f, out)
+	return decodeKucoin(f, out)
 }
+
+var (
+	kucoinUnifiedTrades = object{
+		Kind: adapter.Trade, Channel: "trades", Clock: clock(time.Nanosecond),
+		Symbol: "s", Time: "M", ID: "ti", Price: "p", Size: "q", Side: "S",
+	}.reader()
+	kucoinUnifiedTickers = object{
+		Kind: adapter.Ticker, Channel: "ticker", Clock: clock(time.Nanosecond),
+		Symbol: "s", Time: "M", Last: "l", Bid: "b", Ask: "a", Sequence: "E",
+	}.reader()
+)
 
 // kucoinUnified reads a push of the unified feed. Keys differ by case alone: s is the symbol, S the side
 // or whether a candle is closed.
@@ -51,40 +60,9 @@ func kucoinUnified(channel string, payload []byte, out *adapter.Out) error {
 	notSpot := market != "SPOT"
 	switch name {
 	case "trade":
-		var t struct {
-			Symbol string        `json:"s"`
-			Side   string        `json:"S"`
-			ID     producers.Num `json:"ti"`
-			Price  producers.Num `json:"p"`
-			Size   producers.Num `json:"q"`
-			Time   producers.Num `json:"M"` // nanoseconds
-		}
-		if err := parse(payload, &t); err != nil {
-			return err
-		}
-		out.Add(adapter.Event{
-			Kind: adapter.Trade, Symbol: t.Symbol, Channel: "trades", Time: producers.Unix(t.Time, time.Nanosecond), NotSpot: notSpot,
-			ID: t.ID, Price: t.Price, Size: t.Size, Side: adapter.Side(strings.ToLower(t.Side)),
-		})
+		return kucoinUnifiedTrades.one(payload, adapter.Event{NotSpot: notSpot}, out)
 	case "ticker":
-		var t struct {
-			Symbol   string        `json:"s"`
-			Side     string        `json:"S"` // unused, as are the two sizes, but s, b and a would take them
-			Bid      producers.Num `json:"b"`
-			BidSize  producers.Num `json:"B"`
-			Ask      producers.Num `json:"a"`
-			AskSize  producers.Num `json:"A"`
-			Last     producers.Num `json:"l"`
-			Sequence producers.Num `json:"E"`
-			Time     producers.Num `json:"M"`
-		}
-		if err := parse(payload, &t); err != nil {
-			return err
-		}
-		out.Add(adapter.Event{
-			Kind: adapter.Ticker, Symbol: t.Symbol, Channel: "ticker", Time: producers.Unix(t.Time, time.Nanosecond), NotSpot: notSpot,
-			Last: t.Last, Bid: t.Bid, Ask: t.Ask, Sequence: t.Sequence,
-		})
+		return kucoinUnifiedTickers.one(payload, adapter.Event{NotSpot: notSpot}, out)
 	case "kline":
 		var c struct {
 			Symbol   string        `json:"s"`
@@ -113,7 +91,7 @@ func kucoinUnified(channel string, payload []byte, out *adapter.Out) error {
 	return nil
 }
 
-func (c kucoinRecorded) topic(topic string, data []byte, f adapter.Frame, out *adapter.Out) error {
+func kucoinRecordedTopic(topic string, data []byte, f adapter.Frame, out *adapter.Out) error {
 	channel, symbol, _ := strings.Cut(topic, ":")
 	switch channel {
 	case "/market/candles":
@@ -145,7 +123,7 @@ func (c kucoinRecorded) topic(topic string, data []byte, f adapter.Frame, out *a
 		}
 		out.Add(e)
 	default:
-		return c.kucoinCodec.Decode(f, out)
+		return decodeKucoin(f, out)
 	}
 	return nil
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/marketlog/marketlog/producers/adapter"
 )
 
-// List returns every venue, in alphabetical order.
+// List returns every venue, in alphabetical order. This is the only list of them: what else is kept by venue is looked up by its slug.
 func List() []adapter.Venue {
-	return []adapter.Venue{
+	venues := []adapter.Venue{
 		binance(),
 		bitfinex(),
 		bitget(),
@@ -27,6 +27,11 @@ func List() []adapter.Venue {
 		poloniex(),
 		upbit(),
 	}
+	for i := range venues {
+		v := &venues[i]
+		v.Countries, v.Evidence = countriesOf[v.Slug], evidenceOf[v.Slug]
+	}
+	return venues
 }
 
 // Find returns the venue with this slug.

@@ -1,8 +1,6 @@
 package exchanges
 
 import (
-	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -26,146 +24,141 @@ func mexc() adapter.Venue {
 			Stream: "wss://wbs-api.mexc.com/ws",
 			REST:   "https://api.mexc.com",
 		},
-		Countries: countriesOf["mexc"],
-		Evidence:  evidenceOf["mexc"],
 		Limits: adapter.Limits{
 			Connects: 5, ConnectsPer: time.Second, // undocumented
-			MarketsPerSocket: 30 / len(mexcStreams),
+			MarketsPerSocket: 10, // three streams each
 			Messages:         10,
 			Requests:         10,
 		},
-		Silence:     60 * time.Second, // every ping is answered
-		Listing:     []string{"/api/v3/exchangeInfo"},
-		Instruments: markets(symbolList[binanceMarket], mexcInstrument),
-		Subscribe:   mexcRequest("SUBSCRIPTION"),
-		Unsubscribe: mexcRequest("UNSUBSCRIPTION"),
+		Silence: 60 * time.Second, // every ping is answered
+		Listing: []string{"/api/v3/exchangeInfo"},
+		// Whether orders may come by this interface ("isSpotTradingAllowed") is not whether it trades.
+		Instruments: market{
+			Symbol: "symbol", Base: "baseAsset", Quote: "quoteAsset", If: []string{"status=1|ENABLED"}, Within: "symbols",
+		}.list(bare),
+		Subscribe:   mexcRequests.with("SUBSCRIPTION"),
+		Unsubscribe: mexcRequests.with("UNSUBSCRIPTION"),
 		Heartbeat: adapter.Heartbeat{
 			Every:   20 * time.Second,
 			Message: heartbeat(`{"method":"PING"}`),
 		},
-		NewCodec:    func() adapter.Codec { return mexcCodec{} },
-		NewRecorded: func() adapter.Codec { return mexcRecorded{} },
-		Tickers:     one("/api/v3/ticker/24hr"),
-		DecodeREST:  mexcEndpoints.below("/api/v3/"),
-		RecordedREST: mexcEndpoints.with(endpoints{
-			"trades": rows(list[mexcTrade], (*mexcTrade).event),
-			// Start, open, high, low, close, volume in the base, end, volume in the quote.
-			"klines": candleRows(list[[]producers.Num],
-				candleColumns{Start: 0, Open: 1, High: 2, Low: 3, Close: 4, Volume: 5, Unit: time.Millisecond},
-				func(q url.Values) string { return mexcInterval(q.Get("interval")) }),
-		}).below("/api/v3/"),
+		NewCodec:     adapter.Stateless(decodeMEXC), // every push names its symbol
+		NewRecorded:  adapter.Stateless(decodeMEXCRecorded),
+		Tickers:      one("/api/v3/ticker/24hr"),
+		DecodeREST:   mexcEndpoints.below("/api/v3/"),
+		RecordedREST: mexcEndpoints.with(mexcRecordedEndpoints).below("/api/v3/"),
 	}
+}
+
+// mexcRequests name at most 30 streams, which is all of a connection. The ticker is of the last 24 hours, not a day of some time zone.
+var mexcRequests = requests{
+	Most: 30,
+	Topics: []string{
+		`"spot@public.aggre.deals.v3.api.pb@100ms@<symbol>"`,
+		`"spot@public.aggre.bookTicker.v3.api.pb@100ms@<symbol>"`,
+		`"spot@public.miniTicker.v3.api.pb@<symbol>@24H"`,
+	},
+	Messages: []string{`{"method":"<verb>","params":[<topics>]}`},
 }
 
 var mexcEndpoints = endpoints{
 	"exchangeInfo": nil,
-	"ticker/24hr":  mexcTickers,
+	"ticker/24hr":  mexcTickers.in(bare),
 }
 
-// mexcStreams are what a market is subscribed to; % is its symbol.
-var mexcStreams = [...]string{
-	"spot@public.aggre.deals.v3.api.pb@100ms@%",
-	"spot@public.aggre.bookTicker.v3.api.pb@100ms@%",
-	"spot@public.miniTicker.v3.api.pb@%@24H", // the last 24 hours, not a day of some time zone
-}
+var mexcTickers = object{
+	Kind: adapter.Ticker, Channel: "rest",
+	Symbol: "symbol", Time: "closeTime", Last: "lastPrice", Bid: "bidPrice", Ask: "askPrice", Base: "volume", Quote: "quoteVolume",
+}.reader()
 
-func mexcRequest(method string) requester {
-	return requests(30, func(symbol string) (streams []string) {
-		for _, stream := range mexcStreams {
-			streams = append(streams, strings.Replace(stream, "%", symbol, 1))
-		}
-		return streams
-	}, func(streams []string, _ int) any {
-		return struct {
-			Method string   `json:"method"`
-			Params []string `json:"params"`
-		}{method, streams}
-	})
-}
+// Fields of MEXC's PushDataV3ApiWrapper, as https://github.com/mexcdevelop/websocket-proto numbers them. Bodies that are left out here
+// are candles, depth and accounts.
+const (
+	mexcChannel       = 1
+	mexcSymbol        = 3
+	mexcSendTime      = 6
+	mexcPublicDeals   = 301
+	mexcBookTicker    = 305
+	mexcMiniTicker    = 309
+	mexcMiniTickers   = 310
+	mexcBookBatch     = 311
+	mexcAggreDeals    = 314
+	mexcAggreBookTick = 315
+)
 
-// mexcInstrument reads a row that is like Binance's. Whether orders may come by this interface ("isSpotTradingAllowed") is not
-// whether it trades.
-func mexcInstrument(m *binanceMarket) (adapter.Instrument, bool) {
-	in, _ := m.instrument()
-	return in, m.Status == "1" || m.Status == "ENABLED"
-}
+// Bodies of a push, by the numbers of their fields. The id of a trade is that of both orders, and is not always sent; its side is 1 of
+// who buys and 2 of who sells. What a ticker calls its volume, 7, is the turnover.
+var (
+	mexcDeals = object{
+		Kind: adapter.Trade, Channel: "deals", Taker: sides("1", "2"), Price: "1", Size: "2", Side: "3", Time: "4", ID: "5",
+	}.reader()
+	mexcBooks = object{Kind: adapter.Ticker, Channel: "bookTicker", Bid: "1", Ask: "3"}.reader()
+	mexcMinis = object{Kind: adapter.Ticker, Channel: "miniTicker", Symbol: "1", Last: "2", Quote: "7", Base: "8"}.reader()
+)
 
-// mexcCodec needs no state: every push names its symbol.
-type mexcCodec struct{}
-
-// mexcPush is a push of any channel, in the JSON form of its protobuf message. The documentation's
-// examples spell some names in lower case, which makes no difference here.
-type mexcPush struct {
-	Channel        string        `json:"channel"`
-	Symbol         string        `json:"symbol"`
-	Created        producers.Num `json:"createTime"`
-	Sent           producers.Num `json:"sendTime"`
-	Deals          mexcDeals     `json:"publicDeals"`
-	AggregateDeals mexcDeals     `json:"publicAggreDeals"`
-	Book           *mexcBook     `json:"publicBookTicker"`
-	AggregateBook  *mexcBook     `json:"publicAggreBookTicker"`
-	Books          struct {
-		Items []mexcBook `json:"items"`
-	} `json:"publicBookTickerBatch"`
-	Candle *mexcCandle `json:"publicSpotKline"`
-	Mini   *mexcMini   `json:"publicMiniTicker"`
-	Minis  struct {
-		Items []mexcMini `json:"items"`
-	} `json:"publicMiniTickers"`
-}
-
-type mexcDeals struct {
-	Deals []mexcDeal `json:"deals"`
-	List  []mexcDeal `json:"dealsList"` // as the documentation has it
-}
-
-type mexcDeal struct {
-	Price  producers.Num `json:"price"`
-	Size   producers.Num `json:"quantity"`
-	Side   producers.Num `json:"tradeType"` // 1 buys, 2 sells
-	Millis producers.Num `json:"time"`
-	ID     producers.Num `json:"tradeId"` // of both orders; not always sent
-}
-
-type mexcBook struct {
-	Bid producers.Num `json:"bidPrice"`
-	Ask producers.Num `json:"askPrice"`
-}
-
-type mexcMini struct {
-	Symbol string        `json:"symbol"`
-	Last   producers.Num `json:"price"`
-	Quote  producers.Num `json:"volume"` // the turnover
-	Base   producers.Num `json:"quantity"`
-}
-
-type mexcCandle struct {
-	Interval string        `json:"interval"`
-	Start    producers.Num `json:"windowStart"` // seconds
-	Open     producers.Num `json:"openingPrice"`
-	Close    producers.Num `json:"closingPrice"`
-	High     producers.Num `json:"highestPrice"`
-	Low      producers.Num `json:"lowestPrice"`
-	Volume   producers.Num `json:"volume"`
-}
-
-func (mexcCodec) Decode(f adapter.Frame, out *adapter.Out) error {
-	// A protobuf message cannot begin with a brace: that would be the start of a group.
-	if text := strings.TrimLeft(string(f.Bytes[:min(8, len(f.Bytes))]), " \t\r\n"); !strings.HasPrefix(text, "{") {
-		if !f.Binary {
-			return producers.Unreadable("text that is no object")
-		}
-		var push mexcPush
-		if err := push.unmarshal(f.Bytes); err != nil {
-			return err
-		}
-		return push.add(out)
+func decodeMEXC(f adapter.Frame, out *adapter.Out) error {
+	if mexcIsText(f.Bytes) {
+		return decodeMEXCAnswer(f.Bytes, out)
 	}
-	var m struct { // the answer to a request
+	if !f.Binary {
+		return producers.Unreadable("text that is no object")
+	}
+	push, err := mexcOpen(f.Bytes)
+	if err != nil {
+		return err
+	}
+	switch body := push.body; body.id {
+	case mexcPublicDeals, mexcAggreDeals:
+		return mexcDeals.protoList(body.bytes, push.e, out)
+	case mexcBookTicker, mexcAggreBookTick:
+		return mexcBooks.proto(body.bytes, push.e, out)
+	case mexcBookBatch:
+		return mexcBooks.protoList(body.bytes, push.e, out)
+	case mexcMiniTicker:
+		return mexcMinis.proto(body.bytes, push.e, out)
+	case mexcMiniTickers:
+		return mexcMinis.protoList(body.bytes, push.e, out)
+	}
+	return nil
+}
+
+// mexcIsText tells JSON from a protobuf message, which cannot begin with a brace: that would be the start of a group.
+func mexcIsText(b []byte) bool { return isObject(b[:min(8, len(b))]) }
+
+// mexcPush is a push: what all its rows share, and its body, which is the last of its fields.
+type mexcPush struct {
+	e    adapter.Event
+	body protoField
+}
+
+func mexcOpen(b []byte) (push mexcPush, err error) {
+	var channel string
+	err = protoFields(b, func(f protoField) error {
+		switch f.id {
+		case mexcChannel:
+			channel = f.text()
+		case mexcSymbol:
+			push.e.Symbol = f.text()
+		case mexcSendTime:
+			push.e.Time = producers.Unix(f.number, time.Millisecond)
+		default:
+			push.body = f
+		}
+		return nil
+	})
+	if err == nil && !strings.Contains(channel, ".v3.api") {
+		err = producers.Unreadable("message of channel %q", channel)
+	}
+	return push, err
+}
+
+// decodeMEXCAnswer reads the answer to a request.
+func decodeMEXCAnswer(b []byte, out *adapter.Out) error {
+	var m struct {
 		Code    *int   `json:"code"`
 		Message string `json:"msg"`
 	}
-	if err := parse(f.Bytes, &m); err != nil {
+	if err := parse(b, &m); err != nil {
 		return err
 	}
 	switch {
@@ -173,92 +166,6 @@ func (mexcCodec) Decode(f adapter.Frame, out *adapter.Out) error {
 		return producers.Unreadable("message without channel or code")
 	case *m.Code != 0, strings.HasPrefix(m.Message, "Not Subscribed"):
 		out.Notice("%s", m.Message)
-	}
-	return nil
-}
-
-func (p *mexcPush) add(out *adapter.Out) error {
-	if !strings.Contains(p.Channel, ".v3.api") {
-		return producers.Unreadable("message of channel %q", p.Channel)
-	}
-	sent := producers.Unix(p.Sent, time.Millisecond)
-	for _, d := range slices.Concat(p.AggregateDeals.Deals, p.AggregateDeals.List, p.Deals.Deals, p.Deals.List) {
-		e := adapter.Event{
-			Kind: adapter.Trade, Symbol: p.Symbol, Channel: "deals", Time: producers.Unix(d.Millis, time.Millisecond),
-			ID: d.ID, Price: d.Price, Size: d.Size,
-		}
-		switch d.Side {
-		case "1":
-			e.Side = adapter.Buy
-		case "2":
-			e.Side = adapter.Sell
-		}
-		out.Add(e)
-	}
-	books := p.Books.Items
-	for _, b := range []*mexcBook{p.AggregateBook, p.Book} {
-		if b != nil {
-			books = append(books, *b)
-		}
-	}
-	for _, b := range books {
-		out.Add(adapter.Event{Kind: adapter.Ticker, Symbol: p.Symbol, Channel: "bookTicker", Time: sent, Bid: b.Bid, Ask: b.Ask})
-	}
-	minis := p.Minis.Items
-	if p.Mini != nil {
-		minis = append(minis, *p.Mini)
-	}
-	for _, t := range minis {
-		out.Add(adapter.Event{
-			Kind: adapter.Ticker, Symbol: t.Symbol, Channel: "miniTicker", Time: sent,
-			Last: t.Last, VolumeBase: t.Base, VolumeQuote: t.Quote,
-		})
-	}
-	if c := p.Candle; c != nil {
-		out.Add(adapter.Event{
-			Kind: adapter.Candle, Symbol: p.Symbol, Channel: "kline", Time: producers.Unix(p.Created, time.Millisecond),
-			Start: producers.Unix(c.Start, time.Second), Interval: mexcInterval(c.Interval),
-			OpenPrice: c.Open, High: c.High, Low: c.Low, ClosePrice: c.Close, Volume: c.Volume,
-		})
-	}
-	return nil
-}
-
-// mexcInterval spells an interval: Min1, Hour4, Day1, Week1 of the feed, 1m, 60m, 1d, 1W of the HTTP
-// interface. A month has no spelling.
-func mexcInterval(s string) string {
-	switch s {
-	case "Min60", "60m":
-		return "1h"
-	case "1W":
-		return "1w"
-	case "1M":
-		return ""
-	}
-	for _, unit := range []string{"Min", "Hour", "Day", "Week"} {
-		if n, ok := strings.CutPrefix(s, unit); ok {
-			return n + strings.ToLower(unit[:1])
-		}
-	}
-	if strings.HasPrefix(s, "Month") {
-		return ""
-	}
-	return s
-}
-
-// mexcTickers reads rows that are like Binance's.
-func mexcTickers(_ url.Values, body []byte, out *adapter.Out) error {
-	all, err := listOrOne[binanceRow](body)
-	if err != nil {
-		return err
-	}
-	for i := range all {
-		if all[i].Symbol == "" {
-			return producers.Unreadable("a ticker without symbol")
-		}
-		e := all[i].ticker()
-		e.Time = producers.Unix(all[i].CloseTime, time.Millisecond)
-		out.Add(e)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package exchanges
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -26,28 +27,28 @@ func okx() adapter.Venue {
 			Stream: "wss://ws.okx.com:8443/ws/v5/public",
 			REST:   "https://www.okx.com",
 		},
-		Countries: countriesOf["okx"],
-		Evidence:  evidenceOf["okx"],
 		Limits: adapter.Limits{
 			Connects: 3, ConnectsPer: time.Second,
 			MarketsPerSocket: 300, // undocumented; two channels each stay below 64 kB in two requests
 			Messages:         3,
 			Requests:         10,
 		},
-		Silence:     60 * time.Second,
-		Listing:     []string{"/api/v5/public/instruments?instType=SPOT"},
-		Instruments: markets(okxData[okxMarket], (*okxMarket).instrument),
-		Subscribe:   okxRequest("subscribe"),
-		Unsubscribe: okxRequest("unsubscribe"),
+		Silence: 60 * time.Second,
+		Listing: []string{"/api/v5/public/instruments?instType=SPOT"},
+		Instruments: market{
+			Symbol: "instId", Base: "baseCcy", Quote: "quoteCcy", If: []string{"instType=SPOT", "state=live"},
+		}.list(okxAnswer.open),
+		Subscribe:   okxRequests.with("subscribe"),
+		Unsubscribe: okxRequests.with("unsubscribe"),
 		Heartbeat:   adapter.Heartbeat{Every: 20 * time.Second, Message: heartbeat("ping")},
-		NewCodec:    func() adapter.Codec { return okxCodec{} },
-		NewRecorded: func() adapter.Codec { return okxRecorded{} },
+		NewCodec:    adapter.Stateless(decodeOKX), // every row names its instrument
+		NewRecorded: adapter.Stateless(decodeOKXRecorded),
 		Tickers:     one("/api/v5/market/tickers?instType=SPOT"),
 		DecodeREST:  okxEndpoints.ofVersion("/v5/"),
 		RecordedREST: okxEndpoints.with(endpoints{
-			"ticker":         rows(okxData[okxTicker], (*okxTicker).polled),
-			"trades":         rows(okxData[okxTrade], (*okxTrade).event),
-			"history-trades": rows(okxData[okxTrade], (*okxTrade).event),
+			"ticker":         okxTickers.as("rest").in(okxAnswer.open),
+			"trades":         okxTrades.in(okxAnswer.open),
+			"history-trades": okxTrades.in(okxAnswer.open),
 		}).ofVersion("/v5/"),
 		History: okxHistory(),
 	}
@@ -64,115 +65,46 @@ func okxHistory() *adapter.History {
 	}}
 }
 
-type okxArg struct {
-	Channel string `json:"channel"`
-	Symbol  string `json:"instId"`
+// okxRequests name at most 200 channels, some 12 kB.
+var okxRequests = requests{
+	Most:     200,
+	Topics:   []string{`{"channel":"trades","instId":"<symbol>"}`, `{"channel":"tickers","instId":"<symbol>"}`},
+	Messages: []string{`{"op":"<verb>","args":[<topics>]}`},
 }
 
-// okxRequest names at most 200 channels, some 12 kB.
-func okxRequest(op string) requester {
-	return requests(200, func(symbol string) []okxArg { return []okxArg{{"trades", symbol}, {"tickers", symbol}} },
-		func(args []okxArg, _ int) any {
-			return struct {
-				Op   string   `json:"op"`
-				Args []okxArg `json:"args"`
-			}{op, args}
-		})
-}
-
-// okxData opens the envelope of the HTTP interface; a code other than 0 is an error, also with status 200.
-func okxData[T any](body []byte) ([]T, error) {
-	var answer struct {
-		Code    string `json:"code"`
-		Message string `json:"msg"`
-		Data    []T    `json:"data"`
-	}
-	if err := parse(body, &answer); err != nil {
-		return nil, err
-	}
-	if answer.Code != "0" {
-		return nil, producers.Unreadable("error %q: %s", answer.Code, answer.Message)
-	}
-	return answer.Data, nil
-}
+var okxAnswer = envelope{Code: "code", OK: "0", Message: "msg", Rows: "data"}
 
 var okxEndpoints = endpoints{
 	"instruments":     nil,
-	"tickers":         rows(okxData[okxTicker], (*okxTicker).polled),
-	"candles":         okxPast,
-	"history-candles": okxPast,
+	"tickers":         okxTickers.as("rest").in(okxAnswer.open),
+	"candles":         okxCandles.in(okxAnswer.open, okxInterval),
+	"history-candles": okxCandles.in(okxAnswer.open, okxInterval),
 }
 
-type okxMarket struct {
-	Symbol string `json:"instId"`
-	Type   string `json:"instType"`
-	Base   string `json:"baseCcy"`
-	Quote  string `json:"quoteCcy"`
-	State  string `json:"state"`
-}
+var (
+	okxTrades = object{
+		Kind: adapter.Trade, Channel: "trades", Symbol: "instId", Time: "ts", ID: "tradeId", Price: "px", Size: "sz", Side: "side",
+	}.reader()
+	okxTickers = object{
+		Kind: adapter.Ticker, Channel: "tickers",
+		Symbol: "instId", Time: "ts", Last: "last", Bid: "bidPx", Ask: "askPx", Base: "vol24h", Quote: "volCcy24h",
+	}.reader()
+	// Behind the volume in the base stand those in the quote, and whether the candle is closed.
+	okxCandles = candleColumns{Start: 0, Open: 1, High: 2, Low: 3, Close: 4, Volume: 5, Closed: 8, Least: 6, Unit: time.Millisecond}
+)
 
-func (m *okxMarket) instrument() (adapter.Instrument, bool) {
-	return adapter.Instrument{Symbol: m.Symbol, Base: m.Base, Quote: m.Quote}, m.Type == "SPOT" && m.State == "live"
-}
-
-// okxCodec needs no state: every row names its instrument.
-type okxCodec struct{}
-
-type okxTrade struct {
-	Symbol string        `json:"instId"`
-	ID     producers.Num `json:"tradeId"`
-	Price  producers.Num `json:"px"`
-	Size   producers.Num `json:"sz"`
-	Side   string        `json:"side"` // the taker's
-	Time   producers.Num `json:"ts"`
-}
-
-func (t *okxTrade) event() adapter.Event {
-	return adapter.Event{
-		Kind: adapter.Trade, Symbol: t.Symbol, Channel: "trades", Time: producers.Unix(t.Time, time.Millisecond),
-		ID: t.ID, Price: t.Price, Size: t.Size, Side: adapter.Side(t.Side),
-	}
-}
-
-// okxTicker's volumes are, for spot, in the base ("vol24h") and in the quote ("volCcy24h").
-type okxTicker struct {
-	Symbol string        `json:"instId"`
-	Type   string        `json:"instType"`
-	Last   producers.Num `json:"last"`
-	Bid    producers.Num `json:"bidPx"`
-	Ask    producers.Num `json:"askPx"`
-	Base   producers.Num `json:"vol24h"`
-	Quote  producers.Num `json:"volCcy24h"`
-	Time   producers.Num `json:"ts"`
-}
-
-func (t *okxTicker) event() adapter.Event {
-	e := adapter.Event{
-		Kind: adapter.Ticker, Symbol: t.Symbol, Channel: "tickers", Time: producers.Unix(t.Time, time.Millisecond),
-		Last: t.Last, Bid: t.Bid, Ask: t.Ask,
-	}
-	if t.Type == "SPOT" {
-		e.VolumeBase, e.VolumeQuote = t.Base, t.Quote
-	}
-	return e
-}
-
-func (t *okxTicker) polled() adapter.Event {
-	e := t.event()
-	e.Channel = "rest"
-	return e
-}
-
-func (okxCodec) Decode(f adapter.Frame, out *adapter.Out) error {
+func decodeOKX(f adapter.Frame, out *adapter.Out) error {
 	if string(f.Bytes) == "pong" {
 		return nil
 	}
 	var m struct {
-		Event   string          `json:"event"`
-		Message string          `json:"msg"`
-		Table   string          `json:"table"`
-		Arg     okxArg          `json:"arg"`
-		Data    json.RawMessage `json:"data"`
+		Event   string `json:"event"`
+		Message string `json:"msg"`
+		Table   string `json:"table"`
+		Arg     struct {
+			Channel string `json:"channel"`
+		} `json:"arg"`
+		Data json.RawMessage `json:"data"`
 	}
 	if err := parse(f.Bytes, &m); err != nil {
 		return err
@@ -184,9 +116,9 @@ func (okxCodec) Decode(f adapter.Frame, out *adapter.Out) error {
 		out.Notice("%s", m.Message)
 	case m.Event != "":
 	case channel == "trades":
-		return parseAll(m.Data, (*okxTrade).event, out)
+		return okxTrades.list(m.Data, adapter.Event{}, out)
 	case channel == "tickers":
-		return parseAll(m.Data, (*okxTicker).event, out)
+		return okxTickers.list(m.Data, adapter.Event{}, out)
 	case strings.HasPrefix(channel, "books"):
 	case slices.ContainsFunc(okxUnpriced, func(prefix string) bool { return strings.HasPrefix(channel, prefix) }):
 	default:
@@ -202,42 +134,15 @@ var okxUnpriced = []string{
 	"opt-summary", "option-trades", "liquidation-orders", "adl-warning", "economic-calendar", "block-", "public-",
 }
 
-// okxCandles adds rows of start, open, high, low, close, volume in contracts or base, in base or
-// quote, in quote, and whether it is closed.
-func okxCandles(symbol, bar string, all [][]producers.Num, out *adapter.Out) error {
-	for _, row := range all {
-		columns := candleColumns{Start: 0, Open: 1, High: 2, Low: 3, Close: 4, Volume: 5, Closed: len(row) - 1, Unit: time.Millisecond}
-		if len(row) < 6 {
-			return producers.Unreadable("a candle of %d fields", len(row))
-		}
-		if strings.Count(symbol, "-") > 1 && len(row) > 6 { // a contract: the base comes after the contracts
-			columns.Volume = 6
-		}
-		e := adapter.Event{Symbol: symbol, Channel: "candle", Interval: okxBar(bar)}
-		if err := columns.add([][]producers.Num{row}, e, out); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+// okxInterval spells that of an answer. Without a bar it has minutes.
+func okxInterval(query url.Values) string { return cmp.Or(okxBar(query.Get("bar")), "1m") }
 
-// okxPast reads the candles of the HTTP interface.
-func okxPast(query url.Values, body []byte, out *adapter.Out) error {
-	all, err := okxData[[]producers.Num](body)
-	if err != nil {
-		return err
-	}
-	return okxCandles("", query.Get("bar"), all, out)
-}
-
-// okxBar spells an interval: OKX writes hours and longer in capitals, with "utc" behind for days
-// that begin at midnight UTC instead of in Hong Kong. An answer without a bar has minutes.
+// okxBar spells an interval: OKX writes hours and longer in capitals, with "utc" behind for days that begin at midnight UTC instead of
+// in Hong Kong.
 func okxBar(bar string) string {
-	switch {
-	case bar == "":
-		return "1m"
-	case strings.HasPrefix(bar, "1M"), strings.HasPrefix(bar, "3M"): // months, which have no length
-		return strings.TrimSuffix(bar, "utc")
+	bar = strings.TrimSuffix(bar, "utc")
+	if strings.HasPrefix(bar, "1M") || strings.HasPrefix(bar, "3M") { // months, which have no length
+		return bar
 	}
-	return strings.ToLower(strings.TrimSuffix(bar, "utc"))
+	return strings.ToLower(bar)
 }

@@ -9,19 +9,22 @@ import (
 	"github.com/marketlog/marketlog/producers/adapter"
 )
 
-// okxRecorded also reads candles, the best bid and ask by themselves and the trades of all levels, which the engine does not ask for.
-type okxRecorded struct{}
-
-func (okxRecorded) Decode(f adapter.Frame, out *adapter.Out) error {
+// decodeOKXRecorded also reads candles, the best bid and ask by themselves and the trades of all levels, which the engine does not ask
+// for, and contracts.
+func decodeOKXRecorded(f adapter.Frame, out *adapter.Out) error {
 	var m struct {
-		Event string          `json:"event"`
-		Table string          `json:"table"`
-		Arg   okxArg          `json:"arg"`
-		Data  json.RawMessage `json:"data"`
+		Event string `json:"event"`
+		Table string `json:"table"`
+		Arg   struct {
+			Channel string `json:"channel"`
+			Symbol  string `json:"instId"`
+		} `json:"arg"`
+		Data json.RawMessage `json:"data"`
 	}
 	if json.Unmarshal(f.Bytes, &m) != nil || m.Event != "" || m.Table != "" {
-		return okxCodec{}.Decode(f, out)
+		return decodeOKX(f, out)
 	}
+	contract := strings.Count(m.Arg.Symbol, "-") > 1
 	bar, candles := strings.CutPrefix(m.Arg.Channel, "candle")
 	switch {
 	case candles:
@@ -29,14 +32,24 @@ func (okxRecorded) Decode(f adapter.Frame, out *adapter.Out) error {
 		if err != nil {
 			return err
 		}
-		return okxCandles(m.Arg.Symbol, bar, all, out)
+		columns := okxCandles
+		if contract { // the base comes after the contracts
+			columns.Volume = 6
+		}
+		return columns.add(all, adapter.Event{Symbol: m.Arg.Symbol, Channel: "candle", Interval: okxBar(bar)}, out)
+	case m.Arg.Channel == "tickers" && contract: // its volumes are in contracts
+		return okxContracts.list(m.Data, adapter.Event{}, out)
 	case m.Arg.Channel == "trades-all":
-		return parseAll(m.Data, (*okxTrade).event, out)
+		return okxTrades.list(m.Data, adapter.Event{}, out)
 	case m.Arg.Channel == "bbo-tbt":
 		return okxBest(m.Arg.Symbol, m.Data, out)
 	}
-	return okxCodec{}.Decode(f, out)
+	return decodeOKX(f, out)
 }
+
+var okxContracts = object{
+	Kind: adapter.Ticker, Channel: "tickers", Symbol: "instId", Time: "ts", Last: "last", Bid: "bidPx", Ask: "askPx",
+}.reader()
 
 // okxBest reads the best bid and ask of a book; a side without orders is left out.
 func okxBest(symbol string, data []byte, out *adapter.Out) error {

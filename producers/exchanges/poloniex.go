@@ -24,107 +24,60 @@ func poloniex() adapter.Venue {
 			Stream: "wss://ws.poloniex.com/ws/public",
 			REST:   "https://api.poloniex.com",
 		},
-		Countries: countriesOf["poloniex"],
-		Evidence:  evidenceOf["poloniex"],
 		Limits: adapter.Limits{
 			Connects: 5, ConnectsPer: time.Second, // undocumented
 			MarketsPerSocket: 300, // undocumented; keeps one connection's loss small
 			Messages:         10,
 			Requests:         5,
 		},
-		Silence:     60 * time.Second,
-		Listing:     []string{"/markets"},
-		Instruments: markets(list[poloniexMarket], (*poloniexMarket).instrument),
-		Subscribe:   poloniexRequest("subscribe"),
-		Unsubscribe: poloniexRequest("unsubscribe"),
+		Silence: 60 * time.Second,
+		Listing: []string{"/markets"},
+		Instruments: market{
+			Symbol: "symbol", Base: "baseCurrencyName", Quote: "quoteCurrencyName", If: []string{"state=NORMAL"},
+		}.list(bare),
+		Subscribe:   poloniexRequests.with("subscribe"),
+		Unsubscribe: poloniexRequests.with("unsubscribe"),
 		Heartbeat:   adapter.Heartbeat{Every: 15 * time.Second, Message: heartbeat(`{"event":"ping"}`)},
-		NewCodec:    func() adapter.Codec { return poloniexCodec{} },
-		NewRecorded: func() adapter.Codec { return poloniexCodec{other: poloniexCandle} },
+		NewCodec:    adapter.Stateless(decodePoloniex), // every row names its market
+		NewRecorded: adapter.Stateless(decodePoloniexRecorded),
 		Tickers:     one("/markets/ticker24h"),
 		DecodeREST:  poloniexEndpoints.read,
 		RecordedREST: poloniexEndpoints.with(endpoints{
-			"trades":  rows(listOrOne[poloniexRow], (*poloniexRow).trade),
-			"price":   rows(listOrOne[poloniexRow], (*poloniexRow).price),
+			"trades":  poloniexTrades.orOneIn(bare),
+			"price":   poloniexPrices.orOneIn(bare),
 			"candles": poloniexCandles,
 			"public":  retired, // returnTicker and its like
 		}).read,
 	}
 }
 
-// poloniexRequest names at most 100 markets in a message, some 1 kB.
-func poloniexRequest(event string) requester {
-	return channelRequests(100, []string{"trades", "ticker"}, func(channel string, symbols []string) any {
-		return struct {
-			Event   string   `json:"event"`
-			Channel []string `json:"channel"`
-			Symbols []string `json:"symbols"`
-		}{event, []string{channel}, symbols}
-	})
+// poloniexRequests name at most 100 markets in a message, some 1 kB.
+var poloniexRequests = requests{
+	Most: 100,
+	Messages: []string{
+		`{"event":"<verb>","channel":["trades"],"symbols":[<topics>]}`,
+		`{"event":"<verb>","channel":["ticker"],"symbols":[<topics>]}`,
+	},
 }
 
 var poloniexEndpoints = endpoints{
 	"markets":   nil,
-	"ticker24h": rows(listOrOne[poloniexRow], (*poloniexRow).polled),
+	"ticker24h": poloniexTickers.as("rest").orOneIn(bare),
 }
 
-type poloniexMarket struct {
-	Symbol string `json:"symbol"`
-	Base   string `json:"baseCurrencyName"`
-	Quote  string `json:"quoteCurrencyName"`
-	State  string `json:"state"` // NORMAL, PAUSE or POST_ONLY
-}
+// Bid and ask are of the HTTP interface alone.
+var (
+	poloniexTrades = object{
+		Kind: adapter.Trade, Channel: "trades",
+		Symbol: "symbol", Time: "createTime", ID: "id", Price: "price", Size: "quantity", Side: "takerSide",
+	}.reader()
+	poloniexTickers = object{
+		Kind: adapter.Ticker, Channel: "ticker",
+		Symbol: "symbol", Time: "ts", Last: "close", Bid: "bid", Ask: "ask", Base: "quantity", Quote: "amount",
+	}.reader()
+)
 
-func (m *poloniexMarket) instrument() (adapter.Instrument, bool) {
-	return adapter.Instrument{Symbol: m.Symbol, Base: m.Base, Quote: m.Quote}, m.State == "NORMAL"
-}
-
-// poloniexCodec needs no state: every row names its market. other is the reader of a row of a channel that the engine does not
-// subscribe to, nil of one that is not read; without it none of them is.
-type poloniexCodec struct {
-	other func(channel string) func(*poloniexRow) adapter.Event
-}
-
-// poloniexRow is a trade, ticker or candle, also of the HTTP interface.
-type poloniexRow struct {
-	Symbol   string        `json:"symbol"`
-	ID       producers.Num `json:"id"`
-	Price    producers.Num `json:"price"`
-	Quantity producers.Num `json:"quantity"`
-	Amount   producers.Num `json:"amount"`
-	Side     string        `json:"takerSide"`
-	Created  producers.Num `json:"createTime"`
-	Recorded producers.Num `json:"time"` // of a price
-	Pushed   producers.Num `json:"ts"`
-	Start    producers.Num `json:"startTime"`
-	Open     producers.Num `json:"open"`
-	High     producers.Num `json:"high"`
-	Low      producers.Num `json:"low"`
-	Close    producers.Num `json:"close"`
-	Bid      producers.Num `json:"bid"` // of the HTTP interface alone
-	Ask      producers.Num `json:"ask"`
-}
-
-func (r *poloniexRow) trade() adapter.Event {
-	return adapter.Event{
-		Kind: adapter.Trade, Symbol: r.Symbol, Channel: "trades", Time: producers.Unix(r.Created, time.Millisecond),
-		ID: r.ID, Price: r.Price, Size: r.Quantity, Side: adapter.Side(strings.ToLower(r.Side)),
-	}
-}
-
-func (r *poloniexRow) ticker() adapter.Event {
-	return adapter.Event{
-		Kind: adapter.Ticker, Symbol: r.Symbol, Channel: "ticker", Time: producers.Unix(r.Pushed, time.Millisecond),
-		Last: r.Close, Bid: r.Bid, Ask: r.Ask, VolumeBase: r.Quantity, VolumeQuote: r.Amount,
-	}
-}
-
-func (r *poloniexRow) polled() adapter.Event {
-	e := r.ticker()
-	e.Channel = "rest"
-	return e
-}
-
-func (c poloniexCodec) Decode(f adapter.Frame, out *adapter.Out) error {
+func decodePoloniex(f adapter.Frame, out *adapter.Out) error {
 	switch {
 	case strings.EqualFold(string(f.Bytes), "pong"):
 		return nil
@@ -141,29 +94,17 @@ func (c poloniexCodec) Decode(f adapter.Frame, out *adapter.Out) error {
 	if err := parse(f.Bytes, &m); err != nil {
 		return err
 	}
-	var event func(*poloniexRow) adapter.Event
-	if c.other != nil {
-		event = c.other(m.Channel)
-	}
-	switch {
+	switch e := (adapter.Event{Snapshot: m.Action == "snapshot"}); {
 	case m.Event == "error":
 		out.Notice("%s", m.Message)
-		return nil
 	case m.Event != "": // an acknowledgement, or a pong
-		return nil
 	case m.Channel == "trades":
-		event = (*poloniexRow).trade
+		return poloniexTrades.list(m.Data, e, out)
 	case m.Channel == "ticker":
-		event = (*poloniexRow).ticker
-	case event != nil:
+		return poloniexTickers.list(m.Data, e, out)
 	case strings.HasPrefix(m.Channel, "book"), m.Channel == "symbols", m.Channel == "currencies", m.Channel == "exchange":
-		return nil
 	default:
 		return producers.Unreadable("message of channel %q", m.Channel)
 	}
-	return parseAll(m.Data, func(r *poloniexRow) adapter.Event {
-		e := event(r)
-		e.Snapshot = m.Action == "snapshot"
-		return e
-	}, out)
+	return nil
 }

@@ -1,6 +1,7 @@
 package exchanges
 
 import (
+	"encoding/json"
 	"net/url"
 	"strconv"
 	"strings"
@@ -10,28 +11,31 @@ import (
 	"github.com/marketlog/marketlog/producers/adapter"
 )
 
-// poloniexCandle is the reader of a row of candles, which the engine does not subscribe to.
-func poloniexCandle(channel string) func(*poloniexRow) adapter.Event {
-	interval, candles := strings.CutPrefix(channel, "candles_")
+// decodePoloniexRecorded also reads candles, which the engine does not ask for.
+func decodePoloniexRecorded(f adapter.Frame, out *adapter.Out) error {
+	var m struct {
+		Event   string          `json:"event"`
+		Channel string          `json:"channel"`
+		Action  string          `json:"action"`
+		Data    json.RawMessage `json:"data"`
+	}
+	interval, candles := "", false
+	if json.Unmarshal(f.Bytes, &m) == nil && m.Event == "" {
+		interval, candles = strings.CutPrefix(m.Channel, "candles_")
+	}
 	if !candles {
-		return nil
+		return decodePoloniex(f, out)
 	}
-	return func(r *poloniexRow) adapter.Event { return r.candle(poloniexInterval(interval)) }
+	return poloniexCandle.list(m.Data, adapter.Event{Interval: poloniexInterval(interval), Snapshot: m.Action == "snapshot"}, out)
 }
 
-func (r *poloniexRow) candle(interval string) adapter.Event {
-	return adapter.Event{
-		Kind: adapter.Candle, Symbol: r.Symbol, Channel: "candles", Time: producers.Unix(r.Pushed, time.Millisecond),
-		Start: producers.Unix(r.Start, time.Millisecond), Interval: interval,
-		OpenPrice: r.Open, High: r.High, Low: r.Low, ClosePrice: r.Close, Volume: r.Quantity,
-	}
-}
-
-func (r *poloniexRow) price() adapter.Event {
-	return adapter.Event{
-		Kind: adapter.Ticker, Symbol: r.Symbol, Channel: "rest", Time: producers.Unix(r.Recorded, time.Millisecond), Last: r.Price,
-	}
-}
+var (
+	poloniexCandle = object{
+		Kind: adapter.Candle, Channel: "candles", Symbol: "symbol", Time: "ts",
+		Start: "startTime", Open: "open", High: "high", Low: "low", Close: "close", Volume: "quantity",
+	}.reader()
+	poloniexPrices = object{Kind: adapter.Ticker, Channel: "rest", Symbol: "symbol", Time: "time", Last: "price"}.reader()
+)
 
 // poloniexInterval spells minute_5, or HOUR_1.
 func poloniexInterval(name string) string {

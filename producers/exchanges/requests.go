@@ -1,7 +1,11 @@
 package exchanges
 
 import (
+	"encoding/json"
 	"slices"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/marketlog/marketlog/producers/adapter"
 )
@@ -9,32 +13,55 @@ import (
 // requester makes the messages that ask for markets, or take the request back.
 type requester = func([]adapter.Instrument) [][]byte
 
-// requests makes the messages of a venue whose requests name at most most topics. topics are those of one market; request is one
-// message for some of them, the n-th from 0.
-func requests[T any](most int, topics func(symbol string) []T, request func(batch []T, n int) any) requester {
+// requests are a venue's requests, as they are on the wire but for what stands in angle brackets:
+//
+//	<verb>    whether it asks or takes back
+//	<topics>  the topics of the request, with a comma between two
+//	<n>       how many messages it is, from 1
+//	<time>    the machine's time in Unix seconds, whatever the producer's: it is for the venue's check alone
+//	<symbol>  in a topic: the market's symbol; <lower> is the same in lower case
+type requests struct {
+	// Most is how many topics a message names at most.
+	Most int
+	// Topics are those of each market; nil is its symbol.
+	Topics []string
+	// Messages are sent for each batch of topics, in their order.
+	Messages []string
+}
+
+// with makes the messages with this verb.
+func (r requests) with(verb string) requester {
+	topics := r.Topics
+	if topics == nil {
+		topics = []string{`"<symbol>"`}
+	}
 	return func(markets []adapter.Instrument) (messages [][]byte) {
-		var all []T
+		var all []string
 		for _, m := range markets {
-			all = append(all, topics(m.Symbol)...)
+			quoted := string(message(m.Symbol))
+			symbol := quoted[1 : len(quoted)-1]
+			fill := strings.NewReplacer("<symbol>", symbol, "<lower>", strings.ToLower(symbol))
+			for _, topic := range topics {
+				all = append(all, fill.Replace(topic))
+			}
 		}
-		for batch := range slices.Chunk(all, most) {
-			messages = append(messages, message(request(batch, len(messages))))
+		for batch := range slices.Chunk(all, r.Most) {
+			for _, m := range r.Messages {
+				messages = append(messages, []byte(strings.NewReplacer("<verb>", verb, "<topics>", strings.Join(batch, ","),
+					"<n>", strconv.Itoa(len(messages)+1), "<time>", strconv.FormatInt(time.Now().Unix(), 10)).Replace(m)))
+			}
 		}
 		return messages
 	}
 }
 
-// channelRequests makes the messages of a venue whose requests name one channel and at most most markets: for each batch of
-// markets one message a channel.
-func channelRequests(most int, channels []string, request func(channel string, symbols []string) any) requester {
-	return func(markets []adapter.Instrument) (messages [][]byte) {
-		for batch := range slices.Chunk(symbols(markets), most) {
-			for _, channel := range channels {
-				messages = append(messages, message(request(channel, batch)))
-			}
-		}
-		return messages
+// message writes a value of a request; it is a plain one, which always encodes.
+func message(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
 	}
+	return b
 }
 
 // heartbeat is a message that does not change.
@@ -50,6 +77,16 @@ func each(path func(symbol string) string) func([]adapter.Instrument) []adapter.
 	return func(markets []adapter.Instrument) (queries []adapter.Query) {
 		for _, m := range markets {
 			queries = append(queries, adapter.Query{Path: path(m.Symbol), Symbol: m.Symbol})
+		}
+		return queries
+	}
+}
+
+// some are the queries of a venue that tells the tickers of at most most markets in an answer; path names them.
+func some(most int, path func(symbols []string) string) func([]adapter.Instrument) []adapter.Query {
+	return func(markets []adapter.Instrument) (queries []adapter.Query) {
+		for batch := range slices.Chunk(symbols(markets), most) {
+			queries = append(queries, adapter.Query{Path: path(batch)})
 		}
 		return queries
 	}

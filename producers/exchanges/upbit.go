@@ -1,7 +1,6 @@
 package exchanges
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -25,24 +24,24 @@ func upbit() adapter.Venue {
 			Stream: "wss://api.upbit.com/websocket/v1",
 			REST:   "https://api.upbit.com",
 		},
-		Evidence: evidenceOf["upbit"],
 		Limits: adapter.Limits{
 			Connects: 5, ConnectsPer: time.Second,
 			MarketsPerSocket: 300, // undocumented; one message names all
 			Messages:         1,
 			Requests:         5,
 		},
-		Silence:      60 * time.Second,
-		Listing:      []string{"/v1/market/all"},
-		Instruments:  markets(list[upbitMarket], (*upbitMarket).instrument),
-		Split:        upbitSplit,
-		Subscribe:    upbitSubscribe,
-		Replaces:     true,
-		Heartbeat:    adapter.Heartbeat{Every: 30 * time.Second, Message: func() []byte { return []byte("PING") }},
-		NewCodec:     func() adapter.Codec { return upbitCodec{} },
-		NewRecorded:  func() adapter.Codec { return upbitRecorded{} },
-		Tickers:      upbitTickers,
-		DecodeREST:   upbitREST,
+		Silence:     60 * time.Second,
+		Listing:     []string{"/v1/market/all"},
+		Instruments: market{Symbol: "market", Pair: "market", Split: upbitSplit}.list(bare),
+		Split:       upbitSplit,
+		Subscribe:   upbitRequests.with(""),
+		Replaces:    true,
+		Heartbeat:   adapter.Heartbeat{Every: 30 * time.Second, Message: heartbeat("PING")},
+		NewCodec:    adapter.Stateless(decodeUpbit), // every message names its market
+		NewRecorded: adapter.Stateless(decodeUpbitRecorded),
+		// A hundred symbols keep the address of a request near 1 kB.
+		Tickers:      some(100, func(symbols []string) string { return "/v1/ticker?markets=" + strings.Join(symbols, ",") }),
+		DecodeREST:   upbitREST(upbitEndpoints),
 		RecordedREST: upbitRecordedREST,
 	}
 }
@@ -53,72 +52,31 @@ func upbitSplit(symbol string) (base, quote string, ok bool) {
 	return base, quote, ok && base != "" && quote != ""
 }
 
-func upbitSubscribe(markets []adapter.Instrument) [][]byte {
-	type request struct {
-		Ticket string   `json:"ticket,omitempty"`
-		Type   string   `json:"type,omitempty"`
-		Codes  []string `json:"codes,omitempty"`
-		Format string   `json:"format,omitempty"`
-	}
-	codes := symbols(markets)
-	return [][]byte{message([]request{
-		{Ticket: "marketlog"},
-		{Type: "trade", Codes: codes},
-		{Type: "ticker", Codes: codes},
-		{Format: "DEFAULT"},
-	})}
+// upbitRequests name all markets of a connection.
+var upbitRequests = requests{
+	Most: 300,
+	Messages: []string{
+		`[{"ticket":"marketlog"},{"type":"trade","codes":[<topics>]},{"type":"ticker","codes":[<topics>]},{"format":"DEFAULT"}]`,
+	},
 }
 
-type upbitMarket struct {
-	Market string `json:"market"`
-}
-
-func (m *upbitMarket) instrument() (adapter.Instrument, bool) {
-	base, quote, ok := upbitSplit(m.Market)
-	return adapter.Instrument{Symbol: m.Market, Base: base, Quote: quote}, ok
-}
-
-// upbitTickersMax keeps the address of a request near 1 kB.
-const upbitTickersMax = 100
-
-func upbitTickers(markets []adapter.Instrument) (queries []adapter.Query) {
-	for batch := range slices.Chunk(symbols(markets), upbitTickersMax) {
-		queries = append(queries, adapter.Query{Path: "/v1/ticker?markets=" + strings.Join(batch, ",")})
-	}
-	return queries
-}
-
-// upbitCodec needs no state: every message names its market.
-type upbitCodec struct{}
-
-// upbitEvent is a trade, ticker or candle under its long names, also of the HTTP interface.
+// upbitEvent is a trade or a ticker under its long names.
 type upbitEvent struct {
-	Type      string        `json:"type"`
-	Code      string        `json:"code"`
-	Market    string        `json:"market"` // of the HTTP interface
-	Price     producers.Num `json:"trade_price"`
-	Size      producers.Num `json:"trade_volume"`
-	AskBid    string        `json:"ask_bid"`
-	ID        producers.Num `json:"sequential_id"`
-	Traded    producers.Num `json:"trade_timestamp"`
-	Time      producers.Num `json:"timestamp"`
-	Base24h   producers.Num `json:"acc_trade_volume_24h"`
-	Quote24h  producers.Num `json:"acc_trade_price_24h"`
-	Stream    string        `json:"stream_type"`
-	StartUTC  string        `json:"candle_date_time_utc"`
-	Open      producers.Num `json:"opening_price"`
-	High      producers.Num `json:"high_price"`
-	Low       producers.Num `json:"low_price"`
-	CandleVol producers.Num `json:"candle_acc_trade_volume"`
+	Type     string        `json:"type"`
+	Code     string        `json:"code"`
+	Price    producers.Num `json:"trade_price"`
+	Size     producers.Num `json:"trade_volume"`
+	AskBid   producers.Num `json:"ask_bid"`
+	ID       producers.Num `json:"sequential_id"`
+	Traded   producers.Num `json:"trade_timestamp"`
+	Time     producers.Num `json:"timestamp"`
+	Base24h  producers.Num `json:"acc_trade_volume_24h"`
+	Quote24h producers.Num `json:"acc_trade_price_24h"`
+	Stream   string        `json:"stream_type"`
 }
 
-func (upbitCodec) Decode(f adapter.Frame, out *adapter.Out) error {
-	return decodeUpbit(f.Bytes, func(_ int, e upbitEvent) error { return e.decode(out) }, out)
-}
-
-// decodeUpbit hands each row that tells an event to visit, with its place.
-func decodeUpbit(b []byte, visit func(int, upbitEvent) error, out *adapter.Out) error {
-	var rows []struct {
+func decodeUpbit(f adapter.Frame, out *adapter.Out) error {
+	type row struct {
 		upbitEvent
 		Status string `json:"status"` // the answer to PING
 		Method string `json:"method"` // of the answer to a question about the connection
@@ -127,31 +85,36 @@ func decodeUpbit(b []byte, visit func(int, upbitEvent) error, out *adapter.Out) 
 			Message string `json:"message"`
 		} `json:"error"`
 	}
-	if err := parseRows(b, &rows); err != nil {
+	all, err := listOrOne[row](f.Bytes)
+	if err != nil {
 		return err
 	}
-	for i := range rows {
-		r := &rows[i]
-		if r.Error != nil {
+	for i := range all {
+		switch r := &all[i]; {
+		case r.Error != nil:
 			out.Notice("%s: %s", r.Error.Name, r.Error.Message)
-			continue
-		}
-		if r.Status != "" || r.Method != "" {
-			continue
-		}
-		if err := visit(i, r.upbitEvent); err != nil {
-			return err
+		case r.Status != "", r.Method != "":
+		default:
+			if err := r.decode(out); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
 func (e *upbitEvent) decode(out *adapter.Out) error {
-	switch e.Type {
+	switch snapshot := e.Stream == "SNAPSHOT"; e.Type {
 	case "trade":
-		out.Add(e.trade(e.Code, e.Traded))
+		out.Add(adapter.Event{
+			Kind: adapter.Trade, Symbol: e.Code, Channel: "trade", Time: unixByDigits(e.Traded),
+			ID: e.ID, Price: e.Price, Size: e.Size, Side: upbitSide(e.AskBid), Snapshot: snapshot,
+		})
 	case "ticker":
-		out.Add(e.ticker(e.Code, "ticker"))
+		out.Add(adapter.Event{
+			Kind: adapter.Ticker, Symbol: e.Code, Channel: "ticker", Time: unixByDigits(e.Time),
+			Last: e.Price, VolumeBase: e.Base24h, VolumeQuote: e.Quote24h, Snapshot: snapshot,
+		})
 	case "orderbook":
 	default:
 		return producers.Unreadable("message of type %q", e.Type)
@@ -159,32 +122,22 @@ func (e *upbitEvent) decode(out *adapter.Out) error {
 	return nil
 }
 
-// upbitSides are the taker's.
-var upbitSides = map[string]adapter.Side{"ASK": adapter.Sell, "BID": adapter.Buy}
+// upbitSide is the taker's.
+var upbitSide = sides("BID", "ASK")
 
-func (e *upbitEvent) trade(symbol string, at producers.Num) adapter.Event {
-	return adapter.Event{
-		Kind: adapter.Trade, Symbol: symbol, Channel: "trade", Time: unixByDigits(at),
-		ID: e.ID, Price: e.Price, Size: e.Size, Side: upbitSides[e.AskBid], Snapshot: e.Stream == "SNAPSHOT",
-	}
-}
+var upbitEndpoints = endpoints{"market/all": nil, "ticker": upbitTickers.in(bare)}
 
-func (e *upbitEvent) ticker(symbol, channel string) adapter.Event {
-	return adapter.Event{
-		Kind: adapter.Ticker, Symbol: symbol, Channel: channel, Time: unixByDigits(e.Time),
-		Last: e.Price, VolumeBase: e.Base24h, VolumeQuote: e.Quote24h, Snapshot: e.Stream == "SNAPSHOT",
-	}
-}
+var upbitTickers = object{
+	Kind: adapter.Ticker, Channel: "rest", Clock: unixByDigits,
+	Symbol: "market", Time: "timestamp", Last: "trade_price", Base: "acc_trade_volume_24h", Quote: "acc_trade_price_24h",
+}.reader()
 
-func upbitREST(target string, body []byte, out *adapter.Out) error {
-	switch path, _ := endpoint(target); {
-	case strings.Contains(path, "/crix/"):
-		return adapter.Retired("answer of %s", path)
-	case strings.HasSuffix(path, "/market/all"):
-		return nil
-	case strings.HasSuffix(path, "/ticker"):
-		return parseAll(body, func(e *upbitEvent) adapter.Event { return e.ticker(e.Market, "rest") }, out)
-	default:
-		return unreadAnswer(path)
+// upbitREST refuses the interface of before, whose paths have crix in them.
+func upbitREST(all endpoints) decodeREST {
+	return func(target string, body []byte, out *adapter.Out) error {
+		if path, _ := endpoint(target); strings.Contains(path, "/crix/") {
+			return adapter.Retired("answer of %s", path)
+		}
+		return all.below("/v1/")(target, body, out)
 	}
 }

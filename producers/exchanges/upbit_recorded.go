@@ -1,6 +1,9 @@
 package exchanges
 
 import (
+	"cmp"
+	"encoding/json"
+	"net/url"
 	"strings"
 	"time"
 
@@ -10,45 +13,51 @@ import (
 
 // upbitSimple is the same under its short names: the fields are those of upbitEvent, in its order.
 type upbitSimple struct {
-	Type      string        `json:"ty"`
-	Code      string        `json:"cd"`
-	Market    string        `json:"-"`
-	Price     producers.Num `json:"tp"`
-	Size      producers.Num `json:"tv"`
-	AskBid    string        `json:"ab"`
-	ID        producers.Num `json:"sid"`
-	Traded    producers.Num `json:"ttms"`
-	Time      producers.Num `json:"tms"`
-	Base24h   producers.Num `json:"atv24h"`
-	Quote24h  producers.Num `json:"atp24h"`
-	Stream    string        `json:"st"`
-	StartUTC  string        `json:"cdttmu"`
-	Open      producers.Num `json:"op"`
-	High      producers.Num `json:"hp"`
-	Low       producers.Num `json:"lp"`
-	CandleVol producers.Num `json:"catv"`
+	Type     string        `json:"ty"`
+	Code     string        `json:"cd"`
+	Price    producers.Num `json:"tp"`
+	Size     producers.Num `json:"tv"`
+	AskBid   producers.Num `json:"ab"`
+	ID       producers.Num `json:"sid"`
+	Traded   producers.Num `json:"ttms"`
+	Time     producers.Num `json:"tms"`
+	Base24h  producers.Num `json:"atv24h"`
+	Quote24h producers.Num `json:"atp24h"`
+	Stream   string        `json:"st"`
 }
 
-// upbitRecorded also reads candles, and messages under short names, which a request may ask for and the engine does not:
+// decodeUpbitRecorded also reads candles, and messages under short names, which a request may ask for and the engine does not:
 // https://global-docs.upbit.com/reference/websocket-candle
-type upbitRecorded struct{}
-
-func (upbitRecorded) Decode(f adapter.Frame, out *adapter.Out) error {
-	var short []upbitSimple
-	if err := parseRows(f.Bytes, &short); err != nil {
+func decodeUpbitRecorded(f adapter.Frame, out *adapter.Out) error {
+	all, err := listOrOne[json.RawMessage](f.Bytes)
+	if err != nil {
 		return err
 	}
-	return decodeUpbit(f.Bytes, func(i int, e upbitEvent) error {
-		if e.Type == "" && i < len(short) {
-			e = upbitEvent(short[i])
+	for _, b := range all {
+		var row struct {
+			Type   string `json:"type"`
+			Stream string `json:"stream_type"`
+			upbitSimple
 		}
-		interval, candle := strings.CutPrefix(e.Type, "candle.")
-		if !candle {
-			return e.decode(out)
+		if err := parse(b, &row); err != nil {
+			return err
 		}
-		out.Add(e.candle(e.Code, upbitInterval(interval)))
-		return nil
-	}, out)
+		interval, candle := strings.CutPrefix(cmp.Or(row.Type, row.upbitSimple.Type), "candle.")
+		short := upbitEvent(row.upbitSimple)
+		switch {
+		case candle:
+			e := adapter.Event{Interval: upbitInterval(interval), Snapshot: cmp.Or(row.Stream, row.upbitSimple.Stream) == "SNAPSHOT"}
+			err = upbitCandles.one(b, e, out)
+		case row.Type == "" && short.Type != "":
+			err = short.decode(out)
+		default:
+			err = decodeUpbit(adapter.Frame{Bytes: b}, out)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // upbitInterval spells hours as others do: Upbit's longest are 60m and 240m.
@@ -59,43 +68,43 @@ func upbitInterval(name string) string {
 	return name
 }
 
-// candle reads a start that is UTC without saying so. Its time is that of the last trade in it.
-func (e *upbitEvent) candle(symbol, interval string) adapter.Event {
-	return adapter.Event{
-		Kind: adapter.Candle, Symbol: symbol, Channel: "candle", Interval: interval,
-		Start: upbitStart(e.StartUTC), Time: unixByDigits(e.Time), Snapshot: e.Stream == "SNAPSHOT",
-		OpenPrice: e.Open, High: e.High, Low: e.Low, ClosePrice: e.Price, Volume: e.CandleVol,
+// upbitCandles are told under long and short names. Their time is that of the last trade in them.
+var upbitCandles = object{
+	Kind: adapter.Candle, Channel: "candle", Clock: upbitClock,
+	Symbol: "code|cd|market", Time: "timestamp|tms", Start: "candle_date_time_utc|cdttmu",
+	Open: "opening_price|op", High: "high_price|hp", Low: "low_price|lp", Close: "trade_price|tp", Volume: "candle_acc_trade_volume|catv",
+}.reader()
+
+// upbitClock reads a number of units, or a text that is UTC without saying so.
+func upbitClock(n producers.Num) int64 {
+	if !strings.Contains(string(n), "T") {
+		return unixByDigits(n)
 	}
+	return producers.RFC3339(strings.TrimSuffix(string(n), "Z") + "Z")
 }
 
-// upbitCandles are the intervals of /v1/candles/… but the minutes, which name theirs.
-var upbitCandles = map[string]string{"seconds": "1s", "days": "1d", "weeks": "1w", "months": "1M", "years": "1y"}
-
-func upbitStart(text string) int64 {
-	if text == "" {
-		return 0
-	}
-	return producers.RFC3339(strings.TrimSuffix(text, "Z") + "Z")
+var upbitRecordedEndpoints = endpoints{
+	"ticker/all": upbitTickers.in(bare),
+	"trades/ticks": object{
+		Kind: adapter.Trade, Channel: "trade", Clock: unixByDigits, Taker: upbitSide,
+		Symbol: "market", Time: "timestamp", ID: "sequential_id", Price: "trade_price", Size: "trade_volume", Side: "ask_bid",
+	}.reader().in(bare),
+	"candles/seconds": upbitPast("1s"),
+	"candles/days":    upbitPast("1d"),
+	"candles/weeks":   upbitPast("1w"),
+	"candles/months":  upbitPast("1M"),
+	"candles/years":   upbitPast("1y"),
 }
 
+func upbitPast(interval string) reader {
+	return upbitCandles.candlesIn(bare, func(url.Values) string { return interval })
+}
+
+// upbitRecordedREST also reads candles of minutes, whose path says how many: candles/minutes/60.
 func upbitRecordedREST(target string, body []byte, out *adapter.Out) error {
-	path, _ := endpoint(target)
-	parts := strings.Split(strings.Trim(path, "/"), "/")
-	last := parts[len(parts)-1]
-	var event func(*upbitEvent) adapter.Event
-	switch {
-	case strings.Contains(path, "/crix/"):
-		return upbitREST(target, body, out)
-	case strings.HasSuffix(path, "/ticker/all"):
-		event = func(e *upbitEvent) adapter.Event { return e.ticker(e.Market, "rest") }
-	case last == "ticks":
-		event = func(e *upbitEvent) adapter.Event { return e.trade(e.Market, e.Time) }
-	case len(parts) > 1 && parts[len(parts)-2] == "minutes":
-		event = func(e *upbitEvent) adapter.Event { return e.candle(e.Market, upbitInterval(last+"m")) }
-	case upbitCandles[last] != "":
-		event = func(e *upbitEvent) adapter.Event { return e.candle(e.Market, upbitCandles[last]) }
-	default:
-		return upbitREST(target, body, out)
+	path, query := endpoint(target)
+	if _, minutes, found := strings.Cut(path, "/v1/candles/minutes/"); found {
+		return upbitPast(upbitInterval(minutes+"m"))(query, body, out)
 	}
-	return parseAll(body, event, out)
+	return upbitREST(upbitEndpoints.with(upbitRecordedEndpoints))(target, body, out)
 }

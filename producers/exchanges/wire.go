@@ -1,7 +1,6 @@
 package exchanges
 
 import (
-	"bytes"
 	"encoding/json"
 	"net/url"
 	"strings"
@@ -18,15 +17,6 @@ func parse(b []byte, v any) error {
 		return producers.Unreadable("parsing: %w", err)
 	}
 	return nil
-}
-
-// message writes a request; v is a plain value, which always encodes.
-func message(v any) []byte {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic(err)
-	}
-	return b
 }
 
 // symbols names the markets of a request.
@@ -68,26 +58,35 @@ func bestPrice(levels [][]producers.Num) producers.Num {
 	return levels[0][0]
 }
 
-// parseRows reads a list, or the one row that some endpoints answer instead of a list of one.
-func parseRows[T any](b []byte, rows *[]T) error {
-	if trimmed := bytes.TrimLeft(b, " \t\r\n"); len(trimmed) > 0 && trimmed[0] == '{' {
-		*rows = make([]T, 1)
-		return parse(b, &(*rows)[0])
-	}
-	return parse(b, rows)
+// isBuyerMaker is the taker's side where a venue tells whether the buyer was the maker: the taker sold then. What is neither true nor
+// false is unknown.
+var isBuyerMaker = sides("false", "true")
+
+// ofMaker is the taker's side where a venue tells the maker's.
+func ofMaker(n producers.Num) adapter.Side {
+	return adapter.Side(strings.ToLower(string(n))).Opposite()
 }
 
-// buyerMaker is the taker's side where a venue tells whether the buyer was the maker: the taker sold then. What is neither true nor
-// false is unknown.
-func buyerMaker(b json.RawMessage) adapter.Side {
-	switch string(b) {
-	case "true":
-		return adapter.Sell
-	case "false":
-		return adapter.Buy
+// sides reads the taker's side by what a venue calls it. What is neither is unknown.
+func sides(buy, sell producers.Num) func(producers.Num) adapter.Side {
+	return func(n producers.Num) adapter.Side {
+		switch n {
+		case buy:
+			return adapter.Buy
+		case sell:
+			return adapter.Sell
+		}
+		return ""
 	}
-	return ""
 }
+
+// clock reads a time since 1970 in units, as Unix nanoseconds.
+func clock(unit time.Duration) func(producers.Num) int64 {
+	return func(n producers.Num) int64 { return producers.Unix(n, unit) }
+}
+
+// rfc3339 reads a time as Unix nanoseconds.
+func rfc3339(n producers.Num) int64 { return producers.RFC3339(string(n)) }
 
 // unixByDigits reads a time since 1970 of a venue whose unit is not certain, as Unix nanoseconds: a time of this century has 13 digits in
 // milliseconds, 16 in microseconds and 19 in nanoseconds. "" is 0, "the venue has no time".
@@ -99,13 +98,4 @@ func unixByDigits(n producers.Num) int64 {
 		return producers.Unix(n, time.Microsecond)
 	}
 	return producers.Unix(n, time.Nanosecond)
-}
-
-// symbolList opens an answer whose rows are its "symbols".
-func symbolList[T any](body []byte) ([]T, error) {
-	var answer struct {
-		Symbols []T `json:"symbols"`
-	}
-	err := parse(body, &answer)
-	return answer.Symbols, err
 }
