@@ -5,6 +5,8 @@ import (
 	"errors"
 	"maps"
 	"net/url"
+	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,10 +31,8 @@ func (all endpoints) with(more endpoints) endpoints {
 // decodeREST is what Venue.DecodeREST is.
 type decodeREST = func(target string, body []byte, out *adapter.Out) error
 
-// read is Venue.DecodeREST of a venue whose endpoints are named by the last part of the path.
-func (all endpoints) read(target string, body []byte, out *adapter.Out) error {
-	return all.ofVersion("")(target, body, out)
-}
+// byName is Venue.DecodeREST of a venue whose endpoints are named by the last part of the path.
+func (all endpoints) byName() decodeREST { return all.ofVersion("") }
 
 // ofVersion is the same where a part of the path names the version: without it, an answer is of a generation that is retired.
 func (all endpoints) ofVersion(part string) decodeREST {
@@ -101,47 +101,73 @@ type envelope struct {
 	Time, Symbol string
 }
 
-// at is the same envelope around rows of another path.
-func (v envelope) at(rows string) envelope {
-	v.Rows = rows
-	return v
+// opener compiles the envelope.
+func (v envelope) opener() opener {
+	shape, places := nested([]string{v.Code, v.Message, v.Rows, v.Time, v.Symbol})
+	return func(body []byte) (rows []byte, e adapter.Event, err error) {
+		p := reflect.New(shape)
+		if err := parse(body, p.Interface()); err != nil {
+			return nil, e, err
+		}
+		value := func(i int) []byte {
+			if places[i] == nil {
+				return nil
+			}
+			return p.Elem().FieldByIndex(places[i]).Bytes()
+		}
+		if code := value(0); v.Code != "" && string(text(code)) != v.OK {
+			if code == nil {
+				return nil, e, producers.Unreadable("an answer without %s", v.Code)
+			}
+			return nil, e, producers.Unreadable("error %s: %s", code, text(value(1)))
+		}
+		if rows = value(2); rows == nil {
+			rows = []byte("null")
+		}
+		e.Time, e.Symbol = producers.Unix(text(value(3)), time.Millisecond), string(text(value(4)))
+		return rows, e, nil
+	}
 }
 
-// open is an opener.
-func (v envelope) open(body []byte) (rows []byte, e adapter.Event, err error) {
-	var parts map[string]json.RawMessage
-	if err := parse(body, &parts); err != nil {
-		return nil, e, err
+// nested is the struct that reads the values at some paths, and the place of each in it; that of "" is nil. No path leads through another.
+func nested(paths []string) (shape reflect.Type, places [][]int) {
+	var keys []string
+	below := map[string][]string{}
+	for _, path := range paths {
+		key, rest, _ := strings.Cut(path, ".")
+		if key != "" && below[key] == nil {
+			keys = append(keys, key)
+		}
+		below[key] = append(below[key], rest)
 	}
-	switch code := within(parts, v.Code); {
-	case v.Code == "" || string(text(code)) == v.OK:
-	case string(code) == "null":
-		return nil, e, producers.Unreadable("an answer without %s", v.Code)
-	default:
-		return nil, e, producers.Unreadable("error %s: %s", code, text(within(parts, v.Message)))
+	var fields []reflect.StructField
+	inner := map[string][][]int{}
+	for i, key := range keys {
+		kind := reflect.TypeFor[json.RawMessage]()
+		if below[key][0] != "" {
+			kind, inner[key] = nested(below[key])
+		}
+		fields = append(fields, field(i, key, kind))
 	}
-	e.Time, e.Symbol = producers.Unix(text(within(parts, v.Time)), time.Millisecond), string(text(within(parts, v.Symbol)))
-	return within(parts, v.Rows), e, nil
+	for _, path := range paths {
+		key, rest, _ := strings.Cut(path, ".")
+		var place []int
+		if i := slices.Index(keys, key); i >= 0 {
+			place = []int{i}
+			if rest != "" {
+				place = append(place, inner[key][slices.Index(below[key], rest)]...)
+			}
+		}
+		places = append(places, place)
+	}
+	return reflect.StructOf(fields), places
 }
 
-// within is the value at a path, null where there is none.
-func within(parts map[string]json.RawMessage, path string) json.RawMessage {
-	key, rest, deeper := strings.Cut(path, ".")
-	value, found := parts[key]
-	switch {
-	case !found:
-		return json.RawMessage("null")
-	case !deeper:
-		return value
+// text is a JSON value as a Num; that of nothing is "".
+func text(value []byte) (n producers.Num) {
+	if value != nil {
+		_ = n.UnmarshalJSON(value) // fails never: value is JSON
 	}
-	var inner map[string]json.RawMessage
-	_ = json.Unmarshal(value, &inner) // what is no object has nothing within
-	return within(inner, rest)
-}
-
-// text is a value as a Num.
-func text(value json.RawMessage) (n producers.Num) {
-	_ = n.UnmarshalJSON(value) // fails never: value is JSON
 	return n
 }
 

@@ -44,13 +44,13 @@ func binance() adapter.Venue {
 		Tickers: some(100, func(symbols []string) string {
 			return "/api/v3/ticker/24hr?symbols=" + url.QueryEscape(string(message(symbols)))
 		}),
-		DecodeREST: binanceEndpoints.read,
+		DecodeREST: binanceEndpoints.byName(),
 		RecordedREST: binanceEndpoints.with(endpoints{
 			"bookTicker":       binanceRows.orOneIn(bare),
 			"price":            binancePrices.orOneIn(bare),
 			"trades":           binancePast.in(bare),
 			"historicalTrades": binancePast.in(bare),
-		}).read,
+		}).byName(),
 		History: binanceHistory(),
 	}
 }

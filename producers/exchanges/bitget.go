@@ -33,7 +33,7 @@ func bitget() adapter.Venue {
 		Listing: []string{"/api/v2/spot/public/symbols"},
 		Instruments: market{
 			Symbol: "symbol", Base: "baseCoin", Quote: "quoteCoin", If: []string{"status=online"},
-		}.list(bitgetAnswer.open),
+		}.list(bitgetAnswer),
 		Subscribe:   bitgetRequests.with("subscribe"),
 		Unsubscribe: bitgetRequests.with("unsubscribe"),
 		Heartbeat:   adapter.Heartbeat{Every: 25 * time.Second, Message: heartbeat("ping")},
@@ -42,8 +42,8 @@ func bitget() adapter.Venue {
 		Tickers:     one("/api/v2/spot/market/tickers"),
 		DecodeREST:  bitgetEndpoints.below("/api/v2/spot/"),
 		RecordedREST: bitgetEndpoints.with(endpoints{
-			"market/fills":           bitgetTrades.in(bitgetAnswer.open),
-			"market/fills-history":   bitgetTrades.in(bitgetAnswer.open),
+			"market/fills":           bitgetTrades.in(bitgetAnswer),
+			"market/fills-history":   bitgetTrades.in(bitgetAnswer),
 			"market/candles":         bitgetPast,
 			"market/history-candles": bitgetPast,
 		}).below("/api/v2/spot/"),
@@ -62,10 +62,10 @@ var bitgetRequests = requests{
 
 var bitgetEndpoints = endpoints{
 	"public/symbols": nil,
-	"market/tickers": bitgetTickers.as("rest").in(bitgetAnswer.open),
+	"market/tickers": bitgetTickers.as("rest").in(bitgetAnswer),
 }
 
-var bitgetAnswer = envelope{Code: "code", OK: "00000", Message: "msg", Rows: "data"}
+var bitgetAnswer = envelope{Code: "code", OK: "00000", Message: "msg", Rows: "data"}.opener()
 
 // bitgetTrades and bitgetTickers are also those of the HTTP interface, whose rows alone name their symbol.
 var (

@@ -96,7 +96,7 @@ var bitgetColumns = candleColumns{Start: 0, Open: 1, High: 2, Low: 3, Close: 4, 
 
 // bitgetPast reads the candles of the HTTP interface.
 func bitgetPast(query url.Values, body []byte, out *adapter.Out) error {
-	rows, _, err := bitgetAnswer.open(body)
+	rows, _, err := bitgetAnswer(body)
 	if err != nil {
 		return err
 	}

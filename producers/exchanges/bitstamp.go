@@ -79,7 +79,7 @@ var bitstampEndpoints = endpoints{
 	"ohlc": object{
 		Kind: adapter.Candle, Channel: "rest", Clock: clock(time.Second),
 		Start: "timestamp", Open: "open", High: "high", Low: "low", Close: "close", Volume: "volume",
-	}.reader().candlesIn(envelope{Rows: "data.ohlc"}.open, seconds("step")),
+	}.reader().candlesIn(envelope{Rows: "data.ohlc"}.opener(), seconds("step")),
 }
 
 // bitstampSplit leaves out perpetual contracts, which a dash marks: BTC/USD-PERP.

@@ -37,7 +37,7 @@ func bybit() adapter.Venue {
 			Symbol: "symbol", Base: "baseCoin", Quote: "quoteCoin", If: []string{"status=Trading"},
 			// The zones of shares in tokens, such as AAPLX: no coins, and their codes may be those of coins.
 			Unless: []string{"symbolType=xstocks|mstocks"},
-		}.list(bybitAnswer.open),
+		}.list(bybitAnswer),
 		Subscribe:    bybitRequests.with("subscribe"),
 		Unsubscribe:  bybitRequests.with("unsubscribe"),
 		Heartbeat:    adapter.Heartbeat{Every: 20 * time.Second, Message: heartbeat(`{"op":"ping"}`)},
@@ -45,7 +45,7 @@ func bybit() adapter.Venue {
 		NewRecorded:  func() adapter.Codec { return &bybitRecorded{best: map[string]*bybitBest{}} },
 		Tickers:      one("/v5/market/tickers?category=spot"),
 		DecodeREST:   bybitEndpoints.ofVersion("/v5/"),
-		RecordedREST: bybitEndpoints.with(endpoints{"recent-trade": bybitRecent.in(bybitAnswer.open)}).ofVersion("/v5/"),
+		RecordedREST: bybitEndpoints.with(endpoints{"recent-trade": bybitRecent.in(bybitAnswer)}).ofVersion("/v5/"),
 		History:      bybitHistory(),
 	}
 }
@@ -69,14 +69,14 @@ var bybitRequests = requests{
 
 var bybitEndpoints = endpoints{
 	"instruments-info": nil,
-	"tickers":          bybitTickers.as("rest").in(bybitAnswer.open),
+	"tickers":          bybitTickers.as("rest").in(bybitAnswer),
 	// Behind the volume stands that in the quote.
-	"kline": candleColumns{Start: 0, Open: 1, High: 2, Low: 3, Close: 4, Volume: 5, Unit: time.Millisecond}.in(bybitAnswer.open,
+	"kline": candleColumns{Start: 0, Open: 1, High: 2, Low: 3, Close: 4, Volume: 5, Unit: time.Millisecond}.in(bybitAnswer,
 		func(q url.Values) string { return bybitInterval(q.Get("interval")) }),
 }
 
 // bybitAnswer names the market where the answer is about one.
-var bybitAnswer = envelope{Code: "retCode", OK: "0", Message: "retMsg", Rows: "result.list", Time: "time", Symbol: "result.symbol"}
+var bybitAnswer = envelope{Code: "retCode", OK: "0", Message: "retMsg", Rows: "result.list", Time: "time", Symbol: "result.symbol"}.opener()
 
 // bybitTickers are of the feed or of the HTTP interface; only the latter have the quote.
 var (

@@ -39,10 +39,10 @@ func coinbase() adapter.Venue {
 		NewCodec:    adapter.Stateless(decodeCoinbase), // every message names its product
 		NewRecorded: adapter.Stateless(decodeCoinbaseRecorded),
 		Tickers:     each(func(symbol string) string { return "/products/" + symbol + "/ticker" }),
-		DecodeREST:  coinbaseEndpoints.read,
+		DecodeREST:  coinbaseEndpoints.byName(),
 		RecordedREST: coinbaseEndpoints.with(endpoints{
 			"trades": rows(bare, func(t *coinbaseTrade) adapter.Event { return t.event("matches") }),
-		}).read,
+		}).byName(),
 		History: coinbaseHistory(),
 	}
 }

@@ -33,14 +33,14 @@ func cryptocom() adapter.Venue {
 		Listing: []string{"/public/get-instruments"},
 		Instruments: market{
 			Symbol: "symbol", Base: "base_ccy", Quote: "quote_ccy", If: []string{"inst_type=CCY_PAIR", "tradable=true"},
-		}.list(cryptocomAnswer.open),
+		}.list(cryptocomAnswer),
 		Subscribe:    cryptocomRequests.with("subscribe"),
 		Unsubscribe:  cryptocomRequests.with("unsubscribe"),
 		NewCodec:     adapter.Stateless(decodeCryptocom), // every result names its channel
 		NewRecorded:  adapter.Stateless(decodeCryptocomRecorded),
 		Tickers:      one("/public/get-tickers"),
-		DecodeREST:   cryptocomEndpoints.read,
-		RecordedREST: cryptocomEndpoints.with(cryptocomRecordedEndpoints).read,
+		DecodeREST:   cryptocomEndpoints.byName(),
+		RecordedREST: cryptocomEndpoints.with(cryptocomRecordedEndpoints).byName(),
 	}
 }
 
@@ -51,11 +51,11 @@ var cryptocomRequests = requests{
 	Messages: []string{`{"id":<n>,"method":"<verb>","params":{"channels":[<topics>]}}`},
 }
 
-var cryptocomAnswer = envelope{Code: "code", OK: "0", Message: "message", Rows: "result.data"}
+var cryptocomAnswer = envelope{Code: "code", OK: "0", Message: "message", Rows: "result.data"}.opener()
 
 var cryptocomEndpoints = endpoints{
 	"get-instruments": nil,
-	"get-tickers":     cryptocomTickers.in(cryptocomAnswer.open),
+	"get-tickers":     cryptocomTickers.in(cryptocomAnswer),
 }
 
 var (

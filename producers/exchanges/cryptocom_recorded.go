@@ -35,7 +35,7 @@ var cryptocomCandles = object{
 
 // cryptocomRecordedEndpoints are about one market each.
 var cryptocomRecordedEndpoints = endpoints{
-	"get-ticker":      cryptocomTickers.in(cryptocomAnswer.open),
+	"get-ticker":      cryptocomTickers.in(cryptocomAnswer),
 	"get-trades":      cryptocomOfMarket(cryptocomTrades),
 	"get-candlestick": cryptocomOfMarket(cryptocomCandles),
 }
@@ -43,7 +43,7 @@ var cryptocomRecordedEndpoints = endpoints{
 // cryptocomOfMarket reads an answer about the market asked for.
 func cryptocomOfMarket(o *objects) reader {
 	return func(query url.Values, body []byte, out *adapter.Out) error {
-		rows, e, err := cryptocomAnswer.open(body)
+		rows, e, err := cryptocomAnswer(body)
 		if err != nil {
 			return err
 		}

@@ -34,15 +34,15 @@ func htx() adapter.Venue {
 		Listing: []string{"/v1/common/symbols"},
 		Instruments: market{
 			Symbol: "symbol", Base: "base-currency", Quote: "quote-currency", If: []string{"state=online"},
-		}.list(htxAnswer.open),
+		}.list(htxAnswer),
 		Split:        htxSplit,
 		Subscribe:    htxRequests.with("sub"),
 		Unsubscribe:  htxRequests.with("unsub"),
 		NewCodec:     adapter.Stateless(decodeHTX), // the topic names the symbol
 		NewRecorded:  adapter.Stateless(decodeHTXRecorded),
 		Tickers:      one("/market/tickers"),
-		DecodeREST:   htxEndpoints.read,
-		RecordedREST: htxEndpoints.with(htxRecordedEndpoints).read,
+		DecodeREST:   htxEndpoints.byName(),
+		RecordedREST: htxEndpoints.with(htxRecordedEndpoints).byName(),
 	}
 }
 
@@ -55,10 +55,10 @@ var htxRequests = requests{
 
 var htxEndpoints = endpoints{
 	"symbols": nil,
-	"tickers": htxTickers.in(htxAnswer.open),
+	"tickers": htxTickers.in(htxAnswer),
 }
 
-var htxAnswer = envelope{Code: "status", OK: "ok", Message: "err-msg", Rows: "data", Time: "ts"}
+var htxAnswer = envelope{Code: "status", OK: "ok", Message: "err-msg", Rows: "data", Time: "ts"}.opener()
 
 // htxSplit reads ethbtc: spot markets have no separator, contracts do (BTC-USDT, BTC_CW).
 func htxSplit(symbol string) (base, quote string, ok bool) {

@@ -125,10 +125,9 @@ var htxRecordedEndpoints = endpoints{
 }
 
 func htxOfTopic(path string, read func(rows []byte, e adapter.Event, query url.Values, out *adapter.Out) error) reader {
+	open := envelope{Code: "status", OK: "ok", Message: "err-msg", Rows: path, Time: "ts", Symbol: "ch"}.opener()
 	return func(query url.Values, body []byte, out *adapter.Out) error {
-		topic := htxAnswer.at(path)
-		topic.Symbol = "ch"
-		rows, e, err := topic.open(body)
+		rows, e, err := open(body)
 		if err != nil {
 			return err
 		}

@@ -46,8 +46,8 @@ func kraken() adapter.Venue {
 		NewCodec:     adapter.Stateless(decodeKraken), // every row names its market
 		NewRecorded:  adapter.Stateless(decodeKrakenRecorded),
 		Tickers:      one("/0/public/Ticker"),
-		DecodeREST:   krakenEndpoints.read,
-		RecordedREST: krakenEndpoints.with(endpoints{"Trades": krakenPast}).read,
+		DecodeREST:   krakenEndpoints.byName(),
+		RecordedREST: krakenEndpoints.with(endpoints{"Trades": krakenPast}).byName(),
 		History:      krakenHistory(),
 	}
 }

@@ -41,7 +41,7 @@ func kucoin() adapter.Venue {
 		Instruments: market{
 			// The symbol stays when an asset is renamed, the others do not: BCHSV-USDT is BSV-USDT.
 			Symbol: "symbol", Alias: "name", Base: "baseCurrency", Quote: "quoteCurrency", If: []string{"enableTrading=true"},
-		}.list(kucoinAnswer.open),
+		}.list(kucoinAnswer),
 		Endpoint:    kucoinEndpoint,
 		Subscribe:   kucoinRequests("subscribe"),
 		Unsubscribe: kucoinRequests("unsubscribe"),
@@ -52,18 +52,20 @@ func kucoin() adapter.Venue {
 		NewCodec:     adapter.Stateless(decodeKucoin), // the topic or the row names the symbol
 		NewRecorded:  adapter.Stateless(decodeKucoinRecorded),
 		Tickers:      one("/api/v1/market/allTickers"),
-		DecodeREST:   kucoinEndpoints.read,
-		RecordedREST: kucoinEndpoints.with(endpoints{"histories": kucoinTrades.in(kucoinAnswer.open)}).read,
+		DecodeREST:   kucoinEndpoints.byName(),
+		RecordedREST: kucoinEndpoints.with(endpoints{"histories": kucoinTrades.in(kucoinAnswer)}).byName(),
 		History:      kucoinHistory(),
 	}
 }
 
-var kucoinAnswer = envelope{Code: "code", OK: "200000", Message: "msg", Rows: "data", Time: "data.time"}
+var kucoinAnswer = envelope{Code: "code", OK: "200000", Message: "msg", Rows: "data"}.opener()
 
 var kucoinEndpoints = endpoints{
-	"symbols":    nil,
-	"allTickers": kucoinPolled.in(kucoinAnswer.at("data.ticker").open),
-	"candles":    kucoinColumns.in(kucoinAnswer.open, func(q url.Values) string { return kucoinInterval(q.Get("type")) }),
+	"symbols": nil,
+	"allTickers": kucoinPolled.in(envelope{
+		Code: "code", OK: "200000", Message: "msg", Rows: "data.ticker", Time: "data.time",
+	}.opener()),
+	"candles": kucoinColumns.in(kucoinAnswer, func(q url.Values) string { return kucoinInterval(q.Get("type")) }),
 }
 
 // kucoinHistory: https://www.kucoin.com/docs-new/rest/spot-trading/market-data/get-klines
@@ -82,7 +84,7 @@ func kucoinEndpoint(ctx context.Context, f adapter.Fetcher, urls adapter.URLs) (
 	if err != nil {
 		return "", err
 	}
-	data, _, err := kucoinAnswer.open(body)
+	data, _, err := kucoinAnswer(body)
 	if err != nil {
 		return "", err
 	}

@@ -37,7 +37,7 @@ func okx() adapter.Venue {
 		Listing: []string{"/api/v5/public/instruments?instType=SPOT"},
 		Instruments: market{
 			Symbol: "instId", Base: "baseCcy", Quote: "quoteCcy", If: []string{"instType=SPOT", "state=live"},
-		}.list(okxAnswer.open),
+		}.list(okxAnswer),
 		Subscribe:   okxRequests.with("subscribe"),
 		Unsubscribe: okxRequests.with("unsubscribe"),
 		Heartbeat:   adapter.Heartbeat{Every: 20 * time.Second, Message: heartbeat("ping")},
@@ -46,9 +46,9 @@ func okx() adapter.Venue {
 		Tickers:     one("/api/v5/market/tickers?instType=SPOT"),
 		DecodeREST:  okxEndpoints.ofVersion("/v5/"),
 		RecordedREST: okxEndpoints.with(endpoints{
-			"ticker":         okxTickers.as("rest").in(okxAnswer.open),
-			"trades":         okxTrades.in(okxAnswer.open),
-			"history-trades": okxTrades.in(okxAnswer.open),
+			"ticker":         okxTickers.as("rest").in(okxAnswer),
+			"trades":         okxTrades.in(okxAnswer),
+			"history-trades": okxTrades.in(okxAnswer),
 		}).ofVersion("/v5/"),
 		History: okxHistory(),
 	}
@@ -72,13 +72,13 @@ var okxRequests = requests{
 	Messages: []string{`{"op":"<verb>","args":[<topics>]}`},
 }
 
-var okxAnswer = envelope{Code: "code", OK: "0", Message: "msg", Rows: "data"}
+var okxAnswer = envelope{Code: "code", OK: "0", Message: "msg", Rows: "data"}.opener()
 
 var okxEndpoints = endpoints{
 	"instruments":     nil,
-	"tickers":         okxTickers.as("rest").in(okxAnswer.open),
-	"candles":         okxCandles.in(okxAnswer.open, okxInterval),
-	"history-candles": okxCandles.in(okxAnswer.open, okxInterval),
+	"tickers":         okxTickers.as("rest").in(okxAnswer),
+	"candles":         okxCandles.in(okxAnswer, okxInterval),
+	"history-candles": okxCandles.in(okxAnswer, okxInterval),
 }
 
 var (

@@ -41,13 +41,13 @@ func poloniex() adapter.Venue {
 		NewCodec:    adapter.Stateless(decodePoloniex), // every row names its market
 		NewRecorded: adapter.Stateless(decodePoloniexRecorded),
 		Tickers:     one("/markets/ticker24h"),
-		DecodeREST:  poloniexEndpoints.read,
+		DecodeREST:  poloniexEndpoints.byName(),
 		RecordedREST: poloniexEndpoints.with(endpoints{
 			"trades":  poloniexTrades.orOneIn(bare),
 			"price":   poloniexPrices.orOneIn(bare),
 			"candles": poloniexCandles,
 			"public":  retired, // returnTicker and its like
-		}).read,
+		}).byName(),
 	}
 }
 

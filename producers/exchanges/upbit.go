@@ -134,10 +134,11 @@ var upbitTickers = object{
 
 // upbitREST refuses the interface of before, whose paths have crix in them.
 func upbitREST(all endpoints) decodeREST {
+	read := all.below("/v1/")
 	return func(target string, body []byte, out *adapter.Out) error {
 		if path, _ := endpoint(target); strings.Contains(path, "/crix/") {
 			return adapter.Retired("answer of %s", path)
 		}
-		return all.below("/v1/")(target, body, out)
+		return read(target, body, out)
 	}
 }

@@ -96,6 +96,8 @@ var upbitRecordedEndpoints = endpoints{
 	"candles/years":   upbitPast("1y"),
 }
 
+var upbitRecordedAnswer = upbitREST(upbitEndpoints.with(upbitRecordedEndpoints))
+
 func upbitPast(interval string) reader {
 	return upbitCandles.candlesIn(bare, func(url.Values) string { return interval })
 }
@@ -106,5 +108,5 @@ func upbitRecordedREST(target string, body []byte, out *adapter.Out) error {
 	if _, minutes, found := strings.Cut(path, "/v1/candles/minutes/"); found {
 		return upbitPast(upbitInterval(minutes+"m"))(query, body, out)
 	}
-	return upbitREST(upbitEndpoints.with(upbitRecordedEndpoints))(target, body, out)
+	return upbitRecordedAnswer(target, body, out)
 }
