@@ -62,11 +62,6 @@ func bestPrice(levels [][]producers.Num) producers.Num {
 // false is unknown.
 var isBuyerMaker = sides("false", "true")
 
-// ofMaker is the taker's side where a venue tells the maker's.
-func ofMaker(n producers.Num) adapter.Side {
-	return adapter.Side(strings.ToLower(string(n))).Opposite()
-}
-
 // sides reads the taker's side by what a venue calls it. What is neither is unknown.
 func sides(buy, sell producers.Num) func(producers.Num) adapter.Side {
 	return func(n producers.Num) adapter.Side {
