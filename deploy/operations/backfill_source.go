@@ -50,7 +50,7 @@ func sourceJob(ctx context.Context, in *instance.Instance, declared poll.Source,
 	}
 	j := &backfill.SourceJob{
 		Source: s.Source, URL: s.Address, Producer: backfillProducer(in, s.Slug),
-		Fetch: in.PausedFetch(client), Pace: pace, Log: log.ranges, Out: log.values.Source(s.Slug), Known: log.known, Clock: in.Clock, Tell: log.report,
+		Fetch: in.PausedFetch(client), Pace: pace, Log: log.ranges, Out: log.values.Source(s.Slug), Known: log.known, Clock: in.Clock, Report: log.report,
 	}
 	back := BackfilledPast
 	own := input.Own || input.Gaps && slices.Contains(OwnSources(in), s.Slug)

@@ -189,8 +189,8 @@ func (r *Readings) Rate(rate *eventsv1.Rate) {
 		r.refuse(what, fmt.Errorf("%w: the category %.40q", schemas.Undecodable, rate.Category))
 		return
 	}
-	for _, said := range append([]*eventsv1.RateTier{{Raw: rate.Raw}}, rate.Tiers...) {
-		if _, _, err := schemas.Yearly(said.Raw, rate.RawUnit, rate.Compounding); err != nil {
+	for _, tier := range append([]*eventsv1.RateTier{{Raw: rate.Raw}}, rate.Tiers...) {
+		if _, _, err := schemas.Yearly(tier.Raw, rate.RawUnit, rate.Compounding); err != nil {
 			r.refuse(what, err)
 			return
 		}

@@ -20,7 +20,7 @@ type World struct {
 	Fiats map[string]*Asset // by code
 }
 
-// Asset is a coin or a currency. Its price is that of its path, times that of its parent if it stands
+// Asset is a coin or a currency. Its price is that of its path, times that of its parent if it represents
 // for another asset.
 type Asset struct {
 	ID     string
