@@ -62,7 +62,7 @@ func CanonicalDecimal(s string) (string, error) {
 	}
 }
 
-// isCanonical tells the common spelling: digits, perhaps a point and digits, no zero too many.
+// isCanonical recognizes the common spelling: digits, perhaps a point and digits, no zero too many.
 func isCanonical(s string) bool {
 	if s == "" || len(s) > decimalDigits {
 		return false

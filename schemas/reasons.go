@@ -2,7 +2,7 @@ package schemas
 
 import "strings"
 
-// Reason says why a message is in the dead letter and not among the ticks. The list is closed,
+// Reason states why a message is in the dead letter and not among the ticks. The list is closed,
 // so that refusals can be counted. A Reason is an error: wrap it with what was wrong.
 type Reason string
 
@@ -31,7 +31,7 @@ var Reasons = []Reason{Undecodable, NotANumber, NonPositive, Absurd, Precision, 
 
 func (r Reason) Error() string { return string(r) }
 
-// Flag marks a tick that is kept but not used as it stands, or not at all. Flags add up.
+// Flag marks a tick that is kept but not used as it is, or not at all. Flags add up.
 type Flag uint32
 
 // Flags of a tick.
