@@ -102,7 +102,7 @@ func (s *server) signal(t testing.TB, signal syscall.Signal) {
 	}
 }
 
-// pause stops the process where it stands.
+// pause stops the process at once.
 func (s *server) pause(t testing.TB) {
 	t.Helper()
 	s.signal(t, syscall.SIGSTOP)

@@ -27,7 +27,7 @@ func (r Reader) EarnVariants(ctx context.Context, since time.Time) ([]*eventsv1.
 	return variants, nil
 }
 
-// EarnVariantsAt reads the variants of one product as they stood at a time, by variant: what was made of a minute that ended
+// EarnVariantsAt reads the variants of one product as of a time, by variant: what was made of a minute that ended
 // later is not among it. Those that were closed by then are.
 func (r Reader) EarnVariantsAt(ctx context.Context, productID string, at time.Time) ([]*eventsv1.EarnVariant, error) {
 	variants, err := history.Select(ctx, r.store, "SELECT "+earnVariantColumns+` FROM earn_history FINAL
