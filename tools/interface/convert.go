@@ -301,7 +301,7 @@ func inBraces(text string) (inner, after string) {
 func operation(cells []string, before []Operation) Operation {
 	method, path, _ := strings.Cut(cells[0], " ")
 	o := Operation{Method: method, Path: path, Response: shape(cells[2])}
-	// Words before the first name, and without one all words, say what the whole answer is.
+	// Words before the first name, and without one all words, state what the whole answer is.
 	if leading, _, _ := strings.Cut(outsideBrackets(cells[2]), "`"); !strings.Contains(leading, "{") && strings.TrimSpace(leading) != "" {
 		o.Response = append(o.Response, Field{words: leading})
 	}
@@ -356,7 +356,7 @@ func clauses(text string) (list []string) {
 	}
 }
 
-// outsideBrackets blanks what stands in round brackets; every byte keeps its place.
+// outsideBrackets blanks what is in round brackets; every byte keeps its place.
 func outsideBrackets(text string) string {
 	out, depth := []byte(text), 0
 	for i, c := range out {

@@ -26,7 +26,7 @@ type recorded struct {
 	Shows  string    `json:"shows"`
 	Result string    `json:"result"` // passed, failed or skipped
 	Date   time.Time `json:"date"`
-	// Commit is what was checked out; Changed says that files differed from it.
+	// Commit is what was checked out; Changed states that files differed from it.
 	Commit  string `json:"commit"`
 	Changed bool   `json:"changed,omitempty"`
 	Machine string `json:"machine"`

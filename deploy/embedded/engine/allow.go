@@ -82,7 +82,7 @@ var syntax = words(`all and any array as asc asof between by case columns cross 
 	decimal decimal32 decimal64 decimal128 decimal256 datetime datetime64 fixedstring nullable lowcardinality array map tuple
 	enum enum8 enum16 time64 numeric dec char varchar nested date timestamp cast extract trim`)
 
-// systemTables may be read of database system: what clients ask to show what there is. The others tell of the server, of
+// systemTables may be read of database system: what clients ask to show what there is. The others show the server, of
 // what others ask, or start something.
 var systemTables = words(`one numbers numbers_mt zeros zeros_mt functions table_functions formats data_type_families databases tables columns
 	settings time_zones keywords collations aggregate_function_combinators table_engines database_engines merge_tree_settings licenses
@@ -224,7 +224,7 @@ func permitText(sql string, hidden []string) error {
 // fromInside are functions in whose brackets FROM is no clause.
 var fromInside = words("trim extract substring substr overlay position")
 
-// takesFunctions tells the functions that take a function, for which its bare name will do.
+// takesFunctions lists the functions that take a function, for which its bare name will do.
 func takesFunctions(function token) bool {
 	lower := strings.ToLower(function.text)
 	return (function.kind == word || function.kind == name) && (strings.HasPrefix(lower, "array") || strings.HasPrefix(lower, "map") || lower == "apply")

@@ -48,7 +48,7 @@ var soakKinds = slices.Sorted(func(yield func(string) bool) {
 	}
 })
 
-// kindOf tells the kind of each value that is one of soakValues, the first of those that it belongs to.
+// kindOf returns the kind of each value that is one of soakValues, the first of those that it belongs to.
 var kindOf = func() map[string]string {
 	kinds := map[string]string{}
 	for _, kind := range soakKinds {
@@ -61,7 +61,7 @@ var kindOf = func() map[string]string {
 	return kinds
 }()
 
-// value is one of a kind; "" stands for any.
+// value is one of a kind; "" means any.
 func (s *soak) value(kind string) string {
 	values := soakValues[kind]
 	if len(values) == 0 {
