@@ -74,7 +74,7 @@ func (u *Unit) Endpoints() []query.Endpoint {
 // bodyKey names an answer made from one index.
 type bodyKey struct {
 	index uint64
-	// rates is the number of what rates say of coins, 0 for an answer without any.
+	// rates is the version of the rates of coins, 0 for an answer without any.
 	rates       uint64
 	endpoint    string
 	others      views.OthersKey

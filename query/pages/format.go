@@ -8,7 +8,7 @@ import (
 	"unicode"
 )
 
-// formatPrice writes an amount of USD: as many digits as tell two prices apart, thousands grouped.
+// formatPrice writes an amount of USD: as many digits as distinguish two prices, thousands grouped.
 func formatPrice(v any) string {
 	var n float64
 	switch v := v.(type) {

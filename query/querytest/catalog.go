@@ -65,9 +65,9 @@ func (w *World) summary(text string) {
 
 // read merges a text into a message, whose own values stand where the text says nothing.
 func (w *World) read(text string, into proto.Message) {
-	said := into.ProtoReflect().New().Interface()
-	if err := prototext.Unmarshal([]byte(text), said); err != nil {
+	message := into.ProtoReflect().New().Interface()
+	if err := prototext.Unmarshal([]byte(text), message); err != nil {
 		w.T.Fatalf("script: reading %q: %v", text, err)
 	}
-	proto.Merge(into, said)
+	proto.Merge(into, message)
 }

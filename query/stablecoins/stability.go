@@ -201,7 +201,7 @@ func marketValue(in *eventsv1.PriceInput) float64 {
 	return 0
 }
 
-// deviationIn is that of a market: in the currency of the peg no rate stands between.
+// deviationIn is that of a market: in the currency of the peg no conversion is needed.
 func (k *known) deviationIn(in *eventsv1.PriceInput, price float64) *float64 {
 	var bps float64
 	switch {
