@@ -90,8 +90,8 @@ func (e *rateEntry) Name() string {
 	return e.Provider
 }
 
-// Told is the number as the source reported it, with its unit.
-func (e *rateEntry) Told() string {
+// Reported is the number as the source reported it, with its unit.
+func (e *rateEntry) Reported() string {
 	if e.Metadata == nil || e.Metadata.Raw == "" {
 		return ""
 	}
@@ -223,22 +223,22 @@ func (u *Unit) sendRatesText(c *fiber.Ctx, v *ratesView) error {
 // sendRateText writes what each provider pays or asks for a coin.
 func (u *Unit) sendRateText(c *fiber.Ctx, v *rateView) error {
 	w := width(c)
-	sourceWidth := max(10, w-62)
+	reportedWidth := max(10, w-62)
 	var b strings.Builder
 	u.heading(&b, v.Symbol+" rates, percent a year (APY)", w)
 	line := func(cells ...string) {
 		text := "  " + column(plain(cells[0], 10), 11, false) + column(plain(cells[1], 20), 21, false) + column(cells[2], 10, true) + "  " +
-			column(plain(cells[3], 14), 15, false) + plain(cells[4], sourceWidth)
+			column(plain(cells[3], 14), 15, false) + plain(cells[4], reportedWidth)
 		fmt.Fprintln(&b, strings.TrimRight(plain(text, w), " "))
 	}
-	line("", "PROVIDER", "RATE", "SOURCE", "AS TOLD")
+	line("", "PROVIDER", "RATE", "SOURCE", "AS REPORTED")
 	for i := range v.Entries {
 		e := &v.Entries[i]
 		source := ""
 		if e.Metadata != nil {
 			source = e.Metadata.Source
 		}
-		line(e.Category, e.Name(), formatRate(e.Rate), source, e.Told())
+		line(e.Category, e.Name(), formatRate(e.Rate), source, e.Reported())
 	}
 	if len(v.Entries) == 0 {
 		b.WriteString("  no source reports a rate of this coin\n")
