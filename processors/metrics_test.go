@@ -169,7 +169,7 @@ func TestFoldsAreMeasured(t *testing.T) {
 		}
 	}
 	if left := metrics.Positions(); len(left) != 0 {
-		t.Errorf("the folds have ended and stand at %v", left)
+		t.Errorf("the folds have ended and are at %v", left)
 	}
 }
 

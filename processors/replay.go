@@ -210,7 +210,7 @@ type topicPartition struct {
 // liveStall is how long live sinks may make no progress before they count as not running.
 const liveStall = 15 * time.Second
 
-// awaitLive waits until the sinks have inserted what the replay derived last. Where they stand still it
+// awaitLive waits until the sinks have inserted what the replay derived last. Where they make no progress it
 // returns the input offset below which they have inserted everything, for the partitions concerned.
 func (r *Replay) awaitLive(ctx context.Context, j *journal, parts []*partReplay) (map[topicPartition]int64, error) {
 	meter := r.meter("waiting for the live tables")

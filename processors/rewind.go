@@ -62,7 +62,7 @@ func (r *rewind) admit(mark *eventsv1.Mark) bool {
 	return true
 }
 
-// reached notes where the clocks stand after the input at an offset, which was admitted last.
+// reached notes the clocks after the input at an offset, which was admitted last.
 func (r *rewind) reached(now, watermark, offset int64) {
 	last := &r.places[len(r.places)-1]
 	if now/int64(time.Second) == last.now/int64(time.Second) {

@@ -242,7 +242,7 @@ func equalNumbers(t *testing.T, pairs map[string][2]*decimal.Decimal) {
 	}
 }
 
-// TestDecodeReadsAnswersOfTodaysCoins reads samples of today's interface, which stand behind the lines of their request:
+// TestDecodeReadsAnswersOfTodaysCoins reads samples of today's interface, which come after the lines of their request:
 // every number of theirs that a line has a place for is printed as it was sent.
 func TestDecodeReadsAnswersOfTodaysCoins(t *testing.T) {
 	root := streamtest.Recordings(t)

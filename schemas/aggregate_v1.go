@@ -64,7 +64,7 @@ func AggregateV1(inputs []*eventsv1.PriceInput, now int64) (Aggregated, []*event
 	out.Accepted = len(prices)
 	out.Rejected = providers - out.Accepted
 	if out.Accepted == 0 {
-		// Two inputs far apart stand equally far from their mean: neither can be believed.
+		// Two inputs far apart are equally far from their mean: neither can be believed.
 		out.Reason = ReasonNoConsensus
 		return out, inputs
 	}
@@ -75,7 +75,7 @@ func AggregateV1(inputs []*eventsv1.PriceInput, now int64) (Aggregated, []*event
 }
 
 // valueV1 sets what one market contributes, or why it contributes nothing. The last price is held inside the
-// spread: a print of a minute ago must not stand against the quotes of this second.
+// spread: a print of a minute ago must not count against the quotes of this second.
 func valueV1(in *eventsv1.PriceInput, now int64) {
 	in.Value, in.PriceUsd, in.Accepted, in.Reason, in.Basis, in.DeviationPct = 0, 0, false, "", "", 0
 	hasLast := in.Last > 0 && heardLately(in.LastHeard, now)

@@ -153,7 +153,7 @@ func (t *CoinTable) Fiat(code string) (Fiat, bool) {
 
 // Resolve finds the coin that a venue calls venueBase, in any letter case: what the table holds of
 // that venue's symbol, else the coin with this symbol, the highest ranked if several have it.
-// The method states which it was. A fiat base (EUR-USDT) is no coin. Symbols that stand for many
+// The method states which it was. A fiat base (EUR-USDT) is not a coin. Symbols that mean many
 // units of a coin (1000SATS, 1MBABYDOGE) are in no alias, because their price is not the coin's:
 // they stay unmapped. It allocates nothing.
 func (t *CoinTable) Resolve(venue, venueBase string) (coin Coin, method string, ok bool) {

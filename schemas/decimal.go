@@ -7,7 +7,7 @@ import (
 )
 
 // decimalDigits bounds a canonical decimal. An exponent can ask for any number of zeros, and
-// what needs more than these is no price.
+// what needs more than these is not a price.
 const decimalDigits = 80
 
 // CanonicalDecimal writes a decimal number without exponent, plus sign, leading or trailing

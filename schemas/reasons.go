@@ -10,7 +10,7 @@ type Reason string
 const (
 	// Undecodable bytes are not what the venue documents.
 	Undecodable Reason = "undecodable"
-	// NotANumber is a price or size that is no decimal number.
+	// NotANumber is a price or size that is not a decimal number.
 	NotANumber Reason = "not_a_number"
 	// NonPositive is a price or size of zero or less.
 	NonPositive Reason = "non_positive"

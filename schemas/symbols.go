@@ -34,7 +34,7 @@ const (
 	// is a leveraged fund or a stock in a token of unknown size. A rival of unknown size counts as one at the end of the
 	// ranking, which says no more than that it is not before that.
 	MethodRanking SymbolMethod = "market_cap_ranking"
-	// MethodSearch is what names match: 80 for the one coin with this very name, 75 for an id that is no name, 70 for the one coin whose name
+	// MethodSearch is what names match: 80 for the one coin with this very name, 75 for an id that is not a name, 70 for the one coin whose name
 	// begins with it, 65 for the likeliest among coins of unknown size. It is also the word for what another method found with less
 	// certainty than that method may have: the only coin with a symbol of which nothing else is known, 75; a number of units of it, 80; and
 	// 65 for any coin whose price is not the given one.
@@ -137,7 +137,7 @@ type ResolvedSymbol struct {
 	Confidence int
 	// Units is how many of the coin one unit of the symbol is: 1000 for 1000SHIB, else 1.
 	Units float64
-	// Fiat is the code of the currency that the symbol names, which is no coin.
+	// Fiat is the code of the currency that the symbol names, which is not a coin.
 	Fiat string
 	// Candidates are the coins that came into question, the best first; where there are none, those of the coin table that
 	// are called nearly so, with a score of 0.

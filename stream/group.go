@@ -166,7 +166,7 @@ func holdBack(client *kgo.Client, topic string, held, full []int32) []int32 {
 	return full
 }
 
-// commit reports to the group how far the handler has come. Nothing rests on it, so a failure is no failure.
+// commit reports to the group how far the handler has come. Nothing rests on it, so a failure of it does no harm.
 func commit(ctx context.Context, client *kgo.Client, topic string, done map[int32]int64) {
 	offsets := map[int32]kgo.EpochOffset{}
 	for p, offset := range done {

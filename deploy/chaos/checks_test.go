@@ -314,7 +314,7 @@ func (s *scene) checkEvents(result *report) {
 }
 
 func unhex(id string) string {
-	b, _ := hex.DecodeString(id) // another id than any in the log, if it is none
+	b, _ := hex.DecodeString(id) // another id than any in the log, if it is not hexadecimal
 	return string(b)
 }
 

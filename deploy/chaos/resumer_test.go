@@ -124,7 +124,7 @@ func (r *resumer) hear(frame []byte) {
 }
 
 // check reports what was sent that the view of prices does not hold, and what the view holds that was never sent. The log must
-// stand still.
+// not grow.
 func (r *resumer) check(t *testing.T, published map[priceKey]float64) {
 	t.Helper()
 	coins := schemas.Coins()

@@ -69,7 +69,7 @@ func dashboards(t *testing.T) (list []dashboard) {
 	return list
 }
 
-// promQueries are the PromQL queries of all panels, by where they stand, with Grafana's variables as it fills them in.
+// promQueries are the PromQL queries of all panels, by where they are, with Grafana's variables as it fills them in.
 func promQueries(t *testing.T) map[string]string {
 	t.Helper()
 	queries := map[string]string{}

@@ -71,7 +71,7 @@ func (d document) shell(language string) (lines []string) {
 	return lines
 }
 
-// commands are those that stand in code within the tables of a page.
+// commands are those that are in code within the tables of a page.
 func (d document) commands() (lines []string) {
 	for line := range strings.SplitSeq(d.text, "\n") {
 		if !strings.HasPrefix(line, "|") {

@@ -176,7 +176,7 @@ func TestFailedFlushIsNotAcknowledged(t *testing.T) {
 	failing.Store(true)
 	var acknowledged atomic.Bool
 	producer.Produce(t.Context(), &kgo.Record{Value: []byte("b")}, func(_ *kgo.Record, err error) { acknowledged.Store(err == nil) })
-	until(t, "the broker to stand still", func() bool { return broker.Held() != nil })
+	until(t, "the broker to stop", func() bool { return broker.Held() != nil })
 	if err := broker.Held(); !errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), "restart") {
 		t.Errorf("it has stopped for %v", err)
 	}

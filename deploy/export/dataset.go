@@ -23,7 +23,7 @@ type Dataset struct {
 	view string
 	// from is what the rows are selected from; empty: view. {db} is replaced by the database of the tables.
 	from string
-	// where is a further condition; empty for none. {first} and {last} stand for the days of the first and last row, as dates.
+	// where is a further condition; empty for none. {first} and {last} are replaced by the days of the first and last row, as dates.
 	where string
 	// columns are those of the view that are exported, in this order; nil: all.
 	columns []string

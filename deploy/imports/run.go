@@ -104,7 +104,7 @@ const (
 	// maxBehind is how many records of a partition may be in the log that the tables do not have yet: the embedded broker keeps some
 	// megabytes only.
 	maxBehind = 50_000
-	// patience is how long the tables may stand still meanwhile.
+	// patience is how long the tables may make no progress meanwhile.
 	patience = 30 * time.Second
 )
 

@@ -276,7 +276,7 @@ func tryOwnBackfill(ctx context.Context, in *instance.Instance, source string, l
 
 // ChartedMarkets are the markets that charts need most, one of each coin: first those that give what quotes are worth
 // in USD, since the candles of other markets cannot be converted without; then the best of each coin, by rank; no more
-// than most. At the end stand the known ones beside them.
+// than most. At the end are the known ones beside them.
 func ChartedMarkets(venue string, list []adapter.Instrument, most int, known map[string]bool) []adapter.Instrument {
 	type market struct {
 		adapter.Instrument

@@ -95,7 +95,7 @@ func (f *fold) coin(id string) *coin {
 // minutesPerHour is how many parts the states are written in.
 const minutesPerHour = uint32(processors.StateEvery / time.Minute)
 
-// Load takes the states, and the totals of all minutes: while minutes are read again, coins stand at different ones.
+// Load takes the states, and the totals of all minutes: while minutes are read again, coins are at different ones.
 func (f *fold) Load(rec eventsv1.Marked) {
 	r, ok := rec.(*eventsv1.MarketRecord)
 	if !ok {

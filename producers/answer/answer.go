@@ -1,4 +1,4 @@
-// Package answer helps the decoders of polled sources to read answers: a row that is none harms no other, and what is
+// Package answer helps the decoders of polled sources to read answers: an invalid row harms no other, and what is
 // not given stays empty. It also compares answers with the descriptions of their formats.
 package answer
 
@@ -27,7 +27,7 @@ func Endpoint(asked string) []string {
 	return strings.Split(strings.Trim(u.Path, "/"), "/")
 }
 
-// Rows reads a list whose rows are read one by one: a row that is none harms no other.
+// Rows reads a list whose rows are read one by one: an invalid row harms no other.
 func Rows(body []byte) ([]json.RawMessage, error) {
 	var rows []json.RawMessage
 	if err := json.Unmarshal(body, &rows); err != nil {
@@ -36,7 +36,7 @@ func Rows(body []byte) ([]json.RawMessage, error) {
 	return rows, nil
 }
 
-// Keys are the members of an object, nil if it is none.
+// Keys are the members of an object, nil if it is not an object.
 func Keys(body []byte) map[string]json.RawMessage {
 	var keys map[string]json.RawMessage
 	if json.Unmarshal(body, &keys) != nil {
@@ -77,7 +77,7 @@ func Refuse(out *poll.Readings, err error, what string, args ...any) {
 // Fields reads the fields of one row, and keeps the first that cannot be read.
 type Fields struct{ Err error }
 
-// Parse reads a row; false, and Err states why, if it is none.
+// Parse reads a row; false, and Err states why, if it is invalid.
 func (f *Fields) Parse(row []byte, v any) bool {
 	if err := json.Unmarshal(row, v); err != nil {
 		f.Err = producers.Unreadable("parsing: %w", err)
@@ -158,7 +158,7 @@ next:
 	}
 }
 
-// ErrorText is the error that an answer with a good status carries, "" if it is none that we know.
+// ErrorText is the error that an answer with a good status carries, "" if it has none that we know.
 func ErrorText(keys map[string]json.RawMessage) string {
 	for _, name := range []string{"error", "status"} {
 		if text := keys[name]; len(text) > 0 {

@@ -308,7 +308,7 @@ func TestRefusedCallIsMadeAgain(t *testing.T) {
 	}
 }
 
-// A row that is no number is a dead letter; what it stood in is read.
+// A row that is not a number is a dead letter; the rest of its answer is read.
 func TestUnreadableRowOfThePastIsKept(t *testing.T) {
 	log := &tape{diesAt: -1}
 	a := &archive{instead: func(_ int, path string) (string, error) {

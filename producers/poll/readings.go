@@ -167,7 +167,7 @@ func (r *Readings) DefiPast(p *eventsv1.DefiPast) {
 // maxTiers bounds the tiers of a rate.
 const maxTiers = 64
 
-// Rate takes what an amount earns or costs. A row whose rate is no number, or beyond all bounds, is refused; one whose rate
+// Rate takes what an amount earns or costs. A row whose rate is not a number, or beyond all bounds, is refused; one whose rate
 // is missing is not known, and gives no row.
 func (r *Readings) Rate(rate *eventsv1.Rate) {
 	if rate.Raw == "" {

@@ -12,7 +12,7 @@ import (
 )
 
 // alternative reads the Crypto Fear & Greed Index of alternative.me: one whole number a day, from 0 to 100. Format and
-// rules stand below the index on https://alternative.me/crypto/fear-and-greed-index/.
+// rules are below the index on https://alternative.me/crypto/fear-and-greed-index/.
 func alternative() poll.Source {
 	return poll.Source{
 		Slug: "alternative", Name: "alternative.me", Version: 1, Aliases: []string{"alternative.me", "fng"},

@@ -78,7 +78,7 @@ func whole(n, decimals producers.Num) string {
 // maxPlaces are the decimals that are kept of an amount: some report amounts of dust with sixty digits.
 const maxPlaces = 18
 
-// rounded is an amount without the digits that mean nothing; what is no number stays, and refuses its row.
+// rounded is an amount without the digits that mean nothing; what is not a number stays, and refuses its row.
 func rounded(n producers.Num) string {
 	x, ok := exact(n)
 	if !ok {

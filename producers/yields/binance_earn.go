@@ -121,7 +121,7 @@ func binanceFlexible(row json.RawMessage, out *poll.Readings) error {
 func binanceTiers(asset string, base producers.Num, bonuses map[string]producers.Num) (tiers []*eventsv1.RateTier) {
 	for span, bonus := range bonuses {
 		from, to, _ := strings.Cut(strings.TrimSuffix(span, asset), "-")
-		// A bonus that is no number stays, and refuses its row.
+		// A bonus that is not a number stays, and refuses its row.
 		tiers = append(tiers, &eventsv1.RateTier{From: from, To: to, Raw: cmp.Or(sum(base, bonus), string(bonus))})
 	}
 	slices.SortFunc(tiers, func(a, b *eventsv1.RateTier) int {

@@ -24,7 +24,7 @@ func frax() poll.Source {
 		Feeds: []poll.Feed{{Name: "apr",
 			Evidence: producers.Guessed(yieldServer("frax-ether")).And(balancer("mainnet")),
 			Interval: time.Hour, Requests: poll.Fixed("/v2/frxeth/summary/latest")}},
-		Moves:    0,                    // rewards come in cycles of a week, may stand for any time
+		Moves:    0,                    // rewards come in cycles of a week, may be unchanged for any time
 		Requests: 10, Per: time.Minute, // no limit is published
 		MaxBody: 1 << 20,
 		Decode:  decodeFrax,

@@ -15,7 +15,7 @@ import (
 )
 
 // kamino reads what is lent and borrowed in the markets of Kamino Lend on Solana: first which there are, then the reserves
-// of each. Paths and fields stand on https://kamino.com/docs/build/recipes/borrow/get-market-reserve-apys and
+// of each. Paths and fields are on https://kamino.com/docs/build/recipes/borrow/get-market-reserve-apys and
 // https://kamino.com/build/api-reference/borrow, with sample answers in
 // https://github.com/Kamino-Finance/kamino-api-docs. Rates are fractions, compounded; numbers come as text.
 func kamino() poll.Source {

@@ -36,7 +36,7 @@ func krakenEarn() poll.Source {
 				"lock types other than instant, bonded and flex: what a timed one is locked for is on no page"),
 			Interval: time.Hour, Requests: poll.FixedRequests(poll.Request{Path: "/0/private/Earn/Strategies", Body: `{"limit":500}`}),
 		}},
-		Moves:    0, // ranges that Kraken sets, may stand for any time
+		Moves:    0, // ranges that Kraken sets, may be unchanged for any time
 		Requests: 10, Per: time.Minute,
 		MaxBody: 8 << 20,
 		Decode:  decodeKrakenEarn,

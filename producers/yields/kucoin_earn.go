@@ -40,7 +40,7 @@ func kucoinEarn() poll.Source {
 				And(kucoinClients...)),
 			feed("eth", "eth-staking", producers.Documented(products).And(kucoinClients...)),
 		},
-		Moves:    0,                    // products with rates that KuCoin sets, may stand for any time
+		Moves:    0,                    // products with rates that KuCoin sets, may be unchanged for any time
 		Requests: 60, Per: time.Minute, // each weighs 5 of the 2,000 and more that an account has within 30 seconds
 		MaxBody: 8 << 20,
 		Decode:  decodeKuCoinEarn,

@@ -12,7 +12,7 @@ import (
 )
 
 // lido reads what staking ether with Lido earns: an APR in percent that Lido works out of each rebase of stETH, once a day.
-// Addresses and the formula stand on https://docs.lido.fi/integrations/api/, the fields in the Swagger description that it
+// Addresses and the formula are on https://docs.lido.fi/integrations/api/, the fields in the Swagger description that it
 // links to.
 func lido() poll.Source {
 	return poll.Source{

@@ -12,7 +12,7 @@ import (
 )
 
 // morpho reads what is lent and borrowed in the markets that Morpho lists, the largest first. The address, the limits and
-// the changes of its fields stand on https://docs.morpho.org/developers/api/get-started and /developers/api/changelog;
+// the changes of its fields are on https://docs.morpho.org/developers/api/get-started and /developers/api/changelog;
 // fields were read in https://docs.morpho.org/developers/api/morpho-markets and in src/adaptors/morpho-blue of
 // https://github.com/DefiLlama/yield-server. Rates are fractions, and net ones are with the rewards; a BigInt comes as a
 // number or as text; lltv has 18 decimals, and amounts those of their asset.

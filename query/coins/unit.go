@@ -111,7 +111,7 @@ func (u *Unit) find(name string) (views.Named, error) {
 	return coin, nil
 }
 
-// reserved are the words that paths have where a coin id may stand.
+// reserved are the words that paths have where a coin id may be.
 func (u *Unit) reserved() []string {
 	var words []string
 	for _, e := range u.Endpoints() {

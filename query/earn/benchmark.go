@@ -133,7 +133,7 @@ func (u *Unit) fixed(ctx context.Context, now time.Time) ([]*eventsv1.EarnFixing
 		}))
 }
 
-// current works the segments out as they stand.
+// current works out the current segments.
 func current(quotes []*eventsv1.EarnQuote) map[string]Part {
 	parts := map[string]Part{}
 	for _, segment := range schemas.EarnSegments {

@@ -1,4 +1,4 @@
-// Package earn answers what can be earned with which coin, where and on which terms: products and their variants as they stand
+// Package earn answers what can be earned with which coin, where and on which terms: products and their variants as they are
 // or was at any time, each term that changed, and the benchmark of flexible deposits of USD stablecoins with its daily fixings.
 // All of it is read from history, as the fold of earn products published it.
 package earn
@@ -26,7 +26,7 @@ const (
 
 // History is what earn products are read from.
 type History interface {
-	// EarnVariants returns the variants as they stand, those that are not offered any more only if they ended since.
+	// EarnVariants returns the current variants, those that are not offered any more only if they ended since.
 	EarnVariants(ctx context.Context, since time.Time) ([]*eventsv1.EarnVariant, error)
 	// EarnVariantsAt returns those of one product as of a time.
 	EarnVariantsAt(ctx context.Context, productID string, at time.Time) ([]*eventsv1.EarnVariant, error)

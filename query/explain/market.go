@@ -108,7 +108,7 @@ func (w *work) agedOut(ctx context.Context, topic string, at int64) error {
 		return err
 	}
 	if first > 0 && begins > at-int64(stateEvery) {
-		return query.AgedOut(time.Unix(0, begins).Add(stateEvery).UTC(), "%s begins at %s, and has all of what stood at a minute from an hour later on",
+		return query.AgedOut(time.Unix(0, begins).Add(stateEvery).UTC(), "%s begins at %s, and has all of what held at a minute from an hour later on",
 			topic, query.FormatTime(begins))
 	}
 	return nil

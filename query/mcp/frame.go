@@ -14,7 +14,7 @@ import (
 )
 
 // Codes of errors that are ours. The protocol keeps the range of JSON-RPC's own and of what servers may
-// define there to itself, so they are outside it and name the REST status that they stand for.
+// define there to itself, so they are outside it and name the REST status that they correspond to.
 const (
 	codeUnauthorized = 40100
 	codePlanRequired = 40200

@@ -156,7 +156,7 @@ func visible(text string) string {
 	}, text)
 }
 
-// plain is a text of others on a terminal: whatever is no letter, mark, number, punctuation or symbol could command the terminal
+// plain is a text of others on a terminal: whatever is not a letter, mark, number, punctuation or symbol could command the terminal
 // or turn the line around. It is cut to a width in letters.
 func plain(text string, width int) string {
 	var b strings.Builder

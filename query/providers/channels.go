@@ -84,7 +84,7 @@ func (w *watch) follow(ctx context.Context, emit func(partition int32, offset in
 	defer look.Stop()
 	for {
 		if err := w.look(ctx, emit); err != nil && ctx.Err() == nil {
-			w.log.Warn("the states of providers cannot be read; those known stand", "error", err)
+			w.log.Warn("the states of providers cannot be read; the last known ones are kept", "error", err)
 		}
 		select {
 		case <-ctx.Done():

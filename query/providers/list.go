@@ -86,7 +86,7 @@ func (u *Unit) getList(ctx context.Context, r *query.Request) (query.Answer, err
 	return answer, err
 }
 
-// All are the providers as they stand, by slug.
+// All are the providers with their current states, by slug.
 func (u *Unit) All(ctx context.Context, now time.Time) ([]views.ProviderState, error) {
 	health, err := u.healthAt(ctx, now)
 	if err != nil {

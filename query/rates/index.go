@@ -51,7 +51,7 @@ type coinRates struct {
 	held query.ResponseCache[coinVersion, coinKey]
 }
 
-// index is that of the rates as they stand. Two that ask at once may both make it, which costs time only.
+// index is that of the current rates. Two that ask at once may both make it, which costs time only.
 func (u *Unit) index(now time.Time) (*index, error) {
 	current := u.yieldStore.Current(now)
 	if current.Time == 0 {

@@ -44,7 +44,7 @@ func newWorld(t testing.TB) *querytest.World {
 	return w
 }
 
-// states stand in for the unit of providers, which is no neighbour of this one.
+// states replace the unit of providers, which is no neighbour of this one.
 type states struct{}
 
 func (states) All(context.Context, time.Time) ([]views.ProviderState, error) {

@@ -63,7 +63,7 @@ type version struct {
 	stale  int
 }
 
-// age is that of the rates as they stand.
+// age is that of the current rates.
 func (ix *index) age(now time.Time) query.Age {
 	return query.AgeOf(ix.current.Time, now, views.StatisticsStaleAfter)
 }

@@ -48,7 +48,7 @@ type Tick struct {
 	RateUsed    float64  `json:"rateUsed,omitempty" doc:"USD per unit of the quote asset, as it was known; absent where it was not"`
 	EventTime   string   `json:"eventTime,omitempty" format:"date-time" doc:"By the venue's clock"`
 	ReceivedAt  string   `json:"receivedAt" format:"date-time"`
-	Flags       []string `json:"flags" doc:"Why it does not count as it stands: crossed, late, unmapped, no_rate, not_spot, repeat, doubtful"`
+	Flags       []string `json:"flags" doc:"Why it does not count as it is: crossed, late, unmapped, no_rate, not_spot, repeat, doubtful"`
 	Simulated   bool     `json:"simulated,omitempty"`
 	Offset      Position `json:"offset" doc:"Its place in the log"`
 }

@@ -15,7 +15,7 @@ type History interface {
 	Usage(ctx context.Context, budget string, from, to time.Time) ([]limits.DayUsage, error)
 }
 
-// Limits reports how budgets stand.
+// Limits reports the use of budgets.
 type Limits interface {
 	Windows(budget string, plan *limits.Plan, now time.Time) []limits.Standing
 }

@@ -116,7 +116,7 @@ func (c *RateChart) takes(e *eventsv1.RateEntry) bool {
 	return e.Category == c.Category && (c.CoinID == "" || e.CoinId == c.CoinID) && (c.Provider == "" || e.Provider == c.Provider)
 }
 
-// holding is for how long a provider's rates stand that are not reported again, by what is known of its sources now.
+// holding is for how long a provider's rates hold that are not reported again, by what is known of its sources now.
 func holding(current *CurrentRates, chart RateChart) map[seriesID]time.Duration {
 	holds := map[seriesID]time.Duration{}
 	for _, e := range current.Counted {

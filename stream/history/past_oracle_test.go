@@ -50,7 +50,7 @@ func newPastOracle() *pastOracle {
 	return &pastOracle{markets: map[oracleMarket]oracleCandle{}, fixings: map[string]map[string]oracleFixing{}, live: map[string]map[int64]*eventsv1.Candle{}, closed: 1 << 40}
 }
 
-// oracleIDs are what the venues' names stand for; oracleLevels those that convert others, and how.
+// oracleIDs are what the venues' names mean; oracleLevels those that convert others, and how.
 var (
 	oracleIDs    = map[string]string{"BTC": "bitcoin", "ETH": "ethereum", "USDT": "tether", "USDC": "usd-coin", "SOL": "solana", "DOGE": "dogecoin"}
 	oracleLevels = map[string]int{"tether": 1, "usd-coin": 1, "bitcoin": 2, "ethereum": 2}

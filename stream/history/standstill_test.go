@@ -36,7 +36,7 @@ func TestSourcesThatStandStillAreDegraded(t *testing.T) {
 	for i, test := range []struct {
 		name, digests string
 		moves         time.Duration
-		want          string // the state, how it stands still, and since which minute
+		want          string // the state, how it has stopped, and since which minute
 	}{
 		{"moves", "abcdabcd", time.Minute, "healthy"},
 		{"not yet", "abbb", time.Minute, "healthy"},
@@ -50,7 +50,7 @@ func TestSourcesThatStandStillAreDegraded(t *testing.T) {
 		{"no answer since", "ab!!!!!!", time.Minute, "down"},
 		{"expected later", "abbbbbb", 2 * time.Minute, "healthy"},
 		{"even later", "abbbbbbb", 2 * time.Minute, "degraded unmoved 1"},
-		{"may stand", "aaaaaaaa", 0, "healthy"},
+		{"may be unchanged", "aaaaaaaa", 0, "healthy"},
 		{"not yet empty", "ab--", 0, "healthy"},
 		{"empty", "ab---", 0, "degraded empty 1"},
 		{"always empty", "----", 0, "degraded empty 0"},

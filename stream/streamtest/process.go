@@ -107,7 +107,7 @@ func (s *server) pause(t testing.TB) {
 	t.Helper()
 	s.signal(t, syscall.SIGSTOP)
 	if err := awaitStopped(s.process.Pid); err != nil {
-		t.Fatalf("waiting for the server on %s to stand still: %v", s.addr, err)
+		t.Fatalf("waiting for the server on %s to stop: %v", s.addr, err)
 	}
 }
 

@@ -14,7 +14,7 @@ type Specification struct {
 	Operations []Operation `json:"operations"`
 	// Resources are the fields of each resource, by its name.
 	Resources map[string][]Field `json:"resources"`
-	// Tools are the operations that tools stand for, as "METHOD path", by tool.
+	// Tools are the operations that tools call, as "METHOD path", by tool.
 	Tools map[string]string `json:"tools"`
 }
 
@@ -242,7 +242,7 @@ func shape(text string) []Field {
 // forAll are the words that make all fields up to theirs required.
 var forAll = regexp.MustCompile(`\) required|(both|all|all four) required`)
 
-// fieldName leaves out values and expressions that stand in backquotes, such as `<BASE>/<QUOTE>`.
+// fieldName leaves out values and expressions that are in backquotes, such as `<BASE>/<QUOTE>`.
 var fieldName = regexp.MustCompile(`^_?[a-z][A-Za-z0-9_]*$`)
 
 // nextName finds the next name in backquotes outside of round brackets, and what follows it.

@@ -93,7 +93,7 @@ func command(args []string) string {
 	return strings.Join(append(append(words, "go", "test"), args...), " ")
 }
 
-// checkedOut is the commit that git has, and whether files of the source differ from it; what proofs write is no source.
+// checkedOut is the commit that git has, and whether files of the source differ from it; what proofs write is not a source.
 func checkedOut() (commit string, changed bool, err error) {
 	out, err := exec.Command("git", "rev-parse", "--short=12", "HEAD").Output()
 	if err != nil {

@@ -90,7 +90,7 @@ func (l *live) wantNamed(t *testing.T, what, name string, want oracle.View, word
 
 const spoilt = "_spoilt"
 
-// instead fills tables that stand for others while look looks.
+// instead fills tables that replace others while look looks.
 func (l *live) instead(t *testing.T, tables []string, fill, look func()) {
 	t.Helper()
 	for _, table := range tables {

@@ -23,7 +23,7 @@ var allowedText string
 //go:embed denied.txt
 var deniedText string
 
-// vocabulary is what may stand before a bracket, in lower case: functions, and for aggregates the combinators that may
+// vocabulary is what may be before a bracket, in lower case: functions, and for aggregates the combinators that may
 // follow their names.
 type vocabulary struct{ functions, aggregates map[string]bool }
 
@@ -70,10 +70,10 @@ func (v vocabulary) allows(function string) bool {
 	return false
 }
 
-// tableFunctions may stand where a table does.
+// tableFunctions may be used in place of a table.
 var tableFunctions = words("numbers numbers_mt generateSeries generate_series values view zeros zeros_mt null")
 
-// syntax may stand before a bracket without being a function: keywords, and types with parameters.
+// syntax may be before a bracket without being a function: keywords, and types with parameters.
 var syntax = words(`all and any array as asc asof between by case columns cross cube desc distinct else end except exists explain
 	filter filling final first from full global group grouping having ilike in inner interpolate intersect interval into is join
 	last lateral left like limit natural not nulls offset on or order outer over partition preceding prewhere qualify range
@@ -128,7 +128,7 @@ func permit(kind class, q *request, hidden []string) error {
 	}
 	for _, p := range q.params {
 		if strings.Contains(q.sql, "Identifier") {
-			// A name in a parameter is taken as it is, so it must be one that could stand in the text.
+			// A name in a parameter is taken as it is, so it must be one that could be in the text.
 			if strings.ContainsAny(p.value, "(\\/`\"'") || permitText(p.value, hidden) != nil || words("system " + strings.Join(hidden, " "))[strings.ToLower(p.value)] {
 				return readonly("the name in parameter " + p.name + " is not allowed here")
 			}

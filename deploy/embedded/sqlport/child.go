@@ -115,7 +115,7 @@ func runChild(text string) error {
 	if err != nil {
 		return err
 	}
-	yield() // from here on; a start that had to stand back would take long where the processors are busy
+	yield() // from here on; a start that had to wait would take long where the processors are busy
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	// It ends when the server is gone, and with it whoever could read an answer: statements that still run end with the process.
 	_ = server.Serve(listener{control.(*net.UnixConn)})

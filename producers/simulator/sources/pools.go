@@ -47,7 +47,7 @@ type poolCoin struct {
 	coin   *market.Coin
 }
 
-// poolCoins are what is held on a chain, by its place: symbols, and ids of the coins that they stand for. The most used are
+// poolCoins are what is held on a chain, by its place: symbols, and ids of the coins that they represent. The most used are
 // first, dollars before all.
 var poolCoins = map[int][][2]string{
 	0: {

@@ -33,7 +33,7 @@ type SourceHealth struct {
 	StandstillSince time.Time
 }
 
-// Ways in which a source stands still.
+// Ways in which a source makes no progress.
 const (
 	// StandstillEmpty is that no answer has held any value for three intervals of the source's most frequent feed.
 	StandstillEmpty = "empty"

@@ -157,7 +157,7 @@ func numberOf[T any](name string, of func(T) string) []field[T] {
 	})
 }
 
-// optionalOf is NULL for nil, and for what is no number.
+// optionalOf is NULL for nil, and for what is not a number.
 func optionalOf[T any](name string, of func(T) *float64) []field[T] {
 	return plain(name, "Nullable(Float64)", func(v T) proto.Nullable[float64] {
 		n := of(v)

@@ -84,7 +84,7 @@ func earnFixingBatch(name string) columnBatch[*eventsv1.EarnFixing] {
 		flagOf("simulated", fixing.GetSimulated))
 }
 
-// midnightOf is the midnight of a fixing's date; what is no date lies in 1970.
+// midnightOf is the midnight of a fixing's date; what is not a date lies in 1970.
 func midnightOf(f *eventsv1.EarnFixing) int64 {
 	midnight, err := time.Parse(time.DateOnly, f.Date)
 	if err != nil {
