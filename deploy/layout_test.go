@@ -19,7 +19,7 @@ import (
 
 const module = "github.com/marketlog/marketlog"
 
-// goPackage is what `go list -json` tells of one package.
+// goPackage is what `go list -json` prints of one package.
 type goPackage struct {
 	ImportPath, Name, Dir   string
 	GoFiles, IgnoredGoFiles []string
@@ -47,7 +47,7 @@ func TestImportsFollowTheLayout(t *testing.T) {
 	}
 }
 
-func TestLayoutRuleTellsImportsApart(t *testing.T) {
+func TestLayoutRuleDistinguishesImports(t *testing.T) {
 	t.Attr("tier", "layout")
 	for _, test := range []struct {
 		from, imported string
@@ -167,7 +167,7 @@ var drivers = []string{
 	"github.com/twmb/franz-go/pkg/kfake", "github.com/ebitengine/purego",
 }
 
-// checkImport tells why the package at from, a path beneath the module, may not import another.
+// checkImport returns why the package at from, a path beneath the module, may not import another.
 func checkImport(from, imported string) error {
 	if to := inModule(imported); to != imported {
 		return checkOwnImport(from, to)
@@ -249,7 +249,7 @@ func checkOwnImport(from, to string) error {
 		if within(to, "stream") && floors[from] > 0 && from != "producers/answer" && from != "producers/adapter" {
 			return nil
 		}
-		// What only tests import stands up real stores, as their roots may.
+		// What only tests import starts real stores, as their roots may.
 		if strings.HasSuffix(unit, "test") && within(to, "stream") {
 			return nil
 		}
@@ -262,7 +262,7 @@ func checkOwnImport(from, to string) error {
 	}
 }
 
-// checkTestImport tells why a test of the package at from may not import another. Tests join the units of one folder with
+// checkTestImport returns why a test of the package at from may not import another. Tests join the units of one folder with
 // each other and with real stores, and use the harnesses; but producers, processors and query do not meet in tests either,
 // except in those of deploy.
 func checkTestImport(from, imported string) error {
@@ -283,7 +283,7 @@ func checkTestImport(from, imported string) error {
 var harnesses = []string{"deploy/embedded/enginetest", "deploy/chaos/oracle"}
 
 // timing are the functions of the runtime of folds and sinks that look at the machine's clock. None of them decides what
-// is written, only when and in which order, or tells people how long it took.
+// is written, only when and in which order, or shows people how long it took.
 var timing = map[string]string{
 	"LagLimiter.Join": "patience", "LagLimiter.Wait": "patience", "LagLimiter.behind": "patience", "LagLimiter.reached": "patience",
 	"Replay.Run": "how long a replay took", "Replay.awaitLive": "patience", "Replay.meter": "the rate shown", "meter.report": "the rate shown",
@@ -502,7 +502,7 @@ func inModule(path string) string {
 	return strings.TrimPrefix(path, module+"/")
 }
 
-// within tells whether path is prefix or lies beneath it.
+// within reports whether path is prefix or lies beneath it.
 func within(path, prefix string) bool {
 	return path == prefix || strings.HasPrefix(path, prefix+"/")
 }

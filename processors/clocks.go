@@ -51,11 +51,11 @@ type producerClock struct {
 	// records counts its clock records up to leadWindow.
 	records int
 	// positions of its newest clock records, newest last, counted in clock records of the
-	// partition; while there are fewer, the first stands for those missing.
+	// partition; while there are fewer, the first is used for those missing.
 	positions [leadWindow]int64
 }
 
-// Observe takes one clock record and says whether now or the watermark moved.
+// Observe takes one clock record and reports whether now or the watermark moved.
 func (c *Clocks) Observe(producer string, epoch, at int64) (moved bool) {
 	p := c.producer(producerID{producer, epoch})
 	c.records++
@@ -116,7 +116,7 @@ func (c *Clocks) advance(heard *producerClock) bool {
 	return c.now != now || c.watermark != watermark
 }
 
-// suspended says whether a producer's clock must not count: it runs more than maxLead ahead of every
+// suspended reports whether a producer's clock must not count: it runs more than maxLead ahead of every
 // other one that still writes, or would move now before it is known whether another one writes.
 // With nobody else writing there is nothing to measure it by, and it counts.
 func (c *Clocks) suspended(fast *producerClock) bool {
@@ -147,7 +147,7 @@ func NewOrigins(partitions int32) *Origins {
 	return &Origins{watermarks: make([]int64, partitions)}
 }
 
-// Observe takes one pulse of an input partition and says whether now or the watermark moved.
+// Observe takes one pulse of an input partition and reports whether now or the watermark moved.
 func (o *Origins) Observe(partition int32, now, watermark int64) (moved bool) {
 	if int(partition) >= len(o.watermarks) {
 		return false

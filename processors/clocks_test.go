@@ -13,7 +13,7 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// clocksFold puts out where the clocks of a raw partition stand whenever one of them moves.
+// clocksFold puts out the clocks of a raw partition whenever one of them moves.
 type clocksFold struct{ clocks processors.Clocks }
 
 func (f *clocksFold) Clocks() (now, watermark int64) { return f.clocks.Now(), f.clocks.Watermark() }

@@ -20,7 +20,7 @@ type sight struct {
 // NewEventIDs knows none.
 func NewEventIDs() *EventIDs { return &EventIDs{ids: map[schemas.EventID]int64{}} }
 
-// Add remembers an id as seen at a log time (Unix nanoseconds), which must not go back, and says whether it was known.
+// Add remembers an id as seen at a log time (Unix nanoseconds), which must not go back, and reports whether it was known.
 func (m *EventIDs) Add(id schemas.EventID, at int64) (known bool) {
 	last, known := m.ids[id]
 	if known && last == at {

@@ -22,7 +22,7 @@ type Takeover struct {
 // Writer is what outputs are handed to.
 type Writer = recordWriter
 
-// TakeOver makes the worker of one input partition of a unit; applied says what an output partition holds.
+// TakeOver makes the worker of one input partition of a unit; applied states what an output partition holds.
 func TakeOver(unit Unit, partition int32, writer Writer, applied func(topic string, partition int32) map[int32]stream.Applied) *Takeover {
 	input, err := schemas.TopicNamed(unit.Input)
 	if err != nil {
@@ -67,7 +67,7 @@ func (t *Takeover) Batches(ctx context.Context, batches [][]*kgo.Record) error {
 	return t.worker.err
 }
 
-// Step says that a fold stands at a log time, and whether what it writes there is in the log.
+// Step records that a fold is at a log time, and whether what it writes there is in the log.
 func (p *LagLimiter) Step(ctx context.Context, name string, now int64, written bool) error {
 	return p.step(ctx, name, now, written)
 }

@@ -290,7 +290,7 @@ func startMember(t *testing.T, addr string) *memberProcess {
 	return m
 }
 
-// kill ends it as kill -9 does: nothing is flushed, nobody is told.
+// kill ends it as kill -9 does: nothing is flushed, nobody is notified.
 func (m *memberProcess) kill() {
 	_ = m.command.Process.Kill()
 	_ = m.command.Wait()
@@ -303,7 +303,7 @@ func (m *memberProcess) leave(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := m.command.Wait(); err != nil {
-		t.Errorf("a member that was told to leave: %v", err)
+		t.Errorf("a member that was asked to leave: %v", err)
 	}
 }
 

@@ -7,10 +7,10 @@ import (
 )
 
 const (
-	// paceSlack is how far folds of this process may be apart in log time. While all of them stand at
+	// paceSlack is how far folds of this process may be apart in log time. While all of them are at
 	// the end of the log they are a second or two apart, and none ever waits.
 	paceSlack = 5 * time.Second
-	// paceSlackElsewhere is the same for a fold of another process, which tells where it stands every
+	// paceSlackElsewhere is the same for a fold of another process, which reports its position every
 	// ten seconds of log time.
 	paceSlackElsewhere = 20 * time.Second
 	// pacePatience is how long a fold that does not move is waited for, in the time of this machine: a
@@ -30,7 +30,7 @@ type LagLimiter struct {
 	changed chan struct{} // closed when somebody moved
 }
 
-// paced is where one fold stands.
+// paced is the position of one fold.
 type paced struct {
 	now   int64
 	moved time.Time
@@ -45,7 +45,7 @@ func NewPace() *LagLimiter {
 	return &LagLimiter{folds: map[string]*paced{}, changed: make(chan struct{})}
 }
 
-// Join says that a fold of this process is about to start. It ends with Leave.
+// Join states that a fold of this process is about to start. It ends with Leave.
 func (p *LagLimiter) Join(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -62,7 +62,7 @@ func (p *LagLimiter) Lead(name string, lead time.Duration) {
 	f.lead, f.again = lead, true
 }
 
-// Leave says that a fold goes on elsewhere, if anywhere.
+// Leave states that a fold goes on elsewhere, if anywhere.
 func (p *LagLimiter) Leave(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -70,14 +70,14 @@ func (p *LagLimiter) Leave(name string) {
 	p.wake()
 }
 
-// Heard says where a fold stood by what it wrote, Unix nanoseconds of log time.
+// Heard records the position of a fold, by what it wrote, Unix nanoseconds of log time.
 func (p *LagLimiter) Heard(name string, now int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.reached(name, now)
 }
 
-// Wait says that a fold stands at a log time, and returns when no other is too far behind it. The
+// Wait records that a fold is at a log time, and returns when no other is too far behind it. The
 // error is the context's.
 func (p *LagLimiter) Wait(ctx context.Context, name string, now int64) error {
 	for {
@@ -102,7 +102,7 @@ func (p *LagLimiter) Wait(ctx context.Context, name string, now int64) error {
 	}
 }
 
-// step says that a fold stands at a log time. It waits for the others unless what the fold writes there is in the log already:
+// step records that a fold is at a log time. It waits for the others unless what the fold writes there is in the log already:
 // then there is nothing to keep in order.
 func (p *LagLimiter) step(ctx context.Context, name string, now int64, written bool) error {
 	p.mu.Lock()

@@ -23,7 +23,7 @@ type outputID struct {
 	partition int32
 }
 
-// markedWriter hands the outputs of a fold to a producer: those that the log does not hold yet, which their marks tell. What
+// markedWriter hands the outputs of a fold to a producer: those that the log does not hold yet, which their marks show. What
 // it hands over is written even if the context of its caller ends meanwhile; see write. It is used by one goroutine.
 type markedWriter struct {
 	// name is whose outputs they are, for errors.
@@ -48,7 +48,7 @@ func newMarkedWriter(name string, producer recordWriter, last map[outputID]*even
 	return &markedWriter{name: name, last: last, producer: producer, onTheWay: make(chan struct{}, maxOnTheWay)}
 }
 
-// holds says that the log has all that an input at an offset causes, as the outputs behind it tell.
+// holds states that the log has all that an input at an offset causes, as the outputs behind it show.
 func (w *markedWriter) holds(offset int64) bool {
 	for _, mark := range w.last {
 		if mark == nil || mark.Offset <= offset {

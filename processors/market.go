@@ -126,8 +126,8 @@ func (m *Market) setQuote(t *eventsv1.Tick, now int64) {
 	}
 }
 
-// outdated says whether a tick is no longer fresh, as one that a spool kept for long, or older than what
-// was heard before it: by ingest time, or by its own within maxReorder. Beyond that the newer by ingest time is what the venue says now, or a venue that
+// outdated reports whether a tick is no longer fresh, as one that a spool kept for long, or older than what
+// was heard before it: by ingest time, or by its own within maxReorder. Beyond that the newer by ingest time is what the venue sends now, or a venue that
 // puts its clock back would hold its last price for ever; and a fold that was rewound would not know
 // the older one that was to be ignored.
 func outdated(t *eventsv1.Tick, heard, event, now int64) bool {
@@ -169,11 +169,11 @@ func (m *Market) range60(now int64) float64 {
 	return high - low
 }
 
-// Silent says whether neither trade nor quote is left after Expire.
+// Silent reports whether neither trade nor quote is left after Expire.
 func (m *Market) Silent() bool { return m.lastHeard == 0 && m.quoteHeard == 0 }
 
 // FreshFor is how long the market counts after it was last heard, by its own pace: paceTimes the mean interval between
-// seconds of log time in which it told a value, in the paceSpan up to the newest of them.
+// seconds of log time in which it sent a value, in the paceSpan up to the newest of them.
 //
 // Nothing is known of its pace where the newest value lies more than maxLead before it was last heard. Ticks that come before the
 // first clock behind a leap of log time are noted in the second before it, which may be any time ago: so what a fold that was
@@ -183,11 +183,11 @@ func (m *Market) FreshFor() time.Duration {
 	if n == 0 || m.seconds[n-1].second < (max(m.lastHeard, m.quoteHeard)-int64(maxLead))/int64(time.Second) {
 		return schemas.FreshFor
 	}
-	told := 0
+	seconds := 0
 	for i := n - 1; i >= 0 && m.seconds[i].second > m.seconds[n-1].second-paceSpan; i-- {
-		told++
+		seconds++
 	}
-	return min(max(paceTimes*paceSpan*time.Second/time.Duration(told), leastFresh), schemas.FreshFor)
+	return min(max(paceTimes*paceSpan*time.Second/time.Duration(seconds), leastFresh), schemas.FreshFor)
 }
 
 // Expires is when, at or after a second that was evaluated, the next of the parts stops to count: by the pace of the
@@ -207,7 +207,7 @@ func (m *Market) Expires(second int64) int64 {
 	return next
 }
 
-// Simulated says whether its newest tick came from the simulator.
+// Simulated reports whether its newest tick came from the simulator.
 func (m *Market) Simulated() bool { return m.simulated }
 
 // Input is the market as the aggregation sees it at a log time, after Expire.

@@ -124,7 +124,7 @@ func readers(records []*kgo.Record) []*kgo.Record {
 	})
 }
 
-// content is a record without its checkpoint, which says where its writer would have begun again, and,
+// content is a record without its checkpoint, which states where its writer would have begun again, and,
 // if unmarked, without its mark.
 func content(rec *kgo.Record, unmarked bool) []byte {
 	marked := decode(rec)
@@ -182,7 +182,7 @@ func (l memoryLog) countOf(topic string) (n int) {
 	return n
 }
 
-func TestReadersDropTwins(t *testing.T) {
+func TestReadersDropDuplicates(t *testing.T) {
 	var records []*kgo.Record
 	for _, m := range []*eventsv1.Mark{
 		{Partition: 1, Offset: 5}, {Partition: 2, Offset: 1}, {Partition: 1, Offset: 5, Index: 1}, {Partition: 1, Offset: 5},

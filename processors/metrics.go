@@ -37,10 +37,10 @@ type readerID struct {
 	partition int32
 }
 
-// readerPlace is where a fold or sink stands in one partition.
+// readerPlace is the position of a fold or sink in one partition.
 type readerPlace struct{ next, read, folded atomic.Int64 }
 
-// Position is where a fold or sink stands in one partition that it holds.
+// Position is the position of a fold or sink in one partition that it holds.
 type Position struct {
 	// Fold is the fold's name; empty: the sink of Topic.
 	Fold      string
@@ -137,7 +137,7 @@ func (m *Metrics) release(id readerID) {
 	delete(m.positions, id)
 }
 
-// reached notes where a partition that is held stands. A read or folded of 0 leaves what is known.
+// reached notes the position in a partition that is held. A read or folded of 0 leaves what is known.
 func (m *Metrics) reached(id readerID, next, read, folded int64) {
 	if m == nil {
 		return

@@ -56,7 +56,7 @@ func eventually(t testing.TB, what string, holds func() bool) {
 }
 
 // What a sink is measured by is what it did: rows, calls repeated while the store was away, letters, values, and where it
-// stands. What it gave back it stands nowhere in.
+// is. It has no position in what it gave back.
 func TestASinkIsMeasured(t *testing.T) {
 	log, producer := newLog(t)
 	store, way := newStore(t)
@@ -107,7 +107,7 @@ func TestASinkIsMeasured(t *testing.T) {
 		t.Fatal(err)
 	}
 	if left := metrics.Positions(); len(left) != 0 {
-		t.Errorf("the sink has ended and stands at %v", left)
+		t.Errorf("the sink has ended and is at %v", left)
 	}
 }
 
@@ -159,7 +159,7 @@ func TestFoldsAreMeasured(t *testing.T) {
 	}
 	for _, fold := range folds {
 		if next[fold] != int64(total) || !read[fold].Equal(newest) {
-			t.Errorf("%s stands at %d offsets and %s, want %d and %s", fold, next[fold], read[fold], total, newest)
+			t.Errorf("%s is at %d offsets and %s, want %d and %s", fold, next[fold], read[fold], total, newest)
 		}
 	}
 	cancel()
@@ -169,7 +169,7 @@ func TestFoldsAreMeasured(t *testing.T) {
 		}
 	}
 	if left := metrics.Positions(); len(left) != 0 {
-		t.Errorf("the folds have ended and stand at %v", left)
+		t.Errorf("the folds have ended and are at %v", left)
 	}
 }
 

@@ -15,10 +15,10 @@ import (
 )
 
 // MinuteFold is a fold over all partitions of several topics at once, by log minutes. A minute is named by its end,
-// Unix nanoseconds, which stands for the offset in the marks of what the fold puts out. It is used by one goroutine.
+// Unix nanoseconds, which takes the place of the offset in the marks of what the fold puts out. It is used by one goroutine.
 //
 // Its memory is longer than what can be read again at a start. So it writes the state of each of its things at least
-// every StateEvery, and is given that at the start: the state of a thing says which minute it stands at, and what is
+// every StateEvery, and is given that at the start: the state of a thing states which minute it is of, and what is
 // taken of minutes up to that one changes it no more. Minutes in which nothing was heard are never closed: a state that
 // was due in one of them is written in the first minute after.
 type MinuteFold interface {
@@ -183,25 +183,25 @@ func (p *joinPartition) candle(rec *kgo.Record, record eventsv1.Marked) {
 
 // observe takes a record of a topic that producers write.
 func (p *joinPartition) observe(rec *kgo.Record, record eventsv1.Marked) {
-	said, ok := record.(*eventsv1.ReferenceRecord)
+	reference, ok := record.(*eventsv1.ReferenceRecord)
 	if !ok {
 		return
 	}
-	if clock := said.GetClock(); clock != nil {
-		p.clocks.Observe(said.Producer, said.Epoch, clock.Time)
+	if clock := reference.GetClock(); clock != nil {
+		p.clocks.Observe(reference.Producer, reference.Epoch, clock.Time)
 		before := p.reached
 		if now := p.clocks.Now(); now > 0 {
 			p.reached = max(p.reached, schemas.Minute(now))
 		}
-		// What a source said before the first clock of all belongs to the first minute: at the start of a log the
-		// first answers come before it, and what does not change is not said again.
+		// What a source reported before the first clock of all belongs to the first minute: at the start of a log the
+		// first answers come before it, and what does not change is not reported again.
 		if s := p.pending[minute]; s != nil && before == 0 && p.reached > 0 {
 			delete(p.pending, minute)
 			p.pending[p.reached+minute] = s
 		}
 	}
 	s := p.span(p.reached+minute, rec)
-	if said.GetClock() == nil {
+	if reference.GetClock() == nil {
 		s.add(rec, record)
 	}
 }

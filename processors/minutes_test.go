@@ -19,17 +19,17 @@ import (
 
 var minuteInputs = []string{schemas.TopicCandles, schemas.TopicCoinMarketsRaw}
 
-// sumFold adds up, for ever, what each coin's candles closed at and what observations say: a state that no part of the
-// input can tell, so that a restart which loses or doubles anything shows.
+// sumFold adds up, for ever, what each coin's candles closed at and what observations report: a state that no part of the
+// input can show, so that a restart which loses or doubles anything shows.
 type sumFold struct {
 	coins map[string]*coinSum
 	last  int64
 }
 
 type coinSum struct {
-	sum    float64
-	minute int64 // the last one that is in it
-	told   float64
+	sum     float64
+	minute  int64 // the last one that is in it
+	written float64
 }
 
 func newSumFold() processors.MinuteFold { return &sumFold{coins: map[string]*coinSum{}} }
@@ -45,7 +45,7 @@ func (f *sumFold) Load(rec eventsv1.Marked) {
 	r := rec.(*eventsv1.MarketRecord)
 	if m := r.GetMarket(); m != nil {
 		c := f.coin(m.CoinId)
-		c.told = m.Price
+		c.written = m.Price
 		if r.State != nil {
 			c.sum, c.minute = r.State.Volume24H, r.State.Minute
 		}
@@ -81,10 +81,10 @@ func (f *sumFold) Close(minute int64, out *processors.Outputs) {
 		h.Write([]byte(id))
 		turn := int64(h.Sum32()%60) * int64(time.Minute)
 		due := (minute-turn)/int64(time.Hour) != (before-turn)/int64(time.Hour)
-		if c.sum == c.told && !due {
+		if c.sum == c.written && !due {
 			continue
 		}
-		c.told = c.sum
+		c.written = c.sum
 		rec := &eventsv1.MarketRecord{Body: &eventsv1.MarketRecord_Market{Market: &eventsv1.Market{CoinId: id, Time: minute, Price: c.sum}}}
 		if due {
 			rec.State = &eventsv1.MarketState{Minute: minute, Volume24H: c.sum}

@@ -140,10 +140,10 @@ func TestPaceWaitsForTheSlowAndNotForTheDead(t *testing.T) {
 		}
 		workers.Wait()
 		if got := wait("fast", 31); got != 5*time.Second {
-			t.Errorf("waited %v for one that stands still, want 5s", got)
+			t.Errorf("waited %v for one that does not advance, want 5s", got)
 		}
 		if got := wait("fast", 90); got != 0 {
-			t.Errorf("waited %v for one that has long stood still, want 0", got)
+			t.Errorf("waited %v for one that has long not advanced, want 0", got)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -154,7 +154,7 @@ func TestPaceWaitsForTheSlowAndNotForTheDead(t *testing.T) {
 	})
 }
 
-// Whoever reads again what it has written tells nothing new meanwhile. Where what it wrote counts on, others go on ahead of it.
+// Whoever reads again what it has written writes nothing new meanwhile. Where what it wrote counts on, others go on ahead of it.
 func TestPaceLeadsWhatIsReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pace := processors.NewPace()
@@ -186,7 +186,7 @@ func TestPaceLeadsWhatIsReadAgain(t *testing.T) {
 			t.Errorf("what writes again waited %v, want 0", got)
 		}
 		if got := waited("ticks", 7, false); got != 5*time.Second {
-			t.Errorf("waited %v for one that writes again and stands, want 5s", got)
+			t.Errorf("waited %v for one that writes again and does not advance, want 5s", got)
 		}
 	})
 }

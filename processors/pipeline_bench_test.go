@@ -208,7 +208,7 @@ func runPipeline(b *testing.B, raw []*kgo.Record) (rows sinkLoad) {
 	return rows
 }
 
-// pipelineEnded says whether every tick is in its table, the candles of the last minute are, and with them whatever the log
+// pipelineEnded reports whether every tick is in its table, the candles of the last minute are, and with them whatever the log
 // holds of prices and candles.
 func pipelineEnded(b *testing.B, store *history.Store, admin *kadm.Client) bool {
 	var ticks, candles uint64

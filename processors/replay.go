@@ -37,7 +37,7 @@ func viewTables(view string) (tables []rebuilt) {
 
 // Replay rebuilds a view from the log beside the live one, compares the two, and lets the rebuilt
 // one take its place while live goes on writing. Its journal is kept in history: killed at any
-// moment, the same replay goes on where it stood, or Abort removes what it left.
+// moment, the same replay goes on where it was, or Abort removes what it left.
 //
 // One replay runs at a time on an installation; its caller sees to that.
 type Replay struct {
@@ -65,10 +65,10 @@ type Replay struct {
 // replayBatchRows bounds the memory of each partition that is folded.
 const replayBatchRows = 20_000
 
-// mostDifferences is how many differing keys are told; all are counted.
+// mostDifferences is how many differing keys are reported; all are counted.
 const mostDifferences = 100
 
-// ReplayProgress tells how far one step of a replay has come.
+// ReplayProgress states how far one step of a replay has come.
 type ReplayProgress struct {
 	Step string `json:"step"`
 	// Done of Total records or rows.
@@ -148,10 +148,10 @@ func (r *Replay) rebuild(ctx context.Context, j *journal) (ReplayResult, error) 
 	if err != nil {
 		return result, err
 	}
-	if err := r.tellChanges(parts); err != nil {
+	if err := r.reportChanges(parts); err != nil {
 		return result, err
 	}
-	told := 0
+	reported := 0
 	for _, table := range viewTables(r.View) {
 		causes := causesOf(parts, table.topic)
 		made := make([]shadow.Bounds, len(causes))
@@ -164,7 +164,7 @@ func (r *Replay) rebuild(ctx context.Context, j *journal) (ReplayResult, error) 
 			}
 		}
 		meter := r.meter("comparing " + table.Name)
-		found, err := shadow.Of(r.History).Compare(ctx, table.Name, j.Generation, bounds, mostDifferences-told, meter.set)
+		found, err := shadow.Of(r.History).Compare(ctx, table.Name, j.Generation, bounds, mostDifferences-reported, meter.set)
 		if err != nil {
 			return result, err
 		}
@@ -173,7 +173,7 @@ func (r *Replay) rebuild(ctx context.Context, j *journal) (ReplayResult, error) 
 				return result, err
 			}
 		}
-		told += len(found.Differences)
+		reported += len(found.Differences)
 		result.Compared += found.Compared
 		result.Differing += found.Differing
 		result.Outside += found.Outside
@@ -197,7 +197,7 @@ func causesOf(parts []*partReplay, topic schemas.Topic) []*partReplay {
 	})
 }
 
-// fromTicks says whether the records of a topic with a view are caused by those of ticks.v1: what else is derived, folds
+// fromTicks reports whether the records of a topic with a view are caused by those of ticks.v1: what else is derived, folds
 // of log minutes make.
 func fromTicks(topic schemas.Topic) bool { return topic.Derived && !topic.Minutes }
 
@@ -210,7 +210,7 @@ type topicPartition struct {
 // liveStall is how long live sinks may make no progress before they count as not running.
 const liveStall = 15 * time.Second
 
-// awaitLive waits until the sinks have inserted what the replay derived last. Where they stand still it
+// awaitLive waits until the sinks have inserted what the replay derived last. Where they make no progress it
 // returns the input offset below which they have inserted everything, for the partitions concerned.
 func (r *Replay) awaitLive(ctx context.Context, j *journal, parts []*partReplay) (map[topicPartition]int64, error) {
 	meter := r.meter("waiting for the live tables")

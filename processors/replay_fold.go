@@ -39,7 +39,7 @@ type partReplay struct {
 	Resume int64       `json:"resume"`
 	Marks  []markEntry `json:"marks,omitempty"`
 	Done   int64       `json:"done"`
-	// Exact says that the windows are whole; From is the first offset whose rows are made, and the
+	// Exact states that the windows are whole; From is the first offset whose rows are made, and the
 	// clocks are those below it.
 	Exact         bool  `json:"exact"`
 	From          int64 `json:"from"`
@@ -70,7 +70,7 @@ func (m markEntry) mark() *eventsv1.Mark {
 
 func entryOf(m *eventsv1.Mark) markEntry { return markEntry{m.Partition, m.Offset, m.Index} }
 
-// bounds tell which rows of a table the partition's replay makes.
+// bounds state which rows of a table the partition's replay makes.
 func (p *partReplay) bounds(t rebuilt) shadow.Bounds {
 	if !p.Exact {
 		return shadow.Bounds{
@@ -133,7 +133,7 @@ func (r *Replay) replayTicks(ctx context.Context, j *journal) ([]*partReplay, er
 	return parts, g.Wait()
 }
 
-// locate says where each partition begins and where the log ends now.
+// locate states where each partition begins and where the log ends now.
 func (r *Replay) locate(ctx context.Context, j *journal) (parts []*partReplay, ends []int64, err error) {
 	topic, err := schemas.TopicNamed(schemas.TopicTicks)
 	if err != nil {
@@ -190,7 +190,7 @@ type partFold struct {
 	// next is the offset below which all is folded, and the clocks are those there.
 	next           int64
 	now, watermark int64
-	// since counts records since the progress was written down, unmetered those since it was told.
+	// since counts records since the progress was written down, unmetered those since it was reported.
 	since     int
 	unmetered int64
 }
@@ -275,7 +275,7 @@ func (f *partFold) take(ctx context.Context, rec *kgo.Record) error {
 	return nil
 }
 
-// whole says whether the windows hold all that those of a fold hold which never stopped, and From is
+// whole reports whether the windows hold all that those of a fold hold which never stopped, and From is
 // reached.
 func (f *partFold) whole(now int64) bool {
 	if from := f.replay.From; !from.IsZero() && now < from.Add(-time.Second).UnixNano() {
@@ -308,7 +308,7 @@ func (f *partFold) derive(in Input) error {
 	return nil
 }
 
-// past says whether log time has come to To.
+// past reports whether log time has come to To.
 func (f *partFold) past(now int64) bool {
 	to := f.replay.To
 	return !to.IsZero() && now >= to.UnixNano()

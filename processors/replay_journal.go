@@ -105,7 +105,7 @@ func (r *Replay) open(ctx context.Context) (*journal, error) {
 	return j, r.prepare(ctx, j)
 }
 
-// prepare makes the shadow tables and tells the sinks to write them too. From the control on they
+// prepare makes the shadow tables and has the sinks write them too. From the control on they
 // do; what lies before it in the log is the replay's, which reads at least as far.
 func (r *Replay) prepare(ctx context.Context, j *journal) error {
 	j.Tables = map[string]string{}
@@ -127,7 +127,7 @@ func (r *Replay) prepare(ctx context.Context, j *journal) error {
 }
 
 // control writes a control into every partition of the topics concerned. It carries no mark, since no
-// input caused it; written twice it says the same.
+// input caused it; written twice it is the same.
 func (r *Replay) control(ctx context.Context, j *journal, action string) error {
 	producer, err := r.Log.NewProducer()
 	if err != nil {

@@ -6,20 +6,20 @@ import (
 )
 
 const (
-	// meterInterval is how often progress is told.
+	// meterInterval is how often progress is reported.
 	meterInterval = time.Second
-	// meterStep is after how many records a fold tells the meter.
+	// meterStep is after how many records a fold updates the meter.
 	meterStep = 1_000
 )
 
-// meter tells how far a step has come. Safe for concurrent use.
+// meter reports how far a step has come. Safe for concurrent use.
 type meter struct {
 	emit  func(line any) error
 	step  string
 	began time.Time
 
 	mu          sync.Mutex
-	told        time.Time
+	reported    time.Time
 	done, total int64
 }
 
@@ -43,10 +43,10 @@ func (m *meter) set(done, total int64) {
 
 func (m *meter) report() {
 	whole := m.done >= m.total
-	if !whole && time.Since(m.told) < meterInterval {
+	if !whole && time.Since(m.reported) < meterInterval {
 		return
 	}
-	m.told = time.Now()
+	m.reported = time.Now()
 	p := &ReplayProgress{Step: m.step, Done: m.done, Total: m.total, Rate: float64(m.done) / time.Since(m.began).Seconds()}
 	if p.Rate > 0 {
 		p.Left = float64(max(0, m.total-m.done)) / p.Rate

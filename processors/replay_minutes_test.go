@@ -20,7 +20,7 @@ import (
 	"github.com/marketlog/marketlog/stream/history/shadow"
 )
 
-// summedFold is a sumFold that also tells a summary of each minute.
+// summedFold is a sumFold that also writes a summary of each minute.
 type summedFold struct{ processors.MinuteFold }
 
 func (f summedFold) Close(minute int64, out *processors.Outputs) {
@@ -60,7 +60,7 @@ func liveMinutes(t testing.TB, log stream.Config, store *history.Store, minutes 
 	return stop
 }
 
-// minuteScript writes closed minutes and what sources say.
+// minuteScript writes closed minutes and what sources report.
 type minuteScript struct {
 	t        testing.TB
 	producer *kgo.Client
@@ -77,7 +77,7 @@ func (s *minuteScript) write(minutes int) {
 		}
 		records = append(records, &kgo.Record{Topic: topic, Partition: partition, Value: value, Timestamp: time.Unix(0, at)})
 	}
-	said := func(topic string, at int64, rec *eventsv1.ReferenceRecord) {
+	write := func(topic string, at int64, rec *eventsv1.ReferenceRecord) {
 		rec.Producer, rec.Epoch = "sources", 1
 		put(topic, 0, at, rec)
 	}
@@ -86,17 +86,17 @@ func (s *minuteScript) write(minutes int) {
 		start := s.at
 		s.at += int64(time.Minute)
 		s.offset++
-		said(schemas.TopicCoinMarketsRaw, start, &eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Clock{Clock: &eventsv1.Clock{Time: start}}})
+		write(schemas.TopicCoinMarketsRaw, start, &eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Clock{Clock: &eventsv1.Clock{Time: start}}})
 		for i := range int64(3) {
 			id := fmt.Sprintf("observed-%d", i)
-			said(schemas.TopicCoinMarketsRaw, start+1, &eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_CoinMarket{CoinMarket: &eventsv1.CoinMarket{
+			write(schemas.TopicCoinMarketsRaw, start+1, &eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_CoinMarket{CoinMarket: &eventsv1.CoinMarket{
 				Source: "coingecko", SourceId: id, Rank: uint32(s.offset % (2 + i)), Price: "1.5", IngestTime: start + 1}}})
-			said(schemas.TopicReferenceRaw, start+1, &eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Coin{Coin: &eventsv1.Coin{
+			write(schemas.TopicReferenceRaw, start+1, &eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Coin{Coin: &eventsv1.Coin{
 				Source: "coingecko", SourceId: id, Part: "list", Name: fmt.Sprint(s.offset / 7), IngestTime: start + 1}}})
-			said(schemas.TopicReferenceRaw, start+2, &eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Fixing{Fixing: &eventsv1.Fixing{
+			write(schemas.TopicReferenceRaw, start+2, &eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Fixing{Fixing: &eventsv1.Fixing{
 				Source: "er-api", Base: "EUR", Quote: "CHF", Rate: fmt.Sprintf("0.9%d", s.offset), Date: "2026-03-01", EventTime: start + i, IngestTime: start}}})
 		}
-		said(schemas.TopicReferenceRaw, start+3, &eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Fetch{Fetch: &eventsv1.Fetch{Source: "coingecko", Started: start}}})
+		write(schemas.TopicReferenceRaw, start+3, &eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Fetch{Fetch: &eventsv1.Fetch{Source: "coingecko", Started: start}}})
 		closed := s.at + int64(schemas.AllowedLateness)
 		for p := range candles.Partitions {
 			derived := func(at int64, i uint32, rec *eventsv1.CandleRecord) {

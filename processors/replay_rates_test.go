@@ -13,12 +13,12 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// ratesOfADay writes what sources say of three rates every ten minutes, from before one midnight until behind the next: one
-// is told each time, one every half hour, and one no more in the second half. A year before, one of them was another.
+// ratesOfADay writes what sources report of three rates every ten minutes, from before one midnight until behind the next: one
+// is reported each time, one every half hour, and one no more in the second half. A year before, one of them was another.
 func ratesOfADay(t *testing.T, producer *kgo.Client) {
 	t.Helper()
 	var records []*kgo.Record
-	said := func(topic string, at int64, rec *eventsv1.ReferenceRecord) {
+	write := func(topic string, at int64, rec *eventsv1.ReferenceRecord) {
 		rec.Producer, rec.Epoch = "sources", 1
 		value, err := rec.MarshalVT()
 		if err != nil {
@@ -28,14 +28,14 @@ func ratesOfADay(t *testing.T, producer *kgo.Client) {
 	}
 	rate := func(at int64, r *eventsv1.Rate) {
 		r.Source, r.Project, r.Symbol, r.Category, r.RawUnit, r.IngestTime = "lido", "lido", "ETH", schemas.RateStaking, "apy_percent", at
-		said(schemas.TopicRatesRaw, at, &eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Rate{Rate: r}})
+		write(schemas.TopicRatesRaw, at, &eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Rate{Rate: r}})
 	}
 	start := time.Date(2026, 3, 1, 22, 0, 0, 0, time.UTC).UnixNano()
 	const step = int64(10 * time.Minute)
 	for i := range int64(28 * 6) {
 		at := start + i*step
 		for _, topic := range []string{schemas.TopicRatesRaw, schemas.TopicReferenceRaw} {
-			said(topic, at, &eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Clock{Clock: &eventsv1.Clock{Time: at}}})
+			write(topic, at, &eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Clock{Clock: &eventsv1.Clock{Time: at}}})
 		}
 		rate(at+1, &eventsv1.Rate{Pool: "often", Raw: fmt.Sprint(3+i%7) + ".5", Interval: step})
 		if i%3 == 0 {
@@ -77,5 +77,5 @@ func TestRatesAreReplayed(t *testing.T) {
 	}
 	replay("rebuilt", schemas.ViewRates, false, all.Compared, func(r *replayer) { r.BatchRows = 37 })
 	replay("again", schemas.ViewRates, true, all.Compared, as)
-	replay("what was told afterwards", schemas.ViewReference, true, 1, as)
+	replay("what was reported afterwards", schemas.ViewReference, true, 1, as)
 }

@@ -61,8 +61,8 @@ func changeOf(was, is *eventsv1.ResolvedTick) string {
 	}
 }
 
-// tellChanges sums up the changes of all partitions.
-func (r *Replay) tellChanges(parts []*partReplay) error {
+// reportChanges sums up the changes of all partitions.
+func (r *Replay) reportChanges(parts []*partReplay) error {
 	changes := map[string]int64{}
 	for _, p := range parts {
 		for change, n := range p.Changes {

@@ -193,7 +193,7 @@ func wantSameBytes(t *rapid.T, got, want memoryLog) {
 
 // Two writers of one output, one of them given up for dead, see other rates and so write other ticks
 // under the same marks. Every reader takes the first; the second changes nothing, wherever it lies.
-func TestTwinsChangeNothing(t *testing.T) {
+func TestDuplicatesChangeNothing(t *testing.T) {
 	partition, _ := sameTicksPartition(1)
 	var n tally
 	rapid.Check(t, func(t *rapid.T) {

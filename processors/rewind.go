@@ -16,7 +16,7 @@ const (
 	// judged by those who were heard before.
 	settlePlaces = 8
 	// openMemory is the span behind the watermark: a minute and its lateness, and what the first price in it
-	// depends on. A watermark that stands still while now goes on keeps minutes open, and so holds back where
+	// depends on. A watermark that does not advance while now goes on keeps minutes open, and so holds back where
 	// a rewind begins.
 	openMemory = 60*time.Second + schemas.AllowedLateness + paceMemory
 )
@@ -48,7 +48,7 @@ func newRewind(offset int64, marks []*eventsv1.Mark) *rewind {
 	return r
 }
 
-// admit says whether an input record's mark lies behind all applied of its origin, and applies it.
+// admit reports whether an input record's mark lies behind all applied of its origin, and applies it.
 // Duplicate records of two writers differ in what they saw; the first in the log is the one that counts.
 func (r *rewind) admit(mark *eventsv1.Mark) bool {
 	if mark == nil {
@@ -62,7 +62,7 @@ func (r *rewind) admit(mark *eventsv1.Mark) bool {
 	return true
 }
 
-// reached notes where the clocks stand after the input at an offset, which was admitted last.
+// reached notes the clocks after the input at an offset, which was admitted last.
 func (r *rewind) reached(now, watermark, offset int64) {
 	last := &r.places[len(r.places)-1]
 	if now/int64(time.Second) == last.now/int64(time.Second) {
@@ -80,7 +80,7 @@ func (r *rewind) checkpoint() *eventsv1.Checkpoint {
 	return &eventsv1.Checkpoint{Offset: r.places[0].offset, Marks: r.places[0].marks}
 }
 
-// before are the marks as they stood before the newest.
+// before are the marks before the newest.
 func (r *rewind) before() []*eventsv1.Mark {
 	var marks []*eventsv1.Mark
 	for _, m := range r.marks {

@@ -31,7 +31,7 @@ const (
 	maxWaiting, fewWaiting = 3, 1
 )
 
-// Unit is one fold, or chain of folds, and the topics between which it stands.
+// Unit is one fold, or chain of folds, and the topics between which it works.
 type Unit struct {
 	// Name is the consumer group.
 	Name  string
@@ -46,7 +46,7 @@ type Unit struct {
 // Route is an output topic of a unit.
 type Route struct {
 	Topic string
-	// SamePartition says that input partition p writes to output partition p only.
+	// SamePartition states that input partition p writes to output partition p only.
 	SamePartition bool
 }
 
@@ -293,7 +293,7 @@ func (m *member) Lost(ctx context.Context, partitions []int32) {
 	_ = m.producer.Flush(flushCtx) // what is not written will be folded again
 }
 
-// Done is where each worker stands.
+// Done is the position of each worker.
 func (m *member) Done() map[int32]int64 {
 	done := map[int32]int64{}
 	for p, w := range m.workers {

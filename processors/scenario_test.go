@@ -236,7 +236,7 @@ func (m *scriptedMarket) tick(venue string, ingest time.Time, event uint64, nois
 	case 2:
 		t.EventTime = ingest.Add(-time.Duration(noise.IntN(100)) * time.Second).UnixNano()
 	}
-	if m.previous != nil && noise.IntN(10) == 0 { // the state as it was, said again
+	if m.previous != nil && noise.IntN(10) == 0 { // the state as it was, received again
 		repeated := proto.CloneOf(m.previous)
 		repeated.IngestTime = t.IngestTime
 		return repeated

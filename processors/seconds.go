@@ -14,7 +14,7 @@ import (
 
 // SecondFold is a fold over all partitions of a raw topic at once. The records of one log second
 // are taken partition by partition, so how the partitions were read side by side makes no
-// difference; the second stands for the offset in the marks of what it puts out.
+// difference; the second takes the place of the offset in the marks of what it puts out.
 type SecondFold interface {
 	// Take folds one tick of the log second (Unix nanoseconds) that is closed next.
 	Take(second int64, in Input, tick *eventsv1.Tick)
@@ -29,7 +29,7 @@ type Seconds struct {
 	Input  string
 	Output string
 	New    func() SecondFold
-	// Reads says whether a tick of a venue's base can matter to the fold; nil: each can. The others are passed over before they
+	// Reads reports whether a tick of a venue's base can matter to the fold; nil: each can. The others are passed over before they
 	// are decoded, which is most of the work of a fold that takes few. Its arguments must not be kept.
 	Reads  func(venue, base string) bool
 	Log    stream.Config

@@ -24,18 +24,18 @@ import (
 func TestQuotesAgreeOnRandomLogs(t *testing.T) {
 	methods := map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {
-		l, told, overrides := drawQuotesLog(t)
+		l, fixings, overrides := drawQuotesLog(t)
 		raw := map[int32][]oracle.Record{}
 		for p, records := range l {
 			for _, r := range records {
 				raw[int32(p)] = append(raw[int32(p)], oracle.Record{Offset: r.Offset, Value: r.Value})
 			}
 		}
-		want, err := oracle.QuoteRates(raw, secondsPartitions, told, overrides)
+		want, err := oracle.QuoteRates(raw, secondsPartitions, fixings, overrides)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := quotesOf(t, l, told, overrides)
+		got := quotesOf(t, l, fixings, overrides)
 		for i := range max(len(got), len(want)) {
 			switch {
 			case i >= len(got):
@@ -56,13 +56,13 @@ func TestQuotesAgreeOnRandomLogs(t *testing.T) {
 }
 
 // quotesOf is what one member makes of a part of a log, and the next of the rest, without checkpoints.
-func quotesOf(t *rapid.T, l *secondsLog, told []*eventsv1.Fixing, overrides []*eventsv1.SymbolOverride) []*eventsv1.QuoteRecord {
+func quotesOf(t *rapid.T, l *secondsLog, published []*eventsv1.Fixing, overrides []*eventsv1.SymbolOverride) []*eventsv1.QuoteRecord {
 	var out secondsOutput
 	noise := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed of reading"), 1))
 	for _, ends := range []bool{false, true} {
 		fixings := quotes.NewFixings()
-		for _, i := range noise.Perm(len(told)) {
-			value, _ := (&eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Fixing{Fixing: told[i]}}).MarshalVT()
+		for _, i := range noise.Perm(len(published)) {
+			value, _ := (&eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Fixing{Fixing: published[i]}}).MarshalVT()
 			fixings.Apply(value)
 		}
 		fold := quotes.Seconds(schemas.Coins(), schemas.NewSymbolOverrides(overrides...), fixings)
@@ -106,12 +106,12 @@ func quotesOf(t *rapid.T, l *secondsLog, told []*eventsv1.Fixing, overrides []*e
 	return records
 }
 
-// quoteMarket is one market of a random log: what it says moves by chance.
+// quoteMarket is one market of a random log: its values move by chance.
 type quoteMarket struct {
 	venue, symbol, base, quote string
 	price                      float64
 	silent                     int // until which second
-	said                       []*eventsv1.Tick
+	sent                       []*eventsv1.Tick
 }
 
 // quotesLog is a random log as it comes into being.
@@ -123,7 +123,7 @@ type quotesLog struct {
 	epochs map[string]int64
 }
 
-// drawQuotesLog draws some minutes of ticks.raw.v1, what the central bank tells and operators say meanwhile. Its noise comes
+// drawQuotesLog draws some minutes of ticks.raw.v1, the central bank's fixings and the operators' overrides meanwhile. Its noise comes
 // from a seed that is drawn too.
 func drawQuotesLog(t *rapid.T) (*secondsLog, []*eventsv1.Fixing, []*eventsv1.SymbolOverride) {
 	q := &quotesLog{
@@ -151,7 +151,7 @@ func drawQuotesLog(t *rapid.T) (*secondsLog, []*eventsv1.Fixing, []*eventsv1.Sym
 	}
 	var spool []late
 	wall := secondsBegin.Add(time.Duration(q.noise.IntN(3*86400)) * time.Second)
-	told, overrides := q.fixings(wall), q.overrides(wall)
+	fixings, overrides := q.fixings(wall), q.overrides(wall)
 	for second := range rapid.IntRange(20, 150).Draw(t, "seconds") {
 		wall = wall.Add(time.Second)
 		switch q.noise.IntN(150) {
@@ -175,7 +175,7 @@ func drawQuotesLog(t *rapid.T) (*secondsLog, []*eventsv1.Fixing, []*eventsv1.Sym
 			if q.noise.IntN(100) == 0 { // by a clock that is fast, and does not count
 				at = at.Add(time.Duration(q.noise.IntN(50)) * time.Second)
 			}
-			tick := q.say(m, at)
+			tick := q.send(m, at)
 			if q.noise.IntN(20) == 0 {
 				spool = append(spool, late{second + q.noise.IntN(150), i, tick})
 				continue
@@ -195,7 +195,7 @@ func drawQuotesLog(t *rapid.T) (*secondsLog, []*eventsv1.Fixing, []*eventsv1.Sym
 			q.clocks(wall)
 		}
 	}
-	return q.log, told, overrides
+	return q.log, fixings, overrides
 }
 
 func (q *quotesLog) add(market int, tick *eventsv1.Tick) {
@@ -204,7 +204,7 @@ func (q *quotesLog) add(market int, tick *eventsv1.Tick) {
 	})
 }
 
-// clocks writes what the producers' clocks say: some are silent, some behind and some fast.
+// clocks writes what the producers' clocks show: some are silent, some behind and some fast.
 func (q *quotesLog) clocks(wall time.Time) {
 	for p := range secondsPartitions {
 		for _, i := range q.noise.Perm(4) {
@@ -225,11 +225,11 @@ func (q *quotesLog) clocks(wall time.Time) {
 	}
 }
 
-// say is the next word of a market, or one of its last again.
-func (q *quotesLog) say(m *quoteMarket, at time.Time) *eventsv1.Tick {
-	if n := len(m.said); n > 0 && q.noise.IntN(15) == 0 {
-		again := proto.Clone(m.said[max(0, n-1-q.noise.IntN(10))]).(*eventsv1.Tick)
-		if q.noise.IntN(3) > 0 { // as a venue tells its last trades to those who come back
+// send is the next tick of a market, or one of its last again.
+func (q *quotesLog) send(m *quoteMarket, at time.Time) *eventsv1.Tick {
+	if n := len(m.sent); n > 0 && q.noise.IntN(15) == 0 {
+		again := proto.Clone(m.sent[max(0, n-1-q.noise.IntN(10))]).(*eventsv1.Tick)
+		if q.noise.IntN(3) > 0 { // as a venue sends its last trades to those who come back
 			again.IngestTime = at.UnixNano()
 		}
 		return again
@@ -245,7 +245,7 @@ func (q *quotesLog) say(m *quoteMarket, at time.Time) *eventsv1.Tick {
 		Venue: m.venue, Symbol: m.symbol, Base: m.base, Quote: m.quote, IngestTime: at.UnixNano(),
 		EventId: fmt.Appendf(nil, "%016d", q.ids), EventTime: at.Add(-time.Duration(q.noise.IntN(900)) * time.Millisecond).UnixNano(),
 	}
-	m.said = append(m.said, t)
+	m.sent = append(m.sent, t)
 	switch q.noise.IntN(20) {
 	case 0, 1:
 		t.EventTime = 0
@@ -294,10 +294,10 @@ func (q *quotesLog) say(m *quoteMarket, at time.Time) *eventsv1.Tick {
 	return t
 }
 
-// fixings are what the central bank tells: of the days before and, in the course of the log, of new ones, one
+// fixings are what the central bank publishes: of the days before and, in the course of the log, of new ones, one
 // currency at a time and at times the last days again.
 func (q *quotesLog) fixings(wall time.Time) []*eventsv1.Fixing {
-	var told []*eventsv1.Fixing
+	var fixings []*eventsv1.Fixing
 	for range q.noise.IntN(25) {
 		day := wall.AddDate(0, 0, 2-q.noise.IntN(11))
 		currency := [...]string{"USD", "USD", "USD", "KRW", "KRW", "GBP", "JPY", "XYZ"}[q.noise.IntN(8)]
@@ -306,24 +306,24 @@ func (q *quotesLog) fixings(wall time.Time) []*eventsv1.Fixing {
 		if q.noise.IntN(20) == 0 {
 			text = "0"
 		}
-		told = append(told, &eventsv1.Fixing{
+		fixings = append(fixings, &eventsv1.Fixing{
 			Source: "bank", Base: [...]string{"EUR", "EUR", "EUR", "EUR", "USD"}[q.noise.IntN(5)], Quote: currency,
 			Rate: text, Date: day.Format(time.DateOnly), IngestTime: wall.Add(time.Duration(q.noise.IntN(300)-130) * time.Second).UnixNano(),
 		})
 	}
-	return told
+	return fixings
 }
 
-// overrides are what operators say of coins' symbols now and then, and take back.
+// overrides are what operators set of coins' symbols now and then, and take back.
 func (q *quotesLog) overrides(wall time.Time) []*eventsv1.SymbolOverride {
-	var said []*eventsv1.SymbolOverride
+	var overrides []*eventsv1.SymbolOverride
 	for range max(0, q.noise.IntN(9)-4) {
-		said = append(said, &eventsv1.SymbolOverride{
+		overrides = append(overrides, &eventsv1.SymbolOverride{
 			Source: [...]string{"kraken", "coinbase", "okx", schemas.GeneralSource}[q.noise.IntN(4)],
 			Symbol: [...]string{"USDT", "USDC", "BTC", "XBT", "ETH", "SOL", "EUR"}[q.noise.IntN(7)],
 			CoinId: [...]string{schemas.NoCoin, "", "tether", "bitcoin", "solana"}[q.noise.IntN(5)],
 			Time:   wall.Add(time.Duration(q.noise.IntN(250)-80) * time.Second).UnixNano(),
 		})
 	}
-	return said
+	return overrides
 }

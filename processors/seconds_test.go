@@ -170,7 +170,7 @@ func sameSeconds(t fatal, got, want [][]byte) {
 		}
 		// Where to begin again is left out: before its clocks have settled, a fold that was rewound may
 		// see a second begin some records later.
-		tell := func(values [][]byte) string {
+		describe := func(values [][]byte) string {
 			if i >= len(values) {
 				return "none"
 			}
@@ -181,7 +181,7 @@ func sameSeconds(t fatal, got, want [][]byte) {
 			}
 			return rec.String()
 		}
-		if g, w := tell(got), tell(want); g != w {
+		if g, w := describe(got), describe(want); g != w {
 			t.Fatalf("output %d of %d =\n%s, want\n%s", i, len(want), g, w)
 		}
 	}
@@ -351,7 +351,7 @@ func TestSecondsAreHandedOver(t *testing.T) {
 	}
 	write(20)
 	stopFirst := member()
-	reached(17) // the first two seconds cannot be told from a fast clock's, and the last is not whole
+	reached(17) // the first two seconds cannot be distinguished from a fast clock's, and the last is not whole
 	stopSecond := member()
 	write(20)
 	reached(37)

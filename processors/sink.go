@@ -73,10 +73,10 @@ func (s *Sink) Run(ctx context.Context) error {
 	return err
 }
 
-// position is where a sink stands in one partition.
+// position is how far a sink has come in one partition.
 type position struct {
 	progress history.Progress
-	// launched is the end of what was given to the writer, inserted of what the ledger says.
+	// launched is the end of what was given to the writer, inserted of what the ledger holds.
 	launched, inserted int64
 }
 
@@ -90,7 +90,7 @@ type sinkBatch struct {
 	covered  map[int32]latest.Range
 }
 
-// latestField tells the last price of a coin from the last record that says why it has none.
+// latestField separates the last price of a coin from the last record that states why it has none.
 type latestField struct {
 	coinID string
 	priced bool
@@ -134,7 +134,7 @@ type sinkMember struct {
 	metrics   *sinkMetrics
 }
 
-// Assigned begins where the ledger stands.
+// Assigned begins at the ledger's position.
 func (m *sinkMember) Assigned(ctx context.Context, partitions []int32) (map[int32]int64, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -170,7 +170,7 @@ func (m *sinkMember) Assigned(ctx context.Context, partitions []int32) (map[int3
 		m.metrics.hold(p, at.Next)
 		starts[p] = at.Next
 	}
-	// Of a log that has records already the ledger says that none is kept yet: without a row readers would take it for one
+	// Of a log that has records already the ledger states that none is kept yet: without a row readers would take it for one
 	// that has none.
 	if len(begun) > 0 {
 		if err := m.writer.retryUntilAvailable(ctx, func() error {
@@ -426,11 +426,11 @@ func (m *sinkMember) Lost(ctx context.Context, partitions []int32) {
 		delete(m.positions, p)
 		m.metrics.release(p)
 	}
-	// Their rows may stay in the batch, but what they cover is not ours to say any more.
+	// Their rows may stay in the batch, but what they cover is not ours to record any more.
 	maps.DeleteFunc(m.batch.latest, func(_ latestField, r latest.Record) bool { return m.positions[r.Partition] == nil })
 }
 
-// Done is where the ledger stands.
+// Done is the ledger's position.
 func (m *sinkMember) Done() map[int32]int64 {
 	done := map[int32]int64{}
 	for p, pos := range m.positions {

@@ -246,7 +246,7 @@ func (l sinkLoad) batches() (n int) {
 	return n
 }
 
-// inserted says whether the ledger covers the whole log.
+// inserted reports whether the ledger covers the whole log.
 func (l sinkLoad) inserted(b *testing.B, store *history.Store) bool {
 	for _, part := range l {
 		progress, err := store.Progress(b.Context(), part.topic, 0)

@@ -14,7 +14,7 @@ import (
 
 // From the control that prepares a replay up to the one that finishes it, and only in a partition that has read it, rows go
 // into the replay's table too. Controls have no mark, whatever was read before.
-func TestRowsGoIntoTheTablesOfAReplayWhileItsControlsSaySo(t *testing.T) {
+func TestRowsGoIntoTheTablesOfAReplayWhileItsControlsRequireIt(t *testing.T) {
 	const generation = 9
 	for _, view := range []struct {
 		name, topic, table string
@@ -43,7 +43,7 @@ func TestRowsGoIntoTheTablesOfAReplayWhileItsControlsSaySo(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := newScript(t, view.topic, producer)
-			say := func(action string) {
+			control := func(action string) {
 				for p := range int32(2) {
 					s.write(p, view.control(&eventsv1.Control{Action: action, View: view.name, Generation: generation}), false)
 				}
@@ -54,9 +54,9 @@ func TestRowsGoIntoTheTablesOfAReplayWhileItsControlsSaySo(t *testing.T) {
 				}
 			}
 			rows("before")
-			say("prepare")
+			control("prepare")
 			rows("within")
-			say("finish")
+			control("finish")
 			rows("behind")
 			s.flush()
 			stop := start(t, &processors.Sink{Topic: s.topic, Log: log, History: store, Logger: quiet(t)})

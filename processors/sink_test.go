@@ -212,7 +212,7 @@ func quiet(t testing.TB) *slog.Logger {
 	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
-// settled waits until the ledger stands at the end of what was written.
+// settled waits until the ledger is at the end of what was written.
 func (s *script) settled(store *history.Store) {
 	s.t.Helper()
 	deadline := time.Now().Add(60 * time.Second)
@@ -315,7 +315,7 @@ func TestEveryRecordIsMaterializedOnce(t *testing.T) {
 
 // The ledger says up to when the minutes of a partition are closed, once they are in their table. Of a log that has records, it
 // says from the beginning that none is.
-func TestTheLedgerTellsWhichMinutesAreClosed(t *testing.T) {
+func TestTheLedgerShowsWhichMinutesAreClosed(t *testing.T) {
 	log, producer := newLog(t)
 	store, way := newStore(t)
 	s := newScript(t, schemas.TopicCandles, producer)
@@ -358,7 +358,7 @@ func TestTheLedgerTellsWhichMinutesAreClosed(t *testing.T) {
 	}
 }
 
-// A sink that is told to end has written what it read, and a later one reads none of it again.
+// A sink that is asked to end has written what it read, and a later one reads none of it again.
 func TestEndingWritesWhatWasRead(t *testing.T) {
 	log, producer := newLog(t)
 	store, way := newStore(t)
@@ -447,7 +447,7 @@ func TestDyingAnywhereLosesAndDoublesNothing(t *testing.T) {
 }
 
 // A batch is refused for good while the next is being filled, and what comes after is accepted again: the sink ends without writing what lies
-// behind that batch, whose ledger would say that the batch is kept.
+// behind that batch, whose ledger would state that the batch is kept.
 func TestARefusedBatchIsNotPassedOver(t *testing.T) {
 	log, producer := newLog(t)
 	store, way := newStore(t)
@@ -697,7 +697,7 @@ func TestCacheAwayIsFilledAgain(t *testing.T) {
 	s.check(store)
 }
 
-// waiting is a log that says when a sink waits for a store. Its methods may be called concurrently.
+// waiting is a log that states when a sink waits for a store. Its methods may be called concurrently.
 type waiting struct {
 	slog.Handler
 	seen chan struct{}

@@ -131,21 +131,21 @@ const (
 	maxPause   = 5 * time.Second
 )
 
-// toldEvery is how often the log says that a store is still away: it may be for want of room on the log's own disk.
-const toldEvery = time.Minute
+// warnInterval is how often the log states that a store is still away: it may be for want of room on the log's own disk.
+const warnInterval = time.Minute
 
 // retryUntilAvailable repeats what may be repeated until it succeeds or the context ends. What a store itself
 // refuses for good is a defect of ours and ends the role.
 func retryUntilAvailable(ctx context.Context, logger *slog.Logger, topic string, do func() error) error {
-	var told time.Time
+	var warned time.Time
 	backoff := retry.New(firstPause, maxPause)
 	for {
 		err := do()
 		if err == nil || !errors.Is(err, stream.ErrUnavailable) {
 			return err
 		}
-		if time.Since(told) >= toldEvery {
-			told = time.Now()
+		if time.Since(warned) >= warnInterval {
+			warned = time.Now()
 			logger.Warn("waiting for a store", "topic", topic, "error", err)
 		}
 		if retry.Wait(ctx, backoff.Next()) != nil {

@@ -242,7 +242,7 @@ func (j *timeJoin) checkpoint() *eventsv1.Checkpoint {
 	return c
 }
 
-// exhausted says that no span can become whole any more below the ends: one partition is read to its end, and all others
+// exhausted states that no span can become whole any more below the ends: one partition is read to its end, and all others
 // have come as far or are read to theirs.
 func (j *timeJoin) exhausted(ends stream.Offsets) bool {
 	limit := int64(math.MaxInt64)
@@ -259,8 +259,8 @@ func (j *timeJoin) exhausted(ends stream.Offsets) bool {
 	return true
 }
 
-// read reads the inputs from where the join stands and hands over the spans as they become whole: without an end until the
-// context ends, else up to the ends. What it took of a partition is told to took, whose error ends it.
+// read reads the inputs from the join's position and hands over the spans as they become whole: without an end until the
+// context ends, else up to the ends. What it took of a partition is passed to took, whose error ends it.
 func (j *timeJoin) read(
 	ctx context.Context, log stream.Config, ends stream.Offsets, took func([]*kgo.Record) error, fold closer,
 ) error {

@@ -7,7 +7,7 @@ import (
 	"github.com/marketlog/marketlog/producers/decode"
 )
 
-// What an answer does not carry is null; a page of a coin and its market, told together, are one line.
+// What an answer does not carry is null; a page of a coin and its market, received together, are one line.
 func TestDecodePrintsCoinsAndSums(t *testing.T) {
 	const (
 		market = `[{"id":"harbor","symbol":"hbr","name":"Harbor","current_price":1.50e-7,"market_cap":15,"market_cap_rank":3,"total_volume":null,` +

@@ -38,7 +38,7 @@ func TestDecodeUndoesTheFramingOfOtherRecorders(t *testing.T) {
 		"trade tETHUSD 146.5 2019-11-25T15:08:03Z",
 		"ticker tDUSK:USD 0.03015 2019-11-25T15:08:03.03Z",
 		"trade tBTCF0:USTF0 7240 2019-11-25T15:08:03.1Z",
-		"error undecodable", // no connection was told what channel 47 is
+		"error undecodable", // no connection received what channel 47 is
 	}
 	if g, w := strings.Join(got, "\n"), strings.Join(want, "\n"); g != w {
 		t.Errorf("got:\n%s\nwant:\n%s", g, w)

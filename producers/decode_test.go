@@ -42,7 +42,7 @@ func tradeLine(received string) string {
 	return `{"source":"kraken","venueSymbol":"BTC/USD","base":"BTC","quote":"USD","kind":"trade","price":"64000.1","size":"0.001","bid":null,"ask":null,"last":null,"side":"sell","id":"9","eventTime":"2026-01-02T03:04:05.123456789Z","receivedTime":` + received + `,"snapshot":false}` + "\n"
 }
 
-func TestDecodeTellsFramingsApart(t *testing.T) {
+func TestDecodeDistinguishesFramings(t *testing.T) {
 	quoted := strings.ReplaceAll(krakenTrade, `"`, `\"`)
 	session := `{"n":1,"t":1700000000.5,"d":"conn","u":"wss://ws.kraken.com/v2"}` + "\n" +
 		`{"n":2,"t":1700000000.6,"d":"out","u":"wss://ws.kraken.com/v2","x":"{\"method\":\"subscribe\"}"}` + "\n"

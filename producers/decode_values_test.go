@@ -8,7 +8,7 @@ import (
 )
 
 // What sources state beside rates and coins is printed with its decimals as they came, and null for what is not there.
-func TestDecodePrintsWhatSourcesSay(t *testing.T) {
+func TestDecodePrintsWhatSourcesReport(t *testing.T) {
 	for name, c := range map[string]struct{ source, recording, want string }{
 		"a stablecoin": {
 			"defillama", `{"peggedAssets":[{"id":"1","name":"A","symbol":"AUSD","pegType":"peggedUSD","pegMechanism":null,"circulating":{"peggedUSD":12.50},"chainCirculating":{"Base":{"current":{"peggedUSD":2.5}}},"price":null}]}`,

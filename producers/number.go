@@ -8,7 +8,7 @@ import (
 )
 
 // Num is a number as the venue spelled it, as a JSON number or in a string; null and "" are "".
-// It keeps every digit. Decoding one never fails: Out.Add refuses what is no number, so that one
+// It keeps every digit. Decoding one never fails: Out.Add refuses what is not a number, so that one
 // bad row does not affect other rows.
 type Num string
 

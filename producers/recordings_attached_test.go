@@ -35,21 +35,21 @@ func TestRecordedPoolsAreAttached(t *testing.T) {
 			t.Fatal(err, out.Refused)
 		}
 		for _, rec := range out.Records {
-			said := rec.GetRate()
-			tvl, err := strconv.ParseFloat(said.TvlUsd, 64)
+			rate := rec.GetRate()
+			tvl, err := strconv.ParseFloat(rate.TvlUsd, 64)
 			if err != nil {
-				t.Errorf("%s %s tells no TVL", said.Project, said.Symbol)
+				t.Errorf("%s %s has no TVL", rate.Project, rate.Symbol)
 			}
 			whole += tvl
-			category := schemas.RateCategory(said, "")
-			coin, known := schemas.RateCoin(said, category)
+			category := schemas.RateCategory(rate, "")
+			coin, known := schemas.RateCoin(rate, category)
 			switch {
 			case !known:
-				t.Logf("%s: %s %s on %s, %.0f USD", schemas.RateCoinUnknown, said.Project, said.Symbol, said.Chain, tvl)
+				t.Logf("%s: %s %s on %s, %.0f USD", schemas.RateCoinUnknown, rate.Project, rate.Symbol, rate.Chain, tvl)
 			case category == "":
-				t.Logf("%s: %s %s on %s, %.0f USD", schemas.RateCategoryUnknown, said.Project, said.Symbol, said.Chain, tvl)
+				t.Logf("%s: %s %s on %s, %.0f USD", schemas.RateCategoryUnknown, rate.Project, rate.Symbol, rate.Chain, tvl)
 			default:
-				t.Logf("%s %s: %s %s", coin.ID, category, said.Project, said.Symbol)
+				t.Logf("%s %s: %s %s", coin.ID, category, rate.Project, rate.Symbol)
 				attached += tvl
 			}
 		}

@@ -197,11 +197,11 @@ func compareCoinChart(t *testing.T, expect json.RawMessage, lines []coinLine) {
 			got.Min, got.Max = decimal.Min(got.Min, *of(l)), decimal.Max(got.Max, *of(l))
 		}
 		for at, ms := range map[string]*int64{*lines[0].EventTime: &got.TFirst, *lines[len(lines)-1].EventTime: &got.TLast} {
-			told, err := time.Parse(time.RFC3339, at)
+			parsed, err := time.Parse(time.RFC3339, at)
 			if err != nil {
 				t.Fatal(err)
 			}
-			*ms = told.UnixMilli()
+			*ms = parsed.UnixMilli()
 		}
 		return got
 	}
@@ -242,7 +242,7 @@ func equalNumbers(t *testing.T, pairs map[string][2]*decimal.Decimal) {
 	}
 }
 
-// TestDecodeReadsAnswersOfTodaysCoins reads samples of today's interface, which stand behind the lines of their request:
+// TestDecodeReadsAnswersOfTodaysCoins reads samples of today's interface, which come after the lines of their request:
 // every number of theirs that a line has a place for is printed as it was sent.
 func TestDecodeReadsAnswersOfTodaysCoins(t *testing.T) {
 	root := streamtest.Recordings(t)

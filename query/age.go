@@ -8,7 +8,7 @@ import (
 )
 
 // Age is how old a value was when it was asked for. Two that are equal read the same, so that an answer which holds one
-// can be kept as long as it stands.
+// can be kept as long as it is unchanged.
 type Age struct {
 	at      int64
 	minutes int64
@@ -23,7 +23,7 @@ func AgeOf(at int64, now time.Time, staleAfter time.Duration) Age {
 	return Age{at, int64(max(age, 0) / time.Minute), age > staleAfter, age > views.CriticalAfter}
 }
 
-// AgeMeta is an age as answers tell it.
+// AgeMeta is an age as answers state it.
 type AgeMeta struct {
 	DataAge    string `json:"dataAge" example:"3 minutes"`
 	IsStale    bool   `json:"isStale"`

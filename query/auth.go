@@ -27,8 +27,8 @@ type Keyring interface {
 	// Lookup returns the grant of a key at a time; false for one that is malformed, unknown,
 	// expired or revoked. It must not keep key.
 	Lookup(key []byte, now time.Time) (Grant, bool)
-	// Stands reports whether the key with an id is still neither expired nor revoked at a time.
-	Stands(id string, now time.Time) bool
+	// Valid reports whether the key with an id is still neither expired nor revoked at a time.
+	Valid(id string, now time.Time) bool
 	// Waiting is why keys cannot be checked yet; empty when they can.
 	Waiting() string
 }
@@ -36,7 +36,7 @@ type Keyring interface {
 // Sessions are sign-ins of the pages, which a browser sends as a cookie instead of a key.
 type Sessions interface {
 	// Session returns the grant of the session that a request carries. It is false for a request without one, for one that
-	// has ended, and for a request that another site may have made; an Error where that cannot be told yet.
+	// has ended, and for a request that another site may have made; an Error where that cannot be decided yet.
 	Session(ctx *fasthttp.RequestCtx, now time.Time) (Grant, bool, error)
 }
 
@@ -169,9 +169,9 @@ func (s *Server) identify(key []byte, from net.IP, now time.Time) (Caller, error
 	return s.Granted(grant)
 }
 
-// Stands reports whether a caller would still be served: its key may have expired or been revoked since.
-func (s *Server) Stands(c Caller, now time.Time) bool {
-	return c.Grant.KeyID == "" || s.deps.Keys.Stands(c.Grant.KeyID, now)
+// Valid reports whether a caller would still be served: its key may have expired or been revoked since.
+func (s *Server) Valid(c Caller, now time.Time) bool {
+	return c.Grant.KeyID == "" || s.deps.Keys.Valid(c.Grant.KeyID, now)
 }
 
 // Count counts one request against a caller's limits, or refuses it. The limits are reported in the

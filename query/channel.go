@@ -12,11 +12,11 @@ import (
 type Channel struct {
 	// Name is what a client asks for, such as candles:1m.
 	Name string
-	// Code stands for it in cursors, from 1 to 127; a code is never given to another channel.
+	// Code is its number in cursors, from 1 to 127; a code is never given to another channel.
 	Code byte
 	// Event is the type of its messages, in snake case.
 	Event string
-	// Doc says what is sent, and when.
+	// Doc states what is sent, and when.
 	Doc string
 	// Topic is what it is read from, and Step about how often its elements come. Topic is empty where Follow feeds it.
 	Topic string
@@ -39,12 +39,12 @@ type Channel struct {
 	// the offset after the record's, once who begins may be sent what comes. Pace is the least time between two messages.
 	Offsets bool
 	Pace    time.Duration
-	// Follow feeds a channel that is not read all the time, while somebody follows it and a minute longer: it tells what is new, in the
+	// Follow feeds a channel that is not read all the time, while somebody follows it and a minute longer: it returns what is new, in the
 	// order of each partition, until the context ends. The first record of each partition is Partial. It may be called again when it
 	// has returned. A channel of no topic has one partition.
-	Follow func(ctx context.Context, tell func(partition int32, offset int64, read ChannelRecord)) error
+	Follow func(ctx context.Context, emit func(partition int32, offset int64, read ChannelRecord)) error
 	// Present is what one who begins to follow a channel of states is sent first, unless he wants no snapshot. Such a channel has
-	// no place in cursors: a state that has passed is of no use. It is nil where elements stand for themselves.
+	// no place in cursors: a state that has passed is of no use. It is nil where elements are no states.
 	Present func() []ChannelElement
 	// Read is what a record of a partition of the topic means. It is called for one record at a time, in the order of each
 	// partition.

@@ -56,7 +56,7 @@ type Error struct {
 	// Position is where in a statement the fault is, in characters from 1, Line and Column the same by lines; 0 where that is not
 	// known.
 	Position, Line, Column int
-	// Hint says what to do instead.
+	// Hint states what to do instead.
 	Hint string
 }
 
@@ -127,7 +127,7 @@ var statusCodes = map[int]string{
 	http.StatusServiceUnavailable:          CodeOverloaded,
 }
 
-// asError turns any error into one that may be shown, and says whether its cause must be logged.
+// asError turns any error into one that may be shown, and reports whether its cause must be logged.
 func asError(err error) (shown *Error, internal bool) {
 	if errors.As(err, &shown) {
 		return shown, false

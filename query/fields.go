@@ -70,7 +70,7 @@ func readFields(body []byte) (map[string]json.RawMessage, error) {
 	return fields, nil
 }
 
-// parseField turns a field of a body into its value, or says what is wrong with it.
+// parseField turns a field of a body into its value, or states what is wrong with it.
 func (p *Param) parseField(raw json.RawMessage) (v value, clamped bool, fault string) {
 	switch p.Kind {
 	case List:
@@ -144,18 +144,18 @@ func (p *Param) parseHints(texts []string) (v value, clamped bool, fault string)
 	}
 	// In one order, so that a request with several faults is always answered alike.
 	for _, name := range slices.Sorted(maps.Keys(object)) {
-		var said string
+		var given string
 		switch x := object[name].(type) {
 		case nil:
 			continue
 		case string:
-			said = strings.TrimSpace(x)
+			given = strings.TrimSpace(x)
 		case json.Number:
-			said = x.String()
+			given = x.String()
 		default:
 			return v, false, name + " must be a string"
 		}
-		if v, _, fault = p.hint(v, name, said); fault != "" {
+		if v, _, fault = p.hint(v, name, given); fault != "" {
 			return v, false, fault
 		}
 	}

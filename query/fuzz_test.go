@@ -78,7 +78,7 @@ func FuzzREST(f *testing.F) {
 	})
 }
 
-// unknown stands for an operation that the document does not know: a method of a path that has another, or no path at
+// unknown means an operation that the document does not know: a method of a path that has another, or no path at
 // all, which are answered with the error that every operation shares.
 func unknown(document *querytest.Document, status int) *openapi3.Operation {
 	switch status {

@@ -35,7 +35,7 @@ func TestTwoKeysAreRefused(t *testing.T) {
 }
 
 // A parameter by which an answer would be another one is refused where the operation has none of the name; a date alone is its
-// beginning; a number beyond its most is lowered and told.
+// beginning; a number beyond its most is lowered and reported.
 func TestWhatIsAskedIsNeverIgnored(t *testing.T) {
 	s := startServer(t, nil)
 	if r := s.do(t, "GET", "/api/v1/hot?method=mean", "key-pro"); r.status != 400 || !strings.Contains(r.body, `"method"`) {

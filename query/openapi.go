@@ -85,7 +85,7 @@ func describe(endpoints []*compiled, mounted []*huma.Operation, version string) 
 // NewSchemas makes a registry of the schemas of a document, which refers to them below components.
 func NewSchemas() huma.Registry { return huma.NewMapRegistry(schemaRef, schemaName) }
 
-// OpenSchemas makes all schemas of a registry say what holds of our answers; further ones are those that no other refers to.
+// OpenSchemas makes all schemas of a registry state what holds of our answers; further ones are those that no other refers to.
 func OpenSchemas(registry huma.Registry, further ...*huma.Schema) {
 	for name, schema := range registry.Map() {
 		open(schema)

@@ -37,7 +37,7 @@ func TestHeldAnswersAreMadeOnceForAVersion(t *testing.T) {
 		}
 	}
 	if _, err := held.Get(9, "a", func() (Answer, error) { return Answer{}, errors.New("broken") }); err == nil {
-		t.Error("a failure was not told")
+		t.Error("a failure was not returned")
 	}
 	if got, want := get(1, "a"), `"a1 5"`; got != want {
 		t.Errorf("after a failure of another version: got %s, want %s", got, want)
@@ -56,7 +56,7 @@ func TestCachedResponsesAreBounded(t *testing.T) {
 	}
 }
 
-func TestAgesReadAsPeopleSayThem(t *testing.T) {
+func TestAgesReadAsPeopleWriteThem(t *testing.T) {
 	now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	for _, test := range []struct {
 		age             time.Duration

@@ -35,7 +35,7 @@ func (k stubKeys) Lookup(key []byte, _ time.Time) (Grant, bool) {
 	return Grant{}, false
 }
 
-func (k stubKeys) Stands(string, time.Time) bool { return true }
+func (k stubKeys) Valid(string, time.Time) bool { return true }
 
 func (k stubKeys) Waiting() string { return k.waiting }
 
@@ -211,7 +211,7 @@ func TestEveryFailureHasOneBody(t *testing.T) {
 			t.Errorf("%s %s with %q: got %d %s, want %d %s", c.method, c.path, c.key, r.status, r.err.Code, c.status, c.code)
 		}
 		if strings.Contains(r.body, "secret") || strings.Contains(r.body, "goroutine") {
-			t.Errorf("%s %s tells internals: %s", c.method, c.path, r.body)
+			t.Errorf("%s %s reveals internals: %s", c.method, c.path, r.body)
 		}
 		if cache := r.header.Get("Cache-Control"); cache != "no-store" {
 			t.Errorf("%s %s: Cache-Control %q, want no-store", c.method, c.path, cache)
@@ -409,7 +409,7 @@ func TestHeadIsGetWithoutItsBody(t *testing.T) {
 	}
 }
 
-func TestLimitsAreToldAndHeld(t *testing.T) {
+func TestLimitsAreAnnouncedAndHeld(t *testing.T) {
 	s := startServer(t, func(_ *Config, d *Deps) {
 		p := d.Plans[limits.PlanFree]
 		p.PerMinute, p.ChartsPerMinute = 3, 2

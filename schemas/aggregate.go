@@ -18,7 +18,7 @@ const AggregateVersion = 2
 const (
 	// FreshFor is how long a market counts after it was last heard.
 	FreshFor = 120 * time.Second
-	// PriceRepeat is how often a price that stands is published anew, in log time: its second tells when it was
+	// PriceRepeat is how often an unchanged price is published again, in log time: its second shows when it was
 	// last looked at. A minute is a whole number of them, so that each minute begins with a price.
 	PriceRepeat = 20 * time.Second
 	// MaxDeviation is how far an input may lie from the first median, as a fraction of it;
@@ -110,12 +110,12 @@ func AggregateBy(version uint32, inputs []*eventsv1.PriceInput, now int64) (out 
 	return out, considered, true
 }
 
-// Fresh says whether a market was heard at most FreshFor before now (Unix nanoseconds).
+// Fresh reports whether a market was heard at most FreshFor before now (Unix nanoseconds).
 func Fresh(in *eventsv1.PriceInput, now int64) bool {
 	return heardLately(in.LastHeard, now) || heardLately(in.QuoteHeard, now)
 }
 
-// QuoteAged says whether the bid and ask of an input were too old to count in a price that a version of the aggregation (see
+// QuoteAged reports whether the bid and ask of an input were too old to count in a price that a version of the aggregation (see
 // AggregateBy) made at an instant (Unix nanoseconds).
 func QuoteAged(version uint32, in *eventsv1.PriceInput, made int64) bool {
 	longest := int64(FreshFor)
@@ -127,7 +127,7 @@ func QuoteAged(version uint32, in *eventsv1.PriceInput, made int64) bool {
 
 func heardLately(heard, now int64) bool { return heard != 0 && now-heard <= int64(FreshFor) }
 
-// quoteUsable says whether the quote was heard within a span (nanoseconds) before now, is uncrossed and no wider than MaxSpread.
+// quoteUsable reports whether the quote was heard within a span (nanoseconds) before now, is uncrossed and no wider than MaxSpread.
 func quoteUsable(in *eventsv1.PriceInput, now, span int64) bool {
 	return in.Bid > 0 && in.Ask >= in.Bid && in.QuoteHeard != 0 && now-in.QuoteHeard <= span &&
 		in.Ask-in.Bid <= MaxSpread*mid(in)

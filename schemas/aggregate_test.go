@@ -189,7 +189,7 @@ func TestSource(t *testing.T) {
 	}
 }
 
-// inputsGen draws the markets of a coin as they may really stand: several of one provider, stale,
+// inputsGen draws the markets of a coin as they may really be: several of one provider, stale,
 // crossed, wide and one-sided ones, missing rates, outliers.
 func inputsGen() *rapid.Generator[[]*eventsv1.PriceInput] {
 	quotes := []string{schemas.USD, "tether", "usd-coin", "EUR", "GBP", "bitcoin", "ethereum", "dai", "JPY", ""}

@@ -7,7 +7,7 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// This file is frozen: records say that they were made by version 1, and testdata/aggregate/v1.json holds what it
+// This file is frozen: records state that they were made by version 1, and testdata/aggregate/v1.json holds what it
 // gives to the last bit. A rule that is to change becomes another version.
 
 // AggregateV1 is version 1 of the aggregation: a market counts in full until two minutes after it was last heard.
@@ -64,7 +64,7 @@ func AggregateV1(inputs []*eventsv1.PriceInput, now int64) (Aggregated, []*event
 	out.Accepted = len(prices)
 	out.Rejected = providers - out.Accepted
 	if out.Accepted == 0 {
-		// Two inputs far apart stand equally far from their mean: neither can be believed.
+		// Two inputs far apart are equally far from their mean: neither can be believed.
 		out.Reason = ReasonNoConsensus
 		return out, inputs
 	}
@@ -74,8 +74,8 @@ func AggregateV1(inputs []*eventsv1.PriceInput, now int64) (Aggregated, []*event
 	return out, inputs
 }
 
-// valueV1 sets what one market says, or why it says nothing. The last price is held inside the
-// spread: a print of a minute ago must not stand against the quotes of this second.
+// valueV1 sets what one market contributes, or why it contributes nothing. The last price is held inside the
+// spread: a print of a minute ago must not count against the quotes of this second.
 func valueV1(in *eventsv1.PriceInput, now int64) {
 	in.Value, in.PriceUsd, in.Accepted, in.Reason, in.Basis, in.DeviationPct = 0, 0, false, "", "", 0
 	hasLast := in.Last > 0 && heardLately(in.LastHeard, now)
@@ -103,7 +103,7 @@ func valueV1(in *eventsv1.PriceInput, now int64) {
 	in.PriceUsd = in.Value * in.Rate
 }
 
-// describeV1 adds what is told beside the price: confidence, score, volume and source. The interval
+// describeV1 adds what is published beside the price: confidence, score, volume and source. The interval
 // follows Pyth's aggregation: each vote counts as three, its value and its value plus and minus
 // its own uncertainty, and the quartiles of all give the width
 // (https://docs.pyth.network/price-feeds/how-pyth-works/price-aggregation).

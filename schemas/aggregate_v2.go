@@ -67,7 +67,7 @@ func aggregateV2(inputs []*eventsv1.PriceInput, now int64) (Aggregated, []*event
 	out.Accepted = len(prices)
 	out.Rejected = providers - out.Accepted
 	if out.Accepted == 0 {
-		// Two inputs far apart stand equally far from their mean: neither can be believed.
+		// Two inputs far apart are equally far from their mean: neither can be believed.
 		out.Reason = ReasonNoConsensus
 		return out, inputs
 	}
@@ -85,8 +85,8 @@ func span(in *eventsv1.PriceInput) int64 {
 	return in.FreshFor
 }
 
-// valueV2 sets what one market says, or why it says nothing. The last price is held inside the spread: a print of a
-// minute ago must not stand against the quotes of this second. One that is older than the market's own pace allows
+// valueV2 sets what one market contributes, or why it contributes nothing. The last price is held inside the spread: a print of a
+// minute ago must not count against the quotes of this second. One that is older than the market's own pace allows
 // counts only where a quote that is not holds it.
 func valueV2(in *eventsv1.PriceInput, now int64) {
 	in.Value, in.PriceUsd, in.Accepted, in.Reason, in.Basis, in.DeviationPct = 0, 0, false, "", "", 0
@@ -129,7 +129,7 @@ func vitalityV2(in *eventsv1.PriceInput, now int64) float64 {
 	return float64(whole-age) / float64(whole-whole/4)
 }
 
-// describeV2 adds what is told beside the price: confidence, score, volume and source. The interval
+// describeV2 adds what is published beside the price: confidence, score, volume and source. The interval
 // follows Pyth's aggregation: each vote counts as three, its value and its value plus and minus
 // its own uncertainty, and the quartiles of all give the width
 // (https://docs.pyth.network/price-feeds/how-pyth-works/price-aggregation). A vote's uncertainty grows with its age, up to

@@ -119,7 +119,7 @@ func beating(provider string, age time.Duration) *eventsv1.PriceInput {
 
 // One venue goes on and the others fall silent: the providers that count become fewer, and the trust falls with each
 // second, long before two minutes are over.
-func TestSilenceIsTold(t *testing.T) {
+func TestSilenceIsPublished(t *testing.T) {
 	last := 2.0
 	for _, test := range []struct {
 		silent             time.Duration

@@ -30,7 +30,7 @@ type MarketCandle struct {
 	Start                          time.Time
 	OHLC
 	Volume decimal.Decimal
-	// Imported says that it is of a file.
+	// Imported states that it is of a file.
 	Imported bool
 }
 
@@ -112,7 +112,7 @@ type QuoteCandle struct {
 	Whole bool
 }
 
-// Conversion tells what quote assets cost in USD in intervals of one length.
+// Conversion holds what quote assets cost in USD in intervals of one length.
 type Conversion struct {
 	fixings map[string][]Fixing // by day
 	coins   map[quoteStart]OHLC

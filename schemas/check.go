@@ -27,7 +27,7 @@ var (
 	maxVolume = decimal.New(1, 19)
 )
 
-// CheckTick says why a tick must not become one, and what was wrong in words; an empty reason if
+// CheckTick states why a tick must not become one, and what was wrong in words; an empty reason if
 // it may.
 func CheckTick(t *eventsv1.Tick) (Reason, string) {
 	if t.EventTime != 0 && t.EventTime-t.IngestTime > int64(maxAhead) {
@@ -65,7 +65,7 @@ func CheckTick(t *eventsv1.Tick) (Reason, string) {
 	}
 }
 
-// CheckCandle says why a venue's candle of the past must not be kept, and what was wrong in words; an empty
+// CheckCandle states why a venue's candle of the past must not be kept, and what was wrong in words; an empty
 // reason if it may.
 func CheckCandle(c *eventsv1.BackfillCandle) (Reason, string) {
 	for _, price := range [...][2]string{{"open", c.Open}, {"high", c.High}, {"low", c.Low}, {"close", c.Close}} {
@@ -134,7 +134,7 @@ func parse(name, value string) (decimal.Decimal, Reason, string) {
 	return d, "", ""
 }
 
-// CrossedQuote says whether a checked tick's bid lies above its ask.
+// CrossedQuote reports whether a checked tick's bid lies above its ask.
 func CrossedQuote(t *eventsv1.Tick) bool {
 	if t.Bid == "" || t.Ask == "" {
 		return false

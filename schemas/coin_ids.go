@@ -19,7 +19,7 @@ const (
 	canonicalSource = "coingecko"
 )
 
-// CoinIDs tells which coin a reference source means. It never changes after it was made, so its method is safe for
+// CoinIDs finds which coin a reference source means. It never changes after it was made, so its method is safe for
 // concurrent use.
 type CoinIDs struct {
 	known map[sourceCoin]string
@@ -61,7 +61,7 @@ func (c *CoinIDs) add(coin Coin) {
 // Canonical is the canonical id of what a source calls sourceID: what the table of ids says, else the one coin whose
 // symbol and name are those in the id (CoinPaprika spells it symbol-name), else the one with the source's symbol and
 // name. A source keeps a coin's id when the coin takes another symbol, so an id with another symbol in it proves
-// nothing; and it tells namesakes apart by an id that goes on behind the name, so such an id is no proof either.
+// nothing; and it separates namesakes by an id that goes on behind the name, so such an id is no proof either.
 // It is not ok where nothing or more than one coin fits.
 func (c *CoinIDs) Canonical(source, sourceID, symbol, name string) (id string, ok bool) {
 	if sourceID == "" {
@@ -82,8 +82,8 @@ func (c *CoinIDs) Canonical(source, sourceID, symbol, name string) (id string, o
 		}
 		rest = name
 	}
-	spelled, said := squash(rest), squash(name)
-	if len(spelled) > len(said) && strings.HasPrefix(spelled, said) {
+	spelled, named := squash(rest), squash(name)
+	if len(spelled) > len(named) && strings.HasPrefix(spelled, named) {
 		return "", false
 	}
 	key, ok := nameKey(symbol, name)

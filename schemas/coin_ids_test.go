@@ -14,12 +14,12 @@ func TestSourcesIDsBecomeCanonical(t *testing.T) {
 		name, want         string
 	}{
 		{why: "our own source", source: "coingecko", id: "bitcoin", symbol: "btc", name: "Bitcoin", want: "bitcoin"},
-		{why: "our own source tells of coins that no table has", source: "coingecko", id: "harbor_9", want: "harbor_9"},
+		{why: "our own source lists coins that no table has", source: "coingecko", id: "harbor_9", want: "harbor_9"},
 		{why: "symbol and name in the id", source: "coinpaprika", id: "btc-bitcoin", symbol: "BTC", name: "Bitcoin", want: "bitcoin"},
 		{why: "the id alone", source: "coinpaprika", id: "eth-ethereum", want: "ethereum"},
 		{why: "spelled with a point", source: "coinpaprika", id: "yfi-yearnfinance", symbol: "YFI", name: "yearn.finance", want: "yearn-finance"},
 		{why: "an exception", source: "coinpaprika", id: "bnb-binance-coin", symbol: "BNB", name: "BNB", want: "binancecoin"},
-		{why: "an exception whatever else is said", source: "coinpaprika", id: "toncoin-the-open-network", symbol: "XYZ", name: "Other", want: "the-open-network"},
+		{why: "an exception whatever else is given", source: "coinpaprika", id: "toncoin-the-open-network", symbol: "XYZ", name: "Other", want: "the-open-network"},
 		{why: "the old coin kept its id when it gave its symbol away", source: "coinpaprika", id: "luna-terra", symbol: "LUNC", name: "Terra Classic", want: "terra-luna"},
 		{why: "the new coin has the name that the old id has", source: "coinpaprika", id: "luna-terra-v2", symbol: "LUNA", name: "Terra", want: "terra-luna-2"},
 		{why: "another coin's id of the source is known", source: "coinpaprika", id: "usdc-usdc", symbol: "USDC", name: "USDC"},
@@ -54,7 +54,7 @@ func TestEmbeddedExceptionsAreNeeded(t *testing.T) {
 	}
 }
 
-// moreCoinIDs tells apart more coins than the embedded table has, by their ids, symbols and names; whatever that table
+// moreCoinIDs distinguishes more coins than the embedded table has, by their ids, symbols and names; whatever that table
 // says of a coin stays as it is.
 func moreCoinIDs(coins iter.Seq[Coin]) *CoinIDs {
 	embedded := embeddedCoinIDs()

@@ -12,7 +12,7 @@ var coinsCSV string
 //go:embed fiats.csv
 var fiatsCSV string
 
-// Kind tells what a coin is, as far as pricing needs to know.
+// Kind states what a coin is, as far as pricing needs to know.
 type Kind string
 
 // Kinds of coins. A stablecoin aims at one unit of its peg; a token that grows by its yield
@@ -151,9 +151,9 @@ func (t *CoinTable) Fiat(code string) (Fiat, bool) {
 	return t.fiats[i], true
 }
 
-// Resolve finds the coin that a venue calls venueBase, in any letter case: what the table says of
+// Resolve finds the coin that a venue calls venueBase, in any letter case: what the table holds of
 // that venue's symbol, else the coin with this symbol, the highest ranked if several have it.
-// The method says which it was. A fiat base (EUR-USDT) is no coin. Symbols that stand for many
+// The method states which it was. A fiat base (EUR-USDT) is not a coin. Symbols that mean many
 // units of a coin (1000SATS, 1MBABYDOGE) are in no alias, because their price is not the coin's:
 // they stay unmapped. It allocates nothing.
 func (t *CoinTable) Resolve(venue, venueBase string) (coin Coin, method string, ok bool) {
@@ -175,7 +175,7 @@ func (t *CoinTable) Resolve(venue, venueBase string) (coin Coin, method string, 
 	return t.coins[e.coin], e.method, true
 }
 
-// Refuses says that a venue uses a symbol for something that the table does not have.
+// Refuses states that a venue uses a symbol for something that the table does not have.
 func (t *CoinTable) Refuses(venue, symbol string) bool {
 	var buf keyBuffer
 	key, _, ok := buf.venueSymbol(venue, symbol)
@@ -186,7 +186,7 @@ func (t *CoinTable) Refuses(venue, symbol string) bool {
 	return found && e.target == venueRefused
 }
 
-// ResolveQuote finds what a venue calls venueQuote: what the table says of that venue's symbol,
+// ResolveQuote finds what a venue calls venueQuote: what the table holds of that venue's symbol,
 // else the fiat currency with this code, else the coin as Resolve does. Fiat comes before coins
 // because no venue quotes in a coin that is named like a currency; so it also serves bases that
 // may be fiat. It allocates nothing.

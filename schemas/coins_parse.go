@@ -17,8 +17,8 @@ const (
 // ParseCoins reads a coin table in the form of coins.csv and fiats.csv, and reports all faults at
 // once, each with file, line and field.
 //
-// Coins stand in the order of their ranks, which run 1 to n. Aliases are separated by ";":
-// "venue:SYM" says that this venue calls the coin SYM, "*:SYM" that any may, "!venue:SYM" that at
+// Coins are in the order of their ranks, which run 1 to n. Aliases are separated by ";":
+// "venue:SYM" states that this venue calls the coin SYM, "*:SYM" that any may, "!venue:SYM" that at
 // this venue SYM is something else that the table does not have. An alias means the same unit:
 // a symbol that counts thousands, or a predecessor that was swapped at another ratio, is none.
 func ParseCoins(coinsCSV, fiatsCSV string) (*CoinTable, error) {

@@ -7,7 +7,7 @@ import (
 )
 
 // decimalDigits bounds a canonical decimal. An exponent can ask for any number of zeros, and
-// what needs more than these is no price.
+// what needs more than these is not a price.
 const decimalDigits = 80
 
 // CanonicalDecimal writes a decimal number without exponent, plus sign, leading or trailing
@@ -62,7 +62,7 @@ func CanonicalDecimal(s string) (string, error) {
 	}
 }
 
-// isCanonical tells the common spelling: digits, perhaps a point and digits, no zero too many.
+// isCanonical recognizes the common spelling: digits, perhaps a point and digits, no zero too many.
 func isCanonical(s string) bool {
 	if s == "" || len(s) > decimalDigits {
 		return false

@@ -14,22 +14,22 @@ import (
 // DefiTVLSource is the source whose protocols count: another one's sum of the same would count them twice.
 const DefiTVLSource = "defillama"
 
-// DefiProtocolsFeed is the feed in which it tells them.
+// DefiProtocolsFeed is the feed in which it reports them.
 const DefiProtocolsFeed = "protocols"
 
 const (
 	// DefiReadEvery is how often the protocols are asked for. The source counts them once an hour: asked twice within one, what
-	// is known is never much older than what it says.
+	// is known is never much older than it appears.
 	DefiReadEvery = 30 * time.Minute
 	// DefiRateFor is the age up to which a rate counts, whatever the interval of its source: answers that are older than two
-	// hours are refused, and one rate that is not told again must not end all of them.
+	// hours are refused, and one rate that is not reported again must not end all of them.
 	DefiRateFor = 2 * time.Hour
-	// DefiForgottenAfter is how long before the last reading of the protocols one of them was told that is gone: what a
-	// source still says is written again within that time.
+	// DefiForgottenAfter is how long before the last reading of the protocols one of them was reported that is gone: what a
+	// source still reports is written again within that time.
 	DefiForgottenAfter = 8 * 24 * time.Hour
 )
 
-// Categories of protocols that are told apart, as the source writes them.
+// Categories of protocols that are distinguished, as the source writes them.
 const (
 	tvlExchange      = "CEX"
 	tvlLending       = "Lending"
@@ -37,7 +37,7 @@ const (
 	tvlStakingPool   = "Staking Pool"
 )
 
-// tvlSections are what the source tells of a protocol beside what is locked in it, in all or as "Chain-section" on one chain.
+// tvlSections are what the source reports of a protocol beside what is locked in it, in all or as "Chain-section" on one chain.
 var tvlSections = []string{
 	"borrowed", "pool2", "staking", "vesting", "treasury", "OwnTokens", "offers", "doublecounted", "liquidstaking", "dcAndLsOverlap",
 }
@@ -51,12 +51,12 @@ const maxTVL = 1e15
 // defiCategories are what sources call coins of DeFi, in lower case.
 var defiCategories = []string{"decentralized finance (defi)", "decentralized finance", "defi"}
 
-// IsDefi says whether one of the categories that a source puts a coin in is DeFi.
+// IsDefi reports whether one of the categories that a source puts a coin in is DeFi.
 func IsDefi(categories []string) bool {
 	return slices.ContainsFunc(categories, func(name string) bool { return slices.Contains(defiCategories, strings.ToLower(name)) })
 }
 
-// DefiCoinCounts says whether a coin is one of DeFi: by the first source that puts it in any category, in the order
+// DefiCoinCounts reports whether a coin is one of DeFi: by the first source that puts it in any category, in the order
 // coingecko, coinpaprika, others, of each the details before the list.
 func DefiCoinCounts(coin *eventsv1.DefiCoin) bool {
 	if len(coin.Words) == 0 {
@@ -65,7 +65,7 @@ func DefiCoinCounts(coin *eventsv1.DefiCoin) bool {
 	return slices.MinFunc(coin.Words, CompareDefiWords).Defi
 }
 
-// CompareDefiWords orders what sources say of a coin's categories: the first counts.
+// CompareDefiWords orders what sources report of a coin's categories: the first counts.
 func CompareDefiWords(a, b *eventsv1.DefiWord) int {
 	return cmp.Or(cmp.Compare(defiSourceRank(a.Source), defiSourceRank(b.Source)), cmp.Compare(a.Part, b.Part),
 		cmp.Compare(a.SourceId, b.SourceId), cmp.Compare(a.Source, b.Source))
@@ -78,27 +78,27 @@ func defiSourceRank(source string) int {
 	return math.MaxInt
 }
 
-// NewDefiProtocol takes what counts of what the source says about a protocol; nil if nothing does. Values are in USD.
-// What is borrowed is told in all and by chain: the former counts, and the sum of the latter only where it is missing.
-func NewDefiProtocol(said *eventsv1.Protocol) *eventsv1.DefiProtocol {
+// NewDefiProtocol takes what counts of the source's report of a protocol; nil if nothing does. Values are in USD.
+// What is borrowed is reported in all and by chain: the former counts, and the sum of the latter only where it is missing.
+func NewDefiProtocol(reported *eventsv1.Protocol) *eventsv1.DefiProtocol {
 	p := &eventsv1.DefiProtocol{
-		Slug: said.Slug, Name: said.Name, Symbol: said.Symbol, Category: said.Category, Tvl: tvl(said.Tvl), Heard: said.IngestTime,
-		Change1D: percentTold(said.Change1D), Change7D: percentTold(said.Change7D),
+		Slug: reported.Slug, Name: reported.Name, Symbol: reported.Symbol, Category: reported.Category, Tvl: tvl(reported.Tvl), Heard: reported.IngestTime,
+		Change1D: percent(reported.Change1D), Change7D: percent(reported.Change7D),
 	}
-	inAll, byChain, toldInAll := 0.0, 0.0, false
-	for _, c := range said.Chains {
+	inAll, byChain, hasTotal := 0.0, 0.0, false
+	for _, c := range reported.Chains {
 		amount := tvl(c.Amount)
 		switch section, chain := tvlSection(c.Chain); {
 		case section == tvlBorrowed && chain:
 			byChain += amount
 		case section == tvlBorrowed:
-			inAll, toldInAll = amount, true
+			inAll, hasTotal = amount, true
 		case section == "" && listsChains(p.Category) && amount > 0:
 			p.Chains = append(p.Chains, &eventsv1.DefiAmount{Chain: c.Chain, Amount: amount})
 		}
 	}
 	p.Borrowed = byChain
-	if toldInAll {
+	if hasTotal {
 		p.Borrowed = inAll
 	}
 	if p.Tvl == 0 && p.Borrowed == 0 {
@@ -110,7 +110,7 @@ func NewDefiProtocol(said *eventsv1.Protocol) *eventsv1.DefiProtocol {
 	return p
 }
 
-// tvlSection is the section that a key of a protocol's amounts means, empty for a chain's own; chain says that it is of one chain.
+// tvlSection is the section that a key of a protocol's amounts means, empty for a chain's own; chain states that it is of one chain.
 func tvlSection(key string) (section string, chain bool) {
 	if slices.Contains(tvlSections, key) {
 		return key, false
@@ -121,7 +121,7 @@ func tvlSection(key string) (section string, chain bool) {
 	return "", false
 }
 
-// listsChains says whether the chains of protocols of a category are told.
+// listsChains reports whether the chains of protocols of a category are published.
 func listsChains(category string) bool {
 	return category == tvlLending || countsAsStaked(category)
 }
@@ -131,24 +131,24 @@ func countsAsStaked(category string) bool {
 	return category == tvlLiquidStaking || category == tvlStakingPool
 }
 
-// tvl is an amount of the source; 0 where it tells none that can be.
-func tvl(said string) float64 {
-	n, err := strconv.ParseFloat(said, 64)
+// tvl is an amount of the source; 0 where it reports none that is possible.
+func tvl(reported string) float64 {
+	n, err := strconv.ParseFloat(reported, 64)
 	if err != nil || !(n > 0) || n > maxTVL {
 		return 0
 	}
 	return n
 }
 
-func percentTold(said string) *float64 {
-	n, err := strconv.ParseFloat(said, 64)
+func percent(reported string) *float64 {
+	n, err := strconv.ParseFloat(reported, 64)
 	if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
 		return nil
 	}
 	return &n
 }
 
-// DefiRate is a rate that counts: of a protocol on a chain, with a coin and a category that the API serves, told by the best
+// DefiRate is a rate that counts: of a protocol on a chain, with a coin and a category that the API serves, reported by the best
 // source that there is for it, and lately.
 type DefiRate struct {
 	Provider, Category, CoinID, Symbol, Chain string
@@ -157,7 +157,7 @@ type DefiRate struct {
 	Simulated bool
 }
 
-// NewDefiRate takes an entry of the rates fold; it is false for one that does not count. Whether it was told lately is left
+// NewDefiRate takes an entry of the rates fold; it is false for one that does not count. Whether it was reported lately is left
 // to the caller.
 func NewDefiRate(e *eventsv1.RateEntry) (r DefiRate, ok bool) {
 	if e.Ended || e.Unattached != "" || e.Shadowed != "" || e.Chain == "" || !slices.Contains(RateCategories, e.Category) {

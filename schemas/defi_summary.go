@@ -153,7 +153,7 @@ func fillDefiBorrowing(s *eventsv1.DefiSummary, protocols []*eventsv1.DefiProtoc
 	b.Assets = largest(b.Assets, defiAssets)
 }
 
-// largest are the rows of a list that are told: those of a known value, the largest first, of equal ones by key.
+// largest are the rows of a list that are published: those of a known value, the largest first, of equal ones by key.
 func largest(rows []*eventsv1.DefiRow, most int) []*eventsv1.DefiRow {
 	rows = slices.DeleteFunc(rows, func(r *eventsv1.DefiRow) bool { return !(r.Value > 0) })
 	slices.SortFunc(rows, func(a, b *eventsv1.DefiRow) int {
@@ -198,7 +198,7 @@ const (
 	byChain
 )
 
-// rateGroup are rates of which the mean is told.
+// rateGroup are rates of which the mean is published.
 type rateGroup struct {
 	symbol string
 	count  int

@@ -16,9 +16,9 @@ const (
 	EarnOpen = "open"
 	// EarnSilent is one whose source does not answer any more: nobody knows whether it is still offered.
 	EarnSilent = "silent"
-	// EarnReplaced is one that is told by a source which stands nearer to the provider, or of another coin, by now.
+	// EarnReplaced is one that is reported by a source which is nearer to the provider, or of another coin, by now.
 	EarnReplaced = "replaced"
-	// EarnClosed is one that its source has left out for three intervals while it told others.
+	// EarnClosed is one that its source has left out for three intervals while it reported others.
 	EarnClosed = "closed"
 )
 
@@ -63,7 +63,7 @@ func EarnProductID(provider, coinID, category string) string {
 	return provider + ":" + coinID + ":" + category
 }
 
-// EarnVariantID names a variant of a product: who tells it, its own id there, and its term where it has one.
+// EarnVariantID names a variant of a product: who reports it, its own id there, and its term where it has one.
 func EarnVariantID(source, pool, term string) string {
 	if term == "" {
 		return source + ":" + pool
@@ -71,26 +71,26 @@ func EarnVariantID(source, pool, term string) string {
 	return source + ":" + pool + ":" + term
 }
 
-// EarnOffered says whether an entry of rates is a variant of a product that is offered: one that earns, of a known coin, told
-// by the source that stands nearest to the provider.
+// EarnOffered reports whether an entry of rates is a variant of a product that is offered: one that earns, of a known coin, reported
+// by the source that is nearest to the provider.
 func EarnOffered(e *eventsv1.RateEntry) bool {
 	return !e.Ended && e.Unattached == "" && e.Shadowed == "" && e.CoinId != "" && slices.Contains(EarnCategories, e.Category)
 }
 
 // NewEarnVariant makes the variant of an entry, as of the end of a minute. Its status is open.
 func NewEarnVariant(e *eventsv1.RateEntry, minute int64) *eventsv1.EarnVariant {
-	said := e.Said
-	if said == nil {
-		said = &eventsv1.Rate{}
+	reported := e.Said
+	if reported == nil {
+		reported = &eventsv1.Rate{}
 	}
 	v := &eventsv1.EarnVariant{
 		ProductId: EarnProductID(e.Provider, e.CoinId, e.Category), VariantId: EarnVariantID(e.Source, e.Pool, e.Term),
 		Provider: e.Provider, ProviderName: e.ProviderName, Segment: EarnSegment(e.Provider), CoinId: e.CoinId, Symbol: e.Symbol, Category: e.Category,
 		Source: e.Source, Pool: e.Pool, ProviderSymbol: e.ProviderSymbol, Chain: e.Chain, Name: e.Name, Term: e.Term,
-		Status: EarnOpen, Apr: e.Apr, Apy: e.Apy, RewardApy: e.RewardApy, Compounding: said.Compounding, TvlUsd: e.TvlUsd,
-		MinAmount: said.MinAmount, MaxAmount: said.MaxAmount, LockupDays: said.LockupDays, NoticeDays: said.NoticeDays, Payout: said.Payout, Promo: said.Promo,
-		Served: countries(said.Served), Refused: countries(said.Refused),
-		Collection: EarnAPI, Simulated: e.Simulated, Interval: said.Interval, Time: minute, Heard: e.Heard,
+		Status: EarnOpen, Apr: e.Apr, Apy: e.Apy, RewardApy: e.RewardApy, Compounding: reported.Compounding, TvlUsd: e.TvlUsd,
+		MinAmount: reported.MinAmount, MaxAmount: reported.MaxAmount, LockupDays: reported.LockupDays, NoticeDays: reported.NoticeDays, Payout: reported.Payout, Promo: reported.Promo,
+		Served: countries(reported.Served), Refused: countries(reported.Refused),
+		Collection: EarnAPI, Simulated: e.Simulated, Interval: reported.Interval, Time: minute, Heard: e.Heard,
 	}
 	v.BaseApy, v.MaxApy = e.Apy, e.Apy
 	if e.RewardApy != nil {
@@ -98,8 +98,8 @@ func NewEarnVariant(e *eventsv1.RateEntry, minute int64) *eventsv1.EarnVariant {
 		v.BaseApy, v.MaxApy = min(v.BaseApy, e.Apy), max(v.BaseApy, e.Apy)
 	}
 	// The lowest of all that is paid: a source may list only the tiers that pay more than its rate.
-	for _, t := range said.Tiers {
-		apr, apy, err := Yearly(t.Raw, said.RawUnit, said.Compounding)
+	for _, t := range reported.Tiers {
+		apr, apy, err := Yearly(t.Raw, reported.RawUnit, reported.Compounding)
 		if err != nil {
 			continue // it was no rate when it was read either
 		}
@@ -121,7 +121,7 @@ func countries(codes []string) []string {
 }
 
 const (
-	// aggregator tells the rates of others.
+	// aggregator reports the rates of others.
 	aggregator = "defillama"
 	// thinTvl is what is so little, in USD, that a single depositor moves the rate.
 	thinTvl = 100_000
@@ -149,7 +149,7 @@ func EarnConfidence(v *eventsv1.EarnVariant) float64 {
 	return math.Round(c*1000) / 1000
 }
 
-// EarnFields are the terms whose changes are events, in the order in which those of one minute are told.
+// EarnFields are the terms whose changes are events, in the order in which those of one minute are published.
 var EarnFields = []string{"status", "cap", "min", "lockup", "notice", "tiers", "payout", "promo", "countries"}
 
 // EarnStatusField is the one that products have too.
@@ -233,8 +233,8 @@ type EarnBenchmark struct {
 	Quotes []*eventsv1.EarnQuote
 }
 
-// EarnCounts says whether a variant is in the benchmark at a time (Unix nanoseconds): a flexible one of a stablecoin of the
-// table that follows the dollar, open, and told at most three intervals before.
+// EarnCounts reports whether a variant is in the benchmark at a time (Unix nanoseconds): a flexible one of a stablecoin of the
+// table that follows the dollar, open, and reported at most three intervals before.
 func EarnCounts(table *CoinTable, v *eventsv1.EarnVariant, at int64) bool {
 	coin, known := table.ByID(v.CoinId)
 	return known && coin.Peg == USD && v.Status == EarnOpen && at-v.Heard <= 3*v.Interval &&
@@ -242,7 +242,7 @@ func EarnCounts(table *CoinTable, v *eventsv1.EarnVariant, at int64) bool {
 }
 
 // EarnQuotes are what each provider contributes at a time, by provider: the mean of its variants that count, weighted by TVL
-// where any tells one, which leaves those without out. The order of the variants makes no difference.
+// where any reports one, which leaves those without out. The order of the variants makes no difference.
 func EarnQuotes(table *CoinTable, variants []*eventsv1.EarnVariant, at int64) (quotes []*eventsv1.EarnQuote, simulated bool) {
 	counted := slices.DeleteFunc(slices.Clone(variants), func(v *eventsv1.EarnVariant) bool { return !EarnCounts(table, v, at) })
 	slices.SortFunc(counted, func(a, b *eventsv1.EarnVariant) int {

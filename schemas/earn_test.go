@@ -50,11 +50,11 @@ func TestARateLiesBetweenItsBaseAndItsGreatest(t *testing.T) {
 		{nil, nil, 4, 4}, {[]string{"0.08", "0.1"}, nil, 4, 10}, {[]string{"0.08", "0.01"}, nil, 1, 8}, {[]string{"0.01", "0.02"}, nil, 1, 4},
 		{[]string{"0.08"}, proto.Float64(1), 3, 8}, {[]string{"0.02"}, proto.Float64(1), 2, 4}, {nil, proto.Float64(-1), 4, 5},
 	} {
-		said := &eventsv1.Rate{RawUnit: "apr_fraction", Compounding: "none"}
+		reported := &eventsv1.Rate{RawUnit: "apr_fraction", Compounding: "none"}
 		for _, raw := range test.tiers {
-			said.Tiers = append(said.Tiers, &eventsv1.RateTier{Raw: raw})
+			reported.Tiers = append(reported.Tiers, &eventsv1.RateTier{Raw: raw})
 		}
-		v := schemas.NewEarnVariant(&eventsv1.RateEntry{Provider: "binance", CoinId: "tether", Category: schemas.RateLending, Apy: 4, RewardApy: test.reward, Said: said}, 60e9)
+		v := schemas.NewEarnVariant(&eventsv1.RateEntry{Provider: "binance", CoinId: "tether", Category: schemas.RateLending, Apy: 4, RewardApy: test.reward, Said: reported}, 60e9)
 		if v.BaseApy != test.base || v.MaxApy != test.top {
 			t.Errorf("tiers %v: got %g to %g around %g, want %g to %g", test.tiers, v.BaseApy, v.MaxApy, v.Apy, test.base, test.top)
 		}

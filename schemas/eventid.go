@@ -18,7 +18,7 @@ import (
 // channel names the space that the venue's ids are unique in, since one venue may number
 // single trades and aggregates apart.
 
-// EventID tells events apart: equal ids are the same event, however often it was read.
+// EventID identifies events: equal ids are the same event, however often it was read.
 type EventID [16]byte
 
 // NumberedTrade identifies a trade by the id that the venue gave it.
@@ -39,8 +39,8 @@ func NumberedState(venue, symbol, kind, channel, sequence string) EventID {
 }
 
 // UnnumberedState identifies a quote or ticker by its event time in Unix nanoseconds and what
-// it said. Without an event time (0) the second of ingest, a multiple of 1e9, stands for it: the
-// same state said again in a later second is another event, since a bare hash of the payload
+// it held. Without an event time (0) the second of ingest, a multiple of 1e9, replaces it: the
+// same state sent again in a later second is another event, since a bare hash of the payload
 // would drop a price that came back.
 func UnnumberedState(venue, symbol, kind, channel string, eventTime, ingestTime int64, payload ...string) EventID {
 	time := eventTime

@@ -32,7 +32,7 @@ func TestEventIDsNeverChange(t *testing.T) {
 	}
 }
 
-func TestStateIDTellsSecondsApartButNotInstants(t *testing.T) {
+func TestStateIDDistinguishesSecondsButNotInstants(t *testing.T) {
 	id := func(event, ingest int64) schemas.EventID {
 		return schemas.UnnumberedState("v", "s", "ticker", "c", event, ingest, "1")
 	}

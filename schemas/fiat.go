@@ -22,9 +22,9 @@ type FiatSource struct {
 	Time int64
 	// Daily rates are fixed once a working day.
 	Daily bool
-	// Providers are whom the source blended it from, if it says.
+	// Providers are whom the source blended it from, if it names them.
 	Providers []string
-	// Reason says why it did not count, empty if it did: a FiatStale, FiatOutlier or FiatRepeats.
+	// Reason states why it did not count, empty if it did: a FiatStale, FiatOutlier or FiatRepeats.
 	Reason string
 }
 
@@ -42,13 +42,13 @@ type FiatRate struct {
 	Rate float64
 	// Time is the newest of the sources that count.
 	Time int64
-	// Stale says that no source counts: the rate is the newest that was told.
+	// Stale states that no source counts: the rate is the newest that was published.
 	Stale bool
 	// Sources in alphabetical order.
 	Sources []FiatSource
 }
 
-// FiatReading says when a source was last read and how often it is, both as Unix nanoseconds; 0 is not known.
+// FiatReading states when a source was last read and how often it is, both as Unix nanoseconds; 0 is not known.
 type FiatReading struct{ Read, Interval int64 }
 
 // fiatInterval is how often a source that sets rates within a day is taken to be read if nothing says it.
@@ -61,7 +61,7 @@ const fiatInterval = int64(15 * time.Minute)
 // intervals of its source after it was set, or was last read unchanged on the day of the reading or the day before.
 // A blend of nothing but sources that vote themselves does not vote. The rate is the median of the votes after those
 // more than half of the first median away were left out, the mean of the middle two where their number is even: the
-// rule of prices. Where no vote is left, since none is fresh or two contradict each other, the newest is told as stale.
+// rule of prices. Where no vote is left, since none is fresh or two contradict each other, the newest is served as stale.
 // The US dollar is not among the currencies.
 //
 // Fixings may come in any order; of two of one source, base and quote the one of the later day and time counts.
@@ -94,12 +94,12 @@ func BlendFiat(fixings []*eventsv1.Fixing, heard map[string]FiatReading, now int
 	return rates
 }
 
-// perDollar finds what a source's pairs say one US dollar costs, by currency: as they tell it, turned round, or by way of
+// perDollar finds what one US dollar costs by a source's pairs, by currency: as they are, inverted, or by way of
 // the first base that has both of the same day.
 func perDollar(pairs map[[2]string]*eventsv1.Fixing) map[string]FiatSource {
 	found := map[string]FiatSource{}
 	add := func(code string, rate float64, f *eventsv1.Fixing, at int64) {
-		if _, told := found[code]; told || code == USD || !(rate > 0) || math.IsInf(rate, 0) {
+		if _, known := found[code]; known || code == USD || !(rate > 0) || math.IsInf(rate, 0) {
 			return
 		}
 		vote := FiatSource{Rate: rate, Date: f.Date, Time: at, Daily: at == 0, Providers: f.Providers}
@@ -128,7 +128,7 @@ func perDollar(pairs map[[2]string]*eventsv1.Fixing) map[string]FiatSource {
 	return found
 }
 
-// judgeAge says whether a vote is too old.
+// judgeAge reports whether a vote is too old.
 func (v *FiatSource) judgeAge(heard FiatReading, now int64) {
 	if v.Daily {
 		if now-v.Time > FixingDays*int64(day) {
@@ -136,7 +136,7 @@ func (v *FiatSource) judgeAge(heard FiatReading, now int64) {
 		}
 		return
 	}
-	// A rate that has not changed is not told again within its day, and is as good as when it was last read.
+	// A rate that has not changed is not published again within its day, and is as good as when it was last read.
 	if set, err := time.Parse(time.DateOnly, v.Date); err == nil && heard.Read-set.UnixNano() < int64(2*day) {
 		v.Time = max(v.Time, heard.Read)
 	}

@@ -43,7 +43,7 @@ func TestCurrenciesAreTheMedianOfFreshSources(t *testing.T) {
 		{"one source", []*eventsv1.Fixing{intraday("a", "EUR", "0.9", 0)}, nil, "EUR 0.9 fresh"},
 		{"by way of another base", []*eventsv1.Fixing{daily("ecb", "EUR", "USD", "1.25", 0), daily("ecb", "EUR", "GBP", "0.75", 0)}, nil, "EUR 0.8 fresh"},
 		{"two days of one source do not make a rate", []*eventsv1.Fixing{daily("ecb", "EUR", "USD", "1.25", 1), daily("ecb", "EUR", "GBP", "0.75", 0)}, nil, "EUR 0.8 fresh"},
-		{"what a source tells comes before what it can be made of",
+		{"what a source publishes comes before what it can be made of",
 			[]*eventsv1.Fixing{daily("a", "EUR", "USD", "1.25", 0), daily("a", "USD", "EUR", "0.81", 0)}, nil, "EUR 0.81 fresh"},
 		{"the middle of three", []*eventsv1.Fixing{intraday("a", "EUR", "0.9", 0), intraday("b", "EUR", "0.91", 0), intraday("c", "EUR", "0.97", 0)}, nil, "EUR 0.91 fresh"},
 		{"the mean of two", []*eventsv1.Fixing{intraday("a", "EUR", "0.9", 0), intraday("b", "EUR", "0.92", 0)}, nil, "EUR 0.91 fresh"},

@@ -27,7 +27,7 @@ const (
 // PriceSourceMedian is the source of prices that are made of venues' own.
 const PriceSourceMedian = "median"
 
-// changeSpans are the spans that a row tells changes over.
+// changeSpans are the spans that a row has changes over.
 var changeSpans = [...]struct {
 	name string
 	span time.Duration
@@ -42,7 +42,7 @@ var changeSpans = [...]struct {
 	{"1y", 365 * day},
 }
 
-// changeFields are where a row tells them.
+// changeFields are where a row keeps them.
 func changeFields(row *eventsv1.Market) [len(changeSpans)]**float64 {
 	return [...]**float64{
 		&row.Change1H, &row.Change24H, &row.Change7D, &row.Change14D, &row.Change30D, &row.Change60D, &row.Change200D, &row.Change1Y,
@@ -74,7 +74,7 @@ func (s *CoinState) Row(minute int64) *eventsv1.Market {
 	return row
 }
 
-// believed are the observations that tell this coin's price and no other's: those within half of what our own price did
+// believed are the observations that report this coin's price and no other's: those within half of what our own price did
 // in 24 hours, or where we have none, within half of the price of the first source that is up to date.
 func (s *CoinState) believed(minute int64) []*observation {
 	list := make([]*observation, 0, len(s.observations))
@@ -116,7 +116,7 @@ func (s *CoinState) price(minute int64, believed []*observation) (price float64,
 	return price, at, source
 }
 
-// setSupply takes all supplies from one source: the first that tells what circulates, else the first that tells any.
+// setSupply takes all supplies from one source: the first that reports what circulates, else the first that reports any.
 func setSupply(row *eventsv1.Market, believed []*observation) {
 	var from *observation
 	for _, o := range believed {
@@ -150,7 +150,7 @@ func setCap(row *eventsv1.Market) {
 }
 
 // setVolume takes our own venues' volume beside a fresh price of ours, else that of the source of the price, else the first
-// that is told.
+// that is published.
 func (s *CoinState) setVolume(row *eventsv1.Market, minute int64, believed []*observation) {
 	if s.PriceTime != 0 && minute-s.PriceTime <= int64(OwnPriceFor) && s.Volume24h > 0 {
 		row.Volume24H = known(s.Volume24h)
@@ -188,8 +188,8 @@ func (s *CoinState) setRange(row *eventsv1.Market, minute int64, own bool, belie
 	}
 }
 
-// setChanges takes the change of our own price since the close that stood a span ago, where our candles reach back so far;
-// else what a source says.
+// setChanges takes the change of our own price since the close of a span ago, where our candles reach back so far;
+// else what a source reports.
 func (s *CoinState) setChanges(row *eventsv1.Market, minute int64, own bool, believed []*observation) {
 	fields := changeFields(row)
 	ranked := pricedFirst(believed, row.PriceSource)
@@ -346,7 +346,7 @@ func (s *CoinState) Expires(minute int64) int64 {
 	return oldest + int64(ObservationFor)
 }
 
-// Empty says that nothing is remembered.
+// Empty states that nothing is remembered.
 func (s *CoinState) Empty() bool { return len(s.Days) == 0 && len(s.observations) == 0 }
 
 // Markets is how many venues' markets made the price of a minute that is still fresh.
@@ -357,7 +357,7 @@ func (s *CoinState) Markets(minute int64) uint32 {
 	return s.Accepted
 }
 
-// risen is by how much a value grew that now stands where it is after a change in percent.
+// risen is by how much a value grew to reach its present amount, from a change in percent.
 func risen(value, percent float64) float64 { return value - value/(1+percent/100) }
 
 // known is nil for a number that is not.

@@ -9,7 +9,7 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// longSpans is how many of the changeSpans, the last ones, are so long that days tell them.
+// longSpans is how many of the changeSpans, the last ones, are so long that days give them.
 const longSpans = 4
 
 // LongSpans are the spans of these changes, the shortest first.
@@ -21,14 +21,14 @@ func LongSpans() [longSpans]time.Duration {
 	return spans
 }
 
-// LongCloses are prices in USD that stood each of the LongSpans ago, 0 where none is known.
+// LongCloses are prices in USD as of each of the LongSpans ago, 0 where none is known.
 type LongCloses [longSpans]float64
 
-// CandleFigures are what the candles of a coin, live and back-filled, say of it, in USD; what is 0 is not known.
+// CandleFigures are what the candles of a coin, live and back-filled, give of it, in USD; what is 0 is not known.
 type CandleFigures struct {
 	// DayAgo is the close of the last candle that ended 24 hours before, or at most 2.4 hours earlier.
 	DayAgo float64
-	// High and Low are those of the candles of the 24 hours. Whole says that there is a candle before these: what sources
+	// High and Low are those of the candles of the 24 hours. Whole states that there is a candle before these: what sources
 	// say of them counts no more.
 	High, Low float64
 	Whole     bool
@@ -74,7 +74,7 @@ func (f CandleFigures) Measure(row *eventsv1.Market) *eventsv1.Market {
 	if e := f.Ever; !e.LowAt.IsZero() && row.Atl != nil && e.Low < *row.Atl {
 		measured.Atl, measured.AtlTime = &e.Low, e.LowAt.UnixNano()
 	}
-	// What is back-filled of the last hours may go beyond what it tells of days, which it does not have yet.
+	// What is back-filled of the last hours may go beyond what it serves of days, which it does not have yet.
 	if measured.Ath != nil && measured.GetHigh24H() > *measured.Ath {
 		measured.Ath, measured.AthTime = measured.High24H, row.Time
 	}

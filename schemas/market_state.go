@@ -44,10 +44,10 @@ type CoinState struct {
 	past         *pastDays
 }
 
-// observation is what a source said last, with its numbers as they count here: NaN for those it does not tell. All that a
-// row is made from lies in it: what was said lies elsewhere in memory, and is asked for only where the state is written.
+// observation is what a source reported last, with its numbers as they count here: NaN for those it does not report. All that a
+// row is made from lies in it: the report itself lies elsewhere in memory, and is read only where the state is written.
 type observation struct {
-	said             *eventsv1.CoinMarket
+	reported         *eventsv1.CoinMarket
 	source           string
 	symbol, name     string // the symbol in upper case
 	at               int64
@@ -84,7 +84,7 @@ func (r *MarketRing) add(c *eventsv1.Candle, step time.Duration) {
 	*r = append(*r, MarketInterval{start, c.High, c.Low, c.Close})
 }
 
-// Forget drops what lies too far before a minute to be told in its row.
+// Forget drops what lies too far before a minute to be published in its row.
 func (s *CoinState) Forget(minute int64) {
 	s.FiveMinutes.forget(minute, fiveMinutesFor)
 	s.Hours.forget(minute, hoursFor)
@@ -103,12 +103,12 @@ func (r *MarketRing) forget(minute int64, keep time.Duration) {
 	}
 }
 
-// Observe takes what a source says. It says whether that counts: an older one than that which is known does not, nor does one
+// Observe takes what a source reports. It reports whether that counts: an older one than that which is known does not, nor does one
 // with a market cap that is over maxCapJump times that of the same source within a day before, which is an error of the
 // source more often than it is true. What a source repeats for a day is believed.
-func (s *CoinState) Observe(said *eventsv1.CoinMarket) bool {
-	o := newObservation(said)
-	i, known := slices.BinarySearchFunc(s.observations, said.Source, func(o observation, source string) int {
+func (s *CoinState) Observe(reported *eventsv1.CoinMarket) bool {
+	o := newObservation(reported)
+	i, known := slices.BinarySearchFunc(s.observations, reported.Source, func(o observation, source string) int {
 		return compareSources(o.source, source)
 	})
 	if !known {
@@ -142,19 +142,19 @@ func compareSources(a, b string) int {
 	return cmp.Or(place(a)-place(b), strings.Compare(a, b))
 }
 
-func newObservation(said *eventsv1.CoinMarket) observation {
-	at := said.IngestTime
-	if said.EventTime != 0 && said.EventTime < at { // a source whose clock is fast would be the newest for ever
-		at = said.EventTime
+func newObservation(reported *eventsv1.CoinMarket) observation {
+	at := reported.IngestTime
+	if reported.EventTime != 0 && reported.EventTime < at { // a source whose clock is fast would be the newest for ever
+		at = reported.EventTime
 	}
 	n := observedNumbers{
-		price: positive(said.Price), marketCap: positive(said.MarketCap), volume: finite(said.Volume24H),
-		high: positive(said.High24H), low: positive(said.Low24H),
-		circulating: positive(said.CirculatingSupply), total: positive(said.TotalSupply), maxSupply: positive(said.MaxSupply),
-		ath: positive(said.Ath), atl: positive(said.Atl),
+		price: positive(reported.Price), marketCap: positive(reported.MarketCap), volume: finite(reported.Volume24H),
+		high: positive(reported.High24H), low: positive(reported.Low24H),
+		circulating: positive(reported.CirculatingSupply), total: positive(reported.TotalSupply), maxSupply: positive(reported.MaxSupply),
+		ath: positive(reported.Ath), atl: positive(reported.Atl),
 	}
 	for i, text := range [len(changeSpans)]string{
-		said.Change1H, said.Change24H, said.Change7D, said.Change14D, said.Change30D, said.Change60D, said.Change200D, said.Change1Y,
+		reported.Change1H, reported.Change24H, reported.Change7D, reported.Change14D, reported.Change30D, reported.Change60D, reported.Change200D, reported.Change1Y,
 	} {
 		n.changes[i] = finite(text)
 		if n.changes[i] <= -100 { // nothing falls by all it is worth and still has a price
@@ -166,7 +166,7 @@ func newObservation(said *eventsv1.CoinMarket) observation {
 		n.circulating = math.NaN()
 	}
 	return observation{
-		said: said, source: said.Source, symbol: strings.ToUpper(said.Symbol), name: said.Name, at: at, athTime: said.AthTime, atlTime: said.AtlTime, numbers: n,
+		reported: reported, source: reported.Source, symbol: strings.ToUpper(reported.Symbol), name: reported.Name, at: at, athTime: reported.AthTime, atlTime: reported.AtlTime, numbers: n,
 	}
 }
 
@@ -215,7 +215,7 @@ func (s *CoinState) Remembered(minute int64) *eventsv1.MarketState {
 		FiveMinutes: s.FiveMinutes.remembered(), Hours: s.Hours.remembered(), Days: s.Days.remembered(),
 	}
 	for _, o := range s.observations {
-		state.Sources = append(state.Sources, o.said)
+		state.Sources = append(state.Sources, o.reported)
 	}
 	return state
 }
@@ -234,8 +234,8 @@ func RecallCoinState(state *eventsv1.MarketState) *CoinState {
 		Volume24h: state.Volume24H, PriceTime: state.PriceTime, Accepted: state.Accepted, Simulated: state.Simulated,
 		FiveMinutes: recallRing(state.FiveMinutes), Hours: recallRing(state.Hours), Days: recallRing(state.Days),
 	}
-	for _, said := range state.Sources {
-		s.Observe(said)
+	for _, reported := range state.Sources {
+		s.Observe(reported)
 	}
 	return s
 }

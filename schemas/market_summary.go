@@ -7,10 +7,10 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// dominantCoins is how many shares of the market a summary tells.
+// dominantCoins is how many shares of the market a summary publishes.
 const dominantCoins = 10
 
-// Ids of the coins whose dominance is told by name.
+// Ids of the coins whose dominance is published by name.
 const (
 	bitcoinID  = "bitcoin"
 	ethereumID = "ethereum"
@@ -27,7 +27,7 @@ type Standing struct {
 	isBitcoin, isEthereum, isStablecoin    bool
 }
 
-// NewStanding is that of the row of a coin; known is what the table says of the coin, nil for nothing.
+// NewStanding is that of the row of a coin; known is what the table holds of the coin, nil for nothing.
 func NewStanding(row *eventsv1.Market, known *Coin) Standing {
 	s := Standing{
 		Row: row, MarketCap: orNaN(row.MarketCap), volume: orNaN(row.Volume24H), change24h: orNaN(row.Change24H), change7d: orNaN(row.Change7D),
@@ -37,7 +37,7 @@ func NewStanding(row *eventsv1.Market, known *Coin) Standing {
 	return s
 }
 
-// Ranked says whether the coin has a market cap, by which it is ranked.
+// Ranked reports whether the coin has a market cap, by which it is ranked.
 func (s *Standing) Ranked() bool { return !math.IsNaN(s.MarketCap) }
 
 func orNaN(f *float64) float64 {
@@ -48,11 +48,11 @@ func orNaN(f *float64) float64 {
 }
 
 // NewSummary is the whole market as of the end of a minute. Ranked are the coins that have a rank, in its order: floats are
-// summed in that order. VolumeBefore is what the total volume was 24 hours before, 0 where that is not known. What is told
+// summed in that order. VolumeBefore is what the total volume was 24 hours before, 0 where that is not known. What is published
 // of coins without a rank too, active coins and markets and whether any is simulated, is left to the caller.
 func NewSummary(minute int64, ranked []Standing, volumeBefore float64) *eventsv1.Summary {
 	s := &eventsv1.Summary{Time: minute}
-	// Both caps are of the same coins: one that a source begins to tell does not make the market grow.
+	// Both caps are of the same coins: one that a source begins to report does not make the market grow.
 	var now, before float64
 	for i := range ranked {
 		c := &ranked[i]

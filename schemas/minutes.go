@@ -13,13 +13,13 @@ const AllowedLateness = 5 * time.Second
 // Minute is the start of the minute that a time (Unix nanoseconds) lies in.
 func Minute(at int64) int64 { return at - at%int64(time.Minute) }
 
-// MinuteClosed says whether the minute of a time is over, lateness included, at a watermark
+// MinuteClosed reports whether the minute of a time is over, lateness included, at a watermark
 // (both Unix nanoseconds).
 func MinuteClosed(at, watermark int64) bool {
 	return Minute(at)+int64(time.Minute)+int64(AllowedLateness) <= watermark
 }
 
-// TradeTime is when a trade happened: at the venue if it says so, else when it was heard.
+// TradeTime is when a trade happened: at the venue if that gives one, else when it was heard.
 func TradeTime(t *eventsv1.Tick) int64 {
 	if t.EventTime != 0 {
 		return t.EventTime

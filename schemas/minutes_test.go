@@ -43,7 +43,7 @@ func TestMinuteHoldsItsTime(t *testing.T) {
 	})
 }
 
-func TestTradeTimeIsTheVenuesIfItTells(t *testing.T) {
+func TestTradeTimeIsTheVenuesIfItHasOne(t *testing.T) {
 	if got := schemas.TradeTime(&eventsv1.Tick{EventTime: 7, IngestTime: 9}); got != 7 {
 		t.Errorf("got %d, want the event time 7", got)
 	}

@@ -16,7 +16,7 @@ const (
 // crossQuotes are the coins that markets of several venues are quoted in, beside stablecoins.
 var crossQuotes = []string{"bitcoin", "ethereum", "binancecoin"}
 
-// QuoteLevel says how an asset is converted to USD, if it can be.
+// QuoteLevel states how an asset is converted to USD, if it can be.
 func QuoteLevel(coins *CoinTable, a Asset) int {
 	if a.Fiat {
 		return DirectQuote
@@ -30,5 +30,5 @@ func QuoteLevel(coins *CoinTable, a Asset) int {
 	return NoQuote
 }
 
-// Convertible says whether prices in an asset can be converted to USD.
+// Convertible reports whether prices in an asset can be converted to USD.
 func Convertible(coins *CoinTable, a Asset) bool { return QuoteLevel(coins, a) != NoQuote }

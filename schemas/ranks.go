@@ -13,7 +13,7 @@ import (
 // where it has no end.
 type RankRange struct{ From, To int }
 
-// RankRanges are the segments that the market is told in.
+// RankRanges are the segments that the market is published in.
 var RankRanges = []RankRange{{1, 50}, {51, 100}, {101, 250}}
 
 // AllRanks are all coins that have a rank.
@@ -27,7 +27,7 @@ func (r RankRange) String() string {
 	return strconv.Itoa(r.From) + "-" + strconv.Itoa(r.To)
 }
 
-// Holds says whether a rank lies in the segment; 0 is no rank.
+// Holds reports whether a rank lies in the segment; 0 is no rank.
 func (r RankRange) Holds(rank uint32) bool {
 	return rank > 0 && int(rank) >= r.From && (r.To == 0 || int(rank) <= r.To)
 }
@@ -65,7 +65,7 @@ func ParseRankRange(s string) (RankRange, bool) {
 const MoversMinVolume = 50_000
 
 // Movers are the coins of a segment that rose and fell most within 24 hours, the strongest first, at most limit of
-// each. Coins of equal change are told by rank, then by id. Rows may come in any order.
+// each. Coins of equal change are listed by rank, then by id. Rows may come in any order.
 func Movers(rows []*eventsv1.Market, segment RankRange, limit int, minVolume float64) (gainers, losers []*eventsv1.Market) {
 	for _, row := range rows {
 		if !segment.Holds(row.Rank) || row.Change24H == nil || row.GetVolume24H() < minVolume {

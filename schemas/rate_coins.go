@@ -17,21 +17,21 @@ var rateCoinsCSV string
 
 const rateCoinsHeader = "symbol,kind,coin_id"
 
-// RateReason says why a rate is of no coin or of no category. The list is closed, so that rates can be counted by it.
+// RateReason states why a rate is of no coin or of no category. The list is closed, so that rates can be counted by it.
 type RateReason string
 
 // Reasons of a rate that is not attached.
 const (
 	// RateCoinUnknown is a symbol that no table has, nor any of those that it is joined from.
 	RateCoinUnknown RateReason = "coin_unknown"
-	// RateCategoryUnknown is a rate of one coin whose source does not tell what it is for, of a project of which nobody does.
+	// RateCategoryUnknown is a rate of one coin whose source does not state what it is for, of a project of which nobody does.
 	RateCategoryUnknown RateReason = "category_unknown"
 )
 
 // RateReasons is the closed list.
 var RateReasons = []RateReason{RateCoinUnknown, RateCategoryUnknown}
 
-// rateCoins say which coin a symbol of a rate means, beside the coin table and before it.
+// rateCoins state which coin a symbol of a rate means, beside the coin table and before it.
 type rateCoins struct {
 	// same are other spellings of a coin: wrapped to move on a chain, bridged, renamed.
 	same map[string]Coin
@@ -111,22 +111,22 @@ func (k *rateCoins) symbol(project, symbol, category string) (Coin, bool) {
 // the source itself names if the coin table has it, else the one that the symbol means. A pool of several coins belongs to
 // the first of them that is known. Wrapped native coins (WETH, WSOL) and bridged ones (USDC.E, USD₮0) are the coin itself.
 // It is not ok where no coin is known.
-func RateCoin(said *eventsv1.Rate, category string) (coin Coin, ok bool) {
+func RateCoin(reported *eventsv1.Rate, category string) (coin Coin, ok bool) {
 	known := embeddedRateCoins()
-	if told, ok := Coins().ByID(said.CoinId); ok {
-		if told.Kind == KindWrapped || told.Kind == KindStaked {
-			if coin, ok := known.other(told.Symbol, category); ok {
+	if listed, ok := Coins().ByID(reported.CoinId); ok {
+		if listed.Kind == KindWrapped || listed.Kind == KindStaked {
+			if coin, ok := known.other(listed.Symbol, category); ok {
 				return coin, true
 			}
 		}
-		return told, true
+		return listed, true
 	}
-	whole := rateSymbol(said.Symbol)
-	if coin, ok := known.symbol(said.Project, whole, category); ok {
+	whole := rateSymbol(reported.Symbol)
+	if coin, ok := known.symbol(reported.Project, whole, category); ok {
 		return coin, true
 	}
 	for _, part := range rateParts(whole) {
-		if coin, ok := known.symbol(said.Project, part, category); ok {
+		if coin, ok := known.symbol(reported.Project, part, category); ok {
 			return coin, true
 		}
 	}
@@ -139,7 +139,7 @@ func rateParts(symbol string) []string {
 }
 
 // rateCategoryOf are the categories of rates by those that DefiLlama puts projects into, as in rate_projects.csv; a project of
-// another category does not tell what its rates are for.
+// another category does not state what its rates are for.
 var rateCategoryOf = map[string]string{
 	"Lending": RateLending, "CDP": RateLending, "RWA Lending": RateLending, "Uncollateralized Lending": RateLending,
 	"Liquid Staking": RateStaking, "Liquid Restaking": RateStaking, "Restaking": RateStaking, "Staking Pool": RateStaking, "Collateral Markets": RateStaking,
@@ -151,13 +151,13 @@ var rateCategoryOf = map[string]string{
 
 // RateCategory is the category of a rate: the source's own word, else what its project is, by RateProjectCategory or else
 // by project, the category that a source of reference values puts it into (empty if none does); else liquidity if it is of
-// several coins. It is empty where nothing tells.
-func RateCategory(said *eventsv1.Rate, project string) string {
-	if category := cmp.Or(said.Category, RateProjectCategory(said.Project), rateCategoryOf[project]); category != "" {
+// several coins. It is empty where nothing identifies one.
+func RateCategory(reported *eventsv1.Rate, project string) string {
+	if category := cmp.Or(reported.Category, RateProjectCategory(reported.Project), rateCategoryOf[project]); category != "" {
 		return category
 	}
-	whole := rateSymbol(said.Symbol)
-	if _, one := embeddedRateCoins().symbol(said.Project, whole, ""); !one && len(rateParts(whole)) > 1 {
+	whole := rateSymbol(reported.Symbol)
+	if _, one := embeddedRateCoins().symbol(reported.Project, whole, ""); !one && len(rateParts(whole)) > 1 {
 		return RateLiquidity
 	}
 	return ""

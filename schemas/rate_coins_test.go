@@ -48,15 +48,15 @@ func TestRatesAreOfACoin(t *testing.T) {
 }
 
 func TestRatesAreOfACategory(t *testing.T) {
-	for _, c := range []struct{ why, project, symbol, said, called, want string }{
-		{why: "the source's own word", project: "lido", symbol: "ETH", said: RateBorrowing, called: "Lending", want: RateBorrowing},
+	for _, c := range []struct{ why, project, symbol, reported, called, want string }{
+		{why: "the source's own word", project: "lido", symbol: "ETH", reported: RateBorrowing, called: "Lending", want: RateBorrowing},
 		{why: "what the project is by our table", project: "lido", symbol: "ETH", called: "Lending", want: RateStaking},
 		{why: "what it is by another source", project: "?", symbol: "A-B", called: "Risk Curators", want: RateVault},
 		{why: "of several coins", project: "?", symbol: "A-B", called: "Services", want: RateLiquidity},
 		{why: "of one, with a sign in it", project: "?", symbol: "BSC-USD"},
 		{why: "of one", project: "?", symbol: "ETH", called: "Services"},
 	} {
-		if got := RateCategory(&eventsv1.Rate{Project: c.project, Symbol: c.symbol, Category: c.said}, c.called); got != c.want {
+		if got := RateCategory(&eventsv1.Rate{Project: c.project, Symbol: c.symbol, Category: c.reported}, c.called); got != c.want {
 			t.Errorf("%s: got %q, want %q", c.why, got, c.want)
 		}
 	}
@@ -67,7 +67,7 @@ func TestRatesAreOfACategory(t *testing.T) {
 	}
 }
 
-// A row says what the coin table does not.
+// A row states what the coin table does not.
 func TestSpellingsOfRatesAreNeeded(t *testing.T) {
 	known := embeddedRateCoins()
 	for symbol, coin := range known.same {

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// The table follows the categories of https://api.llama.fi/protocols as they stood in September 2026: Lending, CDP, RWA
+// The table follows the categories of https://api.llama.fi/protocols of September 2026: Lending, CDP, RWA
 // Lending and Uncollateralized Lending lend; Liquid Staking, Liquid Restaking, Restaking, Staking Pool, Collateral Markets
 // and the two of staked bitcoin stake; Dexs, Derivatives and bridges keep the liquidity of markets; and in Yield, Yield
 // Aggregator, Risk Curators, Onchain Capital Allocator, Basis Trading, CeDeFi, Leveraged Farming and RWA others run what

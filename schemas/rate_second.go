@@ -7,7 +7,7 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// RateSecond is the second (Unix) of the minute before its time that a rate is given where a minute of rates is told piece by
+// RateSecond is the second (Unix) of the minute before its time that a rate is given where a minute of rates is sent piece by
 // piece: there are thousands in one. It is the same wherever it is computed; SQL has it as
 // toUnixTimestamp(time) - CRC32(concat(source, '|', category, '|', pool)) % 60.
 func RateSecond(e *eventsv1.RateEntry) int64 {

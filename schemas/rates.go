@@ -16,13 +16,13 @@ const (
 // RateCategories lists the categories of rates that the API serves, in its order.
 var RateCategories = []string{RateLending, RateStaking, RateBorrowing}
 
-// IsRateCategory says whether a text is a category of rates, of those kept beside the API's too.
+// IsRateCategory reports whether a text is a category of rates, of those kept beside the API's too.
 func IsRateCategory(s string) bool {
 	return slices.Contains(RateCategories, s) || s == RateLiquidity || s == RateVault
 }
 
-// RateUnits are the units in which sources tell rates: whether compounded within the year (APY) or not (APR), in percent
-// or as a fraction, and of an APR the span that it is told for.
+// RateUnits are the units in which sources state rates: whether compounded within the year (APY) or not (APR), in percent
+// or as a fraction, and of an APR the span that it is stated for.
 var RateUnits = []string{
 	"apy_percent", "apy_fraction",
 	"apr_percent", "apr_fraction", "apr_fraction_hourly", "apr_fraction_daily", "apr_percent_daily",
@@ -34,7 +34,7 @@ var Compoundings = map[string]float64{
 	"none": 0, "yearly": 1, "monthly": 12, "weekly": 52, "epochly": 365.0 / 2, "daily": 365, "hourly": 8760, "secondly": 31_536_000,
 }
 
-// What rates told for an hour or a day are multiplied by: lenders count 365 days.
+// What rates by the hour or day are multiplied by: lenders count 365 days.
 const (
 	HoursOfYear = 8760
 	DaysOfYear  = 365
@@ -45,14 +45,14 @@ const (
 const RateVersion = 1
 
 // Yearly turns a rate as a source says it into percent a year: without compounding (APR), and compounded (APY). Units
-// are RateUnits, compounding is a key of Compoundings, and empty beside an APY, which then stands for both: how it was
+// are RateUnits, compounding is a key of Compoundings, and empty beside an APY, which then counts as both: how it was
 // compounded is not known. A number that is none wraps NotANumber, one out of bounds (-100 to 1e6 percent) Absurd. This is its
 // current version, RateVersion.
 func Yearly(raw, unit, compounding string) (apr, apy float64, err error) {
 	return yearlyV1(raw, unit, compounding)
 }
 
-// RewardAPY is the part of a rate's APY that is paid in other tokens, in percent; nil where the source does not tell it. This
+// RewardAPY is the part of a rate's APY that is paid in other tokens, in percent; nil where the source does not report it. This
 // is its current version, RateVersion.
 func RewardAPY(raw, reward, unit, compounding string) *float64 {
 	return rewardAPYV1(raw, reward, unit, compounding)

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// This file is frozen: rows say that they were made by version 1, and testdata/rates/v1.json holds what it gives to the last
+// This file is frozen: rows state that they were made by version 1, and testdata/rates/v1.json holds what it gives to the last
 // bit. A rule that is to change becomes another version.
 
 // Bounds of an APY in percent: nothing can be lost more than wholly, and no rate beyond the upper one is meant.

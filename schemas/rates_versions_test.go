@@ -16,7 +16,7 @@ import (
 	"github.com/marketlog/marketlog/schemas"
 )
 
-// rateVector is a rate as a source tells it, and what one version of the rule makes of it: floats to the last bit.
+// rateVector is a rate as a source reports it, and what one version of the rule makes of it: floats to the last bit.
 type rateVector struct {
 	Raw, Reward, Unit, Compounding string
 	APR, APY                       float64

@@ -2,7 +2,7 @@ package schemas
 
 import "strings"
 
-// Reason says why a message is in the dead letter and not among the ticks. The list is closed,
+// Reason states why a message is in the dead letter and not among the ticks. The list is closed,
 // so that refusals can be counted. A Reason is an error: wrap it with what was wrong.
 type Reason string
 
@@ -10,7 +10,7 @@ type Reason string
 const (
 	// Undecodable bytes are not what the venue documents.
 	Undecodable Reason = "undecodable"
-	// NotANumber is a price or size that is no decimal number.
+	// NotANumber is a price or size that is not a decimal number.
 	NotANumber Reason = "not_a_number"
 	// NonPositive is a price or size of zero or less.
 	NonPositive Reason = "non_positive"
@@ -31,7 +31,7 @@ var Reasons = []Reason{Undecodable, NotANumber, NonPositive, Absurd, Precision, 
 
 func (r Reason) Error() string { return string(r) }
 
-// Flag marks a tick that is kept but not used as it stands, or not at all. Flags add up.
+// Flag marks a tick that is kept but not used as it is, or not at all. Flags add up.
 type Flag uint32
 
 // Flags of a tick.

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// SymbolMethod says how a symbol was resolved. In the order of this list the first that can decide does.
+// SymbolMethod states how a symbol was resolved. In the order of this list the first that can decide does.
 type SymbolMethod string
 
 // Methods of resolving a symbol, with the confidences that each gives, in percent, rounded down.
@@ -21,7 +21,7 @@ const (
 	// MethodExchange is what the coin table says of this symbol at this venue, 100, or of an old name that any venue may
 	// use, 95. A price that is not the coin's takes both down to 85; if it is off tenfold, an old name is none.
 	MethodExchange SymbolMethod = "exchange_mapping"
-	// MethodUnique is that one coin alone has the symbol: 90. Of a coin outside the coin table a source must tell a price or a
+	// MethodUnique is that one coin alone has the symbol: 90. Of a coin outside the coin table a source must report a price or a
 	// size: what nobody trades is hardly meant, and the catalog rather lacks the coin that is.
 	MethodUnique SymbolMethod = "unique_symbol"
 	// MethodPrice is that one coin alone among several has the given price, within 10 %, and all others whose price is
@@ -34,7 +34,7 @@ const (
 	// is a leveraged fund or a stock in a token of unknown size. A rival of unknown size counts as one at the end of the
 	// ranking, which says no more than that it is not before that.
 	MethodRanking SymbolMethod = "market_cap_ranking"
-	// MethodSearch is what names tell: 80 for the one coin with this very name, 75 for an id that is no name, 70 for the one coin whose name
+	// MethodSearch is what names match: 80 for the one coin with this very name, 75 for an id that is not a name, 70 for the one coin whose name
 	// begins with it, 65 for the likeliest among coins of unknown size. It is also the word for what another method found with less
 	// certainty than that method may have: the only coin with a symbol of which nothing else is known, 75; a number of units of it, 80; and
 	// 65 for any coin whose price is not the given one.
@@ -44,14 +44,14 @@ const (
 // SymbolMethods lists the methods in the order in which they are tried.
 var SymbolMethods = []SymbolMethod{MethodOverride, MethodProvider, MethodExchange, MethodUnique, MethodPrice, MethodDatabase, MethodRanking, MethodSearch}
 
-// GeneralSource stands for no source in particular.
+// GeneralSource means no source in particular.
 const GeneralSource = "general"
 
 const (
 	// priceMatches and priceDiffers bound how far a coin's price lies from the given one, as a fraction of it: at most the
 	// first, it is the same price; more than the second, it is another. The given price may be minutes old.
 	priceMatches, priceDiffers = 0.10, 0.30
-	// priceContradicts is the ratio from which a price says that another coin, or another unit, is meant.
+	// priceContradicts is the ratio from which a price states that another coin, or another unit, is meant.
 	priceContradicts = 10
 	// unknownShare is what a coin of unknown size counts as at least, as a fraction of one whose size is known: sources
 	// leave out what hardly trades.
@@ -64,12 +64,12 @@ const (
 	// multiplied and multipliedUnknown are the confidences at most where a symbol was read as a number of units, of a coin of
 	// the table and of another.
 	multiplied, multipliedUnknown = 85, 80
-	// guessedPair is the confidence at most where letters alone say that a symbol is a pair.
+	// guessedPair is the confidence at most where letters alone state that a symbol is a pair.
 	guessedPair = 80
 	// contradicted is the confidence at most of a coin whose price is not the given one, mapped that of one that a source or a venue
 	// is known to mean nevertheless.
 	contradicted, mapped = 65, 85
-	// obscure is the confidence of the only coin with a symbol, if no source tells its price or its size.
+	// obscure is the confidence of the only coin with a symbol, if no source reports its price or its size.
 	obscure = 75
 	// maxCandidates bounds what an answer lists.
 	maxCandidates = 10
@@ -107,7 +107,7 @@ type SymbolCatalog interface {
 	Ranked() int
 }
 
-// SymbolContext are hints beside a symbol; empty ones say nothing.
+// SymbolContext are hints beside a symbol; empty ones mean nothing.
 type SymbolContext struct {
 	// Exchange is the venue, where the source is none.
 	Exchange string
@@ -137,7 +137,7 @@ type ResolvedSymbol struct {
 	Confidence int
 	// Units is how many of the coin one unit of the symbol is: 1000 for 1000SHIB, else 1.
 	Units float64
-	// Fiat is the code of the currency that the symbol names, which is no coin.
+	// Fiat is the code of the currency that the symbol names, which is not a coin.
 	Fiat string
 	// Candidates are the coins that came into question, the best first; where there are none, those of the coin table that
 	// are called nearly so, with a score of 0.
@@ -154,7 +154,7 @@ type SymbolCandidate struct {
 	Score int
 }
 
-// SymbolMapping says which coin a symbol of a venue or source means, since when.
+// SymbolMapping states which coin a symbol of a venue or source means, since when.
 type SymbolMapping struct {
 	Source, Symbol, CoinID string
 	Method                 SymbolMethod
@@ -205,7 +205,7 @@ func (r *Resolver) venue(req SymbolRequest) string {
 	return source
 }
 
-// ours says that a coin is one of the coin table.
+// ours states that a coin is one of the coin table.
 func (r *Resolver) ours(c SymbolCoin) bool {
 	_, ok := r.Table.ByID(c.ID)
 	return ok
@@ -250,9 +250,9 @@ type question struct {
 	units, price  float64
 	// all have the symbol; fitting are those of them that no hint excludes.
 	all, fitting []SymbolCoin
-	// refused says that the venue means by the symbol something that the coin table does not have.
+	// refused reports that the venue means by the symbol something that the coin table does not have.
 	refused bool
-	// refusedByHand says that an operator said so of all coins.
+	// refusedByHand reports that an operator rejected all coins.
 	refusedByHand bool
 }
 
@@ -307,7 +307,7 @@ func (q *question) collect() {
 	}
 }
 
-// fits says that a coin can be issued where the context says.
+// fits states that a coin can be issued where the context says.
 func (q *question) fits(c SymbolCoin) bool {
 	platform, contract := foldName(q.req.Context.Platform), strings.ToLower(strings.TrimSpace(q.req.Context.Contract))
 	if platform == "" && contract == "" || len(c.Platforms) == 0 {
@@ -318,12 +318,12 @@ func (q *question) fits(c SymbolCoin) bool {
 	})
 }
 
-// contradicts says that the given price is that of another coin, or of another unit.
+// contradicts states that the given price is that of another coin, or of another unit.
 func (q *question) contradicts(c SymbolCoin) bool {
 	return q.price > 0 && c.Price > 0 && max(c.Price/q.price, q.price/c.Price) >= priceContradicts
 }
 
-// differs says that the given price is not the coin's, though it may be one that the coin once had.
+// differs states that the given price is not the coin's, though it may be one that the coin once had.
 func (q *question) differs(c SymbolCoin) bool {
 	return q.price > 0 && c.Price > 0 && math.Abs(c.Price-q.price)/q.price > priceDiffers
 }
@@ -536,7 +536,7 @@ func share(c, of SymbolCoin) float64 {
 
 func unsized(c SymbolCoin) bool { return c.Rank == 0 && c.MarketCap == 0 }
 
-// unranked says that a coin of unknown size is, by its name, a leveraged fund or a stock in a token. Sources tell no market cap
+// unranked states that a coin of unknown size is, by its name, a leveraged fund or a stock in a token. Sources report no market cap
 // of those however much they trade: BULL was FTX's fund at several venues, while rankings held BuySell alone.
 func unranked(c SymbolCoin) bool {
 	name := strings.ToLower(c.Name)

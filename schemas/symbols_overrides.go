@@ -19,7 +19,7 @@ const maxSymbol = 64
 // SymbolOverrides are operators' words on symbols, each from its log time until the next on the same symbol of the same
 // source. Nil holds none. Safe for concurrent use.
 type SymbolOverrides struct {
-	// some says that there are any: each tick asks, and hardly ever are there.
+	// some states that there are any: each tick asks, and hardly ever are there.
 	some    atomic.Bool
 	mu      sync.RWMutex
 	changes map[overrideKey][]*eventsv1.SymbolOverride
@@ -56,7 +56,7 @@ func (o *SymbolOverrides) Apply(rec *eventsv1.SymbolOverride) {
 }
 
 // At is the coin that a symbol of a source means by an override, at a log time (Unix nanoseconds), NoCoin for none. What is
-// said of all sources is asked for as the source general. It allocates only for symbols that are not in upper case.
+// set for all sources is looked up as the source general. It allocates only for symbols that are not in upper case.
 func (o *SymbolOverrides) At(source, symbol string, at int64) (coinID string, ok bool) {
 	if o == nil || !o.some.Load() {
 		return "", false
@@ -67,9 +67,9 @@ func (o *SymbolOverrides) At(source, symbol string, at int64) (coinID string, ok
 	return rec.GetCoinId(), rec.GetCoinId() != ""
 }
 
-// Said is the coin that a venue's symbol means by an override of this venue, else by one of all sources, at a log time (Unix
+// ForVenue is the coin that a venue's symbol means by an override of this venue, else by one of all sources, at a log time (Unix
 // nanoseconds), NoCoin for none.
-func (o *SymbolOverrides) Said(venue, symbol string, at int64) (coinID string, ok bool) {
+func (o *SymbolOverrides) ForVenue(venue, symbol string, at int64) (coinID string, ok bool) {
 	if id, ok := o.At(venue, symbol, at); ok {
 		return id, true
 	}
@@ -94,8 +94,8 @@ func (o *SymbolOverrides) Quote(table *CoinTable, venue, symbol string, at int64
 	if asset.Fiat {
 		return asset, known
 	}
-	switch id, said := o.Said(venue, symbol, at); {
-	case !said:
+	switch id, overridden := o.ForVenue(venue, symbol, at); {
+	case !overridden:
 		return asset, known
 	case id == NoCoin:
 		return Asset{}, false

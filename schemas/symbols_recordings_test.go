@@ -157,7 +157,7 @@ func rankedCatalog(t *testing.T, dir string, ranks map[string]int, last int) *Sy
 	return NewSymbolIndex(slices.Values(coins))
 }
 
-// leveraged says that a symbol of these lists is a fund which venues make of a coin, such as BTC3L and ETHDOWN.
+// leveraged states that a symbol of these lists is a fund which venues make of a coin, such as BTC3L and ETHDOWN.
 func leveraged(symbol string, coins SymbolCatalog) bool {
 	symbol = strings.ToUpper(symbol)
 	for _, suffix := range []string{"UP", "DOWN", "BULL", "BEAR", "1S", "2L", "2S", "3L", "3S", "5L", "5S"} {

@@ -78,7 +78,7 @@ func TestSymbolsAreResolvedByTheFirstMethodThatCan(t *testing.T) {
 
 		{"an operator's word that it is no coin", SymbolRequest{Symbol: "eth", Source: "okx", At: 100}, "", "", 0},
 
-		{"the only coin that a venue's list has, of which nobody tells a price", SymbolRequest{Symbol: "NETC"}, "netcoin", MethodSearch, 75},
+		{"the only coin that a venue's list has, of which nobody reports a price", SymbolRequest{Symbol: "NETC"}, "netcoin", MethodSearch, 75},
 		{"a price that fits neither of two coins", SymbolRequest{Symbol: "SSVX", Price: 100}, "bridged-ssv", MethodSearch, 65},
 		{"a price that is not of the only coin", SymbolRequest{Symbol: "QUOK", Price: 5}, "quokka", MethodSearch, 65},
 		{"a source's own id, at a price that is not the coin's", SymbolRequest{Symbol: "moss-2", Source: "coingecko", Price: 100}, "moss-2", MethodProvider, 85},
@@ -96,7 +96,7 @@ func TestSymbolsAreResolvedByTheFirstMethodThatCan(t *testing.T) {
 		{"an address of nothing excludes coins with others", SymbolRequest{Symbol: "SHIB", Context: SymbolContext{Contract: "0x00000000000000000000000000000000000000ff"}}, "", "", 0},
 
 		{"a venue's name", SymbolRequest{Symbol: "XDG", Source: "kraken"}, "dogecoin", MethodExchange, 100},
-		{"a venue's name, of a coin whose price nobody tells", SymbolRequest{Symbol: "UST", Source: "bitfinex", Price: 100_000}, "tether", MethodExchange, 100},
+		{"a venue's name, of a coin whose price nobody reports", SymbolRequest{Symbol: "UST", Source: "bitfinex", Price: 100_000}, "tether", MethodExchange, 100},
 		{"a venue's name in the context", SymbolRequest{Symbol: "UST", Source: GeneralSource, Context: SymbolContext{Exchange: "Bitfinex"}}, "tether", MethodExchange, 100},
 		{"an old name at a venue", SymbolRequest{Symbol: "XBT", Source: "kraken"}, "bitcoin", MethodExchange, 95},
 		{"what a venue calls otherwise is not the coin of the table", SymbolRequest{Symbol: "HOT", Source: "htx"}, "", "", 0},
@@ -115,8 +115,8 @@ func TestSymbolsAreResolvedByTheFirstMethodThatCan(t *testing.T) {
 		{"the coin of the table", SymbolRequest{Symbol: "BTC"}, "bitcoin", MethodDatabase, 89},
 		{"the larger of two", SymbolRequest{Symbol: "MOSS"}, "moss", MethodRanking, 97},
 		{"the larger of two that are both small", SymbolRequest{Symbol: "FAR"}, "far-off", MethodRanking, 84},
-		{"a coin beside a fund that no source tells the size of", SymbolRequest{Symbol: "BULLA"}, "bulla", MethodRanking, 84},
-		{"a coin beside a stock that no source tells the size of", SymbolRequest{Symbol: "ANTHL"}, "anthill", MethodRanking, 84},
+		{"a coin beside a fund that no source reports the size of", SymbolRequest{Symbol: "BULLA"}, "bulla", MethodRanking, 84},
+		{"a coin beside a stock that no source reports the size of", SymbolRequest{Symbol: "ANTHL"}, "anthill", MethodRanking, 84},
 		{"a coin beside a fund that is known to be small", SymbolRequest{Symbol: "BERRA"}, "berra", MethodRanking, 99},
 		{"two of the table", SymbolRequest{Symbol: "FRAX"}, "frax-share", MethodRanking, 80},
 		{"the one with the name", SymbolRequest{Symbol: "DUSTY", Context: SymbolContext{Name: "dusty  road"}}, "dusty-2", MethodSearch, 80},
@@ -166,7 +166,7 @@ func TestSymbolsAreReadAsVenuesSpellThem(t *testing.T) {
 		{"XBTUSD", "kraken", "bitcoin", "", 1, 100, ""},
 		{"XXBTZEUR", "kraken", "bitcoin", "", 1, 100, ""},
 		{"tBTCUSD", "bitfinex", "bitcoin", "", 1, 100, ""},
-		{"BTCUSDT", "", "bitcoin", "", 1, 80, ""}, // without a venue only its letters say that it is a pair
+		{"BTCUSDT", "", "bitcoin", "", 1, 80, ""}, // without a venue only its letters state that it is a pair
 		{"BTCETH", "", "", "", 1, 0, ""},
 		{"BTCUSD", "", "", "", 1, 0, ""},
 		{"QUOKUSDT", "", "", "", 1, 0, ""},
@@ -226,7 +226,7 @@ func TestSymbolsAgreeWithContractAddresses(t *testing.T) {
 		}
 		coins = append(coins, SymbolCoin{ID: own.ID, Symbol: own.Symbol, Name: own.Name, Rank: own.Rank, Platforms: []SymbolPlatform{{row[2], row[3]}}})
 	}
-	// Beside each stands another contract that takes its symbol and its name.
+	// Beside each is another contract that takes its symbol and its name.
 	for i, row := range rows {
 		coins = append(coins, SymbolCoin{ID: row[1] + "-copy", Symbol: row[0], Name: coins[i].Name, Platforms: []SymbolPlatform{{row[2], row[3][:41] + "z"}}})
 	}

@@ -16,7 +16,7 @@ const (
 )
 
 // TickBase finds the venue and the base in a value of ticks.raw.v1 that is a tick, without decoding the rest. It is false for
-// another record, and for one that only decoding can tell. What it finds lives in the value's memory.
+// another record, and for one that only decoding can distinguish. What it finds lives in the value's memory.
 func TickBase(value []byte) (venue, base string, ok bool) {
 	var tick []byte
 	for len(value) > 0 {

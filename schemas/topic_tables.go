@@ -23,7 +23,7 @@ type Table struct {
 // Bound is a time of a table's key, Unix seconds, by how far the clocks had come: now and watermark, Unix nanoseconds.
 type Bound func(now, watermark int64) int64
 
-// Rebuilt says whether a replay makes the table again.
+// Rebuilt reports whether a replay makes the table again.
 func (t Table) Rebuilt() bool { return t.CompleteFrom != nil }
 
 // byDay and byMonth keep a number of days, of a table that is partitioned so.
@@ -40,7 +40,7 @@ func (t Table) byMonth(days int) Table {
 // filled is a table that no replay rebuilds.
 func filled(name string) Table { return Table{Name: name} }
 
-// unordered is a table whose rows come in no order of time: the offset alone says which are made.
+// unordered is a table whose rows come in no order of time: the offset alone states which are made.
 func unordered(name string) Table {
 	return Table{
 		Name:          name,
@@ -84,7 +84,7 @@ func seconds(at int64) int64 { return at / int64(time.Second) }
 
 func afterSecond(now, _ int64) int64 { return seconds(now) + 1 }
 
-// Refolded says whether a replay makes the rows of the topic by folding its input again: all but those of records that are
+// Refolded reports whether a replay makes the rows of the topic by folding its input again: all but those of records that are
 // not derived, which are read again, and of ticks, which are resolved again.
 func (t Topic) Refolded() bool { return t.Derived && t.View != "" && t.View != ViewTicks }
 

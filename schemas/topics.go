@@ -34,11 +34,11 @@ type Topic struct {
 	Compacted bool
 	// Derived topics are written by processors and carry marks.
 	Derived bool
-	// Seconds and Minutes say that a fold of log seconds or minutes writes it: their end stands for the offset in its marks.
+	// Seconds and Minutes mean that a fold of log seconds or minutes writes it: their end takes the place of the offset in its marks.
 	Seconds, Minutes bool
-	// Clockless topics get no clock or pulse: when nobody writes to one, it says nothing of how far its readers are behind.
+	// Clockless topics get no clock or pulse: when nobody writes to one, it shows nothing of how far its readers are behind.
 	Clockless bool
-	// Archive says what is kept of the topic when the brokers have it no longer. Of raw ticks nothing is: ticks hold them whole.
+	// Archive states what is kept of the topic when the brokers have it no longer. Of raw ticks nothing is: ticks hold them whole.
 	Archive ArchiveClass
 	// Logic is the logic version of the fold that derives the topic: it is raised whenever that fold could derive another
 	// record from the same input, and is the upper half of the version of every row. 0 for what no fold derives.
@@ -48,9 +48,9 @@ type Topic struct {
 	// View is what a replay of the tables is called, if there is one.
 	View string
 
-	// valid says what a decoded value lacks; nil where a body is all that it needs.
+	// valid states what a decoded value lacks; nil where a body is all that it needs.
 	valid func(eventsv1.Marked) error
-	// unmarked says whether a record of a derived topic is one that no fold wrote, which has no mark; nil if each has one.
+	// unmarked reports whether a record of a derived topic is one that no fold wrote, which has no mark; nil if each has one.
 	unmarked func(eventsv1.Marked) bool
 }
 
@@ -176,7 +176,7 @@ var Topics = []Topic{
 		Holds:     "published prices with all inputs",
 		Retention: 7 * day, EmbeddedBytes: 64 * mebibyte, NearBytes: 12 * mebibyte, Near: 2 * time.Minute, Archive: ArchiveBudget,
 		Derived: true, View: ViewPrices,
-		Logic: 3, // AggregateVersion 2, a price that stands every PriceRepeat, and a pace that is not taken from before a leap
+		Logic: 3, // AggregateVersion 2, an unchanged price every PriceRepeat, and a pace that is not taken from before a leap
 		// Every second of every coin with all its inputs is the largest table by far; prices_1m keeps the last of each minute.
 		Tables: []Table{bySecond("prices").byDay(7), byMinute("prices_1m")},
 	},

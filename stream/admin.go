@@ -40,7 +40,7 @@ func ClusterTopicConfigs(t schemas.Topic) map[string]string {
 	return configs
 }
 
-// PartitionCountError says that a topic has another number of partitions than the topic table. It cannot be mended in
+// PartitionCountError states that a topic has another number of partitions than the topic table. It cannot be mended in
 // place: a key would find its older records on another partition.
 type PartitionCountError struct {
 	Topic       string
@@ -53,14 +53,14 @@ func (e *PartitionCountError) Error() string {
 		e.Topic, e.Has, e.Wanted, e.Wanted)
 }
 
-// MissingTopicError says that a topic of the table does not exist.
+// MissingTopicError states that a topic of the table does not exist.
 type MissingTopicError struct{ Topic string }
 
 func (e *MissingTopicError) Error() string {
 	return fmt.Sprintf("topic %s does not exist; `marketlog migrate` creates it", e.Topic)
 }
 
-// TopicConfigError says that a topic has another setting than the one it would be created with.
+// TopicConfigError states that a topic has another setting than the one it would be created with.
 type TopicConfigError struct{ Topic, Key, Has, Wanted string }
 
 func (e *TopicConfigError) Error() string {
@@ -152,7 +152,7 @@ func SetTopicConfigs(ctx context.Context, client *kgo.Client, table []schemas.To
 }
 
 // CheckTopics compares a broker with table. Its faults are of the types PartitionCountError, MissingTopicError and
-// TopicConfigError; the error says that the broker could not be asked.
+// TopicConfigError; the error states that the broker could not be asked.
 func CheckTopics(ctx context.Context, client *kgo.Client, table []schemas.Topic, configs TopicConfigs) (faults []error, err error) {
 	existing, err := partitionCounts(ctx, client, table)
 	if err != nil {

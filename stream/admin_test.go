@@ -24,7 +24,7 @@ func testClient(t *testing.T, addr string) *kgo.Client {
 	return client
 }
 
-func TestTopicsAreCreatedAsTheTableSays(t *testing.T) {
+func TestTopicsAreCreatedByTheTable(t *testing.T) {
 	streamtest.Backends(t, func(t *testing.T, addr string) {
 		table := []schemas.Topic{
 			{Name: streamtest.Name(t, "ticks"), Partitions: 3, Retention: 24 * time.Hour},
@@ -92,7 +92,7 @@ func TestSettingsAreBroughtUpToDate(t *testing.T) {
 		if err := SetTopicConfigs(t.Context(), client, table, today); err != nil {
 			t.Fatal(err)
 		}
-		// The controller has acknowledged them; a broker tells them as soon as it has read its metadata so far.
+		// The controller has acknowledged them; a broker lists them as soon as it has read its metadata so far.
 		for deadline := time.Now().Add(time.Minute); ; {
 			faults, err := CheckTopics(t.Context(), client, table, today)
 			if err == nil && len(faults) == 0 {

@@ -26,7 +26,7 @@ const (
 // goroutine at a time; an error ends the member, which its supervisor starts again.
 type Handler interface {
 	// Assigned says at which offset each of the partitions begins. What was committed to the group
-	// does not count: the handler's own outputs tell where it stands.
+	// does not count: the handler finds its position in its own outputs.
 	Assigned(ctx context.Context, partitions []int32) (map[int32]int64, error)
 	// Records takes the next records of one partition, in order. It may block, which holds back all
 	// partitions.
@@ -166,7 +166,7 @@ func holdBack(client *kgo.Client, topic string, held, full []int32) []int32 {
 	return full
 }
 
-// commit tells the group how far the handler has come. Nothing rests on it, so a failure is no failure.
+// commit reports to the group how far the handler has come. Nothing rests on it, so a failure of it does no harm.
 func commit(ctx context.Context, client *kgo.Client, topic string, done map[int32]int64) {
 	offsets := map[int32]kgo.EpochOffset{}
 	for p, offset := range done {

@@ -29,7 +29,7 @@ type Archive interface {
 	After(ctx context.Context, topic string, partition int32, at time.Time, from, to int64) (int64, error)
 }
 
-// HoleError says that neither the archive nor the broker has some offsets of an archived partition.
+// HoleError states that neither the archive nor the broker has some offsets of an archived partition.
 type HoleError struct {
 	Topic      string
 	Partition  int32
@@ -168,5 +168,5 @@ func ReadRange(ctx context.Context, cfg Config, topic string, partition int32, f
 // archives reports whether what leaves the broker of a topic is in an archive.
 func (c Config) archives(topic string) bool { return c.Archive != nil && c.Archive.Covers(topic) }
 
-// errRetention says that the broker passed over offsets.
+// errRetention states that the broker passed over offsets.
 var errRetention = errors.New("offsets were removed while they were read")

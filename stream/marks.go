@@ -161,7 +161,7 @@ const (
 	fieldTick protowire.Number = 2
 )
 
-// markedTick says whether a value has a mark, a tick and nothing else.
+// markedTick reports whether a value has a mark, a tick and nothing else.
 func markedTick(value []byte) bool {
 	var marks, ticks int
 	for len(value) > 0 {

@@ -75,13 +75,13 @@ func FuzzBorrowedRecordsAreThoseDecoded(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	said, err := control.MarshalVT()
+	controlled, err := control.MarshalVT()
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Add(before)
-	f.Add(said)
-	f.Add(append(slices.Clone(before), said...))
+	f.Add(controlled)
+	f.Add(append(slices.Clone(before), controlled...))
 	f.Add(append(slices.Clone(before), before...))
 	f.Add(before[:len(before)-1])
 	f.Fuzz(func(t *testing.T, value []byte) {

@@ -35,7 +35,7 @@ type TailStart struct {
 	Marks []*eventsv1.Mark
 }
 
-// TailConfig says what a Tail follows.
+// TailConfig states what a Tail follows.
 type TailConfig struct {
 	Brokers []string
 	Topic   string
@@ -60,7 +60,7 @@ type TailRecord struct {
 	Marked eventsv1.Marked
 }
 
-// PastEndError says that a start lies behind the end of its partition: what recorded that position
+// PastEndError states that a start lies behind the end of its partition: what recorded that position
 // has seen another log.
 type PastEndError struct {
 	Topic      string
@@ -74,7 +74,7 @@ func (e *PastEndError) Error() string {
 
 // Tail follows every partition of a topic without a consumer group, so that each process that has
 // one sees every record. It is read with explicit offsets: through any loss of a broker it goes on
-// where it stood. Records of a derived topic that lie at or below the last mark of their origin
+// where it was. Records of a derived topic that lie at or below the last mark of their origin
 // are dropped, so that a fold which wrote something twice is seen once.
 type Tail struct {
 	cfg    TailConfig
@@ -103,7 +103,7 @@ func NewTail(cfg TailConfig) *Tail {
 // CaughtUp is closed once every partition has passed the end that it had when Run began.
 func (t *Tail) CaughtUp() <-chan struct{} { return t.caught }
 
-// Waiting says why the tail has not caught up yet; empty when it has.
+// Waiting states why the tail has not caught up yet; empty when it has.
 func (t *Tail) Waiting() string {
 	switch n := t.behind.Load(); {
 	case n < 0:
@@ -149,7 +149,7 @@ func (t *Tail) Run(ctx context.Context, handle func(TailRecord) error) error {
 	return g.Wait()
 }
 
-// RunSettled is Run, and tells with each record whether the tail had caught up before it.
+// RunSettled is Run, and states with each record whether the tail had caught up before it.
 func (t *Tail) RunSettled(ctx context.Context, handle func(rec TailRecord, settled bool) error) error {
 	return t.Run(ctx, func(rec TailRecord) error {
 		select {
@@ -161,7 +161,7 @@ func (t *Tail) RunSettled(ctx context.Context, handle func(rec TailRecord, settl
 	})
 }
 
-// position is where the tail stands in one partition.
+// position is the tail's position in one partition.
 type position struct {
 	partition int32
 	next, end int64
@@ -284,7 +284,7 @@ func (t *Tail) follow(ctx context.Context, p *position, handle func(TailRecord) 
 	})
 }
 
-// admit decodes a record and says whether it was not seen yet.
+// admit decodes a record and reports whether it was not seen yet.
 func (t *Tail) admit(p *position, m kafka.Message) (TailRecord, bool) {
 	rec := TailRecord{Partition: p.partition, Offset: m.Offset, Key: m.Key, Value: m.Value}
 	if !t.marked {

@@ -152,7 +152,7 @@ func TestTailHandsOnEachMarkOnce(t *testing.T) {
 	})
 }
 
-func TestTailBeginsWhereItIsTold(t *testing.T) {
+func TestTailBeginsAtItsGivenOffset(t *testing.T) {
 	streamtest.Backends(t, func(t *testing.T, addr string) {
 		w := newWriter(t, addr, 3)
 		for i := range int64(10) {

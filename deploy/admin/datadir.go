@@ -56,7 +56,7 @@ const (
 	RunFile  = "run.json"
 )
 
-// HoldDataDir creates the directory if need be and takes its lock; a *HeldError says that another process has it.
+// HoldDataDir creates the directory if need be and takes its lock; a *HeldError states that another process has it.
 func HoldDataDir(path string) (*DataDir, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -124,7 +124,7 @@ func holderAnswers(ctx context.Context, path string) bool {
 }
 
 // AwaitAddresses waits until nobody listens on the addresses that an instance which was killed held; not longer than it may
-// take to be freed. Who listens after that is said by whoever opens them.
+// take to be freed. Whoever opens them records who listens after that.
 func (d *DataDir) AwaitAddresses(ctx context.Context, addresses ...string) {
 	if !d.killed {
 		return

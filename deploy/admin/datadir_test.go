@@ -25,7 +25,7 @@ func TestOneProcessHoldsTheDataDirectory(t *testing.T) {
 		t.Errorf("holding twice: got %v", err)
 	}
 	if _, _, err := RunningInstance(path); !errors.As(err, &held) {
-		t.Errorf("held by one who has not said where it listens: got %v", err)
+		t.Errorf("held by one that has not published where it listens: got %v", err)
 	}
 	want := RunInfo{PID: 7, Admin: dir.SocketPath(), Kafka: []string{"127.0.0.1:1"}}
 	if err := dir.Announce(want); err != nil {

@@ -38,7 +38,7 @@ func startJob(ctx context.Context, v Command, input json.RawMessage) *Job {
 			return nil
 		})
 		if ended := ctx.Err(); ended != nil && err != nil && !errors.Is(err, ended) {
-			// What failed may have been told by somebody else to end, such as a statement by the engine: that is no other failure.
+			// What failed may have been ended by somebody else, such as a statement by the engine: that is no other failure.
 			err = fmt.Errorf("%w: %w", ended, err)
 		}
 		j.add(ending(err))

@@ -91,13 +91,13 @@ func (m *JobMetrics) Measured(verbs Verbs) Verbs {
 	return verbs
 }
 
-// watchedJob follows what one run of a job tells. Its lines may come from several goroutines.
+// watchedJob follows the progress lines of one run of a job. Its lines may come from several goroutines.
 type watchedJob struct {
 	metrics *JobMetrics
 	name    string
 
 	mu    sync.Mutex
-	steps map[string]step // those told so far: a view has some tens, a back-fill one a source
+	steps map[string]step // those reported so far: a view has some tens, a back-fill one a source
 }
 
 type step struct{ done, total int64 }

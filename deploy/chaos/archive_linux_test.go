@@ -190,7 +190,7 @@ func (r *round) flooded(rec *recorder) (stop func()) {
 	}
 }
 
-// lacks is nil once the instance says that it is not ready, and why.
+// lacks is nil once the instance states that it is not ready, and why.
 func (in *instance) lacks(part, why string) error {
 	answer, err := http.Get("http://" + in.rest + "/readyz")
 	if err != nil {
@@ -315,7 +315,7 @@ func TestFullArchiveLosesNothing(t *testing.T) {
 	} {
 		damage.harm()
 		rec.left.Add(firstFlood)
-		eventually(t, "telling that the archive fails", time.Minute, func() error { return r.in.lacks("archive", damage.why) })
+		eventually(t, "reporting that the archive fails", time.Minute, func() error { return r.in.lacks("archive", damage.why) })
 		damage.mended()
 		eventually(t, "being ready with an archive again", time.Minute, r.in.ready)
 	}

@@ -190,7 +190,7 @@ func (s *scene) settle() {
 		}
 		for _, p := range committed.Topics[topic] {
 			if end := ends[int32(p.Partition)]; p.CommittedOffset != end {
-				return fmt.Errorf("%s stands at %d in %s/%d, want %d", group, p.CommittedOffset, topic, p.Partition, end)
+				return fmt.Errorf("%s is at %d in %s/%d, want %d", group, p.CommittedOffset, topic, p.Partition, end)
 			}
 		}
 		return nil
@@ -213,7 +213,7 @@ func (s *scene) settle() {
 		}
 		for p, end := range ends {
 			if next[p] != end {
-				return fmt.Errorf("the sink stands at %d in %s/%d, want %d", next[p], topic, p, end)
+				return fmt.Errorf("the sink is at %d in %s/%d, want %d", next[p], topic, p, end)
 			}
 		}
 		return nil
@@ -314,12 +314,12 @@ func (s *scene) checkEvents(result *report) {
 }
 
 func unhex(id string) string {
-	b, _ := hex.DecodeString(id) // another id than any in the log, if it is none
+	b, _ := hex.DecodeString(id) // another id than any in the log, if it is not hexadecimal
 	return string(b)
 }
 
 // checkViews folds the log again and compares. It returns the prices that were published.
-func (s *scene) checkViews(result *report) map[tellingKey]float64 {
+func (s *scene) checkViews(result *report) map[priceKey]float64 {
 	t := s.t
 	t.Helper()
 	log, err := oracle.Read(t.Context(), s.in.kafka, schemas.TopicTicks)
@@ -349,10 +349,10 @@ func (s *scene) checkViews(result *report) map[tellingKey]float64 {
 			t.Errorf("there are no %s to compare", name)
 		}
 	}
-	published := map[tellingKey]float64{}
+	published := map[priceKey]float64{}
 	for _, p := range got.Prices {
 		if p.Reason == "" {
-			published[tellingKey{p.Coin, p.Second}] = p.Price
+			published[priceKey{p.Coin, p.Second}] = p.Price
 		}
 	}
 	return published
@@ -366,7 +366,7 @@ type candleKey struct {
 }
 
 // checkBackfill asks whether every candle of the past that was asked for is in the log and in the view,
-// once, and as the venue told it.
+// once, and as the venue sent it.
 func (s *scene) checkBackfill() {
 	t := s.t
 	t.Helper()

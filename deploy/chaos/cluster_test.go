@@ -191,12 +191,12 @@ const refusedLimit = 90 * time.Second
 func (n *node) summaries(t *testing.T, key string) map[string]summary {
 	t.Helper()
 	for began := time.Now(); ; {
-		list, status, said := n.askSummaries(t, key)
+		list, status, body := n.askSummaries(t, key)
 		if status == http.StatusOK {
 			return list
 		}
 		if status != http.StatusTooManyRequests || time.Since(began) > refusedLimit {
-			t.Fatalf("%s answers %d after %v: %s", n.name, status, time.Since(began).Round(time.Second), said)
+			t.Fatalf("%s answers %d after %v: %s", n.name, status, time.Since(began).Round(time.Second), body)
 		}
 		select {
 		case <-t.Context().Done():
@@ -205,7 +205,7 @@ func (n *node) summaries(t *testing.T, key string) map[string]summary {
 	}
 }
 
-func (n *node) askSummaries(t *testing.T, key string) (list map[string]summary, status int, said []byte) {
+func (n *node) askSummaries(t *testing.T, key string) (list map[string]summary, status int, raw []byte) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+n.rest+"/api/v1/prices/summary", nil)
 	if err != nil {
@@ -217,12 +217,12 @@ func (n *node) askSummaries(t *testing.T, key string) (list map[string]summary, 
 		t.Fatalf("asking %s: %v\n%s", n.name, err, n.tail())
 	}
 	defer answer.Body.Close()
-	said, err = io.ReadAll(answer.Body)
+	raw, err = io.ReadAll(answer.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if answer.StatusCode != http.StatusOK {
-		return nil, answer.StatusCode, said
+		return nil, answer.StatusCode, raw
 	}
 	var body struct {
 		Data struct {
@@ -232,7 +232,7 @@ func (n *node) askSummaries(t *testing.T, key string) (list map[string]summary, 
 			}
 		}
 	}
-	if err := json.Unmarshal(said, &body); err != nil {
+	if err := json.Unmarshal(raw, &body); err != nil {
 		t.Fatalf("reading %s's answer: %v", n.name, err)
 	}
 	list = map[string]summary{}

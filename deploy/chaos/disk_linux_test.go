@@ -88,7 +88,7 @@ func fill(t *testing.T, dir string) (free func()) {
 	}
 }
 
-// noRoom is nil once the instance says that it is not ready for want of room, and tells prices as stale or not at all.
+// noRoom is nil once the instance reports that it is not ready for want of room, and serves prices as stale or not at all.
 func (in *instance) noRoom() error {
 	answer, err := http.Get("http://" + in.rest + "/readyz")
 	if err != nil {
@@ -126,7 +126,7 @@ func (p *program) lines(t *testing.T) int {
 	return strings.Count(string(log), "\n")
 }
 
-// However often the disk has no byte left, also at a start: the instance says so, prices say that they are old, and when
+// However often the disk has no byte left, also at a start: the instance says so, prices state that they are old, and when
 // there is room all goes on by itself; nothing that was acknowledged is lost, and the views are those of the log.
 func TestFullDiskLosesNothing(t *testing.T) {
 	times := 1
@@ -148,7 +148,7 @@ func TestFullDiskLosesNothing(t *testing.T) {
 	for i := range times {
 		began, before := time.Now(), r.in.lines(t)
 		free := fill(t, r.in.dir)
-		eventually(t, "telling that the disk is full", 2*views.StaleAfter, r.in.noRoom)
+		eventually(t, "reporting that the disk is full", 2*views.StaleAfter, r.in.noRoom)
 		if p.ended(10 * time.Second) {
 			t.Fatalf("on a full disk it ended by itself: %v\n%s", p.state, r.in.tail())
 		}
@@ -166,7 +166,7 @@ func TestFullDiskLosesNothing(t *testing.T) {
 	p.kill()
 	free := fill(t, r.in.dir)
 	p = r.start("live", "")
-	eventually(t, "telling at the start that the disk is full", time.Minute, r.in.noRoom)
+	eventually(t, "reporting at the start that the disk is full", time.Minute, r.in.noRoom)
 	if p.ended(5 * time.Second) {
 		t.Fatalf("on a full disk it ended by itself: %v\n%s", p.state, r.in.tail())
 	}
@@ -189,7 +189,7 @@ func TestFullDiskLosesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if gaps[0].N < times {
-		t.Errorf("%d gaps tell that the disk was full, want %d or more", gaps[0].N, times)
+		t.Errorf("%d gaps show that the disk was full, want %d or more", gaps[0].N, times)
 	}
 	p.stop(t)
 }

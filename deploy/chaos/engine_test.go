@@ -46,7 +46,7 @@ type engineScene struct {
 	life     *process
 	group    atomic.Int64 // of the supervisor and the engine
 	random   *rand.Rand
-	deaths   int // that the supervisor's log tells of so far, all of them meant
+	deaths   int // that the supervisor's log has reported so far, all of them meant
 	accepted atomic.Int64
 	stop     context.CancelFunc
 	clients  sync.WaitGroup
@@ -422,7 +422,7 @@ func (s *engineScene) pid() int {
 	return info.PID
 }
 
-// pause stops the engine where it stands, with or without its supervisor.
+// pause stops the engine at once, with or without its supervisor.
 func (s *engineScene) pause(r *rand.Rand) {
 	pid := s.pid()
 	if r.IntN(2) == 0 {
@@ -447,7 +447,7 @@ func (s *engineScene) burn(r *rand.Rand) {
 	})
 }
 
-// killEngine kills the process that serves: its supervisor starts it again, and tells.
+// killEngine kills the process that serves: its supervisor starts it again, and logs it.
 func (s *engineScene) killEngine(*rand.Rand) {
 	eventually(s.t, "killing the engine", time.Minute, func() error {
 		pid := s.pid()
@@ -458,7 +458,7 @@ func (s *engineScene) killEngine(*rand.Rand) {
 	})
 	eventually(s.t, "the supervisor seeing it", engineBack, func() error {
 		if n := s.countDeaths(); n <= s.deaths {
-			return fmt.Errorf("its log tells of %d deaths, as before", n)
+			return fmt.Errorf("its log has %d deaths, as before", n)
 		}
 		return nil
 	})
@@ -503,7 +503,7 @@ func (s *engineScene) start() {
 	s.group.Store(int64(s.life.Pid))
 }
 
-// countDeaths is how often the supervisor's log tells that the engine died.
+// countDeaths is how often the supervisor's log reports that the engine died.
 func (s *engineScene) countDeaths() int {
 	log, err := os.ReadFile(s.program.log)
 	if err != nil {

@@ -21,7 +21,7 @@ func (p *program) limitFiles(most int) {
 	p.command = append([]string{"/bin/sh", "-c", fmt.Sprintf(`ulimit -n %d && exec "$0" "$@"`, most)}, p.command...)
 }
 
-// Where an instance could not even open its own files it does not start, and says what to do.
+// Where an instance could not even open its own files it does not start, and states what to do.
 func TestTooFewFilesAreRefusedAtTheStart(t *testing.T) {
 	in := newInstance(t, build(t))
 	in.limitFiles(200)
@@ -29,8 +29,8 @@ func TestTooFewFilesAreRefusedAtTheStart(t *testing.T) {
 	if !p.ended(10*time.Second) || p.state.ExitCode() != 1 {
 		t.Fatalf("with 200 files it ends with %v, want exit code 1\n%s", p.state, in.tail())
 	}
-	if said := in.tail(); !strings.Contains(said, "may open 200 files") || !strings.Contains(said, "ulimit -n") {
-		t.Errorf("with 200 files it says %s", said)
+	if output := in.tail(); !strings.Contains(output, "may open 200 files") || !strings.Contains(output, "ulimit -n") {
+		t.Errorf("with 200 files it says %s", output)
 	}
 }
 

@@ -168,7 +168,7 @@ func (o *operator) verify() {
 	}
 }
 
-// job asks the running instance for long work and returns the lines that it told.
+// job asks the running instance for long work and returns the lines that it printed.
 func (o *operator) job(ctx context.Context, name string, input any) (lines []map[string]any, err error) {
 	body, err := json.Marshal(input)
 	if err != nil {
@@ -218,7 +218,7 @@ func (o *operator) job(ctx context.Context, name string, input any) (lines []map
 	}
 }
 
-// socket waits until the instance tells where it takes commands.
+// socket waits until the instance has published where it takes commands.
 func (o *operator) socket(ctx context.Context) (string, error) {
 	for {
 		var info struct{ Admin string }
@@ -237,7 +237,7 @@ func (o *operator) socket(ctx context.Context) (string, error) {
 	}
 }
 
-// check says what went wrong, and that nothing is left unfinished.
+// check states what went wrong, and that nothing is left unfinished.
 func (o *operator) check() {
 	o.t.Helper()
 	o.mu.Lock()

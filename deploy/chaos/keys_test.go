@@ -98,7 +98,7 @@ func (k *keyring) usage(ctx context.Context) (map[string]uint64, error) {
 	return requests, nil
 }
 
-// checkUsage asks whether v_usage is what usage.v1 tells: of each process the last count of a budget's day. Readers may go on.
+// checkUsage asks whether v_usage is what usage.v1 holds: of each process the last count of a budget's day. Readers may go on.
 func (s *scene) checkUsage(k *keyring) {
 	s.t.Helper()
 	var total uint64

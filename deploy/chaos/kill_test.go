@@ -106,7 +106,7 @@ type round struct {
 	in       *instance
 	operator *operator
 	keys     *keyring // nil: no keys are made
-	// rest is told of each start; nil: nobody asks.
+	// rest is notified of each start; nil: nobody asks.
 	rest   *reader
 	counts map[string]int
 }
@@ -148,7 +148,7 @@ func runRound(t *testing.T, binary string, seed uint64, kills int) {
 	r.keys = newKeyring(binary, r.in)
 	r.put(-begun)
 	tail := follow(ctx, r.in.kafka)
-	told := listen(ctx, r.in.rest, "")
+	stream := listen(ctx, r.in.rest, "")
 	going := resume(ctx, seed, "", r.in.rest)
 	r.rest = read(ctx, r.in.rest)
 
@@ -175,7 +175,7 @@ func runRound(t *testing.T, binary string, seed uint64, kills int) {
 	r.seeMinuteViews()
 	p.stop(t)
 
-	// Without feeds the log stands still: now the views must equal it.
+	// Without feeds the log does not grow: now the views must equal it.
 	p = r.start("none", "")
 	r.settle()
 	t.Logf("settled after %v", time.Since(began).Round(time.Second))
@@ -193,7 +193,7 @@ func runRound(t *testing.T, binary string, seed uint64, kills int) {
 	r.operator.check()
 	result.Records = r.checkAcknowledged()
 	wroteAll(t, result.Records, leastRecords)
-	told.check(t, published)
+	stream.check(t, published)
 	going.check(t, published)
 	r.rest.check(t)
 	prices, err := oracle.Read(ctx, r.in.kafka, schemas.TopicPrices)
@@ -230,7 +230,7 @@ func (r *round) schedule(kills int) []step {
 	return list[:max(kills, 1)]
 }
 
-// kill starts the process and has it killed at a step, or says that the step was not reached. Meanwhile
+// kill starts the process and has it killed at a step, or states that the step was not reached. Meanwhile
 // the work is done that comes to the step; else what an earlier kill has interrupted is taken up again.
 func (r *round) kill(s step) (reached bool) {
 	r.t.Helper()

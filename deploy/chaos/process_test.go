@@ -100,7 +100,7 @@ func (p *process) ended(wait time.Duration) bool {
 	}
 }
 
-// pause stops the process where it stands, with the child of one that supervises, for as long as wait.
+// pause stops the process at once, with the child of one that supervises, for as long as wait.
 func (p *process) pause(t *testing.T, wait time.Duration) {
 	t.Helper()
 	if err := syscall.Kill(-p.Pid, syscall.SIGSTOP); err != nil {
@@ -110,7 +110,7 @@ func (p *process) pause(t *testing.T, wait time.Duration) {
 	_ = syscall.Kill(-p.Pid, syscall.SIGCONT) // fails only when it has ended
 }
 
-// killedBySignal says whether the process ended as by kill -9.
+// killedBySignal reports whether the process ended as by kill -9.
 func (p *process) killedBySignal() bool {
 	status, ok := p.state.Sys().(syscall.WaitStatus)
 	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
@@ -135,7 +135,7 @@ func (p *process) stop(t *testing.T) {
 	t.Logf("stopped in %v", time.Since(began).Round(time.Millisecond))
 }
 
-// tail is the end of what the processes said.
+// tail is the end of the processes' output.
 func (p *program) tail() string {
 	const most = 8 << 10
 	log, err := os.ReadFile(p.log)
@@ -145,13 +145,13 @@ func (p *program) tail() string {
 	return string(log[max(0, len(log)-most):])
 }
 
-// calm tells for how long and how often something was seen to hold.
+// calm records for how long and how often something was seen to hold.
 type calm struct {
 	since time.Time
 	looks int
 }
 
-// lasts notes one more look, and says whether it has held for so long at no less than five looks.
+// lasts notes one more look, and reports whether it has held for so long at no less than five looks.
 func (c *calm) lasts(holds bool, long time.Duration) bool {
 	if !holds {
 		c.looks = 0

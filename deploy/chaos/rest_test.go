@@ -22,23 +22,23 @@ type reader struct {
 	// runs.
 	shift atomic.Int64
 
-	mu    sync.Mutex
-	times map[string]time.Time // the newest time told, by what it is of
-	began time.Time            // the start of the present life; zero once a fresh price came
-	first []time.Duration      // from each start to the first fresh price
-	told  map[string]int       // answers by path
-	stale map[string]int       // answers that were stale, by what they are of
-	wrong []string
+	mu       sync.Mutex
+	times    map[string]time.Time // the newest time served, by what it is of
+	began    time.Time            // the start of the present life; zero once a fresh price came
+	first    []time.Duration      // from each start to the first fresh price
+	answered map[string]int       // answers by path
+	stale    map[string]int       // answers that were stale, by what they are of
+	wrong    []string
 }
 
 // readEvery is how often the reader asks; a life of a kill test lasts some seconds.
 const readEvery = 20 * time.Millisecond
 
-// dated is one thing that an answer tells and how new it is.
+// dated is one value that an answer holds and how new it is.
 type dated struct {
 	of string
 	at time.Time
-	// price says that it is to be stale from an age on. The row of a coin is of the last minute that changed it.
+	// price states that it is to be stale from an age on. The row of a coin is of the last minute that changed it.
 	price, stale bool
 }
 
@@ -145,7 +145,7 @@ func readRows(body []byte) ([]dated, error) {
 
 // read asks until the context ends.
 func read(ctx context.Context, addr string) *reader {
-	r := &reader{base: "http://" + addr, times: map[string]time.Time{}, told: map[string]int{}, stale: map[string]int{}}
+	r := &reader{base: "http://" + addr, times: map[string]time.Time{}, answered: map[string]int{}, stale: map[string]int{}}
 	go func() {
 		ticker := time.NewTicker(readEvery)
 		defer ticker.Stop()
@@ -186,11 +186,11 @@ func (r *reader) ask(ctx context.Context, which int) {
 	body, err := io.ReadAll(answer.Body)
 	answer.Body.Close()
 	if err != nil || answer.StatusCode == http.StatusServiceUnavailable {
-		return // it was killed in the middle, or says that it is starting
+		return // it was killed in the middle, or states that it is starting
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.told[path]++
+	r.answered[path]++
 	list, err := readings[which].read(body)
 	if err != nil || answer.StatusCode != http.StatusOK {
 		r.wrong = append(r.wrong, fmt.Sprintf("%s answers %d, %v: %.300s", path, answer.StatusCode, err, body))
@@ -201,10 +201,10 @@ func (r *reader) ask(ctx context.Context, which int) {
 	}
 }
 
-// note complains where a thing was newer before, or is old and does not say so.
+// note complains where a thing was newer before, or is old and not marked so.
 func (r *reader) note(path string, d dated, now time.Time) {
 	if before := r.times[d.of]; d.at.Before(before) {
-		r.wrong = append(r.wrong, fmt.Sprintf("%s tells %s of %s after one of %s", path, d.of, d.at.Format(time.RFC3339), before.Format(time.RFC3339)))
+		r.wrong = append(r.wrong, fmt.Sprintf("%s serves %s of %s after one of %s", path, d.of, d.at.Format(time.RFC3339), before.Format(time.RFC3339)))
 	}
 	r.times[d.of] = d.at
 	switch age := now.Sub(d.at); {
@@ -212,14 +212,14 @@ func (r *reader) note(path string, d dated, now time.Time) {
 	case d.stale:
 		r.stale[d.of]++
 	case age > views.StaleAfter:
-		r.wrong = append(r.wrong, fmt.Sprintf("%s tells %s of %s, %s old and not stale", path, d.of, d.at.Format(time.RFC3339), age.Round(time.Millisecond)))
+		r.wrong = append(r.wrong, fmt.Sprintf("%s serves %s of %s, %s old and not stale", path, d.of, d.at.Format(time.RFC3339), age.Round(time.Millisecond)))
 	case !r.began.IsZero():
 		r.first = append(r.first, time.Since(r.began))
 		r.began = time.Time{}
 	}
 }
 
-// check says where an answer went back or hid its age.
+// check states where an answer went back or hid its age.
 func (r *reader) check(t *testing.T) {
 	t.Helper()
 	r.mu.Lock()
@@ -228,12 +228,12 @@ func (r *reader) check(t *testing.T) {
 		t.Errorf("REST: %s", w)
 	}
 	for _, reading := range readings {
-		if r.told[reading.path] == 0 {
+		if r.answered[reading.path] == 0 {
 			t.Errorf("REST never answered %s", reading.path)
 		}
 	}
 	if len(r.first) == 0 {
-		t.Error("REST never told a fresh price")
+		t.Error("REST never served a fresh price")
 		return
 	}
 	slices.Sort(r.first)
@@ -246,8 +246,8 @@ func (r *reader) check(t *testing.T) {
 			within++
 		}
 	}
-	t.Logf("REST answered %v, told %d stale prices; a fresh price came in %d lives, in %d of them within %s, in the middle one after %s, at last after %s",
-		r.told, stale, len(r.first), within, freshWithin, r.first[len(r.first)/2].Round(time.Millisecond), r.first[len(r.first)-1].Round(time.Millisecond))
+	t.Logf("REST answered %v, served %d stale prices; a fresh price came in %d lives, in %d of them within %s, in the middle one after %s, at last after %s",
+		r.answered, stale, len(r.first), within, freshWithin, r.first[len(r.first)/2].Round(time.Millisecond), r.first[len(r.first)-1].Round(time.Millisecond))
 }
 
 // freshWithin is how soon after a start a fresh price is wanted on an idle machine.

@@ -15,8 +15,8 @@ import (
 	"github.com/marketlog/marketlog/schemas"
 )
 
-// resumer is told every price through every kill: it cuts its own connections too, comes back to any of the replicas with the
-// last cursor that it has, and remembers what it was told.
+// resumer receives every price through every kill: it cuts its own connections too, comes back to any of the replicas with the
+// last cursor that it has, and keeps what it received.
 type resumer struct {
 	addrs  []string
 	header http.Header
@@ -25,23 +25,23 @@ type resumer struct {
 	mu      sync.Mutex
 	cursor  string
 	sockets int
-	// since is the second from which on it must have been told everything.
-	since   int64
-	told    map[tellingKey]float64
-	gaps    []untold
-	resumed map[string]int // by where from
-	wrong   []string
+	// since is the second from which on it must have received everything.
+	since    int64
+	received map[priceKey]float64
+	gaps     []missed
+	resumed  map[string]int // by where from
+	wrong    []string
 }
 
-// untold is a span of which it was said that nothing of it is told.
-type untold struct {
+// missed is a span that was announced as a gap.
+type missed struct {
 	since, until time.Time
 	reason       string
 }
 
 // resume listens until the context ends; key may be empty where none is asked for.
 func resume(ctx context.Context, seed uint64, key string, addrs ...string) *resumer {
-	r := &resumer{addrs: addrs, header: http.Header{}, random: rand.New(rand.NewPCG(seed, 16)), told: map[tellingKey]float64{}, resumed: map[string]int{}}
+	r := &resumer{addrs: addrs, header: http.Header{}, random: rand.New(rand.NewPCG(seed, 16)), received: map[priceKey]float64{}, resumed: map[string]int{}}
 	if key != "" {
 		r.header.Set("Authorization", "Bearer "+key)
 	}
@@ -105,14 +105,14 @@ func (r *resumer) hear(frame []byte) {
 	case "resumed":
 		r.resumed[f.Source]++
 	case "gap":
-		r.gaps = append(r.gaps, untold{f.Since, f.Until, f.Reason})
+		r.gaps = append(r.gaps, missed{f.Since, f.Until, f.Reason})
 	case "price_update":
 		for _, p := range f.Data {
-			key := tellingKey{p.Coin, p.Timestamp / 1000}
-			if before, twice := r.told[key]; twice {
-				r.wrong = append(r.wrong, fmt.Sprintf("%s at %d is told twice, as %v and as %v", key.coin, key.second, before, p.Price))
+			key := priceKey{p.Coin, p.Timestamp / 1000}
+			if before, twice := r.received[key]; twice {
+				r.wrong = append(r.wrong, fmt.Sprintf("%s at %d is sent twice, as %v and as %v", key.coin, key.second, before, p.Price))
 			}
-			r.told[key] = p.Price
+			r.received[key] = p.Price
 		}
 	}
 	if f.Cursor != "" {
@@ -123,9 +123,9 @@ func (r *resumer) hear(frame []byte) {
 	}
 }
 
-// check says what was told that the view of prices does not hold, and what the view holds that was never told. The log must
-// stand still.
-func (r *resumer) check(t *testing.T, published map[tellingKey]float64) {
+// check reports what was sent that the view of prices does not hold, and what the view holds that was never sent. The log must
+// not grow.
+func (r *resumer) check(t *testing.T, published map[priceKey]float64) {
 	t.Helper()
 	coins := schemas.Coins()
 	missing := func() (keys []string) {
@@ -134,10 +134,10 @@ func (r *resumer) check(t *testing.T, published map[tellingKey]float64) {
 		for key, price := range published {
 			coin, known := coins.ByID(key.coin)
 			if !known || coins.BySymbol(coin.Symbol)[0].ID != coin.ID || key.second < r.since {
-				continue // who names no coins is told of those that have their symbol
+				continue // who names no coins receives those that have their symbol
 			}
-			if _, told := r.told[key]; !told && !r.excused(key.second) {
-				keys = append(keys, fmt.Sprintf("%s at %d, %v, was never told", key.coin, key.second, price))
+			if _, seen := r.received[key]; !seen && !r.excused(key.second) {
+				keys = append(keys, fmt.Sprintf("%s at %d, %v, was never sent", key.coin, key.second, price))
 			}
 		}
 		return keys
@@ -151,9 +151,9 @@ func (r *resumer) check(t *testing.T, published map[tellingKey]float64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	wrong := append(r.wrong, lacking...)
-	for key, price := range r.told {
+	for key, price := range r.received {
 		if want, ok := published[key]; !ok || want != price {
-			wrong = append(wrong, fmt.Sprintf("%s at %d is told as %v, and v_prices holds %v (%t)", key.coin, key.second, price, want, ok))
+			wrong = append(wrong, fmt.Sprintf("%s at %d is sent as %v, and v_prices holds %v (%t)", key.coin, key.second, price, want, ok))
 		}
 	}
 	for _, gap := range r.gaps {
@@ -164,10 +164,10 @@ func (r *resumer) check(t *testing.T, published map[tellingKey]float64) {
 	for _, w := range first(wrong) {
 		t.Errorf("of one that goes on where it was: %s", w)
 	}
-	if len(r.told) == 0 {
-		t.Error("one that goes on where it was is told no price")
+	if len(r.received) == 0 {
+		t.Error("one that goes on where it was receives no price")
 	}
-	t.Logf("one that goes on where it was is told %d prices on %d sockets, resumed %v, with %d gaps", len(r.told), r.sockets, r.resumed, len(r.gaps))
+	t.Logf("one that goes on where it was received %d prices on %d sockets, resumed %v, with %d gaps", len(r.received), r.sockets, r.resumed, len(r.gaps))
 }
 
 // excused means that a gap covers a second.

@@ -32,7 +32,7 @@ func TestSleepHidesNoAge(t *testing.T) {
 	for _, silent := range []bool{false, true} {
 		r.sleep(p, silent, time.Second, slept)
 		if silent {
-			eventually(t, "saying that prices are old", 5*time.Second, r.in.saysOld)
+			eventually(t, "serving old prices as old", 5*time.Second, r.in.servesOld)
 			r.hush(false)
 		}
 		eventually(t, "being ready again", time.Minute, r.in.ready)
@@ -48,7 +48,7 @@ func TestStopHidesNoAge(t *testing.T) {
 	for _, silent := range []bool{false, true} {
 		r.sleep(p, silent, stopped, 0)
 		if silent {
-			eventually(t, "saying that prices are old", 5*time.Second, r.in.saysOld)
+			eventually(t, "serving old prices as old", 5*time.Second, r.in.servesOld)
 			r.hush(false)
 		}
 		eventually(t, "being ready again", time.Minute, r.in.ready)
@@ -119,14 +119,14 @@ func (r *sleeper) sleep(p *process, silent bool, while, jump time.Duration) {
 	}
 }
 
-// awaitAnswers waits until REST has told so many things more.
+// awaitAnswers waits until REST has served so many values more.
 func (r *sleeper) awaitAnswers(more int) {
 	r.t.Helper()
 	answers := func() (n int) {
 		r.rest.mu.Lock()
 		defer r.rest.mu.Unlock()
-		for _, told := range r.rest.told {
-			n += told
+		for _, count := range r.rest.answered {
+			n += count
 		}
 		return n
 	}
@@ -139,8 +139,8 @@ func (r *sleeper) awaitAnswers(more int) {
 	})
 }
 
-// saysOld is nil once the instance says everywhere that its prices are old.
-func (in *instance) saysOld() error {
+// servesOld is nil once the instance says everywhere that its prices are old.
+func (in *instance) servesOld() error {
 	ready, body, err := fetched("http://" + in.rest + "/readyz")
 	if err != nil {
 		return err
@@ -152,8 +152,8 @@ func (in *instance) saysOld() error {
 	if err != nil {
 		return err
 	}
-	told, err := readPrice(body)
-	if err != nil || status != http.StatusOK || len(told) != 1 || !told[0].stale {
+	price, err := readPrice(body)
+	if err != nil || status != http.StatusOK || len(price) != 1 || !price[0].stale {
 		return fmt.Errorf("a price is answered %d %s, %v", status, body, err)
 	}
 	var running struct {

@@ -113,7 +113,7 @@ func (s *scene) checkSources(result *report) {
 			t.Fatal(err)
 		}
 	}
-	said, err := oracle.ReadReference(read(schemas.TopicReferenceRaw)[0])
+	ref, err := oracle.ReadReference(read(schemas.TopicReferenceRaw)[0])
 	must(err)
 	candles, observations := read(schemas.TopicCandles), read(schemas.TopicCoinMarketsRaw)[0]
 	derived, err := oracle.ReadDerived(read(schemas.TopicTicks), read(schemas.TopicPrices), candles)
@@ -134,14 +134,14 @@ func (s *scene) checkSources(result *report) {
 	for id, row := range minutes[len(minutes)-1].Rows {
 		ranks[id] = row.Rank
 	}
-	market, pegs := m.Views(minutes, said), m.Pegs(said, derived)
+	market, pegs := m.Views(minutes, ref), m.Pegs(ref, derived)
 	conn, err := clickhouse.Open(&clickhouse.Options{Protocol: clickhouse.HTTP, Addr: []string{s.in.sql}})
 	must(err)
 	defer conn.Close()
 	result.Rows = map[string]int{}
 	for _, want := range []oracle.View{
-		market.Markets, market.Global, market.Movers, market.Sentiment, market.FearGreed, pegs.View(), pegs.Episodes(), said.FixingsView(), said.FiatView(),
-		m.CoinsNow(said, ranks), m.CoinEvents(said), said.SourcesView(derived.Prices), said.FetchesView(), m.Mappings(said, derived.Ticks),
+		market.Markets, market.Global, market.Movers, market.Sentiment, market.FearGreed, pegs.View(), pegs.Episodes(), ref.FixingsView(), ref.FiatView(),
+		m.CoinsNow(ref, ranks), m.CoinEvents(ref), ref.SourcesView(derived.Prices), ref.FetchesView(), m.Mappings(ref, derived.Ticks),
 	} {
 		got, err := oracle.ReadView(t.Context(), conn, want.Name, want.Key...)
 		must(err)

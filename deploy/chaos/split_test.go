@@ -20,7 +20,7 @@ import (
 const (
 	// splitRoundKills is how many disturbances one cluster sees.
 	splitRoundKills = 40
-	// zombie is longer than a member of a group may be silent: its partitions go to others while it stands still.
+	// zombie is longer than a member of a group may be silent: its partitions go to others while it is stopped.
 	zombie = 8 * time.Second
 )
 
@@ -114,9 +114,9 @@ func runSplitRound(t *testing.T, binary string, seed uint64, kills int) {
 	t.Logf("ready after %v", time.Since(began).Round(time.Millisecond))
 	replicas := []*node{r.cluster.nodes[queryNodeA], r.cluster.nodes[queryNodeB]}
 	key := r.cluster.key(t, replicas[0])
-	var told []*listener
+	var listeners []*listener
 	for _, n := range replicas {
-		told = append(told, listen(ctx, n.rest, key))
+		listeners = append(listeners, listen(ctx, n.rest, key))
 	}
 	tail := follow(ctx, r.cluster.kafka)
 	going := resume(ctx, seed, key, replicas[0].rest, replicas[1].rest)
@@ -140,7 +140,7 @@ func runSplitRound(t *testing.T, binary string, seed uint64, kills int) {
 	r.seeMinuteViews()
 	r.seeEngine()
 
-	// Without producers the log stands still: now the views must equal it.
+	// Without producers the log does not grow: now the views must equal it.
 	r.cluster.nodes[produceNode].life.stop(t)
 	r.settle()
 	t.Logf("settled after %v", time.Since(began).Round(time.Second))
@@ -156,7 +156,7 @@ func runSplitRound(t *testing.T, binary string, seed uint64, kills int) {
 	for at := range published {
 		newest[at.coin] = max(newest[at.coin], at.second)
 	}
-	for i, l := range told {
+	for i, l := range listeners {
 		for coin, second := range newest {
 			l.await(t, coin, second)
 		}
@@ -174,7 +174,7 @@ func runSplitRound(t *testing.T, binary string, seed uint64, kills int) {
 			if newest[coin] == 0 {
 				continue // no venue trades it: the price is a source's
 			}
-			want := published[tellingKey{coin, newest[coin]}]
+			want := published[priceKey{coin, newest[coin]}]
 			if got := answers[coin]; got.Price != want || got.Timestamp.Unix() != newest[coin] {
 				t.Errorf("%s of %s: got %v at %v, and v_prices holds %v at %d", coin, replicas[i].name, got.Price, got.Timestamp, want, newest[coin])
 			}
@@ -268,7 +268,7 @@ func (r *splitRound) engineDies() {
 	})
 	eventually(r.t, "the supervisor seeing it", time.Minute, func() error {
 		if n := r.countEngineDeaths(); n != r.engineDeaths+1 {
-			return fmt.Errorf("its log tells of %d deaths, and before of %d", n, r.engineDeaths)
+			return fmt.Errorf("its log has %d deaths, and before of %d", n, r.engineDeaths)
 		}
 		return nil
 	})
@@ -328,7 +328,7 @@ func (r *splitRound) dieAt(name, step string, often int, job string) {
 	n.start(r.t, "")
 }
 
-// pause stops a node where it stands.
+// pause stops a node at once.
 func (r *splitRound) pause(name string, wait time.Duration) {
 	r.t.Helper()
 	r.living(name).life.pause(r.t, wait)

@@ -13,21 +13,21 @@ import (
 )
 
 // listener listens to the price stream of one address through every kill: it connects again and again,
-// and remembers what it was told.
+// and keeps what it received.
 type listener struct {
 	url    string
 	header http.Header
 
-	mu      sync.Mutex
-	sockets int
-	told    map[tellingKey]float64
-	times   map[string]int64 // by coin, milliseconds
-	last    time.Time        // the newest timestamp of a frame
-	wrong   []string
+	mu       sync.Mutex
+	sockets  int
+	received map[priceKey]float64
+	times    map[string]int64 // by coin, milliseconds
+	last     time.Time        // the newest timestamp of a frame
+	wrong    []string
 }
 
-// tellingKey is a price's place in the view.
-type tellingKey struct {
+// priceKey is a price's place in the view.
+type priceKey struct {
 	coin   string
 	second int64
 }
@@ -39,7 +39,7 @@ const redial = 100 * time.Millisecond
 func listen(ctx context.Context, addr, key string) *listener {
 	l := &listener{
 		url: "ws://" + addr + "/api/v1/prices/ws", header: http.Header{},
-		told: map[tellingKey]float64{}, times: map[string]int64{},
+		received: map[priceKey]float64{}, times: map[string]int64{},
 	}
 	if key != "" {
 		l.header.Set("Authorization", "Bearer "+key)
@@ -56,7 +56,7 @@ func listen(ctx context.Context, addr, key string) *listener {
 	return l
 }
 
-// silence is how long a socket may say nothing before another is opened: the process may be stopped.
+// silence is how long a socket may be silent before another is opened: the process may be stopped.
 const silence = 15 * time.Second
 
 func (l *listener) socket(ctx context.Context) {
@@ -108,9 +108,9 @@ func (l *listener) hear(frame []byte) {
 		return
 	}
 	if len(prices) == 0 {
-		return // before the log has told anything, a frame bears the time of the process
+		return // before the log has delivered anything, a frame bears the time of the process
 	}
-	// Milliseconds only tell frames of one second apart, and begin again with a process; the second is the log's.
+	// Milliseconds only distinguish frames of one second, and begin again with a process; the second is the log's.
 	if f.Timestamp.Truncate(time.Second).Before(l.last.Truncate(time.Second)) {
 		l.wrong = append(l.wrong, fmt.Sprintf("a frame %s of %v after one of %v", f.Type, f.Timestamp, l.last))
 	}
@@ -120,43 +120,43 @@ func (l *listener) hear(frame []byte) {
 			l.wrong = append(l.wrong, fmt.Sprintf("%s in a frame %s: %v after %v", p.Coin, f.Type, time.UnixMilli(p.Timestamp).UTC(), time.UnixMilli(before).UTC()))
 		}
 		l.times[p.Coin] = p.Timestamp
-		key := tellingKey{p.Coin, p.Timestamp / 1000}
-		if before, known := l.told[key]; known && before != p.Price {
-			l.wrong = append(l.wrong, fmt.Sprintf("%s at %d is told as %v and as %v", key.coin, key.second, before, p.Price))
+		key := priceKey{p.Coin, p.Timestamp / 1000}
+		if before, known := l.received[key]; known && before != p.Price {
+			l.wrong = append(l.wrong, fmt.Sprintf("%s at %d is sent as %v and as %v", key.coin, key.second, before, p.Price))
 		}
-		l.told[key] = p.Price
+		l.received[key] = p.Price
 	}
 }
 
-// await waits until the listener was told a price of at least this second of a coin.
+// await waits until the listener received a price of at least this second of a coin.
 func (l *listener) await(t *testing.T, coin string, second int64) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("the stream of %s telling %s at %d", l.url, coin, second), time.Minute, func() error {
+	eventually(t, fmt.Sprintf("the stream of %s sending %s at %d", l.url, coin, second), time.Minute, func() error {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if at := l.times[coin] / 1000; at < second {
-			return fmt.Errorf("it told %d", at)
+			return fmt.Errorf("it has received %d", at)
 		}
 		return nil
 	})
 }
 
-// check says where time went back, and what was told that the view of prices does not hold.
-func (l *listener) check(t *testing.T, published map[tellingKey]float64) {
+// check reports where time went back, and what was sent that the view of prices does not hold.
+func (l *listener) check(t *testing.T, published map[priceKey]float64) {
 	t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	wrong := l.wrong
-	for key, price := range l.told {
+	for key, price := range l.received {
 		if want, ok := published[key]; !ok || want != price {
-			wrong = append(wrong, fmt.Sprintf("%s at %d is told as %v, and v_prices holds %v (%t)", key.coin, key.second, price, want, ok))
+			wrong = append(wrong, fmt.Sprintf("%s at %d is sent as %v, and v_prices holds %v (%t)", key.coin, key.second, price, want, ok))
 		}
 	}
 	for _, w := range first(wrong) {
 		t.Errorf("on the stream of %s: %s", l.url, w)
 	}
-	if len(l.told) == 0 {
-		t.Errorf("the stream of %s told no price", l.url)
+	if len(l.received) == 0 {
+		t.Errorf("the stream of %s sent no price", l.url)
 	}
-	t.Logf("the stream of %s told %d prices on %d sockets", l.url, len(l.told), l.sockets)
+	t.Logf("the stream of %s sent %d prices on %d sockets", l.url, len(l.received), l.sockets)
 }

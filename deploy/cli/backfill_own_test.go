@@ -116,7 +116,7 @@ func (v *pastVenue) charted(t *testing.T) config.Config {
 	return cfg
 }
 
-// lives runs an instance in this process until it is told to stop.
+// lives runs an instance in this process until it is stopped.
 func lives(t *testing.T, cfg config.Config, log *slog.Logger) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -147,7 +147,7 @@ func backfilled(t *testing.T, cfg config.Config) map[string][]string {
 				t.Fatalf("/readyz answers %d %s", answer.StatusCode, text)
 			}
 			missing := body.Error.Errors
-			// The server itself must be there: what stands in for it knows of no back-fill.
+			// The server itself must be there: its substitute knows of no back-fill.
 			if len(missing["backfill"])+len(missing["instance"])+len(missing["query/api"])+len(missing["server"]) == 0 {
 				return missing
 			}
@@ -232,10 +232,10 @@ func TestVenueThatIsDownDelaysNoStart(t *testing.T) {
 	venue := newPastVenue(t)
 	venue.broken.Store(true)
 	cfg := venue.charted(t)
-	var said syncBuffer
-	stop := lives(t, cfg, slog.New(slog.NewTextHandler(&said, nil)))
+	var logged syncBuffer
+	stop := lives(t, cfg, slog.New(slog.NewTextHandler(&logged, nil)))
 	backfilled(t, cfg)
-	if text := said.String(); strings.Count(text, "backfill failed") != operations.OwnTries-1 || !strings.Contains(text, "chart history has gaps") {
+	if text := logged.String(); strings.Count(text, "backfill failed") != operations.OwnTries-1 || !strings.Contains(text, "chart history has gaps") {
 		t.Errorf("the log says %s, want %d tries and the gaps", text, operations.OwnTries)
 	}
 	venue.broken.Store(false)
@@ -274,7 +274,7 @@ func TestOwnBackfillIsEndedLikeAnother(t *testing.T) {
 		t.Errorf("a second back-fill exits with %d: %s, want a hint at the running one", code, &out)
 	}
 	out.Reset()
-	if code := Execute(t.Context(), &app, []string{"backfill", "--cancel"}); code != 0 || !strings.Contains(out.String(), "goes on where it stood") {
+	if code := Execute(t.Context(), &app, []string{"backfill", "--cancel"}); code != 0 || !strings.Contains(out.String(), "continues where it stopped") {
 		t.Errorf("cancelling exits with %d: %s", code, &out)
 	}
 	backfilled(t, cfg)

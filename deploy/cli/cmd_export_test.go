@@ -12,7 +12,7 @@ import (
 	"github.com/marketlog/marketlog/processors"
 )
 
-// What a job tells is shown as text: files, those that were there, and what was left out.
+// The progress of a job is shown as text: files, those that were there, and what was left out.
 func TestExportsAreShown(t *testing.T) {
 	var out, progress bytes.Buffer
 	rt := &command.Runtime{Stdout: &out, Stderr: &progress}
@@ -44,7 +44,7 @@ fiat from 2026-03-01T00:00:00Z to 2026-03-03T00:00:00Z: 2 files (1 were there), 
 	}
 }
 
-// What can be seen to be wrong is said without an instance.
+// What can be seen to be wrong is reported without an instance.
 func TestExportsThatCannotBeMetAreRejected(t *testing.T) {
 	for line, want := range map[string]string{
 		"export":                             "--dataset is missing: one of trades, quotes",

@@ -59,7 +59,7 @@ replaces its candles. Lines that cannot be read go to the dead letters.`,
 	flags.StringVar(&request.Format, "format", "", strings.Join(imports.FormatNames(), " or "))
 	flags.StringVar(&request.Venue, "venue", "", "`NAME` of the venue, where the file does not say it; binance for binance-klines")
 	flags.StringVar(&request.Market, "market", "", "`SYMBOL` of the market as spelled by the venue, where the file does not say it")
-	flags.StringVar(&request.Base, "base", "", "base `ASSET` of the market as the venue names it, where its symbol does not tell")
+	flags.StringVar(&request.Base, "base", "", "base `ASSET` of the market as the venue names it, where its symbol does not show it")
 	flags.StringVar(&request.Quote, "quote", "", "quote `ASSET` of the market, likewise")
 	flags.StringVar(&request.Interval, "interval", "", "length of the candles, where the file does not say it: 1m, 1h or 1d")
 	flags.BoolVar(&request.DryRun, "dry-run", false, "check the files and show what is in them; import nothing")

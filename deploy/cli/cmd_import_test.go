@@ -17,7 +17,7 @@ import (
 	"github.com/marketlog/marketlog/processors"
 )
 
-// What an import tells is shown as text.
+// The progress of an import is shown as text.
 func TestImportsAreShown(t *testing.T) {
 	var out, progress bytes.Buffer
 	rt := &command.Runtime{Stdout: &out, Stderr: &progress}

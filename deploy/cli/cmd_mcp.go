@@ -121,7 +121,7 @@ func mcpClientNames() []string { return slices.Sorted(maps.Keys(mcpClients)) }
 // keyPlaceholder represents the key where a client keeps it in the file itself.
 const keyPlaceholder = "ck_live_..."
 
-// mcpServer is what a client is told of the server: its address, the path of this program, and the key.
+// mcpServer is what a client is given of the server: its address, the path of this program, and the key.
 type mcpServer struct{ base, program, key string }
 
 // mcpClients write what each client's configuration wants. Those that can read the key from elsewhere are reported

@@ -139,8 +139,8 @@ func (l *rawLog) add(r *kgo.Record) {
 	}
 }
 
-// told means that all these producers have told everything up to a time.
-func (l *rawLog) told(venues []string, until time.Time) func() bool {
+// caughtUp reports that all these producers have sent everything up to a time.
+func (l *rawLog) caughtUp(venues []string, until time.Time) func() bool {
 	return func() bool {
 		return !slices.ContainsFunc(venues, func(v string) bool { return l.clocks[v] < until.UnixNano() })
 	}
@@ -178,7 +178,7 @@ func TestFaultyVenueHarmsNoOther(t *testing.T) {
 	})
 	const span = 4 * time.Second
 	before := time.Now()
-	log.until("four seconds have passed", log.told(venues, before.Add(span)))
+	log.until("four seconds have passed", log.caughtUp(venues, before.Add(span)))
 	for _, v := range venues {
 		if within(log.trades[v], before, before.Add(span)) == 0 || len(log.dead[v]) > 0 {
 			t.Fatalf("%s: %d trades in %s, %d dead letters, without a fault", v, within(log.trades[v], before, before.Add(span)), span, len(log.dead[v]))
@@ -216,23 +216,23 @@ func TestFaultyVenueHarmsNoOther(t *testing.T) {
 	}
 	// What was under way when it began may still arrive, on a slow machine for long: each is waited for.
 	const quiet = 2 * time.Second
-	told := func() time.Time { // what all of them have told everything up to
+	caughtUp := func() time.Time { // up to which all of them have sent everything
 		return time.Unix(0, leastClock(log.clocks, venues))
 	}
 	quietFor := func(times ...[]int64) bool {
-		return !slices.ContainsFunc(times, func(times []int64) bool { return within(times, told().Add(-quiet), told()) > 0 }) && told().After(hit.Add(quiet))
+		return !slices.ContainsFunc(times, func(times []int64) bool { return within(times, caughtUp().Add(-quiet), caughtUp()) > 0 }) && caughtUp().After(hit.Add(quiet))
 	}
 	ordinary := within(log.trades["gate"], before, before.Add(span))
 	log.until("kraken is silent", func() bool { return quietFor(log.trades["kraken"]) })
-	log.until("bitstamp, which takes no connection, tells nothing", func() bool { return quietFor(log.trades["bitstamp"], log.states["bitstamp"]) })
-	log.until("coinbase tells garbage, and trades beside it", func() bool {
-		return len(log.dead["coinbase"]) >= 20 && within(log.trades["coinbase"], hit.Add(time.Second), told()) >= 20
+	log.until("bitstamp, which takes no connection, sends nothing", func() bool { return quietFor(log.trades["bitstamp"], log.states["bitstamp"]) })
+	log.until("coinbase sends garbage, and trades beside it", func() bool {
+		return len(log.dead["coinbase"]) >= 20 && within(log.trades["coinbase"], hit.Add(time.Second), caughtUp()) >= 20
 	})
 	log.until("gate floods, and trades beside it", func() bool {
-		return in.Sim.Load().Stats("gate").Frames-frames > int64(10*ordinary) && within(log.trades["gate"], hit.Add(time.Second), told()) >= 20
+		return in.Sim.Load().Stats("gate").Frames-frames > int64(10*ordinary) && within(log.trades["gate"], hit.Add(time.Second), caughtUp()) >= 20
 	})
 	log.until("the others go on", func() bool {
-		return !slices.ContainsFunc(good, func(v string) bool { return within(log.trades[v], hit.Add(time.Second), told()) < 20 })
+		return !slices.ContainsFunc(good, func(v string) bool { return within(log.trades[v], hit.Add(time.Second), caughtUp()) < 20 })
 	})
 	for _, v := range good {
 		if len(log.dead[v]) > 0 || log.gaps[v] > 0 {

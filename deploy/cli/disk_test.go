@@ -199,7 +199,7 @@ func (r *gapReader) until(what string, ok func() bool) {
 }
 
 // A log that is damaged keeps the instance from being ready and is a gap, until the command settles it.
-func TestDamagedLogIsToldUntilItIsSettled(t *testing.T) {
+func TestDamagedLogIsReportedUntilItIsSettled(t *testing.T) {
 	if _, err := engine.Find(""); err != nil {
 		streamtest.Missing(t, streamtest.TierEmbedded, "no ClickHouse engine; make engine fetches it")
 	}
@@ -227,7 +227,7 @@ func TestDamagedLogIsToldUntilItIsSettled(t *testing.T) {
 	if err := os.WriteFile(name, raw, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if found := doctor.ExamineLog(cfg); len(found) != 1 || found[0].Verdict != "failed" || !strings.Contains(found[0].Says, "offsets 0 to 9 are gone") {
+	if found := doctor.ExamineLog(cfg); len(found) != 1 || found[0].Verdict != "failed" || !strings.Contains(found[0].Message, "offsets 0 to 9 are gone") {
 		t.Errorf("doctor says %v", found)
 	}
 
@@ -236,7 +236,7 @@ func TestDamagedLogIsToldUntilItIsSettled(t *testing.T) {
 	if what := in.Lacking()["log"](); !strings.Contains(what, "ticks.v1/0") || !strings.Contains(what, "`marketlog rebuild`") {
 		t.Errorf("the log lacks %q", what)
 	}
-	var told []string
+	var reported []string
 	err = operations.RebuildVerb(in).Run(t.Context(), nil, func(line any) error {
 		if l := line.(operations.RebuildLine); l.Topic != "" {
 			if what := in.Lacking()["tables"](); !strings.Contains(what, "`marketlog rebuild`") || !strings.Contains(what, l.Topic) {
@@ -244,19 +244,19 @@ func TestDamagedLogIsToldUntilItIsSettled(t *testing.T) {
 			}
 		}
 		if l := line.(operations.RebuildLine); l.Lost != "" {
-			told = append(told, l.Lost)
+			reported = append(reported, l.Lost)
 		}
 		return nil
 	})
-	if err != nil || len(told) != 1 {
-		t.Errorf("the rebuild told %q, %v", told, err)
+	if err != nil || len(reported) != 1 {
+		t.Errorf("the rebuild reported %q, %v", reported, err)
 	}
 	for part, lacking := range in.Lacking() {
 		if what := lacking(); what != "" {
 			t.Errorf("settled, the %s lacks %q", part, what)
 		}
 	}
-	// It is told although nothing is fed, and the damage is settled already.
+	// It is reported although nothing is fed, and the damage is settled already.
 	read := newGapReader(t, in.Stream)
 	read.until("the gap", func() bool { return read.gaps[instance.VenueLog] != nil })
 	if g := read.gaps[instance.VenueLog]; g.Symbol != "ticks.v1/0" || g.Reason != instance.ReasonDamage || g.Missed != 10 || g.ToTime == 0 {

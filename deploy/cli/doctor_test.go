@@ -74,10 +74,10 @@ func TestDoctorNamesDamagedParts(t *testing.T) {
 	backfilled(t, cfg)
 	whole := ask(t, cfg, digest)
 	found, _ := diagnosed(t, cfg)
-	if f := found["tables"]; f.Verdict != "ok" || !strings.Contains(f.Says, "parts have their checksums") {
+	if f := found["tables"]; f.Verdict != "ok" || !strings.Contains(f.Message, "parts have their checksums") {
 		t.Errorf("of whole tables doctor says %v", f)
 	}
-	if f := found["growth"]; f.Verdict != "ok" || !strings.Contains(f.Says, "not known yet") {
+	if f := found["growth"]; f.Verdict != "ok" || !strings.Contains(f.Message, "not known yet") {
 		t.Errorf("without a price doctor says of growth %v", f)
 	}
 	stop()
@@ -106,7 +106,7 @@ func TestDoctorNamesDamagedParts(t *testing.T) {
 		t.Helper()
 		found, code := diagnosed(t, cfg)
 		f := found["tables"]
-		if code == 0 || f.Verdict != "failed" || !strings.Contains(f.Says, "part "+part+" of backfill") || !strings.Contains(f.Remedy, path) {
+		if code == 0 || f.Verdict != "failed" || !strings.Contains(f.Message, "part "+part+" of backfill") || !strings.Contains(f.Remedy, path) {
 			t.Errorf("%s doctor exits with %d and says %v, want part %s of backfill in %s", when, code, f, part, path)
 		}
 	}

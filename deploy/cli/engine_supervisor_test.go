@@ -48,7 +48,7 @@ func TestEngineThatDiesIsStartedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	said := func() string {
+	output := func() string {
 		content, _ := os.ReadFile(log.Name()) // only for messages
 		return string(content)
 	}
@@ -66,7 +66,7 @@ func TestEngineThatDiesIsStartedAgain(t *testing.T) {
 		t.Helper()
 		for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(20 * time.Millisecond) {
 			if time.Now().After(deadline) {
-				t.Fatalf("within a minute: no %s; the log says\n%s", what, said())
+				t.Fatalf("within a minute: no %s; the log says\n%s", what, output())
 			}
 		}
 	}
@@ -99,8 +99,8 @@ func TestEngineThatDiesIsStartedAgain(t *testing.T) {
 		await("answer after "+signal.String(), answersOf(died))
 	}
 	for _, want := range []string{"engine process died", "signal: killed", "exit status 2", "SIGSEGV: segmentation violation", "stderr", "retry_in"} {
-		if !strings.Contains(said(), want) {
-			t.Errorf("its log lacks %q:\n%s", want, said())
+		if !strings.Contains(output(), want) {
+			t.Errorf("its log lacks %q:\n%s", want, output())
 		}
 	}
 
@@ -108,7 +108,7 @@ func TestEngineThatDiesIsStartedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := <-ended; err != nil {
-		t.Errorf("after SIGTERM: %v\n%s", err, said())
+		t.Errorf("after SIGTERM: %v\n%s", err, output())
 	}
 	if _, err := os.Stat(filepath.Join(dir, admin.RunFile)); err == nil {
 		t.Error("the engine did not end in order")
@@ -123,7 +123,7 @@ func TestEngineThatDiesIsStartedAgain(t *testing.T) {
 	if err := supervisor.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = supervisor.Wait() // says that it was killed
+	_ = supervisor.Wait() // states that it was killed
 	await("end of the engine with its supervisor", func() bool {
 		dir, err := admin.HoldDataDir(dir)
 		if err != nil {
@@ -138,8 +138,8 @@ func TestEngineThatWasAskedToStopEndsInOrder(t *testing.T) {
 	_, binary, password, dir := engineFiles(t)
 	child := exec.Command(binary, "engine", "--"+supervisedFlag, "--data-dir", dir, "--sql-listen", "", "--clickhouse-listen", deploytest.FreeAddr(t), "--metrics-listen", deploytest.FreeAddr(t))
 	child.Env = append(os.Environ(), "MARKETLOG_CLICKHOUSE_PASSWORD_FILE="+password)
-	var said bytes.Buffer
-	child.Stdout, child.Stderr = &said, &said
+	var output bytes.Buffer
+	child.Stdout, child.Stderr = &output, &output
 	leash, err := child.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -153,7 +153,7 @@ func TestEngineThatWasAskedToStopEndsInOrder(t *testing.T) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("within a minute: no engine\n%s", said.String())
+			t.Fatalf("within a minute: no engine\n%s", output.String())
 		}
 	}
 	if _, err := io.WriteString(leash, "stop\n"); err != nil {
@@ -163,7 +163,7 @@ func TestEngineThatWasAskedToStopEndsInOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := child.Wait(); err != nil {
-		t.Errorf("after it was asked to stop: %v\n%s", err, said.String())
+		t.Errorf("after it was asked to stop: %v\n%s", err, output.String())
 	}
 }
 

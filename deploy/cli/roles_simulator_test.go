@@ -91,10 +91,10 @@ func TestAcceleratedRunFallsToRealTime(t *testing.T) {
 	produce(t, in)
 	log := readRawLog(t, in)
 	log.until("the present is reached", func() bool {
-		return time.Since(in.Clock.Now()) < 100*time.Millisecond && log.told(venues, start.Add(behind))()
+		return time.Since(in.Clock.Now()) < 100*time.Millisecond && log.caughtUp(venues, start.Add(behind))()
 	})
 	reached := time.Now()
-	log.until("three seconds more have passed", log.told(venues, reached.Add(3*time.Second)))
+	log.until("three seconds more have passed", log.caughtUp(venues, reached.Add(3*time.Second)))
 	for _, v := range venues {
 		if len(log.dead[v]) > 0 || log.gaps[v] > 0 {
 			t.Errorf("%s: %d dead letters, %d gaps", v, len(log.dead[v]), log.gaps[v])

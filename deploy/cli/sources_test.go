@@ -132,7 +132,7 @@ func (b *bankServer) count() int {
 	return b.asked
 }
 
-// A switch works on the running instance within seconds, is told to the log, and lasts.
+// A switch works on the running instance within seconds, is recorded in the log, and lasts.
 func TestASwitchedSourceIsNotAskedUntilItIsSwitchedBack(t *testing.T) {
 	bank := newBank(t)
 	dir := t.TempDir()

@@ -61,7 +61,7 @@ type ServerTLSConfig struct {
 type SimConfig struct {
 	// Speed is how many seconds pass in one; above 1 the run starts 30 days in the past.
 	Speed int `koanf:"speed"`
-	// Seed decides every price; the same seed tells the same past.
+	// Seed decides every price; the same seed makes the same past.
 	Seed int64 `koanf:"seed"`
 }
 
@@ -131,7 +131,7 @@ type RetentionConfig struct {
 	ReserveBytes int64 `koanf:"reserve_bytes"`
 }
 
-// ArchiveConfig says where the log is kept that the brokers have no longer.
+// ArchiveConfig states where the log is kept that the brokers have no longer.
 type ArchiveConfig struct {
 	// Enabled is true or false; auto: the embedded log is archived, a cluster's is not. The embedded broker deletes only what
 	// is archived.
@@ -157,7 +157,7 @@ type VenueConfig struct {
 
 // SourceConfig overrides what is built in for one polled source; an empty field keeps it.
 type SourceConfig struct {
-	// Enabled is true or false; auto: what `marketlog sources enable|disable` said last, else as the source is declared.
+	// Enabled is true or false; auto: what `marketlog sources enable|disable` set last, else as the source is declared.
 	Enabled string `koanf:"enabled"`
 	URL     string `koanf:"url"`
 	// KeyFile holds the key of a source that takes one.
@@ -211,7 +211,7 @@ type StreamConfig struct {
 	// browser names no origin, and needs none.
 	Origins []string `koanf:"origins"`
 	// RingBytes bounds the published prices that are kept in memory for clients that come back: 32 bytes each. What is older
-	// they are told from the store.
+	// they are distinguished from the store.
 	RingBytes int `koanf:"ring_bytes"`
 }
 
@@ -525,7 +525,7 @@ func (f *Faults) hostname(key, value string) {
 	}
 }
 
-// Mask hides what must not be shown: passwords inside URLs, and values under keys that say that they are secret.
+// Mask hides what must not be shown: passwords inside URLs, and values under keys that state that they are secret.
 func Mask(key, value string) string {
 	for _, word := range []string{"password", "secret", "token", "pepper"} {
 		if strings.Contains(key, word) && !strings.HasSuffix(key, "_file") && value != "" {

@@ -180,7 +180,7 @@ func (c Config) PartitionBounds(t schemas.Topic) PartitionBounds {
 	return b
 }
 
-// KafkaPasswordFile holds the password by which those who may write into the embedded log are told from others.
+// KafkaPasswordFile holds the password by which those who may write into the embedded log are distinguished from others.
 const KafkaPasswordFile = "kafka.password"
 
 // LogLimits are the bounds of the embedded log by topic, which exceeds them by a segment of each partition.

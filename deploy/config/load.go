@@ -38,7 +38,7 @@ var testVariables = []string{
 // clientVariables are those that clients read: `marketlog mcp` and the examples. Who exports them runs other commands too.
 var clientVariables = []string{ApiKeyVariable, UrlVariable}
 
-// variableSigns are what stands in keys and not in names of variables.
+// variableSigns are the characters that are in keys and not in names of variables.
 var variableSigns = strings.NewReplacer(".", "_", "-", "_")
 
 // flagKeys are the flags that set a key of the configuration.
@@ -55,7 +55,7 @@ var flagKeys = map[string]string{
 	"log-level":         "log.level",
 }
 
-// Setting is one key of the configuration as it stands, and who said so: "default", "file PATH", "environment NAME",
+// Setting is one key of the configuration as it is, and where it comes from: "default", "file PATH", "environment NAME",
 // "flag --NAME" or "running instance". Secret parts of the value are masked.
 type Setting struct {
 	Key    string `json:"key"`
@@ -159,7 +159,7 @@ func (l *loader) file(path string, mustExist bool) error {
 	return nil
 }
 
-// environment maps variables to keys. Since _ represents a dot and for itself, only the known keys can tell which.
+// environment maps variables to keys. Since _ replaces a dot and is also itself, only the known keys can decide which.
 func (l *loader) environment(environ []string) (layer *koanf.Koanf, origin func(key string) string) {
 	name := func(key string) string { return envPrefix + strings.ToUpper(variableSigns.Replace(key)) }
 	known := make(map[string]string)
@@ -247,7 +247,7 @@ func (l *loader) unknown(key, value, origin, problem, remedy string) {
 }
 
 // decode reads every known key into its field, each as strictly as its type. koanf's own decoder takes 1.7 for the
-// integer 1 and cannot say which key was wrong.
+// integer 1 and cannot state which key was wrong.
 func (l *loader) decode() Config {
 	cfg := DefaultConfig()
 	eachField(reflect.ValueOf(&cfg).Elem(), "", func(key string, field reflect.Value) {

@@ -53,8 +53,8 @@ const MaxReserve = 1 << 30
 const (
 	// interval is how often Run looks.
 	interval = time.Second
-	// toldEvery is how often the log is told that ingest is paused.
-	toldEvery = time.Minute
+	// warnInterval is how often the log repeats that ingest is paused.
+	warnInterval = time.Minute
 	// fileName holds an eighth of the reserve, which is given back when feeds are paused: what is in the log already is
 	// still to be worked off, with marks, ledgers and the gap.
 	fileName  = "reserve"
@@ -72,7 +72,7 @@ type Guard struct {
 	space   Space
 	reserve int64
 	err     error
-	told    time.Time
+	warned  time.Time
 }
 
 // New looks at the disk once; the level counts from then on.
@@ -129,16 +129,16 @@ func (g *Guard) Look() {
 		close(g.changed)
 		g.changed = make(chan struct{})
 	}
-	tell := level != before || level != Open && time.Since(g.told) >= toldEvery
-	if tell {
-		g.told = time.Now()
+	warn := level != before || level != Open && time.Since(g.warned) >= warnInterval
+	if warn {
+		g.warned = time.Now()
 	}
 	text := g.text()
 	g.mu.Unlock()
 	switch {
-	case tell && level != Open:
+	case warn && level != Open:
 		g.cfg.Log.Error(text)
-	case tell:
+	case warn:
 		g.cfg.Log.Info("disk has free space again: ingest resumed", "dir", g.cfg.Dir, "free", space.Free)
 	}
 	switch level {

@@ -124,7 +124,7 @@ func TestAStartWaitsForRoom(t *testing.T) {
 	stop()
 	d := &disk{Space: Space{Free: 0, Total: 100 * reserve}}
 	if err := New(Config{Dir: t.TempDir(), Reserve: reserve, Space: d.space}).AwaitRoom(stopped); !errors.Is(err, context.Canceled) {
-		t.Errorf("told to stop: got %v", err)
+		t.Errorf("stopped: got %v", err)
 	}
 }
 
@@ -166,8 +166,8 @@ func TestWhile(t *testing.T) {
 		d.free(reserve - 1) // as it was; what was read above comes before what the guard does next
 		time.Sleep(10*time.Minute + time.Second)
 		synctest.Wait()
-		if told := strings.Count(lines.String(), "\n") - before; told != 10 {
-			t.Errorf("told %d times in 10 minutes, want 10", told)
+		if n := strings.Count(lines.String(), "\n") - before; n != 10 {
+			t.Errorf("logged %d times in 10 minutes, want 10", n)
 		}
 		fail <- struct{}{}
 		if err := <-ended; !errors.Is(err, broken) {

@@ -14,17 +14,17 @@ const mostMessages = 256
 // without room makes dozens of roles fail for the same reason, again and again, and the log may be on it. How many lines
 // were left out since the last one of a message is its attribute left_out; what each role failed of, /healthz has.
 func (g *Guard) Quiet(next slog.Handler) slog.Handler {
-	return quiet{Handler: next, guard: g, said: &said{messages: map[string]*message{}}}
+	return quiet{Handler: next, guard: g, passed: &passed{messages: map[string]*message{}}}
 }
 
 type quiet struct {
 	slog.Handler
 	guard *Guard
-	*said
+	*passed
 }
 
-// said is what was passed lately, of all handlers that come from one.
-type said struct {
+// passed is what was passed lately, of all handlers that come from one.
+type passed struct {
 	mu       sync.Mutex
 	paused   time.Time // when all ingest was last seen to be paused
 	messages map[string]*message
@@ -49,13 +49,13 @@ func (q quiet) Handle(ctx context.Context, r slog.Record) error {
 	return q.Handler.Handle(ctx, r)
 }
 
-func (s *said) passes(text string, level Level, now time.Time) (pass bool, leftOut int) {
+func (s *passed) passes(text string, level Level, now time.Time) (pass bool, leftOut int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if level >= Feeds {
 		s.paused = now
 	}
-	if s.paused.IsZero() || now.Sub(s.paused) >= toldEvery {
+	if s.paused.IsZero() || now.Sub(s.paused) >= warnInterval {
 		if m := s.messages[text]; m != nil {
 			leftOut = m.leftOut
 		}
@@ -69,7 +69,7 @@ func (s *said) passes(text string, level Level, now time.Time) (pass bool, leftO
 	case m == nil:
 		s.messages[text] = &message{at: now}
 		return true, 0
-	case now.Sub(m.at) < toldEvery:
+	case now.Sub(m.at) < warnInterval:
 		m.leftOut++
 		return false, 0
 	}
@@ -79,10 +79,10 @@ func (s *said) passes(text string, level Level, now time.Time) (pass bool, leftO
 
 // WithAttrs implements slog.Handler.
 func (q quiet) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return quiet{q.Handler.WithAttrs(attrs), q.guard, q.said}
+	return quiet{q.Handler.WithAttrs(attrs), q.guard, q.passed}
 }
 
 // WithGroup implements slog.Handler.
 func (q quiet) WithGroup(name string) slog.Handler {
-	return quiet{q.Handler.WithGroup(name), q.guard, q.said}
+	return quiet{q.Handler.WithGroup(name), q.guard, q.passed}
 }

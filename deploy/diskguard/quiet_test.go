@@ -18,8 +18,8 @@ func TestMessagesAreOneLineAMinuteWhileTheDiskIsFull(t *testing.T) {
 		g := New(Config{Dir: t.TempDir(), Reserve: reserve, Space: d.space})
 		var out bytes.Buffer
 		log := slog.New(g.Quiet(slog.NewTextHandler(&out, nil)))
-		// say logs two messages every second, of 20 roles, and counts the lines that come out by message.
-		say := func(seconds int) map[string]int {
+		// emit logs two messages every second, of 20 roles, and counts the lines that come out by message.
+		emit := func(seconds int) map[string]int {
 			out.Reset()
 			for range seconds {
 				for role := range 20 {
@@ -30,12 +30,12 @@ func TestMessagesAreOneLineAMinuteWhileTheDiskIsFull(t *testing.T) {
 			}
 			return map[string]int{"role": strings.Count(out.String(), "role failed"), "store": strings.Count(out.String(), "waiting for a store")}
 		}
-		if got := say(10); got["role"] != 200 || got["store"] != 10 {
+		if got := emit(10); got["role"] != 200 || got["store"] != 10 {
 			t.Errorf("with room: got %v lines, want all", got)
 		}
 		d.free(0)
 		g.Look()
-		if got := say(180); got["role"] != 3 || got["store"] != 3 {
+		if got := emit(180); got["role"] != 3 || got["store"] != 3 {
 			t.Errorf("three minutes without room: got %v lines, want one a minute of each", got)
 		}
 		if want := fmt.Sprintf("left_out=%d", 20*60-1); !strings.Contains(out.String(), want) {
@@ -43,11 +43,11 @@ func TestMessagesAreOneLineAMinuteWhileTheDiskIsFull(t *testing.T) {
 		}
 		d.free(2 * reserve)
 		g.Look()
-		if got := say(59); got["role"] != 1 || got["store"] != 1 {
+		if got := emit(59); got["role"] != 1 || got["store"] != 1 {
 			t.Errorf("in the minute afterwards: got %v lines, want one of each", got)
 		}
 		time.Sleep(2 * time.Second)
-		if got := say(10); got["role"] != 200 || got["store"] != 10 {
+		if got := emit(10); got["role"] != 200 || got["store"] != 10 {
 			t.Errorf("a minute after there was room: got %v lines, want all", got)
 		}
 		if !strings.Contains(out.String(), "left_out=") {

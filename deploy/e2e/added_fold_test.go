@@ -29,14 +29,14 @@ var addedLines = []struct{ file, behind, line string }{
 	{"deploy/instance/folds.go", "return []*processors.Minutes{", "breadth.Minutes(), "},
 }
 
-// overlayOf is a file that tells the go command to build the repository with the fold added, in the folder dir.
+// overlayOf is a file by which the go command builds the repository with the fold added, in the folder dir.
 func overlayOf(t *testing.T, dir string) string {
 	t.Helper()
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	replace := map[string]string{} // path in the repository to the file that stands for it
+	replace := map[string]string{} // path in the repository to the file that replaces it
 	err = filepath.WalkDir(addedFold, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || filepath.Base(path) == "row.txt" {
 			return err

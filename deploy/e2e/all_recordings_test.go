@@ -25,7 +25,7 @@ import (
 	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
-// recording is what one venue said on one connection, or on several that follow each other.
+// recording is what one venue sent on one connection, or on several that follow each other.
 type recording struct {
 	name, slug string
 	files      []string
@@ -88,7 +88,7 @@ func (r recording) open(t *testing.T) (parts []*part) {
 	return parts
 }
 
-// undated dates messages whose receipt was not recorded by the newest time that they tell.
+// undated dates messages whose receipt was not recorded by the newest time that they hold.
 func undated(t *testing.T, venue adapter.Venue, frames []recordedFrame) {
 	t.Helper()
 	if len(frames) == 0 || frames[0].at != 0 {
@@ -150,13 +150,13 @@ type scheduled struct {
 	shift time.Duration
 }
 
-// play lets the venues say their frames, each at its time on the axis, to their adapters.
+// play lets the venues send their frames, each at its time on the axis, to their adapters.
 func (l *recordedLog) play(parts []scheduled) {
 	l.t.Helper()
 	type action struct {
 		at  int64
 		run func()
-		// anytime says that the clock need not show that time: what is said tells nothing.
+		// anytime means that the clock need not show that time: the record holds no value.
 		anytime bool
 	}
 	var actions []action
@@ -173,11 +173,11 @@ func (l *recordedLog) play(parts []scheduled) {
 			heard[line.ReceivedTime.UnixNano()] = true
 		}
 		for i, f := range s.frames {
-			say := action{f.at + int64(s.shift), func() { s.feed.venue.say(f) }, false}
+			step := action{f.at + int64(s.shift), func() { s.feed.venue.sendAndWait(f) }, false}
 			if last := i == len(s.frames)-1; !heard[f.at] && !last {
-				say.run, say.anytime = func() { s.feed.venue.mumble(f) }, true
+				step.run, step.anytime = func() { s.feed.venue.mumble(f) }, true
 			}
-			actions = append(actions, say)
+			actions = append(actions, step)
 		}
 		actions = append(actions, action{s.end() + int64(s.shift), func() { s.feed.stop() }, false})
 	}
@@ -212,8 +212,8 @@ func (l *recordedLog) check(parts []scheduled) oracle.Views {
 	return views
 }
 
-// checkJoins asks whether ticks were converted by rates that quotes.v1 holds where they say, whether the
-// stablecoin's are what the scripted venue said, and whether every coin that could be priced was.
+// checkJoins asks whether ticks were converted by rates that quotes.v1 holds at their places, whether the
+// stablecoin's are what the scripted venue sent, and whether every coin that could be priced was.
 func (l *recordedLog) checkJoins(views oracle.Views) {
 	l.t.Helper()
 	l.mu.Lock()
@@ -230,9 +230,9 @@ func (l *recordedLog) checkJoins(views oracle.Views) {
 			continue
 		}
 		const market, second = 2, int64(time.Second)
-		said := func(at int64) bool { return math.Abs(rate.Rate-float64(scriptedPrice(market, at))/1e5) < 1e-12 }
-		if !said(rate.Time/second) && !said(rate.Time/second-1) {
-			l.t.Errorf("%s was %v USD at %s, which %s said neither then nor a second before", rate.QuoteId, rate.Rate, time.Unix(0, rate.Time), scriptedSlug)
+		recorded := func(at int64) bool { return math.Abs(rate.Rate-float64(scriptedPrice(market, at))/1e5) < 1e-12 }
+		if !recorded(rate.Time/second) && !recorded(rate.Time/second-1) {
+			l.t.Errorf("%s was %v USD at %s, which %s sent neither then nor a second before", rate.QuoteId, rate.Rate, time.Unix(0, rate.Time), scriptedSlug)
 		}
 	}
 	inputs := map[string]bool{}
@@ -256,7 +256,7 @@ func (l *recordedLog) checkJoins(views oracle.Views) {
 				l.t.Errorf("%s %s was converted by %v of %s, and quotes.v1 holds %v at %d", tick.Tick.Venue, tick.Tick.Symbol, tick.Rate, tick.QuoteId, used, tick.RateOffset)
 			}
 			if name := tick.CoinId + " by " + tick.Tick.Venue + " " + tick.Tick.Symbol; tick.CoinId != "" && !inputs[name] {
-				l.t.Errorf("no price of %s, which said %v", name, tick.Tick)
+				l.t.Errorf("no price of %s, which sent %v", name, tick.Tick)
 			}
 		}
 	}
@@ -510,7 +510,7 @@ func runRecording(t *testing.T, e *engine.Engine, database string, r recording) 
 	var plan []scheduled
 	next := first
 	for _, p := range parts {
-		// Whole seconds, so that what is told in the recording's seconds is so in the log's.
+		// Whole seconds, so that what is sent in the recording's seconds is of the log's seconds.
 		shift := next.Sub(time.Unix(0, p.begin())).Truncate(time.Second)
 		plan = append(plan, scheduled{p, shift})
 		next = time.Unix(0, p.end()).Add(shift + 2*time.Second)
@@ -577,7 +577,7 @@ func expectedTotals(t *testing.T, root, file string) map[string]totals {
 }
 
 // compareTotals compares what came into the log with what the independent reader found. Trades that a
-// snapshot told too late to be news are not in the log; then only that nothing was added is compared.
+// snapshot sent too late to be news are not in the log; then only that nothing was added is compared.
 func compareTotals(t *testing.T, s scheduled, want map[string]totals) {
 	t.Helper()
 	if len(want) == 0 {
@@ -717,7 +717,7 @@ func TestRecordingsRunEndToEnd(t *testing.T) {
 // mergedBegin is when the axis of merged recordings begins: they play across the end of a minute.
 var mergedBegin = time.Date(2026, 1, 5, 10, 0, 20, 0, time.UTC)
 
-// merge says when the first frame of each recording is heard, in seconds of the axis: the time-shift.
+// merge states when the first frame of each recording is heard, in seconds of the axis: the time-shift.
 type merge map[string]int
 
 // runMerged plays recordings of several venues side by side on one log, each moved as the merge says, and

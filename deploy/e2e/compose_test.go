@@ -107,7 +107,7 @@ func TestComposeConfinesEveryService(t *testing.T) {
 	project := composeProject(t)
 	for _, inner := range []string{"log", "stores"} {
 		if !project.Networks[inner].Internal {
-			t.Errorf("the network %s leads outside, and what is said on it is in the clear", inner)
+			t.Errorf("the network %s leads outside, and the traffic on it is in the clear", inner)
 		}
 	}
 	if networks := project.Services["kafka"].Networks; !slices.Equal(slices.Collect(maps.Keys(networks)), []string{"log"}) {

@@ -34,7 +34,7 @@ const damagesOfSegments = 3
 // segmentedLogBytes makes segments that are sealed within the short form.
 const segmentedLogBytes = "268435456"
 
-// Whatever is damaged of a demo's directory, the next start names it, what it says mends it, and the views are what they were.
+// Whatever is damaged of a demo's directory, the next start names it, the remedy it gives mends it, and the views are what they were.
 func TestDamagesOfADemoAreMended(t *testing.T) {
 	if _, err := engine.Find(""); err != nil {
 		streamtest.Missing(t, streamtest.TierEmbedded, "no ClickHouse engine; make engine fetches it")
@@ -81,7 +81,7 @@ func TestDamagesOfADemoAreMended(t *testing.T) {
 		name string
 		do   func(t *testing.T, dir string)
 		// says is what /readyz names; empty: the start itself mends it.
-		says string
+		reports string
 	}{
 		{"bits flipped in a sealed segment", func(t *testing.T, dir string) { change(t, sealedSegment(t, dir), flipMiddle) }, "`marketlog rebuild`"},
 		{"a segment cut short", func(t *testing.T, dir string) {
@@ -115,8 +115,8 @@ func TestDamagesOfADemoAreMended(t *testing.T) {
 			}
 			damage.do(t, dir)
 			stop := d.without(t, dir)
-			if damage.says != "" {
-				d.untilReadiness(t, damage.says)
+			if damage.reports != "" {
+				d.untilReadiness(t, damage.reports)
 				if out, err := exec.Command(d.binary, "rebuild", "--data-dir", dir).CombinedOutput(); err != nil || !bytes.Contains(out, []byte("permanently lost")) {
 					t.Errorf("rebuild: %v\n%s", err, out)
 				}
@@ -138,8 +138,8 @@ func (d *demo) without(t *testing.T, dir string) (stop func()) {
 	process := exec.Command(d.binary, "run", "--feeds", "none", "--data-dir", dir, "--listen", strings.TrimPrefix(d.base, "http://"),
 		"--sql-listen", strings.TrimPrefix(d.sql, "http://"), "--kafka-listen", "127.0.0.1:0")
 	process.Env = append(os.Environ(), "MARKETLOG_BACKFILL_ENABLED=false")
-	var said bytes.Buffer
-	process.Stdout, process.Stderr = &said, &said
+	var output bytes.Buffer
+	process.Stdout, process.Stderr = &output, &output
 	if err := process.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func (d *demo) without(t *testing.T, dir string) (stop func()) {
 			t.Fatal(err)
 		}
 		if err := process.Wait(); err != nil {
-			t.Fatalf("without feeds it ended with %v\n%s", err, said.Bytes()[max(0, said.Len()-4096):])
+			t.Fatalf("without feeds it ended with %v\n%s", err, output.Bytes()[max(0, output.Len()-4096):])
 		}
 	}
 }
@@ -170,15 +170,15 @@ func (d *demo) readiness() (status int, body string) {
 }
 
 // untilReadiness waits until /readyz is 503 and names something.
-func (d *demo) untilReadiness(t *testing.T, says string) {
+func (d *demo) untilReadiness(t *testing.T, reports string) {
 	t.Helper()
 	for deadline := time.Now().Add(demoPatience); ; time.Sleep(50 * time.Millisecond) {
 		status, body := d.readiness()
-		if status == http.StatusServiceUnavailable && strings.Contains(body, says) && !strings.Contains(body, `"instance"`) {
+		if status == http.StatusServiceUnavailable && strings.Contains(body, reports) && !strings.Contains(body, `"instance"`) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("/readyz is %d %s, want %s in it", status, body, says)
+			t.Fatalf("/readyz is %d %s, want %s in it", status, body, reports)
 		}
 	}
 }
@@ -257,7 +257,7 @@ func digests(t *testing.T, dir string) map[string]string {
 	return found
 }
 
-// same says which view differs first; empty: none.
+// same states which view differs first; empty: none.
 func same(want, got map[string]string) string {
 	if len(want) == 0 {
 		return "there are none"

@@ -22,7 +22,7 @@ import (
 	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
-// dashboard is what of a Grafana dashboard tells its queries.
+// dashboard is the part of a Grafana dashboard that holds its queries.
 type dashboard struct {
 	UID, Title string
 	Templating struct {
@@ -69,7 +69,7 @@ func dashboards(t *testing.T) (list []dashboard) {
 	return list
 }
 
-// promQueries are the PromQL queries of all panels, by where they stand, with Grafana's variables as it fills them in.
+// promQueries are the PromQL queries of all panels, by where they are, with Grafana's variables as it fills them in.
 func promQueries(t *testing.T) map[string]string {
 	t.Helper()
 	queries := map[string]string{}
@@ -200,7 +200,7 @@ var measuredLater = []string{
 	"marketlog_archive_failing", "marketlog_archive_newest_timestamp_seconds", // only where the log is archived, which a demo's is not
 }
 
-// measures says whether a name that stands in a query has samples: of a histogram by one of its three names.
+// measures reports whether a name in a query has samples: of a histogram by one of its three names.
 func (s *scrape) measures(name string) bool {
 	if s.families[name] != nil {
 		return s.families[name].GetType() != dto.MetricType_HISTOGRAM

@@ -60,8 +60,8 @@ func TestDemoExplainsEveryNumber(t *testing.T) {
 	for _, number := range slices.Sorted(maps.Keys(numbers)) {
 		status, n := d.explain(t, number)
 		if status != http.StatusOK || n.Reproduced == nil || !*n.Reproduced {
-			said, _ := json.Marshal(n)
-			t.Errorf("%s is answered with %d and not reproduced: %.500s", number, status, said)
+			text, _ := json.Marshal(n)
+			t.Errorf("%s is answered with %d and not reproduced: %.500s", number, status, text)
 			continue
 		}
 		n.eachRecord(func(topic, href string) {
@@ -151,8 +151,8 @@ func numbersOf(schema *openapi3.Schema, value any, around []map[string]any, foun
 			if _, is := v[name].(float64); is && named {
 				found[braces.ReplaceAllStringFunc(number, func(field string) string {
 					for _, object := range slices.Backward(inside) {
-						if said, ok := object[strings.Trim(field, "{}")]; ok {
-							return fmt.Sprint(said)
+						if value, ok := object[strings.Trim(field, "{}")]; ok {
+							return fmt.Sprint(value)
 						}
 					}
 					return field

@@ -53,7 +53,7 @@ func TestDemoWithstandsHostileClients(t *testing.T) {
 }
 
 const (
-	// stalled connections say that a body comes, and stop before its last byte.
+	// stalled connections state that a body comes, and stop before its last byte.
 	stalled, stalledBody = 500, 60_000
 	// floods are bodies that the server reads whole before it refuses them, and how many are under way at once.
 	floods, floodBody, flooders = 12_000, 60_000, 64
@@ -232,7 +232,7 @@ func (d *demo) resident(t *testing.T) int {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", d.process.Process.Pid))
 	if err != nil {
-		t.Skip("not applicable: this system tells no resident memory")
+		t.Skip("not applicable: this system reports no resident memory")
 	}
 	_, rest, _ := strings.Cut(string(text), "VmRSS:")
 	kB, err := strconv.Atoi(strings.Fields(rest)[0])

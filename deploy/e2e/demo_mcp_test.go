@@ -56,7 +56,7 @@ func TestDemoToolsAreThoseOfTheSpecification(t *testing.T) {
 	sameTools(t, "over stdio", names)
 }
 
-// answerMax bounds what a tool answers by default in bytes, some 8,000 tokens: what it is asked for stands in a model's context
+// answerMax bounds what a tool answers by default in bytes, some 8,000 tokens: its answers fill a model's context
 // for the rest of the conversation.
 const answerMax = 24_000
 
@@ -122,25 +122,25 @@ func sameTools(t *testing.T, where string, names []string) {
 
 func listedTools(t *testing.T, frame []byte) (names []string, result json.RawMessage) {
 	t.Helper()
-	var said struct {
+	var answer struct {
 		Result json.RawMessage `json:"result"`
 	}
 	var list struct {
 		Tools []struct{ Name string } `json:"tools"`
 	}
-	if err := json.Unmarshal(frame, &said); err != nil {
+	if err := json.Unmarshal(frame, &answer); err != nil {
 		t.Fatalf("%v: %s", err, frame)
 	}
-	if err := json.Unmarshal(said.Result, &list); err != nil {
+	if err := json.Unmarshal(answer.Result, &list); err != nil {
 		t.Fatalf("%v: %s", err, frame)
 	}
 	for _, tool := range list.Tools {
 		names = append(names, tool.Name)
 	}
-	return names, said.Result
+	return names, answer.Result
 }
 
-// The entry for the registry says what the servers' own cards say.
+// The entry for the registry states what the servers' own cards say.
 func TestRegistrationIsTheCards(t *testing.T) {
 	var want bytes.Buffer
 	encoder := json.NewEncoder(&want)
@@ -156,8 +156,8 @@ func TestRegistrationIsTheCards(t *testing.T) {
 	if string(got) != want.String() {
 		t.Errorf("deploy/mcp/server.json: got\n%s\nwant\n%s", got, want.String())
 	}
-	var said struct{ Description string }
-	if err := json.Unmarshal(got, &said); err != nil || len(said.Description) > 100 {
-		t.Errorf("the registry takes descriptions of up to 100 letters, got %d (%v)", len(said.Description), err)
+	var answer struct{ Description string }
+	if err := json.Unmarshal(got, &answer); err != nil || len(answer.Description) > 100 {
+		t.Errorf("the registry takes descriptions of up to 100 letters, got %d (%v)", len(answer.Description), err)
 	}
 }

@@ -208,11 +208,11 @@ func TestDemoIsMeasuredAsItIs(t *testing.T) {
 	if fresh := s.value("marketlog_prices", "fresh"); fresh < 100 {
 		t.Errorf("%v prices are fresh, want 100 at least", fresh)
 	}
-	// A fold stands nowhere beyond the end of what it reads, and the log keeps to its bounds.
+	// A fold is nowhere beyond the end of what it reads, and the log keeps to its bounds.
 	ends := s.samples("marketlog_log_records_total")
 	for id, offset := range s.samples("marketlog_fold_offset") {
 		if _, topic, _ := strings.Cut(id, " "); offset > 1.01*ends[topic]+1000 {
-			t.Errorf("%s stands at %v, and its topic ends at %v", id, offset, ends[topic])
+			t.Errorf("%s is at %v, and its topic ends at %v", id, offset, ends[topic])
 		}
 	}
 	for topic, limit := range s.samples("marketlog_log_limit_bytes") {

@@ -29,8 +29,8 @@ func (d *demo) query(t *testing.T, statement string) []row {
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		said, _ := io.ReadAll(io.LimitReader(response.Body, 2000))
-		t.Fatalf("%d %s of %s", response.StatusCode, said, statement)
+		body, _ := io.ReadAll(io.LimitReader(response.Body, 2000))
+		t.Fatalf("%d %s of %s", response.StatusCode, body, statement)
 	}
 	var rows []row
 	lines := bufio.NewScanner(response.Body)
@@ -65,12 +65,12 @@ func documentedSQL(t *testing.T, section string) []string {
 	return statements
 }
 
-// comparison works numbers of answers out of the views and names those that differ. waiting says what is not there yet to be
+// comparison works numbers of answers out of the views and names those that differ. waiting states what is not there yet to be
 // compared.
 type comparison func(t *testing.T, d *demo) (differs []string, waiting string)
 
 // stillFor is for how long the views must not have moved before a comparison, and must not move after it: longer than
-// sinks and the memory of the API take for what the log says.
+// sinks and the memory of the API take for what the log holds.
 const stillFor = 2 * time.Second
 
 // Numbers that endpoints answer are those that SQL makes of the views, by code that shares nothing with theirs. The demo goes
@@ -121,7 +121,7 @@ func TestDemoNumbersAreThoseOfSQL(t *testing.T) {
 	}
 }
 
-// standing is a fingerprint of the views that are compared with; whole says that they are of one minute.
+// standing is a fingerprint of the views that are compared with; whole states that they are of one minute.
 func (d *demo) standing(t *testing.T) (fingerprint string, whole bool) {
 	t.Helper()
 	rows := d.query(t, `SELECT toString((SELECT sum(cityHash64(source, pool, category, apy, tvl_usd, heard, ended)) FROM v_rates)) AS rates,
@@ -382,16 +382,16 @@ func defiDiffers(t *testing.T, d *demo) (differs []string, waiting string) {
 	if len(locked) != 1 || len(rates) != 3 || len(caps) != 1 {
 		return nil, fmt.Sprintf("%d, %d and %d rows", len(locked), len(rates), len(caps))
 	}
-	told, lent := of(before, "data"), of(lending, "data")
-	return slices.Concat(near("totalTvl", told["totalTvl"], number(locked[0], "total_tvl")), near("lendingTvl", told["lendingTvl"], number(locked[0], "lending_tvl")),
-		near("stakingTvl", told["stakingTvl"], number(locked[0], "staking_tvl")), near("borrowingTvl", told["borrowingTvl"], number(locked[0], "borrowing_tvl")),
-		near("defiToCefiRatio", told["defiToCefiRatio"], number(locked[0], "defi_to_cefi_ratio")),
-		near("defiMarketDominance", told["defiMarketDominance"], number(caps[0], "defi_market_dominance")),
+	served, lent := of(before, "data"), of(lending, "data")
+	return slices.Concat(near("totalTvl", served["totalTvl"], number(locked[0], "total_tvl")), near("lendingTvl", served["lendingTvl"], number(locked[0], "lending_tvl")),
+		near("stakingTvl", served["stakingTvl"], number(locked[0], "staking_tvl")), near("borrowingTvl", served["borrowingTvl"], number(locked[0], "borrowing_tvl")),
+		near("defiToCefiRatio", served["defiToCefiRatio"], number(locked[0], "defi_to_cefi_ratio")),
+		near("defiMarketDominance", served["defiMarketDominance"], number(caps[0], "defi_market_dominance")),
 		near("averageSupplyApy", lent["averageSupplyApy"], number(rates[1], "average")), near("medianSupplyApy", lent["medianSupplyApy"], number(rates[1], "median")),
 		near("tvlWeightedSupplyApy", lent["tvlWeightedSupplyApy"], number(rates[1], "weighted")), near("averageBorrowApy", lent["averageBorrowApy"], number(rates[0], "average"))), ""
 }
 
-// benchmarkDiffers works the benchmark of now out of v_rates: the demo has seen no midnight, or the answer tells what holds
+// benchmarkDiffers works the benchmark of now out of v_rates: the demo has seen no midnight, or the answer holds what counts
 // now beside the fixing.
 func benchmarkDiffers(t *testing.T, d *demo) (differs []string, waiting string) {
 	type mean struct{ weighted, weight, plain, n float64 }

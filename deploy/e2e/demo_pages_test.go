@@ -61,7 +61,7 @@ func TestDemoPagesInABrowser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said, err := driver.StdoutPipe()
+	output, err := driver.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestDemoPagesInABrowser(t *testing.T) {
 	}
 	watched := mortal.watch(t)
 	done := false
-	for lines := bufio.NewScanner(said); lines.Scan(); {
+	for lines := bufio.NewScanner(output); lines.Scan(); {
 		var line struct {
 			Fault, Ask, Figure string
 			Value              float64
@@ -218,7 +218,7 @@ func (m *mortal) kill(t *testing.T) {
 func serveHostile(t *testing.T) (base string) {
 	t.Helper()
 	const evil = `</script><img src=x onerror=alert(1) onload=harmed=true>\u202e<svg onload=alert(1)>`
-	said := map[string]string{
+	answers := map[string]string{
 		"/api/v1/coins/markets listCoinMarketTable": `{"data":[{"id":"evil","symbol":"<b>","name":"EVIL","currentPrice":1,"priceSource":"EVIL","sparkline7d":[1]}],"meta":{}}`,
 		"/api/v1/global-stats/summary getMarketSummary": `{"data":{"totalMarketCapUsd":1,"volume24hUsd":1,"btcDominance":1,"ethDominance":1,"metrics":{"dominance":{"EVIL":50},"activeCoins":1,"activeMarkets":1,"stablecoinMarketCap":1,"stablecoinDominance":1},` +
 			`"movers":{"data":[{"rankRange":"1-50","gainers":[{"id":"evil","symbol":"EVIL","name":"EVIL","price":1,"priceChange24h":1}],"losers":[]}]},"sentiment":{"data":[]},"fearGreed":{"value":1,"classification":"EVIL","source":"EVIL","attribution":"EVIL","updatedAt":"2026-11-20T00:00:00Z","history":[]}}}`,
@@ -252,7 +252,7 @@ func serveHostile(t *testing.T) (base string) {
 		t.Fatal(err)
 	}
 	var endpoints []query.Endpoint
-	for operation, text := range said {
+	for operation, text := range answers {
 		path, id, _ := strings.Cut(operation, " ")
 		e := query.Endpoint{Method: http.MethodGet, Path: path, ID: id, Tag: "test", Summary: "A test.", Body: struct{}{}, Hot: true,
 			Handle: func(context.Context, *query.Request) (query.Answer, error) {

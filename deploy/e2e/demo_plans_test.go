@@ -12,7 +12,7 @@ import (
 // spanParams are the parameters by which an operation looks back.
 var spanParams = []string{"days", "history_days", "from", "since", "timeframe", "window", "period", "asOf"}
 
-// boundByPlan are the operations that tell rates of the past, with a request that looks back further than the plan Free may.
+// boundByPlan are the operations that serve rates of the past, with a request that looks back further than the plan Free may.
 var boundByPlan = map[string]string{
 	"GET /api/v1/rates/{symbol}/history":           "/api/v1/rates/ETH/history?days=1825",
 	"GET /api/v1/rates/history":                    "/api/v1/rates/history?coin=ethereum&product=staking-rewards&country=DE&timeframe=all",

@@ -24,7 +24,7 @@ import (
 	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
-// besideVariable says how long TestDemoGoesOnBesideStatements asks; some seconds otherwise.
+// besideVariable states how long TestDemoGoesOnBesideStatements asks; some seconds otherwise.
 const besideVariable = "MARKETLOG_BESIDE"
 
 // Statements that ended, held up or filled a server that runs them in its own process, asked again and again, change nothing that
@@ -147,7 +147,7 @@ func (d *demo) holdConnections(ctx context.Context, n int, request, more string)
 	}
 }
 
-// killStatements ends the demo's child again and again, as a fault in the engine does, and says how often it could. It leaves it
+// killStatements ends the demo's child again and again, as a fault in the engine does, and states how often it could. It leaves it
 // the time to start.
 func (d *demo) killStatements(ctx context.Context) (kills int) {
 	for {
@@ -172,7 +172,7 @@ func (d *demo) killStatements(ctx context.Context) (kills int) {
 	}
 }
 
-// priceOf is what an answer says of a price; nil where it says nothing.
+// priceOf is what an answer holds of a price; nil where it has none.
 func priceOf(body map[string]any) map[string]any {
 	data, _ := body["data"].(map[string]any)
 	price, _ := data["aggregated"].(map[string]any)
@@ -215,7 +215,7 @@ func (d *demo) watchPrice(ctx context.Context, t *testing.T, span time.Duration)
 		took[len(took)/2].Round(time.Microsecond), took[len(took)*95/100].Round(time.Microsecond), took[len(took)-1].Round(time.Microsecond))
 }
 
-// streamGap is how long the stream may be silent on a machine with other tests; it says something each second.
+// streamGap is how long the stream may be silent on a machine with other tests; it sends something each second.
 const streamGap = 20 * time.Second
 
 // watchStream follows the stream until ctx ends: no frame is missing, and none comes late.

@@ -54,9 +54,9 @@ func TestDemoDocumentSuitsTools(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			command := exec.CommandContext(t.Context(), c.command[0], c.command[1:]...)
 			command.Dir = c.folder
-			said, err := command.CombinedOutput()
-			if err != nil || c.clean != "" && strings.Contains(strings.ToLower(string(said)), c.clean) {
-				t.Errorf("%s: %v\n%.4000s", strings.Join(c.command, " "), err, said)
+			output, err := command.CombinedOutput()
+			if err != nil || c.clean != "" && strings.Contains(strings.ToLower(string(output)), c.clean) {
+				t.Errorf("%s: %v\n%.4000s", strings.Join(c.command, " "), err, output)
 			}
 		})
 	}
@@ -77,8 +77,8 @@ func TestDemoWithstandsSchemathesis(t *testing.T) {
 		"--workers", "1", "--phases", "examples,coverage,fuzzing", "--max-examples", "4", "--seed", "1", "--generation-database", "none", "--suppress-health-check", "all",
 		"--request-timeout", "60", "--warnings", "off", "--no-color")
 	command.Dir = t.TempDir() // where it keeps what failed, to try it again: each run is of its seed alone
-	said, err := command.CombinedOutput()
-	text := strings.ReplaceAll(string(said), d.key, "KEY")
+	output, err := command.CombinedOutput()
+	text := strings.ReplaceAll(string(output), d.key, "KEY")
 	if err != nil || !strings.Contains(text, " passed") {
 		t.Errorf("%v\n%s", err, text[max(0, len(text)-8000):])
 	}

@@ -184,7 +184,7 @@ func (c truths) counts(at string, o map[string]any) {
 	}
 }
 
-// list checks what stands in order: times, ranks and ids.
+// list checks what is in order: times, ranks and ids.
 func (c truths) list(at string, list []any) {
 	for _, name := range []string{"rank", "marketCapRank", "trendRank", "id", "coinId", "slug", "key"} {
 		seen := map[any]bool{}
@@ -252,7 +252,7 @@ func sumOf(o map[string]any) float64 {
 	return sum
 }
 
-// checkCaps holds the market table against what other endpoints say of all coins together.
+// checkCaps holds the market table against what other endpoints serve of all coins together.
 func checkCaps(t *testing.T, d *demo) {
 	t.Helper()
 	// A minute may end between two answers: then all is asked for again.
@@ -271,7 +271,7 @@ func checkCaps(t *testing.T, d *demo) {
 	}
 }
 
-// capsDisagree tells what is wrong, or why it has to be asked again.
+// capsDisagree returns what is wrong, or why it has to be asked again.
 func capsDisagree(d *demo) (wrong []string, again string) {
 	fault := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	var caps []float64
@@ -326,7 +326,7 @@ func capsDisagree(d *demo) (wrong []string, again string) {
 	if err != nil || status != http.StatusOK {
 		return nil, fmt.Sprintf("global-stats/metrics: %d, %v", status, err)
 	}
-	// The table's rows and the sum are of one minute; rows of coins that did not change are not told again.
+	// The table's rows and the sum are of one minute; rows of coins that did not change are not reported again.
 	if total := number(metrics, "totalMarketCap"); total <= 0 || math.Abs(total/sum-1) > 0.01 {
 		fault("global-stats/metrics: the total cap is %v, those of coins/markets sum to %v", total, sum)
 	}

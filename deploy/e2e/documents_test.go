@@ -50,7 +50,7 @@ func documents(t *testing.T) (list []document) {
 	return list
 }
 
-// current says whether a page describes the present; decisions and the changelog name what there was.
+// current reports whether a page describes the present; decisions and the changelog name what there was.
 func (d document) current() bool {
 	return !strings.HasPrefix(d.path, "docs/decisions/") && d.path != "docs/CHANGELOG.md"
 }
@@ -71,7 +71,7 @@ func (d document) shell(language string) (lines []string) {
 	return lines
 }
 
-// commands are those that stand in code within the tables of a page.
+// commands are those that are in code within the tables of a page.
 func (d document) commands() (lines []string) {
 	for line := range strings.SplitSeq(d.text, "\n") {
 		if !strings.HasPrefix(line, "|") {
@@ -147,7 +147,7 @@ func anchors(text string) (names []string) {
 // code is a span in backquotes.
 var code = regexp.MustCompile("`([^`\n]+)`")
 
-// A page that names a folder or file of the source says where it is: whoever moves it corrects the page.
+// A page that names a folder or file of the source states where it is: whoever moves it corrects the page.
 func TestPathsInDocumentsExist(t *testing.T) {
 	folders := []string{"deploy/", "docs/", "processors/", "producers/", "query/", "schemas/", "stream/", "tools/"}
 	named := 0
@@ -269,7 +269,7 @@ func shellWords(line string) (words []string) {
 	return words
 }
 
-// knownCommand says what the program does not know of a command line.
+// knownCommand states what the program does not know of a command line.
 func knownCommand(args []string) error {
 	app := command.Runtime{}
 	root := &cobra.Command{Use: "marketlog"}

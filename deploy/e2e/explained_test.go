@@ -76,7 +76,7 @@ func newExplainedWorld(seed uint64) *explainedWorld {
 	return w
 }
 
-// second is what the venues say in one second, the nth.
+// second is what the venues send in one second, the nth.
 func (w *explainedWorld) second(n int, at time.Time) (ticks []*eventsv1.Tick) {
 	for _, m := range w.markets {
 		rate := m.quote == "USD" && (m.base == "USDT" || m.base == "EUR")
@@ -299,7 +299,7 @@ func explanation(t *testing.T, cfg config.Config, key, coin string, asOf time.Ti
 	return body.Data
 }
 
-// unexplained says what an explanation leaves open: it must be of the row, reproduce it, and its inputs must
+// unexplained states what an explanation leaves open: it must be of the row, reproduce it, and its inputs must
 // give the price once more when they are worked out here.
 func unexplained(x *prices.Explanation, row explainedRow) string {
 	if !x.Reproduced || x.CoinID != row.Coin || row.Price == nil || x.Price != *row.Price ||
@@ -315,7 +315,7 @@ func unexplained(x *prices.Explanation, row explainedRow) string {
 		}
 		counts := in.PriceUSD != nil && !voted[in.Provider]
 		if counts != (in.Accepted || in.Reason == "outlier") {
-			return fmt.Sprintf("%s %s has a vote: %v, and is said to be %q", in.Provider, in.VenueSymbol, counts, cmp.Or(in.Reason, "accepted"))
+			return fmt.Sprintf("%s %s has a vote: %v, and is reported as %q", in.Provider, in.VenueSymbol, counts, cmp.Or(in.Reason, "accepted"))
 		}
 		if counts {
 			voted[in.Provider] = true

@@ -264,7 +264,7 @@ func (img *image) start(t *testing.T, env map[string]string, args ...string) *ru
 	return r
 }
 
-func (r *runningImage) said() string {
+func (r *runningImage) output() string {
 	content, _ := os.ReadFile(r.log.Name()) // only for messages
 	return string(content)
 }
@@ -287,11 +287,11 @@ func (r *runningImage) answers(t *testing.T, url string, status int) string {
 		}
 		select {
 		case err := <-r.ended:
-			t.Fatalf("it ended with %v:\n%s", err, r.said())
+			t.Fatalf("it ended with %v:\n%s", err, r.output())
 		default:
 		}
 	}
-	t.Fatalf("%s: %s, want status %d; it says\n%s", url, last, status, r.said())
+	t.Fatalf("%s: %s, want status %d; it says\n%s", url, last, status, r.output())
 	return ""
 }
 
@@ -304,10 +304,10 @@ func (r *runningImage) stop(t *testing.T) {
 	select {
 	case err := <-r.ended:
 		if err != nil {
-			t.Errorf("after SIGTERM: %v\n%s", err, r.said())
+			t.Errorf("after SIGTERM: %v\n%s", err, r.output())
 		}
 	case <-time.After(time.Minute):
-		t.Errorf("it does not end within a minute of SIGTERM:\n%s", r.said())
+		t.Errorf("it does not end within a minute of SIGTERM:\n%s", r.output())
 	}
 }
 
@@ -343,7 +343,7 @@ func imageStartsAnswersAndEnds(t *testing.T, binary string) {
 	r.stop(t)
 }
 
-// Each role of the compose file, without its servers, starts, says what it waits for, and ends when asked to.
+// Each role of the compose file, without its servers, starts, states what it waits for, and ends when asked to.
 func rolesStartAndWait(t *testing.T, binary string) {
 	project := composeProject(t)
 	build := project.Services["query"].Build

@@ -18,7 +18,7 @@ import (
 	"github.com/marketlog/marketlog/deploy/deploytest"
 )
 
-// The example is run as it stands, but for addresses and paths: what it passes on is what docs/proxy.md promises.
+// The example is run as it is, but for addresses and paths: what it passes on is what docs/proxy.md promises.
 func TestProxyExampleOfNginx(t *testing.T) {
 	program, err := exec.LookPath("nginx")
 	if err != nil {
@@ -100,8 +100,8 @@ func TestProxyExampleOfNginx(t *testing.T) {
 			break
 		}
 		if time.Now().After(deadline) {
-			said, _ := os.ReadFile(log.Name()) // only for the message
-			t.Fatalf("nginx does not listen: %v\n%s", err, said)
+			logged, _ := os.ReadFile(log.Name()) // only for the message
+			t.Fatalf("nginx does not listen: %v\n%s", err, logged)
 		}
 	}
 	for _, test := range []struct {

@@ -83,7 +83,7 @@ func (c *scriptedClock) set(now time.Time) {
 	})
 }
 
-// Join and Finished are how a producer's writer tells that the log holds its clock of a second.
+// Join and Finished are how a producer's writer notifies that the log holds its clock of a second.
 func (c *scriptedClock) Join(name string) { c.Finished(name, c.Now()) }
 
 func (c *scriptedClock) Finished(name string, at time.Time) {
@@ -186,7 +186,7 @@ type recordedLog struct {
 	clock  *scriptedClock
 	writer *outbox.Writer
 	rates  *feed
-	// opened says that the folds have seen enough clocks to move theirs, and know the rates.
+	// opened states that the folds have seen enough clocks to move theirs, and know the rates.
 	opened bool
 
 	mu sync.Mutex
@@ -361,7 +361,7 @@ func (l *recordedLog) advance(to time.Time) {
 		next := now.Truncate(time.Second).Add(time.Second)
 		if speaks := now.Truncate(time.Second).Add(scriptedAt); l.rates != nil && now.Before(speaks) && !to.Before(speaks) {
 			l.clock.set(speaks)
-			l.rates.venue.say(scriptedTickers(speaks))
+			l.rates.venue.sendAndWait(scriptedTickers(speaks))
 			now = speaks
 		}
 		if to.Before(next) {
@@ -388,7 +388,7 @@ func (l *recordedLog) leap(to time.Time) {
 		l.clock.set(now)
 		l.clock.written(l.t, now)
 		l.clock.set(now.Add(scriptedAt))
-		l.rates.venue.say(scriptedTickers(now))
+		l.rates.venue.sendAndWait(scriptedTickers(now))
 	}
 }
 
@@ -435,7 +435,7 @@ func (l *recordedLog) openFeed(v adapter.Venue, server *loopbackVenue, shift tim
 }
 
 // The scripted venue says every second what USD is worth: it speaks Kraken's feed, and its last market
-// tells when rates have come through.
+// reports when rates have come through.
 const (
 	scriptedSlug    = "kraken"
 	convertedMarket = "SOL/EUR"
@@ -458,7 +458,7 @@ func scriptedPrice(market int, second int64) int64 {
 	return price + price*((second*31+int64(market)*7)%7-3)/10_000
 }
 
-// scriptedTickers are what the scripted venue says in a second.
+// scriptedTickers are what the scripted venue sends in a second.
 func scriptedTickers(at time.Time) recordedFrame {
 	var rows []byte
 	spell := func(n int64) string { return fmt.Sprintf("%d.%05d", n/1e5, n%1e5) }
@@ -500,5 +500,5 @@ func (l *recordedLog) openRates() {
 	l.t.Fatal("no tick was converted in 50 s of rates")
 }
 
-// quotesSettle is about how far the fold of rates stands behind the log: it waits for clocks to settle.
+// quotesSettle is about how far the fold of rates lags behind the log: it waits for clocks to settle.
 const quotesSettle = 2 * time.Second

@@ -65,7 +65,7 @@ func readFrames(t *testing.T, path string) (frames []recordedFrame) {
 	return frames
 }
 
-// readTranscript reads answers (<) and updates (=), each over one or more lines. |1| stands for the
+// readTranscript reads answers (<) and updates (=), each over one or more lines. |1| means the
 // number of a request.
 func readTranscript(text []byte) (frames []recordedFrame) {
 	var message []byte

@@ -17,7 +17,7 @@ import (
 )
 
 // loopbackVenue is the other end of an adapter's wire: it lists instruments, takes subscriptions,
-// answers what the venue answers, and says the frames that it is told to say.
+// answers what the venue answers, and sends the frames that it is given.
 type loopbackVenue struct {
 	t    *testing.T
 	slug string
@@ -50,7 +50,7 @@ func (v *loopbackVenue) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		body, ok := v.listings[strings.TrimSuffix(r.URL.Path, "/")]
 		if !ok {
-			http.NotFound(w, r) // the recording does not know what the venue would have said
+			http.NotFound(w, r) // the recording does not know what the venue would have answered
 			return
 		}
 		_, _ = w.Write([]byte(body))
@@ -85,9 +85,9 @@ func (v *loopbackVenue) serveFeed(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// say sends a frame and returns when the adapter has read it and asks for the next one: only then does
+// sendAndWait sends a frame and returns when the adapter has read it and asks for the next one: only then does
 // it answer the ping behind it.
-func (v *loopbackVenue) say(f recordedFrame) {
+func (v *loopbackVenue) sendAndWait(f recordedFrame) {
 	v.t.Helper()
 	v.send(f, true)
 }
@@ -126,12 +126,12 @@ func packed(text []byte) []byte {
 	return b.Bytes()
 }
 
-// answers is what a venue says to a message of a client, as its documentation has it: it acknowledges
+// answers is what a venue sends to a message of a client, as its documentation has it: it acknowledges
 // subscriptions and returns heartbeats.
 func answers(slug string, message []byte) (list [][]byte) {
-	say := func(format string, a ...any) { list = append(list, fmt.Appendf(nil, format, a...)) }
+	add := func(format string, a ...any) { list = append(list, fmt.Appendf(nil, format, a...)) }
 	if string(message) == "ping" { // OKX and Bitget
-		say("pong")
+		add("pong")
 		return list
 	}
 	var m struct {
@@ -159,12 +159,12 @@ func answers(slug string, message []byte) (list [][]byte) {
 	}
 	switch slug {
 	case "binance":
-		say(`{"result":null,"id":%s}`, m.ID)
+		add(`{"result":null,"id":%s}`, m.ID)
 	case "coinbase":
-		say(`{"type":"subscriptions","channels":[]}`)
+		add(`{"type":"subscriptions","channels":[]}`)
 	case "kraken":
 		if m.Method == "ping" {
-			say(`{"method":"pong","time_in":"2023-09-24T14:10:23.799685Z","time_out":"2023-09-24T14:10:23.799703Z"}`)
+			add(`{"method":"pong","time_in":"2023-09-24T14:10:23.799685Z","time_out":"2023-09-24T14:10:23.799703Z"}`)
 			break
 		}
 		var p struct {
@@ -173,42 +173,42 @@ func answers(slug string, message []byte) (list [][]byte) {
 		}
 		_ = json.Unmarshal(m.Params, &p)
 		for _, symbol := range p.Symbol {
-			say(`{"method":"subscribe","result":{"channel":%q,"snapshot":true,"symbol":%q},"success":true,"time_in":"2023-09-24T14:10:23.799685Z","time_out":"2023-09-24T14:10:23.799703Z"}`, p.Channel, symbol)
+			add(`{"method":"subscribe","result":{"channel":%q,"snapshot":true,"symbol":%q},"success":true,"time_in":"2023-09-24T14:10:23.799685Z","time_out":"2023-09-24T14:10:23.799703Z"}`, p.Channel, symbol)
 		}
 	case "okx", "bitget":
 		for _, arg := range m.Args {
-			say(`{"event":"subscribe","arg":%s,"connId":"a4d3ae55"}`, arg)
+			add(`{"event":"subscribe","arg":%s,"connId":"a4d3ae55"}`, arg)
 		}
 	case "bybit":
-		say(`{"success":true,"ret_msg":%q,"conn_id":"cejreassvfrsfvb9v1a0-2m","req_id":%q,"op":%q}`, m.Op, m.Request, m.Op)
+		add(`{"success":true,"ret_msg":%q,"conn_id":"cejreassvfrsfvb9v1a0-2m","req_id":%q,"op":%q}`, m.Op, m.Request, m.Op)
 	case "bitstamp":
 		if m.Event == "bts:heartbeat" {
-			say(`{"event":"bts:heartbeat","channel":"","data":{"status":"success"}}`)
+			add(`{"event":"bts:heartbeat","channel":"","data":{"status":"success"}}`)
 			break
 		}
-		say(`{"event":"bts:subscription_succeeded","channel":%q,"data":{}}`, m.Data.Channel)
+		add(`{"event":"bts:subscription_succeeded","channel":%q,"data":{}}`, m.Data.Channel)
 	case "kucoin":
-		say(`{"id":%s,"type":%q}`, m.ID, map[string]string{"ping": "pong"}[m.Type]+map[string]string{"subscribe": "ack"}[m.Type])
+		add(`{"id":%s,"type":%q}`, m.ID, map[string]string{"ping": "pong"}[m.Type]+map[string]string{"subscribe": "ack"}[m.Type])
 	case "gate":
 		if m.Channel == "spot.ping" {
-			say(`{"time":1545404023,"time_ms":1545404023123,"channel":"spot.pong","event":"","result":null}`)
+			add(`{"time":1545404023,"time_ms":1545404023123,"channel":"spot.pong","event":"","result":null}`)
 			break
 		}
-		say(`{"time":1611541000,"time_ms":1611541000001,"channel":%q,"event":%q,"payload":%s,"result":{"status":"success"}}`, m.Channel, m.Event, m.Payload)
+		add(`{"time":1611541000,"time_ms":1611541000001,"channel":%q,"event":%q,"payload":%s,"result":{"status":"success"}}`, m.Channel, m.Event, m.Payload)
 	case "htx":
 		if m.Sub != "" {
-			say(`{"id":%s,"status":"ok","subbed":%q,"ts":1489474081631}`, m.ID, m.Sub)
+			add(`{"id":%s,"status":"ok","subbed":%q,"ts":1489474081631}`, m.ID, m.Sub)
 		}
 	case "cryptocom":
 		if m.Method == "subscribe" {
-			say(`{"id":%s,"method":"subscribe","code":0}`, m.ID)
+			add(`{"id":%s,"method":"subscribe","code":0}`, m.ID)
 		}
 	case "mexc":
 		if m.Method == "PING" {
-			say(`{"id":0,"code":0,"msg":"PONG"}`)
+			add(`{"id":0,"code":0,"msg":"PONG"}`)
 			break
 		}
-		say(`{"id":0,"code":0,"msg":%q}`, m.Params)
+		add(`{"id":0,"code":0,"msg":%q}`, m.Params)
 	}
 	return list
 }

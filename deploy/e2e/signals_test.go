@@ -14,7 +14,7 @@ import (
 	"github.com/marketlog/marketlog/deploy/cli"
 )
 
-// drainer is a program that drains for ever once it is told to stop. It says what reaches it, and repeats what it reads.
+// drainer is a program that drains for ever once it is asked to stop. It prints what reaches it, and repeats what it reads.
 func drainer() {
 	heard := make(chan os.Signal, 8)
 	signal.Notify(heard, syscall.SIGTERM)
@@ -59,7 +59,7 @@ func TestTheThirdSignalEndsAProcessThatDrains(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = program.Process.Kill() }()
-	said := bufio.NewScanner(out)
+	lines := bufio.NewScanner(out)
 	// hears reads the lines that must come, in any order.
 	hears := func(want ...string) {
 		t.Helper()
@@ -68,10 +68,10 @@ func TestTheThirdSignalEndsAProcessThatDrains(t *testing.T) {
 			missing[line] = true
 		}
 		for len(missing) > 0 {
-			if !said.Scan() {
-				t.Fatalf("it ended (%v) before it said %v", said.Err(), missing)
+			if !lines.Scan() {
+				t.Fatalf("it ended (%v) before it printed %v", lines.Err(), missing)
 			}
-			delete(missing, strings.TrimSpace(said.Text()))
+			delete(missing, strings.TrimSpace(lines.Text()))
 		}
 	}
 	terminate := func() {

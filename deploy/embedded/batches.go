@@ -64,7 +64,7 @@ func wholeBatches(raw []byte) (batches []batch) {
 	return batches
 }
 
-// keeper makes a batch without records that stands for the offsets [first, next): without it the broker would give them
+// keeper makes a batch without records that covers the offsets [first, next): without it the broker would give them
 // out again. Compaction leaves such batches, so every client passes over them.
 func keeper(first, next, timestamp int64) []byte {
 	b := make([]byte, batchHeader)

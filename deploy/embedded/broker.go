@@ -21,7 +21,7 @@ import (
 	"github.com/marketlog/marketlog/schemas"
 )
 
-// BrokerConfig says where the embedded broker keeps its log and where it listens.
+// BrokerConfig states where the embedded broker keeps its log and where it listens.
 type BrokerConfig struct {
 	// Dir holds the log. One process may have it open; the caller locks it.
 	Dir string
@@ -136,7 +136,7 @@ func (b *Broker) Sweep(ctx context.Context, interval time.Duration) {
 	}
 }
 
-// Held is why the broker stands still: an append that failed, on a full disk for one, and is tried again. It serves
+// Held is why the broker has stopped: an append that failed, on a full disk for one, and is tried again. It serves
 // nobody meanwhile, and nothing is lost. Nil: it works.
 func (b *Broker) Held() error { return b.disk.holding() }
 
@@ -147,7 +147,7 @@ func (b *Broker) Damages() []Damage {
 	return slices.Clone(b.damages)
 }
 
-// Settle forgets all damages: whoever has to know was told, and what could be mended is.
+// Settle forgets all damages: whoever has to know was notified, and what could be mended is.
 func (b *Broker) Settle() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

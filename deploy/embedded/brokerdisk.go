@@ -42,7 +42,7 @@ type (
 //go:linkname withFS github.com/twmb/franz-go/pkg/kfake.withFS
 func withFS(brokerFS) kfake.Opt
 
-// writable says whether a file can be made in dir. The call through the interface has a second purpose: the linker drops
+// writable reports whether a file can be made in dir. The call through the interface has a second purpose: the linker drops
 // methods that no interface call names, and the broker's own call of OpenFile names another type of file.
 //
 //go:noinline
@@ -58,8 +58,8 @@ func writable(fsys brokerFS, dir string) error {
 const (
 	// heldPause is how long a held append waits before it is tried again.
 	heldPause = 200 * time.Millisecond
-	// heldTold is how often the log says that the broker is held.
-	heldTold = time.Minute
+	// warnInterval is how often the log states that the broker is held.
+	warnInterval = time.Minute
 )
 
 // brokerDisk is what the broker keeps its log on. An append that fails is cut back and tried again until it succeeds,
@@ -74,7 +74,7 @@ type brokerDisk struct {
 	open    func(name string, flag int, perm os.FileMode) (*os.File, error)
 	sync    func(*os.File) error
 	syncDir func(dir string) error
-	// durable says that what is appended survives a power failure: then so do the names of new files.
+	// durable states that what is appended survives a power failure: then so do the names of new files.
 	durable bool
 
 	// closing is closed when appends are not waited for any more.
@@ -85,9 +85,9 @@ type brokerDisk struct {
 	// partitions are by directory.
 	partitions map[string]*partitionState
 	held       error
-	// failed says that an append was given up, after which none may succeed.
+	// failed states that an append was given up, after which none may succeed.
 	failed bool
-	told   time.Time
+	warned time.Time
 }
 
 func newBrokerDisk(log *slog.Logger) *brokerDisk {
@@ -177,7 +177,7 @@ func (d *brokerDisk) note(dir string, p *partitionState) {
 // release gives up appends that fail from now on.
 func (d *brokerDisk) release() { d.once.Do(func() { close(d.closing) }) }
 
-// holding is why the broker stands still; nil: it does not.
+// holding is why the broker has stopped; nil: it does not.
 func (d *brokerDisk) holding() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -207,12 +207,12 @@ func (d *brokerDisk) retry(do func() error) error {
 			return nil
 		}
 		d.held = err
-		tell := time.Since(d.told) >= heldTold
-		if tell {
-			d.told = time.Now()
+		warn := time.Since(d.warned) >= warnInterval
+		if warn {
+			d.warned = time.Now()
 		}
 		d.mu.Unlock()
-		if tell {
+		if warn {
 			d.log.Error("broker paused until it can write", "error", err)
 		}
 		select {
@@ -309,7 +309,7 @@ type appended struct {
 	name string
 	size int64
 	torn bool
-	// segment says that what is appended is batches.
+	// segment states that what is appended is batches.
 	segment bool
 }
 
@@ -336,7 +336,7 @@ func (f *appended) Write(b []byte) (int, error) {
 }
 
 // Sync flushes the file. The broker acknowledges a batch whatever comes of it, and asked again the system answers that all is
-// well, since it forgets the pages that it could not write: so after a flush that failed the broker stands still until it is
+// well, since it forgets the pages that it could not write: so after a flush that failed the broker stops until it is
 // stopped. The next start reads what the disk has.
 func (f *appended) Sync() error {
 	err := f.disk.sync(f.File)

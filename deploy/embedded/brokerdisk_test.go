@@ -59,7 +59,7 @@ func until(t *testing.T, what string, ok func() bool) {
 }
 
 // An append that a full disk refuses is cut back, and nothing is taken behind it: when there is room, the log goes on
-// where it stood, without a hole, a torn piece or a record that its producer was told was lost.
+// where it was, without a hole, a torn piece or a record that was reported lost to its producer.
 func TestFullDiskHoldsTheBroker(t *testing.T) {
 	topic := schemas.Topic{Name: "ticks", Partitions: 1, EmbeddedBytes: 1 << 30}
 	dir := t.TempDir()
@@ -95,7 +95,7 @@ func TestFullDiskHoldsTheBroker(t *testing.T) {
 		t.Errorf("got %d records that the broker refused, want none", lost.Load())
 	}
 	if err := broker.Held(); err != nil {
-		t.Errorf("with room again the broker still stands still: %v", err)
+		t.Errorf("with room again the broker is still stopped: %v", err)
 	}
 	broker.Close()
 	again := startBroker(t, dir)

@@ -107,7 +107,7 @@ func TestDamageIsNamedAndTheRestIsRead(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		damage func(t *testing.T, partition string, bases []int64)
-		// segment is the damaged one, lost [from, next) what is gone; kept says that the file is there, set aside.
+		// segment is the damaged one, lost [from, next) what is gone; kept states that the file is there, set aside.
 		segment int
 		kept    bool
 		lost    func(bases []int64) (from, next int64)
@@ -185,7 +185,7 @@ func TestDamageIsNamedAndTheRestIsRead(t *testing.T) {
 			}
 			broker.Close()
 
-			// It is told until it is settled, and found once.
+			// It is reported until it is settled, and found once.
 			broker = startBroker(t, dir)
 			if again := broker.Damages(); len(again) != 1 || again[0].From != from {
 				t.Errorf("at the next start: got %v", again)

@@ -93,7 +93,7 @@ func openReading(ctx context.Context, addr string, cfg BrokerConfig) error {
 }
 
 // writing are the requests that change the log, its topics, its settings or what others have of them. The broker refuses
-// those of who is not User; here they are told.
+// those of who is not User; here they are logged.
 var writing = map[int16]bool{
 	kmsg.Produce.Int16(): true, kmsg.CreateTopics.Int16(): true, kmsg.DeleteTopics.Int16(): true, kmsg.DeleteRecords.Int16(): true,
 	kmsg.InitProducerID.Int16(): true, kmsg.AddPartitionsToTxn.Int16(): true, kmsg.AddOffsetsToTxn.Int16(): true,
@@ -105,15 +105,15 @@ var writing = map[int16]bool{
 }
 
 // gate is the listener of the broker. It ends connections whose bytes would end the broker, which trusts its clients: a
-// request of a kind that does not exist, or larger than memory. And it tells of refused writes.
+// request of a kind that does not exist, or larger than memory. And it logs refused writes.
 type gate struct {
 	net.Listener
 	password []byte
 	log      *slog.Logger
 
 	mu sync.Mutex
-	// told is when a refusal was last told, by host and kind of request.
-	told map[refusal]time.Time
+	// reported is when a refusal was last logged, by host and kind of request.
+	reported map[refusal]time.Time
 }
 
 type refusal struct {
@@ -121,14 +121,14 @@ type refusal struct {
 	key  int16
 }
 
-// Bounds of what is told of refusals: each kind once in refusalEvery by host, and of so many at a time at most.
+// Bounds of what is logged of refusals: each kind once in refusalEvery by host, and of so many at a time at most.
 const (
 	refusalEvery = time.Minute
 	mostRefusals = 1_000
 )
 
 func newGate(listener net.Listener, password string, log *slog.Logger) *gate {
-	return &gate{Listener: listener, password: []byte(password), log: log, told: map[refusal]time.Time{}}
+	return &gate{Listener: listener, password: []byte(password), log: log, reported: map[refusal]time.Time{}}
 }
 
 // Accept waits for the next connection.
@@ -140,7 +140,7 @@ func (g *gate) Accept() (net.Conn, error) {
 	return &gatedConn{Conn: conn, gate: g}, nil
 }
 
-// refused tells of a request that the broker refuses.
+// refused logs a request that the broker refuses.
 func (g *gate) refused(from net.Addr, key int16, client string) {
 	if g.log == nil {
 		return
@@ -153,20 +153,20 @@ func (g *gate) refused(from net.Addr, key int16, client string) {
 	defer g.mu.Unlock()
 	now := time.Now()
 	id := refusal{host, key}
-	if at, ok := g.told[id]; ok && now.Sub(at) < refusalEvery {
+	if at, ok := g.reported[id]; ok && now.Sub(at) < refusalEvery {
 		return
 	}
-	if len(g.told) >= mostRefusals {
-		for old, at := range g.told {
+	if len(g.reported) >= mostRefusals {
+		for old, at := range g.reported {
 			if now.Sub(at) >= refusalEvery {
-				delete(g.told, old)
+				delete(g.reported, old)
 			}
 		}
-		if len(g.told) >= mostRefusals {
+		if len(g.reported) >= mostRefusals {
 			return
 		}
 	}
-	g.told[id] = now
+	g.reported[id] = now
 	g.log.Warn("rejected a request on the Kafka port, which is read-only without a login", "request", kmsg.NameForKey(key), "client", client, "from", from.String())
 }
 

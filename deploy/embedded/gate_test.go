@@ -213,11 +213,11 @@ func TestBytesOfOthersEndTheirConnectionOnly(t *testing.T) {
 	}
 }
 
-// A refusal is told once a minute for each kind of request and host, whatever bytes arrive at a time; who has the password
-// is not told of.
-func TestRefusalsAreToldOnce(t *testing.T) {
-	var told bytes.Buffer
-	g := newGate(nil, testPassword, slog.New(slog.NewTextHandler(&told, nil)))
+// A refusal is logged once a minute for each kind of request and host, whatever bytes arrive at a time; who has the password
+// is not logged.
+func TestRefusalsAreReportedOnce(t *testing.T) {
+	var logged bytes.Buffer
+	g := newGate(nil, testPassword, slog.New(slog.NewTextHandler(&logged, nil)))
 	request := func(key int16, client, rest string) []byte {
 		body := binary.BigEndian.AppendUint16(nil, uint16(key))
 		body = append(body, 0, 9, 0, 0, 0, 1)
@@ -245,8 +245,8 @@ func TestRefusalsAreToldOnce(t *testing.T) {
 			}
 		}
 	}
-	if n := strings.Count(told.String(), "rejected a request"); n != 2 || !strings.Contains(told.String(), "request=DeleteTopics client=sneaky") {
-		t.Errorf("told %d refusals, want one of Produce and one of DeleteTopics:\n%s", n, told.String())
+	if n := strings.Count(logged.String(), "rejected a request"); n != 2 || !strings.Contains(logged.String(), "request=DeleteTopics client=sneaky") {
+		t.Errorf("logged %d refusals, want one of Produce and one of DeleteTopics:\n%s", n, logged.String())
 	}
 }
 

@@ -25,7 +25,7 @@ const (
 	topicsName = "topics.json"
 )
 
-// mendState makes the broker's state readable before the broker reads it. A file that is no JSON is set aside; the
+// mendState makes the broker's state readable before the broker reads it. A file that is not JSON is set aside; the
 // topics are then those that have partitions, whose settings the caller sets at every start. The logs of groups and
 // producers lose the pieces that a failed append left in them, and nothing behind those.
 func mendState(dir string, log *slog.Logger) error {

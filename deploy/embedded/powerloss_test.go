@@ -152,7 +152,7 @@ func TestPowerFailure(t *testing.T) {
 	}
 }
 
-// A flush that fails is not acknowledged: the broker stands still and says so, and does not take the next flush, which the
+// A flush that fails is not acknowledged: the broker stops and reports it, and does not take the next flush, which the
 // system answers well, for a success.
 func TestFailedFlushIsNotAcknowledged(t *testing.T) {
 	topic := schemas.Topic{Name: "ticks", Partitions: 1, EmbeddedBytes: 1 << 30}
@@ -176,9 +176,9 @@ func TestFailedFlushIsNotAcknowledged(t *testing.T) {
 	failing.Store(true)
 	var acknowledged atomic.Bool
 	producer.Produce(t.Context(), &kgo.Record{Value: []byte("b")}, func(_ *kgo.Record, err error) { acknowledged.Store(err == nil) })
-	until(t, "the broker to stand still", func() bool { return broker.Held() != nil })
+	until(t, "the broker to stop", func() bool { return broker.Held() != nil })
 	if err := broker.Held(); !errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), "restart") {
-		t.Errorf("it stands still for %v", err)
+		t.Errorf("it has stopped for %v", err)
 	}
 	producer.Close()
 	broker.Close()

@@ -21,9 +21,9 @@ type Dataset struct {
 
 	// view has the comments of the columns and, unless from names a table, the rows.
 	view string
-	// from is what the rows are selected from; empty: view. {db} stands for the database of the tables.
+	// from is what the rows are selected from; empty: view. {db} is replaced by the database of the tables.
 	from string
-	// where is a further condition; empty for none. {first} and {last} stand for the days of the first and last row, as dates.
+	// where is a further condition; empty for none. {first} and {last} are replaced by the days of the first and last row, as dates.
 	where string
 	// columns are those of the view that are exported, in this order; nil: all.
 	columns []string
@@ -53,7 +53,7 @@ const (
 )
 
 // declared selects the sources of values of some kinds that are asked, and all venues that are: of what is made of many sources no
-// row says which they were.
+// row states which they were.
 func declared(kinds ...string) string {
 	return "SELECT toString(source) AS source FROM {db}.sources FINAL WHERE enabled AND (interval_ns = 0 OR hasAny(kinds, ['" +
 		strings.Join(kinds, "', '") + "']))"
@@ -119,7 +119,7 @@ var Datasets = []Dataset{
 		view: "v_sentiment", time: "time", order: "time, range", sources: declared("coin", "market"),
 	},
 	{
-		Name: "rates", Holds: "a yield when it was told, ended or changed, and once an hour", Topics: []string{schemas.TopicRates},
+		Name: "rates", Holds: "a yield when it was reported, ended or changed, and once an hour", Topics: []string{schemas.TopicRates},
 		view: "v_rates", from: "{db}.rates FINAL", time: "time", order: "source, category, pool, coin_id, time",
 		columns: []string{
 			"key", "time", "provider", "provider_name", "source", "category", "coin_id", "symbol", "pool", "provider_symbol", "chain", "name", "unattached", "apr", "apy",

@@ -20,7 +20,7 @@ import (
 	"github.com/marketlog/marketlog/deploy/export"
 )
 
-// Each dataset has the rows of its table in it, whatever the format; each file says what its columns mean, whose values it has
+// Each dataset has the rows of its table in it, whatever the format; each file states what its columns mean, whose values it has
 // and how far the log was read.
 func TestEveryDatasetIsExported(t *testing.T) {
 	w := sharedWorld(t)
@@ -47,12 +47,12 @@ func TestEveryDatasetIsExported(t *testing.T) {
 			}
 			for _, c := range m.Schemas[e.Schema] {
 				if c.Type == "" || c.Comment == "" {
-					t.Errorf("%s: nothing is said of the column %q", e.Path, c.Name)
+					t.Errorf("%s: nothing is stated of the column %q", e.Path, c.Name)
 				}
 			}
 			for _, source := range e.Sources {
 				if _, ok := m.Sources[source]; !ok {
-					t.Errorf("%s: nothing is said of its source %q", e.Path, source)
+					t.Errorf("%s: nothing is stated of its source %q", e.Path, source)
 				}
 			}
 		}
@@ -219,7 +219,7 @@ func damage(t *testing.T, r *rand.Rand, dir string) {
 }
 
 // Values whose terms forbid to pass them on leave the instance only for its owner's use, and do not get among the others.
-func TestTermsAreObeyed(t *testing.T) {
+func TestTermsAreApplied(t *testing.T) {
 	w := sharedWorld(t)
 	dir := t.TempDir()
 	r := request("fiat", "csv", dir)
@@ -247,7 +247,7 @@ func (w *world) fails(want string, r export.Request) {
 	}
 }
 
-// A request that cannot be met says why, and what to do.
+// A request that cannot be met states why, and what to do.
 func TestRequestsThatCannotBeMet(t *testing.T) {
 	w := sharedWorld(t)
 	good := request("trades", "csv", t.TempDir())
@@ -274,7 +274,7 @@ func TestRequestsThatCannotBeMet(t *testing.T) {
 	w.fails("export into another directory", good)
 }
 
-// A file that was damaged is told by the reader that reads it back, in each format.
+// A file that was damaged is reported by the reader that reads it back, in each format.
 func TestReadersFindDamage(t *testing.T) {
 	w := sharedWorld(t)
 	seed := uint64(time.Now().UnixNano())

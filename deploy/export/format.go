@@ -68,7 +68,7 @@ func FormatNamed(name string) (Format, error) {
 	return Format{}, fmt.Errorf("there is no format %q; there are %s", name, strings.Join(FormatNames(), ", "))
 }
 
-// writes says why a dataset cannot be written in the format; nil if it can.
+// writes states why a dataset cannot be written in the format; nil if it can.
 func (f Format) writes(d Dataset) error {
 	if f.tardis && tardisColumns[d.Name] == nil {
 		return fmt.Errorf("the format %s holds trades and quotes only; write %s as parquet, arrow or csv", f.Name, d.Name)
@@ -77,7 +77,7 @@ func (f Format) writes(d Dataset) error {
 }
 
 // tardisColumns are those of tardis.dev for a dataset, as expressions of our columns (https://docs.tardis.dev/downloadable-csv-files/data-types):
-// times in microseconds; a cell without a value is empty. {exchange} stands for tardis' name of the venue. Venues' messages that
+// times in microseconds; a cell without a value is empty. {exchange} is replaced by tardis' name of the venue. Venues' messages that
 // quotes come from have no amounts that we keep.
 var tardisColumns = map[string][]column{
 	"trades": {

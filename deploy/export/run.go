@@ -22,7 +22,7 @@ import (
 	"github.com/marketlog/marketlog/stream/history/read"
 )
 
-// Disk says what is free where files are written.
+// Disk states what is free where files are written.
 type Disk interface {
 	// Lacks is how many bytes the disk of a directory lacks to be as free as ingest needs it; 0: none.
 	Lacks(dir string) (int64, error)
@@ -36,7 +36,7 @@ type Exporter struct {
 	Now func() time.Time
 	// Sources are the polled sources that the program knows, with their terms.
 	Sources []poll.Source
-	// Emit is told *processors.ReplayProgress and FileLine.
+	// Emit receives *processors.ReplayProgress and FileLine.
 	Emit func(line any) error
 }
 
@@ -129,7 +129,7 @@ func (x *Exporter) Run(ctx context.Context, r Request) (Result, error) {
 			result.Kept++
 		}
 		job.done += p.rows
-		if err := errors.Join(x.Emit(line), job.tell(0)); err != nil {
+		if err := errors.Join(x.Emit(line), job.report(0)); err != nil {
 			return result, err
 		}
 	}
@@ -226,7 +226,7 @@ type job struct {
 	leftOut  []string
 	columns  []column
 
-	began, told time.Time
+	began, reported time.Time
 	// done of total rows are finished; wrote rows in bytes since it began, without those that were kept.
 	done, total, wrote, bytes int64
 }
@@ -282,9 +282,9 @@ func (j *job) write(ctx context.Context, p piece) (writtenFile, error) {
 		return writtenFile{}, fmt.Errorf("reading the rows of %s: %w", p.path, err)
 	}
 	got, err := j.writeFile(ctx, j.dir, p.path, rows, j.format, namesOf(j.columns), p.rows, func(bytes int64) {
-		if time.Since(j.told) >= time.Second {
-			j.told = time.Now()
-			_ = j.tell(min(p.rows, j.about(bytes))) // who listens has gone: the next line says so
+		if time.Since(j.reported) >= time.Second {
+			j.reported = time.Now()
+			_ = j.report(min(p.rows, j.about(bytes))) // who listens has gone: the next line says so
 		}
 	})
 	return got, errors.Join(err, closing(rows, err))
@@ -306,8 +306,8 @@ func (j *job) about(bytes int64) int64 {
 	return int64(float64(bytes) * float64(j.wrote) / float64(j.bytes))
 }
 
-// tell tells the progress, with some rows of a file that is being written.
-func (j *job) tell(more int64) error {
+// report writes the progress, with some rows of a file that is being written.
+func (j *job) report(more int64) error {
 	line := &processors.ReplayProgress{Step: "export " + j.dataset.Name, Done: j.done + more, Total: j.total}
 	if seconds := time.Since(j.began).Seconds(); seconds > 0 && line.Done > 0 {
 		line.Rate = float64(line.Done) / seconds

@@ -27,7 +27,7 @@ type writtenFile struct {
 
 // writeFile writes what comes out of rows to a path, reads it back, and gives the file its name once it has want rows. What an
 // earlier attempt left is overwritten.
-func (x *Exporter) writeFile(ctx context.Context, dir *os.Root, to string, rows io.Reader, f Format, columns []string, want int64, told func(bytes int64)) (writtenFile, error) {
+func (x *Exporter) writeFile(ctx context.Context, dir *os.Root, to string, rows io.Reader, f Format, columns []string, want int64, report func(bytes int64)) (writtenFile, error) {
 	if err := dir.MkdirAll(path.Dir(to), 0o755); err != nil {
 		return writtenFile{}, err
 	}
@@ -35,7 +35,7 @@ func (x *Exporter) writeFile(ctx context.Context, dir *os.Root, to string, rows 
 	if err != nil {
 		return writtenFile{}, err
 	}
-	w := &meteredWriter{ctx: ctx, out: out, hash: sha256.New(), lacks: func() (int64, error) { return x.Disk.Lacks(dir.Name()) }, told: told}
+	w := &meteredWriter{ctx: ctx, out: out, hash: sha256.New(), lacks: func() (int64, error) { return x.Disk.Lacks(dir.Name()) }, report: report}
 	err = pour(w, rows, f.gzip)
 	if err == nil {
 		err = out.Sync()
@@ -81,11 +81,11 @@ func pour(w io.Writer, rows io.Reader, zip bool) error {
 
 // meteredWriter hashes what is written, and ends the writing when the disk lacks room or the work is ended.
 type meteredWriter struct {
-	ctx   context.Context //nolint:containedctx // it lives as long as one call
-	out   io.Writer
-	hash  hash.Hash
-	lacks func() (int64, error)
-	told  func(bytes int64)
+	ctx    context.Context //nolint:containedctx // it lives as long as one call
+	out    io.Writer
+	hash   hash.Hash
+	lacks  func() (int64, error)
+	report func(bytes int64)
 
 	bytes, looked int64
 }
@@ -103,7 +103,7 @@ func (w *meteredWriter) Write(p []byte) (int, error) {
 	n, err := w.out.Write(p)
 	w.hash.Write(p[:n]) // never fails
 	w.bytes += int64(n)
-	w.told(w.bytes)
+	w.report(w.bytes)
 	return n, err
 }
 
@@ -111,7 +111,7 @@ func (w *meteredWriter) Write(p []byte) (int, error) {
 func room(lacks func() (int64, error)) error {
 	missing, err := lacks()
 	if err == nil && missing > 0 {
-		err = fmt.Errorf("the disk lacks %d bytes that are kept free for the log; free some, or export to another disk, then run the command again: it goes on where it stood", missing)
+		err = fmt.Errorf("the disk lacks %d bytes that are kept free for the log; free some, or export to another disk, then run the command again: it continues where it stopped", missing)
 	}
 	return err
 }
@@ -151,7 +151,7 @@ func commit(dir *os.Root, to string) error {
 	return errors.Join(folder.Sync(), folder.Close())
 }
 
-// holds says whether the file of an entry is on the disk as it was entered.
+// holds reports whether the file of an entry is on the disk as it was entered.
 func holds(dir *os.Root, e Entry) bool {
 	in, err := dir.Open(e.Path)
 	if err != nil {

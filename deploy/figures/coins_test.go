@@ -36,7 +36,7 @@ func measureCoins(b *testing.B, binary string, n int) {
 	p := in.start(b, "live")
 	for in.coins(b) < n {
 		if time.Since(began) > 2*patience {
-			b.Fatalf("%d of %d coins after %s\n%s", in.coins(b), n, time.Since(began), p.said)
+			b.Fatalf("%d of %d coins after %s\n%s", in.coins(b), n, time.Since(began), p.output)
 		}
 		pause(b.Context(), time.Now().Add(100*time.Millisecond))
 	}
@@ -74,7 +74,7 @@ func (in *instance) coins(b *testing.B) int {
 }
 
 // newCoinSource serves n coins in the words of CoinGecko: https://docs.coingecko.com/v3.0.1/reference/coins-list and
-// https://docs.coingecko.com/v3.0.1/reference/coins-markets. No two answers tell the same price.
+// https://docs.coingecko.com/v3.0.1/reference/coins-markets. No two answers hold the same price.
 func newCoinSource(b *testing.B, n int) (address string) {
 	b.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -67,7 +67,7 @@ func newInstance(b *testing.B, binary string, environment ...string) *instance {
 type process struct {
 	*os.Process
 	b      *testing.B
-	said   *bytes.Buffer
+	output *bytes.Buffer
 	exited chan struct{}
 }
 
@@ -77,15 +77,15 @@ func (in *instance) start(b *testing.B, feeds string) *process {
 	command := exec.Command(in.binary, "run", "--data-dir", in.dir, "--listen", in.rest,
 		"--sql-listen", in.sql, "--kafka-listen", in.kafka, "--feeds", feeds)
 	command.Env = append(os.Environ(), in.environment...)
-	p := &process{b: b, said: &bytes.Buffer{}, exited: make(chan struct{})}
-	command.Stdout, command.Stderr = p.said, p.said
+	p := &process{b: b, output: &bytes.Buffer{}, exited: make(chan struct{})}
+	command.Stdout, command.Stderr = p.output, p.output
 	if err := command.Start(); err != nil {
 		b.Fatalf("starting the binary: %v", err)
 	}
 	p.Process = command.Process
 	go func() {
 		defer close(p.exited)
-		_ = command.Wait() // stop looks at what it said
+		_ = command.Wait() // stop looks at its output
 	}()
 	b.Cleanup(func() {
 		_ = p.Kill() // fails only when it has ended already
@@ -121,7 +121,7 @@ func (in *instance) await(b *testing.B, p *process, path string, since time.Time
 		}
 		select {
 		case <-p.exited:
-			b.Fatalf("the process ended by itself:\n%s", p.said)
+			b.Fatalf("the process ended by itself:\n%s", p.output)
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
@@ -129,7 +129,7 @@ func (in *instance) await(b *testing.B, p *process, path string, since time.Time
 	return 0
 }
 
-// resident is what a process holds in MB; 0 where the system does not tell.
+// resident is what a process holds in MB; 0 where the system does not report it.
 func resident(pid int) float64 {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

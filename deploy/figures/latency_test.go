@@ -31,7 +31,7 @@ const (
 
 // BenchmarkWireToSubscriber asks how long a trade takes from an exchange's wire through the log, which
 // it passes three times, to a subscriber of the stream. Prices are published once a second, so that a
-// trade waits half a second on average by design: wire- tells the whole way, pulse- what remains of it
+// trade waits half a second on average by design: wire- measures the whole way, pulse- what remains of it
 // from the end of the second in which the trade was sent. hop- is the limit: one record through the same
 // broker, in the same seconds.
 func BenchmarkWireToSubscriber(b *testing.B) {
@@ -51,7 +51,7 @@ func BenchmarkWireToSubscriber(b *testing.B) {
 	select {
 	case <-v.asked:
 	case <-time.After(patience):
-		b.Fatalf("nobody subscribed to the venue within %s:\n%s", patience, p.said)
+		b.Fatalf("nobody subscribed to the venue within %s:\n%s", patience, p.output)
 	}
 	for b.Loop() {
 		var wire, pulse, hops []float64
@@ -63,7 +63,7 @@ func BenchmarkWireToSubscriber(b *testing.B) {
 		until := time.Now().Truncate(time.Second).Add(time.Second)
 		for second := range latencyWarming + latencySeconds {
 			if second == latencyWarming {
-				// By now each coin has a price and is told of.
+				// By now each coin has a price and is sent.
 				if err := subscribe(ctx, &all, in.rest, seen); err != nil {
 					b.Fatal(err)
 				}
@@ -74,7 +74,7 @@ func BenchmarkWireToSubscriber(b *testing.B) {
 				price := float64(1000 + second)
 				when, err := v.trade(ctx, base, price)
 				if err != nil {
-					b.Fatalf("saying a trade: %v\n%s", err, p.said)
+					b.Fatalf("sending a trade: %v\n%s", err, p.output)
 				}
 				if second > latencyWarming {
 					sent[key(base, price)] = when
@@ -105,13 +105,13 @@ func BenchmarkWireToSubscriber(b *testing.B) {
 		b.ReportMetric(middle(hops), "hop-p50-ms")
 		b.ReportMetric(nearly(hops), "hop-p99-ms")
 		b.ReportMetric(float64(len(wire)), "trades")
-		// Two trades of a coin within one second, by the venue's clock or by the reader's, are told as one.
+		// Two trades of a coin within one second, by the venue's clock or by the reader's, are sent as one.
 		b.ReportMetric(float64(len(sent)), "overtaken")
 	}
 	p.stop()
 }
 
-// arrival is when a subscriber was told a price.
+// arrival is when a subscriber received a price.
 type arrival struct {
 	key string
 	at  time.Time

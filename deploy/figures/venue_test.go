@@ -14,7 +14,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// venue is one exchange that says what it is told to, in the words of Coinbase Exchange:
+// venue is one exchange that sends what it is given, in the format of Coinbase Exchange:
 // https://docs.cdp.coinbase.com/exchange/websocket-feed/channels and
 // https://docs.cdp.coinbase.com/api-reference/exchange-api/rest-api/products/get-all-known-trading-pairs.
 type venue struct {
@@ -97,7 +97,7 @@ func (v *venue) feed(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// trade says that a base was traded at a price, and returns when that was handed to the wire.
+// trade states that a base was traded at a price, and returns when that was handed to the wire.
 func (v *venue) trade(ctx context.Context, base string, price float64) (time.Time, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -91,9 +91,9 @@ func (o *opened) compareChecksum() error {
 	if err != nil {
 		return fmt.Errorf("reading its checksum: %w", err)
 	}
-	said, _, _ := strings.Cut(strings.TrimSpace(string(content)), " ")
-	if !strings.EqualFold(said, o.sha256.String()) {
-		return fmt.Errorf("its SHA-256 is %s, and %s.CHECKSUM says %.64q: download it again", o.sha256, o.name, said)
+	want, _, _ := strings.Cut(strings.TrimSpace(string(content)), " ")
+	if !strings.EqualFold(want, o.sha256.String()) {
+		return fmt.Errorf("its SHA-256 is %s, and %s.CHECKSUM says %.64q: download it again", o.sha256, o.name, want)
 	}
 	return nil
 }
@@ -124,7 +124,7 @@ func (o *opened) text() (io.ReadCloser, error) {
 		return nil, fmt.Errorf("the zip file unpacks to %d bytes, and %d are read at most", entry.UncompressedSize64, int64(maxBytes))
 	}
 	o.unpacked = int64(entry.UncompressedSize64)
-	text, err := entry.Open() // it fails where more comes than was said, or another checksum
+	text, err := entry.Open() // it fails where more comes than was announced, or another checksum
 	if err != nil {
 		return nil, fmt.Errorf("opening %.100q in the zip file: %w", entry.Name, err)
 	}
@@ -147,7 +147,7 @@ func (o *opened) fewEntries() error {
 	return nil
 }
 
-// lines hands every line that is not empty to visit, by its number from 1 on, as its fields and as it stands; done is how many bytes of
+// lines hands every line that is not empty to visit, by its number from 1 on, as its fields and as it is; done is how many bytes of
 // the text were read. An error of visit ends it.
 func (o *opened) lines(ctx context.Context, visit func(number uint64, fields []string, line string, done int64) error) error {
 	text, err := o.text()
@@ -181,7 +181,7 @@ func (o *opened) lines(ctx context.Context, visit func(number uint64, fields []s
 	return nil
 }
 
-// fieldsOf parts a line at its commas. A field in quotation marks may hold some; one that does not end them is taken as it stands, so
+// fieldsOf parts a line at its commas. A field in quotation marks may hold some; one that does not end them is taken as it is, so
 // that it spoils no line but its own.
 func fieldsOf(line string) []string {
 	if strings.IndexByte(line, '"') < 0 {

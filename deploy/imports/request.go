@@ -18,7 +18,7 @@ type Request struct {
 	// Format is a name of Formats.
 	Format string `json:"format"`
 	// Venue and Market say whose candles they are where the file does not; Base and Quote the market's assets as the venue names them,
-	// where its symbol does not tell; Interval (1m, 1h or 1d) their length.
+	// where its symbol does not show it; Interval (1m, 1h or 1d) their length.
 	Venue    string `json:"venue,omitempty"`
 	Market   string `json:"market,omitempty"`
 	Base     string `json:"base,omitempty"`

@@ -24,7 +24,7 @@ type Importer struct {
 	Clock producers.Clock
 	// Room waits while the disk has no room for more, and is false once ctx has ended.
 	Room func(ctx context.Context) bool
-	// Emit is told Progress and FileLine.
+	// Emit receives Progress and FileLine.
 	Emit func(line any) error
 }
 
@@ -79,7 +79,7 @@ type MarketLine struct {
 	Rows     int64     `json:"rows"`
 	First    time.Time `json:"first"`
 	Last     time.Time `json:"last"`
-	// Compared says how its prices lie to what was known; empty if nothing was.
+	// Compared states how its prices lie to what was known; empty if nothing was.
 	Compared string `json:"compared,omitempty"`
 }
 
@@ -104,7 +104,7 @@ const (
 	// maxBehind is how many records of a partition may be in the log that the tables do not have yet: the embedded broker keeps some
 	// megabytes only.
 	maxBehind = 50_000
-	// patience is how long the tables may stand still meanwhile.
+	// patience is how long the tables may make no progress meanwhile.
 	patience = 30 * time.Second
 )
 
@@ -164,7 +164,7 @@ type job struct {
 	// ends are the offsets behind what was written, by partition.
 	ends map[int32]int64
 
-	began, told time.Time
+	began, reported time.Time
 	// done of total bytes are of finished files, size of the one at work.
 	done, size, total int64
 }
@@ -187,7 +187,7 @@ func (j *job) file(ctx context.Context, path string) (FileLine, error) {
 	}
 	now := j.Clock.Now()
 	found, err := newSurvey(ctx, j.request, file, now, func(rows, read int64) error {
-		return j.tell("check "+file.name, rows, rows*max(file.unpacked, 1)/max(read, 1), float64(read)/float64(max(file.unpacked, 1))/2)
+		return j.report("check "+file.name, rows, rows*max(file.unpacked, 1)/max(read, 1), float64(read)/float64(max(file.unpacked, 1))/2)
 	})
 	if err != nil {
 		return line, refusal{err}
@@ -241,12 +241,12 @@ func (j *job) compare(ctx context.Context, found *survey, line *FileLine) error 
 	return nil
 }
 
-// tell tells the progress, about once a second; share is how much of the file is done.
-func (j *job) tell(step string, done, total int64, share float64) error {
-	if time.Since(j.told) < time.Second {
+// report emits the progress, about once a second; share is how much of the file is done.
+func (j *job) report(step string, done, total int64, share float64) error {
+	if time.Since(j.reported) < time.Second {
 		return nil
 	}
-	j.told = time.Now()
+	j.reported = time.Now()
 	p := Progress{ReplayProgress: processors.ReplayProgress{Step: step, Done: done, Total: max(total, done)}, TotalBytes: max(j.total, j.done+j.size)}
 	p.Bytes = min(j.done+int64(share*float64(j.size)), p.TotalBytes)
 	if seconds := time.Since(j.began).Seconds(); seconds > 0 && p.Bytes > 0 {
@@ -398,7 +398,7 @@ func (w *writing) candles(ctx context.Context, gone map[marketKey]map[int64]stan
 			return err
 		}
 		written, batch = written+int64(len(batch)), batch[:0]
-		return w.tell("import "+w.file.name, rows, w.found.rows, 0.5+float64(rows)/float64(w.found.rows)/2)
+		return w.report("import "+w.file.name, rows, w.found.rows, 0.5+float64(rows)/float64(w.found.rows)/2)
 	})
 	if err != nil {
 		return written, err

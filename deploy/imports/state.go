@@ -106,7 +106,7 @@ func (s *state) replaced(name string, file digest, key marketKey, first, last in
 	return nil
 }
 
-// standing is what a start was told of last, where files of one name disagree.
+// standing is what was last reported to a start, where files of one name disagree.
 type standing int
 
 const (

@@ -28,7 +28,7 @@ const source = "import"
 // decoderVersion goes into these. Raise it with every change of what is read.
 const decoderVersion = 1
 
-// marketKey tells the markets of a file apart.
+// marketKey distinguishes the markets of a file.
 type marketKey struct {
 	venue, symbol string
 	interval      time.Duration
@@ -152,8 +152,8 @@ func isLine(err error) bool {
 	return errors.As(err, &reason)
 }
 
-// newSurvey reads a file to its end. An error says why it is not to be imported, as it is or at all.
-func newSurvey(ctx context.Context, r Request, file *opened, now time.Time, tell func(rows, done int64) error) (*survey, error) {
+// newSurvey reads a file to its end. An error states why it is not to be imported, as it is or at all.
+func newSurvey(ctx context.Context, r Request, file *opened, now time.Time, report func(rows, done int64) error) (*survey, error) {
 	reading, err := newReading(r, file, now, nil)
 	if err != nil {
 		return nil, err
@@ -175,7 +175,7 @@ func newSurvey(ctx context.Context, r Request, file *opened, now time.Time, tell
 		if err := s.add(parsed.key(), m, c); err != nil {
 			return err
 		}
-		return tell(s.rows, done)
+		return report(s.rows, done)
 	})
 	if err == nil {
 		err = s.check()
@@ -237,7 +237,7 @@ func (s *survey) refuse(file *opened, number uint64, line string, why error) err
 	return nil
 }
 
-// check says what of the whole speaks against it, and finds the intervals that the file does not say.
+// check states what of the whole speaks against it, and finds the intervals that the file does not say.
 func (s *survey) check() error {
 	switch {
 	case s.bad*2 > s.rows+s.bad:

@@ -41,7 +41,7 @@ func newArchiveState(in *Instance) *archiveState {
 	return &archiveState{in: in, topics: map[string]*archivedTopic{}, opened: map[archive.Partition]bool{}}
 }
 
-// Waiting says why the log is not archived; empty: it is, or that is not known yet.
+// Waiting states why the log is not archived; empty: it is, or that is not known yet.
 func (s *archiveState) Waiting() string {
 	if s == nil {
 		return ""

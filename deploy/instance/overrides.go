@@ -11,7 +11,7 @@ import (
 	"github.com/marketlog/marketlog/stream/history/read"
 )
 
-// OverrideTail is how far before its end the topic of reference records is read for what operators have said of symbols:
+// OverrideTail is how far before its end the topic of reference records is read for operators' overrides of symbols:
 // older words are in the view, whose sink is never so far behind.
 const OverrideTail = 24 * time.Hour
 
@@ -22,7 +22,7 @@ const ReferenceTail = time.Hour
 // OperatorKey is what the log's records of operators are keyed by, beside those of sources.
 const OperatorKey = "operator"
 
-// Overrides are what operators have said of symbols as far as the view holds it: the topic may not reach back so far.
+// Overrides are operators' overrides of symbols as far as the view holds it: the topic may not reach back so far.
 func (in *Instance) Overrides(ctx context.Context) (*schemas.SymbolOverrides, error) {
 	store, err := in.History(ctx)
 	if err != nil {

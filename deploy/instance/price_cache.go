@@ -16,7 +16,7 @@ import (
 const MarketsTail = processors.StateEvery + 5*time.Minute
 
 // PriceCacheRewind is how far before its end the topic of prices is read where neither the cache nor the ledger knows an
-// offset: every price that stands was written within it.
+// offset: every current price was written within it.
 const PriceCacheRewind = time.Minute
 
 // FillPriceCache loads the latest prices from the cache and returns where the tail of prices.v1 begins; nil where the cache is
@@ -47,10 +47,10 @@ func (in *Instance) FillPriceCache(ctx context.Context, priceCache *views.PriceC
 	return start, nil
 }
 
-// beforeAll is the offset given to what history tells: of records of one second, any of the topic is newer.
+// beforeAll is the offset given to what history holds: of records of one second, any of the topic is newer.
 const beforeAll = -1
 
-// FillAbsentPrices loads the last prices of the coins that have none in the cache from ClickHouse. A price that stands is in the
+// FillAbsentPrices loads the last prices of the coins that have none in the cache from ClickHouse. A current price is in the
 // end of the log, where it costs a tenth of what it costs there: its row has all inputs.
 func (in *Instance) FillAbsentPrices(ctx context.Context, priceCache *views.PriceCache) error {
 	store, err := in.History(ctx)

@@ -19,7 +19,7 @@ type SourcePoller struct {
 }
 
 // sourceHealth reports how the polled sources are doing. A source that was not heard for long shows in its
-// time; it makes no instance unready, since what it said last still counts. The zero value has none.
+// time; it makes no instance unready, since its last report still counts. The zero value has none.
 type sourceHealth struct {
 	// Now is the clock that the sources are asked by; set before any is.
 	Now func() time.Time

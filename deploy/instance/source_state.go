@@ -14,10 +14,10 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// kindPrice is what venues tell.
+// kindPrice is what venues send.
 const kindPrice = "price"
 
-// NoAnswer is why a source is not asked that neither the simulator nor a configured address stands for.
+// NoAnswer is why a source is not asked that neither the simulator nor a configured address replaces.
 const NoAnswer = "feeds is sim, and the simulator does not answer for it"
 
 // SourceState is a source as this instance has it.
@@ -72,7 +72,7 @@ func (in *Instance) AtSimulator(address string) bool {
 	return err == nil && u.Host == sim.Addr()
 }
 
-// notice is what the log is told of a source.
+// notice is what is logged of a source.
 func (s SourceState) notice() *eventsv1.SourceNotice {
 	return &eventsv1.SourceNotice{
 		Source: s.Slug, Name: s.Name, Kinds: s.Kinds, Url: s.Address, License: s.License, Terms: s.Terms, Attribution: s.Attribution,

@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// SwitchesFile holds in the data directory what `marketlog sources enable|disable` said.
+// SwitchesFile holds in the data directory what `marketlog sources enable|disable` set.
 const SwitchesFile = "sources.json"
 
 // SourceSwitches are the sources that an operator switched on or off, kept in a file. Safe for concurrent use.
@@ -37,7 +37,7 @@ func ReadSwitches(path string) (*SourceSwitches, error) {
 	return s, nil
 }
 
-// get reports what was said of a source; ok is false if nothing was.
+// get returns the switch of a source; ok is false if nothing was.
 func (s *SourceSwitches) get(slug string) (on, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

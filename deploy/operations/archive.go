@@ -80,7 +80,7 @@ type PrunedTopic struct {
 }
 
 // PruneArchive deletes the oldest ticks and prices of the archive in a directory until it is at most limit bytes large, or with
-// dryRun only says what it would delete. An archiver may run meanwhile.
+// dryRun only states what it would delete. An archiver may run meanwhile.
 func PruneArchive(ctx context.Context, dir string, limit int64, dryRun bool) ([]PrunedTopic, error) {
 	store, err := archive.OpenDir(dir)
 	if err != nil {

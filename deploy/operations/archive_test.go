@@ -12,9 +12,9 @@ import (
 	"github.com/marketlog/marketlog/stream/archive"
 )
 
-// TestPruneSaysWhatItDeletes prunes an archive of three hours of ticks and of candles to nothing: the newest segment of ticks
+// TestPruneReportsWhatItDeletes prunes an archive of three hours of ticks and of candles to nothing: the newest segment of ticks
 // and all candles stay. A dry run says the same, and deletes nothing.
-func TestPruneSaysWhatItDeletes(t *testing.T) {
+func TestPruneReportsWhatItDeletes(t *testing.T) {
 	dir := t.TempDir()
 	store := archive.NewDir(dir)
 	begin := time.Date(2026, 11, 25, 10, 0, 0, 0, time.UTC)

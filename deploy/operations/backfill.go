@@ -35,7 +35,7 @@ const (
 )
 
 // ErrBackfillEnded is the end of a back-fill that was cancelled, or whose instance stops. It is context.Canceled too.
-var ErrBackfillEnded error = endedWork("the back-fill is ended; given again, it goes on where it stood")
+var ErrBackfillEnded error = endedWork("the back-fill is ended; given again, it continues where it stopped")
 
 // endedWork is work that was cancelled and can be taken up again: context.Canceled, with a text that says so.
 type endedWork string
@@ -268,7 +268,7 @@ func openPastJob(ctx context.Context, in *instance.Instance, source string, inpu
 	return backfillJob(ctx, in, source, input, known, log)
 }
 
-// backfillProducer names who told a past: a simulator tells another one than the venue or source.
+// backfillProducer names who reported a past: a simulator reports another one than the venue or source.
 func backfillProducer(in *instance.Instance, source string) string {
 	if in.Simulated[source] || in.AtSimulator(in.Config.Sources[source].URL) {
 		return "simulated " + source
@@ -305,7 +305,7 @@ func backfillJob(ctx context.Context, in *instance.Instance, source string, inpu
 	}
 	j := &backfill.Job{
 		Venue: venue, REST: rest, Producer: backfillProducer(in, source), Markets: markets,
-		Fetch: in.PausedFetch(client), Pace: pace, Log: log.ranges, Known: log.known, Clock: in.Clock, Tell: log.report,
+		Fetch: in.PausedFetch(client), Pace: pace, Log: log.ranges, Known: log.known, Clock: in.Clock, Report: log.report,
 	}
 	j.From, j.To = window(in, input, BackfilledPast)
 	return j, nil

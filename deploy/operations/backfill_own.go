@@ -91,7 +91,7 @@ func (o *OwnBackfill) run(ctx context.Context) error {
 	return nil
 }
 
-// fill runs the job to its end and tells the log how it goes.
+// fill runs the job to its end and logs how it goes.
 func (o *OwnBackfill) fill(ctx context.Context) {
 	log := o.in.Log
 	j, err := o.jobs.Begin(ctx, "backfill", BackfillInput{Own: true})
@@ -209,12 +209,12 @@ func runOwnBackfill(ctx context.Context, in *instance.Instance, emit func(any) e
 	defer cancel()
 	deadline, _ := working.Deadline()
 	var mu sync.Mutex
-	say := func(line any) error {
+	report := func(line any) error {
 		mu.Lock()
 		defer mu.Unlock()
 		return emit(line)
 	}
-	log.report = func(p backfill.Progress) error { return say(p) }
+	log.report = func(p backfill.Progress) error { return report(p) }
 	if log.known, err = backfill.ReadState(working, log.ranges); err != nil {
 		return err
 	}
@@ -223,7 +223,7 @@ func runOwnBackfill(ctx context.Context, in *instance.Instance, emit func(any) e
 	var all sync.WaitGroup
 	for i, source := range sources {
 		all.Go(func() {
-			if err := ownBackfillOf(working, in, source, *log, deadline, say); err != nil {
+			if err := ownBackfillOf(working, in, source, *log, deadline, report); err != nil {
 				faults[i] = fmt.Errorf("%s: %w", source, err)
 			}
 		})
@@ -236,10 +236,10 @@ func runOwnBackfill(ctx context.Context, in *instance.Instance, emit func(any) e
 }
 
 // ownBackfillOf reads one source, and begins again where it failed, a few times: what was read is not asked for again.
-func ownBackfillOf(ctx context.Context, in *instance.Instance, source string, log pastLog, deadline time.Time, say func(any) error) error {
+func ownBackfillOf(ctx context.Context, in *instance.Instance, source string, log pastLog, deadline time.Time, report func(any) error) error {
 	pause := ownPause
 	for try := 1; ; try++ {
-		err := tryOwnBackfill(ctx, in, source, &log, deadline, say)
+		err := tryOwnBackfill(ctx, in, source, &log, deadline, report)
 		log.known = nil // it has changed
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -255,7 +255,7 @@ func ownBackfillOf(ctx context.Context, in *instance.Instance, source string, lo
 	}
 }
 
-func tryOwnBackfill(ctx context.Context, in *instance.Instance, source string, log *pastLog, deadline time.Time, say func(any) error) error {
+func tryOwnBackfill(ctx context.Context, in *instance.Instance, source string, log *pastLog, deadline time.Time, report func(any) error) error {
 	job, err := openPastJob(ctx, in, source, BackfillInput{Own: true}, nil, log)
 	if err != nil {
 		return err
@@ -269,14 +269,14 @@ func tryOwnBackfill(ctx context.Context, in *instance.Instance, source string, l
 	}
 	result, err := job.Run(ctx)
 	if result.Calls > 0 || err == nil {
-		err = errors.Join(err, say(result))
+		err = errors.Join(err, report(result))
 	}
 	return err
 }
 
-// ChartedMarkets are the markets that charts need most, one of each coin: first those that tell what quotes are worth
+// ChartedMarkets are the markets that charts need most, one of each coin: first those that give what quotes are worth
 // in USD, since the candles of other markets cannot be converted without; then the best of each coin, by rank; no more
-// than most. At the end stand the known ones beside them.
+// than most. At the end are the known ones beside them.
 func ChartedMarkets(venue string, list []adapter.Instrument, most int, known map[string]bool) []adapter.Instrument {
 	type market struct {
 		adapter.Instrument

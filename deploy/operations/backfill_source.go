@@ -50,7 +50,7 @@ func sourceJob(ctx context.Context, in *instance.Instance, declared poll.Source,
 	}
 	j := &backfill.SourceJob{
 		Source: s.Source, URL: s.Address, Producer: backfillProducer(in, s.Slug),
-		Fetch: in.PausedFetch(client), Pace: pace, Log: log.ranges, Out: log.values.Source(s.Slug), Known: log.known, Clock: in.Clock, Tell: log.report,
+		Fetch: in.PausedFetch(client), Pace: pace, Log: log.ranges, Out: log.values.Source(s.Slug), Known: log.known, Clock: in.Clock, Report: log.report,
 	}
 	back := BackfilledPast
 	own := input.Own || input.Gaps && slices.Contains(OwnSources(in), s.Slug)
@@ -65,7 +65,7 @@ func sourceJob(ctx context.Context, in *instance.Instance, declared poll.Source,
 }
 
 // OwnPicked are the series that charts need most: the best known of each coin and category by the rank of the coin, then the
-// others as they are listed. At the end stand the known ones beside them.
+// others as they are listed. At the end are the known ones beside them.
 func OwnPicked(listed []poll.Series, known map[string]bool) []poll.Series {
 	coins := schemas.Coins()
 	first := map[poll.Series]bool{}

@@ -46,7 +46,7 @@ const (
 	outcomeRefused = "refused"
 	// recent: the processors may still remember that they refused its events.
 	outcomeRecent = "recent"
-	// expired: the ticks of its day are gone, so nobody can tell which of its events were read then.
+	// expired: the ticks of its day are gone, so nobody can know which of its events were read then.
 	outcomeExpired = "expired"
 	// pending: its ticks are in ticks.raw.v1, and not in ticks.v1 yet.
 	outcomePending = "pending"

@@ -12,7 +12,7 @@ import (
 )
 
 // ErrExportEnded is the end of an export that was cancelled, or whose instance stops. It is context.Canceled too.
-var ErrExportEnded error = endedWork("the export is ended; given again, it goes on where it stood")
+var ErrExportEnded error = endedWork("the export is ended; given again, it continues where it stopped")
 
 // exportVerb writes a dataset into files. Cancelled or killed, it can be taken up.
 func exportVerb(in *instance.Instance) admin.Command {

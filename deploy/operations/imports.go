@@ -14,7 +14,7 @@ import (
 )
 
 // ErrImportEnded is the end of an import that was cancelled, or whose instance stops. It is context.Canceled too.
-var ErrImportEnded error = endedWork("the import is ended; given again, it goes on where it stood")
+var ErrImportEnded error = endedWork("the import is ended; given again, it continues where it stopped")
 
 // importVerbs read files with candles into the log. Cancelled or killed, the work can be taken up.
 func importVerbs(in *instance.Instance) []admin.Command {

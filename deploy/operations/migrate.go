@@ -29,7 +29,7 @@ func migrateVerb(in *instance.Instance) admin.Command {
 	}}
 }
 
-// Migrate brings the tables to the state that this binary expects, and tells what it made.
+// Migrate brings the tables to the state that this binary expects, and returns what it made.
 func Migrate(ctx context.Context, in *instance.Instance) ([]history.Migration, error) {
 	store, err := in.History(ctx)
 	if err != nil {

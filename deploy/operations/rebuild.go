@@ -34,7 +34,7 @@ func RebuildVerb(in *instance.Instance) admin.Command {
 		if err != nil {
 			return err
 		}
-		// Who gives the command holds rows for lost: until it is over, the instance does not say that it serves everything.
+		// Who gives the command holds rows for lost: until it is over, the instance does not state that it serves everything.
 		lacked := in.Lost.Waiting()
 		defer func() {
 			if err != nil {
@@ -63,7 +63,7 @@ func RebuildVerb(in *instance.Instance) admin.Command {
 		if broker == nil {
 			return nil
 		}
-		// Before they are forgotten: where nothing is fed, nobody else has told them.
+		// Before they are forgotten: where nothing is fed, nobody else has reported them.
 		if err := in.WriteGaps(ctx, in.DamageGaps()); err != nil {
 			return err
 		}

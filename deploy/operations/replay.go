@@ -143,7 +143,7 @@ func ParseTime(flag, value string) (time.Time, error) {
 	return at, nil
 }
 
-// ReplayLine is any line of a replay; which it is, its fields tell.
+// ReplayLine is any line of a replay; which it is, its fields show.
 type ReplayLine struct {
 	processors.ReplayProgress
 	shadow.Difference

@@ -53,7 +53,7 @@ type FaultLine struct {
 	Until time.Time `json:"until"`
 }
 
-// SimFaultsVerb makes a venue of the simulator that runs here misbehave, and tells what is in force then.
+// SimFaultsVerb makes a venue of the simulator that runs here misbehave, and returns what is in force then.
 func SimFaultsVerb(in *instance.Instance) admin.Command {
 	return admin.Command{Name: "sim.faults", Run: func(_ context.Context, raw json.RawMessage, emit func(any) error) error {
 		var input FaultInput

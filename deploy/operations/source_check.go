@@ -28,7 +28,7 @@ type CheckLine struct {
 	Rows    int      `json:"rows"`
 	Refused int      `json:"refused"`
 	Reasons []string `json:"reasons,omitempty"`
-	// Skipped means that there was nothing to ask for: the feeds that it goes by said nothing, or nothing more.
+	// Skipped means that there was nothing to ask for: the feeds that it goes by held nothing, or nothing more.
 	Skipped bool `json:"skipped,omitempty"`
 	// Drift are fields that are gone or have become something else than the adapter was written for.
 	Drift []string `json:"drift"`
@@ -39,7 +39,7 @@ type CheckLine struct {
 func (l CheckLine) Wrong() bool { return l.Error != "" || l.Refused > 0 || len(l.Drift) > 0 }
 
 // checkSource asks for the first path of each feed once, within the budget of the source where it is asked here. A feed
-// whose paths come from what others said follows these. Nothing is written to the log.
+// whose paths come from what others returned follows these. Nothing is written to the log.
 func checkSource(ctx context.Context, in *instance.Instance, s instance.SourceState, emit func(any) error) error {
 	ctx, cancel := context.WithTimeout(ctx, checkPatience)
 	defer cancel()

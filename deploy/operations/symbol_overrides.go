@@ -19,7 +19,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Bounds of what an operator says, in bytes.
+// Bounds of what an operator sets, in bytes.
 const (
 	maxOverrideName   = 64
 	maxOverrideReason = 512
@@ -130,7 +130,7 @@ func symbolVerbs(in *instance.Instance) []admin.Command {
 	}
 }
 
-// readOverride checks what an operator says.
+// readOverride checks what an operator sets.
 func readOverride(input SymbolInput) (*eventsv1.SymbolOverride, error) {
 	override := &eventsv1.SymbolOverride{Source: schemas.VenueSlug(input.Source), Symbol: strings.ToUpper(strings.TrimSpace(input.Symbol)), CoinId: input.Coin, Reason: strings.TrimSpace(input.Reason)}
 	if override.CoinId == NoCoin {
@@ -148,7 +148,7 @@ func readOverride(input SymbolInput) (*eventsv1.SymbolOverride, error) {
 	return override, errors.Join(faults...)
 }
 
-// say writes what an operator says into the log, where it holds from now on.
+// writeOverride writes what an operator sets into the log, where it holds from now on.
 func writeOverride(ctx context.Context, in *instance.Instance, override *eventsv1.SymbolOverride) error {
 	producer, err := in.Stream.NewProducer()
 	if err != nil {
@@ -176,7 +176,7 @@ type knownSymbols struct {
 	unit      *symbols.Unit
 }
 
-// openSymbols reads the ends of the topics that tell of coins.
+// openSymbols reads the ends of the topics that hold coins.
 func openSymbols(ctx context.Context, in *instance.Instance) (*knownSymbols, error) {
 	overrides, err := in.Overrides(ctx)
 	if err != nil {

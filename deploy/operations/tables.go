@@ -63,7 +63,7 @@ type CheckedTables struct {
 	Fault history.PartFault `json:"fault,omitzero"`
 }
 
-// tablesVerbs look at the tables: tables.check reads all parts and compares them with their checksums, tables.growth says how
+// tablesVerbs look at the tables: tables.check reads all parts and compares them with their checksums, tables.growth states how
 // fast the largest tables grow.
 func tablesVerbs(in *instance.Instance) []admin.Command {
 	return []admin.Command{

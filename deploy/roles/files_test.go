@@ -26,8 +26,8 @@ func TestClientsLeaveFilesToOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	const room = 20
-	var said bytes.Buffer
-	l := newSparingListener(inner, free.Fd()+room, true, slog.New(slog.NewTextHandler(&said, nil)))
+	var output bytes.Buffer
+	l := newSparingListener(inner, free.Fd()+room, true, slog.New(slog.NewTextHandler(&output, nil)))
 	free.Close()
 	accepted := make(chan net.Conn, 2*room)
 	ended := make(chan struct{})
@@ -44,8 +44,8 @@ func TestClientsLeaveFilesToOpen(t *testing.T) {
 			accepted <- conn
 		}
 	}()
-	told := 0
-	// served dials and asks, and says whether it is greeted or refused, with an answer or without.
+	warnings := 0
+	// served dials and asks, and reports whether it is greeted or refused, with an answer or without.
 	served := func() bool {
 		t.Helper()
 		conn, err := net.Dial("tcp", inner.Addr().String())
@@ -81,7 +81,7 @@ func TestClientsLeaveFilesToOpen(t *testing.T) {
 		if answer.StatusCode != http.StatusServiceUnavailable || body.Error.Code != query.CodeOverloaded || answer.Header.Get("Retry-After") == "" {
 			t.Errorf("refused with %s and %+v", answer.Status, body)
 		}
-		told++
+		warnings++
 		return false
 	}
 	greeted := 0
@@ -93,7 +93,7 @@ func TestClientsLeaveFilesToOpen(t *testing.T) {
 	if greeted == 0 || greeted > room {
 		t.Errorf("%d of %d connections are served, want some and at most %d", greeted, 2*room, room)
 	}
-	if told == 0 {
+	if warnings == 0 {
 		t.Error("no refusal was answered")
 	}
 	for range greeted {
@@ -104,7 +104,7 @@ func TestClientsLeaveFilesToOpen(t *testing.T) {
 	}
 	l.Close()
 	<-ended
-	if lines := strings.Count(said.String(), "too many open files"); lines != 1 {
-		t.Errorf("told %d times within a minute, want once", lines)
+	if lines := strings.Count(output.String(), "too many open files"); lines != 1 {
+		t.Errorf("logged %d times within a minute, want once", lines)
 	}
 }

@@ -109,13 +109,13 @@ func TestAddressAnswersBeforeBetweenAndAfterItsServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	f, url := newFront(p), "http://"+p.addr
-	says := func(who string) http.Handler {
+	answering := func(who string) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, who) })
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := f.run(ctx, says("fallback")); err != nil {
+		if err := f.run(ctx, answering("fallback")); err != nil {
 			t.Error(err)
 		}
 	})
@@ -131,7 +131,7 @@ func TestAddressAnswersBeforeBetweenAndAfterItsServer(t *testing.T) {
 	expect("fallback")
 	for _, who := range []string{"first", "second"} {
 		listener := f.listen()
-		server := &http.Server{Handler: says(who)}
+		server := &http.Server{Handler: answering(who)}
 		running.Go(func() {
 			if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 				t.Errorf("serving %s: %v", who, err)

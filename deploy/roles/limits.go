@@ -49,7 +49,7 @@ func newLimiter(in *instance.Instance) (l *limits.Limiter, done func(), err erro
 	return l, func() { _ = client.Close() }, nil
 }
 
-// setAside renames a file of state that is no JSON, as a disk that failed leaves it: without it the instance begins again, and
+// setAside renames a file of state that is not JSON, as a disk that failed leaves it: without it the instance begins again, and
 // with it not at all.
 func setAside(in *instance.Instance, path string) error {
 	content, err := os.ReadFile(path)

@@ -11,8 +11,8 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// A clock that jumps makes no old price a fresh one, and readiness says what is wrong with it.
-func TestAClockThatJumpsIsTold(t *testing.T) {
+// A clock that jumps makes no old price a fresh one, and readiness states what is wrong with it.
+func TestAClockThatJumpsIsReported(t *testing.T) {
 	priceCache := views.NewPriceCache(schemas.Coins())
 	priced := time.Now()
 	rec := &eventsv1.PriceRecord{Mark: &eventsv1.Mark{Offset: 1}, Body: &eventsv1.PriceRecord_Price{
@@ -23,14 +23,14 @@ func TestAClockThatJumpsIsTold(t *testing.T) {
 	bitcoin, _ := schemas.Coins().ByID("bitcoin")
 	api := &apiRole{}
 	for _, step := range []struct {
-		jump time.Duration
-		says string // empty: it is ready
+		jump   time.Duration
+		reason string // empty: it is ready
 	}{{0, ""}, {time.Hour, "the newest is 1h0m0s old"}, {-time.Hour, "was set back, and the log is 1h0m0s ahead"}, {0, ""}} {
 		clock := instance.ShiftedClock{By: step.jump}
 		api.in = &instance.Instance{Clock: clock}
-		says := api.aged(priceCache)
-		if (says == "") != (step.says == "") || !strings.Contains(says, step.says) {
-			t.Errorf("after a jump of %s: got %q, want %q", step.jump, says, step.says)
+		reason := api.aged(priceCache)
+		if (reason == "") != (step.reason == "") || !strings.Contains(reason, step.reason) {
+			t.Errorf("after a jump of %s: got %q, want %q", step.jump, reason, step.reason)
 		}
 		if stale := priceCache.Freshness(priceCache.Entry(bitcoin), clock.Now()).Stale; stale != (step.jump != 0) {
 			t.Errorf("after a jump of %s a price of its beginning is stale: %v", step.jump, stale)

@@ -215,7 +215,7 @@ func pagesAddress(listen string, encrypted bool) string {
 
 // printStart reports who started it what runs and where.
 func printStart(out io.Writer, in *instance.Instance, role string, info admin.RunInfo, key string, took time.Duration) {
-	say := func(name, value string) {
+	line := func(name, value string) {
 		if value != "" {
 			fmt.Fprintf(out, "  %-16s %s\n", name, value)
 		}
@@ -239,21 +239,21 @@ func printStart(out io.Writer, in *instance.Instance, role string, info admin.Ru
 		if IsTerminal(out) { // what is printed elsewhere is kept, and a link is not to be
 			page = in.Pages.Link() + "  (once, within 10 min; `marketlog open` makes another)"
 		}
-		say("page", page)
+		line("page", page)
 	}
-	say("REST and stream", api)
-	say("SQL", link(info.SQLListen))
-	say("engine", link(info.Engine))
-	say("metrics", link(info.MetricsListen))
-	say("Kafka", strings.Join(info.Kafka, ","))
-	say("Redis", strings.Join(info.Redis, ","))
-	say("ClickHouse", strings.Join(in.Config.ClickHouse.Addr, ","))
-	say("data", in.Dir.Path())
+	line("REST and stream", api)
+	line("SQL", link(info.SQLListen))
+	line("engine", link(info.Engine))
+	line("metrics", link(info.MetricsListen))
+	line("Kafka", strings.Join(info.Kafka, ","))
+	line("Redis", strings.Join(info.Redis, ","))
+	line("ClickHouse", strings.Join(in.Config.ClickHouse.Addr, ","))
+	line("data", in.Dir.Path())
 	if in.Archived != nil {
-		say("archive", fmt.Sprintf("%s, of ticks and prices the newest %.1f GiB", in.Config.ArchiveDir(), float64(in.Config.Archive.Bytes)/(1<<30)))
+		line("archive", fmt.Sprintf("%s, of ticks and prices the newest %.1f GiB", in.Config.ArchiveDir(), float64(in.Config.Archive.Bytes)/(1<<30)))
 	}
 	if key != "" {
-		say("API key", key+"  (plan pro; it is not shown again)")
-		say("try", fmt.Sprintf(`curl -H "Authorization: Bearer %s" %s/api/v1/prices/BTC`, key, api))
+		line("API key", key+"  (plan pro; it is not shown again)")
+		line("try", fmt.Sprintf(`curl -H "Authorization: Bearer %s" %s/api/v1/prices/BTC`, key, api))
 	}
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // front is an address that is answered from the first moment of an instance to its last: by whoever listens on it, and
-// by a fallback before, between and after. Without it a load balancer could not tell an instance that reads its log
+// by a fallback before, between and after. Without it a load balancer could not distinguish an instance that reads its log
 // from one that is dead.
 type switchListener struct {
 	*port

@@ -1,5 +1,5 @@
-// Package apy keeps what every rate is: it turns what sources say into yearly rates of a coin and a category, says when one
-// holds no more, and rolls them up by hours and days. An entry is written when it is told, when it changes, and once an
+// Package apy keeps every rate: it turns what sources report into yearly rates of a coin and a category, records when one
+// has ended, and rolls them up by hours and days. An entry is written when it is reported, when it changes, and once an
 // hour with all that the next ones are made from, so the last hour of rates.v1 is enough to go on.
 //
 // The formulas are those of schemas, and on the page docs/formulas.md.
@@ -72,13 +72,13 @@ func (f *fold) Load(rec eventsv1.Marked) {
 	}
 }
 
-// Take folds a rate that a source tells, or what it says of a project or of itself. The past is not what a rate is.
+// Take folds a rate that a source reports, or its description of a project or of itself. Rates of the past are not folded.
 func (f *fold) Take(minute int64, in processors.Input, rec eventsv1.Marked) {
-	said, ok := rec.(*eventsv1.ReferenceRecord)
+	record, ok := rec.(*eventsv1.ReferenceRecord)
 	if !ok {
 		return
 	}
-	switch body := said.Body.(type) {
+	switch body := record.Body.(type) {
 	case *eventsv1.ReferenceRecord_Rate:
 		f.takeRate(minute, in.Offset, body.Rate)
 	case *eventsv1.ReferenceRecord_Protocol:
@@ -94,23 +94,23 @@ func (f *fold) Take(minute int64, in processors.Input, rec eventsv1.Marked) {
 	}
 }
 
-func (f *fold) takeRate(minute, offset int64, said *eventsv1.Rate) {
-	if said.Past || said.Interval <= 0 {
+func (f *fold) takeRate(minute, offset int64, reported *eventsv1.Rate) {
+	if reported.Past || reported.Interval <= 0 {
 		return
 	}
-	apr, apy, err := schemas.Yearly(said.Raw, said.RawUnit, said.Compounding)
+	apr, apy, err := schemas.Yearly(reported.Raw, reported.RawUnit, reported.Compounding)
 	if err != nil {
 		return // no source's decoder lets it pass
 	}
-	if r := f.rate(rateKey{said.Source, said.Category, said.Pool}); minute > r.loaded {
-		r.told = append(r.told, observation{
-			said: said, offset: offset, apr: apr, apy: apy, method: schemas.RateVersion,
-			reward: schemas.RewardAPY(said.Raw, said.Reward, said.RawUnit, said.Compounding),
+	if r := f.rate(rateKey{reported.Source, reported.Category, reported.Pool}); minute > r.loaded {
+		r.pending = append(r.pending, observation{
+			reported: reported, offset: offset, apr: apr, apy: apy, method: schemas.RateVersion,
+			reward: schemas.RewardAPY(reported.Raw, reported.Reward, reported.RawUnit, reported.Compounding),
 		})
 	}
 }
 
-// Close writes the rates that were told, changed or ended and those that are due, and the hours and days that are over.
+// Close writes the rates that were reported, changed or ended and those that are due, and the hours and days that are over.
 func (f *fold) Close(minute int64, out *processors.Outputs) {
 	slices.SortFunc(f.rates, func(a, b *rate) int { return a.key.compare(b.key) })
 	f.sources.close(minute, out, func(s *eventsv1.RateSource) *eventsv1.RateRecord {
@@ -119,13 +119,13 @@ func (f *fold) Close(minute int64, out *processors.Outputs) {
 	f.projects.close(minute, out, func(p *eventsv1.RateProject) *eventsv1.RateRecord {
 		return &eventsv1.RateRecord{Body: &eventsv1.RateRecord_Project{Project: &eventsv1.RateProject{Slug: p.Slug, Name: p.Name, Category: p.Category, Time: minute}}}
 	})
-	tellers := f.tellers(minute)
+	primarySources := f.primarySources(minute)
 	f.rates = slices.DeleteFunc(f.rates, func(r *rate) bool {
 		if minute < r.loaded {
 			return false
 		}
 		if minute > r.loaded {
-			f.move(r, minute, tellers, out)
+			f.move(r, minute, primarySources, out)
 		}
 		if r.ended && r.hour.n == 0 && r.day.n == 0 {
 			delete(f.byKey, r.key)
@@ -140,59 +140,59 @@ func (f *fold) Close(minute int64, out *processors.Outputs) {
 	}
 }
 
-// broad is the source that repeats the rates of many projects, some of which other sources tell themselves.
+// broad is the source that repeats the rates of many projects, some of which other sources report themselves.
 const broad = "defillama-yields"
 
-// tellers are by project the source that tells its rates itself: of several that are heard the first by name.
-func (f *fold) tellers(minute int64) map[string]string {
-	tellers := map[string]string{}
+// primarySources are by project the source that reports its rates itself: of several that are current the first by name.
+func (f *fold) primarySources(minute int64) map[string]string {
+	primarySources := map[string]string{}
 	for _, r := range f.rates {
 		if r.key.source == broad || !r.heldAt(minute) {
 			continue
 		}
-		if project := r.newest().Project; tellers[project] == "" { // rates are in the order of their sources
-			tellers[project] = r.key.source
+		if project := r.newest().Project; primarySources[project] == "" { // rates are in the order of their sources
+			primarySources[project] = r.key.source
 		}
 	}
-	return tellers
+	return primarySources
 }
 
-// move brings a rate to the end of a minute. Out is nil for a minute whose rows are written: all that they say was loaded
+// move brings a rate to the end of a minute. Out is nil for a minute whose rows are written: all that they hold was loaded
 // with them, only hours and days have to be closed.
-func (f *fold) move(r *rate, minute int64, tellers map[string]string, out *processors.Outputs) {
+func (f *fold) move(r *rate, minute int64, primarySources map[string]string, out *processors.Outputs) {
 	r.closeBuckets(minute-1, minute, out)
-	told := r.take(minute)
-	r.ended = !told && (r.ended || !r.heldAt(minute))
+	reported := r.take(minute)
+	r.ended = !reported && (r.ended || !r.heldAt(minute))
 	if out == nil {
 		r.closeBuckets(minute, minute, nil)
 		return
 	}
 	before := r.row
-	r.row = f.describe(r, tellers)
+	r.row = f.describe(r, primarySources)
 	r.closeBuckets(minute, minute, out)
-	if told || r.row != before || r.ended != r.writtenEnded || minute-r.written >= int64(processors.StateEvery) {
+	if reported || r.row != before || r.ended != r.writtenEnded || minute-r.written >= int64(processors.StateEvery) {
 		r.write(before, minute, out)
 	}
 }
 
-// describe says what a rate is of.
-func (f *fold) describe(r *rate, tellers map[string]string) row {
-	project := f.projects.value(r.said.Project)
-	if r.attachedFor != r.said || r.attachedAs != project.GetCategory() {
-		r.attachedFor, r.attachedAs = r.said, project.GetCategory()
-		r.attached = attach(r.said, project.GetCategory())
+// describe states what a rate is of.
+func (f *fold) describe(r *rate, primarySources map[string]string) row {
+	project := f.projects.value(r.reported.Project)
+	if r.attachedFor != r.reported || r.attachedAs != project.GetCategory() {
+		r.attachedFor, r.attachedAs = r.reported, project.GetCategory()
+		r.attached = attach(r.reported, project.GetCategory())
 	}
 	described := row{attachment: r.attached, providerName: project.GetName(), simulated: f.sources.value(r.key.source).GetSimulated()}
 	if r.key.source == broad {
-		described.shadowed = tellers[r.said.Project]
+		described.shadowed = primarySources[r.reported.Project]
 	}
 	return described
 }
 
 // attach finds the coin and the category of a rate.
-func attach(said *eventsv1.Rate, project string) attachment {
-	a := attachment{category: schemas.RateCategory(said, project), symbol: strings.ToUpper(said.Symbol)}
-	coin, ok := schemas.RateCoin(said, a.category)
+func attach(reported *eventsv1.Rate, project string) attachment {
+	a := attachment{category: schemas.RateCategory(reported, project), symbol: strings.ToUpper(reported.Symbol)}
+	coin, ok := schemas.RateCoin(reported, a.category)
 	switch {
 	case !ok:
 		a.unattached = schemas.RateCoinUnknown
@@ -204,7 +204,7 @@ func attach(said *eventsv1.Rate, project string) attachment {
 	return a
 }
 
-// heldFor is how many intervals of its source a rate holds without being told again.
+// heldFor is how many intervals of its source a rate holds without being reported again.
 const heldFor = 3
 
 // Hour and day are the lengths of roll-ups.

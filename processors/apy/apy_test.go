@@ -37,16 +37,16 @@ func TestRates(t *testing.T) {
 // A rate is an APY in percent of lending ETH, of the project SOURCE, that is asked for hourly and was heard 20 s before the
 // minute ends, or at=. A time is a minute of 2026 such as 01-05T10:00; an option that is "-" is empty.
 type reader struct {
-	fold processors.MinuteFold
-	told strings.Builder
-	open []*eventsv1.ReferenceRecord
-	n    int64
+	fold   processors.MinuteFold
+	output strings.Builder
+	open   []*eventsv1.ReferenceRecord
+	n      int64
 }
 
-func (r *reader) Told() string {
-	told := r.told.String()
-	r.told.Reset()
-	return told
+func (r *reader) Output() string {
+	output := r.output.String()
+	r.output.Reset()
+	return output
 }
 
 func (r *reader) Read(line string) error {
@@ -79,12 +79,12 @@ func (r *reader) Read(line string) error {
 				return err
 			}
 		}
-		said := &eventsv1.Rate{
+		reported := &eventsv1.Rate{
 			Source: words[1], Pool: words[2], Raw: words[3], RawUnit: option("unit", "apy_percent"), Compounding: option("compounding", ""), Reward: option("reward", ""),
 			Category: option("category", "lending"), Symbol: option("symbol", "ETH"), CoinId: option("coin", ""), Project: option("project", words[1]), TvlUsd: option("tvl", ""),
 			Interval: int64(every), IngestTime: heard, Past: options["past"] == "yes",
 		}
-		r.open = append(r.open, &eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Rate{Rate: said}})
+		r.open = append(r.open, &eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Rate{Rate: reported}})
 	case "project":
 		r.open = append(r.open, &eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Protocol{Protocol: &eventsv1.Protocol{
 			Source: "defillama", Slug: words[1], Name: option("name", words[1]), Category: strings.ReplaceAll(words[2], "_", " ")}}})
@@ -123,25 +123,25 @@ func (r *reader) close(minute int64, only []string) {
 	if len(only) == 0 {
 		only = []string{"entries", "rollups"}
 	}
-	tell := func(what string) bool { return strings.Contains(strings.Join(only, " "), what) }
+	shows := func(what string) bool { return strings.Contains(strings.Join(only, " "), what) }
 	for _, o := range out.List {
 		rec := o.Record.(*eventsv1.RateRecord)
 		switch body := rec.Body.(type) {
 		case *eventsv1.RateRecord_Entry:
-			if tell("entries") {
-				fmt.Fprintln(&r.told, entry(body.Entry))
+			if shows("entries") {
+				fmt.Fprintln(&r.output, entry(body.Entry))
 			}
 		case *eventsv1.RateRecord_Rollup:
-			if tell("rollups") {
-				fmt.Fprintln(&r.told, rollup(body.Rollup))
+			if shows("rollups") {
+				fmt.Fprintln(&r.output, rollup(body.Rollup))
 			}
 		case *eventsv1.RateRecord_Project:
-			if tell("projects") {
-				fmt.Fprintf(&r.told, "project %s %s %q\n", body.Project.Slug, body.Project.Name, body.Project.Category)
+			if shows("projects") {
+				fmt.Fprintf(&r.output, "project %s %s %q\n", body.Project.Slug, body.Project.Name, body.Project.Category)
 			}
 		case *eventsv1.RateRecord_Source:
-			if tell("sources") {
-				fmt.Fprintf(&r.told, "source %s simulated=%t\n", body.Source.Source, body.Source.Simulated)
+			if shows("sources") {
+				fmt.Fprintf(&r.output, "source %s simulated=%t\n", body.Source.Source, body.Source.Simulated)
 			}
 		}
 	}

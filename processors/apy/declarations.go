@@ -9,7 +9,7 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// declarations are what is known by a name and holds until something else is said. Each is written when it changes and once
+// declarations are values by name, each of which holds until it is replaced. Each is written when it changes and once
 // an hour.
 type declarations[T any] struct {
 	byName map[string]*declaration[T]
@@ -20,7 +20,7 @@ type declarations[T any] struct {
 type declaration[T any] struct {
 	name  string
 	value T
-	// changed says that value is other than what was written, at the minute written.
+	// changed states that value is other than what was written, at the minute written.
 	changed bool
 	written int64
 }
@@ -52,7 +52,7 @@ func (d *declarations[T]) load(name string, value T, minute int64) {
 	one.value, one.written, one.changed = value, minute, false
 }
 
-// take takes what is said in a minute, unless what holds equals it or is of a later minute.
+// take takes what is declared in a minute, unless what holds equals it or is of a later minute.
 func (d *declarations[T]) take(minute int64, name string, value T, equals func(before T) bool) {
 	known := d.byName[name] != nil
 	one := d.named(name)

@@ -17,7 +17,7 @@ import (
 	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
-// fact is what one record says: words that must be the same, and numbers that must be equal but for the last digits.
+// fact is what one record holds: words that must be the same, and numbers that must be equal but for the last digits.
 type fact struct {
 	words   string
 	numbers []float64
@@ -30,12 +30,12 @@ type facts map[string]fact
 // when each rate was written last, goes through all answers for each question, and shares no code with the fold.
 type oracle struct {
 	minutes []foldtest.LogMinute
-	answers map[string][]answer // by source, pool and category as the source tells them
+	answers map[string][]answer // by source, pool and category as the source reports them
 }
 
 type answer struct {
 	minute, offset int64
-	said           *eventsv1.Rate
+	reported       *eventsv1.Rate
 	apr, apy       float64
 }
 
@@ -44,17 +44,17 @@ func newOracle(minutes []foldtest.LogMinute) *oracle {
 	for _, m := range minutes {
 		for _, records := range m.Inputs {
 			for _, rec := range records {
-				said := rec.Record.(*eventsv1.ReferenceRecord).GetRate()
-				if said == nil || said.Past {
+				reported := rec.Record.(*eventsv1.ReferenceRecord).GetRate()
+				if reported == nil || reported.Past {
 					continue
 				}
-				raw, err := strconv.ParseFloat(said.Raw, 64)
+				raw, err := strconv.ParseFloat(reported.Raw, 64)
 				if err != nil {
 					continue
 				}
-				key := said.Source + "|" + said.Pool + "|" + said.Category
-				apr, apy := yearly(raw, said.RawUnit, said.Compounding)
-				o.answers[key] = append(o.answers[key], answer{m.End, rec.Offset, said, apr, apy})
+				key := reported.Source + "|" + reported.Pool + "|" + reported.Category
+				apr, apy := yearly(raw, reported.RawUnit, reported.Compounding)
+				o.answers[key] = append(o.answers[key], answer{m.End, rec.Offset, reported, apr, apy})
 			}
 		}
 	}
@@ -87,8 +87,8 @@ func yearly(raw float64, unit, compounding string) (apr, apy float64) {
 // described is what a rate is of at the end of a minute.
 type described struct{ category, coin, unattached, shadowed, name, simulated string }
 
-func (o *oracle) describe(said *eventsv1.Rate, minute int64) described {
-	d := described{category: said.Category}
+func (o *oracle) describe(reported *eventsv1.Rate, minute int64) described {
+	d := described{category: reported.Category}
 	project := ""
 	for _, m := range o.minutes {
 		if m.End > minute {
@@ -96,10 +96,10 @@ func (o *oracle) describe(said *eventsv1.Rate, minute int64) described {
 		}
 		for _, rec := range m.Inputs[1] {
 			r := rec.Record.(*eventsv1.ReferenceRecord)
-			if p := r.GetProtocol(); p.GetSlug() == said.Project {
+			if p := r.GetProtocol(); p.GetSlug() == reported.Project {
 				project, d.name = p.Category, p.Name
 			}
-			if n := r.GetNotice(); n.GetSource() == said.Source {
+			if n := r.GetNotice(); n.GetSource() == reported.Source {
 				d.simulated = fmt.Sprint(n.Simulated)
 			}
 		}
@@ -110,14 +110,14 @@ func (o *oracle) describe(said *eventsv1.Rate, minute int64) described {
 	if d.category == "" {
 		d.category = map[string]string{"Lending": "lending", "Liquid Staking": "staking"}[project]
 	}
-	if d.category == "" && said.Symbol == "WSOL-USDC" {
+	if d.category == "" && reported.Symbol == "WSOL-USDC" {
 		d.category = "liquidity"
 	}
-	d.coin = map[string]string{"ETH": "ethereum", "WETH": "ethereum", "USDC": "usd-coin", "USD₮0": "tether", "WSTETH": "wrapped-steth", "STETH": "staked-ether", "SOL": "solana", "WSOL-USDC": "solana", "BTC": "bitcoin", "UST": "tether"}[said.Symbol]
-	if d.category == "staking" && said.Symbol == "STETH" {
+	d.coin = map[string]string{"ETH": "ethereum", "WETH": "ethereum", "USDC": "usd-coin", "USD₮0": "tether", "WSTETH": "wrapped-steth", "STETH": "staked-ether", "SOL": "solana", "WSOL-USDC": "solana", "BTC": "bitcoin", "UST": "tether"}[reported.Symbol]
+	if d.category == "staking" && reported.Symbol == "STETH" {
 		d.coin = "ethereum"
 	}
-	if d.category == "staking" && said.Symbol == "MSOL" {
+	if d.category == "staking" && reported.Symbol == "MSOL" {
 		d.coin = "solana"
 	}
 	switch {
@@ -126,11 +126,11 @@ func (o *oracle) describe(said *eventsv1.Rate, minute int64) described {
 	case d.category == "":
 		d.unattached = "category_unknown"
 	}
-	if said.Source == "defillama-yields" {
+	if reported.Source == "defillama-yields" {
 		for _, key := range slices.Sorted(maps.Keys(o.answers)) {
-			if last, heard, ok := o.last(key, minute); ok && last.said.Project == said.Project && last.said.Source != said.Source && d.shadowed == "" &&
-				minute-heard <= 3*last.said.Interval {
-				d.shadowed = last.said.Source
+			if last, heard, ok := o.last(key, minute); ok && last.reported.Project == reported.Project && last.reported.Source != reported.Source && d.shadowed == "" &&
+				minute-heard <= 3*last.reported.Interval {
+				d.shadowed = last.reported.Source
 			}
 		}
 	}
@@ -143,7 +143,7 @@ func (o *oracle) last(key string, minute int64) (last answer, heard int64, ok bo
 		if a.minute > minute {
 			break
 		}
-		last, heard, ok = a, max(heard, a.said.IngestTime), true
+		last, heard, ok = a, max(heard, a.reported.IngestTime), true
 	}
 	return last, heard, ok
 }
@@ -167,11 +167,11 @@ func (o *oracle) entries(key string, all facts) {
 		if !ok || last.minute <= droppedUntil {
 			continue
 		}
-		told := last.minute == m.End
-		// It has ended when at the end of some minute since it was told nobody had told it for three intervals.
-		ended := !told && m.End-heard > 3*last.said.Interval
-		d := o.describe(last.said, m.End)
-		if told || d != before || ended != endedBefore || m.End-written >= int64(time.Hour) {
+		updated := last.minute == m.End
+		// It has ended when at the end of some minute since it was reported it had not been reported for three intervals.
+		ended := !updated && m.End-heard > 3*last.reported.Interval
+		d := o.describe(last.reported, m.End)
+		if updated || d != before || ended != endedBefore || m.End-written >= int64(time.Hour) {
 			if written != 0 && d.category != before.category && !endedBefore {
 				all.entry(m.End, key, last, heard, before, true)
 			}
@@ -188,11 +188,11 @@ const day = int64(24 * time.Hour)
 
 func (f facts) entry(minute int64, key string, a answer, heard int64, d described, ended bool) {
 	numbers := []float64{a.apr, a.apy}
-	if a.said.TvlUsd != "" {
-		tvl, _ := strconv.ParseFloat(a.said.TvlUsd, 64)
+	if a.reported.TvlUsd != "" {
+		tvl, _ := strconv.ParseFloat(a.reported.TvlUsd, 64)
 		numbers = append(numbers, tvl)
 	}
-	f.add(fmt.Sprintf("%s entry %s %s", moment(minute), key, d.category), fact{fmt.Sprint(d, heard, ended, a.offset, a.said.Raw), numbers})
+	f.add(fmt.Sprintf("%s entry %s %s", moment(minute), key, d.category), fact{fmt.Sprint(d, heard, ended, a.offset, a.reported.Raw), numbers})
 }
 
 func (f facts) add(key string, value fact) {
@@ -211,7 +211,7 @@ func (o *oracle) rollups(key string, all facts) {
 			spans[start] = append(spans[start], a.apy)
 		}
 		for start, apys := range spans {
-			// It is told in the first minute that ends with it or behind it, and is of what the rate was in the last minute
+			// It is published in the first minute that ends with it or behind it, and is of what the rate was in the last minute
 			// that ends with it or before.
 			var at, within int64
 			for _, m := range o.minutes {
@@ -226,14 +226,14 @@ func (o *oracle) rollups(key string, all facts) {
 				continue
 			}
 			last, _, _ := o.last(key, within)
-			d := o.describe(last.said, within)
+			d := o.describe(last.reported, within)
 			sum := 0.0
 			for _, apy := range apys {
 				sum += apy
 			}
 			numbers := []float64{apys[0], slices.Max(apys), slices.Min(apys), apys[len(apys)-1], sum / float64(len(apys)), float64(len(apys))}
-			if last.said.TvlUsd != "" {
-				tvl, _ := strconv.ParseFloat(last.said.TvlUsd, 64)
+			if last.reported.TvlUsd != "" {
+				tvl, _ := strconv.ParseFloat(last.reported.TvlUsd, 64)
 				numbers = append(numbers, tvl)
 			}
 			all.add(fmt.Sprintf("%s rollup %d %s %s %s", moment(at), length, moment(start), key, d.category), fact{fmt.Sprint(d.coin, d.shadowed, d.simulated), numbers})
@@ -241,14 +241,14 @@ func (o *oracle) rollups(key string, all facts) {
 	}
 }
 
-// written are the facts that a fold put out, by way of what the source said.
+// written are the facts that a fold put out, by way of what the source reported.
 func written(outputs []foldtest.MinuteOutput) facts {
 	all := facts{}
-	said := map[string]string{} // of a roll-up: the source's own category by the last entry
+	ownrted := map[string]string{} // of a roll-up: the source's own category by the last entry
 	for _, w := range outputs {
 		for _, rec := range w.Records { // roll-ups come before their entry
-			if e := rec.(*eventsv1.RateRecord).GetEntry(); e != nil && said[e.Source+"|"+e.Pool+"|"+e.Category] == "" {
-				said[e.Source+"|"+e.Pool+"|"+e.Category] = e.Source + "|" + e.Pool + "|" + e.Said.Category
+			if e := rec.(*eventsv1.RateRecord).GetEntry(); e != nil && ownrted[e.Source+"|"+e.Pool+"|"+e.Category] == "" {
+				ownrted[e.Source+"|"+e.Pool+"|"+e.Category] = e.Source + "|" + e.Pool + "|" + e.Said.Category
 			}
 		}
 		for _, rec := range w.Records {
@@ -266,7 +266,7 @@ func written(outputs []foldtest.MinuteOutput) facts {
 				if b.TvlUsd != nil {
 					numbers = append(numbers, *b.TvlUsd)
 				}
-				all.add(fmt.Sprintf("%s rollup %d %s %s %s", moment(w.Minute), int64(b.Interval)*int64(time.Second), moment(b.Start), said[b.Source+"|"+b.Pool+"|"+b.Category], b.Category),
+				all.add(fmt.Sprintf("%s rollup %d %s %s %s", moment(w.Minute), int64(b.Interval)*int64(time.Second), moment(b.Start), ownrted[b.Source+"|"+b.Pool+"|"+b.Category], b.Category),
 					fact{fmt.Sprint(b.CoinId, b.Shadowed, fmt.Sprint(b.Simulated)), numbers})
 			}
 		}
@@ -360,12 +360,12 @@ func TestRatesAreThoseOfTheOracle(t *testing.T) {
 	// An answer that the fold never saw.
 	lossy := slices.Clone(minutes)
 	for i, m := range lossy {
-		told := slices.IndexFunc(m.Inputs[0], func(rec foldtest.LogRecord) bool {
-			said := rec.Record.(*eventsv1.ReferenceRecord).GetRate()
-			return !said.Past && said.Raw != "none"
+		at := slices.IndexFunc(m.Inputs[0], func(rec foldtest.LogRecord) bool {
+			reported := rec.Record.(*eventsv1.ReferenceRecord).GetRate()
+			return !reported.Past && reported.Raw != "none"
 		})
-		if i > 100 && told >= 0 {
-			lossy[i].Inputs = [][]foldtest.LogRecord{slices.Delete(slices.Clone(m.Inputs[0]), told, told+1), m.Inputs[1]}
+		if i > 100 && at >= 0 {
+			lossy[i].Inputs = [][]foldtest.LogRecord{slices.Delete(slices.Clone(m.Inputs[0]), at, at+1), m.Inputs[1]}
 			break
 		}
 	}

@@ -10,15 +10,15 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// rate is one rate as it stands.
+// rate is the current state of one rate.
 type rate struct {
 	key rateKey
-	// told are the answers of the open minute.
-	told []observation
+	// pending are the answers of the open minute.
+	pending []observation
 	// loaded is the minute that the rate was at when it was read back: answers up to it are in it.
 	loaded int64
 	observation
-	// heard is when an answer last told it, Unix nanoseconds.
+	// heard is when an answer last reported it, Unix nanoseconds.
 	heard int64
 	ended bool
 	// attached is by attachedFor, of a project of category attachedAs.
@@ -34,10 +34,10 @@ type rate struct {
 
 // observation is an answer, with its rate by the year and the version of the rule that made it.
 type observation struct {
-	said     *eventsv1.Rate
+	reported *eventsv1.Rate
 	offset   int64
 	apr, apy float64
-	reward   *float64 // the part of apy in other tokens, nil where the source does not tell it
+	reward   *float64 // the part of apy in other tokens, nil where the source does not report it
 	method   uint32
 }
 
@@ -47,7 +47,7 @@ type attachment struct {
 	unattached               schemas.RateReason
 }
 
-// row is what an entry says beside what the source said.
+// row is what an entry holds beside what the source reported.
 type row struct {
 	attachment
 	providerName, shadowed string
@@ -57,33 +57,33 @@ type row struct {
 // key is the record's key.
 func (d row) key(r *rate) string { return r.key.source + "|" + d.category + "|" + r.key.pool }
 
-// newest is what the source said last, in the open minute too.
+// newest is what the source reported last, in the open minute too.
 func (r *rate) newest() *eventsv1.Rate {
-	if n := len(r.told); n > 0 {
-		return r.told[n-1].said
+	if n := len(r.pending); n > 0 {
+		return r.pending[n-1].reported
 	}
-	return r.said
+	return r.reported
 }
 
-// heldAt says whether the rate was told within heldFor intervals.
+// heldAt reports whether the rate was reported within heldFor intervals.
 func (r *rate) heldAt(minute int64) bool {
-	said, heard := r.newest(), r.heard
-	for _, o := range r.told {
-		heard = max(heard, o.said.IngestTime)
+	reported, heard := r.newest(), r.heard
+	for _, o := range r.pending {
+		heard = max(heard, o.reported.IngestTime)
 	}
-	return minute-heard <= heldFor*said.Interval
+	return minute-heard <= heldFor*reported.Interval
 }
 
-// take makes the answers of the minute part of the rate. It says whether there were any.
+// take makes the answers of the minute part of the rate. It reports whether there were any.
 func (r *rate) take(minute int64) bool {
-	for _, o := range r.told {
-		r.observation, r.heard = o, max(r.heard, o.said.IngestTime)
+	for _, o := range r.pending {
+		r.observation, r.heard = o, max(r.heard, o.reported.IngestTime)
 		r.hour.add(minute, hour, o.apy)
 		r.day.add(minute, day, o.apy)
 	}
-	told := len(r.told) > 0
-	r.told = nil
-	return told
+	pending := len(r.pending) > 0
+	r.pending = nil
+	return pending
 }
 
 // closeBuckets ends the hour and the day that end at an instant or before.
@@ -117,19 +117,19 @@ func (r *rate) write(before row, minute int64, out *processors.Outputs) {
 
 func (r *rate) rollup(b bucket, length int64) *eventsv1.RateRollup {
 	return &eventsv1.RateRollup{
-		Provider: r.said.Project, Source: r.key.source, Category: r.row.category, CoinId: r.row.coinID, Symbol: r.row.symbol,
-		Pool: r.key.pool, ProviderSymbol: r.said.Symbol, Chain: r.said.Chain,
+		Provider: r.reported.Project, Source: r.key.source, Category: r.row.category, CoinId: r.row.coinID, Symbol: r.row.symbol,
+		Pool: r.key.pool, ProviderSymbol: r.reported.Symbol, Chain: r.reported.Chain,
 		Start: b.start, Interval: uint32(length / int64(time.Second)), Open: b.open, High: b.high, Low: b.low, Close: b.close, Mean: b.mean(), N: b.n,
-		TvlUsd: number(r.said.TvlUsd), Simulated: r.row.simulated, Shadowed: r.row.shadowed,
+		TvlUsd: number(r.reported.TvlUsd), Simulated: r.row.simulated, Shadowed: r.row.shadowed,
 	}
 }
 
 func (r *rate) entry(d row, minute int64) *eventsv1.RateEntry {
 	return &eventsv1.RateEntry{
-		Provider: r.said.Project, Source: r.key.source, Category: d.category, CoinId: d.coinID, Symbol: d.symbol,
-		Pool: r.key.pool, ProviderSymbol: r.said.Symbol, Chain: r.said.Chain, Name: r.said.Name,
+		Provider: r.reported.Project, Source: r.key.source, Category: d.category, CoinId: d.coinID, Symbol: d.symbol,
+		Pool: r.key.pool, ProviderSymbol: r.reported.Symbol, Chain: r.reported.Chain, Name: r.reported.Name,
 		Apr: r.apr, Apy: r.apy, RewardApy: r.reward, Method: r.method,
-		TvlUsd: number(r.said.TvlUsd), Term: r.said.Term, Said: r.said,
+		TvlUsd: number(r.reported.TvlUsd), Term: r.reported.Term, Said: r.reported,
 		Time: minute, Heard: r.heard, Ended: r.ended, Unattached: string(d.unattached), Shadowed: d.shadowed, Simulated: d.simulated,
 		Offset: r.offset, ProviderName: d.providerName,
 	}
@@ -143,14 +143,14 @@ func (r *rate) remembered(minute int64) *eventsv1.RateState {
 func (r *rate) recall(e *eventsv1.RateEntry, state *eventsv1.RateState) {
 	r.loaded, r.written = state.Minute, e.Time
 	r.observation = observation{
-		said: e.Said, offset: e.Offset, apr: e.Apr, apy: e.Apy, reward: e.RewardApy, method: max(e.Method, 1),
+		reported: e.Said, offset: e.Offset, apr: e.Apr, apy: e.Apy, reward: e.RewardApy, method: max(e.Method, 1),
 	}
 	r.heard, r.ended, r.writtenEnded = e.Heard, e.Ended, e.Ended
 	r.row = row{attachment{e.Category, e.CoinId, e.Symbol, schemas.RateReason(e.Unattached)}, e.ProviderName, e.Shadowed, e.Simulated}
 	r.hour, r.day = recallBucket(state.Hour), recallBucket(state.Day)
 }
 
-// number is nil for what a source does not tell.
+// number is nil for what a source does not report.
 func number(s string) *float64 {
 	n, err := strconv.ParseFloat(s, 64)
 	if err != nil || math.IsInf(n, 0) || math.IsNaN(n) {
@@ -159,7 +159,7 @@ func number(s string) *float64 {
 	return &n
 }
 
-// bucket is what a rate did in an hour or a day; n is 0 where it was not told.
+// bucket is what a rate did in an hour or a day; n is 0 where it was not reported.
 type bucket struct {
 	start                  int64
 	open, high, low, close float64
@@ -177,7 +177,7 @@ func (b *bucket) add(minute, length int64, apy float64) {
 	b.n++
 }
 
-// mean is within what was told: a sum of equal numbers may not divide into them.
+// mean is within what was reported: a sum of equal numbers may not divide into them.
 func (b *bucket) mean() float64 { return min(max(b.sum/float64(b.n), b.low), b.high) }
 
 func (b *bucket) remembered() *eventsv1.RateBucket {

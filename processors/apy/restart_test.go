@@ -64,26 +64,26 @@ func random(seed uint64, length int) []foldtest.LogMinute {
 			}
 			for p, symbol := range s.symbols {
 				for _, category := range s.categories {
-					said := &eventsv1.Rate{
+					reported := &eventsv1.Rate{
 						Source: s.name, Project: s.project, Pool: s.project + "/" + symbol, Symbol: symbol, Category: category, RawUnit: s.unit, Compounding: s.compounding,
 						Raw: decimal(s.base * (0.5 + float64(p) + 2*r.Float64())), Interval: int64(s.every), IngestTime: end - int64(r.IntN(60))*int64(time.Second),
 					}
 					if p%2 == 0 {
-						said.TvlUsd = strconv.Itoa(1000 + r.IntN(1000))
+						reported.TvlUsd = strconv.Itoa(1000 + r.IntN(1000))
 					}
 					switch r.IntN(12) {
 					case 0:
-						said.Raw = "-" + said.Raw
+						reported.Raw = "-" + reported.Raw
 					case 1:
-						said.Raw = "none"
+						reported.Raw = "none"
 					case 2:
-						said.Past = true
+						reported.Past = true
 					case 3:
-						continue // this one is not told
+						continue // this one is not reported
 					case 4:
-						said.Reward = decimal(s.base / 3)
+						reported.Reward = decimal(s.base / 3)
 					}
-					add(&rates, &eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Rate{Rate: said}})
+					add(&rates, &eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Rate{Rate: reported}})
 				}
 			}
 		}

@@ -38,7 +38,7 @@ type minute struct {
 
 type coinMinute struct {
 	open, high, low, close float64
-	// accepted are the providers of the last published price; volume24h and simulated are what it says itself.
+	// accepted are the providers of the last published price; volume24h and simulated are its own.
 	accepted  []string
 	volume24h float64
 	simulated bool

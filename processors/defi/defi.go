@@ -1,6 +1,6 @@
-// Package defi says each minute what all of DeFi is worth, lends, stakes, owes and pays: it joins what a source says of
+// Package defi publishes each minute what all of DeFi is worth, lends, stakes, owes and pays: it joins what a source reports of
 // protocols with the rates that count and the market caps of coins. A summary is written when it changes, and every five
-// minutes, so that its age tells whether the fold is alive. What the source says of a protocol is told again within days
+// minutes, so that its age shows whether the fold is alive. A protocol's report is repeated within days
 // only: the fold writes all of it once an hour, in parts, so the last hour of defi.v1 is enough to go on.
 //
 // The formulas are those of schemas, and on the page docs/formulas.md.
@@ -22,7 +22,7 @@ const Name = "defi"
 const (
 	// repeatAfter is how long an unchanged summary is not written again.
 	repeatAfter = 5 * time.Minute
-	// staleAfter is for how many intervals of its source a rate counts that is told no more.
+	// staleAfter is for how many intervals of its source a rate counts that is not reported any more.
 	staleAfter = 3
 )
 
@@ -42,7 +42,7 @@ func New() processors.MinuteFold {
 }
 
 type fold struct {
-	// What the source and others say once in days.
+	// What the source and others report once in days.
 	protocols table[*eventsv1.DefiProtocol]
 	chains    table[string] // the chains' own coins
 	coins     table[*eventsv1.DefiCoin]
@@ -94,7 +94,7 @@ func (f *fold) Load(rec eventsv1.Marked) {
 	}
 }
 
-// Take folds what a source says, a rate, or the market of a coin.
+// Take folds what a source reports, a rate, or the market of a coin.
 func (f *fold) Take(minute int64, _ processors.Input, rec eventsv1.Marked) {
 	switch r := rec.(type) {
 	case *eventsv1.ReferenceRecord:
@@ -120,31 +120,31 @@ func (f *fold) Take(minute int64, _ processors.Input, rec eventsv1.Marked) {
 func (f *fold) hear(minute int64, rec *eventsv1.ReferenceRecord) {
 	switch body := rec.Body.(type) {
 	case *eventsv1.ReferenceRecord_Protocol:
-		said := body.Protocol
-		if said.Source != schemas.DefiTVLSource {
+		reported := body.Protocol
+		if reported.Source != schemas.DefiTVLSource {
 			return
 		}
-		f.read(minute, said.IngestTime)
-		if p := schemas.NewDefiProtocol(said); p != nil {
+		f.read(minute, reported.IngestTime)
+		if p := schemas.NewDefiProtocol(reported); p != nil {
 			f.protocols.set(minute, p.Slug, p)
 		} else {
-			f.protocols.drop(minute, said.Slug)
+			f.protocols.drop(minute, reported.Slug)
 		}
 	case *eventsv1.ReferenceRecord_ChainTvl:
-		said := body.ChainTvl
+		reported := body.ChainTvl
 		switch {
-		case said.Source != schemas.DefiTVLSource:
-		case said.CoinId == "":
-			f.chains.drop(minute, said.Chain)
+		case reported.Source != schemas.DefiTVLSource:
+		case reported.CoinId == "":
+			f.chains.drop(minute, reported.Chain)
 		default:
-			f.chains.set(minute, said.Chain, said.CoinId)
+			f.chains.set(minute, reported.Chain, reported.CoinId)
 		}
 	case *eventsv1.ReferenceRecord_Coin:
 		f.categorize(minute, body.Coin)
 	case *eventsv1.ReferenceRecord_Fetch:
-		said := body.Fetch
-		if said.Source == schemas.DefiTVLSource && said.Feed == schemas.DefiProtocolsFeed && said.Error == "" {
-			f.read(minute, said.Started)
+		reported := body.Fetch
+		if reported.Source == schemas.DefiTVLSource && reported.Feed == schemas.DefiProtocolsFeed && reported.Error == "" {
+			f.read(minute, reported.Started)
 		}
 	case *eventsv1.ReferenceRecord_Notice:
 		if body.Notice.Source == schemas.DefiTVLSource && minute > f.sourceLoaded {
@@ -159,20 +159,20 @@ func (f *fold) read(minute, at int64) {
 	}
 }
 
-// categorize notes what a source says of the categories of a coin that it names in a way we know.
-func (f *fold) categorize(minute int64, said *eventsv1.Coin) {
-	id, ok := schemas.CanonicalCoin(said.Source, said.SourceId, said.Symbol, said.Name)
+// categorize notes what a source reports of the categories of a coin that it names in a way we know.
+func (f *fold) categorize(minute int64, reported *eventsv1.Coin) {
+	id, ok := schemas.CanonicalCoin(reported.Source, reported.SourceId, reported.Symbol, reported.Name)
 	if !ok {
 		return
 	}
-	word := &eventsv1.DefiWord{Source: said.Source, Part: said.Part, SourceId: said.SourceId, Defi: schemas.IsDefi(said.Categories)}
+	word := &eventsv1.DefiWord{Source: reported.Source, Part: reported.Part, SourceId: reported.SourceId, Defi: schemas.IsDefi(reported.Categories)}
 	next := &eventsv1.DefiCoin{CoinId: id} // those that were written are not changed
 	for _, other := range f.coins.get(id).GetWords() {
 		if schemas.CompareDefiWords(word, other) != 0 {
 			next.Words = append(next.Words, other)
 		}
 	}
-	if len(said.Categories) > 0 {
+	if len(reported.Categories) > 0 {
 		next.Words = append(next.Words, word)
 		slices.SortFunc(next.Words, schemas.CompareDefiWords)
 	}
@@ -246,7 +246,7 @@ func (f *fold) summarize(minute int64, out *processors.Outputs) {
 	out.Emit(schemas.TopicDefi, 0, "summary", minute, &eventsv1.DefiRecord{Body: &eventsv1.DefiRecord_Summary{Summary: s}})
 }
 
-// withoutTime is what a summary says, to be compared.
+// withoutTime is what a summary holds, to be compared.
 func withoutTime(s *eventsv1.DefiSummary) []byte {
 	at := s.Time
 	s.Time = 0
@@ -302,7 +302,7 @@ func (f *fold) remember(minute int64, out *processors.Outputs) {
 	write()
 }
 
-// due says whether a minute of the hour lies behind the last minute that was closed and not behind this one. Minutes of
+// due reports whether a minute of the hour lies behind the last minute that was closed and not behind this one. Minutes of
 // silence are never closed.
 func (f *fold) due(minute, slot int64) bool {
 	const length, hour = int64(time.Minute), int64(minutesPerHour)

@@ -40,22 +40,22 @@ func TestDefi(t *testing.T) {
 //	notice TIME simulated|real
 //	close TIME [totals|rates|lists|states]                                          a minute that ends; what it writes of these, all by default
 //
-// where a time is a minute of 2026 such as 01-05T10:00. "_" stands for a blank in names of categories and chains.
+// where a time is a minute of 2026 such as 01-05T10:00. "_" is written for a space in names of categories and chains.
 type reader struct {
-	fold processors.MinuteFold
-	told strings.Builder
-	open []eventsv1.Marked
+	fold   processors.MinuteFold
+	output strings.Builder
+	open   []eventsv1.Marked
 }
 
-func (r *reader) Told() string {
-	told := r.told.String()
-	r.told.Reset()
-	return told
+func (r *reader) Output() string {
+	output := r.output.String()
+	r.output.Reset()
+	return output
 }
 
 func blank(s string) string { return strings.ReplaceAll(s, "_", " ") }
 
-// none takes the dash that stands for nothing.
+// none takes the dash that means nothing.
 func none(s string) string {
 	if s == "-" {
 		return ""
@@ -78,7 +78,7 @@ func (r *reader) Read(line string) error {
 		return err
 	}
 	at := moment.UnixNano()
-	said := &eventsv1.ReferenceRecord{}
+	record := &eventsv1.ReferenceRecord{}
 	switch args := words[2:]; words[0] {
 	case "protocol":
 		p := &eventsv1.Protocol{Source: "defillama", Slug: args[0], Category: blank(args[1]), Tvl: none(args[2]), Name: args[0], IngestTime: at}
@@ -98,9 +98,9 @@ func (r *reader) Read(line string) error {
 				p.Chains = append(p.Chains, &eventsv1.ChainAmount{Chain: blank(name), Amount: value})
 			}
 		}
-		said.Body = &eventsv1.ReferenceRecord_Protocol{Protocol: p}
+		record.Body = &eventsv1.ReferenceRecord_Protocol{Protocol: p}
 	case "chain":
-		said.Body = &eventsv1.ReferenceRecord_ChainTvl{ChainTvl: &eventsv1.ChainTvl{Source: "defillama", Chain: blank(args[0]), CoinId: none(args[1]), IngestTime: at}}
+		record.Body = &eventsv1.ReferenceRecord_ChainTvl{ChainTvl: &eventsv1.ChainTvl{Source: "defillama", Chain: blank(args[0]), CoinId: none(args[1]), IngestTime: at}}
 	case "coin":
 		c := &eventsv1.Coin{Source: args[0], Part: args[1], SourceId: args[2], Symbol: args[2][:1], Name: args[2], IngestTime: at}
 		if known, ok := schemas.Coins().ByID(args[2]); ok {
@@ -112,7 +112,7 @@ func (r *reader) Read(line string) error {
 		if len(args) > 3 {
 			c.Categories = strings.Split(blank(args[3]), ",")
 		}
-		said.Body = &eventsv1.ReferenceRecord_Coin{Coin: c}
+		record.Body = &eventsv1.ReferenceRecord_Coin{Coin: c}
 	case "market":
 		r.open = append(r.open, market(at, args[0], args[1]))
 		return nil
@@ -128,16 +128,16 @@ func (r *reader) Read(line string) error {
 		if feed == "" {
 			feed = "protocols"
 		}
-		said.Body = &eventsv1.ReferenceRecord_Fetch{Fetch: &eventsv1.Fetch{Source: "defillama", Feed: feed, Error: options["error"], Started: at}}
+		record.Body = &eventsv1.ReferenceRecord_Fetch{Fetch: &eventsv1.Fetch{Source: "defillama", Feed: feed, Error: options["error"], Started: at}}
 	case "notice":
-		said.Body = &eventsv1.ReferenceRecord_Notice{Notice: &eventsv1.SourceNotice{Source: "defillama", Simulated: args[0] == "simulated"}}
+		record.Body = &eventsv1.ReferenceRecord_Notice{Notice: &eventsv1.SourceNotice{Source: "defillama", Simulated: args[0] == "simulated"}}
 	case "close":
 		r.close(at, args)
 		return nil
 	default:
 		return fmt.Errorf("%q is no command", words[0])
 	}
-	r.open = append(r.open, said)
+	r.open = append(r.open, record)
 	return nil
 }
 
@@ -215,37 +215,37 @@ func (r *reader) close(minute int64, only []string) {
 	var out processors.Outputs
 	out.Begin(processors.Input{Offset: minute})
 	r.fold.Close(minute, &out)
-	tell := func(what string) bool { return len(only) == 0 || strings.Contains(strings.Join(only, " "), what) }
+	shows := func(what string) bool { return len(only) == 0 || strings.Contains(strings.Join(only, " "), what) }
 	for _, o := range out.List {
 		rec := o.Record.(*eventsv1.DefiRecord)
 		switch {
 		case rec.GetSummary() != nil:
 			s := rec.GetSummary()
-			if tell("totals") {
-				fmt.Fprintln(&r.told, totals(s))
+			if shows("totals") {
+				fmt.Fprintln(&r.output, totals(s))
 			}
-			if tell("rates") {
-				fmt.Fprint(&r.told, means("lending", s.LendingRates), means("staking", s.StakingRates), means("borrowing", s.BorrowingRates))
+			if shows("rates") {
+				fmt.Fprint(&r.output, means("lending", s.LendingRates), means("staking", s.StakingRates), means("borrowing", s.BorrowingRates))
 			}
-			if tell("lists") {
-				fmt.Fprint(&r.told, lists(s))
+			if shows("lists") {
+				fmt.Fprint(&r.output, lists(s))
 			}
-		case rec.GetState() != nil && tell("states"):
+		case rec.GetState() != nil && shows("states"):
 			s := rec.GetState()
-			fmt.Fprintf(&r.told, "state %s:", clock(s.Minute))
+			fmt.Fprintf(&r.output, "state %s:", clock(s.Minute))
 			for _, p := range s.Protocols {
-				fmt.Fprintf(&r.told, " %s", p.Slug)
+				fmt.Fprintf(&r.output, " %s", p.Slug)
 			}
 			for _, c := range s.Chains {
-				fmt.Fprintf(&r.told, " %s(%s)", c.Chain, c.CoinId)
+				fmt.Fprintf(&r.output, " %s(%s)", c.Chain, c.CoinId)
 			}
 			for _, c := range s.Coins {
-				fmt.Fprintf(&r.told, " %s(%d)", c.CoinId, len(c.Words))
+				fmt.Fprintf(&r.output, " %s(%d)", c.CoinId, len(c.Words))
 			}
 			if s.Source != nil {
-				fmt.Fprintf(&r.told, " read=%s", clock(s.Source.Read))
+				fmt.Fprintf(&r.output, " read=%s", clock(s.Source.Read))
 			}
-			fmt.Fprintln(&r.told)
+			fmt.Fprintln(&r.output)
 		}
 	}
 }

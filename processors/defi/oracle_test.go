@@ -21,7 +21,7 @@ import (
 	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
-// oracle works out every field of a summary again, from all that was said, without the formulas of schemas.
+// oracle works out every field of a summary again, from all that was reported, without the formulas of schemas.
 type oracle struct {
 	protocols         map[string]*eventsv1.Protocol
 	chains            map[string]string
@@ -349,8 +349,8 @@ func chainsOf(p *eventsv1.Protocol) (names []any) {
 // marketCap is of the coins that the first source which puts them in any category puts in DeFi.
 func (o *oracle) marketCap() (sum float64, known bool) {
 	for _, id := range slices.Sorted(maps.Keys(o.words)) {
-		for _, said := range slices.Sorted(maps.Keys(o.words[id])) {
-			names := o.words[id][said].Categories
+		for _, source := range slices.Sorted(maps.Keys(o.words[id])) {
+			names := o.words[id][source].Categories
 			if len(names) == 0 {
 				continue
 			}
@@ -398,8 +398,8 @@ func fields(path string, v any, into map[string]any) {
 	}
 }
 
-// told is a summary of the fold by fields, without its time.
-func told(t *testing.T, s *eventsv1.DefiSummary) map[string]any {
+// summaryFields are a summary of the fold by fields, without its time.
+func summaryFields(t *testing.T, s *eventsv1.DefiSummary) map[string]any {
 	t.Helper()
 	text, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(s)
 	if err != nil {
@@ -454,7 +454,7 @@ func compare(t *testing.T, minutes []logMinute, fault func(eventsv1.Marked) []ev
 		}
 		if s := closeMinute(t, fold, seen, false, false).summary(); s != nil {
 			summaries++
-			last, lastAt = told(t, s), m.end
+			last, lastAt = summaryFields(t, s), m.end
 		} else if last != nil && m.end-lastAt >= int64(5*time.Minute) {
 			wrong = append(wrong, fmt.Sprintf("%s: no summary for five minutes", clock(m.end)))
 		}
@@ -513,9 +513,9 @@ func TestEveryFieldIsRecomputed(t *testing.T) {
 		"a rate of a better source":      apart(func(e *eventsv1.RateEntry) { e.Shadowed = "" }),
 		"a rate counted beyond its time": apart(func(e *eventsv1.RateEntry) { e.Heard += int64(time.Hour) }),
 		"a TVL counted twice": protocol(func(p *eventsv1.Protocol) []*eventsv1.Protocol {
-			twin := proto.Clone(p).(*eventsv1.Protocol)
-			twin.Slug += "-twin"
-			return []*eventsv1.Protocol{p, twin}
+			duplicate := proto.Clone(p).(*eventsv1.Protocol)
+			duplicate.Slug += "-duplicate"
+			return []*eventsv1.Protocol{p, duplicate}
 		}),
 		"liquid staking in the total": protocol(func(p *eventsv1.Protocol) []*eventsv1.Protocol {
 			p.Category = strings.Replace(p.Category, "Liquid Staking", "Dexs", 1)

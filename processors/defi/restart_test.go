@@ -152,11 +152,11 @@ func random(seed uint64, length int) []logMinute {
 	return minutes
 }
 
-func (w *world) say(rec *eventsv1.ReferenceRecord) {
+func (w *world) write(rec *eventsv1.ReferenceRecord) {
 	w.m.topics[inReference] = append(w.m.topics[inReference], rec)
 }
 
-// protocols are told all at once, and after that the changed ones from time to time.
+// protocols are reported all at once, and after that the changed ones from time to time.
 func (w *world) protocols(i int) {
 	if i%23 != 3 {
 		return
@@ -188,41 +188,41 @@ func (w *world) protocols(i int) {
 		case 3:
 			p.Source = "another"
 		}
-		w.say(&eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Protocol{Protocol: p}})
+		w.write(&eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Protocol{Protocol: p}})
 	}
 	fetch := &eventsv1.Fetch{Source: "defillama", Feed: "protocols", Started: w.end - int64(2*time.Second)}
 	if w.IntN(3) == 0 {
 		fetch.Error = "timeout"
 	}
-	w.say(&eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Fetch{Fetch: fetch}})
+	w.write(&eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Fetch{Fetch: fetch}})
 }
 
-// words are said once in a while: of chains, of coins, of the source itself.
+// words are reports sent once in a while: of chains, of coins, of the source itself.
 func (w *world) words() {
 	if w.IntN(15) == 0 {
 		chain := onChains[w.IntN(len(onChains))]
-		said := &eventsv1.ChainTvl{Source: "defillama", Chain: chain, CoinId: worldCoins[w.IntN(3)]}
+		record := &eventsv1.ChainTvl{Source: "defillama", Chain: chain, CoinId: worldCoins[w.IntN(3)]}
 		if w.IntN(6) == 0 {
-			said.CoinId = ""
+			record.CoinId = ""
 		}
-		w.say(&eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_ChainTvl{ChainTvl: said}})
+		w.write(&eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_ChainTvl{ChainTvl: record}})
 	}
 	if w.IntN(8) == 0 {
 		id := worldCoins[w.IntN(len(worldCoins))]
 		known, _ := schemas.Coins().ByID(id)
-		said := &eventsv1.Coin{Source: "coingecko", SourceId: id, Symbol: known.Symbol, Name: known.Name, Part: []string{"list", "detail"}[w.IntN(2)]}
+		record := &eventsv1.Coin{Source: "coingecko", SourceId: id, Symbol: known.Symbol, Name: known.Name, Part: []string{"list", "detail"}[w.IntN(2)]}
 		if w.IntN(2) == 0 && id != "usd-coin" { // an id that goes on behind the name USDC would prove nothing
-			said.Source = "some-source"
+			record.Source = "some-source"
 		}
-		said.Categories = [][]string{nil, {"DeFi"}, {"Memes"}, {"Memes", "Decentralized Finance (DeFi)"}}[w.IntN(4)]
-		w.say(&eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Coin{Coin: said}})
+		record.Categories = [][]string{nil, {"DeFi"}, {"Memes"}, {"Memes", "Decentralized Finance (DeFi)"}}[w.IntN(4)]
+		w.write(&eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Coin{Coin: record}})
 	}
 	if w.IntN(60) == 0 {
-		w.say(&eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Notice{Notice: &eventsv1.SourceNotice{Source: "defillama", Simulated: w.IntN(2) == 0}}})
+		w.write(&eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Notice{Notice: &eventsv1.SourceNotice{Source: "defillama", Simulated: w.IntN(2) == 0}}})
 	}
 }
 
-// rate writes entries when they are told, when they end and each hour, as their fold does.
+// rate writes entries when they are reported, when they end and each hour, as their fold does.
 func (w *world) rate() {
 	for n := range 40 {
 		key := strconv.Itoa(n)

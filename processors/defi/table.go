@@ -11,13 +11,13 @@ import (
 
 // table holds the newest word on each thing of a kind, by key.
 type table[T any] struct {
-	byKey map[string]*thing[T]
+	byKey map[string]*entry[T]
 	// list is in the order of the keys, but for those that came since it was sorted; gone things are in it until then.
-	list     []*thing[T]
+	list     []*entry[T]
 	unsorted bool
 }
 
-type thing[T any] struct {
+type entry[T any] struct {
 	key   string
 	value T
 	// loaded is the minute that the thing was at when it was read back: inputs up to it are in it.
@@ -27,7 +27,7 @@ type thing[T any] struct {
 	gone bool
 }
 
-func newTable[T any]() table[T] { return table[T]{byKey: map[string]*thing[T]{}} }
+func newTable[T any]() table[T] { return table[T]{byKey: map[string]*entry[T]{}} }
 
 // get is the value of a thing, the zero value where there is none.
 func (t *table[T]) get(key string) (value T) {
@@ -37,7 +37,7 @@ func (t *table[T]) get(key string) (value T) {
 	return value
 }
 
-// set takes what was said in a minute.
+// set takes the value of a minute.
 func (t *table[T]) set(minute int64, key string, value T) {
 	if t.loaded(minute, key) {
 		return
@@ -51,7 +51,7 @@ func (t *table[T]) load(minute int64, key string, value T) {
 	held.value, held.loaded = value, minute
 }
 
-// drop forgets a thing of which a minute says that it is no more.
+// drop forgets a thing of which a minute states that it is no more.
 func (t *table[T]) drop(minute int64, key string) {
 	held := t.byKey[key]
 	if held == nil || t.loaded(minute, key) {
@@ -66,10 +66,10 @@ func (t *table[T]) loaded(minute int64, key string) bool {
 	return held != nil && minute <= held.loaded
 }
 
-func (t *table[T]) put(key string) *thing[T] {
+func (t *table[T]) put(key string) *entry[T] {
 	held := t.byKey[key]
 	if held == nil {
-		held = &thing[T]{key: key, slot: slot(key)}
+		held = &entry[T]{key: key, slot: slot(key)}
 		t.byKey[key] = held
 		t.list = append(t.list, held)
 		t.unsorted = true
@@ -78,10 +78,10 @@ func (t *table[T]) put(key string) *thing[T] {
 }
 
 // all are the things in the order of their keys.
-func (t *table[T]) all() []*thing[T] {
+func (t *table[T]) all() []*entry[T] {
 	if t.unsorted {
-		t.list = slices.DeleteFunc(t.list, func(held *thing[T]) bool { return held.gone })
-		slices.SortFunc(t.list, func(a, b *thing[T]) int { return strings.Compare(a.key, b.key) })
+		t.list = slices.DeleteFunc(t.list, func(held *entry[T]) bool { return held.gone })
+		slices.SortFunc(t.list, func(a, b *entry[T]) int { return strings.Compare(a.key, b.key) })
 		t.unsorted = false
 	}
 	return t.list

@@ -1,5 +1,5 @@
-// Package earn says what can be earned with which coin, where and on which terms. It groups the rates of rates.v1 into products
-// whose names outlive every restart and every change of a rate, tells each change of a term with its time, and fixes once a day,
+// Package earn publishes what can be earned with which coin, where and on which terms. It groups the rates of rates.v1 into products
+// whose names outlive every restart and every change of a rate, publishes each change of a term with its time, and fixes once a day,
 // at midnight UTC, what flexible deposits of USD stablecoins earn. A fixing is of what the log held up to that midnight, whenever
 // it is written.
 //
@@ -42,7 +42,7 @@ type fold struct {
 	byRate map[rateKey]*variant
 	// variants are the same by their ids, but for those that came in the open minute, and those that end in it.
 	variants []*variant
-	// loaded is the minute of the newest row of a rate that was read back: what is said up to it changes nothing.
+	// loaded is the minute of the newest row of a rate that was read back: what is reported up to it changes nothing.
 	loaded map[rateKey]int64
 	// heard are the entries of the open minute, by rate.
 	heard []*eventsv1.RateEntry
@@ -53,7 +53,7 @@ type fold struct {
 // rateKey is what a rate is known by.
 type rateKey struct{ source, category, pool string }
 
-// variant is a variant as it stands.
+// variant is the current state of a variant.
 type variant struct {
 	rate rateKey
 	row  *eventsv1.EarnVariant
@@ -159,7 +159,7 @@ const day = int64(24 * time.Hour)
 // nextMidnight is the first one after a minute.
 func nextMidnight(minute int64) int64 { return minute - minute%day + day }
 
-// apply takes what an entry says into its variant.
+// apply takes what an entry holds into its variant.
 func (f *fold) apply(minute int64, e *eventsv1.RateEntry) {
 	key := rateKey{e.Source, e.Category, e.Pool}
 	v := f.byRate[key]
@@ -196,20 +196,20 @@ func (f *fold) turn(v *variant, minute int64, status string) {
 	v.row.Confidence = schemas.EarnConfidence(v.row)
 }
 
-// judge closes the silent variants whose source has told others since, and those that have been silent for long. A source
-// asks for what it tells in one go, so what it told an interval later it told without them.
+// judge closes the silent variants whose source has reported others since, and those that have been silent for long. A source
+// is read as a whole, so what it reported an interval later it reported without them.
 func (f *fold) judge(minute int64) {
-	type told struct{ source, category string }
-	newest := map[told]int64{}
+	type sourceCategory struct{ source, category string }
+	newest := map[sourceCategory]int64{}
 	for _, v := range f.variants {
-		key := told{v.rate.source, v.rate.category}
+		key := sourceCategory{v.rate.source, v.rate.category}
 		newest[key] = max(newest[key], v.row.Heard)
 	}
 	for _, v := range f.variants {
 		if v.row.Status != schemas.EarnSilent {
 			continue
 		}
-		since := newest[told{v.rate.source, v.rate.category}] - v.row.Heard
+		since := newest[sourceCategory{v.rate.source, v.rate.category}] - v.row.Heard
 		if since > 0 && since >= v.row.Interval || minute-v.row.Heard >= int64(schemas.EarnSilentFor) {
 			f.turn(v, minute, schemas.EarnClosed)
 		}
@@ -245,7 +245,7 @@ func (f *fold) write(minute int64, out *processors.Outputs) {
 	}
 }
 
-// writeChanges adds what changed of a product: of the whole of it, and of each variant what is not said with that.
+// writeChanges adds what changed of a product: of the whole of it, and of each variant what is not covered by that.
 func writeChanges(variants []*variant, minute int64, out *processors.Outputs) {
 	change := func(v *eventsv1.EarnVariant, id, field, before, after string) {
 		out.Emit(schemas.TopicEarn, 0, v.ProductId, minute, &eventsv1.EarnRecord{Body: &eventsv1.EarnRecord_Change{Change: &eventsv1.EarnChange{

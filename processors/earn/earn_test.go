@@ -33,18 +33,18 @@ func TestEarn(t *testing.T) {
 //	rate PROVIDER COIN APY [NAME=...]               an entry of the minute that closes next, heard then unless heard= says otherwise
 //	close TIME [variants|changes|fixings|quotes]    a minute that ends; what it writes of these, all but quotes by default
 //
-// where a time is a minute of 2026 such as 01-05T10:00. Without source= the provider tells its own rate, once an hour, in the
+// where a time is a minute of 2026 such as 01-05T10:00. Without source= the provider reports its own rate, once an hour, in the
 // pool that is named after the coin.
 type reader struct {
-	fold processors.MinuteFold
-	told strings.Builder
-	open []*eventsv1.RateEntry
+	fold   processors.MinuteFold
+	output strings.Builder
+	open   []*eventsv1.RateEntry
 }
 
-func (r *reader) Told() string {
-	told := r.told.String()
-	r.told.Reset()
-	return told
+func (r *reader) Output() string {
+	output := r.output.String()
+	r.output.Reset()
+	return output
 }
 
 func (r *reader) Read(line string) error {
@@ -80,19 +80,19 @@ func (r *reader) rate(words []string, options map[string]string) error {
 	if err != nil {
 		return err
 	}
-	said := &eventsv1.Rate{RawUnit: "apy_percent", Interval: int64(time.Hour)}
+	reported := &eventsv1.Rate{RawUnit: "apy_percent", Interval: int64(time.Hour)}
 	e := &eventsv1.RateEntry{
-		Provider: words[1], Source: words[1], Category: schemas.RateLending, CoinId: words[2], Symbol: strings.ToUpper(words[2]), Pool: words[2], Apr: apy, Apy: apy, Said: said,
+		Provider: words[1], Source: words[1], Category: schemas.RateLending, CoinId: words[2], Symbol: strings.ToUpper(words[2]), Pool: words[2], Apr: apy, Apy: apy, Said: reported,
 	}
 	if coin, ok := schemas.Coins().ByID(words[2]); ok {
 		e.Symbol = coin.Symbol
 	}
 	texts := map[string]*string{
 		"source": &e.Source, "category": &e.Category, "pool": &e.Pool, "term": &e.Term, "shadowed": &e.Shadowed, "unattached": &e.Unattached, "chain": &e.Chain,
-		"min": &said.MinAmount, "cap": &said.MaxAmount, "payout": &said.Payout, "unit": &said.RawUnit, "compounding": &said.Compounding,
+		"min": &reported.MinAmount, "cap": &reported.MaxAmount, "payout": &reported.Payout, "unit": &reported.RawUnit, "compounding": &reported.Compounding,
 	}
-	numbers := map[string]**float64{"tvl": &e.TvlUsd, "reward": &e.RewardApy, "lockup": &said.LockupDays, "notice": &said.NoticeDays}
-	flags := map[string]*bool{"ended": &e.Ended, "promo": &said.Promo, "simulated": &e.Simulated}
+	numbers := map[string]**float64{"tvl": &e.TvlUsd, "reward": &e.RewardApy, "lockup": &reported.LockupDays, "notice": &reported.NoticeDays}
+	flags := map[string]*bool{"ended": &e.Ended, "promo": &reported.Promo, "simulated": &e.Simulated}
 	for name, value := range options {
 		switch {
 		case texts[name] != nil:
@@ -114,17 +114,17 @@ func (r *reader) rate(words []string, options map[string]string) error {
 			if err != nil {
 				return err
 			}
-			said.Interval = int64(every)
+			reported.Interval = int64(every)
 		case name == "tiers": // 0-100@5,100-@3
 			for tier := range strings.SplitSeq(value, ",") {
 				bounds, raw, _ := strings.Cut(tier, "@")
 				from, to, _ := strings.Cut(bounds, "-")
-				said.Tiers = append(said.Tiers, &eventsv1.RateTier{From: from, To: to, Raw: raw})
+				reported.Tiers = append(reported.Tiers, &eventsv1.RateTier{From: from, To: to, Raw: raw})
 			}
 		case name == "served":
-			said.Served = strings.Split(value, ",")
+			reported.Served = strings.Split(value, ",")
 		case name == "refused":
-			said.Refused = strings.Split(value, ",")
+			reported.Refused = strings.Split(value, ",")
 		default:
 			return fmt.Errorf("%q is no option", name)
 		}
@@ -145,26 +145,26 @@ func (r *reader) close(minute int64, only []string) {
 	var out processors.Outputs
 	out.Begin(processors.Input{Offset: minute})
 	r.fold.Close(minute, &out)
-	tell := func(what string) bool {
+	shows := func(what string) bool {
 		return len(only) == 0 && what != "quotes" || strings.Contains(strings.Join(only, " "), what)
 	}
 	for _, o := range out.List {
 		rec := o.Record.(*eventsv1.EarnRecord)
 		switch {
-		case rec.GetVariant() != nil && tell("variants"):
-			fmt.Fprintln(&r.told, variantLine(rec.GetVariant()))
-		case rec.GetChange() != nil && tell("changes"):
+		case rec.GetVariant() != nil && shows("variants"):
+			fmt.Fprintln(&r.output, variantLine(rec.GetVariant()))
+		case rec.GetChange() != nil && shows("changes"):
 			c := rec.GetChange()
-			fmt.Fprintf(&r.told, "%s %s [%s] %s: %q -> %q\n", moment(c.Time), c.ProductId, c.VariantId, c.Field, c.Before, c.After)
-		case rec.GetFixing() != nil && tell("fixings"):
+			fmt.Fprintf(&r.output, "%s %s [%s] %s: %q -> %q\n", moment(c.Time), c.ProductId, c.VariantId, c.Field, c.Before, c.After)
+		case rec.GetFixing() != nil && shows("fixings"):
 			x := rec.GetFixing()
-			fmt.Fprintf(&r.told, "fixing %s %s median=%s%s providers=%d tvl=%s written %s\n", x.Date, x.Segment, figure(x.Median), optional("weighted", x.TvlWeighted),
+			fmt.Fprintf(&r.output, "fixing %s %s median=%s%s providers=%d tvl=%s written %s\n", x.Date, x.Segment, figure(x.Median), optional("weighted", x.TvlWeighted),
 				x.ProviderCount, figure(x.TvlUsd), moment(x.Time))
-			if !tell("quotes") {
+			if !shows("quotes") {
 				continue
 			}
 			for _, q := range x.Quotes {
-				fmt.Fprintf(&r.told, "  %s %s %s tvl=%s of %d\n", q.Provider, q.Segment, figure(q.Apy), figure(q.TvlUsd), q.Variants)
+				fmt.Fprintf(&r.output, "  %s %s %s tvl=%s of %d\n", q.Provider, q.Segment, figure(q.Apy), figure(q.TvlUsd), q.Variants)
 			}
 		}
 	}

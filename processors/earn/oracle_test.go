@@ -129,7 +129,7 @@ func fixingsOf(written []output) []*eventsv1.EarnFixing {
 	return fixings
 }
 
-func TestFixingsAreWhatTheLogSays(t *testing.T) {
+func TestFixingsAgreeWithTheLog(t *testing.T) {
 	fixings := 0
 	for _, seed := range streamtest.Seeds(t, 0, 1, 2, 3, 4, 5, 6, 7) {
 		minutes := random(seed, 330)

@@ -86,11 +86,11 @@ func takeOver(t testing.TB, minutes []logMinute, written []output, at int) proce
 	return fold
 }
 
-// rate is one that the generator tells; it writes it as the apy fold does: when it is told, when it ended, and once an hour.
+// rate is one that the generator reports; it writes it as the apy fold does: when it is reported, when it ended, and once an hour.
 type rate struct {
 	entry   *eventsv1.RateEntry
 	written int64
-	// offered says that its source tells it.
+	// offered states that its source reports it.
 	offered bool
 }
 
@@ -149,7 +149,7 @@ func (x *rate) next(r *rand.Rand, end int64, asked bool) *eventsv1.RateEntry {
 	}
 	switch {
 	case asked && x.offered:
-		x.tell(r, e, end)
+		x.report(r, e, end)
 	case e.Heard == 0 || e.Ended:
 		return nil
 	case end-e.Heard > 3*e.Said.Interval:
@@ -162,7 +162,7 @@ func (x *rate) next(r *rand.Rand, end int64, asked bool) *eventsv1.RateEntry {
 	return e
 }
 
-func (x *rate) tell(r *rand.Rand, e *eventsv1.RateEntry, end int64) {
+func (x *rate) report(r *rand.Rand, e *eventsv1.RateEntry, end int64) {
 	e.Ended, e.Heard = false, end-int64(r.IntN(50))*int64(time.Second)
 	if r.IntN(3) == 0 {
 		e.Apr = float64(r.IntN(4000)-200) / 100

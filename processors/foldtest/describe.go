@@ -12,7 +12,7 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// describe tells one output in a line, a price in one more for each input.
+// describe prints one output as a line, a price in one more for each input.
 func describe(o processors.Output, pulses bool) string {
 	if p := o.Record.GetPulse(); p != nil {
 		if !pulses || o.Topic == schemas.TopicTicksRawDead {

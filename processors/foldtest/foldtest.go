@@ -22,7 +22,7 @@
 //	raw HEX                                  a record of these bytes
 //	rate QUOTE USD TIME [offset=]            the newest rate of a quote asset from here on
 //
-// at is the event time, "-" for a venue that does not tell; heard is the ingest time; both default to
+// at is the event time, "-" for a venue that sends none; heard is the ingest time; both default to
 // the newest time that the script named. Without an id every tick is another event.
 //
 // Inputs of ticks.v1 are the same trade, quote, ticker and control, with rate= (the USD rate of a
@@ -54,7 +54,7 @@ type Folder interface {
 	WriteFile(name string, content []byte, mode fs.FileMode) error
 }
 
-// Script says what a script is run on.
+// Script states what a script is run on.
 type Script struct {
 	// New makes the fold.
 	New func() processors.Fold
@@ -77,8 +77,8 @@ func Run(t *testing.T, folder Folder, name string, s Script) {
 // Reader takes the lines of a case above its divider.
 type Reader interface {
 	Read(line string) error
-	// Told is what the lines since the last call caused, as it stands below the divider.
-	Told() string
+	// Output is what the lines since the last call caused, as it is written below the divider.
+	Output() string
 }
 
 // RunFrozen runs the script of the logic version of the topic that the fold derives, frozen_v1.txt in the folder. The flag
@@ -129,7 +129,7 @@ func runCases(t *testing.T, folder Folder, name string, fresh func() Reader, upd
 					t.Fatalf("%s:%d: %s: %v", name, in.number, in.text, err)
 				}
 			}
-			got := m.Told()
+			got := m.Output()
 			fmt.Fprintf(&rewrite, "%s\n%s", divider, got)
 			if got != c.want && !update {
 				t.Errorf("%s:%d:\n%sgot:\n%swant:\n%s", name, c.inputs[0].number, c.source, got, c.want)

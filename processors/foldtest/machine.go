@@ -95,11 +95,11 @@ var meanings = map[string]map[string]meaning{
 	},
 }
 
-// Told is what the fold put out.
-func (m *machine) Told() string {
-	told := m.text.String()
+// Output is what the fold put out.
+func (m *machine) Output() string {
+	output := m.text.String()
 	m.text.Reset()
-	return told
+	return output
 }
 
 // Read runs one line.
@@ -402,23 +402,23 @@ func (m *machine) apply(in processors.Input) error {
 	}
 	last := ""
 	for _, o := range m.out.List {
-		// What goes to all partitions is told once.
-		if told := describe(o, m.script.Pulses); told != "" && told != last {
-			m.text.WriteString(told + "\n")
-			last = told
+		// What goes to all partitions is printed once.
+		if line := describe(o, m.script.Pulses); line != "" && line != last {
+			m.text.WriteString(line + "\n")
+			last = line
 		}
 	}
 	return nil
 }
 
-// Rate is what the command rate said last.
+// Rate is what the command rate set last.
 type Rate struct {
 	USD    float64
 	Time   int64
 	Offset int64
 }
 
-// Rates holds what the command rate said.
+// Rates holds what the command rate set.
 type Rates struct{ newest map[string]Rate }
 
 // NewRates holds no rate.

@@ -32,7 +32,7 @@ type MinuteOutput struct {
 	bytes   [][]byte
 }
 
-// Equal says whether both would write the same bytes.
+// Equal reports whether both would write the same bytes.
 func (o MinuteOutput) Equal(other MinuteOutput) bool {
 	return o.Minute == other.Minute && slices.EqualFunc(o.bytes, other.bytes, bytes.Equal)
 }

@@ -26,7 +26,7 @@ type crowd struct {
 func newCrowd(coins int) *crowd {
 	c := &crowd{fold: markets.New(schemas.Coins()), minute: time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC).UnixNano()}
 	for i := range coins {
-		c.coins = append(c.coins, fmt.Sprintf("coin-%08x", uint32(i)*2654435761)) // ids tell nothing of the size
+		c.coins = append(c.coins, fmt.Sprintf("coin-%08x", uint32(i)*2654435761)) // ids do not depend on the size
 	}
 	for i := 0; i < coins; i += tradedEvery {
 		c.trade(i)

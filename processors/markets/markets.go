@@ -1,5 +1,5 @@
 // Package markets says each minute what every coin and the whole market are worth: it joins the closed candles of our own
-// prices with what sources say of supplies, volumes and changes. A row is written when it changes, and once an hour with
+// prices with what sources report of supplies, volumes and changes. A row is written when it changes, and once an hour with
 // all that the next rows are made from, so the last hour of markets.v1 is enough to go on.
 //
 // The formulas are those of schemas, and on the page docs/formulas.md.
@@ -47,7 +47,7 @@ type fold struct {
 	closed int64
 }
 
-// watch is what each minute asks of every coin. It is apart from the coin, and small: most coins have nothing to say in a
+// watch is what each minute asks of every coin. It is apart from the coin, and small: most coins have nothing new in a
 // minute, and to look at 20,000 that lie scattered in memory would cost more than to fold those that have.
 type watch struct {
 	coin *coin
@@ -58,7 +58,7 @@ type watch struct {
 	markets uint32
 	// slot is the minute of the hour in which the state is written.
 	slot uint8
-	// heard says that an input came in the open minute, fresh that the row is of the one that is closed, empty that
+	// heard states that an input came in the open minute, fresh that the row is of the one that is closed, empty that
 	// nothing is remembered.
 	heard, fresh, empty, simulated bool
 }
@@ -68,7 +68,7 @@ type coin struct {
 	id string
 	// place is where it is watched.
 	place int
-	// known is what the table says of it, nil for nothing.
+	// known is what the table holds of it, nil for nothing.
 	known *schemas.Coin
 	state schemas.CoinState
 	// loaded is the minute that the state was at when it was read back: inputs up to it are in it.
@@ -95,7 +95,7 @@ func (f *fold) coin(id string) *coin {
 // minutesPerHour is how many parts the states are written in.
 const minutesPerHour = uint32(processors.StateEvery / time.Minute)
 
-// Load takes the states, and the totals of all minutes: while minutes are read again, coins stand at different ones.
+// Load takes the states, and the totals of all minutes: while minutes are read again, coins are at different ones.
 func (f *fold) Load(rec eventsv1.Marked) {
 	r, ok := rec.(*eventsv1.MarketRecord)
 	if !ok {
@@ -117,7 +117,7 @@ func (f *fold) Load(rec eventsv1.Marked) {
 	}
 }
 
-// Take folds a closed candle or what a source says of a coin's market.
+// Take folds a closed candle or what a source reports of a coin's market.
 func (f *fold) Take(minute int64, _ processors.Input, rec eventsv1.Marked) {
 	switch r := rec.(type) {
 	case *eventsv1.CandleRecord:
@@ -128,15 +128,15 @@ func (f *fold) Take(minute int64, _ processors.Input, rec eventsv1.Marked) {
 			}
 		}
 	case *eventsv1.ReferenceRecord:
-		said := r.GetCoinMarket()
-		if said == nil {
+		reported := r.GetCoinMarket()
+		if reported == nil {
 			return
 		}
-		id, ok := schemas.CanonicalCoin(said.Source, said.SourceId, said.Symbol, said.Name)
+		id, ok := schemas.CanonicalCoin(reported.Source, reported.SourceId, reported.Symbol, reported.Name)
 		if !ok {
 			return
 		}
-		if c := f.coin(id); minute > c.loaded && c.state.Observe(said) {
+		if c := f.coin(id); minute > c.loaded && c.state.Observe(reported) {
 			f.watched[c.place].heard = true
 		}
 	}
@@ -181,14 +181,14 @@ func (f *fold) Close(minute int64, out *processors.Outputs) {
 	}
 }
 
-// place tells the coins where they are watched.
+// place gives the coins their places in the list.
 func (f *fold) place() {
 	for i := range f.watched {
 		f.watched[i].coin.place = i
 	}
 }
 
-// due says whether a minute of the hour lies behind the last minute that was closed and not behind this one. Minutes of
+// due reports whether a minute of the hour lies behind the last minute that was closed and not behind this one. Minutes of
 // silence are never closed.
 func (f *fold) due(minute int64, slot uint8) bool {
 	const length, hour = int64(time.Minute), int64(minutesPerHour)
@@ -222,7 +222,7 @@ func (f *fold) evaluate(w *watch, minute int64) {
 }
 
 // write adds the new row of a coin to out if it is another, or if its state is due. One of which nothing is remembered has a
-// row only after others that had more to say.
+// row only after others that had more to report.
 func (f *fold) write(w *watch, minute int64, out *processors.Outputs) {
 	c := w.coin
 	if w.empty && c.written == nil {

@@ -33,20 +33,20 @@ func TestMarkets(t *testing.T) {
 // reader understands
 //
 //	candle TIME COIN CLOSE [high= low= volume= accepted= simulated=]   a closed minute that ends then
-//	said TIME SOURCE COIN [NUMBER=...]                                what a source says, read then; at= is its own time
+//	reported TIME SOURCE COIN [NUMBER=...]                            what a source reports, read then; at= is its own time
 //	close TIME [rows|summary|states]                                  a minute that ends; what it writes of these, all by default
 //
 // where a time is a minute of 2026 such as 01-05T10:00.
 type reader struct {
-	fold processors.MinuteFold
-	told strings.Builder
-	open []eventsv1.Marked
+	fold   processors.MinuteFold
+	output strings.Builder
+	open   []eventsv1.Marked
 }
 
-func (r *reader) Told() string {
-	told := r.told.String()
-	r.told.Reset()
-	return told
+func (r *reader) Output() string {
+	output := r.output.String()
+	r.output.Reset()
+	return output
 }
 
 func (r *reader) Read(line string) error {
@@ -65,8 +65,8 @@ func (r *reader) Read(line string) error {
 	switch words[0] {
 	case "candle":
 		return r.candle(at.UnixNano(), words[2], words[3], options)
-	case "said":
-		return r.said(at.UnixNano(), words[2], words[3], options)
+	case "reported":
+		return r.reported(at.UnixNano(), words[2], words[3], options)
 	case "close":
 		r.close(at.UnixNano(), words[2:])
 		return nil
@@ -100,7 +100,7 @@ func (r *reader) candle(end int64, coin, price string, options map[string]string
 	return nil
 }
 
-func (r *reader) said(ingest int64, source, coin string, options map[string]string) error {
+func (r *reader) reported(ingest int64, source, coin string, options map[string]string) error {
 	m := &eventsv1.CoinMarket{Source: source, SourceId: coin, Symbol: coin[:1] + "x", Name: coin, IngestTime: ingest}
 	if known, ok := schemas.Coins().ByID(coin); ok {
 		m.Symbol, m.Name = known.Symbol, known.Name
@@ -138,20 +138,20 @@ func (r *reader) close(minute int64, only []string) {
 	var out processors.Outputs
 	out.Begin(processors.Input{Offset: minute})
 	r.fold.Close(minute, &out)
-	tell := func(what string) bool { return len(only) == 0 || strings.Contains(strings.Join(only, " "), what) }
+	shows := func(what string) bool { return len(only) == 0 || strings.Contains(strings.Join(only, " "), what) }
 	for _, o := range out.List {
 		rec := o.Record.(*eventsv1.MarketRecord)
 		switch {
 		case rec.GetMarket() != nil:
-			if tell("rows") {
-				fmt.Fprintln(&r.told, row(rec.GetMarket()))
+			if shows("rows") {
+				fmt.Fprintln(&r.output, row(rec.GetMarket()))
 			}
-			if rec.State != nil && tell("states") {
+			if rec.State != nil && shows("states") {
 				s := rec.State
-				fmt.Fprintf(&r.told, "state %s: %d sources, %d five minutes, %d hours, %d days\n", o.Key, len(s.Sources), len(s.FiveMinutes), len(s.Hours), len(s.Days))
+				fmt.Fprintf(&r.output, "state %s: %d sources, %d five minutes, %d hours, %d days\n", o.Key, len(s.Sources), len(s.FiveMinutes), len(s.Hours), len(s.Days))
 			}
-		case rec.GetSummary() != nil && tell("summary"):
-			fmt.Fprint(&r.told, summary(rec.GetSummary()))
+		case rec.GetSummary() != nil && shows("summary"):
+			fmt.Fprint(&r.output, summary(rec.GetSummary()))
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/marketlog/marketlog/schemas"
 )
 
-// ranked is a coin with a market cap, the numbers of its row, and the rank that it tells, 0 for none yet. The list of all
+// ranked is a coin with a market cap, the numbers of its row, and the rank that it has published, 0 for none yet. The list of all
 // holds them side by side, so that the coins themselves are not looked at where nothing changed.
 type ranked struct {
 	schemas.Standing

@@ -98,14 +98,14 @@ func takeOver(t testing.TB, minutes []logMinute, written []output, at int) proce
 }
 
 // random is a few hours of a market with all that goes wrong in one: minutes that nobody heard, coins that come, go silent for
-// longer than a price counts and come back, sources that tell nothing, nonsense, or old things.
+// longer than a price counts and come back, sources that report nothing, nonsense, or old things.
 func random(seed uint64, length int) []logMinute {
 	r := rand.New(rand.NewPCG(seed, 1))
 	end := time.Date(2026, 1, 5, 22, 0, 0, 0, time.UTC).UnixNano()
 	traded := []string{"bitcoin", "ethereum", "tether", "solana", "dogecoin", "some-new-coin"}
-	told := []string{"bitcoin", "ethereum", "tether", "solana", "tron", "a-coin", "b-coin", "c-coin", "d-coin"}
+	coins := []string{"bitcoin", "ethereum", "tether", "solana", "tron", "a-coin", "b-coin", "c-coin", "d-coin"}
 	price := map[string]float64{}
-	for i, id := range append(slices.Clone(traded), told...) {
+	for i, id := range append(slices.Clone(traded), coins...) {
 		price[id] = 1000 / float64(i+1)
 	}
 	var minutes []logMinute
@@ -128,12 +128,12 @@ func random(seed uint64, length int) []logMinute {
 				CoinId: id, Start: end - int64(time.Minute), Open: p, High: p * 1.01, Low: p * 0.99, Close: p, Volume24H: p * 1e6 * r.Float64(), Accepted: uint32(n + 1),
 			}}})
 		}
-		for n, id := range told {
+		for n, id := range coins {
 			for _, source := range []string{"coingecko", "coinpaprika"} {
 				if r.IntN(12) != 0 {
 					continue
 				}
-				said := &eventsv1.CoinMarket{
+				reported := &eventsv1.CoinMarket{
 					Source: source, SourceId: id, Symbol: id[:1], Name: id, Price: decimal(price[id] * (1 + (r.Float64()-0.5)/20)),
 					CirculatingSupply: decimal(float64(1e6 * (20 - n))), Volume24H: decimal(1e9 * r.Float64()), Change24H: decimal(10 * (r.Float64() - 0.5)),
 					Change7D: decimal(30 * (r.Float64() - 0.5)), High24H: decimal(price[id] * 1.1), Low24H: decimal(price[id] * 0.9),
@@ -141,18 +141,18 @@ func random(seed uint64, length int) []logMinute {
 				}
 				switch r.IntN(10) {
 				case 0:
-					said.Price = decimal(price[id] * 7)
+					reported.Price = decimal(price[id] * 7)
 				case 1:
-					said.CirculatingSupply = decimal(1e15)
+					reported.CirculatingSupply = decimal(1e15)
 				case 2:
-					said.CirculatingSupply, said.MaxSupply = "", decimal(5e7)
+					reported.CirculatingSupply, reported.MaxSupply = "", decimal(5e7)
 				case 3:
-					said.EventTime = end - int64(72*time.Hour)
+					reported.EventTime = end - int64(72*time.Hour)
 				}
 				if source == "coinpaprika" {
-					said.Symbol, said.Name = "BTC", "Bitcoin"
+					reported.Symbol, reported.Name = "BTC", "Bitcoin"
 				}
-				m.observations = append(m.observations, &eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_CoinMarket{CoinMarket: said}})
+				m.observations = append(m.observations, &eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_CoinMarket{CoinMarket: reported}})
 			}
 		}
 		minutes = append(minutes, m)
@@ -210,9 +210,9 @@ func TestRanksAreThoseOfAllCapsSorted(t *testing.T) {
 	for round := range 60 {
 		records := c.records()
 		for i, rec := range records {
-			if said, ok := rec.(*eventsv1.ReferenceRecord); ok {
-				said.GetCoinMarket().CirculatingSupply = []string{"1234567.8", "1000", "1000", "90000", ""}[(i*7+round)%5] // some have no cap
-				said.GetCoinMarket().Price = decimal(float64(100 + (i+round)%8))                                           // and some the same
+			if reference, ok := rec.(*eventsv1.ReferenceRecord); ok {
+				reference.GetCoinMarket().CirculatingSupply = []string{"1234567.8", "1000", "1000", "90000", ""}[(i*7+round)%5] // some have no cap
+				reference.GetCoinMarket().Price = decimal(float64(100 + (i+round)%8))                                           // and some the same
 			}
 		}
 		c.close(records)
@@ -222,7 +222,7 @@ func TestRanksAreThoseOfAllCapsSorted(t *testing.T) {
 			}
 		}
 		if round < observedEvery {
-			continue // not all have been told of
+			continue // not all have been reported
 		}
 		sorted := slices.SortedFunc(maps.Values(rows), func(a, b *eventsv1.Market) int {
 			return cmp.Or(cmp.Compare(b.GetMarketCap(), a.GetMarketCap()), strings.Compare(a.CoinId, b.CoinId))

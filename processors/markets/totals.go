@@ -9,7 +9,7 @@ import (
 const (
 	totalsStep = 5 * time.Minute
 	totalsFor  = 27 * time.Hour
-	// totalsOff is how far from a day before a total may lie that is told for it.
+	// totalsOff is how far from a day before a total may lie that is taken for it.
 	totalsOff = 144 * time.Minute
 )
 

@@ -103,7 +103,7 @@ func (f *fold) pulse(in processors.Input, mark *eventsv1.Mark, p *eventsv1.Pulse
 // evaluate makes the price of one coin in one second, and writes it if it changed or if it is the
 // first of its PriceRepeat.
 func (f *fold) evaluate(in processors.Input, c *coin, second int64, repeat bool, out *processors.Outputs) {
-	// What stood before the open minute began is in the log, and the first evaluation in it repeats every price: until then
+	// What was published before the open minute began is in the log, and the first evaluation in it repeats every price: until then
 	// it is enough to know which markets are left.
 	evaluated := !in.Written || !schemas.MinuteClosed(second, in.WrittenUntil)
 	var inputs []*eventsv1.PriceInput
@@ -134,7 +134,7 @@ func (f *fold) evaluate(in processors.Input, c *coin, second int64, repeat bool,
 	}
 	result, inputs := schemas.Aggregate(inputs, second)
 	if result.Reason == schemas.ReasonNoFreshInputs && c.published == nil {
-		return // it was said before, or there never was a price
+		return // it was published before, or there never was a price
 	}
 	price := &eventsv1.Price{
 		CoinId: c.id, Symbol: c.symbol, Time: second,

@@ -35,10 +35,10 @@ type fixingDay struct {
 	units map[string]fixed // by currency
 }
 
-// fixed is what was told of a currency for one day, corrections included, in the order in which it counts.
-type fixed []toldUnits
+// fixed is what was published of a currency for one day, corrections included, in the order in which it counts.
+type fixed []datedUnits
 
-type toldUnits struct {
+type datedUnits struct {
 	from  int64 // log time, Unix nanoseconds
 	units float64
 }
@@ -69,15 +69,15 @@ func (x *Fixings) Apply(value []byte) {
 	if !known {
 		x.days = slices.Insert(x.days, i, fixingDay{date.UnixNano(), map[string]fixed{}})
 	}
-	x.days[i].units[f.Quote] = x.days[i].units[f.Quote].with(toldUnits{f.IngestTime + int64(referenceWait), rate})
+	x.days[i].units[f.Quote] = x.days[i].units[f.Quote].with(datedUnits{f.IngestTime + int64(referenceWait), rate})
 	if len(x.days) > fixingDays {
 		x.days = slices.Delete(x.days, 0, 1)
 	}
 }
 
-// with adds what was told; of two told at the same time the higher counts.
-func (f fixed) with(t toldUnits) fixed {
-	i, known := slices.BinarySearchFunc(f, t, func(a, b toldUnits) int {
+// with adds what was published; of two published at the same time the higher counts.
+func (f fixed) with(t datedUnits) fixed {
+	i, known := slices.BinarySearchFunc(f, t, func(a, b datedUnits) int {
 		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.units, b.units))
 	})
 	if known {

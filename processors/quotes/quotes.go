@@ -1,4 +1,4 @@
-// Package quotes says what one unit of each quote asset costs in USD, level by level: stablecoins
+// Package quotes states what one unit of each quote asset costs in USD, level by level: stablecoins
 // and currencies from their direct USD markets, currencies without one from the central bank's
 // fixing, then the coins that markets are quoted in, from USD and first-level markets. A rate of
 // 1.0 is never assumed: an asset without fresh inputs has none.
@@ -21,7 +21,7 @@ import (
 // repeatEvery is how often an unchanged rate is written, so that the end of the topic holds all.
 const repeatEvery = 10 * time.Second
 
-// referenceWait is how long after it was read or said what reference.raw.v1 holds counts: fixings, and operators' overrides. They
+// referenceWait is how long after it was read or entered what reference.raw.v1 holds counts: fixings, and operators' overrides. They
 // lie in another topic than ticks; by then this one has been read up to there, so what a log second sees of it depends on the
 // log and not on who read faster.
 const referenceWait = 30 * time.Second
@@ -44,7 +44,7 @@ func Seconds(coins *schemas.CoinTable, overrides *schemas.SymbolOverrides, fixin
 	}
 }
 
-// mayQuote says whether a venue's base is a quote asset by the table, or may be one by an override of any time.
+// mayQuote reports whether a venue's base is a quote asset by the table, or may be one by an override of any time.
 func mayQuote(coins *schemas.CoinTable, overrides *schemas.SymbolOverrides, venue, base string) bool {
 	asset, known := coins.ResolveQuote(venue, base)
 	return known && schemas.QuoteLevel(coins, asset) != schemas.NoQuote || overrides.Mention(venue, base)
@@ -138,7 +138,7 @@ func (f *fold) Take(second int64, in processors.Input, t *eventsv1.Tick) {
 	m.Apply(&eventsv1.Mark{Partition: in.Partition, Offset: in.Offset}, resolved, second)
 }
 
-// repeated says whether a trade was read before, as a venue tells its last ones to those who connect again: it
+// repeated reports whether a trade was read before, as a venue sends its last ones to those who connect again: it
 // is no news, or a market without trades would live on. What is read of a quote is heard each time.
 func (f *fold) repeated(second int64, t *eventsv1.Tick) bool {
 	if len(t.EventId) != len(schemas.EventID{}) {
@@ -189,7 +189,7 @@ func (f *fold) evaluate(a *asset, second int64) *eventsv1.QuoteRate {
 	return nil
 }
 
-// doubtful says whether one venue alone tells a rate that lies as far from the fixing as an outlier among venues. Two that agree
+// doubtful reports whether one venue alone gives a rate that lies as far from the fixing as an outlier among venues. Two that agree
 // know better than a fixing, which is days old at times.
 func doubtful(result schemas.Aggregated, fixing float64) bool {
 	return result.Accepted == 1 && math.Abs((result.Price-fixing)/fixing) > schemas.MaxDeviation

@@ -161,7 +161,7 @@ func TestFixingsCountByLogTimeInWhateverOrderTheyAreRead(t *testing.T) {
 				IngestTime: day.UnixNano() + second*rapid.Int64Range(0, 60).Draw(t, "read"),
 			}
 		}), 0, 30).Draw(t, "fixings")
-		told := func(list []*eventsv1.Fixing) *Fixings {
+		fixingsOf := func(list []*eventsv1.Fixing) *Fixings {
 			x := NewFixings()
 			for _, f := range list {
 				value, err := (&eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Fixing{Fixing: f}}).MarshalVT()
@@ -172,10 +172,10 @@ func TestFixingsCountByLogTimeInWhateverOrderTheyAreRead(t *testing.T) {
 			}
 			return x
 		}
-		all, shuffled := told(drawn), told(rapid.Permutation(drawn).Draw(t, "order"))
+		all, shuffled := fixingsOf(drawn), fixingsOf(rapid.Permutation(drawn).Draw(t, "order"))
 		for at := day.UnixNano(); at <= day.UnixNano()+100*second; at += second {
 			// Who has read no further than what counts sees the same.
-			read := told(slices.DeleteFunc(slices.Clone(drawn), func(f *eventsv1.Fixing) bool { return f.IngestTime > at-int64(referenceWait) }))
+			read := fixingsOf(slices.DeleteFunc(slices.Clone(drawn), func(f *eventsv1.Fixing) bool { return f.IngestTime > at-int64(referenceWait) }))
 			want, wantOK := all.USD("KRW", at)
 			for _, x := range []*Fixings{shuffled, read} {
 				if got, ok := x.USD("KRW", at); got != want || ok != wantOK {

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// referenceFor is how long what a source says of a coin's price counts, by the log's now.
+	// referenceFor is how long what a source reports of a coin's price counts, by the log's now.
 	referenceFor = time.Hour
 	// doubtAfter is how long a market must have contradicted the reference: a source may be minutes behind a crash.
 	doubtAfter = 10 * time.Minute
@@ -20,42 +20,42 @@ const (
 
 // Guard finds the markets that bear a coin's symbol and not its price: another coin of that name, which would halve the
 // coin's venues or leave two of them without consensus. A market is doubted if it has been further from the price that
-// sources of reference data tell than an outlier may be from the median, for doubtAfter on end, while at least as many
+// sources of reference data report than an outlier may be from the median, for doubtAfter on end, while at least as many
 // venues agree with that price as do not. So a source that is wrong itself makes nobody doubted, nor does one venue
 // alone. What is not heard here, in a process that resolves other partitions, is not counted: it makes the guard slower to
 // doubt, never quicker. Safe for concurrent use.
 type Guard struct {
-	// some says that there is any reference.
+	// some states that there is any reference.
 	some  atomic.Bool
 	mu    sync.Mutex
 	coins map[string]*guardedCoin
 }
 
 type guardedCoin struct {
-	// price is in USD, told at a log time.
+	// price is in USD, reported at a log time.
 	price   float64
-	told    int64
+	asOf    int64
 	markets map[guardedMarket]*opinion
 }
 
 type guardedMarket struct{ venue, symbol string }
 
-// opinion is what a market said last: since when it has been off, 0 where it agrees.
+// opinion is the market's last price against the reference: since when it has been off, 0 where it agrees.
 type opinion struct{ heard, since int64 }
 
 // NewGuard knows no reference yet, and doubts nothing.
 func NewGuard() *Guard { return &Guard{coins: map[string]*guardedCoin{}} }
 
-// Apply takes what a source says of a coin's market.
-func (g *Guard) Apply(said *eventsv1.CoinMarket) {
-	id, ok := schemas.CanonicalCoin(said.Source, said.SourceId, said.Symbol, said.Name)
+// Apply takes a source's report of a coin's market.
+func (g *Guard) Apply(reported *eventsv1.CoinMarket) {
+	id, ok := schemas.CanonicalCoin(reported.Source, reported.SourceId, reported.Symbol, reported.Name)
 	if !ok {
 		return
 	}
 	if _, ours := schemas.Coins().ByID(id); !ours {
 		return // no venue's symbol means it
 	}
-	price, err := strconv.ParseFloat(said.Price, 64)
+	price, err := strconv.ParseFloat(reported.Price, 64)
 	if err != nil || !(price > 0) || math.IsInf(price, 0) {
 		return
 	}
@@ -66,23 +66,23 @@ func (g *Guard) Apply(said *eventsv1.CoinMarket) {
 		c = &guardedCoin{markets: map[guardedMarket]*opinion{}}
 		g.coins[id] = c
 	}
-	if said.IngestTime >= c.told {
-		c.price, c.told = price, said.IngestTime
+	if reported.IngestTime >= c.asOf {
+		c.price, c.asOf = price, reported.IngestTime
 	}
 	g.some.Store(true)
 }
 
-// doubts notes what a market says of a coin at a log time, in USD, and says whether it is doubted.
+// doubts notes a market's price of a coin at a log time, in USD, and reports whether it is doubted.
 func (g *Guard) doubts(coinID string, market guardedMarket, usd float64, now int64) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	c := g.coins[coinID]
-	if c == nil || now-c.told > int64(referenceFor) {
+	if c == nil || now-c.asOf > int64(referenceFor) {
 		return false
 	}
 	o := c.markets[market]
 	if o == nil || now-o.heard > int64(schemas.FreshFor) {
-		o = &opinion{} // what it said before a silence is not "on end"
+		o = &opinion{} // its price before a silence is not "on end"
 		c.markets[market] = o
 	}
 	o.heard = now
@@ -96,7 +96,7 @@ func (g *Guard) doubts(coinID string, market guardedMarket, usd float64, now int
 	return now-o.since >= int64(doubtAfter) && c.agreed(now)
 }
 
-// agreed says whether at least as many venues agree with the reference as do not, of those that are heard.
+// agreed reports whether at least as many venues agree with the reference as do not, of those that are heard.
 func (c *guardedCoin) agreed(now int64) bool {
 	off := map[string]bool{}
 	for m, o := range c.markets {
@@ -120,13 +120,13 @@ func (c *guardedCoin) agreed(now int64) bool {
 	return balance >= 0
 }
 
-// verdict is what the guard said of a market in a second of log time.
+// verdict is the guard's decision on a market in a second of log time.
 type verdict struct {
 	second   int64
 	doubtful bool
 }
 
-// asks says whether the guard is asked about a tick.
+// asks reports whether the guard is asked about a tick.
 func (f *fold) asks(t *eventsv1.Tick) bool {
 	return f.guard != nil && f.guard.some.Load() &&
 		f.verdicts[guardedMarket{t.Venue, t.Symbol}].second != f.clocks.Now()/int64(time.Second)
@@ -142,7 +142,7 @@ func (f *fold) doubted(coinID string, t *eventsv1.Tick, rate float64) bool {
 	if last.second == now/int64(time.Second) {
 		return last.doubtful
 	}
-	usd := said(t) * rate
+	usd := tickPrice(t) * rate
 	if !(usd > 0) {
 		return last.doubtful
 	}
@@ -151,8 +151,8 @@ func (f *fold) doubted(coinID string, t *eventsv1.Tick, rate float64) bool {
 	return last.doubtful
 }
 
-// said is the price that a tick tells, in its quote; 0 for none.
-func said(t *eventsv1.Tick) float64 {
+// tickPrice is the price that a tick carries, in its quote; 0 for none.
+func tickPrice(t *eventsv1.Tick) float64 {
 	for _, text := range []string{t.Price, t.Last} {
 		if price, err := strconv.ParseFloat(text, 64); err == nil {
 			return price

@@ -6,7 +6,7 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// RateTable is the newest rate of each quote asset, as the tail of quotes.v1 tells. Safe for
+// RateTable is the newest rate of each quote asset, as the tail of quotes.v1 delivers it. Safe for
 // concurrent use.
 type RateTable struct {
 	mu    sync.RWMutex

@@ -53,12 +53,12 @@ func TestRejoinKeepsWhatWasRecorded(t *testing.T) {
 			&eventsv1.ResolvedTick{Tick: tick("XBT", "USDT"), CoinId: "bitcoin", QuoteId: "tether", Rate: 1.001, RateTime: noon},
 		},
 		{
-			"an operator has said what the quote is: its rate of that moment",
+			"an operator has set what the quote is: its rate of that moment",
 			&eventsv1.ResolvedTick{Tick: tick("XBT", "GUSD"), CoinId: "bitcoin", QuoteId: "gemini-dollar", Rate: 0.5, RateTime: 3, RateOffset: 4},
 			&eventsv1.ResolvedTick{Tick: tick("XBT", "GUSD"), CoinId: "bitcoin", QuoteId: "tether", Rate: 1.001, RateTime: noon},
 		},
 		{
-			"he said so at that very time, unheard",
+			"it was set at that very time, unheard",
 			&eventsv1.ResolvedTick{Tick: tick("XBT", "TUSD"), CoinId: "bitcoin", QuoteId: "true-usd", Rate: 0.5, RateTime: 3, RateOffset: 4},
 			&eventsv1.ResolvedTick{Tick: tick("XBT", "TUSD"), CoinId: "bitcoin", QuoteId: "true-usd", Rate: 0.5, RateTime: 3, RateOffset: 4},
 		},

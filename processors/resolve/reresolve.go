@@ -31,7 +31,7 @@ func Reresolve(coins *schemas.CoinTable, overrides *schemas.SymbolOverrides, pas
 	}
 	flags := join(named, rejoinRates{recorded, past, now}, at, 0, recorded.Tick, resolved)
 	if schemas.Flag(recorded.Flags)&schemas.Doubtful != 0 {
-		// What other venues said then is not at hand. Only a word on this very symbol settles it.
+		// The prices of other venues at that time are not at hand. Only an override of this very symbol settles it.
 		if named.bySymbol(recorded.Tick.Venue, recorded.Tick.Base, at) {
 			resolved.CoinId = ""
 			flags |= schemas.Unmapped | schemas.Doubtful

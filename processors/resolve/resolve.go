@@ -1,4 +1,4 @@
-// Package resolve turns what venues said into ticks of coins: it names the coin and the quote of
+// Package resolve turns what venues sent into ticks of coins: it names the coin and the quote of
 // each market, records the USD rate of the quote that was known at that moment, refuses what cannot
 // be a price with a reason, and lets each event through once.
 //
@@ -169,15 +169,15 @@ func (f *fold) tick(in processors.Input, t *eventsv1.Tick, out *processors.Outpu
 		&eventsv1.ResolvedRecord{Body: &eventsv1.ResolvedRecord_Tick{Tick: resolved}})
 }
 
-// names say what venues' symbols mean.
+// names state what venues' symbols mean.
 type names struct {
 	coins     *schemas.CoinTable
 	overrides *schemas.SymbolOverrides
 }
 
-// coin is what a venue's symbol means at a log time: what an operator says, of the venue or of all, else the table.
+// coin is what a venue's symbol means at a log time: an operator's override, of the venue or of all, else the table.
 func (n names) coin(venue, base string, at int64) (id string, ok bool) {
-	if id, said := n.overrides.Said(venue, base, at); said {
+	if id, overridden := n.overrides.ForVenue(venue, base, at); overridden {
 		if id == schemas.NoCoin {
 			return "", false
 		}
@@ -187,9 +187,9 @@ func (n names) coin(venue, base string, at int64) (id string, ok bool) {
 	return coin.ID, ok
 }
 
-// bySymbol says that nothing but its symbol tells what coin a venue means.
+// bySymbol reports that nothing but its symbol identifies the coin a venue means.
 func (n names) bySymbol(venue, base string, at int64) bool {
-	if _, said := n.overrides.Said(venue, base, at); said {
+	if _, overridden := n.overrides.ForVenue(venue, base, at); overridden {
 		return false
 	}
 	_, method, _ := n.coins.Resolve(venue, base)

@@ -30,27 +30,27 @@ func TestAMarketWithoutTheCoinsPriceIsDoubted(t *testing.T) {
 	rates := foldtest.NewRates()
 	foldtest.Run(t, root, "guard.txt", foldtest.Script{New: func() processors.Fold {
 		guard := resolve.NewGuard()
-		for _, said := range []struct{ source, id, price, at string }{
+		for _, report := range []struct{ source, id, price, at string }{
 			{"coingecko", "solana", "210", "09:00:00"},
 			{"coinpaprika", "sol-solana", "200", "10:00:00"},
 			{"coingecko", "dogecoin", "0.1", "10:00:00"},
 			{"coingecko", "cardano", "nonsense", "10:00:00"},
 			{"coingecko", "no-coin-of-ours", "1", "10:00:00"},
 		} {
-			at, err := foldtest.Time(said.at)
+			at, err := foldtest.Time(report.at)
 			if err != nil {
 				t.Fatal(err)
 			}
-			guard.Apply(&eventsv1.CoinMarket{Source: said.source, SourceId: said.id, Price: said.price, IngestTime: at})
+			guard.Apply(&eventsv1.CoinMarket{Source: report.source, SourceId: report.id, Price: report.price, IngestTime: at})
 		}
 		return resolve.Unit(schemas.Coins(), overrides(t), scripted{rates}, guard).New(0)
 	}, Topic: schemas.TopicTicksRaw, Rates: rates})
 }
 
-// overrides are what operators say in all scripts.
+// overrides are what operators set in all scripts.
 func overrides(t *testing.T) *schemas.SymbolOverrides {
 	o := schemas.NewSymbolOverrides()
-	for _, said := range []struct{ at, source, symbol, coin string }{
+	for _, override := range []struct{ at, source, symbol, coin string }{
 		{"11:00:00", "okx", "ABC", "bitcoin"},
 		{"11:00:05", "okx", "ABC", ""},
 		{"11:00:00", schemas.GeneralSource, "NOPE9", "solana"},
@@ -61,11 +61,11 @@ func overrides(t *testing.T) *schemas.SymbolOverrides {
 		{"11:00:00", "kraken", "DAI", "usd-coin"},
 		{"11:00:00", schemas.GeneralSource, "EUR", "bitcoin"},
 	} {
-		at, err := foldtest.Time(said.at)
+		at, err := foldtest.Time(override.at)
 		if err != nil {
 			t.Fatal(err)
 		}
-		o.Apply(&eventsv1.SymbolOverride{Source: said.source, Symbol: said.symbol, CoinId: said.coin, Time: at})
+		o.Apply(&eventsv1.SymbolOverride{Source: override.source, Symbol: override.symbol, CoinId: override.coin, Time: at})
 	}
 	return o
 }

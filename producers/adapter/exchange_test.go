@@ -207,7 +207,7 @@ func run(t *testing.T, s *venueServer, while time.Duration, change func(*adapter
 	return out, x
 }
 
-func TestWhatTheVenueSaysReachesTheOutbox(t *testing.T) {
+func TestMessagesOfTheVenueReachTheOutbox(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := ""
 		s := &venueServer{listing: products("BTC-USD", "ETH-USD", "ETH-EUR")}

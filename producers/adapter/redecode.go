@@ -48,7 +48,7 @@ func Redecode(v *Venue, list Instruments, want func(Instrument) bool, letter *ev
 			}
 		}
 	} else {
-		// The opcode was not kept; what venues send as binary is no text.
+		// The opcode was not kept; what venues send as binary is not text.
 		frame := Frame{Bytes: letter.Payload, Binary: !utf8.Valid(letter.Payload), Received: letter.IngestTime}
 		if frame, err = Unpack(frame); err == nil {
 			codec := v.NewCodec()

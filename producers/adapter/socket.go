@@ -195,7 +195,7 @@ func (c *connection) count(counts []Count, now int64) {
 	for _, k := range counts {
 		n, err := strconv.ParseUint(string(k.N), 10, 64)
 		if err != nil {
-			continue // a codec that counts what is no number has refused the event already
+			continue // a codec that counts what is not a number has refused the event already
 		}
 		last, known := c.counts[k.Stream]
 		switch {

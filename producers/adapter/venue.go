@@ -19,7 +19,7 @@ type Venue struct {
 	Countries Countries
 	Limits    Limits
 	Evidence  producers.VenueEvidence
-	// Silence is how long a connection may say nothing at all before it counts as dead. With
+	// Silence is how long a connection may send nothing at all before it counts as dead. With
 	// heartbeats, a few of them; without, what the quietest hour of its busiest market allows.
 	Silence time.Duration
 

@@ -1,5 +1,5 @@
-// Package answer helps the decoders of polled sources to read answers: a row that is none harms no other, and what is
-// not said stays empty. It also compares answers with the descriptions of their formats.
+// Package answer helps the decoders of polled sources to read answers: an invalid row harms no other, and what is
+// not given stays empty. It also compares answers with the descriptions of their formats.
 package answer
 
 import (
@@ -27,7 +27,7 @@ func Endpoint(asked string) []string {
 	return strings.Split(strings.Trim(u.Path, "/"), "/")
 }
 
-// Rows reads a list whose rows are read one by one: a row that is none harms no other.
+// Rows reads a list whose rows are read one by one: an invalid row harms no other.
 func Rows(body []byte) ([]json.RawMessage, error) {
 	var rows []json.RawMessage
 	if err := json.Unmarshal(body, &rows); err != nil {
@@ -36,7 +36,7 @@ func Rows(body []byte) ([]json.RawMessage, error) {
 	return rows, nil
 }
 
-// Keys are the members of an object, nil if it is none.
+// Keys are the members of an object, nil if it is not an object.
 func Keys(body []byte) map[string]json.RawMessage {
 	var keys map[string]json.RawMessage
 	if json.Unmarshal(body, &keys) != nil {
@@ -77,7 +77,7 @@ func Refuse(out *poll.Readings, err error, what string, args ...any) {
 // Fields reads the fields of one row, and keeps the first that cannot be read.
 type Fields struct{ Err error }
 
-// Parse reads a row; false, and Err says why, if it is none.
+// Parse reads a row; false, and Err states why, if it is invalid.
 func (f *Fields) Parse(row []byte, v any) bool {
 	if err := json.Unmarshal(row, v); err != nil {
 		f.Err = producers.Unreadable("parsing: %w", err)
@@ -85,7 +85,7 @@ func (f *Fields) Parse(row []byte, v any) bool {
 	return f.Err == nil
 }
 
-// Time reads RFC 3339; "" is 0, nothing said.
+// Time reads RFC 3339; "" is 0, not given.
 func (f *Fields) Time(name, s string) int64 {
 	return f.Known(name, s, producers.RFC3339(s))
 }
@@ -99,7 +99,7 @@ func (f *Fields) Known(name, s string, ns int64) int64 {
 	return ns
 }
 
-// Count reads a whole number that is not negative; "" is 0, nothing said.
+// Count reads a whole number that is not negative; "" is 0, not given.
 func (f *Fields) Count(name string, n producers.Num) uint32 {
 	if n == "" {
 		return 0
@@ -116,7 +116,7 @@ func (f *Fields) Count(name string, n producers.Num) uint32 {
 	return uint32(count)
 }
 
-// Statistic adds a number under a name, unless nothing was said.
+// Statistic adds a number under a name, unless none was given.
 func (f *Fields) Statistic(to []*eventsv1.Statistic, name string, n producers.Num) []*eventsv1.Statistic {
 	if n == "" {
 		return to
@@ -158,7 +158,7 @@ next:
 	}
 }
 
-// ErrorText is the error that an answer with a good status carries, "" if it is none that we know.
+// ErrorText is the error that an answer with a good status carries, "" if it has none that we know.
 func ErrorText(keys map[string]json.RawMessage) string {
 	for _, name := range []string{"error", "status"} {
 		if text := keys[name]; len(text) > 0 {

@@ -58,8 +58,8 @@ type Job struct {
 	// another.
 	Known State
 	Clock producers.Clock
-	// Tell gets the progress, about once a second; one call at a time.
-	Tell func(Progress) error
+	// Report receives the progress, about once a second; one call at a time.
+	Report func(Progress) error
 }
 
 // Result is what a job did.
@@ -134,7 +134,7 @@ func (j *Job) Run(ctx context.Context) (Result, error) {
 		return Result{}, err
 	}
 	plan := j.plan(known)
-	r := &run{Job: j, known: known, tally: newTally(j.Venue.Slug, len(plan.Calls), j.Clock, j.Tell)}
+	r := &run{Job: j, known: known, tally: newTally(j.Venue.Slug, len(plan.Calls), j.Clock, j.Report)}
 	g, working := errgroup.WithContext(ctx)
 	g.SetLimit(inFlight)
 	for _, c := range plan.Calls {

@@ -30,7 +30,7 @@ import (
 // now is when every test happens.
 var now = time.Date(2026, 3, 1, 12, 34, 56, 0, time.UTC)
 
-// stopped is a clock that stands still.
+// stopped is a clock that does not advance.
 type stopped struct{}
 
 func (stopped) Now() time.Time { return now }
@@ -68,7 +68,7 @@ func traded(start time.Time, interval time.Duration) bool {
 	return !start.Before(listed) && (interval > time.Hour || !start.Truncate(time.Hour).Equal(quiet))
 }
 
-// coinbase answers as Coinbase does, the newest candle first; before tells each call.
+// coinbase answers as Coinbase does, the newest candle first; before is called with each request.
 type coinbase struct {
 	calls  atomic.Int64
 	mu     sync.Mutex

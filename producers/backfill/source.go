@@ -47,8 +47,8 @@ type SourceJob struct {
 	// another.
 	Known State
 	Clock producers.Clock
-	// Tell gets the progress, about once a second; one call at a time.
-	Tell func(Progress) error
+	// Report receives the progress, about once a second; one call at a time.
+	Report func(Progress) error
 }
 
 // Listed asks a source what it has a past of, the best known first.
@@ -80,7 +80,7 @@ func (j *SourceJob) Run(ctx context.Context) (Result, error) {
 		return Result{}, err
 	}
 	plan := j.plan(known)
-	r := &sourceRun{SourceJob: j, tally: newTally(j.Source.Slug, len(plan.Calls), j.Clock, j.Tell)}
+	r := &sourceRun{SourceJob: j, tally: newTally(j.Source.Slug, len(plan.Calls), j.Clock, j.Report)}
 	r.result.Series = int64(len(j.Series))
 	missing := map[string][]span{}
 	for _, m := range plan.Missing {
@@ -167,7 +167,7 @@ func (r *sourceRun) ask(ctx context.Context, s poll.Series, asked span) ([]*even
 	return readings, err
 }
 
-// told returns which of the missing ranges a response has covered, and what is left. An answer that does not reach to the end of
+// alreadyRead returns which of the missing ranges a response has covered, and what is left. An answer that does not reach to the end of
 // what was asked for is followed by another, and only an empty one states that nothing more is there: how much an answer holds
 // is the source's to change.
 func (r *sourceRun) alreadyRead(asked span, missing []span, readings []*eventsv1.ReferenceRecord) (read, left []span) {

@@ -86,7 +86,7 @@ func (l readings) Dead(_ context.Context, letter *eventsv1.DeadLetter) error {
 	return nil
 }
 
-// archive is a source that has a value of each hour since some time, apart from an hour in which it told none.
+// archive is a source that has a value of each hour since some time, apart from an hour for which it has none.
 type archive struct {
 	mu    sync.Mutex
 	asked []string
@@ -95,8 +95,8 @@ type archive struct {
 }
 
 var (
-	archived = now.Truncate(day).Add(-12 * time.Hour)
-	untold   = archived.Add(5 * time.Hour)
+	archived    = now.Truncate(day).Add(-12 * time.Hour)
+	missingHour = archived.Add(5 * time.Hour)
 )
 
 // worth is the value of a series at a time.
@@ -111,11 +111,11 @@ func archiveOf(past poll.Past) poll.Source {
 		return fmt.Sprintf("/%s/%d/%d", s.ID, from.Unix(), to.Unix())
 	}
 	return poll.Source{Slug: "archive", Version: 1, Past: &past, Decode: func(path string, body []byte, out *poll.Readings) error {
-		var told []struct{ Time, Value string }
-		if err := json.Unmarshal(body, &told); err != nil {
+		var values []struct{ Time, Value string }
+		if err := json.Unmarshal(body, &values); err != nil {
 			return producers.Unreadable("parsing: %w", err)
 		}
-		for _, row := range told {
+		for _, row := range values {
 			seconds, _ := strconv.ParseInt(row.Time, 10, 64)
 			out.Rate(&eventsv1.Rate{
 				Project: "archive", Pool: strings.Split(path, "/")[1], Symbol: "USDC", Category: schemas.RateLending, Raw: row.Value, RawUnit: "apy_percent",
@@ -143,7 +143,7 @@ func (a *archive) fetcherOf(past *poll.Past) adapter.Fetcher {
 		to, _ := strconv.ParseInt(parts[3], 10, 64)
 		rows := []map[string]string{}
 		for at := archived; at.Before(now); at = at.Add(time.Hour) {
-			if at.Equal(untold) || past.Rows > 0 && at.Unix() >= to || past.OldestFirst && at.Unix() < from {
+			if at.Equal(missingHour) || past.Rows > 0 && at.Unix() >= to || past.OldestFirst && at.Unix() < from {
 				continue
 			}
 			rows = append(rows, map[string]string{"time": strconv.FormatInt(at.Unix(), 10), "value": worth(parts[1], at)})
@@ -183,13 +183,13 @@ func newSourceJob(a *archive, past poll.Past, log *tape) *SourceJob {
 // holdsTheArchive compares the tape with what the source has: each value of the wanted time, and ranges that cover it once.
 func holdsTheArchive(t *testing.T, what string, j *SourceJob, log *tape) {
 	t.Helper()
-	told := map[string]int{}
+	logged := map[string]int{}
 	for _, rec := range log.values {
 		r := rec.GetRate()
 		if r.Source != "archive" || r.Raw != worth(r.Pool, time.Unix(0, r.EventTime)) {
 			t.Errorf("%s: the log holds %v", what, r)
 		}
-		told[r.Pool+strconv.FormatInt(r.EventTime, 10)]++
+		logged[r.Pool+strconv.FormatInt(r.EventTime, 10)]++
 	}
 	covered, rows := map[string]int{}, uint64(0)
 	for _, rec := range log.ranges {
@@ -210,16 +210,16 @@ func holdsTheArchive(t *testing.T, what string, j *SourceJob, log *tape) {
 				t.Errorf("%s: %s of %s is in %d ranges, want 1", what, at, s.ID, covered[key])
 			}
 			delete(covered, key)
-			if has := !at.Before(archived) && !at.Equal(untold); has != (told[key] > 0) {
-				t.Errorf("%s: %s of %s is in the log %d times, and the source has it: %t", what, at, s.ID, told[key], has)
+			if has := !at.Before(archived) && !at.Equal(missingHour); has != (logged[key] > 0) {
+				t.Errorf("%s: %s of %s is in the log %d times, and the source has it: %t", what, at, s.ID, logged[key], has)
 			} else if has {
 				wanted++
 			}
-			delete(told, key)
+			delete(logged, key)
 		}
 	}
-	if len(told)+len(covered) > 0 || rows != uint64(wanted) {
-		t.Errorf("%s: %v was not asked for, nor %v; the ranges count %d values, want %d", what, told, covered, rows, wanted)
+	if len(logged)+len(covered) > 0 || rows != uint64(wanted) {
+		t.Errorf("%s: %v was not asked for, nor %v; the ranges count %d values, want %d", what, logged, covered, rows, wanted)
 	}
 }
 
@@ -308,7 +308,7 @@ func TestRefusedCallIsMadeAgain(t *testing.T) {
 	}
 }
 
-// A row that is no number is a dead letter; what it stood in is read.
+// A row that is not a number is a dead letter; the rest of its answer is read.
 func TestUnreadableRowOfThePastIsKept(t *testing.T) {
 	log := &tape{diesAt: -1}
 	a := &archive{instead: func(_ int, path string) (string, error) {
@@ -421,6 +421,6 @@ func TestSourcesAreAskedForTheirPast(t *testing.T) {
 		delete(want, s.Slug)
 	}
 	for slug := range want {
-		t.Errorf("%s tells no past", slug)
+		t.Errorf("%s has no past", slug)
 	}
 }

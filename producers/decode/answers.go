@@ -74,11 +74,11 @@ func (a *answers) answer(target string, body []byte, received int64) error {
 	if err := a.ctx.Err(); err != nil {
 		return err
 	}
-	var said poll.Readings
-	if err := a.source.Decode(target, body, &said); err != nil {
+	var readings poll.Readings
+	if err := a.source.Decode(target, body, &readings); err != nil {
 		return a.refuse(err, received)
 	}
-	for _, f := range said.Fixings {
+	for _, f := range readings.Fixings {
 		if f.Now && received != 0 {
 			f.Date = time.Unix(0, received).UTC().Format(time.DateOnly)
 		}
@@ -86,10 +86,10 @@ func (a *answers) answer(target string, body []byte, received int64) error {
 			return fmt.Errorf("printing a rate: %w", err)
 		}
 	}
-	if err := a.records(said.Records); err != nil {
+	if err := a.records(readings.Records); err != nil {
 		return err
 	}
-	for _, err := range said.Refused {
+	for _, err := range readings.Refused {
 		if err := a.refuse(err, received); err != nil {
 			return err
 		}

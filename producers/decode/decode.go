@@ -18,7 +18,7 @@ import (
 	"github.com/marketlog/marketlog/producers/poll"
 )
 
-// Options say what to decode.
+// Options state what to decode.
 type Options struct {
 	// Source is the slug of a venue or of a polled source.
 	Source string
@@ -111,7 +111,7 @@ type decoder struct {
 	venue       adapter.Venue
 	codec       adapter.Codec
 	instruments adapter.Instruments
-	said        adapter.Out
+	decoded     adapter.Out
 	out         *json.Encoder
 }
 
@@ -119,7 +119,7 @@ func (d *decoder) input(in input) error {
 	if err := d.ctx.Err(); err != nil {
 		return err
 	}
-	d.said.Reset()
+	d.decoded.Reset()
 	var err error
 	switch in.kind {
 	case connectInput:
@@ -129,7 +129,7 @@ func (d *decoder) input(in input) error {
 			err = producers.Unreadable("the venue answered with status %d", in.status)
 			break
 		}
-		err = d.venue.DecodeREST(in.target, in.frame.Bytes, &d.said)
+		err = d.venue.DecodeREST(in.target, in.frame.Bytes, &d.decoded)
 	case frameInput:
 		frame, bad := adapter.Unpack(in.frame)
 		if err = bad; err != nil {
@@ -140,17 +140,17 @@ func (d *decoder) input(in input) error {
 			frames = undo(frame.Bytes)
 		}
 		for _, frame.Bytes = range frames {
-			if err = d.codec.Decode(frame, &d.said); err != nil {
+			if err = d.codec.Decode(frame, &d.decoded); err != nil {
 				break
 			}
 		}
 	}
-	for i := range d.said.Events {
-		if err := d.out.Encode(d.line(&d.said.Events[i], in.frame.Received)); err != nil {
+	for i := range d.decoded.Events {
+		if err := d.out.Encode(d.line(&d.decoded.Events[i], in.frame.Received)); err != nil {
 			return err
 		}
 	}
-	for _, refused := range d.said.Refused {
+	for _, refused := range d.decoded.Refused {
 		if err := d.error(refused, in.frame.Received); err != nil {
 			return err
 		}

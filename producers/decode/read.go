@@ -60,7 +60,7 @@ func read(r io.Reader, visit func(input) error, bad func(error) error) error {
 	return readLines(plain, visit, bad)
 }
 
-// gunzip opens r if it is compressed, which its first bytes tell.
+// gunzip opens r if it is compressed, which its first bytes show.
 func gunzip(r io.Reader) (*bufio.Reader, error) {
 	buffered := bufio.NewReaderSize(r, 1<<16)
 	magic, err := buffered.Peek(2)

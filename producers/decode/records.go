@@ -13,7 +13,7 @@ func (a *answers) records(records []*eventsv1.ReferenceRecord) error {
 		switch b := records[i].Body.(type) {
 		case *eventsv1.ReferenceRecord_Coin:
 			l := a.coin(b.Coin)
-			// A coin's page can tell its market too, next to it.
+			// A coin's page can hold its market too, next to it.
 			if i+1 < len(records) && records[i+1].GetCoinMarket().GetSourceId() == b.Coin.SourceId {
 				i++
 				l.market(records[i].GetCoinMarket())

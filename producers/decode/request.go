@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// requested splits an answer from the lines of its request that stand before it in some collections of samples: the
+// requested splits an answer from the lines of its request that come before it in some collections of samples: the
 // method, the path and whether the request was signed.
 func requested(text []byte) (path string, body []byte, ok bool) {
 	method, rest, _ := bytes.Cut(text, []byte("\n"))

@@ -118,31 +118,31 @@ func (a *answers) rate(r *eventsv1.Rate) rateLine {
 	return line
 }
 
-// yearly is a rate in percent a year: as APR and APY, of what is reported as APY only that, since how it was compounded is not
-// told. What needs no compounding is exact.
+// yearly is a rate in percent a year: as APR and APY, of what is reported as APY only that, since its compounding is not
+// given. What needs no compounding is exact.
 func yearly(raw string, r *eventsv1.Rate) (apr, apy *string) {
 	_, compounded, err := schemas.Yearly(raw, r.RawUnit, r.Compounding)
 	if err != nil {
 		return nil, nil
 	}
-	told, err := decimal.NewFromString(raw)
+	rate, err := decimal.NewFromString(raw)
 	if err != nil {
 		return nil, nil
 	}
 	if strings.Contains(r.RawUnit, "fraction") {
-		told = told.Shift(2)
+		rate = rate.Shift(2)
 	}
 	if strings.HasPrefix(r.RawUnit, "apy") {
-		return nil, known(told.String())
+		return nil, known(rate.String())
 	}
 	switch {
 	case strings.HasSuffix(r.RawUnit, "_hourly"):
-		told = told.Mul(decimal.NewFromInt(schemas.HoursOfYear))
+		rate = rate.Mul(decimal.NewFromInt(schemas.HoursOfYear))
 	case strings.HasSuffix(r.RawUnit, "_daily"):
-		told = told.Mul(decimal.NewFromInt(schemas.DaysOfYear))
+		rate = rate.Mul(decimal.NewFromInt(schemas.DaysOfYear))
 	}
 	if r.Compounding == "none" {
-		return known(told.String()), known(told.String())
+		return known(rate.String()), known(rate.String())
 	}
-	return known(told.String()), known(strconv.FormatFloat(compounded, 'f', -1, 64))
+	return known(rate.String()), known(strconv.FormatFloat(compounded, 'f', -1, 64))
 }

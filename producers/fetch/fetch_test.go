@@ -240,7 +240,7 @@ func TestRedirectsStayOnTheHost(t *testing.T) {
 			body, err := x.Fetch(t.Context(), "", c.from)
 			switch {
 			case c.wrong == "" && (err != nil || string(body) != "fine" || len(asked) != 2 || !strings.HasSuffix(asked[1], "/b secret")):
-				t.Errorf("got %q, %v after asking %q, want the answer of the second place, and that it is told the key", body, err, asked)
+				t.Errorf("got %q, %v after asking %q, want the answer of the second place, and that it receives the key", body, err, asked)
 			case c.wrong != "" && (!errors.Is(err, producers.ErrLedAway) || !strings.Contains(err.Error(), c.wrong)):
 				t.Errorf("got %q, %v, want an error that says %q", body, err, c.wrong)
 			case c.wrong != "" && len(asked) != 1:

@@ -62,7 +62,7 @@ func TestTickBehindItsClockGetsTheNextNanosecond(t *testing.T) {
 	out.(*source).putClock(at.Add(-time.Hour), true) // the machine's clock was set back: no clock at all
 	out.Tick(tickNumber("alpha", 1, at))             // read at the clock's time or before, handed over after it
 	out.Tick(tickNumber("alpha", 2, at.Add(5)))
-	other.Tick(tickNumber("beta", 3, at)) // another producer's clock says nothing of it
+	other.Tick(tickNumber("beta", 3, at)) // another producer's clock does not count for it
 	raws, _ := queued(t, w)
 	raws = raws[partitionCounts[topicTicks]:]
 	for i, want := range []time.Time{at.Add(1), at.Add(5), at} {

@@ -17,7 +17,7 @@ import (
 )
 
 // A process that writes is killed at the named steps, with and without a broker. Every event id that
-// it was told to be acknowledged is in the log, and the last copies stand in order.
+// was acknowledged to it is in the log, and the last copies are in order.
 func TestKilledWriterLosesNothingAcknowledged(t *testing.T) {
 	if dir := os.Getenv("WRITER_CHILD"); dir != "" {
 		writeUntilKilled(t, dir)

@@ -358,7 +358,7 @@ func TestKillBetweenGapAndRemovalDropsOnce(t *testing.T) {
 }
 
 // A process appends to the spool and says so after each append; it is killed while it does. What it
-// had said is there, and nothing but a whole prefix of what it wrote.
+// had acknowledged is there, and nothing but a whole prefix of what it wrote.
 func TestKilledWhileSpoolingKeepsEveryAppend(t *testing.T) {
 	if dir := os.Getenv("SPOOL_CHILD"); dir != "" {
 		spoolUntilKilled(dir)
@@ -375,17 +375,17 @@ func TestKilledWhileSpoolingKeepsEveryAppend(t *testing.T) {
 		if err := child.Start(); err != nil {
 			t.Fatal(err)
 		}
-		told := -1
+		acknowledged := -1
 		for lines := bufio.NewReader(out); ; {
 			line, err := lines.ReadString('\n')
 			if err != nil {
 				break
 			}
-			if _, err := fmt.Sscan(strings.TrimSpace(line), &told); err != nil {
+			if _, err := fmt.Sscan(strings.TrimSpace(line), &acknowledged); err != nil {
 				t.Fatalf("child says %q: %v", line, err)
 			}
-			if told > 300*(round+1) {
-				_ = child.Process.Kill() // read on: it may have said more by the time it dies
+			if acknowledged > 300*(round+1) {
+				_ = child.Process.Kill() // read on: it may have acknowledged more by the time it dies
 			}
 		}
 		var exit *exec.ExitError
@@ -399,8 +399,8 @@ func TestKilledWhileSpoolingKeepsEveryAppend(t *testing.T) {
 				t.Fatalf("record %d is %d", i, numberOf(t, r))
 			}
 		}
-		if len(got) <= told {
-			t.Errorf("spool holds %d records, the killed process told of %d", len(got), told+1)
+		if len(got) <= acknowledged {
+			t.Errorf("spool holds %d records, the killed process acknowledged %d", len(got), acknowledged+1)
 		}
 		if err := s.close(); err != nil {
 			t.Fatal(err)

@@ -140,7 +140,7 @@ func eventually(t testing.TB, what string, ok func() bool) {
 }
 
 // settled waits until everything handed over before now is acknowledged: the next clock of all
-// sources stands behind it.
+// sources comes after it.
 func settled(t testing.TB, w *Writer) {
 	t.Helper()
 	now := w.clock.Now()
@@ -244,7 +244,7 @@ func (l logged) wantTicks(t testing.TB, n int, again bool, missing uint64, venue
 			case *eventsv1.RawRecord_Tick:
 				tick := body.Tick
 				if tick.IngestTime <= clocks[p] {
-					t.Fatalf("partition %d, record %d: tick of %s read at %d stands behind the clock %d",
+					t.Fatalf("partition %d, record %d: tick of %s read at %d comes after the clock %d",
 						partition, i, p.producer, tick.IngestTime, clocks[p])
 				}
 				id := int(binary.BigEndian.Uint64(tick.EventId[8:]))
@@ -463,9 +463,9 @@ func TestOverflowLeavesAGapOfTheExactSize(t *testing.T) {
 		missed += g.Missed
 		venues = append(venues, g.Venue)
 	}
-	// The gap of 7 was dropped too: what it told is part of the sum.
+	// The gap of 7 was dropped too: what it counted is part of the sum.
 	if missed != dropped+7 {
-		t.Errorf("gaps tell of %d missed, want %d dropped and 7 that were missing before", missed, dropped)
+		t.Errorf("gaps report %d missed, want %d dropped and 7 that were missing before", missed, dropped)
 	}
 	if slices.Sort(venues); strings.Join(venues, " ") != "alpha beta" {
 		t.Errorf("gaps are of %q, want one of each venue", venues)
@@ -507,7 +507,7 @@ func TestWithoutBrokerAndDiskTheOldestGo(t *testing.T) {
 		missed += g.Missed
 	}
 	if missed != dropped {
-		t.Errorf("gaps tell of %d missed, want %d", missed, dropped)
+		t.Errorf("gaps report %d missed, want %d", missed, dropped)
 	}
 }
 
@@ -535,7 +535,7 @@ func (b *fakeBroker) refuse(which func(n int) bool) {
 	})
 }
 
-// A broker that refuses a batch makes the client fail it and go on with the next; the log must tell
+// A broker that refuses a batch makes the client fail it and go on with the next; the log must report
 // it in order all the same.
 func TestRefusedRecordsAreSentAgainInOrder(t *testing.T) {
 	broker := newFakeBroker(t)
@@ -582,7 +582,7 @@ func TestRefusedWhileEndingIsSentAgain(t *testing.T) {
 	readLog(t, broker.Addr()).wantTicks(t, n, true, 0, "alpha")
 }
 
-func TestRecordsAreWhatTheProtocolSays(t *testing.T) {
+func TestRecordsConformToTheProtocol(t *testing.T) {
 	broker := newFakeBroker(t)
 	broker.start()
 	w, stop := running(t, testConfig(t, broker.Addr()))

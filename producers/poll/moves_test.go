@@ -17,7 +17,7 @@ func (c *steppedClock) Now() time.Time { return time.Unix(0, c.at.Load()).UTC() 
 
 func (*steppedClock) After(time.Duration) <-chan time.Time { return nil }
 
-// What sources tell moves within three times the time that they declare, or nobody would believe their health; and a
+// What sources serve moves within three times the time that they declare, or nobody would believe their health; and a
 // frozen one reports the same.
 func TestValuesMoveAsTheirSourcesDeclare(t *testing.T) {
 	clock := &steppedClock{}
@@ -32,34 +32,34 @@ func TestValuesMoveAsTheirSourcesDeclare(t *testing.T) {
 				t.Errorf("its values are expected to move every %s, it is read every %s: the health of 7 days cannot judge it", source.Moves, source.Interval())
 			}
 			url := sim.SourceURLs()[source.Slug]
-			before := toldNow(t, source, url, clock)
+			before := currentDigest(t, source, url, clock)
 			clock.at.Add(int64(3 * source.Moves))
-			if toldNow(t, source, url, clock) == before {
-				t.Errorf("it tells the same after three times %s", source.Moves)
+			if currentDigest(t, source, url, clock) == before {
+				t.Errorf("it serves the same after three times %s", source.Moves)
 			}
 			if err := sim.SetFaults(source.Slug, provider.Faults{Frozen: true}); err != nil {
 				t.Fatal(err)
 			}
-			before = toldNow(t, source, url, clock)
+			before = currentDigest(t, source, url, clock)
 			clock.at.Add(int64(4 * source.Moves))
-			if toldNow(t, source, url, clock) != before {
-				t.Errorf("frozen, it tells something else after four times %s", source.Moves)
+			if currentDigest(t, source, url, clock) != before {
+				t.Errorf("frozen, it serves something else after four times %s", source.Moves)
 			}
 		})
 	}
 }
 
-// toldNow is a digest of what the first pages of each feed tell.
-func toldNow(t *testing.T, source poll.Source, url string, clock *steppedClock) (sum uint64) {
+// toldNow is the digest of the values on the first pages of each feed.
+func currentDigest(t *testing.T, source poll.Source, url string, clock *steppedClock) (sum uint64) {
 	t.Helper()
 	for _, feed := range source.Feeds {
 		requests := feed.Requests(poll.Known{Now: clock.Now(), Read: map[string]time.Time{}})
 		for _, r := range requests[:min(len(requests), 2)] {
-			var said poll.Readings
-			if err := source.Decode(r.Path, simulatedAnswer(t, url, r), &said); err != nil {
+			var readings poll.Readings
+			if err := source.Decode(r.Path, simulatedAnswer(t, url, r), &readings); err != nil {
 				t.Fatalf("%s: %v", r.Path, err)
 			}
-			sum += poll.ValuesDigest(&said)
+			sum += poll.ValuesDigest(&readings)
 		}
 	}
 	return sum

@@ -327,7 +327,7 @@ func (p *Poller) changedFixings(fixings []Fixing) []*eventsv1.ReferenceRecord {
 	return records
 }
 
-// changed are the records that say something else of their thing than the last ones did, or say it again after long.
+// changed are the records that differ from the last ones of the same entity, or repeat them after long.
 func (p *Poller) changed(records []*eventsv1.ReferenceRecord) []*eventsv1.ReferenceRecord {
 	now := p.clock.Now().UnixNano()
 	return slices.DeleteFunc(records, func(rec *eventsv1.ReferenceRecord) bool {

@@ -72,11 +72,11 @@ func pollSource(t *testing.T, slug, url string, h http.RoundTripper, out *timedO
 	t.Fatalf("there is no source %s", slug)
 }
 
-// That a rate still stands is told each time, also by a server that would say that nothing changed.
+// A rate that still holds is reported each time, also by a server that could answer that nothing changed.
 func TestRatesAreWrittenEachTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, out := &bank{answers: map[string]func() *http.Response{}}, &timedOutbox{}
-		b.says("apr", `{"yearlyAPR":"2.47"}`, "ETag", `"a"`)
+		b.serves("apr", `{"yearlyAPR":"2.47"}`, "ETag", `"a"`)
 		pollSource(t, "rocketpool", "", b, out, 150*time.Minute)
 		n := 0
 		for _, rec := range out.records {
@@ -93,7 +93,7 @@ func TestRatesAreWrittenEachTime(t *testing.T) {
 	})
 }
 
-// What a source tells without a time holds when it was asked, and is written when it changes, or a day begins.
+// What a source reports without a time holds when it was asked, and is written when it changes, or a day begins.
 func TestRatesWithoutATimeHoldWhenTheyWereRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, out := &hosts{answers: map[string]string{"": `{"data":{"currency":"USD","rates":{"EUR":"0.9","JPY":"150"}}}`}}, &timedOutbox{}
@@ -108,14 +108,14 @@ func TestRatesWithoutATimeHoldWhenTheyWereRead(t *testing.T) {
 			"exchange-rates?currency=USD: 200, 2 rows", "exchange-rates?currency=USD: 200, 2 rows",
 			"coinbasefiat USD/EUR 0.91 2000-01-01", "exchange-rates?currency=USD: 200, 2 rows",
 			"coinbasefiat USD/EUR 0.91 2000-01-02", "coinbasefiat USD/JPY 150 2000-01-02", "exchange-rates?currency=USD: 200, 2 rows")
-		var told []uint64
+		var digests []uint64
 		for _, rec := range out.records {
 			if f := rec.GetFetch(); f != nil {
-				told = append(told, f.Told)
+				digests = append(digests, f.Told)
 			}
 		}
-		if a, b := told[0], told[3]; a == 0 || a == b || !slices.Equal(told, []uint64{a, a, a, b, b}) {
-			t.Errorf("the answers have the digests %x, want those of the values: one for the first three, another for the last two", told)
+		if a, b := digests[0], digests[3]; a == 0 || a == b || !slices.Equal(digests, []uint64{a, a, a, b, b}) {
+			t.Errorf("the answers have the digests %x, want those of the values: one for the first three, another for the last two", digests)
 		}
 		if got := out.records[0].GetFixing().EventTime; got != began.UnixNano() {
 			t.Errorf("the first rate was set at %s, want when it was read, %s", time.Unix(0, got), began)
@@ -143,20 +143,20 @@ func TestAFeedMayHaveAHostOfItsOwn(t *testing.T) {
 			if got := strings.Join(h.asked, "\n"); got != strings.Join(want, "\n") {
 				t.Errorf("asked for\n%s\nwant\n%s", got, strings.Join(want, "\n"))
 			}
-			var said []string
+			var written []string
 			for _, rec := range out.records {
 				switch {
 				case rec.GetStablecoin() != nil:
-					said = append(said, "stablecoin of "+rec.GetStablecoin().Source)
+					written = append(written, "stablecoin of "+rec.GetStablecoin().Source)
 				case rec.GetChainTvl() != nil:
-					said = append(said, "chain of "+rec.GetChainTvl().Source)
+					written = append(written, "chain of "+rec.GetChainTvl().Source)
 				case rec.GetProtocol() != nil:
-					said = append(said, "protocol of "+rec.GetProtocol().Source)
+					written = append(written, "protocol of "+rec.GetProtocol().Source)
 				case rec.GetFetch().GetError() != "":
 					t.Errorf("failed: %v", rec)
 				}
 			}
-			if got, want := strings.Join(said, ", "), "stablecoin of defillama, chain of defillama, protocol of defillama"; got != want {
+			if got, want := strings.Join(written, ", "), "stablecoin of defillama, chain of defillama, protocol of defillama"; got != want {
 				t.Errorf("written: %s, want %s", got, want)
 			}
 			// What is not new is not written again, also not by the next process.
@@ -231,7 +231,7 @@ func TestAFirstStartReadsAllYears(t *testing.T) {
 	}
 }
 
-// Lists of markets tell the image of each coin. It is written as a part of the coin, where readers of coins find it, and once.
+// Lists of markets hold the image of each coin. It is written as a part of the coin, where readers of coins find it, and once.
 func TestImagesOfMarketsAreWrittenOnceAsPartsOfTheirCoins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		row := `{"id":%q,"symbol":"hbr","name":"Harbor","image":%q,"current_price":%d,"market_cap_rank":1,"last_updated":"2000-01-01T00:00:00Z"}`

@@ -44,7 +44,7 @@ func (b *bank) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-func (b *bank) says(name, body string, header ...string) {
+func (b *bank) serves(name, body string, header ...string) {
 	b.status(name, http.StatusOK, body, header...)
 }
 
@@ -108,8 +108,8 @@ func (m *memoryOutbox) Dead(_ context.Context, letter *eventsv1.DeadLetter) erro
 	return nil
 }
 
-// tell lists what was written: rates, and of requests file, status and whether they failed.
-func tell(records []*eventsv1.ReferenceRecord) string {
+// listed is what was written: rates, and of requests file, status and whether they failed.
+func listed(records []*eventsv1.ReferenceRecord) string {
 	var lines []string
 	for _, rec := range records {
 		switch body := rec.Body.(type) {
@@ -157,7 +157,7 @@ func polling(t *testing.T, b *bank, out *memoryOutbox, d time.Duration) poll.Sou
 
 func wantWritten(t *testing.T, records []*eventsv1.ReferenceRecord, want ...string) {
 	t.Helper()
-	if got, want := tell(records), strings.Join(want, "\n"); got != want {
+	if got, want := listed(records), strings.Join(want, "\n"); got != want {
 		t.Errorf("written:\n%s\nwant:\n%s", got, want)
 	}
 }
@@ -165,8 +165,8 @@ func wantWritten(t *testing.T, records []*eventsv1.ReferenceRecord, want ...stri
 func TestOnlyWhatChangedIsWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, out := &bank{answers: map[string]func() *http.Response{}}, &memoryOutbox{}
-		b.says(historyFile, days("1999-12-31 USD=1.1 KRW=1600", "1999-12-30 USD=1.2"))
-		b.says(dailyFile, days("1999-12-31 USD=1.1 KRW=1600"))
+		b.serves(historyFile, days("1999-12-31 USD=1.1 KRW=1600", "1999-12-30 USD=1.2"))
+		b.serves(dailyFile, days("1999-12-31 USD=1.1 KRW=1600"))
 		stats := polling(t, b, out, 90*time.Minute)
 		wantWritten(t, out.records,
 			"ecb EUR/USD 1.2 1999-12-30", "ecb EUR/KRW 1600 1999-12-31", "ecb EUR/USD 1.1 1999-12-31", allFile+": 200, 3 rows",
@@ -179,8 +179,8 @@ func TestOnlyWhatChangedIsWritten(t *testing.T) {
 		// The next process knows what the log holds. What it missed is in the history; a rate that was put
 		// right is written again.
 		before := len(out.records)
-		b.says(historyFile, days("2000-01-03 USD=1.3", "1999-12-31 USD=1.11 KRW=1600", "1999-12-30 USD=1.2"))
-		b.says(dailyFile, days("2000-01-03 USD=1.3"))
+		b.serves(historyFile, days("2000-01-03 USD=1.3", "1999-12-31 USD=1.11 KRW=1600", "1999-12-30 USD=1.2"))
+		b.serves(dailyFile, days("2000-01-03 USD=1.3"))
 		time.Sleep(72 * time.Hour)
 		polling(t, b, out, time.Minute)
 		wantWritten(t, out.records[before:],
@@ -189,12 +189,12 @@ func TestOnlyWhatChangedIsWritten(t *testing.T) {
 	})
 }
 
-// The log may hold the beginning only of what an answer said, and never the old without a trace of the new.
+// The log may hold the beginning only of what an answer held, and never the old without a trace of the new.
 func TestAKilledProcessIsContinued(t *testing.T) {
 	whole := &memoryOutbox{}
 	b := &bank{answers: map[string]func() *http.Response{}}
-	b.says(historyFile, days("1999-12-31 USD=1.1 KRW=1600", "1999-12-30 USD=1.2 JPY=170", "1999-12-29 USD=1.3"))
-	b.says(dailyFile, days("1999-12-31 USD=1.1 KRW=1600"))
+	b.serves(historyFile, days("1999-12-31 USD=1.1 KRW=1600", "1999-12-30 USD=1.2 JPY=170", "1999-12-29 USD=1.3"))
+	b.serves(dailyFile, days("1999-12-31 USD=1.1 KRW=1600"))
 	rates := func(records []*eventsv1.ReferenceRecord) string {
 		var fixings []*eventsv1.ReferenceRecord
 		for _, rec := range records {
@@ -202,7 +202,7 @@ func TestAKilledProcessIsContinued(t *testing.T) {
 				fixings = append(fixings, rec)
 			}
 		}
-		return tell(fixings)
+		return listed(fixings)
 	}
 	synctest.Test(t, func(t *testing.T) { polling(t, b, whole, time.Minute) })
 	for killed := range whole.records {
@@ -219,8 +219,8 @@ func TestAKilledProcessIsContinued(t *testing.T) {
 func TestAnUnchangedAnswerIsNotSentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, out := &bank{answers: map[string]func() *http.Response{}}, &memoryOutbox{}
-		b.says(historyFile, days("1999-12-31 USD=1.1"))
-		b.says(dailyFile, days("1999-12-31 USD=1.1"), "ETag", `"a"`)
+		b.serves(historyFile, days("1999-12-31 USD=1.1"))
+		b.serves(dailyFile, days("1999-12-31 USD=1.1"), "ETag", `"a"`)
 		if stats := polling(t, b, out, 90*time.Minute); stats.Failures != 0 || time.Since(stats.Heard) > time.Hour {
 			t.Errorf("stats = %+v, want a source that is heard", stats)
 		}
@@ -233,8 +233,8 @@ func TestAnUnreadableAnswerIsBuried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, out := &bank{answers: map[string]func() *http.Response{}}, &memoryOutbox{}
 		page := "<html>" + strings.Repeat("x", 100) + "</html>"
-		b.says(historyFile, page)
-		b.says(dailyFile, days("1999-12-31 USD=1.1"))
+		b.serves(historyFile, page)
+		b.serves(dailyFile, days("1999-12-31 USD=1.1"))
 		p := newPoller(t, b, out, "")
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
@@ -248,7 +248,7 @@ func TestAnUnreadableAnswerIsBuried(t *testing.T) {
 		if len(out.dead) != 1 || out.dead[0].Reason != "undecodable" || string(out.dead[0].Payload) != page || out.dead[0].Source != "ecb" || out.dead[0].AdapterVersion == 0 {
 			t.Errorf("dead letters = %v, want the page once", out.dead)
 		}
-		b.says(historyFile, days("1999-12-31 USD=1.1"))
+		b.serves(historyFile, days("1999-12-31 USD=1.1"))
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if stats := p.Stats(); stats.Err != nil || stats.Written != 1 {
@@ -265,8 +265,8 @@ func TestARefusedRowHarmsNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, out := &bank{answers: map[string]func() *http.Response{}}, &memoryOutbox{}
 		// A date ahead of the clock would be the newest for ever.
-		b.says(historyFile, days("2100-01-01 USD=7", "2000-01-01 USD=1.1 JPY=0"))
-		b.says(dailyFile, days("2000-01-01 USD=1.1"))
+		b.serves(historyFile, days("2100-01-01 USD=7", "2000-01-01 USD=1.1 JPY=0"))
+		b.serves(dailyFile, days("2000-01-01 USD=1.1"))
 		stats := polling(t, b, out, time.Minute)
 		wantWritten(t, out.records, "ecb EUR/USD 1.1 2000-01-01", allFile+": 200, 1 rows", dailyFile+": 200, 1 rows")
 		if len(out.dead) != 1 || stats.Refused != 2 || stats.ByReason[schemas.Future] != 1 || stats.ByReason[schemas.NonPositive] != 1 || stats.Err != nil {

@@ -167,7 +167,7 @@ func (r *Readings) DefiPast(p *eventsv1.DefiPast) {
 // maxTiers bounds the tiers of a rate.
 const maxTiers = 64
 
-// Rate takes what an amount earns or costs. A row whose rate is no number, or beyond all bounds, is refused; one whose rate
+// Rate takes what an amount earns or costs. A row whose rate is not a number, or beyond all bounds, is refused; one whose rate
 // is missing is not known, and gives no row.
 func (r *Readings) Rate(rate *eventsv1.Rate) {
 	if rate.Raw == "" {
@@ -189,8 +189,8 @@ func (r *Readings) Rate(rate *eventsv1.Rate) {
 		r.refuse(what, fmt.Errorf("%w: the category %.40q", schemas.Undecodable, rate.Category))
 		return
 	}
-	for _, said := range append([]*eventsv1.RateTier{{Raw: rate.Raw}}, rate.Tiers...) {
-		if _, _, err := schemas.Yearly(said.Raw, rate.RawUnit, rate.Compounding); err != nil {
+	for _, tier := range append([]*eventsv1.RateTier{{Raw: rate.Raw}}, rate.Tiers...) {
+		if _, _, err := schemas.Yearly(tier.Raw, rate.RawUnit, rate.Compounding); err != nil {
 			r.refuse(what, err)
 			return
 		}

@@ -20,7 +20,7 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// TestSourcesReadTheSimulator has every polled source's decoder read what the simulator says to each path that the
+// TestSourcesReadTheSimulator has every polled source's decoder read what the simulator sends to each path that the
 // source asks for at its start: all of it, and of every kind that the source declares.
 func TestSourcesReadTheSimulator(t *testing.T) {
 	sim := simulatedSources(t, producers.WallClock{})
@@ -61,16 +61,16 @@ func readSimulatedSource(t *testing.T, source poll.Source, url string) {
 	ranks, kinds, rows := map[string]uint32{}, map[string]int{}, 0
 	read := func(r poll.Request) {
 		t.Helper()
-		var said poll.Readings
-		if err := source.Decode(r.Path, simulatedAnswer(t, url, r), &said); err != nil {
+		var readings poll.Readings
+		if err := source.Decode(r.Path, simulatedAnswer(t, url, r), &readings); err != nil {
 			t.Errorf("%s: %v", r.Path, err)
 		}
-		if len(said.Refused) > 0 {
-			t.Errorf("%s: %d rows are rejected, the first: %v", r.Path, len(said.Refused), said.Refused[0])
+		if len(readings.Refused) > 0 {
+			t.Errorf("%s: %d rows are rejected, the first: %v", r.Path, len(readings.Refused), readings.Refused[0])
 		}
-		rows += len(said.Fixings) + len(said.Records)
-		kinds[poll.KindFiat] += len(said.Fixings)
-		for _, rec := range said.Records {
+		rows += len(readings.Fixings) + len(readings.Records)
+		kinds[poll.KindFiat] += len(readings.Fixings)
+		for _, rec := range readings.Records {
 			kinds[kindOf(rec)]++
 			if c := rec.GetCoin(); c != nil {
 				ranks[c.SourceId] = max(ranks[c.SourceId], c.Rank)
@@ -126,20 +126,20 @@ func readSimulatedPast(t *testing.T, source poll.Source, url string) {
 	from := to.Add(-5 * past.Interval)
 	for _, s := range series[:min(len(series), 3)] {
 		path := past.Path(s, from, to)
-		said, refused, err := source.ReadPast(path, simulatedAnswer(t, url, poll.Request{Path: path}))
+		records, refused, err := source.ReadPast(path, simulatedAnswer(t, url, poll.Request{Path: path}))
 		if err != nil || len(refused) > 0 {
 			t.Errorf("%s: %v, %d refused", path, err, len(refused))
 		}
-		told := map[time.Time]bool{}
-		for _, rec := range said {
+		found := map[time.Time]bool{}
+		for _, rec := range records {
 			if rate := rec.GetRate(); rate != nil && (rate.Pool != s.ID || rate.Symbol == "" || rate.Source != source.Slug) {
 				t.Errorf("%s: %v is not of %+v", path, rate, s)
 			}
 			at, _ := poll.EventTime(rec)
-			told[time.Unix(0, at).Truncate(past.Interval)] = true
+			found[time.Unix(0, at).Truncate(past.Interval)] = true
 		}
 		for at := from; at.Before(to); at = at.Add(past.Interval) {
-			if working := source.Slug != "ecb" || at.Weekday() != time.Saturday && at.Weekday() != time.Sunday; !told[at] && working {
+			if working := source.Slug != "ecb" || at.Weekday() != time.Saturday && at.Weekday() != time.Sunday; !found[at] && working {
 				t.Errorf("%s: nothing of %s", path, at)
 			}
 		}

@@ -31,7 +31,7 @@ type Source struct {
 	// License is under which terms the values may be passed on, Terms is the page that states it and
 	// Attribution what has to be shown with them; empty if nothing is asked.
 	License, Terms, Attribution string
-	// OwnUse says how the terms forbid to pass the values on, so that exports leave them out; empty where they do not, or where
+	// OwnUse states how the terms forbid to pass the values on, so that exports leave them out; empty where they do not, or where
 	// that is not known.
 	OwnUse string
 	// Off reports why the source is not asked unless it is switched on; empty if it is asked by default.
@@ -219,7 +219,7 @@ type Fixing struct {
 	Now bool
 	// Event is when the source set it, for sources that do so within a day; zero for daily ones.
 	Event time.Time
-	// Providers are whom the source blended it from, if it states.
+	// Providers are whom the source blended it from, if it names them.
 	Providers []string
 }
 

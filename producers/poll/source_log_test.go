@@ -139,7 +139,7 @@ func TestSourcesWriteToTheLogOnce(t *testing.T) {
 	})
 }
 
-// A clock stands behind everything of its source that is not later, and comes every ten seconds: also where time waits
+// A clock comes after everything of its source that is not later, and comes every ten seconds: also where time waits
 // for it each second.
 func TestClocksOfSourcesAreWritten(t *testing.T) {
 	cfg := stream.Config{Brokers: []string{streamtest.Kfake(t)}}
@@ -163,7 +163,7 @@ func TestClocksOfSourcesAreWritten(t *testing.T) {
 			t.Fatal(err)
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("the clock stands at %s, %s after its start: it waits for clocks that do not come", clock.Now(), clock.Now().Sub(start))
+			t.Fatalf("the clock is at %s, %s after its start: it waits for clocks that do not come", clock.Now(), clock.Now().Sub(start))
 		}
 	}
 	cancel()
@@ -185,7 +185,7 @@ func TestClocksOfSourcesAreWritten(t *testing.T) {
 			}
 			last = c.Time
 		} else if at := rec.GetFixing().GetIngestTime(); at <= last {
-			t.Errorf("a rate of %d stands behind the clock of %d", at, last)
+			t.Errorf("a rate of %d comes after the clock of %d", at, last)
 		}
 	})
 	if len(gaps) != 3 || slices.Max(gaps) > 11*time.Second || slices.Min(gaps) < 9*time.Second {

@@ -30,12 +30,12 @@ func BenchmarkSources_FullCycle(b *testing.B) {
 				slices.SortFunc(known.Ranked, func(a, b string) int { return cmp.Or(cmp.Compare(ranks[a]-1, ranks[b]-1), strings.Compare(a, b)) })
 				for _, r := range feed.Requests(known) {
 					made = append(made, sourceRequest{source.Slug, r})
-					var said poll.Readings
-					if err := source.Decode(r.Path, simulatedAnswer(b, at[source.Slug], r), &said); err != nil {
+					var readings poll.Readings
+					if err := source.Decode(r.Path, simulatedAnswer(b, at[source.Slug], r), &readings); err != nil {
 						b.Fatalf("%s: %v", r.Path, err)
 					}
-					rows += len(said.Fixings) + len(said.Records)
-					for _, rec := range said.Records {
+					rows += len(readings.Fixings) + len(readings.Records)
+					for _, rec := range readings.Records {
 						if m := rec.GetCoinMarket(); m != nil {
 							ranks[m.SourceId] = max(ranks[m.SourceId], m.Rank)
 						}

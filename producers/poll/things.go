@@ -13,7 +13,7 @@ import (
 )
 
 // thing names what a record of a source speaks of: a later record of the same name replaces it. It is empty for
-// records that speak of nothing lasting; rates are among them: that one still stood is as much worth as that it changed.
+// records that speak of nothing lasting; rates are among them: that one was unchanged is as much worth as that it changed.
 func entityKey(rec *eventsv1.ReferenceRecord) string {
 	switch b := rec.Body.(type) {
 	case *eventsv1.ReferenceRecord_Coin:

@@ -12,7 +12,7 @@ import (
 )
 
 // alternative reads the Crypto Fear & Greed Index of alternative.me: one whole number a day, from 0 to 100. Format and
-// rules stand below the index on https://alternative.me/crypto/fear-and-greed-index/.
+// rules are below the index on https://alternative.me/crypto/fear-and-greed-index/.
 func alternative() poll.Source {
 	return poll.Source{
 		Slug: "alternative", Name: "alternative.me", Version: 1, Aliases: []string{"alternative.me", "fng"},
@@ -44,22 +44,22 @@ func alternative() poll.Source {
 const alternativeWhole = "/fng/?limit=0&format=json"
 
 func decodeAlternative(_ string, body []byte, out *poll.Readings) error {
-	var told struct {
+	var response struct {
 		Data     []json.RawMessage `json:"data"`
 		Metadata struct {
 			Error *string `json:"error"`
 		} `json:"metadata"`
 	}
-	err := json.Unmarshal(body, &told)
+	err := json.Unmarshal(body, &response)
 	switch {
 	case err != nil:
 		return producers.Unreadable("parsing: %w", err)
-	case told.Metadata.Error != nil:
-		return producers.Unreadable("it says %.200q", *told.Metadata.Error)
-	case len(told.Data) == 0:
+	case response.Metadata.Error != nil:
+		return producers.Unreadable("it says %.200q", *response.Metadata.Error)
+	case len(response.Data) == 0:
 		return producers.Unreadable("no index in it")
 	}
-	answer.EachRow(told.Data, out, alternativeDay)
+	answer.EachRow(response.Data, out, alternativeDay)
 	return nil
 }
 

@@ -52,20 +52,20 @@ func bankofcanada() poll.Source {
 }
 
 func decodeBankOfCanada(_ string, body []byte, out *poll.Readings) error {
-	var told struct {
+	var response struct {
 		Message      string                       `json:"message"`
 		Observations []map[string]json.RawMessage `json:"observations"`
 	}
-	if err := json.Unmarshal(body, &told); err != nil {
+	if err := json.Unmarshal(body, &response); err != nil {
 		return producers.Unreadable("parsing: %w", err)
 	}
 	switch {
-	case told.Message != "":
-		return producers.Unreadable("it says %.200q", told.Message)
-	case len(told.Observations) == 0:
+	case response.Message != "":
+		return producers.Unreadable("it says %.200q", response.Message)
+	case len(response.Observations) == 0:
 		return producers.Unreadable("no observations in it")
 	}
-	for _, day := range told.Observations {
+	for _, day := range response.Observations {
 		var date string
 		if json.Unmarshal(day["d"], &date) != nil {
 			answer.Refuse(out, producers.Unreadable("d is no text"), "the observations of %.40s", day["d"])
@@ -76,14 +76,14 @@ func decodeBankOfCanada(_ string, body []byte, out *poll.Readings) error {
 			if !ok {
 				continue
 			}
-			var told struct {
+			var response struct {
 				Value producers.Num `json:"v"`
 			}
-			if err := json.Unmarshal(day[name], &told); err != nil {
+			if err := json.Unmarshal(day[name], &response); err != nil {
 				answer.Refuse(out, producers.Unreadable("parsing: %w", err), "%.40q on %.40q", name, date)
 				continue
 			}
-			out.Fixing(poll.Fixing{Base: "CAD", Quote: code, Rate: string(told.Value), Date: date})
+			out.Fixing(poll.Fixing{Base: "CAD", Quote: code, Rate: string(response.Value), Date: date})
 		}
 	}
 	return nil

@@ -36,22 +36,22 @@ func coinbasefiat() poll.Source {
 }
 
 func decodeCoinbaseFiat(_ string, body []byte, out *poll.Readings) error {
-	var told struct {
+	var response struct {
 		Data struct {
 			Currency string                   `json:"currency"`
 			Rates    map[string]producers.Num `json:"rates"`
 		} `json:"data"`
 	}
-	if err := json.Unmarshal(body, &told); err != nil {
+	if err := json.Unmarshal(body, &response); err != nil {
 		return producers.Unreadable("parsing: %w", err)
 	}
-	if len(told.Data.Rates) == 0 {
+	if len(response.Data.Rates) == 0 {
 		return producers.Unreadable("no rates in it; it says %.200s", answer.Keys(body)["errors"])
 	}
 	table := schemas.Coins()
-	for _, code := range slices.Sorted(maps.Keys(told.Data.Rates)) {
-		if fiat, ok := table.Fiat(code); ok && fiat.Code == code && code != told.Data.Currency {
-			out.Fixing(poll.Fixing{Base: told.Data.Currency, Quote: code, Rate: string(told.Data.Rates[code]), Now: true})
+	for _, code := range slices.Sorted(maps.Keys(response.Data.Rates)) {
+		if fiat, ok := table.Fiat(code); ok && fiat.Code == code && code != response.Data.Currency {
+			out.Fixing(poll.Fixing{Base: response.Data.Currency, Quote: code, Rate: string(response.Data.Rates[code]), Now: true})
 		}
 	}
 	return nil

@@ -84,7 +84,7 @@ func coinGeckoRest(k poll.Known) []string {
 	return coinGeckoMarkets(coinGeckoTop+1, min(pages, coinGeckoPages))
 }
 
-// refreshAfter is when what a source says about one coin is asked for again. It is less than what the log is read
+// refreshAfter is when what a source reports about one coin is asked for again. It is less than what the log is read
 // back at a start, so that a process knows what the one before has read.
 const refreshAfter = 7 * 24 * time.Hour
 
@@ -184,7 +184,7 @@ func coinGeckoListed(row json.RawMessage, out *poll.Readings) error {
 	return f.Err
 }
 
-// platforms are sorted: one answer has one spelling. A coin of a chain of its own stands there as {"": ""}.
+// platforms are sorted: one answer has one spelling. A coin of a chain of its own is given as {"": ""}.
 func platforms(of map[string]string) []*eventsv1.Platform {
 	var list []*eventsv1.Platform
 	for name, address := range of {

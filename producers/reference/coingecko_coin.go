@@ -94,7 +94,7 @@ type coinGeckoMarketData struct {
 	Updated           string        `json:"last_updated"`
 }
 
-// coinGeckoCoin reads the page of a coin; one that was asked for with its market tells that too.
+// coinGeckoCoin reads the page of a coin; one that was requested with its market holds that too.
 func coinGeckoCoin(body []byte, out *poll.Readings) error {
 	var p coinGeckoPage
 	var f answer.Fields

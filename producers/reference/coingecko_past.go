@@ -39,7 +39,7 @@ func coinGeckoPasts(k poll.Known) []string {
 			last = k.Read[few]
 		}
 		switch age := k.Now.Sub(last); {
-		case last.IsZero() || age >= coinGeckoPastFew*24*time.Hour-time.Hour: // the hour under way is told in part
+		case last.IsZero() || age >= coinGeckoPastFew*24*time.Hour-time.Hour: // the hour under way is reported in part
 			paths = append(paths, all)
 		case age >= coinGeckoPastEvery:
 			paths = append(paths, few)
@@ -53,7 +53,7 @@ func coinGeckoChart(id string, days int) string {
 }
 
 // coinGeckoPast reads a chart: points of [milliseconds, value], the same times in each list. 0 and null are not known.
-// The answer does not say which coin it is of.
+// The answer does not state which coin it is of.
 func coinGeckoPast(id string, body []byte, out *poll.Readings) error {
 	var chart struct {
 		Caps    [][]producers.Num `json:"market_caps"`

@@ -204,7 +204,7 @@ func coinPaprikaCoin(body []byte, out *poll.Readings) error {
 	if !f.Parse(body, &p) {
 		return f.Err
 	}
-	f.Time("started_at", p.Started) // it is kept as it stands
+	f.Time("started_at", p.Started) // it is kept as received
 	coin := p.coin("detail", &f)
 	coin.ImageUrl, coin.Description, coin.CreatedAt = p.Logo, p.Description, p.Started
 	for _, tag := range p.Tags {

@@ -9,7 +9,7 @@ import (
 	"github.com/marketlog/marketlog/producers/poll"
 )
 
-// What was asked for tells how an answer is read: an empty page behind the last coin is none of a list without coins.
+// The request decides how its answer is read: an empty page behind the last coin is none of a list without coins.
 func TestAnswersAreReadByWhatWasAskedFor(t *testing.T) {
 	const (
 		row    = `{"id":"harbor","symbol":"hbr","name":"Harbor","current_price":1}`
@@ -53,24 +53,24 @@ func TestAnswersAreReadByWhatWasAskedFor(t *testing.T) {
 		{coinpaprika(), "/people/satoshi", listed, 0, false},
 		{coinpaprika(), "%zz", listed, 0, false},
 	} {
-		var said poll.Readings
-		err := c.source.Decode(c.path, []byte(c.answer), &said)
-		if (err == nil) != c.reads || len(said.Records) != c.records || len(said.Refused) > 0 {
-			t.Errorf("%s of %s: %d records, %v, refused %v, want %d and read: %t", c.path, c.source.Slug, len(said.Records), err, said.Refused, c.records, c.reads)
+		var readings poll.Readings
+		err := c.source.Decode(c.path, []byte(c.answer), &readings)
+		if (err == nil) != c.reads || len(readings.Records) != c.records || len(readings.Refused) > 0 {
+			t.Errorf("%s of %s: %d records, %v, refused %v, want %d and read: %t", c.path, c.source.Slug, len(readings.Records), err, readings.Refused, c.records, c.reads)
 		}
 	}
 }
 
-// A point of a chart keeps its time and its values, by days; what was not told is not known.
+// A point of a chart keeps its time and its values, by days; what was not reported is unknown.
 func TestChartsAreReadByDays(t *testing.T) {
 	const body = `{"prices":[[1767567600123,2]],"market_caps":[[1767567600123,7e0],[1767571200000,8.5],[1767574800000,null],[1767578400000,0],[1767582000000]],` +
 		`"total_volumes":[[1767567600123,1.50],[1767571200000,null],[1767574800000,3]]}`
-	var said poll.Readings
-	if err := decodeCoinGecko("/coins/harbor/market_chart?days=30", []byte(body), &said); err != nil {
+	var readings poll.Readings
+	if err := decodeCoinGecko("/coins/harbor/market_chart?days=30", []byte(body), &readings); err != nil {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, rec := range said.Records {
+	for _, rec := range readings.Records {
 		p := rec.GetCoinPast()
 		got = append(got, fmt.Sprint(p.SourceId, " ", time.Unix(0, p.Day).UTC().Format(time.RFC3339)))
 		for _, point := range p.Points {
@@ -78,16 +78,16 @@ func TestChartsAreReadByDays(t *testing.T) {
 		}
 	}
 	want := []string{"harbor 2026-01-04T00:00:00Z", "1767567600123000000 7 1.5", "harbor 2026-01-05T00:00:00Z", "1767571200000000000 8.5 "}
-	if !slices.Equal(got, want) || len(said.Refused) != 1 {
-		t.Errorf("read are %q, refused %v, want %q and one point without a value refused", got, said.Refused, want)
+	if !slices.Equal(got, want) || len(readings.Refused) != 1 {
+		t.Errorf("read are %q, refused %v, want %q and one point without a value refused", got, readings.Refused, want)
 	}
 	for name, body := range map[string]string{
 		"a negative cap": `{"market_caps":[[1767567600000,-7]],"total_volumes":[]}`, "no number": `{"market_caps":[[1767567600000,"much"]],"total_volumes":[]}`,
 		"no time": `{"market_caps":[["then",7]],"total_volumes":[]}`,
 	} {
-		var said poll.Readings
-		if err := decodeCoinGecko("/coins/harbor/market_chart", []byte(body), &said); err != nil || len(said.Records) > 0 || len(said.Refused) != 1 {
-			t.Errorf("%s: read are %v, refused %v, %v, want one refusal", name, said.Records, said.Refused, err)
+		var readings poll.Readings
+		if err := decodeCoinGecko("/coins/harbor/market_chart", []byte(body), &readings); err != nil || len(readings.Records) > 0 || len(readings.Refused) != 1 {
+			t.Errorf("%s: read are %v, refused %v, %v, want one refusal", name, readings.Records, readings.Refused, err)
 		}
 	}
 }

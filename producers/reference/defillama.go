@@ -47,7 +47,7 @@ func defillama() poll.Source {
 					"slug, gecko_id and mcap, which these clients do not read; they are in the code of the server"),
 				Interval: schemas.DefiReadEvery, Requests: poll.Fixed("/protocols")},
 		},
-		// No limit is published; throttling is said to begin far above.
+		// No limit is published; throttling reportedly begins far above.
 		Moves:    time.Hour, // counted once an hour
 		Requests: 6, Per: time.Minute,
 		MaxBody: 64 << 20, // the protocols have some 10 MB, with a description each
@@ -98,16 +98,16 @@ func decodeDefiLlama(path string, body []byte, out *poll.Readings) error {
 }
 
 func llamaStablecoins(body []byte, out *poll.Readings) error {
-	var told struct {
+	var response struct {
 		PeggedAssets []json.RawMessage `json:"peggedAssets"`
 	}
-	if err := json.Unmarshal(body, &told); err != nil {
+	if err := json.Unmarshal(body, &response); err != nil {
 		return producers.Unreadable("parsing: %w", err)
 	}
-	if len(told.PeggedAssets) == 0 {
+	if len(response.PeggedAssets) == 0 {
 		return producers.Unreadable("no peggedAssets in it; it says %.200s", answer.ErrorText(answer.Keys(body)))
 	}
-	answer.EachRow(told.PeggedAssets, out, llamaStablecoin)
+	answer.EachRow(response.PeggedAssets, out, llamaStablecoin)
 	return nil
 }
 
@@ -215,7 +215,7 @@ func llamaPast(row json.RawMessage, out *poll.Readings) error {
 	return f.Err
 }
 
-// llamaSymbol takes the dash that stands for none.
+// llamaSymbol takes the dash that means none.
 func llamaSymbol(s string) string {
 	if s == "-" {
 		return ""

@@ -34,29 +34,29 @@ func erapi() poll.Source {
 
 // decodeERAPI gives the rates the day on which they were set.
 func decodeERAPI(_ string, body []byte, out *poll.Readings) error {
-	var told struct {
+	var response struct {
 		Result  string                   `json:"result"`
 		Error   string                   `json:"error-type"`
 		Updated producers.Num            `json:"time_last_update_unix"`
 		Base    string                   `json:"base_code"`
 		Rates   map[string]producers.Num `json:"rates"`
 	}
-	if err := json.Unmarshal(body, &told); err != nil {
+	if err := json.Unmarshal(body, &response); err != nil {
 		return producers.Unreadable("parsing: %w", err)
 	}
-	at := producers.Unix(told.Updated, time.Second)
+	at := producers.Unix(response.Updated, time.Second)
 	switch {
-	case told.Result != "success":
-		return producers.Unreadable("its result is %.40q: %.80q", told.Result, told.Error)
+	case response.Result != "success":
+		return producers.Unreadable("its result is %.40q: %.80q", response.Result, response.Error)
 	case at == producers.BadTime || at == 0:
-		return producers.Unreadable("time_last_update_unix %.40q is no time", string(told.Updated))
-	case len(told.Rates) == 0:
+		return producers.Unreadable("time_last_update_unix %.40q is no time", string(response.Updated))
+	case len(response.Rates) == 0:
 		return producers.Unreadable("no rates in it")
 	}
 	date := time.Unix(0, at).UTC().Format(time.DateOnly)
-	for _, code := range slices.Sorted(maps.Keys(told.Rates)) {
-		if code != told.Base { // one for one
-			out.Fixing(poll.Fixing{Base: told.Base, Quote: code, Rate: string(told.Rates[code]), Date: date})
+	for _, code := range slices.Sorted(maps.Keys(response.Rates)) {
+		if code != response.Base { // one for one
+			out.Fixing(poll.Fixing{Base: response.Base, Quote: code, Rate: string(response.Rates[code]), Date: date})
 		}
 	}
 	return nil

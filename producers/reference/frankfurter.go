@@ -34,7 +34,7 @@ func frankfurter() poll.Source {
 				github("danielbuitragoh/frankfurter-ts", "HEAD", "src/tipos.ts")).But(
 				"providers, which are there with expand alone: the types of pontjs/frankfurter-v2 have them alike, but are made of the same description"),
 			Interval: time.Hour, Requests: poll.Fixed(rates)}},
-		// There are no quotas; what is too much is not said.
+		// There are no quotas; no limit is documented.
 		Moves:    48 * time.Hour, // central banks rest for up to four days
 		Requests: 4, Per: time.Minute,
 		MaxBody: 32 << 20, // 90 days of 160 currencies, each with a dozen banks

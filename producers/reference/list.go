@@ -1,5 +1,5 @@
 // Package reference translates what is polled for reference values: one file a source, in which a
-// declaration tells the engine where and how often to ask and a decoder reads the answers. A decoder maps a
+// declaration gives the engine the addresses and the interval and a decoder reads the answers. A decoder maps a
 // field only where it means the same, keeps every decimal exact, and computes nothing.
 package reference
 

@@ -8,7 +8,7 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// dailyFile is the past of a source that tells all of it in one answer, a value a day.
+// dailyFile is the past of a source that serves all of it in one answer, a value a day.
 func dailyFile(id, symbol, path string, since time.Time, evidence producers.Evidence) *poll.Past {
 	series := []poll.Series{{ID: id, Symbol: symbol}}
 	return &poll.Past{

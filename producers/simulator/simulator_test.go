@@ -28,7 +28,7 @@ func open(t *testing.T, outlier string) *Simulator {
 	return s
 }
 
-func TestCoinGeckoTellsWhatVenuesTell(t *testing.T) {
+func TestCoinGeckoAgreesWithTheVenues(t *testing.T) {
 	s := open(t, "")
 	type row struct {
 		ID           string

@@ -20,7 +20,7 @@ import (
 // what they mean were read in packages/graphql/schema.graphql of https://github.com/aave/aave-sdk, where the value of a
 // PercentValue is a fraction ("1.0 = 100%") and an apy is compounded. Numbers come as text.
 //
-// What programmes of rewards add is told in APRs, much of it under conditions, and is left out.
+// What programmes of rewards add is reported as APRs, much of it under conditions, and is left out.
 //
 // The markets of all chains are asked for at once, and the chains have to be named, so those that the protocol is on are
 // asked for first.
@@ -51,16 +51,16 @@ func aave() poll.Source {
 	}
 }
 
-// aaveChains are the numbers of the chains that were told last.
-type aaveChains struct{ told atomic.Pointer[[]string] }
+// aaveChains are the numbers of the chains that were listed last.
+type aaveChains struct{ listed atomic.Pointer[[]string] }
 
 // aaveFirst are asked for before the chains are known: Ethereum, Arbitrum, Base, Avalanche, Polygon, Optimism and BNB.
 var aaveFirst = []string{"1", "42161", "8453", "43114", "137", "10", "56"}
 
 func (c *aaveChains) requests(poll.Known) []poll.Request {
 	chains := aaveFirst
-	if told := c.told.Load(); told != nil {
-		chains = *told
+	if listed := c.listed.Load(); listed != nil {
+		chains = *listed
 	}
 	return []poll.Request{graphQL(fmt.Sprintf(aaveQuery, strings.Join(chains, ", ")))}
 }
@@ -124,7 +124,7 @@ type aaveMarket struct {
 }
 
 func (c *aaveChains) decode(_ string, body []byte, out *poll.Readings) error {
-	told, err := graphQLAnswer[struct {
+	response, err := graphQLAnswer[struct {
 		Chains []struct {
 			Number producers.Num `json:"chainId"`
 		} `json:"chains"`
@@ -134,7 +134,7 @@ func (c *aaveChains) decode(_ string, body []byte, out *poll.Readings) error {
 		return err
 	}
 	var chains []string
-	for _, chain := range told.Chains {
+	for _, chain := range response.Chains {
 		if _, err := strconv.ParseUint(string(chain.Number), 10, 63); err != nil { // it becomes a part of a query
 			answer.Refuse(out, producers.Unreadable("%.40q is no number", string(chain.Number)), "a chain")
 			continue
@@ -142,11 +142,11 @@ func (c *aaveChains) decode(_ string, body []byte, out *poll.Readings) error {
 		chains = append(chains, string(chain.Number))
 	}
 	if len(chains) > 0 {
-		c.told.Store(&chains)
+		c.listed.Store(&chains)
 		return nil
 	}
 	reserves := 0
-	for _, m := range told.Markets {
+	for _, m := range response.Markets {
 		reserves += len(m.Reserves)
 		answer.EachRow(m.Reserves, out, m.read)
 	}

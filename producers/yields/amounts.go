@@ -13,7 +13,7 @@ import (
 // maxDigits bounds the numbers that are reckoned with: exponents can make a few letters fill the memory.
 const maxDigits = 96
 
-// exact reads a number; false if it is none, or is not told.
+// exact reads a number; false if it is invalid or missing.
 func exact(n producers.Num) (decimal.Decimal, bool) {
 	canonical, err := schemas.CanonicalDecimal(string(n))
 	if err != nil || len(canonical) > maxDigits {
@@ -23,7 +23,7 @@ func exact(n producers.Num) (decimal.Decimal, bool) {
 	return x, err == nil
 }
 
-// difference is a less b, exactly; "" if one of them is not told or is no number.
+// difference is a less b, exactly; "" if one of them is missing or is not a number.
 func difference(a, b producers.Num) string {
 	x, ok := exact(a)
 	y, also := exact(b)
@@ -33,7 +33,7 @@ func difference(a, b producers.Num) string {
 	return x.Sub(y).String()
 }
 
-// sum is both together, exactly; "" if one of them is not told or is no number.
+// sum is both together, exactly; "" if one of them is missing or is not a number.
 func sum(a, b producers.Num) string {
 	x, ok := exact(a)
 	y, also := exact(b)
@@ -44,7 +44,7 @@ func sum(a, b producers.Num) string {
 }
 
 // remainder is what a limit leaves beyond what is taken, never below zero; "" if there is no limit, which interfaces of
-// contracts tell as zero.
+// contracts report as zero.
 func remainder(limit, taken producers.Num) string {
 	most, ok := exact(limit)
 	so, also := exact(taken)
@@ -64,8 +64,8 @@ func least(a, b string) string {
 	return a
 }
 
-// whole is an amount that is told in its smallest unit, in units of the coin; "" if it or the number of its decimals is
-// not told.
+// whole is an amount that is reported in its smallest unit, in units of the coin; "" if it or the number of its decimals is
+// missing.
 func whole(n, decimals producers.Num) string {
 	x, ok := exact(n)
 	places, err := strconv.ParseUint(string(decimals), 10, 6)
@@ -75,10 +75,10 @@ func whole(n, decimals producers.Num) string {
 	return x.Shift(-int32(places)).String()
 }
 
-// maxPlaces are the decimals that are kept of an amount: some tell amounts of dust with sixty digits.
+// maxPlaces are the decimals that are kept of an amount: some report amounts of dust with sixty digits.
 const maxPlaces = 18
 
-// rounded is an amount without the digits that mean nothing; what is no number stays, and refuses its row.
+// rounded is an amount without the digits that mean nothing; what is not a number stays, and refuses its row.
 func rounded(n producers.Num) string {
 	x, ok := exact(n)
 	if !ok {
@@ -87,7 +87,7 @@ func rounded(n producers.Num) string {
 	return x.Truncate(maxPlaces).String()
 }
 
-// addresses leaves out what is not told.
+// addresses leaves out what is missing.
 func addresses(all ...string) []string {
 	return slices.DeleteFunc(all, func(address string) bool { return address == "" })
 }

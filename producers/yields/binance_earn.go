@@ -22,7 +22,7 @@ import (
 // What tiers and the states of locked products mean is in the comments of the samples on the Chinese pages alone:
 // https://developers.binance.com/docs/zh-CN/simple_earn/account/Get-Simple-Earn-Flexible-Product-List calls
 // tierAnnualPercentageRate what is paid in addition, as https://www.binance.com/en/earn/simple-earn does of the bonus by tiers,
-// and the page of locked ones tells CREATED, a product that was made, from PURCHASING, one that is sold.
+// and the page of locked ones distinguishes CREATED, a product that exists, from PURCHASING, one that is sold.
 func binanceEarn() poll.Source {
 	const (
 		pages          = "https://developers.binance.com/docs/simple_earn/flexible-locked/account/"
@@ -70,22 +70,22 @@ func binancePages(path string) (pages []string) {
 }
 
 func decodeBinanceEarn(path string, body []byte, out *poll.Readings) error {
-	var told struct {
+	var response struct {
 		Rows    []json.RawMessage `json:"rows"`
 		Total   producers.Num     `json:"total"`
 		Code    producers.Num     `json:"code"`
 		Message string            `json:"msg"`
 	}
-	if err := json.Unmarshal(body, &told); err != nil {
+	if err := json.Unmarshal(body, &response); err != nil {
 		return producers.Unreadable("parsing: %w", err)
 	}
 	switch {
-	case answer.SomeRow(told.Rows, "productId", "asset"):
-		answer.EachRow(told.Rows, out, binanceFlexible)
-	case answer.SomeRow(told.Rows, "projectId", "detail"):
-		answer.EachRow(told.Rows, out, binanceLocked)
-	case len(told.Rows) > 0 || told.Total == "" || told.Total == "0" || strings.HasSuffix(path, "current=1"):
-		return producers.Unreadable("no products in it; it says %.20s %.200s", string(told.Code), told.Message)
+	case answer.SomeRow(response.Rows, "productId", "asset"):
+		answer.EachRow(response.Rows, out, binanceFlexible)
+	case answer.SomeRow(response.Rows, "projectId", "detail"):
+		answer.EachRow(response.Rows, out, binanceLocked)
+	case len(response.Rows) > 0 || response.Total == "" || response.Total == "0" || strings.HasSuffix(path, "current=1"):
+		return producers.Unreadable("no products in it; it says %.20s %.200s", string(response.Code), response.Message)
 	}
 	return nil
 }
@@ -116,12 +116,12 @@ func binanceFlexible(row json.RawMessage, out *poll.Readings) error {
 	return nil
 }
 
-// binanceTiers are the rates by amount, the least amount first: told is what comes on top of the base by its span ("0-5BTC").
+// binanceTiers are the rates by amount, the least amount first: bonuses are what comes on top of the base by its span ("0-5BTC").
 // What lies beyond the last span earns the base alone.
-func binanceTiers(asset string, base producers.Num, told map[string]producers.Num) (tiers []*eventsv1.RateTier) {
-	for span, bonus := range told {
+func binanceTiers(asset string, base producers.Num, bonuses map[string]producers.Num) (tiers []*eventsv1.RateTier) {
+	for span, bonus := range bonuses {
 		from, to, _ := strings.Cut(strings.TrimSuffix(span, asset), "-")
-		// A bonus that is no number stays, and refuses its row.
+		// A bonus that is not a number stays, and refuses its row.
 		tiers = append(tiers, &eventsv1.RateTier{From: from, To: to, Raw: cmp.Or(sum(base, bonus), string(bonus))})
 	}
 	slices.SortFunc(tiers, func(a, b *eventsv1.RateTier) int {

@@ -84,7 +84,7 @@ func decodeBitfinexFunding(path string, body []byte, out *poll.Readings) error {
 	return nil
 }
 
-// bitfinexFunds says that a symbol is of funding, and not of trading, of derivatives (codes that end in F0) or of paper money.
+// bitfinexFunds states that a symbol is of funding, and not of trading, of derivatives (codes that end in F0) or of paper money.
 func bitfinexFunds(symbol string) bool {
 	return strings.HasPrefix(symbol, "f") && !strings.HasSuffix(symbol, "F0") && !strings.HasPrefix(symbol, "fTEST")
 }
@@ -104,8 +104,8 @@ func bitfinexTicker(symbol string, row json.RawMessage, out *poll.Readings) erro
 	if len(cells) < bitfinexPlaces {
 		return producers.Unreadable("%d places in a ticker of funding", len(cells))
 	}
-	out.Rate(bitfinexRate(symbol, schemas.RateLending, bitfinexTold(cells[bitfinexFRR])))
-	offered := bitfinexRate(symbol, schemas.RateBorrowing, bitfinexTold(cells[bitfinexAsk]))
+	out.Rate(bitfinexRate(symbol, schemas.RateLending, bitfinexNonzero(cells[bitfinexFRR])))
+	offered := bitfinexRate(symbol, schemas.RateBorrowing, bitfinexNonzero(cells[bitfinexAsk]))
 	if days := f.Count("period", cells[bitfinexAskDays]); days > 0 {
 		offered.Term = strconv.FormatUint(uint64(days), 10) + "d"
 	}
@@ -115,8 +115,8 @@ func bitfinexTicker(symbol string, row json.RawMessage, out *poll.Readings) erro
 	return f.Err
 }
 
-// bitfinexTold leaves out 0: nobody lends at that, it stands where there was no trade and where nobody offers.
-func bitfinexTold(n producers.Num) producers.Num {
+// bitfinexNonzero leaves out 0: nobody lends at that, it is the value where there was no trade and where nobody offers.
+func bitfinexNonzero(n producers.Num) producers.Num {
 	if f, err := strconv.ParseFloat(string(n), 64); err == nil && f == 0 {
 		return ""
 	}

@@ -57,18 +57,18 @@ func decodeBybitEarn(_ string, body []byte, out *poll.Readings) error {
 
 // bybitRows is a list in the result of an answer.
 func bybitRows(body []byte, name string) ([]json.RawMessage, error) {
-	var told struct {
+	var response struct {
 		Code    producers.Num              `json:"retCode"`
 		Message string                     `json:"retMsg"`
 		Result  map[string]json.RawMessage `json:"result"`
 	}
-	if err := json.Unmarshal(body, &told); err != nil {
+	if err := json.Unmarshal(body, &response); err != nil {
 		return nil, producers.Unreadable("parsing: %w", err)
 	}
-	if told.Code != "0" {
-		return nil, producers.Unreadable("it says %.20s %.200s", string(told.Code), told.Message)
+	if response.Code != "0" {
+		return nil, producers.Unreadable("it says %.20s %.200s", string(response.Code), response.Message)
 	}
-	return answer.Rows(told.Result[name])
+	return answer.Rows(response.Result[name])
 }
 
 func bybitProduct(row json.RawMessage, out *poll.Readings) error {
@@ -138,7 +138,7 @@ var bybitEarnClients = []string{
 // bybitSpans are the usual minutes between two payments, in our words.
 var bybitSpans = map[uint32]string{60: "hourly", 24 * 60: "daily", 7 * 24 * 60: "weekly"}
 
-// daysOf reads a span in units of which a day has so many; nil if it is not told.
+// daysOf reads a span in units of which a day has so many; nil if it is missing.
 func daysOf(f *answer.Fields, name string, n producers.Num, ofDay float64) *float64 {
 	if n == "" {
 		return nil
@@ -149,7 +149,7 @@ func daysOf(f *answer.Fields, name string, n producers.Num, ofDay float64) *floa
 // bybitPercent takes the sign off.
 func bybitPercent(apr string) string { return strings.TrimSuffix(strings.TrimSpace(apr), "%") }
 
-// unlessUnbounded leaves out -1, which stands for no bound.
+// unlessUnbounded leaves out -1, which means no bound.
 func unlessUnbounded(n producers.Num) string {
 	if n == "-1" {
 		return ""

@@ -42,36 +42,36 @@ func decodeBybitMargin(_ string, body []byte, out *poll.Readings) error {
 		return err
 	}
 	for _, level := range levels {
-		var told struct {
+		var response struct {
 			Level string            `json:"vipLevel"`
 			List  []json.RawMessage `json:"list"`
 		}
-		if json.Unmarshal(level, &told) != nil || told.Level != "No VIP" || !answer.SomeRow(told.List, "currency", "hourlyBorrowRate") {
+		if json.Unmarshal(level, &response) != nil || response.Level != "No VIP" || !answer.SomeRow(response.List, "currency", "hourlyBorrowRate") {
 			continue
 		}
-		answer.EachRow(told.List, out, bybitBorrowed)
+		answer.EachRow(response.List, out, bybitBorrowed)
 		return nil
 	}
 	return producers.Unreadable("no rates without a level in it")
 }
 
 func bybitBorrowed(row json.RawMessage, out *poll.Readings) error {
-	var told struct {
+	var currency struct {
 		Currency   string        `json:"currency"`
 		Borrowable bool          `json:"borrowable"`
 		Rate       producers.Num `json:"hourlyBorrowRate"`
 		Most       producers.Num `json:"maxBorrowingAmount"`
 	}
 	var f answer.Fields
-	if !f.Parse(row, &told) {
+	if !f.Parse(row, &currency) {
 		return f.Err
 	}
-	if told.Borrowable {
+	if currency.Borrowable {
 		out.Rate(&eventsv1.Rate{
-			Project: "bybit", Pool: told.Currency, Symbol: told.Currency, Category: schemas.RateBorrowing,
+			Project: "bybit", Pool: currency.Currency, Symbol: currency.Currency, Category: schemas.RateBorrowing,
 			// The interest of each hour is added to what is owed.
-			Raw: string(told.Rate), RawUnit: "apr_fraction_hourly", Compounding: "hourly", Term: "flexible", Payout: "hourly",
-			MaxAmount: string(told.Most),
+			Raw: string(currency.Rate), RawUnit: "apr_fraction_hourly", Compounding: "hourly", Term: "flexible", Payout: "hourly",
+			MaxAmount: string(currency.Most),
 		})
 	}
 	return nil

@@ -34,18 +34,18 @@ func cbeth() poll.Source {
 }
 
 func decodeCBETH(_ string, body []byte, out *poll.Readings) error {
-	var told struct {
+	var response struct {
 		APY producers.Num `json:"apy"`
 	}
-	if err := json.Unmarshal(body, &told); err != nil {
+	if err := json.Unmarshal(body, &response); err != nil {
 		return producers.Unreadable("parsing: %w", err)
 	}
-	if told.APY == "" {
+	if response.APY == "" {
 		return producers.Unreadable("no apy in it; it says %.200s", answer.Keys(body)["message"])
 	}
 	out.Rate(&eventsv1.Rate{
 		Project: "coinbase-wrapped-staked-eth", Chain: "Ethereum", Pool: "cbeth", Symbol: "ETH", Name: "cbETH", Category: schemas.RateStaking,
-		Raw: string(told.APY), RawUnit: "apy_fraction", Term: "flexible", CoinId: "ethereum",
+		Raw: string(response.APY), RawUnit: "apy_fraction", Term: "flexible", CoinId: "ethereum",
 	})
 	return nil
 }

@@ -14,11 +14,11 @@ import (
 )
 
 // defillamaYields reads what the pools of some five hundred projects earn, and what borrowers pay them. /pools and /chart are
-// described on https://defillama.com/docs/api; /lendBorrow, which its own pages read, stands in src/api/routes/pools.js of
-// https://github.com/DefiLlama/yield-server, which says what all fields are: src/queries/yield.js and
+// described on https://defillama.com/docs/api; /lendBorrow, which its own pages read, is declared in src/api/routes/pools.js of
+// https://github.com/DefiLlama/yield-server, which states what all fields are: src/queries/yield.js and
 // src/handlers/triggerEnrichment.js. It counts once an hour.
 //
-// Rates are APYs in percent. The server cuts most negative ones to 0, and where neither part of a rate was told it says 0
+// Rates are APYs in percent. The server cuts most negative ones to 0, and where it knows neither part of a rate it returns 0
 // too, the sum of two nulls: no rate is known then.
 //
 // The terms are those of DefiLlama's other values: see its declaration in producers/reference. They ask beside that that no
@@ -53,16 +53,16 @@ func defillamaYields() poll.Source {
 			Settle: 2 * time.Hour,
 		},
 		Moves:    time.Hour,            // counted once an hour
-		Requests: 60, Per: time.Minute, // no limit is published; throttling is said to begin at 300
+		Requests: 60, Per: time.Minute, // no limit is published; throttling reportedly begins at 300
 		MaxBody: 64 << 20, // the pools have some 12 MB
 		Decode:  pools.decode,
 	}
 }
 
-// llamaPools are the pools that were told last, by their ids: what borrowers pay, and what a pool paid in the past, is told
+// llamaPools are the pools that were listed last, by their ids: what borrowers pay, and what a pool paid in the past, is served
 // by the id alone.
 type llamaPools struct {
-	told atomic.Pointer[map[string]llamaPool]
+	listed atomic.Pointer[map[string]llamaPool]
 }
 
 // llamaPool is what a pool is, whatever it pays.
@@ -85,7 +85,7 @@ func (p *llamaPool) rate(id, category string) *eventsv1.Rate {
 	}
 }
 
-// category goes by the project. Of one that the table does not have, the row tells no more than that it keeps several coins.
+// category goes by the project. Of one that the table does not have, the row shows only that it keeps several coins.
 func (p *llamaPool) category() string {
 	category := schemas.RateProjectCategory(p.Project)
 	if category == "" && (p.Exposure == "multi" || p.ILRisk == "yes") {
@@ -98,25 +98,25 @@ func (l *llamaPools) decode(path string, body []byte, out *poll.Readings) error 
 	if bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")) {
 		return l.borrowing(body, out)
 	}
-	var told struct {
+	var response struct {
 		Data []json.RawMessage `json:"data"`
 	}
-	if err := json.Unmarshal(body, &told); err != nil {
+	if err := json.Unmarshal(body, &response); err != nil {
 		return producers.Unreadable("parsing: %w", err)
 	}
 	switch {
-	case told.Data != nil && len(told.Data) == 0 && llamaCharted(path) != "":
+	case response.Data != nil && len(response.Data) == 0 && llamaCharted(path) != "":
 		return nil // the pool was not counted yet
-	case len(told.Data) == 0:
+	case len(response.Data) == 0:
 		return producers.Unreadable("no data in it; it says %.200s", answer.ErrorText(answer.Keys(body)))
-	case answer.Has(answer.Keys(told.Data[0]), "timestamp"):
-		return l.chart(path, told.Data, out)
-	case !answer.SomeRow(told.Data, "pool", "apy"):
+	case answer.Has(answer.Keys(response.Data[0]), "timestamp"):
+		return l.chart(path, response.Data, out)
+	case !answer.SomeRow(response.Data, "pool", "apy"):
 		return producers.Unreadable("rows, and none of them is a pool with an apy")
 	}
-	pools := make(map[string]llamaPool, len(told.Data))
-	answer.EachRow(told.Data, out, func(row json.RawMessage, out *poll.Readings) error { return readLlamaPool(row, pools, out) })
-	l.told.Store(&pools)
+	pools := make(map[string]llamaPool, len(response.Data))
+	answer.EachRow(response.Data, out, func(row json.RawMessage, out *poll.Readings) error { return readLlamaPool(row, pools, out) })
+	l.listed.Store(&pools)
 	return nil
 }
 
@@ -163,7 +163,7 @@ func (l *llamaPools) borrowing(body []byte, out *poll.Readings) error {
 	if !answer.SomeRow(rows, "pool", "apyBaseBorrow") {
 		return producers.Unreadable("a list, and none of its rows is of a pool that lends")
 	}
-	pools := l.told.Load()
+	pools := l.listed.Load()
 	if pools == nil {
 		return producers.Unreadable("which pools these are is not known before /pools was read")
 	}
@@ -187,7 +187,7 @@ func readLlamaBorrowing(row json.RawMessage, pools map[string]llamaPool, out *po
 		return f.Err
 	}
 	pool, known := pools[b.ID]
-	if !known { // too small to be told with the others
+	if !known { // too small to be listed with the others
 		return nil
 	}
 	rate := pool.rate(b.ID, schemas.RateBorrowing)
@@ -225,7 +225,7 @@ func (l *llamaPools) chart(path string, rows []json.RawMessage, out *poll.Readin
 		return producers.Unreadable("a chart does not say of which pool it is, and its path is not known")
 	}
 	var pool llamaPool
-	if pools := l.told.Load(); pools != nil {
+	if pools := l.listed.Load(); pools != nil {
 		pool = (*pools)[id]
 	}
 	if pool.Project == "" {

@@ -24,7 +24,7 @@ func frax() poll.Source {
 		Feeds: []poll.Feed{{Name: "apr",
 			Evidence: producers.Guessed(yieldServer("frax-ether")).And(balancer("mainnet")),
 			Interval: time.Hour, Requests: poll.Fixed("/v2/frxeth/summary/latest")}},
-		Moves:    0,                    // rewards come in cycles of a week, may stand for any time
+		Moves:    0,                    // rewards come in cycles of a week, may be unchanged for any time
 		Requests: 10, Per: time.Minute, // no limit is published
 		MaxBody: 1 << 20,
 		Decode:  decodeFrax,
@@ -32,19 +32,19 @@ func frax() poll.Source {
 }
 
 func decodeFrax(_ string, body []byte, out *poll.Readings) error {
-	var told struct {
+	var response struct {
 		APR producers.Num `json:"sfrxethApr"`
 	}
-	if err := json.Unmarshal(body, &told); err != nil {
+	if err := json.Unmarshal(body, &response); err != nil {
 		return producers.Unreadable("parsing: %w", err)
 	}
-	if told.APR == "" {
+	if response.APR == "" {
 		return producers.Unreadable("no sfrxethApr in it; it says %.200s", answer.ErrorText(answer.Keys(body)))
 	}
 	out.Rate(&eventsv1.Rate{
 		// Rewards are added to the vault in cycles of a week: https://docs.frax.finance/frax-ether/frxeth-and-sfrxeth.
 		Project: "frax-ether", Chain: "Ethereum", Pool: "sfrxeth", Symbol: "ETH", Name: "sfrxETH", Category: schemas.RateStaking,
-		Raw: string(told.APR), RawUnit: "apr_percent", Compounding: "weekly", Term: "flexible", CoinId: "ethereum",
+		Raw: string(response.APR), RawUnit: "apr_percent", Compounding: "weekly", Term: "flexible", CoinId: "ethereum",
 	})
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 
 // gateLend reads what lenders earn in Gate's Lend & Earn: estimated yearly rates as fractions, settled each hour, as described
 // on https://www.gate.com/docs/developers/apiv4/en/#currency-estimated-annualized-interest-rate. The list of currencies
-// beside it tells no rate that is paid, but the bounds of what a lender may ask for, so it is not read.
+// beside it has no rate that is paid, only the bounds of what a lender may ask for, so it is not read.
 func gateLend() poll.Source {
 	return poll.Source{
 		Slug: "gate-lend", Name: "Gate Lend & Earn", Version: 1,
@@ -45,16 +45,16 @@ func decodeGateLend(_ string, body []byte, out *poll.Readings) error {
 		return producers.Unreadable("no rates in it")
 	}
 	answer.EachRow(rows, out, func(row json.RawMessage, out *poll.Readings) error {
-		var told struct {
+		var lent struct {
 			Currency string        `json:"currency"`
 			Rate     producers.Num `json:"est_rate"`
 		}
 		var f answer.Fields
-		if f.Parse(row, &told) {
+		if f.Parse(row, &lent) {
 			out.Rate(&eventsv1.Rate{
 				// Whether interest is lent again is for the lender to choose.
-				Project: "gate", Pool: told.Currency, Symbol: told.Currency, Category: schemas.RateLending,
-				Raw: string(told.Rate), RawUnit: "apr_fraction", Compounding: "none", Term: "flexible", Payout: "hourly",
+				Project: "gate", Pool: lent.Currency, Symbol: lent.Currency, Category: schemas.RateLending,
+				Raw: string(lent.Rate), RawUnit: "apr_fraction", Compounding: "none", Term: "flexible", Payout: "hourly",
 			})
 		}
 		return f.Err

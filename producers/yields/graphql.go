@@ -24,27 +24,27 @@ func graphQL(query string) poll.Request {
 // graphQLAnswer reads the answer to a query, which says errors with a good status: in place of data, or beside as much of
 // it as could be had, and then they are refused alone.
 func graphQLAnswer[T any](body []byte, out *poll.Readings) (*T, error) {
-	var told struct {
+	var response struct {
 		Data   *T `json:"data"`
 		Errors []struct {
 			Message string `json:"message"`
 		} `json:"errors"`
 	}
-	if err := json.Unmarshal(body, &told); err != nil {
+	if err := json.Unmarshal(body, &response); err != nil {
 		return nil, producers.Unreadable("parsing: %w", err)
 	}
-	var said error
-	if len(told.Errors) > 0 {
-		said = producers.Unreadable("it says %d errors, the first: %.200q", len(told.Errors), told.Errors[0].Message)
+	var serverErr error
+	if len(response.Errors) > 0 {
+		serverErr = producers.Unreadable("it says %d errors, the first: %.200q", len(response.Errors), response.Errors[0].Message)
 	}
-	if told.Data == nil {
-		if said == nil {
-			said = producers.Unreadable("no data in it")
+	if response.Data == nil {
+		if serverErr == nil {
+			serverErr = producers.Unreadable("no data in it")
 		}
-		return nil, said
+		return nil, serverErr
 	}
-	if said != nil {
-		out.Refused = append(out.Refused, fmt.Errorf("reading the whole answer: %w", said))
+	if serverErr != nil {
+		out.Refused = append(out.Refused, fmt.Errorf("reading the whole answer: %w", serverErr))
 	}
-	return told.Data, nil
+	return response.Data, nil
 }

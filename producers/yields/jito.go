@@ -11,8 +11,8 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// jito reads what holders of JitoSOL earn: APYs as fractions, one a day of the last week, of which the newest is told on. Jito
-// publishes the server that answers, https://github.com/jito-foundation/kobe, whose README says how an APY is worked out: what the
+// jito reads what holders of JitoSOL earn: APYs as fractions, one a day of the last week, of which the newest is emitted. Jito
+// publishes the server that answers, https://github.com/jito-foundation/kobe, whose README states how an APY is worked out: what the
 // last epoch brought, compounded over a year. Within a week there are too few epochs for the mean that it makes of ten. Fields
 // and order are in api/src/schemas/stake_pool_stats.rs.
 func jito() poll.Source {
@@ -36,18 +36,18 @@ func jito() poll.Source {
 }
 
 func decodeJito(_ string, body []byte, out *poll.Readings) error {
-	var told struct {
+	var response struct {
 		Days []struct {
 			APY  producers.Num `json:"data"`
 			Date string        `json:"date"`
 		} `json:"apy"`
 	}
-	if err := json.Unmarshal(body, &told); err != nil {
+	if err := json.Unmarshal(body, &response); err != nil {
 		return producers.Unreadable("parsing: %w", err)
 	}
 	var f answer.Fields
 	var newest *eventsv1.Rate
-	for _, day := range told.Days {
+	for _, day := range response.Days {
 		at := f.Time("date", day.Date)
 		if day.APY == "" || newest != nil && at < newest.EventTime {
 			continue

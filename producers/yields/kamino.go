@@ -15,7 +15,7 @@ import (
 )
 
 // kamino reads what is lent and borrowed in the markets of Kamino Lend on Solana: first which there are, then the reserves
-// of each. Paths and fields stand on https://kamino.com/docs/build/recipes/borrow/get-market-reserve-apys and
+// of each. Paths and fields are on https://kamino.com/docs/build/recipes/borrow/get-market-reserve-apys and
 // https://kamino.com/build/api-reference/borrow, with sample answers in
 // https://github.com/Kamino-Finance/kamino-api-docs. Rates are fractions, compounded; numbers come as text.
 func kamino() poll.Source {
@@ -116,7 +116,7 @@ func (k *kaminoMarkets) take(rows []json.RawMessage, out *poll.Readings) {
 	}
 }
 
-// base58Only says that a text can be a key of Solana.
+// base58Only states that a text can be a key of Solana.
 func base58Only(s string) bool {
 	for _, c := range s {
 		if (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {

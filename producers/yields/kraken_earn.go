@@ -15,7 +15,7 @@ import (
 
 // krakenEarn reads the strategies of Kraken Earn: APRs in percent that Kraken estimates as a range, of which the lower end is
 // taken. The endpoint is described on https://docs.kraken.com/api/docs/rest-api/list-strategies. The least that may be
-// allocated is told in USD, and is left out.
+// allocated is reported in USD, and is left out.
 func krakenEarn() poll.Source {
 	return poll.Source{
 		Slug: "kraken-earn", Name: "Kraken Earn", Version: 2,
@@ -36,7 +36,7 @@ func krakenEarn() poll.Source {
 				"lock types other than instant, bonded and flex: what a timed one is locked for is on no page"),
 			Interval: time.Hour, Requests: poll.FixedRequests(poll.Request{Path: "/0/private/Earn/Strategies", Body: `{"limit":500}`}),
 		}},
-		Moves:    0, // ranges that Kraken sets, may stand for any time
+		Moves:    0, // ranges that Kraken sets, may be unchanged for any time
 		Requests: 10, Per: time.Minute,
 		MaxBody: 8 << 20,
 		Decode:  decodeKrakenEarn,
@@ -44,7 +44,7 @@ func krakenEarn() poll.Source {
 }
 
 func decodeKrakenEarn(_ string, body []byte, out *poll.Readings) error {
-	var told struct {
+	var response struct {
 		Errors []string `json:"error"`
 		Result struct {
 			Items []json.RawMessage `json:"items"`
@@ -52,15 +52,15 @@ func decodeKrakenEarn(_ string, body []byte, out *poll.Readings) error {
 			Next string `json:"next_cursor"`
 		} `json:"result"`
 	}
-	if err := json.Unmarshal(body, &told); err != nil {
+	if err := json.Unmarshal(body, &response); err != nil {
 		return producers.Unreadable("parsing: %w", err)
 	}
-	if len(told.Errors) > 0 || !answer.SomeRow(told.Result.Items, "id", "asset") {
-		return producers.Unreadable("no strategies in it; it says %.200q", told.Errors)
+	if len(response.Errors) > 0 || !answer.SomeRow(response.Result.Items, "id", "asset") {
+		return producers.Unreadable("no strategies in it; it says %.200q", response.Errors)
 	}
-	answer.EachRow(told.Result.Items, out, krakenStrategy)
-	if told.Result.Next != "" { // a page may be capped below what is asked for
-		answer.Refuse(out, producers.Unreadable("next_cursor: %d strategies are not all there are", len(told.Result.Items)), "the list")
+	answer.EachRow(response.Result.Items, out, krakenStrategy)
+	if response.Result.Next != "" { // a page may be capped below what is asked for
+		answer.Refuse(out, producers.Unreadable("next_cursor: %d strategies are not all there are", len(response.Result.Items)), "the list")
 	}
 	return nil
 }
@@ -95,7 +95,7 @@ func krakenStrategy(row json.RawMessage, out *poll.Readings) error {
 		return nil // a cap of zero, spelled with places or without: it takes nothing more
 	}
 	if !slices.Contains(krakenLocks, s.Lock.Type) {
-		return producers.Unreadable("lock_type.type: %.40q is no known lock", s.Lock.Type) // for how long is not told
+		return producers.Unreadable("lock_type.type: %.40q is no known lock", s.Lock.Type) // its length is not given
 	}
 	const day = 24 * 60 * 60
 	// Whoever leaves waits in a queue first, then until the asset is unbound.

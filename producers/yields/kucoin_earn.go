@@ -40,7 +40,7 @@ func kucoinEarn() poll.Source {
 				And(kucoinClients...)),
 			feed("eth", "eth-staking", producers.Documented(products).And(kucoinClients...)),
 		},
-		Moves:    0,                    // products with rates that KuCoin sets, may stand for any time
+		Moves:    0,                    // products with rates that KuCoin sets, may be unchanged for any time
 		Requests: 60, Per: time.Minute, // each weighs 5 of the 2,000 and more that an account has within 30 seconds
 		MaxBody: 8 << 20,
 		Decode:  decodeKuCoinEarn,
@@ -53,19 +53,19 @@ var kucoinClients = []string{
 }
 
 func decodeKuCoinEarn(_ string, body []byte, out *poll.Readings) error {
-	var told struct {
+	var response struct {
 		Code    producers.Num     `json:"code"`
 		Message string            `json:"msg"`
 		Data    []json.RawMessage `json:"data"`
 	}
-	if err := json.Unmarshal(body, &told); err != nil {
+	if err := json.Unmarshal(body, &response); err != nil {
 		return producers.Unreadable("parsing: %w", err)
 	}
 	// An empty list is an answer: there may be no offer at the time.
-	if told.Code != "200000" || len(told.Data) > 0 && !answer.SomeRow(told.Data, "id", "currency", "returnRate") {
-		return producers.Unreadable("no products in it; it says %.20s %.200s", string(told.Code), told.Message)
+	if response.Code != "200000" || len(response.Data) > 0 && !answer.SomeRow(response.Data, "id", "currency", "returnRate") {
+		return producers.Unreadable("no products in it; it says %.20s %.200s", string(response.Code), response.Message)
 	}
-	answer.EachRow(told.Data, out, kucoinProduct)
+	answer.EachRow(response.Data, out, kucoinProduct)
 	return nil
 }
 

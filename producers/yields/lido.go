@@ -12,7 +12,7 @@ import (
 )
 
 // lido reads what staking ether with Lido earns: an APR in percent that Lido works out of each rebase of stETH, once a day.
-// Addresses and the formula stand on https://docs.lido.fi/integrations/api/, the fields in the Swagger description that it
+// Addresses and the formula are on https://docs.lido.fi/integrations/api/, the fields in the Swagger description that it
 // links to.
 func lido() poll.Source {
 	return poll.Source{
@@ -49,7 +49,7 @@ type lidoAPR struct {
 }
 
 func decodeLido(_ string, body []byte, out *poll.Readings) error {
-	var told struct {
+	var response struct {
 		Data *struct {
 			lidoAPR
 			// Past are those of the last days, in the answer to /v1/protocol/steth/apr/sma.
@@ -59,19 +59,19 @@ func decodeLido(_ string, body []byte, out *poll.Readings) error {
 			Address string `json:"address"`
 		} `json:"meta"`
 	}
-	if err := json.Unmarshal(body, &told); err != nil {
+	if err := json.Unmarshal(body, &response); err != nil {
 		return producers.Unreadable("parsing: %w", err)
 	}
-	if told.Data == nil || told.Data.APR == "" && len(told.Data.Past) == 0 {
+	if response.Data == nil || response.Data.APR == "" && len(response.Data.Past) == 0 {
 		return producers.Unreadable("no data.apr in it; it says %.200s", answer.ErrorText(answer.Keys(body)))
 	}
-	rate, err := told.Data.rate(told.Meta.Address)
+	rate, err := response.Data.rate(response.Meta.Address)
 	if err != nil {
 		return err
 	}
 	out.Rate(rate)
-	for i, past := range told.Data.Past {
-		rate, err := past.rate(told.Meta.Address)
+	for i, past := range response.Data.Past {
+		rate, err := past.rate(response.Meta.Address)
 		if err == nil {
 			rate.Past = true
 			out.Rate(rate)

@@ -1,7 +1,7 @@
 // Package yields translates what is polled for rates, of lending, borrowing and staking: one file a source, in which a
-// declaration tells the engine where and how often to ask and a decoder reads the answers. A decoder keeps the rate as it
-// is told, with its unit and with the compounding that the source's documentation describes, and converts nothing; a rate
-// that is not told is no row.
+// declaration gives the engine the addresses and the interval and a decoder reads the answers. A decoder keeps the rate as it
+// is reported, with its unit and with the compounding that the source's documentation describes, and converts nothing; a rate
+// that is missing makes no row.
 package yields
 
 import (

@@ -36,18 +36,18 @@ func marinade() poll.Source {
 }
 
 func decodeMarinade(_ string, body []byte, out *poll.Readings) error {
-	var told struct {
+	var response struct {
 		APY producers.Num `json:"value"`
 	}
-	if err := json.Unmarshal(body, &told); err != nil {
+	if err := json.Unmarshal(body, &response); err != nil {
 		return producers.Unreadable("parsing: %w", err)
 	}
-	if told.APY == "" {
+	if response.APY == "" {
 		return producers.Unreadable("no value in it; it says %.200s", answer.ErrorText(answer.Keys(body)))
 	}
 	out.Rate(&eventsv1.Rate{
 		Project: "marinade-liquid-staking", Chain: "Solana", Pool: "msol", Symbol: "SOL", Name: "mSOL", Category: schemas.RateStaking,
-		Raw: string(told.APY), RawUnit: "apy_fraction", Term: "flexible", CoinId: "solana",
+		Raw: string(response.APY), RawUnit: "apy_fraction", Term: "flexible", CoinId: "solana",
 	})
 	return nil
 }

@@ -12,12 +12,12 @@ import (
 )
 
 // morpho reads what is lent and borrowed in the markets that Morpho lists, the largest first. The address, the limits and
-// the changes of its fields stand on https://docs.morpho.org/developers/api/get-started and /developers/api/changelog;
+// the changes of its fields are on https://docs.morpho.org/developers/api/get-started and /developers/api/changelog;
 // fields were read in https://docs.morpho.org/developers/api/morpho-markets and in src/adaptors/morpho-blue of
 // https://github.com/DefiLlama/yield-server. Rates are fractions, and net ones are with the rewards; a BigInt comes as a
 // number or as text; lltv has 18 decimals, and amounts those of their asset.
 //
-// What its vaults earn is what the markets pay, less their curators' fees: it is not told here.
+// What its vaults earn is what the markets pay, less their curators' fees: it is not reported here.
 func morpho() poll.Source {
 	return poll.Source{
 		Slug: "morpho", Name: "Morpho", Version: 1, Aliases: []string{"morpho-blue"},
@@ -39,7 +39,7 @@ func morpho() poll.Source {
 	}
 }
 
-// morphoQuery names the chains, since without them only Ethereum's are told: Ethereum, Optimism, Unichain, Polygon,
+// morphoQuery names the chains, since without them only Ethereum's are returned: Ethereum, Optimism, Unichain, Polygon,
 // Monad, Stable, HyperEVM, Base, Arbitrum and Katana. A thousand is as many as one answer has, and more than are listed.
 const morphoQuery = `{
 	markets(
@@ -82,7 +82,7 @@ type morphoMarket struct {
 }
 
 func decodeMorpho(_ string, body []byte, out *poll.Readings) error {
-	told, err := graphQLAnswer[struct {
+	response, err := graphQLAnswer[struct {
 		Markets *struct {
 			Items []json.RawMessage `json:"items"`
 		} `json:"markets"`
@@ -90,11 +90,11 @@ func decodeMorpho(_ string, body []byte, out *poll.Readings) error {
 	if err != nil {
 		return err
 	}
-	if told.Markets == nil || len(told.Markets.Items) == 0 {
+	if response.Markets == nil || len(response.Markets.Items) == 0 {
 		out.Refused = nil // nothing of it counts
 		return producers.Unreadable("no market in it")
 	}
-	answer.EachRow(told.Markets.Items, out, readMorphoMarket)
+	answer.EachRow(response.Markets.Items, out, readMorphoMarket)
 	return nil
 }
 

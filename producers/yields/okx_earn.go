@@ -15,8 +15,8 @@ import (
 
 // okxEarn reads what lenders earn in OKX's Simple Earn Flexible and what those pay who borrow from it: yearly rates as
 // fractions, settled each hour. Both endpoints are described on https://www.okx.com/docs-v5/en/ under "Financial product,
-// Simple earn flexible": the summary tells borrowing rates alone, the history has had the lending rate beside the borrowing
-// rate since 2026-02-27, and asked without a currency it tells all currencies of one hour. It holds what was since 2021-12-14,
+// Simple earn flexible": the summary holds borrowing rates alone, the history has had the lending rate beside the borrowing
+// rate since 2026-02-27, and without a currency in the request it returns all currencies of one hour. It holds what was since 2021-12-14,
 // a hundred hours in an answer, those that lie before "after".
 func okxEarn() poll.Source {
 	return poll.Source{
@@ -70,30 +70,30 @@ const (
 )
 
 func decodeOKXEarn(path string, body []byte, out *poll.Readings) error {
-	var told struct {
+	var response struct {
 		Code    producers.Num     `json:"code"`
 		Message string            `json:"msg"`
 		Data    []json.RawMessage `json:"data"`
 	}
-	if err := json.Unmarshal(body, &told); err != nil {
+	if err := json.Unmarshal(body, &response); err != nil {
 		return producers.Unreadable("parsing: %w", err)
 	}
-	if told.Code != "0" {
-		return producers.Unreadable("it says %.20s %.200s", string(told.Code), told.Message)
+	if response.Code != "0" {
+		return producers.Unreadable("it says %.20s %.200s", string(response.Code), response.Message)
 	}
 	switch {
-	case len(told.Data) == 0 && okxOne(path):
+	case len(response.Data) == 0 && okxOne(path):
 		return nil // nothing is older
-	case answer.SomeRow(told.Data, "ccy", "ts"):
-		return decodeOKXHistory(path, told.Data, out)
-	case answer.SomeRow(told.Data, "ccy", "preRate"):
-		answer.EachRow(told.Data, out, okxBorrowed)
+	case answer.SomeRow(response.Data, "ccy", "ts"):
+		return decodeOKXHistory(path, response.Data, out)
+	case answer.SomeRow(response.Data, "ccy", "preRate"):
+		answer.EachRow(response.Data, out, okxBorrowed)
 		return nil
 	}
 	return producers.Unreadable("no rates in it")
 }
 
-// okxOne says that one currency was asked for, which is how the past is read.
+// okxOne states that one currency was asked for, which is how the past is read.
 func okxOne(path string) bool {
 	u, err := url.Parse(path)
 	return err == nil && u.Query().Get("ccy") != ""
@@ -107,7 +107,7 @@ type okxHour struct {
 	Time     producers.Num `json:"ts"`
 }
 
-// decodeOKXHistory tells the newest hour of each currency as the rate of lenders that holds, and all other hours, or all of
+// decodeOKXHistory emits the newest hour of each currency as the rate of lenders that holds, and all other hours, or all of
 // them where one currency was asked for, as the past of lenders and borrowers.
 func decodeOKXHistory(path string, rows []json.RawMessage, out *poll.Readings) error {
 	newest, lent := map[string]int64{}, false
@@ -148,16 +148,16 @@ func decodeOKXHistory(path string, rows []json.RawMessage, out *poll.Readings) e
 	return nil
 }
 
-// okxBorrowed tells the rate of the last hour, which is also what the history will have of it; the other two are the mean of a
+// okxBorrowed emits the rate of the last hour, which is also what the history will have of it; the other two are the mean of a
 // day and an estimate of the next hour.
 func okxBorrowed(row json.RawMessage, out *poll.Readings) error {
-	var told struct {
+	var summary struct {
 		Currency string        `json:"ccy"`
 		Last     producers.Num `json:"preRate"`
 	}
 	var f answer.Fields
-	if f.Parse(row, &told) {
-		out.Rate(okxBorrowing(told.Currency, told.Last))
+	if f.Parse(row, &summary) {
+		out.Rate(okxBorrowing(summary.Currency, summary.Last))
 	}
 	return f.Err
 }

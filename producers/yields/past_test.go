@@ -25,12 +25,12 @@ func TestThePastIsReadByItsPath(t *testing.T) {
 		{bitfinexFunding(), "/v2/candles/trade:1h:fUSD:p30/hist?limit=2", candles, []string{"past lending fUSD 0.00031", "past borrowing fUSD 0.00031"}},
 		{bitfinexFunding(), "/v2/candles/trade:1D:fUST:a30:p2:p30/hist", `[]`, nil},
 	} {
-		var said poll.Readings
-		if err := test.source.Decode(test.path, []byte(test.body), &said); err != nil || len(said.Refused) > 0 {
-			t.Errorf("%s: %v, %v", test.path, err, said.Refused)
+		var readings poll.Readings
+		if err := test.source.Decode(test.path, []byte(test.body), &readings); err != nil || len(readings.Refused) > 0 {
+			t.Errorf("%s: %v, %v", test.path, err, readings.Refused)
 		}
 		var got []string
-		for _, rec := range said.Records {
+		for _, rec := range readings.Records {
 			r := rec.GetRate()
 			line := r.Category + " " + r.Pool + " " + r.Raw
 			if r.Past {
@@ -47,7 +47,7 @@ func TestThePastIsReadByItsPath(t *testing.T) {
 	}
 }
 
-// What has a past is told best first: coins by their rank, pools by what is in them, and behind them what no coin's rates show.
+// What has a past is listed best first: coins by their rank, pools by what is in them, and behind them what no coin's rates show.
 func TestThePastIsOfferedBestFirst(t *testing.T) {
 	for _, test := range []struct {
 		source poll.Source
@@ -64,12 +64,12 @@ func TestThePastIsOfferedBestFirst(t *testing.T) {
 			[]string{"b STETH ethereum staking", "d WETH ethereum lending", "a USDC usd-coin lending", "c USDC-WETH  liquidity"},
 		},
 	} {
-		var said poll.Readings
-		if err := test.source.Decode(test.source.Past.Listing[0], []byte(test.body), &said); err != nil {
+		var readings poll.Readings
+		if err := test.source.Decode(test.source.Past.Listing[0], []byte(test.body), &readings); err != nil {
 			t.Fatal(err)
 		}
 		var got []string
-		for _, s := range test.source.Past.Series(said.Records) {
+		for _, s := range test.source.Past.Series(readings.Records) {
 			got = append(got, s.ID+" "+s.Symbol+" "+s.Coin+" "+s.Category)
 		}
 		if !slices.Equal(got, test.want) {
@@ -78,7 +78,7 @@ func TestThePastIsOfferedBestFirst(t *testing.T) {
 	}
 }
 
-// A pool that was told but not counted yet has an empty chart; an answer without any data has not.
+// A pool that was listed but not counted yet has an empty chart; an answer without any data has not.
 func TestNewPoolHasNoPast(t *testing.T) {
 	s := defillamaYields()
 	decoded(t, s, "/pools", onePool)

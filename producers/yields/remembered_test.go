@@ -14,12 +14,12 @@ import (
 // decoded are the rates of an answer.
 func decoded(t testing.TB, s poll.Source, path, body string) []*eventsv1.Rate {
 	t.Helper()
-	var said poll.Readings
-	if err := s.Decode(path, []byte(body), &said); err != nil {
+	var readings poll.Readings
+	if err := s.Decode(path, []byte(body), &readings); err != nil {
 		t.Fatalf("%s: %v", path, err)
 	}
 	var rates []*eventsv1.Rate
-	for _, rec := range said.Records {
+	for _, rec := range readings.Records {
 		rates = append(rates, rec.GetRate())
 	}
 	return rates
@@ -27,9 +27,9 @@ func decoded(t testing.TB, s poll.Source, path, body string) []*eventsv1.Rate {
 
 func refused(t *testing.T, s poll.Source, path, body, why string) {
 	t.Helper()
-	var said poll.Readings
-	if err := s.Decode(path, []byte(body), &said); err == nil || !strings.Contains(err.Error(), why) || len(said.Records) > 0 {
-		t.Errorf("%s: error %v with %d records, want none and %q", path, err, len(said.Records), why)
+	var readings poll.Readings
+	if err := s.Decode(path, []byte(body), &readings); err == nil || !strings.Contains(err.Error(), why) || len(readings.Records) > 0 {
+		t.Errorf("%s: error %v with %d records, want none and %q", path, err, len(readings.Records), why)
 	}
 }
 
@@ -60,7 +60,7 @@ func TestPoolsOfDefiLlamaAreRemembered(t *testing.T) {
 		fmt.Sprint("lido", "747c1d2a", "STETH", "staking", "-1", "", "6", true, int64(1788433265102000000)),
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("the chart tells %q, want %q", got, want)
+		t.Errorf("the chart has %q, want %q", got, want)
 	}
 }
 
@@ -126,9 +126,9 @@ func BenchmarkDecode_20000Pools(b *testing.B) {
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		var said poll.Readings
-		if err := s.Decode("/pools", body, &said); err != nil || len(said.Records) != len(rows) {
-			b.Fatal(err, len(said.Records))
+		var readings poll.Readings
+		if err := s.Decode("/pools", body, &readings); err != nil || len(readings.Records) != len(rows) {
+			b.Fatal(err, len(readings.Records))
 		}
 	}
 }

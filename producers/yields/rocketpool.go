@@ -35,19 +35,19 @@ func rocketpool() poll.Source {
 }
 
 func decodeRocketPool(_ string, body []byte, out *poll.Readings) error {
-	var told struct {
+	var response struct {
 		APR producers.Num `json:"yearlyAPR"`
 	}
-	if err := json.Unmarshal(body, &told); err != nil {
+	if err := json.Unmarshal(body, &response); err != nil {
 		return producers.Unreadable("parsing: %w", err)
 	}
-	if told.APR == "" {
+	if response.APR == "" {
 		return producers.Unreadable("no yearlyAPR in it; it says %.200s", answer.ErrorText(answer.Keys(body)))
 	}
 	out.Rate(&eventsv1.Rate{
 		// The exchange rate of rETH is set about once a day, and what was earned stays in it.
 		Project: "rocket-pool", Chain: "Ethereum", Pool: "reth", Symbol: "ETH", Name: "rETH", Category: schemas.RateStaking,
-		Raw: string(told.APR), RawUnit: "apr_percent", Compounding: "daily", Term: "flexible", CoinId: "ethereum",
+		Raw: string(response.APR), RawUnit: "apr_percent", Compounding: "daily", Term: "flexible", CoinId: "ethereum",
 	})
 	return nil
 }

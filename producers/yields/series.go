@@ -19,38 +19,38 @@ type pastSeries struct {
 }
 
 // byRank are the pools of rates by the rank of their coins; those of none follow by their symbols.
-func byRank(said []*eventsv1.ReferenceRecord) []poll.Series {
-	return seriesOf(said, func(a, b pastSeries) int { return cmp.Or(a.rank-b.rank, strings.Compare(a.Symbol, b.Symbol)) })
+func byRank(records []*eventsv1.ReferenceRecord) []poll.Series {
+	return seriesOf(records, func(a, b pastSeries) int { return cmp.Or(a.rank-b.rank, strings.Compare(a.Symbol, b.Symbol)) })
 }
 
 // byValue are the pools of rates by what is supplied to them, the largest first; those that are among no coin's rates follow.
-func byValue(said []*eventsv1.ReferenceRecord) []poll.Series {
+func byValue(records []*eventsv1.ReferenceRecord) []poll.Series {
 	apart := func(s pastSeries) int {
 		if s.Coin == "" {
 			return 1
 		}
 		return 0
 	}
-	return seriesOf(said, func(a, b pastSeries) int { return cmp.Or(apart(a)-apart(b), cmp.Compare(b.value, a.value)) })
+	return seriesOf(records, func(a, b pastSeries) int { return cmp.Or(apart(a)-apart(b), cmp.Compare(b.value, a.value)) })
 }
 
 // seriesOf are the pools of rates, each once.
-func seriesOf(said []*eventsv1.ReferenceRecord, order func(a, b pastSeries) int) []poll.Series {
-	told := map[string]bool{}
+func seriesOf(records []*eventsv1.ReferenceRecord, order func(a, b pastSeries) int) []poll.Series {
+	seen := map[string]bool{}
 	var found []pastSeries
-	for _, rec := range said {
+	for _, rec := range records {
 		rate := rec.GetRate()
-		if rate == nil || told[rate.Pool] {
+		if rate == nil || seen[rate.Pool] {
 			continue
 		}
-		told[rate.Pool] = true
+		seen[rate.Pool] = true
 		category := schemas.RateCategory(rate, "")
 		s := pastSeries{Series: poll.Series{ID: rate.Pool, Symbol: rate.Symbol, Category: category}, rank: len(schemas.Coins().All()) + 1}
 		served := category == "" || slices.Contains(schemas.RateCategories, category)
 		if coin, ok := schemas.RateCoin(rate, category); ok && served {
 			s.Coin, s.rank = coin.ID, cmp.Or(coin.Rank, s.rank)
 		}
-		s.value, _ = strconv.ParseFloat(rate.TvlUsd, 64) // nought where it is not told
+		s.value, _ = strconv.ParseFloat(rate.TvlUsd, 64) // 0 where it is missing
 		found = append(found, s)
 	}
 	slices.SortStableFunc(found, func(a, b pastSeries) int { return cmp.Or(order(a, b), strings.Compare(a.ID, b.ID)) })

@@ -35,7 +35,7 @@ func swell() poll.Source {
 }
 
 func decodeSwell(_ string, body []byte, out *poll.Readings) error {
-	var apr json.Number // an object, and a text that is no number, are refused here
+	var apr json.Number // an object, and a text that is not a number, are refused here
 	if err := json.Unmarshal(body, &apr); err != nil || apr == "" {
 		return producers.Unreadable("no number; it says %.200s", answer.ErrorText(answer.Keys(body)))
 	}

@@ -35,23 +35,23 @@ func wbeth() poll.Source {
 }
 
 func decodeWBETH(_ string, body []byte, out *poll.Readings) error {
-	var told struct {
+	var response struct {
 		Code    producers.Num `json:"code"`
 		Message string        `json:"message"`
 		Data    *struct {
 			APR producers.Num `json:"annualInterestRate"`
 		} `json:"data"`
 	}
-	if err := json.Unmarshal(body, &told); err != nil {
+	if err := json.Unmarshal(body, &response); err != nil {
 		return producers.Unreadable("parsing: %w", err)
 	}
-	if told.Data == nil || told.Data.APR == "" {
-		return producers.Unreadable("no data.annualInterestRate in it; it says %.20s %.200s", string(told.Code), told.Message)
+	if response.Data == nil || response.Data.APR == "" {
+		return producers.Unreadable("no data.annualInterestRate in it; it says %.20s %.200s", string(response.Code), response.Message)
 	}
 	out.Rate(&eventsv1.Rate{
 		// The exchange rate of WBETH is set once a day, and what was earned stays in it.
 		Project: "binance-staked-eth", Chain: "Ethereum", Pool: "wbeth", Symbol: "ETH", Name: "WBETH", Category: schemas.RateStaking,
-		Raw: string(told.Data.APR), RawUnit: "apr_fraction", Compounding: "daily", Term: "flexible", CoinId: "ethereum",
+		Raw: string(response.Data.APR), RawUnit: "apr_fraction", Compounding: "daily", Term: "flexible", CoinId: "ethereum",
 	})
 	return nil
 }

@@ -88,7 +88,7 @@ func (c *categories) named(name string) *category {
 	return found
 }
 
-// add counts a coin. A sum is over the coins that tell the figure; the change is over those whose cap of a day ago
+// add counts a coin. A sum is over the coins that have the figure; the change is over those whose cap of a day ago
 // is known too.
 func (c *category) add(i int32, coin *views.CatalogCoin) {
 	c.coins = append(c.coins, i)

@@ -124,7 +124,7 @@ func (ix *index) coin(coin *views.CatalogCoin) Coin {
 	for _, p := range coin.Platforms {
 		details.Platforms[p.Name] = p.Address
 	}
-	// A source that tells supplies and no greatest one means that there is none.
+	// A source that reports supplies and no greatest one means that there is none.
 	details.MaxSupply = maxSupply(market)
 	for _, link := range coin.Detailed.GetLinks() {
 		if details.Links == nil {
@@ -144,7 +144,7 @@ func (ix *index) coin(coin *views.CatalogCoin) Coin {
 	return details
 }
 
-// attribution names the sources of what is told of a coin, by slug.
+// attribution names the sources of what is served of a coin, by slug.
 func (ix *index) attribution(coin *views.CatalogCoin) []Attribution {
 	market := row(coin)
 	sources := []string{coin.Listed.GetSource(), coin.Detailed.GetSource(), market.SupplySource}
@@ -166,7 +166,7 @@ func (ix *index) attribution(coin *views.CatalogCoin) []Attribution {
 // ownPrice is the source of prices that our own venues make.
 const ownPrice = "median"
 
-// maxSupply is null where the source of the supply tells no greatest one, and nil where no source reports a supply.
+// maxSupply is null where the source of the supply reports no greatest one, and nil where no source reports a supply.
 func maxSupply(market *eventsv1.Market) *query.Nullable[float64] {
 	if market.MaxSupply == nil && market.SupplySource == "" {
 		return nil

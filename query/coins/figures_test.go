@@ -18,8 +18,8 @@ import (
 )
 
 // A coin that was back-filled a minute ago, and has live candles of an hour: its row, what the stream compares with, and its
-// candles tell the same change, high, low, and extremes.
-func TestRowsStreamAndCandlesTellTheSame(t *testing.T) {
+// candles agree on the change, high, low, and extremes.
+func TestRowsStreamAndCandlesAgree(t *testing.T) {
 	w := newWorld(t)
 	w.Lines["store"](nil)
 	now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
@@ -59,7 +59,7 @@ func TestRowsStreamAndCandlesTellTheSame(t *testing.T) {
 	figures := views.NewFigures(w.Prices, w.History(), w.Catalog.Measure)
 	w.Must(figures.Refresh(t.Context()))
 
-	var told struct {
+	var message struct {
 		Data struct {
 			PriceChangePercentage60d, PriceChangePercentage24h, PriceChange24h, High24h, Low24h, ATH, ATL, MarketCapChangePercentage24h float64
 			ATHDate, ATLDate                                                                                                            time.Time
@@ -71,7 +71,7 @@ func TestRowsStreamAndCandlesTellTheSame(t *testing.T) {
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	w.Must(err)
-	w.Must(json.Unmarshal(body, &told))
+	w.Must(json.Unmarshal(body, &message))
 
 	bitcoin, _ := w.Prices.Coins().ByID("bitcoin")
 	before, known := figures.DayAgo(bitcoin, now.UnixNano())
@@ -86,13 +86,13 @@ func TestRowsStreamAndCandlesTellTheSame(t *testing.T) {
 			t.Errorf("%s: got %g, want %g", what, got, want)
 		}
 	}
-	near("change", told.Data.PriceChangePercentage24h, 100*(price-before)/before)
-	near("change of the market cap", told.Data.MarketCapChangePercentage24h, 100*(price-before)/before)
-	near("change in USD", told.Data.PriceChange24h, price-before)
-	// Neither the fold nor a source tells it.
-	near("change over 60 days", told.Data.PriceChangePercentage60d, 100*(price-100)/100)
-	if fmt.Sprint(told.Meta.OwnChanges) != "[1h 24h 30d 60d]" {
-		t.Errorf("got own changes %v", told.Meta.OwnChanges)
+	near("change", message.Data.PriceChangePercentage24h, 100*(price-before)/before)
+	near("change of the market cap", message.Data.MarketCapChangePercentage24h, 100*(price-before)/before)
+	near("change in USD", message.Data.PriceChange24h, price-before)
+	// Neither the fold nor a source reports it.
+	near("change over 60 days", message.Data.PriceChangePercentage60d, 100*(price-100)/100)
+	if fmt.Sprint(message.Meta.OwnChanges) != "[1h 24h 30d 60d]" {
+		t.Errorf("got own changes %v", message.Meta.OwnChanges)
 	}
 
 	extremes := func(step time.Duration, intervals int) (high, low float64, highAt time.Time) {
@@ -105,19 +105,19 @@ func TestRowsStreamAndCandlesTellTheSame(t *testing.T) {
 		return e.High, e.Low, e.HighAt
 	}
 	high, low, _ := extremes(time.Hour, 24)
-	near("high of the day", told.Data.High24h, high)
-	near("low of the day", told.Data.Low24h, low)
+	near("high of the day", message.Data.High24h, high)
+	near("low of the day", message.Data.Low24h, low)
 	high, low, at := extremes(24*time.Hour, 1825)
-	near("all-time high", told.Data.ATH, high)
-	near("all-time low", told.Data.ATL, low)
-	if high != 337 || low != 20 || !told.Data.ATHDate.Equal(at) || !told.Data.ATLDate.Equal(at) {
-		t.Errorf("got extremes of %s and %s, want %g and %g of %s", told.Data.ATHDate, told.Data.ATLDate, high, low, at)
+	near("all-time high", message.Data.ATH, high)
+	near("all-time low", message.Data.ATL, low)
+	if high != 337 || low != 20 || !message.Data.ATHDate.Equal(at) || !message.Data.ATLDate.Equal(at) {
+		t.Errorf("got extremes of %s and %s, want %g and %g of %s", message.Data.ATHDate, message.Data.ATLDate, high, low, at)
 	}
 }
 
 // A coin has a change over 60 days exactly if a candle of a day, live or back-filled from whatever venue, ended 60 to 66 days
 // ago, and it could be converted; otherwise the field is left out.
-func TestAChangeIsToldExactlyWhereACandleReachesItsSpan(t *testing.T) {
+func TestAChangeIsServedExactlyWhereACandleReachesItsSpan(t *testing.T) {
 	w := newWorld(t)
 	w.Lines["store"](nil)
 	now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
@@ -125,7 +125,7 @@ func TestAChangeIsToldExactlyWhereACandleReachesItsSpan(t *testing.T) {
 	cases := []struct {
 		coin, symbol, quote string
 		started             int // the day of its only candle, in days before today
-		told                bool
+		served              bool
 	}{
 		{"bitcoin", "BTC", "USD", 61, true}, {"ethereum", "ETH", "USD", 66, true}, {"solana", "SOL", "USD", 67, false},
 		{"ripple", "XRP", "USD", 60, false}, {"cardano", "ADA", "KRW", 61, false}, {"dogecoin", "DOGE", "USD", 0, false},
@@ -154,14 +154,14 @@ func TestAChangeIsToldExactlyWhereACandleReachesItsSpan(t *testing.T) {
 	w.Minute(now)
 	w.Must(views.NewFigures(w.Prices, w.History(), w.Catalog.Measure).Refresh(t.Context()))
 	for _, c := range cases {
-		var told struct {
+		var served struct {
 			Data struct{ PriceChangePercentage60d *float64 }
 		}
-		querytest.Decode(t, w.Base()+"/api/v1/coins/"+c.coin+"/market-data", &told)
-		switch change := told.Data.PriceChangePercentage60d; {
-		case (change != nil) != c.told:
-			t.Errorf("%s, whose candle began %d days before today in %s: a change is told: %v, want %v", c.coin, c.started,
-				c.quote, change != nil, c.told)
+		querytest.Decode(t, w.Base()+"/api/v1/coins/"+c.coin+"/market-data", &served)
+		switch change := served.Data.PriceChangePercentage60d; {
+		case (change != nil) != c.served:
+			t.Errorf("%s, whose candle began %d days before today in %s: a change is served: %v, want %v", c.coin, c.started,
+				c.quote, change != nil, c.served)
 		case change != nil && math.Abs(*change-200) > 1e-9:
 			t.Errorf("%s: got %g, want 200", c.coin, *change)
 		}

@@ -30,8 +30,8 @@ func TestWhoAsksWhileAnIndexIsMadeReadsTheOneBefore(t *testing.T) {
 	}
 }
 
-// Rows say that they are old once the fold of markets has ended no minute for three, and no more when it goes on.
-func TestRowsSayThatTheyAreStale(t *testing.T) {
+// Rows state that they are old once the fold of markets has ended no minute for three, and no more when it goes on.
+func TestRowsAreMarkedStale(t *testing.T) {
 	catalog := views.NewCatalog(schemas.Coins())
 	u := New(views.NewPriceCache(schemas.Coins()), catalog, views.NewYieldStore(), nil, nil)
 	if u.index(time.Unix(1_000, 0)).stale {

@@ -14,7 +14,7 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// rated is what rates say of coins, made once for all who ask while the same rates count.
+// rated is what the rates of coins are, made once for all who ask while the same rates count.
 type rated struct {
 	number    uint64
 	current   *views.CurrentRates
@@ -22,14 +22,14 @@ type rated struct {
 	coins     map[string]*coinRated
 }
 
-// coinRated is what rates say of a coin.
+// coinRated is what the rates of a coin are.
 type coinRated struct {
 	providers  int
 	best       BestRates
 	categories map[string]categoryRated
 }
 
-// categoryRated is what the rates of a category say of a coin.
+// categoryRated is what the rates of a category are for a coin.
 type categoryRated struct {
 	CoinRates
 	// heard is when the newest of them was reported, Unix nanoseconds.

@@ -74,7 +74,7 @@ func (u *Unit) Endpoints() []query.Endpoint {
 // bodyKey names an answer made from one index.
 type bodyKey struct {
 	index uint64
-	// rates is the number of what rates say of coins, 0 for an answer without any.
+	// rates is the version of the rates of coins, 0 for an answer without any.
 	rates       uint64
 	endpoint    string
 	others      views.OthersKey
@@ -111,7 +111,7 @@ func (u *Unit) find(name string) (views.Named, error) {
 	return coin, nil
 }
 
-// reserved are the words that paths have where a coin id may stand.
+// reserved are the words that paths have where a coin id may be.
 func (u *Unit) reserved() []string {
 	var words []string
 	for _, e := range u.Endpoints() {

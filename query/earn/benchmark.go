@@ -87,7 +87,7 @@ func (u *Unit) getBenchmark(ctx context.Context, r *query.Request) (query.Answer
 		return query.Answer{}, err
 	}
 	segment, days := r.Text("segment"), r.HistoryIntervals(int(r.Integer("history_days")), 24*time.Hour, "history_days")
-	// What counts is open, which the fold said; when it was received stands in its row only once an hour.
+	// What counts is open, which the fold decided; when it was received is written in its row only once an hour.
 	quotes, simulated := schemas.EarnQuotes(u.coins, s.variants, 0)
 	now, fixings := current(quotes), newest(all)
 	data := Benchmark{Segment: segment, History: []DayRate{}, Methodology: schemas.EarnMethodology}
@@ -133,7 +133,7 @@ func (u *Unit) fixed(ctx context.Context, now time.Time) ([]*eventsv1.EarnFixing
 		}))
 }
 
-// current works the segments out as they stand.
+// current works out the current segments.
 func current(quotes []*eventsv1.EarnQuote) map[string]Part {
 	parts := map[string]Part{}
 	for _, segment := range schemas.EarnSegments {
@@ -163,7 +163,7 @@ func newest(all []*eventsv1.EarnFixing) calendar {
 	return c
 }
 
-// last is the newest day with a fixing, of all segments, so that they are told of the same time; zero for none.
+// last is the newest day with a fixing, of all segments, so that they are all of the same time; zero for none.
 func (c calendar) last() (last time.Time) {
 	for key := range c {
 		if key.date.After(last) {

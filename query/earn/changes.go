@@ -11,7 +11,7 @@ import (
 
 const (
 	maxChanges = 1000
-	// changesFor is how far back changes are told where the request does not say.
+	// changesFor is how far back changes are served by default.
 	changesFor = 7 * day
 )
 

@@ -94,7 +94,7 @@ type Tier struct {
 	APR  float64  `json:"apr"`
 }
 
-// Countries are by ISO 3166 code: as the source tells, and as the terms of the exchange say; both empty where neither does.
+// Countries are by ISO 3166 code: as the source reports, and by the terms of the exchange; both empty where neither states any.
 type Countries struct {
 	Allow []string `json:"allow"`
 	Deny  []string `json:"deny"`
@@ -200,7 +200,7 @@ func (u *Unit) response(p *product, least float64) Product {
 	return shown
 }
 
-// countries are those of a variant as far as its source tells, and what the exchange that offers it serves at all.
+// countries are those of a variant as far as its source reports, and what the exchange that offers it serves at all.
 func (u *Unit) countries(v *eventsv1.EarnVariant) Countries {
 	venue := u.venues[v.Provider]
 	c := Countries{Allow: listed(v.Served), Deny: append(append([]string{}, v.Refused...), venue.Refuses...)}

@@ -1,6 +1,6 @@
-// Package earn answers what can be earned with which coin, where and on which terms: products and their variants as they stand
-// or stood at any time, each term that changed, and the benchmark of flexible deposits of USD stablecoins with its daily fixings.
-// All of it is read from history, as the fold of earn products told it.
+// Package earn answers what can be earned with which coin, where and on which terms: products and their variants as they are
+// or was at any time, each term that changed, and the benchmark of flexible deposits of USD stablecoins with its daily fixings.
+// All of it is read from history, as the fold of earn products published it.
 package earn
 
 import (
@@ -26,9 +26,9 @@ const (
 
 // History is what earn products are read from.
 type History interface {
-	// EarnVariants returns the variants as they stand, those that are not offered any more only if they ended since.
+	// EarnVariants returns the current variants, those that are not offered any more only if they ended since.
 	EarnVariants(ctx context.Context, since time.Time) ([]*eventsv1.EarnVariant, error)
-	// EarnVariantsAt returns those of one product as they stood at a time.
+	// EarnVariantsAt returns those of one product as of a time.
 	EarnVariantsAt(ctx context.Context, productID string, at time.Time) ([]*eventsv1.EarnVariant, error)
 	// EarnChanges returns the newest changes, the newest first.
 	EarnChanges(ctx context.Context, filter views.EarnFilter, limit int) ([]*eventsv1.EarnChange, error)
@@ -37,7 +37,7 @@ type History interface {
 }
 
 const (
-	// readFor is how long what was read is reused: rates are told every few minutes.
+	// readFor is how long what was read is reused: rates are reported every few minutes.
 	readFor = 10 * time.Second
 	// patience bounds one reading of history, which all who ask at that time wait for.
 	patience = 10 * time.Second
@@ -133,7 +133,7 @@ type state struct {
 	products []*product
 	byID     map[string]*product
 	variants []*eventsv1.EarnVariant
-	// time is the end of the newest minute that anything was told of, 0 for none.
+	// time is the end of the newest minute of which anything was published, 0 for none.
 	time int64
 }
 

@@ -22,7 +22,7 @@ var intervalNames = []string{"1m", "5m", "15m", "1h", "4h", "1d"}
 // candleField is a number of a candle.
 type candleField struct {
 	name, unit string
-	// minute and longer say how it is made of the prices and trades of a minute, and of minutes.
+	// minute and longer state how it is made of the prices and trades of a minute, and of minutes.
 	minute, longer string
 	value          func(schemas.Candle) float64
 }

@@ -25,7 +25,7 @@ type loggedMinute struct {
 	places []Place // of the venues
 }
 
-// has says whether a market's candle is there: of two records of one the first counts.
+// has reports whether a market's candle is there: of two records of one the first counts.
 func (m *loggedMinute) has(c *eventsv1.VenueCandle) bool {
 	return slices.ContainsFunc(m.venues, func(known *eventsv1.VenueCandle) bool { return known.Venue == c.Venue && known.Symbol == c.Symbol })
 }

@@ -96,16 +96,16 @@ func (w *work) defi(ctx context.Context, name string, parts []string) (*Node, er
 	}
 	in := schemas.DefiInputs{}
 	for _, p := range protocols {
-		in.Protocols = append(in.Protocols, p.said)
-		alone := schemas.NewDefiSummary(summary.Time, schemas.DefiInputs{Protocols: []*eventsv1.DefiProtocol{p.said}})
+		in.Protocols = append(in.Protocols, p.reported)
+		alone := schemas.NewDefiSummary(summary.Time, schemas.DefiInputs{Protocols: []*eventsv1.DefiProtocol{p.reported}})
 		if alone == nil { // an exchange is no DeFi by itself
 			alone = &eventsv1.DefiSummary{}
 			if field.name == "cefiTvl" {
-				alone.CefiTvl = p.said.Tvl
+				alone.CefiTvl = p.reported.Tvl
 			}
 		}
 		if value := field.part(alone); *value > 0 {
-			n.Inputs = append(n.Inputs, stated("protocol/"+p.said.Slug+"/"+field.name, value, field.unit, p.said.Heard, p.at))
+			n.Inputs = append(n.Inputs, stated("protocol/"+p.reported.Slug+"/"+field.name, value, field.unit, p.reported.Heard, p.at))
 		}
 	}
 	if again := schemas.NewDefiSummary(summary.Time, in); again != nil {
@@ -120,27 +120,27 @@ func (w *work) defi(ctx context.Context, name string, parts []string) (*Node, er
 
 // statedProtocol is what counts of a protocol, from a minute on.
 type statedProtocol struct {
-	said *eventsv1.DefiProtocol
-	end  int64
-	at   Place
+	reported *eventsv1.DefiProtocol
+	end      int64
+	at       Place
 }
 
 // protocols adds to states what the source stated since each of them, up to the minute of a summary, and returns all that count by slug,
 // as the fold does.
 func (w *work) protocols(ctx context.Context, known map[string]statedProtocol, summary *eventsv1.DefiSummary) ([]statedProtocol, error) {
-	err := w.saidSince(ctx, schemas.TopicReferenceRaw, summary.Time-int64(stateEvery)-defiRepeated, summary.Time, func(end int64, rec *eventsv1.ReferenceRecord, at Place) {
-		said := rec.GetProtocol()
-		if said == nil || said.Source != schemas.DefiTVLSource || end <= known[said.Slug].end {
+	err := w.reportsSince(ctx, schemas.TopicReferenceRaw, summary.Time-int64(stateEvery)-defiRepeated, summary.Time, func(end int64, rec *eventsv1.ReferenceRecord, at Place) {
+		reported := rec.GetProtocol()
+		if reported == nil || reported.Source != schemas.DefiTVLSource || end <= known[reported.Slug].end {
 			return
 		}
-		known[said.Slug] = statedProtocol{schemas.NewDefiProtocol(said), end, at}
+		known[reported.Slug] = statedProtocol{schemas.NewDefiProtocol(reported), end, at}
 	})
 	if err != nil {
 		return nil, err
 	}
 	var all []statedProtocol
 	for _, slug := range slices.Sorted(maps.Keys(known)) {
-		if p := known[slug]; p.said != nil && summary.Read-p.said.Heard <= int64(schemas.DefiForgottenAfter) {
+		if p := known[slug]; p.reported != nil && summary.Read-p.reported.Heard <= int64(schemas.DefiForgottenAfter) {
 			all = append(all, p)
 		}
 	}

@@ -100,13 +100,13 @@ func TestEveryFieldOfARowIsReproduced(t *testing.T) {
 	w.reproduced("market/bitcoin/price", "", false)
 }
 
-// reproduced asks for a number and says whether it is reproduced as wanted.
+// reproduced asks for a number and reports whether it is reproduced as wanted.
 func (w *world) reproduced(number, params string, want bool) *explain.Node {
 	w.T.Helper()
 	n := w.ask(number, params)
 	if n.Reproduced == nil || *n.Reproduced != want {
-		said, _ := json.Marshal(n)
-		w.T.Errorf("%s%s: reproduced is not %t: %.600s", number, params, want, said)
+		text, _ := json.Marshal(n)
+		w.T.Errorf("%s%s: reproduced is not %t: %.600s", number, params, want, text)
 	}
 	return n
 }

@@ -57,11 +57,11 @@ func (w *work) currency(ctx context.Context, name, text string, depth int) (*Nod
 		}
 		heard[vote.Source] = schemas.FiatReading{Read: w.snapshot.Read[vote.Source], Interval: w.snapshot.Notices[vote.Source].GetInterval()}
 		for _, f := range w.votes(vote.Source, rate.Code) {
-			leaf, said, err := w.fixing(ctx, f)
+			leaf, recorded, err := w.fixing(ctx, f)
 			if err != nil {
 				return nil, err
 			}
-			fixings = append(fixings, said)
+			fixings = append(fixings, recorded)
 			in.Inputs = append(in.Inputs, leaf)
 			in.Records = append(in.Records, leaf.Records...)
 		}
@@ -112,8 +112,8 @@ func (w *work) votes(source, code string) (fixings []*eventsv1.Fixing) {
 
 // fixing is a rate that a source states, and the same as its record in the log has it. Where the log has it no longer there is no
 // record, and it is taken as it is remembered.
-func (w *work) fixing(ctx context.Context, f *eventsv1.Fixing) (n *Node, said *eventsv1.Fixing, err error) {
-	said = f
+func (w *work) fixing(ctx context.Context, f *eventsv1.Fixing) (n *Node, recorded *eventsv1.Fixing, err error) {
+	recorded = f
 	value := schemas.Float(f.Rate)
 	n = headline("fixing/"+f.Source+"/"+f.Base+f.Quote, &value, f.Quote, f.EventTime)
 	if day, err := time.Parse(time.DateOnly, f.Date); err == nil && f.EventTime == 0 {
@@ -125,7 +125,7 @@ func (w *work) fixing(ctx context.Context, f *eventsv1.Fixing) (n *Node, said *e
 		if !is || x.GetBase() != f.Base || x.GetQuote() != f.Quote || x.GetDate() != f.Date || x.GetEventTime() != f.EventTime || x.GetIngestTime() != f.IngestTime {
 			return false
 		}
-		said = x
+		recorded = x
 		return true
 	})
 	if err != nil {
@@ -136,5 +136,5 @@ func (w *work) fixing(ctx context.Context, f *eventsv1.Fixing) (n *Node, said *e
 	} else {
 		n.Note = "its record is not in the log any more"
 	}
-	return n, said, nil
+	return n, recorded, nil
 }

@@ -22,13 +22,13 @@ func (w *work) scan(ctx context.Context, topic string, partition int32, from, to
 // endless is the end of a span that visit ends.
 const endless = 1 << 62
 
-// kept says whether the log still has a record that was written.
+// kept reports whether the log still has a record that was written.
 func (w *work) kept(ctx context.Context, topic string, partition int32, offset int64) bool {
 	first, known := w.beginning(ctx, topic)[partition]
 	return known && offset >= first
 }
 
-// reachesBack says whether the log has all of a span of which an offset is the first record: it has older ones, or none was ever dropped.
+// reachesBack reports whether the log has all of a span of which an offset is the first record: it has older ones, or none was ever dropped.
 func (w *work) reachesBack(ctx context.Context, topic string, partition int32, offset int64) bool {
 	first, known := w.beginning(ctx, topic)[partition]
 	return known && (first == 0 || offset > first)

@@ -55,11 +55,11 @@ func (w *work) minute(ctx context.Context, at int64) (*minuteRows, error) {
 	return m, nil
 }
 
-// stateEvery is how often each coin's row is written even if it stands.
+// stateEvery is how often each coin's row is written even if it is unchanged.
 const stateEvery = time.Hour
 
 // row is the row of a coin as of the end of the last minute: of the one that was asked for, or the newest. It is the one that the fold
-// wrote; what candles say of it is added when it is served.
+// wrote; what candles show of it is added when it is served.
 func (w *work) row(ctx context.Context, coin *views.CatalogCoin) (*eventsv1.Market, error) {
 	if !w.past {
 		if coin.FoldedRow == nil {
@@ -108,7 +108,7 @@ func (w *work) agedOut(ctx context.Context, topic string, at int64) error {
 		return err
 	}
 	if first > 0 && begins > at-int64(stateEvery) {
-		return query.AgedOut(time.Unix(0, begins).Add(stateEvery).UTC(), "%s begins at %s, and has all of what stood at a minute from an hour later on",
+		return query.AgedOut(time.Unix(0, begins).Add(stateEvery).UTC(), "%s begins at %s, and has all of what held at a minute from an hour later on",
 			topic, query.FormatTime(begins))
 	}
 	return nil
@@ -206,12 +206,12 @@ func (w *work) rowInputs(ctx context.Context, coin *views.CatalogCoin, row *even
 	case name == "volume24h" && own && again.candle != nil && again.candle.Volume24H == *row.Volume24H:
 		return []*Node{w.candleInput(coin, again, "volume24h")}, nil
 	}
-	// What several intervals and sources say together is all in the state and in what came since.
+	// What several intervals and sources give together is all in the state and in what came since.
 	inputs := []*Node{again.remembered("state/"+coin.ID, nil, "", again.stateTime())}
 	if again.candle != nil {
 		inputs = append(inputs, w.candleInput(coin, again, "close"))
 	}
-	for _, source := range slices.Sorted(maps.Keys(again.said)) {
+	for _, source := range slices.Sorted(maps.Keys(again.reported)) {
 		inputs = append(inputs, again.observation(source, field.name, nil, field.unit))
 	}
 	return inputs, nil
@@ -233,9 +233,9 @@ func (w *work) candleInput(coin *views.CatalogCoin, again *refolded, field strin
 
 // observation is what a source states of a field; its record is the state where it came before that.
 func (r *refolded) observation(source, field string, value *float64, unit string) *Node {
-	said := r.said[source]
-	n := headline("observation/"+source+"/"+said.GetSourceId()+"/"+field, value, unit, said.GetIngestTime())
-	if at, ok := r.saidAt[source]; ok {
+	observed := r.reported[source]
+	n := headline("observation/"+source+"/"+observed.GetSourceId()+"/"+field, value, unit, observed.GetIngestTime())
+	if at, ok := r.reportedAt[source]; ok {
 		n.Records = []Place{at}
 	} else if r.state != nil {
 		n.Records = []Place{*r.state}

@@ -72,7 +72,7 @@ func marketFieldNamed(name string) (marketField, bool) {
 	return marketField{}, false
 }
 
-// own says whether a change of a row is of our own candles.
+// own reports whether a change of a row is of our own candles.
 func (f marketField) method(own bool) *Method {
 	formula := f.formula
 	switch {

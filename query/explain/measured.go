@@ -10,7 +10,7 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// measured explains a field of a row in which what candles say, live and back-filled, stands in the place of what the fold made.
+// measured explains a field of a row in which the figures of candles, live and back-filled, takes the place of what the fold made.
 func (w *work) measured(ctx context.Context, coin *views.CatalogCoin, row *eventsv1.Market, field marketField, depth int) (*Node, error) {
 	n := headline("market/"+coin.ID+"/"+field.name, field.value(coin.Market), field.unit, row.Time)
 	n.Method = &Method{Name: "candle-figures", Version: 1, Formula: "what the coin's candles say, back-filled ones too, in the place of the row's own figure; see docs/formulas"}
@@ -54,7 +54,7 @@ const (
 	dayAgoReach = oneDay / 10
 )
 
-// figures reads again what the candles of 24 hours say of a coin at the end of a minute. The extremes of all time and the closes of
+// figures reads again what the candles of 24 hours show of a coin at the end of a minute. The extremes of all time and the closes of
 // long ago are taken over from what was served: they are of all back-filled days.
 func (w *work) figures(ctx context.Context, coinID string, at time.Time, served schemas.CandleFigures) (schemas.CandleFigures, []usedCandle, error) {
 	f := schemas.CandleFigures{Ever: served.Ever, Ago: served.Ago}

@@ -52,7 +52,7 @@ func place(topic string, partition int32, offset int64) Place {
 // shown bounds the inputs that a node lists.
 const shown = 20
 
-// compare says whether a recomputation gave the number of the node. Nil is a value that is not known.
+// compare reports whether a recomputation gave the number of the node. Nil is a value that is not known.
 func (n *Node) compare(recomputed *float64) {
 	same := (n.Value == nil) == (recomputed == nil) && (n.Value == nil || *n.Value == *recomputed)
 	n.Reproduced = &same
@@ -61,7 +61,7 @@ func (n *Node) compare(recomputed *float64) {
 	}
 }
 
-// notReproduced says why a number could not be computed again, which counts as a number that differs.
+// notReproduced states why a number could not be computed again, which counts as a number that differs.
 func (n *Node) notReproduced(why string) {
 	no := false
 	n.Reproduced, n.Note = &no, why

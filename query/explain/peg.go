@@ -72,12 +72,12 @@ func (w *work) pegTarget(ctx context.Context, code string, target views.PegTarge
 		if f == nil {
 			continue
 		}
-		in, said, err := w.fixing(ctx, f)
+		in, recorded, err := w.fixing(ctx, f)
 		if err != nil {
 			return nil, 0, err
 		}
 		n.Inputs = append(n.Inputs, in)
-		rate := schemas.Float(said.Rate)
+		rate := schemas.Float(recorded.Rate)
 		if f == target.Dollars {
 			again = rate
 		} else {

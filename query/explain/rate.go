@@ -61,13 +61,13 @@ func (w *work) rate(ctx context.Context, name string, parts []string) (*Node, er
 		n.Note = "does not count: " + cmp.Or(e.Shadowed, e.Unattached, "stale")
 	}
 	// The observation itself is read from the log, and not taken from the derived record that repeats it.
-	said := (*eventsv1.Rate)(nil)
+	reported := (*eventsv1.Rate)(nil)
 	source, ok, err := w.find(ctx, schemas.TopicRatesRaw, 0, e.Said.GetIngestTime()-minute, e.Said.GetIngestTime()+minute, e.Source, func(rec eventsv1.Marked) bool {
 		record, is := rec.(*eventsv1.ReferenceRecord)
 		if x := record.GetRate(); is && x != nil && x.Pool == e.Pool && x.Category == e.Said.GetCategory() && x.IngestTime == e.Said.GetIngestTime() {
-			said = x
+			reported = x
 		}
-		return said != nil
+		return reported != nil
 	})
 	switch {
 	case err != nil:
@@ -77,16 +77,16 @@ func (w *work) rate(ctx context.Context, name string, parts []string) (*Node, er
 		return n, nil
 	}
 	raw := (*float64)(nil)
-	if v, err := strconv.ParseFloat(said.Raw, 64); err == nil {
+	if v, err := strconv.ParseFloat(reported.Raw, 64); err == nil {
 		raw = &v
 	}
-	n.Inputs = []*Node{stated("observation/"+e.Source+"/"+e.Pool+"/raw", raw, said.RawUnit, cmp.Or(said.EventTime, said.IngestTime), source)}
+	n.Inputs = []*Node{stated("observation/"+e.Source+"/"+e.Pool+"/raw", raw, reported.RawUnit, cmp.Or(reported.EventTime, reported.IngestTime), source)}
 	rule, isKnown := schemas.RateRuleBy(e.Method)
 	if !isKnown {
 		n.notReproduced("version " + strconv.Itoa(int(e.Method)) + " of the rule is newer than this service")
 		return n, nil
 	}
-	if _, apy, err := rule.Yearly(said.Raw, said.RawUnit, said.Compounding); err == nil {
+	if _, apy, err := rule.Yearly(reported.Raw, reported.RawUnit, reported.Compounding); err == nil {
 		n.compare(&apy)
 	} else {
 		n.notReproduced(err.Error())
@@ -97,7 +97,7 @@ func (w *work) rate(ctx context.Context, name string, parts []string) (*Node, er
 // ratesRepeated is within what time each rate is written again.
 const ratesRepeated = 65 * minute
 
-// pastRates are the rates as they stood at the end of the last minute before a time, by source, category and pool.
+// pastRates are the rates as of the end of the last minute before a time, by source, category and pool.
 func (w *work) pastRates(ctx context.Context, at int64) ([]*eventsv1.RateEntry, error) {
 	last := schemas.Minute(at)
 	if err := w.agedOut(ctx, schemas.TopicRates, last); err != nil {

@@ -29,10 +29,10 @@ type refolded struct {
 	// candle is the newest closed minute, at its place.
 	candle   *eventsv1.Candle
 	candleAt Place
-	// said are the newest observations that count, by source, with the places of those that came since the state.
-	said   map[string]*eventsv1.CoinMarket
-	saidAt map[string]Place
-	folded int // candles since the state
+	// reported are the newest observations that count, by source, with the places of those that came since the state.
+	reported   map[string]*eventsv1.CoinMarket
+	reportedAt map[string]Place
+	folded     int // candles since the state
 }
 
 var (
@@ -47,7 +47,7 @@ func (w *work) refold(ctx context.Context, coinID string, at int64) (*refolded, 
 	if known := w.refolded[coinID]; known != nil && known.row.GetTime() == at {
 		return known, nil
 	}
-	r := &refolded{said: map[string]*eventsv1.CoinMarket{}, saidAt: map[string]Place{}, coin: &schemas.CoinState{}}
+	r := &refolded{reported: map[string]*eventsv1.CoinMarket{}, reportedAt: map[string]Place{}, coin: &schemas.CoinState{}}
 	since := int64(0) // the minute that the state is of
 	due := schemas.MarketStateDue(coinID, at-minute)
 	var broken error
@@ -59,8 +59,8 @@ func (w *work) refold(ctx context.Context, coinID string, at int64) (*refolded, 
 		if market, ok := record.(*eventsv1.MarketRecord); err == nil && ok && market.State != nil {
 			held := place(schemas.TopicMarkets, 0, rec.Offset)
 			r.state, since, r.coin = &held, market.State.Minute, schemas.RecallCoinState(market.State)
-			for _, said := range market.State.Sources {
-				r.said[said.Source] = said
+			for _, reported := range market.State.Sources {
+				r.reported[reported.Source] = reported
 			}
 			return false
 		}
@@ -94,10 +94,10 @@ func (w *work) refold(ctx context.Context, coinID string, at int64) (*refolded, 
 
 // arrived is what the fold takes of a coin in a minute.
 type arrived struct {
-	candle   *eventsv1.Candle
-	candleAt Place
-	said     []*eventsv1.CoinMarket
-	saidAt   []Place
+	candle     *eventsv1.Candle
+	candleAt   Place
+	reported   []*eventsv1.CoinMarket
+	reportedAt []Place
 }
 
 func of(events map[int64]*arrived, end int64) *arrived {
@@ -114,9 +114,9 @@ func (r *refolded) take(end int64, e *arrived) {
 		r.coin.AddCandle(e.candle)
 		r.candle, r.candleAt, r.folded = e.candle, e.candleAt, r.folded+1
 	}
-	for i, said := range e.said {
-		if r.coin.Observe(said) {
-			r.said[said.Source], r.saidAt[said.Source] = said, e.saidAt[i]
+	for i, reported := range e.reported {
+		if r.coin.Observe(reported) {
+			r.reported[reported.Source], r.reportedAt[reported.Source] = reported, e.reportedAt[i]
 		}
 	}
 	r.coin.Forget(end)
@@ -151,21 +151,21 @@ func (w *work) candlesSince(ctx context.Context, coinID string, since, until int
 
 // observationsSince reads what sources stated of a coin in the minutes after one and up to another.
 func (w *work) observationsSince(ctx context.Context, coinID string, since, until int64, events map[int64]*arrived) error {
-	return w.saidSince(ctx, schemas.TopicCoinMarketsRaw, since, until, func(end int64, rec *eventsv1.ReferenceRecord, at Place) {
+	return w.reportsSince(ctx, schemas.TopicCoinMarketsRaw, since, until, func(end int64, rec *eventsv1.ReferenceRecord, at Place) {
 		market := rec.GetCoinMarket()
 		if market == nil {
 			return
 		}
 		if id, ok := schemas.CanonicalCoin(market.Source, market.SourceId, market.Symbol, market.Name); ok && id == coinID {
 			e := of(events, end)
-			e.said, e.saidAt = append(e.said, market), append(e.saidAt, at)
+			e.reported, e.reportedAt = append(e.reported, market), append(e.reportedAt, at)
 		}
 	})
 }
 
-// saidSince reads what sources stated in the minutes after one and up to another. A record belongs to the minute of the clock before it,
+// reportsSince reads what sources stated in the minutes after one and up to another. A record belongs to the minute of the clock before it,
 // and what came before the first clock of a log to the minute after that.
-func (w *work) saidSince(ctx context.Context, topic string, since, until int64, visit func(end int64, rec *eventsv1.ReferenceRecord, at Place)) error {
+func (w *work) reportsSince(ctx context.Context, topic string, since, until int64, visit func(end int64, rec *eventsv1.ReferenceRecord, at Place)) error {
 	type early struct {
 		rec *eventsv1.ReferenceRecord
 		at  Place

@@ -168,8 +168,8 @@ func (w *work) servedFearGreed(ctx context.Context, depth int) (*Node, error) {
 		n := headline("fear-greed", counted(newest.Value), "", newest.EventTime)
 		n.Method = &Method{Name: "source", Version: 1, Formula: "the value of " + newest.Source + ", for 26 hours from the beginning of its day"}
 		at, ok, err := w.find(ctx, schemas.TopicReferenceRaw, 0, newest.IngestTime-minute, newest.IngestTime+minute, newest.Source, func(rec eventsv1.Marked) bool {
-			said, is := rec.(*eventsv1.ReferenceRecord)
-			day := said.GetFearGreed()
+			reference, is := rec.(*eventsv1.ReferenceRecord)
+			day := reference.GetFearGreed()
 			if !is || day.GetEventTime() != newest.EventTime {
 				return false
 			}

@@ -117,7 +117,7 @@ type work struct {
 	*Unit
 	now      time.Time
 	snapshot *views.Snapshot
-	// asOf is when the number was served; past says that it was asked for.
+	// asOf is when the number was served; past states that it was asked for.
 	asOf time.Time
 	past bool
 	// reads are how many stretches of the log were read, until when inputs are expanded, by the machine's clock.
@@ -152,7 +152,7 @@ func faultOf(err error) error {
 	return err
 }
 
-// lacks says why a number cannot be computed again, where that is for what the log has; empty for a fault.
+// lacks states why a number cannot be computed again, where that is for what the log has; empty for a fault.
 func lacks(err error) string {
 	hole := (*views.HoleError)(nil)
 	for _, known := range []error{errNoState, errNoPrice, errTooManyReads, views.ErrSpanTooLong} {
@@ -166,7 +166,7 @@ func lacks(err error) string {
 	return ""
 }
 
-// expands says whether inputs may still be expanded: not at the bound of levels, nor when most of what may be read was, or half of the
+// expands reports whether inputs may still be expanded: not at the bound of levels, nor when most of what may be read was, or half of the
 // time is over.
 func (w *work) expands(depth int) bool {
 	return depth > 0 && w.reads < expandedReads && (w.until.IsZero() || time.Now().Before(w.until))

@@ -39,7 +39,7 @@ type world struct {
 	protocols map[string]*eventsv1.DefiProtocol
 	// ended is the last minute that was closed.
 	ended int64
-	// clocked says that sources have written a clock: what they state before the first one belongs to the minute after it.
+	// clocked states that sources have written a clock: what they state before the first one belongs to the minute after it.
 	clocked bool
 }
 
@@ -57,9 +57,9 @@ func newWorld(t testing.TB) *world {
 		w.traded(words[1], w.Time(words[2]), w.Number(words[3]), w.Number(words[4]), w.Number(words[5]), w.Number(words[6]), w.Number(words[7]))
 	}
 	w.Lines["observed"] = func(words []string) { // source, id, symbol, then fields of the observation as text
-		said := &eventsv1.CoinMarket{Source: words[1], SourceId: words[2], Symbol: words[3], Name: words[3], IngestTime: w.Now.UnixNano()}
-		w.merge(strings.Join(words[4:], " "), said)
-		w.observed(said)
+		reported := &eventsv1.CoinMarket{Source: words[1], SourceId: words[2], Symbol: words[3], Name: words[3], IngestTime: w.Now.UnixNano()}
+		w.merge(strings.Join(words[4:], " "), reported)
+		w.observed(reported)
 	}
 	w.Lines["close"] = func(words []string) { w.close(w.Time(words[1]).UnixNano()) }
 	w.Lines["vote"] = func(words []string) { // coin, venue, symbol, last price, its quote, rate
@@ -85,9 +85,9 @@ func newWorld(t testing.TB) *world {
 }
 
 func (w *world) merge(text string, into proto.Message) {
-	said := into.ProtoReflect().New().Interface()
-	w.Must(prototext.Unmarshal([]byte(text), said))
-	proto.Merge(into, said)
+	message := into.ProtoReflect().New().Interface()
+	w.Must(prototext.Unmarshal([]byte(text), message))
+	proto.Merge(into, message)
 }
 
 // append writes a record; it is there when the minute is closed or a price is published.
@@ -120,17 +120,17 @@ func (w *world) traded(coin string, start time.Time, open, high, low, closed, vo
 	w.state(coin).AddCandle(c)
 }
 
-func (w *world) observed(said *eventsv1.CoinMarket) {
+func (w *world) observed(reported *eventsv1.CoinMarket) {
 	if !w.clocked {
-		w.clock(said.IngestTime)
+		w.clock(reported.IngestTime)
 	}
-	w.append(schemas.TopicCoinMarketsRaw, 0, said.Source, said.IngestTime, &eventsv1.ReferenceRecord{Producer: "sources", Epoch: 1,
-		Body: &eventsv1.ReferenceRecord_CoinMarket{CoinMarket: said}})
-	id, ok := schemas.CanonicalCoin(said.Source, said.SourceId, said.Symbol, said.Name)
+	w.append(schemas.TopicCoinMarketsRaw, 0, reported.Source, reported.IngestTime, &eventsv1.ReferenceRecord{Producer: "sources", Epoch: 1,
+		Body: &eventsv1.ReferenceRecord_CoinMarket{CoinMarket: reported}})
+	id, ok := schemas.CanonicalCoin(reported.Source, reported.SourceId, reported.Symbol, reported.Name)
 	if !ok {
-		w.T.Fatalf("%s of %s is no coin", said.SourceId, said.Source)
+		w.T.Fatalf("%s of %s is no coin", reported.SourceId, reported.Source)
 	}
-	w.state(id).Observe(said)
+	w.state(id).Observe(reported)
 }
 
 func (w *world) state(coin string) *schemas.CoinState {
@@ -264,15 +264,15 @@ func (w *world) fixing(f *eventsv1.Fixing) {
 }
 
 // offered is what a source pays, and the entry that the fold makes of it.
-func (w *world) offered(said *eventsv1.Rate) {
-	offset := w.append(schemas.TopicRatesRaw, 0, said.Source, said.IngestTime, &eventsv1.ReferenceRecord{Producer: "sources", Epoch: 1,
-		Body: &eventsv1.ReferenceRecord_Rate{Rate: said}})
+func (w *world) offered(reported *eventsv1.Rate) {
+	offset := w.append(schemas.TopicRatesRaw, 0, reported.Source, reported.IngestTime, &eventsv1.ReferenceRecord{Producer: "sources", Epoch: 1,
+		Body: &eventsv1.ReferenceRecord_Rate{Rate: reported}})
 	w.flush()
-	apr, apy, err := schemas.Yearly(said.Raw, said.RawUnit, said.Compounding)
+	apr, apy, err := schemas.Yearly(reported.Raw, reported.RawUnit, reported.Compounding)
 	w.Must(err)
-	named, _ := w.Prices.Coins().ByID(said.CoinId)
-	entry := &eventsv1.RateEntry{Provider: said.Project, Source: said.Source, Category: said.Category, CoinId: said.CoinId, Symbol: named.Symbol, Pool: said.Pool,
-		Apr: apr, Apy: apy, Said: said, Time: w.Now.UnixNano(), Heard: said.IngestTime, Offset: offset.Offset, Method: schemas.RateVersion}
+	named, _ := w.Prices.Coins().ByID(reported.CoinId)
+	entry := &eventsv1.RateEntry{Provider: reported.Project, Source: reported.Source, Category: reported.Category, CoinId: reported.CoinId, Symbol: named.Symbol, Pool: reported.Pool,
+		Apr: apr, Apy: apy, Said: reported, Time: w.Now.UnixNano(), Heard: reported.IngestTime, Offset: offset.Offset, Method: schemas.RateVersion}
 	rec := &eventsv1.RateRecord{Body: &eventsv1.RateRecord_Entry{Entry: entry}}
 	w.RateFolded(rec)
 	rec.Mark = &eventsv1.Mark{LogicVersion: 2, Offset: schemas.Minute(entry.Time)}
@@ -281,13 +281,13 @@ func (w *world) offered(said *eventsv1.Rate) {
 }
 
 // locked is what is locked in a protocol, and borrowed from it.
-func (w *world) locked(said *eventsv1.Protocol) {
+func (w *world) locked(reported *eventsv1.Protocol) {
 	if len(w.protocols) == 0 {
-		w.sourcesClock(said.IngestTime)
+		w.sourcesClock(reported.IngestTime)
 	}
-	w.append(schemas.TopicReferenceRaw, 0, said.Source, said.IngestTime, &eventsv1.ReferenceRecord{Producer: "sources", Epoch: 1,
-		Body: &eventsv1.ReferenceRecord_Protocol{Protocol: said}})
-	w.protocols[said.Slug] = schemas.NewDefiProtocol(said)
+	w.append(schemas.TopicReferenceRaw, 0, reported.Source, reported.IngestTime, &eventsv1.ReferenceRecord{Producer: "sources", Epoch: 1,
+		Body: &eventsv1.ReferenceRecord_Protocol{Protocol: reported}})
+	w.protocols[reported.Slug] = schemas.NewDefiProtocol(reported)
 }
 
 func (w *world) sourcesClock(at int64) {

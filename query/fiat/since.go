@@ -10,7 +10,7 @@ import (
 
 // History is what the beginnings of currencies are read from.
 type History interface {
-	// CurrenciesSince returns when each currency was first told, by code.
+	// CurrenciesSince returns when each currency was first published, by code.
 	CurrenciesSince(ctx context.Context) (map[string]time.Time, error)
 }
 
@@ -23,7 +23,7 @@ const (
 	sincePatience = 10 * time.Second
 )
 
-// Run keeps in memory when each currency was first told, until the context ends. While that cannot be read, answers go
+// Run keeps in memory when each currency was first published, until the context ends. While that cannot be read, answers go
 // without.
 func (u *Unit) Run(ctx context.Context, log *slog.Logger) error {
 	const failure = "loading the first dates of currencies failed, continuing without them"

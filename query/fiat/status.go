@@ -27,7 +27,7 @@ type StatusBody struct {
 	Meta query.Meta `json:"meta"`
 }
 
-// Status is how the reading of rates goes, as the log tells.
+// Status is how the reading of rates goes, by the log.
 type Status struct {
 	IsRunning       bool   `json:"isRunning" doc:"A sync is due or running: its result is not in the log yet, and the process that polls the sources is up"`
 	LastSync        string `json:"lastSync,omitempty" format:"date-time" doc:"When a source of exchange rates was last polled; absent before the first poll"`

@@ -1,5 +1,5 @@
-// Package fiat answers for government currencies: what one US dollar costs in each, blended from the sources that tell
-// it, with what each of them said. All is read from memory.
+// Package fiat answers for government currencies: what one US dollar costs in each, blended from the sources that publish
+// it, with what each of them published. All is read from memory.
 package fiat
 
 import (
@@ -30,7 +30,7 @@ type Unit struct {
 	rated   *views.Rates
 	history History
 	held    query.ResponseCache[version, key]
-	// since is when each currency was first told, by code, as far as it was read.
+	// since is when each currency was first published, by code, as far as it was read.
 	since atomic.Pointer[map[string]time.Time]
 }
 
@@ -76,7 +76,7 @@ type sync struct {
 	alive bool
 }
 
-// aliveFor is for how long a clock of the sources' process says that it runs: it writes one each ten seconds.
+// aliveFor is for how long a clock of the sources' process states that it runs: it writes one each ten seconds.
 const aliveFor = time.Minute
 
 func (s sync) next() time.Time { return s.last.Add(s.interval) }
@@ -99,7 +99,7 @@ func (u *Unit) answer(r *query.Request, k key, make func(*current) (any, error))
 	})
 }
 
-// blend makes the rates of all currencies whose names are known, from what the sources said last.
+// blend makes the rates of all currencies whose names are known, from what the sources published last.
 func (u *Unit) blend(v version) *current {
 	now := &current{minute: time.Unix(v.minute, 0).UTC(), at: v.snapshot.SourcesTime, sync: sync{interval: syncInterval}}
 	if v.since != nil {

@@ -12,7 +12,7 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// channelCode stands for the channel in cursors.
+// channelCode is the channel's number in cursors.
 const channelCode = 16
 
 // SummaryHistory is where the summaries of past minutes are kept.
@@ -60,7 +60,7 @@ func readSummary(_ int32, record eventsv1.Marked) (read query.ChannelRecord, err
 	if pulse := rec.GetPulse(); pulse != nil {
 		read.Until = pulse.Now / int64(time.Second)
 	}
-	if s := rec.GetSummary(); s.GetTotalMarketCap() > 0 { // those before any source has told a supply sum up to nothing
+	if s := rec.GetSummary(); s.GetTotalMarketCap() > 0 { // those before any source has reported a supply sum up to nothing
 		element, err := summaryElement(s)
 		if err != nil {
 			return read, err

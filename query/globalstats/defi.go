@@ -19,7 +19,7 @@ type DefiHistory interface {
 	DefiSeries(ctx context.Context, metric string, from, to time.Time, step time.Duration) ([]views.FigurePoint, error)
 	// DefiOHLC returns what a metric did in the steps that begin in [from, to), oldest first, as far as there are any.
 	DefiOHLC(ctx context.Context, metric string, from, to time.Time, step time.Duration) ([]views.SummaryOHLC, error)
-	// DefiPast returns what a source told afterwards of all of DeFi in (from, to], oldest first, before anything was measured.
+	// DefiPast returns what a source reported afterwards of all of DeFi in (from, to], oldest first, before anything was measured.
 	DefiPast(ctx context.Context, from, to time.Time) ([]views.DefiPast, error)
 }
 
@@ -71,7 +71,7 @@ func defiAge(s *eventsv1.DefiSummary, now time.Time) query.Age {
 	return query.AgeOf(min(s.GetTime(), oldest), now, defiStaleAfter)
 }
 
-// answer gives what tell makes of the newest summary, which is kept until that or its age changes.
+// answer gives what encode makes of the newest summary, which is kept until that or its age changes.
 func (d *Defi) answer(r *query.Request, name string, encode func(s *eventsv1.DefiSummary, age query.AgeMeta) any) (query.Answer, error) {
 	s := d.newest.Load()
 	if s == nil {

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// fearGreedFor is how long the source's value of a day counts, from the day's beginning: the next one is told soon
+	// fearGreedFor is how long the source's value of a day counts, from the day's beginning: the next one is published soon
 	// after a day.
 	fearGreedFor = 26 * time.Hour
 	// fearGreedDays is how many days the history has.
@@ -76,7 +76,7 @@ func (u *Unit) getFearGreed(_ context.Context, r *query.Request) (query.Answer, 
 	})
 }
 
-// fearGreedOf is nil where neither the source nor the fold has said anything.
+// fearGreedOf is nil where neither the source nor the fold has published anything.
 func fearGreedOf(now current) *FearGreed {
 	days := joinDays(now.past, now.FearGreed)
 	f := &FearGreed{History: []Point{}}
@@ -114,7 +114,7 @@ func last(days []*eventsv1.FearGreed) *eventsv1.FearGreed {
 	return days[len(days)-1]
 }
 
-// joinDays puts what history holds before what was told lately; of a day that both have, the latter counts.
+// joinDays puts what history holds before what was published lately; of a day that both have, the latter counts.
 func joinDays(past, lately []*eventsv1.FearGreed) []*eventsv1.FearGreed {
 	byDay := make(map[int64]*eventsv1.FearGreed, len(past)+len(lately))
 	for _, days := range [][]*eventsv1.FearGreed{past, lately} {

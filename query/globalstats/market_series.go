@@ -50,7 +50,7 @@ func (u *Unit) marketCandles(ctx context.Context, metric string, from, end, last
 	return withPastCandles(measured(summaries), past, step), err
 }
 
-// backfilledValues are the full hours that a source told afterwards.
+// backfilledValues are the full hours that a source reported afterwards.
 func (u *Unit) backfilledValues(ctx context.Context, metric string, from, to time.Time) ([]pastValue, error) {
 	hours, err := u.history.GlobalPast(ctx, from, to)
 	past := make([]pastValue, 0, len(hours))

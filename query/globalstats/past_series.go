@@ -8,14 +8,14 @@ import (
 	"github.com/marketlog/marketlog/schemas"
 )
 
-// pastValue is a metric at a moment, as a source told it afterwards; coverage is in percent, nil if it is not known.
+// pastValue is a metric at a moment, as a source reported it afterwards; coverage is in percent, nil if it is not known.
 type pastValue struct {
 	time     time.Time
 	value    float64
 	coverage *float64
 }
 
-// withPastPoints adds the last value that was told of each step in which nothing was measured.
+// withPastPoints adds the last value that was reported of each step in which nothing was measured.
 func withPastPoints(points []MetricPoint, past []pastValue, step time.Duration) []MetricPoint {
 	taken := map[int64]bool{}
 	for _, p := range points {
@@ -29,7 +29,7 @@ func withPastPoints(points []MetricPoint, past []pastValue, step time.Duration) 
 	return points
 }
 
-// withPastCandles adds a candle of what was told of each step in which nothing was measured.
+// withPastCandles adds a candle of what was reported of each step in which nothing was measured.
 func withPastCandles(candles []MetricCandle, past []pastValue, step time.Duration) []MetricCandle {
 	taken := map[int64]bool{}
 	for _, c := range candles {

@@ -56,7 +56,7 @@ func newWorld(t testing.TB) *world {
 	w.Lines["remember"] = w.remember   // reads what the store holds
 	w.Lines["summaries"] = w.summaries // end of the first minute, number, total cap, rise of each: summaries that only the store holds
 	w.Lines["coins"] = w.coins         // number of rows, the first rank: each coin rises by 5 % less a tenth of its rank
-	w.Lines["defi"] = w.summarizeDefi  // a summary of the fold of DeFi, as text; its time is the query's clock unless it tells one
+	w.Lines["defi"] = w.summarizeDefi  // a summary of the fold of DeFi, as text; its time is the query's clock unless it has one
 	w.Serve(slices.Concat(w.unit.Endpoints(), w.defi.Endpoints()))
 	return w
 }

@@ -19,9 +19,9 @@ type History interface {
 	Summaries(ctx context.Context, from, to time.Time, step time.Duration) ([]*eventsv1.Summary, error)
 	// SummaryOHLC returns what a metric did in the steps that begin in [from, to), oldest first, as far as there are any.
 	SummaryOHLC(ctx context.Context, metric string, from, to time.Time, step time.Duration) ([]views.SummaryOHLC, error)
-	// GlobalPast returns the full hours in (from, to], oldest first, that a source told afterwards.
+	// GlobalPast returns the full hours in (from, to], oldest first, that a source reported afterwards.
 	GlobalPast(ctx context.Context, from, to time.Time) ([]views.GlobalPast, error)
-	// FearGreedHistory returns what sources said of the days that begin in [from, to), by day.
+	// FearGreedHistory returns what sources published of the days that begin in [from, to), by day.
 	FearGreedHistory(ctx context.Context, from, to time.Time) ([]*eventsv1.FearGreed, error)
 }
 
@@ -68,7 +68,7 @@ type seriesKey struct {
 	newest         newest
 }
 
-// newest is the last minute up to which there is something to tell, Unix nanoseconds.
+// newest is the last minute up to which there is something to serve, Unix nanoseconds.
 type newest struct {
 	minute    int64
 	age       query.Age

@@ -39,7 +39,7 @@ func (u *Unit) Endpoints() []query.Endpoint {
 	}
 }
 
-// version is what current answers are made from. They hold ages and times to come, both told to the minute.
+// version is what current answers are made from. They hold ages and times to come, both served to the minute.
 type version struct {
 	snapshot *views.Snapshot
 	past     *[]*eventsv1.FearGreed
@@ -64,8 +64,8 @@ type current struct {
 	minute time.Time
 }
 
-// answer gives what make makes of the market as it stands, which is kept until it changes. Before its first minute there
-// is nothing to tell.
+// answer gives what make makes of the current market, which is kept until it changes. Before its first minute there
+// is nothing to serve.
 func (u *Unit) answer(r *query.Request, k key, make func(current) (any, error)) (query.Answer, error) {
 	snapshot := u.catalog.Snapshot()
 	if !folded(snapshot) {
@@ -76,11 +76,11 @@ func (u *Unit) answer(r *query.Request, k key, make func(current) (any, error)) 
 
 var errNoMinute = query.Starting("no minute in which a coin had a market cap was folded yet")
 
-// folded means that a minute of the whole market was folded which states something: those before any source has told a
+// folded means that a minute of the whole market was folded which states something: those before any source has reported a
 // supply sum up to nothing.
 func folded(s *views.Snapshot) bool { return s.Summary.GetTotalMarketCap() > 0 }
 
-// answerOf is answer for what sources alone may tell.
+// answerOf is answer for what sources alone may state.
 func (u *Unit) answerOf(snapshot *views.Snapshot, r *query.Request, k key, make func(current) (any, error)) (query.Answer, error) {
 	now := current{Snapshot: snapshot, age: query.AgeOf(snapshot.Summary.GetTime(), r.Now, views.StatisticsStaleAfter), minute: r.Now.Truncate(time.Minute)}
 	v := version{snapshot: snapshot, past: u.past.Load(), age: now.age, minute: now.minute.Unix()}

@@ -38,7 +38,7 @@ func NewIssuer(p producer, pepper []byte, plans []string, now func() time.Time) 
 	return &Issuer{producer: p, pepper: slices.Clone(pepper), plans: slices.Clone(plans), now: now}, nil
 }
 
-// Create issues a key with a budget of its own. The key itself is told here and never again.
+// Create issues a key with a budget of its own. The key itself is returned here and never again.
 func (i *Issuer) Create(ctx context.Context, plan, label string) (key string, rec *eventsv1.KeyRecord, err error) {
 	if !slices.Contains(i.plans, plan) {
 		return "", nil, fmt.Errorf("plan %q must be one of %s", plan, strings.Join(i.plans, ", "))

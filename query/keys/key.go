@@ -51,7 +51,7 @@ func Generate() string {
 }
 
 // WellFormed reports whether a key has the prefix, the length and the checksum of one that Generate
-// made. It tells nothing about whether the key exists.
+// made. It does not show whether the key exists.
 func WellFormed(key []byte) bool {
 	if len(key) != keyLength || string(key[:len(Prefix)]) != Prefix {
 		return false

@@ -98,7 +98,7 @@ func TestAKeyLivesFromItsRecordToItsEnd(t *testing.T) {
 	}
 	grant, ok := table.Lookup([]byte(first), now)
 	if !ok || grant.Plan != "pro" || grant.KeyID != rec.Id {
-		t.Fatalf("the new key stands for %+v, %v", grant, ok)
+		t.Fatalf("the new key grants %+v, %v", grant, ok)
 	}
 	value, err := rec.MarshalVT()
 	if err != nil || bytes.Contains(value, []byte(first[8:30])) {
@@ -114,7 +114,7 @@ func TestAKeyLivesFromItsRecordToItsEnd(t *testing.T) {
 	}
 	successor, ok := table.Lookup([]byte(second), now)
 	if !ok || successor.Budget != grant.Budget || successor.KeyID == grant.KeyID {
-		t.Errorf("the rotated key stands for %+v, want the same budget and another id", successor)
+		t.Errorf("the rotated key grants %+v, want the same budget and another id", successor)
 	}
 	if _, ok := table.Lookup([]byte(first), now.Add(time.Hour-1)); !ok {
 		t.Error("the old key ended before its overlap")

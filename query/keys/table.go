@@ -15,7 +15,7 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// Table holds the keys in memory, as the log of keys tells them. It implements query.Keyring. Safe
+// Table holds the keys in memory, as the log of keys holds them. It implements query.Keyring. Safe
 // for concurrent use.
 type Table struct {
 	waiting func() string
@@ -36,7 +36,7 @@ type hasher struct {
 	sum [sha256.Size]byte
 }
 
-// NewTable makes an empty table. Waiting says why the log was not read to its end yet, empty when it
+// NewTable makes an empty table. Waiting states why the log was not read to its end yet, empty when it
 // was; the tail that feeds Apply knows.
 func NewTable(pepper []byte, waiting func() string) (*Table, error) {
 	if err := checkPepper(pepper); err != nil {
@@ -49,11 +49,11 @@ func NewTable(pepper []byte, waiting func() string) (*Table, error) {
 	return t, nil
 }
 
-// Waiting reports why keys cannot be told yet.
+// Waiting reports why keys cannot be judged yet.
 func (t *Table) Waiting() string { return t.waiting() }
 
-// Lookup reports what a key stands for. Keys are found by their peppered hash, so the time that it takes
-// tells nothing about any stored key.
+// Lookup reports what a key grants. Keys are found by their peppered hash, so the time that it takes
+// reveals nothing about any stored key.
 func (t *Table) Lookup(key []byte, now time.Time) (query.Grant, bool) {
 	if !WellFormed(key) {
 		return query.Grant{}, false
@@ -74,13 +74,13 @@ func (t *Table) Lookup(key []byte, now time.Time) (query.Grant, bool) {
 	return query.Grant{KeyID: rec.Id, Plan: rec.Plan, Budget: rec.Budget}, true
 }
 
-// Stands reports whether the key with an id is still valid at a time.
-func (t *Table) Stands(id string, now time.Time) bool {
+// Valid reports whether the key with an id is still valid at a time.
+func (t *Table) Valid(id string, now time.Time) bool {
 	rec, ok := t.Get(id)
 	return ok && valid(rec, now)
 }
 
-// Grant reports what the key with an id stands for at a time; false for one that is unknown, expired or revoked.
+// Grant reports what the key with an id grants at a time; false for one that is unknown, expired or revoked.
 func (t *Table) Grant(id string, now time.Time) (query.Grant, bool) {
 	rec, ok := t.Get(id)
 	if !ok || !valid(rec, now) {

@@ -30,7 +30,7 @@ type bucket struct {
 	entered int64
 	// inside means that the store was reported: the share is given up. Exclusive is when there is no other replica.
 	inside, exclusive bool
-	// held is what was granted and is not spent. Out is what the store counts as held since told, when it was told of
+	// held is what was granted and is not spent. Out is what the store counts as held since reported, when it was notified of
 	// all that was admitted before.
 	held, out, reported int64
 	countReported       int64
@@ -159,7 +159,7 @@ func (p *bucket) rouse() {
 	p.wake = make(chan struct{})
 }
 
-// try admits a request by what is known. Where it is refused, final says that the store need not be asked.
+// try admits a request by what is known. Where it is refused, final states that the store need not be asked.
 func (p *bucket) try(now int64, r *replicas) (ok, final bool) {
 	away := r.away(now)
 	share := r.of(p.limit, now)
@@ -271,7 +271,7 @@ func (s *leaseManager) spent(p *bucket, now int64) {
 	}
 }
 
-// mark has a pool told of what changed.
+// mark has a pool notified of what changed.
 func (s *leaseManager) mark(p *bucket) {
 	if p.dirty {
 		return
@@ -285,7 +285,7 @@ func (s *leaseManager) mark(p *bucket) {
 // begin asks a pool, beside the caller. The pool is locked.
 func (s *leaseManager) begin(p *bucket, now int64, q question) {
 	if r := s.replicas.Load(); now-r.at > freshFor {
-		// The others may have changed since; the next beat will tell.
+		// The others may have changed since; the next heartbeat will show it.
 		p.notUntil = now + int64(askAgain)
 		return
 	}
@@ -294,7 +294,7 @@ func (s *leaseManager) begin(p *bucket, now int64, q question) {
 	go s.ask(p, now, request)
 }
 
-// question writes what a pool is told and asked.
+// question writes what a pool is notified of and asked.
 func (s *leaseManager) question(p *bucket, now int64, q question) LeaseRequest {
 	r := s.replicas.Load()
 	request := LeaseRequest{Replica: s.id, Pool: p.name, Seq: s.seq.Add(1), Limit: p.limit, Width: p.width, Inside: p.inside,

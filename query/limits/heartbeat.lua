@@ -1,6 +1,6 @@
 -- KEYS[1]: the hash of the replicas, KEYS[2]: the sorted set of recalls.
--- ARGV: replica, its number of beat, the share it has, the share it wants (n stands for 1/n of a limit, 0 for none), 1 if it
--- leaves or 2 if it has not told yet what it admitted while it was away, the replica that it replaces or nothing, then the pools to
+-- ARGV: replica, its number of beat, the share it has, the share it wants (n means 1/n of a limit, 0 for none), 1 if it
+-- leaves or 2 if it has not reported yet what it admitted while it was away, the replica that it replaces or nothing, then the pools to
 -- recall.
 -- Returns: the time in ms; the share that it has from now on, and the time from which; the replicas as id, ms since its last beat,
 -- the largest share that it may be using, 1 if it has left or 2 if it has to

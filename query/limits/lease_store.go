@@ -41,14 +41,14 @@ const (
 	recallsKey   = replicasKey + ":recalls"
 )
 
-// Heartbeat is what a replica tells several times a second. A share n stands for 1/n of every limit, 0 for none: as much it may
+// Heartbeat is what a replica reports several times a second. A share n means 1/n of every limit, 0 for none: as much it may
 // admit without asking.
 type Heartbeat struct {
 	Replica string
 	// Seq is greater in each later beat: one that comes late changes nothing.
 	Seq        int64
 	Have, Want int
-	// Leaves means that the replica ends, Behind that it has not told the pools yet what it admitted while it was away;
+	// Leaves means that the replica ends, Behind that it has not reported to the pools yet what it admitted while it was away;
 	// Replaces names one that ended without a word.
 	Leaves   bool
 	Behind   bool
@@ -82,7 +82,7 @@ type Member struct {
 	Age time.Duration
 	// Share is the largest that it may be using, or may have used within the last minute.
 	Share int
-	// Left means that it ended, and may only have used something before; Behind that it did not tell all yet.
+	// Left means that it ended, and may only have used something before; Behind that it has not reported all yet.
 	Left, Behind bool
 }
 
@@ -110,7 +110,7 @@ func (l *LeaseStore) Heartbeat(ctx context.Context, b Heartbeat) (Replicas, erro
 	}
 	reply, err := beatScript.Run(ctx, l.client, []string{replicasKey, recallsKey}, args...).Slice()
 	if err != nil {
-		return Replicas{}, fmt.Errorf("%w: telling the replicas: %w", stream.ErrUnavailable, err)
+		return Replicas{}, fmt.Errorf("%w: notifying the replicas: %w", stream.ErrUnavailable, err)
 	}
 	r := reader{values: reply}
 	answer := Replicas{Now: r.integer()}

@@ -24,7 +24,7 @@ type LimitStore interface {
 
 // Times of replicas among each other.
 const (
-	// beatEvery is how often a replica says that it is there, and hears what is to be given back.
+	// beatEvery is how often a replica states that it is there, and hears what is to be given back.
 	beatEvery = 50 * time.Millisecond
 	// reportEvery and monthEvery are how often it reports what it admitted.
 	reportEvery = 100 * time.Millisecond
@@ -54,7 +54,7 @@ const (
 	monthKept = 48 * time.Hour
 	// sweepEvery is how often pools are left or forgotten.
 	sweepEvery = 5 * time.Second
-	// leavesAtOnce bounds the pools that are told of the end at a time.
+	// leavesAtOnce bounds the pools that are notified of the end at a time.
 	leavesAtOnce = 32
 	// windowSlack is added to a window of the store: a request that waits counts when it is admitted, which is up to
 	// admitPatience after it came.
@@ -79,7 +79,7 @@ type leaseManager struct {
 	pools    sync.Map // of *pool by name
 	seq      atomic.Int64
 	left     atomic.Bool
-	// behind means that pools are to be told what was admitted while the store was away; only who beats knows.
+	// behind means that pools are to be notified of what was admitted while the store was away; only who beats knows.
 	behind bool
 
 	mu      sync.Mutex
@@ -90,11 +90,11 @@ type leaseManager struct {
 
 // replicas is what a replica knows of itself and the others. Times are the limiter's.
 type replicas struct {
-	// at is when the store was told of this replica for the last time with an answer.
+	// at is when the store was notified of this replica for the last time with an answer.
 	at int64
 	// late is at most the store's time minus the limiter's, early at least.
 	late, early int64
-	// share n stands for 1/n of a limit from a time on, until then prior; 0 for none.
+	// share n means 1/n of a limit from a time on, until then prior; 0 for none.
 	share, prior int
 	from         int64
 	others       []other
@@ -168,7 +168,7 @@ func (s *leaseManager) join(ctx context.Context) error {
 func (s *leaseManager) beat(ctx context.Context, b Heartbeat) error {
 	before := s.replicas.Load()
 	b.Replica, b.Seq = s.id, s.seq.Add(1)
-	// A share is lowered first and told then, so that the others never count on less.
+	// A share is lowered first and reported then, so that the others never count on less.
 	b.Have, b.Want = before.share, before.count
 	sent := s.clock()
 	// Others take it for one that answers as soon as the store has heard this.
@@ -286,7 +286,7 @@ func (s *leaseManager) recalled(r Revocation) {
 	s.begin(p, now, question{back: true})
 }
 
-// Run tells and hears until the context ends, then gives everything back.
+// Run reports and receives until the context ends, then gives everything back.
 func (s *leaseManager) run(ctx context.Context) error {
 	g, running := errgroup.WithContext(ctx)
 	g.Go(func() error {
@@ -335,7 +335,7 @@ func (s *leaseManager) beats(ctx context.Context) {
 // catchUp reports to the buckets what was admitted without the store, and returns whether all have it.
 func (s *leaseManager) catchUp() bool {
 	all := true
-	var told sync.WaitGroup
+	var sent sync.WaitGroup
 	s.pools.Range(func(_, value any) bool {
 		p := value.(*bucket)
 		p.mu.Lock()
@@ -347,11 +347,11 @@ func (s *leaseManager) catchUp() bool {
 			now := s.clock()
 			q := s.question(p, now, question{back: true})
 			p.asking = true
-			told.Go(func() { s.ask(p, now, q) })
+			sent.Go(func() { s.ask(p, now, q) })
 		}
 		return true
 	})
-	told.Wait()
+	sent.Wait()
 	s.pools.Range(func(_, value any) bool {
 		p := value.(*bucket)
 		p.mu.Lock()
@@ -390,7 +390,7 @@ func (s *leaseManager) reports(ctx context.Context) {
 	}
 }
 
-// report asks a pool if it is time to tell it something.
+// report asks a pool if it is time to report to it.
 func (s *leaseManager) report(p *bucket, now int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

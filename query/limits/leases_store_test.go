@@ -117,7 +117,7 @@ func (m *memoryStore) Heartbeat(_ context.Context, b Heartbeat) (Replicas, error
 	}
 	me := m.replicas[b.Replica]
 	if me != nil && (me.gone || me.seq >= b.Seq) {
-		if b.Leaves { // who leaves is told the time in any case
+		if b.Leaves { // who leaves receives the time in any case
 			return Replicas{Now: now}, nil
 		}
 		return Replicas{}, ErrOvertaken

@@ -116,7 +116,7 @@ func (f *fleet) begin() *replica {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = r.Run(ctx, slog.New(slog.DiscardHandler)) // an unreachable store is not told of the end
+		_ = r.Run(ctx, slog.New(slog.DiscardHandler)) // an unreachable store is not notified of the end
 	}()
 	r.stop = func() { cancel(); <-done }
 	f.mu.Lock()
@@ -243,8 +243,8 @@ type calm struct {
 	// rate is of all requests a minute, in limits; burst sends each minute's at once.
 	rate  float64
 	burst bool
-	// sole sends everything to one replica.
-	sole bool
+	// single sends everything to one replica.
+	single bool
 }
 
 func TestReplicasAdmitTheirLimitAndNoMore(t *testing.T) {
@@ -269,12 +269,12 @@ func TestReplicasAdmitTheirLimitAndNoMore(t *testing.T) {
 func (h calm) run(t *testing.T) {
 	f := newFleet(t, newMemoryStore(), h.replicas)
 	random := f.seed()
-	if h.sole {
+	if h.single {
 		random = rand.New(rand.NewPCG(0, 0))
 	}
 	plan := &Plan{PerMinute: h.limit, PerMonth: 1_000_000}
 	to := f.replicas
-	if h.sole {
+	if h.single {
 		to = to[:1]
 	}
 	start := time.Now()

@@ -100,7 +100,7 @@ func (l *Limiter) Admit(name string, plan *Plan, class Class, at time.Time) Deci
 	return v
 }
 
-// Peek reports how a budget stands and counts nothing.
+// Peek reports how much of a budget is used and counts nothing.
 func (l *Limiter) Peek(name string, plan *Plan, class Class, at time.Time) Decision {
 	return l.judge(name, plan, class, at, false)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// LimiterStats is how a limiter stands.
+// LimiterStats is the state of a limiter.
 type LimiterStats struct {
 	// Budgets are held in memory: of keys that made a request lately, or this month.
 	Budgets int
@@ -51,7 +51,7 @@ type limiterMetrics struct {
 	budgets, replicas, storeUp *prometheus.Desc
 }
 
-// MeasureLimiter registers how a limiter stands. One that takes the place of an earlier one in the same registry is
+// MeasureLimiter registers the state of a limiter. One that takes the place of an earlier one in the same registry is
 // measured from then on.
 func MeasureLimiter(registry prometheus.Registerer, l *Limiter) error {
 	m, err := collectors.Register(registry, &limiterMetrics{

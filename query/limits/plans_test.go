@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestPlansAreWhatTheirTableSays(t *testing.T) {
+func TestPlansAgreeWithTheirTable(t *testing.T) {
 	for name, want := range map[string]Plan{
 		"free":       {Name: "free", PerMinute: 30, PerMonth: 10_000, ChartsPerMinute: 30, HistoryDays: 7, Sockets: 1},
 		"starter":    {Name: "starter", PerMinute: 60, PerMonth: 50_000, HistoryDays: 90, Sockets: 2},

@@ -9,7 +9,7 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// lossy is a log that keeps what it is given, or not, and says that it is open which.
+// lossy is a log that keeps what it is given, or not, and states that it is open which.
 type lossy struct {
 	kept  []*eventsv1.UsageRecord
 	fails bool
@@ -85,6 +85,6 @@ func TestEachRequestIsWrittenOnce(t *testing.T) {
 		}
 	}
 	if requests, charts := log.total("b"); requests != admitted || charts != 2*6*2 {
-		t.Errorf("the log tells of %d requests and %d for charts, want %d and 24", requests, charts, admitted)
+		t.Errorf("the log counts %d requests and %d for charts, want %d and 24", requests, charts, admitted)
 	}
 }

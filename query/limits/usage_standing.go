@@ -9,7 +9,7 @@ import (
 // DayUsage is what a budget used on a day.
 type DayUsage = read.DayUsage
 
-// Standing is how a budget stands in one window.
+// Standing is how much of a budget is used in one window.
 type Standing struct {
 	Scope       string
 	Limit, Used int64
@@ -17,7 +17,7 @@ type Standing struct {
 	Reset time.Time
 }
 
-// Windows reports how a budget stands in each window of its plan, at a time of the limiter's clock.
+// Windows reports how much of a budget is used in each window of its plan, at a time of the limiter's clock.
 func (l *Limiter) Windows(name string, plan *Plan, wall time.Time) []Standing {
 	if l.shared != nil {
 		return l.shared.windows(name, plan, wall)

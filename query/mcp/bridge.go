@@ -88,7 +88,7 @@ func NewBridge(ctx context.Context, base, key string) (*Bridge, error) {
 func (b *Bridge) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	b.out = out
 	if closer, ok := in.(io.Closer); ok {
-		// Else a program that is told to end would wait for one message more.
+		// Else a program that is asked to end would wait for one message more.
 		defer context.AfterFunc(ctx, func() { _ = closer.Close() })()
 	}
 	lines := bufio.NewReaderSize(in, maxLine)

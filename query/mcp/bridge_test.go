@@ -60,7 +60,7 @@ func testBridgeAnswersEveryCall(t *testing.T, w *world) {
 	}
 }
 
-func testBridgeTellsOfItsServersFaults(t *testing.T, w *world) {
+func testBridgeReportsItsServersFaults(t *testing.T, w *world) {
 	if _, err := mcp.NewBridge(t.Context(), w.base+"/nosuch", ""); err == nil || !strings.Contains(err.Error(), "/nosuch/mcp/tools.json answers 404") {
 		t.Errorf("got %v, want the address and its status", err)
 	}

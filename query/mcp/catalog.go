@@ -73,7 +73,7 @@ type acceptedKey struct{}
 
 var errAccepted = errors.New("accepted")
 
-// accept is the handler of every tool as the library knows it: it only tells that the library found no
+// accept is the handler of every tool as the library knows it: it only reports that the library found no
 // fault with the request. The handler calls the tool, since the library would answer each of its errors as
 // a fault of the server.
 func accept(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {

@@ -25,7 +25,7 @@ type tool struct {
 	Annotations  map[string]bool `json:"annotations"`
 }
 
-// list asks for the tools of a set, in the order told.
+// list asks for the tools of a set, in the order given.
 func (w *world) list(query string) (tools []tool, result json.RawMessage) {
 	w.T.Helper()
 	_, body := w.send(w.base, w.keys["pro"], `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, "Query: "+query)
@@ -33,11 +33,11 @@ func (w *world) list(query string) (tools []tool, result json.RawMessage) {
 		Result json.RawMessage `json:"result"`
 	}
 	w.Must(json.Unmarshal(body, &frame))
-	var said struct {
+	var answer struct {
 		Tools []tool `json:"tools"`
 	}
-	w.Must(json.Unmarshal(frame.Result, &said))
-	return said.Tools, frame.Result
+	w.Must(json.Unmarshal(frame.Result, &answer))
+	return answer.Tools, frame.Result
 }
 
 func (w *world) get(path string) []byte {

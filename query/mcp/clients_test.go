@@ -97,7 +97,7 @@ func typescript(t *testing.T, c clients, w *world) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var said struct {
+	var printed struct {
 		Server   struct{ Name, Version string }
 		Tools    []string
 		Results  map[string]map[string]any
@@ -106,32 +106,32 @@ func typescript(t *testing.T, c clients, w *world) {
 			Word, Message string
 		}
 	}
-	if err := json.Unmarshal([]byte(out), &said); err != nil {
+	if err := json.Unmarshal([]byte(out), &printed); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if said.Server.Name != "marketlog" || said.Server.Version != "1.2.3" {
-		t.Errorf("got server %+v, want marketlog 1.2.3", said.Server)
+	if printed.Server.Name != "marketlog" || printed.Server.Version != "1.2.3" {
+		t.Errorf("got server %+v, want marketlog 1.2.3", printed.Server)
 	}
 	listed, _ := w.list("")
 	var names []string
 	for _, tool := range listed {
 		names = append(names, tool.Name)
-		if len(said.Results[tool.Name]) == 0 {
+		if len(printed.Results[tool.Name]) == 0 {
 			t.Errorf("%s: the client got no structure", tool.Name)
 		}
 	}
-	if !slices.Equal(said.Tools, names) {
-		t.Errorf("got tools %v, want %v", said.Tools, names)
+	if !slices.Equal(printed.Tools, names) {
+		t.Errorf("got tools %v, want %v", printed.Tools, names)
 	}
 	for name, want := range map[string]struct {
 		code int
 		word string
 	}{
 		"not_found": {40400, "not_found"}, "invalid_params": {-32602, "invalid_params"},
-		// What HTTP refuses the client tells by the status, with the frame as its text.
+		// What HTTP refuses the client shows by the status, with the frame as its text.
 		"unauthorized": {401, ""}, "plan_required": {402, ""}, "rate_limited": {429, ""},
 	} {
-		got := said.Failures[name]
+		got := printed.Failures[name]
 		if got.Code != want.code || got.Word != want.word || want.word == "" && !strings.Contains(got.Message, `"code":"`+name+`"`) {
 			t.Errorf("%s: got %+v, want code %d and word %q", name, got, want.code, want.word)
 		}

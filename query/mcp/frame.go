@@ -14,7 +14,7 @@ import (
 )
 
 // Codes of errors that are ours. The protocol keeps the range of JSON-RPC's own and of what servers may
-// define there to itself, so they are outside it and name the REST status that they stand for.
+// define there to itself, so they are outside it and name the REST status that they correspond to.
 const (
 	codeUnauthorized = 40100
 	codePlanRequired = 40200
@@ -44,8 +44,8 @@ type frameError struct {
 	Data    errorData `json:"data"`
 }
 
-// errorData is what an error tells beside its number: the word that names it, and what the REST error
-// tells beside its own.
+// errorData is what an error holds beside its number: the word that names it, and what the REST error
+// holds beside its own.
 type errorData struct {
 	Code       string              `json:"code"`
 	RequestID  string              `json:"requestId,omitempty"`
@@ -156,7 +156,7 @@ func appendQuoted(to, text []byte) []byte {
 	return append(append(to, text[begin:]...), '"')
 }
 
-// resultFrame is the answer to a call: the endpoint's answer as it stands, and as text for clients that
+// resultFrame is the answer to a call: the endpoint's answer unchanged, and as text for clients that
 // know no structure. Stamp is what else belongs into the result, empty or beginning with a comma.
 func resultFrame(id json.RawMessage, body []byte, stamp string) []byte {
 	frame := make([]byte, 0, 2*len(body)+len(body)/4+len(stamp)+256)

@@ -31,7 +31,7 @@ const (
 type Config struct {
 	// Version of the service.
 	Version string
-	// Simulated means that the numbers are invented, which every handshake tells.
+	// Simulated means that the numbers are invented, which every handshake states.
 	Simulated bool
 }
 
@@ -236,7 +236,7 @@ func (r *request) send(status int, frame []byte) {
 	r.ctx.Response.SetBodyRaw(frame)
 }
 
-// isJSON means that a body is JSON as it stands: what is compressed can be a thousand times as large.
+// isJSON means that a body is JSON as it is: what is compressed can be a thousand times as large.
 func isJSON(h *fasthttp.RequestHeader) bool {
 	kind, params, err := mime.ParseMediaType(string(h.ContentType()))
 	if charset := params["charset"]; err != nil || kind != contentJSON || charset != "" && !strings.EqualFold(charset, "utf-8") {

@@ -10,7 +10,7 @@ func TestHandler(t *testing.T) {
 		"ResultsAreTheEndpointsAnswers":   testResultsAreTheEndpointsAnswers,
 		"BridgeListsTheServersTools":      testBridgeListsTheServersTools,
 		"BridgeAnswersEveryCall":          testBridgeAnswersEveryCall,
-		"BridgeTellsOfItsServersFaults":   testBridgeTellsOfItsServersFaults,
+		"BridgeTellsOfItsServersFaults":   testBridgeReportsItsServersFaults,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, w.in(t)) })
 	}

@@ -48,7 +48,7 @@ type world struct {
 }
 
 // newWorld has a part of the embedded table, since the store knows the pegs of that, and something of
-// everything that a tool tells.
+// everything that a tool serves.
 func newWorld(t testing.TB) *world {
 	table := querytest.Coins(
 		"bitcoin,BTC,Bitcoin,1,coin,,*:XBT", "ethereum,ETH,Ethereum,2,coin,,", "tether,USDT,Tether,3,stablecoin,USD,",
@@ -57,7 +57,7 @@ func newWorld(t testing.TB) *world {
 	w.Open(enginetest.Migrated(t))
 	candles := views.NewCandles(w.Prices, w.History())
 	venues := []views.Provider{{Slug: "kraken", Name: "Kraken"}, {Slug: "okx", Name: "OKX"}}
-	refused := &eventsv1.SymbolOverride{Source: "gate", Symbol: "SOL", CoinId: schemas.NoCoin, Time: 1} // an operator said: none of the coins
+	refused := &eventsv1.SymbolOverride{Source: "gate", Symbol: "SOL", CoinId: schemas.NoCoin, Time: 1} // an operator's override: none of the coins
 	var endpoints []query.Endpoint
 	states := providers.New(w.Prices, w.Catalog, w.Yields, w.History(), venues)
 	for _, unit := range []interface{ Endpoints() []query.Endpoint }{
@@ -244,24 +244,24 @@ func (w *world) Run(line string) string {
 }
 
 // masked leaves out what differs from run to run.
-func masked(said string) string {
-	return waits.ReplaceAllString(ids.ReplaceAllString(said, `"requestId": "ID"`), `"retryAfter": SECONDS`)
+func masked(text string) string {
+	return waits.ReplaceAllString(ids.ReplaceAllString(text, `"requestId": "ID"`), `"retryAfter": SECONDS`)
 }
 
 // unescape writes out what would make a line of a script unreadable: deep(N) is N arrays within each other,
 // long(N) N letters, and META what a request of the newer era reports of itself.
 func unescape(body string) string {
 	body = strings.ReplaceAll(body, "META", `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`)
-	body = long.ReplaceAllStringFunc(body, func(said string) string {
+	body = long.ReplaceAllStringFunc(body, func(escape string) string {
 		var n int
-		if _, err := fmt.Sscanf(said, "long(%d)", &n); err != nil {
+		if _, err := fmt.Sscanf(escape, "long(%d)", &n); err != nil {
 			panic(err)
 		}
 		return strings.Repeat("x", n)
 	})
-	return deep.ReplaceAllStringFunc(body, func(said string) string {
+	return deep.ReplaceAllStringFunc(body, func(escape string) string {
 		var n int
-		if _, err := fmt.Sscanf(said, "deep(%d)", &n); err != nil {
+		if _, err := fmt.Sscanf(escape, "deep(%d)", &n); err != nil {
 			panic(err)
 		}
 		return strings.Repeat("[", n) + strings.Repeat("]", n)

@@ -65,7 +65,7 @@ func (u *Unit) sendCoin(c *fiber.Ctx) error {
 		return u.fail(r.ctx, err)
 	}
 	if !wantsPage(r.ctx) {
-		return u.sayCoin(c, v)
+		return u.sendCoinText(c, v)
 	}
 	return u.show(r.ctx, http.StatusOK, view{Page: pageCoin, Title: v.Coin.Name, About: v.Coin.Name + ": price, history, and what the price is made from.", Data: v, Coin: v})
 }

@@ -19,8 +19,8 @@ func TestScriptsAreBuiltOfTheirSources(t *testing.T) {
 	for _, command := range [][]string{{"node", "build.mjs", t.TempDir()}, {"node", filepath.Join("node_modules", "typescript", "bin", "tsc"), "-p", "tsconfig.json"}} {
 		run := exec.CommandContext(t.Context(), command[0], command[1:]...)
 		run.Dir = tools
-		if said, err := run.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %v\n%s", command, err, said)
+		if output, err := run.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v\n%s", command, err, output)
 		}
 		if command[1] != "build.mjs" {
 			continue

@@ -8,7 +8,7 @@ import (
 	"unicode"
 )
 
-// formatPrice writes an amount of USD: as many digits as tell two prices apart, thousands grouped.
+// formatPrice writes an amount of USD: as many digits as distinguish two prices, thousands grouped.
 func formatPrice(v any) string {
 	var n float64
 	switch v := v.(type) {
@@ -156,7 +156,7 @@ func visible(text string) string {
 	}, text)
 }
 
-// plain is a text of others on a terminal: whatever is no letter, mark, number, punctuation or symbol could command the terminal
+// plain is a text of others on a terminal: whatever is not a letter, mark, number, punctuation or symbol could command the terminal
 // or turn the line around. It is cut to a width in letters.
 func plain(text string, width int) string {
 	var b strings.Builder

@@ -14,19 +14,19 @@ func TestGuidesAreForEverybody(t *testing.T) {
 		"/docs/rest": {"<h1", "REST", `id="any-section"`, `<a href="/docs">all</a>`, `<a href="https://example.com/x">there</a>`, `<a href="#any-section">below</a>`, "curl &quot;&lt;x&gt;&quot;", `type="text/markdown" href="/docs/rest.md"`},
 		"/docs/api":  {"<h1>API</h1>", "/api/v1/coins/{coinId}", "listPrices", `"session":false`},
 	} {
-		response, said := w.ask("GET", path, current, w.browser(), "")
+		response, page := w.ask("GET", path, current, w.browser(), "")
 		if response.StatusCode != http.StatusOK || !strings.HasPrefix(response.Header.Get("Content-Type"), "text/html") || len(response.Cookies()) > 0 {
 			t.Errorf("%s: got %d %s", path, response.StatusCode, response.Header.Get("Content-Type"))
 		}
 		for _, want := range wants {
-			if !strings.Contains(said, want) {
-				t.Errorf("%s lacks %q:\n%.4000s", path, want, said)
+			if !strings.Contains(page, want) {
+				t.Errorf("%s lacks %q:\n%.4000s", path, want, page)
 			}
 		}
 		// What is served nowhere is text and no link; HTML in a guide is left out.
 		for _, not := range []string{"decisions/0001.md", "../main.go", "gone.md", "javascript:", "<img"} {
-			if strings.Contains(said, not) {
-				t.Errorf("%s has %q:\n%.4000s", path, not, said)
+			if strings.Contains(page, not) {
+				t.Errorf("%s has %q:\n%.4000s", path, not, page)
 			}
 		}
 	}
@@ -35,16 +35,16 @@ func TestGuidesAreForEverybody(t *testing.T) {
 		"/llms.txt":      {"# Marketlog\n\n> ", "- [REST](http://" + w.addr + "/docs/rest.md): The map of all paths\n", "/openapi.json", "/asyncapi.json", "/api/v1/prices/ws", "/mcp", "/api/v1/sql", "simulated"},
 		"/llms-full.txt": {"# Marketlog\n", "`GET /api/v1/coins/{coinId}`: A test.; parameters: `coinId`", "## Any section"},
 	} {
-		response, said := w.ask("GET", path, current, []string{"Host: " + w.addr, "Accept: */*"}, "")
+		response, page := w.ask("GET", path, current, []string{"Host: " + w.addr, "Accept: */*"}, "")
 		if response.StatusCode != http.StatusOK || !strings.HasPrefix(response.Header.Get("Content-Type"), "text/") {
 			t.Errorf("%s: got %d %s", path, response.StatusCode, response.Header.Get("Content-Type"))
 		}
 		for _, want := range wants {
-			if !strings.Contains(said, want) {
-				t.Errorf("%s lacks %q:\n%.4000s", path, want, said)
+			if !strings.Contains(page, want) {
+				t.Errorf("%s lacks %q:\n%.4000s", path, want, page)
 			}
 		}
-		if strings.Contains(said, "Changelog") {
+		if strings.Contains(page, "Changelog") {
 			t.Errorf("%s has what is no guide", path)
 		}
 	}

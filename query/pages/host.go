@@ -35,7 +35,7 @@ func (u *Unit) hostOf(ctx *fasthttp.RequestCtx) host {
 	return host{kind: u.kindOf(name), port: port}
 }
 
-// kindOf tells names of ours from others; name is without a port.
+// kindOf distinguishes names of ours from others; name is without a port.
 func (u *Unit) kindOf(name string) hostKind {
 	name = strings.ToLower(name)
 	if u.names[name] {

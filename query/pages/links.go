@@ -47,7 +47,7 @@ func (l *Links) New() string {
 
 // take reports whether a code is that of a link that waits, which it then does no more.
 func (l *Links) take(code string) bool {
-	// Hashes are compared, so the time that it takes tells nothing about any code.
+	// Hashes are compared, so the time that it takes reveals nothing about any code.
 	hash := sha256.Sum256([]byte(code))
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 func (u *Unit) sendLLMs(c *fiber.Ctx) error {
 	var b strings.Builder
 	u.writeLLMs(&b, c.Context())
-	return u.sayPublic(c.Context(), b.String())
+	return u.sendPublicText(c.Context(), b.String())
 }
 
 // sendLLMsFull answers /llms-full.txt: the same with all guides and operations in it.
@@ -37,7 +37,7 @@ func (u *Unit) sendLLMsFull(c *fiber.Ctx) error {
 		b.Write(page.source)
 		b.WriteByte('\n')
 	}
-	return u.sayPublic(c.Context(), b.String())
+	return u.sendPublicText(c.Context(), b.String())
 }
 
 func (u *Unit) writeLLMs(b *strings.Builder, ctx *fasthttp.RequestCtx) {
@@ -67,8 +67,8 @@ func (u *Unit) writeLLMs(b *strings.Builder, ctx *fasthttp.RequestCtx) {
 	fmt.Fprintf(b, "\n## Optional\n\n- [All of it in one text](%s/llms-full.txt)\n", at)
 }
 
-func (u *Unit) sayPublic(ctx *fasthttp.RequestCtx, text string) error {
+func (u *Unit) sendPublicText(ctx *fasthttp.RequestCtx, text string) error {
 	u.secure(ctx)
 	ctx.Response.Header.Set(fiber.HeaderCacheControl, "public, max-age=300")
-	return u.say(ctx, http.StatusOK, text)
+	return u.sendText(ctx, http.StatusOK, text)
 }

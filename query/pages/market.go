@@ -87,7 +87,7 @@ func (u *Unit) sendMarket(c *fiber.Ctx) error {
 	}
 	v.Defi = defi.Data
 	if !wantsPage(r.ctx) {
-		return u.sayMarket(c, v)
+		return u.sendMarketText(c, v)
 	}
 	return u.show(r.ctx, http.StatusOK, view{Page: pageMarket, Title: "Market", About: "The whole market: totals, what moved most, sentiment, fear and greed, DeFi.", Data: v, Market: v})
 }
@@ -95,23 +95,23 @@ func (u *Unit) sendMarket(c *fiber.Ctx) error {
 // textMovers are those of each side in a terminal.
 const textMovers = 5
 
-func (u *Unit) sayMarket(c *fiber.Ctx, v *marketView) error {
+func (u *Unit) sendMarketText(c *fiber.Ctx, v *marketView) error {
 	w := width(c)
 	var b strings.Builder
 	u.heading(&b, "the whole market", w)
-	said := func(name, text string) { fmt.Fprintln(&b, plain("  "+column(name, 16, false)+text, w)) }
+	row := func(name, text string) { fmt.Fprintln(&b, plain("  "+column(name, 16, false)+text, w)) }
 	s := &v.Summary
-	said("market cap", formatAmount(&s.TotalMarketCapUSD)+"   24 h "+formatPercent(s.Metrics.MarketCapChange24h))
-	said("volume 24 h", formatAmount(&s.Volume24hUSD)+"   of "+strconv.Itoa(s.Metrics.ActiveCoins)+" coins on "+strconv.Itoa(s.Metrics.ActiveMarkets)+" markets")
-	said("dominance", fmt.Sprintf("BTC %.1f%%   ETH %.1f%%   stablecoins %.1f%%", s.BTCDominance, s.ETHDominance, s.Metrics.StablecoinDominance))
+	row("market cap", formatAmount(&s.TotalMarketCapUSD)+"   24 h "+formatPercent(s.Metrics.MarketCapChange24h))
+	row("volume 24 h", formatAmount(&s.Volume24hUSD)+"   of "+strconv.Itoa(s.Metrics.ActiveCoins)+" coins on "+strconv.Itoa(s.Metrics.ActiveMarkets)+" markets")
+	row("dominance", fmt.Sprintf("BTC %.1f%%   ETH %.1f%%   stablecoins %.1f%%", s.BTCDominance, s.ETHDominance, s.Metrics.StablecoinDominance))
 	if f := s.FearGreed; f != nil {
-		said("fear & greed", fmt.Sprintf("%d, %s (%s)", f.Value, f.Classification, f.Source))
+		row("fear & greed", fmt.Sprintf("%d, %s (%s)", f.Value, f.Classification, f.Source))
 	}
 	for _, t := range s.Sentiment.Data {
-		said("ranks "+t.RankRange, fmt.Sprintf("%d rose, %d fell: %s   median %s", t.Positive, t.Negative, t.Classification, formatPercent(t.MedianChange24h)))
+		row("ranks "+t.RankRange, fmt.Sprintf("%d rose, %d fell: %s   median %s", t.Positive, t.Negative, t.Classification, formatPercent(t.MedianChange24h)))
 	}
 	if d := v.Defi; d != nil {
-		said("DeFi", fmt.Sprintf("%s locked in %d protocols   lent at %s, staked at %s", formatAmount(&d.TotalTVL), d.ProtocolCount, formatRate(d.LendingAPY), formatRate(d.StakingAPY)))
+		row("DeFi", fmt.Sprintf("%s locked in %d protocols   lent at %s, staked at %s", formatAmount(&d.TotalTVL), d.ProtocolCount, formatRate(d.LendingAPY), formatRate(d.StakingAPY)))
 	}
 	for _, segment := range s.Movers.Data {
 		fmt.Fprintf(&b, "\n  most moved in 24 h, ranks %s\n", plain(segment.RankRange, 12))
@@ -131,5 +131,5 @@ func (u *Unit) sayMarket(c *fiber.Ctx, v *marketView) error {
 			}
 		}
 	}
-	return u.say(c.Context(), http.StatusOK, b.String())
+	return u.sendText(c.Context(), http.StatusOK, b.String())
 }

@@ -35,9 +35,9 @@ type Config struct {
 	Version string
 }
 
-// Keys looks up what stands behind a session.
+// Keys looks up what is behind a session.
 type Keys interface {
-	// Grant reports what the key with an id stands for; false for one that is unknown, expired or revoked.
+	// Grant reports what the key with an id grants; false for one that is unknown, expired or revoked.
 	Grant(id string, now time.Time) (query.Grant, bool)
 	// Waiting is why keys cannot be checked yet; empty when they can.
 	Waiting() string
@@ -161,7 +161,7 @@ func (u *Unit) route(c *fiber.Ctx, title string) (r begun, ok bool, err error) {
 	case !errors.As(err, &shown):
 		return r, false, err
 	case !wantsPage(ctx):
-		return r, false, u.sayRefusal(ctx, shown)
+		return r, false, u.sendRefusalText(ctx, shown)
 	case shown.Status == http.StatusUnauthorized:
 		return r, false, u.show(ctx, http.StatusUnauthorized, view{Page: pageSignIn, Title: title})
 	}
@@ -197,7 +197,7 @@ func (u *Unit) fail(ctx *fasthttp.RequestCtx, err error) error {
 		return err
 	}
 	if !wantsPage(ctx) {
-		return u.sayRefusal(ctx, shown)
+		return u.sendRefusalText(ctx, shown)
 	}
 	return u.showError(ctx, shown)
 }

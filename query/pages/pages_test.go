@@ -17,9 +17,9 @@ func TestEveryAnswerIsConfined(t *testing.T) {
 		"/": 200, "/coins/bitcoin": 200, "/system": 200, "/rates": 200, "/rates/usdc": 200, "/stablecoins": 200, "/market": 200, "/sql": 200, "/docs": 200, "/docs/rest": 200, "/docs/api": 200, "/favicon.ico": 200, "/licences.txt": 200, "/open/x": 410,
 		"/assets/" + w.unit.manifest.Pages[pagePrices].Script: 200, "/assets/" + w.unit.manifest.Pages[pageCoin].Style: 200,
 	} {
-		response, said := w.ask("GET", path, current, w.browser(), "")
+		response, page := w.ask("GET", path, current, w.browser(), "")
 		if response.StatusCode != status {
-			t.Errorf("%s: got %d, want %d\n%.300s", path, response.StatusCode, status, said)
+			t.Errorf("%s: got %d, want %d\n%.300s", path, response.StatusCode, status, page)
 		}
 		h := response.Header
 		for _, want := range []string{"default-src 'none'", "script-src 'self'", "style-src 'self'", "frame-ancestors 'none'", "base-uri 'none'", "require-trusted-types-for 'script'", "trusted-types 'none'"} {
@@ -48,20 +48,20 @@ var inPage = regexp.MustCompile(`(?s)<script type="application/json" id="data">(
 // The first numbers are in the page: as a table for those without scripts, as JSON for the script.
 func TestPagesShowNumbersWithoutTheirScript(t *testing.T) {
 	w := newWorld(t, usual, nil)
-	_, said := w.ask("GET", "/", current, w.browser(), "")
+	_, page := w.ask("GET", "/", current, w.browser(), "")
 	for _, want := range []string{"<h1>Prices</h1>", "$101,234.56", "-2.50%", "$2.00T", `href="/coins/bitcoin"`, "Simulated", "<title>Prices · Marketlog</title>"} {
-		if !strings.Contains(said, want) {
-			t.Errorf("/ lacks %q:\n%.2000s", want, said)
+		if !strings.Contains(page, want) {
+			t.Errorf("/ lacks %q:\n%.2000s", want, page)
 		}
 	}
 	var v pricesView
-	if match := inPage.FindStringSubmatch(said); match == nil || json.Unmarshal([]byte(match[1]), &v) != nil || v.Rows[0].Price != 101234.56 || len(v.Rows[0].Line) != 3 || v.Market == nil {
+	if match := inPage.FindStringSubmatch(page); match == nil || json.Unmarshal([]byte(match[1]), &v) != nil || v.Rows[0].Price != 101234.56 || len(v.Rows[0].Line) != 3 || v.Market == nil {
 		t.Errorf("got %+v, want the rows as JSON", v)
 	}
-	_, said = w.ask("GET", "/coins/bitcoin", current, w.browser(), "")
+	_, page = w.ask("GET", "/coins/bitcoin", current, w.browser(), "")
 	for _, want := range []string{"Bitcoin", "$101,234.56", "Why this number", "kraken", "no_rate", "10:00:05"} {
-		if !strings.Contains(said, want) {
-			t.Errorf("/coins/bitcoin lacks %q:\n%.2000s", want, said)
+		if !strings.Contains(page, want) {
+			t.Errorf("/coins/bitcoin lacks %q:\n%.2000s", want, page)
 		}
 	}
 	for path, wants := range map[string][]string{
@@ -73,37 +73,37 @@ func TestPagesShowNumbersWithoutTheirScript(t *testing.T) {
 		"/sql?query=SELECT%201%3C2%20AS%20%22a%22": {`required>SELECT 1&lt;2 AS &#34;a&#34;</textarea>`},
 		"/market": {"<h1>Market</h1>", "$2.00T", "-1.25%", "Solana", "&#43;8.50%", "61 Greed", "bullish", "$120.00B", "3.21%"},
 	} {
-		_, said = w.ask("GET", path, current, w.browser(), "")
+		_, page = w.ask("GET", path, current, w.browser(), "")
 		for _, want := range wants {
-			if !strings.Contains(said, want) {
-				t.Errorf("%s lacks %q:\n%.4000s", path, want, said)
+			if !strings.Contains(page, want) {
+				t.Errorf("%s lacks %q:\n%.4000s", path, want, page)
 			}
 		}
 		// Prices are no rates.
-		if strings.Contains(said, "99999.5") || strings.Contains(said, "0.9987") {
-			t.Errorf("%s shows a price among the rates:\n%.4000s", path, said)
+		if strings.Contains(page, "99999.5") || strings.Contains(page, "0.9987") {
+			t.Errorf("%s shows a price among the rates:\n%.4000s", path, page)
 		}
 	}
-	if response, said := newWorld(t, answers{"getCoin": ""}, nil).ask("GET", "/coins/none", current, w.browser(), ""); response.StatusCode == http.StatusOK {
-		t.Errorf("/coins/none: got %d\n%.300s", response.StatusCode, said)
+	if response, page := newWorld(t, answers{"getCoin": ""}, nil).ask("GET", "/coins/none", current, w.browser(), ""); response.StatusCode == http.StatusOK {
+		t.Errorf("/coins/none: got %d\n%.300s", response.StatusCode, page)
 	}
 }
 
 // An instance has prices within seconds and rows of the market after its first minutes: the page does not wait for them.
 func TestPricesAreShownBeforeTheMarketIs(t *testing.T) {
-	said := answers{}
+	canned := answers{}
 	for id, text := range usual {
-		said[id] = text
+		canned[id] = text
 	}
-	said["listCoinMarketTable"] = `{"data":[],"meta":{}}`
-	w := newWorld(t, said, nil)
+	canned["listCoinMarketTable"] = `{"data":[],"meta":{}}`
+	w := newWorld(t, canned, nil)
 	response, shown := w.ask("GET", "/", current, w.browser(), "")
 	bitcoin, ethereum := strings.Index(shown, "$101,234.56"), strings.Index(shown, "$3,000.50")
 	if response.StatusCode != http.StatusOK || bitcoin < 0 || ethereum < bitcoin {
 		t.Errorf("got %d, want Bitcoin at its price of the list and Ethereum below\n%.3000s", response.StatusCode, shown)
 	}
-	said["summarizePrices"] = `{"data":{"prices":{}}}`
-	w = newWorld(t, said, nil)
+	canned["summarizePrices"] = `{"data":{"prices":{}}}`
+	w = newWorld(t, canned, nil)
 	if response, _ := w.ask("GET", "/", current, w.browser(), ""); response.StatusCode != http.StatusServiceUnavailable || response.Header.Get("Refresh") == "" {
 		t.Errorf("without any price: got %d, want 503 and another try", response.StatusCode)
 	}
@@ -114,14 +114,14 @@ const hostile = `</script></title><img src=x onerror=alert(1)>\u202e{{.}}`
 
 // What others write is text, in the page and in what the page hands to its script.
 func TestHostileNamesStayText(t *testing.T) {
-	said := answers{}
+	canned := answers{}
 	for id, text := range usual {
-		said[id] = strings.ReplaceAll(text, "Bitcoin", hostile)
+		canned[id] = strings.ReplaceAll(text, "Bitcoin", hostile)
 		for _, name := range []string{`"kraken"`, `"Aave V3"`, `"Tether"`, `"USDC"`, `"Solana"`} {
-			said[id] = strings.ReplaceAll(said[id], name, `"`+hostile+`"`)
+			canned[id] = strings.ReplaceAll(canned[id], name, `"`+hostile+`"`)
 		}
 	}
-	w := newWorld(t, said, nil)
+	w := newWorld(t, canned, nil)
 	for _, path := range []string{"/", "/coins/bitcoin", "/rates", "/rates/usdc", "/stablecoins", "/market"} {
 		_, shown := w.ask("GET", path, current, w.browser(), "")
 		if strings.Contains(shown, "<img") || strings.Count(shown, "<script") != 2 || strings.Count(shown, "</script>") != 2 || strings.Count(shown, "</title>") != 1 {
@@ -143,33 +143,33 @@ func TestHostileNamesStayText(t *testing.T) {
 func TestTerminalsGetATable(t *testing.T) {
 	w := newWorld(t, usual, nil)
 	for path, want := range map[string]string{"/": "101,234.56", "/coins/bitcoin": "101,234.56", "/rates": "MEDIAN STAKE BEST", "/rates?w=40": "LEND BEST", "/rates/usdc": "Aave V3", "/stablecoins": "-700.0", "/market": "bullish", "/sql": "/api/v1/sql?format=CSVWithNames"} {
-		response, said := w.ask("GET", path, current, []string{"Host: " + w.addr, "Accept: */*", "User-Agent: curl/8"}, "")
+		response, page := w.ask("GET", path, current, []string{"Host: " + w.addr, "Accept: */*", "User-Agent: curl/8"}, "")
 		if response.StatusCode != http.StatusOK || !strings.HasPrefix(response.Header.Get("Content-Type"), "text/plain") || len(response.Cookies()) > 0 {
-			t.Fatalf("%s: got %d %s with cookies %v\n%s", path, response.StatusCode, response.Header.Get("Content-Type"), response.Cookies(), said)
+			t.Fatalf("%s: got %d %s with cookies %v\n%s", path, response.StatusCode, response.Header.Get("Content-Type"), response.Cookies(), page)
 		}
-		if !strings.Contains(said, want) || !strings.Contains(said, "\nSIMULATED: invented prices\n") {
-			t.Errorf("%s lacks %s or the warning:\n%s", path, want, said)
+		if !strings.Contains(page, want) || !strings.Contains(page, "\nSIMULATED: invented prices\n") {
+			t.Errorf("%s lacks %s or the warning:\n%s", path, want, page)
 		}
-		for line := range strings.Lines(said) {
+		for line := range strings.Lines(page) {
 			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > 80 {
 				t.Errorf("%s: a line of %d columns: %s", path, n, line)
 			}
 		}
 	}
-	_, said := w.ask("GET", "/", current, []string{"Host: " + w.addr, "Accept: */*"}, "")
+	_, page := w.ask("GET", "/", current, []string{"Host: " + w.addr, "Accept: */*"}, "")
 	for _, path := range []string{"/api/v1", "/openapi.json", "/api/v1/prices/ws", "/mcp", "15/16"} {
-		if !strings.Contains(said, path) {
-			t.Errorf("/ lacks %s:\n%s", path, said)
+		if !strings.Contains(page, path) {
+			t.Errorf("/ lacks %s:\n%s", path, page)
 		}
 	}
 	closed := newWorld(t, usual, func(c *Config) { c.Automatic = false })
-	response, said := closed.ask("GET", "/", current, []string{"Host: " + closed.addr, "Accept: */*"}, "")
-	if response.StatusCode != http.StatusUnauthorized || !strings.Contains(said, "marketlog keys create") || !strings.Contains(said, "/openapi.json") {
-		t.Errorf("got %d, want 401 with what to do\n%s", response.StatusCode, said)
+	response, page := closed.ask("GET", "/", current, []string{"Host: " + closed.addr, "Accept: */*"}, "")
+	if response.StatusCode != http.StatusUnauthorized || !strings.Contains(page, "marketlog keys create") || !strings.Contains(page, "/openapi.json") {
+		t.Errorf("got %d, want 401 with what to do\n%s", response.StatusCode, page)
 	}
 	key, _ := closed.key("free")
-	if response, said := closed.ask("GET", "/", current, []string{"Host: " + closed.addr, "Accept: */*", "Authorization: Bearer " + key}, ""); response.StatusCode != http.StatusOK || !strings.Contains(said, "101,234.56") {
-		t.Errorf("with a key: got %d\n%s", response.StatusCode, said)
+	if response, page := closed.ask("GET", "/", current, []string{"Host: " + closed.addr, "Accept: */*", "Authorization: Bearer " + key}, ""); response.StatusCode != http.StatusOK || !strings.Contains(page, "101,234.56") {
+		t.Errorf("with a key: got %d\n%s", response.StatusCode, page)
 	}
 }
 

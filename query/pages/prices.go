@@ -149,7 +149,7 @@ func (u *Unit) sendPrices(c *fiber.Ctx) error {
 		return u.fail(r.ctx, err)
 	}
 	if !wantsPage(r.ctx) {
-		return u.sayPrices(c, v)
+		return u.sendPricesText(c, v)
 	}
 	return u.show(r.ctx, http.StatusOK, view{Page: pagePrices, Title: "Prices", About: "Prices of " + strconv.Itoa(len(v.Rows)) + " coins, each the median over venues.", Data: v, Prices: v})
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// categoryOfPrices stands beside the rates in the API's answers; the pages of prices show it.
+// categoryOfPrices is beside the rates in the API's answers; the pages of prices show it.
 const categoryOfPrices = "price"
 
 // ratesView is the page of what coins yield and cost, of all coins.
@@ -90,16 +90,16 @@ func (e *rateEntry) Name() string {
 	return e.Provider
 }
 
-// Told is the number as the source told it, with its unit.
-func (e *rateEntry) Told() string {
+// Reported is the number as the source reported it, with its unit.
+func (e *rateEntry) Reported() string {
 	if e.Metadata == nil || e.Metadata.Raw == "" {
 		return ""
 	}
-	told := e.Metadata.Raw + " " + strings.ReplaceAll(e.Metadata.RawUnit, "_", " ")
+	reported := e.Metadata.Raw + " " + strings.ReplaceAll(e.Metadata.RawUnit, "_", " ")
 	if e.Metadata.Compounding != "" {
-		told += ", compounded " + e.Metadata.Compounding
+		reported += ", compounded " + e.Metadata.Compounding
 	}
-	return told
+	return reported
 }
 
 // rateMetadata is what the page shows of what else is known.
@@ -140,7 +140,7 @@ func (u *Unit) sendRates(c *fiber.Ctx) error {
 	}
 	v.Median = benchmark.Data.Median
 	if !wantsPage(r.ctx) {
-		return u.sayRates(c, v)
+		return u.sendRatesText(c, v)
 	}
 	return u.show(r.ctx, http.StatusOK, view{Page: pageRates, Title: "Rates", About: "What lending, staking and borrowing of coins yields and costs, by coin.", Data: v, Rates: v})
 }
@@ -174,7 +174,7 @@ func (u *Unit) sendRate(c *fiber.Ctx) error {
 		return err
 	}
 	if !wantsPage(r.ctx) {
-		return u.sayRate(c, v)
+		return u.sendRateText(c, v)
 	}
 	return u.show(r.ctx, http.StatusOK, view{Page: pageRates, Title: v.Symbol + " rates", About: "What providers pay and ask for " + v.Symbol + ".", Data: v, Rate: v})
 }
@@ -182,8 +182,8 @@ func (u *Unit) sendRate(c *fiber.Ctx) error {
 // textRates are the rows of a terminal's table of rates.
 const textRates = 40
 
-// sayRates writes the best and the middle rate of each coin.
-func (u *Unit) sayRates(c *fiber.Ctx, v *ratesView) error {
+// sendRatesText writes the best and the middle rate of each coin.
+func (u *Unit) sendRatesText(c *fiber.Ctx, v *ratesView) error {
 	w := width(c)
 	var b strings.Builder
 	u.heading(&b, "rates, percent a year (APY)", w)
@@ -217,31 +217,31 @@ func (u *Unit) sayRates(c *fiber.Ctx, v *ratesView) error {
 		fmt.Fprintf(&b, "\n  flexible USD stablecoin deposits, median: %s\n", formatRate(v.Median))
 	}
 	fmt.Fprintf(&b, "\n  one coin with its providers: /rates/usdc\n")
-	return u.say(c.Context(), http.StatusOK, b.String())
+	return u.sendText(c.Context(), http.StatusOK, b.String())
 }
 
-// sayRate writes what each provider pays or asks for a coin.
-func (u *Unit) sayRate(c *fiber.Ctx, v *rateView) error {
+// sendRateText writes what each provider pays or asks for a coin.
+func (u *Unit) sendRateText(c *fiber.Ctx, v *rateView) error {
 	w := width(c)
-	told := max(10, w-62)
+	reportedWidth := max(10, w-62)
 	var b strings.Builder
 	u.heading(&b, v.Symbol+" rates, percent a year (APY)", w)
 	line := func(cells ...string) {
 		text := "  " + column(plain(cells[0], 10), 11, false) + column(plain(cells[1], 20), 21, false) + column(cells[2], 10, true) + "  " +
-			column(plain(cells[3], 14), 15, false) + plain(cells[4], told)
+			column(plain(cells[3], 14), 15, false) + plain(cells[4], reportedWidth)
 		fmt.Fprintln(&b, strings.TrimRight(plain(text, w), " "))
 	}
-	line("", "PROVIDER", "RATE", "SOURCE", "AS TOLD")
+	line("", "PROVIDER", "RATE", "SOURCE", "AS REPORTED")
 	for i := range v.Entries {
 		e := &v.Entries[i]
 		source := ""
 		if e.Metadata != nil {
 			source = e.Metadata.Source
 		}
-		line(e.Category, e.Name(), formatRate(e.Rate), source, e.Told())
+		line(e.Category, e.Name(), formatRate(e.Rate), source, e.Reported())
 	}
 	if len(v.Entries) == 0 {
 		b.WriteString("  no source reports a rate of this coin\n")
 	}
-	return u.say(c.Context(), http.StatusOK, b.String())
+	return u.sendText(c.Context(), http.StatusOK, b.String())
 }

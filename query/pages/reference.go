@@ -113,7 +113,7 @@ func readReference(document []byte) []operationGroup {
 	return groups
 }
 
-// written is an example or a default as it stands in an address.
+// written is an example or a default as it is written in an address.
 func written(v any) string {
 	switch v := v.(type) {
 	case nil:

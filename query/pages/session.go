@@ -21,7 +21,7 @@ import (
 // sessionLife is how long a session lasts after signing in; visiting does not prolong it.
 const sessionLife = 12 * time.Hour
 
-// Kinds of sessions, by what stands behind them.
+// Kinds of sessions, by what is behind them.
 const (
 	// ofKey ends with its key, too.
 	ofKey byte = 'k'
@@ -81,7 +81,7 @@ func (u *Unit) unseal(token []byte, now time.Time) (session, bool) {
 	return s, now.Before(s.expires)
 }
 
-// grant returns what a session allows now; false where what stands behind it has ended.
+// grant returns what a session allows now; false where what is behind it has ended.
 func (u *Unit) grant(s session, now time.Time) (query.Grant, bool, error) {
 	switch s.kind {
 	case ofKey:
@@ -141,7 +141,7 @@ func sameOrigin(ctx *fasthttp.RequestCtx) bool {
 	return len(origins) == 1 && bytes.EqualFold(host, ctx.Host())
 }
 
-// cookieName is of the port that the browser sees, since cookies do not tell ports apart: two instances on one host, or behind two
+// cookieName is of the port that the browser sees, since cookies do not distinguish ports: two instances on one host, or behind two
 // tunnels, would take each other's.
 func cookieName(h host) string { return "marketlog_" + h.port }
 
@@ -219,8 +219,8 @@ var errForeignHost = &query.Error{Status: http.StatusMisdirectedRequest, Code: q
 	Message: "the Host of the request is no name of this server; add it to page.hosts, or use the address that it listens on"}
 
 // automatic reports whether a visitor gets a session without asking: the numbers are invented, and whoever asks sits at this
-// machine. A proxy before the server would make everybody sit there: it says so in a header, or speaks another version of HTTP than
-// browsers do, or the browser says that another site asks. What says nothing at all is no browser, and gets no cookie.
+// machine. A proxy before the server would make everybody sit there: it states so in a header, or speaks another version of HTTP than
+// browsers do, or the browser states that another site asks. What says nothing at all is no browser, and gets no cookie.
 func (u *Unit) automatic(ctx *fasthttp.RequestCtx) bool {
 	site := ctx.Request.Header.Peek("Sec-Fetch-Site")
 	return len(site) > 0 && sameSite(ctx) && u.atThisMachine(ctx)

@@ -64,9 +64,9 @@ func TestNobodyElseIsSignedInByLooking(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, path := range []string{"/", "/coins/bitcoin"} {
-				response, said := w.ask("GET", path, c.protocol, c.headers, "")
-				if response.StatusCode != http.StatusUnauthorized || len(response.Cookies()) > 0 || strings.Contains(said, "101,234.56") || strings.Contains(said, "101234.56") {
-					t.Errorf("%s: got %d with cookies %v, want 401 without\n%.300s", path, response.StatusCode, response.Cookies(), said)
+				response, text := w.ask("GET", path, c.protocol, c.headers, "")
+				if response.StatusCode != http.StatusUnauthorized || len(response.Cookies()) > 0 || strings.Contains(text, "101,234.56") || strings.Contains(text, "101234.56") {
+					t.Errorf("%s: got %d with cookies %v, want 401 without\n%.300s", path, response.StatusCode, response.Cookies(), text)
 				}
 			}
 		})
@@ -87,9 +87,9 @@ func TestNobodyElseIsSignedInByLooking(t *testing.T) {
 // signedIn is the cookie of a session by a key.
 func (w *world) signedIn(key string) string {
 	w.t.Helper()
-	response, said := w.ask("POST", "/session", current, []string{"Host: " + w.addr, "Origin: http://" + w.addr, "Sec-Fetch-Site: same-origin", "Content-Type: application/json"}, `{"key":"`+key+`"}`)
+	response, text := w.ask("POST", "/session", current, []string{"Host: " + w.addr, "Origin: http://" + w.addr, "Sec-Fetch-Site: same-origin", "Content-Type: application/json"}, `{"key":"`+key+`"}`)
 	if response.StatusCode != http.StatusNoContent || cookie(response) == "" {
-		w.t.Fatalf("signing in: got %d %s", response.StatusCode, said)
+		w.t.Fatalf("signing in: got %d %s", response.StatusCode, text)
 	}
 	return cookie(response)
 }
@@ -117,11 +117,11 @@ func TestKeysAreTakenFromOwnPagesOnly(t *testing.T) {
 		"no key":                 {[]string{at, own, same, kind}, `{}`, http.StatusBadRequest},
 		"no JSON":                {[]string{at, own, same, kind}, `key=` + key, http.StatusBadRequest},
 	} {
-		response, said := w.ask("POST", "/session", current, c.headers, c.body)
+		response, text := w.ask("POST", "/session", current, c.headers, c.body)
 		if response.StatusCode != c.want || len(response.Cookies()) > 0 {
-			t.Errorf("%s: got %d with cookies %v, want %d without\n%s", name, response.StatusCode, response.Cookies(), c.want, said)
+			t.Errorf("%s: got %d with cookies %v, want %d without\n%s", name, response.StatusCode, response.Cookies(), c.want, text)
 		}
-		if strings.Contains(said, key) {
+		if strings.Contains(text, key) {
 			t.Errorf("%s: the answer repeats the key", name)
 		}
 	}
@@ -153,8 +153,8 @@ func TestCookiesCountFromOwnPagesOnly(t *testing.T) {
 		"cut short":                  {[]string{at, held[:len(held)-4]}, http.StatusUnauthorized},
 		"endless":                    {[]string{at, held + strings.Repeat("A", 2000)}, http.StatusUnauthorized},
 	} {
-		if response, said := w.ask("GET", prices, current, c.headers, ""); response.StatusCode != c.want {
-			t.Errorf("%s: got %d, want %d\n%s", name, response.StatusCode, c.want, said)
+		if response, text := w.ask("GET", prices, current, c.headers, ""); response.StatusCode != c.want {
+			t.Errorf("%s: got %d, want %d\n%s", name, response.StatusCode, c.want, text)
 		}
 	}
 }
@@ -243,13 +243,13 @@ func TestLinksOpenOnce(t *testing.T) {
 	if response.StatusCode != http.StatusSeeOther || response.Header.Get("Location") != "/" || cookie(response) == "" {
 		t.Fatalf("got %d to %q with cookies %v, want a session and the prices", response.StatusCode, response.Header.Get("Location"), response.Cookies())
 	}
-	if response, said := w.ask("GET", "/", current, w.browser(held), ""); response.StatusCode != http.StatusOK || !strings.Contains(said, "101,234.56") {
-		t.Errorf("got %d, want the prices\n%.300s", response.StatusCode, said)
+	if response, text := w.ask("GET", "/", current, w.browser(held), ""); response.StatusCode != http.StatusOK || !strings.Contains(text, "101,234.56") {
+		t.Errorf("got %d, want the prices\n%.300s", response.StatusCode, text)
 	}
 	late := w.links.New()
 	for name, path := range map[string]string{"used": link, "invented": openPath + "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "empty": openPath + "%20"} {
-		if response, said := w.ask("GET", path, current, w.browser(), ""); response.StatusCode != http.StatusGone || len(response.Cookies()) > 0 {
-			t.Errorf("%s: got %d with cookies %v, want 410 without\n%.300s", name, response.StatusCode, response.Cookies(), said)
+		if response, text := w.ask("GET", path, current, w.browser(), ""); response.StatusCode != http.StatusGone || len(response.Cookies()) > 0 {
+			t.Errorf("%s: got %d with cookies %v, want 410 without\n%.300s", name, response.StatusCode, response.Cookies(), text)
 		}
 	}
 	w.linkTime.Add(int64(linkLife))

@@ -58,7 +58,7 @@ type view struct {
 //go:embed shell.html numbers.html
 var documents embed.FS
 
-// shell escapes what it shows by where that stands: as text, in an attribute, in an address, as JSON.
+// shell escapes what it shows by where that is: as text, in an attribute, in an address, as JSON.
 var shell = template.Must(template.New("shell.html").Funcs(template.FuncMap{
 	"price": formatPrice, "percent": formatPercent, "amount": formatAmount, "sign": signOf, "bps": formatBps, "clock": formatClock, "visible": visible,
 	"rate": formatRate, "signed": formatSigned, "score": formatScore, "usd": func(n float64) string { return formatAmount(&n) },

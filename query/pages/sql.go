@@ -83,7 +83,7 @@ func (u *Unit) sendSQL(c *fiber.Ctx) error {
 		v.Statement = linked
 	}
 	if !wantsPage(r.ctx) {
-		return u.saySQL(r.ctx)
+		return u.sendSQLText(r.ctx)
 	}
 	// A form of a page without a referrer names no origin, and a session counts only from our own.
 	r.ctx.Response.Header.Set(fiber.HeaderReferrerPolicy, "same-origin")

@@ -31,7 +31,7 @@ type peg struct {
 	IsStale          bool
 }
 
-// State says what a reader must know before the numbers.
+// State states what a reader must know before the numbers.
 func (p *peg) State() string {
 	switch {
 	case p.PegDeviation == nil:
@@ -57,12 +57,12 @@ func (u *Unit) sendStablecoins(c *fiber.Ctx) error {
 	}
 	v.Pegs = answer.Stablecoins
 	if !wantsPage(r.ctx) {
-		return u.sayStablecoins(c, v)
+		return u.sendStablecoinsText(c, v)
 	}
 	return u.show(r.ctx, http.StatusOK, view{Page: pageStablecoins, Title: "Stablecoins", About: "How far stablecoins are from their pegs, now and over 30 days.", Data: v, Stablecoins: v})
 }
 
-func (u *Unit) sayStablecoins(c *fiber.Ctx, v *pegsView) error {
+func (u *Unit) sendStablecoinsText(c *fiber.Ctx, v *pegsView) error {
 	w := width(c)
 	var b strings.Builder
 	u.heading(&b, "stablecoins, basis points from the peg", w)
@@ -81,5 +81,5 @@ func (u *Unit) sayStablecoins(c *fiber.Ctx, v *pegsView) error {
 	if len(v.Pegs) == 0 {
 		b.WriteString("  no stablecoin has a market cap yet\n")
 	}
-	return u.say(c.Context(), http.StatusOK, b.String())
+	return u.sendText(c.Context(), http.StatusOK, b.String())
 }

@@ -44,7 +44,7 @@ func width(c *fiber.Ctx) int {
 	return min(200, max(40, w))
 }
 
-func (u *Unit) say(ctx *fasthttp.RequestCtx, status int, text string) error {
+func (u *Unit) sendText(ctx *fasthttp.RequestCtx, status int, text string) error {
 	ctx.Response.SetStatusCode(status)
 	ctx.Response.Header.SetContentType("text/plain; charset=utf-8")
 	ctx.Response.SetBodyString(text)
@@ -68,8 +68,8 @@ func column(text string, w int, number bool) string {
 	return text + padding
 }
 
-// sayPrices writes the largest coins and the doors.
-func (u *Unit) sayPrices(c *fiber.Ctx, v *pricesView) error {
+// sendPricesText writes the largest coins and the doors.
+func (u *Unit) sendPricesText(c *fiber.Ctx, v *pricesView) error {
 	w := width(c)
 	name := max(6, w-60)
 	var b strings.Builder
@@ -95,11 +95,11 @@ func (u *Unit) sayPrices(c *fiber.Ctx, v *pricesView) error {
 		line(rank, row.Symbol, row.Name, formatPrice(row.Price), formatPercent(row.H24), formatAmount(row.Cap), venues)
 	}
 	u.doors(&b, c.Context())
-	return u.say(c.Context(), http.StatusOK, b.String())
+	return u.sendText(c.Context(), http.StatusOK, b.String())
 }
 
-// sayCoin writes a coin's price and what it is made from.
-func (u *Unit) sayCoin(c *fiber.Ctx, v *coinView) error {
+// sendCoinText writes a coin's price and what it is made from.
+func (u *Unit) sendCoinText(c *fiber.Ctx, v *coinView) error {
 	w := width(c)
 	var b strings.Builder
 	u.heading(&b, v.Coin.Symbol+" "+v.Coin.Name, w)
@@ -108,7 +108,7 @@ func (u *Unit) sayCoin(c *fiber.Ctx, v *coinView) error {
 			fmt.Fprintf(&b, "  %s USD\n", formatPrice(*v.Coin.CurrentPrice))
 		}
 		fmt.Fprintf(&b, "  %s\n", plain(v.WhyNot, w-2))
-		return u.say(c.Context(), http.StatusOK, b.String())
+		return u.sendText(c.Context(), http.StatusOK, b.String())
 	}
 	why := v.Why
 	fmt.Fprintf(&b, "  %s USD at %s UTC   24 h %s   cap %s\n", formatPrice(why.Price), formatClock(why.Timestamp), formatPercent(v.Coin.PriceChangePercentage24h), formatAmount(v.Coin.MarketCap))
@@ -129,11 +129,11 @@ func (u *Unit) sayCoin(c *fiber.Ctx, v *coinView) error {
 		}
 		line(in.Provider, in.VenueSymbol, price, off, strconv.FormatInt(in.AgeMs, 10), used)
 	}
-	return u.say(c.Context(), http.StatusOK, b.String())
+	return u.sendText(c.Context(), http.StatusOK, b.String())
 }
 
-// sayRefusal writes why there is nothing to read, and the doors for those who only lack a key.
-func (u *Unit) sayRefusal(ctx *fasthttp.RequestCtx, shown *query.Error) error {
+// sendRefusalText writes why there is nothing to read, and the doors for those who only lack a key.
+func (u *Unit) sendRefusalText(ctx *fasthttp.RequestCtx, shown *query.Error) error {
 	var b strings.Builder
 	u.heading(&b, http.StatusText(shown.Status), textWidth)
 	fmt.Fprintf(&b, "  %s\n", plain(shown.Message, 200))
@@ -144,11 +144,11 @@ func (u *Unit) sayRefusal(ctx *fasthttp.RequestCtx, shown *query.Error) error {
 	if shown.RetryAfter > 0 {
 		ctx.Response.Header.Set(fiber.HeaderRetryAfter, strconv.Itoa(shown.RetryAfter))
 	}
-	return u.say(ctx, shown.Status, b.String())
+	return u.sendText(ctx, shown.Status, b.String())
 }
 
-// saySQL writes how a terminal asks statements.
-func (u *Unit) saySQL(ctx *fasthttp.RequestCtx) error {
+// sendSQLText writes how a terminal asks statements.
+func (u *Unit) sendSQLText(ctx *fasthttp.RequestCtx) error {
 	var b strings.Builder
 	u.heading(&b, "SQL", textWidth)
 	at := plain(string(ctx.Host()), 60)
@@ -157,5 +157,5 @@ func (u *Unit) saySQL(ctx *fasthttp.RequestCtx) error {
 		scheme = "https"
 	}
 	fmt.Fprintf(&b, "  curl -H \"Authorization: Bearer $MARKETLOG_API_KEY\" \\\n    --data-binary \"SELECT symbol, price FROM v_prices LIMIT 5\" \\\n    \"%s://%s/api/v1/sql?format=CSVWithNames\"\n", scheme, at)
-	return u.say(ctx, http.StatusOK, b.String())
+	return u.sendText(ctx, http.StatusOK, b.String())
 }

@@ -91,7 +91,7 @@ var guidesOfTest = fstest.MapFS{
 	"CHANGELOG.md": {Data: []byte("# Changelog\n\nOld.\n")},
 }
 
-func newWorld(t *testing.T, said answers, change func(*Config)) *world {
+func newWorld(t *testing.T, canned answers, change func(*Config)) *world {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -112,7 +112,7 @@ func newWorld(t *testing.T, said answers, change func(*Config)) *world {
 		t.Fatal(err)
 	}
 	var endpoints []query.Endpoint
-	for id, text := range said {
+	for id, text := range canned {
 		endpoints = append(endpoints, query.Endpoint{Method: http.MethodGet, Path: operations[id].path, ID: id, Tag: "test", Summary: "A test.", Params: operations[id].params, Body: struct{}{}, Hot: true,
 			Handle: func(context.Context, *query.Request) (query.Answer, error) {
 				if text == "" {
@@ -176,11 +176,11 @@ func (w *world) ask(method, path, protocol string, headers []string, body string
 		w.t.Fatalf("%s %s: %v", method, path, err)
 	}
 	defer response.Body.Close()
-	said, err := io.ReadAll(response.Body)
+	page, err := io.ReadAll(response.Body)
 	if err != nil {
 		w.t.Fatalf("%s %s: %v", method, path, err)
 	}
-	return response, string(said)
+	return response, string(page)
 }
 
 const page, current = "Accept: text/html", "HTTP/1.1"

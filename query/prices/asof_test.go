@@ -29,7 +29,7 @@ type answer struct {
 	stamp string
 }
 
-// answer is what is said of bitcoin at an instant.
+// answer is what is served of bitcoin at an instant.
 func (w *world) answer(at time.Time) answer {
 	w.t.Helper()
 	var got struct {
@@ -40,7 +40,7 @@ func (w *world) answer(at time.Time) answer {
 }
 
 // A price comes through the log later than its second, by a time that differs. Whoever asks what an instant's answer was
-// made from must be told of that answer, and not of a price that was not known yet; also when it is asked for later.
+// made from must be given for that answer, and not of a price that was not known yet; also when it is asked for later.
 func TestAsOfNeverLooksAhead(t *testing.T) {
 	w := newWorld(t)
 	w.priceCache.RememberBy(func() time.Time { return w.now })
@@ -79,7 +79,7 @@ func TestAsOfNeverLooksAhead(t *testing.T) {
 	}
 }
 
-// arrive publishes what the markets of a coin said in a second, when its record comes.
+// arrive publishes what the markets of a coin sent in a second, when its record comes.
 func (w *world) arrive(coin string, second, arrives time.Time) {
 	w.now = second
 	rec := w.record(coin, false)

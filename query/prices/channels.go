@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// channelCode stands for the channel in cursors.
+	// channelCode is the channel's number in cursors.
 	channelCode = 20
 	// channelCoins is how many coins one may be sent the inputs of: a price of a large coin takes 10 kB.
 	channelCoins = 10

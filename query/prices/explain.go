@@ -36,7 +36,7 @@ type Explanation struct {
 	Region             string     `json:"region,omitempty" doc:"The recomputation used only the providers available in this country"`
 }
 
-// Input is one market as it stood.
+// Input is one market as it was.
 type Input struct {
 	Provider     string   `json:"provider"`
 	VenueSymbol  string   `json:"venueSymbol"`

@@ -155,7 +155,7 @@ func (u *Unit) convertTo(body *PriceBody, vs string, now time.Time) {
 	}
 }
 
-// inRegion aggregates again what the providers of a country say.
+// inRegion aggregates again the prices of the providers of a country.
 func (u *Unit) inRegion(body *PriceBody, spot views.Spot, region string) {
 	body.Meta.Region, body.Meta.RegionSource = region, map[string]string{}
 	if spot.Entry == nil { // no provider makes the price

@@ -112,7 +112,7 @@ func (w *world) pulse() {
 	w.must(w.priceCache.Apply(stream.TailRecord{Offset: w.offset, Marked: &eventsv1.PriceRecord{Body: &eventsv1.PriceRecord_Pulse{Pulse: pulse}}}))
 }
 
-// market sets what a market says: provider, its symbol, the quote, then name=value.
+// market sets what a market sends: provider, its symbol, the quote, then name=value.
 func (w *world) market(coin string, words []string) {
 	w.offset++
 	in := &eventsv1.PriceInput{Provider: words[0], Symbol: words[1], QuoteId: words[2], Rate: 1, Offset: w.offset}
@@ -144,7 +144,7 @@ func (w *world) market(coin string, words []string) {
 	w.markets[coin] = append(kept, in)
 }
 
-// price publishes what the markets of a coin say now, as the fold does.
+// price publishes what the markets of a coin send now, as the fold does.
 func (w *world) price(coin string, simulated bool) { w.publish(w.record(coin, simulated)) }
 
 func (w *world) publish(rec *eventsv1.PriceRecord) {

@@ -93,7 +93,7 @@ func (u *Unit) rows(symbol string, inputs []*eventsv1.PriceInput, simulated bool
 	return all
 }
 
-// deviation is only known of a market that stood against the first median.
+// deviation is only known of a market that was compared with the first median.
 func deviation(in *eventsv1.PriceInput) *float64 {
 	if in.Accepted || in.Reason == schemas.InputOutlier {
 		return &in.DeviationPct

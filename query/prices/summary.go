@@ -35,8 +35,8 @@ type SummaryMeta struct {
 	Shadowed []string `json:"shadowed,omitempty" doc:"Ids of coins whose symbol belongs to a higher-ranked coin; request them by id"`
 }
 
-// summary is the last encoded answer and what it was encoded from. While the price cache's version stands,
-// entries only grow older: then the numbers of stale and critical ones tell which they are.
+// summary is the last encoded answer and what it was encoded from. While the price cache's version is unchanged,
+// entries only grow older: then the numbers of stale and critical ones decide which they are.
 type summary struct {
 	version         uint64
 	stale, critical int
@@ -134,7 +134,7 @@ func (u *Unit) encodeSummary(made *summary, snapshot *views.Snapshot, r *query.R
 	return nil
 }
 
-// foreign are the prices that reference sources tell, encoded once a minute: there may be many times as many as of venues, and
+// foreign are the prices that reference sources report, encoded once a minute: there may be many times as many as of venues, and
 // they change no faster.
 type foreign struct {
 	version uint64
@@ -142,7 +142,7 @@ type foreign struct {
 	// members are those of the map of prices.
 	members []byte
 	count   int
-	// coins are all that are told so, also those that are left out as shadowed.
+	// coins are all that are served so, also those that are left out as shadowed.
 	coins     map[string]bool
 	shadowed  []string
 	staleness Staleness

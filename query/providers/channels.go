@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// channelCode stands for the channel of the stream.
+	// channelCode is the channel's number in the stream.
 	channelCode = 19
 	// lookEvery is how often the states of providers are compared while somebody follows them.
 	lookEvery = 5 * time.Second
@@ -62,7 +62,7 @@ type watch struct {
 	unit *Unit
 	now  func() time.Time
 	log  *slog.Logger
-	// states are as they were told, in the order of slugs.
+	// states are as they were sent, in the order of slugs.
 	states atomic.Pointer[[]StreamedState]
 }
 
@@ -78,13 +78,13 @@ func (w *watch) present() []query.ChannelElement {
 	return elements
 }
 
-func (w *watch) follow(ctx context.Context, tell func(partition int32, offset int64, read query.ChannelRecord)) error {
+func (w *watch) follow(ctx context.Context, emit func(partition int32, offset int64, read query.ChannelRecord)) error {
 	w.states.Store(nil)
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
 	for {
-		if err := w.look(ctx, tell); err != nil && ctx.Err() == nil {
-			w.log.Warn("the states of providers cannot be read; those known stand", "error", err)
+		if err := w.look(ctx, emit); err != nil && ctx.Err() == nil {
+			w.log.Warn("the states of providers cannot be read; the last known ones are kept", "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -94,8 +94,8 @@ func (w *watch) follow(ctx context.Context, tell func(partition int32, offset in
 	}
 }
 
-// look tells what changed.
-func (w *watch) look(ctx context.Context, tell func(partition int32, offset int64, read query.ChannelRecord)) error {
+// look returns what changed.
+func (w *watch) look(ctx context.Context, emit func(partition int32, offset int64, read query.ChannelRecord)) error {
 	now := w.now()
 	all, err := w.unit.All(ctx, now)
 	if err != nil {
@@ -126,7 +126,7 @@ func (w *watch) look(ctx context.Context, tell func(partition int32, offset int6
 		return err
 	}
 	w.states.Store(&states)
-	tell(0, 0, query.ChannelRecord{Elements: elements, Until: now.Unix(), Partial: known == nil})
+	emit(0, 0, query.ChannelRecord{Elements: elements, Until: now.Unix(), Partial: known == nil})
 	return nil
 }
 
@@ -141,7 +141,7 @@ func encodeStates(states []StreamedState, second int64) (elements []query.Channe
 	return elements, nil
 }
 
-// stateOf says why a provider is as it is, and since when as far as that is known.
+// stateOf states why a provider is as it is, and since when as far as that is known.
 func stateOf(p *views.ProviderState) StreamedState {
 	s := StreamedState{Slug: p.Slug, Name: p.Name, Kind: p.Kind, Status: p.Status, LastSuccess: p.LastSuccess, LastError: p.LastError, Simulated: p.Simulated}
 	switch {

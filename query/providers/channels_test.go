@@ -21,9 +21,9 @@ type noSources struct{}
 
 func (noSources) SourceHealth(context.Context) ([]views.SourceHealth, error) { return nil, nil }
 
-// A venue that falls silent is told of once as it is degraded and once as it is down, with the reason and the time since when; so
+// A venue that falls silent is reported once as it is degraded and once as it is down, with the reason and the time since when; so
 // is its return. What does not change is in the present only.
-func TestStatesAreToldAsTheyChange(t *testing.T) {
+func TestStatesAreSentAsTheyChange(t *testing.T) {
 	coins, err := schemas.ParseCoins("id,symbol,name,rank,kind,peg,aliases\nbitcoin,BTC,Bitcoin,1,coin,,\n", "code,name,aliases\nUSD,United States Dollar,\n")
 	if err != nil {
 		t.Fatal(err)
@@ -45,7 +45,7 @@ func TestStatesAreToldAsTheyChange(t *testing.T) {
 		channel := unit.Channels(time.Now, slog.New(slog.DiscardHandler))[0]
 		hear()
 		silentSince := query.FormatTime(time.Now().UnixNano())
-		var told []StreamedState
+		var sent []StreamedState
 		ctx, cancel := context.WithCancel(t.Context())
 		over := make(chan struct{})
 		go func() {
@@ -56,14 +56,14 @@ func TestStatesAreToldAsTheyChange(t *testing.T) {
 					if err := json.Unmarshal(e.JSON, &s); err != nil {
 						t.Error(err)
 					}
-					told = append(told, s)
+					sent = append(sent, s)
 				}
 			})
 		}()
 		defer func() { cancel(); <-over }()
 		synctest.Wait()
-		if len(told) > 0 {
-			t.Errorf("at first: got %v, want no change", told)
+		if len(sent) > 0 {
+			t.Errorf("at first: got %v, want no change", sent)
 		}
 		if present := channel.Present(); len(present) != 2 {
 			t.Errorf("got %d states, want 2", len(present))
@@ -73,15 +73,15 @@ func TestStatesAreToldAsTheyChange(t *testing.T) {
 		back := time.Now()
 		time.Sleep(10 * time.Second)
 		var got []string
-		for _, s := range told {
+		for _, s := range sent {
 			got = append(got, s.Slug+" "+s.Status+" "+s.Reason+" "+s.Since)
 		}
 		want := []string{"kraken degraded silence " + silentSince, "kraken down silence " + silentSince}
 		if len(got) != 3 || !slices.Equal(got[:2], want) {
 			t.Fatalf("got %v, want %v and the return", got, want)
 		}
-		if since, err := time.Parse(time.RFC3339, told[2].Since); told[2].Status != healthy || told[2].Reason != "" || err != nil || since.Sub(back) > lookEvery {
-			t.Errorf("the return: got %+v, want healthy within %v of %v", told[2], lookEvery, back)
+		if since, err := time.Parse(time.RFC3339, sent[2].Since); sent[2].Status != healthy || sent[2].Reason != "" || err != nil || since.Sub(back) > lookEvery {
+			t.Errorf("the return: got %+v, want healthy within %v of %v", sent[2], lookEvery, back)
 		}
 	})
 }

@@ -27,7 +27,7 @@ const (
 	goodPercent = 95
 )
 
-// heard is what the current prices say of an exchange.
+// heard is what the current prices show of an exchange.
 type heard struct {
 	// last is when any of its markets was received, Unix nanoseconds.
 	last int64

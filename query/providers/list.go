@@ -19,7 +19,7 @@ type Body struct {
 	Meta      query.Meta            `json:"meta"`
 }
 
-// ToolBody is the tool's form: what a model chooses a provider by. The reference view says how reading each goes.
+// ToolBody is the tool's form: what a model chooses a provider by. The reference view states how reading each goes.
 type ToolBody struct {
 	Providers []ToolProvider `json:"providers" doc:"Sorted by slug"`
 	Meta      query.Meta     `json:"meta"`
@@ -44,7 +44,7 @@ const (
 	kindReference = "reference"
 )
 
-// categories are all that a provider may tell; categoryRate is of sources that tell the rates of others.
+// categories are all that a provider may report; categoryRate is of sources that report the rates of others.
 var categories = []string{"lending", "borrowing", "staking", categoryPrice, categoryRate, "coin", "market", "stablecoin", "tvl", "fear_greed", "fiat", "global"}
 
 func (u *Unit) list() query.Endpoint {
@@ -86,7 +86,7 @@ func (u *Unit) getList(ctx context.Context, r *query.Request) (query.Answer, err
 	return answer, err
 }
 
-// All are the providers as they stand, by slug.
+// All are the providers with their current states, by slug.
 func (u *Unit) All(ctx context.Context, now time.Time) ([]views.ProviderState, error) {
 	health, err := u.healthAt(ctx, now)
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// rated is what the rates of a provider say of it.
+// rated is what the rates of a provider show of it.
 type rated struct {
 	name string
-	// sources tell so many of its rates, and so many that count.
+	// sources report so many of its rates, and so many that count.
 	sources map[string]rateCounts
 	// categories that it has a rate in, coins of which one counts.
 	categories, coins map[string]bool
@@ -27,7 +27,7 @@ type rated struct {
 // rateCounts counts accepted and all rates.
 type rateCounts struct{ counted, all int }
 
-// ratedAt goes through the rates that have a coin and a category of the API, and that no other source tells better.
+// ratedAt goes through the rates that have a coin and a category of the API, and that no other source reports better.
 func (u *Unit) ratedAt(now time.Time) map[string]*rated {
 	byProvider := map[string]*rated{}
 	for _, e := range u.yieldStore.Snapshot().Entries {
@@ -104,7 +104,7 @@ func (r *rated) join(p *views.ProviderState, snapshot *views.Snapshot, health ma
 	p.SymbolCount, p.Simulated = len(coins), p.Simulated || r.simulated
 }
 
-// describeRated puts together what is known of one whose rates a source tells, which may be itself.
+// describeRated puts together what is known of one whose rates a source reports, which may be itself.
 func (u *Unit) describeRated(slug string, r *rated, snapshot *views.Snapshot, health map[string]views.SourceHealth) views.ProviderState {
 	source, project := r.source(), u.yieldStore.Snapshot().Projects[slug]
 	n := snapshot.Notices[source]

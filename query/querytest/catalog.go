@@ -63,11 +63,11 @@ func (w *World) summary(text string) {
 	w.Folded(time.Unix(0, summary.Time), &eventsv1.MarketRecord{Body: &eventsv1.MarketRecord_Summary{Summary: summary}})
 }
 
-// read merges a text into a message, whose own values stand where the text says nothing.
+// read merges a text into a message, whose own values are kept where the text gives none.
 func (w *World) read(text string, into proto.Message) {
-	said := into.ProtoReflect().New().Interface()
-	if err := prototext.Unmarshal([]byte(text), said); err != nil {
+	message := into.ProtoReflect().New().Interface()
+	if err := prototext.Unmarshal([]byte(text), message); err != nil {
 		w.T.Fatalf("script: reading %q: %v", text, err)
 	}
-	proto.Merge(into, said)
+	proto.Merge(into, message)
 }

@@ -70,7 +70,7 @@ func (d *Document) Operation(method, path string) *openapi3.Operation {
 	return best.GetOperation(method)
 }
 
-// restOfPath says whether the last parameter of an operation's path may have slashes.
+// restOfPath reports whether the last parameter of an operation's path may have slashes.
 func restOfPath(operation *openapi3.Operation) bool {
 	return operation != nil && slices.ContainsFunc(operation.Parameters, func(p *openapi3.ParameterRef) bool {
 		return p.Value.Extensions[query.RestExtension] == true

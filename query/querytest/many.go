@@ -9,7 +9,7 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// ManyCoins lets a source list n coins, coin1 to coinN, and tell the details of each, as long as those of real ones.
+// ManyCoins lets a source list n coins, coin1 to coinN, and report the details of each, as long as those of real ones.
 func ManyCoins(w *World, n int) {
 	at := w.Now.UnixNano()
 	for i := range n {

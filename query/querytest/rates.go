@@ -22,7 +22,7 @@ func (w *World) RateFolded(rec *eventsv1.RateRecord) {
 	w.Must(w.Yields.Apply(views.TailRecord{Offset: offset, Marked: rec}))
 }
 
-// rate publishes what a provider pays or asks, told by itself in a pool named after its symbol unless the script says
+// rate publishes what a provider pays or asks, reported by itself in a pool named after its symbol unless the script says
 // otherwise.
 func (w *World) rate(words []string) {
 	now := w.Now.UnixNano()
@@ -58,19 +58,19 @@ func (w *World) rate(words []string) {
 			w.Must(err)
 			e.Said.Interval = int64(interval)
 		case "raw": // value, unit, compounding
-			said := strings.Split(value, ",")
-			e.Said.Raw, e.Said.RawUnit, e.Said.Compounding = said[0], said[1], said[2]
+			parts := strings.Split(value, ",")
+			e.Said.Raw, e.Said.RawUnit, e.Said.Compounding = parts[0], parts[1], parts[2]
 			var err error
-			e.Apr, e.Apy, err = schemas.Yearly(said[0], said[1], said[2])
+			e.Apr, e.Apy, err = schemas.Yearly(parts[0], parts[1], parts[2])
 			w.Must(err)
 		case "apy": // another than raw makes
 			e.Apy = w.Number(value)
 		case "method":
 			e.Method = uint32(w.Number(value))
 		case "reward": // of what was reported, and the part of the rate that it became
-			said, made, _ := strings.Cut(value, ",")
+			reported, made, _ := strings.Cut(value, ",")
 			part := w.Number(made)
-			e.Said.Reward, e.RewardApy = said, &part
+			e.Said.Reward, e.RewardApy = reported, &part
 		case "max":
 			e.Said.MaxAmount = value
 		case "tier": // from, to, value

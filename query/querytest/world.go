@@ -19,7 +19,7 @@ import (
 )
 
 // World is what a script sets up: what was published, held in memory as a running server holds it and kept
-// in a real store where one is open, and a server over it. Its clock stands until a line moves it.
+// in a real store where one is open, and a server over it. Its clock does not advance until a line moves it.
 type World struct {
 	T       testing.TB
 	Now     time.Time
@@ -111,10 +111,10 @@ func (w *World) Run(line string) string {
 	case "project": // slug, DefiLlama's category, name
 		w.RateFolded(&eventsv1.RateRecord{Body: &eventsv1.RateRecord_Project{
 			Project: &eventsv1.RateProject{Slug: words[1], Category: words[2], Name: strings.Join(words[3:], " "), Time: w.Now.UnixNano()}}})
-	case "rated": // the end of a minute of the apy fold: what it said before is seen
+	case "rated": // the end of a minute of the apy fold: what it published before is seen
 		pulse := &eventsv1.Pulse{Now: w.Time(words[1]).UnixNano(), Watermark: w.Time(words[1]).UnixNano()}
 		w.RateFolded(&eventsv1.RateRecord{Body: &eventsv1.RateRecord_Pulse{Pulse: pulse}})
-	case "variant": // of an earn product, as text; what is not said follows from the rest
+	case "variant": // of an earn product, as text; what is not given follows from the rest
 		w.variant(rest)
 	case "change": // of an earn product's terms, as text
 		w.change(rest)
@@ -122,7 +122,7 @@ func (w *World) Run(line string) string {
 		w.fixing(words[0] == "fixing", rest)
 	case "use": // a file of testdata whose lines set up what several scripts share
 		w.use(words[1])
-	case "minute": // its end: what the markets fold said before is seen
+	case "minute": // its end: what the markets fold published before is seen
 		w.Minute(w.Time(words[1]))
 	case "get":
 		w.doc.check(w.T, http.MethodGet, w.base, words[1], "")
@@ -189,7 +189,7 @@ func (w *World) Candles(coin string, start time.Time, n int, every string, price
 	w.AddCandles(candles...)
 }
 
-// market sets what a market says.
+// market sets what a market sends.
 func (w *World) market(coin string, words []string) {
 	in := &eventsv1.PriceInput{Provider: words[0], Symbol: words[1], QuoteId: words[2], Rate: 1, LastHeard: w.Now.UnixNano()}
 	for _, word := range words[3:] {

@@ -62,7 +62,7 @@ func BenchmarkFirstReader_AfterAMinute(b *testing.B) {
 	w := many(b)
 	for b.Loop() {
 		b.StopTimer()
-		tell(w)
+		fill(w)
 		b.StartTimer()
 		response, err := http.Get(w.Base() + "/api/v1/rates/ETH")
 		if err != nil {
@@ -82,7 +82,7 @@ func many(b *testing.B) *querytest.World {
 	w.Now = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	past := stored{w}
 	w.Serve(rates.New(w.Yields, w.Prices, w.Catalog, past, views.NewRateCharts(w.Yields, past), states{}, venues).Endpoints())
-	tell(w)
+	fill(w)
 	w.Pulse()
 	for i, coin := range w.Prices.Coins().All() {
 		if i == 500 {
@@ -98,8 +98,8 @@ func many(b *testing.B) *querytest.World {
 	return w
 }
 
-// tell publishes 8,000 rates of 100 providers.
-func tell(w *querytest.World) {
+// fill publishes 8,000 rates of 100 providers.
+func fill(w *querytest.World) {
 	coins := w.Prices.Coins().All()
 	at := w.Now.UnixNano()
 	for i := range 8_000 {

@@ -14,7 +14,7 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// channelCode stands for the channel in cursors.
+// channelCode is the channel's number in cursors.
 const channelCode = 17
 
 // StreamedRate is a rate as the stream sends it: whenever it was reported.

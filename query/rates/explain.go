@@ -68,7 +68,7 @@ type View struct {
 
 const reasonStale = "stale"
 
-// explain works out again every rate that was told of a coin, also those that do not count.
+// explain works out again every rate that was reported of a coin, also those that do not count.
 func (u *Unit) explain(f *filter, v coinVersion, now time.Time) *Explanation {
 	current := v.index.current
 	x := &Explanation{
@@ -136,7 +136,7 @@ func (in *Input) reproduce(rule schemas.RateRule, e *eventsv1.RateEntry) {
 	}
 }
 
-// answering is the answer that told what was read at a time: the last one that was asked for before it.
+// answering is the answer that held what was read at a time: the last one that was asked for before it.
 func answering(answers []*eventsv1.Fetch, read int64) *eventsv1.Fetch {
 	for _, fetch := range slices.Backward(answers) {
 		if fetch.Started <= read {

@@ -21,9 +21,9 @@ func TestARateIsExplainedByTheRuleThatMadeIt(t *testing.T) {
 	} {
 		w.Run(line)
 	}
-	var told rates.SymbolBody
-	querytest.Decode(t, w.Base()+"/api/v1/rates/ETH?category=lending&explain=1", &told)
-	x := told.Data.Explain
+	var answer rates.SymbolBody
+	querytest.Decode(t, w.Base()+"/api/v1/rates/ETH?category=lending&explain=1", &answer)
+	x := answer.Data.Explain
 	if x == nil || x.Reproduced || len(x.Inputs) != 5 {
 		t.Fatalf("got %+v, want five inputs of which not all are reproduced", x)
 	}

@@ -51,7 +51,7 @@ type coinRates struct {
 	held query.ResponseCache[coinVersion, coinKey]
 }
 
-// index is that of the rates as they stand. Two that ask at once may both make it, which costs time only.
+// index is that of the current rates. Two that ask at once may both make it, which costs time only.
 func (u *Unit) index(now time.Time) (*index, error) {
 	current := u.yieldStore.Current(now)
 	if current.Time == 0 {
@@ -126,7 +126,7 @@ func byOrder(a, b *rate) int {
 		strings.Compare(a.Source, b.Source), strings.Compare(a.Pool, b.Pool))
 }
 
-// narrowest is the shortest list that holds all that a filter takes; whole says that it takes all of it.
+// narrowest is the shortest list that holds all that a filter takes; whole states that it takes all of it.
 func (ix *index) narrowest(f *filter) (list []*rate, whole bool) {
 	switch {
 	case f.coin != nil:

@@ -41,7 +41,7 @@ type History interface {
 	RateHistory(ctx context.Context, q views.RateQuery) ([]views.RatePoint, error)
 	// RatesSince returns when the oldest of a query's rates is of, whatever its From and To; zero for none.
 	RatesSince(ctx context.Context, q views.RateQuery) (time.Time, error)
-	// PriceHistory and PricesSince do so for the prices that exchanges told of the one coin of a query.
+	// PriceHistory and PricesSince do so for the prices that exchanges sent of the one coin of a query.
 	PriceHistory(ctx context.Context, q views.RateQuery) ([]views.RatePoint, error)
 	PricesSince(ctx context.Context, q views.RateQuery) (time.Time, error)
 }

@@ -24,7 +24,7 @@ func (u *Unit) freshPrice(coin *coinRates, now time.Time) *views.Entry {
 	return e
 }
 
-// pricesOf are what exchanges tell of a coin, as far as it counts in the price; of one exchange where it is named.
+// pricesOf are what exchanges send of a coin, as far as it counts in the price; of one exchange where it is named.
 func (u *Unit) pricesOf(coin *coinRates, e *views.Entry, provider string) []Entry {
 	var rows []Entry
 	for _, in := range e.Latest.Inputs {

@@ -12,7 +12,7 @@ import (
 	"github.com/marketlog/marketlog/query/views"
 )
 
-// Providers reports how providers stand.
+// Providers reports the states of providers.
 type Providers interface {
 	// All returns them by slug.
 	All(ctx context.Context, now time.Time) ([]views.ProviderState, error)

@@ -38,13 +38,13 @@ func newWorld(t testing.TB) *querytest.World {
 	))
 	w.Lines["store"] = func([]string) { w.Open(enginetest.Migrated(t)) }        // what is published from now on is kept
 	w.Lines["priced"] = func(words []string) { priced(w, words[1], words[2:]) } // coin, then provider:symbol:quote:last:rate of each market
-	w.Lines["past"] = func(words []string) { toldAfterwards(w, words[1:]) }     // provider, category, coin, time, APY in percent
+	w.Lines["past"] = func(words []string) { reportAfterwards(w, words[1:]) }   // provider, category, coin, time, APY in percent
 	past := stored{w}
 	w.Serve(rates.New(w.Yields, w.Prices, w.Catalog, past, views.NewRateCharts(w.Yields, past), states{}, venues).Endpoints())
 	return w
 }
 
-// states stand in for the unit of providers, which is no neighbour of this one.
+// states replace the unit of providers, which is no neighbour of this one.
 type states struct{}
 
 func (states) All(context.Context, time.Time) ([]views.ProviderState, error) {
@@ -88,8 +88,8 @@ func (s stored) RateSeries(ctx context.Context, q views.RateQuery) ([]views.Rate
 	return s.w.History().RateSeries(ctx, q)
 }
 
-// toldAfterwards publishes what a provider reports of its rate in the past, of the pool that is named after the coin's symbol.
-func toldAfterwards(w *querytest.World, words []string) {
+// reportAfterwards publishes what a provider reports of its rate in the past, of the pool that is named after the coin's symbol.
+func reportAfterwards(w *querytest.World, words []string) {
 	coin, ok := w.Prices.Coins().ByID(words[2])
 	if !ok {
 		w.T.Fatalf("script: no coin %q", words[2])
@@ -102,12 +102,12 @@ func toldAfterwards(w *querytest.World, words []string) {
 	w.Must(b.Insert(w.T.Context(), w.Store, ""))
 }
 
-// priced publishes the price of a coin, made of what markets say now.
+// priced publishes the price of a coin, made of what markets send now.
 func priced(w *querytest.World, coin string, markets []string) {
 	var inputs []*eventsv1.PriceInput
 	for _, market := range markets {
-		said := strings.Split(market, ":")
-		inputs = append(inputs, &eventsv1.PriceInput{Provider: said[0], Symbol: said[1], QuoteId: said[2], Last: w.Number(said[3]), Rate: w.Number(said[4]),
+		parts := strings.Split(market, ":")
+		inputs = append(inputs, &eventsv1.PriceInput{Provider: parts[0], Symbol: parts[1], QuoteId: parts[2], Last: w.Number(parts[3]), Rate: w.Number(parts[4]),
 			LastHeard: w.Now.UnixNano(), EventTime: w.Now.Add(-time.Second).UnixNano()})
 	}
 	result, inputs := schemas.Aggregate(inputs, w.Now.UnixNano())

@@ -14,7 +14,7 @@ const (
 	unitAbsolute   = "absolute"
 )
 
-// Entry is what a provider pays or asks for a coin, or the price that an exchange tells.
+// Entry is what a provider pays or asks for a coin, or the price that an exchange sends.
 type Entry struct {
 	ID             string    `json:"id" example:"defillama-yields|lending|aa70268e-4b52-42bf-a116-608b370f9501" doc:"Stable and unique across responses: source|category|pool, as key in v_rates; for a price provider|price|providerSymbol"`
 	Provider       string    `json:"provider" example:"aave-v3"`

@@ -44,7 +44,7 @@ type coinVersion struct {
 // coinKey names an answer of one coin.
 type coinKey struct {
 	category, provider string
-	// others are told only to those whose name could mean them.
+	// others are sent only to those whose name could mean them.
 	others views.OthersKey
 }
 

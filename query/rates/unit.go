@@ -1,6 +1,6 @@
 // Package rates answers for what coins earn and cost: lending, staking and borrowing by the year in percent, and beside
-// them the prices that exchanges tell. What is current is read from memory: a rate stands in an answer from the end of the
-// minute in which it was told until its source has not told it for three intervals. The past is read from history.
+// them the prices that exchanges send. What is current is read from memory: a rate is in an answer from the end of the
+// minute in which it was reported until its source has not reported it for three intervals. The past is read from history.
 package rates
 
 import (
@@ -16,7 +16,7 @@ import (
 
 const (
 	tag = "rates"
-	// categoryPrice stands beside the categories of rates: what exchanges tell.
+	// categoryPrice is used beside the categories of rates: what exchanges send.
 	categoryPrice = "price"
 )
 
@@ -63,7 +63,7 @@ type version struct {
 	stale  int
 }
 
-// age is that of the rates as they stand.
+// age is that of the current rates.
 func (ix *index) age(now time.Time) query.Age {
 	return query.AgeOf(ix.current.Time, now, views.StatisticsStaleAfter)
 }

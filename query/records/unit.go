@@ -35,7 +35,7 @@ type Unit struct {
 // readers is how many records are read at once: a segment is decoded for one record, which takes some megabytes.
 const readers = 2
 
-// New makes the unit. Simulated says whether what is in the log is invented.
+// New makes the unit. Simulated reports whether what is in the log is invented.
 func New(log Log, simulated func() bool) *Unit {
 	return &Unit{log: log, simulated: simulated, reading: make(chan struct{}, readers)}
 }

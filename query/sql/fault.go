@@ -44,7 +44,7 @@ var (
 	raised = regexp.MustCompile(`^(?:Code: (\d+)\. DB::Exception: )+`)
 	// symbol is the name of the code, at the end.
 	symbol = regexp.MustCompile(`\.? ?\([A-Z0-9_]+\)\s*$`)
-	// position is told of a statement that cannot be parsed, in bytes from 1.
+	// position is given for a statement that cannot be parsed, in bytes from 1.
 	position = regexp.MustCompile(`failed at position (\d+)`)
 	// unknown is how the engine names what it does not know.
 	unknown = regexp.MustCompile("(?:identifier|[Ff]unction with name|[Uu]nknown function|[Ss]etting) [`'\"]?([\\w.]+)[`'\"]?")
@@ -70,12 +70,12 @@ func refusal(statement, text string, status int, code string) error {
 	if err != nil {
 		number = codeUnknown
 	}
-	said := strings.TrimSpace(text)
-	said = symbol.ReplaceAllString(version.ReplaceAllString(raised.ReplaceAllString(said, ""), ""), "")
-	said = strings.ToValidUTF8(said, "�")
+	message := strings.TrimSpace(text)
+	message = symbol.ReplaceAllString(version.ReplaceAllString(raised.ReplaceAllString(message, ""), ""), "")
+	message = strings.ToValidUTF8(message, "�")
 	switch number {
 	case codeTooManyQueries, codeAborted, codeCancelled:
-		return &query.Error{Status: http.StatusServiceUnavailable, Code: query.CodeOverloaded, Message: said, RetryAfter: 1}
+		return &query.Error{Status: http.StatusServiceUnavailable, Code: query.CodeOverloaded, Message: message, RetryAfter: 1}
 	case codeUnknown:
 		if status >= http.StatusInternalServerError {
 			return &query.Error{Status: http.StatusInternalServerError, Code: query.CodeInternal, Message: "the engine failed; the statement was not answered"}
@@ -85,16 +85,16 @@ func refusal(statement, text string, status int, code string) error {
 	if hint, ok := limitHints[number]; ok {
 		shown.Code, shown.Hint = CodeSQLLimit, hint
 	}
-	said = expected.ReplaceAllString(scope.ReplaceAllString(said, "$1"), "$1 …")
-	if match := meant.FindStringSubmatchIndex(said); match != nil {
-		shown.Hint = "maybe you meant " + strings.ReplaceAll(said[match[2]:match[3]], "'", "")
-		said = said[:match[0]]
+	message = expected.ReplaceAllString(scope.ReplaceAllString(message, "$1"), "$1 …")
+	if match := meant.FindStringSubmatchIndex(message); match != nil {
+		shown.Hint = "maybe you meant " + strings.ReplaceAll(message[match[2]:match[3]], "'", "")
+		message = message[:match[0]]
 	}
-	shown.Message = said
+	shown.Message = message
 	at := 0
-	if match := position.FindStringSubmatch(said); match != nil {
+	if match := position.FindStringSubmatch(message); match != nil {
 		at, _ = strconv.Atoi(match[1])
-	} else if match := unknown.FindStringSubmatch(said); match != nil && shown.Code == CodeSQL {
+	} else if match := unknown.FindStringSubmatch(message); match != nil && shown.Code == CodeSQL {
 		at = find(statement, match[1])
 	}
 	if at > 0 && at <= len(statement)+1 {
@@ -106,9 +106,9 @@ func refusal(statement, text string, status int, code string) error {
 	return shown
 }
 
-// find is where a name stands in a statement as a word, in bytes from 1; 0 where it does not.
+// find is where a name is in a statement as a word, in bytes from 1; 0 where it does not.
 func find(statement, name string) int {
-	// A name that the engine qualified stands there as it was written.
+	// A name that the engine qualified is there as it was written.
 	for _, candidate := range []string{name, name[strings.LastIndexByte(name, '.')+1:]} {
 		if candidate == "" {
 			continue

@@ -180,7 +180,7 @@ func (a *asks) settings() url.Values {
 	if a.format.name == formatJSON {
 		v.Set("max_result_rows", strconv.Itoa(jsonRows))
 		v.Set("max_result_bytes", strconv.Itoa(jsonBytes))
-		// A script's numbers hold 53 bits, and JSON has no word for what is no number.
+		// A script's numbers hold 53 bits, and JSON has no word for what is not a number.
 		v.Set("output_format_json_quote_64bit_integers", "1")
 		v.Set("output_format_json_quote_denormals", "1")
 	}

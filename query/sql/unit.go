@@ -100,7 +100,7 @@ func (u *Unit) serve(c *fiber.Ctx, gate Gate) error {
 			u.leave(who.Grant.Budget)
 		}
 	}()
-	// The library tells nobody that a client has gone, until it writes: the statement's own time is the bound.
+	// The library notifies nobody that a client has gone, until it writes: the statement's own time is the bound.
 	response, err := engine.Ask(context.Background(), who.Grant.Budget, asks.settings(), asks.statement)
 	if err != nil {
 		return fmt.Errorf("asking the engine: %w", err)
@@ -190,7 +190,7 @@ func (b *streamedBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// brokenOff is for an answer that began and failed: what the engine wrote about it stands at its end.
+// brokenOff is for an answer that began and failed: what the engine wrote about it is at its end.
 func brokenOff(statement string, body []byte, tag string, err error) error {
 	const mark = "__exception__"
 	at := bytes.LastIndex(body, []byte("\r\n"+mark+"\r\n"+tag+"\r\n"))

@@ -17,7 +17,7 @@ const (
 	maxLimit     = 500
 	// minMarketCap is the least market cap in USD that the index has.
 	minMarketCap = 1_000_000
-	// priceSource is what prices that are computed from venues say of themselves.
+	// priceSource is the source of prices that are computed from venues.
 	priceSource = "median"
 )
 

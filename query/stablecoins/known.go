@@ -11,12 +11,12 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// known is a stablecoin as it stands.
+// known is the current state of a stablecoin.
 type known struct {
 	id, symbol, name string
 	// peg is the currency that it aims at one unit of.
 	peg string
-	// row and said may be nil: the markets fold, or no source, tells of it.
+	// row and reported may be nil: the markets fold, or no source, reports it.
 	row      *eventsv1.Market
 	reported *eventsv1.Stablecoin
 	// own means that the coin table has it, so that prices and history of our own are of it.
@@ -128,6 +128,6 @@ func (u *Unit) setPrice(k *known, snapshot *views.Snapshot, now time.Time) {
 		k.price, k.priceSource, k.priceTime = schemas.Float(k.reported.Price), k.reported.Source, cmp.Or(k.reported.EventTime, k.reported.IngestTime)
 		k.simulated = snapshot.Notices[k.reported.Source].GetSimulated()
 	}
-	// What a source tells each hour may be two hours old, and is stale when three rounds were missed.
+	// What a source reports each hour may be two hours old, and is stale when three rounds were missed.
 	k.stale = k.price > 0 && now.UnixNano()-k.priceTime > int64(3*time.Hour)
 }

@@ -17,7 +17,7 @@ const maxEpisodes = 100
 // StabilityBody answers GET /api/v1/stablecoins/{symbol}/peg-stability.
 type StabilityBody struct {
 	Entry
-	// These stand in the entry too, and are always there here.
+	// These are in the entry too, and are always there here.
 	PegTarget    float64             `json:"pegTarget" doc:"USD per unit of the pegged currency"`
 	Deviation    float64             `json:"deviation" doc:"Signed basis points; negative below the peg"`
 	Window       string              `json:"window" example:"30d"`
@@ -201,7 +201,7 @@ func marketValue(in *eventsv1.PriceInput) float64 {
 	return 0
 }
 
-// deviationIn is that of a market: in the currency of the peg no rate stands between.
+// deviationIn is that of a market: in the currency of the peg no conversion is needed.
 func (k *known) deviationIn(in *eventsv1.PriceInput, price float64) *float64 {
 	var bps float64
 	switch {

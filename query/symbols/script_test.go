@@ -24,8 +24,8 @@ func newWorld(t testing.TB) *querytest.World {
 		"holotoken,HOT,Holo,5,token,,!htx:HOT",
 	))
 	w.Open(enginetest.Migrated(t))
-	said := &eventsv1.SymbolOverride{Source: "gate", Symbol: "GONE", CoinId: "bitcoin", Time: 1}
-	unit := symbols.New(w.Catalog, w.Prices, w.Rates, w.History(), schemas.NewSymbolOverrides(said))
+	override := &eventsv1.SymbolOverride{Source: "gate", Symbol: "GONE", CoinId: "bitcoin", Time: 1}
+	unit := symbols.New(w.Catalog, w.Prices, w.Rates, w.History(), schemas.NewSymbolOverrides(override))
 	w.Lines["tick"] = func(words []string) { // venue, base, coin: a trade of now
 		offset := w.Offset()
 		tick := &eventsv1.Tick{Venue: words[1], Symbol: words[2] + "-USD", Base: words[2], Quote: "USD", Kind: eventsv1.TickKind_TICK_KIND_TRADE,

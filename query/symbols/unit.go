@@ -1,4 +1,4 @@
-// Package symbols answers which coin a symbol means: by what the catalog knows of coins, what operators have said, and
+// Package symbols answers which coin a symbol means: by what the catalog knows of coins, operators' overrides, and
 // the prices that venues make now. Every answer reports its method, its confidence and what else was in question; no
 // answer is a guess without a score.
 package symbols
@@ -43,7 +43,7 @@ type Unit struct {
 	keptAt  time.Time
 }
 
-// New makes the unit. Overrides holds what operators said before the catalog began to listen.
+// New makes the unit. Overrides holds operators' overrides of before the catalog began to listen.
 func New(catalog Catalog, priceCache *views.PriceCache, rates *views.FXRates, past History, overrides *schemas.SymbolOverrides) *Unit {
 	return &Unit{catalog: catalog, priceCache: priceCache, rates: rates, history: past, overrides: overrides}
 }
@@ -53,7 +53,7 @@ func (u *Unit) Endpoints() []query.Endpoint {
 	return []query.Endpoint{u.resolve(), u.resolvePosted(), u.batch(), u.mappings()}
 }
 
-// resolver is over the newest snapshot, whose time and source it tells too.
+// resolver is over the newest snapshot, whose time and source it returns too.
 func (u *Unit) resolver() (*schemas.Resolver, *views.Snapshot) {
 	now := u.catalog.Snapshot()
 	u.mu.Lock()
@@ -69,7 +69,7 @@ func (u *Unit) resolver() (*schemas.Resolver, *views.Snapshot) {
 	return &schemas.Resolver{Table: table, Catalog: priced{u.index, u.priceCache}, Overrides: u.overrides}, now
 }
 
-// indexed tells coins as resolving needs them.
+// indexed returns coins as resolving needs them.
 func indexed(coins []*views.CatalogCoin) iter.Seq[schemas.SymbolCoin] {
 	return func(yield func(schemas.SymbolCoin) bool) {
 		for _, c := range coins {

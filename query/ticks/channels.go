@@ -1,4 +1,4 @@
-// Package ticks declares the channel of the stream that tells each trade, quote and ticker of some coins as venues sent it.
+// Package ticks declares the channel of the stream that sends each trade, quote and ticker of some coins as venues sent it.
 package ticks
 
 import (
@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// channelCode stands for the channel in cursors.
+	// channelCode is the channel's number in cursors.
 	channelCode = 21
 	// channelCoins is how many coins one may be sent the ticks of.
 	channelCoins = 20
@@ -48,7 +48,7 @@ type Tick struct {
 	RateUsed    float64  `json:"rateUsed,omitempty" doc:"USD per unit of the quote asset, as it was known; absent where it was not"`
 	EventTime   string   `json:"eventTime,omitempty" format:"date-time" doc:"By the venue's clock"`
 	ReceivedAt  string   `json:"receivedAt" format:"date-time"`
-	Flags       []string `json:"flags" doc:"Why it does not count as it stands: crossed, late, unmapped, no_rate, not_spot, repeat, doubtful"`
+	Flags       []string `json:"flags" doc:"Why it does not count as it is: crossed, late, unmapped, no_rate, not_spot, repeat, doubtful"`
 	Simulated   bool     `json:"simulated,omitempty"`
 	Offset      Position `json:"offset" doc:"Its place in the log"`
 }
@@ -84,8 +84,8 @@ type source struct {
 	log   *slog.Logger
 }
 
-// follow tells each record's offset; of records of known coins it also makes elements, which are decoded when somebody wants them.
-func (s *source) follow(ctx context.Context, tell func(partition int32, offset int64, read query.ChannelRecord)) error {
+// follow passes on each record's offset; of records of known coins it also makes elements, which are decoded when somebody wants them.
+func (s *source) follow(ctx context.Context, emit func(partition int32, offset int64, read query.ChannelRecord)) error {
 	seen := map[int32]bool{}
 	return s.tail(ctx, Rewind, func(rec views.TailRecord, settled bool) error {
 		read := query.ChannelRecord{Partial: !seen[rec.Partition]}
@@ -97,7 +97,7 @@ func (s *source) follow(ctx context.Context, tell func(partition int32, offset i
 		if settled { // who begins is not sent what came before
 			read.Until = rec.Offset + 1
 		}
-		tell(rec.Partition, rec.Offset, read)
+		emit(rec.Partition, rec.Offset, read)
 		return nil
 	})
 }

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
 
-// newWorld has a limiter that requests are told to by lines; those of the script itself count nowhere, since the endpoint is
+// newWorld has a limiter that requests are counted in by lines; those of the script itself count nowhere, since the endpoint is
 // not counted. All of them are of one budget, the one of a server without keys.
 func newWorld(t testing.TB) *querytest.World {
 	w := querytest.NewWorld(t, querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,"))

@@ -1,4 +1,4 @@
-// Package usage tells callers what their plan allows, and how much of it they have used.
+// Package usage shows callers what their plan allows, and how much of it they have used.
 package usage
 
 import (
@@ -15,7 +15,7 @@ type History interface {
 	Usage(ctx context.Context, budget string, from, to time.Time) ([]limits.DayUsage, error)
 }
 
-// Limits reports how budgets stand.
+// Limits reports the use of budgets.
 type Limits interface {
 	Windows(budget string, plan *limits.Plan, now time.Time) []limits.Standing
 }
@@ -64,7 +64,7 @@ type Features struct {
 	MCP  bool `json:"mcp" doc:"The MCP endpoint"`
 	SQL  bool `json:"sql" doc:"SQL over the API"`
 
-	Details bool `json:"details" doc:"The channels of the stream that tell what prices are made from"`
+	Details bool `json:"details" doc:"The channels of the stream that show what prices are made from"`
 }
 
 // Month is what was used of the calendar month, by day.

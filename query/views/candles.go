@@ -55,7 +55,7 @@ func NewCandles(priceCache *PriceCache, history CandleHistory) *Candles {
 
 // Read returns the candles of the last so many intervals of a step before the one that now is in,
 // and of that one, oldest first. The step is a day, an hour, or some minutes that divide one. An
-// interval without a price is left out; while the price of a coin stands still, the interval under
+// interval without a price is left out; while the price of a coin does not change, the interval under
 // way carries it. The candles are the caller's.
 func (c *Candles) Read(ctx context.Context, coin schemas.Coin, step time.Duration, intervals int, now time.Time) ([]schemas.Candle, error) {
 	open := now.UTC().Truncate(step)

@@ -25,7 +25,7 @@ type Catalog struct {
 	reported map[string]map[part]*eventsv1.Coin
 	rows     map[string]*eventsv1.Market
 	coins    map[string]*CatalogCoin
-	// changed are the coins of which something else was said; moved those of which only the row is new.
+	// changed are the coins of which something else was reported; moved those of which only the row is new.
 	changed, moved map[string]bool
 	// staged are the rows and the summary of the minute under way, which its pulse makes visible together.
 	staged minuteRows
@@ -72,7 +72,7 @@ type Snapshot struct {
 	Coins []*CatalogCoin
 	// CoinsVersion grows whenever Coins is another: what was made from the same is still right.
 	CoinsVersion uint64
-	// Simulated means that a source or a row invents what it tells.
+	// Simulated means that a source or a row invents what it reports.
 	Simulated bool
 	// Summary of that minute, nil before the first.
 	Summary *eventsv1.Summary
@@ -80,7 +80,7 @@ type Snapshot struct {
 	Stablecoins []*eventsv1.Stablecoin
 	// Fixings are the newest rates of each source.
 	Fixings map[FiatID]*eventsv1.Fixing
-	// FearGreed are days, oldest first, as far back as they were told lately.
+	// FearGreed are days, oldest first, as far back as they were published lately.
 	FearGreed []*eventsv1.FearGreed
 	// Notices and the last Fetches, by source.
 	Notices map[string]*eventsv1.SourceNotice
@@ -238,7 +238,7 @@ func (c *Catalog) ApplyMarkets(rec stream.TailRecord) error {
 	return nil
 }
 
-// endMinute makes what was said of a minute visible. A record that comes twice never takes a coin back in time.
+// endMinute makes what was published of a minute visible. A record that comes twice never takes a coin back in time.
 func (c *Catalog) endMinute(at int64) {
 	for _, row := range c.staged.rows {
 		if held := c.rows[row.CoinId]; held != nil && held.Time > row.Time {
@@ -256,7 +256,7 @@ func (c *Catalog) endMinute(at int64) {
 	c.due.Store(true)
 }
 
-// Measure takes what candles say of coins, whose rows tell that from then on.
+// Measure takes what candles say of coins, whose rows state that from then on.
 func (c *Catalog) Measure(figures *AllFigures) {
 	c.snapshot.mu.Lock()
 	defer c.snapshot.mu.Unlock()

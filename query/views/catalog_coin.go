@@ -17,14 +17,14 @@ type CatalogCoin struct {
 	Rank int
 	// Market is the coin's newest row, nil without one.
 	Market *eventsv1.Market
-	// FoldedRow is the row as the markets fold wrote it, and Figures what candles say of the coin, which together are Market. Figures
+	// FoldedRow is the row as the markets fold wrote it, and Figures what candles show of the coin, which together are Market. Figures
 	// are those at FiguresAt, zero where none were known.
 	FoldedRow *eventsv1.Market
 	Figures   schemas.CandleFigures
 	FiguresAt time.Time
-	// Listed and Detailed are in a source's own words: nil where none lists the coin, or has told its details.
+	// Listed and Detailed are in a source's own words: nil where none lists the coin, or has reported its details.
 	Listed, Detailed *eventsv1.Coin
-	// What follows is of the details where they tell it, else of the list; the image else what comes with a market.
+	// What follows is of the details where they have it, else of the list; the image else what comes with a market.
 	ImageURL, Description string
 	// Categories by the source's names, Platforms in its order.
 	Categories []string
@@ -70,7 +70,7 @@ func (c *CatalogCoin) setRow(row measuredRow) {
 	c.Rank = int(row.measured.GetRank())
 }
 
-// measuredRow is a row with what candles say of it.
+// measuredRow is a row with what candles show of it.
 type measuredRow struct {
 	measured, folded *eventsv1.Market
 	figures          schemas.CandleFigures

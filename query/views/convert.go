@@ -10,7 +10,7 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// Rates reports what government currencies cost: the blend of what the sources said last. Whatever answer holds or uses a
+// Rates reports what government currencies cost: the blend of what the sources published last. Whatever answer holds or uses a
 // rate of a currency takes it from here, so that no two of them differ. Safe for concurrent use.
 type Rates struct {
 	coins   *schemas.CoinTable
@@ -53,7 +53,7 @@ func (f *Rates) Of(snapshot *Snapshot, now time.Time) []schemas.FiatRate {
 	return rates
 }
 
-// Conversion tells values in USD in another currency.
+// Conversion states values in USD in another currency.
 type Conversion struct {
 	// Vs is the currency or coin in small letters, USD what one unit of it costs.
 	Vs  string

@@ -27,7 +27,7 @@ func TestPricesAreConvertedByTheRatesOfFiat(t *testing.T) {
 		if currency.Code == schemas.USD {
 			continue
 		}
-		// Two sources that differ, as they do: one told by the dollar, the other by the euro.
+		// Two sources that differ, as they do: one quoted by the dollar, the other by the euro.
 		w.Run(fmt.Sprintf(`said fixing: {source: "coinbasefiat" base: "USD" quote: %q rate: "%d.37" date: "2026-11-20" event_time: %d}`, currency.Code, i+1, w.Now.UnixNano()))
 		if i%2 == 0 && currency.Code != "EUR" && currency.Code != "CNH" {
 			w.Run(fmt.Sprintf(`said fixing: {source: "ecb" base: "EUR" quote: %q rate: "%d.51" date: "2026-11-19"}`, currency.Code, i+1))
@@ -38,23 +38,23 @@ func TestPricesAreConvertedByTheRatesOfFiat(t *testing.T) {
 	w.Serve(append(append(prices.New(w.Prices, w.Catalog, views.NewConverter(w.Prices, w.Catalog), nil, nil).Endpoints(), fiat.New(table, w.Catalog, nil).Endpoints()...),
 		stablecoins.New(w.Prices, w.Catalog, noPegs{}).Endpoints()...))
 	for _, currency := range table.Fiats() {
-		var told fiat.CurrencyBody
-		querytest.Decode(t, w.Base()+"/api/v1/fiat/"+currency.Code, &told)
+		var answer fiat.CurrencyBody
+		querytest.Decode(t, w.Base()+"/api/v1/fiat/"+currency.Code, &answer)
 		var list prices.ListBody
 		querytest.Decode(t, w.Base()+"/api/v1/prices?symbols=bitcoin&vs="+strings.ToLower(currency.Code), &list)
 		if len(list.Prices) != 1 || list.Prices[0].Price == nil {
-			t.Errorf("%s: no price, and fiat answers %v", currency.Code, told.Data.ExchangeRate)
+			t.Errorf("%s: no price, and fiat answers %v", currency.Code, answer.Data.ExchangeRate)
 			continue
 		}
-		if p := list.Prices[0]; *p.Price != p.PriceUSD*told.Data.ExchangeRate {
-			t.Errorf("%s: price %v, want %v x %v", currency.Code, *p.Price, p.PriceUSD, told.Data.ExchangeRate)
+		if p := list.Prices[0]; *p.Price != p.PriceUSD*answer.Data.ExchangeRate {
+			t.Errorf("%s: price %v, want %v x %v", currency.Code, *p.Price, p.PriceUSD, answer.Data.ExchangeRate)
 		}
 	}
 	var pegged stablecoins.StabilityBody
 	querytest.Decode(t, w.Base()+"/api/v1/stablecoins/CNHT/peg-stability", &pegged)
-	var told fiat.CurrencyBody
-	querytest.Decode(t, w.Base()+"/api/v1/fiat/CNH", &told)
-	if want := 1 / told.Data.ExchangeRate; pegged.PegTarget != want {
+	var answer fiat.CurrencyBody
+	querytest.Decode(t, w.Base()+"/api/v1/fiat/CNH", &answer)
+	if want := 1 / answer.Data.ExchangeRate; pegged.PegTarget != want {
 		t.Errorf("the peg of CNHT, whose currency has no fixing of a central bank, is %v, want %v", pegged.PegTarget, want)
 	}
 }

@@ -23,7 +23,7 @@ const (
 	// figuresHold is how far the instant asked for may lie from the one that was read: prices are written each minute, and
 	// history is read once in it.
 	figuresHold = 2 * time.Minute
-	// dayAgoReach is how long before an instant a candle may end that still tells its price: a tenth of the span of the
+	// dayAgoReach is how long before an instant a candle may end that still gives its price: a tenth of the span of the
 	// change, as in the rows of markets.
 	dayAgoReach = oneDay / 10
 	// keptHours are those that 24 hours and dayAgoReach begin in.
@@ -43,8 +43,8 @@ type FigureHistory interface {
 	BackfillNext(ctx context.Context) (int64, error)
 }
 
-// Figures holds in memory what the candles of charts, live and back-filled, say of each coin: what it cost 24 hours and longer
-// ago, and its highest and lowest price in 24 hours and ever. Coin rows and the stream tell these numbers alike. Methods but Run and
+// Figures holds in memory what the candles of charts, live and back-filled, show of each coin: what it cost 24 hours and longer
+// ago, and its highest and lowest price in 24 hours and ever. Coin rows and the stream serve these numbers alike. Methods but Run and
 // Refresh are safe for concurrent use.
 type Figures struct {
 	priceCache *PriceCache
@@ -54,7 +54,7 @@ type Figures struct {
 
 	// What follows belongs to Run and Refresh.
 
-	// at is the minute up to which minutes were read, lacking says that some of them were not closed yet.
+	// at is the minute up to which minutes were read, lacking states that some of them were not closed yet.
 	at      time.Time
 	lacking bool
 	// next is the number of what was back-filled when it was read, at which time; seen the one of the last look.
@@ -62,7 +62,7 @@ type Figures struct {
 	read, looked   time.Time
 	extremes       map[string]schemas.Extremes
 	extremesBehind bool
-	// ago are the closes of long ago, by coin id, as of the day agoOf; agoBehind says that more was back-filled since.
+	// ago are the closes of long ago, by coin id, as of the day agoOf; agoBehind states that more was back-filled since.
 	ago       map[string]schemas.LongCloses
 	agoOf     time.Time
 	agoBehind bool

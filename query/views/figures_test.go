@@ -76,8 +76,8 @@ func TestThePriceOfADayAgoFollowsTheLogOrIsUnknown(t *testing.T) {
 		bitcoin, _ := coins.ByID("bitcoin")
 		ethereum, _ := coins.ByID("ethereum")
 		priceCache, history := views.NewPriceCache(coins), &closes{}
-		var told *views.AllFigures
-		day := views.NewFigures(priceCache, history, func(next *views.AllFigures) { told = next })
+		var figures *views.AllFigures
+		day := views.NewFigures(priceCache, history, func(next *views.AllFigures) { figures = next })
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- day.Run(ctx, slog.New(slog.DiscardHandler)) }()
@@ -100,18 +100,18 @@ func TestThePriceOfADayAgoFollowsTheLogOrIsUnknown(t *testing.T) {
 				t.Errorf("%s: got %g, %t, want %g", what, got, known, want)
 			}
 		}
-		check("before the log told its now", bitcoin, start, 0)
+		check("before the log had its now", bitcoin, start, 0)
 		reach(start)
 		check("the first minute", bitcoin, start.Add(30*time.Second), minute(start))
 		check("a coin without history", ethereum, start, 0)
 		reach(start.Add(59 * time.Second))
 		high, low := float64(start.Add(59*time.Second).Unix()/60)+1000, float64(start.Add(-24*time.Hour).Unix()/60)-1000
-		if f := told.Of(bitcoin); f.High != high || f.Low != low+60 || !f.Whole {
+		if f := figures.Of(bitcoin); f.High != high || f.Low != low+60 || !f.Whole {
 			t.Errorf("got %+v, want a high of %g and a low of %g, of all 24 hours", f, high, low+60)
 		}
 		midnight := start.Truncate(24 * time.Hour)
 		for i, span := range schemas.LongSpans() {
-			if got, want := told.Of(bitcoin).Ago[i], float64(midnight.Add(-span).Unix()/60); got != want {
+			if got, want := figures.Of(bitcoin).Ago[i], float64(midnight.Add(-span).Unix()/60); got != want {
 				t.Errorf("the close %s ago: got %g, want %g, of the last day that ended before", span, got, want)
 			}
 		}
@@ -134,7 +134,7 @@ func TestThePriceOfADayAgoFollowsTheLogOrIsUnknown(t *testing.T) {
 		history.change(func() { folded = history.folded })
 		time.Sleep(20 * time.Second)
 		synctest.Wait()
-		if f := told.Of(bitcoin); f.Ever != history.ever || history.folded != folded+1 {
+		if f := figures.Of(bitcoin); f.Ever != history.ever || history.folded != folded+1 {
 			t.Errorf("got the extremes %+v, read %d times, want %+v, read once", f.Ever, history.folded-folded, history.ever)
 		}
 	})

@@ -12,7 +12,7 @@ import (
 // inputs are fresh.
 const rateFor = 60 * time.Second
 
-// FXRates holds what one unit of each quote asset costs in USD, as the tail of quotes.v1 tells. Safe
+// FXRates holds what one unit of each quote asset costs in USD, as the tail of quotes.v1 delivers it. Safe
 // for concurrent use.
 type FXRates struct {
 	mu    sync.RWMutex

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// What cannot be read is read again when it says so, and logged once until it was read.
+// What cannot be read is read again when that is due, and logged once until it was read.
 func TestFailuresInARowAreLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -66,7 +66,7 @@ func folded(buf []byte, text string, fold func(string) string, from, to byte) []
 	return buf
 }
 
-// OthersKey tells apart what else names could mean: of one coin, two names with equal keys have the same Others. The zero value is
+// OthersKey distinguishes what else names could mean: of one coin, two names with equal keys have the same Others. The zero value is
 // none.
 type OthersKey struct {
 	first *CatalogCoin
@@ -97,7 +97,7 @@ type Alternative struct {
 // maxAlternatives bounds those of one answer: some symbols have hundreds.
 const maxAlternatives = 20
 
-// Alternatives are the other coins that the name could mean, as answers tell them.
+// Alternatives are the other coins that the name could mean, as answers list them.
 func (n Named) Alternatives() []Alternative {
 	var alternatives []Alternative
 	for _, other := range n.Others[:min(len(n.Others), maxAlternatives)] {

@@ -14,14 +14,14 @@ func TestANameMeansOneCoin(t *testing.T) {
 	w := querytest.NewWorld(t, querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,*:XBT", "chainlink,LINK,Chainlink,2,token,,", "aptos,APT,Aptos,3,coin,,",
 		"frax-share,FRAX,Frax,4,token,,*:FXS", "frax,FRAX,Legacy Frax Dollar,5,stablecoin,USD,"))
 	w.Now = w.Time("2026-11-20T10:00:00Z")
-	for _, said := range []string{
+	for _, record := range []string{
 		`coin: {source: "coingecko" source_id: "link" part: "list" symbol: "ln" name: "LINK"}`,
 		`coin: {source: "coingecko" source_id: "apricot" part: "list" symbol: "apt" name: "Apricot"}`,
 		`coin: {source: "coingecko" source_id: "joke" part: "list" symbol: "bitcoin" name: "A joke"}`,
 		`coin: {source: "coingecko" source_id: "xbt-2" part: "list" symbol: "xbt" name: "Exbit"}`,
 		`coin: {source: "coingecko" source_id: "tjeremie-ä" part: "list" symbol: "ä" name: "Umlaut"}`,
 	} {
-		w.Run("said " + said)
+		w.Run("said " + record)
 	}
 	for _, row := range []string{`coin_id: "joke" rank: 9 price: 1`, `coin_id: "link" rank: 8 price: 1`, `coin_id: "xbt-2" rank: 7 price: 1`} {
 		w.Run("row " + row)

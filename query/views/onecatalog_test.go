@@ -34,8 +34,8 @@ func (*nothingYet) HourlyCloses(context.Context, time.Time, time.Time) (map[stri
 	return nil, nil
 }
 
-// Every coin of the catalog has one price, which all operations tell from the same source, whether venues make it or a
-// reference source tells it; and every name means the same coin in all operations.
+// Every coin of the catalog has one price, which all operations serve from the same source, whether venues make it or a
+// reference source reports it; and every name means the same coin in all operations.
 func TestOneCatalogAndOnePriceEverywhere(t *testing.T) {
 	w := querytest.NewWorld(t, querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,*:XBT", "aptos,APT,Aptos,2,coin,,", "ssv-network,SSV,SSV Network,3,token,,",
 		"frax-share,FRAX,Frax,4,token,,*:FXS", "frax,FRAX,Legacy Frax Dollar,5,stablecoin,USD,", "unpriced,UNP,Unpriced,6,coin,,"))
@@ -45,7 +45,7 @@ func TestOneCatalogAndOnePriceEverywhere(t *testing.T) {
 	for id, price := range own {
 		w.Price(id, w.Now, price)
 	}
-	w.Price("ssv-network", w.Now.Add(-11*time.Minute), 0.09) // no venue tells it any more, and a source does
+	w.Price("ssv-network", w.Now.Add(-11*time.Minute), 0.09) // no venue sends it any more, and a source does
 	for _, line := range []string{
 		`said notice: {source: "coingecko" name: "CoinGecko" simulated: true}`,
 		`said coin: {source: "coingecko" source_id: "azure-badger-dao" part: "list" symbol: "abd" name: "Azure Badger DAO"}`,
@@ -120,24 +120,24 @@ func TestOneCatalogAndOnePriceEverywhere(t *testing.T) {
 		{"FRAX", "frax-share", true}, {"frax", "frax", true}, {"APT", "aptos", true}, {"aptos", "aptos", false}, {"fxs", "frax-share", false},
 		{"XBT", "bitcoin", false}, {"id:apricot", "apricot", false}, {"Bitcoin", "bitcoin", false},
 	} {
-		name, told := test.name, map[string]string{}
-		tell := func(path, coin string, ambiguous bool) { told[path] = fmt.Sprint(coin, " ", ambiguous) }
+		name, answers := test.name, map[string]string{}
+		note := func(path, coin string, ambiguous bool) { answers[path] = fmt.Sprint(coin, " ", ambiguous) }
 		var p prices.PriceBody
 		querytest.Decode(t, w.Base()+"/api/v1/prices/"+name, &p)
-		tell("prices/{symbol}", p.Data.CoinID, p.Data.Ambiguous)
+		note("prices/{symbol}", p.Data.CoinID, p.Data.Ambiguous)
 		var l prices.ListBody
 		querytest.Decode(t, w.Base()+"/api/v1/prices?symbols="+name, &l)
-		tell("prices", l.Prices[0].CoinID, l.Prices[0].Ambiguous)
+		note("prices", l.Prices[0].CoinID, l.Prices[0].Ambiguous)
 		var c coins.CoinBody
 		querytest.Decode(t, w.Base()+"/api/v1/coins/"+name, &c)
-		tell("coins/{coinId}", c.Data.ID, c.Data.Ambiguous)
+		note("coins/{coinId}", c.Data.ID, c.Data.Ambiguous)
 		var h coins.HistoryBody
 		querytest.Decode(t, w.Base()+"/api/v1/coins/history/"+name, &h)
-		tell("coins/history/{symbol}", h.CoinID, h.Ambiguous)
+		note("coins/history/{symbol}", h.CoinID, h.Ambiguous)
 		var r rates.SymbolBody
 		querytest.Decode(t, w.Base()+"/api/v1/rates/"+name, &r)
-		tell("rates/{symbol}", r.Data.CoinID, r.Data.Ambiguous)
-		for path, got := range told {
+		note("rates/{symbol}", r.Data.CoinID, r.Data.Ambiguous)
+		for path, got := range answers {
 			if want := fmt.Sprint(test.want, " ", test.ambiguous); got != want {
 				t.Errorf("%s of %s: got %s, want %s", path, name, got, want)
 			}
@@ -148,7 +148,7 @@ func TestOneCatalogAndOnePriceEverywhere(t *testing.T) {
 			t.Errorf("charts of %s: got %s, want %s", name, chart.Data.CoinID, test.want)
 		}
 		explained := w.Base() + "/api/v1/prices/" + name + "/explain"
-		if test.want == "apricot" { // what a source tells is made of no inputs of ours
+		if test.want == "apricot" { // what a source reports is made of no inputs of ours
 			if response, err := http.Get(explained); err != nil || response.StatusCode != http.StatusNotFound {
 				t.Errorf("explaining %s: got %v (%v), want 404", name, response, err)
 			}

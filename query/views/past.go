@@ -4,15 +4,15 @@ import (
 	"github.com/marketlog/marketlog/stream/history/read"
 )
 
-// What history tells, by the names that units use.
+// What history holds, by the names that units use.
 type (
 	// SummaryOHLC is what a figure of the whole market did in a step.
 	SummaryOHLC = read.SummaryOHLC
 	// FigurePoint is a figure as it was at the end of a minute.
 	FigurePoint = read.FigurePoint
-	// GlobalPast is the whole market at a full hour, as far as a source told it afterwards.
+	// GlobalPast is the whole market at a full hour, as far as a source reported it afterwards.
 	GlobalPast = read.GlobalPast
-	// DefiPast is what was locked in all of DeFi, as a source told it afterwards.
+	// DefiPast is what was locked in all of DeFi, as a source reported it afterwards.
 	DefiPast = read.DefiPast
 	// PegSample is the price of a stablecoin at a moment.
 	PegSample = read.PegSample

@@ -7,7 +7,7 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// PegTarget is what one unit of the currency of a peg costs in USD, 0 where that is not known or stale, and the fixings that say so:
+// PegTarget is what one unit of the currency of a peg costs in USD, 0 where that is not known or stale, and the fixings that it is made of:
 // the dollars that a euro costs and, of other currencies, the units. They are nil where the rate is the one that the fiat endpoints
 // answer, and for the US dollar itself.
 type PegTarget struct {

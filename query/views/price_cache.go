@@ -14,14 +14,14 @@ import (
 
 // Ages of published values, by the query's own clock.
 const (
-	// StaleAfter is the age from which a price counts as stale. A price that stands is published again every
+	// StaleAfter is the age from which a price counts as stale. An unchanged price is published again every
 	// schemas.PriceRepeat, so only one that nobody looks after grows as old.
 	StaleAfter = 30 * time.Second
 	// CriticalAfter is the age from which a value is critically stale.
 	CriticalAfter = 2 * time.Hour
 )
 
-// PriceCache holds the current price of every coin in memory, as the tail of prices.v1 tells them. Reads
+// PriceCache holds the current price of every coin in memory, as the tail of prices.v1 delivers them. Reads
 // take no lock and never wait. Safe for concurrent use.
 type PriceCache struct {
 	coins *schemas.CoinTable
@@ -29,7 +29,7 @@ type PriceCache struct {
 	setting sync.Mutex
 	// entries are at rank-1 of their coin.
 	entries []atomic.Pointer[Entry]
-	// reasons are what tells, by rank, that a coin has no price of which no price is known, until one is; setting guards them.
+	// reasons are what shows, by rank, that a coin has no price of which no price is known, until one is; setting guards them.
 	reasons map[int]*Entry
 	// nows is the log's now, by partition of prices.v1.
 	nows    []atomic.Int64
@@ -53,9 +53,9 @@ type Entry struct {
 	latestOffset int64
 }
 
-// after reports whether what an entry tells is newer than what is held: by the second that was evaluated, and
+// after reports whether what an entry holds is newer than what is held: by the second that was evaluated, and
 // by its place in the log within one. Offsets alone would let a tail that begins before the end replace what
-// history told, which knows no offsets of prices.v1.
+// history returned, which knows no offsets of prices.v1.
 func (e *Entry) after(held *Entry) bool {
 	if e.Latest.Time != held.Latest.Time {
 		return e.Latest.Time > held.Latest.Time
@@ -63,7 +63,7 @@ func (e *Entry) after(held *Entry) bool {
 	return e.latestOffset > held.latestOffset
 }
 
-// without is the entry of a price that is not one any more, with what tells why.
+// without is the entry of a price that is not one any more, with the reason.
 func (e *Entry) without(reason *Entry) *Entry {
 	kept := *e
 	kept.Latest, kept.latestOffset = reason.Latest, reason.latestOffset
@@ -205,7 +205,7 @@ func (b *PriceCache) Leads(coin schemas.Coin) bool {
 }
 
 // Freshness classifies an entry at a time of the query's clock, by the price's own second. The log's now
-// says nothing here: it may have gone on without this price, and stands still when all producers are dead.
+// shows nothing here: it may have gone on without this price, and does not advance when all producers are dead.
 // A second so far ahead of the clock that one of them must be wrong counts as stale too.
 func (b *PriceCache) Freshness(e *Entry, now time.Time) Freshness {
 	age := time.Duration(now.UnixNano() - e.Price.Time)
@@ -248,8 +248,8 @@ func (b *PriceCache) Ages(now time.Time) Ages {
 	return ages
 }
 
-// CountStale counts the stale prices at a time of the query's clock. While the cache's version stands, answers that
-// tell of freshness are the same exactly as long as this number is.
+// CountStale counts the stale prices at a time of the query's clock. While the cache's version is unchanged, answers that
+// depend on freshness are the same exactly as long as this number is.
 func (b *PriceCache) CountStale(now time.Time) int {
 	stale := 0
 	b.Entries(func(e *Entry) {
@@ -279,7 +279,7 @@ func NewEntryCache[T any](b *PriceCache) *EntryCache[T] {
 }
 
 // Get returns what make makes of the entry, from memory where neither entry nor freshness changed, nor which other coins are
-// told beside it.
+// published beside it.
 func (m *EntryCache[T]) Get(e *Entry, fresh Freshness, of OthersKey, make func() (T, error)) (T, error) {
 	slot := &m.slots[e.Coin.Rank-1]
 	if held := slot.Load(); held != nil && held.entry == e && held.fresh == fresh && held.of == of {

@@ -13,10 +13,10 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// The price cache is filled from history or from the cache as they stood at some time, and then from a tail that begins before
+// The price cache is filled from history or from the cache as of some time, and then from a tail that begins before
 // or behind that. Whatever the order, no price that it gives is older than one before, at the end it holds the newest,
 // and its age is that of its own second.
-func TestBoardNeverGoesBackHoweverItIsFilled(t *testing.T) {
+func TestPriceCacheNeverGoesBackHoweverItIsFilled(t *testing.T) {
 	bitcoin, _ := schemas.Coins().ByID("bitcoin")
 	rapid.Check(t, func(t *rapid.T) {
 		// The log of one partition: prices and reasons of the coin, some seconds apart.
@@ -31,7 +31,7 @@ func TestBoardNeverGoesBackHoweverItIsFilled(t *testing.T) {
 			log = append(log, priceRecord("bitcoin", int64(len(log)), second, float64(second), reason))
 		}
 		b := NewPriceCache(schemas.Coins())
-		told := int64(0)
+		newest := int64(0)
 		apply := func(rec TailRecord) {
 			if err := b.Apply(rec); err != nil {
 				t.Fatal(err)
@@ -40,10 +40,10 @@ func TestBoardNeverGoesBackHoweverItIsFilled(t *testing.T) {
 			if e == nil {
 				return
 			}
-			if e.Price.Time < told {
-				t.Fatalf("a price of %d after one of %d", e.Price.Time/int64(time.Second), told/int64(time.Second))
+			if e.Price.Time < newest {
+				t.Fatalf("a price of %d after one of %d", e.Price.Time/int64(time.Second), newest/int64(time.Second))
 			}
-			told = e.Price.Time
+			newest = e.Price.Time
 			for _, age := range []time.Duration{0, StaleAfter, StaleAfter + time.Nanosecond, CriticalAfter, CriticalAfter + time.Nanosecond} {
 				got := b.Freshness(e, time.Unix(0, e.Price.Time).Add(age))
 				want := Freshness{Stale: age > StaleAfter || e.Latest.Reason != "", Critical: age > CriticalAfter}
@@ -86,12 +86,12 @@ func TestBoardNeverGoesBackHoweverItIsFilled(t *testing.T) {
 			}
 		}
 		if reached := log[len(log)-1].Marked.(*eventsv1.PriceRecord).GetPrice(); b.Entry(bitcoin) != nil && tailed > 0 && b.Entry(bitcoin).Latest.Time != reached.Time {
-			t.Fatalf("after the end of the log the price cache stands at %d, want %d", b.Entry(bitcoin).Latest.Time/int64(time.Second), second)
+			t.Fatalf("after the end of the log the price cache is at %d, want %d", b.Entry(bitcoin).Latest.Time/int64(time.Second), second)
 		}
 	})
 }
 
-// What history tells has no offset of prices.v1, and the tail after it begins before its end: the older prices there must
+// What history holds has no offset of prices.v1, and the tail after it begins before its end: the older prices there must
 // not take its place.
 func TestATailFromBeforeTheEndReplacesNothingNewer(t *testing.T) {
 	b := NewPriceCache(schemas.Coins())
@@ -107,7 +107,7 @@ func TestATailFromBeforeTheEndReplacesNothingNewer(t *testing.T) {
 	}
 }
 
-// The last price of a coin may be older than the part of the log that was read, which tells only that it has none any more.
+// The last price of a coin may be older than the part of the log that was read, which shows only that it has none any more.
 func TestAReasonWaitsForItsPrice(t *testing.T) {
 	for name, test := range map[string]struct {
 		records []TailRecord

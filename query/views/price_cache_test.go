@@ -15,7 +15,7 @@ func priceRecord(coin string, offset, second int64, price float64, reason string
 		Body: &eventsv1.PriceRecord_Price{Price: &eventsv1.Price{CoinId: coin, Time: second * int64(time.Second), Price: price, Reason: reason}}}}
 }
 
-func TestBoardNeverGoesBack(t *testing.T) {
+func TestPriceCacheNeverGoesBack(t *testing.T) {
 	b := NewPriceCache(schemas.Coins())
 	bitcoin, _ := b.Coins().ByID("bitcoin")
 	for _, c := range []struct {
@@ -78,7 +78,7 @@ func TestAChangeIsEncodedOnceForAllReaders(t *testing.T) {
 	}
 }
 
-func TestBoardIsReadWhileItChanges(t *testing.T) {
+func TestPriceCacheIsReadWhileItChanges(t *testing.T) {
 	b := NewPriceCache(schemas.Coins())
 	bitcoin, _ := b.Coins().ByID("bitcoin")
 	stop := make(chan struct{})

@@ -1,6 +1,6 @@
 package views
 
-// ProviderState is a venue, a source, or one whose rates a source tells, and how reading it goes.
+// ProviderState is a venue, a source, or one whose rates a source reports, and how reading it goes.
 type ProviderState struct {
 	Slug                string           `json:"slug" example:"kraken"`
 	Name                string           `json:"name" example:"Kraken"`
@@ -42,7 +42,7 @@ type ProviderFailure struct {
 	At      string `json:"at,omitempty" format:"date-time"`
 }
 
-// Standstill is how a source that answers tells nothing new.
+// Standstill is how a source that answers serves nothing new.
 type Standstill struct {
 	Reason string `json:"reason" enum:"unmoved,empty" doc:"unmoved: the values have not changed for three times the period in which they are expected to change; empty: responses have had no values for three polling intervals"`
 	Since  string `json:"since" format:"date-time" doc:"Start time of the last request whose response had changed values, or any values"`

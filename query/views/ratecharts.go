@@ -57,7 +57,7 @@ func NewRateCharts(yieldStore *YieldStore, history RateSeriesHistory) *RateChart
 }
 
 // Read returns the series of each provider and coin, oldest first and up to the interval under way, by provider and coin. A
-// rate that was not told stands as it did for three intervals of its source; beyond, it is left out. The series must not be
+// rate that was not reported stays as it was for three intervals of its source; beyond, it is left out. The series must not be
 // changed.
 func (c *RateCharts) Read(ctx context.Context, chart RateChart, now time.Time) ([]RateSeries, error) {
 	key := chartKey{chart, now.UnixNano() / int64(chartFor)}
@@ -116,7 +116,7 @@ func (c *RateChart) takes(e *eventsv1.RateEntry) bool {
 	return e.Category == c.Category && (c.CoinID == "" || e.CoinId == c.CoinID) && (c.Provider == "" || e.Provider == c.Provider)
 }
 
-// holding is for how long a provider's rates stand that are not reported again, by what is known of its sources now.
+// holding is for how long a provider's rates hold that are not reported again, by what is known of its sources now.
 func holding(current *CurrentRates, chart RateChart) map[seriesID]time.Duration {
 	holds := map[seriesID]time.Duration{}
 	for _, e := range current.Counted {
@@ -129,7 +129,7 @@ func holding(current *CurrentRates, chart RateChart) map[seriesID]time.Duration 
 }
 
 // currentSeries are the rates that count, each of one point: the mean of a provider's by their TVL, of all alike where none
-// tells one.
+// reports one.
 func currentSeries(current *CurrentRates, chart RateChart, at time.Time) []RateSeries {
 	var all []RateSeries
 	places := map[seriesID]int{}
@@ -153,8 +153,8 @@ func currentSeries(current *CurrentRates, chart RateChart, at time.Time) []RateS
 	return all
 }
 
-// MeanRate is the mean of at least one rate by their TVL, of all alike where none tells one, and the sum of the TVL, nil
-// where none tells one.
+// MeanRate is the mean of at least one rate by their TVL, of all alike where none reports one, and the sum of the TVL, nil
+// where none reports one.
 func MeanRate(rates []*eventsv1.RateEntry) (mean float64, tvl *float64) {
 	sum, weighted, locked := 0.0, 0.0, 0.0
 	for _, e := range rates {
@@ -179,7 +179,7 @@ type seriesID struct{ provider, coin string }
 type seriesJoin struct {
 	byKey map[seriesID]*RateSeries
 	step  time.Duration
-	// holds is for how long what was not reported again stands.
+	// holds is for how long what was not reported again holds.
 	holds map[seriesID]time.Duration
 }
 
@@ -204,7 +204,7 @@ func (j *seriesJoin) add(of RateSeries, p RateSeriesPoint) {
 	last.TVL = cmp.Or(p.TVL, last.TVL)
 }
 
-// carry fills the intervals before one in which nothing was reported, as long as what was told before stood.
+// carry fills the intervals before one in which nothing was reported, as long as what was reported before held.
 func (j *seriesJoin) carry(series *RateSeries, until time.Time) {
 	n := len(series.Points)
 	if n == 0 {

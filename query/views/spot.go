@@ -10,19 +10,19 @@ import (
 // Spot is the current price of a coin, in USD.
 type Spot struct {
 	Price float64
-	// Time is when it was made, or told by a source's clock; Unix nanoseconds.
+	// Time is when it was made, or reported by a source's clock; Unix nanoseconds.
 	Time int64
-	// Source is schemas.PriceSourceMedian for the median over venues, else the slug of the reference source that tells it.
+	// Source is schemas.PriceSourceMedian for the median over venues, else the slug of the reference source that reports it.
 	Source string
-	// Entry is what the median was made of; nil for a price that a source tells.
+	// Entry is what the median was made of; nil for a price that a source reports.
 	Entry *Entry
-	// Volume24h is in USD; nil where nobody tells it.
+	// Volume24h is in USD; nil where nobody reports it.
 	Volume24h *float64
 	Freshness
 	Simulated bool
 }
 
-// Spot returns the price of a coin of a snapshot at a time of the query's clock, which all operations tell alike: the median over
+// Spot returns the price of a coin of a snapshot at a time of the query's clock, which all operations serve alike: the median over
 // venues until it is schemas.OwnPriceFor old, then the newest there is, of venues or of a reference source. The coin's row says
 // the same as of the minute. It is false where nobody reports a price. A source's price is stale from StatisticsStaleAfter on.
 func (b *PriceCache) Spot(snapshot *Snapshot, coin *CatalogCoin, now time.Time) (Spot, bool) {

@@ -13,14 +13,14 @@ import (
 	"github.com/marketlog/marketlog/stream"
 )
 
-// RatesKept is how far before its end rates.v1 is read at a start: every rate that stands was repeated within it. What has
+// RatesKept is how far before its end rates.v1 is read at a start: every current rate was repeated within it. What has
 // not been for as long is forgotten, so that a process which has long run knows the same as one that has just begun.
 const RatesKept = 65 * time.Minute
 
 // rateIntervals are how many intervals of its source a rate counts after it was last reported.
 const rateIntervals = 3
 
-// YieldStore holds in memory what everything earns and costs, as the tail of rates.v1 tells it. What was folded of a minute
+// YieldStore holds in memory what everything earns and costs, as the tail of rates.v1 delivers it. What was folded of a minute
 // becomes visible with the pulse that ends it. Safe for concurrent use.
 type YieldStore struct {
 	// due means that a new snapshot can be made; the first who reads makes it.
@@ -84,7 +84,7 @@ func (b *YieldStore) Apply(rec stream.TailRecord) error {
 	return nil
 }
 
-// endMinute makes what was said of a minute visible. A record that comes twice takes nothing back in time.
+// endMinute makes what was published of a minute visible. A record that comes twice takes nothing back in time.
 func (b *YieldStore) endMinute(at int64, mark *eventsv1.Mark) {
 	for _, record := range b.staged {
 		if project := record.GetProject(); project != nil {

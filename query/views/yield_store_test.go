@@ -24,7 +24,7 @@ func ratePulse(minute int) stream.TailRecord {
 		Body: &eventsv1.RateRecord_Pulse{Pulse: &eventsv1.Pulse{Now: int64(minute) * int64(time.Minute)}}}}
 }
 
-func TestRatesAppearWithTheirMinuteAndCountWhileTheyAreTold(t *testing.T) {
+func TestRatesAppearWithTheirMinuteAndCountWhileTheyAreReported(t *testing.T) {
 	b := NewYieldStore()
 	const start = 1000
 	apply := func(records ...stream.TailRecord) {
@@ -65,7 +65,7 @@ func TestRatesAppearWithTheirMinuteAndCountWhileTheyAreTold(t *testing.T) {
 		t.Errorf("%d rates are known that were not repeated for over an hour", n)
 	}
 	if s := b.Snapshot(); s.Time != (start+86)*int64(time.Minute) || s.Mark.GetOffset() != start+86 {
-		t.Errorf("the book stands at %d", s.Time)
+		t.Errorf("the store is at %d", s.Time)
 	}
 }
 

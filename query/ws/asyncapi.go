@@ -92,10 +92,10 @@ func (h *Hub) describe() (body *query.Body, err error) {
 		"description": "Prices and other channels as they change. Served by marketlog " + h.deps.Version + ". Messages may have further fields, and there may be further types of messages."}
 	d.describeServers()
 	d.Components.Messages = map[string]*described{}
-	var told []string
+	var sends []string
 	add := func(of *described) {
 		d.Components.Messages[of.Name] = of
-		told = append(told, of.Name)
+		sends = append(sends, of.Name)
 	}
 	for _, r := range responses {
 		add(describeResponse(registry, r))
@@ -105,13 +105,13 @@ func (h *Hub) describe() (body *query.Body, err error) {
 	}
 	fields := inline(registry, message{})
 	fields.Properties["channels"].Items.Enum = words(h.channelNames())
-	asked := make([]string, 0, len(requests))
+	receives := make([]string, 0, len(requests))
 	for _, r := range requests {
 		of := describeRequest(fields, r)
 		d.Components.Messages[of.Name] = of
-		asked = append(asked, of.Name)
+		receives = append(receives, of.Name)
 	}
-	d.describeTransports(told, asked, h.connectQuery(fields))
+	d.describeTransports(sends, receives, h.connectQuery(fields))
 	for _, r := range requests {
 		d.Operations["receive"+capital(r.example.Type)] = &interaction{Action: "receive", Channel: channelRef(transportSocket), Summary: r.doc,
 			Messages: messageRefs(transportSocket, []string{r.example.Type}), Reply: &reply{channelRef(transportSocket), messageRefs(transportSocket, r.answers)}}
@@ -150,30 +150,30 @@ func (d *document) describeServers() {
 }
 
 // describeTransports adds the three ways, each with the messages that come over it.
-func (d *document) describeTransports(told, asked []string, asks *huma.Schema) {
+func (d *document) describeTransports(sends, receives []string, asks *huma.Schema) {
 	headers := func(more map[string]*huma.Schema) *huma.Schema {
 		more["Authorization"] = &huma.Schema{Type: huma.TypeString, Description: "Bearer KEY"}
 		return &huma.Schema{Type: huma.TypeObject, Properties: more}
 	}
 	text := func(doc string) *huma.Schema { return &huma.Schema{Type: huma.TypeString, Description: doc} }
 	d.Channels[transportSocket] = &transport{
-		Address: Path, Title: "WebSocket", Servers: []ref{{"#/servers/websocket"}}, Messages: messageMap(append(slices.Clone(told), asked...)), Closings: closings,
+		Address: Path, Title: "WebSocket", Servers: []ref{{"#/servers/websocket"}}, Messages: messageMap(append(slices.Clone(sends), receives...)), Closings: closings,
 		Description: "RFC 6455, version 13, with permessage-deflate where the client offers it. A message is one text frame. A client sends at most 4,096 bytes a message, 30 messages at once and 2 a second.",
 		Bindings: map[string]any{"ws": map[string]any{"method": "GET", "query": asks, "bindingVersion": "0.1.0",
 			"headers": headers(map[string]*huma.Schema{"Sec-WebSocket-Protocol": text(protocol + ", " + keyPrefix + "KEY")})}},
 	}
 	d.Channels[transportEvents] = &transport{
-		Address: LinesPath, Title: "Server-sent events", Servers: []ref{{"#/servers/http"}}, Messages: messageMap(told),
+		Address: LinesPath, Title: "Server-sent events", Servers: []ref{{"#/servers/http"}}, Messages: messageMap(sends),
 		Description: "A message is the data of one event, its type the event's name and its cursor the event's id. Last-Event-ID, as a header or as the parameter " + paramLastID +
 			", goes on behind an id. What is refused is answered with a status, as /openapi.json says. A comment comes every 15 seconds.",
 	}
 	d.Channels[transportLines] = &transport{
-		Address: LinesPath, Title: "Lines of JSON", Servers: []ref{{"#/servers/http"}}, Messages: messageMap(told),
+		Address: LinesPath, Title: "Lines of JSON", Servers: []ref{{"#/servers/http"}}, Messages: messageMap(sends),
 		Description: "With `Accept: " + contentLines + "`: a message is one line. An empty line comes every 15 seconds.",
 	}
 	asksHTTP := map[string]any{"http": map[string]any{"method": "GET", "query": asks, "bindingVersion": "0.3.0"}}
 	for name, summary := range map[string]string{transportSocket: "The messages of a socket", transportEvents: "The same as server-sent events", transportLines: "The same as lines of JSON"} {
-		d.Operations["send"+capital(name)] = &interaction{Action: "send", Channel: channelRef(name), Summary: summary, Messages: messageRefs(name, told)}
+		d.Operations["send"+capital(name)] = &interaction{Action: "send", Channel: channelRef(name), Summary: summary, Messages: messageRefs(name, sends)}
 		if name != transportSocket {
 			d.Operations["send"+capital(name)].Bindings = asksHTTP
 		}

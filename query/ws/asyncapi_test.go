@@ -19,7 +19,7 @@ import (
 )
 
 // messageSchemas hold messages against the document. No field is taken that the document does not name, although clients are
-// told to expect further ones: what is sent is described. Safe for concurrent use.
+// warned to expect further ones: what is sent is described. Safe for concurrent use.
 type messageSchemas struct {
 	mu      sync.Mutex
 	byType  map[string]*jsonschema.Schema
@@ -108,7 +108,7 @@ func documented(t *testing.T) *world {
 	})
 }
 
-// All that the document refers to is in it, every field and every message says what it is, and its examples are of the messages
+// All that the document refers to is in it, every field and every message states what it is, and its examples are of the messages
 // that they stand by.
 func TestTheDocumentIsWhole(t *testing.T) {
 	content := documented(t).document()

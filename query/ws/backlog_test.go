@@ -12,9 +12,9 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// A process that was killed may have told all that the log held. Its successor reads that again, and who
+// A process that was killed may have sent all that the log held. Its successor reads that again, and who
 // joins then must not be taken back into the middle of it.
-func TestWhoJoinsAfterABacklogIsToldItsEnd(t *testing.T) {
+func TestWhoJoinsAfterABacklogReceivesItsEnd(t *testing.T) {
 	waiting := "reading prices.v1 to its end"
 	hub, err := NewHub(DefaultConfig(), Deps{
 		Prices: views.NewPriceCache(schemas.Coins()), Catalog: views.NewCatalog(schemas.Coins()), Waiting: func() string { return waiting }, Now: time.Now,

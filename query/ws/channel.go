@@ -166,8 +166,8 @@ type demand struct {
 	// ready means that every partition has stated how far it is since the feeding began.
 	ready  atomic.Bool
 	stated map[int32]bool
-	// told means that what is new will be looked for.
-	told atomic.Bool
+	// watched means that new elements will be looked for.
+	watched atomic.Bool
 }
 
 // onDemand means that a channel is fed only while it has readers.
@@ -181,7 +181,7 @@ func (c *channel) begun() bool {
 	return c.heads().whole()
 }
 
-// states means that a channel's elements are states: of those before the newest nobody is told.
+// states means that a channel's elements are states: those before the newest are sent to nobody.
 func (c *channel) states() bool { return c.Present != nil }
 
 // refuses is why one who has chosen some coins may not follow a channel, and the code of the error; empty where it may.
@@ -257,7 +257,7 @@ func (h *Hub) feedWhileRead(ctx context.Context, c *channel) {
 	}
 }
 
-// feed takes what a channel that is fed on demand is told.
+// feed takes the new elements of a channel that is fed on demand.
 func (h *Hub) feed(c *channel, partition int32, offset int64, read query.ChannelRecord) {
 	if !c.apply(partition, offset, read) {
 		return
@@ -270,15 +270,15 @@ func (h *Hub) feed(c *channel, partition int32, offset int64, read query.Channel
 		signal(h.together)
 		return
 	}
-	if c.demand.told.CompareAndSwap(false, true) {
+	if c.demand.watched.CompareAndSwap(false, true) {
 		time.AfterFunc(c.Pace, func() {
-			c.demand.told.Store(false)
+			c.demand.watched.Store(false)
 			signal(h.together)
 		})
 	}
 }
 
-// begin gives those feeds a place that began before their channels did, and tells of the present of those that have states. Its
+// begin gives those feeds a place that began before their channels did, and sends the present of those that have states. Its
 // caller holds s.mu.
 func (s *subscriber) begin(h *Hub) {
 	for _, f := range s.channels {
@@ -302,7 +302,7 @@ func (s *subscriber) begin(h *Hub) {
 			for i, e := range elements {
 				found[i] = c.item(e)
 			}
-			s.enqueue(frame{own: s.render(c.encode(batch{second: f.at.newest(), entries: found, after: f.at}), h.toldCursor(s))})
+			s.enqueue(frame{own: s.render(c.encode(batch{second: f.at.newest(), entries: found, after: f.at}), h.reachedCursor(s))})
 		}
 	}
 }

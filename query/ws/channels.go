@@ -106,7 +106,7 @@ func (h *Hub) assign(s *subscriber, r *request) (begins bool) {
 		s.settle()
 	}
 	if begins {
-		s.told = h.position
+		s.reached = h.position
 	}
 	before := s.channels
 	s.channels = nil
@@ -175,7 +175,7 @@ func (h *Hub) goOnChannels(s *subscriber, r *request) bool {
 	return true
 }
 
-// gapOfAll says since when nothing is sent of what a cursor has a place in, and begins with the present.
+// gapOfAll states since when nothing is sent of what a cursor has a place in, and begins with the present.
 func (h *Hub) gapOfAll(s *subscriber, r *request, of selection) bool {
 	gaps := 0
 	for i, f := range s.channels {
@@ -194,7 +194,7 @@ func (h *Hub) gapOfAll(s *subscriber, r *request, of selection) bool {
 		}
 		cursor := ""
 		if gaps--; gaps == 0 && !more {
-			cursor = h.toldCursor(s) // whoever is cut off before has what it came with
+			cursor = h.reachedCursor(s) // whoever is cut off before has what it came with
 		}
 		if !s.answer(gapFrame(r.id, f.of.name(), gapOtherLog, f.of.oldest(at), f.of.second(f.at)), cursor) {
 			return false

@@ -167,7 +167,7 @@ func (c *channelReader) connect(t *testing.T, h *Hub, asks request, pause func()
 	return readLines(h, &asks, pause, c.line)
 }
 
-// equal says whether the client was sent exactly what the log holds between its first and its last cursor.
+// equal reports whether the client was sent exactly what the log holds between its first and its last cursor.
 func (c *channelReader) equal(t *testing.T, log *candleLog, h *Hub, wanted func(coinID string) bool) {
 	t.Helper()
 	for name, of := range map[string]struct {
@@ -294,7 +294,7 @@ func channelRound(t *testing.T, seed, round uint64, kinds map[string]int, schema
 	if cut != nil {
 		cut()
 	}
-	// The log stands still: all comes to its end.
+	// The log does not grow: all comes to its end.
 	log.store(rng, true)
 	for _, r := range replicas {
 		r.follow(t, log, rng, true)

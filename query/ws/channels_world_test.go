@@ -55,7 +55,7 @@ func (l *candleLog) pulse(p int, watermark time.Time) {
 func (l *candleLog) minute(rng *rand.Rand, end time.Time, late float64) {
 	for p := range l.partitions {
 		if rng.Float64() < late {
-			continue // it has none of this minute's: the clock that drives it stood still
+			continue // it has none of this minute's: the clock that drives it did not advance
 		}
 		for _, coin := range l.coins.All() {
 			if partitionOf(coin) != p || rng.Float64() < 0.3 {

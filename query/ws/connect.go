@@ -13,7 +13,7 @@ import (
 	"github.com/marketlog/marketlog/query/limits"
 )
 
-// connectParams are the query parameters by which a client says what it wants when it connects. The key is none of them.
+// connectParams are the query parameters by which a client states what it wants when it connects. The key is none of them.
 var connectParams = []string{"symbols", "channels", "intervalMs", "delivery", "cursor", "snapshot", "heartbeatMs"}
 
 // asked reads what a client asks for in the query of its request; nil if it asks for nothing. Its fault is a 400.
@@ -82,7 +82,7 @@ func (h *Hub) entitled(ctx *fasthttp.RequestCtx, a *admission) error {
 }
 
 // notBegun is why no cursor can be given.
-const notBegun = "a partition of prices.v1 has not told yet how far it is"
+const notBegun = "a partition of prices.v1 has not reported yet how far it is"
 
 // begun means that cursors can be given.
 func (h *Hub) begun() bool {

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// position is how much of the log a reader was told: by partition of prices.v1, the newest second (Unix) all of whose
+// position is how much of the log a reader was sent: by partition of prices.v1, the newest second (Unix) all of whose
 // prices it has. The prices of a second precede the pulse that ends it in its partition, so a position is an exact cut, the
 // same on every replica and after every restart. 0 is a partition of which nothing is known.
 type position []int64
@@ -20,7 +20,7 @@ func (p position) whole() bool { return len(p) > 0 && !slices.Contains(p, 0) }
 func (p position) newest() int64 { return slices.Max(p) }
 func (p position) oldest() int64 { return slices.Min(p) }
 
-// behind means that some partition was told less than in another position.
+// behind means that some partition was sent less of than in another position.
 func (p position) behind(other position) bool {
 	for i, second := range p {
 		if second < other[i] {
@@ -53,13 +53,13 @@ const (
 	cursorMax = 64
 	// cursorForm begins every cursor; another form would begin with another character.
 	cursorForm = '1'
-	// identityBytes of a digest tell logs apart.
+	// identityBytes of a digest distinguish logs.
 	identityBytes = 6
 	// maxLag bounds, in seconds, how far partitions lie apart in a cursor: each takes at most four bytes.
 	maxLag = 1 << 28
 )
 
-// identity tells a log, and the view of it that the store holds, from all others.
+// identity distinguishes a log, and the view of it that the store holds, from all others.
 type identity [identityBytes]byte
 
 // identityOf is that of a name.
@@ -69,7 +69,7 @@ func identityOf(name string) (id identity) {
 	return id
 }
 
-// cursorOf is how a client is told a position: opaque, at most 64 characters that need no escape in JSON, in a URL or in a
+// cursorOf is a position as a client receives it: opaque, at most 64 characters that need no escape in JSON, in a URL or in a
 // header. It is empty where nothing is known of some partition, so that nobody takes "unknown" for "all before".
 func cursorOf(id identity, p position) string {
 	if !p.whole() || p.newest()-p.oldest() >= maxLag {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestCursorsTellEveryPositionInAFewCharacters(t *testing.T) {
+func TestCursorsEncodeEveryPositionInAFewCharacters(t *testing.T) {
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 1))
 	for range 2_000 {

@@ -26,8 +26,8 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// telling is one published price, as a client is told it.
-type telling struct {
+// publishedPrice is one published price, as a client receives it.
+type publishedPrice struct {
 	coin  string
 	at    int64 // Unix milliseconds
 	price float64
@@ -60,7 +60,7 @@ func (l *writtenLog) second(second int64, late float64) {
 	defer l.mu.Unlock()
 	for p := range l.partitions {
 		if l.rng.Float64() < late {
-			continue // it has none of this second's: the clock that drives it stood still
+			continue // it has none of this second's: the clock that drives it did not advance
 		}
 		for _, coin := range l.coins {
 			if partitionOf(coin) != p || l.rng.Float64() < 0.6 {
@@ -142,10 +142,10 @@ func (l *writtenLog) Prices(_ context.Context, after, until int64, coins []strin
 }
 
 // want are the prices of some coins after one position and up to another, by coin.
-func (l *writtenLog) want(after, until position, of func(string) bool) map[string][]telling {
+func (l *writtenLog) want(after, until position, of func(string) bool) map[string][]publishedPrice {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	all := map[string][]telling{}
+	all := map[string][]publishedPrice{}
 	for p, records := range l.partitions {
 		for _, rec := range records {
 			price := rec.GetPrice()
@@ -153,7 +153,7 @@ func (l *writtenLog) want(after, until position, of func(string) bool) map[strin
 				continue
 			}
 			if s := price.Time / int64(time.Second); s > after[p] && s <= until[p] {
-				all[price.CoinId] = append(all[price.CoinId], telling{price.CoinId, price.Time / int64(time.Millisecond), price.Price})
+				all[price.CoinId] = append(all[price.CoinId], publishedPrice{price.CoinId, price.Time / int64(time.Millisecond), price.Price})
 			}
 		}
 	}
@@ -217,17 +217,17 @@ func (r *replica) follow(t *testing.T, all bool) {
 // lasting is a gate whose keys never end.
 type lasting struct{ Gate }
 
-func (lasting) Stands(query.Caller, time.Time) bool { return true }
+func (lasting) Valid(query.Caller, time.Time) bool { return true }
 
-// lineReader is a client over lines of JSON that remembers what it was told, over all its connections.
+// lineReader is a client over lines of JSON that keeps what it received, over all its connections.
 type lineReader struct {
 	mu sync.Mutex
-	// first and cursor are the first and the last that it was told.
+	// first and cursor are the first and the last that it received.
 	first, cursor string
-	told          map[string][]telling
+	received      map[string][]publishedPrice
 	kinds         map[string]int
 	faults        []string
-	// last is the last line, gap the last that told of one.
+	// last is the last line, gap the last that announced one.
 	last, gap []byte
 }
 
@@ -256,7 +256,7 @@ func (c *lineReader) line(line []byte) {
 	}
 	if f.Type == typeUpdate {
 		for _, e := range f.Data {
-			c.told[e.CoinID] = append(c.told[e.CoinID], telling{e.CoinID, e.Timestamp, e.Price})
+			c.received[e.CoinID] = append(c.received[e.CoinID], publishedPrice{e.CoinID, e.Timestamp, e.Price})
 		}
 	}
 	if f.Cursor != "" {
@@ -267,7 +267,7 @@ func (c *lineReader) line(line []byte) {
 	}
 }
 
-// span is what it was told: after one position and up to another; nil where it was told no cursor.
+// span is what it received: after one position and up to another; nil where it received no cursor.
 func (c *lineReader) span() (after, until position) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -335,8 +335,8 @@ func readLines(h *Hub, asks *request, pause func() time.Duration, take func(line
 }
 
 // Whatever cuts a client's connections, however slow it reads, whichever replica it comes back to and however far the store
-// has come: what it was told is what one connection would have told it, once each and in order.
-func TestAnyCutIntoConnectionsTellsWhatOneWould(t *testing.T) {
+// has come: what it received is what it would have received on one connection, once each and in order.
+func TestAnyCutIntoConnectionsReceivesWhatOneWould(t *testing.T) {
 	seed := rand.Uint64()
 	rounds := 300
 	if testing.Short() {
@@ -395,7 +395,7 @@ func cutRound(t *testing.T, seed, round uint64, kinds map[string]int) {
 		}
 		return replicas[0].hub.all.has(coin.Rank)
 	}
-	client := &lineReader{told: map[string][]telling{}, kinds: map[string]int{}}
+	client := &lineReader{received: map[string][]publishedPrice{}, kinds: map[string]int{}}
 	slow := time.Duration(rng.IntN(4)) * 300 * time.Millisecond
 	pause := func() time.Duration { return slow }
 	var cut func()
@@ -424,7 +424,7 @@ func cutRound(t *testing.T, seed, round uint64, kinds map[string]int) {
 	if cut != nil {
 		cut()
 	}
-	// The log stands still: all comes to its end.
+	// The log does not grow: all comes to its end.
 	log.store(true)
 	for _, r := range replicas {
 		r.follow(t, true)
@@ -441,22 +441,22 @@ func cutRound(t *testing.T, seed, round uint64, kinds map[string]int) {
 	}
 	begun, at := client.span()
 	if begun == nil {
-		return // some partition never told how far it was
+		return // some partition never reported how far it was
 	}
 	if at.behind(end) {
-		t.Errorf("told up to %v, want %v; last: %s", at, end, client.last)
+		t.Errorf("received up to %v, want %v; last: %s", at, end, client.last)
 	}
 	for _, fault := range client.faults {
 		t.Error(fault)
 	}
 	want := log.want(begun, at, wanted)
 	for _, coin := range coins.All() {
-		if got, want := client.told[coin.ID], want[coin.ID]; !slices.Equal(got, want) {
+		if got, want := client.received[coin.ID], want[coin.ID]; !slices.Equal(got, want) {
 			t.Errorf("%s since %v:\ngot  %v\nwant %v", coin.ID, begun, got, want)
 		}
 	}
 	if client.kinds["gap"] > 0 {
-		t.Errorf("told of a gap: %s", client.last)
+		t.Errorf("received a gap: %s", client.last)
 	}
 	for kind, n := range client.kinds {
 		kinds[kind] += n

@@ -22,9 +22,9 @@ type feed struct {
 	hub    *Hub
 	of     timeline
 	budget string
-	// at is what its subscriber was told, offered what it may be told.
+	// at is what its subscriber was sent, offered what it may be sent.
 	at, offered position
-	// past reads the past; page is the part of it that is told now, for which it holds a turn; reading means that a goroutine
+	// past reads the past; page is the part of it that is sent now, for which it holds a turn; reading means that a goroutine
 	// reads the next one.
 	past    pastReader
 	page    page
@@ -35,7 +35,7 @@ type feed struct {
 	sent    int
 	ctx     context.Context
 	cancel  context.CancelFunc
-	// begins means that it has yet to be told the present of its channel, unless silent; unplaced that it has no position yet.
+	// begins means that it has yet to be sent the present of its channel, unless silent; unplaced that it has no position yet.
 	begins, silent, unplaced bool
 	// place is where an unplaced one goes on, as it asked.
 	place position
@@ -112,20 +112,20 @@ func (h *Hub) pull(s *subscriber, f *feed) []byte {
 	of := s.wanted(h.all)
 	if !f.at.behind(f.offered) {
 		f.joining = false
-		s.enqueue(frame{own: s.render(liveFrame(f), h.toldCursor(s))})
+		s.enqueue(frame{own: s.render(liveFrame(f), h.reachedCursor(s))})
 		f.sent, f.id = 0, ""
 		return nil
 	}
 	from := ""
 	if of.everything {
-		from = h.toldCursor(s)
+		from = h.reachedCursor(s)
 	}
 	var b batch
 	var cursor string
 	if len(f.page.batches) > 0 {
 		b, f.page.batches = f.page.batches[0], f.page.batches[1:]
-		f.told(b)
-		cursor = h.toldCursor(s)
+		f.advance(b)
+		cursor = h.reachedCursor(s)
 		if len(f.page.batches) == 0 {
 			f.turned()
 		}
@@ -142,11 +142,11 @@ func (h *Hub) pull(s *subscriber, f *feed) []byte {
 			return nil
 		}
 		b = next
-		f.told(b)
+		f.advance(b)
 		if b.entries == nil {
 			return nil
 		}
-		cursor = h.toldCursor(s)
+		cursor = h.reachedCursor(s)
 	}
 	s.mu.Unlock()
 	wire := h.feedFrame(s, f, from, cursor, b, of)
@@ -154,13 +154,13 @@ func (h *Hub) pull(s *subscriber, f *feed) []byte {
 	return wire
 }
 
-// told moves a feed on.
-func (f *feed) told(b batch) {
+// advance moves a feed on.
+func (f *feed) advance(b batch) {
 	f.at = b.after
 	f.sent += b.count()
 }
 
-// turned gives back the turn of a page that was told.
+// turned gives back the turn of a page that was sent.
 func (f *feed) turned() {
 	f.give(f.page)
 	f.at, f.page = f.page.until, page{}
@@ -171,7 +171,7 @@ func (h *Hub) fetch(s *subscriber, f *feed, of wanted) {
 	if !f.of.stored() {
 		at := f.at
 		f.at = f.of.after(at, f.offered)
-		s.enqueue(frame{own: s.render(gapFrame(f.id, f.of.name(), gapTooOld, f.of.oldest(at), f.of.second(f.at)), h.toldCursor(s))})
+		s.enqueue(frame{own: s.render(gapFrame(f.id, f.of.name(), gapTooOld, f.of.oldest(at), f.of.second(f.at)), h.reachedCursor(s))})
 		if c, declared := f.of.(*channel); declared && c.states() {
 			f.begins, f.at = true, f.offered
 			s.begin(h)
@@ -238,17 +238,17 @@ func (h *Hub) nextPage(f *feed, at position, of wanted) (page, error) {
 // leastPatience is how long a reader whose turn has come waits for the store at least.
 const leastPatience = time.Second
 
-// skip tells of a gap up to a second, and goes on behind it; its caller holds s.mu.
+// skip announces a gap up to a second, and goes on behind it; its caller holds s.mu.
 func (f *feed) skip(s *subscriber, second int64, reason string) {
 	since := f.at.oldest()
 	f.at = f.at.upTo(second, f.offered)
-	s.enqueue(frame{own: s.render(gapFrame(f.id, f.of.name(), reason, since, second), f.hub.toldCursor(s))})
+	s.enqueue(frame{own: s.render(gapFrame(f.id, f.of.name(), reason, since, second), f.hub.reachedCursor(s))})
 }
 
 // codeLagging is the code of an error where the past cannot be read now.
 const codeLagging = "LAGGING"
 
-// lag sends a subscriber away whose past the store cannot tell now; its caller holds s.mu.
+// lag sends a subscriber away whose past the store cannot read now; its caller holds s.mu.
 func (h *Hub) lag(s *subscriber, why error) {
 	if !errors.Is(why, context.Canceled) {
 		h.deps.Log.Warn("the past of a stream cannot be read", "error", why)
@@ -299,7 +299,7 @@ func gapFrame(id, channel, reason string, since, until int64) []byte {
 	return appendTail(appendTime(b, "until", until), until*int64(time.Second))
 }
 
-// liveFrame says that a feed has come to the present.
+// liveFrame states that a feed has come to the present.
 func liveFrame(f *feed) []byte {
 	b := appendChannel(appendID(open(nil, "live"), f.id), f.of.name())
 	counted := `,"prices":`
@@ -322,7 +322,7 @@ func (h *Hub) feedFrame(s *subscriber, f *feed, from, cursor string, b batch, of
 // sharedMost bounds the frames of delivery all that are kept for others: some minutes of them.
 const sharedMost = 128
 
-// sharedFrames are frames that readers of everything share, by what they tell. Safe for concurrent use.
+// sharedFrames are frames that readers of everything share, by what they hold. Safe for concurrent use.
 type sharedFrames struct {
 	mu    sync.Mutex
 	made  map[string]*encoded

@@ -21,7 +21,7 @@ const (
 	marksMost = 1_024
 )
 
-// cursor is how a client is told a position in the prices.
+// cursor is how a client receives a position in the prices.
 func (h *Hub) cursor(p position) string { return cursorOf(h.prices.identity(), p) }
 
 // cursorOf is the cursor of a subscriber that was sent the prices up to a position; its caller holds s.mu.
@@ -56,7 +56,7 @@ type mark struct {
 func (h *Hub) mark() {
 	switch n := len(h.marks); {
 	case n > 0 && h.marks[n-1].seq == h.seq:
-		return // it had no frame: one who goes on from here is told nothing twice that changed
+		return // it had no frame: one who goes on from here is sent nothing twice that changed
 	case n == marksMost:
 		h.marks = append(h.marks[:0], h.marks[1:]...)
 	}
@@ -97,7 +97,7 @@ func (h *Hub) keepIdentity(ctx context.Context) {
 func (h *Hub) identify(ctx context.Context, known *atomic.Pointer[identity], store query.ChannelStore, of func(string) identity, channel string) {
 	name, err := store.Identity(ctx)
 	if err != nil {
-		return // it is asked again; what cannot be read is not told meanwhile
+		return // it is asked again; what cannot be read is not sent meanwhile
 	}
 	if id := of(name); id != *known.Load() {
 		h.deps.Log.Info("the view of " + channel + " was replaced: cursors given before are of another one")
@@ -126,7 +126,7 @@ func (h *Hub) fillRing(ctx context.Context) {
 // fill puts before what is in memory what the store has before it; false if that cannot be had yet.
 func (h *Hub) fill(ctx context.Context) bool {
 	if !h.prices.ring.heads().whole() {
-		return false // some partition has said nothing yet
+		return false // some partition has reported nothing yet
 	}
 	until, err := h.prices.awaitStore(ctx, time.Now().Add(h.cfg.StoreWait), make(position, len(h.nows)))
 	if err != nil {
@@ -142,7 +142,7 @@ func (h *Hub) fill(ctx context.Context) bool {
 	for i := range after {
 		after[i] = min(first, until[i])
 	}
-	older := make([][]sealed[told], len(until))
+	older := make([][]sealed[pricePoint], len(until))
 	before := make([]float64, len(h.known))
 	for from := first; from < until.newest(); from += fillSpan {
 		to := min(from+fillSpan, until.newest())
@@ -153,7 +153,7 @@ func (h *Hub) fill(ctx context.Context) bool {
 			}
 			seconds := older[p.Partition]
 			if n := len(seconds); n == 0 || seconds[n-1].second != p.Second {
-				seconds = append(seconds, sealed[told]{second: p.Second})
+				seconds = append(seconds, sealed[pricePoint]{second: p.Second})
 			}
 			last := &seconds[len(seconds)-1]
 			last.entries = append(last.entries, h.prices.fromStore(p, coin.Rank, before))
@@ -167,7 +167,7 @@ func (h *Hub) fill(ctx context.Context) bool {
 	return true
 }
 
-// pingSilent is how often one whose connection says nothing of who is there is written to.
+// pingSilent is how often one whose connection shows nothing of who is there is written to.
 const pingSilent = 15 * time.Second
 
 // pingEvery is how often a subscriber is pinged.
@@ -187,6 +187,6 @@ func (s *subscriber) beatIfDue(now time.Time, h *Hub) (claimed bool) {
 		return false
 	}
 	s.wrote = now
-	s.enqueue(frame{own: s.render(appendTail(open(nil, "heartbeat"), h.logTime()), h.toldCursor(s))})
+	s.enqueue(frame{own: s.render(appendTail(open(nil, "heartbeat"), h.logTime()), h.reachedCursor(s))})
 	return s.claimed()
 }

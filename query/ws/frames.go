@@ -44,7 +44,7 @@ type stamp struct {
 	at int64
 	// conflated is the number of frames merged into this one, if more than one.
 	conflated int
-	// cursor is that of the prices told with it, for those who asked for one, and position what it stands for.
+	// cursor is that of the prices sent with it, for those that asked for one, and position what it encodes.
 	cursor   string
 	position position
 }
@@ -89,7 +89,7 @@ func appendCoin(b []byte, coin schemas.Coin) []byte {
 	return appendText(b, coin.ID)
 }
 
-// appendElement writes what an element of prices tells of its coin, at a time in Unix milliseconds.
+// appendElement writes what an element of prices holds of its coin, at a time in Unix milliseconds.
 func appendElement(b []byte, price, volume float64, at int64, source string, from float64) []byte {
 	b = append(b, `,"price":`...)
 	b = appendNumber(b, price)

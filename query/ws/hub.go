@@ -34,7 +34,7 @@ type Deps struct {
 	Catalog *views.Catalog
 	// DayAgo adds the change over 24 hours to each price; nil leaves it out.
 	DayAgo DayAgo
-	// Past reads what memory holds no longer; nil: then a client that was away for longer is told of a gap.
+	// Past reads what memory holds no longer; nil: then a client that was away for longer receives a gap.
 	Past Past
 	// Identity is Past's, as it was at the start.
 	Identity string
@@ -95,7 +95,7 @@ type Hub struct {
 	at        int64
 	seq       uint64
 	simulated bool
-	// position is that of one who was told all rounds; marks are those of earlier ones, the oldest first.
+	// position is that of one that was sent all rounds; marks are those of earlier ones, the oldest first.
 	position position
 	marks    []mark
 	// snapshot is reported, encoded at the first need after a tick.
@@ -278,7 +278,7 @@ func (h *Hub) Run(ctx context.Context) error {
 	}
 }
 
-// straggled means that a partition came to a second after the tick that told the others' of it, and no newer one has begun.
+// straggled means that a partition came to a second after the tick that reported the others' of it, and no newer one has begun.
 func (h *Hub) straggled() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -450,7 +450,7 @@ func (h *Hub) housekeep(now time.Time) {
 		id := s.caller.Grant.KeyID
 		ok, known := valid[id]
 		if !known {
-			ok = s.gate.Stands(s.caller, now)
+			ok = s.gate.Valid(s.caller, now)
 			valid[id] = ok
 		}
 		if !ok {

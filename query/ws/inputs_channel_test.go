@@ -87,14 +87,14 @@ func TestInputsAreSentOnceToPlansThatHaveThem(t *testing.T) {
 	for _, test := range []struct {
 		key, query string
 		status     int
-		says       string
+		contains   string
 	}{
 		{free, "?channels=inputs&symbols=BTC", http.StatusPaymentRequired, query.CodePlanRequired},
 		{growth, "?channels=inputs", http.StatusBadRequest, "must name 1 to 10 coins with the channel inputs"},
 	} {
 		_, answer := w.lineStream(test.query, map[string]string{"Authorization": "Bearer " + test.key})
-		if text := body(t, answer); answer.StatusCode != test.status || !strings.Contains(text, test.says) {
-			t.Errorf("%s: got %d %s, want %d %s", test.query, answer.StatusCode, text, test.status, test.says)
+		if text := body(t, answer); answer.StatusCode != test.status || !strings.Contains(text, test.contains) {
+			t.Errorf("%s: got %d %s, want %d %s", test.query, answer.StatusCode, text, test.status, test.contains)
 		}
 		if _, answer, err := w.dial(dialing{key: test.key, query: test.query}); err == nil || answer == nil || answer.StatusCode != test.status {
 			t.Errorf("a socket with %s: got %v, want %d", test.query, err, test.status)

@@ -161,12 +161,12 @@ func (h *Hub) Operation() *huma.Operation {
 	least, most := 1000.0, 60_000.0
 	longest, explode := mixedMax, false
 	var channels []any
-	told := "What is sent. `" + channelPrices + "`: the price of each coin as it changes."
+	sends := "What is sent. `" + channelPrices + "`: the price of each coin as it changes."
 	for _, name := range h.channelNames() {
 		channels = append(channels, name)
 	}
 	for _, c := range h.channels {
-		told += " `" + c.name() + "`: " + c.Doc
+		sends += " `" + c.name() + "`: " + c.Doc
 	}
 	text := &huma.Schema{Type: huma.TypeString}
 	names := &huma.Schema{Type: huma.TypeArray, Items: text}
@@ -186,7 +186,7 @@ func (h *Hub) Operation() *huma.Operation {
 			"comes exactly once over any number of connections, each begun with the last cursor. So does everything in the other channels.",
 		Parameters: []*huma.Param{
 			param("symbols", "Only these coins, by symbol or id; without it all that have their symbol.", names),
-			param("channels", told, &huma.Schema{Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString, Enum: channels}, Default: []any{channelPrices}}),
+			param("channels", sends, &huma.Schema{Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString, Enum: channels}, Default: []any{channelPrices}}),
 			param("delivery", "The newest price of each coin, or every price.", &huma.Schema{Type: huma.TypeString, Enum: []any{deliveryLatest, deliveryAll}, Default: deliveryLatest}),
 			param("cursor", "Go on where this cursor was given.", cursor),
 			param(paramLastID, "As `cursor`, for clients that cannot set the header `"+headerLastID+"`.", cursor),

@@ -153,7 +153,7 @@ func TestThePlainStreamRefusesByStatus(t *testing.T) {
 	for _, test := range []struct {
 		query, key, origin string
 		status             int
-		says               string
+		contains           string
 	}{
 		{"", "", "", 401, "INVALID_API_KEY"},
 		{"", good + "x", "", 401, "INVALID_API_KEY"},
@@ -176,7 +176,7 @@ func TestThePlainStreamRefusesByStatus(t *testing.T) {
 			headers["Origin"] = test.origin
 		}
 		_, answer := w.lineStream(test.query, headers)
-		if text := body(t, answer); answer.StatusCode != test.status || !strings.Contains(text, test.says) {
+		if text := body(t, answer); answer.StatusCode != test.status || !strings.Contains(text, test.contains) {
 			t.Errorf("%+v: got %d %s", test, answer.StatusCode, text)
 		}
 	}

@@ -53,7 +53,7 @@ const (
 	exampleTime   = "2026-03-01T10:00:01.000Z"
 )
 
-// typeError is the type of messages that say what was wrong.
+// typeError is the type of messages that state what was wrong.
 const typeError = "error"
 
 // Answering is what messages have that answer one.
@@ -109,7 +109,7 @@ type Left struct {
 	Shadowed []string `json:"shadowed" doc:"Ids of coins left out since their symbol means another coin; they can be subscribed to by id"`
 }
 
-// Fault says what was wrong.
+// Fault states what was wrong.
 type Fault struct {
 	Code    string `json:"code" enum:"VALIDATION_ERROR,PLAN_REQUIRED,LAGGING" doc:"LAGGING: the store has not come to the cursor yet, and the connection ends; come back with it"`
 	Message string `json:"message"`
@@ -155,7 +155,7 @@ type PriceUpdate struct {
 	Placed
 }
 
-// SubscribedMessage says what is sent from here on.
+// SubscribedMessage states what is sent from here on.
 type SubscribedMessage struct {
 	Type string `json:"type"`
 	Answering
@@ -184,7 +184,7 @@ type PongMessage struct {
 	Numbered
 }
 
-// ErrorMessage says what was wrong with a message.
+// ErrorMessage states what was wrong with a message.
 type ErrorMessage struct {
 	Type string `json:"type"`
 	Answering
@@ -194,19 +194,19 @@ type ErrorMessage struct {
 	Timed
 }
 
-// ResumedMessage says that what was missed comes now.
+// ResumedMessage states that what was missed comes now.
 type ResumedMessage struct {
 	Type string `json:"type"`
 	Channelled
 	Answering
 	From    string `json:"from" doc:"The cursor that was given"`
-	To      string `json:"to" doc:"The present, as a cursor; empty where some part of the log has told nothing yet"`
+	To      string `json:"to" doc:"The present, as a cursor; empty where some part of the log has reported nothing yet"`
 	Seconds int64  `json:"seconds" doc:"Between them, in log time"`
 	Source  string `json:"source" enum:"memory,store" doc:"Where what was missed is read first"`
 	Timed
 }
 
-// LiveMessage says that the present is reached.
+// LiveMessage states that the present is reached.
 type LiveMessage struct {
 	Type string `json:"type"`
 	Channelled
@@ -229,7 +229,7 @@ type GapMessage struct {
 	Placed
 }
 
-// HeartbeatMessage says that nothing was to be sent.
+// HeartbeatMessage states that nothing was to be sent.
 type HeartbeatMessage struct {
 	Type string `json:"type"`
 	Timed

@@ -47,7 +47,7 @@ type Gate interface {
 	// Session is the caller of a page's session; false where the request has none.
 	Session(ctx *fasthttp.RequestCtx, now time.Time) (query.Caller, bool, error)
 	Count(ctx *fasthttp.RequestCtx, c query.Caller, now time.Time) error
-	Stands(c query.Caller, now time.Time) bool
+	Valid(c query.Caller, now time.Time) bool
 	// Address is who sent a request.
 	Address(ctx *fasthttp.RequestCtx) net.IP
 	// RequirePlan refuses a caller whose plan lacks a feature.

@@ -49,7 +49,7 @@ var errLagging = errors.New("the store has not come to where memory begins")
 type page struct {
 	batches []batch
 	until   position
-	// from is the second from which it could be told, if what was asked for before it is kept no longer; else 0.
+	// from is the second from which it could be sent, if what was asked for before it is kept no longer; else 0.
 	from int64
 	// turn means that one must be given back.
 	turn bool
@@ -63,7 +63,7 @@ type pastReader struct {
 	before []float64
 }
 
-// awaitStore returns up to where the store tells of each partition what lies after a position: to where memory begins, or
+// awaitStore returns up to where the store holds of each partition what lies after a position: to where memory begins, or
 // no further than the position where memory has it all. It waits for the store to come so far, and returns errLagging once
 // patience is over.
 func (l *line[E]) awaitStore(ctx context.Context, patience time.Time, at position) (until position, err error) {

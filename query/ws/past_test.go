@@ -22,14 +22,14 @@ type handoff struct {
 func newHandoff(t *testing.T, bytes int) *handoff {
 	rng := rand.New(rand.NewPCG(1, 1))
 	coins := scriptCoins(t)
-	h := &handoff{log: newWrittenLog(rng, coins), client: &lineReader{told: map[string][]telling{}, kinds: map[string]int{}}, second: time.Now().Unix()}
+	h := &handoff{log: newWrittenLog(rng, coins), client: &lineReader{received: map[string][]publishedPrice{}, kinds: map[string]int{}}, second: time.Now().Unix()}
 	h.at = newReplica(t, h.log, coins, bytes)
 	h.pass(t, 3)
 	cut := h.connect()
 	h.pass(t, 2)
 	cut()
-	if h.client.cursor == "" || len(h.client.told) == 0 {
-		t.Fatalf("told nothing: %v", h.client.kinds)
+	if h.client.cursor == "" || len(h.client.received) == 0 {
+		t.Fatalf("received nothing: %v", h.client.kinds)
 	}
 	return h
 }
@@ -48,15 +48,15 @@ func (h *handoff) pass(t *testing.T, seconds int) {
 	}
 }
 
-// equal says whether the client was told exactly what the log holds since the first cursor.
+// equal checks that the client received exactly what the log holds since the first cursor.
 func (h *handoff) equal(t *testing.T) {
 	t.Helper()
 	after, until := h.client.span()
 	if end := h.at.hub.prices.heads(); until.behind(end) {
-		t.Errorf("told up to %v, want %v; last %s", until, end, h.client.last)
+		t.Errorf("received up to %v, want %v; last %s", until, end, h.client.last)
 	}
 	for id, want := range h.log.want(after, until, func(id string) bool { return id != "sol-wormhole" }) {
-		if got := h.client.told[id]; !slices.Equal(got, want) {
+		if got := h.client.received[id]; !slices.Equal(got, want) {
 			t.Errorf("%s: got %v, want %v", id, got, want)
 		}
 	}
@@ -72,7 +72,7 @@ func TestTheHandoffWaitsForTheStore(t *testing.T) {
 	}{
 		"the store has come so far":   {store: true, kind: "live"},
 		"it comes within seconds":     {stall: 4 * time.Second, store: true, kind: "live"},
-		"it stands still":             {stall: 7 * time.Second, kind: "error"},
+		"it does not advance":         {stall: 7 * time.Second, kind: "error"},
 		"its ledger cannot be read":   {stall: 7 * time.Second, store: true, fails: true, kind: "error"},
 		"it comes, but much too late": {stall: 7 * time.Second, store: true, kind: "error"},
 	} {
@@ -97,7 +97,7 @@ func TestTheHandoffWaitsForTheStore(t *testing.T) {
 				time.Sleep(time.Second)
 				synctest.Wait()
 				if h.client.kinds[test.kind] == 0 || len(h.client.kinds) == 0 {
-					t.Errorf("told %v, want %s; last %s", h.client.kinds, test.kind, h.client.last)
+					t.Errorf("received %v, want %s; last %s", h.client.kinds, test.kind, h.client.last)
 				}
 				cut()
 				// With the cursor it kept it lacks nothing when the store is there.
@@ -110,14 +110,14 @@ func TestTheHandoffWaitsForTheStore(t *testing.T) {
 				cut()
 				h.equal(t)
 				if h.client.kinds["gap"] > 0 {
-					t.Error("told of a gap")
+					t.Error("received a gap")
 				}
 			})
 		})
 	}
 }
 
-// A replica that has read nothing yet does not take a cursor for one from the future: its client is told to come again.
+// A replica that has read nothing yet does not take a cursor for one from the future: its client is asked to come again.
 func TestACursorWaitsUntilTheReplicaHasAPosition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandoff(t, 1<<20)
@@ -129,7 +129,7 @@ func TestACursorWaitsUntilTheReplicaHasAPosition(t *testing.T) {
 		synctest.Wait()
 		cut()
 		if other.hub.placed() || h.client.kinds["error"] != 1 || !bytes.Contains(h.client.last, []byte("try again")) {
-			t.Errorf("told %v, last %s, want to try again", h.client.kinds, h.client.last)
+			t.Errorf("received %v, last %s, want to try again", h.client.kinds, h.client.last)
 		}
 		other.follow(t, true)
 		time.Sleep(2 * time.Second)
@@ -137,7 +137,7 @@ func TestACursorWaitsUntilTheReplicaHasAPosition(t *testing.T) {
 		synctest.Wait()
 		cut()
 		if !other.hub.placed() || h.client.kinds["resumed"] != 1 {
-			t.Errorf("told %v, last %s, want that it goes on", h.client.kinds, h.client.last)
+			t.Errorf("received %v, last %s, want that it goes on", h.client.kinds, h.client.last)
 		}
 	})
 }
@@ -163,21 +163,21 @@ func TestWhatIsKeptNoLongerIsAGapAndNothingElse(t *testing.T) {
 		h.log.mu.Lock()
 		h.log.oldest = h.second - 30
 		h.log.mu.Unlock()
-		told := h.client.told
-		h.client.told = map[string][]telling{}
+		before := h.client.received
+		h.client.received = map[string][]publishedPrice{}
 		cut := h.connect()
 		time.Sleep(2 * time.Second)
 		cut()
 		if want := (lastGap{left.oldest(), h.log.oldest - 1}); h.client.kinds["gap"] != 1 || gapOf(t, h.client.gap) != want {
-			t.Errorf("told %v, gap %s, want %+v", h.client.kinds, h.client.gap, want)
+			t.Errorf("received %v, gap %s, want %+v", h.client.kinds, h.client.gap, want)
 		}
 		after := make(position, 8)
 		for i := range after {
 			after[i] = h.log.oldest - 1
 		}
 		for id, want := range h.log.want(after, h.at.hub.prices.heads(), func(id string) bool { return id != "sol-wormhole" }) {
-			if got := h.client.told[id]; !slices.Equal(got, want) {
-				t.Errorf("%s after the gap: got %v, want %v (before it %v)", id, got, want, told[id])
+			if got := h.client.received[id]; !slices.Equal(got, want) {
+				t.Errorf("%s after the gap: got %v, want %v (before it %v)", id, got, want, before[id])
 			}
 		}
 	})
@@ -193,33 +193,33 @@ func TestAnotherPastIsAGap(t *testing.T) {
 		h.log.mu.Unlock()
 		h.pass(t, 10) // the hub looks every few seconds
 		_, left := h.client.span()
-		h.client.told = map[string][]telling{}
+		h.client.received = map[string][]publishedPrice{}
 		cut := h.connect()
 		synctest.Wait()
 		h.pass(t, 2)
 		cut()
 		if want := (lastGap{left.oldest(), h.second - 2}); h.client.kinds["gap"] != 1 || gapOf(t, h.client.gap) != want {
-			t.Errorf("told %v, gap %s, want %+v", h.client.kinds, h.client.gap, want)
+			t.Errorf("received %v, gap %s, want %+v", h.client.kinds, h.client.gap, want)
 		}
 		if h.client.kinds[typeInitial] == 0 {
-			t.Error("the present is not told")
+			t.Error("the present is not sent")
 		}
 		// It goes on from there, by a cursor of the new past.
 		cut = h.connect()
 		h.pass(t, 2)
 		cut()
 		if h.client.kinds["gap"] != 1 || h.client.kinds["live"] == 0 {
-			t.Errorf("told %v, want no second gap", h.client.kinds)
+			t.Errorf("received %v, want no second gap", h.client.kinds)
 		}
 	})
 }
 
 // listed are the prices of a batch.
-func listed(b batch) []told {
+func listed(b batch) []pricePoint {
 	if b.entries == nil {
 		return nil
 	}
-	return b.entries.(toldPrices).list
+	return b.entries.(pricePoints).list
 }
 
 // What memory holds is bounded, and all of its newest.
@@ -255,7 +255,7 @@ func TestTheRingHoldsTheNewestOfAllPartitions(t *testing.T) {
 		if second < 50 {
 			continue
 		}
-		got := map[string][]telling{}
+		got := map[string][]publishedPrice{}
 		for at := floors; at.behind(heads); {
 			b, held := line.next(at, heads, wanted{coins: all})
 			if !held {
@@ -263,7 +263,7 @@ func TestTheRingHoldsTheNewestOfAllPartitions(t *testing.T) {
 			}
 			for _, p := range listed(b) {
 				id := coins.All()[p.rank-1].ID
-				got[id] = append(got[id], telling{id, int64(p.second) * 1000, p.price})
+				got[id] = append(got[id], publishedPrice{id, int64(p.second) * 1000, p.price})
 			}
 			at = b.after
 		}

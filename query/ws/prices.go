@@ -11,8 +11,8 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// told is one published price as memory holds it, in 32 bytes.
-type told struct {
+// pricePoint is one published price as memory holds it, in 32 bytes.
+type pricePoint struct {
 	price, volume float64
 	// previous is the coin's price before it in the log; 0 where that is unknown.
 	previous float64
@@ -21,16 +21,16 @@ type told struct {
 	rank, source uint16
 }
 
-func (t told) at() int64   { return int64(t.second) }
-func (t told) order() int  { return int(t.rank) }
-func (t told) weight() int { return 1 }
+func (t pricePoint) at() int64   { return int64(t.second) }
+func (t pricePoint) order() int  { return int(t.rank) }
+func (t pricePoint) weight() int { return 1 }
 
 // maxSources bounds the names of sources; there are some dozens.
 const maxSources = 4096
 
 // priceLine is the timeline of published prices.
 type priceLine struct {
-	*line[told]
+	*line[pricePoint]
 	// last is the newest price of each coin, by rank-1; 0 before the first.
 	last []float64
 
@@ -42,9 +42,9 @@ type priceLine struct {
 // newPriceLine keeps at most so many bytes of prices in memory.
 func newPriceLine(h *Hub, partitions, coins, bytes int) *priceLine {
 	l := &priceLine{last: make([]float64, coins), names: []string{""}, places: map[string]uint16{"": 0}}
-	l.line = &line[told]{hub: h, ring: newRing[told](partitions, bytes), step: 1, filled: make(chan struct{}),
-		wants: func(of wanted, t told) bool { return of.coins.has(int(t.rank)) },
-		batch: func(found []told) entries { return toldPrices{l, found} },
+	l.line = &line[pricePoint]{hub: h, ring: newRing[pricePoint](partitions, bytes), step: 1, filled: make(chan struct{}),
+		wants: func(of wanted, t pricePoint) bool { return of.coins.has(int(t.rank)) },
+		batch: func(found []pricePoint) entries { return pricePoints{l, found} },
 		scan:  l.scanStore,
 	}
 	return l
@@ -59,7 +59,7 @@ func (l *priceLine) apply(partition int32, rank int, p *eventsv1.Price) {
 	if int(partition) >= l.partitions() || p.Reason != "" || second <= 0 || second > math.MaxUint32 || rank > math.MaxUint16 {
 		return
 	}
-	l.ring.add(partition, told{
+	l.ring.add(partition, pricePoint{
 		price: p.Price, volume: p.Volume24H, previous: l.last[rank-1], second: uint32(second), rank: uint16(rank), source: l.nameSource(p.Source),
 	})
 	l.last[rank-1] = p.Price
@@ -93,10 +93,10 @@ func (l *priceLine) source(place uint16) string {
 	return l.names[place]
 }
 
-// seedSeconds is how long before a page the price before it is looked for: one that stands is published again within it.
+// seedSeconds is how long before a page the price before it is looked for: an unchanged one is published again within it.
 const seedSeconds = int64(schemas.PriceRepeat/time.Second) + 1
 
-func (l *priceLine) scanStore(ctx context.Context, r *pastReader, first, last int64, until position, of wanted, visit func(int32, told)) (rows, most int, err error) {
+func (l *priceLine) scanStore(ctx context.Context, r *pastReader, first, last int64, until position, of wanted, visit func(int32, pricePoint)) (rows, most int, err error) {
 	most = pageMost
 	if r.before == nil {
 		r.before = make([]float64, len(l.last))
@@ -115,21 +115,21 @@ func (l *priceLine) scanStore(ctx context.Context, r *pastReader, first, last in
 }
 
 // fromStore is a price from the store as memory holds it; before are the prices before it, by rank-1.
-func (l *priceLine) fromStore(p PastPrice, rank int, before []float64) told {
-	t := told{price: p.Price, volume: p.Volume, previous: before[rank-1], second: uint32(p.Second), rank: uint16(rank), source: l.nameSource(p.Source)}
+func (l *priceLine) fromStore(p PastPrice, rank int, before []float64) pricePoint {
+	t := pricePoint{price: p.Price, volume: p.Volume, previous: before[rank-1], second: uint32(p.Second), rank: uint16(rank), source: l.nameSource(p.Source)}
 	before[rank-1] = p.Price
 	return t
 }
 
-// toldPrices are prices of one second.
-type toldPrices struct {
+// pricePoints are prices of one second.
+type pricePoints struct {
 	line *priceLine
-	list []told
+	list []pricePoint
 }
 
-func (p toldPrices) count() int { return len(p.list) }
+func (p pricePoints) count() int { return len(p.list) }
 
-func (p toldPrices) append(out []byte) []byte {
+func (p pricePoints) append(out []byte) []byte {
 	coins := p.line.hub.deps.Prices.Coins().All()
 	for i, t := range p.list {
 		if i > 0 {
@@ -145,7 +145,7 @@ func (p toldPrices) append(out []byte) []byte {
 	return out
 }
 
-// encode writes a frame of delivery all. It bears no number, since each price comes once: the cursor says how far.
+// encode writes a frame of delivery all. It bears no number, since each price comes once: the cursor states how far.
 func (l *priceLine) encode(b batch) []byte {
 	out := append(open(make([]byte, 0, 160+180*b.count()), typeUpdate), `,"data":[`...)
 	return appendTail(append(b.entries.append(out), ']'), b.second*int64(time.Second))

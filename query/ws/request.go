@@ -10,9 +10,9 @@ import (
 
 // Deliveries that a client can ask for.
 const (
-	// deliveryLatest tells the newest price of each coin, at the reader's own pace.
+	// deliveryLatest sends the newest price of each coin, at the reader's own pace.
 	deliveryLatest = "latest"
-	// deliveryAll tells every price.
+	// deliveryAll sends every price.
 	deliveryAll = "all"
 )
 
@@ -51,7 +51,7 @@ type request struct {
 	resume bool
 }
 
-// request checks a message; the error says what is wrong with it.
+// request checks a message; the error states what is wrong with it.
 func (h *Hub) request(m *message) (request, error) {
 	r := request{id: m.ID, unsubscribe: m.Type == "unsubscribe", named: m.Symbols != nil, delivery: m.Delivery, resume: m.Type == "resume",
 		extended: m.Delivery != "" || m.Cursor != "" || m.Snapshot != nil || m.HeartbeatMs != nil, silent: m.Snapshot != nil && !*m.Snapshot}
@@ -211,7 +211,7 @@ func (h *Hub) grant(s *subscriber, r request) bool {
 		s.pending.keep(after)
 		s.pending.due = s.pending.due || s.chosen == nil && s.pending.changes > 0
 	}
-	cursor := h.toldCursor(s)
+	cursor := h.reachedCursor(s)
 	if r.given() {
 		cursor = "" // whoever is cut off here has what it came with
 	}
@@ -226,7 +226,7 @@ func (h *Hub) grant(s *subscriber, r request) bool {
 		if r.from != nil {
 			return true
 		}
-		cursor = h.toldCursor(s)
+		cursor = h.reachedCursor(s)
 	}
 	// Coins that it was not sent for a while start over, so that each previous price is one it has seen. In delivery all each price
 	// comes after the one before it in the log.
@@ -255,12 +255,12 @@ func (s *subscriber) settle() {
 	}
 }
 
-// toldCursor is that of all that a subscriber was sent, or will have been when it has read what waits for it.
-func (h *Hub) toldCursor(s *subscriber) string {
+// reachedCursor is that of all that a subscriber was sent, or will have been when it has read what waits for it.
+func (h *Hub) reachedCursor(s *subscriber) string {
 	if s.feed != nil {
 		return h.cursorOf(s, s.feed.at)
 	}
-	return h.cursorOf(s, s.told)
+	return h.cursorOf(s, s.reached)
 }
 
 // answer queues an answer with a cursor.
@@ -302,12 +302,12 @@ func (h *Hub) resumed(s *subscriber, f *feed, r *request) bool {
 	}
 	at := f.at
 	f.at = f.offered
-	until := h.toldCursor(s)
+	until := h.reachedCursor(s)
 	f.at = at
 	return s.reply(resumedFrame(r.id, f.of.name(), r.cursor, until, f.of.second(f.at), f.of.second(f.offered), source))
 }
 
-// catchUp tells one of delivery latest which coins have another price than when it had a position.
+// catchUp sends one of delivery latest the coins that have another price than when it had a position.
 func (h *Hub) catchUp(s *subscriber, r request, of selection) bool {
 	from := r.from
 	var missed []*change
@@ -322,8 +322,8 @@ func (h *Hub) catchUp(s *subscriber, r request, of selection) bool {
 		}
 	}
 	s.settle()
-	s.told = h.position
-	cursor := h.toldCursor(s)
+	s.reached = h.position
+	cursor := h.reachedCursor(s)
 	if !s.reply(resumedFrame(r.id, "", cmp.Or(r.cursor, h.cursor(from)), cursor, from.newest(), h.position.newest(), "memory")) {
 		return false
 	}
@@ -336,7 +336,7 @@ func (h *Hub) catchUp(s *subscriber, r request, of selection) bool {
 	return h.present(s, of)
 }
 
-// present tells one that goes on which of its prices are stale now: states are of the present, not of the log.
+// present sends one that goes on which of its prices are stale now: states are of the present, not of the log.
 func (h *Hub) present(s *subscriber, of selection) bool {
 	var lost []*state
 	for i, c := range h.known {
@@ -347,15 +347,15 @@ func (h *Hub) present(s *subscriber, of selection) bool {
 	return len(lost) == 0 || s.reply(stateFrame(typeStale, lost, h.stamp(s)))
 }
 
-// gap says since when a subscriber was told nothing, and begins with the present.
+// gap announces since when a subscriber was sent nothing, and begins with the present.
 func (h *Hub) gap(s *subscriber, id, reason string, from position, of selection) bool {
-	s.told = h.position
+	s.reached = h.position
 	if s.feed != nil {
 		s.starve()
 		s.feed = h.newFeed(h.prices, s.caller.Grant.Budget, h.position, h.position)
 	}
 	s.settle()
-	cursor := h.toldCursor(s)
+	cursor := h.reachedCursor(s)
 	since := int64(0)
 	if from != nil {
 		since = from.oldest()

@@ -180,7 +180,7 @@ func (h *Hub) join(s *subscriber, asks *request) (due []*subscriber) {
 		clear(h.dirty)
 	}
 	s.mu.Lock()
-	s.seq, s.told = h.seq, h.position
+	s.seq, s.reached = h.seq, h.position
 	s.extended = asks != nil
 	welcome := open(nil, "welcome")
 	welcome = append(welcome, fmt.Sprintf(`,"clientId":%q,"serverTime":%q,"simulated":%t`, s.id, query.FormatTime(h.deps.Now().UnixNano()), h.simulated)...)

@@ -18,7 +18,7 @@ import (
 	"github.com/marketlog/marketlog/query/views"
 )
 
-// lamp is a state that a test switches, and the channel that tells of it.
+// lamp is a state that a test switches, and the channel that reports it.
 type lamp struct {
 	mu      sync.Mutex
 	state   string
@@ -52,13 +52,13 @@ func (l *lamp) channel() query.Channel {
 			defer l.mu.Unlock()
 			return []query.ChannelElement{l.element()}
 		},
-		Follow: func(ctx context.Context, tell func(int32, int64, query.ChannelRecord)) error {
+		Follow: func(ctx context.Context, emit func(int32, int64, query.ChannelRecord)) error {
 			l.mu.Lock()
 			l.started++
 			l.on = true
 			known := l.state
 			l.mu.Unlock()
-			tell(0, 0, query.ChannelRecord{Until: time.Now().Unix(), Partial: true})
+			emit(0, 0, query.ChannelRecord{Until: time.Now().Unix(), Partial: true})
 			look := time.NewTicker(time.Second)
 			defer look.Stop()
 			for {
@@ -77,7 +77,7 @@ func (l *lamp) channel() query.Channel {
 					rec.Elements = []query.ChannelElement{l.element()}
 				}
 				l.mu.Unlock()
-				tell(0, 0, rec)
+				emit(0, 0, rec)
 			}
 		}}
 }
@@ -98,7 +98,7 @@ func TestStatesBeginWithThePresentAndAreFedOnDemand(t *testing.T) {
 		go func() { _ = hub.Run(ctx); close(over) }()
 		defer func() { cancel(); <-over }()
 		var mu sync.Mutex
-		connect := func(cursor string, snapshot bool) (told func() []string, cut func()) {
+		connect := func(cursor string, snapshot bool) (received func() []string, cut func()) {
 			var all []string
 			asks := request{extended: true, silent: !snapshot, heartbeat: time.Second, cursor: cursor}
 			if err := hub.nameChannels(&asks, []string{"lamp"}); err != nil {
@@ -127,10 +127,10 @@ func TestStatesBeginWithThePresentAndAreFedOnDemand(t *testing.T) {
 				return slices.Clone(all)
 			}, cut
 		}
-		expect := func(what string, told func() []string, want ...string) {
+		expect := func(what string, received func() []string, want ...string) {
 			t.Helper()
 			time.Sleep(3 * time.Second)
-			if got := told(); !slices.Equal(got, want) {
+			if got := received(); !slices.Equal(got, want) {
 				t.Errorf("%s: got %v, want %v", what, got, want)
 			}
 		}

@@ -19,7 +19,7 @@ import (
 	"github.com/marketlog/marketlog/query/limits"
 )
 
-// rawSocket is a client that sends whatever it is told to.
+// rawSocket is a client that sends whatever it is given.
 type rawSocket struct {
 	net.Conn
 	in *bufio.Reader

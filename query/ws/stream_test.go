@@ -57,7 +57,7 @@ func (f *follower) take(r received) {
 		if r.Type == typeUpdate {
 			f.seen[e.CoinID]++
 			if want := before.Price; known && e.PreviousPrice != want {
-				fault("another previous price than it was told", e)
+				fault("another previous price than it received", e)
 			}
 			if !known && e.PreviousPrice != e.Price {
 				fault("a first price with a previous one", e)
@@ -67,7 +67,7 @@ func (f *follower) take(r received) {
 	}
 }
 
-// market moves some of the coins and says how often each changed.
+// market moves some of the coins and states how often each changed.
 type market struct {
 	w       *world
 	rng     *rand.Rand
@@ -102,7 +102,7 @@ func (m *market) second(share float64) {
 	m.w.tick()
 }
 
-func TestEveryReaderIsToldEveryChangeAtItsOwnPace(t *testing.T) {
+func TestEveryReaderReceivesEveryChangeAtItsOwnPace(t *testing.T) {
 	for seed := range uint64(2) {
 		const seconds = 40
 		w := newWorld(t, func(s *setup) { s.stream.WriteTimeout = patience })
@@ -181,7 +181,7 @@ func TestEveryReaderIsToldEveryChangeAtItsOwnPace(t *testing.T) {
 				coin, _ := w.priceCache.Coins().ByID(id)
 				if r.want != nil && !r.want[id] || !w.priceCache.Leads(coin) {
 					if r.want != nil && r.seen[id] > 0 {
-						t.Errorf("seed %d: %s was told of %s, which it did not ask for", seed, r.name, id)
+						t.Errorf("seed %d: %s received %s, which it did not ask for", seed, r.name, id)
 					}
 					continue
 				}
@@ -189,11 +189,11 @@ func TestEveryReaderIsToldEveryChangeAtItsOwnPace(t *testing.T) {
 					t.Errorf("seed %d: %s ends with %s at %g, want %g", seed, r.name, id, r.last[id].Price, price)
 				}
 				if r.name != "stalled" && r.name != "every 7 s" && r.seen[id] != m.changes[id] {
-					t.Errorf("seed %d: %s was told %d changes of %s, want %d", seed, r.name, r.seen[id], id, m.changes[id])
+					t.Errorf("seed %d: %s received %d changes of %s, want %d", seed, r.name, r.seen[id], id, m.changes[id])
 				}
 			}
 			if stalled := r.name == "stalled"; stalled != (r.merge > 1) {
-				t.Errorf("seed %d: %s got a frame that stands for %d", seed, r.name, r.merge)
+				t.Errorf("seed %d: %s got a frame that merges %d", seed, r.name, r.merge)
 			}
 		}
 	}
@@ -207,8 +207,8 @@ func TestReadersThatComeAndGoHarmNoOther(t *testing.T) {
 	})
 	m := newMarket(w, 1, 300)
 	key := w.key(limits.PlanEnterprise)
-	stays, told := w.open(dialing{key: key}), newFollower("stays")
-	told.take(stays.until(typeInitial))
+	stays, steady := w.open(dialing{key: key}), newFollower("stays")
+	steady.take(stays.until(typeInitial))
 	var reading, coming sync.WaitGroup
 	over := make(chan struct{})
 	for i := range 6 {
@@ -239,8 +239,8 @@ func TestReadersThatComeAndGoHarmNoOther(t *testing.T) {
 	}
 	const seconds = 60
 	reading.Go(func() {
-		for told.last["bitcoin"].Source != "last" {
-			told.take(stays.frame())
+		for steady.last["bitcoin"].Source != "last" {
+			steady.take(stays.frame())
 		}
 	})
 	for range seconds {
@@ -251,12 +251,12 @@ func TestReadersThatComeAndGoHarmNoOther(t *testing.T) {
 	reading.Wait()
 	close(over)
 	coming.Wait()
-	for _, fault := range told.faults {
+	for _, fault := range steady.faults {
 		t.Error(fault)
 	}
 	for _, c := range m.coins {
-		if c.ID != "bitcoin" && w.priceCache.Leads(c) && told.seen[c.ID] != m.changes[c.ID] && told.merge < 2 {
-			t.Errorf("told %d changes of %s, want %d", told.seen[c.ID], c.ID, m.changes[c.ID])
+		if c.ID != "bitcoin" && w.priceCache.Leads(c) && steady.seen[c.ID] != m.changes[c.ID] && steady.merge < 2 {
+			t.Errorf("received %d changes of %s, want %d", steady.seen[c.ID], c.ID, m.changes[c.ID])
 		}
 	}
 	stays.CloseNow()
@@ -411,7 +411,7 @@ func TestEachHubHasAnEpochOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestPlainRequestsAreToldToUpgrade(t *testing.T) {
+func TestPlainRequestsAreAskedToUpgrade(t *testing.T) {
 	w := newWorld(t, nil)
 	answer, err := http.Get("http://" + w.base + Path)
 	if err != nil {
@@ -471,7 +471,7 @@ func TestDrainingSendsEveryoneAway(t *testing.T) {
 	}
 }
 
-func TestAStalledReaderIsClosedAndToldWhy(t *testing.T) {
+func TestAStalledReaderIsClosedWithTheReason(t *testing.T) {
 	w := newWorld(t, func(s *setup) { s.stream.WriteTimeout, s.stream.Linger = 300*time.Millisecond, patience })
 	m := newMarket(w, 1, 300)
 	c := w.open(dialing{key: w.key(limits.PlanPro), uncompressed: true, readBuffer: 4096})
@@ -512,15 +512,15 @@ func TestThreeHundredThatNeverReadDelayNobody(t *testing.T) {
 	})
 	m := newMarket(w, 1, 300)
 	key := w.key(limits.PlanEnterprise)
-	reads, told := w.open(dialing{key: key}), newFollower("reads")
-	told.take(reads.until(typeInitial))
+	reads, steady := w.open(dialing{key: key}), newFollower("reads")
+	steady.take(reads.until(typeInitial))
 	for range silent {
 		w.open(dialing{key: key, uncompressed: true, readBuffer: 4096})
 	}
 	var reading sync.WaitGroup
 	reading.Go(func() {
-		for told.last["bitcoin"].Source != "last" {
-			told.take(reads.frame())
+		for steady.last["bitcoin"].Source != "last" {
+			steady.take(reads.frame())
 		}
 	})
 	for range seconds {
@@ -529,12 +529,12 @@ func TestThreeHundredThatNeverReadDelayNobody(t *testing.T) {
 	w.price(&eventsv1.Price{CoinId: "bitcoin", Price: 1, Source: "last"})
 	w.tick()
 	reading.Wait()
-	for _, fault := range told.faults {
+	for _, fault := range steady.faults {
 		t.Error(fault)
 	}
 	for _, c := range m.coins {
-		if c.ID != "bitcoin" && w.priceCache.Leads(c) && told.seen[c.ID] != m.changes[c.ID] && told.merge < 2 {
-			t.Errorf("told %d changes of %s, want %d", told.seen[c.ID], c.ID, m.changes[c.ID])
+		if c.ID != "bitcoin" && w.priceCache.Leads(c) && steady.seen[c.ID] != m.changes[c.ID] && steady.merge < 2 {
+			t.Errorf("received %d changes of %s, want %d", steady.seen[c.ID], c.ID, m.changes[c.ID])
 		}
 	}
 	reads.CloseNow()

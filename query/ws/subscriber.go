@@ -25,7 +25,7 @@ type round struct {
 	changes []*change
 	states  []*state
 	stamp   stamp
-	// position is that of one who was told all rounds up to this one.
+	// position is that of one that was sent all rounds up to this one.
 	position position
 }
 
@@ -71,7 +71,7 @@ type subscriber struct {
 	end      *ending
 	pinged   time.Time
 	pingDue  bool
-	// form is how it is written to. Extended means that it asked for something beyond the plain stream: it is told cursors.
+	// form is how it is written to. Extended means that it asked for something beyond the plain stream: it is sent cursors.
 	form     form
 	extended bool
 	// feed is of the prices and set in delivery all, channels are of other channels, in the order of the hub's; fetches counts
@@ -81,9 +81,9 @@ type subscriber struct {
 	fetches  int
 	// priceless means that it wants no prices, whole that it wants all coins although chosen is set; both only with channels.
 	priceless, whole bool
-	// told is up to where it was sent the prices, in delivery latest.
-	told position
-	// heartbeat is after which silence it is told the cursor, 0 for never; wrote is when something was last written.
+	// reached is up to where it was sent the prices, in delivery latest.
+	reached position
+	// heartbeat is after which silence it is sent the cursor, 0 for never; wrote is when something was last written.
 	heartbeat time.Duration
 	wrote     time.Time
 }
@@ -103,11 +103,11 @@ type backlog struct {
 	states []*state
 	// changes and sent count what latest and states hold.
 	changes, sent int
-	// due means that changes are to be sent, updates counts the frames of them that it stands for; sole
+	// due means that changes are to be sent, updates counts the frames of them that it merges; only
 	// are the frames of the first round while it is the only one.
 	due     bool
 	updates int
-	sole    []frame
+	only    []frame
 	stamp   stamp
 }
 
@@ -124,7 +124,7 @@ func newBacklog(coins int) *backlog {
 func (b *backlog) free() {
 	clear(b.latest)
 	clear(b.states)
-	b.changes, b.sent, b.due, b.updates, b.sole = 0, 0, false, 0, nil
+	b.changes, b.sent, b.due, b.updates, b.only = 0, 0, false, 0, nil
 	backlogs.Put(b)
 }
 
@@ -168,13 +168,13 @@ func (b *backlog) keep(chosen selection) {
 			b.sent--
 		}
 	}
-	b.sole = nil
+	b.only = nil
 }
 
 // frames encodes a backlog for a subscriber; withChanges is false where only states are due.
 func (b *backlog) frames(s *subscriber, withChanges bool) []frame {
-	if withChanges && b.sole != nil {
-		return b.sole
+	if withChanges && b.only != nil {
+		return b.only
 	}
 	var lost, regained []*state
 	for i, st := range b.states {
@@ -234,7 +234,7 @@ func (s *subscriber) offer(r *round, all selection) (claimed, merged bool) {
 		merged = s.offerChosen(r)
 	}
 	if s.extended && (s.pending == nil || s.pending.changes == 0) {
-		s.told = r.position // all that the round tells it is queued
+		s.reached = r.position // all that the round sends it is queued
 	}
 	return s.claimed(), merged
 }
@@ -322,9 +322,9 @@ func (s *subscriber) offerAll(r *round, all selection) (merged bool) {
 	}
 	if s.pending == nil {
 		s.pending = newBacklog(s.coins)
-		s.pending.sole = r.frames
+		s.pending.only = r.frames
 	} else {
-		s.pending.sole = nil
+		s.pending.only = nil
 		merged = true
 	}
 	s.pending.add(r, all)
@@ -539,7 +539,7 @@ func (s *subscriber) unpend() {
 	p.stamp.seq = s.seq
 	s.enqueue(p.frames(s, p.due)...)
 	if p.due {
-		s.told = p.stamp.position
+		s.reached = p.stamp.position
 		s.pending = nil
 		p.free()
 	}

@@ -16,7 +16,7 @@ import (
 // it has one. Safe for concurrent use.
 type timeline interface {
 	memory
-	// code stands for the channel in cursors; name is empty for the prices, whose messages bear none.
+	// code is the channel's number in cursors; name is empty for the prices, whose messages bear none.
 	code() byte
 	name() string
 	// encode writes a message of a batch.
@@ -130,7 +130,7 @@ type memory interface {
 	awaitFilled(ctx context.Context) error
 	// after is where one goes on whose place memory holds no longer, and no store does.
 	after(at, offered position) position
-	// second is that (Unix) of log time which a position stands for, 0 where that is not known; oldest that of its oldest partition.
+	// second is that (Unix) of log time of a position, 0 where that is not known; oldest that of its oldest partition.
 	second(at position) int64
 	oldest(at position) int64
 	// ahead means that a position lies further ahead than another replica may have read.

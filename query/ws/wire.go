@@ -46,7 +46,7 @@ func (f form) write(body []byte, cursor string) []byte {
 	}
 }
 
-// ping is what keeps a connection on which nothing is told, and those between, from being taken for dead.
+// ping is what keeps a connection on which nothing is sent, and those between, from being taken for dead.
 func (f form) ping() []byte {
 	switch f {
 	case formEvents:
@@ -95,7 +95,7 @@ type encoded struct {
 
 func encode(body []byte) *encoded { return encodeWith(body, "") }
 
-// encodeWith encodes a message after which a reader has a cursor; it is empty for one that tells no prices.
+// encodeWith encodes a message after which a reader has a cursor; it is empty for one that holds no prices.
 func encodeWith(body []byte, cursor string) *encoded {
 	e := &encoded{plain: textFrame(body)}
 	e.deflated = sync.OnceValue(func() []byte {

@@ -164,13 +164,13 @@ func (w *world) price(p *eventsv1.Price) {
 	w.write(0, &eventsv1.PriceRecord{Body: &eventsv1.PriceRecord_Price{Price: p}})
 }
 
-// tick ends the second in all partitions, waits until the hub told it and begins the next one.
+// tick ends the second in all partitions, waits until the hub sent it and begins the next one.
 func (w *world) tick() {
 	second := w.now.Load()
 	for partition := range w.hub.nows {
 		w.write(int32(partition), &eventsv1.PriceRecord{Body: &eventsv1.PriceRecord_Pulse{Pulse: &eventsv1.Pulse{Now: second * int64(time.Second)}}})
 	}
-	w.eventually("the hub tells the second", func() bool {
+	w.eventually("the hub sends the second", func() bool {
 		w.hub.mu.Lock()
 		defer w.hub.mu.Unlock()
 		return w.hub.clock.ticked >= second

@@ -10,7 +10,7 @@ import "embed"
 var Files embed.FS
 
 // Views are statements that create views: those of analysts, v_…, in the default database, and beside
-// the tables those that they are built of. {database} stands for the database of the tables, other names
+// the tables those that they are built of. {database} is replaced by the database of the tables, other names
 // in braces for what the coin table says; a view that names {interval} is made once for each. They are
 // made in the order of their names: the number is the step.
 //

@@ -141,7 +141,7 @@ type field struct {
 	Headers      []kgo.RecordHeader
 }
 
-// fields are what an archive keeps of records. Null and empty are told apart.
+// fields are what an archive keeps of records. Null and empty are distinguished.
 func fields(records []*kgo.Record) []field {
 	list := make([]field, 0, len(records))
 	for _, r := range records {
@@ -150,7 +150,7 @@ func fields(records []*kgo.Record) []field {
 	return list
 }
 
-func TestSegmentsEndWhereTheirRecordsSay(t *testing.T) {
+func TestSegmentsEndWhereTheirRecordsRequire(t *testing.T) {
 	at := func(seconds, size int) *kgo.Record {
 		return &kgo.Record{Timestamp: time.Unix(int64(seconds), 0), Value: make([]byte, size)}
 	}

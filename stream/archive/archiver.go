@@ -29,14 +29,14 @@ const (
 
 // Observer gets to know what an Archiver does. Its methods are called from one goroutine at a time, and are quick.
 type Observer interface {
-	// Opened says what the store has of a partition that the archiver takes over.
+	// Opened states what the store has of a partition that the archiver takes over.
 	Opened(Catalog)
-	// Committed says that a segment was committed.
+	// Committed states that a segment was committed.
 	Committed(Segment)
-	// Failed says that the store failed, and is tried again. The next Committed says that it works.
+	// Failed states that the store failed, and is tried again. The next Committed states that it works.
 	Failed(error)
-	// Lost says that records [last.Next, next) of a partition left the brokers before they were archived, just before the
-	// segment that begins at next is committed; it is said again if that fails. An error ends the archiver.
+	// Lost states that records [last.Next, next) of a partition left the brokers before they were archived, just before the
+	// segment that begins at next is committed; it is called again if that fails. An error ends the archiver.
 	Lost(ctx context.Context, last Segment, next int64) error
 }
 
@@ -47,13 +47,13 @@ type Archiver struct {
 	Log stream.Config
 	// Store is where they go to.
 	Store Store
-	// Topics says where segments of each topic end. Only these are archived.
+	// Topics states where segments of each topic end. Only these are archived.
 	Topics map[string]Rule
 	// Schema is the digest of the descriptor set that the values are read by: what WriteSchema returned.
 	Schema string
 	// Logger gets a line for each hole and each failure, at the level of an error, and for each segment, for debugging.
 	Logger *slog.Logger
-	// Observer is told what happens.
+	// Observer is notified of what happens.
 	Observer Observer
 
 	mu         sync.Mutex // the client takes partitions away from its own goroutine
@@ -77,7 +77,7 @@ type assigned struct {
 	cut         Cutter
 }
 
-// Run archives until the context ends or the log fails; its supervisor starts it again. Where it stands it finds in the
+// Run archives until the context ends or the log fails; its supervisor starts it again. Its position it finds in the
 // store. While the store fails, it is tried again and the log waits.
 func (a *Archiver) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)

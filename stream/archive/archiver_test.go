@@ -110,7 +110,7 @@ func archiveUntil(t *testing.T, cfg stream.Config, store archive.Store, segments
 	}
 }
 
-// observed is what an archiver told.
+// observed is what an archiver reported.
 type observed struct {
 	committed func() // after each segment
 	failures  int
@@ -163,13 +163,13 @@ func TestAFullStoreIsTriedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	if seen.failures != 2 {
-		t.Errorf("it told of %d failures, want 2", seen.failures)
+		t.Errorf("it reported %d failures, want 2", seen.failures)
 	}
 	checkCatalogs(t, cfg, store)
 }
 
-// TestWhatLeftTheLogUnarchivedIsTold deletes records from the broker that no segment has.
-func TestWhatLeftTheLogUnarchivedIsTold(t *testing.T) {
+// TestWhatLeftTheLogUnarchivedIsReported deletes records from the broker that no segment has.
+func TestWhatLeftTheLogUnarchivedIsReported(t *testing.T) {
 	r := streamtest.Rand(t)
 	cfg := stream.Config{Brokers: []string{streamtest.Kfake(t)}, ClientID: "test"}
 	store, _ := dir(t)
@@ -198,7 +198,7 @@ func TestWhatLeftTheLogUnarchivedIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := []archive.Span{{From: before, Next: before + 7}}; !slices.Equal(seen.lost, want) {
-		t.Errorf("it told that %v were lost, want %v", seen.lost, want)
+		t.Errorf("it reported that %v were lost, want %v", seen.lost, want)
 	}
 }
 

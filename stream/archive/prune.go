@@ -35,7 +35,7 @@ func Excess(ctx context.Context, store Store, limit int64, topics ...string) ([]
 		if err != nil {
 			return nil, err
 		}
-		if n := len(catalog.Segments); n > 1 { // the last one says where the partition stands
+		if n := len(catalog.Segments); n > 1 { // the last one holds the position of the partition
 			oldest = append(oldest, catalog.Segments[:n-1]...)
 		}
 	}

@@ -63,7 +63,7 @@ func TestPruneDeletesTheOldestOfWhatMayGo(t *testing.T) {
 		t.Errorf("what is left is read up to %d: %v", next, err)
 	}
 	if deleted := prune(0); len(deleted) != 3 {
-		t.Errorf("with no room %d segments are deleted, want all but the last, which says where the partition stands", len(deleted))
+		t.Errorf("with no room %d segments are deleted, want all but the last, which holds the position of the partition", len(deleted))
 	}
 	if c, err := archive.Load(t.Context(), store, kept); err != nil || len(c.Segments) != 5 {
 		t.Errorf("of the topic that is kept %d segments are left, %v", len(c.Segments), err)

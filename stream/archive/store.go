@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// Object is what a listing says of an object.
+// Object is what a listing holds of an object.
 type Object struct {
 	Name string
 	Size int64 // bytes
@@ -22,7 +22,7 @@ type Reader interface {
 // Store keeps objects by names of letters, digits, dots, hyphens and slashes. Its methods are safe for concurrent use.
 type Store interface {
 	// Create writes an object that does not exist yet, whole or not at all; it is on the disk when Create returns. An error
-	// that is ErrExists says that another object has the name; after any other one the object may exist or not.
+	// that is ErrExists states that another object has the name; after any other one the object may exist or not.
 	Create(ctx context.Context, name string, write func(io.Writer) error) error
 	// Open opens an object; an error is ErrMissing where there is none.
 	Open(ctx context.Context, name string) (Reader, error)

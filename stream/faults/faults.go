@@ -37,7 +37,7 @@ var linked string
 // that may reach a step.
 func Arm() { linked = "by a test" }
 
-// Enabled says whether this process can kill itself.
+// Enabled reports whether this process can kill itself.
 func Enabled() bool { return linked != "" }
 
 // plan is what the environment asks for. A value that makes no sense panics at the first use: a
@@ -50,7 +50,7 @@ type plan struct {
 	acks *os.File
 	// records is the file of all that was acknowledged, acks that of event ids.
 	records *os.File
-	// jumps is the file that says how far the clock is moved; empty: it is not.
+	// jumps is the file that states how far the clock is moved; empty: it is not.
 	jumps string
 }
 
@@ -125,7 +125,7 @@ func ClockShift() time.Duration {
 	return shift
 }
 
-// ClockJumps says whether that clock may be moved while the process runs.
+// ClockJumps reports whether that clock may be moved while the process runs.
 func ClockJumps() bool { return Enabled() && thePlan().jumps != "" }
 
 // ClockJump is how far it was moved since the start: what the file holds at this moment, or nothing if there is none.

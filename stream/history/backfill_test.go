@@ -19,8 +19,8 @@ import (
 	"github.com/marketlog/marketlog/stream/history/rows"
 )
 
-// told is a venue's own candle: open, high, low, close and volume.
-func told(offset int64, venue, base, quote string, interval time.Duration, start int64, prices ...string) logged {
+// venueCandle is a venue's own candle: open, high, low, close and volume.
+func venueCandle(offset int64, venue, base, quote string, interval time.Duration, start int64, prices ...string) logged {
 	return logged{rows.Place{Topic: schemas.TopicBackfillRaw, Offset: offset}, &eventsv1.BackfillRecord{Producer: venue, Body: &eventsv1.BackfillRecord_Candle{
 		Candle: &eventsv1.BackfillCandle{
 			Venue: venue, Symbol: base + "-" + quote, Base: base, Quote: quote, Start: start, Interval: uint32(interval / time.Second),
@@ -42,7 +42,7 @@ func describe(coin string, c schemas.Candle) string {
 		c.Volume, c.VolumeUSD, c.Trades, c.Minutes, c.Origin)
 }
 
-// viewed reads what the views of analysts say of a coin.
+// viewed reads what the views of analysts show of a coin.
 func viewed(t testing.TB, store *history.Store, coin, interval string) (all []string) {
 	t.Helper()
 	foldPast(t, store)
@@ -52,7 +52,7 @@ func viewed(t testing.TB, store *history.Store, coin, interval string) (all []st
 	return all
 }
 
-// viewedAll reads what the views of analysts say of all coins, by coin id.
+// viewedAll reads what the views of analysts show of all coins, by coin id.
 func viewedAll(t testing.TB, store *history.Store, interval string) map[string][]schemas.Candle {
 	t.Helper()
 	minutes := "minutes"
@@ -163,12 +163,12 @@ func (s *script) run(line string) []string {
 				Open: s.number(words[4]), High: s.number(words[5]), Low: s.number(words[6]), Close: s.number(words[7]), Volume: "1", VolumeUsd: s.number(words[7]), Trades: 1}))
 		}
 		insert(s, s.store, records...)
-		// No ledger says that there are live minutes, so what they convert does not become due by itself.
+		// No ledger states that there are live minutes, so what they convert does not become due by itself.
 		if err := past.NewFold(s.store).Mark(s.Context()); err != nil {
 			s.Fatal(err)
 		}
 	case "past":
-		insert(s, s.store, told(s.offset, words[2], words[3], words[4], lengths[words[1]], s.time(words[5]), words[6:]...))
+		insert(s, s.store, venueCandle(s.offset, words[2], words[3], words[4], lengths[words[1]], s.time(words[5]), words[6:]...))
 	case "fixing":
 		at, err := time.Parse(time.DateOnly, words[3])
 		if err != nil {

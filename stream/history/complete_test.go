@@ -27,17 +27,17 @@ type completeWorld struct {
 	fold   *past.Fold
 	r      *rand.Rand
 	offset int64
-	// closed are the minutes after the first that the fold has closed, by partition; kept those that the ledger tells.
+	// closed are the minutes after the first that the fold has closed, by partition; kept those that are in the ledger.
 	closed, kept map[int32]int
-	// told counts the back-filled candles that say something of an interval of a coin.
-	told map[string]int
-	seen map[string]completeSeen
+	// backfills counts the back-filled candles that are about an interval of a coin.
+	backfills map[string]int
+	seen      map[string]completeSeen
 }
 
 // completeSeen is a candle that was answered complete, and how much had been back-filled of it.
 type completeSeen struct {
-	candle schemas.Candle
-	told   int
+	candle    schemas.Candle
+	backfills int
 }
 
 // completeFrom is the first of the minutes that the worlds have.
@@ -96,11 +96,11 @@ func (w *completeWorld) backfill() {
 		w.offset++
 		start := completeFrom.Add(time.Duration(first+i) * interval)
 		price := fmt.Sprint(50 + w.r.IntN(200))
-		records = append(records, told(w.offset, []string{"kraken", "gate"}[w.r.IntN(2)], c.base, c.quote, interval, start.UnixNano(), price, "300", "40", price, "7"))
+		records = append(records, venueCandle(w.offset, []string{"kraken", "gate"}[w.r.IntN(2)], c.base, c.quote, interval, start.UnixNano(), price, "300", "40", price, "7"))
 		for _, of := range completeCoins {
 			if of.id == c.id || of.quote == c.base {
-				w.told[w.place(of.id, interval, start)]++
-				w.told[w.place(of.id, max(interval, time.Hour), start)]++
+				w.backfills[w.place(of.id, interval, start)]++
+				w.backfills[w.place(of.id, max(interval, time.Hour), start)]++
 			}
 		}
 	}
@@ -126,13 +126,13 @@ func (w *completeWorld) check() (known int) {
 			for at := completeFrom; at.Before(completeFrom.Add(completeMinutes * time.Minute)); at = at.Add(interval) {
 				place := w.place(c.id, interval, at)
 				candle, before := now[place], w.seen[place]
-				if before.candle.Minutes > 0 && (before.told == w.told[place] || before.candle.Origin == schemas.OriginLive) {
+				if before.candle.Minutes > 0 && (before.backfills == w.backfills[place] || before.candle.Origin == schemas.OriginLive) {
 					if diff := cmp.Diff(before.candle, candle); diff != "" {
 						w.Errorf("%s was complete, and changed (-before, +after):\n%s", place, diff)
 					}
 				}
 				if candle.Minutes == int(interval/time.Minute) {
-					w.seen[place] = completeSeen{candle, w.told[place]}
+					w.seen[place] = completeSeen{candle, w.backfills[place]}
 				}
 			}
 		}
@@ -150,7 +150,7 @@ func TestACompleteCandleStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := &completeWorld{T: t, store: newStore(t), r: rand.New(rand.NewPCG(seed, 3)),
-		closed: map[int32]int{}, kept: map[int32]int{}, told: map[string]int{}, seen: map[string]completeSeen{}}
+		closed: map[int32]int{}, kept: map[int32]int{}, backfills: map[string]int{}, seen: map[string]completeSeen{}}
 	w.fold = past.NewFold(w.store)
 	for p := range topic.Partitions {
 		w.closed[p] = 0
@@ -189,14 +189,14 @@ func TestACompleteCandleStays(t *testing.T) {
 	}
 }
 
-// What the venues tell of an interval counts when the last live minute of it is closed everywhere, and not before.
+// What the venues report of an interval counts when the last live minute of it is closed everywhere, and not before.
 func TestABackFilledCandleWaitsForTheLiveMinutes(t *testing.T) {
 	store := newStore(t)
 	topic, err := schemas.TopicNamed(schemas.TopicCandles)
 	if err != nil {
 		t.Fatal(err)
 	}
-	insert(t, store, told(1, "kraken", "BTC", "USD", time.Hour, noon, "1", "2", "1", "2", "7"), told(2, "kraken", "BTC", "USD", time.Minute, noon, "1", "2", "1", "2", "7"))
+	insert(t, store, venueCandle(1, "kraken", "BTC", "USD", time.Hour, noon, "1", "2", "1", "2", "7"), venueCandle(2, "kraken", "BTC", "USD", time.Minute, noon, "1", "2", "1", "2", "7"))
 	offset := int64(0)
 	closed := func(partition int32, minutes int64) {
 		offset++

@@ -47,7 +47,7 @@ func fullDefi() *eventsv1.DefiSummary {
 	}
 }
 
-func TestTheNewestListsOfDefiAreTold(t *testing.T) {
+func TestTheNewestListsOfDefiAreServed(t *testing.T) {
 	store := newStore(t)
 	short := fullDefi()
 	short.Lending.Protocols = short.Lending.Protocols[1:]
@@ -115,14 +115,14 @@ func TestSeriesOfDefiAreOfTheLastKnownValues(t *testing.T) {
 	}
 }
 
-// someDefi is what sources and other folds said up to a minute, with all that must not count.
+// someDefi is what sources and other folds reported up to a minute, with all that must not count.
 func someDefi(r *rand.Rand) (records []logged, in schemas.DefiInputs) {
 	categories := []string{"Lending", "Liquid Staking", "Staking Pool", "CEX", "Dexs"}
 	chains := []string{"Ethereum", "Solana", "OP Mainnet"}
 	offset := int64(0)
 	say := func(rec any) {
 		offset++
-		records = append(records, said(offset, rec))
+		records = append(records, sourceRecord(offset, rec))
 	}
 	for i := range 40 {
 		p := &eventsv1.Protocol{Source: "defillama", Slug: fmt.Sprintf("p%02d", i), Name: "P", Category: categories[i%len(categories)], IngestTime: noon - int64(2*time.Hour),
@@ -145,7 +145,7 @@ func someDefi(r *rand.Rand) (records []logged, in schemas.DefiInputs) {
 		}
 		older := &eventsv1.Protocol{Source: p.Source, Slug: p.Slug, Category: "Lending", Tvl: "1", IngestTime: p.IngestTime - 1}
 		if i == 8 {
-			older.IngestTime, p = noon-int64(9*24*time.Hour), nil // told no more
+			older.IngestTime, p = noon-int64(9*24*time.Hour), nil // not reported any more
 		}
 		say(older)
 		if p == nil {
@@ -205,7 +205,7 @@ func someDefi(r *rand.Rand) (records []logged, in schemas.DefiInputs) {
 }
 
 // The statements on the page of formulas work out what the fold's functions do.
-func TestTheStatementsOfDefiSayWhatTheFormulasDo(t *testing.T) {
+func TestTheStatementsOfDefiAgreeWithTheFormulas(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	store := newStore(t)
 	records, in := someDefi(rand.New(rand.NewPCG(seed, 1)))
@@ -269,7 +269,7 @@ func TestTheStatementsOfDefiSayWhatTheFormulasDo(t *testing.T) {
 	}
 }
 
-// near says that two texts are equal, or numbers that differ in their last digits at most.
+// near states that two texts are equal, or numbers that differ in their last digits at most.
 func near(a, b string) bool {
 	x, errX := strconv.ParseFloat(a, 64)
 	y, errY := strconv.ParseFloat(b, 64)

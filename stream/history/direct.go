@@ -71,7 +71,7 @@ func (s *Store) send(ctx context.Context, statement string, rows io.Reader) (io.
 	return &output{ReadCloser: resp.Body, tag: resp.Header.Get("X-ClickHouse-Exception-Tag")}, nil
 }
 
-// refusal is ClickHouse's exception in a response, or what else stands in its place.
+// refusal is ClickHouse's exception in a response, or what else is in its place.
 func refusal(resp *http.Response) error {
 	const most = 4 << 10
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, most)) // a part of the message is better than none

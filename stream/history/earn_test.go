@@ -14,7 +14,7 @@ import (
 	"github.com/marketlog/marketlog/stream/history/rows"
 )
 
-// earned is a record of earn.v1; its minute stands for the offset.
+// earned is a record of earn.v1; its minute takes the place of the offset.
 func earned(minute int64, rec *eventsv1.EarnRecord) logged {
 	rec.Mark = &eventsv1.Mark{LogicVersion: 1, Offset: minute}
 	return logged{rows.Place{Topic: schemas.TopicEarn, Offset: minute}, rec}
@@ -81,7 +81,7 @@ func TestACorrectionOfAFixingLiesBesideIt(t *testing.T) {
 	first := &eventsv1.EarnFixing{Date: "2026-03-01", Segment: "overall", Median: 3.5, TvlWeighted: proto.Float64(4), ProviderCount: 2, TvlUsd: 10, Quotes: quotes, MethodologyVersion: 1, Time: noon}
 	cefi := &eventsv1.EarnFixing{Date: "2026-03-01", Segment: "cefi", Median: 3, ProviderCount: 1, Quotes: quotes[1:], MethodologyVersion: 1, Time: noon, Simulated: true}
 	again := &eventsv1.EarnFixing{Date: "2026-03-01", Segment: "overall", Median: 4, TvlWeighted: proto.Float64(4), ProviderCount: 1, TvlUsd: 10, Quotes: quotes[:1], MethodologyVersion: 1,
-		Revision: 1, Supersedes: "2026-03-01/overall/0", Reason: "okx told nonsense", Time: noon + aMinute}
+		Revision: 1, Supersedes: "2026-03-01/overall/0", Reason: "okx sent nonsense", Time: noon + aMinute}
 	before := &eventsv1.EarnFixing{Date: "2026-02-28", Segment: "overall", Time: noon - 1440*aMinute}
 	insert(t, store, earnFixing(first), earnFixing(cefi), correction(7, again), earnFixing(before))
 	got, err := read.From(store).EarnFixingsOf(t.Context(), at(0))
@@ -101,7 +101,7 @@ func TestACorrectionOfAFixingLiesBesideIt(t *testing.T) {
 	checkRows(t, store, "SELECT toString(tuple(*)) FROM default.v_earn_benchmark WHERE date > '2026-02-28' ORDER BY segment, revision",
 		`('2026-03-01','cefi',0,true,'','','2026-03-01 12:00:00',3,NULL,1,0,[('okx','cefi',3,0,1)],1,true)`,
 		`('2026-03-01','overall',0,false,'','','2026-03-01 12:00:00',3.5,4,2,10,[('aave-v3','defi',4,10,2),('okx','cefi',3,0,1)],1,false)`,
-		`('2026-03-01','overall',1,true,'2026-03-01/overall/0','okx told nonsense','2026-03-01 12:01:00',4,4,1,10,[('aave-v3','defi',4,10,2)],1,false)`)
+		`('2026-03-01','overall',1,true,'2026-03-01/overall/0','okx sent nonsense','2026-03-01 12:01:00',4,4,1,10,[('aave-v3','defi',4,10,2)],1,false)`)
 	// As docs/formulas.md says it.
 	checkRows(t, store, `SELECT toString((segment, arraySort(arrayMap(q -> q.3, quotes)) AS a, intDiv(length(a) + 1, 2) AS i, (a[i] + a[length(a) + 1 - i]) / 2,
 		arraySum(q -> q.3 * q.4, quotes) / nullIf(arraySum(q -> q.4, quotes), 0))) FROM default.v_earn_benchmark WHERE revision = 0 AND date > '2026-02-28' ORDER BY segment`,

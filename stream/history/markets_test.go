@@ -42,7 +42,7 @@ func TestTheNewestRowOfAMarketCounts(t *testing.T) {
 		row(2, full),
 		row(1, &eventsv1.Market{CoinId: "bitcoin", Price: 99}), // came late
 		row(0, &eventsv1.Market{CoinId: "dash", Price: 1}), row(720, &eventsv1.Market{CoinId: "dash", Price: 2}), row(721, &eventsv1.Market{CoinId: "dash", Price: 3, PriceSource: "coingecko", Volume24H: n(math.NaN())}),
-		row(1, &eventsv1.Market{CoinId: "gone", Price: 1, PriceSource: "median"}), row(2, &eventsv1.Market{CoinId: "gone"}), // nobody tells its price any more
+		row(1, &eventsv1.Market{CoinId: "gone", Price: 1, PriceSource: "median"}), row(2, &eventsv1.Market{CoinId: "gone"}), // nobody reports its price any more
 	)
 	checkRows(t, store, "SELECT toString(tuple(*)) FROM default.v_markets ORDER BY coin_id",
 		`('bitcoin','BTC','Bitcoin',1,'2026-03-01 12:02:00',2,'median','2026-03-01 12:00:00.000000000',3,4,5,6,7,-8,-9,10,11,12,13,14,15,16,['1h','24h'],17,18,19,'2026-03-01 12:00:00.000000001',20,'2026-03-01 12:00:00.000000002',21,22,23,'coingecko','2026-03-01 12:00:00.000000003',true)`,
@@ -142,8 +142,8 @@ func TestSummariesAreSampledByTheEndOfTheirStep(t *testing.T) {
 	checkRows(t, store, "SELECT toString(tuple(*)) FROM default.v_global WHERE simulated",
 		`('2026-03-01 12:05:00',100,10000000000,50,10,[('bitcoin','BTC',50),('ethereum','ETH',10)],-1.5,-1.5,5,7,3,4,24,[('momentum',20),('breadth',28)],true)`)
 	checkRows(t, store, "SELECT toString(tuple(*)) FROM default.v_sentiment", `('2026-03-01 12:05:00','1-50',3,1,2,6,0.75,'very bullish',1.25,0.5)`)
-	insert(t, store, said(1, &eventsv1.FearGreed{Source: "alternative-me", Value: 46, Classification: "Neutral", EventTime: noon - noon%int64(24*time.Hour), IngestTime: noon}),
-		said(2, &eventsv1.FearGreed{Source: "alternative-me", Value: 80, Classification: "Extreme Greed", EventTime: noon - int64(24*time.Hour), IngestTime: noon - int64(24*time.Hour)}))
+	insert(t, store, sourceRecord(1, &eventsv1.FearGreed{Source: "alternative-me", Value: 46, Classification: "Neutral", EventTime: noon - noon%int64(24*time.Hour), IngestTime: noon}),
+		sourceRecord(2, &eventsv1.FearGreed{Source: "alternative-me", Value: 80, Classification: "Extreme Greed", EventTime: noon - int64(24*time.Hour), IngestTime: noon - int64(24*time.Hour)}))
 	checkRows(t, store, "SELECT toString(tuple(*)) FROM default.v_fear_greed ORDER BY day, source", `('2026-02-28','alternative-me',80,'Extreme Greed','2026-02-28 12:00:00.000000000')`,
 		`('2026-03-01','alternative-me',46,'Neutral','2026-03-01 12:00:00.000000000')`, `('2026-03-01','marketlog',24,'Extreme Fear','2026-03-01 12:05:00.000000000')`)
 	days, err := read.From(store).FearGreedHistory(t.Context(), at(0).AddDate(0, 0, -1), at(0))
@@ -247,7 +247,7 @@ func TestPegsInSQLAreThoseOfTheFormulas(t *testing.T) {
 	}
 }
 
-func TestADeviationIsToldToTheSecondWhereSecondsAreKept(t *testing.T) {
+func TestADeviationIsServedByTheSecondWhereSecondsAreKept(t *testing.T) {
 	store := newStore(t)
 	minute := func(offset int64, start int64, end float64) logged {
 		return candle(offset, &eventsv1.Candle{CoinId: "euro-coin", Start: noon + start*aMinute, Open: end, High: end, Low: end, Close: end, Volume: "1"})
@@ -320,14 +320,14 @@ func TestAPegWithoutFixingsIsMeasuredByOtherSources(t *testing.T) {
 	}
 }
 
-func TestCoinsAreDescribedByTheFirstSourceThatTells(t *testing.T) {
+func TestCoinsAreDescribedByTheFirstSourceThatDescribesThem(t *testing.T) {
 	store := newStore(t)
 	insert(t, store,
-		said(1, &eventsv1.Coin{Source: "coinpaprika", SourceId: "btc-bitcoin", Part: "list", Symbol: "BTC", Name: "Bitcoin (paprika)", Kind: "coin", IngestTime: noon}),
-		said(2, &eventsv1.Coin{Source: "coinpaprika", SourceId: "btc-bitcoin", Part: "detail", Symbol: "BTC", Name: "Bitcoin", Description: "long", CreatedAt: "2009", IngestTime: noon + 60e9}),
-		said(3, &eventsv1.Coin{Source: "coingecko", SourceId: "bitcoin", Part: "list", Symbol: "btc", Name: "Bitcoin", Inactive: true, IngestTime: noon + 120e9}),
-		said(4, &eventsv1.Coin{Source: "coingecko", SourceId: "a-new-coin", Part: "list", Symbol: "new", Name: "New", Platforms: []*eventsv1.Platform{{Name: "tron", Address: "T1"}}, IngestTime: noon}),
-		said(5, &eventsv1.Coin{Source: "coinpaprika", SourceId: "zzz-nobody-knows", Part: "list", Symbol: "ZZZ", Name: "Nobody Knows", IngestTime: noon}),
+		sourceRecord(1, &eventsv1.Coin{Source: "coinpaprika", SourceId: "btc-bitcoin", Part: "list", Symbol: "BTC", Name: "Bitcoin (paprika)", Kind: "coin", IngestTime: noon}),
+		sourceRecord(2, &eventsv1.Coin{Source: "coinpaprika", SourceId: "btc-bitcoin", Part: "detail", Symbol: "BTC", Name: "Bitcoin", Description: "long", CreatedAt: "2009", IngestTime: noon + 60e9}),
+		sourceRecord(3, &eventsv1.Coin{Source: "coingecko", SourceId: "bitcoin", Part: "list", Symbol: "btc", Name: "Bitcoin", Inactive: true, IngestTime: noon + 120e9}),
+		sourceRecord(4, &eventsv1.Coin{Source: "coingecko", SourceId: "a-new-coin", Part: "list", Symbol: "new", Name: "New", Platforms: []*eventsv1.Platform{{Name: "tron", Address: "T1"}}, IngestTime: noon}),
+		sourceRecord(5, &eventsv1.Coin{Source: "coinpaprika", SourceId: "zzz-nobody-knows", Part: "list", Symbol: "ZZZ", Name: "Nobody Knows", IngestTime: noon}),
 		row(1, &eventsv1.Market{CoinId: "bitcoin", Rank: 1}),
 	)
 	checkRows(t, store, "SELECT toString(tuple(*)) FROM default.v_coins ORDER BY coin_id",
@@ -347,7 +347,7 @@ func TestMappingsHoldUntilTheyAreReplaced(t *testing.T) {
 	}
 	override := func(second int64, coin string) logged {
 		offset++
-		return said(offset, &eventsv1.SymbolOverride{Source: "general", Symbol: "UNI", CoinId: coin, Time: noon + second*int64(time.Second)})
+		return sourceRecord(offset, &eventsv1.SymbolOverride{Source: "general", Symbol: "UNI", CoinId: coin, Time: noon + second*int64(time.Second)})
 	}
 	insert(t, store, resolved("kraken", "XBT", "bitcoin", 0), resolved("kraken", "XBT", "bitcoin", 5), resolved("kraken", "ETH", "ethereum", 1), resolved("gate", "ABC", "old-abc", 1), resolved("gate", "ABC", "old-abc", 2),
 		resolved("gate", "ABC", "bitcoin", 3), resolved("gate", "NONE", "", 3), override(0, "uniswap"), override(10, ""), override(20, "bitcoin"))
@@ -361,7 +361,7 @@ func TestMappingsHoldUntilTheyAreReplaced(t *testing.T) {
 func TestFiatRatesAreBlendedFromTheNewestOfEachSource(t *testing.T) {
 	store := newStore(t)
 	rate := func(offset int64, source, base, quote, rate, date string, event int64) logged {
-		return said(offset, &eventsv1.Fixing{Source: source, Base: base, Quote: quote, Rate: rate, Date: date, EventTime: event, IngestTime: noon + offset*int64(time.Second)})
+		return sourceRecord(offset, &eventsv1.Fixing{Source: source, Base: base, Quote: quote, Rate: rate, Date: date, EventTime: event, IngestTime: noon + offset*int64(time.Second)})
 	}
 	insert(t, store,
 		rate(1, "ecb", "EUR", "USD", "1.25", "2026-03-01", 0), rate(2, "ecb", "EUR", "CHF", "1", "2026-03-01", 0), rate(3, "ecb", "EUR", "CHF", "2", "2026-02-28", 0),
@@ -382,16 +382,16 @@ func TestHealthOfSourcesIsThatOfTheirRequests(t *testing.T) {
 	offset := int64(0)
 	fetch := func(source string, ago time.Duration, status int32, problem string, took time.Duration) logged {
 		offset++
-		return said(offset, &eventsv1.Fetch{Source: source, Feed: "list", Url: "https://" + source, Status: status, Error: problem, Started: noon - int64(ago), Duration: int64(took), Rows: 10})
+		return sourceRecord(offset, &eventsv1.Fetch{Source: source, Feed: "list", Url: "https://" + source, Status: status, Error: problem, Started: noon - int64(ago), Duration: int64(took), Rows: 10})
 	}
 	notice := func(source string, enabled bool) logged {
 		offset++
-		return said(offset, &eventsv1.SourceNotice{Source: source, Name: source + "!", Kinds: []string{"coin"}, Enabled: enabled, Interval: int64(time.Minute), License: "CC0", Attribution: "thanks"})
+		return sourceRecord(offset, &eventsv1.SourceNotice{Source: source, Name: source + "!", Kinds: []string{"coin"}, Enabled: enabled, Interval: int64(time.Minute), License: "CC0", Attribution: "thanks"})
 	}
 	records := []logged{notice("good", true), notice("shaky", true), notice("dead", true), notice("off", false), notice("silent", true)}
 	for i, venue := range []string{"kraken", "gate", "okx", "htx"} { // streams
 		offset++
-		records = append(records, said(offset, &eventsv1.SourceNotice{Source: venue, Enabled: true}))
+		records = append(records, sourceRecord(offset, &eventsv1.SourceNotice{Source: venue, Enabled: true}))
 		heard := noon - []int64{119, 121, 599, 601}[i]*int64(time.Second)
 		records = append(records, price(offset, &eventsv1.Price{CoinId: "bitcoin", Time: heard - heard%int64(time.Second), Inputs: []*eventsv1.PriceInput{{Provider: venue, QuoteHeard: heard, LastHeard: heard - 1}}}))
 	}
@@ -447,7 +447,7 @@ func TestFiatRatesInSQLAreThoseOfTheFormula(t *testing.T) {
 			h.Read = noon // the newest of all is the time that it is
 		}
 		heard[source] = h
-		records = append(records, said(int64(i), &eventsv1.Fetch{Source: source, Started: h.Read}), said(int64(i), &eventsv1.SourceNotice{Source: source, Interval: h.Interval}))
+		records = append(records, sourceRecord(int64(i), &eventsv1.Fetch{Source: source, Started: h.Read}), sourceRecord(int64(i), &eventsv1.SourceNotice{Source: source, Interval: h.Interval}))
 	}
 	for i := range 150 {
 		source := sources[r.IntN(len(sources))]
@@ -463,7 +463,7 @@ func TestFiatRatesInSQLAreThoseOfTheFormula(t *testing.T) {
 			f.Providers = [][]string{nil, {"ECB"}, {"ECB", "frankfurter"}, {"elsewhere"}}[r.IntN(4)]
 		}
 		fixings = append(fixings, f)
-		records = append(records, said(int64(i+10), f))
+		records = append(records, sourceRecord(int64(i+10), f))
 	}
 	insert(t, store, records...)
 	var want []string

@@ -82,7 +82,7 @@ func TestViewsAreMadeWhenTheyDiffer(t *testing.T) {
 	}
 }
 
-// A version changes nothing of tables that a newer one has migrated, not even the views, and says which version is needed.
+// A version changes nothing of tables that a newer one has migrated, not even the views, and states which version is needed.
 func TestTablesOfANewerVersionAreRefused(t *testing.T) {
 	store := newStore(t)
 	newest := newestMigration(t)

@@ -34,7 +34,7 @@ func foldPast(t testing.TB, store *history.Store) {
 	}
 }
 
-// pastWorld is a store that is told candles, fixings and live minutes in any order, and folded beside it.
+// pastWorld is a store that is given candles, fixings and live minutes in any order, and folded beside it.
 type pastWorld struct {
 	*testing.T
 	*rand.Rand
@@ -100,7 +100,7 @@ func (w *pastWorld) candles() (records []logged) {
 			start -= int64(400 * day)
 		}
 		w.offset++
-		record := told(w.offset, []string{"kraken", "gate", "okx", "bitstamp"}[venue], base, quote, length, start, w.number(), w.number(), w.number(), w.number(), w.number())
+		record := venueCandle(w.offset, []string{"kraken", "gate", "okx", "bitstamp"}[venue], base, quote, length, start, w.number(), w.number(), w.number(), w.number(), w.number())
 		if candle := record.record.(*eventsv1.BackfillRecord).GetCandle(); w.IntN(2) == 0 {
 			candle.Origin, candle.File = string(schemas.OriginImport), []byte{1}
 			if w.IntN(6) == 0 {
@@ -118,11 +118,11 @@ func (w *pastWorld) fixing() []logged {
 	return []logged{fixing(w.offset, []string{"USD", "USD", "GBP"}[w.IntN(3)], w.number(), at)}
 }
 
-// tell inserts a batch, perhaps cut between any two inserts and made again, perhaps once more later.
-func (w *pastWorld) tell(records []logged) {
+// add inserts a batch, perhaps cut between any two inserts and made again, perhaps once more later.
+func (w *pastWorld) add(records []logged) {
 	w.batches = append(w.batches, records)
 	for _, r := range records {
-		w.oracle.tell(r)
+		w.oracle.add(r)
 	}
 	w.insert(records)
 }
@@ -198,7 +198,7 @@ func (w *pastWorld) live() {
 	// Rows may be there long before the ledger says so; nobody may take them for closed.
 	w.batches = append(w.batches, records)
 	for _, r := range records {
-		w.oracle.tell(r)
+		w.oracle.add(r)
 	}
 	insert(w, w.beside, records...)
 	if w.IntN(3) == 0 {
@@ -240,7 +240,7 @@ func (w *pastWorld) replay() {
 	w.must(shadow.Of(w.beside).Drop(w.Context(), "candles_1m", w.generation))
 }
 
-// pass folds, as a process that dies at one of its inserts, one that is overtaken by another and by what is told meanwhile, or
+// pass folds, as a process that dies at one of its inserts, one that is overtaken by another and by what is added meanwhile, or
 // undisturbed.
 func (w *pastWorld) pass() {
 	defer w.restore()
@@ -262,7 +262,7 @@ func (w *pastWorld) pass() {
 				records := w.candles()
 				w.batches = append(w.batches, records)
 				for _, r := range records {
-					w.oracle.tell(r)
+					w.oracle.add(r)
 				}
 				insert(w, w.beside, records...)
 			}
@@ -295,9 +295,9 @@ func (w *pastWorld) damage() {
 func (w *pastWorld) step() {
 	switch n := w.IntN(100); {
 	case n < 45:
-		w.tell(w.candles())
+		w.add(w.candles())
 	case n < 55:
-		w.tell(w.fixing())
+		w.add(w.fixing())
 	case n < 65 && len(w.batches) > 0:
 		if batch := w.batches[w.IntN(len(w.batches))]; batch[0].place.Topic != schemas.TopicCandles {
 			w.insert(batch)
@@ -341,10 +341,10 @@ func (w *pastWorld) check() (found int) {
 		}
 	}
 	w.checkExtremes()
-	told := queryStrings(w, w.store, "SELECT concat(coin_id, ' ', toString(seconds), ' ', toString(toUnixTimestamp(start)), ' ', venue, ' ', symbol, ' ', toString(rate), ' ', reason) FROM default.v_backfill")
-	slices.Sort(told)
+	got := queryStrings(w, w.store, "SELECT concat(coin_id, ' ', toString(seconds), ' ', toString(toUnixTimestamp(start)), ' ', venue, ' ', symbol, ' ', toString(rate), ' ', reason) FROM default.v_backfill")
+	slices.Sort(got)
 	want := w.oracle.left()
-	if diff := cmp.Diff(want, told); diff != "" {
+	if diff := cmp.Diff(want, got); diff != "" {
 		w.Errorf("v_backfill: want(-), got(+):\n%s", diff)
 	}
 	return found
@@ -368,7 +368,7 @@ func (w *pastWorld) checkExtremes() {
 }
 
 // However candles, rates, live minutes and fillings of gaps follow each other, however often they are written, wherever who writes
-// or folds them dies, and however many fold: what is answered afterwards is what an oracle works out from all that was told.
+// or folds them dies, and however many fold: what is answered afterwards is what an oracle works out from all that was added.
 // MARKETLOG_SEEDS draws as many worlds more, MARKETLOG_SEED makes the one that failed.
 func TestThePastIsFoldedExactly(t *testing.T) {
 	var seeds []uint64
@@ -403,8 +403,8 @@ func TestThePastIsFoldedExactly(t *testing.T) {
 // What a version without marks has back-filled is folded at the first start.
 func TestThePastOfAnOlderVersionIsFolded(t *testing.T) {
 	store := newStore(t)
-	insert(t, store, told(1, "kraken", "BTC", "USD", time.Hour, noon, "1", "2", "1", "2", "7"), told(2, "kraken", "BTC", "USD", day, noon-noon%int64(day), "1", "2", "1", "2", "7"),
-		told(3, "kraken", "BTC", "USD", time.Minute, noon, "1", "2", "1", "2", "7"))
+	insert(t, store, venueCandle(1, "kraken", "BTC", "USD", time.Hour, noon, "1", "2", "1", "2", "7"), venueCandle(2, "kraken", "BTC", "USD", day, noon-noon%int64(day), "1", "2", "1", "2", "7"),
+		venueCandle(3, "kraken", "BTC", "USD", time.Minute, noon, "1", "2", "1", "2", "7"))
 	if err := store.Conn().Exec(t.Context(), "TRUNCATE TABLE past_marks"); err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// pastOracle knows what was told and works out the candles from nothing else, one at a time, by what docs/decisions/0008 says.
+// pastOracle knows what was added and works out the candles from nothing else, one at a time, by docs/decisions/0008.
 // It shares no code with what folds them.
 type pastOracle struct {
 	markets map[oracleMarket]oracleCandle
@@ -50,7 +50,7 @@ func newPastOracle() *pastOracle {
 	return &pastOracle{markets: map[oracleMarket]oracleCandle{}, fixings: map[string]map[string]oracleFixing{}, live: map[string]map[int64]*eventsv1.Candle{}, closed: 1 << 40}
 }
 
-// oracleIDs are what the venues' names stand for; oracleLevels those that convert others, and how.
+// oracleIDs are what the venues' names mean; oracleLevels those that convert others, and how.
 var (
 	oracleIDs    = map[string]string{"BTC": "bitcoin", "ETH": "ethereum", "USDT": "tether", "USDC": "usd-coin", "SOL": "solana", "DOGE": "dogecoin"}
 	oracleLevels = map[string]int{"tether": 1, "usd-coin": 1, "bitcoin": 2, "ethereum": 2}
@@ -59,7 +59,7 @@ var (
 
 func oracleID(name string) string { return cmp.Or(oracleIDs[name], name) }
 
-func (o *pastOracle) tell(record logged) {
+func (o *pastOracle) add(record logged) {
 	switch r := record.record.(type) {
 	case *eventsv1.BackfillRecord:
 		c := r.GetCandle()
@@ -67,14 +67,14 @@ func (o *pastOracle) tell(record logged) {
 		if before, known := o.markets[key]; known && before.offset > record.place.Offset {
 			return
 		}
-		told := oracleCandle{offset: record.place.Offset, quote: oracleID(c.Quote), imported: len(c.File) > 0, withdrawn: c.Withdrawn}
+		candle := oracleCandle{offset: record.place.Offset, quote: oracleID(c.Quote), imported: len(c.File) > 0, withdrawn: c.Withdrawn}
 		if !c.Withdrawn {
-			told.volume = decimal.RequireFromString(c.Volume)
+			candle.volume = decimal.RequireFromString(c.Volume)
 		}
 		for i, text := range []string{c.Open, c.High, c.Low, c.Close} {
-			told.prices[i], _ = strconv.ParseFloat(text, 64)
+			candle.prices[i], _ = strconv.ParseFloat(text, 64)
 		}
-		o.markets[key] = told
+		o.markets[key] = candle
 	case *eventsv1.ReferenceRecord:
 		f := r.GetFixing()
 		if o.fixings[f.Date] == nil {
@@ -97,22 +97,22 @@ func (o *pastOracle) tell(record logged) {
 // fiat is what a currency cost on the day of a time, or on the newest of the six days before that has it.
 func (o *pastOracle) fiat(currency string, start int64) (usd float64, ok bool) {
 	for back := range 7 {
-		told := o.fixings[time.Unix(start, 0).UTC().AddDate(0, 0, -back).Format(time.DateOnly)]
-		dollar, known := told["USD"]
+		fixed := o.fixings[time.Unix(start, 0).UTC().AddDate(0, 0, -back).Format(time.DateOnly)]
+		dollar, known := fixed["USD"]
 		if !known {
 			continue
 		}
 		if currency == "EUR" {
 			return dollar.rate, true
 		}
-		if of, known := told[currency]; known {
+		if of, known := fixed[currency]; known {
 			return dollar.rate / of.rate, true
 		}
 	}
 	return 0, false
 }
 
-// rate is what a quote cost in an interval, if coins below a level may tell it.
+// rate is what a quote cost in an interval, if coins below a level may give it.
 func (o *pastOracle) rate(quote string, length, start int64, below int) (rate [4]float64, ok bool) {
 	if quote == "USD" {
 		return [4]float64{1, 1, 1, 1}, true
@@ -296,7 +296,7 @@ func (o *pastOracle) candles(coin string, length int64) (all []schemas.Candle) {
 	return all
 }
 
-// left says of each venue's own candle how v_backfill tells it.
+// left returns each venue's own candle as v_backfill shows it.
 func (o *pastOracle) left() (all []string) {
 	for key, c := range o.markets {
 		if c.withdrawn {

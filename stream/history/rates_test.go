@@ -22,7 +22,7 @@ func rated(minute int64, rec *eventsv1.RateRecord) logged {
 	return logged{rows.Place{Topic: schemas.TopicRates, Offset: minute}, rec}
 }
 
-// entry is a rate that was told in a minute of noon's day.
+// entry is a rate that was reported in a minute of noon's day.
 func entry(minute int64, e *eventsv1.RateEntry) logged {
 	e.Time = noon + minute*aMinute
 	if e.Heard == 0 {
@@ -63,7 +63,7 @@ func TestRates(t *testing.T) {
 		name string
 		test func(*testing.T, *history.Store)
 	}{
-		{"current rates are the newest rows", currentRatesAreTheNewestRows}, {"the past stands where nothing was read", thePastStandsWhereNothingWasRead},
+		{"current rates are the newest rows", currentRatesAreTheNewestRows}, {"the past fills in where nothing was read", thePastFillsInWhereNothingWasRead},
 		{"answers are read once", answersAreReadOnce}, {"series are means by TVL", seriesAreMeansByTVL},
 		{"single answers and the past are one series", answersAndThePastAreOneSeries},
 	} {
@@ -73,13 +73,13 @@ func TestRates(t *testing.T) {
 
 func currentRatesAreTheNewestRows(t *testing.T, store *history.Store) {
 	full := fullEntry()
-	said := &eventsv1.Rate{Raw: "1", RawUnit: "apy_percent", Interval: anHour}
+	reported := &eventsv1.Rate{Raw: "1", RawUnit: "apy_percent", Interval: anHour}
 	insert(t, store,
 		entry(2, full),
-		entry(1, &eventsv1.RateEntry{Source: "aave", Category: schemas.RateBorrowing, Pool: "core/usdc", CoinId: "tether", Apy: 99, Said: said}), // came late
-		entry(1, &eventsv1.RateEntry{Source: "lido", Category: schemas.RateStaking, Pool: "steth", CoinId: "ethereum", Symbol: "ETH", Apy: 3, Said: said}),
-		entry(2, &eventsv1.RateEntry{Source: "lido", Category: schemas.RateStaking, Pool: "steth", CoinId: "ethereum", Symbol: "ETH", Apy: 3, Said: said, Ended: true}),
-		entry(2, &eventsv1.RateEntry{Source: "lido", Pool: "x", Symbol: "X", Apy: 3, Said: said, Unattached: string(schemas.RateCoinUnknown)}),
+		entry(1, &eventsv1.RateEntry{Source: "aave", Category: schemas.RateBorrowing, Pool: "core/usdc", CoinId: "tether", Apy: 99, Said: reported}), // came late
+		entry(1, &eventsv1.RateEntry{Source: "lido", Category: schemas.RateStaking, Pool: "steth", CoinId: "ethereum", Symbol: "ETH", Apy: 3, Said: reported}),
+		entry(2, &eventsv1.RateEntry{Source: "lido", Category: schemas.RateStaking, Pool: "steth", CoinId: "ethereum", Symbol: "ETH", Apy: 3, Said: reported, Ended: true}),
+		entry(2, &eventsv1.RateEntry{Source: "lido", Pool: "x", Symbol: "X", Apy: 3, Said: reported, Unattached: string(schemas.RateCoinUnknown)}),
 	)
 	checkRows(t, store, "SELECT toString(tuple(*)) FROM default.v_rates ORDER BY key",
 		`('aave|borrowing|core/usdc','aave-v3','Aave V3','aave','borrowing','usd-coin','USDC','core/usdc','USDC.e','Ethereum','Core market','',-0.5,-0.4987,3,0.1,'-0.005','apr_fraction','secondly',1000000000,2000000000,0.75,'flexible',0.5,1000000,1.5,2,true,'other',false,'2026-03-01 12:01:40.000000000','2026-03-01 11:59:59.999999999',300,'2026-03-01 12:02:00',true,77)`,
@@ -151,7 +151,7 @@ func answersAreReadOnce(t *testing.T, store *history.Store) {
 	}
 }
 
-func thePastStandsWhereNothingWasRead(t *testing.T, store *history.Store) {
+func thePastFillsInWhereNothingWasRead(t *testing.T, store *history.Store) {
 	midnight := noon - 12*anHour
 	roll := func(start int64, length time.Duration, mean float64) logged {
 		return rollup(start, length, &eventsv1.RateRollup{
@@ -159,8 +159,8 @@ func thePastStandsWhereNothingWasRead(t *testing.T, store *history.Store) {
 			Open: 1, High: 4, Low: -1, Close: 3, Mean: mean, N: 24, TvlUsd: amount(5), Simulated: true,
 		})
 	}
-	// What the source tells afterwards names the pool alone: the rest is that of the rate as it is now.
-	told := func(offset, at int64, raw string) logged {
+	// What the source reports afterwards names the pool alone: the rest is that of the rate as it is now.
+	afterwards := func(offset, at int64, raw string) logged {
 		return pastRate(offset, at, &eventsv1.Rate{Source: "defillama-yields", Project: "defillama", Pool: "p", Raw: raw, RawUnit: "apy_percent", TvlUsd: "60"})
 	}
 	now := &eventsv1.RateEntry{Provider: "lido", Source: "defillama-yields", Category: schemas.RateStaking, CoinId: "ethereum", Symbol: "ETH", Pool: "p", ProviderSymbol: "STETH", Chain: "Ethereum",
@@ -168,7 +168,7 @@ func thePastStandsWhereNothingWasRead(t *testing.T, store *history.Store) {
 	borrowed := &eventsv1.RateEntry{Provider: "lido", Source: "defillama-yields", Category: schemas.RateBorrowing, CoinId: "solana", Pool: "p", Said: &eventsv1.Rate{Interval: anHour}}
 	const day = 24 * anHour
 	insert(t, store, entry(0, borrowed), entry(0, now), roll(midnight, 24*time.Hour, 2), roll(midnight, time.Hour, 2.5),
-		told(1, midnight-2*day+anHour, "7"), told(2, midnight-2*day+2*anHour, "5"), told(3, midnight+anHour, "99"), told(4, midnight-2*day+2*anHour, "6"), told(5, midnight-day, "-3"),
+		afterwards(1, midnight-2*day+anHour, "7"), afterwards(2, midnight-2*day+2*anHour, "5"), afterwards(3, midnight+anHour, "99"), afterwards(4, midnight-2*day+2*anHour, "6"), afterwards(5, midnight-day, "-3"),
 		pastRate(6, midnight-day, &eventsv1.Rate{Source: "bitfinex-funding", Project: "bitfinex", Pool: "fUSD", Symbol: "UST", CoinId: "tether", Category: schemas.RateLending, Raw: "0.001",
 			RawUnit: "apr_fraction_daily", Compounding: "none"}))
 	checkRows(t, store, "SELECT toString(tuple(*)) FROM default.v_rates_daily ORDER BY start, key",
@@ -226,7 +226,7 @@ func seriesAreMeansByTVL(t *testing.T, store *history.Store) {
 		t.Errorf("one point: got %+v, %v, want the newest of each series", got, err)
 	}
 
-	// At the end of each quarter of an hour what holds then counts: a rate for an hour after it was told.
+	// At the end of each quarter of an hour what holds then counts: a rate for an hour after it was reported.
 	q.Step, q.Limit, q.To = 15*time.Minute, 100, at(5*3600)
 	got, err = read.From(store).RateSeries(t.Context(), q)
 	if err != nil {
@@ -242,7 +242,7 @@ func seriesAreMeansByTVL(t *testing.T, store *history.Store) {
 	}
 }
 
-// What a source tells afterwards is read at every span, also where single answers are kept; of two spans that end alike the
+// What a source reports afterwards is read at every span, also where single answers are kept; of two spans that end alike the
 // shorter one holds the newest rows of the longer one, wherever it begins.
 func answersAndThePastAreOneSeries(t *testing.T, store *history.Store) {
 	random := rand.New(rand.NewPCG(7, 11))
@@ -251,17 +251,17 @@ func answersAndThePastAreOneSeries(t *testing.T, store *history.Store) {
 	pools := []string{"a", "b", "c"}
 	var all []logged
 	offset, live, afterwards := int64(100), 0, 0
-	said := &eventsv1.Rate{Raw: "1", RawUnit: "apy_percent", Interval: anHour}
+	reported := &eventsv1.Rate{Raw: "1", RawUnit: "apy_percent", Interval: anHour}
 	hours := map[[2]int64]bool{} // of pool and hour: read live
-	type told struct {
+	type pastHour struct {
 		pool int64
 		at   int64
 	}
-	var past []told
+	var past []pastHour
 	for pool, name := range pools {
 		for at := begins; at < noon; at += (1 + random.Int64N(72)) * 20 * aMinute {
 			heard := at + random.Int64N(19*aMinute)
-			e := &eventsv1.RateEntry{Provider: "lido", Source: "lido", Category: schemas.RateStaking, CoinId: "bitcoin", Symbol: "BTC", Pool: name, Apr: 1, Apy: 1, Said: said,
+			e := &eventsv1.RateEntry{Provider: "lido", Source: "lido", Category: schemas.RateStaking, CoinId: "bitcoin", Symbol: "BTC", Pool: name, Apr: 1, Apy: 1, Said: reported,
 				Time: heard/aMinute*aMinute + aMinute, Heard: heard}
 			all = append(all, rated(e.Time, &eventsv1.RateRecord{Body: &eventsv1.RateRecord_Entry{Entry: e}}))
 			hours[[2]int64{int64(pool), heard / anHour}] = true
@@ -271,7 +271,7 @@ func answersAndThePastAreOneSeries(t *testing.T, store *history.Store) {
 			offset++
 			all = append(all, pastRate(offset, at, &eventsv1.Rate{Source: "lido", Project: "lido", Pool: name, Category: schemas.RateStaking, CoinId: "bitcoin", Symbol: "BTC",
 				Raw: "2", RawUnit: "apr_percent", Compounding: "none"}))
-			past = append(past, told{int64(pool), at})
+			past = append(past, pastHour{int64(pool), at})
 		}
 	}
 	for _, p := range past {
@@ -307,11 +307,11 @@ func answersAndThePastAreOneSeries(t *testing.T, store *history.Store) {
 			}
 		}
 		if counted[schemas.OriginLive] != live || counted[schemas.OriginBackfill] != afterwards {
-			t.Errorf("got %v, want %d live and %d told afterwards in hours without", counted, live, afterwards)
+			t.Errorf("got %v, want %d live and %d reported afterwards in hours without", counted, live, afterwards)
 		}
 	}
 	since, err := read.From(store).RatesSince(t.Context(), read.RateQuery{CoinIDs: []string{"bitcoin"}})
 	if err != nil || !since.Equal(time.Unix(0, begins)) {
-		t.Errorf("got since %s, %v, want the oldest that was told afterwards, %s", since, err, time.Unix(0, begins))
+		t.Errorf("got since %s, %v, want the oldest that was reported afterwards, %s", since, err, time.Unix(0, begins))
 	}
 }

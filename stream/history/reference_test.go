@@ -15,8 +15,8 @@ import (
 	"github.com/marketlog/marketlog/stream/history/rows"
 )
 
-// said is what a source said, as it lies in the log.
-func said(offset int64, body any) logged {
+// sourceRecord is a record of a source, as it is in the log.
+func sourceRecord(offset int64, body any) logged {
 	rec := &eventsv1.ReferenceRecord{Producer: "sources"}
 	switch b := body.(type) {
 	case *eventsv1.Coin:
@@ -56,46 +56,46 @@ func checkRows(t *testing.T, store *history.Store, query string, want ...string)
 	}
 }
 
-func TestWhatSourcesSayComesBackAsItWasSaid(t *testing.T) {
+func TestRecordsOfSourcesAreReadBackUnchanged(t *testing.T) {
 	store := newStore(t)
 	insert(t, store,
-		said(1, &eventsv1.Coin{
+		sourceRecord(1, &eventsv1.Coin{
 			Source: "coinpaprika", SourceId: "btc-bitcoin", Part: "detail", Symbol: "BTC", Name: "Bitcoin", Rank: 1, Categories: []string{"Layer 1", "Proof of Work"},
 			Platforms: []*eventsv1.Platform{{Name: "ethereum", Address: "0x1"}, {Name: "solana", Address: "So1"}}, Description: "Digital 'money'\n", ImageUrl: "https://i/btc",
 			Links: []*eventsv1.Link{{Kind: "homepage", Url: "https://b"}}, Developer: []*eventsv1.Statistic{{Name: "stars", Value: 7.5}, {Name: "forks", Value: 2}},
 			CreatedAt: "2009-01-03", Kind: "coin", Inactive: true, EventTime: noon + 1, IngestTime: noon + 2,
 		}),
-		said(2, &eventsv1.Coin{Source: "coingecko", SourceId: "no-such-coin", Part: "list", IngestTime: noon}),
-		said(3, &eventsv1.CoinMarket{
+		sourceRecord(2, &eventsv1.Coin{Source: "coingecko", SourceId: "no-such-coin", Part: "list", IngestTime: noon}),
+		sourceRecord(3, &eventsv1.CoinMarket{
 			Source: "coingecko", SourceId: "bitcoin", Symbol: "btc", Name: "Bitcoin", Rank: 1, Price: "60000.25", MarketCap: "1200000000000.5", FullyDilutedValuation: "1.26e12",
 			Volume24H: "3", High24H: "4", Low24H: "5", CirculatingSupply: "6", TotalSupply: "7", MaxSupply: "", Change1H: "-0.1", Change24H: "0.2", Change7D: "0.3", Change14D: "0.4",
 			Change30D: "0.5", Change60D: "0.6", Change200D: "0.7", Change1Y: "no number", Ath: "8", AthTime: noon - 1, Atl: "1e400", AtlTime: 0, ImageUrl: "https://i", EventTime: noon, IngestTime: noon + 3,
 		}),
-		said(4, &eventsv1.Stablecoin{
+		sourceRecord(4, &eventsv1.Stablecoin{
 			Source: "defillama", SourceId: "1", Symbol: "USDT", Name: "Tether", CoinId: "tether", PegType: "peggedUSD", PegMechanism: "fiat-backed", Price: "1.0001", Circulating: "100000000000.5",
 			Chains: []*eventsv1.ChainAmount{{Chain: "Ethereum", Amount: "60.5"}, {Chain: "Tron", Amount: ""}}, Dead: true, EventTime: noon, IngestTime: noon + 4,
 		}),
-		said(5, &eventsv1.Protocol{
+		sourceRecord(5, &eventsv1.Protocol{
 			Source: "defillama", Slug: "aave", Name: "Aave", Symbol: "AAVE", Category: "Lending", CoinId: "aave", Tvl: "1.5", Chains: []*eventsv1.ChainAmount{{Chain: "Ethereum-borrowed", Amount: "2"}},
 			Change1D: "-1", MarketCap: "9", EventTime: noon, IngestTime: noon + 5,
 		}),
-		said(6, &eventsv1.ChainTvl{Source: "defillama", Chain: "Ethereum", CoinId: "ethereum", Symbol: "ETH", Tvl: "2.5", IngestTime: noon + 6}),
-		said(7, &eventsv1.FearGreed{Source: "alternative-me", Value: 54, Classification: "Neutral", EventTime: noon, NextUpdate: noon + 8, IngestTime: noon + 7}),
-		said(8, &eventsv1.GlobalFigures{Source: "coingecko", TotalMarketCap: "2e12", TotalVolume24H: "1e11", BtcDominance: "55.5", ActiveCoins: 17000, ActiveMarkets: 9, EventTime: noon, IngestTime: noon + 8}),
-		said(9, &eventsv1.Fetch{Source: "coingecko", Url: "https://c/list", Status: 429, Error: "refused", Started: noon, Duration: 5, Rows: 6, Feed: "list", Told: 1<<63 + 7}),
-		said(10, &eventsv1.SourceNotice{
+		sourceRecord(6, &eventsv1.ChainTvl{Source: "defillama", Chain: "Ethereum", CoinId: "ethereum", Symbol: "ETH", Tvl: "2.5", IngestTime: noon + 6}),
+		sourceRecord(7, &eventsv1.FearGreed{Source: "alternative-me", Value: 54, Classification: "Neutral", EventTime: noon, NextUpdate: noon + 8, IngestTime: noon + 7}),
+		sourceRecord(8, &eventsv1.GlobalFigures{Source: "coingecko", TotalMarketCap: "2e12", TotalVolume24H: "1e11", BtcDominance: "55.5", ActiveCoins: 17000, ActiveMarkets: 9, EventTime: noon, IngestTime: noon + 8}),
+		sourceRecord(9, &eventsv1.Fetch{Source: "coingecko", Url: "https://c/list", Status: 429, Error: "refused", Started: noon, Duration: 5, Rows: 6, Feed: "list", Told: 1<<63 + 7}),
+		sourceRecord(10, &eventsv1.SourceNotice{
 			Source: "coingecko", Name: "CoinGecko", Kinds: []string{"coin", "market"}, Url: "https://c", License: "theirs", Terms: "https://t", Attribution: "by them",
 			Interval: 60e9, Moves: 120e9, Enabled: true, Simulated: true, IngestTime: noon + 10,
 		}),
-		said(11, &eventsv1.SymbolOverride{Source: "kraken", Symbol: "XBT", CoinId: "bitcoin", Reason: "it is", Time: noon}),
-		said(12, &eventsv1.Fixing{Source: "er-api", Base: "USD", Quote: "CHF", Rate: "0.91", Date: "2026-03-01", EventTime: noon, IngestTime: noon + 12, Providers: []string{"a", "b"}}),
-		said(16, &eventsv1.CoinPast{Source: "coingecko", SourceId: "bitcoin", Day: noon - 12*3600e9, IngestTime: noon + 16, Points: []*eventsv1.CoinPastPoint{
+		sourceRecord(11, &eventsv1.SymbolOverride{Source: "kraken", Symbol: "XBT", CoinId: "bitcoin", Reason: "it is", Time: noon}),
+		sourceRecord(12, &eventsv1.Fixing{Source: "er-api", Base: "USD", Quote: "CHF", Rate: "0.91", Date: "2026-03-01", EventTime: noon, IngestTime: noon + 12, Providers: []string{"a", "b"}}),
+		sourceRecord(16, &eventsv1.CoinPast{Source: "coingecko", SourceId: "bitcoin", Day: noon - 12*3600e9, IngestTime: noon + 16, Points: []*eventsv1.CoinPastPoint{
 			{Time: noon - 1, MarketCap: "2e12", Volume24H: "3.5"}, {Time: noon, MarketCap: "", Volume24H: "no number"}}}),
-		said(17, &eventsv1.DefiPast{Source: "defillama", TotalTvl: "1.2e11", EventTime: noon - 1, IngestTime: noon + 17}),
+		sourceRecord(17, &eventsv1.DefiPast{Source: "defillama", TotalTvl: "1.2e11", EventTime: noon - 1, IngestTime: noon + 17}),
 		// No day, and no number, convert nothing.
-		said(13, &eventsv1.Fixing{Source: "er-api", Base: "USD", Quote: "CHF", Rate: "0.91", Date: "yesterday"}),
-		said(14, &eventsv1.Fixing{Source: "er-api", Base: "USD", Quote: "CHF", Rate: "0.000", Date: "2026-03-01"}),
-		said(15, &eventsv1.Fixing{Source: "er-api", Base: "USD", Quote: "CHF", Rate: "", Date: "2026-03-01"}),
+		sourceRecord(13, &eventsv1.Fixing{Source: "er-api", Base: "USD", Quote: "CHF", Rate: "0.91", Date: "yesterday"}),
+		sourceRecord(14, &eventsv1.Fixing{Source: "er-api", Base: "USD", Quote: "CHF", Rate: "0.000", Date: "2026-03-01"}),
+		sourceRecord(15, &eventsv1.Fixing{Source: "er-api", Base: "USD", Quote: "CHF", Rate: "", Date: "2026-03-01"}),
 	)
 	for table, want := range map[string][]string{
 		"coins": {
@@ -131,15 +131,15 @@ func TestAnEventOfACoinIsAChange(t *testing.T) {
 	listed := func(offset int64, change func(*eventsv1.Coin)) logged {
 		c := &eventsv1.Coin{Source: "coingecko", SourceId: "bitcoin", Part: "list", Symbol: "btc", Name: "Bitcoin", Rank: 1, IngestTime: noon + offset*1e9}
 		change(c)
-		return said(offset, c)
+		return sourceRecord(offset, c)
 	}
 	insert(t, store,
 		listed(1, func(*eventsv1.Coin) {}),
-		listed(2, func(*eventsv1.Coin) {}),               // said again after a week
+		listed(2, func(*eventsv1.Coin) {}),               // reported again after a week
 		listed(3, func(c *eventsv1.Coin) { c.Rank = 2 }), // ranks change all the time
 		listed(4, func(c *eventsv1.Coin) { c.Name = "bitcoin" }),
 		listed(5, func(c *eventsv1.Coin) { c.Name, c.Symbol, c.Inactive = "bitcoin", "xbt", true }),
-		listed(6, func(c *eventsv1.Coin) { c.Part, c.Name = "detail", "Bitcoin" }), // another part says nothing of this one
+		listed(6, func(c *eventsv1.Coin) { c.Part, c.Name = "detail", "Bitcoin" }), // another part states nothing of this one
 		listed(7, func(c *eventsv1.Coin) { c.SourceId, c.Name = "ethereum", "Ethereum" }),
 	)
 	got, err := read.From(store).CoinEvents(t.Context(), "bitcoin", 10)
@@ -177,8 +177,8 @@ func TestAnEventOfACoinIsAChange(t *testing.T) {
 // at is so many seconds after noon.
 func at(seconds int64) time.Time { return time.Unix(0, noon+seconds*int64(time.Second)).UTC() }
 
-// someSayings are a record for each table of what sources say and of the markets fold, with keys that come again.
-func someSayings(offset int64, coin string, at int64, random *rand.Rand) []logged {
+// someSourceRecords are a record for each table of what sources report and of the markets fold, with keys that come again.
+func someSourceRecords(offset int64, coin string, at int64, random *rand.Rand) []logged {
 	number, minute := fmt.Sprint(random.IntN(1000)), at-at%int64(time.Minute)
 	again := at - at%int64(10*time.Minute) // several of one key
 	value := random.Float64()
@@ -188,19 +188,19 @@ func someSayings(offset int64, coin string, at int64, random *rand.Rand) []logge
 		earnChange(&eventsv1.EarnChange{ProductId: coin, Field: "cap", After: number, Time: minute}),
 		earnFixing(&eventsv1.EarnFixing{Date: "2026-03-01", Segment: coin, Median: value, Quotes: []*eventsv1.EarnQuote{{Provider: number}}, Time: minute}),
 		correction(offset, &eventsv1.EarnFixing{Date: "2026-03-01", Segment: coin, Revision: 1, Median: value, Time: minute}),
-		said(offset, &eventsv1.Coin{Source: "coingecko", SourceId: coin, Part: "list", Name: number, Categories: []string{number, "a"}, IngestTime: again}),
-		said(offset, &eventsv1.CoinMarket{Source: "coingecko", SourceId: coin, Price: number, IngestTime: again}),
-		said(offset, &eventsv1.Stablecoin{Source: "defillama", SourceId: coin, Chains: []*eventsv1.ChainAmount{{Chain: number, Amount: number}}, IngestTime: again}),
-		said(offset, &eventsv1.Protocol{Source: "defillama", Slug: coin, Tvl: number, IngestTime: again}),
-		said(offset, &eventsv1.ChainTvl{Source: "defillama", Chain: coin, Tvl: number, IngestTime: again}),
-		said(offset, &eventsv1.FearGreed{Source: coin, Value: uint32(random.IntN(101)), EventTime: again}),
-		said(offset, &eventsv1.GlobalFigures{Source: coin, TotalMarketCap: number, IngestTime: again}),
-		said(offset, &eventsv1.CoinPast{Source: coin, SourceId: number, Day: again, Points: []*eventsv1.CoinPastPoint{{Time: again, MarketCap: number, Volume24H: number}}}),
-		said(offset, &eventsv1.DefiPast{Source: coin, TotalTvl: number, EventTime: again}),
-		said(offset, &eventsv1.Fetch{Source: coin, Started: again, Error: number}),
-		said(offset, &eventsv1.SourceNotice{Source: coin, Name: number, Kinds: []string{number}}),
-		said(offset, &eventsv1.SymbolOverride{Source: "kraken", Symbol: coin, CoinId: number, Time: again}),
-		said(offset, &eventsv1.Fixing{Source: "er-api", Base: "USD", Quote: "CHF", Rate: "0." + number + "1", Date: "2026-03-01", EventTime: again}),
+		sourceRecord(offset, &eventsv1.Coin{Source: "coingecko", SourceId: coin, Part: "list", Name: number, Categories: []string{number, "a"}, IngestTime: again}),
+		sourceRecord(offset, &eventsv1.CoinMarket{Source: "coingecko", SourceId: coin, Price: number, IngestTime: again}),
+		sourceRecord(offset, &eventsv1.Stablecoin{Source: "defillama", SourceId: coin, Chains: []*eventsv1.ChainAmount{{Chain: number, Amount: number}}, IngestTime: again}),
+		sourceRecord(offset, &eventsv1.Protocol{Source: "defillama", Slug: coin, Tvl: number, IngestTime: again}),
+		sourceRecord(offset, &eventsv1.ChainTvl{Source: "defillama", Chain: coin, Tvl: number, IngestTime: again}),
+		sourceRecord(offset, &eventsv1.FearGreed{Source: coin, Value: uint32(random.IntN(101)), EventTime: again}),
+		sourceRecord(offset, &eventsv1.GlobalFigures{Source: coin, TotalMarketCap: number, IngestTime: again}),
+		sourceRecord(offset, &eventsv1.CoinPast{Source: coin, SourceId: number, Day: again, Points: []*eventsv1.CoinPastPoint{{Time: again, MarketCap: number, Volume24H: number}}}),
+		sourceRecord(offset, &eventsv1.DefiPast{Source: coin, TotalTvl: number, EventTime: again}),
+		sourceRecord(offset, &eventsv1.Fetch{Source: coin, Started: again, Error: number}),
+		sourceRecord(offset, &eventsv1.SourceNotice{Source: coin, Name: number, Kinds: []string{number}}),
+		sourceRecord(offset, &eventsv1.SymbolOverride{Source: "kraken", Symbol: coin, CoinId: number, Time: again}),
+		sourceRecord(offset, &eventsv1.Fixing{Source: "er-api", Base: "USD", Quote: "CHF", Rate: "0." + number + "1", Date: "2026-03-01", EventTime: again}),
 		rated(minute, &eventsv1.RateRecord{Body: &eventsv1.RateRecord_Entry{Entry: &eventsv1.RateEntry{CoinId: coin, Source: "lido", Pool: number, Apy: value, Heard: again, Time: minute,
 			Said: &eventsv1.Rate{Tiers: []*eventsv1.RateTier{{Raw: number}}, Served: []string{number}, Tokens: []string{number}}}}}),
 		rollup(at-at%anHour, time.Hour, &eventsv1.RateRollup{CoinId: coin, Source: "lido", Mean: value}),
@@ -212,7 +212,7 @@ func someSayings(offset int64, coin string, at int64, random *rand.Rand) []logge
 	}
 }
 
-// folded is a record of markets.v1; its minute stands for the offset.
+// folded is a record of markets.v1; its minute takes the place of the offset.
 func folded(minute int64, rec *eventsv1.MarketRecord) logged {
 	rec.Mark = &eventsv1.Mark{LogicVersion: 1, Offset: minute}
 	return logged{rows.Place{Topic: schemas.TopicMarkets, Offset: minute}, rec}

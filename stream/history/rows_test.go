@@ -152,7 +152,7 @@ func fullPrice(coin string, at int64) *eventsv1.Price {
 	}
 }
 
-// lost is a record that says why there is no price.
+// lost is a record that states why there is no price.
 func lost(coin string, at int64) *eventsv1.Price {
 	return &eventsv1.Price{CoinId: coin, Symbol: strings.ToUpper(coin), Time: at, Method: 1, Reason: "no_fresh_inputs"}
 }
@@ -352,9 +352,9 @@ func someRecords(random *rand.Rand, n int) []logged {
 			logged{rows.Place{Topic: schemas.TopicBackfillRaw, Offset: int64(n + i)}, &eventsv1.BackfillRecord{Body: &eventsv1.BackfillRecord_ImportFile{ImportFile: &eventsv1.ImportFile{
 				Name: coin, Sha256: []byte{byte(random.IntN(50))}, Venue: "okx", Symbol: coin, Rows: uint64(i), IngestTime: at,
 			}}}},
-			told(int64(i), "gate", "BTC", "USDT", time.Hour, at-at%int64(time.Hour), fmt.Sprint(i+1), "9", "8", "7", "6"),
+			venueCandle(int64(i), "gate", "BTC", "USDT", time.Hour, at-at%int64(time.Hour), fmt.Sprint(i+1), "9", "8", "7", "6"),
 			fixing(int64(i), "USD", fmt.Sprint(1+i), time.Unix(0, at).UTC().AddDate(0, 0, random.IntN(20))))
-		all = append(all, someSayings(int64(i), coin, at, random)...)
+		all = append(all, someSourceRecords(int64(i), coin, at, random)...)
 	}
 	return all
 }
@@ -417,7 +417,7 @@ func TestInsertingAgainChangesNothing(t *testing.T) {
 	}
 }
 
-func TestDigestTellsOneChangedRow(t *testing.T) {
+func TestDigestShowsOneChangedRow(t *testing.T) {
 	store := newStore(t)
 	insert(t, store, candle(1, &eventsv1.Candle{CoinId: "bitcoin", Start: noon, Open: 1}), candle(2, &eventsv1.Candle{CoinId: "dash", Start: noon, Open: 1}))
 	before, bitcoin := digests(t, store)["candles_1m"], candlesOf(t, store, "bitcoin")

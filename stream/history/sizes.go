@@ -8,7 +8,7 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 )
 
-// ReplayTables stands for the tables that replays are building, in sizes.
+// ReplayTables means the tables that replays are building, in sizes.
 const ReplayTables = "replay"
 
 // TableSize is what one table takes.

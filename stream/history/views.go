@@ -106,7 +106,7 @@ func viewName(statement string) string {
 	return name
 }
 
-// tablesInViews are what views say of our tables, which is the same for all of a process: the coins alone make 60 kB.
+// tablesInViews are what views hold of our tables, which is the same for all of a process: the coins alone make 60 kB.
 var tablesInViews = sync.OnceValue(func() map[string]string {
 	return map[string]string{
 		"{partitions}":   strconv.Itoa(int(candlePartitions())),
@@ -130,7 +130,7 @@ func clockless() []string {
 	return names
 }
 
-// candlePartitions is how many partitions of candles.v1 say how far live minutes are closed.
+// candlePartitions is how many partitions of candles.v1 state how far live minutes are closed.
 func candlePartitions() int32 {
 	topic, err := schemas.TopicNamed(schemas.TopicCandles)
 	if err != nil {
@@ -186,7 +186,7 @@ func Literals(list []string) string {
 	return strings.Join(quoted, ", ")
 }
 
-// LiveTable says where the candles of live prices of one length are: in which table or view, and by what expressions the number of minutes
+// LiveTable states where the candles of live prices of one length are: in which table or view, and by what expressions the number of minutes
 // that each was folded from and the start of the newest of them.
 type LiveTable struct{ Source, Minutes, Newest string }
 

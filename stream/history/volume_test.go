@@ -19,7 +19,7 @@ func TestVolumesAreOfTypesThatClientsRead(t *testing.T) {
 	const volume = "123456789012345678901234567890.123456789012345678"
 	insert(t, store,
 		candleAt(1, &eventsv1.Candle{CoinId: "bitcoin", Start: noon, Open: 1, High: 1, Low: 1, Close: 1, Volume: volume}),
-		told(2, "kraken", "BTC", "USD", time.Hour, noon, "1", "2", "1", "2", volume),
+		venueCandle(2, "kraken", "BTC", "USD", time.Hour, noon, "1", "2", "1", "2", volume),
 		logged{rows.Place{Topic: schemas.TopicCandles, Offset: 3}, &eventsv1.CandleRecord{Mark: &eventsv1.Mark{LogicVersion: 1, Offset: 3},
 			Body: &eventsv1.CandleRecord_VenueCandle{VenueCandle: &eventsv1.VenueCandle{Venue: "kraken", Symbol: "BTC/USD", CoinId: "bitcoin", QuoteId: "USD",
 				Start: noon, Open: "1", High: "1", Low: "1", Close: "1", Volume: volume}}}})
@@ -34,13 +34,13 @@ func TestVolumesAreOfTypesThatClientsRead(t *testing.T) {
 		if len(types) == 0 || slices.ContainsFunc(types, func(kind string) bool { return strings.Contains(kind, "(76,") }) {
 			t.Errorf("%s has columns of types %q", view, types)
 		}
-		var told float64
+		var asFloat float64
 		var text string
-		if err := store.Conn().QueryRow(t.Context(), "SELECT volume, volume_exact FROM default."+view).Scan(&told, &text); err != nil {
+		if err := store.Conn().QueryRow(t.Context(), "SELECT volume, volume_exact FROM default."+view).Scan(&asFloat, &text); err != nil {
 			t.Fatalf("%s: %v", view, err)
 		}
-		if told != rounded || text != volume {
-			t.Errorf("%s: got %g and %s, want %g and %s", view, told, text, rounded, volume)
+		if asFloat != rounded || text != volume {
+			t.Errorf("%s: got %g and %s, want %g and %s", view, asFloat, text, rounded, volume)
 		}
 	}
 	for _, view := range []string{"v_candles_1m", "v_candles_1h", "v_candles_1d"} {

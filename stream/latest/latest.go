@@ -29,7 +29,7 @@ type Record struct {
 
 // Snapshot is what the cache holds.
 type Snapshot struct {
-	// Records are, per coin, the last one with a price and, if newer, the one that says why there is none.
+	// Records are, per coin, the last one with a price and, if newer, the one that states why there is none.
 	Records []Record
 	// Next is, per partition, the offset below which every record is in the snapshot.
 	Next map[int32]int64

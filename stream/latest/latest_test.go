@@ -186,7 +186,7 @@ func TestValuesNeverGoBack(t *testing.T) {
 	})
 }
 
-func TestHoleIsToldUntilItIsFilled(t *testing.T) {
+func TestHoleIsReportedUntilItIsFilled(t *testing.T) {
 	servers(t, func(t *testing.T, client redis.UniversalClient) {
 		store := latest.New(client)
 		ada, btc := record(3, 1, "ada", 1, ""), record(3, 12, "btc", 12, "")

@@ -94,7 +94,7 @@ func (k *KafkaProcess) Kill() { k.kill() }
 // Restart starts the broker again on the same log and port and waits until it leads.
 func (k *KafkaProcess) Restart(t testing.TB) { t.Helper(); k.restart(t) }
 
-// Pause stops the broker where it stands: connections stay open and nothing is answered.
+// Pause stops the broker at once: connections stay open and nothing is answered.
 func (k *KafkaProcess) Pause(t testing.TB) { t.Helper(); k.pause(t) }
 
 // Resume ends a Pause.

@@ -102,12 +102,12 @@ func (s *server) signal(t testing.TB, signal syscall.Signal) {
 	}
 }
 
-// pause stops the process where it stands.
+// pause stops the process at once.
 func (s *server) pause(t testing.TB) {
 	t.Helper()
 	s.signal(t, syscall.SIGSTOP)
 	if err := awaitStopped(s.process.Pid); err != nil {
-		t.Fatalf("waiting for the server on %s to stand still: %v", s.addr, err)
+		t.Fatalf("waiting for the server on %s to stop: %v", s.addr, err)
 	}
 }
 

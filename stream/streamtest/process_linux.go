@@ -12,7 +12,7 @@ func dieWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }
 
-// awaitStopped waits until a child that was sent SIGSTOP stands still: on a busy machine its threads go on for a moment.
+// awaitStopped waits until a child that was sent SIGSTOP has stopped: on a busy machine its threads go on for a moment.
 func awaitStopped(pid int) error {
 	for {
 		err := unix.Waitid(unix.P_PID, pid, nil, unix.WSTOPPED|unix.WNOWAIT, nil)

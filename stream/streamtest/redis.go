@@ -68,7 +68,7 @@ func (r *RedisProcess) Kill() { r.kill() }
 // Restart starts the server again on the same port, empty, and waits until it answers.
 func (r *RedisProcess) Restart(t testing.TB) { t.Helper(); r.restart(t) }
 
-// Pause stops the server where it stands: connections stay open and nothing is answered.
+// Pause stops the server at once: connections stay open and nothing is answered.
 func (r *RedisProcess) Pause(t testing.TB) { t.Helper(); r.pause(t) }
 
 // Resume ends a Pause.

@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// Report tells whoever keeps what the test shows (make proofs) how often it did something; the counts of one name are added up.
+// Report passes on to whoever keeps what the test shows (make proofs) how often it did something; the counts of one name are added up.
 // A name has no blanks.
 func Report(t testing.TB, name string, count int) { t.Attr("proof."+name, strconv.Itoa(count)) }
 
-// ReportSeed tells the seed of a schedule in the same way.
+// ReportSeed passes on the seed of a schedule in the same way.
 func ReportSeed(t testing.TB, seed uint64) { t.Attr("proof.seed", strconv.FormatUint(seed, 10)) }
 
 // Seeds are what tests of folds draw by: those given and, for who looks for more (make seeds), as many others as

@@ -17,7 +17,7 @@ import (
 	"testing"
 )
 
-// The tiers of the gate. A test belongs to the embedded tier unless it says otherwise.
+// The tiers of the gate. A test belongs to the embedded tier unless it states otherwise.
 const (
 	TierEmbedded   = "embedded"
 	TierKafka      = "kafka"

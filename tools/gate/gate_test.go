@@ -84,13 +84,13 @@ func TestEveryEndOfATestIsCounted(t *testing.T) {
 		{tier: "embedded", name: "sample/broken", outcome: failed, reason: "the package failed outside its tests"}:        true,
 	}
 	for _, res := range results {
-		if res.outcome == failed && res.said == "" {
+		if res.outcome == failed && res.output == "" {
 			t.Errorf("%+v does not say how it failed", res)
 		}
-		if strings.HasSuffix(res.name, "TestPanics") && !strings.HasPrefix(res.said, "panic: boom") {
+		if strings.HasSuffix(res.name, "TestPanics") && !strings.HasPrefix(res.output, "panic: boom") {
 			t.Errorf("%+v does not begin with the panic", res)
 		}
-		res.said, res.packageSeconds = "", 0
+		res.output, res.packageSeconds = "", 0
 		if !want[res] {
 			t.Errorf("got %+v, which is too much or twice", res)
 		}
@@ -146,7 +146,7 @@ func TestReportClosesWithTheCounts(t *testing.T) {
 		{tier: "lint", name: "golangci-lint"},
 		{tier: "kafka", name: "a", outcome: skipped, reason: "tier kafka: no java"},
 		{tier: "kafka", name: "b", outcome: skipped, reason: "tier kafka: no java"},
-		{tier: "redis", name: "p c", outcome: failed, said: "one\ntwo", packageSeconds: 3},
+		{tier: "redis", name: "p c", outcome: failed, output: "one\ntwo", packageSeconds: 3},
 		{tier: "redis", name: "q d", packageSeconds: 30},
 	})
 	want := `
@@ -177,7 +177,7 @@ Seconds by package:
 }
 
 // A database that cannot be reached is no good news and no bad news; what it knows is a failure.
-func TestVulnerabilitiesAreToldFromANetworkThatIsNotThere(t *testing.T) {
+func TestVulnerabilitiesAreDistinguishedFromANetworkThatIsNotThere(t *testing.T) {
 	wrong := errors.New("exit status 1")
 	for _, test := range []struct {
 		out  string

@@ -22,7 +22,7 @@ type result struct {
 	tier, name string
 	outcome    outcome
 	reason     string // why it was skipped or failed, where known
-	said       string // what it printed that tells most of its failure
+	output     string // the part of its output that explains its failure
 	// packageSeconds is what the tests of its package took, on the first result of each.
 	packageSeconds float64
 }
@@ -30,7 +30,7 @@ type result struct {
 // recordings is the tier of the tests on captured provider messages.
 const recordings = "recordings"
 
-// skipRules says which skips this machine does not forgive.
+// skipRules states which skips this machine does not forgive.
 type skipRules struct{ ci, recordings bool }
 
 // apply returns the results with every unforgiven skip turned into a failure.
@@ -109,7 +109,7 @@ func seconds(w io.Writer, results []result) {
 	}
 }
 
-// list prints the results of one outcome under a title, those with one reason together, and what failures said.
+// list prints the results of one outcome under a title, those with one reason together, and the output of failures.
 func list(w io.Writer, title string, results []result, want outcome) {
 	var reasons []string
 	names := map[string][]string{}
@@ -121,8 +121,8 @@ func list(w io.Writer, title string, results []result, want outcome) {
 			reasons = append(reasons, res.reason)
 		}
 		name := res.tier + ": " + res.name
-		if res.said != "" {
-			name += "\n      | " + strings.ReplaceAll(res.said, "\n", "\n      | ")
+		if res.output != "" {
+			name += "\n      | " + strings.ReplaceAll(res.output, "\n", "\n      | ")
 		}
 		names[res.reason] = append(names[res.reason], name)
 	}

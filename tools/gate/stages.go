@@ -36,7 +36,7 @@ var slow = map[string][]string{
 	"processors": {
 		"TestCacheAwayIsFilledAgain", "TestClickHouseAwayHoldsTheLogBack", "TestDyingAnywhereLosesAndDoublesNothing", "TestKilledMembersLeaveTheLogWhole",
 		"TestKilledReplayIsTakenUpOrGivenUp", "TestReplaysOfTheSameLogAgree", "TestRestartedFoldsWriteWhatUninterruptedOnesWrite",
-		"TestRowsGoIntoTheTablesOfAReplayWhileItsControlsSaySo", "TestTwinsChangeNothing", "TestOutputsDoNotDependOnBatches",
+		"TestRowsGoIntoTheTablesOfAReplayWhileItsControlsRequireIt", "TestDuplicatesChangeNothing", "TestOutputsDoNotDependOnBatches",
 	},
 	"producers":                  {"TestAdaptersReadTheSimulator"},
 	"producers/outbox":           {"TestBrokerAwayLosesNothing", "TestKilledWriterLosesNothingAcknowledged"},
@@ -95,7 +95,7 @@ var forgiven = map[string]string{
 	"deploy/embedded/sqlport TestTheProcessIsConfined": "only Linux confines processes",
 }
 
-// isForgiven says whether the skip of a test, or of a part of it, needs no back end that is missing.
+// isForgiven reports whether the skip of a test, or of a part of it, needs no back end that is missing.
 func isForgiven(name string) bool {
 	for known := range forgiven {
 		if name == known || strings.HasPrefix(name, known+"/") {

@@ -44,7 +44,7 @@ func slowTests(io.Writer) []result {
 	unraced := slices.Concat(otherProcess, sequential)
 	raced := slices.DeleteFunc(all, func(name string) bool { return slices.Contains(unraced, strings.TrimPrefix(name, "./")) })
 	detector, results := raceDetector()
-	if detector { // on all processors; a failure is told by the tests
+	if detector { // on all processors; the tests show a failure
 		_ = compile(raced)
 	}
 	one := func(name string, list []string) testRun {
@@ -101,7 +101,7 @@ func packagesInOrder() ([]string, error) {
 	return list, nil
 }
 
-// raceDetector says whether this machine has what it needs.
+// raceDetector reports whether this machine has what it needs.
 func raceDetector() (is bool, results []result) {
 	if err := haveCompiler(); err != nil {
 		return false, []result{{tier: "race", name: "race detector", outcome: skipped, reason: err.Error()}}
@@ -109,7 +109,7 @@ func raceDetector() (is bool, results []result) {
 	return true, []result{{tier: "race", name: "race detector"}}
 }
 
-// haveCompiler tells why the race detector, which needs cgo, cannot be used.
+// haveCompiler returns why the race detector, which needs cgo, cannot be used.
 func haveCompiler() error {
 	cc, err := exec.Command("go", "env", "CC").Output()
 	if err != nil {
@@ -126,7 +126,7 @@ func haveCompiler() error {
 }
 
 // testRun is one call of `go test`. The whole stream of events is kept in bin under its name, for a look at what a test
-// printed. Tests that name no tier get the given one. Kill tests kill as often as told, unless the caller of the gate has said.
+// printed. Tests that name no tier get the given one. Kill tests kill as often as given here, unless the caller of the gate has set it.
 type testRun struct {
 	name, tier, folder, kills string
 	race                      bool
@@ -248,7 +248,7 @@ func readEvents(in io.Reader, out io.Writer, tier string) ([]result, error) {
 	}
 }
 
-// record notes one event and tells whether it ends the package.
+// record notes one event and reports whether it ends the package.
 func record(known map[string]*test, e event) bool {
 	t := known[e.Test]
 	if t == nil {
@@ -302,7 +302,7 @@ func closePackage(to io.Writer, e event, known map[string]*test, tier string) []
 			continue // its subtests are counted
 		case t.action != "pass":
 			anyFailed = true
-			res.outcome, res.said = failed, gist(t.output.String())
+			res.outcome, res.output = failed, gist(t.output.String())
 			if t.action == "" {
 				res.reason = "it did not finish"
 			}
@@ -317,7 +317,7 @@ func closePackage(to io.Writer, e event, known map[string]*test, tier string) []
 	if whole.action == "fail" {
 		fmt.Fprint(out, whole.output.String())
 		if !anyFailed {
-			results = append(results, result{tier: tier, name: strings.TrimPrefix(e.Package, modulePrefix), outcome: failed, reason: "the package failed outside its tests", said: gist(whole.output.String())})
+			results = append(results, result{tier: tier, name: strings.TrimPrefix(e.Package, modulePrefix), outcome: failed, reason: "the package failed outside its tests", output: gist(whole.output.String())})
 		}
 	}
 	if whole.action != "skip" && len(results) > 0 { // a package without tests, or without one that was asked for
@@ -378,7 +378,7 @@ const gistLines = 12
 // crash begins what the Go runtime says of a test that takes the process with it.
 var crash = regexp.MustCompile(`^(panic: |fatal error: |unexpected fault |SIG[A-Z]+: |WARNING: DATA RACE|==\d+==)`)
 
-// gist finds the lines of a failed test that tell most: from a crash on, or else the last ones.
+// gist finds the lines of a failed test that explain most: from a crash on, or else the last ones.
 func gist(output string) string {
 	var lines []string
 	for line := range strings.Lines(output) {

@@ -31,7 +31,7 @@ func judge(out []byte, err error) result {
 	case err == nil:
 	case strings.Contains(text, "exit status 3") || errors.As(err, &ended) && ended.ExitCode() == foundSome:
 		r.outcome, r.reason = failed, "what is called is known to be vulnerable: update it, or say why it does no harm"
-		r.said = text
+		r.output = text
 	case unreachable(text):
 		r.outcome, r.reason = skipped, "not applicable: the vulnerability database, or the tool that asks it, cannot be reached: "+lastLine(out)
 	default:
@@ -40,7 +40,7 @@ func judge(out []byte, err error) result {
 	return r
 }
 
-// unreachable tells a network that is not there from everything else.
+// unreachable distinguishes a network that is not there from everything else.
 func unreachable(text string) bool {
 	for _, sign := range []string{"vuln.go.dev", "proxy.golang.org", "dial tcp", "no such host", "connection refused", "i/o timeout", "HTTP GET", "403 Forbidden", "404 Not Found"} {
 		if strings.Contains(text, sign) {

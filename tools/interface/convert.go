@@ -14,7 +14,7 @@ type Specification struct {
 	Operations []Operation `json:"operations"`
 	// Resources are the fields of each resource, by its name.
 	Resources map[string][]Field `json:"resources"`
-	// Tools are the operations that tools stand for, as "METHOD path", by tool.
+	// Tools are the operations that tools call, as "METHOD path", by tool.
 	Tools map[string]string `json:"tools"`
 }
 
@@ -242,7 +242,7 @@ func shape(text string) []Field {
 // forAll are the words that make all fields up to theirs required.
 var forAll = regexp.MustCompile(`\) required|(both|all|all four) required`)
 
-// fieldName leaves out values and expressions that stand in backquotes, such as `<BASE>/<QUOTE>`.
+// fieldName leaves out values and expressions that are in backquotes, such as `<BASE>/<QUOTE>`.
 var fieldName = regexp.MustCompile(`^_?[a-z][A-Za-z0-9_]*$`)
 
 // nextName finds the next name in backquotes outside of round brackets, and what follows it.
@@ -301,7 +301,7 @@ func inBraces(text string) (inner, after string) {
 func operation(cells []string, before []Operation) Operation {
 	method, path, _ := strings.Cut(cells[0], " ")
 	o := Operation{Method: method, Path: path, Response: shape(cells[2])}
-	// Words before the first name, and without one all words, say what the whole answer is.
+	// Words before the first name, and without one all words, state what the whole answer is.
 	if leading, _, _ := strings.Cut(outsideBrackets(cells[2]), "`"); !strings.Contains(leading, "{") && strings.TrimSpace(leading) != "" {
 		o.Response = append(o.Response, Field{words: leading})
 	}
@@ -356,7 +356,7 @@ func clauses(text string) (list []string) {
 	}
 }
 
-// outsideBrackets blanks what stands in round brackets; every byte keeps its place.
+// outsideBrackets blanks what is in round brackets; every byte keeps its place.
 func outsideBrackets(text string) string {
 	out, depth := []byte(text), 0
 	for i, c := range out {

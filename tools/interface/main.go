@@ -1,6 +1,6 @@
 // Command interface converts the specification of the HTTP interface, a Markdown page, into the data file that the walk
 // over the specification reads: operations with their parameters and the shapes of their answers, resources with the types of
-// their fields, and tools with the operations they stand for. It keeps names, methods, paths, types and values; prose is
+// their fields, and tools with the operations they call. It keeps names, methods, paths, types and values; prose is
 // left out.
 //
 //	go -C tools run ./interface SPECIFICATION.md >deploy/e2e/testdata/interface.json

@@ -1,4 +1,4 @@
-// Package machine says what a figure or a proof was made on.
+// Package machine states what a figure or a proof was made on.
 package machine
 
 import (
@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Describe names the processor, how many cores there are, the memory and the system, as far as the system tells.
+// Describe names the processor, how many cores there are, the memory and the system, as far as the system reports.
 func Describe() string {
 	words := []string{}
 	if cpu := field("/proc/cpuinfo", "model name"); cpu != "" {
@@ -23,7 +23,7 @@ func Describe() string {
 	return strings.Join(append(words, runtime.GOOS+"/"+runtime.GOARCH), ", ")
 }
 
-// Memory is what the machine has, as "24 GB"; empty where the system does not tell.
+// Memory is what the machine has, as "24 GB"; empty where the system does not report it.
 func Memory() string {
 	words := strings.Fields(field("/proc/meminfo", "MemTotal"))
 	if len(words) == 0 {

@@ -40,7 +40,7 @@ func list(w io.Writer, now time.Time) error {
 	return table.Flush()
 }
 
-// written is the line of docs/figures.md that says when the figures were measured, and of which commit.
+// written is the line of docs/figures.md that states when the figures were measured, and of which commit.
 var written = regexp.MustCompile(`(?m)^(\d{4}-\d\d-\d\d) · commit (\w+) · `)
 
 // figures adds the row of the page of figures, which says itself what it is of.
@@ -96,7 +96,7 @@ func age(d time.Duration) string {
 	return fmt.Sprintf("%d h", int(d.Hours()))
 }
 
-// since says how many commits changed the code beneath some folders, tests aside, and whether files of it differ from the last.
+// since states how many commits changed the code beneath some folders, tests aside, and whether files of it differ from the last.
 func since(commit string, folders []string) string {
 	paths := append([]string{"--"}, folders...)
 	paths = append(paths, ":!*_test.go", ":!*/testdata/*", ":!*.md")
@@ -111,12 +111,12 @@ func since(commit string, folders []string) string {
 	if err != nil {
 		return "unknown: " + err.Error()
 	}
-	said := "unchanged"
+	state := "unchanged"
 	if n := len(strings.Fields(string(out))); n > 0 {
-		said = fmt.Sprintf("%d commits", n)
+		state = fmt.Sprintf("%d commits", n)
 	}
 	if len(status) > 0 {
-		said += ", and changes that are not committed"
+		state += ", and changes that are not committed"
 	}
-	return said
+	return state
 }

@@ -1,4 +1,4 @@
-// Command proofs keeps what long tests showed, one file a proof in docs/proofs, and tells how old each is.
+// Command proofs keeps what long tests showed, one file a proof in docs/proofs, and shows how old each is.
 //
 //	go -C tools run ./proofs                      lists all proofs: result, counts, age, and what has changed since
 //	go -C tools run ./proofs record NAME ARG…     runs `go test -json ARG…` and writes docs/proofs/NAME.json

@@ -26,7 +26,7 @@ type recorded struct {
 	Shows  string    `json:"shows"`
 	Result string    `json:"result"` // passed, failed or skipped
 	Date   time.Time `json:"date"`
-	// Commit is what was checked out; Changed says that files differed from it.
+	// Commit is what was checked out; Changed states that files differed from it.
 	Commit  string `json:"commit"`
 	Changed bool   `json:"changed,omitempty"`
 	Machine string `json:"machine"`
@@ -93,7 +93,7 @@ func command(args []string) string {
 	return strings.Join(append(append(words, "go", "test"), args...), " ")
 }
 
-// checkedOut is the commit that git has, and whether files of the source differ from it; what proofs write is no source.
+// checkedOut is the commit that git has, and whether files of the source differ from it; what proofs write is not a source.
 func checkedOut() (commit string, changed bool, err error) {
 	out, err := exec.Command("git", "rev-parse", "--short=12", "HEAD").Output()
 	if err != nil {

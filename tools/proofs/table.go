@@ -5,7 +5,7 @@ type proof struct {
 	// name is that of its file in docs/proofs, and target the make target that writes it.
 	name, target string
 	shows        string
-	// covers are the folders whose code it says something about.
+	// covers are the folders whose code it is about.
 	covers []string
 }
 

@@ -35,7 +35,7 @@ func Compare(want, got Views) []string {
 }
 
 // lines writes each row as its key and its contents; floats with all their digits, so that rows with
-// equal lines are equal. Keys that stand for two rows are wrong.
+// equal lines are equal. Keys that name two rows are wrong.
 func (v Views) lines(side string) (lines map[string]string, wrong []string) {
 	lines = map[string]string{}
 	add := func(key, line string) {

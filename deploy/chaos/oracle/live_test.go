@@ -173,7 +173,7 @@ func await(ctx context.Context, what string, holds func() (bool, error)) error {
 	}
 }
 
-// settled says whether the fold has closed a minute, and then whether the ledger stands at the end of each topic.
+// settled reports whether the fold has closed a minute, and then whether the ledger is at the end of each topic.
 func (l *live) settled(minute int64) func() (bool, error) {
 	folded, whole := l.folded(minute), false
 	return func() (bool, error) {
@@ -215,7 +215,7 @@ func (l *live) read(topic string) map[int32][]oracle.Record {
 	return records
 }
 
-// folded says whether the fold has closed a minute.
+// folded reports whether the fold has closed a minute.
 func (l *live) folded(minute int64) func() (bool, error) {
 	return func() (bool, error) {
 		applied, err := stream.LastApplied(l.t.Context(), l.cfg, schemas.TopicMarkets, 0, 1)

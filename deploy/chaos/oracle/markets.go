@@ -10,7 +10,7 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// Market is what the oracle is told of coins: the fold has it from the tables in the code.
+// Market is what the oracle is given of coins: the fold has it from the tables in the code.
 type Market struct {
 	// Coins by id. One that is not here is named by its sources.
 	Coins map[string]MarketCoin
@@ -39,8 +39,8 @@ type MarketMinute struct {
 	Summary *eventsv1.Summary
 }
 
-// saidOf is what a source said of a coin, and the end of the minute in which it was read.
-type saidOf struct {
+// observation is what a source reported of a coin, and the end of the minute in which it was read.
+type observation struct {
 	*eventsv1.CoinMarket
 	minute, at         int64
 	price, cap, supply float64
@@ -49,8 +49,8 @@ type saidOf struct {
 // coinHistory is all that the log says of a coin.
 type coinHistory struct {
 	candles []*eventsv1.Candle
-	// said are the observations that were believed when they came, by source.
-	said map[string][]saidOf
+	// observed are the observations that were believed when they came, by source.
+	observed map[string][]observation
 }
 
 // FoldMarkets works out the rows of all coins at the end of each of the minutes, from all that the log holds.
@@ -58,7 +58,7 @@ func (m Market) FoldMarkets(candles map[int32][]Record, observations []Record, m
 	coins := map[string]*coinHistory{}
 	coin := func(id string) *coinHistory {
 		if coins[id] == nil {
-			coins[id] = &coinHistory{said: map[string][]saidOf{}}
+			coins[id] = &coinHistory{observed: map[string][]observation{}}
 		}
 		return coins[id]
 	}
@@ -81,9 +81,9 @@ func (m Market) FoldMarkets(candles map[int32][]Record, observations []Record, m
 		}
 	}
 	err := eachObserved(observations, func(rec *eventsv1.ReferenceRecord, end int64) {
-		if said := rec.GetCoinMarket(); said != nil {
-			if id := m.ID(said.Source, said.SourceId); id != "" {
-				coin(id).hear(said, end)
+		if observed := rec.GetCoinMarket(); observed != nil {
+			if id := m.ID(observed.Source, observed.SourceId); id != "" {
+				coin(id).hear(observed, end)
 			}
 		}
 	})
@@ -98,16 +98,16 @@ func (m Market) FoldMarkets(candles map[int32][]Record, observations []Record, m
 	return list, nil
 }
 
-// hear keeps what a source says unless it is older than what it said, or a hundred times as much within a day.
-func (c *coinHistory) hear(said *eventsv1.CoinMarket, end int64) {
-	o := saidOf{CoinMarket: said, minute: end, at: said.IngestTime, price: above0(said.Price), cap: above0(said.MarketCap), supply: above0(said.CirculatingSupply)}
-	if said.EventTime > 0 && said.EventTime < o.at {
-		o.at = said.EventTime
+// hear keeps what a source reports unless it is older than its last report, or a hundred times as much within a day.
+func (c *coinHistory) hear(reported *eventsv1.CoinMarket, end int64) {
+	o := observation{CoinMarket: reported, minute: end, at: reported.IngestTime, price: above0(reported.Price), cap: above0(reported.MarketCap), supply: above0(reported.CirculatingSupply)}
+	if reported.EventTime > 0 && reported.EventTime < o.at {
+		o.at = reported.EventTime
 	}
 	if o.price > 0 && o.supply > 0 && o.cap > 0 && (o.price*o.supply > 2*o.cap || o.price*o.supply < o.cap/2) {
 		o.supply = 0
 	}
-	if before := c.said[said.Source]; len(before) > 0 {
+	if before := c.observed[reported.Source]; len(before) > 0 {
 		b := before[len(before)-1]
 		if o.at < b.at {
 			return
@@ -116,7 +116,7 @@ func (c *coinHistory) hear(said *eventsv1.CoinMarket, end int64) {
 			return
 		}
 	}
-	c.said[said.Source] = append(c.said[said.Source], o)
+	c.observed[reported.Source] = append(c.observed[reported.Source], o)
 }
 
 // above0 is 0 for all that is not a number above it.
@@ -129,9 +129,9 @@ func above0(s string) float64 {
 }
 
 // sources are the observations that count at the end of a minute, those of the sources that come first before others.
-func (c *coinHistory) sources(end int64) []saidOf {
+func (c *coinHistory) sources(end int64) []observation {
 	var names []string
-	for name := range c.said {
+	for name := range c.observed {
 		names = append(names, name)
 	}
 	place := map[string]string{"coingecko": "1", "coinpaprika": "2"}
@@ -142,10 +142,10 @@ func (c *coinHistory) sources(end int64) []saidOf {
 		return "3" + name
 	}
 	sort.Slice(names, func(i, j int) bool { return order(names[i]) < order(names[j]) })
-	var list []saidOf
+	var list []observation
 	for _, name := range names {
-		for i := len(c.said[name]) - 1; i >= 0; i-- {
-			if o := c.said[name][i]; o.minute <= end {
+		for i := len(c.observed[name]) - 1; i >= 0; i-- {
+			if o := c.observed[name][i]; o.minute <= end {
 				if end-o.at <= 8*day {
 					list = append(list, o)
 				}
@@ -157,7 +157,7 @@ func (c *coinHistory) sources(end int64) []saidOf {
 }
 
 // believed leaves out what is another coin's.
-func (c *coinHistory) believed(end int64) []saidOf {
+func (c *coinHistory) believed(end int64) []observation {
 	list := c.sources(end)
 	low, high := c.range24(end)
 	if high == 0 {
@@ -171,7 +171,7 @@ func (c *coinHistory) believed(end int64) []saidOf {
 			}
 		}
 	}
-	var kept []saidOf
+	var kept []observation
 	for _, o := range list {
 		if high > 0 && o.price > 0 && (o.price < low*0.5 || o.price > high*1.5) {
 			continue
@@ -259,7 +259,7 @@ func (m Market) row(c *coinHistory, id string, end int64) *eventsv1.Market {
 	own := row.PriceSource == "median"
 	row.Simulated = own && newest.Simulated
 	// The source of the price is asked before the others.
-	asked := []saidOf{}
+	asked := []observation{}
 	for _, o := range believed {
 		if o.Source == row.PriceSource {
 			asked = append(asked, o)
@@ -292,13 +292,13 @@ func (m Market) row(c *coinHistory, id string, end int64) *eventsv1.Market {
 	return row
 }
 
-func (Market) supplies(row *eventsv1.Market, believed []saidOf) {
-	take := func(o saidOf) {
+func (Market) supplies(row *eventsv1.Market, believed []observation) {
+	take := func(o observation) {
 		if row.SupplySource != "" {
 			return
 		}
 		row.SupplySource, row.SupplyTime = o.Source, o.at
-		row.CirculatingSupply, row.TotalSupply, row.MaxSupply = told(o.supply), told(above0(o.TotalSupply)), told(above0(o.MaxSupply))
+		row.CirculatingSupply, row.TotalSupply, row.MaxSupply = optional(o.supply), optional(above0(o.TotalSupply)), optional(above0(o.MaxSupply))
 	}
 	for _, o := range believed {
 		if o.supply > 0 {
@@ -312,20 +312,20 @@ func (Market) supplies(row *eventsv1.Market, believed []saidOf) {
 	}
 	switch {
 	case row.MaxSupply != nil:
-		row.FullyDilutedValuation = told(row.Price * *row.MaxSupply)
+		row.FullyDilutedValuation = optional(row.Price * *row.MaxSupply)
 	case row.TotalSupply != nil:
-		row.FullyDilutedValuation = told(row.Price * *row.TotalSupply)
+		row.FullyDilutedValuation = optional(row.Price * *row.TotalSupply)
 	}
 }
 
-func told(f float64) *float64 {
+func optional(f float64) *float64 {
 	if f == 0 {
 		return nil
 	}
 	return &f
 }
 
-func (c *coinHistory) highLow(row *eventsv1.Market, asked []saidOf, end int64, own bool) {
+func (c *coinHistory) highLow(row *eventsv1.Market, asked []observation, end int64, own bool) {
 	var lows, highs []float64
 	long := false
 	if low, high := c.range24(end); own && high > 0 {
@@ -350,12 +350,12 @@ func (c *coinHistory) highLow(row *eventsv1.Market, asked []saidOf, end int64, o
 	row.Low24H, row.High24H = &low, &high
 }
 
-func (c *coinHistory) changes(row *eventsv1.Market, asked []saidOf, end int64, own bool) {
+func (c *coinHistory) changes(row *eventsv1.Market, asked []observation, end int64, own bool) {
 	for _, s := range []struct {
-		name  string
-		span  int64
-		field **float64
-		said  func(*eventsv1.CoinMarket) string
+		name     string
+		span     int64
+		field    **float64
+		reported func(*eventsv1.CoinMarket) string
 	}{
 		{"1h", hour, &row.Change1H, (*eventsv1.CoinMarket).GetChange1H},
 		{"24h", day, &row.Change24H, (*eventsv1.CoinMarket).GetChange24H},
@@ -373,7 +373,7 @@ func (c *coinHistory) changes(row *eventsv1.Market, asked []saidOf, end int64, o
 			continue
 		}
 		for _, o := range asked {
-			if f, err := strconv.ParseFloat(s.said(o.CoinMarket), 64); err == nil && f > -100 && !math.IsInf(f, 0) && *s.field == nil {
+			if f, err := strconv.ParseFloat(s.reported(o.CoinMarket), 64); err == nil && f > -100 && !math.IsInf(f, 0) && *s.field == nil {
 				*s.field = &f
 			}
 		}
@@ -390,7 +390,7 @@ func (c *coinHistory) changes(row *eventsv1.Market, asked []saidOf, end int64, o
 	}
 }
 
-func (c *coinHistory) everHighLow(row *eventsv1.Market, asked []saidOf, end int64, own bool) {
+func (c *coinHistory) everHighLow(row *eventsv1.Market, asked []observation, end int64, own bool) {
 	for i := len(asked) - 1; i >= 0; i-- {
 		if f := above0(asked[i].Ath); f > 0 {
 			row.Ath, row.AthTime = &f, asked[i].AthTime

@@ -190,8 +190,8 @@ func fearGreed(ranked []*eventsv1.Market, s *eventsv1.Summary, bitcoin, nowWeek,
 	return f
 }
 
-// CompareMarkets names every row, summary and rank that the records of markets.v1 tell otherwise than they should, at the end of
-// each minute; what is not written again stands as it was. Floats may differ by a part in a billion.
+// CompareMarkets names every row, summary and rank of which the records of markets.v1 hold other values than they should, at the end of
+// each minute; what is not written again stays as it was. Floats may differ by a part in a billion.
 func CompareMarkets(want []MarketMinute, got []*eventsv1.MarketRecord) []string {
 	var wrong []string
 	rows := map[string]*eventsv1.Market{}

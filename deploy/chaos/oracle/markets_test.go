@@ -63,9 +63,9 @@ func (r *run) observe(rec *eventsv1.ReferenceRecord) {
 	}
 }
 
-// fold runs the processor over the minutes; keep says which observations reach it, by their number, and may change them.
+// fold runs the processor over the minutes; keep states which observations reach it, by their number, and may change them.
 // Every restarts minutes another one takes over, as after a kill.
-func (r *run) fold(keep func(n int, said *eventsv1.CoinMarket) *eventsv1.CoinMarket, restarts int) []*eventsv1.MarketRecord {
+func (r *run) fold(keep func(n int, reported *eventsv1.CoinMarket) *eventsv1.CoinMarket, restarts int) []*eventsv1.MarketRecord {
 	r.t.Helper()
 	fold := markets.New(schemas.Coins())
 	var written []*eventsv1.MarketRecord
@@ -76,8 +76,8 @@ func (r *run) fold(keep func(n int, said *eventsv1.CoinMarket) *eventsv1.CoinMar
 			fold = r.takeOver(kept[:i], written)
 		}
 		for _, rec := range m.records {
-			if said, ok := rec.(*eventsv1.ReferenceRecord); ok {
-				changed := keep(n, said.GetCoinMarket())
+			if reported, ok := rec.(*eventsv1.ReferenceRecord); ok {
+				changed := keep(n, reported.GetCoinMarket())
 				n++
 				if changed == nil {
 					continue
@@ -119,7 +119,7 @@ func (r *run) takeOver(kept [][]eventsv1.Marked, written []*eventsv1.MarketRecor
 	return fold
 }
 
-func every(_ int, said *eventsv1.CoinMarket) *eventsv1.CoinMarket { return said }
+func every(_ int, reported *eventsv1.CoinMarket) *eventsv1.CoinMarket { return reported }
 
 // want is what the oracle works out from the log.
 func (r *run) want() []oracle.MarketMinute {
@@ -175,7 +175,7 @@ func faulty(t testing.TB, seed uint64, length int) *run {
 				if chance.IntN(6) != 0 {
 					continue
 				}
-				said := &eventsv1.CoinMarket{
+				reported := &eventsv1.CoinMarket{
 					Source: source, SourceId: id, Symbol: names[id][0], Name: names[id][1], Price: decimal(p * (1 + (chance.Float64()-0.5)/40)),
 					CirculatingSupply: decimal(float64(2e6 - 1e4*n)), TotalSupply: "3000000", Volume24H: decimal(p * 1e5 * chance.Float64()),
 					High24H: decimal(p * 1.04), Low24H: decimal(p * 0.96), Change1H: decimal(chance.Float64() - 0.5), Change24H: decimal(9 * (chance.Float64() - 0.4)),
@@ -183,15 +183,15 @@ func faulty(t testing.TB, seed uint64, length int) *run {
 					EventTime: end - int64(chance.IntN(120))*int64(time.Second), IngestTime: end - int64(chance.IntN(30))*int64(time.Second),
 				}
 				if source == "coinpaprika" {
-					said.SourceId = paprika[id]
-					if said.SourceId == "" {
+					reported.SourceId = paprika[id]
+					if reported.SourceId == "" {
 						continue
 					}
-				} else if said.Symbol == "" {
-					said.Symbol, said.Name = id[:1]+"c", strings.ToUpper(id)
+				} else if reported.Symbol == "" {
+					reported.Symbol, reported.Name = id[:1]+"c", strings.ToUpper(id)
 				}
-				spoil(chance, said, p)
-				r.observe(&eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_CoinMarket{CoinMarket: said}})
+				spoil(chance, reported, p)
+				r.observe(&eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_CoinMarket{CoinMarket: reported}})
 			}
 		}
 	}
@@ -199,28 +199,28 @@ func faulty(t testing.TB, seed uint64, length int) *run {
 }
 
 // spoil makes every third observation wrong or poor.
-func spoil(chance *rand.Rand, said *eventsv1.CoinMarket, price float64) {
+func spoil(chance *rand.Rand, reported *eventsv1.CoinMarket, price float64) {
 	switch chance.IntN(30) {
 	case 0:
-		said.Price = decimal(price * 9)
+		reported.Price = decimal(price * 9)
 	case 1:
-		said.Price = ""
+		reported.Price = ""
 	case 2:
-		said.CirculatingSupply = "900000000000"
+		reported.CirculatingSupply = "900000000000"
 	case 3:
-		said.CirculatingSupply, said.MaxSupply = "0", "7000000"
+		reported.CirculatingSupply, reported.MaxSupply = "0", "7000000"
 	case 4:
-		said.EventTime -= int64(50 * time.Hour)
+		reported.EventTime -= int64(50 * time.Hour)
 	case 5:
-		said.EventTime += int64(50 * time.Hour)
+		reported.EventTime += int64(50 * time.Hour)
 	case 6:
-		said.MarketCap = decimal(price)
+		reported.MarketCap = decimal(price)
 	case 7:
-		said.Volume24H, said.High24H, said.Low24H, said.Change24H = "", "", "", ""
+		reported.Volume24H, reported.High24H, reported.Low24H, reported.Change24H = "", "", "", ""
 	case 8:
-		said.Change24H, said.Volume24H = "-100", "0"
+		reported.Change24H, reported.Volume24H = "-100", "0"
 	case 9:
-		said.Ath, said.Atl, said.TotalSupply = "", "0", ""
+		reported.Ath, reported.Atl, reported.TotalSupply = "", "0", ""
 	}
 }
 
@@ -261,17 +261,17 @@ func TestPlantedMarketFaultsAreFound(t *testing.T) {
 		t.Fatalf("%d differences without a fault:\n%s", len(wrong), strings.Join(wrong[:min(len(wrong), 5)], "\n"))
 	}
 	const victim = coins*(rounds-50) + 123
-	lost := r.fold(func(n int, said *eventsv1.CoinMarket) *eventsv1.CoinMarket {
+	lost := r.fold(func(n int, reported *eventsv1.CoinMarket) *eventsv1.CoinMarket {
 		if n == victim {
 			return nil
 		}
-		return said
+		return reported
 	}, 0)
-	stale := r.fold(func(n int, said *eventsv1.CoinMarket) *eventsv1.CoinMarket {
+	stale := r.fold(func(n int, reported *eventsv1.CoinMarket) *eventsv1.CoinMarket {
 		if n != victim {
-			return said
+			return reported
 		}
-		old := r.saidAgain(said)
+		old := r.repeated(reported)
 		old.CirculatingSupply = "1000000"
 		return old
 	}, 0)
@@ -308,8 +308,8 @@ func TestPlantedMarketFaultsAreFound(t *testing.T) {
 	}
 }
 
-func (r *run) saidAgain(said *eventsv1.CoinMarket) *eventsv1.CoinMarket {
-	value, err := said.MarshalVT()
+func (r *run) repeated(reported *eventsv1.CoinMarket) *eventsv1.CoinMarket {
+	value, err := reported.MarshalVT()
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -101,7 +101,7 @@ func TestFoldFollowsTheRules(t *testing.T) {
 	}
 }
 
-func TestTwinRecordsCountOnce(t *testing.T) {
+func TestDuplicateRecordsCountOnce(t *testing.T) {
 	log := twoVenues(t)
 	want, err := Fold(log)
 	if err != nil {

@@ -28,9 +28,9 @@ const (
 )
 
 var faults = []planted{
-	{"what a source said of a coin lost", "coin_events", "* FROM coin_events FINAL WHERE NOT " + change, [][2]string{{"v_coin_events", "is missing"}}},
-	{"what a source said of a coin stale", "coins", "* REPLACE (if(source = 'coingecko' AND part = 'detail', 'what it said before', description) AS description) FROM coins FINAL", [][2]string{{"v_coins", "description"}}},
-	{"a coin told a day late", "coin_events", "* REPLACE (if(source_id = 'n-coin', ingest_time + 86400, ingest_time) AS ingest_time) FROM coin_events FINAL", [][2]string{{"v_coins", "first_seen"}}},
+	{"a source's report of a coin lost", "coin_events", "* FROM coin_events FINAL WHERE NOT " + change, [][2]string{{"v_coin_events", "is missing"}}},
+	{"a source's report of a coin stale", "coins", "* REPLACE (if(source = 'coingecko' AND part = 'detail', 'its description before', description) AS description) FROM coins FINAL", [][2]string{{"v_coins", "description"}}},
+	{"a coin reported a day late", "coin_events", "* REPLACE (if(source_id = 'n-coin', ingest_time + 86400, ingest_time) AS ingest_time) FROM coin_events FINAL", [][2]string{{"v_coins", "first_seen"}}},
 	{"a request lost", "fetches", "* FROM fetches FINAL WHERE NOT " + asked, [][2]string{{"v_fetches", "ecb"}, {"v_sources", "ecb: last_attempt"}}},
 	{"a request counted twice", "fetches", "* FROM (SELECT * FROM fetches FINAL UNION ALL SELECT * REPLACE (addNanoseconds(started, 1) AS started) FROM (SELECT * FROM fetches FINAL WHERE " + asked + "))", [][2]string{{"v_fetches", "should not be"}, {"v_sources", "ecb: requests_24h"}}},
 	{"an answer's digest another", "fetches", "* REPLACE (if((source, started) = (SELECT (source, max(started)) FROM default.v_fetches WHERE source = 'floor' AND ok GROUP BY source), toUInt64(8), told) AS told) FROM fetches FINAL", [][2]string{{"v_sources", "floor: standstill"}}},
@@ -90,7 +90,7 @@ func (l *live) wantNamed(t *testing.T, what, name string, want oracle.View, word
 
 const spoilt = "_spoilt"
 
-// instead fills tables that stand for others while look looks.
+// instead fills tables that replace others while look looks.
 func (l *live) instead(t *testing.T, tables []string, fill, look func()) {
 	t.Helper()
 	for _, table := range tables {
@@ -119,8 +119,8 @@ func (l *live) plantBeforeTheFold(t *testing.T, s *scenario, want map[string]ora
 	victim, n := -1, 0
 	for _, m := range s.minutes {
 		for _, rec := range m.records {
-			if said, ok := rec.(*eventsv1.ReferenceRecord); ok {
-				if said.GetCoinMarket().SourceId == "crowd-123" {
+			if reference, ok := rec.(*eventsv1.ReferenceRecord); ok {
+				if reference.GetCoinMarket().SourceId == "crowd-123" {
 					victim = n
 				}
 				n++
@@ -132,20 +132,20 @@ func (l *live) plantBeforeTheFold(t *testing.T, s *scenario, want map[string]ora
 		spoil func(*eventsv1.CoinMarket) *eventsv1.CoinMarket
 		names [][2]string // none for no fault
 	}{
-		{"nothing", func(said *eventsv1.CoinMarket) *eventsv1.CoinMarket { return said }, nil},
+		{"nothing", func(reference *eventsv1.CoinMarket) *eventsv1.CoinMarket { return reference }, nil},
 		{"an observation dropped", func(*eventsv1.CoinMarket) *eventsv1.CoinMarket { return nil }, [][2]string{{"v_markets", "crowd-123 is missing"}, {"v_global", "total_market_cap"}, {"v_sentiment", "101-250"}}},
-		{"a supply stale", func(said *eventsv1.CoinMarket) *eventsv1.CoinMarket {
-			old := s.saidAgain(said)
+		{"a supply stale", func(reference *eventsv1.CoinMarket) *eventsv1.CoinMarket {
+			old := s.repeated(reference)
 			old.CirculatingSupply = "999876"
 			return old
 		}, [][2]string{{"v_markets", "crowd-123: circulating_supply"}, {"v_global", "total_market_cap"}}},
 	} {
 		var batch rows.Batch
-		for i, rec := range s.fold(func(n int, said *eventsv1.CoinMarket) *eventsv1.CoinMarket {
+		for i, rec := range s.fold(func(n int, reference *eventsv1.CoinMarket) *eventsv1.CoinMarket {
 			if n == victim {
-				return f.spoil(said)
+				return f.spoil(reference)
 			}
-			return said
+			return reference
 		}, 0) {
 			batch.Add(rows.Place{Topic: schemas.TopicMarkets, Offset: int64(i)}, rec)
 		}

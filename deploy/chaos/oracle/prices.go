@@ -42,8 +42,8 @@ const (
 	lead     = 10 * second
 )
 
-// said is one tick of a market, with its numbers read once.
-type said struct {
+// marketTick is one tick of a market, with its numbers read once.
+type marketTick struct {
 	heard, happened int64
 	at              int64   // the log's now when it was heard
 	price           float64 // of a trade, or a ticker's last; 0 for none
@@ -59,7 +59,7 @@ type said struct {
 	offset          int64
 	// What of it was news when it was heard: newer than all that was known and still fresh.
 	newPrice, newQuote, newVolume bool
-	// judged says whether a second was evaluated since.
+	// judged reports whether a second was evaluated since.
 	judged bool
 }
 
@@ -71,7 +71,7 @@ type partition struct {
 	now        int64
 	watermarks map[int32]int64
 	evaluated  int64 // the last evaluated second
-	heard      map[string]map[marketID][]said
+	heard      map[string]map[marketID][]marketTick
 	published  map[string]*Price
 
 	prices  []Price
@@ -90,7 +90,7 @@ func Fold(ticks map[int32][]Record) (Views, error) {
 			return Views{}, err
 		}
 		p := &partition{
-			number: number, watermarks: map[int32]int64{}, heard: map[string]map[marketID][]said{},
+			number: number, watermarks: map[int32]int64{}, heard: map[string]map[marketID][]marketTick{},
 			published: map[string]*Price{}, candles: newCandles(),
 		}
 		for _, r := range records {
@@ -110,7 +110,7 @@ func Fold(ticks map[int32][]Record) (Views, error) {
 
 func (p *partition) hear(mark *eventsv1.Mark, r *eventsv1.ResolvedTick) {
 	t := r.Tick
-	s := said{
+	s := marketTick{
 		heard: t.IngestTime, happened: t.EventTime, at: p.now, quote: r.QuoteId,
 		rate: r.Rate, noRate: r.Flags&flagNoRate != 0, partition: mark.Partition, offset: mark.Offset,
 	}
@@ -126,34 +126,34 @@ func (p *partition) hear(mark *eventsv1.Mark, r *eventsv1.ResolvedTick) {
 		return
 	}
 	if p.heard[r.CoinId] == nil {
-		p.heard[r.CoinId] = map[marketID][]said{}
+		p.heard[r.CoinId] = map[marketID][]marketTick{}
 	}
 	id := marketID{t.Venue, t.Symbol}
 	history := p.heard[r.CoinId][id]
-	s.newPrice = s.price != 0 && !s.older(history, func(s said) bool { return s.newPrice })
-	s.newQuote = s.quoted && !s.older(history, func(s said) bool { return s.newQuote })
-	known, ok := lastOf(history, func(s said) bool { return s.newVolume })
+	s.newPrice = s.price != 0 && !s.older(history, func(s marketTick) bool { return s.newPrice })
+	s.newQuote = s.quoted && !s.older(history, func(s marketTick) bool { return s.newQuote })
+	known, ok := lastOf(history, func(s marketTick) bool { return s.newVolume })
 	s.newVolume = s.hasVolume && !(ok && p.now-known.heard <= freshFor && s.heard < known.heard)
 	p.heard[r.CoinId][id] = append(history, s)
 }
 
 // lastOf is the last that says something.
-func lastOf(history []said, says func(said) bool) (said, bool) {
+func lastOf(history []marketTick, has func(marketTick) bool) (marketTick, bool) {
 	for i := len(history) - 1; i >= 0; i-- {
-		if says(history[i]) {
+		if has(history[i]) {
 			return history[i], true
 		}
 	}
-	return said{}, false
+	return marketTick{}, false
 }
 
-// older says whether something is not news: no longer fresh, heard before what was known and is still
+// older reports whether something is not news: no longer fresh, heard before what was known and is still
 // fresh, or within 5 s of it and by its own time before.
-func (s said) older(history []said, says func(said) bool) bool {
+func (s marketTick) older(history []marketTick, has func(marketTick) bool) bool {
 	if s.at-s.heard > freshFor {
 		return true
 	}
-	than, ok := lastOf(history, says)
+	than, ok := lastOf(history, has)
 	if !ok || s.at-than.heard > freshFor {
 		return false
 	}
@@ -161,7 +161,7 @@ func (s said) older(history []said, says func(said) bool) bool {
 }
 
 // judge bounds by how much what was heard since the last evaluated second is ahead of this one.
-func judge(history []said, at int64) {
+func judge(history []marketTick, at int64) {
 	for i := range history {
 		if s := &history[i]; !s.judged {
 			s.heard, s.judged = min(s.heard, at*second+lead), true
@@ -217,7 +217,7 @@ func sortedKeys[T any](m map[string]T) []string {
 	return keys
 }
 
-// evaluate publishes the price of one coin if it changed, or if it is to be said again: every 20 s.
+// evaluate publishes the price of one coin if it changed, or if it is to be published again: every 20 s.
 func (p *partition) evaluate(id string, at int64, again bool, offset int64) {
 	price := priceOf(p.heard[id], at)
 	before := p.published[id]
@@ -240,21 +240,21 @@ func (p *partition) evaluate(id string, at int64, again bool, offset int64) {
 	}
 }
 
-// view is a market as it stands in one second.
+// view is a market as of one second.
 type view struct {
 	Input
 	bid, ask, last float64
 	quoteUsable    bool
 	volumeUSD      float64
 	spread         float64
-	// silent says that it was not heard for longer than its pace allows; alive is 1 less what its age takes.
+	// silent states that it was not heard for longer than its pace allows; alive is 1 less what its age takes.
 	silent bool
 	alive  float64
 }
 
 // priceOf is the rule: one vote a provider, by its best market that is not silent and has a value; the median of all; out
 // with what lies more than half of that away; the median of the rest.
-func priceOf(markets map[marketID][]said, at int64) Price {
+func priceOf(markets map[marketID][]marketTick, at int64) Price {
 	var views []view
 	for id, history := range markets {
 		for len(history) > 0 && history[0].heard < at*second-3*freshFor {
@@ -326,10 +326,10 @@ func priceOf(markets map[marketID][]said, at int64) Price {
 	return price
 }
 
-// patience is for how long a market may be silent: eight times the mean time between the seconds in which it said a
+// patience is for how long a market may be silent: eight times the mean time between the seconds in which it sent a
 // value, in the 40 s up to the last of them; 30 s at least, two minutes at most. It is not known of one that
 // was heard more than 10 s after the last value.
-func patience(history []said, heard int64) int64 {
+func patience(history []marketTick, heard int64) int64 {
 	times, first, last := int64(0), int64(0), int64(0)
 	for i := len(history) - 1; i >= 0; i-- {
 		s := history[i]
@@ -353,16 +353,16 @@ func patience(history []said, heard int64) int64 {
 	return min(max(320*second/times, 30*second), freshFor)
 }
 
-// look is what a market says in one second, from all that was heard of it in the two minutes before.
-func look(id marketID, history []said, now int64) (view, bool) {
+// look is what a market sends in one second, from all that was heard of it in the two minutes before.
+func look(id marketID, history []marketTick, now int64) (view, bool) {
 	v := view{Input: Input{Provider: id.provider, Symbol: id.symbol}}
 	low, high := math.Inf(1), math.Inf(-1)
-	note := func(s said, value float64) {
+	note := func(s marketTick, value float64) {
 		if s.at/second >= now/second-60 {
 			low, high = min(low, value), max(high, value)
 		}
 	}
-	var last said
+	var last marketTick
 	for _, s := range history {
 		last = s
 		if s.newPrice {
@@ -372,13 +372,13 @@ func look(id marketID, history []said, now int64) (view, bool) {
 			note(s, (s.bid+s.ask)/2)
 		}
 	}
-	fresh := func(says func(said) bool) (said, bool) {
-		s, ok := lastOf(history, says)
+	fresh := func(has func(marketTick) bool) (marketTick, bool) {
+		s, ok := lastOf(history, has)
 		return s, ok && now-s.heard <= freshFor
 	}
-	price, hasPrice := fresh(func(s said) bool { return s.newPrice })
-	quote, hasQuote := fresh(func(s said) bool { return s.newQuote })
-	volume, hasVolume := fresh(func(s said) bool { return s.newVolume })
+	price, hasPrice := fresh(func(s marketTick) bool { return s.newPrice })
+	quote, hasQuote := fresh(func(s marketTick) bool { return s.newQuote })
+	volume, hasVolume := fresh(func(s marketTick) bool { return s.newVolume })
 	if !hasPrice && !hasQuote {
 		return v, false
 	}

@@ -16,11 +16,11 @@ const (
 	repeatEvery = 10 * second
 	// fixingDays is how long a fixing counts, from the beginning of its day.
 	fixingDays = 6
-	// referenceWait is how long after it was read or said a fixing or an override counts.
+	// referenceWait is how long after it was read or entered a fixing or an override counts.
 	referenceWait = 30 * second
 	// idsFor is how long the id of a trade is remembered after it was last read.
 	idsFor = 180 * second
-	// reorderFor is how far apart what a market says can be heard in another order than it happened in.
+	// reorderFor is how far apart what a market sends can be heard in another order than it happened in.
 	reorderFor = 5 * second
 )
 
@@ -40,12 +40,12 @@ var quoteAssets = map[string]quoteAsset{
 
 // QuoteRates works out what quotes.v1 must hold after what ticks.raw.v1, the central bank and operators say, without the
 // checkpoints of its pulses.
-func QuoteRates(raw map[int32][]Record, partitions int32, told []*eventsv1.Fixing, overrides []*eventsv1.SymbolOverride) ([]*eventsv1.QuoteRecord, error) {
+func QuoteRates(raw map[int32][]Record, partitions int32, fixings []*eventsv1.Fixing, overrides []*eventsv1.SymbolOverride) ([]*eventsv1.QuoteRecord, error) {
 	seconds, ticks, err := logSeconds(raw, partitions)
 	if err != nil {
 		return nil, err
 	}
-	q := quoteFold{markets: map[quoteAsset]map[marketID][]quoteSaid{}, ids: map[string]int64{}, told: told, overrides: overrides}
+	q := quoteFold{markets: map[quoteAsset]map[marketID][]quoteTick{}, ids: map[string]int64{}, fixings: fixings, overrides: overrides}
 	for _, at := range seconds {
 		for _, t := range ticks[at] {
 			q.hear(t)
@@ -55,8 +55,8 @@ func QuoteRates(raw map[int32][]Record, partitions int32, told []*eventsv1.Fixin
 	return q.written, nil
 }
 
-// quoteSaid is what a market in which a quote asset is traded said, and the rate at which it is converted.
-type quoteSaid struct {
+// quoteTick is a tick of a market in which a quote asset is traded, and the rate at which it is converted.
+type quoteTick struct {
 	rawTick
 	quote    string
 	rate     float64
@@ -64,9 +64,9 @@ type quoteSaid struct {
 }
 
 type quoteFold struct {
-	told      []*eventsv1.Fixing
+	fixings   []*eventsv1.Fixing
 	overrides []*eventsv1.SymbolOverride
-	markets   map[quoteAsset]map[marketID][]quoteSaid
+	markets   map[quoteAsset]map[marketID][]quoteTick
 	ids       map[string]int64 // when the id of a trade was last read
 	// rates are those of the last second that ended.
 	rates   map[string]float64
@@ -74,14 +74,14 @@ type quoteFold struct {
 	written []*eventsv1.QuoteRecord
 }
 
-// hear keeps what can become a rate: what was said of an asset in USD, or of one of the second level in one of
+// hear keeps what can become a rate: the ticks of an asset in USD, or of one of the second level in one of
 // the first that had a rate in the second before.
 func (q *quoteFold) hear(t rawTick) {
 	base, quote := q.meant(t, t.Base), q.meant(t, t.Quote)
 	if base.level == 0 || quote.id == "" {
 		return
 	}
-	s := quoteSaid{t, quote.id, 1, t.second}
+	s := quoteTick{t, quote.id, 1, t.second}
 	switch {
 	case quote.id == "USD":
 	case base.level == 2 && quote.level == 1:
@@ -100,7 +100,7 @@ func (q *quoteFold) hear(t rawTick) {
 		return
 	}
 	if q.markets[base] == nil {
-		q.markets[base] = map[marketID][]quoteSaid{}
+		q.markets[base] = map[marketID][]quoteTick{}
 	}
 	id := marketID{t.Venue, t.Symbol}
 	q.markets[base][id] = append(q.markets[base][id], s)
@@ -183,7 +183,7 @@ func (q *quoteFold) rateOf(a quoteAsset, at int64) *eventsv1.QuoteRate {
 		}
 		inputs = append(inputs, in)
 	}
-	rate, told := agreed(inputs)
+	rate, known := agreed(inputs)
 	bank, fixed := q.fixing(a.id, at)
 	believed := 0
 	for _, in := range inputs {
@@ -191,10 +191,10 @@ func (q *quoteFold) rateOf(a quoteAsset, at int64) *eventsv1.QuoteRate {
 			believed++
 		}
 	}
-	if told && fixed && believed == 1 && (rate > 1.5*bank || rate < 0.5*bank) {
-		told = false // one venue alone, and far from the bank
+	if known && fixed && believed == 1 && (rate > 1.5*bank || rate < 0.5*bank) {
+		known = false // one venue alone, and far from the bank
 	}
-	if told {
+	if known {
 		return &eventsv1.QuoteRate{QuoteId: a.id, Rate: rate, Time: at, Method: "market", Inputs: inputs}
 	}
 	if fixed {
@@ -207,7 +207,7 @@ func (q *quoteFold) rateOf(a quoteAsset, at int64) *eventsv1.QuoteRate {
 // a minute ago.
 func (q *quoteFold) fixing(currency string, at int64) (float64, bool) {
 	units, read := map[string]map[string]float64{}, map[string]map[string]int64{} // by day and currency
-	for _, f := range q.told {
+	for _, f := range q.fixings {
 		day, err := time.Parse("2006-01-02", f.Date)
 		n := rat(f.Rate)
 		if err != nil || f.Base != "EUR" || n.Sign() <= 0 || f.IngestTime+referenceWait > at || day.UnixNano() > f.IngestTime+24*int64(time.Hour) {
@@ -216,9 +216,9 @@ func (q *quoteFold) fixing(currency string, at int64) (float64, bool) {
 		if units[f.Date] == nil {
 			units[f.Date], read[f.Date] = map[string]float64{"EUR": 1}, map[string]int64{}
 		}
-		told, _ := n.Float64()
-		if last, ok := read[f.Date][f.Quote]; !ok || f.IngestTime > last || f.IngestTime == last && told > units[f.Date][f.Quote] {
-			units[f.Date][f.Quote], read[f.Date][f.Quote] = told, f.IngestTime
+		found, _ := n.Float64()
+		if last, ok := read[f.Date][f.Quote]; !ok || f.IngestTime > last || f.IngestTime == last && found > units[f.Date][f.Quote] {
+			units[f.Date][f.Quote], read[f.Date][f.Quote] = found, f.IngestTime
 		}
 	}
 	newest, rate := int64(math.MinInt64), 0.0
@@ -234,12 +234,12 @@ func (q *quoteFold) fixing(currency string, at int64) (float64, bool) {
 	return rate, rate != 0 && at-newest <= fixingDays*24*int64(time.Hour)
 }
 
-// toldPart is the newest of one part of a market: its last price, its quote or its volume; nil before the first.
-type toldPart struct{ *quoteSaid }
+// quotePart is the newest of one part of a market: its last price, its quote or its volume; nil before the first.
+type quotePart struct{ *quoteTick }
 
 // heardIn is when it counts as heard in a later second: by a clock that does not count, it could have been
 // heard far ahead.
-func (p toldPart) heardIn(at int64) int64 {
+func (p quotePart) heardIn(at int64) int64 {
 	if at > p.second {
 		return p.heard()
 	}
@@ -247,16 +247,16 @@ func (p toldPart) heardIn(at int64) int64 {
 }
 
 // heard is the same once its second has ended.
-func (p toldPart) heard() int64 { return min(p.IngestTime, p.second+lead) }
+func (p quotePart) heard() int64 { return min(p.IngestTime, p.second+lead) }
 
-// freshIn says whether it still counted when a second began.
-func (p toldPart) freshIn(at int64) bool { return p.quoteSaid != nil && at-p.heardIn(at) <= freshFor }
+// freshIn reports whether it still counted when a second began.
+func (p quotePart) freshIn(at int64) bool { return p.quoteTick != nil && at-p.heardIn(at) <= freshFor }
 
-// fresh says whether it counts when a second ends.
-func (p toldPart) fresh(at int64) bool { return p.quoteSaid != nil && at-p.heard() <= freshFor }
+// fresh reports whether it counts when a second ends.
+func (p quotePart) fresh(at int64) bool { return p.quoteTick != nil && at-p.heard() <= freshFor }
 
-// news says whether what is said now takes the place of this part.
-func (p toldPart) news(s *quoteSaid) bool {
+// news reports whether a new tick takes the place of this part.
+func (p quotePart) news(s *quoteTick) bool {
 	if s.second-s.IngestTime > freshFor {
 		return false
 	}
@@ -267,11 +267,11 @@ func (p toldPart) news(s *quoteSaid) bool {
 	return s.IngestTime >= known && !(s.EventTime != 0 && s.EventTime < p.EventTime && s.IngestTime-known <= reorderFor)
 }
 
-// lookAt is a market as it stands when a second ends, after all that it ever said; nil if nothing of it is fresh.
-func lookAt(id marketID, history []quoteSaid, at int64) *eventsv1.PriceInput {
-	var price, quote, volume toldPart
+// lookAt is a market as of the end of a second, after all its ticks; nil if nothing of it is fresh.
+func lookAt(id marketID, history []quoteTick, at int64) *eventsv1.PriceInput {
+	var price, quote, volume quotePart
 	low, high := math.Inf(1), math.Inf(-1)
-	note := func(s *quoteSaid, value float64) {
+	note := func(s *quoteTick, value float64) {
 		if s.second >= at-60*second {
 			low, high = min(low, value), max(high, value)
 		}
@@ -280,20 +280,20 @@ func lookAt(id marketID, history []quoteSaid, at int64) *eventsv1.PriceInput {
 		s := &history[i]
 		trade := s.Kind == eventsv1.TickKind_TICK_KIND_TRADE
 		if (trade || s.Last != "") && price.news(s) {
-			price = toldPart{s}
+			price = quotePart{s}
 			note(s, s.lastPrice())
 		}
 		if trade {
 			continue
 		}
 		if (s.Bid != "" || s.Ask != "") && quote.news(s) {
-			quote = toldPart{s}
+			quote = quotePart{s}
 			if s.Bid != "" && s.Ask != "" {
 				note(s, (float(s.Bid)+float(s.Ask))/2)
 			}
 		}
 		if (s.VolumeBase != "" || s.VolumeQuote != "") && !(volume.freshIn(s.second) && s.IngestTime < volume.heardIn(s.second)) {
-			volume = toldPart{s}
+			volume = quotePart{s}
 		}
 	}
 	if !price.fresh(at) && !quote.fresh(at) {
@@ -325,7 +325,7 @@ func lookAt(id marketID, history []quoteSaid, at int64) *eventsv1.PriceInput {
 	return in
 }
 
-func (s *quoteSaid) lastPrice() float64 {
+func (s *quoteTick) lastPrice() float64 {
 	if s.Kind == eventsv1.TickKind_TICK_KIND_TRADE {
 		return float(s.Price)
 	}

@@ -108,7 +108,7 @@ func ratio(text string) *big.Rat {
 	return n
 }
 
-// randomMarket is one market of a random log: what it says moves by chance.
+// randomMarket is one market of a random log: its values move by chance.
 type randomMarket struct {
 	venue, symbol, base, coin, quote, quoteID string
 	origin                                    int32
@@ -160,7 +160,7 @@ func drawLog(t *rapid.T) []oracle.Record {
 			if noise.IntN(100) == 0 { // by a clock that is fast, and does not count
 				at = at.Add(time.Duration(noise.IntN(50)) * time.Second)
 			}
-			tick := m.say(noise, at)
+			tick := m.tick(noise, at)
 			if noise.IntN(20) == 0 {
 				spool = append(spool, late{second + noise.IntN(150), tick, m.origin})
 				continue
@@ -189,7 +189,7 @@ func drawLog(t *rapid.T) []oracle.Record {
 	return log
 }
 
-func (m *randomMarket) say(noise *rand.Rand, at time.Time) *eventsv1.ResolvedTick {
+func (m *randomMarket) tick(noise *rand.Rand, at time.Time) *eventsv1.ResolvedTick {
 	m.price *= 1 + 0.001*(noise.Float64()-0.5)
 	text := func(f float64) string { return strconv.FormatFloat(f, 'f', 4, 64) }
 	price := m.price

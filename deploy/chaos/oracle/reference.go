@@ -18,28 +18,28 @@ type Reference struct {
 
 // ReadReference sorts the records of reference.raw.v1.
 func ReadReference(records []Record) (Reference, error) {
-	var said Reference
+	var reference Reference
 	for _, r := range records {
 		rec := &eventsv1.ReferenceRecord{}
 		if err := rec.UnmarshalVT(r.Value); err != nil {
-			return said, fmt.Errorf("decoding the saying %d: %w", r.Offset, err)
+			return reference, fmt.Errorf("decoding the record %d: %w", r.Offset, err)
 		}
 		switch body := rec.Body.(type) {
 		case *eventsv1.ReferenceRecord_Fixing:
-			said.Fixings = append(said.Fixings, body.Fixing)
+			reference.Fixings = append(reference.Fixings, body.Fixing)
 		case *eventsv1.ReferenceRecord_Fetch:
-			said.Fetches = append(said.Fetches, body.Fetch)
+			reference.Fetches = append(reference.Fetches, body.Fetch)
 		case *eventsv1.ReferenceRecord_Notice:
-			said.Notices = append(said.Notices, body.Notice)
+			reference.Notices = append(reference.Notices, body.Notice)
 		case *eventsv1.ReferenceRecord_Coin:
-			said.Coins = append(said.Coins, body.Coin)
+			reference.Coins = append(reference.Coins, body.Coin)
 		case *eventsv1.ReferenceRecord_FearGreed:
-			said.Indexes = append(said.Indexes, body.FearGreed)
+			reference.Indexes = append(reference.Indexes, body.FearGreed)
 		case *eventsv1.ReferenceRecord_Override:
-			said.Overrides = append(said.Overrides, body.Override)
+			reference.Overrides = append(reference.Overrides, body.Override)
 		}
 	}
-	return said, nil
+	return reference, nil
 }
 
 // Derived is what the topics of ticks, prices and candles hold, each record that its mark admits once.
@@ -104,7 +104,7 @@ func since[T any](list []T, from int64, at func(T) int64) []T {
 	return kept
 }
 
-// marked is a record that says which input caused it.
+// marked is a record that states which input caused it.
 type marked interface {
 	UnmarshalVT([]byte) error
 	GetMark() *eventsv1.Mark

@@ -8,8 +8,8 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// say writes what a source says beside markets.
-func (s *scenario) say(rec *eventsv1.ReferenceRecord) {
+// report writes what a source reports beside markets.
+func (s *scenario) report(rec *eventsv1.ReferenceRecord) {
 	s.write(schemas.TopicReferenceRaw, 0, s.end, rec)
 }
 
@@ -20,10 +20,10 @@ func (s *scenario) fixing(f *eventsv1.Fixing, daysAgo int64) {
 		f.Date = time.Unix(0, s.end-daysAgo*theDay).UTC().Format(time.DateOnly)
 	}
 	f.IngestTime = s.end
-	s.say(&eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Fixing{Fixing: f}})
+	s.report(&eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Fixing{Fixing: f}})
 }
 
-// begin tells what is told at the beginning of a chapter.
+// begin writes what is reported at the beginning of a chapter.
 func (s *scenario) begin(chapter int) {
 	for _, n := range []*eventsv1.SourceNotice{
 		{Source: "ecb", Name: "ECB", Kinds: []string{"fiat"}, Interval: int64(time.Hour), Moves: int64(48 * time.Hour), Enabled: true, License: "free"},
@@ -37,7 +37,7 @@ func (s *scenario) begin(chapter int) {
 		{Source: "bitstamp", Kinds: []string{"price"}, Enabled: true}, {Source: "silent", Kinds: []string{"price"}, Enabled: true},
 	} {
 		n.IngestTime = s.end
-		s.say(&eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Notice{Notice: n}})
+		s.report(&eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Notice{Notice: n}})
 	}
 	for daysAgo := int64(3); daysAgo >= 1 && chapter > 0; daysAgo-- {
 		for _, r := range []struct {
@@ -55,7 +55,7 @@ func (s *scenario) begin(chapter int) {
 		wrong.Source = "ecb"
 		s.fixing(wrong, 0)
 	}
-	// What was a bank's only word stays what it said last.
+	// Where a bank reported once only, that stays its last report.
 	if chapter == 1 {
 		s.fixing(&eventsv1.Fixing{Source: "gone", Base: "USD", Quote: "XAU", Rate: "0.00025"}, 0)
 		s.fixing(&eventsv1.Fixing{Source: "ecb", Base: "EUR", Quote: "USD", Rate: "1.1699"}, 2) // corrected
@@ -70,13 +70,13 @@ func (s *scenario) override(chapter int) {
 	} {
 		o.Time = s.end - int64(i)*int64(time.Second)
 		if i == 1 && chapter%2 == 1 {
-			o.Time -= theDay / 2 // told late
+			o.Time -= theDay / 2 // reported late
 		}
-		s.say(&eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Override{Override: o}})
+		s.report(&eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Override{Override: o}})
 	}
 }
 
-// reference tells what sources say in a minute.
+// reference writes what sources report in a minute.
 func (s *scenario) reference(chapter, i int) {
 	s.fetches(chapter, i)
 	if i%5 == 2 {
@@ -87,8 +87,8 @@ func (s *scenario) reference(chapter, i int) {
 	}
 	if i%30 == 10 {
 		for daysAgo := range int64(2) {
-			said := &eventsv1.FearGreed{Source: "alternative-me", Value: uint32(s.chance.IntN(101)), Classification: "Fear", EventTime: s.end/theDay*theDay - daysAgo*theDay, IngestTime: s.end}
-			s.say(&eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_FearGreed{FearGreed: said}})
+			index := &eventsv1.FearGreed{Source: "alternative-me", Value: uint32(s.chance.IntN(101)), Classification: "Fear", EventTime: s.end/theDay*theDay - daysAgo*theDay, IngestTime: s.end}
+			s.report(&eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_FearGreed{FearGreed: index}})
 		}
 	}
 }
@@ -105,7 +105,7 @@ func (s *scenario) floor(chapter, i int) {
 	s.fixing(&eventsv1.Fixing{Source: "floor", Base: "USD", Quote: "EUR", Rate: near(0.86), EventTime: event}, 0)
 	s.fixing(&eventsv1.Fixing{Source: "floor", Base: "USD", Quote: "JPY", Rate: near(49), EventTime: event}, 0) // far away
 	s.fixing(&eventsv1.Fixing{Source: "floor", Base: "USD", Quote: "GBP", Rate: near(0.75), EventTime: event}, 0)
-	if s.chance.IntN(3) == 0 { // said again, corrected
+	if s.chance.IntN(3) == 0 { // reported again, corrected
 		s.fixing(&eventsv1.Fixing{Source: "floor", Base: "USD", Quote: "GBP", Rate: near(0.75), EventTime: event}, 0)
 	}
 	// No bank fixes it: both sources count, each with its last word of a day.
@@ -139,14 +139,14 @@ func (s *scenario) fetches(chapter, i int) {
 			}
 		}
 		rec := &eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Fetch{Fetch: f}}
-		s.say(rec)
+		s.report(rec)
 		if s.chance.IntN(10) == 0 {
-			s.say(rec)
+			s.report(rec)
 		}
 	}
 }
 
-// coins are what sources say of coins themselves.
+// coins are what sources report of coins themselves.
 func (s *scenario) coins() {
 	one := func(words ...string) string { return words[s.chance.IntN(len(words))] }
 	for _, who := range [][2]string{{"coingecko", "bitcoin"}, {"coingecko", "n-coin"}, {"coinpaprika", "bitcoin"}, {"coinpaprika", "tether"}, {"coinpaprika", "n-coin"}, {"another", "bitcoin"}, {"another", "ethereum"}, {"yet-another", "ethereum"}} {
@@ -176,10 +176,10 @@ func (s *scenario) coins() {
 		switch s.chance.IntN(8) {
 		case 0: // came late
 			c.IngestTime -= int64(20 * time.Minute)
-		case 1: // said again, corrected
-			s.say(&eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Coin{Coin: s.coinAgain(c, "BTC2")}})
+		case 1: // reported again, corrected
+			s.report(&eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Coin{Coin: s.coinAgain(c, "BTC2")}})
 		}
-		s.say(&eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Coin{Coin: c}})
+		s.report(&eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Coin{Coin: c}})
 	}
 }
 

@@ -53,7 +53,7 @@ var chapters = []struct {
 // traded are the coins with candles of our own.
 var traded = []string{"bitcoin", "ethereum", "tether", "usd-coin", "dai", "euro-coin", "eurite", "n-coin", "cnh-tether"}
 
-func tell(t testing.TB, seed uint64) *scenario {
+func newScenario(t testing.TB, seed uint64) *scenario {
 	s := &scenario{
 		run: &run{t: t, candles: map[int32][]oracle.Record{}}, chance: rand.New(rand.NewPCG(seed, 11)), log: map[place][]entry{},
 		price: map[string]float64{"bitcoin": 60_000, "ethereum": 3_000, "n-coin": 0.000_012, "m-coin": 4, "l-coin": 1e-9, "another-one": 70}, away: map[string]float64{},
@@ -126,7 +126,7 @@ func (s *scenario) write(topic string, partition int32, at int64, rec interface{
 	s.log[place{topic, partition}] = append(s.log[place{topic, partition}], entry{at, s.bytes(rec)})
 }
 
-// trade tells the candles, the prices and the ticks of a minute.
+// trade writes the candles, the prices and the ticks of a minute.
 func (s *scenario) trade(i int) {
 	for n, id := range traded {
 		switch {
@@ -236,7 +236,7 @@ func (s *scenario) last() {
 	}}})
 }
 
-// sources tell what they know of the markets of coins.
+// sources state what they know of the markets of coins.
 func (s *scenario) sources(i int) {
 	for n, id := range slices.Sorted(maps.Keys(s.price)) {
 		if s.away[id] != 0 && i%3 != 0 {
@@ -247,24 +247,24 @@ func (s *scenario) sources(i int) {
 				continue
 			}
 			p := s.price[id]
-			said := &eventsv1.CoinMarket{
+			reported := &eventsv1.CoinMarket{
 				Source: source, SourceId: id, Symbol: id[:1] + "x", Name: "The " + id, Price: decimal(p * (1 + (s.chance.Float64()-0.5)/40)), CirculatingSupply: decimal(float64(2e6 - 1e4*n)), TotalSupply: "3000000",
 				Volume24H: decimal(p * 1e5 * s.chance.Float64()), High24H: decimal(p * 1.04), Low24H: decimal(p * 0.96), Change1H: decimal(s.chance.Float64() - 0.5), Change24H: decimal(9 * (s.chance.Float64() - 0.4)),
 				Change7D: decimal(20 * (s.chance.Float64() - 0.5)), Change1Y: "120.5", Ath: decimal(p * 1.1), AthTime: 5, Atl: decimal(p * 0.95), AtlTime: 6,
 				EventTime: s.end - int64(s.chance.IntN(120))*int64(time.Second), IngestTime: s.end - int64(s.chance.IntN(30))*int64(time.Second),
 			}
 			if id == "tether" && source == "coingecko" {
-				said.CirculatingSupply, said.TotalSupply = "", ""
+				reported.CirculatingSupply, reported.TotalSupply = "", ""
 			}
 			if source != "coingecko" {
 				coin := namesOf(source, id)
 				if coin.id == "" {
 					continue
 				}
-				said.SourceId, said.Symbol, said.Name = coin.id, coin.symbol, coin.name
+				reported.SourceId, reported.Symbol, reported.Name = coin.id, coin.symbol, coin.name
 			}
-			spoil(s.chance, said, p)
-			rec := &eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_CoinMarket{CoinMarket: said}}
+			spoil(s.chance, reported, p)
+			rec := &eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_CoinMarket{CoinMarket: reported}}
 			s.observe(rec)
 			if s.chance.IntN(10) == 0 { // sent once more
 				s.observe(rec)
@@ -273,17 +273,17 @@ func (s *scenario) sources(i int) {
 	}
 }
 
-// crowd is many coins that a source begins to tell.
+// crowd is many coins that a source begins to report.
 func (s *scenario) crowd() {
 	for n := range 270 {
-		said := &eventsv1.CoinMarket{
+		reported := &eventsv1.CoinMarket{
 			Source: "coingecko", SourceId: fmt.Sprintf("crowd-%03d", n), Symbol: "c", Name: "C", Price: decimal(1 + float64(n)/7), CirculatingSupply: decimal(float64(1_000_000 - n)),
 			Volume24H: decimal(float64([]int{0, 49_999, 50_000, 2_000_000}[s.chance.IntN(4)])), Change24H: decimal(float64(s.chance.IntN(41) - 20)), IngestTime: s.end - int64(time.Second),
 		}
 		if s.chance.IntN(10) == 0 {
-			said.Change24H = ""
+			reported.Change24H = ""
 		}
-		s.observe(&eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_CoinMarket{CoinMarket: said}})
+		s.observe(&eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_CoinMarket{CoinMarket: reported}})
 	}
 }
 
@@ -306,7 +306,7 @@ func namesOf(source, coin string) named {
 	return named{}
 }
 
-// world is what the oracle is told of coins.
+// world is what the oracle is given of coins.
 func world() oracle.Market {
 	m := oracle.Market{Coins: map[string]oracle.MarketCoin{}, ID: func(source, id string) string {
 		if source == "coingecko" {

@@ -21,7 +21,7 @@ type writer struct {
 	epoch int64
 }
 
-// life is what a writer said of its clock without being away for long: which of the clock records of
+// life is what a writer recorded of its clock without being away for long: which of the clock records of
 // the partition those are, and the newest of its times.
 type life struct {
 	records []int
@@ -41,7 +41,7 @@ type clockLog struct {
 	nows []int64
 }
 
-// away says whether a writer was given up before the record that comes next.
+// away reports whether a writer was given up before the record that comes next.
 func (c *clockLog) away(l life) bool {
 	if len(c.nows) == 0 {
 		return false
@@ -62,8 +62,8 @@ func (c *clockLog) now() int64 {
 	return c.nows[len(c.nows)-1]
 }
 
-// say takes the next record. The log's now is the greatest clock of all that count, and never goes back.
-func (c *clockLog) say(w writer, time int64) {
+// record takes the next record. The log's now is the greatest clock of all that count, and never goes back.
+func (c *clockLog) record(w writer, time int64) {
 	for other, l := range c.lives {
 		if c.away(l) {
 			delete(c.lives, other)
@@ -80,8 +80,8 @@ func (c *clockLog) say(w writer, time int64) {
 	c.nows = append(c.nows, now)
 }
 
-// counts says whether a clock counts: it must be at most lead ahead of another that still writes. One
-// beside which nobody writes counts, but moves now only when it has said it often enough for another to
+// counts reports whether a clock counts: it must be at most lead ahead of another that still writes. One
+// beside which nobody writes counts, but moves now only when it has recorded it often enough for another to
 // have been heard.
 func (c *clockLog) counts(fast writer, l life) bool {
 	alone := true
@@ -109,7 +109,7 @@ type rawTick struct {
 // all that came in them, partition by partition.
 func logSeconds(raw map[int32][]Record, partitions int32) (seconds []int64, ticks map[int64][]rawTick, err error) {
 	ticks = map[int64][]rawTick{}
-	said := map[int64]bool{}
+	clocked := map[int64]bool{}
 	whole := int64(-1)
 	for p := range partitions {
 		clocks := clockLog{lives: map[writer]life{}}
@@ -119,10 +119,10 @@ func logSeconds(raw map[int32][]Record, partitions int32) (seconds []int64, tick
 				return nil, nil, fmt.Errorf("decoding ticks.raw.v1/%d at %d: %w", p, r.Offset, err)
 			}
 			if clock := rec.GetClock(); clock != nil {
-				clocks.say(writer{rec.Producer, rec.Epoch}, clock.Time)
+				clocks.record(writer{rec.Producer, rec.Epoch}, clock.Time)
 			}
 			at := clocks.now() / second * second
-			said[at] = true
+			clocked[at] = true
 			if t := rec.GetTick(); t != nil {
 				ticks[at] = append(ticks[at], rawTick{t, at, p, r.Offset})
 			}
@@ -131,7 +131,7 @@ func logSeconds(raw map[int32][]Record, partitions int32) (seconds []int64, tick
 			whole = now
 		}
 	}
-	for at := range said {
+	for at := range clocked {
 		if at > 0 && at < whole {
 			seconds = append(seconds, at)
 		}

@@ -114,7 +114,7 @@ func Joined(ticks map[int32][]Record, quotes []Record) ([]string, error) {
 	}
 	var wrong []string
 	for _, p := range partitionsOf(ticks) {
-		// A pulse tells the now of those who joined, each for its own partition, once a second of it.
+		// A pulse records the now of those that joined, each for its own partition, once a second of it.
 		nows := map[int32]int64{}
 		for _, r := range ticks[p] {
 			rec := &eventsv1.ResolvedRecord{}

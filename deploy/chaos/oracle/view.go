@@ -19,7 +19,7 @@ type Row map[string]any
 // View is all rows of a view.
 type View struct {
 	Name string
-	// Key are the columns that tell its rows apart.
+	// Key are the columns that identify its rows.
 	Key  []string
 	Rows []Row
 }
@@ -168,7 +168,7 @@ func sameFields(want, got []field) bool {
 // instant is a time of the log as a column has it.
 func instant(at int64) time.Time { return time.Unix(0, at).UTC() }
 
-// known is NULL for a time that is not told.
+// known is NULL for a time that is not reported.
 func known(at int64) any {
 	if at == 0 {
 		return nil
@@ -177,13 +177,13 @@ func known(at int64) any {
 }
 
 // newest keeps of sayings with the same key the last, in the order of the log.
-func newest[T any](said []T, key func(T) string) []T {
+func newest[T any](records []T, key func(T) string) []T {
 	last := map[string]int{}
-	for i, s := range said {
+	for i, s := range records {
 		last[key(s)] = i
 	}
 	var kept []T
-	for i, s := range said {
+	for i, s := range records {
 		if last[key(s)] == i {
 			kept = append(kept, s)
 		}

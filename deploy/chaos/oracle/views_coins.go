@@ -20,9 +20,9 @@ func sourcePlace(source string) string {
 }
 
 // CoinEvents works out v_coin_events.
-func (m Market) CoinEvents(said Reference) View {
+func (m Market) CoinEvents(ref Reference) View {
 	v := View{Name: "v_coin_events", Key: []string{"time", "source", "source_id", "part"}}
-	events := newest(said.Coins, func(c *eventsv1.Coin) string {
+	events := newest(ref.Coins, func(c *eventsv1.Coin) string {
 		return fmt.Sprint(c.Source, "|", c.SourceId, "|", c.Part, "|", c.IngestTime)
 	})
 	sort.SliceStable(events, func(i, j int) bool { return events[i].IngestTime < events[j].IngestTime })
@@ -46,7 +46,7 @@ func (m Market) CoinEvents(said Reference) View {
 	return v
 }
 
-// differing names what a source says otherwise than before, in the order of the columns. Ranks and statistics change always.
+// differing names what a source reports otherwise than before, in the order of the columns. Ranks and statistics change always.
 func differing(before, c *eventsv1.Coin) []string {
 	list := []string{}
 	for _, f := range []struct {
@@ -93,16 +93,16 @@ func developer(c *eventsv1.Coin) []Row {
 }
 
 // CoinsNow works out v_coins; ranks are by coin id.
-func (m Market) CoinsNow(said Reference, ranks map[string]uint32) View {
+func (m Market) CoinsNow(ref Reference, ranks map[string]uint32) View {
 	v := View{Name: "v_coins", Key: []string{"coin_id"}}
 	id := func(c *eventsv1.Coin) string { return m.ID(c.Source, c.SourceId) }
 	first := map[string]int64{}
-	for _, c := range said.Coins {
+	for _, c := range ref.Coins {
 		if at, ok := first[id(c)]; !ok || c.IngestTime < at {
 			first[id(c)] = c.IngestTime
 		}
 	}
-	now := newest(said.Coins, func(c *eventsv1.Coin) string { return fmt.Sprint(c.Source, "|", c.SourceId, "|", c.Part) })
+	now := newest(ref.Coins, func(c *eventsv1.Coin) string { return fmt.Sprint(c.Source, "|", c.SourceId, "|", c.Part) })
 	names, coins := group(now, id)
 	for _, name := range names {
 		if name == "" {
@@ -140,12 +140,12 @@ func (m Market) CoinsNow(said Reference, ranks map[string]uint32) View {
 			}
 		}
 		row["details_updated_at"] = known(detailed)
-		told := []string{}
+		reporting := []string{}
 		for source := range sources {
-			told = append(told, source)
+			reporting = append(reporting, source)
 		}
-		sort.Strings(told)
-		row["sources"] = told
+		sort.Strings(reporting)
+		row["sources"] = reporting
 		v.Rows = append(v.Rows, row)
 	}
 	return v

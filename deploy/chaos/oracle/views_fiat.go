@@ -18,10 +18,10 @@ type dated struct {
 	units float64
 }
 
-// rates are the fixings that tell a rate of a day.
-func (said Reference) rates() []dated {
+// rates are the fixings that give a rate of a day.
+func (ref Reference) rates() []dated {
 	var list []dated
-	for _, f := range said.Fixings {
+	for _, f := range ref.Fixings {
 		at, err := time.Parse("2006-01-02", f.Date)
 		digits := f.Rate
 		if whole, part, _ := strings.Cut(f.Rate, "."); len(part) > 18 {
@@ -45,9 +45,9 @@ type fixing struct {
 	source   string
 }
 
-// fixings are those that tell units for a euro, on days with one of the dollar.
-func (said Reference) fixings() []fixing {
-	last := newest(said.rates(), func(f dated) string { return fmt.Sprint(f.Base, "|", f.Quote, "|", f.day) })
+// fixings are those that give units for a euro, on days with one of the dollar.
+func (ref Reference) fixings() []fixing {
+	last := newest(ref.rates(), func(f dated) string { return fmt.Sprint(f.Base, "|", f.Quote, "|", f.day) })
 	dollars := map[int64]float64{}
 	for _, f := range last {
 		if f.Base == "EUR" && f.Quote == "USD" {
@@ -69,14 +69,14 @@ func (said Reference) fixings() []fixing {
 
 // pegRates are the fixings, and of currencies without any the middle of what each source gave last for a day in units for a
 // dollar.
-func (said Reference) pegRates() []fixing {
-	list := said.fixings()
+func (ref Reference) pegRates() []fixing {
+	list := ref.fixings()
 	fixed := map[string]bool{}
 	for _, f := range list {
 		fixed[f.currency] = true
 	}
 	last := map[string]dated{}
-	for _, f := range newest(said.rates(), func(f dated) string {
+	for _, f := range newest(ref.rates(), func(f dated) string {
 		return fmt.Sprint(f.Source, "|", f.Base, "|", f.Quote, "|", f.day, "|", f.EventTime)
 	}) {
 		key := fmt.Sprint(f.Source, "|", f.Quote, "|", f.day)
@@ -101,15 +101,15 @@ func (said Reference) pegRates() []fixing {
 }
 
 // FixingsView works out v_fixings.
-func (said Reference) FixingsView() View {
+func (ref Reference) FixingsView() View {
 	v := View{Name: "v_fixings", Key: []string{"currency", "day"}}
-	for _, f := range said.fixings() {
+	for _, f := range ref.fixings() {
 		v.Rows = append(v.Rows, Row{"currency": f.currency, "day": instant(f.day), "usd": f.usd, "source": f.source})
 	}
 	return v
 }
 
-// vote is what a source says that a dollar costs in a currency.
+// vote is what a source states that a dollar costs in a currency.
 type vote struct {
 	source, currency string
 	units            float64
@@ -119,9 +119,9 @@ type vote struct {
 	reason           string
 }
 
-// votes are what each source says, as of the newest of its rates: as told, turned round or by way of another base.
-func (said Reference) votes() []vote {
-	rates := newest(said.rates(), func(f dated) string {
+// votes are the rates by each source, as of the newest of its rates: as published, inverted or by way of another base.
+func (ref Reference) votes() []vote {
+	rates := newest(ref.rates(), func(f dated) string {
 		return fmt.Sprint(f.Source, "|", f.Base, "|", f.Quote, "|", f.day, "|", f.EventTime)
 	})
 	now := map[[3]string]dated{}
@@ -166,20 +166,20 @@ func (said Reference) votes() []vote {
 	return list
 }
 
-// judge says which votes count.
-func (said Reference) judge(votes []vote) {
+// judge states which votes count.
+func (ref Reference) judge(votes []vote) {
 	var now int64
 	read, interval := map[string]int64{}, map[string]int64{}
-	for _, f := range said.Fetches {
+	for _, f := range ref.Fetches {
 		now = max(now, f.Started)
 		if f.Error == "" {
 			read[f.Source] = max(read[f.Source], f.Started)
 		}
 	}
-	for _, f := range said.rates() {
+	for _, f := range ref.rates() {
 		now = max(now, f.IngestTime)
 	}
-	for _, n := range said.Notices {
+	for _, n := range ref.Notices {
 		interval[n.Source] = n.Interval
 	}
 	for i := range votes {
@@ -235,10 +235,10 @@ func pointers[T any](list []T) []*T {
 }
 
 // FiatView works out v_fiat.
-func (said Reference) FiatView() View {
+func (ref Reference) FiatView() View {
 	v := View{Name: "v_fiat", Key: []string{"currency"}}
-	votes := said.votes()
-	said.judge(votes)
+	votes := ref.votes()
+	ref.judge(votes)
 	sort.Slice(votes, func(i, j int) bool { return votes[i].source < votes[j].source })
 	currencies, byCurrency := group(votes, func(v vote) string { return v.currency })
 	for _, currency := range currencies {

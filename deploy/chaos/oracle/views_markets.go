@@ -61,7 +61,7 @@ func eachObserved(observations []Record, visit func(rec *eventsv1.ReferenceRecor
 			return fmt.Errorf("decoding the observation %d: %w", r.Offset, err)
 		}
 		if clock := rec.GetClock(); clock != nil {
-			clocks.say(writer{rec.Producer, rec.Epoch}, clock.Time)
+			clocks.record(writer{rec.Producer, rec.Epoch}, clock.Time)
 		}
 		if clocks.now() == 0 {
 			early = append(early, rec)
@@ -81,7 +81,7 @@ func eachObserved(observations []Record, visit func(rec *eventsv1.ReferenceRecor
 type MarketViews struct{ Markets, Global, Movers, Sentiment, FearGreed View }
 
 // Views works out the views of the market from what must be known at the end of each minute.
-func (m Market) Views(minutes []MarketMinute, said Reference) MarketViews {
+func (m Market) Views(minutes []MarketMinute, ref Reference) MarketViews {
 	v := MarketViews{
 		Markets:   View{Name: "v_markets", Key: []string{"coin_id"}},
 		Global:    View{Name: "v_global", Key: []string{"time"}},
@@ -117,7 +117,7 @@ func (m Market) Views(minutes []MarketMinute, said Reference) MarketViews {
 	for _, row := range days {
 		v.FearGreed.Rows = append(v.FearGreed.Rows, row)
 	}
-	for _, f := range newest(said.Indexes, func(f *eventsv1.FearGreed) string { return fmt.Sprint(f.Source, "|", f.EventTime/day) }) {
+	for _, f := range newest(ref.Indexes, func(f *eventsv1.FearGreed) string { return fmt.Sprint(f.Source, "|", f.EventTime/day) }) {
 		v.FearGreed.Rows = append(v.FearGreed.Rows, Row{"day": instant(f.EventTime / day * day), "source": f.Source, "value": f.Value, "classification": f.Classification, "time": instant(f.IngestTime)})
 	}
 	for _, row := range rows {
@@ -129,7 +129,7 @@ func (m Market) Views(minutes []MarketMinute, said Reference) MarketViews {
 	return v
 }
 
-// turnCame says that an hourly turn of a coin lies between two minutes: its row is written though nothing changed. The turns are
+// turnCame states that an hourly turn of a coin lies between two minutes: its row is written though nothing changed. The turns are
 // spread over the hour by the FNV-1a hash of the id.
 func turnCame(id string, before, now int64) bool {
 	h := fnv.New32a()

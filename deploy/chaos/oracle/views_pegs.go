@@ -27,8 +27,8 @@ type Pegs struct {
 }
 
 // Pegs joins candles and prices with what the currencies of pegs cost on their days.
-func (m Market) Pegs(said Reference, d Derived) Pegs {
-	fixings := said.pegRates()
+func (m Market) Pegs(ref Reference, d Derived) Pegs {
+	fixings := ref.pegRates()
 	target := func(peg string, at int64) float64 {
 		if peg == "USD" {
 			return 1

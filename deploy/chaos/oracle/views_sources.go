@@ -9,14 +9,14 @@ import (
 )
 
 // requests are the fetches, each once: of the same the last word counts.
-func (said Reference) requests() []*eventsv1.Fetch {
-	return newest(said.Fetches, func(f *eventsv1.Fetch) string { return fmt.Sprint(f.Source, "|", f.Started, "|", f.Feed, "|", f.Url) })
+func (ref Reference) requests() []*eventsv1.Fetch {
+	return newest(ref.Fetches, func(f *eventsv1.Fetch) string { return fmt.Sprint(f.Source, "|", f.Started, "|", f.Feed, "|", f.Url) })
 }
 
 // FetchesView works out v_fetches.
-func (said Reference) FetchesView() View {
+func (ref Reference) FetchesView() View {
 	v := View{Name: "v_fetches", Key: []string{"source", "started", "feed", "url"}}
-	for _, f := range said.requests() {
+	for _, f := range ref.requests() {
 		v.Rows = append(v.Rows, Row{
 			"source": f.Source, "started": instant(f.Started), "feed": f.Feed, "url": f.Url, "status": f.Status, "ok": f.Error == "", "error": f.Error,
 			"duration_ms": float64(f.Duration) / 1e6, "readings": f.Rows,
@@ -26,11 +26,11 @@ func (said Reference) FetchesView() View {
 }
 
 // SourcesView works out v_sources.
-func (said Reference) SourcesView(prices []*eventsv1.Price) View {
+func (ref Reference) SourcesView(prices []*eventsv1.Price) View {
 	v := View{Name: "v_sources", Key: []string{"source"}}
-	_, requests := group(said.requests(), (*eventsv1.Fetch).GetSource)
+	_, requests := group(ref.requests(), (*eventsv1.Fetch).GetSource)
 	var now, priced int64
-	for _, f := range said.Fetches {
+	for _, f := range ref.Fetches {
 		now = max(now, f.Started)
 	}
 	for _, p := range prices {
@@ -44,15 +44,15 @@ func (said Reference) SourcesView(prices []*eventsv1.Price) View {
 			}
 		}
 	}
-	for _, n := range newest(said.Notices, (*eventsv1.SourceNotice).GetSource) {
+	for _, n := range newest(ref.Notices, (*eventsv1.SourceNotice).GetSource) {
 		row := Row{
 			"source": n.Source, "name": n.Name, "kinds": texts(n.Kinds), "interval_seconds": float64(n.Interval) / 1e9, "moves_seconds": float64(n.Moves) / 1e9, "url": n.Url, "license": n.License, "terms": n.Terms,
 			"attribution": n.Attribution, "simulated": n.Simulated, "last_heard": known(heard[n.Source]),
 		}
 		status := health(row, requests[n.Source], now)
-		stands, since := standstill(n, requests[n.Source], now)
-		row["standstill"], row["standstill_since"] = stands, known(since)
-		if stands != "" && status == "healthy" {
+		kind, since := standstill(n, requests[n.Source], now)
+		row["standstill"], row["standstill_since"] = kind, known(since)
+		if kind != "" && status == "healthy" {
 			status = "degraded"
 		}
 		if n.Interval == 0 {
@@ -72,7 +72,7 @@ func (said Reference) SourcesView(prices []*eventsv1.Price) View {
 	return v
 }
 
-// health writes how the requests of the week before now went, and says what that makes of a source.
+// health writes how the requests of the week before now went, and states what that makes of a source.
 func health(row Row, requests []*eventsv1.Fetch, now int64) (status string) {
 	sort.Slice(requests, func(i, j int) bool { return requests[i].Started < requests[j].Started })
 	var week, weekGood, day1, dayGood, failed uint64
@@ -117,14 +117,14 @@ func health(row Row, requests []*eventsv1.Fetch, now int64) (status string) {
 	return "healthy"
 }
 
-// standstill says whether a source told nothing, or the same, for too long, and since when.
+// standstill reports whether a source served nothing, or the same, for too long, and since when.
 func standstill(n *eventsv1.SourceNotice, requests []*eventsv1.Fetch, now int64) (what string, since int64) {
 	type address struct {
 		first, held int64
-		digest      uint64 // of the last answer that told something
+		digest      uint64 // of the last answer that held a value
 	}
 	addresses := map[string]*address{}
-	var firstHeard, lastHeard, lastTold, firstCompared, lastCompared, lastMoved int64
+	var firstHeard, lastHeard, lastFilled, firstCompared, lastCompared, lastMoved int64
 	for _, f := range requests {
 		if f.Started <= now-7*day || f.Error != "" {
 			continue
@@ -142,7 +142,7 @@ func standstill(n *eventsv1.SourceNotice, requests []*eventsv1.Fetch, now int64)
 			a.held = f.Rows
 		}
 		if a.held > 0 {
-			lastTold = f.Started
+			lastFilled = f.Started
 		}
 		if a.digest != 0 && (f.Told != 0 || f.Status == 304) {
 			if firstCompared == 0 || a.first < firstCompared {
@@ -160,7 +160,7 @@ func standstill(n *eventsv1.SourceNotice, requests []*eventsv1.Fetch, now int64)
 			a.digest = f.Told
 		}
 	}
-	stood, held := lastMoved, lastTold
+	stood, held := lastMoved, lastFilled
 	if stood == 0 {
 		stood = firstCompared
 	}
@@ -194,7 +194,7 @@ func ranked(sorted []float64, percent int) any {
 }
 
 // Mappings works out v_mappings.
-func (m Market) Mappings(said Reference, ticks []*eventsv1.ResolvedTick) View {
+func (m Market) Mappings(ref Reference, ticks []*eventsv1.ResolvedTick) View {
 	v := View{Name: "v_mappings", Key: []string{"source", "symbol", "coin_id", "method", "valid_from"}}
 	symbols := map[string]int{}
 	for _, c := range m.Coins {
@@ -229,7 +229,7 @@ func (m Market) Mappings(said Reference, ticks []*eventsv1.ResolvedTick) View {
 			v.Rows = append(v.Rows, row)
 		}
 	}
-	words := newest(said.Overrides, func(o *eventsv1.SymbolOverride) string { return fmt.Sprint(o.Source, "|", o.Symbol, "|", o.Time) })
+	words := newest(ref.Overrides, func(o *eventsv1.SymbolOverride) string { return fmt.Sprint(o.Source, "|", o.Symbol, "|", o.Time) })
 	for _, o := range words {
 		if o.CoinId == "" {
 			continue

@@ -23,7 +23,7 @@ type holds struct {
 func (h holds) views(t testing.TB) map[string]oracle.View {
 	t.Helper()
 	m := world()
-	said, err := oracle.ReadReference(h.reference)
+	ref, err := oracle.ReadReference(h.reference)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,11 +43,11 @@ func (h holds) views(t testing.TB) map[string]oracle.View {
 	for id, row := range minutes[len(minutes)-1].Rows {
 		ranks[id] = row.Rank
 	}
-	market, pegs := m.Views(minutes, said), m.Pegs(said, derived)
+	market, pegs := m.Views(minutes, ref), m.Pegs(ref, derived)
 	views := map[string]oracle.View{}
 	for _, v := range []oracle.View{
-		market.Markets, market.Global, market.Movers, market.Sentiment, market.FearGreed, pegs.View(), pegs.Episodes(), said.FixingsView(), said.FiatView(),
-		m.CoinsNow(said, ranks), m.CoinEvents(said), said.SourcesView(derived.Prices), said.FetchesView(), m.Mappings(said, derived.Ticks), pegs.Statistics(statisticsSince),
+		market.Markets, market.Global, market.Movers, market.Sentiment, market.FearGreed, pegs.View(), pegs.Episodes(), ref.FixingsView(), ref.FiatView(),
+		m.CoinsNow(ref, ranks), m.CoinEvents(ref), ref.SourcesView(derived.Prices), ref.FetchesView(), m.Mappings(ref, derived.Ticks), pegs.Statistics(statisticsSince),
 	} {
 		views[v.Name] = v
 	}
@@ -129,7 +129,7 @@ func column(v oracle.View, name string) []any {
 
 func TestReferenceViewsEqualTheOracle(t *testing.T) {
 	const seed = 1
-	s, l := tell(t, seed), newLive(t)
+	s, l := newScenario(t, seed), newLive(t)
 	last := s.closes[len(s.closes)-1]
 	l.write(s, 0.6)
 	l.run("a third of the minutes is folded", l.folded(s.closes[len(s.closes)/3]))

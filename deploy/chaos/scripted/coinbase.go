@@ -82,7 +82,7 @@ func (c coinbase) request(message []byte, markets []*market) (asked []*market, a
 	return asked, []string{string(text)}, true, err
 }
 
-func (c coinbase) spell(s said) string {
+func (c coinbase) spell(s quoted) string {
 	m := s.market
 	side := "sell"
 	if s.buy {

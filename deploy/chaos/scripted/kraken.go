@@ -113,7 +113,7 @@ func (k kraken) request(message []byte, markets []*market) (asked []*market, ans
 	return nil, nil, false, fmt.Errorf("reading a request: %.100s", message)
 }
 
-func (k kraken) spell(s said) string {
+func (k kraken) spell(s quoted) string {
 	m := s.market
 	kind, side := "update", "sell"
 	if s.history {

@@ -1,4 +1,4 @@
-// Package scripted is two exchanges on loopback that say what a seed tells them, at any rate and with
+// Package scripted is two exchanges on loopback that send what a seed determines, at any rate and with
 // the time of day on it: one speaks Coinbase Exchange's public feed, the other Kraken's, both written
 // after the venues' documentation and not after our adapters. Among what is right they send what no
 // price may be made of, and they count it.
@@ -25,7 +25,7 @@ type market struct {
 	// silent markets are not spoken of, and nobody who asks learns anything.
 	silent bool
 	// last is the last trade that was as it should be; a subscriber hears it first.
-	last said
+	last quoted
 }
 
 // markets are those that both venues list: a few coins against the dollar, the stablecoins and the
@@ -106,8 +106,8 @@ func (b Bad) Reason() string {
 	return ""
 }
 
-// said is what a venue says of a market, before it is written in the venue's format.
-type said struct {
+// quoted is what a venue sends of a market, before it is written in the venue's format.
+type quoted struct {
 	market   *market
 	trade    bool
 	number   int64 // of the trade, or of the ticker's message
@@ -119,13 +119,13 @@ type said struct {
 	history  bool
 }
 
-// walk moves a market by up to 5 bps and returns what it says of it: a trade or a ticker.
-func (m *market) walk(r *rand.Rand, at time.Time) said {
+// walk moves a market by up to 5 bps and returns its message: a trade or a ticker.
+func (m *market) walk(r *rand.Rand, at time.Time) quoted {
 	m.price = max(m.price+int64(float64(m.price)*(r.Float64()-0.5)*0.001), 10)
 	m.sequence++
 	size := 1 + r.Int64N(5_000_000_000)
 	m.volume += size
-	s := said{market: m, trade: r.IntN(5) < 2, price: m.spell(m.price), size: spell(size, 8), buy: r.IntN(2) == 0, at: at}
+	s := quoted{market: m, trade: r.IntN(5) < 2, price: m.spell(m.price), size: spell(size, 8), buy: r.IntN(2) == 0, at: at}
 	// The last price may lie outside the spread, as after a quote that moved on.
 	middle, half := m.price+r.Int64N(7)-3, 1+r.Int64N(4)
 	s.bid, s.ask = m.spell(max(middle-half, 1)), m.spell(middle+half)
@@ -149,8 +149,8 @@ func spell(steps int64, decimals int) string {
 	return digits[:len(digits)-decimals] + "." + digits[len(digits)-decimals:]
 }
 
-// spoil turns what was said into a bad message of the given kind, as far as it is the contents that is bad.
-func (s said) spoil(kind Bad) said {
+// spoil turns it into a bad message of the given kind, as far as it is the contents that is bad.
+func (s quoted) spoil(kind Bad) quoted {
 	s.trade = kind != RepeatedBad
 	switch kind {
 	case Zero:

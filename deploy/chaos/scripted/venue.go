@@ -16,7 +16,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// format is how a venue spells what it says.
+// format is how a venue encodes its messages.
 type format interface {
 	// rest answers the HTTP interface.
 	rest(address *url.URL, now time.Time, markets []*market) (body any, ok bool)
@@ -26,7 +26,7 @@ type format interface {
 	// answer is preceded by each market's last trade.
 	request(message []byte, markets []*market) (asked []*market, answers []string, history bool, err error)
 	symbol(m *market) string
-	spell(s said) string
+	spell(s quoted) string
 	// heartbeat is sent every second; empty for none.
 	heartbeat() string
 	// unknown is a message of no documented type.
@@ -112,7 +112,7 @@ func (v *Venue) Run(ctx context.Context) error {
 			v.mu.Lock()
 			if !v.paused {
 				for due += float64(v.rate) * beat.Seconds(); due >= 1; due-- {
-					v.say(now.Add(v.shift))
+					v.send(now.Add(v.shift))
 				}
 			}
 			if h := v.format.heartbeat(); h != "" && now.Sub(heart) >= time.Second {
@@ -138,7 +138,7 @@ func (v *Venue) Shift(by time.Duration) {
 	v.shift = by
 }
 
-// Listened says whether a client has subscribed to every market.
+// Listened reports whether a client has subscribed to every market.
 func (v *Venue) Listened() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -164,7 +164,7 @@ func (v *Venue) Parade(n int) {
 	defer v.mu.Unlock()
 	for _, kind := range Bads {
 		for range n {
-			v.sayBad(kind, v.pick(), time.Now().Add(v.shift))
+			v.sendBad(kind, v.pick(), time.Now().Add(v.shift))
 		}
 	}
 }
@@ -190,16 +190,16 @@ func (v *Venue) pick() *market {
 	}
 }
 
-func (v *Venue) say(now time.Time) {
+func (v *Venue) send(now time.Time) {
 	m := v.pick()
 	if v.random.IntN(badEvery) == 0 {
-		v.sayBad(Bads[v.random.IntN(len(Bads))], m, now)
+		v.sendBad(Bads[v.random.IntN(len(Bads))], m, now)
 		return
 	}
 	v.broadcast(m, v.format.spell(m.walk(v.random, now)))
 }
 
-func (v *Venue) sayBad(kind Bad, m *market, now time.Time) {
+func (v *Venue) sendBad(kind Bad, m *market, now time.Time) {
 	before := m.last
 	s := m.walk(v.random, now)
 	m.last = before
@@ -229,7 +229,7 @@ func (v *Venue) sayBad(kind Bad, m *market, now time.Time) {
 	}
 }
 
-// broadcast queues a message for all that want the market, and says whether there was anyone.
+// broadcast queues a message for all that want the market, and reports whether there was anyone.
 func (v *Venue) broadcast(m *market, text string) (heard bool) {
 	for c := range v.clients {
 		if m != nil && !c.wanted[m] {

@@ -19,14 +19,14 @@ func TestNobodyForgesALineOfTheLog(t *testing.T) {
 			log := NewLogger(config.LogConfig{Level: "info", Format: format}, &out)
 			log.Warn("venue sent an error notice", "text", hostile, "error", errors.New(hostile))
 			log.With("client", hostile).Info(hostile)
-			said := out.String()
-			if lines := strings.Count(said, "\n"); lines != 2 {
-				t.Errorf("%s: %q makes %d lines of two: %q", format, hostile, lines, said)
+			output := out.String()
+			if lines := strings.Count(output, "\n"); lines != 2 {
+				t.Errorf("%s: %q makes %d lines of two: %q", format, hostile, lines, output)
 			}
-			for _, r := range said {
+			for _, r := range output {
 				// JSON is for machines: what counts there is that a line is a record.
 				if format == "text" && r != '\n' && !unicode.IsPrint(r) || r < ' ' && r != '\n' {
-					t.Errorf("%s: %q comes through as %q", format, hostile, said)
+					t.Errorf("%s: %q comes through as %q", format, hostile, output)
 					break
 				}
 			}

@@ -35,7 +35,7 @@ type Finding struct {
 	Check string `json:"check"`
 	// Verdict is ok, warning or failed.
 	Verdict string `json:"verdict"`
-	Says    string `json:"says"`
+	Message string `json:"says"`
 	Remedy  string `json:"remedy,omitempty"`
 }
 
@@ -60,7 +60,7 @@ func Command(rt *command.Runtime) *cobra.Command {
 				}
 				continue
 			}
-			fmt.Fprintf(rt.Stdout, "%-8s %-14s %s\n", f.Verdict, f.Check, f.Says)
+			fmt.Fprintf(rt.Stdout, "%-8s %-14s %s\n", f.Verdict, f.Check, f.Message)
 			if f.Remedy != "" {
 				fmt.Fprintf(rt.Stdout, "%-8s %-14s → %s\n", "", "", f.Remedy)
 			}
@@ -82,7 +82,7 @@ func examine(rt *command.Runtime, cmd *cobra.Command) []Finding {
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), 30*time.Second)
 	defer cancel()
-	found := []Finding{{Check: "configuration", Verdict: "ok", Says: "right"}}
+	found := []Finding{{Check: "configuration", Verdict: "ok", Message: "right"}}
 	found = append(found, examineMachine(cfg)...)
 	info, ok, err := admin.RunningInstance(cfg.DataDir)
 	switch {

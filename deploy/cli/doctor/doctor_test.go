@@ -22,7 +22,7 @@ func TestTheDoctorNamesWhatIsMissing(t *testing.T) {
 }
 
 // The forecast of the tables uses the measured rate, and is a warning if the disk has no room for it.
-func TestDoctorSaysWhatTheTablesWillTake(t *testing.T) {
+func TestDoctorShowsWhatTheTablesWillTake(t *testing.T) {
 	growth := []history.Growth{
 		{Table: "ticks", BytesPerDay: 10e9, Kept: 7, Bytes: 4e9}, {Table: "prices", BytesPerDay: 9e9, Kept: 1, Bytes: 18e9},
 	}
@@ -32,8 +32,8 @@ func TestDoctorSaysWhatTheTablesWillTake(t *testing.T) {
 			t.Errorf("with %d bytes free: got %v, want %s", free, f, want)
 		}
 		for _, part := range []string{"ticks grow by 10.0 GB a day, to 80.0 GB in 8 days (now 4.0 GB)", "prices grow by 9.0 GB a day, to 18.0 GB in 2 days"} {
-			if !strings.Contains(f[0].Says, part) {
-				t.Errorf("got %q, want %q in it", f[0].Says, part)
+			if !strings.Contains(f[0].Message, part) {
+				t.Errorf("got %q, want %q in it", f[0].Message, part)
 			}
 		}
 	}

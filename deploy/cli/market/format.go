@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// unknown stands where a number is not known.
+// unknown is printed where a number is not known.
 const unknown = "–"
 
 // amount writes a price with as many digits as people compare: two behind the point from a thousand on, four from one on, six

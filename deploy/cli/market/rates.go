@@ -72,7 +72,7 @@ func showRates(out *command.Output, answer ratesAnswer) {
 	}
 }
 
-// orDash is the text, or what stands for none.
+// orDash is the text, or the sign for none.
 func orDash(text string) string {
 	if text == "" {
 		return unknown

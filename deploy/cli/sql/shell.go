@@ -109,7 +109,7 @@ func (sh *shell) run(ctx context.Context) error {
 	return nil
 }
 
-// command obeys a line that begins with a backslash.
+// command executes a line that begins with a backslash.
 func (sh *shell) command(ctx context.Context, line string) {
 	switch name, view, _ := strings.Cut(line, " "); {
 	case name == `\d` && view == "":

@@ -23,7 +23,7 @@ var allowedText string
 //go:embed denied.txt
 var deniedText string
 
-// vocabulary is what may stand before a bracket, in lower case: functions, and for aggregates the combinators that may
+// vocabulary is what may be before a bracket, in lower case: functions, and for aggregates the combinators that may
 // follow their names.
 type vocabulary struct{ functions, aggregates map[string]bool }
 
@@ -70,10 +70,10 @@ func (v vocabulary) allows(function string) bool {
 	return false
 }
 
-// tableFunctions may stand where a table does.
+// tableFunctions may be used in place of a table.
 var tableFunctions = words("numbers numbers_mt generateSeries generate_series values view zeros zeros_mt null")
 
-// syntax may stand before a bracket without being a function: keywords, and types with parameters.
+// syntax may be before a bracket without being a function: keywords, and types with parameters.
 var syntax = words(`all and any array as asc asof between by case columns cross cube desc distinct else end except exists explain
 	filter filling final first from full global group grouping having ilike in inner interpolate intersect interval into is join
 	last lateral left like limit natural not nulls offset on or order outer over partition preceding prewhere qualify range
@@ -82,7 +82,7 @@ var syntax = words(`all and any array as asc asof between by case columns cross 
 	decimal decimal32 decimal64 decimal128 decimal256 datetime datetime64 fixedstring nullable lowcardinality array map tuple
 	enum enum8 enum16 time64 numeric dec char varchar nested date timestamp cast extract trim`)
 
-// systemTables may be read of database system: what clients ask to show what there is. The others tell of the server, of
+// systemTables may be read of database system: what clients ask to show what there is. The others show the server, of
 // what others ask, or start something.
 var systemTables = words(`one numbers numbers_mt zeros zeros_mt functions table_functions formats data_type_families databases tables columns
 	settings time_zones keywords collations aggregate_function_combinators table_engines database_engines merge_tree_settings licenses
@@ -128,7 +128,7 @@ func permit(kind class, q *request, hidden []string) error {
 	}
 	for _, p := range q.params {
 		if strings.Contains(q.sql, "Identifier") {
-			// A name in a parameter is taken as it is, so it must be one that could stand in the text.
+			// A name in a parameter is taken as it is, so it must be one that could be in the text.
 			if strings.ContainsAny(p.value, "(\\/`\"'") || permitText(p.value, hidden) != nil || words("system " + strings.Join(hidden, " "))[strings.ToLower(p.value)] {
 				return readonly("the name in parameter " + p.name + " is not allowed here")
 			}
@@ -224,7 +224,7 @@ func permitText(sql string, hidden []string) error {
 // fromInside are functions in whose brackets FROM is no clause.
 var fromInside = words("trim extract substring substr overlay position")
 
-// takesFunctions tells the functions that take a function, for which its bare name will do.
+// takesFunctions lists the functions that take a function, for which its bare name will do.
 func takesFunctions(function token) bool {
 	lower := strings.ToLower(function.text)
 	return (function.kind == word || function.kind == name) && (strings.HasPrefix(lower, "array") || strings.HasPrefix(lower, "map") || lower == "apply")

@@ -86,14 +86,14 @@ func (e *Engine) answer(ctx context.Context, p *pool, q *request) (*answer, erro
 }
 
 // unserved are formats that nobody gets: they need a schema, a template, a registry or certain columns, hold no bounds of
-// rows, or are the frame of another protocol, so that nothing but their own program could tell whether an answer is whole.
+// rows, or are the frame of another protocol, so that nothing but their own program could recognize whether an answer is whole.
 var unserved = []string{
 	"AvroConfluent", "CapnProto", "GeoJSON", "MySQLWire", "PNG", "PostgreSQLWire", "Prometheus", "Protobuf", "ProtobufList",
 	"ProtobufSingle",
 	"RawBLOB", "Template",
 }
 
-// anyRows says which formats hold any rows.
+// anyRows states which formats hold any rows.
 const anyRows = " Any rows fit into Parquet, ArrowStream, JSONEachRow and CSVWithNames."
 
 // permitFormat refuses a format that is not served; its name counts in any letter case.
@@ -222,7 +222,7 @@ func (f *framed) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// asException gives every failure a code, so that each client can tell what to do.
+// asException gives every failure a code, so that each client can decide what to do.
 func asException(err error) *Exception {
 	var ex *Exception
 	switch {

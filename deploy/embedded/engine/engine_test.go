@@ -95,7 +95,7 @@ func TestAcknowledgedRowsSurviveAKill(t *testing.T) {
 		for n := 0; lines.Scan(); n++ {
 			batch, err := strconv.ParseUint(lines.Text(), 10, 64)
 			if err != nil {
-				t.Fatalf("the child said %q", lines.Text())
+				t.Fatalf("the child printed %q", lines.Text())
 			}
 			acknowledged[batch] = true
 			if n == 15+7*cycle {
@@ -266,7 +266,7 @@ func TestEngineHasWhatTheTablesNeed(t *testing.T) {
 	}
 }
 
-func TestFindSaysWhatToRun(t *testing.T) {
+func TestFindReturnsWhatToRun(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	t.Setenv("HOME", t.TempDir())
 	want := "libchdb of your own"

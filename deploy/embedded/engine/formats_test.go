@@ -23,7 +23,7 @@ import (
 // tested formats take a third of them.
 const longRows = 3_000_000
 
-// In every format the engine has, an answer is the same bytes as the engine's own single result, or an error that says which
+// In every format the engine has, an answer is the same bytes as the engine's own single result, or an error that states which
 // formats to use.
 func TestEveryFormatIsWhole(t *testing.T) {
 	e := openEngine(t)
@@ -56,7 +56,7 @@ func TestEveryFormatIsWhole(t *testing.T) {
 	}
 }
 
-// timed tells formats that hold something else at every writing: an id, a sync marker, the progress, columns as wide as the
+// timed lists formats that hold something else at every writing: an id, a sync marker, the progress, columns as wide as the
 // blocks that came together.
 func timed(format string) bool {
 	return format == "Avro" || strings.Contains(format, "Progress") || strings.HasPrefix(format, "Pretty")

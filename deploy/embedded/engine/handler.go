@@ -201,7 +201,7 @@ func (h *handler) send(w http.ResponseWriter, q *request, a *answer) {
 	}
 }
 
-// admit compares digests: their length does not tell that of the password.
+// admit compares digests: their length does not reveal that of the password.
 func (h *handler) admit(r *http.Request) bool {
 	if h.password == nil {
 		return true

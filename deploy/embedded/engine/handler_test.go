@@ -84,7 +84,7 @@ func TestAnalystsReadAsFromAServer(t *testing.T) {
 			t.Errorf("%s: got %d %q %s, want 200 %q %s", c.query, status, body, header.Get("X-ClickHouse-Format"), c.body, c.format)
 		}
 	}
-	// Clients of JDBC take an answer for empty that does not say how many rows it has.
+	// Clients of JDBC take an answer for empty that does not state how many rows it has.
 	if _, header, _ := ask(t, server, "SELECT a FROM marketlog.t WHERE a > 6"); !strings.Contains(header.Get("X-ClickHouse-Summary"), `"result_rows":"3"`) {
 		t.Errorf("got the summary %s, want 3 rows", header.Get("X-ClickHouse-Summary"))
 	}

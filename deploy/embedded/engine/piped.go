@@ -143,7 +143,7 @@ func (s *piped) Read(p []byte) (int, error) {
 	if err == nil {
 		return 0, nil
 	}
-	<-s.ran // an end of the pipe is no end of the answer before the engine has said so
+	<-s.ran // an end of the pipe is no end of the answer before the engine has reported it
 	if failed := s.outcome(); failed != nil {
 		s.finish(failed)
 		return 0, failed

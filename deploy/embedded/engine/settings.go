@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// rules say which settings people may give with a statement. Clients send many of their own accord; only what would change
+// rules state which settings people may give with a statement. Clients send many of their own accord; only what would change
 // a limit or have an effect outside of the answer is refused.
 type rules struct {
 	limits  map[string]float64 // the greatest value of those that bound a statement
 	inForce map[string]string  // of all settings of a connection, by name
 }
 
-// shaping are settings, besides those of a prefix in shapes, that change what an answer says or how it looks, and nothing else.
+// shaping are settings, besides those of a prefix in shapes, that change what an answer holds or how it looks, and nothing else.
 var shaping = words(`extremes session_timezone join_use_nulls group_by_use_nulls transform_null_in aggregate_functions_null_for_empty
 	union_default_mode except_default_mode intersect_default_mode final limit offset totals_mode join_algorithm
 	any_join_distinct_right_table_keys prefer_column_name_to_alias cast_keep_nullable date_time_overflow_behavior

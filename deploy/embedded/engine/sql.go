@@ -86,7 +86,7 @@ func after(sql string, at int, mark string) int {
 	return len(sql)
 }
 
-// unquote reads the quoted piece that begins at at: a backslash escapes, a doubled quote stands for itself.
+// unquote reads the quoted piece that begins at at: a backslash escapes, a doubled quote is a quote.
 func unquote(sql string, at int) (text string, end int) {
 	quote := sql[at]
 	var b strings.Builder
@@ -217,7 +217,7 @@ func (s shape) insertShape(sql string) shape {
 	return s
 }
 
-// selects tells whether the statement is a SELECT, whose output can be long.
+// selects reports whether the statement is a SELECT, whose output can be long.
 func (s shape) selects() bool {
 	switch s.first {
 	case "SELECT", "WITH", "FROM", "(":
@@ -226,7 +226,7 @@ func (s shape) selects() bool {
 	return false
 }
 
-// inPieces tells whether the library's stream of pieces is whole in a format: it writes each piece as a result of its own,
+// inPieces reports whether the library's stream of pieces is whole in a format: it writes each piece as a result of its own,
 // so that of formats with a header, a frame or an index nothing usable comes out.
 func inPieces(format string) bool {
 	switch format {

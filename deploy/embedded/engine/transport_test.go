@@ -319,7 +319,7 @@ func TestStatementsRunSideBySide(t *testing.T) {
 	}
 }
 
-// A format with a frame or an index comes whole through the transport, in a stream whose end tells a failure from an end.
+// A format with a frame or an index comes whole through the transport, in a stream whose end distinguishes a failure from an end.
 func TestTransportStreamsFormatsThatHaveAFrame(t *testing.T) {
 	e := openEngine(t)
 	send := func(sql string) (*http.Response, []byte) {

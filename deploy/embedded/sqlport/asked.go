@@ -24,10 +24,10 @@ func (r *Reader) ask(c *child) *asked {
 	return &asked{reader: r, child: c, id: rand.Text(), ends: time.Now().Add(r.opt.Limits.Time + overTime)}
 }
 
-// stopEvery is how long the child has to end a statement, until it is told again: it may not have begun it yet.
+// stopEvery is how long the child has to end a statement, until it is asked again: it may not have begun it yet.
 const stopEvery = 100 * time.Millisecond
 
-// stopAfter tells the child to end the statement once ctx is done, until it has ended.
+// stopAfter asks the child to end the statement once ctx is done, until it has ended.
 func (a *asked) stopAfter(ctx context.Context, ended <-chan struct{}) {
 	select {
 	case <-ctx.Done():
@@ -37,7 +37,7 @@ func (a *asked) stopAfter(ctx context.Context, ended <-chan struct{}) {
 	again := time.NewTicker(stopEvery)
 	defer again.Stop()
 	for {
-		// An error means that the child is gone, or busy: the next round tells it again.
+		// An error means that the child is gone, or busy: the next round asks it again.
 		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), overTime)
 		_, _ = a.child.call(within, http.MethodPost, "/stop/"+a.id, nil)
 		cancel()

@@ -116,7 +116,7 @@ func (m *mirror) apply(want []object) error {
 			}
 		}
 	}
-	// A view may stand before another one that it reads from: go round until nothing moves any more.
+	// A view may be listed before another one that it reads from: go round until nothing moves any more.
 	for len(waiting) > 0 {
 		var left []object
 		var failed error

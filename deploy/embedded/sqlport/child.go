@@ -22,7 +22,7 @@ import (
 const (
 	// childVariable holds, in the environment of a child, its options.
 	childVariable = "MARKETLOG_SQL_CHILD"
-	// confinedVariable says that the child is confined already, and how.
+	// confinedVariable states that the child is confined already, and how.
 	confinedVariable = "MARKETLOG_SQL_CONFINED"
 	// controlFD is where the child finds its control socket.
 	controlFD = 3
@@ -38,7 +38,7 @@ const (
 // errNoSandbox means that this kernel cannot confine a process.
 var errNoSandbox = errors.New("this system has no Landlock")
 
-// childOptions are what the server tells the child.
+// childOptions are what the server passes to the child.
 type childOptions struct {
 	Library string // of the engine
 	Tables  string // the folder of the owner's tables
@@ -63,8 +63,8 @@ func RunIfChild() {
 	os.Exit(0)
 }
 
-// own is what the child calls its own folder, dir, and keeps open as a file of that number. The engine tells readers paths: where
-// the system has such a name, they say nothing of where this installation lies.
+// own is what the child calls its own folder, dir, and keeps open as a file of that number. The engine shows readers paths: where
+// the system has such a name, they reveal nothing of where this installation lies.
 func own(dir string) (string, error) {
 	folder, err := syscall.Open(dir, syscall.O_RDONLY|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
 	if err != nil {
@@ -115,7 +115,7 @@ func runChild(text string) error {
 	if err != nil {
 		return err
 	}
-	yield() // from here on; a start that had to stand back would take long where the processors are busy
+	yield() // from here on; a start that had to wait would take long where the processors are busy
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	// It ends when the server is gone, and with it whoever could read an answer: statements that still run end with the process.
 	_ = server.Serve(listener{control.(*net.UnixConn)})
@@ -204,7 +204,7 @@ func (s *statements) follow(next http.Handler) http.Handler {
 	})
 }
 
-// end tells a statement to end. One that has not begun yet is told again: see asked.stopAfter.
+// end asks a statement to end. One that has not begun yet is asked again: see asked.stopAfter.
 func (s *statements) end(_ http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

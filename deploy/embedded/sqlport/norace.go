@@ -2,5 +2,5 @@
 
 package sqlport
 
-// memoryLimited says that the operating system bounds the memory of the SQL process.
+// memoryLimited states that the operating system bounds the memory of the SQL process.
 const memoryLimited = true

@@ -308,7 +308,7 @@ func (r *Reader) refresh(ctx context.Context, c *child) error {
 	}
 	if !bytes.Equal(text, c.sent) {
 		if _, err := c.call(ctx, http.MethodPost, "/catalog", text); err != nil {
-			return fmt.Errorf("telling the SQL process what tables there are: %w", err)
+			return fmt.Errorf("passing the tables to the SQL process: %w", err)
 		}
 		c.sent = text
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
-// soakVariable says how long TestRandomStatements asks; a few seconds otherwise.
+// soakVariable states how long TestRandomStatements asks; a few seconds otherwise.
 const soakVariable = "MARKETLOG_SOAK"
 
 var learn = flag.Bool("learn", false, "add the calls that TestRandomStatements found answered to testdata/calls.txt")
@@ -180,8 +180,8 @@ func TestRandomStatements(t *testing.T) {
 	outcomes, called := map[string]int{}, map[string]bool{}
 	asked, named := 0, 0
 	var last made
-	// name tells of the deaths since it was called last. A process may outlive the answer to the statement that ends it, so the one
-	// before is told too.
+	// name reports the deaths since it was called last. A process may outlive the answer to the statement that ends it, so the one
+	// before is reported too.
 	name := func(m made, outcome string) {
 		ends := int(i.metric(t, "marketlog_sql_process_crashes_total"))
 		if ends > named {

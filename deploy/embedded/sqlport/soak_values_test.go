@@ -12,7 +12,7 @@ import (
 	"github.com/marketlog/marketlog/deploy/embedded/engine"
 )
 
-// soakValues are arguments by type, many at the ends of their ranges. They stand in a query over rows of a, a UInt64, and s, its text.
+// soakValues are arguments by type, many at the ends of their ranges. They are used in a query over rows of a, a UInt64, and s, its text.
 var soakValues = map[string][]string{
 	"number": {"a", "toFloat64(a)", "0", "1", "-1", "2", "3", "10", "255", "65536", "9223372036854775807", "-9223372036854775808", "18446744073709551615", "0.5", "1e308", "-1e-308",
 		"nan", "inf", "toNullable(a)", "toInt256(-1)", "toUInt128(7)", "toBFloat16(1)", "toDecimal64(a, 4)", "toDecimal128('-1.5', 18)", "toUInt8(a)", "toInt32(a)", "toFloat32(a)",
@@ -48,7 +48,7 @@ var soakKinds = slices.Sorted(func(yield func(string) bool) {
 	}
 })
 
-// kindOf tells the kind of each value that is one of soakValues, the first of those that it belongs to.
+// kindOf returns the kind of each value that is one of soakValues, the first of those that it belongs to.
 var kindOf = func() map[string]string {
 	kinds := map[string]string{}
 	for _, kind := range soakKinds {
@@ -61,7 +61,7 @@ var kindOf = func() map[string]string {
 	return kinds
 }()
 
-// value is one of a kind; "" stands for any.
+// value is one of a kind; "" means any.
 func (s *soak) value(kind string) string {
 	values := soakValues[kind]
 	if len(values) == 0 {

@@ -32,7 +32,7 @@ func tryToLeave(text string) {
 		fmt.Println(confine(o.Options)) // comes back only if it failed
 		return
 	}
-	say := func(what string, err error) {
+	report := func(what string, err error) {
 		var errno syscall.Errno
 		switch {
 		case err == nil:
@@ -44,24 +44,24 @@ func tryToLeave(text string) {
 		}
 	}
 	own, part := filepath.Join(o.Options.Dir, "x"), filepath.Join(o.Options.Tables, "part")
-	say("write own", os.WriteFile(own, []byte("x"), 0o600))
+	report("write own", os.WriteFile(own, []byte("x"), 0o600))
 	_, err := os.ReadFile(own)
-	say("read own", err)
+	report("read own", err)
 	_, err = os.ReadFile(part)
-	say("read table", err)
-	say("write table", os.WriteFile(part, []byte("x"), 0o600))
+	report("read table", err)
+	report("write table", os.WriteFile(part, []byte("x"), 0o600))
 	_, err = os.ReadFile(o.Secret)
-	say("read secret", err)
+	report("read secret", err)
 	_, err = os.ReadFile("/etc/passwd")
-	say("read passwd", err)
+	report("read passwd", err)
 	_, err = net.Dial("tcp", o.Address)
-	say("connect", err)
-	say("run", exec.Command("/bin/true").Run())
+	report("connect", err)
+	report("run", exec.Command("/bin/true").Run())
 	memory, err := syscall.Mmap(-1, 0, 2<<30, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
 	if err == nil {
 		_ = syscall.Munmap(memory)
 	}
-	say("memory", err)
+	report("memory", err)
 	yield()
 	var nice sync.WaitGroup
 	nice.Go(func() { // on a thread of its own
@@ -72,5 +72,5 @@ func tryToLeave(text string) {
 		}
 	})
 	nice.Wait()
-	say("niceness", err)
+	report("niceness", err)
 }

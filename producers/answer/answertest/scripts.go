@@ -77,20 +77,20 @@ func runCase(t *testing.T, s poll.Source, text string) string {
 }
 
 func spell(s poll.Source, body []byte) string {
-	var said poll.Readings
+	var readings poll.Readings
 	var lines []string
-	err := s.Decode("", body, &said)
-	for _, f := range said.Fixings {
+	err := s.Decode("", body, &readings)
+	for _, f := range readings.Fixings {
 		line := f.Base + "/" + f.Quote + " " + f.Rate + " " + cmp.Or(f.Date, "now")
 		if len(f.Providers) > 0 {
 			line += " " + strings.Join(f.Providers, ",")
 		}
 		lines = append(lines, line)
 	}
-	for _, rec := range said.Records {
+	for _, rec := range readings.Records {
 		lines = append(lines, spellRecord(rec))
 	}
-	for _, refused := range said.Refused {
+	for _, refused := range readings.Refused {
 		lines = append(lines, "refused "+string(producers.ReasonOf(refused)))
 	}
 	if err != nil {
@@ -134,16 +134,16 @@ func Fuzz(f *testing.F, sources []poll.Source) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for _, s := range sources {
-			var said poll.Readings
-			if err := s.Decode("", body, &said); err != nil && len(said.Fixings)+len(said.Records)+len(said.Refused) > 0 {
-				t.Errorf("%s read %v of what it could not read as a whole: %v", s.Slug, said, err)
+			var readings poll.Readings
+			if err := s.Decode("", body, &readings); err != nil && len(readings.Fixings)+len(readings.Records)+len(readings.Refused) > 0 {
+				t.Errorf("%s read %v of what it could not read as a whole: %v", s.Slug, readings, err)
 			}
-			for _, fixing := range said.Fixings {
+			for _, fixing := range readings.Fixings {
 				if len(fixing.Base) != 3 || len(fixing.Quote) != 3 || !fixing.Now && len(fixing.Date) != 10 || strings.Trim(fixing.Rate, "0123456789.") != "" {
 					t.Errorf("%s read %+v", s.Slug, fixing)
 				}
 			}
-			for _, rec := range said.Records {
+			for _, rec := range readings.Records {
 				if _, err := proto.Marshal(rec); err != nil { // not UTF-8
 					t.Errorf("%s read what the log cannot hold: %v", s.Slug, err)
 				}

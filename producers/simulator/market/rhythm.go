@@ -87,7 +87,7 @@ func (m *Market) EventsFrom(t time.Time) Cursor {
 // At is when the next event happens, in Unix nanoseconds.
 func (c *Cursor) At() int64 { return min(c.trade.at(), c.state.at()) }
 
-// IsTrade says whether the next event is a trade, or else a change of the state.
+// IsTrade reports whether the next event is a trade, or else a change of the state.
 func (c *Cursor) IsTrade() bool { return c.trade.at() <= c.state.at() }
 
 // Trade is the next event, if it is one.
@@ -123,7 +123,7 @@ func Pace(markets []*Market, rate float64) {
 	}
 }
 
-// The quietest markets trade every minute or two, and tell their state more often.
+// The quietest markets trade every minute or two, and send their state more often.
 const (
 	slowestTrades = 90 * Second
 	slowestStates = 45 * Second

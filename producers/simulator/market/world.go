@@ -20,7 +20,7 @@ type World struct {
 	Fiats map[string]*Asset // by code
 }
 
-// Asset is a coin or a currency. Its price is that of its path, times that of its parent if it stands
+// Asset is a coin or a currency. Its price is that of its path, times that of its parent if it represents
 // for another asset.
 type Asset struct {
 	ID     string
@@ -84,7 +84,7 @@ var levels = map[string]float64{
 	"ethereum-name-service": 10, "pyth-network": 0.065, "telcoin": 0.004, "jasmycoin": 0.006,
 }
 
-// parents are the assets that wrapped and staked coins stand for, and what one unit gains on them in a year.
+// parents are the assets that wrapped and staked coins represent, and what one unit gains on them in a year.
 var parents = map[string]struct {
 	of   string
 	gain float64

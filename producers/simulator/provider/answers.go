@@ -42,7 +42,7 @@ func AppendUUID(b []byte, s market.Seed, n int64) []byte {
 func Respond(w http.ResponseWriter, status int, body any) {
 	b, err := json.Marshal(body)
 	if err != nil {
-		panic(err) // a venue's side made something that is no JSON
+		panic(err) // a venue's side made something that is not JSON
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(status)

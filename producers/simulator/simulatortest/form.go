@@ -121,10 +121,10 @@ func timePattern(text string) (string, bool) {
 
 // Compare returns where what is simulated is not spelled as what was recorded. newer are paths that the recording is too old for,
 // older those that exist no more, counters those of numbers that happened to be as large as times.
-func Compare(recorded, said map[string]*Trait, newer, older []string, counters ...string) (faults []string) {
+func Compare(recorded, answered map[string]*Trait, newer, older []string, counters ...string) (faults []string) {
 	fault := func(path, format string, a ...any) { faults = append(faults, path+" "+fmt.Sprintf(format, a...)) }
 	for _, path := range slices.Sorted(maps.Keys(recorded)) {
-		r, s := recorded[path], said[path]
+		r, s := recorded[path], answered[path]
 		if s == nil {
 			if !slices.Contains(older, path) && r.count >= holders(recorded, path) && !strings.HasSuffix(path, "]") {
 				fault(path, "is always in the recording, never simulated")
@@ -167,7 +167,7 @@ func Compare(recorded, said map[string]*Trait, newer, older []string, counters .
 			}
 		}
 	}
-	for _, path := range slices.Sorted(maps.Keys(said)) {
+	for _, path := range slices.Sorted(maps.Keys(answered)) {
 		if recorded[path] == nil && !slices.ContainsFunc(newer, func(n string) bool { return path == n || strings.HasPrefix(path, n) }) && !inList(recorded, path) {
 			fault(path, "is simulated, never recorded")
 		}
@@ -184,7 +184,7 @@ func holders(traits map[string]*Trait, path string) int {
 	return 0
 }
 
-// inList tells that a path is a further element of a recorded list of plain values.
+// inList states that a path is a further element of a recorded list of plain values.
 func inList(traits map[string]*Trait, path string) bool {
 	i := strings.LastIndexByte(path, '[')
 	return i >= 0 && strings.HasSuffix(path, "]") && traits[path[:i]+"[0]"] != nil && traits[path[:i]].types["array"] > 0 &&

@@ -92,7 +92,7 @@ func (a *aaveMarkets) markets(arguments string) any {
 	return list
 }
 
-// value spells a number with the raw one that stands on the chain.
+// value spells a number with the raw one that is on the chain.
 func aaveValue(x float64, decimals int) map[string]any {
 	return map[string]any{"raw": strconv.FormatFloat(math.Trunc(x*math.Pow10(decimals)), 'f', 0, 64), "decimals": decimals,
 		"value": plain(x, 15)}

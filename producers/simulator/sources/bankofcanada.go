@@ -63,12 +63,12 @@ func (r *Reference) observations(w http.ResponseWriter, req *http.Request) {
 			continue
 		}
 		at := day.Add(fixedAt).UnixNano()
-		told := map[string]any{"d": day.Format(time.DateOnly)}
+		observation := map[string]any{"d": day.Format(time.DateOnly)}
 		for _, name := range names {
 			rate := r.world.Fiats["CAD"].At(at) / r.world.Fiats[strings.TrimPrefix(name, "FXCAD")].At(at)
-			told[name] = map[string]string{"v": fiveDigits(rate)}
+			observation[name] = map[string]string{"v": fiveDigits(rate)}
 		}
-		days = append([]map[string]any{told}, days...)
+		days = append([]map[string]any{observation}, days...)
 	}
 	provider.Respond(w, http.StatusOK, map[string]any{
 		"terms": map[string]string{"url": "https://www.bankofcanada.ca/terms/"}, "seriesDetail": detail, "observations": days,

@@ -74,7 +74,7 @@ var bitfinexSpans = map[string]int64{
 	"1m": market.Minute, "5m": 5 * market.Minute, "15m": 15 * market.Minute, "30m": 30 * market.Minute, "1h": market.Hour, "3h": 3 * market.Hour, "6h": 6 * market.Hour, "12h": 12 * market.Hour, "1D": market.Day, "1W": 7 * market.Day,
 }
 
-// candles tells those of a key such as trade:1h:fUSD:p30, the newest first unless sort is 1.
+// candles serves those of a key such as trade:1h:fUSD:p30, the newest first unless sort is 1.
 func (f bitfinexLent) candles(w http.ResponseWriter, req *http.Request) {
 	key, q, now := strings.Split(req.PathValue("key"), ":"), req.URL.Query(), f.Now().UnixNano()
 	if len(key) < 4 || key[0] != "trade" || bitfinexSpans[key[1]] == 0 {

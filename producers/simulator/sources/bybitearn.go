@@ -81,7 +81,7 @@ func (r *Reference) bybitProducts(w http.ResponseWriter, req *http.Request) {
 		provider.Respond(w, http.StatusOK, map[string]any{"retCode": 180001, "retMsg": "Invalid parameter", "result": map[string]any{}})
 		return
 	}
-	bybitSays(w, r.Now(), map[string]any{"list": list})
+	bybitResult(w, r.Now(), map[string]any{"list": list})
 }
 
 func bybitProduct(category, symbol string, id int, apr float64) map[string]any {
@@ -94,7 +94,7 @@ func bybitProduct(category, symbol string, id int, apr float64) map[string]any {
 	}
 }
 
-func bybitSays(w http.ResponseWriter, now time.Time, result any) {
+func bybitResult(w http.ResponseWriter, now time.Time, result any) {
 	provider.Respond(w, http.StatusOK, map[string]any{"retCode": 0, "retMsg": "", "result": result, "retExtInfo": map[string]any{}, "time": now.UnixMilli()})
 }
 
@@ -142,5 +142,5 @@ func (r *Reference) bybitBorrowed(w http.ResponseWriter, req *http.Request) {
 		}
 		levels = append(levels, map[string]any{"vipLevel": level.name, "list": list})
 	}
-	bybitSays(w, r.Now(), map[string]any{"vipCoinList": levels})
+	bybitResult(w, r.Now(), map[string]any{"vipCoinList": levels})
 }

@@ -41,7 +41,7 @@ func (g *gecko) chart(w http.ResponseWriter, r *http.Request) {
 		step = market.Day
 	}
 	prices, caps, volumes := [][2]float64{}, [][2]float64{}, [][2]float64{}
-	tell := func(t int64, price float64) {
+	point := func(t int64, price float64) {
 		at := float64(t / int64(time.Millisecond))
 		prices = append(prices, [2]float64{at, price})
 		caps = append(caps, [2]float64{at, price * c.CirculatingAt(t)})
@@ -54,12 +54,12 @@ func (g *gecko) chart(w http.ResponseWriter, r *http.Request) {
 			switch {
 			case t < c.Born:
 			case step == 5*market.Minute:
-				tell(t, c.Past(t)*factor)
+				point(t, c.Past(t)*factor)
 			default:
-				tell(t, c.Opening(market.FloorDiv(t, market.Hour))*factor)
+				point(t, c.Opening(market.FloorDiv(t, market.Hour))*factor)
 			}
 		}
-		tell(newest, b.Prices[c.Place])
+		point(newest, b.Prices[c.Place])
 	}
 	provider.Respond(w, http.StatusOK, map[string]any{"prices": prices, "market_caps": caps, "total_volumes": volumes})
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/marketlog/marketlog/schemas"
 )
 
-// coin tells everything about one coin, but for what the client asks to be left out.
+// coin serves everything about one coin, but for what the client asks to be left out.
 func (g *gecko) coin(w http.ResponseWriter, r *http.Request) {
 	c := g.catalogue.ByID[r.PathValue("id")]
 	if c == nil || !c.Listed(g.Now().UnixNano()) {
@@ -27,12 +27,12 @@ func (g *gecko) coin(w http.ResponseWriter, r *http.Request) {
 		detailed[p.Chain] = map[string]any{"decimal_place": 18, "contract_address": p.Address}
 	}
 	var home *string
-	said := map[string]any{}
+	body := map[string]any{}
 	if c.Native {
 		platforms[""], detailed[""] = "", map[string]any{"decimal_place": nil, "contract_address": ""}
 	} else {
 		home = &c.Platforms[0].Chain
-		said["contract_address"] = c.Platforms[0].Address
+		body["contract_address"] = c.Platforms[0].Address
 	}
 	for key, value := range map[string]any{
 		"id": c.ID, "symbol": strings.ToLower(c.Symbol), "name": c.Name, "web_slug": c.ID, "asset_platform_id": home,
@@ -45,29 +45,29 @@ func (g *gecko) coin(w http.ResponseWriter, r *http.Request) {
 		"watchlist_portfolio_users":       int(2e6 / math.Pow(float64(c.Rank), 0.9)),
 		"market_cap_rank":                 rankOrNull(b.Rank[c.Place]), "status_updates": []string{}, "last_updated": moment(at),
 	} {
-		said[key] = value
+		body[key] = value
 	}
 	if flag(r, "localization", true) {
 		local := map[string]string{}
 		for _, language := range strings.Fields("en de es fr it pl ro hu nl pt sv vi tr ru ja zh zh-tw ko ar th id") {
 			local[language] = c.Name
 		}
-		said["localization"] = local
+		body["localization"] = local
 	}
 	if flag(r, "market_data", true) {
-		said["market_data"] = g.marketData(b, c, flag(r, "sparkline", false))
+		body["market_data"] = g.marketData(b, c, flag(r, "sparkline", false))
 	}
 	if flag(r, "community_data", true) {
-		said["community_data"] = map[string]any{
+		body["community_data"] = map[string]any{
 			"facebook_likes": nil, "reddit_average_posts_48h": digits(8*c.Seed.Unit(market.FloorDiv(at, market.Day)), 4),
 			"reddit_average_comments_48h": digits(200*c.Seed.Unit(^market.FloorDiv(at, market.Day)), 6), "reddit_subscribers": int(3e6 / float64(c.Rank)),
 			"reddit_accounts_active_48h": int(9e3 / float64(c.Rank)), "telegram_channel_user_count": nil,
 		}
 	}
 	if flag(r, "developer_data", true) {
-		said["developer_data"] = developerOf(c, at)
+		body["developer_data"] = developerOf(c, at)
 	}
-	provider.Respond(w, http.StatusOK, said)
+	provider.Respond(w, http.StatusOK, body)
 }
 
 // rankOrNull is null for a coin without one.
@@ -97,8 +97,8 @@ func categoriesAt(n *market.Coin, t int64) []string {
 
 func descriptionOf(n *market.Coin) string {
 	what := map[schemas.Kind]string{
-		schemas.KindCoin: "the native coin of a chain of its own", schemas.KindToken: "a token", schemas.KindWrapped: "a token that stands for another coin",
-		schemas.KindStaked: "a token that stands for staked coins", schemas.KindStablecoin: "a stablecoin that aims at one " + n.Peg,
+		schemas.KindCoin: "the native coin of a chain of its own", schemas.KindToken: "a token", schemas.KindWrapped: "a token that represents another coin",
+		schemas.KindStaked: "a token that represents staked coins", schemas.KindStablecoin: "a stablecoin that aims at one " + n.Peg,
 	}[n.Kind]
 	return n.Name + " (" + n.Symbol + ") is " + what + ". Its numbers are simulated."
 }
@@ -147,26 +147,26 @@ func developerOf(n *market.Coin, t int64) map[string]any {
 	}
 }
 
-// marketData tells what the list of markets tells, in every currency.
+// marketData serves what the list of markets does, in every currency.
 func (g *gecko) marketData(b *market.Snapshot, c *market.Coin, sparkline bool) map[string]any {
 	at := b.At[c.Place]
 	each := func(usd float64) map[string]provider.Nullable {
-		said := map[string]provider.Nullable{}
+		fields := map[string]provider.Nullable{}
 		if math.IsNaN(usd) || b.Prices[c.Place] == 0 {
-			return said
+			return fields
 		}
-		said["usd"] = quoted(usd)
+		fields["usd"] = quoted(usd)
 		for _, q := range g.catalogue.Quotes {
-			said[q.Code] = quoted(usd / q.Price(at))
+			fields[q.Code] = quoted(usd / q.Price(at))
 		}
-		return said
+		return fields
 	}
 	same := func(value any) map[string]any {
-		said := map[string]any{"usd": value}
+		fields := map[string]any{"usd": value}
 		for _, q := range g.catalogue.Quotes {
-			said[q.Code] = value
+			fields[q.Code] = value
 		}
-		return said
+		return fields
 	}
 	f := &market.Figures{}
 	if b.Prices[c.Place] > 0 {
@@ -179,7 +179,7 @@ func (g *gecko) marketData(b *market.Snapshot, c *market.Coin, sparkline bool) m
 	}
 	price, capital := b.Prices[c.Place], b.Caps[c.Place]
 	m := g.market(b, c, quoted, nil)
-	said := map[string]any{
+	fields := map[string]any{
 		"current_price": each(price), "total_value_locked": nil, "mcap_to_tvl_ratio": nil, "fdv_to_tvl_ratio": nil, "roi": nil,
 		"ath": each(f.ATH), "ath_change_percentage": same(m.FromHighest), "ath_date": same(m.HighestDate),
 		"atl": each(f.ATL), "atl_change_percentage": same(m.FromLowest), "atl_date": same(m.LowestDate),
@@ -193,14 +193,14 @@ func (g *gecko) marketData(b *market.Snapshot, c *market.Coin, sparkline bool) m
 	}
 	for name, span := range map[string]int{"1h": market.Span1h, "24h": market.Span24h, "7d": market.Span7d, "14d": market.Span14d, "30d": market.Span30d, "60d": market.Span60d, "200d": market.Span200d, "1y": market.Span1y} {
 		if span > market.Span24h { // zero where the coin is younger
-			said["price_change_percentage_"+name] = known(f.Change[span])
+			fields["price_change_percentage_"+name] = known(f.Change[span])
 		}
-		said["price_change_percentage_"+name+"_in_currency"] = same(known(f.Change[span]))
+		fields["price_change_percentage_"+name+"_in_currency"] = same(known(f.Change[span]))
 	}
 	if sparkline {
-		said["sparkline_7d"] = g.week(b, c)
+		fields["sparkline_7d"] = g.week(b, c)
 	}
-	return said
+	return fields
 }
 
 // known is 0 for what is not, as this answer has it.

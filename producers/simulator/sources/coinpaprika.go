@@ -135,7 +135,7 @@ func (p *paprika) row(b *market.Snapshot, c *market.Coin) paprikaTicker {
 	}
 }
 
-// hundredths rounds a percentage to two decimals; what is not known is told as 0.
+// hundredths rounds a percentage to two decimals; what is not known is served as 0.
 func hundredths(x float64) float64 {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return 0
@@ -212,7 +212,7 @@ func (p *paprika) coin(w http.ResponseWriter, r *http.Request) {
 		last = market.SupplyFrom - int64(c.Seed.Unit(62)*700)*market.Day
 	}
 	repository := int(60_000 / math.Pow(float64(c.Rank), 0.7) * (0.3 + c.Seed.Unit(54)))
-	said := map[string]any{
+	body := map[string]any{
 		"id": row.ID, "name": row.Name, "symbol": row.Symbol, "rank": row.Rank, "is_new": row.New, "is_active": row.Active, "type": row.Type,
 		"logo": "https://images.example.invalid/coin/" + row.ID + "/logo.png", "tags": tags,
 		"team":        []map[string]string{{"id": c.ID + "-founder", "name": "Founder of " + c.Name, "position": "Founder"}},
@@ -236,9 +236,9 @@ func (p *paprika) coin(w http.ResponseWriter, r *http.Request) {
 		for _, on := range c.Platforms {
 			contracts = append(contracts, map[string]string{"contract": on.Address, "platform": paprikaPlatform(on.Chain), "type": "ERC20"})
 		}
-		said["contracts"] = contracts
+		body["contracts"] = contracts
 	}
-	provider.Respond(w, http.StatusOK, said)
+	provider.Respond(w, http.StatusOK, body)
 }
 
 // paprikaPlatform is the id of the coin whose chain it is.

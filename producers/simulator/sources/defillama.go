@@ -141,17 +141,17 @@ func (p *protocol) at(t int64) float64 {
 
 // Value that a protocol counts beside what is locked, as shares of it; zero for most.
 func (p *protocol) beside(t int64) map[string]float64 {
-	said := map[string]float64{}
+	values := map[string]float64{}
 	swing := 1 + 0.1*p.seed.Noise(market.FloorDiv(t, market.Day), 2)/4
 	switch {
 	case p.category == "Lending":
-		said["borrowed"] = 0.6 * swing
+		values["borrowed"] = 0.6 * swing
 	case p.seed.At(6)%6 == 0 && p.coin != nil:
-		said["staking"] = 0.25 * swing
+		values["staking"] = 0.25 * swing
 	case p.seed.At(6)%11 == 0:
-		said["pool2"] = 0.04 * swing
+		values["pool2"] = 0.04 * swing
 	}
-	return said
+	return values
 }
 
 func (l *llama) list(w http.ResponseWriter, _ *http.Request) {
@@ -219,7 +219,7 @@ func (p *protocol) slug() string {
 
 func change(now, before float64) float64 { return 100 * (now/before - 1) }
 
-// counts says that what is locked in a protocol is in the sums over all: exchanges hold it for others, and what liquid staking
+// counts states that what is locked in a protocol is in the sums over all: exchanges hold it for others, and what liquid staking
 // gives out for it is locked in other protocols again.
 func (p *protocol) counts(t int64) bool {
 	return p.born <= t && p.category != "CEX" && p.category != "Liquid Staking"

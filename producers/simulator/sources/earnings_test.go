@@ -13,9 +13,9 @@ type okxRates struct {
 	Data []struct{ Ccy, Rate, LendingRate, PreRate, Ts string }
 }
 
-// What lenders earn is less than what borrowers pay, the summary tells the last hour of the history, and the pages of the past
+// What lenders earn is less than what borrowers pay, the summary has the last hour of the history, and the pages of the past
 // join.
-func TestOKXTellsOneMarket(t *testing.T) {
+func TestOKXServesOneMarket(t *testing.T) {
 	s := open(t, 1)
 	const path = "/api/v5/finance/savings/lending-rate-"
 	last := map[string]string{}
@@ -68,7 +68,7 @@ func TestLidoLosesOnSomeDays(t *testing.T) {
 	}
 }
 
-// Candles of funding tell what the tickers told.
+// Candles of funding agree with the tickers.
 func TestBitfinexCandlesEndAtTheTicker(t *testing.T) {
 	s := open(t, 1)
 	candles := decoded[[][]float64](t, s, "bitfinex-funding", "/v2/candles/trade:1h:fUSD:p30/hist?limit=48")

@@ -17,7 +17,7 @@ import (
 	"github.com/marketlog/marketlog/producers/simulator/simulatortest"
 )
 
-// sourceLikeness says what the answers of a source are to look like: bodies that were recorded where there are
+// sourceLikeness states what the answers of a source are to look like: bodies that were recorded where there are
 // some, else those of testdata, which were written after the provider's documentation.
 type sourceLikeness struct {
 	source, get string
@@ -165,18 +165,18 @@ func TestSourcesAnswerLikeTheProviders(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			var said [][]byte
+			var bodies [][]byte
 			for _, of := range append(row.of, "")[:max(len(row.of), 1)] {
-				said = append(said, answerTo(t, s, row.source, strings.ReplaceAll(row.get, "%s", of)).Body.Bytes())
+				bodies = append(bodies, answerTo(t, s, row.source, strings.ReplaceAll(row.get, "%s", of)).Body.Bytes())
 			}
 			recorded := simulatortest.Parse(t, [][]byte{real}, nil)
-			if list, ok := recorded[0].([]any); ok && len(row.of) > 0 && said[0][0] == '{' { // several answers in one file
+			if list, ok := recorded[0].([]any); ok && len(row.of) > 0 && bodies[0][0] == '{' { // several answers in one file
 				recorded = list
 			}
 			for _, key := range row.without {
 				delete(recorded[0].(map[string]any), key)
 			}
-			answers := simulatortest.Parse(t, said, nil)
+			answers := simulatortest.Parse(t, bodies, nil)
 			forms := simulatortest.Traits(answers, row.keyed)
 			for _, path := range row.tiny {
 				forms[path].Exponents = 0

@@ -26,7 +26,7 @@ func frankfurter() Source {
 // banks are the central banks that rates are blended from, by Frankfurter's keys.
 var banks = strings.Fields("BOC BOI BOJ CBA ECB HKMA NBP NBU NB RBA SNB TCMB")
 
-// anchored currencies are told by their peg to the dollar, not by a bank.
+// anchored currencies are derived from their peg to the dollar, not by a bank.
 var anchored = map[string]float64{"AED": 3.6725, "BHD": 0.376, "QAR": 3.64, "SAR": 3.75}
 
 type blendedRate struct {
@@ -109,7 +109,7 @@ func inDollars(w *market.World, code string, at int64) float64 {
 	return w.Fiats[code].At(at)
 }
 
-// banksOn are what some banks say of a currency; now and then one is off, and is left out of the blend.
+// banksOn are what some banks publish of a currency; now and then one is off, and is left out of the blend.
 func banksOn(w *market.World, code string, date time.Time, rate float64) []bankRate {
 	var list []bankRate
 	for i, key := range banks {
@@ -117,11 +117,11 @@ func banksOn(w *market.World, code string, date time.Time, rate float64) []bankR
 		if i%4 > 0 && own.At(0)%3 == 0 {
 			continue
 		}
-		said := bankRate{Key: key, Rate: digits(rate*(1+0.0006*(own.Unit(date.Unix())-0.5)), 5)}
+		published := bankRate{Key: key, Rate: digits(rate*(1+0.0006*(own.Unit(date.Unix())-0.5)), 5)}
 		if own.At(^date.Unix())%200 == 0 {
-			said.Rate, said.Excluded = digits(rate*1.04, 5), true
+			published.Rate, published.Excluded = digits(rate*1.04, 5), true
 		}
-		list = append(list, said)
+		list = append(list, published)
 	}
 	return list
 }

@@ -14,11 +14,11 @@ func gateLend() Source {
 	return Source{
 		Slug: "gate-lend", Requests: 200, Per: 10 * time.Second,
 		Routes: func(r *Reference) map[string]http.HandlerFunc {
-			each := func(tell func(c *market.Coin, now int64) map[string]string) http.HandlerFunc {
+			each := func(row func(c *market.Coin, now int64) map[string]string) http.HandlerFunc {
 				return func(w http.ResponseWriter, _ *http.Request) {
 					now, rows := r.Now().UnixNano(), []map[string]string{}
 					for _, c := range r.catalogue.Lent(gateCoins, now) {
-						rows = append(rows, tell(c, now))
+						rows = append(rows, row(c, now))
 					}
 					provider.Respond(w, http.StatusOK, rows)
 				}

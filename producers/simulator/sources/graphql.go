@@ -16,7 +16,7 @@ type graphQLField struct {
 	of              []graphQLField
 }
 
-// graphQL serves queries without variables, aliases and fragments: resolve tells what the only field at the top has, and of
+// graphQL serves queries without variables, aliases and fragments: resolve returns what the only field at the top has, and of
 // that as much is answered as the query selects. A field that does not exist is an error, as is one that is selected in
 // the wrong way.
 func graphQL(resolve map[string]func(arguments string) any) http.HandlerFunc {

@@ -92,7 +92,7 @@ func (p *pool) llamaAPY(t int64) (apy, base, reward provider.Nullable) {
 
 func fiveDecimals(x float64) provider.Nullable { return provider.Nullable(math.Round(x*1e5) / 1e5) }
 
-// list tells the pools, the largest first.
+// list serves the pools, the largest first.
 func (l *llamaYields) list(w http.ResponseWriter, _ *http.Request) {
 	now := l.Now().UnixNano()
 	rows := make([]llamaPool, 0, len(l.pools))
@@ -151,7 +151,7 @@ func (p *pool) value(t int64) float64 {
 	return p.at(market.FloorDiv(t, market.Hour) * market.Hour).value
 }
 
-// loans tell what borrowers pay, by the ids of pools.
+// loans state what borrowers pay, by the ids of pools.
 func (l *llamaYields) loans(w http.ResponseWriter, _ *http.Request) {
 	now := market.FloorDiv(l.Now().UnixNano(), market.Hour) * market.Hour
 	rows := []map[string]any{}
@@ -184,7 +184,7 @@ func (l *llamaYields) loans(w http.ResponseWriter, _ *http.Request) {
 // chartSpan is how far a chart goes back at most.
 const chartSpan = 5 * 365 * market.Day
 
-// chart tells a pool at the end of each day, and its newest value.
+// chart serves a pool at the end of each day, and its newest value.
 func (l *llamaYields) chart(w http.ResponseWriter, req *http.Request) {
 	now := l.Now().UnixNano()
 	i := slices.IndexFunc(l.pools, func(p *pool) bool { return p.id == req.PathValue("pool") })

@@ -41,7 +41,7 @@ var morphoArguments = map[string]*regexp.Regexp{
 	"chains": regexp.MustCompile(`chainId_in:\s*\[([0-9, ]*)\]`),
 }
 
-// markets tell the largest first, a hundred of Ethereum's if nothing is said.
+// markets serves the largest first, a hundred of Ethereum's by default.
 func (m *morphoMarkets) markets(arguments string) any {
 	argument := func(name, absent string) string {
 		if found := morphoArguments[name].FindStringSubmatch(arguments); found != nil {

@@ -29,7 +29,7 @@ type okxSavings struct{ *Reference }
 const (
 	// okxCoins are lent.
 	okxCoins = 80
-	// The first hour that is told, and the first with what lenders earn.
+	// The first hour that is served, and the first with what lenders earn.
 	okxSince     = 1_639_440_000 * market.Second // 2021-12-14
 	okxLentSince = 1_772_150_400 * market.Second // 2026-02-27
 )
@@ -58,10 +58,10 @@ func (o okxSavings) summary(w http.ResponseWriter, req *http.Request) {
 			"preRate": plain(cost.At(last), 4), "estRate": plain(cost.At(last+market.Hour), 4),
 		})
 	}
-	okxSays(w, rows)
+	okxRows(w, rows)
 }
 
-// history tells hours backwards; without a currency those of all, the hours that are begun whole.
+// history serves hours backwards; without a currency those of all, the hours that are begun whole.
 func (o okxSavings) history(w http.ResponseWriter, req *http.Request) {
 	q, now := req.URL.Query(), o.Now().UnixNano()
 	bound := func(name string, none int64) int64 {
@@ -87,9 +87,9 @@ func (o okxSavings) history(w http.ResponseWriter, req *http.Request) {
 			rows = append(rows, row)
 		}
 	}
-	okxSays(w, rows)
+	okxRows(w, rows)
 }
 
-func okxSays(w http.ResponseWriter, rows []map[string]string) {
+func okxRows(w http.ResponseWriter, rows []map[string]string) {
 	provider.Respond(w, http.StatusOK, map[string]any{"code": "0", "msg": "", "data": rows})
 }

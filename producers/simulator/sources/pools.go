@@ -9,7 +9,7 @@ import (
 	"github.com/marketlog/marketlog/schemas"
 )
 
-// pool is a place where coins earn something: all who tell rates know it, DefiLlama those of everybody, a project its own.
+// pool is a place where coins earn something: all that publish rates know it, DefiLlama those of everybody, a project its own.
 // Rates are fractions a year.
 type pool struct {
 	id      string
@@ -20,7 +20,7 @@ type pool struct {
 	kind    poolKind
 	coins   []poolCoin
 	owed    *poolCoin // of what is pledged: what is owed against it
-	meta    string    // what tells it apart from others of its project
+	meta    string    // what distinguishes it from others of its project
 	// share is of what is locked in the project.
 	share float64
 	// pays is what borrowers pay; where nobody borrows, what the pool earns.
@@ -47,7 +47,7 @@ type poolCoin struct {
 	coin   *market.Coin
 }
 
-// poolCoins are what is held on a chain, by its place: symbols, and ids of the coins that they stand for. The most used are
+// poolCoins are what is held on a chain, by its place: symbols, and ids of the coins that they represent. The most used are
 // first, dollars before all.
 var poolCoins = map[int][][2]string{
 	0: {
@@ -90,7 +90,7 @@ var minted = map[string][2]string{
 	"Lista CDP": {"LISUSD", "usd1-wlfi"},
 }
 
-// stakings are what projects give for what they stake: the symbol, the coin, where else the same rate is told and what of the
+// stakings are what projects give for what they stake: the symbol, the coin, where else the same rate is published and what of the
 // usual it is.
 var stakings = map[string]struct {
 	symbol, coin, place string
@@ -217,7 +217,7 @@ func usage(k *market.Coin) (used, weight, ltv float64) {
 	return 0.3, 0.03, 0.6
 }
 
-// borrowedAs is the coin whose cost of borrowing it shares: what is wrapped is lent like what it stands for.
+// borrowedAs is the coin whose cost of borrowing it shares: what is wrapped is lent like what it represents.
 func (c defi) borrowedAs(k *market.Coin) *market.Coin {
 	if k.Parent != nil && k.Kind == schemas.KindWrapped {
 		return c.ByID[k.Parent.ID]
@@ -351,7 +351,7 @@ func (p *pool) at(t int64) poolState {
 	return s
 }
 
-// swings says that the strategy can lose.
+// swings states that the strategy can lose.
 func (p *pool) swings() bool {
 	swinging := []string{"Yield Aggregator", "Onchain Capital Allocator", "Risk Curators"}
 	return slices.Contains(swinging, p.project.category) && p.seed.At(4)%9 == 0

@@ -127,8 +127,8 @@ func TestLoansFitTheirPools(t *testing.T) {
 		Slug      string
 		ChainTvls map[string]float64
 	}](t, s, "defillama", "/protocols") {
-		if says := p.ChainTvls["borrowed"]; owed[p.Slug] > 0 && says > 0 && (owed[p.Slug] > 3*says || owed[p.Slug] < says/3) {
-			t.Errorf("%g is owed to the pools of %s, %g by the list of protocols", owed[p.Slug], p.Slug, says)
+		if listed := p.ChainTvls["borrowed"]; owed[p.Slug] > 0 && listed > 0 && (owed[p.Slug] > 3*listed || owed[p.Slug] < listed/3) {
+			t.Errorf("%g is owed to the pools of %s, %g by the list of protocols", owed[p.Slug], p.Slug, listed)
 		}
 	}
 }
@@ -159,20 +159,20 @@ func TestChartsLeadToNow(t *testing.T) {
 	}
 }
 
-// A project tells of itself what DefiLlama tells of it.
-func TestProjectsTellWhatDefiLlamaTells(t *testing.T) {
+// A project reports of itself what DefiLlama reports of it.
+func TestProjectsAgreeWithDefiLlama(t *testing.T) {
 	s := open(t, 1)
-	told := map[string]float64{}
+	listed := map[string]float64{}
 	for _, p := range allPools(t, s) {
 		if p.APYBase != nil {
-			told[p.Project+" "+p.Chain+" "+p.Symbol] = *p.APYBase / 100
+			listed[p.Project+" "+p.Chain+" "+p.Symbol] = *p.APYBase / 100
 		}
 	}
 	compared := 0
 	compare := func(key, apy string) {
 		t.Helper()
 		x, err := strconv.ParseFloat(apy, 64)
-		if want, ok := told[key]; err != nil || ok && math.Abs(x-want) > 0.03*want+1e-6 { // counted within the hour
+		if want, ok := listed[key]; err != nil || ok && math.Abs(x-want) > 0.03*want+1e-6 { // counted within the hour
 			t.Errorf("%s pays %s by itself, %g at DefiLlama", key, apy, want)
 		} else if ok {
 			compared++
@@ -205,11 +205,11 @@ func TestProjectsTellWhatDefiLlamaTells(t *testing.T) {
 
 func TestQueriesAreAnsweredAsFarAsTheySelect(t *testing.T) {
 	s := open(t, 1)
-	says := func(query string) (int, string) {
+	answers := func(query string) (int, string) {
 		w := answerTo(t, s, "morpho", `/graphql {"query": "`+query+`"}`)
 		return w.Code, strings.TrimSpace(w.Body.String())
 	}
-	if code, body := says("{ markets(first: 1, where: {chainId_in: [1]}) { items { chain { network } } } }"); code != http.StatusOK || body != `{"data":{"markets":{"items":[{"chain":{"network":"Ethereum"}}]}}}` {
+	if code, body := answers("{ markets(first: 1, where: {chainId_in: [1]}) { items { chain { network } } } }"); code != http.StatusOK || body != `{"data":{"markets":{"items":[{"chain":{"network":"Ethereum"}}]}}}` {
 		t.Errorf("status %d, %s", code, body)
 	}
 	for query, why := range map[string]string{
@@ -217,7 +217,7 @@ func TestQueriesAreAnsweredAsFarAsTheySelect(t *testing.T) {
 		"{ markets { items { lltv { value } } } }": "must not have a selection", "{ markets { items { lltv }": "Syntax Error", "{}": "Syntax Error", "": "Syntax Error",
 		"{ markets(first: 1 { items } }": "Syntax Error", strings.Repeat("{ markets ", 20): "Syntax Error",
 	} {
-		if code, body := says(query); code != http.StatusBadRequest || !strings.Contains(body, why) {
+		if code, body := answers(query); code != http.StatusBadRequest || !strings.Contains(body, why) {
 			t.Errorf("%s: status %d, %s", query, code, body)
 		}
 	}

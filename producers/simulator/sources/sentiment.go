@@ -29,7 +29,7 @@ type sentiment struct {
 	Update string `json:"time_until_update,omitempty"`
 }
 
-// fearAndGreed tells the newest days, the newest first; a limit of 0 is all.
+// fearAndGreed serves the newest days, the newest first; a limit of 0 is all.
 func (r *Reference) fearAndGreed(w http.ResponseWriter, req *http.Request) {
 	now := r.Now().UnixNano()
 	limit, err := strconv.Atoi(req.URL.Query().Get("limit"))
@@ -48,7 +48,7 @@ func (r *Reference) fearAndGreed(w http.ResponseWriter, req *http.Request) {
 	provider.Respond(w, http.StatusOK, map[string]any{"name": "Fear and Greed Index", "data": days, "metadata": map[string]any{"error": nil}})
 }
 
-// sentimentAt is where the market stands beside its month before, from 0 to 100.
+// sentimentAt is how the market compares with its month before, from 0 to 100.
 func sentimentAt(w *market.World, at int64) int {
 	whole, index := w.Seed.Of("market"), at/market.Hour
 	x := whole.Noise(index, market.HourOctaves)

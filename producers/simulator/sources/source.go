@@ -27,9 +27,9 @@ type Source struct {
 	// Requests may be made within Per; 0 is no limit.
 	Requests int
 	Per      time.Duration
-	// Metered says that Config.SourceRequests replaces the limit.
+	// Metered states that Config.SourceRequests replaces the limit.
 	Metered bool
-	// Tagged says that answers carry an ETag, and that one which has not changed is answered with 304.
+	// Tagged states that answers carry an ETag, and that one which has not changed is answered with 304.
 	Tagged bool
 	// MaxAge is for how long an answer may be kept, as Cache-Control says; 0 says nothing.
 	MaxAge time.Duration
@@ -84,7 +84,7 @@ type Reference struct {
 	url       string
 	routes    *http.ServeMux
 	requests  *provider.Bucket
-	// hurried is an accelerated run, whose time stands while a client waits: instead of silence it hangs up.
+	// hurried is an accelerated run, whose time does not advance while a client waits: instead of silence it hangs up.
 	hurried bool
 
 	mu     sync.Mutex
@@ -95,7 +95,7 @@ type Reference struct {
 	counter provider.Counter
 }
 
-// Now is the time of which the source tells: it stands while the source is frozen.
+// Now is the time of the source's values: it does not advance while the source is frozen.
 func (r *Reference) Now() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -107,7 +107,7 @@ func (r *Reference) Now() time.Time {
 	return now
 }
 
-// root stands for the provider's host.
+// root is the provider's host.
 func (s *Source) root() string { return "/" + s.Slug }
 
 // Config says of which market sources answer.
@@ -120,7 +120,7 @@ type Config struct {
 	Coins int
 	// Requests replaces, a minute, the budget of the sources that are Metered; 0 is as documented.
 	Requests int
-	// Accelerated is a run whose time stands still while a client waits.
+	// Accelerated is a run whose time does not advance while a client waits.
 	Accelerated bool
 }
 
@@ -217,18 +217,18 @@ func (r *Reference) serve(w http.ResponseWriter, req *http.Request) {
 		r.source.Throttled(w)
 		return
 	}
-	said := &answer{header: w.Header(), status: http.StatusOK}
-	r.routes.ServeHTTP(said, req)
-	if body, spoilt := faults.Spoil(bits, said.body.Bytes()); spoilt {
+	response := &answer{header: w.Header(), status: http.StatusOK}
+	r.routes.ServeHTTP(response, req)
+	if body, spoilt := faults.Spoil(bits, response.body.Bytes()); spoilt {
 		_, _ = w.Write(body)
 		return
 	}
 	if r.source.MaxAge > 0 {
 		w.Header().Set("Cache-Control", fmt.Sprintf("max-age=%d, public", int(r.source.MaxAge.Seconds())))
 	}
-	if r.source.Tagged && said.status == http.StatusOK {
+	if r.source.Tagged && response.status == http.StatusOK {
 		sum := fnv.New128a()
-		_, _ = sum.Write(said.body.Bytes())
+		_, _ = sum.Write(response.body.Bytes())
 		tag := fmt.Sprintf(`W/"%x"`, sum.Sum(nil))
 		w.Header().Set("ETag", tag)
 		if req.Header.Get("If-None-Match") == tag {
@@ -236,8 +236,8 @@ func (r *Reference) serve(w http.ResponseWriter, req *http.Request) {
 			return
 		}
 	}
-	w.WriteHeader(said.status)
-	_, _ = w.Write(said.body.Bytes())
+	w.WriteHeader(response.status)
+	_, _ = w.Write(response.body.Bytes())
 }
 
 // answer keeps what a handler says until its state is known.

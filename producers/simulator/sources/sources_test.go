@@ -82,7 +82,7 @@ var sourcePaths = map[string][]string{
 	"aave": {aaveReserves}, "morpho": {morphoStates},
 }
 
-// A process that starts again, and one that asked for other times before, is told the same.
+// A process that starts again, and one that asked for other times before, receives the same.
 func TestSourcesAreFunctionsOfSeedAndTime(t *testing.T) {
 	now, later := simulatortest.Noon, simulatortest.Noon.Add(31*time.Hour)
 	a := openWith(1, Config{Clock: simulatortest.Settable{Time: &now}, Coins: 1000})
@@ -101,7 +101,7 @@ func TestSourcesAreFunctionsOfSeedAndTime(t *testing.T) {
 				t.Errorf("%s %s: status %d; what it says depends on what was asked before", source, path, want.Code)
 			}
 			if path != "/coins" && bytes.Equal(answerTo(t, other, source, path).Body.Bytes(), want.Body.Bytes()) {
-				t.Errorf("%s %s: another seed tells the same", source, path)
+				t.Errorf("%s %s: another seed serves the same", source, path)
 			}
 		}
 	}
@@ -110,7 +110,7 @@ func TestSourcesAreFunctionsOfSeedAndTime(t *testing.T) {
 	}
 }
 
-// A chart goes on where the one of an hour ago ended, and its last point is what the list of markets tells.
+// A chart goes on where the one of an hour ago ended, and its last point is that of the list of markets.
 func TestCoinGeckosChartsAreOfItsMarket(t *testing.T) {
 	type chart struct {
 		Prices  [][2]float64
@@ -126,14 +126,14 @@ func TestCoinGeckosChartsAreOfItsMarket(t *testing.T) {
 	}
 	row := decoded[[]marketRow](t, s, "coingecko", geckoMarkets+"&precision=full&ids=ethereum")[0]
 	if got := before.Caps[720][1]; math.Round(got) != *row.MarketCap || before.Prices[720][1] != *row.CurrentPrice {
-		t.Errorf("the chart ends with a cap of %.0f, the list tells %.0f", got, *row.MarketCap)
+		t.Errorf("the chart ends with a cap of %.0f, the list has %.0f", got, *row.MarketCap)
 	}
 	now = simulatortest.Noon.Add(time.Hour)
 	after := decoded[chart](t, s, "coingecko", path+"2")
 	for i := range 40 {
 		old := before.Caps[720-40+i]
 		if j := slices.IndexFunc(after.Caps, func(p [2]float64) bool { return p[0] == old[0] }); j < 0 || after.Caps[j] != old || after.Volumes[j] != before.Volumes[720-40+i] {
-			t.Fatalf("an hour later the chart tells another cap than %v", old)
+			t.Fatalf("an hour later the chart has another cap than %v", old)
 		}
 	}
 	for i, p := range before.Prices[1:] {
@@ -232,7 +232,7 @@ func TestLongTailSharesSymbols(t *testing.T) {
 
 func TestStablecoinsHoldTheirPegsButOne(t *testing.T) {
 	s := open(t, 1)
-	said := decoded[struct {
+	answer := decoded[struct {
 		PeggedAssets []struct {
 			ID, PegType          string
 			Gecko                string `json:"gecko_id"`
@@ -244,7 +244,7 @@ func TestStablecoinsHoldTheirPegsButOne(t *testing.T) {
 		}
 	}](t, s, "defillama", "/stablecoins?includePrices=true")
 	pegs, dead, wobbling := map[string]int{}, 0, 0
-	for _, c := range said.PeggedAssets {
+	for _, c := range answer.PeggedAssets {
 		pegs[c.PegType]++
 		sum := 0.0
 		for _, chain := range c.Chains {
@@ -338,7 +338,7 @@ func TestThePastOfDefiEndsWithWhatIsLocked(t *testing.T) {
 }
 
 func TestSentimentCoversYears(t *testing.T) {
-	said := decoded[struct {
+	answer := decoded[struct {
 		Data []struct {
 			Value, Timestamp string
 			Class            string `json:"value_classification"`
@@ -346,7 +346,7 @@ func TestSentimentCoversYears(t *testing.T) {
 		}
 	}](t, open(t, 1), "alternative", "/fng/?limit=0")
 	classes := map[string]int{}
-	for i, d := range said.Data {
+	for i, d := range answer.Data {
 		value, err := strconv.Atoi(d.Value)
 		if err != nil || value < 0 || value > 100 {
 			t.Errorf("value %q", d.Value)
@@ -359,12 +359,12 @@ func TestSentimentCoversYears(t *testing.T) {
 		}
 		classes[d.Class]++
 	}
-	if len(said.Data) < 2900 || len(classes) != 5 {
-		t.Errorf("%d days of %v, want years of all five moods", len(said.Data), classes)
+	if len(answer.Data) < 2900 || len(classes) != 5 {
+		t.Errorf("%d days of %v, want years of all five moods", len(answer.Data), classes)
 	}
 }
 
-// Four sources tell currencies at different times of the day, and mean the same.
+// Four sources publish currencies at different times of the day, and mean the same.
 func TestCurrenciesAgree(t *testing.T) {
 	s := open(t, 1)
 	coinbase := decoded[struct {
@@ -419,7 +419,7 @@ func fixingOf(t *testing.T, file, code string) float64 {
 	return rate
 }
 
-// The long file spans more than the past of markets, and its end is what the daily file and that of 90 days tell.
+// The long file spans more than the past of markets, and its end is what the daily file and that of 90 days hold.
 func TestCentralBankFilesAgree(t *testing.T) {
 	s := open(t, 1)
 	days := func(path string) []string {
@@ -434,11 +434,11 @@ func TestCentralBankFilesAgree(t *testing.T) {
 		t.Errorf("%d days since %.10s, want more than five years", len(long), long[len(long)-1])
 	}
 	if !slices.Equal(long[:len(quarter)], quarter) || !slices.Equal(long[:1], newest) {
-		t.Error("the files tell different rates")
+		t.Error("the files hold different rates")
 	}
 }
 
-func TestFrankfurterTellsRanges(t *testing.T) {
+func TestFrankfurterServesRanges(t *testing.T) {
 	s := open(t, 1)
 	type row struct{ Date, Base, Quote string }
 	rows := decoded[[]row](t, s, "frankfurter", "/v2/rates?base=USD&quotes=EUR&from=2026-02-20&to=2026-02-25")
@@ -475,7 +475,7 @@ func TestSourcesKeepTheirBudgets(t *testing.T) {
 	for _, test := range []struct {
 		source, path    string
 		raised, allowed int
-		says            string
+		contains        string
 	}{
 		{"coingecko", "/api/v3/ping", 0, 30, `"error_code":429`},
 		{"coingecko", "/api/v3/ping", 600, 600, `"error_code":429`},
@@ -492,7 +492,7 @@ func TestSourcesKeepTheirBudgets(t *testing.T) {
 		if n < test.allowed || n > test.allowed+test.allowed/9+1 {
 			t.Errorf("%s allows %d requests at once, want %d", test.source, n, test.allowed)
 		}
-		if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), test.says) {
+		if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), test.contains) {
 			t.Errorf("%s: status %d, %v, %s", test.source, w.Code, w.Header(), w.Body)
 		}
 		if got := s.reference(t, test.source).Stats(); got.Requests != int64(n+1) || got.Throttled != 1 {

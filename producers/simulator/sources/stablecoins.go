@@ -37,7 +37,7 @@ type llamaCirculating struct {
 	MonthAgo map[string]float64 `json:"circulatingPrevMonth"`
 }
 
-// stablecoins tells all of them, the most of it in circulation first. Prices come if they are asked for.
+// stablecoins serves all of them, the most of it in circulation first. Prices come if they are asked for.
 func (l *llama) stablecoins(w http.ResponseWriter, r *http.Request) {
 	now, priced := l.Now().UnixNano(), flag(r, "includePrices", false)
 	rows := []llamaStablecoin{}

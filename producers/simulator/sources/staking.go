@@ -16,13 +16,13 @@ const (
 	solStaked   = 0.068
 )
 
-// staker declares the simulated side of one that tells a rate of staking by itself; say is the answer at a time.
-func staker(slug, path string, say func(r *Reference, now int64) any) Source {
+// staker declares the simulated side of one that publishes its own staking rate; answer is the body at a time.
+func staker(slug, path string, answer func(r *Reference, now int64) any) Source {
 	return Source{
 		Slug: slug, Requests: 60, Per: time.Minute,
 		Routes: func(r *Reference) map[string]http.HandlerFunc {
 			return map[string]http.HandlerFunc{"GET " + path: func(w http.ResponseWriter, _ *http.Request) {
-				provider.Respond(w, http.StatusOK, say(r, r.Now().UnixNano()))
+				provider.Respond(w, http.StatusOK, answer(r, r.Now().UnixNano()))
 			}}
 		},
 	}
@@ -34,18 +34,18 @@ func lido() Source {
 		Slug: "lido", Requests: 60, Per: time.Minute,
 		Routes: func(r *Reference) map[string]http.HandlerFunc {
 			meta := map[string]any{"symbol": "stETH", "address": "0xae7ab96520DE3A18E5e111B5EaAb095312D7fE84", "chainId": 1}
-			say := func(w http.ResponseWriter, data any) {
+			respond := func(w http.ResponseWriter, data any) {
 				provider.Respond(w, http.StatusOK, map[string]any{"data": data, "meta": meta})
 			}
 			return map[string]http.HandlerFunc{
-				"GET /v1/protocol/steth/apr/last": func(w http.ResponseWriter, _ *http.Request) { say(w, rebase(r.world, lastRebase(r.Now()))) },
+				"GET /v1/protocol/steth/apr/last": func(w http.ResponseWriter, _ *http.Request) { respond(w, rebase(r.world, lastRebase(r.Now()))) },
 				"GET /v1/protocol/steth/apr/sma": func(w http.ResponseWriter, _ *http.Request) {
 					days, sum := []any{}, 0.0
 					for n := int64(rebasesShown - 1); n >= 0; n-- {
-						said := rebase(r.world, lastRebase(r.Now())-n)
-						days, sum = append(days, said), sum+said["apr"].(float64)
+						rebased := rebase(r.world, lastRebase(r.Now())-n)
+						days, sum = append(days, rebased), sum+rebased["apr"].(float64)
 					}
-					say(w, map[string]any{"aprs": days, "smaApr": digits(sum/rebasesShown, 7)})
+					respond(w, map[string]any{"aprs": days, "smaApr": digits(sum/rebasesShown, 7)})
 				},
 			}
 		},

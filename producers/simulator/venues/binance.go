@@ -83,7 +83,7 @@ func binanceOpen(c *Conn) {
 	}
 }
 
-// binanceStream finds what a stream is about. The venue takes any symbol, and says nothing of those it does not have: m is nil.
+// binanceStream finds what a stream is about. The venue takes any symbol, and ignores those it does not have: m is nil.
 func binanceStream(x *Exchange, name string) (channel string, m *market.Market, ok bool) {
 	symbol, channel, _ := strings.Cut(name, "@")
 	_, ok = x.venue.Channels[channel]
@@ -319,7 +319,7 @@ var binanceIntervals = map[string]time.Duration{
 	"1d": 24 * time.Hour, "3d": 3 * 24 * time.Hour,
 }
 
-// binanceWeight is what the documentation says that a request takes.
+// binanceWeight is what the documentation states that a request takes.
 func binanceWeight(r *http.Request) int {
 	query := r.URL.Query()
 	named := 0
@@ -457,7 +457,7 @@ func binanceNamed(x *Exchange, list string) (markets []*market.Market, ok bool) 
 	return markets, true
 }
 
-// binanceLimit is how many rows are asked for: 500 unless the query tells, 1,000 at most.
+// binanceLimit is how many rows are requested: 500 by default, 1,000 at most.
 func binanceLimit(r *http.Request) (n int, ok bool) {
 	text := r.URL.Query().Get("limit")
 	if text == "" {

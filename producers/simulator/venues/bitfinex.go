@@ -52,7 +52,7 @@ func bitfinex() Venue {
 		HeartbeatEvery: 5 * time.Second,
 		Heartbeat:      bitfinexHeartbeat,
 		Channels: map[string]Channel{
-			"trades": {Trade: bitfinexTrade, Personal: bitfinexTold},
+			"trades": {Trade: bitfinexTrade, Personal: bitfinexExecuted},
 			"ticker": {State: bitfinexTicker, Personal: func(c *Conn, m *market.Market, frame []byte) []byte {
 				return c.Session.(*bitfinexSession).frame(c, topic{"ticker", m}, frame)
 			}},
@@ -78,8 +78,8 @@ type bitfinexSession struct {
 
 type bitfinexChannel struct {
 	id int64
-	// told is when the newest list was sent.
-	told time.Time
+	// lastSent is when the newest list was sent.
+	lastSent time.Time
 }
 
 // Flags of a conf event.
@@ -96,7 +96,7 @@ func (s *bitfinexSession) frame(c *Conn, t topic, parts []byte) []byte {
 	if channel == nil {
 		return nil
 	}
-	channel.told = c.Now()
+	channel.lastSent = c.Now()
 	b := append(make([]byte, 0, len(parts)+48), '[')
 	b = strconv.AppendInt(b, channel.id, 10)
 	b = append(append(b, ','), parts...)
@@ -110,8 +110,8 @@ func (s *bitfinexSession) frame(c *Conn, t topic, parts []byte) []byte {
 	return append(b, ']')
 }
 
-// bitfinexTold makes a trade a connection's own: "te", and the same again as "tu".
-func bitfinexTold(c *Conn, m *market.Market, trade []byte) []byte {
+// bitfinexExecuted makes a trade a connection's own: "te", and the same again as "tu".
+func bitfinexExecuted(c *Conn, m *market.Market, trade []byte) []byte {
 	s, t := c.Session.(*bitfinexSession), topic{"trades", m}
 	c.Send(s.frame(c, t, append([]byte(`"te",`), trade...)))
 	return s.frame(c, t, append([]byte(`"tu",`), trade...))
@@ -121,7 +121,7 @@ func bitfinexHeartbeat(c *Conn) {
 	s := c.Session.(*bitfinexSession)
 	quiet := []topic{}
 	for t, channel := range s.channels {
-		if c.Now().Sub(channel.told) >= bitfinexQuiet {
+		if c.Now().Sub(channel.lastSent) >= bitfinexQuiet {
 			quiet = append(quiet, t)
 		}
 	}
@@ -141,7 +141,7 @@ func bitfinexReceive(c *Conn, message []byte) {
 		CID     json.Number `json:"cid"`
 	}
 	s := c.Session.(*bitfinexSession)
-	say := func(body map[string]any) {
+	send := func(body map[string]any) {
 		b, _ := json.Marshal(body)
 		c.Send(b)
 	}
@@ -150,7 +150,7 @@ func bitfinexReceive(c *Conn, message []byte) {
 		if request.Symbol != "" {
 			body["channel"], body["symbol"], body["pair"] = request.Channel, request.Symbol, strings.TrimPrefix(request.Symbol, "t")
 		}
-		say(body)
+		send(body)
 	}
 	if err := json.Unmarshal(message, &request); err != nil {
 		refuse(10000, "Unknown event")
@@ -162,16 +162,16 @@ func bitfinexReceive(c *Conn, message []byte) {
 		if request.CID != "" {
 			body["cid"] = request.CID
 		}
-		say(body)
+		send(body)
 	case "conf":
 		s.flags = request.Flags
-		say(map[string]any{"event": "conf", "status": "OK", "flags": s.flags})
+		send(map[string]any{"event": "conf", "status": "OK", "flags": s.flags})
 	case "unsubscribe":
 		for t, channel := range s.channels {
 			if channel.id == request.ID {
 				delete(s.channels, t)
 				c.Unsubscribe(t.channel, t.market)
-				say(map[string]any{"event": "unsubscribed", "status": "OK", "chanId": channel.id})
+				send(map[string]any{"event": "unsubscribed", "status": "OK", "chanId": channel.id})
 				return
 			}
 		}
@@ -198,7 +198,7 @@ func bitfinexReceive(c *Conn, message []byte) {
 		}
 		s.last++
 		s.channels[t] = &bitfinexChannel{id: s.last}
-		say(map[string]any{"event": "subscribed", "channel": request.Channel, "chanId": s.last, "symbol": m.Symbol, "pair": m.Symbol[1:]})
+		send(map[string]any{"event": "subscribed", "channel": request.Channel, "chanId": s.last, "symbol": m.Symbol, "pair": m.Symbol[1:]})
 		if request.Channel == "ticker" {
 			c.Send(s.frame(c, t, bitfinexTicker(nil, m, m.State(c.Now()))))
 			return

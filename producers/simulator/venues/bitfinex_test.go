@@ -17,17 +17,17 @@ import (
 func TestBitfinexNamesChannelsByConnection(t *testing.T) {
 	x := open(t, 1, bitfinex()).exchanges[0]
 	a, b := x.pretend(t), x.pretend(t)
-	a.say(`{"event":"subscribe","channel":"ticker","symbol":"tBTCUSD"}`)
-	a.say(`{"event":"subscribe","channel":"trades","symbol":"tBTCUSD"}`)
-	b.say(`{"event":"conf","flags":98304}`)
-	b.say(`{"event":"subscribe","channel":"trades","symbol":"tBTCUSD"}`)
+	a.send(`{"event":"subscribe","channel":"ticker","symbol":"tBTCUSD"}`)
+	a.send(`{"event":"subscribe","channel":"trades","symbol":"tBTCUSD"}`)
+	b.send(`{"event":"conf","flags":98304}`)
+	b.send(`{"event":"subscribe","channel":"trades","symbol":"tBTCUSD"}`)
 	a.texts()
 	b.texts()
 	x.passing(simulatortest.Noon, simulatortest.Noon.Add(10*time.Second))
-	toldA, toldB := []string{}, []string{}
+	framesA, framesB := []string{}, []string{}
 	for _, text := range a.texts() {
 		if trade, ok := strings.CutPrefix(text, "[2,"); ok {
-			toldA = append(toldA, trade)
+			framesA = append(framesA, trade)
 		} else if !strings.HasPrefix(text, "[1,[") {
 			t.Errorf("got %s, want a trade on channel 2 or a ticker on channel 1", text)
 		}
@@ -38,14 +38,14 @@ func TestBitfinexNamesChannelsByConnection(t *testing.T) {
 		if !ok || len(parts) != 7 || parts[5] != fmt.Sprint(i+2) {
 			t.Fatalf("got %s, want a trade on channel 1 with the sequence number %d", text, i+2)
 		}
-		toldB = append(toldB, strings.Join(parts[:5], ",")+"]")
+		framesB = append(framesB, strings.Join(parts[:5], ",")+"]")
 	}
-	if len(toldA) < 4 || strings.Join(toldA, "\n") != strings.Join(toldB, "\n") {
-		t.Fatalf("one connection hears %q, the other %q", toldA, toldB)
+	if len(framesA) < 4 || strings.Join(framesA, "\n") != strings.Join(framesB, "\n") {
+		t.Fatalf("one connection hears %q, the other %q", framesA, framesB)
 	}
-	for i := 0; i < len(toldA); i += 2 {
-		if te, ok := strings.CutPrefix(toldA[i], `"te",`); !ok || toldA[i+1] != `"tu",`+te {
-			t.Errorf("got %s and %s, want te and the same as tu", toldA[i], toldA[i+1])
+	for i := 0; i < len(framesA); i += 2 {
+		if te, ok := strings.CutPrefix(framesA[i], `"te",`); !ok || framesA[i+1] != `"tu",`+te {
+			t.Errorf("got %s and %s, want te and the same as tu", framesA[i], framesA[i+1])
 		}
 	}
 }
@@ -54,8 +54,8 @@ func TestBitfinexBeatsOnQuietChannelsOnly(t *testing.T) {
 	x := openWith(1, Config{Clock: simulatortest.Fixed(simulatortest.Noon), Venues: []Venue{bitfinex()}, Rate: 20}).exchanges[0]
 	c := x.pretend(t)
 	quiet := slices.MinFunc(x.markets, func(a, b *market.Market) int { return cmp.Compare(a.TradesPerDay(), b.TradesPerDay()) })
-	c.say(`{"event":"subscribe","channel":"trades","symbol":"tBTCUSD"}`)
-	c.say(`{"event":"subscribe","channel":"trades","symbol":"` + quiet.Symbol + `"}`)
+	c.send(`{"event":"subscribe","channel":"trades","symbol":"tBTCUSD"}`)
+	c.send(`{"event":"subscribe","channel":"trades","symbol":"` + quiet.Symbol + `"}`)
 	c.texts()
 	last := map[string]time.Time{"1": simulatortest.Noon, "2": simulatortest.Noon}
 	beats := 0
@@ -82,7 +82,7 @@ func TestBitfinexBeatsOnQuietChannelsOnly(t *testing.T) {
 	}
 }
 
-func TestBitfinexRefusesInItsOwnWords(t *testing.T) {
+func TestBitfinexRefusesInItsOwnFormat(t *testing.T) {
 	x := open(t, 1, bitfinex()).exchanges[0]
 	c := x.pretend(t)
 	c.texts()
@@ -98,13 +98,13 @@ func TestBitfinexRefusesInItsOwnWords(t *testing.T) {
 		{`{"event":"unsubscribe","chanId":1}`, `"chanId":1,"event":"unsubscribed"`},
 		{`{"event":"subscribe","channel":"ticker","symbol":"tBTCUSD"}`, `"chanId":2`},
 	} {
-		c.say(test.message)
+		c.send(test.message)
 		if got := c.texts(); len(got) == 0 || !strings.Contains(got[0], test.want) {
 			t.Errorf("%s: got %q, want %s", test.message, got, test.want)
 		}
 	}
 	for _, m := range x.markets[:26] {
-		c.say(`{"event":"subscribe","channel":"trades","symbol":"` + m.Symbol + `"}`)
+		c.send(`{"event":"subscribe","channel":"trades","symbol":"` + m.Symbol + `"}`)
 	}
 	if all := strings.Join(c.texts(), "\n"); strings.Count(all, `"subscribed"`) != 24 || !strings.Contains(all, `"code":10305`) || c.reason == "" {
 		t.Errorf("beyond 25 channels: closed for %q after %d more and %v", c.reason, strings.Count(all, `"subscribed"`), strings.Contains(all, "10305"))

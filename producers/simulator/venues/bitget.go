@@ -114,7 +114,7 @@ func bitgetReceive(c *Conn, message []byte) {
 	}
 }
 
-// bitgetSnapshot is how many trades a new subscriber is told.
+// bitgetSnapshot is how many trades a new subscriber is sent.
 const bitgetSnapshot = 50
 
 // bitgetHead begins a message, up to the bracket of its rows.
@@ -131,7 +131,7 @@ func bitgetEnd(b []byte, at int64) []byte {
 	return append(strconv.AppendInt(b, at/1e6, 10), '}')
 }
 
-// bitgetTrades tells the newest first.
+// bitgetTrades lists the newest first.
 func bitgetTrades(b []byte, action string, m *market.Market, at int64, trades ...market.Trade) []byte {
 	b = bitgetHead(b, action, "trade", m)
 	for i := range trades {
@@ -271,7 +271,7 @@ func bitgetListing(m *market.Market) json.RawMessage {
 	return b
 }
 
-// bitgetLimit is how many rows are asked for: 100 unless the query tells.
+// bitgetLimit is how many rows are requested: 100 by default.
 func bitgetLimit(r *http.Request, most int) (n int, ok bool) {
 	text := r.URL.Query().Get("limit")
 	if text == "" {

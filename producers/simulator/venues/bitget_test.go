@@ -59,11 +59,11 @@ func TestBitgetCandlesAreOldestFirst(t *testing.T) {
 	}
 }
 
-func TestBitgetSaysWhatItDidToEachChannel(t *testing.T) {
+func TestBitgetAcknowledgesEachChannel(t *testing.T) {
 	x := open(t, 1, bitget()).exchanges[0]
 	c := x.pretend(t)
 	for _, test := range []struct {
-		say  string
+		send string
 		want []string
 	}{
 		{"ping", []string{"pong"}},
@@ -82,19 +82,19 @@ func TestBitgetSaysWhatItDidToEachChannel(t *testing.T) {
 		{`{"op":"login"}`, []string{`{"event":"error","code":30003,`}},
 		{`{"op":"subscribe","args":[]` + strings.Repeat(" ", 4096) + `}`, []string{`{"event":"error","code":30002,`}},
 	} {
-		c.say(test.say)
+		c.send(test.send)
 		heard := c.heardSince()
 		if len(heard) != len(test.want) {
-			t.Fatalf("%.200s: %d answers, want %d", test.say, len(heard), len(test.want))
+			t.Fatalf("%.200s: %d answers, want %d", test.send, len(heard), len(test.want))
 		}
 		for i, m := range heard {
 			if !strings.HasPrefix(string(m.bytes), test.want[i]) {
-				t.Errorf("%.200s: got %.300s, want %s", test.say, m.bytes, test.want[i])
+				t.Errorf("%.200s: got %.300s, want %s", test.send, m.bytes, test.want[i])
 			}
 		}
 	}
 	for range 245 {
-		c.say(`{"op":"unsubscribe","args":[]}`)
+		c.send(`{"op":"unsubscribe","args":[]}`)
 	}
 	if c.reason != "request over limit" {
 		t.Errorf("after more than 240 requests in an hour: %q", c.reason)
@@ -105,7 +105,7 @@ func TestBitgetSaysWhatItDidToEachChannel(t *testing.T) {
 func TestBitgetUpdatesFollowTheSnapshot(t *testing.T) {
 	x := open(t, 1, bitget()).exchanges[0]
 	c := x.pretend(t)
-	c.say(`{"op":"subscribe","args":[{"instType":"SPOT","channel":"trade","instId":"BTCUSDT"}]}`)
+	c.send(`{"op":"subscribe","args":[{"instType":"SPOT","channel":"trade","instId":"BTCUSDT"}]}`)
 	x.pump(simulatortest.Noon.Add(20 * time.Second))
 	next, updates := int64(0), 0
 	for _, m := range c.heardSince() {

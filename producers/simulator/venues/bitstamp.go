@@ -35,7 +35,7 @@ func bitstamp() Venue {
 const bitstampTrades = "live_trades_"
 
 func bitstampReceive(c *Conn, message []byte) {
-	say := func(event, channel string, data any) {
+	send := func(event, channel string, data any) {
 		b, _ := json.Marshal(struct {
 			Event   string `json:"event"`
 			Channel string `json:"channel"`
@@ -43,7 +43,7 @@ func bitstampReceive(c *Conn, message []byte) {
 		}{event, channel, data})
 		c.Send(b)
 	}
-	refuse := func(why string) { say("bts:error", "", map[string]any{"code": nil, "message": why}) }
+	refuse := func(why string) { send("bts:error", "", map[string]any{"code": nil, "message": why}) }
 	var request struct {
 		Event string `json:"event"`
 		Data  struct {
@@ -58,16 +58,16 @@ func bitstampReceive(c *Conn, message []byte) {
 	m := c.Exchange().Market(symbol)
 	switch {
 	case request.Event == "bts:heartbeat":
-		say("bts:heartbeat", "", map[string]string{"status": "success"})
+		send("bts:heartbeat", "", map[string]string{"status": "success"})
 	case !known || m == nil:
 		refuse("Bad subscription string.")
 	case request.Event == "bts:subscribe":
 		if c.Subscribe(bitstampTrades, m) {
-			say("bts:subscription_succeeded", request.Data.Channel, struct{}{})
+			send("bts:subscription_succeeded", request.Data.Channel, struct{}{})
 		}
 	case request.Event == "bts:unsubscribe":
 		c.Unsubscribe(bitstampTrades, m)
-		say("bts:unsubscription_succeeded", request.Data.Channel, struct{}{})
+		send("bts:unsubscription_succeeded", request.Data.Channel, struct{}{})
 	default:
 		refuse("Bad event.")
 	}

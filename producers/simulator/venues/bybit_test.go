@@ -80,11 +80,11 @@ func TestBybitRefusesWithStatus403(t *testing.T) {
 	t.Error("700 requests at once are answered, 600 in 5 s are allowed")
 }
 
-func TestBybitSaysWhatItDid(t *testing.T) {
+func TestBybitAcknowledgesRequests(t *testing.T) {
 	x := open(t, 1, bybit()).exchanges[0]
 	c := x.pretend(t)
 	for _, test := range []struct {
-		say     string
+		send    string
 		success bool
 		text    string
 		further int
@@ -95,7 +95,7 @@ func TestBybitSaysWhatItDid(t *testing.T) {
 		{`{"op":"subscribe","args":["a","b","c","d","e","f","g","h","i","j","k"]}`, false, "args size >10", 0},
 		{`{"op":"unsubscribe","args":["publicTrade.BTCUSDT"]}`, true, "unsubscribe", 0},
 	} {
-		c.say(test.say)
+		c.send(test.send)
 		heard := c.heardSince()
 		var answer struct {
 			Success bool
@@ -103,20 +103,20 @@ func TestBybitSaysWhatItDid(t *testing.T) {
 			ID      string `json:"req_id"`
 		}
 		if len(heard) != 1+test.further {
-			t.Fatalf("%s: %d answers, want %d", test.say, len(heard), 1+test.further)
+			t.Fatalf("%s: %d answers, want %d", test.send, len(heard), 1+test.further)
 		}
 		if err := json.Unmarshal(heard[0].bytes, &answer); err != nil || answer.Success != test.success || answer.Message != test.text {
-			t.Errorf("%s: got %s, want %t %q", test.say, heard[0].bytes, test.success, test.text)
+			t.Errorf("%s: got %s, want %t %q", test.send, heard[0].bytes, test.success, test.text)
 		}
-		if strings.Contains(test.say, "req_id") && answer.ID != "7" {
-			t.Errorf("%s: answered to %q", test.say, answer.ID)
+		if strings.Contains(test.send, "req_id") && answer.ID != "7" {
+			t.Errorf("%s: answered to %q", test.send, answer.ID)
 		}
 	}
 	if len(c.topics) != 1 {
 		t.Errorf("subscribed to %d topics, want 1", len(c.topics))
 	}
 	for range 1500 {
-		c.say(`{"op":"subscribe","args":["tickers.BTCUSDT"]}`)
+		c.send(`{"op":"subscribe","args":["tickers.BTCUSDT"]}`)
 	}
 	if c.reason != "args too long" {
 		t.Errorf("after 22,500 characters of topics: %q", c.reason)

@@ -38,7 +38,7 @@ func coinbase() Venue {
 		Receive: coinbaseReceive,
 		Channels: map[string]Channel{
 			"matches": {Trade: func(b []byte, m *market.Market, t market.Trade) []byte { return coinbaseMatch(b, "match", m, t) }},
-			// The ticker tells every match.
+			// The ticker is sent for every match.
 			"ticker": {Trade: func(b []byte, m *market.Market, t market.Trade) []byte { return coinbaseTicker(b, m, m.After(t)) }},
 		},
 	}
@@ -107,7 +107,7 @@ func symbols(markets []*market.Market) []string {
 	return names
 }
 
-// coinbaseMatch tells the maker's side.
+// coinbaseMatch carries the maker's side.
 func coinbaseMatch(b []byte, kind string, m *market.Market, t market.Trade) []byte {
 	b = append(b, `{"type":"`...)
 	b = append(b, kind...)

@@ -36,9 +36,9 @@ type Conn struct {
 	topics   map[topic]bool
 	beat     time.Time
 	pinged   time.Time
-	// told is when anything was last sent to the client.
-	told time.Time
-	// heard is when the client last said anything, Unix nanoseconds.
+	// lastSent is when anything was last sent to the client.
+	lastSent time.Time
+	// heard is when the client last sent anything, Unix nanoseconds.
 	heard atomic.Int64
 
 	queue chan message
@@ -66,7 +66,7 @@ type message struct {
 // Exchange is the venue that the client is connected to.
 func (c *Conn) Exchange() *Exchange { return c.x }
 
-// Now is the time up to which the feed has told everything: what snapshots are taken at.
+// Now is the time up to which the feed has sent everything: what snapshots are taken at.
 func (c *Conn) Now() time.Time { return c.x.sent }
 
 // Send queues a text frame; b is not used afterwards.
@@ -102,7 +102,7 @@ func (c *Conn) Unsubscribe(channel string, m *market.Market) (ok bool) {
 	return true
 }
 
-// Subscribed tells the markets of a channel, in the order of their symbols.
+// Subscribed returns the markets of a channel, in the order of their symbols.
 func (c *Conn) Subscribed(channel string) []*market.Market {
 	var markets []*market.Market
 	for _, m := range c.x.markets {
@@ -131,7 +131,7 @@ func (x *Exchange) deliver(c *Conn, m message) {
 	if x.faults.Silence || c.reason != "" {
 		return
 	}
-	c.told = x.sent
+	c.lastSent = x.sent
 	x.random = market.Mix(x.random + 1)
 	m.bytes, _ = x.faults.Spoil(x.random, m.bytes)
 	for range 1 + x.faults.Flood {
@@ -180,7 +180,7 @@ func (x *Exchange) serveStream(w http.ResponseWriter, r *http.Request) {
 		_ = ws.Close(websocket.StatusTryAgainLater, "unavailable")
 		return
 	}
-	x.conns[c], c.beat, c.pinged, c.told = true, c.opened, c.opened, c.opened
+	x.conns[c], c.beat, c.pinged, c.lastSent = true, c.opened, c.opened, c.opened
 	x.counter.Connects.Add(1)
 	if x.venue.Open != nil {
 		x.venue.Open(c)
@@ -211,7 +211,7 @@ func (c *Conn) read(ctx context.Context) {
 		c.heard.Store(now.UnixNano())
 		c.x.mu.Lock()
 		switch {
-		case c.x.faults.Silence: // it hears as little as it says
+		case c.x.faults.Silence: // it receives as little as it sends
 		case c.messages.Allow(now):
 			c.x.venue.Receive(c, b)
 		default:
@@ -288,7 +288,7 @@ func (x *Exchange) maintain(now time.Time) {
 		switch age := now.Sub(c.opened); {
 		case limits.Idle > 0 && now.Sub(time.Unix(0, c.heard.Load())) > limits.Idle:
 			c.Close(websocket.StatusPolicyViolation, "idle")
-		case limits.Mute > 0 && now.Sub(c.told) > limits.Mute && !x.faults.Silence:
+		case limits.Mute > 0 && now.Sub(c.lastSent) > limits.Mute && !x.faults.Silence:
 			c.Close(websocket.StatusPolicyViolation, "nothing to say")
 		case limits.Unsubscribed > 0 && age > limits.Unsubscribed && len(c.topics) == 0:
 			c.Close(websocket.StatusPolicyViolation, "no subscription")

@@ -143,7 +143,7 @@ func cryptocomHead(b []byte, id int64, channel string, m *market.Market) []byte 
 // cryptocomIDs is where the numbers of trades and matches begin: they have 19 digits.
 const cryptocomIDs = 1 << 62
 
-// cryptocomTrades tells trades in the order of time, newest first.
+// cryptocomTrades lists trades in the order of time, newest first.
 func cryptocomTrades(b []byte, id int64, m *market.Market, trades ...market.Trade) []byte {
 	b = cryptocomHead(b, id, "trade", m)
 	for i := range trades {

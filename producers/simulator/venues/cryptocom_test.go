@@ -43,7 +43,7 @@ func TestCryptocomEndsAConnectionThatDoesNotAnswer(t *testing.T) {
 					if test.id != "" {
 						id = test.id
 					}
-					c.say(`{"id":` + id + `,"method":"public/respond-heartbeat"}`)
+					c.send(`{"id":` + id + `,"method":"public/respond-heartbeat"}`)
 				}
 			}
 			if c.reason != "" && at.Sub(simulatortest.Noon) < 35*time.Second {
@@ -59,7 +59,7 @@ func TestCryptocomEndsAConnectionThatDoesNotAnswer(t *testing.T) {
 func TestCryptocomAnswersASubscriptionWithItsHistory(t *testing.T) {
 	x := open(t, 1, cryptocom()).exchanges[0]
 	c := x.pretend(t)
-	c.say(`{"id":7,"method":"subscribe","params":{"channels":["trade.BTC_USD","ticker.ETH_USD"]}}`)
+	c.send(`{"id":7,"method":"subscribe","params":{"channels":["trade.BTC_USD","ticker.ETH_USD"]}}`)
 	texts := c.texts()
 	for i, want := range []string{
 		`{"id":7,"method":"subscribe","code":0}`,
@@ -76,10 +76,10 @@ func TestCryptocomAnswersASubscriptionWithItsHistory(t *testing.T) {
 			t.Errorf("got %s, want the id -1 of what was not asked for", text)
 		}
 	}
-	c.say(`{"id":8,"method":"unsubscribe","params":{"channels":["trade.BTC_USD","ticker.ETH_USD"]}}`)
-	c.say(`{"id":9,"method":"subscribe","params":{"channels":["trade.BTC_USD","book.BTC_USD.10"]}}`)
-	c.say(`{"id":10,"method":"public/auth"}`)
-	c.say(`nothing`)
+	c.send(`{"id":8,"method":"unsubscribe","params":{"channels":["trade.BTC_USD","ticker.ETH_USD"]}}`)
+	c.send(`{"id":9,"method":"subscribe","params":{"channels":["trade.BTC_USD","book.BTC_USD.10"]}}`)
+	c.send(`{"id":10,"method":"public/auth"}`)
+	c.send(`nothing`)
 	x.passing(simulatortest.Noon.Add(6*time.Second), simulatortest.Noon.Add(9*time.Second))
 	want := []string{
 		`{"id":8,"method":"unsubscribe","code":0}`,

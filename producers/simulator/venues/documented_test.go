@@ -181,7 +181,7 @@ func longer(n int) func(any) bool {
 	}
 }
 
-// kindOf picks Bitfinex's lists that say what they are, with a row of four.
+// kindOf picks Bitfinex's lists that state what they are, with a row of four.
 func kindOf(kinds ...any) func(any) bool {
 	return func(message any) bool {
 		parts, _ := message.([]any)
@@ -213,7 +213,7 @@ func row(value any) []any {
 	return parts
 }
 
-// TestFramesLookLikeDocumentedOnes compares what the simulator says with the samples that the adapters are tested on.
+// TestFramesLookLikeDocumentedOnes compares what the simulator sends with the samples that the adapters are tested on.
 func TestFramesLookLikeDocumentedOnes(t *testing.T) {
 	for i, row := range scripted {
 		t.Run(fmt.Sprintf("%s/%d", row.venue, i), func(t *testing.T) {

@@ -124,7 +124,7 @@ func (x *Exchange) Stats() provider.Stats {
 // pumpEvery is how often frames are sent. The later ones of a batch are late by as much.
 const pumpEvery = 20 * time.Millisecond
 
-// run sends what is due until the context ends. delivered, unless nil, is told each time up to which
+// run sends what is due until the context ends. delivered, unless nil, is given each time up to which
 // everything was handed to the network.
 func (x *Exchange) run(ctx context.Context, delivered func(time.Time)) error {
 	for {

@@ -72,7 +72,7 @@ func TestReconnectedClientMeetsTheSameHistory(t *testing.T) {
 		}
 		_ = ws.CloseNow()
 	}
-	// The HTTP interface tells the same.
+	// The HTTP interface serves the same.
 	answer, err := http.Get(x.RESTURL() + "/products/BTC-USD/trades")
 	if err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func TestReconnectedClientMeetsTheSameHistory(t *testing.T) {
 		}
 	}
 	if found == 0 {
-		t.Error("none of the feed's trades is told over HTTP")
+		t.Error("none of the feed's trades is served over HTTP")
 	}
 }
 
@@ -168,7 +168,7 @@ func TestHeartbeatsAreSentInTime(t *testing.T) {
 	x := s.exchanges[0]
 	c := x.pretend(t)
 	c.beat = simulatortest.Noon
-	c.say(`{"method":"subscribe","params":{"channel":"trade","symbol":["BTC/USD"]}}`)
+	c.send(`{"method":"subscribe","params":{"channel":"trade","symbol":["BTC/USD"]}}`)
 	c.heardSince()
 	beats := 0
 	for i := range 100 {
@@ -188,7 +188,7 @@ func TestVenueMisbehavesOnDemand(t *testing.T) {
 	s := open(t, 1, coinbase())
 	x := s.exchanges[0]
 	c := x.pretend(t)
-	c.say(subscribeBTC)
+	c.send(subscribeBTC)
 	c.heardSince()
 	at := simulatortest.Noon
 	frames := func() (n, unreadable int) {

@@ -74,7 +74,7 @@ func TestSilenceIsNotBrokenByHeartbeats(t *testing.T) {
 	}
 }
 
-func TestVenuesThrottleInTheirOwnWords(t *testing.T) {
+func TestVenuesThrottleInTheirOwnFormats(t *testing.T) {
 	for _, test := range []struct {
 		venue Venue
 		path  string
@@ -90,7 +90,7 @@ func TestVenuesThrottleInTheirOwnWords(t *testing.T) {
 		{poloniex(), "/markets/BTC_USDT/price", 200, time.Second, `{"code":429,`},
 		{poloniex(), "/markets", 10, time.Second, `{"code":429,`},
 	} {
-		s := open(t, 1, test.venue) // its clock stands: all requests come at once
+		s := open(t, 1, test.venue) // its clock does not advance: all requests come at once
 		allowed := 0
 		for {
 			w := httptest.NewRecorder()

@@ -15,15 +15,15 @@ import (
 	"github.com/marketlog/marketlog/producers/simulator/simulatortest"
 )
 
-// fidelityCase says which recorded messages the simulator's are to look like. A venue adds rows here.
+// fidelityCase states which recorded messages the simulator's are to look like. A venue adds rows here.
 type fidelityCase struct {
 	venue string
-	// file is below MARKETLOG_RECORDINGS. Its framing is told by its form: sessions and samples as JSON
+	// file is below MARKETLOG_RECORDINGS. Its framing is recognized by its form: sessions and samples as JSON
 	// lines, HTTP answers as JSON, subscriptions as text.
 	file string
 	// of is how the target of an answer begins, in a script.
 	of string
-	// pick tells which of its messages count, by their decoded JSON; nil takes all.
+	// pick selects which of its messages count, by their decoded JSON; nil takes all.
 	pick func(message any) bool
 	// send is what a client sends; %s becomes the symbols of up to 60 markets, comma separated in quotes.
 	send []string
@@ -357,7 +357,7 @@ var fidelityCases = []fidelityCase{
 	},
 }
 
-// TestFramesLookLikeRecordedOnes compares what the simulator says with what the venues said.
+// TestFramesLookLikeRecordedOnes compares the simulator's frames with those of the venues.
 func TestFramesLookLikeRecordedOnes(t *testing.T) {
 	root := os.Getenv("MARKETLOG_RECORDINGS")
 	if root == "" {
@@ -373,11 +373,11 @@ func TestFramesLookLikeRecordedOnes(t *testing.T) {
 func compare(t *testing.T, row fidelityCase, messages [][]byte) {
 	t.Helper()
 	recorded := simulatortest.Parse(t, messages, row.pick)
-	said := simulatortest.Parse(t, saidMessages(t, row), row.pick)
-	if len(recorded) == 0 || len(said) == 0 {
-		t.Fatalf("%d recorded and %d simulated messages, want some of each", len(recorded), len(said))
+	simulated := simulatortest.Parse(t, simulatedMessages(t, row), row.pick)
+	if len(recorded) == 0 || len(simulated) == 0 {
+		t.Fatalf("%d recorded and %d simulated messages, want some of each", len(recorded), len(simulated))
 	}
-	forms := simulatortest.Traits(said, row.keyed)
+	forms := simulatortest.Traits(simulated, row.keyed)
 	for _, path := range row.tiny {
 		forms[path].Exponents = 0
 	}
@@ -386,12 +386,12 @@ func compare(t *testing.T, row fidelityCase, messages [][]byte) {
 	}
 	if t.Failed() {
 		t.Logf("recorded %s", simulatortest.Excerpt(recorded[0]))
-		t.Logf("simulated %s", simulatortest.Excerpt(said[0]))
+		t.Logf("simulated %s", simulatortest.Excerpt(simulated[0]))
 	}
 }
 
 // saidMessages are the simulator's, of many markets over some time.
-func saidMessages(t *testing.T, row fidelityCase) (messages [][]byte) {
+func simulatedMessages(t *testing.T, row fidelityCase) (messages [][]byte) {
 	t.Helper()
 	venues := List()
 	i := slices.IndexFunc(venues, func(v Venue) bool { return v.Slug == row.venue })
@@ -432,7 +432,7 @@ func saidMessages(t *testing.T, row fidelityCase) (messages [][]byte) {
 	}
 	for _, text := range row.send {
 		for _, list := range lists {
-			c.say(strings.ReplaceAll(text, "%s", list))
+			c.send(strings.ReplaceAll(text, "%s", list))
 		}
 	}
 	// Quiet venues need their time, busy ones say enough in a few seconds.

@@ -43,13 +43,13 @@ func gateReceive(c *Conn, message []byte) {
 		Payload []string    `json:"payload"`
 	}
 	now := c.Exchange().Now()
-	say := func(body map[string]any) {
+	send := func(body map[string]any) {
 		body["time"], body["time_ms"] = now.Unix(), now.UnixMilli()
 		b, _ := json.Marshal(body)
 		c.Send(b)
 	}
 	refuse := func(code int, why string) {
-		say(map[string]any{
+		send(map[string]any{
 			"channel": request.Channel, "event": request.Event, "error": map[string]any{"code": code, "message": why}, "result": nil,
 		})
 	}
@@ -60,7 +60,7 @@ func gateReceive(c *Conn, message []byte) {
 	_, known := c.Exchange().venue.Channels[request.Channel]
 	switch {
 	case request.Channel == "spot.ping":
-		say(map[string]any{"channel": "spot.pong", "event": "", "error": nil, "result": nil})
+		send(map[string]any{"channel": "spot.pong", "event": "", "error": nil, "result": nil})
 		return
 	case !known:
 		refuse(2, "unknown channel "+request.Channel)
@@ -84,7 +84,7 @@ func gateReceive(c *Conn, message []byte) {
 		}
 	}
 	id := hex.EncodeToString(message[:min(16, len(message))])
-	say(map[string]any{
+	send(map[string]any{
 		"conn_id": id[:16], "trace_id": id, "requestId": id, "channel": request.Channel, "event": request.Event,
 		"payload": request.Payload, "result": map[string]string{"status": "success"},
 	})

@@ -97,7 +97,7 @@ func geminiReceive(c *Conn, message []byte) {
 	answer(http.StatusOK, "")
 }
 
-// geminiTrade tells with "m" whether the buyer was the maker.
+// geminiTrade states in "m" whether the buyer was the maker.
 func geminiTrade(b []byte, m *market.Market, t market.Trade) []byte {
 	b = strconv.AppendInt(append(b, `{"E":`...), t.Time, 10)
 	b = append(append(b, `,"s":"`...), m.Symbol...)
@@ -223,7 +223,7 @@ func geminiRoutes(x *Exchange) map[string]http.HandlerFunc {
 	}
 }
 
-// geminiReach is how far back candles of an interval are told: minutes for a day, days for a year.
+// geminiReach is how far back candles of an interval are served: minutes for a day, days for a year.
 func geminiReach(interval time.Duration) time.Duration {
 	return min(max(1440*interval, 24*time.Hour), 365*24*time.Hour)
 }

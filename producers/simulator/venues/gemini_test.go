@@ -20,7 +20,7 @@ func TestGeminiDoesARequestWholeOrNotAtAll(t *testing.T) {
 		{`{"id":"p","method":"ping"}`, `{"id":"p","status":200,"result":{}}`},
 		{`{"id":"t","method":"time"}`, `{"id":"t","status":200,"result":{"serverTime":1772627696789}}`},
 	} {
-		c.say(test.message)
+		c.send(test.message)
 		if got := c.texts(); len(got) != 1 || got[0] != test.want {
 			t.Errorf("%s: got %q, want %s", test.message, got, test.want)
 		}
@@ -29,7 +29,7 @@ func TestGeminiDoesARequestWholeOrNotAtAll(t *testing.T) {
 	if got := c.texts(); len(got) > 0 {
 		t.Errorf("after refusals: got %q, want nothing", got)
 	}
-	c.say(`{"id":3,"method":"SUBSCRIBE","params":["BTCUSD@trade","btcusd@bookTicker"]}`)
+	c.send(`{"id":3,"method":"SUBSCRIBE","params":["BTCUSD@trade","btcusd@bookTicker"]}`)
 	x.passing(simulatortest.Noon.Add(11*time.Second), simulatortest.Noon.Add(30*time.Second))
 	trades, quotes := 0, 0
 	for i, text := range c.texts() {
@@ -46,14 +46,14 @@ func TestGeminiDoesARequestWholeOrNotAtAll(t *testing.T) {
 	if trades == 0 || quotes == 0 {
 		t.Errorf("%d trades and %d quotes in 20 s, want some of each", trades, quotes)
 	}
-	c.say(`{"id":4,"method":"UNSUBSCRIBE","params":["btcusd@trade","btcusd@bookTicker"]}`)
+	c.send(`{"id":4,"method":"UNSUBSCRIBE","params":["btcusd@trade","btcusd@bookTicker"]}`)
 	x.passing(simulatortest.Noon.Add(31*time.Second), simulatortest.Noon.Add(60*time.Second))
 	if got := c.texts(); len(got) != 1 || got[0] != `{"id":4,"status":200}` {
 		t.Errorf("after unsubscribing: got %q", got)
 	}
 }
 
-// Names without a separator tell base and quote only if no other pair reads the same.
+// Names without a separator identify base and quote only if no other pair reads the same.
 func TestGeminiListsNoNameThatReadsAsTwoPairs(t *testing.T) {
 	x := open(t, 1, gemini()).exchanges[0]
 	for _, m := range x.Markets() {

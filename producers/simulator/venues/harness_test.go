@@ -111,7 +111,7 @@ func (x *Exchange) pretend(t testing.TB) client {
 		messages: provider.NewBucket(x.venue.Limits.Messages, x.venue.Limits.MessagesPer),
 	}
 	c.heard.Store(c.opened.UnixNano())
-	c.told = c.opened
+	c.lastSent = c.opened
 	x.conns[c] = true
 	if x.venue.Open != nil {
 		x.venue.Open(c)
@@ -119,7 +119,7 @@ func (x *Exchange) pretend(t testing.TB) client {
 	return client{c}
 }
 
-func (c client) say(text string) {
+func (c client) send(text string) {
 	c.x.mu.Lock()
 	defer c.x.mu.Unlock()
 	c.x.venue.Receive(c.Conn, []byte(text))

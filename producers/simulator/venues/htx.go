@@ -78,7 +78,7 @@ func htxPack(b, frame []byte) []byte {
 	return out.Bytes()
 }
 
-// htxRefusal is what the feed and the HTTP interface say of a request that they cannot answer.
+// htxRefusal is what the feed and the HTTP interface answer to a request that they cannot serve.
 type htxRefusal struct {
 	Time    int64  `json:"ts"`
 	Status  string `json:"status"`
@@ -89,7 +89,7 @@ type htxRefusal struct {
 
 func htxReceive(c *Conn, message []byte) {
 	now := c.Exchange().Now().UnixMilli()
-	say := func(body any) {
+	send := func(body any) {
 		b, _ := json.Marshal(body)
 		c.SendBinary(htxPack(nil, b))
 	}
@@ -100,7 +100,7 @@ func htxReceive(c *Conn, message []byte) {
 		Unsub string      `json:"unsub"`
 		ID    any         `json:"id"`
 	}
-	refuse := func(why string) { say(htxRefusal{now, "error", request.ID, "bad-request", why}) }
+	refuse := func(why string) { send(htxRefusal{now, "error", request.ID, "bad-request", why}) }
 	if err := json.Unmarshal(message, &request); err != nil {
 		refuse("invalid request")
 		return
@@ -110,7 +110,7 @@ func htxReceive(c *Conn, message []byte) {
 		c.Session.(*htxSession).unanswered = 0
 		return
 	case request.Ping != "":
-		say(map[string]json.Number{"pong": request.Ping})
+		send(map[string]json.Number{"pong": request.Ping})
 		return
 	case request.Sub == "" && request.Unsub == "":
 		refuse("invalid request")
@@ -128,12 +128,12 @@ func htxReceive(c *Conn, message []byte) {
 	if request.Unsub != "" {
 		c.Unsubscribe(channel, m)
 		answer["unsubbed"] = topic
-		say(answer)
+		send(answer)
 		return
 	}
 	c.Subscribe(channel, m)
 	answer["subbed"] = topic
-	say(answer)
+	send(answer)
 	if channel == "ticker" {
 		c.SendBinary(htxTicker(nil, m, m.State(c.Now())))
 	} else if t, ok := repeated(m, c.Now()); ok {
@@ -342,7 +342,7 @@ func htxListing(m *market.Market) any {
 	}
 }
 
-// htxMatch is a match of one trade, as the HTTP interface tells it.
+// htxMatch is a match of one trade, as the HTTP interface serves it.
 func htxMatch(t market.Trade) any {
 	return map[string]any{
 		"id": htxTick(t), "ts": t.Time / 1e6, "data": []any{map[string]any{

@@ -54,7 +54,7 @@ func TestHTXPacksEveryFrame(t *testing.T) {
 	x := open(t, 1, htx()).exchanges[0]
 	c := x.pretend(t)
 	for _, test := range []struct {
-		say  string
+		send string
 		want []string
 	}{
 		{`{"ping":18}`, []string{`{"pong":18}`}},
@@ -64,14 +64,14 @@ func TestHTXPacksEveryFrame(t *testing.T) {
 		{`{"unsub":"market.btcusdt.ticker","id":"a"}`, []string{`{"id":"a","status":"ok","ts":1772627696789,"unsubbed":"market.btcusdt.ticker"}`}},
 		{`{"pong":18}`, nil},
 	} {
-		c.say(test.say)
+		c.send(test.send)
 		heard := c.heardSince()
 		if len(heard) != len(test.want) {
-			t.Fatalf("%s: %d answers, want %d", test.say, len(heard), len(test.want))
+			t.Fatalf("%s: %d answers, want %d", test.send, len(heard), len(test.want))
 		}
 		for i, m := range heard {
 			if got := unpacked(t, m.bytes); !m.binary || !strings.HasPrefix(got, test.want[i]) {
-				t.Errorf("%s: got %s (binary %t), want %s", test.say, got, m.binary, test.want[i])
+				t.Errorf("%s: got %s (binary %t), want %s", test.send, got, m.binary, test.want[i])
 			}
 		}
 	}
@@ -97,7 +97,7 @@ func TestHTXEndsConnectionsThatDoNotAnswerPings(t *testing.T) {
 		}
 		x.maintain(simulatortest.Noon.Add(time.Duration(i) * 5 * time.Second))
 		for _, m := range good.heardSince() {
-			good.say(strings.Replace(unpacked(t, m.bytes), "ping", "pong", 1))
+			good.send(strings.Replace(unpacked(t, m.bytes), "ping", "pong", 1))
 		}
 	}
 	if mute.reason != "no pong" || good.reason != "" {

@@ -60,13 +60,13 @@ func kucoinReceive(c *Conn, message []byte) {
 		Topic    string `json:"topic"`
 		Response bool   `json:"response"`
 	}
-	say := func(body map[string]any) {
+	send := func(body map[string]any) {
 		body["id"] = request.ID
 		b, _ := json.Marshal(body)
 		c.Send(b)
 	}
 	if err := json.Unmarshal(message, &request); err != nil {
-		say(map[string]any{"type": "error", "code": 400, "data": "the message is no JSON"})
+		send(map[string]any{"type": "error", "code": 400, "data": "the message is no JSON"})
 		return
 	}
 	if number, ok := request.ID.(float64); ok {
@@ -77,19 +77,19 @@ func kucoinReceive(c *Conn, message []byte) {
 	names := strings.Split(list, ",")
 	switch {
 	case request.Type == "ping":
-		say(map[string]any{"type": "pong"})
+		send(map[string]any{"type": "pong"})
 		return
 	case request.Type != "subscribe" && request.Type != "unsubscribe":
-		say(map[string]any{"type": "error", "code": 404, "data": "type " + request.Type + " is not supported"})
+		send(map[string]any{"type": "error", "code": 404, "data": "type " + request.Type + " is not supported"})
 		return
 	case !known || len(names) > 100 || channel == "/market/snapshot" && len(names) > 1:
-		say(map[string]any{"type": "error", "code": 404, "data": "topic " + request.Topic + " is not found"})
+		send(map[string]any{"type": "error", "code": 404, "data": "topic " + request.Topic + " is not found"})
 		return
 	}
 	for _, name := range names {
 		m := c.Exchange().Market(name)
 		if m == nil {
-			say(map[string]any{"type": "error", "code": 404, "data": "topic " + channel + ":" + name + " is not found"})
+			send(map[string]any{"type": "error", "code": 404, "data": "topic " + channel + ":" + name + " is not found"})
 			return
 		}
 		if request.Type == "unsubscribe" {
@@ -99,7 +99,7 @@ func kucoinReceive(c *Conn, message []byte) {
 		}
 	}
 	if request.Response {
-		say(map[string]any{"type": "ack"})
+		send(map[string]any{"type": "ack"})
 	}
 }
 

@@ -16,7 +16,7 @@ func TestKucoinTakesOneSymbolASnapshot(t *testing.T) {
 		{"/market/snapshot:BTC-USDT", `"type":"ack"`},
 		{"/market/snapshot:BTC-USDT,ETH-USDT", `topic /market/snapshot:BTC-USDT,ETH-USDT is not found`},
 	} {
-		c.say(`{"id":"1","type":"subscribe","topic":"` + test.topic + `","response":true}`)
+		c.send(`{"id":"1","type":"subscribe","topic":"` + test.topic + `","response":true}`)
 		if got := c.texts(); len(got) != 1 || !strings.Contains(got[0], test.want) {
 			t.Errorf("%s: got %q, want %s", test.topic, got, test.want)
 		}

@@ -32,7 +32,7 @@ func TestMarketIsAFunctionOfSeedAndTime(t *testing.T) {
 		}
 	}
 	if !differs {
-		t.Error("another seed tells the same market")
+		t.Error("another seed makes the same market")
 	}
 }
 
@@ -188,7 +188,7 @@ func TestOutlierVenueIsFarOffInAFewMarketsSometimes(t *testing.T) {
 			if off < spells/4 || off > spells*3/4 {
 				t.Errorf("%s is off in %d of %d spells, want about half", m.Symbol, off, spells)
 			}
-			// Its history tells the same, piece by piece and whole.
+			// Its history serves the same, piece by piece and whole.
 			from := simulatortest.Noon.Truncate(time.Hour).Add(-time.Hour)
 			whole := m.Candles(from, from.Add(time.Hour), simulatortest.Noon, time.Hour)[0]
 			parts := m.Candles(from, from.Add(time.Hour), simulatortest.Noon, time.Minute)

@@ -66,7 +66,7 @@ func mexcChannel(x *Exchange, name string) (channel string, m *market.Market) {
 }
 
 func mexcReceive(c *Conn, message []byte) {
-	say := func(code int, text string) {
+	send := func(code int, text string) {
 		b, _ := json.Marshal(struct {
 			ID      int    `json:"id"`
 			Code    int    `json:"code"`
@@ -79,16 +79,16 @@ func mexcReceive(c *Conn, message []byte) {
 		Params []string `json:"params"`
 	}
 	if err := json.Unmarshal(message, &request); err != nil {
-		say(1, "msg format invalid")
+		send(1, "msg format invalid")
 		return
 	}
 	switch request.Method {
 	case "PING":
-		say(0, "PONG")
+		send(0, "PONG")
 		return
 	case "SUBSCRIPTION", "UNSUBSCRIPTION":
 	default:
-		say(1, "unknown method")
+		send(1, "unknown method")
 		return
 	}
 	var done, refused []string
@@ -107,10 +107,10 @@ func mexcReceive(c *Conn, message []byte) {
 		}
 	}
 	if len(refused) > 0 {
-		say(0, "Not Subscribed successfully! ["+strings.Join(refused, ",")+"].  Reason： Blocked! ")
+		send(0, "Not Subscribed successfully! ["+strings.Join(refused, ",")+"].  Reason： Blocked! ")
 	}
 	if len(done) > 0 {
-		say(0, strings.Join(done, ","))
+		send(0, strings.Join(done, ","))
 	}
 }
 

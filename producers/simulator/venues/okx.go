@@ -257,7 +257,7 @@ func okxRoutes(x *Exchange) map[string]http.HandlerFunc {
 	}
 }
 
-// okxLimit is how many rows are asked for: 100 unless the query tells.
+// okxLimit is how many rows are requested: 100 by default.
 func okxLimit(r *http.Request, most int) (n int, ok bool) {
 	text := r.URL.Query().Get("limit")
 	if text == "" {

@@ -90,7 +90,7 @@ func TestOKXSaysWhatItDidToEachChannel(t *testing.T) {
 	x := open(t, 1, okx()).exchanges[0]
 	c := x.pretend(t)
 	for _, test := range []struct {
-		say  string
+		send string
 		want []string
 	}{
 		{"ping", []string{"pong"}},
@@ -108,14 +108,14 @@ func TestOKXSaysWhatItDidToEachChannel(t *testing.T) {
 		{`{"op":"unsubscribe","args":[{"channel":"trades","instId":"BTC-USDT"}]}`, []string{`{"event":"unsubscribe","arg":{"channel":"trades"`}},
 		{`{"op":"sing"}`, []string{`{"event":"error","code":"60012"`}},
 	} {
-		c.say(test.say)
+		c.send(test.send)
 		heard := c.heardSince()
 		if len(heard) != len(test.want) {
-			t.Fatalf("%s: %d answers, want %d", test.say, len(heard), len(test.want))
+			t.Fatalf("%s: %d answers, want %d", test.send, len(heard), len(test.want))
 		}
 		for i, m := range heard {
 			if !strings.HasPrefix(string(m.bytes), test.want[i]) {
-				t.Errorf("%s: got %s, want %s", test.say, m.bytes, test.want[i])
+				t.Errorf("%s: got %s, want %s", test.send, m.bytes, test.want[i])
 			}
 		}
 	}
@@ -123,25 +123,25 @@ func TestOKXSaysWhatItDidToEachChannel(t *testing.T) {
 		t.Errorf("%d subscriptions, want 2", got)
 	}
 	for range 480 {
-		c.say(`{"op":"unsubscribe","args":[]}`)
+		c.send(`{"op":"unsubscribe","args":[]}`)
 	}
 	if c.reason != "Requests too frequent" {
 		t.Errorf("after more than 480 requests in an hour: %q", c.reason)
 	}
 }
 
-func TestConnectionThatIsToldNothingEnds(t *testing.T) {
+func TestConnectionWithoutTrafficEnds(t *testing.T) {
 	x := open(t, 1, okx()).exchanges[0]
 	mute, asking := x.pretend(t), x.pretend(t)
 	for _, c := range []client{mute, asking} {
-		c.say(`{"op":"subscribe","args":[{"channel":"tickers","instId":"BTC-USDT"}]}`)
-		c.say(`{"op":"unsubscribe","args":[{"channel":"tickers","instId":"BTC-USDT"}]}`)
-		c.say(`{"op":"subscribe","args":[{"channel":"trades","instId":"BTC-USDT"}]}`)
+		c.send(`{"op":"subscribe","args":[{"channel":"tickers","instId":"BTC-USDT"}]}`)
+		c.send(`{"op":"unsubscribe","args":[{"channel":"tickers","instId":"BTC-USDT"}]}`)
+		c.send(`{"op":"subscribe","args":[{"channel":"trades","instId":"BTC-USDT"}]}`)
 	}
 	delete(x.feeds, x.Market("BTC-USDT")) // and it is not traded
 	x.due = nil
 	x.pump(simulatortest.Noon.Add(20 * time.Second))
-	asking.say("ping")
+	asking.send("ping")
 	x.maintain(simulatortest.Noon.Add(31 * time.Second))
 	if mute.reason != "nothing to say" || asking.reason != "" {
 		t.Errorf("after half a minute of silence: %q, and %q with a ping, want only the first to end", mute.reason, asking.reason)

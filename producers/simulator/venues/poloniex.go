@@ -49,11 +49,11 @@ func poloniexReceive(c *Conn, message []byte) {
 		Channels []string `json:"channel"`
 		Symbols  []string `json:"symbols"`
 	}
-	say := func(body map[string]any) {
+	send := func(body map[string]any) {
 		b, _ := json.Marshal(body)
 		c.Send(b)
 	}
-	refuse := func(why string) { say(map[string]any{"event": "error", "message": why}) }
+	refuse := func(why string) { send(map[string]any{"event": "error", "message": why}) }
 	if err := json.Unmarshal(message, &request); err != nil {
 		refuse("Bad request")
 		return
@@ -68,7 +68,7 @@ func poloniexReceive(c *Conn, message []byte) {
 				c.Unsubscribe(channel, m)
 			}
 		}
-		say(map[string]any{"channel": "all", "event": "unsubscribe_all"})
+		send(map[string]any{"channel": "all", "event": "unsubscribe_all"})
 		return
 	case "subscribe", "unsubscribe":
 	default:
@@ -97,7 +97,7 @@ func poloniexReceive(c *Conn, message []byte) {
 			refuse("Subscription failed (invalid symbol)")
 			return
 		}
-		say(map[string]any{"channel": channel, "event": request.Event, "symbols": request.Symbols})
+		send(map[string]any{"channel": channel, "event": request.Event, "symbols": request.Symbols})
 		for _, m := range markets {
 			if request.Event == "unsubscribe" {
 				c.Unsubscribe(channel, m)

@@ -9,7 +9,7 @@ import (
 	"github.com/marketlog/marketlog/producers/simulator/simulatortest"
 )
 
-func TestPoloniexSaysWhatItDid(t *testing.T) {
+func TestPoloniexAcknowledgesRequests(t *testing.T) {
 	x := open(t, 1, poloniex()).exchanges[0]
 	c := x.pretend(t)
 	for _, test := range []struct{ message, want string }{
@@ -23,7 +23,7 @@ func TestPoloniexSaysWhatItDid(t *testing.T) {
 		{`{`, `{"event":"error","message":"Bad request"}`},
 		{`{"event":"unsubscribe","channel":["trades"],"symbols":["BTC_USDT"]}`, `{"channel":"trades","event":"unsubscribe","symbols":["BTC_USDT"]}`},
 	} {
-		c.say(test.message)
+		c.send(test.message)
 		if got := c.texts(); len(got) != 1 || got[0] != test.want {
 			t.Errorf("%s: got %q, want %s", test.message, got, test.want)
 		}
@@ -33,11 +33,11 @@ func TestPoloniexSaysWhatItDid(t *testing.T) {
 		t.Errorf("subscribed to nothing, got %q", got)
 	}
 	// The newest state of each market comes at once.
-	c.say(`{"event":"subscribe","channel":["ticker"],"symbols":["all"]}`)
+	c.send(`{"event":"subscribe","channel":["ticker"],"symbols":["all"]}`)
 	if got := c.texts(); len(got) != 1+len(x.Markets()) || !strings.HasPrefix(got[1], `{"channel":"ticker","data":[{"symbol":"`+x.Markets()[0].Symbol) {
 		t.Errorf("after subscribing to all: %d messages, want %d", len(got), 1+len(x.Markets()))
 	}
-	c.say(`{"event":"unsubscribe_all"}`)
+	c.send(`{"event":"unsubscribe_all"}`)
 	x.passing(simulatortest.Noon.Add(11*time.Second), simulatortest.Noon.Add(29*time.Second))
 	if got := c.texts(); len(got) != 1 || c.reason != "" {
 		t.Errorf("unsubscribed from all, got %q, closed for %q", got, c.reason)

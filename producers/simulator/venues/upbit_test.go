@@ -26,33 +26,33 @@ func TestUpbitSubscriptionReplacesTheOneBefore(t *testing.T) {
 		}
 		return seen
 	}
-	c.say(`[{"ticket":"a"},{"type":"ticker","codes":["KRW-BTC","KRW-ETH"]},{"type":"trade","codes":["KRW-BTC","KRW-NOSUCH"]}]`)
+	c.send(`[{"ticket":"a"},{"type":"ticker","codes":["KRW-BTC","KRW-ETH"]},{"type":"trade","codes":["KRW-BTC","KRW-NOSUCH"]}]`)
 	if got := codes(simulatortest.Noon); !got["KRW-BTC"] || !got["KRW-ETH"] || len(got) != 2 {
 		t.Errorf("got %v, want KRW-BTC and KRW-ETH", got)
 	}
-	c.say(`[{"ticket":"a"},{"type":"ticker","codes":["KRW-XRP"]}]`)
+	c.send(`[{"ticket":"a"},{"type":"ticker","codes":["KRW-XRP"]}]`)
 	if got := codes(simulatortest.Noon.Add(30 * time.Second)); !got["KRW-XRP"] || len(got) != 1 {
 		t.Errorf("after the next subscription: got %v, want KRW-XRP alone", got)
 	}
-	c.say(`[{"ticket":"a"},{"type":"ticker","codes":["KRW-ETH"],"is_only_snapshot":true}]`)
+	c.send(`[{"ticket":"a"},{"type":"ticker","codes":["KRW-ETH"],"is_only_snapshot":true}]`)
 	x.passing(simulatortest.Noon.Add(time.Minute), simulatortest.Noon.Add(2*time.Minute))
 	if got := c.texts(); len(got) != 1 || !strings.Contains(got[0], `"stream_type":"SNAPSHOT"`) {
 		t.Errorf("a snapshot alone: got %q", got)
 	}
-	c.say(`[{"ticket":"a"},{"type":"ticker","codes":["KRW-ETH"],"is_only_realtime":true}]`)
+	c.send(`[{"ticket":"a"},{"type":"ticker","codes":["KRW-ETH"],"is_only_realtime":true}]`)
 	if got := c.texts(); len(got) != 0 {
 		t.Errorf("no snapshot was wanted: got %q", got)
 	}
 }
 
-// All formats tell the same, under other names.
-func TestUpbitFormatsTellTheSame(t *testing.T) {
+// All formats carry the same fields, under other names.
+func TestUpbitFormatsCarryTheSameFields(t *testing.T) {
 	x := open(t, 1, upbit()).exchanges[0]
 	short := map[string]string{"type": "ty", "code": "cd", "trade_price": "tp", "trade_volume": "tv", "sequential_id": "sid", "stream_type": "st"}
-	told := map[string][]string{}
+	byFormat := map[string][]string{}
 	for _, format := range upbitFormats {
 		c := x.pretend(t)
-		c.say(`[{"ticket":"a"},{"type":"trade","codes":["KRW-BTC"]},{"format":"` + format + `"}]`)
+		c.send(`[{"ticket":"a"},{"type":"trade","codes":["KRW-BTC"]},{"format":"` + format + `"}]`)
 		for _, text := range c.texts() {
 			if list := strings.HasPrefix(text, "["); list != strings.HasSuffix(format, "_LIST") {
 				t.Errorf("%s: got %s", format, text)
@@ -65,20 +65,20 @@ func TestUpbitFormatsTellTheSame(t *testing.T) {
 				if !strings.HasPrefix(format, "SIMPLE") {
 					name = long
 				}
-				told[long] = append(told[long], string(fields[name]))
+				byFormat[long] = append(byFormat[long], string(fields[name]))
 			}
 		}
 	}
-	for name, values := range told {
+	for name, values := range byFormat {
 		for _, v := range values {
 			if len(values) != len(upbitFormats) || v == "" || v != values[0] {
-				t.Errorf("%s is told as %q", name, values)
+				t.Errorf("%s is sent as %q", name, values)
 			}
 		}
 	}
 }
 
-func TestUpbitRefusesInItsOwnWords(t *testing.T) {
+func TestUpbitRefusesInItsOwnFormat(t *testing.T) {
 	x := open(t, 1, upbit()).exchanges[0]
 	c := x.pretend(t)
 	c.messages = nil // the limit of a second is another test's
@@ -91,14 +91,14 @@ func TestUpbitRefusesInItsOwnWords(t *testing.T) {
 		`[{"ticket":"a"},{"type":"trade","codes":["KRW-BTC"]},{"format":"XML"}]`: "WRONG_FORMAT",
 		`{`: "WRONG_FORMAT",
 	} {
-		c.say(message)
+		c.send(message)
 		if got := c.texts(); len(got) != 1 || !strings.HasPrefix(got[0], `{"error":{`) || !strings.Contains(got[0], `"name":"`+want+`"`) {
 			t.Errorf("%s: got %q, want %s", message, got, want)
 		}
 	}
-	// The clock stands: all are of one minute.
+	// The clock does not advance: all are of one minute.
 	for i := range 100 {
-		c.say("PING")
+		c.send("PING")
 		if got := c.texts(); c.reason == "" && (len(got) != 1 || got[0] != `{"status":"UP"}`) {
 			t.Fatalf("PING %d: got %q", i, got)
 		}

@@ -86,7 +86,7 @@ type Limits struct {
 	// Requests may be made within RequestsPer, to the HTTP interface; of each its Weight counts.
 	Requests    int
 	RequestsPer time.Duration
-	// Idle is how long a client may say nothing, pings included.
+	// Idle is how long a client may send nothing, pings included.
 	Idle time.Duration
 	// Mute is how long nothing may have been sent to a client: one that hears nothing has to ask.
 	Mute time.Duration

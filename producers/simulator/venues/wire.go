@@ -69,7 +69,7 @@ func clamp(t, now time.Time) time.Time {
 // hongKong is how far the clocks of several venues are ahead of UTC.
 const hongKong = 8 * time.Hour
 
-// repeated is the trade that some venues tell a new subscriber at once: the newest, of the last minutes.
+// repeated is the trade that some venues send a new subscriber at once: the newest, of the last minutes.
 func repeated(m *market.Market, now time.Time) (t market.Trade, ok bool) {
 	t = m.LastTrade(now.UnixNano())
 	return t, t.Time > now.Add(-repeatedReach).UnixNano()

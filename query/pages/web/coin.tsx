@@ -1,4 +1,4 @@
-// One coin: its price, its history, what the price is made from, and what was said at any instant of the past.
+// One coin: its price, its history, what the price is made from, and what was served at any instant of the past.
 import { batch, signal } from "@preact/signals"
 import { useEffect, useRef } from "preact/hooks"
 import { data, every, get, type Chart, type Explanation, type ListEntry } from "./lib/api"

@@ -201,7 +201,7 @@ function FearGreed() {
   return (
     <section aria-labelledby="fear">
       <h2 id="fear">Fear and greed</h2>
-      <p class="quote"><b class="now fear" data-value={f.value}>{count(f.value)}</b> <span>{plain(f.classification)}</span> <span class="dim">of 100, {f.source === "computed" ? "our own index" : "told by " + plain(f.source)}, {f.updatedAt.slice(0, 10)}</span></p>
+      <p class="quote"><b class="now fear" data-value={f.value}>{count(f.value)}</b> <span>{plain(f.classification)}</span> <span class="dim">of 100, {f.source === "computed" ? "our own index" : "published by " + plain(f.source)}, {f.updatedAt.slice(0, 10)}</span></p>
       {d ? <svg class="line wide-line" viewBox="0 0 120 32" preserveAspectRatio="none" role="img" aria-label={`The last ${f.history.length} days`}><path d={d} /></svg> : null}
       {f.computed ? (
         <>

@@ -1,4 +1,4 @@
-// The table of all coins. A row has a signal for each cell that moves, and only rows on the screen are told of a change: of two
+// The table of all coins. A row has a signal for each cell that moves, and only rows on the screen are updated by a change: of two
 // hundred coins that move each second, some twenty are seen.
 import { batch, computed, signal, type Signal } from "@preact/signals"
 import { useEffect, useRef } from "preact/hooks"
@@ -61,7 +61,7 @@ interface Venues {
 class Row {
   readonly moving: Signal<Moving>
   readonly venues: Signal<Venues>
-  // known is the newest, told when the row comes into sight.
+  // known is the newest, shown when the row comes into sight.
   known: Moving
   seen = false
 
@@ -71,8 +71,8 @@ class Row {
     this.venues = signal<Venues>({ providers: data.providers, rejected: data.rejected, confidence: data.confidence })
   }
 
-  // tell shows what is known, if the row is seen.
-  tell(): void {
+  // show shows what is known, if the row is seen.
+  show(): void {
     if (this.seen && this.moving.peek() !== this.known) this.moving.value = this.known
   }
 }
@@ -127,7 +127,7 @@ const eyes = new IntersectionObserver((entries) => {
       const row = byID.get((e.target as HTMLElement).dataset["id"] ?? "")
       if (!row) continue
       row.seen = e.isIntersecting
-      row.tell()
+      row.show()
     }
   })
 }, { rootMargin: "120px" })
@@ -290,8 +290,8 @@ function take(changed: Price[], first: boolean): void {
       row.known = { price: c.price, h24: c.changePercent24h ?? row.known.h24, stale: c.isStale ?? false, moved: first || up === 0 ? "" : up > 0 ? "up" : "down" }
       moved.push(row)
     }
-    for (const row of before) row.tell()
-    for (const row of moved) row.tell()
+    for (const row of before) row.show()
+    for (const row of moved) row.show()
   })
 }
 
@@ -301,7 +301,7 @@ function stale(coins: State[], is: boolean): void {
       const row = byID.get(coinId)
       if (!row) continue
       row.known = { ...row.known, stale: is }
-      row.tell()
+      row.show()
     }
   })
 }
@@ -318,7 +318,7 @@ async function refresh(): Promise<void> {
       row.venues.value = { providers: p.providers, rejected: p.rejected, confidence: p.confidence }
       if (row.known.stale !== p.isStale) {
         row.known = { ...row.known, stale: p.isStale }
-        row.tell()
+        row.show()
       }
     }
   })

@@ -173,16 +173,16 @@ const entryColumns: Column<Entry>[] = [
   { key: "provider", name: "Provider", sort: (e) => (e.providerName ?? e.provider).toLowerCase(), cell: (e) => <>{plain(e.providerName ?? e.provider)}{e.metadata?.promo ? <span class="stale" title="Offered for a limited time or to some users">promo</span> : null}</> },
   { key: "category", name: "Category", sort: (e) => e.category, cell: (e) => e.category },
   { key: "rate", name: "Rate (APY)", class: "number", sort: (e) => e.rate, cell: (e) => <b>{number(e.rate)}</b> },
-  { key: "told", name: "As told", class: "told-as", title: "The number as the source told it, its unit, and how an APR was compounded", cell: (e) => told(e) },
+  { key: "reported", name: "As reported", class: "reported-as", title: "The number as the source reported it, its unit, and how an APR was compounded", cell: (e) => reported(e) },
   { key: "source", name: "Source", class: "dim", sort: (e) => e.metadata?.source, cell: (e) => plain(e.metadata?.source ?? "") },
   { key: "term", name: "Term", class: "dim", sort: (e) => e.metadata?.term, cell: (e) => plain(e.metadata?.term ?? "") },
   { key: "where", name: "Where", class: "dim where", sort: (e) => e.metadata?.chain ?? e.metadata?.name, cell: (e) => [e.metadata?.chain, e.metadata?.name].filter(Boolean).map((text) => plain(text ?? "")).join(" · ") },
   { key: "tvl", name: "Amount", class: "number dim", title: "Supplied or staked; for borrowing, the debt", sort: (e) => e.metadata?.tvlUsd, cell: (e) => amount(e.metadata?.tvlUsd) },
   { key: "reward", name: "Of it rewards", class: "number dim", title: "The part paid in other tokens", sort: (e) => e.metadata?.rewardApy, cell: (e) => rate(e.metadata?.rewardApy) },
-  { key: "told-at", name: "Told", class: "number", sort: (e) => e.lastUpdated, cell: (e) => when(e.lastUpdated) },
+  { key: "reported-at", name: "Reported", class: "number", sort: (e) => e.lastUpdated, cell: (e) => when(e.lastUpdated) },
 ]
 
-function told(e: Entry): string {
+function reported(e: Entry): string {
   const m = e.metadata
   if (!m?.raw) return "–"
   return plain(m.raw).slice(0, 10) + " " + plain(m.rawUnit ?? "").replaceAll("_", " ") + (m.compounding ? ", " + plain(m.compounding) : "")

@@ -164,9 +164,9 @@ function Page() {
 mount(<Page />)
 // Of coins that no venue trades the stream brings nothing; a message that selects coins is 4,096 bytes long at most.
 const ids = given.stablecoins.filter((p) => p.priceSource === "median").slice(0, 80).map((p) => p.id)
-// The rows are told at most every two seconds what the stream brings: dozens of coins that move by a basis point a second.
+// The rows receive at most every two seconds what the stream brings: dozens of coins that move by a basis point a second.
 let changed: [string, number][] = []
-new Stream({ prices: (told) => void changed.push(...told.map((c): [string, number] => [c.coinId, c.price])) }, ids.length ? ids : ["bitcoin"]).start()
+new Stream({ prices: (sent) => void changed.push(...sent.map((c): [string, number] => [c.coinId, c.price])) }, ids.length ? ids : ["bitcoin"]).start()
 setInterval(() => {
   if (!changed.length || document.hidden) return
   prices.value = new Map([...prices.peek(), ...changed])

@@ -10,7 +10,7 @@ const settle = 180 // milliseconds that the slider has to rest
 // then is the instant that is looked at, 0: none; origin is the present that the slider counts back from.
 const then = signal(0)
 const origin = signal(0)
-const said = signal<Explanation | undefined>(undefined)
+const explained = signal<Explanation | undefined>(undefined)
 const fault = signal("")
 
 let timer: ReturnType<typeof setTimeout> | undefined
@@ -22,13 +22,13 @@ async function ask(id: string, at: number): Promise<void> {
   try {
     const answer = await get<{ data: Explanation }>(`/api/v1/prices/${encodeURIComponent(id)}/explain?asOf=${new Date(at).toISOString()}`, mine.signal)
     batch(() => {
-      said.value = answer.data
+      explained.value = answer.data
       fault.value = ""
     })
   } catch (e) {
     if (mine.signal.aborted) return
     batch(() => {
-      said.value = undefined
+      explained.value = undefined
       fault.value = e instanceof Error ? e.message : String(e)
     })
   }
@@ -45,7 +45,7 @@ function leave(): void {
   asking?.abort()
   batch(() => {
     then.value = 0
-    said.value = undefined
+    explained.value = undefined
     fault.value = ""
   })
 }
@@ -54,12 +54,12 @@ export function TimeMachine({ id, present }: { id: string; present: Signal<Expla
   const at = then.value
   const newest = present.value ? Date.parse(present.value.timestamp) : Date.now()
   const from = at ? origin.value : newest
-  const past = said.value
+  const past = explained.value
   const ago = at ? Math.round((from - at) / 1000) : 0
   return (
     <section class="machine" aria-labelledby="machine">
       <h2 id="machine">What did you say then?</h2>
-      <p class="dim">Every price that was told is in the log with what it was made from. Choose an instant, and it is asked again.</p>
+      <p class="dim">Every published price is in the log with what it was made from. Choose an instant, and it is asked again.</p>
       <div class="controls">
         <label class="slider">
           <span class="hidden">Seconds back</span>
@@ -87,7 +87,7 @@ export function TimeMachine({ id, present }: { id: string; present: Signal<Expla
       </div>
       <div aria-live="polite">
         {at ? (
-          <p class="told">At <time title={local(at)}>{day(at)} {clock(at)}</time> UTC the answer was {past ? <b class="then" data-value={past.price}>{usd(past.price)}</b> : fault.value ? <span class="down">not told: {fault.value}</span> : "…"}</p>
+          <p class="answered">At <time title={local(at)}>{day(at)} {clock(at)}</time> UTC the answer was {past ? <b class="then" data-value={past.price}>{usd(past.price)}</b> : fault.value ? <span class="down">not served: {fault.value}</span> : "…"}</p>
         ) : null}
       </div>
       {at && past ? <div class="then"><Summary of={past} /><Dots of={past} /><Inputs of={past} /></div> : null}

@@ -69,7 +69,7 @@ export function Inputs({ of }: { of: Explanation }) {
   mine.sort((a, b) => Number(b.accepted) - Number(a.accepted) || (a.priceUsd ?? 0) - (b.priceUsd ?? 0))
   return (
     <>
-      <div class="wide" tabindex={0} role="region" aria-label="What each venue said">
+      <div class="wide" tabindex={0} role="region" aria-label="What each venue sent">
         <table class="plain inputs">
           <thead><tr><th scope="col">Venue</th><th scope="col">Market</th><th scope="col" class="number there">Price there</th><th scope="col" class="number rate">× rate</th><th scope="col" class="number">USD</th><th scope="col" class="number">Off, bps</th><th scope="col" class="number">Age</th><th scope="col" class="offset">In the log</th></tr></thead>
           <tbody>{mine.map((i) => <InputRow key={i.provider + i.venueSymbol} of={i} median={of.price} />)}</tbody>

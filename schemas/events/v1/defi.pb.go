@@ -21,7 +21,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// DefiRecord is one record of defi.v1. The minute that is folded stands for the offset in its mark.
+// DefiRecord is one record of defi.v1. The minute that is folded takes the place of the offset in its mark.
 type DefiRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Mark  *Mark                  `protobuf:"bytes,1,opt,name=mark,proto3" json:"mark,omitempty"`

@@ -93,7 +93,7 @@ func (x *Mark) GetIndex() uint32 {
 }
 
 // Pulse forwards the two clocks of an input partition, and where a reader of that partition
-// would have to begin again in order to stand where the writer stood.
+// would have to begin again in order to be where the writer was.
 type Pulse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Now is the greatest clock of the live producers, Unix nanoseconds.
@@ -731,7 +731,7 @@ type Price struct {
 	Reason    string        `protobuf:"bytes,14,opt,name=reason,proto3" json:"reason,omitempty"`
 	Simulated bool          `protobuf:"varint,15,opt,name=simulated,proto3" json:"simulated,omitempty"`
 	Inputs    []*PriceInput `protobuf:"bytes,16,rep,name=inputs,proto3" json:"inputs,omitempty"`
-	// Method is the version of the aggregation that made it; 0 stands for 1.
+	// Method is the version of the aggregation that made it; 0 means 1.
 	Method uint32 `protobuf:"varint,17,opt,name=method,proto3" json:"method,omitempty"`
 	// Published is the log time at which it was written, Unix nanoseconds: at or after its second. 0 in records of
 	// earlier versions.
@@ -896,7 +896,7 @@ func (x *Price) GetPublished() int64 {
 	return 0
 }
 
-// PriceInput is one market as it stood when a price was made: enough to make it again.
+// PriceInput is one market as it was when a price was made: enough to make it again.
 type PriceInput struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Provider string                 `protobuf:"bytes,1,opt,name=provider,proto3" json:"provider,omitempty"`
@@ -915,7 +915,7 @@ type PriceInput struct {
 	RateOffset int64   `protobuf:"varint,12,opt,name=rate_offset,json=rateOffset,proto3" json:"rate_offset,omitempty"`
 	// Range60 is the greatest less the smallest value of the last 60 s, in quote units.
 	Range60 float64 `protobuf:"fixed64,13,opt,name=range60,proto3" json:"range60,omitempty"`
-	// Volume24h in USD as this market's ticker last told.
+	// Volume24h in USD as this market's ticker last reported.
 	Volume24H float64 `protobuf:"fixed64,14,opt,name=volume24h,proto3" json:"volume24h,omitempty"`
 	// Where the newest tick of it lies in ticks.raw.v1.
 	Partition int32 `protobuf:"varint,15,opt,name=partition,proto3" json:"partition,omitempty"`
@@ -1270,7 +1270,7 @@ type Candle struct {
 	Volume    string  `protobuf:"bytes,7,opt,name=volume,proto3" json:"volume,omitempty"`
 	VolumeUsd float64 `protobuf:"fixed64,8,opt,name=volume_usd,json=volumeUsd,proto3" json:"volume_usd,omitempty"`
 	Trades    uint64  `protobuf:"varint,9,opt,name=trades,proto3" json:"trades,omitempty"`
-	// What the minute's last published price told: USD volume of 24 hours over its accepted providers, and how many these were.
+	// Of the minute's last published price: USD volume of 24 hours over its accepted providers, and how many these were.
 	Volume24H     float64 `protobuf:"fixed64,10,opt,name=volume24h,proto3" json:"volume24h,omitempty"`
 	Accepted      uint32  `protobuf:"varint,11,opt,name=accepted,proto3" json:"accepted,omitempty"`
 	Simulated     bool    `protobuf:"varint,12,opt,name=simulated,proto3" json:"simulated,omitempty"`

@@ -21,7 +21,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// EarnRecord is one record of earn.v1. The minute that is folded stands for the offset in its mark.
+// EarnRecord is one record of earn.v1. The minute that is folded takes the place of the offset in its mark.
 type EarnRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Mark  *Mark                  `protobuf:"bytes,1,opt,name=mark,proto3" json:"mark,omitempty"`
@@ -189,10 +189,10 @@ type EarnVariant struct {
 	Apy       float64  `protobuf:"fixed64,17,opt,name=apy,proto3" json:"apy,omitempty"`
 	RewardApy *float64 `protobuf:"fixed64,18,opt,name=reward_apy,json=rewardApy,proto3,oneof" json:"reward_apy,omitempty"`
 	// BaseApy is what is surely paid in the coin itself, MaxApy the best part of an amount; both are Apy where the source
-	// tells neither rewards nor tiers.
+	// reports neither rewards nor tiers.
 	BaseApy float64 `protobuf:"fixed64,19,opt,name=base_apy,json=baseApy,proto3" json:"base_apy,omitempty"`
 	MaxApy  float64 `protobuf:"fixed64,20,opt,name=max_apy,json=maxApy,proto3" json:"max_apy,omitempty"`
-	// Compounding is how often an APR is taken to be reinvested; empty beside an APY that the source told.
+	// Compounding is how often an APR is taken to be reinvested; empty beside an APY that the source reported.
 	Compounding string      `protobuf:"bytes,21,opt,name=compounding,proto3" json:"compounding,omitempty"`
 	Tiers       []*EarnTier `protobuf:"bytes,22,rep,name=tiers,proto3" json:"tiers,omitempty"`
 	TvlUsd      *float64    `protobuf:"fixed64,23,opt,name=tvl_usd,json=tvlUsd,proto3,oneof" json:"tvl_usd,omitempty"`
@@ -212,7 +212,7 @@ type EarnVariant struct {
 	Simulated  bool   `protobuf:"varint,34,opt,name=simulated,proto3" json:"simulated,omitempty"`
 	// Interval is how often the source is asked, nanoseconds.
 	Interval int64 `protobuf:"varint,35,opt,name=interval,proto3" json:"interval,omitempty"`
-	// Time is the end of the minute, Heard when an answer last told it, Unix nanoseconds.
+	// Time is the end of the minute, Heard when an answer last reported it, Unix nanoseconds.
 	Time          int64 `protobuf:"varint,36,opt,name=time,proto3" json:"time,omitempty"`
 	Heard         int64 `protobuf:"varint,37,opt,name=heard,proto3" json:"heard,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -862,9 +862,9 @@ type EarnQuote struct {
 	Provider string                 `protobuf:"bytes,1,opt,name=provider,proto3" json:"provider,omitempty"`
 	// Segment is cefi or defi.
 	Segment string `protobuf:"bytes,2,opt,name=segment,proto3" json:"segment,omitempty"`
-	// Apy is the mean of its variants, weighted by TVL where any tells one.
+	// Apy is the mean of its variants, weighted by TVL where any reports one.
 	Apy float64 `protobuf:"fixed64,3,opt,name=apy,proto3" json:"apy,omitempty"`
-	// TvlUsd is 0 where none tells one.
+	// TvlUsd is 0 where none reports one.
 	TvlUsd        float64 `protobuf:"fixed64,4,opt,name=tvl_usd,json=tvlUsd,proto3" json:"tvl_usd,omitempty"`
 	Variants      uint32  `protobuf:"varint,5,opt,name=variants,proto3" json:"variants,omitempty"`
 	unknownFields protoimpl.UnknownFields

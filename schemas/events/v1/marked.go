@@ -84,7 +84,7 @@ func (r *UsageRecord) SetMark(*Mark) {}
 // GetPulse is nil: usage has no clock.
 func (r *UsageRecord) GetPulse() *Pulse { return nil }
 
-// After says whether the mark lies behind another in the order of their common input partition:
+// After reports whether the mark lies behind another in the order of their common input partition:
 // by offset, then by index. A nil mark lies before all others.
 func (m *Mark) After(other *Mark) bool {
 	switch {

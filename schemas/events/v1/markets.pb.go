@@ -21,7 +21,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// MarketRecord is one record of markets.v1. The minute that is folded stands for the offset in its mark.
+// MarketRecord is one record of markets.v1. The minute that is folded takes the place of the offset in its mark.
 type MarketRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Mark  *Mark                  `protobuf:"bytes,1,opt,name=mark,proto3" json:"mark,omitempty"`
@@ -163,7 +163,7 @@ type Market struct {
 	// Time is the end of the minute, Unix nanoseconds.
 	Time  int64   `protobuf:"varint,4,opt,name=time,proto3" json:"time,omitempty"`
 	Price float64 `protobuf:"fixed64,5,opt,name=price,proto3" json:"price,omitempty"`
-	// PriceSource is median, or the slug of the reference source that tells a price which no venue of ours makes.
+	// PriceSource is median, or the slug of the reference source that reports a price which no venue of ours makes.
 	PriceSource string `protobuf:"bytes,6,opt,name=price_source,json=priceSource,proto3" json:"price_source,omitempty"`
 	// PriceTime is the end of the candle, or the source's own time, Unix nanoseconds.
 	PriceTime int64    `protobuf:"varint,7,opt,name=price_time,json=priceTime,proto3" json:"price_time,omitempty"`
@@ -194,7 +194,7 @@ type Market struct {
 	CirculatingSupply     *float64 `protobuf:"fixed64,30,opt,name=circulating_supply,json=circulatingSupply,proto3,oneof" json:"circulating_supply,omitempty"`
 	TotalSupply           *float64 `protobuf:"fixed64,31,opt,name=total_supply,json=totalSupply,proto3,oneof" json:"total_supply,omitempty"`
 	MaxSupply             *float64 `protobuf:"fixed64,32,opt,name=max_supply,json=maxSupply,proto3,oneof" json:"max_supply,omitempty"`
-	// SupplySource is whose supplies count, SupplyTime when it told them.
+	// SupplySource is whose supplies count, SupplyTime when it reported them.
 	SupplySource  string `protobuf:"bytes,33,opt,name=supply_source,json=supplySource,proto3" json:"supply_source,omitempty"`
 	SupplyTime    int64  `protobuf:"varint,34,opt,name=supply_time,json=supplyTime,proto3" json:"supply_time,omitempty"`
 	Simulated     bool   `protobuf:"varint,35,opt,name=simulated,proto3" json:"simulated,omitempty"`

@@ -21,7 +21,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// RateRecord is one record of rates.v1. The minute that is folded stands for the offset in its mark.
+// RateRecord is one record of rates.v1. The minute that is folded takes the place of the offset in its mark.
 type RateRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Mark  *Mark                  `protobuf:"bytes,1,opt,name=mark,proto3" json:"mark,omitempty"`
@@ -186,15 +186,15 @@ func (*RateRecord_Control) isRateRecord_Body() {}
 
 func (*RateRecord_Source) isRateRecord_Body() {}
 
-// RateEntry is a rate as it stood at the end of a minute. It is written when its source told it, when it ended, and
+// RateEntry is a rate as it was at the end of a minute. It is written when its source reported it, when it ended, and
 // once an hour. Rates are yearly, in percent; negative ones stay negative.
 type RateEntry struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Provider is the project, Source who told it.
+	// Provider is the project, Source who reported it.
 	Provider string `protobuf:"bytes,1,opt,name=provider,proto3" json:"provider,omitempty"`
 	Source   string `protobuf:"bytes,2,opt,name=source,proto3" json:"source,omitempty"`
 	Category string `protobuf:"bytes,3,opt,name=category,proto3" json:"category,omitempty"`
-	// CoinId is empty where no coin could be told; Unattached then says why.
+	// CoinId is empty where no coin could be identified; Unattached then states why.
 	CoinId string `protobuf:"bytes,4,opt,name=coin_id,json=coinId,proto3" json:"coin_id,omitempty"`
 	Symbol string `protobuf:"bytes,5,opt,name=symbol,proto3" json:"symbol,omitempty"`
 	// Pool is the source's own id, ProviderSymbol its own symbol.
@@ -209,23 +209,23 @@ type RateEntry struct {
 	// TvlUsd is what is supplied or staked, of a borrowing rate what is owed.
 	TvlUsd *float64 `protobuf:"fixed64,13,opt,name=tvl_usd,json=tvlUsd,proto3,oneof" json:"tvl_usd,omitempty"`
 	Term   string   `protobuf:"bytes,14,opt,name=term,proto3" json:"term,omitempty"`
-	// Said is what the source said.
+	// Said is the rate as the source reported it.
 	Said *Rate `protobuf:"bytes,15,opt,name=said,proto3" json:"said,omitempty"`
-	// Time is the end of the minute, Heard when an answer last told it, Unix nanoseconds.
+	// Time is the end of the minute, Heard when an answer last reported it, Unix nanoseconds.
 	Time  int64 `protobuf:"varint,16,opt,name=time,proto3" json:"time,omitempty"`
 	Heard int64 `protobuf:"varint,17,opt,name=heard,proto3" json:"heard,omitempty"`
-	// Ended says that it holds no more: its source has not told it for three intervals.
+	// Ended means that it holds no more: its source has not reported it for three intervals.
 	Ended bool `protobuf:"varint,18,opt,name=ended,proto3" json:"ended,omitempty"`
 	// Unattached is why it has no coin or no category, a schemas.RateReason; empty where it has both.
 	Unattached string `protobuf:"bytes,19,opt,name=unattached,proto3" json:"unattached,omitempty"`
-	// Shadowed is the source that tells the rates of the same project itself; this one is not counted beside it.
+	// Shadowed is the source that reports the rates of the same project itself; this one is not counted beside it.
 	Shadowed  string `protobuf:"bytes,20,opt,name=shadowed,proto3" json:"shadowed,omitempty"`
 	Simulated bool   `protobuf:"varint,21,opt,name=simulated,proto3" json:"simulated,omitempty"`
 	// Offset is of the observation in rates.raw.v1.
 	Offset int64 `protobuf:"varint,22,opt,name=offset,proto3" json:"offset,omitempty"`
 	// ProviderName is what the project is called, where that is known.
 	ProviderName string `protobuf:"bytes,23,opt,name=provider_name,json=providerName,proto3" json:"provider_name,omitempty"`
-	// Method is the version of the rule that made apr, apy and reward_apy of what the source said; 0 stands for 1.
+	// Method is the version of the rule that made apr, apy and reward_apy of the source's report; 0 means 1.
 	Method        uint32 `protobuf:"varint,24,opt,name=method,proto3" json:"method,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -334,7 +334,7 @@ type SourceNotice struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Source string                 `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
 	Name   string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	// Kinds of what it tells: coin, market, stablecoin, tvl, fear_greed, fiat, global, price, rate.
+	// Kinds of what it reports: coin, market, stablecoin, tvl, fear_greed, fiat, global, price, rate.
 	Kinds       []string `protobuf:"bytes,3,rep,name=kinds,proto3" json:"kinds,omitempty"`
 	Url         string   `protobuf:"bytes,4,opt,name=url,proto3" json:"url,omitempty"`
 	License     string   `protobuf:"bytes,5,opt,name=license,proto3" json:"license,omitempty"`
@@ -472,7 +472,7 @@ type Coin struct {
 	Source string                 `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
 	// SourceId is the coin's id at the source.
 	SourceId string `protobuf:"bytes,2,opt,name=source_id,json=sourceId,proto3" json:"source_id,omitempty"`
-	// Part is list, detail, or market: what a source tells beside the market of a coin, which is its image.
+	// Part is list, detail, or market: what a source reports beside the market of a coin, which is its image.
 	Part        string       `protobuf:"bytes,3,opt,name=part,proto3" json:"part,omitempty"`
 	Symbol      string       `protobuf:"bytes,4,opt,name=symbol,proto3" json:"symbol,omitempty"`
 	Name        string       `protobuf:"bytes,5,opt,name=name,proto3" json:"name,omitempty"`
@@ -485,7 +485,7 @@ type Coin struct {
 	Developer   []*Statistic `protobuf:"bytes,12,rep,name=developer,proto3" json:"developer,omitempty"`
 	// CreatedAt is when the coin began, by the source, ISO 8601 date or time; empty if it does not say.
 	CreatedAt string `protobuf:"bytes,13,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
-	// Kind is coin or token, as far as the source tells.
+	// Kind is coin or token, as far as the source reports.
 	Kind string `protobuf:"bytes,14,opt,name=kind,proto3" json:"kind,omitempty"`
 	// Inactive coins are known to the source but not traded any more.
 	Inactive      bool  `protobuf:"varint,15,opt,name=inactive,proto3" json:"inactive,omitempty"`
@@ -1623,18 +1623,18 @@ type Rate struct {
 	LockupDays *float64    `protobuf:"fixed64,18,opt,name=lockup_days,json=lockupDays,proto3,oneof" json:"lockup_days,omitempty"`
 	NoticeDays *float64    `protobuf:"fixed64,19,opt,name=notice_days,json=noticeDays,proto3,oneof" json:"notice_days,omitempty"`
 	Tiers      []*RateTier `protobuf:"bytes,20,rep,name=tiers,proto3" json:"tiers,omitempty"`
-	// Countries by ISO 3166 codes, as far as the source tells.
+	// Countries by ISO 3166 codes, as far as the source reports.
 	Served  []string `protobuf:"bytes,21,rep,name=served,proto3" json:"served,omitempty"`
 	Refused []string `protobuf:"bytes,22,rep,name=refused,proto3" json:"refused,omitempty"`
 	// Promo says that the rate holds for a while, or for some, by the source's word.
 	Promo bool `protobuf:"varint,23,opt,name=promo,proto3" json:"promo,omitempty"`
 	// Payout is how often earnings are paid, by the source's word: hourly, daily, at_end.
 	Payout string `protobuf:"bytes,24,opt,name=payout,proto3" json:"payout,omitempty"`
-	// CollateralUsd is what is pledged against what is owed, in USD; of borrowing rates whose source tells.
+	// CollateralUsd is what is pledged against what is owed, in USD; of borrowing rates whose source reports it.
 	CollateralUsd string `protobuf:"bytes,25,opt,name=collateral_usd,json=collateralUsd,proto3" json:"collateral_usd,omitempty"`
 	// MaxLtv is what may be owed as a fraction of what is pledged.
 	MaxLtv string `protobuf:"bytes,26,opt,name=max_ltv,json=maxLtv,proto3" json:"max_ltv,omitempty"`
-	// Past says that it was the rate at EventTime, told afterwards.
+	// Past means that it was the rate at EventTime, reported afterwards.
 	Past bool `protobuf:"varint,27,opt,name=past,proto3" json:"past,omitempty"`
 	// Interval is how often the source is asked for it, nanoseconds; 0 of the past.
 	Interval      int64 `protobuf:"varint,28,opt,name=interval,proto3" json:"interval,omitempty"`
@@ -2056,7 +2056,7 @@ func (x *GlobalFigures) GetIngestTime() int64 {
 	return 0
 }
 
-// CoinPast is what a source told afterwards of a coin's market on one day, or on a part of it; a point of a later
+// CoinPast is what a source reported afterwards of a coin's market on one day, or on a part of it; a point of a later
 // record replaces one of the same time. It is the past, and never what the coin is now.
 type CoinPast struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
@@ -2135,7 +2135,7 @@ func (x *CoinPast) GetIngestTime() int64 {
 	return 0
 }
 
-// CoinPastPoint is a coin's market at one time, in USD; what was not told is empty.
+// CoinPastPoint is a coin's market at one time, in USD; what was not reported is empty.
 type CoinPastPoint struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Time          int64                  `protobuf:"varint,1,opt,name=time,proto3" json:"time,omitempty"`
@@ -2196,7 +2196,7 @@ func (x *CoinPastPoint) GetVolume24H() string {
 	return ""
 }
 
-// DefiPast is what a source told afterwards of all of DeFi at one time, by its own count, which may leave out more than ours. It is
+// DefiPast is what a source reported afterwards of all of DeFi at one time, by its own count, which may leave out more than ours. It is
 // the past, and never what is locked now.
 type DefiPast struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
@@ -2712,7 +2712,7 @@ type BackfillCandle struct {
 	IngestTime int64  `protobuf:"varint,12,opt,name=ingest_time,json=ingestTime,proto3" json:"ingest_time,omitempty"`
 	// Origin is empty for a candle that was read from the venue, and "import" for one of a file.
 	Origin string `protobuf:"bytes,13,opt,name=origin,proto3" json:"origin,omitempty"`
-	// File is the SHA-256 of the file, 32 bytes, and line the line that the candle stands in, from 1 on.
+	// File is the SHA-256 of the file, 32 bytes, and line the line that holds the candle, from 1 on.
 	File []byte `protobuf:"bytes,14,opt,name=file,proto3" json:"file,omitempty"`
 	Line uint64 `protobuf:"varint,15,opt,name=line,proto3" json:"line,omitempty"`
 	// Withdrawn says that a file no longer has the candle that an earlier one of its name had: there is none of this start,
@@ -3346,7 +3346,7 @@ type DeadRetry struct {
 	Time int64 `protobuf:"varint,2,opt,name=time,proto3" json:"time,omitempty"`
 	// Ticks is how many of its events were not in ticks.v1 before.
 	Ticks uint32 `protobuf:"varint,3,opt,name=ticks,proto3" json:"ticks,omitempty"`
-	// AdapterVersion tells which decoder read it; 0 where a processor had refused it.
+	// AdapterVersion identifies the decoder that read it; 0 where a processor had refused it.
 	AdapterVersion uint32 `protobuf:"varint,4,opt,name=adapter_version,json=adapterVersion,proto3" json:"adapter_version,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache

@@ -483,7 +483,7 @@ type Tick struct {
 	// Volumes of the last 24 hours in the base and in the quote asset.
 	VolumeBase  string `protobuf:"bytes,16,opt,name=volume_base,json=volumeBase,proto3" json:"volume_base,omitempty"`
 	VolumeQuote string `protobuf:"bytes,17,opt,name=volume_quote,json=volumeQuote,proto3" json:"volume_quote,omitempty"`
-	// Snapshot tells history that the venue sent on subscribing.
+	// Snapshot marks history that the venue sent on subscribing.
 	Snapshot bool `protobuf:"varint,18,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
 	// Simulated ticks come from the built-in simulator.
 	Simulated     bool `protobuf:"varint,19,opt,name=simulated,proto3" json:"simulated,omitempty"`
@@ -661,7 +661,7 @@ type DeadLetter struct {
 	Reason string `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
 	Detail string `protobuf:"bytes,2,opt,name=detail,proto3" json:"detail,omitempty"`
 	Source string `protobuf:"bytes,3,opt,name=source,proto3" json:"source,omitempty"`
-	// AdapterVersion tells which decoder refused it.
+	// AdapterVersion identifies the decoder that rejected it.
 	AdapterVersion uint32 `protobuf:"varint,4,opt,name=adapter_version,json=adapterVersion,proto3" json:"adapter_version,omitempty"`
 	// Payload is the frame or the record, at most 64 kB of it.
 	Payload    []byte `protobuf:"bytes,5,opt,name=payload,proto3" json:"payload,omitempty"`

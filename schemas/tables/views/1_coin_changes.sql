@@ -28,4 +28,4 @@ FROM (
     FROM {database}.coin_events FINAL
 )
 WHERE empty(before) OR notEmpty(changed)
-COMMENT 'What sources say of coins, where it differs from what they said before'
+COMMENT 'What sources report of coins, where it differs from their report before'

@@ -12,4 +12,4 @@ AS WITH
 SELECT source, toDateTime(p.time, 'UTC') AS time, assumeNotNull(p.total_tvl) AS total_tvl,
     least(100, 100 * argMax(total_tvl, p.time) OVER (PARTITION BY source) / nullIf(total, 0)) AS coverage, ifNull(time >= begins, false) AS measured
 FROM {database}.defi_past AS p FINAL WHERE p.total_tvl > 0
-COMMENT 'What was locked in all of DeFi, as sources told it afterwards by their own counts'
+COMMENT 'What was locked in all of DeFi, as sources reported it afterwards by their own counts'

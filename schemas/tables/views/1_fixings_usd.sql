@@ -5,7 +5,7 @@ CREATE OR REPLACE VIEW {database}.fixings_usd
     usd Float64,
     source LowCardinality(String)
 )
--- The row of the dollar tells the euro.
+-- The row of the dollar gives the euro.
 AS SELECT if(f.quote = 'USD', 'EUR', f.quote) AS currency, f.day AS day,
     toFloat64(dollar.rate) / if(f.quote = 'USD', 1, toFloat64(f.rate)) AS usd, f.source AS source
 FROM {database}.fixings AS f FINAL

@@ -32,4 +32,4 @@ FROM (
     FROM points AS p LEFT JOIN basket AS b ON b.source = p.source AND b.source_id = p.source_id
     WINDOW w AS (PARTITION BY p.source, p.time)
 ) AS p WHERE told > 0 AND told >= 0.99 * whole GROUP BY source, time
-COMMENT 'The largest coins together at full hours, as sources told afterwards; hours in which less than 99 % of those that it tells now were told are left out'
+COMMENT 'The largest coins together at full hours, as sources reported afterwards; hours for which it reported less than 99 % of those that it reports now are left out'

@@ -53,4 +53,4 @@ LEFT JOIN (
     ) AS a
     INNER JOIN (SELECT source, interval_ns, moves_ns FROM {database}.sources FINAL) AS s ON s.source = a.source
 ) AS m ON m.source = h.source
-COMMENT 'How requests to each source went in the 7 days before the newest of all. It stands still, empty, if no answer has told anything for three of its intervals, and unmoved, if none has told anything else than the one from the same address before for three times as long as its values are expected to move in'
+COMMENT 'How requests to each source went in the 7 days before the newest of all. It stands still, empty, if no answer has held any value for three of its intervals, and unmoved, if none has held other values than the one from the same address before for three times as long as its values are expected to move in'

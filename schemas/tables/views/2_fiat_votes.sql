@@ -12,7 +12,7 @@ newest AS (
     SELECT source, base, quote, toFloat64(argMax(f.rate, (f.day, f.event_time))) AS rate, max((f.day, f.event_time)) AS at, argMax(f.providers, (f.day, f.event_time)) AS by
     FROM {database}.fiat_rates AS f FINAL GROUP BY source, base, quote
 ),
--- As a source tells it, turned round, or by way of the first base that has both of the same day.
+-- As a source publishes it, inverted, or by way of the first base that has both of the same day.
 told AS (
     SELECT source, quote AS currency, rate AS per_usd, at.1 AS day, at.2 AS event, by, (1, base) AS way FROM newest WHERE base = 'USD' AND quote != 'USD'
     UNION ALL

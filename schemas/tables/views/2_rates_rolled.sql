@@ -34,4 +34,4 @@ RIGHT ANTI JOIN (
         any(a.simulated) AS simulated
     FROM {database}.rates_past_attached AS a GROUP BY coin_id, category, source, pool, start
 ) AS p ON l.source = p.source AND l.category = p.category AND l.pool = p.pool AND l.start = p.start
-COMMENT 'What rates did in intervals of {interval}: by the answers that were read, and where none was by what sources told afterwards'
+COMMENT 'What rates did in intervals of {interval}: by the answers that were read, and where none was by what sources reported afterwards'

@@ -1,6 +1,6 @@
 CREATE OR REPLACE VIEW default.v_backfill
 (
-    producer LowCardinality(String) COMMENT 'Who told it: the venue, its simulator, or import',
+    producer LowCardinality(String) COMMENT 'Who reported it: the venue, its simulator, or import',
     venue LowCardinality(String) COMMENT 'Venue',
     symbol LowCardinality(String) COMMENT 'Symbol of the market as on the wire',
     seconds UInt32 COMMENT 'Length of the candle in seconds: 60, 3600 or 86400',

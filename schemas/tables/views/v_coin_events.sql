@@ -5,11 +5,11 @@ CREATE OR REPLACE VIEW default.v_coin_events
     source LowCardinality(String) COMMENT 'Who says it',
     source_id String COMMENT 'The coin''s id there',
     part LowCardinality(String) COMMENT 'list or detail: what was asked for',
-    changed Array(String) COMMENT 'What differs from what the source said before; empty in the first row of a coin. Ranks and statistics are no changes',
+    changed Array(String) COMMENT 'What differs from what the source reported before; empty in the first row of a coin. Ranks and statistics are no changes',
     symbol String COMMENT 'Symbol as the source writes it',
     name String COMMENT 'Name',
     rank UInt32 COMMENT 'Rank by the source; 0 for none',
-    kind LowCardinality(String) COMMENT 'coin or token, as far as it tells',
+    kind LowCardinality(String) COMMENT 'coin or token, as far as it reports',
     categories Array(String) COMMENT 'Categories',
     platforms Array(Tuple(name String, address String)) COMMENT 'Chains that the coin is issued on, by the source''s name, and its address there',
     image_url String COMMENT 'Address of its image',
@@ -18,4 +18,4 @@ CREATE OR REPLACE VIEW default.v_coin_events
     event_time DateTime64(9, 'UTC') COMMENT 'When the source itself says that it changed; 1970 if it does not say'
 )
 AS SELECT * FROM {database}.coin_changes
-COMMENT 'What sources said of coins, one row each time that it changed, kept for ever'
+COMMENT 'What sources reported of coins, one row each time that it changed, kept for ever'

@@ -10,7 +10,7 @@ CREATE OR REPLACE VIEW default.v_earn_changes
     field LowCardinality(String) COMMENT 'What changed: status, cap, min, lockup, notice, tiers, payout, promo or countries',
     before String COMMENT 'What it was; empty for none',
     after String COMMENT 'What it is since; empty for none',
-    simulated Bool COMMENT 'Told by a simulated source'
+    simulated Bool COMMENT 'Reported by a simulated source'
 )
 AS SELECT time, product_id, variant_id, provider, coin_id, symbol, category, field, before, after, simulated
 FROM {database}.earn_changes FINAL

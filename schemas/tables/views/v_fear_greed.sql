@@ -1,7 +1,7 @@
 CREATE OR REPLACE VIEW default.v_fear_greed
 (
     day Date COMMENT 'The day',
-    source LowCardinality(String) COMMENT 'Who says so; marketlog for our own index as it stood at the end of the day, or does now',
+    source LowCardinality(String) COMMENT 'Who publishes it; marketlog for our own index as of the end of the day, or as of now',
     value UInt8 COMMENT '0 extreme fear to 100 extreme greed',
     classification LowCardinality(String) COMMENT 'Extreme Fear, Fear, Neutral, Greed or Extreme Greed',
     time DateTime64(9, 'UTC') COMMENT 'When it was read, or the end of the minute that it was made in'

@@ -1,15 +1,15 @@
 CREATE OR REPLACE VIEW default.v_global_past
 (
     time DateTime('UTC') COMMENT 'The full hour',
-    source LowCardinality(String) COMMENT 'Who told it afterwards',
-    total_market_cap Float64 COMMENT 'Sum of the market caps of the coins that were told, USD: a part of the market, see coverage',
+    source LowCardinality(String) COMMENT 'Who reported it afterwards',
+    total_market_cap Float64 COMMENT 'Sum of the market caps of the coins that were reported, USD: a part of the market, see coverage',
     total_volume_24h Float64 COMMENT 'Sum of their volumes of the 24 h before, USD',
     btc_dominance Float64 COMMENT 'Share of bitcoin in that sum, percent: more than in the whole market, by what coverage lacks',
     eth_dominance Float64 COMMENT 'Share of ether in that sum, percent',
-    coins UInt64 COMMENT 'How many coins were told',
+    coins UInt64 COMMENT 'How many coins were reported',
     coverage Nullable(Float64) COMMENT 'What the same coins hold now of the newest total market cap of v_global, percent; NULL without one',
-    measured Bool COMMENT 'Whether v_global has a minute of the hour that ends then: it stands before this row in answers',
-    origin String COMMENT 'backfill: told afterwards'
+    measured Bool COMMENT 'Whether v_global has a minute of the hour that ends then: it takes precedence over this row in answers',
+    origin String COMMENT 'backfill: reported afterwards'
 )
 AS SELECT p.time AS time, p.source AS source, p.total_market_cap AS total_market_cap, p.total_volume_24h AS total_volume_24h, p.btc_dominance AS btc_dominance,
     p.eth_dominance AS eth_dominance, p.coins AS coins, p.coverage AS coverage, m.minutes > 0 AS measured, 'backfill' AS origin

@@ -6,7 +6,7 @@ CREATE OR REPLACE VIEW default.v_markets
     rank UInt32 COMMENT 'By market cap, 1 is the largest; 0 without one',
     time DateTime('UTC') COMMENT 'End of the minute that the row was made in',
     price Float64 COMMENT 'Price, USD',
-    price_source LowCardinality(String) COMMENT 'median: published from our venues; else the source that tells the price of a coin which they do not',
+    price_source LowCardinality(String) COMMENT 'median: published from our venues; else the source that reports the price of a coin which they do not',
     price_time DateTime64(9, 'UTC') COMMENT 'End of the minute that the price closed, or the source''s own time',
     market_cap Nullable(Float64) COMMENT 'Price times circulating supply, USD; NULL where one is not known',
     fully_diluted_valuation Nullable(Float64) COMMENT 'Price times the greatest supply there will be, USD',
@@ -22,7 +22,7 @@ CREATE OR REPLACE VIEW default.v_markets
     change_60d Nullable(Float64) COMMENT 'Within 60 days, percent',
     change_200d Nullable(Float64) COMMENT 'Within 200 days, percent',
     change_1y Nullable(Float64) COMMENT 'Within a year, percent',
-    own_changes Array(String) COMMENT 'Spans whose change is from our own candles: 1h, 24h, ...; of the others the source tells it',
+    own_changes Array(String) COMMENT 'Spans whose change is from our own candles: 1h, 24h, ...; of the others the source reports it',
     market_cap_change_24h Nullable(Float64) COMMENT 'Change of the market cap within 24 h, USD',
     market_cap_change_pct_24h Nullable(Float64) COMMENT 'The same, percent',
     ath Nullable(Float64) COMMENT 'Greatest price ever, USD',
@@ -33,7 +33,7 @@ CREATE OR REPLACE VIEW default.v_markets
     total_supply Nullable(Float64) COMMENT 'Coins that exist',
     max_supply Nullable(Float64) COMMENT 'Coins that there will be at most',
     supply_source LowCardinality(String) COMMENT 'Whose supplies these are; empty for nobody''s',
-    supply_time Nullable(DateTime64(9, 'UTC')) COMMENT 'When they were told; NULL for never',
+    supply_time Nullable(DateTime64(9, 'UTC')) COMMENT 'When they were reported; NULL for never',
     simulated Bool COMMENT 'Made from simulated prices'
 )
 AS SELECT coin_id, symbol, name, rank, time, price, price_source, price_time, market_cap, fully_diluted_valuation, volume_24h, high_24h, low_24h, price_change_24h,

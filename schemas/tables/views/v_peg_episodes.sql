@@ -15,7 +15,7 @@ FROM (
     FROM (
         SELECT *, lagInFrame(lost) OVER (PARTITION BY coin_id ORDER BY time ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS lost_before
         FROM (
-            -- The last minute that was beyond either bound tells.
+            -- The last minute that was beyond either bound decides.
             SELECT *, ifNull(anyLast(multiIf(abs(deviation_bps) >= 50, true, abs(deviation_bps) < 25, false, NULL))
                 OVER (PARTITION BY coin_id ORDER BY time ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW), false) AS lost
             FROM {database}.peg_minutes

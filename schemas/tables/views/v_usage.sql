@@ -7,7 +7,7 @@ CREATE OR REPLACE VIEW default.v_usage
     charts UInt64 COMMENT 'Of them, requests for charts',
     others UInt64 COMMENT 'All but those for charts',
     replicas UInt64 COMMENT 'Processes that answered them',
-    last_time DateTime64(9, 'UTC') COMMENT 'When the counts were told last'
+    last_time DateTime64(9, 'UTC') COMMENT 'When the counts were reported last'
 )
 AS SELECT u.day AS day, u.budget AS budget, u.plan AS plan, sum(u.requests) AS requests, sum(u.charts) AS charts,
     sum(u.requests - least(u.charts, u.requests)) AS others, uniqExact(u.replica) AS replicas, max(u.time) AS last_time

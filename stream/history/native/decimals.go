@@ -57,7 +57,7 @@ func Decimal128(s string) proto.Decimal128 {
 	return v
 }
 
-// ParseDecimal128 reads a decimal of the log as a Decimal(38, 18), cut behind 18 digits after the point. It is not ok for what is no decimal or
+// ParseDecimal128 reads a decimal of the log as a Decimal(38, 18), cut behind 18 digits after the point. It is not ok for what is not a decimal or
 // too great.
 func ParseDecimal128(s string) (v proto.Decimal128, ok bool) {
 	limbs, negative, ok := scaled(s, whole128)

@@ -34,7 +34,7 @@ type foldedPart struct {
 	version uint64
 }
 
-// live says whether there was a live minute ever.
+// live reports whether there was a live minute ever.
 func (s passStart) live() bool { return s.closed.Before(neverLive) }
 
 func (f *Fold) start(ctx context.Context) (sign passStart, err error) {
@@ -155,5 +155,5 @@ func writeNumber(h hash.Hash64, n uint64) {
 	_, _ = h.Write(b[:]) // never fails
 }
 
-// neverLive is what the view live_closed says where there never was a live minute.
+// neverLive is what the view live_closed states where there never was a live minute.
 var neverLive = time.Date(2106, 1, 1, 0, 0, 0, 0, time.UTC)

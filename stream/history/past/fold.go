@@ -1,4 +1,4 @@
-// Package past makes candles of coins in USD of the candles that venues tell of times before there were live prices. It marks what has
+// Package past makes candles of coins in USD of the candles that venues serve of times before there were live prices. It marks what has
 // changed, folds that and nothing else, and reads what was folded: whatever is back-filled in whatever order, the candles end as if all of it
 // had been there at once.
 package past
@@ -39,7 +39,7 @@ const foldStarts = 30_000
 // Any number of them may work on one store; a PastFold itself is used by one goroutine.
 type Fold struct {
 	store *history.Store
-	// idle says that at the sign seen nothing was due, and wakes when the first candle ends that waits for live minutes.
+	// idle states that at the sign seen nothing was due, and wakes when the first candle ends that waits for live minutes.
 	idle  bool
 	seen  passStart
 	wakes int64
@@ -282,8 +282,8 @@ type writer struct {
 	waits map[partKey]int64
 }
 
-// write makes the rows of a coin: of each start of its markets' candles that has ended, and of those that are there, which say that
-// there is none any more where nothing tells them.
+// write makes the rows of a coin: of each start of its markets' candles that has ended, and of those that are there, which state that
+// there is none any more where nothing gives them.
 func (w *writer) write(coinID string, markets []schemas.MarketCandle, kept map[int64]struct{}) {
 	priced := map[int64]*schemas.Candle{}
 	candles := schemas.FoldMarkets(markets, time.Duration(w.seconds)*time.Second, w.quotes.Rate) // it sorts by start

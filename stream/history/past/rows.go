@@ -22,7 +22,7 @@ type partKey struct {
 	slot int64
 }
 
-// wholePast stands for all parts: its mark says that any of them may have changed.
+// wholePast means all parts: its mark states that any of them may have changed.
 var wholePast = partKey{coinID: "*"}
 
 // partOf finds the part that a candle lies in; false for one of a length that is not folded.
@@ -46,7 +46,7 @@ func slotOf(seconds uint32, start int64) (int64, bool) {
 	}
 }
 
-// fixingPart stands for what is told of a day, Unix seconds, by fixings.
+// fixingPart is the part for what is fixed for a day, Unix seconds, by fixings.
 func fixingPart(day int64) partKey { return partKey{slot: day} }
 
 // span is the time of the part.

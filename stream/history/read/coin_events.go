@@ -28,19 +28,19 @@ func (r Reader) FirstPriced(ctx context.Context) (map[string]time.Time, error) {
 	return first, nil
 }
 
-// CoinEvent is a change of what a source says about a coin.
+// CoinEvent is a change of what a source reports about a coin.
 type CoinEvent struct {
 	Source, SourceID, Part string
 	// Time is when it was read.
 	Time time.Time
-	// Changed names what differs from what the source said before; it is empty for the first that it said.
+	// Changed names what differs from the source's report before; it is empty for its first report.
 	Changed      []string
 	Symbol, Name string
 	Rank         uint32
 	Inactive     bool
 }
 
-// CoinEvents reads the newest changes of what sources say about a coin, the newest first, at most limit of them.
+// CoinEvents reads the newest changes of what sources report about a coin, the newest first, at most limit of them.
 func (r Reader) CoinEvents(ctx context.Context, coinID string, limit int) ([]CoinEvent, error) {
 	// Events of all that a source ever called this coin: what it was before its table knew it too.
 	events, err := history.Select(ctx, r.store, `SELECT source, source_id, part, time, changed, symbol, name, rank, inactive

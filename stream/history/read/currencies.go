@@ -10,7 +10,7 @@ import (
 	"github.com/marketlog/marketlog/stream/history"
 )
 
-// CurrenciesSince reads when a source first told a rate of each currency, by code.
+// CurrenciesSince reads when a source first published a rate of each currency, by code.
 func (r Reader) CurrenciesSince(ctx context.Context) (map[string]time.Time, error) {
 	type first struct {
 		code string

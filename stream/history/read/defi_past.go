@@ -10,18 +10,18 @@ import (
 	"github.com/marketlog/marketlog/stream/history"
 )
 
-// DefiPast is what was locked in all of DeFi, as a source told it afterwards by its own count.
+// DefiPast is what was locked in all of DeFi, as a source reported it afterwards by its own count.
 type DefiPast struct {
 	Time time.Time
 	// TotalTVL is in USD.
 	TotalTVL float64
-	// Coverage is the newest total that the source told as a share of the newest one that was measured, percent, at most 100;
+	// Coverage is the newest total that the source reported as a share of the newest one that was measured, percent, at most 100;
 	// nil without one.
 	Coverage *float64
 }
 
 // DefiPast reads what was locked in (from, to], oldest first, as far as that was before the first minute that was measured: a
-// series that changes its count for a while in between would show falls that there were not. Where several sources told a time,
+// series that changes its count for a while in between would show falls that there were not. Where several sources reported a time,
 // the one counts that covers most.
 func (r Reader) DefiPast(ctx context.Context, from, to time.Time) ([]DefiPast, error) {
 	if err := checkSeries(from, to, day); err != nil {

@@ -16,7 +16,7 @@ const earnVariantColumns = `product_id, variant_id, time, provider, provider_nam
 	status, apr, apy, reward_apy, base_apy, max_apy, compounding, tiers.from, tiers.to, tiers.apr, tiers.apy, tvl_usd, min_amount, max_amount, lockup_days, notice_days,
 	payout, promo, served, refused, confidence, collection, simulated, interval_ns, heard`
 
-// EarnVariants reads the variants of all earn products as they stand, by product and variant; those that are closed or replaced
+// EarnVariants reads the variants of all earn products as they are, by product and variant; those that are closed or replaced
 // only if that was since then.
 func (r Reader) EarnVariants(ctx context.Context, since time.Time) ([]*eventsv1.EarnVariant, error) {
 	variants, err := history.Select(ctx, r.store, "SELECT "+earnVariantColumns+` FROM earn_products FINAL
@@ -27,7 +27,7 @@ func (r Reader) EarnVariants(ctx context.Context, since time.Time) ([]*eventsv1.
 	return variants, nil
 }
 
-// EarnVariantsAt reads the variants of one product as they stood at a time, by variant: what was made of a minute that ended
+// EarnVariantsAt reads the variants of one product as of a time, by variant: what was made of a minute that ended
 // later is not among it. Those that were closed by then are.
 func (r Reader) EarnVariantsAt(ctx context.Context, productID string, at time.Time) ([]*eventsv1.EarnVariant, error) {
 	variants, err := history.Select(ctx, r.store, "SELECT "+earnVariantColumns+` FROM earn_history FINAL

@@ -10,17 +10,17 @@ import (
 	"github.com/marketlog/marketlog/stream/history"
 )
 
-// GlobalPast is the whole market at a full hour, as far as a source told that of its largest coins afterwards.
+// GlobalPast is the whole market at a full hour, as far as a source reported that of its largest coins afterwards.
 type GlobalPast struct {
 	Time time.Time
-	// Sums over the coins that were told, USD, and the shares of bitcoin and ether in the sum of caps, percent.
+	// Sums over the coins that were reported, USD, and the shares of bitcoin and ether in the sum of caps, percent.
 	TotalMarketCap, TotalVolume24h, BTCDominance, ETHDominance float64
 	Coins                                                      int
 	// Coverage is what the same coins hold now of the newest total market cap that was measured, percent; nil without one.
 	Coverage *float64
 }
 
-// GlobalPast reads the full hours in (from, to], oldest first. Where several sources told an hour, the one counts that
+// GlobalPast reads the full hours in (from, to], oldest first. Where several sources reported an hour, the one counts that
 // covers most.
 func (r Reader) GlobalPast(ctx context.Context, from, to time.Time) ([]GlobalPast, error) {
 	if err := checkSeries(from, to, time.Hour); err != nil {

@@ -17,7 +17,7 @@ import (
 const (
 	day = 24 * time.Hour
 	// tailMost is how long before the end of its window CandleTail begins at the earliest: a minute
-	// is closed within seconds, unless the fold of candles stands still.
+	// is closed within seconds, unless the fold of candles has stopped.
 	tailMost = day
 )
 
@@ -30,7 +30,7 @@ func (r Reader) Intervals(ctx context.Context, coinID string, interval time.Dura
 	if _, ok := history.LiveCandles[interval]; !ok {
 		return nil, fmt.Errorf("reading candles of %s: there are none of %s", coinID, interval)
 	}
-	// Read before the live candles: so none is missing of those that it says are there.
+	// Read before the live candles: so none is missing of those that it states are there.
 	closed, err := r.ClosedUntil(ctx)
 	if err != nil {
 		return nil, err

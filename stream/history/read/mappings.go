@@ -29,7 +29,7 @@ func (r Reader) Mappings(ctx context.Context, limit int) ([]schemas.SymbolMappin
 	return found, nil
 }
 
-// Overrides reads all that operators ever said of symbols, in the order of time.
+// Overrides reads all overrides of symbols that operators ever made, in the order of time.
 func (r Reader) Overrides(ctx context.Context) ([]*eventsv1.SymbolOverride, error) {
 	found, err := history.Select(ctx, r.store, `SELECT toString(source), symbol, coin_id, reason, time FROM overrides FINAL ORDER BY time, source, symbol`, nil,
 		func(rows driver.Rows) (*eventsv1.SymbolOverride, error) {

@@ -15,7 +15,7 @@ import (
 	"github.com/marketlog/marketlog/stream/history"
 )
 
-// RateQuery says which rates are read, and of when. Rates that another source tells itself (shadowed), and those of no coin
+// RateQuery states which rates are read, and of when. Rates that another source reports itself (shadowed), and those of no coin
 // or category, are never among them.
 type RateQuery struct {
 	// CoinIDs, Categories and Providers are any of which; nil for all.
@@ -45,7 +45,7 @@ type RatePoint struct {
 
 // RateHistory reads single rates, the newest first, of equal times by provider, pool and category. Answers are kept for 30
 // days, hours and days for five years. Whatever the step, it is one series: what was read live, and in the hours (in steps of
-// a day the days) in which a rate was not read live what its source told of it afterwards.
+// a day the days) in which a rate was not read live what its source reported of it afterwards.
 func (r Reader) RateHistory(ctx context.Context, q RateQuery) ([]RatePoint, error) {
 	var query string
 	var args []any
@@ -118,8 +118,8 @@ type RateSeries struct {
 	Points                             []RateSeriesPoint
 }
 
-// RateSeriesPoint is the mean of a provider's rates in a step, by the TVL of each (all alike where none tells a TVL):
-// of their first, greatest, least and last, and of their means. TVL is the sum, nil where none tells one.
+// RateSeriesPoint is the mean of a provider's rates in a step, by the TVL of each (all alike where none reports a TVL):
+// of their first, greatest, least and last, and of their means. TVL is the sum, nil where none reports one.
 type RateSeriesPoint struct {
 	Start                        time.Time
 	Open, High, Low, Close, Mean float64
@@ -129,7 +129,7 @@ type RateSeriesPoint struct {
 }
 
 // RateSeries reads series for charts, by provider, then coin, then category; of each the newest q.Limit points. Within steps
-// shorter than an hour a rate that is not told stands as it did; within hours and days only what was told counts.
+// shorter than an hour a rate that is not reported stays as it was; within hours and days only what was reported counts.
 func (r Reader) RateSeries(ctx context.Context, q RateQuery) ([]RateSeries, error) {
 	if q.Step < rateHour {
 		return r.sampledRates(ctx, q)
@@ -203,23 +203,23 @@ const entryColumns = `provider, source, category, coin_id, symbol, pool, provide
 	ifNull(toString(collateral_usd), ''), ifNull(toString(max_ltv), ''), tokens, event_time, interval_ns, time, heard, ended, unattached, shadowed, simulated, raw_offset, provider_name`
 
 func scanEntry(rows driver.Rows) (*eventsv1.RateEntry, error) {
-	said := &eventsv1.Rate{}
-	e := &eventsv1.RateEntry{Said: said}
+	reported := &eventsv1.Rate{}
+	e := &eventsv1.RateEntry{Said: reported}
 	var from, to, raw []string
 	var event, at, heard time.Time
 	err := rows.Scan(&e.Provider, &e.Source, &e.Category, &e.CoinId, &e.Symbol, &e.Pool, &e.ProviderSymbol, &e.Chain, &e.Name,
 		&e.Apr, &e.Apy, &e.Method, &e.RewardApy, &e.TvlUsd, &e.Term,
-		&said.Raw, &said.RawUnit, &said.Compounding, &said.MinAmount, &said.MaxAmount, &said.LockupDays, &said.NoticeDays, &from, &to, &raw, &said.Served, &said.Refused, &said.Promo, &said.Payout,
-		&said.CollateralUsd, &said.MaxLtv, &said.Tokens, &event, &said.Interval, &at, &heard, &e.Ended, &e.Unattached, &e.Shadowed, &e.Simulated, &e.Offset, &e.ProviderName)
+		&reported.Raw, &reported.RawUnit, &reported.Compounding, &reported.MinAmount, &reported.MaxAmount, &reported.LockupDays, &reported.NoticeDays, &from, &to, &raw, &reported.Served, &reported.Refused, &reported.Promo, &reported.Payout,
+		&reported.CollateralUsd, &reported.MaxLtv, &reported.Tokens, &event, &reported.Interval, &at, &heard, &e.Ended, &e.Unattached, &e.Shadowed, &e.Simulated, &e.Offset, &e.ProviderName)
 	if err != nil {
 		return nil, err
 	}
 	for i := range from {
-		said.Tiers = append(said.Tiers, &eventsv1.RateTier{From: from[i], To: to[i], Raw: raw[i]})
+		reported.Tiers = append(reported.Tiers, &eventsv1.RateTier{From: from[i], To: to[i], Raw: raw[i]})
 	}
 	e.Time, e.Heard = at.UnixNano(), heard.UnixNano()
-	said.Source, said.Project, said.Chain, said.Pool, said.Symbol, said.Name, said.Term = e.Source, e.Provider, e.Chain, e.Pool, e.ProviderSymbol, e.Name, e.Term
-	said.EventTime, said.IngestTime = event.UnixNano(), e.Heard
+	reported.Source, reported.Project, reported.Chain, reported.Pool, reported.Symbol, reported.Name, reported.Term = e.Source, e.Provider, e.Chain, e.Pool, e.ProviderSymbol, e.Name, e.Term
+	reported.EventTime, reported.IngestTime = event.UnixNano(), e.Heard
 	return e, nil
 }
 

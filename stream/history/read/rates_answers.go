@@ -5,12 +5,12 @@ import "time"
 // answers is the statement that reads single rates, the newest first, and its arguments.
 func (q RateQuery) answers() (statement string, args []any) {
 	// Whether a rate was read live in an hour is judged by the whole hour and by all that was read of it, also by what another
-	// source tells itself: so the borders of a query change nothing between them, and steps of an hour say the same.
+	// source reports itself: so the borders of a query change nothing between them, and steps of an hour agree.
 	first, next := q.From.Truncate(rateHour), q.To.Add(rateHour-1).Truncate(rateHour)
 	live, liveArgs := q.conditions()
 	past, pastArgs := q.attached()
 	read, readArgs := RateQuery{CoinIDs: q.CoinIDs, Categories: q.Categories}.attached()
-	// An entry is written again after it was told: the first row of an answer is its own. It is written within the
+	// An entry is written again after it was reported: the first row of an answer is its own. It is written within the
 	// minute that the answer came in, or the next.
 	const answered = ` AND NOT ended AND time >= ? AND time < ? + toIntervalMinute(2) AND heard >= ? AND heard < ?`
 	statement = `SELECT * FROM (

@@ -14,7 +14,7 @@ import (
 // the first minute behind it.
 const rateRepeats = time.Hour + 2*time.Minute
 
-// rateHolds is how many intervals of its source a rate holds without being told again.
+// rateHolds is how many intervals of its source a rate holds without being reported again.
 const rateHolds = 3
 
 // sampledRates reads series in steps shorter than an hour: at the end of each step all rates that hold then; at q.To in
@@ -74,7 +74,7 @@ func (r Reader) sampledRates(ctx context.Context, q RateQuery) ([]RateSeries, er
 type providerMean struct {
 	series             RateSeries
 	sum, weighted, tvl float64
-	told               bool // a TVL
+	hasTVL             bool // a TVL
 	n                  int
 }
 
@@ -83,7 +83,7 @@ func (m *providerMean) add(e *eventsv1.RateEntry) {
 	m.sum += e.Apy
 	m.n++
 	if e.TvlUsd != nil {
-		m.told = true
+		m.hasTVL = true
 		m.tvl += *e.TvlUsd
 		m.weighted += float64(e.Apy * *e.TvlUsd)
 	}
@@ -95,7 +95,7 @@ func (m *providerMean) point(start time.Time) RateSeriesPoint {
 		mean = m.weighted / m.tvl
 	}
 	p := RateSeriesPoint{Start: start, Open: mean, High: mean, Low: mean, Close: mean, Mean: mean, Rates: m.n}
-	if m.told {
+	if m.hasTVL {
 		p.TVL = &m.tvl
 	}
 	return p

@@ -27,17 +27,17 @@ type SourceHealth struct {
 	LatencyP50, LatencyP95 time.Duration
 	// Readings are what the answers of the last 24 hours held.
 	Readings int64
-	// Standstill is how a source that answers tells nothing new: StandstillEmpty, StandstillUnmoved, or empty text.
+	// Standstill is how a source that answers serves nothing new: StandstillEmpty, StandstillUnmoved, or empty text.
 	Standstill string
-	// StandstillSince is when the last request began whose answer told something, or something else; zero for no standstill.
+	// StandstillSince is when the last request began whose answer held a value, or another value; zero for no standstill.
 	StandstillSince time.Time
 }
 
-// Ways in which a source stands still.
+// Ways in which a source makes no progress.
 const (
-	// StandstillEmpty is that no answer has told anything for three intervals of the source's most frequent feed.
+	// StandstillEmpty is that no answer has held any value for three intervals of the source's most frequent feed.
 	StandstillEmpty = "empty"
-	// StandstillUnmoved is that each answer has told the same as the one before from the same address for three times as
+	// StandstillUnmoved is that each answer has held the same values as the one before from the same address for three times as
 	// long as the source's values are expected to move in.
 	StandstillUnmoved = "unmoved"
 )

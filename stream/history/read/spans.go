@@ -24,7 +24,7 @@ type SpanPrice struct {
 
 // PricesBetween hands published prices to visit, of seconds after one and up to another (Unix), oldest second first and by
 // coin within one, at most so many. Coins bounds them to these ids; nil is all. Of records with a reason in place of a price it
-// tells nothing.
+// gives nothing.
 func (r Reader) PricesBetween(ctx context.Context, after, until int64, coins []string, most int, visit func(SpanPrice)) error {
 	query, args := `SELECT coin_id, toInt64(toUnixTimestamp(time)), price, volume_24h, source, log_partition FROM prices FINAL
 		WHERE time > toDateTime(?, 'UTC') AND time <= toDateTime(?, 'UTC') AND reason = ''`, []any{after, until}
@@ -80,7 +80,7 @@ func (r Reader) PricesView(ctx context.Context) (string, error) {
 
 // RatesBetween hands over rates as they were written, by the seconds that schemas.RateSecond gives them: after one and up to
 // another (Unix), of the coins with these ids or of all, oldest second first, at most so many. Those of no coin or category, and
-// those that another source tells itself, are not among them.
+// those that another source reports itself, are not among them.
 func (r Reader) RatesBetween(ctx context.Context, after, until int64, coins []string, most int, visit func(second int64, e *eventsv1.RateEntry)) error {
 	query, args := `SELECT toInt64(toUnixTimestamp(time)) - toInt64(CRC32(concat(source, '|', category, '|', pool)) % 60) AS second, time,
 			coin_id, category, source, pool, provider, provider_name, symbol, provider_symbol, chain, name, apr, apy, method, reward_apy, tvl_usd,
@@ -102,19 +102,19 @@ func (r Reader) RatesBetween(ctx context.Context, after, until int64, coins []st
 		var at, heard, event time.Time
 		var least, greatest, collateral, ltv *float64
 		var from, to, raw []string
-		e, said := &eventsv1.RateEntry{}, &eventsv1.Rate{}
+		e, reported := &eventsv1.RateEntry{}, &eventsv1.Rate{}
 		if err := rows.Scan(&second, &at, &e.CoinId, &e.Category, &e.Source, &e.Pool, &e.Provider, &e.ProviderName, &e.Symbol, &e.ProviderSymbol, &e.Chain, &e.Name,
-			&e.Apr, &e.Apy, &e.Method, &e.RewardApy, &e.TvlUsd, &said.Raw, &said.RawUnit, &said.Compounding, &e.Term, &least, &greatest, &said.LockupDays, &said.NoticeDays,
-			&from, &to, &raw, &said.Served, &said.Refused, &said.Promo, &said.Payout, &collateral, &ltv, &heard, &event, &said.Interval, &e.Ended, &e.Simulated); err != nil {
+			&e.Apr, &e.Apy, &e.Method, &e.RewardApy, &e.TvlUsd, &reported.Raw, &reported.RawUnit, &reported.Compounding, &e.Term, &least, &greatest, &reported.LockupDays, &reported.NoticeDays,
+			&from, &to, &raw, &reported.Served, &reported.Refused, &reported.Promo, &reported.Payout, &collateral, &ltv, &heard, &event, &reported.Interval, &e.Ended, &e.Simulated); err != nil {
 			return fmt.Errorf("reading rates from %d to %d: %w", after, until, err)
 		}
-		e.Time, e.Heard, e.Said = at.UnixNano(), heard.UnixNano(), said
+		e.Time, e.Heard, e.Said = at.UnixNano(), heard.UnixNano(), reported
 		if event.Unix() != 0 {
-			said.EventTime = event.UnixNano()
+			reported.EventTime = event.UnixNano()
 		}
-		said.MinAmount, said.MaxAmount, said.CollateralUsd, said.MaxLtv = decimalOf(least), decimalOf(greatest), decimalOf(collateral), decimalOf(ltv)
+		reported.MinAmount, reported.MaxAmount, reported.CollateralUsd, reported.MaxLtv = decimalOf(least), decimalOf(greatest), decimalOf(collateral), decimalOf(ltv)
 		for i := range from {
-			said.Tiers = append(said.Tiers, &eventsv1.RateTier{From: from[i], To: to[i], Raw: raw[i]})
+			reported.Tiers = append(reported.Tiers, &eventsv1.RateTier{From: from[i], To: to[i], Raw: raw[i]})
 		}
 		visit(second, e)
 	}

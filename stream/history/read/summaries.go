@@ -126,7 +126,7 @@ func ceilTo(t time.Time, step time.Duration) time.Time {
 // mostDays bounds how many days of an index are read, about 14 years of one source.
 const mostDays = 5_000
 
-// FearGreedHistory reads what sources said of the days that begin in [from, to), by day, then by source. No more than the
+// FearGreedHistory reads what sources published of the days that begin in [from, to), by day, then by source. No more than the
 // first 5,000 are read.
 func (r Reader) FearGreedHistory(ctx context.Context, from, to time.Time) ([]*eventsv1.FearGreed, error) {
 	days, err := history.Select(ctx, r.store, `SELECT source, value, classification, event_time, next_update, ingest_time

@@ -26,7 +26,7 @@ type field[T any] struct {
 	reset func()
 }
 
-func newSheet[T any](name string, parts ...[]field[T]) columnBatch[T] {
+func newColumnBatch[T any](name string, parts ...[]field[T]) columnBatch[T] {
 	s := columnBatch[T]{name: name}
 	for _, p := range parts {
 		s.fields = append(s.fields, p...)
@@ -37,14 +37,14 @@ func newSheet[T any](name string, parts ...[]field[T]) columnBatch[T] {
 func (s *columnBatch[T]) Table() string { return s.name }
 func (s *columnBatch[T]) Len() int      { return len(s.place.version) }
 
-// say adds a row of what a source says; the offset orders them.
-func (s *columnBatch[T]) say(p Place, v T) {
+// appendRaw adds a row of what a source reports; the offset orders them.
+func (s *columnBatch[T]) appendRaw(p Place, v T) {
 	s.take(v)
 	s.place.add(0, p.Partition, p.Offset)
 }
 
-// derive adds a row that a fold made.
-func (s *columnBatch[T]) derive(m *eventsv1.Mark, v T) {
+// appendDerived adds a row that a fold made.
+func (s *columnBatch[T]) appendDerived(m *eventsv1.Mark, v T) {
 	s.take(v)
 	s.place.mark(m)
 }
@@ -157,7 +157,7 @@ func numberOf[T any](name string, of func(T) string) []field[T] {
 	})
 }
 
-// optionalOf is NULL for nil, and for what is no number.
+// optionalOf is NULL for nil, and for what is not a number.
 func optionalOf[T any](name string, of func(T) *float64) []field[T] {
 	return plain(name, "Nullable(Float64)", func(v T) proto.Nullable[float64] {
 		n := of(v)

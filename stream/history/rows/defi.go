@@ -6,7 +6,7 @@ import (
 	"github.com/marketlog/marketlog/stream/history/native"
 )
 
-// defiRows are the rows of the fold of DeFi. A minute stands for the offset in their versions.
+// defiRows are the rows of the fold of DeFi. A minute takes the place of the offset in their versions.
 type defiRows struct {
 	summaries columnBatch[*eventsv1.DefiSummary]
 	lists     columnBatch[listed]
@@ -21,7 +21,7 @@ type listed struct {
 }
 
 func newDefiRows() topicRows {
-	return &defiRows{summaries: defiSheet(), lists: defiListSheet()}
+	return &defiRows{summaries: defiBatch(), lists: defiListBatch()}
 }
 
 func (r *defiRows) all() []native.Rows { return []native.Rows{&r.summaries, &r.lists} }
@@ -33,7 +33,7 @@ func (r *defiRows) add(_ Place, record eventsv1.Marked) bool {
 	if s == nil {
 		return false
 	}
-	r.summaries.derive(rec.Mark, s)
+	r.summaries.appendDerived(rec.Mark, s)
 	for _, l := range []struct {
 		name string
 		rows []*eventsv1.DefiRow
@@ -43,13 +43,13 @@ func (r *defiRows) add(_ Place, record eventsv1.Marked) bool {
 		{"borrowing_protocols", s.GetBorrowing().GetProtocols()}, {"borrowing_assets", s.GetBorrowing().GetAssets()},
 	} {
 		for i, row := range l.rows {
-			r.lists.derive(rec.Mark, listed{row, l.name, uint32(i + 1), s.Time})
+			r.lists.appendDerived(rec.Mark, listed{row, l.name, uint32(i + 1), s.Time})
 		}
 	}
 	return true
 }
 
-func defiSheet() columnBatch[*eventsv1.DefiSummary] {
+func defiBatch() columnBatch[*eventsv1.DefiSummary] {
 	type summary = *eventsv1.DefiSummary
 	rates := func(apy, rates string, of func(summary) *eventsv1.DefiRates) []field[summary] {
 		var all []field[summary]
@@ -63,7 +63,7 @@ func defiSheet() columnBatch[*eventsv1.DefiSummary] {
 		}
 		return all
 	}
-	return newSheet("defi",
+	return newColumnBatch("defi",
 		secondOf("time", summary.GetTime), instantOf("read_time", summary.GetRead),
 		floatOf("total_tvl", summary.GetTotalTvl), floatOf("total_tvl_with_double_count", summary.GetTotalTvlWithDoubleCount),
 		floatOf("lending_tvl", summary.GetLendingTvl), floatOf("staking_tvl", summary.GetStakingTvl),
@@ -94,8 +94,8 @@ func optionalIn[M any](m *M) *M {
 	return m
 }
 
-func defiListSheet() columnBatch[listed] {
-	return newSheet("defi_lists",
+func defiListBatch() columnBatch[listed] {
+	return newColumnBatch("defi_lists",
 		lowCardinalityOf("list", func(l listed) string { return l.list }), countOf("position", func(l listed) uint32 { return l.position }),
 		secondOf("time", func(l listed) int64 { return l.time }), stringOf("key", func(l listed) string { return l.Key }),
 		stringOf("name", func(l listed) string { return l.Name }), stringOf("symbol", func(l listed) string { return l.Symbol }),

@@ -8,7 +8,7 @@ import (
 	"github.com/marketlog/marketlog/stream/history/native"
 )
 
-// earnRows are the rows of the fold of earn products. A minute stands for the offset in their versions.
+// earnRows are the rows of the fold of earn products. A minute takes the place of the offset in their versions.
 type earnRows struct {
 	variants    columnBatch[*eventsv1.EarnVariant]
 	changes     columnBatch[*eventsv1.EarnChange]
@@ -17,7 +17,7 @@ type earnRows struct {
 }
 
 func newEarnRows() topicRows {
-	return &earnRows{variants: variantSheet(), changes: earnChangeSheet(), fixings: earnFixingSheet("earn_fixings"), corrections: earnFixingSheet("earn_corrections")}
+	return &earnRows{variants: variantBatch(), changes: earnChangeBatch(), fixings: earnFixingBatch("earn_fixings"), corrections: earnFixingBatch("earn_corrections")}
 }
 
 func (r *earnRows) all() []native.Rows {
@@ -29,14 +29,14 @@ func (r *earnRows) add(p Place, record eventsv1.Marked) bool {
 	rec := record.(*eventsv1.EarnRecord)
 	switch b := rec.Body.(type) {
 	case *eventsv1.EarnRecord_Variant:
-		r.variants.derive(rec.Mark, b.Variant)
+		r.variants.appendDerived(rec.Mark, b.Variant)
 	case *eventsv1.EarnRecord_Change:
-		r.changes.derive(rec.Mark, b.Change)
+		r.changes.appendDerived(rec.Mark, b.Change)
 	case *eventsv1.EarnRecord_Fixing:
 		if rec.Mark == nil { // an operator wrote it
-			r.corrections.say(p, b.Fixing)
+			r.corrections.appendRaw(p, b.Fixing)
 		} else {
-			r.fixings.derive(rec.Mark, b.Fixing)
+			r.fixings.appendDerived(rec.Mark, b.Fixing)
 		}
 	default:
 		return false
@@ -44,10 +44,10 @@ func (r *earnRows) add(p Place, record eventsv1.Marked) bool {
 	return true
 }
 
-func variantSheet() columnBatch[*eventsv1.EarnVariant] {
+func variantBatch() columnBatch[*eventsv1.EarnVariant] {
 	type variant = *eventsv1.EarnVariant
 	type tier = *eventsv1.EarnTier
-	return newSheet("earn_products",
+	return newColumnBatch("earn_products",
 		stringOf("product_id", variant.GetProductId), stringOf("variant_id", variant.GetVariantId), secondOf("time", variant.GetTime),
 		lowCardinalityOf("provider", variant.GetProvider), lowCardinalityOf("provider_name", variant.GetProviderName), lowCardinalityOf("segment", variant.GetSegment),
 		lowCardinalityOf("coin_id", variant.GetCoinId), lowCardinalityOf("symbol", variant.GetSymbol), lowCardinalityOf("category", variant.GetCategory), lowCardinalityOf("source", variant.GetSource),
@@ -63,18 +63,18 @@ func variantSheet() columnBatch[*eventsv1.EarnVariant] {
 		integerOf("interval_ns", variant.GetInterval), instantOf("heard", variant.GetHeard))
 }
 
-func earnChangeSheet() columnBatch[*eventsv1.EarnChange] {
+func earnChangeBatch() columnBatch[*eventsv1.EarnChange] {
 	type change = *eventsv1.EarnChange
-	return newSheet("earn_changes",
+	return newColumnBatch("earn_changes",
 		stringOf("product_id", change.GetProductId), stringOf("variant_id", change.GetVariantId), lowCardinalityOf("field", change.GetField), secondOf("time", change.GetTime),
 		lowCardinalityOf("provider", change.GetProvider), lowCardinalityOf("coin_id", change.GetCoinId), lowCardinalityOf("symbol", change.GetSymbol), lowCardinalityOf("category", change.GetCategory),
 		stringOf("before", change.GetBefore), stringOf("after", change.GetAfter), flagOf("simulated", change.GetSimulated))
 }
 
-func earnFixingSheet(name string) columnBatch[*eventsv1.EarnFixing] {
+func earnFixingBatch(name string) columnBatch[*eventsv1.EarnFixing] {
 	type fixing = *eventsv1.EarnFixing
 	type quote = *eventsv1.EarnQuote
-	return newSheet(name,
+	return newColumnBatch(name,
 		dayOf("day", midnightOf), lowCardinalityOf("segment", fixing.GetSegment), countOf("revision", fixing.GetRevision), secondOf("time", fixing.GetTime),
 		floatOf("median", fixing.GetMedian), optionalOf("tvl_weighted", func(f fixing) *float64 { return f.TvlWeighted }),
 		countOf("provider_count", fixing.GetProviderCount), floatOf("tvl_usd", fixing.GetTvlUsd),
@@ -84,7 +84,7 @@ func earnFixingSheet(name string) columnBatch[*eventsv1.EarnFixing] {
 		flagOf("simulated", fixing.GetSimulated))
 }
 
-// midnightOf is the midnight of a fixing's date; what is no date lies in 1970.
+// midnightOf is the midnight of a fixing's date; what is not a date lies in 1970.
 func midnightOf(f *eventsv1.EarnFixing) int64 {
 	midnight, err := time.Parse(time.DateOnly, f.Date)
 	if err != nil {

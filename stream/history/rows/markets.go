@@ -10,7 +10,7 @@ import (
 	"github.com/marketlog/marketlog/stream/history/native"
 )
 
-// marketRows are the rows of the markets fold. A minute stands for the offset in their versions.
+// marketRows are the rows of the markets fold. A minute takes the place of the offset in their versions.
 type marketRows struct {
 	markets   columnBatch[*eventsv1.Market]
 	days      columnBatch[*eventsv1.Market]
@@ -20,9 +20,9 @@ type marketRows struct {
 
 func newMarketRows() topicRows {
 	return &marketRows{
-		markets:   newSheet("markets", marketFields()),
-		days:      newSheet("markets_1d", dayOf("day", dayOfMinute), marketFields()),
-		summaries: summarySheet(), sentiment: sentimentSheet(),
+		markets:   newColumnBatch("markets", marketFields()),
+		days:      newColumnBatch("markets_1d", dayOf("day", dayOfMinute), marketFields()),
+		summaries: summaryBatch(), sentiment: sentimentBatch(),
 	}
 }
 
@@ -35,12 +35,12 @@ func (r *marketRows) add(_ Place, record eventsv1.Marked) bool {
 	rec := record.(*eventsv1.MarketRecord)
 	switch b := rec.Body.(type) {
 	case *eventsv1.MarketRecord_Market:
-		r.markets.derive(rec.Mark, b.Market)
-		r.days.derive(rec.Mark, b.Market)
+		r.markets.appendDerived(rec.Mark, b.Market)
+		r.days.appendDerived(rec.Mark, b.Market)
 	case *eventsv1.MarketRecord_Summary:
-		r.summaries.derive(rec.Mark, b.Summary)
+		r.summaries.appendDerived(rec.Mark, b.Summary)
 		for _, s := range b.Summary.Sentiment {
-			r.sentiment.derive(rec.Mark, segmentAt{s, b.Summary.Time})
+			r.sentiment.appendDerived(rec.Mark, segmentAt{s, b.Summary.Time})
 		}
 	default:
 		return false
@@ -80,7 +80,7 @@ func marketFields() []field[*eventsv1.Market] {
 	return all
 }
 
-func summarySheet() columnBatch[*eventsv1.Summary] {
+func summaryBatch() columnBatch[*eventsv1.Summary] {
 	type summary = *eventsv1.Summary
 	index := func(s summary) proto.Nullable[uint8] {
 		if s.FearGreed == nil {
@@ -88,7 +88,7 @@ func summarySheet() columnBatch[*eventsv1.Summary] {
 		}
 		return proto.NewNullable(uint8(min(s.FearGreed.Value, 100)))
 	}
-	return newSheet("summaries",
+	return newColumnBatch("summaries",
 		secondOf("time", summary.GetTime), floatOf("total_market_cap", summary.GetTotalMarketCap), floatOf("total_volume_24h", summary.GetTotalVolume24H),
 		floatOf("btc_dominance", summary.GetBtcDominance), floatOf("eth_dominance", summary.GetEthDominance),
 		nestedOf("dominance", summary.GetDominance, lowCardinalityOf("coin_id", (*eventsv1.Share).GetCoinId), lowCardinalityOf("symbol", (*eventsv1.Share).GetSymbol),
@@ -109,8 +109,8 @@ type segmentAt struct {
 	time int64
 }
 
-func sentimentSheet() columnBatch[segmentAt] {
-	return newSheet("sentiment",
+func sentimentBatch() columnBatch[segmentAt] {
+	return newColumnBatch("sentiment",
 		lowCardinalityOf("range", func(s segmentAt) string { return s.Range }), secondOf("time", func(s segmentAt) int64 { return s.time }),
 		countOf("positive", func(s segmentAt) uint32 { return s.Positive }), countOf("negative", func(s segmentAt) uint32 { return s.Negative }),
 		countOf("neutral", func(s segmentAt) uint32 { return s.Neutral }), countOf("total", func(s segmentAt) uint32 { return s.Total }),

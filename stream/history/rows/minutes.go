@@ -87,7 +87,7 @@ func (r records) EncodeColumn(b *proto.Buffer) {
 		b.PutUVarInt(uint64(size))
 		from := len(b.Buf)
 		b.Buf = slices.Grow(b.Buf, size)[:from+size]
-		// It fills exactly what SizeVT said, and fails for nothing but a buffer that is too short.
+		// It fills exactly what SizeVT returned, and fails for nothing but a buffer that is too short.
 		_, _ = p.MarshalToSizedBufferVT(b.Buf[from:])
 	}
 }

@@ -15,7 +15,7 @@ func version(logic uint32, offset int64) proto.UInt128 {
 	return proto.UInt128{Low: uint64(offset), High: uint64(logic)}
 }
 
-// place is the columns of a row that say what caused it, and which of two rows of one key stays.
+// place is the columns of a row that state what caused it, and which of two rows of one key stays.
 type place struct {
 	partition proto.ColInt32
 	offset    proto.ColInt64

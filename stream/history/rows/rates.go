@@ -11,7 +11,7 @@ import (
 	"github.com/marketlog/marketlog/stream/history/native"
 )
 
-// rateRows are the rows of the fold of rates. A minute stands for the offset in their versions.
+// rateRows are the rows of the fold of rates. A minute takes the place of the offset in their versions.
 type rateRows struct {
 	entries columnBatch[*eventsv1.RateEntry]
 	hours   columnBatch[*eventsv1.RateRollup]
@@ -19,7 +19,7 @@ type rateRows struct {
 }
 
 func newRateRows() topicRows {
-	return &rateRows{entries: entrySheet(), hours: rollupSheet("rates_1h"), days: rollupSheet("rates_1d")}
+	return &rateRows{entries: entryBatch(), hours: rollupBatch("rates_1h"), days: rollupBatch("rates_1d")}
 }
 
 func (r *rateRows) all() []native.Rows {
@@ -31,12 +31,12 @@ func (r *rateRows) add(_ Place, record eventsv1.Marked) bool {
 	rec := record.(*eventsv1.RateRecord)
 	switch b := rec.Body.(type) {
 	case *eventsv1.RateRecord_Entry:
-		r.entries.derive(rec.Mark, b.Entry)
+		r.entries.appendDerived(rec.Mark, b.Entry)
 	case *eventsv1.RateRecord_Rollup:
 		if b.Rollup.Interval == uint32(time.Hour/time.Second) {
-			r.hours.derive(rec.Mark, b.Rollup)
+			r.hours.appendDerived(rec.Mark, b.Rollup)
 		} else {
-			r.days.derive(rec.Mark, b.Rollup)
+			r.days.appendDerived(rec.Mark, b.Rollup)
 		}
 	default:
 		return false
@@ -44,11 +44,11 @@ func (r *rateRows) add(_ Place, record eventsv1.Marked) bool {
 	return true
 }
 
-func entrySheet() columnBatch[*eventsv1.RateEntry] {
+func entryBatch() columnBatch[*eventsv1.RateEntry] {
 	type entry = *eventsv1.RateEntry
 	nothing := &eventsv1.Rate{}
-	said := func(e entry) *eventsv1.Rate { return cmp.Or(e.Said, nothing) }
-	return newSheet("rates",
+	reported := func(e entry) *eventsv1.Rate { return cmp.Or(e.Said, nothing) }
+	return newColumnBatch("rates",
 		stringOf("coin_id", entry.GetCoinId), lowCardinalityOf("category", entry.GetCategory), lowCardinalityOf("source", entry.GetSource), stringOf("pool", entry.GetPool),
 		secondOf("time", entry.GetTime), lowCardinalityOf("provider", entry.GetProvider), lowCardinalityOf("provider_name", entry.GetProviderName), lowCardinalityOf("symbol", entry.GetSymbol),
 		stringOf("provider_symbol", entry.GetProviderSymbol), lowCardinalityOf("chain", entry.GetChain), stringOf("name", entry.GetName),
@@ -56,18 +56,18 @@ func entrySheet() columnBatch[*eventsv1.RateEntry] {
 			func(e entry) uint32 { return max(e.Method, 1) }), optionalOf("reward_apy",
 			func(e entry) *float64 { return e.RewardApy }),
 		optionalOf("tvl_usd", func(e entry) *float64 { return e.TvlUsd }),
-		stringOf("raw", func(e entry) string { return said(e).Raw }), lowCardinalityOf("raw_unit", func(e entry) string { return said(e).RawUnit }),
-		lowCardinalityOf("compounding", func(e entry) string { return said(e).Compounding }), lowCardinalityOf("term", entry.GetTerm),
-		numberOf("min_amount", func(e entry) string { return said(e).MinAmount }), numberOf("max_amount", func(e entry) string { return said(e).MaxAmount }),
-		optionalOf("lockup_days", func(e entry) *float64 { return said(e).LockupDays }), optionalOf("notice_days", func(e entry) *float64 { return said(e).NoticeDays }),
-		nestedOf("tiers", func(e entry) []*eventsv1.RateTier { return said(e).Tiers }, stringOf("from", (*eventsv1.RateTier).GetFrom),
+		stringOf("raw", func(e entry) string { return reported(e).Raw }), lowCardinalityOf("raw_unit", func(e entry) string { return reported(e).RawUnit }),
+		lowCardinalityOf("compounding", func(e entry) string { return reported(e).Compounding }), lowCardinalityOf("term", entry.GetTerm),
+		numberOf("min_amount", func(e entry) string { return reported(e).MinAmount }), numberOf("max_amount", func(e entry) string { return reported(e).MaxAmount }),
+		optionalOf("lockup_days", func(e entry) *float64 { return reported(e).LockupDays }), optionalOf("notice_days", func(e entry) *float64 { return reported(e).NoticeDays }),
+		nestedOf("tiers", func(e entry) []*eventsv1.RateTier { return reported(e).Tiers }, stringOf("from", (*eventsv1.RateTier).GetFrom),
 			stringOf("to", (*eventsv1.RateTier).GetTo), stringOf("raw", (*eventsv1.RateTier).GetRaw)),
-		listOf("served", func(e entry) []string { return said(e).Served }), listOf("refused", func(e entry) []string { return said(e).Refused }),
-		flagOf("promo", func(e entry) bool { return said(e).Promo }), lowCardinalityOf("payout", func(e entry) string { return said(e).Payout }),
-		numberOf("collateral_usd", func(e entry) string { return said(e).CollateralUsd }), numberOf("max_ltv", func(e entry) string { return said(e).MaxLtv }),
-		textsOf("tokens", func(e entry) []string { return said(e).Tokens }),
-		instantOf("heard", entry.GetHeard), instantOf("event_time", func(e entry) int64 { return said(e).EventTime }),
-		integerOf("interval_ns", func(e entry) int64 { return said(e).Interval }), flagOf("ended", entry.GetEnded),
+		listOf("served", func(e entry) []string { return reported(e).Served }), listOf("refused", func(e entry) []string { return reported(e).Refused }),
+		flagOf("promo", func(e entry) bool { return reported(e).Promo }), lowCardinalityOf("payout", func(e entry) string { return reported(e).Payout }),
+		numberOf("collateral_usd", func(e entry) string { return reported(e).CollateralUsd }), numberOf("max_ltv", func(e entry) string { return reported(e).MaxLtv }),
+		textsOf("tokens", func(e entry) []string { return reported(e).Tokens }),
+		instantOf("heard", entry.GetHeard), instantOf("event_time", func(e entry) int64 { return reported(e).EventTime }),
+		integerOf("interval_ns", func(e entry) int64 { return reported(e).Interval }), flagOf("ended", entry.GetEnded),
 		lowCardinalityOf("unattached", entry.GetUnattached), lowCardinalityOf("shadowed", entry.GetShadowed), flagOf("simulated", entry.GetSimulated),
 		integerOf("raw_offset", entry.GetOffset))
 }
@@ -78,9 +78,9 @@ func textsOf[T any](name string, of func(T) []string) []field[T] {
 	return plain(name, "Array(String)", of, values)
 }
 
-func rollupSheet(table string) columnBatch[*eventsv1.RateRollup] {
+func rollupBatch(table string) columnBatch[*eventsv1.RateRollup] {
 	type rollup = *eventsv1.RateRollup
-	return newSheet(table,
+	return newColumnBatch(table,
 		stringOf("coin_id", rollup.GetCoinId), lowCardinalityOf("category", rollup.GetCategory), lowCardinalityOf("source", rollup.GetSource), stringOf("pool", rollup.GetPool),
 		secondOf("start", rollup.GetStart), lowCardinalityOf("provider", rollup.GetProvider), lowCardinalityOf("symbol", rollup.GetSymbol),
 		stringOf("provider_symbol", rollup.GetProviderSymbol), lowCardinalityOf("chain", rollup.GetChain),
@@ -98,23 +98,23 @@ type pastRate struct {
 }
 
 // pastRateOf is not ok for a rate that is not of the past, or no number. What a project is, is not known here: a category
-// that the source does not tell stays empty, and the views take that of the rate as it is now.
-func pastRateOf(said *eventsv1.Rate) (p pastRate, ok bool) {
-	if !said.Past {
+// that the source does not report stays empty, and the views take that of the rate as it is now.
+func pastRateOf(reported *eventsv1.Rate) (p pastRate, ok bool) {
+	if !reported.Past {
 		return p, false
 	}
-	apr, apy, err := schemas.Yearly(said.Raw, said.RawUnit, said.Compounding)
+	apr, apy, err := schemas.Yearly(reported.Raw, reported.RawUnit, reported.Compounding)
 	if err != nil {
 		return p, false
 	}
-	p = pastRate{Rate: said, category: schemas.RateCategory(said, ""), apr: apr, apy: apy}
-	p.coin, _ = schemas.RateCoin(said, p.category)
+	p = pastRate{Rate: reported, category: schemas.RateCategory(reported, ""), apr: apr, apy: apy}
+	p.coin, _ = schemas.RateCoin(reported, p.category)
 	return p, true
 }
 
-func pastRateSheet() columnBatch[pastRate] {
+func pastRateBatch() columnBatch[pastRate] {
 	type past = pastRate
-	return newSheet("rates_past",
+	return newColumnBatch("rates_past",
 		lowCardinalityOf("source", func(p past) string { return p.Source }), stringOf("pool", func(p past) string { return p.Pool }),
 		lowCardinalityOf("category", func(p past) string { return p.category }), instantOf("event_time", func(p past) int64 { return p.EventTime }),
 		stringOf("coin_id", func(p past) string { return p.coin.ID }), lowCardinalityOf("symbol", func(p past) string { return p.coin.Symbol }),

@@ -11,7 +11,7 @@ import (
 	"github.com/marketlog/marketlog/stream/history/past"
 )
 
-// referenceRows are the rows of what sources say.
+// referenceRows are the rows of what sources report.
 type referenceRows struct {
 	coins       columnBatch[*eventsv1.Coin]
 	coinMarkets columnBatch[*eventsv1.CoinMarket]
@@ -32,9 +32,9 @@ type referenceRows struct {
 
 func newReferenceRows() topicRows {
 	return &referenceRows{
-		coins: coinSheet(), coinMarkets: coinMarketSheet(), stablecoins: stablecoinSheet(), protocols: protocolSheet(), chains: chainSheet(),
-		fearGreed: fearGreedSheet(), global: globalSheet(), fetches: fetchSheet(), sources: sourceSheet(), overrides: overrideSheet(),
-		fiatRates: fiatRateSheet(), pastRates: pastRateSheet(), coinPasts: coinPastSheet(), defiPasts: defiPastSheet(),
+		coins: coinBatch(), coinMarkets: coinMarketBatch(), stablecoins: stablecoinBatch(), protocols: protocolBatch(), chains: chainBatch(),
+		fearGreed: fearGreedBatch(), global: globalBatch(), fetches: fetchBatch(), sources: sourceBatch(), overrides: overrideBatch(),
+		fiatRates: fiatRateBatch(), pastRates: pastRateBatch(), coinPasts: coinPastBatch(), defiPasts: defiPastBatch(),
 	}
 }
 
@@ -56,41 +56,41 @@ func (r *referenceRows) add(p Place, record eventsv1.Marked) bool {
 	rec := record.(*eventsv1.ReferenceRecord)
 	switch b := rec.Body.(type) {
 	case *eventsv1.ReferenceRecord_Coin:
-		r.coins.say(p, b.Coin)
+		r.coins.appendRaw(p, b.Coin)
 	case *eventsv1.ReferenceRecord_CoinMarket:
-		r.coinMarkets.say(p, b.CoinMarket)
+		r.coinMarkets.appendRaw(p, b.CoinMarket)
 	case *eventsv1.ReferenceRecord_Stablecoin:
-		r.stablecoins.say(p, b.Stablecoin)
+		r.stablecoins.appendRaw(p, b.Stablecoin)
 	case *eventsv1.ReferenceRecord_Protocol:
-		r.protocols.say(p, b.Protocol)
+		r.protocols.appendRaw(p, b.Protocol)
 	case *eventsv1.ReferenceRecord_ChainTvl:
-		r.chains.say(p, b.ChainTvl)
+		r.chains.appendRaw(p, b.ChainTvl)
 	case *eventsv1.ReferenceRecord_FearGreed:
-		r.fearGreed.say(p, b.FearGreed)
+		r.fearGreed.appendRaw(p, b.FearGreed)
 	case *eventsv1.ReferenceRecord_Global:
-		r.global.say(p, b.Global)
+		r.global.appendRaw(p, b.Global)
 	case *eventsv1.ReferenceRecord_CoinPast:
 		for _, point := range b.CoinPast.Points {
-			r.coinPasts.say(p, pastPoint{b.CoinPast, point})
+			r.coinPasts.appendRaw(p, pastPoint{b.CoinPast, point})
 		}
 		return len(b.CoinPast.Points) > 0
 	case *eventsv1.ReferenceRecord_DefiPast:
-		r.defiPasts.say(p, b.DefiPast)
+		r.defiPasts.appendRaw(p, b.DefiPast)
 	case *eventsv1.ReferenceRecord_Fetch:
-		r.fetches.say(p, b.Fetch)
+		r.fetches.appendRaw(p, b.Fetch)
 	case *eventsv1.ReferenceRecord_Notice:
-		r.sources.say(p, b.Notice)
+		r.sources.appendRaw(p, b.Notice)
 	case *eventsv1.ReferenceRecord_Override:
-		r.overrides.say(p, b.Override)
+		r.overrides.appendRaw(p, b.Override)
 	case *eventsv1.ReferenceRecord_Fixing:
 		if day, ok := fixingDay(b.Fixing); ok {
-			r.fiatRates.say(p, datedFixing{b.Fixing, day})
+			r.fiatRates.appendRaw(p, datedFixing{b.Fixing, day})
 			r.pastMarks.AddFixing(b.Fixing.Base, day/int64(time.Second), p.Partition, p.Offset)
 		}
 	case *eventsv1.ReferenceRecord_Rate:
 		past, ok := pastRateOf(b.Rate)
 		if ok {
-			r.pastRates.say(p, past)
+			r.pastRates.appendRaw(p, past)
 		}
 		return ok
 	default:
@@ -99,15 +99,15 @@ func (r *referenceRows) add(p Place, record eventsv1.Marked) bool {
 	return true
 }
 
-// canonical is the coin that a source means; empty if our tables cannot tell.
+// canonical is the coin that a source means; empty if our tables have none.
 func canonical(source, sourceID, symbol, name string) string {
 	id, _ := schemas.CanonicalCoin(source, sourceID, symbol, name)
 	return id
 }
 
-func coinSheet() columnBatch[*eventsv1.Coin] {
+func coinBatch() columnBatch[*eventsv1.Coin] {
 	type coin = *eventsv1.Coin
-	return newSheet("coins",
+	return newColumnBatch("coins",
 		lowCardinalityOf("source", coin.GetSource), stringOf("source_id", coin.GetSourceId), lowCardinalityOf("part", coin.GetPart),
 		stringOf("coin_id", func(c coin) string { return canonical(c.Source, c.SourceId, c.Symbol, c.Name) }),
 		stringOf("symbol", coin.GetSymbol), stringOf("name", coin.GetName), countOf("rank", coin.GetRank), lowCardinalityOf("kind", coin.GetKind),
@@ -120,9 +120,9 @@ func coinSheet() columnBatch[*eventsv1.Coin] {
 		instantOf("event_time", coin.GetEventTime), instantOf("ingest_time", coin.GetIngestTime))
 }
 
-func coinMarketSheet() columnBatch[*eventsv1.CoinMarket] {
+func coinMarketBatch() columnBatch[*eventsv1.CoinMarket] {
 	type market = *eventsv1.CoinMarket
-	return newSheet("coin_markets",
+	return newColumnBatch("coin_markets",
 		lowCardinalityOf("source", market.GetSource), stringOf("source_id", market.GetSourceId),
 		stringOf("coin_id", func(m market) string { return canonical(m.Source, m.SourceId, m.Symbol, m.Name) }),
 		stringOf("symbol", market.GetSymbol), stringOf("name", market.GetName), countOf("rank", market.GetRank),
@@ -142,7 +142,7 @@ func amounts[T any](of func(T) []*eventsv1.ChainAmount) []field[T] {
 	return nestedOf("chains", of, lowCardinalityOf("chain", (*eventsv1.ChainAmount).GetChain), floatOf("amount", amount))
 }
 
-func stablecoinSheet() columnBatch[*eventsv1.Stablecoin] {
+func stablecoinBatch() columnBatch[*eventsv1.Stablecoin] {
 	type coin = *eventsv1.Stablecoin
 	id := func(c coin) string {
 		if c.CoinId != "" {
@@ -150,54 +150,54 @@ func stablecoinSheet() columnBatch[*eventsv1.Stablecoin] {
 		}
 		return canonical(c.Source, c.SourceId, c.Symbol, c.Name)
 	}
-	return newSheet("stablecoins",
+	return newColumnBatch("stablecoins",
 		lowCardinalityOf("source", coin.GetSource), stringOf("source_id", coin.GetSourceId), instantOf("ingest_time", coin.GetIngestTime), stringOf("coin_id", id),
 		stringOf("symbol", coin.GetSymbol), stringOf("name", coin.GetName), lowCardinalityOf("peg_type", coin.GetPegType), lowCardinalityOf("peg_mechanism", coin.GetPegMechanism),
 		numberOf("price", coin.GetPrice), numberOf("circulating", coin.GetCirculating), amounts(coin.GetChains), flagOf("dead", coin.GetDead),
 		instantOf("event_time", coin.GetEventTime))
 }
 
-func protocolSheet() columnBatch[*eventsv1.Protocol] {
+func protocolBatch() columnBatch[*eventsv1.Protocol] {
 	type protocol = *eventsv1.Protocol
-	return newSheet("protocols",
+	return newColumnBatch("protocols",
 		lowCardinalityOf("source", protocol.GetSource), stringOf("slug", protocol.GetSlug), instantOf("ingest_time", protocol.GetIngestTime), stringOf("coin_id", protocol.GetCoinId),
 		stringOf("name", protocol.GetName), stringOf("symbol", protocol.GetSymbol), lowCardinalityOf("category", protocol.GetCategory),
 		numberOf("tvl", protocol.GetTvl), amounts(protocol.GetChains), numberOf("change_1d", protocol.GetChange1D), numberOf("change_7d", protocol.GetChange7D),
 		numberOf("market_cap", protocol.GetMarketCap), instantOf("event_time", protocol.GetEventTime))
 }
 
-func chainSheet() columnBatch[*eventsv1.ChainTvl] {
+func chainBatch() columnBatch[*eventsv1.ChainTvl] {
 	type chain = *eventsv1.ChainTvl
-	return newSheet("chain_tvl",
+	return newColumnBatch("chain_tvl",
 		lowCardinalityOf("source", chain.GetSource), stringOf("chain", chain.GetChain), instantOf("ingest_time", chain.GetIngestTime), stringOf("coin_id", chain.GetCoinId),
 		stringOf("symbol", chain.GetSymbol), numberOf("tvl", chain.GetTvl))
 }
 
-func fearGreedSheet() columnBatch[*eventsv1.FearGreed] {
+func fearGreedBatch() columnBatch[*eventsv1.FearGreed] {
 	type index = *eventsv1.FearGreed
-	return newSheet("fear_greed",
+	return newColumnBatch("fear_greed",
 		lowCardinalityOf("source", index.GetSource), dayOf("day", index.GetEventTime), percentOf("value", index.GetValue), lowCardinalityOf("classification", index.GetClassification),
 		instantOf("event_time", index.GetEventTime), instantOf("next_update", index.GetNextUpdate), instantOf("ingest_time", index.GetIngestTime))
 }
 
-func globalSheet() columnBatch[*eventsv1.GlobalFigures] {
+func globalBatch() columnBatch[*eventsv1.GlobalFigures] {
 	type figures = *eventsv1.GlobalFigures
-	return newSheet("global_figures",
+	return newColumnBatch("global_figures",
 		lowCardinalityOf("source", figures.GetSource), instantOf("ingest_time", figures.GetIngestTime),
 		numberOf("total_market_cap", figures.GetTotalMarketCap), numberOf("total_volume_24h", figures.GetTotalVolume24H),
 		numberOf("btc_dominance", figures.GetBtcDominance), numberOf("eth_dominance", figures.GetEthDominance),
 		countOf("active_coins", figures.GetActiveCoins), countOf("active_markets", figures.GetActiveMarkets), instantOf("event_time", figures.GetEventTime))
 }
 
-// pastPoint is a point of a coin's past: a record that tells a day in part replaces no more than it tells.
+// pastPoint is a point of a coin's past: a record that holds a day in part replaces no more than it holds.
 type pastPoint struct {
 	*eventsv1.CoinPast
 	*eventsv1.CoinPastPoint
 }
 
-func coinPastSheet() columnBatch[pastPoint] {
+func coinPastBatch() columnBatch[pastPoint] {
 	type past = pastPoint
-	return newSheet("coin_past",
+	return newColumnBatch("coin_past",
 		lowCardinalityOf("source", func(p past) string { return p.CoinPast.GetSource() }), stringOf("source_id", func(p past) string { return p.GetSourceId() }),
 		instantOf("time", func(p past) int64 { return p.GetTime() }),
 		stringOf("coin_id", func(p past) string { return canonical(p.CoinPast.GetSource(), p.GetSourceId(), "", "") }),
@@ -205,32 +205,32 @@ func coinPastSheet() columnBatch[pastPoint] {
 		instantOf("ingest_time", func(p past) int64 { return p.CoinPast.GetIngestTime() }))
 }
 
-func defiPastSheet() columnBatch[*eventsv1.DefiPast] {
+func defiPastBatch() columnBatch[*eventsv1.DefiPast] {
 	type past = *eventsv1.DefiPast
-	return newSheet("defi_past", lowCardinalityOf("source", past.GetSource), instantOf("time", past.GetEventTime), numberOf("total_tvl", past.GetTotalTvl),
+	return newColumnBatch("defi_past", lowCardinalityOf("source", past.GetSource), instantOf("time", past.GetEventTime), numberOf("total_tvl", past.GetTotalTvl),
 		instantOf("ingest_time", past.GetIngestTime))
 }
 
-func fetchSheet() columnBatch[*eventsv1.Fetch] {
+func fetchBatch() columnBatch[*eventsv1.Fetch] {
 	type fetch = *eventsv1.Fetch
-	return newSheet("fetches",
+	return newColumnBatch("fetches",
 		lowCardinalityOf("source", fetch.GetSource), instantOf("started", fetch.GetStarted), lowCardinalityOf("feed", fetch.GetFeed), stringOf("url", fetch.GetUrl),
 		statusOf("status", fetch.GetStatus), stringOf("error", fetch.GetError), integerOf("duration_ns", fetch.GetDuration), integerOf("readings", fetch.GetRows),
 		digestOf("told", fetch.GetTold))
 }
 
-func sourceSheet() columnBatch[*eventsv1.SourceNotice] {
+func sourceBatch() columnBatch[*eventsv1.SourceNotice] {
 	type notice = *eventsv1.SourceNotice
-	return newSheet("sources",
+	return newColumnBatch("sources",
 		lowCardinalityOf("source", notice.GetSource), stringOf("name", notice.GetName), listOf("kinds", notice.GetKinds), stringOf("url", notice.GetUrl),
 		stringOf("license", notice.GetLicense), stringOf("terms", notice.GetTerms), stringOf("attribution", notice.GetAttribution),
 		integerOf("interval_ns", notice.GetInterval), flagOf("enabled", notice.GetEnabled), flagOf("simulated", notice.GetSimulated),
 		instantOf("ingest_time", notice.GetIngestTime), integerOf("moves_ns", notice.GetMoves))
 }
 
-func overrideSheet() columnBatch[*eventsv1.SymbolOverride] {
+func overrideBatch() columnBatch[*eventsv1.SymbolOverride] {
 	type override = *eventsv1.SymbolOverride
-	return newSheet("overrides",
+	return newColumnBatch("overrides",
 		lowCardinalityOf("source", override.GetSource), stringOf("symbol", override.GetSymbol), instantOf("time", override.GetTime), stringOf("coin_id", override.GetCoinId),
 		stringOf("reason", override.GetReason))
 }
@@ -251,8 +251,8 @@ func fixingDay(f *eventsv1.Fixing) (day int64, ok bool) {
 	return at.UnixNano(), true
 }
 
-func fiatRateSheet() columnBatch[datedFixing] {
-	return newSheet("fiat_rates",
+func fiatRateBatch() columnBatch[datedFixing] {
+	return newColumnBatch("fiat_rates",
 		lowCardinalityOf("source", func(f datedFixing) string { return f.Source }), lowCardinalityOf("base", func(f datedFixing) string { return f.Base }),
 		lowCardinalityOf("quote", func(f datedFixing) string { return f.Quote }), dayOf("day", func(f datedFixing) int64 { return f.day }),
 		instantOf("event_time", func(f datedFixing) int64 { return f.EventTime }), rateOf("rate", func(f datedFixing) string { return f.Rate }),

@@ -8,7 +8,7 @@ import (
 	"github.com/marketlog/marketlog/stream/history/native"
 )
 
-// usageRows are rows of usage. A record's number stands for the offset in its version: of two of a process the one that it
+// usageRows are rows of usage. A record's number takes the place of the offset in its version: of two of a process the one that it
 // wrote later stays, wherever they lie in the log.
 type usageRows struct {
 	days columnBatch[*eventsv1.UsageRecord]
@@ -19,7 +19,7 @@ func newUsageRows() topicRows {
 	number := func(name string, of func(usage) uint64) []field[usage] {
 		return plain(name, "UInt64", of, &proto.ColUInt64{})
 	}
-	return &usageRows{newSheet("usage",
+	return &usageRows{newColumnBatch("usage",
 		dayOf("day", usage.GetDay), stringOf("budget", usage.GetBudget), lowCardinalityOf("plan", usage.GetPlan), stringOf("replica", usage.GetReplica),
 		number("requests", usage.GetRequests), number("charts", usage.GetCharts), instantOf("time", usage.GetTime))}
 }

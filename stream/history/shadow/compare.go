@@ -49,7 +49,7 @@ func (t Tables) Compare(ctx context.Context, table string, generation uint32, bo
 		return found, err
 	}
 	var newest time.Time
-	// The rebuilt table tells how old a row is: a stray one of the live table may be of any time.
+	// The rebuilt table shows how old a row is: a stray one of the live table may be of any time.
 	if err := t.store.Conn().QueryRow(ctx, "SELECT toDateTime64(max("+sh.timeColumn()+"), 0, 'UTC') FROM "+table+history.ShadowSuffix(generation)).Scan(&newest); err != nil {
 		return found, fmt.Errorf("reading the newest rebuilt row of %s: %w", table, history.Unavailable(err))
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/marketlog/marketlog/stream/history"
 )
 
-// Replay is what the journal says of a replay or of one of its partitions.
+// Replay is what the journal holds of a replay or of one of its partitions.
 type Replay struct {
 	Generation uint32
 	// Partition is -1 for the replay itself.

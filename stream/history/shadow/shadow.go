@@ -47,7 +47,7 @@ func (t Tables) Exchange(ctx context.Context, table string, generation uint32, u
 type shape struct {
 	// key is what a row is known by.
 	key, columns []string
-	// at is the column that rows are kept by, and that says when they were caused; slice the one of the key that is a time.
+	// at is the column that rows are kept by, and that states when they were caused; slice the one of the key that is a time.
 	// A table of the newest rows has no such one.
 	at, slice string
 	// values are expressions of the columns that are never NULL.
@@ -56,7 +56,7 @@ type shape struct {
 	kept time.Duration
 }
 
-// times finds the columns that tell a time.
+// times finds the columns that hold a time.
 func (s *shape) times(types []string) {
 	for _, name := range s.key {
 		if i := slices.Index(s.columns, name); i >= 0 && strings.HasPrefix(types[i], "Date") {
@@ -132,7 +132,7 @@ func (t Tables) shape(ctx context.Context, table string) (shape, error) {
 	return sh, nil
 }
 
-// Bounds say which rows of a table a replay makes, of those that one input partition causes.
+// Bounds state which rows of a table a replay makes, of those that one input partition causes.
 // A time is that of the key, in Unix seconds.
 type Bounds struct {
 	// Rows that were caused below offset From have a time below FromTime. They lie outside: what
@@ -144,7 +144,7 @@ type Bounds struct {
 
 // boundsSQL are two conditions on a row's log_partition p, log_offset o and time t.
 func boundsSQL(bounds []Bounds) (outside, beyond string) {
-	// One more stands for partitions that do not exist, to which all offsets belong.
+	// One more is for partitions that do not exist, to which all offsets belong.
 	bounds = append(slices.Clone(bounds), Bounds{Until: 1<<63 - 1})
 	of := func(pick func(Bounds) int64) string {
 		values := make([]string, len(bounds))

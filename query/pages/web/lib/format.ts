@@ -7,7 +7,7 @@ const whole = new Intl.NumberFormat(undefined, { maximumFractionDigits: 0 })
 
 export const none = "–"
 
-// price writes as many digits as tell two prices apart.
+// price writes as many digits as distinguish two prices.
 export function price(n: number | undefined): string {
   if (n === undefined || !Number.isFinite(n)) return none
   const size = Math.abs(n)

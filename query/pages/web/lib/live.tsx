@@ -14,7 +14,7 @@ function Live() {
       return <span class="waiting"><i class="dot" />connecting</span>
   }
   return (
-    <span class="going"><i class="dot" />live <time title={local(at)}>{clock(at)}</time>{lag >= 0 && lag < 60_000 ? <span class="lag">{age(lag)}</span> : null}{resumed === undefined ? null : <span class="resumed" title="What was told meanwhile has been made up for">resumed, {count(resumed)} s</span>}</span>
+    <span class="going"><i class="dot" />live <time title={local(at)}>{clock(at)}</time>{lag >= 0 && lag < 60_000 ? <span class="lag">{age(lag)}</span> : null}{resumed === undefined ? null : <span class="resumed" title="What was sent meanwhile has been made up for">resumed, {count(resumed)} s</span>}</span>
   )
 }
 

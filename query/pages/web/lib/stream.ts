@@ -43,7 +43,7 @@ export interface Status {
   lag: number
   // again is how often the connection began after the first time.
   again: number
-  // resumed is of how many seconds of the log a connection that began again has told what was missed; undefined: of none, or that
+  // resumed is of how many seconds of the log a connection that began again has sent what was missed; undefined: of none, or that
   // is a while ago.
   resumed: number | undefined
 }
@@ -73,7 +73,7 @@ export class Stream {
   private heard = 0
   private cursor = ""
   private failed = 0
-  // resuming is until the server has said what it makes of the cursor.
+  // resuming is until the server has answered the cursor.
   private resuming = false
   private refused = 0
   private timer: ReturnType<typeof setTimeout> | undefined
@@ -112,10 +112,10 @@ export class Stream {
       if (this.socket !== socket) return
       this.socket = undefined
       if (e.code === signedOut) {
-        this.tell({ phase: "ended" })
+        this.report({ phase: "ended" })
         return
       }
-      this.tell({ phase: "waiting" })
+      this.report({ phase: "waiting" })
       this.soon(this.wait * (0.75 + Math.random() / 2))
       this.wait = Math.min(longestWait, this.wait * 2)
     }
@@ -133,7 +133,7 @@ export class Stream {
     const dead = this.socket
     this.socket = undefined
     dead.close()
-    this.tell({ phase: "waiting" })
+    this.report({ phase: "waiting" })
     this.soon(0)
   }
 
@@ -173,8 +173,8 @@ export class Stream {
       case "resumed":
         this.resuming = false
         this.refused = 0
-        this.tell({ resumed: frame.seconds })
-        setTimeout(() => this.tell({ resumed: undefined }), resumedShown)
+        this.report({ resumed: frame.seconds })
+        setTimeout(() => this.report({ resumed: undefined }), resumedShown)
         break
       case "heartbeat":
         break
@@ -187,10 +187,10 @@ export class Stream {
     }
     if (frame.cursor) this.cursor = frame.cursor
     const at = Date.parse(frame.timestamp)
-    this.tell({ phase: "live", at, lag: now + this.offset - at })
+    this.report({ phase: "live", at, lag: now + this.offset - at })
   }
 
-  private tell(change: Partial<Status>): void {
+  private report(change: Partial<Status>): void {
     status.value = { ...status.value, again: Math.max(0, this.opened - 1), ...change }
   }
 }
