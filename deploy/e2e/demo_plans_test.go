@@ -21,6 +21,7 @@ var boundByPlan = map[string]string{
 	"GET /api/v1/prices":                             "/api/v1/prices?symbols=btc&asOf=2025-01-01T00:00:00Z",
 	"GET /api/v1/prices/{symbol}":                    "/api/v1/prices/BTC?asOf=2025-01-01T00:00:00Z",
 	"GET /api/v1/prices/{symbol}/explain":            "/api/v1/prices/BTC/explain?asOf=2025-01-01T00:00:00Z",
+	"GET /api/v1/coins/{coinId}/markets":             "/api/v1/coins/bitcoin/markets?asOf=2025-01-01T00:00:00Z",
 	"GET /api/v1/global-stats/metrics":               "/api/v1/global-stats/metrics?asOf=2025-01-01T00:00:00Z",
 	"GET /api/v1/global-stats/sentiment":             "/api/v1/global-stats/sentiment?asOf=2025-01-01T00:00:00Z",
 	"GET /api/v1/global-stats/sentiment/{rankRange}": "/api/v1/global-stats/sentiment/1-50?asOf=2025-01-01T00:00:00Z",
