@@ -113,6 +113,7 @@ func refuseEssential(endpoints []*compiled) {
 			}
 		}
 	}
+	slices.Sort(essential[asOf])
 	for _, c := range endpoints {
 		for _, name := range slices.Sorted(maps.Keys(essential)) {
 			if slices.ContainsFunc(c.Params, func(p Param) bool { return p.Name == name }) {
@@ -120,8 +121,7 @@ func refuseEssential(endpoints []*compiled) {
 			}
 			why := "is not a parameter of this operation: leave it out"
 			if having := essential[name]; name == asOf && len(having) > 0 {
-				slices.Sort(having)
-				why += ". What it answers is not kept as it was served; that of " + strings.Join(slices.Compact(having), ", ") + " is"
+				why += ". What it answers is not kept as it was served; these have asOf: " + strings.Join(having, ", ")
 			}
 			c.refused = append(c.refused, refusal{name, why})
 		}

@@ -87,8 +87,8 @@ func TestDemoAnswersThePastAsItWas(t *testing.T) {
 		"/api/v1/prices/BTC/explain?asOf=2025-01-01T00:00:00Z": "410 AGED_OUT availableFrom",
 		"/api/v1/prices/BTC?asOf=2261-01-01T00:00:00Z":         "400 VALIDATION_ERROR",
 		"/api/v1/prices/BTC?vs=eur&asOf=" + answers[0].at():    "400 NOT_SUPPORTED",
-		"/api/v1/coins/markets?asOf=" + answers[0].at():        "400 VALIDATION_ERROR /api/v1/prices/{symbol}",
-		"/api/v1/prices/summary?asOf=" + answers[0].at():       "400 VALIDATION_ERROR /api/v1/prices/{symbol}",
+		"/api/v1/coins/markets?asOf=" + answers[0].at():        "400 VALIDATION_ERROR /api/v1/coins/{coinId}/markets",
+		"/api/v1/prices/summary?asOf=" + answers[0].at():       "400 VALIDATION_ERROR /api/v1/coins/{coinId}/markets",
 	} {
 		status, body, err := d.ask(path)
 		if words := strings.Fields(want); err != nil || !holdsAll(words, status, excerpt(body)) {

@@ -182,7 +182,7 @@ func (b *PriceCache) kept(ctx context.Context, history PublishedPrices, coins []
 		partition := PartitionOf(id, int32(len(b.nows)))
 		// The log's own now, as far as this process has read it, ends what there is to be written.
 		until := min(asOf.UnixNano(), b.nows[partition].Load())
-		if at, any := written[partition]; any && at.UnixNano() < until {
+		if at, known := written[partition]; known && at.UnixNano() < until {
 			return ErrHistoryBehind
 		}
 	}
