@@ -63,8 +63,8 @@ type Endpoint struct {
 	Uncounted bool
 	// Needs is what the plan must allow.
 	Needs limits.Feature
-	// Hot means that Handle only reads memory: it is routed first and bypasses the bound on
-	// requests that wait for a store.
+	// Hot means that Handle only reads memory, but for requests with a Stored parameter: it is routed first and bypasses the
+	// bound on requests that wait for a store.
 	Hot bool
 	// Handle answers a request whose parameters were checked. The context ends with the server's
 	// patience; the request is valid until Handle returns.
@@ -93,27 +93,37 @@ type compiled struct {
 	query    []int // indexes of Params that are in the query
 	defaults []value
 	// refused are the essential parameters of other endpoints.
-	refused []string
-	planned bool // one of Params is
-	metrics *operationMetrics
+	refused []refusal
+	// planned and stored mean that one of Params is.
+	planned, stored bool
+	metrics         *operationMetrics
 }
+
+// refusal is a parameter that an endpoint does not have, and what it answers to one who gives it.
+type refusal struct{ name, why string }
 
 // refuseEssential finds the essential parameters of all endpoints, for each the ones that it does not declare. No endpoint has
 // a method to choose, nor an instant of knowledge, which people ask explanations and the past for.
 func refuseEssential(endpoints []*compiled) {
-	essential := map[string]bool{"method": true, "knowledge": true}
+	essential := map[string][]string{"method": nil, "knowledge": nil}
 	for _, c := range endpoints {
 		for i := range c.Params {
 			if c.Params[i].Essential {
-				essential[c.Params[i].Name] = true
+				essential[c.Params[i].Name] = append(essential[c.Params[i].Name], c.Path)
 			}
 		}
 	}
+	slices.Sort(essential[asOf])
 	for _, c := range endpoints {
 		for _, name := range slices.Sorted(maps.Keys(essential)) {
-			if !slices.ContainsFunc(c.Params, func(p Param) bool { return p.Name == name }) {
-				c.refused = append(c.refused, name)
+			if slices.ContainsFunc(c.Params, func(p Param) bool { return p.Name == name }) {
+				continue
 			}
+			why := "is not a parameter of this operation: leave it out"
+			if having := essential[name]; name == asOf && len(having) > 0 {
+				why += ". What it answers is not kept as it was served; these have asOf: " + strings.Join(having, ", ")
+			}
+			c.refused = append(c.refused, refusal{name, why})
 		}
 	}
 }
@@ -137,7 +147,7 @@ func compile(e Endpoint) (*compiled, error) {
 			return nil, fmt.Errorf("endpoint %s, parameter %s: %w", e.ID, p.Name, err)
 		}
 		c.defaults = append(c.defaults, v)
-		c.planned = c.planned || p.Planned
+		c.planned, c.stored = c.planned || p.Planned, c.stored || p.Stored
 		if p.In == Path {
 			inPath++
 			if !strings.Contains(e.Path, "{"+p.Name+"}") {

@@ -74,8 +74,10 @@ type Param struct {
 	Min, Max int64
 	// Past refuses a Time that is in the future.
 	Past bool
-	// Planned rejects a Time before the history of yields that the caller's plan includes.
+	// Planned rejects a Time before the history that the caller's plan includes.
 	Planned bool
+	// Stored parameters ask for what a store holds: a request with one waits for it as others do, even where its endpoint is Hot.
+	Stored bool
 	// OrZero lets a Number be 0 too. Beyond Most it is lowered to it as an Integer is; 0 is no bound.
 	OrZero bool
 	Most   float64
@@ -262,9 +264,9 @@ func (c *compiled) parse(args arguments, r *Request) error {
 	}
 	bare := args.bare()
 	if !bare {
-		for _, name := range c.refused {
-			if args.has(name) {
-				fault(name, "is not a parameter of this operation: leave it out")
+		for _, refused := range c.refused {
+			if args.has(refused.name) {
+				fault(refused.name, refused.why)
 			}
 		}
 	}

@@ -65,6 +65,16 @@ func (r *Request) Declares(name string) bool {
 // Has reports whether a parameter was given or has a default.
 func (r *Request) Has(name string) bool { return r.value(name).set }
 
+// stored reports whether the request has a Stored parameter.
+func (r *Request) stored() bool {
+	for i := range r.endpoint.Params {
+		if r.endpoint.Params[i].Stored && r.values[i].set {
+			return true
+		}
+	}
+	return false
+}
+
 // take sets the value of the parameter at an index; a field that is an empty text counts as absent.
 func (r *Request) take(i int, v value, clamped bool) {
 	if !v.set {

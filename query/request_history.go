@@ -1,10 +1,34 @@
 package query
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
+
+	"github.com/marketlog/marketlog/query/views"
 )
+
+// asOf is the name of the parameter that asks for the past.
+const asOf = "asOf"
+
+// AsOfParam declares the parameter that asks an operation for what it answered at a past instant, as far back as the plan's history.
+func AsOfParam(doc string) Param {
+	return Param{Name: asOf, Kind: Time, Past: true, Planned: true, Stored: true, Essential: true, Example: "2026-01-31T12:00:00Z", Doc: doc}
+}
+
+// FaultOfPast turns what keeps prices as of an instant from being read into what the caller can do about it. Other faults stay as they
+// are.
+func FaultOfPast(err error, at time.Time) error {
+	aged := (*views.AgedOutError)(nil)
+	switch {
+	case errors.As(err, &aged):
+		return AgedOut(aged.Since, "%s, and %s is before that; candles reach further back: /api/v1/charts/{coinId}, and explanations of candle/{coin}/1m/{start}", aged, FormatTime(at.UnixNano()))
+	case errors.Is(err, views.ErrHistoryBehind):
+		return Starting(err.Error())
+	}
+	return err
+}
 
 // HistoryFrom is from when on the caller's plan lets rates of the past be reported: from itself, or where the plan begins. What
 // it cuts off is reported as the days that are left, in meta.clamped under the name of a parameter. Every operation that answers

@@ -100,7 +100,7 @@ func (s *Server) answer(ctx *fasthttp.RequestCtx, e *compiled, who Caller, args 
 			return Answer{}, err
 		}
 	}
-	if e.Hot {
+	if e.Hot && !(e.stored && r.stored()) {
 		return e.Handle(ctx, r)
 	}
 	select {

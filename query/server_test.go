@@ -81,7 +81,7 @@ func testEndpoints(cold chan struct{}) []Endpoint {
 			return Encode(echoBody{Data: map[string]any{"name": r.Text("name")}})
 		}}),
 		get("/api/v1/things/top", "topThings", Endpoint{MaxAge: 5 * time.Minute, Params: echoParams}),
-		get("/api/v1/hot", "hot", Endpoint{Hot: true, Params: echoParams}),
+		get("/api/v1/hot", "hot", Endpoint{Hot: true, Params: append([]Param{{Name: "past", Kind: Time, Stored: true, Doc: "When."}}, echoParams...)}),
 		get("/api/v1/cold", "cold", Endpoint{Params: echoParams}),
 		get("/api/v1/charts/x", "charts", Endpoint{Class: limits.Charts, Params: echoParams}),
 		get("/api/v1/planned", "planned", Endpoint{Params: []Param{{Name: "asOf", Kind: Time, Planned: true, Doc: "When."}}, Handle: func(context.Context, *Request) (Answer, error) {
@@ -497,6 +497,9 @@ func TestTooManyWaitingRequestsAreRefused(t *testing.T) {
 	}
 	if r := s.do(t, "GET", "/api/v1/hot", "key-pro"); r.status != 200 {
 		t.Errorf("a hot request waits behind a cold one: %d", r.status)
+	}
+	if r := s.do(t, "GET", "/api/v1/hot?past=2026-01-01", "key-pro"); r.status != 503 || r.err.Code != CodeOverloaded {
+		t.Errorf("a request for what a store holds, beside a waiting one: got %d %s, want 503 %s", r.status, r.err.Code, CodeOverloaded)
 	}
 	close(s.cold)
 	if r := <-first; r.status != 200 {

@@ -14,12 +14,19 @@ var spanParams = []string{"days", "history_days", "from", "since", "timeframe", 
 
 // boundByPlan are the operations that serve rates of the past, with a request that looks back further than the plan Free may.
 var boundByPlan = map[string]string{
-	"GET /api/v1/rates/{symbol}/history":           "/api/v1/rates/ETH/history?days=1825",
-	"GET /api/v1/rates/history":                    "/api/v1/rates/history?coin=ethereum&product=staking-rewards&country=DE&timeframe=all",
-	"GET /api/v1/charts/{coinId}/rates/{category}": "/api/v1/charts/ethereum/rates/staking?timeframe=1y",
-	"GET /api/v1/earn/benchmark":                   "/api/v1/earn/benchmark?history_days=365",
-	"GET /api/v1/explain/{number}":                 "/api/v1/explain/price%2Fbitcoin?asOf=2025-01-01T00:00:00Z",
-	"GET /api/v1/earn/products/{productId}":        "/api/v1/earn/products/aave-v3:usd-coin:lending?asOf=2025-01-01T00:00:00Z",
+	"GET /api/v1/rates/{symbol}/history":             "/api/v1/rates/ETH/history?days=1825",
+	"GET /api/v1/rates/history":                      "/api/v1/rates/history?coin=ethereum&product=staking-rewards&country=DE&timeframe=all",
+	"GET /api/v1/charts/{coinId}/rates/{category}":   "/api/v1/charts/ethereum/rates/staking?timeframe=1y",
+	"GET /api/v1/earn/benchmark":                     "/api/v1/earn/benchmark?history_days=365",
+	"GET /api/v1/prices":                             "/api/v1/prices?symbols=btc&asOf=2025-01-01T00:00:00Z",
+	"GET /api/v1/prices/{symbol}":                    "/api/v1/prices/BTC?asOf=2025-01-01T00:00:00Z",
+	"GET /api/v1/prices/{symbol}/explain":            "/api/v1/prices/BTC/explain?asOf=2025-01-01T00:00:00Z",
+	"GET /api/v1/coins/{coinId}/markets":             "/api/v1/coins/bitcoin/markets?asOf=2025-01-01T00:00:00Z",
+	"GET /api/v1/global-stats/metrics":               "/api/v1/global-stats/metrics?asOf=2025-01-01T00:00:00Z",
+	"GET /api/v1/global-stats/sentiment":             "/api/v1/global-stats/sentiment?asOf=2025-01-01T00:00:00Z",
+	"GET /api/v1/global-stats/sentiment/{rankRange}": "/api/v1/global-stats/sentiment/1-50?asOf=2025-01-01T00:00:00Z",
+	"GET /api/v1/explain/{number}":                   "/api/v1/explain/price%2Fbitcoin?asOf=2025-01-01T00:00:00Z",
+	"GET /api/v1/earn/products/{productId}":          "/api/v1/earn/products/aave-v3:usd-coin:lending?asOf=2025-01-01T00:00:00Z",
 }
 
 // boundByNone are those that look back at something else, which no plan bounds.
@@ -27,7 +34,6 @@ var boundByNone = map[string]string{
 	"GET /api/v1/charts":                                    "prices",
 	"GET /api/v1/charts/{coinId}":                           "prices",
 	"GET /api/v1/coins/history/{symbol}":                    "prices",
-	"GET /api/v1/prices/{symbol}/explain":                   "one price",
 	"GET /api/v1/stablecoins/{symbol}/peg-stability":        "prices",
 	"GET /api/v1/earn/changes":                              "terms; rates that move are no changes",
 	"GET /api/v1/global-stats/metrics/history/{metricType}": "figures of the whole market",

@@ -213,6 +213,9 @@ func TestThousandPastPricesAreExplained(t *testing.T) {
 			stale++
 		}
 		x := explanation(t, cfg, created.Key, rows[i].Coin, asOf)
+		if asked%5 == 0 {
+			checkAnswerOfThePast(t, cfg, created.Key, asOf, x, rows[i])
+		}
 		if wrong := unexplained(x, rows[want]); wrong != "" {
 			t.Fatalf("seed %d: %s as of %s: %s", seed, rows[i].Coin, asOf.Format(time.RFC3339Nano), wrong)
 		}
@@ -297,6 +300,43 @@ func explanation(t *testing.T, cfg config.Config, key, coin string, asOf time.Ti
 		t.Fatalf("%s: %d %s %v", url, response.StatusCode, content, err)
 	}
 	return body.Data
+}
+
+// checkAnswerOfThePast compares the answer of an instant with the explanation of its price: it has that price, its age as it was then,
+// and the inputs of the newest record, which may say why there is no newer price.
+func checkAnswerOfThePast(t *testing.T, cfg config.Config, key string, asOf time.Time, x *prices.Explanation, newest explainedRow) {
+	t.Helper()
+	url := "http://" + cfg.Listen + "/api/v1/prices/" + x.CoinID + "?asOf=" + asOf.Format(time.RFC3339Nano)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+key)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	var body struct {
+		Data struct {
+			Aggregated prices.Aggregated
+			Providers  []prices.Row
+		}
+		Meta prices.PriceMeta
+	}
+	if err := json.NewDecoder(response.Body).Decode(&body); err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %d %v", url, response.StatusCode, err)
+	}
+	made, err := time.Parse(time.RFC3339, x.Timestamp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, stale := body.Data.Aggregated, newest.Reason != "" || asOf.Sub(made) > 30*time.Second
+	if a.Price != x.Price || a.Timestamp != x.Timestamp || a.Reason != newest.Reason || a.IsStale != stale || body.Meta.LastUpdated != query.FormatTime(newest.Second*1e9) ||
+		newest.Reason == "" && len(body.Data.Providers) != len(x.Inputs) {
+		t.Fatalf("%s: got %+v of %s with %d inputs; want the price of %s, %g, stale: %t, with %d inputs, and what was known of %d: %q",
+			url, a, body.Meta.LastUpdated, len(body.Data.Providers), x.Timestamp, x.Price, stale, len(x.Inputs), newest.Second, newest.Reason)
+	}
 }
 
 // unexplained states what an explanation leaves open: it must be of the row, reproduce it, and its inputs must

@@ -100,6 +100,7 @@ func (a *apiRole) run(ctx context.Context) error {
 	// What the machine needs to make and hand on a price is a longer time by an accelerated clock.
 	priceCache.SetStaleAfter(max(views.StaleAfter, time.Duration(in.Config.Sim.Speed)*acceleratedDelay))
 	priceCache.RememberBy(in.Clock.Now)
+	catalog.RememberBy(in.Clock.Now)
 	if err := views.MeasurePriceCache(in.Metrics, priceCache, in.Clock.Now); err != nil {
 		return fmt.Errorf("registering the ages of prices: %w", err)
 	}

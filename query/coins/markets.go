@@ -47,12 +47,13 @@ func (u *Unit) markets() query.Endpoint {
 		Method: http.MethodGet, Path: "/api/v1/coins/{coinId}/markets", ID: "listCoinMarkets", Tool: "coin_markets", Tag: "coins",
 		Summary: "Markets of a coin, by exchange",
 		Params: []query.Param{
-			coinParam, limitParam(defaultMarkets, maxMarkets)},
-		Body: MarketsBody{}, NotFound: true, Hot: true, Handle: u.getMarkets,
+			coinParam, limitParam(defaultMarkets, maxMarkets),
+			query.AsOfParam("Point in time: the answer that was given then. Names of coins are those of now. Default: now.")},
+		Body: MarketsBody{}, NotFound: true, AgesOut: true, Hot: true, Handle: u.getMarkets,
 	}
 }
 
-func (u *Unit) getMarkets(_ context.Context, r *query.Request) (query.Answer, error) {
+func (u *Unit) getMarkets(ctx context.Context, r *query.Request) (query.Answer, error) {
 	coin, err := u.find(r.Text("coinId"))
 	if err != nil {
 		return query.Answer{}, err
@@ -63,6 +64,13 @@ func (u *Unit) getMarkets(_ context.Context, r *query.Request) (query.Answer, er
 	body := MarketsBody{CoinID: coin.ID, Markets: []Market{}}
 	body.Meta.Clamped = r.Clamped()
 	e := u.priceCache.Entry(coin.Own)
+	if at, past := r.Time("asOf"); past {
+		entries, err := u.priceCache.AsOf(ctx, u.history, []schemas.Coin{coin.Own}, at)
+		if err != nil {
+			return query.Answer{}, query.FaultOfPast(err, at)
+		}
+		e = entries[coin.ID]
+	}
 	if e == nil {
 		body.Meta.Reason = "no_price"
 		return query.Encode(body)

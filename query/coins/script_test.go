@@ -10,6 +10,7 @@ import (
 	"github.com/marketlog/marketlog/query/querytest"
 	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
 func TestMain(m *testing.M) {
@@ -50,6 +51,22 @@ func (s stored) CandleTail(ctx context.Context, coinID string, step time.Duratio
 		return nil, nil
 	}
 	return s.w.History().CandleTail(ctx, coinID, step, from, to)
+}
+
+func (s stored) PricesOfSeconds(ctx context.Context, seconds []views.PriceSecond) ([]*eventsv1.PriceRecord, error) {
+	return s.w.History().PricesOfSeconds(ctx, seconds)
+}
+
+func (s stored) PricesPublishedAt(ctx context.Context, coins []string, at time.Time) ([]*eventsv1.PriceRecord, error) {
+	return s.w.History().PricesPublishedAt(ctx, coins, at)
+}
+
+func (s stored) OldestPrice(ctx context.Context, at time.Time) (int64, error) {
+	return s.w.History().OldestPrice(ctx, at)
+}
+
+func (s stored) PricesWritten(ctx context.Context) (map[int32]time.Time, error) {
+	return s.w.History().PricesWritten(ctx)
 }
 
 func (s stored) FirstPriced(ctx context.Context) (map[string]time.Time, error) {

@@ -28,6 +28,7 @@ const (
 
 // History is what coins need of the past.
 type History interface {
+	views.PublishedPrices
 	// FirstPriced returns the beginning of the first minute with a published price of each coin, by coin id.
 	FirstPriced(ctx context.Context) (map[string]time.Time, error)
 	// HourlyCloses returns the close of each hour that starts in [from, to), by coin id; an hour without a price is 0.

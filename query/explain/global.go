@@ -122,7 +122,7 @@ func (w *work) whole(ctx context.Context) (*wholeMarket, error) {
 
 // pastMarket reads the rows of all coins as of a minute: each was written within the hour before it.
 func (w *work) pastMarket(ctx context.Context, m *wholeMarket) ([]*eventsv1.Market, error) {
-	last := schemas.Minute(w.asOf.UnixNano())
+	last, _ := w.Catalog.SummaryServedAt(w.asOf)
 	if err := w.agedOut(ctx, schemas.TopicMarkets, last); err != nil {
 		return nil, err
 	}

@@ -58,8 +58,8 @@ func (w *work) minute(ctx context.Context, at int64) (*minuteRows, error) {
 // stateEvery is how often each coin's row is written even if it is unchanged.
 const stateEvery = time.Hour
 
-// row is the row of a coin as of the end of the last minute: of the one that was asked for, or the newest. It is the one that the fold
-// wrote; what candles show of it is added when it is served.
+// row is the row of a coin as of the end of the last minute: of the one that was served at the instant asked for, or the newest. It is
+// the one that the fold wrote; what candles show of it is added when it is served.
 func (w *work) row(ctx context.Context, coin *views.CatalogCoin) (*eventsv1.Market, error) {
 	if !w.past {
 		if coin.FoldedRow == nil {
@@ -67,7 +67,7 @@ func (w *work) row(ctx context.Context, coin *views.CatalogCoin) (*eventsv1.Mark
 		}
 		return coin.FoldedRow, nil
 	}
-	last := schemas.Minute(w.asOf.UnixNano())
+	last, _ := w.Catalog.SummaryServedAt(w.asOf)
 	// Most rows change each minute, so that the last minutes are read first.
 	for span, until := minute, last; until > last-int64(stateEvery)-minute; span *= 4 {
 		from := max(until-span+minute, last-int64(stateEvery))

@@ -3,7 +3,6 @@ package explain
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -47,26 +46,15 @@ func (w *work) price(ctx context.Context, coin *views.CatalogCoin, depth int) (*
 		}
 		return w.sourcePrice(ctx, coin, number, row.Price, row.PriceTime, depth)
 	}
-	rec, err := w.Prices.AsOf(ctx, w.History, coin.Own, w.asOf)
-	if errors.Is(err, views.ErrHistoryBehind) {
-		return nil, query.Starting(err.Error())
-	}
+	entries, err := w.Prices.AsOf(ctx, w.History, []schemas.Coin{coin.Own}, w.asOf)
 	if err != nil {
-		return nil, err
+		return nil, query.FaultOfPast(err, w.asOf)
 	}
-	oldest, err := w.History.OldestPrice(ctx, w.now)
-	if err != nil {
-		return nil, err
-	}
-	since := time.Unix(oldest, 0).UTC()
-	switch {
-	case w.asOf.Before(since):
-		return nil, query.AgedOut(since, "every second's price of %s is kept since %s only; candles reach further back, as in candle/%s/1m/%s",
-			coin.ID, query.FormatTime(since.UnixNano()), coin.ID, w.asOf.UTC().Truncate(time.Minute).Format(time.RFC3339))
-	case rec.GetPrice() == nil:
+	e := entries[coin.ID]
+	if e == nil {
 		return nil, query.NotFound("%s had no price by %s", coin.ID, query.FormatTime(w.asOf.UnixNano()))
 	}
-	return w.median(ctx, number, rec.GetPrice(), rec.Mark, depth)
+	return w.median(ctx, number, e.Price, e.Mark, depth)
 }
 
 // sourcePrice explains the price of a coin that a reference source states: it is that of the coin's row.

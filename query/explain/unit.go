@@ -48,8 +48,6 @@ type Log interface {
 // History is what explanations need of the past.
 type History interface {
 	views.PublishedPrices
-	// OldestPrice is the second (Unix) from which on all prices are kept at a time of the log.
-	OldestPrice(ctx context.Context, at time.Time) (int64, error)
 	// Intervals returns the candles of a coin that start in [from, to), oldest first, in intervals of a minute, an hour or a day.
 	Intervals(ctx context.Context, coinID string, interval time.Duration, from, to time.Time) ([]schemas.Candle, error)
 	// Candles returns the closed live minutes of a coin that start in [from, to), oldest first.
@@ -104,8 +102,7 @@ func (u *Unit) Endpoints() []query.Endpoint {
 			"written as %2F. It is counted as a chart. Forms: " + formList() + ".",
 		Params: []query.Param{
 			{Name: "number", In: query.Path, Kind: query.Text, Required: true, Rest: true, MaxLength: maxNumber, Example: "price/bitcoin", Doc: "Name of the number."},
-			{Name: "asOf", Kind: query.Time, Past: true, Planned: true, Essential: true, Example: "2026-01-31T12:00:00Z",
-				Doc: "Point in time: the number that was served then; of minutes the last one that had ended. Default: the current one."},
+			query.AsOfParam("Point in time: the number that was served then; of minutes the one that was served, or the last one that had certainly been. Default: the current one."),
 			{Name: "depth", Kind: query.Integer, Default: "1", Min: 1, Max: maxDepth, Example: "2", Doc: "Levels of inputs."},
 		},
 		Body: Body{}, NotFound: true, AgesOut: true, Class: limits.Charts, Handle: u.answer,

@@ -34,13 +34,14 @@ type Metrics struct {
 func (u *Unit) metrics() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/global-stats/metrics", ID: "getGlobalMetrics", Tag: tag,
-		Summary: "Current totals and dominance of the whole market",
-		Body:    MetricsBody{}, Hot: true, Handle: u.getMetrics,
+		Summary: "Totals and dominance of the whole market, current or as of a past time",
+		Params:  []query.Param{asOfParam},
+		Body:    MetricsBody{}, NotFound: true, Hot: true, Handle: u.getMetrics,
 	}
 }
 
-func (u *Unit) getMetrics(_ context.Context, r *query.Request) (query.Answer, error) {
-	return u.answer(r, key{operation: "metrics"}, func(now current) (any, error) {
+func (u *Unit) getMetrics(ctx context.Context, r *query.Request) (query.Answer, error) {
+	return u.answerAt(ctx, r, key{operation: "metrics"}, func(now current) (any, error) {
 		return MetricsBody{metricsOf(now.Summary, now.age)}, nil
 	})
 }

@@ -49,12 +49,13 @@ func (u *Unit) sentiment() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/global-stats/sentiment", ID: "getSentiment", Tag: tag,
 		Summary: "Number of coins that rose and fell within 24 hours, by rank segment",
-		Body:    SentimentBody{}, Hot: true, Handle: u.getSentiment,
+		Params:  []query.Param{asOfParam},
+		Body:    SentimentBody{}, NotFound: true, Hot: true, Handle: u.getSentiment,
 	}
 }
 
-func (u *Unit) getSentiment(_ context.Context, r *query.Request) (query.Answer, error) {
-	return u.answer(r, key{operation: "sentiment"}, func(now current) (any, error) {
+func (u *Unit) getSentiment(ctx context.Context, r *query.Request) (query.Answer, error) {
+	return u.answerAt(ctx, r, key{operation: "sentiment"}, func(now current) (any, error) {
 		data := sentimentOf(now)
 		return SentimentBody{data, now.meta(r, data.Segments)}, nil
 	})
@@ -66,14 +67,14 @@ func (u *Unit) sentimentOf() query.Endpoint {
 		Method: http.MethodGet, Path: "/api/v1/global-stats/sentiment/{rankRange}", ID: "getSentimentOfRanks", Tag: tag,
 		Summary: "Number of coins that rose and fell within 24 hours, in one rank segment",
 		Params: []query.Param{{Name: "rankRange", In: query.Path, Kind: query.Text, Required: true, Allowed: ranges, Example: "1-50",
-			Doc: "Rank segment by market cap; all returns every segment."}},
-		Body: SentimentOfBody{}, Hot: true, Handle: u.getSentimentOf,
+			Doc: "Rank segment by market cap; all returns every segment."}, asOfParam},
+		Body: SentimentOfBody{}, NotFound: true, Hot: true, Handle: u.getSentimentOf,
 	}
 }
 
-func (u *Unit) getSentimentOf(_ context.Context, r *query.Request) (query.Answer, error) {
+func (u *Unit) getSentimentOf(ctx context.Context, r *query.Request) (query.Answer, error) {
 	name := r.Text("rankRange")
-	return u.answer(r, key{operation: "sentimentOf", segment: name}, func(now current) (any, error) {
+	return u.answerAt(ctx, r, key{operation: "sentimentOf", segment: name}, func(now current) (any, error) {
 		all := sentimentOf(now)
 		if name == schemas.AllRanks.String() {
 			return SentimentOfBody{SentimentOf{all}, now.meta(r, all.Segments)}, nil

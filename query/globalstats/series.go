@@ -17,6 +17,10 @@ import (
 type History interface {
 	// Summaries returns of each step in (from, to] the last summary, oldest first.
 	Summaries(ctx context.Context, from, to time.Time, step time.Duration) ([]*eventsv1.Summary, error)
+	// SummaryAt returns the newest summary of a minute that ended by an instant, with its sentiment; nil where there is none.
+	SummaryAt(ctx context.Context, at time.Time) (*eventsv1.Summary, error)
+	// SummariesWritten returns the end of the last minute up to which all are kept; the zero time where none was ever written.
+	SummariesWritten(ctx context.Context) (time.Time, error)
 	// SummaryOHLC returns what a metric did in the steps that begin in [from, to), oldest first, as far as there are any.
 	SummaryOHLC(ctx context.Context, metric string, from, to time.Time, step time.Duration) ([]views.SummaryOHLC, error)
 	// GlobalPast returns the full hours in (from, to], oldest first, that a source reported afterwards.

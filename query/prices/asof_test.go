@@ -3,8 +3,10 @@ package prices_test
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -23,35 +25,87 @@ func (w *world) decode(path string, into any) int {
 	return response.StatusCode
 }
 
-type answer struct {
-	at    time.Time
-	price float64
-	stamp string
+// asked are requests for current prices that can be asked as of an instant, whole answers.
+var asked = []string{
+	"/api/v1/prices/btc?", "/api/v1/prices/btc?vs=eth&region=us&explain=1", "/api/v1/prices/xbt?explain=1&vs=BTC", "/api/v1/prices?symbols=btc,nothing,eth,btc",
+	"/api/v1/prices?symbols=eth,bitcoin&vs=btc&explain=1",
 }
 
-// answer is what is served of bitcoin at an instant.
+// answer is what was served at an instant: the price of bitcoin, and the bodies of what was asked.
+type answer struct {
+	at     time.Time
+	price  float64
+	stamp  string
+	bodies []string
+}
+
+// answer asks for all that can be asked as of an instant.
 func (w *world) answer(at time.Time) answer {
 	w.t.Helper()
 	var got struct {
 		Data struct{ Aggregated prices.Aggregated }
 	}
 	w.decode("/api/v1/prices/btc", &got)
-	return answer{at, got.Data.Aggregated.Price, got.Data.Aggregated.Timestamp}
+	served := answer{at: at, price: got.Data.Aggregated.Price, stamp: got.Data.Aggregated.Timestamp}
+	for _, path := range asked {
+		served.bodies = append(served.bodies, w.body(path))
+	}
+	return served
 }
 
-// A price comes through the log later than its second, by a time that differs. Whoever asks what an instant's answer was
-// made from must be given for that answer, and not of a price that was not known yet; also when it is asked for later.
+func (w *world) body(path string) string {
+	w.t.Helper()
+	response, err := http.Get(w.base + path)
+	w.must(err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	w.must(err)
+	return fmt.Sprint(response.StatusCode, " ", string(body))
+}
+
+// same reports what differs from what was served, asked for as of its instant.
+func (w *world) same(served answer) {
+	w.t.Helper()
+	instant := "asOf=" + served.at.Format(time.RFC3339Nano)
+	for i, path := range asked {
+		if !strings.HasSuffix(path, "?") {
+			path += "&"
+		}
+		if got := w.body(path + instant); got != served.bodies[i] {
+			w.t.Errorf("%s as of %s:\n%s\nwhat was answered then:\n%s", path, served.at, got, served.bodies[i])
+		}
+	}
+	var got prices.ExplainBody
+	if status := w.decode("/api/v1/prices/btc/explain?"+instant, &got); status != http.StatusOK {
+		w.t.Fatalf("as of %s: %d", served.at, status)
+	}
+	if got.Data.Price != served.price || got.Data.Timestamp != served.stamp || !got.Data.Reproduced {
+		w.t.Errorf("as of %s the price of %s, %g, is explained; the answer was that of %s, %g", served.at, got.Data.Timestamp, got.Data.Price, served.stamp, served.price)
+	}
+}
+
+// A price comes through the log later than its second, by a time that differs. Whoever asks for an instant's answer, or what it
+// was made from, must get that answer byte for byte, and nothing of a price that was not known yet; also when they ask later.
 func TestAsOfNeverLooksAhead(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
 	w := newWorld(t)
 	w.priceCache.RememberBy(func() time.Time { return w.now })
-	random := rand.New(rand.NewPCG(3, 4))
+	random := rand.New(rand.NewPCG(seed, 4))
 	start := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	var answers []answer
 	w.now = start
+	w.market("ethereum", []string{"coinbase", "ETH-USD", "USD", "last=4000"})
+	w.arrive("ethereum", start, start)
 	for second := range 60 {
 		at := start.Add(time.Duration(second) * time.Second)
 		w.now = at
-		w.market("bitcoin", []string{"kraken", "BTC/USD", "USD", fmt.Sprint("last=", 100_000+second)})
+		if second%10 == 9 { // nobody trades it: the last price is kept, and goes stale
+			w.markets["bitcoin"] = nil
+		} else {
+			w.market("bitcoin", []string{"kraken", "BTC/USD", "USD", fmt.Sprint("last=", 100_000+second)})
+			w.market("bitcoin", []string{"coinbase", "BTC-USD", "USD", fmt.Sprint("last=", 100_010+second)})
+		}
 		// The price of this second arrives within the next 900 ms; before and after somebody asks.
 		arrives := at.Add(time.Duration(random.IntN(900)) * time.Millisecond)
 		for range 2 {
@@ -68,14 +122,8 @@ func TestAsOfNeverLooksAhead(t *testing.T) {
 		t.Fatalf("only %d answers were given", len(answers))
 	}
 	w.now = w.now.Add(time.Minute)
-	for _, a := range answers {
-		var got prices.ExplainBody
-		if status := w.decode("/api/v1/prices/btc/explain?asOf="+a.at.Format(time.RFC3339Nano), &got); status != http.StatusOK {
-			t.Fatalf("as of %s: %d", a.at, status)
-		}
-		if got.Data.Price != a.price || got.Data.Timestamp != a.stamp || !got.Data.Reproduced {
-			t.Errorf("as of %s the price of %s, %g, is explained; the answer was that of %s, %g", a.at, got.Data.Timestamp, got.Data.Price, a.stamp, a.price)
-		}
+	for _, served := range answers {
+		w.same(served)
 	}
 }
 
@@ -104,6 +152,13 @@ func TestAsOfWithoutMemoryGoesByWhenAPriceWasWritten(t *testing.T) {
 		status := w.decode("/api/v1/prices/btc/explain?asOf="+start.Add(after).Format(time.RFC3339Nano), &got)
 		if status != http.StatusOK || got.Data.Timestamp != query.FormatTime(want.UnixNano()) {
 			t.Errorf("%s after: %d, the price of %v, want that of %s", after, status, got.Data, want.Format(time.RFC3339))
+		}
+		var priced struct {
+			Data struct{ Aggregated prices.Aggregated }
+		}
+		status = w.decode("/api/v1/prices/btc?asOf="+start.Add(after).Format(time.RFC3339Nano), &priced)
+		if a := priced.Data.Aggregated; status != http.StatusOK || a.Timestamp != query.FormatTime(want.UnixNano()) || a.IsStale {
+			t.Errorf("%s after: %d, the price of %s (stale: %t), want the fresh one of %s", after, status, a.Timestamp, a.IsStale, want.Format(time.RFC3339))
 		}
 	}
 }

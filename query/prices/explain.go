@@ -2,7 +2,6 @@ package prices
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"strconv"
 	"time"
@@ -84,9 +83,8 @@ func (u *Unit) explained() query.Endpoint {
 		Summary:     "Explain a price, current or past, from its inputs",
 		Description: "Recomputes the price from the recorded inputs with the version of the function that published it.",
 		Params: []query.Param{symbolParam,
-			{Name: "asOf", Kind: query.Time, Past: true, Essential: true, Example: "2026-01-31T12:00:00Z",
-				Doc: "Point in time: the price served at that time, which may be of an earlier second. Default: the current price."}},
-		Body: ExplainBody{}, NotFound: true, Handle: u.getExplanation,
+			query.AsOfParam("Point in time: the price served at that time, which may be of an earlier second. Default: the current price.")},
+		Body: ExplainBody{}, NotFound: true, AgesOut: true, Handle: u.getExplanation,
 	}
 }
 
@@ -111,19 +109,16 @@ func (u *Unit) getExplanation(ctx context.Context, r *query.Request) (query.Answ
 		}
 		return explanation(u.explainEntry(spot.Entry, ""), spot.Simulated)
 	}
-	rec, err := u.priceCache.AsOf(ctx, u.history, coin, asOf)
+	e, err := u.entryAsOf(ctx, coin, asOf)
 	switch {
-	case errors.Is(err, views.ErrHistoryBehind):
-		return query.Answer{}, query.Starting(err.Error())
 	case err != nil:
 		return query.Answer{}, err
-	case rec.GetPrice() == nil:
+	case e == nil:
 		return query.Answer{}, query.NotFound("no price of %s as of %s is stored", coin.ID, query.FormatTime(asOf.UnixNano()))
 	}
-	x := u.explain(coin, rec.GetPrice(), "")
-	x.View = view(rec.Mark)
+	x := u.explainEntry(e, "")
 	x.AsOf = query.FormatTime(asOf.UnixNano())
-	return explanation(x, rec.GetPrice().Simulated)
+	return explanation(x, e.Price.Simulated)
 }
 
 func explanation(x *Explanation, simulated bool) (query.Answer, error) {

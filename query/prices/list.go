@@ -7,6 +7,7 @@ import (
 
 	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/views"
+	"github.com/marketlog/marketlog/schemas"
 )
 
 // maxSymbols bounds one list.
@@ -51,7 +52,7 @@ type ListMeta struct {
 // Missing is one symbol without an answer.
 type Missing struct {
 	Symbol string `json:"symbol"`
-	Reason string `json:"reason" enum:"unknown,no_price"`
+	Reason string `json:"reason" enum:"unknown,no_price,not_kept" doc:"not_kept: our venues had no price by asOf, or one older than ten minutes, and prices of reference sources are not kept as they were served"`
 }
 
 // VsRate is what one unit of the quote currency costs.
@@ -70,11 +71,11 @@ func vsRate(c views.Conversion) *VsRate {
 func (u *Unit) list() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/prices", ID: "listPrices", Tool: "get_price", Tag: "prices",
-		Summary: "Current prices of several coins",
+		Summary: "Prices of several coins, current or as of a past time",
 		Params: []query.Param{
 			{Name: "symbols", Kind: query.List, Required: true, MaxItems: maxSymbols, Example: "btc,eth", Doc: "Symbols or ids of coins, case-insensitive, resolved as in /prices/{symbol}."},
-			u.vsParam(), explainParam},
-		Body: ListBody{}, Hot: true, Handle: u.getList,
+			u.vsParam(), explainParam, asOfParam},
+		Body: ListBody{}, AgesOut: true, Hot: true, Handle: u.getList,
 	}
 }
 
@@ -83,13 +84,29 @@ func (u *Unit) vsParam() query.Param {
 		Doc: "Quote currency: any known fiat currency, at the exchange rate of the fiat endpoints; or btc or eth.", Check: u.convert.Check}
 }
 
-func (u *Unit) getList(_ context.Context, r *query.Request) (query.Answer, error) {
+// reasonNotKept is where the price of the past may have been that of a reference source.
+const reasonNotKept = "not_kept"
+
+func (u *Unit) getList(ctx context.Context, r *query.Request) (query.Answer, error) {
 	if err := u.started(); err != nil {
 		return query.Answer{}, err
 	}
 	vs := strings.ToLower(r.Text("vs"))
 	body := ListBody{Prices: []ListEntry{}}
-	rate, known := u.convert.To(vs, r.Now)
+	snapshot := u.catalog.Snapshot()
+	prices := u.of(r, snapshot)
+	if prices.past {
+		var coins []schemas.Coin
+		for _, name := range r.List("symbols") {
+			if coin, ok := snapshot.Find(name); ok {
+				coins = append(coins, coin.Own)
+			}
+		}
+		if err := prices.read(ctx, vs, coins); err != nil {
+			return query.Answer{}, err
+		}
+	}
+	rate, known := prices.conversion(vs)
 	switch {
 	case !known:
 		body.Meta.Reason = reasonNoRate
@@ -98,7 +115,6 @@ func (u *Unit) getList(_ context.Context, r *query.Request) (query.Answer, error
 	}
 	simulated, newest, explain := false, int64(0), r.Flag("explain")
 	seen := map[string]bool{}
-	snapshot := u.catalog.Snapshot()
 	for _, name := range r.List("symbols") {
 		coin, ok := snapshot.Find(name)
 		if !ok {
@@ -109,8 +125,12 @@ func (u *Unit) getList(_ context.Context, r *query.Request) (query.Answer, error
 			continue
 		}
 		seen[coin.ID] = true
-		spot, ok := u.priceCache.Spot(snapshot, coin.CatalogCoin, r.Now)
-		if !ok {
+		spot, ok := prices.spot(coin.CatalogCoin)
+		switch {
+		case !ok && prices.past:
+			body.Meta.Missing = append(body.Meta.Missing, Missing{name, reasonNotKept})
+			continue
+		case !ok:
 			body.Meta.Missing = append(body.Meta.Missing, Missing{name, reasonNoPrice})
 			continue
 		}
@@ -139,7 +159,7 @@ func (u *Unit) getList(_ context.Context, r *query.Request) (query.Answer, error
 		simulated = simulated || spot.Simulated
 		newest = max(newest, at)
 	}
-	if newest == 0 { // nothing was found: the answer is as new as the price cache
+	if newest == 0 && !prices.past { // nothing was found: the answer is as new as the price cache
 		newest = u.priceCache.Now()
 	}
 	body.Meta.Count, body.Meta.LastUpdated = len(body.Prices), query.FormatTime(newest)

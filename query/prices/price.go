@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"strings"
-	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -60,16 +59,16 @@ type PriceMeta struct {
 func (u *Unit) price() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/prices/{symbol}", ID: "getPrice", Tag: "prices",
-		Summary:     "Current price of a coin",
+		Summary:     "Price of a coin, current or as of a past time",
 		Description: "The median over providers; prices more than 50% away from the first median are excluded. Each provider's own price is listed, with the reason if it was rejected. A coin that none of our venues trades has the price of a reference source, named in priceSource, and no providers.",
 		Params: []query.Param{symbolParam,
 			{Name: "region", Kind: query.Text, Example: "DE", Doc: "Two-letter country code; only providers available there are aggregated.", Check: countryCode},
-			u.vsParam(), explainParam},
-		Body: PriceBody{}, NotFound: true, Hot: true, Handle: u.getPrice,
+			u.vsParam(), explainParam, asOfParam},
+		Body: PriceBody{}, NotFound: true, AgesOut: true, Hot: true, Handle: u.getPrice,
 	}
 }
 
-func (u *Unit) getPrice(_ context.Context, r *query.Request) (query.Answer, error) {
+func (u *Unit) getPrice(ctx context.Context, r *query.Request) (query.Answer, error) {
 	snapshot := u.catalog.Snapshot()
 	coin, err := u.find(snapshot, r.Text("symbol"))
 	if err != nil {
@@ -79,15 +78,24 @@ func (u *Unit) getPrice(_ context.Context, r *query.Request) (query.Answer, erro
 		return query.Answer{}, err
 	}
 	vs := strings.ToLower(r.Text("vs"))
-	spot, ok := u.priceCache.Spot(snapshot, coin.CatalogCoin, r.Now)
-	if !ok {
+	prices := u.of(r, snapshot)
+	if prices.past {
+		if err := prices.read(ctx, vs, []schemas.Coin{coin.Own}); err != nil {
+			return query.Answer{}, err
+		}
+	}
+	spot, ok := prices.spot(coin.CatalogCoin)
+	switch {
+	case !ok && prices.past:
+		return query.Answer{}, prices.notKept(coin.ID)
+	case !ok:
 		body := bare(coin)
 		body.Data.Vs, body.Meta.Reason = strings.Clone(vs), reasonNoPrice
 		return query.Encode(body)
 	}
 	region, explain := country(r.Text("region")), r.Flag("explain")
 	answer := query.Answer{Simulated: spot.Simulated}
-	if spot.Entry != nil && region == "" && !explain && vs == usd {
+	if spot.Entry != nil && region == "" && !explain && vs == usd && !prices.past {
 		answer.Body, err = u.bodies.Get(spot.Entry, spot.Freshness, coin.OthersKey(), func() (*query.Body, error) { return query.NewBody(u.whole(coin, spot)) })
 		return answer, err
 	}
@@ -99,7 +107,7 @@ func (u *Unit) getPrice(_ context.Context, r *query.Request) (query.Answer, erro
 		body.Data.Explain = u.explainEntry(spot.Entry, region)
 	}
 	if vs != usd {
-		u.convertTo(&body, vs, r.Now)
+		prices.convertTo(&body, vs)
 	}
 	answer.Body, err = query.NewBody(body)
 	return answer, err
@@ -125,9 +133,9 @@ func (u *Unit) whole(coin views.Named, spot views.Spot) PriceBody {
 }
 
 // convertTo converts the prices of an answer into another currency. Without a rate there is none.
-func (u *Unit) convertTo(body *PriceBody, vs string, now time.Time) {
+func (s *served) convertTo(body *PriceBody, vs string) {
 	body.Data.Vs = vs
-	rate, known := u.convert.To(vs, now)
+	rate, known := s.conversion(vs)
 	if !known {
 		body.Data.Aggregated.Value, body.Meta.Reason = nil, reasonNoRate
 		for i := range body.Data.Providers {

@@ -24,6 +24,9 @@ type world struct {
 	past       map[string][]*eventsv1.PriceRecord
 	offset     int64
 	base       string
+	// oldest is the second from which on all is kept, written up to when, by partition.
+	oldest  int64
+	written map[int32]time.Time
 	// method is the version of the aggregation that prices are made by.
 	method uint32
 }
@@ -56,27 +59,42 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// PriceAt implements prices.History over what the script published.
-func (w *world) PriceAt(_ context.Context, coinID string, at time.Time) (*eventsv1.PriceRecord, error) {
-	kept := w.past[coinID]
-	for i := len(kept) - 1; i >= 0; i-- {
-		if p := kept[i].GetPrice(); p.Reason == "" && p.Time <= at.UnixNano() {
-			return kept[i], nil
+// PricesOfSeconds implements prices.History over what the script published.
+func (w *world) PricesOfSeconds(_ context.Context, seconds []views.PriceSecond) (found []*eventsv1.PriceRecord, err error) {
+	for _, s := range seconds {
+		for _, rec := range w.past[s.CoinID] {
+			if rec.GetPrice().Time == s.Second*int64(time.Second) {
+				found = append(found, rec)
+			}
 		}
 	}
-	return nil, nil
+	return found, nil
 }
 
-// PricePublishedAt implements prices.History over what the script published.
-func (w *world) PricePublishedAt(_ context.Context, coinID string, at time.Time) (*eventsv1.PriceRecord, error) {
-	kept := w.past[coinID]
-	for i := len(kept) - 1; i >= 0; i-- {
-		if p := kept[i].GetPrice(); p.Reason == "" && max(p.Time, p.Published) <= at.UnixNano() {
-			return kept[i], nil
+// PricesPublishedAt implements prices.History over what the script published.
+func (w *world) PricesPublishedAt(_ context.Context, coins []string, at time.Time) (found []*eventsv1.PriceRecord, err error) {
+	for _, id := range coins {
+		for i, kept := len(w.past[id])-1, w.past[id]; i >= 0; i-- {
+			p := kept[i].GetPrice()
+			if max(p.Time, p.Published) > at.UnixNano() {
+				continue
+			}
+			if p.Reason == "" || len(found) == 0 || found[len(found)-1].GetPrice().CoinId != id {
+				found = append(found, kept[i])
+			}
+			if p.Reason == "" {
+				break
+			}
 		}
 	}
-	return nil, nil
+	return found, nil
 }
+
+// OldestPrice implements prices.History.
+func (w *world) OldestPrice(context.Context, time.Time) (int64, error) { return w.oldest, nil }
+
+// PricesWritten implements prices.History.
+func (w *world) PricesWritten(context.Context) (map[int32]time.Time, error) { return w.written, nil }
 
 // run does one line of a script and returns what it answers.
 func (w *world) run(line string) string {
@@ -85,6 +103,15 @@ func (w *world) run(line string) string {
 	case "now":
 		w.now = querytest.Time(w.t, words[1])
 		w.pulse()
+	case "remember": // from which instant on each price is served
+		w.priceCache.RememberBy(func() time.Time { return w.now })
+	case "oldest": // the instant from which on history keeps all prices
+		w.oldest = querytest.Time(w.t, words[1]).Unix()
+	case "written": // the log time up to which it does
+		w.written = map[int32]time.Time{}
+		for p := range int32(64) {
+			w.written[p] = querytest.Time(w.t, words[1])
+		}
 	case "clock": // the query's own, without the log's
 		w.now = querytest.Time(w.t, words[1])
 	case "rate": // a currency, and what one US dollar costs in it

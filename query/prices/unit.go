@@ -1,6 +1,7 @@
 // Package prices answers for current prices of all coins of the catalog. What venues make is the price cache's, and is explained by
 // folding its recorded inputs again with the very function that published it; what no venue makes is reported by a reference
-// source. A price asked for as of a past instant is read from history and explained in the same way.
+// source. A price as of a past instant is the one that was served then: it is remembered, or read from history, and answered and
+// explained in the same way.
 package prices
 
 import (
@@ -10,7 +11,7 @@ import (
 	"github.com/marketlog/marketlog/query/views"
 )
 
-// History is what explanations need of the past.
+// History is where published prices are kept.
 type History = views.PublishedPrices
 
 // Unit answers the endpoints of prices.

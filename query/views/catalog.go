@@ -36,6 +36,7 @@ type Catalog struct {
 	clock   int64
 	facts   facts
 	words   map[string]string
+	served  servedMinutes
 }
 
 // minuteRows are what the markets fold reports of one minute.
@@ -249,6 +250,7 @@ func (c *Catalog) endMinute(at int64) {
 	}
 	if next := c.staged.summary; next != nil && next.Time >= c.summary.GetTime() {
 		c.summary = next
+		c.served.note(next.Time)
 	}
 	clear(c.staged.rows)
 	c.staged = minuteRows{rows: c.staged.rows[:0]}

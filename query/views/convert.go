@@ -102,13 +102,8 @@ func (c *Converter) Check(vs string) string {
 // To finds the conversion to what Check accepts, by the query's clock; false where no rate is known.
 func (c *Converter) To(vs string, now time.Time) (Conversion, bool) {
 	vs = strings.ToLower(vs)
-	if id, ok := quoteCoins[vs]; ok {
-		coin, _ := c.priceCache.Coins().ByID(id)
-		e := c.priceCache.Entry(coin)
-		if e == nil || e.Price.Price <= 0 {
-			return Conversion{}, false
-		}
-		return Conversion{Vs: vs, USD: e.Price.Price, At: e.Price.Time, Stale: c.priceCache.Freshness(e, now).Stale}, true
+	if coin, ok := c.Coin(vs); ok {
+		return c.ByPrice(vs, c.priceCache.Entry(coin), now)
 	}
 	code := strings.ToUpper(vs)
 	if code == schemas.USD {
@@ -120,4 +115,21 @@ func (c *Converter) To(vs string, now time.Time) (Conversion, bool) {
 		return Conversion{}, false
 	}
 	return Conversion{Vs: strings.Clone(vs), USD: 1 / rates[i].Rate, At: rates[i].Time, Stale: rates[i].Stale, perUSD: rates[i].Rate}, true
+}
+
+// Coin returns the coin that prices are converted to; false for a currency.
+func (c *Converter) Coin(vs string) (schemas.Coin, bool) {
+	id, ok := quoteCoins[strings.ToLower(vs)]
+	if !ok {
+		return schemas.Coin{}, false
+	}
+	return c.priceCache.Coins().ByID(id)
+}
+
+// ByPrice is the conversion to a coin by its price, at a time of the query's clock; false where it has none.
+func (c *Converter) ByPrice(vs string, e *Entry, now time.Time) (Conversion, bool) {
+	if e == nil || e.Price.Price <= 0 {
+		return Conversion{}, false
+	}
+	return Conversion{Vs: strings.Clone(vs), USD: e.Price.Price, At: e.Price.Time, Stale: c.priceCache.Freshness(e, now).Stale}, true
 }

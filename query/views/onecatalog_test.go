@@ -18,7 +18,10 @@ import (
 )
 
 // nothingYet is a past in which nothing was published.
-type nothingYet struct{ reach }
+type nothingYet struct {
+	reach
+	views.PublishedPrices // nobody asks for it
+}
 
 func (*nothingYet) Intervals(context.Context, string, time.Duration, time.Time, time.Time) ([]schemas.Candle, error) {
 	return nil, nil

@@ -20,6 +20,8 @@ type (
 	PegStatistic = read.PegStatistic
 	// SourceHealth is how requests to a source went.
 	SourceHealth = read.SourceHealth
+	// PriceSecond names the record of a coin's price in a second (Unix).
+	PriceSecond = read.PriceSecond
 	// EarnFilter narrows changes of earn products.
 	EarnFilter = read.EarnFilter
 	// RateQuery reports which rates are read, and of when.

@@ -146,9 +146,7 @@ func (b *PriceCache) set(e *Entry) {
 		}
 		return
 	}
-	if e.Price == e.Latest {
-		b.served.note(e)
-	}
+	b.served.note(e)
 	slot.Store(e)
 	b.version.Add(1)
 }

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// toldFor is how long a price cache remembers which price it gave when.
+	// servedFor is how long a price cache remembers which price it gave when.
 	servedFor = 15 * time.Minute
-	// toldWhole is how many of the newest prices of a coin it remembers whole: what history may not hold yet.
+	// servedWhole is how many of the newest prices of a coin it remembers whole: what history may not hold yet.
 	servedWhole = 5
 )
 
@@ -29,8 +29,9 @@ type servedPrices struct {
 
 // ServedPrice is a price that a price cache gave from an instant on.
 type ServedPrice struct {
-	// From is that instant by the query's clock, Second the price's own; both Unix nanoseconds.
-	From, Second int64
+	// From is that instant by the query's clock, Second the price's own, and Latest that of the record which says why there is no newer
+	// price, else the same; all Unix nanoseconds.
+	From, Second, Latest int64
 	// Entry is nil where history must be asked for the price.
 	Entry *Entry
 }
@@ -73,7 +74,7 @@ func (t *servedPrices) note(e *Entry) {
 	if n := len(list) - servedWhole; n >= 0 {
 		list[n].Entry = nil
 	}
-	if n := len(list); n > 0 && list[n-1].Second == e.Price.Time {
+	if n := len(list); n > 0 && list[n-1].Second == e.Price.Time && list[n-1].Latest == e.Latest.Time {
 		list[n-1].Entry = e // the same price again, from the log instead of history
 		return
 	}
@@ -81,38 +82,123 @@ func (t *servedPrices) note(e *Entry) {
 	if old := sort.Search(len(list), func(i int) bool { return list[i].From >= now-int64(servedFor) }); old > 1 && old > len(list)/2 {
 		list = append(list[:0], list[old-1:]...)
 	}
-	*slot = append(list, ServedPrice{From: now, Second: e.Price.Time, Entry: e})
+	*slot = append(list, ServedPrice{From: now, Second: e.Price.Time, Latest: e.Latest.Time, Entry: e})
 }
 
-// PublishedPrices is where published prices are kept.
+// PublishedPrices is where published prices are kept. Marks of its records name what caused them.
 type PublishedPrices interface {
-	// PriceAt returns the newest published price of a coin (its reason is empty) whose time is at
-	// or before an instant, with its mark; nil if none is kept.
-	PriceAt(ctx context.Context, coinID string, at time.Time) (*eventsv1.PriceRecord, error)
-	// PricePublishedAt is PriceAt of what had been written by an instant of log time.
-	PricePublishedAt(ctx context.Context, coinID string, at time.Time) (*eventsv1.PriceRecord, error)
+	// PricesOfSeconds returns the records of some seconds, as far as they are kept, in no order.
+	PricesOfSeconds(ctx context.Context, seconds []PriceSecond) ([]*eventsv1.PriceRecord, error)
+	// PricesPublishedAt returns what had been written of coins by an instant of log time: of each the newest record with a price, and the
+	// newest of all if that one has a reason in place of a price, in no order.
+	PricesPublishedAt(ctx context.Context, coins []string, at time.Time) ([]*eventsv1.PriceRecord, error)
+	// OldestPrice is the second (Unix) from which on all prices are kept at a time of the log.
+	OldestPrice(ctx context.Context, at time.Time) (int64, error)
+	// PricesWritten returns up to which log time all prices are kept, by partition of prices.v1; one without any is not among them.
+	PricesWritten(ctx context.Context) (map[int32]time.Time, error)
 }
 
-// ErrHistoryBehind means that a price was given which history does not hold yet.
+// ErrHistoryBehind means that a price was served which history does not hold yet.
 var ErrHistoryBehind = errors.New("history has not come to the price yet")
 
-// AsOf returns the price of a coin that was served at an instant, with its mark; nil if none is kept. What this process remembers to have
-// given counts before what had been written by then.
-func (b *PriceCache) AsOf(ctx context.Context, history PublishedPrices, coin schemas.Coin, asOf time.Time) (rec *eventsv1.PriceRecord, err error) {
-	served, known := b.ServedAt(coin, asOf)
-	switch {
-	case known && served.Entry != nil:
-		return &eventsv1.PriceRecord{Mark: served.Entry.Mark, Body: &eventsv1.PriceRecord_Price{Price: served.Entry.Price}}, nil
-	case known:
-		rec, err = history.PriceAt(ctx, coin.ID, time.Unix(0, served.Second))
-	default:
-		rec, err = history.PricePublishedAt(ctx, coin.ID, asOf)
+// AgedOutError means that an instant lies before the one from which on all prices are kept.
+type AgedOutError struct {
+	// Since is that instant.
+	Since time.Time
+}
+
+func (e *AgedOutError) Error() string {
+	return "every second's price is kept since " + e.Since.Format(time.RFC3339) + " only"
+}
+
+// AsOf returns the prices of coins that were served at an instant, by coin id; a coin that had none is not among them. What this
+// process remembers to have served counts before what had been written by then. It fails with an *AgedOutError where not every price
+// is kept any more, and with ErrHistoryBehind where one is not kept yet. Partition and Offset of what was read from history are 0.
+func (b *PriceCache) AsOf(ctx context.Context, history PublishedPrices, coins []schemas.Coin, asOf time.Time) (map[string]*Entry, error) {
+	entries := make(map[string]*Entry, len(coins))
+	remembered, seconds := map[string]ServedPrice{}, []PriceSecond{}
+	byID, unknown := map[string]schemas.Coin{}, []string{}
+	for _, coin := range coins {
+		if coin.Rank == 0 {
+			continue // none of the table's: venues make no price of it
+		}
+		byID[coin.ID] = coin
+		switch served, known := b.ServedAt(coin, asOf); {
+		case known && served.Entry != nil:
+			entries[coin.ID] = served.Entry
+		case known:
+			remembered[coin.ID] = served
+			seconds = append(seconds, PriceSecond{CoinID: coin.ID, Second: served.Second / int64(time.Second)})
+			if served.Latest != served.Second {
+				seconds = append(seconds, PriceSecond{CoinID: coin.ID, Second: served.Latest / int64(time.Second)})
+			}
+		default:
+			unknown = append(unknown, coin.ID)
+		}
 	}
+	fault := func(err error) error {
+		return fmt.Errorf("reading prices as of %s: %w", asOf.Format(time.RFC3339Nano), err)
+	}
+	if len(seconds) > 0 {
+		records, err := history.PricesOfSeconds(ctx, seconds)
+		if err != nil {
+			return nil, fault(err)
+		}
+		join(entries, records, byID)
+		for id, served := range remembered {
+			if e := entries[id]; e == nil || e.Price.Time != served.Second || e.Latest.Time != served.Latest {
+				return nil, ErrHistoryBehind
+			}
+		}
+	}
+	if len(unknown) == 0 {
+		return entries, nil
+	}
+	if err := b.kept(ctx, history, unknown, asOf); err != nil {
+		return nil, err
+	}
+	records, err := history.PricesPublishedAt(ctx, unknown, asOf)
 	if err != nil {
-		return nil, fmt.Errorf("reading the price of %s as of %s: %w", coin.ID, asOf.Format(time.RFC3339Nano), err)
+		return nil, fault(err)
 	}
-	if known && rec.GetPrice().GetTime() != served.Second {
-		return nil, ErrHistoryBehind
+	join(entries, records, byID)
+	return entries, nil
+}
+
+// kept fails where history does not have all prices around an instant: not any more, or not yet.
+func (b *PriceCache) kept(ctx context.Context, history PublishedPrices, coins []string, asOf time.Time) error {
+	oldest, err := history.OldestPrice(ctx, time.Unix(0, b.Now()))
+	if err != nil {
+		return err
 	}
-	return rec, nil
+	if since := time.Unix(oldest, 0).UTC(); asOf.Before(since) {
+		return &AgedOutError{Since: since}
+	}
+	written, err := history.PricesWritten(ctx)
+	if err != nil {
+		return err
+	}
+	for _, id := range coins {
+		partition := PartitionOf(id, int32(len(b.nows)))
+		// The log's own now, as far as this process has read it, ends what there is to be written.
+		until := min(asOf.UnixNano(), b.nows[partition].Load())
+		if at, known := written[partition]; known && at.UnixNano() < until {
+			return ErrHistoryBehind
+		}
+	}
+	return nil
+}
+
+// join makes entries of records of coins: of the newest price of each, and of the record that says why there is no newer one.
+func join(entries map[string]*Entry, records []*eventsv1.PriceRecord, coins map[string]schemas.Coin) {
+	for _, rec := range records {
+		if p := rec.GetPrice(); p.GetReason() == "" {
+			entries[p.CoinId] = &Entry{Coin: coins[p.CoinId], Price: p, Latest: p, Mark: rec.Mark}
+		}
+	}
+	for _, rec := range records {
+		if p := rec.GetPrice(); p.GetReason() != "" && entries[p.CoinId] != nil {
+			entries[p.CoinId].Latest = p
+		}
+	}
 }

@@ -28,8 +28,7 @@ type Spot struct {
 func (b *PriceCache) Spot(snapshot *Snapshot, coin *CatalogCoin, now time.Time) (Spot, bool) {
 	e, row := b.Entry(coin.Own), coin.Market
 	if e != nil && (row == nil || row.PriceSource == schemas.PriceSourceMedian || row.PriceTime <= e.Price.Time || now.UnixNano()-e.Price.Time <= int64(schemas.OwnPriceFor)) {
-		return Spot{Price: e.Price.Price, Time: e.Price.Time, Source: schemas.PriceSourceMedian, Entry: e, Volume24h: &e.Price.Volume24H,
-			Freshness: b.Freshness(e, now), Simulated: e.Price.Simulated}, true
+		return b.own(e, now), true
 	}
 	if row == nil {
 		return Spot{}, false
@@ -39,4 +38,19 @@ func (b *PriceCache) Spot(snapshot *Snapshot, coin *CatalogCoin, now time.Time) 
 	return Spot{Price: row.Price, Time: at, Source: row.PriceSource, Volume24h: row.Volume24H,
 		Freshness: Freshness{Stale: age.Abs() > StatisticsStaleAfter, Critical: age > CriticalAfter},
 		Simulated: row.Simulated || snapshot.Notices[row.PriceSource].GetSimulated()}, true
+}
+
+// SpotOf is Spot as of a past instant, of the entry that was served then, nil for none. It is false where a reference source may have
+// told the price: rows of coins are not kept as they were served.
+func (b *PriceCache) SpotOf(e *Entry, asOf time.Time) (Spot, bool) {
+	if e == nil || asOf.UnixNano()-e.Price.Time > int64(schemas.OwnPriceFor) {
+		return Spot{}, false
+	}
+	return b.own(e, asOf), true
+}
+
+// own is the price that venues make, at a time of the query's clock.
+func (b *PriceCache) own(e *Entry, now time.Time) Spot {
+	return Spot{Price: e.Price.Price, Time: e.Price.Time, Source: schemas.PriceSourceMedian, Entry: e, Volume24h: &e.Price.Volume24H,
+		Freshness: b.Freshness(e, now), Simulated: e.Price.Simulated}
 }

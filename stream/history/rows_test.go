@@ -191,48 +191,47 @@ func TestPricesAreReadAsTheyWerePublished(t *testing.T) {
 	}
 	checkPrices(t, "latest of those that are not known", latest, back)
 
-	for _, test := range []struct {
-		coin string
-		at   int64
-		want []logged
-	}{
-		{"bitcoin", noon - 1, nil},
-		{"bitcoin", noon, []logged{first}},
-		{"bitcoin", noon + second - 1, []logged{first}},
-		{"bitcoin", noon + 60*second, []logged{last}},
-		{"bitcoin", noon + 300*second, []logged{next}},
-		{"dash", noon, []logged{old}},
-		{"none", noon, nil},
-	} {
-		checkPriceAt(t, store, test.coin, test.at, test.want)
+	checkPricesAt(t, store, noon-1, old)
+	checkPricesAt(t, store, noon, first, over, old)
+	checkPricesAt(t, store, noon+second-1, first, over, old)
+	checkPricesAt(t, store, noon+second, first, back, old, never)
+	checkPricesAt(t, store, noon+60*second, last, back, old, never)
+	checkPricesAt(t, store, noon+199*second, next, back, old, never)
+	checkPricesAt(t, store, noon+300*second, next, gone, back, old, never)
+	late := price(9, fullPrice("bitcoin", noon+400*second))
+	late.record.(*eventsv1.PriceRecord).GetPrice().Published = noon + 400*second + 700
+	insert(t, store, late)
+	checkPricesAt(t, store, noon+400*second+699, next, gone, back, old, never)
+	checkPricesAt(t, store, noon+400*second+700, late, back, old, never)
+	some, err := read.From(store).PricesOfSeconds(t.Context(), []read.PriceSecond{{CoinID: "bitcoin", Second: noon / second},
+		{CoinID: "dash", Second: noon/second + 1}, {CoinID: "dash", Second: noon/second + 2}, {CoinID: "ethereum", Second: noon/second + 1}})
+	if err != nil {
+		t.Fatal(err)
 	}
+	checkPrices(t, "of some seconds", some, first, never, back)
 
 	// Seconds are kept for days, minutes for ever.
 	if err := store.Conn().Exec(t.Context(), "TRUNCATE TABLE prices"); err != nil {
 		t.Fatal(err)
 	}
-	checkPriceAt(t, store, "bitcoin", noon+29*second, nil)
-	checkPriceAt(t, store, "bitcoin", noon+30*second, []logged{last})
-	checkPriceAt(t, store, "bitcoin", noon+60*second, []logged{last})
-	checkPriceAt(t, store, "bitcoin", noon+61*second, []logged{next})
+	checkPricesAt(t, store, noon+29*second, old, back)
+	checkPricesAt(t, store, noon+30*second, last, old, back)
+	checkPricesAt(t, store, noon+60*second, last, old, back)
+	checkPricesAt(t, store, noon+61*second, next, old, back)
 	latest, err = read.From(store).LatestPrices(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	checkPrices(t, "latest without seconds", latest, next, back, old)
+	checkPrices(t, "latest without seconds", latest, late, back, old)
 }
 
-func checkPriceAt(t *testing.T, store *history.Store, coin string, at int64, want []logged) {
+func checkPricesAt(t *testing.T, store *history.Store, at int64, want ...logged) {
 	t.Helper()
-	rec, err := read.From(store).PriceAt(t.Context(), coin, time.Unix(0, at))
+	got, err := read.From(store).PricesPublishedAt(t.Context(), []string{"bitcoin", "dash", "ethereum", "none"}, time.Unix(0, at))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got []*eventsv1.PriceRecord
-	if rec != nil {
-		got = append(got, rec)
-	}
-	checkPrices(t, fmt.Sprintf("%s at noon + %s", coin, time.Duration(at-noon)), got, want...)
+	checkPrices(t, fmt.Sprintf("at noon + %s", time.Duration(at-noon)), got, want...)
 }
 
 func candle(offset int64, c *eventsv1.Candle) logged {

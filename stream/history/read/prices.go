@@ -3,10 +3,13 @@ package read
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
+	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 
 	"github.com/marketlog/marketlog/stream/history"
@@ -61,33 +64,114 @@ func (r Reader) LatestPrices(ctx context.Context, known []string) ([]*eventsv1.P
 	return kept, nil
 }
 
-// PriceAt reads the newest record of a coin with a price whose second is at or before an instant: from
-// prices while they are kept, else the last of an earlier minute. It is nil where none is kept. Its mark
-// names the record of ticks.v1 that caused it.
-func (r Reader) PriceAt(ctx context.Context, coinID string, at time.Time) (*eventsv1.PriceRecord, error) {
-	return r.priceAt(ctx, coinID, at, "", func(p *eventsv1.Price) int64 { return p.Time })
+// PriceSecond names the record of a coin's price in a second (Unix).
+type PriceSecond struct {
+	CoinID string
+	Second int64
 }
 
-// PricePublishedAt is PriceAt of what had been written by an instant of log time, which may lie after its second.
-func (r Reader) PricePublishedAt(ctx context.Context, coinID string, at time.Time) (*eventsv1.PriceRecord, error) {
-	return r.priceAt(ctx, coinID, at, fmt.Sprintf("AND published <= %d ", at.UnixNano()), func(p *eventsv1.Price) int64 { return max(p.Time, p.Published) })
-}
-
-func (r Reader) priceAt(ctx context.Context, coinID string, at time.Time, further string, known func(*eventsv1.Price) int64) (*eventsv1.PriceRecord, error) {
-	found, err := r.readPrices(ctx, priceQuery+"WHERE coin_id = ? AND time <= ? AND reason = '' "+further+"ORDER BY time DESC LIMIT 1", coinID, at.Truncate(time.Second))
-	if err == nil && len(found) == 0 {
-		// A minute that at lies in may end later than at.
-		found, err = r.readMinutes(ctx, minuteQuery+"WHERE coin_id = ? AND minute <= ? ORDER BY minute DESC LIMIT 2", coinID, at.Truncate(time.Minute))
+// PricesOfSeconds reads records of prices, those that have a reason in place of a price among them, in no order; what is not kept is
+// left out. Their marks name the record of ticks.v1 that caused each.
+func (r Reader) PricesOfSeconds(ctx context.Context, seconds []PriceSecond) ([]*eventsv1.PriceRecord, error) {
+	if len(seconds) == 0 {
+		return nil, nil
 	}
+	first, last := seconds[0].Second, seconds[0].Second
+	named, args := make([]string, len(seconds)), []any{}
+	for i, s := range seconds {
+		first, last = min(first, s.Second), max(last, s.Second)
+		named[i] = "(?, toDateTime(?, 'UTC'))"
+		args = append(args, s.CoinID, s.Second)
+	}
+	found, err := r.readPrices(ctx, priceQuery+"WHERE time >= toDateTime(?, 'UTC') AND time <= toDateTime(?, 'UTC') AND (coin_id, time) IN ("+
+		strings.Join(named, ", ")+")", append([]any{first, last}, args...)...)
 	if err != nil {
-		return nil, fmt.Errorf("reading the price of %s at %s: %w", coinID, at.UTC().Format(time.RFC3339), err)
+		return nil, fmt.Errorf("reading prices of %d seconds: %w", len(seconds), err)
 	}
-	for _, rec := range found {
-		if known(rec.GetPrice()) <= at.UnixNano() {
-			return rec, nil
+	return found, nil
+}
+
+// soonRepeated is longer than a price lies back that stands: it is published again every schemas.PriceRepeat.
+const soonRepeated = 3 * schemas.PriceRepeat
+
+// PricesPublishedAt reads what had been written of coins by an instant of log time: of each the newest record with a price, from
+// prices or, where these are not kept so far back, the last of an earlier minute, and the newest record of all if that one has a
+// reason in place of a price. They come in no order, one of a coin without any not at all.
+func (r Reader) PricesPublishedAt(ctx context.Context, coins []string, at time.Time) ([]*eventsv1.PriceRecord, error) {
+	newest, err := r.newestPrices(ctx, coins, at, "")
+	if err != nil {
+		return nil, fmt.Errorf("reading the prices published by %s: %w", at.UTC().Format(time.RFC3339Nano), err)
+	}
+	priced := map[string]bool{}
+	for _, rec := range newest {
+		if p := rec.GetPrice(); p.Reason == "" {
+			priced[p.CoinId] = true
 		}
 	}
-	return nil, nil
+	lacking := slices.DeleteFunc(slices.Clone(coins), func(id string) bool { return priced[id] })
+	if len(lacking) == 0 {
+		return newest, nil
+	}
+	// Of these there is a reason, or nothing.
+	older, err := r.newestPrices(ctx, lacking, at, "AND reason = ''")
+	if err != nil {
+		return nil, fmt.Errorf("reading the prices published by %s: %w", at.UTC().Format(time.RFC3339Nano), err)
+	}
+	for _, rec := range older {
+		priced[rec.GetPrice().CoinId] = true
+	}
+	newest = append(newest, older...)
+	if lacking = slices.DeleteFunc(lacking, func(id string) bool { return priced[id] }); len(lacking) == 0 {
+		return newest, nil
+	}
+	// The minute that the instant lies in may end later.
+	minutes, err := r.readMinutes(ctx, minuteQuery+"WHERE coin_id IN (?) AND minute <= ? ORDER BY coin_id, minute DESC LIMIT 2 BY coin_id", lacking, at.UTC().Truncate(time.Minute))
+	if err != nil {
+		return nil, fmt.Errorf("reading the minutes of prices by %s: %w", at.UTC().Format(time.RFC3339Nano), err)
+	}
+	for _, rec := range minutes {
+		if p := rec.GetPrice(); !priced[p.CoinId] && max(p.Time, p.Published) <= at.UnixNano() {
+			priced[p.CoinId] = true
+			newest = append(newest, rec)
+		}
+	}
+	return newest, nil
+}
+
+// newestPrices reads the newest record of each coin that had been written by an instant and for which a condition holds. Most lie
+// close before it; where others are is found by the narrow columns first.
+func (r Reader) newestPrices(ctx context.Context, coins []string, at time.Time, condition string) ([]*eventsv1.PriceRecord, error) {
+	second := at.UTC().Truncate(time.Second)
+	const where = "WHERE coin_id IN (?) AND time > ? AND time <= ? AND published <= ? "
+	newest, err := r.readPrices(ctx, priceQuery+where+condition+" ORDER BY coin_id, time DESC LIMIT 1 BY coin_id", coins, second.Add(-soonRepeated), second, at.UnixNano())
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]bool{}
+	for _, rec := range newest {
+		found[rec.GetPrice().CoinId] = true
+	}
+	silent := slices.DeleteFunc(slices.Clone(coins), func(id string) bool { return found[id] })
+	if len(silent) == 0 {
+		return newest, nil
+	}
+	older, err := r.readPrices(ctx, priceQuery+`WHERE (coin_id, time) IN (
+		SELECT coin_id, max(time) FROM prices FINAL `+where+condition+` GROUP BY coin_id)`, silent, time.Unix(0, 0).UTC(), second.Add(-soonRepeated), at.UnixNano())
+	return append(newest, older...), err
+}
+
+// PricesWritten reads up to which log time all prices are kept, by partition of prices.v1; one of which none were ever written is
+// not among them.
+func (r Reader) PricesWritten(ctx context.Context) (map[int32]time.Time, error) {
+	progress, err := r.store.Progress(ctx, schemas.TopicPrices, 0)
+	if err != nil {
+		return nil, err
+	}
+	until := make(map[int32]time.Time, len(progress))
+	for partition, p := range progress {
+		until[partition] = time.Unix(0, p.LogTime).UTC()
+	}
+	return until, nil
 }
 
 const minuteQuery = "SELECT record, log_partition, log_offset, toUInt32(bitShiftRight(version, 64)) FROM prices_1m FINAL "

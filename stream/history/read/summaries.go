@@ -8,6 +8,7 @@ import (
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
+	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 
 	"github.com/marketlog/marketlog/stream/history"
@@ -35,10 +36,7 @@ func (r Reader) Summaries(ctx context.Context, from, to time.Time, step time.Dur
 		return nil, fmt.Errorf("reading summaries: %w", err)
 	}
 	// The end of the last minute of a step is the beginning of the next step.
-	summaries, err := history.Select(ctx, r.store, `SELECT time, total_market_cap, total_volume_24h, btc_dominance, eth_dominance,
-			dominance.coin_id, dominance.symbol, dominance.percent, market_cap_change_24h, volume_change_24h, active_coins, active_markets,
-			stablecoin_market_cap, stablecoin_dominance, fear_greed, components.name, components.value, simulated
-		FROM summaries FINAL WHERE time > ? AND time <= ? AND total_market_cap > 0 ORDER BY time DESC LIMIT 1 BY intDiv(toUnixTimestamp(time) - 1, ?)`,
+	summaries, err := history.Select(ctx, r.store, summaryQuery+"WHERE time > ? AND time <= ? AND total_market_cap > 0 ORDER BY time DESC LIMIT 1 BY intDiv(toUnixTimestamp(time) - 1, ?)",
 		[]any{from, to, int64(step / time.Second)}, scanSummary)
 	if err != nil {
 		return nil, fmt.Errorf("reading summaries: %w", err)
@@ -47,10 +45,54 @@ func (r Reader) Summaries(ctx context.Context, from, to time.Time, step time.Dur
 	return summaries, nil
 }
 
+// SummaryAt reads the newest summary of a minute that ended by an instant, with its sentiment; nil where there is none.
+func (r Reader) SummaryAt(ctx context.Context, at time.Time) (*eventsv1.Summary, error) {
+	found, err := history.Select(ctx, r.store, summaryQuery+"WHERE time <= ? AND total_market_cap > 0 ORDER BY time DESC LIMIT 1", []any{at.UTC()}, scanSummary)
+	if err != nil {
+		return nil, fmt.Errorf("reading the summary of %s: %w", at.UTC().Format(time.RFC3339), err)
+	}
+	if len(found) == 0 {
+		return nil, nil
+	}
+	s := found[0]
+	of := map[string]*eventsv1.Sentiment{}
+	segments, err := history.Select(ctx, r.store, `SELECT range, positive, negative, neutral, total, ratio, classification, average_change_24h, median_change_24h
+		FROM sentiment FINAL WHERE time = ?`, []any{time.Unix(0, s.Time).UTC()},
+		func(rows driver.Rows) (*eventsv1.Sentiment, error) {
+			of := &eventsv1.Sentiment{}
+			return of, rows.Scan(&of.Range, &of.Positive, &of.Negative, &of.Neutral, &of.Total, &of.Ratio, &of.Classification, &of.AverageChange24H, &of.MedianChange24H)
+		})
+	if err != nil {
+		return nil, fmt.Errorf("reading the sentiment of %s: %w", at.UTC().Format(time.RFC3339), err)
+	}
+	for _, segment := range segments {
+		of[segment.Range] = segment
+	}
+	for _, ranks := range append(slices.Clone(schemas.RankRanges), schemas.AllRanks) {
+		if segment := of[ranks.String()]; segment != nil {
+			s.Sentiment = append(s.Sentiment, segment)
+		}
+	}
+	return s, nil
+}
+
+// SummariesWritten reads the end of the last minute up to which all summaries are kept; the zero time where none was ever written.
+func (r Reader) SummariesWritten(ctx context.Context) (time.Time, error) {
+	progress, err := r.store.Progress(ctx, schemas.TopicMarkets, 0)
+	if p, written := progress[0]; err == nil && written {
+		return time.Unix(0, p.LogTime).UTC(), nil
+	}
+	return time.Time{}, err
+}
+
 // SummariesView names the table of summaries that is live: another one since a replay has put another in its place.
 func (r Reader) SummariesView(ctx context.Context) (string, error) {
 	return r.store.TableID(ctx, "summaries")
 }
+
+const summaryQuery = `SELECT time, total_market_cap, total_volume_24h, btc_dominance, eth_dominance,
+	dominance.coin_id, dominance.symbol, dominance.percent, market_cap_change_24h, volume_change_24h, active_coins, active_markets,
+	stablecoin_market_cap, stablecoin_dominance, fear_greed, components.name, components.value, simulated FROM summaries FINAL `
 
 func scanSummary(rows driver.Rows) (*eventsv1.Summary, error) {
 	s := &eventsv1.Summary{}

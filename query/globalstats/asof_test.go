@@ -1,0 +1,149 @@
+package globalstats_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/marketlog/marketlog/deploy/embedded/enginetest"
+	"github.com/marketlog/marketlog/query/globalstats"
+	"github.com/marketlog/marketlog/query/querytest"
+	"github.com/marketlog/marketlog/query/views"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream/history/rows"
+)
+
+// asked are the operations that answer the past.
+var asked = []string{"metrics", "sentiment", "sentiment/51-100", "sentiment/all"}
+
+// answered are the bodies of what was asked at an instant.
+type answered struct {
+	at     time.Time
+	bodies []string
+}
+
+func (w *world) ask(at time.Time, past bool) answered {
+	w.T.Helper()
+	a := answered{at: at}
+	for _, operation := range asked {
+		path := w.Base() + "/api/v1/global-stats/" + operation
+		if past {
+			path += "?asOf=" + at.Format(time.RFC3339Nano)
+		}
+		response, err := http.Get(path)
+		w.Must(err)
+		body, err := io.ReadAll(response.Body)
+		w.Must(err)
+		response.Body.Close()
+		a.bodies = append(a.bodies, fmt.Sprint(response.StatusCode, " ", string(body)))
+	}
+	return a
+}
+
+// randomSummary is one of a minute with everything that is kept of it.
+func randomSummary(random *rand.Rand, end time.Time) *eventsv1.Summary {
+	change := random.Float64() - 0.5
+	s := &eventsv1.Summary{Time: end.UnixNano(), TotalMarketCap: 1e12 * random.Float64(), TotalVolume24H: 1e10 * random.Float64(), BtcDominance: 60 * random.Float64(),
+		EthDominance: 20 * random.Float64(), Dominance: []*eventsv1.Share{{CoinId: "bitcoin", Symbol: "BTC", Percent: 60 * random.Float64()}},
+		ActiveCoins: random.Uint32N(1000), ActiveMarkets: random.Uint32N(9000), StablecoinMarketCap: 1e11 * random.Float64(), StablecoinDominance: 9 * random.Float64()}
+	if random.IntN(2) == 0 {
+		s.MarketCapChange24H, s.VolumeChange24H = &change, &change
+	}
+	for _, ranks := range append(append([]schemas.RankRange{}, schemas.RankRanges...), schemas.AllRanks) {
+		s.Sentiment = append(s.Sentiment, &eventsv1.Sentiment{Range: ranks.String(), Positive: random.Uint32N(50), Negative: random.Uint32N(50), Total: random.Uint32N(2) * 100,
+			Ratio: random.Float64(), Classification: "neutral", AverageChange24H: change, MedianChange24H: 2 * change})
+	}
+	return s
+}
+
+// A minute of the whole market is served some seconds after it ended. As of an instant the answer is the one of that instant, byte for
+// byte; of a process that was not there it is never one of a minute that had not been published.
+func TestTheMarketAsItWasServed(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	w := newWorld(t)
+	w.Open(enginetest.Database(t))
+	w.serve()
+	w.Catalog.RememberBy(func() time.Time { return w.Now })
+	begin := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	var answers []answered
+	served := map[time.Time]time.Time{}
+	for i := range 12 {
+		end := begin.Add(time.Duration(i) * time.Minute)
+		if i%5 == 4 {
+			continue // a minute of silence is never closed
+		}
+		if i > 0 {
+			w.Now = end.Add(time.Duration(random.IntN(4000)) * time.Millisecond) // it has ended, and is not served yet
+			answers = append(answers, w.ask(w.Now, false))
+		}
+		w.Now = end.Add(time.Duration(5000+random.IntN(10_000)) * time.Millisecond)
+		summary := randomSummary(random, end)
+		records := []*eventsv1.MarketRecord{{Body: &eventsv1.MarketRecord_Summary{Summary: summary}},
+			{Body: &eventsv1.MarketRecord_Pulse{Pulse: &eventsv1.Pulse{Now: end.UnixNano(), Watermark: end.UnixNano()}}}}
+		var b rows.Batch
+		for _, rec := range records {
+			rec.Mark = &eventsv1.Mark{LogicVersion: 1, Offset: end.UnixNano()}
+			offset := w.Offset()
+			b.Add(rows.Place{Topic: schemas.TopicMarkets, Offset: offset}, rec)
+			w.Must(w.Catalog.ApplyMarkets(views.TailRecord{Offset: offset, Marked: rec}))
+		}
+		w.Must(b.Insert(t.Context(), w.Store, ""))
+		served[w.Now] = end
+		answers = append(answers, w.ask(w.Now, false))
+		w.Now = w.Now.Add(time.Duration(random.IntN(40_000)) * time.Millisecond)
+		answers = append(answers, w.ask(w.Now, false))
+	}
+	w.Now = w.Now.Add(time.Hour)
+	for _, was := range answers {
+		again := w.ask(was.at, true)
+		for i, body := range again.bodies {
+			if body != was.bodies[i] {
+				t.Errorf("%s as of %s:\n%s\nwhat was answered then:\n%s", asked[i], was.at, body, was.bodies[i])
+			}
+		}
+	}
+
+	// Another process over the same tables.
+	w.Catalog = views.NewCatalog(querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,"))
+	w.serve()
+	for _, was := range answers {
+		status, seconds := timestamp(t, w.ask(was.at, true).bodies[0])
+		then, newest := was.at.Add(-time.Minute), int64(0)
+		for at, end := range served {
+			if at.After(was.at) && seconds == end.Unix() {
+				t.Errorf("as of %s the minute %s is answered, which was served at %s first", was.at, end, at)
+			}
+			if !end.After(then) {
+				newest = max(newest, end.Unix())
+			}
+		}
+		if want := map[bool]int{true: http.StatusOK, false: http.StatusNotFound}[newest > 0]; status != want || seconds != newest {
+			t.Errorf("as of %s: %d, the minute of %d; want %d, %d", was.at, status, seconds, want, newest)
+		}
+	}
+}
+
+// timestamp reads the status and the time of an answer of metrics.
+func timestamp(t *testing.T, answer string) (status int, seconds int64) {
+	t.Helper()
+	var body string
+	var said struct{ Data struct{ Timestamp int64 } }
+	if _, err := fmt.Sscanf(answer, "%d ", &status); err != nil {
+		t.Fatal(err)
+	}
+	body = answer[4:]
+	if err := json.Unmarshal([]byte(body), &said); err != nil {
+		t.Fatalf("%s: %v", answer, err)
+	}
+	return status, said.Data.Timestamp
+}
+
+// serve begins to answer of the catalog and the store as they are.
+func (w *world) serve() { w.Serve(globalstats.New(w.Catalog, w.History()).Endpoints()) }

@@ -1,0 +1,62 @@
+package views
+
+import (
+	"sort"
+	"sync"
+	"time"
+
+	"github.com/marketlog/marketlog/schemas"
+)
+
+const (
+	// minutesServedFor is how long it is remembered from when on a minute was served: 16 bytes a minute.
+	minutesServedFor = 7 * 24 * time.Hour
+	// minutePublishedIn is after what time a minute that ended certainly counts as published, where it is not remembered: some seconds
+	// are usual, and no record tells them.
+	minutePublishedIn = time.Minute
+)
+
+// servedMinutes remembers from which instant of the query's clock on each minute of a fold was served.
+type servedMinutes struct {
+	mu    sync.Mutex
+	clock func() time.Time // nil: nothing is remembered
+	list  []servedMinute   // in the order of from
+}
+
+// servedMinute is the end of a minute, and the instant; both Unix nanoseconds.
+type servedMinute struct{ from, end int64 }
+
+// note remembers that a minute is served from now on.
+func (m *servedMinutes) note(end int64) {
+	if m.clock == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.clock().UnixNano()
+	// Forgotten by halves, so that each is moved once.
+	if old := sort.Search(len(m.list), func(i int) bool { return m.list[i].from >= now-int64(minutesServedFor) }); old > 1 && old > len(m.list)/2 {
+		m.list = append(m.list[:0], m.list[old-1:]...)
+	}
+	m.list = append(m.list, servedMinute{now, end})
+}
+
+// at returns the end of the minute that was served at an instant. It is false where that is not remembered: then it is of the last
+// minute that had certainly been published.
+func (m *servedMinutes) at(at time.Time) (end int64, remembered bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	i := sort.Search(len(m.list), func(i int) bool { return m.list[i].from > at.UnixNano() })
+	if i == 0 {
+		return schemas.Minute(at.Add(-minutePublishedIn).UnixNano()), false
+	}
+	return m.list[i-1].end, true
+}
+
+// RememberBy makes the catalog remember from when on it gave each summary of the whole market, by a clock. It must be called before
+// the catalog is filled.
+func (c *Catalog) RememberBy(clock func() time.Time) { c.served.clock = clock }
+
+// SummaryServedAt returns the end of the minute whose summary was served at an instant (Unix nanoseconds). Where this process does not
+// remember, which is false, it is of the last minute that had certainly been published by then.
+func (c *Catalog) SummaryServedAt(at time.Time) (end int64, remembered bool) { return c.served.at(at) }
