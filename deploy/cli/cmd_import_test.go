@@ -73,7 +73,7 @@ func TestImportCommands(t *testing.T) {
 		return out.String(), errs.String()
 	}
 	for line, want := range map[string]string{
-		"import":                                  "--format is missing: one of binance-klines, candles",
+		"import":                                  "--format is missing: one of binance-klines, binance-trades, binance-aggtrades, tardis-trades, candles",
 		"import x --format stocks":                `there is no format "stocks"`,
 		"import --format candles":                 "name the files to import",
 		"import x --format candles --interval 5m": `--interval "5m" is not kept`,

@@ -82,7 +82,7 @@ func (f Format) writes(d Dataset) error {
 var tardisColumns = map[string][]column{
 	"trades": {
 		{name: "exchange", expr: "{exchange}", comment: "Exchange, as tardis.dev names it"},
-		{name: "symbol", expr: "upper(symbol)", comment: "Symbol of the market as on the wire, upper case"},
+		{name: "symbol", expr: tardisSymbol, comment: "Symbol of the market as on the wire, upper case; of Bitfinex the pair"},
 		{name: "timestamp", expr: "toUnixTimestamp64Micro(event_time)", comment: "When it happened at the exchange, microseconds; local_timestamp if it does not say"},
 		{name: "local_timestamp", expr: "toUnixTimestamp64Micro(ingest_time)", comment: "When it was read, microseconds"},
 		{name: "id", expr: "trade_id", comment: "Trade id of the exchange; empty if it has none"},
@@ -92,7 +92,7 @@ var tardisColumns = map[string][]column{
 	},
 	"quotes": {
 		{name: "exchange", expr: "{exchange}", comment: "Exchange, as tardis.dev names it"},
-		{name: "symbol", expr: "upper(symbol)", comment: "Symbol of the market as on the wire, upper case"},
+		{name: "symbol", expr: tardisSymbol, comment: "Symbol of the market as on the wire, upper case; of Bitfinex the pair"},
 		{name: "timestamp", expr: "toUnixTimestamp64Micro(event_time)", comment: "When it happened at the exchange, microseconds; local_timestamp if it does not say"},
 		{name: "local_timestamp", expr: "toUnixTimestamp64Micro(ingest_time)", comment: "When it was read, microseconds"},
 		{name: "ask_amount", expr: "''", comment: "Empty: amounts are not kept"},
@@ -101,6 +101,9 @@ var tardisColumns = map[string][]column{
 		{name: "bid_amount", expr: "''", comment: "Empty: amounts are not kept"},
 	},
 }
+
+// tardisSymbol is a market as tardis.dev spells it: Bitfinex calls BTCUSD tBTCUSD.
+const tardisSymbol = "upper(if(venue = 'bitfinex', substring(symbol, 2), symbol))"
 
 // tardisExchanges are the venues that tardis.dev names otherwise than we do (https://api.tardis.dev/v1/exchanges).
 var tardisExchanges = map[string]string{

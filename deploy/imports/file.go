@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"bufio"
 	"bytes"
+	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"encoding/csv"
@@ -22,6 +23,8 @@ const (
 	maxLine = 4096
 	// maxBytes bounds a file, and what a zip file unpacks to: a year of minutes of a thousand markets in CSV is 50 GB, of one 60 MB.
 	maxBytes = 8 << 30
+	// gzipRatio is how many times its size a file of trades unpacks to, about.
+	gzipRatio = 6
 	// maxEntries bounds a zip file's table of contents, which is read into memory.
 	maxEntries = 16
 )
@@ -106,7 +109,11 @@ func (o *opened) text() (io.ReadCloser, error) {
 	if _, err := o.file.ReadAt(magic[:], 0); err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("reading it: %w", err)
 	}
-	if string(magic[:2]) != "PK" {
+	switch string(magic[:2]) {
+	case "PK":
+	case "\x1f\x8b":
+		return o.gunzipped()
+	default:
 		return io.NopCloser(io.NewSectionReader(o.file, 0, o.size)), nil
 	}
 	if err := o.fewEntries(); err != nil {
@@ -129,6 +136,33 @@ func (o *opened) text() (io.ReadCloser, error) {
 		return nil, fmt.Errorf("opening %.100q in the zip file: %w", entry.Name, err)
 	}
 	return text, nil
+}
+
+// gunzipped is the text of a gzip file.
+func (o *opened) gunzipped() (io.ReadCloser, error) {
+	text, err := gzip.NewReader(bufio.NewReaderSize(io.NewSectionReader(o.file, 0, o.size), 64<<10))
+	if err != nil {
+		return nil, fmt.Errorf("opening the gzip file: %w", err)
+	}
+	o.unpacked = gzipRatio * o.size // what it unpacks to is in none of its first bytes, and is for the progress alone
+	return struct {
+		io.Reader
+		io.Closer
+	}{&bounded{text, maxBytes}, text}, nil
+}
+
+// bounded fails where more than left bytes come.
+type bounded struct {
+	r    io.Reader
+	left int64
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.r.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		return 0, fmt.Errorf("it unpacks to more than %d bytes: split it", int64(maxBytes))
+	}
+	return n, err
 }
 
 // fewEntries looks at the end of a zip file before its table of contents is read.
@@ -174,7 +208,7 @@ func (o *opened) lines(ctx context.Context, visit func(number uint64, fields []s
 	}
 	switch err := scanner.Err(); {
 	case errors.Is(err, bufio.ErrTooLong):
-		return fmt.Errorf("line %d has more than %d bytes: it is no CSV of candles", number+1, maxLine)
+		return fmt.Errorf("line %d has more than %d bytes: it is no CSV of candles or trades", number+1, maxLine)
 	case err != nil:
 		return fmt.Errorf("reading line %d: %w", number+1, err)
 	}

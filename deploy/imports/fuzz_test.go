@@ -12,6 +12,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
 // FuzzLines has lines of both formats never make a candle that cannot be, nor a dead letter without a reason of the list.
@@ -37,11 +38,13 @@ func FuzzLines(f *testing.F) {
 			t.Fatal(err)
 		}
 		if header != nil {
-			if _, _, _, err := reading.next(header); err != nil {
+			if _, err := reading.next(1, header, func(completed) error { return nil }); err != nil {
 				t.Fatal(err)
 			}
 		}
-		_, m, c, err := reading.next(fieldsOf(line))
+		var m *market
+		var c *eventsv1.BackfillCandle
+		_, err = reading.next(2, fieldsOf(line), func(of completed) error { m, c = of.market, of.candle; return nil })
 		if err != nil {
 			s := &survey{}
 			if isLine(err) {
@@ -85,6 +88,41 @@ func known(reason string) bool {
 		}
 	}
 	return false
+}
+
+// FuzzTrades has two lines of any of the formats of trades never make a candle that cannot be.
+func FuzzTrades(f *testing.F) {
+	f.Add(uint8(0), "1,93000.1,0.5,46500,1735689600000000,True,True", "2,93000.2,0.5,46500,1735689720000000,True,True")
+	f.Add(uint8(1), "1,93000.1,0.5,1,1,1735689600000,True,True", "1,1e30,1e-30,1,1,1735689600000,True,True")
+	f.Add(uint8(2), "huobi,BTCUSDT,1735689660000000,1,1,buy,93000,0.5", "bitfinex,BTCUSD,1,1,1,sell,NaN,-0")
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	f.Fuzz(func(t *testing.T, format uint8, first, second string) {
+		r := Request{Format: []string{"binance-trades", "binance-aggtrades", "tardis-trades"}[format%3]}
+		lines := []string{first, second}
+		if r.Format == "tardis-trades" {
+			lines = append([]string{strings.Join(tardisColumns, ",")}, lines...)
+		} else {
+			r.Market = "BTCUSDT"
+		}
+		reading, err := newReading(r, &opened{path: "/x/fuzz.csv", name: "fuzz.csv"}, now, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		check := func(of completed) error {
+			if reason, detail := schemas.CheckCandle(of.candle); reason != "" || of.candle.Start%int64(time.Minute) != 0 || of.candle.Start < earliest || of.candle.Start > now.UnixNano() || of.line == 0 {
+				t.Errorf("%q have the candle %v, %s", lines, of.candle, detail)
+			}
+			return nil
+		}
+		for i, line := range lines {
+			if _, err := reading.next(uint64(i+1), fieldsOf(line), check); err != nil && !isLine(err) {
+				return // the file is refused
+			}
+		}
+		if err := reading.finish(check); err != nil && !isLine(err) {
+			t.Fatal(err)
+		}
+	})
 }
 
 // FuzzFiles has no file, of whatever bytes, do more than be refused or have candles.

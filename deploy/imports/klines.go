@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
@@ -32,10 +31,8 @@ func newKlines(r Request, path string) (decoder, error) {
 	if k.venue == "" {
 		k.venue = "binance"
 	}
-	for _, folder := range strings.Split(filepath.ToSlash(filepath.Dir(path)), "/") {
-		if folder == "futures" || folder == "option" {
-			return nil, fmt.Errorf("it lies in a folder %q: candles of spot markets only are imported", folder)
-		}
+	if err := onlySpot(path); err != nil {
+		return nil, err
 	}
 	interval := r.Interval
 	if name := klinesName.FindStringSubmatch(filepath.Base(path)); name != nil {
@@ -45,15 +42,10 @@ func newKlines(r Request, path string) (decoder, error) {
 		if interval == "" {
 			interval = name[2]
 		}
-		layout, days, months := "2006-01", 0, 1
-		if name[4] != "" {
-			layout, days, months = time.DateOnly, 1, 0
+		var err error
+		if k.from, k.to, err = period(name[3] + name[4]); err != nil {
+			return nil, err
 		}
-		from, err := time.Parse(layout, name[3]+name[4])
-		if err != nil {
-			return nil, fmt.Errorf("its name says no day or month: %w", err)
-		}
-		k.from, k.to = from.UnixNano(), from.AddDate(0, months, days).UnixNano()
 	}
 	if k.symbol == "" {
 		return nil, errors.New("its name does not say the market, as BTCUSDT-1m-2024-01.zip does: name it with --market")
@@ -82,11 +74,8 @@ func (k *klines) row(fields []string) (row, error) {
 		text string
 		at   *int64
 	}{{fields[0], &r.start}, {fields[6], &r.ends}} {
-		if !slices.Contains([]int{13, 16}, len(f.text)) {
-			return row{}, bad(schemas.Undecodable, "time %.40q is neither of milli- nor of microseconds", f.text)
-		}
 		var err error
-		if *f.at, err = unix(f.text); err != nil {
+		if *f.at, err = milliOrMicro(f.text); err != nil {
 			return row{}, err
 		}
 	}

@@ -75,13 +75,18 @@ func intervalNamed(name string) (time.Duration, error) {
 // Format is a kind of file.
 type Format struct {
 	Name, Holds string
-	decoder     func(r Request, path string) (decoder, error)
+	// One of both: a file of candles, or of trades, which become candles.
+	decoder func(r Request, path string) (decoder, error)
+	trades  func(r Request, path string) (tradeDecoder, error)
 }
 
 // Formats are all that can be imported.
 var Formats = []Format{
-	{"binance-klines", "klines of data.binance.vision, spot: SYMBOL-INTERVAL-DATE.zip, or the .csv in it", newKlines},
-	{"candles", "CSV with a header: venue, symbol, open_time, open, high, low, close, volume", newCandles},
+	{Name: "binance-klines", Holds: "klines of data.binance.vision, spot: SYMBOL-INTERVAL-DATE.zip, or the .csv in it", decoder: newKlines},
+	{Name: "binance-trades", Holds: "trades of data.binance.vision, spot: SYMBOL-trades-DATE.zip, or the .csv in it", trades: newBinanceTrades},
+	{Name: "binance-aggtrades", Holds: "aggregated trades of data.binance.vision, spot: SYMBOL-aggTrades-DATE.zip, or the .csv in it", trades: newBinanceAggTrades},
+	{Name: "tardis-trades", Holds: "trades of tardis.dev, or of export --format tardis-csv: .csv.gz, or the .csv in it", trades: newTardisTrades},
+	{Name: "candles", Holds: "CSV with a header: venue, symbol, open_time, open, high, low, close, volume", decoder: newCandles},
 }
 
 // FormatNames are the names of Formats.

@@ -374,23 +374,15 @@ func (w *writing) candles(ctx context.Context, gone map[marketKey]map[int64]stan
 	}
 	rows := int64(0)
 	batch := make([]*eventsv1.BackfillRecord, 0, atOnce)
-	err = w.file.lines(ctx, func(number uint64, fields []string, _ string, _ int64) error {
-		_, m, c, err := reading.next(fields)
-		switch {
-		case isLine(err):
-			return nil // it is in the dead letters
-		case err != nil:
-			return fmt.Errorf("line %d: %w", number, err)
-		case c == nil:
-			return nil
-		}
+	write := func(of completed) error {
 		rows++
+		m, c := of.market, of.candle
 		key := marketKey{m.venue, m.symbol, m.interval}
 		delete(gone[key], c.Start)
-		if there := w.known.markets[fileMarket{w.file.sha256, key}]; there != nil && number <= there.line {
+		if there := w.known.markets[fileMarket{w.file.sha256, key}]; there != nil && of.line <= there.line {
 			return nil
 		}
-		c.File, c.Line, c.IngestTime = w.file.sha256[:], number, w.Clock.Now().UnixNano()
+		c.File, c.Line, c.IngestTime = w.file.sha256[:], of.line, w.Clock.Now().UnixNano()
 		if batch = append(batch, record(&eventsv1.BackfillRecord_Candle{Candle: c})); len(batch) < atOnce {
 			return nil
 		}
@@ -399,7 +391,18 @@ func (w *writing) candles(ctx context.Context, gone map[marketKey]map[int64]stan
 		}
 		written, batch = written+int64(len(batch)), batch[:0]
 		return w.report("import "+w.file.name, rows, w.found.rows, 0.5+float64(rows)/float64(w.found.rows)/2)
+	}
+	err = w.file.lines(ctx, func(number uint64, fields []string, _ string, _ int64) error {
+		if _, err := reading.next(number, fields, write); err != nil && !isLine(err) { // the survey has put bad lines into the dead letters
+			return fmt.Errorf("line %d: %w", number, err)
+		}
+		return nil
 	})
+	if err == nil {
+		if err = reading.finish(write); isLine(err) {
+			err = nil
+		}
+	}
 	if err != nil {
 		return written, err
 	}

@@ -53,11 +53,12 @@ type point struct {
 
 // survey is what the first reading found of a file.
 type survey struct {
-	rows, bad int64
-	letters   []*eventsv1.DeadLetter
-	order     []*surveyed
-	markets   map[marketKey]*surveyed
-	hours     int
+	// lines could be read, and bad could not; rows are candles.
+	lines, bad, rows int64
+	letters          []*eventsv1.DeadLetter
+	order            []*surveyed
+	markets          map[marketKey]*surveyed
+	hours            int
 	// wrongLength counts rows that end otherwise than after the interval.
 	wrongLength int64
 }
@@ -66,14 +67,28 @@ type survey struct {
 type reading struct {
 	request Request
 	file    *opened
-	decoder decoder
 	now     int64
+	// decoder reads lines of candles, or trades those of trades.
+	decoder decoder
+	trades  tradeDecoder
 	// found has the markets of a survey that is complete, nil while that is made.
 	found *survey
 	begun bool
 	// newest are the last starts.
 	newest map[marketKey]int64
 	known  map[marketKey]*market
+	// minutes are the candles that trades become, order their markets by their first trades.
+	minutes map[marketKey]*minutes
+	order   []marketKey
+}
+
+// completed is a candle of a file: that of a line, or what the trades of a minute come to.
+type completed struct {
+	row    row
+	market *market
+	candle *eventsv1.BackfillCandle
+	// line is that of the candle, or of the last trade in it. Those of a market rise.
+	line uint64
 }
 
 // newReading begins to read at the first line.
@@ -82,39 +97,113 @@ func newReading(r Request, file *opened, now time.Time, found *survey) (*reading
 	if err != nil {
 		return nil, err
 	}
-	d, err := format.decoder(r, file.path)
-	if err != nil {
-		return nil, err
+	reading := &reading{
+		request: r, file: file, now: now.UnixNano(), found: found,
+		newest: map[marketKey]int64{}, known: map[marketKey]*market{}, minutes: map[marketKey]*minutes{},
 	}
-	return &reading{request: r, file: file, decoder: d, now: now.UnixNano(), found: found, newest: map[marketKey]int64{}, known: map[marketKey]*market{}}, nil
+	if format.trades != nil {
+		if r.Interval != "" && r.Interval != "1m" {
+			return nil, errOtherLength
+		}
+		reading.trades, err = format.trades(r, file.path)
+	} else {
+		reading.decoder, err = format.decoder(r, file.path)
+	}
+	return reading, err
 }
 
-// next reads a line: a candle, or nil for a header. An error that wraps a schemas.Reason is of this line, any other of the file.
-func (r *reading) next(fields []string) (*row, *market, *eventsv1.BackfillCandle, error) {
+// next reads a line and hands over the candles that it completes; good is false for a header. An error that wraps a schemas.Reason is of
+// this line, any other of the file or of visit.
+func (r *reading) next(number uint64, fields []string, visit func(completed) error) (good bool, err error) {
 	if !r.begun {
 		r.begun = true
-		if is, err := r.decoder.header(fields); is || err != nil {
-			return nil, nil, nil, err
+		if is, err := r.header(fields); is || err != nil {
+			return false, err
 		}
+	}
+	if r.trades != nil {
+		return true, r.trade(number, fields, visit)
 	}
 	parsed, err := r.decoder.row(fields)
 	if err != nil {
-		return nil, nil, nil, err
+		return true, err
 	}
-	m, err := r.market(&parsed)
+	return true, r.candle(&parsed, number, visit)
+}
+
+func (r *reading) header(fields []string) (bool, error) {
+	if r.trades != nil {
+		return r.trades.header(fields)
+	}
+	return r.decoder.header(fields)
+}
+
+// candle hands over the candle of a row.
+func (r *reading) candle(parsed *row, line uint64, visit func(completed) error) error {
+	m, err := r.market(parsed)
 	if err != nil {
-		return nil, nil, nil, err
+		return err
 	}
 	c, err := parsed.candle(m, r.now)
 	if err != nil {
-		return nil, nil, nil, err
+		return err
 	}
 	key := parsed.key()
 	if last, ok := r.newest[key]; ok && c.Start <= last {
-		return nil, nil, nil, bad(schemas.Undecodable, "open time %s does not come after %s, that of the row before: sort the file by it", at(c.Start), at(last))
+		return bad(schemas.Undecodable, "open time %s does not come after %s, that of the row before: sort the file by it", at(c.Start), at(last))
 	}
 	r.newest[key] = c.Start
-	return &parsed, m, c, nil
+	return visit(completed{*parsed, m, c, line})
+}
+
+// trade takes a trade into the candle of its minute, and hands over those that have ended.
+func (r *reading) trade(number uint64, fields []string, visit func(completed) error) error {
+	t, err := r.trades.trade(fields)
+	if err != nil {
+		return err
+	}
+	of := row{venue: t.venue, symbol: t.symbol, interval: time.Minute}
+	if _, err := r.market(&of); err != nil {
+		return err
+	}
+	key := of.key()
+	open := r.minutes[key]
+	if open == nil {
+		open = &minutes{}
+		r.minutes[key] = open
+		r.order = append(r.order, key)
+	}
+	if err := open.add(t, number, r.now); err != nil {
+		return err
+	}
+	return r.hand(key, open.end(false), visit)
+}
+
+// hand hands over candles of minutes that have ended.
+func (r *reading) hand(key marketKey, ended []*minute, visit func(completed) error) error {
+	var fault error
+	for _, of := range ended {
+		parsed := of.row(key.venue, key.symbol)
+		if err := r.candle(&parsed, of.line, visit); isLine(err) {
+			fault = err // of this candle; the others are handed over
+		} else if err != nil {
+			return err
+		}
+	}
+	return fault
+}
+
+// finish hands over the candles that the end of the file completes. Its errors are as those of next.
+func (r *reading) finish(visit func(completed) error) error {
+	var fault error
+	for _, key := range r.order {
+		if err := r.hand(key, r.minutes[key].end(true), visit); isLine(err) {
+			fault = err
+		} else if err != nil {
+			return err
+		}
+	}
+	return fault
 }
 
 func (r *row) key() marketKey { return marketKey{r.venue, r.symbol, r.interval} }
@@ -159,24 +248,31 @@ func newSurvey(ctx context.Context, r Request, file *opened, now time.Time, repo
 		return nil, err
 	}
 	s := &survey{markets: map[marketKey]*surveyed{}}
+	add := func(c completed) error {
+		if before := int64(c.market.interval) - (c.row.ends - c.row.start); c.row.ends != 0 && (before <= 0 || before > int64(time.Millisecond)) {
+			s.wrongLength++
+		}
+		return s.add(c.row.key(), c.market, c.candle)
+	}
+	last, text := uint64(0), ""
 	err = file.lines(ctx, func(number uint64, fields []string, line string, done int64) error {
-		parsed, m, c, err := reading.next(fields)
+		last, text = number, line
+		good, err := reading.next(number, fields, add)
 		switch {
 		case isLine(err):
 			return s.refuse(file, number, line, err)
 		case err != nil:
 			return fmt.Errorf("line %d: %w", number, err)
-		case c == nil:
-			return nil
+		case good:
+			s.lines++
 		}
-		if before := int64(m.interval) - (parsed.ends - parsed.start); parsed.ends != 0 && (before <= 0 || before > int64(time.Millisecond)) {
-			s.wrongLength++
-		}
-		if err := s.add(parsed.key(), m, c); err != nil {
-			return err
-		}
-		return report(s.rows, done)
+		return report(s.lines, done)
 	})
+	if err == nil {
+		if err = reading.finish(add); isLine(err) {
+			err = s.refuse(file, last, text, err)
+		}
+	}
 	if err == nil {
 		err = s.check()
 	}
@@ -240,8 +336,8 @@ func (s *survey) refuse(file *opened, number uint64, line string, why error) err
 // check states what of the whole speaks against it, and finds the intervals that the file does not say.
 func (s *survey) check() error {
 	switch {
-	case s.bad*2 > s.rows+s.bad:
-		return fmt.Errorf("%d of its %d lines could not be read; the first: %s", s.bad, s.rows+s.bad, s.letters[0].Detail)
+	case s.bad*2 > s.lines+s.bad:
+		return fmt.Errorf("%d of its %d lines could not be read; the first: %s", s.bad, s.lines+s.bad, s.letters[0].Detail)
 	case s.rows == 0:
 		return errors.New("it has no candles")
 	case s.wrongLength*2 > s.rows:
