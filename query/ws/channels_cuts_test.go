@@ -294,7 +294,9 @@ func channelRound(t *testing.T, seed, round uint64, kinds map[string]int, schema
 	if cut != nil {
 		cut()
 	}
-	// The log does not grow: all comes to its end.
+	// Each partition has another minute, without which a replica that began at its end would not know of it. Then all comes to the end.
+	end = end.Add(time.Minute)
+	log.minute(rng, end, 0)
 	log.store(rng, true)
 	for _, r := range replicas {
 		r.follow(t, log, rng, true)
