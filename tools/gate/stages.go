@@ -51,7 +51,7 @@ var slow = map[string][]string{
 var otherProcess = []string{"deploy/chaos", "deploy/e2e"}
 
 // besideRace are the packages whose slow tests run beside the race detector, so many that both processors end at about the same time.
-var besideRace = append([]string{"processors"}, otherProcess...)
+var besideRace = otherProcess
 
 // sequential are the packages that start no goroutine, to which a test holds them: the race detector would see nothing there,
 // and takes twice the time.
