@@ -47,16 +47,18 @@ func slowTests(io.Writer) []result {
 	if detector { // on all processors; the tests show a failure
 		_ = compile(raced)
 	}
-	one := func(name string, list []string) testRun {
-		return testRun{name: name, tier: "embedded", folder: ".", kills: slowKills, arguments: append([]string{"-p", "1", "-run", only(slow, "")}, list...)}
+	one := func(name string, tests map[string][]string, list []string) testRun {
+		return testRun{name: name, tier: "embedded", folder: ".", kills: slowKills, arguments: append([]string{"-p", "1", "-run", only(tests, "")}, list...)}
 	}
 	beside := paths(besideRace)
-	others := one("slow", slices.DeleteFunc(packages(slow), func(name string) bool { return slices.Contains(beside, name) }))
+	others := one("slow", slow, slices.DeleteFunc(packages(slow), func(name string) bool { return slices.Contains(beside, name) }))
+	last := one("last", behindRace, packages(behindRace))
+	long := one("beside", slow, append([]string{"-skip", only(behindRace, "")}, beside...))
 	again := testRun{name: "race", tier: "embedded", folder: ".", kills: slowKills, race: detector,
 		arguments: append([]string{"-p", "1", "-skip", only(slow, "")}, raced...)}
 	other := make(chan []result)
-	go func() { other <- one("beside", beside).results() }()
-	results = slices.Concat(results, again.results(), others.results(), <-other)
+	go func() { other <- long.results() }()
+	results = slices.Concat(results, again.results(), others.results(), last.results(), <-other)
 	return results
 }
 
