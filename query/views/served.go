@@ -15,8 +15,13 @@ import (
 const (
 	// servedFor is how long a price cache remembers which price it gave when.
 	servedFor = 15 * time.Minute
-	// servedWhole is how many of the newest prices of a coin it remembers whole: what history may not hold yet.
-	servedWhole = 5
+	// servedWhole is how many of the newest prices of a coin it remembers whole: what history may not hold yet. Most coins have one
+	// a second.
+	servedWhole = 15
+	// behindLook is how often history is asked again for a price that it does not hold yet, behindLooks times at most: sinks are a second
+	// or two behind what is served, and more where the processors are busy.
+	behindLook  = 200 * time.Millisecond
+	behindLooks = 20
 )
 
 // servedPrices remembers which price of each coin the cache returned at which instant of the query's clock. A price is known
@@ -113,8 +118,24 @@ func (e *AgedOutError) Error() string {
 
 // AsOf returns the prices of coins that were served at an instant, by coin id; a coin that had none is not among them. What this
 // process remembers to have served counts before what had been written by then. It fails with an *AgedOutError where not every price
-// is kept any more, and with ErrHistoryBehind where one is not kept yet. Partition and Offset of what was read from history are 0.
+// is kept any more, and with ErrHistoryBehind where one is not kept yet, after it has waited for it for four seconds. Partition and Offset
+// of what was read from history are 0.
 func (b *PriceCache) AsOf(ctx context.Context, history PublishedPrices, coins []schemas.Coin, asOf time.Time) (map[string]*Entry, error) {
+	for looks := 1; ; looks++ {
+		entries, err := b.asOf(ctx, history, coins, asOf)
+		if !errors.Is(err, ErrHistoryBehind) || looks == behindLooks {
+			return entries, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ErrHistoryBehind
+		case <-time.After(behindLook):
+		}
+	}
+}
+
+// asOf is AsOf without waiting.
+func (b *PriceCache) asOf(ctx context.Context, history PublishedPrices, coins []schemas.Coin, asOf time.Time) (map[string]*Entry, error) {
 	entries := make(map[string]*Entry, len(coins))
 	remembered, seconds := map[string]ServedPrice{}, []PriceSecond{}
 	byID, unknown := map[string]schemas.Coin{}, []string{}

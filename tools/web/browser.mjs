@@ -128,14 +128,14 @@ async function coin(page, where) {
   const slider = page.locator(".slider input")
   await slider.focus()
   for (let i = 0; i < 30; i++) await page.keyboard.press("ArrowLeft")
-  await page.waitForSelector(".told b.then")
+  await page.waitForSelector(".answered b.then")
   await page.waitForLoadState("networkidle").catch(() => {})
   const instant = await page.inputValue(".machine input[type=datetime-local]")
   const at = new Date(instant + (instant.length === 16 ? ":00Z" : "Z")).toISOString()
   const then = (await rest(`/api/v1/prices/bitcoin/explain?asOf=${at}`)).data?.price
   let shown
   for (const end = Date.now() + 10_000; Date.now() < end; await page.waitForTimeout(100)) {
-    shown = Number(await page.getAttribute(".told b.then", "data-value"))
+    shown = Number(await page.getAttribute(".answered b.then", "data-value"))
     if (shown === then) break
   }
   if (shown !== then) fault(where, `it says that ${shown} was told at ${at}, the API says ${then}`)
@@ -191,7 +191,7 @@ async function ratesOfCoin(page, where) {
   const { rates: told } = (await rest("/api/v1/rates/usd-coin")).data
   const yields = told.filter((r) => r.category !== "price")
   if (!yields.length || (await page.locator(".entries tbody tr").count()) !== yields.length) fault(where, `the API tells ${yields.length} rates, the page others`)
-  if (!(await page.locator(".entries .told-as", { hasText: /\d/ }).count())) fault(where, "no rate is shown as it was told")
+  if (!(await page.locator(".entries .reported-as", { hasText: /\d/ }).count())) fault(where, "no rate is shown as it was reported")
   await sorts(page, where, ".entries", "Rate (APY)", 3)
   await page.getByRole("button", { name: "lending", exact: true }).click()
   if ((await page.locator(".entries tbody tr").count()) !== yields.filter((r) => r.category === "lending").length) fault(where, "of the lending rates it shows others")
