@@ -278,10 +278,10 @@ func readRows(t *testing.T, cfg config.Config) (byCoin map[string][]explainedRow
 	return byCoin, reasons
 }
 
-func explanation(t *testing.T, cfg config.Config, key, coin string, asOf time.Time) *prices.Explanation {
+// read reads an answer of the interface, which must be one, into body.
+func read(t *testing.T, cfg config.Config, key, path string, body any) {
 	t.Helper()
-	url := "http://" + cfg.Listen + "/api/v1/prices/" + coin + "/explain?asOf=" + asOf.Format(time.RFC3339Nano)
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+cfg.Listen+path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -292,12 +292,20 @@ func explanation(t *testing.T, cfg config.Config, key, coin string, asOf time.Ti
 	}
 	defer response.Body.Close()
 	content, err := io.ReadAll(response.Body)
-	var body prices.ExplainBody
 	if err == nil {
-		err = json.Unmarshal(content, &body)
+		err = json.Unmarshal(content, body)
 	}
-	if err != nil || response.StatusCode != http.StatusOK || body.Data == nil {
-		t.Fatalf("%s: %d %s %v", url, response.StatusCode, content, err)
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %d %s %v", path, response.StatusCode, content, err)
+	}
+}
+
+func explanation(t *testing.T, cfg config.Config, key, coin string, asOf time.Time) *prices.Explanation {
+	t.Helper()
+	path := "/api/v1/prices/" + coin + "/explain?asOf=" + asOf.Format(time.RFC3339Nano)
+	var body prices.ExplainBody
+	if read(t, cfg, key, path, &body); body.Data == nil {
+		t.Fatalf("%s: there is no explanation", path)
 	}
 	return body.Data
 }
@@ -306,17 +314,7 @@ func explanation(t *testing.T, cfg config.Config, key, coin string, asOf time.Ti
 // and the inputs of the newest record, which may say why there is no newer price.
 func checkAnswerOfThePast(t *testing.T, cfg config.Config, key string, asOf time.Time, x *prices.Explanation, newest explainedRow) {
 	t.Helper()
-	url := "http://" + cfg.Listen + "/api/v1/prices/" + x.CoinID + "?asOf=" + asOf.Format(time.RFC3339Nano)
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Header.Set("Authorization", "Bearer "+key)
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
+	path := "/api/v1/prices/" + x.CoinID + "?asOf=" + asOf.Format(time.RFC3339Nano)
 	var body struct {
 		Data struct {
 			Aggregated prices.Aggregated
@@ -324,9 +322,7 @@ func checkAnswerOfThePast(t *testing.T, cfg config.Config, key string, asOf time
 		}
 		Meta prices.PriceMeta
 	}
-	if err := json.NewDecoder(response.Body).Decode(&body); err != nil || response.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %d %v", url, response.StatusCode, err)
-	}
+	read(t, cfg, key, path, &body)
 	made, err := time.Parse(time.RFC3339, x.Timestamp)
 	if err != nil {
 		t.Fatal(err)
@@ -335,7 +331,7 @@ func checkAnswerOfThePast(t *testing.T, cfg config.Config, key string, asOf time
 	if a.Price != x.Price || a.Timestamp != x.Timestamp || a.Reason != newest.Reason || a.IsStale != stale || body.Meta.LastUpdated != query.FormatTime(newest.Second*1e9) ||
 		newest.Reason == "" && len(body.Data.Providers) != len(x.Inputs) {
 		t.Fatalf("%s: got %+v of %s with %d inputs; want the price of %s, %g, stale: %t, with %d inputs, and what was known of %d: %q",
-			url, a, body.Meta.LastUpdated, len(body.Data.Providers), x.Timestamp, x.Price, stale, len(x.Inputs), newest.Second, newest.Reason)
+			path, a, body.Meta.LastUpdated, len(body.Data.Providers), x.Timestamp, x.Price, stale, len(x.Inputs), newest.Second, newest.Reason)
 	}
 }
 
