@@ -185,7 +185,7 @@ var Topics = []Topic{
 		Writer: "processors/prices", valid: validCandle,
 		Holds:         "closed one-minute candles, of the published price and of each venue",
 		EmbeddedBytes: 16 * mebibyte, Archive: ArchiveKept, Derived: true, View: ViewCandles,
-		Logic:  3, // what those prices give
+		Logic:  4, // what those prices give, and the trades before a leap of the log's time that it is the time of
 		Tables: []Table{byClosed("candles_1m"), byClosed("venue_candles_1m").byMonth(90)},
 	},
 	{

@@ -28,6 +28,14 @@ type fold struct {
 	origins *processors.Origins
 	// minutes are the open ones by start.
 	minutes map[int64]*minute
+	// ahead are trades of minutes more than maxAhead ahead of now, in the order of the log.
+	ahead []aheadTrade
+}
+
+// aheadTrade is a trade of a minute start that came when the log's now was heard.
+type aheadTrade struct {
+	trade        *eventsv1.ResolvedTick
+	start, heard int64
 }
 
 // minute is all that is known of one open minute.
@@ -101,11 +109,14 @@ func (f *fold) Apply(in processors.Input, out *processors.Outputs) error {
 	return nil
 }
 
-// maxAhead is how far a minute may lie ahead of the log's now at the pulse after a trade of it: only a
-// producer's wrong clock is further ahead, and an open minute of the future would outlive any rewind.
-// Now at the trade itself says nothing: where all producers were away, their first ticks come before
-// their first clocks.
-const maxAhead = time.Minute
+const (
+	// maxAhead is how far a minute may lie ahead of the log's now: an open minute of the future would outlive any rewind.
+	maxAhead = time.Minute
+	// patience is for how much log time a trade of a minute further ahead is kept. Where all producers were away, their first trades
+	// come before now leaps to their clocks, which the pulses of other partitions, of before, may precede. If now reaches their minute
+	// by less, it is a producer's wrong clock, and its trades belong to no minute.
+	patience = 10 * time.Second
+)
 
 // left are the flags of trades that belong to no candle.
 const left = schemas.Late | schemas.Unmapped | schemas.NotSpot | schemas.Repeat
@@ -122,6 +133,16 @@ func (f *fold) trade(in processors.Input, r *eventsv1.ResolvedTick) {
 	if in.Written && schemas.MinuteClosed(start, in.WrittenUntil) {
 		return // the candle is in the log
 	}
+	if start > f.origins.Now()+int64(maxAhead) {
+		f.ahead = append(f.ahead, aheadTrade{trade: r, start: start, heard: f.origins.Now()})
+		return
+	}
+	f.count(start, r)
+}
+
+// count adds a trade to its minute.
+func (f *fold) count(start int64, r *eventsv1.ResolvedTick) {
+	t := r.Tick
 	price, errPrice := decimal.NewFromString(t.Price)
 	size, errSize := decimal.NewFromString(t.Size)
 	if errPrice != nil || errSize != nil {
@@ -161,10 +182,10 @@ func (m *minute) venueTrade(r *eventsv1.ResolvedTick, price, size decimal.Decima
 
 func (f *fold) pulse(in processors.Input, mark *eventsv1.Mark, p *eventsv1.Pulse, out *processors.Outputs) {
 	moved := f.origins.Observe(mark.Partition, p.Now, p.Watermark)
-	maps.DeleteFunc(f.minutes, func(start int64, _ *minute) bool { return start > f.origins.Now()+int64(maxAhead) })
 	if !moved {
 		return
 	}
+	f.reach()
 	for _, start := range slices.Sorted(maps.Keys(f.minutes)) {
 		if !schemas.MinuteClosed(start, f.origins.Watermark()) {
 			break
@@ -175,6 +196,18 @@ func (f *fold) pulse(in processors.Input, mark *eventsv1.Mark, p *eventsv1.Pulse
 	out.Emit(schemas.TopicCandles, in.Partition, "", f.origins.Now(), &eventsv1.CandleRecord{Body: &eventsv1.CandleRecord_Pulse{
 		Pulse: &eventsv1.Pulse{Now: f.origins.Now(), Watermark: f.origins.Watermark()},
 	}})
+}
+
+// reach counts the trades whose minutes are ahead of now no more, and forgets those that were kept for long enough.
+func (f *fold) reach() {
+	now := f.origins.Now()
+	f.ahead = slices.DeleteFunc(f.ahead, func(t aheadTrade) bool {
+		if t.start > now+int64(maxAhead) {
+			return now-t.heard >= int64(patience)
+		}
+		f.count(t.start, t.trade)
+		return true
+	})
 }
 
 // close writes the candles of one minute, in the order of their names.

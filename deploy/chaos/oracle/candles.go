@@ -29,12 +29,16 @@ type VenueCandle struct {
 const (
 	minute   = 60 * second
 	lateness = 5 * second
+	// A trade of a minute further than that ahead of the log's now counts if now comes near it soon.
+	near = minute
+	soon = 10 * second
 )
 
 // trade is one trade that belongs to a candle.
 type trade struct {
 	coin, venue, symbol, quote string
 	at                         int64
+	heard                      int64 // the log's now when it came
 	price, size                *big.Rat
 	usd                        float64
 }
@@ -57,7 +61,7 @@ func (c *candles) price(p Price) {
 }
 
 // trade keeps a trade that is not late, by the minute that it happened in.
-func (c *candles) trade(r *eventsv1.ResolvedTick, watermark int64) {
+func (c *candles) trade(r *eventsv1.ResolvedTick, now, watermark int64) {
 	if r.Flags&(flagLate|flagUnmapped|flagNotSpot|flagRepeat) != 0 {
 		return
 	}
@@ -73,8 +77,26 @@ func (c *candles) trade(r *eventsv1.ResolvedTick, watermark int64) {
 	value, _ := new(big.Rat).Mul(price, size).Float64()
 	start := at/second - at/second%60
 	c.trades[start] = append(c.trades[start], trade{
-		coin: r.CoinId, venue: t.Venue, symbol: t.Symbol, quote: r.QuoteId, at: at, price: price, size: size, usd: value * r.Rate,
+		coin: r.CoinId, venue: t.Venue, symbol: t.Symbol, quote: r.QuoteId, at: at, heard: now, price: price, size: size, usd: value * r.Rate,
 	})
+}
+
+// leave leaves out the trades of minutes that now has not come near for too long.
+func (c *candles) leave(now int64) {
+	for start, trades := range c.trades {
+		if start*second-now <= near {
+			continue
+		}
+		var kept []trade
+		for _, t := range trades {
+			if now-t.heard < soon {
+				kept = append(kept, t)
+			}
+		}
+		if c.trades[start] = kept; len(kept) == 0 {
+			delete(c.trades, start)
+		}
+	}
 }
 
 // closeUntil closes the minutes that ended, lateness included, at or before the watermark.

@@ -116,7 +116,7 @@ func (p *partition) hear(mark *eventsv1.Mark, r *eventsv1.ResolvedTick) {
 	}
 	if t.Kind == eventsv1.TickKind_TICK_KIND_TRADE {
 		s.price = float(t.Price)
-		p.candles.trade(r, p.watermark())
+		p.candles.trade(r, p.now, p.watermark())
 	} else {
 		s.price, s.bid, s.ask = float(t.Last), float(t.Bid), float(t.Ask)
 		s.quoted = t.Bid != "" || t.Ask != ""
@@ -205,6 +205,7 @@ func (p *partition) pulse(r resolved, pulse *eventsv1.Pulse) {
 			p.evaluate(id, at, again, r.offset)
 		}
 	}
+	p.candles.leave(p.now)
 	p.candles.closeUntil(p.watermark())
 }
 

@@ -143,10 +143,15 @@ func drawLog(t *rapid.T) []oracle.Record {
 	var spool []late
 	wall := time.Date(2026, 1, 5, 10, 0, 0, 0, time.UTC)
 	silence := map[*randomMarket]int{} // until which second
+	known, unknown := wall, 0          // the time by the clocks that count, and for how many seconds they do not know of a leap
 	for second := range seconds {
 		wall = wall.Add(time.Second)
 		if noise.IntN(60) == 0 { // all were away
 			wall = wall.Add(time.Duration(noise.IntN(200)) * time.Second)
+			unknown = noise.IntN(4)
+		}
+		if unknown--; unknown < 0 {
+			known = wall
 		}
 		for range 1 + noise.IntN(8) {
 			m := markets[noise.IntN(len(markets))]
@@ -159,6 +164,9 @@ func drawLog(t *rapid.T) []oracle.Record {
 			at := wall.Add(time.Duration(noise.IntN(1000)) * time.Millisecond)
 			if noise.IntN(100) == 0 { // by a clock that is fast, and does not count
 				at = at.Add(time.Duration(noise.IntN(50)) * time.Second)
+				if noise.IntN(4) == 0 { // far
+					at = at.Add(2 * time.Minute)
+				}
 			}
 			tick := m.tick(noise, at)
 			if noise.IntN(20) == 0 {
@@ -182,7 +190,7 @@ func drawLog(t *rapid.T) []oracle.Record {
 		for _, origin := range noise.Perm(origins) {
 			lag := time.Duration(noise.IntN(1500)) * time.Millisecond
 			add(int32(origin), &eventsv1.ResolvedRecord{Body: &eventsv1.ResolvedRecord_Pulse{Pulse: &eventsv1.Pulse{
-				Now: wall.Add(-lag).UnixNano(), Watermark: wall.Add(-lag - time.Second).UnixNano(),
+				Now: known.Add(-lag).UnixNano(), Watermark: known.Add(-lag - time.Second).UnixNano(),
 			}}})
 		}
 	}
