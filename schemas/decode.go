@@ -114,6 +114,11 @@ func validUsage(rec eventsv1.Marked) error {
 	return need(true, r.Replica != "" && r.Budget != "" && r.Time != 0)
 }
 
+func validServed(rec eventsv1.Marked) error {
+	r := rec.(*eventsv1.ServedRecord)
+	return need(true, r.Replica != "" && r.Time != 0)
+}
+
 func validDead(rec eventsv1.Marked) error {
 	r := rec.(*eventsv1.DeadRecord)
 	switch {

@@ -84,6 +84,7 @@ const (
 	TopicBackfillRaw      = "backfill.raw.v1"
 	TopicKeys             = "keys.v1"
 	TopicUsage            = "usage.v1"
+	TopicServed           = "served.v1"
 )
 
 const (
@@ -235,6 +236,13 @@ var Topics = []Topic{
 		Holds:     "requests by key, for `/api/v1/usage` and `v_usage`",
 		Retention: 90 * day, EmbeddedBytes: 8 * mebibyte, Clockless: true,
 		Tables: []Table{filled("usage")},
+	},
+	{
+		Name: TopicServed, Partitions: 1, Key: "replica", New: record[eventsv1.ServedRecord],
+		Writer: "query", valid: validServed,
+		Holds:     "how far each process that answers had read, for `asOf`",
+		Retention: 7 * day, EmbeddedBytes: 16 * mebibyte, NearBytes: 4 * mebibyte, Archive: ArchiveBudget, Clockless: true,
+		Tables: []Table{filled("served_prices").byDay(7), filled("served_minutes")},
 	},
 	{
 		Name: TopicKeys, Partitions: 1, Key: "key id", New: record[eventsv1.KeyRecord],

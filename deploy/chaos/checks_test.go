@@ -224,7 +224,7 @@ func (s *scene) settle() {
 			folded("resolve", schemas.TopicTicksRaw), folded("prices", schemas.TopicTicks),
 		)
 		for _, topic := range schemas.Topics {
-			if len(topic.Tables) > 0 && topic.Name != schemas.TopicUsage { // readers go on asking
+			if len(topic.Tables) > 0 && topic.Name != schemas.TopicUsage && topic.Name != schemas.TopicServed { // readers go on asking, and answers are recorded
 				err = errors.Join(err, sunk(topic.Name))
 			}
 		}

@@ -196,6 +196,7 @@ func runRound(t *testing.T, binary string, seed uint64, kills int) {
 	stream.check(t, published)
 	going.check(t, published)
 	r.rest.check(t)
+	r.rest.checkPast(t)
 	prices, err := oracle.Read(ctx, r.in.kafka, schemas.TopicPrices)
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -29,7 +30,22 @@ type reader struct {
 	answered map[string]int       // answers by path
 	stale    map[string]int       // answers that were stale, by what they are of
 	wrong    []string
+	// samples are prices that were served, to be asked for again as of then.
+	samples []sample
 }
+
+// sample is a price that was served between two instants of the clock of the process that answered.
+type sample struct {
+	path          string
+	before, after time.Time
+	of            time.Time
+}
+
+const (
+	// sampleEvery is how many answers there are to a sample, samples how many of these at most.
+	sampleEvery = 25
+	samples     = 60
+)
 
 // readEvery is how often the reader asks; a life of a kill test lasts some seconds.
 const readEvery = 20 * time.Millisecond
@@ -188,6 +204,7 @@ func (r *reader) ask(ctx context.Context, which int) {
 	if err != nil || answer.StatusCode == http.StatusServiceUnavailable {
 		return // it was killed in the middle, or states that it is starting
 	}
+	after := time.Now().Add(time.Duration(r.shift.Load()))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.answered[path]++
@@ -198,7 +215,59 @@ func (r *reader) ask(ctx context.Context, which int) {
 	}
 	for _, d := range list {
 		r.note(path, d, now)
+		if d.price && !strings.Contains(path, "?") && strings.Contains(path, "/prices/") && r.answered[path]%sampleEvery == 0 && len(r.samples) < samples {
+			r.samples = append(r.samples, sample{path, now, after, d.at})
+		}
 	}
+}
+
+// checkPast asks the last process for what it and those before it answered: nothing may be newer than what was served then. What a process
+// recorded in its last seconds is lost with it, so that something older is no fault; it is most often the same.
+func (r *reader) checkPast(t *testing.T) {
+	t.Helper()
+	r.mu.Lock()
+	samples := r.samples
+	r.mu.Unlock()
+	same := 0
+	for _, s := range samples {
+		var got [2]time.Time
+		for i, at := range []time.Time{s.before, s.after} {
+			body, status, err := get(t.Context(), r.base+s.path+"?asOf="+at.UTC().Format(time.RFC3339Nano))
+			switch list, errRead := readPrice(body); {
+			case err != nil || errRead != nil:
+				t.Fatal(err, errRead)
+			case status == http.StatusOK && len(list) == 1:
+				got[i] = list[0].at
+			case status != http.StatusNotFound: // nothing is recorded of what was served
+				t.Errorf("%s as of %s: %d, %.300s", s.path, at, status, body)
+			}
+		}
+		if got[0].After(s.of) {
+			t.Errorf("%s served the price of %s at %s, and as of then it is that of %s", s.path, s.of, s.before, got[0])
+		}
+		if got[0].Equal(s.of) || got[1].Equal(s.of) {
+			same++
+		}
+	}
+	t.Logf("of %d prices that were served, %d are given again as of then", len(samples), same)
+	if same < len(samples)/2 {
+		t.Errorf("of %d prices that were served, only %d are given again as of then", len(samples), same)
+	}
+}
+
+// get asks for something once.
+func get(ctx context.Context, url string) (body []byte, status int, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, 0, err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer answer.Body.Close()
+	body, err = io.ReadAll(answer.Body)
+	return body, answer.StatusCode, err
 }
 
 // note complains where a thing was newer before, or is old and not marked so.

@@ -100,7 +100,7 @@ func (a *apiRole) run(ctx context.Context) error {
 	// What the machine needs to make and hand on a price is a longer time by an accelerated clock.
 	priceCache.SetStaleAfter(max(views.StaleAfter, time.Duration(in.Config.Sim.Speed)*acceleratedDelay))
 	priceCache.RememberBy(in.Clock.Now)
-	catalog.RememberBy(in.Clock.Now)
+	catalog.RememberBy(in.Clock.Now, priceCache.Steps())
 	if err := views.MeasurePriceCache(in.Metrics, priceCache, in.Clock.Now); err != nil {
 		return fmt.Errorf("registering the ages of prices: %w", err)
 	}
@@ -213,6 +213,7 @@ func (a *apiRole) run(ctx context.Context) error {
 			return err
 		}
 	}
+	priceCache.Steps().Begin(in.Clock.Now)
 	listener := a.front.listen()
 	defer listener.Close() // then the front answers again
 	market, currencies := globalstats.New(catalog, past), fiat.New(known, catalog, past)
@@ -265,12 +266,21 @@ func (a *apiRole) run(ctx context.Context) error {
 	afterFresh(func(ctx context.Context, _ *slog.Logger) error {
 		return followChannels(ctx, in, channels, hub)
 	})
+	afterFresh(func(ctx context.Context, log *slog.Logger) error {
+		before, err := past.MinutesServed(ctx, views.MinutesServedSince(in.Clock.Now()))
+		if err != nil { // who asks for such a minute gets one that was certainly served
+			log.Warn("minutes that were served before the start are not known", "error", err)
+		}
+		catalog.Recall(before)
+		return nil
+	})
 	afterFresh(figures.Run) // both read a day and more of candles
 	afterFresh(describing.Run)
 	g.Go(func() error { return market.Run(ctx, in.Log) })
 	g.Go(func() error { return currencies.Run(ctx, in.Log) })
 	g.Go(func() error { return limiter.Run(ctx, in.Log) })
 	g.Go(func() error { return meter.Run(ctx, in.Log) })
+	g.Go(func() error { return priceCache.Steps().Run(ctx, meter.Replica(), servedLog{producer}, in.Log) })
 	g.Go(func() error { return server.Run(ctx) })
 	return g.Wait()
 }

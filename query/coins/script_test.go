@@ -57,8 +57,16 @@ func (s stored) PricesOfSeconds(ctx context.Context, seconds []views.PriceSecond
 	return s.w.History().PricesOfSeconds(ctx, seconds)
 }
 
-func (s stored) PricesPublishedAt(ctx context.Context, coins []string, at time.Time) ([]*eventsv1.PriceRecord, error) {
-	return s.w.History().PricesPublishedAt(ctx, coins, at)
+func (s stored) PricesPublishedAt(ctx context.Context, coins []string, at time.Time, served views.ServedPrices) ([]*eventsv1.PriceRecord, error) {
+	return s.w.History().PricesPublishedAt(ctx, coins, at, served)
+}
+
+func (s stored) PricesServed(ctx context.Context, at time.Time) (views.ServedPrices, error) {
+	return s.w.History().PricesServed(ctx, at)
+}
+
+func (s stored) ServedWritten(ctx context.Context) (time.Time, error) {
+	return s.w.History().ServedWritten(ctx)
 }
 
 func (s stored) OldestPrice(ctx context.Context, at time.Time) (int64, error) {

@@ -10,8 +10,8 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-var asOfParam = query.AsOfParam("Point in time: the answer that was given then, with its age as it was. A server that does not remember which minute it served then " +
-	"answers the last one that had ended a minute before. Default: now.")
+var asOfParam = query.AsOfParam("Point in time: the answer that was given then, with its age as it was. Where no server recorded which minute it served then, " +
+	"the answer is the last one that had ended a minute before. Default: now.")
 
 // answerAt is answer as of the instant that a request asks for; without one it is answer. Make may use the summary and the age alone.
 func (u *Unit) answerAt(ctx context.Context, r *query.Request, k key, make func(current) (any, error)) (query.Answer, error) {

@@ -1,9 +1,11 @@
 package globalstats_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"testing"
@@ -70,8 +72,11 @@ func TestTheMarketAsItWasServed(t *testing.T) {
 	w := newWorld(t)
 	w.Open(enginetest.Database(t))
 	w.serve()
-	w.Catalog.RememberBy(func() time.Time { return w.Now })
+	steps := views.NewPriceCache(querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,")).Steps()
+	w.Catalog.RememberBy(func() time.Time { return w.Now }, steps)
 	begin := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	w.Now = begin
+	steps.Begin(func() time.Time { return w.Now })
 	var answers []answered
 	served := map[time.Time]time.Time{}
 	for i := range 12 {
@@ -128,6 +133,30 @@ func TestTheMarketAsItWasServed(t *testing.T) {
 			t.Errorf("as of %s: %d, the minute of %d; want %d, %d", was.at, status, seconds, want, newest)
 		}
 	}
+
+	// One that reads what the first recorded.
+	ended, end := context.WithCancel(t.Context())
+	end()
+	w.Must(steps.Run(ended, "first", recorder{w}, slog.New(slog.DiscardHandler)))
+	before, err := w.History().MinutesServed(t.Context(), views.MinutesServedSince(w.Now))
+	w.Must(err)
+	w.Catalog.Recall(before)
+	for _, was := range answers {
+		for i, body := range w.ask(was.at, true).bodies {
+			if body != was.bodies[i] {
+				t.Errorf("%s as of %s, of another process:\n%s\nwhat was answered then:\n%s", asked[i], was.at, body, was.bodies[i])
+			}
+		}
+	}
+}
+
+// recorder keeps what was served.
+type recorder struct{ w *world }
+
+func (r recorder) WriteServed(ctx context.Context, record *eventsv1.ServedRecord) error {
+	var b rows.Batch
+	b.Add(rows.Place{Topic: schemas.TopicServed, Offset: r.w.Offset()}, record)
+	return b.Insert(ctx, r.w.Store, "")
 }
 
 // timestamp reads the status and the time of an answer of metrics.

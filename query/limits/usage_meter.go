@@ -70,6 +70,9 @@ func NewMeter(replica string, log UsageLog, now func() time.Time) *Meter {
 	return m
 }
 
+// Replica is the name of the process.
+func (m *Meter) Replica() string { return m.replica }
+
 // Measure has a meter count what the limiter admits. It is called before the first request.
 func (l *Limiter) Measure(m *Meter) { l.meter = m }
 

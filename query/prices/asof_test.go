@@ -1,9 +1,11 @@
 package prices_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"strings"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/prices"
+	"github.com/marketlog/marketlog/query/views"
 )
 
 func (w *world) decode(path string, into any) int {
@@ -85,7 +88,8 @@ func (w *world) same(served answer) {
 }
 
 // A price comes through the log later than its second, by a time that differs. Whoever asks for an instant's answer, or what it
-// was made from, must get that answer byte for byte, and nothing of a price that was not known yet; also when they ask later.
+// was made from, must get that answer byte for byte, and nothing of a price that was not known yet; also when they ask later, and of a process that was not
+// there.
 func TestAsOfNeverLooksAhead(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -95,6 +99,7 @@ func TestAsOfNeverLooksAhead(t *testing.T) {
 	start := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	var answers []answer
 	w.now = start
+	w.priceCache.Steps().Begin(func() time.Time { return w.now })
 	w.market("ethereum", []string{"coinbase", "ETH-USD", "USD", "last=4000"})
 	w.arrive("ethereum", start, start)
 	for second := range 60 {
@@ -125,6 +130,25 @@ func TestAsOfNeverLooksAhead(t *testing.T) {
 	for _, served := range answers {
 		w.same(served)
 	}
+	w.restart()
+	for _, served := range answers {
+		w.same(served)
+	}
+}
+
+// restart ends the process in good order, and begins another one, which remembers nothing.
+func (w *world) restart() {
+	ended, end := context.WithCancel(w.t.Context())
+	end()
+	w.must(w.priceCache.Steps().Run(ended, fmt.Sprint("process ", len(w.steps)), w, slog.New(slog.DiscardHandler)))
+	w.priceCache = views.NewPriceCache(coins)
+	for _, records := range w.past {
+		for _, rec := range records {
+			w.must(w.priceCache.Apply(views.TailRecord{Offset: rec.Mark.Offset, Marked: rec}))
+		}
+	}
+	w.priceCache.Steps().Begin(func() time.Time { return w.now })
+	w.serve()
 }
 
 // arrive publishes what the markets of a coin sent in a second, when its record comes.

@@ -27,6 +27,9 @@ type world struct {
 	// oldest is the second from which on all is kept, written up to when, by partition.
 	oldest  int64
 	written map[int32]time.Time
+	// steps are what processes recorded of what they had served, recorded up to when.
+	steps    []*eventsv1.ServedStep
+	recorded time.Time
 	// method is the version of the aggregation that prices are made by.
 	method uint32
 }
@@ -55,8 +58,13 @@ var providers = []views.Provider{
 func newWorld(t testing.TB) *world {
 	w := &world{t: t, method: schemas.AggregateVersion, priceCache: views.NewPriceCache(coins), catalog: views.NewCatalog(coins),
 		markets: map[string][]*eventsv1.PriceInput{}, past: map[string][]*eventsv1.PriceRecord{}}
-	w.base = querytest.Serve(t, func() time.Time { return w.now }, prices.New(w.priceCache, w.catalog, views.NewConverter(w.priceCache, w.catalog), w, providers).Endpoints())
+	w.serve()
 	return w
+}
+
+// serve begins to answer from the price cache.
+func (w *world) serve() {
+	w.base = querytest.Serve(w.t, func() time.Time { return w.now }, prices.New(w.priceCache, w.catalog, views.NewConverter(w.priceCache, w.catalog), w, providers).Endpoints())
 }
 
 // PricesOfSeconds implements prices.History over what the script published.
@@ -72,11 +80,11 @@ func (w *world) PricesOfSeconds(_ context.Context, seconds []views.PriceSecond) 
 }
 
 // PricesPublishedAt implements prices.History over what the script published.
-func (w *world) PricesPublishedAt(_ context.Context, coins []string, at time.Time) (found []*eventsv1.PriceRecord, err error) {
+func (w *world) PricesPublishedAt(_ context.Context, coins []string, at time.Time, served views.ServedPrices) (found []*eventsv1.PriceRecord, err error) {
 	for _, id := range coins {
 		for i, kept := len(w.past[id])-1, w.past[id]; i >= 0; i-- {
 			p := kept[i].GetPrice()
-			if max(p.Time, p.Published) > at.UnixNano() {
+			if mark := kept[i].Mark; max(p.Time, p.Published) > at.UnixNano() || served != nil && served[mark.Partition] < mark.Offset {
 				continue
 			}
 			if p.Reason == "" || len(found) == 0 || found[len(found)-1].GetPrice().CoinId != id {
@@ -89,6 +97,28 @@ func (w *world) PricesPublishedAt(_ context.Context, coins []string, at time.Tim
 	}
 	return found, nil
 }
+
+// PricesServed implements prices.History over what was recorded.
+func (w *world) PricesServed(_ context.Context, at time.Time) (served views.ServedPrices, err error) {
+	for _, s := range w.steps {
+		if p := s.GetPrices(); p != nil && s.Time <= at.UnixNano() {
+			if served == nil {
+				served = views.ServedPrices{}
+			}
+			served[p.Partition] = max(served[p.Partition], p.Offset)
+		}
+	}
+	return served, nil
+}
+
+// WriteServed implements views.ServedLog.
+func (w *world) WriteServed(_ context.Context, record *eventsv1.ServedRecord) error {
+	w.steps, w.recorded = append(w.steps, record.Steps...), time.Unix(0, record.Time)
+	return nil
+}
+
+// ServedWritten implements prices.History.
+func (w *world) ServedWritten(context.Context) (time.Time, error) { return w.recorded, nil }
 
 // OldestPrice implements prices.History.
 func (w *world) OldestPrice(context.Context, time.Time) (int64, error) { return w.oldest, nil }

@@ -22,6 +22,10 @@ type (
 	SourceHealth = read.SourceHealth
 	// PriceSecond names the record of a coin's price in a second (Unix).
 	PriceSecond = read.PriceSecond
+	// ServedPrices is how far prices had been read at an instant by any process that answered.
+	ServedPrices = read.ServedPrices
+	// ServedMinute is a minute of the whole market, and from when on a process served it.
+	ServedMinute = read.ServedMinute
 	// EarnFilter narrows changes of earn products.
 	EarnFilter = read.EarnFilter
 	// RateQuery reports which rates are read, and of when.

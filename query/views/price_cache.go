@@ -37,6 +37,7 @@ type PriceCache struct {
 	// staleAfter is the age from which a price is stale.
 	staleAfter time.Duration
 	served     servedPrices
+	steps      *ServedSteps
 }
 
 // Entry is the current price of a coin. It never changes: a new price is a new entry.
@@ -82,7 +83,7 @@ func NewPriceCache(coins *schemas.CoinTable) *PriceCache {
 	if topic, err := schemas.TopicNamed(schemas.TopicPrices); err == nil {
 		partitions = topic.Partitions
 	}
-	return &PriceCache{coins: coins, reasons: map[int]*Entry{}, entries: make([]atomic.Pointer[Entry], len(coins.All())), nows: make([]atomic.Int64, partitions), staleAfter: StaleAfter, served: newServedPrices(len(coins.All()))}
+	return &PriceCache{coins: coins, reasons: map[int]*Entry{}, entries: make([]atomic.Pointer[Entry], len(coins.All())), nows: make([]atomic.Int64, partitions), staleAfter: StaleAfter, served: newServedPrices(len(coins.All())), steps: newServedSteps(partitions)}
 }
 
 // SetStaleAfter sets the age from which a price is stale, where the clock of the query runs faster than the
@@ -127,6 +128,7 @@ func (b *PriceCache) set(e *Entry) {
 	e.Coin = coin
 	b.setting.Lock()
 	defer b.setting.Unlock()
+	defer b.steps.read(e.Mark)
 	slot := &b.entries[coin.Rank-1]
 	held := slot.Load()
 	if held != nil && !e.after(held) {

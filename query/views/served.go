@@ -94,9 +94,13 @@ func (t *servedPrices) note(e *Entry) {
 type PublishedPrices interface {
 	// PricesOfSeconds returns the records of some seconds, as far as they are kept, in no order.
 	PricesOfSeconds(ctx context.Context, seconds []PriceSecond) ([]*eventsv1.PriceRecord, error)
-	// PricesPublishedAt returns what had been written of coins by an instant of log time: of each the newest record with a price, and the
-	// newest of all if that one has a reason in place of a price, in no order.
-	PricesPublishedAt(ctx context.Context, coins []string, at time.Time) ([]*eventsv1.PriceRecord, error)
+	// PricesPublishedAt returns what had been written of coins by an instant of log time, and served, unless that is nil: of each the newest
+	// record with a price, and the newest of all if that one has a reason in place of a price, in no order.
+	PricesPublishedAt(ctx context.Context, coins []string, at time.Time, served ServedPrices) ([]*eventsv1.PriceRecord, error)
+	// PricesServed returns how far prices had been served at an instant; nil where nothing is recorded of it or before.
+	PricesServed(ctx context.Context, at time.Time) (ServedPrices, error)
+	// ServedWritten is up to when all is kept that was recorded of what was served.
+	ServedWritten(ctx context.Context) (time.Time, error)
 	// OldestPrice is the second (Unix) from which on all prices are kept at a time of the log.
 	OldestPrice(ctx context.Context, at time.Time) (int64, error)
 	// PricesWritten returns up to which log time all prices are kept, by partition of prices.v1; one without any is not among them.
@@ -117,7 +121,8 @@ func (e *AgedOutError) Error() string {
 }
 
 // AsOf returns the prices of coins that were served at an instant, by coin id; a coin that had none is not among them. What this
-// process remembers to have served counts before what had been written by then. It fails with an *AgedOutError where not every price
+// process remembers to have served counts before how far any had read the log by then, and that, where it is recorded, before what had
+// been written. It fails with an *AgedOutError where not every price
 // is kept any more, and with ErrHistoryBehind where one is not kept yet, after it has waited for it for four seconds. Partition and Offset
 // of what was read from history are 0.
 func (b *PriceCache) AsOf(ctx context.Context, history PublishedPrices, coins []schemas.Coin, asOf time.Time) (map[string]*Entry, error) {
@@ -178,7 +183,11 @@ func (b *PriceCache) asOf(ctx context.Context, history PublishedPrices, coins []
 	if err := b.kept(ctx, history, unknown, asOf); err != nil {
 		return nil, err
 	}
-	records, err := history.PricesPublishedAt(ctx, unknown, asOf)
+	served, err := history.PricesServed(ctx, asOf)
+	if err != nil {
+		return nil, fault(err)
+	}
+	records, err := history.PricesPublishedAt(ctx, unknown, asOf, served)
 	if err != nil {
 		return nil, fault(err)
 	}
@@ -194,6 +203,14 @@ func (b *PriceCache) kept(ctx context.Context, history PublishedPrices, coins []
 	}
 	if since := time.Unix(oldest, 0).UTC(); asOf.Before(since) {
 		return &AgedOutError{Since: since}
+	}
+	recorded, err := history.ServedWritten(ctx)
+	if err != nil {
+		return err
+	}
+	// What others served before this process did is recorded before its own steps.
+	if began := b.steps.began(); recorded.UnixNano() < min(asOf.UnixNano(), began) {
+		return ErrHistoryBehind
 	}
 	written, err := history.PricesWritten(ctx)
 	if err != nil {

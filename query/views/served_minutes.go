@@ -21,12 +21,13 @@ type servedMinutes struct {
 	mu    sync.Mutex
 	clock func() time.Time // nil: nothing is remembered
 	list  []servedMinute   // in the order of from
+	steps *ServedSteps     // nil: nothing is recorded
 }
 
 // servedMinute is the end of a minute, and the instant; both Unix nanoseconds.
 type servedMinute struct{ from, end int64 }
 
-// note remembers that a minute is served from now on.
+// note remembers that a minute is served from now on, and records it.
 func (m *servedMinutes) note(end int64) {
 	if m.clock == nil {
 		return
@@ -34,11 +35,27 @@ func (m *servedMinutes) note(end int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.clock().UnixNano()
+	if m.steps != nil {
+		m.steps.minute(now, end)
+	}
 	// Forgotten by halves, so that each is moved once.
 	if old := sort.Search(len(m.list), func(i int) bool { return m.list[i].from >= now-int64(minutesServedFor) }); old > 1 && old > len(m.list)/2 {
 		m.list = append(m.list[:0], m.list[old-1:]...)
 	}
 	m.list = append(m.list, servedMinute{now, end})
+}
+
+// recall remembers what others served before, in the order of time.
+func (m *servedMinutes) recall(before []ServedMinute) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var list []servedMinute
+	for _, b := range before {
+		if from := b.From.UnixNano(); len(m.list) == 0 || from < m.list[0].from {
+			list = append(list, servedMinute{from, b.End.UnixNano()})
+		}
+	}
+	m.list = append(list, m.list...)
 }
 
 // at returns the end of the minute that was served at an instant. It is false where that is not remembered: then it is of the last
@@ -53,9 +70,17 @@ func (m *servedMinutes) at(at time.Time) (end int64, remembered bool) {
 	return m.list[i-1].end, true
 }
 
-// RememberBy makes the catalog remember from when on it gave each summary of the whole market, by a clock. It must be called before
-// the catalog is filled.
-func (c *Catalog) RememberBy(clock func() time.Time) { c.served.clock = clock }
+// RememberBy makes the catalog remember from when on it gave each summary of the whole market, by a clock, and record it. It must be
+// called before the catalog is filled.
+func (c *Catalog) RememberBy(clock func() time.Time, steps *ServedSteps) {
+	c.served.clock, c.served.steps = clock, steps
+}
+
+// MinutesServedSince is from when on minutes that were served are of use to Recall, at a time.
+func MinutesServedSince(now time.Time) time.Time { return now.Add(-minutesServedFor) }
+
+// Recall makes the catalog remember what it, or others, served before it was made, in the order of time.
+func (c *Catalog) Recall(before []ServedMinute) { c.served.recall(before) }
 
 // SummaryServedAt returns the end of the minute whose summary was served at an instant (Unix nanoseconds). Where this process does not
 // remember, which is false, it is of the last minute that had certainly been published by then.

@@ -61,6 +61,11 @@ func Record(topic string, n int) []byte {
 		rec = &eventsv1.ReferenceRecord{Producer: "defillama", Epoch: second, Body: &eventsv1.ReferenceRecord_Rate{Rate: &eventsv1.Rate{Source: "defillama", IngestTime: at}}}
 	case schemas.TopicUsage:
 		rec = &eventsv1.UsageRecord{Replica: "replica", Number: int64(n), Budget: name, Plan: "pro", Day: second / 86400e9 * 86400e9, Requests: 1, Time: at}
+	case schemas.TopicServed:
+		rec = &eventsv1.ServedRecord{Replica: "replica", Number: int64(n), Time: at, Steps: []*eventsv1.ServedStep{
+			{Time: at, Read: &eventsv1.ServedStep_Prices{Prices: &eventsv1.ServedPrices{Partition: 1, Offset: int64(n)}}},
+			{Time: at, Read: &eventsv1.ServedStep_Minute{Minute: second / 60e9 * 60e9}},
+		}}
 	case schemas.TopicKeys:
 		rec = &eventsv1.KeyRecord{Id: name, Hash: make([]byte, 32), Plan: "pro", Last4: "abcd", Budget: name, Created: at, Label: "sample"}
 	case schemas.TopicTicksRawDead, schemas.TopicReferenceRawDead:

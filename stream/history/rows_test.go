@@ -225,9 +225,57 @@ func TestPricesAreReadAsTheyWerePublished(t *testing.T) {
 	checkPrices(t, "latest without seconds", latest, late, back, old)
 }
 
+// What was served by an instant bounds what was published by it, by the offsets of what caused it.
+func TestPricesAreReadAsTheyWereServed(t *testing.T) {
+	store := newStore(t)
+	const second = int64(time.Second)
+	first, next := price(1, fullPrice("bitcoin", noon)), price(3, fullPrice("bitcoin", noon+second))
+	gone, other := price(4, lost("bitcoin", noon+2*second)), price(2, fullPrice("ethereum", noon))
+	minutes := []read.ServedMinute{{From: time.Unix(0, noon+3).UTC(), End: time.Unix(0, noon-60*second).UTC()}, {From: time.Unix(0, noon+61*second).UTC(), End: time.Unix(0, noon).UTC()}}
+	step := func(at, offset int64) *eventsv1.ServedStep {
+		return &eventsv1.ServedStep{Time: at, Read: &eventsv1.ServedStep_Prices{Prices: &eventsv1.ServedPrices{Partition: 1, Offset: offset}}}
+	}
+	minute := func(m read.ServedMinute) *eventsv1.ServedStep {
+		return &eventsv1.ServedStep{Time: m.From.UnixNano(), Read: &eventsv1.ServedStep_Minute{Minute: m.End.UnixNano()}}
+	}
+	served := func(offset int64, replica string, steps ...*eventsv1.ServedStep) logged {
+		return logged{rows.Place{Topic: schemas.TopicServed, Offset: offset}, &eventsv1.ServedRecord{Replica: replica, Number: offset, Time: noon, Steps: steps}}
+	}
+	insert(t, store, first, next, gone, other,
+		served(0, "one", step(noon+5, 1), minute(minutes[0]), step(noon+second+5, 2), minute(minutes[1])),
+		served(1, "two", step(noon+second+6, 1), step(noon+second+9, 3)), served(2, "one", step(noon+2*second+700, 4)), served(3, "two"))
+
+	for _, test := range []struct {
+		at   int64
+		want []logged
+	}{
+		{noon + 5, []logged{first}}, {noon + second + 4, []logged{first}}, {noon + second + 5, []logged{first, other}}, // next is written, and not served
+		{noon + second + 8, []logged{first, other}}, {noon + second + 9, []logged{next, other}}, {noon + 2*second + 699, []logged{next, other}},
+		{noon + 2*second + 700, []logged{next, gone, other}}, {noon + 3600*second, []logged{next, gone, other}},
+		{noon + 4, []logged{first, other}}, // of before nothing is recorded: what is written counts
+	} {
+		positions, err := read.From(store).PricesServed(t.Context(), time.Unix(0, test.at))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := read.From(store).PricesPublishedAt(t.Context(), []string{"bitcoin", "ethereum"}, time.Unix(0, test.at), positions)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkPrices(t, fmt.Sprintf("at noon + %s", time.Duration(test.at-noon)), got, test.want...)
+	}
+	got, err := read.From(store).MinutesServed(t.Context(), time.Unix(0, noon))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(minutes, got); diff != "" {
+		t.Errorf("minutes: want(-), got(+):\n%s", diff)
+	}
+}
+
 func checkPricesAt(t *testing.T, store *history.Store, at int64, want ...logged) {
 	t.Helper()
-	got, err := read.From(store).PricesPublishedAt(t.Context(), []string{"bitcoin", "dash", "ethereum", "none"}, time.Unix(0, at))
+	got, err := read.From(store).PricesPublishedAt(t.Context(), []string{"bitcoin", "dash", "ethereum", "none"}, time.Unix(0, at), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

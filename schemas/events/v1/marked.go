@@ -84,6 +84,15 @@ func (r *UsageRecord) SetMark(*Mark) {}
 // GetPulse is nil: usage has no clock.
 func (r *UsageRecord) GetPulse() *Pulse { return nil }
 
+// GetMark is nil: what a process had read has no cause in the log.
+func (r *ServedRecord) GetMark() *Mark { return nil }
+
+// SetMark does nothing.
+func (r *ServedRecord) SetMark(*Mark) {}
+
+// GetPulse is nil: what was served has no clock.
+func (r *ServedRecord) GetPulse() *Pulse { return nil }
+
 // After reports whether the mark lies behind another in the order of their common input partition:
 // by offset, then by index. A nil mark lies before all others.
 func (m *Mark) After(other *Mark) bool {

@@ -94,11 +94,11 @@ func (r Reader) PricesOfSeconds(ctx context.Context, seconds []PriceSecond) ([]*
 // soonRepeated is longer than a price lies back that stands: it is published again every schemas.PriceRepeat.
 const soonRepeated = 3 * schemas.PriceRepeat
 
-// PricesPublishedAt reads what had been written of coins by an instant of log time: of each the newest record with a price, from
-// prices or, where these are not kept so far back, the last of an earlier minute, and the newest record of all if that one has a
-// reason in place of a price. They come in no order, one of a coin without any not at all.
-func (r Reader) PricesPublishedAt(ctx context.Context, coins []string, at time.Time) ([]*eventsv1.PriceRecord, error) {
-	newest, err := r.newestPrices(ctx, coins, at, "")
+// PricesPublishedAt reads what had been written of coins by an instant of log time, and served, unless that is nil: of each the newest
+// record with a price, from prices or, where these are not kept so far back, the last of an earlier minute, and the newest record of all
+// if that one has a reason in place of a price. They come in no order, one of a coin without any not at all.
+func (r Reader) PricesPublishedAt(ctx context.Context, coins []string, at time.Time, served ServedPrices) ([]*eventsv1.PriceRecord, error) {
+	newest, err := r.newestPrices(ctx, coins, at, served, "")
 	if err != nil {
 		return nil, fmt.Errorf("reading the prices published by %s: %w", at.UTC().Format(time.RFC3339Nano), err)
 	}
@@ -113,7 +113,7 @@ func (r Reader) PricesPublishedAt(ctx context.Context, coins []string, at time.T
 		return newest, nil
 	}
 	// Of these there is a reason, or nothing.
-	older, err := r.newestPrices(ctx, lacking, at, "AND reason = ''")
+	older, err := r.newestPrices(ctx, lacking, at, served, "AND reason = ''")
 	if err != nil {
 		return nil, fmt.Errorf("reading the prices published by %s: %w", at.UTC().Format(time.RFC3339Nano), err)
 	}
@@ -130,7 +130,7 @@ func (r Reader) PricesPublishedAt(ctx context.Context, coins []string, at time.T
 		return nil, fmt.Errorf("reading the minutes of prices by %s: %w", at.UTC().Format(time.RFC3339Nano), err)
 	}
 	for _, rec := range minutes {
-		if p := rec.GetPrice(); !priced[p.CoinId] && max(p.Time, p.Published) <= at.UnixNano() {
+		if p := rec.GetPrice(); !priced[p.CoinId] && max(p.Time, p.Published) <= at.UnixNano() && served.had(rec.Mark) {
 			priced[p.CoinId] = true
 			newest = append(newest, rec)
 		}
@@ -138,12 +138,17 @@ func (r Reader) PricesPublishedAt(ctx context.Context, coins []string, at time.T
 	return newest, nil
 }
 
-// newestPrices reads the newest record of each coin that had been written by an instant and for which a condition holds. Most lie
-// close before it; where others are is found by the narrow columns first.
-func (r Reader) newestPrices(ctx context.Context, coins []string, at time.Time, condition string) ([]*eventsv1.PriceRecord, error) {
+// newestPrices reads the newest record of each coin that had been written by an instant, and served, and for which a condition holds.
+// Most lie close before it; where others are is found by the narrow columns first.
+func (r Reader) newestPrices(ctx context.Context, coins []string, at time.Time, served ServedPrices, condition string) ([]*eventsv1.PriceRecord, error) {
 	second := at.UTC().Truncate(time.Second)
-	const where = "WHERE coin_id IN (?) AND time > ? AND time <= ? AND published <= ? "
-	newest, err := r.readPrices(ctx, priceQuery+where+condition+" ORDER BY coin_id, time DESC LIMIT 1 BY coin_id", coins, second.Add(-soonRepeated), second, at.UnixNano())
+	where, bounds := "WHERE coin_id IN (?) AND time > ? AND time <= ? AND published <= ? ", []any{at.UnixNano()}
+	if len(served) > 0 {
+		partitions, offsets := served.columns()
+		where, bounds = where+"AND log_offset <= transform(log_partition, ?, ?, toInt64(-1)) ", append(bounds, partitions, offsets)
+	}
+	newest, err := r.readPrices(ctx, priceQuery+where+condition+" ORDER BY coin_id, time DESC LIMIT 1 BY coin_id",
+		append([]any{coins, second.Add(-soonRepeated), second}, bounds...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +161,7 @@ func (r Reader) newestPrices(ctx context.Context, coins []string, at time.Time, 
 		return newest, nil
 	}
 	older, err := r.readPrices(ctx, priceQuery+`WHERE (coin_id, time) IN (
-		SELECT coin_id, max(time) FROM prices FINAL `+where+condition+` GROUP BY coin_id)`, silent, time.Unix(0, 0).UTC(), second.Add(-soonRepeated), at.UnixNano())
+		SELECT coin_id, max(time) FROM prices FINAL `+where+condition+` GROUP BY coin_id)`, append([]any{silent, time.Unix(0, 0).UTC(), second.Add(-soonRepeated)}, bounds...)...)
 	return append(newest, older...), err
 }
 

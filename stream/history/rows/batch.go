@@ -47,6 +47,7 @@ var rowsOf = map[string]func() topicRows{
 	schemas.TopicEarn:             newEarnRows,
 	schemas.TopicBackfillRaw:      func() topicRows { return &backfillTable{} },
 	schemas.TopicUsage:            newUsageRows,
+	schemas.TopicServed:           newServedRows,
 }
 
 // Batch collects the rows of log records until they are inserted. It is used by one goroutine.

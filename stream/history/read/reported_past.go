@@ -39,3 +39,33 @@ func (r Reader) GlobalPast(ctx context.Context, from, to time.Time) ([]GlobalPas
 	}
 	return past, nil
 }
+
+// DefiPast is what was locked in all of DeFi, as a source reported it afterwards by its own count.
+type DefiPast struct {
+	Time time.Time
+	// TotalTVL is in USD.
+	TotalTVL float64
+	// Coverage is the newest total that the source reported as a share of the newest one that was measured, percent, at most 100;
+	// nil without one.
+	Coverage *float64
+}
+
+// DefiPast reads what was locked in (from, to], oldest first, as far as that was before the first minute that was measured: a
+// series that changes its count for a while in between would show falls that there were not. Where several sources reported a time,
+// the one counts that covers most.
+func (r Reader) DefiPast(ctx context.Context, from, to time.Time) ([]DefiPast, error) {
+	if err := checkSeries(from, to, day); err != nil {
+		return nil, fmt.Errorf("reading the past of DeFi: %w", err)
+	}
+	past, err := history.Select(ctx, r.store, `SELECT time, total_tvl, coverage FROM defi_told WHERE time > ? AND time <= ? AND NOT measured
+		ORDER BY time, coverage DESC, source LIMIT 1 BY time`, []any{from, to},
+		func(rows driver.Rows) (p DefiPast, err error) {
+			err = rows.Scan(&p.Time, &p.TotalTVL, &p.Coverage)
+			p.Time = p.Time.UTC()
+			return p, err
+		})
+	if err != nil {
+		return nil, fmt.Errorf("reading the past of DeFi: %w", err)
+	}
+	return past, nil
+}

@@ -1,0 +1,176 @@
+package views
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+const (
+	// stepsEvery is how often steps are written.
+	stepsEvery = 2 * time.Second
+	// stepSpan is for how long records of one partition, which come in bursts, make one step.
+	stepSpan = 20 * time.Millisecond
+	// stepQuiet is after what time without another record of what caused it a step is whole: it is of the last of them. With stepsEvery it is
+	// what a kill takes of the steps.
+	stepQuiet = time.Second
+	// maxSteps bounds those that wait to be written, some minutes of them: while the log cannot be reached there are no prices either.
+	maxSteps = 10_000
+)
+
+// ServedLog is where steps are written. After an error it is open whether the record is kept.
+type ServedLog interface {
+	WriteServed(ctx context.Context, record *eventsv1.ServedRecord) error
+}
+
+// ServedSteps records from when on a process has served which part of the log, so that a later one, or another, can answer as it did. Safe
+// for concurrent use.
+type ServedSteps struct {
+	mu sync.Mutex
+	// clock is nil until the process answers: what it reads before, nobody is served.
+	clock func() time.Time
+	since int64 // by that clock, Unix nanoseconds
+	// offsets are how far each partition of prices.v1 was read, -1 for not at all; open are the steps that go on.
+	offsets []int64
+	open    []openStep
+	waiting []*eventsv1.ServedStep
+	// end is that of the minute which is served, Unix nanoseconds; 0 for none.
+	end    int64
+	number int64 // only Run uses it
+}
+
+type openStep struct {
+	step  *eventsv1.ServedStep // nil: none
+	began int64
+}
+
+func newServedSteps(partitions int32) *ServedSteps {
+	return &ServedSteps{offsets: slices.Repeat([]int64{-1}, int(partitions)), open: make([]openStep, partitions)}
+}
+
+// Steps are those of a price cache.
+func (b *PriceCache) Steps() *ServedSteps { return b.steps }
+
+// Begin says that the process answers from now on, by the clock that ages in its answers are taken by.
+func (s *ServedSteps) Begin(clock func() time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clock, s.since = clock, clock().UnixNano()
+	for partition, offset := range s.offsets {
+		if offset >= 0 {
+			s.step(int32(partition), offset)
+		}
+	}
+	if s.end != 0 {
+		s.ended(s.since)
+	}
+}
+
+// began is when the process first answered, Unix nanoseconds; long ago if it does not, so that nothing is waited for.
+func (s *ServedSteps) began() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.clock == nil {
+		return math.MinInt64
+	}
+	return s.since
+}
+
+// read takes that readers get what a record of prices.v1 holds. The order of the log is that of the offsets of what causes its records.
+func (s *ServedSteps) read(mark *eventsv1.Mark) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if mark == nil || int(mark.Partition) >= len(s.offsets) || mark.Offset < s.offsets[mark.Partition] {
+		return
+	}
+	s.offsets[mark.Partition] = mark.Offset
+	if s.clock != nil {
+		s.step(mark.Partition, mark.Offset)
+	}
+}
+
+// step goes on with the open step of a partition, which is of its last record, or begins another one.
+func (s *ServedSteps) step(partition int32, offset int64) {
+	now, open := s.clock().UnixNano(), &s.open[partition]
+	if open.step != nil {
+		read := open.step.GetPrices()
+		if read.Offset == offset || now-open.began < int64(stepSpan) || len(s.waiting) >= maxSteps {
+			open.step.Time, read.Offset = now, offset
+			return
+		}
+		s.waiting = append(s.waiting, open.step)
+	}
+	*open = openStep{&eventsv1.ServedStep{Time: now, Read: &eventsv1.ServedStep_Prices{Prices: &eventsv1.ServedPrices{Partition: partition, Offset: offset}}}, now}
+}
+
+// minute takes that readers get the whole market as of the end of a minute, from an instant on; both Unix nanoseconds.
+func (s *ServedSteps) minute(from, end int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.end = end
+	if s.clock != nil {
+		s.ended(from)
+	}
+}
+
+func (s *ServedSteps) ended(from int64) {
+	if len(s.waiting) < maxSteps {
+		s.waiting = append(s.waiting, &eventsv1.ServedStep{Time: from, Read: &eventsv1.ServedStep_Minute{Minute: s.end}})
+	}
+}
+
+// Run writes the steps of a process, whose name no other ever had, until the context ends, and then what is left. Begin comes before.
+func (s *ServedSteps) Run(ctx context.Context, replica string, to ServedLog, log *slog.Logger) error {
+	ticker := time.NewTicker(stepsEvery)
+	defer ticker.Stop()
+	for {
+		if err := s.write(ctx, replica, to, stepQuiet); err != nil && ctx.Err() == nil {
+			log.Error("recording what was served failed, retrying with the next steps", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+			defer cancel()
+			return s.write(last, replica, to, 0)
+		case <-ticker.C:
+		}
+	}
+}
+
+// write writes the steps that are whole: those that were quiet for some time. Where there are none it writes too: that none is missing shows
+// by the time of the record alone.
+func (s *ServedSteps) write(ctx context.Context, replica string, to ServedLog, quiet time.Duration) error {
+	steps, now := s.whole(quiet)
+	s.number++
+	err := to.WriteServed(ctx, &eventsv1.ServedRecord{Replica: replica, Number: s.number, Time: now, Steps: steps})
+	if err != nil {
+		s.mu.Lock()
+		s.waiting = append(steps, s.waiting...)
+		s.mu.Unlock()
+		return fmt.Errorf("writing %d steps: %w", len(steps), err)
+	}
+	return nil
+}
+
+// whole takes the steps that are, in the order of time.
+func (s *ServedSteps) whole(quiet time.Duration) (steps []*eventsv1.ServedStep, now int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now = s.clock().UnixNano()
+	for i, open := range s.open {
+		if open.step != nil && now-open.step.Time >= int64(quiet) {
+			s.waiting = append(s.waiting, open.step)
+			s.open[i] = openStep{}
+		}
+	}
+	steps, s.waiting = s.waiting, nil
+	slices.SortStableFunc(steps, func(a, b *eventsv1.ServedStep) int { return cmp.Compare(a.Time, b.Time) })
+	return steps, now
+}

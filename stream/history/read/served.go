@@ -1,0 +1,103 @@
+package read
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream/history"
+)
+
+// servedSoon is within what time of an instant most partitions were read on: nearly each second has prices.
+const servedSoon = 10 * time.Minute
+
+// ServedPrices is how far prices.v1 had been read at an instant by any process that answered: by partition the offset in ticks.v1 of what
+// caused the newest record. A partition of which nothing had been read is not among them. Nil means that nothing is recorded of the
+// instant or before.
+type ServedPrices map[int32]int64
+
+// had reports whether what a record of prices.v1 was caused by had been read.
+func (s ServedPrices) had(mark *eventsv1.Mark) bool {
+	offset, ok := s[mark.Partition]
+	return len(s) == 0 || ok && mark.Offset <= offset
+}
+
+// columns are the partitions and their offsets, as arrays of SQL.
+func (s ServedPrices) columns() (partitions, offsets clickhouse.ArraySet) {
+	for partition, offset := range s {
+		partitions, offsets = append(partitions, partition), append(offsets, offset)
+	}
+	return partitions, offsets
+}
+
+// PricesServed reads how far prices had been served at an instant of the clock of those who answer.
+func (r Reader) PricesServed(ctx context.Context, at time.Time) (ServedPrices, error) {
+	topic, err := schemas.TopicNamed(schemas.TopicPrices)
+	if err != nil {
+		return nil, err
+	}
+	since := at.Add(-servedSoon).UnixNano()
+	served, err := r.pricesServed(ctx, since, at.UnixNano())
+	if err == nil && len(served) < int(topic.Partitions) {
+		served, err = r.pricesServed(ctx, 0, at.UnixNano())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading how far prices were served by %s: %w", at.UTC().Format(time.RFC3339Nano), err)
+	}
+	return served, nil
+}
+
+func (r Reader) pricesServed(ctx context.Context, from, to int64) (served ServedPrices, err error) {
+	type position struct {
+		partition int32
+		offset    int64
+	}
+	positions, err := history.Select(ctx, r.store, `SELECT partition, max(ticks_offset) FROM served_prices
+		WHERE time > fromUnixTimestamp64Nano(?, 'UTC') AND time <= fromUnixTimestamp64Nano(?, 'UTC') GROUP BY partition`,
+		[]any{from, to}, func(rows driver.Rows) (p position, err error) {
+			err = rows.Scan(&p.partition, &p.offset)
+			return p, err
+		})
+	for _, p := range positions {
+		if served == nil {
+			served = ServedPrices{}
+		}
+		served[p.partition] = p.offset
+	}
+	return served, err
+}
+
+// ServedMinute is the end of a minute of the whole market, and the instant from which on a process served it.
+type ServedMinute struct{ From, End time.Time }
+
+// MinutesServed reads which minutes of the whole market were served since an instant, in the order of time; of one that several processes
+// served only that the first of them did.
+func (r Reader) MinutesServed(ctx context.Context, since time.Time) ([]ServedMinute, error) {
+	minutes, err := history.Select(ctx, r.store, `SELECT min(time) AS first, minute FROM served_minutes
+		WHERE time > fromUnixTimestamp64Nano(?, 'UTC') GROUP BY minute ORDER BY first`,
+		[]any{since.UnixNano()}, func(rows driver.Rows) (m ServedMinute, err error) {
+			err = rows.Scan(&m.From, &m.End)
+			return m, err
+		})
+	if err != nil {
+		return nil, fmt.Errorf("reading which minutes were served: %w", err)
+	}
+	return minutes, nil
+}
+
+// ServedWritten reads up to which log time all is kept that was recorded of what was served; zero for nothing.
+func (r Reader) ServedWritten(ctx context.Context) (time.Time, error) {
+	progress, err := r.store.Progress(ctx, schemas.TopicServed, 0)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if p, ok := progress[0]; ok {
+		return time.Unix(0, p.LogTime).UTC(), nil
+	}
+	return time.Time{}, nil
+}

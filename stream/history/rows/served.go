@@ -1,0 +1,43 @@
+package rows
+
+import (
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+
+	"github.com/marketlog/marketlog/stream/history/native"
+)
+
+// servedRows are rows of served_prices and served_minutes: one for each step of a record.
+type servedRows struct {
+	prices, minutes columnBatch[servedStep]
+}
+
+// servedStep is a step and the process that took it.
+type servedStep struct {
+	*eventsv1.ServedStep
+	replica string
+}
+
+func newServedRows() topicRows {
+	at := func(s servedStep) int64 { return s.Time }
+	replica := func(s servedStep) string { return s.replica }
+	return &servedRows{
+		newColumnBatch("served_prices", statusOf("partition", func(s servedStep) int32 { return s.GetPrices().GetPartition() }), instantOf("time", at),
+			lowCardinalityOf("replica", replica), integerOf("ticks_offset", func(s servedStep) int64 { return s.GetPrices().GetOffset() })),
+		newColumnBatch("served_minutes", instantOf("time", at), lowCardinalityOf("replica", replica), secondOf("minute", func(s servedStep) int64 { return s.GetMinute() })),
+	}
+}
+
+func (r *servedRows) all() []native.Rows { return []native.Rows{&r.prices, &r.minutes} }
+
+func (r *servedRows) add(p Place, record eventsv1.Marked) bool {
+	rec := record.(*eventsv1.ServedRecord)
+	for _, s := range rec.Steps {
+		switch s.Read.(type) {
+		case *eventsv1.ServedStep_Prices:
+			r.prices.appendRaw(p, servedStep{s, rec.Replica})
+		case *eventsv1.ServedStep_Minute:
+			r.minutes.appendRaw(p, servedStep{s, rec.Replica})
+		}
+	}
+	return len(rec.Steps) > 0
+}
