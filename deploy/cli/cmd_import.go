@@ -168,6 +168,15 @@ func importedText(l imports.FileLine) string {
 	if more := l.MarketCount - len(l.Markets); more > 0 {
 		text = append(text, fmt.Sprintf("%s: %d more markets", name, more))
 	}
+	for _, p := range l.Passed {
+		text = append(text, fmt.Sprintf("%s: passed over %s %s: %s", name, p.Venue, p.Symbol, p.Reason))
+	}
+	if more := l.PassedCount - len(l.Passed); more > 0 {
+		text = append(text, fmt.Sprintf("%s: passed over %d more markets", name, more))
+	}
+	if l.PassedCount > 0 {
+		text = append(text, fmt.Sprintf("%s: %d lines are of %d markets that are passed over; given again once they are known, the file is imported whole", name, l.PassedLines, l.PassedCount))
+	}
 	if l.Replaces != "" {
 		text = append(text, fmt.Sprintf("%s: replaces the candles of an earlier file of this name (SHA-256 %s), of which it has %d no longer", name, l.Replaces, l.Withdrawn))
 	}

@@ -28,7 +28,7 @@ func TestImportsAreShown(t *testing.T) {
 		imports.Progress{ReplayProgress: processors.ReplayProgress{Step: "import a.csv", Done: 40, Total: 80, Rate: 20, Left: 2}, Bytes: 1, TotalBytes: 2},
 		imports.FileLine{File: "/x/a.csv", State: imports.StateImported, Rows: 80, Written: 60, BadRows: 2, Replaces: hash, Withdrawn: 3, MarketCount: 2, Markets: []imports.MarketLine{
 			{Venue: "binance", Symbol: "BTCUSDT", Quote: "USDT", Coin: "bitcoin", Interval: "1m", Rows: 40, First: from, Last: from.Add(39 * time.Minute)},
-		}},
+		}, Passed: []imports.PassedLine{{Venue: "htx", Symbol: "xyzusdt", Reason: "no coin is called XYZ"}}, PassedCount: 2, PassedLines: 9},
 		imports.FileLine{File: "/x/b.csv", State: imports.StateKnown, Name: "c.csv", Imported: from, Rows: 7},
 		imports.FileLine{File: "/x/d.csv", State: imports.StateRefused, Reason: "it has no candles"},
 		imports.Result{Files: 3, Imported: 1, Known: 1, Refused: 1, Rows: 87, Written: 60, BadRows: 2, Seconds: 1.25},
@@ -44,6 +44,9 @@ func TestImportsAreShown(t *testing.T) {
 	}
 	want := `a.csv: binance BTCUSDT 1m (bitcoin in USDT): 40 candles from 2024-01-01T00:00:00Z to 2024-01-01T00:39:00Z; nothing is known to compare its prices with
 a.csv: 1 more markets
+a.csv: passed over htx xyzusdt: no coin is called XYZ
+a.csv: passed over 1 more markets
+a.csv: 9 lines are of 2 markets that are passed over; given again once they are known, the file is imported whole
 a.csv: replaces the candles of an earlier file of this name (SHA-256 ` + hash + `), of which it has 3 no longer
 a.csv: 2 lines could not be read; v_dead_letters has them
 a.csv: 60 of 80 candles written

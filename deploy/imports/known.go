@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
@@ -45,25 +46,59 @@ func (c comparison) String() string {
 // knownPrices reads what the tables have of prices.
 type knownPrices struct{ store *history.Store }
 
-// compare compares the closes of a market with those of the same market that are known, else with the price of its coin in USD.
-func (k knownPrices) compare(ctx context.Context, of *surveyed) (comparison, error) {
-	from, to := time.Unix(0, of.first).Add(-neighbouring), time.Unix(0, of.last).Add(neighbouring+24*time.Hour)
-	same, err := k.market(ctx, of.market, from, to)
+// comparedAtOnce is how many markets are compared at once: each statement reads their prices of an hour, of the whole time of them all.
+const comparedAtOnce = 200
+
+// compare compares the closes of each market with those of the same market that are known, else with the price of its coin in USD.
+func (k knownPrices) compare(ctx context.Context, markets []*surveyed) ([]comparison, error) {
+	var all []comparison
+	for some := range slices.Chunk(markets, comparedAtOnce) {
+		compared, err := k.compareSome(ctx, some)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, compared...)
+	}
+	return all, nil
+}
+
+func (k knownPrices) compareSome(ctx context.Context, markets []*surveyed) ([]comparison, error) {
+	first, last := markets[0].first, markets[0].last
+	for _, of := range markets {
+		first, last = min(first, of.first), max(last, of.last)
+	}
+	from, to := time.Unix(0, first).Add(-neighbouring), time.Unix(0, last).Add(neighbouring+24*time.Hour)
+	same, err := k.markets(ctx, markets, from, to)
 	if err != nil {
-		return comparison{}, err
+		return nil, err
 	}
-	if c := compare(of.closes, same, nil, "its candles in the log"); c.compared > 0 {
-		return c, nil
+	all, others := make([]comparison, len(markets)), []string{}
+	for i, of := range markets {
+		if all[i] = compare(of.closes, same[of.name()], nil, "its candles in the log"); all[i].compared == 0 {
+			others = append(others, of.coinID, of.quoteID)
+		}
 	}
-	coin, err := k.asset(ctx, of.coinID, from, to)
-	if err != nil || len(coin) == 0 {
-		return comparison{}, err
+	if len(others) == 0 {
+		return all, nil
 	}
-	quote, err := k.quote(ctx, of.quoteID, from, to)
+	assets, err := k.assets(ctx, others, from, to)
 	if err != nil {
-		return comparison{}, err
+		return nil, err
 	}
-	return compare(of.closes, coin, quote, "the price of "+of.coinID+" in USD"), nil
+	quotes := map[string][]point{}
+	for i, of := range markets {
+		coin := assets[of.coinID]
+		if all[i].compared > 0 || len(coin) == 0 {
+			continue
+		}
+		if quotes[of.quoteID] == nil {
+			if quotes[of.quoteID], err = k.quote(ctx, of.quoteID, assets, from, to); err != nil {
+				return nil, err
+			}
+		}
+		all[i] = compare(of.closes, coin, quotes[of.quoteID], "the price of "+of.coinID+" in USD")
+	}
+	return all, nil
 }
 
 // compare compares prices with the nearest known ones; rates convert the prices, nil does not.
@@ -105,26 +140,31 @@ func nearest(sorted []point, to int64) (float64, bool) {
 	return best, distance <= int64(neighbouring/time.Second)
 }
 
-// market reads the closes of a market's candles of the past, the last of each hour.
-func (k knownPrices) market(ctx context.Context, m *market, from, to time.Time) ([]point, error) {
-	return k.points(ctx, `SELECT max(ends) AS ended, argMax(close, (ends, seconds)) FROM (
-			SELECT toInt64(toUnixTimestamp(start)) + seconds AS ends, seconds, toFloat64(close) AS close FROM backfill FINAL
-			WHERE coin_id = ? AND venue = ? AND symbol = ? AND start >= toDateTime(?) AND start < toDateTime(?) AND NOT withdrawn)
-		GROUP BY intDiv(ends, 3600) ORDER BY ended`, m.coinID, m.venue, m.symbol, from.Unix(), to.Unix())
+// markets reads the closes of markets' candles of the past, the last of each hour, by the names of the markets.
+func (k knownPrices) markets(ctx context.Context, markets []*surveyed, from, to time.Time) (map[string][]point, error) {
+	names, coins, args := make([]string, len(markets)), []string{}, []any{}
+	for i, of := range markets {
+		names[i], coins, args = "(?, ?)", append(coins, of.coinID), append(args, of.venue, of.symbol)
+	}
+	return k.points(ctx, `SELECT concat(venue, ' ', symbol) AS name, max(ends) AS ended, argMax(close, (ends, seconds)) FROM (
+			SELECT venue, symbol, toInt64(toUnixTimestamp(start)) + seconds AS ends, seconds, toFloat64(close) AS close FROM backfill FINAL
+			WHERE coin_id IN (?) AND start >= toDateTime(?) AND start < toDateTime(?) AND NOT withdrawn AND (venue, symbol) IN (`+strings.Join(names, ", ")+`))
+		GROUP BY name, intDiv(ends, 3600) ORDER BY ended`, append([]any{coins, from.Unix(), to.Unix()}, args...)...)
 }
 
-// asset reads the closes of a coin in USD, live or of the past, the last of each hour.
-func (k knownPrices) asset(ctx context.Context, coinID string, from, to time.Time) ([]point, error) {
-	return k.points(ctx, `SELECT max(ends) AS ended, argMax(close, (ends, seconds)) FROM (
-			SELECT toInt64(toUnixTimestamp(start)) + seconds AS ends, seconds, close FROM past_candles FINAL
-			WHERE coin_id = ? AND priced AND start >= toDateTime(?) AND start < toDateTime(?)
+// assets reads the closes of coins in USD, live or of the past, the last of each hour, by coin id.
+func (k knownPrices) assets(ctx context.Context, coins []string, from, to time.Time) (map[string][]point, error) {
+	return k.points(ctx, `SELECT coin_id, max(ends) AS ended, argMax(close, (ends, seconds)) FROM (
+			SELECT coin_id, toInt64(toUnixTimestamp(start)) + seconds AS ends, seconds, close FROM past_candles FINAL
+			WHERE coin_id IN (?) AND priced AND start >= toDateTime(?) AND start < toDateTime(?)
 			UNION ALL
-			SELECT toInt64(toUnixTimestamp(start)) + 60, toUInt32(0), close FROM candles_1m FINAL WHERE coin_id = ? AND start >= toDateTime(?) AND start < toDateTime(?))
-		GROUP BY intDiv(ends, 3600) ORDER BY ended`, coinID, from.Unix(), to.Unix(), coinID, from.Unix(), to.Unix())
+			SELECT coin_id, toInt64(toUnixTimestamp(start)) + 60, toUInt32(0), close FROM candles_1m FINAL
+			WHERE coin_id IN (?) AND start >= toDateTime(?) AND start < toDateTime(?))
+		GROUP BY coin_id, intDiv(ends, 3600) ORDER BY ended`, coins, from.Unix(), to.Unix(), coins, from.Unix(), to.Unix())
 }
 
-// quote reads what a quote asset cost in USD. A stablecoin of the dollar of which nothing is known counts as one.
-func (k knownPrices) quote(ctx context.Context, quoteID string, from, to time.Time) ([]point, error) {
+// quote is what a quote asset cost in USD, never nil. A stablecoin of the dollar of which nothing is known counts as one.
+func (k knownPrices) quote(ctx context.Context, quoteID string, assets map[string][]point, from, to time.Time) ([]point, error) {
 	one := []point{{from.Unix(), 1}}
 	for at := from; at.Before(to); at = at.Add(neighbouring) {
 		one = append(one, point{at.Unix(), 1})
@@ -144,20 +184,27 @@ func (k knownPrices) quote(ctx context.Context, quoteID string, from, to time.Ti
 		slices.SortFunc(points, func(a, b point) int { return cmp.Compare(a.at, b.at) })
 		return points, nil
 	}
-	points, err := k.asset(ctx, quoteID, from, to)
-	if coin, _ := schemas.Coins().ByID(quoteID); len(points) == 0 && coin.Peg == schemas.USD {
-		return one, err
+	if coin, _ := schemas.Coins().ByID(quoteID); len(assets[quoteID]) == 0 && coin.Peg == schemas.USD {
+		return one, nil
 	}
-	return points, err
+	return append([]point{}, assets[quoteID]...), nil
 }
 
-func (k knownPrices) points(ctx context.Context, query string, args ...any) ([]point, error) {
-	points, err := history.Select(ctx, k.store, query, args, func(rows driver.Rows) (p point, err error) {
-		err = rows.Scan(&p.at, &p.price)
-		return p, err
+func (k knownPrices) points(ctx context.Context, query string, args ...any) (map[string][]point, error) {
+	type named struct {
+		name string
+		point
+	}
+	list, err := history.Select(ctx, k.store, query, args, func(rows driver.Rows) (n named, err error) {
+		err = rows.Scan(&n.name, &n.at, &n.price)
+		return n, err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading known prices: %w", err)
+	}
+	points := map[string][]point{}
+	for _, n := range list {
+		points[n.name] = append(points[n.name], n.point)
 	}
 	return points, nil
 }

@@ -19,9 +19,16 @@ type market struct {
 	coinID, quoteID string
 }
 
-func (m *market) String() string { return m.venue + " " + m.symbol }
+// unknownMarket is why a market is not known here: others of its file may be.
+type unknownMarket struct{ error }
 
-// findMarket finds what a market trades: base and quote as they are given, else as its symbol says.
+// name is that of the market, whatever the length of its candles.
+func (m *market) name() string { return m.venue + " " + m.symbol }
+
+func (m *market) String() string { return m.name() }
+
+// findMarket finds what a market trades: base and quote as they are given, else as its symbol says. The error is an unknownMarket where
+// the venue is known, and its symbol or an asset is not.
 func findMarket(venue, symbol, base, quote string) (*market, error) {
 	v, ok := exchanges.Find(venue)
 	if !ok {
@@ -39,18 +46,18 @@ func findMarket(venue, symbol, base, quote string) (*market, error) {
 		}
 		var ok bool
 		if m.base, m.quote, ok = split(symbol); !ok {
-			return nil, fmt.Errorf("the symbol %.60q of %s does not say what it trades: name its assets with --base and --quote", symbol, venue)
+			return nil, unknownMarket{fmt.Errorf("the symbol %.60q of %s does not say what it trades: name its assets with --base and --quote", symbol, venue)}
 		}
 	}
 	coins := schemas.Coins()
 	coin, _, ok := coins.Resolve(venue, m.base)
 	if !ok {
-		return nil, fmt.Errorf("no coin is called %.40q at %s (market %.60q): if its symbol was read wrongly, name its assets with --base and --quote; "+
-			"`marketlog symbols` shows which coins are known", m.base, venue, symbol)
+		return nil, unknownMarket{fmt.Errorf("no coin is called %.40q at %s (market %.60q): if its symbol was read wrongly, name its assets with --base and --quote; "+
+			"`marketlog symbols` shows which coins are known", m.base, venue, symbol)}
 	}
 	asset, ok := coins.ResolveQuote(venue, m.quote)
 	if !ok {
-		return nil, fmt.Errorf("no coin or currency is called %.40q at %s (quote of market %.60q): name its assets with --base and --quote", m.quote, venue, symbol)
+		return nil, unknownMarket{fmt.Errorf("no coin or currency is called %.40q at %s (quote of market %.60q): name its assets with --base and --quote", m.quote, venue, symbol)}
 	}
 	m.coinID, m.quoteID = coin.ID, asset.ID
 	return m, nil

@@ -63,6 +63,11 @@ type FileLine struct {
 	// Written candles are now in the log that were not before: fewer than Rows if an import was resumed.
 	Written int64 `json:"written"`
 	BadRows int64 `json:"badRows"`
+	// Passed are the first twenty of PassedCount markets that were passed over, since their coin or quote asset is not known; PassedLines are
+	// how many lines are theirs.
+	Passed      []PassedLine `json:"passed,omitempty"`
+	PassedCount int          `json:"passedCount,omitempty"`
+	PassedLines int64        `json:"passedLines,omitempty"`
 	// Replaces is the SHA-256 of the file of the same name whose candles it replaces, and Withdrawn how many of these it no longer has.
 	Replaces  string `json:"replaces,omitempty"`
 	Withdrawn int64  `json:"withdrawn,omitempty"`
@@ -81,6 +86,13 @@ type MarketLine struct {
 	Last     time.Time `json:"last"`
 	// Compared states how its prices lie to what was known; empty if nothing was.
 	Compared string `json:"compared,omitempty"`
+}
+
+// PassedLine is a market that was passed over, and why.
+type PassedLine struct {
+	Venue  string `json:"venue"`
+	Symbol string `json:"symbol"`
+	Reason string `json:"reason"`
 }
 
 // Result sums up a command.
@@ -193,6 +205,14 @@ func (j *job) file(ctx context.Context, path string) (FileLine, error) {
 		return line, refusal{err}
 	}
 	line.Rows, line.BadRows, line.MarketCount = found.rows, found.bad, len(found.order)
+	line.PassedCount, line.PassedLines = len(found.passed), found.passedLines
+	for _, p := range found.passed[:min(len(found.passed), shownMarkets)] {
+		line.Passed = append(line.Passed, PassedLine{p.venue, p.symbol, p.why.Error()})
+	}
+	if f := j.known.all(file.sha256, found); f != nil {
+		line.State, line.Name, line.Imported = StateKnown, f.Name, time.Unix(0, f.IngestTime).UTC()
+		return line, nil
+	}
 	if err := j.compare(ctx, found, &line); err != nil {
 		return line, err
 	}
@@ -219,11 +239,12 @@ func (s *surveyed) finalKey() marketKey { return marketKey{s.venue, s.symbol, s.
 
 // compare refuses prices that are far from what is known, unless they are confirmed.
 func (j *job) compare(ctx context.Context, found *survey, line *FileLine) error {
-	for _, of := range found.order {
-		c, err := knownPrices{j.Store}.compare(ctx, of)
-		if err != nil {
-			return err
-		}
+	compared, err := knownPrices{j.Store}.compare(ctx, found.order)
+	if err != nil {
+		return err
+	}
+	for i, of := range found.order {
+		c := compared[i]
 		if len(line.Markets) < shownMarkets {
 			m := MarketLine{
 				Venue: of.venue, Symbol: of.symbol, Base: of.base, Quote: of.quote, Coin: of.coinID, Interval: adapter.Interval(of.interval), Rows: int64(of.rows),
@@ -393,7 +414,8 @@ func (w *writing) candles(ctx context.Context, gone map[marketKey]map[int64]stan
 		return w.report("import "+w.file.name, rows, w.found.rows, 0.5+float64(rows)/float64(w.found.rows)/2)
 	}
 	err = w.file.lines(ctx, func(number uint64, fields []string, _ string, _ int64) error {
-		if _, err := reading.next(number, fields, write); err != nil && !isLine(err) { // the survey has put bad lines into the dead letters
+		// The survey has put bad lines into the dead letters.
+		if _, err := reading.next(number, fields, write); err != nil && !isLine(err) && !errors.Is(err, errPassed) {
 			return fmt.Errorf("line %d: %w", number, err)
 		}
 		return nil
@@ -450,7 +472,7 @@ func (w *writing) finish(ctx context.Context, gone map[marketKey]map[int64]stand
 			Name: w.file.name, Sha256: w.file.sha256[:], Size: uint64(w.file.size), Format: w.request.Format,
 			Venue: of.venue, Symbol: of.symbol, Base: of.base, Quote: of.quote, Interval: uint32(of.interval / time.Second),
 			Rows: of.rows, FirstTime: of.first, LastTime: of.last, Markets: uint32(len(w.found.order)), BadRows: uint64(w.found.bad),
-			Withdrawn: uint64(len(gone[key])), IngestTime: w.Clock.Now().UnixNano(),
+			PassedMarkets: uint32(len(w.found.passed)), Withdrawn: uint64(len(gone[key])), IngestTime: w.Clock.Now().UnixNano(),
 		}
 		if earlier := w.replaced[key]; earlier != nil {
 			f.Replaces = earlier.Sha256

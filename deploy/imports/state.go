@@ -83,14 +83,25 @@ func (s *state) apply(rec *eventsv1.BackfillRecord) {
 	s.names[of] = append(s.names[of], f)
 }
 
-// whole returns a record of a file of which all markets were written, nil if some were not.
+// whole returns a record of a file of which all markets were written, nil if some were not, or were not known: they may be now.
 func (s *state) whole(file digest) *eventsv1.ImportFile {
 	for _, f := range s.files[file] {
-		if len(s.files[file]) >= int(f.Markets) {
+		if len(s.files[file]) >= int(f.Markets) && f.PassedMarkets == 0 {
 			return f
 		}
 	}
 	return nil
+}
+
+// all returns a record of a file of which all markets of a survey were written, nil if some were not.
+func (s *state) all(file digest, found *survey) *eventsv1.ImportFile {
+	var last *eventsv1.ImportFile
+	for _, of := range found.order {
+		if last = s.files[file][of.finalKey()]; last == nil {
+			return nil
+		}
+	}
+	return last
 }
 
 // replaced returns the file of the same name whose candles of a market a file replaces: the newest with another hash, of a time that

@@ -1,12 +1,15 @@
 package imports
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/marketlog/marketlog/schemas"
@@ -61,7 +64,19 @@ type survey struct {
 	hours            int
 	// wrongLength counts rows that end otherwise than after the interval.
 	wrongLength int64
+	// passed are the markets that are not known, in the order of their names, and passedLines how many lines are theirs.
+	passed      []passedMarket
+	passedLines int64
 }
+
+// passedMarket is a market that is passed over, since its coin or quote asset is not known.
+type passedMarket struct {
+	marketKey
+	why error
+}
+
+// errPassed is of a line whose market is passed over.
+var errPassed = errors.New("its market is not known")
 
 // reading reads the candles of a file, twice in the same way: first a survey, then with what that has found.
 type reading struct {
@@ -76,7 +91,9 @@ type reading struct {
 	begun bool
 	// newest are the last starts.
 	newest map[marketKey]int64
+	// known and passed are the markets that were met, and those that were passed over.
 	known  map[marketKey]*market
+	passed map[marketKey]error
 	// minutes are the candles that trades become, order their markets by their first trades.
 	minutes map[marketKey]*minutes
 	order   []marketKey
@@ -99,7 +116,12 @@ func newReading(r Request, file *opened, now time.Time, found *survey) (*reading
 	}
 	reading := &reading{
 		request: r, file: file, now: now.UnixNano(), found: found,
-		newest: map[marketKey]int64{}, known: map[marketKey]*market{}, minutes: map[marketKey]*minutes{},
+		newest: map[marketKey]int64{}, known: map[marketKey]*market{}, passed: map[marketKey]error{}, minutes: map[marketKey]*minutes{},
+	}
+	if found != nil {
+		for _, p := range found.passed {
+			reading.passed[p.marketKey] = p.why
+		}
 	}
 	if format.trades != nil {
 		if r.Interval != "" && r.Interval != "1m" {
@@ -113,7 +135,7 @@ func newReading(r Request, file *opened, now time.Time, found *survey) (*reading
 }
 
 // next reads a line and hands over the candles that it completes; good is false for a header. An error that wraps a schemas.Reason is of
-// this line, any other of the file or of visit.
+// this line, errPassed of its market, any other of the file or of visit.
 func (r *reading) next(number uint64, fields []string, visit func(completed) error) (good bool, err error) {
 	if !r.begun {
 		r.begun = true
@@ -215,18 +237,29 @@ func (r *reading) market(of *row) (*market, error) {
 		if found := r.found.markets[key]; found != nil {
 			return found.market, nil
 		}
+		if r.passed[key] != nil {
+			return nil, errPassed
+		}
 		return nil, fmt.Errorf("it was changed while it was read: there is a market %s %s", of.venue, of.symbol)
 	}
 	if m := r.known[key]; m != nil {
 		return m, nil
 	}
-	if len(r.known) == maxMarkets {
+	if r.passed[key] != nil {
+		return nil, errPassed
+	}
+	if len(r.known)+len(r.passed) == maxMarkets {
 		return nil, fmt.Errorf("it has more than %d markets: split it", maxMarkets)
 	}
 	if r.request.Base != "" && len(r.known) > 0 {
 		return nil, errors.New("it has several markets: leave out --base and --quote")
 	}
 	m, err := findMarket(of.venue, of.symbol, r.request.Base, r.request.Quote)
+	var unknown unknownMarket
+	if errors.As(err, &unknown) && r.request.Base == "" {
+		r.passed[key] = err
+		return nil, errPassed
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -261,6 +294,8 @@ func newSurvey(ctx context.Context, r Request, file *opened, now time.Time, repo
 		switch {
 		case isLine(err):
 			return s.refuse(file, number, line, err)
+		case errors.Is(err, errPassed):
+			s.passedLines++
 		case err != nil:
 			return fmt.Errorf("line %d: %w", number, err)
 		case good:
@@ -274,9 +309,20 @@ func newSurvey(ctx context.Context, r Request, file *opened, now time.Time, repo
 		}
 	}
 	if err == nil {
+		s.pass(reading)
 		err = s.check()
 	}
 	return s, err
+}
+
+// pass lists the markets that were passed over.
+func (s *survey) pass(r *reading) {
+	for key, why := range r.passed {
+		s.passed = append(s.passed, passedMarket{key, why})
+	}
+	slices.SortFunc(s.passed, func(a, b passedMarket) int {
+		return cmp.Or(strings.Compare(a.venue, b.venue), strings.Compare(a.symbol, b.symbol), cmp.Compare(a.interval, b.interval))
+	})
 }
 
 func (s *survey) add(key marketKey, m *market, c *eventsv1.BackfillCandle) error {
@@ -338,6 +384,8 @@ func (s *survey) check() error {
 	switch {
 	case s.bad*2 > s.lines+s.bad:
 		return fmt.Errorf("%d of its %d lines could not be read; the first: %s", s.bad, s.lines+s.bad, s.letters[0].Detail)
+	case s.rows == 0 && len(s.passed) > 0:
+		return s.passed[0].why
 	case s.rows == 0:
 		return errors.New("it has no candles")
 	case s.wrongLength*2 > s.rows:

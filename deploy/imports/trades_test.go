@@ -145,6 +145,49 @@ huobi,BTCUSDT,1735689801000000,1735689801000006,buy,93000,1
 	}
 }
 
+// Markets whose coin nobody knows here do not keep the others of a file from being imported; they are named.
+func TestMarketsThatAreNotKnownArePassedOver(t *testing.T) {
+	w := newWorld(t)
+	r := imports.Request{Format: "tardis-trades", Files: []string{w.file("trades.csv", `exchange,symbol,timestamp,local_timestamp,id,side,price,amount
+huobi,NOBODYKNOWSUSDT,1735689660000000,1735689660000001,1,buy,1,0.5
+huobi,BTCUSDT,1735689660000000,1735689660000001,1,buy,93000,0.5
+kraken,XXXXXXXX,1735689660000000,1735689660000002,2,sell,no number,0.25
+huobi,NOBODYKNOWSUSDT,1735689661000000,1735689661000003,3,sell,1,1
+`)}}
+	line := w.imported(r)
+	if line.MarketCount != 1 || line.Rows != 1 || line.BadRows != 0 || line.PassedCount != 2 || line.PassedLines != 3 ||
+		!strings.Contains(line.Passed[0].Reason, `no coin is called "NOBODYKNOWS" at htx`) || line.Passed[1].Venue != "kraken" {
+		t.Errorf("got %+v, want one market, and two that are passed over", line)
+	}
+	if got, want := w.table("SELECT symbol, line FROM default.v_backfill WHERE producer = 'import'"), "btcusdt\t3\n"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	before := w.all()
+	lines, _, err := w.run(r)
+	w.must(err)
+	if lines[0].State != imports.StateKnown || lines[0].PassedCount != 2 || w.all() != before {
+		t.Errorf("given again: %+v, want that it is known", lines[0])
+	}
+}
+
+// Each market of a file is compared with itself, where it is known, and else with the price of its coin.
+func TestMarketsOfAFileAreCompared(t *testing.T) {
+	w := newWorld(t)
+	const header = "venue,symbol,interval,open_time,open,high,low,close,volume\n"
+	w.imported(w.plain(w.file("a.csv", header+"coinbase,BTC-USD,1m,1704067200,100,100,100,100,1\ncoinbase,ETH-USD,1m,1704067200,10,10,10,10,1\n")))
+	r := w.plain(w.file("b.csv", header+"coinbase,BTC-USD,1m,1704067260,101,101,101,101,1\nkraken,ETH/USD,1m,1704067260,40,40,40,40,1\nkraken,SOL/USD,1m,1704067260,7,7,7,7,1\n"))
+	lines, _, err := w.run(r)
+	w.must(err)
+	if lines[0].State != imports.StateRefused || !strings.Contains(lines[0].Reason, "kraken ETH/USD: its closes are 4 times what is known") || !strings.Contains(lines[0].Reason, "10 by the price of ethereum in USD") {
+		t.Errorf("got %+v, want that it is refused for ether", lines[0])
+	}
+	r.Confirm = true
+	line := w.imported(r)
+	if c := line.Markets[0].Compared; !strings.Contains(c, "1.01 times") || !strings.Contains(c, "its candles in the log") || line.Markets[2].Compared != "" {
+		t.Errorf("got %+v, want bitcoin compared with itself, and solana with nothing", line.Markets)
+	}
+}
+
 // A file of trades that its format does not fit is refused, and names the remedy.
 func TestFilesOfTradesAreRefused(t *testing.T) {
 	w := newWorld(t)

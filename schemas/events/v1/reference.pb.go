@@ -2888,9 +2888,11 @@ type ImportFile struct {
 	BadRows uint64 `protobuf:"varint,14,opt,name=bad_rows,json=badRows,proto3" json:"bad_rows,omitempty"`
 	// Replaces is the SHA-256 of the file of the same name whose candles these replace, empty if there is none, and withdrawn how
 	// many of those this file no longer has.
-	Replaces      []byte `protobuf:"bytes,15,opt,name=replaces,proto3" json:"replaces,omitempty"`
-	Withdrawn     uint64 `protobuf:"varint,16,opt,name=withdrawn,proto3" json:"withdrawn,omitempty"`
-	IngestTime    int64  `protobuf:"varint,17,opt,name=ingest_time,json=ingestTime,proto3" json:"ingest_time,omitempty"`
+	Replaces   []byte `protobuf:"bytes,15,opt,name=replaces,proto3" json:"replaces,omitempty"`
+	Withdrawn  uint64 `protobuf:"varint,16,opt,name=withdrawn,proto3" json:"withdrawn,omitempty"`
+	IngestTime int64  `protobuf:"varint,17,opt,name=ingest_time,json=ingestTime,proto3" json:"ingest_time,omitempty"`
+	// PassedMarkets is how many other markets the file has whose coin or quote asset was not known.
+	PassedMarkets uint32 `protobuf:"varint,18,opt,name=passed_markets,json=passedMarkets,proto3" json:"passed_markets,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3040,6 +3042,13 @@ func (x *ImportFile) GetWithdrawn() uint64 {
 func (x *ImportFile) GetIngestTime() int64 {
 	if x != nil {
 		return x.IngestTime
+	}
+	return 0
+}
+
+func (x *ImportFile) GetPassedMarkets() uint32 {
+	if x != nil {
+		return x.PassedMarkets
 	}
 	return 0
 }
@@ -3713,7 +3722,7 @@ const file_events_v1_reference_proto_rawDesc = "" +
 	"\x06origin\x18\r \x01(\tR\x06origin\x12\x12\n" +
 	"\x04file\x18\x0e \x01(\fR\x04file\x12\x12\n" +
 	"\x04line\x18\x0f \x01(\x04R\x04line\x12\x1c\n" +
-	"\twithdrawn\x18\x10 \x01(\bR\twithdrawn\"\xb8\x03\n" +
+	"\twithdrawn\x18\x10 \x01(\bR\twithdrawn\"\xdf\x03\n" +
 	"\n" +
 	"ImportFile\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
@@ -3735,7 +3744,8 @@ const file_events_v1_reference_proto_rawDesc = "" +
 	"\breplaces\x18\x0f \x01(\fR\breplaces\x12\x1c\n" +
 	"\twithdrawn\x18\x10 \x01(\x04R\twithdrawn\x12\x1f\n" +
 	"\vingest_time\x18\x11 \x01(\x03R\n" +
-	"ingestTime\"\xee\x01\n" +
+	"ingestTime\x12%\n" +
+	"\x0epassed_markets\x18\x12 \x01(\rR\rpassedMarkets\"\xee\x01\n" +
 	"\rBackfillRange\x12\x14\n" +
 	"\x05venue\x18\x01 \x01(\tR\x05venue\x12\x16\n" +
 	"\x06symbol\x18\x02 \x01(\tR\x06symbol\x12\x12\n" +

@@ -2633,6 +2633,13 @@ func (m *ImportFile) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.PassedMarkets != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.PassedMarkets))
+		i--
+		dAtA[i] = 0x1
+		i--
+		dAtA[i] = 0x90
+	}
 	if m.IngestTime != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.IngestTime))
 		i--
@@ -4344,6 +4351,9 @@ func (m *ImportFile) SizeVT() (n int) {
 	}
 	if m.IngestTime != 0 {
 		n += 2 + protohelpers.SizeOfVarint(uint64(m.IngestTime))
+	}
+	if m.PassedMarkets != 0 {
+		n += 2 + protohelpers.SizeOfVarint(uint64(m.PassedMarkets))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -12567,6 +12577,25 @@ func (m *ImportFile) UnmarshalVT(dAtA []byte) error {
 				b := dAtA[iNdEx]
 				iNdEx++
 				m.IngestTime |= int64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 18:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field PassedMarkets", wireType)
+			}
+			m.PassedMarkets = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.PassedMarkets |= uint32(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}
@@ -22154,6 +22183,25 @@ func (m *ImportFile) UnmarshalVTUnsafe(dAtA []byte) error {
 				b := dAtA[iNdEx]
 				iNdEx++
 				m.IngestTime |= int64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 18:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field PassedMarkets", wireType)
+			}
+			m.PassedMarkets = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.PassedMarkets |= uint32(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}

@@ -22,6 +22,6 @@ CREATE OR REPLACE VIEW default.v_imports
     log_offset Int64 COMMENT 'Offset there'
 )
 AS SELECT file, name, size, format, venue, symbol, base, quote, coin_id, seconds, rows, first_start, last_start, bad_rows,
-    toBool(count() OVER (PARTITION BY file) = markets) AS whole, replaces, withdrawn, import_time, log_partition, log_offset
+    toBool(count() OVER (PARTITION BY file) >= max(markets) OVER (PARTITION BY file)) AS whole, replaces, withdrawn, import_time, log_partition, log_offset
 FROM {database}.imports FINAL
 COMMENT 'The markets of files that `marketlog import` has imported, one row a file, market and length of candles'
