@@ -49,16 +49,31 @@ func findMarket(venue, symbol, base, quote string) (*market, error) {
 			return nil, unknownMarket{fmt.Errorf("the symbol %.60q of %s does not say what it trades: name its assets with --base and --quote", symbol, venue)}
 		}
 	}
-	coins := schemas.Coins()
-	coin, _, ok := coins.Resolve(venue, m.base)
-	if !ok {
-		return nil, unknownMarket{fmt.Errorf("no coin is called %.40q at %s (market %.60q): if its symbol was read wrongly, name its assets with --base and --quote; "+
-			"`marketlog symbols` shows which coins are known", m.base, venue, symbol)}
+	err := m.resolve()
+	if err != nil && base == "" {
+		// A symbol without a separator can be read in several ways: one that names assets which are known is right.
+		for _, pair := range adapter.SplitsOf(m.base + m.quote) {
+			other := &market{venue: venue, symbol: symbol, base: pair[0], quote: pair[1]}
+			if other.resolve() == nil {
+				return other, nil
+			}
+		}
 	}
-	asset, ok := coins.ResolveQuote(venue, m.quote)
+	return m, err
+}
+
+// resolve finds the coin and the quote asset of a market by the names that its venue has for them. Its error is an unknownMarket.
+func (m *market) resolve() error {
+	coins := schemas.Coins()
+	coin, _, ok := coins.Resolve(m.venue, m.base)
 	if !ok {
-		return nil, unknownMarket{fmt.Errorf("no coin or currency is called %.40q at %s (quote of market %.60q): name its assets with --base and --quote", m.quote, venue, symbol)}
+		return unknownMarket{fmt.Errorf("no coin is called %.40q at %s (market %.60q): if its symbol was read wrongly, name its assets with --base and --quote; "+
+			"`marketlog symbols` shows which coins are known", m.base, m.venue, m.symbol)}
+	}
+	asset, ok := coins.ResolveQuote(m.venue, m.quote)
+	if !ok {
+		return unknownMarket{fmt.Errorf("no coin or currency is called %.40q at %s (quote of market %.60q): name its assets with --base and --quote", m.quote, m.venue, m.symbol)}
 	}
 	m.coinID, m.quoteID = coin.ID, asset.ID
-	return m, nil
+	return nil
 }

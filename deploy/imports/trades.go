@@ -26,8 +26,8 @@ type tradeDecoder interface {
 }
 
 // lateTrades is how far behind the newest trade of its market a trade may come in a file. Recorded files are in the order of their
-// recording, in which an exchange's times go back by milliseconds.
-const lateTrades = time.Minute
+// recording, in which an exchange's times go back by milliseconds; after a connection some send their latest trades, which are older.
+const lateTrades = time.Hour
 
 // minutes makes candles of a market's trades: a minute ends when a trade comes that is later than its end by lateTrades, or with
 // the file. Its open and close are the first and the last trade by time, and in the order of the file at the same time.

@@ -125,7 +125,7 @@ func TestTradesOfSeveralMarkets(t *testing.T) {
 huobi,BTCUSDT,1735689660000000,1735689660000001,1,buy,93000,0.5
 bitfinex,BTCUSD,1735689660000000,1735689660000002,2,sell,93010,0.25
 gate-io,BTC_USDT,1735689661000000,1735689661000003,3,sell,93020,1
-huobi,BTCUSDT,1735689800000000,1735689800000004,4,buy,93040,0.5
+huobi,BTCUSDT,1735693400000000,1735693400000004,4,buy,93040,0.5
 huobi,BTCUSDT,1735689661000000,1735689800000005,5,buy,93050,0.5
 huobi,BTCUSDT,1735689801000000,1735689801000006,6,buy,0,0.5
 huobi,BTCUSDT,1735689801000000,1735689801000006,7,buy,93000,-1
@@ -136,12 +136,29 @@ huobi,BTCUSDT,1735689801000000,1735689801000006,buy,93000,1
 	}
 	if got, want := w.table("SELECT venue, symbol, start, close, volume, line FROM default.v_backfill WHERE producer = 'import' ORDER BY venue, start"),
 		"bitfinex\ttBTCUSD\t2025-01-01 00:01:00\t93010\t0.25\t3\ngate\tBTC_USDT\t2025-01-01 00:01:00\t93020\t1\t4\n"+
-			"htx\tbtcusdt\t2025-01-01 00:01:00\t93000\t0.5\t2\nhtx\tbtcusdt\t2025-01-01 00:03:00\t93040\t0.5\t5\n"; got != want {
+			"htx\tbtcusdt\t2025-01-01 00:01:00\t93000\t0.5\t2\nhtx\tbtcusdt\t2025-01-01 01:03:00\t93040\t0.5\t5\n"; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	if got, want := w.table("SELECT reason, replaceRegexpOne(detail, ' of .*', '') AS at FROM default.v_dead_letters WHERE source = 'import' ORDER BY at"),
 		"undecodable\tline 6\nnon_positive\tline 7\nnon_positive\tline 8\nundecodable\tline 9\n"; got != want {
 		t.Errorf("the dead letters are\n%s\nwant\n%s", got, want)
+	}
+}
+
+// A symbol without a separator is read in the way that names a coin.
+func TestSymbolsAreReadByWhatIsKnown(t *testing.T) {
+	w := newWorld(t)
+	line := w.imported(imports.Request{Format: "tardis-trades", Files: []string{w.file("trades.csv", `exchange,symbol,timestamp,local_timestamp,id,side,price,amount
+bitstamp,ETHUSD,1735689660000000,1735689660000001,1,buy,3300,0.5
+bitstamp,DOTUSD,1735689660000000,1735689660000001,2,buy,6,0.5
+binance,BTCTUSD,1735689660000000,1735689660000001,3,buy,93000,0.5
+`)}})
+	var got []string
+	for _, m := range line.Markets {
+		got = append(got, m.Coin+" in "+m.Quote)
+	}
+	if want := []string{"ethereum in USD", "polkadot in USD", "bitcoin in TUSD"}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 

@@ -74,6 +74,18 @@ func SplitSymbol(symbol string) (base, quote string, ok bool) {
 	return "", "", false
 }
 
+// SplitsOf are the ways to read a base and a quote, in upper case, off a symbol without a separator: the longest quote first, as SplitSymbol
+// takes it. ETHUSD is ET in HUSD, or ETH in USD.
+func SplitsOf(symbol string) (pairs [][2]string) {
+	symbol = strings.ToUpper(symbol)
+	for _, q := range quotes {
+		if base, found := strings.CutSuffix(symbol, q); found && base != "" {
+			pairs = append(pairs, [2]string{base, q})
+		}
+	}
+	return pairs
+}
+
 // isContract reports what follows the base in the names of perpetuals, futures and indices from a quote:
 // a word, a date, or HTX's this week, next week, this quarter and next quarter.
 func isContract(quote string) bool {
