@@ -1,7 +1,7 @@
 """Writes what the client libraries take from the API's documents: types of answers, types of the stream's messages, and a method
 for each operation.
 
-    python3 tools/clients/generate.py http://127.0.0.1:8080            # writes query/clients/*
+    python3 tools/clients/generate.py http://127.0.0.1:8080            # writes query/clients/*; `make clients` starts a server for it
     python3 tools/clients/generate.py http://127.0.0.1:8080 --check    # fails where a file differs; the gate does this
 
 Only the standard library is needed.
@@ -162,7 +162,7 @@ def main() -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
     if check and different:
-        sys.exit(f"not as the documents say: {', '.join(different)}; tools/clients/generate.py writes them")
+        sys.exit(f"not as the documents say: {', '.join(different)}; `make clients` writes them")
     print("written: " + ", ".join(different) if different else "all as the documents say")
 
 
