@@ -191,7 +191,7 @@ export abstract class Operations {
 
   /** Totals and dominance of the whole market, current or as of a past time. */
   getGlobalMetrics(asked: {
-    /** Point in time: the answer that was given then, with its age as it was. A server that does not remember which minute it served then answers the last one that had ended a minute before. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time: the answer that was given then, with its age as it was. Where no server recorded which minute it served then, the answer is the last one that had ended a minute before. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
   } = {}): Promise<types.GlobalstatsMetricsBody> {
     return this.ask({ method: "GET", path: "/api/v1/global-stats/metrics", query: ["asOf"] }, asked)
@@ -200,7 +200,7 @@ export abstract class Operations {
   /** A record of the log, by its offset. Explanations and rows name records by topic, partition and offset; this is the record itself, decoded, from the brokers or, where they have it no longer, from the archive. It is counted as a chart. Keys and usage are not shown. */
   getLogRecord(asked: {
     /** Topic of the log. */
-    topic: "backfill.raw.v1" | "candles.v1" | "coinmarkets.raw.v1" | "defi.v1" | "earn.v1" | "markets.v1" | "prices.v1" | "quotes.v1" | "rates.raw.v1" | "rates.v1" | "reference.raw.v1" | "reference.raw.v1.dead.v1" | "ticks.raw.v1" | "ticks.raw.v1.dead.v1" | "ticks.v1"
+    topic: "backfill.raw.v1" | "candles.v1" | "coinmarkets.raw.v1" | "defi.v1" | "earn.v1" | "markets.v1" | "prices.v1" | "quotes.v1" | "rates.raw.v1" | "rates.v1" | "reference.raw.v1" | "reference.raw.v1.dead.v1" | "served.v1" | "ticks.raw.v1" | "ticks.raw.v1.dead.v1" | "ticks.v1"
     /** Partition of the topic. At most 2147483647; greater values are lowered to it, and meta.clamped is set. */
     partition: number
     /** Offset of the record. At most 9007199254740991; greater values are lowered to it, and meta.clamped is set. */
@@ -350,7 +350,7 @@ export abstract class Operations {
 
   /** Number of coins that rose and fell within 24 hours, by rank segment. */
   getSentiment(asked: {
-    /** Point in time: the answer that was given then, with its age as it was. A server that does not remember which minute it served then answers the last one that had ended a minute before. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time: the answer that was given then, with its age as it was. Where no server recorded which minute it served then, the answer is the last one that had ended a minute before. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
   } = {}): Promise<types.GlobalstatsSentimentBody> {
     return this.ask({ method: "GET", path: "/api/v1/global-stats/sentiment", query: ["asOf"] }, asked)
@@ -360,7 +360,7 @@ export abstract class Operations {
   getSentimentOfRanks(asked: {
     /** Rank segment by market cap; all returns every segment. */
     rankRange: "1-50" | "51-100" | "101-250" | "all"
-    /** Point in time: the answer that was given then, with its age as it was. A server that does not remember which minute it served then answers the last one that had ended a minute before. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time: the answer that was given then, with its age as it was. Where no server recorded which minute it served then, the answer is the last one that had ended a minute before. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
   }): Promise<types.GlobalstatsSentimentOfBody> {
     return this.ask({ method: "GET", path: "/api/v1/global-stats/sentiment/{rankRange}", query: ["asOf"] }, asked)

@@ -212,14 +212,14 @@ class AsyncOperations:
     async def get_global_metrics(self, *, as_of: str | datetime | None = None) -> types.GlobalstatsMetricsBody:
         """Totals and dominance of the whole market, current or as of a past time.
 
-        as_of: Point in time: the answer that was given then, with its age as it was. A server that does not remember which
-        minute it served then answers the last one that had ended a minute before. Default: now. A date alone is its beginning
-        in UTC.
+        as_of: Point in time: the answer that was given then, with its age as it was. Where no server recorded which minute it
+        served then, the answer is the last one that had ended a minute before. Default: now. A date alone is its beginning in
+        UTC.
         """
         answer: types.GlobalstatsMetricsBody = await self._ask("GET", "/api/v1/global-stats/metrics", {}, {"asOf": as_of}, {})
         return answer
 
-    async def get_log_record(self, topic: Literal['backfill.raw.v1', 'candles.v1', 'coinmarkets.raw.v1', 'defi.v1', 'earn.v1', 'markets.v1', 'prices.v1', 'quotes.v1', 'rates.raw.v1', 'rates.v1', 'reference.raw.v1', 'reference.raw.v1.dead.v1', 'ticks.raw.v1', 'ticks.raw.v1.dead.v1', 'ticks.v1'], partition: int, offset: int) -> types.RecordsBody:
+    async def get_log_record(self, topic: Literal['backfill.raw.v1', 'candles.v1', 'coinmarkets.raw.v1', 'defi.v1', 'earn.v1', 'markets.v1', 'prices.v1', 'quotes.v1', 'rates.raw.v1', 'rates.v1', 'reference.raw.v1', 'reference.raw.v1.dead.v1', 'served.v1', 'ticks.raw.v1', 'ticks.raw.v1.dead.v1', 'ticks.v1'], partition: int, offset: int) -> types.RecordsBody:
         """A record of the log, by its offset. Explanations and rows name records by topic, partition and offset; this is the
         record itself, decoded, from the brokers or, where they have it no longer, from the archive. It is counted as a chart.
         Keys and usage are not shown.
@@ -374,9 +374,9 @@ class AsyncOperations:
     async def get_sentiment(self, *, as_of: str | datetime | None = None) -> types.GlobalstatsSentimentBody:
         """Number of coins that rose and fell within 24 hours, by rank segment.
 
-        as_of: Point in time: the answer that was given then, with its age as it was. A server that does not remember which
-        minute it served then answers the last one that had ended a minute before. Default: now. A date alone is its beginning
-        in UTC.
+        as_of: Point in time: the answer that was given then, with its age as it was. Where no server recorded which minute it
+        served then, the answer is the last one that had ended a minute before. Default: now. A date alone is its beginning in
+        UTC.
         """
         answer: types.GlobalstatsSentimentBody = await self._ask("GET", "/api/v1/global-stats/sentiment", {}, {"asOf": as_of}, {})
         return answer
@@ -385,9 +385,9 @@ class AsyncOperations:
         """Number of coins that rose and fell within 24 hours, in one rank segment.
 
         rank_range: Rank segment by market cap; all returns every segment.
-        as_of: Point in time: the answer that was given then, with its age as it was. A server that does not remember which
-        minute it served then answers the last one that had ended a minute before. Default: now. A date alone is its beginning
-        in UTC.
+        as_of: Point in time: the answer that was given then, with its age as it was. Where no server recorded which minute it
+        served then, the answer is the last one that had ended a minute before. Default: now. A date alone is its beginning in
+        UTC.
         """
         answer: types.GlobalstatsSentimentOfBody = await self._ask("GET", "/api/v1/global-stats/sentiment/{rankRange}", {"rankRange": rank_range}, {"asOf": as_of}, {})
         return answer
