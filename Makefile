@@ -45,6 +45,9 @@ generate: $(BUF) ## Generate the Go code of schemas/events
 web: browser ## Build the scripts of the pages (query/pages/dist, which is committed) from query/pages/web
 	node tools/web/build.mjs
 
+clients: build ## Write the generated part of the client libraries (query/clients) from what the program says of itself
+	tools/clients/write.sh
+
 figures: build kafka ## Measure every figure in one go, some 30 minutes, and write docs/figures.md whole; broken off, it goes on where it stopped
 	go -C tools run ./figures
 
@@ -129,4 +132,4 @@ $(BUF): tools/package.json tools/package-lock.json
 	cd tools && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	touch $@
 
-.PHONY: help build engine run live test slow gate nightly check generate figures proofs admission kills chaos damages disturb formats seeds soak fuzz races sbom clean kafka contract mcp browser web promtool rules
+.PHONY: help build engine run live test slow gate nightly check generate clients figures proofs admission kills chaos damages disturb formats seeds soak fuzz races sbom clean kafka contract mcp browser web promtool rules

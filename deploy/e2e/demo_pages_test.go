@@ -116,9 +116,9 @@ func startMortal(t *testing.T) *mortal {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listen := deploytest.FreeAddr(t)
-	m := &mortal{demo: &demo{base: "http://" + listen, dir: filepath.Join(folder, "data"), binary: theDemo.demo.binary}}
-	m.arguments = []string{"run", "--feeds", "sim", "--data-dir", m.dir, "--listen", listen, "--sql-listen", deploytest.FreeAddr(t), "--kafka-listen", deploytest.FreeAddr(t)}
+	listen, sql := deploytest.FreeAddr(t), deploytest.FreeAddr(t)
+	m := &mortal{demo: &demo{base: "http://" + listen, sql: "http://" + sql, dir: filepath.Join(folder, "data"), binary: theDemo.demo.binary}}
+	m.arguments = []string{"run", "--feeds", "sim", "--data-dir", m.dir, "--listen", listen, "--sql-listen", sql, "--kafka-listen", deploytest.FreeAddr(t)}
 	m.start(t)
 	t.Cleanup(func() {
 		m.kill(t)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the tools that hold what is answered against what others make of it: those of npm beside this file, schemathesis and
-# libraries that read files of SQL answers into virtual environments in the user's cache folder, once. Without npm or
-# Python it says so and succeeds: these tests are then skipped.
+# libraries that read files of SQL answers or that our Python client needs into virtual environments in the user's cache folder, once.
+# Without npm or Python it says so and succeeds: these tests are then skipped.
 set -euo pipefail
 cd "$(dirname "$0")"
 cache=${XDG_CACHE_HOME:-$HOME/.cache}
@@ -38,3 +38,4 @@ environment() {
 }
 environment contract requirements.txt
 environment readers readers.txt
+environment clients clients.txt
