@@ -234,13 +234,17 @@ func (a *Archiver) assigned(at topicPartition) *assigned {
 // again each time. It returns the zero Segment if the partition was taken away meanwhile.
 func (a *Archiver) commit(ctx context.Context, at topicPartition, p *assigned, next int64) (Segment, error) {
 	backoff := retry.New(firstPause, maxPause)
+	var tried Segment // what the last attempt would have committed
 	for attempt := 1; ; attempt++ {
-		made, err := commitAfter(ctx, a.Store, p.of, p.last, p.first, a.Schema, a.records(ctx, p.of, p.first, next), func() error {
-			if p.lost.Next == 0 {
-				return nil
-			}
-			return a.Observer.Lost(ctx, p.lost, p.first)
-		})
+		made, err := tried.settled(ctx, a.Store)
+		if errors.Is(err, ErrMissing) {
+			made, err = commitAfter(ctx, a.Store, p.of, p.last, p.first, a.Schema, a.records(ctx, p.of, p.first, next), func() error {
+				if p.lost.Next == 0 {
+					return nil
+				}
+				return a.Observer.Lost(ctx, p.lost, p.first)
+			})
+		}
 		switch {
 		case err == nil:
 			if attempt > 1 {
@@ -254,6 +258,9 @@ func (a *Archiver) commit(ctx context.Context, at topicPartition, p *assigned, n
 		}
 		if mismatch := (*MismatchError)(nil); errors.Is(err, errLog) || errors.As(err, &mismatch) {
 			return Segment{}, err
+		}
+		if made.Digest != "" {
+			tried = made
 		}
 		pause := backoff.Next()
 		a.Logger.Error("archiving failed", "topic", p.of.Topic, "partition", p.of.Number, "error", err, "retry_in", pause.Round(time.Millisecond))

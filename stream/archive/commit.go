@@ -56,7 +56,7 @@ func commitAfter(
 	made := Segment{Topic: of.Topic, TopicID: of.TopicID, Partition: of.Number, Schema: schema, First: first, Next: first,
 		MinTime: math.MaxInt64, MaxTime: math.MinInt64, Data: of.dataName(first)}
 	err := store.Create(ctx, made.Data, func(w io.Writer) error { return made.write(w, records) })
-	if err != nil {
+	if err != nil && !errors.Is(err, ErrExists) { // the name is of this attempt alone: what exists is what it wrote
 		return made, fmt.Errorf("archiving %s from %d: %w", of, first, err)
 	}
 	faults.Hit("archive.written")
@@ -138,6 +138,19 @@ func (s Segment) yield(ctx context.Context, store Store) (Segment, error) {
 	if err == nil && have.Data != s.Data {
 		err = store.Delete(ctx, s.Data)
 	}
+	if err == nil && (have.Digest != s.Digest || have.Chain != s.Chain) {
+		err = &MismatchError{Have: have, Made: s}
+	}
+	return have, err
+}
+
+// settled is the segment that the store has where an attempt to commit s failed; the error is ErrMissing if it has none, and s may
+// be the zero Segment. The attempt may have succeeded after all, and the log may have deleted the records since.
+func (s Segment) settled(ctx context.Context, store Store) (Segment, error) {
+	if s.Digest == "" {
+		return s, ErrMissing
+	}
+	have, err := readSidecar(ctx, store, s.SidecarName())
 	if err == nil && (have.Digest != s.Digest || have.Chain != s.Chain) {
 		err = &MismatchError{Have: have, Made: s}
 	}
