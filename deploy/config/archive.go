@@ -116,7 +116,7 @@ func (c ArchiveConfig) validate(f *Faults) {
 	}
 	if f.required("archive.bucket.endpoint", bucket.Endpoint, "name the server, such as https://s3.eu-central-1.amazonaws.com") {
 		f.url("archive.bucket.endpoint", bucket.Endpoint, "http", "https")
-		if u, err := url.Parse(bucket.Endpoint); err == nil && strings.Trim(u.Path, "/") != "" {
+		if u, err := url.Parse(bucket.Endpoint); err == nil && u.Host != "" && strings.Trim(u.Path, "/") != "" {
 			f.add("archive.bucket.endpoint", bucket.Endpoint, "has a path", "name the bucket in archive.bucket.name and what begins its objects' names in archive.bucket.prefix")
 		}
 	}

@@ -132,14 +132,13 @@ func (in *Instance) OffsetsBefore(ctx context.Context, topic string, last time.D
 	return offsets[topic], err
 }
 
-// ArchivedUpTo is the offset behind the last archived record of a partition; while the store of the archive is not available,
-// as far as this process knows.
+// ArchivedUpTo is the offset behind the last archived record of a partition. Of a bucket it is what this process, whose log it is,
+// saw committed: to list it each time is a load for its server, and it may be away.
 func (in *Instance) ArchivedUpTo(ctx context.Context, topic string, partition int32) (int64, error) {
-	catalog, err := in.Archived.Catalog(ctx, topic, partition)
-	if errors.Is(err, archive.ErrUnavailable) {
-		in.Log.Warn("asking the archive how far it goes", "topic", topic, "partition", partition, "error", err)
+	if in.Config.ArchiveInBucket() {
 		return in.archiving.upTo(topic, partition), nil
 	}
+	catalog, err := in.Archived.Catalog(ctx, topic, partition)
 	return catalog.Next(), err
 }
 
